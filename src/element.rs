@@ -1,0 +1,102 @@
+//! Element types that memory and blobs can hold.
+
+pub use half::{bf16, f16};
+
+use num_traits::Float;
+use std::fmt::{Debug, Display};
+
+/// Run-time name of an [`Element`] type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DType {
+    /// IEEE 754 binary16.
+    F16,
+    /// The upper half of a binary32.
+    Bf16,
+    /// IEEE 754 binary32.
+    F32,
+    /// IEEE 754 binary64.
+    F64,
+}
+
+impl DType {
+    /// Lower-case name, as in kernel symbols: `f16`, `bf16`, `f32`, `f64`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::F16 => "f16",
+            Self::Bf16 => "bf16",
+            Self::F32 => "f32",
+            Self::F64 => "f64",
+        }
+    }
+
+    /// Bytes in one element.
+    pub fn size(self) -> usize {
+        match self {
+            Self::F16 | Self::Bf16 => 2,
+            Self::F32 => 4,
+            Self::F64 => 8,
+        }
+    }
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// Anything memory can store: plain old data, such as labels or pooling masks.
+pub trait Scalar: bytemuck::Pod + Send + Sync {}
+impl<T: bytemuck::Pod + Send + Sync> Scalar for T {}
+
+/// A number that kernels compute with: [`f32`], [`f64`], [`f16`] or [`bf16`].
+///
+/// Storage and arithmetic are separate: sums, products and scalars are taken in
+/// [`Acc`](Self::Acc), which is `f32` for the 16-bit types, and rounded once on the way out.
+pub trait Element: sealed::Sealed + Scalar + PartialOrd + Debug + Display + Default {
+    /// Type in which kernels accumulate and take scalars.
+    type Acc: Element<Acc = Self::Acc> + Float;
+    /// Run-time name of this type.
+    const DTYPE: DType;
+    /// Widens, exactly.
+    fn to_acc(self) -> Self::Acc;
+    /// Narrows, rounding to nearest, ties to even.
+    fn from_acc(acc: Self::Acc) -> Self;
+    /// Converts from `f64`, rounding to nearest.
+    fn from_f64(v: f64) -> Self;
+    /// Converts to `f64`, exactly.
+    fn to_f64(self) -> f64;
+    /// A kernel scalar from a literal.
+    fn acc(v: f64) -> Self::Acc {
+        <Self::Acc as Element>::from_f64(v)
+    }
+}
+
+macro_rules! element {
+    ($t:ty, $acc:ty, $dtype:ident, $to_acc:expr, $from_acc:expr, $from_f64:expr, $to_f64:expr) => {
+        impl sealed::Sealed for $t {}
+        impl Element for $t {
+            type Acc = $acc;
+            const DTYPE: DType = DType::$dtype;
+            #[inline(always)]
+            fn to_acc(self) -> $acc {
+                $to_acc(self)
+            }
+            #[inline(always)]
+            fn from_acc(acc: $acc) -> Self {
+                $from_acc(acc)
+            }
+            #[inline(always)]
+            fn from_f64(v: f64) -> Self {
+                $from_f64(v)
+            }
+            #[inline(always)]
+            fn to_f64(self) -> f64 {
+                $to_f64(self)
+            }
+        }
+    };
+}
+element!(f16, f32, F16, f16::to_f32, f16::from_f32, f16::from_f64, f16::to_f64);
+element!(bf16, f32, Bf16, bf16::to_f32, bf16::from_f32, bf16::from_f64, bf16::to_f64);
+element!(f32, f32, F32, |x| x, |x| x, |v| v as f32, f64::from);
+element!(f64, f64, F64, |x| x, |x| x, |v| v, |x| x);

@@ -1,0 +1,29 @@
+//! Kernels on plain slices: what every family does where a device brings nothing of its own.
+//!
+//! Decisions:
+//! - Operands are checked here, before any work; a length that does not fit is an error.
+//! - Arithmetic is done in [`Element::Acc`](crate::Element::Acc) and rounded once to the element.
+//! - Work is split over [`Workers`] above a size at which that was measured to pay, and always
+//!   along lines that do not depend on the number of threads: results are the same bits for any.
+//! - Loops are written for the compiler to vectorise and compiled for several vector widths.
+
+mod convert;
+mod convolution;
+mod gemm;
+mod gemv;
+mod index;
+mod level1;
+mod loss;
+mod lrn;
+mod map;
+mod moments;
+mod pool;
+mod random;
+mod reduce;
+mod simd;
+mod softmax;
+mod update;
+mod window;
+mod workers;
+
+pub use workers::Workers;

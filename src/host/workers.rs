@@ -1,0 +1,140 @@
+//! The threads that host kernels run on.
+
+use crate::error::{Error, Result};
+use rayon::prelude::*;
+use std::sync::{Arc, OnceLock};
+
+/// A set of threads; a cheap handle.
+///
+/// Kernels split their work by its size alone, never by the number of threads, and combine
+/// partial results in a fixed order: so results have the same bits for any number of threads.
+#[derive(Clone, Debug)]
+pub struct Workers {
+    /// `None` runs everything on the calling thread.
+    pool: Option<Arc<rayon::ThreadPool>>,
+    count: usize,
+}
+
+impl Workers {
+    /// `count` threads; 0 means as many as the machine runs at once.
+    ///
+    /// # Errors
+    /// [`Error::Value`] if the threads cannot be started.
+    pub fn new(count: usize) -> Result<Self> {
+        let count = match count {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            count => count,
+        };
+        if count == 1 {
+            return Ok(Self::sequential());
+        }
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(count)
+            .thread_name(|index| format!("cortado-{index}"))
+            .build()
+            .map_err(|error| Error::value("workers", format!("{count} threads: {error}")))?;
+        Ok(Self { pool: Some(Arc::new(pool)), count })
+    }
+
+    /// The calling thread alone.
+    pub const fn sequential() -> Self {
+        Self { pool: None, count: 1 }
+    }
+
+    /// One set for the whole process, as many as the machine runs at once, started on first
+    /// use. Falls back to the calling thread if threads cannot be started.
+    pub fn global() -> &'static Self {
+        static GLOBAL: OnceLock<Workers> = OnceLock::new();
+        GLOBAL.get_or_init(|| Self::new(0).unwrap_or(Self::sequential()))
+    }
+
+    /// Number of threads.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Calls `body` once for each of `0..tasks`, on any thread, in any order.
+    pub fn run(&self, tasks: usize, body: impl Fn(usize) + Send + Sync) {
+        match &self.pool {
+            Some(pool) if tasks > 1 => {
+                pool.install(|| (0..tasks).into_par_iter().with_max_len(1).for_each(body));
+            }
+            _ => (0..tasks).for_each(body),
+        }
+    }
+
+    /// Maps each of `0..tasks`, on any thread; results are in order.
+    pub fn map<R: Send>(&self, tasks: usize, body: impl Fn(usize) -> R + Send + Sync) -> Vec<R> {
+        match &self.pool {
+            Some(pool) if tasks > 1 => {
+                pool.install(|| (0..tasks).into_par_iter().with_max_len(1).map(body).collect())
+            }
+            _ => (0..tasks).map(body).collect(),
+        }
+    }
+
+    /// Calls `body(i, chunk)` for the i-th run of `size` elements of `y`, the last of which may
+    /// be shorter.
+    pub fn chunks<T: Send>(
+        &self,
+        y: &mut [T],
+        size: usize,
+        body: impl Fn(usize, &mut [T]) + Send + Sync,
+    ) {
+        let size = size.max(1);
+        match &self.pool {
+            Some(pool) if y.len() > size => pool.install(|| {
+                y.par_chunks_mut(size).with_max_len(1).enumerate().for_each(|(i, y)| body(i, y));
+            }),
+            _ => y.chunks_mut(size).enumerate().for_each(|(i, y)| body(i, y)),
+        }
+    }
+
+    /// As [`chunks`](Self::chunks) over two slices, in runs of their own sizes.
+    pub fn chunks2<T: Send, U: Send>(
+        &self,
+        (y, y_size): (&mut [T], usize),
+        (z, z_size): (&mut [U], usize),
+        body: impl Fn(usize, &mut [T], &mut [U]) + Send + Sync,
+    ) {
+        let (y_size, z_size) = (y_size.max(1), z_size.max(1));
+        match &self.pool {
+            Some(pool) if y.len() > y_size => pool.install(|| {
+                (y.par_chunks_mut(y_size), z.par_chunks_mut(z_size))
+                    .into_par_iter()
+                    .with_max_len(1)
+                    .enumerate()
+                    .for_each(|(i, (y, z))| body(i, y, z));
+            }),
+            _ => {
+                let chunks = y.chunks_mut(y_size).zip(z.chunks_mut(z_size));
+                chunks.enumerate().for_each(|(i, (y, z))| body(i, y, z));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+    #[test]
+    fn every_task_runs_once() {
+        for workers in [Workers::sequential(), Workers::new(3).unwrap()] {
+            let seen: Vec<_> = (0..100).map(|_| AtomicUsize::new(0)).collect();
+            workers.run(100, |i| {
+                seen[i].fetch_add(1, Relaxed);
+            });
+            assert!(seen.iter().all(|count| count.load(Relaxed) == 1));
+            assert_eq!(workers.map(50, |i| i * i), (0..50).map(|i| i * i).collect::<Vec<_>>());
+            let mut y = [0; 10];
+            let mut z = [0; 4];
+            workers.chunks2((&mut y, 3), (&mut z, 1), |i, y, z| {
+                y.fill(i);
+                z[0] = y.len();
+            });
+            assert_eq!((y, z), ([0, 0, 0, 1, 1, 1, 2, 2, 2, 3], [3, 3, 3, 1]));
+        }
+    }
+}

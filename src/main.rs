@@ -1,0 +1,3 @@
+//! The `cortado` command.
+
+fn main() {}

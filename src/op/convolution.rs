@@ -1,0 +1,96 @@
+//! Convolution of a batch of images with a bank of filters.
+
+use super::Window;
+use crate::{
+    error::{Error, Result, expect_len},
+    shape::Shape,
+};
+
+/// Convolution of `batch` images of `window.channels()` planes into `outputs` planes.
+///
+/// Operands, row-major: images `x` of batch × channels × input…, filters `w` of outputs ×
+/// channels/groups × kernel…, biases of outputs, results `y` of batch × outputs × output….
+/// Output planes of group g see the input planes of group g only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Convolution {
+    batch: usize,
+    outputs: usize,
+    groups: usize,
+    window: Window,
+}
+
+impl Convolution {
+    /// Describes a convolution.
+    ///
+    /// # Errors
+    /// [`Error::Value`] if `groups` is zero or does not divide channels and outputs;
+    /// [`Error::ShapeOverflow`] if an operand is too large to count.
+    pub fn new(batch: usize, outputs: usize, groups: usize, window: Window) -> Result<Self> {
+        let channels = window.channels();
+        if groups == 0 || channels % groups != 0 || outputs % groups != 0 {
+            let why =
+                format!("{groups} groups do not divide {channels} channels and {outputs} outputs");
+            return Err(Error::value("convolution", why));
+        }
+        Shape::new(&[batch, window.image()])?;
+        Shape::new(&[batch, outputs, window.positions()])?;
+        Shape::new(&[outputs, window.rows()])?;
+        Ok(Self { batch, outputs, groups, window })
+    }
+
+    /// Images.
+    pub fn batch(&self) -> usize {
+        self.batch
+    }
+
+    /// Output planes of one image.
+    pub fn outputs(&self) -> usize {
+        self.outputs
+    }
+
+    /// Groups.
+    pub fn groups(&self) -> usize {
+        self.groups
+    }
+
+    /// Windows over one whole image.
+    pub fn window(&self) -> &Window {
+        &self.window
+    }
+
+    /// Elements of `x`.
+    pub fn input_len(&self) -> usize {
+        self.batch * self.window.image()
+    }
+
+    /// Elements of `w`.
+    pub fn filter_len(&self) -> usize {
+        self.outputs * (self.window.rows() / self.groups)
+    }
+
+    /// Elements of `y`.
+    pub fn output_len(&self) -> usize {
+        self.batch * self.outputs * self.window.positions()
+    }
+
+    /// Floating-point operations of one pass over the batch.
+    pub fn flops(&self) -> u64 {
+        2 * self.output_len() as u64 * (self.window.rows() / self.groups) as u64
+    }
+
+    /// Fails unless operands of these lengths are `x` (or its gradient), `w` and `y`.
+    ///
+    /// # Errors
+    /// [`Error::Length`] names the operand.
+    pub fn check(
+        &self,
+        op: &'static str,
+        x: (&'static str, usize),
+        w: (&'static str, usize),
+        y: (&'static str, usize),
+    ) -> Result<()> {
+        expect_len(op, x.0, self.input_len(), x.1)?;
+        expect_len(op, w.0, self.filter_len(), w.1)?;
+        expect_len(op, y.0, self.output_len(), y.1)
+    }
+}

@@ -1,0 +1,246 @@
+//! Matrix products and matrix-vector products.
+
+use crate::{
+    element::Element,
+    error::{Error, Result, expect_at_least, expect_len},
+};
+use num_traits::{One, Zero};
+
+/// Whether an operand is transposed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transpose {
+    /// Used as stored.
+    No,
+    /// Used transposed.
+    Yes,
+}
+
+/// `C ← α·op(A)·op(B) + β·C`: row-major, `op(A)` is m×k, `op(B)` k×n and `C` m×n.
+///
+/// As in the BLAS, β = 0 means that `C` is not read: NaN there does not spread. Likewise α = 0
+/// or k = 0 means that `A` and `B` are not read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Gemm<T: Element> {
+    /// Rows of `op(A)` and of `C`.
+    pub m: usize,
+    /// Columns of `op(B)` and of `C`.
+    pub n: usize,
+    /// Columns of `op(A)`, rows of `op(B)`.
+    pub k: usize,
+    /// Whether `A` is stored k×m.
+    pub trans_a: Transpose,
+    /// Whether `B` is stored n×k.
+    pub trans_b: Transpose,
+    /// Factor of the product.
+    pub alpha: T::Acc,
+    /// Factor of what `C` held.
+    pub beta: T::Acc,
+    /// Leading dimension of `A` as stored: elements from one row to the next.
+    pub lda: usize,
+    /// Leading dimension of `B` as stored.
+    pub ldb: usize,
+    /// Leading dimension of `C`.
+    pub ldc: usize,
+}
+
+impl<T: Element> Gemm<T> {
+    /// `C(m×n) ← A(m×k)·B(k×n)`, packed.
+    pub fn new(m: usize, n: usize, k: usize) -> Self {
+        Self::with(Transpose::No, Transpose::No, m, n, k)
+    }
+
+    /// `C(m×n) ← op(A)·op(B)`, packed.
+    pub fn with(trans_a: Transpose, trans_b: Transpose, m: usize, n: usize, k: usize) -> Self {
+        let columns = |trans, rows, columns| if trans == Transpose::No { columns } else { rows };
+        let (lda, ldb) = (columns(trans_a, m, k), columns(trans_b, k, n));
+        let (alpha, beta) = (T::Acc::one(), T::Acc::zero());
+        Self { m, n, k, trans_a, trans_b, alpha, beta, lda, ldb, ldc: n }
+    }
+
+    /// Scales the product by `alpha`.
+    #[must_use]
+    pub fn alpha(self, alpha: T::Acc) -> Self {
+        Self { alpha, ..self }
+    }
+
+    /// Adds `beta` times what `C` held.
+    #[must_use]
+    pub fn beta(self, beta: T::Acc) -> Self {
+        Self { beta, ..self }
+    }
+
+    /// Adds to `C` instead of overwriting it: β = 1.
+    #[must_use]
+    pub fn accumulate(self) -> Self {
+        self.beta(T::Acc::one())
+    }
+
+    /// Operands that are parts of wider matrices.
+    #[must_use]
+    pub fn leading(self, lda: usize, ldb: usize, ldc: usize) -> Self {
+        Self { lda, ldb, ldc, ..self }
+    }
+
+    /// Whether `C` is overwritten without being read, and densely: each element between its
+    /// first and last.
+    pub fn overwrites(&self) -> bool {
+        self.beta.is_zero() && (self.ldc == self.n || self.m <= 1)
+    }
+
+    /// Elements from the first to the last used of `A`, `B` and `C`.
+    ///
+    /// # Errors
+    /// [`Error::Value`] if a leading dimension is shorter than a row, or an extent overflows.
+    pub fn spans(&self) -> Result<(usize, usize, usize)> {
+        let stored = |trans, rows, columns| match trans {
+            Transpose::No => (rows, columns),
+            Transpose::Yes => (columns, rows),
+        };
+        Ok((
+            span("gemm", "lda", stored(self.trans_a, self.m, self.k), self.lda)?,
+            span("gemm", "ldb", stored(self.trans_b, self.k, self.n), self.ldb)?,
+            span("gemm", "ldc", (self.m, self.n), self.ldc)?,
+        ))
+    }
+
+    /// Fails unless operands of these lengths hold all that is used.
+    ///
+    /// # Errors
+    /// [`Error::Length`] names the operand; [`Error::Value`] a leading dimension that is too
+    /// short.
+    pub fn check(&self, a: usize, b: usize, c: usize) -> Result<()> {
+        let (want_a, want_b, want_c) = self.spans()?;
+        expect_at_least("gemm", "a", want_a, a)?;
+        expect_at_least("gemm", "b", want_b, b)?;
+        expect_at_least("gemm", "c", want_c, c)
+    }
+
+    /// Floating-point operations: `2·m·n·k`.
+    pub fn flops(&self) -> u64 {
+        2 * self.m as u64 * self.n as u64 * self.k as u64
+    }
+}
+
+/// `count` products of one shape, each operand a constant stride after the last.
+///
+/// A stride of zero uses the same `A` or `B` for all; the `C`s may not overlap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Batch {
+    /// Number of products.
+    pub count: usize,
+    /// Elements from one `A` to the next.
+    pub stride_a: usize,
+    /// Elements from one `B` to the next.
+    pub stride_b: usize,
+    /// Elements from one `C` to the next.
+    pub stride_c: usize,
+}
+
+impl Batch {
+    /// Fails unless operands of these lengths hold `count` products of `op` without overlap
+    /// of the `C`s.
+    ///
+    /// # Errors
+    /// As [`Gemm::check`].
+    pub fn check<T: Element>(&self, op: &Gemm<T>, a: usize, b: usize, c: usize) -> Result<()> {
+        let Some(last) = self.count.checked_sub(1) else { return Ok(()) };
+        let (span_a, span_b, span_c) = op.spans()?;
+        if last > 0 && self.stride_c < span_c {
+            let why = format!("stride_c {} overlaps matrices of {span_c} elements", self.stride_c);
+            return Err(Error::value("gemm_batched", why));
+        }
+        let whole = |stride: usize, span: usize| {
+            stride.checked_mul(last).and_then(|start| start.checked_add(span))
+        };
+        let whole = |operand, stride, span, got| {
+            let want = whole(stride, span).unwrap_or(usize::MAX);
+            expect_at_least("gemm_batched", operand, want, got)
+        };
+        whole("a", self.stride_a, span_a, a)?;
+        whole("b", self.stride_b, span_b, b)?;
+        whole("c", self.stride_c, span_c, c)
+    }
+}
+
+/// `y ← α·op(A)·x + β·y`: row-major, `A` is m×n as stored. β = 0 does not read `y`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Gemv<T: Element> {
+    /// Rows of `A` as stored.
+    pub m: usize,
+    /// Columns of `A` as stored.
+    pub n: usize,
+    /// Whether `op(A)` is `Aᵀ`: then `x` holds m elements and `y` n.
+    pub trans: Transpose,
+    /// Factor of the product.
+    pub alpha: T::Acc,
+    /// Factor of what `y` held.
+    pub beta: T::Acc,
+    /// Leading dimension of `A`.
+    pub lda: usize,
+}
+
+impl<T: Element> Gemv<T> {
+    /// `y ← op(A)·x`, packed.
+    pub fn new(trans: Transpose, m: usize, n: usize) -> Self {
+        Self { m, n, trans, alpha: T::Acc::one(), beta: T::Acc::zero(), lda: n }
+    }
+
+    /// Scales the product by `alpha`.
+    #[must_use]
+    pub fn alpha(self, alpha: T::Acc) -> Self {
+        Self { alpha, ..self }
+    }
+
+    /// Adds `beta` times what `y` held.
+    #[must_use]
+    pub fn beta(self, beta: T::Acc) -> Self {
+        Self { beta, ..self }
+    }
+
+    /// `A` is part of a wider matrix.
+    #[must_use]
+    pub fn leading(self, lda: usize) -> Self {
+        Self { lda, ..self }
+    }
+
+    /// Elements of `x` and of `y`.
+    pub fn lengths(&self) -> (usize, usize) {
+        match self.trans {
+            Transpose::No => (self.n, self.m),
+            Transpose::Yes => (self.m, self.n),
+        }
+    }
+
+    /// Fails unless `A` holds all that is used and `x` and `y` just what the shape says.
+    ///
+    /// # Errors
+    /// [`Error::Length`] names the operand; [`Error::Value`] a leading dimension that is too
+    /// short.
+    pub fn check(&self, a: usize, x: usize, y: usize) -> Result<()> {
+        let (want_x, want_y) = self.lengths();
+        expect_at_least("gemv", "a", span("gemv", "lda", (self.m, self.n), self.lda)?, a)?;
+        expect_len("gemv", "x", want_x, x)?;
+        expect_len("gemv", "y", want_y, y)
+    }
+}
+
+/// Elements from the first to the last of a matrix with leading dimension `ld`.
+fn span(
+    op: &'static str,
+    name: &'static str,
+    (rows, columns): (usize, usize),
+    ld: usize,
+) -> Result<usize> {
+    if rows == 0 || columns == 0 {
+        return Ok(0);
+    }
+    if ld < columns {
+        let why = format!("{name} {ld} is shorter than a row of {columns} elements");
+        return Err(Error::value(op, why));
+    }
+    (rows - 1)
+        .checked_mul(ld)
+        .and_then(|start| start.checked_add(columns))
+        .filter(|&span| span <= isize::MAX as usize)
+        .ok_or_else(|| Error::value(op, format!("{rows} rows of {name} {ld} overflow")))
+}

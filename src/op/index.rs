@@ -1,0 +1,136 @@
+//! Moving elements about.
+
+use crate::{
+    error::{Error, Result, expect_at_least, expect_len},
+    shape::Shape,
+};
+
+/// Copy of a `rows × columns` block between row-major matrices: concatenation, slicing, cropping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Copy2d {
+    /// Rows of the block.
+    pub rows: usize,
+    /// Columns of the block.
+    pub columns: usize,
+    /// Elements from one source row to the next.
+    pub ldx: usize,
+    /// Elements from one destination row to the next.
+    pub ldy: usize,
+}
+
+impl Copy2d {
+    /// Fails unless operands of these lengths hold the block.
+    ///
+    /// # Errors
+    /// [`Error::Length`] names the operand; [`Error::Value`] a leading dimension that is too
+    /// short.
+    pub fn check(&self, x: usize, y: usize) -> Result<()> {
+        if self.rows == 0 || self.columns == 0 {
+            return Ok(());
+        }
+        for (name, ld, operand, len) in [("ldx", self.ldx, "x", x), ("ldy", self.ldy, "y", y)] {
+            if self.rows > 1 && ld < self.columns {
+                let why = format!("{name} {ld} is shorter than a row of {}", self.columns);
+                return Err(Error::value("copy_2d", why));
+            }
+            let last = (self.rows - 1).checked_mul(ld);
+            let want = last.and_then(|last| last.checked_add(self.columns));
+            expect_at_least("copy_2d", operand, want.unwrap_or(usize::MAX), len)?;
+        }
+        Ok(())
+    }
+}
+
+/// Rows picked out of, or added into, a table of `table × width` by `count` indices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rows {
+    /// Rows of the table.
+    pub table: usize,
+    /// Elements of a row.
+    pub width: usize,
+    /// Number of indices.
+    pub count: usize,
+}
+
+impl Rows {
+    /// Fails unless the operands have these lengths: the table, the indices and the picked rows.
+    ///
+    /// # Errors
+    /// [`Error::Length`] names the operand; [`Error::ShapeOverflow`].
+    pub fn check(
+        &self,
+        op: &'static str,
+        table: (&'static str, usize),
+        indices: (&'static str, usize),
+        picked: (&'static str, usize),
+    ) -> Result<()> {
+        expect_len(op, table.0, Shape::new(&[self.table, self.width])?.count(), table.1)?;
+        expect_len(op, indices.0, self.count, indices.1)?;
+        expect_len(op, picked.0, Shape::new(&[self.count, self.width])?.count(), picked.1)
+    }
+}
+
+/// Reordering of axes: axis `i` of the result is axis `order[i]` of the source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Permute {
+    shape: Shape,
+    order: Vec<usize>,
+}
+
+impl Permute {
+    /// Describes a permutation of `shape`.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] unless `order` names each axis once.
+    pub fn new(shape: Shape, order: &[usize]) -> Result<Self> {
+        let mut sorted = order.to_vec();
+        sorted.sort_unstable();
+        if !sorted.into_iter().eq(0..shape.len()) {
+            let why = format!("{order:?} does not name each axis of shape {shape} once");
+            return Err(Error::Shape(why));
+        }
+        Ok(Self { shape, order: order.to_vec() })
+    }
+
+    /// The source's shape.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// The order.
+    pub fn order(&self) -> &[usize] {
+        &self.order
+    }
+
+    /// Extents of the result.
+    pub fn output(&self) -> Vec<usize> {
+        self.order.iter().map(|&axis| self.shape[axis]).collect()
+    }
+}
+
+/// Repetition along one axis: `outer` runs of `inner` elements become `outer` times `tiles` runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tile {
+    /// Product of the extents before the axis.
+    pub outer: usize,
+    /// Product of the extents from the axis on.
+    pub inner: usize,
+    /// Repetitions.
+    pub tiles: usize,
+}
+
+impl Tile {
+    /// Fails unless operands of these lengths are source and result.
+    ///
+    /// # Errors
+    /// [`Error::Length`] names the operand; [`Error::ShapeOverflow`].
+    pub fn check(
+        &self,
+        op: &'static str,
+        x: (&'static str, usize),
+        y: (&'static str, usize),
+    ) -> Result<()> {
+        expect_len(op, x.0, Shape::new(&[self.outer, self.inner])?.count(), x.1)?;
+        expect_len(op, y.0, Shape::new(&[self.outer, self.tiles, self.inner])?.count(), y.1)
+    }
+}

@@ -1,0 +1,32 @@
+//! What kernels compute, apart from where: shapes, scalars and scalar functions, one definition
+//! each.
+//!
+//! Host kernels, device kernels and tests agree on these definitions. Every description checks
+//! operands with its `check`, which names the operand as the kernel's signature does; a backend
+//! calls it before it launches anything.
+
+mod axis;
+mod convolution;
+mod gemm;
+mod index;
+mod loss;
+mod lrn;
+mod map;
+mod pool;
+mod random;
+mod reduce;
+mod update;
+mod window;
+
+pub use axis::Axis;
+pub use convolution::Convolution;
+pub use gemm::{Batch, Gemm, Gemv, Transpose};
+pub use index::{Copy2d, Permute, Rows, Tile};
+pub use loss::{Accuracy, LossNormalization, SoftmaxLoss};
+pub use lrn::{Lrn, LrnRegion};
+pub use map::{Binary, Unary};
+pub use pool::{Pool, Rounding};
+pub use random::{Philox, RngKey};
+pub use reduce::Reduce;
+pub use update::{Regularization, Sgd};
+pub use window::{Extent, Window};

@@ -1,0 +1,146 @@
+//! Random numbers without hidden state: Philox4x32-10.
+//!
+//! An element's number depends on the key and on the element's index alone, so a fill gives the
+//! same bits on every device, for any number of threads and in any order. Source: Salmon, Moraes,
+//! Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+
+use rand::rand_core::{Infallible, TryRng};
+
+/// Names one stream of random numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RngKey {
+    /// The seed of the whole run.
+    pub seed: u64,
+    /// Which of the run's streams: of a parameter, a layer, a pass.
+    pub stream: u64,
+}
+
+impl RngKey {
+    /// The stream 0 of `seed`.
+    pub fn new(seed: u64) -> Self {
+        Self { seed, stream: 0 }
+    }
+
+    /// The key of a part, told apart from other parts by `tag`: children of one key have
+    /// unrelated streams.
+    #[must_use]
+    pub fn child(self, tag: u64) -> Self {
+        let [a, b, c, d] = philox(
+            [tag as u32, (tag >> 32) as u32, lo(self.stream), hi(self.stream)],
+            key(self.seed ^ CHILD),
+        );
+        Self {
+            seed: self.seed,
+            stream: (u64::from(a) << 32 | u64::from(b)) ^ (u64::from(c) << 32 | u64::from(d)),
+        }
+    }
+
+    /// As [`child`](Self::child), by name.
+    #[must_use]
+    pub fn named(self, name: &str) -> Self {
+        // FNV-1a, 64 bits.
+        let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        self.child(hash)
+    }
+
+    /// Four random words for counter `index` of this stream.
+    #[inline(always)]
+    pub fn words(self, index: u64) -> [u32; 4] {
+        philox([lo(index), hi(index), lo(self.stream), hi(self.stream)], key(self.seed))
+    }
+
+    /// This stream as a sequential generator, for the `rand` crate's distributions and shuffles.
+    pub fn rng(self) -> Philox {
+        Philox { key: self, next: 0, words: [0; 4], left: 0 }
+    }
+}
+
+/// Keeps derived keys apart from the streams themselves.
+const CHILD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// A sequential generator over an [`RngKey`]'s stream.
+#[derive(Clone, Debug)]
+pub struct Philox {
+    key: RngKey,
+    next: u64,
+    words: [u32; 4],
+    left: usize,
+}
+
+impl TryRng for Philox {
+    type Error = Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        if self.left == 0 {
+            self.words = self.key.words(self.next);
+            self.next = self.next.wrapping_add(1);
+            self.left = 4;
+        }
+        self.left -= 1;
+        Ok(self.words[3 - self.left])
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        let low = u64::from(self.try_next_u32()?);
+        Ok(u64::from(self.try_next_u32()?) << 32 | low)
+    }
+
+    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Infallible> {
+        for chunk in bytes.chunks_mut(4) {
+            chunk.copy_from_slice(&self.try_next_u32()?.to_le_bytes()[..chunk.len()]);
+        }
+        Ok(())
+    }
+}
+
+fn lo(word: u64) -> u32 {
+    word as u32
+}
+
+fn hi(word: u64) -> u32 {
+    (word >> 32) as u32
+}
+
+fn key(seed: u64) -> [u32; 2] {
+    [lo(seed), hi(seed)]
+}
+
+/// Ten rounds of the Philox4x32 bijection.
+#[inline(always)]
+fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
+    for round in 0..10 {
+        if round > 0 {
+            key = [key[0].wrapping_add(0x9e37_79b9), key[1].wrapping_add(0xbb67_ae85)];
+        }
+        let first = u64::from(counter[0]) * 0xd251_1f53;
+        let second = u64::from(counter[2]) * 0xcd9e_8d57;
+        counter = [
+            hi(second) ^ counter[1] ^ key[0],
+            lo(second),
+            hi(first) ^ counter[3] ^ key[1],
+            lo(first),
+        ];
+    }
+    counter
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Known answers of the Random123 distribution (`kat_vectors`, philox4x32 10).
+    #[test]
+    fn known_answers() {
+        let zero = philox([0; 4], [0; 2]);
+        assert_eq!(zero, [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
+        let ones = philox([u32::MAX; 4], [u32::MAX; 2]);
+        assert_eq!(ones, [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]);
+        let pi = philox(
+            [0x243f_6a88, 0x85a3_08d3, 0x1319_8a2e, 0x0370_7344],
+            [0xa409_3822, 0x299f_31d0],
+        );
+        assert_eq!(pi, [0xd16c_fe09, 0x94fd_cceb, 0x5001_e420, 0x2412_6ea1]);
+    }
+}

@@ -1,0 +1,139 @@
+//! Sliding windows over n spatial axes: the geometry of im2col, col2im and convolution.
+
+use crate::{
+    error::{Error, Result, expect_len},
+    shape::Shape,
+};
+
+/// A window along one spatial axis; lengths in elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// Extent of the input.
+    pub input: usize,
+    /// Taps of the kernel.
+    pub kernel: usize,
+    /// Step from one window to the next.
+    pub stride: usize,
+    /// Zeros before and after the input.
+    pub pad: usize,
+    /// Step from one tap to the next.
+    pub dilation: usize,
+}
+
+impl Extent {
+    /// Stride 1, no padding, no dilation.
+    pub fn new(input: usize, kernel: usize) -> Self {
+        Self { input, kernel, stride: 1, pad: 0, dilation: 1 }
+    }
+
+    /// Windows that fit: `⌊(input + 2·pad − (dilation·(kernel − 1) + 1)) / stride⌋ + 1`.
+    ///
+    /// # Errors
+    /// [`Error::Value`] if kernel, stride or dilation is zero, if no window fits, or on overflow.
+    pub fn output(&self) -> Result<usize> {
+        let Self { input, kernel, stride, pad, dilation } = *self;
+        let bad = |why: &str| Error::value("window", format!("{why} in {self:?}"));
+        if kernel == 0 || stride == 0 || dilation == 0 {
+            return Err(bad("kernel, stride and dilation must be positive"));
+        }
+        let padded = pad.checked_mul(2).and_then(|pad| pad.checked_add(input));
+        let reach = dilation.checked_mul(kernel - 1).and_then(|reach| reach.checked_add(1));
+        let (Some(padded), Some(reach)) = (padded, reach) else { return Err(bad("overflow")) };
+        let slack = padded.checked_sub(reach).ok_or_else(|| bad("the kernel does not fit"))?;
+        Ok(slack / stride + 1)
+    }
+}
+
+/// Windows over an image of `channels × input…`, in any number of spatial axes.
+///
+/// The *columns* of an image are the matrix of `channels · ∏kernel` rows (channel outermost,
+/// then the taps in row-major order) and `∏output` columns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Window {
+    channels: usize,
+    axes: Vec<Extent>,
+    output: Vec<usize>,
+}
+
+impl Window {
+    /// Windows over `channels` planes along `axes`.
+    ///
+    /// # Errors
+    /// [`Error::Value`] as [`Extent::output`]; [`Error::ShapeOverflow`] if image or columns are
+    /// too large to count.
+    pub fn new(channels: usize, axes: &[Extent]) -> Result<Self> {
+        let output = axes.iter().map(Extent::output).collect::<Result<Vec<_>>>()?;
+        let kernel = axes.iter().map(|axis| axis.kernel);
+        let columns: Vec<_> = [channels].into_iter().chain(kernel).collect();
+        let rows = Shape::new(&columns)?.count();
+        let columns = Shape::new(&output)?.count();
+        Shape::new(&[rows, columns])?;
+        let image: Vec<_> = [channels].into_iter().chain(axes.iter().map(|a| a.input)).collect();
+        Shape::new(&image)?;
+        Ok(Self { channels, axes: axes.to_vec(), output })
+    }
+
+    /// Channels of the image.
+    pub fn channels(&self) -> usize {
+        self.channels
+    }
+
+    /// The spatial axes.
+    pub fn axes(&self) -> &[Extent] {
+        &self.axes
+    }
+
+    /// Windows along each spatial axis.
+    pub fn output(&self) -> &[usize] {
+        &self.output
+    }
+
+    /// Taps of one channel: `∏kernel`.
+    pub fn taps(&self) -> usize {
+        self.axes.iter().map(|axis| axis.kernel).product()
+    }
+
+    /// Rows of the columns: `channels · ∏kernel`.
+    pub fn rows(&self) -> usize {
+        self.channels * self.taps()
+    }
+
+    /// Windows in all: `∏output`.
+    pub fn positions(&self) -> usize {
+        self.output.iter().product()
+    }
+
+    /// Elements of one channel of the image: `∏input`.
+    pub fn plane(&self) -> usize {
+        self.axes.iter().map(|axis| axis.input).product()
+    }
+
+    /// Elements of the image.
+    pub fn image(&self) -> usize {
+        self.channels * self.plane()
+    }
+
+    /// Elements of the columns.
+    pub fn columns(&self) -> usize {
+        self.rows() * self.positions()
+    }
+
+    /// Whether the columns are the image itself: 1-tap kernels, stride 1, no padding.
+    pub fn is_identity(&self) -> bool {
+        self.axes.iter().all(|axis| axis.kernel == 1 && axis.stride == 1 && axis.pad == 0)
+    }
+
+    /// Fails unless operands of these lengths are the image and its columns.
+    ///
+    /// # Errors
+    /// [`Error::Length`] names the operand.
+    pub fn check(
+        &self,
+        op: &'static str,
+        image: (&'static str, usize),
+        columns: (&'static str, usize),
+    ) -> Result<()> {
+        expect_len(op, image.0, self.image(), image.1)?;
+        expect_len(op, columns.0, self.columns(), columns.1)
+    }
+}

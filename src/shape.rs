@@ -1,0 +1,131 @@
+//! Extents of blobs: counts, axes and offsets that never wrap.
+
+use crate::error::{Error, Result};
+use std::{fmt, ops::Deref};
+
+/// Most axes a shape may have, as in Caffe.
+pub const MAX_AXES: usize = 32;
+
+/// Extents of a blob, outermost first, whose product is known to fit.
+///
+/// Dereferences to `[usize]`. A shape of no axes holds one element; an extent of zero makes
+/// the count zero.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Shape {
+    extents: Vec<usize>,
+    count: usize,
+}
+
+impl Shape {
+    /// Takes `extents` as a shape.
+    ///
+    /// # Errors
+    /// [`Error::ShapeOverflow`] if there are more than [`MAX_AXES`], or if the number of
+    /// elements, each of up to 16 bytes, does not fit in `isize`.
+    #[doc(alias = "Reshape")]
+    pub fn new(extents: &[usize]) -> Result<Self> {
+        let too_large = |why| Error::ShapeOverflow { shape: extents.to_vec(), why };
+        if extents.len() > MAX_AXES {
+            return Err(too_large("more than 32 axes"));
+        }
+        // Zero extents are left out, so that every partial product (a stride, a count over a
+        // range of axes) fits as well.
+        let product = extents
+            .iter()
+            .filter(|&&extent| extent != 0)
+            .try_fold(1usize, |product, &extent| product.checked_mul(extent))
+            .filter(|&product| product <= isize::MAX as usize / 16)
+            .ok_or_else(|| too_large("the number of elements does not fit"))?;
+        let count = if extents.contains(&0) { 0 } else { product };
+        Ok(Self { extents: extents.to_vec(), count })
+    }
+
+    /// Number of elements.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Elements in the axes `start..end`; an empty range counts 1.
+    ///
+    /// # Errors
+    /// [`Error::Range`] if the range reaches outside the axes.
+    pub fn count_range(&self, start: usize, end: usize) -> Result<usize> {
+        let len = self.extents.len();
+        let axes = self.extents.get(start..end);
+        let axes = axes.ok_or(Error::Range { what: "a shape's axes", start, end, len })?;
+        Ok(axes.iter().product())
+    }
+
+    /// The axis that `axis` means: negative ones count from the end.
+    ///
+    /// # Errors
+    /// [`Error::Axis`] unless `-axes ≤ axis < axes`.
+    #[doc(alias = "CanonicalAxisIndex")]
+    pub fn canonical_axis(&self, axis: isize) -> Result<usize> {
+        let axes = self.extents.len();
+        let canonical = if axis < 0 { axis + axes as isize } else { axis };
+        match usize::try_from(canonical) {
+            Ok(canonical) if canonical < axes => Ok(canonical),
+            _ => Err(Error::Axis { axis, axes }),
+        }
+    }
+
+    /// Elements before, along and after `axis`, which may be negative.
+    ///
+    /// # Errors
+    /// [`Error::Axis`] if there is no such axis.
+    pub fn split_at_axis(&self, axis: isize) -> Result<(usize, usize, usize)> {
+        let axis = self.canonical_axis(axis)?;
+        let inner = self.extents[axis + 1..].iter().product();
+        Ok((self.extents[..axis].iter().product(), self.extents[axis], inner))
+    }
+
+    /// Position of the element at `indices`; missing trailing indices count as 0.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if there are too many indices or one reaches its extent.
+    pub fn offset(&self, indices: &[usize]) -> Result<usize> {
+        let inside = indices.len() <= self.extents.len()
+            && indices.iter().zip(&self.extents).all(|(&index, &extent)| index < extent);
+        if !inside {
+            return Err(Error::Shape(format!("no element {indices:?} in shape {self}")));
+        }
+        let padded = indices.iter().copied().chain(std::iter::repeat(0));
+        Ok(self.extents.iter().zip(padded).fold(0, |at, (&extent, index)| at * extent + index))
+    }
+
+    /// Extent of `axis` as Caffe's four-axis accessors give it: of at most four axes, with
+    /// ones standing for those that are missing. `axis` is 0 to 3 for num, channels, height and
+    /// width, or -4 to -1.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] for more than four axes, [`Error::Axis`] for an axis outside -4..4.
+    #[doc(alias = "LegacyShape")]
+    pub fn legacy(&self, axis: isize) -> Result<usize> {
+        let axes = self.extents.len();
+        if axes > 4 {
+            return Err(Error::Shape(format!("shape {self} has more than 4 axes")));
+        }
+        if !(-4..4).contains(&axis) {
+            return Err(Error::Axis { axis, axes: 4 });
+        }
+        Ok(self.canonical_axis(axis).map_or(1, |axis| self.extents[axis]))
+    }
+}
+
+impl Deref for Shape {
+    type Target = [usize];
+    fn deref(&self) -> &[usize] {
+        &self.extents
+    }
+}
+
+impl fmt::Display for Shape {
+    /// As Caffe prints it: `64 1 28 28 (50176)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for extent in &self.extents {
+            write!(f, "{extent} ")?;
+        }
+        write!(f, "({})", self.count)
+    }
+}
