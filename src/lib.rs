@@ -8,6 +8,7 @@ pub mod element; // what memory holds
 pub mod shape; // extents of it
 pub mod op; // what kernels compute
 pub mod host; // … on slices
+pub mod proto; // Caffe's messages
 
 pub use crate::{
     element::{DType, Element, Scalar, bf16, f16},
