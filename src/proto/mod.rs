@@ -17,6 +17,8 @@
 
 mod binary;
 mod file;
+#[cfg(feature = "net")]
+mod text;
 
 /// What prost generates; the documentation of each type and field is in `proto/caffe.proto`.
 #[allow(missing_docs)]
@@ -27,3 +29,5 @@ mod generated {
 pub use binary::{parse_binary, read_binary, write_binary};
 pub use generated::*;
 pub use prost::{Message, Name};
+#[cfg(feature = "net")]
+pub use text::{parse_text, read_text, to_text, write_text};

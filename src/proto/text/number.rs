@@ -1,0 +1,94 @@
+//! Floating-point numbers in print.
+
+/// The shorter of 6 and 9 digits that reads back as the same number, as C prints it with `%g`.
+///
+/// Subnormal numbers take 9: C's `strtof`, which Google's printer asks, calls them out of range.
+pub(super) fn float(value: f32) -> String {
+    let short = general(f64::from(value), 6);
+    if !value.is_subnormal() && short.parse() == Ok(value) {
+        short
+    } else {
+        general(f64::from(value), 9)
+    }
+}
+
+/// The shorter of 15 and 17 digits that reads back as the same number, as C prints it with `%g`.
+pub(super) fn double(value: f64) -> String {
+    let short = general(value, 15);
+    if short.parse() == Ok(value) { short } else { general(value, 17) }
+}
+
+/// C's `%.{digits}g`: so many significant digits without trailing zeros, and an exponent if it is
+/// below -4 or not below `digits`.
+fn general(value: f64, digits: usize) -> String {
+    if value.is_nan() {
+        return "nan".into();
+    }
+    let scientific = format!("{value:.*e}", digits - 1);
+    let Some((mantissa, exponent)) = scientific.split_once('e') else {
+        return scientific; // inf, -inf
+    };
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    let places = digits as i32 - 1 - exponent;
+    if exponent < -4 || places < 0 {
+        let sign = if exponent < 0 { '-' } else { '+' };
+        format!("{}e{sign}{:02}", without_zeros(mantissa), exponent.abs())
+    } else {
+        without_zeros(&format!("{value:.*}", places as usize)).to_owned()
+    }
+}
+
+fn without_zeros(number: &str) -> &str {
+    if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floats_print_as_in_c() {
+        let cases = [
+            (0.0, "0"),
+            (-0.0, "-0"),
+            (1.0, "1"),
+            (0.1, "0.1"),
+            (-0.75, "-0.75"),
+            (100000.0, "100000"),
+            (999999.0, "999999"),
+            (1e6, "1e+06"),
+            (1e-4, "0.0001"),
+            (1e-5, "1e-05"),
+            (16777216.0, "16777216"),
+            (1.0 / 3.0, "0.333333343"),
+            (1.220_703_1e-4, "0.000122070312"), // 2^-13: the tenth digit is 5, and goes to even
+            (3.662_109_4e-4, "0.000366210938"), // 3 * 2^-13, likewise
+            (f32::MAX, "3.40282347e+38"),
+            (f32::MIN_POSITIVE, "1.17549435e-38"),
+            (1e-40, "9.9999461e-41"),
+            (1e-45, "1.40129846e-45"),
+            (f32::INFINITY, "inf"),
+            (f32::NEG_INFINITY, "-inf"),
+            (f32::NAN, "nan"),
+        ];
+        for (value, want) in cases {
+            assert_eq!(float(value), want);
+        }
+    }
+
+    #[test]
+    fn doubles_print_as_in_c() {
+        let cases = [
+            (0.1, "0.1"),
+            (1.0 / 3.0, "0.33333333333333331"),
+            (1e15, "1e+15"),
+            (123456789012345.0, "123456789012345"),
+            (9007199254740993.0, "9007199254740992"),
+            (f64::MAX, "1.7976931348623157e+308"),
+            (5e-324, "4.94065645841247e-324"),
+        ];
+        for (value, want) in cases {
+            assert_eq!(double(value), want);
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! A message in the binary format to text.
+
+use std::fmt::Write;
+
+use prost::encoding::{WireType, decode_key, decode_varint};
+use prost_reflect::{Kind, MessageDescriptor};
+
+use super::number;
+
+/// Text of the message that `wire` holds, `None` if it holds another.
+pub(super) fn print(message: &MessageDescriptor, wire: &[u8]) -> Option<String> {
+    let mut text = String::new();
+    fields(message, wire, 0, &mut text)?;
+    Some(text)
+}
+
+fn fields(
+    message: &MessageDescriptor,
+    mut wire: &[u8],
+    level: usize,
+    text: &mut String,
+) -> Option<()> {
+    while !wire.is_empty() {
+        let (number, wire_type) = decode_key(&mut wire).ok()?;
+        let field = message.get_field(number)?;
+        let start = |text: &mut String| {
+            text.extend(std::iter::repeat_n("  ", level));
+            text.push_str(field.name());
+        };
+        match (field.kind(), wire_type) {
+            (Kind::Message(inner), WireType::LengthDelimited) => {
+                start(text);
+                text.push_str(" {\n");
+                fields(&inner, bytes(&mut wire)?, level + 1, text)?;
+                text.extend(std::iter::repeat_n("  ", level));
+                text.push_str("}\n");
+            }
+            (Kind::String | Kind::Bytes, WireType::LengthDelimited) => {
+                start(text);
+                text.push_str(": \"");
+                escape(bytes(&mut wire)?, text);
+                text.push_str("\"\n");
+            }
+            (kind, WireType::LengthDelimited) => {
+                let mut packed = bytes(&mut wire)?;
+                while !packed.is_empty() {
+                    start(text);
+                    scalar(&kind, &mut packed, text)?;
+                }
+            }
+            (kind, _) if kind.wire_type() == wire_type => {
+                start(text);
+                scalar(&kind, &mut wire, text)?;
+            }
+            _ => return None,
+        }
+    }
+    Some(())
+}
+
+fn scalar(kind: &Kind, wire: &mut &[u8], text: &mut String) -> Option<()> {
+    let value = match kind {
+        Kind::Float => number::float(f32::from_le_bytes(array(wire)?)),
+        Kind::Double => number::double(f64::from_le_bytes(array(wire)?)),
+        Kind::Int32 => (varint(wire)? as i32).to_string(),
+        Kind::Int64 => (varint(wire)? as i64).to_string(),
+        Kind::Uint32 => (varint(wire)? as u32).to_string(),
+        Kind::Uint64 => varint(wire)?.to_string(),
+        Kind::Bool => (varint(wire)? != 0).to_string(),
+        Kind::Enum(values) => {
+            let number = varint(wire)? as i32;
+            values.get_value(number).map_or(number.to_string(), |value| value.name().to_owned())
+        }
+        _ => return None,
+    };
+    writeln!(text, ": {value}").ok()
+}
+
+/// Printable ASCII as it is, the rest as C writes it.
+fn escape(bytes: &[u8], text: &mut String) {
+    for &byte in bytes {
+        match byte {
+            b'\n' => text.push_str("\\n"),
+            b'\r' => text.push_str("\\r"),
+            b'\t' => text.push_str("\\t"),
+            b'"' | b'\'' | b'\\' => text.extend(['\\', char::from(byte)]),
+            b' '..=b'~' => text.push(char::from(byte)),
+            _ => text.push_str(&format!("\\{byte:03o}")),
+        }
+    }
+}
+
+fn varint(wire: &mut &[u8]) -> Option<u64> {
+    decode_varint(wire).ok()
+}
+
+fn array<const N: usize>(wire: &mut &[u8]) -> Option<[u8; N]> {
+    wire.split_off(..N)?.try_into().ok()
+}
+
+fn bytes<'a>(wire: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let length = usize::try_from(varint(wire)?).ok()?;
+    wire.split_off(..length)
+}

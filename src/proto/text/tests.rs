@@ -1,0 +1,165 @@
+use super::*;
+use crate::proto::{BlobProto, Datum, LayerParameter, NetParameter, Phase, SolverParameter};
+
+fn parse(text: impl AsRef<[u8]>) -> Result<NetParameter> {
+    parse_text(text, "net.prototxt")
+}
+
+fn fault(text: impl AsRef<[u8]>) -> String {
+    parse(text).unwrap_err().to_string()
+}
+
+/// The bytes that `\`-escapes stand for, which need not be text.
+fn data(literal: &[u8]) -> Result<Vec<u8>> {
+    let text = [&b"data: \""[..], literal, b"\""].concat();
+    parse_text::<Datum>(text, "datum").map(|datum| datum.data().to_vec())
+}
+
+#[test]
+fn errors_say_where_and_what() {
+    let cases = [
+        ("name: 12", "1:7: expected a string, found `12`"),
+        ("name \"n\"", "1:6: expected `:`, found the string \"n\""),
+        ("name: \"n\"\n\nlayer {\n  tipe: \"x\" }", "4:3: `LayerParameter` has no field `tipe`"),
+        ("name: \"a\"\nname: \"b\"", "2:1: `name` is given twice, but does not repeat"),
+        ("layer {\n", "2:1: expected the name of a field, found the end of the text"),
+        ("layer { >", "1:9: expected the name of a field, found `>`"),
+        ("layer: 3", "1:8: expected `{`, found `3`"),
+        ("layer { phase: BOTH }", "1:16: `Phase` has no value BOTH, only TRAIN, TEST"),
+        ("layer { phase: -1 }", "1:16: `Phase` has no value -1, only TRAIN, TEST"),
+        ("force_backward: 2", "1:17: 2 is out of range: at most 1"),
+        ("input_dim: 2147483648", "1:12: 2147483648 is out of range: at most 2147483647"),
+        ("input_dim: [1, 2", "1:17: expected `,` or `]`, found the end of the text"),
+        ("input_dim: 0x", "1:12: `0x` without hexadecimal digits"),
+        ("input_dim: 08", "1:12: 08 starts with 0 but is not octal"),
+        ("input_dim: 5name: \"n\"", "1:13: a space is missing after the number 5"),
+        ("layer { loss_weight: 010 }", "1:22: expected a decimal number, found `010`"),
+        ("layer { loss_weight: 1e }", "1:22: no digits in the exponent of 1e"),
+        ("layer { clip_param { min: 0 } }", "1:29: `ClipParameter` lacks `max`"),
+        ("name: \"a\nb\"", "1:7: this string does not end on its line"),
+        ("name: \"a", "1:7: this string does not end"),
+        ("name: \"a\\", "1:9: this string does not end"),
+        ("name: \"\\q\"", "1:8: unknown escape sequence"),
+        ("name: \"\\xg\"", "1:8: `\\x` without hexadecimal digits"),
+        ("name: \"\\u12\"", "1:8: `\\u` without 4 digits that make a character"),
+        ("name: \"\\377\"", "1:7: this string is not UTF-8"),
+        ("name: \"äöü\" é", "1:13: byte 0xc3 outside a string"),
+        ("\t# ä\n\tlayer \0", "2:8: byte 0x00 outside a string"),
+    ];
+    for (text, want) in cases {
+        assert_eq!(fault(text), format!("net.prototxt:{want}"), "{text}");
+    }
+}
+
+#[test]
+fn escapes_are_those_of_c() {
+    let cases: [(&[u8], &[u8]); 7] = [
+        (br#"\a\b\f\n\r\t\v\\\?\'\""#, b"\x07\x08\x0c\n\r\t\x0b\\?'\""),
+        (br"\0\12\1234\777", b"\0\nS4\xff"),
+        (br"\x4\x41B\XfF", b"\x04AB\xff"),
+        (br"\u00e4\U0001F600", "ä😀".as_bytes()),
+        (br"\ud83d\ude00", "😀".as_bytes()),
+        (br#"a" 'b' "c"#, b"abc"),
+        (b"\xff", b"\xff"),
+    ];
+    for (literal, want) in cases {
+        assert_eq!(data(literal).unwrap(), want, "{}", literal.escape_ascii());
+    }
+    for literal in [&br"\ud83d"[..], br"\ude00", br"\ud83dx", br"\U00110000", br"\U0000004"] {
+        assert!(data(literal).is_err(), "{}", literal.escape_ascii());
+    }
+}
+
+#[test]
+fn bytes_print_as_c_escapes_and_come_back() {
+    let datum = Datum { data: Some((0..=255).collect()), ..Default::default() };
+    let text = to_text(&datum).unwrap();
+    assert!(text.starts_with(r#"data: "\000\001\002\003\004\005\006\007\010\t\n\013\014\r\016"#));
+    assert!(text.ends_with("\\376\\377\"\n"));
+    assert!(text.contains(r##" !\"#$%&\'()"##) && text.contains(r"[\\]^_`a") && text.is_ascii());
+    assert_eq!(parse_text::<Datum>(text, "").unwrap(), datum);
+}
+
+#[test]
+fn layout_is_googles() {
+    let text = "name: \"n\"
+input_dim: 1
+input_dim: -2
+layer {
+  name: \"a\"
+  loss_weight: 0.5
+  phase: TEST
+  relu_param {
+  }
+}
+";
+    let net =
+        parse("layer<name:'a' phase:1 loss_weight:.5f relu_param{}>input_dim:[1,-2];name:'n'");
+    let net = net.unwrap();
+    assert_eq!(net.layer[0].phase(), Phase::Test);
+    assert_eq!(to_text(&net).unwrap(), text);
+    assert_eq!(parse(text).unwrap(), net);
+}
+
+#[test]
+fn numbers_keep_their_bits() {
+    let values = [0.1, -0.0, f32::MAX, f32::MIN_POSITIVE, 1e-45, f32::INFINITY, 1.0 / 3.0];
+    let blob = BlobProto {
+        data: values.to_vec(),
+        double_data: vec![0.1, f64::MAX, 5e-324, -1.0 / 3.0],
+        ..Default::default()
+    };
+    let read = parse_text::<BlobProto>(to_text(&blob).unwrap(), "").unwrap();
+    assert_eq!(read.encode_to_vec(), blob.encode_to_vec());
+
+    let solver = parse_text::<SolverParameter>(
+        "random_seed: -9223372036854775808 max_iter: - 0x7F stepsize: 017 base_lr: 1e60",
+        "",
+    );
+    let solver = solver.unwrap();
+    assert_eq!((solver.random_seed(), solver.max_iter(), solver.stepsize()), (i64::MIN, -127, 15));
+    assert_eq!(solver.base_lr(), f32::INFINITY);
+}
+
+#[test]
+fn comments_may_hold_any_bytes() {
+    assert_eq!(parse(b"# \xe9\x01 { \"\nname: 'n' #").unwrap().name(), "n");
+}
+
+#[test]
+fn a_cut_text_is_read_or_refused() {
+    let text = "layer { name: \"a\\n\" loss_weight: [1.5e3, -0x1] include < level: 1 > } # end";
+    for end in 0..text.len() {
+        let _ = parse(&text[..end]);
+    }
+    let whole = "layer { name: \"a\" } name: \"n\"";
+    let complete: Vec<_> = (0..whole.len()).filter(|&end| parse(&whole[..end]).is_ok()).collect();
+    assert_eq!(complete, [0, 19, 20]);
+}
+
+#[test]
+fn only_caffes_messages_have_text() {
+    #[derive(Clone, PartialEq, prost::Message)]
+    struct Foreign {}
+    impl Name for Foreign {
+        const NAME: &'static str = "Foreign";
+        const PACKAGE: &'static str = "other";
+    }
+    for error in [parse_text::<Foreign>("", "").unwrap_err(), to_text(&Foreign {}).unwrap_err()] {
+        assert_eq!(error.to_string(), "other.Foreign is not one of Caffe's messages");
+    }
+}
+
+/// The parser's depth on the stack is bounded by this.
+#[test]
+fn no_message_contains_itself() {
+    fn depth(message: &MessageDescriptor, left: usize) -> usize {
+        assert!(left > 0, "{} nests too deep", message.full_name());
+        let inner = message.fields().filter_map(|field| field.kind().as_message().cloned());
+        1 + inner.map(|inner| depth(&inner, left - 1)).max().unwrap_or(0)
+    }
+    let solver = descriptor::<SolverParameter>().unwrap();
+    assert_eq!(depth(&solver, 10), 6); // solver, net, V1 layer, V0 layer, blob, shape
+    assert_eq!(solver.parent_pool().all_messages().len(), 63);
+    assert!(descriptor::<LayerParameter>().is_ok());
+}
