@@ -1,1 +1,206 @@
-//! Placeholder.
+//! Matrix products: the choice of a kernel, and how threads share one product.
+//!
+//! - Products with a vector go to [`gemv`], which does not copy panels.
+//! - `f32` and `f64` go to `matrixmultiply`, one single-threaded call for each thread's rows or
+//!   columns. Its blocks of k are fixed and its tiles start at multiples of a divisor of
+//!   [`TILE`], so where a matrix is cut at such multiples no bit changes.
+//! - 16-bit elements are widened block by block and go the same way.
+
+mod half;
+mod tiles;
+
+use super::{gemv::gemv, level1::scal, widen::is_wide, workers::Workers};
+use crate::{
+    element::{DType, Element},
+    error::Result,
+    op::{Batch, Gemm, Gemv, Transpose},
+};
+use bytemuck::{cast_slice, cast_slice_mut};
+use num_traits::Zero;
+use tiles::Tiles;
+
+/// A multiple of the rows and columns of every kernel's tile.
+const TILE: usize = 16;
+
+/// Floating-point operations below which one thread is faster than several.
+const SHARED: u64 = 4_000_000;
+
+/// `C ← α·op(A)·op(B) + β·C`; β = 0 does not read `C`, and α = 0 or k = 0 reads neither `A`
+/// nor `B`.
+///
+/// # Errors
+/// [`Error::Length`](crate::Error::Length) and [`Error::Value`](crate::Error::Value) as
+/// [`Gemm::check`].
+#[doc(alias = "caffe_cpu_gemm")]
+pub fn gemm<T: Element>(
+    workers: &Workers,
+    op: &Gemm<T>,
+    a: &[T],
+    b: &[T],
+    c: &mut [T],
+) -> Result<()> {
+    op.check(a.len(), b.len(), c.len())?;
+    if op.m == 0 || op.n == 0 {
+        return Ok(());
+    }
+    if op.k == 0 || op.alpha.is_zero() {
+        return scale(op, c);
+    }
+    if let Some(product) = times_column(op) {
+        return gemv(workers, &product, a, &b[..op.k], &mut c[..op.m]);
+    }
+    if let Some(product) = row_times(op) {
+        return gemv(workers, &product, b, &a[..op.k], &mut c[..op.n]);
+    }
+    if is_wide::<T>() {
+        let op = widen(op);
+        return share(workers, &op, cast_slice(a), cast_slice(b), cast_slice_mut(c));
+    }
+    half::product(workers, op, a, b, c)
+}
+
+/// [`gemm`] for each of a batch; the `C`s do not overlap.
+///
+/// # Errors
+/// [`Error::Length`](crate::Error::Length) and [`Error::Value`](crate::Error::Value) as
+/// [`Batch::check`].
+pub fn gemm_batched<T: Element>(
+    workers: &Workers,
+    op: &Gemm<T>,
+    batch: &Batch,
+    a: &[T],
+    b: &[T],
+    c: &mut [T],
+) -> Result<()> {
+    batch.check(op, a.len(), b.len(), c.len())?;
+    let (span_a, span_b, span_c) = op.spans()?;
+    if batch.count == 0 || span_c == 0 {
+        return Ok(());
+    }
+    // One stride after another, up to the last element of the last product.
+    let stride = if batch.count == 1 { span_c } else { batch.stride_c };
+    let c = &mut c[..(batch.count - 1) * stride + span_c];
+    let product = |workers: &Workers, i: usize, c: &mut [T]| {
+        let (a, b) = (&a[i * batch.stride_a..][..span_a], &b[i * batch.stride_b..][..span_b]);
+        gemm(workers, op, a, b, c)
+    };
+    // A product has the same bits on any number of threads, so either way gives the same.
+    if op.flops() >= SHARED && batch.count < 2 * workers.count() {
+        return c.chunks_mut(stride).enumerate().try_for_each(|(i, c)| product(workers, i, c));
+    }
+    let together = (SHARED / op.flops().max(1)).clamp(1, batch.count as u64) as usize;
+    let failed = std::sync::Mutex::new(Ok(()));
+    workers.chunks(c, together * stride, |task, c| {
+        let mut products = c.chunks_mut(stride).enumerate();
+        let done =
+            products.try_for_each(|(i, c)| product(&Workers::sequential(), task * together + i, c));
+        if done.is_err() {
+            *failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = done;
+        }
+    });
+    failed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// `C ← β·C`.
+fn scale<T: Element>(op: &Gemm<T>, c: &mut [T]) -> Result<()> {
+    for row in c.chunks_mut(op.ldc).take(op.m) {
+        let row = &mut row[..op.n];
+        if op.beta.is_zero() {
+            row.fill(T::default());
+        } else {
+            scal(&Workers::sequential(), op.beta, row)?;
+        }
+    }
+    Ok(())
+}
+
+/// The product as `A` times a column, if that and the result are stored densely.
+fn times_column<T: Element>(op: &Gemm<T>) -> Option<Gemv<T>> {
+    let dense_b = op.trans_b == Transpose::Yes || op.ldb == 1 || op.k == 1;
+    let dense_c = op.ldc == 1 || op.m == 1;
+    let (m, n) = if op.trans_a == Transpose::No { (op.m, op.k) } else { (op.k, op.m) };
+    let Gemm { alpha, beta, lda, .. } = *op;
+    (op.n == 1 && dense_b && dense_c).then_some(Gemv { m, n, trans: op.trans_a, alpha, beta, lda })
+}
+
+/// The product as a row times `B`, that is `Bᵀ` times a column, if the row is stored densely.
+fn row_times<T: Element>(op: &Gemm<T>) -> Option<Gemv<T>> {
+    let dense_a = op.trans_a == Transpose::No || op.lda == 1 || op.k == 1;
+    let (m, n, trans) = match op.trans_b {
+        Transpose::No => (op.k, op.n, Transpose::Yes),
+        Transpose::Yes => (op.n, op.k, Transpose::No),
+    };
+    let Gemm { alpha, beta, ldb, .. } = *op;
+    (op.m == 1 && dense_a).then_some(Gemv { m, n, trans, alpha, beta, lda: ldb })
+}
+
+/// The same product of elements of their own accumulator type.
+fn widen<T: Element>(op: &Gemm<T>) -> Gemm<T::Acc> {
+    let Gemm { m, n, k, trans_a, trans_b, alpha, beta, lda, ldb, ldc } = *op;
+    Gemm { m, n, k, trans_a, trans_b, alpha, beta, lda, ldb, ldc }
+}
+
+/// One call for each thread, over rows or columns of `C`, whichever are more.
+fn share<A: Element<Acc = A>>(
+    workers: &Workers,
+    op: &Gemm<A>,
+    a: &[A],
+    b: &[A],
+    c: &mut [A],
+) -> Result<()> {
+    op.check(a.len(), b.len(), c.len())?;
+    let parts = if op.flops() < SHARED { 1 } else { workers.count() };
+    let (by_rows, longer) = (op.m >= op.n, op.m.max(op.n));
+    let size = longer.div_ceil(parts).next_multiple_of(TILE);
+    let c = Tiles::new(c, op.ldc);
+    workers.run(longer.div_ceil(size), |i| {
+        let (start, len) = (i * size, size.min(longer - i * size));
+        let (row, column) = if by_rows { (start, 0) } else { (0, start) };
+        let (m, n) = if by_rows { (len, op.n) } else { (op.m, len) };
+        let a = &a[if op.trans_a == Transpose::No { row * op.lda } else { row }..];
+        let b = &b[if op.trans_b == Transpose::No { column } else { column * op.ldb }..];
+        // SAFETY: `op.check` passed, so `a`, `b` and `c` hold all of the product, hence this part
+        // of it; no two parts share rows and columns of `c`.
+        #[allow(unsafe_code)]
+        unsafe {
+            kernel(&Gemm { m, n, ..*op }, a, b, c.at(row, column));
+        }
+    });
+    Ok(())
+}
+
+/// One single-threaded product.
+///
+/// # Safety
+/// `op.check` holds for `a` and `b`; `c` is valid for writes to all elements that `op` covers,
+/// for reads too if β ≠ 0, and nobody else uses these meanwhile.
+#[allow(unsafe_code)]
+unsafe fn kernel<A: Element<Acc = A>>(op: &Gemm<A>, a: &[A], b: &[A], c: *mut A) {
+    debug_assert!(op.check(a.len(), b.len(), usize::MAX).is_ok());
+    let strides = |trans, ld: usize| match trans {
+        Transpose::No => (ld as isize, 1),
+        Transpose::Yes => (1, ld as isize),
+    };
+    let Gemm { m, n, k, alpha, beta, .. } = *op;
+    let ((rsa, csa), (rsb, csb)) = (strides(op.trans_a, op.lda), strides(op.trans_b, op.ldb));
+    let (a, b, rsc) = (a.as_ptr(), b.as_ptr(), op.ldc as isize);
+    let (alpha, beta) = (alpha.to_f64(), beta.to_f64());
+    // SAFETY: the caller vouches for the extents; A is the type that its DTYPE names, the only
+    // element types that are their own accumulators being these two.
+    unsafe {
+        match A::DTYPE {
+            DType::F64 => {
+                let (a, b, c) = (a.cast(), b.cast(), c.cast());
+                matrixmultiply::dgemm(m, k, n, alpha, a, rsa, csa, b, rsb, csb, beta, c, rsc, 1);
+            }
+            _ => {
+                let (a, b, c) = (a.cast(), b.cast(), c.cast());
+                let (alpha, beta) = (alpha as f32, beta as f32);
+                matrixmultiply::sgemm(m, k, n, alpha, a, rsa, csa, b, rsb, csb, beta, c, rsc, 1);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

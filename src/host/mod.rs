@@ -20,10 +20,17 @@ mod moments;
 mod pool;
 mod random;
 mod reduce;
+mod scratch;
 mod simd;
 mod softmax;
+#[cfg(test)]
+mod testing;
 mod update;
+mod widen;
 mod window;
 mod workers;
 
+pub use gemm::{gemm, gemm_batched};
+pub use gemv::gemv;
+pub use level1::{amax, asum, axpby, axpy, copy, dot, dot_strided, scal, sumsq};
 pub use workers::Workers;

@@ -1,0 +1,165 @@
+use super::*;
+use crate::host::testing::{
+    at, for_each_element, fractions, integers, operand, rounded, threads, wide,
+};
+use Transpose::{No, Yes};
+use proptest::prelude::*;
+
+const SHAPES: [(usize, usize, usize); 14] = [
+    (0, 3, 3),
+    (3, 0, 3),
+    (3, 3, 0),
+    (1, 1, 1),
+    (1, 17, 5),
+    (17, 1, 5),
+    (5, 7, 3),
+    (16, 16, 16),
+    (20, 576, 25),
+    (50, 64, 500),
+    (33, 31, 257),
+    (300, 270, 7),
+    (130, 1100, 40),
+    (257, 300, 260),
+];
+
+const ALPHA_BETA: [(f64, f64); 4] = [(1.0, 0.0), (1.0, 1.0), (-0.5, 2.0), (0.0, 0.5)];
+
+fn naive<T: Element>(op: &Gemm<T>, a: &[T], b: &[T], c: &mut [f64]) {
+    let (alpha, beta) = (op.alpha.to_f64(), op.beta.to_f64());
+    for i in 0..op.m {
+        for j in 0..op.n {
+            let term = |l| at(a, op.trans_a, op.lda, i, l) * at(b, op.trans_b, op.ldb, l, j);
+            let sum: f64 = (0..op.k).map(term).sum();
+            let c = &mut c[i * op.ldc + j];
+            let old = if beta == 0.0 { 0.0 } else { beta * *c };
+            *c = if alpha == 0.0 || op.k == 0 { old } else { alpha * sum + old };
+        }
+    }
+}
+
+/// Checks one product, bit by bit, for one to three threads; what lies between the rows of `C`
+/// stays as it is.
+fn check<T: Element>(workers: &[Workers], op: &Gemm<T>) {
+    let len = |trans, rows, columns, ld| (if trans == No { rows } else { columns }) * ld;
+    let mut a = integers::<T>(1, len(op.trans_a, op.m, op.k, op.lda));
+    let mut b = integers::<T>(2, len(op.trans_b, op.k, op.n, op.ldb));
+    let mut c0 = integers::<T>(3, op.m * op.ldc);
+    let nan = T::from_f64(f64::NAN);
+    if op.alpha.is_zero() {
+        a.fill(nan);
+        b.fill(nan);
+    }
+    if op.beta.is_zero() {
+        c0.chunks_mut(op.ldc.max(1)).for_each(|row| row[..op.n].fill(nan));
+    }
+    let mut want = wide(&c0);
+    naive(op, &a, &b, &mut want);
+    let want = rounded::<T>(&want);
+    for workers in workers {
+        let mut c = c0.clone();
+        gemm(workers, op, &a, &b, &mut c).unwrap();
+        assert_eq!(wide(&c), want, "{op:?}");
+    }
+}
+
+fn products<T: Element>() {
+    let workers = threads();
+    for (m, n, k) in SHAPES {
+        for (case, (trans_a, trans_b)) in
+            [(No, No), (No, Yes), (Yes, No), (Yes, Yes)].into_iter().enumerate()
+        {
+            let (alpha, beta) = ALPHA_BETA[(case + m) % 4];
+            let op = Gemm::with(trans_a, trans_b, m, n, k);
+            check::<T>(&workers, &op);
+            let op = op.alpha(T::acc(alpha)).beta(T::acc(beta));
+            check(&workers, &op.leading(op.lda + 3, op.ldb + 1, op.ldc + 2));
+        }
+    }
+}
+
+fn same_bits_for_any_threads<T: Element>() {
+    let workers = threads();
+    for (m, n, k) in [(100, 90, 300), (129, 400, 70), (600, 37, 513), (64, 500, 800)] {
+        for (trans_a, trans_b, beta) in [(No, No, 0.0), (Yes, No, 0.3), (No, Yes, 1.0)] {
+            let op = Gemm::<T>::with(trans_a, trans_b, m, n, k);
+            let op = op.alpha(T::acc(0.7)).beta(T::acc(beta));
+            let (a, b) = (fractions::<T>(1, m * k), fractions::<T>(2, k * n));
+            let c0 = fractions::<T>(3, m * n);
+            let [one, two, three] = workers.each_ref().map(|workers| {
+                let mut c = c0.clone();
+                gemm(workers, &op, &a, &b, &mut c).unwrap();
+                wide(&c)
+            });
+            assert!(one == two && one == three, "{op:?}");
+            let mut want = wide(&c0);
+            naive(&op, &a, &b, &mut want);
+            let eps = if size_of::<T>() == 2 { 0.01 } else { 1e-6 };
+            let near = |(got, want): (&f64, &f64)| (got - want).abs() <= eps * (k as f64).sqrt();
+            assert!(one.iter().zip(&want).all(near));
+        }
+    }
+}
+
+fn batches<T: Element>() {
+    let workers = threads();
+    let shapes = [(3, 4, 5, 7, 0), (1, 1, 1, 2, 1), (20, 30, 10, 40, 3), (130, 120, 140, 3, 0)];
+    for (m, n, k, count, gap) in shapes {
+        for (stride_a, stride_b) in [(m * k + gap, k * n), (0, k * n + gap), (m * k, 0)] {
+            let batch = Batch { count, stride_a, stride_b, stride_c: m * n + gap };
+            let op = Gemm::<T>::new(m, n, k).beta(T::acc(2.0));
+            let a = integers::<T>(1, stride_a * (count - 1) + m * k);
+            let b = integers::<T>(2, stride_b * (count - 1) + k * n);
+            let c0 = integers::<T>(3, batch.stride_c * count);
+            let mut want = wide(&c0);
+            for i in 0..count {
+                let (a, b) = (&a[i * stride_a..], &b[i * stride_b..]);
+                naive(&op, a, b, &mut want[i * batch.stride_c..]);
+            }
+            for workers in &workers {
+                let mut c = c0.clone();
+                gemm_batched(workers, &op, &batch, &a, &b, &mut c).unwrap();
+                assert_eq!(wide(&c), rounded::<T>(&want), "{op:?} {batch:?}");
+            }
+        }
+    }
+}
+
+for_each_element!(products, same_bits_for_any_threads, batches);
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn any_product_matches(
+        (m, n, k) in (0usize..40, 0usize..40, 0usize..40),
+        (ta, tb) in (any::<bool>(), any::<bool>()),
+        (pad_a, pad_b, pad_c) in (0usize..4, 0usize..4, 0usize..4),
+        pair in 0usize..4,
+    ) {
+        let trans = |yes| if yes { Yes } else { No };
+        let (alpha, beta) = ALPHA_BETA[pair];
+        let op = Gemm::<f32>::with(trans(ta), trans(tb), m, n, k);
+        let op = op.alpha(alpha as f32).beta(beta as f32);
+        check(&[Workers::sequential()], &op.leading(op.lda + pad_a, op.ldb + pad_b, n + pad_c));
+    }
+}
+
+#[test]
+fn errors_name_the_operand() {
+    let w = Workers::sequential();
+    let op = Gemm::<f32>::new(2, 3, 4);
+    let run = |a, b, c| gemm(&w, &op, &vec![0.0; a], &vec![0.0; b], &mut vec![0.0; c]);
+    assert_eq!(operand(run(7, 12, 6)), ("gemm", "a"));
+    assert_eq!(operand(run(8, 11, 6)), ("gemm", "b"));
+    assert_eq!(operand(run(8, 12, 5)), ("gemm", "c"));
+    let short = gemm(&w, &op.leading(3, 3, 3), &[0.0; 8], &[0.0; 12], &mut [0.0; 6]);
+    assert!(short.unwrap_err().to_string().contains("lda"));
+
+    let batch = Batch { count: 2, stride_a: 8, stride_b: 12, stride_c: 6 };
+    let run =
+        |a, b, c| gemm_batched(&w, &op, &batch, &vec![0.0; a], &vec![0.0; b], &mut vec![0.0; c]);
+    assert_eq!(operand(run(15, 24, 12)), ("gemm_batched", "a"));
+    assert_eq!(operand(run(16, 23, 12)), ("gemm_batched", "b"));
+    assert_eq!(operand(run(16, 24, 11)), ("gemm_batched", "c"));
+    let overlap = Batch { stride_c: 5, ..batch };
+    assert!(gemm_batched(&w, &op, &overlap, &[0.0; 16], &[0.0; 24], &mut [0.0; 12]).is_err());
+}

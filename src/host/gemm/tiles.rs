@@ -1,0 +1,47 @@
+//! A matrix that several threads write, each its own part.
+
+use std::{marker::PhantomData, ops::Range};
+
+/// A row-major matrix under exclusive borrow, handed out in parts.
+pub(crate) struct Tiles<'a, T> {
+    first: *mut T,
+    len: usize,
+    ld: usize,
+    borrow: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: it stands for a `&mut [T]`, which may go to another thread if `T` may.
+#[allow(unsafe_code)]
+unsafe impl<T: Send> Send for Tiles<'_, T> {}
+
+// SAFETY: through `&Tiles` elements are reached by `unsafe` functions only, whose callers see to
+// it that no two threads use the same element.
+#[allow(unsafe_code)]
+unsafe impl<T: Send> Sync for Tiles<'_, T> {}
+
+impl<'a, T> Tiles<'a, T> {
+    /// Takes `matrix`, whose rows are `ld` elements apart.
+    pub(crate) fn new(matrix: &'a mut [T], ld: usize) -> Self {
+        Self { first: matrix.as_mut_ptr(), len: matrix.len(), ld, borrow: PhantomData }
+    }
+
+    /// Pointer to the element at `row` and `column`.
+    pub(crate) fn at(&self, row: usize, column: usize) -> *mut T {
+        let at = row * self.ld + column;
+        assert!(at <= self.len, "element {at} of {}", self.len);
+        self.first.wrapping_add(at)
+    }
+
+    /// Elements `columns` of `row`.
+    ///
+    /// # Safety
+    /// Nobody else uses these elements while the result lives.
+    #[allow(unsafe_code, clippy::mut_from_ref)]
+    pub(crate) unsafe fn row(&self, row: usize, columns: Range<usize>) -> &mut [T] {
+        let at = row * self.ld + columns.start;
+        assert!(at + columns.len() <= self.len, "{columns:?} of row {row} end outside");
+        // SAFETY: the assertion keeps it inside the borrowed slice; the caller vouches that it is
+        // not aliased.
+        unsafe { std::slice::from_raw_parts_mut(self.first.add(at), columns.len()) }
+    }
+}

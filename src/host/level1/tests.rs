@@ -1,0 +1,91 @@
+use super::*;
+use crate::host::testing::{for_each_element, fractions, integers, operand, threads, wide};
+
+const LENGTHS: [usize; 9] = [0, 1, 7, 31, 32, 33, 1025, 4096, 2 * TASK + 77];
+
+/// What `T` holds of `v`: results are rounded once.
+fn rounded<T: Element>(v: impl Iterator<Item = f64>) -> Vec<f64> {
+    v.map(|v| T::from_f64(v).to_f64()).collect()
+}
+
+fn updates<T: Element>() {
+    for (workers, len) in threads().iter().flat_map(|w| LENGTHS.map(|len| (w, len))) {
+        let (x, y0) = (integers::<T>(1, len), integers::<T>(2, len));
+        let pairs = || wide(&x).into_iter().zip(wide(&y0));
+
+        let mut y = y0.clone();
+        copy(workers, &x, &mut y).unwrap();
+        assert_eq!(wide(&y), wide(&x));
+
+        let mut y = y0.clone();
+        scal(workers, T::acc(3.0), &mut y).unwrap();
+        assert_eq!(wide(&y), rounded::<T>(pairs().map(|(_, y)| 3.0 * y)));
+
+        let mut y = y0.clone();
+        axpy(workers, T::acc(-2.0), &x, &mut y).unwrap();
+        assert_eq!(wide(&y), rounded::<T>(pairs().map(|(x, y)| y - 2.0 * x)));
+
+        let mut y = y0.clone();
+        axpby(workers, T::acc(5.0), &x, T::acc(0.5), &mut y).unwrap();
+        assert_eq!(wide(&y), rounded::<T>(pairs().map(|(x, y)| 5.0 * x + 0.5 * y)));
+
+        let mut y = vec![T::from_f64(f64::NAN); len];
+        axpby(workers, T::acc(5.0), &x, T::acc(0.0), &mut y).unwrap();
+        assert_eq!(wide(&y), rounded::<T>(pairs().map(|(x, _)| 5.0 * x)));
+    }
+}
+
+fn sums<T: Element>() {
+    for (workers, len) in threads().iter().flat_map(|w| LENGTHS.map(|len| (w, len))) {
+        let (x, y) = (integers::<T>(3, len), integers::<T>(4, len));
+        let pairs = || wide(&x).into_iter().zip(wide(&y));
+        let total: f64 = pairs().map(|(x, y)| x * y).sum();
+        assert_eq!(dot(workers, &x, &y).unwrap().to_f64(), total);
+        assert_eq!(asum(workers, &x).unwrap().to_f64(), pairs().map(|(x, _)| x.abs()).sum());
+        assert_eq!(sumsq(workers, &x).unwrap().to_f64(), pairs().map(|(x, _)| x * x).sum());
+        let max = pairs().fold(0.0, |max: f64, (x, _)| max.max(x.abs()));
+        assert_eq!(amax(workers, &x).unwrap().to_f64(), max);
+
+        let n = len.div_ceil(3);
+        let strided = (0..n).map(|i| x[3 * i].to_f64() * y[2 * i].to_f64()).sum();
+        assert_eq!(dot_strided(workers, n, &x, 3, &y, 2).unwrap().to_f64(), strided);
+    }
+}
+
+for_each_element!(updates, sums);
+
+#[test]
+fn sums_of_fractions_are_close_and_the_same_for_any_threads() {
+    let x = fractions::<f32>(5, 3 * TASK + 5);
+    let exact: f64 = x.iter().map(|&x| f64::from(x) * f64::from(x)).sum();
+    let got = threads().map(|workers| dot(&workers, &x, &x).unwrap());
+    assert!(got.iter().all(|sum| sum.to_bits() == got[0].to_bits()));
+    assert!((f64::from(got[0]) / exact - 1.0).abs() < 1e-6);
+}
+
+#[test]
+fn amax_shows_nan() {
+    for len in [1, 40, TASK + 3] {
+        for at in [0, len - 1] {
+            let mut x = vec![-3.0f32; len];
+            x[at] = f32::NAN;
+            assert!(threads().iter().all(|w| amax(w, &x).unwrap().is_nan()));
+        }
+    }
+}
+
+#[test]
+fn errors_name_the_operand() {
+    let w = Workers::sequential();
+    let (x, mut y) = ([1.0f32; 3], [0.0; 2]);
+    assert_eq!(operand(copy(&w, &x, &mut y)), ("copy", "y"));
+    assert_eq!(operand(axpy(&w, 1.0, &x, &mut y)), ("axpy", "y"));
+    assert_eq!(operand(axpby(&w, 1.0, &x, 0.0, &mut y)), ("axpby", "y"));
+    assert_eq!(operand(dot(&w, &x, &y).map(drop)), ("dot", "y"));
+    assert_eq!(operand(dot_strided(&w, 2, &x, 3, &y, 1).map(drop)), ("dot_strided", "x"));
+    assert_eq!(operand(dot_strided(&w, 3, &x, 1, &y, 1).map(drop)), ("dot_strided", "y"));
+    let far = dot_strided(&w, usize::MAX, &x, usize::MAX, &y, 1).map(drop);
+    assert_eq!(operand(far), ("dot_strided", "x"));
+    assert_eq!(dot_strided(&w, 0, &x, 9, &y, 9).unwrap(), 0.0);
+    assert_eq!(dot_strided(&w, 3, &x, 0, &y, 0).unwrap(), 0.0);
+}

@@ -1,0 +1,60 @@
+//! Temporary memory that a thread keeps for its next kernel.
+
+use crate::element::Element;
+use std::cell::RefCell;
+
+/// Buffers a thread keeps; kernels nest (a convolution, its product, its panels) to this depth.
+const KEPT: usize = 4;
+
+/// Largest buffer that is kept: more is given back to the system after use.
+const KEPT_BYTES: usize = 16 << 20;
+
+thread_local! {
+    static FREE: RefCell<Vec<Vec<f64>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Calls `body` with `len` elements of unspecified content.
+///
+/// A buffer is taken off its thread's list while in use, so that calls may nest, also when a
+/// thread that waits inside `body` takes up another task.
+pub(crate) fn with_scratch<A: Element, R>(len: usize, body: impl FnOnce(&mut [A]) -> R) -> R {
+    let words = (len * size_of::<A>()).div_ceil(size_of::<f64>());
+    let mut buffer = FREE.with_borrow_mut(|free| {
+        // The smallest that is large enough, else any: it grows below.
+        let fits = |buffer: &Vec<f64>| (buffer.len() < words, buffer.len());
+        let best = (0..free.len()).min_by_key(|&i| fits(&free[i]));
+        best.map(|i| free.swap_remove(i)).unwrap_or_default()
+    });
+    if buffer.len() < words {
+        // Not resized: what it held need not be moved.
+        buffer = vec![0.0; words];
+    }
+    let result = body(&mut bytemuck::cast_slice_mut(&mut buffer)[..len]);
+    if buffer.len() * size_of::<f64>() <= KEPT_BYTES {
+        FREE.with_borrow_mut(|free| {
+            if free.len() < KEPT {
+                free.push(buffer);
+            }
+        });
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nested_buffers_are_apart() {
+        for len in [0, 1, 7, 1000] {
+            with_scratch::<f32, _>(len, |outer| {
+                outer.fill(1.0);
+                with_scratch::<f64, _>(len + 3, |inner| {
+                    assert_eq!(inner.len(), len + 3);
+                    inner.fill(2.0);
+                });
+                assert_eq!(outer, vec![1.0; len]);
+            });
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! From elements to the type they are computed in and back, a slice at a time.
+//!
+//! Kernels on [`Element::Acc`] are written and compiled once for `f32` and `f64`; 16-bit
+//! elements go through them in chunks that stay in the first-level cache. For `f32` and `f64`
+//! themselves nothing is copied.
+
+use super::simd::vectorized;
+use crate::element::{DType, Element, bf16, f16};
+use bytemuck::{cast_slice, cast_slice_mut};
+use half::slice::HalfFloatSliceExt;
+
+/// Elements widened at a time.
+pub(crate) const CHUNK: usize = 1024;
+
+/// Room for a widened chunk.
+pub(crate) type Chunk<A> = [A; CHUNK];
+
+/// Room for a widened chunk, zeroed.
+#[inline(always)]
+pub(crate) fn chunk<A: Element>() -> Chunk<A> {
+    [A::default(); CHUNK]
+}
+
+/// Whether `T` is computed in its own type.
+#[inline(always)]
+pub(crate) fn is_wide<T: Element>() -> bool {
+    matches!(T::DTYPE, DType::F32 | DType::F64)
+}
+
+/// `x` itself if it is wide, else its values in `room`, of at least its length.
+#[inline(always)]
+pub(crate) fn widened<'a, T: Element>(x: &'a [T], room: &'a mut [T::Acc]) -> &'a [T::Acc] {
+    if is_wide::<T>() {
+        return cast_slice(x);
+    }
+    let room = &mut room[..x.len()];
+    widen(x, room);
+    room
+}
+
+/// `y ← x`, exactly; equal lengths.
+#[inline]
+pub(crate) fn widen<T: Element>(x: &[T], y: &mut [T::Acc]) {
+    match T::DTYPE {
+        DType::F32 | DType::F64 => y.copy_from_slice(cast_slice(x)),
+        DType::F16 => cast_slice::<T, f16>(x).convert_to_f32_slice(cast_slice_mut(y)),
+        DType::Bf16 => {
+            let (x, y): (&[bf16], &mut [f32]) = (cast_slice(x), cast_slice_mut(y));
+            vectorized(
+                #[inline(always)]
+                || y.iter_mut().zip(x).for_each(|(y, x)| *y = x.to_f32()),
+            );
+        }
+    }
+}
+
+/// `y ← x`, rounded to nearest, ties to even; equal lengths.
+#[inline]
+pub(crate) fn narrow<T: Element>(x: &[T::Acc], y: &mut [T]) {
+    match T::DTYPE {
+        DType::F32 | DType::F64 => y.copy_from_slice(cast_slice(x)),
+        DType::F16 => cast_slice_mut::<T, f16>(y).convert_from_f32_slice(cast_slice(x)),
+        DType::Bf16 => {
+            let (x, y): (&[f32], &mut [bf16]) = (cast_slice(x), cast_slice_mut(y));
+            vectorized(
+                #[inline(always)]
+                || y.iter_mut().zip(x).for_each(|(y, x)| *y = bf16::from_f32(*x)),
+            );
+        }
+    }
+}
+
+/// Changes `y` through `body`, which sees its values in `room` unless `y` is wide.
+#[inline(always)]
+pub(crate) fn update<T: Element>(
+    y: &mut [T],
+    room: &mut [T::Acc],
+    body: impl FnOnce(&mut [T::Acc]),
+) {
+    if is_wide::<T>() {
+        return body(cast_slice_mut(y));
+    }
+    let room = &mut room[..y.len()];
+    widen(y, room);
+    body(room);
+    narrow(room, y);
+}
+
+/// Overwrites `y` with what `body` writes; `body` finds unspecified values.
+#[inline(always)]
+pub(crate) fn overwrite<T: Element>(
+    y: &mut [T],
+    room: &mut [T::Acc],
+    body: impl FnOnce(&mut [T::Acc]),
+) {
+    if is_wide::<T>() {
+        return body(cast_slice_mut(y));
+    }
+    let room = &mut room[..y.len()];
+    body(room);
+    narrow(room, y);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every finite 16-bit value survives the way to `f32` and back.
+    #[test]
+    fn round_trip_of_all_values() {
+        fn check<T: Element<Acc = f32>>(from_bits: impl Fn(u16) -> T) {
+            let all: Vec<T> = (0..=u16::MAX).map(from_bits).collect();
+            let finite: Vec<T> = all.into_iter().filter(|v| v.to_f64().is_finite()).collect();
+            let mut wide = vec![0.0; finite.len()];
+            widen(&finite, &mut wide);
+            assert!(finite.iter().zip(&wide).all(|(x, y)| x.to_f64() == f64::from(*y)));
+            let mut back = vec![T::default(); finite.len()];
+            narrow(&wide, &mut back);
+            assert_eq!(bytemuck::cast_slice::<T, u16>(&back), cast_slice::<T, u16>(&finite));
+        }
+        check(f16::from_bits);
+        check(bf16::from_bits);
+    }
+
+    #[test]
+    fn rounds_ties_to_even() {
+        let x = [1.0 + 1.0 / 256.0, 1.0 + 3.0 / 256.0];
+        let mut y = [bf16::ZERO; 2];
+        narrow(&x, &mut y);
+        assert_eq!(y.map(f32::from), [1.0, 1.0 + 4.0 / 256.0]);
+        let x = [1.0 + 1.0 / 2048.0, 1.0 + 3.0 / 2048.0];
+        let mut y = [f16::ZERO; 2];
+        narrow(&x, &mut y);
+        assert_eq!(y.map(f32::from), [1.0, 1.0 + 4.0 / 2048.0]);
+    }
+}
