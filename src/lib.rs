@@ -9,6 +9,8 @@ pub mod shape; // extents of it
 pub mod op; // what kernels compute
 pub mod host; // … on slices
 pub mod proto; // Caffe's messages
+#[cfg(feature = "net")]
+pub mod data; // batches for nets
 
 pub use crate::{
     element::{DType, Element, Scalar, bf16, f16},

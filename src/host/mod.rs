@@ -33,4 +33,5 @@ mod workers;
 pub use gemm::{gemm, gemm_batched};
 pub use gemv::gemv;
 pub use level1::{amax, asum, axpby, axpy, copy, dot, dot_strided, scal, sumsq};
+pub(crate) use simd::vectorized;
 pub use workers::Workers;

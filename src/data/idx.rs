@@ -1,0 +1,309 @@
+//! Images and labels in IDX files, as MNIST comes in.
+//!
+//! Format: <https://yann.lecun.com/exdb/mnist/>: a magic number whose third byte tells the type
+//! of the values (8: unsigned bytes) and whose fourth tells the number of axes, then the extents
+//! (32 bits each, big-endian), then the values.
+
+use crate::{
+    data::{Record, Source},
+    error::{Error, Result},
+};
+use flate2::bufread::MultiGzDecoder;
+use std::{
+    fs::File,
+    io::{self, BufRead, BufReader, ErrorKind, Read},
+    path::{Path, PathBuf},
+};
+
+/// A pair of IDX files: `PREFIX-images-idx3-ubyte` and `PREFIX-labels-idx1-ubyte`, each as it is
+/// or gzipped with `.gz` at its end. Their content is held in memory.
+pub struct Idx {
+    prefix: String,
+    shape: [usize; 3],
+    images: Vec<u8>,
+    labels: Vec<u8>,
+    next: usize,
+}
+
+impl Idx {
+    /// Reads the pair of files whose paths start with `prefix`.
+    ///
+    /// # Errors
+    /// [`Error::Io`] for a file that cannot be read, [`Error::Invalid`] for one that is not
+    /// what it should be: another magic number, no images, fewer or more bytes than its header
+    /// promises, as many images as not labels. Each names the file.
+    pub fn open(prefix: impl Into<String>) -> Result<Self> {
+        let prefix = prefix.into();
+        let images_path = find(&format!("{prefix}-images-idx3-ubyte"))?;
+        let labels_path = find(&format!("{prefix}-labels-idx1-ubyte"))?;
+        let ([count, height, width], images) = load(&images_path)?;
+        let ([label_count], labels) = load(&labels_path)?;
+        if images.is_empty() {
+            let why = format!("{count} images of {height} x {width}: nothing to read");
+            return Err(invalid(&images_path, why));
+        }
+        if count != label_count {
+            let images = images_path.display();
+            let why = format!("{label_count} labels, but {images} holds {count} images");
+            return Err(invalid(&labels_path, why));
+        }
+        Ok(Self { prefix, shape: [1, height, width], images, labels, next: 0 })
+    }
+}
+
+impl Source for Idx {
+    fn describe(&self) -> String {
+        format!("idx:{}", self.prefix)
+    }
+
+    fn records(&self) -> Option<u64> {
+        Some(self.labels.len() as u64)
+    }
+
+    fn read(&mut self, record: &mut Record) -> Result<()> {
+        let image = record.bytes_mut(self.shape)?;
+        let start = self.next * image.len();
+        image.copy_from_slice(&self.images[start..start + image.len()]);
+        record.set_label(self.labels[self.next].into());
+        self.next = (self.next + 1) % self.labels.len();
+        Ok(())
+    }
+
+    fn skip(&mut self, count: u64) -> Result<()> {
+        let len = self.labels.len() as u64;
+        self.next = ((self.next as u64 + count % len) % len) as usize;
+        Ok(())
+    }
+}
+
+/// The file at `path`, or else at `path.gz`.
+fn find(path: &str) -> Result<PathBuf> {
+    let zipped = format!("{path}.gz");
+    if Path::new(path).exists() {
+        Ok(path.into())
+    } else if Path::new(&zipped).exists() {
+        Ok(zipped.into())
+    } else {
+        let why = io::Error::new(ErrorKind::NotFound, "there is no such file, nor one with .gz");
+        Err(Error::io(path, why))
+    }
+}
+
+fn invalid(path: &Path, why: impl std::fmt::Display) -> Error {
+    Error::Invalid(format!("{}: {why}", path.display()))
+}
+
+/// Extents and values of an IDX file of unsigned bytes with `AXES` axes.
+fn load<const AXES: usize>(path: &Path) -> Result<([usize; AXES], Vec<u8>)> {
+    let file = File::open(path).map_err(|error| Error::io(path, error))?;
+    let stored = file.metadata().map_err(|error| Error::io(path, error))?.len();
+    let mut file = BufReader::new(file);
+    // By content, because some programs unpack a file and leave its name.
+    let zipped = file.fill_buf().map_err(|error| Error::io(path, error))?.starts_with(&GZIP);
+    if zipped {
+        parse(path, MultiGzDecoder::new(file), stored.saturating_mul(DEFLATE_LIMIT))
+    } else {
+        parse(path, file, stored)
+    }
+}
+
+/// How a gzip file starts; an IDX file starts with zeros.
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+/// Deflate makes at most this many bytes of one (RFC 1951: 258 bytes for two bits), and so
+/// bounds how far the header of a gzipped file can lie.
+const DEFLATE_LIMIT: u64 = 1032;
+
+/// Reads header and values from `file`, which can hold at most `limit` bytes.
+fn parse<const AXES: usize>(
+    path: &Path,
+    mut file: impl Read,
+    limit: u64,
+) -> Result<([usize; AXES], Vec<u8>)> {
+    let mut word = || -> Result<u32> {
+        let mut bytes = [0; 4];
+        file.read_exact(&mut bytes).map_err(|error| match error.kind() {
+            ErrorKind::UnexpectedEof => invalid(path, "ends within its header"),
+            _ => Error::io(path, error),
+        })?;
+        Ok(u32::from_be_bytes(bytes))
+    };
+    let (magic, want) = (word()?, 0x0800 | AXES as u32);
+    if magic != want {
+        let why =
+            format!("magic number 0x{magic:08x}; an IDX file of {AXES} axes has 0x{want:08x}");
+        return Err(invalid(path, why));
+    }
+    let mut extents = [0; AXES];
+    for extent in &mut extents {
+        *extent = word()? as usize;
+    }
+    let promised = format!("its header promises {extents:?} bytes");
+    let len = extents.iter().try_fold(1usize, |len, &extent| len.checked_mul(extent));
+    let len = len
+        .filter(|&len| len as u64 <= limit)
+        .ok_or_else(|| invalid(path, format!("{promised}, more than the file can hold")))?;
+    let mut values = Vec::new();
+    values
+        .try_reserve_exact(len)
+        .map_err(|_| Error::OutOfMemory { device: "host".into(), bytes: len })?;
+    let got = file.by_ref().take(len as u64).read_to_end(&mut values);
+    let got = got.map_err(|error| Error::io(path, error))?;
+    if got < len {
+        return Err(invalid(path, format!("{promised}, but only {got} follow")));
+    }
+    if file.read(&mut [0]).map_err(|error| Error::io(path, error))? > 0 {
+        return Err(invalid(path, format!("{promised}, but more follow")));
+    }
+    Ok((extents, values))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::Values;
+    use flate2::{Compression, write::GzEncoder};
+    use std::{fs, io::Write};
+    use tempfile::TempDir;
+
+    fn file(magic: u32, extents: &[u32], values: &[u8]) -> Vec<u8> {
+        let header = [magic].into_iter().chain(extents.iter().copied());
+        header.flat_map(u32::to_be_bytes).chain(values.iter().copied()).collect()
+    }
+
+    fn zip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    /// A directory with the two files, and the prefix of their paths.
+    fn pair(images: &[u8], labels: &[u8]) -> (TempDir, String) {
+        let dir = tempfile::tempdir().unwrap();
+        let prefix = dir.path().join("t").display().to_string();
+        fs::write(format!("{prefix}-images-idx3-ubyte"), images).unwrap();
+        fs::write(format!("{prefix}-labels-idx1-ubyte"), labels).unwrap();
+        (dir, prefix)
+    }
+
+    fn images() -> Vec<u8> {
+        file(0x803, &[3, 1, 2], &[1, 2, 3, 4, 5, 6])
+    }
+
+    fn labels() -> Vec<u8> {
+        file(0x801, &[3], &[7, 8, 255])
+    }
+
+    fn error(images: &[u8], labels: &[u8]) -> String {
+        let (_dir, prefix) = pair(images, labels);
+        Idx::open(prefix).err().unwrap().to_string()
+    }
+
+    fn next(idx: &mut Idx) -> (Vec<u8>, i32) {
+        let mut record = Record::default();
+        idx.read(&mut record).unwrap();
+        assert_eq!(record.shape(), [1, 1, 2]);
+        let Values::Bytes(bytes) = record.values() else { panic!("floats") };
+        (bytes.to_vec(), record.label())
+    }
+
+    #[test]
+    fn records_come_in_order_and_round_again() {
+        let (_dir, prefix) = pair(&images(), &labels());
+        let mut idx = Idx::open(&*prefix).unwrap();
+        assert_eq!((idx.describe(), idx.records()), (format!("idx:{prefix}"), Some(3)));
+        let want = [(vec![1, 2], 7), (vec![3, 4], 8), (vec![5, 6], 255), (vec![1, 2], 7)];
+        assert_eq!([(); 4].map(|()| next(&mut idx)), want);
+        idx.skip(1).unwrap();
+        assert_eq!(next(&mut idx), want[2]);
+        idx.skip(u64::MAX).unwrap(); // a multiple of 3
+        assert_eq!(next(&mut idx), want[0]);
+    }
+
+    #[test]
+    fn either_file_may_be_gzipped() {
+        let (_dir, prefix) = pair(&images(), &labels());
+        let plain = format!("{prefix}-images-idx3-ubyte");
+        fs::remove_file(&plain).unwrap();
+        fs::write(format!("{plain}.gz"), zip(&images())).unwrap();
+        assert_eq!(next(&mut Idx::open(&*prefix).unwrap()), (vec![1, 2], 7));
+        // Unpacked under its old name; packed under the plain one.
+        fs::write(format!("{plain}.gz"), images()).unwrap();
+        assert_eq!(next(&mut Idx::open(&*prefix).unwrap()), (vec![1, 2], 7));
+        fs::write(plain, zip(&images())).unwrap();
+        assert_eq!(next(&mut Idx::open(prefix).unwrap()), (vec![1, 2], 7));
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let (_dir, prefix) = pair(&images(), &labels());
+        fs::remove_file(format!("{prefix}-labels-idx1-ubyte")).unwrap();
+        let error = Idx::open(&*prefix).err().unwrap();
+        assert!(matches!(error, Error::Io { .. }), "{error}");
+        assert!(error.to_string().starts_with(&format!("{prefix}-labels-idx1-ubyte: ")), "{error}");
+    }
+
+    #[test]
+    fn files_that_are_something_else_are_refused_by_name() {
+        let swapped = error(&labels(), &images());
+        assert!(swapped.contains("t-images-idx3-ubyte: magic number 0x00000801;"), "{swapped}");
+        let wrong = error(&images(), &file(0x0000_0d01, &[3], &[0; 12]));
+        assert!(wrong.contains("t-labels-idx1-ubyte: magic number 0x00000d01;"), "{wrong}");
+        let empty = error(&[], &labels());
+        assert!(empty.contains("t-images-idx3-ubyte: ends within its header"), "{empty}");
+        let none = error(&file(0x803, &[0, 28, 28], &[]), &file(0x801, &[0], &[]));
+        assert!(none.contains("0 images of 28 x 28: nothing to read"), "{none}");
+        let fewer = error(&images(), &file(0x801, &[2], &[7, 8]));
+        assert!(fewer.contains("2 labels, but ") && fewer.contains("holds 3 images"), "{fewer}");
+    }
+
+    #[test]
+    fn truncated_and_overlong_files_are_refused() {
+        let images = images();
+        for len in 0..images.len() {
+            let plain = error(&images[..len], &labels());
+            assert!(plain.contains("t-images-idx3-ubyte: "), "{plain}");
+            let zipped = error(&zip(&images[..len]), &labels());
+            assert!(zipped.contains("t-images-idx3-ubyte: "), "{zipped}");
+        }
+        let zipped = zip(&images);
+        for len in 2..zipped.len() {
+            let text = error(&zipped[..len], &labels());
+            assert!(text.contains("t-images-idx3-ubyte: "), "{text}");
+        }
+        let longer = error(&images, &[labels(), vec![0]].concat());
+        assert!(longer.contains("promises [3] bytes, but more follow"), "{longer}");
+    }
+
+    #[test]
+    fn a_lying_header_allocates_nothing() {
+        for extents in [[u32::MAX; 3], [u32::MAX, 1, 1], [1 << 20, 28, 28]] {
+            let lie = file(0x803, &extents, &[0; 64]);
+            for lie in [zip(&lie), lie] {
+                let text = error(&lie, &labels());
+                assert!(text.contains("more than the file can hold"), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn real_mnist() {
+        let Ok(directory) = std::env::var("CORTADO_TESTDATA") else {
+            eprintln!("SKIPPED: set CORTADO_TESTDATA to run the reading of MNIST");
+            return;
+        };
+        // Published: how often each digit occurs.
+        let train = [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949];
+        let test = [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009];
+        for (which, want) in [("train", train), ("t10k", test)] {
+            let mut idx = Idx::open(format!("{directory}/data/mnist/{which}")).unwrap();
+            assert_eq!(idx.records(), Some(want.iter().sum()));
+            let (mut histogram, mut record) = ([0; 10], Record::default());
+            for _ in 0..idx.records().unwrap() {
+                idx.read(&mut record).unwrap();
+                assert_eq!(record.shape(), [1, 28, 28]);
+                histogram[record.label() as usize] += 1;
+            }
+            assert_eq!(histogram, want);
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Where records come from.
+
+use crate::{
+    data::{Digits, Idx, Record},
+    error::{Error, Result},
+};
+use std::{collections::BTreeMap, fmt, sync::Arc};
+
+/// A sequence of records, read in order and round and round.
+///
+/// One thread reads it; what is made of the records may be shared out to several.
+pub trait Source: Send {
+    /// What errors and logs call it, such as `idx:data/mnist/train`.
+    fn describe(&self) -> String;
+
+    /// Number of records before the first comes round again, if that is known.
+    fn records(&self) -> Option<u64>;
+
+    /// Reads the next record into `record`, whose buffers are reused; after the last comes the
+    /// first.
+    ///
+    /// # Errors
+    /// Whatever keeps the record from being read. The caller adds source and record number.
+    fn read(&mut self, record: &mut Record) -> Result<()>;
+
+    /// Passes over `count` records; by default, by reading them.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    #[doc(alias = "Skip")]
+    fn skip(&mut self, count: u64) -> Result<()> {
+        let mut record = Record::default();
+        (0..count).try_for_each(|_| self.read(&mut record))
+    }
+}
+
+/// Opens the source that the text after `SCHEME:` names.
+type Open = dyn Fn(&str) -> Result<Box<dyn Source>> + Send + Sync;
+
+/// The kinds of sources there are, by scheme: an open registry, and a value.
+///
+/// A source is named `SCHEME:REST`. The [default](Sources::default) knows
+/// - `idx:PREFIX`: see [`Idx`];
+/// - `digits:train` and `digits:test`: see [`Digits`].
+#[derive(Clone)]
+pub struct Sources {
+    schemes: BTreeMap<String, Arc<Open>>,
+}
+
+impl Sources {
+    /// None at all.
+    pub fn empty() -> Self {
+        Self { schemes: BTreeMap::new() }
+    }
+
+    /// Has `open` open the sources of `scheme`, given what follows the colon. Replaces what
+    /// the scheme meant before.
+    pub fn register(
+        &mut self,
+        scheme: impl Into<String>,
+        open: impl Fn(&str) -> Result<Box<dyn Source>> + Send + Sync + 'static,
+    ) {
+        self.schemes.insert(scheme.into(), Arc::new(open));
+    }
+
+    /// Opens `source`, at its first record.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for a scheme that is not registered or missing; else what the scheme
+    /// says.
+    pub fn open(&self, source: &str) -> Result<Box<dyn Source>> {
+        let known = || self.schemes.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+        let Some((scheme, rest)) = source.split_once(':') else {
+            return Err(Error::Invalid(format!(
+                "source `{source}` names no scheme: write SCHEME:{source}, also for a database; \
+                 known schemes: {}",
+                known()
+            )));
+        };
+        let Some(open) = self.schemes.get(scheme) else {
+            return Err(Error::Invalid(format!(
+                "source `{source}`: unknown scheme `{scheme}`; known schemes: {}",
+                known()
+            )));
+        };
+        open(rest)
+    }
+}
+
+impl Default for Sources {
+    fn default() -> Self {
+        let mut sources = Self::empty();
+        sources.register("idx", |prefix| Ok(Box::new(Idx::open(prefix)?)));
+        sources.register("digits", |which| Ok(Box::new(which.parse::<Digits>()?)));
+        sources
+    }
+}
+
+impl fmt::Debug for Sources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.schemes.keys()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counts: record i is the byte i and has the label i.
+    struct Counting {
+        next: u8,
+    }
+
+    impl Source for Counting {
+        fn describe(&self) -> String {
+            "counting:".into()
+        }
+        fn records(&self) -> Option<u64> {
+            Some(256)
+        }
+        fn read(&mut self, record: &mut Record) -> Result<()> {
+            record.bytes_mut([1, 1, 1])?[0] = self.next;
+            record.set_label(self.next.into());
+            self.next = self.next.wrapping_add(1);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_scheme_of_ones_own_can_be_registered_and_replaced() {
+        let mut sources = Sources::default();
+        sources.register("counting", |rest| {
+            let next = rest.parse().map_err(|_| Error::Invalid(format!("start `{rest}`")))?;
+            Ok(Box::new(Counting { next }))
+        });
+        let mut source = sources.open("counting:200").unwrap();
+        source.skip(58).unwrap();
+        let mut record = Record::default();
+        source.read(&mut record).unwrap();
+        assert_eq!((record.label(), record.values()), (2, crate::data::Values::Bytes(&[2])));
+        let error = sources.open("counting:x:y").err().unwrap();
+        assert_eq!(error.to_string(), "start `x:y`");
+
+        sources.register("counting", |_| Ok(Box::new(Counting { next: 9 })));
+        sources.open("counting:200").unwrap().read(&mut record).unwrap();
+        assert_eq!(record.label(), 9);
+    }
+
+    #[test]
+    fn a_name_without_a_known_scheme_says_which_there_are() {
+        let error = |source| Sources::default().open(source).err().unwrap().to_string();
+        let bare = error("examples/mnist/mnist_train_lmdb");
+        assert!(bare.contains("`examples/mnist/mnist_train_lmdb` names no scheme"), "{bare}");
+        assert!(bare.contains("database") && bare.contains("digits, idx"), "{bare}");
+        let unknown = error("tape:reel");
+        assert!(unknown.contains("unknown scheme `tape`"), "{unknown}");
+        assert!(unknown.contains("digits, idx"), "{unknown}");
+        assert_eq!(format!("{:?}", Sources::default()), r#"{"digits", "idx"}"#);
+    }
+
+    #[test]
+    fn a_record_keeps_what_it_is() {
+        use crate::data::Values;
+        let mut record = Record::default();
+        assert_eq!((record.shape(), record.count()), ([0; 3], 0));
+        assert_eq!(record.values(), Values::Bytes(&[]));
+        record.bytes_mut([1, 2, 2]).unwrap().copy_from_slice(&[1, 2, 3, 4]);
+        record.floats_mut([1, 1, 2]).unwrap().copy_from_slice(&[0.5, 1.5]);
+        assert_eq!((record.count(), record.values()), (2, Values::Floats(&[0.5, 1.5])));
+        assert_eq!(record.bytes_mut([3, 1, 1]).unwrap().len(), 3);
+        assert!(record.bytes_mut([usize::MAX, 2, 1]).is_err());
+        assert_eq!((record.count(), record.values()), (0, Values::Bytes(&[])));
+        let error = record.floats_mut([1 << 40, 1 << 10, 1]).unwrap_err();
+        assert!(matches!(error, Error::OutOfMemory { .. }), "{error}");
+        assert_eq!((record.count(), record.values()), (0, Values::Floats(&[])));
+    }
+}
