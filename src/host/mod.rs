@@ -33,5 +33,9 @@ mod workers;
 pub use gemm::{gemm, gemm_batched};
 pub use gemv::gemv;
 pub use level1::{amax, asum, axpby, axpy, copy, dot, dot_strided, scal, sumsq};
+pub use map::{
+    binary, binary_in_place, broadcast, broadcast_in_place, fill, unary, unary_in_place,
+};
 pub(crate) use simd::vectorized;
+pub use update::sgd;
 pub use workers::Workers;
