@@ -30,6 +30,7 @@ mod widen;
 mod window;
 mod workers;
 
+pub use convert::convert;
 pub use gemm::{gemm, gemm_batched};
 pub use gemv::gemv;
 pub use level1::{amax, asum, axpby, axpy, copy, dot, dot_strided, scal, sumsq};
