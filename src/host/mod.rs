@@ -33,6 +33,7 @@ mod workers;
 pub use convert::convert;
 pub use gemm::{gemm, gemm_batched};
 pub use gemv::gemv;
+pub use index::{copy_2d, gather, permute, scatter_add, tile, tile_backward};
 pub use level1::{amax, asum, axpby, axpy, copy, dot, dot_strided, scal, sumsq};
 pub use map::{
     binary, binary_in_place, broadcast, broadcast_in_place, fill, unary, unary_in_place,
