@@ -38,6 +38,7 @@ pub use level1::{amax, asum, axpby, axpy, copy, dot, dot_strided, scal, sumsq};
 pub use map::{
     binary, binary_in_place, broadcast, broadcast_in_place, fill, unary, unary_in_place,
 };
+pub use moments::moments;
 pub(crate) use simd::vectorized;
 pub use update::sgd;
 pub use workers::Workers;
