@@ -35,6 +35,7 @@ pub use gemm::{gemm, gemm_batched};
 pub use gemv::gemv;
 pub use index::{copy_2d, gather, permute, scatter_add, tile, tile_backward};
 pub use level1::{amax, asum, axpby, axpy, copy, dot, dot_strided, scal, sumsq};
+pub use lrn::{lrn, lrn_backward};
 pub use map::{
     binary, binary_in_place, broadcast, broadcast_in_place, fill, unary, unary_in_place,
 };
