@@ -1,5 +1,13 @@
-//! Batches for nets: where records come from, what is done to them, and threads that prepare
+//! Batches for nets: where records come from, what is done to them, and a thread that prepares
 //! them ahead of time.
+//!
+//! Decisions:
+//! - A [`Source`] is read by one thread, in order; kinds of sources are an open registry of
+//!   schemes, [`Sources`].
+//! - What is random is a function of a key and of the record's number: the same seed gives the
+//!   same batches, whatever the threads.
+//! - A fixed number of batches goes round between the thread and the net ([`QueuePair`]), and
+//!   whoever waits on a queue wakes when it is closed: nothing hangs.
 
 mod digits;
 mod idx;

@@ -2,6 +2,7 @@
 
 use crate::{
     error::{Error, Result},
+    proto::Datum,
     shape::Shape,
 };
 
@@ -79,6 +80,35 @@ impl Record {
     }
 }
 
+impl TryFrom<Datum> for Record {
+    type Error = Error;
+
+    /// A datum's bytes, or its floats if it has no bytes, as Caffe chooses. Nothing is copied.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for an encoded image, a negative extent, or another number of values
+    /// than the shape counts; [`Error::ShapeOverflow`].
+    fn try_from(datum: Datum) -> Result<Self> {
+        if datum.encoded() {
+            return Err(Error::Invalid("the datum holds an encoded image".into()));
+        }
+        let extents = [datum.channels(), datum.height(), datum.width()];
+        let [Ok(channels), Ok(height), Ok(width)] = extents.map(usize::try_from) else {
+            return Err(Error::Invalid(format!("the datum has extents {extents:?}")));
+        };
+        let (shape, label) = ([channels, height, width], datum.label());
+        let (bytes, floats) = (datum.data.unwrap_or_default(), datum.float_data);
+        let is_float = bytes.is_empty();
+        let (got, want) =
+            (if is_float { floats.len() } else { bytes.len() }, Shape::new(&shape)?.count());
+        if got != want {
+            let why = format!("the datum holds {got} values, {want} needed for {extents:?}");
+            return Err(Error::Invalid(why));
+        }
+        Ok(Self { shape, bytes, floats, is_float, label })
+    }
+}
+
 /// Makes `values` as long as `shape` needs, or empty if that cannot be.
 fn resize<S: Copy + Default>(values: &mut Vec<S>, shape: [usize; 3]) -> Result<()> {
     let resized = Shape::new(&shape).and_then(|shape| {
@@ -91,4 +121,54 @@ fn resize<S: Copy + Default>(values: &mut Vec<S>, shape: [usize; 3]) -> Result<(
         Ok(())
     });
     resized.inspect_err(|_| values.clear())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_keeps_what_it_is() {
+        let mut record = Record::default();
+        assert_eq!((record.shape(), record.count()), ([0; 3], 0));
+        assert_eq!(record.values(), Values::Bytes(&[]));
+        record.bytes_mut([1, 2, 2]).unwrap().copy_from_slice(&[1, 2, 3, 4]);
+        record.floats_mut([1, 1, 2]).unwrap().copy_from_slice(&[0.5, 1.5]);
+        assert_eq!((record.count(), record.values()), (2, Values::Floats(&[0.5, 1.5])));
+        assert_eq!(record.bytes_mut([3, 1, 1]).unwrap().len(), 3);
+        assert!(record.bytes_mut([usize::MAX, 2, 1]).is_err());
+        assert_eq!((record.count(), record.values()), (0, Values::Bytes(&[])));
+        let error = record.floats_mut([1 << 40, 1 << 10, 1]).unwrap_err();
+        assert!(matches!(error, Error::OutOfMemory { .. }), "{error}");
+        assert_eq!((record.count(), record.values()), (0, Values::Floats(&[])));
+    }
+
+    fn datum() -> Datum {
+        let (channels, height, width) = (Some(1), Some(2), Some(2));
+        Datum { channels, height, width, label: Some(-3), ..Default::default() }
+    }
+
+    #[test]
+    fn a_datum_gives_its_bytes_or_else_its_floats() {
+        let floats = Datum { float_data: vec![1.5; 4], ..datum() };
+        let both = Datum { data: Some(vec![1, 2, 3, 4]), ..floats.clone() };
+        let record = Record::try_from(both).unwrap();
+        assert_eq!((record.shape(), record.label()), ([1, 2, 2], -3));
+        assert_eq!(record.values(), Values::Bytes(&[1, 2, 3, 4]));
+        assert_eq!(Record::try_from(floats).unwrap().values(), Values::Floats(&[1.5; 4]));
+    }
+
+    #[test]
+    fn a_datum_that_makes_no_sense_is_refused() {
+        for (datum, want) in [
+            (datum(), "0 values, 4 needed"),
+            (Datum { data: Some(vec![0; 5]), ..datum() }, "5 values, 4 needed"),
+            (Datum { float_data: vec![0.0; 3], ..datum() }, "3 values, 4 needed"),
+            (Datum { channels: Some(-1), ..datum() }, "extents [-1, 2, 2]"),
+            (Datum { encoded: Some(true), data: Some(vec![0; 4]), ..datum() }, "encoded"),
+        ] {
+            let text = Record::try_from(datum).unwrap_err().to_string();
+            assert!(text.contains(want), "{text}");
+        }
+    }
 }

@@ -157,21 +157,4 @@ mod tests {
         assert!(unknown.contains("digits, idx"), "{unknown}");
         assert_eq!(format!("{:?}", Sources::default()), r#"{"digits", "idx"}"#);
     }
-
-    #[test]
-    fn a_record_keeps_what_it_is() {
-        use crate::data::Values;
-        let mut record = Record::default();
-        assert_eq!((record.shape(), record.count()), ([0; 3], 0));
-        assert_eq!(record.values(), Values::Bytes(&[]));
-        record.bytes_mut([1, 2, 2]).unwrap().copy_from_slice(&[1, 2, 3, 4]);
-        record.floats_mut([1, 1, 2]).unwrap().copy_from_slice(&[0.5, 1.5]);
-        assert_eq!((record.count(), record.values()), (2, Values::Floats(&[0.5, 1.5])));
-        assert_eq!(record.bytes_mut([3, 1, 1]).unwrap().len(), 3);
-        assert!(record.bytes_mut([usize::MAX, 2, 1]).is_err());
-        assert_eq!((record.count(), record.values()), (0, Values::Bytes(&[])));
-        let error = record.floats_mut([1 << 40, 1 << 10, 1]).unwrap_err();
-        assert!(matches!(error, Error::OutOfMemory { .. }), "{error}");
-        assert_eq!((record.count(), record.values()), (0, Values::Floats(&[])));
-    }
 }
