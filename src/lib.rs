@@ -8,12 +8,35 @@ pub mod element; // what memory holds
 pub mod shape; // extents of it
 pub mod op; // what kernels compute
 pub mod host; // … on slices
+pub mod memory; // where bytes live
+pub mod kernel; // … on views, per device
+pub mod device; // complete devices
 pub mod proto; // Caffe's messages
+pub mod blob; // data and diff
+pub mod filler; // first values
 #[cfg(feature = "net")]
 pub mod data; // batches for nets
+#[cfg(feature = "net")]
+pub mod layer; // steps
+#[cfg(feature = "net")]
+pub mod net; // graphs
+#[cfg(feature = "net")]
+pub mod solver; // training
+#[cfg(feature = "cli")]
+pub mod cli; // the command
 
+#[cfg(feature = "net")]
 pub use crate::{
+    layer::{Layer, LayerRegistry},
+    net::Net,
+    solver::Solver,
+};
+pub use crate::{
+    blob::Blob,
+    device::{CpuDevice, Device},
     element::{DType, Element, Scalar, bf16, f16},
     error::{Error, Result},
+    filler::Filler,
+    memory::{Head, Memory, Src, SyncedMemory, View, ViewMut},
     shape::Shape,
 };

@@ -1,3 +1,7 @@
 //! The `cortado` command.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cortado::cli::main()
+}

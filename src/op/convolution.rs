@@ -27,7 +27,7 @@ impl Convolution {
     /// [`Error::ShapeOverflow`] if an operand is too large to count.
     pub fn new(batch: usize, outputs: usize, groups: usize, window: Window) -> Result<Self> {
         let channels = window.channels();
-        if groups == 0 || channels % groups != 0 || outputs % groups != 0 {
+        if groups == 0 || !channels.is_multiple_of(groups) || !outputs.is_multiple_of(groups) {
             let why =
                 format!("{groups} groups do not divide {channels} channels and {outputs} outputs");
             return Err(Error::value("convolution", why));

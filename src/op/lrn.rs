@@ -51,7 +51,7 @@ impl Lrn {
     /// # Errors
     /// [`Error::Value`], [`Error::ShapeOverflow`].
     pub fn check(&self) -> Result<()> {
-        if self.size % 2 == 0 {
+        if self.size.is_multiple_of(2) {
             return Err(Error::value("lrn", format!("size {} is not odd", self.size)));
         }
         Shape::new(&[self.batch, self.channels, self.plane[0], self.plane[1]])?;

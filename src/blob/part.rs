@@ -1,0 +1,186 @@
+//! A blob's data or diff: storage that may be shared, and the guards through which it is reached.
+
+use crate::{
+    device::Device,
+    element::Scalar,
+    error::{Error, Result, expect_len},
+    memory::{Head, HostBytes, HostStorage, Src, SyncedMemory, View, ViewMut},
+};
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::{marker::PhantomData, mem, sync::Arc};
+
+/// Data or diff of a blob.
+pub(super) struct Part<D: Device> {
+    name: &'static str,
+    memory: Arc<RwLock<SyncedMemory<D>>>,
+}
+
+impl<D: Device> Part<D> {
+    pub(super) fn new(name: &'static str, device: &D, bytes: usize) -> Self {
+        Self { name, memory: Arc::new(RwLock::new(SyncedMemory::new(device, bytes))) }
+    }
+
+    pub(super) fn share(&self) -> Self {
+        Self { name: self.name, memory: Arc::clone(&self.memory) }
+    }
+
+    pub(super) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.memory, &other.memory)
+    }
+
+    /// New storage if this is smaller than `bytes`. What others share is left alone.
+    pub(super) fn grown(&self, device: &D, bytes: usize) -> Result<Option<Self>> {
+        Ok((bytes > self.bytes()?).then(|| Self::new(self.name, device, bytes)))
+    }
+
+    pub(super) fn bytes(&self) -> Result<usize> {
+        Ok(self.try_read()?.bytes())
+    }
+
+    pub(super) fn adopt(&self, storage: impl HostStorage + 'static) -> Result<()> {
+        self.try_write()?.adopt(HostBytes::adopt(storage))
+    }
+
+    pub(super) fn read<T: Scalar>(&self, len: usize) -> Result<ReadGuard<'_, T, D>> {
+        Ok(ReadGuard { memory: self.try_read()?, len, elements: PhantomData })
+    }
+
+    pub(super) fn write<T: Scalar>(&self, len: usize) -> Result<WriteGuard<'_, T, D>> {
+        Ok(WriteGuard { memory: self.try_write()?, len, elements: PhantomData })
+    }
+
+    /// Writes this part as a function of `from`, which may be this part.
+    pub(super) fn write_from<'a, T: Scalar>(
+        &'a self,
+        len: usize,
+        from: &'a Self,
+        from_len: usize,
+    ) -> Result<(Input<'a, T, D>, WriteGuard<'a, T, D>)> {
+        let input = if self.is(from) { Input::InPlace } else { Input::Other(from.read(from_len)?) };
+        Ok((input, self.write(len)?))
+    }
+
+    /// Exchanges contents; the storages must be of one size, since aliases rely on theirs.
+    pub(super) fn swap(&self, other: &Self) -> Result<()> {
+        if self.is(other) {
+            return Ok(());
+        }
+        let (mut ours, mut theirs) = (self.try_write()?, other.try_write()?);
+        expect_len("swap_data", "other's storage", ours.bytes(), theirs.bytes())?;
+        mem::swap(&mut *ours, &mut *theirs);
+        Ok(())
+    }
+
+    fn try_read(&self) -> Result<RwLockReadGuard<'_, SyncedMemory<D>>> {
+        self.memory.try_read().ok_or(Error::Borrowed { what: self.name })
+    }
+
+    fn try_write(&self) -> Result<RwLockWriteGuard<'_, SyncedMemory<D>>> {
+        self.memory.try_write().ok_or(Error::Borrowed { what: self.name })
+    }
+}
+
+/// Shared access to a blob's data or diff.
+pub struct ReadGuard<'a, T: Scalar, D: Device> {
+    memory: RwLockReadGuard<'a, SyncedMemory<D>>,
+    len: usize,
+    elements: PhantomData<T>,
+}
+
+/// Exclusive access to a blob's data or diff.
+pub struct WriteGuard<'a, T: Scalar, D: Device> {
+    memory: RwLockWriteGuard<'a, SyncedMemory<D>>,
+    len: usize,
+    elements: PhantomData<T>,
+}
+
+/// Input of a function that may run in place.
+pub enum Input<'a, T: Scalar, D: Device> {
+    /// The input shares the output's storage.
+    InPlace,
+    /// The input is another blob's.
+    Other(ReadGuard<'a, T, D>),
+}
+
+impl<T: Scalar, D: Device> ReadGuard<'_, T, D> {
+    /// The elements, as a kernel's operand.
+    pub fn view(&self) -> View<'_, T, D> {
+        View::known(&self.memory, self.len)
+    }
+
+    /// The elements on the host.
+    ///
+    /// # Errors
+    /// Those of [`View::host`].
+    pub fn host(&self) -> Result<&[T]> {
+        self.view().host()
+    }
+
+    /// Which sides are current.
+    pub fn head(&self) -> Head {
+        self.memory.head()
+    }
+
+    /// Brings the elements to the device through `queue`, a fork of the blob's device, and waits
+    /// for them.
+    ///
+    /// # Errors
+    /// Those of [`SyncedMemory::prefetch`].
+    pub fn prefetch(&self, queue: &D) -> Result<()> {
+        self.memory.prefetch(queue)
+    }
+}
+
+impl<T: Scalar, D: Device> WriteGuard<'_, T, D> {
+    /// The elements, as a kernel's operand that is only read.
+    pub fn view(&self) -> View<'_, T, D> {
+        View::known(&self.memory, self.len)
+    }
+
+    /// The elements, as a kernel's operand.
+    pub fn view_mut(&mut self) -> ViewMut<'_, T, D> {
+        ViewMut::known(&mut self.memory, self.len)
+    }
+
+    /// The elements on the host, writable.
+    ///
+    /// # Errors
+    /// Those of [`View::host`].
+    pub fn host_mut(&mut self) -> Result<&mut [T]> {
+        let range = 0..self.len * size_of::<T>();
+        slice_mut(&mut self.memory.host_mut()?[range])
+    }
+
+    /// The elements on the host, for overwriting all of them: nothing is fetched if the blob
+    /// fills its storage. Values are unspecified until written.
+    ///
+    /// # Errors
+    /// Those of [`View::host`].
+    pub fn host_write_only(&mut self) -> Result<&mut [T]> {
+        let bytes = self.len * size_of::<T>();
+        if bytes < self.memory.bytes() {
+            return self.host_mut();
+        }
+        slice_mut(&mut self.memory.host_write_only()?[..bytes])
+    }
+
+    /// Which sides are current.
+    pub fn head(&self) -> Head {
+        self.memory.head()
+    }
+}
+
+impl<T: Scalar, D: Device> Input<'_, T, D> {
+    /// The kernel's operand.
+    pub fn src(&self) -> Src<'_, T, D> {
+        match self {
+            Self::InPlace => Src::InPlace,
+            Self::Other(read) => Src::From(read.view()),
+        }
+    }
+}
+
+fn slice_mut<T: Scalar>(bytes: &mut [u8]) -> Result<&mut [T]> {
+    let misaligned = |error| Error::Invalid(format!("adopted bytes cannot be elements: {error}"));
+    bytemuck::try_cast_slice_mut(bytes).map_err(misaligned)
+}

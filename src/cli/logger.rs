@@ -1,0 +1,41 @@
+//! The log on standard error, in the format of Caffe's logs.
+
+use jiff::Zoned;
+use log::{Level, LevelFilter, Log, Metadata, Record};
+use std::{io::Write, process};
+
+/// Writes `I20260131 23:59:59.123456 4321 file.rs:12] message`.
+struct Logger;
+
+/// Logs from now on; a logger installed before stays.
+pub(super) fn install() {
+    if log::set_logger(&Logger).is_ok() {
+        log::set_max_level(LevelFilter::Info);
+    }
+}
+
+impl Log for Logger {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.level() <= Level::Info
+    }
+
+    fn log(&self, record: &Record<'_>) {
+        if !self.enabled(record.metadata()) {
+            return;
+        }
+        let severity = match record.level() {
+            Level::Error => 'E',
+            Level::Warn => 'W',
+            _ => 'I',
+        };
+        let path = record.file().unwrap_or("cortado");
+        let file = path.rsplit(['/', '\\']).next().unwrap_or(path);
+        let line = record.line().unwrap_or(0);
+        let time = Zoned::now().strftime("%Y%m%d %H:%M:%S%.6f").to_string();
+        let (pid, message) = (process::id(), record.args());
+        // A log that cannot be written has nobody to tell.
+        let _ = writeln!(std::io::stderr(), "{severity}{time} {pid} {file}:{line}] {message}");
+    }
+
+    fn flush(&self) {}
+}

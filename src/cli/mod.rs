@@ -1,0 +1,88 @@
+//! The `cortado` command: Caffe's verbs and flags.
+//!
+//! A verb is a file. Results go to standard output, what happens on the way to standard error:
+//! log lines in Caffe's format, or a progress line where a person watches a terminal. Any error is
+//! one line and a non-zero exit status: 1 if the work failed, 2 if the command was wrong.
+
+mod lines;
+mod logger;
+mod number;
+mod progress;
+mod test;
+mod train;
+
+use clap::{Args, Parser, Subcommand};
+use std::{ffi::OsString, process::ExitCode};
+
+/// Trains and tests Caffe's models.
+#[derive(Parser)]
+#[command(name = "cortado", version, arg_required_else_help = true)]
+struct Command {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    Train(train::Train),
+    Test(test::Test),
+}
+
+/// Where the work is done.
+#[derive(Args)]
+struct Place {
+    /// Device to run on
+    #[arg(long, value_name = "NAME", default_value = "cpu")]
+    device: String,
+    /// Host threads; 0 takes as many as the machine runs at once
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    threads: usize,
+}
+
+/// Runs the command that the process's arguments give.
+pub fn main() -> ExitCode {
+    let command = Command::parse_from(std::env::args_os().map(two_dashes));
+    logger::install();
+    let done = match command.verb {
+        Verb::Train(train) => train.run(),
+        Verb::Test(test) => test.run(),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("cortado: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// `-solver` means `--solver`, as in Caffe's scripts; `-h` stays.
+fn two_dashes(arg: OsString) -> OsString {
+    match arg.to_str().map(str::as_bytes) {
+        Some([b'-', first, _, ..]) if first.is_ascii_alphabetic() => {
+            let mut long = OsString::from("-");
+            long.push(arg);
+            long
+        }
+        _ => arg,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn arguments_are_consistent() {
+        Command::command().debug_assert();
+    }
+
+    #[test]
+    fn one_dash_or_two() {
+        let read = |arg: &str| two_dashes(arg.into()).into_string().unwrap();
+        let args = ["-solver=a.prototxt", "--solver", "-h", "-1", "a-b", "-"];
+        let want = ["--solver=a.prototxt", "--solver", "-h", "-1", "a-b", "-"];
+        assert_eq!(args.map(read), want);
+    }
+}

@@ -1,0 +1,102 @@
+//! A progress line for a person at a terminal.
+
+use super::number::g;
+use crate::solver::{Event, Score};
+use std::{
+    io::Write,
+    time::{Duration, Instant},
+};
+
+/// How long a line stays before it is drawn anew.
+const PERIOD: Duration = Duration::from_millis(100);
+
+/// Draws where training stands, and writes a line for each test and snapshot.
+pub(super) struct Progress {
+    end: usize,
+    /// Smoothed iterations per second.
+    speed: Option<f64>,
+    /// When, and at which iteration, the line was drawn.
+    drawn: Option<(Instant, usize)>,
+}
+
+impl Progress {
+    pub(super) fn new(end: i32) -> Self {
+        Self { end: usize::try_from(end).unwrap_or(0), speed: None, drawn: None }
+    }
+
+    pub(super) fn show(&mut self, event: &Event<'_>) {
+        match *event {
+            Event::Started { net, .. } => line(&format!("training {net}")),
+            Event::Iterated { iteration, loss, rate } => self.draw(iteration, loss, rate),
+            Event::Tested { iteration, net, outputs, .. } => {
+                let scores: Vec<_> = outputs.iter().map(brief).collect();
+                line(&format!("iteration {iteration}, test net #{net}: {}", scores.join(", ")));
+                self.drawn = None; // the time of a test does not count
+            }
+            Event::Snapshot { model, .. } => line(&format!("wrote {}", model.display())),
+            Event::Finished { iteration, early, .. } => {
+                let how = if early { "stopped" } else { "done" };
+                line(&format!("{how} after {iteration} iterations"));
+            }
+            Event::Displayed { .. } | Event::Testing { .. } => {}
+        }
+    }
+
+    fn draw(&mut self, iteration: usize, loss: f64, rate: f64) {
+        let now = Instant::now();
+        if let Some((since, from)) = self.drawn {
+            let elapsed = now - since;
+            if elapsed < PERIOD {
+                return;
+            }
+            let speed = (iteration - from) as f64 / elapsed.as_secs_f64();
+            self.speed = Some(self.speed.map_or(speed, |old| 0.8 * old + 0.2 * speed));
+        }
+        self.drawn = Some((now, iteration));
+        let speed = match self.speed {
+            Some(speed) if speed > 0.0 => {
+                let left = self.end.saturating_sub(iteration) as f64 / speed;
+                format!("{speed:.1} iterations/s  {} left", clock(left))
+            }
+            _ => String::new(),
+        };
+        let (end, loss, rate) = (self.end, g(loss), g(rate));
+        overwrite(&format!("{iteration}/{end}  loss {loss}  rate {rate}  {speed}"));
+    }
+}
+
+/// Draws over the progress line.
+fn overwrite(text: &str) {
+    let mut err = std::io::stderr();
+    let _ = write!(err, "\r{text}\x1b[K");
+    let _ = err.flush();
+}
+
+/// Writes a line where the progress line was.
+fn line(text: &str) {
+    overwrite(&format!("{text}\n"));
+}
+
+fn brief(score: &Score) -> String {
+    format!("{} {}", score.name, g(score.value))
+}
+
+/// Seconds as `1:02:03` or `2:03`.
+fn clock(seconds: f64) -> String {
+    let seconds = seconds.round() as u64;
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    match hours {
+        0 => format!("{minutes}:{seconds:02}"),
+        _ => format!("{hours}:{minutes:02}:{seconds:02}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::clock;
+
+    #[test]
+    fn clocks() {
+        assert_eq!([0.0, 59.6, 3723.0].map(clock), ["0:00", "1:00", "1:02:03"]);
+    }
+}

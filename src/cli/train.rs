@@ -1,0 +1,96 @@
+//! `cortado train`
+
+use super::{Place, lines::Lines, progress::Progress};
+use crate::{
+    device::{Device, OnDevice, on_device},
+    error::{Error, Result},
+    proto::{self, NetParameter},
+    solver::{Action, Solver},
+};
+use clap::Args;
+use std::{
+    io::IsTerminal,
+    path::PathBuf,
+    process::exit,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+};
+
+/// Trains a net as a solver file says
+///
+/// Files that the solver names are relative to the current folder. Ctrl-C stops after the current
+/// iteration and writes a snapshot; a second Ctrl-C leaves at once.
+#[derive(Args)]
+#[command(after_help = "Example: cortado train --solver examples/digits/solver.prototxt")]
+pub(super) struct Train {
+    /// Solver definition, in text format
+    #[arg(long, value_name = "FILE")]
+    solver: PathBuf,
+    /// Goes on from this solver state
+    #[arg(long, value_name = "FILE.solverstate", conflicts_with = "weights")]
+    snapshot: Option<PathBuf>,
+    /// Starts from these trained weights, copied by layer name
+    #[arg(long, value_name = "FILE.caffemodel", value_delimiter = ',')]
+    weights: Vec<PathBuf>,
+    #[command(flatten)]
+    place: Place,
+}
+
+impl Train {
+    pub(super) fn run(self) -> Result<()> {
+        let Place { device, threads } = &self.place;
+        on_device(&device.clone(), *threads, self)
+    }
+}
+
+impl OnDevice for Train {
+    type Output = ();
+
+    fn run<D: Device>(self, device: D) -> Result<()> {
+        log::info!("Use {}, {} host threads.", device.name(), device.workers().count());
+        let mut solver = Solver::<f32, D>::from_file(&self.solver, &device)
+            .map_err(|error| error.within(self.solver.display().to_string()))?;
+        if let Some(state) = &self.snapshot {
+            log::info!("Resuming from {}", state.display());
+            solver.restore(state)?;
+        }
+        for path in &self.weights {
+            log::info!("Finetuning from {}", path.display());
+            copy_weights(solver.net_mut(), path)?;
+        }
+        if std::io::stderr().is_terminal() {
+            let mut progress = Progress::new(solver.param().max_iter());
+            solver.observe(move |event| progress.show(event));
+        } else {
+            solver.observe(|event| Lines.show(event));
+        }
+        solver.ask(stop_on_signal()?);
+        solver.solve()
+    }
+}
+
+/// Copies trained layers from a binary file of weights; at least one has to match.
+pub(super) fn copy_weights<D: Device>(
+    net: &mut crate::net::Net<f32, D>,
+    path: &std::path::Path,
+) -> Result<()> {
+    let weights: NetParameter = proto::read_binary(path)?;
+    let within = |error: Error| error.within(path.display().to_string());
+    let copied = net.copy_trained_from(&weights).map_err(within)?;
+    if copied.is_empty() {
+        let why = "no layer of the net has trained weights in this file";
+        return Err(within(Error::Invalid(why.into())));
+    }
+    Ok(())
+}
+
+/// Asks the solver to stop once the process got a signal; a second signal ends the process.
+fn stop_on_signal() -> Result<impl FnMut() -> Action + Send + 'static> {
+    static STOP: AtomicBool = AtomicBool::new(false);
+    ctrlc::set_handler(|| {
+        if STOP.swap(true, Relaxed) {
+            exit(130);
+        }
+    })
+    .map_err(|error| Error::Invalid(format!("cannot watch for signals: {error}")))?;
+    Ok(|| if STOP.load(Relaxed) { Action::Stop } else { Action::Continue })
+}

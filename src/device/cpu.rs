@@ -1,0 +1,92 @@
+//! The host as a device.
+
+use crate::{
+    error::{Error, Result},
+    families,
+    host::Workers,
+    memory::{HostBytes, Mapping, Memory},
+};
+use std::ops::Range;
+
+/// The host's processor. Its memory *is* host memory, so nothing is ever copied, and every kernel
+/// is the family's default, run in place on this value's threads.
+#[derive(Clone, Debug)]
+pub struct CpuDevice {
+    workers: Workers,
+}
+
+impl CpuDevice {
+    /// With as many threads as the machine runs at once, shared by the whole process.
+    pub fn new() -> Self {
+        Self { workers: Workers::global().clone() }
+    }
+
+    /// With `threads` threads of its own, shared by its clones; 1 runs on the calling thread, 0
+    /// is as [`new`](Self::new).
+    ///
+    /// # Errors
+    /// [`Error::Value`](crate::Error::Value) if the threads cannot be started.
+    pub fn with_threads(threads: usize) -> Result<Self> {
+        match threads {
+            0 => Ok(Self::new()),
+            _ => Ok(Self { workers: Workers::new(threads)? }),
+        }
+    }
+}
+
+impl Default for CpuDevice {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Memory for CpuDevice {
+    type Buffer = HostBytes;
+
+    fn name(&self) -> String {
+        "cpu".into()
+    }
+    fn alloc(&self, bytes: usize) -> Result<HostBytes> {
+        HostBytes::zeroed(bytes)
+    }
+    fn upload(&self, src: &[u8], dst: &mut HostBytes, at: usize) -> Result<()> {
+        let len = dst.len();
+        range(at, src.len()).and_then(|bytes| dst.get_mut(bytes))
+            .ok_or_else(|| outside(at, src.len(), len))?
+            .copy_from_slice(src);
+        Ok(())
+    }
+    fn download(&self, src: &HostBytes, at: usize, dst: &mut [u8]) -> Result<()> {
+        let bytes = range(at, dst.len()).and_then(|bytes| src.get(bytes));
+        dst.copy_from_slice(bytes.ok_or_else(|| outside(at, dst.len(), src.len()))?);
+        Ok(())
+    }
+    fn mapping(&self) -> Option<&dyn Mapping<HostBytes>> {
+        Some(self)
+    }
+    fn workers(&self) -> &Workers {
+        &self.workers
+    }
+}
+
+fn range(at: usize, len: usize) -> Option<Range<usize>> {
+    Some(at..at.checked_add(len)?)
+}
+
+fn outside(at: usize, len: usize, held: usize) -> Error {
+    Error::Range { what: "a buffer", start: at, end: at.saturating_add(len), len: held }
+}
+
+impl Mapping<HostBytes> for CpuDevice {
+    fn map<'a>(&self, buffer: &'a HostBytes) -> Result<&'a [u8]> {
+        Ok(buffer)
+    }
+    fn map_mut<'a>(&self, buffer: &'a mut HostBytes) -> Result<&'a mut [u8]> {
+        Ok(buffer)
+    }
+    fn adopt(&self, bytes: HostBytes) -> Result<HostBytes, HostBytes> {
+        Ok(bytes)
+    }
+}
+
+families!(CpuDevice);

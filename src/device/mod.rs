@@ -1,0 +1,105 @@
+//! Complete devices, and choosing one at run time.
+
+mod cpu;
+
+pub use cpu::CpuDevice;
+
+use crate::{
+    error::{Error, Result},
+    kernel::{
+        Blas, Elementwise, Indexing, Losses, Normalize, Pooling, Random, Reductions, Update,
+        Windows,
+    },
+    memory::Memory,
+};
+
+/// A compute device: the only bound that generic code needs.
+///
+/// Implemented by every type that implements [`Memory`] and all kernel families, by
+/// [`families!`](crate::families) or one by one; there is nothing else to write.
+pub trait Device:
+    Memory
+    + Blas
+    + Elementwise
+    + Reductions
+    + Random
+    + Windows
+    + Pooling
+    + Normalize
+    + Losses
+    + Indexing
+    + Update
+{
+}
+
+impl<D> Device for D where
+    D: Memory
+        + Blas
+        + Elementwise
+        + Reductions
+        + Random
+        + Windows
+        + Pooling
+        + Normalize
+        + Losses
+        + Indexing
+        + Update
+{
+}
+
+/// Implements the kernel families named for a type, with all their defaults; without names, all
+/// of them.
+///
+/// ```
+/// # use cortado::{Device, Memory, Result};
+/// # #[derive(Clone, Debug)]
+/// struct Remote;
+/// # impl Memory for Remote {
+/// #     type Buffer = Vec<u8>;
+/// #     fn name(&self) -> String { "remote".into() }
+/// #     fn alloc(&self, bytes: usize) -> Result<Vec<u8>> { Ok(vec![0; bytes]) }
+/// #     fn upload(&self, src: &[u8], dst: &mut Vec<u8>, at: usize) -> Result<()> {
+/// #         dst[at..at + src.len()].copy_from_slice(src);
+/// #         Ok(())
+/// #     }
+/// #     fn download(&self, src: &Vec<u8>, at: usize, dst: &mut [u8]) -> Result<()> {
+/// #         dst.copy_from_slice(&src[at..at + dst.len()]);
+/// #         Ok(())
+/// #     }
+/// # }
+/// cortado::families!(Remote);
+/// fn complete<D: Device>() {}
+/// complete::<Remote>();
+/// ```
+#[macro_export]
+macro_rules! families {
+    ($device:ty) => {
+        $crate::families!(
+            $device: Blas, Elementwise, Reductions, Random, Windows, Pooling, Normalize, Losses,
+            Indexing, Update
+        );
+    };
+    ($device:ty: $($family:ident),+ $(,)?) => {
+        $(impl $crate::kernel::$family for $device {})+
+    };
+}
+
+/// Work that is generic over the device, as the verbs of the command line are.
+pub trait OnDevice {
+    /// What the work yields.
+    type Output;
+    /// Does the work.
+    fn run<D: Device>(self, device: D) -> Result<Self::Output>;
+}
+
+/// Runs `job` on the device called `name`, with `threads` host threads (0: as many as the
+/// machine runs at once): the one place where a run-time choice becomes a type.
+///
+/// # Errors
+/// [`Error::UnknownDevice`] names those that this build knows; else what the job returns.
+pub fn on_device<J: OnDevice>(name: &str, threads: usize, job: J) -> Result<J::Output> {
+    match name {
+        "cpu" => job.run(CpuDevice::with_threads(threads)?),
+        _ => Err(Error::UnknownDevice { name: name.into(), known: "cpu".into() }),
+    }
+}

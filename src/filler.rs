@@ -1,0 +1,200 @@
+//! First values of parameters.
+
+use crate::{
+    blob::Blob,
+    device::Device,
+    element::Element,
+    error::{Error, Result},
+    host::{self, Workers},
+    op::RngKey,
+    proto::{FillerParameter, filler_parameter::VarianceNorm},
+    shape::Shape,
+};
+
+/// How a parameter is filled; random ones take their numbers from a key, so a key gives the same
+/// bits on every device and for any number of threads.
+///
+/// The first axis of a weight counts its outputs, the second its inputs: *fan-in* is the count
+/// over the first extent, *fan-out* the count over the second (the whole count if there is none).
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Filler {
+    /// One value everywhere.
+    Constant {
+        /// The value.
+        value: f64,
+    },
+    /// `U[min, max)`
+    Uniform {
+        /// Least value.
+        min: f64,
+        /// Bound above.
+        max: f64,
+    },
+    /// `N(mean, std²)`
+    Gaussian {
+        /// Mean.
+        mean: f64,
+        /// Standard deviation, positive.
+        std: f64,
+        /// Each value is kept with probability `sparse / outputs`, else zero: about so many
+        /// values for each input.
+        sparse: Option<u32>,
+    },
+    /// `U[0, 1)`, then scaled so that the values of each output add up to 1.
+    PositiveUnitball,
+    /// `U[−a, a)` with `a = √(3/n)`; `n` is a fan. Source: Glorot, Bengio 2010.
+    Xavier {
+        /// Which fan.
+        norm: VarianceNorm,
+    },
+    /// `N(0, 2/n)`; `n` is a fan. Source: He, Zhang, Ren, Sun 2015.
+    Msra {
+        /// Which fan.
+        norm: VarianceNorm,
+    },
+    /// The weights of bilinear interpolation, for a deconvolution that enlarges: the last two of
+    /// four axes are one square kernel.
+    Bilinear,
+}
+
+impl Default for Filler {
+    /// Zero everywhere.
+    fn default() -> Self {
+        Self::Constant { value: 0.0 }
+    }
+}
+
+impl Filler {
+    /// The filler that a definition asks for.
+    ///
+    /// # Errors
+    /// [`Error::Value`] for an unknown type, `sparse` with a type other than gaussian, a standard
+    /// deviation that is not positive, or `min > max`.
+    #[doc(alias = "GetFiller")]
+    pub fn from_proto(param: &FillerParameter) -> Result<Self> {
+        let invalid = |why: String| Err(Error::value("filler", why));
+        let (min, max) = (f64::from(param.min()), f64::from(param.max()));
+        let (mean, std) = (f64::from(param.mean()), f64::from(param.std()));
+        let norm = param.variance_norm();
+        let filler = match param.r#type() {
+            "constant" => Self::Constant { value: param.value().into() },
+            "uniform" if min <= max => Self::Uniform { min, max },
+            "uniform" => return invalid(format!("uniform needs min ≤ max, not {min} and {max}")),
+            "gaussian" if std > 0.0 => {
+                let sparse = match param.sparse() {
+                    -1 => None,
+                    sparse => Some(u32::try_from(sparse).map_err(|_| {
+                        Error::value("filler", format!("sparse {sparse} is negative"))
+                    })?),
+                };
+                return Ok(Self::Gaussian { mean, std, sparse });
+            }
+            "gaussian" => return invalid(format!("gaussian needs a positive std, not {std}")),
+            "positive_unitball" => Self::PositiveUnitball,
+            "xavier" => Self::Xavier { norm },
+            "msra" => Self::Msra { norm },
+            "bilinear" => Self::Bilinear,
+            other => {
+                let known = "constant, uniform, gaussian, positive_unitball, xavier, msra, bilinear";
+                return invalid(format!("unknown type `{other}`; known types: {known}"));
+            }
+        };
+        match param.sparse() {
+            -1 => Ok(filler),
+            _ => invalid(format!("sparse works with gaussian only, not `{}`", param.r#type())),
+        }
+    }
+
+    /// Fills the blob's data.
+    ///
+    /// # Errors
+    /// [`Error::Value`] for a blob of no elements, or a shape that the filler cannot fill;
+    /// [`Error::Borrowed`]; those of the device.
+    #[doc(alias = "Fill")]
+    pub fn fill<T: Element, D: Device>(&self, blob: &Blob<T, D>, key: RngKey) -> Result<()> {
+        let (device, shape) = (blob.device(), blob.shape());
+        if shape.count() == 0 {
+            return Err(Error::value("filler", format!("shape {shape} has no elements")));
+        }
+        let mut data = blob.data_mut()?;
+        match *self {
+            Self::Constant { value } => device.fill(T::from_f64(value), data.view_mut()),
+            Self::Uniform { min, max } => device.uniform(key, min, max, data.view_mut()),
+            Self::Xavier { norm } => {
+                let bound = (3.0 / fan(shape, norm)).sqrt();
+                device.uniform(key, -bound, bound, data.view_mut())
+            }
+            Self::Msra { norm } => {
+                let std = (2.0 / fan(shape, norm)).sqrt();
+                device.gaussian(key, 0.0, std, data.view_mut())
+            }
+            Self::Gaussian { mean, std, sparse } => {
+                device.gaussian(key, mean, std, data.view_mut())?;
+                match sparse {
+                    Some(kept) => thin(kept, shape, key.child(1), data.host_mut()?),
+                    None => Ok(()),
+                }
+            }
+            Self::PositiveUnitball => {
+                device.uniform(key, 0.0, 1.0, data.view_mut())?;
+                unit_sums(data.host_mut()?, shape.first().copied().unwrap_or(1))
+            }
+            Self::Bilinear => bilinear(data.host_write_only()?, shape),
+        }
+    }
+}
+
+/// The fan that the variance is to follow.
+fn fan(shape: &Shape, norm: VarianceNorm) -> f64 {
+    let count = shape.count() as f64;
+    let over = |axis: usize| shape.get(axis).map_or(count, |&extent| count / extent as f64);
+    match norm {
+        VarianceNorm::FanIn => over(0),
+        VarianceNorm::FanOut => over(1),
+        VarianceNorm::Average => (over(0) + over(1)) / 2.0,
+    }
+}
+
+/// Keeps each value with probability `kept / outputs`.
+fn thin<T: Element>(kept: u32, shape: &Shape, key: RngKey, data: &mut [T]) -> Result<()> {
+    let none = || Error::value("filler", "sparse needs a shape of at least one axis");
+    let outputs = *shape.first().ok_or_else(none)?;
+    let p = f64::from(kept) / outputs as f64;
+    if p > 1.0 {
+        let why = format!("sparse {kept} keeps more than the {outputs} outputs of shape {shape}");
+        return Err(Error::value("filler", why));
+    }
+    let mut keep = vec![0; data.len()];
+    host::bernoulli(&Workers::sequential(), key, p, &mut keep)?;
+    let dropped = data.iter_mut().zip(keep).filter(|(_, keep)| *keep == 0);
+    dropped.for_each(|(value, _)| *value = T::default());
+    Ok(())
+}
+
+/// Scales each of `rows` equal runs so that it adds up to 1.
+fn unit_sums<T: Element>(data: &mut [T], rows: usize) -> Result<()> {
+    for row in data.chunks_mut((data.len() / rows).max(1)) {
+        let sum: f64 = row.iter().map(|value| value.to_f64()).sum();
+        row.iter_mut().for_each(|value| *value = T::from_f64(value.to_f64() / sum));
+    }
+    Ok(())
+}
+
+fn bilinear<T: Element>(data: &mut [T], shape: &Shape) -> Result<()> {
+    let &[_, _, height, width] = &shape[..] else {
+        return Err(Error::value("filler", format!("bilinear needs 4 axes, not shape {shape}")));
+    };
+    if height != width {
+        let why = format!("bilinear needs a square kernel, not shape {shape}");
+        return Err(Error::value("filler", why));
+    }
+    // Single precision, in the order of Caffe's formula: the same bits as its files hold.
+    let factor = width.div_ceil(2) as f32;
+    let centre = (2.0 * factor - 1.0 - (width.div_ceil(2) % 2) as f32) / (2.0 * factor);
+    let weight = |at: usize| 1.0 - (at as f32 / factor - centre).abs();
+    for (i, value) in data.iter_mut().enumerate() {
+        *value = T::from_f64(f64::from(weight(i % width) * weight(i / width % height)));
+    }
+    Ok(())
+}

@@ -1,0 +1,86 @@
+//! The share of right answers.
+
+use super::{Arity, Context, Layer, Propagate};
+use crate::{
+    blob::Blob,
+    device::Device,
+    element::Element,
+    error::{Error, Result},
+    op::{Accuracy, Axis},
+    proto::LayerParameter,
+};
+
+/// Share of labels whose score is among the `top_k` greatest: bottoms are scores and labels.
+pub struct AccuracyLayer {
+    axis: isize,
+    top_k: usize,
+    ignore: Option<i64>,
+    /// For the bottoms' present shapes.
+    op: Option<Accuracy>,
+}
+
+impl AccuracyLayer {
+    /// From the layer's parameters.
+    ///
+    /// # Errors
+    /// None; fallible as all makers are.
+    pub fn new<D: Device>(param: &LayerParameter, _: &Context<'_, D>) -> Result<Self> {
+        let param = param.accuracy_param.unwrap_or_default();
+        Ok(Self {
+            axis: param.axis() as isize,
+            top_k: param.top_k() as usize,
+            ignore: param.ignore_label.map(i64::from),
+            op: None,
+        })
+    }
+}
+
+impl<T: Element, D: Device> Layer<T, D> for AccuracyLayer {
+    fn kind(&self) -> &'static str {
+        "Accuracy"
+    }
+
+    fn arity(&self) -> Arity {
+        Arity::exactly(2, 1)
+    }
+
+    fn propagates_to(&self, _: usize) -> bool {
+        false
+    }
+
+    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+        let axis = Axis::of(bottom[0].shape(), self.axis)?;
+        if bottom[1].count() != axis.rest() {
+            let (scores, labels) = (bottom[0].shape(), bottom[1].shape());
+            let want = axis.rest();
+            let why = format!("labels {labels} for scores {scores}: {want} labels are needed");
+            return Err(Error::Shape(why));
+        }
+        if self.top_k > axis.extent {
+            let why = format!("top_k {} of {} classes", self.top_k, axis.extent);
+            return Err(Error::Invalid(why));
+        }
+        self.op = Some(Accuracy { axis, top_k: self.top_k, ignore: self.ignore });
+        top[0].reshape(&[])
+    }
+
+    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+        let unshaped = || Error::Invalid("forward before reshape".into());
+        let op = self.op.as_ref().ok_or_else(unshaped)?;
+        let (scores, label, mut y) = (bottom[0].data()?, bottom[1].data()?, top[0].data_mut()?);
+        device.accuracy(op, scores.view(), label.view(), y.view_mut())
+    }
+
+    fn backward(
+        &mut self,
+        _: &D,
+        _: &[Blob<T, D>],
+        propagate: Propagate<'_>,
+        _: &[Blob<T, D>],
+    ) -> Result<()> {
+        if propagate.bottom.contains(&true) {
+            return Err(Error::Invalid("accuracy has no gradient".into()));
+        }
+        Ok(())
+    }
+}

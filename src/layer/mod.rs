@@ -1,0 +1,194 @@
+//! Layers: the steps of a net, one a file.
+//!
+//! A layer is written once, for every device and element type, in terms of kernel families; none
+//! copies to the host by itself. Third parties add theirs to a [`LayerRegistry`].
+
+mod accuracy;
+mod convolution;
+mod data;
+mod inner_product;
+mod input;
+mod pooling;
+mod registry;
+mod relu;
+mod softmax;
+mod softmax_loss;
+mod split;
+mod weights;
+
+pub use accuracy::AccuracyLayer;
+pub use convolution::ConvolutionLayer;
+pub use data::DataLayer;
+pub use inner_product::InnerProductLayer;
+pub use input::InputLayer;
+pub use pooling::PoolingLayer;
+pub use registry::LayerRegistry;
+pub use relu::ReluLayer;
+pub use softmax::SoftmaxLayer;
+pub use softmax_loss::SoftmaxLossLayer;
+pub use split::SplitLayer;
+
+use crate::{
+    blob::Blob,
+    data::Sources,
+    device::Device,
+    element::Element,
+    error::{Error, Result},
+    op::RngKey,
+    proto::Phase,
+};
+use std::ops::RangeInclusive;
+
+/// What a layer may know of the net that it becomes part of.
+#[derive(Clone, Copy)]
+pub struct Context<'a, D: Device> {
+    /// The device of the net.
+    pub device: &'a D,
+    /// Whether the net trains or is tested.
+    pub phase: Phase,
+    /// The layer's own stream of random numbers.
+    pub key: RngKey,
+    /// Where records come from.
+    pub sources: &'a Sources,
+}
+
+/// Which gradients a backward pass has to compute.
+#[derive(Clone, Copy, Debug)]
+pub struct Propagate<'a> {
+    /// Of each bottom.
+    pub bottom: &'a [bool],
+    /// Of each parameter.
+    pub params: &'a [bool],
+}
+
+/// How many bottoms and tops a layer takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arity {
+    /// Bottoms.
+    pub bottom: RangeInclusive<usize>,
+    /// Tops.
+    pub top: RangeInclusive<usize>,
+    /// Whether there must be as many tops as bottoms.
+    pub equal: bool,
+}
+
+impl Arity {
+    /// So many of each.
+    pub fn exactly(bottom: usize, top: usize) -> Self {
+        Self::between(bottom..=bottom, top..=top)
+    }
+
+    /// As many as in these ranges.
+    pub fn between(bottom: RangeInclusive<usize>, top: RangeInclusive<usize>) -> Self {
+        Self { bottom, top, equal: false }
+    }
+
+    /// One top for each bottom, of which there is at least one.
+    pub fn pairs() -> Self {
+        Self { bottom: 1..=usize::MAX, top: 1..=usize::MAX, equal: true }
+    }
+
+    /// Fails unless a layer may have so many.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] says how many it takes.
+    pub fn check(&self, bottoms: usize, tops: usize) -> Result<()> {
+        for (what, range, got) in [("bottom", &self.bottom, bottoms), ("top", &self.top, tops)] {
+            if !range.contains(&got) {
+                let want = match (*range.start(), *range.end()) {
+                    (least, usize::MAX) => format!("at least {least}"),
+                    (least, most) if least == most => least.to_string(),
+                    (least, most) => format!("{least} to {most}"),
+                };
+                return Err(Error::Invalid(format!("takes {want} {what} blobs, not {got}")));
+            }
+        }
+        if self.equal && bottoms != tops {
+            let why = format!("takes as many tops as bottoms, not {tops} for {bottoms}");
+            return Err(Error::Invalid(why));
+        }
+        Ok(())
+    }
+}
+
+/// One step of a net. Object-safe: nets hold `Box<dyn Layer<T, D>>`.
+///
+/// A layer is made from its `LayerParameter` by a maker of the [`LayerRegistry`]; then the net
+/// calls [`setup`](Self::setup) once, and [`reshape`](Self::reshape) before every
+/// [`forward`](Self::forward). Shapes of tops change only in `reshape`; elsewhere blobs' contents
+/// can be written but their shapes cannot.
+pub trait Layer<T: Element, D: Device>: Send {
+    /// The `type` by which prototxt names this layer.
+    #[doc(alias = "type")]
+    fn kind(&self) -> &'static str;
+
+    /// How many bottoms and tops it takes.
+    #[doc(alias = "ExactNumBottomBlobs")]
+    #[doc(alias = "EqualNumBottomTopBlobs")]
+    fn arity(&self) -> Arity {
+        Arity::exactly(1, 1)
+    }
+
+    /// Makes the parameters, filled, once the bottoms' shapes are known.
+    #[doc(alias = "LayerSetUp")]
+    fn setup(&mut self, cx: &Context<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
+        let _ = (cx, bottom);
+        Ok(())
+    }
+
+    /// Shapes the tops after the bottoms.
+    #[doc(alias = "Reshape")]
+    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()>;
+
+    /// Computes the tops' data.
+    #[doc(alias = "Forward_cpu")]
+    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()>;
+
+    /// Overwrites the bottoms' diffs and adds to the parameters' where `propagate` says so.
+    #[doc(alias = "Backward_cpu")]
+    fn backward(
+        &mut self,
+        device: &D,
+        top: &[Blob<T, D>],
+        propagate: Propagate<'_>,
+        bottom: &[Blob<T, D>],
+    ) -> Result<()>;
+
+    /// Whether a top may be its bottom.
+    fn allows_in_place(&self) -> bool {
+        false
+    }
+
+    /// Whether a gradient can reach this bottom.
+    #[doc(alias = "AllowForceBackward")]
+    fn propagates_to(&self, bottom: usize) -> bool {
+        let _ = bottom;
+        true
+    }
+
+    /// The weight of a top in the objective if the definition gives none: 1 for the first top of
+    /// a loss, else 0.
+    #[doc(alias = "SetLossWeights")]
+    fn default_loss_weight(&self, top: usize) -> f32 {
+        let _ = top;
+        0.0
+    }
+
+    /// Whether tops that the definition leaves out are made all the same, unnamed, as those of
+    /// losses are.
+    #[doc(alias = "AutoTopBlobs")]
+    fn makes_tops(&self) -> bool {
+        false
+    }
+
+    /// Learnable parameters.
+    #[doc(alias = "blobs")]
+    fn params(&self) -> &[Blob<T, D>] {
+        &[]
+    }
+
+    /// Learnable parameters, to be shared or replaced.
+    fn params_mut(&mut self) -> &mut [Blob<T, D>] {
+        &mut []
+    }
+}

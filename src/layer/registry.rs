@@ -1,0 +1,87 @@
+//! From `type: "ReLU"` to a layer.
+
+use super::{
+    AccuracyLayer, Context, ConvolutionLayer, DataLayer, InnerProductLayer, InputLayer, Layer,
+    PoolingLayer, ReluLayer, SoftmaxLayer, SoftmaxLossLayer, SplitLayer,
+};
+use crate::{
+    device::Device,
+    element::Element,
+    error::{Error, Result},
+    proto::LayerParameter,
+};
+use std::collections::BTreeMap;
+
+type Maker<T, D> = Box<
+    dyn Fn(&LayerParameter, &Context<'_, D>) -> Result<Box<dyn Layer<T, D>>> + Send + Sync,
+>;
+
+/// Layer types by name. A value, not a global: a net is built with one.
+pub struct LayerRegistry<T: Element, D: Device> {
+    makers: BTreeMap<String, Maker<T, D>>,
+}
+
+impl<T: Element, D: Device> LayerRegistry<T, D> {
+    /// No layers.
+    pub fn empty() -> Self {
+        Self { makers: BTreeMap::new() }
+    }
+
+    /// Caffe's layers, as far as this crate has them.
+    pub fn standard() -> Self {
+        Self::empty()
+            .with("Accuracy", AccuracyLayer::new)
+            .with("Convolution", ConvolutionLayer::new)
+            //DATA
+            .with("InnerProduct", InnerProductLayer::new)
+            .with("Input", InputLayer::new)
+            .with("Pooling", PoolingLayer::new)
+            .with("ReLU", ReluLayer::new)
+            .with("Softmax", SoftmaxLayer::new)
+            .with("SoftmaxWithLoss", SoftmaxLossLayer::new)
+            .with("Split", SplitLayer::new)
+    }
+
+    /// Adds or replaces a type.
+    #[must_use]
+    #[doc(alias = "REGISTER_LAYER_CLASS")]
+    pub fn with<L, F>(mut self, kind: &str, make: F) -> Self
+    where
+        L: Layer<T, D> + 'static,
+        F: Fn(&LayerParameter, &Context<'_, D>) -> Result<L> + Send + Sync + 'static,
+    {
+        let make: Maker<T, D> = Box::new(move |param, cx| Ok(Box::new(make(param, cx)?)));
+        self.makers.insert(kind.to_owned(), make);
+        self
+    }
+
+    /// The types there are, in order.
+    #[doc(alias = "LayerTypeList")]
+    pub fn kinds(&self) -> impl Iterator<Item = &str> {
+        self.makers.keys().map(String::as_str)
+    }
+
+    /// Makes a layer.
+    ///
+    /// # Errors
+    /// [`Error::UnknownLayer`] names the types there are; else what the maker returns.
+    #[doc(alias = "CreateLayer")]
+    pub fn make(
+        &self,
+        param: &LayerParameter,
+        cx: &Context<'_, D>,
+    ) -> Result<Box<dyn Layer<T, D>>> {
+        let kind = param.r#type();
+        let unknown = || Error::UnknownLayer {
+            kind: kind.to_owned(),
+            known: self.kinds().collect::<Vec<_>>().join(", "),
+        };
+        self.makers.get(kind).ok_or_else(unknown)?(param, cx)
+    }
+}
+
+impl<T: Element, D: Device> Default for LayerRegistry<T, D> {
+    fn default() -> Self {
+        Self::standard()
+    }
+}

@@ -1,0 +1,62 @@
+//! Probabilities out of scores.
+
+use super::{Context, Layer, Propagate};
+use crate::{
+    blob::Blob,
+    device::Device,
+    element::Element,
+    error::Result,
+    op::Axis,
+    proto::LayerParameter,
+};
+
+/// `y = eˣ / Σ eˣ` along `axis`.
+pub struct SoftmaxLayer {
+    axis: isize,
+}
+
+impl SoftmaxLayer {
+    /// From the layer's parameters.
+    ///
+    /// # Errors
+    /// None; fallible as all makers are.
+    pub fn new<D: Device>(param: &LayerParameter, _: &Context<'_, D>) -> Result<Self> {
+        Ok(Self { axis: param.softmax_param.unwrap_or_default().axis() as isize })
+    }
+}
+
+impl<T: Element, D: Device> Layer<T, D> for SoftmaxLayer {
+    fn kind(&self) -> &'static str {
+        "Softmax"
+    }
+
+    fn allows_in_place(&self) -> bool {
+        true
+    }
+
+    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+        Axis::of(bottom[0].shape(), self.axis)?;
+        top[0].reshape_like(&bottom[0])
+    }
+
+    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+        let axis = Axis::of(bottom[0].shape(), self.axis)?;
+        let (x, mut y) = top[0].data_from(&bottom[0])?;
+        device.softmax(&axis, x.src(), y.view_mut())
+    }
+
+    fn backward(
+        &mut self,
+        device: &D,
+        top: &[Blob<T, D>],
+        propagate: Propagate<'_>,
+        bottom: &[Blob<T, D>],
+    ) -> Result<()> {
+        if propagate.bottom[0] {
+            let axis = Axis::of(bottom[0].shape(), self.axis)?;
+            let (y, (dy, mut dx)) = (top[0].data()?, bottom[0].diff_from(&top[0])?);
+            device.softmax_backward(&axis, y.view(), dy.src(), dx.view_mut())?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,124 @@
+//! Multinomial logistic loss of the softmax of scores.
+
+use super::{Arity, Context, Layer, Propagate};
+use crate::{
+    blob::Blob,
+    device::Device,
+    element::Element,
+    error::{Error, Result},
+    op::{Axis, LossNormalization, SoftmaxLoss},
+    proto::{LayerParameter, LossParameter, loss_parameter::NormalizationMode},
+};
+
+/// `loss = −Σ ln softmax(x)[label] / n`: bottoms are scores and labels.
+pub struct SoftmaxLossLayer<T: Element, D: Device> {
+    axis: isize,
+    ignore: Option<i64>,
+    normalization: LossNormalization,
+    /// For the bottoms' present shapes.
+    op: Option<SoftmaxLoss>,
+    probabilities: Blob<T, D>,
+}
+
+impl<T: Element, D: Device> SoftmaxLossLayer<T, D> {
+    /// From the layer's parameters.
+    ///
+    /// # Errors
+    /// None; fallible as all makers are.
+    pub fn new(param: &LayerParameter, cx: &Context<'_, D>) -> Result<Self> {
+        let loss = param.loss_param.unwrap_or_default();
+        Ok(Self {
+            axis: param.softmax_param.unwrap_or_default().axis() as isize,
+            ignore: loss.ignore_label.map(i64::from),
+            normalization: normalization(&loss),
+            op: None,
+            probabilities: Blob::new(cx.device, &[0])?,
+        })
+    }
+
+    fn op(&self) -> Result<&SoftmaxLoss> {
+        self.op.as_ref().ok_or_else(|| Error::Invalid("forward before reshape".into()))
+    }
+}
+
+/// What divides the loss; the older `normalize` counts where `normalization` is not given.
+fn normalization(param: &LossParameter) -> LossNormalization {
+    match (param.normalization, param.normalize) {
+        (None, Some(false)) => LossNormalization::BatchSize,
+        (None, Some(true)) => LossNormalization::Valid,
+        _ => match param.normalization() {
+            NormalizationMode::Full => LossNormalization::Full,
+            NormalizationMode::Valid => LossNormalization::Valid,
+            NormalizationMode::BatchSize => LossNormalization::BatchSize,
+            NormalizationMode::None => LossNormalization::None,
+        },
+    }
+}
+
+impl<T: Element, D: Device> Layer<T, D> for SoftmaxLossLayer<T, D> {
+    fn kind(&self) -> &'static str {
+        "SoftmaxWithLoss"
+    }
+
+    fn arity(&self) -> Arity {
+        Arity::exactly(2, 1)
+    }
+
+    fn propagates_to(&self, bottom: usize) -> bool {
+        bottom == 0
+    }
+
+    fn default_loss_weight(&self, top: usize) -> f32 {
+        if top == 0 { 1.0 } else { 0.0 }
+    }
+
+    fn makes_tops(&self) -> bool {
+        true
+    }
+
+    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+        let axis = Axis::of(bottom[0].shape(), self.axis)?;
+        if bottom[1].count() != axis.rest() {
+            let (scores, labels) = (bottom[0].shape(), bottom[1].shape());
+            let want = axis.rest();
+            let why = format!("labels {labels} for scores {scores}: {want} labels are needed");
+            return Err(Error::Shape(why));
+        }
+        let (ignore, normalization) = (self.ignore, self.normalization);
+        self.op = Some(SoftmaxLoss { axis, ignore, normalization });
+        self.probabilities.reshape_like(&bottom[0])?;
+        top[0].reshape(&[])
+    }
+
+    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+        let op = self.op()?;
+        let (x, label) = (bottom[0].data()?, bottom[1].data()?);
+        let (mut p, mut loss) = (self.probabilities.data_mut()?, top[0].data_mut()?);
+        device.softmax(&op.axis, x.view().into(), p.view_mut())?;
+        device.softmax_loss(op, p.view(), label.view(), loss.view_mut())
+    }
+
+    fn backward(
+        &mut self,
+        device: &D,
+        top: &[Blob<T, D>],
+        propagate: Propagate<'_>,
+        bottom: &[Blob<T, D>],
+    ) -> Result<()> {
+        if propagate.bottom[1] {
+            return Err(Error::Invalid("no gradient reaches the labels (bottom 1)".into()));
+        }
+        if propagate.bottom[0] {
+            let (p, label) = (self.probabilities.data()?, bottom[1].data()?);
+            let (weight, mut dx) = (top[0].diff()?, bottom[0].diff_mut()?);
+            device.softmax_loss_backward(
+                self.op()?,
+                p.view(),
+                label.view(),
+                weight.view(),
+                dx.view_mut(),
+            )?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,315 @@
+//! Caffe's `SyncedMemory`: lazily allocated, lazily copied.
+
+use super::{HostBytes, Mapping, Memory};
+use crate::error::{Error, Result, expect_len};
+use parking_lot::Mutex;
+use std::{
+    fmt,
+    sync::{
+        OnceLock,
+        atomic::{AtomicU8, Ordering::Relaxed},
+    },
+};
+
+/// Which sides hold the current value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[doc(alias = "SyncedHead")]
+pub enum Head {
+    /// Neither: reads as zero.
+    #[doc(alias = "UNINITIALIZED")]
+    Uninitialized,
+    /// The host alone.
+    #[doc(alias = "HEAD_AT_CPU")]
+    HeadAtHost,
+    /// The device alone.
+    #[doc(alias = "HEAD_AT_GPU")]
+    HeadAtDevice,
+    /// Both.
+    #[doc(alias = "SYNCED")]
+    Synced,
+}
+
+/// Set of sides that hold the current value. Reading a side adds it; writing a side leaves it
+/// alone in the set. That is the whole protocol.
+struct Current(AtomicU8);
+
+const HOST: u8 = 1;
+const DEVICE: u8 = 2;
+
+impl Current {
+    fn read(&self, side: u8) {
+        self.0.fetch_or(side, Relaxed);
+    }
+    fn write(&mut self, side: u8) {
+        *self.0.get_mut() = side;
+    }
+    fn head(&self) -> Head {
+        match self.0.load(Relaxed) {
+            0 => Head::Uninitialized,
+            HOST => Head::HeadAtHost,
+            DEVICE => Head::HeadAtDevice,
+            _ => Head::Synced,
+        }
+    }
+}
+
+/// A run of bytes kept coherent between the host and device `D`.
+///
+/// Nothing is allocated and nothing copied until a side is asked for. Memory that nobody wrote
+/// reads as zero. Shared access (`&self`) may copy but never makes a side stale; exclusive access
+/// (`&mut self`) leaves one side current. Where the device shares the host's memory
+/// ([`Memory::mapping`]) there is one allocation and never a copy.
+///
+/// When an operation fails, the value is what it was before.
+pub struct SyncedMemory<D: Memory> {
+    device: D,
+    bytes: usize,
+    current: Current,
+    /// Filled just while current. Unused on mapped devices.
+    host: OnceLock<HostBytes>,
+    /// Filled just while current; on mapped devices, once allocated.
+    dev: OnceLock<D::Buffer>,
+    /// Stale allocations, kept for reuse. Its lock also serializes filling the cells.
+    spare: Mutex<Spare<D::Buffer>>,
+}
+
+struct Spare<B> {
+    host: Option<HostBytes>,
+    dev: Option<B>,
+}
+
+impl<D: Memory> SyncedMemory<D> {
+    /// Describes `bytes` bytes; allocates nothing.
+    pub fn new(device: &D, bytes: usize) -> Self {
+        Self {
+            device: device.clone(),
+            bytes,
+            current: Current(AtomicU8::new(0)),
+            host: OnceLock::new(),
+            dev: OnceLock::new(),
+            spare: Mutex::new(Spare { host: None, dev: None }),
+        }
+    }
+
+    /// Size in bytes.
+    #[doc(alias = "size")]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// The device this memory is paired with.
+    pub fn device_handle(&self) -> &D {
+        &self.device
+    }
+
+    /// Which sides hold the current value.
+    pub fn head(&self) -> Head {
+        self.current.head()
+    }
+
+    /// The bytes on the host, copied from the device if only it is current.
+    ///
+    /// # Errors
+    /// Those of the device; [`Error::OutOfMemory`].
+    #[doc(alias = "cpu_data")]
+    pub fn host(&self) -> Result<&[u8]> {
+        let bytes: &[u8] = match self.device.mapping() {
+            Some(mapping) => mapping.map(self.fill_dev()?)?,
+            None => self.fill_host()?,
+        };
+        self.current.read(HOST);
+        Ok(bytes)
+    }
+
+    /// The bytes on the host, writable; the device's become stale.
+    ///
+    /// # Errors
+    /// As [`host`](Self::host).
+    #[doc(alias = "mutable_cpu_data")]
+    pub fn host_mut(&mut self) -> Result<&mut [u8]> {
+        if self.device.mapping().is_none() {
+            self.fill_host()?;
+        }
+        self.host_write_only()
+    }
+
+    /// As [`host_mut`](Self::host_mut), but nothing is fetched: for writers that overwrite
+    /// everything. The bytes are initialized, their values unspecified.
+    ///
+    /// # Errors
+    /// As [`host`](Self::host).
+    pub fn host_write_only(&mut self) -> Result<&mut [u8]> {
+        if self.device.mapping().is_some() {
+            self.fill_dev()?;
+            self.current.write(HOST);
+            let buffer = filled(self.dev.get_mut())?;
+            return mapped(&self.device)?.map_mut(buffer);
+        }
+        let spare = self.spare.get_mut();
+        if self.host.get().is_none() {
+            let bytes = match spare.host.take() {
+                Some(bytes) => bytes,
+                None => self.device.host_alloc(self.bytes)?,
+            };
+            let _ = self.host.set(bytes);
+        }
+        if let Some(stale) = self.dev.take() {
+            spare.dev = Some(stale);
+        }
+        self.current.write(HOST);
+        Ok(filled(self.host.get_mut())?)
+    }
+
+    /// The bytes on the device, copied from the host if only it is current.
+    ///
+    /// # Errors
+    /// As [`host`](Self::host).
+    #[doc(alias = "gpu_data")]
+    pub fn device(&self) -> Result<&D::Buffer> {
+        let buffer = self.fill_dev()?;
+        self.current.read(DEVICE);
+        Ok(buffer)
+    }
+
+    /// The bytes on the device, writable; the host's become stale.
+    ///
+    /// # Errors
+    /// As [`host`](Self::host).
+    #[doc(alias = "mutable_gpu_data")]
+    pub fn device_mut(&mut self) -> Result<&mut D::Buffer> {
+        self.fill_dev()?;
+        self.device_write_only()
+    }
+
+    /// As [`device_mut`](Self::device_mut), but nothing is fetched: for kernels that overwrite
+    /// everything. The bytes are initialized, their values unspecified.
+    ///
+    /// # Errors
+    /// As [`host`](Self::host).
+    pub fn device_write_only(&mut self) -> Result<&mut D::Buffer> {
+        if self.dev.get().is_none() {
+            let buffer = match self.spare.get_mut().dev.take() {
+                Some(buffer) => buffer,
+                None => self.device.alloc(self.bytes)?,
+            };
+            let _ = self.dev.set(buffer);
+        }
+        if let Some(stale) = self.host.take() {
+            self.spare.get_mut().host = Some(stale);
+        }
+        self.current.write(DEVICE);
+        filled(self.dev.get_mut())
+    }
+
+    /// Makes the device's side current through `queue`, a fork of this memory's device, and
+    /// waits for it: for threads that load data, so that the device's own queue never waits.
+    /// Ordered after all work queued on the device so far, which may still use the allocation
+    /// that is reused here.
+    ///
+    /// # Errors
+    /// As [`host`](Self::host).
+    #[doc(alias = "async_gpu_push")]
+    pub fn prefetch(&self, queue: &D) -> Result<()> {
+        if self.device.mapping().is_none() {
+            queue.after(&self.device)?;
+            self.fill_dev_on(queue, D::synchronize)?;
+            self.current.read(DEVICE);
+        }
+        Ok(())
+    }
+
+    /// Replaces the value by host bytes that the caller owned, without copying them if the
+    /// device's memory is discrete or can adopt them. They are freed with this memory.
+    ///
+    /// # Errors
+    /// [`Error::Length`] unless `bytes` has this memory's size.
+    #[doc(alias = "set_cpu_data")]
+    pub fn adopt(&mut self, bytes: HostBytes) -> Result<()> {
+        expect_len("adopt", "bytes", self.bytes, bytes.len())?;
+        let Some(mapping) = self.device.mapping() else {
+            if let Some(stale) = self.dev.take() {
+                self.spare.get_mut().dev = Some(stale);
+            }
+            self.host = OnceLock::from(bytes);
+            self.current.write(HOST);
+            return Ok(());
+        };
+        match mapping.adopt(bytes) {
+            Ok(buffer) => {
+                self.dev = OnceLock::from(buffer);
+                self.current.write(HOST);
+            }
+            Err(bytes) => self.host_write_only()?.copy_from_slice(&bytes),
+        }
+        Ok(())
+    }
+
+    fn fill_host(&self) -> Result<&HostBytes> {
+        if let Some(host) = self.host.get() {
+            return Ok(host);
+        }
+        let mut spare = self.spare.lock();
+        if let Some(host) = self.host.get() {
+            return Ok(host); // another reader filled it while we waited
+        }
+        let mut bytes = match spare.host.take() {
+            Some(bytes) => bytes,
+            None => self.device.host_alloc(self.bytes)?,
+        };
+        if let Some(dev) = self.dev.get()
+            && let Err(error) = self.device.download(dev, 0, &mut bytes)
+        {
+            spare.host = Some(bytes);
+            return Err(error);
+        }
+        Ok(self.host.get_or_init(|| bytes))
+    }
+
+    fn fill_dev(&self) -> Result<&D::Buffer> {
+        self.fill_dev_on(&self.device, |_| Ok(()))
+    }
+
+    /// Fills the device's cell through `queue`, which `settle`s before it is published.
+    fn fill_dev_on(&self, queue: &D, settle: fn(&D) -> Result<()>) -> Result<&D::Buffer> {
+        if let Some(dev) = self.dev.get() {
+            return Ok(dev);
+        }
+        let mut spare = self.spare.lock();
+        if let Some(dev) = self.dev.get() {
+            return Ok(dev);
+        }
+        let mut buffer = match spare.dev.take() {
+            Some(buffer) => buffer,
+            None => queue.alloc(self.bytes)?,
+        };
+        let uploaded = match self.host.get() {
+            Some(host) => queue.upload(host, &mut buffer, 0),
+            None => Ok(()),
+        };
+        if let Err(error) = uploaded.and_then(|()| settle(queue)) {
+            spare.dev = Some(buffer);
+            return Err(error);
+        }
+        Ok(self.dev.get_or_init(|| buffer))
+    }
+}
+
+impl<D: Memory> fmt::Debug for SyncedMemory<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SyncedMemory")
+            .field("device", &self.device.name())
+            .field("bytes", &self.bytes)
+            .field("head", &self.head())
+            .finish()
+    }
+}
+
+/// The content of a cell that was filled a moment ago under `&mut self`.
+fn filled<T>(cell: Option<&mut T>) -> Result<&mut T> {
+    cell.ok_or_else(|| Error::Invalid("memory was not filled".into()))
+}
+
+fn mapped<D: Memory>(device: &D) -> Result<&dyn Mapping<D::Buffer>> {
+    let changed = || Error::device(device.name(), "mapping() changed its answer");
+    device.mapping().ok_or_else(changed)
+}

@@ -1,0 +1,282 @@
+//! Typed, bounds-checked ranges of a [`SyncedMemory`].
+//!
+//! A view says *which* elements; whoever runs a kernel says *where* it needs them, by calling
+//! `host` or `device`. Copies follow from that alone.
+
+use super::{Memory, SyncedMemory};
+use crate::{
+    element::{Element, Scalar},
+    error::{Error, Result},
+};
+use std::{fmt, marker::PhantomData, mem::size_of, ops::Range};
+
+/// Shared view of elements.
+pub struct View<'a, T, D: Memory> {
+    mem: &'a SyncedMemory<D>,
+    span: Span,
+    elements: PhantomData<&'a [T]>,
+}
+
+/// Exclusive view of elements.
+pub struct ViewMut<'a, T, D: Memory> {
+    mem: &'a mut SyncedMemory<D>,
+    span: Span,
+    elements: PhantomData<&'a mut [T]>,
+}
+
+/// An input that may be the output itself.
+pub enum Src<'a, T, D: Memory> {
+    /// Read the output operand: the kernel runs in place.
+    InPlace,
+    /// Read another operand.
+    From(View<'a, T, D>),
+}
+
+/// A device buffer and the byte range that a view covers.
+pub struct DeviceSlice<'a, D: Memory> {
+    /// The whole buffer.
+    pub buffer: &'a D::Buffer,
+    /// First byte of the view.
+    pub offset: usize,
+    /// Bytes of the view.
+    pub bytes: usize,
+}
+
+/// As [`DeviceSlice`], writable.
+pub struct DeviceSliceMut<'a, D: Memory> {
+    /// The whole buffer.
+    pub buffer: &'a mut D::Buffer,
+    /// First byte of the view.
+    pub offset: usize,
+    /// Bytes of the view.
+    pub bytes: usize,
+}
+
+/// A range of elements of a memory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Span {
+    start: usize,
+    len: usize,
+}
+
+impl Span {
+    /// The first `len` elements of `T` in a memory of `bytes`.
+    fn first<T>(len: usize, bytes: usize) -> Result<Self> {
+        let held = bytes / size_of::<T>().max(1);
+        if len > held {
+            return Err(Error::Range { what: "a memory", start: 0, end: len, len: held });
+        }
+        Ok(Self { start: 0, len })
+    }
+
+    fn sub(self, range: Range<usize>) -> Result<Self> {
+        let Range { start, end } = range;
+        if start > end || end > self.len {
+            return Err(Error::Range { what: "a view", start, end, len: self.len });
+        }
+        Ok(Self { start: self.start + start, len: end - start })
+    }
+
+    fn bytes<T>(self) -> Range<usize> {
+        self.start * size_of::<T>()..(self.start + self.len) * size_of::<T>()
+    }
+}
+
+impl<T, D: Memory> Clone for View<'_, T, D> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T, D: Memory> Copy for View<'_, T, D> {}
+
+impl<T, D: Memory> Clone for Src<'_, T, D> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T, D: Memory> Copy for Src<'_, T, D> {}
+
+impl<'a, T: Scalar, D: Memory> View<'a, T, D> {
+    /// Views the first `len` elements of `mem`.
+    ///
+    /// # Errors
+    /// [`Error::Range`] if `mem` holds fewer.
+    pub fn new(mem: &'a SyncedMemory<D>, len: usize) -> Result<Self> {
+        Ok(Self { mem, span: Span::first::<T>(len, mem.bytes())?, elements: PhantomData })
+    }
+
+    /// Views the first `len` elements of a memory that is known to hold them.
+    pub(crate) fn known(mem: &'a SyncedMemory<D>, len: usize) -> Self {
+        debug_assert!(len * size_of::<T>() <= mem.bytes());
+        Self { mem, span: Span { start: 0, len }, elements: PhantomData }
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.span.len
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.span.len == 0
+    }
+
+    /// A sub-range, as the groups of a convolution need.
+    ///
+    /// # Errors
+    /// [`Error::Range`] if it reaches outside the view.
+    pub fn slice(self, range: Range<usize>) -> Result<Self> {
+        Ok(Self { span: self.span.sub(range)?, ..self })
+    }
+
+    /// The elements in host memory.
+    ///
+    /// # Errors
+    /// Those of [`SyncedMemory::host`]; [`Error::Invalid`] if the memory adopted bytes that are
+    /// not aligned for `T`.
+    pub fn host(self) -> Result<&'a [T]> {
+        let bytes = self.mem.host()?;
+        bytemuck::try_cast_slice(&bytes[self.span.bytes::<T>()]).map_err(misaligned)
+    }
+
+    /// The elements in device memory.
+    ///
+    /// # Errors
+    /// Those of [`SyncedMemory::device`].
+    pub fn device(self) -> Result<DeviceSlice<'a, D>> {
+        let Range { start, end } = self.span.bytes::<T>();
+        Ok(DeviceSlice { buffer: self.mem.device()?, offset: start, bytes: end - start })
+    }
+}
+
+impl<'a, T: Scalar, D: Memory> ViewMut<'a, T, D> {
+    /// Views the first `len` elements of `mem`.
+    ///
+    /// # Errors
+    /// [`Error::Range`] if `mem` holds fewer.
+    pub fn new(mem: &'a mut SyncedMemory<D>, len: usize) -> Result<Self> {
+        let span = Span::first::<T>(len, mem.bytes())?;
+        Ok(Self { mem, span, elements: PhantomData })
+    }
+
+    /// Views the first `len` elements of a memory that is known to hold them.
+    pub(crate) fn known(mem: &'a mut SyncedMemory<D>, len: usize) -> Self {
+        debug_assert!(len * size_of::<T>() <= mem.bytes());
+        Self { mem, span: Span { start: 0, len }, elements: PhantomData }
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.span.len
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.span.len == 0
+    }
+
+    /// A sub-range, borrowed from this view.
+    ///
+    /// # Errors
+    /// [`Error::Range`] if it reaches outside the view.
+    pub fn slice_mut(&mut self, range: Range<usize>) -> Result<ViewMut<'_, T, D>> {
+        Ok(ViewMut { span: self.span.sub(range)?, mem: self.mem, elements: PhantomData })
+    }
+
+    /// This view for a while: hands it to a kernel and keeps it.
+    pub fn reborrow(&mut self) -> ViewMut<'_, T, D> {
+        ViewMut { mem: self.mem, span: self.span, elements: PhantomData }
+    }
+
+    /// This view, shared.
+    pub fn as_view(&self) -> View<'_, T, D> {
+        View { mem: self.mem, span: self.span, elements: PhantomData }
+    }
+
+    /// The elements in host memory; the device's become stale.
+    ///
+    /// # Errors
+    /// As [`View::host`].
+    pub fn host_mut(&mut self) -> Result<&mut [T]> {
+        let range = self.span.bytes::<T>();
+        bytemuck::try_cast_slice_mut(&mut self.mem.host_mut()?[range]).map_err(misaligned)
+    }
+
+    /// As [`host_mut`](Self::host_mut) for kernels that overwrite every element: nothing is
+    /// fetched if the view covers its whole memory.
+    ///
+    /// # Errors
+    /// As [`View::host`].
+    pub fn host_write_only(&mut self) -> Result<&mut [T]> {
+        if !self.is_whole() {
+            return self.host_mut();
+        }
+        let range = self.span.bytes::<T>();
+        bytemuck::try_cast_slice_mut(&mut self.mem.host_write_only()?[range]).map_err(misaligned)
+    }
+
+    /// The elements in device memory; the host's become stale.
+    ///
+    /// # Errors
+    /// Those of [`SyncedMemory::device_mut`].
+    pub fn device_mut(&mut self) -> Result<DeviceSliceMut<'_, D>> {
+        let Range { start, end } = self.span.bytes::<T>();
+        Ok(DeviceSliceMut { buffer: self.mem.device_mut()?, offset: start, bytes: end - start })
+    }
+
+    /// As [`device_mut`](Self::device_mut) for kernels that overwrite every element: nothing is
+    /// fetched if the view covers its whole memory.
+    ///
+    /// # Errors
+    /// Those of [`SyncedMemory::device_write_only`].
+    pub fn device_write_only(&mut self) -> Result<DeviceSliceMut<'_, D>> {
+        if !self.is_whole() {
+            return self.device_mut();
+        }
+        let Range { start, end } = self.span.bytes::<T>();
+        let buffer = self.mem.device_write_only()?;
+        Ok(DeviceSliceMut { buffer, offset: start, bytes: end - start })
+    }
+
+    fn is_whole(&self) -> bool {
+        self.span.bytes::<T>() == (0..self.mem.bytes())
+    }
+}
+
+impl<'a, T: Element, D: Memory> View<'a, T, D> {
+    /// The same view if `T` is `U`: how a kernel narrows to one element type.
+    pub fn cast<U: Element>(self) -> Option<View<'a, U, D>> {
+        let Self { mem, span, .. } = self;
+        (T::DTYPE == U::DTYPE).then_some(View { mem, span, elements: PhantomData })
+    }
+}
+
+impl<'a, T: Element, D: Memory> ViewMut<'a, T, D> {
+    /// The same view if `T` is `U`: how a kernel narrows to one element type.
+    pub fn cast<U: Element>(self) -> Option<ViewMut<'a, U, D>> {
+        let Self { mem, span, .. } = self;
+        (T::DTYPE == U::DTYPE).then_some(ViewMut { mem, span, elements: PhantomData })
+    }
+}
+
+impl<'a, T, D: Memory> From<View<'a, T, D>> for Src<'a, T, D> {
+    fn from(view: View<'a, T, D>) -> Self {
+        Self::From(view)
+    }
+}
+
+impl<T, D: Memory> fmt::Debug for View<'_, T, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "View({}.., {} of {:?})", self.span.start, self.span.len, self.mem)
+    }
+}
+
+impl<T, D: Memory> fmt::Debug for ViewMut<'_, T, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ViewMut({}.., {} of {:?})", self.span.start, self.span.len, self.mem)
+    }
+}
+
+fn misaligned(error: bytemuck::PodCastError) -> Error {
+    Error::Invalid(format!("adopted bytes cannot be viewed as elements: {error}"))
+}

@@ -1,0 +1,124 @@
+//! Forward and backward passes.
+
+use super::{Net, Step};
+use crate::{
+    blob::Blob,
+    device::Device,
+    element::Element,
+    error::{Error, Result},
+    layer::Propagate,
+};
+
+impl<T: Element, D: Device> Net<T, D> {
+    /// Runs every layer forward; returns the objective, `Σ weight · top`.
+    ///
+    /// # Errors
+    /// What a layer returns, with the layer's name.
+    pub fn forward(&mut self) -> Result<f64> {
+        let mut loss = 0.0;
+        for place in 0..self.steps.len() {
+            let result = self.forward_layer(place);
+            loss += result.map_err(|error| self.at_layer(place, error))?;
+        }
+        Ok(loss)
+    }
+
+    /// Runs every layer backward that has to; the parameters' gradients are added to what their
+    /// diffs hold.
+    ///
+    /// # Errors
+    /// What a layer returns, with the layer's name.
+    pub fn backward(&mut self) -> Result<()> {
+        for place in (0..self.steps.len()).rev() {
+            if !self.steps[place].backward {
+                continue;
+            }
+            let result = self.backward_layer(place);
+            result.map_err(|error| self.at_layer(place, error))?;
+        }
+        Ok(())
+    }
+
+    /// Shapes every blob anew after the present shapes of the inputs.
+    ///
+    /// # Errors
+    /// What a layer returns, with the layer's name.
+    #[doc(alias = "Reshape")]
+    pub fn reshape(&mut self) -> Result<()> {
+        for place in 0..self.steps.len() {
+            let result = self.reshape_layer(place);
+            result.map_err(|error| self.at_layer(place, error))?;
+        }
+        Ok(())
+    }
+
+    /// Sets the parameters' gradients to zero.
+    ///
+    /// # Errors
+    /// Those of the device.
+    #[doc(alias = "ClearParamDiffs")]
+    pub fn clear_param_diffs(&self) -> Result<()> {
+        for param in self.learnable() {
+            self.device.fill(T::default(), param.blob().diff_mut()?.view_mut())?;
+        }
+        Ok(())
+    }
+
+    /// Shapes a layer's tops; they replace the net's, whose storage may have grown.
+    pub(super) fn reshape_layer(&mut self, place: usize) -> Result<()> {
+        let Self { steps, blobs, .. } = self;
+        let Step { layer, bottoms, tops, .. } = &mut steps[place];
+        let share = |&id: &usize| blobs[id].blob.share();
+        let bottom: Vec<Blob<T, D>> = bottoms.iter().map(share).collect();
+        let mut top: Vec<Blob<T, D>> = tops.iter().map(share).collect();
+        layer.reshape(&bottom, &mut top)?;
+        for (&id, top) in tops.iter().zip(top) {
+            blobs[id].blob = top;
+        }
+        Ok(())
+    }
+
+    fn forward_layer(&mut self, place: usize) -> Result<f64> {
+        self.reshape_layer(place)?;
+        self.seed_loss(place)?;
+        let (bottom, top) = self.operands(place);
+        let step = &mut self.steps[place];
+        step.layer.forward(&self.device, &bottom, &top)?;
+        let mut loss = 0.0;
+        for (top, _) in top.iter().zip(&step.loss_weights).filter(|(_, weight)| **weight != 0.0) {
+            loss += self.device.dot(top.data()?.view(), top.diff()?.view())?.to_f64();
+        }
+        Ok(loss)
+    }
+
+    fn backward_layer(&mut self, place: usize) -> Result<()> {
+        let (bottom, top) = self.operands(place);
+        let Step { layer, propagate_bottoms, propagate_params, .. } = &mut self.steps[place];
+        let propagate = Propagate { bottom: propagate_bottoms, params: propagate_params };
+        layer.backward(&self.device, &top, propagate, &bottom)
+    }
+
+    /// The gradient of the objective with respect to a weighted top is its weight.
+    fn seed_loss(&self, place: usize) -> Result<()> {
+        let step = &self.steps[place];
+        for (&id, &weight) in step.tops.iter().zip(&step.loss_weights) {
+            if weight != 0.0 {
+                let mut diff = self.blobs[id].blob.diff_mut()?;
+                self.device.fill(T::from_f64(weight.into()), diff.view_mut())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Handles on a layer's bottoms and tops.
+    fn operands(&self, place: usize) -> (Vec<Blob<T, D>>, Vec<Blob<T, D>>) {
+        let step = &self.steps[place];
+        let share = |ids: &[usize]| ids.iter().map(|&id| self.blobs[id].blob.share()).collect();
+        (share(&step.bottoms), share(&step.tops))
+    }
+
+    pub(super) fn at_layer(&self, place: usize, error: Error) -> Error {
+        let step = &self.steps[place];
+        error.within(format!("layer `{}` ({})", step.param.name(), step.layer.kind()))
+    }
+}

@@ -1,0 +1,108 @@
+//! The nets that a solver's definition asks for.
+
+use crate::{
+    device::Device,
+    element::Element,
+    error::{Error, Result},
+    net::Net,
+    proto::{self, NetParameter, NetState, Phase, SolverParameter},
+};
+use rand::{TryRng, rngs::SysRng};
+
+/// A train net and test nets.
+pub(super) struct Nets<T: Element, D: Device> {
+    pub(super) train: Net<T, D>,
+    pub(super) tests: Vec<TestNet<T, D>>,
+}
+
+/// A test net and how many batches make a test.
+pub(super) struct TestNet<T: Element, D: Device> {
+    pub(super) net: Net<T, D>,
+    pub(super) batches: usize,
+}
+
+impl<T: Element, D: Device> Nets<T, D> {
+    pub(super) fn new(param: &SolverParameter, device: &D) -> Result<Self> {
+        let seed = match u64::try_from(param.random_seed()) {
+            Ok(seed) => seed,
+            Err(_) => SysRng
+                .try_next_u64()
+                .map_err(|error| Error::Invalid(format!("no random seed: {error}")))?,
+        };
+        let build = |mut definition: NetParameter, phase, state: Option<&NetState>| {
+            let mut merged = NetState::default();
+            merged.set_phase(phase);
+            for state in [definition.state.as_ref(), state].into_iter().flatten() {
+                merge(&mut merged, state);
+            }
+            definition.state = Some(merged);
+            Net::builder(device).seed(seed).build(&definition)
+        };
+        let train = build(train_definition(param)?, Phase::Train, param.train_state.as_ref())
+            .map_err(|error| error.within("train net"))?;
+        let mut tests = Vec::new();
+        for (index, definition) in test_definitions(param)?.into_iter().enumerate() {
+            let net = build(definition, Phase::Test, param.test_state.get(index))
+                .map_err(|error| error.within(format!("test net #{index}")))?;
+            let batches = usize::try_from(param.test_iter[index]).unwrap_or(0);
+            tests.push(TestNet { net, batches });
+        }
+        Ok(Self { train, tests })
+    }
+}
+
+/// What `from` says overrides what `into` said; stages add up.
+fn merge(into: &mut NetState, from: &NetState) {
+    into.phase = from.phase.or(into.phase);
+    into.level = from.level.or(into.level);
+    into.stage.extend(from.stage.iter().cloned());
+}
+
+fn train_definition(param: &SolverParameter) -> Result<NetParameter> {
+    let inline = [&param.train_net_param, &param.net_param].into_iter().flatten().cloned();
+    let files = [&param.train_net, &param.net].into_iter().flatten();
+    let given = inline.clone().count() + files.clone().count();
+    if given != 1 {
+        let fields = "net, net_param, train_net, train_net_param";
+        let why = format!("the solver needs one definition of its net ({fields}), not {given}");
+        return Err(Error::Invalid(why));
+    }
+    match (inline.into_iter().next(), files.into_iter().next()) {
+        (Some(definition), _) => Ok(definition),
+        (None, Some(file)) => proto::read_text(file),
+        (None, None) => Err(Error::Invalid("the solver has no net".into())),
+    }
+}
+
+/// Definitions of the test nets: those given for tests alone, then the common one as often as
+/// `test_iter` has entries left.
+fn test_definitions(param: &SolverParameter) -> Result<Vec<NetParameter>> {
+    let mut definitions = param.test_net_param.clone();
+    for file in &param.test_net {
+        definitions.push(proto::read_text(file)?);
+    }
+    let common = match (&param.net_param, &param.net) {
+        (Some(definition), _) => Some(definition.clone()),
+        (None, Some(file)) => Some(proto::read_text(file)?),
+        (None, None) => None,
+    };
+    let (wanted, given) = (param.test_iter.len(), definitions.len());
+    if wanted < given || (wanted > given && common.is_none()) {
+        let why = format!("test_iter has {wanted} entries for {given} test nets");
+        return Err(Error::Invalid(why));
+    }
+    if let Some(common) = common {
+        definitions.resize(wanted, common);
+    }
+    if wanted > 0 && param.test_interval() <= 0 {
+        return Err(Error::Invalid("test nets need a positive test_interval".into()));
+    }
+    if let Some(bad) = param.test_iter.iter().find(|&&batches| batches <= 0) {
+        return Err(Error::Invalid(format!("test_iter {bad} is not positive")));
+    }
+    if !param.test_state.is_empty() && param.test_state.len() != wanted {
+        let why = format!("{} entries of test_state for {wanted} nets", param.test_state.len());
+        return Err(Error::Invalid(why));
+    }
+    Ok(definitions)
+}

@@ -1,0 +1,87 @@
+//! Snapshots of a training run.
+
+use super::{Event, Solver};
+use crate::{
+    blob::Blob,
+    device::Device,
+    element::Element,
+    error::{Error, Result},
+    proto::{self, NetParameter, SolverParameter, SolverState, solver_parameter::SnapshotFormat},
+};
+use std::path::{Path, PathBuf};
+
+impl<T: Element, D: Device> Solver<T, D> {
+    /// Writes the weights to `<prefix>_iter_<n>.caffemodel` and the solver's state to
+    /// `….solverstate`; returns both paths. Either file appears whole or not at all.
+    ///
+    /// # Errors
+    /// [`Error::Io`] names the file; those of the device.
+    #[doc(alias = "Snapshot")]
+    pub fn snapshot(&mut self) -> Result<(PathBuf, PathBuf)> {
+        let stem = format!("{}_iter_{}", self.param.snapshot_prefix(), self.iteration);
+        let model = PathBuf::from(format!("{stem}.caffemodel"));
+        let state = PathBuf::from(format!("{stem}.solverstate"));
+        proto::write_binary(&model, &self.nets.train.to_proto(self.param.snapshot_diff())?)?;
+        proto::write_binary(&state, &self.state(&model)?)?;
+        self.tell(&Event::Snapshot { model: &model, state: &state });
+        Ok((model, state))
+    }
+
+    /// Goes on from a snapshot: reads the solver's state, and the weights it names.
+    ///
+    /// # Errors
+    /// [`Error::Io`] or [`Error::Invalid`] for files that cannot be read; [`Error::Shape`] if
+    /// they are of another net.
+    #[doc(alias = "Restore")]
+    pub fn restore(&mut self, path: impl AsRef<Path>) -> Result<()> {
+        let path = path.as_ref();
+        let within = |error: Error| error.within(path.display().to_string());
+        let state: SolverState = proto::read_binary(path)?;
+        let history = &mut self.method.history;
+        if state.history.len() != history.len() {
+            let (theirs, ours) = (state.history.len(), history.len());
+            let why = format!("holds the state of {theirs} parameters, this net has {ours}");
+            return Err(within(Error::Invalid(why)));
+        }
+        for (ours, theirs) in history.iter_mut().zip(&state.history) {
+            ours.from_proto(theirs, false).map_err(within)?;
+        }
+        if let Some(model) = state.learned_net.as_deref().filter(|model| !model.is_empty()) {
+            let weights: NetParameter = proto::read_binary(model)?;
+            let copied = self.nets.train.copy_trained_from(&weights);
+            copied.map_err(|error| error.within(model.to_owned()))?;
+        }
+        self.iteration = usize::try_from(state.iter()).unwrap_or(0);
+        Ok(())
+    }
+
+    fn state(&self, model: &Path) -> Result<SolverState> {
+        let history = self.method.history.iter().map(|blob: &Blob<T, D>| blob.to_proto(false));
+        let too_many = || Error::Invalid("more iterations than a snapshot can count".into());
+        Ok(SolverState {
+            iter: Some(i32::try_from(self.iteration).map_err(|_| too_many())?),
+            learned_net: Some(model.to_string_lossy().into_owned()),
+            history: history.collect::<Result<_>>()?,
+            current_step: Some(self.rates.steps(self.iteration)),
+        })
+    }
+}
+
+/// Fails early if snapshots could not be written.
+pub(super) fn check_writable(param: &SolverParameter) -> Result<()> {
+    if param.snapshot() <= 0 && !param.snapshot_after_train() {
+        return Ok(());
+    }
+    if param.snapshot_format() == SnapshotFormat::Hdf5 {
+        let why = "snapshot_format HDF5 is not part of this build; use BINARYPROTO";
+        return Err(Error::Invalid(why.into()));
+    }
+    let prefix = Path::new(param.snapshot_prefix());
+    let folder = match prefix.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    tempfile::tempfile_in(folder).map(drop).map_err(|error| {
+        Error::io(folder, error).within("cannot write snapshots (snapshot_prefix)")
+    })
+}

@@ -1,0 +1,220 @@
+//! Layers and small nets, forward and backward, beside results of real Caffe.
+#![cfg(feature = "net")]
+
+mod support;
+
+use cortado::{
+    Blob, CpuDevice, Device, Element, Error, LayerRegistry, Memory, Net,
+    proto::{self, BlobProto, NetParameter},
+};
+use std::path::Path;
+use support::{Tolerances, golden, table, testdata};
+
+/// Cases of layers that are there which need a part that is not: each must be refused.
+const NOT_YET: [(&str, &str); 6] = [
+    ("pool_max_mask", "a top for the mask"),
+    ("pool_max_mask_global", "a top for the mask"),
+    ("accuracy_per_class", "a top for each class"),
+    ("accuracy_per_class_ignore_topk", "a top for each class"),
+    ("net_legacy_inputs", "upgrading input fields"),
+    ("net_legacy_input_shape", "upgrading input fields"),
+];
+
+/// Memory that is reached only by copies; all kernels run on the host.
+#[derive(Clone, Debug)]
+struct Remote;
+
+impl Memory for Remote {
+    type Buffer = Vec<u8>;
+
+    fn name(&self) -> String {
+        "remote".into()
+    }
+    fn alloc(&self, bytes: usize) -> cortado::Result<Vec<u8>> {
+        Ok(vec![0; bytes])
+    }
+    fn upload(&self, src: &[u8], dst: &mut Vec<u8>, at: usize) -> cortado::Result<()> {
+        dst[at..at + src.len()].copy_from_slice(src);
+        Ok(())
+    }
+    fn download(&self, src: &Vec<u8>, at: usize, dst: &mut [u8]) -> cortado::Result<()> {
+        dst.copy_from_slice(&src[at..at + dst.len()]);
+        Ok(())
+    }
+}
+
+cortado::families!(Remote);
+
+#[test]
+fn f32_on_the_cpu() {
+    run_all::<f32, _>(&CpuDevice::new());
+}
+
+#[test]
+fn f64_on_the_cpu() {
+    run_all::<f64, _>(&CpuDevice::new());
+}
+
+#[test]
+fn f32_on_a_discrete_device() {
+    run_all::<f32, _>(&Remote);
+}
+
+fn run_all<T: Element, D: Device>(device: &D) {
+    let Some(set) = testdata("golden/layers", "the layers of real Caffe") else { return };
+    let tolerances = Tolerances::read(&set);
+    let registry = LayerRegistry::<T, D>::standard();
+    let known: Vec<&str> = registry.kinds().collect();
+    let (mut passed, mut wrong) = (0, Vec::new());
+    for row in table(&set.join("cases.tsv")) {
+        let (case, forwards, backward) = (&row[0], row[4].parse().unwrap(), row[5] == "1");
+        if !row[2].split(',').all(|kind| known.contains(&kind)) {
+            continue;
+        }
+        let result = Case::<T, D>::build(&set.join(case), device);
+        if let Some((_, lacks)) = NOT_YET.iter().find(|(name, _)| name == case) {
+            assert!(result.is_err(), "{case} is listed as lacking {lacks}, and builds");
+            continue;
+        }
+        let checked = result.and_then(|mut run| run.check(case, &tolerances, forwards, backward));
+        match checked {
+            Ok(()) => passed += 1,
+            Err(why) => wrong.push(format!("{case}: {why}")),
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), passed + wrong.len(), wrong.join("\n"));
+    assert!(passed >= 110, "only {passed} cases ran");
+}
+
+/// A golden case and the net that has to reproduce it.
+struct Case<T: Element, D: Device> {
+    net: Net<T, D>,
+    blobs: Vec<(String, String, BlobProto)>,
+}
+
+impl<T: Element, D: Device> Case<T, D> {
+    fn build(folder: &Path, device: &D) -> Result<Self, String> {
+        let definition: NetParameter = proto::read_text(folder.join("net.prototxt")).unwrap();
+        let net = Net::builder(device).build(&definition).map_err(said)?;
+        Ok(Self { net, blobs: golden(folder) })
+    }
+
+    /// The golden blobs of one kind.
+    fn of(&self, kind: &str) -> Vec<(String, BlobProto)> {
+        let of_kind = self.blobs.iter().filter(|(k, _, _)| k == kind);
+        of_kind.map(|(_, name, blob)| (name.clone(), blob.clone())).collect()
+    }
+
+    fn blob(&self, name: &str) -> Result<&Blob<T, D>, String> {
+        self.net.blob(name).ok_or_else(|| format!("there is no blob `{name}`"))
+    }
+
+    /// A parameter called `layer.index`.
+    fn param(&self, name: &str) -> Result<Blob<T, D>, String> {
+        let (layer, index) = name.rsplit_once('.').unwrap();
+        let missing = || format!("there is no parameter `{name}`");
+        let layer = self.net.layer(layer).ok_or_else(missing)?;
+        let param = layer.params().get(index.parse::<usize>().unwrap()).ok_or_else(missing)?;
+        Ok(param.share())
+    }
+
+    fn set_inputs(&mut self, kind: &str) -> Result<(), String> {
+        for (name, value) in self.of(kind) {
+            self.net.blob_mut(&name).ok_or("no such input")?.from_proto(&value, true).map_err(said)?;
+        }
+        Ok(())
+    }
+
+    fn check(
+        &mut self,
+        case: &str,
+        tolerances: &Tolerances,
+        forwards: usize,
+        backward: bool,
+    ) -> Result<(), String> {
+        for (name, value) in self.of("param") {
+            self.param(&name)?.from_proto(&value, false).map_err(said)?;
+        }
+        let mut losses = Vec::new();
+        for _ in 0..forwards {
+            self.set_inputs("input")?;
+            losses.push(self.net.forward().map_err(said)?);
+        }
+        let compare = |kind: &str, name: &str, got: &[f64], want: &BlobProto| {
+            tolerances.compare((case, kind, name), got, &want.data)
+        };
+        for (name, want) in self.of("loss") {
+            compare("loss", &name, &losses, &want)?;
+        }
+        for kind in ["top", "blob"] {
+            for (name, want) in self.of(kind) {
+                let blob = self.blob(&name)?;
+                let shape: Vec<_> = want.shape.iter().flat_map(|shape| &shape.dim).collect();
+                let same = shape.iter().copied().eq(&ints(blob.shape()));
+                if !same {
+                    return Err(format!("{name} has shape {}, not {shape:?}", blob.shape()));
+                }
+                compare(kind, &name, &data(blob)?, &want)?;
+            }
+        }
+        for (name, want) in self.of("param_after") {
+            compare("param_after", &name, &data(&self.param(&name)?)?, &want)?;
+        }
+        if backward {
+            self.backward()?;
+            for kind in ["bottom_diff", "blob_diff"] {
+                for (name, want) in self.of(kind) {
+                    compare(kind, &name, &diff(self.blob(&name)?)?, &want)?;
+                }
+            }
+            for (name, want) in self.of("param_diff") {
+                compare("param_diff", &name, &diff(&self.param(&name)?)?, &want)?;
+            }
+        }
+        if !self.of("input2").is_empty() {
+            self.set_inputs("input2")?;
+            self.net.reshape().map_err(said)?;
+            self.net.forward().map_err(said)?;
+            for (name, want) in self.of("top2") {
+                compare("top2", &name, &data(self.blob(&name)?)?, &want)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A backward pass from the case's gradients, zero where it gives none.
+    fn backward(&mut self) -> Result<(), String> {
+        self.net.clear_param_diffs().map_err(said)?;
+        let given = self.of("top_diff");
+        for (name, blob, weight) in self.net.outputs() {
+            let values = given.iter().find(|(top, _)| top == name).map(|(_, blob)| &blob.data);
+            if values.is_none() && weight != 0.0 {
+                continue;
+            }
+            let mut diff = blob.diff_mut().map_err(said)?;
+            let diff = diff.host_mut().map_err(said)?;
+            for (i, diff) in diff.iter_mut().enumerate() {
+                *diff = T::from_f64(values.map_or(0.0, |values| values[i].into()));
+            }
+        }
+        self.net.backward().map_err(said)
+    }
+}
+
+fn data<T: Element, D: Device>(blob: &Blob<T, D>) -> Result<Vec<f64>, String> {
+    let data = blob.data().map_err(said)?;
+    Ok(data.host().map_err(said)?.iter().map(|value| value.to_f64()).collect())
+}
+
+fn diff<T: Element, D: Device>(blob: &Blob<T, D>) -> Result<Vec<f64>, String> {
+    let diff = blob.diff().map_err(said)?;
+    Ok(diff.host().map_err(said)?.iter().map(|value| value.to_f64()).collect())
+}
+
+fn ints(shape: &[usize]) -> Vec<i64> {
+    shape.iter().map(|&extent| extent as i64).collect()
+}
+
+fn said(error: Error) -> String {
+    error.to_string()
+}
