@@ -1,0 +1,92 @@
+//! What coherence costs: transfers between host and device, and what avoids them.
+//!
+//! Throughput is in bytes of the memory, whatever is copied.
+
+use cortado::{CpuDevice, Memory, Result, SyncedMemory};
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use std::hint::black_box;
+
+/// Memory that is reached only by copies, on the host: the cost of a transfer is that of a copy.
+#[derive(Clone, Debug)]
+struct Discrete;
+
+impl Memory for Discrete {
+    type Buffer = Vec<u8>;
+
+    fn name(&self) -> String {
+        "discrete".into()
+    }
+    fn alloc(&self, bytes: usize) -> Result<Vec<u8>> {
+        Ok(vec![0; bytes])
+    }
+    fn upload(&self, src: &[u8], dst: &mut Vec<u8>, at: usize) -> Result<()> {
+        dst[at..at + src.len()].copy_from_slice(src);
+        Ok(())
+    }
+    fn download(&self, src: &Vec<u8>, at: usize, dst: &mut [u8]) -> Result<()> {
+        dst.copy_from_slice(&src[at..at + dst.len()]);
+        Ok(())
+    }
+}
+
+/// 4 KiB, 1 MiB, 64 MiB: first-level cache, second-level cache, memory.
+const SIZES: [usize; 3] = [1 << 12, 1 << 20, 1 << 26];
+
+/// A memory whose host side was written.
+fn at_host<D: Memory>(device: &D, bytes: usize) -> SyncedMemory<D> {
+    let mut memory = SyncedMemory::new(device, bytes);
+    memory.host_mut().unwrap().fill(1);
+    memory
+}
+
+fn on<D: Memory>(c: &mut Criterion, device: &D) {
+    let mut group = c.benchmark_group(format!("transfer/{}", device.name()));
+    for bytes in SIZES {
+        group.throughput(Throughput::Bytes(bytes as u64));
+        let id = |what: &str| BenchmarkId::new(what.to_owned(), bytes);
+
+        let mut memory = at_host(device, bytes);
+        memory.device().unwrap();
+        group.bench_function(id("host_to_device"), |b| {
+            b.iter(|| {
+                black_box(memory.host_mut().unwrap()[0] = 2);
+                black_box(memory.device().unwrap());
+            });
+        });
+        group.bench_function(id("device_to_host"), |b| {
+            b.iter(|| {
+                black_box(memory.device_mut().unwrap());
+                black_box(memory.host().unwrap());
+            });
+        });
+        group.bench_function(id("write_only_each_side"), |b| {
+            b.iter(|| {
+                black_box(memory.device_write_only().unwrap());
+                black_box(memory.host_write_only().unwrap());
+            });
+        });
+        memory.device().unwrap();
+        group.bench_function(id("both_current"), |b| {
+            b.iter(|| {
+                black_box(memory.host().unwrap());
+                black_box(memory.device().unwrap());
+            });
+        });
+        group.bench_function(id("first_touch"), |b| {
+            b.iter(|| {
+                let mut memory = SyncedMemory::new(device, bytes);
+                memory.host_mut().unwrap().fill(1);
+                black_box(memory.device().unwrap());
+            });
+        });
+    }
+    group.finish();
+}
+
+fn transfer(c: &mut Criterion) {
+    on(c, &CpuDevice::new());
+    on(c, &Discrete);
+}
+
+criterion_group!(benches, transfer);
+criterion_main!(benches);

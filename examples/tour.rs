@@ -1,0 +1,82 @@
+//! A walk through coherent memory: what is allocated and copied, and when.
+//!
+//! `cargo run --release --example tour`
+
+use cortado::{
+    Blob, CpuDevice, Device, Memory, Result,
+    kernel::{Blas, Elementwise},
+    op::Unary,
+};
+
+/// A device with memory of its own, so that something has to cross. Four methods make one.
+#[derive(Clone, Debug)]
+struct Discrete;
+
+impl Memory for Discrete {
+    type Buffer = Vec<u8>;
+
+    fn name(&self) -> String {
+        "discrete".into()
+    }
+    fn alloc(&self, bytes: usize) -> Result<Vec<u8>> {
+        println!("             … allocates {bytes} bytes on the device");
+        Ok(vec![0; bytes])
+    }
+    fn upload(&self, src: &[u8], dst: &mut Vec<u8>, at: usize) -> Result<()> {
+        println!("             … copies {} bytes to the device", src.len());
+        dst[at..at + src.len()].copy_from_slice(src);
+        Ok(())
+    }
+    fn download(&self, src: &Vec<u8>, at: usize, dst: &mut [u8]) -> Result<()> {
+        println!("             … copies {} bytes to the host", dst.len());
+        dst.copy_from_slice(&src[at..at + dst.len()]);
+        Ok(())
+    }
+}
+
+cortado::families!(Discrete: Blas, Reductions, Random, Windows, Pooling, Normalize, Losses,
+    Indexing, Update);
+
+/// One family of kernels is overridden in part: `fill` runs on the device.
+impl Elementwise for Discrete {
+    fn fill<T: cortado::Element>(
+        &self,
+        value: T,
+        mut y: cortado::ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let y = y.device_write_only()?;
+        let value = bytemuck::bytes_of(&value).to_vec();
+        let bytes = &mut y.buffer[y.offset..y.offset + y.bytes];
+        bytes.chunks_mut(value.len()).for_each(|element| element.copy_from_slice(&value));
+        Ok(())
+    }
+}
+
+fn tour<D: Device>(device: &D) -> Result<()> {
+    println!("\non {}:", device.name());
+    let show = |what: &str, blob: &Blob<f32, D>| -> Result<()> {
+        println!("{:>14}  after {what}", format!("{:?}", blob.data_head()?));
+        Ok(())
+    };
+    let x = Blob::<f32, D>::new(device, &[2, 3])?;
+    show("making a blob", &x)?;
+    device.fill(1.5, x.data_mut()?.view_mut())?;
+    show("filling it with 1.5", &x)?;
+    println!("{:>14}  x[1,2] = {}", "", x.data_at(&[1, 2])?);
+    show("reading an element on the host", &x)?;
+    device.unary(Unary::Sqr, cortado::Src::InPlace, x.data_mut()?.view_mut())?;
+    show("squaring it, which this device leaves to the host", &x)?;
+    println!("{:>14}  Σ|x| = {}", "", x.asum_data()?);
+    show("a sum on the host: nothing had to move", &x)?;
+    device.fill(0.0, x.data_mut()?.view_mut())?;
+    show("filling it anew: the old values are not copied first", &x)
+}
+
+fn main() -> Result<()> {
+    tour(&CpuDevice::new())?;
+    tour(&Discrete)?;
+    let device = CpuDevice::new();
+    let x = Blob::from_vec(&device, &[4], vec![1.0f32, 2.0, 3.0, 4.0])?;
+    println!("\nx·x = {}", device.dot(x.data()?.view(), x.data()?.view())?);
+    Ok(())
+}
