@@ -40,6 +40,7 @@ pub use map::{
     binary, binary_in_place, broadcast, broadcast_in_place, fill, unary, unary_in_place,
 };
 pub use moments::moments;
+pub use random::{bernoulli, gaussian, integer, uniform};
 pub(crate) use simd::vectorized;
 pub use update::sgd;
 pub use workers::Workers;

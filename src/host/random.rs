@@ -1,1 +1,187 @@
-//! Placeholder.
+//! Random numbers by counter: element `i` depends on the key and on `i` alone.
+//!
+//! What every device has to reproduce, bit for bit:
+//! - [`bernoulli`] and [`integer`] make element `i` of word `i mod 4` of counter `i / 4`.
+//! - [`uniform`] and [`gaussian`] make elements `2j` and `2j + 1` of the four words of counter
+//!   `j`. Words `(a, b)` become the 53-bit fraction `(a·2³² + b) >> 11` over 2⁵³; words 0 and 1
+//!   make the first fraction `u`, words 2 and 3 the second `v`.
+//! - All arithmetic is in `f64` by IEEE additions, multiplications, divisions and square roots,
+//!   none of them fused, in the order written here, and is rounded once to the element: so a
+//!   narrower type holds the rounded numbers of a wider one.
+
+mod functions;
+#[cfg(test)]
+mod tests;
+
+use super::{simd::vectorized, workers::Workers};
+use crate::{
+    element::{DType, Element},
+    error::{Error, Result},
+    op::RngKey,
+};
+use functions::{cos_sin_turns, ln};
+
+/// Elements that one task makes; even, so that pairs stay together, and a multiple of four.
+const BLOCK: usize = 1 << 14;
+
+/// `yᵢ ~ U[lo, hi)`: `lo + (hi − lo)·u` for even elements, with `v` for odd ones.
+///
+/// The result is inside the interval after rounding to `T` too, wherever `T` has a value there;
+/// `lo = hi` gives that value.
+///
+/// # Errors
+/// [`Error::Value`] unless `lo ≤ hi` and `hi − lo` is finite.
+#[doc(alias = "caffe_rng_uniform")]
+pub fn uniform<T: Element>(
+    workers: &Workers,
+    key: RngKey,
+    lo: f64,
+    hi: f64,
+    y: &mut [T],
+) -> Result<()> {
+    if !(lo <= hi && (hi - lo).is_finite()) {
+        let why = format!("needs finite lo ≤ hi, not {lo} and {hi}");
+        return Err(Error::value("uniform", why));
+    }
+    let width = hi - lo;
+    let (least, most) = bounds::<T>(lo, hi);
+    let number = |u: f64| {
+        let value = T::from_f64(lo + width * u);
+        if value < least {
+            least
+        } else if value > most {
+            most
+        } else {
+            value
+        }
+    };
+    by_counter(workers, y, |j| {
+        let (u, v) = fractions(key, j);
+        [number(u), number(v)]
+    });
+    Ok(())
+}
+
+/// `yᵢ ~ N(mean, std²)`: `mean + std·r·cos 2πv` for even elements, with the sine for odd ones,
+/// where `r = √(−2 ln(u + 2⁻⁵³))`. Source: Box, Muller 1958.
+///
+/// # Errors
+/// [`Error::Value`] unless both are finite and `std ≥ 0`.
+#[doc(alias = "caffe_rng_gaussian")]
+pub fn gaussian<T: Element>(
+    workers: &Workers,
+    key: RngKey,
+    mean: f64,
+    std: f64,
+    y: &mut [T],
+) -> Result<()> {
+    if !(mean.is_finite() && std.is_finite() && std >= 0.0) {
+        let why = format!("needs a finite mean and std ≥ 0, not {mean} and {std}");
+        return Err(Error::value("gaussian", why));
+    }
+    by_counter(workers, y, |j| {
+        let (u, v) = fractions(key, j);
+        let r = (-2.0 * ln(u + UNIT)).sqrt();
+        let (cos, sin) = cos_sin_turns(v);
+        [T::from_f64(mean + std * (r * cos)), T::from_f64(mean + std * (r * sin))]
+    });
+    Ok(())
+}
+
+/// `yᵢ ← 1` with probability `p`, else 0; `p` counts in units of 2⁻³², rounded up.
+///
+/// # Errors
+/// [`Error::Value`] unless `0 ≤ p ≤ 1`.
+#[doc(alias = "caffe_rng_bernoulli")]
+pub fn bernoulli(workers: &Workers, key: RngKey, p: f64, y: &mut [u32]) -> Result<()> {
+    if !(0.0..=1.0).contains(&p) {
+        return Err(Error::value("bernoulli", format!("needs 0 ≤ p ≤ 1, not {p}")));
+    }
+    let below = (p * WORDS).ceil() as u64;
+    by_counter(workers, y, |j| key.words(j).map(|word| u32::from(u64::from(word) < below)));
+    Ok(())
+}
+
+/// `yᵢ ~` the integers below `bound`: the upper half of `word · bound`. No value is likelier
+/// than another by more than 2⁻³².
+///
+/// # Errors
+/// [`Error::Value`] unless `1 ≤ bound ≤ 2³²`.
+#[doc(alias = "caffe_rng_rand")]
+pub fn integer(workers: &Workers, key: RngKey, bound: u64, y: &mut [u32]) -> Result<()> {
+    if !(1..=1 << 32).contains(&bound) {
+        return Err(Error::value("integer", format!("needs 1 ≤ bound ≤ 2³², not {bound}")));
+    }
+    by_counter(workers, y, |j| key.words(j).map(|word| (u64::from(word) * bound >> 32) as u32));
+    Ok(())
+}
+
+/// 2³²
+const WORDS: f64 = 4_294_967_296.0;
+
+/// 2⁻⁵³
+const UNIT: f64 = 1.0 / 9_007_199_254_740_992.0;
+
+/// The two fractions of a counter, in [0, 1).
+#[inline(always)]
+fn fractions(key: RngKey, counter: u64) -> (f64, f64) {
+    let [a, b, c, d] = key.words(counter);
+    let fraction = |a: u32, b: u32| ((u64::from(a) << 32 | u64::from(b)) >> 11) as f64 * UNIT;
+    (fraction(a, b), fraction(c, d))
+}
+
+/// Fills `y` in runs of `N`: `make(j)` gives elements from `N·j` on.
+fn by_counter<T: Copy + Send, const N: usize>(
+    workers: &Workers,
+    y: &mut [T],
+    make: impl Fn(u64) -> [T; N] + Send + Sync,
+) {
+    workers.chunks(y, BLOCK, |block, y| {
+        vectorized(
+            #[inline(always)]
+            || {
+                let first = (block * (BLOCK / N)) as u64;
+                let (whole, rest) = y.as_chunks_mut::<N>();
+                whole.iter_mut().zip(first..).for_each(|(y, j)| *y = make(j));
+                let last = make(first + whole.len() as u64);
+                rest.copy_from_slice(&last[..rest.len()]);
+            },
+        );
+    });
+}
+
+/// The least and the greatest value of `T` in `[lo, hi)`; both are `lo`'s nearest if there is none.
+fn bounds<T: Element>(lo: f64, hi: f64) -> (T, T) {
+    let nearest = T::from_f64(lo);
+    let least = if nearest.to_f64() < lo { step(nearest, true) } else { nearest };
+    let under = T::from_f64(hi);
+    let most = if under.to_f64() < hi { under } else { step(under, false) };
+    if least <= most { (least, most) } else { (nearest, nearest) }
+}
+
+/// The next value up or down.
+fn step<T: Element>(value: T, up: bool) -> T {
+    match T::DTYPE {
+        DType::F64 => {
+            let value = value.to_f64();
+            T::from_f64(if up { value.next_up() } else { value.next_down() })
+        }
+        DType::F32 => {
+            let value = value.to_f64() as f32;
+            T::from_f64(f64::from(if up { value.next_up() } else { value.next_down() }))
+        }
+        DType::F16 | DType::Bf16 => {
+            let mut value = [value];
+            let bits: &mut [u16] = bytemuck::cast_slice_mut(&mut value);
+            let magnitude = bits[0] & 0x7fff;
+            bits[0] = match (magnitude, up) {
+                (0, true) => 0x0001,
+                (0, false) => 0x8001,
+                // The bits of positive values grow with them, those of negative ones fall.
+                _ if up == (bits[0] == magnitude) => bits[0] + 1,
+                _ => bits[0] - 1,
+            };
+            value[0]
+        }
+    }
+}
