@@ -32,7 +32,7 @@ impl<T: Element, D: Device> LayerRegistry<T, D> {
         Self::empty()
             .with("Accuracy", AccuracyLayer::new)
             .with("Convolution", ConvolutionLayer::new)
-            //DATA
+            .with("Data", DataLayer::new)
             .with("InnerProduct", InnerProductLayer::new)
             .with("Input", InputLayer::new)
             .with("Pooling", PoolingLayer::new)
