@@ -36,11 +36,13 @@ pub use gemv::gemv;
 pub use index::{copy_2d, gather, permute, scatter_add, tile, tile_backward};
 pub use level1::{amax, asum, axpby, axpy, copy, dot, dot_strided, scal, sumsq};
 pub use lrn::{lrn, lrn_backward};
+pub use loss::{accuracy, softmax_loss, softmax_loss_backward};
 pub use map::{
     binary, binary_in_place, broadcast, broadcast_in_place, fill, unary, unary_in_place,
 };
 pub use moments::moments;
 pub use random::{bernoulli, gaussian, integer, uniform};
 pub(crate) use simd::vectorized;
+pub use softmax::{softmax, softmax_backward, softmax_backward_in_place, softmax_in_place};
 pub use update::sgd;
 pub use workers::Workers;
