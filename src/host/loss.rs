@@ -94,8 +94,10 @@ pub fn accuracy<T: Element>(
         let Some(class) = class(OP, label, at, axis, op.ignore)? else { continue };
         let own = scores[place(axis, at, class)];
         // The label's own score is among those counted, and a tie goes against it.
+        // NaN is never ahead, and never right: a net that diverged scores nothing.
         let ahead = (0..axis.extent).filter(|&class| scores[place(axis, at, class)] >= own);
-        right += usize::from(ahead.take(op.top_k + 1).count() <= op.top_k);
+        let places = ahead.take(op.top_k + 1).count();
+        right += usize::from((1..=op.top_k).contains(&places));
         valid += 1;
     }
     y[0] = T::from_f64(right as f64 / valid.max(1) as f64);
@@ -238,6 +240,9 @@ mod tests {
         assert_eq!(score(4, None, [3.0, 3.0, 0.0]), 1.0);
         assert_eq!(score(1, Some(2), [2.0, 2.0, 3.0]), 1.0);
         assert_eq!(score(1, Some(2), [2.0, 2.0, 2.0]), 0.0);
+        let (op, mut y) = (Accuracy { axis, top_k: 4, ignore: None }, [f32::NAN]);
+        accuracy(&alone(), &op, &[f32::NAN; 12], &[0.0; 3], &mut y).unwrap();
+        assert_eq!(y, [0.0]);
     }
 
     #[test]

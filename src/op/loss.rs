@@ -45,7 +45,8 @@ impl SoftmaxLoss {
 
 /// Share of the labels whose score is among the `top_k` greatest of its position.
 ///
-/// A score that equals the label's counts against it, as in Caffe. Without any label that counts,
+/// A score that equals the label's counts against it, as in Caffe; a score of NaN is never right,
+/// unlike Caffe's. Without any label that counts,
 /// the result is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accuracy {
