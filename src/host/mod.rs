@@ -31,6 +31,7 @@ mod window;
 mod workers;
 
 pub use convert::convert;
+pub use convolution::{convolve, convolve_backward_filters, convolve_backward_input};
 pub use gemm::{gemm, gemm_batched};
 pub use gemv::gemv;
 pub use index::{copy_2d, gather, permute, scatter_add, tile, tile_backward};
@@ -45,4 +46,5 @@ pub use random::{bernoulli, gaussian, integer, uniform};
 pub(crate) use simd::vectorized;
 pub use softmax::{softmax, softmax_backward, softmax_backward_in_place, softmax_in_place};
 pub use update::sgd;
+pub use window::{col2im, im2col};
 pub use workers::Workers;

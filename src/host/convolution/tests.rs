@@ -1,0 +1,124 @@
+//! Convolution beside its definition.
+
+use super::*;
+use crate::{
+    host::testing::{for_each_element, fractions, integers, operand, rounded, threads, wide},
+    op::Extent,
+};
+
+/// One image and many, groups, depthwise, no axes, one and three, joined images with a rest.
+fn cases() -> Vec<Convolution> {
+    let axis = |input, kernel, stride, pad, dilation| Extent { input, kernel, stride, pad, dilation };
+    let of = |batch, outputs, groups, channels, axes: &[Extent]| {
+        Convolution::new(batch, outputs, groups, Window::new(channels, axes).unwrap()).unwrap()
+    };
+    vec![
+        of(1, 2, 1, 1, &[axis(4, 3, 1, 0, 1), axis(5, 2, 1, 0, 1)]),
+        of(9, 4, 2, 6, &[axis(7, 3, 2, 1, 1), axis(6, 3, 1, 2, 2)]),
+        of(3, 5, 5, 5, &[axis(5, 3, 1, 1, 1), axis(5, 3, 1, 1, 1)]),
+        of(2, 3, 1, 4, &[axis(3, 1, 1, 0, 1), axis(3, 1, 1, 0, 1)]),
+        of(2, 3, 1, 4, &[]),
+        of(5, 2, 1, 3, &[axis(9, 4, 3, 2, 1)]),
+        of(2, 2, 1, 2, &[axis(4, 2, 1, 0, 1), axis(3, 2, 1, 1, 1), axis(4, 3, 2, 1, 1)]),
+        of(3, 4, 1, 2, &[axis(20, 3, 1, 1, 1), axis(20, 3, 1, 1, 1)]),
+        of(0, 2, 1, 2, &[axis(4, 2, 1, 0, 1)]),
+        of(2, 2, 1, 2, &[axis(0, 3, 1, 2, 1)]),
+        of(2, 2, 1, 0, &[axis(4, 3, 1, 0, 1)]),
+    ]
+}
+
+/// Calls `body(y, x, w)` with the indices of every product in the definition.
+fn each_product(op: &Convolution, mut body: impl FnMut(usize, usize, usize)) {
+    let window = op.window();
+    let (rows, outputs) = (window.rows() / op.groups(), op.outputs() / op.groups());
+    // The columns of an image that holds its own indices, counted from 1, say what is where.
+    let image: Vec<f64> = (1..=window.image()).map(|i| i as f64).collect();
+    let mut columns = vec![0.0; window.columns()];
+    crate::host::im2col(&Workers::sequential(), window, &image, &mut columns).unwrap();
+    let positions = window.positions();
+    for (i, o, p) in (0..op.batch() * op.outputs() * positions)
+        .map(|at| (at / positions / op.outputs(), at / positions % op.outputs(), at % positions))
+    {
+        for r in 0..rows {
+            let place = columns[(o / outputs * rows + r) * positions + p] as usize;
+            if place > 0 {
+                let y = (i * op.outputs() + o) * positions + p;
+                body(y, i * window.image() + place - 1, o * rows + r);
+            }
+        }
+    }
+}
+
+fn all_three_follow_the_definition<T: Element>() {
+    for op in cases() {
+        let x: Vec<T> = integers(1, op.input_len());
+        let w: Vec<T> = integers(2, op.filter_len());
+        let b: Vec<T> = integers(3, op.outputs());
+        let dy: Vec<T> = integers(4, op.output_len());
+        let before: Vec<T> = integers(5, op.filter_len());
+        let (wx, ww, wdy, wb) = (wide(&x), wide(&w), wide(&dy), wide(&b));
+        let (mut y, mut dx) = (vec![0.0; dy.len()], vec![0.0; x.len()]);
+        let mut dw = vec![0.0; w.len()];
+        each_product(&op, |at_y, at_x, at_w| {
+            y[at_y] += wx[at_x] * ww[at_w];
+            dx[at_x] += wdy[at_y] * ww[at_w];
+            dw[at_w] += wdy[at_y] * wx[at_x];
+        });
+        let positions = op.window().positions();
+        let biased = (0..y.len()).map(|at| y[at] + wb[at / positions % op.outputs()]).collect();
+        dw.iter_mut().zip(wide(&before)).for_each(|(dw, before)| *dw += before);
+        let nan = T::from_f64(f64::NAN);
+        for workers in threads() {
+            let mut got = vec![nan; y.len()];
+            convolve(&workers, &op, &x, &w, None, &mut got).unwrap();
+            assert_eq!(wide(&got), rounded::<T>(&y), "{op:?}");
+            convolve(&workers, &op, &x, &w, Some(&b), &mut got).unwrap();
+            assert_eq!(wide(&got), rounded::<T>(&biased), "{op:?}");
+            let mut got = vec![nan; x.len()];
+            convolve_backward_input(&workers, &op, &w, &dy, &mut got).unwrap();
+            assert_eq!(wide(&got), rounded::<T>(&dx), "{op:?}");
+            let mut got = before.clone();
+            convolve_backward_filters(&workers, &op, &x, &dy, &mut got).unwrap();
+            assert_eq!(wide(&got), rounded::<T>(&dw), "{op:?}");
+        }
+    }
+}
+
+/// Sums that round: the order of additions must not depend on the threads.
+fn same_bits_for_any_threads<T: Element>() {
+    for op in cases() {
+        let x: Vec<T> = fractions(1, op.input_len());
+        let w: Vec<T> = fractions(2, op.filter_len());
+        let dy: Vec<T> = fractions(3, op.output_len());
+        let run = |workers: &Workers| {
+            let (mut y, mut dx, mut dw) = (dy.clone(), x.clone(), w.clone());
+            convolve(workers, &op, &x, &w, None, &mut y).unwrap();
+            convolve_backward_input(workers, &op, &w, &dy, &mut dx).unwrap();
+            convolve_backward_filters(workers, &op, &x, &dy, &mut dw).unwrap();
+            (y, dx, dw)
+        };
+        let [one, two, three] = threads().map(|workers| run(&workers));
+        assert!(one == two && one == three, "{op:?}");
+    }
+}
+
+for_each_element!(all_three_follow_the_definition, same_bits_for_any_threads);
+
+#[test]
+fn lengths_are_checked() {
+    let window = Window::new(1, &[Extent::new(4, 2)]).unwrap();
+    let op = Convolution::new(1, 2, 1, window).unwrap();
+    let w = &Workers::sequential();
+    let (x, f, y) = (&mut [0.0f32; 4][..], &mut [0.0f32; 4][..], &mut [0.0f32; 6][..]);
+    let short = &[0.0f32; 3][..];
+    assert_eq!(operand(convolve(w, &op, short, f, None, y)), ("convolve", "x"));
+    assert_eq!(operand(convolve(w, &op, x, short, None, y)), ("convolve", "filters"));
+    assert_eq!(operand(convolve(w, &op, x, f, Some(short), y)), ("convolve", "bias"));
+    assert_eq!(operand(convolve(w, &op, x, f, None, &mut [0.0; 5])), ("convolve", "y"));
+    let name = "convolve_backward_input";
+    assert_eq!(operand(convolve_backward_input(w, &op, short, y, x)), (name, "filters"));
+    assert_eq!(operand(convolve_backward_input(w, &op, f, short, x)), (name, "dy"));
+    let name = "convolve_backward_filters";
+    assert_eq!(operand(convolve_backward_filters(w, &op, short, y, f)), (name, "x"));
+    assert_eq!(operand(convolve_backward_filters(w, &op, x, y, &mut [0.0; 3])), (name, "dfilters"));
+}

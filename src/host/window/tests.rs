@@ -1,0 +1,92 @@
+//! Columns beside their definition.
+
+use super::*;
+use crate::host::testing::{for_each_element, integers, operand, rounded, threads, wide};
+
+fn extent(input: usize, kernel: usize, stride: usize, pad: usize, dilation: usize) -> Extent {
+    Extent { input, kernel, stride, pad, dilation }
+}
+
+/// Windows over no, one, two and three axes; some taps see nothing but padding.
+fn windows() -> Vec<Window> {
+    let of = |channels, axes: &[Extent]| Window::new(channels, axes).unwrap();
+    vec![
+        of(3, &[]),
+        of(2, &[extent(9, 3, 2, 1, 2)]),
+        of(2, &[extent(5, 3, 1, 0, 1), extent(6, 3, 1, 0, 1)]),
+        of(3, &[extent(7, 3, 2, 1, 1), extent(5, 2, 1, 1, 3)]),
+        of(1, &[extent(3, 3, 1, 5, 1), extent(2, 1, 3, 4, 1)]),
+        of(1, &[extent(4, 1, 1, 0, 1), extent(4, 1, 1, 0, 1)]),
+        of(2, &[extent(4, 2, 1, 1, 1), extent(5, 3, 2, 0, 1), extent(6, 2, 3, 2, 2)]),
+        of(40, &[extent(28, 5, 1, 0, 1), extent(28, 5, 1, 0, 1)]),
+        of(0, &[extent(4, 2, 1, 0, 1)]),
+    ]
+}
+
+/// Index of the place that each element of the columns comes from; `None` for padding.
+fn sources(op: &Window) -> Vec<Option<usize>> {
+    let digits = |mut number: usize, bases: Vec<usize>| {
+        let mut digits = vec![0; bases.len()];
+        for (digit, base) in digits.iter_mut().zip(bases).rev() {
+            (*digit, number) = (number % base, number / base);
+        }
+        digits
+    };
+    let mut sources = Vec::new();
+    for row in 0..op.rows() {
+        let (channel, tap) = (row / op.taps(), row % op.taps());
+        let taps = digits(tap, op.axes().iter().map(|axis| axis.kernel).collect());
+        for position in 0..op.positions() {
+            let at = digits(position, op.output().to_vec());
+            let mut index = Some(channel);
+            for ((axis, tap), at) in op.axes().iter().zip(&taps).zip(at) {
+                let place = (at * axis.stride + tap * axis.dilation) as i64 - axis.pad as i64;
+                let inside = (0..axis.input as i64).contains(&place);
+                index = index.filter(|_| inside).map(|index| index * axis.input + place as usize);
+            }
+            sources.push(index);
+        }
+    }
+    sources
+}
+
+fn columns_hold_the_windows<T: Element>() {
+    for op in windows() {
+        let x: Vec<T> = integers(1, op.image());
+        let want: Vec<T> =
+            sources(&op).into_iter().map(|at| at.map_or(T::default(), |at| x[at])).collect();
+        for workers in threads() {
+            let mut columns = vec![T::from_f64(f64::NAN); op.columns()];
+            im2col(&workers, &op, &x, &mut columns).unwrap();
+            assert!(columns == want, "{op:?}");
+        }
+    }
+}
+
+fn images_hold_the_sums<T: Element>() {
+    for op in windows() {
+        let columns: Vec<T> = integers(2, op.columns());
+        let mut want = vec![0.0; op.image()];
+        for (at, value) in sources(&op).into_iter().zip(wide(&columns)) {
+            at.into_iter().for_each(|at| want[at] += value);
+        }
+        for workers in threads() {
+            let mut x = vec![T::from_f64(f64::NAN); op.image()];
+            col2im(&workers, &op, &columns, &mut x).unwrap();
+            assert_eq!(wide(&x), rounded::<T>(&want), "{op:?}");
+        }
+    }
+}
+
+for_each_element!(columns_hold_the_windows, images_hold_the_sums);
+
+#[test]
+fn lengths_are_checked() {
+    let op = Window::new(1, &[extent(4, 2, 1, 0, 1)]).unwrap();
+    let (four, six) = (&mut [0.0f32; 4][..], &mut [0.0f32; 6][..]);
+    let w = &Workers::sequential();
+    assert_eq!(operand(im2col(w, &op, &[0.0f32; 3], six)), ("im2col", "x"));
+    assert_eq!(operand(im2col(w, &op, &[0.0f32; 4], four)), ("im2col", "columns"));
+    assert_eq!(operand(col2im(w, &op, &[0.0f32; 5], four)), ("col2im", "columns"));
+    assert_eq!(operand(col2im(w, &op, &[0.0f32; 6], six)), ("col2im", "x"));
+}
