@@ -9,6 +9,7 @@
 
 mod convert;
 mod convolution;
+mod fold;
 mod gemm;
 mod gemv;
 mod index;
@@ -43,6 +44,7 @@ pub use map::{
 };
 pub use moments::moments;
 pub use random::{bernoulli, gaussian, integer, uniform};
+pub use reduce::{arg_max, reduce, sum_onto};
 pub(crate) use simd::vectorized;
 pub use softmax::{softmax, softmax_backward, softmax_backward_in_place, softmax_in_place};
 pub use update::sgd;

@@ -1,1 +1,320 @@
-//! Placeholder.
+//! Reductions along an axis.
+
+use super::{
+    fold::{Fold, WIDTH, fold_columns, fold_slice, pairwise, sum_of},
+    simd::vectorized,
+    widen::{widen, widened},
+    workers::Workers,
+};
+use crate::{
+    element::Element,
+    error::{Error, Result, expect_len},
+    op::{Axis, Reduce},
+};
+use num_traits::{Float, Zero};
+
+/// Elements of one task: below twice this, a second thread costs more than it saves.
+const TASK: usize = 1 << 16;
+
+/// From this length on, runs after the axis are folded one by one; shorter ones side by side.
+const LONG: usize = 16;
+
+/// `y[o, i] ← reduction over e of x[o, e, i]`.
+///
+/// Sums are taken pairwise in `T::Acc`. Of equal extremes the sign of zero is unspecified.
+///
+/// # Errors
+/// [`Error::Length`] unless `x` has the axis' count of elements and `y` what remains without the
+/// axis; [`Error::Value`] for an extreme of nothing.
+pub fn reduce<T: Element>(
+    workers: &Workers,
+    op: Reduce,
+    axis: &Axis,
+    x: &[T],
+    y: &mut [T],
+) -> Result<()> {
+    expect_len(op.name(), "x", axis.count(), x.len())?;
+    expect_len(op.name(), "y", axis.rest(), y.len())?;
+    if matches!(op, Reduce::Max | Reduce::Min) {
+        axis.expect_non_empty(op.name())?;
+    }
+    let nan = T::Acc::nan();
+    let store = |sum, y: &mut T| *y = T::from_acc(sum);
+    match op {
+        Reduce::Sum => fold_axis(workers, axis, x, y, sum_of(|x| x), store),
+        Reduce::Mean => {
+            let n = T::acc(axis.extent as f64);
+            let divide = |sum: T::Acc, y: &mut T| *y = T::from_acc(sum / n);
+            fold_axis(workers, axis, x, y, sum_of(|x| x), divide);
+        }
+        Reduce::Max => {
+            let fold = Fold { unit: nan, term: |x| x, join: greater };
+            fold_axis(workers, axis, x, y, fold, store);
+        }
+        Reduce::Min => {
+            let fold = Fold { unit: nan, term: |x| x, join: lesser };
+            fold_axis(workers, axis, x, y, fold, store);
+        }
+        Reduce::AbsSum => fold_axis(workers, axis, x, y, sum_of(Float::abs), store),
+        Reduce::SumSq => fold_axis(workers, axis, x, y, sum_of(|x| x * x), store),
+    }
+    Ok(())
+}
+
+/// `y[e] ← β·y[e] + Σ x[o, e, i]` over all `o` and `i`: the gradient of what is broadcast.
+///
+/// β = 0 does not read `y`.
+///
+/// # Errors
+/// [`Error::Length`] unless `x` has the axis' count of elements and `y` its extent.
+pub fn sum_onto<T: Element>(
+    workers: &Workers,
+    axis: &Axis,
+    beta: T::Acc,
+    x: &[T],
+    y: &mut [T],
+) -> Result<()> {
+    expect_len("sum_onto", "x", axis.count(), x.len())?;
+    expect_len("sum_onto", "y", axis.extent, y.len())?;
+    let store = |sum: T::Acc, y: &mut T| {
+        *y = T::from_acc(if beta.is_zero() { sum } else { beta * y.to_acc() + sum });
+    };
+    sum_channels(workers, axis, x, y, Term::Value, store);
+    Ok(())
+}
+
+/// `y[o, i] ← the e of the greatest x[o, e, i]`: the first of equals. NaN is passed over; where
+/// there is nothing else, the result is 0.
+///
+/// # Errors
+/// [`Error::Length`] as [`reduce`]; [`Error::Value`] if the axis has no elements, or more than a
+/// `u32` can tell apart.
+#[doc(alias = "ArgMax")]
+pub fn arg_max<T: Element>(workers: &Workers, axis: &Axis, x: &[T], y: &mut [u32]) -> Result<()> {
+    expect_len("arg_max", "x", axis.count(), x.len())?;
+    expect_len("arg_max", "y", axis.rest(), y.len())?;
+    axis.expect_non_empty("arg_max")?;
+    if u32::try_from(axis.extent).is_err() {
+        return Err(Error::value("arg_max", format!("an axis of {} elements", axis.extent)));
+    }
+    if axis.inner == 1 {
+        let per_task = rows_per_task(axis.extent);
+        workers.chunks(y, per_task, |i, y| {
+            for (o, y) in (i * per_task..).zip(y) {
+                *y = arg_max_of(&x[o * axis.extent..][..axis.extent]);
+            }
+        });
+    } else {
+        for_columns(workers, axis, y, |start, y| arg_max_columns(axis, &x[start..], y));
+    }
+    Ok(())
+}
+
+/// What [`sum_channels`] adds up.
+#[derive(Clone, Copy)]
+pub(super) enum Term<'a, A> {
+    /// `x`
+    Value,
+    /// `(x − c[e])²`
+    SquaredFrom(&'a [A]),
+}
+
+/// Sums over all but the axis: `store(Σ term(x[o, e, i]), y[e])`.
+pub(super) fn sum_channels<T: Element, Y: Send>(
+    workers: &Workers,
+    axis: &Axis,
+    x: &[T],
+    y: &mut [Y],
+    term: Term<'_, T::Acc>,
+    store: impl Fn(T::Acc, &mut Y) + Send + Sync,
+) {
+    let Axis { outer, extent, inner } = *axis;
+    let per_task = rows_per_task(outer * inner);
+    if inner >= LONG {
+        return workers.chunks(y, per_task, |i, y| {
+            for (e, y) in (i * per_task..).zip(y) {
+                let runs = (0..outer).map(|o| &x[(o * extent + e) * inner..][..inner]);
+                store(sum_runs(runs, term, e), y);
+            }
+        });
+    }
+    // Side by side: sum the rows of `outer × (extent · inner)`, then the few after the axis.
+    let per_block = WIDTH / inner.max(1);
+    let per_task = per_task.next_multiple_of(per_block);
+    workers.chunks(y, per_task, |i, y| {
+        let mut room = [T::Acc::zero(); WIDTH];
+        for (block, y) in y.chunks_mut(per_block).enumerate() {
+            let first = i * per_task + block * per_block;
+            let sums = &mut room[..y.len() * inner];
+            let matrix = (x.get(first * inner..).unwrap_or_default(), outer, extent * inner);
+            sum_columns(matrix, (first, inner), term, sums);
+            for (j, y) in y.iter_mut().enumerate() {
+                let parts = sums[j * inner..][..inner].iter().copied();
+                store(pairwise(parts, T::Acc::zero(), |a, b| a + b), y);
+            }
+        }
+    });
+}
+
+/// Sums runs that belong to element `e` of the axis.
+fn sum_runs<'a, T: Element>(
+    runs: impl Iterator<Item = &'a [T]>,
+    term: Term<'_, T::Acc>,
+    e: usize,
+) -> T::Acc {
+    let (zero, add) = (T::Acc::zero(), |a, b| a + b);
+    match term {
+        Term::Value => pairwise(runs.map(|x| fold_slice(x, sum_of(|x| x))), zero, add),
+        Term::SquaredFrom(center) => {
+            let center = center[e];
+            let square = sum_of(move |x| (x - center) * (x - center));
+            pairwise(runs.map(|x| fold_slice(x, square)), zero, add)
+        }
+    }
+}
+
+/// Sums the rows of a matrix whose columns belong, `inner` each, to elements of the axis from
+/// `first` on.
+fn sum_columns<T: Element>(
+    matrix: (&[T], usize, usize),
+    (first, inner): (usize, usize),
+    term: Term<'_, T::Acc>,
+    sums: &mut [T::Acc],
+) {
+    match term {
+        Term::Value => fold_columns(matrix, |x, room| widened(x, room), sum_of(|x| x), sums),
+        Term::SquaredFrom(center) => {
+            let mut centers = [T::Acc::zero(); WIDTH];
+            for (j, c) in centers[..sums.len()].iter_mut().enumerate() {
+                *c = center[first + j / inner];
+            }
+            fold_columns(
+                matrix,
+                |x, room| {
+                    let room = &mut room[..x.len()];
+                    widen(x, room);
+                    subtract(&centers, room);
+                    room
+                },
+                sum_of(|x| x * x),
+                sums,
+            );
+        }
+    }
+}
+
+/// `yᵢ ← yᵢ − cᵢ`
+fn subtract<A: Float>(c: &[A], y: &mut [A]) {
+    vectorized(
+        #[inline(always)]
+        || y.iter_mut().zip(c).for_each(|(y, &c)| *y = *y - c),
+    );
+}
+
+/// `store(fold over e of x[o, e, i], y[o, i])`
+fn fold_axis<T, Term, Join>(
+    workers: &Workers,
+    axis: &Axis,
+    x: &[T],
+    y: &mut [T],
+    fold: Fold<T::Acc, Term, Join>,
+    store: impl Fn(T::Acc, &mut T) + Send + Sync,
+) where
+    T: Element,
+    Term: Fn(T::Acc) -> T::Acc + Copy + Send + Sync,
+    Join: Fn(T::Acc, T::Acc) -> T::Acc + Copy + Send + Sync,
+{
+    let extent = axis.extent;
+    if axis.inner != 1 {
+        for_columns(workers, axis, y, |start, y| {
+            let mut room = [fold.unit; WIDTH];
+            let results = &mut room[..y.len()];
+            let matrix = (x.get(start..).unwrap_or_default(), extent, axis.inner);
+            fold_columns(matrix, |x, room| widened(x, room), fold, results);
+            y.iter_mut().zip(results).for_each(|(y, result)| store(*result, y));
+        });
+    } else if extent >= 2 * TASK {
+        // Few long rows: each is folded by several threads.
+        for (x, y) in x.chunks_exact(extent).zip(y) {
+            let parts = workers.map(extent.div_ceil(TASK), |i| {
+                fold_slice(&x[i * TASK..extent.min((i + 1) * TASK)], fold)
+            });
+            store(pairwise(parts.into_iter(), fold.unit, fold.join), y);
+        }
+    } else {
+        let per_task = rows_per_task(extent);
+        workers.chunks(y, per_task, |i, y| {
+            for (o, y) in (i * per_task..).zip(y) {
+                store(fold_slice(&x[o * extent..][..extent], fold), y);
+            }
+        });
+    }
+}
+
+/// Calls `body` for parts of `y`, `outer × inner` elements in all, of at most [`WIDTH`] elements
+/// and not across `outer`, with the place in `x` of what belongs to their first element.
+fn for_columns<Y: Send>(
+    workers: &Workers,
+    axis: &Axis,
+    y: &mut [Y],
+    body: impl Fn(usize, &mut [Y]) + Send + Sync,
+) {
+    let Axis { extent, inner, .. } = *axis;
+    let per_task = rows_per_task(extent).max(WIDTH);
+    workers.chunks(y, per_task, |task, mut y| {
+        let mut at = task * per_task;
+        while !y.is_empty() {
+            let (o, i) = (at / inner, at % inner);
+            let len = (inner - i).min(WIDTH).min(y.len());
+            let part;
+            (part, y) = y.split_at_mut(len);
+            body(o * extent * inner + i, part);
+            at += len;
+        }
+    });
+}
+
+fn rows_per_task(row: usize) -> usize {
+    (TASK / row.max(1)).max(1)
+}
+
+/// The greater; the other if one is NaN.
+#[inline(always)]
+fn greater<A: Float>(a: A, b: A) -> A {
+    if b > a || a.is_nan() { b } else { a }
+}
+
+/// The lesser; the other if one is NaN.
+#[inline(always)]
+fn lesser<A: Float>(a: A, b: A) -> A {
+    if b < a || a.is_nan() { b } else { a }
+}
+
+fn arg_max_of<T: Element>(x: &[T]) -> u32 {
+    let max = fold_slice(x, Fold { unit: T::Acc::nan(), term: |x| x, join: greater });
+    x.iter().position(|x| x.to_acc() == max).unwrap_or(0) as u32
+}
+
+fn arg_max_columns<T: Element>(axis: &Axis, x: &[T], y: &mut [u32]) {
+    let mut best = [T::Acc::nan(); WIDTH];
+    let mut room = [T::Acc::zero(); WIDTH];
+    y.fill(0);
+    for e in 0..axis.extent {
+        let x = widened(&x[e * axis.inner..][..y.len()], &mut room);
+        let e = e as u32;
+        vectorized(
+            #[inline(always)]
+            || {
+                for ((&x, best), y) in x.iter().zip(&mut best).zip(y.iter_mut()) {
+                    // A first number replaces the NaN that stands for nothing.
+                    let better = x > *best || (best.is_nan() && !x.is_nan());
+                    *best = if better { x } else { *best };
+                    *y = if better { e } else { *y };
+                }
+            },
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests;

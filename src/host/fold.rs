@@ -1,0 +1,228 @@
+//! Folding many elements into one, in an order that depends on their number alone.
+//!
+//! A run of elements goes through a fixed number of lanes, runs are joined pairwise: so loops
+//! vectorise, and the error of a sum grows with the logarithm of its length.
+
+use super::{
+    simd::vectorized,
+    widen::{CHUNK, chunk, widened},
+};
+use crate::element::Element;
+use num_traits::Float;
+
+/// Columns folded at a time: a block of accumulators that stays in the first-level cache.
+pub(super) const WIDTH: usize = 256;
+
+/// Rows folded one after the other before they are joined pairwise.
+const ROWS: usize = 64;
+
+const LANES: usize = 32;
+
+/// What is folded: `join(…join(unit, term(x₀)), …term(xₙ))` in some fixed order.
+#[derive(Clone, Copy)]
+pub(super) struct Fold<A, Term, Join> {
+    /// Result over nothing; joining it changes nothing.
+    pub unit: A,
+    /// What an element contributes.
+    pub term: Term,
+    /// Joins an earlier and a later part.
+    pub join: Join,
+}
+
+/// The fold `Σ term(x)`.
+pub(super) fn sum_of<A, Term>(term: Term) -> Fold<A, Term, impl Fn(A, A) -> A + Copy + Send + Sync>
+where
+    A: Element + Float,
+    Term: Fn(A) -> A + Copy + Send + Sync,
+{
+    Fold { unit: A::zero(), term, join: |a, b| a + b }
+}
+
+/// Joins neighbours, then neighbours among the results, and so on.
+pub(super) fn pairwise<A: Copy>(
+    parts: impl Iterator<Item = A>,
+    unit: A,
+    join: impl Fn(A, A) -> A,
+) -> A {
+    // Bit b of the count tells that waiting[b] holds the join of 2^b parts.
+    let mut waiting = [unit; usize::BITS as usize];
+    let mut count = 0usize;
+    for mut part in parts {
+        let mut level = 0;
+        while count >> level & 1 == 1 {
+            part = join(waiting[level], part);
+            level += 1;
+        }
+        waiting[level] = part;
+        count += 1;
+    }
+    let levels = (0..waiting.len()).filter(|level| count >> level & 1 == 1);
+    levels
+        .fold(None, |sum, level| Some(sum.map_or(waiting[level], |sum| join(waiting[level], sum))))
+        .unwrap_or(unit)
+}
+
+/// Folds one run of elements.
+pub(super) fn fold_slice<T, Term, Join>(x: &[T], fold: Fold<T::Acc, Term, Join>) -> T::Acc
+where
+    T: Element,
+    Term: Fn(T::Acc) -> T::Acc + Copy,
+    Join: Fn(T::Acc, T::Acc) -> T::Acc + Copy,
+{
+    let mut room = chunk();
+    let parts = x.chunks(CHUNK).map(|x| {
+        let x = widened(x, &mut room);
+        vectorized(
+            #[inline(always)]
+            move || fold_chunk(x, fold),
+        )
+    });
+    pairwise(parts, fold.unit, fold.join)
+}
+
+/// Folds two runs of equal length, element with element: `Σ aᵢ·bᵢ`.
+pub(super) fn dot<A: Element<Acc = A> + Float>(a: &[A], b: &[A]) -> A {
+    let parts = a.chunks(CHUNK).zip(b.chunks(CHUNK)).map(|(a, b)| {
+        vectorized(
+            #[inline(always)]
+            move || {
+                let mut lanes = [A::zero(); LANES];
+                let ((a, rest_a), (b, rest_b)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+                for (a, b) in a.iter().zip(b) {
+                    for i in 0..LANES {
+                        lanes[i] = lanes[i] + a[i] * b[i];
+                    }
+                }
+                for (lane, (&a, &b)) in lanes.iter_mut().zip(rest_a.iter().zip(rest_b)) {
+                    *lane = *lane + a * b;
+                }
+                join_lanes(lanes, |a, b| a + b)
+            },
+        )
+    });
+    pairwise(parts, A::zero(), |a, b| a + b)
+}
+
+#[inline(always)]
+fn fold_chunk<A, Term, Join>(x: &[A], fold: Fold<A, Term, Join>) -> A
+where
+    A: Copy,
+    Term: Fn(A) -> A,
+    Join: Fn(A, A) -> A,
+{
+    let mut lanes = [fold.unit; LANES];
+    let (whole, rest) = x.as_chunks::<LANES>();
+    for x in whole {
+        for i in 0..LANES {
+            lanes[i] = (fold.join)(lanes[i], (fold.term)(x[i]));
+        }
+    }
+    for (lane, &x) in lanes.iter_mut().zip(rest) {
+        *lane = (fold.join)(*lane, (fold.term)(x));
+    }
+    join_lanes(lanes, fold.join)
+}
+
+/// Joins lanes at half the distance until one is left.
+#[inline(always)]
+fn join_lanes<A: Copy>(mut lanes: [A; LANES], join: impl Fn(A, A) -> A) -> A {
+    let mut half = LANES / 2;
+    while half > 0 {
+        for i in 0..half {
+            lanes[i] = join(lanes[i], lanes[i + half]);
+        }
+        half /= 2;
+    }
+    lanes[0]
+}
+
+/// Folds the rows of a matrix: `y[i] ← fold over r of x[r·stride + i]`, at most [`WIDTH`] columns.
+///
+/// `load` gets elements of a row, and room for as many, and returns what to fold.
+pub(super) fn fold_columns<T, Load, Term, Join>(
+    (x, rows, stride): (&[T], usize, usize),
+    load: Load,
+    fold: Fold<T::Acc, Term, Join>,
+    y: &mut [T::Acc],
+) where
+    T: Element,
+    Load: for<'a> Fn(&'a [T], &'a mut [T::Acc]) -> &'a [T::Acc],
+    Term: Fn(T::Acc) -> T::Acc + Copy,
+    Join: Fn(T::Acc, T::Acc) -> T::Acc + Copy,
+{
+    let width = y.len();
+    if rows <= ROWS {
+        return fold_block((x, 0..rows, stride), &load, fold, y);
+    }
+    // As in `pairwise`, with a row of values for each level.
+    let blocks = rows.div_ceil(ROWS);
+    let levels = (usize::BITS - blocks.leading_zeros()) as usize;
+    let mut waiting = vec![fold.unit; levels * width];
+    for block in 0..blocks {
+        let rows = block * ROWS..rows.min((block + 1) * ROWS);
+        fold_block((x, rows, stride), &load, fold, y);
+        let mut level = 0;
+        while block >> level & 1 == 1 {
+            join_rows(&waiting[level * width..][..width], y, fold.join);
+            level += 1;
+        }
+        waiting[level * width..][..width].copy_from_slice(y);
+    }
+    y.fill(fold.unit);
+    for (level, row) in waiting.chunks_exact(width.max(1)).enumerate() {
+        if blocks >> level & 1 == 1 {
+            join_rows(row, y, fold.join);
+        }
+    }
+}
+
+/// `yᵢ ← join(xᵢ, yᵢ)`
+fn join_rows<A: Copy>(x: &[A], y: &mut [A], join: impl Fn(A, A) -> A) {
+    vectorized(
+        #[inline(always)]
+        || y.iter_mut().zip(x).for_each(|(y, &x)| *y = join(x, *y)),
+    );
+}
+
+/// Folds up to [`ROWS`] rows, four at a time.
+fn fold_block<T, Load, Term, Join>(
+    (x, rows, stride): (&[T], std::ops::Range<usize>, usize),
+    load: &Load,
+    fold: Fold<T::Acc, Term, Join>,
+    y: &mut [T::Acc],
+) where
+    T: Element,
+    Load: for<'a> Fn(&'a [T], &'a mut [T::Acc]) -> &'a [T::Acc],
+    Term: Fn(T::Acc) -> T::Acc + Copy,
+    Join: Fn(T::Acc, T::Acc) -> T::Acc + Copy,
+{
+    let Fold { unit, term, join } = fold;
+    let mut room = [[unit; WIDTH]; 4];
+    let [room0, room1, room2, room3] = &mut room;
+    let width = y.len();
+    let row = |r: usize| &x[r * stride..][..width];
+    let mut r = rows.start;
+    y.fill(unit);
+    while r + 4 <= rows.end {
+        let (a, b) = (load(row(r), room0), load(row(r + 1), room1));
+        let (c, d) = (load(row(r + 2), room2), load(row(r + 3), room3));
+        vectorized(
+            #[inline(always)]
+            || {
+                for ((((y, &a), &b), &c), &d) in y.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+                    let four = join(join(term(a), term(b)), join(term(c), term(d)));
+                    *y = join(*y, four);
+                }
+            },
+        );
+        r += 4;
+    }
+    while r < rows.end {
+        let a = load(row(r), room0);
+        vectorized(
+            #[inline(always)]
+            || y.iter_mut().zip(a).for_each(|(y, &a)| *y = join(*y, term(a))),
+        );
+        r += 1;
+    }
+}
