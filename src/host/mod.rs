@@ -43,6 +43,7 @@ pub use map::{
     binary, binary_in_place, broadcast, broadcast_in_place, fill, unary, unary_in_place,
 };
 pub use moments::moments;
+pub use pool::{average_pool, average_pool_backward, max_pool, max_pool_backward};
 pub use random::{bernoulli, gaussian, integer, uniform};
 pub use reduce::{arg_max, reduce, sum_onto};
 pub(crate) use simd::vectorized;

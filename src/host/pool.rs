@@ -1,1 +1,79 @@
-//! Placeholder.
+//! Two-dimensional pooling.
+//!
+//! Many windows are computed at once, each tap by tap in row-major order: see [`Tiling`].
+
+mod average;
+mod max;
+mod tiling;
+
+use super::{scratch::with_scratch, widen::is_wide};
+use crate::{element::Element, op::Pool};
+use std::ops::Range;
+use tiling::{LANES, Tiling};
+
+pub use average::{average_pool, average_pool_backward};
+pub use max::{max_pool, max_pool_backward};
+
+/// Elements of one task: below twice this, a second thread costs more than it saves.
+const TASK: usize = 1 << 16;
+
+/// Elements of an input plane and of an output plane.
+fn planes(op: &Pool) -> (usize, usize) {
+    let area = |[height, width]: [usize; 2]| height * width;
+    (area(op.input), area(op.output()))
+}
+
+fn planes_per_task(op: &Pool) -> usize {
+    (TASK / planes(op).0.max(1)).max(1)
+}
+
+/// What window `window` covers of an input plane, as runs of it.
+fn runs(op: &Pool, window: usize) -> impl Iterator<Item = Range<usize>> {
+    let clipped = |axis: usize, p: usize| {
+        let start = p * op.stride[axis];
+        let end =
+            start.saturating_add(op.kernel[axis]).saturating_sub(op.pad[axis]).min(op.input[axis]);
+        start.saturating_sub(op.pad[axis]).min(end)..end
+    };
+    let ([_, out], [_, width]) = (op.output(), op.input);
+    let (rows, columns) = (clipped(0, window / out), clipped(1, window % out));
+    // Whole rows are one run.
+    let (runs, height) = match columns.len() == width {
+        true => (usize::from(!rows.is_empty()), rows.len()),
+        false => (rows.len(), 1),
+    };
+    (0..runs).map(move |run| {
+        let start = (rows.start + run) * width;
+        start + columns.start..start + (height - 1) * width + columns.end
+    })
+}
+
+/// Runs of an output plane and the numbers of the windows they begin with.
+fn rows<'a>(op: &'a Pool, tiling: &'a Tiling) -> impl Iterator<Item = (usize, Range<usize>)> {
+    let [height, width] = op.output();
+    let (runs, len) = if tiling.is_dense() { (1, height * width) } else { (height, width) };
+    (0..runs).map(move |run| (tiling.row(run), run * len..(run + 1) * len))
+}
+
+/// Calls `body` with room to widen an input plane, where it must be, for a rearranged plane and
+/// for a value of each window.
+fn with_rooms<T: Element>(
+    op: &Pool,
+    tiling: &Tiling,
+    body: impl FnOnce(&mut [T::Acc], &mut [T::Acc], &mut [T::Acc]),
+) {
+    let wide = if is_wide::<T>() { 0 } else { planes(op).0 };
+    with_scratch(wide + tiling.len() + tiling.windows(), |room: &mut [T::Acc]| {
+        let (room_x, room) = room.split_at_mut(wide);
+        let (tiled, values) = room.split_at_mut(tiling.len());
+        body(room_x, tiled, values);
+    });
+}
+
+#[inline(always)]
+fn lanes<A>(x: &[A], at: usize) -> &[A; LANES] {
+    x[at..].first_chunk().expect("a tiling has room for whole lanes")
+}
+
+#[cfg(test)]
+mod tests;

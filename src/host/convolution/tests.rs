@@ -65,7 +65,8 @@ fn all_three_follow_the_definition<T: Element>() {
             dw[at_w] += wdy[at_y] * wx[at_x];
         });
         let positions = op.window().positions();
-        let biased = (0..y.len()).map(|at| y[at] + wb[at / positions % op.outputs()]).collect();
+        let biased: Vec<f64> =
+            (0..y.len()).map(|at| y[at] + wb[at / positions % op.outputs()]).collect();
         dw.iter_mut().zip(wide(&before)).for_each(|(dw, before)| *dw += before);
         let nan = T::from_f64(f64::NAN);
         for workers in threads() {

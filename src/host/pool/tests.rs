@@ -1,0 +1,1 @@
+//! Pooling beside its definition.
