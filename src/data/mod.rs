@@ -11,12 +11,16 @@
 
 mod digits;
 mod idx;
+mod prefetch;
 mod queue;
 mod record;
 mod source;
+mod transform;
 
 pub use digits::Digits;
 pub use idx::Idx;
+pub use prefetch::{Batch, Prefetcher};
 pub use queue::{BlockingQueue, Missed, QueuePair};
 pub use record::{Record, Values};
 pub use source::{Source, Sources};
+pub use transform::DataTransformer;
