@@ -49,7 +49,7 @@ fn on<D: Memory>(c: &mut Criterion, device: &D) {
         memory.device().unwrap();
         group.bench_function(id("host_to_device"), |b| {
             b.iter(|| {
-                black_box(memory.host_mut().unwrap()[0] = 2);
+                memory.host_mut().unwrap()[0] = 2;
                 black_box(memory.device().unwrap());
             });
         });

@@ -2,7 +2,7 @@
 //!
 //! `cargo run --release --example gemm`
 
-use cortado::{Blob, CpuDevice, Device, Element, Filler, Result, bf16, f16, op};
+use cortado::{Blob, CpuDevice, Device, Element, Filler, Memory, Result, bf16, f16, op};
 use std::time::Instant;
 
 /// GFLOP/s of the best of a few products `C(n×n) ← A·B`.

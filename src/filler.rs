@@ -96,7 +96,8 @@ impl Filler {
             "msra" => Self::Msra { norm },
             "bilinear" => Self::Bilinear,
             other => {
-                let known = "constant, uniform, gaussian, positive_unitball, xavier, msra, bilinear";
+                let known =
+                    "constant, uniform, gaussian, positive_unitball, xavier, msra, bilinear";
                 return invalid(format!("unknown type `{other}`; known types: {known}"));
             }
         };

@@ -25,12 +25,6 @@ pub mod solver; // training
 #[cfg(feature = "cli")]
 pub mod cli; // the command
 
-#[cfg(feature = "net")]
-pub use crate::{
-    layer::{Layer, LayerRegistry},
-    net::Net,
-    solver::Solver,
-};
 pub use crate::{
     blob::Blob,
     device::{CpuDevice, Device},
@@ -39,4 +33,10 @@ pub use crate::{
     filler::Filler,
     memory::{Head, Memory, Src, SyncedMemory, View, ViewMut},
     shape::Shape,
+};
+#[cfg(feature = "net")]
+pub use crate::{
+    layer::{Layer, LayerRegistry},
+    net::Net,
+    solver::Solver,
 };

@@ -120,7 +120,11 @@ impl<T: Element, D: Device> Case<T, D> {
 
     fn set_inputs(&mut self, kind: &str) -> Result<(), String> {
         for (name, value) in self.of(kind) {
-            self.net.blob_mut(&name).ok_or("no such input")?.from_proto(&value, true).map_err(said)?;
+            self.net
+                .blob_mut(&name)
+                .ok_or("no such input")?
+                .from_proto(&value, true)
+                .map_err(said)?;
         }
         Ok(())
     }

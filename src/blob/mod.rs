@@ -10,7 +10,7 @@ use crate::{
     device::Device,
     element::Scalar,
     error::{Error, Result, expect_len},
-    memory::{HostStorage, Head},
+    memory::{Head, HostStorage},
     shape::Shape,
 };
 use part::Part;

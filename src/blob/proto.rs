@@ -76,7 +76,9 @@ impl<T: Element, D: Device> Blob<T, D> {
         if !is_legacy(proto) {
             return extents == self.shape()[..];
         }
-        (-4..0).zip(&extents).all(|(axis, &extent)| self.shape().legacy(axis).is_ok_and(|ours| ours == extent))
+        (-4..0)
+            .zip(&extents)
+            .all(|(axis, &extent)| self.shape().legacy(axis).is_ok_and(|ours| ours == extent))
     }
 }
 

@@ -51,7 +51,8 @@ impl Memory for CpuDevice {
     }
     fn upload(&self, src: &[u8], dst: &mut HostBytes, at: usize) -> Result<()> {
         let len = dst.len();
-        range(at, src.len()).and_then(|bytes| dst.get_mut(bytes))
+        range(at, src.len())
+            .and_then(|bytes| dst.get_mut(bytes))
             .ok_or_else(|| outside(at, src.len(), len))?
             .copy_from_slice(src);
         Ok(())

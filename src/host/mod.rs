@@ -37,8 +37,8 @@ pub use gemm::{gemm, gemm_batched};
 pub use gemv::gemv;
 pub use index::{copy_2d, gather, permute, scatter_add, tile, tile_backward};
 pub use level1::{amax, asum, axpby, axpy, copy, dot, dot_strided, scal, sumsq};
-pub use lrn::{lrn, lrn_backward};
 pub use loss::{accuracy, softmax_loss, softmax_loss_backward};
+pub use lrn::{lrn, lrn_backward};
 pub use map::{
     binary, binary_in_place, broadcast, broadcast_in_place, fill, unary, unary_in_place,
 };

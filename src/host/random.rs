@@ -112,7 +112,7 @@ pub fn integer(workers: &Workers, key: RngKey, bound: u64, y: &mut [u32]) -> Res
     if !(1..=1 << 32).contains(&bound) {
         return Err(Error::value("integer", format!("needs 1 ≤ bound ≤ 2³², not {bound}")));
     }
-    by_counter(workers, y, |j| key.words(j).map(|word| (u64::from(word) * bound >> 32) as u32));
+    by_counter(workers, y, |j| key.words(j).map(|word| ((u64::from(word) * bound) >> 32) as u32));
     Ok(())
 }
 
@@ -126,7 +126,7 @@ const UNIT: f64 = 1.0 / 9_007_199_254_740_992.0;
 #[inline(always)]
 fn fractions(key: RngKey, counter: u64) -> (f64, f64) {
     let [a, b, c, d] = key.words(counter);
-    let fraction = |a: u32, b: u32| ((u64::from(a) << 32 | u64::from(b)) >> 11) as f64 * UNIT;
+    let fraction = |a: u32, b: u32| (((u64::from(a) << 32) | u64::from(b)) >> 11) as f64 * UNIT;
     (fraction(a, b), fraction(c, d))
 }
 

@@ -87,13 +87,8 @@ impl<T: Element, D: Device> Layer<T, D> for InnerProductLayer<T, D> {
     }
 
     fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
-        let op = Gemm::with(
-            Transpose::No,
-            self.transposes().0,
-            self.rows,
-            self.outputs,
-            self.inputs,
-        );
+        let op =
+            Gemm::with(Transpose::No, self.transposes().0, self.rows, self.outputs, self.inputs);
         let (x, w) = (bottom[0].data()?, self.params[0].data()?);
         let mut y = top[0].data_mut()?;
         device.gemm(&op, x.view(), w.view(), y.view_mut())?;

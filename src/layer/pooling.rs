@@ -64,7 +64,9 @@ impl<D: Device> PoolingLayer<D> {
 
     fn describe(&self, shape: &Shape) -> Result<Pool> {
         let &[batch, channels, height, width] = &shape[..] else {
-            return Err(Error::Shape(format!("needs 4 axes (num, channels, height, width), not {shape}")));
+            return Err(Error::Shape(format!(
+                "needs 4 axes (num, channels, height, width), not {shape}"
+            )));
         };
         let param = &self.param;
         let size = |value: Option<u32>| value.or(param.kernel_size).unwrap_or(0) as usize;

@@ -12,9 +12,8 @@ use crate::{
 };
 use std::collections::BTreeMap;
 
-type Maker<T, D> = Box<
-    dyn Fn(&LayerParameter, &Context<'_, D>) -> Result<Box<dyn Layer<T, D>>> + Send + Sync,
->;
+type Maker<T, D> =
+    Box<dyn Fn(&LayerParameter, &Context<'_, D>) -> Result<Box<dyn Layer<T, D>>> + Send + Sync>;
 
 /// Layer types by name. A value, not a global: a net is built with one.
 pub struct LayerRegistry<T: Element, D: Device> {

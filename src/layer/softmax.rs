@@ -2,12 +2,7 @@
 
 use super::{Context, Layer, Propagate};
 use crate::{
-    blob::Blob,
-    device::Device,
-    element::Element,
-    error::Result,
-    op::Axis,
-    proto::LayerParameter,
+    blob::Blob, device::Device, element::Element, error::Result, op::Axis, proto::LayerParameter,
 };
 
 /// `y = eˣ / Σ eˣ` along `axis`.

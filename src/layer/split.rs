@@ -2,12 +2,7 @@
 
 use super::{Arity, Context, Layer, Propagate};
 use crate::{
-    blob::Blob,
-    device::Device,
-    element::Element,
-    error::Result,
-    op::Binary,
-    memory::Src,
+    blob::Blob, device::Device, element::Element, error::Result, memory::Src, op::Binary,
     proto::LayerParameter,
 };
 
@@ -60,12 +55,7 @@ impl<T: Element, D: Device> Layer<T, D> for SplitLayer {
         let Some(second) = top.get(1) else {
             return device.copy(first.view(), dx.view_mut());
         };
-        device.binary(
-            Binary::Add,
-            first.view().into(),
-            second.diff()?.view(),
-            dx.view_mut(),
-        )?;
+        device.binary(Binary::Add, first.view().into(), second.diff()?.view(), dx.view_mut())?;
         for top in &top[2..] {
             device.binary(Binary::Add, Src::InPlace, top.diff()?.view(), dx.view_mut())?;
         }

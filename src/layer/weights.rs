@@ -2,11 +2,7 @@
 
 use super::Context;
 use crate::{
-    blob::Blob,
-    device::Device,
-    element::Element,
-    error::Result,
-    filler::Filler,
+    blob::Blob, device::Device, element::Element, error::Result, filler::Filler,
     proto::FillerParameter,
 };
 

@@ -9,7 +9,10 @@ use crate::{
     error::{Error, Result},
     layer::{Context, Layer, LayerRegistry},
     op::RngKey,
-    proto::{BlobProto, LayerParameter, NetParameter, NetState, ParamSpec, Phase, param_spec::DimCheckMode},
+    proto::{
+        BlobProto, LayerParameter, NetParameter, NetState, ParamSpec, Phase,
+        param_spec::DimCheckMode,
+    },
 };
 use std::collections::{BTreeSet, HashMap};
 
@@ -225,7 +228,8 @@ impl<'a, T: Element, D: Device> Wiring<'a, T, D> {
             0 => Ok(bottoms.iter().map(|&id| self.needed[id]).collect()),
             given if given == bottoms.len() => Ok(param.propagate_down.clone()),
             given => {
-                let why = format!("propagate_down has {given} entries for {} bottoms", bottoms.len());
+                let why =
+                    format!("propagate_down has {given} entries for {} bottoms", bottoms.len());
                 Err(Error::Invalid(why))
             }
         }

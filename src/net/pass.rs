@@ -66,11 +66,9 @@ impl<T: Element, D: Device> Net<T, D> {
 
     /// Shapes a layer's tops; they replace the net's, whose storage may have grown.
     pub(super) fn reshape_layer(&mut self, place: usize) -> Result<()> {
+        let [bottom, mut top] = self.operands(place);
         let Self { steps, blobs, .. } = self;
-        let Step { layer, bottoms, tops, .. } = &mut steps[place];
-        let share = |&id: &usize| blobs[id].blob.share();
-        let bottom: Vec<Blob<T, D>> = bottoms.iter().map(share).collect();
-        let mut top: Vec<Blob<T, D>> = tops.iter().map(share).collect();
+        let Step { layer, tops, .. } = &mut steps[place];
         layer.reshape(&bottom, &mut top)?;
         for (&id, top) in tops.iter().zip(top) {
             blobs[id].blob = top;
@@ -81,7 +79,7 @@ impl<T: Element, D: Device> Net<T, D> {
     fn forward_layer(&mut self, place: usize) -> Result<f64> {
         self.reshape_layer(place)?;
         self.seed_loss(place)?;
-        let (bottom, top) = self.operands(place);
+        let [bottom, top] = self.operands(place);
         let step = &mut self.steps[place];
         step.layer.forward(&self.device, &bottom, &top)?;
         let mut loss = 0.0;
@@ -92,7 +90,7 @@ impl<T: Element, D: Device> Net<T, D> {
     }
 
     fn backward_layer(&mut self, place: usize) -> Result<()> {
-        let (bottom, top) = self.operands(place);
+        let [bottom, top] = self.operands(place);
         let Step { layer, propagate_bottoms, propagate_params, .. } = &mut self.steps[place];
         let propagate = Propagate { bottom: propagate_bottoms, params: propagate_params };
         layer.backward(&self.device, &top, propagate, &bottom)
@@ -111,10 +109,13 @@ impl<T: Element, D: Device> Net<T, D> {
     }
 
     /// Handles on a layer's bottoms and tops.
-    fn operands(&self, place: usize) -> (Vec<Blob<T, D>>, Vec<Blob<T, D>>) {
+    fn operands(&self, place: usize) -> [Vec<Blob<T, D>>; 2] {
         let step = &self.steps[place];
-        let share = |ids: &[usize]| ids.iter().map(|&id| self.blobs[id].blob.share()).collect();
-        (share(&step.bottoms), share(&step.tops))
+        [&step.bottoms, &step.tops].map(|ids| self.handles(ids))
+    }
+
+    fn handles(&self, ids: &[usize]) -> Vec<Blob<T, D>> {
+        ids.iter().map(|&id| self.blobs[id].blob.share()).collect()
     }
 
     pub(super) fn at_layer(&self, place: usize, error: Error) -> Error {

@@ -9,6 +9,14 @@ use std::collections::HashMap;
 /// A top: the layer's place, and its place among the layer's tops.
 type Top = (usize, usize);
 
+/// Which tops a definition's bottoms mean, and how tops are used.
+#[derive(Default)]
+struct Survey {
+    /// For each layer the source of each bottom.
+    sources: Vec<Vec<Top>>,
+    uses: HashMap<Top, Uses>,
+}
+
 /// How a top is used.
 #[derive(Default)]
 struct Uses {
@@ -27,7 +35,7 @@ struct Uses {
 /// [`Error::Invalid`] if a bottom is no layer's top.
 #[doc(alias = "InsertSplits")]
 pub fn insert_splits(param: &NetParameter) -> Result<NetParameter> {
-    let (sources, mut uses) = survey(param)?;
+    let Survey { sources, mut uses } = survey(param)?;
     let mut split = NetParameter { layer: Vec::new(), ..param.clone() };
     for (i, layer) in param.layer.iter().enumerate() {
         let mut layer = layer.clone();
@@ -54,17 +62,16 @@ pub fn insert_splits(param: &NetParameter) -> Result<NetParameter> {
     Ok(split)
 }
 
-/// For each layer the tops that its bottoms mean, and for each top how it is used.
-fn survey(param: &NetParameter) -> Result<(Vec<Vec<Top>>, HashMap<Top, Uses>)> {
+fn survey(param: &NetParameter) -> Result<Survey> {
     let mut last: HashMap<&str, Top> = HashMap::new();
-    let mut uses: HashMap<Top, Uses> = HashMap::new();
-    let mut sources = Vec::with_capacity(param.layer.len());
+    let Survey { mut sources, mut uses } = Survey::default();
     for (i, layer) in param.layer.iter().enumerate() {
         let mut tops = Vec::with_capacity(layer.bottom.len());
         for (j, bottom) in layer.bottom.iter().enumerate() {
-            let source = last.get(bottom.as_str()).copied().ok_or_else(|| {
-                unknown(bottom, j).within(format!("layer `{}`", layer.name()))
-            })?;
+            let source = last
+                .get(bottom.as_str())
+                .copied()
+                .ok_or_else(|| unknown(bottom, j).within(format!("layer `{}`", layer.name())))?;
             uses.entry(source).or_default().count += 1;
             tops.push(source);
         }
@@ -78,7 +85,7 @@ fn survey(param: &NetParameter) -> Result<(Vec<Vec<Top>>, HashMap<Top, Uses>)> {
             used.count += usize::from(weight != 0.0);
         }
     }
-    Ok((sources, uses))
+    Ok(Survey { sources, uses })
 }
 
 /// A bottom that no layer before makes.

@@ -53,9 +53,8 @@ impl<T: Element, D: Device> Net<T, D> {
         for from in &source.steps {
             let Some(place) = self.place(from.param.name()) else { continue };
             let params = self.steps[place].layer.params_mut();
-            let shared = expect_params(params.len(), from.layer.params().len()).and_then(|()| {
-                params.iter_mut().zip(from.layer.params()).try_for_each(share_data)
-            });
+            let shared = expect_params(params.len(), from.layer.params().len())
+                .and_then(|()| params.iter_mut().zip(from.layer.params()).try_for_each(share_data));
             shared.map_err(|error| self.at_layer(place, error))?;
         }
         self.refresh_params();
@@ -101,7 +100,8 @@ fn expect_params(ours: usize, theirs: usize) -> Result<()> {
 
 fn share_data<T: Element, D: Device>((ours, theirs): (&mut Blob<T, D>, &Blob<T, D>)) -> Result<()> {
     if *ours.shape() != *theirs.shape() {
-        let why = format!("cannot share parameters of shapes {} and {}", ours.shape(), theirs.shape());
+        let why =
+            format!("cannot share parameters of shapes {} and {}", ours.shape(), theirs.shape());
         return Err(Error::Shape(why));
     }
     ours.share_data(theirs)

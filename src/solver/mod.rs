@@ -142,8 +142,11 @@ impl<T: Element, D: Device> Solver<T, D> {
         self.stopped = false;
         self.step(end.saturating_sub(self.iteration))?;
         let due = |interval: i32| interval > 0 && self.iteration.is_multiple_of(interval as usize);
-        let (snapped, show, test) =
-            (due(self.param.snapshot()), due(self.param.display()), due(self.param.test_interval()));
+        let (snapped, show, test) = (
+            due(self.param.snapshot()),
+            due(self.param.display()),
+            due(self.param.test_interval()),
+        );
         if self.param.snapshot_after_train() && !snapped {
             self.snapshot()?;
         }

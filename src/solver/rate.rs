@@ -48,9 +48,7 @@ impl RatePolicy {
         let power = f64::from(param.power());
         let curve = match param.lr_policy() {
             "fixed" => Curve::Fixed,
-            "step" => {
-                Curve::Step { gamma: gamma()?, size: positive(param.stepsize, "stepsize")? }
-            }
+            "step" => Curve::Step { gamma: gamma()?, size: positive(param.stepsize, "stepsize")? },
             "exp" => Curve::Exp { gamma: gamma()? },
             "inv" => Curve::Inv { gamma: gamma()?, power },
             "multistep" => {
@@ -58,9 +56,7 @@ impl RatePolicy {
                 Curve::MultiStep { gamma: gamma()?, values: values.collect() }
             }
             "poly" => Curve::Poly { power, end: positive(param.max_iter, "max_iter")? as f64 },
-            "sigmoid" => {
-                Curve::Sigmoid { gamma: gamma()?, middle: f64::from(param.stepsize()) }
-            }
+            "sigmoid" => Curve::Sigmoid { gamma: gamma()?, middle: f64::from(param.stepsize()) },
             other => {
                 let known = "fixed, step, exp, inv, multistep, poly, sigmoid";
                 let why = format!("unknown lr_policy `{other}`; known policies: {known}");
@@ -139,10 +135,8 @@ mod tests {
 
     #[test]
     fn what_a_policy_needs_is_asked_for() {
-        let with = |policy: &str| SolverParameter {
-            lr_policy: Some(policy.into()),
-            ..Default::default()
-        };
+        let with =
+            |policy: &str| SolverParameter { lr_policy: Some(policy.into()), ..Default::default() };
         for (policy, field) in [("step", "gamma"), ("inv", "gamma"), ("poly", "max_iter")] {
             let message = RatePolicy::new(&with(policy)).unwrap_err().to_string();
             assert!(message.contains(field), "{message}");

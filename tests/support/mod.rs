@@ -8,7 +8,7 @@ use std::{
 };
 
 /// A folder of test data, or `None`, said loudly, where there is none.
-pub fn testdata(folder: &str, what: &str) -> Option<PathBuf> {
+pub(crate) fn testdata(folder: &str, what: &str) -> Option<PathBuf> {
     let Some(root) = std::env::var_os("CORTADO_TESTDATA") else {
         eprintln!("SKIPPED: set CORTADO_TESTDATA to run {what}");
         return None;
@@ -19,14 +19,14 @@ pub fn testdata(folder: &str, what: &str) -> Option<PathBuf> {
 }
 
 /// A tab-separated table without its header.
-pub fn table(path: &Path) -> Vec<Vec<String>> {
+pub(crate) fn table(path: &Path) -> Vec<Vec<String>> {
     let text = fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let row = |line: &str| line.split('\t').map(str::to_owned).collect();
     text.lines().skip(1).map(row).collect()
 }
 
 /// The blobs of a golden case: kind, name, values.
-pub fn golden(case: &Path) -> Vec<(String, String, BlobProto)> {
+pub(crate) fn golden(case: &Path) -> Vec<(String, String, BlobProto)> {
     let blobs: BlobProtoVector = proto::read_binary(case.join("golden.binaryproto")).unwrap();
     let index = fs::read_to_string(case.join("index.tsv")).unwrap();
     assert_eq!(index.lines().count(), blobs.blobs.len(), "{}", case.display());
@@ -35,10 +35,10 @@ pub fn golden(case: &Path) -> Vec<(String, String, BlobProto)> {
 }
 
 /// How far a result may be from Caffe's: by case, kind and name.
-pub struct Tolerances(HashMap<(String, String, String), (f64, f64)>);
+pub(crate) struct Tolerances(HashMap<(String, String, String), (f64, f64)>);
 
 impl Tolerances {
-    pub fn read(set: &Path) -> Self {
+    pub(crate) fn read(set: &Path) -> Self {
         let rows = table(&set.join("tolerances.tsv")).into_iter().map(|row| {
             let number = |column: usize| row[column].parse::<f64>().unwrap();
             let bounds = (number(5), number(6));
@@ -48,7 +48,7 @@ impl Tolerances {
     }
 
     /// Says what differs most if `got` is not within the tolerance of `want`.
-    pub fn compare(
+    pub(crate) fn compare(
         &self,
         (case, kind, name): (&str, &str, &str),
         got: &[f64],

@@ -8,7 +8,8 @@ use crate::{
 
 /// One image and many, groups, depthwise, no axes, one and three, joined images with a rest.
 fn cases() -> Vec<Convolution> {
-    let axis = |input, kernel, stride, pad, dilation| Extent { input, kernel, stride, pad, dilation };
+    let axis =
+        |input, kernel, stride, pad, dilation| Extent { input, kernel, stride, pad, dilation };
     let of = |batch, outputs, groups, channels, axes: &[Extent]| {
         Convolution::new(batch, outputs, groups, Window::new(channels, axes).unwrap()).unwrap()
     };
