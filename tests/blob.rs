@@ -1,0 +1,237 @@
+//! Blobs: shapes, sharing, arithmetic, and messages of real Caffe.
+
+mod support;
+
+use cortado::{
+    Blob, CpuDevice, Device, Element, Error, Shape, bf16, f16,
+    proto::{self, BlobProto, BlobShape},
+};
+use support::{table, testdata};
+
+fn cpu() -> CpuDevice {
+    CpuDevice::with_threads(1).unwrap()
+}
+
+fn blob(shape: &[usize], values: impl IntoIterator<Item = i32>) -> Blob<f32, CpuDevice> {
+    let values = values.into_iter().map(|value| value as f32).collect();
+    Blob::from_vec(&cpu(), shape, values).unwrap()
+}
+
+fn data<T: Element, D: Device>(blob: &Blob<T, D>) -> Vec<f64> {
+    blob.data().unwrap().host().unwrap().iter().map(|value| value.to_f64()).collect()
+}
+
+fn diff<T: Element, D: Device>(blob: &Blob<T, D>) -> Vec<f64> {
+    blob.diff().unwrap().host().unwrap().iter().map(|value| value.to_f64()).collect()
+}
+
+#[test]
+fn shapes_and_axes() {
+    let shape = Shape::new(&[2, 3, 4, 5]).unwrap();
+    assert_eq!(shape.count(), 120);
+    assert_eq!(shape.count_range(1, 3).unwrap(), 12);
+    assert_eq!(shape.count_range(4, 4).unwrap(), 1);
+    assert_eq!(shape.canonical_axis(-1).unwrap(), 3);
+    assert_eq!(shape.offset(&[1, 2, 3, 4]).unwrap(), 119);
+    assert_eq!(shape.offset(&[1]).unwrap(), 60);
+    assert_eq!(shape.to_string(), "2 3 4 5 (120)");
+    assert_eq!(Shape::new(&[]).unwrap().count(), 1);
+    assert_eq!(Shape::new(&[3, 0]).unwrap().count(), 0);
+
+    assert!(matches!(shape.count_range(3, 2), Err(Error::Range { .. })));
+    assert!(matches!(shape.count_range(0, 5), Err(Error::Range { .. })));
+    assert!(matches!(shape.canonical_axis(4), Err(Error::Axis { axis: 4, axes: 4 })));
+    assert!(matches!(shape.canonical_axis(-5), Err(Error::Axis { .. })));
+    assert!(matches!(shape.offset(&[2]), Err(Error::Shape(_))));
+    assert!(matches!(shape.offset(&[0; 5]), Err(Error::Shape(_))));
+    for huge in [&[usize::MAX, 2][..], &[1 << 40, 1 << 40, 0], &[1; 33], &[usize::MAX / 8]] {
+        assert!(matches!(Shape::new(huge), Err(Error::ShapeOverflow { .. })), "{huge:?}");
+        assert!(Blob::<f32, _>::new(&cpu(), huge).is_err());
+    }
+}
+
+#[test]
+fn legacy_extents() {
+    let blob = blob(&[2, 3], 0..6);
+    let extents = [blob.num(), blob.channels(), blob.height(), blob.width()].map(Result::unwrap);
+    assert_eq!(extents, [2, 3, 1, 1]);
+    let five = Blob::<f32, _>::new(&cpu(), &[1; 5]).unwrap();
+    assert!(matches!(five.num(), Err(Error::Shape(_))));
+    assert!(matches!(blob.shape().legacy(4), Err(Error::Axis { .. })));
+}
+
+#[test]
+fn elements_by_index() {
+    let blob = blob(&[2, 3], 0..6);
+    assert_eq!(blob.data_at(&[1, 1]).unwrap(), 4.0);
+    assert_eq!(blob.diff_at(&[1, 1]).unwrap(), 0.0);
+    assert!(blob.data_at(&[0, 3]).is_err() && blob.diff_at(&[0, 0, 0]).is_err());
+    let wrong = Blob::from_vec(&cpu(), &[2, 2], vec![0.0f32; 3]);
+    assert!(matches!(wrong, Err(Error::Length { want: 4, got: 3, .. })));
+}
+
+#[test]
+fn storage_only_grows() {
+    let mut blob = blob(&[2, 3], 0..6);
+    let at = |blob: &Blob<f32, CpuDevice>| blob.data().unwrap().host().unwrap().as_ptr() as usize;
+    let before = at(&blob);
+    blob.reshape(&[2, 2]).unwrap();
+    assert_eq!((data(&blob), at(&blob)), (vec![0.0, 1.0, 2.0, 3.0], before));
+    blob.reshape(&[6]).unwrap();
+    assert_eq!((data(&blob), at(&blob)), ((0..6).map(f64::from).collect(), before));
+    blob.reshape(&[7]).unwrap();
+    assert_eq!(data(&blob), [0.0; 7]);
+    assert!(blob.reshape(&[usize::MAX, 3]).is_err());
+    assert_eq!(blob.shape()[..], [7], "a refused shape changes nothing");
+}
+
+/// The sequence that makes Caffe write past the other blob's end.
+#[test]
+fn a_shared_blob_that_grows_leaves_the_others_alone() {
+    let (mut a, b) = (blob(&[2], 10..12), blob(&[2], 20..22));
+    a.share_data(&b).unwrap();
+    assert!(a.shares_data_with(&b) && !a.shares_diff_with(&b));
+    a.data_mut().unwrap().host_mut().unwrap()[0] = 5.0;
+    assert_eq!(data(&b), [5.0, 21.0]);
+    a.reshape(&[4]).unwrap();
+    assert!(!a.shares_data_with(&b));
+    a.data_mut().unwrap().host_mut().unwrap().fill(9.0);
+    assert_eq!((data(&a), data(&b)), (vec![9.0; 4], vec![5.0, 21.0]));
+    assert!(matches!(a.share_data(&b), Err(Error::Length { want: 4, got: 2, .. })));
+    assert!(matches!(a.share_diff(&b), Err(Error::Length { .. })));
+}
+
+#[test]
+fn a_smaller_alias_sees_its_part() {
+    let (mut a, b) = (blob(&[4], 0..4), blob(&[2, 2], 4..8));
+    a.share_data(&b).unwrap();
+    a.reshape(&[3]).unwrap();
+    a.data_mut().unwrap().host_write_only().unwrap().fill(1.0);
+    assert_eq!(data(&b), [1.0, 1.0, 1.0, 7.0]);
+}
+
+#[test]
+fn conflicts_are_errors_at_once() {
+    let mut a = blob(&[2], 0..2);
+    let alias = a.share();
+    let reading = a.data().unwrap();
+    assert!(alias.data().is_ok());
+    assert!(matches!(alias.data_mut(), Err(Error::Borrowed { what: "data" })));
+    assert!(matches!(alias.update(), Err(Error::Borrowed { .. })));
+    assert!(alias.diff_mut().is_ok());
+    drop(reading);
+    let writing = alias.diff_mut().unwrap();
+    assert!(matches!(a.diff(), Err(Error::Borrowed { what: "diff" })));
+    assert!(matches!(a.reshape(&[3]), Err(Error::Borrowed { .. })));
+    assert_eq!(a.shape()[..], [2]);
+    drop(writing);
+    a.reshape(&[3]).unwrap();
+}
+
+#[test]
+fn swapping_takes_aliases_along() {
+    let (a, b) = (blob(&[2], 0..2), blob(&[2], 5..7));
+    let alias = a.share();
+    a.swap_data(&b).unwrap();
+    assert_eq!((data(&alias), data(&b)), (vec![5.0, 6.0], vec![0.0, 1.0]));
+    a.swap_data(&alias).unwrap();
+    assert!(matches!(a.swap_data(&blob(&[3], 0..3)), Err(Error::Length { .. })));
+    let mut shrunk = blob(&[4], 0..4);
+    shrunk.reshape(&[2]).unwrap();
+    assert!(a.swap_data(&shrunk).is_err(), "aliases of `a` rely on its storage's size");
+}
+
+fn arithmetic<T: Element>() {
+    let of = |values: &[f64]| {
+        let values = values.iter().map(|&value| T::from_f64(value)).collect();
+        Blob::from_vec(&cpu(), &[4], values).unwrap()
+    };
+    let a = of(&[1.0, -2.0, 3.0, -4.0]);
+    a.diff_mut()
+        .unwrap()
+        .host_mut()
+        .unwrap()
+        .copy_from_slice(of(&[0.5, 1.0, -1.0, 2.0]).data().unwrap().host().unwrap());
+    assert_eq!(a.asum_data().unwrap().to_f64(), 10.0);
+    assert_eq!(a.sumsq_data().unwrap().to_f64(), 30.0);
+    assert_eq!(a.asum_diff().unwrap().to_f64(), 4.5);
+    assert_eq!(a.sumsq_diff().unwrap().to_f64(), 6.25);
+    a.update().unwrap();
+    assert_eq!(data(&a), [0.5, -3.0, 4.0, -6.0]);
+    a.scale_data(T::acc(2.0)).unwrap();
+    a.scale_diff(T::acc(-1.0)).unwrap();
+    assert_eq!((data(&a), diff(&a)), (vec![1.0, -6.0, 8.0, -12.0], vec![-0.5, -1.0, 1.0, -2.0]));
+
+    let mut b = Blob::<T, _>::new(&cpu(), &[2]).unwrap();
+    assert!(matches!(b.copy_from(&a, true, false), Err(Error::Shape(_))));
+    b.copy_from(&a, true, true).unwrap();
+    assert_eq!((data(&b), diff(&b)), (data(&a), diff(&a)));
+    b.copy_from(&a.share(), false, false).unwrap();
+
+    let message = a.to_proto(true).unwrap();
+    let mut c = Blob::<T, _>::new(&cpu(), &[]).unwrap();
+    c.from_proto(&message, true).unwrap();
+    assert_eq!((c.shape(), data(&c), diff(&c)), (a.shape(), data(&a), diff(&a)));
+    assert_eq!(message.double_data.is_empty(), T::DTYPE != cortado::DType::F64);
+}
+
+#[test]
+fn arithmetic_in_every_element_type() {
+    arithmetic::<f32>();
+    arithmetic::<f64>();
+    arithmetic::<f16>();
+    arithmetic::<bf16>();
+}
+
+#[test]
+fn messages_that_do_not_fit() {
+    let shaped = |dim: &[i64], values: usize| BlobProto {
+        shape: Some(BlobShape { dim: dim.to_vec() }),
+        data: vec![1.0; values],
+        ..Default::default()
+    };
+    let mut blob = blob(&[2], 0..2);
+    for (bad, reshape) in [
+        (shaped(&[2], 3), true),
+        (shaped(&[-2], 2), true),
+        (shaped(&[3], 3), false),
+        (shaped(&[i64::MAX, 4], 2), true),
+        (BlobProto { diff: vec![0.0; 3], ..shaped(&[2], 2) }, true),
+        (BlobProto { double_data: vec![0.0], ..shaped(&[2], 2) }, true),
+    ] {
+        assert!(blob.from_proto(&bad, reshape).is_err(), "{bad:?}");
+        assert_eq!((blob.shape()[..].to_vec(), data(&blob)), (vec![2], vec![0.0, 1.0]));
+    }
+    // As in Caffe: a message of no elements only fits a blob that held some.
+    let mut fresh = Blob::<f32, _>::new(&cpu(), &[0]).unwrap();
+    assert!(fresh.from_proto(&shaped(&[0, 3], 0), true).is_err());
+    blob.from_proto(&shaped(&[0, 3], 0), true).unwrap();
+    assert_eq!(blob.shape()[..], [0, 3]);
+    let scalar = self::blob(&[], [7]).to_proto(false).unwrap();
+    assert_eq!((scalar.shape, scalar.data), (None, vec![7.0]));
+}
+
+/// Caffe's verdicts on whether a message has a blob's shape.
+#[test]
+fn shape_equals_as_caffe_says() {
+    let Some(folder) = testdata("golden/blobproto", "shapes of real Caffe") else { return };
+    let mut checked = 0;
+    for row in table(&folder.join("shape_equals.tsv")) {
+        let extents = |text: &str| match text {
+            "-" => Vec::new(),
+            text => text.split(',').map(|extent| extent.parse().unwrap()).collect::<Vec<usize>>(),
+        };
+        let bytes: Vec<u8> = match row[1].as_str() {
+            "-" => Vec::new(),
+            hex => (0..hex.len() / 2)
+                .map(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).unwrap())
+                .collect(),
+        };
+        let message: BlobProto = proto::parse_binary(&bytes, "row").unwrap();
+        let blob = Blob::<f32, _>::new(&cpu(), &extents(&row[0])).unwrap();
+        let want = matches!(row[3].as_str(), "1" | "true" | "yes");
+        assert_eq!(blob.shape_equals(&message), want, "{row:?}");
+        checked += 1;
+    }
+    assert!(checked > 10, "{checked}");
+}

@@ -1,0 +1,140 @@
+//! Fillers beside what real Caffe fills, and the promise of the same bits.
+#![cfg(feature = "net")]
+
+mod support;
+
+use cortado::{
+    Blob, CpuDevice, Device, Element, Filler, f16,
+    op::RngKey,
+    proto::{self, BlobProtoVector, FillerParameter},
+};
+use support::{table, testdata};
+
+fn fill<T: Element, D: Device>(
+    device: &D,
+    filler: &Filler,
+    shape: &[usize],
+    seed: u64,
+) -> Result<Vec<T>, cortado::Error> {
+    let blob = Blob::<T, D>::new(device, shape)?;
+    filler.fill(&blob, RngKey::new(seed))?;
+    Ok(blob.data()?.host()?.to_vec())
+}
+
+fn parse(text: &str) -> Result<Filler, cortado::Error> {
+    let param: FillerParameter = proto::parse_text(&text.replace('\'', "\""), "filler")?;
+    Filler::from_proto(&param)
+}
+
+/// Statistics of many draws: mean, standard deviation, least, greatest, share of zeros.
+struct Stats {
+    mean: f64,
+    std: f64,
+    min: f64,
+    max: f64,
+    zeros: f64,
+}
+
+fn stats(values: &[f64]) -> Stats {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / n;
+    Stats {
+        mean,
+        std: variance.sqrt(),
+        min: values.iter().copied().fold(f64::INFINITY, f64::min),
+        max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        zeros: values.iter().filter(|value| **value == 0.0).count() as f64 / n,
+    }
+}
+
+#[test]
+fn as_caffe_fills() {
+    let Some(folder) = testdata("golden/fillers", "fillers of real Caffe") else { return };
+    let cpu = CpuDevice::new();
+    let (mut exact, mut random, mut refused) = (0, 0, 0);
+    for row in table(&folder.join("fillers.tsv")) {
+        let name = &row[0];
+        let text = if row[1] == "-" { "" } else { &row[1] };
+        let shape: Vec<usize> = match row[2].as_str() {
+            "-" => Vec::new(),
+            shape => shape.split(',').map(|extent| extent.parse().unwrap()).collect(),
+        };
+        let one = |seed| parse(text).and_then(|filler| fill::<f32, _>(&cpu, &filler, &shape, seed));
+        if row[3] == "refuse" {
+            assert!(one(1).is_err(), "{name}");
+            refused += 1;
+            continue;
+        }
+        let first = one(1).unwrap_or_else(|error| panic!("{name}: {error}"));
+        if row[4] == "exact" {
+            let path = folder.join("exact").join(format!("{name}.binaryproto"));
+            let want: BlobProtoVector = proto::read_binary(path).unwrap();
+            assert_eq!(first, want.blobs[0].data, "{name}");
+            exact += 1;
+            continue;
+        }
+        let number = |column: usize| row[column].parse::<f64>().unwrap();
+        let draws = number(5) as u64;
+        let mut all: Vec<f64> = Vec::new();
+        for seed in 0..draws.min(40_000 / first.len() as u64 + 1) {
+            all.extend(one(seed).unwrap().into_iter().map(f64::from));
+        }
+        let (ours, n) = (stats(&all), all.len() as f64);
+        // Six standard errors of a mean; a standard deviation's is smaller than that of a mean
+        // by √2 for a normal distribution, and smaller still for a uniform one.
+        let (mean, std) = (number(8), number(9));
+        let error = 6.0 * std / n.sqrt();
+        assert!((ours.mean - mean).abs() <= error, "{name}: mean {} {mean}", ours.mean);
+        assert!((ours.std - std).abs() <= error, "{name}: std {} {std}", ours.std);
+        let spread = number(7) - number(6);
+        assert!(ours.min >= number(6) - 0.2 * spread, "{name}: least {}", ours.min);
+        assert!(ours.max <= number(7) + 0.2 * spread, "{name}: greatest {}", ours.max);
+        let zeros = number(11);
+        let bound = 6.0 * (zeros * (1.0 - zeros) / n).sqrt() + 1e-4;
+        assert!((ours.zeros - zeros).abs() <= bound, "{name}: zeros {} {zeros}", ours.zeros);
+        random += 1;
+    }
+    assert!(exact >= 15 && random >= 60 && refused >= 8, "{exact} {random} {refused}");
+}
+
+#[test]
+fn unit_ball_rows_add_up_to_one() {
+    let values =
+        fill::<f64, _>(&CpuDevice::new(), &Filler::PositiveUnitball, &[5, 3, 7], 1).unwrap();
+    for row in values.chunks(21) {
+        assert!(row.iter().all(|value| (0.0..1.0).contains(value)));
+        assert!((row.iter().sum::<f64>() - 1.0).abs() < 1e-14);
+    }
+}
+
+#[test]
+fn same_bits_on_any_number_of_threads() {
+    let filler = parse("type: 'gaussian' std: 0.1 sparse: 3").unwrap();
+    let on = |threads| {
+        let cpu = CpuDevice::with_threads(threads).unwrap();
+        fill::<f32, _>(&cpu, &filler, &[100, 1001], 9).unwrap()
+    };
+    let one = on(1);
+    assert!(one == on(2) && one == on(3));
+    assert!(one != fill::<f32, _>(&CpuDevice::new(), &filler, &[100, 1001], 10).unwrap());
+    let narrow = fill::<f16, _>(&CpuDevice::new(), &filler, &[100, 1001], 9).unwrap();
+    let near = |(a, b): (&f32, &f16)| (f64::from(*a) - b.to_f64()).abs() <= 1e-3;
+    assert!(one.iter().zip(&narrow).all(near));
+}
+
+#[test]
+fn definitions_that_fill_nothing() {
+    for (text, says) in [
+        ("type: 'normal'", "`normal`"),
+        ("type: 'gaussian' std: 0", "positive std"),
+        ("type: 'gaussian' sparse: -2", "sparse -2"),
+        ("type: 'uniform' min: 1 max: 0", "min ≤ max"),
+        ("type: 'xavier' sparse: 1", "sparse"),
+    ] {
+        let message = parse(text).unwrap_err().to_string();
+        assert!(message.starts_with("filler: ") && message.contains(says), "{message}");
+    }
+    let empty = fill::<f32, _>(&CpuDevice::new(), &Filler::default(), &[0, 3], 1);
+    assert!(empty.unwrap_err().to_string().contains("no elements"));
+}
