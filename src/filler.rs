@@ -192,7 +192,7 @@ fn bilinear<T: Element>(data: &mut [T], shape: &Shape) -> Result<()> {
     }
     // Single precision, in the order of Caffe's formula: the same bits as its files hold.
     let factor = width.div_ceil(2) as f32;
-    let centre = (2.0 * factor - 1.0 - (width.div_ceil(2) % 2) as f32) / (2.0 * factor);
+    let centre = (width as f32 - 1.0) / (2.0 * factor);
     let weight = |at: usize| 1.0 - (at as f32 / factor - centre).abs();
     for (i, value) in data.iter_mut().enumerate() {
         *value = T::from_f64(f64::from(weight(i % width) * weight(i / width % height)));
