@@ -80,29 +80,6 @@ where
     pairwise(parts, fold.unit, fold.join)
 }
 
-/// Folds two runs of equal length, element with element: `Σ aᵢ·bᵢ`.
-pub(super) fn dot<A: Element<Acc = A> + Float>(a: &[A], b: &[A]) -> A {
-    let parts = a.chunks(CHUNK).zip(b.chunks(CHUNK)).map(|(a, b)| {
-        vectorized(
-            #[inline(always)]
-            move || {
-                let mut lanes = [A::zero(); LANES];
-                let ((a, rest_a), (b, rest_b)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
-                for (a, b) in a.iter().zip(b) {
-                    for i in 0..LANES {
-                        lanes[i] = lanes[i] + a[i] * b[i];
-                    }
-                }
-                for (lane, (&a, &b)) in lanes.iter_mut().zip(rest_a.iter().zip(rest_b)) {
-                    *lane = *lane + a * b;
-                }
-                join_lanes(lanes, |a, b| a + b)
-            },
-        )
-    });
-    pairwise(parts, A::zero(), |a, b| a + b)
-}
-
 #[inline(always)]
 fn fold_chunk<A, Term, Join>(x: &[A], fold: Fold<A, Term, Join>) -> A
 where
@@ -137,22 +114,18 @@ fn join_lanes<A: Copy>(mut lanes: [A; LANES], join: impl Fn(A, A) -> A) -> A {
 }
 
 /// Folds the rows of a matrix: `y[i] ← fold over r of x[r·stride + i]`, at most [`WIDTH`] columns.
-///
-/// `load` gets elements of a row, and room for as many, and returns what to fold.
-pub(super) fn fold_columns<T, Load, Term, Join>(
+pub(super) fn fold_columns<T, Term, Join>(
     (x, rows, stride): (&[T], usize, usize),
-    load: Load,
     fold: Fold<T::Acc, Term, Join>,
     y: &mut [T::Acc],
 ) where
     T: Element,
-    Load: for<'a> Fn(&'a [T], &'a mut [T::Acc]) -> &'a [T::Acc],
     Term: Fn(T::Acc) -> T::Acc + Copy,
     Join: Fn(T::Acc, T::Acc) -> T::Acc + Copy,
 {
     let width = y.len();
     if rows <= ROWS {
-        return fold_block((x, 0..rows, stride), &load, fold, y);
+        return fold_block((x, 0..rows, stride), fold, y);
     }
     // As in `pairwise`, with a row of values for each level.
     let blocks = rows.div_ceil(ROWS);
@@ -160,7 +133,7 @@ pub(super) fn fold_columns<T, Load, Term, Join>(
     let mut waiting = vec![fold.unit; levels * width];
     for block in 0..blocks {
         let rows = block * ROWS..rows.min((block + 1) * ROWS);
-        fold_block((x, rows, stride), &load, fold, y);
+        fold_block((x, rows, stride), fold, y);
         let mut level = 0;
         while block >> level & 1 == 1 {
             join_rows(&waiting[level * width..][..width], y, fold.join);
@@ -185,14 +158,12 @@ fn join_rows<A: Copy>(x: &[A], y: &mut [A], join: impl Fn(A, A) -> A) {
 }
 
 /// Folds up to [`ROWS`] rows, four at a time.
-fn fold_block<T, Load, Term, Join>(
+fn fold_block<T, Term, Join>(
     (x, rows, stride): (&[T], std::ops::Range<usize>, usize),
-    load: &Load,
     fold: Fold<T::Acc, Term, Join>,
     y: &mut [T::Acc],
 ) where
     T: Element,
-    Load: for<'a> Fn(&'a [T], &'a mut [T::Acc]) -> &'a [T::Acc],
     Term: Fn(T::Acc) -> T::Acc + Copy,
     Join: Fn(T::Acc, T::Acc) -> T::Acc + Copy,
 {
@@ -204,8 +175,8 @@ fn fold_block<T, Load, Term, Join>(
     let mut r = rows.start;
     y.fill(unit);
     while r + 4 <= rows.end {
-        let (a, b) = (load(row(r), room0), load(row(r + 1), room1));
-        let (c, d) = (load(row(r + 2), room2), load(row(r + 3), room3));
+        let (a, b) = (widened(row(r), room0), widened(row(r + 1), room1));
+        let (c, d) = (widened(row(r + 2), room2), widened(row(r + 3), room3));
         vectorized(
             #[inline(always)]
             || {
@@ -218,7 +189,7 @@ fn fold_block<T, Load, Term, Join>(
         r += 4;
     }
     while r < rows.end {
-        let a = load(row(r), room0);
+        let a = widened(row(r), room0);
         vectorized(
             #[inline(always)]
             || y.iter_mut().zip(a).for_each(|(y, &a)| *y = join(*y, term(a))),

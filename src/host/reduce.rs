@@ -3,7 +3,7 @@
 use super::{
     fold::{Fold, WIDTH, fold_columns, fold_slice, pairwise, sum_of},
     simd::vectorized,
-    widen::{widen, widened},
+    widen::widened,
     workers::Workers,
 };
 use crate::{
@@ -79,7 +79,7 @@ pub fn sum_onto<T: Element>(
     let store = |sum: T::Acc, y: &mut T| {
         *y = T::from_acc(if beta.is_zero() { sum } else { beta * y.to_acc() + sum });
     };
-    sum_channels(workers, axis, x, y, Term::Value, store);
+    sum_channels(workers, axis, x, y, store);
     Ok(())
 }
 
@@ -110,31 +110,22 @@ pub fn arg_max<T: Element>(workers: &Workers, axis: &Axis, x: &[T], y: &mut [u32
     Ok(())
 }
 
-/// What [`sum_channels`] adds up.
-#[derive(Clone, Copy)]
-pub(super) enum Term<'a, A> {
-    /// `x`
-    Value,
-    /// `(x − c[e])²`
-    SquaredFrom(&'a [A]),
-}
-
-/// Sums over all but the axis: `store(Σ term(x[o, e, i]), y[e])`.
-pub(super) fn sum_channels<T: Element, Y: Send>(
+/// Sums over all but the axis: `store(Σ x[o, e, i], y[e])`.
+fn sum_channels<T: Element>(
     workers: &Workers,
     axis: &Axis,
     x: &[T],
-    y: &mut [Y],
-    term: Term<'_, T::Acc>,
-    store: impl Fn(T::Acc, &mut Y) + Send + Sync,
+    y: &mut [T],
+    store: impl Fn(T::Acc, &mut T) + Send + Sync,
 ) {
     let Axis { outer, extent, inner } = *axis;
+    let sum = sum_of(|x| x);
     let per_task = rows_per_task(outer * inner);
     if inner >= LONG {
         return workers.chunks(y, per_task, |i, y| {
             for (e, y) in (i * per_task..).zip(y) {
                 let runs = (0..outer).map(|o| &x[(o * extent + e) * inner..][..inner]);
-                store(sum_runs(runs, term, e), y);
+                store(pairwise(runs.map(|x| fold_slice(x, sum)), sum.unit, sum.join), y);
             }
         });
     }
@@ -142,73 +133,17 @@ pub(super) fn sum_channels<T: Element, Y: Send>(
     let per_block = WIDTH / inner.max(1);
     let per_task = per_task.next_multiple_of(per_block);
     workers.chunks(y, per_task, |i, y| {
-        let mut room = [T::Acc::zero(); WIDTH];
+        let mut room = [sum.unit; WIDTH];
         for (block, y) in y.chunks_mut(per_block).enumerate() {
-            let first = i * per_task + block * per_block;
+            let first = (i * per_task + block * per_block) * inner;
             let sums = &mut room[..y.len() * inner];
-            let matrix = (x.get(first * inner..).unwrap_or_default(), outer, extent * inner);
-            sum_columns(matrix, (first, inner), term, sums);
+            fold_columns((x.get(first..).unwrap_or_default(), outer, extent * inner), sum, sums);
             for (j, y) in y.iter_mut().enumerate() {
                 let parts = sums[j * inner..][..inner].iter().copied();
-                store(pairwise(parts, T::Acc::zero(), |a, b| a + b), y);
+                store(pairwise(parts, sum.unit, sum.join), y);
             }
         }
     });
-}
-
-/// Sums runs that belong to element `e` of the axis.
-fn sum_runs<'a, T: Element>(
-    runs: impl Iterator<Item = &'a [T]>,
-    term: Term<'_, T::Acc>,
-    e: usize,
-) -> T::Acc {
-    let (zero, add) = (T::Acc::zero(), |a, b| a + b);
-    match term {
-        Term::Value => pairwise(runs.map(|x| fold_slice(x, sum_of(|x| x))), zero, add),
-        Term::SquaredFrom(center) => {
-            let center = center[e];
-            let square = sum_of(move |x| (x - center) * (x - center));
-            pairwise(runs.map(|x| fold_slice(x, square)), zero, add)
-        }
-    }
-}
-
-/// Sums the rows of a matrix whose columns belong, `inner` each, to elements of the axis from
-/// `first` on.
-fn sum_columns<T: Element>(
-    matrix: (&[T], usize, usize),
-    (first, inner): (usize, usize),
-    term: Term<'_, T::Acc>,
-    sums: &mut [T::Acc],
-) {
-    match term {
-        Term::Value => fold_columns(matrix, |x, room| widened(x, room), sum_of(|x| x), sums),
-        Term::SquaredFrom(center) => {
-            let mut centers = [T::Acc::zero(); WIDTH];
-            for (j, c) in centers[..sums.len()].iter_mut().enumerate() {
-                *c = center[first + j / inner];
-            }
-            fold_columns(
-                matrix,
-                |x, room| {
-                    let room = &mut room[..x.len()];
-                    widen(x, room);
-                    subtract(&centers, room);
-                    room
-                },
-                sum_of(|x| x * x),
-                sums,
-            );
-        }
-    }
-}
-
-/// `yᵢ ← yᵢ − cᵢ`
-fn subtract<A: Float>(c: &[A], y: &mut [A]) {
-    vectorized(
-        #[inline(always)]
-        || y.iter_mut().zip(c).for_each(|(y, &c)| *y = *y - c),
-    );
 }
 
 /// `store(fold over e of x[o, e, i], y[o, i])`
@@ -230,7 +165,7 @@ fn fold_axis<T, Term, Join>(
             let mut room = [fold.unit; WIDTH];
             let results = &mut room[..y.len()];
             let matrix = (x.get(start..).unwrap_or_default(), extent, axis.inner);
-            fold_columns(matrix, |x, room| widened(x, room), fold, results);
+            fold_columns(matrix, fold, results);
             y.iter_mut().zip(results).for_each(|(y, result)| store(*result, y));
         });
     } else if extent >= 2 * TASK {
