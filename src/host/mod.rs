@@ -46,6 +46,7 @@ pub use moments::moments;
 pub use pool::{average_pool, average_pool_backward, max_pool, max_pool_backward};
 pub use random::{bernoulli, gaussian, integer, uniform};
 pub use reduce::{arg_max, reduce, sum_onto};
+#[cfg(feature = "net")] // used by data
 pub(crate) use simd::vectorized;
 pub use softmax::{softmax, softmax_backward, softmax_backward_in_place, softmax_in_place};
 pub use update::sgd;
