@@ -48,7 +48,8 @@ mod sealed {
 pub trait Scalar: bytemuck::Pod + Send + Sync {}
 impl<T: bytemuck::Pod + Send + Sync> Scalar for T {}
 
-/// A number that kernels compute with: [`f32`], [`f64`], [`f16`] or [`bf16`].
+/// A number that kernels compute with: [`f32`], [`f64`], [`struct@f16`] or
+/// [`struct@bf16`].
 ///
 /// Storage and arithmetic are separate: sums, products and scalars are taken in
 /// [`Acc`](Self::Acc), which is `f32` for the 16-bit types, and rounded once on the way out.
@@ -96,7 +97,40 @@ macro_rules! element {
         }
     };
 }
-element!(f16, f32, F16, f16::to_f32, f16::from_f32, f16::from_f64, f16::to_f64);
-element!(bf16, f32, Bf16, bf16::to_f32, bf16::from_f32, bf16::from_f64, bf16::to_f64);
+element!(
+    f16,
+    f32,
+    F16,
+    f16::to_f32,
+    f16::from_f32,
+    |v| f16::from_f32(rounded_to_odd(v)),
+    f16::to_f64
+);
+element!(
+    bf16,
+    f32,
+    Bf16,
+    bf16::to_f32,
+    bf16::from_f32,
+    |v| bf16::from_f32(rounded_to_odd(v)),
+    bf16::to_f64
+);
 element!(f32, f32, F32, |x| x, |x| x, |v| v as f32, f64::from);
 element!(f64, f64, F64, |x| x, |x| x, |v| v, |x| x);
+
+/// `x` in `f32`, and of the two neighbours of what does not fit the one whose last bit is set.
+///
+/// Rounding the result once more, to at least two bits less, then gives the nearest to `x`
+/// itself: nearest twice would round `x` just above a tie to the tie, and that to even. Source:
+/// Boldo and Melquiond 2008, "Emulation of FMA and correctly rounded sums".
+#[inline(always)]
+pub(crate) fn rounded_to_odd(x: f64) -> f32 {
+    let near = x as f32;
+    let (bits, back) = (near.to_bits(), f64::from(near));
+    let even = u32::from(bits & 1 == 0);
+    // One step of the bits is one of the magnitude. Zero and infinity are even as well. NaN is
+    // neither larger nor smaller.
+    let away = u32::from(back.abs() < x.abs()) & even;
+    let toward = u32::from(back.abs() > x.abs()) & even;
+    f32::from_bits(bits + away - toward)
+}

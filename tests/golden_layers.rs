@@ -1,14 +1,17 @@
 //! Layers and small nets, forward and backward, beside results of real Caffe.
 #![cfg(feature = "net")]
 
+#[path = "support/golden.rs"]
+mod golden;
 mod support;
 
 use cortado::{
     Blob, CpuDevice, Device, Element, Error, LayerRegistry, Memory, Net,
     proto::{self, BlobProto, NetParameter},
 };
+use golden::{Tolerances, golden};
 use std::path::Path;
-use support::{Tolerances, golden, table, testdata};
+use support::{table, testdata};
 
 /// Cases of layers that are there which need a part that is not: each must be refused.
 const NOT_YET: [(&str, &str); 8] = [

@@ -6,7 +6,7 @@ use super::{
     workers::Workers,
 };
 use crate::{
-    element::{DType, Element},
+    element::{DType, Element, rounded_to_odd},
     error::{Result, expect_len},
 };
 use bytemuck::{cast_slice, cast_slice_mut};
@@ -68,23 +68,6 @@ fn run<T: Element, U: Element>(x: &[T], y: &mut [U]) {
             }
         }
     }
-}
-
-/// `x` in `f32`, and of the two neighbours of what does not fit the one whose last bit is set.
-///
-/// Rounding the result once more, to at least two bits less, then gives the nearest to `x`
-/// itself: nearest twice would round `x` just above a tie to the tie, and that to even. Source:
-/// Boldo and Melquiond 2008, "Emulation of FMA and correctly rounded sums".
-#[inline(always)]
-fn rounded_to_odd(x: f64) -> f32 {
-    let near = x as f32;
-    let (bits, back) = (near.to_bits(), f64::from(near));
-    let even = u32::from(bits & 1 == 0);
-    // One step of the bits is one of the magnitude. Zero and infinity are even as well. NaN is
-    // neither larger nor smaller.
-    let away = u32::from(back.abs() < x.abs()) & even;
-    let toward = u32::from(back.abs() > x.abs()) & even;
-    f32::from_bits(bits + away - toward)
 }
 
 #[cfg(test)]
