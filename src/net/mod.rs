@@ -151,6 +151,12 @@ impl<T: Element, D: Device> Net<T, D> {
         self.blobs.iter_mut().find(|blob| blob.name == name).map(|blob| &mut blob.blob)
     }
 
+    /// A blob's weight in the objective, by name; 0 if it has none.
+    #[doc(alias = "blob_loss_weights")]
+    pub fn loss_weight(&self, name: &str) -> Option<f32> {
+        self.blobs.iter().find(|blob| blob.name == name).map(|blob| blob.loss_weight)
+    }
+
     /// What no layer consumes: name, blob and weight in the objective, in byte order of names.
     #[doc(alias = "output_blobs")]
     pub fn outputs(&self) -> impl ExactSizeIterator<Item = (&str, &Blob<T, D>, f32)> {

@@ -1,0 +1,168 @@
+//! Definitions that make no net, and what nets do with each other's weights.
+#![cfg(feature = "net")]
+
+use cortado::{
+    Blob, CpuDevice, Error, Net,
+    proto::{self, NetParameter, Phase},
+};
+
+type CpuNet = Net<f32, CpuDevice>;
+
+fn build(text: &str) -> cortado::Result<CpuNet> {
+    let definition: NetParameter = proto::parse_text(text, "net.prototxt")?;
+    CpuNet::builder(&CpuDevice::with_threads(1)?).seed(3).build(&definition)
+}
+
+/// `x` of 2×3, then the layers of `rest`.
+fn after_x(rest: &str) -> String {
+    let x = r#"layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 } } }"#;
+    format!("{x}\n{rest}")
+}
+
+fn ip(name: &str, bottom: &str, top: &str, rest: &str) -> String {
+    format!(
+        r#"layer {{ name: "{name}" type: "InnerProduct" bottom: "{bottom}" top: "{top}"
+           inner_product_param {{ num_output: 3 weight_filler {{ type: "xavier" }} }} {rest} }}"#
+    )
+}
+
+fn weights(net: &CpuNet) -> Vec<Vec<f32>> {
+    let values = |blob: &Blob<f32, CpuDevice>| blob.data().unwrap().host().unwrap().to_vec();
+    net.params().iter().map(|param| values(param.blob())).collect()
+}
+
+/// Each refusal names the layer and the reason.
+#[test]
+fn definitions_that_make_no_net() {
+    let two = ip("a", "x", "y", "") + &ip("b", "x", "y", "");
+    let shared = ip("a", "x", "y", "param { name: \"w\" lr_mult: 1 }")
+        + &ip("b", "y", "z", "param { name: \"w\" lr_mult: 2 }");
+    let cases = [
+        (ip("a", "z", "y", ""), ["`a`", "unknown bottom blob `z`"]),
+        (two, ["`b`", "several layers"]),
+        (ip("a", "x", "x", ""), ["`a`", "in place"]),
+        (shared, ["`b`", "lr_mult"]),
+        (ip("a", "x", "y", "loss_weight: [1, 2]"), ["`a`", "loss_weight"]),
+        (ip("a", "x", "y", "propagate_down: [true, true]"), ["`a`", "propagate_down"]),
+        (ip("a", "x", "y", "param {} param {} param {}"), ["`a`", "`param` entries"]),
+        (ip("a", "x", "y", "include {} exclude {}"), ["`a`", "not both"]),
+        (ip("a", "x", "y", "blobs {}"), ["`a`", "2 parameters, not 1"]),
+        (r#"layer { name: "r" type: "ReLu" bottom: "x" top: "y" }"#.into(), ["`ReLu`", "ReLU"]),
+        (r#"layer { name: "r" type: "ReLU" top: "y" }"#.into(), ["`r`", "1 bottom"]),
+        (
+            r#"layer { name: "c" type: "Convolution" bottom: "x" top: "y"
+               convolution_param { num_output: 2 kernel_size: 5 axis: 0 } }"#
+                .into(),
+            ["`c`", "kernel does not fit"],
+        ),
+        (
+            r#"layer { name: "p" type: "Pooling" bottom: "x" top: "y"
+               pooling_param { kernel_size: 2 } }"#
+                .into(),
+            ["`p`", "4 axes"],
+        ),
+        (
+            r#"layer { name: "i" type: "InnerProduct" bottom: "x" top: "y"
+               inner_product_param { num_output: 2 axis: 2 } }"#
+                .into(),
+            ["`i`", "axis 2"],
+        ),
+        (
+            r#"layer { name: "s" type: "SoftmaxWithLoss" bottom: "x" bottom: "x" top: "l" }"#
+                .into(),
+            ["`s`", "labels"],
+        ),
+        (r#"layer { name: "d" type: "Data" top: "y" }"#.into(), ["`d`", "source"]),
+    ];
+    for (layers, parts) in cases {
+        let message = build(&after_x(&layers)).err().map(|error| error.to_string());
+        let message = message.unwrap_or_else(|| panic!("{layers} is accepted"));
+        assert!(parts.iter().all(|part| message.contains(part)), "{message}\nwants {parts:?}");
+        assert_eq!(message.lines().count(), 1, "{message}");
+    }
+    for old in ["layers { name: \"a\" }", "input: \"x\" input_dim: [1, 1, 1, 1]"] {
+        let message = build(old).err().unwrap().to_string();
+        assert!(message.contains("upgraded"), "{message}");
+    }
+}
+
+#[test]
+fn shared_parameters_are_one() {
+    let named = "param { name: \"w\" } param { name: \"b\" }";
+    let net = build(&after_x(&(ip("a", "x", "y", named) + &ip("b", "y", "z", named)))).unwrap();
+    assert_eq!((net.params().len(), net.learnable().len()), (4, 2));
+    net.params()[0].blob().data_mut().unwrap().host_mut().unwrap()[0] = 42.0;
+    assert_eq!(net.params()[2].blob().data_at(&[0, 0]).unwrap(), 42.0);
+}
+
+#[test]
+fn weights_travel_by_layer_name() {
+    let source = build(&after_x(&(ip("a", "x", "y", "") + &ip("b", "y", "z", "")))).unwrap();
+    let saved = source.to_proto(false).unwrap();
+    let mut target = build(&after_x(&(ip("b", "x", "y", "") + &ip("c", "y", "z", "")))).unwrap();
+    let before = weights(&target);
+    assert_eq!(target.copy_trained_from(&saved).unwrap(), ["b"]);
+    let after = weights(&target);
+    assert_eq!((&after[0], &after[2]), (&weights(&source)[2], &before[2]));
+    // Its own copy: the source stays as it is.
+    target.params()[0].blob().data_mut().unwrap().host_mut().unwrap().fill(0.0);
+    assert_ne!(weights(&source)[2], weights(&target)[0]);
+
+    target.share_trained_with(&source).unwrap();
+    source.params()[2].blob().data_mut().unwrap().host_mut().unwrap()[0] = 7.0;
+    assert_eq!(weights(&target)[0][0], 7.0);
+
+    let wide = after_x(&ip("b", "x", "y", "").replace("num_output: 3", "num_output: 4"));
+    let mut wide = build(&wide).unwrap();
+    let message = wide.copy_trained_from(&saved).unwrap_err().to_string();
+    assert!(message.contains("`b`") && message.contains("shape"), "{message}");
+    assert!(wide.share_trained_with(&source).is_err());
+}
+
+#[test]
+fn seeds_name_the_first_values_of_each_layer() {
+    let one = build(&after_x(&ip("b", "x", "y", ""))).unwrap();
+    let two = build(&after_x(&(ip("a", "x", "w", "") + &ip("b", "w", "y", "")))).unwrap();
+    assert_eq!(weights(&one)[0], weights(&two)[2], "other layers do not matter");
+    assert_ne!(weights(&two)[0], weights(&two)[2], "other names do");
+}
+
+#[test]
+fn reshaped_inputs_carry_through() {
+    let mut net = build(&after_x(&ip("a", "x", "y", ""))).unwrap();
+    net.blob_mut("x").unwrap().reshape(&[5, 3]).unwrap();
+    net.forward().unwrap();
+    assert_eq!(net.blob("y").unwrap().shape()[..], [5, 3]);
+    net.blob_mut("x").unwrap().reshape(&[5, 4]).unwrap();
+    let error = net.forward().unwrap_err();
+    assert!(matches!(error.root(), Error::Shape(_)));
+    assert!(error.to_string().starts_with("layer `a` (InnerProduct): "), "{error}");
+    net.blob_mut("x").unwrap().reshape(&[1, 3]).unwrap();
+    net.forward().unwrap();
+}
+
+/// Two nets on threads of their own, weights in common.
+#[test]
+fn nets_on_two_threads_share_weights() {
+    let text = after_x(&ip("a", "x", "y", ""));
+    let source = build(&text).unwrap();
+    source.blob("x").unwrap().data_mut().unwrap().host_mut().unwrap().fill(1.0);
+    let run = |mut net: CpuNet| {
+        net.blob("x").unwrap().data_mut().unwrap().host_mut().unwrap().fill(1.0);
+        for _ in 0..50 {
+            net.forward().unwrap();
+        }
+        net.blob("y").unwrap().data().unwrap().host().unwrap().to_vec()
+    };
+    let alias = || {
+        let mut net = build(&text).unwrap();
+        net.share_trained_with(&source).unwrap();
+        net
+    };
+    let (one, two) = (alias(), alias());
+    let [one, two] = std::thread::scope(|scope| {
+        [scope.spawn(move || run(one)), scope.spawn(move || run(two))].map(|t| t.join().unwrap())
+    });
+    assert_eq!(one, two);
+    assert_eq!(source.phase(), Phase::Test);
+}
