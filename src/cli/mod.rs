@@ -11,8 +11,12 @@ mod progress;
 mod test;
 mod train;
 
-use clap::{Args, Parser, Subcommand};
-use std::{ffi::OsString, process::ExitCode};
+use clap::{Args, Parser, Subcommand, builder::TypedValueParser};
+use std::{
+    ffi::OsString,
+    io::{self, Write},
+    process::ExitCode,
+};
 
 /// Trains and tests Caffe's models.
 #[derive(Parser)]
@@ -35,8 +39,13 @@ struct Place {
     #[arg(long, value_name = "NAME", default_value = "cpu")]
     device: String,
     /// Host threads; 0 takes as many as the machine runs at once
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    threads: usize,
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = threads())]
+    threads: u16,
+}
+
+/// More than any machine runs at once, and few enough to be started.
+fn threads() -> impl TypedValueParser<Value = u16> {
+    clap::value_parser!(u16).range(..=1024)
 }
 
 /// Runs the command that the process's arguments give.
@@ -50,7 +59,8 @@ pub fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("cortado: {error}");
+            // An error that cannot be written has the exit status left.
+            let _ = writeln!(io::stderr(), "cortado: {error}");
             ExitCode::FAILURE
         }
     }

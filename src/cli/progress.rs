@@ -65,6 +65,13 @@ impl Progress {
     }
 }
 
+/// What comes next on the terminal, such as an error, has a line of its own.
+impl Drop for Progress {
+    fn drop(&mut self) {
+        overwrite("");
+    }
+}
+
 /// Draws over the progress line.
 fn overwrite(text: &str) {
     let mut err = std::io::stderr();

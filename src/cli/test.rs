@@ -3,17 +3,20 @@
 use super::{Place, lines::score, number::g, train::copy_weights};
 use crate::{
     device::{Device, OnDevice, on_device},
-    error::Result,
+    error::{Error, Result},
     net::Net,
     proto::{self, NetParameter, Phase},
-    solver::mean_scores,
+    solver::{Score, mean_scores},
 };
 use clap::Args;
-use std::path::PathBuf;
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+};
 
 /// Scores a trained net: means of its outputs over batches
 #[derive(Args)]
-#[command(after_help = "Example: cortado test --model examples/digits/net.prototxt \
+#[command(after_help = "Example: cortado test --model examples/digits/lenet.prototxt \
     --weights examples/digits/lenet_iter_1000.caffemodel --iterations 100")]
 pub(super) struct Test {
     /// Net definition, in text format, built for the TEST phase
@@ -32,7 +35,7 @@ pub(super) struct Test {
 impl Test {
     pub(super) fn run(self) -> Result<()> {
         let Place { device, threads } = &self.place;
-        on_device(&device.clone(), *threads, self)
+        on_device(&device.clone(), usize::from(*threads), self)
     }
 }
 
@@ -55,8 +58,13 @@ impl OnDevice for Test {
                 log::info!("Batch {batch}, {} = {}", score.name, g(score.value));
             }
         })?;
-        println!("Loss: {}", g(loss));
-        scores.iter().for_each(|mean| println!("{}", score(mean)));
-        Ok(())
+        print(loss, &scores).map_err(|error| Error::io("standard output", error))
     }
+}
+
+fn print(loss: f64, means: &[Score]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "Loss: {}", g(loss))?;
+    means.iter().try_for_each(|mean| writeln!(out, "{}", score(mean)))?;
+    out.flush()
 }

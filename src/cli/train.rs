@@ -38,7 +38,7 @@ pub(super) struct Train {
 impl Train {
     pub(super) fn run(self) -> Result<()> {
         let Place { device, threads } = &self.place;
-        on_device(&device.clone(), *threads, self)
+        on_device(&device.clone(), usize::from(*threads), self)
     }
 }
 
@@ -47,8 +47,7 @@ impl OnDevice for Train {
 
     fn run<D: Device>(self, device: D) -> Result<()> {
         log::info!("Use {}, {} host threads.", device.name(), device.workers().count());
-        let mut solver = Solver::<f32, D>::from_file(&self.solver, &device)
-            .map_err(|error| error.within(self.solver.display().to_string()))?;
+        let mut solver = Solver::<f32, D>::from_file(&self.solver, &device)?;
         if let Some(state) = &self.snapshot {
             log::info!("Resuming from {}", state.display());
             solver.restore(state)?;

@@ -146,6 +146,9 @@ impl<'a, T: Element, D: Device> Wiring<'a, T, D> {
 
     /// Makes a layer and wires it.
     fn add(&mut self, param: &LayerParameter) -> Result<()> {
+        if param.r#type().is_empty() {
+            return Err(Error::Invalid("has no type".into()));
+        }
         let mut param = param.clone();
         if param.phase.is_none() {
             param.set_phase(self.net.phase);

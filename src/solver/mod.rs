@@ -48,9 +48,11 @@ impl<T: Element, D: Device> Solver<T, D> {
     /// folder; without a `snapshot_prefix`, snapshots go beside the file, under its name.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::Parse`]; those of [`new`](Self::new).
+    /// [`Error::Io`], [`Error::Parse`]; those of [`new`](Self::new), with the file's name.
     pub fn from_file(path: impl AsRef<Path>, device: &D) -> Result<Self> {
-        Self::new(read_definition(path.as_ref())?, device)
+        let path = path.as_ref();
+        let built = Self::new(read_definition(path)?, device);
+        built.map_err(|error| error.within(path.display().to_string()))
     }
 
     /// Builds the nets of a solver's definition.

@@ -40,6 +40,9 @@ impl<T: Element, D: Device> Nets<T, D> {
         };
         let train = build(train_definition(param)?, Phase::Train, param.train_state.as_ref())
             .map_err(|error| error.within("train net"))?;
+        if train.layer_names().len() == 0 {
+            return Err(Error::Invalid("train net: no layers".into()));
+        }
         let mut tests = Vec::new();
         for (index, definition) in test_definitions(param)?.into_iter().enumerate() {
             let net = build(definition, Phase::Test, param.test_state.get(index))

@@ -31,7 +31,7 @@ impl<T: Element, D: Device> Solver<T, D> {
     ///
     /// # Errors
     /// [`Error::Io`] or [`Error::Invalid`] for files that cannot be read; [`Error::Shape`] if
-    /// they are of another net.
+    /// they are of another net. The message names both files.
     #[doc(alias = "Restore")]
     pub fn restore(&mut self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
@@ -47,11 +47,20 @@ impl<T: Element, D: Device> Solver<T, D> {
             ours.from_proto(theirs, false).map_err(within)?;
         }
         if let Some(model) = state.learned_net.as_deref().filter(|model| !model.is_empty()) {
-            let weights: NetParameter = proto::read_binary(model)?;
-            let copied = self.nets.train.copy_trained_from(&weights);
-            copied.map_err(|error| error.within(model.to_owned()))?;
+            self.restore_weights(model).map_err(within)?;
         }
         self.iteration = usize::try_from(state.iter()).unwrap_or(0);
+        Ok(())
+    }
+
+    fn restore_weights(&mut self, model: &str) -> Result<()> {
+        let weights: NetParameter = proto::read_binary(model)?;
+        let net = &mut self.nets.train;
+        let copied = net.copy_trained_from(&weights).map_err(|error| error.within(model))?;
+        if copied.is_empty() && net.learnable().len() > 0 {
+            let why = "no layer of the net has trained weights in this file";
+            return Err(Error::Invalid(why.into()).within(model));
+        }
         Ok(())
     }
 
