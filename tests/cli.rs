@@ -1,0 +1,269 @@
+//! The `cortado` command as somebody new to it uses it, rightly and wrongly.
+#![cfg(feature = "cli")]
+
+#[path = "support/command.rs"]
+mod command;
+
+use command::{Folder, NET, Ran, SOLVER, message, shape};
+use cortado::proto::{self, NetParameter};
+use std::{collections::BTreeSet, env, fs, path::PathBuf};
+
+/// What training logs at a display.
+const DISPLAY: [&str; 3] = [
+    "Iteration N (N iter/s, Ns/N iters), loss = N",
+    "    Train net output #N: loss = N (* N = N loss)",
+    "Iteration N, lr = N",
+];
+const TEST: [&str; 3] = [
+    "Iteration N, Testing net (#N)",
+    "    Test net output #N: accuracy = N",
+    "    Test net output #N: loss = N (* N = N loss)",
+];
+const SNAPSHOT: [&str; 2] = [
+    "Snapshotting to binary proto file lenet_iter_N.caffemodel",
+    "Snapshotting solver state to binary proto file lenet_iter_N.solverstate",
+];
+
+fn shapes(ran: &Ran) -> Vec<String> {
+    let start = ran.log.iter().position(|line| line.starts_with("Solving ")).unwrap();
+    ran.log[start..].iter().map(|line| shape(line)).collect()
+}
+
+#[test]
+fn training_logs_and_snapshots_as_the_solver_asks() {
+    let folder = Folder::new("training");
+    let ran = folder.run("train --solver solver.prototxt").succeeded();
+
+    let half = [&TEST[..], &DISPLAY, &DISPLAY, &SNAPSHOT].concat();
+    let start = ["Solving LeNet", "Learning Rate Policy: inv"];
+    let end = [&TEST[..], &["Iteration N, loss = N", "Optimization Done."]].concat();
+    assert_eq!(shapes(&ran), [&start[..], &half, &half, &end].concat());
+    assert_eq!(ran.out, "");
+
+    let displayed: Vec<_> = ran.log.iter().filter(|line| line.contains(", lr = ")).collect();
+    assert_eq!(displayed[0], "Iteration 0, lr = 0.01");
+    assert_eq!(displayed[3], "Iteration 6, lr = 0.0099955"); // 0.01 · 1.0006^−0.75
+    let files = ["lenet_iter_4", "lenet_iter_8"];
+    assert_eq!(folder.files(".caffemodel"), files.map(|stem| format!("{stem}.caffemodel")));
+    assert_eq!(folder.files(".solverstate"), files.map(|stem| format!("{stem}.solverstate")));
+}
+
+/// What Caffe's log parsers look for is in both logs, in the same form.
+#[test]
+fn log_lines_have_the_form_of_caffes() {
+    let Some(data) = env::var_os("CORTADO_TESTDATA").map(PathBuf::from) else {
+        eprintln!("SKIPPED: set CORTADO_TESTDATA to run the comparison with a log of Caffe's");
+        return;
+    };
+    let log = fs::read_to_string(data.join("golden/lenet/caffe_train.log")).unwrap();
+    let lines = log.lines().skip_while(|line| !line.contains("Solving LeNet"));
+    let caffes: BTreeSet<_> = lines.map(|line| shape(message(line).unwrap())).collect();
+    let ran = Folder::new("log").run("train --solver solver.prototxt").succeeded();
+    let ours: BTreeSet<_> = shapes(&ran).into_iter().collect();
+    let only_caffes: Vec<_> = caffes.difference(&ours).collect();
+    assert_eq!(only_caffes, ["Restarting data prefetching from start."]);
+    assert!(ours.is_subset(&caffes), "{:?}", ours.difference(&caffes));
+}
+
+#[test]
+fn one_seed_gives_one_model_on_any_number_of_threads() {
+    let folder = Folder::new("threads");
+    let train = |args: &str| {
+        folder.run(&format!("train --solver solver.prototxt {args}")).succeeded();
+        (folder.read("lenet_iter_8.caffemodel"), folder.read("lenet_iter_8.solverstate"))
+    };
+    let one = train("--threads 1");
+    assert!(train("--threads 2") == one);
+    folder.write_replaced("solver.prototxt", SOLVER, "random_seed: 7", "random_seed: 8");
+    assert!(train("--threads 1").0 != one.0, "the seed is of no effect");
+}
+
+/// The data starts again from the first record, as Caffe's does, so each batch is all of it here.
+#[test]
+fn a_run_resumed_at_the_middle_ends_as_the_unbroken_one() {
+    let folder = Folder::new("resumed");
+    folder.write_replaced("net.prototxt", NET, "count=200", "count=8");
+    folder.run("train --solver solver.prototxt").succeeded();
+    let files = ["lenet_iter_8.caffemodel", "lenet_iter_8.solverstate"];
+    let unbroken = files.map(|file| folder.read(file));
+    folder.write(files[0], "");
+    let args = "train --solver solver.prototxt --snapshot lenet_iter_4.solverstate";
+    let ran = folder.run(args).succeeded();
+    assert!(files.map(|file| folder.read(file)) == unbroken);
+    assert!(!ran.log.iter().any(|line| line.contains("Iteration 0")), "{ran:#?}");
+
+    let tuned = format!("{args} --weights lenet_iter_4.caffemodel");
+    folder.run(&tuned).refused_with(&["--snapshot", "--weights", "cannot be used with"]);
+}
+
+#[test]
+fn testing_prints_means() {
+    let folder = Folder::new("testing");
+    folder.run("train -solver solver.prototxt").succeeded(); // one dash, as in Caffe's scripts
+    let ran = folder
+        .run("test -model net.prototxt -weights=lenet_iter_8.caffemodel -iterations 3")
+        .succeeded();
+    let value = |line: &str| line.split(' ').nth(2).unwrap().parse::<f64>().unwrap();
+    let [_, accuracy, loss] = ran.out.lines().collect::<Vec<_>>()[..] else {
+        panic!("{ran:#?}");
+    };
+    for (mean, name) in [(accuracy, "accuracy"), (loss, "loss")] {
+        let is_one =
+            |line: &&String| line.starts_with("Batch ") && line.contains(&format!(", {name} = "));
+        let batches: Vec<_> = ran.log.iter().filter(is_one).collect();
+        assert_eq!(batches.len(), 3, "{ran:#?}");
+        let sum: f64 = batches.iter().map(|line| value(line.split_once(", ").unwrap().1)).sum();
+        assert!(mean.starts_with(name), "{mean}");
+        assert!((value(mean) - sum / 3.0).abs() < 1e-5, "{mean}, of {batches:?}");
+    }
+    assert!(ran.out.starts_with("Loss: "), "{}", ran.out);
+    assert_eq!(shape(loss), "loss = N (* N = N loss)");
+}
+
+#[test]
+fn a_wrong_command_gets_the_usage() {
+    let folder = Folder::new("usage");
+    folder.run("").refused_with(&["Usage:", "train", "test"]);
+    folder.run("tarin").refused_with(&["'tarin'", "Usage:"]);
+    folder.run("train").refused_with(&["--solver"]);
+    folder.run("test --model net.prototxt").refused_with(&["--weights"]);
+    folder.run("train --solver solver.prototxt --threads two").refused_with(&["two", "--threads"]);
+    let many = "train --solver solver.prototxt --threads 100000";
+    folder.run(many).refused_with(&["100000", "--threads", "1024"]);
+    let help = folder.run("train --help").succeeded();
+    assert!(help.out.contains("--solver") && help.out.contains("Ctrl-C"), "{}", help.out);
+}
+
+/// Each line: what is replaced in the solver file by what, and what the error says.
+#[test]
+fn a_wrong_solver_file_is_named_with_what_is_wrong() {
+    let folder = Folder::new("solver");
+    let cases: [(&str, &str, &[&str]); 11] = [
+        ("base_lr", "base_lrr", &["bad.prototxt:4:1", "`base_lrr`"]),
+        ("max_iter: 8", "max_iter: ten", &["bad.prototxt:11:11", "`ten`"]),
+        ("net.prototxt", "gone.prototxt", &["bad.prototxt: gone.prototxt: No such file"]),
+        ("net: \"net.prototxt\"", "", &["bad.prototxt", "net_param"]),
+        ("\"lenet\"", "\"gone/lenet\"", &["bad.prototxt", "snapshot_prefix", "gone: No such"]),
+        ("test_iter: 2", "test_iter: 0", &["bad.prototxt", "test_iter 0"]),
+        ("test_interval: 4", "", &["bad.prototxt", "test_interval"]),
+        ("inv", "vni", &["bad.prototxt", "lr_policy `vni`", "multistep"]),
+        ("gamma: 0.0001", "", &["bad.prototxt", "`inv`", "gamma"]),
+        ("display: 2", "type: \"SDG\"", &["bad.prototxt", "solver type `SDG`", "known types: SGD"]),
+        ("display: 2", "snapshot_format: HDF5", &["bad.prototxt", "HDF5", "BINARYPROTO"]),
+    ];
+    for (from, to, parts) in cases {
+        folder.write_replaced("bad.prototxt", SOLVER, from, to);
+        let ran = folder.run("train --solver bad.prototxt");
+        ran.failed_with(parts);
+        let twice = ran.err[0].matches("bad.prototxt").count() > 1;
+        assert!(!twice, "names the file twice: {}", ran.err[0]);
+    }
+    folder.run("train --solver gone.prototxt").failed_with(&["cortado: gone.prototxt: No such"]);
+    folder
+        .run("train --solver solver.prototxt --device abacus")
+        .failed_with(&["unknown device `abacus`", "cpu"]);
+    assert_eq!(folder.files(".caffemodel"), [""; 0]);
+}
+
+/// Each line: what is replaced in the net by what, and what the error says.
+#[test]
+fn a_wrong_net_is_named_with_the_layer() {
+    let folder = Folder::new("net");
+    let product = "inner_product_param { num_output: 10 weight_filler { type: \"xavier\" } }";
+    let wide = "convolution_param { num_output: 2 kernel_size: 50 }";
+    let convolution = NET.replace("InnerProduct", "Convolution").replace(product, wide);
+    let source = "digits:train?count=200&seed=1";
+    let cases: [(&str, &str, &str, &[&str]); 13] = [
+        (NET, "num_output", "num_outptu", &["net.prototxt:15:25", "`num_outptu`"]),
+        (NET, "InnerProduct", "InerProduct", &["`ip`", "`InerProduct`", "known", "InnerProduct,"]),
+        (NET, "type: \"InnerProduct\"", "", &["layer `ip`", "has no type"]),
+        (NET, "bottom: \"data\"", "bottom: \"dta\"", &["layer `ip`", "`dta`"]),
+        (NET, "xavier", "xaviar", &["layer `ip`", "`xaviar`", "xavier"]),
+        (NET, "num_output: 10", "", &["layer `ip`", "num_output"]),
+        (NET, "num_output: 10", "num_output: 5", &["layer `accuracy`", "5 classes"]),
+        (NET, source, "digts:train", &["layer `data`", "`digts`", "digits, idx"]),
+        (NET, source, "mnist_train_lmdb", &["layer `data`", "`mnist_train_lmdb`", "scheme"]),
+        (NET, source, "idx:gone/train", &["layer `data`", "gone/train", "no such file"]),
+        (NET, "batch_size: 8", "", &["layer `data`", "batch_size"]),
+        (&convolution, "", "", &["layer `ip`", "kernel", "50", "28"]),
+        ("name: \"LeNet\"", "", "", &["solver.prototxt", "no layers"]),
+    ];
+    for (net, from, to, parts) in cases {
+        folder.write_replaced("net.prototxt", net, from, to);
+        folder.run("train --solver solver.prototxt").failed_with(parts);
+    }
+}
+
+#[test]
+fn a_wrong_snapshot_or_model_is_named() {
+    let folder = Folder::new("weights");
+    folder.run("train --solver solver.prototxt").succeeded();
+    let (model, state) = ("lenet_iter_8.caffemodel", "lenet_iter_8.solverstate");
+    folder.write("garbage", [0xff; 300]);
+    folder.write("cut", &folder.read(model)[..200]);
+    let test =
+        |weights: &str| folder.run(&format!("test --model net.prototxt --weights {weights}"));
+    test("gone").failed_with(&["gone: No such file"]);
+    test("garbage").failed_with(&["garbage: not a caffe.NetParameter"]);
+    test("cut").failed_with(&["cut: not a caffe.NetParameter"]);
+    test(state).failed_with(&[state, "not a caffe.NetParameter"]);
+    test(&format!("{model} --iterations 0")).failed_with(&["at least one batch"]);
+    let resume =
+        |state: &str| folder.run(&format!("train --solver solver.prototxt --snapshot {state}"));
+    resume("gone").failed_with(&["gone: No such file"]);
+    resume("garbage").failed_with(&["garbage: not a caffe.SolverState"]);
+    resume(model).failed_with(&[model, "not a caffe.SolverState"]);
+    let tune =
+        |model: &str| folder.run(&format!("train --solver solver.prototxt -weights {model}"));
+    tune("garbage").failed_with(&["garbage: not a caffe.NetParameter"]);
+
+    folder.write_replaced("net.prototxt", NET, "num_output: 10", "num_output: 12");
+    test(model).failed_with(&[model, "layer `ip`", "10 784", "12 784"]);
+    resume(state).failed_with(&[state, "10 784", "12 784"]);
+    folder.write_replaced("net.prototxt", NET, "\"ip\"", "\"other\"");
+    test(model).failed_with(&[model, "no layer"]);
+    tune(model).failed_with(&[model, "no layer"]);
+    resume(state).failed_with(&[state, model, "no layer"]);
+    fs::remove_file(folder.path(model)).unwrap();
+    resume(state).failed_with(&[state, model, "No such file"]);
+}
+
+/// Results that nobody can read are a failure, not a panic.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_under_the_output_is_an_error() {
+    let folder = Folder::new("full");
+    folder.run("train --solver solver.prototxt").succeeded();
+    let args = "test --model net.prototxt --weights lenet_iter_8.caffemodel --iterations 1";
+    let full = fs::File::create("/dev/full").unwrap();
+    let output = folder.command(args).stdout(full).output().unwrap();
+    Ran::new(args, output).failed_with(&["standard output: "]);
+}
+
+#[test]
+#[cfg(unix)]
+fn an_interrupt_ends_training_with_a_snapshot() {
+    use std::{
+        io::{BufRead, BufReader},
+        process::{Command, Stdio},
+    };
+    let folder = Folder::new("interrupt");
+    let long = SOLVER.replace("snapshot: 4", "").replace("test_interval: 4", "test_interval: 1000");
+    folder.write_replaced("solver.prototxt", &long, "max_iter: 8", "max_iter: 1000000");
+    let mut command = folder.command("train --solver solver.prototxt");
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let running = lines.any(|line| line.contains("Iteration 2, lr = "));
+    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let rest: Vec<_> = lines.collect();
+    let status = child.wait().unwrap();
+
+    assert!(running && sent.success() && status.success(), "{status}: {rest:#?}");
+    let last = message(rest.last().unwrap()).unwrap();
+    assert_eq!(last, "Optimization stopped early.");
+    let [model] = &folder.files(".caffemodel")[..] else { panic!("{rest:#?}") };
+    let weights: NetParameter = proto::read_binary(folder.path(model)).unwrap();
+    assert_eq!(weights.layer.iter().map(|layer| layer.blobs.len()).sum::<usize>(), 2);
+    let state = model.replace(".caffemodel", ".solverstate");
+    assert_eq!(folder.files(".solverstate"), [state]);
+}

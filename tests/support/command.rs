@@ -1,0 +1,207 @@
+//! The `cortado` command in a folder of its own.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+/// A solver of a few iterations.
+pub(crate) const SOLVER: &str = r#"net: "net.prototxt"
+test_iter: 2
+test_interval: 4
+base_lr: 0.01
+momentum: 0.9
+weight_decay: 0.0005
+lr_policy: "inv"
+gamma: 0.0001
+power: 0.75
+display: 2
+max_iter: 8
+snapshot: 4
+snapshot_prefix: "lenet"
+random_seed: 7
+"#;
+
+/// One fully connected layer on small batches of drawn digits.
+pub(crate) const NET: &str = r#"name: "LeNet"
+layer {
+  name: "data"
+  type: "Data"
+  top: "data"
+  top: "label"
+  transform_param { scale: 0.00390625 }
+  data_param { source: "digits:train?count=200&seed=1" batch_size: 8 }
+}
+layer {
+  name: "ip"
+  type: "InnerProduct"
+  bottom: "data"
+  top: "ip"
+  inner_product_param { num_output: 10 weight_filler { type: "xavier" } }
+}
+layer {
+  name: "accuracy"
+  type: "Accuracy"
+  bottom: "ip"
+  bottom: "label"
+  top: "accuracy"
+  include { phase: TEST }
+}
+layer {
+  name: "loss"
+  type: "SoftmaxWithLoss"
+  bottom: "ip"
+  bottom: "label"
+  top: "loss"
+}
+"#;
+
+/// A folder in which the command is run.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    /// A folder of this name with nothing but `solver.prototxt` and `net.prototxt`.
+    pub(crate) fn new(name: &str) -> Self {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cli").join(name);
+        if path.exists() {
+            fs::remove_dir_all(&path).unwrap();
+        }
+        fs::create_dir_all(&path).unwrap();
+        let folder = Self(path);
+        folder.write("solver.prototxt", SOLVER);
+        folder.write("net.prototxt", NET);
+        folder
+    }
+
+    pub(crate) fn path(&self, file: &str) -> PathBuf {
+        self.0.join(file)
+    }
+
+    pub(crate) fn write(&self, file: &str, content: impl AsRef<[u8]>) {
+        fs::write(self.path(file), content).unwrap();
+    }
+
+    /// Writes a file as a copy of `text` with something replaced that it does contain.
+    pub(crate) fn write_replaced(&self, file: &str, text: &str, from: &str, to: &str) {
+        assert!(text.contains(from), "{from}");
+        self.write(file, text.replace(from, to));
+    }
+
+    pub(crate) fn read(&self, file: &str) -> Vec<u8> {
+        fs::read(self.path(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
+    }
+
+    /// Names of the files that end so, in order.
+    pub(crate) fn files(&self, end: &str) -> Vec<String> {
+        let entries = fs::read_dir(&self.0).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<_> = names.filter(|name| name.ends_with(end)).collect();
+        names.sort();
+        names
+    }
+
+    /// The command with arguments that are separated by spaces.
+    pub(crate) fn command(&self, args: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cortado"));
+        command.args(args.split_whitespace()).current_dir(&self.0);
+        command
+    }
+
+    /// Runs the command.
+    pub(crate) fn run(&self, args: &str) -> Ran {
+        Ran::new(args, self.command(args).output().unwrap())
+    }
+}
+
+/// What came of a command.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    /// The arguments.
+    pub(crate) args: String,
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    /// Log lines, without the `file:line]` before the message.
+    pub(crate) log: Vec<String>,
+    /// Other lines of standard error.
+    pub(crate) err: Vec<String>,
+}
+
+impl Ran {
+    pub(crate) fn new(args: &str, output: Output) -> Self {
+        let out = String::from_utf8(output.stdout).unwrap();
+        let (mut log, mut err) = (Vec::new(), Vec::new());
+        for line in String::from_utf8(output.stderr).unwrap().lines() {
+            match message(line) {
+                Some(message) => log.push(message.to_owned()),
+                None => err.push(line.to_owned()),
+            }
+        }
+        Self { args: args.to_owned(), code: output.status.code(), out, log, err }
+    }
+
+    /// Asserts that all went well.
+    pub(crate) fn succeeded(self) -> Self {
+        assert_eq!((self.code, &self.err[..]), (Some(0), &[][..]), "{self:#?}");
+        self
+    }
+
+    /// Asserts that the command failed with one line, which has all of `parts`.
+    pub(crate) fn failed_with(&self, parts: &[&str]) {
+        assert_eq!((self.code, self.err.len()), (Some(1), 1), "{self:#?}");
+        self.complained(parts);
+    }
+
+    /// Asserts that the command was refused as wrong, with all of `parts`.
+    pub(crate) fn refused_with(&self, parts: &[&str]) {
+        assert_eq!(self.code, Some(2), "{self:#?}");
+        self.complained(parts);
+    }
+
+    fn complained(&self, parts: &[&str]) {
+        let err = self.err.join("\n");
+        assert!(!err.contains("panicked"), "{self:#?}");
+        for part in parts {
+            assert!(err.contains(part), "no `{part}` in what `{}` says: {err}", self.args);
+        }
+    }
+}
+
+/// The message of a log line, `I20260131 23:59:59.123456 4321 file.rs:12] message`.
+pub(crate) fn message(line: &str) -> Option<&str> {
+    let (head, message) = line.split_once("] ")?;
+    let [date, time, pid, place] = head.split_whitespace().collect::<Vec<_>>()[..] else {
+        return None;
+    };
+    let digits = |text: &str| text.bytes().map(|byte| byte.is_ascii_digit()).collect::<Vec<_>>();
+    let form: Vec<_> = "00:00:00.000000".bytes().map(|byte| byte == b'0').collect();
+    let (file, number) = place.rsplit_once(':')?;
+    let fits = date.starts_with(['I', 'W', 'E', 'F'])
+        && digits(&date[1..]) == [true; 8]
+        && digits(time) == form
+        && pid.parse::<u32>().is_ok()
+        && !file.is_empty()
+        && number.parse::<u32>().is_ok();
+    fits.then_some(message)
+}
+
+/// A message with `N` for each number.
+pub(crate) fn shape(message: &str) -> String {
+    let mut shape = String::new();
+    let mut rest = message;
+    while let Some(next) = rest.chars().next() {
+        let digits = rest.strip_prefix('-').unwrap_or(rest);
+        if digits.starts_with(|next: char| next.is_ascii_digit()) {
+            let inside = |next: char| next.is_ascii_digit() || "-+.e".contains(next);
+            let number = digits.trim_start_matches(inside);
+            let token = &rest[..rest.len() - number.len()];
+            // The dot before a file's ending is none of the number's.
+            rest = if token.ends_with('.') { &rest[token.len() - 1..] } else { number };
+            shape.push('N');
+        } else {
+            shape.push(next);
+            rest = &rest[next.len_utf8()..];
+        }
+    }
+    shape
+}
