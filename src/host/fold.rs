@@ -40,26 +40,31 @@ where
 
 /// Joins neighbours, then neighbours among the results, and so on.
 pub(super) fn pairwise<A: Copy>(
-    parts: impl Iterator<Item = A>,
+    mut parts: impl Iterator<Item = A>,
     unit: A,
     join: impl Fn(A, A) -> A,
 ) -> A {
+    let Some(first) = parts.next() else { return unit };
+    // Most runs are one part, or few.
+    let Some(second) = parts.next() else { return first };
     // Bit b of the count tells that waiting[b] holds the join of 2^b parts.
     let mut waiting = [unit; usize::BITS as usize];
-    let mut count = 0usize;
+    waiting[1] = join(first, second);
+    let mut count = 2usize;
     for mut part in parts {
-        let mut level = 0;
-        while count >> level & 1 == 1 {
-            part = join(waiting[level], part);
-            level += 1;
+        let levels = count.trailing_ones() as usize;
+        for &earlier in &waiting[..levels] {
+            part = join(earlier, part);
         }
-        waiting[level] = part;
+        waiting[levels] = part;
         count += 1;
     }
-    let levels = (0..waiting.len()).filter(|level| count >> level & 1 == 1);
-    levels
-        .fold(None, |sum, level| Some(sum.map_or(waiting[level], |sum| join(waiting[level], sum))))
-        .unwrap_or(unit)
+    let mut sum = waiting[count.trailing_zeros() as usize];
+    while count & (count - 1) != 0 {
+        count &= count - 1;
+        sum = join(waiting[count.trailing_zeros() as usize], sum);
+    }
+    sum
 }
 
 /// Folds one run of elements.
