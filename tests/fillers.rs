@@ -22,7 +22,7 @@ fn fill<T: Element, D: Device>(
 }
 
 fn parse(text: &str) -> Result<Filler, cortado::Error> {
-    let param: FillerParameter = proto::parse_text(&text.replace('\'', "\""), "filler")?;
+    let param: FillerParameter = proto::parse_text(text.replace('\'', "\""), "filler")?;
     Filler::from_proto(&param)
 }
 

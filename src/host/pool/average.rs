@@ -25,7 +25,7 @@ use num_traits::{Float, Zero};
 /// input does not count. A window that starts past the padded input has a mean of NaN or of zero.
 ///
 /// # Errors
-/// [`Error::Length`] names the operand.
+/// [`Error::Length`](crate::Error::Length) names the operand.
 pub fn average_pool<T: Element>(workers: &Workers, op: &Pool, x: &[T], y: &mut [T]) -> Result<()> {
     op.check("average_pool", ("x", x.len()), ("y", y.len()))?;
     let (from, to) = planes(op);
@@ -59,7 +59,7 @@ pub fn average_pool<T: Element>(workers: &Workers, op: &Pool, x: &[T], y: &mut [
 /// `dx` is overwritten.
 ///
 /// # Errors
-/// [`Error::Length`] names the operand.
+/// [`Error::Length`](crate::Error::Length) names the operand.
 pub fn average_pool_backward<T: Element>(
     workers: &Workers,
     op: &Pool,
