@@ -1,21 +1,26 @@
 //! Matrix products: the choice of a kernel, and how threads share one product.
 //!
 //! - Products with a vector go to [`gemv`], which does not copy panels.
-//! - `f32` and `f64` go to `matrixmultiply`, one single-threaded call for each thread's rows or
-//!   columns. Its blocks of k are fixed and its tiles start at multiples of a divisor of
+//! - `f32` and `f64` go to `matrixmultiply`, or to kernels that read operands where they lie if
+//!   packing would not pay; one single-threaded call for each thread's rows or columns.
+//!   `matrixmultiply`'s blocks of k are fixed and its tiles start at multiples of a divisor of
 //!   [`TILE`], so where a matrix is cut at such multiples no bit changes.
 //! - 16-bit elements are widened block by block and go the same way.
 
+mod direct;
 mod half;
+mod lanes;
+mod native;
 mod tiles;
 
-use super::{gemv::gemv, level1::scal, widen::is_wide, workers::Workers};
+use super::{gemv::gemv, level1::scal, workers::Workers};
 use crate::{
     element::{DType, Element},
     error::Result,
     op::{Batch, Gemm, Gemv, Transpose},
 };
 use bytemuck::{cast_slice, cast_slice_mut};
+use native::{Kernel, Native};
 use num_traits::Zero;
 use tiles::Tiles;
 
@@ -52,11 +57,11 @@ pub fn gemm<T: Element>(
     if let Some(product) = row_times(op) {
         return gemv(workers, &product, b, &a[..op.k], &mut c[..op.n]);
     }
-    if is_wide::<T>() {
-        let op = widen(op);
-        return share(workers, &op, cast_slice(a), cast_slice(b), cast_slice_mut(c));
+    match T::DTYPE {
+        DType::F32 => share::<T, f32>(workers, op, a, b, c),
+        DType::F64 => share::<T, f64>(workers, op, a, b, c),
+        DType::F16 | DType::Bf16 => half::product(workers, op, a, b, c),
     }
-    half::product(workers, op, a, b, c)
 }
 
 /// [`gemm`] for each of a batch; the `C`s do not overlap.
@@ -134,21 +139,25 @@ fn row_times<T: Element>(op: &Gemm<T>) -> Option<Gemv<T>> {
     (op.m == 1 && dense_a).then_some(Gemv { m, n, trans, alpha, beta, lda: ldb })
 }
 
-/// The same product of elements of their own accumulator type.
-fn widen<T: Element>(op: &Gemm<T>) -> Gemm<T::Acc> {
-    let Gemm { m, n, k, trans_a, trans_b, alpha, beta, lda, ldb, ldc } = *op;
+/// The same product of elements of type `S`, which is what `T` is or computes in.
+fn native<T: Element, S: Native>(op: &Gemm<T>) -> Gemm<S> {
+    let Gemm { m, n, k, trans_a, trans_b, lda, ldb, ldc, .. } = *op;
+    let (alpha, beta) = (S::from_f64(op.alpha.to_f64()), S::from_f64(op.beta.to_f64()));
     Gemm { m, n, k, trans_a, trans_b, alpha, beta, lda, ldb, ldc }
 }
 
-/// One call for each thread, over rows or columns of `C`, whichever are more.
-fn share<A: Element<Acc = A>>(
+/// One call for each thread, over rows or columns of `C`, whichever are more; `T` is `S`.
+fn share<T: Element, S: Native>(
     workers: &Workers,
-    op: &Gemm<A>,
-    a: &[A],
-    b: &[A],
-    c: &mut [A],
+    op: &Gemm<T>,
+    a: &[T],
+    b: &[T],
+    c: &mut [T],
 ) -> Result<()> {
+    let op = &native::<T, S>(op);
+    let (a, b, c): (&[S], &[S], &mut [S]) = (cast_slice(a), cast_slice(b), cast_slice_mut(c));
     op.check(a.len(), b.len(), c.len())?;
+    let kernel = Kernel::of(op);
     let parts = if op.flops() < SHARED { 1 } else { workers.count() };
     let (by_rows, longer) = (op.m >= op.n, op.m.max(op.n));
     let size = longer.div_ceil(parts).next_multiple_of(TILE);
@@ -163,43 +172,10 @@ fn share<A: Element<Acc = A>>(
         // of it; no two parts share rows and columns of `c`.
         #[allow(unsafe_code)]
         unsafe {
-            kernel(&Gemm { m, n, ..*op }, a, b, c.at(row, column));
+            kernel.run(&Gemm { m, n, ..*op }, a, b, c.at(row, column));
         }
     });
     Ok(())
-}
-
-/// One single-threaded product.
-///
-/// # Safety
-/// `op.check` holds for `a` and `b`; `c` is valid for writes to all elements that `op` covers,
-/// for reads too if β ≠ 0, and nobody else uses these meanwhile.
-#[allow(unsafe_code)]
-unsafe fn kernel<A: Element<Acc = A>>(op: &Gemm<A>, a: &[A], b: &[A], c: *mut A) {
-    debug_assert!(op.check(a.len(), b.len(), usize::MAX).is_ok());
-    let strides = |trans, ld: usize| match trans {
-        Transpose::No => (ld as isize, 1),
-        Transpose::Yes => (1, ld as isize),
-    };
-    let Gemm { m, n, k, alpha, beta, .. } = *op;
-    let ((rsa, csa), (rsb, csb)) = (strides(op.trans_a, op.lda), strides(op.trans_b, op.ldb));
-    let (a, b, rsc) = (a.as_ptr(), b.as_ptr(), op.ldc as isize);
-    let (alpha, beta) = (alpha.to_f64(), beta.to_f64());
-    // SAFETY: the caller vouches for the extents; A is the type that its DTYPE names, the only
-    // element types that are their own accumulators being these two.
-    unsafe {
-        match A::DTYPE {
-            DType::F64 => {
-                let (a, b, c) = (a.cast(), b.cast(), c.cast());
-                matrixmultiply::dgemm(m, k, n, alpha, a, rsa, csa, b, rsb, csb, beta, c, rsc, 1);
-            }
-            _ => {
-                let (a, b, c) = (a.cast(), b.cast(), c.cast());
-                let (alpha, beta) = (alpha as f32, beta as f32);
-                matrixmultiply::sgemm(m, k, n, alpha, a, rsa, csa, b, rsb, csb, beta, c, rsc, 1);
-            }
-        }
-    }
 }
 
 #[cfg(test)]

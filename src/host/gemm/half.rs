@@ -1,6 +1,6 @@
 //! Products of 16-bit elements: panels are widened block by block, sums kept in `f32`.
 
-use super::{SHARED, kernel, tiles::Tiles};
+use super::{SHARED, native::Kernel, tiles::Tiles};
 use crate::{
     element::Element,
     error::Result,
@@ -12,7 +12,8 @@ use crate::{
     },
     op::{Gemm, Transpose},
 };
-use num_traits::{One, Zero};
+use bytemuck::cast_slice_mut;
+use num_traits::Zero;
 
 /// Rows and columns of a block of `C`, and the depth at which its sums are cut: with panels of
 /// both operands the scratch of a thread is 768 KiB, which fits the second-level cache.
@@ -35,8 +36,9 @@ pub(super) fn product<T: Element>(
     workers.run(blocks, |i| {
         let (row, column) = (i / across * BLOCK, i % across * BLOCK);
         let (m, n) = (BLOCK.min(op.m - row), BLOCK.min(op.n - column));
-        with_scratch(m * n, |sums| {
+        with_scratch(m * n, |sums: &mut [f32]| {
             block(op, (row, m), (column, n), a, b, sums);
+            let sums = cast_slice_mut::<f32, T::Acc>(sums);
             for i in 0..m {
                 // SAFETY: blocks of `c` do not overlap and each is one task's.
                 #[allow(unsafe_code)]
@@ -55,23 +57,24 @@ fn block<T: Element>(
     (column, n): (usize, usize),
     a: &[T],
     b: &[T],
-    sums: &mut [T::Acc],
+    sums: &mut [f32],
 ) {
     let deepest = BLOCK.min(op.k);
-    with_scratch::<T::Acc, _>(m * deepest, |panel_a| {
-        with_scratch::<T::Acc, _>(deepest * n, |panel_b| {
+    with_scratch::<f32, _>(m * deepest, |panel_a| {
+        with_scratch::<f32, _>(deepest * n, |panel_b| {
             for start in (0..op.k).step_by(BLOCK) {
                 let k = BLOCK.min(op.k - start);
                 panel(op.trans_a, a, op.lda, (row, m), (start, k), panel_a);
                 panel(op.trans_b, b, op.ldb, (start, k), (column, n), panel_b);
-                let part = Gemm::<T::Acc>::with(op.trans_a, op.trans_b, m, n, k);
-                let beta = if start == 0 { T::Acc::zero() } else { T::Acc::one() };
+                let part = Gemm::<f32>::with(op.trans_a, op.trans_b, m, n, k);
+                let beta = if start == 0 { 0.0 } else { 1.0 };
                 let (panel_a, panel_b) = (&panel_a[..m * k], &panel_b[..k * n]);
                 // SAFETY: `part` is packed, and the three slices have just its extents; `sums` is
                 // borrowed exclusively.
                 #[allow(unsafe_code)]
                 unsafe {
-                    kernel(&part.beta(beta), panel_a, panel_b, sums.as_mut_ptr());
+                    let part = part.beta(beta);
+                    Kernel::of(&part).run(&part, panel_a, panel_b, sums.as_mut_ptr());
                 }
             }
         });
@@ -85,11 +88,11 @@ fn panel<T: Element>(
     ld: usize,
     rows: (usize, usize),
     columns: (usize, usize),
-    panel: &mut [T::Acc],
+    panel: &mut [f32],
 ) {
     let (rows, columns) = if trans == Transpose::No { (rows, columns) } else { (columns, rows) };
     for (i, panel) in panel.chunks_exact_mut(columns.1).take(rows.1).enumerate() {
-        widen(&x[(rows.0 + i) * ld + columns.0..][..columns.1], panel);
+        widen(&x[(rows.0 + i) * ld + columns.0..][..columns.1], cast_slice_mut(panel));
     }
 }
 

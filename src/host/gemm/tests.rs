@@ -163,3 +163,36 @@ fn errors_name_the_operand() {
     let overlap = Batch { stride_c: 5, ..batch };
     assert!(gemm_batched(&w, &op, &overlap, &[0.0; 16], &[0.0; 24], &mut [0.0; 12]).is_err());
 }
+
+/// The direct kernels compiled for narrower vectors than this processor has.
+#[test]
+fn other_processors_kernels_match() {
+    for (m, n, k) in SHAPES.into_iter().filter(|(m, n, k)| m * n * k > 0) {
+        for (trans_a, trans_b) in [(No, No), (Yes, No), (No, Yes)] {
+            let op = Gemm::<f32>::with(trans_a, trans_b, m, n, k).alpha(0.5).beta(2.0);
+            let (a, b) = (integers::<f32>(1, m * k), integers::<f32>(2, k * n));
+            let c0 = integers::<f32>(3, m * n);
+            let mut want = wide(&c0);
+            naive(&op, &a, &b, &mut want);
+            let (lda, ldb, ldc) = (op.lda, op.ldb, op.ldc);
+            let run = |kernel: unsafe fn(Transpose, Transpose, &direct::Product<f32>)| {
+                let mut c = c0.clone();
+                let (a, b, c_at) = (a.as_ptr(), b.as_ptr(), c.as_mut_ptr());
+                let (alpha, beta) = (op.alpha, op.beta);
+                let product =
+                    direct::Product { m, n, k, alpha, beta, a, lda, b, ldb, c: c_at, ldc };
+                // SAFETY: the operands are just as long as `op` says.
+                #[allow(unsafe_code)]
+                unsafe {
+                    kernel(trans_a, trans_b, &product);
+                }
+                assert_eq!(wide(&c), want, "{op:?}");
+            };
+            run(direct::product::<[f32; 4]>);
+            #[cfg(target_arch = "x86_64")]
+            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+                run(native::avx2::<std::arch::x86_64::__m256>);
+            }
+        }
+    }
+}

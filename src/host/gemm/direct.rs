@@ -1,0 +1,297 @@
+//! Products that read their operands where they lie.
+//!
+//! Packing panels, as large products need, costs more than it saves when an operand is used only
+//! a few times or fits a cache. Two kernels read rows as they are stored:
+//!
+//! - `B` not transposed: a tile of `C` gathers multiples of rows of `B`, terms in the order of k.
+//! - `A` not transposed, `B` transposed: a tile of `C` holds dot products of rows of both, each
+//!   in as many interleaved sums as a vector has elements.
+//!
+//! Either way an element of `C` is computed the same wherever it lies in its tile, so that no bit
+//! depends on how a product is cut into parts.
+
+use super::lanes::Lanes;
+use crate::{
+    element::Element,
+    op::{Gemm, Transpose},
+};
+use num_traits::{One, Zero};
+
+/// Terms of a dot product between one summation of a vector's elements and the next: rows of a
+/// tile stay in the first-level cache.
+const DEPTH: usize = 1024;
+
+/// Elements of `B`'s rows that stay in the second-level cache while `A` passes by.
+const RESIDENT: usize = 1 << 16;
+
+/// A product by addresses; strides in elements.
+#[derive(Clone, Copy)]
+pub(super) struct Product<S> {
+    pub(super) m: usize,
+    pub(super) n: usize,
+    pub(super) k: usize,
+    pub(super) alpha: S,
+    pub(super) beta: S,
+    pub(super) a: *const S,
+    pub(super) lda: usize,
+    pub(super) b: *const S,
+    pub(super) ldb: usize,
+    pub(super) c: *mut S,
+    pub(super) ldc: usize,
+}
+
+/// Whether the kernels here are faster than packed panels for the whole of `op`.
+pub(super) fn suits<S: Element>(op: &Gemm<S>) -> bool {
+    match (op.trans_a, op.trans_b) {
+        (_, Transpose::No) => op.k * op.n <= 2 * RESIDENT,
+        (Transpose::No, Transpose::Yes) => op.k >= 32 && op.m.min(op.n) <= 64,
+        (Transpose::Yes, Transpose::Yes) => false,
+    }
+}
+
+/// `C ← α·op(A)·op(B) + β·C` where [`suits`] knows a kernel.
+///
+/// # Safety
+/// As the kernels of [`Lanes`] `L`; all that `op` covers at `a` and `b` can be read and at `c`
+/// written, exclusively.
+#[allow(unsafe_code)]
+#[inline(always)]
+pub(super) unsafe fn product<L: Lanes>(
+    trans_a: Transpose,
+    trans_b: Transpose,
+    p: &Product<L::Scalar>,
+) {
+    // SAFETY: handed on.
+    unsafe {
+        match (trans_a, trans_b) {
+            (Transpose::No, Transpose::No) => outer::<L>(p, (p.lda, 1)),
+            (Transpose::Yes, _) => outer::<L>(p, (1, p.lda)),
+            (Transpose::No, Transpose::Yes) => dot::<L>(p),
+        }
+    }
+}
+
+/// `B` not transposed: tiles of several rows and two vectors; `A`'s strides along m and k.
+#[allow(unsafe_code)]
+#[inline(always)]
+unsafe fn outer<L: Lanes>(p: &Product<L::Scalar>, strides: (usize, usize)) {
+    let sizes: &[usize] = if L::MANY { &[12, 10, 8] } else { &[6, 5, 4] };
+    // As few rows computed in vain as possible, then as few tiles.
+    let fitting = sizes.iter().copied().filter(|&rows| rows <= p.m);
+    let rows = fitting.min_by_key(|&rows| p.m.div_ceil(rows) * rows).unwrap_or(match p.m {
+        4.. => 4,
+        2.. => 2,
+        _ => 1,
+    });
+    // SAFETY: handed on: a tile has no more rows than there are.
+    unsafe {
+        match rows {
+            12 if L::MANY => outer_of::<L, 12>(p, strides),
+            10 if L::MANY => outer_of::<L, 10>(p, strides),
+            8 if L::MANY => outer_of::<L, 8>(p, strides),
+            6 if !L::MANY => outer_of::<L, 6>(p, strides),
+            5 if !L::MANY => outer_of::<L, 5>(p, strides),
+            4 => outer_of::<L, 4>(p, strides),
+            2 => outer_of::<L, 2>(p, strides),
+            _ => outer_of::<L, 1>(p, strides),
+        }
+    }
+}
+
+/// In tiles of `ROWS` rows; there are at least as many.
+#[allow(unsafe_code)]
+#[inline(always)]
+unsafe fn outer_of<L: Lanes, const ROWS: usize>(p: &Product<L::Scalar>, strides: (usize, usize)) {
+    let mut column = 0;
+    while column < p.n {
+        let left = p.n - column;
+        let step = if left >= 2 * L::WIDTH { 2 * L::WIDTH } else { L::WIDTH.min(left) };
+        for row in (0..p.m).step_by(ROWS) {
+            // The last tile ends at the last row; what it has in common with the one before it
+            // is not written twice.
+            let start = row.min(p.m - ROWS);
+            let tile = Tile { row: start, column, skip: row - start, columns: step };
+            // SAFETY: rows and columns of the tile are within those of the product.
+            unsafe {
+                if step == 2 * L::WIDTH {
+                    outer_tile::<L, ROWS, 2>(p, strides, tile);
+                } else {
+                    outer_tile::<L, ROWS, 1>(p, strides, tile);
+                }
+            }
+        }
+        column += step;
+    }
+}
+
+/// Where a tile lies: of its rows the first `skip` are not written, of its vectors the elements
+/// up to `columns` are there.
+#[derive(Clone, Copy)]
+struct Tile {
+    row: usize,
+    column: usize,
+    skip: usize,
+    columns: usize,
+}
+
+/// One tile, of `ROWS` rows and `VECTORS` vectors; a single vector may be partial.
+#[allow(unsafe_code)]
+#[inline(always)]
+unsafe fn outer_tile<L: Lanes, const ROWS: usize, const VECTORS: usize>(
+    p: &Product<L::Scalar>,
+    (along_m, along_k): (usize, usize),
+    tile: Tile,
+) {
+    // SAFETY: the caller's: `a` has ROWS rows from the tile's first and k columns, `b` k rows of
+    // the tile's columns, `c` all of the tile. A lone vector is loaded and stored up to its last
+    // column only.
+    unsafe {
+        let mut a = p.a.add(tile.row * along_m);
+        let mut b = p.b.add(tile.column);
+        let mut sums = [[L::splat(L::Scalar::zero()); VECTORS]; ROWS];
+        for _ in 0..p.k {
+            let mut row = [L::splat(L::Scalar::zero()); VECTORS];
+            for (j, row) in row.iter_mut().enumerate() {
+                *row = match VECTORS {
+                    1 => L::load_first(b, tile.columns),
+                    _ => L::load(b.add(j * L::WIDTH)),
+                };
+            }
+            for (i, sums) in sums.iter_mut().enumerate() {
+                let x = L::splat(*a.add(i * along_m));
+                for (sum, y) in sums.iter_mut().zip(row) {
+                    *sum = x.mul_add(y, *sum);
+                }
+            }
+            a = a.wrapping_add(along_k);
+            b = b.wrapping_add(p.ldb);
+        }
+        let columns = if VECTORS == 1 { tile.columns } else { L::WIDTH };
+        for (i, sums) in sums.into_iter().enumerate() {
+            let c = p.c.add((tile.row + i) * p.ldc + tile.column);
+            for (j, sum) in sums.into_iter().enumerate() {
+                if i >= tile.skip {
+                    finish(p, sum, c.add(j * L::WIDTH), columns);
+                }
+            }
+        }
+    }
+}
+
+/// `c ← α·sum + β·c` over `columns` elements.
+#[allow(unsafe_code)]
+#[inline(always)]
+unsafe fn finish<L: Lanes>(p: &Product<L::Scalar>, sum: L, c: *mut L::Scalar, columns: usize) {
+    // SAFETY: the caller's: `columns` elements at `c`.
+    unsafe {
+        let alpha = L::splat(p.alpha);
+        let value = if p.beta.is_zero() {
+            alpha.mul(sum)
+        } else {
+            let old = L::load_first(c, columns);
+            alpha.mul_add(sum, L::splat(p.beta).mul(old))
+        };
+        value.store_first(c, columns);
+    }
+}
+
+/// `A` not transposed, `B` transposed.
+#[allow(unsafe_code)]
+#[inline(always)]
+unsafe fn dot<L: Lanes>(p: &Product<L::Scalar>) {
+    for start in (0..p.k).step_by(DEPTH) {
+        let depth = DEPTH.min(p.k - start);
+        let resident = (RESIDENT / depth).next_multiple_of(60);
+        for column in (0..p.n).step_by(resident) {
+            // SAFETY: a range of the columns and of k: offsets stay within the operands.
+            unsafe {
+                let part = Product {
+                    n: resident.min(p.n - column),
+                    k: depth,
+                    beta: if start == 0 { p.beta } else { L::Scalar::one() },
+                    a: p.a.add(start),
+                    b: p.b.add(column * p.ldb + start),
+                    c: p.c.add(column),
+                    ..*p
+                };
+                match (L::MANY, part.m, part.n) {
+                    (true, 4.., 4..) => dot_of::<L, 4, 4>(&part),
+                    (false, 2.., 4..) => dot_of::<L, 2, 4>(&part),
+                    (_, _, 4..) => dot_of::<L, 1, 4>(&part),
+                    (_, 4.., _) => dot_of::<L, 4, 1>(&part),
+                    _ => dot_of::<L, 1, 1>(&part),
+                }
+            }
+        }
+    }
+}
+
+/// In tiles of `ROWS` rows and `COLUMNS` columns; there are at least as many.
+#[allow(unsafe_code)]
+#[inline(always)]
+unsafe fn dot_of<L: Lanes, const ROWS: usize, const COLUMNS: usize>(p: &Product<L::Scalar>) {
+    for row in (0..p.m).step_by(ROWS) {
+        let first_row = row.min(p.m - ROWS);
+        for column in (0..p.n).step_by(COLUMNS) {
+            let first_column = column.min(p.n - COLUMNS);
+            // SAFETY: rows and columns of the tile are within those of the product.
+            unsafe {
+                let sums = dot_tile::<L, ROWS, COLUMNS>(p, first_row, first_column);
+                for (i, sums) in sums.iter().enumerate().skip(row - first_row) {
+                    for (j, &sum) in sums.iter().enumerate().skip(column - first_column) {
+                        let c = p.c.add((first_row + i) * p.ldc + first_column + j);
+                        let old = if p.beta.is_zero() { L::Scalar::zero() } else { p.beta * *c };
+                        *c = p.alpha * sum + old;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Dot products of `ROWS` rows of `A` with `COLUMNS` rows of `B`.
+#[allow(unsafe_code)]
+#[inline(always)]
+unsafe fn dot_tile<L: Lanes, const ROWS: usize, const COLUMNS: usize>(
+    p: &Product<L::Scalar>,
+    row: usize,
+    column: usize,
+) -> [[L::Scalar; COLUMNS]; ROWS] {
+    // SAFETY: the caller's: k elements in each of these rows; the last load of a row ends with it.
+    unsafe {
+        let mut a = p.a.add(row * p.lda);
+        let mut b = p.b.add(column * p.ldb);
+        let mut lanes = [[L::splat(L::Scalar::zero()); COLUMNS]; ROWS];
+        let whole = p.k / L::WIDTH;
+        for _ in 0..whole {
+            let mut y = [L::splat(L::Scalar::zero()); COLUMNS];
+            for (j, y) in y.iter_mut().enumerate() {
+                *y = L::load(b.add(j * p.ldb));
+            }
+            for (i, lanes) in lanes.iter_mut().enumerate() {
+                let x = L::load(a.add(i * p.lda));
+                for (lane, y) in lanes.iter_mut().zip(y) {
+                    *lane = x.mul_add(y, *lane);
+                }
+            }
+            a = a.wrapping_add(L::WIDTH);
+            b = b.wrapping_add(L::WIDTH);
+        }
+        let rest = p.k % L::WIDTH;
+        if rest > 0 {
+            for (i, lanes) in lanes.iter_mut().enumerate() {
+                let x = L::load_first(a.add(i * p.lda), rest);
+                for (j, lane) in lanes.iter_mut().enumerate() {
+                    *lane = x.mul_add(L::load_first(b.add(j * p.ldb), rest), *lane);
+                }
+            }
+        }
+        let mut sums = [[L::Scalar::zero(); COLUMNS]; ROWS];
+        for (sums, lanes) in sums.iter_mut().zip(lanes) {
+            // Indices are constants, so that the sums stay in registers.
+            let four = [lanes[0], lanes[1 % COLUMNS], lanes[2 % COLUMNS], lanes[3 % COLUMNS]];
+            sums.copy_from_slice(&L::sums(four)[..COLUMNS]);
+        }
+        sums
+    }
+}

@@ -1,0 +1,223 @@
+//! Vectors of one processor: the few operations that the direct kernels are written in.
+
+use crate::element::Element;
+use num_traits::Float;
+
+/// A vector register.
+///
+/// # Safety
+/// Everything here may only be called where the processor has the features the implementor is
+/// named after, from functions compiled for them.
+#[allow(unsafe_code)]
+pub(super) trait Lanes: Copy {
+    /// One element.
+    type Scalar: Element + Float;
+    /// Elements in a vector.
+    const WIDTH: usize;
+    /// Whether there are 32 registers rather than 16.
+    const MANY: bool;
+    /// All elements `x`.
+    unsafe fn splat(x: Self::Scalar) -> Self;
+    /// The elements at `p`, which need not be aligned.
+    unsafe fn load(p: *const Self::Scalar) -> Self;
+    /// The first `count` elements at `p`, the others zero and not read.
+    unsafe fn load_first(p: *const Self::Scalar, count: usize) -> Self;
+    /// Writes the first `count` elements to `p` and nothing else.
+    unsafe fn store_first(self, p: *mut Self::Scalar, count: usize);
+    /// `self · x`.
+    unsafe fn mul(self, x: Self) -> Self;
+    /// `self · x + y`, rounded once where the processor can.
+    unsafe fn mul_add(self, x: Self, y: Self) -> Self;
+    /// The sum of the elements of each.
+    unsafe fn sums(vectors: [Self; 4]) -> [Self::Scalar; 4];
+}
+
+/// What compilers make of arrays of four: for processors not named below.
+#[allow(unsafe_code)]
+impl<S: Element + Float> Lanes for [S; 4] {
+    type Scalar = S;
+    const WIDTH: usize = 4;
+    const MANY: bool = false;
+
+    #[inline(always)]
+    unsafe fn splat(x: S) -> Self {
+        [x; 4]
+    }
+
+    #[inline(always)]
+    unsafe fn load(p: *const S) -> Self {
+        // SAFETY: the caller's: four elements at `p`.
+        unsafe { p.cast::<Self>().read_unaligned() }
+    }
+
+    #[inline(always)]
+    unsafe fn load_first(p: *const S, count: usize) -> Self {
+        // SAFETY: the caller's: `count` elements at `p`.
+        std::array::from_fn(|i| if i < count { unsafe { *p.add(i) } } else { S::zero() })
+    }
+
+    #[inline(always)]
+    unsafe fn store_first(self, p: *mut S, count: usize) {
+        for (i, x) in self.into_iter().take(count).enumerate() {
+            // SAFETY: the caller's: room for `count` elements at `p`.
+            unsafe { *p.add(i) = x };
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn mul(self, x: Self) -> Self {
+        std::array::from_fn(|i| self[i] * x[i])
+    }
+
+    #[inline(always)]
+    unsafe fn mul_add(self, x: Self, y: Self) -> Self {
+        std::array::from_fn(|i| self[i] * x[i] + y[i])
+    }
+
+    #[inline(always)]
+    unsafe fn sums(vectors: [Self; 4]) -> [S; 4] {
+        vectors.map(|v| (v[0] + v[2]) + (v[1] + v[3]))
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use super::Lanes;
+    use std::arch::x86_64::*;
+
+    macro_rules! lanes {
+        (
+            $vector:ty, $scalar:ty, $width:expr, $many:expr, $mask:ident, $sums:ident,
+            $splat:ident $load:ident $load_first:ident
+            $store_first:ident $mul:ident $mul_add:ident
+        ) => {
+            // SAFETY: of every block below: the processor has the instructions and the pointers
+            // are good for the elements, as the trait requires of its callers; masked loads and
+            // stores touch nothing past `count`.
+            #[allow(unsafe_code, clippy::undocumented_unsafe_blocks)]
+            impl Lanes for $vector {
+                type Scalar = $scalar;
+                const WIDTH: usize = $width;
+                const MANY: bool = $many;
+
+                #[inline(always)]
+                unsafe fn splat(x: $scalar) -> Self {
+                    unsafe { $splat(x) }
+                }
+
+                #[inline(always)]
+                unsafe fn load(p: *const $scalar) -> Self {
+                    unsafe { $load(p) }
+                }
+
+                #[inline(always)]
+                unsafe fn load_first(p: *const $scalar, count: usize) -> Self {
+                    unsafe { $load_first(p, $mask(count)) }
+                }
+
+                #[inline(always)]
+                unsafe fn store_first(self, p: *mut $scalar, count: usize) {
+                    unsafe { $store_first(p, $mask(count), self) };
+                }
+
+                #[inline(always)]
+                unsafe fn mul(self, x: Self) -> Self {
+                    unsafe { $mul(self, x) }
+                }
+
+                #[inline(always)]
+                unsafe fn mul_add(self, x: Self, y: Self) -> Self {
+                    unsafe { $mul_add(self, x, y) }
+                }
+
+                #[inline(always)]
+                unsafe fn sums(vectors: [Self; 4]) -> [$scalar; 4] {
+                    unsafe { $sums(vectors) }
+                }
+            }
+        };
+    }
+
+    /// Stamps a function of the features its vectors need, inlined into such functions.
+    macro_rules! helper {
+        ($(#[$doc:meta])* $name:ident($($arg:ident: $ty:ty),*) -> $result:ty { $body:expr }) => {
+            $(#[$doc])*
+            #[allow(unsafe_code)]
+            #[inline(always)]
+            unsafe fn $name($($arg: $ty),*) -> $result {
+                // SAFETY: the caller's: the instructions are there, pointers are good.
+                unsafe { $body }
+            }
+        };
+    }
+
+    helper!(load_512(p: *const f32, mask: __mmask16) -> __m512 { _mm512_maskz_loadu_ps(mask, p) });
+    helper!(load_512d(p: *const f64, mask: __mmask8) -> __m512d { _mm512_maskz_loadu_pd(mask, p) });
+    /// A mask of the first elements.
+    fn first_512(count: usize) -> __mmask16 {
+        ((1u32 << count) - 1) as __mmask16
+    }
+
+    /// A mask of the first elements.
+    fn first_512d(count: usize) -> __mmask8 {
+        ((1u32 << count) - 1) as __mmask8
+    }
+
+    helper!(first_256(count: usize) -> __m256i {
+        _mm256_cmpgt_epi32(_mm256_set1_epi32(count as i32), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))
+    });
+    helper!(first_256d(count: usize) -> __m256i {
+        _mm256_cmpgt_epi64(_mm256_set1_epi64x(count as i64), _mm256_setr_epi64x(0, 1, 2, 3))
+    });
+    helper!(
+        /// Sums of elements, neighbours first.
+        sums_256(v: [__m256; 4]) -> [f32; 4] {{
+            let pairs = _mm256_hadd_ps(_mm256_hadd_ps(v[0], v[1]), _mm256_hadd_ps(v[2], v[3]));
+            let high = _mm256_extractf128_ps::<1>(pairs);
+            std::mem::transmute::<__m128, [f32; 4]>(_mm_add_ps(_mm256_castps256_ps128(pairs), high))
+        }}
+    );
+    helper!(
+        /// Sums of elements, neighbours first.
+        sums_256d(v: [__m256d; 4]) -> [f64; 4] {{
+            let (low, high) = (_mm256_hadd_pd(v[0], v[1]), _mm256_hadd_pd(v[2], v[3]));
+            let even = _mm256_permute2f128_pd::<0x20>(low, high);
+            let odd = _mm256_permute2f128_pd::<0x31>(low, high);
+            std::mem::transmute::<__m256d, [f64; 4]>(_mm256_add_pd(even, odd))
+        }}
+    );
+    helper!(halves(v: __m512) -> __m256 {{
+        let high = _mm256_castpd_ps(_mm512_extractf64x4_pd::<1>(_mm512_castps_pd(v)));
+        _mm256_add_ps(_mm512_castps512_ps256(v), high)
+    }});
+    helper!(halves_d(v: __m512d) -> __m256d {
+        _mm256_add_pd(_mm512_castpd512_pd256(v), _mm512_extractf64x4_pd::<1>(v))
+    });
+    helper!(sums_512(v: [__m512; 4]) -> [f32; 4] {
+        sums_256([halves(v[0]), halves(v[1]), halves(v[2]), halves(v[3])])
+    });
+    helper!(sums_512d(v: [__m512d; 4]) -> [f64; 4] {
+        sums_256d([halves_d(v[0]), halves_d(v[1]), halves_d(v[2]), halves_d(v[3])])
+    });
+
+    lanes!(
+        __m512, f32, 16, true, first_512, sums_512,
+        _mm512_set1_ps _mm512_loadu_ps load_512
+        _mm512_mask_storeu_ps _mm512_mul_ps _mm512_fmadd_ps
+    );
+    lanes!(
+        __m512d, f64, 8, true, first_512d, sums_512d,
+        _mm512_set1_pd _mm512_loadu_pd load_512d
+        _mm512_mask_storeu_pd _mm512_mul_pd _mm512_fmadd_pd
+    );
+    lanes!(
+        __m256, f32, 8, false, first_256, sums_256,
+        _mm256_set1_ps _mm256_loadu_ps _mm256_maskload_ps
+        _mm256_maskstore_ps _mm256_mul_ps _mm256_fmadd_ps
+    );
+    lanes!(
+        __m256d, f64, 4, false, first_256d, sums_256d,
+        _mm256_set1_pd _mm256_loadu_pd _mm256_maskload_pd
+        _mm256_maskstore_pd _mm256_mul_pd _mm256_fmadd_pd
+    );
+}
