@@ -1,39 +1,44 @@
-//! Convolution: columns and a matrix product, images side by side where they are small.
+//! Convolutions as matrix products: the filters times the columns of the images.
 //!
-//! Everything between operands and results is in the accumulator type: columns are widened as
-//! they are gathered, and results are rounded once.
+//! - Columns are made in slabs that stay in a core's cache: several small images side by side,
+//!   or a band of positions of a large one. Their layout depends on the shapes alone.
+//! - Images are shared among threads; where there are too few, threads share each product, which
+//!   has the same bits on any number of them.
+//! - Gradients of the filters are summed over a fixed number of runs of images, and the sums of
+//!   runs are added in order.
+//! - 16-bit images are widened as they are taken up, and results rounded once.
 
-#[cfg(test)]
-mod tests;
+mod slab;
 
 use super::{
     gemm::gemm,
-    level1::axpy,
     scratch::with_scratch,
-    widen::{is_wide, narrow, widen, widened},
-    window::{Trace, gather, scatter, traces},
+    widen::{is_wide, overwrite, update, widened},
+    window::room_for,
     workers::Workers,
 };
 use crate::{
     element::Element,
-    error::{Result, expect_len},
-    op::{Convolution, Gemm, Transpose, Window},
+    error::{Error, Result, expect_len},
+    op::{Convolution, Gemm, Transpose},
 };
-use parking_lot::Mutex;
+use num_traits::{Float, Zero};
+use slab::{Slab, Slabs};
+use std::sync::{Mutex, PoisonError};
 
-/// Columns at which a matrix product runs at full speed: smaller images are joined up to it.
-const WIDE: usize = 256;
+/// Floating-point operations below which one thread is faster than several.
+const SHARED: u64 = 2_000_000;
 
-/// Partial sums of the filters' gradient, over parts of the batch.
-const PARTS: usize = 8;
+/// Most runs of images whose gradients are summed apart.
+const RUNS: usize = 8;
 
-/// Elements that all partial sums together may take.
-const PARTIAL: usize = 1 << 22;
+static ALONE: Workers = Workers::sequential();
 
-/// `y ← x ∗ filters + bias`, as [`Convolution`] says.
+/// `y ← filters ∗ x + bias`: every image's every window, times every filter of its group.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length).
+/// [`Error::Length`](crate::Error::Length) unless `x` holds the images, `filters` the filters,
+/// `bias` one element for each output plane and `y` the results.
 pub fn convolve<T: Element>(
     workers: &Workers,
     op: &Convolution,
@@ -46,45 +51,40 @@ pub fn convolve<T: Element>(
     if let Some(bias) = bias {
         expect_len("convolve", "bias", op.outputs(), bias.len())?;
     }
-    if y.is_empty() {
-        return Ok(());
-    }
-    let pass = Pass::new(workers, op);
-    let positions = op.window().positions();
-    with_scratch(filters.len(), |room| {
-        let filters = widened(filters, room);
-        pass.chunks(y, op.outputs() * positions, |first, y| {
-            let images = y.len() / (op.outputs() * positions);
-            let ld = images * positions;
-            pass.with_columns(&x[first * op.window().image()..], images, |columns| {
-                with_scratch(op.outputs() * ld, |sums: &mut [T::Acc]| {
-                    pass.each_group(|g| {
-                        let filters = &filters[pass.filters(g)];
-                        let gemm_op = Gemm::new(pass.outputs, ld, pass.rows);
-                        let sums = &mut sums[g * pass.outputs * ld..][..pass.outputs * ld];
-                        let columns = &columns[g * pass.rows * ld..][..pass.rows * ld];
-                        gemm(&pass.inner, &gemm_op, filters, columns, sums)
-                    })?;
-                    for (o, sums) in sums.chunks_exact_mut(ld).enumerate() {
-                        if let Some(bias) = bias {
-                            let bias = bias[o].to_acc();
-                            sums.iter_mut().for_each(|sum| *sum = *sum + bias);
-                        }
-                        for (i, sums) in sums.chunks_exact(positions).enumerate() {
-                            narrow(sums, &mut y[(i * op.outputs() + o) * positions..][..positions]);
-                        }
-                    }
-                    Ok(())
+    let slabs = Slabs::of_results(op)?;
+    let bias: Option<Vec<_>> = bias.map(|bias| bias.iter().map(|b| b.to_acc()).collect());
+    with_scratch(filters.len(), |transposed: &mut [T::Acc]| {
+        with_scratch(room_for::<T>(filters.len()), |room| {
+            slabs.transpose(widened(filters, room), transposed);
+        });
+        let filters = &*transposed;
+        let (image, result) = (op.window().image(), op.outputs() * op.window().positions());
+        let (outer, inner) = levels(workers, op, slabs.tasks());
+        try_chunks(outer, y, slabs.images() * result, |task, y| {
+            let images = y.len() / result;
+            let x = &x[task * slabs.images() * image..][..images * image];
+            with_scratch(room_for::<T>(x.len()), |room_x| {
+                with_scratch(room_for::<T>(y.len()), |room_y| {
+                    let x = widened(x, room_x);
+                    let mut done = Ok(());
+                    overwrite(y, room_y, |y| {
+                        let bias = bias.as_deref();
+                        done = slabs.try_each(images, |slab| {
+                            multiply(inner, &slabs, slab, x, filters, bias, y)
+                        });
+                    });
+                    done
                 })
             })
         })
     })
 }
 
-/// `dx ← the gradient of x`, given that of `y`.
+/// Gradient of the images: `dx ← filtersᵀ ∗ dy`; overwrites `dx`.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length).
+/// [`Error::Length`](crate::Error::Length) unless `filters` holds the filters, `dy` gradients of
+/// the results and `dx` those of the images.
 pub fn convolve_backward_input<T: Element>(
     workers: &Workers,
     op: &Convolution,
@@ -92,39 +92,38 @@ pub fn convolve_backward_input<T: Element>(
     dy: &[T],
     dx: &mut [T],
 ) -> Result<()> {
-    const OP: &str = "convolve_backward_input";
-    op.check(OP, ("dx", dx.len()), ("filters", filters.len()), ("dy", dy.len()))?;
-    if dx.is_empty() {
-        return Ok(());
-    }
-    let pass = Pass::new(workers, op);
-    let image = op.window().image();
-    with_scratch(filters.len(), |room| {
+    let name = "convolve_backward_input";
+    op.check(name, ("dx", dx.len()), ("filters", filters.len()), ("dy", dy.len()))?;
+    let slabs = Slabs::of_results(op)?;
+    let (image, result) = (op.window().image(), op.outputs() * op.window().positions());
+    with_scratch(room_for::<T>(filters.len()), |room| {
         let filters = widened(filters, room);
-        pass.chunks(dx, image, |first, dx| {
+        let (outer, inner) = levels(workers, op, slabs.tasks());
+        try_chunks(outer, dx, slabs.images() * image, |task, dx| {
             let images = dx.len() / image;
-            let ld = images * op.window().positions();
-            pass.with_outputs(dy, first, images, |dy| {
-                with_scratch(op.window().rows() * ld, |columns: &mut [T::Acc]| {
-                    pass.each_group(|g| {
-                        let (no, yes) = (Transpose::No, Transpose::Yes);
-                        let gemm_op = Gemm::with(yes, no, pass.rows, ld, pass.outputs);
-                        let dy = &dy[g * pass.outputs * ld..][..pass.outputs * ld];
-                        let columns = &mut columns[g * pass.rows * ld..][..pass.rows * ld];
-                        gemm(&pass.inner, &gemm_op, &filters[pass.filters(g)], dy, columns)
-                    })?;
-                    pass.add_up(columns, dx);
-                    Ok(())
+            let dy = &dy[task * slabs.images() * result..][..images * result];
+            with_scratch(room_for::<T>(dy.len()), |room_y| {
+                with_scratch(room_for::<T>(dx.len()), |room_x| {
+                    let dy = widened(dy, room_y);
+                    let mut done = Ok(());
+                    overwrite(dx, room_x, |dx| {
+                        dx.fill(T::Acc::zero());
+                        done = slabs.try_each(images, |slab| {
+                            multiply_back(inner, &slabs, slab, filters, dy, dx)
+                        });
+                    });
+                    done
                 })
             })
         })
     })
 }
 
-/// `dfilters ← dfilters + the gradient of the filters`, given that of `y`.
+/// Gradient of the filters, added to what `dfilters` holds: `dfilters ← dfilters + dy ∗ x`.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length).
+/// [`Error::Length`](crate::Error::Length) unless `x` holds the images, `dy` gradients of the
+/// results and `dfilters` those of the filters.
 pub fn convolve_backward_filters<T: Element>(
     workers: &Workers,
     op: &Convolution,
@@ -132,197 +131,154 @@ pub fn convolve_backward_filters<T: Element>(
     dy: &[T],
     dfilters: &mut [T],
 ) -> Result<()> {
-    const OP: &str = "convolve_backward_filters";
-    op.check(OP, ("x", x.len()), ("dfilters", dfilters.len()), ("dy", dy.len()))?;
-    if dfilters.is_empty() || op.batch() == 0 {
+    let name = "convolve_backward_filters";
+    op.check(name, ("x", x.len()), ("dfilters", dfilters.len()), ("dy", dy.len()))?;
+    if x.is_empty() || dy.is_empty() || dfilters.is_empty() {
         return Ok(());
     }
-    let pass = Pass::new(workers, op);
-    let len = dfilters.len();
-    // Parts of the batch depend on sizes alone, so that the sum's order does too.
-    let parts = pass.steps().min(PARTS).min((PARTIAL / len).max(1));
-    let steps = pass.steps().div_ceil(parts);
-    with_scratch(parts * len, |sums: &mut [T::Acc]| {
-        let each = if parts == 1 { &Workers::sequential() } else { workers };
-        try_chunks(each, sums, len, |part, sum| {
-            sum.fill(<T::Acc>::default());
-            let last = pass.steps().min((part + 1) * steps);
-            (part * steps..last).try_for_each(|step| {
-                let first = step * pass.joined;
-                let images = pass.joined.min(op.batch() - first);
-                pass.add_filters(&x[first * op.window().image()..], dy, first, images, sum)
+    let slabs = Slabs::of_filters(op)?;
+    // A run has to be worth the sums it keeps apart.
+    let runs = (op.batch() * op.window().positions() / 1024).clamp(1, RUNS.min(op.batch()));
+    let images = op.batch().div_ceil(runs);
+    let runs = op.batch().div_ceil(images);
+    let (image, result) = (op.window().image(), op.outputs() * op.window().positions());
+    let (len, part) = (dfilters.len(), dfilters.len() / op.groups());
+    with_scratch(runs * len, |sums: &mut [T::Acc]| {
+        let (outer, inner) = levels(workers, op, runs * op.groups());
+        try_chunks(outer, sums, part, |task, sums| {
+            let (run, group) = (task / op.groups(), task % op.groups());
+            let (start, end) = (run * images, op.batch().min((run + 1) * images));
+            let (x, dy) = (&x[start * image..end * image], &dy[start * result..end * result]);
+            with_scratch(room_for::<T>(x.len()), |room_x| {
+                with_scratch(room_for::<T>(dy.len()), |room_y| {
+                    let (x, dy) = (widened(x, room_x), widened(dy, room_y));
+                    let mut first = true;
+                    slabs.try_each_of(group, end - start, |slab| {
+                        let overwrites = std::mem::take(&mut first);
+                        correlate(inner, &slabs, slab, x, dy, overwrites, sums)
+                    })
+                })
             })
         })?;
-        let (total, rest) = sums.split_at_mut(len);
-        for part in rest.chunks_exact(len) {
-            axpy(workers, T::acc(1.0), part, total)?;
-        }
-        with_scratch(len, |wide: &mut [T::Acc]| {
-            widen(dfilters, wide);
-            axpy(workers, T::acc(1.0), total, wide)?;
-            narrow(wide, dfilters);
-            Ok(())
-        })
+        add_runs(sums, dfilters);
+        Ok(())
     })
 }
 
-/// What the passes over one batch have in common.
-struct Pass<'a> {
-    op: &'a Convolution,
-    traces: Vec<Vec<Trace>>,
-    /// Threads over images, and inside the products of one step.
-    outer: Workers,
-    inner: Workers,
-    /// Images whose columns stand side by side.
-    joined: usize,
-    /// Outputs, and rows of columns, of one group.
-    outputs: usize,
-    rows: usize,
-}
-
-impl<'a> Pass<'a> {
-    fn new(workers: &Workers, op: &'a Convolution) -> Self {
-        let window = op.window();
-        let joined = WIDE.div_ceil(window.positions().max(1)).min(op.batch().max(1));
-        // One step leaves nothing to share out but the products themselves.
-        let alone = op.batch() <= joined;
-        let (outer, inner) = match alone {
-            true => (Workers::sequential(), workers.clone()),
-            false => (workers.clone(), Workers::sequential()),
-        };
-        let (outputs, rows) = (op.outputs() / op.groups(), window.rows() / op.groups());
-        Self { op, traces: traces(window), outer, inner, joined, outputs, rows }
-    }
-
-    fn window(&self) -> &Window {
-        self.op.window()
-    }
-
-    /// Runs of joined images in the batch.
-    fn steps(&self) -> usize {
-        self.op.batch().div_ceil(self.joined)
-    }
-
-    fn each_group(&self, body: impl FnMut(usize) -> Result<()>) -> Result<()> {
-        (0..self.op.groups()).try_for_each(body)
-    }
-
-    /// Where the filters of a group are.
-    fn filters(&self, g: usize) -> std::ops::Range<usize> {
-        let len = self.outputs * self.rows;
-        g * len..(g + 1) * len
-    }
-
-    /// Calls `body(first image, results)` for each run of joined images; one image's results are
-    /// `size` elements.
-    fn chunks<T: Element>(
-        &self,
-        results: &mut [T],
-        size: usize,
-        body: impl Fn(usize, &mut [T]) -> Result<()> + Send + Sync,
-    ) -> Result<()> {
-        let joined = self.joined;
-        try_chunks(&self.outer, results, joined * size, |step, y| body(step * joined, y))
-    }
-
-    /// The columns of the first images of `x`, side by side.
-    fn with_columns<T: Element, R>(
-        &self,
-        x: &[T],
-        images: usize,
-        body: impl FnOnce(&[T::Acc]) -> R,
-    ) -> R {
-        let window = self.window();
-        let (plane, positions, taps) = (window.plane(), window.positions(), window.taps());
-        if images == 1 && window.is_identity() && is_wide::<T>() {
-            return body(bytemuck::cast_slice(&x[..window.image()]));
-        }
-        let ld = images * positions;
-        with_scratch(window.rows() * ld, |columns: &mut [T::Acc]| {
-            with_scratch(plane, |room| {
-                let channels = window.channels();
-                for (i, c) in (0..images).flat_map(|i| (0..channels).map(move |c| (i, c))) {
-                    let x = &x[(i * channels + c) * plane..][..plane];
-                    let columns = &mut columns[c * taps * ld + i * positions..];
-                    gather(window, &self.traces, widened(x, room), columns, ld);
-                }
-            });
-            body(columns)
-        })
-    }
-
-    /// The gradients of some images' results, side by side: outputs × images × positions.
-    fn with_outputs<T: Element, R>(
-        &self,
-        dy: &[T],
-        first: usize,
-        images: usize,
-        body: impl FnOnce(&[T::Acc]) -> R,
-    ) -> R {
-        let (outputs, positions) = (self.op.outputs(), self.window().positions());
-        let dy = &dy[first * outputs * positions..][..images * outputs * positions];
-        if images == 1 && is_wide::<T>() {
-            return body(bytemuck::cast_slice(dy));
-        }
-        let ld = images * positions;
-        with_scratch(dy.len(), |joined: &mut [T::Acc]| {
-            for (at, dy) in dy.chunks_exact(positions).enumerate() {
-                let (i, o) = (at / outputs, at % outputs);
-                widen(dy, &mut joined[o * ld + i * positions..][..positions]);
-            }
-            body(joined)
-        })
-    }
-
-    /// Adds columns side by side up into their images.
-    fn add_up<T: Element>(&self, columns: &[T::Acc], dx: &mut [T]) {
-        let window = self.window();
-        let (image, plane) = (window.image(), window.plane());
-        let ld = dx.len() / image * window.positions();
-        for (i, dx) in dx.chunks_exact_mut(image).enumerate() {
-            for (c, dx) in dx.chunks_exact_mut(plane).enumerate() {
-                let columns = &columns[c * window.taps() * ld + i * window.positions()..];
-                scatter(window, &self.traces, columns, ld, dx);
-            }
-        }
-    }
-
-    /// Adds the gradient of the filters over some images to `sum`.
-    fn add_filters<T: Element>(
-        &self,
-        x: &[T],
-        dy: &[T],
-        first: usize,
-        images: usize,
-        sum: &mut [T::Acc],
-    ) -> Result<()> {
-        let ld = images * self.window().positions();
-        self.with_columns(x, images, |columns| {
-            self.with_outputs(dy, first, images, |dy| {
-                self.each_group(|g| {
-                    let (no, yes) = (Transpose::No, Transpose::Yes);
-                    let op = Gemm::with(no, yes, self.outputs, self.rows, ld).accumulate();
-                    let dy = &dy[g * self.outputs * ld..][..self.outputs * ld];
-                    let columns = &columns[g * self.rows * ld..][..self.rows * ld];
-                    gemm(&self.inner, &op, dy, columns, &mut sum[self.filters(g)])
-                })
-            })
-        })
+/// Threads for tasks and threads within each: the one or the other.
+fn levels<'a>(workers: &'a Workers, op: &Convolution, tasks: usize) -> (&'a Workers, &'a Workers) {
+    if op.flops() < SHARED {
+        (&ALONE, &ALONE)
+    } else if tasks >= workers.count() {
+        (workers, &ALONE)
+    } else {
+        (&ALONE, workers)
     }
 }
 
-/// [`Workers::chunks`] for a body that may fail; one of the errors is returned.
+/// As [`Workers::chunks`]; the error of one that failed, if any did.
 fn try_chunks<T: Send>(
     workers: &Workers,
     y: &mut [T],
     size: usize,
     body: impl Fn(usize, &mut [T]) -> Result<()> + Send + Sync,
 ) -> Result<()> {
-    let failed = Mutex::new(Ok(()));
+    let failed = Mutex::new(None::<Error>);
     workers.chunks(y, size, |i, y| {
         if let Err(error) = body(i, y) {
-            *failed.lock() = Err(error);
+            *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
         }
     });
-    failed.into_inner()
+    failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
 }
+
+/// `y ← filters·columns + bias` for one slab.
+fn multiply<A: Element<Acc = A> + Float>(
+    workers: &Workers,
+    slabs: &Slabs,
+    slab: &Slab,
+    x: &[A],
+    filters: &[A],
+    bias: Option<&[A]>,
+    y: &mut [A],
+) -> Result<()> {
+    let (m, k, n) = (slabs.outputs(), slabs.rows(), slab.columns());
+    let filters = &filters[slab.group() * m * k..][..m * k];
+    let op = Gemm::<A>::with(Transpose::Yes, Transpose::No, m, n, k);
+    let bias = bias.map(|bias| &bias[slab.group() * m..][..m]);
+    slabs.with_columns(workers, slab, x, |columns, ld| {
+        let op = op.leading(op.lda, ld, slabs.pitch(slab));
+        if let Some(plane) = slabs.result_mut(slab, y) {
+            gemm(workers, &op, filters, columns, plane)?;
+            slab::add_bias(bias, plane, op.ldc, n);
+            return Ok(());
+        }
+        with_scratch(m * n, |product: &mut [A]| {
+            gemm(workers, &op, filters, columns, product)?;
+            slab::add_bias(bias, product, n, n);
+            slabs.scatter_results(slab, product, y);
+            Ok(())
+        })
+    })
+}
+
+/// `dx ← dx + the image of filtersᵀ·dy` for one slab; `dx` is zero where it was not written.
+fn multiply_back<A: Element<Acc = A> + Float>(
+    workers: &Workers,
+    slabs: &Slabs,
+    slab: &Slab,
+    filters: &[A],
+    dy: &[A],
+    dx: &mut [A],
+) -> Result<()> {
+    let (m, k, n) = (slabs.rows(), slabs.outputs(), slab.columns());
+    let filters = &filters[slab.group() * m * k..][..m * k];
+    let op = Gemm::<A>::with(Transpose::Yes, Transpose::No, m, n, k);
+    slabs.with_results(slab, dy, |dy, ld| {
+        if let Some((image, pitch)) = slabs.identity_mut(slab, dx) {
+            return gemm(workers, &op.leading(op.lda, ld, pitch), filters, dy, image);
+        }
+        with_scratch(m * n, |columns: &mut [A]| {
+            gemm(workers, &op.leading(op.lda, ld, n), filters, dy, columns)?;
+            slabs.fold(workers, slab, columns, dx);
+            Ok(())
+        })
+    })
+}
+
+/// `sums ← dy·columnsᵀ`, or added to them, for one slab.
+fn correlate<A: Element<Acc = A> + Float>(
+    workers: &Workers,
+    slabs: &Slabs,
+    slab: &Slab,
+    x: &[A],
+    dy: &[A],
+    overwrites: bool,
+    sums: &mut [A],
+) -> Result<()> {
+    let (m, n, k) = (slabs.outputs(), slabs.rows(), slab.columns());
+    let op = Gemm::<A>::with(Transpose::No, Transpose::Yes, m, n, k);
+    let op = op.beta(if overwrites { A::zero() } else { A::one() });
+    slabs.with_columns(workers, slab, x, |columns, ld| {
+        slabs.with_results(slab, dy, |dy, ldy| {
+            gemm(workers, &op.leading(ldy, ld, n), dy, columns, sums)
+        })
+    })
+}
+
+/// `dfilters ← dfilters + Σ runs`, in order.
+fn add_runs<T: Element>(sums: &mut [T::Acc], dfilters: &mut [T]) {
+    let len = dfilters.len();
+    let (first, rest) = sums.split_at_mut(len);
+    for run in rest.chunks(len) {
+        first.iter_mut().zip(run).for_each(|(sum, &run)| *sum = *sum + run);
+    }
+    with_scratch(if is_wide::<T>() { 0 } else { len }, |room| {
+        update(dfilters, room, |d| d.iter_mut().zip(&*first).for_each(|(d, &sum)| *d = *d + sum));
+    });
+}
+
+#[cfg(test)]
+mod slab_tests;
+#[cfg(test)]
+mod tests;

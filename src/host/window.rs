@@ -1,218 +1,266 @@
-//! Columns of an image, and back.
+//! Images to columns and back.
+//!
+//! A row of the columns holds what one tap of the kernel sees at every position: along the last
+//! axis that is a run of the image, or every stride-th element of one. So rows are copied in such
+//! runs, two axes at a time; further axes count up around them.
 
-#[cfg(test)]
-mod tests;
+pub(super) mod reach;
 
 use super::{
     scratch::with_scratch,
-    widen::{narrow, widen},
+    simd::vectorized,
+    widen::{overwrite, widened},
     workers::Workers,
 };
-use crate::{
-    element::Element,
-    error::Result,
-    op::{Extent, Window},
-};
-use std::ops::Range;
+use crate::{element::Element, error::Result, op::Window};
+use num_traits::Float;
+use reach::{Plane, Reaches};
 
 /// Elements of columns below which one thread is faster than several.
-const SHARED: usize = 1 << 16;
+const SHARED: usize = 1 << 17;
 
-/// `columns ← the windows of x`, one a column; padding reads as zero.
+/// Columns of the image `x`: row (c, tap…), column (position…); zero where a tap lies outside.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length).
-#[doc(alias = "im2col_cpu")]
-#[doc(alias = "im2col_nd_cpu")]
+/// [`Error::Length`](crate::Error::Length) unless `x` holds the image and `columns` its columns.
 pub fn im2col<T: Element>(
     workers: &Workers,
-    op: &Window,
+    window: &Window,
     x: &[T],
     columns: &mut [T],
 ) -> Result<()> {
-    op.check("im2col", ("x", x.len()), ("columns", columns.len()))?;
-    let positions = op.positions();
-    let channel = op.taps() * positions;
-    if columns.is_empty() {
-        return Ok(());
-    }
-    let together = (SHARED / channel).max(1);
-    let traces = traces(op);
-    workers.chunks(columns, together * channel, |task, columns| {
-        let first = task * together;
-        for (c, columns) in (first..).zip(columns.chunks_exact_mut(channel)) {
-            gather(op, &traces, &x[c * op.plane()..][..op.plane()], columns, positions);
-        }
-    });
+    window.check("im2col", ("x", x.len()), ("columns", columns.len()))?;
+    let reaches = Reaches::new(window);
+    unroll(workers, &reaches, x, columns, window.positions());
     Ok(())
 }
 
-/// `x ← the sum of the columns' elements that come from each place`, summed in the accumulator
-/// type.
+/// The image whose every element is the sum of its places in `columns`; overwrites `x`.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length).
-#[doc(alias = "col2im_cpu")]
-#[doc(alias = "col2im_nd_cpu")]
+/// [`Error::Length`](crate::Error::Length) unless `x` holds the image and `columns` its columns.
 pub fn col2im<T: Element>(
     workers: &Workers,
-    op: &Window,
+    window: &Window,
     columns: &[T],
     x: &mut [T],
 ) -> Result<()> {
-    op.check("col2im", ("x", x.len()), ("columns", columns.len()))?;
-    let (plane, positions) = (op.plane(), op.positions());
-    if x.is_empty() {
-        return Ok(());
-    }
-    let channel = op.taps() * positions;
-    let together = (SHARED / channel.max(1)).max(1);
-    let traces = traces(op);
-    workers.chunks(x, together * plane, |task, x| {
-        let first = task * together;
-        with_scratch(channel, |wide: &mut [T::Acc]| {
-            for (c, x) in (first..).zip(x.chunks_exact_mut(plane)) {
-                widen(&columns[c * channel..][..channel], wide);
-                scatter(op, &traces, wide, positions, x);
-            }
+    window.check("col2im", ("x", x.len()), ("columns", columns.len()))?;
+    let (reaches, plane) = (Reaches::new(window), window.plane());
+    let (taps, positions) = (window.taps(), window.positions());
+    let channels = if columns.len() < SHARED { window.channels() } else { 1 };
+    workers.chunks(x, channels * plane, |i, x| {
+        // 16-bit elements are summed in their accumulator type, rounded once.
+        let columns = &columns[i * channels * taps * positions..];
+        let columns = &columns[..x.len() / plane * taps * positions];
+        with_scratch(room_for::<T>(columns.len()), |wide| {
+            let columns = widened(columns, wide);
+            with_scratch(room_for::<T>(x.len()), |sums| {
+                overwrite(x, sums, |x| {
+                    x.fill(T::Acc::default());
+                    fold(&Workers::sequential(), &reaches, columns, positions, x);
+                });
+            });
         });
     });
     Ok(())
 }
 
-/// Where one tap looks along one axis: the windows whose tap is inside the input, and the place
-/// that the first of them sees.
-#[derive(Clone)]
-pub(super) struct Trace {
-    inside: Range<usize>,
-    start: usize,
-    stride: usize,
+/// Scratch needed to widen `len` elements.
+pub(super) fn room_for<T: Element>(len: usize) -> usize {
+    if super::widen::is_wide::<T>() { 0 } else { len }
 }
 
-impl Trace {
-    /// Of tap `tap`, over `output` windows.
-    fn new(axis: &Extent, output: usize, tap: usize) -> Self {
-        let &Extent { input, stride, pad, dilation, .. } = axis;
-        let shift = tap * dilation;
-        // Window w sees place w·stride + shift − pad.
-        let first = pad.saturating_sub(shift).div_ceil(stride);
-        let end = (input + pad).saturating_sub(shift).div_ceil(stride).min(output);
-        let inside = first.min(end)..end;
-        Self { start: (inside.start * stride + shift).saturating_sub(pad), inside, stride }
-    }
-
-    fn place(&self, window: usize) -> usize {
-        self.start + (window - self.inside.start) * self.stride
-    }
-}
-
-/// The traces of all taps, axis by axis.
-pub(super) fn traces(op: &Window) -> Vec<Vec<Trace>> {
-    let axes = op.axes().iter().zip(op.output());
-    axes.map(|(axis, &output)| (0..axis.kernel).map(|tap| Trace::new(axis, output, tap)).collect())
-        .collect()
-}
-
-/// The columns of one channel: a row of `columns`, each `ld` after the last, for each tap.
-pub(super) fn gather<T: Element>(
-    op: &Window,
-    traces: &[Vec<Trace>],
-    plane: &[T],
+/// Writes the columns of whole channels, rows `ld` elements apart.
+pub(super) fn unroll<T: Element>(
+    workers: &Workers,
+    reaches: &Reaches,
+    x: &[T],
     columns: &mut [T],
     ld: usize,
 ) {
-    for tap in 0..op.taps() {
-        let row = &mut columns[tap * ld..][..op.positions()];
-        row.fill(T::default());
-        runs(op, traces, tap, |windows, place, stride| {
-            let row = &mut row[windows];
-            if stride == 1 {
-                row.copy_from_slice(&plane[place..][..row.len()]);
-            } else {
-                let seen = plane[place..].iter().step_by(stride);
-                row.iter_mut().zip(seen).for_each(|(y, x)| *y = *x);
-            }
-        });
+    let (taps, plane) = (reaches.taps(), reaches.plane());
+    if reaches.positions() == 0 {
+        return;
     }
-}
-
-/// Adds the columns of one channel up into its plane.
-pub(super) fn scatter<T: Element>(
-    op: &Window,
-    traces: &[Vec<Trace>],
-    columns: &[T::Acc],
-    ld: usize,
-    plane: &mut [T],
-) {
-    with_scratch(plane.len(), |sums: &mut [T::Acc]| {
-        sums.fill(<T::Acc>::default());
-        for tap in 0..op.taps() {
-            let row = &columns[tap * ld..][..op.positions()];
-            runs(op, traces, tap, |windows, place, stride| {
-                let row = &row[windows];
-                if stride == 1 {
-                    let sums = &mut sums[place..][..row.len()];
-                    sums.iter_mut().zip(row).for_each(|(y, x)| *y = *y + *x);
-                } else {
-                    let seen = sums[place..].iter_mut().step_by(stride);
-                    seen.zip(row).for_each(|(y, x)| *y = *y + *x);
+    if plane == 0 {
+        columns.chunks_mut(ld.max(1)).for_each(|row| {
+            let len = reaches.positions().min(row.len());
+            row[..len].fill(T::default());
+        });
+        return;
+    }
+    let channels = if columns.len() < SHARED { x.len() / plane } else { 1 };
+    workers.chunks(columns, channels * taps * ld, |i, columns| {
+        let x = x[i * channels * plane..].chunks_exact(plane).take(channels);
+        vectorized(
+            #[inline(always)]
+            || {
+                for (x, columns) in x.zip(columns.chunks_mut(taps * ld)) {
+                    reaches.visit(
+                        #[inline(always)]
+                        |tap, at| gather(at, x, &mut columns[tap * ld..]),
+                    );
                 }
-            });
-        }
-        narrow(sums, plane);
+            },
+        );
     });
 }
 
-/// Calls `body(windows, place, stride)` for each run of windows along the last axis whose tap is
-/// inside the plane: the first of them sees `place`, the next `stride` further.
-#[inline]
-fn runs(
-    op: &Window,
-    traces: &[Vec<Trace>],
-    tap: usize,
-    mut body: impl FnMut(Range<usize>, usize, usize),
+/// Adds columns, rows `ld` elements apart, to the elements of whole channels they stem from.
+pub(super) fn fold<A: Element + Float>(
+    workers: &Workers,
+    reaches: &Reaches,
+    columns: &[A],
+    ld: usize,
+    x: &mut [A],
 ) {
-    let Some((inner, outer)) = op.axes().split_last() else { return body(0..1, 0, 1) };
-    let last = &traces[outer.len()][tap % inner.kernel];
-    if last.inside.is_empty() {
+    let (taps, plane) = (reaches.taps(), reaches.plane());
+    if plane == 0 || reaches.positions() == 0 {
         return;
     }
-    let width = op.output()[outer.len()];
-    let lines: usize = op.output()[..outer.len()].iter().product();
-    let mut place = |line: usize, start: usize| {
-        let from = line * width;
-        body(from + last.inside.start..from + last.inside.end, start + last.start, last.stride);
-    };
-    if let [axis] = outer {
-        // Two axes, as images have.
-        let trace = &traces[0][tap / inner.kernel % axis.kernel];
-        trace.inside.clone().for_each(|line| place(line, trace.place(line) * inner.input));
+    let channels = if columns.len() < SHARED { x.len() / plane } else { 1 };
+    workers.chunks(x, channels * plane, |i, x| {
+        let columns = columns[i * channels * taps * ld..].chunks(taps * ld);
+        vectorized(
+            #[inline(always)]
+            || {
+                for (x, columns) in x.chunks_exact_mut(plane).zip(columns) {
+                    reaches.visit(
+                        #[inline(always)]
+                        |tap, at| scatter(at, &columns[tap * ld..], x),
+                    );
+                }
+            },
+        );
+    });
+}
+
+/// One tap's positions in two axes: from the image to the columns.
+#[inline(always)]
+fn gather<T: Element>(at: Plane, x: &[T], columns: &mut [T]) {
+    let columns = &mut columns[at.position..][..at.height * at.width];
+    let Some(x_at) = at.image else { return columns.fill(T::default()) };
+    let Plane { rows, run, width, .. } = at;
+    let len = run.end - run.start;
+    if (rows.end - rows.start) * len < columns.len() {
+        clear_outside(at, columns);
+    }
+    if rows.start == rows.end || len == 0 {
         return;
     }
-    for line in 0..lines {
-        if let Some(start) = line_start(op, traces, tap, line) {
-            place(line, start);
+    let x = &x[x_at + rows.first * at.pitch + run.first..];
+    let y = &mut columns[rows.start * width + run.start..rows.end * width];
+    let step = rows.stride * at.pitch;
+    match (run.stride, len) {
+        (1, 1) => copy_runs::<T, 1>(x, step, y, width, len),
+        (1, 2..=3) => copy_runs::<T, 2>(x, step, y, width, len),
+        (1, 4..=7) => copy_runs::<T, 4>(x, step, y, width, len),
+        (1, 8..=16) => copy_runs::<T, 8>(x, step, y, width, len),
+        (1, 17..=32) => copy_runs::<T, 16>(x, step, y, width, len),
+        (1, 33..=64) => copy_runs::<T, 32>(x, step, y, width, len),
+        (1, _) => {
+            for (i, y) in y.chunks_mut(width).enumerate() {
+                y[..len].copy_from_slice(&x[i * step..][..len]);
+            }
+        }
+        (stride, _) => {
+            for (i, y) in y.chunks_mut(width).enumerate() {
+                let x = x[i * step..].iter().step_by(stride);
+                y[..len].iter_mut().zip(x).for_each(|(y, &x)| *y = x);
+            }
         }
     }
 }
 
-/// Where in the plane the line of places begins that a tap sees from a line of windows, unless it
-/// is padding.
-fn line_start(op: &Window, traces: &[Vec<Trace>], tap: usize, line: usize) -> Option<usize> {
-    let last = op.axes().len() - 1;
-    let (mut tap, mut line) = (tap / op.axes()[last].kernel, line);
-    let (mut start, mut step) = (0, op.axes()[last].input);
-    for axis in (0..last).rev() {
-        let extent = &op.axes()[axis];
-        let (window, output) = (line % op.output()[axis], op.output()[axis]);
-        let trace = &traces[axis][tap % extent.kernel];
-        if !trace.inside.contains(&window) {
-            return None;
-        }
-        start += trace.place(window) * step;
-        step *= extent.input;
-        tap /= extent.kernel;
-        line /= output;
+/// Zeros where a tap lies outside the image.
+#[inline(never)]
+fn clear_outside<T: Element>(at: Plane, columns: &mut [T]) {
+    let Plane { rows, run, width, .. } = at;
+    columns[..rows.start * width].fill(T::default());
+    columns[rows.end * width..].fill(T::default());
+    for row in columns[rows.start * width..rows.end * width].chunks_exact_mut(width) {
+        row[..run.start].fill(T::default());
+        row[run.end..].fill(T::default());
     }
-    Some(start)
 }
+
+/// Copies runs of `N` to `2·N` elements, from `step` elements apart to `width` apart: the first
+/// `N` and the last `N` of each, which may overlap. Runs are mostly short, and a call of a copy
+/// of any length would cost more than the copy.
+#[inline(always)]
+fn copy_runs<T: Element, const N: usize>(
+    x: &[T],
+    step: usize,
+    y: &mut [T],
+    width: usize,
+    len: usize,
+) {
+    for (i, y) in y.chunks_mut(width).enumerate() {
+        let (x, y) = (&x[i * step..][..len], &mut y[..len]);
+        if let (Some(x), Some(y)) = (x.first_chunk::<N>(), y.first_chunk_mut::<N>()) {
+            *y = *x;
+        }
+        if let (Some(x), Some(y)) = (x.last_chunk::<N>(), y.last_chunk_mut::<N>()) {
+            *y = *x;
+        }
+    }
+}
+
+/// One tap's positions in two axes: from the columns onto the image.
+#[inline(always)]
+fn scatter<A: Element + Float>(at: Plane, columns: &[A], x: &mut [A]) {
+    let Some(x_at) = at.image else { return };
+    let Plane { rows, run, width, .. } = at;
+    let len = run.end - run.start;
+    if rows.start == rows.end || len == 0 {
+        return;
+    }
+    let columns = &columns[at.position..][..at.height * width];
+    let x = &mut x[x_at + rows.first * at.pitch + run.first..];
+    let y = &columns[rows.start * width + run.start..rows.end * width];
+    let step = rows.stride * at.pitch;
+    match (run.stride, len) {
+        (1, 1..4) => add_runs::<A, 1>(y, width, x, step, len),
+        (1, 4..8) => add_runs::<A, 4>(y, width, x, step, len),
+        (1, _) => add_runs::<A, 8>(y, width, x, step, len),
+        (stride, _) => {
+            for (i, y) in y.chunks(width).enumerate() {
+                let x = x[i * step..].iter_mut().step_by(stride);
+                x.zip(&y[..len]).for_each(|(x, &y)| *x = *x + y);
+            }
+        }
+    }
+}
+
+/// Adds runs of `len` elements, from `width` elements apart to `step` apart, `N` at a time.
+#[inline(always)]
+fn add_runs<A: Element + Float, const N: usize>(
+    y: &[A],
+    width: usize,
+    x: &mut [A],
+    step: usize,
+    len: usize,
+) {
+    let whole = len / N * N;
+    for (i, y) in y.chunks(width).enumerate() {
+        let (y, x) = (&y[..whole], &mut x[i * step..][..whole]);
+        for (y, x) in y.as_chunks::<N>().0.iter().zip(x.as_chunks_mut::<N>().0) {
+            for i in 0..N {
+                x[i] = x[i] + y[i];
+            }
+        }
+    }
+    // Apart, so that the loop above stays short where nothing is left over.
+    if whole < len {
+        for (i, y) in y.chunks(width).enumerate() {
+            let (y, x) = (&y[whole..len], &mut x[i * step..][whole..len]);
+            x.iter_mut().zip(y).for_each(|(x, &y)| *x = *x + y);
+        }
+    }
+}
+
+#[cfg(test)]
+mod band_tests;
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     host::testing::{for_each_element, fractions, integers, operand, rounded, threads, wide},
-    op::Extent,
+    op::{Extent, Window},
 };
 
 /// One image and many, groups, depthwise, no axes, one and three, joined images with a rest.

@@ -1,7 +1,10 @@
 //! Columns beside their definition.
 
 use super::*;
-use crate::host::testing::{for_each_element, integers, operand, rounded, threads, wide};
+use crate::{
+    host::testing::{for_each_element, integers, operand, rounded, threads, wide},
+    op::Extent,
+};
 
 fn extent(input: usize, kernel: usize, stride: usize, pad: usize, dilation: usize) -> Extent {
     Extent { input, kernel, stride, pad, dilation }

@@ -1,0 +1,142 @@
+//! Which positions see the image through which tap.
+
+use crate::op::{Extent, Window};
+use std::ops::Range;
+
+/// Positions `start..end` along one axis at which one tap lies inside the image: there it sees
+/// elements `first`, `first + stride`, ….
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::host) struct Reach {
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) first: usize,
+    pub(super) stride: usize,
+}
+
+impl Reach {
+    /// Of `tap`, among positions `band`, which are counted from the first of them.
+    fn new(axis: &Extent, tap: usize, band: &Range<usize>) -> Self {
+        // Position p sees element p·stride + shift − pad.
+        let (shift, stride) = (tap * axis.dilation, axis.stride);
+        let first_inside = axis.pad.saturating_sub(shift).div_ceil(stride);
+        let end_inside = (axis.input + axis.pad).saturating_sub(shift).div_ceil(stride);
+        let start = first_inside.clamp(band.start, band.end);
+        let end = end_inside.clamp(start, band.end);
+        let first = if start < end { start * stride + shift - axis.pad } else { 0 };
+        Self { start: start - band.start, end: end - band.start, first, stride }
+    }
+
+    /// The element seen at `position`, if any.
+    fn at(&self, position: usize) -> Option<usize> {
+        (self.start..self.end)
+            .contains(&position)
+            .then(|| self.first + (position - self.start) * self.stride)
+    }
+}
+
+/// One tap's positions along the last two axes.
+#[derive(Clone, Copy)]
+pub(super) struct Plane {
+    /// The first of them in a row of the columns.
+    pub(super) position: usize,
+    /// Where the two axes start in the channel; `None` if the tap lies outside along another.
+    pub(super) image: Option<usize>,
+    /// Elements from one row of the image to the next.
+    pub(super) pitch: usize,
+    /// Positions along the last axis but one, and along the last.
+    pub(super) height: usize,
+    pub(super) width: usize,
+    /// What is seen along them.
+    pub(super) rows: Reach,
+    pub(super) run: Reach,
+}
+
+/// A window's taps and what they see, for a band of positions along the first axis.
+pub(in crate::host) struct Reaches {
+    /// At least two: axes of one element are put in front.
+    axes: Vec<Extent>,
+    outputs: Vec<usize>,
+    /// For every axis, for every tap along it.
+    reaches: Vec<Vec<Reach>>,
+}
+
+impl Reaches {
+    /// For all positions.
+    pub(super) fn new(window: &Window) -> Self {
+        Self::band(window, 0..window.output().first().copied().unwrap_or(1))
+    }
+
+    /// For positions `band` along the first axis.
+    pub(in crate::host) fn band(window: &Window, band: Range<usize>) -> Self {
+        let missing = 2usize.saturating_sub(window.axes().len());
+        let ones = std::iter::repeat_n(Extent::new(1, 1), missing);
+        let axes: Vec<_> = ones.chain(window.axes().iter().copied()).collect();
+        let ones = std::iter::repeat_n(1, missing);
+        let mut outputs: Vec<_> = ones.chain(window.output().iter().copied()).collect();
+        // The window's first axis, or the innermost if it has none.
+        let first = missing.min(axes.len() - 1);
+        outputs[first] = band.len();
+        let of_axis = |(i, axis): (usize, &Extent)| {
+            let all = if i == first { band.clone() } else { 0..outputs[i] };
+            (0..axis.kernel).map(|tap| Reach::new(axis, tap, &all)).collect()
+        };
+        let reaches = axes.iter().enumerate().map(of_axis).collect();
+        Self { axes, outputs, reaches }
+    }
+
+    /// Taps of one channel.
+    pub(super) fn taps(&self) -> usize {
+        self.axes.iter().map(|axis| axis.kernel).product()
+    }
+
+    /// Elements of one channel.
+    pub(super) fn plane(&self) -> usize {
+        self.axes.iter().map(|axis| axis.input).product()
+    }
+
+    /// Positions in the band.
+    pub(in crate::host) fn positions(&self) -> usize {
+        self.outputs.iter().product()
+    }
+
+    /// Calls `body(tap, plane)` for every tap and every plane of positions, in order.
+    #[inline(always)]
+    pub(super) fn visit(&self, mut body: impl FnMut(usize, Plane)) {
+        let around = self.axes.len() - 2;
+        let (height, width) = (self.outputs[around], self.outputs[around + 1]);
+        let (rows, pitch) = (self.axes[around].input, self.axes[around + 1].input);
+        let planes: usize = self.outputs[..around].iter().product();
+        let taps_around: usize = self.axes[..around].iter().map(|axis| axis.kernel).product();
+        let mut tap = 0;
+        for tap_around in 0..taps_around {
+            for down in &self.reaches[around] {
+                for &run in &self.reaches[around + 1] {
+                    for i in 0..planes {
+                        let image = self.image_plane(tap_around, i).map(|at| at * rows * pitch);
+                        let position = i * height * width;
+                        body(
+                            tap,
+                            Plane { position, image, pitch, height, width, rows: *down, run },
+                        );
+                    }
+                    tap += 1;
+                }
+            }
+        }
+    }
+
+    /// The plane of the image that a tap sees at a position, both counted along the axes before
+    /// the last two.
+    #[inline]
+    fn image_plane(&self, mut tap: usize, mut position: usize) -> Option<usize> {
+        let (mut plane, mut pitch) = (0, 1);
+        for i in (0..self.axes.len() - 2).rev() {
+            let (axis, output) = (&self.axes[i], self.outputs[i]);
+            plane += pitch * self.reaches[i][tap % axis.kernel].at(position % output)?;
+            pitch *= axis.input;
+            tap /= axis.kernel;
+            position /= output;
+        }
+        Some(plane)
+    }
+}
