@@ -17,7 +17,9 @@ fn sources(window: &Window) -> Vec<Option<usize>> {
                 (taps, positions) = (taps / axis.kernel, positions / output);
                 let padded = position * axis.stride + tap * axis.dilation;
                 inside &= (axis.pad..axis.pad + axis.input).contains(&padded);
-                at += pitch * padded.wrapping_sub(axis.pad) * usize::from(inside);
+                if inside {
+                    at += pitch * (padded - axis.pad);
+                }
                 pitch *= axis.input;
             }
             sources.push(inside.then_some(at + taps * pitch));
