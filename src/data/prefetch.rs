@@ -86,7 +86,10 @@ impl<T: Element, D: Device> Prefetcher<T, D> {
         for (what, value, most) in [("batch_size", batch, usize::MAX), ("prefetch", depth, DEEPEST)]
         {
             if !(1..=most).contains(&value) {
-                let why = format!("`{what}` is {value}, not in 1..={most}");
+                let why = match value {
+                    0 => format!("`{what}` is 0"),
+                    _ => format!("`{what}` is {value}, the most is {most}"),
+                };
                 return Err(Error::value("data_param", why));
             }
         }

@@ -32,7 +32,10 @@ impl Extent {
     /// [`Error::Value`] if kernel, stride or dilation is zero, if no window fits, or on overflow.
     pub fn output(&self) -> Result<usize> {
         let Self { input, kernel, stride, pad, dilation } = *self;
-        let bad = |why: &str| Error::value("window", format!("{why} in {self:?}"));
+        let bad = |why: &str| {
+            let taps = format!("kernel {kernel}, stride {stride}, pad {pad}, dilation {dilation}");
+            Error::value("window", format!("{why}: {input} elements, {taps}"))
+        };
         if kernel == 0 || stride == 0 || dilation == 0 {
             return Err(bad("kernel, stride and dilation must be positive"));
         }
