@@ -4,6 +4,7 @@ use cortado::{Blob, CpuDevice, Device, Element, Filler, bf16, f16, op};
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput, measurement::WallTime};
 use criterion::{criterion_group, criterion_main};
 use op::{Gemm, Gemv, RngKey, Transpose};
+use std::time::Duration;
 
 type Group<'a> = BenchmarkGroup<'a, WallTime>;
 
@@ -108,5 +109,16 @@ fn blas(c: &mut Criterion) {
     each::<bf16>(c);
 }
 
-criterion_group!(benches, blas);
+/// Short measurements: there are many.
+fn config() -> Criterion {
+    Criterion::default()
+        .warm_up_time(Duration::from_millis(200))
+        .measurement_time(Duration::from_secs(1))
+}
+
+criterion_group! {
+    name = benches;
+    config = config();
+    targets = blas
+}
 criterion_main!(benches);

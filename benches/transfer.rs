@@ -4,7 +4,7 @@
 
 use cortado::{CpuDevice, Memory, Result, SyncedMemory};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use std::hint::black_box;
+use std::{hint::black_box, time::Duration};
 
 /// Memory that is reached only by copies, on the host: the cost of a transfer is that of a copy.
 #[derive(Clone, Debug)]
@@ -88,5 +88,16 @@ fn transfer(c: &mut Criterion) {
     on(c, &Discrete);
 }
 
-criterion_group!(benches, transfer);
+/// Short measurements: there are many.
+fn config() -> Criterion {
+    Criterion::default()
+        .warm_up_time(Duration::from_millis(200))
+        .measurement_time(Duration::from_secs(1))
+}
+
+criterion_group! {
+    name = benches;
+    config = config();
+    targets = transfer
+}
 criterion_main!(benches);

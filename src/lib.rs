@@ -40,3 +40,8 @@ pub use crate::{
     net::Net,
     solver::Solver,
 };
+
+/// The program in the README, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
