@@ -80,6 +80,12 @@ pub enum Error {
         /// Bytes asked for.
         bytes: usize,
     },
+    /// A copy or a fallback that a policy of the thread denies. Nothing was changed.
+    #[error("denied: {what}")]
+    Denied {
+        /// What was to happen, for whom and where.
+        what: String,
+    },
     /// A device failed; the backend's own error is the source.
     #[error("device `{device}`: {source}")]
     Device {

@@ -31,7 +31,7 @@ pub use crate::{
     element::{DType, Element, Scalar, bf16, f16},
     error::{Error, Result},
     filler::Filler,
-    memory::{Head, Memory, Src, SyncedMemory, View, ViewMut},
+    memory::{Head, Memory, Src, SyncedMemory, View, ViewMut, ledger},
     shape::Shape,
 };
 #[cfg(feature = "net")]

@@ -112,6 +112,7 @@ impl<T: Scalar, D: Device> ReadGuard<'_, T, D> {
     ///
     /// # Errors
     /// Those of [`View::host`].
+    #[track_caller]
     pub fn host(&self) -> Result<&[T]> {
         self.view().host()
     }
@@ -146,6 +147,7 @@ impl<T: Scalar, D: Device> WriteGuard<'_, T, D> {
     ///
     /// # Errors
     /// Those of [`View::host`].
+    #[track_caller]
     pub fn host_mut(&mut self) -> Result<&mut [T]> {
         let range = 0..self.len * size_of::<T>();
         slice_mut(&mut self.memory.host_mut()?[range])
@@ -156,6 +158,7 @@ impl<T: Scalar, D: Device> WriteGuard<'_, T, D> {
     ///
     /// # Errors
     /// Those of [`View::host`].
+    #[track_caller]
     pub fn host_write_only(&mut self) -> Result<&mut [T]> {
         let bytes = self.len * size_of::<T>();
         if bytes < self.memory.bytes() {

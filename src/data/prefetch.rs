@@ -6,6 +6,7 @@ use crate::{
     device::Device,
     element::Element,
     error::{Error, Result},
+    memory::ledger,
 };
 use parking_lot::Mutex;
 use std::{
@@ -116,9 +117,13 @@ impl<T: Element, D: Device> Prefetcher<T, D> {
             failure: Mutex::new(None),
         });
         let theirs = Arc::clone(&shared);
+        let context = ledger::Context::here();
         let thread = thread::Builder::new()
             .name("cortado-data".into())
-            .spawn(move || theirs.run(reader))
+            .spawn(move || {
+                let _context = context.enter();
+                theirs.run(reader);
+            })
             .map_err(|error| Error::value("data_param", format!("starting a thread: {error}")))?;
         let (device, thread) = (device.clone(), Some(thread));
         Ok(Self { device, shared, thread, shape, depth, out: 0, waited: Duration::ZERO })

@@ -4,7 +4,7 @@ use crate::{
     error::{Error, Result},
     families,
     host::Workers,
-    memory::{HostBytes, Mapping, Memory},
+    memory::{HostBytes, Kernel, Mapping, Memory},
 };
 use std::ops::Range;
 
@@ -67,6 +67,10 @@ impl Memory for CpuDevice {
     }
     fn workers(&self) -> &Workers {
         &self.workers
+    }
+    /// The host's kernels are this device's own.
+    fn fell_back(&self, _: &Kernel) -> Result<()> {
+        Ok(())
     }
 }
 

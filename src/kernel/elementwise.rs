@@ -3,7 +3,7 @@
 use crate::{
     element::Element,
     error::Result,
-    host,
+    kernel::fallback,
     memory::{Memory, Src, View, ViewMut},
     op::{Axis, Binary, Unary},
 };
@@ -12,65 +12,59 @@ use crate::{
 pub trait Elementwise: Memory {
     /// `y ← value`
     #[doc(alias = "caffe_set")]
-    fn fill<T: Element>(&self, value: T, mut y: ViewMut<'_, T, Self>) -> Result<()> {
-        host::fill(self.workers(), value, y.host_write_only()?)
+    #[track_caller]
+    fn fill<T: Element>(&self, value: T, y: ViewMut<'_, T, Self>) -> Result<()> {
+        fallback::fill(self, value, y)
     }
 
     /// `y ← op(x)`
     #[doc(alias = "caffe_powx")]
     #[doc(alias = "caffe_exp")]
     #[doc(alias = "caffe_cpu_scale")]
+    #[track_caller]
     fn unary<T: Element>(
         &self,
         op: Unary<T::Acc>,
         x: Src<'_, T, Self>,
-        mut y: ViewMut<'_, T, Self>,
+        y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        match x {
-            Src::From(x) => host::unary(self.workers(), op, x.host()?, y.host_write_only()?),
-            Src::InPlace => host::unary_in_place(self.workers(), op, y.host_mut()?),
-        }
+        fallback::unary(self, op, x, y)
     }
 
     /// `y ← a op b`
     #[doc(alias = "caffe_add")]
     #[doc(alias = "caffe_mul")]
+    #[track_caller]
     fn binary<T: Element>(
         &self,
         op: Binary<T::Acc>,
         a: Src<'_, T, Self>,
         b: View<'_, T, Self>,
-        mut y: ViewMut<'_, T, Self>,
+        y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let (workers, b) = (self.workers(), b.host()?);
-        match a {
-            Src::From(a) => host::binary(workers, op, a.host()?, b, y.host_write_only()?),
-            Src::InPlace => host::binary_in_place(workers, op, b, y.host_mut()?),
-        }
+        fallback::binary(self, op, a, b, y)
     }
 
     /// `y[o,e,i] ← a[o,e,i] op b[e]`: `b`, of `axis.extent` elements, along one axis.
+    #[track_caller]
     fn broadcast<T: Element>(
         &self,
         op: Binary<T::Acc>,
         axis: &Axis,
         a: Src<'_, T, Self>,
         b: View<'_, T, Self>,
-        mut y: ViewMut<'_, T, Self>,
+        y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let (workers, b) = (self.workers(), b.host()?);
-        match a {
-            Src::From(a) => host::broadcast(workers, op, axis, a.host()?, b, y.host_write_only()?),
-            Src::InPlace => host::broadcast_in_place(workers, op, axis, b, y.host_mut()?),
-        }
+        fallback::broadcast(self, op, axis, a, b, y)
     }
 
     /// `y ← x` in another element type, rounded once.
+    #[track_caller]
     fn convert<T: Element, U: Element>(
         &self,
         x: View<'_, T, Self>,
-        mut y: ViewMut<'_, U, Self>,
+        y: ViewMut<'_, U, Self>,
     ) -> Result<()> {
-        host::convert(self.workers(), x.host()?, y.host_write_only()?)
+        fallback::convert(self, x, y)
     }
 }

@@ -3,7 +3,7 @@
 use crate::{
     element::Element,
     error::Result,
-    host,
+    kernel::fallback,
     memory::{Memory, View, ViewMut},
     op::{Accuracy, SoftmaxLoss},
 };
@@ -11,40 +11,40 @@ use crate::{
 /// Losses over class scores, whose results stay on the device.
 pub trait Losses: Memory {
     /// `loss[0] ← the loss` of probabilities `p`, as [`SoftmaxLoss`] says.
+    #[track_caller]
     fn softmax_loss<T: Element>(
         &self,
         op: &SoftmaxLoss,
         p: View<'_, T, Self>,
         label: View<'_, T, Self>,
-        mut loss: ViewMut<'_, T, Self>,
+        loss: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let (p, label) = (p.host()?, label.host()?);
-        host::softmax_loss(self.workers(), op, p, label, loss.host_write_only()?)
+        fallback::softmax_loss(self, op, p, label, loss)
     }
 
     /// `dx ← scale[0] · (p − onehot(label)) / n`, the gradient of the scores whose softmax `p`
     /// is; zero where labels are ignored.
+    #[track_caller]
     fn softmax_loss_backward<T: Element>(
         &self,
         op: &SoftmaxLoss,
         p: View<'_, T, Self>,
         label: View<'_, T, Self>,
         scale: View<'_, T, Self>,
-        mut dx: ViewMut<'_, T, Self>,
+        dx: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let (p, label, scale) = (p.host()?, label.host()?, scale.host()?);
-        host::softmax_loss_backward(self.workers(), op, p, label, scale, dx.host_write_only()?)
+        fallback::softmax_loss_backward(self, op, p, label, scale, dx)
     }
 
     /// `y[0] ← the share of right answers`, as [`Accuracy`] says.
+    #[track_caller]
     fn accuracy<T: Element>(
         &self,
         op: &Accuracy,
         scores: View<'_, T, Self>,
         label: View<'_, T, Self>,
-        mut y: ViewMut<'_, T, Self>,
+        y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let (scores, label) = (scores.host()?, label.host()?);
-        host::accuracy(self.workers(), op, scores, label, y.host_write_only()?)
+        fallback::accuracy(self, op, scores, label, y)
     }
 }

@@ -15,6 +15,7 @@
 
 mod blas;
 mod elementwise;
+pub mod fallback;
 mod index;
 mod loss;
 mod normalize;

@@ -3,7 +3,7 @@
 use crate::{
     element::Element,
     error::Result,
-    host,
+    kernel::fallback,
     memory::{Memory, View, ViewMut},
     op::Pool,
 };
@@ -12,46 +12,48 @@ use crate::{
 pub trait Pooling: Memory {
     /// `y ← the first greatest of each window`; `mask ← where in its plane`, −1 for a window that
     /// holds nothing.
+    #[track_caller]
     fn max_pool<T: Element>(
         &self,
         op: &Pool,
         x: View<'_, T, Self>,
-        mut y: ViewMut<'_, T, Self>,
-        mut mask: ViewMut<'_, i32, Self>,
+        y: ViewMut<'_, T, Self>,
+        mask: ViewMut<'_, i32, Self>,
     ) -> Result<()> {
-        let (x, y, mask) = (x.host()?, y.host_write_only()?, mask.host_write_only()?);
-        host::max_pool(self.workers(), op, x, y, mask)
+        fallback::max_pool(self, op, x, y, mask)
     }
 
     /// `dx ← dy, each where its mask says`, zero elsewhere.
+    #[track_caller]
     fn max_pool_backward<T: Element>(
         &self,
         op: &Pool,
         dy: View<'_, T, Self>,
         mask: View<'_, i32, Self>,
-        mut dx: ViewMut<'_, T, Self>,
+        dx: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let (dy, mask) = (dy.host()?, mask.host()?);
-        host::max_pool_backward(self.workers(), op, dy, mask, dx.host_write_only()?)
+        fallback::max_pool_backward(self, op, dy, mask, dx)
     }
 
     /// `y ← the mean of each window`, padding counted.
+    #[track_caller]
     fn average_pool<T: Element>(
         &self,
         op: &Pool,
         x: View<'_, T, Self>,
-        mut y: ViewMut<'_, T, Self>,
+        y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        host::average_pool(self.workers(), op, x.host()?, y.host_write_only()?)
+        fallback::average_pool(self, op, x, y)
     }
 
     /// `dx ← dy spread over its windows`.
+    #[track_caller]
     fn average_pool_backward<T: Element>(
         &self,
         op: &Pool,
         dy: View<'_, T, Self>,
-        mut dx: ViewMut<'_, T, Self>,
+        dx: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        host::average_pool_backward(self.workers(), op, dy.host()?, dx.host_write_only()?)
+        fallback::average_pool_backward(self, op, dy, dx)
     }
 }

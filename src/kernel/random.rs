@@ -3,7 +3,7 @@
 use crate::{
     element::Element,
     error::Result,
-    host,
+    kernel::fallback,
     memory::{Memory, ViewMut},
     op::RngKey,
 };
@@ -13,37 +13,41 @@ use crate::{
 pub trait Random: Memory {
     /// `yᵢ ~ U[lo, hi)`
     #[doc(alias = "caffe_rng_uniform")]
+    #[track_caller]
     fn uniform<T: Element>(
         &self,
         key: RngKey,
         lo: f64,
         hi: f64,
-        mut y: ViewMut<'_, T, Self>,
+        y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        host::uniform(self.workers(), key, lo, hi, y.host_write_only()?)
+        fallback::uniform(self, key, lo, hi, y)
     }
 
     /// `yᵢ ~ N(mean, std²)`
     #[doc(alias = "caffe_rng_gaussian")]
+    #[track_caller]
     fn gaussian<T: Element>(
         &self,
         key: RngKey,
         mean: f64,
         std: f64,
-        mut y: ViewMut<'_, T, Self>,
+        y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        host::gaussian(self.workers(), key, mean, std, y.host_write_only()?)
+        fallback::gaussian(self, key, mean, std, y)
     }
 
     /// `yᵢ ← 1` with probability `p`, else 0.
     #[doc(alias = "caffe_rng_bernoulli")]
-    fn bernoulli(&self, key: RngKey, p: f64, mut y: ViewMut<'_, u32, Self>) -> Result<()> {
-        host::bernoulli(self.workers(), key, p, y.host_write_only()?)
+    #[track_caller]
+    fn bernoulli(&self, key: RngKey, p: f64, y: ViewMut<'_, u32, Self>) -> Result<()> {
+        fallback::bernoulli(self, key, p, y)
     }
 
     /// `yᵢ ~` the integers below `bound`, which is at most 2³².
     #[doc(alias = "caffe_rng_rand")]
-    fn integer(&self, key: RngKey, bound: u64, mut y: ViewMut<'_, u32, Self>) -> Result<()> {
-        host::integer(self.workers(), key, bound, y.host_write_only()?)
+    #[track_caller]
+    fn integer(&self, key: RngKey, bound: u64, y: ViewMut<'_, u32, Self>) -> Result<()> {
+        fallback::integer(self, key, bound, y)
     }
 }

@@ -3,7 +3,7 @@
 use crate::{
     element::Element,
     error::Result,
-    host,
+    kernel::fallback,
     memory::{Memory, View, ViewMut},
     op::Sgd,
 };
@@ -11,14 +11,14 @@ use crate::{
 /// Solver steps, each one pass over the parameters.
 pub trait Update: Memory {
     /// One step of gradient descent with momentum, as [`Sgd`] says.
+    #[track_caller]
     fn sgd<T: Element>(
         &self,
         op: &Sgd<T>,
         dw: View<'_, T, Self>,
-        mut weights: ViewMut<'_, T, Self>,
-        mut history: ViewMut<'_, T, Self>,
+        weights: ViewMut<'_, T, Self>,
+        history: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let (dw, weights) = (dw.host()?, weights.host_mut()?);
-        host::sgd(self.workers(), op, dw, weights, history.host_mut()?)
+        fallback::sgd(self, op, dw, weights, history)
     }
 }

@@ -9,10 +9,12 @@
 //! - [`View`] says which elements; whoever runs a kernel says where it needs them.
 
 mod bytes;
+pub mod ledger;
 mod synced;
 mod view;
 
 pub use bytes::{HostBytes, HostStorage};
+pub use ledger::Kernel;
 pub use synced::{Head, SyncedMemory};
 pub use view::{DeviceSlice, DeviceSliceMut, Src, View, ViewMut};
 
@@ -78,6 +80,30 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
     fn workers(&self) -> &Workers {
         Workers::global()
     }
+
+    /// Told before a kernel of this device runs on the host for want of one of its own. The
+    /// default tells the [`ledger`].
+    ///
+    /// # Errors
+    /// [`Error::Denied`](crate::Error::Denied): then the kernel does not run.
+    fn fell_back(&self, kernel: &Kernel) -> Result<()> {
+        ledger::fell_back(self, kernel)
+    }
+
+    /// Told of an allocation whose content is no longer current, before it is kept for reuse.
+    /// The default does nothing; a device for tests overwrites it, so that nobody lives on it
+    /// unnoticed.
+    fn stale(&self, allocation: Stale<'_, Self::Buffer>) {
+        let _ = allocation;
+    }
+}
+
+/// An allocation whose content nobody may read any more.
+pub enum Stale<'a, B> {
+    /// On the host.
+    Host(&'a mut HostBytes),
+    /// On the device.
+    Device(&'a mut B),
 }
 
 /// Host access to device buffers in place, on devices that share the host's memory.

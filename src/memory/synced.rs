@@ -1,6 +1,9 @@
 //! Caffe's `SyncedMemory`: lazily allocated, lazily copied.
 
-use super::{HostBytes, Mapping, Memory};
+use super::{
+    HostBytes, Mapping, Memory, Stale,
+    ledger::{Kind, transfer},
+};
 use crate::error::{Error, Result, expect_len};
 use parking_lot::Mutex;
 use std::{
@@ -112,6 +115,7 @@ impl<D: Memory> SyncedMemory<D> {
     /// # Errors
     /// Those of the device; [`Error::OutOfMemory`].
     #[doc(alias = "cpu_data")]
+    #[track_caller]
     pub fn host(&self) -> Result<&[u8]> {
         let bytes: &[u8] = match self.device.mapping() {
             Some(mapping) => mapping.map(self.fill_dev()?)?,
@@ -126,6 +130,7 @@ impl<D: Memory> SyncedMemory<D> {
     /// # Errors
     /// As [`host`](Self::host).
     #[doc(alias = "mutable_cpu_data")]
+    #[track_caller]
     pub fn host_mut(&mut self) -> Result<&mut [u8]> {
         if self.device.mapping().is_none() {
             self.fill_host()?;
@@ -138,6 +143,7 @@ impl<D: Memory> SyncedMemory<D> {
     ///
     /// # Errors
     /// As [`host`](Self::host).
+    #[track_caller]
     pub fn host_write_only(&mut self) -> Result<&mut [u8]> {
         if self.device.mapping().is_some() {
             self.fill_dev()?;
@@ -145,19 +151,49 @@ impl<D: Memory> SyncedMemory<D> {
             let buffer = filled(self.dev.get_mut())?;
             return mapped(&self.device)?.map_mut(buffer);
         }
-        let spare = self.spare.get_mut();
         if self.host.get().is_none() {
-            let bytes = match spare.host.take() {
-                Some(bytes) => bytes,
-                None => self.device.host_alloc(self.bytes)?,
-            };
+            let bytes = self.recycled_host()?;
             let _ = self.host.set(bytes);
         }
-        if let Some(stale) = self.dev.take() {
-            spare.dev = Some(stale);
-        }
+        self.retire_dev();
         self.current.write(HOST);
         Ok(filled(self.host.get_mut())?)
+    }
+
+    /// Lets `write` overwrite all bytes on the host; the device's become stale. Nothing is
+    /// fetched. If `write` fails before it writes anything, or if the device is current, the value
+    /// is what it was before.
+    ///
+    /// # Errors
+    /// As [`host`](Self::host), and what `write` returns.
+    pub fn host_overwrite<R>(&mut self, write: impl FnOnce(&mut [u8]) -> Result<R>) -> Result<R> {
+        if self.device.mapping().is_some() {
+            self.fill_dev()?;
+            let buffer = filled(self.dev.get_mut())?;
+            let done = write(mapped(&self.device)?.map_mut(buffer)?)?;
+            self.current.write(HOST);
+            return Ok(done);
+        }
+        let mut bytes = match self.host.take() {
+            Some(bytes) => bytes,
+            None => self.recycled_host()?,
+        };
+        let done = write(&mut bytes);
+        match self.head() {
+            _ if done.is_ok() => {
+                let _ = self.host.set(bytes);
+                self.retire_dev();
+                self.current.write(HOST);
+            }
+            Head::HeadAtHost => drop(self.host.set(bytes)),
+            Head::HeadAtDevice | Head::Synced => {
+                self.device.stale(Stale::Host(&mut bytes));
+                self.spare.get_mut().host = Some(bytes);
+                self.current.write(DEVICE);
+            }
+            Head::Uninitialized => {} // reads as zero still
+        }
+        done
     }
 
     /// The bytes on the device, copied from the host if only it is current.
@@ -165,6 +201,7 @@ impl<D: Memory> SyncedMemory<D> {
     /// # Errors
     /// As [`host`](Self::host).
     #[doc(alias = "gpu_data")]
+    #[track_caller]
     pub fn device(&self) -> Result<&D::Buffer> {
         let buffer = self.fill_dev()?;
         self.current.read(DEVICE);
@@ -176,6 +213,7 @@ impl<D: Memory> SyncedMemory<D> {
     /// # Errors
     /// As [`host`](Self::host).
     #[doc(alias = "mutable_gpu_data")]
+    #[track_caller]
     pub fn device_mut(&mut self) -> Result<&mut D::Buffer> {
         self.fill_dev()?;
         self.device_write_only()
@@ -194,7 +232,8 @@ impl<D: Memory> SyncedMemory<D> {
             };
             let _ = self.dev.set(buffer);
         }
-        if let Some(stale) = self.host.take() {
+        if let Some(mut stale) = self.host.take() {
+            self.device.stale(Stale::Host(&mut stale));
             self.spare.get_mut().host = Some(stale);
         }
         self.current.write(DEVICE);
@@ -209,6 +248,7 @@ impl<D: Memory> SyncedMemory<D> {
     /// # Errors
     /// As [`host`](Self::host).
     #[doc(alias = "async_gpu_push")]
+    #[track_caller]
     pub fn prefetch(&self, queue: &D) -> Result<()> {
         if self.device.mapping().is_none() {
             queue.after(&self.device)?;
@@ -224,12 +264,11 @@ impl<D: Memory> SyncedMemory<D> {
     /// # Errors
     /// [`Error::Length`] unless `bytes` has this memory's size.
     #[doc(alias = "set_cpu_data")]
+    #[track_caller]
     pub fn adopt(&mut self, bytes: HostBytes) -> Result<()> {
         expect_len("adopt", "bytes", self.bytes, bytes.len())?;
         let Some(mapping) = self.device.mapping() else {
-            if let Some(stale) = self.dev.take() {
-                self.spare.get_mut().dev = Some(stale);
-            }
+            self.retire_dev();
             self.host = OnceLock::from(bytes);
             self.current.write(HOST);
             return Ok(());
@@ -244,6 +283,23 @@ impl<D: Memory> SyncedMemory<D> {
         Ok(())
     }
 
+    /// An allocation for the host's side, of any content.
+    fn recycled_host(&mut self) -> Result<HostBytes> {
+        match self.spare.get_mut().host.take() {
+            Some(bytes) => Ok(bytes),
+            None => self.device.host_alloc(self.bytes),
+        }
+    }
+
+    /// Keeps the device's allocation, whose content is stale, for reuse.
+    fn retire_dev(&mut self) {
+        if let Some(mut stale) = self.dev.take() {
+            self.device.stale(Stale::Device(&mut stale));
+            self.spare.get_mut().dev = Some(stale);
+        }
+    }
+
+    #[track_caller]
     fn fill_host(&self) -> Result<&HostBytes> {
         if let Some(host) = self.host.get() {
             return Ok(host);
@@ -257,7 +313,9 @@ impl<D: Memory> SyncedMemory<D> {
             None => self.device.host_alloc(self.bytes)?,
         };
         if let Some(dev) = self.dev.get()
-            && let Err(error) = self.device.download(dev, 0, &mut bytes)
+            && let Err(error) = transfer(&self.device, Kind::Download, self.bytes, || {
+                self.device.download(dev, 0, &mut bytes)
+            })
         {
             spare.host = Some(bytes);
             return Err(error);
@@ -265,11 +323,13 @@ impl<D: Memory> SyncedMemory<D> {
         Ok(self.host.get_or_init(|| bytes))
     }
 
+    #[track_caller]
     fn fill_dev(&self) -> Result<&D::Buffer> {
         self.fill_dev_on(&self.device, |_| Ok(()))
     }
 
     /// Fills the device's cell through `queue`, which `settle`s before it is published.
+    #[track_caller]
     fn fill_dev_on(&self, queue: &D, settle: fn(&D) -> Result<()>) -> Result<&D::Buffer> {
         if let Some(dev) = self.dev.get() {
             return Ok(dev);
@@ -283,7 +343,9 @@ impl<D: Memory> SyncedMemory<D> {
             None => queue.alloc(self.bytes)?,
         };
         let uploaded = match self.host.get() {
-            Some(host) => queue.upload(host, &mut buffer, 0),
+            Some(host) => {
+                transfer(queue, Kind::Upload, self.bytes, || queue.upload(host, &mut buffer, 0))
+            }
             None => Ok(()),
         };
         if let Err(error) = uploaded.and_then(|()| settle(queue)) {

@@ -134,6 +134,7 @@ impl<'a, T: Scalar, D: Memory> View<'a, T, D> {
     /// # Errors
     /// Those of [`SyncedMemory::host`]; [`Error::Invalid`] if the memory adopted bytes that are
     /// not aligned for `T`.
+    #[track_caller]
     pub fn host(self) -> Result<&'a [T]> {
         let bytes = self.mem.host()?;
         bytemuck::try_cast_slice(&bytes[self.span.bytes::<T>()]).map_err(misaligned)
@@ -143,6 +144,7 @@ impl<'a, T: Scalar, D: Memory> View<'a, T, D> {
     ///
     /// # Errors
     /// Those of [`SyncedMemory::device`].
+    #[track_caller]
     pub fn device(self) -> Result<DeviceSlice<'a, D>> {
         let Range { start, end } = self.span.bytes::<T>();
         Ok(DeviceSlice { buffer: self.mem.device()?, offset: start, bytes: end - start })
@@ -197,6 +199,7 @@ impl<'a, T: Scalar, D: Memory> ViewMut<'a, T, D> {
     ///
     /// # Errors
     /// As [`View::host`].
+    #[track_caller]
     pub fn host_mut(&mut self) -> Result<&mut [T]> {
         let range = self.span.bytes::<T>();
         bytemuck::try_cast_slice_mut(&mut self.mem.host_mut()?[range]).map_err(misaligned)
@@ -207,6 +210,7 @@ impl<'a, T: Scalar, D: Memory> ViewMut<'a, T, D> {
     ///
     /// # Errors
     /// As [`View::host`].
+    #[track_caller]
     pub fn host_write_only(&mut self) -> Result<&mut [T]> {
         if !self.is_whole() {
             return self.host_mut();
@@ -215,10 +219,28 @@ impl<'a, T: Scalar, D: Memory> ViewMut<'a, T, D> {
         bytemuck::try_cast_slice_mut(&mut self.mem.host_write_only()?[range]).map_err(misaligned)
     }
 
+    /// Lets `write` overwrite every element in host memory; the device's become stale. Nothing
+    /// is fetched if the view covers its whole memory, and if `write` fails before it writes
+    /// anything, the elements are what they were.
+    ///
+    /// # Errors
+    /// As [`View::host`], and what `write` returns.
+    #[track_caller]
+    pub fn host_overwrite<R>(&mut self, write: impl FnOnce(&mut [T]) -> Result<R>) -> Result<R> {
+        if !self.is_whole() {
+            return write(self.host_mut()?);
+        }
+        let range = self.span.bytes::<T>();
+        self.mem.host_overwrite(|bytes| {
+            write(bytemuck::try_cast_slice_mut(&mut bytes[range]).map_err(misaligned)?)
+        })
+    }
+
     /// The elements in device memory; the host's become stale.
     ///
     /// # Errors
     /// Those of [`SyncedMemory::device_mut`].
+    #[track_caller]
     pub fn device_mut(&mut self) -> Result<DeviceSliceMut<'_, D>> {
         let Range { start, end } = self.span.bytes::<T>();
         Ok(DeviceSliceMut { buffer: self.mem.device_mut()?, offset: start, bytes: end - start })
@@ -229,6 +251,7 @@ impl<'a, T: Scalar, D: Memory> ViewMut<'a, T, D> {
     ///
     /// # Errors
     /// Those of [`SyncedMemory::device_write_only`].
+    #[track_caller]
     pub fn device_write_only(&mut self) -> Result<DeviceSliceMut<'_, D>> {
         if !self.is_whole() {
             return self.device_mut();

@@ -1,0 +1,49 @@
+//! What every method of every family does by default: run the [`host`](crate::host) kernel on the
+//! host side of the views.
+//!
+//! A function here has the method's name and its arguments, the device first. An override that
+//! handles some element types calls it for the others:
+//!
+//! ```text
+//! match (x.cast::<f32>(), y.cast::<f32>()) { … , _ => fallback::copy(self, x, y) }
+//! ```
+//!
+//! Outputs that are overwritten are committed only once the host kernel has succeeded: a wrong
+//! length leaves them as they were.
+
+mod blas;
+mod elementwise;
+mod index;
+mod loss;
+mod normalize;
+mod pooling;
+mod random;
+mod reduce;
+mod update;
+mod windows;
+
+pub use blas::{
+    amax, asum, axpby, axpy, copy, dot, dot_strided, gemm, gemm_batched, gemv, scal, sumsq,
+};
+pub use elementwise::{binary, broadcast, convert, fill, unary};
+pub use index::{copy_2d, gather, permute, scatter_add, tile, tile_backward};
+pub use loss::{accuracy, softmax_loss, softmax_loss_backward};
+pub use normalize::{lrn, lrn_backward, moments, softmax, softmax_backward};
+pub use pooling::{average_pool, average_pool_backward, max_pool, max_pool_backward};
+pub use random::{bernoulli, gaussian, integer, uniform};
+pub use reduce::{arg_max, reduce, sum_onto};
+pub use update::sgd;
+pub use windows::{col2im, convolve, convolve_backward_filters, convolve_backward_input, im2col};
+
+use crate::{
+    error::Result,
+    memory::{Kernel, Memory, ledger::Running},
+};
+
+/// Tells `device` that one of its kernels falls back, and opens the kernel's account.
+#[track_caller]
+fn enter<D: Memory>(device: &D, name: &'static str, element: &'static str) -> Result<Running> {
+    let kernel = Kernel::new(name, element);
+    device.fell_back(&kernel)?;
+    Ok(kernel.run())
+}

@@ -1,0 +1,60 @@
+//! Random numbers.
+
+use super::enter;
+use crate::{
+    element::Element,
+    error::Result,
+    host,
+    memory::{Memory, ViewMut},
+    op::RngKey,
+};
+
+/// [`Random::uniform`](crate::kernel::Random::uniform) on the host.
+#[track_caller]
+pub fn uniform<T: Element, D: Memory>(
+    device: &D,
+    key: RngKey,
+    lo: f64,
+    hi: f64,
+    mut y: ViewMut<'_, T, D>,
+) -> Result<()> {
+    let _kernel = enter(device, "uniform", T::DTYPE.name())?;
+    y.host_overwrite(|y| host::uniform(device.workers(), key, lo, hi, y))
+}
+
+/// [`Random::gaussian`](crate::kernel::Random::gaussian) on the host.
+#[track_caller]
+pub fn gaussian<T: Element, D: Memory>(
+    device: &D,
+    key: RngKey,
+    mean: f64,
+    std: f64,
+    mut y: ViewMut<'_, T, D>,
+) -> Result<()> {
+    let _kernel = enter(device, "gaussian", T::DTYPE.name())?;
+    y.host_overwrite(|y| host::gaussian(device.workers(), key, mean, std, y))
+}
+
+/// [`Random::bernoulli`](crate::kernel::Random::bernoulli) on the host.
+#[track_caller]
+pub fn bernoulli<D: Memory>(
+    device: &D,
+    key: RngKey,
+    p: f64,
+    mut y: ViewMut<'_, u32, D>,
+) -> Result<()> {
+    let _kernel = enter(device, "bernoulli", "u32")?;
+    y.host_overwrite(|y| host::bernoulli(device.workers(), key, p, y))
+}
+
+/// [`Random::integer`](crate::kernel::Random::integer) on the host.
+#[track_caller]
+pub fn integer<D: Memory>(
+    device: &D,
+    key: RngKey,
+    bound: u64,
+    mut y: ViewMut<'_, u32, D>,
+) -> Result<()> {
+    let _kernel = enter(device, "integer", "u32")?;
+    y.host_overwrite(|y| host::integer(device.workers(), key, bound, y))
+}

@@ -1,0 +1,51 @@
+//! Reductions.
+
+use super::enter;
+use crate::{
+    element::Element,
+    error::Result,
+    host,
+    memory::{Memory, View, ViewMut},
+    op::{Axis, Reduce},
+};
+use num_traits::Zero;
+
+/// [`Reductions::reduce`](crate::kernel::Reductions::reduce) on the host.
+#[track_caller]
+pub fn reduce<T: Element, D: Memory>(
+    device: &D,
+    op: Reduce,
+    axis: &Axis,
+    x: View<'_, T, D>,
+    mut y: ViewMut<'_, T, D>,
+) -> Result<()> {
+    let _kernel = enter(device, "reduce", T::DTYPE.name())?;
+    y.host_overwrite(|y| host::reduce(device.workers(), op, axis, x.host()?, y))
+}
+
+/// [`Reductions::sum_onto`](crate::kernel::Reductions::sum_onto) on the host.
+#[track_caller]
+pub fn sum_onto<T: Element, D: Memory>(
+    device: &D,
+    axis: &Axis,
+    beta: T::Acc,
+    x: View<'_, T, D>,
+    mut y: ViewMut<'_, T, D>,
+) -> Result<()> {
+    let _kernel = enter(device, "sum_onto", T::DTYPE.name())?;
+    let x = x.host()?;
+    let sum = |y: &mut [T]| host::sum_onto(device.workers(), axis, beta, x, y);
+    if beta.is_zero() { y.host_overwrite(sum) } else { sum(y.host_mut()?) }
+}
+
+/// [`Reductions::arg_max`](crate::kernel::Reductions::arg_max) on the host.
+#[track_caller]
+pub fn arg_max<T: Element, D: Memory>(
+    device: &D,
+    axis: &Axis,
+    x: View<'_, T, D>,
+    mut y: ViewMut<'_, u32, D>,
+) -> Result<()> {
+    let _kernel = enter(device, "arg_max", T::DTYPE.name())?;
+    y.host_overwrite(|y| host::arg_max(device.workers(), axis, x.host()?, y))
+}
