@@ -90,9 +90,9 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
         ledger::fell_back(self, kernel)
     }
 
-    /// Told of an allocation whose content is no longer current, before it is kept for reuse.
-    /// The default does nothing; a device for tests overwrites it, so that nobody lives on it
-    /// unnoticed.
+    /// Told of an allocation whose content is not current: one kept for reuse, or a new one that
+    /// is about to be overwritten. The default does nothing; a device for tests overwrites the
+    /// content, so that nobody lives on it unnoticed.
     fn stale(&self, allocation: Stale<'_, Self::Buffer>) {
         let _ = allocation;
     }

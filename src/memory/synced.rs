@@ -228,7 +228,11 @@ impl<D: Memory> SyncedMemory<D> {
         if self.dev.get().is_none() {
             let buffer = match self.spare.get_mut().dev.take() {
                 Some(buffer) => buffer,
-                None => self.device.alloc(self.bytes)?,
+                None => {
+                    let mut buffer = self.device.alloc(self.bytes)?;
+                    self.device.stale(Stale::Device(&mut buffer));
+                    buffer
+                }
             };
             let _ = self.dev.set(buffer);
         }
@@ -285,10 +289,12 @@ impl<D: Memory> SyncedMemory<D> {
 
     /// An allocation for the host's side, of any content.
     fn recycled_host(&mut self) -> Result<HostBytes> {
-        match self.spare.get_mut().host.take() {
-            Some(bytes) => Ok(bytes),
-            None => self.device.host_alloc(self.bytes),
+        if let Some(bytes) = self.spare.get_mut().host.take() {
+            return Ok(bytes);
         }
+        let mut bytes = self.device.host_alloc(self.bytes)?;
+        self.device.stale(Stale::Host(&mut bytes));
+        Ok(bytes)
     }
 
     /// Keeps the device's allocation, whose content is stale, for reuse.
