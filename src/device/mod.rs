@@ -1,8 +1,9 @@
 //! Complete devices, and choosing one at run time.
 
 mod cpu;
+pub mod mirror;
 
-pub use cpu::CpuDevice;
+pub use {cpu::CpuDevice, mirror::MirrorDevice};
 
 use crate::{
     error::{Error, Result},

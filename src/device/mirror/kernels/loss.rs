@@ -1,0 +1,71 @@
+//! Losses and measures. A label out of range is told at the next wait.
+
+use crate::{
+    device::MirrorDevice,
+    element::Element,
+    error::{Result, expect_len},
+    host,
+    kernel::Losses,
+    memory::{View, ViewMut},
+    op::{Accuracy, SoftmaxLoss},
+};
+
+impl Losses for MirrorDevice {
+    fn softmax_loss<T: Element>(
+        &self,
+        op: &SoftmaxLoss,
+        p: View<'_, T, Self>,
+        label: View<'_, T, Self>,
+        loss: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        expect_len("softmax_loss", "p", op.axis.count(), p.len())?;
+        expect_len("softmax_loss", "label", op.axis.rest(), label.len())?;
+        expect_len("softmax_loss", "loss", 1, loss.len())?;
+        let mut launch = self.launch::<T>("softmax_loss")?;
+        let (p, label) = (launch.reads(p)?, launch.reads(label)?);
+        let (op, loss) = (*op, launch.writes(loss)?);
+        launch.queue(move |workers| {
+            host::softmax_loss(workers, &op, &p.read(), &label.read(), &mut loss.write())
+        })
+    }
+
+    fn softmax_loss_backward<T: Element>(
+        &self,
+        op: &SoftmaxLoss,
+        p: View<'_, T, Self>,
+        label: View<'_, T, Self>,
+        scale: View<'_, T, Self>,
+        dx: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        const OP: &str = "softmax_loss_backward";
+        expect_len(OP, "p", op.axis.count(), p.len())?;
+        expect_len(OP, "label", op.axis.rest(), label.len())?;
+        expect_len(OP, "scale", 1, scale.len())?;
+        expect_len(OP, "dx", op.axis.count(), dx.len())?;
+        let mut launch = self.launch::<T>(OP)?;
+        let (p, label) = (launch.reads(p)?, launch.reads(label)?);
+        let (op, scale, dx) = (*op, launch.reads(scale)?, launch.writes(dx)?);
+        launch.queue(move |workers| {
+            let (p, label, scale) = (p.read(), label.read(), scale.read());
+            host::softmax_loss_backward(workers, &op, &p, &label, &scale, &mut dx.write())
+        })
+    }
+
+    fn accuracy<T: Element>(
+        &self,
+        op: &Accuracy,
+        scores: View<'_, T, Self>,
+        label: View<'_, T, Self>,
+        y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        expect_len("accuracy", "scores", op.axis.count(), scores.len())?;
+        expect_len("accuracy", "label", op.axis.rest(), label.len())?;
+        expect_len("accuracy", "y", 1, y.len())?;
+        let mut launch = self.launch::<T>("accuracy")?;
+        let (scores, label) = (launch.reads(scores)?, launch.reads(label)?);
+        let (op, y) = (*op, launch.writes(y)?);
+        launch.queue(move |workers| {
+            host::accuracy(workers, &op, &scores.read(), &label.read(), &mut y.write())
+        })
+    }
+}

@@ -1,0 +1,131 @@
+//! Normalisation.
+
+use crate::{
+    device::MirrorDevice,
+    element::Element,
+    error::{Error, Result, expect_len},
+    host,
+    kernel::Normalize,
+    memory::{Src, View, ViewMut},
+    op::{Axis, Lrn},
+};
+
+impl Normalize for MirrorDevice {
+    fn softmax<T: Element>(
+        &self,
+        axis: &Axis,
+        x: Src<'_, T, Self>,
+        y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        if let Src::From(x) = x {
+            expect_len("softmax", "x", axis.count(), x.len())?;
+        }
+        expect_len("softmax", "y", axis.count(), y.len())?;
+        let mut launch = self.launch::<T>("softmax")?;
+        let axis = *axis;
+        match x {
+            Src::From(x) => {
+                let (x, y) = (launch.reads(x)?, launch.writes(y)?);
+                launch
+                    .queue(move |workers| host::softmax(workers, &axis, &x.read(), &mut y.write()))
+            }
+            Src::InPlace => {
+                let y = launch.updates(y)?;
+                launch.queue(move |workers| host::softmax_in_place(workers, &axis, &mut y.write()))
+            }
+        }
+    }
+
+    fn softmax_backward<T: Element>(
+        &self,
+        axis: &Axis,
+        y: View<'_, T, Self>,
+        dy: Src<'_, T, Self>,
+        dx: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        if let Src::From(dy) = dy {
+            expect_len("softmax_backward", "dy", axis.count(), dy.len())?;
+        }
+        expect_len("softmax_backward", "dx", axis.count(), dx.len())?;
+        expect_len("softmax_backward", "y", axis.count(), y.len())?;
+        let mut launch = self.launch::<T>("softmax_backward")?;
+        let (axis, y) = (*axis, launch.reads(y)?);
+        match dy {
+            Src::From(dy) => {
+                let (dy, dx) = (launch.reads(dy)?, launch.writes(dx)?);
+                launch.queue(move |workers| {
+                    host::softmax_backward(workers, &axis, &y.read(), &dy.read(), &mut dx.write())
+                })
+            }
+            Src::InPlace => {
+                let dx = launch.updates(dx)?;
+                launch.queue(move |workers| {
+                    host::softmax_backward_in_place(workers, &axis, &y.read(), &mut dx.write())
+                })
+            }
+        }
+    }
+
+    fn lrn<T: Element>(
+        &self,
+        op: &Lrn,
+        x: View<'_, T, Self>,
+        scale: ViewMut<'_, T, Self>,
+        y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        op.check()?;
+        for (operand, len) in [("x", x.len()), ("scale", scale.len()), ("y", y.len())] {
+            expect_len("lrn", operand, op.count(), len)?;
+        }
+        let mut launch = self.launch::<T>("lrn")?;
+        let (op, x) = (*op, launch.reads(x)?);
+        let (scale, y) = (launch.writes(scale)?, launch.writes(y)?);
+        launch.queue(move |workers| {
+            host::lrn(workers, &op, &x.read(), &mut scale.write(), &mut y.write())
+        })
+    }
+
+    fn lrn_backward<T: Element>(
+        &self,
+        op: &Lrn,
+        x: View<'_, T, Self>,
+        y: View<'_, T, Self>,
+        scale: View<'_, T, Self>,
+        dy: View<'_, T, Self>,
+        dx: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        op.check()?;
+        let inputs = [("x", x.len()), ("y", y.len()), ("scale", scale.len()), ("dy", dy.len())];
+        for (operand, len) in inputs.into_iter().chain([("dx", dx.len())]) {
+            expect_len("lrn_backward", operand, op.count(), len)?;
+        }
+        let mut launch = self.launch::<T>("lrn_backward")?;
+        let (op, x, y) = (*op, launch.reads(x)?, launch.reads(y)?);
+        let (scale, dy, dx) = (launch.reads(scale)?, launch.reads(dy)?, launch.writes(dx)?);
+        launch.queue(move |workers| {
+            let (x, y, scale, dy) = (x.read(), y.read(), scale.read(), dy.read());
+            host::lrn_backward(workers, &op, &x, &y, &scale, &dy, &mut dx.write())
+        })
+    }
+
+    fn moments<T: Element>(
+        &self,
+        axis: &Axis,
+        x: View<'_, T, Self>,
+        mean: ViewMut<'_, T, Self>,
+        variance: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        expect_len("moments", "x", axis.count(), x.len())?;
+        expect_len("moments", "mean", axis.extent, mean.len())?;
+        expect_len("moments", "variance", axis.extent, variance.len())?;
+        if axis.extent != 0 && axis.rest() == 0 {
+            return Err(Error::value("moments", "there are no elements to take a mean of"));
+        }
+        let mut launch = self.launch::<T>("moments")?;
+        let (axis, x) = (*axis, launch.reads(x)?);
+        let (mean, variance) = (launch.writes(mean)?, launch.writes(variance)?);
+        launch.queue(move |workers| {
+            host::moments(workers, &axis, &x.read(), &mut mean.write(), &mut variance.write())
+        })
+    }
+}

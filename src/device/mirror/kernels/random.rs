@@ -1,0 +1,53 @@
+//! Random numbers. The host's kernels check parameters even when they fill nothing.
+
+use crate::{
+    device::{MirrorDevice, mirror::launch::Launch},
+    element::Element,
+    error::Result,
+    host,
+    kernel::Random,
+    memory::{Memory, ViewMut},
+    op::RngKey,
+};
+
+impl Random for MirrorDevice {
+    fn uniform<T: Element>(
+        &self,
+        key: RngKey,
+        lo: f64,
+        hi: f64,
+        y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        host::uniform::<T>(self.workers(), key, lo, hi, &mut [])?;
+        let mut launch = self.launch::<T>("uniform")?;
+        let y = launch.writes(y)?;
+        launch.queue(move |workers| host::uniform::<T>(workers, key, lo, hi, &mut y.write()))
+    }
+
+    fn gaussian<T: Element>(
+        &self,
+        key: RngKey,
+        mean: f64,
+        std: f64,
+        y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        host::gaussian::<T>(self.workers(), key, mean, std, &mut [])?;
+        let mut launch = self.launch::<T>("gaussian")?;
+        let y = launch.writes(y)?;
+        launch.queue(move |workers| host::gaussian::<T>(workers, key, mean, std, &mut y.write()))
+    }
+
+    fn bernoulli(&self, key: RngKey, p: f64, y: ViewMut<'_, u32, Self>) -> Result<()> {
+        host::bernoulli(self.workers(), key, p, &mut [])?;
+        let mut launch = Launch::new(self, "bernoulli", "u32")?;
+        let y = launch.writes(y)?;
+        launch.queue(move |workers| host::bernoulli(workers, key, p, &mut y.write()))
+    }
+
+    fn integer(&self, key: RngKey, bound: u64, y: ViewMut<'_, u32, Self>) -> Result<()> {
+        host::integer(self.workers(), key, bound, &mut [])?;
+        let mut launch = Launch::new(self, "integer", "u32")?;
+        let y = launch.writes(y)?;
+        launch.queue(move |workers| host::integer(workers, key, bound, &mut y.write()))
+    }
+}

@@ -1,0 +1,59 @@
+//! Reductions.
+
+use crate::{
+    device::MirrorDevice,
+    element::Element,
+    error::{Result, expect_len},
+    host,
+    kernel::Reductions,
+    memory::{View, ViewMut},
+    op::{Axis, Reduce},
+};
+use num_traits::Zero;
+
+impl Reductions for MirrorDevice {
+    fn reduce<T: Element>(
+        &self,
+        op: Reduce,
+        axis: &Axis,
+        x: View<'_, T, Self>,
+        y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        expect_len(op.name(), "x", axis.count(), x.len())?;
+        expect_len(op.name(), "y", axis.rest(), y.len())?;
+        if matches!(op, Reduce::Max | Reduce::Min) {
+            axis.expect_non_empty(op.name())?;
+        }
+        let mut launch = self.launch::<T>("reduce")?;
+        let (axis, x, y) = (*axis, launch.reads(x)?, launch.writes(y)?);
+        launch.queue(move |workers| host::reduce(workers, op, &axis, &x.read(), &mut y.write()))
+    }
+
+    fn sum_onto<T: Element>(
+        &self,
+        axis: &Axis,
+        beta: T::Acc,
+        x: View<'_, T, Self>,
+        y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        expect_len("sum_onto", "x", axis.count(), x.len())?;
+        expect_len("sum_onto", "y", axis.extent, y.len())?;
+        let mut launch = self.launch::<T>("sum_onto")?;
+        let (axis, x, y) = (*axis, launch.reads(x)?, launch.writes_if(beta.is_zero(), y)?);
+        launch.queue(move |workers| host::sum_onto(workers, &axis, beta, &x.read(), &mut y.write()))
+    }
+
+    fn arg_max<T: Element>(
+        &self,
+        axis: &Axis,
+        x: View<'_, T, Self>,
+        y: ViewMut<'_, u32, Self>,
+    ) -> Result<()> {
+        expect_len("arg_max", "x", axis.count(), x.len())?;
+        expect_len("arg_max", "y", axis.rest(), y.len())?;
+        axis.expect_non_empty("arg_max")?;
+        let mut launch = self.launch::<T>("arg_max")?;
+        let (axis, x, y) = (*axis, launch.reads(x)?, launch.writes(y)?);
+        launch.queue(move |workers| host::arg_max(workers, &axis, &x.read(), &mut y.write()))
+    }
+}
