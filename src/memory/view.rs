@@ -177,6 +177,14 @@ impl<'a, T: Scalar, D: Memory> ViewMut<'a, T, D> {
         self.span.len == 0
     }
 
+    /// A sub-range in place of this view.
+    ///
+    /// # Errors
+    /// [`Error::Range`] if it reaches outside the view.
+    pub fn slice(self, range: Range<usize>) -> Result<Self> {
+        Ok(Self { span: self.span.sub(range)?, ..self })
+    }
+
     /// A sub-range, borrowed from this view.
     ///
     /// # Errors
