@@ -22,6 +22,8 @@ pub mod layer; // steps
 pub mod net; // graphs
 #[cfg(feature = "net")]
 pub mod solver; // training
+#[cfg(feature = "conformance")]
+pub mod conformance; // what any device must pass
 #[cfg(feature = "cli")]
 pub mod cli; // the command
 

@@ -1,0 +1,61 @@
+//! Where a check stands: the device, and the cases that it is tried on.
+
+use super::failure::{Flaw, Verdict};
+use crate::device::Device;
+use proptest::{
+    strategy::Strategy,
+    test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner},
+};
+use std::fmt::Debug;
+
+/// Attempts to find a smaller case that fails.
+const SHRINKS: u32 = 256;
+
+/// A device on trial and the source of its cases.
+pub(super) struct Bench<'d, D: Device> {
+    /// The device.
+    pub(super) device: &'d D,
+    /// Seed of this check on this element type.
+    pub(super) seed: u64,
+    /// Random cases to draw.
+    pub(super) cases: u32,
+}
+
+impl<D: Device> Bench<'_, D> {
+    /// Tries the cases given, in order: the corners that chance might miss.
+    pub(super) fn all<C: Debug>(
+        &self,
+        cases: impl IntoIterator<Item = C>,
+        test: impl Fn(&C) -> Verdict,
+    ) -> Verdict {
+        for case in cases {
+            test(&case).map_err(|flaw| flaw.in_case("case", &case))?;
+        }
+        Ok(())
+    }
+
+    /// Tries random cases; of one that fails, finds a smallest. The same seed draws the same cases,
+    /// of which fewer are a prefix of more.
+    pub(super) fn each<S: Strategy>(
+        &self,
+        strategy: S,
+        test: impl Fn(&S::Value) -> Verdict,
+    ) -> Verdict {
+        let config = Config {
+            cases: self.cases,
+            max_shrink_iters: SHRINKS,
+            failure_persistence: None,
+            ..Config::default()
+        };
+        let seed = [self.seed.to_le_bytes(); 4].concat();
+        let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
+        let mut runner = TestRunner::new_with_rng(config, rng);
+        let test = |case| test(&case).map_err(|flaw| TestCaseError::fail(flaw.0));
+        runner.run(&strategy, test).map_err(|error| match error {
+            TestError::Fail(why, case) => {
+                Flaw(why.message().to_owned()).in_case("smallest case", &case)
+            }
+            TestError::Abort(why) => Flaw(format!("no cases: {why}")),
+        })
+    }
+}

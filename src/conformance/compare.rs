@@ -1,0 +1,59 @@
+//! Comparing elements: the first that differs is named.
+
+use super::{
+    failure::{Verdict, flaw},
+    values::Sum,
+};
+use crate::element::{Element, Scalar};
+use std::fmt::Debug;
+
+/// Each element is the nearest to what is wanted. All NaNs are equal, and so are zeros.
+pub(super) fn exact<T: Element>(name: &str, got: &[T], want: &[f64]) -> Verdict {
+    lengths(name, got.len(), want.len())?;
+    for (i, (&got, &want)) in got.iter().zip(want).enumerate() {
+        let nearest = T::from_f64(want);
+        if !equal(got, nearest) {
+            return Err(flaw!("{name}[{i}] is {got}, not {nearest} (exactly {want:e})"));
+        }
+    }
+    Ok(())
+}
+
+/// Each element is as near to its sum as roundings allow.
+pub(super) fn within<T: Element>(name: &str, got: &[T], want: &[Sum]) -> Verdict {
+    lengths(name, got.len(), want.len())?;
+    for (i, (&got, want)) in got.iter().zip(want).enumerate() {
+        let (off, bound) = ((got.to_f64() - want.value).abs(), want.bound::<T>());
+        if !(equal(got, T::from_f64(want.value)) || off <= bound) {
+            let want = want.value;
+            return Err(flaw!(
+                "{name}[{i}] is {:e}, not {want:e}: off by {off:e} where {bound:e} is allowed",
+                got.to_f64()
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Each element has the bits that are wanted.
+pub(super) fn same<T: Scalar + Debug>(name: &str, got: &[T], want: &[T]) -> Verdict {
+    lengths(name, got.len(), want.len())?;
+    let differs = |(_, (got, want)): &(usize, (&T, &T))| {
+        bytemuck::bytes_of(*got) != bytemuck::bytes_of(*want)
+    };
+    match got.iter().zip(want).enumerate().find(differs) {
+        None => Ok(()),
+        Some((i, (got, want))) => Err(flaw!("{name}[{i}] is {got:?}, not {want:?}")),
+    }
+}
+
+fn lengths(name: &str, got: usize, want: usize) -> Verdict {
+    if got == want {
+        return Ok(());
+    }
+    Err(flaw!("`{name}` has {got} elements, not {want}"))
+}
+
+fn equal<T: Element>(got: T, want: T) -> bool {
+    got == want || got.to_f64().is_nan() && want.to_f64().is_nan()
+}

@@ -1,0 +1,90 @@
+//! Which kernels a device computes itself, as a table.
+
+use super::{Finding, Outcome, Report, check::DTYPES};
+use crate::element::DType;
+use std::fmt;
+
+/// Kernels by element types. `Display` makes a Markdown table of it.
+#[derive(Clone, Debug)]
+pub struct Coverage<'a> {
+    device: &'a str,
+    rows: Vec<(&'static str, Vec<&'a Finding>)>,
+}
+
+impl<'a> Coverage<'a> {
+    pub(super) fn new(report: &'a Report) -> Self {
+        let mut rows: Vec<(_, Vec<_>)> = Vec::new();
+        for finding in report.findings.iter().filter(|finding| finding.kernel.is_some()) {
+            match rows.last_mut() {
+                Some((check, cells)) if *check == finding.check => cells.push(finding),
+                _ => rows.push((finding.check, vec![finding])),
+            }
+        }
+        Self { device: &report.device, rows }
+    }
+
+    /// How many cells there are, and how many of them the device computes itself.
+    pub fn native(&self) -> (usize, usize) {
+        let cells = || self.rows.iter().flat_map(|(_, cells)| cells);
+        let native = cells().filter(|cell| cell.outcome == Outcome::Native).count();
+        (native, cells().count())
+    }
+
+    /// An object with the device's name and, by row and element type (`u32` if it has none), one of
+    /// `native`, `fallback` and `failed`.
+    pub fn to_json(&self) -> String {
+        let cell = |cell: &&Finding| {
+            let element = cell.element.map_or("u32", DType::name);
+            format!("{}: {}", quoted(element), quoted(word(&cell.outcome)))
+        };
+        let row = |(name, cells): &(&str, Vec<&Finding>)| {
+            let cells: Vec<_> = cells.iter().map(cell).collect();
+            format!("    {}: {{{}}}", quoted(name), cells.join(", "))
+        };
+        let rows: Vec<_> = self.rows.iter().map(row).collect();
+        let device = quoted(self.device);
+        format!("{{\n  \"device\": {device},\n  \"kernels\": {{\n{}\n  }}\n}}\n", rows.join(",\n"))
+    }
+}
+
+impl fmt::Display for Coverage<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "| kernel |")?;
+        DTYPES.iter().try_for_each(|dtype| write!(f, " {} |", dtype.name()))?;
+        write!(f, "\n|---|")?;
+        DTYPES.iter().try_for_each(|_| write!(f, "---|"))?;
+        writeln!(f)?;
+        for (name, cells) in &self.rows {
+            write!(f, "| {name} |")?;
+            for dtype in DTYPES {
+                // A kernel without an element type has one cell, which stands for the row.
+                let stands_for = |cell: &&&Finding| cell.element.is_none_or(|e| e == dtype);
+                write!(f, " {} |", cells.iter().find(stands_for).map_or("", |c| word(&c.outcome)))?;
+            }
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+}
+
+fn word(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Native => "native",
+        Outcome::Fallback => "fallback",
+        Outcome::Failed(_) => "failed",
+    }
+}
+
+/// A JSON string.
+fn quoted(text: &str) -> String {
+    let mut json = String::from('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => json.extend(['\\', c]),
+            c if c < ' ' => json.push_str(&format!("\\u{:04x}", c as u32)),
+            c => json.push(c),
+        }
+    }
+    json.push('"');
+    json
+}

@@ -1,0 +1,109 @@
+//! Vectors: what kernels are tried on that take elements one by one.
+
+use crate::{
+    conformance::{
+        bench::Bench,
+        failure::{Verdict, flaw},
+        operand::{Operand, Placement, unset},
+        values::{Sum, Values, wide},
+    },
+    device::Device,
+    element::Element,
+    error::Result,
+    memory::{View, ViewMut},
+};
+use proptest::prelude::*;
+
+/// Scalars at which kernels take shortcuts, and others; all give exact multiples of integers.
+pub(super) const SCALARS: [f64; 5] = [0.0, 1.0, -1.0, 0.5, 2.0];
+
+/// Lengths about the sizes of vectors, warps, chunks and blocks.
+const LENGTHS: [usize; 14] = [0, 1, 2, 3, 7, 8, 31, 33, 64, 255, 257, 1024, 1025, 4099];
+
+/// Operands of a vector kernel.
+#[derive(Clone, Debug)]
+pub(super) struct Case {
+    pub(super) len: usize,
+    pub(super) alpha: f64,
+    pub(super) beta: f64,
+    pub(super) values: Values,
+    pub(super) seed: u64,
+    pub(super) x: Placement,
+    pub(super) y: Placement,
+}
+
+impl Case {
+    fn of(len: usize) -> Self {
+        let (x, y) = (Placement::WHOLE, Placement::WHOLE);
+        Self { len, alpha: 0.5, beta: 2.0, values: Values::Integers, seed: 1, x, y }
+    }
+
+    /// Every length, every scalar, every placement.
+    pub(super) fn corners() -> Vec<Self> {
+        let mut cases: Vec<_> = LENGTHS.map(Self::of).into();
+        for alpha in SCALARS {
+            cases.extend(SCALARS.map(|beta| Self { alpha, beta, ..Self::of(19) }));
+        }
+        for x in Placement::CORNERS {
+            cases.extend(Placement::CORNERS.map(|y| Self { x, y, ..Self::of(37) }));
+        }
+        cases
+    }
+
+    /// Any.
+    pub(super) fn any() -> impl Strategy<Value = Self> {
+        let len = prop_oneof![0..80usize, 0..3000usize];
+        let scalar = || prop::sample::select(&SCALARS[..]);
+        (len, scalar(), scalar(), Values::any(), any::<u64>(), Placement::any(), Placement::any())
+            .prop_map(|(len, alpha, beta, values, seed, x, y)| Self {
+                len,
+                alpha,
+                beta,
+                values,
+                seed,
+                x,
+                y,
+            })
+    }
+}
+
+/// Tries a kernel that gives `y` element by element of `x` and, unless `fresh`, of `y`.
+pub(super) fn maps<T: Element, D: Device>(
+    bench: &Bench<'_, D>,
+    fresh: impl Fn(&Case) -> bool,
+    kernel: impl Fn(&Case, View<'_, T, D>, ViewMut<'_, T, D>) -> Result<()>,
+    oracle: impl Fn(&Case, f64, f64) -> Sum,
+) -> Verdict {
+    let test = |case: &Case| {
+        let mut draw = case.values.from(case.seed);
+        let (xs, mut ys) = (draw.take::<T>(case.len), draw.take::<T>(case.len));
+        let pairs = wide(&xs).into_iter().zip(wide(&ys));
+        let want: Vec<Sum> = pairs.map(|(x, y)| oracle(case, x, y)).collect();
+        if fresh(case) {
+            ys = unset(case.len);
+        }
+        let x = Operand::input(bench.device, &xs, case.x)?;
+        let mut y = Operand::output(bench.device, &ys, case.y)?;
+        kernel(case, x.view()?, y.view_mut()?)?;
+        x.unchanged("x")?;
+        case.values.judge("y", &y.finish()?, &want)
+    };
+    bench.all(Case::corners(), test)?;
+    bench.each(Case::any(), test)
+}
+
+/// Tries that a kernel refuses an `x` of another length than `y`, and leaves `y` alone.
+pub(super) fn refuses_lengths<T: Element, D: Device>(
+    bench: &Bench<'_, D>,
+    kernel: impl Fn(&Case, View<'_, T, D>, ViewMut<'_, T, D>) -> Result<()>,
+) -> Verdict {
+    bench.all([(3, 4), (4, 3), (0, 1), (1, 0), (1025, 1024)], |&(xs, ys): &(usize, usize)| {
+        let x = Operand::input(bench.device, &vec![T::from_f64(1.0); xs], Placement::WHOLE)?;
+        let ys = vec![T::from_f64(2.0); ys];
+        let mut y = Operand::output(bench.device, &ys, Placement::CORNERS[1])?;
+        if kernel(&Case::of(ys.len()), x.view()?, y.view_mut()?).is_ok() {
+            return Err(flaw!("took `x` and `y` of different lengths"));
+        }
+        y.unchanged("y")
+    })
+}

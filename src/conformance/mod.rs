@@ -1,0 +1,92 @@
+//! Checks that any device must pass, for authors of backends.
+//!
+//! A test file of three lines tries every kernel, on every element type, and the coherence of the
+//! memory, on a device of another crate:
+//!
+//! ```
+//! use cortado::CpuDevice;
+//! cortado::conformance!(cpu, CpuDevice::new());
+//! # fn main() {}
+//! ```
+//!
+//! Each check becomes a `#[test]`. [`Kit::run`] runs them all and reports, and its
+//! [`Coverage`] says which kernels the device computes itself and which it leaves to the host.
+//!
+//! Decisions:
+//! - Results are compared with oracles: plain loops in `f64`, written from the formulas in
+//!   [`op`](crate::op), which share no code with the host kernels.
+//! - Operands of small integers have exact sums, so their results are compared bit by bit; of real
+//!   numbers, within what the roundings of the terms can add up to. There are no other tolerances.
+//! - Operands lie whole or as parts of memories between guards, current on the host, the device or
+//!   both. What a kernel overwrites holds NaN before.
+//! - Cases are drawn from a seed. Of a random case that fails a smallest is looked for.
+
+mod bench;
+mod check;
+mod compare;
+mod coverage;
+mod failure;
+mod kernels;
+mod kit;
+mod operand;
+mod oracle;
+mod report;
+mod values;
+
+pub use coverage::Coverage;
+pub use failure::Failure;
+pub use kit::Kit;
+pub use report::{Finding, Outcome, Report};
+
+use crate::device::Device;
+use check::Check;
+
+/// The names of all checks, in the order in which they run: those of the tests that
+/// [`conformance!`](crate::conformance!) makes.
+pub const NAMES: &[&str] = crate::conformance!(@names);
+
+/// All checks, in the order of [`NAMES`].
+fn checks<D: Device>() -> Vec<Check<D>> {
+    kernels::checks()
+}
+
+/// Runs one check, as a test does.
+///
+/// # Panics
+/// With the failure's words if there is one.
+#[doc(hidden)]
+#[track_caller]
+pub fn expect<D: Device>(device: &D, name: &str) {
+    if let Err(failure) = Kit::new().check(device, name) {
+        panic!("{failure}");
+    }
+}
+
+/// Makes a module of tests, one for each check, that try a device: `conformance!(cpu,
+/// CpuDevice::new());`. The device is made anew for each test.
+#[macro_export]
+macro_rules! conformance {
+    (@list $($then:tt)*) => {
+        $crate::conformance! {
+            $($then)*
+            axpy
+        }
+    };
+    (@names) => { $crate::conformance!(@list @strings) };
+    (@strings $($name:ident)*) => { &[$(stringify!($name)),*] };
+    (@tests ($device:expr) $($name:ident)*) => {
+        $(
+            #[test]
+            fn $name() {
+                $crate::conformance::expect(&$device, stringify!($name));
+            }
+        )*
+    };
+    ($module:ident, $device:expr $(,)?) => {
+        mod $module {
+            #[allow(unused_imports)]
+            use super::*;
+            $crate::conformance!(@list @tests ($device));
+        }
+    };
+}
