@@ -23,13 +23,14 @@ pub(super) fn exact<T: Element>(name: &str, got: &[T], want: &[f64]) -> Verdict 
 pub(super) fn within<T: Element>(name: &str, got: &[T], want: &[Sum]) -> Verdict {
     lengths(name, got.len(), want.len())?;
     for (i, (&got, want)) in got.iter().zip(want).enumerate() {
+        let nearest = T::from_acc(T::acc(want.value));
         let (off, bound) = ((got.to_f64() - want.value).abs(), want.bound::<T>());
-        if !(equal(got, T::from_f64(want.value)) || off <= bound) {
-            let want = want.value;
-            return Err(flaw!(
-                "{name}[{i}] is {:e}, not {want:e}: off by {off:e} where {bound:e} is allowed",
-                got.to_f64()
-            ));
+        if !(equal(got, nearest) || want.roundings > 0.0 && off <= bound) {
+            let want = match want.roundings {
+                0.0 => format!("not {nearest}"),
+                _ => format!("not within {bound:e} of {:e} but {off:e} off", want.value),
+            };
+            return Err(flaw!("{name}[{i}] is {got}, {want}"));
         }
     }
     Ok(())

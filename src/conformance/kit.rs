@@ -5,7 +5,11 @@ use super::{
     check::{Check, DTYPES},
     checks,
 };
-use crate::{device::Device, element::DType};
+use crate::{
+    device::Device,
+    element::DType,
+    memory::ledger::{Entry, Kind, Ledger},
+};
 use std::str::FromStr;
 
 /// Random cases of each check on each element type.
@@ -92,8 +96,15 @@ impl Kit {
     }
 
     fn outcome<D: Device>(&self, check: &Check<D>, device: &D, element: Option<DType>) -> Outcome {
-        match check.run(self, device, element) {
+        let ledger = Ledger::new();
+        let open = ledger.open();
+        let result = check.run(self, device, element);
+        drop(open);
+        let fell_back =
+            |entry: &Entry| entry.kind == Kind::Fallback && entry.kernel == check.kernel;
+        match result {
             Err(failure) => Outcome::Failed(failure),
+            Ok(()) if ledger.entries().iter().any(fell_back) => Outcome::Fallback,
             Ok(()) => Outcome::Native,
         }
     }

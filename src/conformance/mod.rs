@@ -69,7 +69,13 @@ macro_rules! conformance {
     (@list $($then:tt)*) => {
         $crate::conformance! {
             $($then)*
-            axpy
+            copy scal axpy axpby dot dot_strided asum sumsq amax gemv gemm gemm_batched
+            fill unary_abs unary_neg unary_exp unary_ln unary_sqr unary_sqrt unary_recip unary_tanh
+            unary_sigmoid unary_sign unary_sign_bit unary_pow unary_add_scalar unary_scale
+            unary_relu unary_clip binary_add binary_sub binary_mul binary_div binary_max binary_min
+            binary_relu_grad binary_sigmoid_grad binary_tanh_grad broadcast convert
+            reduce_sum reduce_mean reduce_max reduce_min reduce_abs_sum reduce_sum_sq sum_onto
+            arg_max
         }
     };
     (@names) => { $crate::conformance!(@list @strings) };

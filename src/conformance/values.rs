@@ -1,9 +1,6 @@
 //! The elements that kernels are tried on, and what comes of them.
 
-use super::{
-    compare::{exact, within},
-    failure::Verdict,
-};
+use super::{compare::within, failure::Verdict};
 use crate::element::{DType, Element};
 use proptest::prelude::*;
 
@@ -31,7 +28,8 @@ impl Values {
     pub(super) fn judge<T: Element>(self, name: &str, got: &[T], want: &[Sum]) -> Verdict {
         match self {
             Self::Integers => {
-                exact(name, got, &want.iter().map(|sum| sum.value).collect::<Vec<_>>())
+                let want: Vec<_> = want.iter().map(|sum| sum.of_integers()).collect();
+                within(name, got, &want)
             }
             Self::Reals => within(name, got, want),
         }
@@ -80,30 +78,48 @@ impl Draw {
     }
 }
 
-/// A sum, taken in `f64`, and what its rounding in another order or type may amount to.
+/// A result, taken in `f64`, and what roundings in another order or type may amount to.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sum {
     /// `Σ tᵢ`
     pub(super) value: f64,
     /// `Σ |tᵢ|`
     pub(super) magnitude: f64,
-    /// How many roundings there may be on the way: one a term, and a few.
+    /// How many roundings there may be on the way: one a term, and a few. With none the result is
+    /// the value, rounded to the accumulator and then to the element.
     pub(super) roundings: f64,
+    /// Whether there are roundings even if the terms are integers.
+    pub(super) inexact: bool,
 }
 
 /// Roundings besides those of the terms: of factors, and of the result in the accumulator.
 const SPARE: f64 = 4.0;
 
 impl Sum {
-    /// One value, for which `roundings` units in the last place of the accumulator are granted.
+    /// What one IEEE operation gives, or none.
+    pub(super) fn once(value: f64) -> Self {
+        Self { value, ..Self::default() }
+    }
+
+    /// A product of a few roundings, none of them if the operands are integers.
     pub(super) fn rounded(value: f64, roundings: f64) -> Self {
-        Self { value, magnitude: value.abs(), roundings }
+        Self { value, magnitude: value.abs(), roundings, inexact: false }
+    }
+
+    /// A function that is computed within `ulps` units in the last place of the accumulator.
+    pub(super) fn near(value: f64, ulps: f64) -> Self {
+        Self { inexact: true, ..Self::rounded(value, ulps) }
+    }
+
+    /// This, if the terms are integers.
+    fn of_integers(self) -> Self {
+        if self.inexact { self } else { Self::once(self.value) }
     }
 
     /// All of it `factor` times.
     pub(super) fn scaled(self, factor: f64) -> Self {
-        let Self { value, magnitude, roundings } = self;
-        Self { value: factor * value, magnitude: factor.abs() * magnitude, roundings }
+        let Self { value, magnitude, .. } = self;
+        Self { value: factor * value, magnitude: factor.abs() * magnitude, ..self }
     }
 
     /// How far an element may be from the value: the roundings of the accumulator, each relative
@@ -125,6 +141,7 @@ impl FromIterator<f64> for Sum {
             value: sum.value + term,
             magnitude: sum.magnitude + term.abs(),
             roundings: sum.roundings + 1.0,
+            inexact: false,
         })
     }
 }

@@ -1,6 +1,10 @@
 //! Checks of kernels, family by family.
 
+mod axes;
 mod blas;
+mod elementwise;
+mod matrices;
+mod reductions;
 mod vectors;
 
 use super::check::Check;
@@ -8,6 +12,6 @@ use crate::device::Device;
 
 /// Of all families, in their order.
 pub(super) fn checks<D: Device>() -> Vec<Check<D>> {
-    let families = [blas::checks()];
+    let families = [blas::checks(), elementwise::checks(), reductions::checks()];
     families.into_iter().flatten().collect()
 }

@@ -92,6 +92,34 @@ pub(super) fn maps<T: Element, D: Device>(
     bench.each(Case::any(), test)
 }
 
+/// Tries a kernel that gives one number of `x` and `y`, in the accumulator.
+pub(super) fn totals<T: Element, D: Device>(
+    bench: &Bench<'_, D>,
+    kernel: impl Fn(View<'_, T, D>, View<'_, T, D>) -> Result<T::Acc>,
+    oracle: impl Fn(&[f64], &[f64]) -> Sum,
+) -> Verdict {
+    let test = |case: &Case| {
+        let mut draw = case.values.from(case.seed);
+        let (xs, ys) = (draw.take::<T>(case.len), draw.take::<T>(case.len));
+        let x = Operand::input(bench.device, &xs, case.x)?;
+        let y = Operand::input(bench.device, &ys, case.y)?;
+        let total = kernel(x.view()?, y.view()?)?;
+        x.unchanged("x")?;
+        y.unchanged("y")?;
+        case.values.judge("result", &[total], &[oracle(&wide(&xs), &wide(&ys))])
+    };
+    bench.all(Case::corners(), test)?;
+    bench.each(Case::any(), test)
+}
+
+/// Fails if a call that makes no sense was taken.
+pub(super) fn refused<R>(result: Result<R>, what: &str) -> Verdict {
+    match result {
+        Err(_) => Ok(()),
+        Ok(_) => Err(flaw!("took {what} instead of an error")),
+    }
+}
+
 /// Tries that a kernel refuses an `x` of another length than `y`, and leaves `y` alone.
 pub(super) fn refuses_lengths<T: Element, D: Device>(
     bench: &Bench<'_, D>,
@@ -101,9 +129,8 @@ pub(super) fn refuses_lengths<T: Element, D: Device>(
         let x = Operand::input(bench.device, &vec![T::from_f64(1.0); xs], Placement::WHOLE)?;
         let ys = vec![T::from_f64(2.0); ys];
         let mut y = Operand::output(bench.device, &ys, Placement::CORNERS[1])?;
-        if kernel(&Case::of(ys.len()), x.view()?, y.view_mut()?).is_ok() {
-            return Err(flaw!("took `x` and `y` of different lengths"));
-        }
+        let result = kernel(&Case::of(ys.len()), x.view()?, y.view_mut()?);
+        refused(result, "`x` and `y` of different lengths")?;
         y.unchanged("y")
     })
 }

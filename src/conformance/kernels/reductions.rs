@@ -1,0 +1,138 @@
+//! [`Reductions`](crate::kernel::Reductions).
+
+use super::{axes::Case, vectors::refused};
+use crate::{
+    conformance::{
+        bench::Bench,
+        check::{Check, checks},
+        compare::same,
+        failure::Verdict,
+        operand::{Operand, Placement, UNSET, unset},
+        oracle::reduce,
+        values::wide,
+    },
+    device::Device,
+    element::{Element, Scalar},
+    op::{Axis, Reduce},
+};
+
+pub(super) fn checks<D: Device>() -> Vec<Check<D>> {
+    checks! {
+        "reduce_sum" of "reduce": reduces(Reduce::Sum);
+        "reduce_mean" of "reduce": reduces(Reduce::Mean);
+        "reduce_max" of "reduce": reduces(Reduce::Max);
+        "reduce_min" of "reduce": reduces(Reduce::Min);
+        "reduce_abs_sum" of "reduce": reduces(Reduce::AbsSum);
+        "reduce_sum_sq" of "reduce": reduces(Reduce::SumSq);
+        "sum_onto" of "sum_onto": sum_onto();
+        "arg_max" of "arg_max": arg_max();
+    }
+}
+
+/// Elements of a case: with NaN here and there, if the kernel says what comes of it.
+fn elements<T: Element>(case: &Case, axis: &Axis, nan: bool) -> Vec<T> {
+    let mut draw = case.values.from(case.seed);
+    let mut x = draw.take::<T>(axis.count());
+    if nan && !x.is_empty() && case.seed.is_multiple_of(2) {
+        for at in draw.below(x.len(), 1 + x.len() / 3) {
+            x[at] = T::from_f64(f64::NAN);
+        }
+    }
+    x
+}
+
+fn reduces<T: Element, D: Device>(bench: &Bench<'_, D>, op: Reduce) -> Verdict {
+    let extreme = matches!(op, Reduce::Max | Reduce::Min);
+    let test = |case: &Case| {
+        let axis = case.axis()?;
+        let xs = elements::<T>(case, &axis, extreme);
+        let x = Operand::input(bench.device, &xs, case.x)?;
+        let mut y = Operand::output(bench.device, &unset::<T>(axis.rest()), case.y)?;
+        bench.device.reduce(op, &axis, x.view()?, y.view_mut()?)?;
+        x.unchanged("x")?;
+        case.values.judge("y", &y.finish()?, &reduce::reduce(op, &axis, &wide(&xs)))
+    };
+    bench.all(Case::corners(), test)?;
+    bench.each(Case::any(), test)?;
+    refuses_lengths::<T, T, D>(bench, |axis, x, y| {
+        bench.device.reduce(op, axis, x.view()?, y.view_mut()?)
+    })?;
+    let axis = Axis::new(2, 0, 3)?;
+    let x = Operand::input(bench.device, &[] as &[T], Placement::WHOLE)?;
+    let mut y = Operand::output(bench.device, &[T::from_f64(1.0); 6], Placement::WHOLE)?;
+    let result = bench.device.reduce(op, &axis, x.view()?, y.view_mut()?);
+    if extreme {
+        refused(result, "an axis without elements")?;
+        return y.unchanged("y");
+    }
+    result?;
+    crate::conformance::compare::within(
+        "y of nothing",
+        &y.finish()?,
+        &reduce::reduce(op, &axis, &[]),
+    )
+}
+
+/// Tries that a kernel that leaves `y[o,i]` refuses lengths that do not fit the axis.
+fn refuses_lengths<T: Element, U: Scalar, D: Device>(
+    bench: &Bench<'_, D>,
+    kernel: impl Fn(&Axis, &Operand<T, D>, &mut Operand<U, D>) -> crate::Result<()>,
+) -> Verdict {
+    let axis = Axis::new(2, 3, 4)?;
+    bench.all([(23, 8), (25, 8), (24, 7), (24, 9)], |&(xs, ys): &(usize, usize)| {
+        let x = Operand::input(bench.device, &vec![T::from_f64(1.0); xs], Placement::WHOLE)?;
+        let mut y = Operand::output(bench.device, &vec![U::zeroed(); ys], Placement::WHOLE)?;
+        refused(kernel(&axis, &x, &mut y), "operands that do not fit the axis")?;
+        y.unchanged("y")
+    })
+}
+
+fn sum_onto<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+    let test = |case: &Case| {
+        let axis = case.axis()?;
+        let mut draw = case.values.from(case.seed);
+        let (xs, mut ys) = (draw.take::<T>(axis.count()), draw.take::<T>(axis.extent));
+        if case.beta == 0.0 {
+            ys = unset(axis.extent);
+        }
+        let x = Operand::input(bench.device, &xs, case.x)?;
+        let mut y = Operand::output(bench.device, &ys, case.y)?;
+        bench.device.sum_onto(&axis, T::acc(case.beta), x.view()?, y.view_mut()?)?;
+        x.unchanged("x")?;
+        let want = reduce::sum_onto(&axis, case.beta, &wide(&xs), &wide(&ys));
+        case.values.judge("y", &y.finish()?, &want)
+    };
+    bench.all(Case::corners(), test)?;
+    bench.each(Case::any(), test)?;
+    let axis = Axis::new(2, 3, 4)?;
+    bench.all([(23, 3), (25, 3), (24, 2), (24, 4)], |&(xs, ys): &(usize, usize)| {
+        let x = Operand::input(bench.device, &vec![T::from_f64(1.0); xs], Placement::WHOLE)?;
+        let ys = vec![T::from_f64(2.0); ys];
+        let mut y = Operand::output(bench.device, &ys, Placement::WHOLE)?;
+        let result = bench.device.sum_onto(&axis, T::acc(1.0), x.view()?, y.view_mut()?);
+        refused(result, "operands that do not fit the axis")?;
+        y.unchanged("y")
+    })
+}
+
+fn arg_max<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+    let test = |case: &Case| {
+        let axis = case.axis()?;
+        let xs = elements::<T>(case, &axis, true);
+        let x = Operand::input(bench.device, &xs, case.x)?;
+        let mut y = Operand::output(bench.device, &vec![UNSET; axis.rest()], case.y)?;
+        bench.device.arg_max(&axis, x.view()?, y.view_mut()?)?;
+        x.unchanged("x")?;
+        same("y", &y.finish()?, &reduce::arg_max(&axis, &wide(&xs)))
+    };
+    bench.all(Case::corners(), test)?;
+    bench.each(Case::any(), test)?;
+    refuses_lengths::<T, u32, D>(bench, |axis, x, y| {
+        bench.device.arg_max(axis, x.view()?, y.view_mut()?)
+    })?;
+    let x = Operand::input(bench.device, &[] as &[T], Placement::WHOLE)?;
+    let mut y = Operand::output(bench.device, &[UNSET; 6], Placement::WHOLE)?;
+    let result = bench.device.arg_max(&Axis::new(2, 0, 3)?, x.view()?, y.view_mut()?);
+    refused(result, "an axis without elements")?;
+    y.unchanged("y")
+}

@@ -1,0 +1,55 @@
+//! Matrix products.
+
+use crate::{
+    conformance::values::Sum,
+    element::Element,
+    op::{Gemm, Gemv, Transpose},
+};
+
+/// Element (`row`, `column`) of `op(X)`, stored with `ld` elements from row to row.
+fn at(x: &[f64], ld: usize, trans: Transpose, row: usize, column: usize) -> f64 {
+    match trans {
+        Transpose::No => x[row * ld + column],
+        Transpose::Yes => x[column * ld + row],
+    }
+}
+
+/// `C ← α·op(A)·op(B) + β·C`; what lies between its rows and behind them stays.
+pub(in crate::conformance) fn gemm<T: Element>(
+    op: &Gemm<T>,
+    a: &[f64],
+    b: &[f64],
+    c: &[f64],
+) -> Vec<Sum> {
+    let (alpha, beta) = (op.alpha.to_f64(), op.beta.to_f64());
+    let mut want: Vec<_> = c.iter().map(|&c| Sum::once(c)).collect();
+    for i in 0..op.m {
+        for j in 0..op.n {
+            let c = &mut want[i * op.ldc + j];
+            let term = |p| {
+                let (a, b) = (at(a, op.lda, op.trans_a, i, p), at(b, op.ldb, op.trans_b, p, j));
+                alpha * a * b
+            };
+            let terms = if alpha == 0.0 { 0 } else { op.k };
+            let old = (beta != 0.0).then_some(beta * c.value);
+            *c = (0..terms).map(term).chain(old).collect();
+        }
+    }
+    want
+}
+
+/// `y ← α·op(A)·x + β·y`
+pub(in crate::conformance) fn gemv<T: Element>(
+    op: &Gemv<T>,
+    a: &[f64],
+    x: &[f64],
+    y: &[f64],
+) -> Vec<Sum> {
+    let (alpha, beta) = (op.alpha.to_f64(), op.beta.to_f64());
+    let sum = |(i, y): (usize, &f64)| {
+        let term = |(j, x): (usize, &f64)| alpha * at(a, op.lda, op.trans, i, j) * x;
+        let old = (beta != 0.0).then_some(beta * y);
+        x.iter().enumerate().map(term).chain(old).collect()
+    };
+    y.iter().enumerate().map(sum).collect()
+}
