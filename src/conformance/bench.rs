@@ -41,6 +41,11 @@ impl<D: Device> Bench<'_, D> {
         strategy: S,
         test: impl Fn(&S::Value) -> Verdict,
     ) -> Verdict {
+        self.draw(&strategy, &test)
+    }
+
+    /// [`each`](Self::each), compiled once for a kind of cases.
+    fn draw<S: Strategy>(&self, strategy: &S, test: &dyn Fn(&S::Value) -> Verdict) -> Verdict {
         let config = Config {
             cases: self.cases,
             max_shrink_iters: SHRINKS,
@@ -51,7 +56,7 @@ impl<D: Device> Bench<'_, D> {
         let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
         let mut runner = TestRunner::new_with_rng(config, rng);
         let test = |case| test(&case).map_err(|flaw| TestCaseError::fail(flaw.0));
-        runner.run(&strategy, test).map_err(|error| match error {
+        runner.run(strategy, test).map_err(|error| match error {
             TestError::Fail(why, case) => {
                 Flaw(why.message().to_owned()).in_case("smallest case", &case)
             }

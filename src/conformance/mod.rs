@@ -76,6 +76,7 @@ macro_rules! conformance {
             binary_relu_grad binary_sigmoid_grad binary_tanh_grad broadcast convert
             reduce_sum reduce_mean reduce_max reduce_min reduce_abs_sum reduce_sum_sq sum_onto
             arg_max
+            uniform gaussian bernoulli integer
         }
     };
     (@names) => { $crate::conformance!(@list @strings) };

@@ -40,8 +40,8 @@ pub(super) fn checks<D: Device>() -> Vec<Check<D>> {
 
 fn copy<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
     let kernel = |_: &Case, x: View<'_, T, D>, y: ViewMut<'_, T, D>| bench.device.copy(x, y);
-    maps(bench, |_| true, kernel, |_, x, _| Sum::once(x))?;
-    refuses_lengths(bench, kernel)?;
+    maps(bench, |_| true, &kernel, &|_, x, _| Sum::once(x))?;
+    refuses_lengths(bench, &kernel)?;
     // Bits, not values.
     let xs = [-0.0, f64::NAN, f64::INFINITY, f64::MIN_POSITIVE, 1.0].map(T::from_f64);
     let x = Operand::input(bench.device, &xs, Placement::WHOLE)?;
@@ -54,15 +54,15 @@ fn scal<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
     let kernel = |case: &Case, _: View<'_, T, D>, x: ViewMut<'_, T, D>| -> Result<()> {
         bench.device.scal(T::acc(case.alpha), x)
     };
-    maps(bench, |_| false, kernel, |case, _, x| Sum::once(case.alpha * x))
+    maps(bench, |_| false, &kernel, &|case, _, x| Sum::once(case.alpha * x))
 }
 
 fn axpy<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
     let kernel = |case: &Case, x: View<'_, T, D>, y: ViewMut<'_, T, D>| -> Result<()> {
         bench.device.axpy(T::acc(case.alpha), x, y)
     };
-    maps(bench, |_| false, kernel, |case, x, y| [case.alpha * x, y].into_iter().collect())?;
-    refuses_lengths(bench, kernel)
+    maps(bench, |_| false, &kernel, &|case, x, y| [case.alpha * x, y].into_iter().collect())?;
+    refuses_lengths(bench, &kernel)
 }
 
 fn axpby<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
@@ -70,13 +70,13 @@ fn axpby<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
         bench.device.axpby(T::acc(case.alpha), x, T::acc(case.beta), y)
     };
     let oracle = |case: &Case, x, y| [case.alpha * x, case.beta * y].into_iter().collect();
-    maps(bench, |case| case.beta == 0.0, kernel, oracle)?;
-    refuses_lengths(bench, kernel)
+    maps(bench, |case| case.beta == 0.0, &kernel, &oracle)?;
+    refuses_lengths(bench, &kernel)
 }
 
 fn dot<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
     let kernel = |x: View<'_, T, D>, y: View<'_, T, D>| bench.device.dot(x, y);
-    totals(bench, kernel, |x, y| x.iter().zip(y).map(|(x, y)| x * y).collect())?;
+    totals(bench, &kernel, |x, y| x.iter().zip(y).map(|(x, y)| x * y).collect())?;
     bench.all([(3, 4), (4, 3), (0, 1)], |&(xs, ys): &(usize, usize)| {
         let x = Operand::input(bench.device, &vec![T::from_f64(1.0); xs], Placement::WHOLE)?;
         let y = Operand::input(bench.device, &vec![T::from_f64(1.0); ys], Placement::WHOLE)?;
@@ -144,17 +144,17 @@ fn dot_strided<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
 
 fn asum<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
     let kernel = |x: View<'_, T, D>, _: View<'_, T, D>| bench.device.asum(x);
-    totals(bench, kernel, |x, _| x.iter().map(|x| x.abs()).collect())
+    totals(bench, &kernel, |x, _| x.iter().map(|x| x.abs()).collect())
 }
 
 fn sumsq<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
     let kernel = |x: View<'_, T, D>, _: View<'_, T, D>| bench.device.sumsq(x);
-    totals(bench, kernel, |x, _| x.iter().map(|x| x * x).collect())
+    totals(bench, &kernel, |x, _| x.iter().map(|x| x * x).collect())
 }
 
 fn amax<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
     let kernel = |x: View<'_, T, D>, _: View<'_, T, D>| bench.device.amax(x);
-    totals(bench, kernel, |x, _| Sum::once(x.iter().fold(0.0, |max: f64, x| max.max(x.abs()))))?;
+    totals(bench, &kernel, |x, _| Sum::once(x.iter().fold(0.0, |max: f64, x| max.max(x.abs()))))?;
     // One that is negative and largest, at each place in turn; then one that is infinite.
     bench.all((0..70).step_by(3), |&at: &usize| {
         for large in [-5.0, f64::NEG_INFINITY] {

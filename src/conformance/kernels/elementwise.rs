@@ -15,7 +15,7 @@ use crate::{
         values::{Sum, Values, epsilon, wide},
     },
     device::Device,
-    element::{Element, bf16, f16},
+    element::{DType, Element, bf16, f16},
     memory::{Src, View, ViewMut},
     op::{Axis, Binary, Unary},
 };
@@ -94,7 +94,7 @@ fn fill<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
     let kernel = |case: &Case, _: View<'_, T, D>, y: ViewMut<'_, T, D>| {
         bench.device.fill(T::from_f64(case.alpha), y)
     };
-    maps(bench, |_| true, kernel, |case, _, _| Sum::once(case.alpha))?;
+    maps(bench, |_| true, &kernel, &|case, _, _| Sum::once(case.alpha))?;
     bench.all([-0.0, f64::NAN, f64::INFINITY, 1e-3], |&value: &f64| {
         let value = T::from_f64(value);
         let mut y = Operand::output(bench.device, &[T::default(); 9], Placement::CORNERS[1])?;
@@ -109,12 +109,12 @@ fn unary<T: Element, D: Device>(bench: &Bench<'_, D>, ops: &[Unary<f64>]) -> Ver
         let from = |_: &Case, x: View<'_, T, D>, y: ViewMut<'_, T, D>| {
             device.unary(typed, Src::From(x), y)
         };
-        maps(bench, |_| true, from, |_, x, _| map::unary(op, x))?;
+        maps(bench, |_| true, &from, &|_, x, _| map::unary(op, x))?;
         let in_place = |_: &Case, _: View<'_, T, D>, y: ViewMut<'_, T, D>| {
             device.unary(typed, Src::InPlace, y)
         };
-        maps(bench, |_| false, in_place, |_, _, y| map::unary(op, y))?;
-        refuses_lengths(bench, from)?;
+        maps(bench, |_| false, &in_place, &|_, _, y| map::unary(op, y))?;
+        refuses_lengths(bench, &from)?;
         let xs = SPECIAL.map(T::from_f64);
         let x = Operand::input(device, &xs, Placement::WHOLE)?;
         let mut y = Operand::output(device, &unset::<T>(xs.len()), Placement::WHOLE)?;
@@ -167,8 +167,8 @@ fn binary<T: Element, D: Device>(bench: &Bench<'_, D>, ops: &[Binary<f64>]) -> V
         let in_place = |_: &Case, b: View<'_, T, D>, y: ViewMut<'_, T, D>| {
             device.binary(typed, Src::InPlace, b, y)
         };
-        maps(bench, |_| false, in_place, |_, b, y| map::binary(op, y, b))?;
-        refuses_lengths(bench, in_place)?;
+        maps(bench, |_| false, &in_place, &|_, b, y| map::binary(op, y, b))?;
+        refuses_lengths(bench, &in_place)?;
         let test = |case: &Case| {
             let mut draw = case.values.from(case.seed);
             let (xs, ys) = (draw.take::<T>(case.len), draw.take::<T>(case.len));
@@ -262,20 +262,22 @@ fn convert_to<T: Element, U: Element, D: Device>(bench: &Bench<'_, D>) -> Verdic
     };
     bench.all(Case::corners(), test)?;
     bench.each(Case::any(), test)?;
-    // Ties go to even, and what lies a hair beside them does not: rounding twice would.
+    // Ties go to even, and what lies a hair beside them does not: rounding twice would. No type
+    // that is wider than `f64` has ties of it.
     let e = epsilon::<U>();
-    let hair = e / 4096.0;
     let ties = [
-        (1.0 + e / 2.0, 1.0),
-        (1.0 + 1.5 * e, 1.0 + 2.0 * e),
-        (1.0 + e / 2.0 + hair, 1.0 + e),
-        (1.0 + e / 2.0 - hair, 1.0),
-        (1.0 + e / 2.0 + e * 2.0f64.powi(-40), 1.0 + e),
         (f64::NAN, f64::NAN),
         (f64::INFINITY, f64::INFINITY),
+        (1.0 + e / 2.0, 1.0),
+        (1.0 + 1.5 * e, 1.0 + 2.0 * e),
+        (1.0 + e / 2.0 * (1.0 + 1.0 / 1024.0), 1.0 + e),
+        (1.0 + e / 2.0 * (1.0 - 1.0 / 1024.0), 1.0),
+        ((1.0 + e / 2.0).next_up(), 1.0 + e),
+        ((1.0 + e / 2.0).next_down(), 1.0),
     ];
+    let kinds = if U::DTYPE == DType::F64 { 2 } else { ties.len() };
     let held = |&(x, _): &(f64, f64)| x.is_nan() || T::from_f64(x).to_f64() == x;
-    let ties = ties.into_iter().filter(held).flat_map(|(x, y)| [(x, y), (-x, -y)]);
+    let ties = ties.into_iter().take(kinds).filter(held).flat_map(|(x, y)| [(x, y), (-x, -y)]);
     let (xs, want): (Vec<_>, Vec<_>) = ties.map(|(x, y)| (T::from_f64(x), y)).unzip();
     try_on(&xs, &want, Placement::WHOLE, Placement::WHOLE)?;
     bench.all([(3, 4), (4, 3)], |&(xs, ys): &(usize, usize)| {

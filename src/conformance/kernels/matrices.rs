@@ -114,6 +114,9 @@ fn transpose(yes: bool) -> Transpose {
 /// between them holds [`GAP`].
 fn result<T: Element>(op: &Gemm<T>, starts: &[usize], values: &[T]) -> Vec<T> {
     let mut c = vec![T::from_f64(GAP); values.len()];
+    if op.n == 0 {
+        return c;
+    }
     for row in starts.iter().flat_map(|start| (0..op.m).map(move |i| start + i * op.ldc)) {
         let old =
             if op.beta.to_f64() == 0.0 { unset(op.n) } else { values[row..][..op.n].to_vec() };

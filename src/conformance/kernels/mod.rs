@@ -4,6 +4,7 @@ mod axes;
 mod blas;
 mod elementwise;
 mod matrices;
+mod random;
 mod reductions;
 mod vectors;
 
@@ -12,6 +13,6 @@ use crate::device::Device;
 
 /// Of all families, in their order.
 pub(super) fn checks<D: Device>() -> Vec<Check<D>> {
-    let families = [blas::checks(), elementwise::checks(), reductions::checks()];
+    let families = [blas::checks(), elementwise::checks(), reductions::checks(), random::checks()];
     families.into_iter().flatten().collect()
 }

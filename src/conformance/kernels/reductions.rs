@@ -5,7 +5,7 @@ use crate::{
     conformance::{
         bench::Bench,
         check::{Check, checks},
-        compare::same,
+        compare::{same, within},
         failure::Verdict,
         operand::{Operand, Placement, UNSET, unset},
         oracle::reduce,
@@ -66,11 +66,7 @@ fn reduces<T: Element, D: Device>(bench: &Bench<'_, D>, op: Reduce) -> Verdict {
         return y.unchanged("y");
     }
     result?;
-    crate::conformance::compare::within(
-        "y of nothing",
-        &y.finish()?,
-        &reduce::reduce(op, &axis, &[]),
-    )
+    within("y of nothing", &y.finish()?, &reduce::reduce(op, &axis, &[]))
 }
 
 /// Tries that a kernel that leaves `y[o,i]` refuses lengths that do not fit the axis.

@@ -67,12 +67,16 @@ impl Case {
     }
 }
 
+/// A kernel of `x` and `y`.
+pub(super) type Kernel<'a, T, D> =
+    dyn Fn(&Case, View<'_, T, D>, ViewMut<'_, T, D>) -> Result<()> + 'a;
+
 /// Tries a kernel that gives `y` element by element of `x` and, unless `fresh`, of `y`.
 pub(super) fn maps<T: Element, D: Device>(
     bench: &Bench<'_, D>,
-    fresh: impl Fn(&Case) -> bool,
-    kernel: impl Fn(&Case, View<'_, T, D>, ViewMut<'_, T, D>) -> Result<()>,
-    oracle: impl Fn(&Case, f64, f64) -> Sum,
+    fresh: fn(&Case) -> bool,
+    kernel: &Kernel<'_, T, D>,
+    oracle: &dyn Fn(&Case, f64, f64) -> Sum,
 ) -> Verdict {
     let test = |case: &Case| {
         let mut draw = case.values.from(case.seed);
@@ -92,11 +96,15 @@ pub(super) fn maps<T: Element, D: Device>(
     bench.each(Case::any(), test)
 }
 
+/// A kernel that gives a number of `x` and `y`.
+pub(super) type Total<'a, T, D> =
+    dyn Fn(View<'_, T, D>, View<'_, T, D>) -> Result<<T as Element>::Acc> + 'a;
+
 /// Tries a kernel that gives one number of `x` and `y`, in the accumulator.
 pub(super) fn totals<T: Element, D: Device>(
     bench: &Bench<'_, D>,
-    kernel: impl Fn(View<'_, T, D>, View<'_, T, D>) -> Result<T::Acc>,
-    oracle: impl Fn(&[f64], &[f64]) -> Sum,
+    kernel: &Total<'_, T, D>,
+    oracle: fn(&[f64], &[f64]) -> Sum,
 ) -> Verdict {
     let test = |case: &Case| {
         let mut draw = case.values.from(case.seed);
@@ -123,7 +131,7 @@ pub(super) fn refused<R>(result: Result<R>, what: &str) -> Verdict {
 /// Tries that a kernel refuses an `x` of another length than `y`, and leaves `y` alone.
 pub(super) fn refuses_lengths<T: Element, D: Device>(
     bench: &Bench<'_, D>,
-    kernel: impl Fn(&Case, View<'_, T, D>, ViewMut<'_, T, D>) -> Result<()>,
+    kernel: &Kernel<'_, T, D>,
 ) -> Verdict {
     bench.all([(3, 4), (4, 3), (0, 1), (1, 0), (1025, 1024)], |&(xs, ys): &(usize, usize)| {
         let x = Operand::input(bench.device, &vec![T::from_f64(1.0); xs], Placement::WHOLE)?;

@@ -3,4 +3,5 @@
 
 pub(super) mod map;
 pub(super) mod product;
+pub(super) mod random;
 pub(super) mod reduce;

@@ -1,0 +1,107 @@
+//! Random numbers, written from the words of [`host::random`](crate::host) and of Salmon et al.
+
+use crate::{
+    conformance::values::{Sum, epsilon},
+    element::{DType, Element},
+    op::RngKey,
+};
+use std::f64::consts::TAU;
+
+/// Philox4x32-10: the counter's words are the index and the stream, low halves first.
+fn words(key: RngKey, index: u64) -> [u32; 4] {
+    const MULTIPLIERS: [u64; 2] = [0xD251_1F53, 0xCD9E_8D57];
+    const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
+    let halves = |word: u64| [word as u32, (word >> 32) as u32];
+    let ([c0, c1], [c2, c3]) = (halves(index), halves(key.stream));
+    let [k0, k1] = halves(key.seed);
+    (0..10).fold([c0, c1, c2, c3], |[c0, c1, c2, c3], round| {
+        let [low0, high0] = halves(u64::from(c0) * MULTIPLIERS[0]);
+        let [low1, high1] = halves(u64::from(c2) * MULTIPLIERS[1]);
+        let key = |k: u32, weyl: u32| k.wrapping_add(weyl.wrapping_mul(round));
+        [high1 ^ c1 ^ key(k0, WEYL[0]), low1, high0 ^ c3 ^ key(k1, WEYL[1]), low0]
+    })
+}
+
+/// Word `i` of the stream.
+fn word(key: RngKey, i: usize) -> u64 {
+    u64::from(words(key, i as u64 / 4)[i % 4])
+}
+
+/// The two fractions of which elements `2·pair` and `2·pair + 1` are made.
+fn fractions(key: RngKey, pair: u64) -> [f64; 2] {
+    let [a, b, c, d] = words(key, pair).map(u64::from);
+    [a << 32 | b, c << 32 | d].map(|bits| (bits >> 11) as f64 / (1u64 << 53) as f64)
+}
+
+/// `yᵢ ~ U[lo, hi)`, inside the interval as `T` has it.
+pub(in crate::conformance) fn uniform<T: Element>(
+    key: RngKey,
+    (lo, hi): (f64, f64),
+    len: usize,
+) -> Vec<T> {
+    let inside = inside::<T>(lo, hi);
+    let element = |i: usize| {
+        let y = T::from_f64(lo + (hi - lo) * fractions(key, i as u64 / 2)[i % 2]);
+        match inside {
+            Some((least, _)) if y < least => least,
+            Some((_, most)) if y > most => most,
+            Some(_) => y,
+            None => T::from_f64(lo),
+        }
+    };
+    (0..len).map(element).collect()
+}
+
+/// The least and the greatest value of `T` in `[lo, hi)`, if it has any.
+fn inside<T: Element>(lo: f64, hi: f64) -> Option<(T, T)> {
+    let near = |x: f64| match T::DTYPE {
+        DType::F64 => vec![T::from_f64(x), T::from_f64(x.next_down()), T::from_f64(x.next_up())],
+        DType::F32 => {
+            let x = x as f32;
+            [x, x.next_down(), x.next_up()].map(|x| T::from_f64(x.into())).to_vec()
+        }
+        // All there are.
+        DType::F16 | DType::Bf16 => {
+            (0..=u16::MAX).map(|bits| bytemuck::pod_read_unaligned(&bits.to_ne_bytes())).collect()
+        }
+    };
+    let mut candidates = near(lo);
+    candidates.extend(near(hi));
+    candidates.retain(|x| (lo..hi).contains(&x.to_f64()));
+    let least = candidates.iter().copied().reduce(|a, b| if b < a { b } else { a })?;
+    let most = candidates.iter().copied().reduce(|a, b| if b > a { b } else { a })?;
+    Some((least, most))
+}
+
+/// `yᵢ ~ N(mean, std²)` by Box and Muller, with the standard library's functions.
+pub(in crate::conformance) fn gaussian<T: Element>(
+    key: RngKey,
+    (mean, std): (f64, f64),
+    len: usize,
+) -> Vec<Sum> {
+    let element = |i: usize| {
+        let [u, v] = fractions(key, i as u64 / 2);
+        let r = (-2.0 * (u + 1.0 / (1u64 << 53) as f64).ln()).sqrt();
+        let (sin, cos) = (TAU * v).sin_cos();
+        let value = mean + std * r * if i.is_multiple_of(2) { cos } else { sin };
+        // Sine and cosine are good to so much of the circle's radius, not of themselves; and all
+        // of it is taken in `f64`, whatever the accumulator.
+        let roundings = ROUNDINGS * f64::EPSILON / epsilon::<T::Acc>();
+        Sum { value, magnitude: mean.abs() + std * r, roundings, inexact: true }
+    };
+    (0..len).map(element).collect()
+}
+
+/// Of `2πv`, the logarithm, the root, sine and cosine and their products, on both sides, in `f64`.
+const ROUNDINGS: f64 = 16.0;
+
+/// `yᵢ ← 1` with probability `p` in units of 2⁻³², rounded up.
+pub(in crate::conformance) fn bernoulli(key: RngKey, p: f64, len: usize) -> Vec<u32> {
+    let below = (p * 2.0f64.powi(32)).ceil() as u64;
+    (0..len).map(|i| u32::from(word(key, i) < below)).collect()
+}
+
+/// `yᵢ ~` the integers below `bound`.
+pub(in crate::conformance) fn integer(key: RngKey, bound: u64, len: usize) -> Vec<u32> {
+    (0..len).map(|i| ((word(key, i) * bound) >> 32) as u32).collect()
+}
