@@ -28,6 +28,7 @@ mod coverage;
 mod failure;
 mod kernels;
 mod kit;
+mod memory;
 mod operand;
 mod oracle;
 mod report;
@@ -47,7 +48,9 @@ pub const NAMES: &[&str] = crate::conformance!(@names);
 
 /// All checks, in the order of [`NAMES`].
 fn checks<D: Device>() -> Vec<Check<D>> {
-    kernels::checks()
+    let mut checks = memory::checks();
+    checks.extend(kernels::checks());
+    checks
 }
 
 /// Runs one check, as a test does.
@@ -69,6 +72,7 @@ macro_rules! conformance {
     (@list $($then:tt)*) => {
         $crate::conformance! {
             $($then)*
+            raw_copies coherence sharing queues out_of_memory alive_after_errors
             copy scal axpy axpby dot dot_strided asum sumsq amax gemv gemm gemm_batched
             fill unary_abs unary_neg unary_exp unary_ln unary_sqr unary_sqrt unary_recip unary_tanh
             unary_sigmoid unary_sign unary_sign_bit unary_pow unary_add_scalar unary_scale

@@ -1,0 +1,93 @@
+//! Queues: what is ordered before what, and how long memory lives that queued work uses.
+
+use crate::{
+    conformance::{
+        bench::Bench,
+        compare::same,
+        failure::Verdict,
+        operand::{Operand, Placement},
+    },
+    device::Device,
+    memory::Memory,
+};
+
+/// Elements; enough that a kernel on them takes a device longer than it takes to call it.
+const LEN: usize = 1 << 16;
+
+/// Kernels in a row.
+const CALLS: usize = 12;
+
+pub(super) fn queues<D: Device>(bench: &Bench<'_, D>) -> Verdict {
+    dropped_in_flight(bench.device)?;
+    downloads_after(bench.device)?;
+    computes_after(bench.device)?;
+    uploads_after(bench.device)
+}
+
+fn ones<D: Memory>(device: &D) -> Verdict<Operand<f32, D>> {
+    Ok(Operand::input(device, &vec![1.0f32; LEN], Placement::WHOLE)?)
+}
+
+/// Memory may be dropped while queued work uses it: no new memory takes its place before.
+fn dropped_in_flight<D: Device>(device: &D) -> Verdict {
+    let mut y = ones(device)?;
+    for i in 0..CALLS {
+        let x = Operand::input(device, &vec![i as f32; LEN], Placement::WHOLE)?;
+        device.axpy(1.0, x.view()?, y.view_mut()?)?;
+        drop(x);
+    }
+    let sum = 1.0 + (0..CALLS).sum::<usize>() as f32;
+    same("sum of dropped operands", &y.finish()?, &vec![sum; LEN])
+}
+
+/// `2^CALLS`, by as many calls.
+fn doubled<D: Device>(device: &D) -> Verdict<(Operand<f32, D>, Vec<f32>)> {
+    let mut y = ones(device)?;
+    for _ in 0..CALLS {
+        device.scal(2.0, y.view_mut()?)?;
+    }
+    Ok((y, vec![(1u32 << CALLS) as f32; LEN]))
+}
+
+/// A copy on another queue sees what was computed before it was told to come after.
+fn downloads_after<D: Device>(device: &D) -> Verdict {
+    let fork = device.fork()?;
+    let (y, want) = doubled(device)?;
+    let slice = y.view()?.device()?;
+    fork.after(device)?;
+    let mut got = vec![0.0f32; LEN];
+    fork.download(slice.buffer, slice.offset, bytemuck::cast_slice_mut(&mut got))?;
+    same("element downloaded on another queue", &got, &want)
+}
+
+/// A kernel sees what another queue uploaded before it was told to come after.
+fn computes_after<D: Device>(device: &D) -> Verdict {
+    let fork = device.fork()?;
+    let (mut x, mut y) = (ones(device)?, ones(device)?);
+    for i in 0..CALLS {
+        let values = vec![i as f32; LEN];
+        let mut view = x.view_mut()?;
+        let slice = view.device_write_only()?;
+        fork.after(device)?;
+        fork.upload(bytemuck::cast_slice(&values), slice.buffer, slice.offset)?;
+        device.after(&fork)?;
+        device.axpy(1.0, x.view()?, y.view_mut()?)?;
+    }
+    let sum = 1.0 + (0..CALLS).sum::<usize>() as f32;
+    same("sum of what another queue uploaded", &y.finish()?, &vec![sum; LEN])
+}
+
+/// An upload waits for kernels that still read what it replaces, and `synchronize` for all.
+fn uploads_after<D: Device>(device: &D) -> Verdict {
+    let (mut x, mut y) = (ones(device)?, ones(device)?);
+    for i in 0..CALLS {
+        let values = vec![i as f32; LEN];
+        let mut view = x.view_mut()?;
+        let slice = view.device_write_only()?;
+        device.upload(bytemuck::cast_slice(&values), slice.buffer, slice.offset)?;
+        device.axpy(1.0, x.view()?, y.view_mut()?)?;
+    }
+    device.synchronize()?;
+    let sum = 1.0 + (0..CALLS).sum::<usize>() as f32;
+    same("sum of what was uploaded", &y.finish()?, &vec![sum; LEN])
+}
