@@ -116,6 +116,18 @@ impl Sum {
         if self.inexact { self } else { Self::once(self.value) }
     }
 
+    /// A sum of no terms.
+    pub(super) fn none() -> Self {
+        Self { roundings: SPARE, ..Self::default() }
+    }
+
+    /// Adds a term.
+    pub(super) fn add(&mut self, term: f64) {
+        self.value += term;
+        self.magnitude += term.abs();
+        self.roundings += 1.0;
+    }
+
     /// All of it `factor` times.
     pub(super) fn scaled(self, factor: f64) -> Self {
         let Self { value, magnitude, .. } = self;
@@ -136,13 +148,9 @@ impl Sum {
 
 impl FromIterator<f64> for Sum {
     fn from_iter<I: IntoIterator<Item = f64>>(terms: I) -> Self {
-        let none = Self { roundings: SPARE, ..Self::default() };
-        terms.into_iter().fold(none, |sum, term| Self {
-            value: sum.value + term,
-            magnitude: sum.magnitude + term.abs(),
-            roundings: sum.roundings + 1.0,
-            inexact: false,
-        })
+        let mut sum = Self::none();
+        terms.into_iter().for_each(|term| sum.add(term));
+        sum
     }
 }
 

@@ -1,7 +1,13 @@
 //! What kernels should give: plain loops in `f64`, written from the formulas in
 //! [`op`](crate::op).
 
+pub(super) mod indexing;
+pub(super) mod losses;
 pub(super) mod map;
+pub(super) mod normalize;
+pub(super) mod pooling;
 pub(super) mod product;
 pub(super) mod random;
 pub(super) mod reduce;
+pub(super) mod update;
+pub(super) mod windows;

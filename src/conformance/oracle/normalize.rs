@@ -1,0 +1,137 @@
+//! Softmax, local response normalisation, moments.
+
+use crate::{
+    conformance::values::Sum,
+    op::{Axis, Lrn, LrnRegion},
+};
+
+/// Places of the lines along an axis: one inner vector for each outer and inner index.
+pub(in crate::conformance) fn lines(axis: &Axis) -> impl Iterator<Item = Vec<usize>> {
+    let Axis { extent, inner, .. } = *axis;
+    (0..axis.rest()).map(move |line| {
+        let start = line / inner * extent * inner + line % inner;
+        (0..extent).map(|e| start + e * inner).collect()
+    })
+}
+
+/// Roundings granted to a function that a library or an instruction computes.
+const FUNCTION: f64 = 8.0;
+
+/// `y ← eˣ / Σ eˣ` along an axis.
+///
+/// A rounding of an exponent is as many of the result as the exponent is large.
+pub(in crate::conformance) fn softmax(axis: &Axis, x: &[f64]) -> Vec<Sum> {
+    let mut y = vec![Sum::none(); x.len()];
+    for line in lines(axis) {
+        let greatest = line.iter().fold(f64::NEG_INFINITY, |max, &at| max.max(x[at]));
+        let least = line.iter().fold(f64::INFINITY, |min, &at| min.min(x[at]));
+        let sum: f64 = line.iter().map(|&at| (x[at] - greatest).exp()).sum();
+        let roundings = line.len() as f64 + 2.0 * (FUNCTION + greatest - least);
+        for &at in &line {
+            y[at] = Sum::rounded((x[at] - greatest).exp() / sum, roundings);
+        }
+    }
+    y
+}
+
+/// `dx ← (dy − Σ dy·y) · y` along an axis.
+pub(in crate::conformance) fn softmax_backward(axis: &Axis, y: &[f64], dy: &[f64]) -> Vec<Sum> {
+    let mut dx = vec![Sum::none(); y.len()];
+    for line in lines(axis) {
+        for &at in &line {
+            dx[at].add(dy[at]);
+            line.iter().for_each(|&other| dx[at].add(-dy[other] * y[other]));
+            dx[at] = dx[at].scaled(y[at]);
+        }
+    }
+    dx
+}
+
+/// The elements of the region about element `at`, itself among them.
+fn region(op: &Lrn, at: usize) -> Vec<usize> {
+    let [height, width] = op.plane;
+    let half = op.size / 2;
+    let about = |i: usize, extent: usize| i.saturating_sub(half)..(i + half + 1).min(extent);
+    let (plane, place) = (at / (height * width), at % (height * width));
+    match op.region {
+        LrnRegion::AcrossChannels => {
+            let (image, channel) = (plane / op.channels, plane % op.channels);
+            let channels = about(channel, op.channels);
+            channels.map(|c| (image * op.channels + c) * height * width + place).collect()
+        }
+        LrnRegion::WithinChannel => {
+            let (rows, columns) = (about(place / width, height), about(place % width, width));
+            let start = plane * height * width;
+            rows.flat_map(|r| columns.clone().map(move |c| start + r * width + c)).collect()
+        }
+    }
+}
+
+/// `k` and `α/n`.
+fn constants(op: &Lrn) -> (f64, f64) {
+    match op.region {
+        LrnRegion::AcrossChannels => (op.k, op.alpha / op.size as f64),
+        LrnRegion::WithinChannel => (1.0, op.alpha / (op.size * op.size) as f64),
+    }
+}
+
+/// `s^(−β)`, and how many roundings it takes: those of `s` count β times, and those of an
+/// exponent, through which powers may be computed, as many times as that is large.
+fn power(op: &Lrn, s: Sum) -> Sum {
+    let exponent = (op.beta * s.value.ln()).abs();
+    Sum::rounded(s.value.powf(-op.beta), op.beta * s.roundings + FUNCTION + 2.0 * exponent)
+}
+
+/// `y = x · s^(−β)`
+pub(in crate::conformance) fn lrn(op: &Lrn, x: &[f64]) -> Vec<Sum> {
+    let scale = lrn_scale(op, x);
+    scale.into_iter().zip(x).map(|(s, &x)| power(op, s).scaled(x)).collect()
+}
+
+/// `s = k + α/n · Σ x²`
+pub(in crate::conformance) fn lrn_scale(op: &Lrn, x: &[f64]) -> Vec<Sum> {
+    let (k, factor) = constants(op);
+    let scale = |at| {
+        let mut sum = Sum::from_iter([k]);
+        region(op, at).into_iter().for_each(|other| sum.add(factor * x[other] * x[other]));
+        sum
+    };
+    (0..x.len()).map(scale).collect()
+}
+
+/// `dx ← dy · s^(−β) − 2αβ/n · x · Σ dy·y/s`
+pub(in crate::conformance) fn lrn_backward(op: &Lrn, [x, y, scale, dy]: [&[f64]; 4]) -> Vec<Sum> {
+    let (_, factor) = constants(op);
+    let gradient = |at: usize| {
+        let mut sum = power(op, Sum::rounded(scale[at], 0.0)).scaled(dy[at]);
+        for other in region(op, at) {
+            sum.add(-2.0 * factor * op.beta * x[at] * dy[other] * y[other] / scale[other]);
+        }
+        sum
+    };
+    (0..x.len()).map(gradient).collect()
+}
+
+/// Mean and variance at each position of an axis.
+///
+/// The mean may be off by what its roundings, of `epsilon`, add up to, and the variance about it
+/// by the square of that: so it is in two passes, but not as the difference of large squares.
+pub(in crate::conformance) fn moments(axis: &Axis, x: &[f64], epsilon: f64) -> Vec<[Sum; 2]> {
+    let share = 1.0 / axis.rest() as f64;
+    let at = |e: usize| {
+        let places = (0..axis.rest()).map(move |rest| {
+            let (outer, inner) = (rest / axis.inner, rest % axis.inner);
+            (outer * axis.extent + e) * axis.inner + inner
+        });
+        // About the first element, so that a large mean costs no digits here.
+        let origin = x[e * axis.inner];
+        let shift = places.clone().map(|at| x[at] - origin).sum::<f64>() * share;
+        let mean = Sum::from_iter(places.clone().map(|at| x[at])).scaled(share);
+        let mean = Sum { value: origin + shift, ..mean };
+        let squares = places.map(|at| (x[at] - origin - shift).powi(2));
+        let mut variance = Sum::from_iter(squares).scaled(share);
+        variance.magnitude += mean.roundings * epsilon * mean.magnitude.powi(2);
+        [mean, variance]
+    };
+    (0..axis.extent).map(at).collect()
+}

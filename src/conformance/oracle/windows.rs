@@ -1,0 +1,115 @@
+//! Columns and convolutions.
+
+use crate::{
+    conformance::values::Sum,
+    op::{Convolution, Window},
+};
+
+/// Element of a plane that tap `tap` of the window at `position` sees; `None` in the padding.
+/// Both count in row-major order.
+fn seen(window: &Window, mut tap: usize, mut position: usize) -> Option<usize> {
+    let (mut place, mut step, mut inside) = (0, 1, true);
+    for (axis, &output) in window.axes().iter().zip(window.output()).rev() {
+        let padded = position % output * axis.stride + tap % axis.kernel * axis.dilation;
+        (position, tap) = (position / output, tap / axis.kernel);
+        match padded.checked_sub(axis.pad) {
+            Some(at) if at < axis.input => place += at * step,
+            _ => inside = false,
+        }
+        step *= axis.input;
+    }
+    inside.then_some(place)
+}
+
+/// Calls `body(image element, columns element)` for every element of the columns.
+fn each_column(window: &Window, mut body: impl FnMut(Option<usize>, usize)) {
+    for row in 0..window.rows() {
+        let (channel, tap) = (row / window.taps(), row % window.taps());
+        for position in 0..window.positions() {
+            let place = seen(window, tap, position).map(|at| channel * window.plane() + at);
+            body(place, row * window.positions() + position);
+        }
+    }
+}
+
+/// The columns of `x`; padding reads as zero.
+pub(in crate::conformance) fn im2col(window: &Window, x: &[f64]) -> Vec<f64> {
+    let mut columns = vec![0.0; window.columns()];
+    each_column(window, |from, to| columns[to] = from.map_or(0.0, |from| x[from]));
+    columns
+}
+
+/// The image whose every element is the sum of its places in the columns.
+pub(in crate::conformance) fn col2im(window: &Window, columns: &[f64]) -> Vec<Sum> {
+    let mut x = vec![Sum::none(); window.image()];
+    each_column(window, |to, from| {
+        if let Some(to) = to {
+            x[to].add(columns[from]);
+        }
+    });
+    x
+}
+
+/// Calls `body(i, j, k)` for every product `x[i] · w[j]` that is a term of `y[k]`.
+///
+/// A convolution and both of its gradients are sums over these: the relation is the same, what
+/// is summed differs.
+fn each_product(op: &Convolution, mut body: impl FnMut(usize, usize, usize)) {
+    let window = op.window();
+    let channels = window.channels() / op.groups();
+    let outputs = op.outputs() / op.groups();
+    for (image, output) in (0..op.batch()).flat_map(|b| (0..op.outputs()).map(move |o| (b, o))) {
+        let first = output / outputs * channels;
+        for (channel, tap) in (0..channels).flat_map(|c| (0..window.taps()).map(move |t| (c, t))) {
+            let plane = (image * window.channels() + first + channel) * window.plane();
+            let weight = (output * channels + channel) * window.taps() + tap;
+            for position in 0..window.positions() {
+                if let Some(place) = seen(window, tap, position) {
+                    let result = (image * op.outputs() + output) * window.positions() + position;
+                    body(plane + place, weight, result);
+                }
+            }
+        }
+    }
+}
+
+/// `y ← x ∗ w + bias`
+pub(in crate::conformance) fn convolve(
+    op: &Convolution,
+    x: &[f64],
+    w: &[f64],
+    bias: Option<&[f64]>,
+) -> Vec<Sum> {
+    let mut y = vec![Sum::none(); op.output_len()];
+    each_product(op, |i, j, k| y[k].add(x[i] * w[j]));
+    if let Some(bias) = bias {
+        let plane = op.window().positions();
+        for (k, y) in y.iter_mut().enumerate() {
+            y.add(bias[k / plane % op.outputs()]);
+        }
+    }
+    y
+}
+
+/// `dx ← the gradient of x`
+pub(in crate::conformance) fn convolve_backward_input(
+    op: &Convolution,
+    w: &[f64],
+    dy: &[f64],
+) -> Vec<Sum> {
+    let mut dx = vec![Sum::none(); op.input_len()];
+    each_product(op, |i, j, k| dx[i].add(w[j] * dy[k]));
+    dx
+}
+
+/// `dw ← before + the gradient of w`
+pub(in crate::conformance) fn convolve_backward_filters(
+    op: &Convolution,
+    x: &[f64],
+    dy: &[f64],
+    before: &[f64],
+) -> Vec<Sum> {
+    let mut dw: Vec<Sum> = before.iter().map(|&before| Sum::from_iter([before])).collect();
+    each_product(op, |i, j, k| dw[j].add(x[i] * dy[k]));
+    dw
+}
