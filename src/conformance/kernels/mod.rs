@@ -2,17 +2,35 @@
 
 mod axes;
 mod blas;
+mod call;
 mod elementwise;
+mod indexing;
+mod losses;
 mod matrices;
+mod normalize;
+mod pooling;
 mod random;
 mod reductions;
+mod update;
 mod vectors;
+mod windows;
 
 use super::check::Check;
 use crate::device::Device;
 
 /// Of all families, in their order.
 pub(super) fn checks<D: Device>() -> Vec<Check<D>> {
-    let families = [blas::checks(), elementwise::checks(), reductions::checks(), random::checks()];
+    let families = [
+        blas::checks(),
+        elementwise::checks(),
+        reductions::checks(),
+        random::checks(),
+        windows::checks(),
+        pooling::checks(),
+        normalize::checks(),
+        losses::checks(),
+        indexing::checks(),
+        update::checks(),
+    ];
     families.into_iter().flatten().collect()
 }

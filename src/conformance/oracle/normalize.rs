@@ -28,7 +28,7 @@ pub(in crate::conformance) fn softmax(axis: &Axis, x: &[f64]) -> Vec<Sum> {
         let sum: f64 = line.iter().map(|&at| (x[at] - greatest).exp()).sum();
         let roundings = line.len() as f64 + 2.0 * (FUNCTION + greatest - least);
         for &at in &line {
-            y[at] = Sum::rounded((x[at] - greatest).exp() / sum, roundings);
+            y[at] = Sum::near((x[at] - greatest).exp() / sum, roundings);
         }
     }
     y
@@ -79,7 +79,7 @@ fn constants(op: &Lrn) -> (f64, f64) {
 /// exponent, through which powers may be computed, as many times as that is large.
 fn power(op: &Lrn, s: Sum) -> Sum {
     let exponent = (op.beta * s.value.ln()).abs();
-    Sum::rounded(s.value.powf(-op.beta), op.beta * s.roundings + FUNCTION + 2.0 * exponent)
+    Sum::near(s.value.powf(-op.beta), op.beta * s.roundings + FUNCTION + 2.0 * exponent)
 }
 
 /// `y = x · s^(−β)`
@@ -100,7 +100,8 @@ pub(in crate::conformance) fn lrn_scale(op: &Lrn, x: &[f64]) -> Vec<Sum> {
 }
 
 /// `dx ← dy · s^(−β) − 2αβ/n · x · Σ dy·y/s`
-pub(in crate::conformance) fn lrn_backward(op: &Lrn, [x, y, scale, dy]: [&[f64]; 4]) -> Vec<Sum> {
+pub(in crate::conformance) fn lrn_backward(op: &Lrn, given: &[Vec<f64>; 4]) -> Vec<Sum> {
+    let [x, y, scale, dy] = given;
     let (_, factor) = constants(op);
     let gradient = |at: usize| {
         let mut sum = power(op, Sum::rounded(scale[at], 0.0)).scaled(dy[at]);
