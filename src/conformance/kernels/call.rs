@@ -62,12 +62,20 @@ pub(super) fn tries<C: Clone + Debug, D: Device>(
     any: impl Strategy<Value = C>,
     test: impl Fn(&C, &Setting) -> Verdict,
 ) -> Verdict {
-    let test = |(case, how): &(C, Setting)| test(case, how);
-    let last = corners.last().cloned();
+    tries_all(bench, &corners, any, &|(case, how)| test(case, how))
+}
+
+/// [`tries`], compiled once for a kind of cases.
+fn tries_all<C: Clone + Debug, D: Device>(
+    bench: &Bench<'_, D>,
+    corners: &[C],
+    any: impl Strategy<Value = C>,
+    test: &dyn Fn(&(C, Setting)) -> Verdict,
+) -> Verdict {
     for values in [Values::Integers, Values::Reals] {
         bench.all(corners.iter().map(|case| (case.clone(), Setting::plain(values))), test)?;
     }
-    if let Some(case) = last {
+    if let Some(case) = corners.last() {
         bench.all(Setting::placements().map(|how| (case.clone(), how)), test)?;
     }
     bench.each((any, Setting::any()), test)
@@ -113,20 +121,26 @@ pub(super) fn refuses_lengths<T: Element, D: Device, const I: usize, const O: us
     kernel: impl Fn([View<'_, T, D>; I], [ViewMut<'_, T, D>; O]) -> Result<()>,
 ) -> Verdict {
     let right: Vec<usize> = inputs.iter().chain(&outputs).map(|operand| operand.1).collect();
-    let changes = (0..right.len())
-        .flat_map(|i| [right[i].checked_sub(1), Some(right[i] + 1)].map(move |len| (i, len)));
-    let wrong = changes.filter_map(|(i, len)| {
-        let mut lengths = right.clone();
-        lengths[i] = len?;
-        Some(lengths)
-    });
-    bench.all(wrong, |lengths| {
+    bench.all(one_off(&right), |lengths| {
         let values: Vec<Vec<T>> = lengths.iter().map(|&len| ones(len)).collect();
         let given = |i: usize, name| (name, &values[i][..], Placement::CORNERS[1]);
         let ins = std::array::from_fn(|i| given(i, inputs[i].0));
         let outs = std::array::from_fn(|i| given(I + i, outputs[i].0));
         refused(bench, ins, outs, &kernel)
     })
+}
+
+/// The lengths with one of them an element less or more.
+fn one_off(right: &[usize]) -> Vec<Vec<usize>> {
+    let mut wrong = Vec::new();
+    for (i, &len) in right.iter().enumerate() {
+        for len in len.checked_sub(1).into_iter().chain([len + 1]) {
+            let mut lengths = right.to_vec();
+            lengths[i] = len;
+            wrong.push(lengths);
+        }
+    }
+    wrong
 }
 
 /// Tries that a call which cannot go well is an error at the latest when its output is downloaded

@@ -22,12 +22,12 @@ pub(in crate::conformance) fn sgd(step: &Step, dw: f64, weight: f64, history: f6
     let mut next = Sum::from_iter([step.momentum * history]);
     next.add(step.rate * step.scale * dw);
     next.add(step.rate * step.decay * pull);
-    // All that is in the history is in the weight.
-    let Sum { value, magnitude, roundings } = Sum::from_iter([weight]);
+    // What may be wrong with the history may be with the weight.
     let moved = Sum {
-        value: value - next.value,
-        magnitude: magnitude + next.magnitude,
-        roundings: roundings + next.roundings,
+        value: weight - next.value,
+        magnitude: weight.abs() + next.magnitude,
+        roundings: next.roundings + 1.0,
+        ..next
     };
     (moved, next)
 }
