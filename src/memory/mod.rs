@@ -10,6 +10,7 @@
 
 mod bytes;
 pub mod ledger;
+mod sync;
 mod synced;
 mod view;
 

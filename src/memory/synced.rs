@@ -3,16 +3,10 @@
 use super::{
     HostBytes, Mapping, Memory, Stale,
     ledger::{Kind, transfer},
+    sync::{AtomicU8, Mutex, OnceLock, Relaxed},
 };
 use crate::error::{Error, Result, expect_len};
-use parking_lot::Mutex;
-use std::{
-    fmt,
-    sync::{
-        OnceLock,
-        atomic::{AtomicU8, Ordering::Relaxed},
-    },
-};
+use std::fmt;
 
 /// Which sides hold the current value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -44,7 +38,7 @@ impl Current {
         self.0.fetch_or(side, Relaxed);
     }
     fn write(&mut self, side: u8) {
-        *self.0.get_mut() = side;
+        self.0 = AtomicU8::new(side);
     }
     fn head(&self) -> Head {
         match self.0.load(Relaxed) {
