@@ -98,36 +98,61 @@ enum Step {
     OverwriteDevice(u8),
     Adopt(u8),
     Prefetch,
+    CommitHost(u8),
+    RefuseHost,
 }
 
+const KINDS: usize = 10;
 const LEN: usize = 3;
 
+fn step(kind: usize, value: u8) -> Step {
+    match kind {
+        0 => Step::ReadHost,
+        1 => Step::ReadDevice,
+        2 => Step::WriteHost(value),
+        3 => Step::WriteDevice(value),
+        4 => Step::OverwriteHost(value),
+        5 => Step::OverwriteDevice(value),
+        6 => Step::Adopt(value),
+        7 => Step::Prefetch,
+        8 => Step::CommitHost(value),
+        _ => Step::RefuseHost,
+    }
+}
+
 /// Takes a step on the memory; returns the value that it found, if it looked.
-fn take(memory: &mut SyncedMemory<Remote>, step: Step) -> Option<u8> {
+fn take(memory: &mut SyncedMemory<Remote>, step: Step) -> Result<Option<u8>> {
     let found = match step {
-        Step::ReadHost => memory.host().unwrap().to_vec(),
-        Step::ReadDevice => memory.device().unwrap().clone(),
-        Step::WriteHost(value) => change(memory.host_mut().unwrap(), value),
-        Step::WriteDevice(value) => change(memory.device_mut().unwrap(), value),
+        Step::ReadHost => memory.host()?.to_vec(),
+        Step::ReadDevice => memory.device()?.clone(),
+        Step::WriteHost(value) => change(memory.host_mut()?, value),
+        Step::WriteDevice(value) => change(memory.device_mut()?, value),
         Step::OverwriteHost(value) => {
-            memory.host_write_only().unwrap().fill(value);
-            return None;
+            return memory.host_write_only().map(|bytes| fill(bytes, value));
         }
         Step::OverwriteDevice(value) => {
-            memory.device_write_only().unwrap().fill(value);
-            return None;
+            return memory.device_write_only().map(|bytes| fill(bytes, value));
         }
         Step::Adopt(value) => {
-            memory.adopt(HostBytes::adopt(vec![value; LEN])).unwrap();
-            return None;
+            return memory.adopt(HostBytes::adopt(vec![value; LEN])).map(|()| None);
         }
         Step::Prefetch => {
-            memory.prefetch(&memory.device_handle().fork().unwrap()).unwrap();
-            return None;
+            let queue = memory.device_handle().fork()?;
+            return memory.prefetch(&queue).map(|()| None);
+        }
+        Step::CommitHost(value) => return memory.host_overwrite(|bytes| Ok(fill(bytes, value))),
+        Step::RefuseHost => {
+            let refused = |_: &mut [u8]| Err(Error::value("test", "refused"));
+            return memory.host_overwrite::<Option<u8>>(refused);
         }
     };
     assert!(found.iter().all(|byte| *byte == found[0]));
-    Some(found[0])
+    Ok(Some(found[0]))
+}
+
+fn fill(bytes: &mut [u8], value: u8) -> Option<u8> {
+    bytes.fill(value);
+    None
 }
 
 /// Fills `bytes`; returns what they held.
@@ -138,43 +163,49 @@ fn change(bytes: &mut [u8], value: u8) -> Vec<u8> {
 }
 
 /// The whole protocol: the last value written, and the sides that are current.
+#[derive(Default)]
 struct Model {
     value: u8,
     host: bool,
     device: bool,
+    /// Whether the device has an allocation, current or not.
+    allocated: bool,
 }
 
 impl Model {
-    /// Takes a step; returns what a reader has to see, and uploads and downloads to be seen.
-    fn take(&mut self, step: Step) -> (Option<u8>, [usize; 2]) {
-        let seen = self.value;
+    /// What the device has to do for a step: allocate, upload, download.
+    fn needs(&self, step: Step) -> [bool; 3] {
         let touched = self.host || self.device;
-        let (upload, download) = (touched && !self.device, touched && !self.host);
         match step {
-            Step::ReadHost | Step::WriteHost(_) => {
-                self.host = true;
-                if let Step::WriteHost(value) = step {
-                    (self.value, self.device) = (value, false);
-                }
-                (Some(seen), [0, usize::from(download)])
-            }
+            Step::ReadHost | Step::WriteHost(_) => [false, false, touched && !self.host],
             Step::ReadDevice | Step::WriteDevice(_) | Step::Prefetch => {
-                self.device = true;
-                if let Step::WriteDevice(value) = step {
-                    (self.value, self.host) = (value, false);
-                }
-                let seen = (step != Step::Prefetch).then_some(seen);
-                (seen, [usize::from(upload), 0])
+                [!self.allocated, touched && !self.device, false]
             }
-            Step::OverwriteHost(value) | Step::Adopt(value) => {
-                (self.value, self.host, self.device) = (value, true, false);
-                (None, [0, 0])
-            }
-            Step::OverwriteDevice(value) => {
-                (self.value, self.host, self.device) = (value, false, true);
-                (None, [0, 0])
-            }
+            Step::OverwriteDevice(_) => [!self.allocated, false, false],
+            _ => [false; 3],
         }
+    }
+
+    /// Takes a step; returns what a reader has to see.
+    fn take(&mut self, step: Step) -> Option<u8> {
+        let seen = self.value;
+        self.allocated |= self.needs(step)[0];
+        (self.value, self.host, self.device) = match step {
+            Step::ReadHost => (seen, true, self.device),
+            Step::ReadDevice | Step::Prefetch => (seen, self.host, true),
+            Step::WriteHost(value)
+            | Step::OverwriteHost(value)
+            | Step::Adopt(value)
+            | Step::CommitHost(value) => (value, true, false),
+            Step::WriteDevice(value) | Step::OverwriteDevice(value) => (value, false, true),
+            // What was not written is kept where it is safe from a half-written host.
+            Step::RefuseHost => (seen, self.host && !self.device, self.device),
+        };
+        let looks = |step| {
+            use Step::{ReadDevice, ReadHost, WriteDevice, WriteHost};
+            matches!(step, ReadHost | ReadDevice | WriteHost(_) | WriteDevice(_))
+        };
+        looks(step).then_some(seen)
     }
 
     fn head(&self) -> Head {
@@ -187,34 +218,54 @@ impl Model {
     }
 }
 
-/// Every sequence of five steps, with every copy accounted for.
+/// Takes the steps on a memory and on the model. Where a step is said to be `broken` the device
+/// fails in whatever it is asked for: then nothing may change.
+fn follow(history: &[(Step, bool)]) {
+    let device = Remote::default();
+    let mut memory = SyncedMemory::new(&device, LEN);
+    let mut model = Model::default();
+    let mut copies = [0; 3];
+    for (place, &(step, broken)) in history.iter().enumerate() {
+        let needs = model.needs(step);
+        device.broken.store(broken, Relaxed);
+        let found = take(&mut memory, step);
+        if (broken && needs.contains(&true)) || step == Step::RefuseHost {
+            assert!(found.is_err(), "{history:?}, step {place}");
+        } else {
+            let found = found.unwrap_or_else(|error| panic!("{history:?}, step {place}: {error}"));
+            for (count, need) in copies.iter_mut().zip(needs) {
+                *count += usize::from(need);
+            }
+            assert_eq!(found, model.take(step), "{history:?}, step {place}");
+        }
+        if step == Step::RefuseHost {
+            model.take(step);
+        }
+        assert_eq!(device.counts(), copies, "{history:?}, step {place}");
+        assert_eq!(memory.head(), model.head(), "{history:?}, step {place}");
+    }
+    device.broken.store(false, Relaxed);
+    assert_eq!(memory.host().unwrap(), [model.value; LEN], "{history:?}");
+}
+
+/// Every sequence of five steps, with every allocation and copy accounted for.
 #[test]
 fn every_short_history_follows_the_model() {
-    let step = |kind: usize, value: u8| match kind {
-        0 => Step::ReadHost,
-        1 => Step::ReadDevice,
-        2 => Step::WriteHost(value),
-        3 => Step::WriteDevice(value),
-        4 => Step::OverwriteHost(value),
-        5 => Step::OverwriteDevice(value),
-        6 => Step::Adopt(value),
-        _ => Step::Prefetch,
-    };
-    for history in 0..8usize.pow(5) {
-        let device = Remote::default();
-        let mut memory = SyncedMemory::new(&device, LEN);
-        let mut model = Model { value: 0, host: false, device: false };
-        let mut copies = [0, 0];
-        for place in 0..5 {
-            let step = step(history / 8usize.pow(place) % 8, place as u8 + 1);
-            let (want, [up, down]) = model.take(step);
-            assert_eq!(take(&mut memory, step), want, "history {history}, step {place}");
-            copies = [copies[0] + up, copies[1] + down];
-            let [allocs, uploads, downloads] = device.counts();
-            assert_eq!([uploads, downloads], copies, "history {history}, step {place}");
-            assert_eq!(memory.head(), model.head(), "history {history}, step {place}");
-            assert!(allocs <= 1, "the device's allocation is reused");
-        }
+    for history in 0..KINDS.pow(5) {
+        let kind = |place: usize| history / KINDS.pow(place as u32) % KINDS;
+        follow(&[0, 1, 2, 3, 4].map(|place| (step(kind(place), place as u8 + 1), false)));
+    }
+}
+
+/// Every sequence of four steps in which the device fails at any of them.
+#[test]
+fn failures_anywhere_change_nothing() {
+    for history in 0..(2 * KINDS).pow(4) {
+        let kind = |place: usize| history / (2 * KINDS).pow(place as u32) % (2 * KINDS);
+        follow(
+            &[0, 1, 2, 3]
+                .map(|place| (step(kind(place) % KINDS, place as u8 + 1), kind(place) >= KINDS)),
+        );
     }
 }
 
