@@ -24,6 +24,7 @@ pub mod net; // graphs
 pub mod solver; // training
 #[cfg(feature = "conformance")]
 pub mod conformance; // what any device must pass
+pub mod bench_kit; // what devices time
 #[cfg(feature = "cli")]
 pub mod cli; // the command
 

@@ -4,12 +4,13 @@ use super::{Place, lines::Lines, progress::Progress};
 use crate::{
     device::{Device, OnDevice, on_device},
     error::{Error, Result},
+    memory::ledger::Ledger,
     proto::{self, NetParameter},
     solver::{Action, Solver},
 };
 use clap::Args;
 use std::{
-    io::IsTerminal,
+    io::{IsTerminal, Write},
     path::PathBuf,
     process::exit,
     sync::atomic::{AtomicBool, Ordering::Relaxed},
@@ -31,6 +32,9 @@ pub(super) struct Train {
     /// Starts from these trained weights, copied by layer name
     #[arg(long, value_name = "FILE.caffemodel", value_delimiter = ',')]
     weights: Vec<PathBuf>,
+    /// At the end, prints what was copied and what fell back to the host, by kernel and call
+    #[arg(long)]
+    ledger: bool,
     #[command(flatten)]
     place: Place,
 }
@@ -47,6 +51,8 @@ impl OnDevice for Train {
 
     fn run<D: Device>(self, device: D) -> Result<()> {
         log::info!("Use {}, {} host threads.", device.name(), device.workers().count());
+        let ledger = self.ledger.then(Ledger::new);
+        let _open = ledger.as_ref().map(Ledger::open);
         let mut solver = Solver::<f32, D>::from_file(&self.solver, &device)?;
         if let Some(state) = &self.snapshot {
             log::info!("Resuming from {}", state.display());
@@ -63,7 +69,12 @@ impl OnDevice for Train {
             solver.observe(|event| Lines.show(event));
         }
         solver.ask(stop_on_signal()?);
-        solver.solve()
+        let solved = solver.solve();
+        if let Some(ledger) = ledger {
+            let written = write!(std::io::stdout(), "{ledger}");
+            written.map_err(|error| Error::io("standard output", error))?;
+        }
+        solved
     }
 }
 
