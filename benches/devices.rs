@@ -9,6 +9,7 @@
 use cortado::{
     CpuDevice, Device, Result,
     bench_kit::{BreakEven, Extent, Survey, cases},
+    device::MirrorDevice,
 };
 use criterion::{BenchmarkId, Criterion, Throughput};
 use std::time::Duration;
@@ -16,6 +17,8 @@ use std::time::Duration;
 fn main() -> Result<()> {
     let one = CpuDevice::with_threads(1)?;
     let all = CpuDevice::new();
+    // One thread beside one thread: what its queue and its copies cost.
+    let mirror = MirrorDevice::with_threads(1)?;
     // `cargo bench` gives `--bench`; without it, or with `--test`, everything runs once.
     let args: Vec<_> = std::env::args().collect();
     let timed = args.iter().any(|arg| arg == "--bench") && !args.iter().any(|arg| arg == "--test");
@@ -28,12 +31,14 @@ fn main() -> Result<()> {
         .configure_from_args();
     time(&mut criterion, &one, extent)?;
     time(&mut criterion, &all, extent)?;
+    time(&mut criterion, &mirror, extent)?;
     criterion.final_summary();
 
     let host = Survey::of::<f32, _>(&one, extent)?;
     println!("\n{host}");
-    let survey = Survey::of::<f32, _>(&all, extent)?;
-    println!("{survey}\n{}", BreakEven::between(&survey, &host));
+    for survey in [Survey::of::<f32, _>(&all, extent)?, Survey::of::<f32, _>(&mirror, extent)?] {
+        println!("{survey}\n{}", BreakEven::between(&survey, &host));
+    }
     Ok(())
 }
 

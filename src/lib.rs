@@ -28,6 +28,8 @@ pub mod bench_kit; // what devices time
 #[cfg(feature = "cli")]
 pub mod cli; // the command
 
+pub mod guide; // a chapter: writing a backend
+
 pub use crate::{
     blob::Blob,
     device::{CpuDevice, Device},
