@@ -7,6 +7,7 @@ mod support;
 
 use cortado::{
     Blob, CpuDevice, Device, Element, Error, LayerRegistry, Memory, Net,
+    device::MirrorDevice,
     proto::{self, BlobProto, NetParameter},
 };
 use golden::{Tolerances, golden};
@@ -63,6 +64,11 @@ fn f64_on_the_cpu() {
 #[test]
 fn f32_on_a_discrete_device() {
     run_all::<f32, _>(&Remote);
+}
+
+#[test]
+fn f32_on_the_mirror_device() {
+    run_all::<f32, _>(&MirrorDevice::new());
 }
 
 fn run_all<T: Element, D: Device>(device: &D) {

@@ -4,14 +4,15 @@
 mod support;
 
 use cortado::{
-    Blob, CpuDevice, LayerRegistry, Net,
+    Blob, LayerRegistry, Net,
+    device::MirrorDevice,
     net::{filter, insert_splits},
     proto::{self, NetParameter, NetState, Phase},
 };
 use std::{fs, path::Path};
 use support::{table, testdata};
 
-type CpuNet = Net<f32, CpuDevice>;
+type MirrorNet = Net<f32, MirrorDevice>;
 
 /// What the caller of a case asks for: phase, level and stages, where they are asked for.
 struct Asked {
@@ -85,7 +86,7 @@ fn filtered_and_split_as_caffe_prints_them() {
 #[test]
 fn built_as_caffe_builds_them() {
     let Some(set) = testdata("golden/nets/valid", "nets of real Caffe") else { return };
-    let registry = LayerRegistry::<f32, CpuDevice>::standard();
+    let registry = LayerRegistry::<f32, MirrorDevice>::standard();
     let known: Vec<&str> = registry.kinds().collect();
     let mut compared = 0;
     for (name, folder, asked, definition) in cases(&set) {
@@ -94,7 +95,7 @@ fn built_as_caffe_builds_them() {
         if !kinds || !path.exists() {
             continue;
         }
-        let mut builder = CpuNet::builder(&CpuDevice::new()).stages(asked.stages);
+        let mut builder = MirrorNet::builder(&MirrorDevice::new()).stages(asked.stages);
         if let Some(phase) = asked.phase {
             builder = builder.phase(phase);
         }
@@ -110,7 +111,7 @@ fn built_as_caffe_builds_them() {
 }
 
 /// A net's structure in the words of the golden files.
-fn structure(net: &CpuNet) -> String {
+fn structure(net: &MirrorNet) -> String {
     let mut lines = vec![format!("name\t{}", net.name())];
     lines.push(format!("phase\t{}", net.phase().as_str_name()));
     for (i, layer) in net.layer_params().enumerate() {
@@ -159,7 +160,7 @@ fn structure(net: &CpuNet) -> String {
     lines.join("\n")
 }
 
-fn extents(blob: &Blob<f32, CpuDevice>) -> String {
+fn extents(blob: &Blob<f32, MirrorDevice>) -> String {
     match &blob.shape()[..] {
         [] => "-".into(),
         shape => shape.iter().map(usize::to_string).collect::<Vec<_>>().join(","),

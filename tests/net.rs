@@ -1,16 +1,22 @@
-//! Definitions that make no net, and what nets do with each other's weights.
+//! Definitions that make no net, and what nets do with each other's weights: on the mirror device,
+//! where nothing works by luck.
 #![cfg(feature = "net")]
 
 use cortado::{
-    Blob, CpuDevice, Error, Net,
+    Blob, Error, Net,
+    device::MirrorDevice,
     proto::{self, NetParameter, Phase},
 };
+use std::sync::LazyLock;
 
-type CpuNet = Net<f32, CpuDevice>;
+type MirrorNet = Net<f32, MirrorDevice>;
 
-fn build(text: &str) -> cortado::Result<CpuNet> {
+/// One device for all, as nets that share weights need.
+static DEVICE: LazyLock<MirrorDevice> = LazyLock::new(|| MirrorDevice::with_threads(1).unwrap());
+
+fn build(text: &str) -> cortado::Result<MirrorNet> {
     let definition: NetParameter = proto::parse_text(text, "net.prototxt")?;
-    CpuNet::builder(&CpuDevice::with_threads(1)?).seed(3).build(&definition)
+    MirrorNet::builder(&DEVICE).seed(3).build(&definition)
 }
 
 /// `x` of 2×3, then the layers of `rest`.
@@ -26,8 +32,8 @@ fn ip(name: &str, bottom: &str, top: &str, rest: &str) -> String {
     )
 }
 
-fn weights(net: &CpuNet) -> Vec<Vec<f32>> {
-    let values = |blob: &Blob<f32, CpuDevice>| blob.data().unwrap().host().unwrap().to_vec();
+fn weights(net: &MirrorNet) -> Vec<Vec<f32>> {
+    let values = |blob: &Blob<f32, MirrorDevice>| blob.data().unwrap().host().unwrap().to_vec();
     net.params().iter().map(|param| values(param.blob())).collect()
 }
 
@@ -147,7 +153,7 @@ fn nets_on_two_threads_share_weights() {
     let text = after_x(&ip("a", "x", "y", ""));
     let source = build(&text).unwrap();
     source.blob("x").unwrap().data_mut().unwrap().host_mut().unwrap().fill(1.0);
-    let run = |mut net: CpuNet| {
+    let run = |mut net: MirrorNet| {
         net.blob("x").unwrap().data_mut().unwrap().host_mut().unwrap().fill(1.0);
         for _ in 0..50 {
             net.forward().unwrap();
