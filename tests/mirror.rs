@@ -372,8 +372,11 @@ fn a_failure_reaches_whoever_waits_for_it() {
     let _lost = buffer(&fork, &[1]);
     device.synchronize().unwrap(); // not ordered after the fork
     device.after(&fork).unwrap();
-    assert!(device.synchronize().is_err());
-    fork.synchronize().unwrap(); // told already
+    for queue in [&device, &fork] {
+        let error = queue.synchronize().unwrap_err().to_string();
+        assert!(error.contains("upload of 1 bytes"), "{error}");
+        queue.synchronize().unwrap();
+    }
 }
 
 #[test]
@@ -447,8 +450,11 @@ mod training {
     fn a_fault_in_training_ends_it_with_its_name() {
         let device = MirrorDevice::new();
         device.inject(Fault::InFlight, 100);
-        let error = train(&device, 5).unwrap_err().to_string();
+        let outcome = train(&device, 5).map(|(losses, _)| losses);
+        let error = outcome.unwrap_err().to_string();
         assert!(error.contains("in flight"), "{error}");
+        // A batch on its way may have told it first: then the device still keeps it.
+        let _ = device.synchronize();
         train(&device, 1).unwrap();
     }
 }

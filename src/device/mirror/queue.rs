@@ -5,8 +5,8 @@
 //!   for finds the old bytes.
 //! - A wait runs the waiting queue alone, and of others what it is ordered
 //!   [`after`](Queue::after): they lag behind as far as they may.
-//! - A failure in flight is kept by its queue and told once, by the first call that waits for it.
-//!   The work behind it runs all the same.
+//! - A failure in flight is kept by its queue and told once, by the first call that waits for that
+//!   queue; waits of queues ordered after it tell of it too. The work behind it runs all the same.
 
 use super::{buffer::Region, fault::Fault, machine::Machine};
 use crate::error::{Error, Result};
@@ -118,8 +118,15 @@ impl Queue {
         Some(work)
     }
 
+    /// Takes the failure.
     fn failure(&self) -> Result<()> {
         self.0.lock().failure.take().map_or(Ok(()), Err)
+    }
+
+    /// Tells a queue ordered after this one of the failure, which stays here.
+    fn failed(&self) -> Result<()> {
+        let line = self.0.lock();
+        line.failure.as_ref().map_or(Ok(()), |error| Err(Machine::failed(error.to_string())))
     }
 }
 
@@ -136,7 +143,7 @@ impl Work {
             Self::Job(job) => job.run(machine),
             Self::After(other, end) => {
                 other.run(machine, end);
-                other.failure()
+                other.failed()
             }
             Self::Poison(region) => {
                 region.poison();
