@@ -1,13 +1,27 @@
 //! The kit, run on the devices at hand.
 
 use cortado::{
-    CpuDevice, Error, Memory, Result,
+    CpuDevice, DType, Element, Error, Memory, Result, View, ViewMut,
     conformance::{Kit, NAMES},
+    device::MirrorDevice,
+    kernel::{Blas, fallback},
 };
 
 /// Memory that is reached only by copies, and every kernel by default on the host side.
-#[derive(Clone, Debug)]
-struct Remote;
+#[derive(Clone, Debug, Default)]
+struct Remote {
+    axpy: Axpy,
+}
+
+/// How one of its kernels does.
+#[derive(Clone, Copy, Debug, Default)]
+enum Axpy {
+    #[default]
+    Right,
+    /// Does nothing with lengths that no fixed case has.
+    SkipsSome,
+    Panics,
+}
 
 impl Memory for Remote {
     type Buffer = Vec<u8>;
@@ -34,10 +48,28 @@ impl Memory for Remote {
     }
 }
 
-cortado::families!(Remote);
+impl Blas for Remote {
+    fn axpy<T: Element>(
+        &self,
+        alpha: T::Acc,
+        x: View<'_, T, Self>,
+        y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        match self.axpy {
+            Axpy::SkipsSome if (100..250).contains(&y.len()) => Ok(()),
+            Axpy::Panics => panic!("not today"),
+            Axpy::Right | Axpy::SkipsSome => fallback::axpy(self, alpha, x, y),
+        }
+    }
+}
+
+cortado::families!(
+    Remote: Elementwise, Reductions, Random, Windows, Pooling, Normalize, Losses, Indexing, Update
+);
 
 cortado::conformance!(cpu, CpuDevice::new());
-cortado::conformance!(remote, Remote);
+cortado::conformance!(mirror, MirrorDevice::new());
+cortado::conformance!(remote, Remote::default());
 
 #[test]
 fn names_are_those_of_the_checks() {
@@ -51,4 +83,41 @@ fn names_are_those_of_the_checks() {
 fn a_name_that_is_no_check_is_a_failure() {
     let failure = Kit::new().check(&CpuDevice::new(), "nonsense").unwrap_err();
     assert!(failure.message.contains("nonsense"), "{failure}");
+}
+
+#[test]
+fn coverage_tells_native_kernels_from_fallbacks() {
+    let cpu = Kit::new().cases(0).run(&CpuDevice::new());
+    let (native, cells) = cpu.coverage().native();
+    assert_eq!(native, cells, "{}", cpu.coverage());
+    let remote = Kit::new().cases(0).run(&Remote::default());
+    assert!(remote.passed(), "{:?}", remote.failures().collect::<Vec<_>>());
+    assert_eq!(remote.coverage().native(), (0, cells), "{}", remote.coverage());
+    let table = remote.coverage().to_string();
+    assert!(table.contains("| axpy | fallback | fallback | fallback | fallback |\n"), "{table}");
+    let json = cpu.coverage().to_json();
+    assert!(json.starts_with("{\n  \"device\": \"cpu\",\n"), "{json}");
+    assert!(json.contains("\"bernoulli\": {\"u32\": \"native\"}"), "{json}");
+}
+
+#[test]
+fn a_failure_names_the_smallest_case_and_repeats() {
+    let (device, kit) = (Remote { axpy: Axpy::SkipsSome }, Kit::new().seed(3).cases(500));
+    let failure = kit.check(&device, "axpy").unwrap_err();
+    assert_eq!((failure.check, failure.element), ("axpy", Some(DType::F32)));
+    assert!(failure.message.contains("len: 100,"), "{failure}");
+    assert!(failure.to_string().contains("CORTADO_SEED=3 CORTADO_CASES=500"), "{failure}");
+    assert_eq!(kit.first_failure(&device), Some(failure));
+    assert_eq!(kit.check(&device, "scal"), Ok(()));
+}
+
+#[test]
+fn a_panic_is_a_failure_and_the_others_go_on() {
+    let report = Kit::new().cases(0).run(&Remote { axpy: Axpy::Panics });
+    let of_axpy: Vec<_> = report.failures().filter(|failure| failure.check == "axpy").collect();
+    assert_eq!(of_axpy.len(), 4);
+    assert_eq!(of_axpy[0].message, "panicked: not today");
+    let table = report.coverage().to_string();
+    assert!(table.contains("| axpy | failed | failed | failed | failed |\n"), "{table}");
+    assert!(table.contains("| dot | fallback | fallback | fallback | fallback |\n"), "{table}");
 }

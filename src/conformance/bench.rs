@@ -41,26 +41,27 @@ impl<D: Device> Bench<'_, D> {
         strategy: S,
         test: impl Fn(&S::Value) -> Verdict,
     ) -> Verdict {
-        self.draw(&strategy, &test)
+        draw(self.seed, self.cases, &strategy, &test)
     }
+}
 
-    /// [`each`](Self::each), compiled once for a kind of cases.
-    fn draw<S: Strategy>(&self, strategy: &S, test: &dyn Fn(&S::Value) -> Verdict) -> Verdict {
-        let config = Config {
-            cases: self.cases,
-            max_shrink_iters: SHRINKS,
-            failure_persistence: None,
-            ..Config::default()
-        };
-        let seed = [self.seed.to_le_bytes(); 4].concat();
-        let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
-        let mut runner = TestRunner::new_with_rng(config, rng);
-        let test = |case| test(&case).map_err(|flaw| TestCaseError::fail(flaw.0));
-        runner.run(strategy, test).map_err(|error| match error {
-            TestError::Fail(why, case) => {
-                Flaw(why.message().to_owned()).in_case("smallest case", &case)
-            }
-            TestError::Abort(why) => Flaw(format!("no cases: {why}")),
-        })
-    }
+/// [`Bench::each`], compiled once for a kind of cases, whatever the device.
+fn draw<S: Strategy>(
+    seed: u64,
+    cases: u32,
+    strategy: &S,
+    test: &dyn Fn(&S::Value) -> Verdict,
+) -> Verdict {
+    let config =
+        Config { cases, max_shrink_iters: SHRINKS, failure_persistence: None, ..Config::default() };
+    let seed = [seed.to_le_bytes(); 4].concat();
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
+    let mut runner = TestRunner::new_with_rng(config, rng);
+    let test = |case| test(&case).map_err(|flaw| TestCaseError::fail(flaw.0));
+    runner.run(strategy, test).map_err(|error| match error {
+        TestError::Fail(why, case) => {
+            Flaw(why.message().to_owned()).in_case("smallest case", &case)
+        }
+        TestError::Abort(why) => Flaw(format!("no cases: {why}")),
+    })
 }

@@ -53,27 +53,20 @@ impl<D: Device> Check<D> {
     }
 
     /// Tries it on one of its [`elements`](Self::elements). A panic is a failure.
-    pub(super) fn run(
-        &self,
-        kit: &Kit,
-        device: &D,
-        element: Option<DType>,
-    ) -> Result<(), Box<Failure>> {
+    pub(super) fn run(&self, kit: &Kit, device: &D, element: Option<DType>) -> Result<(), Failure> {
         let type_name = element.map_or("", DType::name);
         let key = RngKey::new(kit.seed).named(self.name).named(type_name);
         let bench = Bench { device, seed: key.stream, cases: kit.cases };
         let body = || (self.body)(&bench, element);
         let verdict = catch_unwind(AssertUnwindSafe(body))
             .unwrap_or_else(|panic| Err(flaw!("panicked: {}", words(&*panic))));
-        verdict.map_err(|flaw| {
-            Box::new(Failure {
-                check: self.name,
-                element,
-                message: flaw.0,
-                device: device.name(),
-                seed: kit.seed,
-                cases: kit.cases,
-            })
+        verdict.map_err(|flaw| Failure {
+            check: self.name,
+            element,
+            message: flaw.0,
+            device: device.name(),
+            seed: kit.seed,
+            cases: kit.cases,
         })
     }
 }

@@ -58,17 +58,17 @@ impl Kit {
     ///
     /// # Errors
     /// The first failure; one that says so if there is no check of this name.
-    pub fn check<D: Device>(&self, device: &D, name: &str) -> Result<(), Box<Failure>> {
+    pub fn check<D: Device>(&self, device: &D, name: &str) -> Result<(), Failure> {
         let checks = checks::<D>();
         let Some(check) = checks.iter().find(|check| check.name == name) else {
-            return Err(Box::new(Failure {
+            return Err(Failure {
                 check: "unknown",
                 element: None,
                 message: format!("no check is called `{name}`"),
                 device: device.name(),
                 seed: self.seed,
                 cases: self.cases,
-            }));
+            });
         };
         check.elements.iter().try_for_each(|&element| check.run(self, device, element))
     }
@@ -78,11 +78,10 @@ impl Kit {
         let checks = checks::<D>();
         let rounds = [None].into_iter().chain(DTYPES.map(Some));
         let mut cells = rounds.flat_map(|element| checks.iter().map(move |check| (check, element)));
-        let failure = cells.find_map(|(check, element)| {
+        cells.find_map(|(check, element)| {
             let applies = check.elements.contains(&element);
             applies.then(|| check.run(self, device, element).err()).flatten()
-        });
-        failure.map(|failure| *failure)
+        })
     }
 
     fn findings<D: Device>(&self, check: &Check<D>, device: &D) -> Vec<Finding> {

@@ -70,7 +70,7 @@ pub fn expect<D: Device>(device: &D, name: &str) {
 #[macro_export]
 macro_rules! conformance {
     (@list $($then:tt)*) => {
-        $crate::conformance! {
+        $crate::conformance_with_nets! {
             $($then)*
             raw_copies coherence sharing queues out_of_memory alive_after_errors
             copy scal axpy axpby dot dot_strided asum sumsq amax gemv gemm gemm_batched
@@ -105,4 +105,20 @@ macro_rules! conformance {
             $crate::conformance!(@list @tests ($device));
         }
     };
+}
+
+/// Adds the checks of nets to the list of [`conformance!`](crate::conformance!).
+#[doc(hidden)]
+#[macro_export]
+#[cfg(feature = "net")]
+macro_rules! conformance_with_nets {
+    ($($list:tt)*) => { $crate::conformance! { $($list)* } };
+}
+
+/// Without nets, the list of [`conformance!`](crate::conformance!) as it is.
+#[doc(hidden)]
+#[macro_export]
+#[cfg(not(feature = "net"))]
+macro_rules! conformance_with_nets {
+    ($($list:tt)*) => { $crate::conformance! { $($list)* } };
 }

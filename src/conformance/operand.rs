@@ -43,10 +43,10 @@ impl Placement {
     ];
 
     /// Any placement; whole memories as often as parts.
-    pub(super) fn any() -> impl Strategy<Value = Self> {
+    pub(super) fn any() -> BoxedStrategy<Self> {
         let ends = prop_oneof![Just((0, 0)), (0..=7usize, 0..=7usize)];
         let sides = prop_oneof![Just(Side::Device), Just(Side::Host), Just(Side::Both)];
-        (ends, sides).prop_map(|((lead, tail), side)| Self { lead, tail, side })
+        (ends, sides).prop_map(|((lead, tail), side)| Self { lead, tail, side }).boxed()
     }
 }
 

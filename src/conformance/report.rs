@@ -28,12 +28,12 @@ pub struct Finding {
 /// How a check came out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Passed, and the device never left the kernel to the host.
+    /// Passed; and if it is about a kernel, the device never left that to the host.
     Native,
     /// Passed, and in some case the host computed for the device.
     Fallback,
     /// Not passed.
-    Failed(Box<Failure>),
+    Failed(Failure),
 }
 
 impl Report {
@@ -45,7 +45,7 @@ impl Report {
     /// What failed.
     pub fn failures(&self) -> impl Iterator<Item = &Failure> {
         self.findings.iter().filter_map(|finding| match &finding.outcome {
-            Outcome::Failed(failure) => Some(&**failure),
+            Outcome::Failed(failure) => Some(failure),
             Outcome::Native | Outcome::Fallback => None,
         })
     }

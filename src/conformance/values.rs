@@ -15,8 +15,8 @@ pub(super) enum Values {
 
 impl Values {
     /// Either.
-    pub(super) fn any() -> impl Strategy<Value = Self> {
-        prop_oneof![Just(Self::Integers), Just(Self::Reals)]
+    pub(super) fn any() -> BoxedStrategy<Self> {
+        prop_oneof![Just(Self::Integers), Just(Self::Reals)].boxed()
     }
 
     /// A source of such numbers.

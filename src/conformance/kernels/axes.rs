@@ -58,7 +58,7 @@ impl Case {
     }
 
     /// Any; no extent is zero but the outer.
-    pub(super) fn any() -> impl Strategy<Value = Self> {
+    pub(super) fn any() -> BoxedStrategy<Self> {
         let shape = prop_oneof![
             [0..4usize, 1..9usize, 1..9usize],
             [0..3usize, 1..200usize, 1..4usize],
@@ -67,6 +67,7 @@ impl Case {
         let scalar = prop::sample::select(&SCALARS[..]);
         (shape, scalar, Values::any(), any::<u64>(), Placement::any(), Placement::any())
             .prop_map(|(shape, beta, values, seed, x, y)| Self { shape, beta, values, seed, x, y })
+            .boxed()
     }
 
     pub(super) fn axis(&self) -> Result<Axis> {

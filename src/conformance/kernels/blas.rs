@@ -112,12 +112,20 @@ impl Strided {
         all.map(|(n, steps)| Self { n, steps, rest: n % 2, values, seed: 1, x, y }).collect()
     }
 
-    fn any() -> impl Strategy<Value = Self> {
+    fn any() -> BoxedStrategy<Self> {
         let steps = [0..6usize, 0..6usize];
         let places = (Placement::any(), Placement::any());
-        (0..500usize, steps, 0..3usize, Values::any(), any::<u64>(), places).prop_map(
-            |(n, steps, rest, values, seed, (x, y))| Self { n, steps, rest, values, seed, x, y },
-        )
+        (0..500usize, steps, 0..3usize, Values::any(), any::<u64>(), places)
+            .prop_map(|(n, steps, rest, values, seed, (x, y))| Self {
+                n,
+                steps,
+                rest,
+                values,
+                seed,
+                x,
+                y,
+            })
+            .boxed()
     }
 }
 

@@ -70,14 +70,14 @@ impl Case {
         cases
     }
 
-    fn any() -> impl Strategy<Value = Self> {
+    fn any() -> BoxedStrategy<Self> {
         let extent = || prop_oneof![0..20usize, 0..70usize];
         let scalar = || prop::sample::select(&SCALARS[..]);
         let gap = || prop_oneof![Just(0usize), 0..4usize];
         let shape = ([extent(), extent(), extent()], any::<[bool; 2]>(), [gap(), gap(), gap()]);
         let places = [Placement::any(), Placement::any(), Placement::any()];
-        (shape, scalar(), scalar(), Values::any(), any::<u64>(), places).prop_map(
-            |((extents, trans, gaps), alpha, beta, values, seed, places)| Self {
+        (shape, scalar(), scalar(), Values::any(), any::<u64>(), places)
+            .prop_map(|((extents, trans, gaps), alpha, beta, values, seed, places)| Self {
                 extents,
                 trans,
                 alpha,
@@ -86,8 +86,8 @@ impl Case {
                 values,
                 seed,
                 places,
-            },
-        )
+            })
+            .boxed()
     }
 
     fn gemm<T: Element>(&self) -> Gemm<T> {

@@ -55,12 +55,17 @@ impl<P: Copy + Debug + 'static> Case<P> {
         cases.chain(lengths).chain(places).chain(keys).collect()
     }
 
-    fn any(choices: &'static [P]) -> impl Strategy<Value = Self> {
+    fn any(choices: &'static [P]) -> BoxedStrategy<Self> {
         let len = prop_oneof![0..80usize, 0..3000usize];
         let of = prop::sample::select(choices);
-        (any::<u64>(), any::<u64>(), len, of, Placement::any()).prop_map(
-            |(seed, stream, len, of, y)| Self { key: RngKey { seed, stream }, len, of, y },
-        )
+        (any::<u64>(), any::<u64>(), len, of, Placement::any())
+            .prop_map(|(seed, stream, len, of, y)| Self {
+                key: RngKey { seed, stream },
+                len,
+                of,
+                y,
+            })
+            .boxed()
     }
 }
 

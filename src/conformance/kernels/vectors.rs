@@ -51,7 +51,7 @@ impl Case {
     }
 
     /// Any.
-    pub(super) fn any() -> impl Strategy<Value = Self> {
+    pub(super) fn any() -> BoxedStrategy<Self> {
         let len = prop_oneof![0..80usize, 0..3000usize];
         let scalar = || prop::sample::select(&SCALARS[..]);
         (len, scalar(), scalar(), Values::any(), any::<u64>(), Placement::any(), Placement::any())
@@ -64,6 +64,7 @@ impl Case {
                 x,
                 y,
             })
+            .boxed()
     }
 }
 

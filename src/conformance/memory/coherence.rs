@@ -65,10 +65,10 @@ impl Case {
         some.chain(alone)
     }
 
-    fn any() -> impl Strategy<Value = Self> {
+    fn any() -> BoxedStrategy<Self> {
         let accesses = prop::collection::vec(prop::sample::select(&ACCESSES[..]), 0..24);
         let size = prop_oneof![0..9usize, 0..3000usize];
-        (size, accesses).prop_map(|(size, accesses)| Self { size, accesses })
+        (size, accesses).prop_map(|(size, accesses)| Self { size, accesses }).boxed()
     }
 }
 

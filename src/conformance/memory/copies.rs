@@ -28,13 +28,13 @@ impl Case {
         parts.into_iter().chain(wholes).chain(ends)
     }
 
-    fn any() -> impl Strategy<Value = Self> {
-        (0..5000usize, any::<prop::sample::Index>(), any::<prop::sample::Index>()).prop_map(
-            |(size, at, len)| {
+    fn any() -> BoxedStrategy<Self> {
+        (0..5000usize, any::<prop::sample::Index>(), any::<prop::sample::Index>())
+            .prop_map(|(size, at, len)| {
                 let at = at.index(size + 1);
                 Self { size, at, len: len.index(size - at + 1) }
-            },
-        )
+            })
+            .boxed()
     }
 }
 

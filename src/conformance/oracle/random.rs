@@ -2,7 +2,7 @@
 
 use crate::{
     conformance::values::{Sum, epsilon},
-    element::{DType, Element},
+    element::{DType, Element, bf16, f16},
     op::RngKey,
 };
 use std::f64::consts::TAU;
@@ -54,23 +54,20 @@ pub(in crate::conformance) fn uniform<T: Element>(
 
 /// The least and the greatest value of `T` in `[lo, hi)`, if it has any.
 fn inside<T: Element>(lo: f64, hi: f64) -> Option<(T, T)> {
-    let near = |x: f64| match T::DTYPE {
-        DType::F64 => vec![T::from_f64(x), T::from_f64(x.next_down()), T::from_f64(x.next_up())],
+    let mut candidates: Vec<f64> = match T::DTYPE {
+        DType::F64 => [lo, hi].map(|x| [x, x.next_down(), x.next_up()]).concat(),
         DType::F32 => {
-            let x = x as f32;
-            [x, x.next_down(), x.next_up()].map(|x| T::from_f64(x.into())).to_vec()
+            let near = |x: f32| [x, x.next_down(), x.next_up()].map(f64::from);
+            [lo, hi].map(|x| near(x as f32)).concat()
         }
         // All there are.
-        DType::F16 | DType::Bf16 => {
-            (0..=u16::MAX).map(|bits| bytemuck::pod_read_unaligned(&bits.to_ne_bytes())).collect()
-        }
+        DType::F16 => (0..=u16::MAX).map(|bits| f16::from_bits(bits).to_f64()).collect(),
+        DType::Bf16 => (0..=u16::MAX).map(|bits| bf16::from_bits(bits).to_f64()).collect(),
     };
-    let mut candidates = near(lo);
-    candidates.extend(near(hi));
-    candidates.retain(|x| (lo..hi).contains(&x.to_f64()));
-    let least = candidates.iter().copied().reduce(|a, b| if b < a { b } else { a })?;
-    let most = candidates.iter().copied().reduce(|a, b| if b > a { b } else { a })?;
-    Some((least, most))
+    candidates.retain(|x| (lo..hi).contains(x));
+    let least = candidates.iter().copied().reduce(f64::min)?;
+    let most = candidates.iter().copied().reduce(f64::max)?;
+    Some((T::from_f64(least), T::from_f64(most)))
 }
 
 /// `yᵢ ~ N(mean, std²)` by Box and Muller, with the standard library's functions.
