@@ -45,7 +45,12 @@ pub(super) struct Draw {
 impl Draw {
     /// The next `len` of them.
     pub(super) fn take<T: Element>(&mut self, len: usize) -> Vec<T> {
-        (0..len).map(|_| T::from_f64(self.number())).collect()
+        match self.values {
+            Values::Integers => {
+                self.below(9, len).into_iter().map(|i| T::from_f64(i as f64 - 4.0)).collect()
+            }
+            Values::Reals => self.between(-1.0, 1.0, len),
+        }
     }
 
     /// The next `len` numbers of [low, high), whatever the kind.
@@ -56,13 +61,6 @@ impl Draw {
     /// The next `len` integers below `bound`, which is not 0.
     pub(super) fn below(&mut self, bound: usize, len: usize) -> Vec<usize> {
         (0..len).map(|_| (self.word() >> 11) as usize % bound).collect()
-    }
-
-    fn number(&mut self) -> f64 {
-        match self.values {
-            Values::Integers => (9.0 * self.fraction()).floor() - 4.0,
-            Values::Reals => 2.0 * self.fraction() - 1.0,
-        }
     }
 
     fn fraction(&mut self) -> f64 {
