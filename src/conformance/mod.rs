@@ -29,6 +29,8 @@ mod failure;
 mod kernels;
 mod kit;
 mod memory;
+#[cfg(feature = "net")]
+mod nets;
 mod operand;
 mod oracle;
 mod report;
@@ -50,6 +52,8 @@ pub const NAMES: &[&str] = crate::conformance!(@names);
 fn checks<D: Device>() -> Vec<Check<D>> {
     let mut checks = memory::checks();
     checks.extend(kernels::checks());
+    #[cfg(feature = "net")]
+    checks.extend(nets::checks());
     checks
 }
 
@@ -107,18 +111,18 @@ macro_rules! conformance {
     };
 }
 
-/// Adds the checks of nets to the list of [`conformance!`](crate::conformance!).
+/// Adds the checks of nets to a list, if there are nets.
+#[cfg(feature = "net")]
 #[doc(hidden)]
 #[macro_export]
-#[cfg(feature = "net")]
 macro_rules! conformance_with_nets {
-    ($($list:tt)*) => { $crate::conformance! { $($list)* } };
+    ($($list:tt)*) => { $crate::conformance! { $($list)* gradients lenet } };
 }
 
-/// Without nets, the list of [`conformance!`](crate::conformance!) as it is.
+/// Without nets, the list as it is.
+#[cfg(not(feature = "net"))]
 #[doc(hidden)]
 #[macro_export]
-#[cfg(not(feature = "net"))]
 macro_rules! conformance_with_nets {
     ($($list:tt)*) => { $crate::conformance! { $($list)* } };
 }
