@@ -1,0 +1,254 @@
+//! Basic linear algebra.
+
+use super::{
+    float,
+    fold::{Items, Rule, Steps, fold, sum_of},
+    gemm,
+    scratch::Scratch,
+};
+use crate::{
+    device::WgpuDevice,
+    kernel::{EACH, Kernel},
+};
+use cortado::{
+    Element, Result, View, ViewMut,
+    error::{expect_at_least, expect_len},
+    kernel::{Blas, fallback},
+    ledger,
+    op::{Batch, Gemm, Gemv, Transpose},
+};
+use num_traits::Zero;
+
+const COPY: Kernel = Kernel {
+    name: "copy",
+    // By words, whose bits stay what they are.
+    reads: &["x: u32"],
+    writes: &["y: u32"],
+    scalars: &[],
+    body: &["fn each(i: u32) { y[p.y + i] = x[p.x + i]; }", EACH],
+};
+
+const SCAL: Kernel = Kernel {
+    name: "scal",
+    reads: &[],
+    writes: &["x"],
+    scalars: &["alpha: f32"],
+    body: &["fn each(i: u32) { x[p.x + i] = p.alpha * x[p.x + i]; }", EACH],
+};
+
+const AXPY: Kernel = Kernel {
+    name: "axpy",
+    reads: &["x"],
+    writes: &["y"],
+    scalars: &["alpha: f32"],
+    body: &["fn each(i: u32) { y[p.y + i] = p.alpha * x[p.x + i] + y[p.y + i]; }", EACH],
+};
+
+const AXPBY: Kernel = Kernel {
+    name: "axpby",
+    reads: &["x"],
+    writes: &["y"],
+    scalars: &["alpha: f32", "beta: f32"],
+    body: &["fn each(i: u32) { y[p.y + i] = p.alpha * x[p.x + i] + p.beta * y[p.y + i]; }", EACH],
+};
+
+const SCALED: Kernel = Kernel {
+    name: "scaled",
+    reads: &["x"],
+    writes: &["y"],
+    scalars: &["alpha: f32"],
+    body: &["fn each(i: u32) { y[p.y + i] = p.alpha * x[p.x + i]; }", EACH],
+};
+
+impl WgpuDevice {
+    /// A vector, or two with the steps between their elements, folded into a number.
+    #[track_caller]
+    fn number<T: Element>(
+        &self,
+        rule: Rule<'_>,
+        n: usize,
+        (x, incx): (View<'_, T, Self>, usize),
+        y: Option<(View<'_, T, Self>, usize)>,
+    ) -> Result<T::Acc> {
+        let place = Items { outputs: 1, items: n, q: Steps::by(0), t: Steps::by(incx) };
+        let y = match y {
+            Some((y, incy)) => Some((y.device()?, incy)),
+            None => None,
+        };
+        let result = Scratch::new(self, 1)?;
+        fold(self, rule, place, x.device()?, y, [0.0; 2], (&result, 0))?;
+        Ok(T::acc(result.first()?.into()))
+    }
+}
+
+impl Blas for WgpuDevice {
+    fn copy<T: Element>(&self, x: View<'_, T, Self>, mut y: ViewMut<'_, T, Self>) -> Result<()> {
+        let words = T::DTYPE.size() / 4;
+        if words == 0 {
+            return fallback::copy(self, x, y);
+        }
+        let _running = ledger::kernel("copy", T::DTYPE.name());
+        expect_len("copy", "y", x.len(), y.len())?;
+        let n = words * x.len();
+        COPY.on(self).read(x.device()?).write(y.device_write_only()?).each(n)
+    }
+
+    fn scal<T: Element>(&self, alpha: T::Acc, mut x: ViewMut<'_, T, Self>) -> Result<()> {
+        let Some(_running) = self.native::<T>("scal") else {
+            return fallback::scal(self, alpha, x);
+        };
+        let n = x.len();
+        SCAL.on(self).write(x.device_mut()?).floats([float(alpha)]).each(n)
+    }
+
+    fn axpy<T: Element>(
+        &self,
+        alpha: T::Acc,
+        x: View<'_, T, Self>,
+        mut y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let Some(_running) = self.native::<T>("axpy") else {
+            return fallback::axpy(self, alpha, x, y);
+        };
+        expect_len("axpy", "y", x.len(), y.len())?;
+        let launch = AXPY.on(self).read(x.device()?).write(y.device_mut()?);
+        launch.floats([float(alpha)]).each(x.len())
+    }
+
+    fn axpby<T: Element>(
+        &self,
+        alpha: T::Acc,
+        x: View<'_, T, Self>,
+        beta: T::Acc,
+        mut y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let Some(_running) = self.native::<T>("axpby") else {
+            return fallback::axpby(self, alpha, x, beta, y);
+        };
+        expect_len("axpby", "y", x.len(), y.len())?;
+        if beta.is_zero() {
+            let launch = SCALED.on(self).read(x.device()?).write(y.device_write_only()?);
+            return launch.floats([float(alpha)]).each(x.len());
+        }
+        let launch = AXPBY.on(self).read(x.device()?).write(y.device_mut()?);
+        launch.floats([float(alpha), float(beta)]).each(x.len())
+    }
+
+    fn dot<T: Element>(&self, x: View<'_, T, Self>, y: View<'_, T, Self>) -> Result<T::Acc> {
+        let Some(_running) = self.native::<T>("dot") else {
+            return fallback::dot(self, x, y);
+        };
+        expect_len("dot", "y", x.len(), y.len())?;
+        self.number(sum_of("dot", "x * z"), x.len(), (x, 1), Some((y, 1)))
+    }
+
+    fn dot_strided<T: Element>(
+        &self,
+        n: usize,
+        x: View<'_, T, Self>,
+        incx: usize,
+        y: View<'_, T, Self>,
+        incy: usize,
+    ) -> Result<T::Acc> {
+        let Some(_running) = self.native::<T>("dot_strided") else {
+            return fallback::dot_strided(self, n, x, incx, y, incy);
+        };
+        if let Some(last) = n.checked_sub(1) {
+            let span = |inc: usize| last.saturating_mul(inc).saturating_add(1);
+            expect_at_least("dot_strided", "x", span(incx), x.len())?;
+            expect_at_least("dot_strided", "y", span(incy), y.len())?;
+        }
+        self.number(sum_of("dot", "x * z"), n, (x, incx), Some((y, incy)))
+    }
+
+    fn asum<T: Element>(&self, x: View<'_, T, Self>) -> Result<T::Acc> {
+        let Some(_running) = self.native::<T>("asum") else {
+            return fallback::asum(self, x);
+        };
+        self.number(sum_of("abs_sum", "abs(x)"), x.len(), (x, 1), None)
+    }
+
+    fn sumsq<T: Element>(&self, x: View<'_, T, Self>) -> Result<T::Acc> {
+        let Some(_running) = self.native::<T>("sumsq") else {
+            return fallback::sumsq(self, x);
+        };
+        self.number(sum_of("sum_sq", "x * x"), x.len(), (x, 1), None)
+    }
+
+    fn amax<T: Element>(&self, x: View<'_, T, Self>) -> Result<T::Acc> {
+        let Some(_running) = self.native::<T>("amax") else {
+            return fallback::amax(self, x);
+        };
+        // NaN is greater than anything.
+        let join = "select(b, a, a >= b || is_nan(a))";
+        let rule = Rule { join, ..sum_of("amax", "abs(x)") };
+        self.number(rule, x.len(), (x, 1), None)
+    }
+
+    fn gemv<T: Element>(
+        &self,
+        op: &Gemv<T>,
+        a: View<'_, T, Self>,
+        x: View<'_, T, Self>,
+        mut y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let Some(_running) = self.native::<T>("gemv") else {
+            return fallback::gemv(self, op, a, x, y);
+        };
+        op.check(a.len(), x.len(), y.len())?;
+        let (items, outputs) = op.lengths();
+        let (q, t) = match op.trans {
+            Transpose::No => (Steps::by(op.lda), Steps::NEXT),
+            Transpose::Yes => (Steps::NEXT, Steps::by(op.lda)),
+        };
+        // As in the BLAS, α = 0 reads neither operand.
+        let items = if op.alpha.is_zero() { 0 } else { items };
+        let (rule, y) = match op.beta.is_zero() {
+            true => {
+                let rule = Rule { finish: "p.a * v", ..sum_of("gemv", "x * z") };
+                (rule, y.device_write_only()?)
+            }
+            false => {
+                let finish = "p.a * v + p.b * y[at]";
+                (Rule { finish, ..sum_of("gemv onto", "x * z") }, y.device_mut()?)
+            }
+        };
+        let scalars = [float(op.alpha), float(op.beta)];
+        let x = Some((x.device()?, 1));
+        let place = Items { outputs, items, q, t };
+        fold(self, rule, place, a.device()?, x, scalars, (y.buffer, y.offset / 4))
+    }
+
+    fn gemm<T: Element>(
+        &self,
+        op: &Gemm<T>,
+        a: View<'_, T, Self>,
+        b: View<'_, T, Self>,
+        mut c: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let Some(_running) = self.native::<T>("gemm") else {
+            return fallback::gemm(self, op, a, b, c);
+        };
+        op.check(a.len(), b.len(), c.len())?;
+        let one = Batch { count: 1, stride_a: 0, stride_b: 0, stride_c: 0 };
+        // Only a product that fills every element of the view may leave the old ones behind.
+        let fills = op.overwrites() && op.m.checked_mul(op.n) == Some(c.len());
+        let c = if fills { c.device_write_only()? } else { c.device_mut()? };
+        gemm::multiply(self, op, &one, a.device()?, b.device()?, c)
+    }
+
+    fn gemm_batched<T: Element>(
+        &self,
+        op: &Gemm<T>,
+        batch: &Batch,
+        a: View<'_, T, Self>,
+        b: View<'_, T, Self>,
+        mut c: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let Some(_running) = self.native::<T>("gemm_batched") else {
+            return fallback::gemm_batched(self, op, batch, a, b, c);
+        };
+        batch.check(op, a.len(), b.len(), c.len())?;
+        gemm::multiply(self, op, batch, a.device()?, b.device()?, c.device_mut()?)
+    }
+}

@@ -1,0 +1,207 @@
+//! Functions of elements, one by one.
+
+use super::{float, source_of};
+use crate::{
+    device::WgpuDevice,
+    kernel::{EACH, Kernel},
+};
+use cortado::{
+    Element, Result, Src, View, ViewMut,
+    error::expect_len,
+    kernel::{Elementwise, fallback},
+    op::{Axis, Binary, Unary},
+};
+
+const MATH: &str = include_str!("../shaders/math.wgsl");
+
+const FILL: Kernel = Kernel {
+    name: "fill",
+    reads: &[],
+    writes: &["y"],
+    scalars: &["value: f32"],
+    body: &["fn each(i: u32) { y[p.y + i] = p.value; }", EACH],
+};
+
+const UNARY: Kernel = Kernel {
+    name: "unary",
+    reads: &["x"],
+    writes: &["y"],
+    scalars: &["a: f32", "b: f32"],
+    body: &["fn each(i: u32) { y[p.y + i] = f(source(i)); }", MATH, EACH],
+};
+
+const UNARY_IN_PLACE: Kernel = Kernel { name: "unary in place", reads: &[], ..UNARY };
+
+const BINARY: Kernel = Kernel {
+    name: "binary",
+    reads: &["a", "b"],
+    writes: &["y"],
+    // `b` repeats each element `inner` times, and all of that from the start.
+    scalars: &["extent", "inner", "slope: f32"],
+    body: &["fn each(i: u32) { y[p.y + i] = f(source(i), b[p.b + place(i)]); }", EACH],
+};
+
+const BINARY_IN_PLACE: Kernel = Kernel { name: "binary in place", reads: &["b"], ..BINARY };
+
+/// The function in WGSL, of `x`, `p.a` and `p.b`; and the two scalars.
+fn unary<A: Element>(op: &Unary<A>) -> Option<(&'static str, [f32; 2])> {
+    let with = |expression| Some((expression, [0.0, 0.0]));
+    match *op {
+        Unary::Abs => with("bitcast<f32>(bitcast<u32>(x) & 0x7fffffffu)"),
+        Unary::Neg => with("bitcast<f32>(bitcast<u32>(x) ^ 0x80000000u)"),
+        Unary::Exp => with("exponential(x)"),
+        Unary::Ln => with("logarithm(x)"),
+        Unary::Sqr => with("x * x"),
+        Unary::Sqrt => with("sqrt(x)"),
+        Unary::Recip => with("1.0 / x"),
+        Unary::Tanh => with("hyperbolic_tangent(x)"),
+        Unary::Sigmoid => with("sigmoid(x)"),
+        Unary::Sign => with("select(select(0.0, -1.0, x < 0.0), 1.0, x > 0.0)"),
+        Unary::SignBit => with("f32(bitcast<u32>(x) >> 31u)"),
+        Unary::AddScalar(c) => Some(("x + p.a", [float(c), 0.0])),
+        Unary::Scale(c) => Some(("p.a * x", [float(c), 0.0])),
+        Unary::Relu { slope } => Some(("select(p.a * x, x, x > 0.0)", [float(slope), 0.0])),
+        // Where the bounds are the wrong way round, the upper one counts.
+        Unary::Clip { low, high } => Some((
+            "select(select(x, p.b, x > p.b), p.a, x < p.a)",
+            [float(low).min(float(high)), float(high)],
+        )),
+        // Greater exponents need more than single precision on the way.
+        Unary::Pow(p) if float(p).abs() <= 16.0 => {
+            let integer = match float(p) {
+                p if p % 2.0 == 0.0 => 2.0,
+                p if p % 1.0 == 0.0 => 1.0,
+                _ => 0.0,
+            };
+            Some(("power(x, p.a, p.b)", [float(p), integer]))
+        }
+        _ => None,
+    }
+}
+
+/// The function in WGSL, of `a`, `b` and `p.slope`; and that scalar.
+fn binary<A: Element>(op: &Binary<A>) -> Option<(&'static str, f32)> {
+    Some(match *op {
+        Binary::Add => ("a + b", 0.0),
+        Binary::Sub => ("a - b", 0.0),
+        Binary::Mul => ("a * b", 0.0),
+        Binary::Div => ("a / b", 0.0),
+        Binary::Max => ("select(b, a, a > b)", 0.0),
+        Binary::Min => ("select(b, a, a < b)", 0.0),
+        Binary::ReluGrad { slope } => ("select(p.slope * a, a, b > 0.0)", float(slope)),
+        Binary::SigmoidGrad => ("a * b * (1.0 - b)", 0.0),
+        Binary::TanhGrad => ("a * (1.0 - b * b)", 0.0),
+        _ => return None,
+    })
+}
+
+/// `binary` and `broadcast`; lengths were checked. `period` is what `b` covers.
+fn combine<T: Element>(
+    device: &WgpuDevice,
+    (name, expression, slope): (&str, &str, f32),
+    (along, axis): (bool, &Axis),
+    a: Src<'_, T, WgpuDevice>,
+    b: View<'_, T, WgpuDevice>,
+    mut y: ViewMut<'_, T, WgpuDevice>,
+) -> Result<()> {
+    let variant = if along { format!("{name} along") } else { name.to_string() };
+    let source = |operand| {
+        let place = if along { "i / p.inner % p.extent" } else { "i" };
+        let function = format!("fn f(a: f32, b: f32) -> f32 {{ return {expression}; }}\n");
+        let place = format!("fn place(i: u32) -> u32 {{ return {place}; }}\n");
+        [source_of(operand), function, place].concat()
+    };
+    let n = y.len();
+    let launch = match a {
+        Src::From(a) => BINARY
+            .variant(device, &variant, || source("a"))
+            .read(a.device()?)
+            .read(b.device()?)
+            .write(y.device_write_only()?),
+        Src::InPlace => BINARY_IN_PLACE
+            .variant(device, &variant, || source("y"))
+            .read(b.device()?)
+            .write(y.device_mut()?),
+    };
+    launch.sizes([axis.extent, axis.inner]).floats([slope]).each(n)
+}
+
+impl Elementwise for WgpuDevice {
+    fn fill<T: Element>(&self, value: T, mut y: ViewMut<'_, T, Self>) -> Result<()> {
+        let Some(_running) = self.native::<T>("fill") else {
+            return fallback::fill(self, value, y);
+        };
+        let n = y.len();
+        FILL.on(self).write(y.device_write_only()?).floats([float(value)]).each(n)
+    }
+
+    fn unary<T: Element>(
+        &self,
+        op: Unary<T::Acc>,
+        x: Src<'_, T, Self>,
+        mut y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let (Some(_running), Some((expression, scalars))) = (self.native::<T>("unary"), unary(&op))
+        else {
+            return fallback::unary(self, op, x, y);
+        };
+        let n = y.len();
+        let source = |operand| {
+            let function = format!("fn f(x: f32) -> f32 {{ return {expression}; }}\n");
+            source_of(operand) + &function
+        };
+        let launch = match x {
+            Src::From(x) => {
+                expect_len(op.name(), "y", x.len(), n)?;
+                let launch = UNARY.variant(self, op.name(), || source("x"));
+                launch.read(x.device()?).write(y.device_write_only()?)
+            }
+            Src::InPlace => {
+                let launch = UNARY_IN_PLACE.variant(self, op.name(), || source("y"));
+                launch.write(y.device_mut()?)
+            }
+        };
+        launch.floats(scalars).each(n)
+    }
+
+    fn binary<T: Element>(
+        &self,
+        op: Binary<T::Acc>,
+        a: Src<'_, T, Self>,
+        b: View<'_, T, Self>,
+        y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let (Some(_running), Some((expression, slope))) = (self.native::<T>("binary"), binary(&op))
+        else {
+            return fallback::binary(self, op, a, b, y);
+        };
+        if let Src::From(a) = a {
+            expect_len(op.name(), "b", a.len(), b.len())?;
+            expect_len(op.name(), "y", a.len(), y.len())?;
+        }
+        expect_len(op.name(), "b", y.len(), b.len())?;
+        let whole = Axis { outer: 1, extent: y.len(), inner: 1 };
+        combine(self, (op.name(), expression, slope), (false, &whole), a, b, y)
+    }
+
+    fn broadcast<T: Element>(
+        &self,
+        op: Binary<T::Acc>,
+        axis: &Axis,
+        a: Src<'_, T, Self>,
+        b: View<'_, T, Self>,
+        y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let (Some(_running), Some((expression, slope))) =
+            (self.native::<T>("broadcast"), binary(&op))
+        else {
+            return fallback::broadcast(self, op, axis, a, b, y);
+        };
+        if let Src::From(a) = a {
+            expect_len(op.name(), "a", axis.count(), a.len())?;
+        }
+        expect_len(op.name(), "b", axis.extent, b.len())?;
+        expect_len(op.name(), "y", axis.count(), y.len())?;
+        combine(self, (op.name(), expression, slope), (true, axis), a, b, y)
+    }
+}

@@ -1,0 +1,116 @@
+//! Matrix products in tiles: plain ones here, those of images in `convolution`.
+
+use super::float;
+use crate::{
+    device::WgpuDevice,
+    kernel::{Kernel, Launch, THREADS},
+};
+use cortado::{
+    Element, Result,
+    memory::{DeviceSlice, DeviceSliceMut},
+    op::{Batch, Gemm, Transpose},
+};
+use num_traits::Zero;
+
+/// Products in tiles, by `load_a`, `load_b` and `store` of a variant.
+pub(super) const TILES: &str = include_str!("../shaders/gemm.wgsl");
+
+const GEMM: Kernel = Kernel {
+    name: "gemm",
+    reads: &["a", "b"],
+    writes: &["c"],
+    scalars: &[
+        "rows",
+        "columns",
+        "k",
+        "lda",
+        "ldb",
+        "ldc",
+        "stride_a",
+        "stride_b",
+        "stride_c",
+        "alpha: f32",
+        "beta: f32",
+    ],
+    body: &[TILES],
+};
+
+/// The shape of a product and of its tiles.
+#[derive(Clone, Copy)]
+pub(super) struct Tiles {
+    rows: usize,
+    columns: usize,
+    /// Threads of a workgroup, each of four rows and columns.
+    down: usize,
+    across: usize,
+}
+
+impl Tiles {
+    pub(super) fn of(rows: usize, columns: usize) -> Self {
+        let threads = |extent: usize, most| extent.div_ceil(4).next_power_of_two().clamp(4, most);
+        let down = threads(rows, 16);
+        Self { rows, columns, down, across: threads(columns, THREADS / down) }
+    }
+
+    /// Tells variants apart.
+    pub(super) fn name(&self) -> String {
+        format!("{}x{}", self.down, self.across)
+    }
+
+    /// The constants of the shader: tiles, and whether neighbours in memory are along k.
+    pub(super) fn constants(&self, a_along_k: bool, b_along_k: bool) -> String {
+        let Self { down, across, .. } = self;
+        format!(
+            "const DOWN = {down}u;
+const ACROSS = {across}u;
+const A_ALONG_K = {a_along_k};
+const B_ALONG_K = {b_along_k};
+"
+        )
+    }
+
+    /// Launches `count` products.
+    pub(super) fn launch(&self, launch: Launch<'_>, count: usize) -> Result<()> {
+        let down = self.rows.div_ceil(4 * self.down);
+        let tiles = down * self.columns.div_ceil(4 * self.across) * count;
+        launch.groups(tiles, tiles)
+    }
+}
+
+/// `Cᵢ ← α·op(Aᵢ)·op(Bᵢ) + β·Cᵢ`; lengths were checked.
+pub(super) fn multiply<T: Element>(
+    device: &WgpuDevice,
+    op: &Gemm<T>,
+    batch: &Batch,
+    a: DeviceSlice<'_, WgpuDevice>,
+    b: DeviceSlice<'_, WgpuDevice>,
+    c: DeviceSliceMut<'_, WgpuDevice>,
+) -> Result<()> {
+    let tiles = Tiles::of(op.m, op.n);
+    let (at, bt) = (op.trans_a == Transpose::Yes, op.trans_b == Transpose::Yes);
+    let onto = !op.beta.is_zero();
+    let variant = format!("{} {at} {bt} {onto}", tiles.name());
+    let source = || {
+        let a = if at { "k * p.lda + row" } else { "row * p.lda + k" };
+        let b = if bt { "column * p.ldb + k" } else { "k * p.ldb + column" };
+        let sum = if onto { "p.alpha * sum + p.beta * c[at]" } else { "p.alpha * sum" };
+        let loads = format!(
+            "fn load_a(z: u32, row: u32, k: u32) -> f32 {{ return a[p.a + z * p.stride_a + {a}]; }}
+fn load_b(z: u32, k: u32, column: u32) -> f32 {{ return b[p.b + z * p.stride_b + {b}]; }}
+fn store(z: u32, row: u32, column: u32, sum: f32) {{
+    let at = p.c + z * p.stride_c + row * p.ldc + column;
+    c[at] = {sum};
+}}
+fn k_start(z: u32) -> u32 {{ return 0u; }}
+fn k_end(z: u32) -> u32 {{ return p.k; }}
+"
+        );
+        tiles.constants(!at, bt) + &loads
+    };
+    // As in the BLAS, α = 0 reads neither operand.
+    let k = if op.alpha.is_zero() { 0 } else { op.k };
+    let launch = GEMM.variant(device, &variant, source).read(a).read(b).write(c);
+    let launch = launch.sizes([op.m, op.n, k, op.lda, op.ldb, op.ldc]);
+    let launch = launch.sizes([batch.stride_a, batch.stride_b, batch.stride_c]);
+    tiles.launch(launch.floats([float(op.alpha), float(op.beta)]), batch.count)
+}

@@ -1,0 +1,230 @@
+//! Moving elements about.
+
+use super::fold::{Items, Steps, fold, sum_of};
+use crate::{
+    complaints::Complaint,
+    device::WgpuDevice,
+    kernel::{EACH, Kernel},
+};
+use cortado::{
+    Element, Result, View, ViewMut,
+    error::expect_len,
+    kernel::{Indexing, fallback},
+    op::{Copy2d, Permute, Rows, Tile},
+};
+
+use std::fmt::Write;
+
+const COPY_2D: Kernel = Kernel {
+    name: "copy_2d",
+    reads: &["x: u32"],
+    writes: &["y: u32"],
+    scalars: &["columns", "ldx", "ldy"],
+    body: &[
+        "fn each(i: u32) {
+    let row = i / p.columns;
+    let column = i % p.columns;
+    y[p.y + row * p.ldy + column] = x[p.x + row * p.ldx + column];
+}",
+        EACH,
+    ],
+};
+
+const TILE: Kernel = Kernel {
+    name: "tile",
+    reads: &["x: u32"],
+    writes: &["y: u32"],
+    scalars: &["inner", "tiles"],
+    body: &[
+        "fn each(i: u32) {
+    y[p.y + i] = x[p.x + i / p.inner / p.tiles * p.inner + i % p.inner];
+}",
+        EACH,
+    ],
+};
+
+/// Complains of indices that name no row; what follows then does nothing.
+const INDICES: Kernel = Kernel {
+    name: "indices",
+    reads: &["indices: u32"],
+    writes: &["complaints: atomic<u32>"],
+    scalars: &["table_rows"],
+    body: &[
+        "fn each(i: u32) {
+    if indices[p.indices + i] >= p.table_rows {
+        atomicMax(&complaints[p.complaints], ~i);
+    }
+}",
+        EACH,
+    ],
+};
+
+const GATHER: Kernel = Kernel {
+    name: "gather",
+    reads: &["table: u32", "indices: u32", "complaints: u32"],
+    writes: &["y: u32"],
+    scalars: &["width"],
+    body: &[
+        "fn each(i: u32) {
+    if complaints[p.complaints] == 0u {
+        let row = indices[p.indices + i / p.width];
+        y[p.y + i] = table[p.table + row * p.width + i % p.width];
+    }
+}",
+        EACH,
+    ],
+};
+
+/// A thread sums a column, so that each row sees its sums in order.
+const SCATTER_ADD: Kernel = Kernel {
+    name: "scatter_add",
+    reads: &["y", "indices: u32", "complaints: u32"],
+    writes: &["table"],
+    scalars: &["width", "count"],
+    body: &[
+        "fn each(column: u32) {
+    if complaints[p.complaints] != 0u {
+        return;
+    }
+    for (var i = 0u; i < p.count; i++) {
+        let at = p.table + indices[p.indices + i] * p.width + column;
+        table[at] = table[at] + y[p.y + i * p.width + column];
+    }
+}",
+        EACH,
+    ],
+};
+
+const PERMUTE: Kernel = Kernel {
+    name: "permute",
+    reads: &["x: u32"],
+    writes: &["y: u32"],
+    scalars: &[],
+    body: &["fn each(i: u32) { y[p.y + i] = x[p.x + place(i)]; }", EACH],
+};
+
+/// `place(i)`, where element `i` of the result stands in the source.
+fn places(op: &Permute) -> String {
+    let mut body = String::new();
+    for &axis in op.order().iter().rev() {
+        let (extent, step) = (op.shape()[axis], op.shape()[axis + 1..].iter().product::<usize>());
+        let _ = write!(body, "at += q % {extent}u * {step}u; q /= {extent}u;\n    ");
+    }
+    format!("fn place(i: u32) -> u32 {{\n    var q = i; var at = 0u;\n    {body}return at;\n}}\n")
+}
+
+impl WgpuDevice {
+    fn expect_rows(&self, op: &Rows, indices: View<'_, u32, Self>) -> Result<()> {
+        let launch = INDICES.on(self).read(indices.device()?).complaints(Complaint::Index);
+        launch.sizes([op.table]).each(op.count)
+    }
+}
+
+impl Indexing for WgpuDevice {
+    fn copy_2d<T: Element>(
+        &self,
+        op: &Copy2d,
+        x: View<'_, T, Self>,
+        mut y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let Some(_running) = self.native::<T>("copy_2d") else {
+            return fallback::copy_2d(self, op, x, y);
+        };
+        op.check(x.len(), y.len())?;
+        let launch = COPY_2D.on(self).read(x.device()?).write(y.device_mut()?);
+        launch.sizes([op.columns, op.ldx, op.ldy]).each(op.rows * op.columns)
+    }
+
+    fn tile<T: Element>(
+        &self,
+        op: &Tile,
+        x: View<'_, T, Self>,
+        mut y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let Some(_running) = self.native::<T>("tile") else {
+            return fallback::tile(self, op, x, y);
+        };
+        op.check("tile", ("x", x.len()), ("y", y.len()))?;
+        let n = y.len();
+        let launch = TILE.on(self).read(x.device()?).write(y.device_write_only()?);
+        launch.sizes([op.inner, op.tiles]).each(n)
+    }
+
+    fn tile_backward<T: Element>(
+        &self,
+        op: &Tile,
+        dy: View<'_, T, Self>,
+        mut dx: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let Some(_running) = self.native::<T>("tile_backward") else {
+            return fallback::tile_backward(self, op, dy, dx);
+        };
+        op.check("tile_backward", ("dx", dx.len()), ("dy", dy.len()))?;
+        let &Tile { inner, tiles, .. } = op;
+        let place = Items {
+            outputs: dx.len(),
+            items: tiles,
+            q: Steps { run: inner, step: tiles * inner },
+            t: Steps::by(inner),
+        };
+        let dx = dx.device_write_only()?;
+        let dx = (&*dx.buffer, dx.offset / 4);
+        fold(self, sum_of("sum", "x"), place, dy.device()?, None, [0.0; 2], dx)
+    }
+
+    fn gather<T: Element>(
+        &self,
+        op: &Rows,
+        table: View<'_, T, Self>,
+        indices: View<'_, u32, Self>,
+        mut y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let Some(_running) = self.native::<T>("gather") else {
+            return fallback::gather(self, op, table, indices, y);
+        };
+        let lens = (table.len(), indices.len(), y.len());
+        op.check("gather", ("table", lens.0), ("indices", lens.1), ("y", lens.2))?;
+        self.expect_rows(op, indices)?;
+        let launch = GATHER.on(self).read(table.device()?).read(indices.device()?);
+        let launch = launch.complaints(Complaint::Index).write(y.device_write_only()?);
+        launch.sizes([op.width]).each(lens.2)
+    }
+
+    fn scatter_add<T: Element>(
+        &self,
+        op: &Rows,
+        y: View<'_, T, Self>,
+        indices: View<'_, u32, Self>,
+        mut table: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let Some(_running) = self.native::<T>("scatter_add") else {
+            return fallback::scatter_add(self, op, y, indices, table);
+        };
+        let lens = (table.len(), indices.len(), y.len());
+        op.check("scatter_add", ("table", lens.0), ("indices", lens.1), ("y", lens.2))?;
+        self.expect_rows(op, indices)?;
+        let launch = SCATTER_ADD.on(self).read(y.device()?).read(indices.device()?);
+        let launch = launch.complaints(Complaint::Index).write(table.device_mut()?);
+        launch.sizes([op.width, op.count]).each(op.width)
+    }
+
+    fn permute<T: Element>(
+        &self,
+        op: &Permute,
+        x: View<'_, T, Self>,
+        mut y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let Some(_running) = self.native::<T>("permute") else {
+            return fallback::permute(self, op, x, y);
+        };
+        let n = op.shape().count();
+        expect_len("permute", "x", n, x.len())?;
+        expect_len("permute", "y", n, y.len())?;
+        if n == 0 {
+            return Ok(());
+        }
+        let places = places(op);
+        let launch = PERMUTE.variant(self, &places, || places.clone());
+        launch.read(x.device()?).write(y.device_write_only()?).each(n)
+    }
+}

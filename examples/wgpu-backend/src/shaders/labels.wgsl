@@ -1,0 +1,20 @@
+
+const IGNORED = -1;
+const NO_CLASS = -2;
+
+// The class that label number `at` means.
+fn class_of(at: u32) -> i32 {
+    let value = label[p.label + at];
+    if p.has_ignored == 1u && value == p.ignored {
+        return IGNORED;
+    }
+    if value >= 0.0 && value < f32(p.extent) && floor(value) == value {
+        return i32(value);
+    }
+    return NO_CLASS;
+}
+
+// Where the score of class 0 lies for label number `at`; those of others are `inner` apart.
+fn first_score(at: u32) -> u32 {
+    return at / p.inner * p.extent * p.inner + at % p.inner;
+}

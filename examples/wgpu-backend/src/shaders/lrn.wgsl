@@ -1,0 +1,11 @@
+
+// s = k + α/n · Σ x² over an element's region, y = x · s^(−β).
+fn term(i: u32) -> f32 {
+    return x[p.x + i] * x[p.x + i];
+}
+
+fn each(i: u32) {
+    let s = p.k + p.factor * sum_about(i);
+    scale[p.scale + i] = s;
+    y[p.y + i] = x[p.x + i] * lowered(s);
+}

@@ -1,0 +1,35 @@
+
+// s^(−β) for s > 0; ¾ is made of roots, which are nearer.
+fn lowered(s: f32) -> f32 {
+    if p.beta == 0.75 {
+        return 1.0 / (sqrt(s) * sqrt(sqrt(s)));
+    }
+    return exponential(-p.beta * logarithm(s));
+}
+
+fn first(at: u32) -> u32 {
+    return max(at, p.half) - p.half;
+}
+
+// The sum of `term` over the region about element `i`.
+fn sum_about(i: u32) -> f32 {
+    let plane = p.height * p.width;
+    var sum = 0.0;
+    if WITHIN {
+        let start = i / plane * plane;
+        let row = i / p.width % p.height;
+        let column = i % p.width;
+        for (var r = first(row); r < min(row + p.half + 1u, p.height); r++) {
+            for (var c = first(column); c < min(column + p.half + 1u, p.width); c++) {
+                sum += term(start + r * p.width + c);
+            }
+        }
+    } else {
+        let channel = i / plane % p.channels;
+        let start = i - channel * plane;
+        for (var c = first(channel); c < min(channel + p.half + 1u, p.channels); c++) {
+            sum += term(start + c * plane);
+        }
+    }
+    return sum;
+}

@@ -1,0 +1,17 @@
+
+// A thread puts back a plane, since masks may point anywhere in it; those outside of it, such as
+// −1, are passed over.
+fn each(plane: u32) {
+    let from_ = p.height * p.width;
+    let to = p.down * p.across;
+    let start = p.dx + plane * from_;
+    for (var i = 0u; i < from_; i++) {
+        dx[start + i] = 0.0;
+    }
+    for (var i = plane * to; i < (plane + 1u) * to; i++) {
+        let place = mask[p.mask + i];
+        if place >= 0 && u32(place) < from_ {
+            dx[start + u32(place)] += dy[p.dy + i];
+        }
+    }
+}

@@ -1,0 +1,10 @@
+
+fn of_label(at: u32, class_: u32) -> vec2<f32> {
+    let tiny = bitcast<f32>(0x00800000u);
+    let share = x[p.x + first_score(at) + class_ * p.inner];
+    return vec2(-logarithm(select(tiny, share, share > tiny)), 1.0);
+}
+
+fn result(sum: f32, count: f32) -> f32 {
+    return sum / max(select(p.divisor, count, p.divisor == 0.0), 1.0);
+}
