@@ -183,8 +183,22 @@ fn binary<T: Element, D: Device>(bench: &Bench<'_, D>, ops: &[Binary<f64>]) -> V
         };
         bench.all(Case::corners(), test)?;
         bench.each(Case::any(), test)?;
+        specials::<T, D>(bench, op)?;
         refuses_pairs::<T, D>(bench, typed)
     })
+}
+
+/// Tries an operation on every pair of special values.
+fn specials<T: Element, D: Device>(bench: &Bench<'_, D>, op: Binary<f64>) -> Verdict {
+    let pairs = SPECIAL.iter().flat_map(|&a| SPECIAL.map(|b| [a, b].map(T::from_f64)));
+    let (xs, ys): (Vec<T>, Vec<T>) = pairs.map(|[a, b]| (a, b)).unzip();
+    let a = Operand::input(bench.device, &xs, Placement::WHOLE)?;
+    let b = Operand::input(bench.device, &ys, Placement::WHOLE)?;
+    let mut y = Operand::output(bench.device, &unset::<T>(xs.len()), Placement::WHOLE)?;
+    let typed = typed_binary(op);
+    bench.device.binary(typed, Src::From(a.view()?), b.view()?, y.view_mut()?)?;
+    let want = wide(&xs).into_iter().zip(wide(&ys)).map(|(a, b)| map::binary(op, a, b));
+    Values::Reals.judge("y of special values", &y.finish()?, &want.collect::<Vec<_>>())
 }
 
 /// Tries that an operation refuses operands of which one is of another length.

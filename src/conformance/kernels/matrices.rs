@@ -58,6 +58,9 @@ impl Case {
         }
         for trans in transposes {
             cases.push(Self { trans, extents: [33, 17, 65], gaps: [2, 1, 3], ..Self::SMALL });
+            // Square operands have the same lengths transposed.
+            let squares = [[6, 6, 6], [9, 2, 9], [2, 9, 9], [33, 33, 33]];
+            cases.extend(squares.map(|extents| Self { trans, extents, ..Self::SMALL }));
             for (alpha, beta) in SCALARS.into_iter().flat_map(|a| SCALARS.map(|b| (a, b))) {
                 cases.push(Self { trans, alpha, beta, ..Self::SMALL });
             }

@@ -28,16 +28,25 @@ fn ones<D: Memory>(device: &D) -> Verdict<Operand<f32, D>> {
     Ok(Operand::input(device, &vec![1.0f32; LEN], Placement::WHOLE)?)
 }
 
-/// Memory may be dropped while queued work uses it: no new memory takes its place before.
+/// Memory may be dropped while queued work uses it: that gets what it should, and leaves memory
+/// allocated since then alone.
 fn dropped_in_flight<D: Device>(device: &D) -> Verdict {
     let mut y = ones(device)?;
+    let mut fresh = Vec::new();
     for i in 0..CALLS {
         let x = Operand::input(device, &vec![i as f32; LEN], Placement::WHOLE)?;
         device.axpy(1.0, x.view()?, y.view_mut()?)?;
         drop(x);
+        fresh.push(device.alloc(size_of::<f32>() * LEN)?);
     }
     let sum = 1.0 + (0..CALLS).sum::<usize>() as f32;
-    same("sum of dropped operands", &y.finish()?, &vec![sum; LEN])
+    same("sum of dropped operands", &y.finish()?, &vec![sum; LEN])?;
+    let (mut got, zeros) = (vec![0xff; size_of::<f32>() * LEN], vec![0; size_of::<f32>() * LEN]);
+    for buffer in fresh {
+        device.download(&buffer, 0, &mut got)?;
+        same("byte of memory allocated since", &got, &zeros)?;
+    }
+    Ok(())
 }
 
 /// `2^CALLS`, by as many calls.

@@ -54,6 +54,9 @@ pub(in crate::conformance) fn binary(op: Binary<f64>, a: f64, b: f64) -> Sum {
         // Products of few factors; `1 − b` rounds once.
         Binary::SigmoidGrad => Sum::rounded(a * b * (1.0 - b), 4.0),
         // `1 − b²` may cancel.
-        Binary::TanhGrad => [a, -a * b * b].into_iter().collect(),
+        Binary::TanhGrad => {
+            let terms: Sum = [a, -a * b * b].into_iter().collect();
+            Sum { value: a * (1.0 - b * b), ..terms }
+        }
     }
 }

@@ -1,0 +1,147 @@
+//! Bugs of reductions and normalisation.
+
+use crate::{bug::Bug, device::Mutant};
+use cortado::{
+    Element, Result, Src, View, ViewMut,
+    kernel::{Normalize, Reductions, fallback},
+    op::{Axis, Lrn, LrnRegion, Reduce},
+};
+use num_traits::{Float, Zero};
+
+/// Where the elements of each run along an axis are.
+fn runs(axis: &Axis) -> impl Iterator<Item = impl Iterator<Item = usize> + Clone> {
+    let Axis { outer, extent, inner } = *axis;
+    (0..outer).flat_map(move |o| {
+        (0..inner).map(move |i| (0..extent).map(move |e| (o * extent + e) * inner + i))
+    })
+}
+
+impl Reductions for Mutant {
+    fn reduce<T: Element>(
+        &self,
+        op: Reduce,
+        axis: &Axis,
+        x: View<'_, T, Self>,
+        mut y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let taken_for = match op {
+            Reduce::Mean if self.is(Bug::MeanIsSum) => Reduce::Sum,
+            op => op,
+        };
+        fallback::reduce(self, taken_for, axis, x, y.reborrow())?;
+        if self.is(Bug::MaxFromZero) && op == Reduce::Max {
+            for y in y.host_mut()? {
+                *y = T::from_acc(y.to_acc().max(T::Acc::zero()));
+            }
+        }
+        Ok(())
+    }
+
+    fn sum_onto<T: Element>(
+        &self,
+        axis: &Axis,
+        beta: T::Acc,
+        x: View<'_, T, Self>,
+        y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let beta = if self.is(Bug::SumOntoAdds) { T::acc(1.0) } else { beta };
+        fallback::sum_onto(self, axis, beta, x, y)
+    }
+
+    fn arg_max<T: Element>(
+        &self,
+        axis: &Axis,
+        x: View<'_, T, Self>,
+        mut y: ViewMut<'_, u32, Self>,
+    ) -> Result<()> {
+        fallback::arg_max(self, axis, x, y.reborrow())?;
+        if self.is(Bug::ArgMaxLast) {
+            let x = x.host()?;
+            for (y, run) in y.host_mut()?.iter_mut().zip(runs(axis)) {
+                let greatest = run.clone().nth(*y as usize).map(|at| x[at]);
+                let equal = |(_, at): &(usize, usize)| Some(x[*at]) == greatest;
+                *y = run.enumerate().filter(equal).last().map_or(*y, |(e, _)| e as u32);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Normalize for Mutant {
+    fn softmax<T: Element>(
+        &self,
+        axis: &Axis,
+        x: Src<'_, T, Self>,
+        mut y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let x_or_y = match x {
+            Src::InPlace => y.as_view(),
+            Src::From(x) => x,
+        };
+        let powers: Vec<_> = x_or_y.host()?.iter().map(|x| x.to_acc().exp()).collect();
+        fallback::softmax(self, axis, x, y.reborrow())?;
+        if self.is(Bug::SoftmaxOverflows) {
+            let y = y.host_mut()?;
+            for run in runs(axis) {
+                let sum = run.clone().fold(T::Acc::zero(), |sum, at| sum + powers[at]);
+                run.for_each(|at| y[at] = T::from_acc(powers[at] / sum));
+            }
+        }
+        Ok(())
+    }
+
+    fn lrn<T: Element>(
+        &self,
+        op: &Lrn,
+        x: View<'_, T, Self>,
+        scale: ViewMut<'_, T, Self>,
+        y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let mut op = *op;
+        match (self.bug, op.region) {
+            (Bug::LrnAlphaUndivided, LrnRegion::AcrossChannels) => op.alpha *= op.size as f64,
+            (Bug::LrnWithinTakesK, LrnRegion::WithinChannel) => {
+                return self.lrn_with_k(&op, x, scale, y);
+            }
+            _ => {}
+        }
+        fallback::lrn(self, &op, x, scale, y)
+    }
+
+    fn moments<T: Element>(
+        &self,
+        axis: &Axis,
+        x: View<'_, T, Self>,
+        mean: ViewMut<'_, T, Self>,
+        mut variance: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        fallback::moments(self, axis, x, mean, variance.reborrow())?;
+        let n = axis.rest() as f64;
+        if self.is(Bug::VarianceUnbiased) && n > 1.0 {
+            for variance in variance.host_mut()? {
+                *variance = T::from_f64(variance.to_f64() * n / (n - 1.0));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Mutant {
+    /// LRN within a channel whose scale begins at `k` rather than 1.
+    fn lrn_with_k<T: Element>(
+        &self,
+        op: &Lrn,
+        x: View<'_, T, Self>,
+        mut scale: ViewMut<'_, T, Self>,
+        mut y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        fallback::lrn(self, op, x, scale.reborrow(), y.reborrow())?;
+        let (scale, y) = (scale.host_mut()?, y.host_mut()?);
+        for ((x, scale), y) in x.host()?.iter().zip(scale).zip(y) {
+            let s = scale.to_f64() - 1.0 + op.k;
+            *scale = T::from_f64(s);
+            *y = T::from_f64(x.to_f64() * s.powf(-op.beta));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,177 @@
+//! Bugs of vectors and matrices. `scal` and `axpy` are the mutant's own, on the mirror's memory.
+
+use crate::{
+    bug::Bug,
+    device::{Mutant, believed, part, part_mut},
+};
+use cortado::{
+    DType, Element, Result, View, ViewMut,
+    kernel::{Blas, fallback},
+    op::{Batch, Gemm, Gemv, Transpose},
+};
+use num_traits::{Float, Zero};
+
+/// `y + 0 · old`: what comes of reading what is to be overwritten.
+fn read_at_zero<T: Element>(old: &[T], y: &mut [T]) {
+    for (y, old) in y.iter_mut().zip(old) {
+        *y = T::from_acc(y.to_acc() + T::Acc::zero() * old.to_acc());
+    }
+}
+
+impl Blas for Mutant {
+    fn copy<T: Element>(&self, x: View<'_, T, Self>, mut y: ViewMut<'_, T, Self>) -> Result<()> {
+        fallback::copy(self, x, y.reborrow())?;
+        if self.is(Bug::CopyNarrows) {
+            let y = y.host_mut()?;
+            y.iter_mut().for_each(|y| *y = T::from_f64(f64::from(y.to_f64() as f32)));
+        }
+        Ok(())
+    }
+
+    fn scal<T: Element>(&self, alpha: T::Acc, mut x: ViewMut<'_, T, Self>) -> Result<()> {
+        let len = if self.is(Bug::ScalDropsTail) { x.len() / 4 * 4 } else { x.len() };
+        let mut x = x.slice_mut(0..len)?;
+        if self.is(Bug::Unmarked) {
+            let slice = x.as_view().device()?;
+            let mut memory = slice.buffer.write()?;
+            return self.inner.scal(alpha, part_mut::<T>(&mut memory, slice.offset, slice.bytes)?);
+        }
+        let slice = x.device_mut()?;
+        let (offset, bytes) = believed::<T>(self.bug, &slice)?;
+        let mut memory = slice.buffer.write()?;
+        self.inner.scal(alpha, part_mut::<T>(&mut memory, offset, bytes)?)
+    }
+
+    fn axpy<T: Element>(
+        &self,
+        alpha: T::Acc,
+        mut x: View<'_, T, Self>,
+        mut y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        if self.is(Bug::TakesAnyLength) {
+            let len = x.len().min(y.len());
+            (x, y) = (x.slice(0..len)?, y.slice(0..len)?);
+        }
+        if x.len() != y.len() {
+            return self.sticking(fallback::axpy(self, alpha, x, y));
+        }
+        let (x, y) = (x.device()?, y.device_mut()?);
+        let (offset, bytes) = believed::<T>(self.bug, &y)?;
+        let (from, mut to) = (x.buffer.read()?, y.buffer.write()?);
+        let (x, y) = (part::<T>(&from, &x)?, part_mut::<T>(&mut to, offset, bytes)?);
+        let len = x.len().min(y.len());
+        self.sticking(self.inner.axpy(alpha, x, y.slice(0..len)?))
+    }
+
+    fn axpby<T: Element>(
+        &self,
+        alpha: T::Acc,
+        x: View<'_, T, Self>,
+        beta: T::Acc,
+        mut y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let old = y.as_view().host()?.to_vec();
+        fallback::axpby(self, alpha, x, beta, y.reborrow())?;
+        if self.is(Bug::AxpbyReadsAtZero) && beta.is_zero() {
+            read_at_zero(&old, y.host_mut()?);
+        }
+        Ok(())
+    }
+
+    fn dot<T: Element>(&self, x: View<'_, T, Self>, y: View<'_, T, Self>) -> Result<T::Acc> {
+        match self.bug {
+            Bug::DotDropsTail if x.len() == y.len() && x.len() > 1024 => {
+                let len = x.len() / 1024 * 1024;
+                fallback::dot(self, x.slice(0..len)?, y.slice(0..len)?)
+            }
+            Bug::DotNarrow if T::DTYPE == DType::F16 && x.len() == y.len() => {
+                let terms = x.host()?.iter().zip(y.host()?);
+                let narrow =
+                    |sum: T, (x, y): (&T, &T)| T::from_acc(sum.to_acc() + x.to_acc() * y.to_acc());
+                Ok(terms.fold(T::default(), narrow).to_acc())
+            }
+            _ => fallback::dot(self, x, y),
+        }
+    }
+
+    fn dot_strided<T: Element>(
+        &self,
+        n: usize,
+        x: View<'_, T, Self>,
+        incx: usize,
+        y: View<'_, T, Self>,
+        incy: usize,
+    ) -> Result<T::Acc> {
+        if self.is(Bug::DotIgnoresStep) && n <= y.len() {
+            return fallback::dot_strided(self, n, x, incx, y.slice(0..n)?, 1);
+        }
+        fallback::dot_strided(self, n, x, incx, y, incy)
+    }
+
+    fn asum<T: Element>(&self, x: View<'_, T, Self>) -> Result<T::Acc> {
+        if self.is(Bug::AsumForgetsAbs) {
+            return Ok(x.host()?.iter().fold(T::Acc::zero(), |sum, x| sum + x.to_acc()));
+        }
+        fallback::asum(self, x)
+    }
+
+    fn amax<T: Element>(&self, x: View<'_, T, Self>) -> Result<T::Acc> {
+        if self.is(Bug::AmaxLosesNan) {
+            return Ok(x.host()?.iter().fold(T::Acc::zero(), |max, x| max.max(x.to_acc().abs())));
+        }
+        fallback::amax(self, x)
+    }
+
+    fn gemv<T: Element>(
+        &self,
+        op: &Gemv<T>,
+        a: View<'_, T, Self>,
+        x: View<'_, T, Self>,
+        y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let op = if self.is(Bug::GemvDropsAlpha) { op.alpha(T::acc(1.0)) } else { *op };
+        fallback::gemv(self, &op, a, x, y)
+    }
+
+    fn gemm<T: Element>(
+        &self,
+        op: &Gemm<T>,
+        a: View<'_, T, Self>,
+        b: View<'_, T, Self>,
+        mut c: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let old = c.as_view().host()?.to_vec();
+        fallback::gemm(self, &wrong(self.bug, *op), a, b, c.reborrow())?;
+        if self.is(Bug::GemmReadsAtZero) && op.beta.is_zero() {
+            read_at_zero(&old, c.host_mut()?);
+        }
+        Ok(())
+    }
+
+    fn gemm_batched<T: Element>(
+        &self,
+        op: &Gemm<T>,
+        batch: &Batch,
+        a: View<'_, T, Self>,
+        b: View<'_, T, Self>,
+        c: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let stride_b = if self.is(Bug::BatchReusesB) { 0 } else { batch.stride_b };
+        fallback::gemm_batched(self, op, &Batch { stride_b, ..*batch }, a, b, c)
+    }
+}
+
+/// What a mutant takes the product for.
+fn wrong<T: Element>(bug: Bug, op: Gemm<T>) -> Gemm<T> {
+    let other = |trans| if trans == Transpose::No { Transpose::Yes } else { Transpose::No };
+    let packed = Gemm::<T>::with(op.trans_a, op.trans_b, op.m, op.n, op.k);
+    match bug {
+        Bug::GemmBetaIgnored => op.beta(T::Acc::zero()),
+        Bug::GemmDropsAlpha => op.alpha(T::acc(1.0)),
+        Bug::GemmIgnoresLda => op.leading(op.lda.min(packed.lda), op.ldb, op.ldc),
+        Bug::GemmIgnoresLdc => op.leading(op.lda, op.ldb, op.ldc.min(packed.ldc)),
+        Bug::GemmSwapsSquareB if op.n == op.k => Gemm { trans_b: other(op.trans_b), ..op },
+        Bug::GemmDropsTail if op.k > 8 => Gemm { k: op.k / 8 * 8, ..op },
+        _ => op,
+    }
+}

@@ -1,0 +1,174 @@
+//! Bugs of windows and pooling.
+
+use crate::{bug::Bug, device::Mutant};
+use cortado::{
+    Element, Result, View, ViewMut,
+    kernel::{Pooling, Windows, fallback},
+    op::{Convolution, Pool, Window},
+};
+use num_traits::{Float, Zero};
+use std::ops::Range;
+
+/// The place in the image that an element of the columns is taken from, if it is no padding.
+fn source(bug: Bug, op: &Window, row: usize, position: usize) -> Option<usize> {
+    let (mut taps, mut windows) = (row % op.taps(), position);
+    let (mut place, mut stride) = (0, 1);
+    for (axis, &output) in op.axes().iter().zip(op.output()).rev() {
+        let dilation = if bug == Bug::DilationIgnored { 1 } else { axis.dilation };
+        let padded = windows % output * axis.stride + taps % axis.kernel * dilation;
+        (windows, taps) = (windows / output, taps / axis.kernel);
+        let at = match padded.checked_sub(axis.pad) {
+            Some(at) if at < axis.input => at,
+            _ if bug != Bug::PadIsEdge || axis.input == 0 => return None,
+            Some(_) => axis.input - 1,
+            None => 0,
+        };
+        place += at * stride;
+        stride *= axis.input;
+    }
+    Some(row / op.taps() * stride + place)
+}
+
+impl Windows for Mutant {
+    fn im2col<T: Element>(
+        &self,
+        op: &Window,
+        x: View<'_, T, Self>,
+        mut columns: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        fallback::im2col(self, op, x, columns.reborrow())?;
+        if matches!(self.bug, Bug::DilationIgnored | Bug::PadIsEdge) {
+            let (x, positions) = (x.host()?, op.positions());
+            for (i, column) in columns.host_mut()?.iter_mut().enumerate() {
+                let from = source(self.bug, op, i / positions, i % positions);
+                *column = from.map_or(T::default(), |from| x[from]);
+            }
+        }
+        Ok(())
+    }
+
+    fn col2im<T: Element>(
+        &self,
+        op: &Window,
+        columns: View<'_, T, Self>,
+        mut x: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        fallback::col2im(self, op, columns, x.reborrow())?;
+        if self.is(Bug::Col2imOverwrites) {
+            let (x, positions) = (x.host_mut()?, op.positions());
+            for (i, column) in columns.host()?.iter().enumerate() {
+                if let Some(to) = source(self.bug, op, i / positions, i % positions) {
+                    x[to] = *column;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn convolve<T: Element>(
+        &self,
+        op: &Convolution,
+        x: View<'_, T, Self>,
+        filters: View<'_, T, Self>,
+        bias: Option<View<'_, T, Self>>,
+        y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let bias = bias.filter(|_| !self.is(Bug::BiasIgnored));
+        fallback::convolve(self, op, x, filters, bias, y)
+    }
+
+    fn convolve_backward_filters<T: Element>(
+        &self,
+        op: &Convolution,
+        x: View<'_, T, Self>,
+        dy: View<'_, T, Self>,
+        mut dfilters: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        if self.is(Bug::FiltersOverwritten) {
+            fallback::fill(self, T::default(), dfilters.reborrow())?;
+        }
+        fallback::convolve_backward_filters(self, op, x, dy, dfilters)
+    }
+}
+
+/// A window of a pooling: the result it belongs to, and the rows and columns of the padded
+/// image that it covers.
+struct Place {
+    plane: usize,
+    result: usize,
+    spans: [Range<usize>; 2],
+}
+
+impl Place {
+    fn all(op: &Pool) -> impl Iterator<Item = Self> {
+        let (op, [height, width]) = (*op, op.output());
+        (0..op.planes * height * width).map(move |result| {
+            let at = [result / width % height, result % width];
+            let spans = [0, 1].map(|axis| {
+                let start = at[axis] * op.stride[axis];
+                start..(start + op.kernel[axis]).min(op.input[axis] + 2 * op.pad[axis])
+            });
+            Self { plane: result / (height * width), result, spans }
+        })
+    }
+
+    /// Elements, padding included.
+    fn size(&self) -> usize {
+        self.spans.iter().map(ExactSizeIterator::len).product()
+    }
+
+    /// Places in the plane, without padding.
+    fn inside(&self, op: &Pool) -> Vec<usize> {
+        let inside = |axis: usize| {
+            let places =
+                self.spans[axis].clone().filter_map(move |at| at.checked_sub(op.pad[axis]));
+            places.filter(move |&at| at < op.input[axis])
+        };
+        inside(0).flat_map(|row| inside(1).map(move |column| row * op.input[1] + column)).collect()
+    }
+}
+
+impl Pooling for Mutant {
+    fn max_pool<T: Element>(
+        &self,
+        op: &Pool,
+        x: View<'_, T, Self>,
+        mut y: ViewMut<'_, T, Self>,
+        mut mask: ViewMut<'_, i32, Self>,
+    ) -> Result<()> {
+        fallback::max_pool(self, op, x, y.reborrow(), mask.reborrow())?;
+        if !matches!(self.bug, Bug::MaskHasLast | Bug::PadInMaximum) {
+            return Ok(());
+        }
+        let (x, y, mask) = (x.host()?, y.host_mut()?, mask.host_mut()?);
+        for window in Place::all(op) {
+            let (inside, result) = (window.inside(op), window.result);
+            if self.is(Bug::PadInMaximum) && inside.len() < window.size() {
+                y[result] = T::from_acc(y[result].to_acc().max(T::Acc::zero()));
+            }
+            if self.is(Bug::MaskHasLast) {
+                let plane = &x[window.plane * op.input[0] * op.input[1]..];
+                let last = inside.into_iter().rfind(|&at| plane[at] == y[result]);
+                mask[result] = last.map_or(mask[result], |at| at as i32);
+            }
+        }
+        Ok(())
+    }
+
+    fn average_pool<T: Element>(
+        &self,
+        op: &Pool,
+        x: View<'_, T, Self>,
+        mut y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        fallback::average_pool(self, op, x, y.reborrow())?;
+        if self.is(Bug::AverageClipped) {
+            let y = y.host_mut()?;
+            for window in Place::all(op) {
+                let share = window.size() as f64 / window.inside(op).len().max(1) as f64;
+                y[window.result] = T::from_f64(y[window.result].to_f64() * share);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,77 @@
+//! Bugs of losses and solver steps.
+
+use crate::{bug::Bug, device::Mutant};
+use cortado::{
+    Element, Result, View, ViewMut,
+    kernel::{Losses, Update, fallback},
+    op::{Accuracy, LossNormalization, Regularization, Sgd, SoftmaxLoss},
+};
+
+impl Losses for Mutant {
+    fn softmax_loss<T: Element>(
+        &self,
+        op: &SoftmaxLoss,
+        p: View<'_, T, Self>,
+        label: View<'_, T, Self>,
+        loss: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let mut op = *op;
+        match (self.bug, op.normalization) {
+            // Labels that are no class stay ignored.
+            (Bug::LossCountsIgnored, _) => {
+                op.ignore = op.ignore.filter(|&label| label < 0 || label >= op.axis.extent as i64);
+            }
+            (Bug::LossDividesByAll, LossNormalization::Valid) => {
+                op.normalization = LossNormalization::Full;
+            }
+            _ => {}
+        }
+        fallback::softmax_loss(self, &op, p, label, loss)
+    }
+
+    fn softmax_loss_backward<T: Element>(
+        &self,
+        op: &SoftmaxLoss,
+        p: View<'_, T, Self>,
+        label: View<'_, T, Self>,
+        scale: View<'_, T, Self>,
+        dx: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let one = self.scratch(&[T::from_f64(1.0)])?;
+        let ignores = self.is(Bug::LossIgnoresScale) && scale.len() == 1;
+        let scale = if ignores { View::new(&one, 1)? } else { scale };
+        fallback::softmax_loss_backward(self, op, p, label, scale, dx)
+    }
+
+    fn accuracy<T: Element>(
+        &self,
+        op: &Accuracy,
+        scores: View<'_, T, Self>,
+        label: View<'_, T, Self>,
+        y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let mut op = *op;
+        if self.is(Bug::AccuracyCountsIgnored) {
+            op.ignore = op.ignore.filter(|&label| label < 0 || label >= op.axis.extent as i64);
+        }
+        fallback::accuracy(self, &op, scores, label, y)
+    }
+}
+
+impl Update for Mutant {
+    fn sgd<T: Element>(
+        &self,
+        op: &Sgd<T>,
+        dw: View<'_, T, Self>,
+        weights: ViewMut<'_, T, Self>,
+        history: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let mut op = *op;
+        match self.bug {
+            Bug::SgdRateAfterMomentum => op.momentum = op.momentum * op.rate,
+            Bug::SgdL1IsL2 => op.regularization = Regularization::L2,
+            _ => {}
+        }
+        fallback::sgd(self, &op, dw, weights, history)
+    }
+}

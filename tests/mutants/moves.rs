@@ -1,0 +1,80 @@
+//! Bugs of moving elements about.
+
+use crate::{bug::Bug, device::Mutant};
+use cortado::{
+    Element, Result, View, ViewMut,
+    kernel::{Indexing, fallback},
+    op::{Copy2d, Permute, Rows, Tile},
+};
+
+impl Indexing for Mutant {
+    fn copy_2d<T: Element>(
+        &self,
+        op: &Copy2d,
+        x: View<'_, T, Self>,
+        y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let ldy = if self.is(Bug::CopyPacks) { op.ldy.min(op.columns) } else { op.ldy };
+        fallback::copy_2d(self, &Copy2d { ldy, ..*op }, x, y)
+    }
+
+    fn gather<T: Element>(
+        &self,
+        op: &Rows,
+        table: View<'_, T, Self>,
+        indices: View<'_, u32, Self>,
+        y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let last = op.table.saturating_sub(1) as u32;
+        let clamped: Vec<_> = indices.host()?.iter().map(|&index| index.min(last)).collect();
+        let clamped = self.scratch(&clamped)?;
+        let indices = match self.bug {
+            Bug::GatherClamps => View::new(&clamped, indices.len())?,
+            _ => indices,
+        };
+        fallback::gather(self, op, table, indices, y)
+    }
+
+    fn scatter_add<T: Element>(
+        &self,
+        op: &Rows,
+        y: View<'_, T, Self>,
+        indices: View<'_, u32, Self>,
+        mut table: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        fallback::scatter_add(self, op, y, indices, table.reborrow())?;
+        if self.is(Bug::ScatterOverwrites) && op.width > 0 {
+            let table = table.host_mut()?;
+            for (row, &index) in y.host()?.chunks(op.width).zip(indices.host()?) {
+                table[index as usize * op.width..][..op.width].copy_from_slice(row);
+            }
+        }
+        Ok(())
+    }
+
+    fn permute<T: Element>(
+        &self,
+        op: &Permute,
+        x: View<'_, T, Self>,
+        y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let mut inverse = vec![0; op.order().len()];
+        op.order().iter().enumerate().for_each(|(i, &axis)| inverse[axis] = i);
+        let inverse = Permute::new(op.shape().clone(), &inverse)?;
+        fallback::permute(self, if self.is(Bug::PermuteInverse) { &inverse } else { op }, x, y)
+    }
+
+    fn tile<T: Element>(
+        &self,
+        op: &Tile,
+        x: View<'_, T, Self>,
+        y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let Tile { outer, inner, tiles } = *op;
+        let op = match self.bug {
+            Bug::TileInner => Tile { outer: outer * inner, inner: 1, tiles },
+            _ => *op,
+        };
+        fallback::tile(self, &op, x, y)
+    }
+}
