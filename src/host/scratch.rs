@@ -18,18 +18,29 @@ thread_local! {
 /// A buffer is taken off its thread's list while in use, so that calls may nest, also when a
 /// thread that waits inside `body` takes up another task.
 pub(crate) fn with_scratch<A: Element, R>(len: usize, body: impl FnOnce(&mut [A]) -> R) -> R {
-    let words = (len * size_of::<A>()).div_ceil(size_of::<f64>());
-    let mut buffer = FREE.with_borrow_mut(|free| {
+    let mut buffer = take((len * size_of::<A>()).div_ceil(size_of::<f64>()));
+    let result = body(&mut bytemuck::cast_slice_mut(&mut buffer)[..len]);
+    keep(buffer);
+    result
+}
+
+/// A buffer of at least `words`.
+fn take(words: usize) -> Vec<f64> {
+    let buffer = FREE.with_borrow_mut(|free| {
         // The smallest that is large enough, else any: it grows below.
         let fits = |buffer: &Vec<f64>| (buffer.len() < words, buffer.len());
         let best = (0..free.len()).min_by_key(|&i| fits(&free[i]));
         best.map(|i| free.swap_remove(i)).unwrap_or_default()
     });
-    if buffer.len() < words {
+    match buffer.len() < words {
         // Not resized: what it held need not be moved.
-        buffer = vec![0.0; words];
+        true => vec![0.0; words],
+        false => buffer,
     }
-    let result = body(&mut bytemuck::cast_slice_mut(&mut buffer)[..len]);
+}
+
+/// Puts a buffer on the thread's list, unless that is full or the buffer very large.
+fn keep(buffer: Vec<f64>) {
     if buffer.len() * size_of::<f64>() <= KEPT_BYTES {
         FREE.with_borrow_mut(|free| {
             if free.len() < KEPT {
@@ -37,7 +48,6 @@ pub(crate) fn with_scratch<A: Element, R>(len: usize, body: impl FnOnce(&mut [A]
             }
         });
     }
-    result
 }
 
 #[cfg(test)]

@@ -1,8 +1,12 @@
 //! The threads that host kernels run on.
 
 use crate::error::{Error, Result};
+use parking_lot::Mutex;
 use rayon::prelude::*;
-use std::sync::{Arc, OnceLock};
+use std::sync::{
+    Arc, OnceLock,
+    atomic::{AtomicUsize, Ordering::Relaxed},
+};
 
 /// A set of threads; a cheap handle.
 ///
@@ -55,22 +59,21 @@ impl Workers {
 
     /// Calls `body` once for each of `0..tasks`, on any thread, in any order.
     pub fn run(&self, tasks: usize, body: impl Fn(usize) + Send + Sync) {
-        match &self.pool {
-            Some(pool) if tasks > 1 => {
-                pool.install(|| (0..tasks).into_par_iter().with_max_len(1).for_each(body));
+        let started = AtomicUsize::new(0);
+        self.share(tasks, &|| {
+            let task = started.fetch_add(1, Relaxed);
+            if task < tasks {
+                body(task);
             }
-            _ => (0..tasks).for_each(body),
-        }
+            task < tasks
+        });
     }
 
     /// Maps each of `0..tasks`, on any thread; results are in order.
     pub fn map<R: Send>(&self, tasks: usize, body: impl Fn(usize) -> R + Send + Sync) -> Vec<R> {
-        match &self.pool {
-            Some(pool) if tasks > 1 => {
-                pool.install(|| (0..tasks).into_par_iter().with_max_len(1).map(body).collect())
-            }
-            _ => (0..tasks).map(body).collect(),
-        }
+        let mut results: Vec<Option<R>> = (0..tasks).map(|_| None).collect();
+        self.chunks(&mut results, 1, |task, result| result[0] = Some(body(task)));
+        results.into_iter().flatten().collect()
     }
 
     /// Calls `body(i, chunk)` for the i-th run of `size` elements of `y`, the last of which may
@@ -82,12 +85,15 @@ impl Workers {
         body: impl Fn(usize, &mut [T]) + Send + Sync,
     ) {
         let size = size.max(1);
-        match &self.pool {
-            Some(pool) if y.len() > size => pool.install(|| {
-                y.par_chunks_mut(size).with_max_len(1).enumerate().for_each(|(i, y)| body(i, y));
-            }),
-            _ => y.chunks_mut(size).enumerate().for_each(|(i, y)| body(i, y)),
+        let tasks = y.len().div_ceil(size);
+        if tasks == 1 {
+            return body(0, y);
         }
+        let left = Mutex::new(y.chunks_mut(size).enumerate());
+        self.share(tasks, &|| {
+            let next = left.lock().next();
+            next.map(|(i, y)| body(i, y)).is_some()
+        });
     }
 
     /// As [`chunks`](Self::chunks) over two slices, in runs of their own sizes.
@@ -98,18 +104,29 @@ impl Workers {
         body: impl Fn(usize, &mut [T], &mut [U]) + Send + Sync,
     ) {
         let (y_size, z_size) = (y_size.max(1), z_size.max(1));
+        let tasks = y.len().div_ceil(y_size);
+        if tasks == 1 {
+            let size = z_size.min(z.len());
+            return body(0, y, &mut z[..size]);
+        }
+        let left = Mutex::new(y.chunks_mut(y_size).zip(z.chunks_mut(z_size)).enumerate());
+        self.share(tasks, &|| {
+            let next = left.lock().next();
+            next.map(|(i, (y, z))| body(i, y, z)).is_some()
+        });
+    }
+
+    /// Lets as many threads as `tasks` can use each call `step` until it has nothing more to do.
+    ///
+    /// All that is generic stays outside: the machinery of the pool is compiled once, not for
+    /// every kernel and element type.
+    fn share(&self, tasks: usize, step: &(dyn Fn() -> bool + Sync)) {
         match &self.pool {
-            Some(pool) if y.len() > y_size => pool.install(|| {
-                (y.par_chunks_mut(y_size), z.par_chunks_mut(z_size))
-                    .into_par_iter()
-                    .with_max_len(1)
-                    .enumerate()
-                    .for_each(|(i, (y, z))| body(i, y, z));
-            }),
-            _ => {
-                let chunks = y.chunks_mut(y_size).zip(z.chunks_mut(z_size));
-                chunks.enumerate().for_each(|(i, (y, z))| body(i, y, z));
+            Some(pool) if tasks > 1 => {
+                let threads = (0..tasks.min(self.count)).into_par_iter().with_max_len(1);
+                pool.install(|| threads.for_each(|_| while step() {}));
             }
+            _ => while step() {},
         }
     }
 }
@@ -117,7 +134,6 @@ impl Workers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
     #[test]
     fn every_task_runs_once() {

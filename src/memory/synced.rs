@@ -162,19 +162,31 @@ impl<D: Memory> SyncedMemory<D> {
     /// As [`host`](Self::host), and what `write` returns.
     pub fn host_overwrite<R>(&mut self, write: impl FnOnce(&mut [u8]) -> Result<R>) -> Result<R> {
         if self.device.mapping().is_some() {
-            self.fill_dev()?;
-            let buffer = filled(self.dev.get_mut())?;
-            let done = write(mapped(&self.device)?.map_mut(buffer)?)?;
+            let done = write(self.mapped_host()?)?;
             self.current.write(HOST);
             return Ok(done);
         }
-        let mut bytes = match self.host.take() {
-            Some(bytes) => bytes,
-            None => self.recycled_host()?,
-        };
+        let mut bytes = self.take_host()?;
         let done = write(&mut bytes);
+        self.put_host(bytes, done.is_ok());
+        done
+    }
+
+    /// The device's memory as the host sees it, on a device that maps it.
+    fn mapped_host(&mut self) -> Result<&mut [u8]> {
+        self.fill_dev()?;
+        mapped(&self.device)?.map_mut(filled(self.dev.get_mut())?)
+    }
+
+    /// The host's allocation, whatever it holds.
+    fn take_host(&mut self) -> Result<HostBytes> {
+        self.host.take().map_or_else(|| self.recycled_host(), Ok)
+    }
+
+    /// Puts back what [`take_host`](Self::take_host) took, overwritten or not.
+    fn put_host(&mut self, mut bytes: HostBytes, written: bool) {
         match self.head() {
-            _ if done.is_ok() => {
+            _ if written => {
                 let _ = self.host.set(bytes);
                 self.retire_dev();
                 self.current.write(HOST);
@@ -187,7 +199,6 @@ impl<D: Memory> SyncedMemory<D> {
             }
             Head::Uninitialized => {} // reads as zero still
         }
-        done
     }
 
     /// The bytes on the device, copied from the host if only it is current.
