@@ -31,7 +31,7 @@ impl<'a> Coverage<'a> {
     }
 
     /// An object with the device's name and, by row and element type (`u32` if it has none), one of
-    /// `native`, `fallback` and `failed`.
+    /// `native`, `fallback` and `failed`; what no check tried is not there.
     pub fn to_json(&self) -> String {
         let cell = |cell: &&Finding| {
             let element = cell.element.map_or("u32", DType::name);
@@ -59,7 +59,8 @@ impl fmt::Display for Coverage<'_> {
             for dtype in DTYPES {
                 // A kernel without an element type has one cell, which stands for the row.
                 let stands_for = |cell: &&&Finding| cell.element.is_none_or(|e| e == dtype);
-                write!(f, " {} |", cells.iter().find(stands_for).map_or("", |c| word(&c.outcome)))?;
+                let cell = cells.iter().find(stands_for);
+                write!(f, " {} |", cell.map_or("untested", |cell| word(&cell.outcome)))?;
             }
             writeln!(f)?;
         }
