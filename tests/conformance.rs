@@ -101,6 +101,23 @@ fn coverage_tells_native_kernels_from_fallbacks() {
 }
 
 #[test]
+fn the_readme_shows_the_coverage() {
+    let readme = include_str!("../README.md");
+    for (column, report) in [
+        (2, Kit::new().cases(0).run(&CpuDevice::new())),
+        (3, Kit::new().cases(0).run(&MirrorDevice::new())),
+    ] {
+        for row in report.coverage().to_string().lines().skip(2) {
+            let kernel = row.split_inclusive('|').take(2).collect::<String>();
+            let shown = readme.lines().find(|line| line.starts_with(&kernel)).unwrap_or(&kernel);
+            let all = row.matches("| native ").count() == 4;
+            let says = shown.split('|').nth(column).map(str::trim);
+            assert_eq!(says == Some("all"), all, "{row}{shown}");
+        }
+    }
+}
+
+#[test]
 fn a_failure_names_the_smallest_case_and_repeats() {
     let (device, kit) = (Remote { axpy: Axpy::SkipsSome }, Kit::new().seed(3).cases(500));
     let failure = kit.check(&device, "axpy").unwrap_err();
