@@ -2,7 +2,7 @@
 
 use cortado::{
     CpuDevice, Device, Solver,
-    ledger::{self, Ledger, Policy},
+    ledger::{self, Kind, Ledger, Policy, Total},
     proto::{self, SolverParameter},
     solver::Event,
 };
@@ -56,16 +56,40 @@ fn kernels_train_with_the_losses_of_the_cpu() {
     }
 }
 
-/// After the first steps nothing crosses but batches, on their way in, and losses, on theirs out.
+/// After the first steps every kernel is the device's own, and nothing crosses but batches, on
+/// their way in, and losses, on theirs out.
 #[test]
 fn training_copies_batches_and_losses_only() {
-    let (book, device) = (Ledger::new(), WgpuDevice::new().unwrap());
-    let _open = book.open(); // before the thread that prepares batches starts
+    const STEPS: usize = 5;
+    let (all, steps) = (Ledger::new(), Ledger::new());
+    let device = WgpuDevice::new().unwrap();
+    let _all = all.open(); // also what the thread does that prepares batches, from here on
     let mut solver = solver(&device);
     solver.step(3).unwrap();
-    let steps = Ledger::new();
-    let _open = steps.open();
-    let _strict = ledger::fallbacks(Policy::Deny);
-    solver.step(5).unwrap();
-    println!("{book}{steps}");
+    let by_kernels = |ledger: &Ledger| {
+        let entries = ledger.entries().into_iter();
+        let uploads = entries.filter(|entry| entry.kind == Kind::Upload && entry.kernel.is_some());
+        uploads.map(|entry| entry.count).sum::<u64>()
+    };
+    let warm = by_kernels(&all);
+    let (_steps, _strict) = (steps.open(), ledger::fallbacks(Policy::Deny));
+    solver.step(STEPS).unwrap();
+    assert_eq!(steps.total(Kind::Upload), Total::default(), "{steps}");
+    let losses = Total { count: STEPS as u64, bytes: 4 * STEPS as u64 };
+    assert_eq!(steps.total(Kind::Download), losses, "{steps}");
+    // That leaves the uploads of the other thread, which runs no kernel.
+    assert_eq!(by_kernels(&all), warm, "{all}");
+}
+
+/// What the README shows is what is compiled here.
+#[test]
+fn the_readme_shows_the_first_stage() {
+    let (readme, source) =
+        (include_str!("../README.md"), include_str!("../examples/four_methods.rs"));
+    let stage = source.split("// The backend starts here.\n\n").nth(1).unwrap();
+    let stage = stage.split("\n// The backend ends here.").next().unwrap();
+    assert!(readme.contains(stage), "the README shows another text");
+    let code =
+        stage.lines().filter(|line| !line.trim().is_empty() && !line.trim().starts_with("//"));
+    assert!(code.count() <= 80, "the first stage has grown");
 }

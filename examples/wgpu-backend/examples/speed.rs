@@ -1,0 +1,80 @@
+//! What each stage of the tutorial brings: steps of LeNet a second, and copies a step.
+
+#[allow(dead_code, unreachable_pub)]
+#[path = "four_methods.rs"]
+mod four_methods;
+
+use cortado::{
+    CpuDevice, Device, Result, Solver,
+    ledger::{Kind, Ledger},
+    proto::{self, SolverParameter},
+};
+use cortado_wgpu::WgpuDevice;
+use std::time::Instant;
+
+const WARM_UP: usize = 3;
+const STEPS: usize = 20;
+
+/// What a stage adds to those before it, of what a step of LeNet calls.
+const STAGES: [(&str, &[&str]); 3] = [
+    (
+        "products and convolutions",
+        &["gemm", "convolve", "convolve_backward_input", "convolve_backward_filters"],
+    ),
+    (
+        "pooling, maps and sums",
+        &["max_pool", "max_pool_backward", "unary", "binary", "broadcast", "sum_onto"],
+    ),
+    (
+        "loss and update",
+        &["softmax", "softmax_loss", "softmax_loss_backward", "dot", "fill", "sgd"],
+    ),
+];
+
+fn main() -> Result<()> {
+    let device = WgpuDevice::new()?;
+    println!("{}: a step is a batch of 64\n", device.adapter());
+    println!("| kernels on the device | steps a second | copies a step | kB a step |");
+    println!("|---|--:|--:|--:|");
+    measure("none: four methods", &four_methods::FourMethods::new()?)?;
+    for (i, (stage, _)) in STAGES.iter().enumerate() {
+        let left = STAGES[i + 1..].iter().flat_map(|(_, kernels)| *kernels).copied();
+        let device = device.clone().leave_to_host(&left.collect::<Vec<_>>());
+        measure(&format!("+ {stage}"), &device)?;
+    }
+    measure("for comparison: `CpuDevice`", &CpuDevice::new())
+}
+
+/// Trains the LeNet of the digits example, and prints a row.
+fn measure<D: Device>(stage: &str, device: &D) -> Result<()> {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let mut param: SolverParameter =
+        proto::read_text(format!("{root}/examples/digits/solver.prototxt"))?;
+    param.net = Some(format!("{root}/{}", param.net()));
+    param.snapshot_after_train = Some(false);
+    param.test_initialization = Some(false);
+    param.display = Some(0);
+    let ledger = Ledger::new();
+    let open = ledger.open(); // for the thread that prepares batches, too
+    let mut solver = Solver::<f32, D>::new(param, device)?;
+    solver.step(WARM_UP)?;
+    device.synchronize()?;
+    let copied = || [Kind::Upload, Kind::Download].map(|kind| ledger.total(kind));
+    let (before, start) = (copied(), Instant::now());
+    solver.step(STEPS)?;
+    device.synchronize()?;
+    let seconds = start.elapsed().as_secs_f64();
+    let after = copied();
+    drop(open);
+    let sum = |f: fn(&cortado::ledger::Total) -> u64| {
+        let sum = |totals: &[_; 2]| totals.iter().map(f).sum::<u64>();
+        (sum(&after) - sum(&before)) as f64 / STEPS as f64
+    };
+    println!(
+        "| {stage} | {:.1} | {:.1} | {:.0} |",
+        STEPS as f64 / seconds,
+        sum(|total| total.count),
+        sum(|total| total.bytes) / 1e3
+    );
+    Ok(())
+}
