@@ -57,7 +57,10 @@ impl Current {
 /// (`&mut self`) leaves one side current. Where the device shares the host's memory
 /// ([`Memory::mapping`]) there is one allocation and never a copy.
 ///
-/// When an operation fails, the value is what it was before.
+/// When an operation fails, the value is what it was before. An operation that has succeeded may
+/// leave work queued on the device, a copy included. If that fails later, the next call that waits
+/// returns its error; what it was to write on the device is lost there, and this memory is not
+/// told: write it anew.
 pub struct SyncedMemory<D: Memory> {
     device: D,
     bytes: usize,
