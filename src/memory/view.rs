@@ -311,3 +311,24 @@ impl<T, D: Memory> fmt::Debug for ViewMut<'_, T, D> {
 fn misaligned(error: bytemuck::PodCastError) -> Error {
     Error::Invalid(format!("adopted bytes cannot be viewed as elements: {error}"))
 }
+
+/// Proofs for Kani, of all there is: `cargo kani --no-default-features`.
+#[cfg(kani)]
+mod proofs {
+    use super::*;
+
+    /// The elements of a part of a part of a memory lie inside it, and none is lost or added,
+    /// whatever was asked for.
+    #[kani::proof]
+    fn parts_stay_inside() {
+        let (held, len): (usize, usize) = (kani::any(), kani::any());
+        let [outer, inner]: [Range<usize>; 2] = [(); 2].map(|()| kani::any()..kani::any());
+        let Ok(all) = Span::first::<u32>(len, held) else { return };
+        let Ok(part) = all.sub(outer.clone()) else { return };
+        let Ok(part) = part.sub(inner.clone()) else { return };
+        let bytes = part.bytes::<u32>();
+        assert!(bytes.end <= held);
+        assert!(bytes.len() == 4 * (inner.end - inner.start));
+        assert!(bytes.start == 4 * (outer.start + inner.start));
+    }
+}
