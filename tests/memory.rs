@@ -4,9 +4,12 @@ use cortado::{
     CpuDevice, Error, Head, Memory, Result, SyncedMemory, View, ViewMut,
     memory::{HostBytes, Mapping},
 };
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
+    },
 };
 
 /// Memory of its own that counts what crosses and can be made to fail.
@@ -334,6 +337,27 @@ fn a_failed_copy_loses_nothing() {
     assert_eq!(memory.head(), Head::HeadAtDevice);
     device.broken.store(false, Relaxed);
     assert_eq!(memory.host().unwrap(), [2; LEN]);
+}
+
+#[test]
+fn a_panic_while_overwriting_loses_nothing() {
+    let on_host = |memory: &mut SyncedMemory<Remote>| fill(memory.host_mut().unwrap(), 7);
+    let on_device = |memory: &mut SyncedMemory<Remote>| fill(memory.device_mut().unwrap(), 7);
+    let on_both = |memory: &mut SyncedMemory<Remote>| {
+        fill(memory.device_mut().unwrap(), 7);
+        memory.host().map(|_| None).unwrap()
+    };
+    let nowhere = |_: &mut SyncedMemory<Remote>| None;
+    let written: [(&dyn Fn(&mut SyncedMemory<Remote>) -> Option<u8>, u8); 4] =
+        [(&on_host, 7), (&on_device, 7), (&on_both, 7), (&nowhere, 0)];
+    for (write, value) in written {
+        let mut memory = SyncedMemory::new(&Remote::default(), LEN);
+        write(&mut memory);
+        let panics = || memory.host_overwrite::<()>(|_| panic!("not today"));
+        assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
+        assert_eq!(memory.host().unwrap(), [value; LEN]);
+        assert_eq!(memory.device().unwrap(), &[value; LEN]);
+    }
 }
 
 #[test]

@@ -158,8 +158,8 @@ impl<D: Memory> SyncedMemory<D> {
     }
 
     /// Lets `write` overwrite all bytes on the host; the device's become stale. Nothing is
-    /// fetched. If `write` fails before it writes anything, or if the device is current, the value
-    /// is what it was before.
+    /// fetched. If `write` fails or panics before it writes anything, or if the device is current,
+    /// the value is what it was before.
     ///
     /// # Errors
     /// As [`host`](Self::host), and what `write` returns.
@@ -168,6 +168,9 @@ impl<D: Memory> SyncedMemory<D> {
             let done = write(self.mapped_host()?)?;
             self.current.write(HOST);
             return Ok(done);
+        }
+        if self.head() == Head::HeadAtHost {
+            return write(filled(self.host.get_mut())?);
         }
         let mut bytes = self.take_host()?;
         let done = write(&mut bytes);
@@ -181,27 +184,22 @@ impl<D: Memory> SyncedMemory<D> {
         mapped(&self.device)?.map_mut(filled(self.dev.get_mut())?)
     }
 
-    /// The host's allocation, whatever it holds.
+    /// The host's allocation, of any content; not where it has the only value.
     fn take_host(&mut self) -> Result<HostBytes> {
         self.host.take().map_or_else(|| self.recycled_host(), Ok)
     }
 
     /// Puts back what [`take_host`](Self::take_host) took, overwritten or not.
     fn put_host(&mut self, mut bytes: HostBytes, written: bool) {
-        match self.head() {
-            _ if written => {
-                let _ = self.host.set(bytes);
-                self.retire_dev();
-                self.current.write(HOST);
-            }
-            Head::HeadAtHost => drop(self.host.set(bytes)),
-            Head::HeadAtDevice | Head::Synced => {
-                self.device.stale(Stale::Host(&mut bytes));
-                self.spare.get_mut().host = Some(bytes);
-                self.current.write(DEVICE);
-            }
-            Head::Uninitialized => {} // reads as zero still
-        }
+        if written {
+            let _ = self.host.set(bytes);
+            self.retire_dev();
+            self.current.write(HOST);
+        } else if self.dev.get().is_some() {
+            self.device.stale(Stale::Host(&mut bytes));
+            self.spare.get_mut().host = Some(bytes);
+            self.current.write(DEVICE);
+        } // else nothing was written yet, and it reads as zero still
     }
 
     /// The bytes on the device, copied from the host if only it is current.
