@@ -19,6 +19,7 @@ mod binary;
 mod file;
 #[cfg(feature = "net")]
 mod text;
+pub mod upgrade;
 
 /// What prost generates; the documentation of each type and field is in `proto/caffe.proto`.
 #[allow(missing_docs)]

@@ -1,0 +1,20 @@
+//! Rates of BatchNorm statistics.
+
+use super::Change;
+use crate::{error::Result, proto::NetParameter};
+
+/// What a statistic has: rate and decay.
+const FIXED: (Option<f32>, Option<f32>) = (Some(0.0), Some(0.0));
+
+#[doc(alias = "UpgradeNetBatchNorm")]
+pub(super) fn upgrade(net: &mut NetParameter) -> Result<Vec<Change>> {
+    let mut changed = false;
+    let layers = net.layer.iter_mut().filter(|layer| layer.r#type() == "BatchNorm");
+    for layer in layers.filter(|layer| layer.param.len() == 3) {
+        for spec in &mut layer.param {
+            changed |= (spec.lr_mult, spec.decay_mult) != FIXED;
+            (spec.lr_mult, spec.decay_mult) = FIXED;
+        }
+    }
+    Ok(changed.then_some(Change::BatchNorm).into_iter().collect())
+}

@@ -1,0 +1,31 @@
+//! The type of a solver.
+
+use super::Change;
+use crate::{
+    error::{Error, Result},
+    proto::{SolverParameter, solver_parameter::SolverType},
+};
+
+#[doc(alias = "UpgradeSolverType")]
+pub(super) fn upgrade(solver: &mut SolverParameter) -> Result<Vec<Change>> {
+    let Some(number) = solver.solver_type else { return Ok(Vec::new()) };
+    if solver.r#type.is_some() {
+        let why = "give either type or solver_type, its older form, not both";
+        return Err(Error::Invalid(why.into()));
+    }
+    let name = type_name(number)
+        .ok_or_else(|| Error::Invalid(format!("solver_type {number} has no name")))?;
+    (solver.r#type, solver.solver_type) = (Some(name.into()), None);
+    Ok(vec![Change::SolverType])
+}
+
+fn type_name(number: i32) -> Option<&'static str> {
+    Some(match SolverType::try_from(number).ok()? {
+        SolverType::Sgd => "SGD",
+        SolverType::Nesterov => "Nesterov",
+        SolverType::Adagrad => "AdaGrad",
+        SolverType::Rmsprop => "RMSProp",
+        SolverType::Adadelta => "AdaDelta",
+        SolverType::Adam => "Adam",
+    })
+}

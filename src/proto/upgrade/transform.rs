@@ -1,0 +1,41 @@
+//! Transformation fields of V1 data layers.
+
+use super::Change;
+use crate::{
+    error::Result,
+    proto::{NetParameter, v1_layer_parameter::LayerType},
+};
+
+/// Moves what transforms data to `transform_param`; says whether there was any.
+macro_rules! move_fields {
+    ($layer:ident.$param:ident: $($field:ident)*) => {{
+        let mut moved = false;
+        if let Some(param) = &mut $layer.$param {
+            $(if let Some(value) = param.$field.take() {
+                $layer.transform_param.get_or_insert_default().$field = Some(value);
+                moved = true;
+            })*
+        }
+        moved
+    }};
+}
+
+#[doc(alias = "UpgradeNetDataTransformation")]
+pub(super) fn upgrade(net: &mut NetParameter) -> Result<Vec<Change>> {
+    let mut moved = false;
+    for layer in &mut net.layers {
+        moved |= match layer.r#type() {
+            LayerType::Data => {
+                move_fields!(layer.data_param: scale mean_file crop_size mirror)
+            }
+            LayerType::ImageData => {
+                move_fields!(layer.image_data_param: scale mean_file crop_size mirror)
+            }
+            LayerType::WindowData => {
+                move_fields!(layer.window_data_param: scale mean_file crop_size mirror)
+            }
+            _ => false,
+        };
+    }
+    Ok(moved.then_some(Change::Transformation).into_iter().collect())
+}

@@ -1,0 +1,190 @@
+//! From the V0 format to V1.
+
+use super::{Change, at_layer, padding};
+use crate::{
+    error::Result,
+    proto::{
+        NetParameter, TransformationParameter, V0LayerParameter, V1LayerParameter,
+        v1_layer_parameter::LayerType,
+    },
+};
+use std::mem;
+
+/// Layer types: their names in V0 and in V1.
+const TYPES: [(&str, LayerType); 24] = [
+    ("accuracy", LayerType::Accuracy),
+    ("bnll", LayerType::Bnll),
+    ("concat", LayerType::Concat),
+    ("conv", LayerType::Convolution),
+    ("data", LayerType::Data),
+    ("dropout", LayerType::Dropout),
+    ("euclidean_loss", LayerType::EuclideanLoss),
+    ("flatten", LayerType::Flatten),
+    ("hdf5_data", LayerType::Hdf5Data),
+    ("hdf5_output", LayerType::Hdf5Output),
+    ("im2col", LayerType::Im2col),
+    ("images", LayerType::ImageData),
+    ("infogain_loss", LayerType::InfogainLoss),
+    ("innerproduct", LayerType::InnerProduct),
+    ("lrn", LayerType::Lrn),
+    ("multinomial_logistic_loss", LayerType::MultinomialLogisticLoss),
+    ("pool", LayerType::Pooling),
+    ("relu", LayerType::Relu),
+    ("sigmoid", LayerType::Sigmoid),
+    ("softmax", LayerType::Softmax),
+    ("softmax_loss", LayerType::SoftmaxLoss),
+    ("split", LayerType::Split),
+    ("tanh", LayerType::Tanh),
+    ("window_data", LayerType::WindowData),
+];
+
+#[doc(alias = "UpgradeV0Net")]
+pub(super) fn upgrade(net: &mut NetParameter) -> Result<Vec<Change>> {
+    if net.layers.iter().all(|layer| layer.layer.is_none()) {
+        return Ok(Vec::new());
+    }
+    padding::merge(net)?;
+    let mut changes = vec![Change::V0];
+    for layer in &mut net.layers {
+        let (upgraded, dropped) = current(mem::take(layer))?;
+        let dropped = dropped.into_iter();
+        let name = upgraded.name();
+        changes.extend(dropped.map(|field| Change::Dropped { layer: name.to_owned(), field }));
+        *layer = upgraded;
+    }
+    Ok(changes)
+}
+
+/// A layer's name, in either format.
+pub(super) fn name(layer: &V1LayerParameter) -> &str {
+    layer.layer.as_ref().map_or(layer.name(), |old| old.name())
+}
+
+/// A layer in the V1 format, and the fields that have no place there.
+fn current(mut outer: V1LayerParameter) -> Result<(V1LayerParameter, Vec<&'static str>)> {
+    let Some(old) = outer.layer.take() else {
+        let why = "is not in the V0 format, as other layers of the net are";
+        return Err(at_layer(outer.name(), why));
+    };
+    let (bottom, top) = (mem::take(&mut outer.bottom), mem::take(&mut outer.top));
+    if outer != V1LayerParameter::default() {
+        return Err(at_layer(old.name(), "mixes the V0 and the V1 format"));
+    }
+    let (layer, dropped) = parameters(old)?;
+    Ok((V1LayerParameter { bottom, top, ..layer }, dropped))
+}
+
+fn type_of(name: &str, kind: &str) -> Result<LayerType> {
+    let found = TYPES.iter().find(|(old, _)| *old == kind);
+    found
+        .map(|&(_, new)| new)
+        .ok_or_else(|| at_layer(name, format!("unknown type `{kind}` of the V0 format")))
+}
+
+/// Where a value goes: into an optional field, or as one of a list.
+trait Put<T> {
+    fn put(&mut self, value: T);
+}
+
+impl<T> Put<T> for Option<T> {
+    fn put(&mut self, value: T) {
+        *self = Some(value);
+    }
+}
+
+impl<T> Put<T> for Vec<T> {
+    fn put(&mut self, value: T) {
+        self.push(value);
+    }
+}
+
+/// Sizes of images were signed; negative ones become huge, as in Caffe.
+impl Put<i32> for Option<u32> {
+    fn put(&mut self, value: i32) {
+        *self = Some(value.cast_unsigned());
+    }
+}
+
+/// Moves each field to where layers of a type have it: `field: "type" => message.field, …;`. A
+/// field that is set in a layer of any other type is noted as dropped.
+///
+/// The fields handled otherwise and those in the table are all there are, or it does not compile.
+macro_rules! moves {
+    ($old:ident: $($field:ident: $($type:literal => $to:ident $(.$part:ident)?),+;)*) => {{
+        let V0LayerParameter {
+            name, r#type, blobs, blobs_lr, weight_decay, scale, meanfile, cropsize, mirror,
+            new_num, new_channels, $($field),*
+        } = $old;
+        let mut dropped = Vec::new();
+        for (field, given) in [("new_num", new_num), ("new_channels", new_channels)] {
+            dropped.extend(given.map(|_| field));
+        }
+        let transform = TransformationParameter {
+            scale,
+            mean_file: meanfile,
+            crop_size: cropsize,
+            mirror,
+            ..Default::default()
+        };
+        let mut new = V1LayerParameter {
+            name,
+            blobs,
+            blobs_lr,
+            weight_decay,
+            transform_param: Some(transform).filter(|given| *given != Default::default()),
+            ..Default::default()
+        };
+        let kind = r#type.as_deref();
+        if let Some(kind) = kind {
+            new.set_type(type_of(new.name(), kind)?);
+        }
+        $(if let Some(value) = $field {
+            match kind {
+                $(Some($type) => new.$to $(.get_or_insert_default().$part)? .put(value),)+
+                _ => dropped.push(stringify!($field)),
+            }
+        })*
+        (new, dropped)
+    }};
+}
+
+/// What the V0 layer said, without its wiring, and the fields that its type has no use for.
+#[doc(alias = "UpgradeV0LayerParameter")]
+fn parameters(old: V0LayerParameter) -> Result<(V1LayerParameter, Vec<&'static str>)> {
+    Ok(moves! { old:
+        num_output: "conv" => convolution_param.num_output,
+            "innerproduct" => inner_product_param.num_output;
+        biasterm: "conv" => convolution_param.bias_term,
+            "innerproduct" => inner_product_param.bias_term;
+        weight_filler: "conv" => convolution_param.weight_filler,
+            "innerproduct" => inner_product_param.weight_filler;
+        bias_filler: "conv" => convolution_param.bias_filler,
+            "innerproduct" => inner_product_param.bias_filler;
+        pad: "conv" => convolution_param.pad, "pool" => pooling_param.pad;
+        kernelsize: "conv" => convolution_param.kernel_size, "pool" => pooling_param.kernel_size;
+        group: "conv" => convolution_param.group;
+        stride: "conv" => convolution_param.stride, "pool" => pooling_param.stride;
+        pool: "pool" => pooling_param.pool; // the methods have the same numbers
+        dropout_ratio: "dropout" => dropout_param.dropout_ratio;
+        local_size: "lrn" => lrn_param.local_size;
+        alpha: "lrn" => lrn_param.alpha;
+        beta: "lrn" => lrn_param.beta;
+        k: "lrn" => lrn_param.k;
+        source: "data" => data_param.source, "hdf5_data" => hdf5_data_param.source,
+            "images" => image_data_param.source, "window_data" => window_data_param.source,
+            "infogain_loss" => infogain_loss_param.source;
+        batchsize: "data" => data_param.batch_size, "hdf5_data" => hdf5_data_param.batch_size,
+            "images" => image_data_param.batch_size, "window_data" => window_data_param.batch_size;
+        rand_skip: "data" => data_param.rand_skip, "images" => image_data_param.rand_skip;
+        shuffle_images: "images" => image_data_param.shuffle;
+        new_height: "images" => image_data_param.new_height;
+        new_width: "images" => image_data_param.new_width;
+        concat_dim: "concat" => concat_param.concat_dim;
+        det_fg_threshold: "window_data" => window_data_param.fg_threshold;
+        det_bg_threshold: "window_data" => window_data_param.bg_threshold;
+        det_fg_fraction: "window_data" => window_data_param.fg_fraction;
+        det_context_pad: "window_data" => window_data_param.context_pad;
+        det_crop_mode: "window_data" => window_data_param.crop_mode;
+        hdf5_output_param: "hdf5_output" => hdf5_output_param;
+    })
+}

@@ -1,0 +1,527 @@
+//! Upgrades of old formats: small cases, and files that real Caffe upgraded.
+#![cfg(feature = "net")]
+
+mod support;
+
+use cortado::proto::{
+    self, BlobProto, LayerParameter, Message, NetParameter, NetState, Phase, SolverParameter,
+    V0LayerParameter, V1LayerParameter,
+    upgrade::{self, Change, Upgraded},
+};
+use std::{collections::BTreeSet, fs, path::Path};
+use support::{table, testdata};
+
+fn net(text: &str) -> NetParameter {
+    proto::parse_text(text, "a net").unwrap()
+}
+
+/// A net after its upgrade, as text, and what was done in words.
+fn upgraded(text: &str) -> (String, Vec<String>) {
+    let Upgraded { message, changes } = upgrade::net(net(text)).unwrap();
+    assert_settled(&message);
+    let changes = changes.iter().map(Change::to_string).collect();
+    (proto::to_text(&message).unwrap(), changes)
+}
+
+/// Asserts that a text upgrades to what another text says.
+fn becomes(old: &str, new: &str) {
+    assert_eq!(upgraded(old).0, proto::to_text(&net(new)).unwrap());
+}
+
+/// Asserts that nothing is left to be upgraded.
+fn assert_settled(message: &NetParameter) {
+    assert_eq!((message.layers.len(), message.input.len()), (0, 0));
+    let Upgraded { message: again, changes } = upgrade::net(message.clone()).unwrap();
+    assert_eq!((&again, &changes[..]), (message, &[][..]));
+}
+
+/// Asserts that a net is refused in one line with all of `parts`.
+fn refused(text: &str, parts: &[&str]) {
+    let error = upgrade::net(net(text)).expect_err(text).to_string();
+    assert!(parts.iter().all(|part| error.contains(part)), "{error}\nwants {parts:?}");
+    assert_eq!(error.lines().count(), 1, "{error}");
+}
+
+#[test]
+fn what_is_up_to_date_stays() {
+    let text = "name: \"n\" state { level: 2 } layer { name: \"r\" type: \"ReLU\" }";
+    let (text_after, changes) = upgraded(text);
+    assert_eq!((text_after, changes.len()), (proto::to_text(&net(text)).unwrap(), 0));
+    assert_eq!(upgrade::net(NetParameter::default()).unwrap().changes, []);
+    assert_eq!(upgrade::solver(SolverParameter::default()).unwrap().changes, []);
+}
+
+#[test]
+fn v0_fields_go_to_the_message_of_their_type() {
+    let filler = r#"{ type: "xavier" }"#;
+    let cases = [
+        (
+            format!(
+                "type: 'conv' num_output: 2 biasterm: false kernelsize: 3 stride: 2 group: 2
+                 pad: 1 weight_filler {filler} bias_filler {filler}"
+            ),
+            format!(
+                "type: 'Convolution' convolution_param {{ num_output: 2 bias_term: false
+                 kernel_size: 3 stride: 2 group: 2 pad: 1 weight_filler {filler}
+                 bias_filler {filler} }}"
+            ),
+        ),
+        (
+            format!("type: 'innerproduct' num_output: 2 biasterm: false weight_filler {filler}"),
+            format!(
+                "type: 'InnerProduct' inner_product_param {{ num_output: 2 bias_term: false
+                 weight_filler {filler} }}"
+            ),
+        ),
+        (
+            "type: 'pool' pool: STOCHASTIC kernelsize: 3 stride: 2 pad: 1".into(),
+            "type: 'Pooling' pooling_param { pool: STOCHASTIC kernel_size: 3 stride: 2 pad: 1 }"
+                .into(),
+        ),
+        (
+            "type: 'lrn' local_size: 3 alpha: 2 beta: 3 k: 4".into(),
+            "type: 'LRN' lrn_param { local_size: 3 alpha: 2 beta: 3 k: 4 }".into(),
+        ),
+        (
+            "type: 'images' source: 's' batchsize: 4 rand_skip: 5 shuffle_images: true
+             new_height: 6 new_width: 7 scale: 2 meanfile: 'm' cropsize: 8 mirror: true"
+                .into(),
+            "type: 'ImageData' image_data_param { source: 's' batch_size: 4 rand_skip: 5
+             shuffle: true new_height: 6 new_width: 7 }
+             transform_param { scale: 2 mean_file: 'm' crop_size: 8 mirror: true }"
+                .into(),
+        ),
+        (
+            "type: 'window_data' source: 's' batchsize: 4 det_fg_threshold: 0.1
+             det_bg_threshold: 0.2 det_fg_fraction: 0.3 det_context_pad: 4 det_crop_mode: 'square'"
+                .into(),
+            "type: 'WindowData' window_data_param { source: 's' batch_size: 4 fg_threshold: 0.1
+             bg_threshold: 0.2 fg_fraction: 0.3 context_pad: 4 crop_mode: 'square' }"
+                .into(),
+        ),
+        (
+            "type: 'hdf5_data' source: 's' batchsize: 4".into(),
+            "type: 'HDF5Data' hdf5_data_param { source: 's' batch_size: 4 }".into(),
+        ),
+        (
+            "type: 'hdf5_output' hdf5_output_param { file_name: 'f' }".into(),
+            "type: 'HDF5Output' hdf5_output_param { file_name: 'f' }".into(),
+        ),
+        (
+            "type: 'infogain_loss' source: 's'".into(),
+            "type: 'InfogainLoss' infogain_loss_param { source: 's' }".into(),
+        ),
+        (
+            "type: 'dropout' dropout_ratio: 0.25".into(),
+            "type: 'Dropout' dropout_param { dropout_ratio: 0.25 }".into(),
+        ),
+        (
+            "type: 'concat' concat_dim: 2 blobs_lr: 1 blobs_lr: 2 weight_decay: 3 blobs { num: 1 }"
+                .into(),
+            "type: 'Concat' concat_param { concat_dim: 2 } blobs { num: 1 }
+             param { lr_mult: 1 decay_mult: 3 } param { lr_mult: 2 }"
+                .into(),
+        ),
+    ];
+    for (old, new) in cases {
+        let old = format!("layers {{ layer {{ name: 'l' {old} }} top: 'y' }}");
+        becomes(&old, &format!("layer {{ name: 'l' {new} top: 'y' }}"));
+    }
+}
+
+#[test]
+fn v0_fields_of_no_use_are_dropped_and_named() {
+    let old = "layers { layer { name: 'r' type: 'relu' group: 2 kernelsize: 3 new_num: 4 } }";
+    let (text, changes) = upgraded(old);
+    assert_eq!(text, proto::to_text(&net("layer { name: 'r' type: 'ReLU' }")).unwrap());
+    assert_eq!(changes.len(), 5, "{changes:?}");
+    for field in ["`new_num`", "`kernelsize`", "`group`"] {
+        let named = |change: &String| change.contains(field) && change.contains("`r`");
+        assert!(changes.iter().any(named), "{changes:?}");
+    }
+}
+
+#[test]
+fn v0_padding_is_merged() {
+    let padding = |bottom: &str, pad: &str| {
+        format!(
+            "layers {{ layer {{ name: 'p' type: 'padding' {pad} }} bottom: '{bottom}' top: 'p' }}"
+        )
+    };
+    let after = |kind: &str, bottoms: &str| {
+        format!("layers {{ layer {{ name: 'c' type: '{kind}' pad: 9 }} {bottoms} top: 'c' }}")
+    };
+    let start = "input: 'x'";
+    becomes(
+        &[start, &padding("x", "pad: 2"), &after("conv", "bottom: 'p'")].concat(),
+        "layer { name: 'c' type: 'Convolution' bottom: 'x' top: 'c' convolution_param { pad: 2 } }",
+    );
+    becomes(
+        &[start, &padding("x", ""), &after("pool", "bottom: 'p'")].concat(),
+        "layer { name: 'c' type: 'Pooling' bottom: 'x' top: 'c' pooling_param { pad: 0 } }",
+    );
+    // A blob that is made anew after the padding is not padded.
+    let anew = "layers { layer { name: 'r' type: 'relu' } bottom: 'x' top: 'p' }";
+    let (text, _) =
+        upgraded(&[start, &padding("x", "pad: 2"), anew, &after("conv", "bottom: 'p'")].concat());
+    assert!(text.contains("pad: 9") && !text.contains("padding"), "{text}");
+
+    let inner = "layers { layer { name: 'c' type: 'relu' } bottom: 'p' top: 'c' }";
+    refused(&[start, &padding("x", "pad: 2"), inner].concat(), &["`c`", "conv and pool"]);
+    let two = after("conv", "bottom: 'x' bottom: 'p'");
+    refused(&[start, &padding("x", "pad: 2"), &two].concat(), &["`c`", "one bottom"]);
+    let twice = [start, &padding("x", "pad: 2"), &padding("p", "pad: 2")].concat();
+    refused(&twice, &["`p`", "conv and pool"]);
+    refused(&padding("x", "pad: 2"), &["`p`", "`x`"]);
+    let wide = "layers { layer { name: 'p' type: 'padding' } bottom: 'x' top: 'p' top: 'q' }";
+    refused(&[start, wide].concat(), &["`p`", "one top"]);
+}
+
+#[test]
+fn v0_layers_of_two_formats_are_refused() {
+    refused("layers { layer { name: 'a' type: 'reshape' } }", &["`a`", "`reshape`"]);
+    let old = "layers { layer { name: 'a' type: 'relu' } }";
+    refused(&format!("{old} layers {{ name: 'b' type: RELU }}"), &["`b`", "V0"]);
+    refused("layers { layer { name: 'a' type: 'relu' } type: RELU }", &["`a`", "V1"]);
+    refused(&format!("{old} layer {{ }}"), &["`layer`", "`layers`"]);
+    refused("layers { name: 'b' } layer { }", &["`layer`", "`layers`"]);
+}
+
+/// Whatever else a net says stays.
+#[test]
+fn fields_of_the_net_stay() {
+    let rest = "name: 'n' force_backward: true state { phase: TRAIN } debug_info: true";
+    let layers = ["layers { layer { type: 'relu' } }", "layers { type: RELU }"];
+    for old in layers {
+        becomes(&format!("{rest} {old}"), &format!("{rest} layer {{ type: 'ReLU' }}"));
+    }
+}
+
+#[test]
+fn v1_lists_become_specs() {
+    becomes(
+        "layers { name: 'i' type: INNER_PRODUCT bottom: 'x' top: 'y' top: 'z' loss_weight: 0.5
+         param: 'w' blob_share_mode: PERMISSIVE blob_share_mode: STRICT
+         blobs_lr: 1 blobs_lr: 2 blobs_lr: 3 weight_decay: 4 weight_decay: 0
+         include { phase: TEST } exclude { stage: 's' } }",
+        "layer { name: 'i' type: 'InnerProduct' bottom: 'x' top: 'y' top: 'z' loss_weight: 0.5
+         param { name: 'w' share_mode: PERMISSIVE lr_mult: 1 decay_mult: 4 }
+         param { share_mode: STRICT lr_mult: 2 decay_mult: 0 } param { lr_mult: 3 }
+         include { phase: TEST } exclude { stage: 's' } }",
+    );
+    becomes("layers { type: NONE } layers { }", "layer { type: '' } layer { }");
+}
+
+/// Every message of parameters, with a field in it, arrives.
+#[test]
+fn v1_parameters_arrive() {
+    let params = [
+        "accuracy_param { top_k: 2 }",
+        "argmax_param { top_k: 2 }",
+        "concat_param { axis: 2 }",
+        "contrastive_loss_param { margin: 2 }",
+        "convolution_param { num_output: 2 kernel_size: 3 }",
+        "data_param { source: 's' }",
+        "dropout_param { dropout_ratio: 0.25 }",
+        "dummy_data_param { num: 2 }",
+        "eltwise_param { operation: MAX }",
+        "exp_param { base: 2 }",
+        "hdf5_data_param { source: 's' }",
+        "hdf5_output_param { file_name: 'f' }",
+        "hinge_loss_param { norm: L2 }",
+        "image_data_param { source: 's' }",
+        "infogain_loss_param { source: 's' }",
+        "inner_product_param { num_output: 2 }",
+        "loss_param { ignore_label: 2 }",
+        "lrn_param { k: 2 }",
+        "memory_data_param { batch_size: 2 }",
+        "mvn_param { across_channels: true }",
+        "pooling_param { pool: AVE }",
+        "power_param { power: 2 }",
+        "relu_param { negative_slope: 2 }",
+        "sigmoid_param { engine: CAFFE }",
+        "slice_param { axis: 2 }",
+        "softmax_param { axis: 2 }",
+        "tanh_param { engine: CAFFE }",
+        "threshold_param { threshold: 2 }",
+        "transform_param { mirror: true }",
+        "window_data_param { source: 's' }",
+    ];
+    for param in params {
+        becomes(&format!("layers {{ {param} }}"), &format!("layer {{ {param} }}"));
+    }
+}
+
+#[test]
+fn data_layers_transform_as_all_do() {
+    let fields = "scale: 2 mean_file: 'm' crop_size: 3 mirror: true";
+    let kinds = [
+        ("DATA", "Data", "data_param"),
+        ("IMAGE_DATA", "ImageData", "image_data_param"),
+        ("WINDOW_DATA", "WindowData", "window_data_param"),
+    ];
+    for (old, new, param) in kinds {
+        becomes(
+            &format!("layers {{ type: {old} {param} {{ source: 's' {fields} }} }}"),
+            &format!(
+                "layer {{ type: '{new}' transform_param {{ {fields} }} {param} {{ source: 's' }} }}"
+            ),
+        );
+        // Only a layer of the type has a use for the fields.
+        let idle = format!("type: RELU {param} {{ {fields} }}");
+        becomes(
+            &format!("layers {{ {idle} }}"),
+            &format!("layer {{ {} }}", idle.replace("RELU", "'ReLU'")),
+        );
+        // Today's data layers ignore them, as Caffe's do.
+        let today = format!("layer {{ type: '{new}' {param} {{ {fields} }} }}");
+        becomes(&today, &today);
+    }
+}
+
+#[test]
+fn input_fields_become_a_layer() {
+    let layer = "layer { name: 'r' type: 'ReLU' bottom: 'x' top: 'y' }";
+    let becomes = |inputs: &str, shapes: &str| {
+        let input = format!("layer {{ name: 'input' type: 'Input' {shapes} }}");
+        becomes(&format!("{inputs} {layer}"), &format!("{input} {layer}"));
+    };
+    becomes(
+        "input: 'x' input: 'z' input_dim: [1, 2, 3, 4, 5, 6, 7, 8]",
+        "top: 'x' top: 'z' input_param {
+         shape { dim: [1, 2, 3, 4] } shape { dim: [5, 6, 7, 8] } }",
+    );
+    becomes(
+        "input: 'x' input_shape { dim: 2 } input_dim: 1",
+        "top: 'x' input_param { shape { dim: 2 } }",
+    );
+    // What is left over is of no input.
+    becomes(
+        "input: 'x' input_shape { } input_shape { dim: 2 }",
+        "top: 'x' input_param { shape { } }",
+    );
+    self::becomes(&format!("input: 'x' {layer}"), layer);
+    for inputs in [
+        "input: 'x' input_dim: [1, 2, 3]",
+        "input: 'w' input: 'x' input_dim: [1, 2, 3, 4]",
+        "input: 'w' input: 'x' input_shape { dim: 1 }",
+        "input: 'w' input: 'x' input_shape { } input_dim: [1, 2, 3, 4, 5, 6, 7, 8]",
+    ] {
+        refused(inputs, &["shape", "`x`"]);
+    }
+}
+
+#[test]
+fn batch_norm_statistics_do_not_learn() {
+    let layer = |kind: &str, specs: &str| format!("layer {{ type: '{kind}' {specs} }}");
+    let fixed = "param { lr_mult: 0 decay_mult: 0 }";
+    becomes(
+        &layer("BatchNorm", "param { name: 'm' lr_mult: 2 } param { } param { decay_mult: 0 }"),
+        &layer(
+            "BatchNorm",
+            &format!("param {{ name: 'm' lr_mult: 0 decay_mult: 0 }} {fixed} {fixed}"),
+        ),
+    );
+    for (kind, count) in [("BatchNorm", 2), ("BatchNorm", 4), ("Scale", 3)] {
+        let other = layer(kind, &"param { lr_mult: 2 } ".repeat(count));
+        becomes(&other, &other);
+    }
+}
+
+#[test]
+fn a_solver_has_a_type_by_name() {
+    let solver = |text: &str| {
+        let param: SolverParameter = proto::parse_text(text, "a solver").unwrap();
+        upgrade::solver(param)
+    };
+    for (old, new) in [
+        ("SGD", "SGD"),
+        ("NESTEROV", "Nesterov"),
+        ("ADAGRAD", "AdaGrad"),
+        ("RMSPROP", "RMSProp"),
+        ("ADADELTA", "AdaDelta"),
+        ("ADAM", "Adam"),
+    ] {
+        let Upgraded { message, changes } =
+            solver(&format!("base_lr: 0.1 solver_type: {old}")).unwrap();
+        assert_eq!(changes, [Change::SolverType]);
+        let want = solver(&format!("base_lr: 0.1 type: '{new}'")).unwrap();
+        assert_eq!((message, &want.changes[..]), (want.message, &[][..]));
+    }
+    let error = solver("solver_type: SGD type: 'SGD'").unwrap_err().to_string();
+    assert!(error.contains("solver_type"), "{error}");
+    let odd = SolverParameter { solver_type: Some(17), ..Default::default() };
+    assert!(upgrade::solver(odd).unwrap_err().to_string().contains("17"));
+}
+
+/// An upgraded model has the values themselves, not a copy of them.
+#[test]
+fn weights_are_moved() {
+    let blob = BlobProto { data: vec![1.0, 2.0], ..Default::default() };
+    let v0 = V0LayerParameter { blobs: vec![blob.clone()], ..Default::default() };
+    let layers = [
+        V1LayerParameter { layer: Some(v0), ..Default::default() },
+        V1LayerParameter { blobs: vec![blob], ..Default::default() },
+    ];
+    for layer in layers {
+        let blobs = layer.layer.as_ref().map_or(&layer.blobs, |old| &old.blobs);
+        let values = blobs[0].data.as_ptr();
+        let old = NetParameter { layers: vec![layer], ..Default::default() };
+        let Upgraded { message, .. } = upgrade::net(old).unwrap();
+        assert_eq!(message.layer[0].blobs[0].data.as_ptr(), values);
+    }
+}
+
+/// In binary files an enum may hold any number: extended Caffes have types of their own.
+#[test]
+fn an_unknown_number_of_a_type_is_dropped_and_named() {
+    let layer =
+        V1LayerParameter { name: Some("own".into()), r#type: Some(1234), ..Default::default() };
+    let old = NetParameter { layers: vec![layer], ..Default::default() };
+    let Upgraded { message, changes } = upgrade::net(old).unwrap();
+    let want = LayerParameter { name: Some("own".into()), ..Default::default() };
+    assert_eq!(message.layer, [want]);
+    let dropped = Change::Dropped { layer: "own".into(), field: "type" };
+    assert_eq!(changes, [Change::V1, dropped]);
+}
+
+/// Puts what the caller of a golden case asks for into the definition's state.
+fn ask(row: &[String], definition: &mut NetParameter) {
+    let given = |column: usize| (row[column] != "-").then_some(&row[column]);
+    if [2, 3, 4].into_iter().all(|column| given(column).is_none()) {
+        return;
+    }
+    let state = definition.state.get_or_insert_with(NetState::default);
+    if let Some(phase) = given(2) {
+        state.set_phase(Phase::from_str_name(phase).unwrap());
+    }
+    if let Some(level) = given(3) {
+        state.level = Some(level.parse().unwrap());
+    }
+    state
+        .stage
+        .extend(given(4).into_iter().flat_map(|stages| stages.split(',')).map(str::to_owned));
+}
+
+/// The text to compare with `upgraded.prototxt` of a golden case, and what was done.
+fn upgraded_case(folder: &Path, row: &[String]) -> (String, Vec<Change>) {
+    if row[1] == "solver" {
+        let param = proto::read_text(folder.join("solver.prototxt")).unwrap();
+        let Upgraded { mut message, changes } = upgrade::solver(param).unwrap();
+        // Caffe completes this, too, when it reads the file.
+        message.snapshot_prefix.get_or_insert_with(|| "solver".into());
+        return (proto::to_text(&message).unwrap(), changes);
+    }
+    let definition = proto::read_text(folder.join("net.prototxt")).unwrap();
+    let Upgraded { mut message, changes } = upgrade::net(definition).unwrap();
+    assert_settled(&message);
+    ask(row, &mut message);
+    (proto::to_text(&message).unwrap(), changes)
+}
+
+#[test]
+fn as_caffe_upgrades_them() {
+    let Some(set) = testdata("golden/nets/valid", "upgrades by real Caffe") else { return };
+    let mut compared = 0;
+    for row in table(&set.join("cases.tsv")) {
+        let folder = set.join(&row[0]);
+        let (ours, changes) = upgraded_case(&folder, &row);
+        let path = folder.join("upgraded.prototxt");
+        if !path.exists() {
+            // Decay of statistics whose rate is 0 counts as none; tests/golden_nets.rs compares it.
+            assert!(changes.is_empty() || changes == [Change::BatchNorm], "{}", row[0]);
+            continue;
+        }
+        let want = fs::read_to_string(path).unwrap();
+        assert_eq!(ours, want, "{}", row[0]);
+        compared += 1;
+    }
+    assert_eq!(compared, 24);
+}
+
+/// What the upgrade refuses, Caffe refuses.
+#[test]
+fn refused_as_caffe_refuses_them() {
+    let Some(set) = testdata("golden/nets/refused", "definitions that Caffe refuses") else {
+        return;
+    };
+    let mut refused = BTreeSet::new();
+    for row in table(&set.join("verdicts.tsv")) {
+        let (name, kind, verdict) = (&row[0], &row[1], &row[2]);
+        let path = set.join(format!("{name}.prototxt"));
+        let error = if kind.starts_with("solver") {
+            proto::read_text(path).ok().and_then(|param| upgrade::solver(param).err())
+        } else {
+            proto::read_text(path).ok().and_then(|definition| upgrade::net(definition).err())
+        };
+        if let Some(error) = error {
+            eprintln!("{name}: {error}");
+            assert_ne!(verdict, "accept", "{name}");
+            refused.insert(name.clone());
+        }
+    }
+    let want = [
+        "input_dim_not_4",
+        "input_shape_too_few",
+        "solver_type_both",
+        "text_mixed_v1_v2",
+        "v0_unknown_type",
+    ];
+    assert_eq!(refused, want.map(str::to_owned).into());
+}
+
+/// Files before and after Caffe's authors upgraded them with its own tools: what is left to be done
+/// to the later ones leads to the same.
+#[test]
+fn as_caffes_authors_upgraded_their_files() {
+    let Some(folder) = testdata("data/prototxt", "upgrades of Caffe's own files") else { return };
+    let read = |name: String| proto::read_text::<NetParameter>(folder.join(name)).unwrap();
+    let mut compared = 0;
+    for row in table(&folder.join("expected.tsv")).iter().filter(|row| row[1] == "NetParameter") {
+        for (before, after) in [("2e33058__", "1b30e0a__"), ("11a4c16__", "e6c80da__")] {
+            let Some(name) = row[0].strip_prefix(after) else { continue };
+            if !folder.join(format!("{before}{name}")).exists() {
+                continue;
+            }
+            let (old, new) = (read(format!("{before}{name}")), read(row[0].clone()));
+            assert_ne!(old, new, "{name}");
+            let [old, new] = [old, new].map(|net| upgrade::net(net).unwrap().message);
+            assert_eq!(proto::to_text(&old).unwrap(), proto::to_text(&new).unwrap(), "{name}");
+            compared += 1;
+        }
+    }
+    assert!(compared >= 13, "{compared}");
+}
+
+#[test]
+fn files_of_every_age_are_upgraded() {
+    let Some(folder) = testdata("data/prototxt", "upgrades of Caffe's own files") else { return };
+    let (mut files, mut changed, mut refused) = (0, 0, Vec::new());
+    for row in table(&folder.join("expected.tsv")).iter().filter(|row| row[2] == "ok") {
+        let path = folder.join(&row[0]);
+        let changes = if row[1] == "SolverParameter" {
+            let param: SolverParameter = proto::read_text(path).unwrap();
+            let Upgraded { message, changes } = upgrade::solver(param).unwrap();
+            assert_eq!(message.solver_type, None, "{}", row[0]);
+            changes
+        } else {
+            let definition: NetParameter = proto::read_text(path).unwrap();
+            let Ok(Upgraded { message, changes }) = upgrade::net(definition) else {
+                refused.push(row[0].clone());
+                continue;
+            };
+            assert_settled(&message);
+            let bytes = message.encode_to_vec();
+            assert_eq!(proto::parse_binary::<NetParameter>(&bytes, "").unwrap(), message);
+            changes
+        };
+        for change in changes.iter().filter(|change| matches!(change, Change::Dropped { .. })) {
+            eprintln!("{}: {change}", row[0]);
+        }
+        files += 1;
+        changed += usize::from(!changes.is_empty());
+    }
+    eprintln!("{changed} of {files} files were old");
+    assert_eq!(refused, ["mixed_layer_layers.prototxt"]);
+    assert!(changed > 60, "{changed} of {files}");
+}
