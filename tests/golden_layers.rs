@@ -15,15 +15,13 @@ use std::path::Path;
 use support::{table, testdata};
 
 /// Cases of layers that are there which need a part that is not: each must be refused.
-const NOT_YET: [(&str, &str); 8] = [
+const NOT_YET: [(&str, &str); 6] = [
     ("pool_max_mask", "a top for the mask"),
     ("pool_max_mask_global", "a top for the mask"),
     ("pool_max_ties", "a top for the mask"),
     ("pool_max_window_outside", "a top for the mask"),
     ("accuracy_per_class", "a top for each class"),
     ("accuracy_per_class_ignore_topk", "a top for each class"),
-    ("net_legacy_inputs", "upgrading input fields"),
-    ("net_legacy_input_shape", "upgrading input fields"),
 ];
 
 /// Memory that is reached only by copies; all kernels run on the host.
@@ -105,7 +103,7 @@ struct Case<T: Element, D: Device> {
 
 impl<T: Element, D: Device> Case<T, D> {
     fn build(folder: &Path, device: &D) -> Result<Self, String> {
-        let definition: NetParameter = proto::read_text(folder.join("net.prototxt")).unwrap();
+        let definition: NetParameter = proto::read_net(folder.join("net.prototxt")).unwrap();
         let net = Net::builder(device).build(&definition).map_err(said)?;
         Ok(Self { net, blobs: golden(folder) })
     }

@@ -5,7 +5,7 @@ use crate::{
     device::{Device, OnDevice, on_device},
     error::{Error, Result},
     net::Net,
-    proto::{self, NetParameter, Phase},
+    proto::{self, Phase},
     solver::{Score, mean_scores},
 };
 use clap::Args;
@@ -44,7 +44,7 @@ impl OnDevice for Test {
 
     fn run<D: Device>(self, device: D) -> Result<()> {
         log::info!("Use {}, {} host threads.", device.name(), device.workers().count());
-        let definition: NetParameter = proto::read_text(&self.model)?;
+        let definition = proto::read_net(&self.model)?;
         let mut net = Net::<f32, D>::builder(&device)
             .phase(Phase::Test)
             .build(&definition)

@@ -5,7 +5,7 @@ use crate::{
     device::{Device, OnDevice, on_device},
     error::{Error, Result},
     memory::ledger::Ledger,
-    proto::{self, NetParameter},
+    proto,
     solver::{Action, Solver},
 };
 use clap::Args;
@@ -83,7 +83,7 @@ pub(super) fn copy_weights<D: Device>(
     net: &mut crate::net::Net<f32, D>,
     path: &std::path::Path,
 ) -> Result<()> {
-    let weights: NetParameter = proto::read_binary(path)?;
+    let weights = proto::read_trained_net(path)?;
     let within = |error: Error| error.within(path.display().to_string());
     let copied = net.copy_trained_from(&weights).map_err(within)?;
     if copied.is_empty() {

@@ -102,17 +102,18 @@ impl<T: Element, D: Device> NetBuilder<T, D> {
     }
 }
 
-/// Fails for definitions in formats that Caffe upgrades.
+/// Fails for definitions in old formats: files of them are upgraded when they are read.
 fn expect_current(definition: &NetParameter) -> Result<()> {
     let old = if !definition.layers.is_empty() {
-        "its `layers` are in the V1 format"
+        "its `layers` are in an old format"
     } else if !definition.input.is_empty() {
         "its inputs are given by `input` fields instead of an Input layer"
     } else {
         return Ok(());
     };
     let name = definition.name();
-    Err(Error::Invalid(format!("net `{name}` has to be upgraded first: {old}")))
+    let how = "`proto::upgrade::net` or `cortado upgrade-net`";
+    Err(Error::Invalid(format!("net `{name}` has to be upgraded first, by {how}: {old}")))
 }
 
 /// A net being built.

@@ -13,13 +13,16 @@ impl<T: Element, D: Device> Net<T, D> {
     /// Copies the parameters of layers that have the same name in `source`; other layers stay as
     /// they are. Returns the names of the layers copied.
     ///
+    /// [`proto::read_trained_net`](crate::proto::read_trained_net) reads files of any age.
+    ///
     /// # Errors
     /// [`Error::Invalid`] or [`Error::Shape`] if a layer's parameters are other in number or
     /// shape; the layers before it are then already copied.
     #[doc(alias = "CopyTrainedLayersFrom")]
     pub fn copy_trained_from(&mut self, source: &NetParameter) -> Result<Vec<String>> {
         if !source.layers.is_empty() {
-            let why = "the weights are in the V1 format, which has to be upgraded first";
+            let why =
+                "the weights are in an old format; upgrade them first (`proto::upgrade::net`)";
             return Err(Error::Invalid(why.into()));
         }
         let mut copied = Vec::new();

@@ -7,6 +7,9 @@
 //! [`pooling_parameter::PoolMethod`]. A field with a default has a method that gives it:
 //! `filler.std()` is 1 unless `filler.std` says otherwise.
 //!
+//! Files in formats that Caffe has left behind are [upgraded](upgrade) by [`read_trained_net`] and, in
+//! text, by `read_net` and `read_solver`; the other functions give what the file says.
+//!
 //! What differs from Caffe's own reading of files:
 //! - Fields that `proto/caffe.proto` does not know, as extended Caffes write them, are dropped when
 //!   binary files are read; text with such a field is an error.
@@ -17,6 +20,7 @@
 
 mod binary;
 mod file;
+mod read;
 #[cfg(feature = "net")]
 mod text;
 pub mod upgrade;
@@ -30,5 +34,10 @@ mod generated {
 pub use binary::{parse_binary, read_binary, write_binary};
 pub use generated::*;
 pub use prost::{Message, Name};
+#[cfg(feature = "net")]
+pub(crate) use read::logged;
+pub use read::read_trained_net;
+#[cfg(feature = "net")]
+pub use read::{read_net, read_solver};
 #[cfg(feature = "net")]
 pub use text::{parse_text, read_text, to_text, write_text};

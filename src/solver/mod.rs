@@ -60,12 +60,9 @@ impl<T: Element, D: Device> Solver<T, D> {
     /// # Errors
     /// [`Error::Invalid`] if the definition makes no solver; those of the nets.
     pub fn new(param: SolverParameter, device: &D) -> Result<Self> {
-        if param.r#type() != "SGD" || param.solver_type.is_some_and(|kind| kind != 0) {
-            let kind = match param.solver_type {
-                Some(_) => param.solver_type().as_str_name(),
-                None => param.r#type(),
-            };
-            let why = format!("unknown solver type `{kind}`; known types: SGD");
+        let param = proto::logged(proto::upgrade::solver(param), "solver")?;
+        if param.r#type() != "SGD" {
+            let why = format!("unknown solver type `{}`; known types: SGD", param.r#type());
             return Err(Error::Invalid(why));
         }
         if param.iter_size() < 1 || param.average_loss() < 1 {
@@ -268,13 +265,13 @@ impl<T: Element, D: Device> Solver<T, D> {
     }
 }
 
-/// Reads a solver's definition from a text file; without a `snapshot_prefix`, or with a folder as
-/// one, the file's own name completes it.
+/// Reads a solver's definition from a text file of any age; without a `snapshot_prefix`, or with a
+/// folder as one, the file's own name completes it.
 ///
 /// # Errors
-/// [`Error::Io`], [`Error::Parse`].
+/// Those of [`proto::read_solver`].
 pub fn read_definition(path: &Path) -> Result<SolverParameter> {
-    let mut param: SolverParameter = proto::read_text(path)?;
+    let mut param = proto::read_solver(path)?;
     let stem = path.file_stem().unwrap_or_default();
     let prefix = match param.snapshot_prefix.as_deref() {
         None | Some("") => path.with_extension(""),

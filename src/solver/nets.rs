@@ -71,22 +71,28 @@ fn train_definition(param: &SolverParameter) -> Result<NetParameter> {
         return Err(Error::Invalid(why));
     }
     match (inline.into_iter().next(), files.into_iter().next()) {
-        (Some(definition), _) => Ok(definition),
-        (None, Some(file)) => proto::read_text(file),
+        (Some(definition), _) => upgraded(definition),
+        (None, Some(file)) => proto::read_net(file),
         (None, None) => Err(Error::Invalid("the solver has no net".into())),
     }
+}
+
+/// A definition that is part of the solver's, in the format of today.
+fn upgraded(definition: NetParameter) -> Result<NetParameter> {
+    proto::logged(proto::upgrade::net(definition), "net in the solver's definition")
 }
 
 /// Definitions of the test nets: those given for tests alone, then the common one as often as
 /// `test_iter` has entries left.
 fn test_definitions(param: &SolverParameter) -> Result<Vec<NetParameter>> {
-    let mut definitions = param.test_net_param.clone();
+    let inline = param.test_net_param.iter().cloned();
+    let mut definitions = inline.map(upgraded).collect::<Result<Vec<_>>>()?;
     for file in &param.test_net {
-        definitions.push(proto::read_text(file)?);
+        definitions.push(proto::read_net(file)?);
     }
     let common = match (&param.net_param, &param.net) {
-        (Some(definition), _) => Some(definition.clone()),
-        (None, Some(file)) => Some(proto::read_text(file)?),
+        (Some(definition), _) => Some(upgraded(definition.clone())?),
+        (None, Some(file)) => Some(proto::read_net(file)?),
         (None, None) => None,
     };
     let (wanted, given) = (param.test_iter.len(), definitions.len());

@@ -6,7 +6,7 @@ use crate::{
     device::Device,
     element::Element,
     error::{Error, Result},
-    proto::{self, NetParameter, SolverParameter, SolverState, solver_parameter::SnapshotFormat},
+    proto::{self, SolverParameter, SolverState, solver_parameter::SnapshotFormat},
 };
 use std::path::{Path, PathBuf};
 
@@ -54,7 +54,7 @@ impl<T: Element, D: Device> Solver<T, D> {
     }
 
     fn restore_weights(&mut self, model: &str) -> Result<()> {
-        let weights: NetParameter = proto::read_binary(model)?;
+        let weights = proto::read_trained_net(model)?;
         let net = &mut self.nets.train;
         let copied = net.copy_trained_from(&weights).map_err(|error| error.within(model))?;
         if copied.is_empty() && net.learnable().len() > 0 {
