@@ -10,6 +10,8 @@ mod number;
 mod progress;
 mod test;
 mod train;
+mod upgrade_net;
+mod upgrade_solver;
 
 use clap::{Args, Parser, Subcommand, builder::TypedValueParser};
 use std::{
@@ -18,7 +20,7 @@ use std::{
     process::ExitCode,
 };
 
-/// Trains and tests Caffe's models.
+/// Trains, tests and upgrades Caffe's models.
 #[derive(Parser)]
 #[command(name = "cortado", version, arg_required_else_help = true)]
 struct Command {
@@ -30,6 +32,8 @@ struct Command {
 enum Verb {
     Train(train::Train),
     Test(test::Test),
+    UpgradeNet(upgrade_net::UpgradeNet),
+    UpgradeSolver(upgrade_solver::UpgradeSolver),
 }
 
 /// Where the work is done.
@@ -55,6 +59,8 @@ pub fn main() -> ExitCode {
     let done = match command.verb {
         Verb::Train(train) => train.run(),
         Verb::Test(test) => test.run(),
+        Verb::UpgradeNet(upgrade) => upgrade.run(),
+        Verb::UpgradeSolver(upgrade) => upgrade.run(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

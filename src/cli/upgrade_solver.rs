@@ -1,0 +1,33 @@
+//! `cortado upgrade-solver`
+
+use super::upgrade_net::report;
+use crate::{
+    error::Result,
+    proto::{self, upgrade},
+};
+use clap::Args;
+use std::path::PathBuf;
+
+/// Brings a solver of any of Caffe's formats up to date
+///
+/// Both files may be the same. Comments are lost. Nets inside the solver stay as they are.
+#[derive(Args)]
+#[command(after_help = "Example: cortado upgrade-solver old.prototxt new.prototxt")]
+pub(super) struct UpgradeSolver {
+    /// Solver definition, in text format
+    #[arg(value_name = "IN")]
+    from: PathBuf,
+    /// File to write, in the same format
+    #[arg(value_name = "OUT")]
+    to: PathBuf,
+}
+
+impl UpgradeSolver {
+    pub(super) fn run(self) -> Result<()> {
+        let Self { from, to } = self;
+        let upgraded = upgrade::solver(proto::read_text(&from)?)
+            .map_err(|error| error.within(from.display().to_string()))?;
+        proto::write_text(&to, &upgraded.message)?;
+        report(&from, &upgraded.changes)
+    }
+}
