@@ -1,7 +1,7 @@
 //! Every interleaving of threads that read one memory, tried by loom:
 //!
 //! ```sh
-//! RUSTFLAGS='--cfg loom' cargo test --release --no-default-features --test loom
+//! RUSTFLAGS='--cfg loom' cargo test --no-default-features --test loom
 //! ```
 #![cfg(loom)]
 
