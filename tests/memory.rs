@@ -341,18 +341,14 @@ fn a_failed_copy_loses_nothing() {
 
 #[test]
 fn a_panic_while_overwriting_loses_nothing() {
-    let on_host = |memory: &mut SyncedMemory<Remote>| fill(memory.host_mut().unwrap(), 7);
-    let on_device = |memory: &mut SyncedMemory<Remote>| fill(memory.device_mut().unwrap(), 7);
-    let on_both = |memory: &mut SyncedMemory<Remote>| {
-        fill(memory.device_mut().unwrap(), 7);
-        memory.host().map(|_| None).unwrap()
-    };
-    let nowhere = |_: &mut SyncedMemory<Remote>| None;
-    let written: [(&dyn Fn(&mut SyncedMemory<Remote>) -> Option<u8>, u8); 4] =
-        [(&on_host, 7), (&on_device, 7), (&on_both, 7), (&nowhere, 0)];
-    for (write, value) in written {
+    let written = Step::WriteDevice(7);
+    let histories: [(&[Step], u8); 4] =
+        [(&[], 0), (&[Step::WriteHost(7)], 7), (&[written], 7), (&[written, Step::ReadHost], 7)];
+    for (history, value) in histories {
         let mut memory = SyncedMemory::new(&Remote::default(), LEN);
-        write(&mut memory);
+        for &step in history {
+            take(&mut memory, step).unwrap();
+        }
         let panics = || memory.host_overwrite::<()>(|_| panic!("not today"));
         assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
         assert_eq!(memory.host().unwrap(), [value; LEN]);

@@ -90,7 +90,7 @@ impl WgpuDevice {
         let size = (bytes as u64).max(4).checked_next_multiple_of(4).ok_or_else(too_large)?;
         let limits = &self.shared.limits;
         // What cannot be bound is of no use to kernels.
-        if size > limits.max_buffer_size.min(limits.max_storage_buffer_binding_size.into()) {
+        if size > limits.max_buffer_size.min(limits.max_storage_buffer_binding_size) {
             return Err(too_large());
         }
         let scope = self.shared.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
