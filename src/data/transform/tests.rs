@@ -151,7 +151,7 @@ fn windows_are_random_in_training_and_repeatable() {
         .collect();
     let mut seen = [0; 12];
     for number in 0..1200 {
-        let y = transformed(&train, number, &record);
+        let y: Vec<f32> = transformed(&train, number, &record);
         seen[windows.iter().position(|window| *window == y).unwrap()] += 1;
     }
     // Binomial: 100 with a deviation of 9.6.

@@ -41,13 +41,13 @@ fn sums<T: Element>() {
         let pairs = || wide(&x).into_iter().zip(wide(&y));
         let total: f64 = pairs().map(|(x, y)| x * y).sum();
         assert_eq!(dot(workers, &x, &y).unwrap().to_f64(), total);
-        assert_eq!(asum(workers, &x).unwrap().to_f64(), pairs().map(|(x, _)| x.abs()).sum());
-        assert_eq!(sumsq(workers, &x).unwrap().to_f64(), pairs().map(|(x, _)| x * x).sum());
+        assert_eq!(asum(workers, &x).unwrap().to_f64(), pairs().map(|(x, _)| x.abs()).sum::<f64>());
+        assert_eq!(sumsq(workers, &x).unwrap().to_f64(), pairs().map(|(x, _)| x * x).sum::<f64>());
         let max = pairs().fold(0.0, |max: f64, (x, _)| max.max(x.abs()));
         assert_eq!(amax(workers, &x).unwrap().to_f64(), max);
 
         let n = len.div_ceil(3);
-        let strided = (0..n).map(|i| x[3 * i].to_f64() * y[2 * i].to_f64()).sum();
+        let strided: f64 = (0..n).map(|i| x[3 * i].to_f64() * y[2 * i].to_f64()).sum();
         assert_eq!(dot_strided(workers, n, &x, 3, &y, 2).unwrap().to_f64(), strided);
     }
 }

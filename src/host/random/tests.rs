@@ -141,10 +141,10 @@ fn same_bits_for_any_threads_and_length() {
     let whole: Vec<f32> = filled(len, |y| gaussian(&alone(), KEY, 0.0, 1.0, y));
     for threads in [2, 3] {
         let workers = Workers::new(threads).unwrap();
-        assert!(whole == filled(len, |y| gaussian(&workers, KEY, 0.0, 1.0, y)));
+        assert!(whole == filled::<f32>(len, |y| gaussian(&workers, KEY, 0.0, 1.0, y)));
     }
     for len in [0, 1, 2, 3, BLOCK + 1] {
-        assert!(whole[..len] == filled(len, |y| gaussian(&alone(), KEY, 0.0, 1.0, y)));
+        assert!(whole[..len] == filled::<f32>(len, |y| gaussian(&alone(), KEY, 0.0, 1.0, y)));
     }
 }
 
