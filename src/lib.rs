@@ -4,6 +4,7 @@
 //! (`tests/layering.rs` checks).
 
 pub mod error; // what can fail
+mod file; // … and what is written whole or not at all
 pub mod element; // what memory holds
 pub mod shape; // extents of it
 pub mod op; // what kernels compute

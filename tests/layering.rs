@@ -8,7 +8,10 @@ use std::{
 /// The modules of the crate, bottom up.
 fn modules() -> Vec<String> {
     let lib = fs::read_to_string(source().join("lib.rs")).unwrap();
-    let declared = lib.lines().filter_map(|line| line.strip_prefix("pub mod "));
+    let declared = lib.lines().filter_map(|line| {
+        let line = line.strip_prefix("pub ").unwrap_or(line);
+        line.strip_prefix("mod ")
+    });
     declared.map(|rest| rest.split(';').next().unwrap().to_owned()).collect()
 }
 

@@ -19,11 +19,12 @@
 //! - That a `required` field is missing is noticed in text, not in binary files.
 
 mod binary;
-mod file;
 mod read;
 #[cfg(feature = "net")]
 mod text;
 pub mod upgrade;
+
+use crate::file;
 
 /// What prost generates; the documentation of each type and field is in `proto/caffe.proto`.
 #[allow(missing_docs)]
