@@ -13,6 +13,8 @@ pub mod memory; // where bytes live
 pub mod kernel; // … on views, per device
 pub mod device; // complete devices
 pub mod proto; // Caffe's messages
+#[cfg(feature = "interchange")]
+pub mod interchange; // others' tensors
 pub mod blob; // data and diff
 pub mod filler; // first values
 #[cfg(feature = "net")]

@@ -3,6 +3,8 @@
 mod maths;
 mod part;
 mod proto;
+#[cfg(feature = "interchange")]
+mod tensor;
 
 pub use part::{Input, ReadGuard, WriteGuard};
 

@@ -22,8 +22,8 @@ pub(super) struct Test {
     /// Net definition, in text format, built for the TEST phase
     #[arg(long, value_name = "FILE")]
     model: PathBuf,
-    /// Trained weights, copied by layer name
-    #[arg(long, value_name = "FILE.caffemodel", value_delimiter = ',', required = true)]
+    /// Trained weights, copied by layer name: .safetensors, .npz, or else a caffemodel
+    #[arg(long, value_name = "FILE", value_delimiter = ',', required = true)]
     weights: Vec<PathBuf>,
     /// Batches to run
     #[arg(long, value_name = "N", default_value_t = 50)]

@@ -4,14 +4,17 @@ use super::{Place, lines::Lines, progress::Progress};
 use crate::{
     device::{Device, OnDevice, on_device},
     error::{Error, Result},
+    interchange,
     memory::ledger::Ledger,
+    net::Net,
     proto,
     solver::{Action, Solver},
 };
 use clap::Args;
 use std::{
+    ffi::OsStr,
     io::{IsTerminal, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::exit,
     sync::atomic::{AtomicBool, Ordering::Relaxed},
 };
@@ -29,8 +32,9 @@ pub(super) struct Train {
     /// Goes on from this solver state
     #[arg(long, value_name = "FILE.solverstate", conflicts_with = "weights")]
     snapshot: Option<PathBuf>,
-    /// Starts from these trained weights, copied by layer name
-    #[arg(long, value_name = "FILE.caffemodel", value_delimiter = ',')]
+    /// Starts from these trained weights, copied by layer name: .safetensors, .npz, or else a
+    /// caffemodel
+    #[arg(long, value_name = "FILE", value_delimiter = ',')]
     weights: Vec<PathBuf>,
     /// At the end, prints what was copied and what fell back to the host, by kernel and call
     #[arg(long)]
@@ -78,14 +82,16 @@ impl OnDevice for Train {
     }
 }
 
-/// Copies trained layers from a binary file of weights; at least one has to match.
-pub(super) fn copy_weights<D: Device>(
-    net: &mut crate::net::Net<f32, D>,
-    path: &std::path::Path,
-) -> Result<()> {
-    let weights = proto::read_trained_net(path)?;
+/// Copies trained layers from a file of weights, whose format its name's ending tells; at least one
+/// has to match.
+pub(super) fn copy_weights<D: Device>(net: &mut Net<f32, D>, path: &Path) -> Result<()> {
     let within = |error: Error| error.within(path.display().to_string());
-    let copied = net.copy_trained_from(&weights).map_err(within)?;
+    let copied = match path.extension().and_then(OsStr::to_str) {
+        Some("safetensors") => net.copy_tensors_from(&interchange::read_safetensors(path)?),
+        Some("npz") => net.copy_tensors_from(&interchange::read_npz(path)?),
+        _ => net.copy_trained_from(&proto::read_trained_net(path)?),
+    };
+    let copied = copied.map_err(within)?;
     if copied.is_empty() {
         let why = "no layer of the net has trained weights in this file";
         return Err(within(Error::Invalid(why.into())));

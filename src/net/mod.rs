@@ -5,6 +5,8 @@ mod filter;
 mod need;
 mod pass;
 mod split;
+#[cfg(feature = "interchange")]
+mod tensors;
 mod weights;
 
 pub use build::NetBuilder;

@@ -88,7 +88,7 @@ impl<T: Element, D: Device> Net<T, D> {
         }
     }
 
-    fn place(&self, layer: &str) -> Option<usize> {
+    pub(super) fn place(&self, layer: &str) -> Option<usize> {
         self.steps.iter().position(|step| step.param.name() == layer)
     }
 }

@@ -1,0 +1,160 @@
+//! The text before the values in a `.npy` file: a Python dictionary.
+//!
+//! Source: NumPy's documentation of `numpy.lib.format`, versions 1.0 to 3.0.
+
+use crate::{
+    element::DType,
+    error::{Error, Result},
+    shape::Shape,
+};
+
+/// What a header says.
+#[derive(Debug, PartialEq)]
+pub(super) struct Header {
+    pub(super) dtype: DType,
+    pub(super) big_endian: bool,
+    /// The first axis is innermost, not the last.
+    pub(super) fortran_order: bool,
+    pub(super) shape: Shape,
+}
+
+impl Header {
+    /// Reads `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`, in any order of keys.
+    pub(super) fn parse(text: &str) -> Result<Self> {
+        let mut text = Cursor(text);
+        let (mut descr, mut order, mut shape) = (None, None, None);
+        text.expect("{")?;
+        while !text.eat("}") {
+            let key = text.string()?;
+            text.expect(":")?;
+            let new = match key {
+                "descr" => descr.replace(element(&mut text)?).is_none(),
+                "fortran_order" => order.replace(text.boolean()?).is_none(),
+                "shape" => shape.replace(text.tuple()?).is_none(),
+                _ => return Err(invalid(format!("its header has an unknown key `{key}`"))),
+            };
+            if !new {
+                return Err(invalid(format!("its header gives `{key}` twice")));
+            }
+            if !text.eat(",") {
+                text.expect("}")?;
+                break;
+            }
+        }
+        text.expect_end()?;
+        let missing = |key| move || invalid(format!("its header gives no `{key}`"));
+        let (dtype, big_endian) = descr.ok_or_else(missing("descr"))?;
+        let fortran_order = order.ok_or_else(missing("fortran_order"))?;
+        let shape = Shape::new(&shape.ok_or_else(missing("shape"))?)?;
+        Ok(Self { dtype, big_endian, fortran_order, shape })
+    }
+}
+
+/// The header of values in C order, little-endian, as NumPy writes it but for the padding at its
+/// end; `None` for a type that NumPy does not have.
+pub(super) fn text(dtype: DType, shape: &[usize]) -> Option<String> {
+    let descr = match dtype {
+        DType::F16 => "<f2",
+        DType::F32 => "<f4",
+        DType::F64 => "<f8",
+        DType::Bf16 => return None,
+    };
+    let extents: Vec<_> = shape.iter().map(usize::to_string).collect();
+    let comma = if shape.len() == 1 { "," } else { "" };
+    let shape = format!("({}{comma})", extents.join(", "));
+    let mut text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
+    if let Some(first) = extents.first() {
+        // NumPy leaves room for 21 digits, so that whoever appends to a file can change the first
+        // extent in its place.
+        text.extend(std::iter::repeat_n(' ', 21usize.saturating_sub(first.len())));
+    }
+    Some(text)
+}
+
+fn invalid(why: impl Into<String>) -> Error {
+    Error::Invalid(why.into())
+}
+
+/// Type of the elements, and whether they are big-endian.
+fn element(text: &mut Cursor<'_>) -> Result<(DType, bool)> {
+    if text.eat("[") {
+        let why = "its elements are records; only plain float16, float32 and float64 are read";
+        return Err(invalid(why));
+    }
+    let descr = text.string()?;
+    let dtype = match descr.get(1..) {
+        Some("f2") => Some(DType::F16),
+        Some("f4") => Some(DType::F32),
+        Some("f8") => Some(DType::F64),
+        _ => None,
+    };
+    match (dtype, descr.as_bytes().first()) {
+        (Some(dtype), Some(b'<')) => Ok((dtype, false)),
+        (Some(dtype), Some(b'>')) => Ok((dtype, true)),
+        _ => {
+            let why = "only float16, float32 and float64 are read (f2, f4, f8)";
+            Err(invalid(format!("its elements are `{}`; {why}", descr.escape_debug())))
+        }
+    }
+}
+
+/// The rest of a header's text. Blanks before a token do not count.
+struct Cursor<'a>(&'a str);
+
+impl<'a> Cursor<'a> {
+    fn eat(&mut self, token: &str) -> bool {
+        self.0 = self.0.trim_ascii_start();
+        let rest = self.0.strip_prefix(token);
+        self.0 = rest.unwrap_or(self.0);
+        rest.is_some()
+    }
+
+    fn expect(&mut self, token: &str) -> Result<()> {
+        if self.eat(token) { Ok(()) } else { Err(self.unexpected(&format!("`{token}`"))) }
+    }
+
+    fn expect_end(&mut self) -> Result<()> {
+        self.0 = self.0.trim_ascii_start();
+        if self.0.is_empty() { Ok(()) } else { Err(self.unexpected("its end")) }
+    }
+
+    fn unexpected(&self, wanted: &str) -> Error {
+        let found: String = self.0.chars().take(16).collect();
+        invalid(format!("its header has `{}` instead of {wanted}", found.escape_debug()))
+    }
+
+    /// A string without escapes: no key or type has any.
+    fn string(&mut self) -> Result<&'a str> {
+        for quote in ["'", "\""] {
+            if self.eat(quote) {
+                let unclosed = self.unexpected("a string that ends");
+                let (string, rest) = self.0.split_once(quote).ok_or(unclosed)?;
+                self.0 = rest;
+                return Ok(string);
+            }
+        }
+        Err(self.unexpected("a string"))
+    }
+
+    fn boolean(&mut self) -> Result<bool> {
+        let yes = self.eat("True");
+        if yes || self.eat("False") { Ok(yes) } else { Err(self.unexpected("True or False")) }
+    }
+
+    fn tuple(&mut self) -> Result<Vec<usize>> {
+        let mut extents = Vec::new();
+        self.expect("(")?;
+        while !self.eat(")") {
+            let end = self.0.find(|c: char| !c.is_ascii_digit()).unwrap_or(self.0.len());
+            let extent = self.0[..end].parse().map_err(|_| self.unexpected("an extent"))?;
+            extents.push(extent);
+            self.0 = &self.0[end..];
+            self.eat("L"); // a long integer of Python 2
+            if !self.eat(",") {
+                self.expect(")")?;
+                break;
+            }
+        }
+        Ok(extents)
+    }
+}
