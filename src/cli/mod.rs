@@ -4,6 +4,7 @@
 //! log lines in Caffe's format, or a progress line where a person watches a terminal. Any error is
 //! one line and a non-zero exit status: 1 if the work failed, 2 if the command was wrong.
 
+mod inspect;
 mod lines;
 mod logger;
 mod number;
@@ -20,7 +21,7 @@ use std::{
     process::ExitCode,
 };
 
-/// Trains, tests and upgrades Caffe's models.
+/// Trains, tests, upgrades and inspects Caffe's models.
 #[derive(Parser)]
 #[command(name = "cortado", version, arg_required_else_help = true)]
 struct Command {
@@ -34,6 +35,7 @@ enum Verb {
     Test(test::Test),
     UpgradeNet(upgrade_net::UpgradeNet),
     UpgradeSolver(upgrade_solver::UpgradeSolver),
+    Inspect(inspect::Inspect),
 }
 
 /// Where the work is done.
@@ -61,6 +63,7 @@ pub fn main() -> ExitCode {
         Verb::Test(test) => test.run(),
         Verb::UpgradeNet(upgrade) => upgrade.run(),
         Verb::UpgradeSolver(upgrade) => upgrade.run(),
+        Verb::Inspect(inspect) => inspect.run(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

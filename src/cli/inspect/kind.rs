@@ -1,0 +1,114 @@
+//! What a file is.
+
+use crate::{
+    error::{Error, Result},
+    proto::{self, BlobProto, NetParameter, SolverParameter, SolverState},
+};
+use std::{ffi::OsStr, fs, path::Path};
+
+/// What a file holds, and in which format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A net's definition in text.
+    Net,
+    /// A solver's definition in text.
+    Solver,
+    /// A net with its parameters.
+    TrainedNet,
+    SolverState,
+    Blob,
+    Npy,
+    Npz,
+    Safetensors,
+}
+
+impl Kind {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Net => "net",
+            Self::Solver => "solver",
+            Self::TrainedNet => "trained net",
+            Self::SolverState => "solver state",
+            Self::Blob => "blob",
+            Self::Npy => "npy",
+            Self::Npz => "npz",
+            Self::Safetensors => "safetensors",
+        }
+    }
+
+    /// The kind of the file, by its name's ending, or else by what it holds.
+    pub(super) fn of(path: &Path) -> Result<Self> {
+        let ending = path.extension().and_then(OsStr::to_str);
+        let by_name = match ending {
+            Some("npy") => Some(Self::Npy),
+            Some("npz") => Some(Self::Npz),
+            Some("safetensors") => Some(Self::Safetensors),
+            Some("caffemodel") => Some(Self::TrainedNet),
+            Some("solverstate") => Some(Self::SolverState),
+            _ => None,
+        };
+        if let Some(kind) = by_name {
+            return Ok(kind);
+        }
+        let bytes = fs::read(path).map_err(|error| Error::io(path, error))?;
+        let file = path.display().to_string();
+        match ending {
+            Some("prototxt") => text(&bytes, &file),
+            Some("binaryproto") => message(&bytes, &file),
+            _ => content(&bytes, &file),
+        }
+    }
+}
+
+fn content(bytes: &[u8], file: &str) -> Result<Kind> {
+    match bytes {
+        [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Ok(Kind::Npy),
+        [b'P', b'K', 3, 4, ..] => Ok(Kind::Npz),
+        // The length of the header, far below 2⁴⁸, and the brace with which that starts.
+        [_, _, _, _, _, _, 0, 0, b'{', ..] => Ok(Kind::Safetensors),
+        _ if bytes.iter().all(|&byte| byte >= b' ' || byte.is_ascii_whitespace()) => {
+            text(bytes, file)
+        }
+        _ => message(bytes, file),
+    }
+}
+
+/// A definition is a net's if it reads as one. If it is neither's, the error is of the reading
+/// that came farther.
+fn text(bytes: &[u8], file: &str) -> Result<Kind> {
+    let Err(net) = proto::parse_text::<NetParameter>(bytes, file) else { return Ok(Kind::Net) };
+    match proto::parse_text::<SolverParameter>(bytes, file) {
+        Ok(_) => Ok(Kind::Solver),
+        Err(solver) if place(&solver) > place(&net) => Err(solver),
+        Err(_) => Err(net),
+    }
+}
+
+/// Where reading stopped.
+fn place(error: &Error) -> Option<(usize, usize)> {
+    match error {
+        Error::Parse { line, column, .. } => Some((*line, *column)),
+        _ => None,
+    }
+}
+
+/// Messages do not tell what they are, but the first fields of these differ in wire type, and one
+/// of another kind, of which nothing is known, reads as empty.
+fn message(bytes: &[u8], file: &str) -> Result<Kind> {
+    if let Ok(blob) = proto::parse_binary::<BlobProto>(bytes, file)
+        && blob != BlobProto::default()
+    {
+        return Ok(Kind::Blob);
+    }
+    if let Ok(net) = proto::parse_binary::<NetParameter>(bytes, file)
+        && net != NetParameter::default()
+    {
+        return Ok(Kind::TrainedNet);
+    }
+    if let Ok(state) = proto::parse_binary::<SolverState>(bytes, file)
+        && state != SolverState::default()
+    {
+        return Ok(Kind::SolverState);
+    }
+    Err(Error::Invalid(format!("{file}: it is of no known kind, or damaged")))
+}

@@ -1,0 +1,133 @@
+//! From a file to what is told of it.
+
+use super::{
+    array::Array,
+    kind::Kind,
+    report::{Layer, Report},
+};
+use crate::{
+    blob::Blob,
+    device::CpuDevice,
+    element::Element,
+    error::{Error, Result},
+    interchange::{self, Tensor},
+    proto::{self, BlobProto, NetParameter, SolverState},
+};
+use serde_json::Value;
+use std::path::Path;
+
+/// Reads a file of any kind.
+pub(super) fn report(path: &Path) -> Result<Report> {
+    let file = path.display().to_string();
+    let kind = Kind::of(path)?;
+    let mut report = Report::new(&file, kind);
+    match kind {
+        Kind::Net => of_net(&mut report, &proto::read_net(path)?, false)?,
+        Kind::TrainedNet => of_net(&mut report, &proto::read_trained_net(path)?, true)?,
+        Kind::Solver => {
+            report.fields = fields(&proto::to_text(&proto::read_solver(path)?)?);
+        }
+        Kind::SolverState => of_state(&mut report, &proto::read_binary(path)?)?,
+        Kind::Blob => {
+            let blob: BlobProto = proto::read_binary(path)?;
+            report.arrays = Some(parts("", &blob).map_err(|error| error.within(file))?);
+        }
+        Kind::Npy => report.arrays = Some(vec![Array::new("data", &interchange::read_npy(path)?)]),
+        Kind::Npz => report.arrays = Some(arrays(&interchange::read_npz(path)?)),
+        Kind::Safetensors => report.arrays = Some(arrays(&interchange::read_safetensors(path)?)),
+    }
+    Ok(report)
+}
+
+fn arrays(tensors: &[(String, Tensor)]) -> Vec<Array> {
+    tensors.iter().map(|(name, tensor)| Array::new(name, tensor)).collect()
+}
+
+fn of_net(report: &mut Report, net: &NetParameter, trained: bool) -> Result<()> {
+    report.fields.push(("name".into(), net.name().into()));
+    report.layers = Some(net.layer.iter().map(Layer::new).collect());
+    let mut arrays = Vec::new();
+    for layer in &net.layer {
+        for (index, blob) in layer.blobs.iter().enumerate() {
+            let name = format!("{}.{index}", layer.name());
+            arrays.extend(parts(&name, blob).map_err(|error| {
+                error.within(format!("{}: layer `{}`", report.file, layer.name()))
+            })?);
+        }
+    }
+    report.arrays = (trained || !arrays.is_empty()).then_some(arrays);
+    Ok(())
+}
+
+fn of_state(report: &mut Report, state: &SolverState) -> Result<()> {
+    report.fields = vec![
+        ("iter".into(), state.iter().into()),
+        ("learned_net".into(), state.learned_net().into()),
+        ("current_step".into(), state.current_step().into()),
+    ];
+    let mut arrays = Vec::new();
+    for (index, blob) in state.history.iter().enumerate() {
+        let name = format!("history.{index}");
+        let within = |error: Error| error.within(format!("{}: `{name}`", report.file));
+        arrays.extend(parts(&name, blob).map_err(within)?);
+    }
+    report.arrays = Some(arrays);
+    Ok(())
+}
+
+/// Data of a message, and diff if there is one.
+fn parts(name: &str, blob: &BlobProto) -> Result<Vec<Array>> {
+    let tensors = match blob.double_data.is_empty() {
+        true => tensors::<f32>(blob)?,
+        false => tensors::<f64>(blob)?,
+    };
+    let named = |part: &str| match name {
+        "" => part.to_owned(),
+        _ if part == "data" => name.to_owned(),
+        _ => format!("{name} {part}"),
+    };
+    let names = ["data", "diff"].map(named);
+    Ok(names.into_iter().zip(&tensors).map(|(name, tensor)| Array::new(name, tensor)).collect())
+}
+
+/// By way of a blob, which checks a message.
+fn tensors<T: Element>(proto: &BlobProto) -> Result<Vec<Tensor>> {
+    let mut blob = Blob::<T, _>::new(&CpuDevice::new(), &[])?;
+    blob.from_proto(proto, true)?;
+    let mut tensors = vec![blob.to_tensor()?];
+    if !proto.diff.is_empty() || !proto.double_diff.is_empty() {
+        let diff = Tensor::from_values(blob.shape(), blob.diff()?.host()?)?;
+        tensors.push(diff);
+    }
+    Ok(tensors)
+}
+
+/// The fields of a message in text format, in which each starts a line of its own. A message in it
+/// is left as text.
+fn fields(text: &str) -> Vec<(String, Value)> {
+    let mut fields: Vec<(String, Value)> = Vec::new();
+    let mut inner: Option<(String, String)> = None;
+    for line in text.lines() {
+        if let Some((_, block)) = inner.as_mut().filter(|_| line != "}") {
+            block.push_str(line.trim_start());
+            block.push(' ');
+        } else if let Some((name, block)) = inner.take() {
+            fields.push((name, format!("{{ {block}}}").into()));
+        } else if let Some(name) = line.strip_suffix(" {") {
+            inner = Some((name.to_owned(), String::new()));
+        } else if let Some((name, value)) = line.split_once(": ") {
+            fields.push((name.to_owned(), scalar(value)));
+        }
+    }
+    fields
+}
+
+/// A number, a truth value, a string without escapes; else the text as it is, such as an enum's.
+fn scalar(text: &str) -> Value {
+    let quoted = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+    match quoted {
+        Some(string) if !string.contains('\\') => string.into(),
+        Some(_) => text.into(),
+        None => serde_json::from_str(text).unwrap_or_else(|_| text.into()),
+    }
+}

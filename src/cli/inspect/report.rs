@@ -1,0 +1,190 @@
+//! What is told of a file, as a table and as JSON.
+
+use super::{super::number::g, array::Array, kind::Kind};
+use crate::proto::LayerParameter;
+use serde_json::{Map, Value, json};
+use std::fmt::Write;
+
+/// What a file holds.
+pub(super) struct Report {
+    pub(super) file: String,
+    kind: Kind,
+    pub(super) fields: Vec<(String, Value)>,
+    /// `None` for what has no layers.
+    pub(super) layers: Option<Vec<Layer>>,
+    /// `None` for what has no arrays.
+    pub(super) arrays: Option<Vec<Array>>,
+}
+
+/// A layer of a net.
+pub(super) struct Layer {
+    name: String,
+    kind: String,
+    bottoms: Vec<String>,
+    tops: Vec<String>,
+}
+
+impl Layer {
+    pub(super) fn new(layer: &LayerParameter) -> Self {
+        Self {
+            name: layer.name().to_owned(),
+            kind: layer.r#type().to_owned(),
+            bottoms: layer.bottom.clone(),
+            tops: layer.top.clone(),
+        }
+    }
+}
+
+impl Report {
+    pub(super) fn new(file: &str, kind: Kind) -> Self {
+        Self { file: file.to_owned(), kind, fields: Vec::new(), layers: None, arrays: None }
+    }
+
+    /// All of it in one object, on lines.
+    pub(super) fn json(&self) -> String {
+        let mut object = Map::new();
+        object.insert("file".into(), json!(self.file));
+        object.insert("kind".into(), json!(self.kind.name()));
+        if !self.fields.is_empty() {
+            object.insert("fields".into(), Value::Object(self.grouped_fields()));
+        }
+        if let Some(layers) = &self.layers {
+            let layers: Vec<_> = layers.iter().map(Layer::json).collect();
+            object.insert("layers".into(), json!(layers));
+        }
+        if let Some(arrays) = &self.arrays {
+            let rows: Vec<_> = arrays.iter().map(Array::json).collect();
+            object.insert("arrays".into(), json!(rows));
+            let (elements, bytes) = totals(arrays);
+            let total = json!({ "arrays": arrays.len(), "elements": elements, "bytes": bytes });
+            object.insert("total".into(), total);
+        }
+        format!("{:#}\n", Value::Object(object))
+    }
+
+    /// Fields by name, with a list for one that the file gives several times.
+    fn grouped_fields(&self) -> Map<String, Value> {
+        let mut fields = Map::<String, Value>::new();
+        for (name, value) in &self.fields {
+            match fields.get_mut(name) {
+                Some(Value::Array(list)) => list.push(value.clone()),
+                Some(first) => *first = json!([first.take(), value]),
+                None => {
+                    fields.insert(name.clone(), value.clone());
+                }
+            }
+        }
+        fields
+    }
+
+    /// For a person to read.
+    pub(super) fn table(&self) -> String {
+        let mut text = format!("{}: {}\n", self.file, self.kind.name());
+        for (name, value) in &self.fields {
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            // Writing to a string does not fail.
+            let _ = writeln!(text, "{name}: {}", plain(&value));
+        }
+        if let Some(layers) = &self.layers {
+            let mut rows = vec![["layer", "type", "bottoms", "tops"].map(str::to_owned).to_vec()];
+            rows.extend(layers.iter().map(Layer::row));
+            text.push('\n');
+            text.push_str(&aligned(&rows, 4));
+        }
+        if let Some(arrays) = &self.arrays {
+            let head = ["array", "type", "shape", "elements", "bytes", "min", "max", "mean", "std"];
+            let mut rows = vec![head.map(str::to_owned).to_vec()];
+            rows[0].extend(["NaN", "inf"].map(str::to_owned));
+            rows.extend(arrays.iter().map(Array::row));
+            let (elements, bytes) = totals(arrays);
+            let empty = String::new;
+            rows.push(vec![
+                "total".into(),
+                empty(),
+                empty(),
+                elements.to_string(),
+                bytes.to_string(),
+            ]);
+            text.push('\n');
+            text.push_str(&aligned(&rows, 3));
+        }
+        text
+    }
+}
+
+impl Layer {
+    fn json(&self) -> Value {
+        let Self { name, kind, bottoms, tops } = self;
+        json!({ "name": name, "type": kind, "bottoms": bottoms, "tops": tops })
+    }
+
+    fn row(&self) -> Vec<String> {
+        let names = |names: &[String]| plain(&names.join(" "));
+        vec![plain(&self.name), plain(&self.kind), names(&self.bottoms), names(&self.tops)]
+    }
+}
+
+impl Array {
+    fn json(&self) -> Value {
+        let spread = self.spread.as_ref();
+        json!({
+            "name": self.name,
+            "type": self.dtype.name(),
+            "shape": self.shape[..],
+            "elements": self.elements(),
+            "bytes": self.bytes(),
+            "min": spread.map(|spread| spread.min),
+            "max": spread.map(|spread| spread.max),
+            "mean": spread.map(|spread| spread.mean),
+            "std": spread.map(|spread| spread.std),
+            "nan": self.nans,
+            "inf": self.infinities,
+        })
+    }
+
+    fn row(&self) -> Vec<String> {
+        let extents: Vec<_> = self.shape.iter().map(usize::to_string).collect();
+        let mut row = vec![plain(&self.name), self.dtype.name().to_owned(), extents.join("×")];
+        row.extend([self.elements(), self.bytes()].map(|size| size.to_string()));
+        row.extend(match &self.spread {
+            Some(spread) => [spread.min, spread.max, spread.mean, spread.std].map(g),
+            None => ["–"; 4].map(str::to_owned),
+        });
+        row.extend([self.nans, self.infinities].map(|count| count.to_string()));
+        row
+    }
+}
+
+/// Elements and bytes of all arrays.
+fn totals(arrays: &[Array]) -> (usize, usize) {
+    // All of them have been in memory at once, so that neither sum wraps.
+    (arrays.iter().map(Array::elements).sum(), arrays.iter().map(Array::bytes).sum())
+}
+
+/// Text of a file with its control characters escaped: a terminal would obey them.
+fn plain(text: &str) -> String {
+    let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.into() };
+    text.chars().map(shown).collect()
+}
+
+/// Rows in columns two blanks apart: the first `left` of them to the left, the others to the right.
+fn aligned(rows: &[Vec<String>], left: usize) -> String {
+    let length = |cell: &String| cell.chars().count();
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column| rows.iter().filter_map(|row| row.get(column)).map(length).max();
+    let widths: Vec<_> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (column, (cell, &width)) in row.iter().zip(&widths).enumerate() {
+            let gap = if column > 0 { "  " } else { "" };
+            let _ = match column < left {
+                true => write!(line, "{gap}{cell:<width$}"),
+                false => write!(line, "{gap}{cell:>width$}"),
+            };
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
