@@ -1,16 +1,18 @@
 //! Binary files that Caffe wrote, and what it makes of damaged ones.
 
-use std::{collections::BTreeMap, env, fs, path::PathBuf};
+mod support;
 
-use cortado::proto::{self, BlobProto, BlobProtoVector, Message, Name, NetParameter, SolverState};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
-fn testdata(what: &str) -> Option<PathBuf> {
-    let folder = env::var_os("CORTADO_TESTDATA").map(PathBuf::from);
-    if folder.is_none() {
-        eprintln!("SKIPPED: set CORTADO_TESTDATA to run {what}");
-    }
-    folder
-}
+use cortado::{
+    Blob, CpuDevice, Element,
+    proto::{self, BlobProto, BlobProtoVector, Message, Name, NetParameter, SolverState},
+};
+use sha2::{Digest, Sha256};
+use support::{table, testdata};
 
 fn survives<M: Message + Name + Default>(path: PathBuf) -> M {
     let message: M = proto::read_binary(&path).unwrap();
@@ -23,9 +25,7 @@ fn survives<M: Message + Name + Default>(path: PathBuf) -> M {
 
 #[test]
 fn lenet_survives_byte_for_byte() {
-    let Some(data) = testdata("reading LeNet as Caffe trained it") else { return };
-    let lenet = data.join("golden/lenet");
-
+    let Some(lenet) = testdata("golden/lenet", "LeNet as Caffe trained it") else { return };
     let net: NetParameter = survives(lenet.join("lenet_iter_10000.caffemodel"));
     assert_eq!(net.name(), "LeNet");
     let learned: usize =
@@ -40,43 +40,127 @@ fn lenet_survives_byte_for_byte() {
     assert_eq!(mean.data.len(), 28 * 28);
 }
 
-/// Damaged files that Caffe takes as whole, and the reason why they are refused here.
-const STRICTER: [(&str, &str); 4] = [
-    ("data_as_varint_plus_good", "a known field of another wire type; Caffe skips it as unknown"),
-    ("num_as_fixed32", "likewise"),
-    ("x_tail_zero", "a zero byte after the message; Caffe stops reading there"),
-    ("x_tail_zero_garbage", "likewise, and what follows it is garbage"),
+/// Messages that Caffe accepts and blobs here refuse.
+const STRICTER: [(&str, &str); 2] = [
+    ("over_int32_wrap_to_1", "an extent of 2^32 + 1, which Caffe takes as 1"),
+    ("x_dim_wraps_to_3", "an extent of 2^32 + 3, which Caffe takes as 3"),
 ];
 
-/// Caffe's verdict is about parsing and shape; this is about parsing, so a file that Caffe refuses
-/// for its shape may be read here.
+/// A row of Caffe's verdicts on files of blobs.
+struct Row {
+    name: String,
+    vector: bool,
+    /// Shape of a blob that has to fit the file as it is.
+    into: Option<Vec<usize>>,
+    /// Shape of a blob that held values before.
+    after: Option<Vec<usize>>,
+    verdict: String,
+    shape: String,
+}
+
+fn rows(folder: &Path) -> Vec<Row> {
+    let shape = |text: &str| text.split([',', 'x']).map(|axis| axis.parse().unwrap()).collect();
+    let row = |columns: Vec<String>| {
+        let option = |name| columns[1].split(' ').find_map(|word| word.strip_prefix(name));
+        Row {
+            name: columns[0].clone(),
+            vector: columns[1].starts_with("BlobProtoVector"),
+            into: option("into=").map(shape),
+            after: option("after=").map(shape),
+            verdict: columns[2].clone(),
+            shape: columns[3].clone(),
+        }
+    };
+    table(&folder.join("verdicts.tsv")).into_iter().map(row).collect()
+}
+
+/// The blobs of a row's file, each with whether a gradient was read; `None` if one is refused.
+fn blobs<T: Element>(row: &Row, protos: &[BlobProto]) -> Option<Vec<(Blob<T, CpuDevice>, bool)>> {
+    let cpu = CpuDevice::with_threads(1).unwrap();
+    let read = |proto: &BlobProto| {
+        let held = row.into.as_ref().or(row.after.as_ref());
+        let mut blob = Blob::new(&cpu, held.unwrap_or(&vec![0])).unwrap();
+        if row.after.is_some() {
+            blob.data_mut().unwrap().host_mut().unwrap().fill(T::from_f64(1.0));
+            blob.diff_mut().unwrap().host_mut().unwrap().fill(T::from_f64(1.0));
+        }
+        blob.from_proto(proto, row.into.is_none()).ok()?;
+        Some((blob, !proto.diff.is_empty() || !proto.double_diff.is_empty()))
+    };
+    protos.iter().map(read).collect()
+}
+
+fn protos(row: &Row, bytes: &[u8]) -> cortado::Result<Vec<BlobProto>> {
+    match row.vector {
+        true => Ok(proto::parse_binary::<BlobProtoVector>(bytes, &row.name)?.blobs),
+        false => Ok(vec![proto::parse_binary(bytes, &row.name)?]),
+    }
+}
+
+/// As the table of verdicts describes blobs.
+fn described<T: Element>(blobs: &[(Blob<T, CpuDevice>, bool)]) -> String {
+    let one = |(blob, diff): &(Blob<T, CpuDevice>, bool)| {
+        let extents: Vec<String> = blob.shape().iter().map(|extent| extent.to_string()).collect();
+        let extents = if extents.is_empty() { "-".into() } else { extents.join(",") };
+        format!("{extents} diff={}", u8::from(*diff))
+    };
+    let all: Vec<String> = blobs.iter().map(one).collect();
+    if all.is_empty() { "-".into() } else { all.join(";") }
+}
+
 #[test]
-fn damage_is_refused_wherever_caffe_refuses_it() {
-    let Some(data) = testdata("reading damaged BlobProto files") else { return };
-    let folder = data.join("golden/blobproto");
-    let table = fs::read_to_string(folder.join("verdicts.tsv")).unwrap();
-    let mut stricter = BTreeMap::new();
-    for line in table.lines().skip(1) {
-        let mut columns = line.split('\t');
-        let (name, kind, verdict) =
-            (columns.next().unwrap(), columns.next().unwrap(), columns.next().unwrap());
-        let bytes = fs::read(folder.join("cases").join(format!("{name}.bin"))).unwrap();
-        let read = match kind.split(' ').next() {
-            Some("BlobProtoVector") => {
-                proto::parse_binary::<BlobProtoVector>(&bytes, name).map(drop)
-            }
-            _ => proto::parse_binary::<BlobProto>(&bytes, name).map(drop),
-        };
-        match (read, verdict) {
-            (Ok(()), "parse_reject") => panic!("{name} was read"),
-            (Err(error), "ok") => {
-                stricter.insert(name.to_owned(), error.to_string());
-            }
-            _ => {}
+fn blobs_are_read_or_refused_as_caffe_does() {
+    let Some(folder) = testdata("golden/blobproto", "damaged BlobProto files") else { return };
+    let (mut stricter, mut refused) = (Vec::new(), 0);
+    for row in rows(&folder) {
+        let bytes = fs::read(folder.join(format!("cases/{}.bin", row.name))).unwrap();
+        let read = protos(&row, &bytes);
+        if row.verdict == "parse_reject" {
+            let error = read.expect_err(&row.name).to_string();
+            // A file is named with the place where it is wrong.
+            let place = format!("{}: not a caffe.BlobProto", row.name);
+            assert!(error.starts_with(&place) && error.contains(": byte "), "{error}");
+            refused += 1;
+            continue;
+        }
+        match (read.ok().and_then(|protos| blobs::<f32>(&row, &protos)), &*row.verdict) {
+            (None, "ok") => stricter.push(row.name),
+            (Some(blobs), "ok") => assert_eq!(described(&blobs), row.shape, "{}", row.name),
+            (blobs, verdict) => assert!(blobs.is_none(), "{}: {verdict}", row.name),
         }
     }
-    for (name, error) in &stricter {
-        eprintln!("{name}: {error}");
+    assert_eq!(stricter, STRICTER.map(|(name, _)| name));
+    assert!(refused > 15, "{refused}");
+}
+
+fn rewritten<T: Element>(row: &Row, bytes: &[u8], index: usize, diff: bool) -> Option<Vec<u8>> {
+    let blobs = blobs::<T>(row, &protos(row, bytes).ok()?)?;
+    Some(blobs[index].0.to_proto(diff).unwrap().encode_to_vec())
+}
+
+#[test]
+fn blobs_are_written_back_as_caffe_does() {
+    let Some(folder) = testdata("golden/blobproto", "BlobProto files of Caffe") else { return };
+    let rows = rows(&folder);
+    let mut compared = 0;
+    for output in table(&folder.join("outputs.tsv")) {
+        // `<name>[.index].{f32,f64}{,diff}.bin`
+        let parts: Vec<&str> = output[0].split('.').collect();
+        let (kind, index) = (parts[parts.len() - 2], parts[1].parse().unwrap_or(0));
+        let row = rows.iter().find(|row| row.name == parts[0]).unwrap();
+        if STRICTER.iter().any(|(name, _)| *name == row.name) {
+            continue;
+        }
+        let bytes = fs::read(folder.join(format!("cases/{}.bin", row.name))).unwrap();
+        let written = match kind.starts_with("f32") {
+            true => rewritten::<f32>(row, &bytes, index, kind.ends_with("diff")),
+            false => rewritten::<f64>(row, &bytes, index, kind.ends_with("diff")),
+        };
+        let written = written.unwrap_or_else(|| panic!("{}: refused", output[0]));
+        let hash: String =
+            Sha256::digest(&written).iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!((written.len().to_string(), hash), (output[1].clone(), output[2].clone()));
+        compared += 1;
     }
-    assert_eq!(stricter.keys().collect::<Vec<_>>(), STRICTER.map(|(name, _)| name));
+    assert!(compared > 150, "{compared}");
 }

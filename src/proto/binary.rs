@@ -1,10 +1,20 @@
 //! Messages in protobuf's binary format.
 
-use std::{fs, path::Path};
+use std::{
+    fs::{self, File},
+    io::{self, Cursor},
+    path::Path,
+};
 
-use prost::{Message, Name};
+use prost::{Message, Name, bytes::Buf};
 
-use super::file;
+use super::{
+    edits::{Edits, Feed},
+    file,
+    scan::{self, Fields, Task},
+    schema::Schema,
+    wire::{Fault, Source},
+};
 use crate::error::{Error, Result};
 
 /// The most bytes that protobuf allows a message, and that Caffe reads.
@@ -12,22 +22,25 @@ const LONGEST: usize = i32::MAX as usize;
 
 /// Reads a message from its binary form; `file` names it in errors.
 ///
-/// Every byte is read. Fields that the type does not know are dropped. Fails with
-/// [`Error::Invalid`] if the bytes end too early or are no such message; bytes cut off between two
+/// What protobuf's C++ library reads is read, with the same values: a known number in another wire
+/// type counts as unknown, and a zero byte or the end of a group in place of a field ends the
+/// message, which the log is told. Unknown fields are dropped; [`Unknown`](super::Unknown) keeps
+/// them.
+///
+/// # Errors
+/// [`Error::Invalid`], with the offset and the path of the field, if the bytes end too early or are
+/// no such message; so does a file in which not one known field is. Bytes cut off between two
 /// fields of the outermost message cannot be told from a whole one.
 pub fn parse_binary<M: Message + Name + Default>(bytes: &[u8], file: &str) -> Result<M> {
-    M::decode(bytes)
-        .map_err(|error| Error::Invalid(format!("{file}: not a {}: {error}", M::full_name())))
+    Ok(Opened::bytes(bytes, file).decode(Task::Pass)?.0)
 }
 
-/// Reads a binary file, such as a caffemodel, as [`parse_binary`] does.
+/// Reads a binary file, such as a caffemodel, as [`parse_binary`] does. It may be of any length.
 ///
-/// Memory: the file and the message, at the same time.
+/// Memory: the message; a pipe's bytes, too.
 #[doc(alias = "ReadProtoFromBinaryFile")]
 pub fn read_binary<M: Message + Name + Default>(path: impl AsRef<Path>) -> Result<M> {
-    let path = path.as_ref();
-    let bytes = fs::read(path).map_err(|source| Error::io(path, source))?;
-    parse_binary(&bytes, &path.display().to_string())
+    Ok(Opened::file(path.as_ref())?.decode(Task::Pass)?.0)
 }
 
 /// Writes a binary file, whole or not at all; an earlier one is replaced.
@@ -37,7 +50,12 @@ pub fn read_binary<M: Message + Name + Default>(path: impl AsRef<Path>) -> Resul
 #[doc(alias = "WriteProtoToBinaryFile")]
 pub fn write_binary<M: Message + Name>(path: impl AsRef<Path>, message: &M) -> Result<()> {
     let path = path.as_ref();
-    let length = message.encoded_len();
+    expect_length::<M>(path, message.encoded_len())?;
+    file::replace(path, &message.encode_to_vec())
+}
+
+/// Fails for a message that no Caffe would read.
+pub(super) fn expect_length<M: Name>(path: &Path, length: usize) -> Result<()> {
     if length > LONGEST {
         return Err(Error::Invalid(format!(
             "{}: a {} of {length} bytes is longer than protobuf allows ({LONGEST})",
@@ -45,7 +63,86 @@ pub fn write_binary<M: Message + Name>(path: impl AsRef<Path>, message: &M) -> R
             M::full_name(),
         )));
     }
-    file::replace(path, &message.encode_to_vec())
+    Ok(())
+}
+
+/// Bytes to be read as a message.
+pub(super) struct Opened<'a> {
+    name: String,
+    source: Box<dyn Source + 'a>,
+    length: u64,
+}
+
+impl<'a> Opened<'a> {
+    pub(super) fn bytes(bytes: &'a [u8], name: &str) -> Self {
+        let (name, length) = (name.to_owned(), bytes.len() as u64);
+        Self { name, source: Box::new(Cursor::new(bytes)), length }
+    }
+
+    /// A file, which is not read as a whole; what cannot be read twice, such as a pipe, is.
+    pub(super) fn file(path: &Path) -> Result<Self> {
+        let io = |source| Error::io(path, source);
+        let file = File::open(path).map_err(io)?;
+        let found = file.metadata().map_err(io)?;
+        let name = path.display().to_string();
+        if found.is_file() {
+            return Ok(Self { name, source: Box::new(file), length: found.len() });
+        }
+        let bytes = fs::read(path).map_err(io)?;
+        let length = bytes.len() as u64;
+        Ok(Self { name, source: Box::new(Cursor::new(bytes)), length })
+    }
+
+    /// Reads twice: to check, and to take. A type that is none of Caffe's is left to prost.
+    pub(super) fn decode<M>(mut self, task: Task<'_>) -> Result<(M, Fields)>
+    where
+        M: Message + Name + Default,
+    {
+        let (edits, unknown) = match Schema::of(&M::full_name()) {
+            Some(schema) => self.check::<M>(schema, task)?,
+            None => Default::default(),
+        };
+        let fail = |fault| error::<M>(&self.name, fault);
+        let mut feed =
+            edits.feed(&mut *self.source, self.length).map_err(|error| fail(Fault::Io(error)))?;
+        let decoded = M::decode(&mut feed);
+        feed.finish().map_err(|error| fail(Fault::Io(error)))?;
+        let message =
+            decoded.map_err(|error| fail(Fault::Bad { at: 0, why: error.to_string() }))?;
+        Ok((message, unknown))
+    }
+
+    fn check<M: Name>(
+        &mut self,
+        schema: &'static Schema,
+        task: Task<'_>,
+    ) -> Result<(Edits, Fields)> {
+        let found = scan::scan(schema, &mut *self.source, self.length, task)
+            .map_err(|fault| error::<M>(&self.name, fault))?;
+        found.remarks.iter().for_each(|remark| log::warn!("{}: {remark}", self.name));
+        Ok((found.edits, found.unknown))
+    }
+}
+
+/// Says which file is no message of a type, and why.
+pub(super) fn error<M: Name>(file: &str, fault: Fault) -> Error {
+    match fault {
+        Fault::Io(source) => Error::io(file, source),
+        Fault::Bad { why, .. } => {
+            Error::Invalid(format!("{file}: not a {}: {why}", M::full_name()))
+        }
+    }
+}
+
+/// All bytes there are.
+pub(super) fn drain(mut feed: Feed<'_>) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(feed.remaining());
+    while feed.has_remaining() {
+        let length = feed.chunk().len();
+        bytes.extend_from_slice(feed.chunk());
+        feed.advance(length);
+    }
+    feed.finish().map(|()| bytes)
 }
 
 #[cfg(test)]

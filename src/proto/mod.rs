@@ -10,19 +10,27 @@
 //! Files in formats that Caffe has left behind are [upgraded](upgrade) by [`read_trained_net`] and, in
 //! text, by `read_net` and `read_solver`; the other functions give what the file says.
 //!
-//! What differs from Caffe's own reading of files:
-//! - Fields that `proto/caffe.proto` does not know, as extended Caffes write them, are dropped when
-//!   binary files are read; text with such a field is an error.
-//! - Strings are UTF-8; a file with other bytes in a string is refused.
-//! - A binary file is read to its end, and a known field in another wire type is an error: Caffe
-//!   stops at the first zero byte in place of a field, and skips the other as unknown.
+//! Binary files hold what Google's C++ library reads in them, with these differences:
+//! - Fields that `proto/caffe.proto` does not know, as extended Caffes write them, are dropped
+//!   unless a file is read and written through [`Unknown`]; text with such a field is an error. An
+//!   enum's unknown number stays in its field, whose method then gives the default.
+//! - Strings are UTF-8. What is not, in text of another encoding, is read as U+FFFD, with a warning
+//!   in the log; so it is written. In prototxt it is an error.
+//! - A file is refused that has bytes but no known field, or a string that is neither UTF-8 nor
+//!   text: it is of another kind.
+//! - A file may be longer than 2 GiB.
 //! - That a `required` field is missing is noticed in text, not in binary files.
 
 mod binary;
+mod edits;
 mod read;
+mod scan;
+mod schema;
 #[cfg(feature = "net")]
 mod text;
+mod unknown;
 pub mod upgrade;
+mod wire;
 
 use crate::file;
 
@@ -40,5 +48,7 @@ pub(crate) use read::logged;
 pub use read::read_trained_net;
 #[cfg(feature = "net")]
 pub use read::{read_net, read_solver};
+pub use scan::Step;
 #[cfg(feature = "net")]
 pub use text::{parse_text, read_text, to_text, write_text};
+pub use unknown::Unknown;
