@@ -2,7 +2,7 @@
 
 use crate::{
     error::{Error, Result},
-    proto::{self, BlobProto, NetParameter, SolverParameter, SolverState},
+    proto::{self, BlobProto, Message, Name, NetParameter, SolverParameter, SolverState, Unknown},
 };
 use std::{ffi::OsStr, fs, path::Path};
 
@@ -92,23 +92,21 @@ fn place(error: &Error) -> Option<(usize, usize)> {
     }
 }
 
-/// Messages do not tell what they are, but the first fields of these differ in wire type, and one
-/// of another kind, of which nothing is known, reads as empty.
+/// Messages do not tell what they are: it is the kind to which the fewest fields are unknown.
 fn message(bytes: &[u8], file: &str) -> Result<Kind> {
-    if let Ok(blob) = proto::parse_binary::<BlobProto>(bytes, file)
-        && blob != BlobProto::default()
-    {
-        return Ok(Kind::Blob);
-    }
-    if let Ok(net) = proto::parse_binary::<NetParameter>(bytes, file)
-        && net != NetParameter::default()
-    {
-        return Ok(Kind::TrainedNet);
-    }
-    if let Ok(state) = proto::parse_binary::<SolverState>(bytes, file)
-        && state != SolverState::default()
-    {
-        return Ok(Kind::SolverState);
-    }
-    Err(Error::Invalid(format!("{file}: it is of no known kind, or damaged")))
+    let kinds = [
+        (unknown_to::<BlobProto>(bytes, file), Kind::Blob),
+        (unknown_to::<NetParameter>(bytes, file), Kind::TrainedNet),
+        (unknown_to::<SolverState>(bytes, file), Kind::SolverState),
+    ];
+    let likely = kinds.into_iter().filter_map(|(unknown, kind)| Some((unknown?, kind)));
+    let likeliest = likely.min_by_key(|(unknown, _)| *unknown).map(|(_, kind)| kind);
+    let why = || Error::Invalid(format!("{file}: it is of no known kind, or damaged"));
+    likeliest.ok_or_else(why)
+}
+
+/// How many fields are unknown to this kind of message, if some are known.
+fn unknown_to<M: Message + Name + Default + PartialEq>(bytes: &[u8], file: &str) -> Option<usize> {
+    let (message, unknown) = Unknown::parse::<M>(bytes, file).ok()?;
+    (message != M::default()).then(|| unknown.paths().count())
 }
