@@ -1,0 +1,37 @@
+//! Upgrades of messages in text or binary: nothing old is left, and twice is once.
+#![no_main]
+
+use cortado::proto::{
+    self, Message, Name, NetParameter, SolverParameter,
+    upgrade::{self, Upgraded},
+};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    for net in read::<NetParameter>(bytes) {
+        if let Ok(Upgraded { message, .. }) = upgrade::net(net) {
+            assert!(message.layers.is_empty() && message.input.is_empty());
+            settled(upgrade::net, &message);
+        }
+    }
+    for solver in read::<SolverParameter>(bytes) {
+        if let Ok(Upgraded { message, .. }) = upgrade::solver(solver) {
+            assert_eq!(message.solver_type, None);
+            settled(upgrade::solver, &message);
+        }
+    }
+});
+
+/// What the bytes are as text, and what they are as a binary file.
+fn read<M: Message + Name + Default>(bytes: &[u8]) -> impl Iterator<Item = M> {
+    [proto::parse_text(bytes, "text"), proto::parse_binary(bytes, "bytes")].into_iter().flatten()
+}
+
+fn settled<M: Message + Clone>(
+    upgrade: impl FnOnce(M) -> cortado::Result<Upgraded<M>>,
+    message: &M,
+) {
+    let again = upgrade(message.clone()).unwrap();
+    assert_eq!(again.changes, []);
+    assert_eq!(again.message.encode_to_vec(), message.encode_to_vec());
+}
