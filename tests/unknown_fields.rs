@@ -184,6 +184,61 @@ fn follow_messages_that_move() {
     assert!(unknown.is_empty());
 }
 
+/// A net of the V0 format with an unknown field in every message, a varint of this number.
+fn v0_net() -> Vec<u8> {
+    let text = |number, text: &str| delimited(number, text.as_bytes());
+    let padding = [text(1, "pad"), text(2, "padding"), field(7, 0, &[2]), field(901, 0, &[1])];
+    let blob = [field(5, 5, &[0, 0, 128, 63]), field(902, 0, &[2])].concat();
+    let conv = [text(1, "conv"), text(2, "conv"), delimited(50, &blob), field(903, 0, &[3])];
+    let layer = |from: &str, to: &str, v0: &[Vec<u8>], unknown: u8| {
+        let unknown = field(900 + u32::from(unknown), 0, &[unknown]);
+        delimited(2, &[delimited(1, &v0.concat()), text(2, from), text(3, to), unknown].concat())
+    };
+    let shape = delimited(8, &[field(1, 0, &[5]), field(906, 0, &[6])].concat());
+    [
+        layer("data", "padded", &padding, 4),
+        layer("padded", "conv", &conv, 5),
+        text(3, "data"),
+        shape,
+        field(907, 0, &[7]),
+    ]
+    .concat()
+}
+
+#[test]
+fn follow_an_upgrade() {
+    let (old, mut unknown) = Unknown::parse::<NetParameter>(&v0_net(), "net").unwrap();
+    assert_eq!(unknown.paths().count(), 7);
+    let upgraded = proto::upgrade::net(old).unwrap();
+    upgraded.relocate(&mut unknown);
+    let bytes = unknown.encode(&upgraded.message).unwrap();
+
+    let (new, unknown) = Unknown::parse::<NetParameter>(&bytes, "net").unwrap();
+    assert_eq!(new, upgraded.message);
+    let names: Vec<&str> = new.layer.iter().map(|layer| layer.name()).collect();
+    assert_eq!(names, ["input", "conv"]);
+    let at = |path: &[(u32, usize)]| -> Vec<Step> {
+        path.iter().map(|&(field, index)| Step { field, index }).collect()
+    };
+    // The net's, the shape's in the new layer, the blob's, and both of the layer that is still there.
+    let shape = at(&[(100, 0), (143, 0), (1, 0)]);
+    let want = [at(&[]), shape, at(&[(100, 1)]), at(&[(100, 1), (7, 0)])];
+    assert_eq!(unknown.paths().collect::<Vec<_>>(), want);
+    let both = [field(903, 0, &[3]), field(905, 0, &[5])].concat();
+    let count =
+        |bytes: &[u8], part: &[u8]| bytes.windows(part.len()).filter(|w| *w == part).count();
+    assert!(count(&bytes, &both) == 1 || count(&bytes, &[&both[3..], &both[..3]].concat()) == 1);
+    for (kept, number) in [(false, 901), (true, 902), (false, 904), (true, 906), (true, 907)] {
+        let field = field(number, 0, &[(number - 900) as u8]);
+        assert_eq!(count(&bytes, &field), usize::from(kept), "{number}");
+    }
+
+    let (old, mut unknown) = Unknown::parse::<NetParameter>(&layers(2), "net").unwrap();
+    let upgraded = proto::upgrade::net(old).unwrap();
+    upgraded.relocate(&mut unknown);
+    assert_eq!(unknown.encode(&upgraded.message).unwrap(), layers(100));
+}
+
 #[test]
 fn never_become_known() {
     // 50 is unknown to a shape; a BlobProto's 5 would become data where it moved.

@@ -17,7 +17,7 @@ fn net(text: &str) -> NetParameter {
 
 /// A net after its upgrade, as text, and what was done in words.
 fn upgraded(text: &str) -> (String, Vec<String>) {
-    let Upgraded { message, changes } = upgrade::net(net(text)).unwrap();
+    let Upgraded { message, changes, .. } = upgrade::net(net(text)).unwrap();
     assert_settled(&message);
     let changes = changes.iter().map(Change::to_string).collect();
     (proto::to_text(&message).unwrap(), changes)
@@ -31,7 +31,7 @@ fn becomes(old: &str, new: &str) {
 /// Asserts that nothing is left to be upgraded.
 fn assert_settled(message: &NetParameter) {
     assert_eq!((message.layers.len(), message.input.len()), (0, 0));
-    let Upgraded { message: again, changes } = upgrade::net(message.clone()).unwrap();
+    let Upgraded { message: again, changes, .. } = upgrade::net(message.clone()).unwrap();
     assert_eq!((&again, &changes[..]), (message, &[][..]));
 }
 
@@ -342,7 +342,7 @@ fn a_solver_has_a_type_by_name() {
         ("ADADELTA", "AdaDelta"),
         ("ADAM", "Adam"),
     ] {
-        let Upgraded { message, changes } =
+        let Upgraded { message, changes, .. } =
             solver(&format!("base_lr: 0.1 solver_type: {old}")).unwrap();
         assert_eq!(changes, [Change::SolverType]);
         let want = solver(&format!("base_lr: 0.1 type: '{new}'")).unwrap();
@@ -378,7 +378,7 @@ fn an_unknown_number_of_a_type_is_dropped_and_named() {
     let layer =
         V1LayerParameter { name: Some("own".into()), r#type: Some(1234), ..Default::default() };
     let old = NetParameter { layers: vec![layer], ..Default::default() };
-    let Upgraded { message, changes } = upgrade::net(old).unwrap();
+    let Upgraded { message, changes, .. } = upgrade::net(old).unwrap();
     let want = LayerParameter { name: Some("own".into()), ..Default::default() };
     assert_eq!(message.layer, [want]);
     let dropped = Change::Dropped { layer: "own".into(), field: "type" };
@@ -407,13 +407,13 @@ fn ask(row: &[String], definition: &mut NetParameter) {
 fn upgraded_case(folder: &Path, row: &[String]) -> (String, Vec<Change>) {
     if row[1] == "solver" {
         let param = proto::read_text(folder.join("solver.prototxt")).unwrap();
-        let Upgraded { mut message, changes } = upgrade::solver(param).unwrap();
+        let Upgraded { mut message, changes, .. } = upgrade::solver(param).unwrap();
         // Caffe completes this, too, when it reads the file.
         message.snapshot_prefix.get_or_insert_with(|| "solver".into());
         return (proto::to_text(&message).unwrap(), changes);
     }
     let definition = proto::read_text(folder.join("net.prototxt")).unwrap();
-    let Upgraded { mut message, changes } = upgrade::net(definition).unwrap();
+    let Upgraded { mut message, changes, .. } = upgrade::net(definition).unwrap();
     assert_settled(&message);
     ask(row, &mut message);
     (proto::to_text(&message).unwrap(), changes)
@@ -501,12 +501,12 @@ fn files_of_every_age_are_upgraded() {
         let path = folder.join(&row[0]);
         let changes = if row[1] == "SolverParameter" {
             let param: SolverParameter = proto::read_text(path).unwrap();
-            let Upgraded { message, changes } = upgrade::solver(param).unwrap();
+            let Upgraded { message, changes, .. } = upgrade::solver(param).unwrap();
             assert_eq!(message.solver_type, None, "{}", row[0]);
             changes
         } else {
             let definition: NetParameter = proto::read_text(path).unwrap();
-            let Ok(Upgraded { message, changes }) = upgrade::net(definition) else {
+            let Ok(Upgraded { message, changes, .. }) = upgrade::net(definition) else {
                 refused.push(row[0].clone());
                 continue;
             };

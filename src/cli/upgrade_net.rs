@@ -2,7 +2,7 @@
 
 use crate::{
     error::{Error, Result},
-    proto::{self, upgrade},
+    proto::{self, Message, Name, Unknown, upgrade},
 };
 use clap::Args;
 use std::{
@@ -12,7 +12,8 @@ use std::{
 
 /// Brings a net of any of Caffe's formats up to date
 ///
-/// Both files may be the same. Comments in a text file are lost.
+/// Both files may be the same. Comments in a text file are lost; fields of a binary file that this
+/// program does not know are kept.
 #[derive(Args)]
 #[command(after_help = "Example: cortado upgrade-net old.prototxt new.prototxt")]
 pub(super) struct UpgradeNet {
@@ -25,22 +26,38 @@ pub(super) struct UpgradeNet {
     /// Binary format; not needed if the name of IN ends in .caffemodel or .binaryproto
     #[arg(long)]
     binary: bool,
+    /// Leaves out fields that Caffe does not have, with a warning for each
+    #[arg(long, conflicts_with = "binary")]
+    skip_unknown: bool,
 }
 
 impl UpgradeNet {
     pub(super) fn run(self) -> Result<()> {
-        let Self { from, to, binary } = self;
+        let Self { from, to, binary, skip_unknown } = self;
         let binary = binary || is_binary(&from);
-        let read = if binary { proto::read_binary(&from) } else { proto::read_text(&from) };
-        let upgraded =
-            upgrade::net(read?).map_err(|error| error.within(from.display().to_string()))?;
-        if binary {
-            proto::write_binary(&to, &upgraded.message)?;
+        let upgrade =
+            |net| upgrade::net(net).map_err(|error| error.within(from.display().to_string()));
+        let upgraded = if binary {
+            let (net, mut unknown) = Unknown::read(&from)?;
+            let upgraded = upgrade(net)?;
+            upgraded.relocate(&mut unknown);
+            unknown.write(&to, &upgraded.message)?;
+            upgraded
         } else {
+            let upgraded = upgrade(read_text(&from, skip_unknown)?)?;
             proto::write_text(&to, &upgraded.message)?;
-        }
+            upgraded
+        };
         report(&from, &upgraded.changes)
     }
+}
+
+/// Reads a text file, with or without what Caffe does not know.
+pub(super) fn read_text<M>(path: &Path, skip_unknown: bool) -> Result<M>
+where
+    M: Message + Name + Default,
+{
+    if skip_unknown { proto::read_text_lossy(path) } else { proto::read_text(path) }
 }
 
 fn is_binary(path: &Path) -> bool {

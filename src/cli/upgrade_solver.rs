@@ -1,6 +1,6 @@
 //! `cortado upgrade-solver`
 
-use super::upgrade_net::report;
+use super::upgrade_net::{read_text, report};
 use crate::{
     error::Result,
     proto::{self, upgrade},
@@ -20,12 +20,15 @@ pub(super) struct UpgradeSolver {
     /// File to write, in the same format
     #[arg(value_name = "OUT")]
     to: PathBuf,
+    /// Leaves out fields that Caffe does not have, with a warning for each
+    #[arg(long)]
+    skip_unknown: bool,
 }
 
 impl UpgradeSolver {
     pub(super) fn run(self) -> Result<()> {
-        let Self { from, to } = self;
-        let upgraded = upgrade::solver(proto::read_text(&from)?)
+        let Self { from, to, skip_unknown } = self;
+        let upgraded = upgrade::solver(read_text(&from, skip_unknown)?)
             .map_err(|error| error.within(from.display().to_string()))?;
         proto::write_text(&to, &upgraded.message)?;
         report(&from, &upgraded.changes)

@@ -12,8 +12,8 @@
 //!
 //! Binary files hold what Google's C++ library reads in them, with these differences:
 //! - Fields that `proto/caffe.proto` does not know, as extended Caffes write them, are dropped
-//!   unless a file is read and written through [`Unknown`]; text with such a field is an error. An
-//!   enum's unknown number stays in its field, whose method then gives the default.
+//!   unless a file is read and written through [`Unknown`]; text with such a field is an error
+//!   unless it is read by `read_text_lossy`. An enum's unknown number stays in its field, whose method then gives the default.
 //! - Strings are UTF-8. What is not, in text of another encoding, is read as U+FFFD, with a warning
 //!   in the log; so it is written. In prototxt it is an error.
 //! - A file is refused that has bytes but no known field, or a string that is neither UTF-8 nor
@@ -50,5 +50,5 @@ pub use read::read_trained_net;
 pub use read::{read_net, read_solver};
 pub use scan::Step;
 #[cfg(feature = "net")]
-pub use text::{parse_text, read_text, to_text, write_text};
+pub use text::{parse_text, parse_text_lossy, read_text, read_text_lossy, to_text, write_text};
 pub use unknown::Unknown;

@@ -49,7 +49,7 @@ pub fn read_solver(path: impl AsRef<Path>) -> Result<SolverParameter> {
 
 /// The upgraded message, once the log has what was done; `from` says where it came from.
 pub(crate) fn logged<M>(upgraded: Result<Upgraded<M>>, from: &str) -> Result<M> {
-    let Upgraded { message, changes } = upgraded.map_err(|error| error.within(from))?;
+    let Upgraded { message, changes, .. } = upgraded.map_err(|error| error.within(from))?;
     for change in changes {
         match change {
             Change::Dropped { .. } => warn!("{from}: {change}"),

@@ -46,6 +46,11 @@ impl Schema {
         Some((place, &self.fields[place]))
     }
 
+    /// The field of this name.
+    pub(super) fn named(&self, name: &str) -> Option<&'static Field> {
+        self.fields.iter().find(|field| field.name == name)
+    }
+
     /// How many fields there are.
     pub(super) fn len(&self) -> usize {
         self.fields.len()

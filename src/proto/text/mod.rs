@@ -17,6 +17,7 @@ use prost_reflect::{DescriptorPool, MessageDescriptor};
 
 use super::file;
 use crate::error::{Error, Result};
+use parser::Strangers;
 
 /// What is wrong, and at which byte of the text.
 #[derive(Debug)]
@@ -38,11 +39,28 @@ pub fn parse_text<M>(text: impl AsRef<[u8]>, file: &str) -> Result<M>
 where
     M: Message + Name + Default,
 {
-    let text = text.as_ref();
-    let wire = parser::parse(&descriptor::<M>()?, text).map_err(|fault| {
-        let (line, column) = position(text, fault.at);
-        Error::Parse { file: file.to_owned(), line, column, message: fault.message }
-    })?;
+    parse(text.as_ref(), file, Strangers::Refused)
+}
+
+/// Reads a message as [`parse_text`] does, but passes over fields that its type does not have, with a
+/// warning in the log for each: as extended Caffes write them. What remains may mean something else.
+pub fn parse_text_lossy<M>(text: impl AsRef<[u8]>, file: &str) -> Result<M>
+where
+    M: Message + Name + Default,
+{
+    parse(text.as_ref(), file, Strangers::Skipped)
+}
+
+fn parse<M>(text: &[u8], file: &str, strangers: Strangers) -> Result<M>
+where
+    M: Message + Name + Default,
+{
+    let error = |Fault { at, message }| {
+        let (line, column) = position(text, at);
+        Error::Parse { file: file.to_owned(), line, column, message }
+    };
+    let (wire, skipped) = parser::parse(&descriptor::<M>()?, text, strangers).map_err(error)?;
+    skipped.into_iter().for_each(|fault| log::warn!("{}: passed over", error(fault)));
     super::parse_binary(&wire, file)
 }
 
@@ -52,6 +70,13 @@ pub fn read_text<M: Message + Name + Default>(path: impl AsRef<Path>) -> Result<
     let path = path.as_ref();
     let text = fs::read(path).map_err(|source| Error::io(path, source))?;
     parse_text(text, &path.display().to_string())
+}
+
+/// Reads a text file as [`parse_text_lossy`] does.
+pub fn read_text_lossy<M: Message + Name + Default>(path: impl AsRef<Path>) -> Result<M> {
+    let path = path.as_ref();
+    let text = fs::read(path).map_err(|source| Error::io(path, source))?;
+    parse_text_lossy(text, &path.display().to_string())
 }
 
 /// A message as text, laid out as Caffe does: a field a line in the order of their numbers, two

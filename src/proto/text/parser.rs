@@ -1,5 +1,7 @@
 //! Tokens to a message in the binary format.
 
+mod skip;
+
 use std::collections::HashSet;
 
 use prost::encoding::{WireType, encode_key, encode_varint};
@@ -10,13 +12,27 @@ use super::{
     lexer::{Lexer, Token},
 };
 
-/// The message that `text` describes, in the binary format.
-pub(super) fn parse(message: &MessageDescriptor, text: &[u8]) -> Result<Vec<u8>, Fault> {
+/// What becomes of a field that its message does not have.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Strangers {
+    /// It is a fault.
+    Refused,
+    /// It is passed over.
+    Skipped,
+}
+
+/// The message that `text` describes, in the binary format; and what was passed over.
+pub(super) fn parse(
+    message: &MessageDescriptor,
+    text: &[u8],
+    strangers: Strangers,
+) -> Result<(Vec<u8>, Vec<Fault>), Fault> {
     let mut lexer = Lexer::new(text);
     let (token, at) = lexer.next()?;
     let mut wire = Vec::new();
-    Parser { lexer, token, at }.fields(message, &Token::End, &mut wire)?;
-    Ok(wire)
+    let mut parser = Parser { lexer, token, at, strangers, skipped: Vec::new() };
+    parser.fields(message, &Token::End, &mut wire)?;
+    Ok((wire, parser.skipped))
 }
 
 /// A lexer and the one token that is looked at, which starts at byte `at`.
@@ -27,6 +43,8 @@ struct Parser<'a> {
     lexer: Lexer<'a>,
     token: Token<'a>,
     at: usize,
+    strangers: Strangers,
+    skipped: Vec<Fault>,
 }
 
 impl<'a> Parser<'a> {
@@ -59,7 +77,14 @@ impl<'a> Parser<'a> {
             return self.unexpected("the name of a field");
         };
         let Some(field) = message.get_field_by_name(name) else {
-            return self.fault(format!("`{}` has no field `{name}`", message.name()));
+            let message = format!("`{}` has no field `{name}`", message.name());
+            if self.strangers == Strangers::Refused {
+                return self.fault(message);
+            }
+            self.skipped.push(Fault { at: self.at, message });
+            self.advance()?;
+            self.skip()?;
+            return self.separator();
         };
         if !seen.insert(field.number()) && !field.is_list() {
             return self.fault(format!("`{name}` is given twice, but does not repeat"));
@@ -75,6 +100,11 @@ impl<'a> Parser<'a> {
         } else {
             self.value(&field, &kind, wire)?;
         }
+        self.separator()
+    }
+
+    /// What may stand behind a field.
+    fn separator(&mut self) -> Result<(), Fault> {
         if !self.accept(b',')? {
             self.accept(b';')?;
         }

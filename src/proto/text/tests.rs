@@ -163,3 +163,29 @@ fn no_message_contains_itself() {
     assert_eq!(solver.parent_pool().all_messages().len(), 63);
     assert!(descriptor::<LayerParameter>().is_ok());
 }
+
+#[test]
+fn strangers_are_passed_over_on_request() {
+    let text = r#"name: "n"  odd: -1.5e3, layer { # of a fork
+  type: "Fork" fork_param { a: [1, { b < > }] s: "}" '{' n: -inf; [x.y/z]: 3 } next: A;
+  other: 'x' "y" z: [] clip_param { min: 1 extra: { } max: 2 } fork < >; name: "l"
+} deep "#;
+    let deep = format!("{text}{}{}", "{ a ".repeat(100_000), "}".repeat(100_000));
+    let read = |text: &str| parse_text_lossy::<NetParameter>(text, "net.prototxt");
+    let want = "name: 'n' layer { type: 'Fork' name: 'l' clip_param { min: 1 max: 2 } }";
+    assert_eq!(read(&deep).unwrap(), parse(want).unwrap());
+    let faults = [
+        ("odd", "1:4: expected `:`, found the end of the text"),
+        ("odd: }", "1:6: expected a value, found `}`"),
+        ("odd: - ", "1:8: expected a value, found the end of the text"),
+        ("layer { odd { > } }", "1:15: expected a value, found `>`"),
+        ("odd [1]", "1:5: expected `:`, found `[`"),
+        ("odd: ,", "1:6: expected a value, found `,`"),
+        ("odd { a: 1", "1:11: expected a value, found the end of the text"),
+        ("layer { pool: 1 name: 3 }", "1:23: expected a string, found `3`"),
+    ];
+    for (text, want) in faults {
+        let fault = read(text).unwrap_err().to_string();
+        assert_eq!(fault, format!("net.prototxt:{want}"), "{text}");
+    }
+}

@@ -32,14 +32,16 @@
 
 mod batch_norm;
 mod input;
+mod moves;
 mod padding;
 mod solver;
 mod transform;
 mod v0;
 mod v1;
 
-use super::{NetParameter, SolverParameter};
+use super::{NetParameter, SolverParameter, Unknown};
 use crate::error::{Error, Result};
+use moves::Moves;
 use std::fmt;
 
 /// A message as it is written today, and what had to be done to it.
@@ -50,6 +52,23 @@ pub struct Upgraded<M> {
     pub message: M,
     /// What was done, in order; nothing if the message was up to date.
     pub changes: Vec<Change>,
+    /// Where parts of the message went; `None` if all are where they were.
+    moves: Option<Moves>,
+}
+
+impl<M> Upgraded<M> {
+    /// Lets unknown fields follow the messages that they were read with.
+    ///
+    /// A field of a layer stays one of the layer, under its number, whatever the format; what has no
+    /// message left to be in is told when they are [written](Unknown::write).
+    pub fn relocate(&self, unknown: &mut Unknown) {
+        if let Some(moves) = &self.moves {
+            unknown.relocate(|path| {
+                moves.follow(path);
+                true
+            });
+        }
+    }
 }
 
 /// One thing that an upgrade did. Shown as a phrase, such as `upgraded layers of the V1 format`.
@@ -111,11 +130,14 @@ pub fn net(mut net: NetParameter) -> Result<Upgraded<NetParameter>> {
         let why = "a net has both `layer` and `layers` fields; write all of them as `layer`";
         return Err(Error::Invalid(why.into()));
     }
+    let stays = net.layers.iter().map(|layer| !padding::is_padding(layer));
+    let stays: Vec<bool> = stays.chain(net.layer.iter().map(|_| true)).collect();
     let mut changes = Vec::new();
     for step in STEPS {
         changes.extend(step(&mut net)?);
     }
-    Ok(Upgraded { message: net, changes })
+    let moves = Some(Moves::new(&stays, &net));
+    Ok(Upgraded { message: net, changes, moves })
 }
 
 /// Upgrades a solver. Nets inside it stay as they are.
@@ -125,7 +147,7 @@ pub fn net(mut net: NetParameter) -> Result<Upgraded<NetParameter>> {
 #[doc(alias = "UpgradeSolverAsNeeded")]
 pub fn solver(mut solver: SolverParameter) -> Result<Upgraded<SolverParameter>> {
     let changes = solver::upgrade(&mut solver)?;
-    Ok(Upgraded { message: solver, changes })
+    Ok(Upgraded { message: solver, changes, moves: None })
 }
 
 /// An error of the layer of this name.

@@ -16,7 +16,7 @@ struct Padding {
 impl Padding {
     /// That of a layer, if it is a padding layer.
     fn of(layer: &V1LayerParameter) -> Result<Option<Self>> {
-        let Some(old) = layer.layer.as_ref().filter(|old| old.r#type() == "padding") else {
+        let Some(old) = layer.layer.as_ref().filter(|_| is_padding(layer)) else {
             return Ok(None);
         };
         match (&layer.bottom[..], &layer.top[..]) {
@@ -24,6 +24,10 @@ impl Padding {
             _ => Err(at_layer(name(layer), "padding takes one bottom and makes one top")),
         }
     }
+}
+
+pub(super) fn is_padding(layer: &V1LayerParameter) -> bool {
+    layer.layer.as_ref().is_some_and(|old| old.r#type() == "padding")
 }
 
 /// Removes the padding layers of a net.
