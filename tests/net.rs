@@ -172,3 +172,87 @@ fn nets_on_two_threads_share_weights() {
     assert_eq!(one, two);
     assert_eq!(source.phase(), Phase::Test);
 }
+
+/// A net with a branch, a layer in place, and outputs in the middle and at the end.
+const BRANCHED: &str = r#"
+layer { name: "a" type: "InnerProduct" bottom: "x" top: "a"
+        inner_product_param { num_output: 7 weight_filler { type: "xavier" } } }
+layer { name: "r" type: "ReLU" bottom: "a" top: "a" }
+layer { name: "b" type: "InnerProduct" bottom: "a" top: "b"
+        inner_product_param { num_output: 9 weight_filler { type: "xavier" } } }
+layer { name: "side" type: "InnerProduct" bottom: "a" top: "side"
+        inner_product_param { num_output: 2 weight_filler { type: "xavier" } } }
+layer { name: "c" type: "InnerProduct" bottom: "b" top: "c"
+        inner_product_param { num_output: 8 weight_filler { type: "xavier" } } }
+layer { name: "s" type: "Softmax" bottom: "c" top: "s" }
+layer { name: "d" type: "InnerProduct" bottom: "s" top: "d"
+        inner_product_param { num_output: 5 weight_filler { type: "xavier" } } }
+layer { name: "e" type: "ReLU" bottom: "d" top: "e" }"#;
+
+#[test]
+fn inference_with_less_memory_gives_the_same_bits() {
+    let build = |reuse| {
+        let definition = proto::parse_text(after_x(BRANCHED), "net.prototxt").unwrap();
+        MirrorNet::builder(&DEVICE).seed(3).reuse_memory(reuse).build(&definition).unwrap()
+    };
+    let nets = [false, true].map(build);
+    let results = nets.map(|mut net| {
+        let mut results = Vec::new();
+        // As built; larger than planned for; planned anew; smaller.
+        for (rows, plan) in [(2, false), (4, false), (5, true), (3, false), (3, true)] {
+            let x = net.blob_mut("x").unwrap();
+            x.reshape(&[rows, 3]).unwrap();
+            let mut values = x.data_mut().unwrap();
+            for (i, value) in values.host_mut().unwrap().iter_mut().enumerate() {
+                *value = (i * 7 % 5) as f32 - 2.0;
+            }
+            drop(values);
+            if plan {
+                net.reshape().unwrap();
+            }
+            for _ in 0..2 {
+                net.forward().unwrap();
+                for (name, blob, _) in net.outputs() {
+                    let values = blob.data().unwrap().host().unwrap().to_vec();
+                    results.push((name.to_owned(), blob.shape().to_vec(), values));
+                }
+            }
+        }
+        let distinct: usize = (0..net.blobs().len())
+            .filter(|&i| {
+                let (_, blob) = net.blobs().nth(i).unwrap();
+                !net.blobs().take(i).any(|(_, other)| other.shares_data_with(blob))
+            })
+            .count();
+        (results, distinct, net.memory().unwrap(), net.backward().is_ok())
+    });
+    let [(want, apart, all, backward), (got, shared, fewer, none)] = results;
+    assert_eq!(got, want);
+    // x, a, b, side, c, s, d, e; a's splits are a. Then c takes the place of a, s that of b …
+    assert_eq!((apart, shared), (8, 5));
+    assert!(fewer.activations < all.activations, "{fewer:?} {all:?}");
+    assert_eq!(fewer.params, all.params);
+    assert!(backward && !none);
+}
+
+#[test]
+fn layers_run_in_parts() {
+    let whole = &mut build(&after_x(BRANCHED)).unwrap();
+    let parts = &mut build(&after_x(BRANCHED)).unwrap();
+    for net in [&mut *whole, &mut *parts] {
+        let mut x = net.blob_mut("x").unwrap().data_mut().unwrap();
+        x.host_mut().unwrap().copy_from_slice(&[1.0, -2.0, 3.0, 0.5, 0.0, -1.0]);
+    }
+    whole.forward().unwrap();
+    let layers = parts.layer_names().len();
+    parts.forward_layers(0..3).unwrap();
+    parts.forward_layers(3..layers).unwrap();
+    let values = |net: &MirrorNet| net.blob("e").unwrap().data().unwrap().host().unwrap().to_vec();
+    assert_eq!(values(parts), values(whole));
+    parts.backward_layers(layers - 1..layers).unwrap();
+    for wrong in [0..layers + 1, layers + 1..layers + 2] {
+        let error = parts.forward_layers(wrong.clone()).unwrap_err().to_string();
+        assert!(error.contains(&format!("{layers} layers")), "{error}");
+        assert!(parts.backward_layers(wrong).is_err());
+    }
+}

@@ -237,6 +237,28 @@ impl<T: Scalar, D: Device> Blob<T, D> {
         self.data.bytes()
     }
 
+    /// Bytes allocated at present behind data and diff, on host and device together. Blobs that
+    /// share count the same bytes.
+    ///
+    /// # Errors
+    /// [`Error::Borrowed`] while an alias is written.
+    pub fn allocated(&self) -> Result<[usize; 2]> {
+        Ok([self.data.allocated()?, self.diff.allocated()?])
+    }
+
+    /// How many blobs share this one's data, itself included.
+    pub(crate) fn data_handles(&self) -> usize {
+        self.data.handles()
+    }
+
+    /// Puts this blob's data into storage that others use at other times, unless it is too small.
+    pub(crate) fn lodge(&mut self, storage: &Self) -> Result<()> {
+        if storage.capacity()? >= Self::bytes(&self.shape)? {
+            self.data = storage.data.share();
+        }
+        Ok(())
+    }
+
     /// Another handle on the same contents, in the same shape. Not a copy.
     #[must_use]
     pub fn share(&self) -> Self {

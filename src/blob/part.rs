@@ -37,6 +37,15 @@ impl<D: Device> Part<D> {
         Ok(self.try_read()?.bytes())
     }
 
+    pub(super) fn allocated(&self) -> Result<usize> {
+        Ok(self.try_read()?.allocated())
+    }
+
+    /// How many handles there are on this storage.
+    pub(super) fn handles(&self) -> usize {
+        Arc::strong_count(&self.memory)
+    }
+
     pub(super) fn adopt(&self, storage: impl HostStorage + 'static) -> Result<()> {
         self.try_write()?.adopt(HostBytes::adopt(storage))
     }

@@ -97,6 +97,15 @@ impl<D: Memory> SyncedMemory<D> {
         self.bytes
     }
 
+    /// Bytes allocated at present, on both sides together, stale allocations that are kept for
+    /// reuse included.
+    pub fn allocated(&self) -> usize {
+        let spare = self.spare.lock();
+        let cells = [self.host.get().is_some(), self.dev.get().is_some()];
+        let kept = [spare.host.is_some(), spare.dev.is_some()];
+        self.bytes * cells.iter().chain(&kept).filter(|&&there| there).count()
+    }
+
     /// The device this memory is paired with.
     pub fn device_handle(&self) -> &D {
         &self.device

@@ -25,6 +25,7 @@ pub struct NetBuilder<T: Element, D: Device> {
     level: Option<i32>,
     stages: Vec<String>,
     seed: u64,
+    reuse_memory: bool,
     registry: LayerRegistry<T, D>,
     sources: Sources,
 }
@@ -37,6 +38,7 @@ impl<T: Element, D: Device> NetBuilder<T, D> {
             level: None,
             stages: Vec::new(),
             seed: 0,
+            reuse_memory: false,
             registry: LayerRegistry::standard(),
             sources: Sources::default(),
         }
@@ -64,6 +66,16 @@ impl<T: Element, D: Device> NetBuilder<T, D> {
     #[must_use]
     pub fn seed(self, seed: u64) -> Self {
         Self { seed, ..self }
+    }
+
+    /// Builds a net for inference only, in which intermediate results share memory: an activation
+    /// takes that of one that no layer needs any more. Not if not called.
+    ///
+    /// Results are the same. Inputs and outputs keep their memory; what other blobs hold after a
+    /// forward pass is unspecified, and a backward pass is an error.
+    #[must_use]
+    pub fn reuse_memory(self, reuse: bool) -> Self {
+        Self { reuse_memory: reuse, ..self }
     }
 
     /// Makes layers with this registry instead of the standard one.
@@ -98,7 +110,7 @@ impl<T: Element, D: Device> NetBuilder<T, D> {
             let in_layer = |error: Error| error.within(format!("layer `{}`", param.name()));
             wiring.add(param).map_err(in_layer)?;
         }
-        Ok(wiring.finish(definition.force_backward()))
+        wiring.finish(definition.force_backward())
     }
 }
 
@@ -140,6 +152,7 @@ impl<'a, T: Element, D: Device> Wiring<'a, T, D> {
             params: Vec::new(),
             learnable: Vec::new(),
             outputs: Vec::new(),
+            lives: None,
         };
         let (ids, available) = (HashMap::new(), BTreeSet::new());
         Self { builder, net, ids, available, needed: Vec::new(), named: HashMap::new() }
@@ -338,13 +351,16 @@ impl<'a, T: Element, D: Device> Wiring<'a, T, D> {
         ours.share_diff(&owner.blob)
     }
 
-    fn finish(mut self, force_backward: bool) -> Net<T, D> {
+    fn finish(mut self, force_backward: bool) -> Result<Net<T, D>> {
         self.net.prune_backward();
         if force_backward {
             self.net.force_backward();
         }
         self.net.outputs = self.available.iter().map(|name| self.ids[name]).collect();
-        self.net
+        if self.builder.reuse_memory {
+            self.net.reuse_memory()?;
+        }
+        Ok(self.net)
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod build;
 mod filter;
+mod memory;
 mod need;
 mod pass;
 mod split;
@@ -11,6 +12,7 @@ mod weights;
 
 pub use build::NetBuilder;
 pub use filter::{filter, meets};
+pub use memory::MemoryUse;
 pub use split::insert_splits;
 
 use crate::{
@@ -35,6 +37,8 @@ pub struct Net<T: Element, D: Device> {
     /// Places in `params` of those that own their values.
     learnable: Vec<usize>,
     outputs: Vec<usize>,
+    /// Blobs whose storage is used again in the same pass, if that was asked for.
+    lives: Option<Vec<memory::Life>>,
 }
 
 /// A layer and its wiring.

@@ -8,6 +8,7 @@ use crate::{
     error::{Error, Result},
     layer::Propagate,
 };
+use std::ops::Range;
 
 impl<T: Element, D: Device> Net<T, D> {
     /// Runs every layer forward; returns the objective, `Σ weight · top`.
@@ -15,8 +16,19 @@ impl<T: Element, D: Device> Net<T, D> {
     /// # Errors
     /// What a layer returns, with the layer's name.
     pub fn forward(&mut self) -> Result<f64> {
+        self.forward_layers(0..self.steps.len())
+    }
+
+    /// Runs these layers forward, by place; returns their share of the objective.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if there are no such layers; what a layer returns, with the layer's name.
+    #[doc(alias = "ForwardFromTo")]
+    #[doc(alias = "ForwardTo")]
+    pub fn forward_layers(&mut self, layers: Range<usize>) -> Result<f64> {
+        self.expect_layers(&layers)?;
         let mut loss = 0.0;
-        for place in 0..self.steps.len() {
+        for place in layers {
             let result = self.forward_layer(place);
             loss += result.map_err(|error| self.at_layer(place, error))?;
         }
@@ -29,7 +41,23 @@ impl<T: Element, D: Device> Net<T, D> {
     /// # Errors
     /// What a layer returns, with the layer's name.
     pub fn backward(&mut self) -> Result<()> {
-        for place in (0..self.steps.len()).rev() {
+        self.backward_layers(0..self.steps.len())
+    }
+
+    /// Runs these layers backward, by place and from the last to the first, as
+    /// [`backward`](Self::backward) runs all.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] if there are no such layers; what a layer returns, with the layer's name.
+    #[doc(alias = "BackwardFromTo")]
+    #[doc(alias = "BackwardFrom")]
+    pub fn backward_layers(&mut self, layers: Range<usize>) -> Result<()> {
+        self.expect_layers(&layers)?;
+        if self.lives.is_some() {
+            let why = "the net reuses memory: what a backward pass needs is overwritten";
+            return Err(Error::Invalid(why.into()));
+        }
+        for place in layers.rev() {
             if !self.steps[place].backward {
                 continue;
             }
@@ -39,7 +67,8 @@ impl<T: Element, D: Device> Net<T, D> {
         Ok(())
     }
 
-    /// Shapes every blob anew after the present shapes of the inputs.
+    /// Shapes every blob anew after the present shapes of the inputs; in a net that reuses memory,
+    /// plans anew what blobs share.
     ///
     /// # Errors
     /// What a layer returns, with the layer's name.
@@ -49,7 +78,15 @@ impl<T: Element, D: Device> Net<T, D> {
             let result = self.reshape_layer(place);
             result.map_err(|error| self.at_layer(place, error))?;
         }
-        Ok(())
+        self.share_memory()
+    }
+
+    fn expect_layers(&self, layers: &Range<usize>) -> Result<()> {
+        let count = self.steps.len();
+        if layers.start <= layers.end && layers.end <= count {
+            return Ok(());
+        }
+        Err(Error::Invalid(format!("the net has {count} layers, and so no layers {layers:?}")))
     }
 
     /// Sets the parameters' gradients to zero.
