@@ -65,6 +65,35 @@ fn log_lines_have_the_form_of_caffes() {
     assert!(ours.is_subset(&caffes), "{:?}", ours.difference(&caffes));
 }
 
+/// The scores that Caffe's log has at the end of its training are those of its snapshot here.
+#[test]
+fn caffes_weights_give_caffes_scores() {
+    let Some(data) = env::var_os("CORTADO_TESTDATA").map(PathBuf::from) else {
+        eprintln!("SKIPPED: set CORTADO_TESTDATA to score the weights that Caffe trained");
+        return;
+    };
+    let weights = data.join("golden/lenet/lenet_iter_10000.caffemodel");
+    let model = include_str!("../examples/mnist/lenet.prototxt");
+    let folder = Folder::new("scores");
+    let digits = format!("idx:{}", data.join("mnist/t10k").display());
+    folder.write_replaced("lenet.prototxt", model, "idx:examples/mnist/data/t10k", &digits);
+    let weights = weights.display();
+    let test = format!("test --model lenet.prototxt --weights {weights} --iterations 100");
+    let out = folder.run(&test).succeeded().out;
+
+    let log = fs::read_to_string(data.join("golden/lenet/caffe_train.log")).unwrap();
+    let score = |text: &str, name: &str| -> f64 {
+        let start = format!("{name} = ");
+        let line = text.lines().rfind(|line| line.contains(&start)).unwrap();
+        let number = line.split(&start).nth(1).unwrap().split(' ').next().unwrap();
+        number.parse().unwrap()
+    };
+    assert_eq!(score(&out, "accuracy"), score(&log, "accuracy"), "{out}");
+    // Six digits are printed.
+    let (ours, caffes) = (score(&out, "loss"), score(&log, "Test net output #1: loss"));
+    assert!((ours - caffes).abs() <= 2e-7, "{ours} {caffes}");
+}
+
 #[test]
 fn one_seed_gives_one_model_on_any_number_of_threads() {
     let folder = Folder::new("threads");
@@ -90,7 +119,7 @@ fn a_run_resumed_at_the_middle_ends_as_the_unbroken_one() {
     let args = "train --solver solver.prototxt --snapshot lenet_iter_4.solverstate";
     let ran = folder.run(args).succeeded();
     assert!(files.map(|file| folder.read(file)) == unbroken);
-    assert!(!ran.log.iter().any(|line| line.contains("Iteration 0")), "{ran:#?}");
+    assert!(!ran.log.iter().any(|said| said.contains("Iteration 0")), "{ran:#?}");
 
     let tuned = format!("{args} --weights lenet_iter_4.caffemodel");
     folder.run(&tuned).refused_with(&["--snapshot", "--weights", "cannot be used with"]);
@@ -297,6 +326,19 @@ fn old_nets_and_solvers_are_upgraded() {
         folder.run(&format!("upgrade-net {flag} {file} {file}")).succeeded();
         assert_eq!(proto::read_binary::<NetParameter>(folder.path(file)).unwrap(), want);
     }
+    let fork = format!("{V1_NET}\nspin: 1 # of a fork\n");
+    folder.write("fork.prototxt", &fork);
+    let line = fork.lines().count();
+    let fault = format!("fork.prototxt:{line}:1: `NetParameter` has no field `spin`");
+    folder.run("upgrade-net fork.prototxt b").failed_with(&[&fault]);
+    let ran = folder.run("upgrade-net --skip-unknown fork.prototxt b").succeeded();
+    assert_eq!(ran.log, [format!("{fault}: passed over")]);
+    assert_eq!(text("b"), V2_NET);
+    // A varint in the field 1000, which Caffe has not.
+    let fork = [&folder.read("a")[..], &[0xc0, 0x3e, 7]].concat();
+    folder.write("a", &fork);
+    folder.run("upgrade-net --binary a b").succeeded();
+    assert_eq!(folder.read("b"), fork);
 
     folder.write("solver.prototxt", "base_lr: 0.5 solver_type: ADAM");
     let ran = folder.run("upgrade-solver solver.prototxt solver.prototxt").succeeded();
@@ -360,4 +402,58 @@ fn training_upgrades_what_it_reads() {
         folder.run(&args).succeeded().out
     };
     assert_eq!(test("old.caffemodel"), test(model));
+}
+
+#[test]
+fn time_tells_of_every_layer_and_of_memory() {
+    let folder = Folder::new("time");
+    let time = |args: &str| {
+        let ran = folder.run(&format!("time --model net.prototxt --iterations 3 {args}"));
+        ran.succeeded().out
+    };
+    let [train, test] = [time(""), time("--phase TEST --forward")];
+    let layers = ["data", "ip", "loss", "accuracy"];
+    for (out, layers) in [(&train, &layers[..3]), (&test, &layers[..])] {
+        for layer in layers {
+            let rows = out.lines().filter(|line| line.starts_with(&format!("{layer} ")));
+            assert_eq!(rows.count(), 1, "{layer}: {out}");
+        }
+        assert!(out.contains("\nForward pass: ") && out.contains("\nMemory: "), "{out}");
+    }
+    assert!(train.contains("\nBackward pass: ") && !test.contains("Backward pass"));
+    let rows = |out: &str| -> Vec<f64> {
+        let shares =
+            out.lines().skip(1).map_while(|line| line.split(' ').next_back()?.parse().ok());
+        shares.collect()
+    };
+    let shares = rows(&train);
+    let all: f64 = shares.iter().sum();
+    assert!(shares.len() >= 3 && (99.0..101.0).contains(&all), "{train}");
+
+    folder.run("time --model net.prototxt --iterations 0").refused_with(&["--iterations"]);
+    folder.run("time --model gone.prototxt").failed_with(&["gone.prototxt: No such file"]);
+}
+
+#[test]
+fn a_net_is_drawn_row_by_row() {
+    let folder = Folder::new("draw");
+    let draw = |args: &str| {
+        folder.run(&format!("draw net.prototxt -o net.svg {args}")).succeeded();
+        String::from_utf8(folder.read("net.svg")).unwrap()
+    };
+    let [train, test] = [draw("--phase train"), draw("")];
+    assert!(!train.contains(">accuracy<") && test.contains(">accuracy<"));
+    for part in [">ip<", ">InnerProduct<", ">8×10<", ">7\u{2009}850<", "7\u{2009}850 parameters<"]
+    {
+        assert!(test.contains(part), "{part}: {test}");
+    }
+    // A mark for each layer and a line for each blob: data, label, ip, accuracy, loss.
+    assert_eq!((test.matches("<circle").count(), test.matches("<path").count()), (4, 5));
+    // Without its data the net still has a picture; text from the file cannot break out of it.
+    let gone = NET.replace("digits:train?count=200&seed=1", "idx:gone");
+    folder.write("net.prototxt", gone.replace("\"LeNet\"", "\"<LeNet> & co\""));
+    let bare = draw("");
+    assert!(bare.contains(">&lt;LeNet&gt; &amp; co: 4 layers<") && !bare.contains("×"), "{bare}");
+    folder.run("draw net.prototxt").refused_with(&["--output"]);
+    folder.run("draw net.prototxt -o gone/net.svg").failed_with(&["gone/net.svg: No such file"]);
 }

@@ -4,12 +4,15 @@
 //! log lines in Caffe's format, or a progress line where a person watches a terminal. Any error is
 //! one line and a non-zero exit status: 1 if the work failed, 2 if the command was wrong.
 
+mod draw;
 mod inspect;
 mod lines;
 mod logger;
 mod number;
 mod progress;
+mod table;
 mod test;
+mod time;
 mod train;
 mod upgrade_net;
 mod upgrade_solver;
@@ -33,9 +36,11 @@ struct Command {
 enum Verb {
     Train(train::Train),
     Test(test::Test),
+    Time(time::Time),
     UpgradeNet(upgrade_net::UpgradeNet),
     UpgradeSolver(upgrade_solver::UpgradeSolver),
     Inspect(inspect::Inspect),
+    Draw(draw::Draw),
 }
 
 /// Where the work is done.
@@ -61,9 +66,11 @@ pub fn main() -> ExitCode {
     let done = match command.verb {
         Verb::Train(train) => train.run(),
         Verb::Test(test) => test.run(),
+        Verb::Time(time) => time.run(),
         Verb::UpgradeNet(upgrade) => upgrade.run(),
         Verb::UpgradeSolver(upgrade) => upgrade.run(),
         Verb::Inspect(inspect) => inspect.run(),
+        Verb::Draw(draw) => draw.run(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,6 +1,13 @@
 //! What is told of a file, as a table and as JSON.
 
-use super::{super::number::g, array::Array, kind::Kind};
+use super::{
+    super::{
+        number::g,
+        table::{aligned, plain},
+    },
+    array::Array,
+    kind::Kind,
+};
 use crate::proto::LayerParameter;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
@@ -159,32 +166,4 @@ impl Array {
 fn totals(arrays: &[Array]) -> (usize, usize) {
     // All of them have been in memory at once, so that neither sum wraps.
     (arrays.iter().map(Array::elements).sum(), arrays.iter().map(Array::bytes).sum())
-}
-
-/// Text of a file with its control characters escaped: a terminal would obey them.
-fn plain(text: &str) -> String {
-    let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.into() };
-    text.chars().map(shown).collect()
-}
-
-/// Rows in columns two blanks apart: the first `left` of them to the left, the others to the right.
-fn aligned(rows: &[Vec<String>], left: usize) -> String {
-    let length = |cell: &String| cell.chars().count();
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column| rows.iter().filter_map(|row| row.get(column)).map(length).max();
-    let widths: Vec<_> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
-    let mut text = String::new();
-    for row in rows {
-        let mut line = String::new();
-        for (column, (cell, &width)) in row.iter().zip(&widths).enumerate() {
-            let gap = if column > 0 { "  " } else { "" };
-            let _ = match column < left {
-                true => write!(line, "{gap}{cell:<width$}"),
-                false => write!(line, "{gap}{cell:>width$}"),
-            };
-        }
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
-    text
 }

@@ -1,0 +1,253 @@
+//! `cortado time`
+
+use super::{
+    Place,
+    table::{aligned, plain},
+};
+use crate::{
+    device::{Device, OnDevice, on_device},
+    error::{Error, Result},
+    net::{MemoryUse, Net},
+    proto::{self, LayerParameter, Phase},
+};
+use clap::{Args, ValueEnum};
+use std::{
+    fs,
+    io::{self, Write},
+    path::PathBuf,
+    time::Instant,
+};
+
+/// Times the layers of a net
+///
+/// Prints the median time of each layer over the iterations, after one that is not counted: data,
+/// parameters and memory are then where they stay. GFLOP/s count the products and sums of
+/// convolutions and inner products. Times of a layer end when the device has done its work.
+#[derive(Args)]
+#[command(after_help = "Example: cortado time --model examples/digits/lenet.prototxt")]
+pub(super) struct Time {
+    /// Net definition, in text format
+    #[arg(long, value_name = "FILE")]
+    model: PathBuf,
+    /// Passes to time
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    iterations: u32,
+    /// Phase to build the net for; with TEST and --forward, memory is reused
+    #[arg(long, value_enum, ignore_case = true, default_value = "train")]
+    phase: When,
+    /// Builds the net for this level
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
+    level: i32,
+    /// Builds the net for these stages
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    stage: Vec<String>,
+    /// Times forward passes only
+    #[arg(long)]
+    forward: bool,
+    #[command(flatten)]
+    place: Place,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum When {
+    Train,
+    Test,
+}
+
+/// What one layer took.
+struct Row {
+    name: String,
+    kind: String,
+    tops: String,
+    /// Seconds of each pass.
+    forward: Vec<f64>,
+    backward: Vec<f64>,
+    /// Products and sums of a pass, if they are known.
+    forward_flops: Option<f64>,
+    backward_flops: Option<f64>,
+}
+
+impl Time {
+    pub(super) fn run(self) -> Result<()> {
+        let Place { device, threads } = &self.place;
+        on_device(&device.clone(), usize::from(*threads), self)
+    }
+}
+
+impl OnDevice for Time {
+    type Output = ();
+
+    fn run<D: Device>(self, device: D) -> Result<()> {
+        log::info!("Use {}, {} host threads.", device.name(), device.workers().count());
+        let definition = proto::read_net(&self.model)?;
+        let phase = match self.phase {
+            When::Train => Phase::Train,
+            When::Test => Phase::Test,
+        };
+        let mut net = Net::<f32, D>::builder(&device)
+            .phase(phase)
+            .level(self.level)
+            .stages(self.stage.iter().cloned())
+            .reuse_memory(self.forward && self.phase == When::Test)
+            .build(&definition)
+            .map_err(|error| error.within(self.model.display().to_string()))?;
+        let loss = net.forward()?;
+        log::info!("Initial loss: {}", super::number::g(loss));
+        if !self.forward {
+            net.backward()?;
+        }
+        device.synchronize()?;
+        log::info!("Testing for {} iterations.", self.iterations);
+        let mut rows: Vec<Row> = (0..net.layer_names().len()).map(|i| Row::new(&net, i)).collect();
+        let mut passes = [Vec::new(), Vec::new()];
+        for _ in 0..self.iterations {
+            passes[0].push(timed(&device, || {
+                rows.iter_mut().enumerate().try_for_each(|(place, row)| {
+                    let layer = || net.forward_layers(place..place + 1).map(drop);
+                    timed(&device, layer).map(|seconds| row.forward.push(seconds))
+                })
+            })?);
+            if self.forward {
+                continue;
+            }
+            passes[1].push(timed(&device, || {
+                rows.iter_mut().enumerate().rev().try_for_each(|(place, row)| {
+                    let layer = || net.backward_layers(place..place + 1);
+                    timed(&device, layer).map(|seconds| row.backward.push(seconds))
+                })
+            })?);
+        }
+        let text = report(&rows, &passes, &net.memory()?);
+        let print = || {
+            let mut out = io::stdout().lock();
+            out.write_all(text.as_bytes())?;
+            out.flush()
+        };
+        print().map_err(|error| Error::io("standard output", error))
+    }
+}
+
+/// Seconds until the device has done the work.
+fn timed<D: Device>(device: &D, work: impl FnOnce() -> Result<()>) -> Result<f64> {
+    let start = Instant::now();
+    work()?;
+    device.synchronize()?;
+    Ok(start.elapsed().as_secs_f64())
+}
+
+impl Row {
+    fn new<D: Device>(net: &Net<f32, D>, place: usize) -> Self {
+        let param = net.layer_params().nth(place).cloned().unwrap_or_default();
+        let (_, tops) = net.wiring(place).unwrap_or_default();
+        let shapes = tops.iter().filter_map(|top| net.blob(top)).map(|blob| {
+            let extents: Vec<_> = blob.shape().iter().map(usize::to_string).collect();
+            extents.join("×")
+        });
+        let forward_flops = flops(net, place, &param);
+        // A gradient takes what the value took: one of the weights, and one of the bottom.
+        let gradients = net.needs_backward(place).map_or(0, |(backward, bottoms)| {
+            usize::from(backward) + usize::from(bottoms.contains(&true))
+        });
+        Self {
+            name: plain(param.name()),
+            kind: plain(param.r#type()),
+            tops: shapes.collect::<Vec<_>>().join(" "),
+            forward: Vec::new(),
+            backward: Vec::new(),
+            forward_flops,
+            backward_flops: forward_flops.map(|flops| flops * gradients as f64),
+        }
+    }
+
+    fn cells(&self, whole: f64) -> Vec<String> {
+        let [forward, backward] = [median(&self.forward), median(&self.backward)];
+        let speed = |flops: Option<f64>, seconds: Option<f64>| match (flops, seconds) {
+            (Some(flops), Some(seconds)) if flops > 0.0 => format!("{:.1}", flops / seconds / 1e9),
+            _ => String::new(),
+        };
+        let both = forward.unwrap_or(0.0) + backward.unwrap_or(0.0);
+        vec![
+            self.name.clone(),
+            self.kind.clone(),
+            self.tops.clone(),
+            milliseconds(forward),
+            speed(self.forward_flops, forward),
+            milliseconds(backward),
+            speed(self.backward_flops, backward),
+            format!("{:.1}", 100.0 * both / whole),
+        ]
+    }
+}
+
+/// Products and sums of a forward pass: two for each weight and output that it takes part in.
+fn flops<D: Device>(net: &Net<f32, D>, place: usize, param: &LayerParameter) -> Option<f64> {
+    let (bottoms, tops) = net.wiring(place)?;
+    let weights = net.params().iter().find(|p| p.layer == place && p.index == 0)?.blob();
+    let count = |names: &[&str]| -> usize {
+        names.iter().filter_map(|name| net.blob(name)).map(|blob| blob.count()).sum()
+    };
+    let (elements, shares) = match param.r#type() {
+        "Convolution" => (count(&tops), param.convolution_param.as_ref()?.num_output()),
+        "InnerProduct" => (count(&tops), param.inner_product_param.as_ref()?.num_output()),
+        "Deconvolution" => (count(&bottoms), u32::try_from(*weights.shape().first()?).ok()?),
+        _ => return None,
+    };
+    Some(2.0 * elements as f64 * weights.count() as f64 / f64::from(shares.max(1)))
+}
+
+fn report(rows: &[Row], passes: &[Vec<f64>; 2], memory: &MemoryUse) -> String {
+    let [forward, backward] = passes.each_ref().map(|seconds| median(seconds));
+    let whole = rows.iter().flat_map(|row| [median(&row.forward), median(&row.backward)]);
+    let whole: f64 = whole.flatten().sum();
+    let head = ["layer", "type", "tops", "forward ms", "GFLOP/s", "backward ms", "GFLOP/s", "%"];
+    let mut table = vec![head.map(str::to_owned).to_vec()];
+    table.extend(rows.iter().map(|row| row.cells(whole)));
+    let mut text = aligned(&table, 3);
+    text.push('\n');
+    let mut line = |name: &str, value: String| text.push_str(&format!("{name}: {value}\n"));
+    line("Forward pass", format!("{} ms", milliseconds(forward)));
+    if backward.is_some() {
+        line("Backward pass", format!("{} ms", milliseconds(backward)));
+        let both: Vec<f64> = passes[0].iter().zip(&passes[1]).map(|(f, b)| f + b).collect();
+        line("Forward and backward", format!("{} ms", milliseconds(median(&both))));
+    }
+    let MemoryUse { activations, gradients, params, param_gradients } = *memory;
+    let sizes = [activations, gradients, params, param_gradients].map(mebibytes);
+    let [activations, gradients, params, param_gradients] = sizes;
+    line(
+        "Memory",
+        format!(
+            "{activations} MiB of activations, {gradients} of their gradients, {params} of parameters, \
+         {param_gradients} of theirs"
+        ),
+    );
+    if let Some(peak) = peak_resident() {
+        line("Peak memory of the process", format!("{} MiB", mebibytes(peak)));
+    }
+    text
+}
+
+fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    let upper = sorted.get(middle)?;
+    let lower = sorted.get((sorted.len() - 1) / 2)?;
+    Some((lower + upper) / 2.0)
+}
+
+fn milliseconds(seconds: Option<f64>) -> String {
+    seconds.map_or(String::new(), |seconds| format!("{:.3}", seconds * 1e3))
+}
+
+fn mebibytes(bytes: usize) -> String {
+    format!("{:.1}", bytes as f64 / f64::from(1 << 20))
+}
+
+/// The most bytes that this process has had in memory, where the system tells (Linux).
+fn peak_resident() -> Option<usize> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kibibytes: usize = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kibibytes.checked_mul(1024)
+}
