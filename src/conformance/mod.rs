@@ -83,13 +83,14 @@ macro_rules! conformance {
             unary_relu unary_clip binary_add binary_sub binary_mul binary_div binary_max binary_min
             binary_relu_grad binary_sigmoid_grad binary_tanh_grad broadcast convert
             reduce_sum reduce_mean reduce_max reduce_min reduce_abs_sum reduce_sum_sq sum_onto
-            arg_max
+            arg_max top_k
             uniform gaussian bernoulli integer
             im2col col2im convolve convolve_backward_input convolve_backward_filters
             max_pool max_pool_backward average_pool average_pool_backward
             softmax softmax_backward lrn_across lrn_within lrn_across_backward lrn_within_backward
-            moments softmax_loss softmax_loss_backward accuracy
-            copy_2d gather scatter_add permute tile tile_backward sgd_l1 sgd_l2
+            moments softmax_loss softmax_loss_backward accuracy accuracy_by_class
+            class_loss class_loss_backward pair_loss pair_loss_backward
+            copy_2d gather scatter_add permute tile tile_backward to_indices sgd_l1 sgd_l2
         }
     };
     (@names) => { $crate::conformance!(@list @strings) };

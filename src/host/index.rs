@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     element::Element,
-    error::{Error, Result},
+    error::{Error, Result, expect_len},
     op::{Copy2d, Rows, Tile},
 };
 use num_traits::Zero;
@@ -122,6 +122,23 @@ pub fn scatter_add<T: Element>(
             },
         );
     });
+    Ok(())
+}
+
+/// `yᵢ ← xᵢ`, which has to be an integer from 0 to below `bound`.
+///
+/// # Errors
+/// [`Error::Length`] names the operand; [`Error::Value`] the first that is no such integer.
+pub fn to_indices<T: Element>(_: &Workers, bound: u32, x: &[T], y: &mut [u32]) -> Result<()> {
+    expect_len("to_indices", "y", x.len(), y.len())?;
+    for (i, (y, x)) in y.iter_mut().zip(x).enumerate() {
+        let value = x.to_f64();
+        if !(value >= 0.0 && value < f64::from(bound) && value.fract() == 0.0) {
+            let why = format!("x[{i}] is {value}, which is no index of {bound}");
+            return Err(Error::value("to_indices", why));
+        }
+        *y = value as u32;
+    }
     Ok(())
 }
 

@@ -92,28 +92,62 @@ pub fn accuracy<T: Element>(
     let (mut right, mut valid) = (0usize, 0usize);
     for (at, &label) in label.iter().enumerate() {
         let Some(class) = class(OP, label, at, axis, op.ignore)? else { continue };
-        let own = scores[place(axis, at, class)];
-        // The label's own score is among those counted, and a tie goes against it.
-        // NaN is never ahead, and never right: a net that diverged scores nothing.
-        let ahead = (0..axis.extent).filter(|&class| scores[place(axis, at, class)] >= own);
-        let places = ahead.take(op.top_k + 1).count();
-        right += usize::from((1..=op.top_k).contains(&places));
+        right += usize::from(is_right(op, scores, at, class));
         valid += 1;
     }
     y[0] = T::from_f64(right as f64 / valid.max(1) as f64);
     Ok(())
 }
 
+/// `y[c] ←` the share of the labels `c` whose score is among the `top_k` greatest; 0 of none.
+///
+/// # Errors
+/// As [`accuracy`].
+pub fn accuracy_by_class<T: Element>(
+    _: &Workers,
+    op: &Accuracy,
+    scores: &[T],
+    label: &[T],
+    y: &mut [T],
+) -> Result<()> {
+    const OP: &str = "accuracy_by_class";
+    let axis = &op.axis;
+    expect_len(OP, "scores", axis.count(), scores.len())?;
+    expect_len(OP, "label", axis.rest(), label.len())?;
+    expect_len(OP, "y", axis.extent, y.len())?;
+    let mut counts = vec![(0usize, 0usize); axis.extent];
+    for (at, &label) in label.iter().enumerate() {
+        let Some(class) = class(OP, label, at, axis, op.ignore)? else { continue };
+        counts[class].0 += usize::from(is_right(op, scores, at, class));
+        counts[class].1 += 1;
+    }
+    for (y, (right, valid)) in y.iter_mut().zip(counts) {
+        *y = T::from_f64(right as f64 / valid.max(1) as f64);
+    }
+    Ok(())
+}
+
+/// Whether the score of `class` is among the greatest for the label numbered `at`.
+#[inline]
+fn is_right<T: Element>(op: &Accuracy, scores: &[T], at: usize, class: usize) -> bool {
+    let axis = &op.axis;
+    let own = scores[place(axis, at, class)];
+    // The label's own score is among those counted, and a tie goes against it.
+    // NaN is never ahead, and never right: a net that diverged scores nothing.
+    let ahead = (0..axis.extent).filter(|&class| scores[place(axis, at, class)] >= own);
+    (1..=op.top_k).contains(&ahead.take(op.top_k + 1).count())
+}
+
 /// Where the score of `class` lies for the label numbered `at`.
 #[inline]
-fn place(axis: &Axis, at: usize, class: usize) -> usize {
+pub(super) fn place(axis: &Axis, at: usize, class: usize) -> usize {
     let (outer, inner) = (at / axis.inner, at % axis.inner);
     (outer * axis.extent + class) * axis.inner + inner
 }
 
 /// The class that a label means, or `None` if it is ignored.
 #[inline]
-fn class<T: Element>(
+pub(super) fn class<T: Element>(
     op: &'static str,
     label: T,
     at: usize,
@@ -246,6 +280,18 @@ mod tests {
     }
 
     #[test]
+    fn accuracies_by_class() {
+        let op = Accuracy { axis: Axis::new(5, 3, 1).unwrap(), top_k: 1, ignore: Some(9) };
+        let scores = [2.0, 1.0, 0.0].repeat(5);
+        let mut y = [f32::NAN; 3];
+        accuracy_by_class(&alone(), &op, &scores, &[0.0, 1.0, 0.0, 9.0, 1.0], &mut y).unwrap();
+        assert_eq!(y, [1.0, 0.0, 0.0]);
+        let op = Accuracy { top_k: 2, ..op };
+        accuracy_by_class(&alone(), &op, &scores, &[2.0, 1.0, 2.0, 9.0, 1.0], &mut y).unwrap();
+        assert_eq!(y, [0.0, 1.0, 0.0]);
+    }
+
+    #[test]
     fn labels_that_are_no_class() {
         for bad in [-1.0, 3.0, 0.5, f32::NAN, f32::INFINITY] {
             let labels = [0.0, 0.0, bad, 0.0];
@@ -259,6 +305,8 @@ mod tests {
             );
             let op = Accuracy { axis: axis(), top_k: 1, ignore: None };
             assert!(accuracy(&alone(), &op, &[0.5f32; 12], &labels, &mut [0.0]).is_err());
+            let y = &mut [0.0; 3];
+            assert!(accuracy_by_class(&alone(), &op, &[0.5f32; 12], &labels, y).is_err());
         }
     }
 
@@ -276,5 +324,7 @@ mod tests {
         let op = &Accuracy { axis: axis(), top_k: 1, ignore: None };
         assert_eq!(operand(accuracy(w, op, p, p, one)), ("accuracy", "label"));
         assert_eq!(operand(accuracy(w, op, label, label, one)), ("accuracy", "scores"));
+        let name = "accuracy_by_class";
+        assert_eq!(operand(accuracy_by_class(w, op, p, label, one)), (name, "y"));
     }
 }

@@ -7,6 +7,7 @@
 //!   along lines that do not depend on the number of threads: results are the same bits for any.
 //! - Loops are written for the compiler to vectorise and compiled for several vector widths.
 
+mod class_loss;
 mod convert;
 mod convolution;
 mod fold;
@@ -18,6 +19,7 @@ mod loss;
 mod lrn;
 mod map;
 mod moments;
+mod pair_loss;
 mod pool;
 mod random;
 mod reduce;
@@ -26,29 +28,33 @@ mod simd;
 mod softmax;
 #[cfg(test)]
 mod testing;
+mod top_k;
 mod update;
 mod widen;
 mod window;
 mod workers;
 
+pub use class_loss::{class_loss, class_loss_backward};
 pub use convert::convert;
 pub use convolution::{convolve, convolve_backward_filters, convolve_backward_input};
 pub use gemm::{gemm, gemm_batched};
 pub use gemv::gemv;
-pub use index::{copy_2d, gather, permute, scatter_add, tile, tile_backward};
+pub use index::{copy_2d, gather, permute, scatter_add, tile, tile_backward, to_indices};
 pub use level1::{amax, asum, axpby, axpy, copy, dot, dot_strided, scal, sumsq};
-pub use loss::{accuracy, softmax_loss, softmax_loss_backward};
+pub use loss::{accuracy, accuracy_by_class, softmax_loss, softmax_loss_backward};
 pub use lrn::{lrn, lrn_backward};
 pub use map::{
     binary, binary_in_place, broadcast, broadcast_in_place, fill, unary, unary_in_place,
 };
 pub use moments::moments;
+pub use pair_loss::{pair_loss, pair_loss_backward};
 pub use pool::{average_pool, average_pool_backward, max_pool, max_pool_backward};
 pub use random::{bernoulli, gaussian, integer, uniform};
 pub use reduce::{arg_max, reduce, sum_onto};
 #[cfg(feature = "net")] // used by data
 pub(crate) use simd::vectorized;
 pub use softmax::{softmax, softmax_backward, softmax_backward_in_place, softmax_in_place};
+pub use top_k::top_k;
 pub use update::sgd;
 pub use window::{col2im, im2col};
 pub use workers::Workers;

@@ -77,4 +77,15 @@ pub trait Indexing: Memory {
     ) -> Result<()> {
         fallback::tile_backward(self, op, dy, dx)
     }
+
+    /// `yᵢ ← xᵢ`, an integer below `bound` that is held in an element.
+    #[track_caller]
+    fn to_indices<T: Element>(
+        &self,
+        bound: u32,
+        x: View<'_, T, Self>,
+        y: ViewMut<'_, u32, Self>,
+    ) -> Result<()> {
+        fallback::to_indices(self, bound, x, y)
+    }
 }

@@ -5,7 +5,7 @@ use crate::{
     error::Result,
     kernel::fallback,
     memory::{Memory, View, ViewMut},
-    op::{Axis, Reduce},
+    op::{Axis, Reduce, TopK},
 };
 
 /// Functions of many elements, whose results stay on the device.
@@ -44,5 +44,18 @@ pub trait Reductions: Memory {
         y: ViewMut<'_, u32, Self>,
     ) -> Result<()> {
         fallback::arg_max(self, axis, x, y)
+    }
+
+    /// `values[o,j,i], places[o,j,i] ← the j-th greatest of x[o,:,i] and its index`, held in an
+    /// element, as [`TopK`] says.
+    #[track_caller]
+    fn top_k<T: Element>(
+        &self,
+        op: &TopK,
+        x: View<'_, T, Self>,
+        values: ViewMut<'_, T, Self>,
+        places: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        fallback::top_k(self, op, x, values, places)
     }
 }

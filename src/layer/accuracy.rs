@@ -1,6 +1,6 @@
 //! The share of right answers.
 
-use super::{Arity, Context, Layer, Propagate};
+use super::{Arity, Context, Layer, Propagate, losses};
 use crate::{
     blob::Blob,
     device::Device,
@@ -10,7 +10,8 @@ use crate::{
     proto::LayerParameter,
 };
 
-/// Share of labels whose score is among the `top_k` greatest: bottoms are scores and labels.
+/// Share of labels whose score is among the `top_k` greatest: bottoms are scores and labels. A
+/// second top has that share for each class, 0 where none is labelled so.
 pub struct AccuracyLayer {
     axis: isize,
     top_k: usize,
@@ -41,7 +42,7 @@ impl<T: Element, D: Device> Layer<T, D> for AccuracyLayer {
     }
 
     fn arity(&self) -> Arity {
-        Arity::exactly(2, 1)
+        Arity::between(2..=2, 1..=2)
     }
 
     fn propagates_to(&self, _: usize) -> bool {
@@ -50,25 +51,23 @@ impl<T: Element, D: Device> Layer<T, D> for AccuracyLayer {
 
     fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
         let axis = Axis::of(bottom[0].shape(), self.axis)?;
-        if bottom[1].count() != axis.rest() {
-            let (scores, labels) = (bottom[0].shape(), bottom[1].shape());
-            let want = axis.rest();
-            let why = format!("labels {labels} for scores {scores}: {want} labels are needed");
-            return Err(Error::Shape(why));
-        }
+        losses::expect_labels(bottom[0].shape(), bottom[1].shape(), &axis)?;
         if self.top_k > axis.extent {
             let why = format!("top_k {} of {} classes", self.top_k, axis.extent);
             return Err(Error::Invalid(why));
         }
         self.op = Some(Accuracy { axis, top_k: self.top_k, ignore: self.ignore });
-        top[0].reshape(&[])
+        top[0].reshape(&[])?;
+        top.get_mut(1).map_or(Ok(()), |by_class| by_class.reshape(&[axis.extent]))
     }
 
     fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
-        let unshaped = || Error::Invalid("forward before reshape".into());
-        let op = self.op.as_ref().ok_or_else(unshaped)?;
+        let op = self.op.as_ref().ok_or_else(losses::unshaped)?;
         let (scores, label, mut y) = (bottom[0].data()?, bottom[1].data()?, top[0].data_mut()?);
-        device.accuracy(op, scores.view(), label.view(), y.view_mut())
+        device.accuracy(op, scores.view(), label.view(), y.view_mut())?;
+        let Some(by_class) = top.get(1) else { return Ok(()) };
+        let mut y = by_class.data_mut()?;
+        device.accuracy_by_class(op, scores.view(), label.view(), y.view_mut())
     }
 
     fn backward(

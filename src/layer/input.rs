@@ -1,12 +1,12 @@
 //! Tops that the caller fills.
 
-use super::{Arity, Context, Layer, Propagate};
+use super::{Arity, Context, Layer, Propagate, extents};
 use crate::{
     blob::Blob,
     device::Device,
     element::Element,
     error::{Error, Result},
-    proto::{BlobShape, LayerParameter},
+    proto::LayerParameter,
     shape::Shape,
 };
 
@@ -29,15 +29,8 @@ impl InputLayer {
             let why = format!("input_param gives {} shapes for {tops} tops", given.len());
             return Err(Error::Invalid(why));
         }
-        Ok(Self { shapes: given.iter().map(shape).collect::<Result<_>>()?, shaped: false })
+        Ok(Self { shapes: given.iter().map(extents::shape).collect::<Result<_>>()?, shaped: false })
     }
-}
-
-/// A message's shape.
-fn shape(proto: &BlobShape) -> Result<Shape> {
-    let negative = |_| Error::Invalid(format!("negative extent in shape {:?}", proto.dim));
-    let extents = proto.dim.iter().map(|&dim| usize::try_from(dim).map_err(negative));
-    Shape::new(&extents.collect::<Result<Vec<_>>>()?)
 }
 
 impl<T: Element, D: Device> Layer<T, D> for InputLayer {

@@ -1,32 +1,83 @@
 //! Layers: the steps of a net, one a file.
 //!
 //! A layer is written once, for every device and element type, in terms of kernel families; none
-//! copies to the host by itself. Third parties add theirs to a [`LayerRegistry`].
+//! copies to the host by itself, but for [`FilterLayer`], whose tops' shapes depend on values.
+//! Third parties add theirs to a [`LayerRegistry`].
 
 mod accuracy;
+mod alias;
+mod arg_max;
+mod batch_reindex;
+mod concat;
+mod contrastive_loss;
 mod convolution;
+mod crop;
 mod data;
+mod dummy_data;
+mod embed;
+mod euclidean_loss;
+mod extents;
+mod filter;
+mod flatten;
+mod hinge_loss;
+mod infogain_loss;
 mod inner_product;
 mod input;
+mod joint;
+mod losses;
+mod memory_data;
+mod multinomial_logistic_loss;
+mod parameter;
 mod pooling;
+mod python;
+mod reduction;
 mod registry;
 mod relu;
+mod reshape;
+mod sigmoid_cross_entropy_loss;
+mod silence;
+mod slice;
 mod softmax;
 mod softmax_loss;
 mod split;
+mod spp;
+mod tile;
 mod weights;
 
 pub use accuracy::AccuracyLayer;
+pub use arg_max::ArgMaxLayer;
+pub use batch_reindex::BatchReindexLayer;
+pub use concat::ConcatLayer;
+pub use contrastive_loss::ContrastiveLossLayer;
 pub use convolution::ConvolutionLayer;
+pub use crop::CropLayer;
 pub use data::DataLayer;
+pub use dummy_data::DummyDataLayer;
+pub use embed::EmbedLayer;
+pub use euclidean_loss::EuclideanLossLayer;
+pub use filter::FilterLayer;
+pub use flatten::FlattenLayer;
+pub use hinge_loss::HingeLossLayer;
+pub use infogain_loss::InfogainLossLayer;
 pub use inner_product::InnerProductLayer;
 pub use input::InputLayer;
+pub use memory_data::MemoryDataLayer;
+pub use multinomial_logistic_loss::MultinomialLogisticLossLayer;
+pub use parameter::ParameterLayer;
 pub use pooling::PoolingLayer;
+pub use python::PythonLayer;
+pub use reduction::ReductionLayer;
 pub use registry::LayerRegistry;
 pub use relu::ReluLayer;
+pub use reshape::ReshapeLayer;
+pub use sigmoid_cross_entropy_loss::SigmoidCrossEntropyLossLayer;
+pub use silence::SilenceLayer;
+pub use slice::SliceLayer;
 pub use softmax::SoftmaxLayer;
 pub use softmax_loss::SoftmaxLossLayer;
 pub use split::SplitLayer;
+pub use spp::SppLayer;
+pub use tile::TileLayer;
 
 use crate::{
     blob::Blob,
@@ -37,7 +88,7 @@ use crate::{
     op::RngKey,
     proto::Phase,
 };
-use std::ops::RangeInclusive;
+use std::{any::Any, ops::RangeInclusive};
 
 /// What a layer may know of the net that it becomes part of.
 #[derive(Clone, Copy)]
@@ -117,7 +168,7 @@ impl Arity {
 /// calls [`setup`](Self::setup) once, and [`reshape`](Self::reshape) before every
 /// [`forward`](Self::forward). Shapes of tops change only in `reshape`; elsewhere blobs' contents
 /// can be written but their shapes cannot.
-pub trait Layer<T: Element, D: Device>: Send {
+pub trait Layer<T: Element, D: Device>: Any + Send {
     /// The `type` by which prototxt names this layer.
     #[doc(alias = "type")]
     fn kind(&self) -> &'static str;

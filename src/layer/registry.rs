@@ -1,8 +1,12 @@
 //! From `type: "ReLU"` to a layer.
 
 use super::{
-    AccuracyLayer, Context, ConvolutionLayer, DataLayer, InnerProductLayer, InputLayer, Layer,
-    PoolingLayer, ReluLayer, SoftmaxLayer, SoftmaxLossLayer, SplitLayer,
+    AccuracyLayer, ArgMaxLayer, BatchReindexLayer, ConcatLayer, Context, ContrastiveLossLayer,
+    ConvolutionLayer, CropLayer, DataLayer, DummyDataLayer, EmbedLayer, EuclideanLossLayer,
+    FilterLayer, FlattenLayer, HingeLossLayer, InfogainLossLayer, InnerProductLayer, InputLayer,
+    Layer, MemoryDataLayer, MultinomialLogisticLossLayer, ParameterLayer, PoolingLayer,
+    PythonLayer, ReductionLayer, ReluLayer, ReshapeLayer, SigmoidCrossEntropyLossLayer,
+    SilenceLayer, SliceLayer, SoftmaxLayer, SoftmaxLossLayer, SplitLayer, SppLayer, TileLayer,
 };
 use crate::{
     device::Device,
@@ -30,15 +34,38 @@ impl<T: Element, D: Device> LayerRegistry<T, D> {
     pub fn standard() -> Self {
         Self::empty()
             .with("Accuracy", AccuracyLayer::new)
+            .with("ArgMax", ArgMaxLayer::new)
+            .with("BatchReindex", BatchReindexLayer::new)
+            .with("Concat", ConcatLayer::new)
+            .with("ContrastiveLoss", ContrastiveLossLayer::new)
             .with("Convolution", ConvolutionLayer::new)
+            .with("Crop", CropLayer::new)
             .with("Data", DataLayer::new)
+            .with("DummyData", DummyDataLayer::new)
+            .with("Embed", EmbedLayer::new)
+            .with("EuclideanLoss", EuclideanLossLayer::new)
+            .with("Filter", FilterLayer::new)
+            .with("Flatten", FlattenLayer::new)
+            .with("HingeLoss", HingeLossLayer::new)
+            .with("InfogainLoss", InfogainLossLayer::new)
             .with("InnerProduct", InnerProductLayer::new)
             .with("Input", InputLayer::new)
+            .with("MemoryData", MemoryDataLayer::new)
+            .with("MultinomialLogisticLoss", MultinomialLogisticLossLayer::new)
+            .with("Parameter", ParameterLayer::new)
             .with("Pooling", PoolingLayer::new)
+            .with("Python", PythonLayer::new)
+            .with("Reduction", ReductionLayer::new)
             .with("ReLU", ReluLayer::new)
+            .with("Reshape", ReshapeLayer::new)
+            .with("SigmoidCrossEntropyLoss", SigmoidCrossEntropyLossLayer::new)
+            .with("Silence", SilenceLayer::new)
+            .with("Slice", SliceLayer::new)
             .with("Softmax", SoftmaxLayer::new)
             .with("SoftmaxWithLoss", SoftmaxLossLayer::new)
             .with("Split", SplitLayer::new)
+            .with("SPP", SppLayer::new)
+            .with("Tile", TileLayer::new)
     }
 
     /// Adds or replaces a type.

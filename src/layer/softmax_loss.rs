@@ -1,13 +1,13 @@
 //! Multinomial logistic loss of the softmax of scores.
 
-use super::{Arity, Context, Layer, Propagate};
+use super::{Arity, Context, Layer, Propagate, losses};
 use crate::{
     blob::Blob,
     device::Device,
     element::Element,
-    error::{Error, Result},
+    error::Result,
     op::{Axis, LossNormalization, SoftmaxLoss},
-    proto::{LayerParameter, LossParameter, loss_parameter::NormalizationMode},
+    proto::LayerParameter,
 };
 
 /// `loss = −Σ ln softmax(x)[label] / n`: bottoms are scores and labels.
@@ -29,29 +29,15 @@ impl<T: Element, D: Device> SoftmaxLossLayer<T, D> {
         let loss = param.loss_param.unwrap_or_default();
         Ok(Self {
             axis: param.softmax_param.unwrap_or_default().axis() as isize,
-            ignore: loss.ignore_label.map(i64::from),
-            normalization: normalization(&loss),
+            ignore: losses::ignore(&loss),
+            normalization: losses::normalization(&loss, LossNormalization::Valid),
             op: None,
             probabilities: Blob::new(cx.device, &[0])?,
         })
     }
 
     fn op(&self) -> Result<&SoftmaxLoss> {
-        self.op.as_ref().ok_or_else(|| Error::Invalid("forward before reshape".into()))
-    }
-}
-
-/// What divides the loss; the older `normalize` counts where `normalization` is not given.
-fn normalization(param: &LossParameter) -> LossNormalization {
-    match (param.normalization, param.normalize) {
-        (None, Some(false)) => LossNormalization::BatchSize,
-        (None, Some(true)) => LossNormalization::Valid,
-        _ => match param.normalization() {
-            NormalizationMode::Full => LossNormalization::Full,
-            NormalizationMode::Valid => LossNormalization::Valid,
-            NormalizationMode::BatchSize => LossNormalization::BatchSize,
-            NormalizationMode::None => LossNormalization::None,
-        },
+        self.op.as_ref().ok_or_else(losses::unshaped)
     }
 }
 
@@ -78,12 +64,8 @@ impl<T: Element, D: Device> Layer<T, D> for SoftmaxLossLayer<T, D> {
 
     fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
         let axis = Axis::of(bottom[0].shape(), self.axis)?;
-        if bottom[1].count() != axis.rest() {
-            let (scores, labels) = (bottom[0].shape(), bottom[1].shape());
-            let want = axis.rest();
-            let why = format!("labels {labels} for scores {scores}: {want} labels are needed");
-            return Err(Error::Shape(why));
-        }
+        losses::expect_batch(bottom[0].shape(), bottom[1].shape())?;
+        losses::expect_labels(bottom[0].shape(), bottom[1].shape(), &axis)?;
         let (ignore, normalization) = (self.ignore, self.normalization);
         self.op = Some(SoftmaxLoss { axis, ignore, normalization });
         self.probabilities.reshape_like(&bottom[0])?;
@@ -106,7 +88,7 @@ impl<T: Element, D: Device> Layer<T, D> for SoftmaxLossLayer<T, D> {
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
         if propagate.bottom[1] {
-            return Err(Error::Invalid("no gradient reaches the labels (bottom 1)".into()));
+            return Err(losses::no_gradient("labels", 1));
         }
         if propagate.bottom[0] {
             let (p, label) = (self.probabilities.data()?, bottom[1].data()?);

@@ -22,6 +22,7 @@ use crate::{
     layer::Layer,
     proto::{LayerParameter, Phase},
 };
+use std::any::Any;
 
 /// A directed acyclic graph of layers, in the order of their execution.
 ///
@@ -120,6 +121,13 @@ impl<T: Element, D: Device> Net<T, D> {
     pub fn layer(&self, name: &str) -> Option<&dyn Layer<T, D>> {
         let step = self.steps.iter().find(|step| step.param.name() == name)?;
         Some(&*step.layer)
+    }
+
+    /// A layer by name, as what it is: to reach methods of its own. `None` if there is none of
+    /// that name or it is another.
+    pub fn layer_as<L: Layer<T, D>>(&mut self, name: &str) -> Option<&mut L> {
+        let step = self.steps.iter_mut().find(|step| step.param.name() == name)?;
+        (&mut *step.layer as &mut dyn Any).downcast_mut()
     }
 
     /// Definitions of the layers after filtering and splitting, in order, without parameters.

@@ -22,11 +22,13 @@ pub use axis::Axis;
 pub use convolution::Convolution;
 pub use gemm::{Batch, Gemm, Gemv, Transpose};
 pub use index::{Copy2d, Permute, Rows, Tile};
-pub use loss::{Accuracy, LossNormalization, SoftmaxLoss};
+pub use loss::{
+    Accuracy, ClassForm, ClassLoss, LossNormalization, PairForm, PairLoss, SoftmaxLoss,
+};
 pub use lrn::{Lrn, LrnRegion};
 pub use map::{Binary, Unary};
 pub use pool::{Pool, Rounding};
 pub use random::{Philox, RngKey};
-pub use reduce::Reduce;
+pub use reduce::{Reduce, TopK};
 pub use update::{Regularization, Sgd};
 pub use window::{Extent, Window};

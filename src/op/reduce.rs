@@ -1,5 +1,8 @@
 //! Functions of many elements.
 
+use super::Axis;
+use crate::error::{Error, Result, expect_len};
+
 /// How many elements become one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -29,5 +32,31 @@ impl Reduce {
             Self::AbsSum => "abs_sum",
             Self::SumSq => "sum_sq",
         }
+    }
+}
+
+/// The `k` greatest along an axis, the greatest first; of equals that with the larger index. NaN
+/// is less than any number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TopK {
+    /// The axis.
+    pub axis: Axis,
+    /// How many.
+    pub k: usize,
+}
+
+impl TopK {
+    /// Fails unless the axis has `k` elements and operands have these lengths.
+    ///
+    /// # Errors
+    /// [`Error::Length`] names the operand; [`Error::Value`].
+    pub fn check(&self, x: usize, values: usize, places: usize) -> Result<()> {
+        if self.k > self.axis.extent {
+            let why = format!("the {} greatest of {}", self.k, self.axis.extent);
+            return Err(Error::value("top_k", why));
+        }
+        expect_len("top_k", "x", self.axis.count(), x)?;
+        expect_len("top_k", "values", self.k * self.axis.rest(), values)?;
+        expect_len("top_k", "places", self.k * self.axis.rest(), places)
     }
 }

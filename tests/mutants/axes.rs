@@ -4,7 +4,7 @@ use crate::{bug::Bug, device::Mutant};
 use cortado::{
     Element, Result, Src, View, ViewMut,
     kernel::{Normalize, Reductions, fallback},
-    op::{Axis, Lrn, LrnRegion, Reduce},
+    op::{Axis, Lrn, LrnRegion, Reduce, TopK},
 };
 use num_traits::{Float, Zero};
 
@@ -61,6 +61,26 @@ impl Reductions for Mutant {
                 let greatest = run.clone().nth(*y as usize).map(|at| x[at]);
                 let equal = |(_, at): &(usize, usize)| Some(x[*at]) == greatest;
                 *y = run.enumerate().filter(equal).last().map_or(*y, |(e, _)| e as u32);
+            }
+        }
+        Ok(())
+    }
+
+    fn top_k<T: Element>(
+        &self,
+        op: &TopK,
+        x: View<'_, T, Self>,
+        mut values: ViewMut<'_, T, Self>,
+        mut places: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        fallback::top_k(self, op, x, values.reborrow(), places.reborrow())?;
+        if self.is(Bug::TopKFirst) {
+            let (x, values, places) = (x.host()?, values.host_mut()?, places.host_mut()?);
+            for (line, found) in runs(&op.axis).zip(runs(&Axis { extent: op.k, ..op.axis })) {
+                for at in found {
+                    let first = line.clone().position(|x_at| x[x_at] == values[at]);
+                    places[at] = first.map_or(places[at], |first| T::from_f64(first as f64));
+                }
             }
         }
         Ok(())

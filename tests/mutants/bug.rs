@@ -132,6 +132,8 @@ bugs! {
     SumOntoAdds => sum_onto,
     /// `arg_max` takes the last of several.
     ArgMaxLast => arg_max,
+    /// `top_k` names the first of equals, each time.
+    TopKFirst => top_k,
     /// Softmax does not subtract the maximum first.
     SoftmaxOverflows => softmax,
     /// The variance divides by `n − 1`.
@@ -166,6 +168,16 @@ bugs! {
     LossIgnoresScale => softmax_loss_backward,
     /// The accuracy counts labels that are ignored.
     AccuracyCountsIgnored => accuracy,
+    /// The accuracy by class counts labels that are ignored.
+    ByClassCountsIgnored => accuracy_by_class,
+    /// The loss of classes leaves out its matrix.
+    MatrixIgnored => class_loss,
+    /// The gradient of probabilities is that of scores.
+    GradientOfScores => class_loss_backward,
+    /// The loss of pairs counts targets that are ignored.
+    PairsCountIgnored => pair_loss,
+    /// The gradient of pairs divides by all targets, not by those that count.
+    PairsDivideByAll => pair_loss_backward,
     /// The rate applies to what is kept of the last step as well.
     SgdRateAfterMomentum => sgd_l2,
     /// Decay pulls on the weight instead of its sign.
@@ -179,6 +191,8 @@ bugs! {
     ScatterOverwrites => scatter_add,
     /// `permute` goes the other way.
     PermuteInverse => permute,
+    /// `to_indices` leaves out fractions.
+    IndicesTruncated => to_indices,
     /// `tile` repeats elements instead of runs.
     TileInner => tile,
     /// A random number has its neighbour's index.

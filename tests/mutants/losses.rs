@@ -4,7 +4,10 @@ use crate::{bug::Bug, device::Mutant};
 use cortado::{
     Element, Result, View, ViewMut,
     kernel::{Losses, Update, fallback},
-    op::{Accuracy, LossNormalization, Regularization, Sgd, SoftmaxLoss},
+    op::{
+        Accuracy, ClassForm, ClassLoss, LossNormalization, PairLoss, Regularization, Sgd,
+        SoftmaxLoss,
+    },
 };
 
 impl Losses for Mutant {
@@ -55,6 +58,77 @@ impl Losses for Mutant {
             op.ignore = op.ignore.filter(|&label| label < 0 || label >= op.axis.extent as i64);
         }
         fallback::accuracy(self, &op, scores, label, y)
+    }
+
+    fn accuracy_by_class<T: Element>(
+        &self,
+        op: &Accuracy,
+        scores: View<'_, T, Self>,
+        label: View<'_, T, Self>,
+        y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let mut op = *op;
+        if self.is(Bug::ByClassCountsIgnored) {
+            op.ignore = op.ignore.filter(|&label| label < 0 || label >= op.axis.extent as i64);
+        }
+        fallback::accuracy_by_class(self, &op, scores, label, y)
+    }
+
+    fn class_loss<T: Element>(
+        &self,
+        op: &ClassLoss,
+        x: View<'_, T, Self>,
+        label: View<'_, T, Self>,
+        matrix: Option<View<'_, T, Self>>,
+        loss: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let fits = matrix.is_some_and(|matrix| matrix.len() == op.axis.extent.pow(2));
+        let log = matches!(op.form, ClassForm::Log | ClassForm::SoftmaxLog);
+        let ignored = self.is(Bug::MatrixIgnored) && fits && log;
+        fallback::class_loss(self, op, x, label, matrix.filter(|_| !ignored), loss)
+    }
+
+    fn class_loss_backward<T: Element>(
+        &self,
+        op: &ClassLoss,
+        x: View<'_, T, Self>,
+        label: View<'_, T, Self>,
+        matrix: Option<View<'_, T, Self>>,
+        scale: View<'_, T, Self>,
+        dx: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let form = match op.form {
+            ClassForm::Log if self.is(Bug::GradientOfScores) => ClassForm::SoftmaxLog,
+            form => form,
+        };
+        fallback::class_loss_backward(self, &ClassLoss { form, ..*op }, x, label, matrix, scale, dx)
+    }
+
+    fn pair_loss<T: Element>(
+        &self,
+        op: &PairLoss<T::Acc>,
+        x: View<'_, T, Self>,
+        t: View<'_, T, Self>,
+        loss: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let ignore = op.ignore.filter(|_| !self.is(Bug::PairsCountIgnored));
+        fallback::pair_loss(self, &PairLoss { ignore, ..*op }, x, t, loss)
+    }
+
+    fn pair_loss_backward<T: Element>(
+        &self,
+        op: &PairLoss<T::Acc>,
+        x: View<'_, T, Self>,
+        t: View<'_, T, Self>,
+        scale: View<'_, T, Self>,
+        dx: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let normalization = match op.normalization {
+            LossNormalization::Valid if self.is(Bug::PairsDivideByAll) => LossNormalization::Full,
+            normalization => normalization,
+        };
+        let op = PairLoss { normalization, ..*op };
+        fallback::pair_loss_backward(self, &op, x, t, scale, dx)
     }
 }
 

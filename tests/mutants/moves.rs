@@ -77,4 +77,16 @@ impl Indexing for Mutant {
         };
         fallback::tile(self, &op, x, y)
     }
+
+    fn to_indices<T: Element>(
+        &self,
+        bound: u32,
+        x: View<'_, T, Self>,
+        y: ViewMut<'_, u32, Self>,
+    ) -> Result<()> {
+        let whole = x.host()?.iter().map(|x| T::from_f64(x.to_f64().trunc()));
+        let whole = self.scratch(&whole.collect::<Vec<_>>())?;
+        let x = if self.is(Bug::IndicesTruncated) { View::new(&whole, x.len())? } else { x };
+        fallback::to_indices(self, bound, x, y)
+    }
 }

@@ -6,8 +6,8 @@ use crate::{
         bench::Bench,
         check::{Check, checks},
         compare::{exact, same},
-        failure::Verdict,
-        operand::{Operand, Placement, unset},
+        failure::{Verdict, flaw},
+        operand::{Operand, Placement, UNSET, unset},
         oracle::indexing as oracle,
         values::wide,
     },
@@ -27,6 +27,7 @@ pub(super) fn checks<D: Device>() -> Vec<Check<D>> {
         "permute" of "permute": permute();
         "tile" of "tile": tile();
         "tile_backward" of "tile_backward": tile_backward();
+        "to_indices" of "to_indices": to_indices();
     }
 }
 
@@ -185,6 +186,42 @@ fn tile_backward<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
     let op = Tile { outer: 2, inner: 3, tiles: 2 };
     refuses_lengths::<T, D, _, _>(bench, [("dy", 12)], [("dx", 6)], |[dy], [dx]| {
         device.tile_backward(&op, dy, dx)
+    })
+}
+
+fn to_indices<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+    let device = bench.device;
+    let bounds = [(1, 0), (1, 1), (9, 40), (200, 1025), (u32::MAX, 3)];
+    tries(bench, bounds.into(), (1..200u32, 0..99usize), |&(bound, count), how| {
+        // Below 257 every integer is one of every element type.
+        let want = how.draw().below(bound.min(200) as usize, count);
+        let want: Vec<u32> = want.into_iter().map(|index| index as u32).collect();
+        let given: Vec<_> = want.iter().map(|&index| T::from_f64(index.into())).collect();
+        let x = Operand::input(device, &given, how.at[0])?;
+        let mut y = Operand::output(device, &vec![UNSET; count], how.at[1])?;
+        device.to_indices(bound, x.view()?, y.view_mut()?)?;
+        x.unchanged("x")?;
+        same("y", &y.finish()?, &want)
+    })?;
+    bench.all([(3, 4), (5, 4), (4, 3), (4, 5)], |&(xs, ys)| {
+        let x = Operand::input(device, &ones::<T>(xs), Placement::WHOLE)?;
+        let mut y = Operand::output(device, &vec![UNSET; ys], Placement::CORNERS[1])?;
+        if device.to_indices(4, x.view()?, y.view_mut()?).is_ok() {
+            return Err(flaw!("was not refused"));
+        }
+        y.unchanged("y")
+    })?;
+    bench.all([-1.0, 4.0, 0.5, 60_000.0, f64::NAN, f64::INFINITY], |&bad| {
+        let run = |given: [f64; 4]| {
+            let x = Operand::input(device, &given.map(T::from_f64), Placement::CORNERS[1])?;
+            let mut y = Operand::output(device, &[UNSET; 4], Placement::WHOLE)?;
+            let called = device.to_indices(4, x.view()?, y.view_mut()?);
+            called.and_then(|()| y.view()?.host().map(|_| ()))
+        };
+        if run([0.0, 3.0, bad, 1.0]).is_ok() {
+            return Err(flaw!("no error by the next download"));
+        }
+        Ok(run([0.0, 3.0, 2.0, 1.0])?)
     })
 }
 

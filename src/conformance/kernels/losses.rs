@@ -24,6 +24,7 @@ pub(super) fn checks<D: Device>() -> Vec<Check<D>> {
         "softmax_loss" of "softmax_loss": softmax_loss();
         "softmax_loss_backward" of "softmax_loss_backward": softmax_loss_backward();
         "accuracy" of "accuracy": accuracy();
+        "accuracy_by_class" of "accuracy_by_class": accuracy_by_class();
     }
 }
 
@@ -36,7 +37,7 @@ fn probabilities<T: Element>(op: &SoftmaxLoss, how: &Setting) -> (Vec<T>, Vec<T>
 }
 
 /// Classes, and every third position ignored if any may be.
-fn labels<T: Element>(axis: &Axis, ignore: Option<i64>, how: &Setting) -> Vec<T> {
+pub(super) fn labels<T: Element>(axis: &Axis, ignore: Option<i64>, how: &Setting) -> Vec<T> {
     let mut draw = how.draw();
     let classes = draw.below(axis.extent.max(1), axis.rest()).into_iter().map(|class| class as f64);
     let label = |(at, class)| match ignore {
@@ -114,8 +115,30 @@ fn accuracy<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
     refuses_labels::<T, D>(bench, 1, |[scores, l], [y]| device.accuracy(&op, scores, l, y))
 }
 
+fn accuracy_by_class<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+    let device = bench.device;
+    tries(bench, accuracies()?, any_accuracy(), |op, how| {
+        let scores = how.draw().take::<T>(op.axis.count());
+        let label = labels::<T>(&op.axis, op.ignore, how);
+        let given = [("scores", &scores[..], how.at[0]), ("label", &label[..], how.at[1])];
+        let before = unset(op.axis.extent);
+        let [got] = call(bench, given, [("y", &before[..], how.at[2])], |[scores, label], [y]| {
+            device.accuracy_by_class(op, scores, label, y)
+        })?;
+        within("y", &got, &oracle::accuracy_by_class(op, &wide(&scores), &wide(&label)))
+    })?;
+    let op = Accuracy { axis: Axis::new(2, 3, 2)?, top_k: 1, ignore: None };
+    let given = [("scores", 12), ("label", 4)];
+    refuses_lengths::<T, D, _, _>(bench, given, [("y", 3)], |[scores, label], [y]| {
+        device.accuracy_by_class(&op, scores, label, y)
+    })?;
+    refuses_labels::<T, D>(bench, 3, |[scores, label], [y]| {
+        device.accuracy_by_class(&op, scores, label, y)
+    })
+}
+
 /// Tries labels that are no class, of two by two positions of three classes, and then right ones.
-fn refuses_labels<T: Element, D: Device>(
+pub(super) fn refuses_labels<T: Element, D: Device>(
     bench: &Bench<'_, D>,
     outputs: usize,
     kernel: impl Fn([View<'_, T, D>; 2], [ViewMut<'_, T, D>; 1]) -> Result<()>,
@@ -132,7 +155,7 @@ fn refuses_labels<T: Element, D: Device>(
     })
 }
 
-const NORMALIZATIONS: [LossNormalization; 4] = [
+pub(super) const NORMALIZATIONS: [LossNormalization; 4] = [
     LossNormalization::Full,
     LossNormalization::Valid,
     LossNormalization::BatchSize,
@@ -167,7 +190,7 @@ fn losses() -> Result<Vec<SoftmaxLoss>> {
     Ok(cases)
 }
 
-fn any_shape() -> impl Strategy<Value = (Axis, Option<i64>)> {
+pub(super) fn any_shape() -> impl Strategy<Value = (Axis, Option<i64>)> {
     let axis = (0..=9usize, 1..=12usize, 1..=9usize);
     let axis = axis.prop_map(|(outer, extent, inner)| Axis { outer, extent, inner });
     (axis, prop::option::of(-1..12i64))

@@ -3,11 +3,13 @@
 mod axes;
 mod blas;
 mod call;
+mod class_losses;
 mod elementwise;
 mod indexing;
 mod losses;
 mod matrices;
 mod normalize;
+mod pair_losses;
 mod pooling;
 mod random;
 mod reductions;
@@ -29,6 +31,8 @@ pub(super) fn checks<D: Device>() -> Vec<Check<D>> {
         pooling::checks(),
         normalize::checks(),
         losses::checks(),
+        class_losses::checks(),
+        pair_losses::checks(),
         indexing::checks(),
         update::checks(),
     ];

@@ -5,7 +5,7 @@ use crate::{
     conformance::{
         bench::Bench,
         check::{Check, checks},
-        compare::{same, within},
+        compare::{exact, same, within},
         failure::Verdict,
         operand::{Operand, Placement, UNSET, unset},
         oracle::reduce,
@@ -13,7 +13,7 @@ use crate::{
     },
     device::Device,
     element::{Element, Scalar},
-    op::{Axis, Reduce},
+    op::{Axis, Reduce, TopK},
 };
 
 pub(super) fn checks<D: Device>() -> Vec<Check<D>> {
@@ -26,6 +26,7 @@ pub(super) fn checks<D: Device>() -> Vec<Check<D>> {
         "reduce_sum_sq" of "reduce": reduces(Reduce::SumSq);
         "sum_onto" of "sum_onto": sum_onto();
         "arg_max" of "arg_max": arg_max();
+        "top_k" of "top_k": top_k();
     }
 }
 
@@ -131,4 +132,37 @@ fn arg_max<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
     let result = bench.device.arg_max(&Axis::new(2, 0, 3)?, x.view()?, y.view_mut()?);
     refused(result, "an axis without elements")?;
     y.unchanged("y")
+}
+
+fn top_k<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+    let device = bench.device;
+    let test = |case: &Case| {
+        let axis = case.axis()?;
+        let op = TopK { axis, k: 1 + case.seed as usize % axis.extent.min(5) };
+        let xs = elements::<T>(case, &axis, true);
+        let before = unset::<T>(op.k * axis.rest());
+        let x = Operand::input(device, &xs, case.x)?;
+        let mut values = Operand::output(device, &before, case.y)?;
+        let mut places = Operand::output(device, &before, case.x)?;
+        device.top_k(&op, x.view()?, values.view_mut()?, places.view_mut()?)?;
+        x.unchanged("x")?;
+        let (at, want): (Vec<_>, Vec<_>) = reduce::top_k(&op, &wide(&xs)).into_iter().unzip();
+        same("values", &values.finish()?, &at.iter().map(|&at| xs[at]).collect::<Vec<_>>())?;
+        exact("places", &places.finish()?, &want)
+    };
+    bench.all(Case::corners(), test)?;
+    bench.each(Case::any(), test)?;
+    let axis = Axis::new(2, 3, 4)?;
+    let lengths =
+        [(2, 23, 16, 16), (2, 25, 16, 16), (2, 24, 15, 16), (2, 24, 16, 17), (4, 24, 32, 32)];
+    bench.all(lengths, |&(k, xs, values, places)| {
+        let x = Operand::input(device, &unset::<T>(xs), Placement::WHOLE)?;
+        let mut values = Operand::output(device, &unset::<T>(values), Placement::WHOLE)?;
+        let mut places = Operand::output(device, &unset::<T>(places), Placement::WHOLE)?;
+        let op = TopK { axis, k };
+        let result = device.top_k(&op, x.view()?, values.view_mut()?, places.view_mut()?);
+        refused(result, "operands that do not fit the axis")?;
+        values.unchanged("values")?;
+        places.unchanged("places")
+    })
 }

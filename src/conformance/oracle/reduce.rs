@@ -2,7 +2,7 @@
 
 use crate::{
     conformance::values::Sum,
-    op::{Axis, Reduce},
+    op::{Axis, Reduce, TopK},
 };
 
 /// The elements that become one: those of an axis at `o` and `i`.
@@ -54,4 +54,24 @@ pub(in crate::conformance) fn arg_max(axis: &Axis, x: &[f64]) -> Vec<u32> {
         x.iter().position(|&x| x == max).unwrap_or(0) as u32
     };
     rest(axis).map(first).collect()
+}
+
+/// Where the `k` greatest along each line are in `x`, and their index along the axis.
+pub(in crate::conformance) fn top_k(op: &TopK, x: &[f64]) -> Vec<(usize, f64)> {
+    let TopK { axis, k } = *op;
+    let mut found = vec![(0, 0.0); k * axis.rest()];
+    for (o, i) in rest(&axis) {
+        let line = along(&axis, x, o, i);
+        let mut order: Vec<usize> = (0..axis.extent).rev().collect();
+        // Stable: of equals the later stays before.
+        order.sort_by(|&a, &b| match (line[a].is_nan(), line[b].is_nan()) {
+            (false, false) => line[b].total_cmp(&line[a]),
+            (a, b) => a.cmp(&b),
+        });
+        for (j, &e) in order[..k].iter().enumerate() {
+            let at = (o * axis.extent + e) * axis.inner + i;
+            found[(o * k + j) * axis.inner + i] = (at, e as f64);
+        }
+    }
+    found
 }

@@ -84,3 +84,15 @@ pub fn tile_backward<T: Element, D: Memory>(
     let _kernel = enter(device, "tile_backward", T::DTYPE.name())?;
     dx.host_overwrite(|dx| host::tile_backward(device.workers(), op, dy.host()?, dx))
 }
+
+/// [`Indexing::to_indices`](crate::kernel::Indexing::to_indices) on the host.
+#[track_caller]
+pub fn to_indices<T: Element, D: Memory>(
+    device: &D,
+    bound: u32,
+    x: View<'_, T, D>,
+    mut y: ViewMut<'_, u32, D>,
+) -> Result<()> {
+    let _kernel = enter(device, "to_indices", T::DTYPE.name())?;
+    y.host_overwrite(|y| host::to_indices(device.workers(), bound, x.host()?, y))
+}

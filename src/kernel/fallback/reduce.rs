@@ -6,7 +6,7 @@ use crate::{
     error::Result,
     host,
     memory::{Memory, View, ViewMut},
-    op::{Axis, Reduce},
+    op::{Axis, Reduce, TopK},
 };
 use num_traits::Zero;
 
@@ -48,4 +48,20 @@ pub fn arg_max<T: Element, D: Memory>(
 ) -> Result<()> {
     let _kernel = enter(device, "arg_max", T::DTYPE.name())?;
     y.host_overwrite(|y| host::arg_max(device.workers(), axis, x.host()?, y))
+}
+
+/// [`Reductions::top_k`](crate::kernel::Reductions::top_k) on the host.
+#[track_caller]
+pub fn top_k<T: Element, D: Memory>(
+    device: &D,
+    op: &TopK,
+    x: View<'_, T, D>,
+    mut values: ViewMut<'_, T, D>,
+    mut places: ViewMut<'_, T, D>,
+) -> Result<()> {
+    let _kernel = enter(device, "top_k", T::DTYPE.name())?;
+    let x = x.host()?;
+    values.host_overwrite(|values| {
+        places.host_overwrite(|places| host::top_k(device.workers(), op, x, values, places))
+    })
 }

@@ -93,4 +93,16 @@ impl Indexing for MirrorDevice {
         let (op, dy, dx) = (*op, launch.reads(dy)?, launch.writes(dx)?);
         launch.queue(move |workers| host::tile_backward(workers, &op, &dy.read(), &mut dx.write()))
     }
+
+    fn to_indices<T: Element>(
+        &self,
+        bound: u32,
+        x: View<'_, T, Self>,
+        y: ViewMut<'_, u32, Self>,
+    ) -> Result<()> {
+        expect_len("to_indices", "y", x.len(), y.len())?;
+        let mut launch = self.launch::<T>("to_indices")?;
+        let (x, y) = (launch.reads(x)?, launch.writes(y)?);
+        launch.queue(move |workers| host::to_indices(workers, bound, &x.read(), &mut y.write()))
+    }
 }

@@ -7,7 +7,7 @@ use crate::{
     host,
     kernel::Losses,
     memory::{View, ViewMut},
-    op::{Accuracy, SoftmaxLoss},
+    op::{Accuracy, ClassLoss, PairLoss, SoftmaxLoss},
 };
 
 impl Losses for MirrorDevice {
@@ -66,6 +66,107 @@ impl Losses for MirrorDevice {
         let (op, y) = (*op, launch.writes(y)?);
         launch.queue(move |workers| {
             host::accuracy(workers, &op, &scores.read(), &label.read(), &mut y.write())
+        })
+    }
+
+    fn accuracy_by_class<T: Element>(
+        &self,
+        op: &Accuracy,
+        scores: View<'_, T, Self>,
+        label: View<'_, T, Self>,
+        y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        const OP: &str = "accuracy_by_class";
+        expect_len(OP, "scores", op.axis.count(), scores.len())?;
+        expect_len(OP, "label", op.axis.rest(), label.len())?;
+        expect_len(OP, "y", op.axis.extent, y.len())?;
+        let mut launch = self.launch::<T>(OP)?;
+        let (scores, label) = (launch.reads(scores)?, launch.reads(label)?);
+        let (op, y) = (*op, launch.writes(y)?);
+        launch.queue(move |workers| {
+            host::accuracy_by_class(workers, &op, &scores.read(), &label.read(), &mut y.write())
+        })
+    }
+
+    fn class_loss<T: Element>(
+        &self,
+        op: &ClassLoss,
+        x: View<'_, T, Self>,
+        label: View<'_, T, Self>,
+        matrix: Option<View<'_, T, Self>>,
+        loss: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        op.check("class_loss", x.len(), label.len(), matrix.map(|matrix| matrix.len()))?;
+        expect_len("class_loss", "loss", 1, loss.len())?;
+        let mut launch = self.launch::<T>("class_loss")?;
+        let (x, label) = (launch.reads(x)?, launch.reads(label)?);
+        let matrix = matrix.map(|matrix| launch.reads(matrix)).transpose()?;
+        let (op, loss) = (*op, launch.writes(loss)?);
+        launch.queue(move |workers| {
+            let (x, label, matrix) = (x.read(), label.read(), matrix.as_ref().map(|m| m.read()));
+            host::class_loss(workers, &op, &x, &label, matrix.as_deref(), &mut loss.write())
+        })
+    }
+
+    fn class_loss_backward<T: Element>(
+        &self,
+        op: &ClassLoss,
+        x: View<'_, T, Self>,
+        label: View<'_, T, Self>,
+        matrix: Option<View<'_, T, Self>>,
+        scale: View<'_, T, Self>,
+        dx: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        const OP: &str = "class_loss_backward";
+        op.check(OP, x.len(), label.len(), matrix.map(|matrix| matrix.len()))?;
+        expect_len(OP, "scale", 1, scale.len())?;
+        expect_len(OP, "dx", op.axis.count(), dx.len())?;
+        let mut launch = self.launch::<T>(OP)?;
+        let (x, label) = (launch.reads(x)?, launch.reads(label)?);
+        let matrix = matrix.map(|matrix| launch.reads(matrix)).transpose()?;
+        let (op, scale, dx) = (*op, launch.reads(scale)?, launch.writes(dx)?);
+        launch.queue(move |workers| {
+            let (x, label, matrix) = (x.read(), label.read(), matrix.as_ref().map(|m| m.read()));
+            let (matrix, scale) = (matrix.as_deref(), scale.read());
+            host::class_loss_backward(workers, &op, &x, &label, matrix, &scale, &mut dx.write())
+        })
+    }
+
+    fn pair_loss<T: Element>(
+        &self,
+        op: &PairLoss<T::Acc>,
+        x: View<'_, T, Self>,
+        t: View<'_, T, Self>,
+        loss: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        op.check("pair_loss", x.len(), t.len())?;
+        expect_len("pair_loss", "loss", 1, loss.len())?;
+        let mut launch = self.launch::<T>("pair_loss")?;
+        let (x, t) = (launch.reads(x)?, launch.reads(t)?);
+        let (op, loss) = (*op, launch.writes(loss)?);
+        launch.queue(move |workers| {
+            host::pair_loss(workers, &op, &x.read(), &t.read(), &mut loss.write())
+        })
+    }
+
+    fn pair_loss_backward<T: Element>(
+        &self,
+        op: &PairLoss<T::Acc>,
+        x: View<'_, T, Self>,
+        t: View<'_, T, Self>,
+        scale: View<'_, T, Self>,
+        dx: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        const OP: &str = "pair_loss_backward";
+        op.check(OP, x.len(), t.len())?;
+        expect_len(OP, "scale", 1, scale.len())?;
+        expect_len(OP, "dx", x.len(), dx.len())?;
+        let mut launch = self.launch::<T>(OP)?;
+        let (x, t) = (launch.reads(x)?, launch.reads(t)?);
+        let (op, scale, dx) = (*op, launch.reads(scale)?, launch.writes(dx)?);
+        launch.queue(move |workers| {
+            let (x, t, scale) = (x.read(), t.read(), scale.read());
+            host::pair_loss_backward(workers, &op, &x, &t, &scale, &mut dx.write())
         })
     }
 }

@@ -7,7 +7,7 @@ use crate::{
     host,
     kernel::Reductions,
     memory::{View, ViewMut},
-    op::{Axis, Reduce},
+    op::{Axis, Reduce, TopK},
 };
 use num_traits::Zero;
 
@@ -55,5 +55,21 @@ impl Reductions for MirrorDevice {
         let mut launch = self.launch::<T>("arg_max")?;
         let (axis, x, y) = (*axis, launch.reads(x)?, launch.writes(y)?);
         launch.queue(move |workers| host::arg_max(workers, &axis, &x.read(), &mut y.write()))
+    }
+
+    fn top_k<T: Element>(
+        &self,
+        op: &TopK,
+        x: View<'_, T, Self>,
+        values: ViewMut<'_, T, Self>,
+        places: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        op.check(x.len(), values.len(), places.len())?;
+        let mut launch = self.launch::<T>("top_k")?;
+        let (op, x) = (*op, launch.reads(x)?);
+        let (values, places) = (launch.writes(values)?, launch.writes(places)?);
+        launch.queue(move |workers| {
+            host::top_k(workers, &op, &x.read(), &mut values.write(), &mut places.write())
+        })
     }
 }

@@ -1,0 +1,101 @@
+//! A layer of one's own, in a net that is written as Caffe's are.
+//!
+//! `cargo run --release --example custom_layer`
+
+use cortado::{
+    Blob, CpuDevice, Device, Element, Error, Layer, LayerRegistry, Net, Result,
+    layer::{Context, Propagate},
+    memory::Src,
+    op::{Binary, Unary},
+    proto::{self, LayerParameter, NetParameter},
+};
+
+/// `y = x / (knee + |x|)`
+///
+/// Its parameter comes in `python_param`, Caffe's field for those of layers that it does not know.
+struct Softsign<T: Element, D: Device> {
+    knee: f64,
+    denominator: Blob<T, D>,
+}
+
+impl<T: Element, D: Device> Softsign<T, D> {
+    fn new(param: &LayerParameter, cx: &Context<'_, D>) -> Result<Self> {
+        let text = param.python_param.as_ref().map_or("", |python| python.param_str());
+        let knee = text.strip_prefix("knee:").and_then(|knee| knee.trim().parse().ok());
+        let knee = knee.ok_or_else(|| Error::Invalid("needs a param_str `knee: number`".into()))?;
+        Ok(Self { knee, denominator: Blob::new(cx.device, &[0])? })
+    }
+}
+
+impl<T: Element, D: Device> Layer<T, D> for Softsign<T, D> {
+    fn kind(&self) -> &'static str {
+        "Softsign"
+    }
+
+    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+        self.denominator.reshape_like(&bottom[0])?;
+        top[0].reshape_like(&bottom[0])
+    }
+
+    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+        let (x, mut y) = (bottom[0].data()?, top[0].data_mut()?);
+        let mut denominator = self.denominator.data_mut()?;
+        device.unary(Unary::Abs, x.view().into(), denominator.view_mut())?;
+        let knee = Unary::AddScalar(T::acc(self.knee));
+        device.unary(knee, Src::InPlace, denominator.view_mut())?;
+        device.binary(Binary::Div, x.view().into(), denominator.view(), y.view_mut())
+    }
+
+    /// `dx = dy · knee / (knee + |x|)²`
+    fn backward(
+        &mut self,
+        device: &D,
+        top: &[Blob<T, D>],
+        propagate: Propagate<'_>,
+        bottom: &[Blob<T, D>],
+    ) -> Result<()> {
+        if !propagate.bottom[0] {
+            return Ok(());
+        }
+        let (dy, mut dx, denominator) =
+            (top[0].diff()?, bottom[0].diff_mut()?, self.denominator.data()?);
+        device.binary(Binary::Div, dy.view().into(), denominator.view(), dx.view_mut())?;
+        device.binary(Binary::Div, Src::InPlace, denominator.view(), dx.view_mut())?;
+        device.scal(T::acc(self.knee), dx.view_mut())
+    }
+}
+
+const NET: &str = r#"
+    name: "squashed"
+    force_backward: true
+    layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 4 } } }
+    layer {
+      name: "squash"
+      type: "Softsign"
+      bottom: "x"
+      top: "y"
+      python_param { param_str: "knee: 2" }
+    }
+    layer { name: "sum" type: "Reduction" bottom: "y" top: "sum" loss_weight: 1 }
+"#;
+
+fn main() -> Result<()> {
+    let registry = LayerRegistry::standard().with("Softsign", Softsign::new);
+    let definition: NetParameter = proto::parse_text(NET, "the net above")?;
+    let device = CpuDevice::new();
+    let mut net = Net::<f64, _>::builder(&device).registry(registry).build(&definition)?;
+
+    if let Some(x) = net.blob("x") {
+        x.data_mut()?.host_mut()?.copy_from_slice(&[-6.0, -2.0, 0.0, 2.0]);
+    }
+    let sum = net.forward()?;
+    net.backward()?;
+    for (name, blob) in net.blobs() {
+        println!("{name:>4}: {:?}, gradient {:?}", blob.data()?.host()?, blob.diff()?.host()?);
+    }
+    assert_eq!(sum, -0.75 - 0.5 + 0.5);
+    if let Some(x) = net.blob("x") {
+        assert_eq!(x.diff()?.host()?, [2.0 / 64.0, 2.0 / 16.0, 2.0 / 4.0, 2.0 / 16.0]);
+    }
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! Items of a batch in another order, some perhaps several times.
+
+use super::{Arity, Context, Layer, Propagate, losses};
+use crate::{
+    blob::Blob,
+    device::Device,
+    element::Element,
+    error::{Error, Result},
+    op::Rows,
+    proto::LayerParameter,
+    shape::Shape,
+};
+
+/// `y[i] = x[index[i]]`: bottoms are the items and, of one axis, the indices. An index that no
+/// item has is an error.
+pub struct BatchReindexLayer<D: Device> {
+    indices: Blob<u32, D>,
+}
+
+impl<D: Device> BatchReindexLayer<D> {
+    /// From the layer's parameters, of which there are none.
+    ///
+    /// # Errors
+    /// Those of the device.
+    pub fn new(_: &LayerParameter, cx: &Context<'_, D>) -> Result<Self> {
+        Ok(Self { indices: Blob::new(cx.device, &[0])? })
+    }
+
+    fn op(&self, shape: &Shape) -> Result<Rows> {
+        let items = losses::items(shape)?;
+        Ok(Rows { table: items.outer, width: items.extent, count: self.indices.count() })
+    }
+}
+
+impl<T: Element, D: Device> Layer<T, D> for BatchReindexLayer<D> {
+    fn kind(&self) -> &'static str {
+        "BatchReindex"
+    }
+
+    fn arity(&self) -> Arity {
+        Arity::exactly(2, 1)
+    }
+
+    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+        let (shape, indices) = (bottom[0].shape(), bottom[1].shape());
+        if indices.len() != 1 || shape.is_empty() {
+            let why = format!("indices {indices}, which need one axis, for items {shape}");
+            return Err(Error::Shape(why));
+        }
+        self.indices.reshape(indices)?;
+        top[0].reshape(&[&indices[..], &shape[1..]].concat())
+    }
+
+    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+        let op = self.op(bottom[0].shape())?;
+        let (x, given, mut y) = (bottom[0].data()?, bottom[1].data()?, top[0].data_mut()?);
+        let mut indices = self.indices.data_mut()?;
+        let bound = u32::try_from(op.table).unwrap_or(u32::MAX);
+        device.to_indices(bound, given.view(), indices.view_mut())?;
+        device.gather(&op, x.view(), indices.view(), y.view_mut())
+    }
+
+    fn backward(
+        &mut self,
+        device: &D,
+        top: &[Blob<T, D>],
+        propagate: Propagate<'_>,
+        bottom: &[Blob<T, D>],
+    ) -> Result<()> {
+        if propagate.bottom[1] {
+            return Err(losses::no_gradient("indices", 1));
+        }
+        if !propagate.bottom[0] {
+            return Ok(());
+        }
+        let (dy, mut dx) = (top[0].diff()?, bottom[0].diff_mut()?);
+        let (op, indices) = (self.op(bottom[0].shape())?, self.indices.data()?);
+        device.fill(T::default(), dx.view_mut())?;
+        device.scatter_add(&op, dy.view(), indices.view(), dx.view_mut())
+    }
+}

@@ -1,0 +1,87 @@
+//! Half the squared distance.
+
+use super::{Arity, Context, Layer, Propagate, losses};
+use crate::{
+    blob::Blob,
+    device::Device,
+    element::Element,
+    error::{Error, Result},
+    op::{LossNormalization, PairForm, PairLoss},
+    proto::LayerParameter,
+};
+
+/// `loss = Σ (a − b)² / 2N` over N items of two bottoms, both of which have a gradient.
+pub struct EuclideanLossLayer;
+
+impl EuclideanLossLayer {
+    /// From the layer's parameters, of which there are none.
+    ///
+    /// # Errors
+    /// None; fallible as all makers are.
+    pub fn new<D: Device>(_: &LayerParameter, _: &Context<'_, D>) -> Result<Self> {
+        Ok(Self)
+    }
+}
+
+/// The loss of bottoms of this blob's count.
+fn op<T: Element, D: Device>(bottom: &Blob<T, D>) -> Result<PairLoss<T::Acc>> {
+    let items = losses::items(bottom.shape())?;
+    Ok(PairLoss {
+        form: PairForm::Squared,
+        batch: items.outer,
+        each: items.extent,
+        ignore: None,
+        normalization: LossNormalization::BatchSize,
+    })
+}
+
+impl<T: Element, D: Device> Layer<T, D> for EuclideanLossLayer {
+    fn kind(&self) -> &'static str {
+        "EuclideanLoss"
+    }
+
+    fn arity(&self) -> Arity {
+        Arity::exactly(2, 1)
+    }
+
+    fn default_loss_weight(&self, top: usize) -> f32 {
+        if top == 0 { 1.0 } else { 0.0 }
+    }
+
+    fn makes_tops(&self) -> bool {
+        true
+    }
+
+    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+        let (a, b) = (bottom[0].shape(), bottom[1].shape());
+        losses::expect_batch(a, b)?;
+        if a.count() != b.count() {
+            return Err(Error::Shape(format!("bottoms of shapes {a} and {b} differ in count")));
+        }
+        top[0].reshape(&[])
+    }
+
+    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+        let (a, b, mut loss) = (bottom[0].data()?, bottom[1].data()?, top[0].data_mut()?);
+        device.pair_loss(&op(&bottom[0])?, a.view(), b.view(), loss.view_mut())
+    }
+
+    fn backward(
+        &mut self,
+        device: &D,
+        top: &[Blob<T, D>],
+        propagate: Propagate<'_>,
+        bottom: &[Blob<T, D>],
+    ) -> Result<()> {
+        let (op, weight) = (op(&bottom[0])?, top[0].diff()?);
+        for (own, other) in [(0, 1), (1, 0)] {
+            if propagate.bottom[own] {
+                let (x, t) = (bottom[own].data()?, bottom[other].data()?);
+                let mut dx = bottom[own].diff_mut()?;
+                let (x, t, weight) = (x.view(), t.view(), weight.view());
+                device.pair_loss_backward(&op, x, t, weight, dx.view_mut())?;
+            }
+        }
+        Ok(())
+    }
+}

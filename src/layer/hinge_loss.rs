@@ -1,0 +1,90 @@
+//! Scores on the right side of a margin.
+
+use super::{Arity, Context, Layer, Propagate, losses};
+use crate::{
+    blob::Blob,
+    device::Device,
+    element::Element,
+    error::Result,
+    op::{ClassForm, ClassLoss, LossNormalization},
+    proto::{LayerParameter, hinge_loss_parameter::Norm},
+};
+
+/// `loss = Σ max(0, 1 ± x)ᵖ / N` over N items of scores, minus for the class of the label, plus for
+/// the others; p is 1 or, if `norm: L2`, 2. Bottoms are scores and labels.
+pub struct HingeLossLayer {
+    form: ClassForm,
+}
+
+impl HingeLossLayer {
+    /// From the layer's parameters.
+    ///
+    /// # Errors
+    /// None; fallible as all makers are.
+    pub fn new<D: Device>(param: &LayerParameter, _: &Context<'_, D>) -> Result<Self> {
+        let form = match param.hinge_loss_param.unwrap_or_default().norm() {
+            Norm::L1 => ClassForm::Hinge,
+            Norm::L2 => ClassForm::SquaredHinge,
+        };
+        Ok(Self { form })
+    }
+
+    fn op<T: Element, D: Device>(&self, scores: &Blob<T, D>) -> Result<ClassLoss> {
+        let axis = losses::items(scores.shape())?;
+        let normalization = LossNormalization::BatchSize;
+        Ok(ClassLoss { axis, form: self.form, ignore: None, normalization })
+    }
+}
+
+impl<T: Element, D: Device> Layer<T, D> for HingeLossLayer {
+    fn kind(&self) -> &'static str {
+        "HingeLoss"
+    }
+
+    fn arity(&self) -> Arity {
+        Arity::exactly(2, 1)
+    }
+
+    fn propagates_to(&self, bottom: usize) -> bool {
+        bottom == 0
+    }
+
+    fn default_loss_weight(&self, top: usize) -> f32 {
+        if top == 0 { 1.0 } else { 0.0 }
+    }
+
+    fn makes_tops(&self) -> bool {
+        true
+    }
+
+    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+        let (scores, labels) = (bottom[0].shape(), bottom[1].shape());
+        losses::expect_batch(scores, labels)?;
+        losses::expect_labels(scores, labels, &losses::items(scores)?)?;
+        top[0].reshape(&[])
+    }
+
+    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+        let (x, label, mut loss) = (bottom[0].data()?, bottom[1].data()?, top[0].data_mut()?);
+        device.class_loss(&self.op(&bottom[0])?, x.view(), label.view(), None, loss.view_mut())
+    }
+
+    fn backward(
+        &mut self,
+        device: &D,
+        top: &[Blob<T, D>],
+        propagate: Propagate<'_>,
+        bottom: &[Blob<T, D>],
+    ) -> Result<()> {
+        if propagate.bottom[1] {
+            return Err(losses::no_gradient("labels", 1));
+        }
+        if !propagate.bottom[0] {
+            return Ok(());
+        }
+        let (op, weight) = (self.op(&bottom[0])?, top[0].diff()?);
+        let (x, label, mut dx) = (bottom[0].data()?, bottom[1].data()?, bottom[0].diff_mut()?);
+        let (x, label) = (x.view(), label.view());
+        device.class_loss_backward(&op, x, label, None, weight.view(), dx.view_mut())
+    }
+}

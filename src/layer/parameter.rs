@@ -1,0 +1,73 @@
+//! Values that are learnt, as a top.
+
+use super::{Arity, Context, Layer, Propagate, extents};
+use crate::{
+    blob::Blob, device::Device, element::Element, error::Result, proto::LayerParameter,
+    shape::Shape,
+};
+
+/// Hands out its one parameter, of the given shape and zero at first, without copying.
+pub struct ParameterLayer<T: Element, D: Device> {
+    shape: Shape,
+    params: Vec<Blob<T, D>>,
+}
+
+impl<T: Element, D: Device> ParameterLayer<T, D> {
+    /// From the layer's parameters.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`](crate::Error::Invalid) for a negative extent.
+    pub fn new(param: &LayerParameter, _: &Context<'_, D>) -> Result<Self> {
+        let shape = param.parameter_param.as_ref().and_then(|param| param.shape.as_ref());
+        let shape = extents::shape(&shape.cloned().unwrap_or_default())?;
+        Ok(Self { shape, params: Vec::new() })
+    }
+}
+
+impl<T: Element, D: Device> Layer<T, D> for ParameterLayer<T, D> {
+    fn kind(&self) -> &'static str {
+        "Parameter"
+    }
+
+    fn arity(&self) -> Arity {
+        Arity::exactly(0, 1)
+    }
+
+    fn setup(&mut self, cx: &Context<'_, D>, _: &[Blob<T, D>]) -> Result<()> {
+        self.params = vec![Blob::new(cx.device, &self.shape)?];
+        Ok(())
+    }
+
+    fn reshape(&mut self, _: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+        top[0].reshape(&self.shape)?;
+        top[0].share_data(&self.params[0])
+    }
+
+    fn forward(&mut self, _: &D, _: &[Blob<T, D>], _: &[Blob<T, D>]) -> Result<()> {
+        Ok(())
+    }
+
+    /// Adds, as parameters' gradients are: sharing the diff too, as Caffe does, would lose all but
+    /// the last of several passes.
+    fn backward(
+        &mut self,
+        device: &D,
+        top: &[Blob<T, D>],
+        propagate: Propagate<'_>,
+        _: &[Blob<T, D>],
+    ) -> Result<()> {
+        if !propagate.params[0] {
+            return Ok(());
+        }
+        let (dy, mut dw) = (top[0].diff()?, self.params[0].diff_mut()?);
+        device.axpy(T::acc(1.0), dy.view(), dw.view_mut())
+    }
+
+    fn params(&self) -> &[Blob<T, D>] {
+        &self.params
+    }
+
+    fn params_mut(&mut self) -> &mut [Blob<T, D>] {
+        &mut self.params
+    }
+}

@@ -1,0 +1,108 @@
+//! Many elements made one.
+
+use super::{Context, Layer, Propagate};
+use crate::{
+    blob::Blob,
+    device::Device,
+    element::Element,
+    error::Result,
+    memory::Src,
+    op::{Axis, Binary, Reduce, Tile, Unary},
+    proto::{LayerParameter, reduction_parameter::ReductionOp},
+    shape::Shape,
+};
+
+/// `y = coeff · f(x)` over all axes from `axis` on, where f is the sum, the sum of magnitudes or
+/// of squares, or the mean.
+pub struct ReductionLayer<T: Element, D: Device> {
+    operation: ReductionOp,
+    axis: isize,
+    coeff: f64,
+    /// The gradient of each result, times its factor.
+    scaled: Blob<T, D>,
+}
+
+impl<T: Element, D: Device> ReductionLayer<T, D> {
+    /// From the layer's parameters.
+    ///
+    /// # Errors
+    /// None; fallible as all makers are.
+    pub fn new(param: &LayerParameter, cx: &Context<'_, D>) -> Result<Self> {
+        let param = param.reduction_param.unwrap_or_default();
+        Ok(Self {
+            operation: param.operation(),
+            axis: param.axis() as isize,
+            coeff: param.coeff().into(),
+            scaled: Blob::new(cx.device, &[0])?,
+        })
+    }
+
+    /// Results, and the elements of each.
+    fn extents(&self, shape: &Shape) -> Result<(usize, usize)> {
+        let axis = shape.canonical_axis(self.axis)?;
+        Ok((shape.count_range(0, axis)?, shape.count_range(axis, shape.len())?))
+    }
+}
+
+impl<T: Element, D: Device> Layer<T, D> for ReductionLayer<T, D> {
+    fn kind(&self) -> &'static str {
+        "Reduction"
+    }
+
+    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+        let shape = bottom[0].shape();
+        top[0].reshape(&shape[..shape.canonical_axis(self.axis)?])
+    }
+
+    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+        let (results, each) = self.extents(bottom[0].shape())?;
+        let op = match self.operation {
+            ReductionOp::Sum => Reduce::Sum,
+            ReductionOp::Asum => Reduce::AbsSum,
+            ReductionOp::Sumsq => Reduce::SumSq,
+            ReductionOp::Mean => Reduce::Mean,
+        };
+        let (x, mut y) = (bottom[0].data()?, top[0].data_mut()?);
+        device.reduce(op, &Axis::new(results, each, 1)?, x.view(), y.view_mut())?;
+        if self.coeff == 1.0 {
+            return Ok(());
+        }
+        device.scal(T::acc(self.coeff), y.view_mut())
+    }
+
+    fn backward(
+        &mut self,
+        device: &D,
+        top: &[Blob<T, D>],
+        propagate: Propagate<'_>,
+        bottom: &[Blob<T, D>],
+    ) -> Result<()> {
+        if !propagate.bottom[0] {
+            return Ok(());
+        }
+        let (results, each) = self.extents(bottom[0].shape())?;
+        let factor = match self.operation {
+            ReductionOp::Sum | ReductionOp::Asum => self.coeff,
+            ReductionOp::Sumsq => 2.0 * self.coeff,
+            ReductionOp::Mean => self.coeff / each as f64,
+        };
+        self.scaled.reshape_like(&top[0])?;
+        let mut scaled = self.scaled.data_mut()?;
+        let (scale, dy) = (Unary::Scale(T::acc(factor)), top[0].diff()?);
+        device.unary(scale, dy.view().into(), scaled.view_mut())?;
+        let (x, mut dx) = (bottom[0].data()?, bottom[0].diff_mut()?);
+        let src = match self.operation {
+            ReductionOp::Sum | ReductionOp::Mean => {
+                let op = Tile { outer: results, inner: 1, tiles: each };
+                return device.tile(&op, scaled.view(), dx.view_mut());
+            }
+            ReductionOp::Asum => {
+                device.unary(Unary::Sign, x.view().into(), dx.view_mut())?;
+                Src::InPlace
+            }
+            ReductionOp::Sumsq => x.view().into(),
+        };
+        let axis = Axis::new(1, results, each)?;
+        device.broadcast(Binary::Mul, &axis, src, scaled.view(), dx.view_mut())
+    }
+}

@@ -1,0 +1,70 @@
+//! Repetition along an axis.
+
+use super::{Context, Layer, Propagate};
+use crate::{
+    blob::Blob,
+    device::Device,
+    element::Element,
+    error::{Error, Result},
+    op::Tile,
+    proto::LayerParameter,
+    shape::Shape,
+};
+
+/// Repeats its bottom `tiles` times along `axis`.
+pub struct TileLayer {
+    axis: isize,
+    tiles: usize,
+}
+
+impl TileLayer {
+    /// From the layer's parameters.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] without positive `tiles`.
+    pub fn new<D: Device>(param: &LayerParameter, _: &Context<'_, D>) -> Result<Self> {
+        let param = param.tile_param.unwrap_or_default();
+        let tiles = usize::try_from(param.tiles()).ok().filter(|&tiles| tiles > 0);
+        let tiles =
+            tiles.ok_or_else(|| Error::Invalid("tile_param needs positive tiles".into()))?;
+        Ok(Self { axis: param.axis() as isize, tiles })
+    }
+
+    fn op(&self, shape: &Shape) -> Result<Tile> {
+        let axis = shape.canonical_axis(self.axis)?;
+        let (outer, inner) = (shape.count_range(0, axis)?, shape.count_range(axis, shape.len())?);
+        Ok(Tile { outer, inner, tiles: self.tiles })
+    }
+}
+
+impl<T: Element, D: Device> Layer<T, D> for TileLayer {
+    fn kind(&self) -> &'static str {
+        "Tile"
+    }
+
+    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+        let mut shape = bottom[0].shape().to_vec();
+        let axis = bottom[0].shape().canonical_axis(self.axis)?;
+        shape[axis] = shape[axis].saturating_mul(self.tiles);
+        top[0].reshape(&shape)
+    }
+
+    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+        let op = self.op(bottom[0].shape())?;
+        device.tile(&op, bottom[0].data()?.view(), top[0].data_mut()?.view_mut())
+    }
+
+    fn backward(
+        &mut self,
+        device: &D,
+        top: &[Blob<T, D>],
+        propagate: Propagate<'_>,
+        bottom: &[Blob<T, D>],
+    ) -> Result<()> {
+        if !propagate.bottom[0] {
+            return Ok(());
+        }
+        let op = self.op(bottom[0].shape())?;
+        device.tile_backward(&op, top[0].diff()?.view(), bottom[0].diff_mut()?.view_mut())
+    }
+}
