@@ -38,8 +38,8 @@ impl<T: Element, D: Device> Blob<T, D> {
     pub fn from_proto(&mut self, proto: &BlobProto, reshape: bool) -> Result<()> {
         let extents = extents(proto)?;
         let shape = Shape::new(&extents)?;
-        if !reshape && !self.shape_equals(proto) {
-            return Err(Error::Shape(format!("a message of shape {shape} for {}", self.shape())));
+        if !reshape {
+            self.expect_shape(proto)?;
         }
         let count = if reshape { shape.count() } else { self.count() };
         let expect = |what, len: usize| match len == count {
@@ -66,6 +66,15 @@ impl<T: Element, D: Device> Blob<T, D> {
             set(diff.host_write_only()?, &proto.diff, &proto.double_diff);
         }
         Ok(())
+    }
+
+    /// Fails unless a message has this blob's shape.
+    pub(crate) fn expect_shape(&self, proto: &BlobProto) -> Result<()> {
+        if self.shape_equals(proto) {
+            return Ok(());
+        }
+        let theirs = Shape::new(&extents(proto)?)?;
+        Err(Error::Shape(format!("a message of shape {theirs} for {}", self.shape())))
     }
 
     /// Whether a message has this blob's shape. One with the older `num`, `channels`, `height`

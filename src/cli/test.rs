@@ -22,7 +22,7 @@ pub(super) struct Test {
     /// Net definition, in text format, built for the TEST phase
     #[arg(long, value_name = "FILE")]
     model: PathBuf,
-    /// Trained weights, copied by layer name: .safetensors, .npz, or else a caffemodel
+    /// Trained weights, copied by layer name: .safetensors, .npz, .h5, or else a caffemodel
     #[arg(long, value_name = "FILE", value_delimiter = ',', required = true)]
     weights: Vec<PathBuf>,
     /// Batches to run

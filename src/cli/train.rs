@@ -29,10 +29,10 @@ pub(super) struct Train {
     /// Solver definition, in text format
     #[arg(long, value_name = "FILE")]
     solver: PathBuf,
-    /// Goes on from this solver state
-    #[arg(long, value_name = "FILE.solverstate", conflicts_with = "weights")]
+    /// Goes on from this solver state: .solverstate, or .solverstate.h5
+    #[arg(long, value_name = "FILE", conflicts_with = "weights")]
     snapshot: Option<PathBuf>,
-    /// Starts from these trained weights, copied by layer name: .safetensors, .npz, or else a
+    /// Starts from these trained weights, copied by layer name: .safetensors, .npz, .h5, or else a
     /// caffemodel
     #[arg(long, value_name = "FILE", value_delimiter = ',')]
     weights: Vec<PathBuf>,

@@ -1,23 +1,26 @@
 //! Parameters in and out of nets: trained layers by name, shared between nets, as messages.
 
-use super::Net;
+use super::{Net, Param};
 use crate::{
     blob::Blob,
     device::Device,
     element::Element,
     error::{Error, Result},
-    proto::NetParameter,
+    proto::{BlobProto, NetParameter},
 };
 
 impl<T: Element, D: Device> Net<T, D> {
     /// Copies the parameters of layers that have the same name in `source`; other layers stay as
-    /// they are. Returns the names of the layers copied.
+    /// they are, and so do parameters that share another's values and have none in `source`, be it
+    /// that their message is empty or that they are the last and have none. Returns the names of
+    /// the layers copied.
     ///
     /// [`proto::read_trained_net`](crate::proto::read_trained_net) reads files of any age.
     ///
     /// # Errors
     /// [`Error::Invalid`] or [`Error::Shape`] if a layer's parameters are other in number or
-    /// shape; the layers before it are then already copied.
+    /// shape: nothing has been changed. For messages that contradict themselves, too, and those of
+    /// the device; the layers before are then already copied.
     #[doc(alias = "CopyTrainedLayersFrom")]
     pub fn copy_trained_from(&mut self, source: &NetParameter) -> Result<Vec<String>> {
         if !source.layers.is_empty() {
@@ -25,19 +28,19 @@ impl<T: Element, D: Device> Net<T, D> {
                 "the weights are in an old format; upgrade them first (`proto::upgrade::net`)";
             return Err(Error::Invalid(why.into()));
         }
+        for from in &source.layer {
+            let Some(place) = self.place(from.name()) else { continue };
+            self.expect_blobs(place, &from.blobs).map_err(|error| self.at_layer(place, error))?;
+        }
         let mut copied = Vec::new();
         for from in &source.layer {
             let Some(place) = self.place(from.name()) else { continue };
-            let at = |net: &Self, error| net.at_layer(place, error);
-            expect_params(self.steps[place].layer.params().len(), from.blobs.len())
-                .map_err(|error| at(self, error))?;
-            let result = self.steps[place]
-                .layer
-                .params_mut()
-                .iter_mut()
+            let params = self.steps[place].layer.params_mut().iter_mut();
+            let result = params
                 .zip(&from.blobs)
+                .filter(|(_, proto)| has_data(proto))
                 .try_for_each(|(param, proto)| param.from_proto(proto, false));
-            result.map_err(|error| at(self, error))?;
+            result.map_err(|error| self.at_layer(place, error))?;
             if !from.blobs.is_empty() {
                 copied.push(from.name().to_owned());
             }
@@ -81,6 +84,41 @@ impl<T: Element, D: Device> Net<T, D> {
         Ok(net)
     }
 
+    /// Takes out of a message of this net the values of parameters that share another's: a file
+    /// then has them once, as Caffe's HDF5 files do. Gradients stay.
+    pub fn leave_out_shared(&self, message: &mut NetParameter) {
+        for param in self.params.iter().filter(|param| param.owner.is_some()) {
+            let layer = message.layer.get_mut(param.layer);
+            if let Some(blob) = layer.and_then(|layer| layer.blobs.get_mut(param.index)) {
+                (blob.data, blob.double_data) = Default::default();
+            }
+        }
+    }
+
+    /// Fails unless a layer's parameters can be copied from these messages.
+    fn expect_blobs(&self, place: usize, blobs: &[BlobProto]) -> Result<()> {
+        let params = self.steps[place].layer.params();
+        let shared = |index| {
+            let at = |param: &&Param<T, D>| (param.layer, param.index) == (place, index);
+            self.params.iter().find(at).is_some_and(|param| param.owner.is_some())
+        };
+        for (index, param) in params.iter().enumerate() {
+            match blobs.get(index) {
+                Some(proto) if has_data(proto) => {
+                    let expected = param.expect_shape(proto);
+                    expected.map_err(|error| error.within(format!("parameter {index}")))?;
+                }
+                _ if shared(index) => {}
+                Some(_) if blobs.len() == params.len() => {
+                    let why = format!("the other net has no values for parameter {index}");
+                    return Err(Error::Invalid(why));
+                }
+                _ => expect_params(params.len(), blobs.len())?,
+            }
+        }
+        if blobs.len() > params.len() { expect_params(params.len(), blobs.len()) } else { Ok(()) }
+    }
+
     /// Takes handles on the layers' parameters as they now are.
     pub(super) fn refresh_params(&mut self) {
         for param in &mut self.params {
@@ -91,6 +129,10 @@ impl<T: Element, D: Device> Net<T, D> {
     pub(super) fn place(&self, layer: &str) -> Option<usize> {
         self.steps.iter().position(|step| step.param.name() == layer)
     }
+}
+
+fn has_data(proto: &BlobProto) -> bool {
+    !proto.data.is_empty() || !proto.double_data.is_empty()
 }
 
 fn expect_params(ours: usize, theirs: usize) -> Result<()> {

@@ -10,6 +10,9 @@
 //! Files in formats that Caffe has left behind are [upgraded](upgrade) by [`read_trained_net`] and, in
 //! text, by `read_net` and `read_solver`; the other functions give what the file says.
 //!
+//! [`read_trained_net`] and [`read_solver_state`] also take HDF5 (`.caffemodel.h5`, `.solverstate.h5`),
+//! with the feature `hdf5`.
+//!
 //! Binary files hold what Google's C++ library reads in them, with these differences:
 //! - Fields that `proto/caffe.proto` does not know, as extended Caffes write them, are dropped
 //!   unless a file is read and written through [`Unknown`]; text with such a field is an error
@@ -23,6 +26,7 @@
 
 mod binary;
 mod edits;
+mod hdf5;
 mod read;
 mod scan;
 mod schema;
@@ -44,11 +48,11 @@ pub use binary::{parse_binary, read_binary, write_binary};
 pub use generated::*;
 pub use prost::{Message, Name};
 #[cfg(feature = "net")]
-pub(crate) use read::logged;
-pub use read::read_trained_net;
-#[cfg(feature = "net")]
 pub use read::{read_net, read_solver};
+pub use read::{read_solver_state, read_trained_net, write_solver_state, write_trained_net};
 pub use scan::Step;
 #[cfg(feature = "net")]
 pub use text::{parse_text, parse_text_lossy, read_text, read_text_lossy, to_text, write_text};
 pub use unknown::Unknown;
+#[cfg(feature = "net")]
+pub(crate) use {hdf5::expect_hdf5, read::logged};

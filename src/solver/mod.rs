@@ -71,7 +71,7 @@ impl<T: Element, D: Device> Solver<T, D> {
         let rates = RatePolicy::new(&param)?;
         let nets = Nets::new(&param, device)?;
         let method = SgdMethod::new(&param, &nets.train)?;
-        snapshot::check_writable(&param)?;
+        snapshot::check_writable(&param, &nets.train)?;
         Ok(Self {
             param,
             rates,

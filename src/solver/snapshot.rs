@@ -6,23 +6,31 @@ use crate::{
     device::Device,
     element::Element,
     error::{Error, Result},
+    net::Net,
     proto::{self, SolverParameter, SolverState, solver_parameter::SnapshotFormat},
 };
 use std::path::{Path, PathBuf};
 
 impl<T: Element, D: Device> Solver<T, D> {
     /// Writes the weights to `<prefix>_iter_<n>.caffemodel` and the solver's state to
-    /// `….solverstate`; returns both paths. Either file appears whole or not at all.
+    /// `….solverstate`, with `.h5` behind both if the `snapshot_format` is HDF5; returns both paths.
+    /// Either file appears whole or not at all.
     ///
     /// # Errors
     /// [`Error::Io`] names the file; those of the device.
     #[doc(alias = "Snapshot")]
     pub fn snapshot(&mut self) -> Result<(PathBuf, PathBuf)> {
         let stem = format!("{}_iter_{}", self.param.snapshot_prefix(), self.iteration);
-        let model = PathBuf::from(format!("{stem}.caffemodel"));
-        let state = PathBuf::from(format!("{stem}.solverstate"));
-        proto::write_binary(&model, &self.nets.train.to_proto(self.param.snapshot_diff())?)?;
-        proto::write_binary(&state, &self.state(&model)?)?;
+        let hdf5 = self.param.snapshot_format() == SnapshotFormat::Hdf5;
+        let end = if hdf5 { ".h5" } else { "" };
+        let model = PathBuf::from(format!("{stem}.caffemodel{end}"));
+        let state = PathBuf::from(format!("{stem}.solverstate{end}"));
+        let mut trained = self.nets.train.to_proto(self.param.snapshot_diff())?;
+        if hdf5 {
+            self.nets.train.leave_out_shared(&mut trained);
+        }
+        proto::write_trained_net(&model, &trained)?;
+        proto::write_solver_state(&state, &self.state(&model)?)?;
         self.tell(&Event::Snapshot { model: &model, state: &state });
         Ok((model, state))
     }
@@ -36,7 +44,7 @@ impl<T: Element, D: Device> Solver<T, D> {
     pub fn restore(&mut self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         let within = |error: Error| error.within(path.display().to_string());
-        let state: SolverState = proto::read_binary(path)?;
+        let state = proto::read_solver_state(path)?;
         let history = &mut self.method.history;
         if state.history.len() != history.len() {
             let (theirs, ours) = (state.history.len(), history.len());
@@ -77,13 +85,16 @@ impl<T: Element, D: Device> Solver<T, D> {
 }
 
 /// Fails early if snapshots could not be written.
-pub(super) fn check_writable(param: &SolverParameter) -> Result<()> {
+pub(super) fn check_writable<T: Element, D: Device>(
+    param: &SolverParameter,
+    net: &Net<T, D>,
+) -> Result<()> {
     if param.snapshot() <= 0 && !param.snapshot_after_train() {
         return Ok(());
     }
     if param.snapshot_format() == SnapshotFormat::Hdf5 {
-        let why = "snapshot_format HDF5 is not part of this build; use BINARYPROTO";
-        return Err(Error::Invalid(why.into()));
+        proto::expect_hdf5(net.layer_names())
+            .map_err(|error| error.within("snapshot_format HDF5 (or use BINARYPROTO)"))?;
     }
     let prefix = Path::new(param.snapshot_prefix());
     let folder = match prefix.parent() {

@@ -45,6 +45,7 @@ impl Kind {
             Some("safetensors") => Some(Self::Safetensors),
             Some("caffemodel") => Some(Self::TrainedNet),
             Some("solverstate") => Some(Self::SolverState),
+            Some("h5") => return hdf5(path),
             _ => None,
         };
         if let Some(kind) = by_name {
@@ -55,8 +56,20 @@ impl Kind {
         match ending {
             Some("prototxt") => text(&bytes, &file),
             Some("binaryproto") => message(&bytes, &file),
+            _ if bytes.starts_with(b"\x89HDF") => hdf5(path),
             _ => content(&bytes, &file),
         }
+    }
+}
+
+/// The second ending of the name tells, or else what can be read.
+fn hdf5(path: &Path) -> Result<Kind> {
+    let stem = path.file_stem().map(Path::new).and_then(Path::extension);
+    match stem.and_then(OsStr::to_str) {
+        Some("caffemodel") => Ok(Kind::TrainedNet),
+        Some("solverstate") => Ok(Kind::SolverState),
+        _ if proto::read_solver_state(path).is_ok() => Ok(Kind::SolverState),
+        _ => Ok(Kind::TrainedNet),
     }
 }
 

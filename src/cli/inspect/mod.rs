@@ -14,8 +14,8 @@ use std::{
 
 /// Prints what is in a file: layers, fields, and arrays with statistics of their values
 ///
-/// Reads definitions of nets and solvers, trained nets, solver states and blobs of Caffe's, NumPy's
-/// .npy and .npz, and safetensors. The name's ending tells the kind, or else the content.
+/// Reads definitions of nets and solvers, trained nets and solver states, also as HDF5, and blobs of
+/// Caffe's, NumPy's .npy and .npz, and safetensors. The name's ending tells the kind, or else the content.
 /// Statistics are those of the finite values.
 #[derive(Args)]
 #[command(after_help = "Example: cortado inspect examples/digits/lenet_iter_1000.caffemodel")]

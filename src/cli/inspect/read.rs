@@ -27,7 +27,7 @@ pub(super) fn report(path: &Path) -> Result<Report> {
         Kind::Solver => {
             report.fields = fields(&proto::to_text(&proto::read_solver(path)?)?);
         }
-        Kind::SolverState => of_state(&mut report, &proto::read_binary(path)?)?,
+        Kind::SolverState => of_state(&mut report, &proto::read_solver_state(path)?)?,
         Kind::Blob => {
             let blob: BlobProto = proto::read_binary(path)?;
             report.arrays = Some(parts("", &blob).map_err(|error| error.within(file))?);
@@ -75,8 +75,12 @@ fn of_state(report: &mut Report, state: &SolverState) -> Result<()> {
     Ok(())
 }
 
-/// Data of a message, and diff if there is one.
+/// Data of a message, and diff if there is one; nothing of one that is empty, since it shares
+/// another's values.
 fn parts(name: &str, blob: &BlobProto) -> Result<Vec<Array>> {
+    if *blob == BlobProto::default() {
+        return Ok(Vec::new());
+    }
     let tensors = match blob.double_data.is_empty() {
         true => tensors::<f32>(blob)?,
         false => tensors::<f64>(blob)?,

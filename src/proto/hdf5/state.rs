@@ -1,0 +1,42 @@
+//! A solver's state in an HDF5 file: `iter`, `learned_net`, `current_step` and `history/<index>`.
+
+use super::{super::SolverState, Group, Node, Reader, write};
+use crate::error::{Error, Result};
+use std::path::Path;
+
+const ITER: &str = "iter";
+const LEARNED_NET: &str = "learned_net";
+const CURRENT_STEP: &str = "current_step";
+const HISTORY: &str = "history";
+
+#[doc(alias = "RestoreSolverStateFromHDF5")]
+pub(in super::super) fn read_state(path: &Path) -> Result<SolverState> {
+    let file = Reader::open(path)?;
+    let named = file.datasets("")?.iter().any(|name| name == LEARNED_NET);
+    let count = file.datasets(HISTORY)?.len();
+    let history = (0..count).map(|index| file.blob(&format!("{HISTORY}/{index}")));
+    Ok(SolverState {
+        iter: Some(file.integer(ITER)?),
+        learned_net: named.then(|| file.text(LEARNED_NET)).transpose()?,
+        current_step: Some(file.integer(CURRENT_STEP)?),
+        history: history.collect::<Result<_>>()?,
+    })
+}
+
+#[doc(alias = "SnapshotSolverStateToHDF5")]
+pub(in super::super) fn write_state(path: &Path, state: &SolverState) -> Result<()> {
+    let within = |error: Error| error.within(path.display().to_string());
+    let mut history = Group::new();
+    for (index, blob) in state.history.iter().enumerate() {
+        let missing = || Error::Invalid(format!("history {index} has no values"));
+        let array = Node::data(blob).and_then(|array| array.ok_or_else(missing));
+        history.insert(index.to_string(), array.map_err(within)?);
+    }
+    let mut root = Group::from([
+        (ITER.into(), Node::Integer(state.iter())),
+        (CURRENT_STEP.into(), Node::Integer(state.current_step())),
+        (HISTORY.into(), Node::Group(history)),
+    ]);
+    root.extend(state.learned_net.as_deref().map(|net| (LEARNED_NET.into(), Node::Text(net))));
+    write(path, root)
+}

@@ -1,0 +1,372 @@
+//! HDF5 files of trained nets and solver states: those in `tests/hdf5` are h5py's.
+#![cfg(all(feature = "hdf5", feature = "net"))]
+
+mod support;
+
+use cortado::{
+    CpuDevice, Net, Solver,
+    proto::{
+        self, BlobProto, BlobProtoVector, BlobShape, LayerParameter, Message, NetParameter,
+        SolverParameter, SolverState,
+    },
+};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+use support::{table, testdata};
+
+/// A net with the layers of the fixtures; `b` has the weights of `a`.
+const NET: &str = r#"
+    layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 4 dim: 4 } } }
+    layer { name: "conv" type: "Convolution" bottom: "x" top: "conv"
+            convolution_param { num_output: 2 kernel_size: 3 } }
+    layer { name: "relu" type: "ReLU" bottom: "conv" top: "conv" }
+    layer { name: "a" type: "InnerProduct" bottom: "conv" top: "a" param { name: "w" }
+            inner_product_param { num_output: 8 } }
+    layer { name: "b" type: "InnerProduct" bottom: "a" top: "b" param { name: "w" }
+            inner_product_param { num_output: 8 } }
+"#;
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hdf5").join(name)
+}
+
+/// A path to write to, of no file yet.
+fn fresh(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hdf5");
+    fs::create_dir_all(&folder).unwrap();
+    let path = folder.join(name);
+    let _ = fs::remove_file(&path);
+    path
+}
+
+fn net() -> Net<f32, CpuDevice> {
+    let definition = proto::parse_text::<NetParameter>(NET, "net").unwrap();
+    Net::builder(&CpuDevice::with_threads(1).unwrap()).build(&definition).unwrap()
+}
+
+/// `(start + i) / 8` for each element, as `ramp` in `make.py`.
+fn ramp(dim: &[i64], start: i64) -> BlobProto {
+    let count = dim.iter().product::<i64>();
+    let data = (start..start + count).map(|i| i as f32 / 8.0).collect();
+    BlobProto { shape: Some(BlobShape { dim: dim.to_vec() }), data, ..Default::default() }
+}
+
+fn layer(name: &str, blobs: Vec<BlobProto>) -> LayerParameter {
+    LayerParameter { name: Some(name.into()), blobs, ..Default::default() }
+}
+
+/// What the fixtures hold, in the order of names.
+fn trained() -> NetParameter {
+    let layer = vec![
+        layer("a", vec![ramp(&[8, 8], -32), ramp(&[8], 100)]),
+        layer("b", vec![BlobProto::default(), ramp(&[8], 200)]),
+        layer("conv", vec![ramp(&[2, 3, 3, 3], 0), ramp(&[2], -2)]),
+        layer("relu", vec![]),
+        layer("x", vec![]),
+    ];
+    NetParameter { layer, ..Default::default() }
+}
+
+fn values(net: &Net<f32, CpuDevice>, layer: &str, index: usize) -> Vec<f32> {
+    net.layer(layer).unwrap().params()[index].data().unwrap().host().unwrap().to_vec()
+}
+
+/// Asserts that an error is one line with all of `parts`.
+fn says<T: std::fmt::Debug>(result: cortado::Result<T>, parts: &[&str]) {
+    let error = result.unwrap_err().to_string();
+    assert_eq!(error.lines().count(), 1, "{error}");
+    for part in parts {
+        assert!(error.contains(part), "no `{part}` in: {error}");
+    }
+}
+
+#[test]
+fn weights_are_read_and_copied() {
+    for name in ["float.caffemodel.h5", "big_endian.caffemodel.h5"] {
+        assert_eq!(proto::read_trained_net(fixture(name)).unwrap(), trained(), "{name}");
+    }
+    for name in ["float.caffemodel.h5", "double.caffemodel.h5", "diffs.caffemodel.h5"] {
+        let mut net = net();
+        let copied = net.copy_trained_from(&proto::read_trained_net(fixture(name)).unwrap());
+        assert_eq!(copied.unwrap(), ["a", "b", "conv"], "{name}");
+        let want = trained();
+        for (layer, index, blob) in [
+            ("a", 0, &want.layer[0].blobs[0]),
+            ("a", 1, &want.layer[0].blobs[1]),
+            ("b", 0, &want.layer[0].blobs[0]),
+            ("b", 1, &want.layer[1].blobs[1]),
+            ("conv", 0, &want.layer[2].blobs[0]),
+            ("conv", 1, &want.layer[2].blobs[1]),
+        ] {
+            assert_eq!(values(&net, layer, index), blob.data, "{name} {layer}.{index}");
+        }
+    }
+}
+
+#[test]
+fn the_content_tells_where_the_name_does_not() {
+    let path = fresh("renamed.caffemodel");
+    fs::copy(fixture("float.caffemodel.h5"), &path).unwrap();
+    assert_eq!(proto::read_trained_net(&path).unwrap(), trained());
+    fs::copy(fixture("float.solverstate.h5"), &path).unwrap();
+    assert_eq!(proto::read_solver_state(&path).unwrap().iter, Some(7));
+}
+
+#[test]
+fn gradients_come_along() {
+    let read = proto::read_trained_net(fixture("diffs.caffemodel.h5")).unwrap();
+    let negated = |dim: &[i64], start| {
+        ramp(dim, start).data.into_iter().map(|value| -value).collect::<Vec<_>>()
+    };
+    assert_eq!(read.layer[0].blobs[0].diff, negated(&[8, 8], -32));
+    // Where values are shared, too.
+    let shared = &read.layer[1].blobs[0];
+    assert_eq!((&shared.data[..], &shared.diff), (&[][..], &negated(&[8, 8], -32)));
+    assert_eq!(shared.shape, ramp(&[8, 8], 0).shape);
+
+    let path = fresh("diffs.caffemodel.h5");
+    proto::write_trained_net(&path, &read).unwrap();
+    assert_eq!(proto::read_trained_net(&path).unwrap(), read);
+}
+
+#[test]
+fn a_net_is_written_as_caffe_lays_it_out() {
+    let mut net = net();
+    net.copy_trained_from(&trained()).unwrap();
+    let mut message = net.to_proto(false).unwrap();
+    assert_eq!(message.layer[4].blobs[0].data, ramp(&[8, 8], -32).data);
+    net.leave_out_shared(&mut message);
+    let path = fresh("net.caffemodel.h5");
+    proto::write_trained_net(&path, &message).unwrap();
+    // The same groups and datasets as in h5py's file: nothing of `b.0`.
+    assert_eq!(proto::read_trained_net(&path).unwrap(), trained());
+    // Nothing in it depends on when it was written.
+    let first = fs::read(&path).unwrap();
+    proto::write_trained_net(&path, &message).unwrap();
+    assert!(fs::read(&path).unwrap() == first);
+}
+
+#[test]
+fn every_value_and_shape_comes_back() {
+    let shaped = |dim: &[i64], data: Vec<f32>, double_data: Vec<f64>| BlobProto {
+        shape: Some(BlobShape { dim: dim.to_vec() }),
+        data,
+        double_data,
+        ..Default::default()
+    };
+    let (nan, tiny) = (f32::from_bits(0x7fc1_2345), f32::from_bits(1));
+    let blobs = vec![
+        shaped(&[2, 3], vec![nan, -0.0, tiny, f32::INFINITY, f32::MAX, -1.5], vec![]),
+        shaped(&[2], vec![], vec![0.1, f64::from_bits(0xfff8_0000_0000_0001)]),
+        shaped(&[], vec![2.5], vec![]),
+        shaped(&[1; 12], vec![], vec![5e-324]),
+        shaped(&[0, 3], vec![], vec![]),
+    ];
+    let mut layers = vec![layer("one", blobs.clone())];
+    // More than a group lists in its own header.
+    layers.extend((10..40).map(|i| layer(&format!("é {i}"), vec![ramp(&[i], i)])));
+    let message = NetParameter { layer: layers, ..Default::default() };
+    let path = fresh("values.caffemodel.h5");
+    proto::write_trained_net(&path, &message).unwrap();
+    let read = proto::read_trained_net(&path).unwrap();
+    assert_eq!(read.encode_to_vec().len(), message.encode_to_vec().len());
+    let mut sorted = message;
+    sorted.layer.sort_by(|a, b| a.name().cmp(b.name()));
+    let mut read = read;
+    read.layer.sort_by(|a, b| a.name().cmp(b.name()));
+    assert!(read.encode_to_vec() == sorted.encode_to_vec());
+    // The four extents of older files are those of the array.
+    let (num, channels, height, width) = (Some(1), Some(1), Some(2), Some(3));
+    let legacy = BlobProto { num, channels, height, width, ..ramp(&[1, 1, 2, 3], 1) };
+    let legacy = BlobProto { shape: None, ..legacy };
+    let message = NetParameter { layer: vec![layer("l", vec![legacy])], ..Default::default() };
+    proto::write_trained_net(&path, &message).unwrap();
+    let read = proto::read_trained_net(&path).unwrap();
+    assert_eq!(read.layer[0].blobs, [ramp(&[1, 1, 2, 3], 1)]);
+}
+
+#[test]
+fn states_are_read_and_written() {
+    let read = proto::read_solver_state(fixture("float.solverstate.h5")).unwrap();
+    let shapes: [&[i64]; 5] = [&[2, 3, 3, 3], &[2], &[8, 8], &[8], &[8]];
+    let history = (0..).zip(shapes).map(|(index, dim)| ramp(dim, index)).collect();
+    let want = SolverState {
+        iter: Some(7),
+        learned_net: Some("float.caffemodel.h5".into()),
+        history,
+        current_step: Some(2),
+    };
+    assert_eq!(read, want);
+    let path = fresh("state.solverstate.h5");
+    for learned_net in [None, Some(String::new()), Some("é/a b.caffemodel.h5".into())] {
+        let state = SolverState { learned_net, ..want.clone() };
+        proto::write_solver_state(&path, &state).unwrap();
+        assert_eq!(proto::read_solver_state(&path).unwrap(), state);
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_named_and_nothing_is_lost() {
+    let refused = |name: &str, parts: &[&str]| {
+        let mut net = net();
+        let before = net.to_proto(false).unwrap();
+        let path = fixture(name);
+        let copied = proto::read_trained_net(&path)
+            .and_then(|read| net.copy_trained_from(&read).map_err(|error| error.within(name)));
+        says(copied, &[&[name], parts].concat());
+        assert_eq!(net.to_proto(false).unwrap(), before, "{name}");
+    };
+    refused("shape.caffemodel.h5", &["layer `a`", "parameter 1", "4 2", "8"]);
+    refused("missing.caffemodel.h5", &["layer `a`", "2 parameters", "1"]);
+    refused("surplus.caffemodel.h5", &["layer `a`", "2 parameters", "3"]);
+    refused("named.caffemodel.h5", &["`data/a/bias`", "0, 1"]);
+    refused("text.caffemodel.h5", &["`data/a/1`", "no numbers"]);
+    refused("float.solverstate.h5", &["`data`"]);
+    let state = |name: &str| proto::read_solver_state(fixture(name));
+    says(state("no_step.solverstate.h5"), &["no_step.solverstate.h5", "`current_step`"]);
+    says(state("float.caffemodel.h5"), &["float.caffemodel.h5", "`history`"]);
+    says(state("gone.solverstate.h5"), &["gone.solverstate.h5", "No such file"]);
+    let path = fresh("other.caffemodel.h5");
+    fs::write(&path, trained().encode_to_vec()).unwrap();
+    says(proto::read_trained_net(&path), &["other.caffemodel.h5", "no HDF5 file"]);
+}
+
+#[test]
+fn names_that_no_group_can_have_are_refused() {
+    let path = fresh("names.caffemodel.h5");
+    for (names, why) in [
+        (&["a/b"][..], "slash"),
+        (&["."], "group"),
+        (&[""], "group"),
+        (&["a\0b"], "zero byte"),
+        (&["a", "b", "a"], "two layers"),
+    ] {
+        let layers = names.iter().map(|name| layer(name, vec![])).collect();
+        let message = NetParameter { layer: layers, ..Default::default() };
+        let written = proto::write_trained_net(&path, &message);
+        says(written, &["names.caffemodel.h5", "layer `", why]);
+        assert!(!path.exists());
+    }
+    // A solver says so before it trains.
+    let definition = NET.replace("\"conv\" type", "\"block/conv\" type");
+    let solver = format!("net_param {{ {definition} }} base_lr: 0.1 lr_policy: 'fixed'");
+    let solver = format!("{solver} max_iter: 1 snapshot_format: HDF5 snapshot_prefix: 'n'");
+    let param = proto::parse_text::<SolverParameter>(solver, "solver").unwrap();
+    let built = Solver::<f32, _>::new(param, &CpuDevice::with_threads(1).unwrap()).map(|_| ());
+    says(built, &["snapshot_format", "layer `block/conv`", "slash", "BINARYPROTO"]);
+}
+
+#[test]
+fn damaged_files_are_refused_or_read_whole() {
+    for name in ["float.caffemodel.h5", "diffs.caffemodel.h5"] {
+        let bytes = fs::read(fixture(name)).unwrap();
+        let whole = proto::read_trained_net(fixture(name)).unwrap();
+        let path = fresh(&format!("cut.{name}"));
+        let mut refused = 0;
+        for end in (0..bytes.len()).step_by(61).chain([bytes.len() - 1]) {
+            fs::write(&path, &bytes[..end]).unwrap();
+            match proto::read_trained_net(&path) {
+                Ok(read) => assert_eq!(read, whole, "{end}"),
+                Err(error) => {
+                    refused += 1;
+                    assert!(error.to_string().contains(path.to_str().unwrap()), "{error}");
+                }
+            }
+        }
+        assert!(refused > 100, "{refused}");
+        for at in (0..bytes.len()).step_by(31) {
+            for value in [0, 1, 0x7f, 0xff] {
+                let mut changed = bytes.clone();
+                changed[at] = value;
+                fs::write(&path, changed).unwrap();
+                let _ = proto::read_trained_net(&path);
+            }
+        }
+    }
+}
+
+/// Snapshots of Caffe's of every method, turned into HDF5 and back.
+#[test]
+fn caffes_own_snapshots_survive() {
+    let Some(solvers) = testdata("golden/solvers", "the conversion of Caffe's snapshots") else {
+        return;
+    };
+    let mut cases = 0;
+    for row in table(&solvers.join("cases.tsv")) {
+        let case = solvers.join(&row[0]);
+        let (model, state) = (fresh("golden.caffemodel.h5"), fresh("golden.solverstate.h5"));
+        let net = proto::read_trained_net(case.join("snap_iter_10.caffemodel")).unwrap();
+        proto::write_trained_net(&model, &net).unwrap();
+        let read = proto::read_trained_net(&model).unwrap();
+        for layer in &net.layer {
+            let of_name = |other: &&LayerParameter| other.name() == layer.name();
+            let got = read.layer.iter().find(of_name).unwrap();
+            let bytes = |blobs: &[BlobProto]| {
+                blobs.iter().flat_map(Message::encode_to_vec).collect::<Vec<_>>()
+            };
+            assert!(bytes(&got.blobs) == bytes(&layer.blobs), "{} {}", row[0], layer.name());
+        }
+        let binary = proto::read_solver_state(case.join("snap_iter_10.solverstate")).unwrap();
+        proto::write_solver_state(&state, &binary).unwrap();
+        let read = proto::read_solver_state(&state).unwrap();
+        assert!(read.encode_to_vec() == binary.encode_to_vec(), "{}", row[0]);
+        cases += 1;
+    }
+    assert!(cases > 40, "{cases}");
+}
+
+/// The inputs of a golden case, by name.
+fn inputs(case: &Path) -> Vec<(String, BlobProto)> {
+    let golden: BlobProtoVector = proto::read_binary(case.join("golden.binaryproto")).unwrap();
+    let index = fs::read_to_string(case.join("index.tsv")).unwrap();
+    let blobs = index.lines().zip(golden.blobs);
+    let name = |line: &str| line.strip_prefix("input\t").map(str::to_owned);
+    blobs.filter_map(|(line, blob)| Some((name(line)?, blob))).collect()
+}
+
+/// From Caffe's snapshots after ten iterations, in either format, to the same bits.
+#[test]
+fn runs_resumed_from_hdf5_go_on_as_from_binary_files() {
+    let Some(solvers) = testdata("golden/solvers", "resuming Caffe's snapshots") else { return };
+    let device = CpuDevice::with_threads(1).unwrap();
+    let mut resumed = 0;
+    for row in table(&solvers.join("cases.tsv")) {
+        let case = solvers.join(&row[0]);
+        let mut param = proto::read_solver(case.join("solver.prototxt")).unwrap();
+        if param.net.take().is_some() {
+            param.net_param = Some(proto::read_net(case.join("net.prototxt")).unwrap());
+        }
+        param.snapshot = Some(0);
+        // Methods and layers that there are not yet.
+        let Ok(mut binary) = Solver::<f32, _>::new(param.clone(), &device) else { continue };
+        let mut hdf5 = Solver::<f32, _>::new(param, &device).unwrap();
+
+        let net = proto::read_trained_net(case.join("snap_iter_10.caffemodel")).unwrap();
+        let mut state = proto::read_solver_state(case.join("snap_iter_10.solverstate")).unwrap();
+        for (solver, end) in [(&mut binary, ""), (&mut hdf5, ".h5")] {
+            let model = fresh(&format!("resumed.caffemodel{end}"));
+            let path = fresh(&format!("resumed.solverstate{end}"));
+            let mut net = net.clone();
+            if end == ".h5" {
+                solver.net().leave_out_shared(&mut net);
+            }
+            proto::write_trained_net(&model, &net).unwrap();
+            state.learned_net = Some(model.to_str().unwrap().into());
+            proto::write_solver_state(&path, &state).unwrap();
+            solver.restore(&path).unwrap();
+            assert_eq!(solver.iteration(), 10);
+            for (name, blob) in inputs(&case) {
+                let input = solver.net_mut().blob_mut(&name).unwrap();
+                input.from_proto(&blob, false).unwrap();
+            }
+            solver.step(5).unwrap();
+        }
+        let bits =
+            |solver: &Solver<f32, CpuDevice>| solver.net().to_proto(false).unwrap().encode_to_vec();
+        assert!(bits(&binary) == bits(&hdf5), "{}", row[0]);
+        resumed += 1;
+    }
+    assert!(resumed > 5, "{resumed}");
+}

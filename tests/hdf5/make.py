@@ -1,0 +1,76 @@
+"""Makes the files in this folder, with h5py and numpy from PyPI: python make.py
+
+Groups, datasets, types and dataspaces are those of Caffe's Net::ToHDF5 and
+SGDSolver::SnapshotSolverStateToHDF5, which call H5LTmake_dataset_float, _int and _string.
+"""
+
+import h5py
+import numpy as np
+
+
+def ramp(*shape, start=0, dtype="<f4"):
+    return (np.arange(start, start + np.prod(shape, dtype=int)) / 8).astype(dtype).reshape(shape)
+
+
+def string(group, name, text):
+    kind = h5py.h5t.C_S1.copy()
+    kind.set_size(len(text) + 1)
+    kind.set_strpad(h5py.h5t.STR_NULLTERM)
+    space = h5py.h5s.create(h5py.h5s.SCALAR)
+    dataset = h5py.h5d.create(group.id, name.encode(), kind, space)
+    dataset.write(h5py.h5s.ALL, h5py.h5s.ALL, np.array(text.encode(), f"S{len(text) + 1}"), kind)
+
+
+def net(name, dtype="<f4", diffs=False, **changes):
+    """`b.0` shares the values of `a.0`."""
+    layers = {
+        "x": {},
+        "conv": {"0": ramp(2, 3, 3, 3, dtype=dtype), "1": ramp(2, start=-2, dtype=dtype)},
+        "relu": {},
+        "a": {"0": ramp(8, 8, start=-32, dtype=dtype), "1": ramp(8, start=100, dtype=dtype)},
+        "b": {"1": ramp(8, start=200, dtype=dtype)},
+    }
+    layers.update(changes)
+    with h5py.File(name, "w") as file:
+        data = file.create_group("data")
+        for layer, blobs in layers.items():
+            group = data.create_group(layer)
+            for index, values in blobs.items():
+                group.create_dataset(index, data=values)
+        if diffs:
+            diff = file.create_group("diff")
+            for layer, blobs in layers.items():
+                group = diff.create_group(layer)
+                for index, values in blobs.items():
+                    group.create_dataset(index, data=-values)
+            diff["b"].create_dataset("0", data=-layers["a"]["0"])
+
+
+def state(name, history, **integers):
+    with h5py.File(name, "w") as file:
+        for key, value in integers.items():
+            file.create_dataset(key, data=np.array([value], "<i4"))
+        string(file, "learned_net", "float.caffemodel.h5")
+        group = file.create_group("history")
+        for index, values in enumerate(history):
+            group.create_dataset(str(index), data=values)
+
+
+shapes = [(2, 3, 3, 3), (2,), (8, 8), (8,), (8,)]
+history = [ramp(*shape, start=index) for index, shape in enumerate(shapes)]
+
+net("float.caffemodel.h5")
+net("double.caffemodel.h5", dtype="<f8")
+net("big_endian.caffemodel.h5", dtype=">f4")
+net("diffs.caffemodel.h5", diffs=True)
+state("float.solverstate.h5", history, iter=7, current_step=2)
+
+# What is to be refused.
+a = {"0": ramp(8, 8), "1": ramp(8)}
+net("shape.caffemodel.h5", a={**a, "1": ramp(4, 2)})
+net("missing.caffemodel.h5", a={"0": a["0"]})
+net("surplus.caffemodel.h5", a={**a, "2": ramp(1)})
+net("named.caffemodel.h5", a={**a, "bias": ramp(8)})
+net("text.caffemodel.h5", a={**a, "1": np.bytes_("a")})
+state("no_step.solverstate.h5", history, iter=7)
+state("short.solverstate.h5", history[:-1], iter=7, current_step=2)
