@@ -13,10 +13,12 @@ use std::{fmt::Write, path::Path};
 use support::{table, testdata};
 
 /// What Caffe accepts and this crate does not.
-const STRICTER: [(&str, &str); 4] = [
+const STRICTER: [(&str, &str); 6] = [
     ("clip_crossed", "no number is above the upper bound and below the lower"),
     ("clip_no_param", "the bounds of Clip are required"),
     ("conv_dilation_zero", "all taps would be one"),
+    ("dropout_ratio_large", "what stays would change its sign"),
+    ("dropout_ratio_one", "nothing stays that could be scaled up"),
     (
         "hinge_more_labels",
         "Caffe would take the first labels, which are not the first of each item",

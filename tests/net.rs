@@ -256,3 +256,57 @@ fn layers_run_in_parts() {
         assert!(parts.backward_layers(wrong).is_err());
     }
 }
+
+/// What layers after `x`, of 2×3, do not take, by a word of the reason.
+#[test]
+fn parameters_that_make_no_layer() {
+    let cases = [
+        ("type: 'Clip'", "min and max"),
+        ("type: 'Clip' clip_param { min: 1 max: 0 }", "min 1"),
+        ("type: 'Exp' exp_param { base: -2 }", "base -2"),
+        ("type: 'Log' log_param { base: 0 }", "base 0"),
+        ("type: 'Log' log_param { base: 1 }", "base 1"),
+        ("type: 'Dropout' dropout_param { dropout_ratio: 1 }", "dropout_ratio < 1"),
+        ("type: 'LRN'", "4 axes"),
+        ("type: 'LRN' lrn_param { local_size: 2 }", "local_size 2"),
+        ("type: 'PReLU' prelu_param { filler { type: 'none' } }", "none"),
+        ("type: 'Eltwise'", "at least 2 bottom"),
+        ("type: 'Eltwise' bottom: 'x' eltwise_param { coeff: 1 }", "1 coeff"),
+        ("type: 'Eltwise' bottom: 'x' eltwise_param { operation: PROD coeff: [1, 1] }", "product"),
+        ("type: 'Scale' scale_param { axis: 2 }", "axis 2"),
+        ("type: 'Scale' scale_param { num_axes: 2 }", "past shape"),
+        ("type: 'Scale' scale_param { num_axes: -2 }", "num_axes -2"),
+        ("type: 'Bias' bottom: 'x'", "does not fit"),
+        ("type: 'BatchNorm' param { lr_mult: 1 }", "lr_mult has to be 0"),
+        ("type: 'BatchNorm' param { lr_mult: 0 } param {}", "parameter 1 is not learned"),
+    ];
+    for (layer, reason) in cases {
+        let text = after_x(&format!("layer {{ name: 'a' bottom: 'x' top: 'y' {layer} }}"));
+        let error = build(&text).err().unwrap_or_else(|| panic!("built: {layer}")).to_string();
+        let said = error.contains("`a`") && error.contains(reason);
+        assert!(said, "{layer}: {error}");
+    }
+    let in_place = "layer { name: 'a' type: 'AbsVal' bottom: 'x' top: 'x' }";
+    assert!(build(&after_x(in_place)).is_err());
+}
+
+#[test]
+fn statistics_are_told_from_weights() {
+    let norm =
+        "layer { name: 'n' type: 'BatchNorm' bottom: 'x' top: 'y' param { name: 'm' lr_mult: 0 } }";
+    let net = build(&after_x(norm)).unwrap();
+    assert!(net.learnable().all(|param| param.lr_mult == Some(0.0)));
+    let entries = &net.layer_params().nth(1).unwrap().param;
+    assert_eq!(entries.iter().map(|entry| entry.name()).collect::<Vec<_>>(), ["m", "", ""]);
+}
+
+/// A step on which no gradient passes is an error where one is asked for, and only there.
+#[test]
+fn thresholds_pass_no_gradient() {
+    let text = ip("a", "x", "y", "")
+        + "layer { name: 't' type: 'Threshold' bottom: 'y' top: 'z' loss_weight: 1 }";
+    let mut net = build(&after_x(&text)).unwrap();
+    net.forward().unwrap();
+    let error = net.backward().unwrap_err().to_string();
+    assert!(error.contains("`t`") && error.contains("no gradient"), "{error}");
+}

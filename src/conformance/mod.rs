@@ -11,6 +11,7 @@
 //!
 //! Each check becomes a `#[test]`. [`Kit::run`] runs them all and reports, and its
 //! [`Coverage`] says which kernels the device computes itself and which it leaves to the host.
+//! Authors of layers have `GradientCheck`.
 //!
 //! Decisions:
 //! - Results are compared with oracles: plain loops in `f64`, written from the formulas in
@@ -26,6 +27,8 @@ mod check;
 mod compare;
 mod coverage;
 mod failure;
+#[cfg(feature = "net")]
+mod gradient;
 mod kernels;
 mod kit;
 mod memory;
@@ -34,10 +37,14 @@ mod nets;
 mod operand;
 mod oracle;
 mod report;
+#[cfg(feature = "net")]
+mod slope;
 mod values;
 
 pub use coverage::Coverage;
 pub use failure::Failure;
+#[cfg(feature = "net")]
+pub use gradient::GradientCheck;
 pub use kit::Kit;
 pub use report::{Finding, Outcome, Report};
 
@@ -79,16 +86,23 @@ macro_rules! conformance {
             raw_copies coherence sharing queues out_of_memory alive_after_errors
             copy scal axpy axpby dot dot_strided asum sumsq amax gemv gemm gemm_batched
             fill unary_abs unary_neg unary_exp unary_ln unary_sqr unary_sqrt unary_recip unary_tanh
-            unary_sigmoid unary_sign unary_sign_bit unary_pow unary_add_scalar unary_scale
-            unary_relu unary_clip binary_add binary_sub binary_mul binary_div binary_max binary_min
-            binary_relu_grad binary_sigmoid_grad binary_tanh_grad broadcast convert
+            unary_sigmoid unary_softplus unary_sign unary_sign_bit unary_pow unary_add_scalar
+            unary_scale unary_threshold unary_relu unary_elu unary_swish unary_clip
+            unary_exp_affine unary_ln_affine unary_pow_affine
+            binary_add binary_sub binary_mul binary_mul_scaled binary_mul_negative binary_div
+            binary_div_or_zero binary_max binary_min binary_greater binary_greater_equal
+            binary_prelu binary_prelu_slope binary_abs_grad binary_relu_grad binary_elu_grad
+            binary_sigmoid_grad binary_tanh_grad binary_softplus_grad binary_swish_grad
+            binary_clip_grad binary_ln_affine_grad binary_pow_affine_grad broadcast
+            affine convert
             reduce_sum reduce_mean reduce_max reduce_min reduce_abs_sum reduce_sum_sq sum_onto
-            arg_max top_k
-            uniform gaussian bernoulli integer
+            dot_onto arg_max top_k
+            uniform gaussian dropout bernoulli integer
             im2col col2im convolve convolve_backward_input convolve_backward_filters
             max_pool max_pool_backward average_pool average_pool_backward
             softmax softmax_backward lrn_across lrn_within lrn_across_backward lrn_within_backward
-            moments softmax_loss softmax_loss_backward accuracy accuracy_by_class
+            moments standardize standardize_backward
+            softmax_loss softmax_loss_backward accuracy accuracy_by_class
             class_loss class_loss_backward pair_loss pair_loss_backward
             copy_2d gather scatter_add permute tile tile_backward to_indices sgd_l1 sgd_l2
         }

@@ -107,7 +107,7 @@ where
 
 /// Joins lanes at half the distance until one is left.
 #[inline(always)]
-fn join_lanes<A: Copy>(mut lanes: [A; LANES], join: impl Fn(A, A) -> A) -> A {
+pub(super) fn join_lanes<A: Copy>(mut lanes: [A; LANES], join: impl Fn(A, A) -> A) -> A {
     let mut half = LANES / 2;
     while half > 0 {
         for i in 0..half {

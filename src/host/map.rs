@@ -5,16 +5,15 @@
 
 use super::{
     simd::vectorized,
-    widen::{CHUNK, chunk, is_wide, overwrite, update, widen, widened},
+    widen::{CHUNK, chunk, is_wide, overwrite, update, widened},
     workers::Workers,
 };
 use crate::{
     element::Element,
     error::{Result, expect_len},
-    op::{Axis, Binary, Unary},
+    op::{Binary, Unary},
 };
-use num_traits::{Float, Zero};
-use std::borrow::Cow;
+use num_traits::Float;
 
 /// Elements of one task where memory is the limit: below twice this, a second thread costs more
 /// than it saves.
@@ -45,15 +44,20 @@ macro_rules! specialized {
 macro_rules! specialized_unary {
     ($op:expr, |$known:ident| $body:expr) => {
         specialized!(Unary: $op, |$known| $body;
-            Abs, Neg, Exp, Ln, Sqr, Sqrt, Recip, Tanh, Sigmoid, Sign, SignBit, Pow(p),
-            AddScalar(c), Scale(c), Relu { slope }, Clip { low, high })
+            Abs, Neg, Exp, Ln, Sqr, Sqrt, Recip, Tanh, Sigmoid, Softplus, Sign, SignBit, Pow(p),
+            AddScalar(c), Scale(c), Threshold(t), Relu { slope }, Elu { alpha }, Swish { beta },
+            Clip { low, high }, ExpAffine { scale, shift }, LnAffine { scale, shift, factor },
+            PowAffine { scale, shift, power })
     };
 }
 
 macro_rules! specialized_binary {
     ($op:expr, |$known:ident| $body:expr) => {
         specialized!(Binary: $op, |$known| $body;
-            Add, Sub, Mul, Div, Max, Min, ReluGrad { slope }, SigmoidGrad, TanhGrad)
+            Add, Sub, Mul, MulScaled(c), MulNegative, Div, DivOrZero, Max, Min, Greater,
+            GreaterEqual, Prelu, PreluSlope, AbsGrad, ReluGrad { slope }, EluGrad { alpha },
+            SigmoidGrad, TanhGrad, SoftplusGrad, SwishGrad { beta }, ClipGrad { low, high },
+            LnAffineGrad { scale, shift, factor }, PowAffineGrad { scale, shift, power })
     };
 }
 
@@ -121,9 +125,10 @@ pub fn binary<T: Element>(
 ) -> Result<()> {
     expect_len(op.name(), "b", a.len(), b.len())?;
     expect_len(op.name(), "y", a.len(), y.len())?;
-    workers.chunks(y, TASK, |i, y| {
+    let task = binary_task(op);
+    workers.chunks(y, task, |i, y| {
         let (mut room_a, mut room_b, mut room_y) = (chunk(), chunk(), chunk());
-        let start = i * TASK;
+        let start = i * task;
         let a = a[start..][..y.len()].chunks(run::<T>());
         let b = b[start..][..y.len()].chunks(run::<T>());
         for ((a, b), y) in a.zip(b).zip(y.chunks_mut(run::<T>())) {
@@ -145,57 +150,14 @@ pub fn binary_in_place<T: Element>(
     y: &mut [T],
 ) -> Result<()> {
     expect_len(op.name(), "b", y.len(), b.len())?;
-    workers.chunks(y, TASK, |i, y| {
+    let task = binary_task(op);
+    workers.chunks(y, task, |i, y| {
         let (mut room_b, mut room_y) = (chunk(), chunk());
-        let b = b[i * TASK..][..y.len()].chunks(run::<T>());
+        let b = b[i * task..][..y.len()].chunks(run::<T>());
         for (b, y) in b.zip(y.chunks_mut(run::<T>())) {
             let b = widened(b, &mut room_b);
             update(y, &mut room_y, |y| binary_run_in_place(op, b, y));
         }
-    });
-    Ok(())
-}
-
-/// `y[o, e, i] ← f(a[o, e, i], b[e])`: one operand for each index of an axis.
-///
-/// # Errors
-/// [`Error::Length`](crate::Error::Length) unless `a` and `y` have the axis' count of elements
-/// and `b` its extent.
-pub fn broadcast<T: Element>(
-    workers: &Workers,
-    op: Binary<T::Acc>,
-    axis: &Axis,
-    a: &[T],
-    b: &[T],
-    y: &mut [T],
-) -> Result<()> {
-    expect_len(op.name(), "a", axis.count(), a.len())?;
-    expect_len(op.name(), "b", axis.extent, b.len())?;
-    expect_len(op.name(), "y", axis.count(), y.len())?;
-    spread(workers, axis, b, y, |start, b, y, room_y| {
-        let mut room_a = chunk();
-        let a = widened(&a[start..][..y.len()], &mut room_a);
-        overwrite(y, room_y, |y| binary_run(op, a, b, y));
-    });
-    Ok(())
-}
-
-/// `y[o, e, i] ← f(y[o, e, i], b[e])`.
-///
-/// # Errors
-/// [`Error::Length`](crate::Error::Length) unless `y` has the axis' count of elements and `b`
-/// its extent.
-pub fn broadcast_in_place<T: Element>(
-    workers: &Workers,
-    op: Binary<T::Acc>,
-    axis: &Axis,
-    b: &[T],
-    y: &mut [T],
-) -> Result<()> {
-    expect_len(op.name(), "b", axis.extent, b.len())?;
-    expect_len(op.name(), "y", axis.count(), y.len())?;
-    spread(workers, axis, b, y, |_, b, y, room_y| {
-        update(y, room_y, |y| binary_run_in_place(op, b, y));
     });
     Ok(())
 }
@@ -206,8 +168,20 @@ fn run<T: Element>() -> usize {
 }
 
 fn unary_task<A>(op: Unary<A>) -> usize {
+    use Unary::{
+        Elu, Exp, ExpAffine, Ln, LnAffine, Pow, PowAffine, Sigmoid, Softplus, Swish, Tanh,
+    };
     match op {
-        Unary::Exp | Unary::Ln | Unary::Tanh | Unary::Sigmoid | Unary::Pow(_) => SLOW_TASK,
+        Exp | Ln | Tanh | Sigmoid | Softplus | Pow(_) => SLOW_TASK,
+        Elu { .. } | Swish { .. } | ExpAffine { .. } | LnAffine { .. } => SLOW_TASK,
+        PowAffine { .. } => SLOW_TASK,
+        _ => TASK,
+    }
+}
+
+fn binary_task<A>(op: Binary<A>) -> usize {
+    match op {
+        Binary::SoftplusGrad | Binary::SwishGrad { .. } | Binary::PowAffineGrad { .. } => SLOW_TASK,
         _ => TASK,
     }
 }
@@ -220,7 +194,7 @@ fn unary_run_in_place<A: Element + Float>(op: Unary<A>, y: &mut [A]) {
     specialized_unary!(op, |op| y.iter_mut().for_each(|y| *y = op.eval(*y)));
 }
 
-fn binary_run<A: Element + Float>(op: Binary<A>, a: &[A], b: &[A], y: &mut [A]) {
+pub(super) fn binary_run<A: Element + Float>(op: Binary<A>, a: &[A], b: &[A], y: &mut [A]) {
     specialized_binary!(op, |op| y
         .iter_mut()
         .zip(a)
@@ -228,70 +202,8 @@ fn binary_run<A: Element + Float>(op: Binary<A>, a: &[A], b: &[A], y: &mut [A]) 
         .for_each(|((y, &a), &b)| *y = op.eval(a, b)));
 }
 
-fn binary_run_in_place<A: Element + Float>(op: Binary<A>, b: &[A], y: &mut [A]) {
+pub(super) fn binary_run_in_place<A: Element + Float>(op: Binary<A>, b: &[A], y: &mut [A]) {
     specialized_binary!(op, |op| y.iter_mut().zip(b).for_each(|(y, &b)| *y = op.eval(*y, b)));
-}
-
-/// Calls `body` for chunks of `y` with the chunk's start, the elements of `b` that belong to it,
-/// repeated as often as they apply, and room to widen `y`.
-fn spread<T: Element>(
-    workers: &Workers,
-    axis: &Axis,
-    b: &[T],
-    y: &mut [T],
-    body: impl Fn(usize, &[T::Acc], &mut [T], &mut [T::Acc]) + Send + Sync,
-) {
-    let period = axis.extent * axis.inner;
-    if period == 0 {
-        return;
-    }
-    // Chunks of whole periods, where they fit, all take the same operand.
-    let repeats = period <= CHUNK;
-    let step = if repeats { CHUNK / period * period } else { CHUNK };
-    let b = wide(b);
-    workers.chunks(y, TASK, |task, y| {
-        let (mut operand, mut room) = (chunk(), chunk());
-        for (i, y) in y.chunks_mut(step).enumerate() {
-            let start = task * TASK + i * step;
-            if i == 0 || !repeats {
-                repeat(&b, axis.inner, start, &mut operand[..y.len()]);
-            }
-            body(start, &operand[..y.len()], y, &mut room);
-        }
-    });
-}
-
-/// `y[j] ← b[(start + j) / inner mod extent]`
-fn repeat<A: Copy>(b: &[A], inner: usize, start: usize, y: &mut [A]) {
-    let period = b.len() * inner;
-    let mut at = start % period;
-    let mut done = 0;
-    while done < y.len().min(period) {
-        let e = at / inner;
-        let len = if inner == 1 { b.len() - e } else { inner - at % inner };
-        let len = len.min(y.len().min(period) - done);
-        match inner {
-            1 => y[done..][..len].copy_from_slice(&b[e..][..len]),
-            _ => y[done..][..len].fill(b[e]),
-        }
-        (done, at) = (done + len, (at + len) % period);
-    }
-    // From here on it repeats itself.
-    while done < y.len() {
-        let len = done.min(y.len() - done);
-        y.copy_within(..len, done);
-        done += len;
-    }
-}
-
-/// `x` in the type it is computed in.
-fn wide<T: Element>(x: &[T]) -> Cow<'_, [T::Acc]> {
-    if is_wide::<T>() {
-        return Cow::Borrowed(bytemuck::cast_slice(x));
-    }
-    let mut wide = vec![T::Acc::zero(); x.len()];
-    widen(x, &mut wide);
-    Cow::Owned(wide)
 }
 
 #[cfg(test)]

@@ -7,9 +7,12 @@
 //!   along lines that do not depend on the number of threads: results are the same bits for any.
 //! - Loops are written for the compiler to vectorise and compiled for several vector widths.
 
+mod broadcast;
+mod channel;
 mod class_loss;
 mod convert;
 mod convolution;
+mod dot_onto;
 mod fold;
 mod gemm;
 mod gemv;
@@ -26,6 +29,7 @@ mod reduce;
 mod scratch;
 mod simd;
 mod softmax;
+mod standardize;
 #[cfg(test)]
 mod testing;
 mod top_k;
@@ -34,26 +38,29 @@ mod widen;
 mod window;
 mod workers;
 
+pub use broadcast::{affine, affine_in_place, broadcast, broadcast_in_place};
 pub use class_loss::{class_loss, class_loss_backward};
 pub use convert::convert;
 pub use convolution::{convolve, convolve_backward_filters, convolve_backward_input};
+pub use dot_onto::dot_onto;
 pub use gemm::{gemm, gemm_batched};
 pub use gemv::gemv;
 pub use index::{copy_2d, gather, permute, scatter_add, tile, tile_backward, to_indices};
 pub use level1::{amax, asum, axpby, axpy, copy, dot, dot_strided, scal, sumsq};
 pub use loss::{accuracy, accuracy_by_class, softmax_loss, softmax_loss_backward};
 pub use lrn::{lrn, lrn_backward};
-pub use map::{
-    binary, binary_in_place, broadcast, broadcast_in_place, fill, unary, unary_in_place,
-};
+pub use map::{binary, binary_in_place, fill, unary, unary_in_place};
 pub use moments::moments;
 pub use pair_loss::{pair_loss, pair_loss_backward};
 pub use pool::{average_pool, average_pool_backward, max_pool, max_pool_backward};
-pub use random::{bernoulli, gaussian, integer, uniform};
+pub use random::{bernoulli, dropout, dropout_in_place, gaussian, integer, uniform};
 pub use reduce::{arg_max, reduce, sum_onto};
 #[cfg(feature = "net")] // used by data
 pub(crate) use simd::vectorized;
 pub use softmax::{softmax, softmax_backward, softmax_backward_in_place, softmax_in_place};
+pub use standardize::{
+    standardize, standardize_backward, standardize_backward_in_place, standardize_in_place,
+};
 pub use top_k::top_k;
 pub use update::sgd;
 pub use window::{col2im, im2col};

@@ -1,7 +1,7 @@
 //! Random numbers by counter: element `i` depends on the key and on `i` alone.
 //!
 //! What every device has to reproduce, bit for bit:
-//! - [`bernoulli`] and [`integer`] make element `i` of word `i mod 4` of counter `i / 4`.
+//! - [`bernoulli`], [`integer`] and [`dropout`] make element `i` of word `i mod 4` of counter `i / 4`.
 //! - [`uniform`] and [`gaussian`] make elements `2j` and `2j + 1` of the four words of counter
 //!   `j`. Words `(a, b)` become the 53-bit fraction `(a·2³² + b) >> 11` over 2⁵³; words 0 and 1
 //!   make the first fraction `u`, words 2 and 3 the second `v`.
@@ -13,13 +13,18 @@ mod functions;
 #[cfg(test)]
 mod tests;
 
-use super::{simd::vectorized, workers::Workers};
+use super::{
+    simd::vectorized,
+    widen::{CHUNK, chunk, overwrite, update, widened},
+    workers::Workers,
+};
 use crate::{
     element::{DType, Element},
-    error::{Error, Result},
+    error::{Error, Result, expect_len},
     op::RngKey,
 };
 use functions::{cos_sin_turns, ln};
+use num_traits::Zero;
 
 /// Elements that one task makes; even, so that pairs stay together, and a multiple of four.
 const BLOCK: usize = 1 << 14;
@@ -100,6 +105,99 @@ pub fn bernoulli(workers: &Workers, key: RngKey, p: f64, y: &mut [u32]) -> Resul
     let below = (p * WORDS).ceil() as u64;
     by_counter(workers, y, |j| key.words(j).map(|word| u32::from(u64::from(word) < below)));
     Ok(())
+}
+
+/// `yᵢ ← xᵢ / keep` where [`bernoulli`] of the same key and of `p = keep` gives 1, else 0.
+///
+/// # Errors
+/// [`Error::Value`] unless `0 < keep ≤ 1`; [`Error::Length`] unless `y` is as long as `x`.
+pub fn dropout<T: Element>(
+    workers: &Workers,
+    key: RngKey,
+    keep: f64,
+    x: &[T],
+    y: &mut [T],
+) -> Result<()> {
+    expect_keep(keep)?;
+    expect_len("dropout", "y", x.len(), y.len())?;
+    let factor = T::acc(1.0 / keep);
+    kept(workers, key, keep, y, |start, drawn, y, room| {
+        let mut room_x = chunk();
+        let x = widened(&x[start..][..y.len()], &mut room_x);
+        overwrite(y, room, |y| {
+            vectorized(
+                #[inline(always)]
+                || {
+                    for ((y, &x), &drawn) in y.iter_mut().zip(x).zip(drawn) {
+                        *y = if drawn { factor * x } else { T::Acc::zero() };
+                    }
+                },
+            );
+        });
+    });
+    Ok(())
+}
+
+/// As [`dropout`], with `x` in `y`.
+///
+/// # Errors
+/// [`Error::Value`] unless `0 < keep ≤ 1`.
+pub fn dropout_in_place<T: Element>(
+    workers: &Workers,
+    key: RngKey,
+    keep: f64,
+    y: &mut [T],
+) -> Result<()> {
+    expect_keep(keep)?;
+    let factor = T::acc(1.0 / keep);
+    kept(workers, key, keep, y, |_, drawn, y, room| {
+        update(y, room, |y| {
+            vectorized(
+                #[inline(always)]
+                || {
+                    for (y, &drawn) in y.iter_mut().zip(drawn) {
+                        *y = if drawn { factor * *y } else { T::Acc::zero() };
+                    }
+                },
+            );
+        });
+    });
+    Ok(())
+}
+
+fn expect_keep(keep: f64) -> Result<()> {
+    if keep > 0.0 && keep <= 1.0 {
+        return Ok(());
+    }
+    Err(Error::value("dropout", format!("needs 0 < keep ≤ 1, not {keep}")))
+}
+
+/// Calls `body` for chunks of `y` with the chunk's start, which elements are drawn with
+/// probability `p`, and room to widen `y`.
+fn kept<T: Element>(
+    workers: &Workers,
+    key: RngKey,
+    p: f64,
+    y: &mut [T],
+    body: impl Fn(usize, &[bool], &mut [T], &mut [T::Acc]) + Send + Sync,
+) {
+    let below = (p * WORDS).ceil() as u64;
+    workers.chunks(y, BLOCK, |block, y| {
+        let (mut drawn, mut room) = ([false; CHUNK], chunk());
+        for (i, y) in y.chunks_mut(CHUNK).enumerate() {
+            let start = block * BLOCK + i * CHUNK;
+            vectorized(
+                #[inline(always)]
+                || {
+                    let counters = start as u64 / 4..;
+                    for (drawn, j) in drawn.as_chunks_mut::<4>().0.iter_mut().zip(counters) {
+                        *drawn = key.words(j).map(|word| u64::from(word) < below);
+                    }
+                },
+            );
+            body(start, &drawn[..y.len()], y, &mut room);
+        }
+    });
 }
 
 /// `yᵢ ~` the integers below `bound`: the upper half of `word · bound`. No value is likelier

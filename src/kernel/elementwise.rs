@@ -58,6 +58,19 @@ pub trait Elementwise: Memory {
         fallback::broadcast(self, op, axis, a, b, y)
     }
 
+    /// `y[o,e,i] ← x[o,e,i] · scale[e] + shift[e]`: both, of `axis.extent` elements, along one axis.
+    #[track_caller]
+    fn affine<T: Element>(
+        &self,
+        axis: &Axis,
+        x: Src<'_, T, Self>,
+        scale: View<'_, T, Self>,
+        shift: View<'_, T, Self>,
+        y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        fallback::affine(self, axis, x, scale, shift, y)
+    }
+
     /// `y ← x` in another element type, rounded once.
     #[track_caller]
     fn convert<T: Element, U: Element>(

@@ -5,7 +5,7 @@ use crate::{
     error::Result,
     kernel::fallback,
     memory::{Memory, Src, View, ViewMut},
-    op::{Axis, Lrn},
+    op::{Axis, Lrn, Standardize},
 };
 
 /// Elements in relation to their neighbours.
@@ -71,5 +71,33 @@ pub trait Normalize: Memory {
         variance: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         fallback::moments(self, axis, x, mean, variance)
+    }
+
+    /// `y ← (x − mean) · rate`, as [`Standardize`] says.
+    #[track_caller]
+    fn standardize<T: Element>(
+        &self,
+        op: &Standardize,
+        x: Src<'_, T, Self>,
+        mean: View<'_, T, Self>,
+        variance: View<'_, T, Self>,
+        y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        fallback::standardize(self, op, x, mean, variance, y)
+    }
+
+    /// `dx ← the gradient of x`, given `dy` and the [`moments`](Self::moments) of `x`, as
+    /// [`Standardize`] says.
+    #[track_caller]
+    fn standardize_backward<T: Element>(
+        &self,
+        op: &Standardize,
+        x: View<'_, T, Self>,
+        mean: View<'_, T, Self>,
+        variance: View<'_, T, Self>,
+        dy: Src<'_, T, Self>,
+        dx: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        fallback::standardize_backward(self, op, x, mean, variance, dy, dx)
     }
 }

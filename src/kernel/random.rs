@@ -4,7 +4,7 @@ use crate::{
     element::Element,
     error::Result,
     kernel::fallback,
-    memory::{Memory, ViewMut},
+    memory::{Memory, Src, ViewMut},
     op::RngKey,
 };
 
@@ -42,6 +42,19 @@ pub trait Random: Memory {
     #[track_caller]
     fn bernoulli(&self, key: RngKey, p: f64, y: ViewMut<'_, u32, Self>) -> Result<()> {
         fallback::bernoulli(self, key, p, y)
+    }
+
+    /// `yᵢ ← xᵢ / keep` where [`bernoulli`](Self::bernoulli) of the same key and of `p = keep`
+    /// gives 1, else 0. The same key takes a gradient the same way.
+    #[track_caller]
+    fn dropout<T: Element>(
+        &self,
+        key: RngKey,
+        keep: f64,
+        x: Src<'_, T, Self>,
+        y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        fallback::dropout(self, key, keep, x, y)
     }
 
     /// `yᵢ ~` the integers below `bound`, which is at most 2³².

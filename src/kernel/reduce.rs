@@ -35,6 +35,20 @@ pub trait Reductions: Memory {
         fallback::sum_onto(self, axis, beta, x, y)
     }
 
+    /// `y[e] ← β·y[e] + Σ over o, i of a[o,e,i]·b[o,e,i]`, as in the gradient of a factor. β = 0
+    /// does not read `y`.
+    #[track_caller]
+    fn dot_onto<T: Element>(
+        &self,
+        axis: &Axis,
+        beta: T::Acc,
+        a: View<'_, T, Self>,
+        b: View<'_, T, Self>,
+        y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        fallback::dot_onto(self, axis, beta, a, b, y)
+    }
+
     /// `y[o,i] ← the least e whose x[o,e,i] is greatest`.
     #[track_caller]
     fn arg_max<T: Element>(

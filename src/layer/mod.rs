@@ -4,18 +4,28 @@
 //! copies to the host by itself, but for [`FilterLayer`], whose tops' shapes depend on values.
 //! Third parties add theirs to a [`LayerRegistry`].
 
+mod absval;
 mod accuracy;
 mod alias;
+mod along;
 mod arg_max;
+mod batch_norm;
 mod batch_reindex;
+mod bias;
+mod bnll;
+mod clip;
 mod concat;
 mod contrastive_loss;
 mod convolution;
 mod crop;
 mod data;
+mod dropout;
 mod dummy_data;
+mod eltwise;
+mod elu;
 mod embed;
 mod euclidean_loss;
+mod exp;
 mod extents;
 mod filter;
 mod flatten;
@@ -24,16 +34,25 @@ mod infogain_loss;
 mod inner_product;
 mod input;
 mod joint;
+mod kept;
+mod log;
 mod losses;
+mod lrn;
 mod memory_data;
 mod multinomial_logistic_loss;
+mod mvn;
+mod neuron;
 mod parameter;
 mod pooling;
+mod power;
+mod prelu;
 mod python;
 mod reduction;
 mod registry;
 mod relu;
 mod reshape;
+mod scale;
+mod sigmoid;
 mod sigmoid_cross_entropy_loss;
 mod silence;
 mod slice;
@@ -41,35 +60,55 @@ mod softmax;
 mod softmax_loss;
 mod split;
 mod spp;
+mod swish;
+mod tanh;
+mod threshold;
 mod tile;
 mod weights;
 
+pub use absval::AbsVal;
 pub use accuracy::AccuracyLayer;
 pub use arg_max::ArgMaxLayer;
+pub use batch_norm::BatchNormLayer;
 pub use batch_reindex::BatchReindexLayer;
+pub use bias::BiasLayer;
+pub use bnll::Bnll;
+pub use clip::Clip;
 pub use concat::ConcatLayer;
 pub use contrastive_loss::ContrastiveLossLayer;
 pub use convolution::ConvolutionLayer;
 pub use crop::CropLayer;
 pub use data::DataLayer;
+pub use dropout::DropoutLayer;
 pub use dummy_data::DummyDataLayer;
+pub use eltwise::EltwiseLayer;
+pub use elu::Elu;
 pub use embed::EmbedLayer;
 pub use euclidean_loss::EuclideanLossLayer;
+pub use exp::Exp;
 pub use filter::FilterLayer;
 pub use flatten::FlattenLayer;
 pub use hinge_loss::HingeLossLayer;
 pub use infogain_loss::InfogainLossLayer;
 pub use inner_product::InnerProductLayer;
 pub use input::InputLayer;
+pub use log::Log;
+pub use lrn::LrnLayer;
 pub use memory_data::MemoryDataLayer;
 pub use multinomial_logistic_loss::MultinomialLogisticLossLayer;
+pub use mvn::MvnLayer;
+pub use neuron::{Gradient, Neuron, NeuronLayer};
 pub use parameter::ParameterLayer;
 pub use pooling::PoolingLayer;
+pub use power::Power;
+pub use prelu::PreluLayer;
 pub use python::PythonLayer;
 pub use reduction::ReductionLayer;
 pub use registry::LayerRegistry;
-pub use relu::ReluLayer;
+pub use relu::Relu;
 pub use reshape::ReshapeLayer;
+pub use scale::ScaleLayer;
+pub use sigmoid::Sigmoid;
 pub use sigmoid_cross_entropy_loss::SigmoidCrossEntropyLossLayer;
 pub use silence::SilenceLayer;
 pub use slice::SliceLayer;
@@ -77,6 +116,9 @@ pub use softmax::SoftmaxLayer;
 pub use softmax_loss::SoftmaxLossLayer;
 pub use split::SplitLayer;
 pub use spp::SppLayer;
+pub use swish::Swish;
+pub use tanh::Tanh;
+pub use threshold::Threshold;
 pub use tile::TileLayer;
 
 use crate::{
@@ -232,13 +274,19 @@ pub trait Layer<T: Element, D: Device>: Any + Send {
         false
     }
 
-    /// Learnable parameters.
+    /// Whether a solver may change the parameters. Where it may not, their `lr_mult` is 0, which a
+    /// definition need not say; another it must not.
+    fn learns(&self) -> bool {
+        true
+    }
+
+    /// Parameters.
     #[doc(alias = "blobs")]
     fn params(&self) -> &[Blob<T, D>] {
         &[]
     }
 
-    /// Learnable parameters, to be shared or replaced.
+    /// Parameters, to be shared or replaced.
     fn params_mut(&mut self) -> &mut [Blob<T, D>] {
         &mut []
     }

@@ -1,12 +1,15 @@
 //! From `type: "ReLU"` to a layer.
 
 use super::{
-    AccuracyLayer, ArgMaxLayer, BatchReindexLayer, ConcatLayer, Context, ContrastiveLossLayer,
-    ConvolutionLayer, CropLayer, DataLayer, DummyDataLayer, EmbedLayer, EuclideanLossLayer,
+    AbsVal, AccuracyLayer, ArgMaxLayer, BatchNormLayer, BatchReindexLayer, BiasLayer, Bnll, Clip,
+    ConcatLayer, Context, ContrastiveLossLayer, ConvolutionLayer, CropLayer, DataLayer,
+    DropoutLayer, DummyDataLayer, EltwiseLayer, Elu, EmbedLayer, EuclideanLossLayer, Exp,
     FilterLayer, FlattenLayer, HingeLossLayer, InfogainLossLayer, InnerProductLayer, InputLayer,
-    Layer, MemoryDataLayer, MultinomialLogisticLossLayer, ParameterLayer, PoolingLayer,
-    PythonLayer, ReductionLayer, ReluLayer, ReshapeLayer, SigmoidCrossEntropyLossLayer,
-    SilenceLayer, SliceLayer, SoftmaxLayer, SoftmaxLossLayer, SplitLayer, SppLayer, TileLayer,
+    Layer, Log, LrnLayer, MemoryDataLayer, MultinomialLogisticLossLayer, MvnLayer, Neuron,
+    NeuronLayer, ParameterLayer, PoolingLayer, Power, PreluLayer, PythonLayer, ReductionLayer,
+    Relu, ReshapeLayer, ScaleLayer, Sigmoid, SigmoidCrossEntropyLossLayer, SilenceLayer,
+    SliceLayer, SoftmaxLayer, SoftmaxLossLayer, SplitLayer, SppLayer, Swish, Tanh, Threshold,
+    TileLayer,
 };
 use crate::{
     device::Device,
@@ -35,13 +38,17 @@ impl<T: Element, D: Device> LayerRegistry<T, D> {
         Self::empty()
             .with("Accuracy", AccuracyLayer::new)
             .with("ArgMax", ArgMaxLayer::new)
+            .with("BatchNorm", BatchNormLayer::new)
             .with("BatchReindex", BatchReindexLayer::new)
+            .with("Bias", BiasLayer::new)
             .with("Concat", ConcatLayer::new)
             .with("ContrastiveLoss", ContrastiveLossLayer::new)
             .with("Convolution", ConvolutionLayer::new)
             .with("Crop", CropLayer::new)
             .with("Data", DataLayer::new)
+            .with("Dropout", DropoutLayer::new)
             .with("DummyData", DummyDataLayer::new)
+            .with("Eltwise", EltwiseLayer::new)
             .with("Embed", EmbedLayer::new)
             .with("EuclideanLoss", EuclideanLossLayer::new)
             .with("Filter", FilterLayer::new)
@@ -50,14 +57,17 @@ impl<T: Element, D: Device> LayerRegistry<T, D> {
             .with("InfogainLoss", InfogainLossLayer::new)
             .with("InnerProduct", InnerProductLayer::new)
             .with("Input", InputLayer::new)
+            .with("LRN", LrnLayer::new)
             .with("MemoryData", MemoryDataLayer::new)
             .with("MultinomialLogisticLoss", MultinomialLogisticLossLayer::new)
+            .with("MVN", MvnLayer::new)
             .with("Parameter", ParameterLayer::new)
             .with("Pooling", PoolingLayer::new)
+            .with("PReLU", PreluLayer::new)
             .with("Python", PythonLayer::new)
             .with("Reduction", ReductionLayer::new)
-            .with("ReLU", ReluLayer::new)
             .with("Reshape", ReshapeLayer::new)
+            .with("Scale", ScaleLayer::new)
             .with("SigmoidCrossEntropyLoss", SigmoidCrossEntropyLossLayer::new)
             .with("Silence", SilenceLayer::new)
             .with("Slice", SliceLayer::new)
@@ -66,6 +76,24 @@ impl<T: Element, D: Device> LayerRegistry<T, D> {
             .with("Split", SplitLayer::new)
             .with("SPP", SppLayer::new)
             .with("Tile", TileLayer::new)
+            .with_neuron::<AbsVal>()
+            .with_neuron::<Bnll>()
+            .with_neuron::<Clip>()
+            .with_neuron::<Elu>()
+            .with_neuron::<Exp>()
+            .with_neuron::<Log>()
+            .with_neuron::<Power>()
+            .with_neuron::<Relu>()
+            .with_neuron::<Sigmoid>()
+            .with_neuron::<Swish>()
+            .with_neuron::<Tanh>()
+            .with_neuron::<Threshold>()
+    }
+
+    /// Adds or replaces the type of a function of one element, under the name it has.
+    #[must_use]
+    pub fn with_neuron<N: Neuron>(self) -> Self {
+        self.with(N::KIND, NeuronLayer::<N, T, D>::new)
     }
 
     /// Adds or replaces a type.

@@ -1,61 +1,32 @@
 //! `y = max(x, 0)`
 
-use super::{Context, Layer, Propagate};
+use super::{Gradient, Neuron};
 use crate::{
-    blob::Blob,
-    device::Device,
-    element::Element,
     error::Result,
     op::{Binary, Unary},
     proto::LayerParameter,
 };
 
 /// Rectified linear unit: `y = max(x, 0) + negative_slope · min(x, 0)`.
-pub struct ReluLayer {
+#[doc(alias = "ReLULayer")]
+pub struct Relu {
     slope: f64,
 }
 
-impl ReluLayer {
-    /// From the layer's parameters.
-    ///
-    /// # Errors
-    /// None; fallible as all makers are.
-    pub fn new<D: Device>(param: &LayerParameter, _: &Context<'_, D>) -> Result<Self> {
-        let slope = param.relu_param.as_ref().map_or(0.0, |relu| relu.negative_slope());
-        Ok(Self { slope: slope.into() })
-    }
-}
+impl Neuron for Relu {
+    const KIND: &'static str = "ReLU";
 
-impl<T: Element, D: Device> Layer<T, D> for ReluLayer {
-    fn kind(&self) -> &'static str {
-        "ReLU"
+    fn new(param: &LayerParameter) -> Result<Self> {
+        Ok(Self { slope: param.relu_param.unwrap_or_default().negative_slope().into() })
     }
 
-    fn allows_in_place(&self) -> bool {
-        true
+    fn function(&self) -> Unary<f64> {
+        Unary::Relu { slope: self.slope }
     }
 
-    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
-        top[0].reshape_like(&bottom[0])
-    }
-
-    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
-        let (x, mut y) = top[0].data_from(&bottom[0])?;
-        device.unary(Unary::Relu { slope: T::acc(self.slope) }, x.src(), y.view_mut())
-    }
-
-    fn backward(
-        &mut self,
-        device: &D,
-        top: &[Blob<T, D>],
-        propagate: Propagate<'_>,
-        bottom: &[Blob<T, D>],
-    ) -> Result<()> {
-        if propagate.bottom[0] {
-            let op = Binary::ReluGrad { slope: T::acc(self.slope) };
-            let (x, (dy, mut dx)) = (bottom[0].data()?, bottom[0].diff_from(&top[0])?);
-            device.binary(op, dy.src(), x.view(), dx.view_mut())?;
-        }
-        Ok(())
+    fn gradient(&self) -> Gradient {
+        let op = Binary::ReluGrad { slope: self.slope };
+        // A falling slope turns signs round.
+        if self.slope < 0.0 { Gradient::OfInput(op) } else { Gradient::OfOutput(op) }
     }
 }

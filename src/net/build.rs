@@ -286,8 +286,17 @@ impl<'a, T: Element, D: Device> Wiring<'a, T, D> {
             let why = format!("has {count} parameters, but {} `param` entries", specs.len());
             return Err(Error::Invalid(why));
         }
+        let learned = self.net.steps[place].layer.learns();
         for index in 0..count {
-            let spec = specs.get(index).cloned().unwrap_or_default();
+            let spec = match specs.get(index) {
+                Some(spec) => spec.clone(),
+                None if learned => ParamSpec::default(),
+                None => self.add_fixed_spec(place),
+            };
+            if !learned && spec.lr_mult() != 0.0 {
+                let why = format!("parameter {index} is not learned: its lr_mult has to be 0");
+                return Err(Error::Invalid(why));
+            }
             let learns = spec.lr_mult() != 0.0;
             let step = &mut self.net.steps[place];
             step.propagate_params.push(learns);
@@ -295,6 +304,13 @@ impl<'a, T: Element, D: Device> Wiring<'a, T, D> {
             self.add_param(place, index, &spec)?;
         }
         Ok(())
+    }
+
+    /// Completes a layer's definition by a `param` entry of what is not learned.
+    fn add_fixed_spec(&mut self, place: usize) -> ParamSpec {
+        let spec = ParamSpec { lr_mult: Some(0.0), ..ParamSpec::default() };
+        self.net.steps[place].param.param.push(spec.clone());
+        spec
     }
 
     fn add_param(&mut self, place: usize, index: usize, spec: &ParamSpec) -> Result<()> {

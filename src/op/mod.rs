@@ -6,19 +6,22 @@
 //! calls it before it launches anything.
 
 mod axis;
+mod binary;
 mod convolution;
 mod gemm;
 mod index;
 mod loss;
 mod lrn;
-mod map;
 mod pool;
 mod random;
 mod reduce;
+mod standardize;
+mod unary;
 mod update;
 mod window;
 
 pub use axis::Axis;
+pub use binary::Binary;
 pub use convolution::Convolution;
 pub use gemm::{Batch, Gemm, Gemv, Transpose};
 pub use index::{Copy2d, Permute, Rows, Tile};
@@ -26,9 +29,10 @@ pub use loss::{
     Accuracy, ClassForm, ClassLoss, LossNormalization, PairForm, PairLoss, SoftmaxLoss,
 };
 pub use lrn::{Lrn, LrnRegion};
-pub use map::{Binary, Unary};
 pub use pool::{Pool, Rounding};
 pub use random::{Philox, RngKey};
 pub use reduce::{Reduce, TopK};
+pub use standardize::{Epsilon, Standardize};
+pub use unary::Unary;
 pub use update::{Regularization, Sgd};
 pub use window::{Extent, Window};

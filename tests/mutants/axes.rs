@@ -4,7 +4,7 @@ use crate::{bug::Bug, device::Mutant};
 use cortado::{
     Element, Result, Src, View, ViewMut,
     kernel::{Normalize, Reductions, fallback},
-    op::{Axis, Lrn, LrnRegion, Reduce, TopK},
+    op::{Axis, Binary, Epsilon, Lrn, LrnRegion, Reduce, Standardize, TopK},
 };
 use num_traits::{Float, Zero};
 
@@ -46,6 +46,18 @@ impl Reductions for Mutant {
     ) -> Result<()> {
         let beta = if self.is(Bug::SumOntoAdds) { T::acc(1.0) } else { beta };
         fallback::sum_onto(self, axis, beta, x, y)
+    }
+
+    fn dot_onto<T: Element>(
+        &self,
+        axis: &Axis,
+        beta: T::Acc,
+        a: View<'_, T, Self>,
+        b: View<'_, T, Self>,
+        y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let beta = if self.is(Bug::DotOntoOverwrites) { T::acc(0.0) } else { beta };
+        fallback::dot_onto(self, axis, beta, a, b, y)
     }
 
     fn arg_max<T: Element>(
@@ -144,9 +156,44 @@ impl Normalize for Mutant {
         }
         Ok(())
     }
+
+    fn standardize<T: Element>(
+        &self,
+        op: &Standardize,
+        x: Src<'_, T, Self>,
+        mean: View<'_, T, Self>,
+        variance: View<'_, T, Self>,
+        y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let place = if self.is(Bug::EpsilonInVariance) { Epsilon::InVariance } else { op.place };
+        fallback::standardize(self, &Standardize { place, ..*op }, x, mean, variance, y)
+    }
+
+    fn standardize_backward<T: Element>(
+        &self,
+        op: &Standardize,
+        x: View<'_, T, Self>,
+        mean: View<'_, T, Self>,
+        variance: View<'_, T, Self>,
+        dy: Src<'_, T, Self>,
+        dx: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        if self.is(Bug::StatisticsConstant) {
+            let rates = self.scratch(&self.rates(op, variance)?)?;
+            let rates = View::<T, _>::new(&rates, op.axis.extent)?;
+            return fallback::broadcast(self, Binary::Mul, &op.axis, dy, rates, dx);
+        }
+        fallback::standardize_backward(self, op, x, mean, variance, dy, dx)
+    }
 }
 
 impl Mutant {
+    /// `1 / √(variance + ε)`, as elements.
+    fn rates<T: Element>(&self, op: &Standardize, variance: View<'_, T, Self>) -> Result<Vec<T>> {
+        let rate = |v: &T| T::from_acc(op.rate(v.to_acc(), T::acc(op.epsilon)));
+        Ok(variance.host()?.iter().map(rate).collect())
+    }
+
     /// LRN within a channel whose scale begins at `k` rather than 1.
     fn lrn_with_k<T: Element>(
         &self,

@@ -111,6 +111,20 @@ bugs! {
     ReluLosesNan => unary_relu,
     /// `tanh` is `(e²ˣ − 1) / (e²ˣ + 1)`, which cancels and overflows.
     TanhNaive => unary_tanh,
+    /// Softplus is `ln(1 + eˣ)` as it is written, which overflows.
+    SoftplusNaive => unary_softplus,
+    /// ELU's exponential is not scaled.
+    EluIgnoresAlpha => unary_elu,
+    /// Swish takes its factor as 1.
+    SwishIgnoresBeta => unary_swish,
+    /// What equals a threshold is above it.
+    ThresholdAtLeast => unary_threshold,
+    /// The exponential forgets what is added.
+    ExpAffineDropsShift => unary_exp_affine,
+    /// The logarithm forgets its factor.
+    LnAffineDropsFactor => unary_ln_affine,
+    /// The power applies before the sum.
+    PowAffineShiftsLate => unary_pow_affine,
     /// A map in place leaves its operand alone.
     InPlaceIgnored => unary_exp,
     /// An operation in place takes `b` for `a`.
@@ -119,8 +133,38 @@ bugs! {
     MaxLosesNan => binary_max,
     /// ReLU's gradient passes at zero.
     ReluGradAtZero => binary_relu_grad,
+    /// A product forgets its scalar.
+    MulScaledDropsScalar => binary_mul_scaled,
+    /// A product with what is not negative remains.
+    MulNegativeIsMul => binary_mul_negative,
+    /// What is divided by zero is not 0.
+    DivOrZeroDivides => binary_div_or_zero,
+    /// What equals another is greater.
+    GreaterAtEqual => binary_greater,
+    /// What equals another is not as great.
+    GreaterEqualIsGreater => binary_greater_equal,
+    /// The slope applies on both sides.
+    PreluIsMul => binary_prelu,
+    /// The slope is 1 at zero.
+    PreluSlopeAtZero => binary_prelu_slope,
+    /// The gradient of `|x|` passes at zero.
+    AbsGradAtZero => binary_abs_grad,
+    /// ELU's gradient takes its output for its input.
+    EluGradOfInput => binary_elu_grad,
+    /// Softplus' gradient takes its output for its input.
+    SoftplusGradOfInput => binary_softplus_grad,
+    /// Swish's gradient leaves out the factor's inner derivative.
+    SwishGradDropsBeta => binary_swish_grad,
+    /// The gradient does not pass at the bounds.
+    ClipGradInside => binary_clip_grad,
+    /// The logarithm's gradient leaves out the inner derivative.
+    LnAffineGradDropsScale => binary_ln_affine_grad,
+    /// The power's gradient of a constant is NaN where its base is 0.
+    PowAffineGradOfConstant => binary_pow_affine_grad,
     /// `broadcast` runs along the last axis.
     BroadcastAxis => broadcast,
+    /// `affine` adds before it multiplies.
+    AffineAddsFirst => affine,
     /// `convert` cuts off what does not fit `bf16`.
     ConvertTruncates => convert,
     // Along an axis.
@@ -130,6 +174,8 @@ bugs! {
     MaxFromZero => reduce_max,
     /// `sum_onto` adds, whatever β.
     SumOntoAdds => sum_onto,
+    /// `dot_onto` overwrites, whatever β.
+    DotOntoOverwrites => dot_onto,
     /// `arg_max` takes the last of several.
     ArgMaxLast => arg_max,
     /// `top_k` names the first of equals, each time.
@@ -138,6 +184,10 @@ bugs! {
     SoftmaxOverflows => softmax,
     /// The variance divides by `n − 1`.
     VarianceUnbiased => moments,
+    /// ε is added to the variance, wherever it should.
+    EpsilonInVariance => standardize,
+    /// The gradient takes mean and variance for constants.
+    StatisticsConstant => standardize_backward,
     /// LRN across channels does not divide α by `n`.
     LrnAlphaUndivided => lrn_across,
     /// LRN within a channel takes `k` as given.
@@ -199,6 +249,8 @@ bugs! {
     RandomOffByOne => uniform,
     /// Numbers of a narrow deviation are drawn in `f32`.
     GaussianNarrow => gaussian,
+    /// What stays is not scaled up.
+    DropoutUnscaled => dropout,
     /// An integer is a remainder.
     IntegerModulo => integer,
     /// A Bernoulli number is 1 where the word is large, not where it is small.

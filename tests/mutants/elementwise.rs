@@ -6,7 +6,62 @@ use cortado::{
     kernel::{Elementwise, Random, fallback},
     op::{Axis, Binary, RngKey, Unary},
 };
-use num_traits::{Float, Zero};
+use num_traits::Float;
+
+/// What a bug makes of `y = op(x)`, where it makes another value of it.
+fn wrong_unary<A: Float>(bug: Bug, op: Unary<A>, x: A, y: A) -> Option<A> {
+    let (zero, one) = (A::zero(), A::one());
+    match (bug, op) {
+        (Bug::ReluLosesNan, Unary::Relu { .. }) => y.is_nan().then_some(zero),
+        (Bug::TanhNaive, Unary::Tanh) => {
+            let power = (x + x).exp();
+            Some((power - one) / (power + one))
+        }
+        (Bug::SoftplusNaive, Unary::Softplus) => Some((one + x.exp()).ln()),
+        (Bug::EluIgnoresAlpha, Unary::Elu { .. }) => (x < zero).then(|| x.exp_m1()),
+        (Bug::SwishIgnoresBeta, Unary::Swish { .. }) => Some(x / (one + (-x).exp())),
+        (Bug::ThresholdAtLeast, Unary::Threshold(t)) => (x == t).then_some(one),
+        (Bug::ExpAffineDropsShift, Unary::ExpAffine { scale, .. }) => Some((scale * x).exp()),
+        (Bug::LnAffineDropsFactor, Unary::LnAffine { factor, .. }) => Some(y / factor),
+        (Bug::PowAffineShiftsLate, Unary::PowAffine { scale, shift, power }) => {
+            Some((scale * x).powf(power) + shift)
+        }
+        _ => None,
+    }
+}
+
+/// What a bug makes of `a op b`, where it makes another value of it.
+fn wrong_binary<A: Float>(bug: Bug, op: Binary<A>, a: A, b: A) -> Option<A> {
+    let (zero, one) = (A::zero(), A::one());
+    match (bug, op) {
+        (Bug::MaxLosesNan, Binary::Max) => b.is_nan().then_some(a),
+        (Bug::ReluGradAtZero, Binary::ReluGrad { .. }) => b.is_zero().then_some(a),
+        (Bug::MulScaledDropsScalar, Binary::MulScaled(_)) => Some(a * b),
+        (Bug::MulNegativeIsMul, Binary::MulNegative) => Some(a * b),
+        (Bug::DivOrZeroDivides, Binary::DivOrZero) => Some(a / b),
+        (Bug::GreaterAtEqual, Binary::Greater) => (a == b).then_some(one),
+        (Bug::GreaterEqualIsGreater, Binary::GreaterEqual) => (a == b).then_some(zero),
+        (Bug::PreluIsMul, Binary::Prelu) => Some(a * b),
+        (Bug::PreluSlopeAtZero, Binary::PreluSlope) => a.is_zero().then_some(one),
+        (Bug::AbsGradAtZero, Binary::AbsGrad) => b.is_zero().then_some(a),
+        (Bug::EluGradOfInput, Binary::EluGrad { alpha }) => (b < zero).then(|| a * alpha * b.exp()),
+        (Bug::SoftplusGradOfInput, Binary::SoftplusGrad) => Some(a / (one + (-b).exp())),
+        (Bug::SwishGradDropsBeta, Binary::SwishGrad { beta }) => {
+            let s = one / (one + (-beta * b).exp());
+            Some(a * s * (one + b * (one - s)))
+        }
+        (Bug::ClipGradInside, Binary::ClipGrad { low, high }) => {
+            (b == low || b == high).then_some(zero)
+        }
+        (Bug::LnAffineGradDropsScale, Binary::LnAffineGrad { scale, shift, factor }) => {
+            Some(a * factor / (scale * b + shift))
+        }
+        (Bug::PowAffineGradOfConstant, Binary::PowAffineGrad { scale, shift, power }) => {
+            Some(a * power * scale * (scale * b + shift).powf(power - one))
+        }
+        _ => None,
+    }
+}
 
 impl Elementwise for Mutant {
     fn fill<T: Element>(&self, value: T, y: ViewMut<'_, T, Self>) -> Result<()> {
@@ -26,17 +81,9 @@ impl Elementwise for Mutant {
             Src::From(x) => x.host()?.to_vec(),
         };
         fallback::unary(self, op, x, y.reborrow())?;
-        let one = T::acc(1.0);
         for (y, x) in y.host_mut()?.iter_mut().zip(values) {
-            match (self.bug, op) {
-                (Bug::ReluLosesNan, Unary::Relu { .. }) if y.to_acc().is_nan() => {
-                    *y = T::default();
-                }
-                (Bug::TanhNaive, Unary::Tanh) => {
-                    let power = (x.to_acc() + x.to_acc()).exp();
-                    *y = T::from_acc((power - one) / (power + one));
-                }
-                _ => {}
+            if let Some(wrong) = wrong_unary(self.bug, op, x.to_acc(), y.to_acc()) {
+                *y = T::from_acc(wrong);
             }
         }
         Ok(())
@@ -60,10 +107,8 @@ impl Elementwise for Mutant {
         fallback::binary(self, op, of, b, y.reborrow())?;
         let operands = values.into_iter().zip(b.host()?);
         for (y, (a, b)) in y.host_mut()?.iter_mut().zip(operands) {
-            match (self.bug, op) {
-                (Bug::MaxLosesNan, Binary::Max) if b.to_acc().is_nan() => *y = a,
-                (Bug::ReluGradAtZero, Binary::ReluGrad { .. }) if b.to_acc().is_zero() => *y = a,
-                _ => {}
+            if let Some(wrong) = wrong_binary(self.bug, op, a.to_acc(), b.to_acc()) {
+                *y = T::from_acc(wrong);
             }
         }
         Ok(())
@@ -83,6 +128,21 @@ impl Elementwise for Mutant {
             _ => *axis,
         };
         fallback::broadcast(self, op, &axis, a, b, y)
+    }
+
+    fn affine<T: Element>(
+        &self,
+        axis: &Axis,
+        x: Src<'_, T, Self>,
+        scale: View<'_, T, Self>,
+        shift: View<'_, T, Self>,
+        mut y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        if self.is(Bug::AffineAddsFirst) {
+            fallback::broadcast(self, Binary::Add, axis, x, shift, y.reborrow())?;
+            return fallback::broadcast(self, Binary::Mul, axis, Src::InPlace, scale, y);
+        }
+        fallback::affine(self, axis, x, scale, shift, y)
     }
 
     fn convert<T: Element, U: Element>(
@@ -142,6 +202,20 @@ impl Random for Mutant {
             return Ok(());
         }
         fallback::bernoulli(self, key, p, y)
+    }
+
+    fn dropout<T: Element>(
+        &self,
+        key: RngKey,
+        keep: f64,
+        x: Src<'_, T, Self>,
+        mut y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        fallback::dropout(self, key, keep, x, y.reborrow())?;
+        match self.is(Bug::DropoutUnscaled) {
+            true => fallback::unary(self, Unary::Scale(T::acc(keep)), Src::InPlace, y),
+            false => Ok(()),
+        }
     }
 
     fn integer(&self, key: RngKey, bound: u64, mut y: ViewMut<'_, u32, Self>) -> Result<()> {

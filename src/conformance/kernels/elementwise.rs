@@ -1,7 +1,7 @@
 //! [`Elementwise`](crate::kernel::Elementwise).
 
 use super::{
-    axes,
+    axes, call,
     vectors::{Case, maps, refused, refuses_lengths},
 };
 use crate::{
@@ -32,23 +32,45 @@ pub(super) fn checks<D: Device>() -> Vec<Check<D>> {
         "unary_recip" of "unary": unary(&[Unary::Recip]);
         "unary_tanh" of "unary": unary(&[Unary::Tanh]);
         "unary_sigmoid" of "unary": unary(&[Unary::Sigmoid]);
+        "unary_softplus" of "unary": unary(&[Unary::Softplus]);
         "unary_sign" of "unary": unary(&[Unary::Sign]);
         "unary_sign_bit" of "unary": unary(&[Unary::SignBit]);
-        "unary_pow" of "unary": unary(&POW);
+        "unary_pow" of "unary": unary(&POWERS.map(Unary::Pow));
         "unary_add_scalar" of "unary": unary(&[Unary::AddScalar(0.5)]);
         "unary_scale" of "unary": unary(&[Unary::Scale(-2.0), Unary::Scale(0.375)]);
+        "unary_threshold" of "unary": unary(&[Unary::Threshold(1.0)]);
         "unary_relu" of "unary": unary(&RELU);
+        "unary_elu" of "unary": unary(&[Unary::Elu { alpha: 0.25 }]);
+        "unary_swish" of "unary": unary(&[Unary::Swish { beta: 1.0 }, Unary::Swish { beta: -0.5 }]);
         "unary_clip" of "unary": unary(&CLIP);
+        "unary_exp_affine" of "unary": unary(&[Unary::ExpAffine { scale: -0.5, shift: 0.25 }]);
+        "unary_ln_affine" of "unary": unary(&[LN_AFFINE]);
+        "unary_pow_affine" of "unary": unary(&pow_affine());
         "binary_add" of "binary": binary(&[Binary::Add]);
         "binary_sub" of "binary": binary(&[Binary::Sub]);
         "binary_mul" of "binary": binary(&[Binary::Mul]);
+        "binary_mul_scaled" of "binary": binary(&[Binary::MulScaled(-0.75)]);
+        "binary_mul_negative" of "binary": binary(&[Binary::MulNegative]);
         "binary_div" of "binary": binary(&[Binary::Div]);
+        "binary_div_or_zero" of "binary": binary(&[Binary::DivOrZero]);
         "binary_max" of "binary": binary(&[Binary::Max]);
         "binary_min" of "binary": binary(&[Binary::Min]);
+        "binary_greater" of "binary": binary(&[Binary::Greater]);
+        "binary_greater_equal" of "binary": binary(&[Binary::GreaterEqual]);
+        "binary_prelu" of "binary": binary(&[Binary::Prelu]);
+        "binary_prelu_slope" of "binary": binary(&[Binary::PreluSlope]);
+        "binary_abs_grad" of "binary": binary(&[Binary::AbsGrad]);
         "binary_relu_grad" of "binary": binary(&RELU_GRAD);
+        "binary_elu_grad" of "binary": binary(&ELU_GRAD);
         "binary_sigmoid_grad" of "binary": binary(&[Binary::SigmoidGrad]);
         "binary_tanh_grad" of "binary": binary(&[Binary::TanhGrad]);
+        "binary_softplus_grad" of "binary": binary(&[Binary::SoftplusGrad]);
+        "binary_swish_grad" of "binary": binary(&[Binary::SwishGrad { beta: 0.5 }]);
+        "binary_clip_grad" of "binary": binary(&[Binary::ClipGrad { low: -0.5, high: 2.0 }]);
+        "binary_ln_affine_grad" of "binary": binary(&[LN_AFFINE_GRAD]);
+        "binary_pow_affine_grad" of "binary": binary(&pow_affine_grad());
         "broadcast" of "broadcast": broadcast();
+        "affine" of "affine": affine();
         "convert" of "convert": convert();
     }
 }
@@ -56,16 +78,22 @@ pub(super) fn checks<D: Device>() -> Vec<Check<D>> {
 const RELU: [Unary<f64>; 2] = [Unary::Relu { slope: 0.0 }, Unary::Relu { slope: 0.25 }];
 const CLIP: [Unary<f64>; 2] =
     [Unary::Clip { low: -0.5, high: 2.0 }, Unary::Clip { low: 1.0, high: -1.0 }];
-const POW: [Unary<f64>; 6] = [
-    Unary::Pow(0.0),
-    Unary::Pow(1.0),
-    Unary::Pow(2.0),
-    Unary::Pow(3.0),
-    Unary::Pow(-1.0),
-    Unary::Pow(0.75),
-];
+const LN_AFFINE: Unary<f64> = Unary::LnAffine { scale: 0.5, shift: 2.0, factor: -1.5 };
+const LN_AFFINE_GRAD: Binary<f64> = Binary::LnAffineGrad { scale: 0.5, shift: 2.0, factor: -1.5 };
+/// Exponents with and without short cuts, and of either sign.
+const POWERS: [f64; 6] = [0.0, 1.0, 2.0, 3.0, -1.0, 0.75];
+const ELU_GRAD: [Binary<f64>; 2] =
+    [Binary::EluGrad { alpha: 0.25 }, Binary::EluGrad { alpha: -0.25 }];
 const RELU_GRAD: [Binary<f64>; 2] =
     [Binary::ReluGrad { slope: 0.0 }, Binary::ReluGrad { slope: 0.25 }];
+
+fn pow_affine() -> [Unary<f64>; 6] {
+    POWERS.map(|power| Unary::PowAffine { scale: 0.5, shift: 4.0, power })
+}
+
+fn pow_affine_grad() -> [Binary<f64>; 6] {
+    POWERS.map(|power| Binary::PowAffineGrad { scale: 0.5, shift: 4.0, power })
+}
 
 /// Where functions turn, overflow or stop being defined; and values all over their range.
 const SPECIAL: [f64; 19] = [
@@ -105,7 +133,7 @@ fn fill<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
 
 fn unary<T: Element, D: Device>(bench: &Bench<'_, D>, ops: &[Unary<f64>]) -> Verdict {
     bench.all(ops, |&&op: &&Unary<f64>| {
-        let (device, typed) = (bench.device, typed_unary(op));
+        let (device, typed) = (bench.device, op.cast());
         let from = |_: &Case, x: View<'_, T, D>, y: ViewMut<'_, T, D>| {
             device.unary(typed, Src::From(x), y)
         };
@@ -124,46 +152,9 @@ fn unary<T: Element, D: Device>(bench: &Bench<'_, D>, ops: &[Unary<f64>]) -> Ver
     })
 }
 
-/// The function with its scalars, which are exact in all types, in the accumulator's.
-fn typed_unary<A: Element>(op: Unary<f64>) -> Unary<A> {
-    let typed = A::from_f64;
-    match op {
-        Unary::Abs => Unary::Abs,
-        Unary::Neg => Unary::Neg,
-        Unary::Exp => Unary::Exp,
-        Unary::Ln => Unary::Ln,
-        Unary::Sqr => Unary::Sqr,
-        Unary::Sqrt => Unary::Sqrt,
-        Unary::Recip => Unary::Recip,
-        Unary::Tanh => Unary::Tanh,
-        Unary::Sigmoid => Unary::Sigmoid,
-        Unary::Sign => Unary::Sign,
-        Unary::SignBit => Unary::SignBit,
-        Unary::Pow(p) => Unary::Pow(typed(p)),
-        Unary::AddScalar(c) => Unary::AddScalar(typed(c)),
-        Unary::Scale(c) => Unary::Scale(typed(c)),
-        Unary::Relu { slope } => Unary::Relu { slope: typed(slope) },
-        Unary::Clip { low, high } => Unary::Clip { low: typed(low), high: typed(high) },
-    }
-}
-
-fn typed_binary<A: Element>(op: Binary<f64>) -> Binary<A> {
-    match op {
-        Binary::Add => Binary::Add,
-        Binary::Sub => Binary::Sub,
-        Binary::Mul => Binary::Mul,
-        Binary::Div => Binary::Div,
-        Binary::Max => Binary::Max,
-        Binary::Min => Binary::Min,
-        Binary::ReluGrad { slope } => Binary::ReluGrad { slope: A::from_f64(slope) },
-        Binary::SigmoidGrad => Binary::SigmoidGrad,
-        Binary::TanhGrad => Binary::TanhGrad,
-    }
-}
-
 fn binary<T: Element, D: Device>(bench: &Bench<'_, D>, ops: &[Binary<f64>]) -> Verdict {
     bench.all(ops, |&&op: &&Binary<f64>| {
-        let (device, typed) = (bench.device, typed_binary(op));
+        let (device, typed) = (bench.device, op.cast());
         let in_place = |_: &Case, b: View<'_, T, D>, y: ViewMut<'_, T, D>| {
             device.binary(typed, Src::InPlace, b, y)
         };
@@ -195,7 +186,7 @@ fn specials<T: Element, D: Device>(bench: &Bench<'_, D>, op: Binary<f64>) -> Ver
     let a = Operand::input(bench.device, &xs, Placement::WHOLE)?;
     let b = Operand::input(bench.device, &ys, Placement::WHOLE)?;
     let mut y = Operand::output(bench.device, &unset::<T>(xs.len()), Placement::WHOLE)?;
-    let typed = typed_binary(op);
+    let typed = op.cast();
     bench.device.binary(typed, Src::From(a.view()?), b.view()?, y.view_mut()?)?;
     let want = wide(&xs).into_iter().zip(wide(&ys)).map(|(a, b)| map::binary(op, a, b));
     Values::Reals.judge("y of special values", &y.finish()?, &want.collect::<Vec<_>>())
@@ -216,7 +207,7 @@ fn refuses_pairs<T: Element, D: Device>(bench: &Bench<'_, D>, op: Binary<T::Acc>
 
 fn broadcast<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
     let ops = [Binary::Add, Binary::Sub, Binary::Mul, Binary::Div, Binary::Max, Binary::Min];
-    let grads = [Binary::SigmoidGrad, Binary::TanhGrad];
+    let grads = [Binary::Prelu, Binary::PreluSlope, Binary::SigmoidGrad, Binary::TanhGrad];
     let ops: Vec<Binary<f64>> = ops.into_iter().chain(RELU_GRAD).chain(grads).collect();
     let device = bench.device;
     let test = |case: &axes::Case| {
@@ -232,12 +223,12 @@ fn broadcast<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
         let a = Operand::input(device, &xs, case.x)?;
         let mut y = Operand::output(device, &unset::<T>(xs.len()), case.y)?;
         let from = Src::From(a.view()?);
-        device.broadcast(typed_binary(op), &axis, from, b.view()?, y.view_mut()?)?;
+        device.broadcast(op.cast(), &axis, from, b.view()?, y.view_mut()?)?;
         a.unchanged("a")?;
         b.unchanged("b")?;
         case.values.judge("y", &y.finish()?, &want)?;
         let mut y = Operand::output(device, &xs, case.y)?;
-        device.broadcast(typed_binary(op), &axis, Src::InPlace, b.view()?, y.view_mut()?)?;
+        device.broadcast(op.cast(), &axis, Src::InPlace, b.view()?, y.view_mut()?)?;
         case.values.judge("y in place", &y.finish()?, &want)
     };
     bench.all(axes::Case::corners(), test)?;
@@ -252,6 +243,44 @@ fn broadcast<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
         let result = device.broadcast(Binary::Add, &axis, a, b.view()?, y.view_mut()?);
         refused(result, "operands that do not fit the axis")?;
         y.unchanged("y")
+    })
+}
+
+fn affine<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+    let device = bench.device;
+    let test = |case: &axes::Case| {
+        let (axis, mut draw) = (case.axis()?, case.values.from(case.seed));
+        let x = draw.take::<T>(axis.count());
+        let (scale, shift) = (draw.take::<T>(axis.extent), draw.take::<T>(axis.extent));
+        let want = x.iter().enumerate().map(|(i, x)| {
+            let e = i / axis.inner % axis.extent;
+            [x.to_f64() * scale[e].to_f64(), shift[e].to_f64()].into_iter().collect()
+        });
+        let want: Vec<Sum> = want.collect();
+        let (x_at, before) = (("x", &x[..], case.x), unset(x.len()));
+        let operands = [("scale", &scale[..], case.y), ("shift", &shift[..], case.x)];
+        let [scale, shift] = operands;
+        let y = ("y", &before[..], case.y);
+        let [got] = call::call(bench, [x_at, scale, shift], [y], |[x, scale, shift], [y]| {
+            device.affine(&axis, x.into(), scale, shift, y)
+        })?;
+        case.values.judge("y", &got, &want)?;
+        let y = ("y", &x[..], case.y);
+        let [got] = call::call(bench, [scale, shift], [y], |[scale, shift], [y]| {
+            device.affine(&axis, Src::InPlace, scale, shift, y)
+        })?;
+        case.values.judge("y in place", &got, &want)
+    };
+    bench.all(axes::Case::corners(), test)?;
+    bench.each(axes::Case::any(), test)?;
+    let axis = Axis::new(2, 3, 4)?;
+    let given = [("x", 24), ("scale", 3), ("shift", 3)];
+    call::refuses_lengths::<T, D, _, _>(bench, given, [("y", 24)], |[x, scale, shift], [y]| {
+        device.affine(&axis, x.into(), scale, shift, y)
+    })?;
+    let given = [("scale", 3), ("shift", 3)];
+    call::refuses_lengths::<T, D, _, _>(bench, given, [("y", 24)], |[scale, shift], [y]| {
+        device.affine(&axis, Src::InPlace, scale, shift, y)
     })
 }
 

@@ -15,7 +15,7 @@ use crate::{
     element::Element,
     error::Result,
     memory::Src,
-    op::{Axis, Lrn, LrnRegion},
+    op::{Axis, Epsilon, Lrn, LrnRegion, Standardize},
 };
 use proptest::prelude::*;
 
@@ -28,6 +28,8 @@ pub(super) fn checks<D: Device>() -> Vec<Check<D>> {
         "lrn_across_backward" of "lrn_backward": lrn_backward(LrnRegion::AcrossChannels);
         "lrn_within_backward" of "lrn_backward": lrn_backward(LrnRegion::WithinChannel);
         "moments" of "moments": moments();
+        "standardize" of "standardize": standardize();
+        "standardize_backward" of "standardize_backward": standardize_backward();
     }
 }
 
@@ -181,6 +183,83 @@ fn moments<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
     let given = ("x", &three[..0], Placement::WHOLE);
     refused(bench, [given], outputs, |[x], [m, v]| device.moments(&nothing, x, m, v))
         .map_err(|flaw| flaw.in_case("case", &nothing))
+}
+
+/// Both places of ε in turn.
+fn standard(axis: &Axis, seed: u64) -> Standardize {
+    let place = [Epsilon::InVariance, Epsilon::InDeviation][(seed % 2) as usize];
+    Standardize { axis: *axis, epsilon: 0.125, place }
+}
+
+fn standardize<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+    let device = bench.device;
+    for place in 0..2 {
+        tries(bench, axes()?, any_axis(), |axis, how| {
+            let (op, mut draw) = (standard(axis, place), how.draw());
+            let (x, mean) = (draw.take::<T>(axis.count()), draw.take::<T>(axis.extent));
+            let variance = draw.between::<T>(0.0, 2.0, axis.extent);
+            let want = oracle::standardize(&op, &wide(&x), &wide(&mean), &wide(&variance));
+            let moments = [("mean", &mean[..], how.at[1]), ("variance", &variance[..], how.at[2])];
+            let ([mean, variance], before) = (moments, unset(x.len()));
+            let given = [("x", &x[..], how.at[0]), mean, variance];
+            let y = ("y", &before[..], how.at[3]);
+            let [got] = call(bench, given, [y], |[x, mean, variance], [y]| {
+                device.standardize(&op, x.into(), mean, variance, y)
+            })?;
+            within("y", &got, &want)?;
+            let y = ("y", &x[..], how.at[3]);
+            let [got] = call(bench, [mean, variance], [y], |[mean, variance], [y]| {
+                device.standardize(&op, Src::InPlace, mean, variance, y)
+            })?;
+            within("y in place", &got, &want)
+        })?;
+    }
+    let op = standard(&Axis::new(2, 3, 2)?, 0);
+    let given = [("x", 12), ("mean", 3), ("variance", 3)];
+    refuses_lengths::<T, D, _, _>(bench, given, [("y", 12)], |[x, mean, variance], [y]| {
+        device.standardize(&op, x.into(), mean, variance, y)
+    })?;
+    let given = [("mean", 3), ("variance", 3)];
+    refuses_lengths::<T, D, _, _>(bench, given, [("y", 12)], |[mean, variance], [y]| {
+        device.standardize(&op, Src::InPlace, mean, variance, y)
+    })
+}
+
+fn standardize_backward<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+    let device = bench.device;
+    for place in 0..2 {
+        tries(bench, axes()?, any_axis(), |axis, how| {
+            let (op, mut draw) = (standard(axis, place), how.draw());
+            let (x, dy) = (draw.take::<T>(axis.count()), draw.take::<T>(axis.count()));
+            let mean = draw.take::<T>(axis.extent);
+            let variance = draw.between::<T>(0.0, 2.0, axis.extent);
+            let moments = [&mean[..], &variance[..]].map(wide);
+            let want = oracle::standardize_backward(&op, &wide(&x), &moments, &wide(&dy));
+            let x = ("x", &x[..], how.at[0]);
+            let (mean, variance) =
+                (("mean", &mean[..], how.at[1]), ("variance", &variance[..], how.at[2]));
+            let (given, before) = (("dy", &dy[..], how.at[3]), unset(dy.len()));
+            let dx = ("dx", &before[..], how.at[4]);
+            let [got] = call(bench, [x, mean, variance, given], [dx], |[x, m, v, dy], [dx]| {
+                device.standardize_backward(&op, x, m, v, dy.into(), dx)
+            })?;
+            within("dx", &got, &want)?;
+            let dx = ("dx", &dy[..], how.at[4]);
+            let [got] = call(bench, [x, mean, variance], [dx], |[x, m, v], [dx]| {
+                device.standardize_backward(&op, x, m, v, Src::InPlace, dx)
+            })?;
+            within("dx in place", &got, &want)
+        })?;
+    }
+    let op = standard(&Axis::new(2, 3, 2)?, 0);
+    let given = [("x", 12), ("mean", 3), ("variance", 3), ("dy", 12)];
+    refuses_lengths::<T, D, _, _>(bench, given, [("dx", 12)], |[x, m, v, dy], [dx]| {
+        device.standardize_backward(&op, x, m, v, dy.into(), dx)
+    })?;
+    let given = [("x", 12), ("mean", 3), ("variance", 3)];
+    refuses_lengths::<T, D, _, _>(bench, given, [("dx", 12)], |[x, m, v], [dx]| {
+        device.standardize_backward(&op, x, m, v, Src::InPlace, dx)
+    })
 }
 
 /// Nothing, one element, the classes of batches, of pixels, and more than a block along, before

@@ -1,6 +1,6 @@
 //! [`Random`](crate::kernel::Random): numbers that are the same, bit for bit, on every device.
 
-use super::vectors::refused;
+use super::{call, vectors::refused};
 use crate::{
     conformance::{
         bench::Bench,
@@ -9,10 +9,12 @@ use crate::{
         failure::Verdict,
         operand::{Operand, Placement, UNSET, unset},
         oracle::random as oracle,
+        values::{Sum, Values, wide},
     },
     device::Device,
     element::Element,
     host::{self, Workers},
+    memory::Src,
     op::RngKey,
 };
 use proptest::prelude::*;
@@ -22,6 +24,7 @@ pub(super) fn checks<D: Device>() -> Vec<Check<D>> {
     let mut checks = checks! {
         "uniform" of "uniform": uniform();
         "gaussian" of "gaussian": gaussian();
+        "dropout" of "dropout": dropout();
     };
     checks.extend([Check::of_words("bernoulli", bernoulli), Check::of_words("integer", integer)]);
     checks
@@ -130,6 +133,41 @@ fn gaussian<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
         let result = bench.device.gaussian(RngKey::new(1), mean, std, y.view_mut()?);
         refused(result, "a distribution that is none")?;
         y.unchanged("y")
+    })
+}
+
+fn dropout<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+    const SHARES: [f64; 5] = [1.0, 0.5, 0.75, 0.3, 1e-9];
+    let test = |case: &Case<f64>| {
+        let Case { key, len, of: keep, y: at } = *case;
+        let x = Values::Reals.from(key.seed).take::<T>(len);
+        let drawn = oracle::bernoulli(key, keep, len);
+        let element = |(&drawn, x): (&u32, f64)| match drawn {
+            0 => Sum::once(0.0),
+            _ => Sum::near(x / keep, 2.0),
+        };
+        let want: Vec<_> = drawn.iter().zip(wide(&x)).map(element).collect();
+        let (before, given) = (unset(len), ("x", &x[..], at));
+        let [got] = call::call(bench, [given], [("y", &before[..], at)], |[x], [y]| {
+            bench.device.dropout(key, keep, x.into(), y)
+        })?;
+        within("y", &got, &want)?;
+        let [got] = call::call(bench, [], [("y", &x[..], at)], |[], [y]| {
+            bench.device.dropout(key, keep, Src::InPlace, y)
+        })?;
+        within("y in place", &got, &want)
+    };
+    bench.all(Case::corners(&SHARES), test)?;
+    bench.each(Case::any(&SHARES), test)?;
+    let key = RngKey::new(1);
+    bench.all([0.0, -0.1, 1.1, f64::NAN], |&keep| {
+        let mut y = Operand::output(bench.device, &unset::<T>(3), Placement::WHOLE)?;
+        let result = bench.device.dropout(key, keep, Src::InPlace, y.view_mut()?);
+        refused(result, "a probability outside (0, 1]")?;
+        y.unchanged("y")
+    })?;
+    call::refuses_lengths::<T, D, _, _>(bench, [("x", 3)], [("y", 3)], |[x], [y]| {
+        bench.device.dropout(key, 0.5, x.into(), y)
     })
 }
 

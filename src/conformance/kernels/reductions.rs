@@ -1,6 +1,6 @@
 //! [`Reductions`](crate::kernel::Reductions).
 
-use super::{axes::Case, vectors::refused};
+use super::{axes::Case, call, vectors::refused};
 use crate::{
     conformance::{
         bench::Bench,
@@ -25,6 +25,7 @@ pub(super) fn checks<D: Device>() -> Vec<Check<D>> {
         "reduce_abs_sum" of "reduce": reduces(Reduce::AbsSum);
         "reduce_sum_sq" of "reduce": reduces(Reduce::SumSq);
         "sum_onto" of "sum_onto": sum_onto();
+        "dot_onto" of "dot_onto": dot_onto();
         "arg_max" of "arg_max": arg_max();
         "top_k" of "top_k": top_k();
     }
@@ -109,6 +110,32 @@ fn sum_onto<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
         let result = bench.device.sum_onto(&axis, T::acc(1.0), x.view()?, y.view_mut()?);
         refused(result, "operands that do not fit the axis")?;
         y.unchanged("y")
+    })
+}
+
+fn dot_onto<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+    let device = bench.device;
+    let test = |case: &Case| {
+        let (axis, mut draw) = (case.axis()?, case.values.from(case.seed));
+        let (a, b) = (draw.take::<T>(axis.count()), draw.take::<T>(axis.count()));
+        let mut y = draw.take::<T>(axis.extent);
+        if case.beta == 0.0 {
+            y = unset(axis.extent);
+        }
+        let products: Vec<_> = wide(&a).iter().zip(wide(&b)).map(|(a, b)| a * b).collect();
+        let want = reduce::sum_onto(&axis, case.beta, &products, &wide(&y));
+        let given = [("a", &a[..], case.x), ("b", &b[..], case.y)];
+        let [got] = call::call(bench, given, [("y", &y[..], case.y)], |[a, b], [y]| {
+            device.dot_onto(&axis, T::acc(case.beta), a, b, y)
+        })?;
+        case.values.judge("y", &got, &want)
+    };
+    bench.all(Case::corners(), test)?;
+    bench.each(Case::any(), test)?;
+    let axis = Axis::new(2, 3, 4)?;
+    let given = [("a", 24), ("b", 24)];
+    call::refuses_lengths::<T, D, _, _>(bench, given, [("y", 3)], |[a, b], [y]| {
+        device.dot_onto(&axis, T::acc(1.0), a, b, y)
     })
 }
 

@@ -6,6 +6,7 @@ use crate::{
     conformance::{
         bench::Bench,
         failure::{Verdict, flaw},
+        slope::{ROUNDINGS, Slope},
         values::{Values, epsilon, wide},
     },
     device::Device,
@@ -39,14 +40,8 @@ const LAYERS: [(&str, &str); 6] = [
     ("ReLU", "bottom: 'data' top: 'middle' relu_param { negative_slope: 0.1 }"),
 ];
 
-/// Step of the differences: its square, and the rounding of the objective over it, are small.
-const STEP: f64 = 1e-4;
-
 /// Elements of a blob whose gradients are looked at, at most.
 const ELEMENTS: usize = 24;
-
-/// Roundings on the way to a gradient: as many as the longest sum has terms, and some.
-const ROUNDINGS: f64 = 256.0;
 
 /// Each layer, under an inner product if it is none and a softmax loss, in `f32` and `f64`. The
 /// differences are taken in `f64`, on the device as well.
@@ -104,15 +99,6 @@ fn subjects<T: Element, D: Device>(net: &Net<T, D>) -> Verdict<Vec<Blob<T, D>>> 
     Ok([named(net, "data")?.share()].into_iter().chain(params).collect())
 }
 
-/// A gradient by differences.
-struct Slope {
-    /// Which element of its blob it is of.
-    place: usize,
-    value: f64,
-    /// How far off it may be.
-    unsure: f64,
-}
-
 /// The gradients of some elements of each subject.
 fn slopes<D: Device>(net: &mut Net<f64, D>) -> Verdict<Vec<Vec<Slope>>> {
     let mut slopes = Vec::new();
@@ -124,18 +110,16 @@ fn slopes<D: Device>(net: &mut Net<f64, D>) -> Verdict<Vec<Vec<Slope>>> {
     Ok(slopes)
 }
 
-/// By differences over one and two steps, whose own difference tells their error.
 fn slope<D: Device>(net: &mut Net<f64, D>, blob: &Blob<f64, D>, place: usize) -> Result<Slope> {
     let middle = blob.data()?.host()?[place];
+    let loss = net.forward()?;
     let mut at = |value| {
         blob.data_mut()?.host_mut()?[place] = value;
         net.forward()
     };
-    let mut over = |step| Ok((at(middle + step)? - at(middle - step)?) / (2.0 * step));
-    let (near, far): (f64, f64) = (over(STEP)?, over(2.0 * STEP)?);
-    let loss = at(middle)?;
-    let unsure = (near - far).abs() + ROUNDINGS * f64::EPSILON * loss / STEP;
-    Ok(Slope { place, value: near, unsure })
+    let slope = Slope::of(place, middle, loss, &mut at);
+    at(middle)?;
+    slope
 }
 
 /// Compares the gradients of a backward pass with differences.

@@ -2,7 +2,7 @@
 
 use crate::{
     conformance::values::Sum,
-    op::{Axis, Lrn, LrnRegion},
+    op::{Axis, Epsilon, Lrn, LrnRegion, Standardize},
 };
 
 /// Places of the lines along an axis: one inner vector for each outer and inner index.
@@ -135,4 +135,60 @@ pub(in crate::conformance) fn moments(axis: &Axis, x: &[f64], epsilon: f64) -> V
         [mean, variance]
     };
     (0..axis.extent).map(at).collect()
+}
+
+/// The inverse of the deviation; it takes a root, a sum and a quotient.
+fn rate(op: &Standardize, variance: f64) -> f64 {
+    match op.place {
+        Epsilon::InVariance => 1.0 / (variance + op.epsilon).sqrt(),
+        Epsilon::InDeviation => 1.0 / (variance.sqrt() + op.epsilon),
+    }
+}
+
+/// `y ← (x − mean) · rate`
+pub(in crate::conformance) fn standardize(
+    op: &Standardize,
+    x: &[f64],
+    mean: &[f64],
+    variance: &[f64],
+) -> Vec<Sum> {
+    let element = |(i, &x): (usize, &f64)| {
+        let e = i / op.axis.inner % op.axis.extent;
+        let mut sum = Sum::from_iter([x, -mean[e]]).scaled(rate(op, variance[e]));
+        sum.roundings += FUNCTION;
+        Sum { inexact: true, ..sum }
+    };
+    x.iter().enumerate().map(element).collect()
+}
+
+/// `dx ← (dy − Σ dy / m − y · Σ dy·y / m) · rate`
+pub(in crate::conformance) fn standardize_backward(
+    op: &Standardize,
+    x: &[f64],
+    [mean, variance]: &[Vec<f64>; 2],
+    dy: &[f64],
+) -> Vec<Sum> {
+    let (axis, share) = (&op.axis, 1.0 / op.axis.rest() as f64);
+    let mut dx = vec![Sum::none(); x.len()];
+    for e in 0..axis.extent {
+        let places: Vec<usize> =
+            (0..x.len()).filter(|i| i / axis.inner % axis.extent == e).collect();
+        let rate = rate(op, variance[e]);
+        let y = |i: usize| (x[i] - mean[e]) * rate;
+        // The terms of `x − mean`, which may cancel.
+        let terms = |i: usize| (x[i].abs() + mean[e].abs()) * rate;
+        let first: Sum = places.iter().map(|&i| dy[i]).collect();
+        let second: Sum = places.iter().map(|&i| dy[i] * y(i)).collect();
+        let magnitude: f64 = places.iter().map(|&i| dy[i].abs() * terms(i)).sum();
+        for &i in &places {
+            let value = dy[i] - first.value * share - y(i) * second.value * share;
+            dx[i] = Sum {
+                value: value * rate,
+                magnitude: (dy[i].abs() + (first.magnitude + terms(i) * magnitude) * share) * rate,
+                roundings: first.roundings + 3.0 * FUNCTION,
+                inexact: true,
+            };
+        }
+    }
+    dx
 }

@@ -1,5 +1,11 @@
 use super::*;
-use crate::host::testing::{for_each_element, fractions, integers, operand, rounded, threads};
+use crate::{
+    host::{
+        affine, affine_in_place, broadcast, broadcast_in_place,
+        testing::{for_each_element, fractions, integers, operand, rounded, threads},
+    },
+    op::Axis,
+};
 use std::iter::zip;
 
 const LENGTHS: [usize; 6] = [0, 1, 7, CHUNK, CHUNK + 1, 2 * CHUNK + 19];
@@ -24,6 +30,7 @@ fn oracle<A: Element + Float>(op: Unary<A>, x: f64) -> f64 {
         Unary::Recip => x.recip(),
         Unary::Tanh => x.tanh(),
         Unary::Sigmoid => (1.0 + (-x).exp()).recip(),
+        Unary::Softplus => x.exp().ln_1p(),
         Unary::Sign if x == 0.0 => 0.0,
         Unary::Sign => x.signum(),
         Unary::SignBit => f64::from(u8::from(x.is_sign_negative())),
@@ -31,11 +38,21 @@ fn oracle<A: Element + Float>(op: Unary<A>, x: f64) -> f64 {
         Unary::AddScalar(c) => x + c.to_f64(),
         Unary::Scale(c) => c.to_f64() * x,
         Unary::Relu { slope } => x.max(0.0) + slope.to_f64() * x.min(0.0),
+        Unary::Threshold(t) => f64::from(u8::from(x > t.to_f64())),
+        Unary::Elu { alpha } => x.max(0.0) + alpha.to_f64() * (x.min(0.0).exp() - 1.0),
+        Unary::Swish { beta } => x * (1.0 + (-beta.to_f64() * x).exp()).recip(),
         Unary::Clip { low, high } => x.clamp(low.to_f64(), high.to_f64()),
+        Unary::ExpAffine { scale, shift } => (scale.to_f64() * x + shift.to_f64()).exp(),
+        Unary::LnAffine { scale, shift, factor } => {
+            factor.to_f64() * (scale.to_f64() * x + shift.to_f64()).ln()
+        }
+        Unary::PowAffine { scale, shift, power } => {
+            (scale.to_f64() * x + shift.to_f64()).powf(power.to_f64())
+        }
     }
 }
 
-fn exact_unary<A: Element + Float>() -> [Unary<A>; 11] {
+fn exact_unary<A: Element + Float>() -> [Unary<A>; 15] {
     let c = |v| A::from_f64(v);
     [
         Unary::Abs,
@@ -46,6 +63,10 @@ fn exact_unary<A: Element + Float>() -> [Unary<A>; 11] {
         Unary::Pow(c(2.0)),
         Unary::AddScalar(c(3.0)),
         Unary::Scale(c(-2.0)),
+        Unary::Threshold(c(1.0)),
+        Unary::PowAffine { scale: c(0.5), shift: c(1.0), power: c(0.0) },
+        Unary::PowAffine { scale: c(0.5), shift: c(1.0), power: c(1.0) },
+        Unary::PowAffine { scale: c(0.5), shift: c(1.0), power: c(2.0) },
         Unary::Relu { slope: c(0.0) },
         Unary::Relu { slope: c(0.25) },
         Unary::Clip { low: c(-1.0), high: c(2.0) },
@@ -80,6 +101,7 @@ fn transcendental_functions_are_close<T: Element>() {
         .into_iter()
         .map(|x| T::from_f64(2.0 * x + 2.01))
         .collect();
+    let c = T::acc;
     for op in [
         Unary::Exp,
         Unary::Ln,
@@ -87,7 +109,13 @@ fn transcendental_functions_are_close<T: Element>() {
         Unary::Recip,
         Unary::Tanh,
         Unary::Sigmoid,
-        Unary::Pow(T::acc(0.75)),
+        Unary::Softplus,
+        Unary::Elu { alpha: c(0.5) },
+        Unary::Swish { beta: c(-0.5) },
+        Unary::Pow(c(0.75)),
+        Unary::ExpAffine { scale: c(-0.5), shift: c(0.25) },
+        Unary::LnAffine { scale: c(0.5), shift: c(2.0), factor: c(-0.5) },
+        Unary::PowAffine { scale: c(0.5), shift: c(0.25), power: c(0.75) },
     ] {
         let mut y = nan(x.len());
         unary(&workers, op, &x, &mut y).unwrap();
@@ -108,6 +136,30 @@ fn binary_oracle<A: Element + Float>(op: Binary<A>, a: f64, b: f64) -> f64 {
         Binary::Sub => a - b,
         Binary::Mul => a * b,
         Binary::Div => a / b,
+        Binary::MulScaled(c) => c.to_f64() * a * b,
+        Binary::MulNegative => a * b.min(0.0),
+        Binary::DivOrZero => a / b,
+        Binary::Greater => f64::from(u8::from(a > b)),
+        Binary::GreaterEqual => f64::from(u8::from(a >= b)),
+        Binary::Prelu => a.max(0.0) + b * a.min(0.0),
+        Binary::PreluSlope => [b, 1.0][usize::from(a > 0.0)],
+        Binary::AbsGrad => a * [0.0, b.signum()][usize::from(b != 0.0)],
+        Binary::EluGrad { alpha } => a * [b + alpha.to_f64(), 1.0][usize::from(b > 0.0)],
+        Binary::SoftplusGrad => a * (1.0 - (-b).exp()),
+        Binary::SwishGrad { beta } => {
+            let (x, s) = (beta.to_f64() * b, (1.0 + (-beta.to_f64() * b).exp()).recip());
+            a * (s + x * s * (1.0 - s))
+        }
+        Binary::ClipGrad { low, high } => {
+            a * f64::from(u8::from((low.to_f64()..=high.to_f64()).contains(&b)))
+        }
+        Binary::LnAffineGrad { scale, shift, factor } => {
+            a * factor.to_f64() * scale.to_f64() / (scale.to_f64() * b + shift.to_f64())
+        }
+        Binary::PowAffineGrad { scale, shift, power } => {
+            let sum = scale.to_f64() * b + shift.to_f64();
+            a * power.to_f64() * scale.to_f64() * sum.powf(power.to_f64() - 1.0)
+        }
         Binary::Max => a.max(b),
         Binary::Min => a.min(b),
         Binary::ReluGrad { slope } => a * if b > 0.0 { 1.0 } else { slope.to_f64() },
@@ -116,15 +168,29 @@ fn binary_oracle<A: Element + Float>(op: Binary<A>, a: f64, b: f64) -> f64 {
     }
 }
 
-fn all_binary<A: Element + Float>() -> [Binary<A>; 9] {
+/// Those whose results for small integers are exact.
+fn exact_binary<A: Element + Float>() -> [Binary<A>; 21] {
+    let c = |v| A::from_f64(v);
     [
         Binary::Add,
         Binary::Sub,
         Binary::Mul,
+        Binary::MulScaled(c(-0.5)),
+        Binary::MulNegative,
         Binary::Div,
+        Binary::DivOrZero,
         Binary::Max,
         Binary::Min,
-        Binary::ReluGrad { slope: A::from_f64(0.5) },
+        Binary::Greater,
+        Binary::GreaterEqual,
+        Binary::Prelu,
+        Binary::PreluSlope,
+        Binary::AbsGrad,
+        Binary::ReluGrad { slope: c(0.5) },
+        Binary::EluGrad { alpha: c(0.5) },
+        Binary::ClipGrad { low: c(-1.0), high: c(2.0) },
+        Binary::PowAffineGrad { scale: c(0.5), shift: c(1.0), power: c(1.0) },
+        Binary::PowAffineGrad { scale: c(0.5), shift: c(1.0), power: c(2.0) },
         Binary::SigmoidGrad,
         Binary::TanhGrad,
     ]
@@ -133,7 +199,7 @@ fn all_binary<A: Element + Float>() -> [Binary<A>; 9] {
 /// Integers but for the divisor, whose inverses are exact.
 fn operands<T: Element>(op: Binary<T::Acc>, len: usize, other: usize) -> (Vec<T>, Vec<T>) {
     let b = integers::<T>(4, other).into_iter().map(|b| match op {
-        Binary::Div => T::from_f64(2f64.powi(b.to_f64() as i32)),
+        Binary::Div | Binary::DivOrZero => T::from_f64(2f64.powi(b.to_f64() as i32)),
         _ => b,
     });
     (integers(3, len), b.collect())
@@ -141,7 +207,7 @@ fn operands<T: Element>(op: Binary<T::Acc>, len: usize, other: usize) -> (Vec<T>
 
 fn two_operands<T: Element>() {
     let workers = Workers::sequential();
-    for (len, op) in LENGTHS.into_iter().flat_map(|len| all_binary().map(|op| (len, op))) {
+    for (len, op) in LENGTHS.into_iter().flat_map(|len| exact_binary().map(|op| (len, op))) {
         let (a, b) = operands::<T>(op, len, len);
         let pairs = zip(f64s(&a), f64s(&b));
         let want = rounded::<T>(&pairs.map(|(a, b)| binary_oracle(op, a, b)).collect::<Vec<_>>());
@@ -154,11 +220,44 @@ fn two_operands<T: Element>() {
     }
 }
 
+fn slopes_of_functions_are_close<T: Element>() {
+    let (workers, c) = (Workers::sequential(), T::acc);
+    let epsilon = match T::DTYPE.name() {
+        "f16" => 2f64.powi(-11),
+        "bf16" => 2f64.powi(-8),
+        "f32" => 2f64.powi(-21),
+        _ => 2f64.powi(-50),
+    };
+    let (a, b) = (fractions::<T>(7, CHUNK + 9), fractions::<T>(8, CHUNK + 9));
+    for op in [
+        Binary::SoftplusGrad,
+        Binary::SwishGrad { beta: c(1.5) },
+        Binary::LnAffineGrad { scale: c(0.5), shift: c(2.0), factor: c(-0.5) },
+        Binary::PowAffineGrad { scale: c(0.5), shift: c(2.0), power: c(-0.75) },
+    ] {
+        let mut y = nan(a.len());
+        binary(&workers, op, &a, &b, &mut y).unwrap();
+        for (y, (a, b)) in zip(f64s(&y), zip(f64s(&a), f64s(&b))) {
+            let want = binary_oracle(op, a, b);
+            let error = (y - want).abs() / want.abs().max(0.1);
+            assert!(error <= epsilon, "{} of {a} and {b}: {y}, not {want}", op.name());
+        }
+        let mut in_place = a.clone();
+        binary_in_place(&workers, op, &b, &mut in_place).unwrap();
+        assert_eq!(f64s(&in_place), f64s(&y));
+    }
+    let falling = Binary::EluGrad { alpha: c(-0.5) };
+    let (a, b) = ([T::from_f64(3.0)], [T::from_f64(0.0)]);
+    let mut y = nan::<T>(1);
+    binary(&workers, falling, &a, &b, &mut y).unwrap();
+    assert_eq!(f64s(&y), [-1.5]);
+}
+
 fn along_an_axis<T: Element>() {
     let extents = [(3, 5, 1), (7, 300, 1), (2, 1500, 1), (2, 3, 4), (1, 900, 3), (2, 3, 1700)];
     for (outer, extent, inner) in extents.into_iter().chain([(0, 3, 2), (2, 0, 2), (2, 3, 0)]) {
         let axis = Axis::new(outer, extent, inner).unwrap();
-        for op in all_binary::<T::Acc>() {
+        for op in exact_binary::<T::Acc>() {
             let (a, b) = operands::<T>(op, axis.count(), extent);
             let want: Vec<_> = (0..axis.count())
                 .map(|j| binary_oracle(op, a[j].to_f64(), b[j / inner % extent].to_f64()))
@@ -172,6 +271,25 @@ fn along_an_axis<T: Element>() {
                 broadcast_in_place(workers, op, &axis, &b, &mut y).unwrap();
                 assert_eq!(f64s(&y), want, "{} {axis:?}", op.name());
             }
+        }
+    }
+}
+
+fn affine_along_an_axis<T: Element>() {
+    for (outer, extent, inner) in [(3, 5, 1), (2, 1500, 1), (2, 3, 4), (2, 3, 1700), (2, 0, 2)] {
+        let axis = Axis::new(outer, extent, inner).unwrap();
+        let x = integers::<T>(9, axis.count());
+        let (scale, shift) = (integers::<T>(10, extent), integers::<T>(11, extent));
+        let line = |j: usize| {
+            let e = j / inner % extent;
+            x[j].to_f64() * scale[e].to_f64() + shift[e].to_f64()
+        };
+        let want = rounded::<T>(&(0..axis.count()).map(line).collect::<Vec<_>>());
+        for workers in &threads()[..2] {
+            let (mut y, mut in_place) = (nan(axis.count()), x.clone());
+            affine(workers, &axis, &x, &scale, &shift, &mut y).unwrap();
+            affine_in_place(workers, &axis, &scale, &shift, &mut in_place).unwrap();
+            assert_eq!((f64s(&y), f64s(&in_place)), (want.clone(), want.clone()), "{axis:?}");
         }
     }
 }
@@ -200,7 +318,9 @@ for_each_element!(
     small_integers_are_exact,
     transcendental_functions_are_close,
     two_operands,
+    slopes_of_functions_are_close,
     along_an_axis,
+    affine_along_an_axis,
     any_number_of_threads
 );
 
@@ -218,7 +338,7 @@ fn special_values_are_those_of_the_definition() {
         }));
     }
     let reversed: Vec<_> = x.iter().rev().copied().collect();
-    for op in all_binary::<f32>() {
+    for op in exact_binary::<f32>() {
         let mut y = vec![7.0; x.len()];
         binary(&workers, op, &x, &reversed, &mut y).unwrap();
         assert!(zip(zip(&x, &reversed), &y).all(|((&a, &b), y)| {
@@ -242,4 +362,8 @@ fn errors_name_the_operand() {
     assert_eq!(operand(broadcast(&w, Binary::Max, &axis, &x, &x, &mut y)), ("max", "b"));
     assert_eq!(operand(broadcast_in_place(&w, Binary::Sub, &axis, &x[..2], &mut y)), ("sub", "y"));
     assert_eq!(operand(broadcast_in_place(&w, Binary::Sub, &axis, &x, &mut y)), ("sub", "b"));
+    assert_eq!(operand(affine(&w, &axis, &x[1..], &x[..2], &x[..2], &mut y)), ("affine", "x"));
+    assert_eq!(operand(affine(&w, &axis, &x, &x, &x[..2], &mut y)), ("affine", "scale"));
+    assert_eq!(operand(affine(&w, &axis, &x, &x[..2], &x, &mut y)), ("affine", "shift"));
+    assert_eq!(operand(affine(&w, &axis, &x, &x[..2], &x[..2], &mut y)), ("affine", "y"));
 }

@@ -66,6 +66,26 @@ pub fn broadcast<T: Element, D: Memory>(
     }
 }
 
+/// [`Elementwise::affine`](crate::kernel::Elementwise::affine) on the host.
+#[track_caller]
+pub fn affine<T: Element, D: Memory>(
+    device: &D,
+    axis: &Axis,
+    x: Src<'_, T, D>,
+    scale: View<'_, T, D>,
+    shift: View<'_, T, D>,
+    mut y: ViewMut<'_, T, D>,
+) -> Result<()> {
+    let _kernel = enter(device, "affine", T::DTYPE.name())?;
+    let (workers, scale, shift) = (device.workers(), scale.host()?, shift.host()?);
+    match x {
+        Src::From(x) => {
+            y.host_overwrite(|y| host::affine(workers, axis, x.host()?, scale, shift, y))
+        }
+        Src::InPlace => host::affine_in_place(workers, axis, scale, shift, y.host_mut()?),
+    }
+}
+
 /// [`Elementwise::convert`](crate::kernel::Elementwise::convert) on the host.
 #[track_caller]
 pub fn convert<T: Element, U: Element, D: Memory>(

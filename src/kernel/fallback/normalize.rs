@@ -6,7 +6,7 @@ use crate::{
     error::Result,
     host,
     memory::{Memory, Src, View, ViewMut},
-    op::{Axis, Lrn},
+    op::{Axis, Lrn, Standardize},
 };
 
 /// [`Normalize::softmax`](crate::kernel::Normalize::softmax) on the host.
@@ -87,4 +87,49 @@ pub fn moments<T: Element, D: Memory>(
     mean.host_overwrite(|mean| {
         variance.host_overwrite(|variance| host::moments(workers, axis, x, mean, variance))
     })
+}
+
+/// [`Normalize::standardize`](crate::kernel::Normalize::standardize) on the host.
+#[track_caller]
+pub fn standardize<T: Element, D: Memory>(
+    device: &D,
+    op: &Standardize,
+    x: Src<'_, T, D>,
+    mean: View<'_, T, D>,
+    variance: View<'_, T, D>,
+    mut y: ViewMut<'_, T, D>,
+) -> Result<()> {
+    let _kernel = enter(device, "standardize", T::DTYPE.name())?;
+    let (workers, mean, variance) = (device.workers(), mean.host()?, variance.host()?);
+    match x {
+        Src::From(x) => {
+            y.host_overwrite(|y| host::standardize(workers, op, x.host()?, mean, variance, y))
+        }
+        Src::InPlace => host::standardize_in_place(workers, op, mean, variance, y.host_mut()?),
+    }
+}
+
+/// [`Normalize::standardize_backward`](crate::kernel::Normalize::standardize_backward) on the host.
+#[track_caller]
+pub fn standardize_backward<T: Element, D: Memory>(
+    device: &D,
+    op: &Standardize,
+    x: View<'_, T, D>,
+    mean: View<'_, T, D>,
+    variance: View<'_, T, D>,
+    dy: Src<'_, T, D>,
+    mut dx: ViewMut<'_, T, D>,
+) -> Result<()> {
+    let _kernel = enter(device, "standardize_backward", T::DTYPE.name())?;
+    let workers = device.workers();
+    let (x, mean, variance) = (x.host()?, mean.host()?, variance.host()?);
+    match dy {
+        Src::From(dy) => dx.host_overwrite(|dx| {
+            host::standardize_backward(workers, op, x, mean, variance, dy.host()?, dx)
+        }),
+        Src::InPlace => {
+            let dx = dx.host_mut()?;
+            host::standardize_backward_in_place(workers, op, x, mean, variance, dx)
+        }
+    }
 }

@@ -5,7 +5,7 @@ use crate::{
     element::Element,
     error::Result,
     host,
-    memory::{Memory, ViewMut},
+    memory::{Memory, Src, ViewMut},
     op::RngKey,
 };
 
@@ -45,6 +45,23 @@ pub fn bernoulli<D: Memory>(
 ) -> Result<()> {
     let _kernel = enter(device, "bernoulli", "u32")?;
     y.host_overwrite(|y| host::bernoulli(device.workers(), key, p, y))
+}
+
+/// [`Random::dropout`](crate::kernel::Random::dropout) on the host.
+#[track_caller]
+pub fn dropout<T: Element, D: Memory>(
+    device: &D,
+    key: RngKey,
+    keep: f64,
+    x: Src<'_, T, D>,
+    mut y: ViewMut<'_, T, D>,
+) -> Result<()> {
+    let _kernel = enter(device, "dropout", T::DTYPE.name())?;
+    let workers = device.workers();
+    match x {
+        Src::From(x) => y.host_overwrite(|y| host::dropout(workers, key, keep, x.host()?, y)),
+        Src::InPlace => host::dropout_in_place(workers, key, keep, y.host_mut()?),
+    }
 }
 
 /// [`Random::integer`](crate::kernel::Random::integer) on the host.

@@ -38,6 +38,24 @@ pub fn sum_onto<T: Element, D: Memory>(
     if beta.is_zero() { y.host_overwrite(sum) } else { sum(y.host_mut()?) }
 }
 
+/// [`Reductions::dot_onto`](crate::kernel::Reductions::dot_onto) on the host.
+#[track_caller]
+pub fn dot_onto<T: Element, D: Memory>(
+    device: &D,
+    axis: &Axis,
+    beta: T::Acc,
+    a: View<'_, T, D>,
+    b: View<'_, T, D>,
+    mut y: ViewMut<'_, T, D>,
+) -> Result<()> {
+    let _kernel = enter(device, "dot_onto", T::DTYPE.name())?;
+    let (workers, a, b) = (device.workers(), a.host()?, b.host()?);
+    match beta.is_zero() {
+        true => y.host_overwrite(|y| host::dot_onto(workers, axis, beta, a, b, y)),
+        false => host::dot_onto(workers, axis, beta, a, b, y.host_mut()?),
+    }
+}
+
 /// [`Reductions::arg_max`](crate::kernel::Reductions::arg_max) on the host.
 #[track_caller]
 pub fn arg_max<T: Element, D: Memory>(

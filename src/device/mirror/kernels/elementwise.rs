@@ -97,6 +97,40 @@ impl Elementwise for MirrorDevice {
         }
     }
 
+    fn affine<T: Element>(
+        &self,
+        axis: &Axis,
+        x: Src<'_, T, Self>,
+        scale: View<'_, T, Self>,
+        shift: View<'_, T, Self>,
+        y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        if let Src::From(x) = x {
+            expect_len("affine", "x", axis.count(), x.len())?;
+        }
+        expect_len("affine", "scale", axis.extent, scale.len())?;
+        expect_len("affine", "shift", axis.extent, shift.len())?;
+        expect_len("affine", "y", axis.count(), y.len())?;
+        let mut launch = self.launch::<T>("affine")?;
+        let (axis, scale, shift) = (*axis, launch.reads(scale)?, launch.reads(shift)?);
+        match x {
+            Src::From(x) => {
+                let (x, y) = (launch.reads(x)?, launch.writes(y)?);
+                launch.queue(move |workers| {
+                    let (x, scale, shift) = (x.read(), scale.read(), shift.read());
+                    host::affine(workers, &axis, &x, &scale, &shift, &mut y.write())
+                })
+            }
+            Src::InPlace => {
+                let y = launch.updates(y)?;
+                launch.queue(move |workers| {
+                    let (scale, shift) = (scale.read(), shift.read());
+                    host::affine_in_place(workers, &axis, &scale, &shift, &mut y.write())
+                })
+            }
+        }
+    }
+
     fn convert<T: Element, U: Element>(
         &self,
         x: View<'_, T, Self>,

@@ -7,7 +7,7 @@ use crate::{
     host,
     kernel::Normalize,
     memory::{Src, View, ViewMut},
-    op::{Axis, Lrn},
+    op::{Axis, Lrn, Standardize},
 };
 
 impl Normalize for MirrorDevice {
@@ -127,5 +127,80 @@ impl Normalize for MirrorDevice {
         launch.queue(move |workers| {
             host::moments(workers, &axis, &x.read(), &mut mean.write(), &mut variance.write())
         })
+    }
+
+    fn standardize<T: Element>(
+        &self,
+        op: &Standardize,
+        x: Src<'_, T, Self>,
+        mean: View<'_, T, Self>,
+        variance: View<'_, T, Self>,
+        y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        if let Src::From(x) = x {
+            expect_len("standardize", "x", op.axis.count(), x.len())?;
+        }
+        expect_len("standardize", "mean", op.axis.extent, mean.len())?;
+        expect_len("standardize", "variance", op.axis.extent, variance.len())?;
+        expect_len("standardize", "y", op.axis.count(), y.len())?;
+        let mut launch = self.launch::<T>("standardize")?;
+        let (op, mean, variance) = (*op, launch.reads(mean)?, launch.reads(variance)?);
+        match x {
+            Src::From(x) => {
+                let (x, y) = (launch.reads(x)?, launch.writes(y)?);
+                launch.queue(move |workers| {
+                    let (x, mean, variance) = (x.read(), mean.read(), variance.read());
+                    host::standardize(workers, &op, &x, &mean, &variance, &mut y.write())
+                })
+            }
+            Src::InPlace => {
+                let y = launch.updates(y)?;
+                launch.queue(move |workers| {
+                    let (mean, variance) = (mean.read(), variance.read());
+                    host::standardize_in_place(workers, &op, &mean, &variance, &mut y.write())
+                })
+            }
+        }
+    }
+
+    fn standardize_backward<T: Element>(
+        &self,
+        op: &Standardize,
+        x: View<'_, T, Self>,
+        mean: View<'_, T, Self>,
+        variance: View<'_, T, Self>,
+        dy: Src<'_, T, Self>,
+        dx: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        if let Src::From(dy) = dy {
+            expect_len("standardize_backward", "dy", op.axis.count(), dy.len())?;
+        }
+        for (operand, len) in [("x", x.len()), ("dx", dx.len())] {
+            expect_len("standardize_backward", operand, op.axis.count(), len)?;
+        }
+        for (operand, len) in [("mean", mean.len()), ("variance", variance.len())] {
+            expect_len("standardize_backward", operand, op.axis.extent, len)?;
+        }
+        let mut launch = self.launch::<T>("standardize_backward")?;
+        let (op, x) = (*op, launch.reads(x)?);
+        let (mean, variance) = (launch.reads(mean)?, launch.reads(variance)?);
+        match dy {
+            Src::From(dy) => {
+                let (dy, dx) = (launch.reads(dy)?, launch.writes(dx)?);
+                launch.queue(move |workers| {
+                    let (x, mean, variance) = (x.read(), mean.read(), variance.read());
+                    let (dy, mut dx) = (dy.read(), dx.write());
+                    host::standardize_backward(workers, &op, &x, &mean, &variance, &dy, &mut dx)
+                })
+            }
+            Src::InPlace => {
+                let dx = launch.updates(dx)?;
+                launch.queue(move |workers| {
+                    let (x, mean, variance) = (x.read(), mean.read(), variance.read());
+                    let mut dx = dx.write();
+                    host::standardize_backward_in_place(workers, &op, &x, &mean, &variance, &mut dx)
+                })
+            }
+        }
     }
 }

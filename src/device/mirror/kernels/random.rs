@@ -3,10 +3,10 @@
 use crate::{
     device::{MirrorDevice, mirror::launch::Launch},
     element::Element,
-    error::Result,
+    error::{Result, expect_len},
     host,
     kernel::Random,
-    memory::{Memory, ViewMut},
+    memory::{Memory, Src, ViewMut},
     op::RngKey,
 };
 
@@ -42,6 +42,34 @@ impl Random for MirrorDevice {
         let mut launch = Launch::new(self, "bernoulli", "u32")?;
         let y = launch.writes(y)?;
         launch.queue(move |workers| host::bernoulli(workers, key, p, &mut y.write()))
+    }
+
+    fn dropout<T: Element>(
+        &self,
+        key: RngKey,
+        keep: f64,
+        x: Src<'_, T, Self>,
+        y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        host::dropout_in_place::<T>(self.workers(), key, keep, &mut [])?;
+        if let Src::From(x) = x {
+            expect_len("dropout", "y", x.len(), y.len())?;
+        }
+        let mut launch = self.launch::<T>("dropout")?;
+        match x {
+            Src::From(x) => {
+                let (x, y) = (launch.reads(x)?, launch.writes(y)?);
+                launch.queue(move |workers| {
+                    host::dropout::<T>(workers, key, keep, &x.read(), &mut y.write())
+                })
+            }
+            Src::InPlace => {
+                let y = launch.updates(y)?;
+                launch.queue(move |workers| {
+                    host::dropout_in_place::<T>(workers, key, keep, &mut y.write())
+                })
+            }
+        }
     }
 
     fn integer(&self, key: RngKey, bound: u64, y: ViewMut<'_, u32, Self>) -> Result<()> {

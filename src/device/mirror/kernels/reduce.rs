@@ -43,6 +43,25 @@ impl Reductions for MirrorDevice {
         launch.queue(move |workers| host::sum_onto(workers, &axis, beta, &x.read(), &mut y.write()))
     }
 
+    fn dot_onto<T: Element>(
+        &self,
+        axis: &Axis,
+        beta: T::Acc,
+        a: View<'_, T, Self>,
+        b: View<'_, T, Self>,
+        y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        expect_len("dot_onto", "a", axis.count(), a.len())?;
+        expect_len("dot_onto", "b", axis.count(), b.len())?;
+        expect_len("dot_onto", "y", axis.extent, y.len())?;
+        let mut launch = self.launch::<T>("dot_onto")?;
+        let (axis, a, b) = (*axis, launch.reads(a)?, launch.reads(b)?);
+        let y = launch.writes_if(beta.is_zero(), y)?;
+        launch.queue(move |workers| {
+            host::dot_onto(workers, &axis, beta, &a.read(), &b.read(), &mut y.write())
+        })
+    }
+
     fn arg_max<T: Element>(
         &self,
         axis: &Axis,

@@ -1,0 +1,108 @@
+//! `y = x + b`
+
+use super::{Arity, Context, Layer, Propagate, along::Along};
+use crate::{
+    blob::{Blob, Input},
+    device::Device,
+    element::Element,
+    error::{Error, Result},
+    filler::Filler,
+    op::{Axis, Binary},
+    proto::{BiasParameter, LayerParameter},
+};
+
+/// Sum with an operand along some axes: `y = x + b`, where `b` is learned or a second bottom.
+pub struct BiasLayer<T: Element, D: Device> {
+    param: BiasParameter,
+    along: Along,
+    /// For the bottoms' present shapes.
+    axis: Option<Axis>,
+    params: Vec<Blob<T, D>>,
+}
+
+impl<T: Element, D: Device> BiasLayer<T, D> {
+    /// From the layer's parameters.
+    ///
+    /// # Errors
+    /// None; fallible as all makers are.
+    pub fn new(param: &LayerParameter, _: &Context<'_, D>) -> Result<Self> {
+        let param = param.bias_param.clone().unwrap_or_default();
+        let along = Along { axis: param.axis(), num_axes: param.num_axes() };
+        Ok(Self { param, along, axis: None, params: Vec::new() })
+    }
+
+    fn axis(&self) -> Result<Axis> {
+        self.axis.ok_or_else(|| Error::Invalid("forward before reshape".into()))
+    }
+}
+
+impl<T: Element, D: Device> Layer<T, D> for BiasLayer<T, D> {
+    fn kind(&self) -> &'static str {
+        "Bias"
+    }
+
+    fn arity(&self) -> Arity {
+        Arity::between(1..=2, 1..=1)
+    }
+
+    fn allows_in_place(&self) -> bool {
+        true
+    }
+
+    fn setup(&mut self, cx: &Context<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
+        if bottom.len() == 1 {
+            let filler = self.param.filler.as_ref().map(Filler::from_proto).transpose()?;
+            let b = Blob::new(cx.device, self.along.shape(bottom[0].shape())?)?;
+            filler.unwrap_or_default().fill(&b, cx.key.child(0))?;
+            self.params = vec![b];
+        }
+        Ok(())
+    }
+
+    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+        let b = bottom.get(1).unwrap_or_else(|| &self.params[0]);
+        self.axis = Some(self.along.axis(bottom[0].shape(), b.shape())?);
+        top[0].reshape_like(&bottom[0])
+    }
+
+    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+        let b = bottom.get(1).unwrap_or_else(|| &self.params[0]).data()?;
+        let (x, mut y) = top[0].data_from(&bottom[0])?;
+        device.broadcast(Binary::Add, &self.axis()?, x.src(), b.view(), y.view_mut())
+    }
+
+    fn backward(
+        &mut self,
+        device: &D,
+        top: &[Blob<T, D>],
+        propagate: Propagate<'_>,
+        bottom: &[Blob<T, D>],
+    ) -> Result<()> {
+        let axis = self.axis()?;
+        match bottom.get(1) {
+            Some(b) if propagate.bottom[1] => {
+                let (dy, mut db) = (top[0].diff()?, b.diff_mut()?);
+                device.sum_onto(&axis, T::acc(0.0), dy.view(), db.view_mut())?;
+            }
+            None if propagate.params[0] => {
+                let (dy, mut db) = (top[0].diff()?, self.params[0].diff_mut()?);
+                device.sum_onto(&axis, T::acc(1.0), dy.view(), db.view_mut())?;
+            }
+            _ => {}
+        }
+        if propagate.bottom[0]
+            && let (Input::Other(dy), mut dx) = bottom[0].diff_from(&top[0])?
+        {
+            device.copy(dy.view(), dx.view_mut())?;
+        }
+        Ok(())
+    }
+
+    fn params(&self) -> &[Blob<T, D>] {
+        &self.params
+    }
+
+    fn params_mut(&mut self) -> &mut [Blob<T, D>] {
+        &mut self.params
+    }
+}

@@ -1,0 +1,28 @@
+//! `y = ln(1 + eˣ)`
+
+use super::{Gradient, Neuron};
+use crate::{
+    error::Result,
+    op::{Binary, Unary},
+    proto::LayerParameter,
+};
+
+/// Binomial normal log likelihood, or softplus: `y = ln(1 + eˣ)`.
+#[doc(alias = "BNLLLayer")]
+pub struct Bnll;
+
+impl Neuron for Bnll {
+    const KIND: &'static str = "BNLL";
+
+    fn new(_: &LayerParameter) -> Result<Self> {
+        Ok(Self)
+    }
+
+    fn function(&self) -> Unary<f64> {
+        Unary::Softplus
+    }
+
+    fn gradient(&self) -> Gradient {
+        Gradient::OfOutput(Binary::SoftplusGrad)
+    }
+}

@@ -1,0 +1,31 @@
+//! `y = x` or `alpha · (eˣ − 1)`
+
+use super::{Gradient, Neuron};
+use crate::{
+    error::Result,
+    op::{Binary, Unary},
+    proto::LayerParameter,
+};
+
+/// Exponential linear unit: `y = x` where `x > 0`, else `alpha · (eˣ − 1)`.
+#[doc(alias = "ELULayer")]
+pub struct Elu {
+    alpha: f64,
+}
+
+impl Neuron for Elu {
+    const KIND: &'static str = "ELU";
+
+    fn new(param: &LayerParameter) -> Result<Self> {
+        Ok(Self { alpha: param.elu_param.unwrap_or_default().alpha().into() })
+    }
+
+    fn function(&self) -> Unary<f64> {
+        Unary::Elu { alpha: self.alpha }
+    }
+
+    fn gradient(&self) -> Gradient {
+        let op = Binary::EluGrad { alpha: self.alpha };
+        if self.alpha < 0.0 { Gradient::OfInput(op) } else { Gradient::OfOutput(op) }
+    }
+}

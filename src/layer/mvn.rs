@@ -1,0 +1,121 @@
+//! Mean and variance taken out.
+
+use super::{Context, Layer, Propagate, kept::Kept};
+use crate::{
+    blob::Blob,
+    device::Device,
+    element::Element,
+    error::{Error, Result},
+    op::{Axis, Binary, Epsilon, Standardize},
+    proto::{LayerParameter, MvnParameter},
+};
+
+/// Mean-variance normalisation: `y = (x − mean) / (√variance + eps)` over each channel of each
+/// image, or over each image if `across_channels`; or `y = x − mean` without
+/// `normalize_variance`.
+///
+/// The top has four axes, as in Caffe: missing ones are added.
+pub struct MvnLayer<T: Element, D: Device> {
+    param: MvnParameter,
+    /// For the bottom's present shape.
+    op: Option<Standardize>,
+    mean: Blob<T, D>,
+    variance: Blob<T, D>,
+    kept: Kept<T, D>,
+}
+
+impl<T: Element, D: Device> MvnLayer<T, D> {
+    /// From the layer's parameters.
+    ///
+    /// # Errors
+    /// None; fallible as all makers are.
+    pub fn new(param: &LayerParameter, cx: &Context<'_, D>) -> Result<Self> {
+        Ok(Self {
+            param: param.mvn_param.unwrap_or_default(),
+            op: None,
+            mean: Blob::new(cx.device, &[0])?,
+            variance: Blob::new(cx.device, &[0])?,
+            kept: Kept::new(cx.device)?,
+        })
+    }
+
+    fn op(&self) -> Result<Standardize> {
+        self.op.ok_or_else(|| Error::Invalid("forward before reshape".into()))
+    }
+}
+
+impl<T: Element, D: Device> Layer<T, D> for MvnLayer<T, D> {
+    fn kind(&self) -> &'static str {
+        "MVN"
+    }
+
+    fn allows_in_place(&self) -> bool {
+        true
+    }
+
+    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+        let x = &bottom[0];
+        let shape = [x.num()?, x.channels()?, x.height()?, x.width()?];
+        let [num, channels, height, width] = shape;
+        let axis = match self.param.across_channels() {
+            true => Axis::new(1, num, channels * height * width)?,
+            false => Axis::new(1, num * channels, height * width)?,
+        };
+        let epsilon = self.param.eps().into();
+        self.op = Some(Standardize { axis, epsilon, place: Epsilon::InDeviation });
+        self.mean.reshape(&[axis.extent])?;
+        self.variance.reshape(&[axis.extent])?;
+        top[0].reshape(&shape)?;
+        match self.param.normalize_variance() {
+            true => self.kept.reshape(&bottom[0], &top[0]),
+            false => Ok(()),
+        }
+    }
+
+    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+        let op = self.op()?;
+        let input = match self.param.normalize_variance() {
+            true => self.kept.keep(&bottom[0], &top[0])?,
+            false => &bottom[0],
+        };
+        let (mut mean, mut variance) = (self.mean.data_mut()?, self.variance.data_mut()?);
+        device.moments(&op.axis, input.data()?.view(), mean.view_mut(), variance.view_mut())?;
+        let (x, mut y) = top[0].data_from(input)?;
+        match self.param.normalize_variance() {
+            true => device.standardize(&op, x.src(), mean.view(), variance.view(), y.view_mut()),
+            false => device.broadcast(Binary::Sub, &op.axis, x.src(), mean.view(), y.view_mut()),
+        }
+    }
+
+    fn backward(
+        &mut self,
+        device: &D,
+        top: &[Blob<T, D>],
+        propagate: Propagate<'_>,
+        bottom: &[Blob<T, D>],
+    ) -> Result<()> {
+        if !propagate.bottom[0] {
+            return Ok(());
+        }
+        let op = self.op()?;
+        if self.param.normalize_variance() {
+            let x = self.kept.input(&bottom[0], &top[0]).data()?;
+            let (mean, variance) = (self.mean.data()?, self.variance.data()?);
+            let (mean, variance) = (mean.view(), variance.view());
+            let (dy, mut dx) = bottom[0].diff_from(&top[0])?;
+            return device.standardize_backward(
+                &op,
+                x.view(),
+                mean,
+                variance,
+                dy.src(),
+                dx.view_mut(),
+            );
+        }
+        // As forward: the mean is taken off the gradient, too.
+        let (mut mean, mut variance) = (self.mean.data_mut()?, self.variance.data_mut()?);
+        device.moments(&op.axis, top[0].diff()?.view(), mean.view_mut(), variance.view_mut())?;
+        let (dy, mut dx) = bottom[0].diff_from(&top[0])?;
+        device.broadcast(Binary::Sub, &op.axis, dy.src(), mean.view(), dx.view_mut())
+    }
+}

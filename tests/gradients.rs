@@ -1,0 +1,228 @@
+//! Gradients of layers against differences of their tops, on odd shapes, and in place.
+//!
+//! To add a row, append `layer("type: '…' …").bottom(&[…])` to the list of a group, with
+//! `.in_place()` where the layer allows it, or add a group: see
+//! [`GradientCheck`](cortado::conformance::GradientCheck) for what can be given. Each row runs on
+//! the CPU and, to see that layers ask for the copies they need, on the mirror device.
+
+use cortado::{CpuDevice, conformance::GradientCheck, device::MirrorDevice};
+
+fn layer(definition: &str) -> GradientCheck {
+    GradientCheck::new(definition)
+}
+
+/// Runs all rows; tells all that fail.
+fn run(rows: impl IntoIterator<Item = GradientCheck>) {
+    let mut wrong = Vec::new();
+    for (i, row) in rows.into_iter().enumerate() {
+        for result in [row.run(&CpuDevice::new()), row.run(&MirrorDevice::new())] {
+            wrong.extend(result.err().map(|error| format!("row {i}: {error}")));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// An elementwise function: on no axes, on one element and on more than a vector, and in place.
+fn function(definition: &str) -> Vec<GradientCheck> {
+    let on = |shape: &[usize]| layer(definition).bottom(shape);
+    vec![on(&[]), on(&[1, 1]), on(&[2, 3, 7]), on(&[37]), on(&[3, 5, 2]).in_place()]
+}
+
+#[test]
+fn functions_of_one_element() {
+    let absolute = |shape: &[usize]| layer("type: 'AbsVal'").bottom(shape);
+    run([absolute(&[]), absolute(&[2, 3, 7])]);
+    let definitions = [
+        "type: 'BNLL'",
+        "type: 'Clip' clip_param { min: -0.51 max: 0.2 }",
+        "type: 'ELU'",
+        "type: 'ELU' elu_param { alpha: 0.3 }",
+        "type: 'ELU' elu_param { alpha: -0.3 }",
+        "type: 'Exp'",
+        "type: 'Exp' exp_param { base: 2 scale: -0.5 shift: 1.5 }",
+        "type: 'Log' log_param { shift: 2 }",
+        "type: 'Log' log_param { base: 10 scale: -0.5 shift: 1.5 }",
+        "type: 'Power'",
+        "type: 'Power' power_param { power: 2 scale: 3 shift: -1 }",
+        "type: 'Power' power_param { power: 3 }",
+        "type: 'Power' power_param { power: 0.5 scale: 0.5 shift: 2 }",
+        "type: 'Power' power_param { power: -1.5 scale: 0.5 shift: 2 }",
+        "type: 'Power' power_param { power: 0 }",
+        "type: 'Power' power_param { power: 1.5 scale: 0 shift: 2 }",
+        "type: 'ReLU'",
+        "type: 'ReLU' relu_param { negative_slope: 0.1 }",
+        "type: 'ReLU' relu_param { negative_slope: -0.5 }",
+        "type: 'Sigmoid'",
+        "type: 'Swish'",
+        "type: 'Swish' swish_param { beta: -1.5 }",
+        "type: 'TanH'",
+    ];
+    run(definitions.into_iter().flat_map(function));
+}
+
+#[test]
+fn parametric_relu() {
+    let prelu = |more: &str, shape: &[usize]| layer(&format!("type: 'PReLU' {more}")).bottom(shape);
+    let shared = "prelu_param { channel_shared: true }";
+    run([
+        prelu("", &[2, 3]),
+        prelu("", &[2, 3, 5]),
+        prelu("", &[1, 2, 3, 4]).in_place(),
+        prelu(shared, &[2, 3, 5]),
+        prelu(shared, &[3, 1]).in_place(),
+    ]);
+}
+
+/// Scale and Bias: learned along one axis, several and none, or given by a second bottom.
+fn with_an_operand(kind: &str, param: &str, more: &str) -> Vec<GradientCheck> {
+    let of = |param_text: &str| layer(&format!("type: '{kind}' {param} {{ {param_text} {more} }}"));
+    vec![
+        of("").bottom(&[2, 3]),
+        of("").bottom(&[2, 3, 5]).in_place(),
+        of("axis: 0").bottom(&[4, 3]),
+        of("axis: -1").bottom(&[2, 3, 5]),
+        of("axis: 0 num_axes: 2").bottom(&[2, 3, 5]),
+        of("num_axes: -1").bottom(&[2, 3, 5]),
+        of("num_axes: 0").bottom(&[2, 3, 5]).in_place(),
+        of("").bottom(&[2, 3, 5]).bottom(&[3]),
+        of("axis: 0").bottom(&[2, 3, 5]).bottom(&[2, 3, 5]),
+        of("axis: 2").bottom(&[2, 3, 5]).bottom(&[5]).in_place(),
+        of("").bottom(&[2, 3]).bottom(&[]),
+    ]
+}
+
+#[test]
+fn bias() {
+    run(with_an_operand("Bias", "bias_param", ""));
+}
+
+#[test]
+fn scale() {
+    run(with_an_operand("Scale", "scale_param", ""));
+    run(with_an_operand("Scale", "scale_param", "bias_term: true"));
+}
+
+#[test]
+fn batch_norm() {
+    let norm =
+        |more: &str, shape: &[usize]| layer(&format!("type: 'BatchNorm' {more}")).bottom(shape);
+    // Stored sums, of weight 2.
+    let stored = |shape: &[usize]| {
+        norm("batch_norm_param { use_global_stats: true eps: 0.1 }", shape)
+            .param(0, |i| i as f64 - 0.5)
+            .param(1, |i| i as f64 + 1.0)
+            .param(2, |_| 2.0)
+    };
+    run([
+        norm("", &[7, 3]),
+        norm("", &[2, 3, 5]),
+        norm("", &[3, 2, 1, 17]).in_place(),
+        norm("batch_norm_param { eps: 0.5 }", &[5, 1, 3]),
+        norm("phase: TEST batch_norm_param { use_global_stats: false }", &[4, 3, 2]),
+        stored(&[2, 3, 5]),
+        stored(&[2, 3]).in_place(),
+    ]);
+}
+
+#[test]
+fn mean_and_variance() {
+    let mvn = |more: &str, shape: &[usize]| {
+        layer(&format!("type: 'MVN' mvn_param {{ {more} }}")).bottom(shape)
+    };
+    run([
+        mvn("", &[2, 3, 4, 5]),
+        mvn("", &[2, 3, 1, 7]).in_place(),
+        mvn("across_channels: true", &[2, 3, 5]),
+        mvn("normalize_variance: false", &[2, 3, 5]),
+        mvn("normalize_variance: false across_channels: true", &[2, 3, 5, 1]).in_place(),
+    ]);
+}
+
+#[test]
+fn local_response() {
+    let lrn = |more: &str, shape: &[usize]| {
+        layer(&format!("type: 'LRN' lrn_param {{ {more} }}")).bottom(shape)
+    };
+    run([
+        lrn("", &[2, 7, 3, 2]),
+        lrn("local_size: 3 alpha: 0.5 beta: 0.5 k: 2", &[1, 4, 1, 5]),
+        lrn("local_size: 9 alpha: 2", &[2, 3, 1, 1]),
+        lrn("norm_region: WITHIN_CHANNEL local_size: 3", &[2, 2, 5, 4]),
+        lrn("norm_region: WITHIN_CHANNEL local_size: 7", &[1, 1, 3, 2]),
+    ]);
+}
+
+#[test]
+fn several_to_one() {
+    let of = |more: &str, bottoms: usize| {
+        let one = layer(&format!("{more} type: 'Eltwise'"));
+        (0..bottoms).fold(one, |one, _| one.bottom(&[2, 3, 5]))
+    };
+    let coeff = |n: usize| {
+        let bottoms = (0..n).map(|i| format!("bottom: 'x{i}' "));
+        let coeffs = (0..n).map(|i| format!(" coeff: {}", 2 * i as i32 - 1));
+        let (bottoms, coeffs): (String, String) = (bottoms.collect(), coeffs.collect());
+        of(&format!("{bottoms} eltwise_param {{ {coeffs} }}"), n)
+    };
+    // No two of which are equal at one place.
+    let maximum = |bottoms: usize| {
+        let one = layer("type: 'Eltwise' eltwise_param { operation: MAX }");
+        (0..bottoms).fold(one, |one, b| {
+            one.bottom_with(&[2, 3, 5], move |i| ((7 * i + 5 * b) % 32) as f64 / 16.0 - 1.0)
+        })
+    };
+    run([
+        of("", 2),
+        of("", 4),
+        of("", 3).in_place(),
+        coeff(2),
+        coeff(3).in_place(),
+        of("eltwise_param { operation: PROD }", 2),
+        of("eltwise_param { operation: PROD }", 4),
+        of("eltwise_param { operation: PROD stable_prod_grad: false }", 2),
+        of("eltwise_param { operation: PROD stable_prod_grad: false }", 3),
+        maximum(2),
+        maximum(4),
+    ]);
+}
+
+#[test]
+fn dropout_in_the_test_phase() {
+    run([
+        layer("type: 'Dropout' phase: TEST").bottom(&[2, 3]),
+        layer("type: 'Dropout' phase: TEST").bottom(&[7]).in_place(),
+    ]);
+}
+
+/// A check that fails nothing proves nothing.
+#[test]
+fn wrong_gradients_are_found() {
+    use cortado::{
+        LayerRegistry, Result,
+        layer::{Gradient, Neuron},
+        op::{Binary, Unary},
+        proto::LayerParameter,
+    };
+
+    /// `y = x²`, whose gradient is taken of its output.
+    struct Square;
+
+    impl Neuron for Square {
+        const KIND: &'static str = "Square";
+
+        fn new(_: &LayerParameter) -> Result<Self> {
+            Ok(Self)
+        }
+        fn function(&self) -> Unary<f64> {
+            Unary::Sqr
+        }
+        fn gradient(&self) -> Gradient {
+            Gradient::OfOutput(Binary::MulScaled(2.0))
+        }
+    }
+
+    let registry = LayerRegistry::standard().with_neuron::<Square>();
+    let check = layer("type: 'Square'").bottom(&[2, 3]);
+    let error = check.run_with(&CpuDevice::new(), &registry).unwrap_err();
+    assert!(error.to_string().contains("the gradient of bottom 0[0]"), "{error}");
+}
