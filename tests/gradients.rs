@@ -226,3 +226,92 @@ fn wrong_gradients_are_found() {
     let error = check.run_with(&CpuDevice::new(), &registry).unwrap_err();
     assert!(error.to_string().contains("the gradient of bottom 0[0]"), "{error}");
 }
+
+#[test]
+fn layers_that_move_elements() {
+    let reduction = |operation: &str| {
+        let definition = format!("type: 'Reduction' reduction_param {{ {operation} coeff: -1.5 }}");
+        layer(&definition).bottom(&[3, 5, 7])
+    };
+    run([
+        layer("type: 'Concat'").bottom(&[2, 3, 5]).bottom(&[2, 1, 5]),
+        layer("type: 'Concat' concat_param { axis: -1 }")
+            .bottom(&[3, 5])
+            .bottom(&[3, 2])
+            .bottom(&[3, 1]),
+        layer(
+            "type: 'Slice' top: 'a' top: 'b' top: 'c'
+               slice_param { slice_point: 1 slice_point: 4 }",
+        )
+        .bottom(&[3, 7, 2]),
+        layer("type: 'Slice' top: 'a' top: 'b' slice_param { axis: 0 }").bottom(&[4, 3]),
+        layer("type: 'Crop' crop_param { axis: 1 offset: 1 }")
+            .bottom(&[2, 4, 5, 7])
+            .bottom(&[1, 3, 2, 5]),
+        layer("type: 'Crop' crop_param { axis: 0 offset: 1 offset: 0 offset: 2 }")
+            .bottom(&[3, 5, 4])
+            .bottom(&[2, 5, 1]),
+        layer("type: 'Tile' tile_param { tiles: 3 }").bottom(&[2, 3, 5]),
+        layer("type: 'Tile' tile_param { axis: -1 tiles: 5 }").bottom(&[7, 1]),
+        reduction("operation: SUM"),
+        reduction("operation: ASUM axis: 1"),
+        reduction("operation: SUMSQ axis: -1"),
+        reduction("operation: MEAN axis: 1"),
+        layer("type: 'SPP' spp_param { pyramid_height: 3 }").bottom(&[2, 3, 7, 9]),
+        layer("type: 'SPP' spp_param { pyramid_height: 2 pool: AVE }").bottom(&[2, 3, 5, 4]),
+        layer("type: 'SPP' spp_param { pyramid_height: 1 }").bottom(&[1, 3, 5, 7]),
+        layer("type: 'Embed' embed_param { input_dim: 5 num_output: 3 }")
+            .constant(&[7, 1], |i| (i * 3 % 5) as f64),
+        layer("type: 'Embed' embed_param { input_dim: 1 num_output: 7 bias_term: false }")
+            .constant(&[], |_| 0.0),
+        layer("type: 'BatchReindex'").bottom(&[3, 5]).constant(&[4], |i| [2.0, 0.0, 2.0, 2.0][i]),
+        layer("type: 'Parameter' parameter_param { shape { dim: 3 dim: 5 } }"),
+        layer("type: 'Filter' bottom: 'x' bottom: 'selector' top: 'y'")
+            .bottom(&[5, 3])
+            .constant(&[5], |i| (i % 2) as f64),
+        layer("type: 'Flatten'").bottom(&[2, 3, 5]),
+        layer("type: 'Reshape' reshape_param { shape { dim: 5 dim: -1 } }").bottom(&[2, 3, 5]),
+    ]);
+}
+
+/// Scores of which none is near a hinge's kink.
+fn scores(shape: &[usize], definition: &str) -> GradientCheck {
+    layer(definition).bottom_with(shape, |i| ((i * 37 % 41) as f64 - 20.3) / 9.7)
+}
+
+#[test]
+fn losses() {
+    let probability = |i: usize| 0.05 + (i * 7 % 11) as f64 / 12.0;
+    let class = |i: usize| (i * 2 % 3) as f64;
+    let ignored = "loss_param { ignore_label: 1 normalization: VALID }";
+    let pairs = |definition: &str| {
+        layer(definition)
+            .bottom(&[5, 3])
+            .bottom_with(&[5, 3], |i| (i * 5 % 7) as f64 / 3.0 - 1.0)
+            .constant(&[5], |i| (i % 2) as f64)
+    };
+    let infogain = "type: 'InfogainLoss' bottom: 'x' bottom: 'label' bottom: 'matrix'";
+    let matrix = |i: usize| (i * 5 % 7) as f64 / 4.0;
+    run([
+        layer("type: 'EuclideanLoss'").bottom(&[3, 5]).bottom(&[3, 5, 1]),
+        layer("type: 'EuclideanLoss'").bottom(&[7]).bottom(&[7]),
+        layer("type: 'SigmoidCrossEntropyLoss'").bottom(&[3, 5]).constant(&[3, 5], probability),
+        layer(&format!("type: 'SigmoidCrossEntropyLoss' {ignored}"))
+            .bottom(&[3, 5])
+            .constant(&[3, 5], class),
+        scores(&[5, 3], "type: 'HingeLoss'").constant(&[5], class),
+        scores(&[3, 3, 1], "type: 'HingeLoss' hinge_loss_param { norm: L2 }").constant(&[3], class),
+        layer("type: 'MultinomialLogisticLoss'")
+            .bottom_with(&[5, 3], probability)
+            .constant(&[5], class),
+        layer(infogain).bottom(&[5, 3]).constant(&[5], class).constant(&[3, 3], matrix),
+        layer(&format!("{infogain} infogain_loss_param {{ axis: -2 }} {ignored}"))
+            .bottom(&[2, 3, 7])
+            .constant(&[2, 7], class)
+            .constant(&[9], matrix),
+        layer("type: 'SoftmaxWithLoss'").bottom(&[2, 3, 5]).constant(&[2, 5], class),
+        // Within the margin the gradient has Caffe's 1e-4 in it, which the loss has not.
+        pairs("type: 'ContrastiveLoss' contrastive_loss_param { margin: 0.01 }"),
+        pairs("type: 'ContrastiveLoss' contrastive_loss_param { margin: 9 legacy_version: true }"),
+    ]);
+}
