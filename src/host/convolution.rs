@@ -6,8 +6,10 @@
 //!   has the same bits on any number of them.
 //! - Gradients of the filters are summed over a fixed number of runs of images, and the sums of
 //!   runs are added in order.
+//! - Depthwise convolutions are no products: see `depthwise`.
 //! - 16-bit images are widened as they are taken up, and results rounded once.
 
+mod depthwise;
 mod slab;
 
 use super::{
@@ -22,6 +24,7 @@ use crate::{
     error::{Error, Result, expect_len},
     op::{Convolution, Gemm, Transpose},
 };
+use depthwise::Depthwise;
 use num_traits::{Float, Zero};
 use slab::{Slab, Slabs};
 use std::sync::{Mutex, PoisonError};
@@ -51,8 +54,15 @@ pub fn convolve<T: Element>(
     if let Some(bias) = bias {
         expect_len("convolve", "bias", op.outputs(), bias.len())?;
     }
-    let slabs = Slabs::of_results(op)?;
     let bias: Option<Vec<_>> = bias.map(|bias| bias.iter().map(|b| b.to_acc()).collect());
+    if let Some(depthwise) = Depthwise::of(op) {
+        let (workers, _) = levels(workers, op, usize::MAX);
+        with_scratch(room_for::<T>(filters.len()), |room| {
+            depthwise.convolve(workers, x, widened(filters, room), bias.as_deref(), y);
+        });
+        return Ok(());
+    }
+    let slabs = Slabs::of_results(op)?;
     with_scratch(filters.len(), |transposed: &mut [T::Acc]| {
         with_scratch(room_for::<T>(filters.len()), |room| {
             slabs.transpose(widened(filters, room), transposed);
@@ -94,6 +104,13 @@ pub fn convolve_backward_input<T: Element>(
 ) -> Result<()> {
     let name = "convolve_backward_input";
     op.check(name, ("dx", dx.len()), ("filters", filters.len()), ("dy", dy.len()))?;
+    if let Some(depthwise) = Depthwise::of(op) {
+        let (workers, _) = levels(workers, op, usize::MAX);
+        with_scratch(room_for::<T>(filters.len()), |room| {
+            depthwise.backward_input(workers, widened(filters, room), dy, dx);
+        });
+        return Ok(());
+    }
     let slabs = Slabs::of_results(op)?;
     let (image, result) = (op.window().image(), op.outputs() * op.window().positions());
     with_scratch(room_for::<T>(filters.len()), |room| {
@@ -136,7 +153,6 @@ pub fn convolve_backward_filters<T: Element>(
     if x.is_empty() || dy.is_empty() || dfilters.is_empty() {
         return Ok(());
     }
-    let slabs = Slabs::of_filters(op)?;
     // A run has to be worth the sums it keeps apart.
     let runs = (op.batch() * op.window().positions() / 1024).clamp(1, RUNS.min(op.batch()));
     let images = op.batch().div_ceil(runs);
@@ -144,6 +160,13 @@ pub fn convolve_backward_filters<T: Element>(
     let (image, result) = (op.window().image(), op.outputs() * op.window().positions());
     let (len, part) = (dfilters.len(), dfilters.len() / op.groups());
     with_scratch(runs * len, |sums: &mut [T::Acc]| {
+        if let Some(depthwise) = Depthwise::of(op) {
+            let (workers, _) = levels(workers, op, usize::MAX);
+            depthwise.correlate(workers, images, x, dy, sums);
+            add_runs(sums, dfilters);
+            return Ok(());
+        }
+        let slabs = Slabs::of_filters(op)?;
         let (outer, inner) = levels(workers, op, runs * op.groups());
         try_chunks(outer, sums, part, |task, sums| {
             let (run, group) = (task / op.groups(), task % op.groups());

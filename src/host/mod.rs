@@ -32,6 +32,7 @@ mod softmax;
 mod standardize;
 #[cfg(test)]
 mod testing;
+mod tiling;
 mod top_k;
 mod update;
 mod widen;

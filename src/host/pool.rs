@@ -4,12 +4,14 @@
 
 mod average;
 mod max;
-mod tiling;
 
-use super::{scratch::with_scratch, widen::is_wide};
+use super::{
+    scratch::with_scratch,
+    tiling::{LANES, Tiling},
+    widen::is_wide,
+};
 use crate::{element::Element, op::Pool};
 use std::ops::Range;
-use tiling::{LANES, Tiling};
 
 pub use average::{average_pool, average_pool_backward};
 pub use max::{max_pool, max_pool_backward};
@@ -46,13 +48,6 @@ fn runs(op: &Pool, window: usize) -> impl Iterator<Item = Range<usize>> {
         let start = (rows.start + run) * width;
         start + columns.start..start + (height - 1) * width + columns.end
     })
-}
-
-/// Runs of an output plane and the numbers of the windows they begin with.
-fn rows<'a>(op: &'a Pool, tiling: &'a Tiling) -> impl Iterator<Item = (usize, Range<usize>)> {
-    let [height, width] = op.output();
-    let (runs, len) = if tiling.is_dense() { (1, height * width) } else { (height, width) };
-    (0..runs).map(move |run| (tiling.row(run), run * len..(run + 1) * len))
 }
 
 /// Calls `body` with room to widen an input plane, where it must be, for a rearranged plane and

@@ -42,6 +42,16 @@ fn cases() -> Vec<Convolution> {
         convolution(2, 4, 4, 1, &square(9, 1, 2, 0)),
         // Depthwise, with a multiplier of two; few positions; padding wider than the image.
         convolution(3, 6, 12, 6, &square(10, 3, 1, 1)),
+        // … with strides, a rest of the taps, dilation, one axis, gaps between windows, many
+        // windows, more filters than are computed so, and a kernel wider than the image.
+        convolution(2, 5, 5, 5, &square(13, 3, 2, 1)),
+        convolution(2, 3, 6, 3, &[axis(9, 2, 3, 1, 1), axis(12, 5, 2, 3, 1)]),
+        convolution(3, 4, 4, 4, &[axis(11, 3, 1, 2, 2), axis(15, 3, 2, 3, 3)]),
+        convolution(2, 7, 14, 7, &[axis(40, 4, 3, 2, 2)]),
+        convolution(2, 3, 3, 3, &[axis(14, 2, 5, 0, 1), axis(17, 1, 4, 0, 1)]),
+        convolution(9, 3, 3, 3, &square(56, 3, 1, 1)),
+        convolution(2, 2, 10, 2, &square(10, 3, 1, 1)),
+        convolution(2, 2, 2, 2, &square(2, 3, 1, 1)),
         convolution(70, 3, 7, 1, &square(4, 3, 1, 0)),
         convolution(2, 2, 2, 1, &square(1, 3, 2, 4)),
         // Columns that do not fit the cache: bands.

@@ -1,10 +1,6 @@
 //! Means of windows.
 
-use super::{
-    lanes, planes, planes_per_task, rows, runs,
-    tiling::{LANES, Tap, Tiling},
-    with_rooms,
-};
+use super::{lanes, planes, planes_per_task, runs, with_rooms};
 use crate::{
     element::Element,
     error::Result,
@@ -13,6 +9,7 @@ use crate::{
         fold::{fold_slice, sum_of},
         scratch::with_scratch,
         simd::vectorized,
+        tiling::{LANES, Tap, Tiling},
         widen::{is_wide, narrow, overwrite, widened},
     },
     op::Pool,
@@ -45,7 +42,7 @@ pub fn average_pool<T: Element>(workers: &Workers, op: &Pool, x: &[T], y: &mut [
                     || tiling.spread(x, tiled),
                 );
                 mean(tiled, &taps, &sizes, values);
-                for (window, row) in rows(op, &tiling) {
+                for (window, row) in tiling.rows() {
                     narrow(&values[window..][..row.len()], &mut y[row]);
                 }
             }
@@ -78,7 +75,7 @@ pub fn average_pool_backward<T: Element>(
         with_rooms::<T>(op, &tiling, |room_dx, tiled, values| {
             values.fill(T::Acc::zero());
             for (p, dx) in (i * per_task..).zip(dx.chunks_exact_mut(from)) {
-                for (window, row) in rows(op, &tiling) {
+                for (window, row) in tiling.rows() {
                     let dy = &dy[p * to..][row];
                     let shares = values[window..].iter_mut().zip(&sizes[window..]).zip(dy);
                     shares.for_each(|((share, &size), dy)| *share = dy.to_acc() / size);

@@ -1,10 +1,6 @@
 //! Maxima of windows and where they were found.
 
-use super::{
-    lanes, planes, planes_per_task, rows, runs,
-    tiling::{LANES, Tap, Tiling},
-    with_rooms,
-};
+use super::{lanes, planes, planes_per_task, runs, with_rooms};
 use crate::{
     element::{DType, Element, bf16, f16},
     error::{Error, Result, expect_len},
@@ -13,6 +9,7 @@ use crate::{
         fold::{Fold, fold_slice},
         scratch::with_scratch,
         simd::vectorized,
+        tiling::{LANES, Tap, Tiling},
         widen::{is_wide, narrow, overwrite, widened},
     },
     op::Pool,
@@ -70,7 +67,7 @@ pub fn max_pool<T: Element>(
                     || tiling.spread(x, tiled),
                 );
                 greatest(tiled, &taps, lowest, &first, values, &mut places);
-                for (window, row) in rows(op, &tiling) {
+                for (window, row) in tiling.rows() {
                     narrow(&values[window..][..row.len()], &mut y[row.clone()]);
                     mask[row.clone()].copy_from_slice(&places[window..][..row.len()]);
                 }

@@ -1,6 +1,7 @@
 //! A plane rearranged such that what one tap of all windows covers lies side by side.
 
 use crate::op::Pool;
+use std::ops::Range;
 
 /// Windows computed at a time.
 pub(super) const LANES: usize = 16;
@@ -64,7 +65,7 @@ impl Tiling {
 
     /// Elements of a rearranged plane, with room to read whole lanes at its end.
     pub(super) fn len(&self) -> usize {
-        self.phases[0] * self.phases[1] * self.phase[0] * self.phase[1] + LANES
+        self.phases() * self.phase_len() + LANES
     }
 
     /// Numbers of windows, up to whole lanes.
@@ -72,14 +73,22 @@ impl Tiling {
         ((self.op.output()[0] - 1) * self.phase[1] + self.op.output()[1]).next_multiple_of(LANES)
     }
 
-    /// Where the windows of row `row` begin among the numbers of windows.
-    pub(super) fn row(&self, row: usize) -> usize {
-        row * self.phase[1]
+    /// Runs of an output plane and the numbers of the windows they begin with.
+    pub(super) fn rows(&self) -> impl Iterator<Item = (usize, Range<usize>)> {
+        let ([height, width], pitch) = (self.op.output(), self.phase[1]);
+        // Where every number is a window's, but for those that fill up the lanes, it is one run.
+        let (runs, len) = if pitch == width { (1, height * width) } else { (height, width) };
+        (0..runs).map(move |run| (run * pitch, run * len..(run + 1) * len))
     }
 
-    /// Whether every number, but for those that fill up the lanes, is a window's.
-    pub(super) fn is_dense(&self) -> bool {
-        self.phase[1] == self.op.output()[1]
+    /// Number of phases, which lie one after the other.
+    pub(super) fn phases(&self) -> usize {
+        self.phases[0] * self.phases[1]
+    }
+
+    /// Elements of one phase.
+    pub(super) fn phase_len(&self) -> usize {
+        self.phase[0] * self.phase[1]
     }
 
     /// All taps, in row-major order.
@@ -105,7 +114,7 @@ impl Tiling {
         let mut values = vec![other; self.windows()];
         for row in 0..self.op.output()[0] {
             for column in 0..self.op.output()[1] {
-                values[self.row(row) + column] = value(row, column);
+                values[row * self.phase[1] + column] = value(row, column);
             }
         }
         values
@@ -163,7 +172,7 @@ impl Tiling {
     }
 
     fn start(&self, row_phase: usize, column_phase: usize) -> usize {
-        (row_phase * self.phases[1] + column_phase) * self.phase[0] * self.phase[1]
+        (row_phase * self.phases[1] + column_phase) * self.phase_len()
     }
 }
 

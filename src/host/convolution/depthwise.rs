@@ -1,0 +1,325 @@
+//! Depthwise convolution: every channel has filters of its own.
+//!
+//! A product of one row would read its columns once and do little with them. So planes are
+//! rearranged such that what a tap of all windows sees lies side by side (see [`Tiling`]); then
+//! many windows are summed at once, tap by tap, and nothing of a border is left to look after.
+
+use crate::{
+    element::Element,
+    host::{
+        scratch::with_scratch,
+        simd::vectorized,
+        tiling::Tiling,
+        widen::{narrow, overwrite, widen, widened},
+        window::room_for,
+        workers::Workers,
+    },
+    op::{Convolution, Extent, Pool, Rounding},
+};
+use num_traits::{Float, Zero};
+use std::ops::Range;
+
+/// Most filters of a channel: for more, products are faster.
+const FILTERS: usize = 4;
+
+/// Windows summed at a time: a few vectors, to hide the latency of an addition.
+const WINDOWS: usize = 64;
+
+/// Elements of the planes of one task.
+const TASK: usize = 1 << 15;
+
+/// Taps whose gradients are summed at a time.
+const TAPS: usize = 3;
+
+/// How a depthwise convolution in one or two axes is computed.
+pub(super) struct Depthwise {
+    tiling: Tiling,
+    /// Where window 0 finds each tap in a rearranged plane.
+    taps: Vec<usize>,
+    /// For every phase, the taps that lie in it: their numbers, and where in the phase.
+    by_phase: Vec<Vec<(usize, usize)>>,
+    channels: usize,
+    /// Filters of a channel.
+    filters: usize,
+    /// Elements of an input plane and of an output plane.
+    plane: usize,
+    positions: usize,
+}
+
+impl Depthwise {
+    /// `None` if the convolution is no such one.
+    pub(super) fn of(op: &Convolution) -> Option<Self> {
+        let window = op.window();
+        let channels = window.channels();
+        if channels == 0 || op.groups() != channels || op.outputs() > FILTERS * channels {
+            return None;
+        }
+        let axes = match *window.axes() {
+            [columns] => [Extent::new(1, 1), columns],
+            [rows, columns] => [rows, columns],
+            _ => return None,
+        };
+        let pool = pool(&axes)?;
+        if pool.output()[0] * pool.output()[1] != window.positions() || !Tiling::pays(&pool) {
+            return None;
+        }
+        let tiling = Tiling::new(&pool);
+        let all = tiling.taps();
+        let [rows, columns] = axes;
+        // Of a dilated kernel's reach, what its taps see.
+        let offset = |r: usize, c: usize| {
+            all[r * rows.dilation * pool.kernel[1] + c * columns.dilation].offset
+        };
+        let taps: Vec<_> =
+            (0..rows.kernel).flat_map(|r| (0..columns.kernel).map(move |c| (r, c))).collect();
+        let taps: Vec<_> = taps.into_iter().map(|(r, c)| offset(r, c)).collect();
+        let mut by_phase = vec![Vec::new(); tiling.phases()];
+        for (tap, offset) in taps.iter().enumerate() {
+            by_phase[offset / tiling.phase_len()].push((tap, offset % tiling.phase_len()));
+        }
+        Some(Self {
+            tiling,
+            taps,
+            by_phase,
+            channels,
+            filters: op.outputs() / channels,
+            plane: window.plane(),
+            positions: window.positions(),
+        })
+    }
+
+    /// `y ← filters ∗ x + bias`
+    pub(super) fn convolve<T: Element>(
+        &self,
+        workers: &Workers,
+        x: &[T],
+        filters: &[T::Acc],
+        bias: Option<&[T::Acc]>,
+        y: &mut [T],
+    ) {
+        let results = self.filters * self.positions;
+        let per_task = self.planes_per_task();
+        workers.chunks(y, per_task * results, |task, y| {
+            self.with_rooms::<T>(|wide, tiled, values| {
+                for (p, y) in (task * per_task..).zip(y.chunks_exact_mut(results)) {
+                    self.spread(&x[p * self.plane..][..self.plane], wide, tiled);
+                    for (o, y) in self.outputs(p).zip(y.chunks_exact_mut(self.positions)) {
+                        let bias = bias.map_or(T::Acc::zero(), |bias| bias[o]);
+                        let filter = &filters[o * self.taps.len()..][..self.taps.len()];
+                        let values = &mut values[..self.windows()];
+                        values.fill(bias);
+                        let taps = self.taps.iter().copied().zip(filter.iter().copied());
+                        add_taps(tiled, taps, values);
+                        for (window, row) in self.tiling.rows() {
+                            narrow(&values[window..][..row.len()], &mut y[row]);
+                        }
+                    }
+                }
+            });
+        });
+    }
+
+    /// `dx ← filtersᵀ ∗ dy`
+    pub(super) fn backward_input<T: Element>(
+        &self,
+        workers: &Workers,
+        filters: &[T::Acc],
+        dy: &[T],
+        dx: &mut [T],
+    ) {
+        let results = self.filters * self.positions;
+        let per_task = self.planes_per_task();
+        workers.chunks(dx, per_task * self.plane, |task, dx| {
+            self.with_rooms::<T>(|wide, tiled, values| {
+                // What precedes the first window and lies between rows of windows stays zero.
+                for (p, dx) in (task * per_task..).zip(dx.chunks_exact_mut(self.plane)) {
+                    tiled.fill(T::Acc::zero());
+                    for (i, o) in self.outputs(p).enumerate() {
+                        let dy = &dy[p * results + i * self.positions..][..self.positions];
+                        let lead = self.lead();
+                        self.place(dy, &mut values[lead..]);
+                        let filter = &filters[o * self.taps.len()..][..self.taps.len()];
+                        for (phase, taps) in self.by_phase.iter().enumerate() {
+                            let taps = taps.iter().map(|&(tap, at)| (lead - at, filter[tap]));
+                            let len = self.tiling.phase_len();
+                            add_taps(values, taps, &mut tiled[phase * len..][..len]);
+                        }
+                    }
+                    overwrite(dx, wide, |dx| {
+                        dx.fill(T::Acc::zero());
+                        vectorized(
+                            #[inline(always)]
+                            || self.tiling.collect(tiled, dx),
+                        );
+                    });
+                }
+            });
+        });
+    }
+
+    /// The filters' gradients over runs of `images` images, each run's apart: `sums ← dy ∗ x`.
+    pub(super) fn correlate<T: Element>(
+        &self,
+        workers: &Workers,
+        images: usize,
+        x: &[T],
+        dy: &[T],
+        sums: &mut [T::Acc],
+    ) {
+        let batch = x.len() / (self.channels * self.plane);
+        let (part, results) = (self.filters * self.taps.len(), self.filters * self.positions);
+        let per_task = self.planes_per_task().div_ceil(images);
+        workers.chunks(sums, per_task * part, |task, sums| {
+            self.with_rooms::<T>(|wide, tiled, values| {
+                for (at, sums) in (task * per_task..).zip(sums.chunks_exact_mut(part)) {
+                    let (run, channel) = (at / self.channels, at % self.channels);
+                    sums.fill(T::Acc::zero());
+                    for image in run * images..batch.min((run + 1) * images) {
+                        let p = image * self.channels + channel;
+                        self.spread(&x[p * self.plane..][..self.plane], wide, tiled);
+                        let dy = dy[p * results..][..results].chunks_exact(self.positions);
+                        for (dy, sums) in dy.zip(sums.chunks_exact_mut(self.taps.len())) {
+                            self.place(dy, values);
+                            add_products(tiled, &self.taps, &values[..self.windows()], sums);
+                        }
+                    }
+                }
+            });
+        });
+    }
+
+    fn planes_per_task(&self) -> usize {
+        (TASK / self.plane.max(1)).max(1)
+    }
+
+    /// Filters of the channel of plane `p`.
+    fn outputs(&self, p: usize) -> Range<usize> {
+        let channel = p % self.channels;
+        channel * self.filters..(channel + 1) * self.filters
+    }
+
+    /// Numbers of windows, up to whole runs of those summed at a time.
+    fn windows(&self) -> usize {
+        self.tiling.windows().next_multiple_of(WINDOWS)
+    }
+
+    /// The farthest that a tap lies behind the start of its phase.
+    fn lead(&self) -> usize {
+        self.by_phase.iter().flatten().map(|&(_, at)| at).max().unwrap_or(0)
+    }
+
+    /// Calls `body` with room to widen a plane, and, zeroed, for a rearranged plane and for a
+    /// value of each window behind as many zeros as a tap can look back.
+    fn with_rooms<T: Element>(
+        &self,
+        body: impl FnOnce(&mut [T::Acc], &mut [T::Acc], &mut [T::Acc]),
+    ) {
+        let (wide, tiled) = (room_for::<T>(self.plane), self.tiling.len() + WINDOWS);
+        let values = self.lead() + self.windows().max(self.tiling.phase_len() + WINDOWS);
+        with_scratch(wide + tiled + values, |room: &mut [T::Acc]| {
+            room.fill(T::Acc::zero());
+            let (wide, room) = room.split_at_mut(wide);
+            let (tiled, values) = room.split_at_mut(tiled);
+            body(wide, tiled, values);
+        });
+    }
+
+    /// Rearranges a plane.
+    fn spread<T: Element>(&self, x: &[T], wide: &mut [T::Acc], tiled: &mut [T::Acc]) {
+        let x = widened(x, wide);
+        vectorized(
+            #[inline(always)]
+            || self.tiling.spread(x, tiled),
+        );
+    }
+
+    /// Puts each window's element at its number; numbers of no window are left as they are.
+    fn place<T: Element>(&self, dy: &[T], values: &mut [T::Acc]) {
+        for (window, row) in self.tiling.rows() {
+            widen(&dy[row.clone()], &mut values[window..][..row.len()]);
+        }
+    }
+}
+
+/// The geometry as that of a pooling, whose windows are the kernel's reach.
+fn pool(axes: &[Extent; 2]) -> Option<Pool> {
+    let reach = axes.map(|axis| axis.dilation * (axis.kernel - 1) + 1);
+    let [input, stride, pad] =
+        [axes.map(|axis| axis.input), axes.map(|axis| axis.stride), axes.map(|axis| axis.pad)];
+    Pool::new(1, input, reach, stride, pad, Rounding::Floor).ok()
+}
+
+/// `yₙ ← yₙ + Σ wₜ · x[offsetₜ + n]` over taps of offset and weight.
+fn add_taps<A: Element + Float>(
+    x: &[A],
+    taps: impl Iterator<Item = (usize, A)> + Clone,
+    y: &mut [A],
+) {
+    vectorized(
+        #[inline(always)]
+        || {
+            let (runs, rest) = y.as_chunks_mut::<WINDOWS>();
+            let done = runs.len() * WINDOWS;
+            for (i, y) in runs.iter_mut().enumerate() {
+                let mut sum = *y;
+                for (offset, w) in taps.clone() {
+                    let x = &x[offset + i * WINDOWS..][..WINDOWS];
+                    for j in 0..WINDOWS {
+                        sum[j] = sum[j] + w * x[j];
+                    }
+                }
+                *y = sum;
+            }
+            for (offset, w) in taps.clone() {
+                let x = &x[offset + done..][..rest.len()];
+                rest.iter_mut().zip(x).for_each(|(y, &x)| *y = *y + w * x);
+            }
+        },
+    );
+}
+
+/// `sumsₜ ← sumsₜ + Σ yₙ · x[offsetₜ + n]`
+fn add_products<A: Element + Float>(x: &[A], offsets: &[usize], y: &[A], sums: &mut [A]) {
+    vectorized(
+        #[inline(always)]
+        || {
+            let (threes, rest) = offsets.as_chunks::<TAPS>();
+            let (sums, last) = sums.split_at_mut(threes.len() * TAPS);
+            for (offsets, sums) in threes.iter().zip(sums.as_chunks_mut::<TAPS>().0) {
+                *sums = products(x, offsets, y, *sums);
+            }
+            for (&offset, sum) in rest.iter().zip(last) {
+                [*sum] = products(x, &[offset], y, [*sum]);
+            }
+        },
+    );
+}
+
+#[inline(always)]
+fn products<A: Element + Float, const N: usize>(
+    x: &[A],
+    offsets: &[usize; N],
+    y: &[A],
+    sums: [A; N],
+) -> [A; N] {
+    const LANES: usize = WINDOWS / 2;
+    let mut lanes = [[A::zero(); LANES]; N];
+    for (i, y) in y.as_chunks::<LANES>().0.iter().enumerate() {
+        for (lanes, offset) in lanes.iter_mut().zip(offsets) {
+            let x = &x[offset + i * LANES..][..LANES];
+            for j in 0..LANES {
+                lanes[j] = lanes[j] + y[j] * x[j];
+            }
+        }
+    }
+    std::array::from_fn(|n| {
+        let mut len = LANES;
+        while len > 1 {
+            len /= 2;
+            for j in 0..len {
+                lanes[n][j] = lanes[n][j] + lanes[n][j + len];
+            }
+        }
+        sums[n] + lanes[n][0]
+    })
+}
