@@ -26,9 +26,10 @@ const STRICTER: [(&str, &str); 6] = [
 ];
 
 /// What Caffe refuses and this crate does not.
-const LAXER: [(&str, &str); 6] = [
+const LAXER: [(&str, &str); 7] = [
     ("conv_engine_cudnn", "the device decides what runs on it; `engine` is not looked at"),
     ("input_huge", "counts are of 64 bits, and nothing is allocated before it is touched"),
+    ("pool_stochastic_forward", "stochastic pooling runs on every device"),
     ("zero_batch_ip", "a batch may be empty"),
     ("zero_batch_softmax", "a batch may be empty"),
     ("zero_channels_pool", "a blob may be empty"),

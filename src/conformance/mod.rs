@@ -95,11 +95,12 @@ macro_rules! conformance {
             binary_sigmoid_grad binary_tanh_grad binary_softplus_grad binary_swish_grad
             binary_clip_grad binary_ln_affine_grad binary_pow_affine_grad broadcast
             affine convert
+            convert_integers lstm lstm_backward
             reduce_sum reduce_mean reduce_max reduce_min reduce_abs_sum reduce_sum_sq sum_onto
             dot_onto arg_max top_k
             uniform gaussian dropout bernoulli integer
             im2col col2im convolve convolve_backward_input convolve_backward_filters
-            max_pool max_pool_backward average_pool average_pool_backward
+            max_pool max_pool_backward average_pool average_pool_backward stochastic_pool
             softmax softmax_backward lrn_across lrn_within lrn_across_backward lrn_within_backward
             moments standardize standardize_backward
             softmax_loss softmax_loss_backward accuracy accuracy_by_class

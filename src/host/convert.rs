@@ -6,7 +6,7 @@ use super::{
     workers::Workers,
 };
 use crate::{
-    element::{DType, Element, rounded_to_odd},
+    element::{DType, Element, Scalar, rounded_to_odd},
     error::{Result, expect_len},
 };
 use bytemuck::{cast_slice, cast_slice_mut};
@@ -23,6 +23,26 @@ const TASK: usize = 1 << 17;
 pub fn convert<T: Element, U: Element>(workers: &Workers, x: &[T], y: &mut [U]) -> Result<()> {
     expect_len("convert", "y", x.len(), y.len())?;
     workers.chunks(y, TASK, |i, y| run(&x[i * TASK..][..y.len()], y));
+    Ok(())
+}
+
+/// `y ← x`, whole numbers as elements, rounded once.
+///
+/// # Errors
+/// [`Error::Length`](crate::Error::Length) unless `y` is as long as `x`.
+pub fn convert_integers<N: Scalar + Into<f64>, T: Element>(
+    workers: &Workers,
+    x: &[N],
+    y: &mut [T],
+) -> Result<()> {
+    expect_len("convert_integers", "y", x.len(), y.len())?;
+    workers.chunks(y, TASK, |i, y| {
+        let x = &x[i * TASK..][..y.len()];
+        vectorized(
+            #[inline(always)]
+            || y.iter_mut().zip(x).for_each(|(y, &x)| *y = T::from_f64(x.into())),
+        );
+    });
     Ok(())
 }
 
@@ -108,8 +128,6 @@ mod tests {
         assert_eq!(y[1..], [f64::INFINITY, -f64::INFINITY, 0.0]);
     }
 
-    for_each_element!(to_all_types);
-
     /// All values of a 16-bit type and the midpoints between neighbours, and what lies a hair
     /// beside them, as `f64` tells it apart and `f32` does not.
     fn ties<U: Element>(from_bits: impl Fn(u16) -> U, to_bits: impl Fn(U) -> u16) {
@@ -131,6 +149,26 @@ mod tests {
             assert_eq!(to_bits(y), want, "{x:e}");
         }
     }
+
+    /// Whole numbers of either sign, large and small; those too large for `T` are rounded once.
+    fn whole_numbers<T: Element>() {
+        let x: Vec<i32> =
+            integers::<f64>(3, TASK + 7).iter().map(|x| *x as i32 * 8_123_457).collect();
+        let want: Vec<T> = x.iter().map(|&x| T::from_f64(f64::from(x))).collect();
+        let unsigned: Vec<u32> = x.iter().map(|&x| x.unsigned_abs()).collect();
+        let magnitudes: Vec<T> = unsigned.iter().map(|&x| T::from_f64(f64::from(x))).collect();
+        for workers in threads() {
+            let mut y = vec![T::from_f64(f64::NAN); x.len()];
+            convert_integers(&workers, &x, &mut y).unwrap();
+            assert_eq!(y, want);
+            convert_integers(&workers, &unsigned, &mut y).unwrap();
+            assert_eq!(y, magnitudes);
+        }
+        let short = convert_integers(&Workers::sequential(), &[1], &mut [T::default(); 2]);
+        assert_eq!(operand(short), ("convert_integers", "y"));
+    }
+
+    for_each_element!(to_all_types, whole_numbers);
 
     #[test]
     fn rounds_once_from_double_precision() {

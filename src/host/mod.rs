@@ -20,6 +20,7 @@ mod index;
 mod level1;
 mod loss;
 mod lrn;
+mod lstm;
 mod map;
 mod moments;
 mod pair_loss;
@@ -41,7 +42,7 @@ mod workers;
 
 pub use broadcast::{affine, affine_in_place, broadcast, broadcast_in_place};
 pub use class_loss::{class_loss, class_loss_backward};
-pub use convert::convert;
+pub use convert::{convert, convert_integers};
 pub use convolution::{convolve, convolve_backward_filters, convolve_backward_input};
 pub use dot_onto::dot_onto;
 pub use gemm::{gemm, gemm_batched};
@@ -50,10 +51,11 @@ pub use index::{copy_2d, gather, permute, scatter_add, tile, tile_backward, to_i
 pub use level1::{amax, asum, axpby, axpy, copy, dot, dot_strided, scal, sumsq};
 pub use loss::{accuracy, accuracy_by_class, softmax_loss, softmax_loss_backward};
 pub use lrn::{lrn, lrn_backward};
+pub use lstm::{lstm, lstm_backward};
 pub use map::{binary, binary_in_place, fill, unary, unary_in_place};
 pub use moments::moments;
 pub use pair_loss::{pair_loss, pair_loss_backward};
-pub use pool::{average_pool, average_pool_backward, max_pool, max_pool_backward};
+pub use pool::{average_pool, average_pool_backward, max_pool, max_pool_backward, stochastic_pool};
 pub use random::{bernoulli, dropout, dropout_in_place, gaussian, integer, uniform};
 pub use reduce::{arg_max, reduce, sum_onto};
 #[cfg(feature = "net")] // used by data

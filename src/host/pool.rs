@@ -4,6 +4,7 @@
 
 mod average;
 mod max;
+mod stochastic;
 
 use super::{
     scratch::with_scratch,
@@ -15,6 +16,7 @@ use std::ops::Range;
 
 pub use average::{average_pool, average_pool_backward};
 pub use max::{max_pool, max_pool_backward};
+pub use stochastic::stochastic_pool;
 
 /// Elements of one task: below twice this, a second thread costs more than it saves.
 const TASK: usize = 1 << 16;

@@ -1,11 +1,11 @@
 //! Elementwise maps.
 
 use crate::{
-    element::Element,
+    element::{Element, Scalar},
     error::Result,
     kernel::fallback,
     memory::{Memory, Src, View, ViewMut},
-    op::{Axis, Binary, Unary},
+    op::{Axis, Binary, Lstm, Unary},
 };
 
 /// Functions of elements, one by one.
@@ -79,5 +79,44 @@ pub trait Elementwise: Memory {
         y: ViewMut<'_, U, Self>,
     ) -> Result<()> {
         fallback::convert(self, x, y)
+    }
+
+    /// `y ← x`, whole numbers such as places and counts, as elements, rounded once.
+    #[track_caller]
+    fn convert_integers<N: Scalar + Into<f64>, T: Element>(
+        &self,
+        x: View<'_, N, Self>,
+        y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        fallback::convert_integers(self, x, y)
+    }
+
+    /// A time step as [`Lstm`] says: `gates ← their activations`, and from them `c` and `h`.
+    #[track_caller]
+    fn lstm<T: Element>(
+        &self,
+        op: &Lstm,
+        c_prev: View<'_, T, Self>,
+        cont: View<'_, T, Self>,
+        gates: ViewMut<'_, T, Self>,
+        c: ViewMut<'_, T, Self>,
+        h: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        fallback::lstm(self, op, c_prev, cont, gates, c, h)
+    }
+
+    /// A time step back: `gates`, as [`lstm`](Self::lstm) left them, become the gradients of what
+    /// they were made of, and `dc`, the gradient of `c`, that of `c_prev`.
+    #[track_caller]
+    fn lstm_backward<T: Element>(
+        &self,
+        op: &Lstm,
+        c_prev: View<'_, T, Self>,
+        c: View<'_, T, Self>,
+        dh: View<'_, T, Self>,
+        dc: ViewMut<'_, T, Self>,
+        gates: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        fallback::lstm_backward(self, op, c_prev, c, dh, dc, gates)
     }
 }

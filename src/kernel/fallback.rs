@@ -25,7 +25,9 @@ mod windows;
 pub use blas::{
     amax, asum, axpby, axpy, copy, dot, dot_strided, gemm, gemm_batched, gemv, scal, sumsq,
 };
-pub use elementwise::{affine, binary, broadcast, convert, fill, unary};
+pub use elementwise::{
+    affine, binary, broadcast, convert, convert_integers, fill, lstm, lstm_backward, unary,
+};
 pub use index::{copy_2d, gather, permute, scatter_add, tile, tile_backward, to_indices};
 pub use loss::{
     accuracy, accuracy_by_class, class_loss, class_loss_backward, pair_loss, pair_loss_backward,
@@ -34,7 +36,9 @@ pub use loss::{
 pub use normalize::{
     lrn, lrn_backward, moments, softmax, softmax_backward, standardize, standardize_backward,
 };
-pub use pooling::{average_pool, average_pool_backward, max_pool, max_pool_backward};
+pub use pooling::{
+    average_pool, average_pool_backward, max_pool, max_pool_backward, stochastic_pool,
+};
 pub use random::{bernoulli, dropout, gaussian, integer, uniform};
 pub use reduce::{arg_max, dot_onto, reduce, sum_onto, top_k};
 pub use update::sgd;

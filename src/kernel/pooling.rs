@@ -56,4 +56,19 @@ pub trait Pooling: Memory {
     ) -> Result<()> {
         fallback::average_pool_backward(self, op, dy, dx)
     }
+
+    /// `y ← an element of each window`, drawn in proportion to it by `u`, a number of [0, 1) for
+    /// each; `mask ← where in its plane`, as of [`max_pool`](Self::max_pool), whose way back it
+    /// takes. What `host` documents is binding for all.
+    #[track_caller]
+    fn stochastic_pool<T: Element>(
+        &self,
+        op: &Pool,
+        x: View<'_, T, Self>,
+        u: View<'_, f32, Self>,
+        y: ViewMut<'_, T, Self>,
+        mask: ViewMut<'_, i32, Self>,
+    ) -> Result<()> {
+        fallback::stochastic_pool(self, op, x, u, y, mask)
+    }
 }

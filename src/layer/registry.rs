@@ -3,11 +3,12 @@
 use super::{
     AbsVal, AccuracyLayer, ArgMaxLayer, BatchNormLayer, BatchReindexLayer, BiasLayer, Bnll, Clip,
     ConcatLayer, Context, ContrastiveLossLayer, ConvolutionLayer, CropLayer, DataLayer,
-    DropoutLayer, DummyDataLayer, EltwiseLayer, Elu, EmbedLayer, EuclideanLossLayer, Exp,
-    FilterLayer, FlattenLayer, HingeLossLayer, InfogainLossLayer, InnerProductLayer, InputLayer,
-    Layer, Log, LrnLayer, MemoryDataLayer, MultinomialLogisticLossLayer, MvnLayer, Neuron,
-    NeuronLayer, ParameterLayer, PoolingLayer, Power, PreluLayer, PythonLayer, ReductionLayer,
-    Relu, ReshapeLayer, ScaleLayer, Sigmoid, SigmoidCrossEntropyLossLayer, SilenceLayer,
+    DeconvolutionLayer, DropoutLayer, DummyDataLayer, EltwiseLayer, Elu, EmbedLayer,
+    EuclideanLossLayer, Exp, FilterLayer, FlattenLayer, HingeLossLayer, Im2colLayer,
+    InfogainLossLayer, InnerProductLayer, InputLayer, Layer, Log, LrnLayer, LstmLayer,
+    LstmUnitLayer, MemoryDataLayer, MultinomialLogisticLossLayer, MvnLayer, Neuron, NeuronLayer,
+    ParameterLayer, PoolingLayer, Power, PreluLayer, PythonLayer, ReductionLayer, Relu,
+    ReshapeLayer, RnnLayer, ScaleLayer, Sigmoid, SigmoidCrossEntropyLossLayer, SilenceLayer,
     SliceLayer, SoftmaxLayer, SoftmaxLossLayer, SplitLayer, SppLayer, Swish, Tanh, Threshold,
     TileLayer,
 };
@@ -46,6 +47,7 @@ impl<T: Element, D: Device> LayerRegistry<T, D> {
             .with("Convolution", ConvolutionLayer::new)
             .with("Crop", CropLayer::new)
             .with("Data", DataLayer::new)
+            .with("Deconvolution", DeconvolutionLayer::new)
             .with("Dropout", DropoutLayer::new)
             .with("DummyData", DummyDataLayer::new)
             .with("Eltwise", EltwiseLayer::new)
@@ -54,10 +56,13 @@ impl<T: Element, D: Device> LayerRegistry<T, D> {
             .with("Filter", FilterLayer::new)
             .with("Flatten", FlattenLayer::new)
             .with("HingeLoss", HingeLossLayer::new)
+            .with("Im2col", Im2colLayer::new)
             .with("InfogainLoss", InfogainLossLayer::new)
             .with("InnerProduct", InnerProductLayer::new)
             .with("Input", InputLayer::new)
             .with("LRN", LrnLayer::new)
+            .with("LSTM", LstmLayer::new)
+            .with("LSTMUnit", LstmUnitLayer::new)
             .with("MemoryData", MemoryDataLayer::new)
             .with("MultinomialLogisticLoss", MultinomialLogisticLossLayer::new)
             .with("MVN", MvnLayer::new)
@@ -67,6 +72,7 @@ impl<T: Element, D: Device> LayerRegistry<T, D> {
             .with("Python", PythonLayer::new)
             .with("Reduction", ReductionLayer::new)
             .with("Reshape", ReshapeLayer::new)
+            .with("RNN", RnnLayer::new)
             .with("Scale", ScaleLayer::new)
             .with("SigmoidCrossEntropyLoss", SigmoidCrossEntropyLossLayer::new)
             .with("Silence", SilenceLayer::new)

@@ -12,6 +12,7 @@ mod gemm;
 mod index;
 mod loss;
 mod lrn;
+mod lstm;
 mod pool;
 mod random;
 mod reduce;
@@ -29,6 +30,7 @@ pub use loss::{
     Accuracy, ClassForm, ClassLoss, LossNormalization, PairForm, PairLoss, SoftmaxLoss,
 };
 pub use lrn::{Lrn, LrnRegion};
+pub use lstm::Lstm;
 pub use pool::{Pool, Rounding};
 pub use random::{Philox, RngKey};
 pub use reduce::{Reduce, TopK};

@@ -45,6 +45,27 @@ impl Extent {
         let slack = padded.checked_sub(reach).ok_or_else(|| bad("the kernel does not fit"))?;
         Ok(slack / stride + 1)
     }
+
+    /// The input whose windows number as many as this one has elements: of extent
+    /// `stride·(input − 1) + dilation·(kernel − 1) + 1 − 2·pad`.
+    ///
+    /// # Errors
+    /// [`Error::Value`] if kernel, stride or dilation is zero, if there is no such input, or on
+    /// overflow.
+    pub fn transposed(&self) -> Result<Self> {
+        let Self { input, kernel, stride, pad, dilation } = *self;
+        let steps = |count: usize, step: usize| count.checked_sub(1)?.checked_mul(step);
+        let enlarged = || {
+            let padded = steps(input, stride)?.checked_add(steps(kernel, dilation)?)?;
+            padded.checked_add(1)?.checked_sub(pad.checked_mul(2)?)
+        };
+        let none = || {
+            let taps = format!("kernel {kernel}, stride {stride}, pad {pad}, dilation {dilation}");
+            Error::value("window", format!("no input has {input} windows: {taps}"))
+        };
+        let transposed = Self { input: enlarged().ok_or_else(none)?, ..*self };
+        if transposed.output()? == input { Ok(transposed) } else { Err(none()) }
+    }
 }
 
 /// Windows over an image of `channels × input…`, in any number of spatial axes.
@@ -138,5 +159,43 @@ impl Window {
     ) -> Result<()> {
         expect_len(op, image.0, self.image(), image.1)?;
         expect_len(op, columns.0, self.columns(), columns.1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transposed_extents_have_as_many_windows() {
+        for (input, kernel, stride, pad, dilation) in
+            [(1, 1, 1, 0, 1), (4, 3, 2, 1, 1), (5, 2, 3, 0, 4), (7, 4, 4, 1, 2), (3, 1, 5, 0, 1)]
+        {
+            let axis = Extent { input, kernel, stride, pad, dilation };
+            let transposed = axis.transposed().unwrap();
+            assert_eq!(transposed.output().unwrap(), input, "{axis:?}");
+            let smaller = Extent { input: transposed.input - 1, ..transposed };
+            assert!(smaller.output().map_or(true, |output| output < input), "{axis:?}");
+        }
+    }
+
+    #[test]
+    fn transposed_extents_that_there_are_not() {
+        let axis = Extent { input: 3, kernel: 2, stride: 1, pad: 2, dilation: 1 };
+        let bad = [
+            Extent { pad: 3, ..axis },
+            Extent { input: 0, ..axis },
+            Extent { kernel: 0, ..axis },
+            Extent { stride: 0, ..axis },
+            Extent { stride: usize::MAX, ..axis },
+            Extent { pad: usize::MAX, ..axis },
+        ];
+        assert_eq!(axis.transposed().unwrap().input, 0);
+        for axis in bad {
+            assert!(
+                matches!(axis.transposed(), Err(Error::Value { op: "window", .. })),
+                "{axis:?}"
+            );
+        }
     }
 }

@@ -167,6 +167,12 @@ bugs! {
     AffineAddsFirst => affine,
     /// `convert` cuts off what does not fit `bf16`.
     ConvertTruncates => convert,
+    /// `convert_integers` goes through `f32`.
+    IntegersNarrow => convert_integers,
+    /// A sequence that begins keeps its cells.
+    LstmNeverBegins => lstm,
+    /// The gradient of the cells passes by the forget gate.
+    LstmForgetsNothing => lstm_backward,
     // Along an axis.
     /// The mean is not divided.
     MeanIsSum => reduce_mean,
@@ -209,6 +215,8 @@ bugs! {
     PadInMaximum => max_pool,
     /// The average divides by what the image has of a window.
     AverageClipped => average_pool,
+    /// Elements are drawn as if all were equal.
+    DrawsEvenly => stochastic_pool,
     // Losses and steps.
     /// The loss counts labels that are ignored.
     LossCountsIgnored => softmax_loss,

@@ -2,9 +2,9 @@
 
 use crate::{bug::Bug, device::Mutant};
 use cortado::{
-    DType, Element, Result, Src, View, ViewMut, bf16,
+    DType, Element, Result, Scalar, Src, View, ViewMut, bf16,
     kernel::{Elementwise, Random, fallback},
-    op::{Axis, Binary, RngKey, Unary},
+    op::{Axis, Binary, Lstm, RngKey, Unary},
 };
 use num_traits::Float;
 
@@ -156,6 +156,55 @@ impl Elementwise for Mutant {
                 let bits = (x.to_f64() as f32).to_bits() >> 16;
                 *y = U::from_f64(bf16::from_bits(bits as u16).to_f64());
             }
+        }
+        Ok(())
+    }
+
+    fn convert_integers<N: Scalar + Into<f64>, T: Element>(
+        &self,
+        x: View<'_, N, Self>,
+        mut y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        fallback::convert_integers(self, x, y.reborrow())?;
+        if self.is(Bug::IntegersNarrow) {
+            for (y, &x) in y.host_mut()?.iter_mut().zip(x.host()?) {
+                let x: f64 = x.into();
+                *y = T::from_f64(f64::from(x as f32));
+            }
+        }
+        Ok(())
+    }
+
+    fn lstm<T: Element>(
+        &self,
+        op: &Lstm,
+        c_prev: View<'_, T, Self>,
+        cont: View<'_, T, Self>,
+        gates: ViewMut<'_, T, Self>,
+        c: ViewMut<'_, T, Self>,
+        h: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        if self.is(Bug::LstmNeverBegins) {
+            let ones = self.scratch(&vec![T::from_f64(1.0); cont.len()])?;
+            let cont = View::new(&ones, cont.len())?;
+            return fallback::lstm(self, op, c_prev, cont, gates, c, h);
+        }
+        fallback::lstm(self, op, c_prev, cont, gates, c, h)
+    }
+
+    fn lstm_backward<T: Element>(
+        &self,
+        op: &Lstm,
+        c_prev: View<'_, T, Self>,
+        c: View<'_, T, Self>,
+        dh: View<'_, T, Self>,
+        mut dc: ViewMut<'_, T, Self>,
+        gates: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let before = dc.as_view().host()?.to_vec();
+        fallback::lstm_backward(self, op, c_prev, c, dh, dc.reborrow(), gates)?;
+        if self.is(Bug::LstmForgetsNothing) {
+            dc.host_mut()?.copy_from_slice(&before);
         }
         Ok(())
     }

@@ -171,4 +171,29 @@ impl Pooling for Mutant {
         }
         Ok(())
     }
+    fn stochastic_pool<T: Element>(
+        &self,
+        op: &Pool,
+        x: View<'_, T, Self>,
+        u: View<'_, f32, Self>,
+        y: ViewMut<'_, T, Self>,
+        mut mask: ViewMut<'_, i32, Self>,
+    ) -> Result<()> {
+        if self.is(Bug::DrawsEvenly) {
+            let mut y = y;
+            let ones = self.scratch(&vec![T::from_f64(1.0); x.len()])?;
+            let even = View::new(&ones, x.len())?;
+            fallback::stochastic_pool(self, op, even, u, y.reborrow(), mask.reborrow())?;
+            let plane = op.input[0] * op.input[1];
+            let windows = op.output()[0] * op.output()[1];
+            let (x, mask) = (x.host()?, mask.host_mut()?);
+            for (at, y) in y.host_mut()?.iter_mut().enumerate() {
+                if let Ok(place) = usize::try_from(mask[at]) {
+                    *y = x[at / windows * plane + place];
+                }
+            }
+            return Ok(());
+        }
+        fallback::stochastic_pool(self, op, x, u, y, mask)
+    }
 }

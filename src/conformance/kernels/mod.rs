@@ -6,7 +6,9 @@ mod call;
 mod class_losses;
 mod elementwise;
 mod indexing;
+mod integers;
 mod losses;
+mod lstm;
 mod matrices;
 mod normalize;
 mod pair_losses;
@@ -25,6 +27,8 @@ pub(super) fn checks<D: Device>() -> Vec<Check<D>> {
     let families = [
         blas::checks(),
         elementwise::checks(),
+        integers::checks(),
+        lstm::checks(),
         reductions::checks(),
         random::checks(),
         windows::checks(),

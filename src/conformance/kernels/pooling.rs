@@ -24,6 +24,7 @@ pub(super) fn checks<D: Device>() -> Vec<Check<D>> {
         "max_pool_backward" of "max_pool_backward": max_pool_backward();
         "average_pool" of "average_pool": average_pool();
         "average_pool_backward" of "average_pool_backward": average_pool_backward();
+        "stochastic_pool" of "stochastic_pool": stochastic_pool();
     }
 }
 
@@ -145,6 +146,42 @@ fn average_pool_backward<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict
     let (inputs, outputs) = ([("dy", op.output_len())], [("dx", op.input_len())]);
     refuses_lengths::<T, D, _, _>(bench, inputs, outputs, |[dy], [dx]| {
         device.average_pool_backward(&op, dy, dx)
+    })
+}
+
+fn stochastic_pool<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+    let device = bench.device;
+    tries(bench, pools()?, any_pool(), |op, how| {
+        let mut draw = how.draw();
+        let (x, mut u) =
+            (draw.take::<T>(op.input_len()), draw.between::<f32>(0.0, 1.0, op.output_len()));
+        u.iter_mut().step_by(3).for_each(|u| *u = 0.0);
+        let u = Operand::input(device, &u, how.at[1])?;
+        let before = unset(op.output_len());
+        let mut mask = no_mask(bench, op.output_len(), how.at[2])?;
+        let (given, y) = (("x", &x[..], how.at[0]), ("y", &before[..], how.at[3]));
+        let [y] = call(bench, [given], [y], |[x], [y]| {
+            device.stochastic_pool(op, x, u.view()?, y, mask.view_mut()?)
+        })?;
+        u.unchanged("u")?;
+        let (want, places) = oracle::stochastic_pool(op, &wide(&x), &u.finish()?);
+        exact("y", &y, &want)?;
+        same("mask", &mask.finish()?, &places)
+    })?;
+    let (op, zeros) = (small()?, |len| Operand::input(device, &vec![0.0; len], Placement::WHOLE));
+    let outputs = op.output_len();
+    refuses_lengths::<T, D, _, _>(bench, [("x", op.input_len())], [("y", outputs)], |[x], [y]| {
+        let mut mask = no_mask(bench, outputs, Placement::WHOLE)?;
+        device.stochastic_pool(&op, x, zeros(outputs)?.view()?, y, mask.view_mut()?)
+    })?;
+    bench.all([(outputs - 1, outputs), (outputs, outputs + 1)], |&(us, masks)| {
+        let (x, y) = (ones::<T>(op.input_len()), ones::<T>(outputs));
+        let (u, mut mask) = (zeros(us)?, no_mask(bench, masks, Placement::CORNERS[1])?);
+        let (x, y) = (("x", &x[..], Placement::WHOLE), ("y", &y[..], Placement::WHOLE));
+        refused(bench, [x], [y], |[x], [y]| {
+            device.stochastic_pool(&op, x, u.view()?, y, mask.view_mut()?)
+        })?;
+        mask.unchanged("mask")
     })
 }
 

@@ -3,6 +3,7 @@
 
 pub(super) mod indexing;
 pub(super) mod losses;
+pub(super) mod lstm;
 pub(super) mod map;
 pub(super) mod normalize;
 pub(super) mod pooling;

@@ -70,3 +70,29 @@ pub(in crate::conformance) fn average_pool_backward(op: &Pool, dy: &[f64]) -> Ve
     });
     dx
 }
+
+/// Elements drawn by `u` and masks; `y` is 0 and the mask −1 for a window that holds nothing.
+pub(in crate::conformance) fn stochastic_pool(
+    op: &Pool,
+    x: &[f64],
+    u: &[f32],
+) -> (Vec<f64>, Vec<i32>) {
+    let plane = op.input[0] * op.input[1];
+    let (mut y, mut mask) = (vec![0.0; op.output_len()], vec![-1; op.output_len()]);
+    each_window(op, |window, elements, _| {
+        let weight = |at: usize| if x[at] > 0.0 { x[at] } else { 0.0 };
+        let total: f64 = elements.iter().map(|&at| weight(at)).sum();
+        let (mut sum, mut drawn) = (0.0, elements.first().copied());
+        for &at in elements {
+            sum += weight(at);
+            if sum > f64::from(u[window]) * total {
+                drawn = Some(at);
+                break;
+            }
+        }
+        if let Some(at) = drawn {
+            (y[window], mask[window]) = (x[at], (at % plane) as i32);
+        }
+    });
+    (y, mask)
+}

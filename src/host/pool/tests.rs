@@ -3,7 +3,7 @@ use crate::{
     error::Error,
     host::{
         Workers,
-        testing::{for_each_element, integers, operand, threads, wide},
+        testing::{for_each_element, fractions, integers, operand, threads, wide},
     },
     op::Rounding,
 };
@@ -215,4 +215,53 @@ fn nothing_to_pool() {
     let (mut y, mut mask) = (vec![0.0; op.output_len()], vec![0; op.output_len()]);
     max_pool::<f32>(&w, &op, &[], &mut y, &mut mask).unwrap();
     assert!(y.iter().all(|&y| y == f32::MIN) && mask.iter().all(|&mask| mask == -1));
+}
+
+/// Of many numbers, each element's share of a window is drawn as often as it should be.
+#[test]
+fn elements_are_drawn_in_proportion() {
+    let op = Pool::new(1, [2, 3], [2, 3], [1, 1], [0, 0], Rounding::Floor).unwrap();
+    let x = [1.0f32, -5.0, 3.0, 0.0, f32::NAN, 4.0];
+    let mut counts = [0; 6];
+    for i in 0..800 {
+        let (u, mut y, mut mask) = ([i as f32 / 800.0], [0.0], [0]);
+        stochastic_pool(&Workers::sequential(), &op, &x, &u, &mut y, &mut mask).unwrap();
+        let place = usize::try_from(mask[0]).unwrap();
+        assert_eq!(y[0], x[place]);
+        counts[place] += 1;
+    }
+    assert_eq!(counts, [100, 0, 300, 0, 0, 400]);
+}
+
+/// Where nothing is positive the first is drawn; a window that holds nothing yields zero.
+#[test]
+fn draws_that_are_none() {
+    let op = Pool::new(1, [1, 4], [1, 2], [1, 3], [0, 0], Rounding::Ceil).unwrap();
+    let (mut y, mut mask) = ([9.0f64; 2], [9; 2]);
+    let x = [-1.0, 0.0, 5.0, -7.0];
+    stochastic_pool(&Workers::sequential(), &op, &x, &[0.9; 2], &mut y, &mut mask).unwrap();
+    assert_eq!((y, mask), ([-1.0, -7.0], [0, 3]));
+    let op = Pool::new(1, [1, 4], [1, 1], [1, 4], [0, 0], Rounding::Ceil).unwrap();
+    assert_eq!(op.output(), [1, 2]);
+    stochastic_pool(&Workers::sequential(), &op, &x, &[0.9; 2], &mut y, &mut mask).unwrap();
+    assert_eq!((y, mask), ([-1.0, 0.0], [0, -1]));
+}
+
+#[test]
+fn draws_on_any_number_of_threads() {
+    let op = Pool::new(TASK / 200, [20, 20], [3, 3], [2, 2], [0, 0], Rounding::Ceil).unwrap();
+    let (x, u) = (integers::<f32>(6, op.input_len()), fractions::<f32>(7, op.output_len()));
+    let results = threads().map(|workers| {
+        let (mut y, mut mask) = (nan(op.output_len()), vec![0; op.output_len()]);
+        stochastic_pool(&workers, &op, &x, &u, &mut y, &mut mask).unwrap();
+        (y, mask)
+    });
+    assert!(results[0] == results[1] && results[0] == results[2]);
+    let (mut y, mut mask): (Vec<f32>, _) = (nan(op.output_len()), vec![0; op.output_len()]);
+    let mut draw = |u: &[f32], masks| {
+        let (w, masks) = (Workers::sequential(), &mut mask[..masks]);
+        operand(stochastic_pool(&w, &op, &x, u, &mut y, masks))
+    };
+    assert_eq!(draw(&u[1..], u.len()), ("stochastic_pool", "u"));
+    assert_eq!(draw(&u, u.len() - 1), ("stochastic_pool", "mask"));
 }

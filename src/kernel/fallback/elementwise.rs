@@ -2,11 +2,11 @@
 
 use super::enter;
 use crate::{
-    element::Element,
+    element::{Element, Scalar},
     error::Result,
     host,
     memory::{Memory, Src, View, ViewMut},
-    op::{Axis, Binary, Unary},
+    op::{Axis, Binary, Lstm, Unary},
 };
 
 /// [`Elementwise::fill`](crate::kernel::Elementwise::fill) on the host.
@@ -95,4 +95,49 @@ pub fn convert<T: Element, U: Element, D: Memory>(
 ) -> Result<()> {
     let _kernel = enter(device, "convert", T::DTYPE.name())?;
     y.host_overwrite(|y| host::convert(device.workers(), x.host()?, y))
+}
+
+/// [`Elementwise::convert_integers`](crate::kernel::Elementwise::convert_integers) on the host.
+#[track_caller]
+pub fn convert_integers<N: Scalar + Into<f64>, T: Element, D: Memory>(
+    device: &D,
+    x: View<'_, N, D>,
+    mut y: ViewMut<'_, T, D>,
+) -> Result<()> {
+    let _kernel = enter(device, "convert_integers", T::DTYPE.name())?;
+    y.host_overwrite(|y| host::convert_integers(device.workers(), x.host()?, y))
+}
+
+/// [`Elementwise::lstm`](crate::kernel::Elementwise::lstm) on the host.
+#[track_caller]
+pub fn lstm<T: Element, D: Memory>(
+    device: &D,
+    op: &Lstm,
+    c_prev: View<'_, T, D>,
+    cont: View<'_, T, D>,
+    mut gates: ViewMut<'_, T, D>,
+    mut c: ViewMut<'_, T, D>,
+    mut h: ViewMut<'_, T, D>,
+) -> Result<()> {
+    let _kernel = enter(device, "lstm", T::DTYPE.name())?;
+    let (workers, c_prev, cont) = (device.workers(), c_prev.host()?, cont.host()?);
+    let gates = gates.host_mut()?;
+    c.host_overwrite(|c| h.host_overwrite(|h| host::lstm(workers, op, c_prev, cont, gates, c, h)))
+}
+
+/// [`Elementwise::lstm_backward`](crate::kernel::Elementwise::lstm_backward) on the host.
+#[track_caller]
+pub fn lstm_backward<T: Element, D: Memory>(
+    device: &D,
+    op: &Lstm,
+    c_prev: View<'_, T, D>,
+    c: View<'_, T, D>,
+    dh: View<'_, T, D>,
+    mut dc: ViewMut<'_, T, D>,
+    mut gates: ViewMut<'_, T, D>,
+) -> Result<()> {
+    let _kernel = enter(device, "lstm_backward", T::DTYPE.name())?;
+    let (c_prev, c, dh) = (c_prev.host()?, c.host()?, dh.host()?);
+    let (dc, gates) = (dc.host_mut()?, gates.host_mut()?);
+    host::lstm_backward(device.workers(), op, c_prev, c, dh, dc, gates)
 }

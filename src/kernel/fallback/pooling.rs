@@ -60,3 +60,20 @@ pub fn average_pool_backward<T: Element, D: Memory>(
     let _kernel = enter(device, "average_pool_backward", T::DTYPE.name())?;
     dx.host_overwrite(|dx| host::average_pool_backward(device.workers(), op, dy.host()?, dx))
 }
+
+/// [`Pooling::stochastic_pool`](crate::kernel::Pooling::stochastic_pool) on the host.
+#[track_caller]
+pub fn stochastic_pool<T: Element, D: Memory>(
+    device: &D,
+    op: &Pool,
+    x: View<'_, T, D>,
+    u: View<'_, f32, D>,
+    mut y: ViewMut<'_, T, D>,
+    mut mask: ViewMut<'_, i32, D>,
+) -> Result<()> {
+    let _kernel = enter(device, "stochastic_pool", T::DTYPE.name())?;
+    let (workers, x, u) = (device.workers(), x.host()?, u.host()?);
+    y.host_overwrite(|y| {
+        mask.host_overwrite(|mask| host::stochastic_pool(workers, op, x, u, y, mask))
+    })
+}

@@ -2,12 +2,12 @@
 
 use crate::{
     device::MirrorDevice,
-    element::Element,
+    element::{Element, Scalar},
     error::{Result, expect_len},
     host,
     kernel::Elementwise,
     memory::{Src, View, ViewMut},
-    op::{Axis, Binary, Unary},
+    op::{Axis, Binary, Lstm, Unary},
 };
 
 impl Elementwise for MirrorDevice {
@@ -140,5 +140,59 @@ impl Elementwise for MirrorDevice {
         let mut launch = self.launch::<T>("convert")?;
         let (x, y) = (launch.reads(x)?, launch.writes(y)?);
         launch.queue(move |workers| host::convert(workers, &x.read(), &mut y.write()))
+    }
+
+    fn convert_integers<N: Scalar + Into<f64>, T: Element>(
+        &self,
+        x: View<'_, N, Self>,
+        y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        expect_len("convert_integers", "y", x.len(), y.len())?;
+        let mut launch = self.launch::<T>("convert_integers")?;
+        let (x, y) = (launch.reads(x)?, launch.writes(y)?);
+        launch.queue(move |workers| host::convert_integers(workers, &x.read(), &mut y.write()))
+    }
+
+    fn lstm<T: Element>(
+        &self,
+        op: &Lstm,
+        c_prev: View<'_, T, Self>,
+        cont: View<'_, T, Self>,
+        gates: ViewMut<'_, T, Self>,
+        c: ViewMut<'_, T, Self>,
+        h: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let states = [("c_prev", c_prev.len()), ("c", c.len()), ("h", h.len())];
+        op.check("lstm", ("gates", gates.len()), &states)?;
+        expect_len("lstm", "cont", op.streams(), cont.len())?;
+        let mut launch = self.launch::<T>("lstm")?;
+        let (op, c_prev, cont) = (*op, launch.reads(c_prev)?, launch.reads(cont)?);
+        let (gates, c, h) = (launch.updates(gates)?, launch.writes(c)?, launch.writes(h)?);
+        launch.queue(move |workers| {
+            let (c_prev, cont) = (c_prev.read(), cont.read());
+            let (mut gates, mut c, mut h) = (gates.write(), c.write(), h.write());
+            host::lstm(workers, &op, &c_prev, &cont, &mut gates, &mut c, &mut h)
+        })
+    }
+
+    fn lstm_backward<T: Element>(
+        &self,
+        op: &Lstm,
+        c_prev: View<'_, T, Self>,
+        c: View<'_, T, Self>,
+        dh: View<'_, T, Self>,
+        dc: ViewMut<'_, T, Self>,
+        gates: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let states = [("c_prev", c_prev.len()), ("c", c.len()), ("dh", dh.len()), ("dc", dc.len())];
+        op.check("lstm_backward", ("gates", gates.len()), &states)?;
+        let mut launch = self.launch::<T>("lstm_backward")?;
+        let (op, c_prev) = (*op, launch.reads(c_prev)?);
+        let (c, dh) = (launch.reads(c)?, launch.reads(dh)?);
+        let (dc, gates) = (launch.updates(dc)?, launch.updates(gates)?);
+        launch.queue(move |workers| {
+            let (c_prev, c, dh) = (c_prev.read(), c.read(), dh.read());
+            host::lstm_backward(workers, &op, &c_prev, &c, &dh, &mut dc.write(), &mut gates.write())
+        })
     }
 }

@@ -70,4 +70,24 @@ impl Pooling for MirrorDevice {
             host::average_pool_backward(workers, &op, &dy.read(), &mut dx.write())
         })
     }
+
+    fn stochastic_pool<T: Element>(
+        &self,
+        op: &Pool,
+        x: View<'_, T, Self>,
+        u: View<'_, f32, Self>,
+        y: ViewMut<'_, T, Self>,
+        mask: ViewMut<'_, i32, Self>,
+    ) -> Result<()> {
+        op.check("stochastic_pool", ("x", x.len()), ("y", y.len()))?;
+        expect_len("stochastic_pool", "u", op.output_len(), u.len())?;
+        expect_len("stochastic_pool", "mask", op.output_len(), mask.len())?;
+        let mut launch = self.launch::<T>("stochastic_pool")?;
+        let (op, x, u) = (*op, launch.reads(x)?, launch.reads(u)?);
+        let (y, mask) = (launch.writes(y)?, launch.writes(mask)?);
+        launch.queue(move |workers| {
+            let (x, u) = (x.read(), u.read());
+            host::stochastic_pool(workers, &op, &x, &u, &mut y.write(), &mut mask.write())
+        })
+    }
 }

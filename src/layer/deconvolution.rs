@@ -1,0 +1,79 @@
+//! Transposed convolution in any number of spatial axes.
+
+use super::{
+    Arity, Context, Layer, Propagate,
+    filter_bank::{Direction, FilterBank},
+};
+use crate::{blob::Blob, device::Device, element::Element, error::Result, proto::LayerParameter};
+
+/// What a convolution does to gradients: every element of a bottom adds its multiple of the
+/// filters to a window of the top. Extents grow by `stride`, where a convolution's shrink.
+///
+/// Parameters are those of [`ConvolutionLayer`](super::ConvolutionLayer); filters are `channels ×
+/// num_output/group × kernel…`.
+pub struct DeconvolutionLayer<T: Element, D: Device>(FilterBank<T, D>);
+
+impl<T: Element, D: Device> DeconvolutionLayer<T, D> {
+    /// From the layer's parameters.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`](crate::Error::Invalid) without a positive `num_output`; those of the
+    /// fillers.
+    pub fn new(param: &LayerParameter, _: &Context<'_, D>) -> Result<Self> {
+        FilterBank::new(Direction::Backward, param).map(Self)
+    }
+}
+
+impl<T: Element, D: Device> Layer<T, D> for DeconvolutionLayer<T, D> {
+    fn kind(&self) -> &'static str {
+        "Deconvolution"
+    }
+
+    fn arity(&self) -> Arity {
+        Arity::pairs()
+    }
+
+    fn setup(&mut self, cx: &Context<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
+        self.0.setup(cx, bottom)
+    }
+
+    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+        self.0.reshape(bottom, top)
+    }
+
+    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+        let (op, filters) = (self.0.op()?, self.0.weights.weights()?.data()?);
+        for (bottom, top) in bottom.iter().zip(top) {
+            let (x, mut y) = (bottom.data()?, top.data_mut()?);
+            device.convolve_backward_input(op, filters.view(), x.view(), y.view_mut())?;
+            self.0.add_bias(device, y.view_mut())?;
+        }
+        Ok(())
+    }
+
+    fn backward(
+        &mut self,
+        device: &D,
+        top: &[Blob<T, D>],
+        propagate: Propagate<'_>,
+        bottom: &[Blob<T, D>],
+    ) -> Result<()> {
+        for (i, (bottom, top)) in bottom.iter().zip(top).enumerate() {
+            let dy = top.diff()?;
+            self.0.add_gradients(device, dy.view(), bottom.data()?.view(), propagate)?;
+            if propagate.bottom[i] {
+                let (w, mut dx) = (self.0.weights.weights()?.data()?, bottom.diff_mut()?);
+                device.convolve(self.0.op()?, dy.view(), w.view(), None, dx.view_mut())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn params(&self) -> &[Blob<T, D>] {
+        self.0.weights.blobs()
+    }
+
+    fn params_mut(&mut self) -> &mut [Blob<T, D>] {
+        self.0.weights.blobs_mut()
+    }
+}

@@ -1,0 +1,80 @@
+//! Images to columns.
+
+use super::{Context, Layer, Propagate, geometry::extents};
+use crate::{
+    blob::Blob,
+    device::Device,
+    element::Element,
+    error::{Error, Result},
+    op::Window,
+    proto::{ConvolutionParameter, LayerParameter},
+};
+
+/// The windows of each image side by side: channels become `channels · ∏kernel`, spatial extents
+/// the numbers of windows. Geometry is given as for a convolution.
+pub struct Im2colLayer {
+    param: ConvolutionParameter,
+    /// For the bottom's present shape.
+    op: Option<Window>,
+}
+
+impl Im2colLayer {
+    /// From the layer's parameters.
+    ///
+    /// # Errors
+    /// None; fallible as all makers are.
+    pub fn new<D: Device>(param: &LayerParameter, _: &Context<'_, D>) -> Result<Self> {
+        Ok(Self { param: param.convolution_param.clone().unwrap_or_default(), op: None })
+    }
+
+    fn op(&self) -> Result<&Window> {
+        self.op.as_ref().ok_or_else(|| Error::Invalid("forward before reshape".into()))
+    }
+}
+
+impl<T: Element, D: Device> Layer<T, D> for Im2colLayer {
+    fn kind(&self) -> &'static str {
+        "Im2col"
+    }
+
+    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+        let shape = bottom[0].shape();
+        let axis = shape.canonical_axis(self.param.axis() as isize)?;
+        let op = Window::new(shape[axis], &extents(&self.param, &shape[axis + 1..])?)?;
+        let mut shape = shape[..axis].to_vec();
+        shape.push(op.rows());
+        shape.extend(op.output());
+        top[0].reshape(&shape)?;
+        self.op = Some(op);
+        Ok(())
+    }
+
+    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+        let (op, x, mut y) = (self.op()?, bottom[0].data()?, top[0].data_mut()?);
+        let (image, columns) = (op.image(), op.columns());
+        for i in 0..top[0].count() / columns.max(1) {
+            let x = x.view().slice(i * image..(i + 1) * image)?;
+            device.im2col(op, x, y.view_mut().slice(i * columns..(i + 1) * columns)?)?;
+        }
+        Ok(())
+    }
+
+    fn backward(
+        &mut self,
+        device: &D,
+        top: &[Blob<T, D>],
+        propagate: Propagate<'_>,
+        bottom: &[Blob<T, D>],
+    ) -> Result<()> {
+        if !propagate.bottom[0] {
+            return Ok(());
+        }
+        let (op, dy, mut dx) = (self.op()?, top[0].diff()?, bottom[0].diff_mut()?);
+        let (image, columns) = (op.image(), op.columns());
+        for i in 0..top[0].count() / columns.max(1) {
+            let dy = dy.view().slice(i * columns..(i + 1) * columns)?;
+            device.col2im(op, dy, dx.view_mut().slice(i * image..(i + 1) * image)?)?;
+        }
+        Ok(())
+    }
+}

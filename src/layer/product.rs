@@ -1,0 +1,58 @@
+//! Rows times weights.
+
+use crate::{
+    blob::Blob,
+    device::Device,
+    element::Element,
+    error::Result,
+    memory::{View, ViewMut},
+    op::{Gemm, Transpose},
+};
+
+/// `y = x·Wᵀ` for `rows` rows; weights are outputs × inputs.
+#[derive(Clone, Copy)]
+pub(super) struct Product {
+    pub(super) rows: usize,
+    pub(super) inputs: usize,
+    pub(super) outputs: usize,
+}
+
+impl Product {
+    /// `y ← x·Wᵀ`
+    pub(super) fn forward<T: Element, D: Device>(
+        self,
+        device: &D,
+        x: View<'_, T, D>,
+        weights: &Blob<T, D>,
+        y: ViewMut<'_, T, D>,
+    ) -> Result<()> {
+        let Self { rows, inputs, outputs } = self;
+        let op = Gemm::with(Transpose::No, Transpose::Yes, rows, outputs, inputs);
+        device.gemm(&op, x, weights.data()?.view(), y)
+    }
+
+    /// `dx ← dy·W`
+    pub(super) fn backward<T: Element, D: Device>(
+        self,
+        device: &D,
+        dy: View<'_, T, D>,
+        weights: &Blob<T, D>,
+        dx: ViewMut<'_, T, D>,
+    ) -> Result<()> {
+        let Self { rows, inputs, outputs } = self;
+        device.gemm(&Gemm::new(rows, inputs, outputs), dy, weights.data()?.view(), dx)
+    }
+
+    /// `dW ← dW + dyᵀ·x`
+    pub(super) fn weights_gradient<T: Element, D: Device>(
+        self,
+        device: &D,
+        x: View<'_, T, D>,
+        dy: View<'_, T, D>,
+        weights: &Blob<T, D>,
+    ) -> Result<()> {
+        let Self { rows, inputs, outputs } = self;
+        let op = Gemm::with(Transpose::Yes, Transpose::No, outputs, inputs, rows).accumulate();
+        device.gemm(&op, dy, x, weights.diff_mut()?.view_mut())
+    }
+}

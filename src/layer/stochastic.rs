@@ -1,0 +1,97 @@
+//! Stochastic pooling.
+
+use super::Context;
+use crate::{
+    blob::Blob,
+    device::Device,
+    element::Element,
+    error::Result,
+    memory::{Src, View, ViewMut},
+    op::{Binary, Pool, RngKey, Unary},
+    shape::Shape,
+};
+
+/// An element of each window, drawn in proportion to it; in the TEST phase their mean, so
+/// weighted: `Σ x² / Σ x` over what is positive, 0 where nothing is.
+pub(super) struct Stochastic<T: Element, D: Device> {
+    key: RngKey,
+    /// Draws made: each forward pass has a stream of its own.
+    draws: u64,
+    /// A number for each window.
+    uniform: Blob<f32, D>,
+    /// What is positive of the input; diff: room.
+    positive: Blob<T, D>,
+    /// Means of that; diff: room.
+    means: Blob<T, D>,
+}
+
+impl<T: Element, D: Device> Stochastic<T, D> {
+    pub(super) fn new(cx: &Context<'_, D>) -> Result<Self> {
+        let (positive, means) = (Blob::new(cx.device, &[0])?, Blob::new(cx.device, &[0])?);
+        Ok(Self { key: cx.key, draws: 0, uniform: Blob::new(cx.device, &[0])?, positive, means })
+    }
+
+    pub(super) fn reshape(&mut self, input: &Shape, output: &Shape) -> Result<()> {
+        self.uniform.reshape(output)?;
+        self.positive.reshape(input)?;
+        self.means.reshape(output)
+    }
+
+    /// Draws anew.
+    pub(super) fn draw(
+        &mut self,
+        device: &D,
+        op: &Pool,
+        x: View<'_, T, D>,
+        y: ViewMut<'_, T, D>,
+        mask: ViewMut<'_, i32, D>,
+    ) -> Result<()> {
+        let mut uniform = self.uniform.data_mut()?;
+        device.uniform(self.key.child(self.draws), 0.0, 1.0, uniform.view_mut())?;
+        self.draws += 1;
+        device.stochastic_pool(op, x, uniform.view(), y, mask)
+    }
+
+    /// The weighted mean, as that of the squares divided by that of the elements.
+    pub(super) fn mean(
+        &self,
+        device: &D,
+        op: &Pool,
+        x: View<'_, T, D>,
+        mut y: ViewMut<'_, T, D>,
+    ) -> Result<()> {
+        let (mut positive, mut squares) = (self.positive.data_mut()?, self.positive.diff_mut()?);
+        let mut means = self.means.data_mut()?;
+        device.unary(Unary::Relu { slope: T::acc(0.0) }, x.into(), positive.view_mut())?;
+        device.average_pool(op, positive.view(), means.view_mut())?;
+        // Where nothing is positive, the divisor is 1.
+        let mut nothing = self.means.diff_mut()?;
+        device.unary(Unary::Sign, means.view().into(), nothing.view_mut())?;
+        device.unary(Unary::Neg, Src::InPlace, nothing.view_mut())?;
+        device.unary(Unary::AddScalar(T::acc(1.0)), Src::InPlace, nothing.view_mut())?;
+        device.binary(Binary::Add, Src::InPlace, nothing.view(), means.view_mut())?;
+        device.unary(Unary::Sqr, positive.view().into(), squares.view_mut())?;
+        device.average_pool(op, squares.view(), y.reborrow())?;
+        device.binary(Binary::Div, Src::InPlace, means.view(), y)
+    }
+
+    /// `dx ← Σ dy · (2x − y) / Σ x` where x is positive; `y` is what [`mean`](Self::mean) gave.
+    pub(super) fn mean_backward(
+        &self,
+        device: &D,
+        op: &Pool,
+        y: View<'_, T, D>,
+        dy: View<'_, T, D>,
+        mut dx: ViewMut<'_, T, D>,
+    ) -> Result<()> {
+        let (positive, means) = (self.positive.data()?, self.means.data()?);
+        let (mut scaled, mut spread) = (self.means.diff_mut()?, self.positive.diff_mut()?);
+        device.binary(Binary::Div, dy.into(), means.view(), scaled.view_mut())?;
+        device.average_pool_backward(op, scaled.view(), spread.view_mut())?;
+        device.binary(Binary::Mul, Src::InPlace, positive.view(), spread.view_mut())?;
+        device.binary(Binary::Mul, Src::InPlace, y, scaled.view_mut())?;
+        device.average_pool_backward(op, scaled.view(), dx.reborrow())?;
+        device.axpby(T::acc(2.0), spread.view(), T::acc(-1.0), dx.reborrow())?;
+        device.binary(Binary::ReluGrad { slope: T::acc(0.0) }, Src::InPlace, positive.view(), dx)
+    }
+}
