@@ -23,7 +23,8 @@ pub(super) struct Lanes {
 }
 
 impl Lanes {
-    /// A chain of layers runs down one lane; what branches off takes the next that is free.
+    /// A chain of layers runs down one lane, as far left as can be; what branches off takes the next
+    /// that is free.
     pub(super) fn new(rows: &[Row]) -> Self {
         let mut lines = lines(rows);
         let mut makes = vec![Vec::new(); rows.len()];
@@ -40,10 +41,11 @@ impl Lanes {
                     taken[lines[place].lane] = false;
                 }
             }
-            let wish = reads[row].first().map(|&place| lines[place].lane);
+            let read = || reads[row].iter().map(|&place| lines[place].lane);
+            let (ending, any) = (read().filter(|&lane| !taken[lane]).min(), read().min());
             for &place in &makes[row] {
-                let wish = wish.filter(|&lane| !taken[lane]);
-                let lane = wish.or_else(|| taken.iter().position(|taken| !taken));
+                let ending = ending.filter(|&lane| !taken[lane]);
+                let lane = ending.or_else(|| taken.iter().position(|taken| !taken));
                 let lane = lane.unwrap_or_else(|| {
                     taken.push(false);
                     taken.len() - 1
@@ -53,7 +55,7 @@ impl Lanes {
                 lines[place].lane = lane;
             }
             let own = makes[row].first().map(|&place| lines[place].lane);
-            marks.push(own.or(wish).unwrap_or(0));
+            marks.push(own.or(any).unwrap_or(0));
         }
         Self { marks, lines, count: taken.len().max(1) }
     }

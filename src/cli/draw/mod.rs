@@ -123,6 +123,7 @@ fn settings(layer: &LayerParameter) -> String {
         words.extend(value.map(|value| format!("{name}{value}")));
     };
     if let Some(conv) = &layer.convolution_param {
+        say("", conv.num_output.map(|outputs| format!("{outputs} of")));
         say("", square(&conv.kernel_size, conv.kernel_h, conv.kernel_w));
         say("/", conv.stride.first().or(conv.stride_h.as_ref()).map(u32::to_string));
         say("pad ", conv.pad.first().or(conv.pad_h.as_ref()).map(u32::to_string));
