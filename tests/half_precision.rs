@@ -1,0 +1,38 @@
+//! Inference with 16-bit elements, beside f32.
+#![cfg(feature = "net")]
+
+mod support;
+
+use cortado::{
+    CpuDevice, Element, Net, bf16, f16,
+    proto::{self, NetParameter, Phase},
+    solver::mean_scores,
+};
+use support::testdata;
+
+/// Accuracy of the LeNet that Caffe trained, on as many of MNIST's batches of 100 as are asked for.
+fn accuracy<T: Element>(definition: &NetParameter, trained: &NetParameter, batches: usize) -> f64 {
+    let builder = Net::<T, CpuDevice>::builder(&CpuDevice::new()).phase(Phase::Test);
+    let mut net = builder.build(definition).unwrap();
+    assert!(!net.copy_trained_from(trained).unwrap().is_empty());
+    let (_, scores) = mean_scores(&mut net, batches, |_, _| {}).unwrap();
+    scores.iter().find(|score| score.name == "accuracy").unwrap().value
+}
+
+#[test]
+fn lenet_loses_nothing_to_half_precision() {
+    let Some(data) = testdata("", "MNIST and LeNet as Caffe trained it") else { return };
+    let source = format!("idx:{}", data.join("data/mnist/t10k").display());
+    let text = include_str!("../examples/mnist/lenet.prototxt");
+    let text = text.replace("idx:examples/mnist/data/t10k", &source);
+    let definition = proto::parse_text(text, "lenet.prototxt").unwrap();
+    let trained = data.join("golden/lenet/lenet_iter_10000.caffemodel");
+    let trained = proto::read_trained_net(trained).unwrap();
+
+    let want = accuracy::<f32>(&definition, &trained);
+    assert_eq!((want * 1e4).round(), 9903.0);
+    let halves = [accuracy::<f16>(&definition, &trained), accuracy::<bf16>(&definition, &trained)];
+    eprintln!("accuracy in f32 {want}, in f16 and bf16 {halves:?}");
+    // 0.2 % of the images, as one can tell them apart by eye in a table.
+    assert!(halves.iter().all(|half| (half - want).abs() <= 0.002), "{want} {halves:?}");
+}

@@ -1,0 +1,96 @@
+//! Nets of a thousand classes: examples/imagenet, on one image.
+#![cfg(feature = "net")]
+
+use cortado::{
+    Blob, CpuDevice, Net,
+    net::MemoryUse,
+    proto::{self, NetParameter, Phase},
+};
+use std::{fs, path::Path};
+
+type CpuNet = Net<f32, CpuDevice>;
+
+fn definition(name: &str) -> NetParameter {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/imagenet");
+    let path = folder.join(name).with_extension("prototxt");
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.contains("dim: [10, 3, ") && text.contains("dim: 10 }"), "{name}");
+    let one = text.replace("dim: [10, 3, ", "dim: [1, 3, ").replace("dim: 10 }", "dim: 1 }");
+    proto::parse_text(one, name).unwrap()
+}
+
+fn build(name: &str, phase: Phase, reuse: bool) -> CpuNet {
+    let builder = CpuNet::builder(&CpuDevice::new()).phase(phase).seed(1).reuse_memory(reuse);
+    let net = builder.build(&definition(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+    // An image of noise, of class 7.
+    let mut state = 1_u32;
+    let mut noise = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as f32 / (1 << 23) as f32 - 1.0
+    };
+    let mut data = net.blob("data").unwrap().data_mut().unwrap();
+    data.host_mut().unwrap().iter_mut().for_each(|value| *value = noise());
+    net.blob("label").unwrap().data_mut().unwrap().host_mut().unwrap()[0] = 7.0;
+    drop(data);
+    net
+}
+
+fn asum(blob: &Blob<f32, CpuDevice>) -> f64 {
+    blob.diff().unwrap().host().unwrap().iter().map(|&value| f64::from(value.abs())).sum()
+}
+
+/// Builds a net, counts its parameters, and sends a gradient to each of them.
+fn trains(name: &str, params: usize) {
+    let mut net = build(name, Phase::Train, false);
+    let count: usize = net.params().iter().map(|param| param.blob().count()).sum();
+    assert_eq!(count, params, "{name}");
+    let loss = net.forward().unwrap();
+    // As good as a guess among a thousand, or worse.
+    assert!(loss.is_finite() && loss > 0.9 * 1000_f64.ln(), "{name}: {loss}");
+    net.backward().unwrap();
+    for param in net.learnable().filter(|param| param.lr_mult != Some(0.0)) {
+        let sum = asum(param.blob());
+        let layer = net.layer_names().nth(param.layer).unwrap();
+        assert!(sum.is_finite() && sum > 0.0, "{name}: {layer}.{}: {sum}", param.index);
+    }
+}
+
+#[test]
+fn alexnet() {
+    trains("alexnet", 60_965_224);
+}
+
+#[test]
+fn caffenet() {
+    trains("caffenet", 60_965_224);
+}
+
+#[test]
+fn googlenet() {
+    trains("googlenet", 13_378_280); // 6,998,552 of them without the two classifiers on the way
+}
+
+#[test]
+fn resnet50() {
+    // 25,557,032 that learn; mean and variance of 26,560 channels; a factor for each of 53 layers.
+    trains("resnet50", 25_557_032 + 2 * 26_560 + 53);
+}
+
+/// What the nets compute in inference is the same in less memory.
+#[test]
+fn inference_in_less_memory() {
+    for (name, output) in [("googlenet", "classifier"), ("resnet50", "fc1000")] {
+        let [apart, shared] = [false, true].map(|reuse| {
+            let mut net = build(name, Phase::Test, reuse);
+            let loss = net.forward().unwrap();
+            let MemoryUse { activations, .. } = net.memory().unwrap();
+            let top = net.outputs().map(|(name, _, _)| name.to_owned()).collect::<Vec<_>>();
+            let scores = net.blob("loss").unwrap().data().unwrap().host().unwrap().to_vec();
+            assert!(net.blob(output).is_some());
+            (loss.to_bits(), top, scores, activations)
+        });
+        assert_eq!((&apart.0, &apart.1, &apart.2), (&shared.0, &shared.1, &shared.2), "{name}");
+        eprintln!("{name}: {} bytes of activations, {} shared", apart.3, shared.3);
+        assert!(4 * shared.3 < apart.3, "{name}: {} of {} bytes", shared.3, apart.3);
+    }
+}
