@@ -91,6 +91,6 @@ fn inference_in_less_memory() {
         });
         assert_eq!((&apart.0, &apart.1, &apart.2), (&shared.0, &shared.1, &shared.2), "{name}");
         eprintln!("{name}: {} bytes of activations, {} shared", apart.3, shared.3);
-        assert!(4 * shared.3 < apart.3, "{name}: {} of {} bytes", shared.3, apart.3);
+        assert!(5 * shared.3 < 2 * apart.3, "{name}: {} of {} bytes", shared.3, apart.3);
     }
 }

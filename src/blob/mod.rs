@@ -247,11 +247,13 @@ impl<T: Scalar, D: Device> Blob<T, D> {
     }
 
     /// How many blobs share this one's data, itself included.
+    #[cfg(feature = "net")]
     pub(crate) fn data_handles(&self) -> usize {
         self.data.handles()
     }
 
     /// Puts this blob's data into storage that others use at other times, unless it is too small.
+    #[cfg(feature = "net")]
     pub(crate) fn lodge(&mut self, storage: &Self) -> Result<()> {
         if storage.capacity()? >= Self::bytes(&self.shape)? {
             self.data = storage.data.share();

@@ -42,6 +42,7 @@ impl<D: Device> Part<D> {
     }
 
     /// How many handles there are on this storage.
+    #[cfg(feature = "net")]
     pub(super) fn handles(&self) -> usize {
         Arc::strong_count(&self.memory)
     }
