@@ -40,6 +40,22 @@ fn lenet_survives_byte_for_byte() {
     assert_eq!(mean.data.len(), 28 * 28);
 }
 
+#[test]
+fn snapshots_survive_byte_for_byte() {
+    let Some(set) = testdata("golden/solvers", "snapshots of real Caffe") else { return };
+    let mut seen = 0;
+    for row in table(&set.join("cases.tsv")) {
+        let case = set.join(&row[0]);
+        for stem in ["snap_iter_10", "snap_iter_25"] {
+            let model: NetParameter = survives(case.join(format!("{stem}.caffemodel")));
+            let state: SolverState = survives(case.join(format!("{stem}.solverstate")));
+            assert!(!model.layer.is_empty() && !state.history.is_empty());
+            seen += 1;
+        }
+    }
+    assert_eq!(seen, 98);
+}
+
 /// Messages that Caffe accepts and blobs here refuse.
 const STRICTER: [(&str, &str); 2] = [
     ("over_int32_wrap_to_1", "an extent of 2^32 + 1, which Caffe takes as 1"),

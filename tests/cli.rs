@@ -3,6 +3,9 @@
 
 #[path = "support/command.rs"]
 mod command;
+#[cfg(unix)]
+#[path = "cli/interruptions.rs"]
+mod interruptions;
 
 use command::{Folder, NET, Ran, SOLVER, message, shape};
 use cortado::proto::{self, NetParameter, V1LayerParameter};
@@ -46,6 +49,36 @@ fn training_logs_and_snapshots_as_the_solver_asks() {
     let files = ["lenet_iter_4", "lenet_iter_8"];
     assert_eq!(folder.files(".caffemodel"), files.map(|stem| format!("{stem}.caffemodel")));
     assert_eq!(folder.files(".solverstate"), files.map(|stem| format!("{stem}.solverstate")));
+}
+
+/// With `debug_info`, each displayed iteration shows all blobs, in Caffe's words.
+#[test]
+fn debug_info_shows_magnitudes() {
+    let folder = Folder::new("debug");
+    folder.write("solver.prototxt", format!("{SOLVER} debug_info: true"));
+    let ran = folder.run("train --solver solver.prototxt").succeeded();
+    let traced: Vec<_> = ran.log.iter().filter(|line| line.starts_with("    [")).collect();
+    let pass = [
+        "    [Forward] Layer data, top blob data data: N",
+        "    [Forward] Layer data, top blob label data: N",
+        "    [Forward] Layer ip, top blob ip data: N",
+        "    [Forward] Layer ip, param blob N data: N",
+        "    [Forward] Layer ip, param blob N data: N",
+        "    [Forward] Layer loss, top blob loss data: N",
+        "    [Backward] Layer loss, bottom blob ip diff: N",
+        "    [Backward] Layer ip, param blob N diff: N",
+        "    [Backward] Layer ip, param blob N diff: N",
+        "    [Backward] All net params (data, diff): LN norm = (N, N); LN norm = (N, N)",
+    ];
+    let shapes: Vec<_> = traced.iter().map(|line| shape(line)).collect();
+    assert_eq!(shapes, [pass; 4].concat());
+    // Softmax and labels: the loss is the mean loss, a probability at most 1 off.
+    let value = |line: &str| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap();
+    let loss = ran.log.iter().find(|line| line.contains("Iteration 0 (")).unwrap();
+    assert_eq!(value(traced[5]), value(loss));
+    assert!((0.0..0.25).contains(&value(traced[6])), "{}", traced[6]);
+    let plain = Folder::new("debug-not").run("train --solver solver.prototxt").succeeded();
+    assert!(!plain.log.iter().any(|line| line.starts_with("    [")));
 }
 
 /// What Caffe's log parsers look for is in both logs, in the same form.
@@ -221,7 +254,15 @@ fn a_wrong_solver_file_is_named_with_what_is_wrong() {
         ("test_interval: 4", "", &["bad.prototxt", "test_interval"]),
         ("inv", "vni", &["bad.prototxt", "lr_policy `vni`", "multistep"]),
         ("gamma: 0.0001", "", &["bad.prototxt", "`inv`", "gamma"]),
-        ("display: 2", "type: \"SDG\"", &["bad.prototxt", "solver type `SDG`", "known types: SGD"]),
+        (
+            "display: 2",
+            "type: \"SDG\"",
+            &[
+                "bad.prototxt",
+                "solver type `SDG`",
+                "known types: AdaDelta, AdaGrad, Adam, Nesterov, RMSProp, SGD",
+            ],
+        ),
     ];
     for (from, to, parts) in cases {
         folder.write_replaced("bad.prototxt", SOLVER, from, to);
@@ -310,34 +351,6 @@ fn a_full_disk_under_the_output_is_an_error() {
     let full = fs::File::create("/dev/full").unwrap();
     let output = folder.command(args).stdout(full).output().unwrap();
     Ran::new(args, output).failed_with(&["standard output: "]);
-}
-
-#[test]
-#[cfg(unix)]
-fn an_interrupt_ends_training_with_a_snapshot() {
-    use std::{
-        io::{BufRead, BufReader},
-        process::{Command, Stdio},
-    };
-    let folder = Folder::new("interrupt");
-    let long = SOLVER.replace("snapshot: 4", "").replace("test_interval: 4", "test_interval: 1000");
-    folder.write_replaced("solver.prototxt", &long, "max_iter: 8", "max_iter: 1000000");
-    let mut command = folder.command("train --solver solver.prototxt");
-    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
-    let running = lines.any(|line| line.contains("Iteration 2, lr = "));
-    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    let rest: Vec<_> = lines.collect();
-    let status = child.wait().unwrap();
-
-    assert!(running && sent.success() && status.success(), "{status}: {rest:#?}");
-    let last = message(rest.last().unwrap()).unwrap();
-    assert_eq!(last, "Optimization stopped early.");
-    let [model] = &folder.files(".caffemodel")[..] else { panic!("{rest:#?}") };
-    let weights: NetParameter = proto::read_binary(folder.path(model)).unwrap();
-    assert_eq!(weights.layer.iter().map(|layer| layer.blobs.len()).sum::<usize>(), 2);
-    let state = model.replace(".caffemodel", ".solverstate");
-    assert_eq!(folder.files(".solverstate"), [state]);
 }
 
 /// A net of the V1 format and what it becomes.

@@ -7,8 +7,8 @@ use crate::{
     error::Result,
     filler::Filler,
     op::{
-        self, Axis, Binary, Convolution, Gemm, Gemv, Pool, Reduce, Regularization, RngKey,
-        Rounding, Sgd, Transpose, Unary, Window,
+        self, Axis, Binary, Convolution, Descent, Gemm, Gemv, Pool, Reduce, Regularization, RngKey,
+        Rounding, Rule, Transpose, Unary, Window,
     },
 };
 
@@ -174,12 +174,28 @@ fn vectors<T: Element, D: Device>(list: &mut List<'_, T, D>, n: usize) -> Result
     list.add(("gaussian", n), &[n], (n, 0), |d, b| {
         d.gaussian(RngKey::new(1), 0.0, 1.0, b[0].data_mut()?.view_mut())
     })?;
-    let (rate, momentum, decay) = (T::acc(1e-6), T::acc(0.9), T::acc(5e-4));
-    let (scale, regularization) = (T::acc(1.0), Regularization::L2);
-    let op: Sgd<T> = Sgd { rate, momentum, decay, scale, regularization };
-    list.add(("sgd", n), &[n, n, n], (5 * n, 7 * count), move |d, b| {
-        let (mut history, mut w) = (b[1].data_mut()?, b[2].data_mut()?);
-        d.sgd(&op, b[0].data()?.view(), w.view_mut(), history.view_mut())
+    let (momentum, beta2, delta) = (T::acc(0.9), T::acc(0.999), T::acc(1e-8));
+    solver_step(list, n, ("sgd", 7), Rule::Sgd { momentum })?;
+    solver_step(list, n, ("adam", 14), Rule::Adam { beta1: momentum, beta2, delta })
+}
+
+/// A solver's step on `n` weights, of so many operations each.
+fn solver_step<T: Element, D: Device>(
+    list: &mut List<'_, T, D>,
+    n: usize,
+    (name, flops): (&'static str, u64),
+    rule: Rule<T>,
+) -> Result<()> {
+    let (rate, scale, decay) = (T::acc(1e-6), T::acc(1.0), T::acc(5e-4));
+    let op = Descent::<T> { rate, scale, decay, regularization: Regularization::L2, rule };
+    let kept = rule.histories();
+    let history: [Blob<T::Acc, D>; 2] =
+        [Blob::new(list.device, &[n])?, Blob::new(list.device, &[n])?];
+    let touched = 3 * n + 2 * kept * n * size_of::<T::Acc>() / size_of::<T>();
+    list.add((name, n), &[n, n], (touched, flops * n as u64), move |d, b| {
+        let (mut h, mut k) = (history[0].data_mut()?, history[1].data_mut()?);
+        let history = &mut [h.view_mut(), k.view_mut()][..kept];
+        d.descend(&op, b[0].data()?.view(), b[1].data_mut()?.view_mut(), None, history)
     })
 }
 

@@ -1,8 +1,8 @@
 //! What a solver tells, as log lines in the words of Caffe's, which its log parsers read.
 
 use super::number::g;
-use crate::solver::{Event, Score};
-use log::info;
+use crate::solver::{Event, Score, Traced};
+use log::{error, info};
 
 /// Writes events to the log.
 pub(super) struct Lines;
@@ -29,6 +29,30 @@ impl Lines {
                 }
                 info!("Iteration {iteration}, lr = {}", g(rate));
             }
+            Event::Traced { layer, what, name, mean } => {
+                let (pass, what, of) = match what {
+                    Traced::Top => ("Forward", "top", "data"),
+                    Traced::Param => ("Forward", "param", "data"),
+                    Traced::BottomDiff => ("Backward", "bottom", "diff"),
+                    Traced::ParamDiff => ("Backward", "param", "diff"),
+                };
+                info!("    [{pass}] Layer {layer}, {what} blob {name} {of}: {}", g(mean));
+            }
+            Event::Norms { l1, l2 } => {
+                let ([data, diff], [l2_data, l2_diff]) = (l1.map(g), l2.map(g));
+                error!(
+                    "    [Backward] All net params (data, diff): L1 norm = ({data}, {diff}); \
+                     L2 norm = ({l2_data}, {l2_diff})"
+                );
+            }
+            Event::Clipped { norm, limit, scale, .. } => {
+                info!(
+                    "Gradient clipping: scaling down gradients (L2 norm {} > {}) by scale factor {}",
+                    g(norm),
+                    g(limit),
+                    g(scale)
+                );
+            }
             Event::Testing { iteration, net } => {
                 info!("Iteration {iteration}, Testing net (#{net})");
             }
@@ -40,6 +64,7 @@ impl Lines {
                     info!("    Test net output #{index}: {}", score(output));
                 }
             }
+            Event::Interrupted { .. } => info!("Test interrupted."),
             Event::Snapshot { model, state } => {
                 info!("Snapshotting to binary proto file {}", model.display());
                 info!("Snapshotting solver state to binary proto file {}", state.display());

@@ -27,7 +27,9 @@ impl Progress {
     pub(super) fn show(&mut self, event: &Event<'_>) {
         match *event {
             Event::Started { net, .. } => line(&format!("training {net}")),
-            Event::Iterated { iteration, loss, rate } => self.draw(iteration, loss, rate),
+            Event::Iterated { iteration, smoothed, rate, .. } => {
+                self.draw(iteration, smoothed, rate);
+            }
             Event::Tested { iteration, net, outputs, .. } => {
                 let scores: Vec<_> = outputs.iter().map(brief).collect();
                 line(&format!("iteration {iteration}, test net #{net}: {}", scores.join(", ")));
@@ -38,7 +40,12 @@ impl Progress {
                 let how = if early { "stopped" } else { "done" };
                 line(&format!("{how} after {iteration} iterations"));
             }
-            Event::Displayed { .. } | Event::Testing { .. } => {}
+            Event::Displayed { .. }
+            | Event::Traced { .. }
+            | Event::Norms { .. }
+            | Event::Clipped { .. }
+            | Event::Testing { .. }
+            | Event::Interrupted { .. } => {}
         }
     }
 

@@ -105,7 +105,8 @@ macro_rules! conformance {
             moments standardize standardize_backward
             softmax_loss softmax_loss_backward accuracy accuracy_by_class
             class_loss class_loss_backward pair_loss pair_loss_backward
-            copy_2d gather scatter_add permute tile tile_backward to_indices sgd_l1 sgd_l2
+            copy_2d gather scatter_add permute tile tile_backward to_indices descend_sgd
+            descend_nesterov descend_adagrad descend_rmsprop descend_adadelta descend_adam
         }
     };
     (@names) => { $crate::conformance!(@list @strings) };

@@ -65,6 +65,6 @@ pub use standardize::{
     standardize, standardize_backward, standardize_backward_in_place, standardize_in_place,
 };
 pub use top_k::top_k;
-pub use update::sgd;
+pub use update::descend;
 pub use window::{col2im, im2col};
 pub use workers::Workers;

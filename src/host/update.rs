@@ -2,167 +2,232 @@
 
 use super::{
     simd::vectorized,
-    widen::{CHUNK, chunk, is_wide, update, widened},
+    widen::{CHUNK, Chunk, chunk, is_wide, narrow, update, widen, widened},
     workers::Workers,
 };
 use crate::{
     element::Element,
-    error::{Result, expect_len},
-    op::{Regularization, Sgd, Unary},
+    error::Result,
+    op::{Descent, Regularization, Rule, Unary},
 };
+use num_traits::{Float, One};
+
+#[cfg(test)]
+mod tests;
 
 /// Elements of one task: below twice this, a second thread costs more than it saves.
 const TASK: usize = 1 << 16;
 
-/// One step of stochastic gradient descent with momentum, in one pass:
+/// One step down the gradient, as [`Descent`] says, in one pass over all operands.
 ///
-/// ```text
-/// g ← scale · dw + decay · r(w)
-/// h ← momentum · h + rate · g
-/// w ← w − h
-/// ```
-///
-/// Each product and sum is rounded to `T::Acc`; `h` and `w` are rounded to `T` in the end, `w`
-/// from the unrounded `h`. The gradient is left as it is.
+/// Each product and sum is rounded to `T::Acc`; weights are rounded to `T` in the end. The gradient
+/// is left as it is. A weight that is not its master rounded overrules its master first.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) unless `dw` and `history` are as long as `weights`.
-#[doc(alias = "ComputeUpdateValue")]
-#[doc(alias = "sgd_update")]
-pub fn sgd<T: Element>(
+/// [`Error::Length`](crate::Error::Length) as [`Descent::check`].
+pub fn descend<T: Element>(
     workers: &Workers,
-    op: &Sgd<T>,
+    op: &Descent<T>,
     dw: &[T],
     weights: &mut [T],
-    history: &mut [T],
+    masters: Option<&mut [T::Acc]>,
+    history: &mut [&mut [T::Acc]],
 ) -> Result<()> {
-    expect_len("sgd", "dw", weights.len(), dw.len())?;
-    expect_len("sgd", "history", weights.len(), history.len())?;
-    let run = if is_wide::<T>() { TASK } else { CHUNK };
-    workers.chunks2((weights, TASK), (history, TASK), |i, weights, history| {
-        let (mut room_dw, mut room_w, mut room_h) = (chunk(), chunk(), chunk());
-        let dw = dw[i * TASK..][..weights.len()].chunks(run);
-        for ((dw, w), h) in dw.zip(weights.chunks_mut(run)).zip(history.chunks_mut(run)) {
-            let dw = widened(dw, &mut room_dw);
-            update(w, &mut room_w, |w| update(h, &mut room_h, |h| step(op, dw, w, h)));
-        }
-    });
+    let lengths = history.iter().map(|history| history.len());
+    op.check(weights.len(), dw.len(), masters.as_deref().map(<[_]>::len), lengths)?;
+    let mut parts = Part::split(dw, weights, masters, history);
+    workers.chunks(&mut parts, 1, |_, parts| parts.iter_mut().for_each(|part| part.descend(op)));
     Ok(())
 }
 
-fn step<T: Element>(op: &Sgd<T>, dw: &[T::Acc], w: &mut [T::Acc], h: &mut [T::Acc]) {
-    match op.regularization {
-        Regularization::L1 => step_with(op, dw, w, h, |w| Unary::Sign.eval(w)),
-        Regularization::L2 => step_with(op, dw, w, h, |w| w),
+/// The operands of a task.
+struct Part<'a, T: Element> {
+    dw: &'a [T],
+    weights: &'a mut [T],
+    masters: Option<&'a mut [T::Acc]>,
+    /// What the rule keeps; the second is empty for a rule that keeps one value a weight.
+    history: [&'a mut [T::Acc]; 2],
+}
+
+impl<'a, T: Element> Part<'a, T> {
+    fn split(
+        dw: &'a [T],
+        weights: &'a mut [T],
+        masters: Option<&'a mut [T::Acc]>,
+        history: &'a mut [&mut [T::Acc]],
+    ) -> Vec<Self> {
+        let mut masters = masters.map(|masters| masters.chunks_mut(TASK));
+        let mut history: Vec<_> = history.iter_mut().map(|h| h.chunks_mut(TASK)).collect();
+        let mut history = |i: usize| history.get_mut(i).and_then(Iterator::next);
+        let parts = dw.chunks(TASK).zip(weights.chunks_mut(TASK)).map(|(dw, weights)| Self {
+            dw,
+            weights,
+            masters: masters.as_mut().and_then(Iterator::next),
+            history: [0, 1].map(|i| history(i).unwrap_or_default()),
+        });
+        parts.collect()
+    }
+
+    fn descend(&mut self, op: &Descent<T>) {
+        let (len, run) = (self.dw.len(), if is_wide::<T>() { TASK } else { CHUNK });
+        let (mut room_dw, mut room_w) = (chunk(), chunk());
+        for start in (0..len).step_by(run) {
+            let range = start..len.min(start + run);
+            let dw = widened(&self.dw[range.clone()], &mut room_dw);
+            let weights = &mut self.weights[range.clone()];
+            let history =
+                self.history.each_mut().map(|h| h.get_mut(range.clone()).unwrap_or_default());
+            match &mut self.masters {
+                None => update(weights, &mut room_w, |w| step(op, dw, w, history)),
+                Some(masters) => {
+                    let masters = &mut masters[range];
+                    overrule(weights, masters, &mut room_w);
+                    step(op, dw, masters, history);
+                    narrow(masters, weights);
+                }
+            }
+        }
     }
 }
 
+/// Makes a master the weight unless it rounds to it.
+fn overrule<T: Element>(weights: &[T], masters: &mut [T::Acc], room: &mut Chunk<T::Acc>) {
+    let mut rounded = [T::default(); CHUNK];
+    for (weights, masters) in weights.chunks(CHUNK).zip(masters.chunks_mut(CHUNK)) {
+        let len = weights.len();
+        narrow(masters, &mut rounded[..len]);
+        let mut room_rounded = chunk::<T::Acc>();
+        widen(&rounded[..len], &mut room_rounded[..len]);
+        let weights = widened(weights, room);
+        for ((master, rounded), weight) in masters.iter_mut().zip(&room_rounded).zip(weights) {
+            *master = if rounded == weight { *master } else { *weight };
+        }
+    }
+}
+
+fn step<T: Element>(op: &Descent<T>, dw: &[T::Acc], w: &mut [T::Acc], history: [&mut [T::Acc]; 2]) {
+    let (rate, one) = (op.rate, T::Acc::one());
+    let [h, k] = history;
+    match op.rule {
+        Rule::Sgd { momentum } => keep_one(
+            op,
+            dw,
+            w,
+            h,
+            #[inline(always)]
+            |g, h| {
+                *h = momentum * *h + rate * g;
+                *h
+            },
+        ),
+        Rule::Nesterov { momentum } => keep_one(
+            op,
+            dw,
+            w,
+            h,
+            #[inline(always)]
+            |g, h| {
+                let last = *h;
+                *h = momentum * last + rate * g;
+                (one + momentum) * *h - momentum * last
+            },
+        ),
+        Rule::AdaGrad { delta } => keep_one(
+            op,
+            dw,
+            w,
+            h,
+            #[inline(always)]
+            |g, h| {
+                *h = *h + g * g;
+                rate * g / (h.sqrt() + delta)
+            },
+        ),
+        Rule::RmsProp { decay, delta } => keep_one(
+            op,
+            dw,
+            w,
+            h,
+            #[inline(always)]
+            |g, h| {
+                *h = decay * *h + (one - decay) * (g * g);
+                rate * g / (h.sqrt() + delta)
+            },
+        ),
+        Rule::AdaDelta { momentum, delta } => keep_two(
+            op,
+            dw,
+            w,
+            [h, k],
+            #[inline(always)]
+            |g, h, k| {
+                *h = momentum * *h + (one - momentum) * (g * g);
+                let s = g * ((*k + delta) / (*h + delta)).sqrt();
+                *k = momentum * *k + (one - momentum) * (s * s);
+                rate * s
+            },
+        ),
+        Rule::Adam { beta1, beta2, delta } => keep_two(
+            op,
+            dw,
+            w,
+            [h, k],
+            #[inline(always)]
+            |g, h, k| {
+                *h = beta1 * *h + (one - beta1) * g;
+                *k = beta2 * *k + (one - beta2) * (g * g);
+                rate * *h / (k.sqrt() + delta)
+            },
+        ),
+    }
+}
+
+/// A rule that keeps one value a weight.
 #[inline(always)]
-fn step_with<T: Element>(
-    op: &Sgd<T>,
+fn keep_one<T: Element>(
+    op: &Descent<T>,
     dw: &[T::Acc],
     w: &mut [T::Acc],
     h: &mut [T::Acc],
-    pull: impl Fn(T::Acc) -> T::Acc,
+    rule: impl Fn(T::Acc, &mut T::Acc) -> T::Acc,
 ) {
-    let Sgd { rate, momentum, decay, scale, .. } = *op;
+    let op = *op;
     vectorized(
         #[inline(always)]
         move || {
             for ((&dw, w), h) in dw.iter().zip(w).zip(h) {
-                let g = scale * dw + decay * pull(*w);
-                *h = momentum * *h + rate * g;
-                *w = *w - *h;
+                *w = *w - rule(gradient(&op, dw, *w), h);
             }
         },
     );
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::host::testing::{for_each_element, fractions, operand, threads, wide};
-
-    fn settings<T: Element>(regularization: Regularization) -> Sgd<T> {
-        Sgd {
-            rate: T::acc(0.125),
-            momentum: T::acc(0.75),
-            decay: T::acc(0.0625),
-            scale: T::acc(0.5),
-            regularization,
-        }
-    }
-
-    /// Eight steps against the same in `f64`, rounded where the kernel rounds.
-    fn agrees_with_the_formula<T: Element>() {
-        for (regularization, len) in [Regularization::L1, Regularization::L2]
-            .into_iter()
-            .flat_map(|r| [0, 1, 17, CHUNK + 5].map(|len| (r, len)))
-        {
-            let op = settings::<T>(regularization);
-            let ulp = 2f64.powi(if T::DTYPE.size() == 2 { -8 } else { -22 });
-            let dw = fractions::<T>(1, len);
-            let (mut w, mut h) = (fractions::<T>(2, len), fractions::<T>(3, len));
-            for _ in 0..8 {
-                let (mut want_w, mut want_h) = (wide(&w), wide(&h));
-                for i in 0..len {
-                    let w = want_w[i];
-                    let pull = match regularization {
-                        Regularization::L1 if w == 0.0 => 0.0,
-                        Regularization::L1 => w.signum(),
-                        Regularization::L2 => w,
-                    };
-                    let g = 0.5 * dw[i].to_f64() + 0.0625 * pull;
-                    want_h[i] = 0.75 * want_h[i] + 0.125 * g;
-                    want_w[i] = w - want_h[i];
-                }
-                sgd(&Workers::sequential(), &op, &dw, &mut w, &mut h).unwrap();
-                let close = |got: &[T], want: &[f64]| {
-                    let mut pairs = got.iter().zip(want);
-                    pairs
-                        .all(|(got, want)| (got.to_f64() - want).abs() <= ulp * want.abs().max(1.0))
-                };
-                assert!(close(&w, &want_w) && close(&h, &want_h));
+/// A rule that keeps two values a weight.
+#[inline(always)]
+fn keep_two<T: Element>(
+    op: &Descent<T>,
+    dw: &[T::Acc],
+    w: &mut [T::Acc],
+    [h, k]: [&mut [T::Acc]; 2],
+    rule: impl Fn(T::Acc, &mut T::Acc, &mut T::Acc) -> T::Acc,
+) {
+    let op = *op;
+    vectorized(
+        #[inline(always)]
+        move || {
+            for (((&dw, w), h), k) in dw.iter().zip(w).zip(h).zip(k) {
+                *w = *w - rule(gradient(&op, dw, *w), h, k);
             }
-        }
-    }
+        },
+    );
+}
 
-    /// Without momentum, decay and with a power of two as the rate nothing is rounded.
-    fn plain_descent_is_exact<T: Element>() {
-        let dw: Vec<T> = (-9..9).map(|v| T::from_f64(f64::from(v))).collect();
-        let mut w: Vec<T> = (-9..9).map(|v| T::from_f64(f64::from(-v))).collect();
-        let mut h = vec![T::from_f64(5.0); dw.len()];
-        let op = Sgd {
-            rate: T::acc(0.5),
-            momentum: T::acc(0.0),
-            decay: T::acc(0.0),
-            scale: T::acc(2.0),
-            regularization: Regularization::L2,
-        };
-        sgd(&Workers::sequential(), &op, &dw, &mut w, &mut h).unwrap();
-        assert_eq!(wide(&h), wide(&dw));
-        assert_eq!(wide(&w), (-9..9).map(|v| f64::from(-2 * v)).collect::<Vec<_>>());
-    }
-
-    fn any_number_of_threads<T: Element>() {
-        let len = 2 * TASK + 33;
-        let dw = fractions::<T>(4, len);
-        let results = threads().map(|workers| {
-            let (mut w, mut h) = (fractions::<T>(5, len), fractions::<T>(6, len));
-            sgd(&workers, &settings(Regularization::L1), &dw, &mut w, &mut h).unwrap();
-            w.append(&mut h);
-            bytemuck::cast_slice::<T, u8>(&w).to_vec()
-        });
-        assert!(results.iter().all(|result| *result == results[0]));
-    }
-
-    for_each_element!(agrees_with_the_formula, plain_descent_is_exact, any_number_of_threads);
-
-    #[test]
-    fn errors_name_the_operand() {
-        let (w, op) = (Workers::sequential(), settings::<f32>(Regularization::L2));
-        let (mut a, mut b) = ([0.0; 3], [0.0; 2]);
-        assert_eq!(operand(sgd(&w, &op, &[0.0; 2], &mut a, &mut b)), ("sgd", "dw"));
-        assert_eq!(operand(sgd(&w, &op, &[0.0; 3], &mut a, &mut b)), ("sgd", "history"));
-    }
+/// `scale · dw + decay · r(w)`
+#[inline(always)]
+fn gradient<T: Element>(op: &Descent<T>, dw: T::Acc, w: T::Acc) -> T::Acc {
+    let pull = match op.regularization {
+        Regularization::L1 => Unary::Sign.eval(w),
+        Regularization::L2 => w,
+    };
+    op.scale * dw + op.decay * pull
 }

@@ -41,7 +41,7 @@ pub use pooling::{
 };
 pub use random::{bernoulli, dropout, gaussian, integer, uniform};
 pub use reduce::{arg_max, dot_onto, reduce, sum_onto, top_k};
-pub use update::sgd;
+pub use update::descend;
 pub use windows::{col2im, convolve, convolve_backward_filters, convolve_backward_input, im2col};
 
 use crate::{

@@ -5,20 +5,26 @@ use crate::{
     error::Result,
     kernel::fallback,
     memory::{Memory, View, ViewMut},
-    op::Sgd,
+    op::Descent,
 };
 
 /// Solver steps, each one pass over the parameters.
 pub trait Update: Memory {
-    /// One step of gradient descent with momentum, as [`Sgd`] says.
+    /// One step down the gradient, as [`Descent`] says; `history` holds as many operands as its
+    /// rule keeps values.
+    ///
+    /// `masters`, which weights of 16 bits have, are the same weights in the type that steps are
+    /// computed in: a step too small to show in the weights is not lost. A weight that is not its
+    /// master rounded has been changed from outside: then the step starts from the weight.
     #[track_caller]
-    fn sgd<T: Element>(
+    fn descend<T: Element>(
         &self,
-        op: &Sgd<T>,
+        op: &Descent<T>,
         dw: View<'_, T, Self>,
         weights: ViewMut<'_, T, Self>,
-        history: ViewMut<'_, T, Self>,
+        masters: Option<ViewMut<'_, T::Acc, Self>>,
+        history: &mut [ViewMut<'_, T::Acc, Self>],
     ) -> Result<()> {
-        fallback::sgd(self, op, dw, weights, history)
+        fallback::descend(self, op, dw, weights, masters, history)
     }
 }

@@ -36,5 +36,5 @@ pub use random::{Philox, RngKey};
 pub use reduce::{Reduce, TopK};
 pub use standardize::{Epsilon, Standardize};
 pub use unary::Unary;
-pub use update::{Regularization, Sgd};
+pub use update::{Descent, Regularization, Rule, adam_correction};
 pub use window::{Extent, Window};

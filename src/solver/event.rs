@@ -1,17 +1,7 @@
 //! What a solver tells its observers, and what it is told.
 
+use super::Score;
 use std::path::Path;
-
-/// An element of a net's output.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Score {
-    /// The output's name.
-    pub name: String,
-    /// Its value, or the mean over a test.
-    pub value: f64,
-    /// The output's weight in the objective; 0 if it has none.
-    pub loss_weight: f32,
-}
 
 /// What happened. Iterations count the updates made before.
 #[derive(Clone, Debug)]
@@ -32,8 +22,10 @@ pub enum Event<'a> {
     Iterated {
         /// Updates made before.
         iteration: usize,
-        /// Objective, averaged over `average_loss` iterations.
+        /// Objective, the mean over `iter_size` batches.
         loss: f64,
+        /// Mean of the last `average_loss` objectives.
+        smoothed: f64,
         /// Learning rate of the update to come.
         rate: f64,
     },
@@ -54,6 +46,36 @@ pub enum Event<'a> {
         /// Iterations from one display to the next.
         display: usize,
     },
+    /// Mean magnitude of what a layer computed: with `debug_info`, in iterations that are
+    /// displayed.
+    Traced {
+        /// Name of the layer.
+        layer: &'a str,
+        /// Which of its blobs.
+        what: Traced,
+        /// Name of the blob; of a parameter the name by which it is shared, or its place.
+        name: &'a str,
+        /// Mean of the absolute values.
+        mean: f64,
+    },
+    /// Norms of all parameters and their gradients, after a pass that was [`Traced`](Self::Traced).
+    Norms {
+        /// Sums of the absolute values: of the values, of the gradients.
+        l1: [f64; 2],
+        /// Euclidean norms, alike.
+        l2: [f64; 2],
+    },
+    /// The gradient was longer than `clip_gradients`.
+    Clipped {
+        /// Updates made before.
+        iteration: usize,
+        /// Euclidean norm of the gradient, of `iter_size` batches together.
+        norm: f64,
+        /// What it is cut to.
+        limit: f64,
+        /// The gradient's factor.
+        scale: f64,
+    },
     /// A test starts.
     Testing {
         /// Updates made before.
@@ -72,6 +94,13 @@ pub enum Event<'a> {
         /// Mean of its objective, if `test_compute_loss` asks for it.
         loss: Option<f64>,
     },
+    /// A request stopped a test.
+    Interrupted {
+        /// Updates made before.
+        iteration: usize,
+        /// Which test net.
+        net: usize,
+    },
     /// A snapshot was written.
     Snapshot {
         /// The weights.
@@ -83,14 +112,28 @@ pub enum Event<'a> {
     Finished {
         /// Updates made.
         iteration: usize,
-        /// Objective of one more batch, if a display falls due at the end.
+        /// Mean of the last `average_loss` objectives, with one more batch's, if a display falls
+        /// due at the end.
         loss: Option<f64>,
         /// Whether a request ended it early.
         early: bool,
     },
 }
 
-/// What a solver is asked to do after an iteration.
+/// Which of a layer's blobs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Traced {
+    /// Values of a top, after the forward pass.
+    Top,
+    /// Values of a parameter, after the forward pass.
+    Param,
+    /// Gradient of a bottom, after the backward pass.
+    BottomDiff,
+    /// Gradient of a parameter, after the backward pass.
+    ParamDiff,
+}
+
+/// What a solver is asked to do after an iteration or before a batch of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[doc(alias = "SolverAction")]
 pub enum Action {

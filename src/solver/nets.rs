@@ -4,7 +4,7 @@ use crate::{
     device::Device,
     element::Element,
     error::{Error, Result},
-    net::Net,
+    net::{Net, NetBuilder},
     proto::{self, NetParameter, NetState, Phase, SolverParameter},
 };
 use rand::{TryRng, rngs::SysRng};
@@ -22,13 +22,15 @@ pub(super) struct TestNet<T: Element, D: Device> {
 }
 
 impl<T: Element, D: Device> Nets<T, D> {
-    pub(super) fn new(param: &SolverParameter, device: &D) -> Result<Self> {
+    /// Builds them all with `builder`, and copies the weights that the definition names.
+    pub(super) fn new(param: &SolverParameter, builder: NetBuilder<T, D>) -> Result<Self> {
         let seed = match u64::try_from(param.random_seed()) {
             Ok(seed) => seed,
             Err(_) => SysRng
                 .try_next_u64()
                 .map_err(|error| Error::Invalid(format!("no random seed: {error}")))?,
         };
+        let builder = builder.seed(seed);
         let build = |mut definition: NetParameter, phase, state: Option<&NetState>| {
             let mut merged = NetState::default();
             merged.set_phase(phase);
@@ -36,7 +38,7 @@ impl<T: Element, D: Device> Nets<T, D> {
                 merge(&mut merged, state);
             }
             definition.state = Some(merged);
-            Net::builder(device).seed(seed).build(&definition)
+            builder.build(&definition)
         };
         let train = build(train_definition(param)?, Phase::Train, param.train_state.as_ref())
             .map_err(|error| error.within("train net"))?;
@@ -50,7 +52,25 @@ impl<T: Element, D: Device> Nets<T, D> {
             let batches = usize::try_from(param.test_iter[index]).unwrap_or(0);
             tests.push(TestNet { net, batches });
         }
-        Ok(Self { train, tests })
+        let mut nets = Self { train, tests };
+        for list in &param.weights {
+            list.split(',').map(str::trim).try_for_each(|file| nets.copy_weights(file))?;
+        }
+        Ok(nets)
+    }
+
+    /// Copies trained layers to all nets; the train net has to have one of them.
+    fn copy_weights(&mut self, file: &str) -> Result<()> {
+        let weights = proto::read_trained_net(file)?;
+        let within = |error: Error| error.within(file);
+        if self.train.copy_trained_from(&weights).map_err(within)?.is_empty() {
+            let why = "no layer of the net has trained weights in this file";
+            return Err(within(Error::Invalid(why.into())));
+        }
+        for test in &mut self.tests {
+            test.net.copy_trained_from(&weights).map_err(within)?;
+        }
+        Ok(())
     }
 }
 

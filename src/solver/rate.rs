@@ -38,9 +38,12 @@ impl RatePolicy {
     pub fn new(param: &SolverParameter) -> Result<Self> {
         let missing = |field: &str| {
             let policy = param.lr_policy();
-            Error::Invalid(format!("lr_policy `{policy}` needs a positive {field}"))
+            Error::Invalid(format!("lr_policy `{policy}` needs a {field}"))
         };
-        let gamma = || param.gamma.map(f64::from).ok_or_else(|| missing("gamma"));
+        let gamma = || match param.gamma {
+            Some(gamma) if gamma >= 0.0 => Ok(f64::from(gamma)),
+            _ => Err(missing("gamma of at least 0")),
+        };
         let positive = |value: Option<i32>, field| match value {
             Some(value) if value > 0 => Ok(value as usize),
             _ => Err(missing(field)),
@@ -48,15 +51,23 @@ impl RatePolicy {
         let power = f64::from(param.power());
         let curve = match param.lr_policy() {
             "fixed" => Curve::Fixed,
-            "step" => Curve::Step { gamma: gamma()?, size: positive(param.stepsize, "stepsize")? },
+            "step" => Curve::Step {
+                gamma: gamma()?,
+                size: positive(param.stepsize, "positive stepsize")?,
+            },
             "exp" => Curve::Exp { gamma: gamma()? },
             "inv" => Curve::Inv { gamma: gamma()?, power },
             "multistep" => {
                 let values = param.stepvalue.iter().map(|&value| value.max(0) as usize);
                 Curve::MultiStep { gamma: gamma()?, values: values.collect() }
             }
-            "poly" => Curve::Poly { power, end: positive(param.max_iter, "max_iter")? as f64 },
-            "sigmoid" => Curve::Sigmoid { gamma: gamma()?, middle: f64::from(param.stepsize()) },
+            "poly" => {
+                Curve::Poly { power, end: positive(param.max_iter, "positive max_iter")? as f64 }
+            }
+            "sigmoid" => {
+                let middle = positive(param.stepsize, "positive stepsize")? as f64;
+                Curve::Sigmoid { gamma: gamma()?, middle }
+            }
             other => {
                 let known = "fixed, step, exp, inv, multistep, poly, sigmoid";
                 let why = format!("unknown lr_policy `{other}`; known policies: {known}");

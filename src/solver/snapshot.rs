@@ -2,19 +2,18 @@
 
 use super::{Event, Solver};
 use crate::{
-    blob::Blob,
     device::Device,
     element::Element,
     error::{Error, Result},
     net::Net,
-    proto::{self, SolverParameter, SolverState, solver_parameter::SnapshotFormat},
+    proto::{self, NetParameter, SolverParameter, SolverState, solver_parameter::SnapshotFormat},
 };
 use std::path::{Path, PathBuf};
 
 impl<T: Element, D: Device> Solver<T, D> {
     /// Writes the weights to `<prefix>_iter_<n>.caffemodel` and the solver's state to
     /// `….solverstate`, with `.h5` behind both if the `snapshot_format` is HDF5; returns both paths.
-    /// Either file appears whole or not at all.
+    /// Either file appears whole or not at all, the weights first.
     ///
     /// # Errors
     /// [`Error::Io`] names the file; those of the device.
@@ -25,63 +24,78 @@ impl<T: Element, D: Device> Solver<T, D> {
         let end = if hdf5 { ".h5" } else { "" };
         let model = PathBuf::from(format!("{stem}.caffemodel{end}"));
         let state = PathBuf::from(format!("{stem}.solverstate{end}"));
-        let mut trained = self.nets.train.to_proto(self.param.snapshot_diff())?;
+        let mut trained = self.trained()?;
         if hdf5 {
             self.nets.train.leave_out_shared(&mut trained);
         }
         proto::write_trained_net(&model, &trained)?;
-        proto::write_solver_state(&state, &self.state(&model)?)?;
+        proto::write_solver_state(&state, &self.state_of(&model)?)?;
         self.tell(&Event::Snapshot { model: &model, state: &state });
         Ok((model, state))
     }
 
-    /// Goes on from a snapshot: reads the solver's state, and the weights it names.
+    /// Goes on from a snapshot: reads the solver's state, and the weights it names, which may also
+    /// lie beside it.
     ///
     /// # Errors
-    /// [`Error::Io`] or [`Error::Invalid`] for files that cannot be read; [`Error::Shape`] if
-    /// they are of another net. The message names both files.
+    /// [`Error::Io`] or [`Error::Invalid`] for files that cannot be read, or are of another type of
+    /// solver; [`Error::Shape`] if they are of another net. The message names both files.
     #[doc(alias = "Restore")]
     pub fn restore(&mut self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
-        let within = |error: Error| error.within(path.display().to_string());
         let state = proto::read_solver_state(path)?;
-        let history = &mut self.method.history;
-        if state.history.len() != history.len() {
-            let (theirs, ours) = (state.history.len(), history.len());
-            let why = format!("holds the state of {theirs} parameters, this net has {ours}");
-            return Err(within(Error::Invalid(why)));
-        }
-        for (ours, theirs) in history.iter_mut().zip(&state.history) {
-            ours.from_proto(theirs, false).map_err(within)?;
-        }
+        self.resume(&state, path).map_err(|error| error.within(path.display().to_string()))
+    }
+
+    fn resume(&mut self, state: &SolverState, path: &Path) -> Result<()> {
+        let negative = |_| Error::Invalid(format!("a state after {} iterations", state.iter()));
+        let iteration = usize::try_from(state.iter()).map_err(negative)?;
+        self.state.set_history(&self.nets.train, &state.history)?;
         if let Some(model) = state.learned_net.as_deref().filter(|model| !model.is_empty()) {
-            self.restore_weights(model).map_err(within)?;
+            let model = beside(path, Path::new(model));
+            let weights = proto::read_trained_net(&model)?;
+            let set = self.set_trained(&weights);
+            set.map_err(|error| error.within(model.display().to_string()))?;
         }
-        self.iteration = usize::try_from(state.iter()).unwrap_or(0);
+        self.iteration = iteration;
         Ok(())
     }
 
-    fn restore_weights(&mut self, model: &str) -> Result<()> {
-        let weights = proto::read_trained_net(model)?;
+    /// The weights as a message; where there are masters, these.
+    fn trained(&self) -> Result<NetParameter> {
+        let net = &self.nets.train;
+        let mut message = net.to_proto(self.param.snapshot_diff())?;
+        self.state.put_masters(net, &mut message)?;
+        Ok(message)
+    }
+
+    fn set_trained(&mut self, weights: &NetParameter) -> Result<()> {
         let net = &mut self.nets.train;
-        let copied = net.copy_trained_from(&weights).map_err(|error| error.within(model))?;
+        let copied = net.copy_trained_from(weights)?;
         if copied.is_empty() && net.learnable().len() > 0 {
             let why = "no layer of the net has trained weights in this file";
-            return Err(Error::Invalid(why.into()).within(model));
+            return Err(Error::Invalid(why.into()));
         }
-        Ok(())
+        self.state.set_masters(net, weights)
     }
 
-    fn state(&self, model: &Path) -> Result<SolverState> {
-        let history = self.method.history.iter().map(|blob: &Blob<T, D>| blob.to_proto(false));
+    /// The solver's state as a message that names the weights' file.
+    fn state_of(&self, model: &Path) -> Result<SolverState> {
         let too_many = || Error::Invalid("more iterations than a snapshot can count".into());
         Ok(SolverState {
             iter: Some(i32::try_from(self.iteration).map_err(|_| too_many())?),
             learned_net: Some(model.to_string_lossy().into_owned()),
-            history: history.collect::<Result<_>>()?,
-            current_step: Some(self.rates.steps(self.iteration)),
+            history: self.state.history()?,
+            // As many as the last update's rate had taken.
+            current_step: Some(self.rates.steps(self.iteration.saturating_sub(1))),
         })
     }
+}
+
+/// The model that a state names: where it says, else beside the state.
+fn beside(state: &Path, model: &Path) -> PathBuf {
+    let beside = state.parent().zip(model.file_name()).map(|(folder, file)| folder.join(file));
+    beside.filter(|beside| !model.exists() && beside.exists()).unwrap_or_else(|| model.into())
 }
 
 /// Fails early if snapshots could not be written.

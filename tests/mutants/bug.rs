@@ -237,9 +237,23 @@ bugs! {
     /// The gradient of pairs divides by all targets, not by those that count.
     PairsDivideByAll => pair_loss_backward,
     /// The rate applies to what is kept of the last step as well.
-    SgdRateAfterMomentum => sgd_l2,
+    SgdRateAfterMomentum => descend_sgd,
     /// Decay pulls on the weight instead of its sign.
-    SgdL1IsL2 => sgd_l1,
+    L1IsL2 => descend_sgd,
+    /// Masters are left alone.
+    MastersIgnored => descend_sgd,
+    /// Masters count whatever the weights are.
+    MastersOverrule => descend_sgd,
+    /// Nesterov's step does not look ahead.
+    NesterovIsSgd => descend_nesterov,
+    /// AdaGrad's divisor has no `delta`.
+    AdaGradDropsDelta => descend_adagrad,
+    /// RMSProp's history is a sum, as AdaGrad's is.
+    RmsPropSums => descend_rmsprop,
+    /// AdaDelta's two histories are exchanged.
+    AdaDeltaSwaps => descend_adadelta,
+    /// Adam keeps of each of its means what it should keep of the other.
+    AdamSwapsBetas => descend_adam,
     // Moves and random numbers.
     /// `copy_2d` packs its result.
     CopyPacks => copy_2d,

@@ -5,7 +5,7 @@ use cortado::{
     Element, Result, View, ViewMut,
     kernel::{Losses, Update, fallback},
     op::{
-        Accuracy, ClassForm, ClassLoss, LossNormalization, PairLoss, Regularization, Sgd,
+        Accuracy, ClassForm, ClassLoss, Descent, LossNormalization, PairLoss, Regularization, Rule,
         SoftmaxLoss,
     },
 };
@@ -133,19 +133,42 @@ impl Losses for Mutant {
 }
 
 impl Update for Mutant {
-    fn sgd<T: Element>(
+    fn descend<T: Element>(
         &self,
-        op: &Sgd<T>,
+        op: &Descent<T>,
         dw: View<'_, T, Self>,
-        weights: ViewMut<'_, T, Self>,
-        history: ViewMut<'_, T, Self>,
+        mut weights: ViewMut<'_, T, Self>,
+        mut masters: Option<ViewMut<'_, T::Acc, Self>>,
+        history: &mut [ViewMut<'_, T::Acc, Self>],
     ) -> Result<()> {
         let mut op = *op;
-        match self.bug {
-            Bug::SgdRateAfterMomentum => op.momentum = op.momentum * op.rate,
-            Bug::SgdL1IsL2 => op.regularization = Regularization::L2,
+        op.check(
+            weights.len(),
+            dw.len(),
+            masters.as_ref().map(ViewMut::len),
+            history.iter().map(ViewMut::len),
+        )?;
+        match (self.bug, &mut op.rule) {
+            (Bug::SgdRateAfterMomentum, Rule::Sgd { momentum }) => *momentum = *momentum * op.rate,
+            (Bug::L1IsL2, _) => op.regularization = Regularization::L2,
+            (Bug::MastersIgnored, _) => masters = None,
+            (Bug::MastersOverrule, _) => {
+                if let Some(masters) = &mut masters {
+                    let rounded = masters.host_mut()?.iter().map(|&master| T::from_acc(master));
+                    weights.host_mut()?.iter_mut().zip(rounded).for_each(|(w, m)| *w = m);
+                }
+            }
+            (Bug::NesterovIsSgd, &mut Rule::Nesterov { momentum }) => {
+                op.rule = Rule::Sgd { momentum };
+            }
+            (Bug::AdaGradDropsDelta, Rule::AdaGrad { delta }) => *delta = T::acc(0.0),
+            (Bug::RmsPropSums, &mut Rule::RmsProp { delta, .. }) => {
+                op.rule = Rule::AdaGrad { delta };
+            }
+            (Bug::AdaDeltaSwaps, Rule::AdaDelta { .. }) => history.reverse(),
+            (Bug::AdamSwapsBetas, Rule::Adam { beta1, beta2, .. }) => std::mem::swap(beta1, beta2),
             _ => {}
         }
-        fallback::sgd(self, &op, dw, weights, history)
+        fallback::descend(self, &op, dw, weights, masters, history)
     }
 }

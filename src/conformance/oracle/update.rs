@@ -2,32 +2,98 @@
 
 use crate::{conformance::values::Sum, op::Regularization};
 
-/// The constants of a step, in `f64`.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::conformance) struct Step {
-    pub rate: f64,
-    pub momentum: f64,
-    pub decay: f64,
-    pub scale: f64,
-    pub regularization: Regularization,
+/// The rules, by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::conformance) enum Rule {
+    Sgd,
+    Nesterov,
+    AdaGrad,
+    RmsProp,
+    AdaDelta,
+    Adam,
 }
 
-/// The weight and its history after one step of descent.
-pub(in crate::conformance) fn sgd(step: &Step, dw: f64, weight: f64, history: f64) -> (Sum, Sum) {
+/// A step and its constants, in `f64`.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::conformance) struct Step {
+    pub rule: Rule,
+    pub regularization: Regularization,
+    pub rate: f64,
+    pub scale: f64,
+    pub decay: f64,
+    /// What the rule keeps of its first value: momentum, `decay` or `beta1`.
+    pub keep: f64,
+    /// What Adam keeps of its second value: `beta2`.
+    pub keep2: f64,
+    pub delta: f64,
+}
+
+/// Roundings on the way to a step, apart from those that magnitudes account for.
+const ROUNDINGS: f64 = 12.0;
+
+/// The weight and what is kept of it, before a step or after.
+pub(in crate::conformance) struct Weight<V> {
+    pub w: V,
+    pub h: V,
+    pub k: V,
+}
+
+/// What one step makes of a weight.
+///
+/// A magnitude says how far a result may be off, in roundings: through a quotient or a root errors
+/// go as its derivatives say.
+pub(in crate::conformance) fn descend(step: &Step, dw: f64, old: &Weight<f64>) -> Weight<Sum> {
+    let Step { rate, scale, decay, keep, keep2, delta, .. } = *step;
+    let Weight { w, h, k } = *old;
     let pull = match step.regularization {
-        Regularization::L1 if weight == 0.0 => 0.0,
-        Regularization::L1 => weight.signum(),
-        Regularization::L2 => weight,
+        Regularization::L1 if w == 0.0 => 0.0,
+        Regularization::L1 => w.signum(),
+        Regularization::L2 => w,
     };
-    let mut next = Sum::from_iter([step.momentum * history]);
-    next.add(step.rate * step.scale * dw);
-    next.add(step.rate * step.decay * pull);
-    // What may be wrong with the history may be with the weight.
-    let moved = Sum {
-        value: weight - next.value,
-        magnitude: weight.abs() + next.magnitude,
-        roundings: next.roundings + 1.0,
-        ..next
+    let (g, g_size) = (scale * dw + decay * pull, (scale * dw).abs() + (decay * pull).abs());
+    let mean = |keep: f64, old: f64, new: f64, new_size: f64| {
+        let value = keep * old + (1.0 - keep) * new;
+        (value, (keep * old).abs() + (1.0 - keep).abs() * new_size)
     };
-    (moved, next)
+    let square = (g * g, 2.0 * g.abs() * g_size);
+    // (numerator, its magnitude) / (the root of a mean of squares + delta)
+    let over_root = |(top, size): (f64, f64), squares: f64| {
+        let root = squares.sqrt();
+        let below = root + delta;
+        (rate * top / below, rate * (size / below + top.abs() * (g_size + root) / (below * below)))
+    };
+    let momentum = (keep * h + rate * g, (keep * h).abs() + rate * g_size);
+    let (moved, new_h, new_k) = match step.rule {
+        Rule::Sgd => (momentum, momentum, (k, 0.0)),
+        Rule::Nesterov => {
+            let ahead = (1.0 + keep) * momentum.0 - keep * h;
+            ((ahead, (1.0 + keep) * momentum.1 + (keep * h).abs()), momentum, (k, 0.0))
+        }
+        Rule::AdaGrad => {
+            let squares = (h + square.0, h + square.1);
+            (over_root((g, g_size), squares.0), squares, (k, 0.0))
+        }
+        Rule::RmsProp => {
+            let squares = mean(keep, h, square.0, square.1);
+            (over_root((g, g_size), squares.0), squares, (k, 0.0))
+        }
+        Rule::AdaDelta => {
+            let squares = mean(keep, h, square.0, square.1);
+            let ratio = (k + delta) / (squares.0 + delta);
+            let s = g * ratio.sqrt();
+            let s_size = g_size * ratio.sqrt() + s.abs() * (1.0 + squares.1 / (squares.0 + delta));
+            let steps = mean(keep, k, s * s, 2.0 * s.abs() * s_size + s * s);
+            ((rate * s, rate * s_size), squares, steps)
+        }
+        Rule::Adam => {
+            let first = mean(keep, h, g, g_size);
+            let squares = mean(keep2, k, square.0, square.1);
+            (over_root(first, squares.0), first, squares)
+        }
+    };
+    let inexact = !matches!(step.rule, Rule::Sgd | Rule::Nesterov);
+    let sum =
+        |(value, magnitude): (f64, f64)| Sum { value, magnitude, roundings: ROUNDINGS, inexact };
+    let new_w = sum((w - moved.0, w.abs() + moved.1));
+    Weight { w: new_w, h: sum(new_h), k: sum(new_k) }
 }

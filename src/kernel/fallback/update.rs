@@ -6,19 +6,22 @@ use crate::{
     error::Result,
     host,
     memory::{Memory, View, ViewMut},
-    op::Sgd,
+    op::Descent,
 };
 
-/// [`Update::sgd`](crate::kernel::Update::sgd) on the host.
+/// [`Update::descend`](crate::kernel::Update::descend) on the host.
 #[track_caller]
-pub fn sgd<T: Element, D: Memory>(
+pub fn descend<T: Element, D: Memory>(
     device: &D,
-    op: &Sgd<T>,
+    op: &Descent<T>,
     dw: View<'_, T, D>,
     mut weights: ViewMut<'_, T, D>,
-    mut history: ViewMut<'_, T, D>,
+    mut masters: Option<ViewMut<'_, T::Acc, D>>,
+    history: &mut [ViewMut<'_, T::Acc, D>],
 ) -> Result<()> {
-    let _kernel = enter(device, "sgd", T::DTYPE.name())?;
+    let _kernel = enter(device, "descend", T::DTYPE.name())?;
     let (dw, weights) = (dw.host()?, weights.host_mut()?);
-    host::sgd(device.workers(), op, dw, weights, history.host_mut()?)
+    let masters = masters.as_mut().map(ViewMut::host_mut).transpose()?;
+    let mut history = history.iter_mut().map(ViewMut::host_mut).collect::<Result<Vec<_>>>()?;
+    host::descend(device.workers(), op, dw, weights, masters, &mut history)
 }

@@ -7,9 +7,8 @@ use crate::{
 };
 use cortado::{
     Element, Result, View, ViewMut,
-    error::expect_len,
     kernel::{Update, fallback},
-    op::{Regularization, Sgd},
+    op::{Descent, Regularization, Rule},
 };
 
 const SGD: Kernel = Kernel {
@@ -21,23 +20,27 @@ const SGD: Kernel = Kernel {
 };
 
 impl Update for WgpuDevice {
-    fn sgd<T: Element>(
+    fn descend<T: Element>(
         &self,
-        op: &Sgd<T>,
+        op: &Descent<T>,
         dw: View<'_, T, Self>,
         mut weights: ViewMut<'_, T, Self>,
-        mut history: ViewMut<'_, T, Self>,
+        masters: Option<ViewMut<'_, T::Acc, Self>>,
+        history: &mut [ViewMut<'_, T::Acc, Self>],
     ) -> Result<()> {
-        let Some(_running) = self.native::<T>("sgd") else {
-            return fallback::sgd(self, op, dw, weights, history);
+        // Other rules are left to the host.
+        let Rule::Sgd { momentum } = op.rule else {
+            return fallback::descend(self, op, dw, weights, masters, history);
         };
-        expect_len("sgd", "dw", weights.len(), dw.len())?;
-        expect_len("sgd", "history", weights.len(), history.len())?;
+        let Some(_running) = self.native::<T>("descend").filter(|_| masters.is_none()) else {
+            return fallback::descend(self, op, dw, weights, masters, history);
+        };
+        op.check(weights.len(), dw.len(), None, history.iter().map(ViewMut::len))?;
         let launch = SGD.on(self).read(dw.device()?).write(weights.device_mut()?);
         launch
-            .write(history.device_mut()?)
+            .write(history[0].device_mut()?)
             .sizes([usize::from(op.regularization == Regularization::L1)])
-            .floats([op.rate, op.momentum, op.decay, op.scale].map(float))
+            .floats([op.rate, momentum, op.decay, op.scale].map(float))
             .each(dw.len())
     }
 }

@@ -3,28 +3,35 @@
 use crate::{
     device::MirrorDevice,
     element::Element,
-    error::{Result, expect_len},
+    error::Result,
     host,
     kernel::Update,
     memory::{View, ViewMut},
-    op::Sgd,
+    op::Descent,
 };
 
 impl Update for MirrorDevice {
-    fn sgd<T: Element>(
+    fn descend<T: Element>(
         &self,
-        op: &Sgd<T>,
+        op: &Descent<T>,
         dw: View<'_, T, Self>,
         weights: ViewMut<'_, T, Self>,
-        history: ViewMut<'_, T, Self>,
+        masters: Option<ViewMut<'_, T::Acc, Self>>,
+        history: &mut [ViewMut<'_, T::Acc, Self>],
     ) -> Result<()> {
-        expect_len("sgd", "dw", weights.len(), dw.len())?;
-        expect_len("sgd", "history", weights.len(), history.len())?;
-        let mut launch = self.launch::<T>("sgd")?;
-        let (op, dw) = (*op, launch.reads(dw)?);
-        let (weights, history) = (launch.updates(weights)?, launch.updates(history)?);
+        let lengths = history.iter().map(ViewMut::len);
+        op.check(weights.len(), dw.len(), masters.as_ref().map(ViewMut::len), lengths)?;
+        let mut launch = self.launch::<T>("descend")?;
+        let (op, dw, weights) = (*op, launch.reads(dw)?, launch.updates(weights)?);
+        let masters = masters.map(|masters| launch.updates(masters)).transpose()?;
+        let history = history.iter_mut().map(|history| launch.updates(history.reborrow()));
+        let history = history.collect::<Result<Vec<_>>>()?;
         launch.queue(move |workers| {
-            host::sgd(workers, &op, &dw.read(), &mut weights.write(), &mut history.write())
+            let mut masters = masters.as_ref().map(|masters| masters.write());
+            let mut guards: Vec<_> = history.iter().map(|history| history.write()).collect();
+            let mut history: Vec<&mut [T::Acc]> = guards.iter_mut().map(|h| &mut **h).collect();
+            let masters = masters.as_deref_mut();
+            host::descend(workers, &op, &dw.read(), &mut weights.write(), masters, &mut history)
         })
     }
 }

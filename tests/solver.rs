@@ -1,0 +1,442 @@
+//! Solvers as a library's users meet them: what is refused, requests, methods of one's own,
+//! snapshots, 16-bit weights.
+#![cfg(feature = "net")]
+
+mod support;
+
+use cortado::{
+    CpuDevice, Device, Element, Error, Result, Solver, Src, bf16,
+    device::MirrorDevice,
+    f16,
+    op::{Rule, Unary},
+    proto::{self, InputParameter, SolverParameter},
+    solver::{Action, Event, Learned, Method, MethodRegistry, Stride},
+};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::{
+        Arc, LazyLock, Mutex,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+};
+use support::{table, testdata};
+
+static CPU: LazyLock<CpuDevice> = LazyLock::new(|| CpuDevice::with_threads(1).unwrap());
+
+/// Eight digits, all of them in each batch, through one fully connected layer.
+const NET: &str = r#"net_param { name: "digits"
+  layer { name: "data" type: "Data" top: "data" top: "label"
+    transform_param { scale: 0.00390625 }
+    data_param { source: "digits:train?count=8&seed=1" batch_size: 8 } }
+  layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
+    inner_product_param { num_output: 10 weight_filler { type: "xavier" } } }
+  layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" } }
+"#;
+
+/// A folder of a test's own, empty.
+fn folder(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("solver").join(name);
+    let _ = fs::remove_dir_all(&path);
+    fs::create_dir_all(&path).unwrap();
+    path
+}
+
+/// The definition of a solver of [`NET`] whose snapshots go to `folder`.
+fn definition(rest: &str, folder: &Path) -> SolverParameter {
+    let usual = "base_lr: 0.05 lr_policy: \"fixed\" random_seed: 3 snapshot_after_train: false";
+    let mut param: SolverParameter =
+        proto::parse_text(format!("{NET} {usual} {rest}"), "solver.prototxt").unwrap();
+    param.snapshot_prefix = Some(folder.join("snap").to_string_lossy().into_owned());
+    param
+}
+
+fn solver<T: Element>(rest: &str, folder: &Path) -> Solver<T, CpuDevice> {
+    Solver::new(definition(rest, folder), &*CPU).unwrap()
+}
+
+fn weights<T: Element, D: Device>(solver: &Solver<T, D>) -> Vec<f64> {
+    let blobs = solver.net().learnable().map(|param| {
+        let data = param.blob().data().unwrap();
+        data.host().unwrap().iter().map(|value| value.to_f64()).collect::<Vec<_>>()
+    });
+    blobs.collect::<Vec<_>>().concat()
+}
+
+/// Train and test nets, each with its own state, as Caffe builds them.
+#[test]
+fn nets_are_those_that_caffe_builds() {
+    let Some(set) = testdata("golden/nets/valid", "solvers of real Caffe") else { return };
+    let mut compared = 0;
+    for row in table(&set.join("cases.tsv")).iter().filter(|row| row[1] == "solver") {
+        let folder = set.join(&row[0]);
+        // Where values come from is of no matter here.
+        let read = |file: String| {
+            let mut net = proto::read_net(folder.join(file)).unwrap();
+            for layer in net.layer.iter_mut().filter(|layer| layer.r#type() == "DummyData") {
+                let shape = layer.dummy_data_param.take().unwrap().shape;
+                layer.r#type = Some("Input".into());
+                layer.input_param = Some(InputParameter { shape });
+            }
+            net
+        };
+        let mut param = proto::read_solver(folder.join("solver.prototxt")).unwrap();
+        param.net_param = param.net.take().map(read);
+        param.train_net_param = param.train_net.take().map(read);
+        param.test_net_param = std::mem::take(&mut param.test_net).into_iter().map(read).collect();
+        param.snapshot_after_train = Some(false);
+        let solver = Solver::<f32, _>::new(param, &*CPU).unwrap();
+        let mut lines = vec![format!("type\t{}", solver.param().r#type())];
+        let names = (0..).map(|i| format!("test{i}"));
+        let names = ["train".to_owned()].into_iter().chain(names);
+        for (name, net) in names.zip([solver.net()].into_iter().chain(solver.test_nets())) {
+            let (phase, layers) =
+                (net.phase().as_str_name(), net.layer_names().collect::<Vec<_>>());
+            let outputs: Vec<_> = net.outputs().map(|(name, ..)| name).collect();
+            let (layers, outputs) = (layers.join(","), outputs.join(","));
+            lines.push(format!(
+                "{name}\tname={}\tphase={phase}\tlayers={layers}\toutputs={outputs}",
+                net.name()
+            ));
+        }
+        let want = fs::read_to_string(folder.join("structure.tsv")).unwrap();
+        assert_eq!(lines.join("\n"), want.trim_end(), "{}", row[0]);
+        compared += 1;
+    }
+    assert_eq!(compared, 7);
+}
+
+/// Definitions that Caffe accepts and solvers here refuse.
+const STRICTER: [(&str, &str); 4] = [
+    ("solver_unknown_policy_built", "the policy is looked at before the first step"),
+    ("poly_no_max_iter", "the rate would be 0/0"),
+    ("unknown_regularization_no_decay", "the type is looked at whatever the decay"),
+    ("iter_size_zero", "the loss would be 0/0"),
+];
+
+/// Verdicts on solvers whose layers have to be there.
+const ROWS: usize = 36;
+
+/// What is said of each definition that Caffe refuses.
+const REFUSED: [(&str, &str); 27] = [
+    ("solver_no_net", "one definition of its net"),
+    ("solver_two_nets", "one definition of its net"),
+    ("solver_missing_net_file", "/nonexistent/net.prototxt"),
+    ("solver_test_iter_no_net", "test_iter has 1 entries for 0 test nets"),
+    ("solver_test_net_no_iter", "test_iter has 0 entries for 1 test nets"),
+    ("solver_test_no_interval", "positive test_interval"),
+    ("solver_test_state_count", "1 entries of test_state for 2 nets"),
+    ("solver_unknown_type", "unknown solver type `sgd`"),
+    ("solver_type_both", "solver_type"),
+    ("solver_adagrad_momentum", "momentum 0.9: AdaGrad takes none"),
+    ("solver_rmsprop_momentum", "momentum 0.9: RMSProp takes none"),
+    ("solver_rmsprop_decay_one", "rms_decay 1 "),
+    ("solver_rmsprop_decay_negative", "rms_decay -0.1 "),
+    ("solver_average_loss_zero", "average_loss must be positive"),
+    ("solver_snapshot_dir", "snapshot_prefix"),
+    ("solver_unknown_field", "learning_rate"),
+    ("solver_missing_weights", "/nonexistent/w.caffemodel"),
+    ("step_unknown_policy", "unknown lr_policy `cosine`"),
+    ("step_no_policy", "unknown lr_policy ``"),
+    ("step_no_stepsize", "stepsize"),
+    ("step_gamma_negative", "gamma of at least 0"),
+    ("exp_gamma_negative", "gamma of at least 0"),
+    ("inv_gamma_negative", "gamma of at least 0"),
+    ("multistep_gamma_negative", "gamma of at least 0"),
+    ("sigmoid_gamma_negative", "gamma of at least 0"),
+    ("sigmoid_no_stepsize", "stepsize"),
+    ("unknown_regularization", "unknown regularization_type `L3`"),
+];
+
+#[test]
+fn what_caffe_refuses_is_refused() {
+    let Some(set) = testdata("golden/nets/refused", "verdicts of real Caffe") else { return };
+    let (mut seen, mut wrong) = (0, Vec::new());
+    for row in table(&set.join("verdicts.tsv")) {
+        let [name, kind, verdict, _, message, ..] = &row[..] else { panic!("{row:?}") };
+        if !kind.starts_with("solver") {
+            continue;
+        }
+        let why = REFUSED.iter().find(|(refused, _)| refused == name).map(|(_, why)| *why);
+        let stricter = STRICTER.iter().any(|(refused, _)| refused == name);
+        let outcome = try_solver(&set.join(format!("{name}.prototxt")), kind == "solver_step");
+        if outcome.as_ref().is_err_and(|e| matches!(e.root(), Error::UnknownLayer { .. })) {
+            continue;
+        }
+        seen += 1;
+        match (outcome, why) {
+            (Err(error), Some(why)) if verdict != "accept" && error.to_string().contains(why) => {}
+            (Err(_), _) if verdict == "accept" && stricter => {}
+            (Ok(said), _) if verdict == "accept" && !stricter && message.starts_with(&said) => {}
+            (outcome, _) => wrong.push(format!("{name}, {verdict}: {outcome:?}")),
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(seen >= ROWS, "only {seen} rows are of layers that are there");
+}
+
+/// Builds a solver and makes one update if `step`; in the words of Caffe's verdicts.
+fn try_solver(path: &Path, step: bool) -> Result<String> {
+    let mut solver = Solver::<f32, _>::from_file(path, &*CPU)?;
+    if !step {
+        return Ok("-".into());
+    }
+    for (name, blob) in solver.net().blobs() {
+        if ["x", "t"].contains(&name) {
+            let mut data = blob.data_mut()?;
+            (0..).zip(data.host_mut()?).for_each(|(k, value)| *value = 0.1 * (k % 7) as f32);
+        }
+    }
+    let told = Arc::new(Mutex::new(String::new()));
+    let tell = Arc::clone(&told);
+    solver.observe(move |event| {
+        if let Event::Iterated { loss, rate, .. } = event {
+            let rate = *rate as f32;
+            *tell.lock().unwrap() = format!("loss={loss:.4} rate={rate} params_finite=1");
+        }
+    });
+    solver.step(1)?;
+    assert!(weights(&solver).iter().all(|weight| weight.is_finite()));
+    let said = told.lock().unwrap().clone();
+    Ok(format!("iter={} {said}", solver.iteration()))
+}
+
+/// Descent by the gradient's sign, of kernels that there are.
+struct Signs;
+
+impl<T: Element, D: Device> Method<T, D> for Signs {
+    fn histories(&self) -> usize {
+        0
+    }
+
+    fn update(&mut self, stride: &Stride, param: &Learned<'_, T, D>) -> Result<()> {
+        param.regularize(stride)?;
+        let (mut w, mut dw) = (param.blob.data_mut()?, param.blob.diff_mut()?);
+        let device = param.blob.device();
+        device.unary(Unary::Sign, Src::InPlace, dw.view_mut())?;
+        device.axpy(T::acc(-stride.rate), dw.view(), w.view_mut())
+    }
+}
+
+/// With both regularisations, a clipped gradient, and decay, against the fused kernel of AdaGrad:
+/// its first step, from no history and with no delta, is the sign of the gradient.
+#[test]
+fn a_method_of_ones_own() {
+    fn check<D: Device>(device: &D) {
+        let folder = folder(&format!("own-{}", device.name()));
+        for pull in ["L1", "L2"] {
+            let rest = format!(
+                "weight_decay: 0.01 regularization_type: \"{pull}\" iter_size: 2 clip_gradients: 0.5"
+            );
+            let run = |kind: &str| {
+                let methods = MethodRegistry::standard()
+                    .with("Signs", |_| Ok(Signs))
+                    .with("First", |_| Ok(Rule::<f32>::AdaGrad { delta: 0.0 }));
+                let mut param = definition(&rest, &folder);
+                param.r#type = Some(kind.into());
+                let mut solver =
+                    Solver::<f32, D>::builder(device).methods(methods).build(param).unwrap();
+                solver.step(1).unwrap();
+                weights(&solver)
+            };
+            let off = run("Signs").into_iter().zip(run("First")).map(|(a, b)| (a - b).abs());
+            assert!(off.fold(0.0, f64::max) < 1e-6);
+        }
+    }
+    check(&*CPU);
+    check(&MirrorDevice::new());
+    let error = MethodRegistry::<f32, CpuDevice>::standard()
+        .with("Signs", |_| Ok(Signs))
+        .make(&SolverParameter { r#type: Some("Sings".into()), ..Default::default() })
+        .err()
+        .unwrap();
+    let known = "known types: AdaDelta, AdaGrad, Adam, Nesterov, RMSProp, SGD, Signs";
+    assert!(error.to_string().contains(known), "{error}");
+}
+
+#[test]
+fn a_snapshot_of_another_solver_or_net_is_refused() {
+    let folder = folder("another");
+    let mut sgd = solver::<f32>("type: \"SGD\" momentum: 0.9", &folder);
+    sgd.step(2).unwrap();
+    let (_, state) = sgd.snapshot().unwrap();
+    let mut adam = solver::<f32>("type: \"Adam\" momentum: 0.9", &folder);
+    let before = weights(&adam);
+    let error = adam.restore(&state).unwrap_err().to_string();
+    for part in ["solverstate", "2 blobs of history", "2 for each of 2 parameters", "another type"]
+    {
+        assert!(error.contains(part), "no `{part}` in: {error}");
+    }
+    let mut param = definition("momentum: 0.9", &folder);
+    let net = param.net_param.as_mut().unwrap();
+    net.layer[1].inner_product_param.as_mut().unwrap().num_output = Some(12);
+    let mut wide = Solver::<f32, _>::new(param, &*CPU).unwrap();
+    let error = wide.restore(&state).unwrap_err();
+    assert!(matches!(error.root(), Error::Shape(_)), "{error}");
+    for part in ["solverstate", "parameter 0 of layer `ip`", "10 784", "12 784"] {
+        assert!(error.to_string().contains(part), "no `{part}` in: {error}");
+    }
+    assert_eq!((adam.iteration(), weights(&adam)), (0, before));
+    sgd.restore(&state).unwrap();
+
+    // The model is found beside the state, wherever they have gone together.
+    let moved = folder.join("moved");
+    fs::create_dir(&moved).unwrap();
+    for file in ["snap_iter_2.caffemodel", "snap_iter_2.solverstate"] {
+        fs::rename(folder.join(file), moved.join(file)).unwrap();
+    }
+    sgd.restore(moved.join("snap_iter_2.solverstate")).unwrap();
+    fs::remove_file(moved.join("snap_iter_2.caffemodel")).unwrap();
+    let error = sgd.restore(moved.join("snap_iter_2.solverstate")).unwrap_err().to_string();
+    assert!(error.contains("snap_iter_2.caffemodel: No such file"), "{error}");
+}
+
+#[test]
+fn weights_named_by_the_solver_are_copied() {
+    let folder = folder("weights");
+    let mut first = solver::<f32>("", &folder);
+    first.step(3).unwrap();
+    let (model, state) = first.snapshot().unwrap();
+    let mut param = definition("", &folder);
+    param.random_seed = Some(4);
+    let other = Solver::<f32, _>::new(param.clone(), &*CPU).unwrap();
+    assert_ne!(weights(&other), weights(&first));
+    param.weights = vec![format!("{0}, {0}", model.display())];
+    assert_eq!(weights(&Solver::<f32, _>::new(param.clone(), &*CPU).unwrap()), weights(&first));
+    param.weights = vec![state.display().to_string()];
+    let error = Solver::<f32, _>::new(param, &*CPU).err().unwrap().to_string();
+    assert!(error.contains("solverstate") && error.contains("NetParameter"), "{error}");
+}
+
+/// A request is heard before each batch of a test.
+#[test]
+fn a_test_stops_within_a_batch() {
+    let folder = folder("stop");
+    let rest = "test_iter: 1000000 test_iter: 1000000 test_interval: 2 max_iter: 10";
+    let mut param = definition(rest, &folder);
+    param.snapshot_after_train = Some(true);
+    let mut solver = Solver::<f32, _>::new(param, &*CPU).unwrap();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let asks = Arc::clone(&asked);
+    solver.ask(move || match asks.fetch_add(1, Relaxed) {
+        2 => Action::Snapshot,
+        4 => Action::Stop,
+        _ => Action::Continue,
+    });
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let tell = Arc::clone(&told);
+    solver.observe(move |event| {
+        let word = match event {
+            Event::Testing { net, .. } => format!("testing {net}"),
+            Event::Interrupted { iteration, net } => format!("interrupted {net} at {iteration}"),
+            Event::Snapshot { .. } => "snapshot".into(),
+            Event::Finished { early, .. } => format!("finished, early: {early}"),
+            _ => return,
+        };
+        tell.lock().unwrap().push(word);
+    });
+    solver.solve().unwrap();
+    // Five questions, all in the first test; at the end the snapshot after training.
+    let want = ["testing 0", "snapshot", "interrupted 0 at 0", "snapshot", "finished, early: true"];
+    assert_eq!(*told.lock().unwrap(), want);
+    assert_eq!((asked.load(Relaxed), solver.iteration()), (5, 0));
+}
+
+#[test]
+fn losses_are_averaged_to_the_end() {
+    let folder = folder("average");
+    let mut solver = solver::<f32>("average_loss: 3 max_iter: 6 display: 6", &folder);
+    let told = Arc::new(Mutex::new((Vec::new(), 0.0, 0.0)));
+    let tell = Arc::clone(&told);
+    solver.observe(move |event| {
+        let (losses, smoothed, last) = &mut *tell.lock().unwrap();
+        match *event {
+            Event::Iterated { loss, smoothed: mean, .. } => {
+                losses.push(loss);
+                *smoothed = mean;
+            }
+            Event::Finished { loss, .. } => *last = loss.unwrap(),
+            _ => {}
+        }
+    });
+    solver.solve().unwrap();
+    let (losses, smoothed, last) = &*told.lock().unwrap();
+    let mean = |losses: &[f64]| losses.iter().sum::<f64>() / 3.0;
+    let next = solver.net_mut().forward().unwrap();
+    assert!((smoothed - mean(&losses[3..])).abs() < 1e-9);
+    assert!((last - mean(&[losses[4], losses[5], next])).abs() < 1e-9);
+}
+
+/// The event says what the gradient was cut from, and the step is as long as it should be.
+#[test]
+fn a_long_gradient_is_clipped() {
+    let folder = folder("clip");
+    let mut solver = solver::<f64>("clip_gradients: 0.125", &folder);
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let tell = Arc::clone(&told);
+    solver.observe(move |event| {
+        if let Event::Clipped { norm, limit, scale, .. } = *event {
+            tell.lock().unwrap().push((norm, limit, scale));
+        }
+    });
+    let before = weights(&solver);
+    solver.step(1).unwrap();
+    let moved = weights(&solver).iter().zip(&before).map(|(a, b)| (a - b).powi(2)).sum::<f64>();
+    let (norm, limit, scale) = told.lock().unwrap()[0];
+    assert_eq!((limit, scale), (0.125, 0.125 / norm));
+    assert!((moved.sqrt() - 0.125 * f64::from(0.05f32)).abs() < 1e-9);
+}
+
+/// LeNet on digits learns with 16 bits as with 32.
+#[test]
+fn sixteen_bits_learn() {
+    fn losses<T: Element>() -> Vec<f64> {
+        let mut net = proto::read_net("examples/digits/lenet.prototxt").unwrap();
+        net.layer[0].data_param.as_mut().unwrap().batch_size = Some(16);
+        let mut param = proto::read_solver("examples/digits/solver.prototxt").unwrap();
+        (param.net, param.train_net_param, param.test_iter) = (None, Some(net), Vec::new());
+        param.snapshot_after_train = Some(false);
+        let mut solver = Solver::<T, _>::new(param, &CpuDevice::new()).unwrap();
+        let losses = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&losses);
+        solver.observe(move |event| {
+            if let Event::Iterated { loss, .. } = event {
+                seen.lock().unwrap().push(*loss);
+            }
+        });
+        solver.step(32).unwrap();
+        losses.lock().unwrap().clone()
+    }
+    let (wide, narrow) = (losses::<f32>(), losses::<bf16>());
+    let last = |losses: &[f64]| losses[24..].iter().sum::<f64>() / 8.0;
+    let (wide_last, narrow_last) = (last(&wide), last(&narrow));
+    assert!(wide_last < 0.75 * wide[0], "{wide:?}");
+    assert!((narrow_last - wide_last).abs() < 0.05 * wide[0], "{narrow:?}\n{wide:?}");
+}
+
+/// Steps too small for 16 bits add up in the masters, which snapshots hold.
+#[test]
+fn sixteen_bit_snapshots_hold_the_masters() {
+    fn check<T: Element>(kind: &str) {
+        let folder = folder(&format!("masters-{}-{kind}", T::DTYPE.name()));
+        let rest = format!("type: \"{kind}\" snapshot: 4");
+        let mut unbroken = solver::<T>(&rest, &folder);
+        unbroken.step(8).unwrap();
+        let (model, _) = unbroken.snapshot().unwrap();
+        let saved = proto::read_trained_net(&model).unwrap();
+        let exact = &saved.layer[1].blobs[0].data;
+        let rounded = exact.iter().map(|&v| T::from_f64(v.into()).to_f64());
+        assert!(rounded.eq(weights(&unbroken)[..exact.len()].iter().copied()));
+        assert!(exact.iter().any(|&v| T::from_f64(v.into()).to_f64() != f64::from(v)));
+
+        let mut resumed = solver::<T>(&rest, &folder);
+        resumed.restore(folder.join("snap_iter_4.solverstate")).unwrap();
+        resumed.step(4).unwrap();
+        let (model, _) = resumed.snapshot().unwrap();
+        assert!(proto::read_trained_net(&model).unwrap() == saved, "{kind}");
+    }
+    for kind in ["SGD", "Adam"] {
+        check::<bf16>(kind);
+        check::<f16>(kind);
+    }
+}
