@@ -1,14 +1,12 @@
 //! Inference with 16-bit elements, beside f32.
 #![cfg(feature = "net")]
 
-mod support;
-
 use cortado::{
     CpuDevice, Element, Net, bf16, f16,
     proto::{self, NetParameter, Phase},
     solver::mean_scores,
 };
-use support::testdata;
+use std::{env, path::PathBuf};
 
 /// Accuracy of the LeNet that Caffe trained, on as many of MNIST's batches of 100 as are asked for.
 fn accuracy<T: Element>(definition: &NetParameter, trained: &NetParameter, batches: usize) -> f64 {
@@ -21,7 +19,10 @@ fn accuracy<T: Element>(definition: &NetParameter, trained: &NetParameter, batch
 
 #[test]
 fn lenet_loses_nothing_to_half_precision() {
-    let Some(data) = testdata("", "MNIST and LeNet as Caffe trained it") else { return };
+    let Some(data) = env::var_os("CORTADO_TESTDATA").map(PathBuf::from) else {
+        eprintln!("SKIPPED: set CORTADO_TESTDATA to run the LeNet that Caffe trained on MNIST");
+        return;
+    };
     let source = format!("idx:{}", data.join("data/mnist/t10k").display());
     let text = include_str!("../examples/mnist/lenet.prototxt");
     let text = text.replace("idx:examples/mnist/data/t10k", &source);
