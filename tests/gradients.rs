@@ -194,6 +194,91 @@ fn dropout_in_the_test_phase() {
     ]);
 }
 
+/// A layer of filters or columns.
+fn windows(kind: &str, param: &str, shape: &[usize]) -> GradientCheck {
+    layer(&format!("type: '{kind}' convolution_param {{ {param} }}")).bottom(shape)
+}
+
+#[test]
+fn filters_and_columns() {
+    let two = "bottom: 'x' bottom: 'z' top: 'a' top: 'b' type: 'Convolution'
+        convolution_param { num_output: 2 kernel_size: 2 }";
+    let uneven = "kernel_h: 3 kernel_w: 2 stride_h: 2 stride_w: 1 pad_h: 1 pad_w: 0";
+    run([
+        windows("Convolution", "num_output: 3 kernel_size: 3", &[2, 2, 5, 4]),
+        windows(
+            "Convolution",
+            &format!("num_output: 4 group: 2 bias_term: false {uneven}"),
+            &[1, 4, 7, 5],
+        ),
+        windows("Convolution", "num_output: 2 kernel_size: 3 dilation: 2 pad: 1", &[2, 3, 11]),
+        windows("Convolution", "num_output: 2 kernel_size: 2 axis: 2", &[2, 1, 2, 3, 4, 3]),
+        windows("Convolution", "num_output: 3 kernel_size: 1", &[3, 2, 3, 1]),
+        // Depthwise: one and two filters a channel.
+        windows("Convolution", "num_output: 3 group: 3 kernel_size: 3 pad: 1", &[2, 3, 5, 7]),
+        windows(
+            "Convolution",
+            "num_output: 6 group: 3 kernel_size: 3 stride: 2 dilation: 2 pad: 3",
+            &[1, 3, 11, 9],
+        ),
+        layer(two).bottom(&[1, 2, 3, 4]).bottom(&[1, 2, 3, 4]),
+        windows("Deconvolution", "num_output: 3 kernel_size: 3 stride: 2 pad: 1", &[2, 2, 3, 2]),
+        windows("Deconvolution", &format!("num_output: 4 group: 2 {uneven}"), &[1, 2, 3, 4]),
+        windows("Deconvolution", "num_output: 2 kernel_size: 2 dilation: 3", &[2, 3, 4]),
+        windows("Deconvolution", "num_output: 3 group: 3 kernel_size: 4 stride: 2", &[1, 3, 5, 4]),
+        windows("Im2col", "kernel_size: 2 stride: 3 pad: 1", &[2, 3, 5, 4]),
+        windows("Im2col", "kernel_size: 3 dilation: 2", &[1, 2, 7]),
+    ]);
+}
+
+#[test]
+fn pooling() {
+    // No two of which are equal in a window, nor are sums of what is positive small.
+    let pool = |phase: &str, param: &str| {
+        layer(&format!("type: 'Pooling' {phase} pooling_param {{ {param} }}"))
+            .bottom_with(&[2, 3, 5, 7], |i| ((i * 37 % 101) as f64 - 30.5) / 64.0)
+    };
+    run([
+        pool("", "pool: MAX kernel_size: 3 stride: 2"),
+        pool("", "pool: MAX kernel_h: 2 kernel_w: 3 stride: 1 pad: 1"),
+        pool("", "pool: MAX global_pooling: true"),
+        pool("", "pool: AVE kernel_size: 3 stride: 2 pad: 1"),
+        pool("", "pool: AVE kernel_size: 2 stride: 3 round_mode: FLOOR"),
+        pool("", "pool: AVE global_pooling: true"),
+        pool("phase: TEST", "pool: STOCHASTIC kernel_size: 3 stride: 2"),
+    ]);
+}
+
+#[test]
+fn recurrent_layers() {
+    // The first step begins all sequences, so that no pass depends on the one before it.
+    let cont = |streams: usize| move |i: usize| f64::from(u8::from(i >= streams && i % 4 != 2));
+    let recurrent = |kind: &str, param: &str, x: &[usize]| {
+        layer(&format!("type: '{kind}' recurrent_param {{ num_output: 2 {param} }}"))
+            .bottom(x)
+            .constant(&x[..2], cont(x[1]))
+    };
+    let exposed = "expose_hidden: true";
+    let mut rows = Vec::new();
+    for kind in ["LSTM", "RNN"] {
+        rows.extend([
+            recurrent(kind, "", &[4, 3, 5]),
+            recurrent(kind, "", &[1, 2, 3]),
+            recurrent(kind, "", &[3, 1, 2, 2]),
+            recurrent(kind, "", &[3, 2, 1]).bottom(&[2, 3]),
+        ]);
+    }
+    let state = [1, 3, 2];
+    rows.extend([
+        recurrent("LSTM", exposed, &[4, 3, 2]).bottom(&state).bottom(&state),
+        recurrent("LSTM", exposed, &[2, 3, 2]).bottom(&[3, 1]).bottom(&state).bottom(&state),
+        recurrent("RNN", exposed, &[4, 3, 2]).bottom(&state),
+        recurrent("RNN", exposed, &[2, 3, 2]).bottom(&[3, 1]).bottom(&state),
+        layer("type: 'LSTMUnit'").bottom(&[1, 3, 5]).bottom(&[1, 3, 20]).constant(&[1, 3], cont(1)),
+    ]);
+    run(rows);
+}
+
 /// A check that fails nothing proves nothing.
 #[test]
 fn wrong_gradients_are_found() {

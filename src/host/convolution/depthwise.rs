@@ -28,9 +28,6 @@ const WINDOWS: usize = 64;
 /// Elements of the planes of one task.
 const TASK: usize = 1 << 15;
 
-/// Taps whose gradients are summed at a time.
-const TAPS: usize = 3;
-
 /// How a depthwise convolution in one or two axes is computed.
 pub(super) struct Depthwise {
     tiling: Tiling,
@@ -278,48 +275,29 @@ fn add_taps<A: Element + Float>(
     );
 }
 
-/// `sumsₜ ← sumsₜ + Σ yₙ · x[offsetₜ + n]`
+/// `sumsₜ ← sumsₜ + Σ yₙ · x[offsetₜ + n]`; `y` is whole runs.
 fn add_products<A: Element + Float>(x: &[A], offsets: &[usize], y: &[A], sums: &mut [A]) {
     vectorized(
         #[inline(always)]
         || {
-            let (threes, rest) = offsets.as_chunks::<TAPS>();
-            let (sums, last) = sums.split_at_mut(threes.len() * TAPS);
-            for (offsets, sums) in threes.iter().zip(sums.as_chunks_mut::<TAPS>().0) {
-                *sums = products(x, offsets, y, *sums);
-            }
-            for (&offset, sum) in rest.iter().zip(last) {
-                [*sum] = products(x, &[offset], y, [*sum]);
+            for (&offset, sum) in offsets.iter().zip(sums) {
+                let mut lanes = [A::zero(); WINDOWS];
+                for (i, y) in y.as_chunks::<WINDOWS>().0.iter().enumerate() {
+                    let x = &x[offset + i * WINDOWS..][..WINDOWS];
+                    for j in 0..WINDOWS {
+                        lanes[j] = lanes[j] + y[j] * x[j];
+                    }
+                }
+                // Halves are added until one lane is left.
+                let mut len = WINDOWS / 2;
+                while len > 0 {
+                    for j in 0..len {
+                        lanes[j] = lanes[j] + lanes[j + len];
+                    }
+                    len /= 2;
+                }
+                *sum = *sum + lanes[0];
             }
         },
     );
-}
-
-#[inline(always)]
-fn products<A: Element + Float, const N: usize>(
-    x: &[A],
-    offsets: &[usize; N],
-    y: &[A],
-    sums: [A; N],
-) -> [A; N] {
-    const LANES: usize = WINDOWS / 2;
-    let mut lanes = [[A::zero(); LANES]; N];
-    for (i, y) in y.as_chunks::<LANES>().0.iter().enumerate() {
-        for (lanes, offset) in lanes.iter_mut().zip(offsets) {
-            let x = &x[offset + i * LANES..][..LANES];
-            for j in 0..LANES {
-                lanes[j] = lanes[j] + y[j] * x[j];
-            }
-        }
-    }
-    std::array::from_fn(|n| {
-        let mut len = LANES;
-        while len > 1 {
-            len /= 2;
-            for j in 0..len {
-                lanes[n][j] = lanes[n][j] + lanes[n][j + len];
-            }
-        }
-        sums[n] + lanes[n][0]
-    })
 }
