@@ -7,16 +7,16 @@ use std::{io::Write, process};
 /// Writes `I20260131 23:59:59.123456 4321 file.rs:12] message`.
 struct Logger;
 
-/// Logs from now on; a logger installed before stays.
-pub(super) fn install() {
+/// Logs from now on what is as severe as `least`; a logger installed before stays.
+pub(super) fn install(least: LevelFilter) {
     if log::set_logger(&Logger).is_ok() {
-        log::set_max_level(LevelFilter::Info);
+        log::set_max_level(least);
     }
 }
 
 impl Log for Logger {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.level() <= Level::Info
+        metadata.level() <= log::max_level()
     }
 
     fn log(&self, record: &Record<'_>) {

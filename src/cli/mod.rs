@@ -4,12 +4,17 @@
 //! log lines in Caffe's format, or a progress line where a person watches a terminal. Any error is
 //! one line and a non-zero exit status: 1 if the work failed, 2 if the command was wrong.
 
+mod device_query;
 mod draw;
 mod inspect;
 mod lines;
 mod logger;
 mod number;
+mod phase;
+mod place;
 mod progress;
+mod signals;
+mod spelling;
 mod table;
 mod test;
 mod time;
@@ -17,9 +22,10 @@ mod train;
 mod upgrade_net;
 mod upgrade_solver;
 
-use clap::{Args, Parser, Subcommand, builder::TypedValueParser};
+use crate::error::{Error, Result};
+use clap::{Parser, Subcommand};
+use log::LevelFilter;
 use std::{
-    ffi::OsString,
     io::{self, Write},
     process::ExitCode,
 };
@@ -30,6 +36,12 @@ use std::{
 struct Command {
     #[command(subcommand)]
     verb: Verb,
+    /// Tells of warnings and errors only
+    #[arg(long, short, global = true, conflicts_with = "verbose")]
+    quiet: bool,
+    /// Tells more, such as how a net is built; at a terminal, too, as a log
+    #[arg(long, short, global = true)]
+    verbose: bool,
 }
 
 #[derive(Subcommand)]
@@ -41,28 +53,17 @@ enum Verb {
     UpgradeSolver(upgrade_solver::UpgradeSolver),
     Inspect(inspect::Inspect),
     Draw(draw::Draw),
-}
-
-/// Where the work is done.
-#[derive(Args)]
-struct Place {
-    /// Device to run on
-    #[arg(long, value_name = "NAME", default_value = "cpu")]
-    device: String,
-    /// Host threads; 0 takes as many as the machine runs at once
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = threads())]
-    threads: u16,
-}
-
-/// More than any machine runs at once, and few enough to be started.
-fn threads() -> impl TypedValueParser<Value = u16> {
-    clap::value_parser!(u16).range(..=1024)
+    DeviceQuery(device_query::DeviceQuery),
 }
 
 /// Runs the command that the process's arguments give.
 pub fn main() -> ExitCode {
-    let command = Command::parse_from(std::env::args_os().map(two_dashes));
-    logger::install();
+    let command = Command::parse_from(spelling::normal(std::env::args_os()));
+    logger::install(match (command.quiet, command.verbose) {
+        (true, _) => LevelFilter::Warn,
+        (_, true) => LevelFilter::Debug,
+        _ => LevelFilter::Info,
+    });
     let done = match command.verb {
         Verb::Train(train) => train.run(),
         Verb::Test(test) => test.run(),
@@ -71,6 +72,7 @@ pub fn main() -> ExitCode {
         Verb::UpgradeSolver(upgrade) => upgrade.run(),
         Verb::Inspect(inspect) => inspect.run(),
         Verb::Draw(draw) => draw.run(),
+        Verb::DeviceQuery(query) => query.run(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -82,16 +84,11 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// `-solver` means `--solver`, as in Caffe's scripts; `-h` stays.
-fn two_dashes(arg: OsString) -> OsString {
-    match arg.to_str().map(str::as_bytes) {
-        Some([b'-', first, _, ..]) if first.is_ascii_alphabetic() => {
-            let mut long = OsString::from("-");
-            long.push(arg);
-            long
-        }
-        _ => arg,
-    }
+/// Writes to standard output.
+fn print(text: &str) -> Result<()> {
+    let mut out = io::stdout().lock();
+    let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    printed.map_err(|error| Error::io("standard output", error))
 }
 
 #[cfg(test)]
@@ -105,10 +102,16 @@ mod tests {
     }
 
     #[test]
-    fn one_dash_or_two() {
-        let read = |arg: &str| two_dashes(arg.into()).into_string().unwrap();
-        let args = ["-solver=a.prototxt", "--solver", "-h", "-1", "a-b", "-"];
-        let want = ["--solver=a.prototxt", "--solver", "-h", "-1", "a-b", "-"];
-        assert_eq!(args.map(read), want);
+    fn every_verb_shows_an_example_that_is_one() {
+        for verb in Command::command().get_subcommands() {
+            let name = verb.get_name();
+            let help = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
+            let example =
+                help.strip_prefix("Example: ").unwrap_or_else(|| panic!("{name}: {help}"));
+            assert!(example.starts_with(&format!("cortado {name}")), "{example}");
+            let args = example.split_whitespace().map(Into::into);
+            let parsed = Command::try_parse_from(spelling::normal(args));
+            parsed.map(drop).unwrap_or_else(|error| panic!("{example}: {error}"));
+        }
     }
 }

@@ -1,18 +1,15 @@
 //! `cortado test`
 
-use super::{Place, lines::score, number::g, train::copy_weights};
+use super::{lines::score, number::g, phase::Stages, place::Place, print, train::copy_weights};
 use crate::{
-    device::{Device, OnDevice, on_device},
-    error::{Error, Result},
+    device::{Device, OnDevice},
+    error::Result,
     net::Net,
     proto::{self, Phase},
-    solver::{Score, mean_scores},
+    solver::mean_scores,
 };
 use clap::Args;
-use std::{
-    io::{self, Write},
-    path::PathBuf,
-};
+use std::path::PathBuf;
 
 /// Scores a trained net: means of its outputs over batches
 #[derive(Args)]
@@ -26,16 +23,17 @@ pub(super) struct Test {
     #[arg(long, value_name = "FILE", value_delimiter = ',', required = true)]
     weights: Vec<PathBuf>,
     /// Batches to run
-    #[arg(long, value_name = "N", default_value_t = 50)]
-    iterations: usize,
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    iterations: u32,
+    #[command(flatten)]
+    stages: Stages,
     #[command(flatten)]
     place: Place,
 }
 
 impl Test {
     pub(super) fn run(self) -> Result<()> {
-        let Place { device, threads } = &self.place;
-        on_device(&device.clone(), usize::from(*threads), self)
+        self.place.clone().run(self)
     }
 }
 
@@ -43,8 +41,8 @@ impl OnDevice for Test {
     type Output = ();
 
     fn run<D: Device>(self, device: D) -> Result<()> {
-        log::info!("Use {}, {} host threads.", device.name(), device.workers().count());
-        let definition = proto::read_net(&self.model)?;
+        let mut definition = proto::read_net(&self.model)?;
+        self.stages.put(definition.state.get_or_insert_default());
         let mut net = Net::<f32, D>::builder(&device)
             .phase(Phase::Test)
             .build(&definition)
@@ -53,18 +51,12 @@ impl OnDevice for Test {
             copy_weights(&mut net, path)?;
         }
         log::info!("Running for {} iterations.", self.iterations);
-        let (loss, scores) = mean_scores(&mut net, self.iterations, |batch, scores| {
+        let (loss, scores) = mean_scores(&mut net, self.iterations as usize, |batch, scores| {
             for score in scores {
                 log::info!("Batch {batch}, {} = {}", score.name, g(score.value));
             }
         })?;
-        print(loss, &scores).map_err(|error| Error::io("standard output", error))
+        let scores = scores.iter().map(|mean| format!("{}\n", score(mean)));
+        print(&format!("Loss: {}\n{}", g(loss), scores.collect::<String>()))
     }
-}
-
-fn print(loss: f64, means: &[Score]) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    writeln!(out, "Loss: {}", g(loss))?;
-    means.iter().try_for_each(|mean| writeln!(out, "{}", score(mean)))?;
-    out.flush()
 }

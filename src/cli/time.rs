@@ -1,22 +1,19 @@
 //! `cortado time`
 
 use super::{
-    Place,
+    phase::{Stages, When},
+    place::Place,
+    print,
     table::{aligned, plain},
 };
 use crate::{
-    device::{Device, OnDevice, on_device},
-    error::{Error, Result},
+    device::{Device, OnDevice},
+    error::Result,
     net::{MemoryUse, Net},
-    proto::{self, LayerParameter, Phase},
+    proto::{self, LayerParameter},
 };
-use clap::{Args, ValueEnum};
-use std::{
-    fs,
-    io::{self, Write},
-    path::PathBuf,
-    time::Instant,
-};
+use clap::Args;
+use std::{fs, path::PathBuf, time::Instant};
 
 /// Times the layers of a net
 ///
@@ -35,23 +32,13 @@ pub(super) struct Time {
     /// Phase to build the net for; with TEST and --forward, memory is reused
     #[arg(long, value_enum, ignore_case = true, default_value = "train")]
     phase: When,
-    /// Builds the net for this level
-    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
-    level: i32,
-    /// Builds the net for these stages
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
-    stage: Vec<String>,
+    #[command(flatten)]
+    stages: Stages,
     /// Times forward passes only
     #[arg(long)]
     forward: bool,
     #[command(flatten)]
     place: Place,
-}
-
-#[derive(Clone, Copy, PartialEq, ValueEnum)]
-enum When {
-    Train,
-    Test,
 }
 
 /// What one layer took.
@@ -69,8 +56,7 @@ struct Row {
 
 impl Time {
     pub(super) fn run(self) -> Result<()> {
-        let Place { device, threads } = &self.place;
-        on_device(&device.clone(), usize::from(*threads), self)
+        self.place.clone().run(self)
     }
 }
 
@@ -78,16 +64,10 @@ impl OnDevice for Time {
     type Output = ();
 
     fn run<D: Device>(self, device: D) -> Result<()> {
-        log::info!("Use {}, {} host threads.", device.name(), device.workers().count());
-        let definition = proto::read_net(&self.model)?;
-        let phase = match self.phase {
-            When::Train => Phase::Train,
-            When::Test => Phase::Test,
-        };
+        let mut definition = proto::read_net(&self.model)?;
+        self.stages.put(definition.state.get_or_insert_default());
         let mut net = Net::<f32, D>::builder(&device)
-            .phase(phase)
-            .level(self.level)
-            .stages(self.stage.iter().cloned())
+            .phase(self.phase.into())
             .reuse_memory(self.forward && self.phase == When::Test)
             .build(&definition)
             .map_err(|error| error.within(self.model.display().to_string()))?;
@@ -117,13 +97,7 @@ impl OnDevice for Time {
                 })
             })?);
         }
-        let text = report(&rows, &passes, &net.memory()?);
-        let print = || {
-            let mut out = io::stdout().lock();
-            out.write_all(text.as_bytes())?;
-            out.flush()
-        };
-        print().map_err(|error| Error::io("standard output", error))
+        print(&report(&rows, &passes, &net.memory()?))
     }
 }
 

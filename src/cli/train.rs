@@ -1,28 +1,30 @@
 //! `cortado train`
 
-use super::{Place, lines::Lines, progress::Progress};
+use super::{
+    lines::Lines, phase::Stages, place::Place, print, progress::Progress, signals::Signals,
+};
 use crate::{
-    device::{Device, OnDevice, on_device},
+    device::{Device, OnDevice},
     error::{Error, Result},
     interchange,
     memory::ledger::Ledger,
     net::Net,
-    proto,
-    solver::{Action, Solver},
+    proto::{self, SolverParameter, solver_parameter::SolverMode},
+    solver::{Solver, read_definition},
 };
 use clap::Args;
+use log::Level;
 use std::{
     ffi::OsStr,
-    io::{IsTerminal, Write},
+    io::IsTerminal,
     path::{Path, PathBuf},
-    process::exit,
-    sync::atomic::{AtomicBool, Ordering::Relaxed},
 };
 
 /// Trains a net as a solver file says
 ///
 /// Files that the solver names are relative to the current folder. Ctrl-C stops after the current
-/// iteration and writes a snapshot; a second Ctrl-C leaves at once.
+/// iteration and writes a snapshot, as SIGTERM does; a second Ctrl-C leaves at once. A hangup writes
+/// a snapshot.
 #[derive(Args)]
 #[command(after_help = "Example: cortado train --solver examples/digits/solver.prototxt")]
 pub(super) struct Train {
@@ -40,13 +42,35 @@ pub(super) struct Train {
     #[arg(long)]
     ledger: bool,
     #[command(flatten)]
+    signals: Signals,
+    #[command(flatten)]
+    stages: Stages,
+    #[command(flatten)]
     place: Place,
 }
 
 impl Train {
     pub(super) fn run(self) -> Result<()> {
-        let Place { device, threads } = &self.place;
-        on_device(&device.clone(), usize::from(*threads), self)
+        self.place.clone().run(self)
+    }
+
+    /// The solver's definition with what the flags say of its train net.
+    fn definition(&self) -> Result<SolverParameter> {
+        let mut param = read_definition(&self.solver)?;
+        let file = self.solver.display();
+        match param.max_iter {
+            None => {
+                let why = "no max_iter: say how many updates to make, such as `max_iter: 1000`";
+                return Err(Error::Invalid(why.into()).within(file.to_string()));
+            }
+            Some(end) if end <= 0 => log::warn!("{file}: no updates are made: max_iter is {end}"),
+            Some(_) => {}
+        }
+        if param.solver_mode.is_some() && param.solver_mode() == SolverMode::Gpu {
+            log::info!("{file}: solver_mode does not choose the device: --device or --gpu does");
+        }
+        self.stages.put(param.train_state.get_or_insert_default());
+        Ok(param)
     }
 }
 
@@ -54,10 +78,10 @@ impl OnDevice for Train {
     type Output = ();
 
     fn run<D: Device>(self, device: D) -> Result<()> {
-        log::info!("Use {}, {} host threads.", device.name(), device.workers().count());
         let ledger = self.ledger.then(Ledger::new);
         let _open = ledger.as_ref().map(Ledger::open);
-        let mut solver = Solver::<f32, D>::from_file(&self.solver, &device)?;
+        let mut solver = Solver::<f32, D>::new(self.definition()?, &device)
+            .map_err(|error| error.within(self.solver.display().to_string()))?;
         if let Some(state) = &self.snapshot {
             log::info!("Resuming from {}", state.display());
             solver.restore(state)?;
@@ -66,19 +90,26 @@ impl OnDevice for Train {
             log::info!("Finetuning from {}", path.display());
             copy_weights(solver.net_mut(), path)?;
         }
-        if std::io::stderr().is_terminal() {
-            let mut progress = Progress::new(solver.param().max_iter());
-            solver.observe(move |event| progress.show(event));
-        } else {
-            solver.observe(|event| Lines.show(event));
-        }
-        solver.ask(stop_on_signal()?);
+        show(&mut solver);
+        solver.ask(self.signals.watch()?);
         let solved = solver.solve();
         if let Some(ledger) = ledger {
-            let written = write!(std::io::stdout(), "{ledger}");
-            written.map_err(|error| Error::io("standard output", error))?;
+            print(&ledger.to_string())?;
         }
         solved
+    }
+}
+
+/// Tells of training on standard error: a person at a terminal by a progress line, others by the
+/// log, or as little as the log's level asks for.
+fn show<D: Device>(solver: &mut Solver<f32, D>) {
+    match log::max_level().to_level() {
+        Some(Level::Info) if std::io::stderr().is_terminal() => {
+            let mut progress = Progress::new(solver.param().max_iter());
+            solver.observe(move |event| progress.show(event));
+        }
+        Some(level) if level >= Level::Info => solver.observe(|event| Lines.show(event)),
+        _ => {}
     }
 }
 
@@ -97,16 +128,4 @@ pub(super) fn copy_weights<D: Device>(net: &mut Net<f32, D>, path: &Path) -> Res
         return Err(within(Error::Invalid(why.into())));
     }
     Ok(())
-}
-
-/// Asks the solver to stop once the process got a signal; a second signal ends the process.
-fn stop_on_signal() -> Result<impl FnMut() -> Action + Send + 'static> {
-    static STOP: AtomicBool = AtomicBool::new(false);
-    ctrlc::set_handler(|| {
-        if STOP.swap(true, Relaxed) {
-            exit(130);
-        }
-    })
-    .map_err(|error| Error::Invalid(format!("cannot watch for signals: {error}")))?;
-    Ok(|| if STOP.load(Relaxed) { Action::Stop } else { Action::Continue })
 }

@@ -1,14 +1,12 @@
 //! `cortado upgrade-net`
 
+use super::print;
 use crate::{
-    error::{Error, Result},
+    error::Result,
     proto::{self, Message, Name, Unknown, upgrade},
 };
 use clap::Args;
-use std::{
-    io::{self, Write},
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 /// Brings a net of any of Caffe's formats up to date
 ///
@@ -67,13 +65,8 @@ fn is_binary(path: &Path) -> bool {
 /// Prints what was done to a file, if anything.
 pub(super) fn report(file: &Path, changes: &[upgrade::Change]) -> Result<()> {
     let file = file.display();
-    let print = || {
-        let mut out = io::stdout().lock();
-        if changes.is_empty() {
-            writeln!(out, "{file}: up to date")?;
-        }
-        changes.iter().try_for_each(|change| writeln!(out, "{file}: {change}"))?;
-        out.flush()
-    };
-    print().map_err(|error: io::Error| Error::io("standard output", error))
+    print(&match changes {
+        [] => format!("{file}: up to date\n"),
+        _ => changes.iter().map(|change| format!("{file}: {change}\n")).collect(),
+    })
 }

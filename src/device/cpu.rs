@@ -3,10 +3,10 @@
 use crate::{
     error::{Error, Result},
     families,
-    host::Workers,
+    host::{Workers, vector_instructions},
     memory::{HostBytes, Kernel, Mapping, Memory},
 };
-use std::ops::Range;
+use std::{fs, ops::Range};
 
 /// The host's processor. Its memory *is* host memory, so nothing is ever copied, and every kernel
 /// is the family's default, run in place on this value's threads.
@@ -68,10 +68,37 @@ impl Memory for CpuDevice {
     fn workers(&self) -> &Workers {
         &self.workers
     }
+    fn properties(&self) -> Vec<(&'static str, String)> {
+        let gibibytes = |bytes: u64| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30));
+        let known = [
+            ("processor", processor()),
+            ("vector instructions", Some(vector_instructions().to_owned())),
+            ("memory", memory().map(gibibytes)),
+        ];
+        known.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+    }
     /// The host's kernels are this device's own.
     fn fell_back(&self, _: &Kernel) -> Result<()> {
         Ok(())
     }
+}
+
+/// The processor's name, where the system tells (Linux on x86).
+fn processor() -> Option<String> {
+    Some(told("/proc/cpuinfo", "model name")?.trim().to_owned())
+}
+
+/// Bytes of memory, where the system tells (Linux).
+fn memory() -> Option<u64> {
+    let kibibytes = told("/proc/meminfo", "MemTotal")?;
+    kibibytes.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// What a file of the system says behind `name` and a colon.
+fn told(file: &str, name: &str) -> Option<String> {
+    let text = fs::read_to_string(file).ok()?;
+    let mut lines = text.lines().filter_map(|line| line.split_once(':'));
+    lines.find(|(of, _)| of.trim() == name).map(|(_, value)| value.to_owned())
 }
 
 fn range(at: usize, len: usize) -> Option<Range<usize>> {

@@ -101,6 +101,11 @@ pub trait OnDevice {
 pub fn on_device<J: OnDevice>(name: &str, threads: usize, job: J) -> Result<J::Output> {
     match name {
         "cpu" => job.run(CpuDevice::with_threads(threads)?),
-        _ => Err(Error::UnknownDevice { name: name.into(), known: "cpu".into() }),
+        _ => Err(Error::UnknownDevice { name: name.into(), known: names().join(", ") }),
     }
+}
+
+/// The names that [`on_device`] takes on this machine.
+pub fn names() -> Vec<String> {
+    vec!["cpu".into()]
 }

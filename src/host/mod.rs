@@ -58,6 +58,7 @@ pub use pair_loss::{pair_loss, pair_loss_backward};
 pub use pool::{average_pool, average_pool_backward, max_pool, max_pool_backward, stochastic_pool};
 pub use random::{bernoulli, dropout, dropout_in_place, gaussian, integer, uniform};
 pub use reduce::{arg_max, reduce, sum_onto};
+pub use simd::vector_instructions;
 #[cfg(feature = "net")] // used by data
 pub(crate) use simd::vectorized;
 pub use softmax::{softmax, softmax_backward, softmax_backward_in_place, softmax_in_place};

@@ -9,12 +9,8 @@
 pub(crate) fn vectorized<R>(kernel: impl FnOnce() -> R) -> R {
     #[cfg(target_arch = "x86_64")]
     {
-        if is_x86_feature_detected!("avx512f")
-            && is_x86_feature_detected!("avx512bw")
-            && is_x86_feature_detected!("avx512dq")
-            && is_x86_feature_detected!("avx512vl")
-        {
-            // SAFETY: the processor has what `avx512` is compiled for: all four were just detected.
+        if has_avx512() {
+            // SAFETY: the processor has what `avx512` is compiled for: it was just detected.
             #[allow(unsafe_code)]
             return unsafe { avx512(kernel) };
         }
@@ -25,6 +21,34 @@ pub(crate) fn vectorized<R>(kernel: impl FnOnce() -> R) -> R {
         }
     }
     kernel()
+}
+
+/// The instructions that kernels on this host use for vectors.
+pub fn vector_instructions() -> &'static str {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if has_avx512() {
+            return "AVX-512";
+        }
+        if is_x86_feature_detected!("avx2") {
+            return "AVX2";
+        }
+    }
+    match () {
+        () if cfg!(target_feature = "sse2") => "SSE2",
+        () if cfg!(target_feature = "neon") => "NEON",
+        () => "none",
+    }
+}
+
+/// Whether there is all that `avx512` is compiled for.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn has_avx512() -> bool {
+    is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl")
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -82,6 +82,12 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
         Workers::global()
     }
 
+    /// What a person may want to know of the device, such as the size of its memory: names and
+    /// values. The default tells nothing.
+    fn properties(&self) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+
     /// Told before a kernel of this device runs on the host for want of one of its own. The
     /// default tells the [`ledger`].
     ///

@@ -1,6 +1,6 @@
 //! From a definition to a net.
 
-use super::{Net, NetBlob, Param, Step, filter, insert_splits, split::unknown};
+use super::{Net, NetBlob, Param, Step, filter, insert_splits, split::unknown, told};
 use crate::{
     blob::Blob,
     data::Sources,
@@ -163,6 +163,7 @@ impl<'a, T: Element, D: Device> Wiring<'a, T, D> {
         if param.r#type().is_empty() {
             return Err(Error::Invalid("has no type".into()));
         }
+        log::debug!("Creating Layer {}", param.name());
         let mut param = param.clone();
         if param.phase.is_none() {
             param.set_phase(self.net.phase);
@@ -191,7 +192,9 @@ impl<'a, T: Element, D: Device> Wiring<'a, T, D> {
             propagate_params: Vec::new(),
             loss_weights,
         });
-        self.set_up(&cx, &saved)
+        self.set_up(&cx, &saved)?;
+        told::layer(&self.net);
+        Ok(())
     }
 
     fn bottoms(&mut self, param: &LayerParameter) -> Result<Vec<usize>> {
@@ -376,6 +379,7 @@ impl<'a, T: Element, D: Device> Wiring<'a, T, D> {
         if self.builder.reuse_memory {
             self.net.reuse_memory()?;
         }
+        told::net(&self.net);
         Ok(self.net)
     }
 }

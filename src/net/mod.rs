@@ -8,6 +8,7 @@ mod pass;
 mod split;
 #[cfg(feature = "interchange")]
 mod tensors;
+mod told;
 mod weights;
 
 pub use build::NetBuilder;

@@ -8,31 +8,64 @@ use cortado::{
 use rand::Rng;
 use std::{
     fs,
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Lines},
     os::unix::process::ExitStatusExt,
-    process::{Command, Stdio},
+    process::{Child, ChildStderr, Command, ExitStatus, Stdio},
     thread::sleep,
     time::{Duration, Instant, SystemTime},
 };
 
+/// A run of `train` that is watched.
+struct Running {
+    child: Child,
+    lines: Lines<BufReader<ChildStderr>>,
+}
+
+impl Running {
+    fn start(folder: &Folder, flags: &str) -> Self {
+        let mut command = folder.command(&format!("train --solver solver.prototxt {flags}"));
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        Self { child, lines }
+    }
+
+    /// Waits until it logs this.
+    fn until(&mut self, line: &str) {
+        assert!(self.lines.any(|logged| logged.unwrap().contains(line)), "{line}");
+    }
+
+    fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
+    }
+
+    /// The exit status and what it logs from now on.
+    fn end(mut self) -> (ExitStatus, Vec<String>) {
+        let rest = self.lines.map(|line| message(&line.unwrap()).unwrap().to_owned()).collect();
+        (self.child.wait().unwrap(), rest)
+    }
+}
+
 /// Interrupts training once it has logged `line`; returns what it logs from then on.
 fn interrupted_at(folder: &Folder, line: &str) -> Vec<String> {
-    let mut command = folder.command("train --solver solver.prototxt");
-    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
-    let running = lines.any(|logged| logged.contains(line));
-    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    let rest: Vec<_> = lines.collect();
-    let status = child.wait().unwrap();
-    assert!(running && sent.success() && status.success(), "{status}: {rest:#?}");
-    rest.iter().map(|line| message(line).unwrap().to_owned()).collect()
+    let mut running = Running::start(folder, "");
+    running.until(line);
+    running.signal("-INT");
+    let (status, rest) = running.end();
+    assert!(status.success(), "{status}: {rest:#?}");
+    rest
+}
+
+/// A solver that would take hours, and writes no snapshots on its own.
+fn endless() -> String {
+    let long = SOLVER.replace("snapshot: 4", "").replace("test_interval: 4", "test_interval: 1000");
+    long.replace("max_iter: 8", "max_iter: 100000000")
 }
 
 #[test]
 fn an_interrupt_ends_training_with_a_snapshot() {
     let folder = Folder::new("interrupt");
-    let long = SOLVER.replace("snapshot: 4", "").replace("test_interval: 4", "test_interval: 1000");
-    folder.write_replaced("solver.prototxt", &long, "max_iter: 8", "max_iter: 1000000");
+    folder.write("solver.prototxt", endless());
     let rest = interrupted_at(&folder, "Iteration 2, lr = ");
     assert_eq!(rest.last().unwrap(), "Optimization stopped early.");
     let [model] = &folder.files(".caffemodel")[..] else { panic!("{rest:#?}") };
@@ -49,6 +82,58 @@ fn an_interrupt_ends_a_test_as_well() {
     folder.write_replaced("solver.prototxt", SOLVER, "test_iter: 2", "test_iter: 100000000");
     let rest = interrupted_at(&folder, "Testing net (#0)");
     assert_eq!(rest, ["Test interrupted.", "Optimization stopped early."]);
+}
+
+/// The signal, the flags with which it asks for a snapshot, and what it does.
+#[test]
+fn signals_do_what_flags_say() {
+    let folder = Folder::new("signals");
+    folder.write("solver.prototxt", endless());
+    let cases = [
+        ("-HUP", "", true),
+        ("-HUP", "-sighup_effect=none", false),
+        ("-INT", "--sigint-effect snapshot", true),
+        ("-INT", "--sigint_effect none", false),
+    ];
+    for (signal, flags, writes) in cases {
+        let mut running = Running::start(&folder, flags);
+        running.until("Iteration 2, lr = ");
+        running.signal(signal);
+        if writes {
+            running.until("Snapshotting solver state");
+        }
+        running.until(", lr = "); // it goes on
+        running.signal("-TERM");
+        let (status, rest) = running.end();
+        assert!(status.success(), "{signal} {flags}: {status}: {rest:#?}");
+        assert_eq!(rest.last().unwrap(), "Optimization stopped early.");
+        let written = folder.files(".solverstate");
+        // The last one is that of the end.
+        assert_eq!(written.len(), 1 + usize::from(writes), "{signal} {flags}: {written:?}");
+        written.iter().for_each(|state| fs::remove_file(folder.path(state)).unwrap());
+    }
+    let stop = "train --solver solver.prototxt --sighup-effect stopp";
+    folder.run(stop).refused_with(&["'stopp'", "none, stop, snapshot"]);
+}
+
+/// An iteration of so many batches would never hear the first signal.
+#[test]
+fn a_second_interrupt_leaves_at_once() {
+    let folder = Folder::new("interrupt-twice");
+    folder.write("solver.prototxt", format!("{} iter_size: 1000000000", endless()));
+    for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
+        let mut running = Running::start(&folder, "");
+        running.until("Learning Rate Policy");
+        sleep(Duration::from_millis(100));
+        running.signal(signal);
+        running.signal("-HUP");
+        sleep(Duration::from_millis(100));
+        assert_eq!(running.child.try_wait().unwrap(), None);
+        running.signal(signal);
+        let (status, _) = running.end();
+        assert_eq!(status.code(), Some(code));
+    }
+    assert_eq!(folder.files(".caffemodel"), [""; 0]);
 }
 
 /// Kills of one run.

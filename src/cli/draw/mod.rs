@@ -3,15 +3,18 @@
 mod lanes;
 mod svg;
 
-use super::table::plain;
+use super::{
+    phase::{Stages, When},
+    table::plain,
+};
 use crate::{
     device::CpuDevice,
     error::{Error, Result},
     file,
     net::{Net, filter},
-    proto::{self, LayerParameter, NetParameter, NetState, Phase},
+    proto::{self, LayerParameter, NetParameter},
 };
-use clap::{Args, ValueEnum};
+use clap::Args;
 use std::path::PathBuf;
 
 /// Draws a net as an SVG image
@@ -31,18 +34,8 @@ pub(super) struct Draw {
     /// Phase to draw the net in; as its `state` says, else TEST, if not given
     #[arg(long, value_enum, ignore_case = true)]
     phase: Option<When>,
-    /// Draws the net at this level
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    level: Option<i32>,
-    /// Draws the net in these stages
-    #[arg(long, value_name = "NAME", value_delimiter = ',')]
-    stage: Vec<String>,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum When {
-    Train,
-    Test,
+    #[command(flatten)]
+    stages: Stages,
 }
 
 /// A layer as it is drawn.
@@ -59,14 +52,11 @@ struct Row {
 impl Draw {
     pub(super) fn run(self) -> Result<()> {
         let mut definition = proto::read_net(&self.model)?;
-        let state = definition.state.get_or_insert_with(NetState::default);
-        match self.phase {
-            Some(When::Train) => state.set_phase(Phase::Train),
-            Some(When::Test) => state.set_phase(Phase::Test),
-            None => {}
+        let state = definition.state.get_or_insert_default();
+        if let Some(phase) = self.phase {
+            state.set_phase(phase.into());
         }
-        state.level = self.level.or(state.level);
-        state.stage.extend(self.stage);
+        self.stages.put(state);
         let state = state.clone();
         let within = |error: Error| error.within(self.model.display().to_string());
         let filtered = filter(&definition, &state).map_err(within)?;

@@ -5,12 +5,10 @@ mod kind;
 mod read;
 mod report;
 
-use crate::error::{Error, Result};
+use super::print;
+use crate::error::Result;
 use clap::Args;
-use std::{
-    io::{self, Write},
-    path::PathBuf,
-};
+use std::path::PathBuf;
 
 /// Prints what is in a file: layers, fields, and arrays with statistics of their values
 ///
@@ -30,12 +28,6 @@ pub(super) struct Inspect {
 impl Inspect {
     pub(super) fn run(self) -> Result<()> {
         let report = read::report(&self.file)?;
-        let text = if self.json { report.json() } else { report.table() };
-        let print = || {
-            let mut out = io::stdout().lock();
-            out.write_all(text.as_bytes())?;
-            out.flush()
-        };
-        print().map_err(|error: io::Error| Error::io("standard output", error))
+        print(&if self.json { report.json() } else { report.table() })
     }
 }

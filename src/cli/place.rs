@@ -1,0 +1,125 @@
+//! Where work is done.
+
+use crate::{
+    device::{self, Device, OnDevice, on_device},
+    error::{Error, Result},
+};
+use clap::{Args, builder::TypedValueParser};
+
+/// Device and threads.
+#[derive(Args, Clone)]
+pub(super) struct Place {
+    /// Device to run on, one of those that `cortado device-query` lists
+    #[arg(long, value_name = "NAME", default_value = "cpu", conflicts_with = "gpu")]
+    device: String,
+    /// GPU to run on, by its number, or `all` there are: `--gpu 0` is the device cuda:0
+    #[arg(long, value_name = "ID,..", value_delimiter = ',', value_parser = gpu)]
+    gpu: Vec<Gpu>,
+    /// Host threads; 0 takes as many as the machine runs at once
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = threads())]
+    threads: u16,
+}
+
+/// A GPU as Caffe's flag names it.
+#[derive(Clone, Copy)]
+pub(super) enum Gpu {
+    All,
+    Number(u32),
+}
+
+/// What the names of GPUs begin with.
+const GPU: &str = "cuda:";
+
+impl Place {
+    /// Does the work there, and logs where.
+    pub(super) fn run<J: OnDevice>(&self, job: J) -> Result<J::Output> {
+        let device = match &self.gpu[..] {
+            [] => self.device.clone(),
+            gpus => one(gpus, &device::names())?,
+        };
+        on_device(&device, usize::from(self.threads), Logged(job))
+    }
+}
+
+/// The GPUs that were asked for, all of which have to be among these devices.
+pub(super) fn named(gpus: &[Gpu], known: &[String]) -> Result<Vec<String>> {
+    let there: Vec<_> = known.iter().filter(|name| name.starts_with(GPU)).cloned().collect();
+    let wanted: Vec<_> = gpus.iter().flat_map(|gpu| gpu.names(&there)).collect();
+    let gone = wanted.iter().find(|name| !there.contains(name));
+    let known = known.join(", ");
+    let why = match gone {
+        _ if there.is_empty() => {
+            format!("this build has no GPU devices, only {known}: leave out --gpu to use that")
+        }
+        Some(gone) => format!("there is no {gone}; the devices are {known}"),
+        None => return Ok(wanted),
+    };
+    Err(Error::Invalid(format!("--gpu: {why}")))
+}
+
+/// The one GPU that was asked for.
+fn one(gpus: &[Gpu], known: &[String]) -> Result<String> {
+    let mut named = named(gpus, known)?;
+    match (named.pop(), named.len()) {
+        (Some(name), 0) => Ok(name),
+        _ => Err(Error::Invalid("--gpu: a net runs on one device: give one number".into())),
+    }
+}
+
+impl Gpu {
+    fn names(self, there: &[String]) -> Vec<String> {
+        match self {
+            Self::All => there.to_vec(),
+            Self::Number(number) => vec![format!("{GPU}{number}")],
+        }
+    }
+}
+
+/// Reads one.
+pub(super) fn gpu(text: &str) -> Result<Gpu, String> {
+    match text {
+        "all" => Ok(Gpu::All),
+        _ => text.parse().map(Gpu::Number).map_err(|_| "neither a number nor `all`".into()),
+    }
+}
+
+/// More than any machine runs at once, and few enough to be started.
+fn threads() -> impl TypedValueParser<Value = u16> {
+    clap::value_parser!(u16).range(..=1024)
+}
+
+/// Work that is logged before it begins.
+struct Logged<J>(J);
+
+impl<J: OnDevice> OnDevice for Logged<J> {
+    type Output = J::Output;
+
+    fn run<D: Device>(self, device: D) -> Result<J::Output> {
+        log::info!("Use {}, {} host threads.", device.name(), device.workers().count());
+        self.0.run(device)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{gpu, named, one};
+
+    #[test]
+    fn gpus_are_devices() {
+        let devices = |count: usize| {
+            let gpus = (0..count).map(|number| format!("cuda:{number}"));
+            ["cpu".to_owned()].into_iter().chain(gpus).collect::<Vec<_>>()
+        };
+        let ids = |text: &str| text.split(',').map(|id| gpu(id).unwrap()).collect::<Vec<_>>();
+        let said = |text: &str, count| one(&ids(text), &devices(count)).unwrap_err().to_string();
+        assert_eq!(one(&ids("1"), &devices(2)).unwrap(), "cuda:1");
+        assert_eq!(one(&ids("all"), &devices(1)).unwrap(), "cuda:0");
+        assert_eq!(named(&ids("all"), &devices(2)).unwrap(), ["cuda:0", "cuda:1"]);
+        assert!(said("all", 2).contains("one device") && said("0,1", 2).contains("one device"));
+        assert!(said("2", 2).contains("no cuda:2; the devices are cpu, cuda:0, cuda:1"));
+        for none in ["0", "all", "0,1"] {
+            assert!(said(none, 0).contains("only cpu: leave out --gpu"));
+        }
+        assert!(gpu("first").is_err() && gpu("-1").is_err());
+    }
+}

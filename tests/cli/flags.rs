@@ -1,0 +1,114 @@
+//! Flags that several verbs share, in Caffe's spelling and in others.
+
+use crate::command::{Folder, NET, SOLVER};
+
+/// A layer that no net can be built with; it belongs to a level and two stages.
+const DEEP: &str = "layer { name: \"deep\" type: \"Deep\" \
+    include { min_level: 2 stage: \"a\" stage: \"b\" } }";
+
+#[test]
+fn nets_are_built_for_a_level_and_stages() {
+    let folder = Folder::new("stages");
+    folder.run("train --solver solver.prototxt").succeeded();
+    folder.write("net.prototxt", format!("{NET}{DEEP}"));
+    for verb in [
+        "train --solver solver.prototxt",
+        "test --model net.prototxt --weights lenet_iter_8.caffemodel --iterations 1",
+        "time --model net.prototxt --iterations 1",
+        "time --model net.prototxt --iterations 1 --phase TEST",
+    ] {
+        for flags in ["", "-level 2", "-stage=a,b", "-level=1 -stage a,b", "--level 2 --stage a"] {
+            folder.run(&format!("{verb} {flags}")).succeeded();
+        }
+        for flags in ["-level=2 -stage=a,b", "--level 3 --stage b --stage a"] {
+            folder.run(&format!("{verb} {flags}")).failed_with(&["layer `deep`", "`Deep`"]);
+        }
+    }
+    let drawn = |flags: &str| {
+        folder.run(&format!("draw net.prototxt -o net.svg {flags}"));
+        String::from_utf8(folder.read("net.svg")).unwrap().contains(">deep<")
+    };
+    assert!(drawn("--level 2 --stage a,b") && !drawn("--level 2"));
+
+    // The solver's file has a say, too; a level given here counts instead of its own.
+    folder.write("solver.prototxt", format!("{SOLVER} train_state {{ level: 2 stage: \"a\" }}"));
+    let train = |flags: &str| folder.run(&format!("train --solver solver.prototxt {flags}"));
+    train("").succeeded();
+    train("--stage b").failed_with(&["train net: layer `deep`"]);
+    train("--stage b --level 0").succeeded();
+}
+
+#[test]
+fn a_gpu_that_is_not_there_has_a_way_out() {
+    let folder = Folder::new("gpu");
+    folder.run("train --solver solver.prototxt").succeeded();
+    let way_out = ["--gpu: this build has no GPU devices, only cpu", "leave out --gpu"];
+    for args in [
+        "train -solver solver.prototxt -gpu 0",
+        "train -solver solver.prototxt -gpu all",
+        "train -solver solver.prototxt --gpu=0,1",
+        "test -model net.prototxt -weights lenet_iter_8.caffemodel -gpu 0",
+        "time -model net.prototxt -gpu=0",
+        "device_query -gpu 0",
+        "device-query --gpu all",
+    ] {
+        folder.run(args).failed_with(&way_out);
+    }
+    let time = "time --model net.prototxt";
+    folder.run(&format!("{time} --gpu first")).refused_with(&["'first'", "number"]);
+    folder.run(&format!("{time} --gpu 0 --device cpu")).refused_with(&["cannot be used with"]);
+
+    // Caffe's solver files ask for a GPU more often than not.
+    folder.write("solver.prototxt", format!("{SOLVER} solver_mode: GPU"));
+    let ran = folder.run("train --solver solver.prototxt").succeeded();
+    assert!(ran.log.iter().any(|line| line.contains("solver_mode") && line.contains("--device")));
+}
+
+#[test]
+fn devices_are_listed() {
+    let folder = Folder::new("devices");
+    let [all, cpu] = ["device_query", "device-query --device cpu"];
+    let out = folder.run(all).succeeded().out;
+    let mut lines = out.lines();
+    assert_eq!(lines.next(), Some("cpu"));
+    let properties: Vec<_> = lines.map(|line| line.trim().split("  ").next().unwrap()).collect();
+    for property in ["vector instructions", "address space", "host threads"] {
+        assert!(properties.contains(&property), "{out}");
+    }
+    assert_eq!(folder.run(cpu).succeeded().out, out);
+    folder.run("device-query --device abacus").failed_with(&["unknown device `abacus`", "cpu"]);
+}
+
+#[test]
+fn the_log_is_as_long_as_asked_for() {
+    let folder = Folder::new("log-length");
+    let quiet = folder.run("-q train --solver solver.prototxt").succeeded();
+    assert_eq!((&quiet.log[..], &quiet.out[..]), (&[][..], ""));
+    let test = "test --model net.prototxt --weights lenet_iter_8.caffemodel --iterations 2";
+    let quiet = folder.run(&format!("{test} --quiet")).succeeded();
+    assert!(quiet.log.is_empty() && quiet.out.starts_with("Loss: "), "{quiet:#?}");
+
+    let usual = folder.run(test).succeeded();
+    let verbose = folder.run(&format!("{test} -v")).succeeded();
+    assert!(usual.log.iter().all(|line| verbose.log.contains(line)));
+    for line in [
+        "Creating Layer ip",
+        "ip <- data",
+        "ip -> ip",
+        "Top shape: 8 10 (80)",
+        "    with loss weight 1",
+        "ip needs backward computation.",
+        "data does not need backward computation.",
+        "This network produces output accuracy",
+        "Network initialization done.",
+    ] {
+        assert!(verbose.log.iter().any(|logged| logged == line), "{line}: {verbose:#?}");
+        assert!(!usual.log.iter().any(|logged| logged == line), "{line}: {usual:#?}");
+    }
+    folder.run(&format!("{test} -q -v")).refused_with(&["cannot be used with"]);
+    // What went wrong is told however quiet.
+    folder.run("--quiet train --solver gone").failed_with(&["cortado: gone: No such file"]);
+    folder.write_replaced("solver.prototxt", SOLVER, "max_iter: 8", "max_iter: 0");
+    let none = folder.run("--quiet train --solver solver.prototxt").succeeded();
+    assert_eq!(none.log, ["solver.prototxt: no updates are made: max_iter is 0"]);
+}

@@ -1,0 +1,132 @@
+//! What somebody new to the command does wrong: an error is one line that names file, line or layer.
+
+use crate::command::{Folder, NET, Ran, SOLVER};
+use std::fs;
+
+#[test]
+fn a_wrong_command_gets_the_usage() {
+    let folder = Folder::new("usage");
+    folder.run("").refused_with(&["Usage:", "train", "test", "upgrade-net", "upgrade-solver"]);
+    folder.run("tarin").refused_with(&["'tarin'", "Usage:"]);
+    folder.run("train").refused_with(&["--solver"]);
+    folder.run("test --model net.prototxt").refused_with(&["--weights"]);
+    folder.run("train --solver solver.prototxt --threads two").refused_with(&["two", "--threads"]);
+    let many = "train --solver solver.prototxt --threads 100000";
+    folder.run(many).refused_with(&["100000", "--threads", "1024"]);
+    let help = folder.run("train --help").succeeded();
+    assert!(help.out.contains("--solver") && help.out.contains("Ctrl-C"), "{}", help.out);
+}
+
+/// Each line: what is replaced in the solver file by what, and what the error says.
+#[test]
+fn a_wrong_solver_file_is_named_with_what_is_wrong() {
+    let folder = Folder::new("solver");
+    let cases: [(&str, &str, &[&str]); 11] = [
+        ("base_lr", "base_lrr", &["bad.prototxt:4:1", "`base_lrr`"]),
+        ("max_iter: 8", "max_iter: ten", &["bad.prototxt:11:11", "`ten`"]),
+        ("max_iter: 8", "", &["bad.prototxt", "no max_iter", "`max_iter: 1000`"]),
+        ("net.prototxt", "gone.prototxt", &["bad.prototxt: gone.prototxt: No such file"]),
+        ("net: \"net.prototxt\"", "", &["bad.prototxt", "net_param"]),
+        ("\"lenet\"", "\"gone/lenet\"", &["bad.prototxt", "snapshot_prefix", "gone: No such"]),
+        ("test_iter: 2", "test_iter: 0", &["bad.prototxt", "test_iter 0"]),
+        ("test_interval: 4", "", &["bad.prototxt", "test_interval"]),
+        ("inv", "vni", &["bad.prototxt", "lr_policy `vni`", "multistep"]),
+        ("gamma: 0.0001", "", &["bad.prototxt", "`inv`", "gamma"]),
+        (
+            "display: 2",
+            "type: \"SDG\"",
+            &[
+                "bad.prototxt",
+                "solver type `SDG`",
+                "known types: AdaDelta, AdaGrad, Adam, Nesterov, RMSProp, SGD",
+            ],
+        ),
+    ];
+    for (from, to, parts) in cases {
+        folder.write_replaced("bad.prototxt", SOLVER, from, to);
+        let ran = folder.run("train --solver bad.prototxt");
+        ran.failed_with(parts);
+        let twice = ran.err[0].matches("bad.prototxt").count() > 1;
+        assert!(!twice, "names the file twice: {}", ran.err[0]);
+    }
+    folder.run("train --solver gone.prototxt").failed_with(&["cortado: gone.prototxt: No such"]);
+    folder
+        .run("train --solver solver.prototxt --device abacus")
+        .failed_with(&["unknown device `abacus`", "cpu"]);
+    assert_eq!(folder.files(".caffemodel"), [""; 0]);
+}
+
+/// Each line: what is replaced in the net by what, and what the error says.
+#[test]
+fn a_wrong_net_is_named_with_the_layer() {
+    let folder = Folder::new("net");
+    let product = "inner_product_param { num_output: 10 weight_filler { type: \"xavier\" } }";
+    let wide = "convolution_param { num_output: 2 kernel_size: 50 }";
+    let convolution = NET.replace("InnerProduct", "Convolution").replace(product, wide);
+    let source = "digits:train?count=200&seed=1";
+    let cases: [(&str, &str, &str, &[&str]); 13] = [
+        (NET, "num_output", "num_outptu", &["net.prototxt:15:25", "`num_outptu`"]),
+        (NET, "InnerProduct", "InerProduct", &["`ip`", "`InerProduct`", "known", "InnerProduct,"]),
+        (NET, "type: \"InnerProduct\"", "", &["layer `ip`", "has no type"]),
+        (NET, "bottom: \"data\"", "bottom: \"dta\"", &["layer `ip`", "`dta`"]),
+        (NET, "xavier", "xaviar", &["layer `ip`", "`xaviar`", "xavier"]),
+        (NET, "num_output: 10", "", &["layer `ip`", "num_output"]),
+        (NET, "num_output: 10", "num_output: 5", &["layer `accuracy`", "5 classes"]),
+        (NET, source, "digts:train", &["layer `data`", "`digts`", "digits, idx"]),
+        (NET, source, "mnist_train_lmdb", &["layer `data`", "`mnist_train_lmdb`", "scheme"]),
+        (NET, source, "idx:gone/train", &["layer `data`", "gone/train", "no such file"]),
+        (NET, "batch_size: 8", "", &["layer `data`", "batch_size"]),
+        (&convolution, "", "", &["layer `ip`", "kernel", "50", "28"]),
+        ("name: \"LeNet\"", "", "", &["solver.prototxt", "no layers"]),
+    ];
+    for (net, from, to, parts) in cases {
+        folder.write_replaced("net.prototxt", net, from, to);
+        folder.run("train --solver solver.prototxt").failed_with(parts);
+    }
+}
+
+#[test]
+fn a_wrong_snapshot_or_model_is_named() {
+    let folder = Folder::new("weights");
+    folder.run("train --solver solver.prototxt").succeeded();
+    let (model, state) = ("lenet_iter_8.caffemodel", "lenet_iter_8.solverstate");
+    folder.write("garbage", [0xff; 300]);
+    folder.write("cut", &folder.read(model)[..200]);
+    let test =
+        |weights: &str| folder.run(&format!("test --model net.prototxt --weights {weights}"));
+    test("gone").failed_with(&["gone: No such file"]);
+    test("garbage").failed_with(&["garbage: not a caffe.NetParameter"]);
+    test("cut").failed_with(&["cut: not a caffe.NetParameter"]);
+    test(state).failed_with(&[state, "not a caffe.NetParameter"]);
+    test(&format!("{model} --iterations 0")).refused_with(&["'0'", "--iterations"]);
+    let resume =
+        |state: &str| folder.run(&format!("train --solver solver.prototxt --snapshot {state}"));
+    resume("gone").failed_with(&["gone: No such file"]);
+    resume("garbage").failed_with(&["garbage: not a caffe.SolverState"]);
+    resume(model).failed_with(&[model, "not a caffe.SolverState"]);
+    let tune =
+        |model: &str| folder.run(&format!("train --solver solver.prototxt -weights {model}"));
+    tune("garbage").failed_with(&["garbage: not a caffe.NetParameter"]);
+
+    folder.write_replaced("net.prototxt", NET, "num_output: 10", "num_output: 12");
+    test(model).failed_with(&[model, "layer `ip`", "10 784", "12 784"]);
+    resume(state).failed_with(&[state, "10 784", "12 784"]);
+    folder.write_replaced("net.prototxt", NET, "\"ip\"", "\"other\"");
+    test(model).failed_with(&[model, "no layer"]);
+    tune(model).failed_with(&[model, "no layer"]);
+    resume(state).failed_with(&[state, model, "no layer"]);
+    fs::remove_file(folder.path(model)).unwrap();
+    resume(state).failed_with(&[state, model, "No such file"]);
+}
+
+/// Results that nobody can read are a failure, not a panic.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_under_the_output_is_an_error() {
+    let folder = Folder::new("full");
+    folder.run("train --solver solver.prototxt").succeeded();
+    let args = "test --model net.prototxt --weights lenet_iter_8.caffemodel --iterations 1";
+    let full = fs::File::create("/dev/full").unwrap();
+    let output = folder.command(args).stdout(full).output().unwrap();
+    Ran::new(args, output).failed_with(&["standard output: "]);
+}

@@ -1,0 +1,57 @@
+//! The verbs that neither train nor test.
+
+use crate::command::{Folder, NET};
+
+#[test]
+fn time_tells_of_every_layer_and_of_memory() {
+    let folder = Folder::new("time");
+    let time = |args: &str| {
+        let ran = folder.run(&format!("time --model net.prototxt --iterations 3 {args}"));
+        ran.succeeded().out
+    };
+    let [train, test] = [time(""), time("--phase TEST --forward")];
+    let layers = ["data", "ip", "loss", "accuracy"];
+    for (out, layers) in [(&train, &layers[..3]), (&test, &layers[..])] {
+        for layer in layers {
+            let rows = out.lines().filter(|line| line.starts_with(&format!("{layer} ")));
+            assert_eq!(rows.count(), 1, "{layer}: {out}");
+        }
+        assert!(out.contains("\nForward pass: ") && out.contains("\nMemory: "), "{out}");
+    }
+    assert!(train.contains("\nBackward pass: ") && !test.contains("Backward pass"));
+    let rows = |out: &str| -> Vec<f64> {
+        let shares =
+            out.lines().skip(1).map_while(|line| line.split(' ').next_back()?.parse().ok());
+        shares.collect()
+    };
+    let shares = rows(&train);
+    let all: f64 = shares.iter().sum();
+    assert!(shares.len() >= 3 && (99.0..101.0).contains(&all), "{train}");
+
+    folder.run("time --model net.prototxt --iterations 0").refused_with(&["--iterations"]);
+    folder.run("time --model gone.prototxt").failed_with(&["gone.prototxt: No such file"]);
+}
+
+#[test]
+fn a_net_is_drawn_row_by_row() {
+    let folder = Folder::new("draw");
+    let draw = |args: &str| {
+        folder.run(&format!("draw net.prototxt -o net.svg {args}")).succeeded();
+        String::from_utf8(folder.read("net.svg")).unwrap()
+    };
+    let [train, test] = [draw("--phase train"), draw("")];
+    assert!(!train.contains(">accuracy<") && test.contains(">accuracy<"));
+    for part in [">ip<", ">InnerProduct<", ">8×10<", ">7\u{2009}850<", "7\u{2009}850 parameters<"]
+    {
+        assert!(test.contains(part), "{part}: {test}");
+    }
+    // A mark for each layer and a line for each blob: data, label, ip, accuracy, loss.
+    assert_eq!((test.matches("<circle").count(), test.matches("<path").count()), (4, 5));
+    // Without its data the net still has a picture; text from the file cannot break out of it.
+    let gone = NET.replace("digits:train?count=200&seed=1", "idx:gone");
+    folder.write("net.prototxt", gone.replace("\"LeNet\"", "\"<LeNet> & co\""));
+    let bare = draw("");
+    assert!(bare.contains(">&lt;LeNet&gt; &amp; co: 4 layers<") && !bare.contains("×"), "{bare}");
+    folder.run("draw net.prototxt").refused_with(&["--output"]);
+    folder.run("draw net.prototxt -o gone/net.svg").failed_with(&["gone/net.svg: No such file"]);
+}

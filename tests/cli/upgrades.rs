@@ -1,0 +1,112 @@
+//! Old definitions and weights, upgraded.
+
+use crate::command::{Folder, SOLVER};
+use cortado::proto::{self, NetParameter, V1LayerParameter};
+
+/// A net of the V1 format and what it becomes.
+const V1_NET: &str = "input: \"x\" layers { name: \"r\" type: RELU bottom: \"x\" top: \"y\" }";
+
+const V2_NET: &str = r#"layer {
+  name: "r"
+  type: "ReLU"
+  bottom: "x"
+  top: "y"
+}
+"#;
+
+#[test]
+fn old_nets_and_solvers_are_upgraded() {
+    let folder = Folder::new("upgrade");
+    let text = |file: &str| String::from_utf8(folder.read(file)).unwrap();
+    folder.write("old.prototxt", V1_NET);
+    let ran = folder.run("upgrade-net old.prototxt new.prototxt").succeeded();
+    let changes = ["upgraded layers of the V1 format", "upgraded input fields"];
+    assert_eq!(ran.out, changes.map(|change| format!("old.prototxt: {change}\n")).concat());
+    assert_eq!((text("old.prototxt"), text("new.prototxt")), (V1_NET.into(), V2_NET.into()));
+    let ran = folder.run("upgrade-net new.prototxt new.prototxt").succeeded();
+    assert_eq!((&ran.out[..], text("new.prototxt")), ("new.prototxt: up to date\n", V2_NET.into()));
+
+    let net: NetParameter = proto::parse_text(V1_NET, "").unwrap();
+    let want: NetParameter = proto::parse_text(V2_NET, "").unwrap();
+    for (file, flag) in [("a.caffemodel", ""), ("a.binaryproto", ""), ("a", "--binary")] {
+        proto::write_binary(folder.path(file), &net).unwrap();
+        folder.run(&format!("upgrade-net {flag} {file} {file}")).succeeded();
+        assert_eq!(proto::read_binary::<NetParameter>(folder.path(file)).unwrap(), want);
+    }
+    let fork = format!("{V1_NET}\nspin: 1 # of a fork\n");
+    folder.write("fork.prototxt", &fork);
+    let line = fork.lines().count();
+    let fault = format!("fork.prototxt:{line}:1: `NetParameter` has no field `spin`");
+    folder.run("upgrade-net fork.prototxt b").failed_with(&[&fault]);
+    let ran = folder.run("upgrade-net --skip-unknown fork.prototxt b").succeeded();
+    assert_eq!(ran.log, [format!("{fault}: passed over")]);
+    assert_eq!(text("b"), V2_NET);
+    // A varint in the field 1000, which Caffe has not.
+    let fork = [&folder.read("a")[..], &[0xc0, 0x3e, 7]].concat();
+    folder.write("a", &fork);
+    folder.run("upgrade-net --binary a b").succeeded();
+    assert_eq!(folder.read("b"), fork);
+
+    folder.write("solver.prototxt", "base_lr: 0.5 solver_type: ADAM");
+    let ran = folder.run("upgrade-solver solver.prototxt solver.prototxt").succeeded();
+    assert_eq!(ran.out, "solver.prototxt: replaced solver_type by type\n");
+    assert_eq!(text("solver.prototxt"), "base_lr: 0.5\ntype: \"Adam\"\n");
+}
+
+#[test]
+fn a_wrong_upgrade_writes_nothing() {
+    let folder = Folder::new("upgrade-wrong");
+    let upgrade = |verb: &str, content: &str| {
+        folder.write("old", content);
+        folder.run(&format!("upgrade-{verb} old new"))
+    };
+    upgrade("net", "layers { } layer { }").failed_with(&["cortado: old: ", "both `layer` and"]);
+    let unknown = "layers { layer { name: \"a\" type: \"b\" } }";
+    upgrade("net", unknown).failed_with(&["cortado: old: layer `a`: ", "`b`"]);
+    upgrade("net", "layrs { }").failed_with(&["cortado: old:1:1: ", "`layrs`"]);
+    upgrade("solver", "solver_type: SGD type: \"SGD\"").failed_with(&["old: ", "solver_type"]);
+    folder.run("upgrade-net gone new").failed_with(&["cortado: gone: No such file"]);
+    folder.run("upgrade-net old").refused_with(&["OUT"]);
+    assert!(!folder.path("new").exists());
+    folder.write("old", V1_NET);
+    folder.run("upgrade-net old gone/new").failed_with(&["cortado: gone/new: No such file"]);
+}
+
+/// Definitions and weights are upgraded where they are read, and the log says so.
+#[test]
+fn training_upgrades_what_it_reads() {
+    let folder = Folder::new("upgrade-training");
+    let old = r#"name: "LeNet"
+        layers { name: "data" type: DATA top: "data" top: "label"
+          data_param { source: "digits:train?count=200&seed=1" batch_size: 8 scale: 0.00390625 } }
+        layers { name: "ip" type: INNER_PRODUCT bottom: "data" top: "ip"
+          inner_product_param { num_output: 10 weight_filler { type: "xavier" } } }
+        layers { name: "accuracy" type: ACCURACY bottom: "ip" bottom: "label" top: "accuracy"
+          include { phase: TEST } }
+        layers { name: "loss" type: SOFTMAX_LOSS bottom: "ip" bottom: "label" top: "loss" }"#;
+    let model = "lenet_iter_8.caffemodel";
+    folder.run("train --solver solver.prototxt").succeeded();
+    let want = folder.read(model);
+    folder.write("net.prototxt", old);
+    folder.write("solver.prototxt", format!("{SOLVER} solver_type: SGD"));
+    let ran = folder.run("train --solver solver.prototxt").succeeded();
+    assert!(folder.read(model) == want, "an old definition trains another net");
+    for line in [
+        "solver.prototxt: replaced solver_type by type",
+        "net.prototxt: moved transformation fields to transform_param",
+        "net.prototxt: upgraded layers of the V1 format",
+    ] {
+        assert!(ran.log.iter().any(|logged| logged == line), "{line}: {ran:#?}");
+    }
+
+    let NetParameter { layer, .. } = proto::read_binary(folder.path(model)).unwrap();
+    let ip = layer.into_iter().find(|layer| layer.name() == "ip").unwrap();
+    let layers = vec![V1LayerParameter { name: ip.name, blobs: ip.blobs, ..Default::default() }];
+    let weights = NetParameter { layers, ..Default::default() };
+    proto::write_binary(folder.path("old.caffemodel"), &weights).unwrap();
+    let test = |weights: &str| {
+        let args = format!("test --model net.prototxt --weights {weights} --iterations 2");
+        folder.run(&args).succeeded().out
+    };
+    assert_eq!(test("old.caffemodel"), test(model));
+}
