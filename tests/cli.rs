@@ -12,6 +12,8 @@ mod interruptions;
 mod mistakes;
 #[path = "cli/other_verbs.rs"]
 mod other_verbs;
+#[path = "cli/records.rs"]
+mod records;
 #[path = "cli/upgrades.rs"]
 mod upgrades;
 
@@ -60,13 +62,27 @@ fn training_logs_and_snapshots_as_the_solver_asks() {
     assert_eq!(folder.files(".solverstate"), files.map(|stem| format!("{stem}.solverstate")));
 }
 
-/// With `debug_info`, each displayed iteration shows all blobs, in Caffe's words.
+/// With `debug_info`, each displayed iteration and each batch of a test shows all blobs, in Caffe's
+/// words.
 #[test]
 fn debug_info_shows_magnitudes() {
     let folder = Folder::new("debug");
     folder.write("solver.prototxt", format!("{SOLVER} debug_info: true"));
     let ran = folder.run("train --solver solver.prototxt").succeeded();
     let traced: Vec<_> = ran.log.iter().filter(|line| line.starts_with("    [")).collect();
+    let batch = [
+        "    [Forward] Layer data, top blob data data: N",
+        "    [Forward] Layer data, top blob label data: N",
+        "    [Forward] Layer label_data_N_split, top blob label_data_N_split_N data: N",
+        "    [Forward] Layer label_data_N_split, top blob label_data_N_split_N data: N",
+        "    [Forward] Layer ip, top blob ip data: N",
+        "    [Forward] Layer ip, param blob N data: N",
+        "    [Forward] Layer ip, param blob N data: N",
+        "    [Forward] Layer ip_ip_N_split, top blob ip_ip_N_split_N data: N",
+        "    [Forward] Layer ip_ip_N_split, top blob ip_ip_N_split_N data: N",
+        "    [Forward] Layer accuracy, top blob accuracy data: N",
+        "    [Forward] Layer loss, top blob loss data: N",
+    ];
     let pass = [
         "    [Forward] Layer data, top blob data data: N",
         "    [Forward] Layer data, top blob label data: N",
@@ -79,13 +95,19 @@ fn debug_info_shows_magnitudes() {
         "    [Backward] Layer ip, param blob N diff: N",
         "    [Backward] All net params (data, diff): LN norm = (N, N); LN norm = (N, N)",
     ];
+    let half = [&batch[..], &batch, &pass, &pass].concat();
     let shapes: Vec<_> = traced.iter().map(|line| shape(line)).collect();
-    assert_eq!(shapes, [pass; 4].concat());
+    assert_eq!(shapes, [&half[..], &half, &batch, &batch].concat());
     // Softmax and labels: the loss is the mean loss, a probability at most 1 off.
     let value = |line: &str| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap();
     let loss = ran.log.iter().find(|line| line.contains("Iteration 0 (")).unwrap();
-    assert_eq!(value(traced[5]), value(loss));
-    assert!((0.0..0.25).contains(&value(traced[6])), "{}", traced[6]);
+    let first = &traced[2 * batch.len()..];
+    assert_eq!(value(first[5]), value(loss));
+    assert!((0.0..0.25).contains(&value(first[6])), "{}", first[6]);
+    // A test's accuracy is the mean of its batches'.
+    let test = ran.log.iter().find(|line| line.contains("accuracy = ")).unwrap();
+    let mean = (value(traced[9]) + value(traced[9 + batch.len()])) / 2.0;
+    assert!((mean - value(test)).abs() < 1e-5, "{mean}: {test}");
     let plain = Folder::new("debug-not").run("train --solver solver.prototxt").succeeded();
     assert!(!plain.log.iter().any(|line| line.starts_with("    [")));
 }

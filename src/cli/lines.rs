@@ -65,7 +65,7 @@ impl Lines {
                 }
             }
             Event::Interrupted { .. } => info!("Test interrupted."),
-            Event::Snapshot { model, state } => {
+            Event::Snapshot { model, state, .. } => {
                 info!("Snapshotting to binary proto file {}", model.display());
                 info!("Snapshotting solver state to binary proto file {}", state.display());
             }

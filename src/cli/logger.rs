@@ -1,8 +1,12 @@
 //! The log on standard error, in the format of Caffe's logs.
 
+use super::progress::CLEAR;
 use jiff::Zoned;
 use log::{Level, LevelFilter, Log, Metadata, Record};
-use std::{io::Write, process};
+use std::{
+    io::{self, IsTerminal, Write},
+    process,
+};
 
 /// Writes `I20260131 23:59:59.123456 4321 file.rs:12] message`.
 struct Logger;
@@ -33,8 +37,9 @@ impl Log for Logger {
         let line = record.line().unwrap_or(0);
         let time = Zoned::now().strftime("%Y%m%d %H:%M:%S%.6f").to_string();
         let (pid, message) = (process::id(), record.args());
+        let clear = if io::stderr().is_terminal() { CLEAR } else { "" };
         // A log that cannot be written has nobody to tell.
-        let _ = writeln!(std::io::stderr(), "{severity}{time} {pid} {file}:{line}] {message}");
+        let _ = writeln!(io::stderr(), "{clear}{severity}{time} {pid} {file}:{line}] {message}");
     }
 
     fn flush(&self) {}

@@ -7,8 +7,14 @@ use std::{
     time::{Duration, Instant},
 };
 
+/// Makes room for a line where the progress line may be.
+pub(super) const CLEAR: &str = "\r\x1b[K";
+
 /// How long a line stays before it is drawn anew.
 const PERIOD: Duration = Duration::from_millis(100);
+
+/// Characters of the bar.
+const BAR: usize = 20;
 
 /// Draws where training stands, and writes a line for each test and snapshot.
 pub(super) struct Progress {
@@ -40,11 +46,13 @@ impl Progress {
                 let how = if early { "stopped" } else { "done" };
                 line(&format!("{how} after {iteration} iterations"));
             }
+            Event::Testing { iteration, net } => {
+                overwrite(&format!("iteration {iteration}, testing net #{net}"));
+            }
             Event::Displayed { .. }
             | Event::Traced { .. }
             | Event::Norms { .. }
             | Event::Clipped { .. }
-            | Event::Testing { .. }
             | Event::Interrupted { .. } => {}
         }
     }
@@ -60,16 +68,23 @@ impl Progress {
             self.speed = Some(self.speed.map_or(speed, |old| 0.8 * old + 0.2 * speed));
         }
         self.drawn = Some((now, iteration));
-        let speed = match self.speed {
-            Some(speed) if speed > 0.0 => {
-                let left = self.end.saturating_sub(iteration) as f64 / speed;
-                format!("{speed:.1} iterations/s  {} left", clock(left))
-            }
-            _ => String::new(),
-        };
-        let (end, loss, rate) = (self.end, g(loss), g(rate));
-        overwrite(&format!("{iteration}/{end}  loss {loss}  rate {rate}  {speed}"));
+        overwrite(&text(iteration, self.end, self.speed, loss, rate));
     }
+}
+
+/// What the progress line says.
+fn text(iteration: usize, end: usize, speed: Option<f64>, loss: f64, rate: f64) -> String {
+    let done = (BAR * iteration / end.max(1)).min(BAR);
+    let bar = ["█".repeat(done), "░".repeat(BAR - done)].concat();
+    let (loss, rate) = (g(loss), g(rate));
+    let speed = match speed {
+        Some(speed) if speed > 0.0 => {
+            let left = end.saturating_sub(iteration) as f64 / speed;
+            format!("  {speed:.1} it/s  {} left", clock(left))
+        }
+        _ => String::new(),
+    };
+    format!("{bar} {iteration}/{end}  loss {loss}  rate {rate}{speed}")
 }
 
 /// What comes next on the terminal, such as an error, has a line of its own.
@@ -79,16 +94,16 @@ impl Drop for Progress {
     }
 }
 
-/// Draws over the progress line.
+/// Draws over the progress line; what a narrow terminal has no room for is cut off, not wrapped.
 fn overwrite(text: &str) {
     let mut err = std::io::stderr();
-    let _ = write!(err, "\r{text}\x1b[K");
+    let _ = write!(err, "{CLEAR}\x1b[?7l{text}\x1b[?7h");
     let _ = err.flush();
 }
 
 /// Writes a line where the progress line was.
 fn line(text: &str) {
-    overwrite(&format!("{text}\n"));
+    let _ = writeln!(std::io::stderr(), "{CLEAR}{text}");
 }
 
 fn brief(score: &Score) -> String {
@@ -107,7 +122,17 @@ fn clock(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::clock;
+    use super::{clock, text};
+
+    #[test]
+    fn lines_of_progress() {
+        let bare = text(0, 8, None, 2.3, 0.01);
+        assert_eq!(bare, "░░░░░░░░░░░░░░░░░░░░ 0/8  loss 2.3  rate 0.01");
+        let told = text(40, 100, Some(0.5), 0.25, 1e-5);
+        let want = "████████░░░░░░░░░░░░ 40/100  loss 0.25  rate 1e-05  0.5 it/s  2:00 left";
+        assert_eq!(told, want);
+        assert!(text(9, 8, None, 0.0, 0.0).starts_with(&"█".repeat(20)));
+    }
 
     #[test]
     fn clocks() {

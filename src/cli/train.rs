@@ -1,7 +1,8 @@
 //! `cortado train`
 
 use super::{
-    lines::Lines, phase::Stages, place::Place, print, progress::Progress, signals::Signals,
+    lines::Lines, phase::Stages, place::Place, print, progress::Progress, record::Records,
+    signals::Signals,
 };
 use crate::{
     device::{Device, OnDevice},
@@ -41,6 +42,8 @@ pub(super) struct Train {
     /// At the end, prints what was copied and what fell back to the host, by kernel and call
     #[arg(long)]
     ledger: bool,
+    #[command(flatten)]
+    records: Records,
     #[command(flatten)]
     signals: Signals,
     #[command(flatten)]
@@ -91,12 +94,13 @@ impl OnDevice for Train {
             copy_weights(solver.net_mut(), path)?;
         }
         show(&mut solver);
+        let failure = self.records.start(&mut solver, self.snapshot.is_some())?;
         solver.ask(self.signals.watch()?);
         let solved = solver.solve();
         if let Some(ledger) = ledger {
             print(&ledger.to_string())?;
         }
-        solved
+        solved.and_then(|()| failure.result())
     }
 }
 

@@ -47,7 +47,7 @@ pub enum Event<'a> {
         display: usize,
     },
     /// Mean magnitude of what a layer computed: with `debug_info`, in iterations that are
-    /// displayed.
+    /// displayed and in tests.
     Traced {
         /// Name of the layer.
         layer: &'a str,
@@ -58,7 +58,8 @@ pub enum Event<'a> {
         /// Mean of the absolute values.
         mean: f64,
     },
-    /// Norms of all parameters and their gradients, after a pass that was [`Traced`](Self::Traced).
+    /// Norms of all parameters and their gradients, after a backward pass that was
+    /// [`Traced`](Self::Traced).
     Norms {
         /// Sums of the absolute values: of the values, of the gradients.
         l1: [f64; 2],
@@ -103,6 +104,8 @@ pub enum Event<'a> {
     },
     /// A snapshot was written.
     Snapshot {
+        /// Updates made before.
+        iteration: usize,
         /// The weights.
         model: &'a Path,
         /// The solver's state.

@@ -38,19 +38,17 @@ pub(super) struct Sums {
 }
 
 impl Sums {
-    /// Runs a net forward over the next batch; returns the batch's own outputs.
-    pub(super) fn add<T: Element, D: Device>(&mut self, net: &mut Net<T, D>) -> Result<Vec<Score>> {
-        self.loss += net.forward()?;
-        let batch = scores(net)?;
+    /// Adds those of a batch.
+    pub(super) fn add(&mut self, loss: f64, batch: &[Score]) {
+        self.loss += loss;
         if self.batches == 0 {
-            self.scores.clone_from(&batch);
+            self.scores = batch.to_vec();
         } else {
-            for (sum, score) in self.scores.iter_mut().zip(&batch) {
+            for (sum, score) in self.scores.iter_mut().zip(batch) {
                 sum.value += score.value;
             }
         }
         self.batches += 1;
-        Ok(batch)
     }
 
     /// The means of the objective and of the outputs.
@@ -76,7 +74,10 @@ pub fn mean_scores<T: Element, D: Device>(
     }
     let mut sums = Sums::default();
     for index in 0..batches {
-        each(index, &sums.add(net)?);
+        let loss = net.forward()?;
+        let batch = scores(net)?;
+        each(index, &batch);
+        sums.add(loss, &batch);
     }
     Ok(sums.means())
 }

@@ -30,7 +30,8 @@ impl<T: Element, D: Device> Solver<T, D> {
         }
         proto::write_trained_net(&model, &trained)?;
         proto::write_solver_state(&state, &self.state_of(&model)?)?;
-        self.tell(&Event::Snapshot { model: &model, state: &state });
+        let iteration = self.iteration;
+        self.tell(&Event::Snapshot { iteration, model: &model, state: &state });
         Ok((model, state))
     }
 

@@ -9,12 +9,8 @@ impl<T: Element, D: Device> Solver<T, D> {
         let Self { nets, observers, .. } = self;
         let mut tell = |event: &Event<'_>| observers.iter_mut().for_each(|observe| observe(event));
         let net = &mut nets.train;
+        let loss = forward(net, &mut tell)?;
         let layers = net.layer_names().len();
-        let mut loss = 0.0;
-        for layer in 0..layers {
-            loss += net.forward_layers(layer..layer + 1)?;
-            told_forward(net, layer, &mut tell)?;
-        }
         for layer in (0..layers).rev() {
             net.backward_layers(layer..layer + 1)?;
             told_backward(net, layer, &mut tell)?;
@@ -32,6 +28,26 @@ impl<T: Element, D: Device> Solver<T, D> {
         tell(&Event::Norms { l1, l2: squares.map(f64::sqrt) });
         Ok(loss)
     }
+
+    /// One forward pass of a test net, told layer by layer; returns the objective.
+    pub(super) fn traced_test(&mut self, index: usize) -> Result<f64> {
+        let Self { nets, observers, .. } = self;
+        let mut tell = |event: &Event<'_>| observers.iter_mut().for_each(|observe| observe(event));
+        forward(&mut nets.tests[index].net, &mut tell)
+    }
+}
+
+fn forward<T: Element, D: Device>(
+    net: &mut Net<T, D>,
+    tell: &mut impl FnMut(&Event<'_>),
+) -> Result<f64> {
+    let layers = net.layer_names().len();
+    let mut loss = 0.0;
+    for layer in 0..layers {
+        loss += net.forward_layers(layer..layer + 1)?;
+        told_forward(net, layer, tell)?;
+    }
+    Ok(loss)
 }
 
 #[doc(alias = "ForwardDebugInfo")]

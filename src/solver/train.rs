@@ -167,7 +167,11 @@ impl<T: Element, D: Device> Solver<T, D> {
                     return Ok(None);
                 }
             }
-            sums.add(&mut self.nets.tests[index].net)?;
+            let loss = match self.param.debug_info() {
+                true => self.traced_test(index)?,
+                false => self.nets.tests[index].net.forward()?,
+            };
+            sums.add(loss, &scores(&self.nets.tests[index].net)?);
         }
         let (loss, outputs) = sums.means();
         let loss = self.param.test_compute_loss().then_some(loss);

@@ -122,11 +122,36 @@ fn a_wrong_snapshot_or_model_is_named() {
 /// Results that nobody can read are a failure, not a panic.
 #[test]
 #[cfg(target_os = "linux")]
-fn a_full_disk_under_the_output_is_an_error() {
+fn a_full_disk_is_an_error() {
     let folder = Folder::new("full");
     folder.run("train --solver solver.prototxt").succeeded();
     let args = "test --model net.prototxt --weights lenet_iter_8.caffemodel --iterations 1";
     let full = fs::File::create("/dev/full").unwrap();
     let output = folder.command(args).stdout(full).output().unwrap();
     Ran::new(args, output).failed_with(&["standard output: "]);
+
+    // A file that tells of training is given up; training is not.
+    fs::remove_file(folder.path("lenet_iter_8.caffemodel")).unwrap();
+    let ran = folder.run("train --solver solver.prototxt --log-json /dev/full");
+    ran.failed_with(&["cortado: /dev/full: No space left"]);
+    assert!(ran.log.iter().any(|line| line.contains("training goes on without it")), "{ran:#?}");
+    assert!(folder.path("lenet_iter_8.caffemodel").exists());
+    for flag in ["--plot", "--log-json"] {
+        let train = format!("train --solver solver.prototxt {flag} gone/file");
+        folder.run(&train).failed_with(&["cortado: gone/file: No such file"]);
+    }
+}
+
+/// A snapshot that does not fit leaves no part of itself, and those before as they were.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_disk_that_fills_up_is_named_with_the_snapshot() {
+    let folder = Folder::new("filling");
+    let train = format!("exec {} train --solver solver.prototxt", env!("CARGO_BIN_EXE_cortado"));
+    let limited = format!("trap '' XFSZ; ulimit -f 8; {train}");
+    let mut shell = std::process::Command::new("sh");
+    let output = shell.args(["-c", &limited]).current_dir(folder.path("")).output().unwrap();
+    let ran = Ran::new(&limited, output);
+    ran.failed_with(&["cortado: lenet_iter_4.caffemodel: File too large"]);
+    assert_eq!([folder.files(".caffemodel"), folder.files(".tmp")], [[""; 0]; 2]);
 }

@@ -4,12 +4,12 @@ use super::{
     Row,
     lanes::{Lanes, Line},
 };
+use crate::cli::svg::{MARGIN, escaped, page};
 use std::fmt::Write;
 
-/// Pixels: of a row, between lanes, around all, of a character.
+/// Pixels: of a row, between lanes, of a character.
 const ROW: f64 = 26.0;
 const LANE: f64 = 20.0;
-const MARGIN: f64 = 24.0;
 const CHARACTER: f64 = 7.3;
 /// Between two columns of text.
 const GAP: f64 = 22.0;
@@ -32,15 +32,6 @@ pub(super) fn draw(title: &str, rows: &[Row]) -> String {
     let height = y(rows.len()) + MARGIN;
     let mut svg = String::new();
     // Writing to a string does not fail.
-    let _ = write!(
-        svg,
-        r##"<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0}" height="{height:.0}" viewBox="0 0 {width:.0} {height:.0}" font-family="ui-monospace, monospace" font-size="12">
-<title>{0}</title>
-<rect width="100%" height="100%" fill="#fff"/>
-<text x="{MARGIN}" y="{MARGIN}" font-weight="bold">{0}</text>
-"##,
-        escaped(&summary)
-    );
     for line in &lanes.lines {
         let _ = writeln!(
             svg,
@@ -68,8 +59,7 @@ pub(super) fn draw(title: &str, rows: &[Row]) -> String {
             }
         }
     }
-    svg.push_str("</svg>\n");
-    svg
+    page(width, height, &summary, &svg)
 }
 
 fn summary(title: &str, rows: &[Row]) -> String {
@@ -151,8 +141,4 @@ fn grouped(number: usize) -> String {
         text.push(digit);
     }
     text
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

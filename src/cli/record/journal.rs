@@ -1,0 +1,100 @@
+//! A training run as lines of JSON.
+
+use super::by_name;
+use crate::{
+    error::{Error, Result},
+    solver::{Event, Score},
+};
+use serde_json::{Map, Value, json};
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Read, Seek, SeekFrom, Write},
+    path::{Path, PathBuf},
+    time::Instant,
+};
+
+/// Writes an object a line, each at once.
+pub(super) struct Journal {
+    file: File,
+    path: PathBuf,
+    start: Instant,
+}
+
+impl Journal {
+    /// A new file; or the end of one.
+    pub(super) fn open(path: &Path, goes_on: bool) -> Result<Self> {
+        let opened = if goes_on { at_end(path) } else { File::create(path) };
+        let file = opened.map_err(|error| Error::io(path, error))?;
+        Ok(Self { file, path: path.to_owned(), start: Instant::now() })
+    }
+
+    pub(super) fn tell(&mut self, event: &Event<'_>) -> Result<()> {
+        let Some(mut object) = object(event) else { return Ok(()) };
+        object["seconds"] = self.start.elapsed().as_secs_f64().into();
+        let line = format!("{object}\n");
+        self.file.write_all(line.as_bytes()).map_err(|error| Error::io(&self.path, error))
+    }
+}
+
+/// Lines that come next have a line of their own, even if the last one was cut off.
+fn at_end(path: &Path) -> io::Result<File> {
+    let mut file = OpenOptions::new().create(true).append(true).read(true).open(path)?;
+    if file.metadata()?.is_file() && file.seek(SeekFrom::End(0))? > 0 {
+        let mut last = [0];
+        file.seek(SeekFrom::End(-1))?;
+        file.read_exact(&mut last)?;
+        if last != *b"\n" {
+            file.write_all(b"\n")?;
+        }
+    }
+    Ok(file)
+}
+
+fn object(event: &Event<'_>) -> Option<Value> {
+    let object = match *event {
+        Event::Started { net, policy, iteration, end } => json!({
+            "event": "start", "net": net, "policy": policy, "iteration": iteration, "end": end,
+        }),
+        Event::Displayed { iteration, loss, rate, outputs: scores, passed, seconds, .. } => json!({
+            "event": "display",
+            "iteration": iteration,
+            "loss": loss,
+            "rate": rate,
+            "outputs": outputs(scores),
+            "iterations_per_second": passed as f64 / seconds.max(f64::MIN_POSITIVE),
+        }),
+        Event::Tested { iteration, net, outputs: scores, loss } => json!({
+            "event": "test",
+            "iteration": iteration,
+            "net": net,
+            "outputs": outputs(scores),
+            "loss": loss,
+        }),
+        Event::Snapshot { iteration, model, state } => json!({
+            "event": "snapshot",
+            "iteration": iteration,
+            "model": model.to_string_lossy(),
+            "state": state.to_string_lossy(),
+        }),
+        Event::Finished { iteration, loss, early } => json!({
+            "event": "end", "iteration": iteration, "loss": loss, "early": early,
+        }),
+        Event::Iterated { .. }
+        | Event::Traced { .. }
+        | Event::Norms { .. }
+        | Event::Clipped { .. }
+        | Event::Testing { .. }
+        | Event::Interrupted { .. } => return None,
+    };
+    Some(object)
+}
+
+fn outputs(scores: &[Score]) -> Value {
+    let value = |values: &[f64]| match values {
+        [one] => Value::from(*one),
+        many => Value::from(many),
+    };
+    let members = by_name(scores).into_iter();
+    let members = members.map(|(name, values, _)| (name.to_owned(), value(&values)));
+    Value::Object(members.collect::<Map<_, _>>())
+}

@@ -1,0 +1,21 @@
+//! What all images have.
+
+/// An image of this size in pixels: its title, then `body`.
+pub(super) fn page(width: f64, height: f64, title: &str, body: &str) -> String {
+    let title = escaped(title);
+    format!(
+        r##"<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0}" height="{height:.0}" viewBox="0 0 {width:.0} {height:.0}" font-family="ui-monospace, monospace" font-size="12">
+<title>{title}</title>
+<rect width="100%" height="100%" fill="#fff"/>
+<text x="{MARGIN}" y="{MARGIN}" font-weight="bold">{title}</text>
+{body}</svg>
+"##
+    )
+}
+
+/// Pixels around all.
+pub(super) const MARGIN: f64 = 24.0;
+
+pub(super) fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}

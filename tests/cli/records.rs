@@ -1,0 +1,185 @@
+//! What training shows besides its log: lines of JSON, curves, a progress line.
+
+use crate::command::{Folder, NET, SOLVER};
+use serde_json::{Value, json};
+use std::process::Command;
+
+fn lines(folder: &Folder, file: &str) -> Vec<Value> {
+    let text = String::from_utf8(folder.read(file)).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// The values of a member of those events that have it.
+fn told(lines: &[Value], event: &str, member: &str) -> Vec<Value> {
+    let events = lines.iter().filter(|line| line["event"] == event);
+    events.map(|line| line[member].clone()).collect()
+}
+
+/// The number behind this in a log line.
+fn logged(log: &[String], before: &str) -> Vec<f64> {
+    let behind = log.iter().filter_map(|line| line.split_once(before));
+    behind.map(|(_, rest)| rest.split(' ').next().unwrap().parse().unwrap()).collect()
+}
+
+/// Numbers agree to the six digits of the log.
+fn assert_agree(told: &[Value], logged: &[f64]) {
+    assert_eq!(told.len(), logged.len());
+    for (told, logged) in told.iter().zip(logged) {
+        let told = told.as_f64().unwrap();
+        assert!((told - logged).abs() <= 1e-5 * logged.abs(), "{told} {logged}");
+    }
+}
+
+#[test]
+fn lines_of_json_tell_what_the_log_tells() {
+    let folder = Folder::new("json");
+    let train = "train --solver solver.prototxt --log_json run.jsonl";
+    let ran = folder.run(train).succeeded();
+    let run = lines(&folder, "run.jsonl");
+    let start = json!({
+        "event": "start", "net": "LeNet", "policy": "inv", "iteration": 0, "end": 8,
+        "seconds": run[0]["seconds"],
+    });
+    assert_eq!(run[0], start);
+    assert_eq!(told(&run, "display", "iteration"), [0, 2, 4, 6].map(Value::from));
+    assert_agree(&told(&run, "display", "rate"), &logged(&ran.log, "lr = "));
+    let losses = logged(&ran.log, "iters), loss = ");
+    assert_agree(&told(&run, "display", "loss"), &losses);
+    let outputs = told(&run, "display", "outputs");
+    assert_agree(&outputs.iter().map(|o| o["loss"].clone()).collect::<Vec<_>>(), &losses);
+    let speeds = told(&run, "display", "iterations_per_second");
+    assert!(speeds[1..].iter().all(|speed| speed.as_f64().unwrap() > 0.0), "{speeds:?}");
+
+    assert_eq!(told(&run, "test", "iteration"), [0, 4, 8].map(Value::from));
+    assert_eq!(told(&run, "test", "net"), [0, 0, 0].map(Value::from));
+    for (number, name) in ["accuracy", "loss"].iter().enumerate() {
+        let outputs = told(&run, "test", "outputs");
+        let values: Vec<_> = outputs.iter().map(|outputs| outputs[name].clone()).collect();
+        assert_agree(&values, &logged(&ran.log, &format!("Test net output #{number}: {name} = ")));
+    }
+    assert_eq!(told(&run, "snapshot", "iteration"), [4, 8].map(Value::from));
+    assert_eq!(told(&run, "snapshot", "state")[1], "lenet_iter_8.solverstate");
+    let end = run.last().unwrap();
+    assert_eq!(
+        (&end["event"], &end["iteration"], &end["early"]),
+        (&"end".into(), &8.into(), &false.into())
+    );
+    let seconds: Vec<_> = run.iter().map(|line| line["seconds"].as_f64().unwrap()).collect();
+    assert!(seconds.is_sorted() && seconds[0] >= 0.0);
+
+    // A run that goes on adds to the file, even if its last line was cut off; another starts anew.
+    let cut = [&folder.read("run.jsonl")[..], b"{}"].concat();
+    folder.write("run.jsonl", cut);
+    folder.run(&format!("{train} --snapshot lenet_iter_4.solverstate")).succeeded();
+    let both = lines(&folder, "run.jsonl");
+    assert_eq!(both[..run.len()], run);
+    let rest = &both[run.len() + 1..];
+    assert_eq!((&rest[0]["event"], &rest[0]["iteration"]), (&"start".into(), &4.into()));
+    assert_eq!(told(rest, "display", "iteration"), [4, 6].map(Value::from));
+    folder.run(train).succeeded();
+    assert_eq!(lines(&folder, "run.jsonl").len(), run.len());
+}
+
+#[test]
+fn outputs_of_many_elements_are_arrays() {
+    let folder = Folder::new("json-arrays");
+    let per_class = NET.replace("top: \"accuracy\"", "top: \"accuracy\" top: \"classes\"");
+    folder.write("net.prototxt", per_class);
+    folder.run("train --solver solver.prototxt --log-json run.jsonl").succeeded();
+    let outputs = told(&lines(&folder, "run.jsonl"), "test", "outputs");
+    assert_eq!(outputs[0]["classes"].as_array().unwrap().len(), 10);
+    assert!(outputs[0]["accuracy"].is_number());
+}
+
+/// The points of an image's curves, by name.
+fn curves(folder: &Folder, file: &str) -> Vec<(String, Vec<[f64; 2]>)> {
+    let svg = String::from_utf8(folder.read(file)).unwrap();
+    let data = svg.split("<metadata>").nth(1).unwrap().split("</metadata>").next().unwrap();
+    let data: Value = serde_json::from_str(data).unwrap();
+    let all = ["losses", "scores"].map(|panel| data[panel].as_array().unwrap().clone());
+    let curve = |curve: &Value| {
+        let points = serde_json::from_value(curve["points"].clone()).unwrap();
+        (curve["name"].as_str().unwrap().to_owned(), points)
+    };
+    all.concat().iter().map(curve).collect()
+}
+
+#[test]
+fn curves_are_drawn_and_gone_on_with() {
+    let folder = Folder::new("plot");
+    // Data start again from the first record: each batch is all of them.
+    let net = NET.replace("count=200", "count=8").replace("\"LeNet\"", "\"<LeNet> & co\"");
+    folder.write("net.prototxt", net);
+    let ran = folder.run("train --solver solver.prototxt --plot whole.svg").succeeded();
+    let whole = curves(&folder, "whole.svg");
+    let names: Vec<_> = whole.iter().map(|(name, _)| &name[..]).collect();
+    assert_eq!(names, ["test loss", "train loss", "test accuracy"]);
+    let iterations = |curve: usize| whole[curve].1.iter().map(|point| point[0]).collect::<Vec<_>>();
+    assert_eq!(iterations(0), [0.0, 4.0, 8.0]);
+    assert_eq!(iterations(1), [0.0, 2.0, 4.0, 6.0, 8.0]);
+    let losses: Vec<_> = whole[1].1[..4].iter().map(|point| point[1].into()).collect();
+    assert_agree(&losses, &logged(&ran.log, "iters), loss = "));
+
+    let svg = String::from_utf8(folder.read("whole.svg")).unwrap();
+    assert_eq!(svg.matches("<polyline ").count(), 3);
+    for part in [">&lt;LeNet&gt; &amp; co<", ">test accuracy ", ">loss<", ">iteration<", ">6<"] {
+        assert!(svg.contains(part), "{part}: {svg}");
+    }
+    let coordinates = svg.split("points=\"").skip(1).map(|rest| rest.split('"').next().unwrap());
+    let inside = |number: &str| (0.0..1000.0).contains(&number.parse::<f64>().unwrap());
+    assert!(coordinates.flat_map(|points| points.split([' ', ','])).all(inside), "{svg}");
+
+    // In two parts, with the same curves in the end.
+    folder.write_replaced("half.prototxt", SOLVER, "max_iter: 8", "max_iter: 4");
+    folder.run("train --solver half.prototxt --plot parts.svg").succeeded();
+    assert_eq!(curves(&folder, "parts.svg")[0].1.len(), 2);
+    let resume = "train --solver solver.prototxt --snapshot lenet_iter_4.solverstate --plot";
+    folder.run(&format!("{resume} parts.svg")).succeeded();
+    assert_eq!(curves(&folder, "parts.svg"), whole);
+
+    folder.write("other.svg", "<svg/>");
+    folder.run(&format!("{resume} other.svg")).failed_with(&["other.svg: holds no curves"]);
+    assert_eq!(folder.read("other.svg"), b"<svg/>");
+}
+
+/// Without displays each iteration is a point; without tests an image is drawn all the same.
+#[test]
+fn curves_need_neither_displays_nor_tests() {
+    let folder = Folder::new("plot-bare");
+    let bare = SOLVER.replace("display: 2", "").replace("test_iter: 2\ntest_interval: 4\n", "");
+    folder.write("solver.prototxt", bare);
+    folder.run("train --solver solver.prototxt --plot run.svg").succeeded();
+    let [(name, points)] = &curves(&folder, "run.svg")[..] else { panic!() };
+    assert_eq!((&name[..], points.len()), ("train loss", 8));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_terminal_gets_a_progress_line() {
+    if Command::new("script").arg("--version").output().is_err() {
+        eprintln!("SKIPPED: there is no `script` to give the command a terminal");
+        return;
+    }
+    let folder = Folder::new("progress");
+    let longer = SOLVER.replace("max_iter: 8", "max_iter: 2000").replace("snapshot: 4", "");
+    folder.write("solver.prototxt", longer.replace("test_interval: 4", "test_interval: 1000"));
+    let run = |flags: &str| {
+        let binary = env!("CARGO_BIN_EXE_cortado");
+        let train = format!("{binary} train --solver solver.prototxt {flags}");
+        let mut script = Command::new("script");
+        script.args(["-qec", &train, "/dev/null"]).current_dir(folder.path(""));
+        let output = script.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let shown = run("");
+    for part in
+        ["training LeNet", "█", "/2000  loss ", "rate 0.0", " it/s  ", " left", "test net #0"]
+    {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    assert!(shown.contains("done after 2000 iterations") && !shown.contains("lr = "), "{shown}");
+    assert_eq!(run("--quiet"), "");
+    let verbose = run("--verbose");
+    assert!(verbose.contains("lr = ") && !verbose.contains('█'));
+}
