@@ -1,4 +1,10 @@
-//! Files that are replaced as a whole.
+//! Files that are replaced as a whole, and folders.
+
+#[cfg(feature = "net")]
+mod folder;
+
+#[cfg(feature = "net")]
+pub(crate) use folder::Folder;
 
 use std::{
     fs::{self, File},
@@ -42,14 +48,22 @@ fn fill(mut file: File, bytes: &[u8]) -> io::Result<()> {
 
 /// A new file in the folder of `target`, with the permissions any new file gets.
 fn create_beside(target: &Path) -> io::Result<(File, PathBuf)> {
+    beside(target, |path| File::create_new(path))
+}
+
+/// What `create` makes under a name that is new in the folder of `target`, and its path.
+fn beside<F>(
+    target: &Path,
+    mut create: impl FnMut(&Path) -> io::Result<F>,
+) -> io::Result<(F, PathBuf)> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     loop {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = target.with_file_name(format!(".cortado-{}-{count}.tmp", process::id()));
-        match File::create_new(&path) {
+        match create(&path) {
             // Left behind by a process of the same number.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            created => return created.map(|file| (file, path)),
+            created => return created.map(|created| (created, path)),
         }
     }
 }

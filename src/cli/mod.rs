@@ -4,6 +4,8 @@
 //! log lines in Caffe's format, or a progress line where a person watches a terminal. Any error is
 //! one line and a non-zero exit status: 1 if the work failed, 2 if the command was wrong.
 
+mod conversion;
+mod convert_mnist;
 mod device_query;
 mod draw;
 mod inspect;
@@ -51,6 +53,7 @@ enum Verb {
     Train(train::Train),
     Test(test::Test),
     Time(time::Time),
+    ConvertMnist(convert_mnist::ConvertMnist),
     UpgradeNet(upgrade_net::UpgradeNet),
     UpgradeSolver(upgrade_solver::UpgradeSolver),
     Inspect(inspect::Inspect),
@@ -70,6 +73,7 @@ pub fn main() -> ExitCode {
         Verb::Train(train) => train.run(),
         Verb::Test(test) => test.run(),
         Verb::Time(time) => time.run(),
+        Verb::ConvertMnist(convert) => convert.run(),
         Verb::UpgradeNet(upgrade) => upgrade.run(),
         Verb::UpgradeSolver(upgrade) => upgrade.run(),
         Verb::Inspect(inspect) => inspect.run(),

@@ -95,7 +95,7 @@ impl Drop for Progress {
 }
 
 /// Draws over the progress line; what a narrow terminal has no room for is cut off, not wrapped.
-fn overwrite(text: &str) {
+pub(super) fn overwrite(text: &str) {
     let mut err = std::io::stderr();
     let _ = write!(err, "{CLEAR}\x1b[?7l{text}\x1b[?7h");
     let _ = err.flush();

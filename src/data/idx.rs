@@ -15,10 +15,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A pair of IDX files: `PREFIX-images-idx3-ubyte` and `PREFIX-labels-idx1-ubyte`, each as it is
-/// or gzipped with `.gz` at its end. Their content is held in memory.
+/// A pair of IDX files, one of images and one of labels, as they are or gzipped. Their content is
+/// held in memory.
 pub struct Idx {
-    prefix: String,
+    name: String,
     shape: [usize; 3],
     images: Vec<u8>,
     labels: Vec<u8>,
@@ -26,34 +26,45 @@ pub struct Idx {
 }
 
 impl Idx {
-    /// Reads the pair of files whose paths start with `prefix`.
+    /// Reads `PREFIX-images-idx3-ubyte` and `PREFIX-labels-idx1-ubyte`, or files of these names
+    /// with `.gz` at the end.
+    ///
+    /// # Errors
+    /// Those of [`open_files`](Self::open_files).
+    pub fn open(prefix: impl Into<String>) -> Result<Self> {
+        let prefix = prefix.into();
+        let images = find(&format!("{prefix}-images-idx3-ubyte"))?;
+        let labels = find(&format!("{prefix}-labels-idx1-ubyte"))?;
+        Ok(Self { name: format!("idx:{prefix}"), ..Self::open_files(&images, &labels)? })
+    }
+
+    /// Reads a file of images and one of their labels.
     ///
     /// # Errors
     /// [`Error::Io`] for a file that cannot be read, [`Error::Invalid`] for one that is not
     /// what it should be: another magic number, no images, fewer or more bytes than its header
     /// promises, as many images as not labels. Each names the file.
-    pub fn open(prefix: impl Into<String>) -> Result<Self> {
-        let prefix = prefix.into();
-        let images_path = find(&format!("{prefix}-images-idx3-ubyte"))?;
-        let labels_path = find(&format!("{prefix}-labels-idx1-ubyte"))?;
-        let ([count, height, width], images) = load(&images_path)?;
-        let ([label_count], labels) = load(&labels_path)?;
+    pub fn open_files(images: impl AsRef<Path>, labels: impl AsRef<Path>) -> Result<Self> {
+        let (images_path, labels_path) = (images.as_ref(), labels.as_ref());
+        let ([count, height, width], images) = load(images_path)?;
+        let ([label_count], labels) = load(labels_path)?;
         if images.is_empty() {
             let why = format!("{count} images of {height} x {width}: nothing to read");
-            return Err(invalid(&images_path, why));
+            return Err(invalid(images_path, why));
         }
         if count != label_count {
             let images = images_path.display();
             let why = format!("{label_count} labels, but {images} holds {count} images");
-            return Err(invalid(&labels_path, why));
+            return Err(invalid(labels_path, why));
         }
-        Ok(Self { prefix, shape: [1, height, width], images, labels, next: 0 })
+        let name = format!("idx:{}", images_path.display());
+        Ok(Self { name, shape: [1, height, width], images, labels, next: 0 })
     }
 }
 
 impl Source for Idx {
     fn describe(&self) -> String {
-        format!("idx:{}", self.prefix)
+        self.name.clone()
     }
 
     fn records(&self) -> Option<u64> {

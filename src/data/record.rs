@@ -2,7 +2,7 @@
 
 use crate::{
     error::{Error, Result},
-    proto::Datum,
+    proto::{Datum, Message, Name},
     shape::Shape,
 };
 
@@ -77,6 +77,21 @@ impl Record {
         resize(&mut self.floats, shape)?;
         self.shape = shape;
         Ok(&mut self.floats)
+    }
+
+    /// Makes this the record that a message of type `Datum` holds.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for bytes that are no such message, and as `try_from`.
+    pub fn read_datum(&mut self, message: &[u8]) -> Result<()> {
+        let Self { mut bytes, mut floats, .. } = std::mem::take(self);
+        bytes.clear();
+        floats.clear();
+        let mut datum = Datum { data: Some(bytes), float_data: floats, ..Default::default() };
+        let read = datum.merge(message);
+        read.map_err(|error| Error::Invalid(format!("not a {}: {error}", Datum::full_name())))?;
+        *self = Self::try_from(datum)?;
+        Ok(())
     }
 }
 
@@ -156,6 +171,22 @@ mod tests {
         assert_eq!((record.shape(), record.label()), ([1, 2, 2], -3));
         assert_eq!(record.values(), Values::Bytes(&[1, 2, 3, 4]));
         assert_eq!(Record::try_from(floats).unwrap().values(), Values::Floats(&[1.5; 4]));
+    }
+
+    #[test]
+    fn messages_are_read_one_after_the_other() {
+        let mut record = Record::default();
+        let floats = Datum { float_data: vec![1.5; 4], ..datum() };
+        let bytes = Datum { data: Some(vec![1, 2, 3, 4]), label: None, ..datum() };
+        for datum in [&floats, &bytes, &floats] {
+            record.read_datum(&datum.encode_to_vec()).unwrap();
+            let want = Record::try_from(datum.clone()).unwrap();
+            assert_eq!((record.shape(), record.label()), (want.shape(), want.label()));
+            assert_eq!(record.values(), want.values());
+        }
+        let error = record.read_datum(&bytes.encode_to_vec()[..8]).unwrap_err().to_string();
+        assert!(error.starts_with("not a caffe.Datum: "), "{error}");
+        assert_eq!(record.count(), 0);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Where records come from.
 
 use crate::{
-    data::{Digits, Idx, Record},
+    data::{Digits, Idx, Lmdb, Record, database::Database},
     error::{Error, Result},
 };
 use std::{collections::BTreeMap, fmt, sync::Arc};
@@ -41,7 +41,11 @@ type Open = dyn Fn(&str) -> Result<Box<dyn Source>> + Send + Sync;
 ///
 /// A source is named `SCHEME:REST`. The [default](Sources::default) knows
 /// - `idx:PREFIX`: see [`Idx`];
-/// - `digits:train` and `digits:test`: see [`Digits`].
+/// - `digits:train` and `digits:test`: see [`Digits`];
+/// - `lmdb:PATH`: see [`Lmdb`].
+///
+/// A path alone, as Caffe's nets have it, is that of a database: of the scheme `lmdb` or `leveldb`,
+/// whichever it holds.
 #[derive(Clone)]
 pub struct Sources {
     schemes: BTreeMap<String, Arc<Open>>,
@@ -66,24 +70,30 @@ impl Sources {
     /// Opens `source`, at its first record.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a scheme that is not registered or missing; else what the scheme
-    /// says.
+    /// [`Error::Invalid`] for a scheme that is not registered, or for a path with no database;
+    /// else what the scheme says.
     pub fn open(&self, source: &str) -> Result<Box<dyn Source>> {
         let known = || self.schemes.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-        let Some((scheme, rest)) = source.split_once(':') else {
-            return Err(Error::Invalid(format!(
-                "source `{source}` names no scheme: write SCHEME:{source}, also for a database; \
-                 known schemes: {}",
-                known()
-            )));
+        if let Some((scheme, rest)) = source.split_once(':')
+            && let Some(open) = self.schemes.get(scheme)
+        {
+            return open(rest);
+        }
+        let kind = match Database::at(source.as_ref()) {
+            Ok(kind) => kind,
+            Err(why) => {
+                let what = match source.split_once(':') {
+                    Some((scheme, _)) => format!("unknown scheme `{scheme}`"),
+                    None => format!("it names no scheme, and {why}"),
+                };
+                let known = known();
+                let text = format!("source `{source}`: {what}; known schemes: {known}");
+                return Err(Error::Invalid(text));
+            }
         };
-        let Some(open) = self.schemes.get(scheme) else {
-            return Err(Error::Invalid(format!(
-                "source `{source}`: unknown scheme `{scheme}`; known schemes: {}",
-                known()
-            )));
-        };
-        open(rest)
+        let open = self.schemes.get(kind.scheme());
+        let unknown = || Error::Invalid(format!("source `{source}`: {}", kind.refusal()));
+        open.ok_or_else(unknown)?(source)
     }
 }
 
@@ -92,6 +102,7 @@ impl Default for Sources {
         let mut sources = Self::empty();
         sources.register("idx", |prefix| Ok(Box::new(Idx::open(prefix)?)));
         sources.register("digits", |which| Ok(Box::new(which.parse::<Digits>()?)));
+        sources.register("lmdb", |path| Ok(Box::new(Lmdb::open(path)?)));
         sources
     }
 }
@@ -105,6 +116,7 @@ impl fmt::Debug for Sources {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::proto::{Datum, Message};
 
     /// Counts: record i is the byte i and has the label i.
     struct Counting {
@@ -150,11 +162,40 @@ mod tests {
     fn a_name_without_a_known_scheme_says_which_there_are() {
         let error = |source| Sources::default().open(source).err().unwrap().to_string();
         let bare = error("examples/mnist/mnist_train_lmdb");
-        assert!(bare.contains("`examples/mnist/mnist_train_lmdb` names no scheme"), "{bare}");
-        assert!(bare.contains("database") && bare.contains("digits, idx"), "{bare}");
+        let want = "source `examples/mnist/mnist_train_lmdb`: it names no scheme, and there is no \
+                    database of this path; known schemes: digits, idx, lmdb";
+        assert_eq!(bare, want);
         let unknown = error("tape:reel");
-        assert!(unknown.contains("unknown scheme `tape`"), "{unknown}");
-        assert!(unknown.contains("digits, idx"), "{unknown}");
-        assert_eq!(format!("{:?}", Sources::default()), r#"{"digits", "idx"}"#);
+        let want = "source `tape:reel`: unknown scheme `tape`; known schemes: digits, idx, lmdb";
+        assert_eq!(unknown, want);
+        assert_eq!(format!("{:?}", Sources::default()), r#"{"digits", "idx", "lmdb"}"#);
+    }
+
+    #[test]
+    fn a_path_alone_is_what_it_holds() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("colon: no scheme");
+        let name = path.to_str().unwrap();
+        let mut writer = crate::data::LmdbWriter::create(&path, false).unwrap();
+        let (channels, height, width) = (Some(1), Some(1), Some(1));
+        let datum = Datum { channels, height, width, data: Some(vec![7]), ..Default::default() };
+        writer.put(b"a", &datum.encode_to_vec()).unwrap();
+        writer.finish().unwrap();
+        let mut record = Record::default();
+        for source in [name.into(), format!("lmdb:{name}"), format!("{name}/data.mdb")] {
+            let mut source = Sources::default().open(&source).unwrap();
+            source.read(&mut record).unwrap();
+            assert_eq!(record.values(), crate::data::Values::Bytes(&[7]));
+        }
+        let error = |sources: &Sources, path: &std::path::Path| {
+            sources.open(path.to_str().unwrap()).err().unwrap().to_string()
+        };
+        let text = error(&Sources::empty(), &path);
+        assert!(text.contains("an LMDB database, and no scheme `lmdb` is known"), "{text}");
+        let text = error(&Sources::default(), dir.path());
+        assert!(text.contains("this folder is no database: it has neither "), "{text}");
+        std::fs::write(dir.path().join("CURRENT"), "MANIFEST-000001\n").unwrap();
+        let text = error(&Sources::default(), dir.path());
+        assert!(text.contains("a LevelDB database, which is not read: "), "{text}");
     }
 }

@@ -14,7 +14,8 @@ use std::time::Duration;
 /// Hands out batches of a source, prepared ahead by a thread: tops are the data and, if there is
 /// a second, the labels.
 ///
-/// `source` names a scheme, as [`Sources`](crate::data::Sources) has it; `backend` is not needed.
+/// `source` is the path of a database, or names a scheme, as [`Sources`](crate::data::Sources) has
+/// it. What kind of database it is the path tells, whatever `backend` says.
 pub struct DataLayer<T: Element, D: Device> {
     prefetcher: Prefetcher<T, D>,
 }

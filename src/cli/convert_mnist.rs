@@ -1,0 +1,50 @@
+//! `cortado convert-mnist`
+
+use super::conversion::{Conversion, Options};
+use crate::{
+    data::{Idx, Record, Source, Values},
+    error::Result,
+    proto::Datum,
+};
+use clap::Args;
+use std::path::PathBuf;
+
+/// Makes a database of MNIST's files, as Caffe's convert_mnist_data does
+///
+/// Record i has the key i in eight digits.
+#[derive(Args)]
+#[command(after_help = "Example: cortado convert-mnist train-images-idx3-ubyte.gz \
+    train-labels-idx1-ubyte.gz examples/mnist/mnist_train_lmdb")]
+pub(super) struct ConvertMnist {
+    /// IDX file of images, as it is or gzipped
+    images: PathBuf,
+    /// IDX file of their labels
+    labels: PathBuf,
+    /// Folder to be made
+    #[arg(value_name = "DB")]
+    database: PathBuf,
+    #[command(flatten)]
+    options: Options,
+}
+
+impl ConvertMnist {
+    pub(super) fn run(self) -> Result<()> {
+        let mut source = Idx::open_files(&self.images, &self.labels)?;
+        let total = source.records();
+        let mut conversion = Conversion::new(&self.database, self.options, total)?;
+        let (mut record, mut datum) = (Record::default(), Datum::default());
+        for index in 0..total.unwrap_or_default() {
+            source.read(&mut record)?;
+            let [channels, height, width] = record.shape().map(|extent| Some(extent as i32));
+            (datum.channels, datum.height, datum.width) = (channels, height, width);
+            if let Values::Bytes(bytes) = record.values() {
+                let data = datum.data.get_or_insert_default();
+                data.clear();
+                data.extend_from_slice(bytes);
+            }
+            datum.label = Some(record.label());
+            conversion.put(&format!("{index:08}"), &datum)?;
+        }
+        conversion.finish()
+    }
+}

@@ -1,0 +1,121 @@
+//! What is where in a page.
+
+/// Bytes of a page's header: its number (8), 2 unused, flags (2), then the ends of the pointers
+/// and of the free space (2 each), or how many pages an overflow page and its followers are (4).
+pub(super) const HEADER: usize = 16;
+/// A node's header: what it refers to (4), flags (2), length of the key (2).
+pub(super) const NODE: usize = 8;
+
+/// Flags of pages.
+pub(super) const BRANCH: u16 = 0x01;
+pub(super) const LEAF: u16 = 0x02;
+pub(super) const OVERFLOW: u16 = 0x04;
+pub(super) const META: u16 = 0x08;
+
+/// Flags of a leaf's node: its value is on overflow pages, a database, or one of several.
+pub(super) const BIG: u16 = 0x01;
+pub(super) const DATABASE: u16 = 0x02;
+pub(super) const SEVERAL: u16 = 0x04;
+
+/// In place of a root: the tree is empty.
+pub(super) const NO_PAGE: u64 = u64::MAX;
+
+/// Identifies a meta page; its version.
+pub(super) const MAGIC: u32 = 0xBEEF_C0DE;
+pub(super) const VERSION: u32 = 1;
+
+/// Offsets in a meta page, after its header.
+pub(super) const META_VERSION: usize = HEADER + 4;
+pub(super) const META_MAP_SIZE: usize = HEADER + 16;
+/// The tree of free pages, whose first field is used for the size of a page; that of the records.
+pub(super) const META_FREE: usize = HEADER + 24;
+pub(super) const META_MAIN: usize = META_FREE + TREE;
+pub(super) const META_LAST_PAGE: usize = META_MAIN + TREE;
+pub(super) const META_TRANSACTION: usize = META_LAST_PAGE + 8;
+pub(super) const META_END: usize = META_TRANSACTION + 8;
+
+/// Bytes that describe a tree, and offsets in them.
+const TREE: usize = 48;
+pub(super) const TREE_FLAGS: usize = 4;
+pub(super) const TREE_DEPTH: usize = 6;
+pub(super) const TREE_BRANCHES: usize = 8;
+pub(super) const TREE_LEAVES: usize = 16;
+pub(super) const TREE_OVERFLOWS: usize = 24;
+pub(super) const TREE_ENTRIES: usize = 32;
+pub(super) const TREE_ROOT: usize = 40;
+
+/// Bytes of a page, or of its start.
+#[derive(Clone, Copy)]
+pub(super) struct Page<'a>(pub(super) &'a [u8]);
+
+/// A node of a branch or leaf.
+pub(super) struct Node<'a> {
+    low: u32,
+    pub(super) flags: u16,
+    pub(super) key: &'a [u8],
+    /// What follows in the page.
+    rest: &'a [u8],
+}
+
+impl<'a> Page<'a> {
+    pub(super) fn u16(self, at: usize) -> Option<u16> {
+        self.0.get(at..)?.first_chunk().copied().map(u16::from_le_bytes)
+    }
+
+    pub(super) fn u32(self, at: usize) -> Option<u32> {
+        self.0.get(at..)?.first_chunk().copied().map(u32::from_le_bytes)
+    }
+
+    pub(super) fn u64(self, at: usize) -> Option<u64> {
+        self.0.get(at..)?.first_chunk().copied().map(u64::from_le_bytes)
+    }
+
+    pub(super) fn number(self) -> Option<u64> {
+        self.u64(0)
+    }
+
+    pub(super) fn flags(self) -> Option<u16> {
+        self.u16(10)
+    }
+
+    /// Nodes of a branch or leaf.
+    pub(super) fn count(self) -> usize {
+        let end = self.u16(12).map_or(0, usize::from);
+        end.saturating_sub(HEADER) / 2
+    }
+
+    /// A node; `None` if it is not within the page.
+    pub(super) fn node(self, index: usize) -> Option<Node<'a>> {
+        let start = usize::from(self.u16(HEADER + 2 * index)?);
+        let key = start + NODE;
+        let rest = key + usize::from(self.u16(start + 6)?);
+        Some(Node {
+            low: self.u32(start)?,
+            flags: self.u16(start + 4)?,
+            key: self.0.get(key..rest)?,
+            rest: self.0.get(rest..)?,
+        })
+    }
+}
+
+impl<'a> Node<'a> {
+    /// The page below, of a branch's node: its number has 48 bits.
+    pub(super) fn child(&self) -> u64 {
+        u64::from(self.low) | u64::from(self.flags) << 32
+    }
+
+    /// Length of the value, of a leaf's node.
+    pub(super) fn len(&self) -> usize {
+        self.low as usize
+    }
+
+    /// The value, if it is not on overflow pages.
+    pub(super) fn value(&self) -> Option<&'a [u8]> {
+        self.rest.get(..self.len())
+    }
+
+    /// The first overflow page of the value.
+    pub(super) fn overflow(&self) -> Option<u64> {
+        Page(self.rest).u64(0)
+    }
+}

@@ -1,0 +1,126 @@
+use super::*;
+use std::{fs, io::Write, path::PathBuf};
+
+/// Of the values in `tree`.
+const LENGTHS: [usize; 16] = [0, 3, 40, 7, 1, 1547, 2, 5, 1548, 0, 3, 4080, 1, 4081, 2, 8300];
+
+/// A database that LMDB itself wrote: see `tests/lmdb/make.py`.
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lmdb").join(format!("{name}.mdb"))
+}
+
+fn error(path: &Path) -> String {
+    LmdbReader::open(path).err().unwrap().to_string()
+}
+
+/// Reads all there is.
+fn drain(path: &Path) -> Result<usize> {
+    let (mut reader, mut bytes) = (LmdbReader::open(path)?, 0);
+    while reader.advance()? {
+        let (key, value) = reader.entry()?;
+        bytes += key.len() + value.len();
+    }
+    Ok(bytes)
+}
+
+#[test]
+fn what_lmdb_wrote_is_read_in_order_and_again() {
+    let mut reader = LmdbReader::open(fixture("tree")).unwrap();
+    assert_eq!((reader.entries(), reader.levels.len()), (32, 3));
+    assert_eq!(reader.entry().unwrap(), (&[][..], &[][..]));
+    for _ in 0..2 {
+        for (i, length) in [LENGTHS; 2].concat().into_iter().enumerate() {
+            assert!(reader.advance().unwrap());
+            let (key, value) = reader.entry().unwrap();
+            assert_eq!(key, [format!("{i:03}").as_bytes(), &[b'k'; 480]].concat());
+            assert!(*value == vec![i as u8; length], "record {i}");
+        }
+        assert!(!reader.advance().unwrap());
+        assert!(!reader.advance().unwrap());
+        reader.rewind();
+    }
+}
+
+#[test]
+fn an_empty_database_has_no_records() {
+    let mut reader = LmdbReader::open(fixture("empty")).unwrap();
+    assert_eq!(reader.entries(), 0);
+    assert!(!reader.advance().unwrap());
+}
+
+#[test]
+fn what_caffe_does_not_write_is_refused() {
+    let mut reader = LmdbReader::open(fixture("databases")).unwrap();
+    assert!(reader.advance().unwrap());
+    let text = reader.entry().unwrap_err().to_string();
+    assert!(text.contains("`inner` is a database of its own"), "{text}");
+
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("data.mdb");
+    let missing = LmdbReader::open(dir.path()).err().unwrap();
+    assert!(matches!(&missing, Error::Io { path: p, .. } if *p == path), "{missing}");
+    let whole = fs::read(fixture("tree")).unwrap();
+    let changed = |at: usize, bytes: &[u8]| {
+        let mut file = whole.clone();
+        for page in [0, 4096] {
+            file[page + at..][..bytes.len()].copy_from_slice(bytes);
+        }
+        fs::write(&path, file).unwrap();
+        error(dir.path())
+    };
+    let magic = MAGIC.to_be_bytes();
+    for (at, bytes, want) in [
+        (16, &[0; 4][..], "it is no LMDB database"),
+        (16, &magic, "of a 32-bit or big-endian machine"),
+        (12, &MAGIC.to_le_bytes(), "of a 32-bit or big-endian machine"),
+        (20, &[2], "of format 2; format 1 is read"),
+        (40, &[1, 16], "pages of 4097 bytes"),
+        (92, &[4], "its keys have several values each"),
+        (94, &[33], "a tree of 33 levels"),
+        (120, &[0], "a tree of 3 levels and 0 records"),
+        (136, &[0xff; 8], "pages of 4096 bytes follow its first"),
+    ] {
+        let text = changed(at, bytes);
+        assert!(text.contains(want), "{at}: {text}");
+    }
+}
+
+#[test]
+fn truncated_databases_are_refused() {
+    let whole = fs::read(fixture("tree")).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a");
+    for length in (0..whole.len()).step_by(512).chain([whole.len() - 1]) {
+        fs::write(&path, &whole[..length]).unwrap();
+        let text = error(&path);
+        assert!(text.contains("no LMDB database") || text.contains("damaged: "), "{text}");
+    }
+}
+
+/// Each byte that tells where something is, changed: an error or other records, and an end.
+#[test]
+fn damage_is_an_error_or_goes_unseen() {
+    let whole = fs::read(fixture("tree")).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a");
+    fs::write(&path, &whole).unwrap();
+    let mut file = File::options().write(true).open(&path).unwrap();
+    let mut set = |at: usize, byte: u8| {
+        file.seek(SeekFrom::Start(at as u64)).unwrap();
+        file.write_all(&[byte]).unwrap();
+    };
+    let (good, mut refused) = (drain(&path).unwrap(), 0);
+    for page in 0..whole.len() / 4096 {
+        for offset in (0..if page < 2 { 160 } else { 24 }).chain([3600, 3602, 3604, 3606]) {
+            let at = page * 4096 + offset;
+            set(at, !whole[at]);
+            match drain(&path) {
+                Ok(bytes) => assert!(bytes < 4 * good),
+                Err(_) => refused += 1,
+            }
+            set(at, whole[at]);
+        }
+    }
+    assert_eq!(drain(&path).unwrap(), good);
+    assert!(refused > 200, "{refused}");
+}

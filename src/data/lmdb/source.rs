@@ -1,0 +1,60 @@
+//! Caffe's records out of a database.
+
+use super::LmdbReader;
+use crate::{
+    data::{Record, Source},
+    error::{Error, Result},
+};
+use std::path::Path;
+
+/// A database whose values are Caffe's `Datum`s, in the order of their keys.
+#[doc(alias = "DataReader")]
+pub struct Lmdb {
+    reader: LmdbReader,
+    name: String,
+}
+
+impl Lmdb {
+    /// Opens the database at `path`, a folder with a `data.mdb` or such a file.
+    ///
+    /// # Errors
+    /// Those of [`LmdbReader::open`]; [`Error::Invalid`] if it is empty.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let reader = LmdbReader::open(path)?;
+        if reader.entries() == 0 {
+            return Err(Error::Invalid(format!("{}: it holds no records", path.display())));
+        }
+        Ok(Self { reader, name: format!("lmdb:{}", path.display()) })
+    }
+
+    /// Goes to the next record, round and round.
+    fn advance(&mut self) -> Result<()> {
+        if !self.reader.advance()? {
+            self.reader.rewind();
+            self.reader.advance()?;
+        }
+        Ok(())
+    }
+}
+
+impl Source for Lmdb {
+    fn describe(&self) -> String {
+        self.name.clone()
+    }
+
+    fn records(&self) -> Option<u64> {
+        Some(self.reader.entries())
+    }
+
+    fn read(&mut self, record: &mut Record) -> Result<()> {
+        self.advance()?;
+        let (key, value) = self.reader.entry()?;
+        let read = record.read_datum(value);
+        read.map_err(|error| error.within(format!("key `{}`", String::from_utf8_lossy(key))))
+    }
+
+    fn skip(&mut self, count: u64) -> Result<()> {
+        (0..count % self.reader.entries()).try_for_each(|_| self.advance())
+    }
+}

@@ -1,0 +1,110 @@
+//! Databases: made by the command as Caffe's tools make them, and read by nets.
+#![cfg(feature = "cli")]
+
+#[path = "support/command.rs"]
+#[allow(dead_code)]
+mod command;
+#[allow(dead_code)]
+mod support;
+
+use command::Folder;
+use cortado::data::{Idx, Lmdb, LmdbReader, Record, Source};
+use std::{fs, path::Path};
+use support::testdata;
+
+const SOLVER: &str = "net: 'lenet_train_test.prototxt' base_lr: 0.01 momentum: 0.9 \
+    weight_decay: 0.0005 lr_policy: 'inv' gamma: 0.0001 power: 0.75 display: 1 max_iter: 12 \
+    test_iter: 1 test_interval: 12 test_initialization: false snapshot_after_train: false \
+    random_seed: 3";
+
+/// A whole IDX file of one image for each label.
+fn idx(axes: u8, extents: &[u32], values: &[u8]) -> Vec<u8> {
+    let header = [0x0800 | u32::from(axes)].into_iter().chain(extents.iter().copied());
+    header.flat_map(u32::to_be_bytes).chain(values.iter().copied()).collect()
+}
+
+/// All keys and values.
+fn entries(path: &Path) -> Vec<(String, Vec<u8>)> {
+    let (mut reader, mut entries) = (LmdbReader::open(path).unwrap(), Vec::new());
+    while reader.advance().unwrap() {
+        let (key, value) = reader.entry().unwrap();
+        entries.push((String::from_utf8(key.to_vec()).unwrap(), value.to_vec()));
+    }
+    entries
+}
+
+#[test]
+fn a_database_that_is_there_stays_unless_forced() {
+    let folder = Folder::new("databases-force");
+    folder.write("images", idx(3, &[2, 1, 2], &[1, 2, 3, 4]));
+    folder.write("labels", idx(1, &[2], &[200, 7]));
+    let ran = folder.run("convert-mnist images labels db").succeeded();
+    assert_eq!(ran.out, "db: 2 records\n");
+    // channels, height, width, data, label; 200 takes two bytes.
+    let want = [
+        ("00000000".to_owned(), vec![8, 1, 16, 1, 24, 2, 34, 2, 1, 2, 40, 200, 1]),
+        ("00000001".to_owned(), vec![8, 1, 16, 1, 24, 2, 34, 2, 3, 4, 40, 7]),
+    ];
+    assert_eq!(entries(&folder.path("db")), want);
+
+    folder.write("labels", idx(1, &[2], &[1, 1]));
+    folder.run("convert-mnist images labels db").failed_with(&["db: it exists already"]);
+    assert_eq!(entries(&folder.path("db")), want);
+    folder.run("convert-mnist images labels db --backend lmdb --force").succeeded();
+    assert_eq!(entries(&folder.path("db"))[0].1.last(), Some(&1));
+    folder.run("convert-mnist images labels e --backend leveldb").refused_with(&["lmdb"]);
+
+    // What fails on the way leaves nothing behind.
+    folder.write("labels", idx(1, &[3], &[1, 1, 1]));
+    folder.run("convert-mnist images labels f").failed_with(&["3 labels", "2 images"]);
+    let mut names: Vec<_> = fs::read_dir(folder.path("")).unwrap().map(|e| e.unwrap()).collect();
+    names.sort_by_key(|entry| entry.file_name());
+    let names: Vec<_> = names.into_iter().map(|e| e.file_name().into_string().unwrap()).collect();
+    assert_eq!(names, ["db", "images", "labels", "net.prototxt", "solver.prototxt"]);
+}
+
+/// MNIST as Caffe's tool converts it, and Caffe's own net, which names a path and a backend.
+#[test]
+fn caffes_lenet_trains_from_converted_mnist() {
+    let Some(mnist) = testdata("data/mnist", "the conversion of MNIST") else {
+        return;
+    };
+    let folder = Folder::new("databases-lenet");
+    let (database, test) = ("examples/mnist/mnist_train_lmdb", "examples/mnist/mnist_test_lmdb");
+    fs::create_dir_all(folder.path("examples/mnist")).unwrap();
+    let part = |what| mnist.join(format!("t10k-{what}-ubyte.gz")).display().to_string();
+    for database in [database, test] {
+        let (images, labels) = (part("images-idx3"), part("labels-idx1"));
+        folder.run(&format!("convert-mnist {images} {labels} {database}")).succeeded();
+    }
+
+    let idx = || Idx::open(mnist.join("t10k").display().to_string()).unwrap();
+    let (mut want, mut got) = (idx(), Lmdb::open(folder.path(database)).unwrap());
+    let (mut a, mut b) = (Record::default(), Record::default());
+    assert_eq!(want.records(), got.records());
+    for _ in 0..want.records().unwrap() {
+        want.read(&mut a).unwrap();
+        got.read(&mut b).unwrap();
+        assert_eq!((a.shape(), a.values(), a.label()), (b.shape(), b.values(), b.label()));
+    }
+    // The first comes round again.
+    idx().read(&mut a).unwrap();
+    got.read(&mut b).unwrap();
+    assert_eq!((a.values(), a.label()), (b.values(), b.label()));
+    for (i, (key, datum)) in entries(&folder.path(database)).into_iter().enumerate() {
+        assert_eq!(key, format!("{i:08}"));
+        // channels, height, width; data of 784 bytes; label.
+        assert_eq!(datum[..9], [8, 1, 16, 28, 24, 28, 34, 144, 6]);
+        assert_eq!((datum.len(), datum[793]), (795, 40));
+    }
+
+    let net = testdata("data/prototxt", "Caffe's LeNet").unwrap();
+    let net = net.join("examples__mnist__lenet_train_test.prototxt");
+    folder.write("lenet_train_test.prototxt", fs::read(net).unwrap());
+    folder.write("solver.prototxt", SOLVER);
+    let ran = folder.run("train --solver solver.prototxt").succeeded();
+    let loss = |line: &String| line.rsplit_once("iters), loss = ")?.1.parse::<f64>().ok();
+    let losses: Vec<_> = ran.log.iter().filter_map(loss).collect();
+    assert_eq!(losses.len(), 12, "{ran:#?}");
+    assert!(losses[11] < 0.8 * losses[0], "{losses:?}");
+}

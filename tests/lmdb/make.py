@@ -1,0 +1,59 @@
+"""Makes the files in this folder, with lmdb from PyPI: python make.py
+
+The package brings LMDB's own code.
+"""
+
+import os
+
+import lmdb
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def database(name, fill, **options):
+    path = os.path.join(HERE, f"{name}.mdb")
+    for stale in (path, path + "-lock"):
+        if os.path.exists(stale):
+            os.remove(stale)
+    with lmdb.open(path, subdir=False, map_size=1 << 20, sync=False, **options) as env:
+        fill(env)
+    os.remove(path + "-lock")
+    with open(path, "rb+") as file:
+        used = max(int.from_bytes(file_page(file, page, 136), "little") for page in (0, 1)) + 1
+        file.truncate(used * 4096)
+
+
+def file_page(file, page, offset):
+    file.seek(page * 4096 + offset)
+    return file.read(8)
+
+
+LENGTHS = [0, 3, 40, 7, 1, 1547, 2, 5, 1548, 0, 3, 4080, 1, 4081, 2, 8300]
+
+
+def tree(env):
+    """Three levels, with pages that were freed and taken again.
+
+    Values are of lengths around those at which overflow pages and their followers begin.
+    """
+    key = lambda i: b"%03d" % i + b"k" * 480
+    with env.begin(write=True) as txn:
+        for i in range(48):
+            txn.put(key(i * 37 % 48), b"old" * i)
+    with env.begin(write=True) as txn:
+        for i in range(32):
+            txn.put(key(i), bytes([i]) * LENGTHS[i % 16])
+    with env.begin(write=True) as txn:
+        for i in range(32, 48):
+            txn.delete(key(i))
+
+
+def databases(env):
+    inner = env.open_db(b"inner")
+    with env.begin(write=True) as txn:
+        txn.put(b"a", b"1", db=inner)
+
+
+database("tree", tree)
+database("empty", lambda env: None)
+database("databases", databases, max_dbs=1)
