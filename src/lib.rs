@@ -5,6 +5,7 @@
 
 pub mod error; // what can fail
 mod file; // … and what is written whole or not at all
+mod sync; // … and what threads meet at
 pub mod element; // what memory holds
 pub mod shape; // extents of it
 pub mod op; // what kernels compute

@@ -1,9 +1,13 @@
-//! Every interleaving of threads that read one memory, tried by loom:
+//! Every interleaving of threads that read one memory, or meet at a queue, tried by loom:
 //!
 //! ```sh
-//! RUSTFLAGS='--cfg loom' cargo test --no-default-features --test loom
+//! RUSTFLAGS='--cfg loom' cargo test --no-default-features --features net --test loom
 //! ```
 #![cfg(loom)]
+
+#[cfg(feature = "net")]
+#[path = "loom/queues.rs"]
+mod queues;
 
 use cortado::{Error, Head, Memory, Result, SyncedMemory};
 use loom::{

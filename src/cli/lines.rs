@@ -15,7 +15,14 @@ impl Lines {
                 info!("Learning Rate Policy: {policy}");
             }
             Event::Displayed {
-                iteration, loss, rate, outputs, passed, seconds, display, ..
+                iteration,
+                loss,
+                rate,
+                outputs,
+                passed,
+                seconds,
+                waited,
+                display,
             } => {
                 let speed = passed as f64 / seconds.max(f64::MIN_POSITIVE);
                 info!(
@@ -26,6 +33,10 @@ impl Lines {
                 );
                 for (index, output) in outputs.iter().enumerate() {
                     info!("    Train net output #{index}: {}", score(output));
+                }
+                if let Some(waited) = waited {
+                    let share = 100.0 * waited / seconds.max(f64::MIN_POSITIVE);
+                    info!("    Waited for data: {waited:.3}s, {share:.1}% of the time");
                 }
                 info!("Iteration {iteration}, lr = {}", g(rate));
             }

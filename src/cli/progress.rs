@@ -15,14 +15,16 @@ const PERIOD: Duration = Duration::from_millis(100);
 
 /// Characters of the bar.
 const BAR: usize = 20;
+/// Share of the time from which waiting for data is worth a word.
+const NOTABLE: f64 = 0.01;
 
 /// Draws where training stands, and writes a line for each test and snapshot.
 pub(super) struct Progress {
     end: usize,
     /// Smoothed iterations per second.
     speed: Option<f64>,
-    /// When, and at which iteration, the line was drawn.
-    drawn: Option<(Instant, usize)>,
+    /// When the line was drawn, at which iteration, and how long the net had waited for data.
+    drawn: Option<(Instant, usize, Duration)>,
 }
 
 impl Progress {
@@ -33,8 +35,8 @@ impl Progress {
     pub(super) fn show(&mut self, event: &Event<'_>) {
         match *event {
             Event::Started { net, .. } => line(&format!("training {net}")),
-            Event::Iterated { iteration, smoothed, rate, .. } => {
-                self.draw(iteration, smoothed, rate);
+            Event::Iterated { iteration, smoothed, rate, waited, .. } => {
+                self.draw(iteration, smoothed, rate, waited.unwrap_or_default());
             }
             Event::Tested { iteration, net, outputs, .. } => {
                 let scores: Vec<_> = outputs.iter().map(brief).collect();
@@ -57,18 +59,24 @@ impl Progress {
         }
     }
 
-    fn draw(&mut self, iteration: usize, loss: f64, rate: f64) {
+    fn draw(&mut self, iteration: usize, loss: f64, rate: f64, waited: Duration) {
         let now = Instant::now();
-        if let Some((since, from)) = self.drawn {
+        let mut waiting = String::new();
+        if let Some((since, from, before)) = self.drawn {
             let elapsed = now - since;
             if elapsed < PERIOD {
                 return;
             }
+            let share = waited.saturating_sub(before).as_secs_f64() / elapsed.as_secs_f64();
+            if share >= NOTABLE {
+                waiting = format!("  waiting for data {:.0}%", 100.0 * share);
+            }
             let speed = (iteration - from) as f64 / elapsed.as_secs_f64();
             self.speed = Some(self.speed.map_or(speed, |old| 0.8 * old + 0.2 * speed));
         }
-        self.drawn = Some((now, iteration));
-        overwrite(&text(iteration, self.end, self.speed, loss, rate));
+        self.drawn = Some((now, iteration, waited));
+        let text = text(iteration, self.end, self.speed, loss, rate);
+        overwrite(&format!("{text}{waiting}"));
     }
 }
 

@@ -13,13 +13,18 @@ use crate::{
     proto::{self, LayerParameter},
 };
 use clap::Args;
-use std::{fs, path::PathBuf, time::Instant};
+use std::{
+    fs,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
 
 /// Times the layers of a net
 ///
 /// Prints the median time of each layer over the iterations, after one that is not counted: data,
 /// parameters and memory are then where they stay. GFLOP/s count the products and sums of
-/// convolutions and inner products. Times of a layer end when the device has done its work.
+/// convolutions and inner products. Times of a layer end when the device has done its work. How
+/// long the net waited for data is part of its data layers' times, and told apart as a mean.
 #[derive(Args)]
 #[command(after_help = "Example: cortado time --model examples/digits/lenet.prototxt")]
 pub(super) struct Time {
@@ -71,34 +76,51 @@ impl OnDevice for Time {
             .reuse_memory(self.forward && self.phase == When::Test)
             .build(&definition)
             .map_err(|error| error.within(self.model.display().to_string()))?;
-        let loss = net.forward()?;
-        log::info!("Initial loss: {}", super::number::g(loss));
-        if !self.forward {
-            net.backward()?;
-        }
-        device.synchronize()?;
-        log::info!("Testing for {} iterations.", self.iterations);
-        let mut rows: Vec<Row> = (0..net.layer_names().len()).map(|i| Row::new(&net, i)).collect();
-        let mut passes = [Vec::new(), Vec::new()];
-        for _ in 0..self.iterations {
-            passes[0].push(timed(&device, || {
-                rows.iter_mut().enumerate().try_for_each(|(place, row)| {
-                    let layer = || net.forward_layers(place..place + 1).map(drop);
-                    timed(&device, layer).map(|seconds| row.forward.push(seconds))
-                })
-            })?);
-            if self.forward {
-                continue;
-            }
-            passes[1].push(timed(&device, || {
-                rows.iter_mut().enumerate().rev().try_for_each(|(place, row)| {
-                    let layer = || net.backward_layers(place..place + 1);
-                    timed(&device, layer).map(|seconds| row.backward.push(seconds))
-                })
-            })?);
-        }
-        print(&report(&rows, &passes, &net.memory()?))
+        print(&report(&measure(&mut net, self.iterations, self.forward)?, &net.memory()?))
     }
+}
+
+/// What was measured.
+struct Times {
+    rows: Vec<Row>,
+    /// Seconds of each forward pass and of each backward pass.
+    passes: [Vec<f64>; 2],
+    /// How long these passes waited for data, if they read any.
+    waited: Option<Duration>,
+}
+
+/// Times the layers of `net` after a pass that is not counted.
+fn measure<D: Device>(net: &mut Net<f32, D>, iterations: u32, forward: bool) -> Result<Times> {
+    let device = net.device().clone();
+    let loss = net.forward()?;
+    log::info!("Initial loss: {}", super::number::g(loss));
+    if !forward {
+        net.backward()?;
+    }
+    device.synchronize()?;
+    log::info!("Testing for {iterations} iterations.");
+    let mut rows: Vec<Row> = (0..net.layer_names().len()).map(|i| Row::new(net, i)).collect();
+    let mut passes = [Vec::new(), Vec::new()];
+    let before = net.waited().unwrap_or_default();
+    for _ in 0..iterations {
+        passes[0].push(timed(&device, || {
+            rows.iter_mut().enumerate().try_for_each(|(place, row)| {
+                let layer = || net.forward_layers(place..place + 1).map(drop);
+                timed(&device, layer).map(|seconds| row.forward.push(seconds))
+            })
+        })?);
+        if forward {
+            continue;
+        }
+        passes[1].push(timed(&device, || {
+            rows.iter_mut().enumerate().rev().try_for_each(|(place, row)| {
+                let layer = || net.backward_layers(place..place + 1);
+                timed(&device, layer).map(|seconds| row.backward.push(seconds))
+            })
+        })?);
+    }
+    let waited = net.waited().map(|waited| waited.saturating_sub(before));
+    Ok(Times { rows, passes, waited })
 }
 
 /// Seconds until the device has done the work.
@@ -169,7 +191,8 @@ fn flops<D: Device>(net: &Net<f32, D>, place: usize, param: &LayerParameter) -> 
     Some(2.0 * elements as f64 * weights.count() as f64 / f64::from(shares.max(1)))
 }
 
-fn report(rows: &[Row], passes: &[Vec<f64>; 2], memory: &MemoryUse) -> String {
+fn report(times: &Times, memory: &MemoryUse) -> String {
+    let Times { rows, passes, waited } = times;
     let [forward, backward] = passes.each_ref().map(|seconds| median(seconds));
     let whole = rows.iter().flat_map(|row| [median(&row.forward), median(&row.backward)]);
     let whole: f64 = whole.flatten().sum();
@@ -184,6 +207,12 @@ fn report(rows: &[Row], passes: &[Vec<f64>; 2], memory: &MemoryUse) -> String {
         line("Backward pass", format!("{} ms", milliseconds(backward)));
         let both: Vec<f64> = passes[0].iter().zip(&passes[1]).map(|(f, b)| f + b).collect();
         line("Forward and backward", format!("{} ms", milliseconds(median(&both))));
+    }
+    if let Some(waited) = waited.map(|waited| waited.as_secs_f64()) {
+        // A mean, unlike the others: one pass may wait for what several then find ready.
+        let (count, all) = (passes[0].len().max(1) as f64, passes.iter().flatten().sum::<f64>());
+        let (each, share) = (milliseconds(Some(waited / count)), 100.0 * waited / all);
+        line("Waiting for data", format!("{each} ms a pass, {share:.1} % of the time"));
     }
     let MemoryUse { activations, gradients, params, param_gradients } = *memory;
     let sizes = [activations, gradients, params, param_gradients].map(mebibytes);
@@ -225,3 +254,6 @@ fn peak_resident() -> Option<usize> {
     let kibibytes: usize = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     kibibytes.checked_mul(1024)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,30 +1,37 @@
-//! Batches for nets: where records come from, what is done to them, and a thread that prepares
+//! Batches for nets: where records come from, what is done to them, and the threads that prepare
 //! them ahead of time.
 //!
 //! Decisions:
-//! - A [`Source`] is read by one thread, in order; kinds of sources are an open registry of
-//!   schemes, [`Sources`].
+//! - A [`Source`] is read by one thread, in order, however many take its records in turn
+//!   ([`DataReader`]); kinds of sources are an open registry of schemes, [`Sources`].
 //! - Databases are LMDB's, read and written without its C library: see [`LmdbReader`].
 //! - What is random is a function of a key and of the record's number: the same seed gives the
 //!   same batches, whatever the threads.
-//! - A fixed number of batches goes round between the thread and the net ([`QueuePair`]), and
-//!   whoever waits on a queue wakes when it is closed: nothing hangs.
+//! - A fixed number of batches goes round between a thread and the net, and of records between
+//!   threads ([`QueuePair`]); whoever waits on a queue wakes when it is closed: nothing hangs.
 
 mod database;
 mod digits;
 mod idx;
 mod lmdb;
+mod pair;
 mod prefetch;
 mod queue;
+mod reader;
 mod record;
 mod source;
+#[cfg(test)]
+mod testing;
+mod thread;
 mod transform;
 
 pub use digits::Digits;
 pub use idx::Idx;
 pub use lmdb::{Lmdb, LmdbReader, LmdbWriter};
-pub use prefetch::{Batch, Prefetcher};
-pub use queue::{BlockingQueue, Missed, QueuePair};
+pub use pair::QueuePair;
+pub use prefetch::{Batch, Batches, Prefetcher};
+pub use queue::{BlockingQueue, Missed};
+pub use reader::DataReader;
 pub use record::{Record, Values};
 pub use source::{Source, Sources};
 pub use transform::DataTransformer;

@@ -1,14 +1,18 @@
 //! Queues between threads, whose readers wait.
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
-use std::{collections::VecDeque, fmt, time::Duration, time::Instant};
+use crate::sync::{Condvar, Mutex, MutexGuard};
+use std::{
+    collections::VecDeque,
+    fmt,
+    time::{Duration, Instant},
+};
 
-/// Why a pop with a timeout brought nothing.
+/// Why a push or a pop with a timeout came to nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missed {
-    /// Nothing came in time.
+    /// There was no room, or no item, in time.
     TimedOut,
-    /// The queue is closed and empty: nothing will ever come.
+    /// The queue is closed; for a pop, empty too: nothing will ever come.
     Closed,
 }
 
@@ -52,16 +56,16 @@ impl<T> BlockingQueue<T> {
     /// # Errors
     /// Gives `item` back if the queue is closed, also if it is closed while waiting.
     pub fn push(&self, item: T) -> Result<(), T> {
-        let mut state = self.state.lock();
-        while !state.closed && state.items.len() >= self.bound {
-            self.left.wait(&mut state);
-        }
-        if state.closed {
-            return Err(item);
-        }
-        state.items.push_back(item);
-        self.arrived.notify_one();
-        Ok(())
+        self.append(item, None).map_err(|(item, _)| item)
+    }
+
+    /// As [`push`](Self::push), waiting for at most `timeout`.
+    ///
+    /// # Errors
+    /// Gives `item` back; [`Missed`] tells a full queue from a closed one.
+    pub fn push_timeout(&self, item: T, timeout: Duration) -> Result<(), (T, Missed)> {
+        // A deadline too far off to be represented is none.
+        self.append(item, Instant::now().checked_add(timeout))
     }
 
     /// Takes the first item, waiting for one; `None` once the queue is closed and empty.
@@ -80,7 +84,6 @@ impl<T> BlockingQueue<T> {
     /// # Errors
     /// [`Missed`] tells an empty queue from a closed one.
     pub fn pop_timeout(&self, timeout: Duration) -> Result<T, Missed> {
-        // A deadline too far off to be represented is none.
         let state = self.wait(Instant::now().checked_add(timeout), None)?;
         self.take(state).ok_or(Missed::Closed)
     }
@@ -134,6 +137,23 @@ impl<T> BlockingQueue<T> {
         self.state.lock().closed
     }
 
+    fn append(&self, item: T, deadline: Option<Instant>) -> Result<(), (T, Missed)> {
+        let mut state = self.state.lock();
+        let mut late = false;
+        while !state.closed && state.items.len() >= self.bound {
+            if late {
+                return Err((item, Missed::TimedOut));
+            }
+            late = sleep(&self.left, &mut state, deadline);
+        }
+        if state.closed {
+            return Err((item, Missed::Closed));
+        }
+        state.items.push_back(item);
+        self.arrived.notify_one();
+        Ok(())
+    }
+
     /// Waits for a first item.
     fn wait(
         &self,
@@ -159,12 +179,7 @@ impl<T> BlockingQueue<T> {
                 state = self.state.lock();
                 continue;
             }
-            match deadline {
-                Some(deadline) => {
-                    late = self.arrived.wait_until(&mut state, deadline).timed_out();
-                }
-                None => self.arrived.wait(&mut state),
-            }
+            late = sleep(&self.arrived, &mut state, deadline);
         }
     }
 
@@ -181,6 +196,15 @@ impl<T> Default for BlockingQueue<T> {
     }
 }
 
+/// An unbounded queue that holds what an iterator yields.
+impl<T> FromIterator<T> for BlockingQueue<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
+        let queue = Self::new();
+        queue.state.lock().items.extend(items);
+        queue
+    }
+}
+
 impl<T> fmt::Debug for BlockingQueue<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.state.lock();
@@ -191,28 +215,18 @@ impl<T> fmt::Debug for BlockingQueue<T> {
     }
 }
 
-/// Two queues between which a fixed set of items goes round: the producer takes a free one and
-/// passes it on full, the consumer takes a full one and gives it back free.
-#[derive(Debug, Default)]
-pub struct QueuePair<T> {
-    /// Items that may be overwritten.
-    pub free: BlockingQueue<T>,
-    /// Items that hold something.
-    pub full: BlockingQueue<T>,
-}
-
-impl<T> QueuePair<T> {
-    /// A pair whose `items` are all free.
-    pub fn new(items: impl IntoIterator<Item = T>) -> Self {
-        let pair = Self { free: BlockingQueue::new(), full: BlockingQueue::new() };
-        pair.free.state.lock().items.extend(items);
-        pair
-    }
-
-    /// Closes both queues.
-    pub fn close(&self) {
-        self.free.close();
-        self.full.close();
+/// Waits until `news` come, or until `deadline`; returns whether that has passed.
+fn sleep<T>(
+    news: &Condvar,
+    state: &mut MutexGuard<'_, State<T>>,
+    deadline: Option<Instant>,
+) -> bool {
+    match deadline {
+        Some(deadline) => news.wait_until(state, deadline).timed_out(),
+        None => {
+            news.wait(state);
+            false
+        }
     }
 }
 

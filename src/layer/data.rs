@@ -3,7 +3,7 @@
 use super::{Arity, Context, Layer, Propagate};
 use crate::{
     blob::Blob,
-    data::{DataTransformer, Prefetcher},
+    data::{Batches, DataReader, DataTransformer, Prefetcher},
     device::Device,
     element::Element,
     error::{Error, Result},
@@ -11,8 +11,8 @@ use crate::{
 };
 use std::time::Duration;
 
-/// Hands out batches of a source, prepared ahead by a thread: tops are the data and, if there is
-/// a second, the labels.
+/// Hands out batches of a source, read and prepared ahead by threads: tops are the data and, if
+/// there is a second, the labels.
 ///
 /// `source` is the path of a database, or names a scheme, as [`Sources`](crate::data::Sources) has
 /// it. What kind of database it is the path tells, whatever `backend` says.
@@ -32,20 +32,24 @@ impl<T: Element, D: Device> DataLayer<T, D> {
             return Err(Error::Invalid("data_param needs a source".into()));
         }
         let transformer = DataTransformer::new(&transform, cx.phase, cx.key)?;
-        let mut source = cx.sources.open(data.source())?;
-        if data.rand_skip() > 0 {
-            let [word, ..] = cx.key.named("rand_skip").words(0);
-            source.skip(u64::from(word % data.rand_skip()))?;
-        }
-        let (batch, depth) = (data.batch_size() as usize, data.prefetch() as usize);
-        Ok(Self { prefetcher: Prefetcher::new(cx.device, source, transformer, batch, depth)? })
-    }
-
-    /// How long the net has waited for data.
-    pub fn waited(&self) -> Duration {
-        self.prefetcher.waited()
+        let source = cx.sources.open(data.source())?;
+        let skip = match data.rand_skip() {
+            0 => 0,
+            most => cx.key.named("rand_skip").words(0)[0] % most,
+        };
+        let batches = Batches {
+            size: data.batch_size() as usize,
+            depth: data.prefetch() as usize,
+            threads: cx.device.workers().count(),
+        };
+        let reader = DataReader::new(source, skip.into(), batches.size.min(LONGEST_RUN))?;
+        let prefetcher = Prefetcher::new(cx.device, reader, transformer, batches)?;
+        Ok(Self { prefetcher })
     }
 }
+
+/// Most records that are handed from thread to thread at once.
+const LONGEST_RUN: usize = 64;
 
 impl<T: Element, D: Device> Layer<T, D> for DataLayer<T, D> {
     fn kind(&self) -> &'static str {
@@ -54,6 +58,10 @@ impl<T: Element, D: Device> Layer<T, D> for DataLayer<T, D> {
 
     fn arity(&self) -> Arity {
         Arity::between(0..=0, 1..=2)
+    }
+
+    fn waited(&self) -> Option<Duration> {
+        Some(self.prefetcher.waited())
     }
 
     fn reshape(&mut self, _: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {

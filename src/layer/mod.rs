@@ -145,7 +145,7 @@ use crate::{
     op::RngKey,
     proto::Phase,
 };
-use std::{any::Any, ops::RangeInclusive};
+use std::{any::Any, ops::RangeInclusive, time::Duration};
 
 /// What a layer may know of the net that it becomes part of.
 #[derive(Clone, Copy)]
@@ -293,6 +293,12 @@ pub trait Layer<T: Element, D: Device>: Any + Send {
     /// definition need not say; another it must not.
     fn learns(&self) -> bool {
         true
+    }
+
+    /// How long forward passes have waited for data so far; `None` where there is none to wait
+    /// for.
+    fn waited(&self) -> Option<Duration> {
+        None
     }
 
     /// Parameters.

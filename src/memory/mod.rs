@@ -10,7 +10,6 @@
 
 mod bytes;
 pub mod ledger;
-mod sync;
 mod synced;
 mod view;
 

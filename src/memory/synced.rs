@@ -3,9 +3,11 @@
 use super::{
     HostBytes, Mapping, Memory, Stale,
     ledger::{Kind, transfer},
+};
+use crate::{
+    error::{Error, Result, expect_len},
     sync::{AtomicU8, Mutex, OnceLock, Relaxed},
 };
-use crate::error::{Error, Result, expect_len};
 use std::fmt;
 
 /// Which sides hold the current value.

@@ -23,7 +23,7 @@ use crate::{
     layer::Layer,
     proto::{LayerParameter, Phase},
 };
-use std::any::Any;
+use std::{any::Any, time::Duration};
 
 /// A directed acyclic graph of layers, in the order of their execution.
 ///
@@ -179,6 +179,11 @@ impl<T: Element, D: Device> Net<T, D> {
             let NetBlob { name, blob, loss_weight } = &self.blobs[id];
             (name.as_str(), blob, *loss_weight)
         })
+    }
+
+    /// How long the layers have waited for data so far, all together; `None` if none reads any.
+    pub fn waited(&self) -> Option<Duration> {
+        self.steps.iter().filter_map(|step| step.layer.waited()).reduce(Duration::saturating_add)
     }
 
     /// All parameters of all layers, in order, shared ones too.

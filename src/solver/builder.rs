@@ -1,7 +1,7 @@
 //! From a definition to a solver.
 
 use super::{
-    Action, MethodRegistry, RatePolicy, Solver, nets::Nets, snapshot, state::State, update,
+    Action, MethodRegistry, RatePolicy, Shown, Solver, nets::Nets, snapshot, state::State, update,
 };
 use crate::{
     data::Sources,
@@ -12,7 +12,10 @@ use crate::{
     net::{Net, NetBuilder},
     proto::{self, SolverParameter},
 };
-use std::{path::Path, time::Instant};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
 /// How to build a solver and its nets.
 pub struct SolverBuilder<T: Element, D: Device> {
@@ -78,7 +81,7 @@ impl<T: Element, D: Device> SolverBuilder<T, D> {
             iteration: 0,
             observers: Vec::new(),
             request: Box::new(|| Action::Continue),
-            shown: (Instant::now(), 0),
+            shown: Shown { at: Instant::now(), iteration: 0, waited: Duration::ZERO },
             stopped: false,
         })
     }

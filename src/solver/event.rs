@@ -1,7 +1,7 @@
 //! What a solver tells its observers, and what it is told.
 
 use super::Score;
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 /// What happened. Iterations count the updates made before.
 #[derive(Clone, Debug)]
@@ -28,6 +28,8 @@ pub enum Event<'a> {
         smoothed: f64,
         /// Learning rate of the update to come.
         rate: f64,
+        /// How long the train net has waited for data so far; `None` if it reads none.
+        waited: Option<Duration>,
     },
     /// As [`Event::Iterated`], every `display` iterations, with the net's outputs.
     Displayed {
@@ -43,6 +45,8 @@ pub enum Event<'a> {
         passed: usize,
         /// Seconds since the last display.
         seconds: f64,
+        /// Seconds of these in which the net waited for data; `None` if it reads none.
+        waited: Option<f64>,
         /// Iterations from one display to the next.
         display: usize,
     },

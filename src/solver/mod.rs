@@ -57,7 +57,10 @@ use crate::{
 };
 use nets::Nets;
 use state::State;
-use std::{path::Path, time::Instant};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
 type Observer = Box<dyn FnMut(&Event<'_>) + Send>;
 type Request = Box<dyn FnMut() -> Action + Send>;
@@ -74,9 +77,18 @@ pub struct Solver<T: Element, D: Device> {
     iteration: usize,
     observers: Vec<Observer>,
     request: Request,
-    /// When, and at which iteration, progress was last shown.
-    shown: (Instant, usize),
+    /// Where it stood when progress was last shown.
+    shown: Shown,
     stopped: bool,
+}
+
+/// How far training was at some time.
+#[derive(Clone, Copy)]
+struct Shown {
+    at: Instant,
+    iteration: usize,
+    /// How long the train net had waited for data.
+    waited: Duration,
 }
 
 impl<T: Element, D: Device> Solver<T, D> {

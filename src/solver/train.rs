@@ -1,7 +1,7 @@
 //! The training loop and its tests.
 
 use super::{
-    Action, Event, Score, Solver,
+    Action, Event, Score, Shown, Solver,
     score::{Sums, scores},
     smooth::Smoothed,
 };
@@ -57,7 +57,7 @@ impl<T: Element, D: Device> Solver<T, D> {
 
     fn train(&mut self, iterations: usize, smoothed: &mut Smoothed) -> Result<()> {
         self.stopped = false;
-        self.shown = (Instant::now(), self.iteration);
+        self.shown = self.standing();
         for _ in 0..iterations {
             self.nets.train.clear_param_diffs()?;
             let may_test = self.iteration > 0 || self.param.test_initialization();
@@ -105,13 +105,21 @@ impl<T: Element, D: Device> Solver<T, D> {
         Ok(loss / f64::from(passes))
     }
 
+    /// Where training stands now.
+    fn standing(&self) -> Shown {
+        let waited = self.nets.train.waited().unwrap_or_default();
+        Shown { at: Instant::now(), iteration: self.iteration, waited }
+    }
+
     fn show(&mut self, loss: f64, smoothed: f64, rate: f64) -> Result<()> {
         let iteration = self.iteration;
-        self.tell(&Event::Iterated { iteration, loss, smoothed, rate });
+        let waited = self.nets.train.waited();
+        self.tell(&Event::Iterated { iteration, loss, smoothed, rate, waited });
         if self.falls_due(self.param.display()) {
             let outputs = &scores(&self.nets.train)?[..];
-            let (since, from) = self.shown;
-            let (seconds, passed) = (since.elapsed().as_secs_f64(), iteration - from);
+            let Shown { at, iteration: from, waited: before } = self.shown;
+            let (seconds, passed) = (at.elapsed().as_secs_f64(), iteration - from);
+            let waited = waited.map(|waited| waited.saturating_sub(before).as_secs_f64());
             let display = usize::try_from(self.param.display()).unwrap_or(0);
             let loss = smoothed;
             self.tell(&Event::Displayed {
@@ -121,9 +129,10 @@ impl<T: Element, D: Device> Solver<T, D> {
                 outputs,
                 passed,
                 seconds,
+                waited,
                 display,
             });
-            self.shown = (Instant::now(), iteration);
+            self.shown = self.standing();
         }
         Ok(())
     }

@@ -1,45 +1,29 @@
 use super::*;
 use crate::{
-    device::CpuDevice,
+    data::{
+        Digits, Record, Source,
+        testing::{Mishap, Numbers, slow},
+    },
+    device::{CpuDevice, MirrorDevice, mirror::Fault},
+    host::Workers,
+    kernel::Blas,
     memory::{Head, Memory},
     op::RngKey,
     proto::{Phase, TransformationParameter},
 };
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::{
+    sync::atomic::{AtomicU64, Ordering::SeqCst},
+    thread,
+};
 
 const LONG: Duration = Duration::from_secs(20);
 
-type Mishap = fn(&mut Record) -> Result<()>;
-
-/// Record i of `count` has the values i and i + 0.5 and the label 2i; what goes wrong at
-/// record `at` is up to `mishap`.
-struct Numbers {
-    count: u64,
-    next: u64,
-    at: u64,
-    mishap: Mishap,
+fn transformer(param: &TransformationParameter) -> DataTransformer {
+    DataTransformer::new(param, Phase::Train, RngKey::new(3)).unwrap()
 }
 
-impl Numbers {
-    fn new(count: u64) -> Self {
-        Self { count, next: 0, at: u64::MAX, mishap: |_| Ok(()) }
-    }
-}
-
-impl Source for Numbers {
-    fn describe(&self) -> String {
-        "numbers".into()
-    }
-    fn records(&self) -> Option<u64> {
-        Some(self.count)
-    }
-    fn read(&mut self, record: &mut Record) -> Result<()> {
-        let i = self.next % self.count;
-        record.floats_mut([1, 1, 2])?.copy_from_slice(&[i as f32, i as f32 + 0.5]);
-        record.set_label(2 * i as i32);
-        self.next += 1;
-        if self.next > self.at { (self.mishap)(record) } else { Ok(()) }
-    }
+fn batches(size: usize, depth: usize) -> Batches {
+    Batches { size, depth, threads: 2 }
 }
 
 fn prefetcher<D: Device>(
@@ -48,9 +32,9 @@ fn prefetcher<D: Device>(
     batch: usize,
     depth: usize,
 ) -> Result<Prefetcher<f32, D>> {
-    let param = TransformationParameter::default();
-    let transformer = DataTransformer::new(&param, Phase::Train, RngKey::new(1))?;
-    Prefetcher::new(device, Box::new(source), transformer, batch, depth)
+    let reader = DataReader::new(Box::new(source), 0, batch)?;
+    let with = transformer(&TransformationParameter::default());
+    Prefetcher::new(device, reader, with, batches(batch, depth))
 }
 
 fn labels<D: Device>(batch: &Batch<f32, D>) -> Vec<f32> {
@@ -80,29 +64,73 @@ fn batches_hold_the_records_in_order_round_and_round() {
     }
 }
 
+/// Images of the first batches of digits, and their labels, mirrored and cropped at random.
+fn digits(threads: usize, depth: usize, run: usize) -> Vec<(Vec<f32>, Vec<f32>)> {
+    let param =
+        TransformationParameter { crop_size: Some(24), mirror: Some(true), ..Default::default() };
+    let source = Box::new("train?count=50".parse::<Digits>().unwrap());
+    let reader = DataReader::new(source, 0, run).unwrap();
+    let how = Batches { size: 300, depth, threads };
+    let mut data =
+        Prefetcher::<f32, _>::new(&CpuDevice::new(), reader, transformer(&param), how).unwrap();
+    let batches = (0..4).map(|_| {
+        let batch = data.next().unwrap();
+        let values = |blob: &Blob<f32, _>| blob.data().unwrap().host().unwrap().to_vec();
+        let taken = (values(&batch.data), values(&batch.label));
+        data.recycle(batch);
+        taken
+    });
+    batches.collect()
+}
+
+/// Bit for bit, and as the transformer says one by one.
 #[test]
-fn random_choices_are_the_same_whatever_the_depth() {
-    let images = |depth| {
-        let param = TransformationParameter {
-            crop_size: Some(20),
-            mirror: Some(true),
-            ..Default::default()
-        };
-        let with = DataTransformer::new(&param, Phase::Train, RngKey::new(3)).unwrap();
-        let digits = Box::new("train?count=10".parse::<crate::data::Digits>().unwrap());
-        let device = CpuDevice::new();
-        let mut data = Prefetcher::<f32, _>::new(&device, digits, with, 4, depth).unwrap();
-        let batches = (0..6).map(|_| {
-            let batch = data.next().unwrap();
-            let images = batch.data.data().unwrap().host().unwrap().to_vec();
-            data.recycle(batch);
-            images
+fn random_choices_are_the_same_on_any_number_of_threads() {
+    let want = digits(1, 1, 1);
+    for (threads, depth, run) in [(1, 3, 300), (2, 2, 300), (8, 3, 300), (8, 1, 299), (0, 2, 64)] {
+        assert!(digits(threads, depth, run) == want, "{threads} threads, runs of {run}");
+    }
+    assert_ne!(want[0].0[..576], want[0].0[50 * 576..51 * 576], "the first, and its second time");
+
+    let param =
+        TransformationParameter { crop_size: Some(24), mirror: Some(true), ..Default::default() };
+    let (with, mut record) = (transformer(&param), Record::default());
+    let mut source = "train?count=50".parse::<Digits>().unwrap();
+    for (j, (images, labels)) in want.iter().enumerate() {
+        for (i, image) in images.chunks(576).enumerate() {
+            source.read(&mut record).unwrap();
+            let mut alone = [0.0_f32; 576];
+            with.transform((300 * j + i) as u64, &record, &mut alone).unwrap();
+            assert!(image == alone && labels[i] == record.label() as f32, "record {i} of {j}");
+        }
+    }
+}
+
+/// Two nets that share a reader get together what one gets alone.
+#[test]
+fn shared_readers_choose_as_one() {
+    let param = TransformationParameter { crop_size: Some(9), ..Default::default() };
+    let images = |count: usize, size: usize| -> Vec<Vec<Vec<f32>>> {
+        let source = Box::new("train?count=10".parse::<Digits>().unwrap());
+        let readers = DataReader::shared(source, 4, 3, count).unwrap();
+        let nets = readers.into_iter().map(|reader| {
+            let with = transformer(&param);
+            Prefetcher::<f32, _>::new(&CpuDevice::new(), reader, with, batches(size, 2)).unwrap()
         });
-        batches.collect::<Vec<_>>()
+        let mut nets: Vec<_> = nets.collect();
+        let mut taken = vec![Vec::new(); count];
+        for _ in 0..12 / size / count {
+            for (net, taken) in nets.iter_mut().zip(&mut taken) {
+                let batch = net.next().unwrap();
+                taken.extend(batch.data.data().unwrap().host().unwrap().chunks(81).map(Vec::from));
+                net.recycle(batch);
+            }
+        }
+        taken
     };
-    let want = images(1);
-    assert_eq!(images(3), want);
-    assert_ne!(want[0][..400], want[2][800..1200], "the first digit, and its second time");
+    let (one, two) = (images(1, 4), images(2, 2));
+    let merged: Vec<_> = two[0].iter().zip(&two[1]).flat_map(|(a, b)| [a, b]).collect();
+    assert_eq!(merged, one[0].iter().collect::<Vec<_>>());
 }
 
 #[test]
@@ -129,7 +157,8 @@ fn an_error_comes_after_the_batches_before_it_and_names_source_and_record() {
     ];
     for (mishap, want) in mishaps {
         // The second time round.
-        let source = Numbers { at: 12, mishap, ..Numbers::new(7) };
+        let source = Numbers::failing(7, 12, mishap);
+        let gone = source.watch();
         let mut data = prefetcher(&CpuDevice::new(), source, 3, 2).unwrap();
         for j in 0..4 {
             let batch = data.next().unwrap();
@@ -141,14 +170,31 @@ fn an_error_comes_after_the_batches_before_it_and_names_source_and_record() {
             let again = data.next().unwrap_err().to_string();
             assert_eq!(again, "numbers: no more is read after an error");
         }
+        drop(data);
+        assert_eq!(gone.strong_count(), 0, "the threads are gone");
+    }
+}
+
+/// Of several that fail, on any threads, it is the first.
+#[test]
+fn the_first_record_that_cannot_be_transformed_is_named() {
+    let changing: Mishap = |record| record.floats_mut([1, 2, 2]).map(|_| ());
+    for _ in 0..20 {
+        let reader =
+            DataReader::new(Box::new(Numbers::failing(900, 77, changing)), 0, 300).unwrap();
+        let with = transformer(&TransformationParameter::default());
+        let mut filler = Filler::new(reader, with, CpuDevice::new(), 300, 8).unwrap();
+        filler.share_out(1, Workers::new(8).unwrap());
+        let batch = Batch::<f32, _>::new(&CpuDevice::new(), filler.shape()).unwrap();
+        let error = filler.fill(&batch).unwrap_err().to_string();
+        assert!(error.starts_with("numbers, record 77: 1 x 2 x 2 after"), "{error}");
     }
 }
 
 #[test]
 fn what_is_wrong_from_the_start_is_said_at_once() {
     let cpu = CpuDevice::new();
-    let source =
-        Numbers { at: 0, mishap: |_| Err(Error::Invalid("unreadable".into())), ..Numbers::new(7) };
+    let source = Numbers::failing(7, 0, |_| Err(Error::Invalid("unreadable".into())));
     let error = prefetcher(&cpu, source, 3, 2).unwrap_err().to_string();
     assert_eq!(error, "numbers, record 0: unreadable");
     for (batch, depth, want) in
@@ -158,29 +204,29 @@ fn what_is_wrong_from_the_start_is_said_at_once() {
         assert!(error.contains(want), "{error}");
     }
     let param = TransformationParameter { crop_size: Some(2), ..Default::default() };
-    let with = DataTransformer::new(&param, Phase::Train, RngKey::new(1)).unwrap();
-    let made = Prefetcher::<f32, _>::new(&cpu, Box::new(Numbers::new(7)), with, 1, 1);
+    let reader = DataReader::new(Box::new(Numbers::new(7)), 0, 1).unwrap();
+    let made = Prefetcher::<f32, _>::new(&cpu, reader, transformer(&param), batches(1, 1));
     let error = made.unwrap_err().to_string();
     assert!(error.starts_with("numbers, record 0: ") && error.contains("crop_size"), "{error}");
 }
 
 #[test]
-fn dropping_ends_the_thread_in_every_state() {
-    let slow: Mishap = |_| {
-        thread::sleep(Duration::from_millis(20));
-        Ok(())
-    };
+fn dropping_ends_the_threads_in_every_state() {
+    let panicking: Mishap = |_| panic!("broken");
+    let changing: Mishap = |record| record.floats_mut([1, 2, 2]).map(|_| ());
     let start = Instant::now();
-    for (at, mishap) in [(u64::MAX, slow), (5, slow), (5, |_| panic!("broken"))] {
+    for (at, mishap) in [(u64::MAX, slow as Mishap), (5, slow), (5, panicking), (5, changing)] {
         for taken in 0..3 {
             for pause in [0, 10] {
-                let source = Numbers { at, mishap, ..Numbers::new(7) };
+                let source = Numbers::failing(7, at, mishap);
+                let gone = source.watch();
                 let mut data = prefetcher(&CpuDevice::new(), source, 2, 2).unwrap();
                 let kept: Vec<_> = (0..taken).map(|_| data.next()).collect();
                 thread::sleep(Duration::from_millis(pause));
                 let shared = Arc::downgrade(&data.shared);
                 drop(data);
-                assert_eq!(shared.strong_count(), 0, "the thread is gone");
+                let left = (shared.strong_count(), gone.strong_count());
+                assert_eq!(left, (0, 0), "the threads are gone");
                 drop(kept);
             }
         }
@@ -190,20 +236,57 @@ fn dropping_ends_the_thread_in_every_state() {
 
 #[test]
 fn waiting_is_measured() {
-    let mishap: Mishap = |_| {
-        thread::sleep(Duration::from_millis(5));
-        Ok(())
-    };
-    let source = Numbers { at: 1, mishap, ..Numbers::new(7) };
-    let mut data = prefetcher(&CpuDevice::new(), source, 2, 2).unwrap();
+    let mut data = prefetcher(&CpuDevice::new(), Numbers::failing(7, 2, slow), 2, 2).unwrap();
     assert_eq!(data.waited(), Duration::ZERO);
     let start = Instant::now();
-    for _ in 0..20 {
+    for _ in 0..8 {
         let batch = data.next().unwrap();
         data.recycle(batch);
     }
     let waited = data.waited();
-    assert!(waited > Duration::from_millis(50) && waited <= start.elapsed(), "{waited:?}");
+    assert!(waited > Duration::from_millis(200) && waited <= start.elapsed(), "{waited:?}");
+}
+
+/// The mirror runs what is queued when something waits for it, and forks lag behind as far as
+/// they may. So a batch that went round before a kernel had read it, or came before its upload
+/// was done, would show.
+#[test]
+fn a_batch_goes_round_when_the_device_is_done_with_it() {
+    let device = MirrorDevice::with_threads(1).unwrap();
+    for depth in [1, 3] {
+        let mut data = prefetcher(&device, Numbers::new(1000), 3, depth).unwrap();
+        let top = Blob::<f32, _>::new(&device, &[3, 1, 1, 2]).unwrap();
+        let seen: Vec<_> =
+            (0..40).map(|_| Blob::<f32, _>::new(&device, &[3, 1, 1, 2]).unwrap()).collect();
+        for seen in &seen {
+            let batch = data.next().unwrap();
+            top.swap_data(&batch.data).unwrap();
+            data.recycle(batch);
+            let (x, mut y) = (top.data().unwrap(), seen.data_mut().unwrap());
+            device.copy(x.view(), y.view_mut()).unwrap();
+        }
+        for (j, seen) in seen.iter().enumerate() {
+            let first = 3.0 * j as f32;
+            let want = [0.0, 0.5, 1.0, 1.5, 2.0, 2.5].map(|x| first + x);
+            assert_eq!(seen.data().unwrap().host().unwrap(), want);
+        }
+    }
+}
+
+#[test]
+fn a_copy_that_fails_is_told() {
+    for fault in [Fault::Copy, Fault::InFlight] {
+        let device = MirrorDevice::with_threads(1).unwrap();
+        device.inject(fault, 5); // a batch takes two
+        let mut data = prefetcher(&device, Numbers::new(10), 3, 4).unwrap();
+        for j in 0..2 {
+            let batch = data.next().unwrap();
+            assert_eq!(labels(&batch)[0], 6.0 * j as f32);
+        }
+        let error = data.next().unwrap_err().to_string();
+        assert!(error.starts_with("numbers, taking a batch to the device: "), "{error}");
+        assert!(error.contains("injected fault"), "{error}");
+    }
 }
 
 /// A device with memory of its own, whose forks count their uploads apart.

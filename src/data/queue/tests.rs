@@ -134,12 +134,55 @@ fn a_full_queue_holds_its_producer_back() {
 }
 
 #[test]
-fn items_of_a_pair_go_round() {
-    let pair = QueuePair::new([1, 2]);
-    let item = pair.free.pop().unwrap();
-    pair.full.push(item * 10).unwrap();
-    assert_eq!((pair.free.len(), pair.full.pop()), (1, Some(10)));
-    pair.close();
-    assert_eq!((pair.free.pop(), pair.free.pop(), pair.full.pop()), (Some(2), None, None));
-    assert_eq!(pair.free.push(3), Err(3));
+fn a_push_does_not_wait_longer_than_it_may() {
+    let queue = BlockingQueue::bounded(1);
+    assert_eq!(queue.push_timeout(1, SHORT), Ok(()));
+    assert_eq!(queue.push_timeout(2, SHORT), Err((2, Missed::TimedOut)));
+    assert_eq!(queue.push_timeout(2, Duration::ZERO), Err((2, Missed::TimedOut)));
+    thread::scope(|scope| {
+        let pushing = scope.spawn(|| queue.push_timeout(2, LONG));
+        assert_eq!((queue.pop(), queue.pop()), (Some(1), Some(2)));
+        assert_eq!(pushing.join().unwrap(), Ok(()));
+    });
+    queue.close();
+    assert_eq!(queue.push_timeout(3, Duration::MAX), Err((3, Missed::Closed)));
+}
+
+/// Eight producers, eight consumers, a million items: each arrives once, and those of a producer
+/// in its order.
+#[test]
+fn a_million_items_arrive() {
+    const THREADS: u64 = 8;
+    const EACH: u64 = 125_000;
+    for queue in [BlockingQueue::new(), BlockingQueue::bounded(100)] {
+        let sums = thread::scope(|scope| {
+            let consumers: Vec<_> = (0..THREADS)
+                .map(|_| {
+                    scope.spawn(|| {
+                        let (mut count, mut sum) = (0, 0);
+                        let mut last = [None; THREADS as usize];
+                        while let Some((producer, item)) = queue.pop() {
+                            let last: &mut Option<u64> = &mut last[producer as usize];
+                            assert!(last.replace(item).is_none_or(|last| last < item));
+                            count += 1;
+                            sum += producer * EACH + item;
+                        }
+                        (count, sum)
+                    })
+                })
+                .collect();
+            let queue = &queue;
+            let producers: Vec<_> = (0..THREADS)
+                .map(|producer| {
+                    scope.spawn(move || (0..EACH).for_each(|i| queue.push((producer, i)).unwrap()))
+                })
+                .collect();
+            producers.into_iter().for_each(|producer| producer.join().unwrap());
+            queue.close();
+            consumers.into_iter().map(|consumer| consumer.join().unwrap()).collect::<Vec<_>>()
+        });
+        let (counts, sums): (Vec<u64>, Vec<u64>) = sums.into_iter().unzip();
+        let all = THREADS * EACH;
+        assert_eq!((counts.iter().sum(), sums.iter().sum()), (all, all * (all - 1) / 2));
+    }
 }

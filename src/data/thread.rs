@@ -1,0 +1,37 @@
+//! Threads that end with their owner.
+
+use crate::{
+    error::{Error, Result},
+    sync::thread::{Builder, JoinHandle},
+};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// A thread that is waited for when this is dropped; its owner tells it before that it may end.
+pub(super) struct Joined(Option<JoinHandle<()>>);
+
+impl Joined {
+    pub(super) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<Self> {
+        let spawned = Builder::new().name(name.into()).spawn(body);
+        let thread = spawned
+            .map_err(|error| Error::value("data_param", format!("starting a thread: {error}")))?;
+        Ok(Self(Some(thread)))
+    }
+}
+
+impl Drop for Joined {
+    fn drop(&mut self) {
+        if let Some(thread) = self.0.take() {
+            // Its panics were caught.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Does `work`, whose panic becomes an error.
+pub(super) fn caught<R>(work: impl FnOnce() -> Result<R>) -> Result<R> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        Err(Error::Invalid(format!("panicked: {}", text.unwrap_or("with no message"))))
+    })
+}

@@ -1,0 +1,234 @@
+//! Sources that fail or are slow, as a net and a solver see them.
+#![cfg(feature = "net")]
+
+use cortado::{
+    CpuDevice, Error, Net, Result, Solver,
+    data::{Record, Source, Sources},
+    proto::{self, BlobProto},
+    solver::Event,
+};
+use std::{
+    fs,
+    path::PathBuf,
+    sync::{Arc, Mutex, Weak},
+    thread,
+    time::{Duration, Instant},
+};
+use tempfile::TempDir;
+
+const LONG: Duration = Duration::from_secs(20);
+
+type Read = fn(u64, &TempDir, &mut Record) -> Result<()>;
+
+/// Record i is up to `read`, which has a folder of its own.
+struct Scripted {
+    read: Read,
+    next: u64,
+    folder: Arc<TempDir>,
+}
+
+impl Source for Scripted {
+    fn describe(&self) -> String {
+        "script:a".into()
+    }
+    fn records(&self) -> Option<u64> {
+        Some(100)
+    }
+    fn read(&mut self, record: &mut Record) -> Result<()> {
+        record.bytes_mut([1, 1, 2])?.fill(1);
+        self.next += 1;
+        (self.read)(self.next - 1, &self.folder, record)
+    }
+}
+
+/// The scheme `script`, and what tells whether its source is gone, and with it the thread.
+fn sources(read: Read) -> (Sources, Weak<TempDir>) {
+    let folder = Arc::new(TempDir::new().unwrap());
+    let gone = Arc::downgrade(&folder);
+    let folder = Mutex::new(Some(folder));
+    let mut sources = Sources::default();
+    sources.register("script", move |_| {
+        let folder = folder.lock().unwrap().take().unwrap();
+        Ok(Box::new(Scripted { read, next: 0, folder }))
+    });
+    (sources, gone)
+}
+
+const COMPUTING: &str = r#"
+    layer { name: "ip" type: "InnerProduct" bottom: "x" top: "y"
+      inner_product_param { num_output: 2 weight_filler { type: "xavier" } } }
+    layer { name: "loss" type: "SoftmaxWithLoss" bottom: "y" bottom: "label" top: "l" }"#;
+
+fn layers(source: &str, transform: &str) -> String {
+    format!(
+        r#"layer {{ name: "d" type: "Data" top: "x" top: "label"
+             data_param {{ source: "{source}" batch_size: 4 prefetch: 2 }}
+             transform_param {{ {transform} }} }} {COMPUTING}"#
+    )
+}
+
+fn net(text: &str, sources: Sources) -> Result<Net<f32, CpuDevice>> {
+    let device = CpuDevice::with_threads(1)?;
+    Net::builder(&device).sources(sources).build(&proto::parse_text(text, "net.prototxt")?)
+}
+
+fn unreadable(i: u64, _: &TempDir, _: &mut Record) -> Result<()> {
+    if i == 9 { Err(Error::Invalid("unreadable".into())) } else { Ok(()) }
+}
+
+fn panicking(i: u64, _: &TempDir, _: &mut Record) -> Result<()> {
+    assert!(i != 9, "broken");
+    Ok(())
+}
+
+/// A file that is there for some time.
+fn disappearing(i: u64, folder: &TempDir, record: &mut Record) -> Result<()> {
+    let path = folder.path().join("records");
+    let failed = |error| Error::io(&path, error);
+    match i {
+        0 => fs::write(&path, [7; 2]).map_err(failed)?,
+        9 => fs::remove_file(&path).map_err(failed)?,
+        _ => {}
+    }
+    let bytes = fs::read(&path).map_err(failed)?;
+    record.bytes_mut([1, 1, 2])?.copy_from_slice(&bytes);
+    Ok(())
+}
+
+fn taller(i: u64, _: &TempDir, record: &mut Record) -> Result<()> {
+    if i == 9 { record.bytes_mut([1, 2, 2]).map(|bytes| bytes.fill(1)) } else { Ok(()) }
+}
+
+#[test]
+fn whoever_calls_forward_hears_of_what_went_wrong() {
+    let cases: [(Read, &str); 4] = [
+        (unreadable, "layer `d` (Data): script:a, record 9: unreadable"),
+        (panicking, "layer `d` (Data): script:a, record 9: panicked: broken"),
+        (disappearing, "records: No such file"),
+        (taller, "layer `d` (Data): script:a, record 9: 1 x 2 x 2 after records of 1 x 1 x 2"),
+    ];
+    for (read, want) in cases {
+        let (sources, gone) = sources(read);
+        let mut net = net(&layers("script:a", ""), sources).unwrap();
+        // Two batches are good.
+        net.forward().unwrap();
+        net.forward().unwrap();
+        let error = net.forward().unwrap_err().to_string();
+        assert!(error.starts_with("layer `d` (Data): script:a, record 9: "), "{error}");
+        assert!(error.contains(want), "{error}");
+        for _ in 0..2 {
+            let again = net.forward().unwrap_err().to_string();
+            assert_eq!(again, "layer `d` (Data): script:a: no more is read after an error");
+        }
+        // The thread that reads ends by itself.
+        let start = Instant::now();
+        while gone.strong_count() > 0 {
+            assert!(start.elapsed() < LONG, "the thread goes on");
+            thread::yield_now();
+        }
+    }
+}
+
+#[test]
+fn dropping_a_net_ends_its_threads() {
+    let slow: Read = |_, _, _| {
+        thread::sleep(Duration::from_millis(5));
+        Ok(())
+    };
+    for passes in 0..3 {
+        let (sources, gone) = sources(slow);
+        let mut net = net(&layers("script:a", ""), sources).unwrap();
+        (0..passes).for_each(|_| _ = net.forward().unwrap());
+        drop(net);
+        assert_eq!(gone.strong_count(), 0);
+    }
+}
+
+#[test]
+fn a_mean_file_of_another_shape_is_told_with_source_and_record() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("mean.binaryproto").display().to_string();
+    let extents = [Some(1), Some(1), Some(3), Some(3)];
+    let [num, channels, height, width] = extents;
+    let mean = BlobProto { num, channels, height, width, data: vec![0.0; 9], ..Default::default() };
+    proto::write_binary(&path, &mean).unwrap();
+    let (sources, gone) = sources(|_, _, _| Ok(()));
+    let text = layers("script:a", &format!("mean_file: {path:?}"));
+    let error = net(&text, sources).err().unwrap().to_string();
+    for part in ["`d`", "script:a, record 0: ", &path, "is 1 x 3 x 3, the record 1 x 1 x 2"] {
+        assert!(error.contains(part), "{error}");
+    }
+    assert_eq!(gone.strong_count(), 0);
+}
+
+#[test]
+fn a_truncated_source_is_told_by_its_file() {
+    let folder = TempDir::new().unwrap();
+    let prefix = folder.path().join("t");
+    let file = |ending: &str| PathBuf::from(format!("{}-{ending}", prefix.display()));
+    let header = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect();
+    let mut images: Vec<u8> = header(&[0x803, 2, 2, 2]);
+    images.extend([0; 7]); // of 8
+    let mut labels: Vec<u8> = header(&[0x801, 2]);
+    labels.extend([0; 2]);
+    fs::write(file("images-idx3-ubyte"), images).unwrap();
+    fs::write(file("labels-idx1-ubyte"), labels).unwrap();
+    let text = layers(&format!("idx:{}", prefix.display()), "");
+    let error = net(&text, Sources::default()).err().unwrap().to_string();
+    assert!(error.contains("`d`") && error.contains("t-images-idx3-ubyte: "), "{error}");
+    assert!(error.contains("but only 7 follow"), "{error}");
+}
+
+/// A solver tells how long its train net waited: in all, and since the last display.
+#[test]
+fn waiting_for_data_is_told() {
+    let slow: Read = |_, _, _| {
+        thread::sleep(Duration::from_millis(5));
+        Ok(())
+    };
+    let text = |layers: &str| {
+        format!(
+            r#"base_lr: 0.01 lr_policy: "fixed" max_iter: 9 display: 4 snapshot_after_train: false
+               net_param {{ {layers} }}"#
+        )
+    };
+    let told = |text: &str, sources| {
+        let device = CpuDevice::with_threads(1).unwrap();
+        let builder = Solver::<f32, _>::builder(&device).sources(sources);
+        let mut solver =
+            builder.build(proto::parse_text(text, "solver.prototxt").unwrap()).unwrap();
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let ours = Arc::clone(&told);
+        solver.observe(move |event| match *event {
+            Event::Iterated { waited, .. } => {
+                ours.lock().unwrap().push((waited.map(|waited| waited.as_secs_f64()), None));
+            }
+            Event::Displayed { waited, seconds, .. } => {
+                let mut told = ours.lock().unwrap();
+                told.last_mut().unwrap().1 = waited.map(|waited| (waited, seconds));
+            }
+            _ => {}
+        });
+        solver.solve().unwrap();
+        told.lock().unwrap().clone()
+    };
+
+    let sources = sources(slow).0;
+    let told_slow = told(&text(&layers("script:a", "")), sources);
+    let total: Vec<_> = told_slow.iter().map(|(waited, _)| waited.unwrap()).collect();
+    assert!(total.is_sorted(), "{total:?}");
+    // 20 ms a batch, but for the two that were ready.
+    assert!(total[8] > 0.1, "{total:?}");
+    let shown: Vec<_> = told_slow.iter().filter_map(|(_, shown)| *shown).collect();
+    assert_eq!(shown.len(), 3);
+    for (waited, seconds) in &shown[1..] {
+        assert!(*waited > 0.5 * seconds && waited <= seconds, "{shown:?}");
+    }
+    let sum: f64 = shown.iter().map(|(waited, _)| waited).sum();
+    assert!((sum - total[8]).abs() < 1e-6, "{shown:?} {total:?}");
+
+    let dummy = r#"layer { name: "d" type: "DummyData" top: "x" top: "label"
+        dummy_data_param { shape { dim: 4 dim: 2 } shape { dim: 4 } } }"#;
+    let without = text(&format!("{dummy} {COMPUTING}"));
+    assert!(told(&without, Sources::empty()).iter().all(|told| *told == (None, None)));
+}
