@@ -8,7 +8,11 @@ mod command;
 mod support;
 
 use command::Folder;
-use cortado::data::{Idx, Lmdb, LmdbReader, Record, Source};
+use cortado::{
+    CpuDevice, Net,
+    data::{Color, Idx, Image, Lmdb, LmdbReader, Record, Source, Values},
+    proto::{self, BlobProto, NetParameter},
+};
 use std::{fs, path::Path};
 use support::testdata;
 
@@ -107,4 +111,116 @@ fn caffes_lenet_trains_from_converted_mnist() {
     let losses: Vec<_> = ran.log.iter().filter_map(loss).collect();
     assert_eq!(losses.len(), 12, "{ran:#?}");
     assert!(losses[11] < 0.8 * losses[0], "{losses:?}");
+}
+
+fn images() -> String {
+    format!("{}/tests/images/", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Pixels, or files that nets decode: the same records. One that is missing is left out.
+#[test]
+fn sets_of_images_are_converted() {
+    let folder = Folder::new("databases-imageset");
+    let list = "color.png 1\ngray.png 2\nno such.png 3\npalette.png 4\n";
+    folder.write("list", list);
+    let run = |args: &str| folder.run(&format!("convert-imageset {args}")).succeeded();
+    let ran = run(&format!("{} list pixels", images()));
+    assert_eq!(ran.out, "pixels: 3 records\n");
+    assert!(ran.log.iter().any(|line| line.starts_with("left out: ")), "{ran:#?}");
+    run(&format!("--encoded {} list encoded", images()));
+    let keys =
+        |db: &str| entries(&folder.path(db)).into_iter().map(|(key, _)| key).collect::<Vec<_>>();
+    let want = ["00000000_color.png", "00000001_gray.png", "00000003_palette.png"];
+    assert_eq!(
+        (keys("pixels"), keys("encoded")),
+        (want.map(Into::into).into(), want.map(Into::into).into())
+    );
+    // data, label, encoded
+    let file = fs::read(format!("{}gray.png", images())).unwrap();
+    let datum = [&[34, file.len() as u8], &file[..], &[40, 2, 56, 1]].concat();
+    assert_eq!(entries(&folder.path("encoded"))[1].1, datum);
+
+    let records = |db: &str| {
+        let mut source = Lmdb::open(folder.path(db)).unwrap();
+        source.set_color(Color::Bgr);
+        let read = |_| {
+            let mut record = Record::default();
+            source.read(&mut record).unwrap();
+            record
+        };
+        [0, 1, 2].map(read)
+    };
+    for (a, b) in records("pixels").iter().zip(&records("encoded")) {
+        assert_eq!((a.shape(), a.values(), a.label()), (b.shape(), b.values(), b.label()));
+        assert_eq!(a.shape(), [3, 9, 11]);
+    }
+
+    let mixed = format!(
+        "--shuffle --gray -resize_height=6 -resize_width 5 --encode_type png {} list grey",
+        images()
+    );
+    run(&mixed);
+    let mut source = Lmdb::open(folder.path("grey")).unwrap();
+    let mut record = Record::default();
+    source.read(&mut record).unwrap();
+    assert_eq!(record.shape(), [1, 6, 5]);
+    folder.write("two", "color.png 1\n");
+    let refused = folder.run(&format!("convert-imageset --encode_type jpg {} two x", images()));
+    refused.failed_with(&["a file of type `jpg` cannot be made"]);
+
+    let mean = folder.run("compute-image-mean pixels mean.binaryproto").succeeded();
+    assert!(mean.out.starts_with("3 records\nmean_value channel [0]: "), "{mean:?}");
+    let mean: BlobProto = proto::read_binary(folder.path("mean.binaryproto")).unwrap();
+    let extents = [mean.num(), mean.channels(), mean.height(), mean.width()];
+    assert_eq!((extents, mean.data.len()), ([1, 3, 9, 11], 297));
+    let of = |record: &Record, at: usize| match record.values() {
+        Values::Bytes(bytes) => f64::from(bytes[at]),
+        Values::Floats(_) => panic!("floats"),
+    };
+    for (at, got) in mean.data.iter().enumerate() {
+        let want = records("pixels").iter().map(|record| of(record, at)).sum::<f64>() / 3.0;
+        assert_eq!(*got, want as f32);
+    }
+}
+
+/// The layer `ImageData`, beside the images as they are decoded.
+#[test]
+fn nets_read_lists_of_images() {
+    let folder = Folder::new("databases-images");
+    folder.write("list", "color.png 1\npalette.png 4\ngray.png 2\n");
+    let definition = |more: &str| {
+        let (list, root) = (folder.path("list").display().to_string(), images());
+        proto::parse_text::<NetParameter>(
+            &format!(
+                "layer {{ name: 'i' type: 'ImageData' top: 'x' top: 'l'
+                 image_data_param {{ source: '{list}' root_folder: '{root}' batch_size: 2 {more} }} }}"
+            ),
+            "net",
+        )
+    };
+    let net = |more: &str| {
+        let device = CpuDevice::with_threads(1).unwrap();
+        Net::<f32, _>::builder(&device).build(&definition(more).unwrap()).unwrap()
+    };
+    let mut colors = net("");
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        colors.forward().unwrap();
+        assert_eq!(**colors.blob("x").unwrap().shape(), [2, 3, 9, 11]);
+        seen.extend(colors.blob("l").unwrap().data().unwrap().host().unwrap().to_vec());
+    }
+    assert_eq!(seen, [1.0, 4.0, 2.0, 1.0, 4.0, 2.0]);
+    let x = colors.blob("x").unwrap().data().unwrap().host().unwrap().to_vec();
+    let mut record = Record::default();
+    Image::read(format!("{}gray.png", images()), Color::Bgr).unwrap().store(&mut record).unwrap();
+    let Values::Bytes(bytes) = record.values() else { panic!("floats") };
+    assert_eq!(x[297..], bytes.iter().map(|byte| f32::from(*byte)).collect::<Vec<_>>());
+
+    let mut grey = net("is_color: false new_height: 4 new_width: 5 shuffle: true rand_skip: 2");
+    grey.forward().unwrap();
+    assert_eq!(**grey.blob("x").unwrap().shape(), [2, 1, 4, 5]);
+    let device = CpuDevice::with_threads(1).unwrap();
+    let half = Net::<f32, _>::builder(&device).build(&definition("new_height: 4").unwrap());
+    let text = half.err().unwrap().to_string();
+    assert!(text.contains("needs both of new_height and new_width"), "{text}");
 }

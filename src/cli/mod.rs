@@ -4,7 +4,9 @@
 //! log lines in Caffe's format, or a progress line where a person watches a terminal. Any error is
 //! one line and a non-zero exit status: 1 if the work failed, 2 if the command was wrong.
 
+mod compute_image_mean;
 mod conversion;
+mod convert_imageset;
 mod convert_mnist;
 mod device_query;
 mod draw;
@@ -54,6 +56,8 @@ enum Verb {
     Test(test::Test),
     Time(time::Time),
     ConvertMnist(convert_mnist::ConvertMnist),
+    ConvertImageset(convert_imageset::ConvertImageset),
+    ComputeImageMean(compute_image_mean::ComputeImageMean),
     UpgradeNet(upgrade_net::UpgradeNet),
     UpgradeSolver(upgrade_solver::UpgradeSolver),
     Inspect(inspect::Inspect),
@@ -74,6 +78,8 @@ pub fn main() -> ExitCode {
         Verb::Test(test) => test.run(),
         Verb::Time(time) => time.run(),
         Verb::ConvertMnist(convert) => convert.run(),
+        Verb::ConvertImageset(convert) => convert.run(),
+        Verb::ComputeImageMean(mean) => mean.run(),
         Verb::UpgradeNet(upgrade) => upgrade.run(),
         Verb::UpgradeSolver(upgrade) => upgrade.run(),
         Verb::Inspect(inspect) => inspect.run(),

@@ -13,6 +13,8 @@
 mod database;
 mod digits;
 mod idx;
+mod image;
+mod images;
 mod lmdb;
 mod pair;
 mod prefetch;
@@ -27,6 +29,8 @@ mod transform;
 
 pub use digits::Digits;
 pub use idx::Idx;
+pub use image::{Color, Image};
+pub use images::Images;
 pub use lmdb::{Lmdb, LmdbReader, LmdbWriter};
 pub use pair::QueuePair;
 pub use prefetch::{Batch, Batches, Prefetcher};

@@ -1,6 +1,7 @@
 //! One record of a data source.
 
 use crate::{
+    data::{Color, Image},
     error::{Error, Result},
     proto::{Datum, Message, Name},
     shape::Shape,
@@ -79,17 +80,23 @@ impl Record {
         Ok(&mut self.floats)
     }
 
-    /// Makes this the record that a message of type `Datum` holds.
+    /// Makes this the record that a message of type `Datum` holds; an encoded image is decoded to
+    /// `color`.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for bytes that are no such message, and as `try_from`.
-    pub fn read_datum(&mut self, message: &[u8]) -> Result<()> {
+    /// [`Error::Invalid`] for bytes that are no such message, and as `try_from` and
+    /// [`Image::decode`].
+    pub fn read_datum(&mut self, message: &[u8], color: Color) -> Result<()> {
         let Self { mut bytes, mut floats, .. } = std::mem::take(self);
         bytes.clear();
         floats.clear();
         let mut datum = Datum { data: Some(bytes), float_data: floats, ..Default::default() };
         let read = datum.merge(message);
         read.map_err(|error| Error::Invalid(format!("not a {}: {error}", Datum::full_name())))?;
+        if datum.encoded() {
+            self.label = datum.label();
+            return Image::decode(datum.data(), color)?.store(self);
+        }
         *self = Self::try_from(datum)?;
         Ok(())
     }
@@ -105,7 +112,8 @@ impl TryFrom<Datum> for Record {
     /// than the shape counts; [`Error::ShapeOverflow`].
     fn try_from(datum: Datum) -> Result<Self> {
         if datum.encoded() {
-            return Err(Error::Invalid("the datum holds an encoded image".into()));
+            let why = "the datum holds an encoded image, which `Record::read_datum` decodes";
+            return Err(Error::Invalid(why.into()));
         }
         let extents = [datum.channels(), datum.height(), datum.width()];
         let [Ok(channels), Ok(height), Ok(width)] = extents.map(usize::try_from) else {
@@ -179,12 +187,13 @@ mod tests {
         let floats = Datum { float_data: vec![1.5; 4], ..datum() };
         let bytes = Datum { data: Some(vec![1, 2, 3, 4]), label: None, ..datum() };
         for datum in [&floats, &bytes, &floats] {
-            record.read_datum(&datum.encode_to_vec()).unwrap();
+            record.read_datum(&datum.encode_to_vec(), Color::AsStored).unwrap();
             let want = Record::try_from(datum.clone()).unwrap();
             assert_eq!((record.shape(), record.label()), (want.shape(), want.label()));
             assert_eq!(record.values(), want.values());
         }
-        let error = record.read_datum(&bytes.encode_to_vec()[..8]).unwrap_err().to_string();
+        let error =
+            record.read_datum(&bytes.encode_to_vec()[..8], Color::Gray).unwrap_err().to_string();
         assert!(error.starts_with("not a caffe.Datum: "), "{error}");
         assert_eq!(record.count(), 0);
     }

@@ -1,7 +1,7 @@
 //! Where records come from.
 
 use crate::{
-    data::{Digits, Idx, Lmdb, Record, database::Database},
+    data::{Color, Digits, Idx, Lmdb, Record, database::Database},
     error::{Error, Result},
 };
 use std::{collections::BTreeMap, fmt, sync::Arc};
@@ -22,6 +22,11 @@ pub trait Source: Send {
     /// # Errors
     /// Whatever keeps the record from being read. The caller adds source and record number.
     fn read(&mut self, record: &mut Record) -> Result<()>;
+
+    /// Decodes encoded images to `color` from now on; by default, there are none.
+    fn set_color(&mut self, color: Color) {
+        let _ = color;
+    }
 
     /// Passes over `count` records; by default, by reading them.
     ///

@@ -56,16 +56,8 @@ impl DataTransformer {
     ///
     /// # Errors
     /// [`Error::Value`] for both `mean_file` and `mean_value`, for a mean file of another shape
-    /// than channels × height × width (of one image), and for `force_color` and `force_gray`,
-    /// which concern encoded images; those of reading the mean file.
+    /// than channels × height × width (of one image); those of reading the mean file.
     pub fn new(param: &TransformationParameter, phase: Phase, key: RngKey) -> Result<Self> {
-        for (name, set) in
-            [("force_color", param.force_color()), ("force_gray", param.force_gray())]
-        {
-            if set {
-                return Err(wrong(format!("`{name}` is for encoded images, which are not read")));
-            }
-        }
         let mean = match &param.mean_file {
             Some(_) if !param.mean_value.is_empty() => {
                 return Err(wrong("`mean_file` and `mean_value` exclude each other"));

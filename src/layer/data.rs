@@ -3,11 +3,11 @@
 use super::{Arity, Context, Layer, Propagate};
 use crate::{
     blob::Blob,
-    data::{Batches, DataReader, DataTransformer, Prefetcher},
+    data::{Batches, Color, DataReader, DataTransformer, Prefetcher, Source},
     device::Device,
     element::Element,
     error::{Error, Result},
-    proto::LayerParameter,
+    proto::{LayerParameter, TransformationParameter},
 };
 use std::time::Duration;
 
@@ -17,7 +17,15 @@ use std::time::Duration;
 /// `source` is the path of a database, or names a scheme, as [`Sources`](crate::data::Sources) has
 /// it. What kind of database it is the path tells, whatever `backend` says.
 pub struct DataLayer<T: Element, D: Device> {
+    kind: &'static str,
     prefetcher: Prefetcher<T, D>,
+}
+
+/// How a source's records are taken: fields of the layer's parameters.
+pub(super) struct Taken {
+    pub(super) batch_size: u32,
+    pub(super) prefetch: u32,
+    pub(super) rand_skip: u32,
 }
 
 impl<T: Element, D: Device> DataLayer<T, D> {
@@ -31,20 +39,37 @@ impl<T: Element, D: Device> DataLayer<T, D> {
         if data.source().is_empty() {
             return Err(Error::Invalid("data_param needs a source".into()));
         }
-        let transformer = DataTransformer::new(&transform, cx.phase, cx.key)?;
-        let source = cx.sources.open(data.source())?;
-        let skip = match data.rand_skip() {
+        let mut source = cx.sources.open(data.source())?;
+        source.set_color(Color::forced(&transform)?);
+        let taken = Taken {
+            batch_size: data.batch_size(),
+            prefetch: data.prefetch(),
+            rand_skip: data.rand_skip(),
+        };
+        Self::of("Data", source, &transform, taken, cx)
+    }
+
+    /// Of a source, for the layer type `kind`.
+    pub(super) fn of(
+        kind: &'static str,
+        source: Box<dyn Source>,
+        transform: &TransformationParameter,
+        taken: Taken,
+        cx: &Context<'_, D>,
+    ) -> Result<Self> {
+        let transformer = DataTransformer::new(transform, cx.phase, cx.key)?;
+        let skip = match taken.rand_skip {
             0 => 0,
             most => cx.key.named("rand_skip").words(0)[0] % most,
         };
         let batches = Batches {
-            size: data.batch_size() as usize,
-            depth: data.prefetch() as usize,
+            size: taken.batch_size as usize,
+            depth: taken.prefetch as usize,
             threads: cx.device.workers().count(),
         };
         let reader = DataReader::new(source, skip.into(), batches.size.min(LONGEST_RUN))?;
         let prefetcher = Prefetcher::new(cx.device, reader, transformer, batches)?;
-        Ok(Self { prefetcher })
+        Ok(Self { kind, prefetcher })
     }
 }
 
@@ -53,7 +78,7 @@ const LONGEST_RUN: usize = 64;
 
 impl<T: Element, D: Device> Layer<T, D> for DataLayer<T, D> {
     fn kind(&self) -> &'static str {
-        "Data"
+        self.kind
     }
 
     fn arity(&self) -> Arity {

@@ -34,6 +34,7 @@ mod flatten;
 mod geometry;
 mod hinge_loss;
 mod im2col;
+mod image_data;
 mod infogain_loss;
 mod inner_product;
 mod input;

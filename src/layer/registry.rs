@@ -57,6 +57,7 @@ impl<T: Element, D: Device> LayerRegistry<T, D> {
             .with("Flatten", FlattenLayer::new)
             .with("HingeLoss", HingeLossLayer::new)
             .with("Im2col", Im2colLayer::new)
+            .with("ImageData", DataLayer::of_images)
             .with("InfogainLoss", InfogainLossLayer::new)
             .with("InnerProduct", InnerProductLayer::new)
             .with("Input", InputLayer::new)

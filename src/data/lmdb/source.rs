@@ -2,16 +2,18 @@
 
 use super::LmdbReader;
 use crate::{
-    data::{Record, Source},
+    data::{Color, Record, Source},
     error::{Error, Result},
 };
 use std::path::Path;
 
-/// A database whose values are Caffe's `Datum`s, in the order of their keys.
+/// A database whose values are Caffe's `Datum`s, in the order of their keys. Encoded ones are
+/// decoded as they are read.
 #[doc(alias = "DataReader")]
 pub struct Lmdb {
     reader: LmdbReader,
     name: String,
+    color: Color,
 }
 
 impl Lmdb {
@@ -25,7 +27,8 @@ impl Lmdb {
         if reader.entries() == 0 {
             return Err(Error::Invalid(format!("{}: it holds no records", path.display())));
         }
-        Ok(Self { reader, name: format!("lmdb:{}", path.display()) })
+        let name = format!("lmdb:{}", path.display());
+        Ok(Self { reader, name, color: Color::default() })
     }
 
     /// Goes to the next record, round and round.
@@ -47,10 +50,14 @@ impl Source for Lmdb {
         Some(self.reader.entries())
     }
 
+    fn set_color(&mut self, color: Color) {
+        self.color = color;
+    }
+
     fn read(&mut self, record: &mut Record) -> Result<()> {
         self.advance()?;
         let (key, value) = self.reader.entry()?;
-        let read = record.read_datum(value);
+        let read = record.read_datum(value, self.color);
         read.map_err(|error| error.within(format!("key `{}`", String::from_utf8_lossy(key))))
     }
 

@@ -209,8 +209,6 @@ fn what_does_not_fit_is_named() {
             },
             "`mean_file` and `mean_value` exclude each other",
         ),
-        (TransformationParameter { force_color: Some(true), ..with() }, "`force_color`"),
-        (TransformationParameter { force_gray: Some(true), ..with() }, "`force_gray`"),
         (
             TransformationParameter { mean_file: Some("no/such/file".into()), ..with() },
             "no/such/file: ",

@@ -1,0 +1,101 @@
+use super::*;
+use std::{fs, path::Path};
+
+/// What OpenCV reads and makes of the same files: see `tests/images/make.py`.
+struct Case {
+    file: String,
+    how: String,
+    image: Image,
+}
+
+fn folder() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/images")
+}
+
+fn cases() -> Vec<Case> {
+    let text = fs::read_to_string(folder().join("expected.tsv")).unwrap();
+    let case = |line: &str| {
+        let fields: Vec<_> = line.split('\t').collect();
+        let number = |field: usize| fields[field].parse().unwrap();
+        let byte = |at: usize| u8::from_str_radix(&fields[5][at..at + 2], 16).unwrap();
+        let pixels = (0..fields[5].len()).step_by(2).map(byte).collect();
+        let (channels, height, width) = (number(2), number(3), number(4));
+        let image = Image { channels, height, width, pixels };
+        Case { file: fields[0].into(), how: fields[1].into(), image }
+    };
+    text.lines().skip(1).map(case).collect()
+}
+
+/// The largest difference of a value.
+fn difference(a: &Image, b: &Image) -> u8 {
+    assert_eq!(a.shape(), b.shape());
+    a.pixels.iter().zip(&b.pixels).map(|(a, b)| a.abs_diff(*b)).max().unwrap()
+}
+
+#[test]
+fn files_are_what_opencv_reads_in_them() {
+    for Case { file, how, image } in cases() {
+        let read = |color| Image::read(folder().join(&file), color).unwrap();
+        // Decoders of JPEG round in their own ways, and libraries the luminance of colours.
+        let (got, most) = match how.as_str() {
+            "stored" => (read(Color::AsStored), u8::from(file.ends_with("jpg"))),
+            "bgr" => (read(Color::Bgr), u8::from(file.ends_with("jpg"))),
+            "gray" => (read(Color::Gray), 1),
+            _ => continue,
+        };
+        let worst = difference(&got, &image);
+        assert!(worst <= most, "{file}, {how}: {worst}");
+    }
+}
+
+#[test]
+fn sizes_are_those_that_opencv_makes() {
+    let mut count = 0;
+    for Case { file, how, image } in cases() {
+        if how.starts_with("resize") {
+            let [_, height, width] = image.shape();
+            let whole = Image::read(folder().join(&file), Color::AsStored).unwrap();
+            let worst = difference(&whole.resize(height, width).unwrap(), &image);
+            assert!(worst <= 1, "{file}, {how}: {worst}");
+            count += 1;
+        }
+    }
+    assert_eq!(count, 5);
+}
+
+#[test]
+fn channels_are_stored_as_planes() {
+    let image = Image { channels: 3, height: 1, width: 2, pixels: vec![1, 2, 3, 4, 5, 6] };
+    let mut record = crate::data::Record::default();
+    record.set_label(9);
+    image.store(&mut record).unwrap();
+    assert_eq!((record.shape(), record.label()), ([3, 1, 2], 9));
+    assert_eq!(record.values(), crate::data::Values::Bytes(&[1, 4, 2, 5, 3, 6]));
+}
+
+#[test]
+fn what_is_encoded_is_decoded() {
+    for (file, color) in
+        [("color.png", Color::Bgr), ("gray.png", Color::AsStored), ("alpha.png", Color::AsStored)]
+    {
+        let image = Image::read(folder().join(file), color).unwrap();
+        assert_eq!(Image::decode(&image.encode_png().unwrap(), Color::AsStored).unwrap(), image);
+    }
+}
+
+#[test]
+fn damaged_files_are_refused() {
+    for file in ["color.png", "color.jpg", "palette.png", "gray.jpg"] {
+        let whole = fs::read(folder().join(file)).unwrap();
+        for len in 0..whole.len() / 2 {
+            assert!(Image::decode(&whole[..len], Color::Bgr).is_err(), "{file}, {len} bytes");
+        }
+        for at in 0..whole.len() {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 0xff;
+            let _ = Image::decode(&bytes, Color::AsStored);
+        }
+    }
+    let text = Image::decode(b"GIF89a", Color::Bgr).unwrap_err().to_string();
+    assert_eq!(text, "neither a JPEG nor a PNG image");
+}

@@ -1,0 +1,26 @@
+//! Images to PNG files.
+
+use super::Image;
+use crate::error::{Error, Result};
+use png::ColorType;
+
+/// As OpenCV packs them: the same pixels, in other bytes.
+pub(super) fn encode_png(image: &Image) -> Result<Vec<u8>> {
+    let [channels, height, width] = image.shape();
+    let mut pixels = image.pixels.clone();
+    if channels > 1 {
+        pixels.chunks_exact_mut(channels).for_each(|pixel| pixel.swap(0, 2));
+    }
+    let wrong = |error: png::EncodingError| Error::Invalid(format!("writing a PNG image: {error}"));
+    let mut bytes = Vec::new();
+    let mut encoder = png::Encoder::new(&mut bytes, width as u32, height as u32);
+    encoder.set_color(match channels {
+        1 => ColorType::Grayscale,
+        3 => ColorType::Rgb,
+        _ => ColorType::Rgba,
+    });
+    let mut writer = encoder.write_header().map_err(wrong)?;
+    writer.write_image_data(&pixels).map_err(wrong)?;
+    writer.finish().map_err(wrong)?;
+    Ok(bytes)
+}

@@ -1,0 +1,44 @@
+//! Batches out of image files.
+
+use super::{Context, DataLayer, data::Taken};
+use crate::{
+    data::{Color, Images, Source},
+    device::Device,
+    element::Element,
+    error::{Error, Result},
+    proto::LayerParameter,
+};
+
+impl<T: Element, D: Device> DataLayer<T, D> {
+    /// The type `ImageData`: the [`Images`] that `image_data_param` lists.
+    ///
+    /// All have to be of one size after `new_height`, `new_width` and `crop_size`.
+    ///
+    /// # Errors
+    /// Those of the list, of the first image and of `transform_param`; [`Error::Invalid`] unless
+    /// both or none of `new_height` and `new_width` are given.
+    #[doc(alias = "ImageDataLayer")]
+    pub fn of_images(param: &LayerParameter, cx: &Context<'_, D>) -> Result<Self> {
+        let images = param.image_data_param.clone().unwrap_or_default();
+        let mut source = Images::open(images.source(), images.root_folder())?;
+        match (images.new_height(), images.new_width()) {
+            (0, 0) => {}
+            (0, _) | (_, 0) => {
+                let why = "image_data_param needs both of new_height and new_width, or none";
+                return Err(Error::Invalid(why.into()));
+            }
+            (height, width) => source = source.resized(height as usize, width as usize),
+        }
+        if images.shuffle() {
+            source = source.shuffled(cx.key.named("shuffle"));
+        }
+        source.set_color(if images.is_color() { Color::Bgr } else { Color::Gray });
+        let transform = param.transform_param.clone().unwrap_or_default();
+        let (batch_size, rand_skip) = (images.batch_size(), images.rand_skip());
+        let taken = Taken { batch_size, prefetch: PREFETCH, rand_skip };
+        Self::of("ImageData", Box::new(source), &transform, taken, cx)
+    }
+}
+
+/// Batches prepared ahead: the parameters do not say.
+const PREFETCH: u32 = 4;

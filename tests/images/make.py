@@ -1,0 +1,57 @@
+"""Makes the files in this folder, with opencv-python-headless, pillow and numpy from PyPI.
+
+`expected.tsv` is what OpenCV reads in each: file, how, channels, height, width, and the bytes, row by
+row, pixel by pixel, blue first.
+"""
+
+import os
+
+import cv2
+import numpy as np
+from PIL import Image
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+HEIGHT, WIDTH = 9, 11
+
+rows, columns = np.mgrid[0:HEIGHT, 0:WIDTH]
+red, green, blue = rows * 25 + 10, columns * 20 + 5, (rows + columns) * 13 % 251
+color = np.stack([red, green, blue], axis=-1).astype(np.uint8)
+alpha = (255 - rows * columns * 2).astype(np.uint8)
+
+
+def save(name, pixels, mode, **options):
+    Image.fromarray(pixels, mode).save(os.path.join(HERE, name), **options)
+
+
+save("color.png", color, "RGB")
+save("gray.png", color[..., 1].copy(), "L")
+save("alpha.png", np.dstack([color, alpha]), "RGBA")
+save("gray_alpha.png", np.dstack([color[..., 0], alpha]), "LA")
+Image.fromarray(color, "RGB").quantize(16).save(os.path.join(HERE, "palette.png"))
+cv2.imwrite(os.path.join(HERE, "sixteen.png"), color.astype(np.uint16) * 257)
+save("color.jpg", color, "RGB", quality=90, subsampling=0)
+save("gray.jpg", color[..., 1].copy(), "L", quality=90)
+
+HOW = {"stored": cv2.IMREAD_UNCHANGED, "bgr": cv2.IMREAD_COLOR, "gray": cv2.IMREAD_GRAYSCALE}
+lines = []
+
+
+def expect(name, how, image):
+    image = image if image.ndim == 3 else image[..., None]
+    height, width, channels = image.shape
+    lines.append(f"{name}\t{how}\t{channels}\t{height}\t{width}\t{image.tobytes().hex()}\n")
+
+
+for name in sorted(os.listdir(HERE)):
+    if name.endswith((".png", ".jpg")):
+        for how, flag in HOW.items():
+            image = cv2.imread(os.path.join(HERE, name), flag)
+            if image.dtype == np.uint8:
+                expect(name, how, image)
+for name, sizes in {"color.png": [(5, 7), (20, 31), (9, 4)], "gray.png": [(3, 3), (18, 22)]}.items():
+    for height, width in sizes:
+        image = cv2.imread(os.path.join(HERE, name), cv2.IMREAD_UNCHANGED)
+        expect(name, f"resize {height} {width}", cv2.resize(image, (width, height)))
+with open(os.path.join(HERE, "expected.tsv"), "w") as file:
+    file.write("file\thow\tchannels\theight\twidth\tbytes\n")
+    file.writelines(lines)
