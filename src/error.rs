@@ -1,5 +1,6 @@
 //! The crate's one error type.
 
+use crate::words::meant;
 use std::{error::Error as StdError, path::PathBuf};
 
 /// Shorthand for results of this crate.
@@ -95,7 +96,7 @@ pub enum Error {
         source: BoxError,
     },
     /// No such device, or none in this build.
-    #[error("unknown device `{name}`; this build knows: {known}")]
+    #[error("unknown device `{name}`{}; this build knows: {known}", meant(name, known.split(", ")))]
     UnknownDevice {
         /// The name asked for.
         name: String,
@@ -126,7 +127,7 @@ pub enum Error {
     #[error("{0}")]
     Invalid(String),
     /// No layer of this type is registered.
-    #[error("unknown layer type `{kind}`; known types: {known}")]
+    #[error("unknown layer type `{kind}`{}; known types: {known}", meant(kind, known.split(", ")))]
     UnknownLayer {
         /// The `type` asked for.
         kind: String,

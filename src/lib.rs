@@ -3,6 +3,7 @@
 //! Modules are listed bottom-up; none imports one below it in this list
 //! (`tests/layering.rs` checks).
 
+mod words; // what was meant
 pub mod error; // what can fail
 mod file; // … and what is written whole or not at all
 mod sync; // … and what threads meet at

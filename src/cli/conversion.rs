@@ -63,7 +63,8 @@ impl Conversion {
             flag::register(signal, Arc::clone(&stop))
                 .map_err(|error| Error::Invalid(format!("cannot watch for signals: {error}")))?;
         }
-        let drawn = io::stderr().is_terminal().then(Instant::now);
+        let shown = io::stderr().is_terminal() && log::log_enabled!(log::Level::Info);
+        let drawn = shown.then(Instant::now);
         Ok(Self { writer, path: path.to_owned(), done: 0, total, drawn, stop })
     }
 

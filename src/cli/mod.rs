@@ -8,6 +8,7 @@ mod compute_image_mean;
 mod conversion;
 mod convert_imageset;
 mod convert_mnist;
+mod definition;
 mod device_query;
 mod draw;
 mod inspect;
@@ -32,6 +33,7 @@ use crate::error::{Error, Result};
 use clap::{Parser, Subcommand};
 use log::LevelFilter;
 use std::{
+    env,
     io::{self, Write},
     process::ExitCode,
 };
@@ -67,7 +69,7 @@ enum Verb {
 
 /// Runs the command that the process's arguments give.
 pub fn main() -> ExitCode {
-    let command = Command::parse_from(spelling::normal(std::env::args_os()));
+    let command = Command::parse_from(spelling::normal(env::args_os()));
     logger::install(match (command.quiet, command.verbose) {
         (true, _) => LevelFilter::Warn,
         (_, true) => LevelFilter::Debug,
@@ -90,9 +92,21 @@ pub fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // An error that cannot be written has the exit status left.
-            let _ = writeln!(io::stderr(), "cortado: {error}");
+            let _ = writeln!(io::stderr(), "cortado: {error}{}", looked_for(&error));
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Where a file is not: the folder is wrong as often as the name.
+fn looked_for(error: &Error) -> String {
+    match (error.root(), env::current_dir()) {
+        (Error::Io { path, source }, Ok(folder))
+            if source.kind() == io::ErrorKind::NotFound && path.is_relative() =>
+        {
+            format!("; the current folder is {}", folder.display())
+        }
+        _ => String::new(),
     }
 }
 

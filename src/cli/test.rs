@@ -1,11 +1,14 @@
 //! `cortado test`
 
-use super::{lines::score, number::g, phase::Stages, place::Place, print, train::copy_weights};
+use super::{
+    definition::read_net, lines::score, number::g, phase::Stages, place::Place, print,
+    train::copy_weights,
+};
 use crate::{
     device::{Device, OnDevice},
     error::Result,
     net::Net,
-    proto::{self, Phase},
+    proto::Phase,
     solver::mean_scores,
 };
 use clap::Args;
@@ -41,7 +44,7 @@ impl OnDevice for Test {
     type Output = ();
 
     fn run<D: Device>(self, device: D) -> Result<()> {
-        let mut definition = proto::read_net(&self.model)?;
+        let mut definition = read_net(&self.model)?;
         self.stages.put(definition.state.get_or_insert_default());
         let mut net = Net::<f32, D>::builder(&device)
             .phase(Phase::Test)

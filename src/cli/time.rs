@@ -1,6 +1,7 @@
 //! `cortado time`
 
 use super::{
+    definition::read_net,
     phase::{Stages, When},
     place::Place,
     print,
@@ -10,7 +11,7 @@ use crate::{
     device::{Device, OnDevice},
     error::Result,
     net::{MemoryUse, Net},
-    proto::{self, LayerParameter},
+    proto::LayerParameter,
 };
 use clap::Args;
 use std::{
@@ -69,7 +70,7 @@ impl OnDevice for Time {
     type Output = ();
 
     fn run<D: Device>(self, device: D) -> Result<()> {
-        let mut definition = proto::read_net(&self.model)?;
+        let mut definition = read_net(&self.model)?;
         self.stages.put(definition.state.get_or_insert_default());
         let mut net = Net::<f32, D>::builder(&device)
             .phase(self.phase.into())

@@ -1,17 +1,17 @@
 //! `cortado train`
 
 use super::{
-    lines::Lines, phase::Stages, place::Place, print, progress::Progress, record::Records,
-    signals::Signals,
+    definition::read_solver, lines::Lines, phase::Stages, place::Place, print, progress::Progress,
+    record::Records, signals::Signals,
 };
 use crate::{
     device::{Device, OnDevice},
     error::{Error, Result},
-    interchange,
+    interchange::{self, Tensor},
     memory::ledger::Ledger,
     net::Net,
     proto::{self, SolverParameter, solver_parameter::SolverMode},
-    solver::{Solver, read_definition},
+    solver::Solver,
 };
 use clap::Args;
 use log::Level;
@@ -59,7 +59,7 @@ impl Train {
 
     /// The solver's definition with what the flags say of its train net.
     fn definition(&self) -> Result<SolverParameter> {
-        let mut param = read_definition(&self.solver)?;
+        let mut param = read_solver(&self.solver)?;
         let file = self.solver.display();
         match param.max_iter {
             None => {
@@ -87,7 +87,7 @@ impl OnDevice for Train {
             .map_err(|error| error.within(self.solver.display().to_string()))?;
         if let Some(state) = &self.snapshot {
             log::info!("Resuming from {}", state.display());
-            solver.restore(state)?;
+            solver.restore(state).map_err(|error| explained(state, error))?;
         }
         for path in &self.weights {
             log::info!("Finetuning from {}", path.display());
@@ -101,6 +101,18 @@ impl OnDevice for Train {
             print(&ledger.to_string())?;
         }
         solved.and_then(|()| failure.result())
+    }
+}
+
+/// Weights are mistaken for a solver's state more often than others.
+fn explained(state: &Path, error: Error) -> Error {
+    match state.to_string_lossy().contains(".caffemodel") {
+        true => {
+            let why = "weights without a solver's state: give the .solverstate beside it, or this \
+                       to --weights";
+            Error::Invalid(why.into()).within(state.display().to_string())
+        }
+        false => error,
     }
 }
 
@@ -120,16 +132,15 @@ fn show<D: Device>(solver: &mut Solver<f32, D>) {
 /// Copies trained layers from a file of weights, whose format its name's ending tells; at least one
 /// has to match.
 pub(super) fn copy_weights<D: Device>(net: &mut Net<f32, D>, path: &Path) -> Result<()> {
-    let within = |error: Error| error.within(path.display().to_string());
     let copied = match path.extension().and_then(OsStr::to_str) {
-        Some("safetensors") => net.copy_tensors_from(&interchange::read_safetensors(path)?),
-        Some("npz") => net.copy_tensors_from(&interchange::read_npz(path)?),
-        _ => net.copy_trained_from(&proto::read_trained_net(path)?),
+        Some("safetensors") => copy_tensors(net, &interchange::read_safetensors(path)?),
+        Some("npz") => copy_tensors(net, &interchange::read_npz(path)?),
+        _ => net.copy_some_from(&proto::read_trained_net(path)?),
     };
-    let copied = copied.map_err(within)?;
-    if copied.is_empty() {
-        let why = "no layer of the net has trained weights in this file";
-        return Err(within(Error::Invalid(why.into())));
-    }
-    Ok(())
+    copied.map_err(|error| error.within(path.display().to_string()))
+}
+
+fn copy_tensors<D: Device>(net: &mut Net<f32, D>, tensors: &[(String, Tensor)]) -> Result<()> {
+    let copied = net.copy_tensors_from(tensors)?;
+    net.expect_copied(&copied, tensors.iter().map(|(name, _)| name.as_str()))
 }

@@ -201,7 +201,7 @@ impl<'a, T: Element, D: Device> Wiring<'a, T, D> {
         let mut bottoms = Vec::with_capacity(param.bottom.len());
         for (i, name) in param.bottom.iter().enumerate() {
             if !self.available.remove(name) {
-                return Err(unknown(name, i));
+                return Err(unknown(name, i, self.available.iter().map(String::as_str)));
             }
             bottoms.push(self.ids[name]);
         }

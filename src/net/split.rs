@@ -3,6 +3,7 @@
 use crate::{
     error::{Error, Result},
     proto::{LayerParameter, NetParameter},
+    words::meant,
 };
 use std::collections::HashMap;
 
@@ -68,10 +69,10 @@ fn survey(param: &NetParameter) -> Result<Survey> {
     for (i, layer) in param.layer.iter().enumerate() {
         let mut tops = Vec::with_capacity(layer.bottom.len());
         for (j, bottom) in layer.bottom.iter().enumerate() {
-            let source = last
-                .get(bottom.as_str())
-                .copied()
-                .ok_or_else(|| unknown(bottom, j).within(format!("layer `{}`", layer.name())))?;
+            let source = last.get(bottom.as_str()).copied().ok_or_else(|| {
+                let unknown = unknown(bottom, j, last.keys().copied());
+                unknown.within(format!("layer `{}`", layer.name()))
+            })?;
             uses.entry(source).or_default().count += 1;
             tops.push(source);
         }
@@ -88,9 +89,14 @@ fn survey(param: &NetParameter) -> Result<Survey> {
     Ok(Survey { sources, uses })
 }
 
-/// A bottom that no layer before makes.
-pub(super) fn unknown(bottom: &str, index: usize) -> Error {
-    Error::Invalid(format!("unknown bottom blob `{bottom}` (bottom {index})"))
+/// A bottom that no layer before makes: of those known, one may be meant.
+pub(super) fn unknown<'a>(
+    bottom: &str,
+    index: usize,
+    known: impl IntoIterator<Item = &'a str>,
+) -> Error {
+    let meant = meant(bottom, known);
+    Error::Invalid(format!("unknown bottom blob `{bottom}`{meant} (bottom {index})"))
 }
 
 fn split_layer(top: &str, producer: &str, index: usize, used: &Uses) -> LayerParameter {

@@ -30,7 +30,8 @@ impl<T: Element, D: Device> Net<T, D> {
         }
         for from in &source.layer {
             let Some(place) = self.place(from.name()) else { continue };
-            self.expect_blobs(place, &from.blobs).map_err(|error| self.at_layer(place, error))?;
+            let fits = self.expect_blobs(place, &from.blobs).map_err(renamed);
+            fits.map_err(|error| self.at_layer(place, error))?;
         }
         let mut copied = Vec::new();
         for from in &source.layer {
@@ -95,6 +96,30 @@ impl<T: Element, D: Device> Net<T, D> {
         }
     }
 
+    /// As [`copy_trained_from`](Self::copy_trained_from), from a file that has to have some of
+    /// the net's layers.
+    pub(crate) fn copy_some_from(&mut self, source: &NetParameter) -> Result<()> {
+        let copied = self.copy_trained_from(source)?;
+        let trained = source.layer.iter().filter(|layer| !layer.blobs.is_empty());
+        self.expect_copied(&copied, trained.map(|layer| layer.name()))
+    }
+
+    /// Fails if there was something to copy and nothing was `copied`, from a file that has weights
+    /// of layers of these names.
+    pub(crate) fn expect_copied<'a>(
+        &self,
+        copied: &[String],
+        found: impl IntoIterator<Item = &'a str>,
+    ) -> Result<()> {
+        if !copied.is_empty() || self.learnable.is_empty() {
+            return Ok(());
+        }
+        let ours = self.steps.iter().filter(|step| !step.layer.params().is_empty());
+        let ours = few(ours.map(|step| step.param.name()));
+        let why = "no layer of the net has trained weights in this file";
+        Err(Error::Invalid(format!("{why}: it has {}, the net {ours}", few(found))))
+    }
+
     /// Fails unless a layer's parameters can be copied from these messages.
     fn expect_blobs(&self, place: usize, blobs: &[BlobProto]) -> Result<()> {
         let params = self.steps[place].layer.params();
@@ -128,6 +153,27 @@ impl<T: Element, D: Device> Net<T, D> {
 
     pub(super) fn place(&self, layer: &str) -> Option<usize> {
         self.steps.iter().position(|step| step.param.name() == layer)
+    }
+}
+
+/// What fine-tuning does about weights of another shape.
+fn renamed(error: Error) -> Error {
+    match error.root() {
+        Error::Shape(_) => {
+            Error::Shape(format!("{error}; a layer of another name would be trained anew"))
+        }
+        _ => error,
+    }
+}
+
+/// The first of some names.
+fn few<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let mut names = names.into_iter();
+    let first: Vec<_> = names.by_ref().take(4).map(|name| format!("`{name}`")).collect();
+    match (first.is_empty(), names.count()) {
+        (true, _) => "none".into(),
+        (false, 0) => first.join(", "),
+        (false, more) => format!("{} and {more} more", first.join(", ")),
     }
 }
 

@@ -63,10 +63,7 @@ impl<T: Element, D: Device> Nets<T, D> {
     fn copy_weights(&mut self, file: &str) -> Result<()> {
         let weights = proto::read_trained_net(file)?;
         let within = |error: Error| error.within(file);
-        if self.train.copy_trained_from(&weights).map_err(within)?.is_empty() {
-            let why = "no layer of the net has trained weights in this file";
-            return Err(within(Error::Invalid(why.into())));
-        }
+        self.train.copy_some_from(&weights).map_err(within)?;
         for test in &mut self.tests {
             test.net.copy_trained_from(&weights).map_err(within)?;
         }

@@ -7,6 +7,7 @@ use crate::{
     error::{Error, Result},
     op::Rule,
     proto::SolverParameter,
+    words::meant,
 };
 use std::collections::BTreeMap;
 
@@ -129,7 +130,8 @@ impl<T: Element, D: Device> MethodRegistry<T, D> {
         let kind = param.r#type();
         let make = self.makers.get(kind).ok_or_else(|| {
             let known = self.kinds().collect::<Vec<_>>().join(", ");
-            Error::Invalid(format!("unknown solver type `{kind}`; known types: {known}"))
+            let meant = meant(kind, self.kinds());
+            Error::Invalid(format!("unknown solver type `{kind}`{meant}; known types: {known}"))
         })?;
         make(param)
     }

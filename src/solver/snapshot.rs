@@ -72,11 +72,7 @@ impl<T: Element, D: Device> Solver<T, D> {
 
     fn set_trained(&mut self, weights: &NetParameter) -> Result<()> {
         let net = &mut self.nets.train;
-        let copied = net.copy_trained_from(weights)?;
-        if copied.is_empty() && net.learnable().len() > 0 {
-            let why = "no layer of the net has trained weights in this file";
-            return Err(Error::Invalid(why.into()));
-        }
+        net.copy_some_from(weights)?;
         self.state.set_masters(net, weights)
     }
 

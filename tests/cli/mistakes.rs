@@ -103,7 +103,7 @@ fn a_wrong_snapshot_or_model_is_named() {
         |state: &str| folder.run(&format!("train --solver solver.prototxt --snapshot {state}"));
     resume("gone").failed_with(&["gone: No such file"]);
     resume("garbage").failed_with(&["garbage: not a caffe.SolverState"]);
-    resume(model).failed_with(&[model, "not a caffe.SolverState"]);
+    resume(model).failed_with(&[model, "without a solver's state", ".solverstate", "--weights"]);
     let tune =
         |model: &str| folder.run(&format!("train --solver solver.prototxt -weights {model}"));
     tune("garbage").failed_with(&["garbage: not a caffe.NetParameter"]);
@@ -154,4 +154,65 @@ fn a_disk_that_fills_up_is_named_with_the_snapshot() {
     let ran = Ran::new(&limited, output);
     ran.failed_with(&["cortado: lenet_iter_4.caffemodel: File too large"]);
     assert_eq!([folder.files(".caffemodel"), folder.files(".tmp")], [[""; 0]; 2]);
+}
+
+/// What is wrong, the command, and what the one line says: what and where, and the way out.
+#[test]
+fn the_first_mistakes_have_a_way_out() {
+    let folder = Folder::new("first-mistakes");
+    folder.run("train --solver solver.prototxt").succeeded();
+    let (train, test) = ("train --solver solver.prototxt", "test --model net.prototxt --weights");
+    let trained = format!("{test} lenet_iter_8.caffemodel");
+    let weights = format!("{test} other.caffemodel");
+    let cut = format!("{train} --snapshot cut.solverstate");
+    fs::copy(folder.path("lenet_iter_8.caffemodel"), folder.path("other.caffemodel")).unwrap();
+    folder.write("cut.solverstate", &folder.read("lenet_iter_8.solverstate")[..100]);
+    let cases: [(&str, &str, &str, &[&str]); 14] = [
+        (
+            "",
+            "",
+            "train --solver gone.prototxt",
+            &["gone.prototxt: No such file", "current folder is"],
+        ),
+        ("num_output", "num_outptu", train, &["net.prototxt:15:25", "did you mean `num_output`?"]),
+        (
+            "\"InnerProduct",
+            "\"innerproduct",
+            train,
+            &["layer `ip`", "did you mean `InnerProduct`?"],
+        ),
+        ("\"Data\"", "\"Dta\"", train, &["layer `data`", "did you mean `Data`?"]),
+        ("bottom: \"data\"", "bottom: \"dat\"", train, &["layer `ip`", "did you mean `data`?"]),
+        (
+            "digits:train?count=200&seed=1",
+            "idx:gone",
+            train,
+            &["layer `data`", "gone-images", ".gz"],
+        ),
+        ("num_output: 10", "num_output: 9", &trained, &["`ip`", "10 784", "9 784", "another name"]),
+        ("\"ip\"", "\"fc\"", &weights, &["other.caffemodel", "it has `ip`, the net `fc`"]),
+        ("", "", "time --model net.prototxt --device cuda:0", &["`cuda:0`", "knows: cpu"]),
+        ("", "", "time --model net.prototxt --gpu 0", &["--gpu", "leave out --gpu"]),
+        ("", "", &cut, &["cut.solverstate: not a caffe.SolverState: byte "]),
+        (
+            "",
+            "",
+            "train --solver net.prototxt",
+            &["net.prototxt: a net's", "give a solver that names"],
+        ),
+        ("", "", "time --model solver.prototxt", &["solver.prototxt: a solver's", "give the net"]),
+        ("", "", "draw solver.prototxt -o a.svg", &["solver.prototxt: a solver's", "give the net"]),
+    ];
+    for (from, to, args, parts) in cases {
+        folder.write_replaced("net.prototxt", NET, from, to);
+        folder.run(args).failed_with(parts);
+    }
+    folder.write("net.prototxt", NET);
+    folder.write_replaced("solver.prototxt", SOLVER, "base_lr", "base_rl");
+    folder.run(train).failed_with(&["solver.prototxt:4:1", "did you mean `base_lr`?"]);
+    folder.write("solver.prototxt", format!("{SOLVER} type: \"adma\""));
+    folder.run(train).failed_with(&["solver.prototxt: ", "did you mean `Adam`?"]);
+    let none = ["'0'", "--iterations", "1.."];
+    folder.run(&format!("{trained} --iterations 0")).refused_with(&none);
+    folder.run("time --model net.prototxt --iterations 0").refused_with(&none);
 }

@@ -4,6 +4,7 @@ mod lanes;
 mod svg;
 
 use super::{
+    definition::read_net,
     phase::{Stages, When},
     table::plain,
 };
@@ -12,7 +13,7 @@ use crate::{
     error::{Error, Result},
     file,
     net::{Net, filter},
-    proto::{self, LayerParameter, NetParameter},
+    proto::{LayerParameter, NetParameter},
 };
 use clap::Args;
 use std::path::PathBuf;
@@ -51,7 +52,7 @@ struct Row {
 
 impl Draw {
     pub(super) fn run(self) -> Result<()> {
-        let mut definition = proto::read_net(&self.model)?;
+        let mut definition = read_net(&self.model)?;
         let state = definition.state.get_or_insert_default();
         if let Some(phase) = self.phase {
             state.set_phase(phase.into());

@@ -7,11 +7,12 @@ use crate::cli::{
 };
 use std::fmt::Write;
 
-/// Pixels: of a panel, left of it for the ticks' labels, between two panels.
-const WIDTH: f64 = 760.0;
+/// Pixels: of a panel, left of it for the ticks' labels, between two panels, of a character.
+const WIDTH: f64 = 680.0;
 const HEIGHT: f64 = 240.0;
 const LABELS: f64 = 64.0;
 const GAP: f64 = 56.0;
+const CHARACTER: f64 = 7.3;
 /// Of curves, in their order.
 const COLOURS: [&str; 6] = ["#1f5fbf", "#b3261e", "#2f6f4f", "#8a5a00", "#6b4fa0", "#52606d"];
 
@@ -26,7 +27,16 @@ pub(super) fn draw(title: &str, panels: &[(&str, &Curves)], data: &str) -> Strin
         panel(&mut body, top, name, &curves.0, &x);
         top += HEIGHT + GAP;
     }
-    page(MARGIN + LABELS + WIDTH + MARGIN, top, title, &body)
+    let curves = drawn.iter().flat_map(|(_, curves)| &curves.0);
+    let legend = curves.map(|curve| legend(curve).chars().count()).max().unwrap_or(0);
+    let right = MARGIN + LABELS + WIDTH + MARGIN + legend as f64 * CHARACTER;
+    page(right + MARGIN, top, title, &body)
+}
+
+/// A curve's name and where it is now.
+fn legend(curve: &Curve) -> String {
+    let last = curve.points.last().map_or(f64::NAN, |point| point[1]);
+    format!("{} {}", curve.name, g(last))
 }
 
 /// From values to a share of a panel's extent.
@@ -106,26 +116,20 @@ fn panel(svg: &mut String, top: f64, name: &str, curves: &[Curve], x: &Axis) {
         top - 8.0,
         bottom + 34.0
     );
-    for (place, Curve { name, points }) in curves.iter().enumerate() {
+    for (place, curve) in curves.iter().enumerate() {
         let colour = COLOURS[place % COLOURS.len()];
-        let path = points.iter().map(|&[x, y]| format!("{:.1},{:.1}", across(x), up(y)));
-        let path = path.collect::<Vec<_>>().join(" ");
+        let points: Vec<_> = curve.points.iter().map(|&[x, y]| (across(x), up(y))).collect();
+        let path: Vec<_> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+        // A line of one point is none to be seen.
+        let (end_x, end_y) = points.last().copied().unwrap_or((left, bottom));
         let _ = writeln!(
             svg,
-            r#"<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.5"/>"#
+            r#"<polyline points="{}" fill="none" stroke="{colour}" stroke-width="1.5"/><circle cx="{end_x:.1}" cy="{end_y:.1}" r="3" fill="{colour}"/><text x="{:.1}" y="{:.1}" fill="{colour}">{}</text>"#,
+            path.join(" "),
+            right + MARGIN,
+            top + 12.0 + 18.0 * place as f64,
+            escaped(&legend(curve))
         );
-        // A curve of one point would be invisible; of the others this is where they are now.
-        if let Some(&[at, value]) = points.last() {
-            let (line, end) = (top + 14.0 + 18.0 * place as f64, g(value));
-            let _ = writeln!(
-                svg,
-                r#"<circle cx="{:.1}" cy="{:.1}" r="3" fill="{colour}"/><text x="{:.1}" y="{line:.1}" text-anchor="end" fill="{colour}">{} {end}</text>"#,
-                across(at),
-                up(value),
-                right - 8.0,
-                escaped(name)
-            );
-        }
     }
 }
 

@@ -11,6 +11,7 @@ use super::{
     Fault,
     lexer::{Lexer, Token},
 };
+use crate::words::meant;
 
 /// What becomes of a field that its message does not have.
 #[derive(Clone, Copy, PartialEq)]
@@ -77,9 +78,11 @@ impl<'a> Parser<'a> {
             return self.unexpected("the name of a field");
         };
         let Some(field) = message.get_field_by_name(name) else {
+            let fields = message.fields();
             let message = format!("`{}` has no field `{name}`", message.name());
             if self.strangers == Strangers::Refused {
-                return self.fault(message);
+                let fields: Vec<_> = fields.map(|field| field.name().to_owned()).collect();
+                return self.fault(message + &meant(name, fields.iter().map(String::as_str)));
             }
             self.skipped.push(Fault { at: self.at, message });
             self.advance()?;

@@ -20,7 +20,10 @@ fn errors_say_where_and_what() {
     let cases = [
         ("name: 12", "1:7: expected a string, found `12`"),
         ("name \"n\"", "1:6: expected `:`, found the string \"n\""),
-        ("name: \"n\"\n\nlayer {\n  tipe: \"x\" }", "4:3: `LayerParameter` has no field `tipe`"),
+        (
+            "name: \"n\"\n\nlayer {\n  tipe: \"x\" }",
+            "4:3: `LayerParameter` has no field `tipe` (did you mean `type`?)",
+        ),
         ("name: \"a\"\nname: \"b\"", "2:1: `name` is given twice, but does not repeat"),
         ("layer {\n", "2:1: expected the name of a field, found the end of the text"),
         ("layer { >", "1:9: expected the name of a field, found `>`"),
