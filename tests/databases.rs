@@ -224,3 +224,89 @@ fn nets_read_lists_of_images() {
     let text = half.err().unwrap().to_string();
     assert!(text.contains("needs both of new_height and new_width"), "{text}");
 }
+
+/// The scores of a net in a database, by themselves and beside a second blob's.
+#[test]
+fn features_are_extracted() {
+    let folder = Folder::new("databases-features");
+    folder.run("train --solver solver.prototxt").succeeded();
+    let extract = "extract-features lenet_iter_8.caffemodel net.prototxt";
+    let ran = folder.run(&format!("{extract} ip,label scores,labels 3")).succeeded();
+    assert_eq!(ran.out, "scores: 24 records\nlabels: 24 records\n");
+    let keys = entries(&folder.path("scores")).into_iter().map(|(key, _)| key);
+    assert_eq!(keys.collect::<Vec<_>>(), (0..24).map(|i| format!("{i:010}")).collect::<Vec<_>>());
+
+    let definition = proto::read_net(folder.path("net.prototxt")).unwrap();
+    let device = CpuDevice::with_threads(1).unwrap();
+    let mut net =
+        Net::<f32, _>::builder(&device).phase(proto::Phase::Test).build(&definition).unwrap();
+    let weights = proto::read_trained_net(folder.path("lenet_iter_8.caffemodel")).unwrap();
+    net.copy_trained_from(&weights).unwrap();
+    let mut scores = Lmdb::open(folder.path("scores")).unwrap();
+    let mut record = Record::default();
+    for _ in 0..3 {
+        net.forward().unwrap();
+        for want in net.blob("ip").unwrap().data().unwrap().host().unwrap().chunks(10) {
+            scores.read(&mut record).unwrap();
+            assert_eq!((record.shape(), record.values()), ([10, 1, 1], Values::Floats(want)));
+        }
+    }
+    folder.run(&format!("{extract} no,ip a,b 1")).failed_with(&["there is no blob `no`"]);
+    folder.run(&format!("{extract} ip a,b 1")).failed_with(&["1 blobs, but 2 databases"]);
+    assert!(!folder.path("a").exists());
+}
+
+/// What a net writes as HDF5 is what another reads: batch by batch, over the end of the file.
+#[cfg(feature = "hdf5")]
+#[test]
+fn nets_write_and_read_hdf5() {
+    use cortado::layer::Hdf5OutputLayer;
+
+    let folder = Folder::new("databases-hdf5");
+    let file = folder.path("out put.h5").display().to_string();
+    folder.write("list", format!("{file}\n"));
+    let device = CpuDevice::with_threads(1).unwrap();
+    let net = |text: &str| {
+        let definition = proto::parse_text::<NetParameter>(text, "net").unwrap();
+        Net::<f32, _>::builder(&device).build(&definition)
+    };
+    let mut writing = net(&format!(
+        "layer {{ name: 'd' type: 'Data' top: 'x' top: 'l'
+           data_param {{ source: 'digits:train?count=20&seed=1' batch_size: 4 }} }}
+         layer {{ name: 'o' type: 'HDF5Output' bottom: 'x' bottom: 'l'
+           hdf5_output_param {{ file_name: '{file}' }} }}"
+    ))
+    .unwrap();
+    let (mut images, mut labels) = (Vec::new(), Vec::new());
+    for pass in 0..3 {
+        writing.forward().unwrap();
+        images.extend_from_slice(writing.blob("x").unwrap().data().unwrap().host().unwrap());
+        labels.extend_from_slice(writing.blob("l").unwrap().data().unwrap().host().unwrap());
+        if pass == 1 {
+            writing.layer_as::<Hdf5OutputLayer>("o").unwrap().write().unwrap();
+        }
+    }
+    drop(writing);
+
+    let list = folder.path("list").display().to_string();
+    let reading = |more: &str| {
+        net(&format!(
+            "layer {{ name: 'h' type: 'HDF5Data' top: 'data' top: 'label' {more}
+               hdf5_data_param {{ source: '{list}' batch_size: 5 }} }}"
+        ))
+    };
+    let mut read = reading("").unwrap();
+    for pass in 0..5 {
+        read.forward().unwrap();
+        let (data, label) = (read.blob("data").unwrap(), read.blob("label").unwrap());
+        assert_eq!((&**data.shape(), &**label.shape()), (&[5, 1, 28, 28][..], &[5, 1, 1, 1][..]));
+        let (data, label) = (data.data().unwrap(), label.data().unwrap());
+        for (i, item) in data.host().unwrap().chunks(784).enumerate() {
+            let at = (5 * pass + i) % 12;
+            assert_eq!(item, &images[784 * at..][..784]);
+            assert_eq!(label.host().unwrap()[i], labels[at]);
+        }
+    }
+    let text = reading("transform_param { scale: 2 }").err().unwrap().to_string();
+    assert!(text.contains("takes no transform_param"), "{text}");
+}

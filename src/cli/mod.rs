@@ -11,6 +11,7 @@ mod convert_mnist;
 mod definition;
 mod device_query;
 mod draw;
+mod extract_features;
 mod inspect;
 mod lines;
 mod logger;
@@ -60,6 +61,7 @@ enum Verb {
     ConvertMnist(convert_mnist::ConvertMnist),
     ConvertImageset(convert_imageset::ConvertImageset),
     ComputeImageMean(compute_image_mean::ComputeImageMean),
+    ExtractFeatures(extract_features::ExtractFeatures),
     UpgradeNet(upgrade_net::UpgradeNet),
     UpgradeSolver(upgrade_solver::UpgradeSolver),
     Inspect(inspect::Inspect),
@@ -82,6 +84,7 @@ pub fn main() -> ExitCode {
         Verb::ConvertMnist(convert) => convert.run(),
         Verb::ConvertImageset(convert) => convert.run(),
         Verb::ComputeImageMean(mean) => mean.run(),
+        Verb::ExtractFeatures(extract) => extract.run(),
         Verb::UpgradeNet(upgrade) => upgrade.run(),
         Verb::UpgradeSolver(upgrade) => upgrade.run(),
         Verb::Inspect(inspect) => inspect.run(),

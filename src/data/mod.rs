@@ -12,6 +12,7 @@
 
 mod database;
 mod digits;
+mod hdf5;
 mod idx;
 mod image;
 mod images;
@@ -28,6 +29,7 @@ mod thread;
 mod transform;
 
 pub use digits::Digits;
+pub use hdf5::Hdf5Rows;
 pub use idx::Idx;
 pub use image::{Color, Image};
 pub use images::Images;

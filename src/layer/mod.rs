@@ -1,7 +1,8 @@
 //! Layers: the steps of a net, one a file.
 //!
 //! A layer is written once, for every device and element type, in terms of kernel families; none
-//! copies to the host by itself, but for [`FilterLayer`], whose tops' shapes depend on values.
+//! copies to the host by itself, but for [`FilterLayer`], whose tops' shapes depend on values, and
+//! [`Hdf5OutputLayer`], which writes a file.
 //! Third parties add theirs to a [`LayerRegistry`].
 
 mod absval;
@@ -32,6 +33,8 @@ mod filter;
 mod filter_bank;
 mod flatten;
 mod geometry;
+mod hdf5_data;
+mod hdf5_output;
 mod hinge_loss;
 mod im2col;
 mod image_data;
@@ -100,6 +103,8 @@ pub use euclidean_loss::EuclideanLossLayer;
 pub use exp::Exp;
 pub use filter::FilterLayer;
 pub use flatten::FlattenLayer;
+pub use hdf5_data::Hdf5DataLayer;
+pub use hdf5_output::Hdf5OutputLayer;
 pub use hinge_loss::HingeLossLayer;
 pub use im2col::Im2colLayer;
 pub use infogain_loss::InfogainLossLayer;

@@ -4,13 +4,13 @@ use super::{
     AbsVal, AccuracyLayer, ArgMaxLayer, BatchNormLayer, BatchReindexLayer, BiasLayer, Bnll, Clip,
     ConcatLayer, Context, ContrastiveLossLayer, ConvolutionLayer, CropLayer, DataLayer,
     DeconvolutionLayer, DropoutLayer, DummyDataLayer, EltwiseLayer, Elu, EmbedLayer,
-    EuclideanLossLayer, Exp, FilterLayer, FlattenLayer, HingeLossLayer, Im2colLayer,
-    InfogainLossLayer, InnerProductLayer, InputLayer, Layer, Log, LrnLayer, LstmLayer,
-    LstmUnitLayer, MemoryDataLayer, MultinomialLogisticLossLayer, MvnLayer, Neuron, NeuronLayer,
-    ParameterLayer, PoolingLayer, Power, PreluLayer, PythonLayer, ReductionLayer, Relu,
-    ReshapeLayer, RnnLayer, ScaleLayer, Sigmoid, SigmoidCrossEntropyLossLayer, SilenceLayer,
-    SliceLayer, SoftmaxLayer, SoftmaxLossLayer, SplitLayer, SppLayer, Swish, Tanh, Threshold,
-    TileLayer,
+    EuclideanLossLayer, Exp, FilterLayer, FlattenLayer, Hdf5DataLayer, Hdf5OutputLayer,
+    HingeLossLayer, Im2colLayer, InfogainLossLayer, InnerProductLayer, InputLayer, Layer, Log,
+    LrnLayer, LstmLayer, LstmUnitLayer, MemoryDataLayer, MultinomialLogisticLossLayer, MvnLayer,
+    Neuron, NeuronLayer, ParameterLayer, PoolingLayer, Power, PreluLayer, PythonLayer,
+    ReductionLayer, Relu, ReshapeLayer, RnnLayer, ScaleLayer, Sigmoid,
+    SigmoidCrossEntropyLossLayer, SilenceLayer, SliceLayer, SoftmaxLayer, SoftmaxLossLayer,
+    SplitLayer, SppLayer, Swish, Tanh, Threshold, TileLayer,
 };
 use crate::{
     device::Device,
@@ -55,6 +55,8 @@ impl<T: Element, D: Device> LayerRegistry<T, D> {
             .with("EuclideanLoss", EuclideanLossLayer::new)
             .with("Filter", FilterLayer::new)
             .with("Flatten", FlattenLayer::new)
+            .with("HDF5Data", Hdf5DataLayer::new)
+            .with("HDF5Output", Hdf5OutputLayer::new)
             .with("HingeLoss", HingeLossLayer::new)
             .with("Im2col", Im2colLayer::new)
             .with("ImageData", DataLayer::of_images)

@@ -55,4 +55,7 @@ pub use scan::Step;
 pub use text::{parse_text, parse_text_lossy, read_text, read_text_lossy, to_text, write_text};
 pub use unknown::Unknown;
 #[cfg(feature = "net")]
-pub(crate) use {hdf5::expect_hdf5, read::logged};
+pub(crate) use {
+    hdf5::{expect_hdf5, write_hdf5_blobs},
+    read::logged,
+};

@@ -37,6 +37,19 @@ pub(crate) fn expect_hdf5<'a>(layers: impl Iterator<Item = &'a str>) -> Result<(
     }
 }
 
+/// Writes blobs as datasets of these names.
+#[cfg(feature = "net")]
+pub(crate) fn write_hdf5_blobs<'a>(
+    path: &Path,
+    blobs: impl IntoIterator<Item = (&'a str, &'a BlobProto)>,
+) -> Result<()> {
+    let mut root = Group::new();
+    for (name, blob) in blobs {
+        root.extend(Node::data(blob)?.map(|node| (name.to_owned(), node)));
+    }
+    write(path, root)
+}
+
 /// Whether the file's name is that of an HDF5 file.
 pub(super) fn is_named(path: &Path) -> bool {
     path.extension() == Some(OsStr::new("h5"))

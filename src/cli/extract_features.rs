@@ -1,0 +1,115 @@
+//! `cortado extract-features`
+
+use super::{
+    conversion::{Conversion, Options},
+    phase::Stages,
+    place::Place,
+    train::copy_weights,
+};
+use crate::{
+    blob::Blob,
+    device::{Device, OnDevice},
+    error::{Error, Result},
+    net::Net,
+    proto::{self, Datum, Phase},
+};
+use clap::Args;
+use std::path::PathBuf;
+
+/// Stores what a trained net makes of its data, as Caffe's extract_features does
+///
+/// Each blob goes to a database of its own, whose item i has the key i in ten digits.
+#[derive(Args)]
+#[command(after_help = "Example: cortado extract-features lenet_iter_10000.caffemodel \
+    examples/mnist/lenet.prototxt ip1,prob ip1_lmdb,prob_lmdb 10")]
+pub(super) struct ExtractFeatures {
+    /// Trained weights, copied by layer name: .safetensors, .npz, .h5, or else a caffemodel
+    weights: PathBuf,
+    /// Net definition, in text format, built for the TEST phase
+    #[arg(value_name = "NET.prototxt")]
+    model: PathBuf,
+    /// Blobs to store
+    #[arg(value_name = "BLOB,..", value_parser = list)]
+    blobs: List,
+    /// Folders to be made, one for each blob
+    #[arg(value_name = "DB,..", value_parser = list)]
+    databases: List,
+    /// Batches to run
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+    batches: u32,
+    #[command(flatten)]
+    options: Options,
+    #[command(flatten)]
+    stages: Stages,
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Names between commas, in one argument.
+#[derive(Clone)]
+struct List(Vec<String>);
+
+fn list(text: &str) -> Result<List, String> {
+    Ok(List(text.split(',').map(str::to_owned).collect()))
+}
+
+impl ExtractFeatures {
+    pub(super) fn run(self) -> Result<()> {
+        let (blobs, databases) = (self.blobs.0.len(), self.databases.0.len());
+        if blobs != databases {
+            let why = format!("{blobs} blobs, but {databases} databases");
+            return Err(Error::Invalid(why));
+        }
+        self.place.clone().run(self)
+    }
+}
+
+impl OnDevice for ExtractFeatures {
+    type Output = ();
+
+    fn run<D: Device>(self, device: D) -> Result<()> {
+        let mut definition = proto::read_net(&self.model)?;
+        self.stages.put(definition.state.get_or_insert_default());
+        let within = |error: Error| error.within(self.model.display().to_string());
+        let mut net = Net::<f32, D>::builder(&device)
+            .phase(Phase::Test)
+            .build(&definition)
+            .map_err(within)?;
+        copy_weights(&mut net, &self.weights)?;
+        if let Some(unknown) = self.blobs.0.iter().find(|name| net.blob(name).is_none()) {
+            let why = format!("there is no blob `{unknown}`");
+            return Err(within(Error::Invalid(why)));
+        }
+        let new = |path: &String| Ok((Conversion::new(path.as_ref(), self.options, None)?, 0));
+        let mut databases: Vec<_> = self.databases.0.iter().map(new).collect::<Result<_>>()?;
+        for _ in 0..self.batches {
+            net.forward()?;
+            for (name, (conversion, next)) in self.blobs.0.iter().zip(&mut databases) {
+                if let Some(blob) = net.blob(name) {
+                    store(blob, conversion, next)
+                        .map_err(|e| e.within(format!("blob `{name}`")))?;
+                }
+            }
+        }
+        databases.into_iter().try_for_each(|(conversion, _)| conversion.finish())
+    }
+}
+
+/// Adds a blob's items, of which `next` counts all so far.
+fn store<D: Device>(
+    blob: &Blob<f32, D>,
+    conversion: &mut Conversion,
+    next: &mut u64,
+) -> Result<()> {
+    let [channels, height, width] =
+        [blob.channels()?, blob.height()?, blob.width()?].map(|extent| Some(extent as i32));
+    let data = blob.data()?;
+    let item = blob.count() / blob.num()?.max(1);
+    for values in data.host()?.chunks_exact(item.max(1)) {
+        let float_data = values.to_vec();
+        let datum = Datum { channels, height, width, float_data, ..Default::default() };
+        conversion.put(&format!("{next:010}"), &datum)?;
+        *next += 1;
+    }
+    Ok(())
+}

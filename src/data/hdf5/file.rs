@@ -1,0 +1,61 @@
+//! Files of datasets, by the crate that reads them.
+
+use crate::error::{Error, Result};
+use hdf5_pure::{Dataset, File};
+use std::{fmt::Display, fs, ops::Range, path::Path};
+
+/// A byte that deflate has packed becomes at most so many.
+const MOST_UNPACKED: u64 = 1032;
+
+/// A file that is read as its values are asked for.
+pub(super) struct Datasets {
+    file: File,
+    name: String,
+    length: u64,
+}
+
+impl Datasets {
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        let io = |error| Error::io(path, error);
+        let length = fs::metadata(path).map_err(io)?.len();
+        let name = path.display().to_string();
+        let opened = File::open_streaming(path);
+        let file = opened.map_err(|error| Error::Invalid(format!("{name}: {error}")))?;
+        Ok(Self { file, name, length })
+    }
+
+    /// Extents of a dataset.
+    pub(super) fn shape(&self, name: &str) -> Result<Vec<usize>> {
+        let damaged = |error| self.damaged(name, error);
+        let found = self.dataset(name)?;
+        let (extents, size) = (found.shape().map_err(damaged)?, found.element_size());
+        let size = size.map_err(damaged)?;
+        let bytes = extents.iter().try_fold(size, |bytes, &by| bytes.checked_mul(by));
+        let most = self.length.saturating_mul(MOST_UNPACKED);
+        if bytes.is_none_or(|bytes| bytes > most) {
+            let why = format!("the file is too short for its shape {extents:?}");
+            return Err(self.damaged(name, why));
+        }
+        Ok(extents.into_iter().map(|extent| extent as usize).collect())
+    }
+
+    /// Values of some rows.
+    pub(super) fn read(&self, name: &str, rows: &Range<usize>) -> Result<Vec<f64>> {
+        let shape = self.shape(name)?;
+        let values = self.dataset(name)?.read_f64_rows(rows.start as u64, rows.len() as u64);
+        let values = values.map_err(|error| self.damaged(name, error))?;
+        let want = shape.iter().skip(1).product::<usize>() * rows.len();
+        if values.len() != want {
+            return Err(self.damaged(name, format!("{} values for {want}", values.len())));
+        }
+        Ok(values)
+    }
+
+    fn dataset(&self, name: &str) -> Result<Dataset> {
+        self.file.dataset(name).map_err(|error| self.damaged(name, error))
+    }
+
+    fn damaged(&self, name: &str, why: impl Display) -> Error {
+        Error::Invalid(format!("{}: dataset `{name}`: {why}", self.name))
+    }
+}

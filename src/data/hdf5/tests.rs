@@ -1,0 +1,101 @@
+use super::*;
+use crate::proto::{BlobProto, BlobShape, write_hdf5_blobs};
+use std::collections::BTreeSet;
+use tempfile::TempDir;
+
+/// A file whose rows count on from `start`: row i of `x` is [i, i + ½], of `y` 10·i.
+fn write(path: &Path, start: usize, rows: usize) {
+    let blob = |dim: Vec<i64>, data| BlobProto {
+        shape: Some(BlobShape { dim }),
+        data,
+        ..Default::default()
+    };
+    let each = start..start + rows;
+    let x = each.clone().flat_map(|i| [i as f32, i as f32 + 0.5]).collect();
+    let y = each.map(|i| 10.0 * i as f32).collect();
+    let blobs = [("x", blob(vec![rows as i64, 1, 2], x)), ("y", blob(vec![rows as i64], y))];
+    write_hdf5_blobs(path, blobs.iter().map(|(name, blob)| (*name, blob))).unwrap();
+}
+
+/// Files of so many rows, and the list of them.
+fn files(counts: &[usize]) -> (TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut start, mut list) = (0, String::new());
+    for (i, &rows) in counts.iter().enumerate() {
+        let path = dir.path().join(format!("a b {i}.h5"));
+        write(&path, start, rows);
+        list += &format!("{}\n\n", path.display());
+        start += rows;
+    }
+    let path = dir.path().join("list");
+    fs::write(&path, list).unwrap();
+    (dir, path)
+}
+
+fn names() -> [String; 2] {
+    ["x".into(), "y".into()]
+}
+
+/// The next rows, by their numbers.
+fn read(rows: &mut Hdf5Rows, count: usize) -> Vec<usize> {
+    let one = |_| {
+        let row: Vec<_> = rows.read().unwrap().map(<[f64]>::to_vec).collect();
+        let number = row[0][0];
+        assert_eq!(row, [vec![number, number + 0.5], vec![10.0 * number]]);
+        number as usize
+    };
+    (0..count).map(one).collect()
+}
+
+#[test]
+fn rows_come_in_order_over_the_ends_of_files() {
+    for counts in [&[5][..], &[2, 1, 4]] {
+        let (_dir, list) = files(counts);
+        let total = counts.iter().sum::<usize>();
+        for slice in [0, 1, 3, 100] {
+            let mut rows = Hdf5Rows::open(&list, &names(), slice, None).unwrap();
+            assert_eq!(rows.shapes(), [vec![1, 2], vec![]]);
+            let want: Vec<_> = (0..2 * total + 1).map(|i| i % total).collect();
+            assert_eq!(read(&mut rows, 2 * total + 1), want);
+        }
+    }
+}
+
+#[test]
+fn shuffled_rounds_have_each_row_once_and_repeat_for_a_key() {
+    let (_dir, list) = files(&[20, 30]);
+    let open = |key| Hdf5Rows::open(&list, &names(), 4, Some(RngKey::new(key))).unwrap();
+    let (mut rows, mut again) = (open(1), open(1));
+    let rounds = [(); 3].map(|()| read(&mut rows, 50));
+    for round in &rounds {
+        assert_eq!(round.iter().collect::<BTreeSet<_>>().len(), 50);
+        // A file after the other.
+        let first = round[0] < 20;
+        let len = if first { 20 } else { 30 };
+        assert!(round[..len].iter().all(|row| (*row < 20) == first), "{round:?}");
+    }
+    assert_ne!(rounds[0], rounds[1]);
+    assert_eq!([(); 3].map(|()| read(&mut again, 50)), rounds);
+    assert_ne!(read(&mut open(2), 50), rounds[0]);
+}
+
+#[test]
+fn what_does_not_fit_is_named() {
+    let (dir, list) = files(&[3, 2]);
+    let error = |names: &[&str]| {
+        let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+        Hdf5Rows::open(&list, &names, 1, None).err().unwrap().to_string()
+    };
+    let text = error(&["x", "z"]);
+    assert!(text.contains("a b 0.h5: dataset `z`: "), "{text}");
+    let second = dir.path().join("a b 1.h5");
+    let mut rows = Hdf5Rows::open(&list, &names(), 1, None).unwrap();
+    fs::write(&second, b"no HDF5").unwrap();
+    read(&mut rows, 3);
+    let text = rows.read().err().unwrap().to_string();
+    assert!(text.contains("a b 1.h5: "), "{text}");
+    fs::write(&list, "\n").unwrap();
+    assert!(error(&["x"]).contains("it lists no files"));
+    fs::write(&list, "none.h5").unwrap();
+    assert!(error(&["x"]).starts_with("none.h5: "));
+}
