@@ -60,11 +60,7 @@ impl<T: Element, D: Device> Layer<T, D> for ContrastiveLossLayer<T, D> {
         bottom != 2
     }
 
-    fn default_loss_weight(&self, top: usize) -> f32 {
-        if top == 0 { 1.0 } else { 0.0 }
-    }
-
-    fn makes_tops(&self) -> bool {
+    fn is_loss(&self) -> bool {
         true
     }
 

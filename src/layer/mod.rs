@@ -14,6 +14,7 @@ mod batch_norm;
 mod batch_reindex;
 mod bias;
 mod bnll;
+mod class_loss;
 mod clip;
 mod concat;
 mod contrastive_loss;
@@ -35,7 +36,6 @@ mod flatten;
 mod geometry;
 mod hdf5_data;
 mod hdf5_output;
-mod hinge_loss;
 mod im2col;
 mod image_data;
 mod infogain_loss;
@@ -49,7 +49,6 @@ mod lrn;
 mod lstm;
 mod lstm_unit;
 mod memory_data;
-mod multinomial_logistic_loss;
 mod mvn;
 mod neuron;
 mod parameter;
@@ -87,6 +86,7 @@ pub use batch_norm::BatchNormLayer;
 pub use batch_reindex::BatchReindexLayer;
 pub use bias::BiasLayer;
 pub use bnll::Bnll;
+pub use class_loss::ClassLossLayer;
 pub use clip::Clip;
 pub use concat::ConcatLayer;
 pub use contrastive_loss::ContrastiveLossLayer;
@@ -105,7 +105,6 @@ pub use filter::FilterLayer;
 pub use flatten::FlattenLayer;
 pub use hdf5_data::Hdf5DataLayer;
 pub use hdf5_output::Hdf5OutputLayer;
-pub use hinge_loss::HingeLossLayer;
 pub use im2col::Im2colLayer;
 pub use infogain_loss::InfogainLossLayer;
 pub use inner_product::InnerProductLayer;
@@ -115,7 +114,6 @@ pub use lrn::LrnLayer;
 pub use lstm::LstmLayer;
 pub use lstm_unit::LstmUnitLayer;
 pub use memory_data::MemoryDataLayer;
-pub use multinomial_logistic_loss::MultinomialLogisticLossLayer;
 pub use mvn::MvnLayer;
 pub use neuron::{Gradient, Neuron, NeuronLayer};
 pub use parameter::ParameterLayer;
@@ -280,18 +278,11 @@ pub trait Layer<T: Element, D: Device>: Any + Send {
         true
     }
 
-    /// The weight of a top in the objective if the definition gives none: 1 for the first top of
-    /// a loss, else 0.
-    #[doc(alias = "SetLossWeights")]
-    fn default_loss_weight(&self, top: usize) -> f32 {
-        let _ = top;
-        0.0
-    }
-
-    /// Whether tops that the definition leaves out are made all the same, unnamed, as those of
-    /// losses are.
+    /// Whether this is a loss: its first top weighs 1 in the objective unless the definition says
+    /// otherwise, and tops that the definition leaves out are made all the same, unnamed.
     #[doc(alias = "AutoTopBlobs")]
-    fn makes_tops(&self) -> bool {
+    #[doc(alias = "SetLossWeights")]
+    fn is_loss(&self) -> bool {
         false
     }
 

@@ -1,16 +1,15 @@
 //! From `type: "ReLU"` to a layer.
 
 use super::{
-    AbsVal, AccuracyLayer, ArgMaxLayer, BatchNormLayer, BatchReindexLayer, BiasLayer, Bnll, Clip,
-    ConcatLayer, Context, ContrastiveLossLayer, ConvolutionLayer, CropLayer, DataLayer,
-    DeconvolutionLayer, DropoutLayer, DummyDataLayer, EltwiseLayer, Elu, EmbedLayer,
+    AbsVal, AccuracyLayer, ArgMaxLayer, BatchNormLayer, BatchReindexLayer, BiasLayer, Bnll,
+    ClassLossLayer, Clip, ConcatLayer, Context, ContrastiveLossLayer, ConvolutionLayer, CropLayer,
+    DataLayer, DeconvolutionLayer, DropoutLayer, DummyDataLayer, EltwiseLayer, Elu, EmbedLayer,
     EuclideanLossLayer, Exp, FilterLayer, FlattenLayer, Hdf5DataLayer, Hdf5OutputLayer,
-    HingeLossLayer, Im2colLayer, InfogainLossLayer, InnerProductLayer, InputLayer, Layer, Log,
-    LrnLayer, LstmLayer, LstmUnitLayer, MemoryDataLayer, MultinomialLogisticLossLayer, MvnLayer,
-    Neuron, NeuronLayer, ParameterLayer, PoolingLayer, Power, PreluLayer, PythonLayer,
-    ReductionLayer, Relu, ReshapeLayer, RnnLayer, ScaleLayer, Sigmoid,
-    SigmoidCrossEntropyLossLayer, SilenceLayer, SliceLayer, SoftmaxLayer, SoftmaxLossLayer,
-    SplitLayer, SppLayer, Swish, Tanh, Threshold, TileLayer,
+    Im2colLayer, InfogainLossLayer, InnerProductLayer, InputLayer, Layer, Log, LrnLayer, LstmLayer,
+    LstmUnitLayer, MemoryDataLayer, MvnLayer, Neuron, NeuronLayer, ParameterLayer, PoolingLayer,
+    Power, PreluLayer, PythonLayer, ReductionLayer, Relu, ReshapeLayer, RnnLayer, ScaleLayer,
+    Sigmoid, SigmoidCrossEntropyLossLayer, SilenceLayer, SliceLayer, SoftmaxLayer,
+    SoftmaxLossLayer, SplitLayer, SppLayer, Swish, Tanh, Threshold, TileLayer,
 };
 use crate::{
     device::Device,
@@ -57,7 +56,7 @@ impl<T: Element, D: Device> LayerRegistry<T, D> {
             .with("Flatten", FlattenLayer::new)
             .with("HDF5Data", Hdf5DataLayer::new)
             .with("HDF5Output", Hdf5OutputLayer::new)
-            .with("HingeLoss", HingeLossLayer::new)
+            .with("HingeLoss", ClassLossLayer::hinge)
             .with("Im2col", Im2colLayer::new)
             .with("ImageData", DataLayer::of_images)
             .with("InfogainLoss", InfogainLossLayer::new)
@@ -67,7 +66,7 @@ impl<T: Element, D: Device> LayerRegistry<T, D> {
             .with("LSTM", LstmLayer::new)
             .with("LSTMUnit", LstmUnitLayer::new)
             .with("MemoryData", MemoryDataLayer::new)
-            .with("MultinomialLogisticLoss", MultinomialLogisticLossLayer::new)
+            .with("MultinomialLogisticLoss", ClassLossLayer::multinomial_logistic)
             .with("MVN", MvnLayer::new)
             .with("Parameter", ParameterLayer::new)
             .with("Pooling", PoolingLayer::new)

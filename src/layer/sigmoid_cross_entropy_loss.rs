@@ -55,11 +55,7 @@ impl<T: Element, D: Device> Layer<T, D> for SigmoidCrossEntropyLossLayer {
         bottom == 0
     }
 
-    fn default_loss_weight(&self, top: usize) -> f32 {
-        if top == 0 { 1.0 } else { 0.0 }
-    }
-
-    fn makes_tops(&self) -> bool {
+    fn is_loss(&self) -> bool {
         true
     }
 

@@ -228,7 +228,7 @@ impl<'a, T: Element, D: Device> Wiring<'a, T, D> {
             self.available.insert(name.clone());
             tops.push(id);
         }
-        while layer.makes_tops() && tops.len() < *layer.arity().top.start() {
+        while layer.is_loss() && tops.len() < *layer.arity().top.start() {
             tops.push(self.blob("(automatic)")?);
         }
         Ok(tops)
@@ -399,14 +399,14 @@ fn agree(field: &str, name: &str, owners: &mut Option<f32>, given: Option<f32>) 
     }
 }
 
-/// The weight of each top in the objective: those given, else the layer's defaults.
+/// The weight of each top in the objective: those given, else 1 for the first of a loss.
 fn loss_weights<T: Element, D: Device>(
     param: &LayerParameter,
     layer: &dyn Layer<T, D>,
     tops: usize,
 ) -> Result<Vec<f32>> {
     match param.loss_weight.len() {
-        0 => Ok((0..tops).map(|top| layer.default_loss_weight(top)).collect()),
+        0 => Ok((0..tops).map(|top| f32::from(layer.is_loss() && top == 0)).collect()),
         given if given == tops => Ok(param.loss_weight.clone()),
         given => Err(Error::Invalid(format!("loss_weight has {given} entries for {tops} tops"))),
     }

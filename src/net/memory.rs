@@ -22,8 +22,6 @@ pub(super) struct Life {
     blobs: Vec<usize>,
     first: usize,
     last: usize,
-    /// Whether its storage may be another's afterwards.
-    mortal: bool,
 }
 
 /// Storage for one life at a time.
@@ -77,13 +75,16 @@ impl<T: Element, D: Device> Net<T, D> {
     /// The lives after which storage may be used again, by their beginnings. None is shared yet.
     fn mortal_lives(&self) -> Vec<Life> {
         let mut lives: Vec<Life> = Vec::new();
+        // Blobs that keep what is in them: what makes blobs out of nothing may do so once, and its
+        // user may write them.
+        let mut kept = self.outputs.clone();
         for (place, step) in self.steps.iter().enumerate() {
             for &id in step.bottoms.iter().chain(&step.tops) {
                 let blob = &self.blobs[id].blob;
                 let shares = |&other: &usize| blob.shares_data_with(&self.blobs[other].blob);
                 let life = lives.iter().position(|life| life.blobs.iter().any(shares));
                 let life = life.unwrap_or_else(|| {
-                    lives.push(Life { blobs: vec![], first: place, last: place, mortal: true });
+                    lives.push(Life { blobs: vec![], first: place, last: place });
                     lives.len() - 1
                 });
                 let life = &mut lives[life];
@@ -91,14 +92,16 @@ impl<T: Element, D: Device> Net<T, D> {
                     life.blobs.push(id);
                 }
                 life.last = place;
-                // What makes blobs out of nothing may do so once, and its user may write them.
-                life.mortal &= !step.bottoms.is_empty() && !self.outputs.contains(&id);
+            }
+            if step.bottoms.is_empty() {
+                kept.extend(&step.tops);
             }
         }
         // A handle that is not the net's is a layer's, which may rely on what is there.
         let handles =
             |life: &Life| life.blobs.first().map(|&id| self.blobs[id].blob.data_handles());
-        lives.retain(|life| life.mortal && handles(life) == Some(life.blobs.len()));
+        let mortal = |life: &Life| !life.blobs.iter().any(|id| kept.contains(id));
+        lives.retain(|life| mortal(life) && handles(life) == Some(life.blobs.len()));
         lives
     }
 }
@@ -146,7 +149,7 @@ mod tests {
     use super::*;
 
     fn life(first: usize, last: usize) -> Life {
-        Life { blobs: Vec::new(), first, last, mortal: true }
+        Life { blobs: Vec::new(), first, last }
     }
 
     #[test]

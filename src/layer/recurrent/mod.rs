@@ -1,19 +1,20 @@
 //! What recurrent layers have in common: sequences, their inputs' part of every step, and the
 //! way of the hidden state from one step to the next.
 
+mod backward;
+mod forward;
+
 use super::{
-    Arity, Context, Propagate,
-    product::Product,
+    Arity, Context,
     weights::{filled, filler},
 };
 use crate::{
-    blob::{Blob, ReadGuard},
+    blob::Blob,
     device::Device,
     element::Element,
     error::{Error, Result},
     filler::Filler,
-    memory::{Src, View, ViewMut},
-    op::{Axis, Binary, Gemm, Transpose},
+    op::Axis,
     proto::LayerParameter,
 };
 use std::ops::Range;
@@ -148,6 +149,11 @@ impl<T: Element, D: Device> Recurrent<T, D> {
         Ok(())
     }
 
+    /// A state's streams as an axis.
+    fn each_stream(&self) -> Result<Axis> {
+        Axis::new(1, self.extents.streams, self.outputs)
+    }
+
     /// Place of `W_h` among the parameters.
     fn recurrent(&self) -> usize {
         if self.has_statics { 3 } else { 2 }
@@ -218,160 +224,5 @@ impl<T: Element, D: Device> Recurrent<T, D> {
         }
         self.extents = extents;
         Ok(others)
-    }
-
-    /// `gates ← W_x·x + b (+ W_s·static)`, for all steps.
-    pub(super) fn feed(&self, device: &D, bottom: &[Blob<T, D>]) -> Result<()> {
-        let Sequences { steps, streams, inputs, statics } = self.extents;
-        if steps == 0 {
-            return Err(Error::Invalid("forward before reshape".into()));
-        }
-        let (x, b, mut gates) = (bottom[0].data()?, self.params[1].data()?, self.gates.data_mut()?);
-        let product = Product { rows: steps * streams, inputs, outputs: self.width };
-        product.forward(device, x.view(), &self.params[0], gates.view_mut())?;
-        let axis = Axis::new(steps * streams, self.width, 1)?;
-        device.broadcast(Binary::Add, &axis, Src::InPlace, b.view(), gates.view_mut())?;
-        if self.has_statics {
-            let (x, mut part) = (bottom[2].data()?, self.statics.data_mut()?);
-            let product = Product { rows: streams, inputs: statics, outputs: self.width };
-            product.forward(device, x.view(), &self.params[2], part.view_mut())?;
-            let axis = Axis::new(steps, streams * self.width, 1)?;
-            device.broadcast(Binary::Add, &axis, Src::InPlace, part.view(), gates.view_mut())?;
-        }
-        Ok(())
-    }
-
-    /// Adds `W_h·(cont · h)` to a step's `gates`; `h` is the state before the step: in the first
-    /// the one given, or that after the last pass.
-    pub(super) fn recur(
-        &self,
-        device: &D,
-        step: usize,
-        cont: View<'_, T, D>,
-        h: View<'_, T, D>,
-        gates: ViewMut<'_, T, D>,
-    ) -> Result<()> {
-        let (streams, w) = (self.extents.streams, self.params[self.recurrent()].data()?);
-        let mut before = self.before.data_mut()?;
-        let row = self.row(step);
-        let conted = before.view_mut().slice(row.clone())?;
-        device.broadcast(Binary::Mul, &self.each_stream()?, h.into(), cont, conted)?;
-        let op = Gemm::with(Transpose::No, Transpose::Yes, streams, self.width, self.outputs);
-        device.gemm(&op.accumulate(), before.view().slice(row)?, w.view(), gates)
-    }
-
-    /// A state's streams as an axis.
-    fn each_stream(&self) -> Result<Axis> {
-        Axis::new(1, self.extents.streams, self.outputs)
-    }
-
-    /// Keeps the hidden state after the last step for the next pass, and shows it if it is
-    /// exposed.
-    pub(super) fn keep(&self, device: &D, h: View<'_, T, D>, top: &[Blob<T, D>]) -> Result<()> {
-        device.copy(h, self.last.data_mut()?.view_mut())?;
-        match top.get(1) {
-            Some(top) => device.copy(h, top.data_mut()?.view_mut()),
-            None => Ok(()),
-        }
-    }
-
-    /// Calls `body` with the hidden state before the first step.
-    pub(super) fn with_first<R>(
-        &self,
-        bottom: &[Blob<T, D>],
-        body: impl FnOnce(View<'_, T, D>) -> Result<R>,
-    ) -> Result<R> {
-        let first = self.given(bottom).first().unwrap_or(&self.last).data()?;
-        body(first.view())
-    }
-    /// Begins the way back: what is passed on to the last step is the gradient of the state after
-    /// it, if that is exposed.
-    pub(super) fn begin_backward(
-        &self,
-        device: &D,
-        propagate: Propagate<'_>,
-        top: &[Blob<T, D>],
-    ) -> Result<()> {
-        if propagate.bottom[1] {
-            return Err(Error::Invalid("no gradient reaches cont (bottom 1)".into()));
-        }
-        let mut passed = self.gradient.diff_mut()?;
-        match top.get(1) {
-            Some(top) => device.copy(top.diff()?.view(), passed.view_mut()),
-            None => device.fill(T::default(), passed.view_mut()),
-        }
-    }
-
-    /// Gradient of a step's hidden state: `dy`, as it comes from above, and what the step after
-    /// it passed on.
-    pub(super) fn arriving(&self, device: &D, dy: View<'_, T, D>) -> Result<ReadGuard<'_, T, D>> {
-        let (passed, mut dh) = (self.gradient.diff()?, self.gradient.data_mut()?);
-        device.binary(Binary::Add, dy.into(), passed.view(), dh.view_mut())?;
-        drop(dh);
-        self.gradient.data()
-    }
-
-    /// Passes on to the step before: `cont · W_hᵀ·dgates`.
-    pub(super) fn pass_on(
-        &self,
-        device: &D,
-        cont: View<'_, T, D>,
-        dgates: View<'_, T, D>,
-    ) -> Result<()> {
-        let (w, mut passed) = (self.params[self.recurrent()].data()?, self.gradient.diff_mut()?);
-        let op = Gemm::new(self.extents.streams, self.outputs, self.width);
-        device.gemm(&op, dgates, w.view(), passed.view_mut())?;
-        let axis = self.each_stream()?;
-        device.broadcast(Binary::Mul, &axis, Src::InPlace, cont, passed.view_mut())
-    }
-
-    /// Gradients of the parameters and of the bottoms, once those of all gates and what is passed
-    /// on to the state before the first step are known.
-    pub(super) fn finish_backward(
-        &self,
-        device: &D,
-        propagate: Propagate<'_>,
-        bottom: &[Blob<T, D>],
-    ) -> Result<()> {
-        let Sequences { steps, streams, inputs, statics } = self.extents;
-        let dgates = self.gates.diff()?;
-        let all = |inputs| Product { rows: steps * streams, inputs, outputs: self.width };
-        if propagate.params[0] {
-            let x = bottom[0].data()?;
-            all(inputs).weights_gradient(device, x.view(), dgates.view(), &self.params[0])?;
-        }
-        if propagate.params[1] {
-            let (axis, mut db) =
-                (Axis::new(steps * streams, self.width, 1)?, self.params[1].diff_mut()?);
-            device.sum_onto(&axis, T::acc(1.0), dgates.view(), db.view_mut())?;
-        }
-        if propagate.params[self.recurrent()] {
-            let (h, w) = (self.before.data()?, &self.params[self.recurrent()]);
-            all(self.outputs).weights_gradient(device, h.view(), dgates.view(), w)?;
-        }
-        if propagate.bottom[0] {
-            let mut dx = bottom[0].diff_mut()?;
-            all(inputs).backward(device, dgates.view(), &self.params[0], dx.view_mut())?;
-        }
-        if self.has_statics {
-            let mut part = self.statics.diff_mut()?;
-            let axis = Axis::new(steps, streams * self.width, 1)?;
-            device.sum_onto(&axis, T::acc(0.0), dgates.view(), part.view_mut())?;
-            let product = Product { rows: streams, inputs: statics, outputs: self.width };
-            if propagate.params[2] {
-                let x = bottom[2].data()?;
-                product.weights_gradient(device, x.view(), part.view(), &self.params[2])?;
-            }
-            if propagate.bottom[2] {
-                let mut dx = bottom[2].diff_mut()?;
-                product.backward(device, part.view(), &self.params[2], dx.view_mut())?;
-            }
-        }
-        match self.given(bottom).first() {
-            Some(h) if propagate.bottom[bottom.len() - self.exposed] => {
-                device.copy(self.gradient.diff()?.view(), h.diff_mut()?.view_mut())
-            }
-            _ => Ok(()),
-        }
     }
 }

@@ -1,4 +1,4 @@
-//! Scores on the right side of a margin.
+//! Losses of scores, or of probabilities, against labels.
 
 use super::{Arity, Context, Layer, Propagate, losses};
 use crate::{
@@ -10,23 +10,36 @@ use crate::{
     proto::{LayerParameter, hinge_loss_parameter::Norm},
 };
 
-/// `loss = Σ max(0, 1 ± x)ᵖ / N` over N items of scores, minus for the class of the label, plus for
-/// the others; p is 1 or, if `norm: L2`, 2. Bottoms are scores and labels.
-pub struct HingeLossLayer {
+/// A loss over N items, each of which has one label; its form alone tells it from others. Bottoms
+/// are scores and labels.
+pub struct ClassLossLayer {
+    kind: &'static str,
     form: ClassForm,
 }
 
-impl HingeLossLayer {
-    /// From the layer's parameters.
+impl ClassLossLayer {
+    /// `HingeLoss`: `loss = Σ max(0, 1 ± x)ᵖ / N`, minus for the class of the label, plus for the
+    /// others; p is 1 or, if `norm: L2`, 2.
     ///
     /// # Errors
     /// None; fallible as all makers are.
-    pub fn new<D: Device>(param: &LayerParameter, _: &Context<'_, D>) -> Result<Self> {
+    #[doc(alias = "HingeLossLayer")]
+    pub fn hinge<D: Device>(param: &LayerParameter, _: &Context<'_, D>) -> Result<Self> {
         let form = match param.hinge_loss_param.unwrap_or_default().norm() {
             Norm::L1 => ClassForm::Hinge,
             Norm::L2 => ClassForm::SquaredHinge,
         };
-        Ok(Self { form })
+        Ok(Self { kind: "HingeLoss", form })
+    }
+
+    /// `MultinomialLogisticLoss`: `loss = −Σ ln max(p[label], 1e-20) / N` of probabilities, such as a
+    /// softmax gives.
+    ///
+    /// # Errors
+    /// None; fallible as all makers are.
+    #[doc(alias = "MultinomialLogisticLossLayer")]
+    pub fn multinomial_logistic<D: Device>(_: &LayerParameter, _: &Context<'_, D>) -> Result<Self> {
+        Ok(Self { kind: "MultinomialLogisticLoss", form: ClassForm::Log })
     }
 
     fn op<T: Element, D: Device>(&self, scores: &Blob<T, D>) -> Result<ClassLoss> {
@@ -36,9 +49,9 @@ impl HingeLossLayer {
     }
 }
 
-impl<T: Element, D: Device> Layer<T, D> for HingeLossLayer {
+impl<T: Element, D: Device> Layer<T, D> for ClassLossLayer {
     fn kind(&self) -> &'static str {
-        "HingeLoss"
+        self.kind
     }
 
     fn arity(&self) -> Arity {
@@ -49,11 +62,7 @@ impl<T: Element, D: Device> Layer<T, D> for HingeLossLayer {
         bottom == 0
     }
 
-    fn default_loss_weight(&self, top: usize) -> f32 {
-        if top == 0 { 1.0 } else { 0.0 }
-    }
-
-    fn makes_tops(&self) -> bool {
+    fn is_loss(&self) -> bool {
         true
     }
 
