@@ -14,7 +14,7 @@ use crate::{
 impl<T: Element, D: Device> Recurrent<T, D> {
     /// Begins the way back: what is passed on to the last step is the gradient of the state after
     /// it, if that is exposed.
-    pub(super) fn begin_backward(
+    pub(in crate::layer) fn begin_backward(
         &self,
         device: &D,
         propagate: Propagate<'_>,
@@ -32,7 +32,11 @@ impl<T: Element, D: Device> Recurrent<T, D> {
 
     /// Gradient of a step's hidden state: `dy`, as it comes from above, and what the step after
     /// it passed on.
-    pub(super) fn arriving(&self, device: &D, dy: View<'_, T, D>) -> Result<ReadGuard<'_, T, D>> {
+    pub(in crate::layer) fn arriving(
+        &self,
+        device: &D,
+        dy: View<'_, T, D>,
+    ) -> Result<ReadGuard<'_, T, D>> {
         let (passed, mut dh) = (self.gradient.diff()?, self.gradient.data_mut()?);
         device.binary(Binary::Add, dy.into(), passed.view(), dh.view_mut())?;
         drop(dh);
@@ -40,7 +44,7 @@ impl<T: Element, D: Device> Recurrent<T, D> {
     }
 
     /// Passes on to the step before: `cont · W_hᵀ·dgates`.
-    pub(super) fn pass_on(
+    pub(in crate::layer) fn pass_on(
         &self,
         device: &D,
         cont: View<'_, T, D>,
@@ -55,7 +59,7 @@ impl<T: Element, D: Device> Recurrent<T, D> {
 
     /// Gradients of the parameters and of the bottoms, once those of all gates and what is passed
     /// on to the state before the first step are known.
-    pub(super) fn finish_backward(
+    pub(in crate::layer) fn finish_backward(
         &self,
         device: &D,
         propagate: Propagate<'_>,

@@ -13,7 +13,7 @@ use crate::{
 
 impl<T: Element, D: Device> Recurrent<T, D> {
     /// `gates ← W_x·x + b (+ W_s·static)`, for all steps.
-    pub(super) fn feed(&self, device: &D, bottom: &[Blob<T, D>]) -> Result<()> {
+    pub(in crate::layer) fn feed(&self, device: &D, bottom: &[Blob<T, D>]) -> Result<()> {
         let Sequences { steps, streams, inputs, statics } = self.extents;
         if steps == 0 {
             return Err(Error::Invalid("forward before reshape".into()));
@@ -35,7 +35,7 @@ impl<T: Element, D: Device> Recurrent<T, D> {
 
     /// Adds `W_h·(cont · h)` to a step's `gates`; `h` is the state before the step: in the first
     /// the one given, or that after the last pass.
-    pub(super) fn recur(
+    pub(in crate::layer) fn recur(
         &self,
         device: &D,
         step: usize,
@@ -54,7 +54,12 @@ impl<T: Element, D: Device> Recurrent<T, D> {
 
     /// Keeps the hidden state after the last step for the next pass, and shows it if it is
     /// exposed.
-    pub(super) fn keep(&self, device: &D, h: View<'_, T, D>, top: &[Blob<T, D>]) -> Result<()> {
+    pub(in crate::layer) fn keep(
+        &self,
+        device: &D,
+        h: View<'_, T, D>,
+        top: &[Blob<T, D>],
+    ) -> Result<()> {
         device.copy(h, self.last.data_mut()?.view_mut())?;
         match top.get(1) {
             Some(top) => device.copy(h, top.data_mut()?.view_mut()),
@@ -63,7 +68,7 @@ impl<T: Element, D: Device> Recurrent<T, D> {
     }
 
     /// Calls `body` with the hidden state before the first step.
-    pub(super) fn with_first<R>(
+    pub(in crate::layer) fn with_first<R>(
         &self,
         bottom: &[Blob<T, D>],
         body: impl FnOnce(View<'_, T, D>) -> Result<R>,
