@@ -1,6 +1,8 @@
 //! The `cortado` command as somebody new to it uses it, rightly and wrongly.
 #![cfg(feature = "cli")]
 
+#[path = "cli/classify.rs"]
+mod classify;
 #[path = "support/command.rs"]
 mod command;
 #[path = "cli/flags.rs"]

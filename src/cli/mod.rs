@@ -4,6 +4,7 @@
 //! log lines in Caffe's format, or a progress line where a person watches a terminal. Any error is
 //! one line and a non-zero exit status: 1 if the work failed, 2 if the command was wrong.
 
+mod classify;
 mod compute_image_mean;
 mod conversion;
 mod convert_imageset;
@@ -57,6 +58,7 @@ struct Command {
 enum Verb {
     Train(train::Train),
     Test(test::Test),
+    Classify(classify::Classify),
     Time(time::Time),
     ConvertMnist(convert_mnist::ConvertMnist),
     ConvertImageset(convert_imageset::ConvertImageset),
@@ -80,6 +82,7 @@ pub fn main() -> ExitCode {
     let done = match command.verb {
         Verb::Train(train) => train.run(),
         Verb::Test(test) => test.run(),
+        Verb::Classify(classify) => classify.run(),
         Verb::Time(time) => time.run(),
         Verb::ConvertMnist(convert) => convert.run(),
         Verb::ConvertImageset(convert) => convert.run(),
