@@ -74,3 +74,16 @@ net("named.caffemodel.h5", a={**a, "bias": ramp(8)})
 net("text.caffemodel.h5", a={**a, "1": np.bytes_("a")})
 state("no_step.solverstate.h5", history, iter=7)
 state("short.solverstate.h5", history[:-1], iter=7, current_step=2)
+
+
+def rows():
+    """Data as h5py users have it: in chunks, packed, integers and doubles among them."""
+    with h5py.File("rows.h5", "w") as file:
+        file.create_dataset(
+            "x", data=ramp(7, 2, 3, dtype="<f8"), chunks=(2, 2, 2), compression="gzip", shuffle=True
+        )
+        file["label"] = np.arange(7, dtype="<i8") * 1000
+        file["byte"] = np.arange(7, dtype="u1").reshape(7, 1)
+
+
+rows()

@@ -99,3 +99,22 @@ fn what_does_not_fit_is_named() {
     fs::write(&list, "none.h5").unwrap();
     assert!(error(&["x"]).starts_with("none.h5: "));
 }
+
+/// A file of h5py's: see `tests/hdf5/make.py`.
+#[test]
+fn packed_chunks_of_any_numbers_are_read() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hdf5/rows.h5");
+    let dir = tempfile::tempdir().unwrap();
+    let list = dir.path().join("list");
+    fs::write(&list, file.display().to_string()).unwrap();
+    let names = ["x", "label", "byte"].map(str::to_owned);
+    for slice in [1, 3, 7] {
+        let mut rows = Hdf5Rows::open(&list, &names, slice, None).unwrap();
+        assert_eq!(rows.shapes(), [vec![2, 3], vec![], vec![1]]);
+        for row in (0..7).cycle().take(15) {
+            let got: Vec<_> = rows.read().unwrap().map(<[f64]>::to_vec).collect();
+            let x = (0..6).map(|i| f64::from(6 * row + i) / 8.0).collect();
+            assert_eq!(got, [x, vec![f64::from(1000 * row)], vec![f64::from(row)]]);
+        }
+    }
+}
