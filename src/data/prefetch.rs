@@ -84,8 +84,8 @@ impl<T: Element, D: Device> Prefetcher<T, D> {
     ///
     /// # Errors
     /// [`Error::Value`] if a batch's size is 0, the depth is not in 1 to 1024, or threads cannot be
-    /// started; those of the first record, which name source and record; those of [`Blob::new`] and of
-    /// [`Memory::fork`](crate::Memory::fork).
+    /// started; those of the first record, which name source and record; those of [`Blob::new`]
+    /// and of [`Memory::fork`](crate::Memory::fork).
     pub fn new(
         device: &D,
         reader: DataReader,

@@ -63,12 +63,16 @@ struct Reading {
 
 /// Runs of each reader: one is read while another is taken.
 const RUNS: usize = 2;
+/// Most records of a run, and most readers of a source.
+const MOST: usize = 1024;
 
 impl DataReader {
-    /// Passes over `skip` records of `source` and reads the others, up to twice `run` ahead.
+    /// Passes over `skip` records of `source` and reads the others in runs of `run`, up to two of
+    /// them ahead. A run is handed over when it is complete.
     ///
     /// # Errors
-    /// [`Error::Value`] if the thread cannot be started; those of [`Source::skip`].
+    /// [`Error::Value`] if `run` is not in 1 to 1024, or the thread cannot be started; those of
+    /// [`Source::skip`].
     pub fn new(source: Box<dyn Source>, skip: u64, run: usize) -> Result<Self> {
         let mut one = Self::shared(source, skip, run, 1)?;
         one.pop().ok_or_else(|| Error::Invalid("no reader was made".into()))
@@ -77,17 +81,23 @@ impl DataReader {
     /// As [`new`](Self::new), for `count` that take the records in turn.
     ///
     /// # Errors
-    /// As there.
+    /// As there; [`Error::Value`] if `count` is not in 1 to 1024.
     pub fn shared(
         mut source: Box<dyn Source>,
         skip: u64,
         run: usize,
         count: usize,
     ) -> Result<Vec<Self>> {
+        for (what, value) in [("run", run), ("count", count)] {
+            if !(1..=MOST).contains(&value) {
+                let why = format!("`{what}` is {value}, not in 1 to {MOST}");
+                return Err(Error::value("DataReader", why));
+            }
+        }
         let name = Name { source: source.describe(), records: source.records(), skipped: skip };
         source.skip(skip).map_err(|error| error.within(name.source.clone()))?;
         let name = Arc::new(name);
-        let lines: Vec<_> = (0..count).map(|_| Arc::new(Line::new(run.max(1)))).collect();
+        let lines: Vec<_> = (0..count).map(|_| Arc::new(Line::new(run))).collect();
         let reading = Reading { source, name: Arc::clone(&name), lines: lines.clone(), number: 0 };
         let thread = Arc::new(Joined::spawn("cortado-read", || reading.run())?);
         let readers = (0..).zip(lines).map(|(number, line)| Self {

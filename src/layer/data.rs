@@ -67,7 +67,7 @@ impl<T: Element, D: Device> DataLayer<T, D> {
             depth: taken.prefetch as usize,
             threads: cx.device.workers().count(),
         };
-        let reader = DataReader::new(source, skip.into(), batches.size.min(LONGEST_RUN))?;
+        let reader = DataReader::new(source, skip.into(), batches.size.clamp(1, LONGEST_RUN))?;
         let prefetcher = Prefetcher::new(cx.device, reader, transformer, batches)?;
         Ok(Self { kind, prefetcher })
     }

@@ -32,7 +32,7 @@ fn prefetcher<D: Device>(
     batch: usize,
     depth: usize,
 ) -> Result<Prefetcher<f32, D>> {
-    let reader = DataReader::new(Box::new(source), 0, batch)?;
+    let reader = DataReader::new(Box::new(source), 0, batch.max(1))?;
     let with = transformer(&TransformationParameter::default());
     Prefetcher::new(device, reader, with, batches(batch, depth))
 }
