@@ -29,7 +29,7 @@ impl Curves {
         let points = &mut self.0[place].points;
         points.push([iteration as f64, value]);
         if points.len() > MOST {
-            *points = points.chunks(2).map(mean).collect();
+            *points = thinned(points);
         }
     }
 
@@ -55,6 +55,14 @@ impl Curves {
         };
         Some(Self(curves.as_array()?.iter().map(curve).collect::<Option<_>>()?))
     }
+}
+
+/// Half as many points as there may be, each the mean of those in an equal part of the iterations.
+fn thinned(points: &[[f64; 2]]) -> Vec<[f64; 2]> {
+    let [low, high] = [points.first(), points.last()].map(|end| end.map_or(0.0, |point| point[0]));
+    let part =
+        |point: &[f64; 2]| ((point[0] - low) / (high - low) * (MOST / 2 - 1) as f64) as usize;
+    points.chunk_by(|a, b| part(a) == part(b)).map(mean).collect()
 }
 
 fn mean(points: &[[f64; 2]]) -> [f64; 2] {
