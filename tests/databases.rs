@@ -225,6 +225,37 @@ fn nets_read_lists_of_images() {
     assert!(text.contains("needs both of new_height and new_width"), "{text}");
 }
 
+/// The layer `WindowData`: what a batch is made of, and that a seed gives it.
+#[test]
+fn nets_draw_windows_of_images() {
+    let folder = format!("{}/../windows/", images());
+    let definition = format!(
+        "layer {{ name: 'w' type: 'WindowData' top: 'x' top: 'l'
+             transform_param {{ crop_size: 8 mirror: true mean_value: 9 }}
+             window_data_param {{ source: '{folder}windows.txt' root_folder: '{folder}'
+                 batch_size: 8 fg_fraction: 0.5 context_pad: 1 crop_mode: 'square' }} }}"
+    );
+    let definition = proto::parse_text::<NetParameter>(&definition, "net").unwrap();
+    let batches = |threads| {
+        let device = CpuDevice::with_threads(threads).unwrap();
+        let mut net = Net::<f32, _>::builder(&device).seed(5).build(&definition).unwrap();
+        let batch = |_| {
+            net.forward().unwrap();
+            assert_eq!(**net.blob("x").unwrap().shape(), [8, 3, 8, 8]);
+            let values = |name| net.blob(name).unwrap().data().unwrap().host().unwrap().to_vec();
+            [values("x"), values("l")]
+        };
+        (0..4).map(batch).collect::<Vec<_>>()
+    };
+    let drawn = batches(1);
+    for [_, labels] in &drawn {
+        assert_eq!(labels[..4], [0.0; 4]);
+        assert!(labels[4..].iter().all(|label| (1.0..=4.0).contains(label)));
+    }
+    assert_ne!(drawn[0], drawn[1]);
+    assert_eq!(batches(2), drawn);
+}
+
 /// The scores of a net in a database, by themselves and beside a second blob's.
 #[test]
 fn features_are_extracted() {

@@ -32,7 +32,7 @@ mod upgrade_net;
 mod upgrade_solver;
 
 use crate::error::{Error, Result};
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, error::ErrorKind};
 use log::LevelFilter;
 use std::{
     env,
@@ -73,7 +73,11 @@ enum Verb {
 
 /// Runs the command that the process's arguments give.
 pub fn main() -> ExitCode {
-    let command = Command::parse_from(spelling::normal(env::args_os()));
+    let command = match Command::try_parse_from(spelling::normal(env::args_os())) {
+        Ok(command) => command,
+        Err(error) if error.kind() == ErrorKind::ValueValidation => return refused(&error),
+        Err(error) => error.exit(),
+    };
     logger::install(match (command.quiet, command.verbose) {
         (true, _) => LevelFilter::Warn,
         (_, true) => LevelFilter::Debug,
@@ -102,6 +106,15 @@ pub fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Tells in one line which value cannot be; more would hide it.
+fn refused(error: &clap::Error) -> ExitCode {
+    let text = error.to_string();
+    let line = text.lines().next().unwrap_or_default();
+    let line = line.strip_prefix("error: ").unwrap_or(line);
+    let _ = writeln!(io::stderr(), "cortado: {line}; --help tells what can be");
+    ExitCode::from(2)
 }
 
 /// Where a file is not: the folder is wrong as often as the name.

@@ -107,6 +107,32 @@ impl Image {
         resize::resize(self, height, width)
     }
 
+    /// The rectangle of `[height, width]` pixels that begins at `[row, column]`.
+    ///
+    /// # Errors
+    /// [`Error::Value`] unless all of it lies in the image; [`Error::OutOfMemory`].
+    #[doc(alias = "roi")]
+    pub fn part(&self, from: [usize; 2], size: [usize; 2]) -> Result<Self> {
+        let ([row, column], [height, width]) = (from, size);
+        let inside = |from: usize, size: usize, extent| {
+            from.checked_add(size).is_some_and(|end| end <= extent)
+        };
+        if !inside(row, height, self.height) || !inside(column, width, self.width) {
+            let why = format!("{height} x {width} pixels from {row}, {column} on");
+            let whole = format!("an image of {} x {}", self.height, self.width);
+            return Err(Error::value("part", format!("{why} of {whole}")));
+        }
+        let bytes = height * width * self.channels;
+        let mut pixels = Vec::new();
+        let out = |_| Error::OutOfMemory { device: "host".into(), bytes };
+        pixels.try_reserve_exact(bytes).map_err(out)?;
+        for row in row..row + height {
+            let start = (row * self.width + column) * self.channels;
+            pixels.extend_from_slice(&self.pixels[start..start + width * self.channels]);
+        }
+        Ok(Self { channels: self.channels, height, width, pixels })
+    }
+
     /// Makes `record` this image, channel by channel; its label stays.
     ///
     /// # Errors

@@ -27,6 +27,7 @@ mod source;
 mod testing;
 mod thread;
 mod transform;
+mod windows;
 
 pub use digits::Digits;
 pub use hdf5::Hdf5Rows;
@@ -41,3 +42,4 @@ pub use reader::DataReader;
 pub use record::{Record, Values};
 pub use source::{Source, Sources};
 pub use transform::DataTransformer;
+pub use windows::Windows;

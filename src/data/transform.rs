@@ -30,8 +30,9 @@ pub struct DataTransformer {
     key: RngKey,
 }
 
+/// What is subtracted from values.
 #[derive(Clone, Debug)]
-enum Mean {
+pub(super) enum Mean {
     /// None, one for all channels, or one for each.
     Values(Vec<f32>),
     Image {
@@ -58,13 +59,7 @@ impl DataTransformer {
     /// [`Error::Value`] for both `mean_file` and `mean_value`, for a mean file of another shape
     /// than channels × height × width (of one image); those of reading the mean file.
     pub fn new(param: &TransformationParameter, phase: Phase, key: RngKey) -> Result<Self> {
-        let mean = match &param.mean_file {
-            Some(_) if !param.mean_value.is_empty() => {
-                return Err(wrong("`mean_file` and `mean_value` exclude each other"));
-            }
-            Some(file) => mean_image(file)?,
-            None => Mean::Values(param.mean_value.clone()),
-        };
+        let mean = Mean::of(param)?;
         let crop = usize::try_from(param.crop_size())
             .map_err(|_| wrong(format!("`crop_size` {} is too large", param.crop_size())))?;
         Ok(Self { scale: param.scale(), mirror: param.mirror(), crop, mean, phase, key })
@@ -207,6 +202,47 @@ impl Sample for f32 {
 
 fn wrong(why: impl Into<String>) -> Error {
     Error::value("transform_param", why)
+}
+
+impl Mean {
+    /// What `mean_file` and `mean_value` say.
+    pub(super) fn of(param: &TransformationParameter) -> Result<Self> {
+        match &param.mean_file {
+            Some(_) if !param.mean_value.is_empty() => {
+                Err(wrong("`mean_file` and `mean_value` exclude each other"))
+            }
+            Some(file) => mean_image(file),
+            None => Ok(Self::Values(param.mean_value.clone())),
+        }
+    }
+
+    /// Fails unless there is a mean for each place of the middle of this shape.
+    pub(super) fn expect(&self, [channels, height, width]: [usize; 3]) -> Result<()> {
+        let size = format_args!("{channels} x {height} x {width}");
+        match self {
+            Self::Values(values) if values.len() > 1 && values.len() != channels => {
+                let count = values.len();
+                Err(wrong(format!("{count} times `mean_value` for {size}")))
+            }
+            Self::Image { file, shape: [c, h, w], .. }
+                if *c != channels || *h < height || *w < width =>
+            {
+                Err(wrong(format!("`mean_file` {file} is {c} x {h} x {w}, too little for {size}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The mean at a place of its middle part, which has this shape.
+    pub(super) fn at(&self, [_, rows, columns]: [usize; 3], [c, row, column]: [usize; 3]) -> f32 {
+        match self {
+            Self::Values(means) => means.get(c).or(means.first()).copied().unwrap_or(0.0),
+            Self::Image { shape: [_, height, width], values, .. } => {
+                let (row, column) = (row + (height - rows) / 2, column + (width - columns) / 2);
+                values[(c * height + row) * width + column]
+            }
+        }
+    }
 }
 
 fn mean_image(file: &str) -> Result<Mean> {

@@ -73,6 +73,8 @@ impl<T: Element, D: Device> DataLayer<T, D> {
     }
 }
 
+/// Batches prepared ahead where the parameters do not say.
+pub(super) const PREFETCH: u32 = 4;
 /// Most records that are handed from thread to thread at once.
 const LONGEST_RUN: usize = 64;
 

@@ -1,6 +1,9 @@
 //! Batches out of image files.
 
-use super::{Context, DataLayer, data::Taken};
+use super::{
+    Context, DataLayer,
+    data::{PREFETCH, Taken},
+};
 use crate::{
     data::{Color, Images, Source},
     device::Device,
@@ -39,6 +42,3 @@ impl<T: Element, D: Device> DataLayer<T, D> {
         Self::of("ImageData", Box::new(source), &transform, taken, cx)
     }
 }
-
-/// Batches prepared ahead: the parameters do not say.
-const PREFETCH: u32 = 4;

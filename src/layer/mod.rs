@@ -78,6 +78,7 @@ mod tanh;
 mod threshold;
 mod tile;
 mod weights;
+mod window_data;
 
 pub use absval::AbsVal;
 pub use accuracy::AccuracyLayer;

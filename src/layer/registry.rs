@@ -84,6 +84,7 @@ impl<T: Element, D: Device> LayerRegistry<T, D> {
             .with("Split", SplitLayer::new)
             .with("SPP", SppLayer::new)
             .with("Tile", TileLayer::new)
+            .with("WindowData", DataLayer::of_windows)
             .with_neuron::<AbsVal>()
             .with_neuron::<Bnll>()
             .with_neuron::<Clip>()

@@ -49,6 +49,8 @@ fn lines_of_json_tell_what_the_log_tells() {
     assert_agree(&outputs.iter().map(|o| o["loss"].clone()).collect::<Vec<_>>(), &losses);
     let speeds = told(&run, "display", "iterations_per_second");
     assert!(speeds[1..].iter().all(|speed| speed.as_f64().unwrap() > 0.0), "{speeds:?}");
+    let waited = told(&run, "display", "waited");
+    assert!(waited.iter().all(|waited| waited.as_f64() >= Some(0.0)), "{waited:?}");
 
     assert_eq!(told(&run, "test", "iteration"), [0, 4, 8].map(Value::from));
     assert_eq!(told(&run, "test", "net"), [0, 0, 0].map(Value::from));

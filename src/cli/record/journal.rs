@@ -55,13 +55,23 @@ fn object(event: &Event<'_>) -> Option<Value> {
         Event::Started { net, policy, iteration, end } => json!({
             "event": "start", "net": net, "policy": policy, "iteration": iteration, "end": end,
         }),
-        Event::Displayed { iteration, loss, rate, outputs: scores, passed, seconds, .. } => json!({
+        Event::Displayed {
+            iteration,
+            loss,
+            rate,
+            outputs: scores,
+            passed,
+            seconds,
+            waited,
+            ..
+        } => json!({
             "event": "display",
             "iteration": iteration,
             "loss": loss,
             "rate": rate,
             "outputs": outputs(scores),
             "iterations_per_second": passed as f64 / seconds.max(f64::MIN_POSITIVE),
+            "waited": waited,
         }),
         Event::Tested { iteration, net, outputs: scores, loss } => json!({
             "event": "test",

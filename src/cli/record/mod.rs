@@ -23,9 +23,10 @@ pub(super) struct Records {
     ///
     /// The member `event` is start, display, test, snapshot or end, `iteration` the updates made
     /// before, `seconds` the time since the start. Displays have `loss`, `rate`,
-    /// `iterations_per_second` and `outputs`, which are numbers by name, arrays where there are
-    /// several; tests `net` and `outputs`; snapshots `model` and `state`. What is not finite is
-    /// null. With --snapshot, lines are added to those that are there.
+    /// `iterations_per_second`, `waited` (seconds since the last one in which the net waited for
+    /// data; null if it reads none) and `outputs`, which are numbers by name, arrays where there
+    /// are several; tests `net` and `outputs`; snapshots `model` and `state`. What is not finite
+    /// is null. With --snapshot, lines are added to those that are there.
     #[arg(long, value_name = "FILE")]
     log_json: Option<PathBuf>,
     /// Draws the curves of losses and scores, anew at each test and snapshot and at the end
