@@ -2,7 +2,7 @@
 
 use super::conversion::{Conversion, Options};
 use crate::{
-    data::{Color, Image, Images, Record, Values},
+    data::{Color, Image, Images, Record},
     error::{Error, Result},
     op::RngKey,
     proto::Datum,
@@ -105,12 +105,7 @@ impl ConvertImageset {
         }
         let mut record = Record::default();
         image.store(&mut record)?;
-        let [channels, height, width] = record.shape().map(|extent| Some(extent as i32));
-        let data = match record.values() {
-            Values::Bytes(bytes) => Some(bytes.to_vec()),
-            Values::Floats(_) => None,
-        };
-        Ok(Datum { channels, height, width, data, encoded: Some(false), ..Default::default() })
+        Ok(Datum { encoded: Some(false), ..Datum::try_from(&record)? })
     }
 
     /// A file as it is, if it will do, or else a new one.

@@ -2,7 +2,7 @@
 
 use super::conversion::{Conversion, Options};
 use crate::{
-    data::{Idx, Record, Source, Values},
+    data::{Idx, Record, Source},
     error::Result,
     proto::Datum,
 };
@@ -32,18 +32,10 @@ impl ConvertMnist {
         let mut source = Idx::open_files(&self.images, &self.labels)?;
         let total = source.records();
         let mut conversion = Conversion::new(&self.database, self.options, total)?;
-        let (mut record, mut datum) = (Record::default(), Datum::default());
+        let mut record = Record::default();
         for index in 0..total.unwrap_or_default() {
             source.read(&mut record)?;
-            let [channels, height, width] = record.shape().map(|extent| Some(extent as i32));
-            (datum.channels, datum.height, datum.width) = (channels, height, width);
-            if let Values::Bytes(bytes) = record.values() {
-                let data = datum.data.get_or_insert_default();
-                data.clear();
-                data.extend_from_slice(bytes);
-            }
-            datum.label = Some(record.label());
-            conversion.put(&format!("{index:08}"), &datum)?;
+            conversion.put(&format!("{index:08}"), &Datum::try_from(&record)?)?;
         }
         conversion.finish()
     }

@@ -2,6 +2,7 @@
 
 use super::{
     conversion::{Conversion, Options},
+    definition::read_net,
     phase::Stages,
     place::Place,
     train::copy_weights,
@@ -11,7 +12,7 @@ use crate::{
     device::{Device, OnDevice},
     error::{Error, Result},
     net::Net,
-    proto::{self, Datum, Phase},
+    proto::{Datum, Phase},
 };
 use clap::Args;
 use std::path::PathBuf;
@@ -68,7 +69,7 @@ impl OnDevice for ExtractFeatures {
     type Output = ();
 
     fn run<D: Device>(self, device: D) -> Result<()> {
-        let mut definition = proto::read_net(&self.model)?;
+        let mut definition = read_net(&self.model)?;
         self.stages.put(definition.state.get_or_insert_default());
         let within = |error: Error| error.within(self.model.display().to_string());
         let mut net = Net::<f32, D>::builder(&device)

@@ -132,6 +132,28 @@ impl TryFrom<Datum> for Record {
     }
 }
 
+impl TryFrom<&Record> for Datum {
+    type Error = Error;
+
+    /// The record as a message; nothing tells whether it is an encoded image, which it is not.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for an extent that the message has no room for.
+    fn try_from(record: &Record) -> Result<Self> {
+        let shape = record.shape;
+        let [Ok(channels), Ok(height), Ok(width)] = shape.map(i32::try_from) else {
+            return Err(Error::Invalid(format!("a record of extents {shape:?} makes no datum")));
+        };
+        let (data, float_data) = match record.values() {
+            Values::Bytes(bytes) => (Some(bytes.to_vec()), Vec::new()),
+            Values::Floats(floats) => (None, floats.to_vec()),
+        };
+        let (channels, height, width) = (Some(channels), Some(height), Some(width));
+        let label = Some(record.label);
+        Ok(Self { channels, height, width, data, float_data, label, encoded: None })
+    }
+}
+
 /// Makes `values` as long as `shape` needs, or empty if that cannot be.
 fn resize<S: Copy + Default>(values: &mut Vec<S>, shape: [usize; 3]) -> Result<()> {
     let resized = Shape::new(&shape).and_then(|shape| {
@@ -191,6 +213,8 @@ mod tests {
             let want = Record::try_from(datum.clone()).unwrap();
             assert_eq!((record.shape(), record.label()), (want.shape(), want.label()));
             assert_eq!(record.values(), want.values());
+            let label = datum.label.or(Some(0));
+            assert_eq!(Datum::try_from(&record).unwrap(), Datum { label, ..datum.clone() });
         }
         let error =
             record.read_datum(&bytes.encode_to_vec()[..8], Color::Gray).unwrap_err().to_string();

@@ -75,15 +75,10 @@ impl DataTransformer {
     pub fn output_shape(&self, record: &Record) -> Result<[usize; 3]> {
         let [channels, height, width] = record.shape();
         let size = format_args!("{channels} x {height} x {width}");
+        self.mean.expect(record.shape())?;
         match &self.mean {
-            Mean::Values(values) if values.len() > 1 && values.len() != channels => {
-                let count = values.len();
-                Err(wrong(format!("{count} times `mean_value` for a record of {size}")))
-            }
             Mean::Image { file, shape, .. } if *shape != record.shape() => {
-                let [c, h, w] = shape;
-                let why = format!("`mean_file` {file} is {c} x {h} x {w}, the record {size}");
-                Err(wrong(why))
+                Err(other_size(file, *shape, record.shape()))
             }
             _ if self.crop > height.min(width) => {
                 let why = format!("`crop_size` {} is too large for a record of {size}", self.crop);
@@ -204,6 +199,11 @@ fn wrong(why: impl Into<String>) -> Error {
     Error::value("transform_param", why)
 }
 
+fn other_size(file: &str, [c, h, w]: [usize; 3], [channels, height, width]: [usize; 3]) -> Error {
+    let size = format_args!("{channels} x {height} x {width}");
+    wrong(format!("`mean_file` {file} is {c} x {h} x {w}, the record {size}"))
+}
+
 impl Mean {
     /// What `mean_file` and `mean_value` say.
     pub(super) fn of(param: &TransformationParameter) -> Result<Self> {
@@ -218,16 +218,15 @@ impl Mean {
 
     /// Fails unless there is a mean for each place of the middle of this shape.
     pub(super) fn expect(&self, [channels, height, width]: [usize; 3]) -> Result<()> {
-        let size = format_args!("{channels} x {height} x {width}");
         match self {
             Self::Values(values) if values.len() > 1 && values.len() != channels => {
-                let count = values.len();
-                Err(wrong(format!("{count} times `mean_value` for {size}")))
+                let (count, size) = (values.len(), format!("{channels} x {height} x {width}"));
+                Err(wrong(format!("{count} times `mean_value` for a record of {size}")))
             }
             Self::Image { file, shape: [c, h, w], .. }
                 if *c != channels || *h < height || *w < width =>
             {
-                Err(wrong(format!("`mean_file` {file} is {c} x {h} x {w}, too little for {size}")))
+                Err(other_size(file, [*c, *h, *w], [channels, height, width]))
             }
             _ => Ok(()),
         }

@@ -123,12 +123,13 @@ fn a_mean_image_is_taken_from_its_middle() {
 
 #[test]
 fn what_is_wrong_is_named() {
-    let refused = |change: &dyn Fn(&mut WindowDataParameter, &mut TransformationParameter)| {
+    type Change = dyn Fn(&mut WindowDataParameter, &mut TransformationParameter);
+    let refused = |change: &Change| {
         let (mut param, mut transform) = (param(), transform());
         change(&mut param, &mut transform);
         open(&param, &transform).err().unwrap().to_string()
     };
-    let cases: [(&dyn Fn(&mut WindowDataParameter, &mut TransformationParameter), &str); 7] = [
+    let cases: [(&Change, &str); 7] = [
         (&|_, t| t.crop_size = None, "`crop_size`"),
         (&|p, _| p.context_pad = Some(4), "`context_pad` 4"),
         (&|p, _| p.crop_mode = Some("wrap".into()), "`crop_mode` wrap"),
