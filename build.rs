@@ -13,9 +13,16 @@ use protox::{
     prost_reflect::{DescriptorPool, FieldDescriptor, Kind, MessageDescriptor},
 };
 
+#[path = "build/cuda.rs"]
+mod cuda;
+
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=build.rs");
-    caffe_messages(&PathBuf::from(env::var("OUT_DIR")?))
+    let out = PathBuf::from(env::var("OUT_DIR")?);
+    if env::var_os("CARGO_FEATURE_CUDA").is_some() {
+        cuda::kernels(&out)?;
+    }
+    caffe_messages(&out)
 }
 
 /// Messages whose Rust names differ from Caffe's in capitals; documented under both.

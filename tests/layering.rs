@@ -91,6 +91,21 @@ fn every_file_belongs_to_a_module() {
     }
 }
 
+/// What talks to processors and drivers; kernels of a GPU are launched by safe calls.
+#[test]
+fn unsafe_code_stays_where_it_is_allowed() {
+    for file in files(&source()) {
+        let path = file.strip_prefix(source()).unwrap();
+        let cuda = path.starts_with("device/cuda") && !path.starts_with("device/cuda/kernels");
+        let text = fs::read_to_string(&file).unwrap();
+        let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+        let allowed = code.filter(|line| line.contains("allow(unsafe_code)")).count();
+        assert!(allowed == 0 || cuda || path.starts_with("host"), "{}", file.display());
+        let block = text.contains("unsafe {") || text.contains("unsafe impl");
+        assert!(!block || cuda || path.starts_with("host"), "{}", file.display());
+    }
+}
+
 #[test]
 fn imports_never_run_upward() {
     let modules = modules();

@@ -1,8 +1,12 @@
 //! Complete devices, and choosing one at run time.
 
 mod cpu;
+#[cfg(feature = "cuda")]
+pub mod cuda;
 pub mod mirror;
 
+#[cfg(feature = "cuda")]
+pub use cuda::CudaDevice;
 pub use {cpu::CpuDevice, mirror::MirrorDevice};
 
 use crate::{
@@ -94,18 +98,40 @@ pub trait OnDevice {
 }
 
 /// Runs `job` on the device called `name`, with `threads` host threads (0: as many as the
-/// machine runs at once): the one place where a run-time choice becomes a type.
+/// machine runs at once): the one place where a run-time choice becomes a type. `cuda` is
+/// `cuda:0`.
 ///
 /// # Errors
-/// [`Error::UnknownDevice`] names those that this build knows; else what the job returns.
+/// [`Error::UnknownDevice`] names those that this build knows; [`Error::Device`] if it cannot be
+/// opened; else what the job returns.
 pub fn on_device<J: OnDevice>(name: &str, threads: usize, job: J) -> Result<J::Output> {
-    match name {
-        "cpu" => job.run(CpuDevice::with_threads(threads)?),
+    match (name, gpu(name)) {
+        ("cpu", _) => job.run(CpuDevice::with_threads(threads)?),
+        #[cfg(feature = "cuda")]
+        (_, Some(ordinal)) => job.run(CudaDevice::builder().threads(threads).open(ordinal)?),
+        #[cfg(not(feature = "cuda"))]
+        (_, Some(_)) => Err(Error::Invalid(format!(
+            "device `{name}`: this build is without the feature `cuda`"
+        ))),
         _ => Err(Error::UnknownDevice { name: name.into(), known: names().join(", ") }),
+    }
+}
+
+/// The number of the GPU called `name`, if it is the name of one.
+fn gpu(name: &str) -> Option<u32> {
+    match name.strip_prefix("cuda")? {
+        "" => Some(0),
+        number => number.strip_prefix(':')?.parse().ok(),
     }
 }
 
 /// The names that [`on_device`] takes on this machine.
 pub fn names() -> Vec<String> {
-    vec!["cpu".into()]
+    let names = vec!["cpu".into()];
+    #[cfg(feature = "cuda")]
+    let names = {
+        let gpus = CudaDevice::count().unwrap_or(0);
+        names.into_iter().chain((0..gpus).map(|gpu| format!("cuda:{gpu}"))).collect()
+    };
+    names
 }

@@ -1,0 +1,66 @@
+// Maps at the speed of memory: 16 bytes a thread and operand where all operands allow it.
+#pragma once
+
+#include "element.cuh"
+
+// As many elements as one load or store takes.
+template <class T> struct alignas(16) Pack {
+    static constexpr size_t LEN = 16 / sizeof(T);
+    T at[LEN];
+};
+
+// Whether a pack may start at each of the addresses.
+template <class... T> __device__ __forceinline__ bool packable(const T *...at) {
+    return (... && (reinterpret_cast<uintptr_t>(at) % 16 == 0));
+}
+
+// The statement for each `i` from `start` up to `n`, as in EACH.
+#define EACH_FROM(i, start, n)                                                          \
+    for (size_t i = (start) + blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < (n);   \
+         i += (size_t)gridDim.x * blockDim.x)
+
+// y[i] = f(x[i]); `x` may be `y`.
+template <class T, class F> __device__ __forceinline__ void map(size_t n, const T *x, T *y, F f) {
+    const size_t packs = packable(x, y) ? n / Pack<T>::LEN : 0;
+    EACH(i, packs) {
+        Pack<T> p = reinterpret_cast<const Pack<T> *>(x)[i];
+#pragma unroll
+        for (size_t k = 0; k < Pack<T>::LEN; k++) p.at[k] = narrow<T>(f(widen(p.at[k])));
+        reinterpret_cast<Pack<T> *>(y)[i] = p;
+    }
+    EACH_FROM(i, packs * Pack<T>::LEN, n) y[i] = narrow<T>(f(widen(x[i])));
+}
+
+// The same, one element at a time: for functions slower than memory, of whose code one copy is
+// enough.
+template <class T, class F>
+__device__ __forceinline__ void map_singly(size_t n, const T *x, T *y, F f) {
+    EACH(i, n) y[i] = narrow<T>(f(widen(x[i])));
+}
+
+// y[i] = f(a[i], b[i]); either may be `y`.
+template <class T, class F>
+__device__ __forceinline__ void map(size_t n, const T *a, const T *b, T *y, F f) {
+    const size_t packs = packable(a, b, y) ? n / Pack<T>::LEN : 0;
+    EACH(i, packs) {
+        Pack<T> p = reinterpret_cast<const Pack<T> *>(a)[i];
+        const Pack<T> q = reinterpret_cast<const Pack<T> *>(b)[i];
+#pragma unroll
+        for (size_t k = 0; k < Pack<T>::LEN; k++) {
+            p.at[k] = narrow<T>(f(widen(p.at[k]), widen(q.at[k])));
+        }
+        reinterpret_cast<Pack<T> *>(y)[i] = p;
+    }
+    EACH_FROM(i, packs * Pack<T>::LEN, n) y[i] = narrow<T>(f(widen(a[i]), widen(b[i])));
+}
+
+// The same, one element at a time.
+template <class T, class F>
+__device__ __forceinline__ void map_singly(size_t n, const T *a, const T *b, T *y, F f) {
+    EACH(i, n) y[i] = narrow<T>(f(widen(a[i]), widen(b[i])));
+}
+
+// xᵖ, by one product at most if `p` is 0, 1 or 2.
+template <class A> __device__ __forceinline__ A power(A x, A p) {
+    return p == A(1) ? x : p == A(2) ? x * x : p == A(0) ? A(1) : pow(x, p);
+}

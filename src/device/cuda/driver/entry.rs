@@ -1,0 +1,132 @@
+//! One entry point: where it is, and what its results mean here.
+
+use super::library;
+use std::{
+    cell::Cell,
+    ffi::{CStr, c_void},
+    mem::transmute,
+    os::raw::{c_char, c_uint},
+    ptr::{self, NonNull},
+    sync::atomic::{AtomicPtr, Ordering::Relaxed},
+};
+
+/// `CUDA_ERROR_NO_DEVICE`
+pub(super) const NO_DEVICE: c_uint = 100;
+/// `CUDA_ERROR_NOT_FOUND`
+const NOT_FOUND: c_uint = 500;
+/// `CUDA_ERROR_UNKNOWN`
+const UNKNOWN: c_uint = 999;
+
+/// An entry point of the driver, looked up once.
+pub(super) struct Entry {
+    name: &'static CStr,
+    address: AtomicPtr<c_void>,
+}
+
+impl Entry {
+    pub(super) const fn new(name: &'static CStr) -> Self {
+        Self { name, address: AtomicPtr::new(ptr::null_mut()) }
+    }
+
+    /// Its address, or the code that stands for having none.
+    pub(super) fn find(&self) -> Result<NonNull<c_void>, c_uint> {
+        if let Some(known) = NonNull::new(self.address.load(Relaxed)) {
+            return Ok(known);
+        }
+        // SAFETY: nothing is done with the address here but to keep it.
+        let found = unsafe { library()?.get::<*mut c_void>(self.name.to_bytes_with_nul()) };
+        let found = found.ok().and_then(|symbol| NonNull::new(*symbol)).ok_or(NOT_FOUND)?;
+        self.address.store(found.as_ptr(), Relaxed);
+        Ok(found)
+    }
+}
+
+thread_local! {
+    static RAW: Cell<c_uint> = const { Cell::new(0) };
+}
+
+/// What the driver answered last on this thread that was not success, as it was.
+pub(in super::super) fn raw_code() -> c_uint {
+    RAW.get()
+}
+
+/// A result that `cust` knows. Its enumeration ends with CUDA 11.4, and a value outside it would
+/// be undefined: later ones become "unknown", and [`raw_code`] keeps them.
+pub(super) fn known(code: c_uint) -> c_uint {
+    if code != 0 {
+        RAW.set(code);
+    }
+    match code {
+        0..=8 | 34 | 100..=102 | 200..=202 | 205..=224 | 300..=304 => code,
+        400 | 401 | 500 | 600 | 700..=705 | 708..=720 | 800..=809 | 900..=911 => code,
+        _ => UNKNOWN,
+    }
+}
+
+/// Defines entry points that pass on to the driver's.
+macro_rules! entry_points {
+    ($(fn $name:ident($($argument:ident: $kind:ty),*);)*) => {$(
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name($($argument: $kind),*) -> c_uint {
+            type Function = unsafe extern "C" fn($($kind),*) -> c_uint;
+            static ENTRY: $crate::device::cuda::driver::entry::Entry =
+                $crate::device::cuda::driver::entry::Entry::new(
+                    match std::ffi::CStr::from_bytes_with_nul(
+                        concat!(stringify!($name), "\0").as_bytes(),
+                    ) {
+                        Ok(name) => name,
+                        Err(_) => panic!("a name with a zero"),
+                    },
+                );
+            let code = match ENTRY.find() {
+                // SAFETY: the driver's function of this name has this type.
+                Ok(found) => unsafe {
+                    std::mem::transmute::<*mut c_void, Function>(found.as_ptr())($($argument),*)
+                },
+                Err(code) => code,
+            };
+            $crate::device::cuda::driver::entry::known(code)
+        }
+    )*};
+}
+pub(super) use entry_points;
+
+/// Text for a code. Succeeds even without a driver: `cust` panics where it does not.
+#[unsafe(no_mangle)]
+#[allow(non_snake_case)]
+unsafe extern "C" fn cuGetErrorString(error: c_uint, text: *mut *const c_char) -> c_uint {
+    type Function = unsafe extern "C" fn(c_uint, *mut *const c_char) -> c_uint;
+    static ENTRY: Entry = Entry::new(c"cuGetErrorString");
+    if let Ok(found) = ENTRY.find() {
+        // SAFETY: the driver's function of this name has this type.
+        let code = unsafe { transmute::<*mut c_void, Function>(found.as_ptr())(error, text) };
+        if code == 0 {
+            return code;
+        }
+    }
+    let unknown = match error {
+        NO_DEVICE => c"no CUDA-capable device is detected, or no driver",
+        _ => c"an error that the driver does not know",
+    };
+    // SAFETY: whoever asks for a text has room for its address.
+    unsafe { text.write(unknown.as_ptr()) };
+    0
+}
+
+/// The driver's name of `code` and its text; a number where it knows none.
+pub(in super::super) fn describe(code: c_uint) -> (String, String) {
+    type Function = unsafe extern "C" fn(c_uint, *mut *const c_char) -> c_uint;
+    let ask = |name: &'static CStr| -> Option<String> {
+        let found = Entry::new(name).find().ok()?;
+        let mut text = ptr::null();
+        // SAFETY: both functions that are asked for have this type, and give text that stays.
+        unsafe {
+            let code = transmute::<*mut c_void, Function>(found.as_ptr())(code, &mut text);
+            let told = code == 0 && !text.is_null();
+            told.then(|| CStr::from_ptr(text).to_string_lossy().into_owned())
+        }
+    };
+    let name = ask(c"cuGetErrorName").unwrap_or_else(|| format!("CUDA error {code}"));
+    let text = ask(c"cuGetErrorString").unwrap_or_else(|| "no text is known".into());
+    (name, text)
+}

@@ -1,0 +1,241 @@
+//! Launches of kernels.
+
+use super::{
+    CudaBuffer, CudaDevice,
+    error::Launched,
+    module::{self, Function, Kernel},
+};
+use crate::{
+    element::{Element, Scalar},
+    error::{Error, Result},
+    ledger,
+    memory::{DeviceSlice, DeviceSliceMut, Memory, Src, ViewMut},
+};
+use cust::sys::{
+    CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, cuFuncSetAttribute,
+    cuLaunchKernel,
+};
+use std::{ffi::c_void, marker::PhantomData, panic::Location, ptr};
+
+/// Threads of a block, unless a launch says otherwise.
+pub(super) const THREADS: u32 = 256;
+
+/// Blocks of a grid for each multiprocessor, of which it runs some at once: those that there are
+/// go on with what is left.
+const BLOCKS: usize = 32;
+
+/// Bytes of shared memory that a block may have without asking.
+const SHARED: u32 = 48 << 10;
+
+/// A kernel about to be launched: arguments are given in the order of its parameters.
+///
+/// Operands are borrowed until it is launched, and memory is given back in the order of queues,
+/// so that they live as long as it runs. Each argument has the size that the PTX declares.
+#[must_use = "a kernel runs when a grid is given"]
+pub(super) struct Launch<'a> {
+    device: &'a CudaDevice,
+    kernel: &'static Kernel,
+    function: Function,
+    /// The arguments, each from a multiple of eight bytes.
+    words: Vec<u64>,
+    /// Where each begins in `words`.
+    starts: Vec<usize>,
+    shared: u32,
+    site: &'static Location<'static>,
+    /// While operands are asked for.
+    _account: ledger::Running,
+    operands: PhantomData<&'a CudaBuffer>,
+}
+
+impl CudaDevice {
+    /// The kernel `{name}_{dtype}`, on an account of that name.
+    #[track_caller]
+    pub(super) fn kernel<T: Element>(&self, name: &'static str) -> Result<Launch<'_>> {
+        self.variant::<T>(name, name)
+    }
+
+    /// The kernel `{symbol}_{dtype}`, on the account of `name`.
+    #[track_caller]
+    pub(super) fn variant<T: Element>(
+        &self,
+        name: &'static str,
+        symbol: &str,
+    ) -> Result<Launch<'_>> {
+        let account = ledger::kernel(name, T::DTYPE.name());
+        self.symbol(account, &format!("{symbol}_{}", T::DTYPE.name()))
+    }
+
+    /// The kernel called `symbol`, on an account that is open.
+    #[track_caller]
+    pub(super) fn symbol(&self, account: ledger::Running, symbol: &str) -> Result<Launch<'_>> {
+        let site = Location::caller();
+        let none = || Error::device(&*self.context().name, format!("there is no kernel {symbol}"));
+        let kernel = module::find(symbol).ok_or_else(none)?;
+        let context = self.context();
+        context.enter()?;
+        let function =
+            context.modules.function(kernel).map_err(|failure| context.error(failure))?;
+        Ok(Launch {
+            device: self,
+            kernel,
+            function,
+            words: Vec::with_capacity(12),
+            starts: Vec::with_capacity(12),
+            shared: 0,
+            site,
+            _account: account,
+            operands: PhantomData,
+        })
+    }
+
+    /// Room for `len` values between two launches, of any content.
+    #[allow(dead_code)]
+    pub(super) fn scratch<T: Scalar>(&self, len: usize) -> Result<CudaBuffer> {
+        CudaBuffer::new(&self.stream, len.saturating_mul(size_of::<T>()))
+    }
+
+    /// The first values of a buffer, once all queued work is done: a kernel's result.
+    #[allow(dead_code)]
+    #[track_caller]
+    pub(super) fn fetch<T: Scalar, const N: usize>(&self, from: &CudaBuffer) -> Result<[T; N]> {
+        let mut values = [T::zeroed(); N];
+        let bytes = bytemuck::cast_slice_mut(&mut values);
+        ledger::transfer(self, ledger::Kind::Download, bytes.len(), || {
+            self.download(from, 0, bytes)
+        })?;
+        Ok(values)
+    }
+}
+
+impl<'a> Launch<'a> {
+    /// The next argument: a number, or a structure laid out as in C.
+    pub(super) fn arg<P: Scalar>(mut self, value: P) -> Self {
+        let start = self.words.len();
+        self.starts.push(start);
+        self.words.resize(start + size_of::<P>().div_ceil(8), 0);
+        bytemuck::cast_slice_mut(&mut self.words[start..])[..size_of::<P>()]
+            .copy_from_slice(bytemuck::bytes_of(&value));
+        self
+    }
+
+    /// The next argument, a `size_t`.
+    pub(super) fn size(self, value: usize) -> Self {
+        self.arg(value as u64)
+    }
+
+    /// The next arguments, each a `size_t`.
+    pub(super) fn sizes<const N: usize>(self, values: [usize; N]) -> Self {
+        values.into_iter().fold(self, Self::size)
+    }
+
+    /// The next operand, which is read.
+    pub(super) fn read(self, x: DeviceSlice<'a, CudaDevice>) -> Self {
+        self.operand(x.buffer, x.offset)
+    }
+
+    /// The next operand, which is written.
+    pub(super) fn write(self, y: DeviceSliceMut<'a, CudaDevice>) -> Self {
+        self.operand(y.buffer, y.offset)
+    }
+
+    /// The next operand: a buffer from a byte on.
+    pub(super) fn operand(self, buffer: &'a CudaBuffer, offset: usize) -> Self {
+        let address = buffer.used_by(&self.device.stream);
+        self.arg(if buffer.is_empty() { 0 } else { address + offset as u64 })
+    }
+
+    /// The next two operands: an input and an output that is overwritten, which may be the same.
+    #[track_caller]
+    pub(super) fn through<T: Element>(
+        self,
+        x: Src<'a, T, CudaDevice>,
+        y: &'a mut ViewMut<'_, T, CudaDevice>,
+    ) -> Result<Self> {
+        match x {
+            Src::From(x) => Ok(self.read(x.device()?).write(y.device_write_only()?)),
+            Src::InPlace => {
+                let y = y.device_mut()?;
+                let (buffer, offset) = (&*y.buffer, y.offset);
+                Ok(self.operand(buffer, offset).operand(buffer, offset))
+            }
+        }
+    }
+
+    /// Bytes of shared memory that are not declared in the kernel.
+    #[allow(dead_code)]
+    pub(super) fn shared(mut self, bytes: usize) -> Self {
+        self.shared = u32::try_from(bytes).unwrap_or(u32::MAX);
+        self
+    }
+
+    /// For `n` items, one or more a thread; nothing happens if there are none.
+    pub(super) fn each(self, n: usize) -> Result<()> {
+        let most = BLOCKS * self.device.context().multiprocessors;
+        self.grid([n.div_ceil(THREADS as usize).min(most), 1, 1], [THREADS, 1, 1])
+    }
+
+    /// On a grid of blocks of threads; nothing happens if there are none.
+    pub(super) fn grid(mut self, blocks: [usize; 3], threads: [u32; 3]) -> Result<()> {
+        if blocks.contains(&0) {
+            return Ok(());
+        }
+        let context = self.device.context();
+        let kernel = self.kernel;
+        let wrong = |why: String| Error::device(&*context.name, format!("{}: {why}", kernel.name));
+        let most = [i32::MAX as usize, 65535, 65535];
+        if blocks.iter().zip(most).any(|(blocks, most)| *blocks > most) {
+            return Err(wrong(format!("a grid of {blocks:?} blocks is too large")));
+        }
+        let [gx, gy, gz] = blocks.map(|blocks| blocks as u32);
+        let [bx, by, bz] = threads;
+        if !self.fits() {
+            let given = format!(
+                "{} arguments of other sizes than {:?}",
+                self.starts.len(),
+                kernel.parameters
+            );
+            return Err(wrong(given));
+        }
+        context.enter()?;
+        if self.shared > SHARED {
+            let bytes = i32::try_from(self.shared).unwrap_or(i32::MAX);
+            let which = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+            // SAFETY: the kernel's module lives as long as its context.
+            let set = unsafe { cuFuncSetAttribute(self.function.0, which, bytes) };
+            context.check("cuFuncSetAttribute", set)?;
+        }
+        let words = &mut self.words;
+        let mut arguments: Vec<*mut c_void> =
+            self.starts.iter().map(|start| (&raw mut words[*start]).cast()).collect();
+        context
+            .launches
+            .add(self.device.stream.raw(), Launched { kernel: kernel.name, site: self.site });
+        // SAFETY: there is an argument of the right size for each parameter, copied during the
+        // call. What kernels do with operands is for this module to get right: it gives them
+        // views of at least as many elements as it tells them.
+        let launched = unsafe {
+            cuLaunchKernel(
+                self.function.0,
+                gx,
+                gy,
+                gz,
+                bx,
+                by,
+                bz,
+                self.shared,
+                self.device.stream.raw(),
+                arguments.as_mut_ptr(),
+                ptr::null_mut(),
+            )
+        };
+        context.check(kernel.name, launched)?;
+        if context.synchronous { self.device.stream.wait() } else { Ok(()) }
+    }
+
+    /// Whether the arguments are as the PTX declares them, rounded up to eight bytes.
+    fn fits(&self) -> bool {
+        let ends = self.starts.iter().copied().skip(1).chain([self.words.len()]);
+        let sizes = self.starts.iter().zip(ends).map(|(start, end)| end - start);
+        sizes.eq(self.kernel.parameters.iter().map(|bytes| bytes.div_ceil(8)))
+    }
+}

@@ -1,0 +1,153 @@
+//! NVIDIA GPUs, by CUDA's driver (the feature `cuda`).
+//!
+//! Decisions:
+//! - The driver is opened when a device is: a program built with this feature starts anywhere.
+//! - A device is a context and a queue. Memory is taken and given back in the order of queues, so
+//!   that nothing waits for it, and what a queue still uses is not given to another.
+//! - Kernels are compiled from `kernels/*.cu` to PTX when the crate is built, and by the driver
+//!   for the GPU at hand when one of a file is first launched.
+//! - `docs/decisions/0020-cuda.md` tells how this is tested without a GPU, `docs/gpu` what has
+//!   never been seen on one.
+
+#![allow(unsafe_code)]
+
+mod buffer;
+mod context;
+mod driver;
+mod error;
+mod kernels;
+mod launch;
+mod memory;
+mod module;
+mod pinned;
+mod pool;
+mod stream;
+
+pub use {
+    buffer::CudaBuffer,
+    error::{CudaFailure, Launched},
+};
+
+use crate::{
+    error::{Error, Result},
+    host::Workers,
+};
+use context::Context;
+use cust::{CudaFlags, device::Device};
+use error::said;
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+use stream::Stream;
+
+/// An NVIDIA GPU, and one in-order queue of work for it. Clones share both; a
+/// [`fork`](crate::Memory::fork) has a queue of its own.
+#[derive(Clone)]
+pub struct CudaDevice {
+    stream: Arc<Stream>,
+    workers: Workers,
+}
+
+impl CudaDevice {
+    /// The GPU of this number, from 0.
+    ///
+    /// # Errors
+    /// [`Error::Device`] if there is no driver, or no such GPU.
+    pub fn new(ordinal: u32) -> Result<Self> {
+        Self::builder().open(ordinal)
+    }
+
+    /// To open one otherwise than [`new`](Self::new) does.
+    pub fn builder() -> CudaBuilder {
+        CudaBuilder::default()
+    }
+
+    /// How many GPUs there are.
+    ///
+    /// # Errors
+    /// [`Error::Device`] if there is no driver.
+    pub fn count() -> Result<u32> {
+        Self::builder().count()
+    }
+
+    /// Gives back what is kept for reuse: memory of the GPU, and pinned memory of the host.
+    ///
+    /// # Errors
+    /// [`Error::Device`] if queued work fails, which is waited for.
+    pub fn release(&self) -> Result<()> {
+        self.stream.wait()?;
+        let context = self.context();
+        context.pinned.release();
+        context.pool.release().map_err(|failure| context.error(failure))
+    }
+
+    fn context(&self) -> &Arc<Context> {
+        &self.stream.context
+    }
+}
+
+impl fmt::Debug for CudaDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CudaDevice({})", self.context().name)
+    }
+}
+
+/// Opens GPUs.
+#[derive(Clone, Debug, Default)]
+pub struct CudaBuilder {
+    memory_limit: Option<usize>,
+    threads: usize,
+    driver: Option<PathBuf>,
+}
+
+impl CudaBuilder {
+    /// At most this many bytes of the GPU's memory: more is [`Error::OutOfMemory`]. Without it,
+    /// all there are.
+    #[must_use]
+    pub fn memory_limit(self, bytes: usize) -> Self {
+        Self { memory_limit: Some(bytes), ..self }
+    }
+
+    /// As many host threads for what is left to the host; 0 takes the process' own.
+    #[must_use]
+    pub fn threads(self, threads: usize) -> Self {
+        Self { threads, ..self }
+    }
+
+    /// The driver's library at this place. A process has one: another than the one in use is an
+    /// error.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn driver(self, path: &Path) -> Self {
+        Self { driver: Some(path.to_owned()), ..self }
+    }
+
+    /// Opens the GPU of this number, from 0.
+    ///
+    /// # Errors
+    /// [`Error::Device`] if there is no driver, or no such GPU.
+    pub fn open(self, ordinal: u32) -> Result<CudaDevice> {
+        let count = self.count()?;
+        if ordinal >= count {
+            let why = format!("there is no GPU of this number, only {count} of them");
+            return Err(Error::device(format!("cuda:{ordinal}"), why));
+        }
+        let workers = match self.threads {
+            0 => Workers::global().clone(),
+            threads => Workers::new(threads)?,
+        };
+        let context = Arc::new(Context::new(ordinal, self.memory_limit)?);
+        Ok(CudaDevice { stream: Arc::new(Stream::new(&context)?), workers })
+    }
+
+    /// How many GPUs there are.
+    fn count(&self) -> Result<u32> {
+        driver::open(self.driver.as_deref()).map_err(|why| Error::device("cuda", why))?;
+        let count = cust::init(CudaFlags::empty())
+            .map_err(said("cuInit"))
+            .and_then(|()| Device::num_devices().map_err(said("cuDeviceGetCount")));
+        count.map_err(|failure| failure.on("cuda"))
+    }
+}

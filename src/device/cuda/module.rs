@@ -1,0 +1,76 @@
+//! Compiled kernels, loaded when one of them is first launched.
+
+use super::error::{CudaFailure, said};
+use cust::{module::Module, sys::CUfunction};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+
+/// A kernel as its PTX declares it.
+#[derive(Debug)]
+pub(super) struct Kernel {
+    /// Its symbol.
+    pub(super) name: &'static str,
+    /// The module it is in.
+    module: usize,
+    /// Bytes of each parameter.
+    pub(super) parameters: &'static [usize],
+}
+
+// `MODULES`, the PTX of every file of kernels, and `KERNELS`, what is in it, by name.
+include!(concat!(env!("OUT_DIR"), "/cuda_kernels.rs"));
+
+/// The kernel of this name, if there is one.
+pub(super) fn find(name: &str) -> Option<&'static Kernel> {
+    let at = KERNELS.binary_search_by(|kernel| kernel.name.cmp(name)).ok()?;
+    KERNELS.get(at)
+}
+
+/// What a context has loaded.
+#[derive(Default)]
+pub(super) struct Modules(Mutex<Loaded>);
+
+#[derive(Default)]
+struct Loaded {
+    functions: HashMap<&'static str, Function>,
+    modules: HashMap<usize, Module>,
+}
+
+/// A loaded kernel, of a module that lives as long as the context.
+#[derive(Clone, Copy)]
+pub(super) struct Function(pub(super) CUfunction);
+
+// SAFETY: the driver's functions may be called from any thread with any kernel.
+unsafe impl Send for Function {}
+
+impl Modules {
+    /// The kernel, loaded with its module if need be. Its context is current.
+    pub(super) fn function(&self, kernel: &'static Kernel) -> Result<Function, CudaFailure> {
+        let Loaded { functions, modules } = &mut *self.0.lock();
+        if let Some(known) = functions.get(kernel.name) {
+            return Ok(*known);
+        }
+        let module = match modules.entry(kernel.module) {
+            std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
+            std::collections::hash_map::Entry::Vacant(place) => {
+                let ptx = MODULES[kernel.module];
+                place.insert(Module::from_ptx(ptx, &[]).map_err(said("cuModuleLoadDataEx"))?)
+            }
+        };
+        let found = module.get_function(kernel.name).map_err(said("cuModuleGetFunction"))?;
+        let function = Function(found.to_raw());
+        functions.insert(kernel.name, function);
+        Ok(function)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{KERNELS, find};
+
+    #[test]
+    fn kernels_are_found_by_name() {
+        assert!(KERNELS.is_sorted_by(|a, b| a.name < b.name));
+        assert_eq!(find("axpy_bf16").unwrap().parameters, [8, 4, 8, 8]);
+        assert!(find("axpy").is_none());
+    }
+}

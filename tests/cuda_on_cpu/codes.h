@@ -1,0 +1,21 @@
+// The driver's codes, as far as they occur here.
+#pragma once
+
+namespace cuda_on_cpu {
+
+enum Code : int {
+    SUCCESS = 0,
+    INVALID_VALUE = 1,
+    OUT_OF_MEMORY = 2,
+    NOT_INITIALIZED = 3,
+    INVALID_DEVICE = 101,
+    INVALID_CONTEXT = 201,
+    INVALID_PTX = 218,
+    INVALID_HANDLE = 400,
+    NOT_FOUND = 500,
+    NOT_READY = 600,
+    ILLEGAL_ADDRESS = 700,
+    LAUNCH_FAILED = 719,
+};
+
+}  // namespace cuda_on_cpu

@@ -1,0 +1,133 @@
+// The driver's functions for memory.
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "entry.h"
+
+using namespace cuda_on_cpu;
+
+namespace {
+
+// A pool is only a name for its card's memory.
+struct Pool {
+    int card;
+};
+
+Queue *queue_of(void *stream) { return static_cast<Queue *>(stream); }
+
+// What a copy reads, when it runs: pinned memory as it is then, other memory as it was when the
+// copy was queued.
+std::function<const void *()> source(const void *start, size_t bytes) {
+    if (pinned().holds(start, bytes)) return [=] { return start; };
+    const auto *first = static_cast<const char *>(start);
+    auto staged = std::make_shared<std::vector<char>>(first, first + bytes);
+    return [=]() -> const void * { return staged->data(); };
+}
+
+}  // namespace
+
+ENTRY cuMemPoolCreate(void **pool, const void *properties) {
+    ALONE;
+    // The kind of memory, handles that it is shared by, and where it is.
+    int words[4];
+    memcpy(words, properties, sizeof words);
+    if (words[0] != 1 || words[1] != 0 || words[2] != 1 || words[3] >= CARDS) return INVALID_VALUE;
+    *pool = new Pool{words[3]};
+    return SUCCESS;
+}
+
+ENTRY cuMemPoolDestroy(void *pool) {
+    ALONE;
+    delete static_cast<Pool *>(pool);
+    return SUCCESS;
+}
+
+ENTRY cuMemPoolSetAttribute(void *, int attribute, void *) {
+    return attribute == 4 ? SUCCESS : INVALID_VALUE;
+}
+
+ENTRY cuMemPoolTrimTo(void *, size_t) {
+    ON_CARD;
+    card.forget(0);
+    return SUCCESS;
+}
+
+ENTRY cuMemAllocFromPoolAsync(uint64_t *address, size_t bytes, void *pool, void *stream) {
+    ON_CARD;
+    if (static_cast<Pool *>(pool)->card != card.number || queue_of(stream)->card != &card) {
+        return INVALID_VALUE;
+    }
+    return card.take(address, bytes);
+}
+
+// In its turn: what was queued before may still use it. It is given back even by a card that is
+// broken.
+ENTRY cuMemFreeAsync(uint64_t address, void *stream) {
+    ALONE;
+    if (!entered) return INVALID_CONTEXT;
+    Card *card = entered;
+    if (!card->memory.count(address)) return INVALID_VALUE;
+    queue_of(stream)->add([=] { return card->give(address); });
+    return SUCCESS;
+}
+
+ENTRY cuMemAllocHost_v2(void **start, size_t bytes) {
+    ON_CARD;
+    (void)card;
+    if (posix_memalign(start, 4096, bytes)) return OUT_OF_MEMORY;
+    memset(*start, 0xff, bytes);
+    pinned().blocks[reinterpret_cast<uint64_t>(*start)] = bytes;
+    return SUCCESS;
+}
+
+ENTRY cuMemFreeHost(void *start) {
+    ALONE;
+    if (!pinned().blocks.erase(reinterpret_cast<uint64_t>(start))) return INVALID_VALUE;
+    free(start);
+    return SUCCESS;
+}
+
+ENTRY cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *stream) {
+    ON_CARD;
+    if (!card.holds(to, bytes)) return INVALID_VALUE;
+    queue_of(stream)->add([&card, to, bytes, from = source(from, bytes)] {
+        if (!card.holds(to, bytes)) return ILLEGAL_ADDRESS;
+        memcpy(reinterpret_cast<void *>(to), from(), bytes);
+        return SUCCESS;
+    });
+    return SUCCESS;
+}
+
+ENTRY cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *stream) {
+    ON_CARD;
+    if (!card.holds(from, bytes)) return INVALID_VALUE;
+    queue_of(stream)->add([&card, to, from, bytes] {
+        if (!card.holds(from, bytes)) return ILLEGAL_ADDRESS;
+        memcpy(to, reinterpret_cast<const void *>(from), bytes);
+        return SUCCESS;
+    });
+    return SUCCESS;
+}
+
+ENTRY cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void *stream) {
+    ON_CARD;
+    if (!card.holds(to, bytes) || !card.holds(from, bytes)) return INVALID_VALUE;
+    queue_of(stream)->add([&card, to, from, bytes] {
+        if (!card.holds(to, bytes) || !card.holds(from, bytes)) return ILLEGAL_ADDRESS;
+        memmove(reinterpret_cast<void *>(to), reinterpret_cast<const void *>(from), bytes);
+        return SUCCESS;
+    });
+    return SUCCESS;
+}
+
+ENTRY cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void *stream) {
+    ON_CARD;
+    if (!card.holds(to, bytes)) return INVALID_VALUE;
+    queue_of(stream)->add([&card, to, value, bytes] {
+        if (!card.holds(to, bytes)) return ILLEGAL_ADDRESS;
+        memset(reinterpret_cast<void *>(to), value, bytes);
+        return SUCCESS;
+    });
+    return SUCCESS;
+}

@@ -1,0 +1,117 @@
+// The driver's functions for devices and contexts, and its names of codes.
+
+#include <string.h>
+
+#include "entry.h"
+
+using namespace cuda_on_cpu;
+
+ENTRY cuInit(unsigned) { return SUCCESS; }
+
+ENTRY cuDriverGetVersion(int *version) {
+    *version = 13000;
+    return SUCCESS;
+}
+
+ENTRY cuDeviceGetCount(int *count) {
+    *count = CARDS;
+    return SUCCESS;
+}
+
+ENTRY cuDeviceGet(int *device, int number) {
+    if (number < 0 || number >= CARDS) return INVALID_DEVICE;
+    *device = number;
+    return SUCCESS;
+}
+
+ENTRY cuDeviceGetName(char *name, int length, int) {
+    strncpy(name, "CUDA on the CPU", length);
+    return SUCCESS;
+}
+
+ENTRY cuDeviceTotalMem_v2(size_t *bytes, int device) {
+    *bytes = card(device).capacity;
+    return SUCCESS;
+}
+
+ENTRY cuDeviceGetAttribute(int *value, int attribute, int) {
+    switch (attribute) {
+        case 1: *value = 1024; break;        // threads of a block
+        case 8: *value = 48 << 10; break;    // shared memory of a block
+        case 10: *value = 32; break;         // lanes of a warp
+        case 16: *value = 2; break;          // multiprocessors
+        case 75: *value = 8; break;          // compute capability
+        case 76: *value = 0; break;
+        case 97: *value = 227 << 10; break;  // shared memory of a block that asks for it
+        case 115: *value = 1; break;         // pools of memory
+        default: return INVALID_VALUE;
+    }
+    return SUCCESS;
+}
+
+ENTRY cuDevicePrimaryCtxRetain(void **context, int device) {
+    ALONE;
+    card(device).retained++;
+    *context = &card(device);
+    return SUCCESS;
+}
+
+// The last to let go of a card leaves it as new.
+ENTRY cuDevicePrimaryCtxRelease_v2(int device) {
+    ALONE;
+    Card &released = card(device);
+    if (released.retained == 0) return INVALID_CONTEXT;
+    if (--released.retained == 0) {
+        released.drain();
+        released.queues.clear();
+        released.forget(0);
+        released.failed = SUCCESS;
+    }
+    return SUCCESS;
+}
+
+ENTRY cuCtxSetCurrent(void *context) {
+    entered = static_cast<Card *>(context);
+    return SUCCESS;
+}
+
+ENTRY cuCtxGetCurrent(void **context) {
+    *context = entered;
+    return SUCCESS;
+}
+
+ENTRY cuCtxSynchronize() {
+    ON_CARD;
+    card.drain();
+    return card.failed;
+}
+
+static const struct {
+    int code;
+    const char *name, *text;
+} CODES[] = {
+    {SUCCESS, "CUDA_SUCCESS", "no error"},
+    {INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
+    {OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
+    {INVALID_DEVICE, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
+    {INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
+    {INVALID_PTX, "CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"},
+    {INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
+    {NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
+    {ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
+    {LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
+};
+
+ENTRY cuGetErrorName(int code, const char **name) {
+    for (const auto &known : CODES) {
+        if (known.code == code) return *name = known.name, SUCCESS;
+    }
+    return INVALID_VALUE;
+}
+
+ENTRY cuGetErrorString(int code, const char **text) {
+    for (const auto &known : CODES) {
+        if (known.code == code) return *text = known.text, SUCCESS;
+    }
+    return INVALID_VALUE;
+}

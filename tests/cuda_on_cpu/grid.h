@@ -1,0 +1,23 @@
+// Runs the blocks of a grid, one after the other.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "include/block.h"
+#include "include/registry.h"
+
+namespace cuda_on_cpu {
+
+struct Launch {
+    const Kernel *kernel;
+    Index blocks, threads;
+    size_t shared;
+    // A copy of each argument.
+    std::vector<std::vector<char>> arguments;
+};
+
+// Nothing, or what is wrong with how its threads meet.
+std::string run(Launch &launch);
+
+}  // namespace cuda_on_cpu

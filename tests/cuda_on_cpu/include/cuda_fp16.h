@@ -1,0 +1,43 @@
+// The part of CUDA's header of this name that kernels use.
+#pragma once
+
+#include "rounding.h"
+
+struct __half {
+    uint16_t bits;
+};
+
+inline float __half2float(__half x) {
+    const uint32_t sign = uint32_t(x.bits & 0x8000) << 16, magnitude = x.bits & 0x7fff;
+    float value;
+    if (magnitude < 0x400) {
+        value = ldexpf(float(magnitude), -24);
+    } else {
+        const uint32_t exponent = magnitude < 0x7c00 ? 112 << 23 : 224 << 23;
+        const uint32_t bits = (magnitude << 13) + exponent;
+        memcpy(&value, &bits, 4);
+    }
+    return sign ? -value : value;
+}
+
+// To the nearest, halves to even; NaN becomes the one that the device gives.
+inline __half __float2half_rn(float x) {
+    if (isnan(x)) return {0x7fff};
+    const uint16_t sign = signbit(x) ? 0x8000 : 0;
+    const float magnitude = fabsf(x);
+    if (magnitude >= 65520) return {uint16_t(sign | 0x7c00)};
+    // Below the least normal number, steps are of 2⁻²⁴: adding one half brings them to the end of
+    // the significand, where the addition rounds.
+    if (magnitude < 0x1p-14f) {
+        const float sum = magnitude + 0.5f;
+        uint32_t bits;
+        memcpy(&bits, &sum, 4);
+        return {uint16_t(sign | (bits - 0x3f000000))};
+    }
+    uint32_t bits;
+    memcpy(&bits, &magnitude, 4);
+    bits += 0xfff + (bits >> 13 & 1) - (112u << 23);
+    return {uint16_t(sign | bits >> 13)};
+}
+inline __half __float2half(float x) { return __float2half_rn(x); }
+inline __half __double2half(double x) { return __float2half_rn(rounded_to_odd(x)); }

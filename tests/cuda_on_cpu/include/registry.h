@@ -1,0 +1,47 @@
+// Kernels by their names, each with how it is called: one line each is generated for every source.
+#pragma once
+
+#include <stddef.h>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace cuda_on_cpu {
+
+struct Kernel {
+    std::string name;
+    // Calls it for one thread.
+    void (*call)(void **arguments);
+    // Bytes of its arguments.
+    std::vector<size_t> arguments;
+    // Shared memory of a size that the launch tells, if its source declares any.
+    char *(*shared)();
+};
+
+inline std::map<std::string, Kernel> &kernels() {
+    static std::map<std::string, Kernel> all;
+    return all;
+}
+
+// Most shared memory that a launch can ask for.
+constexpr size_t SHARED = 227 << 10;
+
+template <auto function> struct Call;
+
+template <class... A, void (*function)(A...)> struct Call<function> {
+    static void call(void **arguments) { call(arguments, std::index_sequence_for<A...>()); }
+    template <size_t... I> static void call(void **arguments, std::index_sequence<I...>) {
+        function(*static_cast<std::remove_cv_t<A> *>(arguments[I])...);
+    }
+    static std::vector<size_t> sizes() { return {sizeof(A)...}; }
+};
+
+template <auto function> struct Registration {
+    Registration(const char *name, char *(*shared)()) {
+        kernels()[name] = {name, Call<function>::call, Call<function>::sizes(), shared};
+    }
+};
+
+}  // namespace cuda_on_cpu

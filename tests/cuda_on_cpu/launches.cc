@@ -1,0 +1,95 @@
+// The driver's functions for modules and kernels.
+
+#include <stdio.h>
+#include <string.h>
+#include <set>
+
+#include "entry.h"
+#include "grid.h"
+
+using namespace cuda_on_cpu;
+
+namespace {
+
+// A kernel of a module. It asks for this much shared memory at most.
+struct Function {
+    const Kernel *kernel;
+    Card *card;
+    size_t shared;
+};
+
+// PTX is not run, but looked into: only kernels that are in it are found.
+struct Module {
+    std::string ptx;
+    Card *card;
+    std::map<std::string, Function> functions;
+};
+
+}  // namespace
+
+ENTRY cuModuleLoadDataEx(void **module, const void *image, unsigned, void *, void *) {
+    ON_CARD;
+    const std::string ptx = static_cast<const char *>(image);
+    if (ptx.find(".target sm_80") == ptx.npos) return INVALID_PTX;
+    *module = new Module{ptx, &card, {}};
+    return SUCCESS;
+}
+
+ENTRY cuModuleUnload(void *module) {
+    ALONE;
+    delete static_cast<Module *>(module);
+    return SUCCESS;
+}
+
+ENTRY cuModuleGetFunction(void **function, void *from, const char *name) {
+    ON_CARD;
+    auto *module = static_cast<Module *>(from);
+    const auto known = kernels().find(name);
+    if (module->card != &card) return INVALID_HANDLE;
+    if (module->ptx.find(std::string(".entry ") + name + "(") == std::string::npos) return NOT_FOUND;
+    if (known == kernels().end()) return NOT_FOUND;
+    Function found = {&known->second, &card, 48 << 10};
+    *function = &module->functions.emplace(name, found).first->second;
+    return SUCCESS;
+}
+
+ENTRY cuFuncSetAttribute(void *function, int attribute, int value) {
+    ON_CARD;
+    (void)card;
+    if (attribute != 8 || value < 0 || size_t(value) > SHARED) return INVALID_VALUE;
+    static_cast<Function *>(function)->shared = value;
+    return SUCCESS;
+}
+
+ENTRY cuLaunchKernel(void *what, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                     unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
+                     void *stream, void **arguments, void **extra) {
+    ON_CARD;
+    const auto *function = static_cast<Function *>(what);
+    auto *queue = static_cast<Queue *>(stream);
+    const Kernel *kernel = function->kernel;
+    if (function->card != &card || queue->card != &card) return INVALID_HANDLE;
+    const uint64_t threads = uint64_t(block_x) * block_y * block_z;
+    const uint64_t blocks = uint64_t(grid_x) * grid_y * grid_z;
+    if (threads == 0 || threads > 1024 || block_z > 64) return INVALID_VALUE;
+    if (blocks == 0 || grid_x > 0x7fffffff || grid_y > 65535 || grid_z > 65535) return INVALID_VALUE;
+    if (shared > function->shared || extra) return INVALID_VALUE;
+    if (shared > 0 && !kernel->shared) {
+        fprintf(stderr, "CUDA on the CPU: %s declares no shared memory\n", kernel->name.c_str());
+        return INVALID_VALUE;
+    }
+    Launch launch = {kernel, {grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared, {}};
+    for (size_t i = 0; i < kernel->arguments.size(); i++) {
+        const auto *first = static_cast<const char *>(arguments[i]);
+        launch.arguments.emplace_back(first, first + kernel->arguments[i]);
+    }
+    queue->add([&card, launch]() mutable {
+        if (card.failed) return card.failed;
+        if (breaks(card, launch.kernel->name)) return ILLEGAL_ADDRESS;
+        const std::string wrong = run(launch);
+        if (wrong.empty()) return SUCCESS;
+        fprintf(stderr, "CUDA on the CPU: %s: %s\n", launch.kernel->name.c_str(), wrong.c_str());
+        return LAUNCH_FAILED;
+    });
+    return SUCCESS;
+}

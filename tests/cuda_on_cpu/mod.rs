@@ -1,0 +1,141 @@
+//! A stand-in for NVIDIA's driver: the kernels of `kernels/*.cu`, compiled by g++ for this
+//! machine's processor, behind the driver's functions. The README here tells how it works.
+
+use std::{
+    collections::hash_map::DefaultHasher,
+    fs::{self, File},
+    hash::{Hash, Hasher},
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// How sources are compiled: as strictly as the device computes, and for debugging.
+const FLAGS: &[&str] =
+    &["-std=c++17", "-O1", "-g1", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing", "-w"];
+
+/// Builds the library, or finds it as it was built from these sources before. `None` without g++.
+pub(crate) fn library() -> Option<PathBuf> {
+    Command::new("g++").arg("--version").output().ok()?;
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cuda_on_cpu");
+    fs::create_dir_all(&out).unwrap();
+    // One process builds; others wait for what it has built.
+    let lock = File::create(out.join("lock")).unwrap();
+    lock.lock().unwrap();
+
+    let own = Path::new("tests/cuda_on_cpu");
+    let headers = [files(own, "h"), files(own.join("include"), "h"), files("kernels", "cuh")];
+    let headers = digest(headers.concat().iter());
+    let objects: Vec<PathBuf> = std::thread::scope(|scope| {
+        let of_driver = files(own, "cc").into_iter().map(|source| (source, false));
+        let of_kernels = files("kernels", "cu").into_iter().map(|source| (source, true));
+        let out = &out;
+        let building: Vec<_> = of_driver
+            .chain(of_kernels)
+            .map(|(source, kernels)| scope.spawn(move || object(&source, kernels, headers, out)))
+            .collect();
+        building.into_iter().map(|object| object.join().unwrap()).collect()
+    });
+    let library = out.join(format!("libcuda-{:016x}.so", digest(objects.iter())));
+    if !library.exists() {
+        let linking = out.join("linking.so");
+        let mut command = Command::new("g++");
+        command.args(sanitizer()).arg("-shared").args(&objects).arg("-o").arg(&linking);
+        run(command);
+        fs::rename(linking, &library).unwrap();
+    }
+    Some(library)
+}
+
+/// The address sanitizer, where the tests run under it.
+fn sanitizer() -> Option<&'static str> {
+    std::env::var_os("CORTADO_CUDA_ASAN").map(|_| "-fsanitize=address")
+}
+
+/// An object file of one source, named after what it depends on.
+fn object(source: &Path, kernels: bool, headers: u64, out: &Path) -> PathBuf {
+    let stem = source.file_stem().unwrap().to_string_lossy();
+    let mut hasher = DefaultHasher::new();
+    (headers, digest([source.to_owned()].iter()), FLAGS, sanitizer()).hash(&mut hasher);
+    let base = format!("{stem}-{:016x}", hasher.finish());
+    let object = out.join(format!("{base}.o"));
+    if object.exists() {
+        return object;
+    }
+    let source = fs::canonicalize(source).unwrap();
+    let mut compile = compiler();
+    compile.args(FLAGS).args(sanitizer());
+    if kernels {
+        let registered = out.join(format!("{base}.cc"));
+        fs::write(&registered, registrations(&source)).unwrap();
+        compile.arg("-include").arg("builtins.h").arg("-c").arg(registered);
+    } else {
+        compile.arg("-c").arg(source);
+    }
+    // Appears whole, so that a build that was interrupted is not taken for one.
+    let unfinished = out.join(format!("{base}.unfinished"));
+    compile.arg("-o").arg(&unfinished);
+    run(compile);
+    fs::rename(unfinished, &object).unwrap();
+    object
+}
+
+fn compiler() -> Command {
+    let mut command = Command::new("g++");
+    command.arg("-I").arg("tests/cuda_on_cpu/include").arg("-I").arg("kernels");
+    command
+}
+
+/// A source, and a line for each of its kernels that makes it known to the driver.
+fn registrations(source: &Path) -> String {
+    let mut listing = compiler();
+    listing.args(["-std=c++17", "-E", "-P", "-DCUDA_ON_CPU_LISTING", "-x", "c++"]);
+    listing.args(["-include", "builtins.h"]).arg(source);
+    let text = run(listing);
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+
+    let mut code = format!("#include {source:?}\n#include \"registry.h\"\n");
+    let mut shared = "nullptr".to_owned();
+    // `extern __shared__ float sums[];`
+    if let Some((_, rest)) = text.split_once("extern __shared__ ") {
+        let (declared, _) = rest.split_once("[]").expect("shared memory of no fixed size");
+        let (kind, name) = declared.trim().rsplit_once(' ').expect("a type and a name");
+        code += &format!(
+            "alignas(16) thread_local {kind} {name}[cuda_on_cpu::SHARED / sizeof({name}[0])];\n\
+             static char *shared_memory() {{ return reinterpret_cast<char *>({name}); }}\n"
+        );
+        shared = "shared_memory".into();
+    }
+    for rest in text.split("extern \"C\" __global__ void ").skip(1) {
+        let (name, _) = rest.split_once('(').expect("parameters");
+        let name = name.trim();
+        code += &format!(
+            "static cuda_on_cpu::Registration<{name}> {name}_registration(\"{name}\", {shared});\n"
+        );
+    }
+    code
+}
+
+/// What a command prints; a panic with what it complains of if it fails.
+fn run(mut command: Command) -> String {
+    let done = command.output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "{command:?}:\n{said}");
+    String::from_utf8(done.stdout).unwrap()
+}
+
+fn files(folder: impl AsRef<Path>, extension: &str) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> =
+        entries.filter(|path| path.extension().is_some_and(|found| found == extension)).collect();
+    files.sort();
+    files
+}
+
+/// Of files' names and contents.
+fn digest<'a>(files: impl Iterator<Item = &'a PathBuf>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for file in files {
+        (file, fs::read(file).unwrap()).hash(&mut hasher);
+    }
+    hasher.finish()
+}
