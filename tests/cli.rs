@@ -12,6 +12,8 @@ mod flags;
 mod interruptions;
 #[path = "cli/mistakes.rs"]
 mod mistakes;
+#[path = "support/optimised.rs"]
+mod optimised;
 #[path = "cli/other_verbs.rs"]
 mod other_verbs;
 #[path = "cli/records.rs"]
@@ -20,6 +22,7 @@ mod records;
 mod upgrades;
 
 use command::{Folder, NET, Ran, SOLVER, message, shape};
+use optimised::optimised;
 use std::{collections::BTreeSet, env, fs, path::PathBuf};
 
 /// What Caffe's log does not have.
@@ -141,6 +144,9 @@ fn caffes_weights_give_caffes_scores() {
         eprintln!("SKIPPED: set CORTADO_TESTDATA to score the weights that Caffe trained");
         return;
     };
+    if !optimised("the weights that Caffe trained on all images of the test") {
+        return;
+    }
     let weights = data.join("golden/lenet/lenet_iter_10000.caffemodel");
     let model = include_str!("../examples/mnist/lenet.prototxt");
     let folder = Folder::new("scores");

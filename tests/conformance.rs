@@ -2,10 +2,11 @@
 
 use cortado::{
     CpuDevice, DType, Element, Error, Memory, Result, View, ViewMut,
-    conformance::{Kit, NAMES},
+    conformance::{Kit, NAMES, Report},
     device::MirrorDevice,
     kernel::{Blas, fallback},
 };
+use std::sync::LazyLock;
 
 /// Memory that is reached only by copies, and every kernel by default on the host side.
 #[derive(Clone, Debug, Default)]
@@ -71,10 +72,12 @@ cortado::conformance!(cpu, CpuDevice::new());
 cortado::conformance!(mirror, MirrorDevice::new());
 cortado::conformance!(remote, Remote::default());
 
+/// The whole kit on the CPU, without random cases.
+static CPU: LazyLock<Report> = LazyLock::new(|| Kit::new().cases(0).run(&CpuDevice::new()));
+
 #[test]
 fn names_are_those_of_the_checks() {
-    let report = Kit::new().cases(0).run(&CpuDevice::new());
-    let mut checks: Vec<_> = report.findings.iter().map(|finding| finding.check).collect();
+    let mut checks: Vec<_> = CPU.findings.iter().map(|finding| finding.check).collect();
     checks.dedup();
     assert_eq!(NAMES, checks);
 }
@@ -87,15 +90,14 @@ fn a_name_that_is_no_check_is_a_failure() {
 
 #[test]
 fn coverage_tells_native_kernels_from_fallbacks() {
-    let cpu = Kit::new().cases(0).run(&CpuDevice::new());
-    let (native, cells) = cpu.coverage().native();
-    assert_eq!(native, cells, "{}", cpu.coverage());
+    let (native, cells) = CPU.coverage().native();
+    assert_eq!(native, cells, "{}", CPU.coverage());
     let remote = Kit::new().cases(0).run(&Remote::default());
     assert!(remote.passed(), "{:?}", remote.failures().collect::<Vec<_>>());
     assert_eq!(remote.coverage().native(), (0, cells), "{}", remote.coverage());
     let table = remote.coverage().to_string();
     assert!(table.contains("| axpy | fallback | fallback | fallback | fallback |\n"), "{table}");
-    let json = cpu.coverage().to_json();
+    let json = CPU.coverage().to_json();
     assert!(json.starts_with("{\n  \"device\": \"cpu\",\n"), "{json}");
     assert!(json.contains("\"bernoulli\": {\"u32\": \"native\"}"), "{json}");
 }
@@ -103,10 +105,8 @@ fn coverage_tells_native_kernels_from_fallbacks() {
 #[test]
 fn the_readme_shows_the_coverage() {
     let readme = include_str!("../README.md");
-    for (column, report) in [
-        (2, Kit::new().cases(0).run(&CpuDevice::new())),
-        (3, Kit::new().cases(0).run(&MirrorDevice::new())),
-    ] {
+    let mirror = Kit::new().cases(0).run(&MirrorDevice::new());
+    for (column, report) in [(2, &*CPU), (3, &mirror)] {
         for row in report.coverage().to_string().lines().skip(2) {
             let kernel = row.split_inclusive('|').take(2).collect::<String>();
             let shown = readme.lines().find(|line| line.starts_with(&kernel)).unwrap_or(&kernel);

@@ -2,11 +2,7 @@
 //! host side. It trains the LeNet of the examples with the CPU's bits.
 #![cfg(feature = "net")]
 
-use cortado::{
-    CpuDevice, Device, Error, Memory, Net, Result, Solver,
-    proto::{self, SolverParameter},
-    solver::Event,
-};
+use cortado::{CpuDevice, Device, Error, Memory, Net, Result, Solver, proto, solver::Event};
 use std::sync::{Arc, Mutex};
 
 // The backend starts here.
@@ -40,11 +36,14 @@ cortado::families!(Remote);
 
 // The backend ends here.
 
-/// Losses of the first iterations of the digits example, and all its weights then.
+/// Losses of the first iterations of the digits example, in small batches, and all its weights
+/// then.
 fn train<D: Device>(device: &D, iterations: usize) -> (Vec<f64>, Vec<f32>) {
-    let mut param: SolverParameter = proto::read_text("examples/digits/solver.prototxt").unwrap();
+    let mut net = proto::read_net("examples/digits/lenet.prototxt").unwrap();
+    net.layer[0].data_param.as_mut().unwrap().batch_size = Some(16);
+    let mut param = proto::read_solver("examples/digits/solver.prototxt").unwrap();
+    (param.net, param.train_net_param, param.test_iter) = (None, Some(net), Vec::new());
     param.snapshot_after_train = Some(false);
-    param.test_initialization = Some(false);
     let mut solver = Solver::<f32, D>::new(param, device).unwrap();
     let losses = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&losses);

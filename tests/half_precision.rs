@@ -31,7 +31,7 @@ fn lenet_loses_nothing_to_half_precision() {
     let trained = proto::read_trained_net(trained).unwrap();
 
     // All of them in release, where 16-bit elements are not slow.
-    let batches = if cfg!(debug_assertions) { 10 } else { 100 };
+    let batches = if cfg!(debug_assertions) { 3 } else { 100 };
     let want = accuracy::<f32>(&definition, &trained, batches);
     let halves = [accuracy::<f16>, accuracy::<bf16>].map(|run| run(&definition, &trained, batches));
     eprintln!("accuracy in f32 {want}, in f16 and bf16 {halves:?}");

@@ -393,6 +393,11 @@ fn sixteen_bits_learn() {
     fn losses<T: Element>() -> Vec<f64> {
         let mut net = proto::read_net("examples/digits/lenet.prototxt").unwrap();
         net.layer[0].data_param.as_mut().unwrap().batch_size = Some(16);
+        for layer in &mut net.layer {
+            if let Some(param) = &mut layer.convolution_param {
+                param.num_output = Some(8);
+            }
+        }
         let mut param = proto::read_solver("examples/digits/solver.prototxt").unwrap();
         (param.net, param.train_net_param, param.test_iter) = (None, Some(net), Vec::new());
         param.snapshot_after_train = Some(false);
