@@ -17,7 +17,7 @@ use super::{gemv::gemv, level1::scal, workers::Workers};
 use crate::{
     element::{DType, Element},
     error::Result,
-    op::{Batch, Gemm, Gemv, Transpose},
+    op::{Batch, Gemm, Transpose},
 };
 use bytemuck::{cast_slice, cast_slice_mut};
 use native::{Kernel, Native};
@@ -51,10 +51,10 @@ pub fn gemm<T: Element>(
     if op.k == 0 || op.alpha.is_zero() {
         return scale(op, c);
     }
-    if let Some(product) = times_column(op) {
+    if let Some(product) = op.times_column() {
         return gemv(workers, &product, a, &b[..op.k], &mut c[..op.m]);
     }
-    if let Some(product) = row_times(op) {
+    if let Some(product) = op.row_times() {
         return gemv(workers, &product, b, &a[..op.k], &mut c[..op.n]);
     }
     match T::DTYPE {
@@ -117,26 +117,6 @@ fn scale<T: Element>(op: &Gemm<T>, c: &mut [T]) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// The product as `A` times a column, if that and the result are stored densely.
-fn times_column<T: Element>(op: &Gemm<T>) -> Option<Gemv<T>> {
-    let dense_b = op.trans_b == Transpose::Yes || op.ldb == 1 || op.k == 1;
-    let dense_c = op.ldc == 1 || op.m == 1;
-    let (m, n) = if op.trans_a == Transpose::No { (op.m, op.k) } else { (op.k, op.m) };
-    let Gemm { alpha, beta, lda, .. } = *op;
-    (op.n == 1 && dense_b && dense_c).then_some(Gemv { m, n, trans: op.trans_a, alpha, beta, lda })
-}
-
-/// The product as a row times `B`, that is `Bᵀ` times a column, if the row is stored densely.
-fn row_times<T: Element>(op: &Gemm<T>) -> Option<Gemv<T>> {
-    let dense_a = op.trans_a == Transpose::No || op.lda == 1 || op.k == 1;
-    let (m, n, trans) = match op.trans_b {
-        Transpose::No => (op.k, op.n, Transpose::Yes),
-        Transpose::Yes => (op.n, op.k, Transpose::No),
-    };
-    let Gemm { alpha, beta, ldb, .. } = *op;
-    (op.m == 1 && dense_a).then_some(Gemv { m, n, trans, alpha, beta, lda: ldb })
 }
 
 /// The same product of elements of type `S`, which is what `T` is or computes in.

@@ -115,6 +115,27 @@ impl<T: Element> Gemm<T> {
         expect_at_least("gemm", "c", want_c, c)
     }
 
+    /// The product as `A` times a column, if that and the result are stored densely.
+    pub(crate) fn times_column(&self) -> Option<Gemv<T>> {
+        let dense_b = self.trans_b == Transpose::Yes || self.ldb == 1 || self.k == 1;
+        let dense_c = self.ldc == 1 || self.m == 1;
+        let (m, n) =
+            if self.trans_a == Transpose::No { (self.m, self.k) } else { (self.k, self.m) };
+        let Self { alpha, beta, lda, trans_a: trans, .. } = *self;
+        (self.n == 1 && dense_b && dense_c).then_some(Gemv { m, n, trans, alpha, beta, lda })
+    }
+
+    /// The product as a row times `B`, that is `Bᵀ` times a column, if the row is stored densely.
+    pub(crate) fn row_times(&self) -> Option<Gemv<T>> {
+        let dense_a = self.trans_a == Transpose::No || self.lda == 1 || self.k == 1;
+        let (m, n, trans) = match self.trans_b {
+            Transpose::No => (self.k, self.n, Transpose::Yes),
+            Transpose::Yes => (self.n, self.k, Transpose::No),
+        };
+        let Self { alpha, beta, ldb: lda, .. } = *self;
+        (self.m == 1 && dense_a).then_some(Gemv { m, n, trans, alpha, beta, lda })
+    }
+
     /// Floating-point operations: `2·m·n·k`.
     pub fn flops(&self) -> u64 {
         2 * self.m as u64 * self.n as u64 * self.k as u64

@@ -1,11 +1,13 @@
 //! Basic linear algebra.
 
+use super::fold::Fold;
 use crate::{
     device::CudaDevice,
     element::Element,
-    error::{Result, expect_len},
-    kernel::Blas,
+    error::{Result, expect_at_least, expect_len},
+    kernel::{Blas, fallback},
     memory::{View, ViewMut},
+    op::{Batch, Gemm, Gemv},
 };
 use num_traits::Zero;
 
@@ -45,5 +47,89 @@ impl Blas for CudaDevice {
         let launch = self.kernel::<T>("axpby")?.size(n).arg(alpha).read(x.device()?).arg(beta);
         let y = if beta.is_zero() { y.device_write_only()? } else { y.device_mut()? };
         launch.write(y).each(n)
+    }
+
+    fn dot<T: Element>(&self, x: View<'_, T, Self>, y: View<'_, T, Self>) -> Result<T::Acc> {
+        expect_len("dot", "y", x.len(), y.len())?;
+        self.number(Fold::new("dot", "dot"), x.len(), (x, 1), Some((y, 1)))
+    }
+
+    fn dot_strided<T: Element>(
+        &self,
+        n: usize,
+        x: View<'_, T, Self>,
+        incx: usize,
+        y: View<'_, T, Self>,
+        incy: usize,
+    ) -> Result<T::Acc> {
+        if let Some(last) = n.checked_sub(1) {
+            let span = |inc: usize| last.saturating_mul(inc).saturating_add(1);
+            expect_at_least("dot_strided", "x", span(incx), x.len())?;
+            expect_at_least("dot_strided", "y", span(incy), y.len())?;
+        }
+        self.number(Fold::new("dot_strided", "dot"), n, (x, incx), Some((y, incy)))
+    }
+
+    fn asum<T: Element>(&self, x: View<'_, T, Self>) -> Result<T::Acc> {
+        self.number(Fold::new("asum", "abs_sum"), x.len(), (x, 1), None)
+    }
+
+    fn sumsq<T: Element>(&self, x: View<'_, T, Self>) -> Result<T::Acc> {
+        // Of two operands, of which one is left away.
+        self.number(Fold::new("sumsq", "dot"), x.len(), (x, 1), None)
+    }
+
+    fn amax<T: Element>(&self, x: View<'_, T, Self>) -> Result<T::Acc> {
+        self.number(Fold::new("amax", "amax"), x.len(), (x, 1), None)
+    }
+
+    fn gemv<T: Element>(
+        &self,
+        op: &Gemv<T>,
+        a: View<'_, T, Self>,
+        x: View<'_, T, Self>,
+        y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        op.check(a.len(), x.len(), y.len())?;
+        self.times_vector("gemv", op, a, x, y)
+    }
+
+    fn gemm<T: Element>(
+        &self,
+        op: &Gemm<T>,
+        a: View<'_, T, Self>,
+        b: View<'_, T, Self>,
+        mut c: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let one = Batch { count: 1, stride_a: 0, stride_b: 0, stride_c: 0 };
+        if !Self::counts(op, &one) {
+            return fallback::gemm(self, op, a, b, c);
+        }
+        op.check(a.len(), b.len(), c.len())?;
+        if let Some(product) = op.times_column() {
+            return self.times_vector("gemm", &product, a, b.slice(0..op.k)?, c.slice(0..op.m)?);
+        }
+        if let Some(product) = op.row_times() {
+            return self.times_vector("gemm", &product, b, a.slice(0..op.k)?, c.slice(0..op.n)?);
+        }
+        // Only a product that fills every element of the view may leave the old ones behind.
+        let fills = op.overwrites() && op.m.checked_mul(op.n) == Some(c.len());
+        let c = if fills { c.device_write_only()? } else { c.device_mut()? };
+        self.multiply("gemm", op, &one, a.device()?, b.device()?, c)
+    }
+
+    fn gemm_batched<T: Element>(
+        &self,
+        op: &Gemm<T>,
+        batch: &Batch,
+        a: View<'_, T, Self>,
+        b: View<'_, T, Self>,
+        mut c: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        if !Self::counts(op, batch) {
+            return fallback::gemm_batched(self, op, batch, a, b, c);
+        }
+        batch.check(op, a.len(), b.len(), c.len())?;
+        self.multiply("gemm_batched", op, batch, a.device()?, b.device()?, c.device_mut()?)
     }
 }

@@ -3,10 +3,17 @@
 #![deny(unsafe_code)]
 
 mod blas;
+mod convolution;
 mod elementwise;
+mod fold;
+mod gemm;
+mod gemv;
+mod reductions;
+mod split;
+mod windows;
 
 use super::CudaDevice;
 
 crate::families!(
-    CudaDevice: Reductions, Random, Windows, Pooling, Normalize, Losses, Indexing, Update
+    CudaDevice: Random, Pooling, Normalize, Losses, Indexing, Update
 );

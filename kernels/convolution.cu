@@ -1,0 +1,387 @@
+// Convolution as products with columns that are never stored: the tiles of a product fetch
+// elements of the images where those of the columns are asked for. One product a group.
+#include "product.cuh"
+#include "window.cuh"
+
+// Along an axis: tap t of column c sees element `c·stride + t·step + origin` of `range`.
+struct Sight {
+    uint32_t range, columns, taps, stride;
+    int32_t step, origin;
+    uint32_t advance; // taps from one of a thread's k to the next
+};
+
+// A product of filters, `rows` × k for each group, with the columns of the images of `x`; k is
+// channels of a group and taps, a column is a position of an image. Gradients of images are such
+// products too if windows are one element apart: of transposed filters, whose taps step back.
+//
+// Rows, columns and elements of an image number less than 2³¹.
+struct Product {
+    Sight axes[AXES];
+    uint32_t batch, groups, rows, channels;
+    uint32_t advance; // elements of the channels from one of a thread's k to the next
+    uint32_t plane, positions, k; // products of the axes' ranges; of columns; of taps and channels
+};
+
+// Columns of images: a thread has one of the tile's, and every few k of it.
+template <class T, int EXTENT, int DEPTH> struct Columns {
+    static constexpr int LANES = THREADS / EXTENT, HELD = DEPTH / LANES;
+    static constexpr bool along_k = false;
+
+    const Product &op;
+    const T *plane; // of the channel that comes next
+    uint32_t start[AXES], tap[AXES];
+    T held[HELD];
+
+    __device__ __forceinline__ Columns(const Product &op, const T *x, uint32_t group,
+                                       uint32_t first)
+        : op(op) {
+        uint32_t column = first + threadIdx.x % EXTENT, k = threadIdx.x / EXTENT;
+#pragma unroll
+        for (int a = AXES - 1; a >= 0; a--) {
+            const Sight &axis = op.axes[a];
+            start[a] = column % axis.columns * axis.stride + axis.origin;
+            column /= axis.columns;
+            tap[a] = k % axis.taps;
+            k /= axis.taps;
+        }
+        // No tap sees anything of a column that does not exist.
+        if (column >= op.batch) start[0] = INT32_MIN / 2;
+        plane = x + (((size_t)column * op.groups + group) * op.channels + k) * op.plane;
+    }
+
+    __device__ __forceinline__ void fetch(int left) {
+#pragma unroll
+        for (int i = 0; i < HELD; i++) {
+            bool inside = (int)(threadIdx.x / EXTENT) + i * LANES < left;
+            uint32_t place = 0;
+#pragma unroll
+            for (int a = 0; a < AXES; a++) {
+                // What lies before the first element wraps around, and is too far then.
+                uint32_t along = start[a] + tap[a] * op.axes[a].step, range = op.axes[a].range;
+                inside &= along < range;
+                place = place * range + along;
+            }
+            held[i] = inside ? plane[place] : narrow<T>(0);
+            bool carry = false;
+#pragma unroll
+            for (int a = AXES - 1; a >= 0; a--) {
+                tap[a] += op.axes[a].advance + carry;
+                carry = tap[a] >= op.axes[a].taps;
+                if (carry) tap[a] -= op.axes[a].taps;
+            }
+            plane += op.advance + (carry ? op.plane : 0);
+        }
+    }
+
+    template <class Panel> __device__ __forceinline__ void put(Panel &panel) const {
+#pragma unroll
+        for (int i = 0; i < HELD; i++)
+            panel.put(threadIdx.x % EXTENT, threadIdx.x / EXTENT + i * LANES, held[i]);
+    }
+};
+
+// y[image, plane, position] ← filters · columns + bias, a tile a block.
+template <class Shape, class T>
+__device__ __forceinline__ void convolve(const Product &op, const T *x, const T *filters,
+                                         const T *bias, T *y) {
+    uint32_t k = op.k, positions = op.positions, columns = op.batch * positions;
+    Place place(blockIdx.x, op.rows, columns, Shape::DOWN, Shape::ACROSS);
+    uint32_t group = place.z;
+    Matrix<T, Shape::DOWN, Shape::DEPTH> left(filters + (size_t)group * op.rows * k, k, true,
+                                              is_aligned(filters, k, 16), place.row, op.rows, 0);
+    Columns<T, Shape::ACROSS, Shape::DEPTH> right(op, x, group, place.column);
+    multiply_tile<Shape>(left, right, 0, k, [&](int i, int j, auto &run) {
+        constexpr int RUN = sizeof(run) / sizeof(run[0]);
+        uint32_t r = place.row + i, c = place.column + j;
+        if (r >= op.rows || c >= columns) return;
+        uint32_t image = c / positions, position = c % positions, filter = group * op.rows + r;
+        acc_t<T> shift = bias ? widen(bias[filter]) : 0;
+#pragma unroll
+        for (int l = 0; l < RUN; l++) run[l] += shift;
+        size_t step = (size_t)op.groups * op.rows * positions;
+        T *to = y + image * step + (size_t)filter * positions + position;
+        if (positions % RUN == 0)
+            return store_run(to, run, RUN, is_aligned(y, positions, RUN * sizeof(T)));
+        // A run may go on in the next image.
+#pragma unroll
+        for (int l = 0; l < RUN; l++) {
+            if (c + l < columns) *to = narrow<T>(run[l]);
+            to++;
+            if (++position == positions) {
+                position = 0;
+                to += step - positions;
+            }
+        }
+    });
+}
+
+// The gradient of the filters: products of gradients of results with transposed columns, whose k is
+// positions of images. Each of `splits` chunks of k goes into a part of its own.
+struct Gradient {
+    Sight axes[AXES];
+    uint32_t batch, groups, rows, channels;
+    uint32_t splits, chunk;
+};
+
+// A place along k: a position of an image, and how it advances from step to step.
+template <int DEPTH> struct Position {
+    uint32_t image, position, positions;
+
+    __device__ __forceinline__ Position(uint32_t k, uint32_t positions)
+        : image(k / positions), position(k % positions), positions(positions) {}
+
+    __device__ __forceinline__ void advance() {
+        for (position += DEPTH; position >= positions; position -= positions) image++;
+    }
+};
+
+// Planes of results: a thread has one k of a step, and every few of the tile's planes.
+template <class T, int EXTENT, int DEPTH> struct Planes {
+    static constexpr int LANES = THREADS / DEPTH, HELD = EXTENT / LANES;
+    static constexpr bool along_k = true;
+
+    const T *first;
+    int extent;
+    uint32_t planes; // of an image
+    Position<DEPTH> at;
+    T held[HELD];
+
+    __device__ __forceinline__ Planes(const Gradient &op, const T *dy, uint32_t positions,
+                                      uint32_t group, uint32_t row, uint32_t k)
+        : first(dy + (size_t)(group * op.rows + row) * positions),
+          extent(op.rows - row < EXTENT ? op.rows - row : EXTENT), planes(op.groups * op.rows),
+          at(k + threadIdx.x % DEPTH, positions) {}
+
+    __device__ __forceinline__ void fetch(int left) {
+        const T *from = first + (size_t)at.image * planes * at.positions + at.position;
+        bool inside = threadIdx.x % DEPTH < left;
+#pragma unroll
+        for (int i = 0; i < HELD; i++) {
+            int e = threadIdx.x / DEPTH + i * LANES;
+            held[i] = inside && e < extent ? from[(size_t)e * at.positions] : narrow<T>(0);
+        }
+        at.advance();
+    }
+
+    template <class Panel> __device__ __forceinline__ void put(Panel &panel) const {
+#pragma unroll
+        for (int i = 0; i < HELD; i++)
+            panel.put(threadIdx.x / DEPTH + i * LANES, threadIdx.x % DEPTH, held[i]);
+    }
+};
+
+// Transposed columns: a thread has one k of a step, and every few of the tile's taps.
+template <class T, int EXTENT, int DEPTH> struct Rows {
+    static constexpr int LANES = THREADS / DEPTH, HELD = EXTENT / LANES;
+    static constexpr bool along_k = true;
+
+    const Gradient &op;
+    const T *x; // the first of the group's channels
+    Position<DEPTH> at;
+    const Bits *taps; // where the tile's taps are: along each axis, and their channel's plane
+    T held[HELD];
+
+    __device__ __forceinline__ Rows(const Gradient &op, const T *x, uint32_t positions,
+                                    uint32_t group, uint32_t first, uint32_t k)
+        : op(op), x(x + (size_t)group * op.channels * plane()), at(k + threadIdx.x % DEPTH, positions) {
+        __shared__ Bits shared[EXTENT];
+        taps = shared;
+        if (threadIdx.x < EXTENT) {
+            uint32_t channel = first + threadIdx.x;
+            Bits tap;
+#pragma unroll
+            for (int a = AXES - 1; a >= 0; a--) {
+                const Sight &axis = op.axes[a];
+                tap.words[a] = channel % axis.taps * axis.step + axis.origin;
+                channel /= axis.taps;
+            }
+            // A tap that does not exist sees nothing.
+            if (channel >= op.channels) tap.words[0] = INT32_MIN / 2;
+            tap.words[AXES] = channel * plane();
+            shared[threadIdx.x] = tap;
+        }
+        __syncthreads();
+    }
+
+    __device__ __forceinline__ uint32_t plane() const {
+        uint32_t plane = 1;
+#pragma unroll
+        for (int a = 0; a < AXES; a++) plane *= op.axes[a].range;
+        return plane;
+    }
+
+    __device__ __forceinline__ void fetch(int left) {
+        const T *image = x + (size_t)at.image * op.groups * op.channels * plane();
+        uint32_t start[AXES], position = at.position;
+#pragma unroll
+        for (int a = AXES - 1; a >= 0; a--) {
+            start[a] = position % op.axes[a].columns * op.axes[a].stride;
+            position /= op.axes[a].columns;
+        }
+        bool exists = threadIdx.x % DEPTH < left;
+#pragma unroll
+        for (int i = 0; i < HELD; i++) {
+            Bits tap = taps[threadIdx.x / DEPTH + i * LANES];
+            bool inside = exists;
+            uint32_t place = 0;
+#pragma unroll
+            for (int a = 0; a < AXES; a++) {
+                uint32_t along = start[a] + tap.words[a], range = op.axes[a].range;
+                inside &= along < range;
+                place = place * range + along;
+            }
+            held[i] = inside ? image[tap.words[AXES] + place] : narrow<T>(0);
+        }
+        at.advance();
+    }
+
+    template <class Panel> __device__ __forceinline__ void put(Panel &panel) const {
+#pragma unroll
+        for (int i = 0; i < HELD; i++)
+            panel.put(threadIdx.x / DEPTH + i * LANES, threadIdx.x % DEPTH, held[i]);
+    }
+};
+
+// parts[split, filter] ← dy · columnsᵀ over a chunk of the positions of all images.
+template <class Shape, class T>
+__device__ __forceinline__ void convolve_filters(const Gradient &op, const T *x, const T *dy,
+                                                 acc_t<T> *parts) {
+    uint32_t positions = 1, columns = op.channels;
+#pragma unroll
+    for (int a = 0; a < AXES; a++) {
+        positions *= op.axes[a].columns;
+        columns *= op.axes[a].taps;
+    }
+    Place place(blockIdx.x, op.rows, columns, Shape::DOWN, Shape::ACROSS);
+    uint32_t group = place.z % op.groups, all = op.batch * positions;
+    uint32_t k = place.z / op.groups * op.chunk, k_end = all - k < op.chunk ? all : k + op.chunk;
+    Planes<T, Shape::DOWN, Shape::DEPTH> left(op, dy, positions, group, place.row, k);
+    Rows<T, Shape::ACROSS, Shape::DEPTH> right(op, x, positions, group, place.column, k);
+    multiply_tile<Shape>(left, right, k, k_end, [&](int i, int j, auto &run) {
+        uint32_t r = place.row + i, c = place.column + j;
+        if (r >= op.rows || c >= columns) return;
+        store_run(parts + ((size_t)place.z * op.rows + r) * columns + c, run, columns - c,
+                  is_aligned(parts, columns, sizeof(run)));
+    });
+}
+
+// dfilters ← dfilters + the sum of the parts
+template <class T>
+__device__ void add_filter_parts(size_t n, size_t splits, const acc_t<T> *parts, T *dfilters) {
+    EACH(i, n) {
+        acc_t<T> sum = 0;
+#pragma unroll 4
+        for (size_t split = 0; split < splits; split++) sum += parts[split * n + i];
+        dfilters[i] = narrow<T>(widen(dfilters[i]) + sum);
+    }
+}
+
+// transposed[group, channel, output, tap] ← filters[group, output, channel, tap]
+template <class T>
+__device__ void transpose_filters(size_t n, size_t outputs, size_t channels, size_t taps,
+                                  const T *filters, T *transposed) {
+    EACH(i, n) {
+        size_t tap = i % taps, o = i / taps % outputs, c = i / (taps * outputs) % channels;
+        size_t group = i / (taps * outputs * channels);
+        transposed[i] = filters[((group * outputs + o) * channels + c) * taps + tap];
+    }
+}
+
+// Convolution of planes with filters of their own, `outputs` for each: no products.
+struct Depthwise {
+    Window window;
+    uint64_t batch, channels, outputs;
+};
+
+template <class T>
+__device__ void depthwise(const Depthwise &op, const T *x, const T *filters, const T *bias, T *y) {
+    size_t plane = op.window.plane(), taps = op.window.taps();
+    EACH(i, op.batch * op.channels * op.outputs * op.window.positions()) {
+        size_t at = i, place;
+        int32_t position[AXES];
+        COORDINATES(at, op.window, output, position)
+        size_t output = at % (op.channels * op.outputs);
+        const T *from = x + at / op.outputs * plane, *filter = filters + output * taps;
+        acc_t<T> sum = bias ? widen(bias[output]) : 0;
+        Taps tap;
+        for (size_t t = 0; t < taps; t++, tap.next(op.window))
+            if (seen(op.window, position, tap, place)) sum += widen(from[place]) * widen(filter[t]);
+        y[i] = narrow<T>(sum);
+    }
+}
+
+template <class T>
+__device__ void depthwise_input(const Depthwise &op, const T *filters, const T *dy, T *dx) {
+    size_t positions = op.window.positions(), taps = op.window.taps();
+    EACH(i, op.batch * op.channels * op.window.plane()) {
+        size_t at = i, place;
+        int32_t pixel[AXES];
+        COORDINATES(at, op.window, input, pixel)
+        const T *from = dy + at * op.outputs * positions;
+        const T *filter = filters + at % op.channels * op.outputs * taps;
+        acc_t<T> sum = 0;
+        Taps tap;
+        for (size_t t = 0; t < taps; t++, tap.next(op.window)) {
+            if (!seeing(op.window, pixel, tap, place)) continue;
+            for (size_t o = 0; o < op.outputs; o++)
+                sum += widen(from[o * positions + place]) * widen(filter[o * taps + t]);
+        }
+        dx[i] = narrow<T>(sum);
+    }
+}
+
+// A warp has an element of a filter, and sums over the positions of all images.
+template <class T>
+__device__ void depthwise_filters(const Depthwise &op, const T *x, const T *dy, T *dfilters) {
+    size_t plane = op.window.plane(), positions = op.window.positions(), taps = op.window.taps();
+    EACH(i, op.channels * op.outputs * taps * 32) {
+        size_t output = i / 32 / taps, at = i / 32 % taps, place;
+        Taps tap;
+        COORDINATES(at, op.window, kernel, tap.at)
+        acc_t<T> sum = 0;
+        for (size_t k = i % 32; k < op.batch * positions; k += 32) {
+            size_t image = k, position_at = k % positions;
+            int32_t position[AXES];
+            COORDINATES(image, op.window, output, position)
+            if (!seen(op.window, position, tap, place)) continue;
+            const T *from = x + (image * op.channels + output / op.outputs) * plane;
+            size_t result = (image * op.channels * op.outputs + output) * positions + position_at;
+            sum += widen(from[place]) * widen(dy[result]);
+        }
+        for (int distance = 16; distance > 0; distance /= 2)
+            sum += __shfl_xor_sync(0xffffffffu, sum, distance);
+        if (i % 32 == 0) dfilters[i / 32] = narrow<T>(widen(dfilters[i / 32]) + sum);
+    }
+}
+
+#define CONVOLVE(name, Shape, dtype, T)                                                        \
+    KERNEL __launch_bounds__(THREADS, 2) convolve_##name##_##dtype(                            \
+        Product op, const T *x, const T *filters, const T *bias, T *y) {                       \
+        convolve<Shapes<T>::Shape>(op, x, filters, bias, y);                                   \
+    }                                                                                          \
+    KERNEL __launch_bounds__(THREADS, 2) convolve_filters_##name##_##dtype(                    \
+        Gradient op, const T *x, const T *dy, acc_t<T> *parts) {                               \
+        convolve_filters<Shapes<T>::Shape>(op, x, dy, parts);                                  \
+    }
+EACH_SHAPE(CONVOLVE)
+
+#define CONVOLUTION(dtype, T)                                                                  \
+    KERNEL add_filter_parts_##dtype(size_t n, size_t splits, const acc_t<T> *parts,            \
+                                    T *dfilters) {                                             \
+        add_filter_parts(n, splits, parts, dfilters);                                          \
+    }                                                                                          \
+    KERNEL transpose_filters_##dtype(size_t n, size_t outputs, size_t channels, size_t taps,   \
+                                     const T *filters, T *transposed) {                        \
+        transpose_filters(n, outputs, channels, taps, filters, transposed);                    \
+    }                                                                                          \
+    KERNEL depthwise_##dtype(Depthwise op, const T *x, const T *filters, const T *bias,        \
+                             T *y) {                                                           \
+        depthwise(op, x, filters, bias, y);                                                    \
+    }                                                                                          \
+    KERNEL depthwise_input_##dtype(Depthwise op, const T *filters, const T *dy, T *dx) {       \
+        depthwise_input(op, filters, dy, dx);                                                  \
+    }                                                                                          \
+    KERNEL depthwise_filters_##dtype(Depthwise op, const T *x, const T *dy, T *dfilters) {     \
+        depthwise_filters(op, x, dy, dfilters);                                                \
+    }
+EACH_ELEMENT(CONVOLUTION)

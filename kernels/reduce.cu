@@ -1,0 +1,196 @@
+// Folds of many elements: along an axis, onto an axis, of a whole vector.
+//
+// An output's items are shared by the threads of a warp or a block, which join what they have in a
+// fixed order. Without a second operand, `dot` is the sum of squares. Where outputs are too few to fill the device, they are split: each part of the items
+// is folded apart into `parts`, output by output, and `finish` folds the parts.
+#include "fold.cuh"
+
+// 16 bytes of elements.
+template <class T> struct alignas(16) Vector {
+    static constexpr int WIDTH = 16 / sizeof(T);
+    T of[WIDTH];
+};
+
+template <class T> __device__ __forceinline__ bool is_aligned(const T *p, size_t step) {
+    return ((uintptr_t)p | step * sizeof(T)) % 16 == 0;
+}
+
+// Outputs whose items are neighbours, in runs: item t of output q is element
+// `q·q_step + t / run · run_step + t mod run · step_x` of x; `step_z` is the step of z instead.
+struct Rows {
+    uint64_t outputs, items;
+    uint64_t q_step, run, run_step, step_x, step_z;
+    uint64_t splits, chunk; // parts of an output's items, and items of each but the last
+    uint64_t warps;         // that share a part: one, or a block's
+};
+
+// The fold of items `first` to `last` by the `rank`-th of `count` threads.
+template <class Rule, class T>
+__device__ __forceinline__ acc_t<T> fold_run(const Rows &rows, const T *x, const T *z,
+                                             size_t first, size_t last, size_t rank,
+                                             size_t count) {
+    using A = acc_t<T>;
+    constexpr int WIDTH = Vector<T>::WIDTH;
+    bool dense = rows.run >= rows.items && rows.step_x == 1 && (!z || rows.step_z == 1);
+    if (dense && is_aligned(x, first) && (!z || is_aligned(z, first))) {
+        A folds[WIDTH];
+#pragma unroll
+        for (int j = 0; j < WIDTH; j++) folds[j] = Rule::unit();
+        size_t t = first + rank * WIDTH;
+#pragma unroll 4
+        for (; t + WIDTH <= last; t += count * WIDTH) {
+            Vector<T> a = *reinterpret_cast<const Vector<T> *>(x + t), b = a;
+            if (z) b = *reinterpret_cast<const Vector<T> *>(z + t);
+#pragma unroll
+            for (int j = 0; j < WIDTH; j++)
+                folds[j] = Rule::join(folds[j], Rule::term(widen(a.of[j]), widen(b.of[j])));
+        }
+        for (; t < last; t++)
+            folds[0] = Rule::join(folds[0], Rule::term(widen(x[t]), widen(z ? z[t] : x[t])));
+#pragma unroll
+        for (int half = WIDTH / 2; half > 0; half /= 2)
+#pragma unroll
+            for (int j = 0; j < half; j++) folds[j] = Rule::join(folds[j], folds[j + half]);
+        return folds[0];
+    }
+    A fold = Rule::unit();
+    size_t t = first + rank, row = t / rows.run, at = t % rows.run;
+    size_t next_row = count / rows.run, next_at = count % rows.run;
+#pragma unroll 4
+    for (; t < last; t += count) {
+        size_t start = row * rows.run_step;
+        A a = widen(x[start + at * rows.step_x]);
+        fold = Rule::join(fold, Rule::term(a, z ? widen(z[start + at * rows.step_z]) : a));
+        row += next_row;
+        at += next_at;
+        if (at >= rows.run) {
+            at -= rows.run;
+            row++;
+        }
+    }
+    return fold;
+}
+
+template <class Rule, class T>
+__device__ __forceinline__ void fold_rows(const Rows &rows, const Finish<acc_t<T>> &finish,
+                                          const T *x, const T *z, T *y, acc_t<T> *parts) {
+    size_t count = rows.warps * 32, teams = FOLDERS / count;
+    size_t rank = threadIdx.x % count;
+    // Threads of a block leave together, since they fold together.
+    for (size_t block = blockIdx.x; block * teams < rows.outputs * rows.splits;
+         block += gridDim.x) {
+        size_t part = block * teams + threadIdx.x / count;
+        size_t q = part / rows.splits, first = part % rows.splits * rows.chunk;
+        size_t last = first + rows.chunk < rows.items ? first + rows.chunk : rows.items;
+        acc_t<T> fold = Rule::unit();
+        if (q < rows.outputs) {
+            size_t start = q * rows.q_step;
+            fold = fold_run<Rule>(rows, x + start, z ? z + start : z, first, last, rank, count);
+        }
+        fold = fold_team<Rule>(fold, rows.warps);
+        if (rank != 0 || q >= rows.outputs) continue;
+        if (parts) {
+            parts[part] = fold;
+        } else {
+            finish.store(fold, y[q]);
+        }
+    }
+}
+
+// Outputs that are neighbours, whose items are `inner` apart: item t of output q is element
+// `(q / inner · items + t) · inner + q mod inner`.
+struct Columns {
+    uint64_t outputs, items, inner;
+    uint64_t splits, chunk;
+    uint64_t deep; // threads of a block that share an output: a power of two
+};
+
+template <class Rule, class T>
+__device__ __forceinline__ void fold_columns(const Columns &columns,
+                                             const Finish<acc_t<T>> &finish, const T *x,
+                                             const T *z, T *y, acc_t<T> *parts) {
+    using A = acc_t<T>;
+    __shared__ A folds[FOLDERS];
+    size_t deep = columns.deep, wide = FOLDERS / deep;
+    size_t blocks = (columns.outputs + wide - 1) / wide;
+    for (size_t block = blockIdx.x; block < blocks * columns.splits; block += gridDim.x) {
+        size_t q = block % blocks * wide + threadIdx.x % wide, rank = threadIdx.x / wide;
+        size_t split = block / blocks, first = split * columns.chunk;
+        size_t last = first + columns.chunk < columns.items ? first + columns.chunk : columns.items;
+        A fold = Rule::unit();
+        if (q < columns.outputs) {
+            size_t start = q / columns.inner * columns.items * columns.inner + q % columns.inner;
+#pragma unroll 4
+            for (size_t t = first + rank; t < last; t += deep) {
+                size_t at = start + t * columns.inner;
+                A a = widen(x[at]);
+                fold = Rule::join(fold, Rule::term(a, z ? widen(z[at]) : a));
+            }
+        }
+        folds[threadIdx.x] = fold;
+        for (size_t half = deep / 2; half > 0; half /= 2) {
+            __syncthreads();
+            if (rank < half)
+                folds[threadIdx.x] =
+                    Rule::join(folds[threadIdx.x], folds[threadIdx.x + half * wide]);
+        }
+        if (rank == 0 && q < columns.outputs) {
+            if (parts) {
+                parts[q * columns.splits + split] = folds[threadIdx.x];
+            } else {
+                finish.store(folds[threadIdx.x], y[q]);
+            }
+        }
+        __syncthreads();
+    }
+}
+
+// Folds the parts of each output, by a warp each.
+template <class Rule, class T>
+__device__ __forceinline__ void finish_parts(size_t outputs, size_t splits,
+                                             const Finish<acc_t<T>> &finish,
+                                             const acc_t<T> *parts, T *y) {
+    size_t warps = gridDim.x * (size_t)blockDim.x / 32;
+    for (size_t q = (blockIdx.x * (size_t)blockDim.x + threadIdx.x) / 32; q < outputs;
+         q += warps) {
+        acc_t<T> fold = Rule::unit();
+        for (size_t split = threadIdx.x % 32; split < splits; split += 32)
+            fold = Rule::join(fold, parts[q * splits + split]);
+        fold = fold_warp<Rule>(fold);
+        if (threadIdx.x % 32 == 0) finish.store(fold, y[q]);
+    }
+}
+
+#define FOLD_ROWS(name, Rule, dtype, T)                                                        \
+    KERNEL __launch_bounds__(FOLDERS, 4) fold_rows_##name##_##dtype(                              \
+        Rows rows, Finish<acc_t<T>> finish, const T *x, const T *z, T *y, acc_t<T> *parts) {   \
+        fold_rows<Rule<acc_t<T>>>(rows, finish, x, z, y, parts);                               \
+    }
+#define FOLD_COLUMNS(name, Rule, dtype, T)                                                     \
+    KERNEL __launch_bounds__(FOLDERS, 4)                                                       \
+    fold_columns_##name##_##dtype(Columns columns, Finish<acc_t<T>> finish, const T *x,        \
+                                  const T *z, T *y, acc_t<T> *parts) {                         \
+        fold_columns<Rule<acc_t<T>>>(columns, finish, x, z, y, parts);                         \
+    }
+#define FINISH(name, Rule, dtype, T)                                                           \
+    KERNEL __launch_bounds__(FOLDERS)                                                          \
+    finish_##name##_##dtype(size_t outputs, size_t splits, Finish<acc_t<T>> finish,            \
+                            const acc_t<T> *parts, T *y) {                                     \
+        finish_parts<Rule<acc_t<T>>, T>(outputs, splits, finish, parts, y);                    \
+    }
+
+#define FOLDS(name, Rule, dtype, T)                                                            \
+    FOLD_ROWS(name, Rule, dtype, T)                                                            \
+    FOLD_COLUMNS(name, Rule, dtype, T)
+#define ALL_FOLDS(dtype, T)                                                                    \
+    FOLDS(sum, Sum, dtype, T)                                                                  \
+    FOLDS(abs_sum, AbsSum, dtype, T)                                                           \
+    FOLDS(dot, Dot, dtype, T)                                                                  \
+    FOLDS(max, Max, dtype, T)                                                                  \
+    FOLDS(min, Min, dtype, T)                                                                  \
+    FOLD_ROWS(amax, AbsMax, dtype, T)                                                          \
+    FINISH(sum, Sum, dtype, T)                                                                 \
+    FINISH(max, Max, dtype, T)                                                                 \
+    FINISH(min, Min, dtype, T)                                                                 \
+    FINISH(amax, AbsMax, dtype, T)
+EACH_ELEMENT(ALL_FOLDS)

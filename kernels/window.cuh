@@ -1,0 +1,90 @@
+// Sliding windows along up to three axes; those that an operand lacks are first, of one element.
+#pragma once
+
+#include "element.cuh"
+
+constexpr int AXES = 3;
+
+// A window along an axis: tap t of window w sees element `w·stride + t·dilation − pad`.
+struct Extent {
+    int32_t input, output, kernel, stride, pad, dilation;
+};
+
+struct Window {
+    Extent axes[AXES];
+
+    __device__ __forceinline__ size_t plane() const {
+        size_t plane = 1;
+#pragma unroll
+        for (int a = 0; a < AXES; a++) plane *= axes[a].input;
+        return plane;
+    }
+    __device__ __forceinline__ size_t positions() const {
+        size_t positions = 1;
+#pragma unroll
+        for (int a = 0; a < AXES; a++) positions *= axes[a].output;
+        return positions;
+    }
+    __device__ __forceinline__ size_t taps() const {
+        size_t taps = 1;
+#pragma unroll
+        for (int a = 0; a < AXES; a++) taps *= axes[a].kernel;
+        return taps;
+    }
+};
+
+// Splits `at`, a place in row-major order, into its coordinates; what is left is returned.
+#define COORDINATES(at, window, extent, into)                                                  \
+    _Pragma("unroll") for (int a = AXES - 1; a >= 0; a--) {                                    \
+        (into)[a] = (int32_t)((at) % (window).axes[a].extent);                                 \
+        (at) /= (window).axes[a].extent;                                                       \
+    }
+
+// Counts up through the taps of a window, the last axis fastest.
+struct Taps {
+    int32_t at[AXES] = {};
+
+    __device__ __forceinline__ void next(const Window &window) {
+        bool carry = true;
+#pragma unroll
+        for (int a = AXES - 1; a >= 0; a--) {
+            at[a] += carry;
+            carry = at[a] == window.axes[a].kernel;
+            if (carry) at[a] = 0;
+        }
+    }
+};
+
+// The element of a plane that a tap of the window at `position` sees; false in the padding.
+__device__ __forceinline__ bool seen(const Window &window, const int32_t (&position)[AXES],
+                                     const Taps &tap, size_t &at) {
+    bool inside = true;
+    at = 0;
+#pragma unroll
+    for (int a = 0; a < AXES; a++) {
+        const Extent &axis = window.axes[a];
+        int32_t i = position[a] * axis.stride + tap.at[a] * axis.dilation - axis.pad;
+        inside &= (uint32_t)i < (uint32_t)axis.input;
+        at = at * axis.input + i;
+    }
+    return inside;
+}
+
+// The position at which a tap sees an element of a plane; false if there is none.
+__device__ __forceinline__ bool seeing(const Window &window, const int32_t (&pixel)[AXES],
+                                       const Taps &tap, size_t &at) {
+    bool inside = true;
+    at = 0;
+#pragma unroll
+    for (int a = 0; a < AXES; a++) {
+        const Extent &axis = window.axes[a];
+        int32_t i = pixel[a] + axis.pad - tap.at[a] * axis.dilation, position = i;
+        if (axis.stride > 1) {
+            position = i / axis.stride;
+            inside &= position * axis.stride == i;
+        }
+        inside &= i >= 0 && position < axis.output;
+        at = at * axis.output + position;
+    }
+    return inside;
+}

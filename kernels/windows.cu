@@ -1,0 +1,70 @@
+// Images to columns and back; several images one after the other.
+#include "window.cuh"
+
+// columns[plane, tap, position] ← what the tap sees: a thread has a position of a plane, so that
+// neighbours write neighbours.
+template <class T>
+__device__ void im2col(const Window &window, size_t planes, const T *x, T *columns) {
+    size_t plane = window.plane(), positions = window.positions(), taps = window.taps();
+    EACH(i, planes * positions) {
+        size_t at = i, place;
+        int32_t position[AXES];
+        COORDINATES(at, window, output, position)
+        const T *from = x + at * plane;
+        T *to = columns + at * taps * positions + i % positions;
+        Taps tap;
+        for (size_t t = 0; t < taps; t++, tap.next(window))
+            to[t * positions] = seen(window, position, tap, place) ? from[place] : narrow<T>(0);
+    }
+}
+
+// x[plane, pixel] ← the sum of what every tap saw of the pixel.
+template <class T>
+__device__ void col2im(const Window &window, size_t planes, const T *columns, T *x) {
+    size_t positions = window.positions(), taps = window.taps();
+    EACH(i, planes * window.plane()) {
+        size_t at = i, place;
+        int32_t pixel[AXES];
+        COORDINATES(at, window, input, pixel)
+        const T *from = columns + at * taps * positions;
+        acc_t<T> sum = 0;
+        Taps tap;
+        for (size_t t = 0; t < taps; t++, tap.next(window))
+            if (seeing(window, pixel, tap, place)) sum += widen(from[t * positions + place]);
+        x[i] = narrow<T>(sum);
+    }
+}
+
+// As `col2im`, of columns in what elements are computed in, of the images of one group after the
+// other.
+template <class T>
+__device__ void fold_images(const Window &window, size_t batch, size_t groups, size_t channels,
+                            const acc_t<T> *columns, T *x) {
+    size_t positions = window.positions(), taps = window.taps();
+    EACH(i, batch * groups * channels * window.plane()) {
+        size_t at = i, place;
+        int32_t pixel[AXES];
+        COORDINATES(at, window, input, pixel)
+        size_t image = at / channels / groups, group = at / channels % groups;
+        size_t plane = (group * batch + image) * channels + at % channels;
+        const acc_t<T> *from = columns + plane * taps * positions;
+        acc_t<T> sum = 0;
+        Taps tap;
+        for (size_t t = 0; t < taps; t++, tap.next(window))
+            if (seeing(window, pixel, tap, place)) sum += from[t * positions + place];
+        x[i] = narrow<T>(sum);
+    }
+}
+
+#define WINDOWS(dtype, T)                                                                      \
+    KERNEL im2col_##dtype(Window window, size_t planes, const T *x, T *columns) {              \
+        im2col(window, planes, x, columns);                                                    \
+    }                                                                                          \
+    KERNEL col2im_##dtype(Window window, size_t planes, const T *columns, T *x) {              \
+        col2im(window, planes, columns, x);                                                    \
+    }                                                                                          \
+    KERNEL fold_images_##dtype(Window window, size_t batch, size_t groups, size_t channels,    \
+                               const acc_t<T> *columns, T *x) {                                \
+        fold_images(window, batch, groups, channels, columns, x);                              \
+    }
+EACH_ELEMENT(WINDOWS)
