@@ -1,6 +1,7 @@
 //! The verbs that neither train nor test.
 
 use crate::command::{Folder, NET};
+use cortado::data::{Color, Image};
 
 #[test]
 fn time_tells_of_every_layer_and_of_memory() {
@@ -30,6 +31,26 @@ fn time_tells_of_every_layer_and_of_memory() {
 
     folder.run("time --model net.prototxt --iterations 0").refused_with(&["--iterations"]);
     folder.run("time --model gone.prototxt").failed_with(&["gone.prototxt: No such file"]);
+}
+
+/// A net that computes next to nothing, fed with corners of images that take long to decode.
+#[test]
+fn a_slow_source_shows_up_in_the_time() {
+    let folder = Folder::new("slow");
+    let small = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/images/color.png");
+    let image = Image::read(small, Color::AsStored).unwrap().resize(600, 800).unwrap();
+    folder.write("a.png", image.encode_png().unwrap());
+    folder.write("list", "a.png 1\n");
+    let net = NET
+        .replace("\"Data\"", "\"ImageData\"")
+        .replace("scale: 0.00390625", "crop_size: 8")
+        .replace("data_param", "image_data_param")
+        .replace("digits:train?count=200&seed=1", "list");
+    folder.write("net.prototxt", net);
+    let out = folder.run("time --model net.prototxt --iterations 5").succeeded().out;
+    let waited = out.lines().find(|line| line.starts_with("Waiting for data: ")).unwrap();
+    let share = waited.split(", ").nth(1).and_then(|share| share.split(' ').next()?.parse().ok());
+    assert!(share > Some(50.0), "{out}");
 }
 
 #[test]
