@@ -5,8 +5,13 @@
 mod classify;
 #[path = "support/command.rs"]
 mod command;
+#[cfg(feature = "cuda")]
+mod cuda_on_cpu;
 #[path = "cli/flags.rs"]
 mod flags;
+#[cfg(feature = "cuda")]
+#[path = "cli/gpus.rs"]
+mod gpus;
 #[cfg(unix)]
 #[path = "cli/interruptions.rs"]
 mod interruptions;

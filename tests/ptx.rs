@@ -13,15 +13,15 @@ fn committed_ptx_is_of_the_committed_sources() {
     assert!(sources.names().all(|name| Path::new(&committed(name)).is_file()), "run scripts/ptx");
 }
 
-/// Where `NVCC` names the compiler that made it.
+/// Where `CORTADO_NVCC` names the compiler that made it.
 #[test]
 fn committed_ptx_is_what_the_compiler_gives() {
-    let Some(nvcc) = env::var_os("NVCC") else {
-        return println!("skipped: NVCC names no compiler");
+    let Some(nvcc) = env::var_os("CORTADO_NVCC") else {
+        return println!("skipped: CORTADO_NVCC names no compiler");
     };
     let told = Command::new(&nvcc).arg("--version").output().unwrap();
     if !String::from_utf8_lossy(&told.stdout).contains("release 13.0") {
-        return println!("skipped: kernels/ptx is of CUDA 13.0, and NVCC is not");
+        return println!("skipped: kernels/ptx is of CUDA 13.0, and CORTADO_NVCC is not");
     }
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let sources = sources::of(Path::new("kernels")).unwrap();

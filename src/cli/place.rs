@@ -49,7 +49,8 @@ pub(super) fn named(gpus: &[Gpu], known: &[String]) -> Result<Vec<String>> {
     let known = known.join(", ");
     let why = match gone {
         _ if there.is_empty() => {
-            format!("this build has no GPU devices, only {known}: leave out --gpu to use that")
+            let why = device::gpus().err().map_or(String::new(), |why| format!(" ({why})"));
+            format!("there are no GPU devices, only {known}{why}: leave out --gpu to use that")
         }
         Some(gone) => format!("there is no {gone}; the devices are {known}"),
         None => return Ok(wanted),
@@ -118,7 +119,7 @@ mod tests {
         assert!(said("all", 2).contains("one device") && said("0,1", 2).contains("one device"));
         assert!(said("2", 2).contains("no cuda:2; the devices are cpu, cuda:0, cuda:1"));
         for none in ["0", "all", "0,1"] {
-            assert!(said(none, 0).contains("only cpu: leave out --gpu"));
+            assert!(said(none, 0).contains("no GPU devices, only cpu"));
         }
         assert!(gpu("first").is_err() && gpu("-1").is_err());
     }

@@ -105,6 +105,7 @@ pub trait OnDevice {
 /// [`Error::UnknownDevice`] names those that this build knows; [`Error::Device`] if it cannot be
 /// opened; else what the job returns.
 pub fn on_device<J: OnDevice>(name: &str, threads: usize, job: J) -> Result<J::Output> {
+    let unknown = || Err(Error::UnknownDevice { name: name.into(), known: names().join(", ") });
     match (name, gpu(name)) {
         ("cpu", _) => job.run(CpuDevice::with_threads(threads)?),
         #[cfg(feature = "cuda")]
@@ -113,7 +114,7 @@ pub fn on_device<J: OnDevice>(name: &str, threads: usize, job: J) -> Result<J::O
         (_, Some(_)) => Err(Error::Invalid(format!(
             "device `{name}`: this build is without the feature `cuda`"
         ))),
-        _ => Err(Error::UnknownDevice { name: name.into(), known: names().join(", ") }),
+        _ => unknown(),
     }
 }
 
@@ -127,11 +128,17 @@ fn gpu(name: &str) -> Option<u32> {
 
 /// The names that [`on_device`] takes on this machine.
 pub fn names() -> Vec<String> {
-    let names = vec!["cpu".into()];
+    let gpus = (0..gpus().unwrap_or(0)).map(|gpu| format!("cuda:{gpu}"));
+    [String::from("cpu")].into_iter().chain(gpus).collect()
+}
+
+/// How many NVIDIA GPUs there are.
+///
+/// # Errors
+/// Why this cannot be known: there is no driver, or this build is without the feature `cuda`.
+pub fn gpus() -> Result<u32> {
     #[cfg(feature = "cuda")]
-    let names = {
-        let gpus = CudaDevice::count().unwrap_or(0);
-        names.into_iter().chain((0..gpus).map(|gpu| format!("cuda:{gpu}"))).collect()
-    };
-    names
+    return CudaDevice::count();
+    #[cfg(not(feature = "cuda"))]
+    Err(Error::Invalid("this build is without the feature `cuda`".into()))
 }

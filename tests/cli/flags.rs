@@ -42,7 +42,7 @@ fn nets_are_built_for_a_level_and_stages() {
 fn a_gpu_that_is_not_there_has_a_way_out() {
     let folder = Folder::new("gpu");
     folder.run("train --solver solver.prototxt").succeeded();
-    let way_out = ["--gpu: this build has no GPU devices, only cpu", "leave out --gpu"];
+    let way_out = ["--gpu: there are no GPU devices, only cpu", "leave out --gpu"];
     for args in [
         "train -solver solver.prototxt -gpu 0",
         "train -solver solver.prototxt -gpu all",

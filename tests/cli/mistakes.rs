@@ -167,7 +167,7 @@ fn the_first_mistakes_have_a_way_out() {
     let cut = format!("{train} --snapshot cut.solverstate");
     fs::copy(folder.path("lenet_iter_8.caffemodel"), folder.path("other.caffemodel")).unwrap();
     folder.write("cut.solverstate", &folder.read("lenet_iter_8.solverstate")[..100]);
-    let cases: [(&str, &str, &str, &[&str]); 14] = [
+    let cases: [(&str, &str, &str, &[&str]); 15] = [
         (
             "",
             "",
@@ -191,7 +191,8 @@ fn the_first_mistakes_have_a_way_out() {
         ),
         ("num_output: 10", "num_output: 9", &trained, &["`ip`", "10 784", "9 784", "another name"]),
         ("\"ip\"", "\"fc\"", &weights, &["other.caffemodel", "it has `ip`, the net `fc`"]),
-        ("", "", "time --model net.prototxt --device cuda:0", &["`cuda:0`", "knows: cpu"]),
+        ("", "", "time --model net.prototxt --device cuda:0", &["device `cuda", "cuda`"]),
+        ("", "", "time --model net.prototxt --device cud", &["`cud`", "knows: cpu"]),
         ("", "", "time --model net.prototxt --gpu 0", &["--gpu", "leave out --gpu"]),
         ("", "", &cut, &["cut.solverstate: not a caffe.SolverState: byte "]),
         (
