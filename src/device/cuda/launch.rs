@@ -11,10 +11,7 @@ use crate::{
     ledger,
     memory::{DeviceSlice, DeviceSliceMut, Memory, Src, ViewMut},
 };
-use cust::sys::{
-    CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, cuFuncSetAttribute,
-    cuLaunchKernel,
-};
+use cust::sys::cuLaunchKernel;
 use std::{ffi::c_void, marker::PhantomData, panic::Location, ptr};
 
 /// Threads of a block, unless a launch says otherwise.
@@ -23,9 +20,6 @@ pub(super) const THREADS: u32 = 256;
 /// Blocks of a grid for each multiprocessor, of which it runs some at once: those that there are
 /// go on with what is left.
 const BLOCKS: usize = 32;
-
-/// Bytes of shared memory that a block may have without asking.
-const SHARED: u32 = 48 << 10;
 
 /// A kernel about to be launched: arguments are given in the order of its parameters.
 ///
@@ -40,7 +34,6 @@ pub(super) struct Launch<'a> {
     words: Vec<u64>,
     /// Where each begins in `words`.
     starts: Vec<usize>,
-    shared: u32,
     site: &'static Location<'static>,
     /// While operands are asked for.
     _account: ledger::Running,
@@ -81,7 +74,6 @@ impl CudaDevice {
             function,
             words: Vec::with_capacity(12),
             starts: Vec::with_capacity(12),
-            shared: 0,
             site,
             _account: account,
             operands: PhantomData,
@@ -89,13 +81,11 @@ impl CudaDevice {
     }
 
     /// Room for `len` values between two launches, of any content.
-    #[allow(dead_code)]
     pub(super) fn scratch<T: Scalar>(&self, len: usize) -> Result<CudaBuffer> {
         CudaBuffer::new(&self.stream, len.saturating_mul(size_of::<T>()))
     }
 
     /// The first values of a buffer, once all queued work is done: a kernel's result.
-    #[allow(dead_code)]
     #[track_caller]
     pub(super) fn fetch<T: Scalar, const N: usize>(&self, from: &CudaBuffer) -> Result<[T; N]> {
         let mut values = [T::zeroed(); N];
@@ -161,13 +151,6 @@ impl<'a> Launch<'a> {
         }
     }
 
-    /// Bytes of shared memory that are not declared in the kernel.
-    #[allow(dead_code)]
-    pub(super) fn shared(mut self, bytes: usize) -> Self {
-        self.shared = u32::try_from(bytes).unwrap_or(u32::MAX);
-        self
-    }
-
     /// For `n` items, one or more a thread; nothing happens if there are none.
     pub(super) fn each(self, n: usize) -> Result<()> {
         let most = BLOCKS * self.device.context().multiprocessors;
@@ -197,13 +180,6 @@ impl<'a> Launch<'a> {
             return Err(wrong(given));
         }
         context.enter()?;
-        if self.shared > SHARED {
-            let bytes = i32::try_from(self.shared).unwrap_or(i32::MAX);
-            let which = CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-            // SAFETY: the kernel's module lives as long as its context.
-            let set = unsafe { cuFuncSetAttribute(self.function.0, which, bytes) };
-            context.check("cuFuncSetAttribute", set)?;
-        }
         let words = &mut self.words;
         let mut arguments: Vec<*mut c_void> =
             self.starts.iter().map(|start| (&raw mut words[*start]).cast()).collect();
@@ -222,7 +198,7 @@ impl<'a> Launch<'a> {
                 bx,
                 by,
                 bz,
-                self.shared,
+                0,
                 self.device.stream.raw(),
                 arguments.as_mut_ptr(),
                 ptr::null_mut(),

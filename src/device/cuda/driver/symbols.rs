@@ -144,7 +144,6 @@ entry_points! {
     fn cuTexObjectGetResourceViewDesc(p_res_view_desc: *mut CUDA_RESOURCE_VIEW_DESC,
         tex_object: CUtexObject);
 
-    fn cuFuncSetAttribute(hfunc: CUfunction, attrib: CUfunction_attribute, value: c_int);
     fn cuGetErrorName(error: CUresult, p_str: *mut *const c_char);
     fn cuMemAllocFromPoolAsync(dptr: *mut CUdeviceptr, bytesize: usize, pool: CUmemoryPool,
         h_stream: CUstream);
