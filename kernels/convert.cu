@@ -1,19 +1,6 @@
 // Elements of one type as those of another, and whole numbers as elements: rounded once.
 
-#include "element.cuh"
-
-// The nearest element, halves to even.
-template <class T> __device__ __forceinline__ T nearest(double x) { return T(x); }
-template <> __device__ __forceinline__ __half nearest<__half>(double x) { return __double2half(x); }
-template <> __device__ __forceinline__ __nv_bfloat16 nearest<__nv_bfloat16>(double x) {
-    return __double2bfloat16(x);
-}
-// From single precision there is nothing to round twice.
-template <class T> __device__ __forceinline__ T nearest(float x) { return T(x); }
-template <> __device__ __forceinline__ __half nearest<__half>(float x) { return __float2half_rn(x); }
-template <> __device__ __forceinline__ __nv_bfloat16 nearest<__nv_bfloat16>(float x) {
-    return __float2bfloat16_rn(x);
-}
+#include "rounding.cuh"
 
 #define CONVERT(from, T, to, U)                                     \
     KERNEL convert_to_##to##_##from(size_t n, const T *x, U *y) {   \

@@ -15,6 +15,8 @@ use num_traits::Zero;
 
 mod permute;
 
+#[cfg(feature = "cuda")] // used by device
+pub(crate) use permute::Axes;
 pub use permute::permute;
 
 /// Elements of one task, in whole rows.

@@ -47,6 +47,8 @@ pub use convolution::{convolve, convolve_backward_filters, convolve_backward_inp
 pub use dot_onto::dot_onto;
 pub use gemm::{gemm, gemm_batched};
 pub use gemv::gemv;
+#[cfg(feature = "cuda")] // used by device
+pub(crate) use index::Axes;
 pub use index::{copy_2d, gather, permute, scatter_add, tile, tile_backward, to_indices};
 pub use level1::{amax, asum, axpby, axpy, copy, dot, dot_strided, scal, sumsq};
 pub use loss::{accuracy, accuracy_by_class, softmax_loss, softmax_loss_backward};
@@ -57,6 +59,10 @@ pub use moments::moments;
 pub use pair_loss::{pair_loss, pair_loss_backward};
 pub use pool::{average_pool, average_pool_backward, max_pool, max_pool_backward, stochastic_pool};
 pub use random::{bernoulli, dropout, dropout_in_place, gaussian, integer, uniform};
+#[cfg(feature = "cuda")] // used by device
+pub(crate) use random::{
+    bounds, expect_bound, expect_interval, expect_keep, expect_normal, expect_probability,
+};
 pub use reduce::{arg_max, reduce, sum_onto};
 pub use simd::vector_instructions;
 #[cfg(feature = "net")] // used by data

@@ -44,11 +44,7 @@ pub fn uniform<T: Element>(
     hi: f64,
     y: &mut [T],
 ) -> Result<()> {
-    if !(lo <= hi && (hi - lo).is_finite()) {
-        let why = format!("needs finite lo ≤ hi, not {lo} and {hi}");
-        return Err(Error::value("uniform", why));
-    }
-    let width = hi - lo;
+    let width = expect_interval(lo, hi)?;
     let (least, most) = bounds::<T>(lo, hi);
     let number = |u: f64| {
         let value = T::from_f64(lo + width * u);
@@ -80,10 +76,7 @@ pub fn gaussian<T: Element>(
     std: f64,
     y: &mut [T],
 ) -> Result<()> {
-    if !(mean.is_finite() && std.is_finite() && std >= 0.0) {
-        let why = format!("needs a finite mean and std ≥ 0, not {mean} and {std}");
-        return Err(Error::value("gaussian", why));
-    }
+    expect_normal(mean, std)?;
     by_counter(workers, y, |j| {
         let (u, v) = fractions(key, j);
         let r = (-2.0 * ln(u + UNIT)).sqrt();
@@ -99,10 +92,7 @@ pub fn gaussian<T: Element>(
 /// [`Error::Value`] unless `0 ≤ p ≤ 1`.
 #[doc(alias = "caffe_rng_bernoulli")]
 pub fn bernoulli(workers: &Workers, key: RngKey, p: f64, y: &mut [u32]) -> Result<()> {
-    if !(0.0..=1.0).contains(&p) {
-        return Err(Error::value("bernoulli", format!("needs 0 ≤ p ≤ 1, not {p}")));
-    }
-    let below = (p * WORDS).ceil() as u64;
+    let below = expect_probability(p)?;
     by_counter(workers, y, |j| key.words(j).map(|word| u32::from(u64::from(word) < below)));
     Ok(())
 }
@@ -118,10 +108,10 @@ pub fn dropout<T: Element>(
     x: &[T],
     y: &mut [T],
 ) -> Result<()> {
-    expect_keep(keep)?;
+    let below = expect_keep(keep)?;
     expect_len("dropout", "y", x.len(), y.len())?;
     let factor = T::acc(1.0 / keep);
-    kept(workers, key, keep, y, |start, drawn, y, room| {
+    kept(workers, key, below, y, |start, drawn, y, room| {
         let mut room_x = chunk();
         let x = widened(&x[start..][..y.len()], &mut room_x);
         overwrite(y, room, |y| {
@@ -148,9 +138,9 @@ pub fn dropout_in_place<T: Element>(
     keep: f64,
     y: &mut [T],
 ) -> Result<()> {
-    expect_keep(keep)?;
+    let below = expect_keep(keep)?;
     let factor = T::acc(1.0 / keep);
-    kept(workers, key, keep, y, |_, drawn, y, room| {
+    kept(workers, key, below, y, |_, drawn, y, room| {
         update(y, room, |y| {
             vectorized(
                 #[inline(always)]
@@ -165,23 +155,61 @@ pub fn dropout_in_place<T: Element>(
     Ok(())
 }
 
-fn expect_keep(keep: f64) -> Result<()> {
-    if keep > 0.0 && keep <= 1.0 {
+/// The width of [`uniform`]'s interval, if it is one.
+pub(crate) fn expect_interval(lo: f64, hi: f64) -> Result<f64> {
+    let width = hi - lo;
+    if lo <= hi && width.is_finite() {
+        return Ok(width);
+    }
+    Err(Error::value("uniform", format!("needs finite lo ≤ hi, not {lo} and {hi}")))
+}
+
+/// Fails unless these are the parameters of a [`gaussian`].
+pub(crate) fn expect_normal(mean: f64, std: f64) -> Result<()> {
+    if mean.is_finite() && std.is_finite() && std >= 0.0 {
         return Ok(());
+    }
+    let why = format!("needs a finite mean and std ≥ 0, not {mean} and {std}");
+    Err(Error::value("gaussian", why))
+}
+
+/// Below what a word counts as a one of [`bernoulli`].
+pub(crate) fn expect_probability(p: f64) -> Result<u64> {
+    if (0.0..=1.0).contains(&p) {
+        return Ok(words_below(p));
+    }
+    Err(Error::value("bernoulli", format!("needs 0 ≤ p ≤ 1, not {p}")))
+}
+
+/// Below what a word keeps an element in [`dropout`].
+pub(crate) fn expect_keep(keep: f64) -> Result<u64> {
+    if keep > 0.0 && keep <= 1.0 {
+        return Ok(words_below(keep));
     }
     Err(Error::value("dropout", format!("needs 0 < keep ≤ 1, not {keep}")))
 }
 
-/// Calls `body` for chunks of `y` with the chunk's start, which elements are drawn with
-/// probability `p`, and room to widen `y`.
+/// Fails unless [`integer`] can have this bound.
+pub(crate) fn expect_bound(bound: u64) -> Result<()> {
+    if (1..=1 << 32).contains(&bound) {
+        return Ok(());
+    }
+    Err(Error::value("integer", format!("needs 1 ≤ bound ≤ 2³², not {bound}")))
+}
+
+fn words_below(p: f64) -> u64 {
+    (p * WORDS).ceil() as u64
+}
+
+/// Calls `body` for chunks of `y` with the chunk's start, which elements have a word below `below`,
+/// and room to widen `y`.
 fn kept<T: Element>(
     workers: &Workers,
     key: RngKey,
-    p: f64,
+    below: u64,
     y: &mut [T],
     body: impl Fn(usize, &[bool], &mut [T], &mut [T::Acc]) + Send + Sync,
 ) {
-    let below = (p * WORDS).ceil() as u64;
     workers.chunks(y, BLOCK, |block, y| {
         let (mut drawn, mut room) = ([false; CHUNK], chunk());
         for (i, y) in y.chunks_mut(CHUNK).enumerate() {
@@ -207,9 +235,7 @@ fn kept<T: Element>(
 /// [`Error::Value`] unless `1 ≤ bound ≤ 2³²`.
 #[doc(alias = "caffe_rng_rand")]
 pub fn integer(workers: &Workers, key: RngKey, bound: u64, y: &mut [u32]) -> Result<()> {
-    if !(1..=1 << 32).contains(&bound) {
-        return Err(Error::value("integer", format!("needs 1 ≤ bound ≤ 2³², not {bound}")));
-    }
+    expect_bound(bound)?;
     by_counter(workers, y, |j| key.words(j).map(|word| ((u64::from(word) * bound) >> 32) as u32));
     Ok(())
 }
@@ -249,7 +275,7 @@ fn by_counter<T: Copy + Send, const N: usize>(
 }
 
 /// The least and the greatest value of `T` in `[lo, hi)`; both are `lo`'s nearest if there is none.
-fn bounds<T: Element>(lo: f64, hi: f64) -> (T, T) {
+pub(crate) fn bounds<T: Element>(lo: f64, hi: f64) -> (T, T) {
     let nearest = T::from_f64(lo);
     let least = if nearest.to_f64() < lo { step(nearest, true) } else { nearest };
     let under = T::from_f64(hi);

@@ -2,6 +2,7 @@
 
 use super::{
     CudaBuffer, CudaDevice,
+    complaints::Complaint,
     error::Launched,
     module::{self, Function, Kernel},
 };
@@ -151,10 +152,54 @@ impl<'a> Launch<'a> {
         }
     }
 
+    /// The next operand, which there is none of: null.
+    pub(super) fn none(self) -> Self {
+        self.size(0)
+    }
+
+    /// The next operand: where to complain of values.
+    pub(super) fn complaint(self, kind: Complaint) -> Result<Self> {
+        let address = self.device.stream.complaints()?.address(kind);
+        Ok(self.arg(address))
+    }
+
     /// For `n` items, one or more a thread; nothing happens if there are none.
     pub(super) fn each(self, n: usize) -> Result<()> {
-        let most = BLOCKS * self.device.context().multiprocessors;
-        self.grid([n.div_ceil(THREADS as usize).min(most), 1, 1], [THREADS, 1, 1])
+        self.blocks(n.div_ceil(THREADS as usize), THREADS)
+    }
+
+    /// On `blocks` blocks of so many threads, or on fewer that go on with what is left; nothing
+    /// happens if there are none.
+    pub(super) fn blocks(self, blocks: usize, threads: u32) -> Result<()> {
+        let most = self.most_blocks();
+        self.grid([blocks.min(most), 1, 1], [threads, 1, 1])
+    }
+
+    /// For the elements of `rows` × `columns`, with the last argument of kernels that use
+    /// `kernels/rows.cuh`: how many threads lie side by side in a row.
+    pub(super) fn over(self, rows: usize, columns: usize) -> Result<()> {
+        let most = self.most_blocks();
+        let span = match columns {
+            // A warp wastes less of a row's end than a block does.
+            0..=64 => columns.max(1),
+            65..1024 => 32,
+            _ => THREADS as usize,
+        };
+        let across = columns.div_ceil(span).min(most);
+        let down = rows.div_ceil(THREADS as usize / span);
+        let down = down.min(most.div_ceil(across.max(1))).min(65535);
+        self.arg(span as u32).grid([across, down, 1], [THREADS, 1, 1])
+    }
+
+    /// As [`over`](Self::over) for kernels that move 16 bytes at a time where rows can be cut so.
+    pub(super) fn over_packs<T: Element>(self, rows: usize, columns: usize) -> Result<()> {
+        let pack = 16 / size_of::<T>();
+        self.over(rows, if columns.is_multiple_of(pack) { columns / pack } else { columns })
+    }
+
+    /// Blocks of a grid that are worth it.
+    fn most_blocks(&self) -> usize {
+        BLOCKS * self.device.context().multiprocessors
     }
 
     /// On a grid of blocks of threads; nothing happens if there are none.

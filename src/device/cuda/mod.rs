@@ -12,6 +12,7 @@
 #![allow(unsafe_code)]
 
 mod buffer;
+mod complaints;
 mod context;
 mod driver;
 mod error;

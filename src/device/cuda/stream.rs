@@ -1,6 +1,7 @@
 //! Queues of work, and how they wait for each other.
 
 use super::{
+    complaints::Complaints,
     context::Context,
     error::{CudaFailure, told},
 };
@@ -10,12 +11,17 @@ use cust::sys::{
     CUstream_flags_enum::CU_STREAM_NON_BLOCKING, cuEventCreate, cuEventDestroy_v2, cuEventRecord,
     cuStreamCreateWithPriority, cuStreamDestroy_v2, cuStreamSynchronize, cuStreamWaitEvent,
 };
-use std::{ptr, sync::Arc};
+use std::{
+    ptr,
+    sync::{Arc, OnceLock},
+};
 
 /// A queue of a device's work. Dropped, it ends when its work is done.
 pub(super) struct Stream {
     pub(super) context: Arc<Context>,
     raw: CUstream,
+    /// Once there is a kernel that may complain.
+    complaints: OnceLock<Complaints>,
 }
 
 // SAFETY: the driver's functions may be called from any thread with any stream.
@@ -33,21 +39,31 @@ impl Stream {
         let made =
             unsafe { cuStreamCreateWithPriority(&mut raw, CU_STREAM_NON_BLOCKING as u32, 0) };
         context.check("cuStreamCreateWithPriority", made)?;
-        Ok(Self { context: Arc::clone(context), raw })
+        Ok(Self { context: Arc::clone(context), raw, complaints: OnceLock::new() })
     }
 
     pub(super) fn raw(&self) -> CUstream {
         self.raw
     }
 
-    /// Waits for all that was queued so far.
+    /// Where kernels of this queue complain of values.
+    pub(super) fn complaints(&self) -> Result<&Complaints> {
+        if let Some(known) = self.complaints.get() {
+            return Ok(known);
+        }
+        self.context.enter()?;
+        let new = Complaints::new().map_err(|failure| self.context.error(failure))?;
+        Ok(self.complaints.get_or_init(|| new))
+    }
+
+    /// Waits for all that was queued so far; what it complained of is an error.
     pub(super) fn wait(&self) -> Result<()> {
         self.context.enter()?;
         // SAFETY: the stream lives.
         let waited = unsafe { cuStreamSynchronize(self.raw) };
         self.context.check("cuStreamSynchronize", waited)?;
         self.context.launches.done(self.raw);
-        Ok(())
+        self.complaints.get().and_then(Complaints::take).map_or(Ok(()), Err)
     }
 
     /// Makes later work wait for what `other` has queued so far.
@@ -68,6 +84,11 @@ impl Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         if self.context.enter().is_ok() {
+            if self.complaints.get().is_some() {
+                // What may still complain needs where to.
+                // SAFETY: the stream lives.
+                let _ = unsafe { cuStreamSynchronize(self.raw) };
+            }
             // SAFETY: nobody else has the stream. What is queued still runs.
             let _ = unsafe { cuStreamDestroy_v2(self.raw) };
         }

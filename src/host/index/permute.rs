@@ -42,15 +42,15 @@ pub fn permute<T: Element>(workers: &Workers, op: &Permute, x: &[T], y: &mut [T]
 }
 
 /// The result's axes, outermost first, with the source's step along each.
-struct Axes {
-    extents: Vec<usize>,
-    strides: Vec<usize>,
+pub(crate) struct Axes {
+    pub(crate) extents: Vec<usize>,
+    pub(crate) strides: Vec<usize>,
 }
 
 impl Axes {
     /// Leaves out axes of one element, and merges those that follow each other in the source as
     /// well. At least one remains; the shape is not empty.
-    fn of(op: &Permute) -> Self {
+    pub(crate) fn of(op: &Permute) -> Self {
         let shape = op.shape();
         let mut axes = Self { extents: Vec::new(), strides: Vec::new() };
         for &axis in op.order() {

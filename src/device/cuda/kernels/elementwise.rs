@@ -1,5 +1,6 @@
 //! Functions of elements, one by one.
 
+use super::lstm;
 use crate::{
     device::CudaDevice,
     element::{Element, Scalar},
@@ -7,7 +8,7 @@ use crate::{
     kernel::{Elementwise, fallback},
     ledger,
     memory::{Src, View, ViewMut},
-    op::{Axis, Binary, Unary},
+    op::{Axis, Binary, Lstm, Unary},
 };
 use num_traits::Zero;
 use std::any::TypeId;
@@ -188,5 +189,29 @@ impl Elementwise for CudaDevice {
         let symbol = format!("convert_integers_{from}_{}", T::DTYPE.name());
         let launch = self.symbol(account, &symbol)?;
         launch.size(n).read(x.device()?).write(y.device_write_only()?).each(n)
+    }
+
+    fn lstm<T: Element>(
+        &self,
+        op: &Lstm,
+        c_prev: View<'_, T, Self>,
+        cont: View<'_, T, Self>,
+        gates: ViewMut<'_, T, Self>,
+        c: ViewMut<'_, T, Self>,
+        h: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        lstm::forward(self, op, (c_prev, cont), gates, [c, h])
+    }
+
+    fn lstm_backward<T: Element>(
+        &self,
+        op: &Lstm,
+        c_prev: View<'_, T, Self>,
+        c: View<'_, T, Self>,
+        dh: View<'_, T, Self>,
+        dc: ViewMut<'_, T, Self>,
+        gates: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        lstm::backward(self, op, [c_prev, c, dh], dc, gates)
     }
 }

@@ -1,4 +1,4 @@
-//! Which kernels of the families are the GPU's own, and how each is launched.
+//! How each kernel of the families is launched.
 
 #![deny(unsafe_code)]
 
@@ -8,12 +8,13 @@ mod elementwise;
 mod fold;
 mod gemm;
 mod gemv;
+mod indexing;
+mod losses;
+mod lstm;
+mod normalize;
+mod pooling;
+mod random;
 mod reductions;
 mod split;
+mod update;
 mod windows;
-
-use super::CudaDevice;
-
-crate::families!(
-    CudaDevice: Random, Pooling, Normalize, Losses, Indexing, Update
-);

@@ -1,0 +1,46 @@
+// Sums over the threads of a block, in an order that depends on nothing else.
+#pragma once
+
+#include "element.cuh"
+
+constexpr unsigned WARP = 32;
+constexpr unsigned ALL_LANES = 0xffffffffu;
+
+struct Sum {
+    template <class A> static __device__ __forceinline__ A of(A a, A b) { return a + b; }
+};
+
+// The greater; a first argument that is a number stays one.
+struct Greater {
+    template <class A> static __device__ __forceinline__ A of(A a, A b) { return b > a ? b : a; }
+};
+
+// All values of a warp joined; every lane learns the result.
+template <class Join, class A> __device__ __forceinline__ A over_warp(A value) {
+#pragma unroll
+    for (unsigned distance = WARP / 2; distance > 0; distance /= 2) {
+        value = Join::of(value, __shfl_xor_sync(ALL_LANES, value, distance));
+    }
+    return value;
+}
+
+// All values of a block of whole warps joined; every thread learns the result.
+template <class Join, class A> __device__ __forceinline__ A over_block(A value) {
+    value = over_warp<Join>(value);
+    if (blockDim.x == WARP) return value;
+    __shared__ A of_warps[WARP];
+    if (threadIdx.x % WARP == 0) of_warps[threadIdx.x / WARP] = value;
+    __syncthreads();
+    value = of_warps[0];
+    for (unsigned warp = 1; warp < blockDim.x / WARP; warp++) {
+        value = Join::of(value, of_warps[warp]);
+    }
+    // The next call must not write before everybody has read.
+    __syncthreads();
+    return value;
+}
+
+// The statement for each `i` below `n`, which the lanes of a warp share.
+#define EACH_BY_WARP(i, n)                                                              \
+    for (size_t i = (blockIdx.x * (size_t)blockDim.x + threadIdx.x) / WARP; i < (n);    \
+         i += (size_t)gridDim.x * blockDim.x / WARP)

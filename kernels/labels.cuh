@@ -1,0 +1,68 @@
+// Labels: class numbers held in elements.
+#pragma once
+
+#include "block.cuh"
+#include "complaint.cuh"
+#include "rounding.cuh"
+
+// `count` labels, each of a position whose `extent` scores are `inner` apart.
+struct Labels {
+    uint64_t count, extent, inner;
+    // Label of positions that do not count, if there is one.
+    double ignored;
+    uint64_t has_ignored;
+    // What a sum is divided by; 0 for the number of labels that count.
+    double divisor;
+};
+
+constexpr int64_t IGNORED = -1;
+constexpr int64_t NO_CLASS = -2;
+
+// The class that label number `at` means.
+template <class T> __device__ __forceinline__ int64_t class_of(const Labels &of, T label) {
+    const double value = (double)widen(label);
+    if (of.has_ignored && value == of.ignored) return IGNORED;
+    return value >= 0 && value < (double)of.extent && floor(value) == value ? (int64_t)value
+                                                                            : NO_CLASS;
+}
+
+// Where the score of class 0 lies for label number `at`.
+__device__ __forceinline__ size_t first_score(const Labels &of, size_t at) {
+    return at / of.inner * of.extent * of.inner + at % of.inner;
+}
+
+// A sum, and how many went into it.
+struct Part {
+    double sum, count;
+};
+
+__device__ __forceinline__ Part over_block(Part part) {
+    return {over_block<Sum>(part.sum), over_block<Sum>(part.count)};
+}
+
+// All the parts joined; every thread learns the result.
+__device__ __forceinline__ Part joined(const Part *parts, size_t n) {
+    Part part = {0, 0};
+    for (size_t i = threadIdx.x; i < n; i += blockDim.x) {
+        part.sum += parts[i].sum;
+        part.count += parts[i].count;
+    }
+    return over_block(part);
+}
+
+__device__ __forceinline__ double divided_by(double divisor, double count) {
+    return divisor != 0 ? divisor : fmax(count, 1.0);
+}
+
+// Joins what the threads hold: a lone block writes the result, each of several its part, which
+// `mean_of_parts` joins.
+template <class T>
+__device__ __forceinline__ void hand_in(Part part, double divisor, Part *parts, T *y) {
+    part = over_block(part);
+    if (threadIdx.x != 0) return;
+    if (gridDim.x == 1) {
+        *y = nearest<T>(part.sum / divided_by(divisor, part.count));
+    } else {
+        parts[blockIdx.x] = part;
+    }
+}

@@ -1,0 +1,233 @@
+// Losses and measures of class scores: src/host/loss.rs and src/host/class_loss.rs.
+//
+// Sums are taken in double precision, thread by thread, then block by block. A label that is no
+// class is complained of.
+
+#include "labels.cuh"
+
+// y[0] = Σ / the divisor, of what blocks handed in.
+template <class T> __device__ void mean_of_parts(size_t n, double divisor, const Part *parts, T *y) {
+    const Part part = joined(parts, n);
+    if (threadIdx.x == 0) *y = nearest<T>(part.sum / divided_by(divisor, part.count));
+}
+
+// Counts the labels that count, for a divisor.
+template <class T>
+__device__ void count_labels(Labels of, const T *label, Complaint *complaint, Part *parts) {
+    Part part = {0, 0};
+    EACH(at, of.count) {
+        const int64_t right = class_of(of, label[at]);
+        if (right >= 0) part.count += 1;
+        if (right == NO_CLASS) complain(complaint, at);
+    }
+    part = over_block(part);
+    if (threadIdx.x == 0) parts[blockIdx.x] = part;
+}
+
+// −Σ ln max(p[label], tiny)
+template <class T>
+__device__ void softmax_loss(Labels of, const T *p, const T *label, Complaint *complaint,
+                             Part *parts, T *loss) {
+    using A = acc_t<T>;
+    Part part = {0, 0};
+    EACH(at, of.count) {
+        const int64_t right = class_of(of, label[at]);
+        if (right >= 0) {
+            const A value = widen(p[first_score(of, at) + right * of.inner]);
+            // NaN costs as much as nothing, as on the host.
+            part.sum -= (double)log(value > A(1.17549435e-38f) ? value : A(1.17549435e-38f));
+            part.count += 1;
+        } else if (right == NO_CLASS) {
+            complain(complaint, at);
+        }
+    }
+    hand_in(part, of.divisor, parts, loss);
+}
+
+// dx = scale·(p − onehot(label)) / n, where n is made of `n` parts unless it is given.
+template <class T>
+__device__ void softmax_loss_backward(Labels of, const T *p, const T *label, const T *scale,
+                                      const Part *parts, size_t n, Complaint *complaint, T *dx) {
+    using A = acc_t<T>;
+    const double count = of.divisor == 0 ? joined(parts, n).count : 0;
+    const A factor = A((double)widen(*scale) / divided_by(of.divisor, count));
+    const size_t slab = of.extent * of.inner;
+    EACH(i, of.count * of.extent) {
+        const size_t within = i % slab, at = i / slab * of.inner + within % of.inner;
+        const int64_t right = class_of(of, label[at]), here = within / of.inner;
+        const A target = here == right ? A(1) : A(0);
+        dx[i] = narrow<T>(right >= 0 ? (widen(p[i]) - target) * factor : A(0));
+        if (right == NO_CLASS) complain(complaint, at);
+    }
+}
+
+// Whether the label's own score is among the `top_k` greatest; a tie goes against it, NaN is never
+// right. To be called by a whole warp.
+template <class T>
+__device__ __forceinline__ bool is_right(const Labels &of, size_t top_k, const T *scores, size_t at,
+                                         size_t right) {
+    const T *row = scores + first_score(of, at);
+    const acc_t<T> own = widen(row[right * of.inner]);
+    unsigned ahead = 0;
+    for (size_t k = threadIdx.x % WARP; k < of.extent; k += WARP) {
+        ahead += widen(row[k * of.inner]) >= own;
+    }
+    ahead = over_warp<Sum>(ahead);
+    return ahead >= 1 && ahead <= top_k;
+}
+
+// The share of labels that are right.
+template <class T>
+__device__ void accuracy(Labels of, size_t top_k, const T *scores, const T *label,
+                         Complaint *complaint, Part *parts, T *y) {
+    const bool first = threadIdx.x % WARP == 0;
+    Part part = {0, 0};
+    EACH_BY_WARP(at, of.count) {
+        const int64_t right = class_of(of, label[at]);
+        if (right >= 0) {
+            const bool counts = is_right(of, top_k, scores, at, right) && first;
+            part.sum += counts ? 1 : 0;
+            part.count += first ? 1 : 0;
+        } else if (right == NO_CLASS) {
+            complain(complaint, at);
+        }
+    }
+    hand_in(part, 0, parts, y);
+}
+
+// The share of labels of a class that are right; a block for each class, and one at least.
+template <class T>
+__device__ void accuracy_by_class(Labels of, size_t top_k, const T *scores, const T *label,
+                                  Complaint *complaint, T *y) {
+    const bool first = threadIdx.x % WARP == 0;
+    for (size_t wanted = blockIdx.x; wanted < of.extent || wanted == 0; wanted += gridDim.x) {
+        Part part = {0, 0};
+        for (size_t at = threadIdx.x / WARP; at < of.count; at += blockDim.x / WARP) {
+            const int64_t right = class_of(of, label[at]);
+            if (right == (int64_t)wanted) {
+                const bool counts = is_right(of, top_k, scores, at, right) && first;
+                part.sum += counts ? 1 : 0;
+                part.count += first ? 1 : 0;
+            } else if (right == NO_CLASS && wanted == 0) {
+                complain(complaint, at);
+            }
+        }
+        part = over_block(part);
+        if (threadIdx.x == 0 && wanted < of.extent) {
+            y[wanted] = nearest<T>(part.sum / divided_by(0, part.count));
+        }
+    }
+}
+
+// The forms of a loss, numbered as the host does.
+enum Form : uint32_t { LOG, SOFTMAX_LOG, HINGE, SQUARED_HINGE };
+
+// Σ f(x, label); `matrix` may be null.
+template <class T>
+__device__ void class_loss(Labels of, uint32_t form, const T *x, const T *label, const T *matrix,
+                           Complaint *complaint, Part *parts, T *loss) {
+    using A = acc_t<T>;
+    const A floor = A(1e-20);
+    const unsigned lane = threadIdx.x % WARP;
+    Part part = {0, 0};
+    EACH_BY_WARP(at, of.count) {
+        const int64_t right = class_of(of, label[at]);
+        if (right == NO_CLASS) complain(complaint, at);
+        if (right < 0) continue;
+        const T *row = x + first_score(of, at);
+        for (size_t k = lane; k < of.extent; k += WARP) {
+            if (form <= SOFTMAX_LOG) {
+                const bool own = (int64_t)k == right;
+                if (matrix == nullptr && !own) continue;
+                const A weight = matrix ? widen(matrix[right * of.extent + k]) : A(1);
+                const A value = widen(row[k * of.inner]);
+                part.sum -= (double)weight * (double)log(value > floor ? value : floor);
+            } else {
+                const A value = widen(row[k * of.inner]);
+                const A margin = A(1) + ((int64_t)k == right ? -value : value);
+                const A lacking = margin > A(0) ? margin : A(0);
+                part.sum += (double)(form == HINGE ? lacking : lacking * lacking);
+            }
+        }
+        part.count += lane == 0 ? 1 : 0;
+    }
+    hand_in(part, of.divisor, parts, loss);
+}
+
+// dx = scale · the derivative of f / n.
+template <class T>
+__device__ void class_loss_backward(Labels of, uint32_t form, const T *x, const T *label,
+                                    const T *matrix, const T *scale, const Part *parts, size_t n,
+                                    Complaint *complaint, T *dx) {
+    using A = acc_t<T>;
+    const double count = of.divisor == 0 ? joined(parts, n).count : 0;
+    const A factor = A((double)widen(*scale) / divided_by(of.divisor, count));
+    const A floor = A(1e-20);
+    const unsigned lane = threadIdx.x % WARP;
+    EACH_BY_WARP(at, of.count) {
+        const int64_t right = class_of(of, label[at]);
+        if (right == NO_CLASS) complain(complaint, at);
+        const size_t start = first_score(of, at);
+        const T *weights = matrix && right >= 0 ? matrix + right * of.extent : nullptr;
+        A total = 1;
+        if (weights && form == SOFTMAX_LOG) {
+            total = 0;
+            for (size_t k = lane; k < of.extent; k += WARP) total += widen(weights[k]);
+            total = over_warp<Sum>(total);
+        }
+        for (size_t k = lane; k < of.extent; k += WARP) {
+            const A value = widen(x[start + k * of.inner]);
+            const bool own = (int64_t)k == right;
+            const A weight = weights ? widen(weights[k]) : own ? A(1) : A(0);
+            const A margin = A(1) + (own ? -value : value), sign = own ? A(-1) : A(1);
+            A slope = 0;
+            if (right >= 0) {
+                switch (form) {
+                // Not 0/0 where the class has no weight.
+                case LOG:
+                    if (weight != A(0)) slope = -weight / (value > floor ? value : floor);
+                    break;
+                case SOFTMAX_LOG: slope = value * total - weight; break;
+                case HINGE: slope = margin > A(0) ? sign : A(0); break;
+                default: slope = A(2) * sign * (margin > A(0) ? margin : A(0));
+                }
+            }
+            dx[start + k * of.inner] = narrow<T>(factor * slope);
+        }
+    }
+}
+
+#define LOSS(dtype, T)                                                                           \
+    KERNEL mean_of_parts_##dtype(size_t n, double divisor, const Part *parts, T *y) {            \
+        mean_of_parts(n, divisor, parts, y);                                                     \
+    }                                                                                            \
+    KERNEL count_labels_##dtype(Labels of, const T *label, Complaint *complaint, Part *parts) {  \
+        count_labels(of, label, complaint, parts);                                               \
+    }                                                                                            \
+    KERNEL softmax_loss_##dtype(Labels of, const T *p, const T *label, Complaint *complaint,     \
+                                Part *parts, T *loss) {                                          \
+        softmax_loss(of, p, label, complaint, parts, loss);                                      \
+    }                                                                                            \
+    KERNEL softmax_loss_backward_##dtype(Labels of, const T *p, const T *label, const T *scale,  \
+                                         const Part *parts, size_t n, Complaint *complaint,      \
+                                         T *dx) {                                                \
+        softmax_loss_backward(of, p, label, scale, parts, n, complaint, dx);                     \
+    }                                                                                            \
+    KERNEL accuracy_##dtype(Labels of, size_t top_k, const T *scores, const T *label,            \
+                            Complaint *complaint, Part *parts, T *y) {                           \
+        accuracy(of, top_k, scores, label, complaint, parts, y);                                 \
+    }                                                                                            \
+    KERNEL accuracy_by_class_##dtype(Labels of, size_t top_k, const T *scores, const T *label,   \
+                                     Complaint *complaint, T *y) {                               \
+        accuracy_by_class(of, top_k, scores, label, complaint, y);                               \
+    }                                                                                            \
+    KERNEL class_loss_##dtype(Labels of, uint32_t form, const T *x, const T *label,              \
+                              const T *matrix, Complaint *complaint, Part *parts, T *loss) {     \
+        class_loss(of, form, x, label, matrix, complaint, parts, loss);                          \
+    }                                                                                            \
+    KERNEL class_loss_backward_##dtype(Labels of, uint32_t form, const T *x, const T *label,     \
+                                       const T *matrix, const T *scale, const Part *parts,       \
+                                       size_t n, Complaint *complaint, T *dx) {                  \
+        class_loss_backward(of, form, x, label, matrix, scale, parts, n, complaint, dx);         \
+    }
+EACH_ELEMENT(LOSS)

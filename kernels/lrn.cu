@@ -1,0 +1,110 @@
+// Local response normalisation: src/host/lrn.rs.
+//
+// Regions are summed afresh for each element, so that a large response leaves no error behind it;
+// what a block reads again is in its cache, since its threads are neighbours along and across the
+// channels.
+
+#include "rows.cuh"
+
+// Images of `channels` × `height` × `width`; `half` is what a region reaches to either side.
+struct Lrn {
+    uint64_t batch, channels, height, width, half;
+};
+
+// s = k + factor · Σ x² and its exponent; `slope` is what the way back multiplies by: 2αβ/n.
+template <class A> struct Power {
+    A k, factor, beta, slope;
+
+    __device__ __forceinline__ A of(A s) const {
+        // Roots are rounded correctly.
+        return beta == A(0.75) ? A(1) / (sqrt(s) * sqrt(sqrt(s))) : pow(s, -beta);
+    }
+};
+
+__device__ __forceinline__ size_t first_of(size_t at, size_t half) {
+    return at < half ? 0 : at - half;
+}
+__device__ __forceinline__ size_t end_of(size_t at, size_t half, size_t extent) {
+    return half < extent - at ? at + half + 1 : extent;
+}
+
+// Σ of `term` over the same place in neighbouring channels.
+struct Across {
+    template <class A, class F>
+    static __device__ __forceinline__ A sum(const Lrn &of, size_t channel, size_t i, F term) {
+        const size_t plane = of.height * of.width, c = channel % of.channels;
+        const size_t start = first_of(c, of.half), end = end_of(c, of.half, of.channels);
+        size_t at = (channel - c + start) * plane + i;
+        A sum = 0;
+        for (size_t k = start; k < end; k++, at += plane) sum += term(at);
+        return sum;
+    }
+};
+
+// Σ of `term` over neighbouring places in the same channel.
+struct Within {
+    template <class A, class F>
+    static __device__ __forceinline__ A sum(const Lrn &of, size_t channel, size_t i, F term) {
+        const size_t row = i / of.width, column = i % of.width;
+        const size_t left = first_of(column, of.half), right = end_of(column, of.half, of.width);
+        const size_t top = first_of(row, of.half), bottom = end_of(row, of.half, of.height);
+        size_t at = (channel * of.height + top) * of.width;
+        A sum = 0;
+        for (size_t r = top; r < bottom; r++, at += of.width) {
+            for (size_t c = left; c < right; c++) sum += term(at + c);
+        }
+        return sum;
+    }
+};
+
+// The statement for each place `i` of each channel of all images.
+#define EACH_PLACE(i, channel, of, place)                     \
+    EACH_COLUMN(i, place, of.height * of.width)               \
+    EACH_ROW(channel, place, of.batch * of.channels)
+
+// scale = k + α/n · Σ x², y = x · scale^(−β).
+template <class Region, class T>
+__device__ void lrn(const Lrn &of, Power<acc_t<T>> power, const T *x, T *scale, T *y,
+                    unsigned span) {
+    using A = acc_t<T>;
+    const Place place(span);
+    EACH_PLACE(i, channel, of, place) {
+        const size_t here = channel * of.height * of.width + i;
+        const auto square = [=](size_t at) { return widen(x[at]) * widen(x[at]); };
+        const A s = power.k + power.factor * Region::template sum<A>(of, channel, i, square);
+        scale[here] = narrow<T>(s);
+        y[here] = narrow<T>(widen(x[here]) * power.of(s));
+    }
+}
+
+// dx = dy · s^(−β) − 2αβ/n · x · Σ dy·y/s.
+template <class Region, class T>
+__device__ void lrn_backward(const Lrn &of, Power<acc_t<T>> power, const T *x, const T *y,
+                             const T *scale, const T *dy, T *dx, unsigned span) {
+    using A = acc_t<T>;
+    const Place place(span);
+    EACH_PLACE(i, channel, of, place) {
+        const size_t here = channel * of.height * of.width + i;
+        const auto term = [=](size_t at) {
+            return widen(dy[at]) * widen(y[at]) / widen(scale[at]);
+        };
+        const A sum = Region::template sum<A>(of, channel, i, term);
+        const A straight = widen(dy[here]) * power.of(widen(scale[here]));
+        dx[here] = narrow<T>(straight - power.slope * widen(x[here]) * sum);
+    }
+}
+
+#define LRN(region, Region, dtype, T)                                                            \
+    KERNEL lrn_##region##_##dtype(Lrn of, Power<acc_t<T>> power, const T *x, T *scale, T *y,     \
+                                  uint32_t span) {                                               \
+        lrn<Region>(of, power, x, scale, y, span);                                               \
+    }                                                                                            \
+    KERNEL lrn_##region##_backward_##dtype(Lrn of, Power<acc_t<T>> power, const T *x,            \
+                                           const T *y, const T *scale, const T *dy, T *dx,       \
+                                           uint32_t span) {                                      \
+        lrn_backward<Region>(of, power, x, y, scale, dy, dx, span);                              \
+    }
+#define BOTH_REGIONS(dtype, T)     \
+    LRN(across, Across, dtype, T)  \
+    LRN(within, Within, dtype, T)
+EACH_ELEMENT(BOTH_REGIONS)

@@ -1,0 +1,262 @@
+// Mean and variance at each position of an axis, what is standardised by them, and the way back:
+// src/host/moments.rs and src/host/standardize.rs.
+//
+// Sums are in double precision and about the position's first element, or about its mean, which
+// is near: so one pass over memory does.
+
+#include "block.cuh"
+#include "map.cuh"
+#include "rounding.cuh"
+#include "rows.cuh"
+
+// Elements [outer, extent, inner] and their positions along the middle axis.
+struct Axis {
+    uint64_t outer, extent, inner;
+};
+
+struct Sums {
+    double first, second;
+
+    __device__ __forceinline__ void add(Sums other) {
+        first += other.first;
+        second += other.second;
+    }
+};
+
+// Where the elements of a position lie, every `step`-th of them.
+struct Cursor {
+    size_t at, i, inner, gap, outer_step, inner_step;
+
+    __device__ __forceinline__ Cursor(const Axis &of, size_t e, size_t start, size_t step)
+        : i(start % of.inner), inner(of.inner), gap(of.extent * of.inner) {
+        at = (start / inner * of.extent + e) * inner + i;
+        outer_step = step / inner * gap;
+        inner_step = step % inner;
+    }
+
+    __device__ __forceinline__ size_t next() {
+        const size_t here = at;
+        at += outer_step + inner_step;
+        i += inner_step;
+        if (i >= inner) {
+            i -= inner;
+            at += gap - inner;
+        }
+        return here;
+    }
+};
+
+// Warps of the largest block that sums positions.
+constexpr unsigned WARPS = 8;
+
+// Elements whose loads are under way at a time.
+constexpr int AHEAD = 4;
+
+// Sums of `term` at position e = blockIdx.y: a part for each block of the x.
+template <class Term>
+__device__ __forceinline__ void sum_along(const Axis &of, size_t e, Sums *parts, Term term) {
+    const size_t count = of.outer * of.inner, step = (size_t)gridDim.x * blockDim.x;
+    size_t t = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
+    Cursor cursor(of, e, t, step);
+    Sums sums = {0, 0};
+    for (; t + (AHEAD - 1) * step < count; t += AHEAD * step) {
+        size_t at[AHEAD];
+#pragma unroll
+        for (int k = 0; k < AHEAD; k++) at[k] = cursor.next();
+        Sums terms[AHEAD];
+#pragma unroll
+        for (int k = 0; k < AHEAD; k++) terms[k] = term(at[k]);
+#pragma unroll
+        for (int k = 0; k < AHEAD; k++) sums.add(terms[k]);
+    }
+    for (; t < count; t += step) sums.add(term(cursor.next()));
+    sums = {over_block<Sum>(sums.first), over_block<Sum>(sums.second)};
+    if (threadIdx.x == 0) parts[e * gridDim.x + blockIdx.x] = sums;
+}
+
+// The same where positions follow each other (`inner` is 1): a lane for each, and the block's warps
+// share the outer ones; a part for each block of the y.
+template <class Term>
+__device__ __forceinline__ void sum_beside(const Axis &of, size_t e, Sums *parts, Term term) {
+    const unsigned warp = threadIdx.x / WARP, warps = blockDim.x / WARP, lane = threadIdx.x % WARP;
+    Sums sums = {0, 0};
+    if (e < of.extent) {
+        const size_t step = (size_t)gridDim.y * warps;
+        for (size_t o = blockIdx.y * (size_t)warps + warp; o < of.outer; o += step) {
+            sums.add(term(o * of.extent + e));
+        }
+    }
+    __shared__ Sums of_warps[WARPS][WARP];
+    of_warps[warp][lane] = sums;
+    __syncthreads();
+    if (warp == 0 && e < of.extent) {
+        for (unsigned other = 1; other < warps; other++) sums.add(of_warps[other][lane]);
+        parts[e * gridDim.y + blockIdx.y] = sums;
+    }
+    __syncthreads();
+}
+
+// Sums at all positions.
+template <class Terms> __device__ void sum_all(const Axis &of, Sums *parts, Terms terms_at) {
+    if (of.inner == 1) {
+        // Whole warps, since they meet.
+        for (size_t first = blockIdx.x * WARP; first < of.extent; first += gridDim.x * WARP) {
+            const size_t e = first + threadIdx.x % WARP;
+            sum_beside(of, e, parts, terms_at(e < of.extent ? e : first));
+        }
+    } else {
+        for (size_t e = blockIdx.y; e < of.extent; e += gridDim.y) {
+            sum_along(of, e, parts, terms_at(e));
+        }
+    }
+}
+
+// The parts of position `e` joined; to be called by a whole warp.
+__device__ __forceinline__ Sums joined(const Sums *parts, size_t n, size_t e) {
+    Sums sums = {0, 0};
+    for (size_t i = threadIdx.x % WARP; i < n; i += WARP) sums.add(parts[e * n + i]);
+    return {over_warp<Sum>(sums.first), over_warp<Sum>(sums.second)};
+}
+
+// Σ (x − x₀) and Σ (x − x₀)², x₀ being the position's first element.
+template <class T> __device__ void moment_sums(const Axis &of, const T *x, Sums *parts) {
+    sum_all(of, parts, [=](size_t e) {
+        const double origin = (double)widen(x[e * of.inner]);
+        return [=](size_t at) {
+            const double d = (double)widen(x[at]) - origin;
+            return Sums{d, d * d};
+        };
+    });
+}
+
+template <class T>
+__device__ void moments(const Axis &of, const T *x, const Sums *parts, size_t n, T *mean,
+                        T *variance) {
+    const double count = (double)(of.outer * of.inner);
+    EACH_BY_WARP(e, of.extent) {
+        const Sums sums = joined(parts, n, e);
+        if (threadIdx.x % WARP != 0) continue;
+        const double shift = sums.first / count, spread = sums.second / count - shift * shift;
+        mean[e] = nearest<T>((double)widen(x[e * of.inner]) + shift);
+        // Negative by no more than rounding; NaN is kept.
+        variance[e] = nearest<T>(spread < 0 ? 0 : spread);
+    }
+}
+
+// How a deviation is kept from zero.
+template <class A> struct Rate {
+    A epsilon;
+    uint32_t in_variance;
+
+    // What differences from the mean are multiplied by.
+    __device__ __forceinline__ A of(A variance) const {
+        return A(1) / (in_variance ? sqrt(variance + epsilon) : sqrt(variance) + epsilon);
+    }
+};
+
+// y = (x − mean)·rate; `x` may be `y`.
+template <class T>
+__device__ void standardize(const Axis &of, Rate<acc_t<T>> rate, const T *mean, const T *variance,
+                            const T *x, T *y, unsigned span) {
+    using A = acc_t<T>;
+    const Place place(span);
+    const size_t pack = of.inner % Pack<T>::LEN == 0 && packable(x, y) ? Pack<T>::LEN : 1;
+    EACH_ROW(row, place, of.outer * of.extent) {
+        const size_t e = row % of.extent, start = row * of.inner;
+        const A middle = widen(mean[e]), factor = rate.of(widen(variance[e]));
+        EACH_COLUMN(i, place, of.inner / pack) {
+            if (pack == 1) {
+                y[start + i] = narrow<T>((widen(x[start + i]) - middle) * factor);
+                continue;
+            }
+            Pack<T> p = reinterpret_cast<const Pack<T> *>(x + start)[i];
+#pragma unroll
+            for (size_t k = 0; k < Pack<T>::LEN; k++) {
+                p.at[k] = narrow<T>((widen(p.at[k]) - middle) * factor);
+            }
+            reinterpret_cast<Pack<T> *>(y + start)[i] = p;
+        }
+    }
+}
+
+// Σ dy and Σ dy·(x − mean).
+template <class T>
+__device__ void slope_sums(const Axis &of, const T *x, const T *mean, const T *dy, Sums *parts) {
+    sum_all(of, parts, [=](size_t e) {
+        const double middle = (double)widen(mean[e]);
+        return [=](size_t at) {
+            const double slope = (double)widen(dy[at]);
+            return Sums{slope, slope * ((double)widen(x[at]) - middle)};
+        };
+    });
+}
+
+// What the gradient is made of at a position: ((dy − dy0) − (x − mean)·slope)·rate.
+template <class A> struct Line {
+    A mean, slope, dy0, rate;
+};
+
+template <class T>
+__device__ void lines(const Axis &of, Rate<acc_t<T>> rate, const T *mean, const T *variance,
+                      const Sums *parts, size_t n, Line<acc_t<T>> *lines) {
+    using A = acc_t<T>;
+    const double count = (double)(of.outer * of.inner);
+    EACH_BY_WARP(e, of.extent) {
+        const Sums sums = joined(parts, n, e);
+        if (threadIdx.x % WARP != 0) continue;
+        const A factor = rate.of(widen(variance[e]));
+        lines[e] = {widen(mean[e]), A(sums.second / count) * factor * factor,
+                    A(sums.first / count), factor};
+    }
+}
+
+// dx = ((dy − dy0) − (x − mean)·slope)·rate; `dy` may be `dx`.
+template <class T>
+__device__ void standardize_backward(const Axis &of, const Line<acc_t<T>> *lines, const T *x,
+                                     const T *dy, T *dx, unsigned span) {
+    using A = acc_t<T>;
+    const Place place(span);
+    const size_t pack = of.inner % Pack<T>::LEN == 0 && packable(x, dy, dx) ? Pack<T>::LEN : 1;
+    EACH_ROW(row, place, of.outer * of.extent) {
+        const size_t start = row * of.inner;
+        const Line<A> line = lines[row % of.extent];
+        const auto slope = [=](T x, T dy) {
+            const A straight = widen(dy) - line.dy0;
+            return narrow<T>((straight - (widen(x) - line.mean) * line.slope) * line.rate);
+        };
+        EACH_COLUMN(i, place, of.inner / pack) {
+            if (pack == 1) {
+                dx[start + i] = slope(x[start + i], dy[start + i]);
+                continue;
+            }
+            const Pack<T> p = reinterpret_cast<const Pack<T> *>(x + start)[i];
+            Pack<T> q = reinterpret_cast<const Pack<T> *>(dy + start)[i];
+#pragma unroll
+            for (size_t k = 0; k < Pack<T>::LEN; k++) q.at[k] = slope(p.at[k], q.at[k]);
+            reinterpret_cast<Pack<T> *>(dx + start)[i] = q;
+        }
+    }
+}
+
+#define MOMENTS(dtype, T)                                                                        \
+    KERNEL moment_sums_##dtype(Axis of, const T *x, Sums *parts) { moment_sums(of, x, parts); }  \
+    KERNEL moments_##dtype(Axis of, const T *x, const Sums *parts, size_t n, T *mean,            \
+                           T *variance) {                                                        \
+        moments(of, x, parts, n, mean, variance);                                                \
+    }                                                                                            \
+    KERNEL standardize_##dtype(Axis of, acc_t<T> epsilon, uint32_t in_variance, const T *mean,   \
+                               const T *variance, const T *x, T *y, uint32_t span) {             \
+        standardize<T>(of, {epsilon, in_variance}, mean, variance, x, y, span);                  \
+    }                                                                                            \
+    KERNEL slope_sums_##dtype(Axis of, const T *x, const T *mean, const T *dy, Sums *parts) {    \
+        slope_sums(of, x, mean, dy, parts);                                                      \
+    }                                                                                            \
+    KERNEL lines_##dtype(Axis of, acc_t<T> epsilon, uint32_t in_variance, const T *mean,         \
+                         const T *variance, const Sums *parts, size_t n, Line<acc_t<T>> *to) {   \
+        lines<T>(of, {epsilon, in_variance}, mean, variance, parts, n, to);                      \
+    }                                                                                            \
+    KERNEL standardize_backward_##dtype(Axis of, const Line<acc_t<T>> *lines, const T *x,        \
+                                        const T *dy, T *dx, uint32_t span) {                     \
+        standardize_backward(of, lines, x, dy, dx, span);                                        \
+    }
+EACH_ELEMENT(MOMENTS)

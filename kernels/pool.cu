@@ -1,0 +1,223 @@
+// Two-dimensional pooling: src/host/pool.
+//
+// A thread keeps its place in a plane and goes from plane to plane, so that its window is worked
+// out once. The ways back gather: what windows took of an element is summed in their order.
+
+#include "block.cuh"
+#include "rows.cuh"
+
+// Extents and steps along rows and columns; planes have fewer than 2³¹ elements.
+struct Pool {
+    uint64_t planes;
+    uint32_t input[2], output[2], kernel[2], stride[2], pad[2];
+
+    __device__ __forceinline__ uint32_t inputs() const { return input[0] * input[1]; }
+    __device__ __forceinline__ uint32_t outputs() const { return output[0] * output[1]; }
+};
+
+// From one up to another; empty where they are equal.
+struct Range {
+    uint32_t start, end;
+};
+
+// What window `p` covers of an axis.
+__device__ __forceinline__ Range covered(const Pool &of, int axis, uint32_t p) {
+    const int64_t start = (int64_t)p * of.stride[axis] - of.pad[axis];
+    const int64_t end = min(start + of.kernel[axis], (int64_t)of.input[axis]);
+    return {(uint32_t)min(max(start, (int64_t)0), max(end, (int64_t)0)),
+            (uint32_t)max(end, (int64_t)0)};
+}
+
+// The windows of an axis that cover position `i`.
+__device__ __forceinline__ Range covering(const Pool &of, int axis, uint32_t i) {
+    const uint64_t at = (uint64_t)i + of.pad[axis], kernel = of.kernel[axis];
+    const uint64_t end = min(at / of.stride[axis] + 1, (uint64_t)of.output[axis]);
+    const uint64_t start = at < kernel ? 0 : (at - kernel) / of.stride[axis] + 1;
+    return {(uint32_t)min(start, end), (uint32_t)end};
+}
+
+// Elements of window `p` along an axis, those of the padding too; not positive past its edge.
+__device__ __forceinline__ int64_t size_of(const Pool &of, int axis, uint32_t p) {
+    const int64_t start = (int64_t)p * of.stride[axis];
+    return min(start + of.kernel[axis], (int64_t)of.input[axis] + 2 * of.pad[axis]) - start;
+}
+
+// What a window starts out with: the least finite value, of `float` for `double`.
+template <class T> __device__ __forceinline__ acc_t<T> least() { return -3.402823466e38f; }
+template <> __device__ __forceinline__ float least<__half>() { return -65504.0f; }
+template <> __device__ __forceinline__ float least<__nv_bfloat16>() { return -3.38953139e38f; }
+
+// y = the first greatest of each window, mask = where in its plane, −1 for none.
+template <class T>
+__device__ void max_pool(const Pool &of, const T *x, T *y, int32_t *mask, unsigned span) {
+    const Place place(span);
+    EACH_COLUMN(window, place, of.outputs()) {
+        const Range rows = covered(of, 0, (uint32_t)window / of.output[1]);
+        const Range columns = covered(of, 1, (uint32_t)window % of.output[1]);
+        EACH_ROW(plane, place, of.planes) {
+            const T *from = x + plane * of.inputs();
+            acc_t<T> best = least<T>();
+            int32_t found = -1;
+            for (uint32_t r = rows.start; r < rows.end; r++) {
+                for (uint32_t c = columns.start; c < columns.end; c++) {
+                    const acc_t<T> value = widen(from[r * of.input[1] + c]);
+                    if (value > best) {
+                        best = value;
+                        found = r * of.input[1] + c;
+                    }
+                }
+            }
+            const size_t to = plane * of.outputs() + window;
+            y[to] = narrow<T>(best);
+            mask[to] = found;
+        }
+    }
+}
+
+// dx = the sum of the dy whose mask is here. A mask outside of its window is passed over.
+template <class T>
+__device__ void max_pool_backward(const Pool &of, const T *dy, const int32_t *mask,
+                                  T *dx, unsigned span) {
+    const Place place(span);
+    EACH_COLUMN(here, place, of.inputs()) {
+        const Range rows = covering(of, 0, (uint32_t)here / of.input[1]);
+        const Range columns = covering(of, 1, (uint32_t)here % of.input[1]);
+        EACH_ROW(plane, place, of.planes) {
+            const size_t from = plane * of.outputs();
+            acc_t<T> sum = 0;
+            for (uint32_t r = rows.start; r < rows.end; r++) {
+                for (uint32_t c = columns.start; c < columns.end; c++) {
+                    const size_t window = from + r * of.output[1] + c;
+                    if (mask[window] == (int32_t)here) sum += widen(dy[window]);
+                }
+            }
+            dx[plane * of.inputs() + here] = narrow<T>(sum);
+        }
+    }
+}
+
+// y = the mean of each window, padding counted as zeros.
+template <class T> __device__ void average_pool(const Pool &of, const T *x, T *y, unsigned span) {
+    const Place place(span);
+    EACH_COLUMN(window, place, of.outputs()) {
+        const uint32_t row = (uint32_t)window / of.output[1];
+        const uint32_t column = (uint32_t)window % of.output[1];
+        const Range rows = covered(of, 0, row), columns = covered(of, 1, column);
+        const acc_t<T> size = (acc_t<T>)(size_of(of, 0, row) * size_of(of, 1, column));
+        EACH_ROW(plane, place, of.planes) {
+            const T *from = x + plane * of.inputs();
+            acc_t<T> sum = 0;
+            for (uint32_t r = rows.start; r < rows.end; r++) {
+                for (uint32_t c = columns.start; c < columns.end; c++) {
+                    sum += widen(from[r * of.input[1] + c]);
+                }
+            }
+            y[plane * of.outputs() + window] = narrow<T>(sum / size);
+        }
+    }
+}
+
+// The same for few large windows, which the lanes of a warp share.
+template <class T> __device__ void average_pool_by_warp(const Pool &of, const T *x, T *y) {
+    EACH_BY_WARP(i, of.planes * of.outputs()) {
+        const size_t plane = i / of.outputs();
+        const uint32_t window = (uint32_t)(i % of.outputs());
+        const uint32_t row = window / of.output[1], column = window % of.output[1];
+        const Range rows = covered(of, 0, row), columns = covered(of, 1, column);
+        const uint32_t width = columns.end - columns.start;
+        const uint32_t area = (rows.end - rows.start) * width;
+        const T *from = x + plane * of.inputs();
+        acc_t<T> sum = 0;
+        for (uint32_t t = threadIdx.x % WARP; t < area; t += WARP) {
+            const uint32_t r = rows.start + t / width, c = columns.start + t % width;
+            sum += widen(from[r * of.input[1] + c]);
+        }
+        sum = over_warp<Sum>(sum);
+        const acc_t<T> size = (acc_t<T>)(size_of(of, 0, row) * size_of(of, 1, column));
+        if (threadIdx.x % WARP == 0) y[i] = narrow<T>(sum / size);
+    }
+}
+
+// dx = dy shared out evenly over its window.
+template <class T>
+__device__ void average_pool_backward(const Pool &of, const T *dy, T *dx, unsigned span) {
+    const Place place(span);
+    EACH_COLUMN(here, place, of.inputs()) {
+        const Range rows = covering(of, 0, (uint32_t)here / of.input[1]);
+        const Range columns = covering(of, 1, (uint32_t)here % of.input[1]);
+        EACH_ROW(plane, place, of.planes) {
+            const T *from = dy + plane * of.outputs();
+            acc_t<T> sum = 0;
+            for (uint32_t r = rows.start; r < rows.end; r++) {
+                const int64_t height = size_of(of, 0, r);
+                for (uint32_t c = columns.start; c < columns.end; c++) {
+                    const acc_t<T> size = (acc_t<T>)(height * size_of(of, 1, c));
+                    sum += widen(from[r * of.output[1] + c]) / size;
+                }
+            }
+            dx[plane * of.inputs() + here] = narrow<T>(sum);
+        }
+    }
+}
+
+// y = an element of each window, drawn in proportion to it; mask as of max_pool.
+//
+// Sums are the host's, in double precision and in row-major order: drawn is the first whose sum
+// exceeds u times all of them, or the first of all if none does.
+template <class T>
+__device__ void stochastic_pool(const Pool &of, const T *x, const float *u, T *y,
+                                int32_t *mask, unsigned span) {
+    const Place place(span);
+    EACH_COLUMN(window, place, of.outputs()) {
+        const Range rows = covered(of, 0, (uint32_t)window / of.output[1]);
+        const Range columns = covered(of, 1, (uint32_t)window % of.output[1]);
+        EACH_ROW(plane, place, of.planes) {
+            const T *from = x + plane * of.inputs();
+            const size_t to = plane * of.outputs() + window;
+            double total = 0, sum = 0;
+            for (uint32_t r = rows.start; r < rows.end; r++) {
+                for (uint32_t c = columns.start; c < columns.end; c++) {
+                    const double value = (double)widen(from[r * of.input[1] + c]);
+                    total += value > 0 ? value : 0;
+                }
+            }
+            const double limit = (double)u[to] * total;
+            int32_t found = -1;
+            for (uint32_t r = rows.start; r < rows.end; r++) {
+                for (uint32_t c = columns.start; c < columns.end; c++) {
+                    const double value = (double)widen(from[r * of.input[1] + c]);
+                    const double before = sum;
+                    sum += value > 0 ? value : 0;
+                    if (sum > limit && before <= limit) found = r * of.input[1] + c;
+                }
+            }
+            const bool empty = rows.start == rows.end || columns.start == columns.end;
+            if (found < 0 && !empty) found = rows.start * of.input[1] + columns.start;
+            y[to] = found < 0 ? narrow<T>(0) : from[found];
+            mask[to] = found;
+        }
+    }
+}
+
+#define POOL(dtype, T)                                                                           \
+    KERNEL max_pool_##dtype(Pool of, const T *x, T *y, int32_t *mask, uint32_t span) {           \
+        max_pool(of, x, y, mask, span);                                                          \
+    }                                                                                            \
+    KERNEL max_pool_backward_##dtype(Pool of, const T *dy, const int32_t *mask, T *dx,           \
+                                     uint32_t span) {                                            \
+        max_pool_backward(of, dy, mask, dx, span);                                               \
+    }                                                                                            \
+    KERNEL average_pool_##dtype(Pool of, const T *x, T *y, uint32_t span) {                      \
+        average_pool(of, x, y, span);                                                            \
+    }                                                                                            \
+    KERNEL average_pool_by_warp_##dtype(Pool of, const T *x, T *y) {                             \
+        average_pool_by_warp(of, x, y);                                                          \
+    }                                                                                            \
+    KERNEL average_pool_backward_##dtype(Pool of, const T *dy, T *dx, uint32_t span) {           \
+        average_pool_backward(of, dy, dx, span);                                                 \
+    }                                                                                            \
+    KERNEL stochastic_pool_##dtype(Pool of, const T *x, const float *u, T *y, int32_t *mask,     \
+                                   uint32_t span) {                                              \
+        stochastic_pool(of, x, u, y, mask, span);                                                \
+    }
+EACH_ELEMENT(POOL)

@@ -1,0 +1,119 @@
+// Solver steps in one pass: src/op/update.rs says what the rules are.
+
+#include "map.cuh"
+
+// The constants of a step; a rule takes what it needs of the last four.
+template <class A> struct Descent {
+    A rate, scale, decay, keep, keep2, delta;
+};
+
+// What a rule makes of the gradient `g` and of the history `h`, `k`: the step against it.
+struct Sgd {
+    static constexpr bool TWO = false;
+    template <class A> static __device__ A step(const Descent<A> &of, A g, A &h, A &) {
+        h = of.keep * h + of.rate * g;
+        return h;
+    }
+};
+struct Nesterov {
+    static constexpr bool TWO = false;
+    template <class A> static __device__ A step(const Descent<A> &of, A g, A &h, A &) {
+        const A last = h;
+        h = of.keep * last + of.rate * g;
+        return (A(1) + of.keep) * h - of.keep * last;
+    }
+};
+struct AdaGrad {
+    static constexpr bool TWO = false;
+    template <class A> static __device__ A step(const Descent<A> &of, A g, A &h, A &) {
+        h = h + g * g;
+        return of.rate * g / (sqrt(h) + of.delta);
+    }
+};
+struct RmsProp {
+    static constexpr bool TWO = false;
+    template <class A> static __device__ A step(const Descent<A> &of, A g, A &h, A &) {
+        h = of.keep * h + (A(1) - of.keep) * (g * g);
+        return of.rate * g / (sqrt(h) + of.delta);
+    }
+};
+struct AdaDelta {
+    static constexpr bool TWO = true;
+    template <class A> static __device__ A step(const Descent<A> &of, A g, A &h, A &k) {
+        h = of.keep * h + (A(1) - of.keep) * (g * g);
+        const A s = g * sqrt((k + of.delta) / (h + of.delta));
+        k = of.keep * k + (A(1) - of.keep) * (s * s);
+        return of.rate * s;
+    }
+};
+struct Adam {
+    static constexpr bool TWO = true;
+    template <class A> static __device__ A step(const Descent<A> &of, A g, A &h, A &k) {
+        h = of.keep * h + (A(1) - of.keep) * g;
+        k = of.keep2 * k + (A(1) - of.keep2) * (g * g);
+        return of.rate * h / (sqrt(k) + of.delta);
+    }
+};
+
+// `N` elements that are loaded and stored together; more than one are aligned as a pack is.
+template <class T, size_t N> struct alignas(N == 1 ? alignof(T) : 16) Run {
+    T at[N];
+};
+
+template <class T, size_t N> __device__ __forceinline__ Run<T, N> &run(T *x, size_t i) {
+    return reinterpret_cast<Run<T, N> *>(x)[i];
+}
+template <class T, size_t N> __device__ __forceinline__ const Run<T, N> &run(const T *x, size_t i) {
+    return reinterpret_cast<const Run<T, N> *>(x)[i];
+}
+
+// Run number `i`; `masters` and, for a rule that keeps one value, `k` may be null.
+template <class T, class Rule, size_t N>
+__device__ __forceinline__ void descend_run(size_t i, const Descent<acc_t<T>> &of, bool l1,
+                                            const T *dw, T *weights, acc_t<T> *masters,
+                                            acc_t<T> *h, acc_t<T> *k) {
+    using A = acc_t<T>;
+    const Run<T, N> slopes = run<T, N>(dw, i);
+    Run<T, N> w = run<T, N>(weights, i);
+    Run<A, N> wide, first = run<A, N>(h, i), second;
+    if (Rule::TWO) second = run<A, N>(k, i);
+    if (masters) wide = run<A, N>(masters, i);
+#pragma unroll
+    for (size_t j = 0; j < N; j++) {
+        const A weight = widen(w.at[j]);
+        // A weight that is not its master rounded has been changed from outside.
+        const bool kept = masters && widen(narrow<T>(wide.at[j])) == weight;
+        const A old = kept ? wide.at[j] : weight;
+        const A pull = !l1 ? old : old > A(0) ? A(1) : old < A(0) ? A(-1) : A(0);
+        const A g = of.scale * widen(slopes.at[j]) + of.decay * pull;
+        wide.at[j] = old - Rule::step(of, g, first.at[j], second.at[j]);
+        w.at[j] = narrow<T>(wide.at[j]);
+    }
+    run<T, N>(weights, i) = w;
+    run<A, N>(h, i) = first;
+    if (Rule::TWO) run<A, N>(k, i) = second;
+    if (masters) run<A, N>(masters, i) = wide;
+}
+
+template <class T, class Rule>
+__device__ void descend(size_t n, const Descent<acc_t<T>> &of, bool l1, const T *dw, T *weights,
+                        acc_t<T> *masters, acc_t<T> *h, acc_t<T> *k) {
+    constexpr size_t LEN = Pack<T>::LEN;
+    const size_t packs = packable(dw, weights, masters, h, k) ? n / LEN : 0;
+    EACH(i, packs) descend_run<T, Rule, LEN>(i, of, l1, dw, weights, masters, h, k);
+    EACH_FROM(i, packs * LEN, n) descend_run<T, Rule, 1>(i, of, l1, dw, weights, masters, h, k);
+}
+
+#define RULE(name, Rule, dtype, T)                                                            \
+    KERNEL name##_##dtype(size_t n, Descent<acc_t<T>> of, uint32_t l1, const T *dw,           \
+                          T *weights, acc_t<T> *masters, acc_t<T> *h, acc_t<T> *k) {          \
+        descend<T, Rule>(n, of, l1 != 0, dw, weights, masters, h, k);                         \
+    }
+#define RULES(dtype, T)                   \
+    RULE(sgd, Sgd, dtype, T)              \
+    RULE(nesterov, Nesterov, dtype, T)    \
+    RULE(ada_grad, AdaGrad, dtype, T)     \
+    RULE(rms_prop, RmsProp, dtype, T)     \
+    RULE(ada_delta, AdaDelta, dtype, T)   \
+    RULE(adam, Adam, dtype, T)
+EACH_ELEMENT(RULES)

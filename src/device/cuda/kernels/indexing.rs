@@ -1,0 +1,142 @@
+//! Moving elements about.
+
+use crate::{
+    device::{CudaDevice, cuda::complaints::Complaint},
+    element::Element,
+    error::{Result, expect_len},
+    host::Axes,
+    kernel::{Indexing, fallback},
+    memory::{View, ViewMut},
+    op::{Copy2d, Permute, Rows, Tile},
+};
+
+/// Most axes that a permutation's kernel takes.
+const AXES: usize = 8;
+
+/// Extent of the tiles that are transposed at a time.
+const TILE: usize = 32;
+
+/// A transposition as (batch, rows, columns) of the result, if the axes are those of one.
+fn transposition(axes: &Axes) -> Option<[usize; 3]> {
+    match (&axes.extents[..], &axes.strides[..]) {
+        (&[rows, columns], &[1, step]) if step == rows => Some([1, rows, columns]),
+        (&[batch, rows, columns], &[all, 1, step]) if step == rows && all == rows * columns => {
+            Some([batch, rows, columns])
+        }
+        _ => None,
+    }
+}
+
+impl Indexing for CudaDevice {
+    fn copy_2d<T: Element>(
+        &self,
+        op: &Copy2d,
+        x: View<'_, T, Self>,
+        mut y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        op.check(x.len(), y.len())?;
+        let &Copy2d { rows, columns, ldx, ldy } = op;
+        let launch = self.kernel::<T>("copy_2d")?.sizes([rows, columns]).read(x.device()?);
+        let launch = launch.size(ldx).write(y.device_mut()?).size(ldy);
+        launch.over_packs::<T>(rows, columns)
+    }
+
+    fn gather<T: Element>(
+        &self,
+        op: &Rows,
+        table: View<'_, T, Self>,
+        indices: View<'_, u32, Self>,
+        mut y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let lens = (table.len(), indices.len(), y.len());
+        op.check("gather", ("table", lens.0), ("indices", lens.1), ("y", lens.2))?;
+        let &Rows { table: rows, width, count } = op;
+        let launch = self.kernel::<T>("gather")?.sizes([rows, width, count]);
+        let launch = launch.read(table.device()?).read(indices.device()?);
+        let launch = launch.complaint(Complaint::Index)?.write(y.device_write_only()?);
+        launch.over(count, width)
+    }
+
+    fn scatter_add<T: Element>(
+        &self,
+        op: &Rows,
+        y: View<'_, T, Self>,
+        indices: View<'_, u32, Self>,
+        mut table: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let lens = (table.len(), indices.len(), y.len());
+        op.check("scatter_add", ("table", lens.0), ("indices", lens.1), ("y", lens.2))?;
+        let &Rows { table: rows, width, count } = op;
+        let launch = self.kernel::<T>("scatter_add")?.sizes([rows, width, count]);
+        let launch = launch.read(y.device()?).read(indices.device()?);
+        launch.complaint(Complaint::Index)?.write(table.device_mut()?).blocks(count, 256)
+    }
+
+    fn permute<T: Element>(
+        &self,
+        op: &Permute,
+        x: View<'_, T, Self>,
+        mut y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let n = op.shape().count();
+        expect_len("permute", "x", n, x.len())?;
+        expect_len("permute", "y", n, y.len())?;
+        if n == 0 {
+            return Ok(());
+        }
+        let axes = Axes::of(op);
+        if let Some([batch, rows, columns]) = transposition(&axes) {
+            let launch = self.variant::<T>("permute", "transpose")?.sizes([batch, rows, columns]);
+            let launch = launch.read(x.device()?).write(y.device_write_only()?);
+            return launch.blocks(batch * rows.div_ceil(TILE) * columns.div_ceil(TILE), 256);
+        }
+        let count = axes.extents.len();
+        if count > AXES {
+            return fallback::permute(self, op, x, y);
+        }
+        // As in kernels/index.cu: how many, their extents, the source's steps.
+        let mut all = [0; 1 + 2 * AXES];
+        all[0] = count as u64;
+        let (extents, strides) = all[1..].split_at_mut(AXES);
+        extents.iter_mut().zip(&axes.extents).for_each(|(to, extent)| *to = *extent as u64);
+        strides.iter_mut().zip(&axes.strides).for_each(|(to, stride)| *to = *stride as u64);
+        let launch = self.kernel::<T>("permute")?.size(n).arg(all);
+        launch.read(x.device()?).write(y.device_write_only()?).each(n)
+    }
+
+    fn tile<T: Element>(
+        &self,
+        op: &Tile,
+        x: View<'_, T, Self>,
+        mut y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        op.check("tile", ("x", x.len()), ("y", y.len()))?;
+        let &Tile { outer, inner, tiles } = op;
+        let launch = self.kernel::<T>("tile")?.sizes([outer, inner, tiles]);
+        launch.read(x.device()?).write(y.device_write_only()?).over(outer * tiles, inner)
+    }
+
+    fn tile_backward<T: Element>(
+        &self,
+        op: &Tile,
+        dy: View<'_, T, Self>,
+        mut dx: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        op.check("tile_backward", ("dx", dx.len()), ("dy", dy.len()))?;
+        let (&Tile { outer, inner, tiles }, n) = (op, dx.len());
+        let launch = self.kernel::<T>("tile_backward")?.sizes([outer, inner, tiles]);
+        launch.read(dy.device()?).write(dx.device_write_only()?).each(n)
+    }
+
+    fn to_indices<T: Element>(
+        &self,
+        bound: u32,
+        x: View<'_, T, Self>,
+        mut y: ViewMut<'_, u32, Self>,
+    ) -> Result<()> {
+        expect_len("to_indices", "y", x.len(), y.len())?;
+        let n = y.len();
+        let launch = self.kernel::<T>("to_indices")?.size(n).arg(bound).read(x.device()?);
+        launch.complaint(Complaint::Number)?.write(y.device_write_only()?).each(n)
+    }
+}

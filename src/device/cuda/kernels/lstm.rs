@@ -1,0 +1,44 @@
+//! Time steps of long short-term memory, which `Elementwise` has.
+
+use crate::{
+    device::CudaDevice,
+    element::Element,
+    error::{Result, expect_len},
+    memory::{View, ViewMut},
+    op::Lstm,
+};
+
+type In<'a, T> = View<'a, T, CudaDevice>;
+type Out<'a, T> = ViewMut<'a, T, CudaDevice>;
+
+#[track_caller]
+pub(super) fn forward<T: Element>(
+    device: &CudaDevice,
+    op: &Lstm,
+    (c_prev, cont): (In<'_, T>, In<'_, T>),
+    mut gates: Out<'_, T>,
+    [mut c, mut h]: [Out<'_, T>; 2],
+) -> Result<()> {
+    let states = [("c_prev", c_prev.len()), ("c", c.len()), ("h", h.len())];
+    op.check("lstm", ("gates", gates.len()), &states)?;
+    expect_len("lstm", "cont", op.streams(), cont.len())?;
+    let launch = device.kernel::<T>("lstm")?.sizes([op.streams(), op.outputs()]);
+    let launch = launch.read(c_prev.device()?).read(cont.device()?).write(gates.device_mut()?);
+    launch.write(c.device_write_only()?).write(h.device_write_only()?).each(op.state())
+}
+
+#[track_caller]
+pub(super) fn backward<T: Element>(
+    device: &CudaDevice,
+    op: &Lstm,
+    [c_prev, c, dh]: [In<'_, T>; 3],
+    mut dc: Out<'_, T>,
+    mut gates: Out<'_, T>,
+) -> Result<()> {
+    const OP: &str = "lstm_backward";
+    let states = [("c_prev", c_prev.len()), ("c", c.len()), ("dh", dh.len()), ("dc", dc.len())];
+    op.check(OP, ("gates", gates.len()), &states)?;
+    let launch = device.kernel::<T>(OP)?.sizes([op.streams(), op.outputs()]);
+    let launch = launch.read(c_prev.device()?).read(c.device()?).read(dh.device()?);
+    launch.write(dc.device_mut()?).write(gates.device_mut()?).each(op.state())
+}

@@ -1,0 +1,85 @@
+//! Random numbers: the host's, bit for bit.
+
+use crate::{
+    device::{CudaDevice, cuda::launch::Launch},
+    element::Element,
+    error::{Result, expect_len},
+    host::{bounds, expect_bound, expect_interval, expect_keep, expect_normal, expect_probability},
+    kernel::Random,
+    ledger,
+    memory::{Src, ViewMut},
+    op::RngKey,
+};
+
+impl CudaDevice {
+    /// A kernel of words, which have no element type.
+    #[track_caller]
+    fn words(&self, name: &'static str) -> Result<Launch<'_>> {
+        self.symbol(ledger::kernel(name, "u32"), &format!("{name}_u32"))
+    }
+}
+
+impl Launch<'_> {
+    fn key(self, key: RngKey) -> Self {
+        self.arg([key.seed, key.stream])
+    }
+}
+
+impl Random for CudaDevice {
+    fn uniform<T: Element>(
+        &self,
+        key: RngKey,
+        lo: f64,
+        hi: f64,
+        mut y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let width = expect_interval(lo, hi)?;
+        let (least, most) = bounds::<T>(lo, hi);
+        let n = y.len();
+        let launch = self.kernel::<T>("uniform")?.size(n).key(key).arg(lo).arg(width);
+        launch.arg(least).arg(most).write(y.device_write_only()?).each(n.div_ceil(2))
+    }
+
+    fn gaussian<T: Element>(
+        &self,
+        key: RngKey,
+        mean: f64,
+        std: f64,
+        mut y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        expect_normal(mean, std)?;
+        let n = y.len();
+        let launch = self.kernel::<T>("gaussian")?.size(n).key(key).arg(mean).arg(std);
+        launch.write(y.device_write_only()?).each(n.div_ceil(2))
+    }
+
+    fn bernoulli(&self, key: RngKey, p: f64, mut y: ViewMut<'_, u32, Self>) -> Result<()> {
+        let below = expect_probability(p)?;
+        let n = y.len();
+        let launch = self.words("bernoulli")?.size(n).key(key).arg(below);
+        launch.write(y.device_write_only()?).each(n.div_ceil(4))
+    }
+
+    fn dropout<T: Element>(
+        &self,
+        key: RngKey,
+        keep: f64,
+        x: Src<'_, T, Self>,
+        mut y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        let below = expect_keep(keep)?;
+        let n = y.len();
+        if let Src::From(x) = x {
+            expect_len("dropout", "y", x.len(), n)?;
+        }
+        let launch = self.kernel::<T>("dropout")?.size(n).key(key).arg(below);
+        launch.arg(T::acc(1.0 / keep)).through(x, &mut y)?.each(n.div_ceil(4))
+    }
+
+    fn integer(&self, key: RngKey, bound: u64, mut y: ViewMut<'_, u32, Self>) -> Result<()> {
+        expect_bound(bound)?;
+        let n = y.len();
+        let launch = self.words("integer")?.size(n).key(key).arg(bound);
+        launch.write(y.device_write_only()?).each(n.div_ceil(4))
+    }
+}
