@@ -108,6 +108,8 @@ template <class T, int DOWN_, int ACROSS_, int DEPTH_, int TALL, int WIDE> struc
     static constexpr int RUN = VECTOR<T>;
     static constexpr int THREADS_DOWN = DOWN / TALL, THREADS_ACROSS = ACROSS / WIDE;
     static_assert(THREADS_DOWN * THREADS_ACROSS == THREADS, "each thread has a part of the tile");
+    // Several steps along k at once take more registers than there are.
+    static constexpr int UNROLLED = TALL * WIDE < 64 ? DEPTH : 1;
     using Left = LanesPanel<T, DOWN, DEPTH>;
     using Right = LanesPanel<T, ACROSS, DEPTH>;
 
@@ -129,7 +131,7 @@ template <class T, int DOWN_, int ACROSS_, int DEPTH_, int TALL, int WIDE> struc
     }
 
     __device__ __forceinline__ void multiply(const Left &left, const Right &right) {
-#pragma unroll
+#pragma unroll UNROLLED
         for (int k = 0; k < DEPTH; k++) {
             alignas(16) T a[TALL], b[WIDE];
 #pragma unroll

@@ -2,6 +2,8 @@
 //! with `CORTADO_REQUIRE_CUDA=1`, on a GPU.
 
 mod cuda_on_cpu;
+#[path = "cuda/products.rs"]
+mod products;
 
 use cortado::{
     Blob, Device, Error, Memory, Result, Src, SyncedMemory,
