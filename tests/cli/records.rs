@@ -167,7 +167,8 @@ fn a_terminal_gets_a_progress_line() {
     let iterations = if cfg!(debug_assertions) { 2000 } else { 40_000 };
     let longer = SOLVER.replace("max_iter: 8", &format!("max_iter: {iterations}"));
     let longer = longer.replace("snapshot: 4", "");
-    folder.write("solver.prototxt", longer.replace("test_interval: 4", "test_interval: 1000"));
+    let between = format!("test_interval: {}", iterations / 2);
+    folder.write("solver.prototxt", longer.replace("test_interval: 4", &between));
     let run = |flags: &str| {
         let binary = env!("CARGO_BIN_EXE_cortado");
         let train = format!("{binary} train --solver solver.prototxt {flags}");
