@@ -1,6 +1,19 @@
 //! The CUDA backend, unmodified, on a driver that runs its kernels on this machine's processor;
 //! with `CORTADO_REQUIRE_CUDA=1`, on a GPU.
 
+#[macro_use]
+mod skip {
+    macro_rules! or_skip {
+        ($device:expr) => {
+            match $device {
+                Some(device) => device,
+                None => return,
+            }
+        };
+    }
+}
+#[path = "cuda/cublas.rs"]
+mod cublas;
 mod cuda_on_cpu;
 #[path = "cuda/products.rs"]
 mod products;
@@ -12,39 +25,44 @@ use cortado::{
     ledger::{self, Policy},
     op::{Axis, Binary, Unary},
 };
-use std::{env, path::PathBuf, process::Command, sync::OnceLock, thread};
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::OnceLock,
+    thread,
+};
 
 /// Whether tests are to run on a GPU, and to fail where there is none.
 fn required() -> bool {
     env::var_os("CORTADO_REQUIRE_CUDA").is_some_and(|value| value == "1")
 }
 
+/// The driver's stand-in; `None` where there is no compiler for it, or a GPU is required.
+fn driver() -> Option<&'static Path> {
+    static DRIVER: OnceLock<Option<PathBuf>> = OnceLock::new();
+    if required() {
+        return None;
+    }
+    let library = DRIVER.get_or_init(cuda_on_cpu::library).as_deref();
+    if library.is_none() {
+        println!("SKIPPED: there is no g++, which compiles kernels for the processor");
+    }
+    library
+}
+
 /// The GPU of this number; `None` where neither it nor a compiler for its stand-in is there.
 fn gpu(ordinal: u32) -> Option<CudaDevice> {
-    static DRIVER: OnceLock<Option<PathBuf>> = OnceLock::new();
     let builder = CudaDevice::builder().threads(1);
     if required() {
         return Some(builder.open(ordinal).unwrap());
     }
-    let library = DRIVER.get_or_init(cuda_on_cpu::library).as_ref();
-    if library.is_none() {
-        println!("SKIPPED: there is no g++, which compiles kernels for the processor");
-    }
-    Some(builder.driver(library?).open(ordinal).unwrap())
+    Some(builder.driver(driver()?).open(ordinal).unwrap())
 }
 
 /// The GPU of this number, in tests that a real one would not pass: it is sound.
 fn stand_in(ordinal: u32) -> Option<CudaDevice> {
     if required() { None } else { gpu(ordinal) }
-}
-
-macro_rules! or_skip {
-    ($device:expr) => {
-        match $device {
-            Some(device) => device,
-            None => return,
-        }
-    };
 }
 
 cortado::conformance!(cuda, or_skip!(gpu(0)));
@@ -154,8 +172,7 @@ fn no_more_than_the_limit_is_used() {
     let device = or_skip!(gpu(0));
     drop(device);
     let limited = CudaDevice::builder().memory_limit(1 << 20);
-    let library = if required() { None } else { cuda_on_cpu::library() };
-    let limited = library.iter().fold(limited, |builder, path| builder.driver(path));
+    let limited = driver().into_iter().fold(limited, |builder, path| builder.driver(path));
     let limited = limited.open(0).unwrap();
     let half = limited.alloc(1 << 19).unwrap();
     assert!(matches!(limited.alloc(1 << 20), Err(Error::OutOfMemory { .. })));

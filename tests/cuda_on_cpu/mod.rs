@@ -13,7 +13,8 @@ use std::{
 const FLAGS: &[&str] =
     &["-std=c++17", "-O1", "-g1", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing", "-w"];
 
-/// Builds the library, or finds it as it was built from these sources before. `None` without g++.
+/// Builds the driver, or finds it as it was built from these sources before; in its folder is a
+/// `libcublas.so` too. `None` without g++.
 pub(crate) fn library() -> Option<PathBuf> {
     Command::new("g++").arg("--version").output().ok()?;
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cuda_on_cpu");
@@ -25,6 +26,7 @@ pub(crate) fn library() -> Option<PathBuf> {
     let own = Path::new("tests/cuda_on_cpu");
     let headers = [files(own, "h"), files(own.join("include"), "h"), files("kernels", "cuh")];
     let headers = digest(headers.concat().iter());
+    let cublas = object(&own.join("cublas/cublas.cc"), false, headers, &out);
     let objects: Vec<PathBuf> = std::thread::scope(|scope| {
         let of_driver = files(own, "cc").into_iter().map(|source| (source, false));
         let of_kernels = files("kernels", "cu").into_iter().map(|source| (source, true));
@@ -35,15 +37,23 @@ pub(crate) fn library() -> Option<PathBuf> {
             .collect();
         building.into_iter().map(|object| object.join().unwrap()).collect()
     });
-    let library = out.join(format!("libcuda-{:016x}.so", digest(objects.iter())));
+    let folder = out.join(format!("{:016x}", digest(objects.iter().chain([&cublas]))));
+    fs::create_dir_all(&folder).unwrap();
+    let driver = link(&objects, folder.join("libcuda.so.1"));
+    link(&[cublas, driver.clone()], folder.join("libcublas.so"));
+    Some(driver)
+}
+
+/// Links a library, unless it is there.
+fn link(objects: &[PathBuf], library: PathBuf) -> PathBuf {
     if !library.exists() {
-        let linking = out.join("linking.so");
+        let unfinished = library.with_extension("unfinished");
         let mut command = Command::new("g++");
-        command.args(sanitizer()).arg("-shared").args(&objects).arg("-o").arg(&linking);
+        command.args(sanitizer()).arg("-shared").args(objects).arg("-o").arg(&unfinished);
         run(command);
-        fs::rename(linking, &library).unwrap();
+        fs::rename(unfinished, &library).unwrap();
     }
-    Some(library)
+    library
 }
 
 /// The address sanitizer, where the tests run under it.

@@ -57,3 +57,14 @@ ENTRY cuStreamWaitEvent(void *stream, void *event, unsigned) {
     });
     return SUCCESS;
 }
+
+ENTRY cuLaunchHostFunc(void *stream, void (*call)(void *), void *data) {
+    ON_CARD;
+    auto *queue = static_cast<Queue *>(stream);
+    if (queue->card != &card) return INVALID_HANDLE;
+    queue->add([=, &card] {
+        if (!card.failed) call(data);
+        return card.failed;
+    });
+    return SUCCESS;
+}

@@ -45,7 +45,9 @@ impl Memory for CudaDevice {
     }
 
     fn fork(&self) -> Result<Self> {
-        Ok(Self { stream: Arc::new(Stream::new(self.context())?), ..self.clone() })
+        let stream = Arc::new(Stream::new(self.context())?);
+        let cublas = self.cublas.as_ref().map(|cublas| Arc::new(cublas.fork(&stream)));
+        Ok(Self { stream, workers: self.workers.clone(), cublas })
     }
 
     fn after(&self, other: &Self) -> Result<()> {
@@ -65,7 +67,10 @@ impl Memory for CudaDevice {
     }
 
     fn properties(&self) -> Vec<(&'static str, String)> {
-        self.context().properties()
+        let mut properties = self.context().properties();
+        let cublas = self.cublas.as_ref().and_then(|cublas| cublas.version());
+        properties.extend(cublas.map(|version| ("cuBLAS", version)));
+        properties
     }
 }
 

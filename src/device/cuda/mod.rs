@@ -6,6 +6,8 @@
 //!   that nothing waits for it, and what a queue still uses is not given to another.
 //! - Kernels are compiled from `kernels/*.cu` to PTX when the crate is built, and by the driver
 //!   for the GPU at hand when one of a file is first launched.
+//! - Matrix products are the crate's own, or cuBLAS' where that is asked for
+//!   (`docs/decisions/0021-cublas.md`).
 //! - `docs/decisions/0020-cuda.md` tells how this is tested without a GPU, `docs/gpu` what has
 //!   never been seen on one.
 
@@ -14,6 +16,7 @@
 mod buffer;
 mod complaints;
 mod context;
+mod cublas;
 mod driver;
 mod error;
 mod kernels;
@@ -34,6 +37,7 @@ use crate::{
     host::Workers,
 };
 use context::Context;
+use cublas::{Cublas, Library};
 use cust::{CudaFlags, device::Device};
 use error::said;
 use std::{
@@ -49,6 +53,8 @@ use stream::Stream;
 pub struct CudaDevice {
     stream: Arc<Stream>,
     workers: Workers,
+    /// What multiplies matrices, if that is not the crate's own.
+    cublas: Option<Arc<Cublas>>,
 }
 
 impl CudaDevice {
@@ -95,12 +101,27 @@ impl fmt::Debug for CudaDevice {
     }
 }
 
+/// What multiplies matrices.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Products {
+    /// The crate's own kernels.
+    #[default]
+    Own,
+    /// NVIDIA's cuBLAS, found at run time: the library or folder that `CORTADO_CUBLAS` names, else
+    /// where the loader looks, and `/usr/local/cuda/lib64`. It multiplies matrices; products with
+    /// vectors and those of convolutions are the crate's own.
+    Cublas,
+}
+
 /// Opens GPUs.
 #[derive(Clone, Debug, Default)]
 pub struct CudaBuilder {
     memory_limit: Option<usize>,
     threads: usize,
+    products: Products,
+    tf32: bool,
     driver: Option<PathBuf>,
+    cublas: Option<PathBuf>,
 }
 
 impl CudaBuilder {
@@ -117,6 +138,19 @@ impl CudaBuilder {
         Self { threads, ..self }
     }
 
+    /// What multiplies matrices; without it, the crate's own kernels.
+    #[must_use]
+    pub fn products(self, products: Products) -> Self {
+        Self { products, ..self }
+    }
+
+    /// Whether cuBLAS may round the operands of `f32`'s products to 10 bits (TF32), as tensor cores
+    /// take them; without it, products are exact but for the rounding of sums.
+    #[must_use]
+    pub fn tf32(self, allowed: bool) -> Self {
+        Self { tf32: allowed, ..self }
+    }
+
     /// The driver's library at this place. A process has one: another than the one in use is an
     /// error.
     #[doc(hidden)]
@@ -125,10 +159,17 @@ impl CudaBuilder {
         Self { driver: Some(path.to_owned()), ..self }
     }
 
+    /// cuBLAS at this place, or in this folder.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn cublas(self, path: &Path) -> Self {
+        Self { cublas: Some(path.to_owned()), ..self }
+    }
+
     /// Opens the GPU of this number, from 0.
     ///
     /// # Errors
-    /// [`Error::Device`] if there is no driver, or no such GPU.
+    /// [`Error::Device`] if there is no driver, no such GPU, or no cuBLAS that was asked for.
     pub fn open(self, ordinal: u32) -> Result<CudaDevice> {
         let count = self.count()?;
         if ordinal >= count {
@@ -140,7 +181,16 @@ impl CudaBuilder {
             threads => Workers::new(threads)?,
         };
         let context = Arc::new(Context::new(ordinal, self.memory_limit)?);
-        Ok(CudaDevice { stream: Arc::new(Stream::new(&context)?), workers })
+        let stream = Arc::new(Stream::new(&context)?);
+        let cublas = match self.products {
+            Products::Own => None,
+            Products::Cublas => {
+                let library = Library::open(self.cublas.as_deref());
+                let library = library.map_err(|why| Error::device(&*context.name, why))?;
+                Some(Arc::new(Cublas::new(&Arc::new(library), &stream, self.tf32)))
+            }
+        };
+        Ok(CudaDevice { stream, workers, cublas })
     }
 
     /// How many GPUs there are.

@@ -2,7 +2,10 @@
 
 use super::split::Split;
 use crate::{
-    device::{CudaDevice, cuda::CudaBuffer},
+    device::{
+        CudaDevice,
+        cuda::{CudaBuffer, cublas::Cublas},
+    },
     element::{DType, Element},
     error::Result,
     memory::{DeviceSlice, DeviceSliceMut},
@@ -91,6 +94,9 @@ impl CudaDevice {
         b: DeviceSlice<'_, Self>,
         c: DeviceSliceMut<'_, Self>,
     ) -> Result<()> {
+        if let Some(cublas) = self.cublas.as_ref().filter(|_| Cublas::takes(op, batch)) {
+            return cublas.multiply(account, op, batch, a, b, c);
+        }
         // As in the BLAS, α = 0 reads neither operand, and nothing is 0 whatever α.
         let k = if op.alpha.is_zero() { 0 } else { op.k };
         let alpha = if k == 0 { T::Acc::zero() } else { op.alpha };
