@@ -17,6 +17,8 @@ mod cublas;
 mod cuda_on_cpu;
 #[path = "cuda/products.rs"]
 mod products;
+#[path = "cuda/steps.rs"]
+mod steps;
 
 use cortado::{
     Blob, Device, Error, Memory, Result, Src, SyncedMemory,

@@ -1,0 +1,61 @@
+//! Steps of training of examples' nets, on operands that are on the GPU.
+
+use crate::{Bench, clock};
+use cortado::{
+    Memory, Result, Solver,
+    device::CudaDevice,
+    proto::{LayerParameter, NetParameter, SolverParameter, parse_text},
+};
+use std::{fs, time::Instant};
+
+/// Nets, their batches, and the images they take.
+const NETS: [(&str, &str, [usize; 4]); 3] = [
+    ("LeNet", "examples/mnist/lenet.prototxt", [64, 1, 28, 28]),
+    ("AlexNet", "examples/imagenet/alexnet.prototxt", [10, 3, 227, 227]),
+    ("GoogLeNet", "examples/imagenet/googlenet.prototxt", [10, 3, 224, 224]),
+];
+
+/// Steps of a measurement: what varies from one to the next is in the median of five.
+const STEPS: usize = 20;
+
+/// Milliseconds of a step: forward, backward and update.
+pub(crate) fn table(bench: &Bench) -> Result<()> {
+    println!("\n### Steps of training\n\nf32, with momentum; milliseconds.\n");
+    println!("| net | batch | first step | step | images/s |\n|---|--:|--:|--:|--:|");
+    for (name, path, shape) in NETS {
+        let [batch, channels, rows, columns] = if bench.brief { [1, 1, 28, 28] } else { shape };
+        let mut solver = solver(&bench.device, path, [batch, channels, rows, columns])?;
+        let start = Instant::now();
+        solver.step(1)?;
+        bench.device.synchronize()?;
+        let first = start.elapsed().as_secs_f64() * 1e3;
+        if bench.brief {
+            println!("| {name} | {batch} | {first:.1} | | |");
+            return Ok(());
+        }
+        let seconds = clock::seconds(&bench.device, false, || solver.step(STEPS))?;
+        let each = seconds / STEPS as f64;
+        let (ms, rate) = (each * 1e3, batch as f64 / each);
+        println!("| {name} | {batch} | {first:.1} | {ms:.3} | {rate:.0} |");
+    }
+    Ok(())
+}
+
+/// The net in `path` on grey images, which are made once.
+fn solver(device: &CudaDevice, path: &str, shape: [usize; 4]) -> Result<Solver<f32, CudaDevice>> {
+    let text = fs::read_to_string(path).map_err(|error| cortado::Error::io(path, error))?;
+    let mut net: NetParameter = parse_text(text, path)?;
+    net.layer.retain(|layer| !["Data", "Input"].contains(&layer.r#type()));
+    let input = format!(
+        "name: 'data' type: 'DummyData' top: 'data' top: 'label' dummy_data_param {{
+            shape {{ dim: {shape:?} }} shape {{ dim: {} }}
+            data_filler {{ value: 0.5 }} data_filler {{ value: 7 }} }}",
+        shape[0]
+    );
+    net.layer.insert(0, parse_text::<LayerParameter>(input, "the input")?);
+    let param = "base_lr: 0.0001 momentum: 0.9 weight_decay: 0.0005 lr_policy: 'fixed' \
+                 random_seed: 1 snapshot_after_train: false";
+    let mut param: SolverParameter = parse_text(param, "the solver")?;
+    param.net_param = Some(net);
+    Solver::new(param, device)
+}

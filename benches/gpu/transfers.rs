@@ -1,0 +1,56 @@
+//! Copies between host and GPU, and computing meanwhile.
+
+use crate::{Bench, clock};
+use cortado::{Blob, Memory, Result, device::CudaDevice, kernel::Blas, op::Gemm};
+
+/// GB/s of copies of each size, from and to memory of both kinds; then what a copy costs that
+/// another queue computes beside.
+pub(crate) fn table(bench: &Bench) -> Result<()> {
+    let (device, brief) = (&bench.device, bench.brief);
+    println!("\n### Copies\n\nGB/s; pinned memory is what `host_alloc` gives.\n");
+    println!("| bytes | up, pageable | up, pinned | down, pageable | down, pinned |");
+    println!("|--:|--:|--:|--:|--:|");
+    let sizes: &[usize] =
+        if brief { &[1 << 16] } else { &[1 << 12, 1 << 16, 1 << 20, 1 << 24, 1 << 28] };
+    for &bytes in sizes {
+        let mut buffer = device.alloc(bytes)?;
+        let (mut pageable, mut pinned) = (vec![1; bytes], device.host_alloc(bytes)?);
+        let mut rates = Vec::new();
+        for host in [&mut pageable[..], &mut pinned[..]] {
+            rates.push(clock::seconds(device, brief, || device.upload(host, &mut buffer, 0))?);
+            rates.push(clock::seconds(device, brief, || device.download(&buffer, 0, host))?);
+        }
+        let [up, down, pinned_up, pinned_down] =
+            [0, 1, 2, 3].map(|i| bytes as f64 / rates[i] / 1e9);
+        println!("| {bytes} | {up:.2} | {pinned_up:.2} | {down:.2} | {pinned_down:.2} |");
+    }
+    overlap(bench)
+}
+
+/// A pinned upload on one queue while another one multiplies for about as long.
+fn overlap(bench: &Bench) -> Result<()> {
+    let (device, brief) = (&bench.device, bench.brief);
+    let (bytes, n) = if brief { (1 << 16, 16) } else { (1 << 28, 2048) };
+    let copying = device.fork()?;
+    let (pinned, mut buffer) = (device.host_alloc(bytes)?, copying.alloc(bytes)?);
+    let [a, c] = [(); 2].map(|()| Blob::<f32, CudaDevice>::new(device, &[n, n]));
+    let (a, c) = (a?, c?);
+    let (op, operand, mut result) = (Gemm::new(n, n, n), a.data()?, c.data_mut()?);
+    let mut multiply = || device.gemm(&op, operand.view(), operand.view(), result.view_mut());
+    let copy = clock::seconds(&copying, brief, || copying.upload(&pinned, &mut buffer, 0))?;
+    let product = clock::seconds(device, brief, &mut multiply)?;
+    let count = (copy / product).ceil().clamp(1.0, 10_000.0);
+    let computing = product * count;
+    let both = clock::seconds(device, brief, || {
+        (0..count as usize).try_for_each(|_| multiply())?;
+        copying.upload(&pinned, &mut buffer, 0)?;
+        device.synchronize()
+    })?;
+    let hidden = 100.0 * (copy + computing - both) / copy.min(computing);
+    let [copy, computing, both] = [copy, computing, both].map(|seconds| seconds * 1e3);
+    println!(
+        "\nA pinned upload of {bytes} bytes takes {copy:.2} ms, products on another queue \
+         {computing:.2} ms, both together {both:.2} ms: {hidden:.0} % of the shorter is hidden."
+    );
+    Ok(())
+}

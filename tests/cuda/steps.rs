@@ -1,0 +1,77 @@
+//! Steps of training of whole nets, of which nothing is left to the host: examples' nets, with
+//! fewer planes and smaller images.
+
+use super::gpu;
+use cortado::{
+    Solver,
+    device::CudaDevice,
+    ledger::{self, Kind, Ledger, Policy},
+    proto::{LayerParameter, NetParameter, SolverParameter, parse_text},
+};
+use std::fs;
+
+/// An eighth of the planes, and images of so many rows and columns.
+fn small(path: &str, channels: usize, side: usize) -> NetParameter {
+    let text = fs::read_to_string(path).unwrap();
+    let mut net: NetParameter = parse_text(text, path).unwrap();
+    net.layer.retain(|layer| !["Data", "Input"].contains(&layer.r#type()));
+    let input = format!(
+        "name: 'data' type: 'Input' top: 'data' top: 'label' input_param {{
+            shape {{ dim: [2, {channels}, {side}, {side}] }} shape {{ dim: 2 }} }}"
+    );
+    net.layer.insert(0, parse_text::<LayerParameter>(input, "the input").unwrap());
+    for layer in &mut net.layer {
+        if let Some(convolution) = &mut layer.convolution_param {
+            convolution.num_output = convolution.num_output.map(|planes| planes.div_ceil(8));
+        }
+        if let Some(product) = &mut layer.inner_product_param {
+            product.num_output = product.num_output.map(|outputs| outputs.div_ceil(8).min(64));
+        }
+        // The last one averages what is left of the image, which is 7 × 7 of a whole one.
+        if let Some(pool) = layer.pooling_param.as_mut().filter(|pool| pool.kernel_size == Some(7))
+        {
+            pool.kernel_size = Some(3);
+        }
+    }
+    net
+}
+
+/// Trains a step of a net of so many losses: nothing falls back, images and labels go to the device,
+/// and of what it computes the losses come back.
+fn trains(net: NetParameter, losses: u64) {
+    let Some(device) = gpu(0) else { return };
+    let param = "base_lr: 0.01 momentum: 0.9 weight_decay: 0.0005 lr_policy: 'fixed' \
+                 random_seed: 1 snapshot_after_train: false";
+    let mut param: SolverParameter = parse_text(param, "the solver").unwrap();
+    param.net_param = Some(net);
+    let mut solver = Solver::<f32, CudaDevice>::new(param, &device).unwrap();
+    let fill = |name| {
+        let mut blob = solver.net().blob(name).unwrap().data_mut().unwrap();
+        let values = blob.host_mut().unwrap();
+        values.iter_mut().enumerate().for_each(|(i, x)| *x = (i * 7 % 2) as f32);
+        size_of_val(values) as u64
+    };
+    let inputs = fill("data") + fill("label");
+    let record = Ledger::new();
+    {
+        let (_record, _none) = (record.open(), ledger::fallbacks(Policy::Deny));
+        solver.step(1).unwrap();
+    }
+    let copied = [Kind::Upload, Kind::Download].map(|kind| record.total(kind).bytes);
+    assert_eq!(copied, [inputs, 4 * losses], "{:#?}", record.entries());
+}
+
+#[test]
+fn lenet() {
+    trains(small("examples/mnist/lenet.prototxt", 1, 28), 1);
+}
+
+#[test]
+fn alexnet() {
+    trains(small("examples/imagenet/alexnet.prototxt", 3, 67), 1);
+}
+
+#[test]
+fn googlenet() {
+    trains(small("examples/imagenet/googlenet.prototxt", 3, 96), 3);
+}
