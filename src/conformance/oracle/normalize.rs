@@ -14,6 +14,12 @@ pub(in crate::conformance) fn lines(axis: &Axis) -> impl Iterator<Item = Vec<usi
     })
 }
 
+/// Places of the elements at position `e` of an axis.
+fn places(axis: &Axis, e: usize) -> impl Iterator<Item = usize> + Clone {
+    let Axis { extent, inner, .. } = *axis;
+    (0..axis.rest()).map(move |rest| (rest / inner * extent + e) * inner + rest % inner)
+}
+
 /// Roundings granted to a function that a library or an instruction computes.
 const FUNCTION: f64 = 8.0;
 
@@ -38,10 +44,11 @@ pub(in crate::conformance) fn softmax(axis: &Axis, x: &[f64]) -> Vec<Sum> {
 pub(in crate::conformance) fn softmax_backward(axis: &Axis, y: &[f64], dy: &[f64]) -> Vec<Sum> {
     let mut dx = vec![Sum::none(); y.len()];
     for line in lines(axis) {
+        let product: Sum = line.iter().map(|&at| -dy[at] * y[at]).collect();
         for &at in &line {
-            dx[at].add(dy[at]);
-            line.iter().for_each(|&other| dx[at].add(-dy[other] * y[other]));
-            dx[at] = dx[at].scaled(y[at]);
+            let mut sum = product;
+            sum.add(dy[at]);
+            dx[at] = sum.scaled(y[at]);
         }
     }
     dx
@@ -120,10 +127,7 @@ pub(in crate::conformance) fn lrn_backward(op: &Lrn, given: &[Vec<f64>; 4]) -> V
 pub(in crate::conformance) fn moments(axis: &Axis, x: &[f64], epsilon: f64) -> Vec<[Sum; 2]> {
     let share = 1.0 / axis.rest() as f64;
     let at = |e: usize| {
-        let places = (0..axis.rest()).map(move |rest| {
-            let (outer, inner) = (rest / axis.inner, rest % axis.inner);
-            (outer * axis.extent + e) * axis.inner + inner
-        });
+        let places = places(axis, e);
         // About the first element, so that a large mean costs no digits here.
         let origin = x[e * axis.inner];
         let shift = places.clone().map(|at| x[at] - origin).sum::<f64>() * share;
@@ -171,8 +175,7 @@ pub(in crate::conformance) fn standardize_backward(
     let (axis, share) = (&op.axis, 1.0 / op.axis.rest() as f64);
     let mut dx = vec![Sum::none(); x.len()];
     for e in 0..axis.extent {
-        let places: Vec<usize> =
-            (0..x.len()).filter(|i| i / axis.inner % axis.extent == e).collect();
+        let places: Vec<usize> = places(axis, e).collect();
         let rate = rate(op, variance[e]);
         let y = |i: usize| (x[i] - mean[e]) * rate;
         // The terms of `x − mean`, which may cancel.

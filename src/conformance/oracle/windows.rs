@@ -58,15 +58,17 @@ fn each_product(op: &Convolution, mut body: impl FnMut(usize, usize, usize)) {
     let window = op.window();
     let channels = window.channels() / op.groups();
     let outputs = op.outputs() / op.groups();
+    let places = |tap| (0..window.positions()).map(move |position| seen(window, tap, position));
+    let places: Vec<Vec<_>> = (0..window.taps()).map(|tap| places(tap).collect()).collect();
     for (image, output) in (0..op.batch()).flat_map(|b| (0..op.outputs()).map(move |o| (b, o))) {
         let first = output / outputs * channels;
         for (channel, tap) in (0..channels).flat_map(|c| (0..window.taps()).map(move |t| (c, t))) {
             let plane = (image * window.channels() + first + channel) * window.plane();
             let weight = (output * channels + channel) * window.taps() + tap;
-            for position in 0..window.positions() {
-                if let Some(place) = seen(window, tap, position) {
-                    let result = (image * op.outputs() + output) * window.positions() + position;
-                    body(plane + place, weight, result);
+            let result = (image * op.outputs() + output) * window.positions();
+            for (position, place) in places[tap].iter().enumerate() {
+                if let Some(place) = place {
+                    body(plane + place, weight, result + position);
                 }
             }
         }

@@ -17,7 +17,10 @@ pub const POISON: [u8; 2] = [0xfd, 0x7f];
 
 /// Overwrites `bytes` by [`POISON`].
 pub(super) fn poison(bytes: &mut [u8]) {
-    bytes.iter_mut().zip(POISON.iter().cycle()).for_each(|(byte, poison)| *byte = *poison);
+    const BLOCK: &[u8] = [POISON; 512].as_flattened();
+    for part in bytes.chunks_mut(BLOCK.len()) {
+        part.copy_from_slice(&BLOCK[..part.len()]);
+    }
 }
 
 /// A run of bytes on a [`MirrorDevice`](super::MirrorDevice).

@@ -22,8 +22,7 @@ pub(super) fn ln(x: f64) -> f64 {
     let s = (m - 1.0) / (m + 1.0);
     let z = s * s;
     let mut series = 1.0 / 21.0;
-    let divisors = [19.0, 17.0, 15.0, 13.0, 11.0, 9.0, 7.0, 5.0, 3.0];
-    for divisor in divisors {
+    for &divisor in &[19.0, 17.0, 15.0, 13.0, 11.0, 9.0, 7.0, 5.0, 3.0] {
         series = series * z + 1.0 / divisor;
     }
     let tail = 2.0 * s * z * series;
@@ -41,12 +40,12 @@ pub(super) fn cos_sin_turns(turns: f64) -> (f64, f64) {
     let x = (quarters - quarter as f64) * std::f64::consts::FRAC_PI_2;
     let z = x * x;
     let mut sin = 1.0;
-    for product in [272.0, 210.0, 156.0, 110.0, 72.0, 42.0, 20.0, 6.0] {
+    for &product in &[272.0, 210.0, 156.0, 110.0, 72.0, 42.0, 20.0, 6.0] {
         sin = 1.0 - z / product * sin;
     }
     let sin = x * sin;
     let mut cos = 1.0;
-    for product in [306.0, 240.0, 182.0, 132.0, 90.0, 56.0, 30.0, 12.0, 2.0] {
+    for &product in &[306.0, 240.0, 182.0, 132.0, 90.0, 56.0, 30.0, 12.0, 2.0] {
         cos = 1.0 - z / product * cos;
     }
     match quarter & 3 {
