@@ -22,7 +22,10 @@ mod steps;
 
 use cortado::{
     Blob, Device, Error, Memory, Result, Src, SyncedMemory,
-    device::{CudaDevice, cuda::CudaFailure},
+    device::{
+        CudaDevice,
+        cuda::{CudaBuilder, CudaFailure},
+    },
     kernel::{Blas, Elementwise},
     ledger::{self, Policy},
     op::{Axis, Binary, Unary},
@@ -55,7 +58,12 @@ fn driver() -> Option<&'static Path> {
 
 /// The GPU of this number; `None` where neither it nor a compiler for its stand-in is there.
 fn gpu(ordinal: u32) -> Option<CudaDevice> {
-    let builder = CudaDevice::builder().threads(1);
+    gpu_with(ordinal, |builder| builder)
+}
+
+/// As [`gpu`], opened in another way.
+fn gpu_with(ordinal: u32, how: impl Fn(CudaBuilder) -> CudaBuilder) -> Option<CudaDevice> {
+    let builder = how(CudaDevice::builder().threads(1));
     if required() {
         return Some(builder.open(ordinal).unwrap());
     }

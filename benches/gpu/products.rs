@@ -24,47 +24,51 @@ const NETS: [[usize; 3]; 12] = [
 /// TFLOP/s of each shape. That there is no cuBLAS is an error if it is `required`.
 pub(crate) fn table(bench: &Bench, required: bool) -> Result<()> {
     println!("\n### Matrix products\n");
-    let exact = match bench.cublas(false) {
+    let (exact, rounding) = (&bench.device, bench.builder.clone().tf32(true).open(0)?);
+    let theirs = match bench.cublas(false) {
         Err(error) if !required => {
             println!("Nothing to compare with: {error}\n");
             None
         }
         opened => Some(opened?),
     };
-    let tf32 = exact.as_ref().map(|_| bench.cublas(true)).transpose()?;
+    let theirs_rounding = theirs.as_ref().map(|_| bench.cublas(true)).transpose()?;
     if let Some((_, version)) =
-        exact.iter().flat_map(CudaDevice::properties).find(|(name, _)| *name == "cuBLAS")
+        theirs.iter().flat_map(CudaDevice::properties).find(|(name, _)| *name == "cuBLAS")
     {
         println!("Beside cuBLAS {version}, in the same run.\n");
     }
     println!("TFLOP/s.\n");
-    println!("| m × n × k | f32 | cuBLAS | share | bf16 | cuBLAS | share | TF32, cuBLAS |");
-    println!("|---|--:|--:|--:|--:|--:|--:|--:|");
+    println!(
+        "| m × n × k | f32 | cuBLAS | share | TF32 | cuBLAS | share | bf16 | cuBLAS | share |"
+    );
+    println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
     let squares = (8..=13).map(|power| [1 << power; 3]);
     let shapes: Vec<[usize; 3]> =
         if bench.brief { vec![[16, 8, 24]] } else { squares.chain(NETS).collect() };
-    for [m, n, k] in shapes {
-        let (single, half) =
-            (pair::<f32>(bench, &exact, [m, n, k])?, pair::<bf16>(bench, &exact, [m, n, k])?);
-        let tf32 = match &tf32 {
-            Some(device) => format!("{:.2}", rate::<f32>(device, bench.brief, [m, n, k])?),
-            None => String::new(),
-        };
-        println!("| {m} × {n} × {k} |{single}{half} {tf32} |");
+    for shape in shapes {
+        let cells = [
+            pair::<f32>(exact, &theirs, bench.brief, shape)?,
+            pair::<f32>(&rounding, &theirs_rounding, bench.brief, shape)?,
+            pair::<bf16>(exact, &theirs, bench.brief, shape)?,
+        ];
+        let [m, n, k] = shape;
+        println!("| {m} × {n} × {k} |{}", cells.concat());
     }
     Ok(())
 }
 
 /// Cells of a row: what is reached, by cuBLAS too, and its share.
 fn pair<T: Element>(
-    bench: &Bench,
-    other: &Option<CudaDevice>,
+    own: &CudaDevice,
+    theirs: &Option<CudaDevice>,
+    brief: bool,
     shape: [usize; 3],
 ) -> Result<String> {
-    let own = rate::<T>(&bench.device, bench.brief, shape)?;
-    Ok(match other {
+    let own = rate::<T>(own, brief, shape)?;
+    Ok(match theirs {
         Some(device) => {
-            let theirs = rate::<T>(device, bench.brief, shape)?;
+            let theirs = rate::<T>(device, brief, shape)?;
             format!(" {own:.2} | {theirs:.2} | {:.0} % |", 100.0 * own / theirs)
         }
         None => format!(" {own:.2} | | |"),

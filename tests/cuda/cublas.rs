@@ -1,6 +1,6 @@
 //! Products by cuBLAS: on a GPU the real one, else a stand-in on the driver's stand-in.
 
-use super::{driver, required};
+use super::{driver, gpu_with, required};
 use cortado::{
     Blob, Error, Memory,
     conformance::Kit,
@@ -12,13 +12,11 @@ use std::{env, fs};
 
 /// A device that is to use cuBLAS; `None` where there is no compiler for the stand-ins.
 fn gpu(ordinal: u32, tf32: bool) -> Option<CudaDevice> {
-    let builder = CudaDevice::builder().threads(1).products(Products::Cublas).tf32(tf32);
-    if required() {
-        return Some(builder.open(ordinal).unwrap());
-    }
-    let driver = driver()?;
-    let beside = driver.parent().unwrap();
-    Some(builder.driver(driver).cublas(beside).open(ordinal).unwrap())
+    let beside = driver().and_then(|driver| driver.parent());
+    gpu_with(ordinal, |builder| {
+        let builder = builder.products(Products::Cublas).tf32(tf32);
+        beside.into_iter().fold(builder, |builder, folder| builder.cublas(folder))
+    })
 }
 
 #[test]
@@ -56,8 +54,11 @@ fn product(queue: &CudaDevice, n: usize, value: f32) -> Blob<f32, CudaDevice> {
 fn bits_are_given_up_on_request_only() {
     let odd = 1.0 + 1.0 / 4096.0;
     for (tf32, each) in [(false, odd), (true, 1.0)] {
-        let c = product(&or_skip!(gpu(0, tf32)), 256, odd);
-        assert_eq!(c.data().unwrap().host().unwrap(), [256.0 * each; 256 * 256]);
+        let own = or_skip!(gpu_with(0, |builder| builder.tf32(tf32)));
+        for device in [own, or_skip!(gpu(0, tf32))] {
+            let c = product(&device, 256, odd);
+            assert_eq!(c.data().unwrap().host().unwrap(), [256.0 * each; 256 * 256]);
+        }
     }
 }
 

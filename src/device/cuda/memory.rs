@@ -47,7 +47,7 @@ impl Memory for CudaDevice {
     fn fork(&self) -> Result<Self> {
         let stream = Arc::new(Stream::new(self.context())?);
         let cublas = self.cublas.as_ref().map(|cublas| Arc::new(cublas.fork(&stream)));
-        Ok(Self { stream, workers: self.workers.clone(), cublas })
+        Ok(Self { stream, workers: self.workers.clone(), cublas, tf32: self.tf32 })
     }
 
     fn after(&self, other: &Self) -> Result<()> {

@@ -55,6 +55,8 @@ pub struct CudaDevice {
     workers: Workers,
     /// What multiplies matrices, if that is not the crate's own.
     cublas: Option<Arc<Cublas>>,
+    /// Whether operands of `f32`'s products are rounded.
+    tf32: bool,
 }
 
 impl CudaDevice {
@@ -144,8 +146,9 @@ impl CudaBuilder {
         Self { products, ..self }
     }
 
-    /// Whether cuBLAS may round the operands of `f32`'s products to 10 bits (TF32), as tensor cores
-    /// take them; without it, products are exact but for the rounding of sums.
+    /// Whether the operands of `f32`'s products of matrices, convolutions' too, may be rounded to ten
+    /// bits (TF32), as tensor cores take them; without it, products are exact but for the rounding
+    /// of sums.
     #[must_use]
     pub fn tf32(self, allowed: bool) -> Self {
         Self { tf32: allowed, ..self }
@@ -190,7 +193,7 @@ impl CudaBuilder {
                 Some(Arc::new(Cublas::new(&Arc::new(library), &stream, self.tf32)))
             }
         };
-        Ok(CudaDevice { stream, workers, cublas })
+        Ok(CudaDevice { stream, workers, cublas, tf32: self.tf32 })
     }
 
     /// How many GPUs there are.

@@ -180,7 +180,7 @@ impl<'a> Groups<'a> {
             device.variant::<T>("convolve", "depthwise")?.arg(self.depthwise())
         } else {
             let product = self.product(self.sights(), tiles, self.outputs, self.channels);
-            device.variant::<T>("convolve", &format!("convolve_{}", tiles.name))?.arg(product)
+            device.variant::<T>("convolve", &tiles.symbol("convolve"))?.arg(product)
         };
         let launch = launch.read(x.device()?).read(filters.device()?);
         let launch = match bias {
@@ -222,7 +222,7 @@ impl<'a> Groups<'a> {
         let columns = op.batch() * op.window().plane();
         let tiles = device.tiles(T::DTYPE, self.channels, columns, op.groups());
         let product = self.product(self.reversed(), tiles, self.channels, self.outputs);
-        let launch = device.variant::<T>(NAME, &format!("convolve_{}", tiles.name))?.arg(product);
+        let launch = device.variant::<T>(NAME, &tiles.symbol("convolve"))?.arg(product);
         let launch = launch.read(dy.device()?).operand(&transposed, 0).arg(0u64);
         let blocks = tiles.count(self.channels, columns) * op.groups();
         launch.write(dx.device_write_only()?).grid([blocks, 1, 1], [THREADS, 1, 1])
@@ -293,7 +293,7 @@ impl<'a> Groups<'a> {
         let blocks = tiles.count(self.outputs, columns) * op.groups();
         let split = device.split_tiles(blocks, k);
         let parts = device.scratch::<T::Acc>(split.parts * n)?;
-        let launch = device.variant::<T>(NAME, &format!("convolve_filters_{}", tiles.name))?;
+        let launch = device.variant::<T>(NAME, &tiles.symbol("convolve_filters"))?;
         let launch = launch.arg(Gradient {
             axes: self.sights(),
             batch: op.batch() as u32,

@@ -39,16 +39,26 @@ struct Gemm {
 /// The shape of a product's tiles, as `kernels/product.cuh` has them.
 #[derive(Clone, Copy)]
 pub(super) struct Tiles {
-    /// As symbols have it.
-    pub name: &'static str,
+    name: &'static str,
     pub down: usize,
     pub across: usize,
+    tf32: bool,
 }
 
 impl Tiles {
-    const LARGE: Self = Self { name: "large", down: 128, across: 128 };
-    const LOW: Self = Self { name: "low", down: 32, across: 128 };
-    const SMALL: Self = Self { name: "small", down: 64, across: 64 };
+    const LARGE: Self = Self::new("large", 128, 128);
+    const LOW: Self = Self::new("low", 32, 128);
+    const SMALL: Self = Self::new("small", 64, 64);
+
+    const fn new(name: &'static str, down: usize, across: usize) -> Self {
+        Self { name, down, across, tf32: false }
+    }
+
+    /// The kernel of this shape: what symbols begin with.
+    pub(super) fn symbol(self, kernel: &str) -> String {
+        let rounded = if self.tf32 { "tf32_" } else { "" };
+        format!("{kernel}_{rounded}{}", self.name)
+    }
 
     /// Tiles of a product of so many rows and columns.
     pub(super) fn count(self, rows: usize, columns: usize) -> usize {
@@ -60,14 +70,15 @@ impl CudaDevice {
     /// The tiles for `count` products: large ones if there are enough to fill the GPU.
     pub(super) fn tiles(&self, element: DType, rows: usize, columns: usize, count: usize) -> Tiles {
         let large = Tiles::LARGE.count(rows, columns).saturating_mul(count);
-        match element {
+        let tiles = match element {
             DType::F64 => Tiles::SMALL,
             _ if rows <= Tiles::LOW.down => Tiles::LOW,
             _ if columns > Tiles::SMALL.across && large >= self.context().multiprocessors => {
                 Tiles::LARGE
             }
             _ => Tiles::SMALL,
-        }
+        };
+        Tiles { tf32: self.tf32 && element == DType::F32, ..tiles }
     }
 
     /// How the sums of `blocks` tiles are split.
@@ -108,7 +119,7 @@ impl CudaDevice {
         }
         let split = self.split_tiles(blocks, k);
         let shape = Gemm::new(&op, batch, split);
-        let symbol = format!("gemm_{}", tiles.name);
+        let symbol = tiles.symbol("gemm");
         let (c, offset) = (&*c.buffer, c.offset);
         let parts = match split.parts {
             1 => None,
@@ -139,7 +150,7 @@ impl CudaDevice {
     ) -> Result<()> {
         let tiles = self.tiles(T::DTYPE, op.m, op.n, batch.count);
         let whole = Split { parts: 1, chunk: op.k };
-        let launch = self.variant::<T>(account, &format!("gemm_{}", tiles.name))?;
+        let launch = self.variant::<T>(account, &tiles.symbol("gemm"))?;
         let launch = launch.arg(Gemm::new(op, batch, whole)).arg(op.alpha).arg(op.beta);
         let launch = launch.read(a).read(b).arg(0u64).operand(c, first * size_of::<T::Acc>());
         launch.grid([tiles.count(op.m, op.n) * batch.count, 1, 1], [THREADS, 1, 1])

@@ -1,0 +1,82 @@
+// Products of tiles, element by element.
+#pragma once
+
+#include "vector.cuh"
+
+// A step of an operand in shared memory, as `Lanes` multiply it: k outermost.
+template <class T, int EXTENT, int DEPTH, int GAP = VECTOR<T>> struct LanesPanel {
+    // Keeps vectors aligned, and rows that are some apart out of each other's banks.
+    static constexpr int LD = EXTENT + GAP;
+    T *elements;
+    bool along_k;
+
+    static constexpr int ELEMENTS = DEPTH * LD;
+
+    __device__ __forceinline__ void put(int e, int k, T x) { elements[k * LD + e] = x; }
+
+    __device__ __forceinline__ void put_run(int e, int k, const T (&run)[VECTOR<T>]) {
+        if (!along_k) return copy_vector(elements + k * LD + e, run);
+#pragma unroll
+        for (int j = 0; j < VECTOR<T>; j++) put(e, k + j, run[j]);
+    }
+};
+
+// Products of single elements: a thread has `TALL` × `WIDE` of the tile, in runs of a vector.
+template <class T, int DOWN_, int ACROSS_, int DEPTH_, int TALL, int WIDE> struct Lanes {
+    using Element = T;
+    static constexpr int DOWN = DOWN_, ACROSS = ACROSS_, DEPTH = DEPTH_;
+    static constexpr int RUN = VECTOR<T>;
+    static constexpr int THREADS_DOWN = DOWN / TALL, THREADS_ACROSS = ACROSS / WIDE;
+    static_assert(THREADS_DOWN * THREADS_ACROSS == THREADS, "each thread has a part of the tile");
+    // Several steps along k at once take more registers than there are.
+    static constexpr int UNROLLED = TALL * WIDE < 64 ? DEPTH : 1;
+    using Left = LanesPanel<T, DOWN, DEPTH>;
+    using Right = LanesPanel<T, ACROSS, DEPTH>;
+
+    T sums[TALL][WIDE];
+
+    __device__ __forceinline__ Lanes() {
+#pragma unroll
+        for (int i = 0; i < TALL; i++)
+#pragma unroll
+            for (int j = 0; j < WIDE; j++) sums[i][j] = 0;
+    }
+
+    // Neighbouring threads have neighbouring runs, so that they read different banks.
+    static __device__ __forceinline__ int row(int i) {
+        return i / RUN * (THREADS_DOWN * RUN) + threadIdx.x / THREADS_ACROSS * RUN + i % RUN;
+    }
+    static __device__ __forceinline__ int column(int j) {
+        return j / RUN * (THREADS_ACROSS * RUN) + threadIdx.x % THREADS_ACROSS * RUN + j % RUN;
+    }
+
+    __device__ __forceinline__ void multiply(const Left &left, const Right &right) {
+#pragma unroll UNROLLED
+        for (int k = 0; k < DEPTH; k++) {
+            alignas(16) T a[TALL], b[WIDE];
+#pragma unroll
+            for (int i = 0; i < TALL; i += RUN)
+                copy_vector(a + i, left.elements + k * Left::LD + row(i));
+#pragma unroll
+            for (int j = 0; j < WIDE; j += RUN)
+                copy_vector(b + j, right.elements + k * Right::LD + column(j));
+#pragma unroll
+            for (int i = 0; i < TALL; i++)
+#pragma unroll
+                for (int j = 0; j < WIDE; j++) sums[i][j] += a[i] * b[j];
+        }
+    }
+
+    // Calls `store(row, column, run of sums)` for all of the thread's part of the tile.
+    template <class Store> __device__ __forceinline__ void finish(Store store) const {
+#pragma unroll
+        for (int i = 0; i < TALL; i++)
+#pragma unroll
+            for (int j = 0; j < WIDE; j += RUN) {
+                T run[RUN];
+#pragma unroll
+                for (int l = 0; l < RUN; l++) run[l] = sums[i][j + l];
+                store(row(i), column(j), run);
+            }
+    }
+};
