@@ -27,7 +27,7 @@ use cortado::{
         cuda::{CudaBuilder, CudaFailure},
     },
     kernel::{Blas, Elementwise},
-    ledger::{self, Policy},
+    ledger::{self, Policy, Ruling},
     op::{Axis, Binary, Unary},
 };
 use std::{
@@ -75,7 +75,22 @@ fn stand_in(ordinal: u32) -> Option<CudaDevice> {
     if required() { None } else { gpu(ordinal) }
 }
 
-cortado::conformance!(cuda, or_skip!(gpu(0)));
+/// A GPU of which, as long as the second is kept, nothing may be left to the host.
+fn strict(ordinal: u32) -> Option<(CudaDevice, Ruling)> {
+    Some((gpu(ordinal)?, ledger::fallbacks(Policy::Deny)))
+}
+
+cortado::conformance!(cuda, or_skip!(strict(0)).0);
+
+#[test]
+fn the_readme_shows_the_coverage() {
+    let table =
+        include_str!("../README.md").split_once("| kernel | CPU | mirror | CUDA | wgpu |\n");
+    let (_, rows) = table.unwrap();
+    for row in rows.lines().skip(1).take_while(|row| row.starts_with('|')) {
+        assert_eq!(row.split('|').nth(4), Some(" all "), "{row}");
+    }
+}
 
 fn values<D: Device>(device: &D, n: usize) -> Blob<f32, D> {
     Blob::from_vec(device, &[n], (0..n).map(|i| i as f32 - 7.5).collect()).unwrap()
