@@ -18,14 +18,16 @@ cd "$(dirname "$0")/.."
 build() {
     local folder=$1 features=cuda,conformance
     mkdir -p "$folder"
-    # What cargo says of the program that it has built from a target.
+    # The program that cargo says it has built of a kind of target.
     built() {
-        cargo "$@" --release --features "$features" --message-format json-render-diagnostics |
-            sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1
+        local kind=$1
+        shift
+        cargo "$@" --features "$features" --message-format json-render-diagnostics |
+            sed -n "s/.*\"kind\":\[\"$kind\"\].*\"executable\":\"\([^\"]*\)\".*/\1/p"
     }
-    install -s "$(built build --bin cortado)" "$folder/cortado"
-    install -s "$(built test --no-run --test cuda)" "$folder/kit"
-    install -s "$(built bench --no-run --bench gpu)" "$folder/bench"
+    install -s "$(built bin build --release --bin cortado)" "$folder/cortado"
+    install -s "$(built test test --release --no-run --test cuda)" "$folder/kit"
+    install -s "$(built bench bench --no-run --bench gpu)" "$folder/bench"
     git rev-parse HEAD >"$folder/commit"
     if [ -n "${CORTADO_MNIST:-}" ]; then
         mkdir -p "$folder/mnist"
