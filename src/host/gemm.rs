@@ -1,16 +1,18 @@
 //! Matrix products: the choice of a kernel, and how threads share one product.
 //!
 //! - Products with a vector go to [`gemv`], which does not copy panels.
-//! - `f32` and `f64` go to `matrixmultiply`, or to kernels that read operands where they lie if
-//!   packing would not pay; one single-threaded call for each thread's rows or columns.
-//!   `matrixmultiply`'s blocks of k are fixed and its tiles start at multiples of a divisor of
-//!   [`TILE`], so where a matrix is cut at such multiples no bit changes.
+//! - `f32` and `f64` are multiplied by kernels of our own for vectors of x86-64, from packed
+//!   panels or, where packing would not pay, from operands where they lie; elsewhere by
+//!   `matrixmultiply`. There is one single-threaded call for each thread's rows or columns.
+//!   Blocks of k are fixed and an element of `C` is computed the same in any tile, so where a
+//!   matrix is cut, at multiples of [`TILE`], no bit changes.
 //! - 16-bit elements are widened block by block and go the same way.
 
 mod direct;
 mod half;
 mod lanes;
 mod native;
+mod packed;
 mod tiles;
 
 use super::{gemv::gemv, level1::scal, workers::Workers};
@@ -24,7 +26,7 @@ use native::{Kernel, Native};
 use num_traits::Zero;
 use tiles::Tiles;
 
-/// A multiple of the rows and columns of every kernel's tile.
+/// A multiple of the rows and columns of `matrixmultiply`'s tiles.
 const TILE: usize = 16;
 
 /// Floating-point operations below which one thread is faster than several.

@@ -16,10 +16,14 @@ use crate::{
     op::{Gemm, Transpose},
 };
 use num_traits::{One, Zero};
+use std::ops::Range;
 
 /// Terms of a dot product between one summation of a vector's elements and the next: rows of a
 /// tile stay in the first-level cache.
 const DEPTH: usize = 1024;
+
+/// Elements of `B` that stay in the first-level cache, or nearly.
+const SMALL: usize = 1 << 14;
 
 /// Elements of `B`'s rows that stay in the second-level cache while `A` passes by.
 const RESIDENT: usize = 1 << 16;
@@ -40,11 +44,19 @@ pub(super) struct Product<S> {
     pub(super) ldc: usize,
 }
 
+impl<S: Element<Acc = S>> Product<S> {
+    /// The product that `op` describes.
+    pub(super) fn new(op: &Gemm<S>, a: &[S], b: &[S], c: *mut S) -> Self {
+        let Gemm { m, n, k, alpha, beta, lda, ldb, ldc, .. } = *op;
+        Self { m, n, k, alpha, beta, a: a.as_ptr(), lda, b: b.as_ptr(), ldb, c, ldc }
+    }
+}
+
 /// Whether the kernels here are faster than packed panels for the whole of `op`.
 pub(super) fn suits<S: Element>(op: &Gemm<S>) -> bool {
     match (op.trans_a, op.trans_b) {
-        (_, Transpose::No) => op.k * op.n <= 2 * RESIDENT,
-        (Transpose::No, Transpose::Yes) => op.k >= 32 && op.m.min(op.n) <= 64,
+        (_, Transpose::No) => op.k * op.n < SMALL,
+        (Transpose::No, Transpose::Yes) => op.k >= 32 && op.m * op.n <= 1024,
         (Transpose::Yes, Transpose::Yes) => false,
     }
 }
@@ -110,7 +122,7 @@ unsafe fn outer_of<L: Lanes, const ROWS: usize>(p: &Product<L::Scalar>, strides:
             // The last tile ends at the last row; what it has in common with the one before it
             // is not written twice.
             let start = row.min(p.m - ROWS);
-            let tile = Tile { row: start, column, skip: row - start, columns: step };
+            let tile = Tile { row: start, rows: row - start..ROWS, column, columns: step };
             // SAFETY: rows and columns of the tile are within those of the product.
             unsafe {
                 if step == 2 * L::WIDTH {
@@ -124,20 +136,19 @@ unsafe fn outer_of<L: Lanes, const ROWS: usize>(p: &Product<L::Scalar>, strides:
     }
 }
 
-/// Where a tile lies: of its rows the first `skip` are not written, of its vectors the elements
-/// up to `columns` are there.
-#[derive(Clone, Copy)]
-struct Tile {
-    row: usize,
-    column: usize,
-    skip: usize,
-    columns: usize,
+/// Where a tile lies: of its rows only `rows` are written, of its vectors the elements up to
+/// `columns` are there.
+pub(super) struct Tile {
+    pub(super) row: usize,
+    pub(super) rows: Range<usize>,
+    pub(super) column: usize,
+    pub(super) columns: usize,
 }
 
 /// One tile, of `ROWS` rows and `VECTORS` vectors; a single vector may be partial.
 #[allow(unsafe_code)]
 #[inline(always)]
-unsafe fn outer_tile<L: Lanes, const ROWS: usize, const VECTORS: usize>(
+pub(super) unsafe fn outer_tile<L: Lanes, const ROWS: usize, const VECTORS: usize>(
     p: &Product<L::Scalar>,
     (along_m, along_k): (usize, usize),
     tile: Tile,
@@ -170,7 +181,7 @@ unsafe fn outer_tile<L: Lanes, const ROWS: usize, const VECTORS: usize>(
         for (i, sums) in sums.into_iter().enumerate() {
             let c = p.c.add((tile.row + i) * p.ldc + tile.column);
             for (j, sum) in sums.into_iter().enumerate() {
-                if i >= tile.skip {
+                if tile.rows.contains(&i) {
                     finish(p, sum, c.add(j * L::WIDTH), columns);
                 }
             }

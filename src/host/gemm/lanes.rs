@@ -30,6 +30,8 @@ pub(super) trait Lanes: Copy {
     unsafe fn mul_add(self, x: Self, y: Self) -> Self;
     /// The sum of the elements of each.
     unsafe fn sums(vectors: [Self; 4]) -> [Self::Scalar; 4];
+    /// Writes their elements `i` side by side to `p + i·step`, for `i < count`.
+    unsafe fn interleave(vectors: [Self; 4], count: usize, p: *mut Self::Scalar, step: usize);
 }
 
 /// What compilers make of arrays of four: for processors not named below.
@@ -78,6 +80,14 @@ impl<S: Element + Float> Lanes for [S; 4] {
     unsafe fn sums(vectors: [Self; 4]) -> [S; 4] {
         vectors.map(|v| (v[0] + v[2]) + (v[1] + v[3]))
     }
+
+    #[inline(always)]
+    unsafe fn interleave(vectors: [Self; 4], count: usize, p: *mut S, step: usize) {
+        for i in 0..count {
+            // SAFETY: the caller's: room for four elements at each of these places.
+            unsafe { p.add(i * step).cast::<Self>().write_unaligned(vectors.map(|v| v[i])) };
+        }
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -87,7 +97,8 @@ mod x86 {
 
     macro_rules! lanes {
         (
-            $vector:ty, $scalar:ty, $width:expr, $many:expr, $mask:ident, $sums:ident,
+            $vector:ty, $scalar:ty, $width:expr, $many:expr,
+            $mask:ident, $sums:ident, $interleave:ident,
             $splat:ident $load:ident $load_first:ident
             $store_first:ident $mul:ident $mul_add:ident
         ) => {
@@ -133,6 +144,11 @@ mod x86 {
                 #[inline(always)]
                 unsafe fn sums(vectors: [Self; 4]) -> [$scalar; 4] {
                     unsafe { $sums(vectors) }
+                }
+
+                #[inline(always)]
+                unsafe fn interleave(v: [Self; 4], count: usize, p: *mut $scalar, step: usize) {
+                    unsafe { $interleave(v, count, p, step) };
                 }
             }
         };
@@ -200,23 +216,81 @@ mod x86 {
         sums_256d([halves_d(v[0]), halves_d(v[1]), halves_d(v[2]), halves_d(v[3])])
     });
 
+    /// Stamps `interleave` of `f32`: in each quarter of 128 bits a 4×4 transposition.
+    macro_rules! interleave {
+        ($name:ident, $vector:ty, $quarters:literal, $low:ident $high:ident
+            $low_pair:ident $high_pair:ident, $pairs:ident, $singles:ident) => {
+            helper!($name(v: [$vector; 4], count: usize, p: *mut f32, step: usize) -> () {{
+                let (a, b) = ($pairs($low(v[0], v[1])), $pairs($high(v[0], v[1])));
+                let (c, d) = ($pairs($low(v[2], v[3])), $pairs($high(v[2], v[3])));
+                let [a, b, c, d] =
+                    [$low_pair(a, c), $high_pair(a, c), $low_pair(b, d), $high_pair(b, d)];
+                let rows = [$singles(a), $singles(b), $singles(c), $singles(d)];
+                let rows = std::mem::transmute::<[$vector; 4], [[__m128; $quarters]; 4]>(rows);
+                let put = |i: usize| _mm_storeu_ps(p.add(i * step), rows[i % 4][i / 4]);
+                // Of a whole vector all indices are constants, and nothing goes through memory.
+                if count == 4 * $quarters {
+                    (0..4 * $quarters).for_each(put);
+                } else {
+                    (0..count).for_each(put);
+                }
+            }});
+        };
+    }
+
+    /// Stamps `interleave` of `f64`: in each quarter of 128 bits two 2×2 transpositions.
+    macro_rules! interleave_d {
+        ($name:ident, $vector:ty, $quarters:literal, $low:ident $high:ident) => {
+            helper!($name(v: [$vector; 4], count: usize, p: *mut f64, step: usize) -> () {{
+                let left = [$low(v[0], v[1]), $high(v[0], v[1])];
+                let right = [$low(v[2], v[3]), $high(v[2], v[3])];
+                let left = std::mem::transmute::<[$vector; 2], [[__m128d; $quarters]; 2]>(left);
+                let right = std::mem::transmute::<[$vector; 2], [[__m128d; $quarters]; 2]>(right);
+                let put = |i: usize| {
+                    _mm_storeu_pd(p.add(i * step), left[i % 2][i / 2]);
+                    _mm_storeu_pd(p.add(i * step + 2), right[i % 2][i / 2]);
+                };
+                if count == 2 * $quarters {
+                    (0..2 * $quarters).for_each(put);
+                } else {
+                    (0..count).for_each(put);
+                }
+            }});
+        };
+    }
+
+    interleave!(
+        interleave_512, __m512, 4, _mm512_unpacklo_ps _mm512_unpackhi_ps
+        _mm512_unpacklo_pd _mm512_unpackhi_pd, _mm512_castps_pd, _mm512_castpd_ps
+    );
+    interleave!(
+        interleave_256, __m256, 2, _mm256_unpacklo_ps _mm256_unpackhi_ps
+        _mm256_unpacklo_pd _mm256_unpackhi_pd, _mm256_castps_pd, _mm256_castpd_ps
+    );
+    interleave_d!(interleave_512d, __m512d, 4, _mm512_unpacklo_pd _mm512_unpackhi_pd);
+    interleave_d!(interleave_256d, __m256d, 2, _mm256_unpacklo_pd _mm256_unpackhi_pd);
+
     lanes!(
-        __m512, f32, 16, true, first_512, sums_512,
+        __m512, f32, 16, true,
+        first_512, sums_512, interleave_512,
         _mm512_set1_ps _mm512_loadu_ps load_512
         _mm512_mask_storeu_ps _mm512_mul_ps _mm512_fmadd_ps
     );
     lanes!(
-        __m512d, f64, 8, true, first_512d, sums_512d,
+        __m512d, f64, 8, true,
+        first_512d, sums_512d, interleave_512d,
         _mm512_set1_pd _mm512_loadu_pd load_512d
         _mm512_mask_storeu_pd _mm512_mul_pd _mm512_fmadd_pd
     );
     lanes!(
-        __m256, f32, 8, false, first_256, sums_256,
+        __m256, f32, 8, false,
+        first_256, sums_256, interleave_256,
         _mm256_set1_ps _mm256_loadu_ps _mm256_maskload_ps
         _mm256_maskstore_ps _mm256_mul_ps _mm256_fmadd_ps
     );
     lanes!(
-        __m256d, f64, 4, false, first_256d, sums_256d,
+        __m256d, f64, 4, false,
+        first_256d, sums_256d, interleave_256d,
         _mm256_set1_pd _mm256_loadu_pd _mm256_maskload_pd
         _mm256_maskstore_pd _mm256_mul_pd _mm256_fmadd_pd
     );

@@ -1,8 +1,13 @@
 //! Single-threaded products of the two types that processors multiply.
 
-use super::{direct, lanes::Lanes};
+use super::{
+    direct::{self, Product},
+    lanes::Lanes,
+    packed,
+};
 use crate::{
     element::Element,
+    host::scratch::with_scratch,
     op::{Gemm, Transpose},
 };
 use num_traits::Float;
@@ -14,11 +19,17 @@ pub(super) trait Native: Element<Acc = Self> + Float {
     /// `matrixmultiply`'s function for the type.
     const PACKED: Packed<Self>;
 
-    /// [`direct::product`] with this processor's vectors.
+    /// What `kernel` does, with this processor's vectors and [`packed::room`].
     ///
     /// # Safety
     /// As [`direct::product`] but for the processor.
-    unsafe fn direct(trans_a: Transpose, trans_b: Transpose, product: &direct::Product<Self>);
+    unsafe fn product(
+        kernel: Kernel,
+        trans_a: Transpose,
+        trans_b: Transpose,
+        product: &Product<Self>,
+        room: &mut [Self],
+    );
 }
 
 /// m, k, n, α, then each operand with its strides along rows and columns: `A`, `B`, β, `C`.
@@ -68,16 +79,25 @@ macro_rules! native {
         impl Native for $scalar {
             const PACKED: Packed<Self> = $packed;
 
-            unsafe fn direct(a: Transpose, b: Transpose, product: &direct::Product<Self>) {
+            unsafe fn product(
+                k: Kernel,
+                a: Transpose,
+                b: Transpose,
+                p: &Product<Self>,
+                room: &mut [Self],
+            ) {
                 // SAFETY: the processor has what each is compiled for: it was detected. The rest
                 // is the caller's.
                 unsafe {
                     match *WIDTH {
                         #[cfg(target_arch = "x86_64")]
-                        Width::Avx512 => avx512::<std::arch::x86_64::$wide>(a, b, product),
+                        Width::Avx512 => avx512::<std::arch::x86_64::$wide>(k, a, b, p, room),
                         #[cfg(target_arch = "x86_64")]
-                        Width::Avx2 => avx2::<std::arch::x86_64::$narrow>(a, b, product),
-                        Width::Portable => direct::product::<[Self; 4]>(a, b, product),
+                        Width::Avx2 => avx2::<std::arch::x86_64::$narrow>(k, a, b, p, room),
+                        Width::Portable => match k {
+                            Kernel::Direct => direct::product::<[Self; 4]>(a, b, p),
+                            Kernel::Packed => foreign(Self::PACKED, a, b, p),
+                        },
                     }
                 }
             }
@@ -90,21 +110,67 @@ native!(f64, matrixmultiply::dgemm, __m512d, __m256d);
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
 #[allow(unsafe_code)]
-unsafe fn avx512<L: Lanes>(a: Transpose, b: Transpose, product: &direct::Product<L::Scalar>) {
+unsafe fn avx512<L: Lanes>(
+    k: Kernel,
+    a: Transpose,
+    b: Transpose,
+    p: &Product<L::Scalar>,
+    room: &mut [L::Scalar],
+) {
     // SAFETY: handed on; compiled for what `L` needs.
-    unsafe { direct::product::<L>(a, b, product) }
+    unsafe { product::<L>(k, a, b, p, room) }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 #[allow(unsafe_code)]
 pub(super) unsafe fn avx2<L: Lanes>(
+    k: Kernel,
     a: Transpose,
     b: Transpose,
-    product: &direct::Product<L::Scalar>,
+    p: &Product<L::Scalar>,
+    room: &mut [L::Scalar],
 ) {
     // SAFETY: handed on; compiled for what `L` needs.
-    unsafe { direct::product::<L>(a, b, product) }
+    unsafe { product::<L>(k, a, b, p, room) }
+}
+
+#[allow(unsafe_code)]
+#[inline(always)]
+pub(super) unsafe fn product<L: Lanes>(
+    kernel: Kernel,
+    a: Transpose,
+    b: Transpose,
+    p: &Product<L::Scalar>,
+    room: &mut [L::Scalar],
+) {
+    // SAFETY: handed on.
+    unsafe {
+        match kernel {
+            Kernel::Direct => direct::product::<L>(a, b, p),
+            Kernel::Packed => packed::product::<L>(a, b, p, room),
+        }
+    }
+}
+
+/// `matrixmultiply`, on processors that we have no vectors for.
+#[allow(unsafe_code)]
+pub(super) unsafe fn foreign<S>(
+    packed: Packed<S>,
+    trans_a: Transpose,
+    trans_b: Transpose,
+    p: &Product<S>,
+) where
+    S: Copy,
+{
+    let strides = |trans, ld: usize| match trans {
+        Transpose::No => (ld as isize, 1),
+        Transpose::Yes => (1, ld as isize),
+    };
+    let ((rsa, csa), (rsb, csb)) = (strides(trans_a, p.lda), strides(trans_b, p.ldb));
+    let Product { m, n, k, alpha, beta, a, b, c, .. } = *p;
+    // SAFETY: the caller vouches for the extents.
+    unsafe { packed(m, k, n, alpha, a, rsa, csa, b, rsb, csb, beta, c, p.ldc as isize, 1) };
 }
 
 /// Which kernel computes a product. It is chosen for the whole, not for each thread's part: then
@@ -131,21 +197,13 @@ impl Kernel {
     #[allow(unsafe_code)]
     pub(super) unsafe fn run<S: Native>(self, op: &Gemm<S>, a: &[S], b: &[S], c: *mut S) {
         debug_assert!(op.check(a.len(), b.len(), usize::MAX).is_ok());
-        let Gemm { m, n, k, trans_a, trans_b, alpha, beta, lda, ldb, ldc } = *op;
-        let (a, b) = (a.as_ptr(), b.as_ptr());
-        if self == Self::Direct {
-            let product = direct::Product { m, n, k, alpha, beta, a, lda, b, ldb, c, ldc };
-            // SAFETY: the caller vouches for the extents.
-            unsafe { S::direct(trans_a, trans_b, &product) };
-            return;
-        }
-        let strides = |trans, ld: usize| match trans {
-            Transpose::No => (ld as isize, 1),
-            Transpose::Yes => (1, ld as isize),
-        };
-        let ((rsa, csa), (rsb, csb)) = (strides(trans_a, lda), strides(trans_b, ldb));
-        let rsc = ldc as isize;
+        let product = Product::new(op, a, b, c);
         // SAFETY: the caller vouches for the extents.
-        unsafe { S::PACKED(m, k, n, alpha, a, rsa, csa, b, rsb, csb, beta, c, rsc, 1) };
+        let run =
+            |room: &mut [S]| unsafe { S::product(self, op.trans_a, op.trans_b, &product, room) };
+        match self {
+            Self::Direct => run(&mut []),
+            Self::Packed => with_scratch(packed::room::<S>(op.m, op.n, op.k), run),
+        }
     }
 }

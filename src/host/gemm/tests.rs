@@ -5,7 +5,7 @@ use crate::host::testing::{
 use Transpose::{No, Yes};
 use proptest::prelude::*;
 
-const SHAPES: [(usize, usize, usize); 14] = [
+const SHAPES: [(usize, usize, usize); 17] = [
     (0, 3, 3),
     (3, 0, 3),
     (3, 3, 0),
@@ -15,11 +15,15 @@ const SHAPES: [(usize, usize, usize); 14] = [
     (5, 7, 3),
     (16, 16, 16),
     (20, 576, 25),
-    (50, 64, 500),
+    (50, 33, 200),
     (33, 31, 257),
     (300, 270, 7),
-    (130, 1100, 40),
-    (257, 300, 260),
+    (14, 1100, 40),
+    (27, 300, 260),
+    // More than one block along k and n, along m, and rows that a cache keeps in one place.
+    (5, 420, 400),
+    (1560, 17, 6),
+    (22, 17, 1024),
 ];
 
 const ALPHA_BETA: [(f64, f64); 4] = [(1.0, 0.0), (1.0, 1.0), (-0.5, 2.0), (0.0, 0.5)];
@@ -85,7 +89,7 @@ fn products<T: Element>() {
 
 fn same_bits_for_any_threads<T: Element>() {
     let workers = threads();
-    for (m, n, k) in [(100, 90, 300), (129, 400, 70), (600, 37, 513), (64, 500, 800)] {
+    for (m, n, k) in [(100, 90, 300), (129, 300, 70), (300, 27, 257), (34, 200, 400)] {
         for (trans_a, trans_b, beta) in [(No, No, 0.0), (Yes, No, 0.3), (No, Yes, 1.0)] {
             let op = Gemm::<T>::with(trans_a, trans_b, m, n, k);
             let op = op.alpha(T::acc(0.7)).beta(T::acc(beta));
@@ -170,34 +174,65 @@ fn errors_name_the_operand() {
     assert!(gemm_batched(&w, &op, &overlap, &[0.0; 16], &[0.0; 24], &mut [0.0; 12]).is_err());
 }
 
-/// The direct kernels compiled for narrower vectors than this processor has.
+/// Every kernel compiled for narrower vectors than this processor has, and `matrixmultiply`.
 #[test]
 fn other_processors_kernels_match() {
+    others::<f32>(|kernel, a, b, p, room| {
+        // SAFETY: of all three: operands are just as long as the product says.
+        #[allow(unsafe_code)]
+        unsafe {
+            match kernel {
+                #[cfg(target_arch = "x86_64")]
+                Some(kernel)
+                    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") =>
+                {
+                    native::avx2::<std::arch::x86_64::__m256>(kernel, a, b, p, room);
+                }
+                Some(kernel) => native::product::<[f32; 4]>(kernel, a, b, p, room),
+                None => native::foreign(matrixmultiply::sgemm, a, b, p),
+            }
+        }
+    });
+    others::<f64>(|kernel, a, b, p, room| {
+        // SAFETY: as above.
+        #[allow(unsafe_code)]
+        unsafe {
+            match kernel {
+                #[cfg(target_arch = "x86_64")]
+                Some(kernel)
+                    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") =>
+                {
+                    native::avx2::<std::arch::x86_64::__m256d>(kernel, a, b, p, room);
+                }
+                Some(kernel) => native::product::<[f64; 4]>(kernel, a, b, p, room),
+                None => native::foreign(matrixmultiply::dgemm, a, b, p),
+            }
+        }
+    });
+}
+
+/// Products by each kernel, and by another library's if there is none.
+fn others<S: Native>(
+    run: impl Fn(Option<Kernel>, Transpose, Transpose, &direct::Product<S>, &mut [S]),
+) {
     for (m, n, k) in SHAPES.into_iter().filter(|(m, n, k)| m * n * k > 0) {
-        for (trans_a, trans_b) in [(No, No), (Yes, No), (No, Yes)] {
-            let op = Gemm::<f32>::with(trans_a, trans_b, m, n, k).alpha(0.5).beta(2.0);
-            let (a, b) = (integers::<f32>(1, m * k), integers::<f32>(2, k * n));
-            let c0 = integers::<f32>(3, m * n);
+        for (trans_a, trans_b) in [(No, No), (Yes, No), (No, Yes), (Yes, Yes)] {
+            let op = Gemm::<S>::with(trans_a, trans_b, m, n, k);
+            let op = op.alpha(S::from_f64(0.5)).beta(S::from_f64(2.0));
+            let (a, b) = (integers::<S>(1, m * k), integers::<S>(2, k * n));
+            let c0 = integers::<S>(3, m * n);
             let mut want = wide(&c0);
             naive(&op, &a, &b, &mut want);
-            let (lda, ldb, ldc) = (op.lda, op.ldb, op.ldc);
-            let run = |kernel: unsafe fn(Transpose, Transpose, &direct::Product<f32>)| {
-                let mut c = c0.clone();
-                let (a, b, c_at) = (a.as_ptr(), b.as_ptr(), c.as_mut_ptr());
-                let (alpha, beta) = (op.alpha, op.beta);
-                let product =
-                    direct::Product { m, n, k, alpha, beta, a, lda, b, ldb, c: c_at, ldc };
-                // SAFETY: the operands are just as long as `op` says.
-                #[allow(unsafe_code)]
-                unsafe {
-                    kernel(trans_a, trans_b, &product);
+            for kernel in [Some(Kernel::Direct), Some(Kernel::Packed), None] {
+                // Of two transposed operands there is no kernel but the packed.
+                if kernel == Some(Kernel::Direct) && (trans_a, trans_b) == (Yes, Yes) {
+                    continue;
                 }
-                assert_eq!(wide(&c), want, "{op:?}");
-            };
-            run(direct::product::<[f32; 4]>);
-            #[cfg(target_arch = "x86_64")]
-            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-                run(native::avx2::<std::arch::x86_64::__m256>);
+                let mut c = c0.clone();
+                let mut room = vec![S::default(); packed::room::<S>(m, n, k)];
+                let product = direct::Product::new(&op, &a, &b, c.as_mut_ptr());
+                run(kernel, trans_a, trans_b, &product, &mut room);
+                assert_eq!(wide(&c), want, "{kernel:?} {op:?}");
             }
         }
     }

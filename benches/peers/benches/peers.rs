@@ -1,0 +1,40 @@
+//! Every case by everybody, on one thread and on two.
+
+use cortado::host::Workers;
+use cortado_peers::{Peers, Work, cases};
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use std::time::Duration;
+
+fn peers(c: &mut Criterion) {
+    let peers = Peers::find();
+    for threads in [1, 2] {
+        let workers = Workers::new(threads).expect("threads");
+        peers.threads(threads);
+        for case in cases() {
+            let mut group = c.benchmark_group(format!("{}/{threads}", case.group));
+            group.throughput(match case.work {
+                Work::Flops(flops) => Throughput::Elements(flops),
+                Work::Bytes(bytes) => Throughput::Bytes(bytes),
+            });
+            for mut run in (case.runs)(&peers, &workers) {
+                let id = BenchmarkId::new(run.who, &case.name);
+                group.bench_function(id, |bencher| bencher.iter(|| (run.once)()));
+            }
+        }
+    }
+}
+
+/// Short measurements: there are many.
+fn config() -> Criterion {
+    Criterion::default()
+        .sample_size(20)
+        .warm_up_time(Duration::from_millis(50))
+        .measurement_time(Duration::from_millis(200))
+}
+
+criterion_group! {
+    name = benches;
+    config = config();
+    targets = peers
+}
+criterion_main!(benches);

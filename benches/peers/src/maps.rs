@@ -1,0 +1,140 @@
+//! Functions of each element, and softmax.
+
+use crate::{
+    Peers,
+    cases::{Case, LENGTHS, Run, Work, copy, vector},
+};
+use cortado::{
+    host::{self, Workers},
+    op::{Axis, Binary, Unary},
+};
+use std::{ffi::c_int, hint::black_box};
+
+/// `vms*`: n, a, y, mode.
+type VmlUnary = unsafe extern "C" fn(c_int, *const f32, *mut f32, i64);
+/// `vms*` of two operands: n, a, b, y, mode.
+type VmlBinary = unsafe extern "C" fn(c_int, *const f32, *const f32, *mut f32, i64);
+/// `vmsPowx`: n, a, power, y, mode.
+type VmlPowx = unsafe extern "C" fn(c_int, *const f32, f32, *mut f32, i64);
+
+/// Errors below one unit in the last place, as ours: `VML_HA`.
+const HIGH_ACCURACY: i64 = 2;
+
+pub(crate) fn add(list: &mut Vec<Case>) {
+    for n in LENGTHS {
+        unary(list, n);
+        binary(list, n);
+        softmax(list, n);
+    }
+}
+
+fn unary(list: &mut Vec<Case>, n: usize) {
+    let work = Work::Bytes((2 * n * size_of::<f32>()) as u64);
+    let functions = [
+        ("exp", Unary::Exp, [-10.0, 10.0], Some("vmsExp")),
+        ("ln", Unary::Ln, [0.01, 10.0], Some("vmsLn")),
+        ("tanh", Unary::Tanh, [-4.0, 4.0], Some("vmsTanh")),
+        ("sqrt", Unary::Sqrt, [0.0, 10.0], Some("vmsSqrt")),
+        ("sqr", Unary::Sqr, [-4.0, 4.0], Some("vmsSqr")),
+        ("abs", Unary::Abs, [-4.0, 4.0], Some("vmsAbs")),
+        ("sigmoid", Unary::Sigmoid, [-4.0, 4.0], None),
+        ("softplus", Unary::Softplus, [-4.0, 4.0], None),
+        ("relu", Unary::Relu { slope: 0.0 }, [-4.0, 4.0], None),
+        ("pow_0.75", Unary::Pow(0.75), [0.01, 10.0], None),
+    ];
+    for (name, op, range, theirs) in functions {
+        list.push(Case::new("map", format!("{name}/{n}"), work, move |peers, workers| {
+            let (x, mut y, workers) = (vector::<f32>(n, range), vec![0.0; n], workers.clone());
+            let mut runs = vec![Run::new("cortado", move || {
+                host::unary(&workers, op, &x, &mut y).expect("equal lengths");
+            })];
+            if theirs.is_none() {
+                runs.push(copy::<f32>(n));
+            }
+            for library in &peers.libraries {
+                let (x, mut y) = (vector::<f32>(n, range), vec![0.0f32; n]);
+                // SAFETY: the types are those of the C interface.
+                let (map, powx) = unsafe {
+                    let map = theirs.and_then(|name| library.symbol::<VmlUnary>(name));
+                    (map, library.symbol::<VmlPowx>("vmsPowx"))
+                };
+                let n = n as c_int;
+                if let Some(map) = map {
+                    runs.push(Run::new(library.name, move || {
+                        // SAFETY: both hold `n` elements.
+                        unsafe { map(n, x.as_ptr(), y.as_mut_ptr(), HIGH_ACCURACY) };
+                    }));
+                } else if let (Some(powx), Unary::Pow(p)) = (powx, op) {
+                    runs.push(Run::new(library.name, move || {
+                        // SAFETY: both hold `n` elements.
+                        unsafe { powx(n, x.as_ptr(), p, y.as_mut_ptr(), HIGH_ACCURACY) };
+                    }));
+                }
+            }
+            runs
+        }));
+    }
+}
+
+fn binary(list: &mut Vec<Case>, n: usize) {
+    let work = Work::Bytes((3 * n * size_of::<f32>()) as u64);
+    let range = [0.5, 4.0];
+    for (name, op, theirs) in [
+        ("add", Binary::Add, "vmsAdd"),
+        ("mul", Binary::Mul, "vmsMul"),
+        ("div", Binary::Div, "vmsDiv"),
+    ] {
+        list.push(Case::new("map", format!("{name}/{n}"), work, move |peers: &Peers, workers| {
+            let operands = || (vector::<f32>(n, range), vector::<f32>(n, range), vec![0.0f32; n]);
+            let ((a, b, mut y), workers) = (operands(), workers.clone());
+            let mut runs = vec![Run::new("cortado", move || {
+                host::binary(&workers, op, &a, &b, &mut y).expect("equal lengths");
+            })];
+            for library in &peers.libraries {
+                // SAFETY: the type is that of the C interface.
+                if let Some(map) = unsafe { library.symbol::<VmlBinary>(theirs) } {
+                    let (a, b, mut y) = operands();
+                    runs.push(Run::new(library.name, move || {
+                        let (a, b, y) = (a.as_ptr(), b.as_ptr(), y.as_mut_ptr());
+                        // SAFETY: all three hold `n` elements.
+                        unsafe { map(n as c_int, a, b, y, HIGH_ACCURACY) };
+                    }));
+                }
+            }
+            runs
+        }));
+    }
+}
+
+/// Rows of a thousand classes; MKL's part of it alone is the exponential.
+fn softmax(list: &mut Vec<Case>, n: usize) {
+    let work = Work::Bytes((2 * n * size_of::<f32>()) as u64);
+    let extent = n.min(1000);
+    let rows = n / extent;
+    list.push(Case::new("softmax", n.to_string(), work, move |peers, workers: &Workers| {
+        let n = rows * extent;
+        let axis = Axis::new(rows, extent, 1).expect("an axis");
+        let (x, mut y, workers) = (vector::<f32>(n, [-4.0, 4.0]), vec![0.0; n], workers.clone());
+        let mut runs = vec![Run::new("cortado", move || {
+            host::softmax(&workers, &axis, &x, &mut y).expect("equal lengths");
+        })];
+        for library in &peers.libraries {
+            // SAFETY: the type is that of the C interface.
+            if let Some(exp) = unsafe { library.symbol::<VmlUnary>("vmsExp") } {
+                let (x, mut y) = (vector::<f32>(n, [-4.0, 4.0]), vec![0.0f32; n]);
+                runs.push(Run::new(library.name, move || {
+                    for (x, y) in x.chunks(extent).zip(y.chunks_mut(extent)) {
+                        let max = x.iter().fold(f32::MIN, |max, &x| if x > max { x } else { max });
+                        y.iter_mut().zip(x).for_each(|(y, x)| *y = x - max);
+                        // SAFETY: a row holds so many elements.
+                        unsafe { exp(y.len() as c_int, y.as_ptr(), y.as_mut_ptr(), HIGH_ACCURACY) };
+                        let sum: f32 = y.iter().sum();
+                        y.iter_mut().for_each(|y| *y /= sum);
+                    }
+                    black_box(&y);
+                }));
+            }
+        }
+        runs
+    }));
+}

@@ -1,0 +1,352 @@
+//! Matrix products and products with a vector.
+
+use crate::{
+    cases::{Case, Run, Work, vector},
+    library::{Library, Peers},
+};
+use cortado::{
+    Element, bf16, f16,
+    host::{self, Workers},
+    op::{Batch, Gemm, Gemv, Transpose},
+};
+use gemm::Parallelism;
+use std::ffi::c_int;
+
+/// m, n, k: squares, then products of LeNet, AlexNet and fully connected layers.
+const SHAPES: [[usize; 3]; 17] = [
+    [64, 64, 64],
+    [128, 128, 128],
+    [256, 256, 256],
+    [512, 512, 512],
+    [1024, 1024, 1024],
+    [2048, 2048, 2048],
+    [20, 576, 25],
+    [50, 64, 500],
+    [64, 500, 800],
+    [64, 10, 500],
+    [96, 3025, 363],
+    [128, 729, 1200],
+    [384, 169, 2304],
+    [10, 4096, 9216],
+    [1, 4096, 4096],
+    [64, 784, 576],
+    [4096, 1, 4096],
+];
+
+/// Those that are timed transposed as well: backward passes.
+const TRANSPOSED: [[usize; 3]; 6] = [
+    [256, 256, 256],
+    [1024, 1024, 1024],
+    [500, 800, 64],
+    [800, 64, 500],
+    [20, 25, 576],
+    [363, 3025, 96],
+];
+
+/// Rows, columns.
+const MATRICES: [[usize; 2]; 4] = [[64, 64], [256, 256], [1024, 1024], [4096, 4096]];
+
+/// `cblas_?gemm`: order, transposes, m, n, k, α, `A`, `B`, β, `C`.
+type CblasGemm<S> = unsafe extern "C" fn(
+    c_int,
+    c_int,
+    c_int,
+    c_int,
+    c_int,
+    c_int,
+    S,
+    *const S,
+    c_int,
+    *const S,
+    c_int,
+    S,
+    *mut S,
+    c_int,
+);
+
+/// `cblas_?gemv`: order, transpose, m, n, α, `A`, x, β, y.
+type CblasGemv<S> = unsafe extern "C" fn(
+    c_int,
+    c_int,
+    c_int,
+    c_int,
+    S,
+    *const S,
+    c_int,
+    *const S,
+    c_int,
+    S,
+    *mut S,
+    c_int,
+);
+
+const ROW_MAJOR: c_int = 101;
+
+fn cblas(trans: Transpose) -> c_int {
+    if trans == Transpose::No { 111 } else { 112 }
+}
+
+/// `f32` or `f64`: what the BLAS has names for.
+trait Real: Element<Acc = Self> {
+    const LETTER: char;
+    const GROUPS: [&'static str; 3];
+    const PACKED: unsafe fn(
+        usize,
+        usize,
+        usize,
+        Self,
+        *const Self,
+        isize,
+        isize,
+        *const Self,
+        isize,
+        isize,
+        Self,
+        *mut Self,
+        isize,
+        isize,
+    );
+}
+
+impl Real for f32 {
+    const LETTER: char = 's';
+    const GROUPS: [&'static str; 3] = ["sgemm", "sgemv", "sgemm_batched"];
+    const PACKED: unsafe fn(
+        usize,
+        usize,
+        usize,
+        f32,
+        *const f32,
+        isize,
+        isize,
+        *const f32,
+        isize,
+        isize,
+        f32,
+        *mut f32,
+        isize,
+        isize,
+    ) = matrixmultiply::sgemm;
+}
+
+impl Real for f64 {
+    const LETTER: char = 'd';
+    const GROUPS: [&'static str; 3] = ["dgemm", "dgemv", "dgemm_batched"];
+    const PACKED: unsafe fn(
+        usize,
+        usize,
+        usize,
+        f64,
+        *const f64,
+        isize,
+        isize,
+        *const f64,
+        isize,
+        isize,
+        f64,
+        *mut f64,
+        isize,
+        isize,
+    ) = matrixmultiply::dgemm;
+}
+
+pub(crate) fn add(list: &mut Vec<Case>) {
+    gemm::<f32>(list);
+    gemm::<f64>(list);
+    half(list);
+    batched::<f32>(list);
+    gemv::<f32>(list);
+    gemv::<f64>(list);
+}
+
+fn name(trans_a: Transpose, trans_b: Transpose, [m, n, k]: [usize; 3]) -> String {
+    let letter = |trans| if trans == Transpose::No { 'n' } else { 't' };
+    format!("{}{}_{m}x{n}x{k}", letter(trans_a), letter(trans_b))
+}
+
+/// A product's operands: `A`, `B`, and room for `C`.
+fn operands<T: Element>(op: &Gemm<T>) -> (Vec<T>, Vec<T>, Vec<T>) {
+    let range = [-1.0, 1.0];
+    let vectors = (vector(op.m * op.k, range), vector(op.k * op.n, range));
+    (vectors.0, vectors.1, vec![T::default(); op.m * op.n])
+}
+
+fn ours<T: Element>(workers: &Workers, op: Gemm<T>) -> Run {
+    let ((a, b, mut c), workers) = (operands(&op), workers.clone());
+    Run::new("cortado", move || host::gemm(&workers, &op, &a, &b, &mut c).expect("a product"))
+}
+
+/// A library's product.
+fn theirs<T: Real>(library: &Library, op: Gemm<T>) -> Option<Run> {
+    let name = format!("cblas_{}gemm", T::LETTER);
+    // SAFETY: the type is that of the C interface.
+    let gemm = unsafe { library.symbol::<CblasGemm<T>>(&name) }?;
+    let (a, b, mut c) = operands(&op);
+    let [m, n, k, lda, ldb, ldc] =
+        [op.m, op.n, op.k, op.lda, op.ldb, op.ldc].map(|extent| extent as c_int);
+    let (trans_a, trans_b) = (cblas(op.trans_a), cblas(op.trans_b));
+    Some(Run::new(library.name, move || {
+        let (a, b, c) = (a.as_ptr(), b.as_ptr(), c.as_mut_ptr());
+        let (one, zero) = (op.alpha, op.beta);
+        // SAFETY: the operands hold all that the extents say.
+        unsafe { gemm(ROW_MAJOR, trans_a, trans_b, m, n, k, one, a, lda, b, ldb, zero, c, ldc) };
+    }))
+}
+
+fn strides(trans: Transpose, ld: usize) -> (isize, isize) {
+    if trans == Transpose::No { (ld as isize, 1) } else { (1, ld as isize) }
+}
+
+/// The crate `gemm`.
+fn gemm_crate<T: Element + 'static>(workers: &Workers, op: Gemm<T>, one: T, zero: T) -> Run {
+    let (a, b, mut c) = operands(&op);
+    let threads = match workers.count() {
+        1 => Parallelism::None,
+        count => Parallelism::Rayon(count),
+    };
+    let ((rsa, csa), (rsb, csb)) = (strides(op.trans_a, op.lda), strides(op.trans_b, op.ldb));
+    Run::new("gemm", move || {
+        let (a, b, c) = (a.as_ptr(), b.as_ptr(), c.as_mut_ptr());
+        let (m, n, k, rsc) = (op.m, op.n, op.k, op.ldc as isize);
+        // SAFETY: the operands hold all that the extents say.
+        unsafe {
+            gemm::gemm(
+                m, n, k, c, 1, rsc, false, a, csa, rsa, b, csb, rsb, zero, one, false, false,
+                false, threads,
+            );
+        }
+    })
+}
+
+/// The crate `matrixmultiply`, as it comes, on one thread.
+fn packed<T: Real>(op: Gemm<T>) -> Run {
+    let (a, b, mut c) = operands(&op);
+    let ((rsa, csa), (rsb, csb)) = (strides(op.trans_a, op.lda), strides(op.trans_b, op.ldb));
+    Run::new("matrixmultiply", move || {
+        let (a, b, c) = (a.as_ptr(), b.as_ptr(), c.as_mut_ptr());
+        let (m, n, k, rsc) = (op.m, op.n, op.k, op.ldc as isize);
+        // SAFETY: the operands hold all that the extents say.
+        unsafe { T::PACKED(m, k, n, op.alpha, a, rsa, csa, b, rsb, csb, op.beta, c, rsc, 1) };
+    })
+}
+
+fn gemm<T: Real>(list: &mut Vec<Case>) {
+    use Transpose::{No, Yes};
+    let plain = SHAPES.into_iter().map(|shape| (No, No, shape));
+    let transposed = [(No, Yes), (Yes, No), (Yes, Yes)];
+    let transposed =
+        transposed.into_iter().flat_map(|(a, b)| TRANSPOSED.map(|shape| (a, b, shape)));
+    for (trans_a, trans_b, shape) in plain.chain(transposed) {
+        let op = Gemm::<T>::with(trans_a, trans_b, shape[0], shape[1], shape[2]);
+        let runs = move |peers: &Peers, workers: &Workers| {
+            let mut runs = vec![ours(workers, op)];
+            runs.extend(peers.libraries.iter().filter_map(|library| theirs(library, op)));
+            runs.push(gemm_crate(workers, op, op.alpha, op.beta));
+            if workers.count() == 1 {
+                runs.push(packed(op));
+            }
+            runs
+        };
+        let work = Work::Flops(op.flops());
+        list.push(Case::new(T::GROUPS[0], name(trans_a, trans_b, shape), work, runs));
+    }
+}
+
+/// 16-bit elements beside our own product of `f32`.
+fn half(list: &mut Vec<Case>) {
+    for shape @ [m, n, k] in [[128; 3], [512; 3], [1024; 3], [64, 500, 800]] {
+        let work = Work::Flops(2 * (m * n * k) as u64);
+        let name = name(Transpose::No, Transpose::No, shape);
+        let single = move |workers: &Workers| {
+            let run = ours(workers, Gemm::<f32>::new(m, n, k));
+            Run { who: "cortado_f32", ..run }
+        };
+        list.push(Case::new("hgemm", name.clone(), work, move |_, workers| {
+            let op = Gemm::<f16>::new(m, n, k);
+            let theirs = gemm_crate(workers, op, f16::ONE, f16::ZERO);
+            vec![ours(workers, op), single(workers), theirs]
+        }));
+        list.push(Case::new("bgemm", name, work, move |_, workers| {
+            vec![ours(workers, Gemm::<bf16>::new(m, n, k)), single(workers)]
+        }));
+    }
+}
+
+/// Many small products, a call of a library's for each.
+fn batched<T: Real>(list: &mut Vec<Case>) {
+    for (count, [m, n, k]) in [(64, [16, 16, 16]), (64, [20, 64, 25]), (16, [50, 64, 500])] {
+        let op = Gemm::<T>::new(m, n, k);
+        let batch = Batch { count, stride_a: m * k, stride_b: k * n, stride_c: m * n };
+        let range = [-1.0, 1.0];
+        let operands = move || {
+            let (a, b) = (vector::<T>(count * m * k, range), vector::<T>(count * k * n, range));
+            (a, b, vec![T::default(); count * m * n])
+        };
+        let runs = move |peers: &Peers, workers: &Workers| {
+            let ((a, b, mut c), workers) = (operands(), workers.clone());
+            let mut runs = vec![Run::new("cortado", move || {
+                host::gemm_batched(&workers, &op, &batch, &a, &b, &mut c).expect("products");
+            })];
+            for library in &peers.libraries {
+                let name = format!("cblas_{}gemm", T::LETTER);
+                // SAFETY: the type is that of the C interface.
+                let Some(gemm) = (unsafe { library.symbol::<CblasGemm<T>>(&name) }) else {
+                    continue;
+                };
+                let (a, b, mut c) = operands();
+                runs.push(Run::new(library.name, move || {
+                    let no = cblas(Transpose::No);
+                    let [m, n, k] = [m, n, k].map(|extent| extent as c_int);
+                    for i in 0..count {
+                        let (a, b) = (&a[i * batch.stride_a..], &b[i * batch.stride_b..]);
+                        let c = c[i * batch.stride_c..].as_mut_ptr();
+                        let (a, b, one, zero) = (a.as_ptr(), b.as_ptr(), op.alpha, op.beta);
+                        // SAFETY: the operands hold all that the extents say.
+                        unsafe { gemm(ROW_MAJOR, no, no, m, n, k, one, a, k, b, n, zero, c, n) };
+                    }
+                }));
+            }
+            runs
+        };
+        let work = Work::Flops(count as u64 * op.flops());
+        list.push(Case::new(T::GROUPS[2], format!("{count}_of_{m}x{n}x{k}"), work, runs));
+    }
+}
+
+fn gemv<T: Real>(list: &mut Vec<Case>) {
+    for ([m, n], trans) in
+        MATRICES.into_iter().flat_map(|shape| [(shape, Transpose::No), (shape, Transpose::Yes)])
+    {
+        let op = Gemv::<T>::new(trans, m, n);
+        let operands = move || {
+            let (inputs, outputs) = op.lengths();
+            let range = [-1.0, 1.0];
+            (vector::<T>(m * n, range), vector::<T>(inputs, range), vec![T::default(); outputs])
+        };
+        let runs = move |peers: &Peers, workers: &Workers| {
+            let ((a, x, mut y), workers) = (operands(), workers.clone());
+            let mut runs = vec![Run::new("cortado", move || {
+                host::gemv(&workers, &op, &a, &x, &mut y).expect("a product");
+            })];
+            for library in &peers.libraries {
+                let name = format!("cblas_{}gemv", T::LETTER);
+                // SAFETY: the type is that of the C interface.
+                let Some(gemv) = (unsafe { library.symbol::<CblasGemv<T>>(&name) }) else {
+                    continue;
+                };
+                let (a, x, mut y) = operands();
+                runs.push(Run::new(library.name, move || {
+                    let [m, n] = [m, n].map(|extent| extent as c_int);
+                    let (a, x, y) = (a.as_ptr(), x.as_ptr(), y.as_mut_ptr());
+                    let (one, zero, trans) = (op.alpha, op.beta, cblas(trans));
+                    // SAFETY: the operands hold all that the extents say.
+                    unsafe { gemv(ROW_MAJOR, trans, m, n, one, a, n, x, 1, zero, y, 1) };
+                }));
+            }
+            runs
+        };
+        let letter = if trans == Transpose::No { 'n' } else { 't' };
+        let work = Work::Bytes((m * n * size_of::<T>()) as u64);
+        list.push(Case::new(T::GROUPS[1], format!("{letter}_{m}x{n}"), work, runs));
+    }
+}

@@ -1,0 +1,200 @@
+//! Level 1, reductions of rows, and conversions.
+
+use crate::cases::{Case, LENGTHS, Run, Work, copy, vector};
+use cortado::{
+    Element, bf16, f16,
+    host::{self, Workers},
+    op::{Axis, Reduce},
+};
+use std::{ffi::c_int, hint::black_box};
+
+/// n, x, its step, y, its step.
+type CblasCopy = unsafe extern "C" fn(c_int, *const f32, c_int, *mut f32, c_int);
+/// n, α, x, its step.
+type CblasScal = unsafe extern "C" fn(c_int, f32, *mut f32, c_int);
+/// n, α, x, its step, y, its step.
+type CblasAxpy = unsafe extern "C" fn(c_int, f32, *const f32, c_int, *mut f32, c_int);
+/// n, α, x, its step, β, y, its step.
+type CblasAxpby = unsafe extern "C" fn(c_int, f32, *const f32, c_int, f32, *mut f32, c_int);
+/// n, x, its step, y, its step.
+type CblasDot = unsafe extern "C" fn(c_int, *const f32, c_int, *const f32, c_int) -> f32;
+/// n, x, its step.
+type CblasSum = unsafe extern "C" fn(c_int, *const f32, c_int) -> f32;
+
+const RANGE: [f64; 2] = [-1.0, 1.0];
+const ALPHA: f32 = 1e-3;
+const BETA: f32 = 0.999;
+
+pub(crate) fn add(list: &mut Vec<Case>) {
+    for n in LENGTHS {
+        level1(list, n);
+        rows(list, n);
+        conversion::<f16>(list, "f16", n);
+        conversion::<bf16>(list, "bf16", n);
+    }
+}
+
+/// Operands x and y of a library's function, which is called with them if it is there.
+macro_rules! theirs {
+    ($runs:ident, $peers:ident, $n:ident, $name:literal: $ty:ty, |$f:ident, $len:ident, $x:ident, $y:ident| $call:expr) => {
+        for library in &$peers.libraries {
+            // SAFETY: the type is that of the C interface.
+            if let Some($f) = unsafe { library.symbol::<$ty>($name) } {
+                let (mut x, mut y) = (vector::<f32>($n, RANGE), vector::<f32>($n, RANGE));
+                $runs.push(Run::new(library.name, move || {
+                    let ($len, $x, $y) = ($n as c_int, x.as_mut_ptr(), y.as_mut_ptr());
+                    // SAFETY: both hold so many elements.
+                    black_box(unsafe { $call });
+                    black_box(($x, $y));
+                }));
+            }
+        }
+    };
+}
+
+fn level1(list: &mut Vec<Case>, n: usize) {
+    let mut add = |name: &str, vectors: usize, runs: Box<dyn Fn(&_, &Workers) -> Vec<Run>>| {
+        let work = Work::Bytes((vectors * n * size_of::<f32>()) as u64);
+        list.push(Case::new("level1", format!("{name}/{n}"), work, runs));
+    };
+    let operands = move || (vector::<f32>(n, RANGE), vector::<f32>(n, RANGE));
+    add(
+        "copy",
+        2,
+        Box::new(move |peers: &crate::Peers, workers| {
+            let ((x, mut y), workers) = (operands(), workers.clone());
+            let mut runs = vec![Run::new("cortado", move || {
+                host::copy(&workers, &x, &mut y).expect("a copy");
+            })];
+            theirs!(runs, peers, n, "cblas_scopy": CblasCopy, |f, n, x, y| f(n, x, 1, y, 1));
+            runs
+        }),
+    );
+    add(
+        "scal",
+        2,
+        Box::new(move |peers: &crate::Peers, workers| {
+            let ((_, mut y), workers) = (operands(), workers.clone());
+            let mut runs = vec![Run::new("cortado", move || {
+                host::scal::<f32>(&workers, BETA, &mut y).expect("a product");
+            })];
+            theirs!(runs, peers, n, "cblas_sscal": CblasScal, |f, n, x, y| f(n, BETA, x, 1));
+            runs
+        }),
+    );
+    add(
+        "axpy",
+        3,
+        Box::new(move |peers: &crate::Peers, workers| {
+            let ((x, mut y), workers) = (operands(), workers.clone());
+            let mut runs = vec![Run::new("cortado", move || {
+                host::axpy::<f32>(&workers, ALPHA, &x, &mut y).expect("a sum");
+            })];
+            theirs!(runs, peers, n, "cblas_saxpy": CblasAxpy, |f, n, x, y| f(n, ALPHA, x, 1, y, 1));
+            runs
+        }),
+    );
+    add(
+        "axpby",
+        3,
+        Box::new(move |peers: &crate::Peers, workers| {
+            let ((x, mut y), workers) = (operands(), workers.clone());
+            let mut runs = vec![Run::new("cortado", move || {
+                host::axpby::<f32>(&workers, ALPHA, &x, BETA, &mut y).expect("a sum");
+            })];
+            theirs!(runs, peers, n, "cblas_saxpby": CblasAxpby, |f, n, x, y| f(
+                n, ALPHA, x, 1, BETA, y, 1
+            ));
+            runs
+        }),
+    );
+    add(
+        "dot",
+        2,
+        Box::new(move |peers: &crate::Peers, workers| {
+            let ((x, y), workers) = (operands(), workers.clone());
+            let mut runs = vec![Run::new("cortado", move || {
+                black_box(host::dot(&workers, black_box(&x), &y).expect("a product"));
+            })];
+            theirs!(runs, peers, n, "cblas_sdot": CblasDot, |f, n, x, y| f(n, x, 1, y, 1));
+            runs
+        }),
+    );
+    add(
+        "asum",
+        1,
+        Box::new(move |peers: &crate::Peers, workers| {
+            let ((x, _), workers) = (operands(), workers.clone());
+            let mut runs = vec![Run::new("cortado", move || {
+                black_box(host::asum(&workers, black_box(&x)).expect("a sum"));
+            })];
+            theirs!(runs, peers, n, "cblas_sasum": CblasSum, |f, n, x, y| f(n, x, 1));
+            runs
+        }),
+    );
+    // The root of the sum of squares: what the BLAS has.
+    add(
+        "nrm2",
+        1,
+        Box::new(move |peers: &crate::Peers, workers| {
+            let ((x, _), workers) = (operands(), workers.clone());
+            let mut runs = vec![Run::new("cortado", move || {
+                black_box(host::sumsq(&workers, black_box(&x)).expect("a sum").sqrt());
+            })];
+            theirs!(runs, peers, n, "cblas_snrm2": CblasSum, |f, n, x, y| f(n, x, 1));
+            runs
+        }),
+    );
+}
+
+/// Sums of rows of 256; a library's dot product with ones for each row.
+fn rows(list: &mut Vec<Case>, n: usize) {
+    let (extent, work) = (256, Work::Bytes((n * size_of::<f32>()) as u64));
+    for op in [Reduce::Sum, Reduce::Max] {
+        list.push(Case::new(
+            "reduce",
+            format!("{}/{n}", op.name()),
+            work,
+            move |peers, workers| {
+                let axis = Axis::new(n / extent, extent, 1).expect("an axis");
+                let (x, mut y) = (vector::<f32>(n, RANGE), vec![0.0f32; n / extent]);
+                let workers = workers.clone();
+                let mut runs = vec![Run::new("cortado", move || {
+                    host::reduce(&workers, op, &axis, &x, &mut y).expect("a reduction");
+                })];
+                if op == Reduce::Sum {
+                    for library in &peers.libraries {
+                        // SAFETY: the type is that of the C interface.
+                        if let Some(sum) = unsafe { library.symbol::<CblasSum>("cblas_sasum") } {
+                            let (x, mut y) = (vector::<f32>(n, RANGE), vec![0.0f32; n / extent]);
+                            runs.push(Run::new(library.name, move || {
+                                for (x, y) in x.chunks(extent).zip(&mut y) {
+                                    // SAFETY: a row holds so many elements.
+                                    *y = unsafe { sum(extent as c_int, x.as_ptr(), 1) };
+                                }
+                                black_box(&y);
+                            }));
+                        }
+                    }
+                }
+                runs
+            },
+        ));
+    }
+}
+
+/// 16-bit elements to `f32` and back; the limit is moving as much.
+fn conversion<T: Element>(list: &mut Vec<Case>, name: &'static str, n: usize) {
+    let work = Work::Bytes((n * (size_of::<T>() + size_of::<f32>())) as u64);
+    list.push(Case::new("convert", format!("{name}_to_f32/{n}"), work, move |_, workers| {
+        let (x, mut y, workers) = (vector::<T>(n, RANGE), vec![0.0f32; n], workers.clone());
+        let ours = Run::new("cortado", move || host::convert(&workers, &x, &mut y).expect("equal"));
+        vec![ours, copy::<f32>(n * 3 / 4)]
+    }));
+    list.push(Case::new("convert", format!("f32_to_{name}/{n}"), work, move |_, workers| {
+        let (x, workers) = (vector::<f32>(n, RANGE), workers.clone());
+        let mut y = vec![T::default(); n];
+        let ours = Run::new("cortado", move || host::convert(&workers, &x, &mut y).expect("equal"));
+        vec![ours, copy::<f32>(n * 3 / 4)]
+    }));
+}
