@@ -96,16 +96,32 @@ pub fn gemm_batched<T: Element>(
         return c.chunks_mut(stride).enumerate().try_for_each(|(i, c)| product(workers, i, c));
     }
     let together = (SHARED / op.flops().max(1)).clamp(1, batch.count as u64) as usize;
-    let failed = std::sync::Mutex::new(Ok(()));
-    workers.chunks(c, together * stride, |task, c| {
+    workers.try_chunks(c, together * stride, |task, c| {
         let mut products = c.chunks_mut(stride).enumerate();
-        let done =
-            products.try_for_each(|(i, c)| product(&Workers::sequential(), task * together + i, c));
-        if done.is_err() {
-            *failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = done;
+        products.try_for_each(|(i, c)| product(&Workers::sequential(), task * together + i, c))
+    })
+}
+
+/// A row times a matrix, on the calling thread and of elements that need no widening.
+///
+/// # Errors
+/// As [`Gemm::check`].
+pub(super) fn row_times<T: Element>(op: &Gemm<T>, a: &[T], b: &[T], c: &mut [T]) -> Result<()> {
+    fn run<T: Element, S: Native>(op: &Gemm<T>, a: &[T], b: &[T], c: &mut [T]) {
+        let (a, b): (&[S], &[S]) = (cast_slice(a), cast_slice(b));
+        let c: &mut [S] = cast_slice_mut(c);
+        // SAFETY: `op.check` passed, so the operands hold all of the product.
+        #[allow(unsafe_code)]
+        unsafe {
+            Kernel::Direct.run(&native::<T, S>(op), a, b, c.as_mut_ptr());
         }
-    });
-    failed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+    op.check(a.len(), b.len(), c.len())?;
+    match T::DTYPE {
+        DType::F64 => run::<T, f64>(op, a, b, c),
+        _ => run::<T, f32>(op, a, b, c),
+    }
+    Ok(())
 }
 
 /// `C ← β·C`.

@@ -1,24 +1,29 @@
 //! Matrix-vector products.
 //!
 //! A matrix is read once and used once, so the memory sets the pace: several rows are read side
-//! by side, and no panel is copied but to widen 16-bit elements.
+//! by side, and no panel is copied but to widen 16-bit elements. `f32` and `f64` go to the kernels
+//! of matrix products that read operands where they lie.
 
 use super::{
+    gemm::row_times,
     level1::{WIDTH, fold_lanes, padded},
     scratch::with_scratch,
     simd::vectorized,
-    widen::{CHUNK, chunk, overwrite, update, widened},
+    widen::{CHUNK, chunk, is_wide, overwrite, update, widened},
     workers::Workers,
 };
 use crate::{
     element::Element,
     error::Result,
-    op::{Gemv, Transpose},
+    op::{Gemm, Gemv, Transpose},
 };
 use num_traits::{Float, Zero};
 
 /// Rows taken together.
 const ROWS: usize = 4;
+
+/// Elements of a row that is short: several are in the first-level cache at a time.
+const SHORT: usize = 512;
 
 /// Elements of the matrix that make a task: as for vectors.
 const TASK: usize = 1 << 17;
@@ -41,6 +46,11 @@ pub fn gemv<T: Element>(
         let mut room = chunk();
         y.chunks_mut(CHUNK).for_each(|y| put(op, y, &mut room, |_| T::Acc::zero()));
         return Ok(());
+    }
+    // Columns of long rows are too far apart for a sum to stay in a register.
+    let short = op.trans == Transpose::No || op.n <= SHORT;
+    if is_wide::<T>() && short {
+        return wide(workers, op, a, x, y);
     }
     match op.trans {
         Transpose::No => with_scratch(room_for::<T>(x), |room| {
@@ -69,9 +79,23 @@ pub fn gemv<T: Element>(
     Ok(())
 }
 
+/// Elements that need no widening: `xᵀ` times a matrix, whose kernels read it where it lies.
+fn wide<T: Element>(workers: &Workers, op: &Gemv<T>, a: &[T], x: &[T], y: &mut [T]) -> Result<()> {
+    let (trans, beside) = match op.trans {
+        Transpose::No => (Transpose::Yes, op.lda),
+        Transpose::Yes => (Transpose::No, 1),
+    };
+    let task = (TASK / x.len()).next_multiple_of(CHUNK / 4).max(CHUNK / 4);
+    workers.try_chunks(y, task, |i, y| {
+        let row = Gemm::with(Transpose::No, trans, 1, y.len(), x.len());
+        let row = row.alpha(op.alpha).beta(op.beta).leading(x.len(), op.lda, y.len());
+        row_times(&row, x, &a[i * task * beside..], y)
+    })
+}
+
 /// Elements needed to widen `x`.
 fn room_for<T: Element>(x: &[T]) -> usize {
-    if super::widen::is_wide::<T>() { 0 } else { x.len() }
+    if is_wide::<T>() { 0 } else { x.len() }
 }
 
 /// `yᵢ ← α·sum(i) + β·yᵢ` over at most a chunk.

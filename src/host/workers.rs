@@ -96,6 +96,26 @@ impl Workers {
         });
     }
 
+    /// As [`chunks`](Self::chunks) where `body` may fail; all of it is run even so.
+    ///
+    /// # Errors
+    /// One of those of `body`.
+    pub fn try_chunks<T: Send>(
+        &self,
+        y: &mut [T],
+        size: usize,
+        body: impl Fn(usize, &mut [T]) -> Result<()> + Send + Sync,
+    ) -> Result<()> {
+        let result = Mutex::new(Ok(()));
+        self.chunks(y, size, |i, y| {
+            let done = body(i, y);
+            if done.is_err() {
+                *result.lock() = done;
+            }
+        });
+        result.into_inner()
+    }
+
     /// As [`chunks`](Self::chunks) over two slices, in runs of their own sizes.
     pub fn chunks2<T: Send, U: Send>(
         &self,

@@ -22,6 +22,9 @@ use std::ops::Range;
 /// tile stay in the first-level cache.
 const DEPTH: usize = 1024;
 
+/// Bytes after which addresses share a place in a first-level cache.
+pub(super) const PAGE: usize = 4096;
+
 /// Elements of `B` that stay in the first-level cache, or nearly.
 const SMALL: usize = 1 << 14;
 
@@ -87,6 +90,10 @@ pub(super) unsafe fn product<L: Lanes>(
 #[allow(unsafe_code)]
 #[inline(always)]
 unsafe fn outer<L: Lanes>(p: &Product<L::Scalar>, strides: (usize, usize)) {
+    if p.m == 1 {
+        // SAFETY: handed on.
+        return unsafe { outer_row::<L>(p, strides.1) };
+    }
     let sizes: &[usize] = if L::MANY { &[12, 10, 8] } else { &[6, 5, 4] };
     // As few rows computed in vain as possible, then as few tiles.
     let fitting = sizes.iter().copied().filter(|&rows| rows <= p.m);
@@ -107,6 +114,28 @@ unsafe fn outer<L: Lanes>(p: &Product<L::Scalar>, strides: (usize, usize)) {
             2 => outer_of::<L, 2>(p, strides),
             _ => outer_of::<L, 1>(p, strides),
         }
+    }
+}
+
+/// A row times a matrix of short rows.
+#[allow(unsafe_code)]
+#[inline(always)]
+unsafe fn outer_row<L: Lanes>(p: &Product<L::Scalar>, along_k: usize) {
+    const VECTORS: usize = 8;
+    let mut column = 0;
+    while column < p.n {
+        let whole = p.n - column >= VECTORS * L::WIDTH;
+        let step = if whole { VECTORS * L::WIDTH } else { L::WIDTH.min(p.n - column) };
+        let tile = Tile { row: 0, rows: 0..1, column, columns: step.min(L::WIDTH) };
+        // SAFETY: the columns of the tile are within those of the product.
+        unsafe {
+            if whole {
+                outer_tile::<L, 1, VECTORS>(p, (0, along_k), tile);
+            } else {
+                outer_tile::<L, 1, 1>(p, (0, along_k), tile);
+            }
+        }
+        column += step;
     }
 }
 
@@ -210,8 +239,10 @@ unsafe fn finish<L: Lanes>(p: &Product<L::Scalar>, sum: L, c: *mut L::Scalar, co
 #[allow(unsafe_code)]
 #[inline(always)]
 unsafe fn dot<L: Lanes>(p: &Product<L::Scalar>) {
-    for start in (0..p.k).step_by(DEPTH) {
-        let depth = DEPTH.min(p.k - start);
+    // One row stays in a cache without being cut.
+    let deepest = if p.m == 1 { p.k.max(1) } else { DEPTH };
+    for start in (0..p.k).step_by(deepest) {
+        let depth = deepest.min(p.k - start);
         let resident = (RESIDENT / depth).next_multiple_of(60);
         for column in (0..p.n).step_by(resident) {
             // SAFETY: a range of the columns and of k: offsets stay within the operands.
@@ -227,6 +258,7 @@ unsafe fn dot<L: Lanes>(p: &Product<L::Scalar>) {
                 };
                 match (L::MANY, part.m, part.n) {
                     (true, 4.., 4..) => dot_of::<L, 4, 4>(&part),
+                    (true, 1, 8..) => dot_of::<L, 1, 8>(&part),
                     (false, 2.., 4..) => dot_of::<L, 2, 4>(&part),
                     (_, _, 4..) => dot_of::<L, 1, 4>(&part),
                     (_, 4.., _) => dot_of::<L, 4, 1>(&part),
@@ -300,8 +332,10 @@ unsafe fn dot_tile<L: Lanes, const ROWS: usize, const COLUMNS: usize>(
         let mut sums = [[L::Scalar::zero(); COLUMNS]; ROWS];
         for (sums, lanes) in sums.iter_mut().zip(lanes) {
             // Indices are constants, so that the sums stay in registers.
-            let four = [lanes[0], lanes[1 % COLUMNS], lanes[2 % COLUMNS], lanes[3 % COLUMNS]];
-            sums.copy_from_slice(&L::sums(four)[..COLUMNS]);
+            for (i, sums) in sums.chunks_mut(4).enumerate() {
+                let lane = |j: usize| lanes[(4 * i + j) % COLUMNS];
+                sums.copy_from_slice(&L::sums([lane(0), lane(1), lane(2), lane(3)])[..sums.len()]);
+            }
         }
         sums
     }

@@ -6,7 +6,7 @@
 //! products are shared among threads. Source of the scheme: Goto, van de Geijn 2008.
 
 use super::{
-    direct::{Product, Tile, outer_tile},
+    direct::{PAGE, Product, Tile, outer_tile},
     lanes::Lanes,
 };
 use crate::op::Transpose;
@@ -17,9 +17,6 @@ const BLOCK: usize = 576 << 10;
 
 /// Bytes of a line of a cache, at which panels begin.
 const LINE: usize = 64;
-
-/// Bytes after which addresses share a place in a first-level cache.
-const PAGE: usize = 4096;
 
 /// Rows of `A` copied at a time.
 const HEIGHT: usize = 1536;
