@@ -5,9 +5,10 @@
 
 use super::{
     simd::vectorized,
-    widen::{CHUNK, chunk, widened},
+    widen::{CHUNK, chunk, is_wide, widened},
 };
 use crate::element::Element;
+use bytemuck::cast_slice;
 use num_traits::Float;
 
 /// Columns folded at a time: a block of accumulators that stays in the first-level cache.
@@ -74,14 +75,18 @@ where
     Term: Fn(T::Acc) -> T::Acc + Copy,
     Join: Fn(T::Acc, T::Acc) -> T::Acc + Copy,
 {
-    let mut room = chunk();
-    let parts = x.chunks(CHUNK).map(|x| {
-        let x = widened(x, &mut room);
+    let part = |x: &[T::Acc]| {
         vectorized(
             #[inline(always)]
-            move || fold_chunk(x, fold),
+            || fold_chunk(x, fold),
         )
-    });
+    };
+    if is_wide::<T>() {
+        let x: &[T::Acc] = cast_slice(x);
+        return pairwise(x.chunks(CHUNK).map(part), fold.unit, fold.join);
+    }
+    let mut room = chunk();
+    let parts = x.chunks(CHUNK).map(|x| part(widened(x, &mut room)));
     pairwise(parts, fold.unit, fold.join)
 }
 

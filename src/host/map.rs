@@ -186,24 +186,39 @@ fn binary_task<A>(op: Binary<A>) -> usize {
     }
 }
 
+// Loops stand here themselves: in a closure of `for_each` the compiler need not see which function
+// it is, and computes what it is anew for each element.
+
 fn unary_run<A: Element + Float>(op: Unary<A>, x: &[A], y: &mut [A]) {
-    specialized_unary!(op, |op| y.iter_mut().zip(x).for_each(|(y, &x)| *y = op.eval(x)));
+    specialized_unary!(op, |op| {
+        for (y, &x) in y.iter_mut().zip(x) {
+            *y = op.eval(x);
+        }
+    });
 }
 
 fn unary_run_in_place<A: Element + Float>(op: Unary<A>, y: &mut [A]) {
-    specialized_unary!(op, |op| y.iter_mut().for_each(|y| *y = op.eval(*y)));
+    specialized_unary!(op, |op| {
+        for y in y.iter_mut() {
+            *y = op.eval(*y);
+        }
+    });
 }
 
 pub(super) fn binary_run<A: Element + Float>(op: Binary<A>, a: &[A], b: &[A], y: &mut [A]) {
-    specialized_binary!(op, |op| y
-        .iter_mut()
-        .zip(a)
-        .zip(b)
-        .for_each(|((y, &a), &b)| *y = op.eval(a, b)));
+    specialized_binary!(op, |op| {
+        for ((y, &a), &b) in y.iter_mut().zip(a).zip(b) {
+            *y = op.eval(a, b);
+        }
+    });
 }
 
 pub(super) fn binary_run_in_place<A: Element + Float>(op: Binary<A>, b: &[A], y: &mut [A]) {
-    specialized_binary!(op, |op| y.iter_mut().zip(b).for_each(|(y, &b)| *y = op.eval(*y, b)));
+    specialized_binary!(op, |op| {
+        for (y, &b) in y.iter_mut().zip(b) {
+            *y = op.eval(*y, b);
+        }
+    });
 }
 
 #[cfg(test)]

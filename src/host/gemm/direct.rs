@@ -199,8 +199,8 @@ pub(super) unsafe fn outer_tile<L: Lanes, const ROWS: usize, const VECTORS: usiz
             }
             for (i, sums) in sums.iter_mut().enumerate() {
                 let x = L::splat(*a.add(i * along_m));
-                for (sum, y) in sums.iter_mut().zip(row) {
-                    *sum = x.mul_add(y, *sum);
+                for (sum, y) in sums.iter_mut().zip(&row) {
+                    *sum = x.mul_add(*y, *sum);
                 }
             }
             a = a.wrapping_add(along_k);
@@ -313,8 +313,8 @@ unsafe fn dot_tile<L: Lanes, const ROWS: usize, const COLUMNS: usize>(
             }
             for (i, lanes) in lanes.iter_mut().enumerate() {
                 let x = L::load(a.add(i * p.lda));
-                for (lane, y) in lanes.iter_mut().zip(y) {
-                    *lane = x.mul_add(y, *lane);
+                for (lane, y) in lanes.iter_mut().zip(&y) {
+                    *lane = x.mul_add(*y, *lane);
                 }
             }
             a = a.wrapping_add(L::WIDTH);
