@@ -15,9 +15,15 @@ use crate::{
 use bytemuck::cast_slice_mut;
 use num_traits::Zero;
 
-/// Rows and columns of a block of `C`, and the depth at which its sums are cut: with panels of
-/// both operands the scratch of a thread is 768 KiB, which fits the second-level cache.
-const BLOCK: usize = 256;
+/// Rows of a block of `C`: an element of `B` is widened once for so many products.
+const HEIGHT: usize = 256;
+
+/// Columns of a block of `C`: so many for an element of `A`.
+const WIDTH: usize = 512;
+
+/// The depth at which sums are cut: a widened panel stays in the second-level cache until it is
+/// multiplied.
+const DEPTH: usize = 256;
 
 /// `C ← α·op(A)·op(B) + β·C`, rounded once; k is not 0.
 pub(super) fn product<T: Element>(
@@ -29,13 +35,13 @@ pub(super) fn product<T: Element>(
 ) -> Result<()> {
     op.check(a.len(), b.len(), c.len())?;
     let tiles = Tiles::new(c, op.ldc);
-    let across = op.n.div_ceil(BLOCK);
-    let blocks = op.m.div_ceil(BLOCK) * across;
+    let across = op.n.div_ceil(WIDTH);
+    let blocks = op.m.div_ceil(HEIGHT) * across;
     let alone = Workers::sequential();
     let workers = if op.flops() < SHARED { &alone } else { workers };
     workers.run(blocks, |i| {
-        let (row, column) = (i / across * BLOCK, i % across * BLOCK);
-        let (m, n) = (BLOCK.min(op.m - row), BLOCK.min(op.n - column));
+        let (row, column) = (i / across * HEIGHT, i % across * WIDTH);
+        let (m, n) = (HEIGHT.min(op.m - row), WIDTH.min(op.n - column));
         with_scratch(m * n, |sums: &mut [f32]| {
             block(op, (row, m), (column, n), a, b, sums);
             let sums = cast_slice_mut::<f32, T::Acc>(sums);
@@ -59,11 +65,11 @@ fn block<T: Element>(
     b: &[T],
     sums: &mut [f32],
 ) {
-    let deepest = BLOCK.min(op.k);
+    let deepest = DEPTH.min(op.k);
     with_scratch::<f32, _>(m * deepest, |panel_a| {
         with_scratch::<f32, _>(deepest * n, |panel_b| {
-            for start in (0..op.k).step_by(BLOCK) {
-                let k = BLOCK.min(op.k - start);
+            for start in (0..op.k).step_by(DEPTH) {
+                let k = DEPTH.min(op.k - start);
                 panel(op.trans_a, a, op.lda, (row, m), (start, k), panel_a);
                 panel(op.trans_b, b, op.ldb, (start, k), (column, n), panel_b);
                 let part = Gemm::<f32>::with(op.trans_a, op.trans_b, m, n, k);
@@ -104,7 +110,7 @@ fn finish<T: Element>(op: &Gemm<T>, sums: &mut [T::Acc], c: &mut [T]) {
         || sums.iter_mut().for_each(|sum| *sum = alpha * *sum),
     );
     if !beta.is_zero() {
-        let mut room = [T::Acc::zero(); BLOCK];
+        let mut room = [T::Acc::zero(); WIDTH];
         let old = &mut room[..c.len()];
         widen(c, old);
         vectorized(
