@@ -21,13 +21,12 @@ use super::{
 };
 use crate::{
     element::Element,
-    error::{Error, Result, expect_len},
+    error::{Result, expect_len},
     op::{Convolution, Gemm, Transpose},
 };
 use depthwise::Depthwise;
 use num_traits::{Float, Zero};
 use slab::{Slab, Slabs};
-use std::sync::{Mutex, PoisonError};
 
 /// Floating-point operations below which one thread is faster than several.
 const SHARED: u64 = 2_000_000;
@@ -63,14 +62,11 @@ pub fn convolve<T: Element>(
         return Ok(());
     }
     let slabs = Slabs::of_results(op)?;
-    with_scratch(filters.len(), |transposed: &mut [T::Acc]| {
-        with_scratch(room_for::<T>(filters.len()), |room| {
-            slabs.transpose(widened(filters, room), transposed);
-        });
-        let filters = &*transposed;
+    with_scratch(room_for::<T>(filters.len()), |room| {
+        let filters = widened(filters, room);
         let (image, result) = (op.window().image(), op.outputs() * op.window().positions());
         let (outer, inner) = levels(workers, op, slabs.tasks());
-        try_chunks(outer, y, slabs.images() * result, |task, y| {
+        outer.try_chunks(y, slabs.images() * result, |task, y| {
             let images = y.len() / result;
             let x = &x[task * slabs.images() * image..][..images * image];
             with_scratch(room_for::<T>(x.len()), |room_x| {
@@ -116,7 +112,7 @@ pub fn convolve_backward_input<T: Element>(
     with_scratch(room_for::<T>(filters.len()), |room| {
         let filters = widened(filters, room);
         let (outer, inner) = levels(workers, op, slabs.tasks());
-        try_chunks(outer, dx, slabs.images() * image, |task, dx| {
+        outer.try_chunks(dx, slabs.images() * image, |task, dx| {
             let images = dx.len() / image;
             let dy = &dy[task * slabs.images() * result..][..images * result];
             with_scratch(room_for::<T>(dy.len()), |room_y| {
@@ -124,7 +120,9 @@ pub fn convolve_backward_input<T: Element>(
                     let dy = widened(dy, room_y);
                     let mut done = Ok(());
                     overwrite(dx, room_x, |dx| {
-                        dx.fill(T::Acc::zero());
+                        if !slabs.overwrite() {
+                            dx.fill(T::Acc::zero());
+                        }
                         done = slabs.try_each(images, |slab| {
                             multiply_back(inner, &slabs, slab, filters, dy, dx)
                         });
@@ -168,7 +166,7 @@ pub fn convolve_backward_filters<T: Element>(
         }
         let slabs = Slabs::of_filters(op)?;
         let (outer, inner) = levels(workers, op, runs * op.groups());
-        try_chunks(outer, sums, part, |task, sums| {
+        outer.try_chunks(sums, part, |task, sums| {
             let (run, group) = (task / op.groups(), task % op.groups());
             let (start, end) = (run * images, op.batch().min((run + 1) * images));
             let (x, dy) = (&x[start * image..end * image], &dy[start * result..end * result]);
@@ -199,22 +197,6 @@ fn levels<'a>(workers: &'a Workers, op: &Convolution, tasks: usize) -> (&'a Work
     }
 }
 
-/// As [`Workers::chunks`]; the error of one that failed, if any did.
-fn try_chunks<T: Send>(
-    workers: &Workers,
-    y: &mut [T],
-    size: usize,
-    body: impl Fn(usize, &mut [T]) -> Result<()> + Send + Sync,
-) -> Result<()> {
-    let failed = Mutex::new(None::<Error>);
-    workers.chunks(y, size, |i, y| {
-        if let Err(error) = body(i, y) {
-            *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-        }
-    });
-    failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
-}
-
 /// `y ← filters·columns + bias` for one slab.
 fn multiply<A: Element<Acc = A> + Float>(
     workers: &Workers,
@@ -227,7 +209,7 @@ fn multiply<A: Element<Acc = A> + Float>(
 ) -> Result<()> {
     let (m, k, n) = (slabs.outputs(), slabs.rows(), slab.columns());
     let filters = &filters[slab.group() * m * k..][..m * k];
-    let op = Gemm::<A>::with(Transpose::Yes, Transpose::No, m, n, k);
+    let op = Gemm::<A>::new(m, n, k);
     let bias = bias.map(|bias| &bias[slab.group() * m..][..m]);
     slabs.with_columns(workers, slab, x, |columns, ld| {
         let op = op.leading(op.lda, ld, slabs.pitch(slab));

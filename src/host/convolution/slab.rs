@@ -13,14 +13,16 @@ use crate::{
 use num_traits::Float;
 use std::ops::Range;
 
-/// Elements of columns that stay in a core's second-level cache with what they are used with.
-const RESIDENT: usize = 1 << 17;
+/// Elements of columns beyond which they are made band by band: from a second-level cache they
+/// come a little faster, but all filters are read anew for each band.
+const RESIDENT: usize = 1 << 18;
 
 /// Columns below which a product is too narrow to be fast.
-const NARROW: usize = 64;
+const NARROW: usize = 96;
 
-/// Terms below which a sum over positions is too short to be fast.
-const SHORT: usize = 512;
+/// Terms below which a sum over positions is too short to be fast: every sum is read and written
+/// for so many.
+const SHORT: usize = 384;
 
 /// How a convolution's images are cut into slabs of columns.
 pub(super) struct Slabs {
@@ -77,7 +79,9 @@ impl Slabs {
         let band = if rows * positions <= 2 * RESIDENT || window.is_identity() {
             first
         } else {
-            (RESIDENT / (rows * inner)).max(NARROW.div_ceil(inner)).min(first)
+            // Bands of one height, or nearly.
+            let most = (RESIDENT / (rows * inner)).max(NARROW.div_ceil(inner)).min(first);
+            first.div_ceil(first.div_ceil(most))
         };
         let bands = (0..first).step_by(band.max(1)).map(|start| {
             let end = first.min(start + band);
@@ -135,25 +139,9 @@ impl Slabs {
         Ok(())
     }
 
-    /// Each group's filters, transposed: rows × outputs.
-    pub(super) fn transpose<A: Element>(&self, filters: &[A], transposed: &mut [A]) {
-        const TILE: usize = 16;
-        let (m, k) = (self.outputs, self.window.rows());
-        if m * k == 0 {
-            return;
-        }
-        for (x, y) in filters.chunks_exact(m * k).zip(transposed.chunks_exact_mut(m * k)) {
-            // By tiles: neither side is walked through the cache with long strides.
-            for row in (0..m).step_by(TILE) {
-                for column in (0..k).step_by(TILE) {
-                    for j in column..k.min(column + TILE) {
-                        for i in row..m.min(row + TILE) {
-                            y[j * m + i] = x[i * k + j];
-                        }
-                    }
-                }
-            }
-        }
+    /// Whether products write each image whole, once: none has to be zero before.
+    pub(super) fn overwrite(&self) -> bool {
+        self.window.is_identity() && self.images == 1
     }
 
     /// Calls `body` with the slab's columns and their leading dimension: the images themselves

@@ -59,7 +59,8 @@ impl<S: Element<Acc = S>> Product<S> {
 pub(super) fn suits<S: Element>(op: &Gemm<S>) -> bool {
     match (op.trans_a, op.trans_b) {
         (_, Transpose::No) => op.k * op.n < SMALL,
-        (Transpose::No, Transpose::Yes) => op.k >= 32 && op.m * op.n <= 1024,
+        // A few rows of `A`: `B` is read once, as it lies.
+        (Transpose::No, Transpose::Yes) => op.k >= 32 && (op.m * op.n <= 1024 || op.m <= 16),
         (Transpose::Yes, Transpose::Yes) => false,
     }
 }
@@ -243,7 +244,7 @@ unsafe fn dot<L: Lanes>(p: &Product<L::Scalar>) {
     let deepest = if p.m == 1 { p.k.max(1) } else { DEPTH };
     for start in (0..p.k).step_by(deepest) {
         let depth = deepest.min(p.k - start);
-        let resident = (RESIDENT / depth).next_multiple_of(60);
+        let resident = (RESIDENT / depth + 1).next_multiple_of(64);
         for column in (0..p.n).step_by(resident) {
             // SAFETY: a range of the columns and of k: offsets stay within the operands.
             unsafe {

@@ -24,6 +24,21 @@ pub(super) trait Lanes: Copy {
     unsafe fn load_first(p: *const Self::Scalar, count: usize) -> Self;
     /// Writes the first `count` elements to `p` and nothing else.
     unsafe fn store_first(self, p: *mut Self::Scalar, count: usize);
+    /// Says that what lies at `p` will soon be used, if the processor listens; it need not be
+    /// readable.
+    #[inline(always)]
+    unsafe fn prefetch(p: *const Self::Scalar) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            // SAFETY: a prefetch reads nothing that a program could see.
+            #[allow(unused_unsafe)]
+            unsafe {
+                _mm_prefetch::<_MM_HINT_T0>(p.cast());
+            }
+        }
+        let _ = p;
+    }
     /// `self · x`.
     unsafe fn mul(self, x: Self) -> Self;
     /// `self · x + y`, rounded once where the processor can.

@@ -147,6 +147,11 @@ unsafe fn tiles<L: Lanes, const ROWS: usize, const VECTORS: usize>(
                     c: p.c.add(start * p.ldc + column),
                     ..*p
                 };
+                for i in 0..rows.end {
+                    for line in (0..left).step_by(LINE / size_of::<L::Scalar>()) {
+                        L::prefetch(tile.c.wrapping_add(i * p.ldc + line));
+                    }
+                }
                 if left == columns {
                     let rows = rows.clone();
                     let whole = Tile { row: 0, rows, column: 0, columns: L::WIDTH };
