@@ -31,7 +31,7 @@ impl Run {
 }
 
 /// Operands are made when they are needed, and gone after.
-type Make = Box<dyn Fn(&Peers, &Workers) -> Vec<Run>>;
+pub(crate) type Make = Box<dyn Fn(&Peers, &Workers) -> Vec<Run>>;
 
 /// One thing to do.
 pub struct Case {

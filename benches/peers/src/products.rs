@@ -86,68 +86,41 @@ fn cblas(trans: Transpose) -> c_int {
     if trans == Transpose::No { 111 } else { 112 }
 }
 
+/// `matrixmultiply`'s function: m, k, n, α, each operand with its strides, β.
+type Packed<S> = unsafe fn(
+    usize,
+    usize,
+    usize,
+    S,
+    *const S,
+    isize,
+    isize,
+    *const S,
+    isize,
+    isize,
+    S,
+    *mut S,
+    isize,
+    isize,
+);
+
 /// `f32` or `f64`: what the BLAS has names for.
 trait Real: Element<Acc = Self> {
     const LETTER: char;
     const GROUPS: [&'static str; 3];
-    const PACKED: unsafe fn(
-        usize,
-        usize,
-        usize,
-        Self,
-        *const Self,
-        isize,
-        isize,
-        *const Self,
-        isize,
-        isize,
-        Self,
-        *mut Self,
-        isize,
-        isize,
-    );
+    const PACKED: Packed<Self>;
 }
 
 impl Real for f32 {
     const LETTER: char = 's';
     const GROUPS: [&'static str; 3] = ["sgemm", "sgemv", "sgemm_batched"];
-    const PACKED: unsafe fn(
-        usize,
-        usize,
-        usize,
-        f32,
-        *const f32,
-        isize,
-        isize,
-        *const f32,
-        isize,
-        isize,
-        f32,
-        *mut f32,
-        isize,
-        isize,
-    ) = matrixmultiply::sgemm;
+    const PACKED: Packed<Self> = matrixmultiply::sgemm;
 }
 
 impl Real for f64 {
     const LETTER: char = 'd';
     const GROUPS: [&'static str; 3] = ["dgemm", "dgemv", "dgemm_batched"];
-    const PACKED: unsafe fn(
-        usize,
-        usize,
-        usize,
-        f64,
-        *const f64,
-        isize,
-        isize,
-        *const f64,
-        isize,
-        isize,
-        f64,
-        *mut f64,
-        isize,
-        isize,
-    ) = matrixmultiply::dgemm;
+    const PACKED: Packed<Self> = matrixmultiply::dgemm;
 }
 
 pub(crate) fn add(list: &mut Vec<Case>) {

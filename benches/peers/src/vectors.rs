@@ -1,9 +1,8 @@
 //! Level 1, reductions of rows, and conversions.
 
-use crate::cases::{Case, LENGTHS, Run, Work, copy, vector};
+use crate::cases::{Case, LENGTHS, Make, Run, Work, copy, vector};
 use cortado::{
-    Element, bf16, f16,
-    host::{self, Workers},
+    Element, bf16, f16, host,
     op::{Axis, Reduce},
 };
 use std::{ffi::c_int, hint::black_box};
@@ -53,7 +52,7 @@ macro_rules! theirs {
 }
 
 fn level1(list: &mut Vec<Case>, n: usize) {
-    let mut add = |name: &str, vectors: usize, runs: Box<dyn Fn(&_, &Workers) -> Vec<Run>>| {
+    let mut add = |name: &str, vectors: usize, runs: Make| {
         let work = Work::Bytes((vectors * n * size_of::<f32>()) as u64);
         list.push(Case::new("level1", format!("{name}/{n}"), work, runs));
     };
