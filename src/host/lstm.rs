@@ -1,6 +1,6 @@
 //! Gates and states of long short-term memory, in one pass over a step.
 
-use super::{simd::vectorized, workers::Workers};
+use super::{functions::Vectors, simd::vectorized, workers::Workers};
 use crate::{
     element::Element,
     error::{Result, expect_len},
@@ -77,14 +77,15 @@ fn forward<T: Element>(c_prev: &[T], cont: T::Acc, gates: &mut [T], c: &mut [T],
         #[inline(always)]
         || {
             for j in 0..c.len().min(c_prev.len()).min(h.len()) {
-                let input = sigmoid.eval(i[j].to_acc());
-                let forget = cont * sigmoid.eval(f[j].to_acc());
-                let output = sigmoid.eval(o[j].to_acc());
-                let candidate = tanh.eval(g[j].to_acc());
+                let input = sigmoid.eval_with::<Vectors>(i[j].to_acc());
+                let forget = cont * sigmoid.eval_with::<Vectors>(f[j].to_acc());
+                let output = sigmoid.eval_with::<Vectors>(o[j].to_acc());
+                let candidate = tanh.eval_with::<Vectors>(g[j].to_acc());
                 let cell = forget * c_prev[j].to_acc() + input * candidate;
                 (i[j], f[j]) = (T::from_acc(input), T::from_acc(forget));
                 (o[j], g[j]) = (T::from_acc(output), T::from_acc(candidate));
-                (c[j], h[j]) = (T::from_acc(cell), T::from_acc(output * tanh.eval(cell)));
+                (c[j], h[j]) =
+                    (T::from_acc(cell), T::from_acc(output * tanh.eval_with::<Vectors>(cell)));
             }
         },
     );
@@ -100,7 +101,7 @@ fn backward<T: Element>(c_prev: &[T], c: &[T], dh: &[T], dc: &mut [T], gates: &m
             for j in 0..dc.len().min(c_prev.len()).min(c.len()).min(dh.len()) {
                 let [input, forget, output, candidate] =
                     [&i[j], &f[j], &o[j], &g[j]].map(|gate| gate.to_acc());
-                let (through, dh) = (tanh.eval(c[j].to_acc()), dh[j].to_acc());
+                let (through, dh) = (tanh.eval_with::<Vectors>(c[j].to_acc()), dh[j].to_acc());
                 let dcell = dc[j].to_acc() + dh * output * (one - through * through);
                 i[j] = T::from_acc(dcell * candidate * input * (one - input));
                 f[j] = T::from_acc(dcell * c_prev[j].to_acc() * forget * (one - forget));

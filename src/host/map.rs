@@ -4,6 +4,7 @@
 //! the compiler vectorises where the function allows it.
 
 use super::{
+    functions::Vectors,
     simd::vectorized,
     widen::{CHUNK, chunk, is_wide, overwrite, update, widened},
     workers::Workers,
@@ -20,7 +21,10 @@ use num_traits::Float;
 const TASK: usize = 1 << 17;
 
 /// Elements of one task where the function itself is the limit.
-const SLOW_TASK: usize = 1 << 13;
+const SLOW_TASK: usize = 1 << 15;
+
+/// Elements of which elementary functions are computed side by side: one waits for no other.
+const BLOCK: usize = 64;
 
 /// Evaluates `$body`, vectorised, with `$known` bound to `$op`, in one copy for each variant.
 ///
@@ -168,15 +172,28 @@ fn run<T: Element>() -> usize {
 }
 
 fn unary_task<A>(op: Unary<A>) -> usize {
+    if is_elementary(&op) { SLOW_TASK } else { TASK }
+}
+
+/// Whether it is made of exponentials, logarithms or powers.
+#[inline(always)]
+fn is_elementary<A>(op: &Unary<A>) -> bool {
     use Unary::{
         Elu, Exp, ExpAffine, Ln, LnAffine, Pow, PowAffine, Sigmoid, Softplus, Swish, Tanh,
     };
-    match op {
-        Exp | Ln | Tanh | Sigmoid | Softplus | Pow(_) => SLOW_TASK,
-        Elu { .. } | Swish { .. } | ExpAffine { .. } | LnAffine { .. } => SLOW_TASK,
-        PowAffine { .. } => SLOW_TASK,
-        _ => TASK,
-    }
+    matches!(
+        op,
+        Exp | Ln
+            | Tanh
+            | Sigmoid
+            | Softplus
+            | Pow(_)
+            | Elu { .. }
+            | Swish { .. }
+            | ExpAffine { .. }
+            | LnAffine { .. }
+            | PowAffine { .. }
+    )
 }
 
 fn binary_task<A>(op: Binary<A>) -> usize {
@@ -191,24 +208,49 @@ fn binary_task<A>(op: Binary<A>) -> usize {
 
 fn unary_run<A: Element + Float>(op: Unary<A>, x: &[A], y: &mut [A]) {
     specialized_unary!(op, |op| {
+        let (mut x, mut y) = (x, y);
+        if is_elementary(&op) {
+            let (blocks, rest) = x.as_chunks::<BLOCK>();
+            let (out, rest_out) = y.as_chunks_mut::<BLOCK>();
+            for (y, x) in out.iter_mut().zip(blocks) {
+                *y = block(op, *x);
+            }
+            (x, y) = (rest, rest_out);
+        }
         for (y, &x) in y.iter_mut().zip(x) {
-            *y = op.eval(x);
+            *y = op.eval_with::<Vectors>(x);
         }
     });
 }
 
 fn unary_run_in_place<A: Element + Float>(op: Unary<A>, y: &mut [A]) {
     specialized_unary!(op, |op| {
+        let mut y = y;
+        if is_elementary(&op) {
+            let (blocks, rest) = y.as_chunks_mut::<BLOCK>();
+            for y in blocks {
+                *y = block(op, *y);
+            }
+            y = rest;
+        }
         for y in y.iter_mut() {
-            *y = op.eval(*y);
+            *y = op.eval_with::<Vectors>(*y);
         }
     });
+}
+
+#[inline(always)]
+fn block<A: Element + Float>(op: Unary<A>, mut x: [A; BLOCK]) -> [A; BLOCK] {
+    for x in &mut x {
+        *x = op.eval_with::<Vectors>(*x);
+    }
+    x
 }
 
 pub(super) fn binary_run<A: Element + Float>(op: Binary<A>, a: &[A], b: &[A], y: &mut [A]) {
     specialized_binary!(op, |op| {
         for ((y, &a), &b) in y.iter_mut().zip(a).zip(b) {
-            *y = op.eval(a, b);
+            *y = op.eval_with::<Vectors>(a, b);
         }
     });
 }
@@ -216,7 +258,7 @@ pub(super) fn binary_run<A: Element + Float>(op: Binary<A>, a: &[A], b: &[A], y:
 pub(super) fn binary_run_in_place<A: Element + Float>(op: Binary<A>, b: &[A], y: &mut [A]) {
     specialized_binary!(op, |op| {
         for (y, &b) in y.iter_mut().zip(b) {
-            *y = op.eval(*y, b);
+            *y = op.eval_with::<Vectors>(*y, b);
         }
     });
 }

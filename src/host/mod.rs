@@ -14,6 +14,7 @@ mod convert;
 mod convolution;
 mod dot_onto;
 mod fold;
+mod functions;
 mod gemm;
 mod gemv;
 mod index;

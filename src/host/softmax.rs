@@ -1,10 +1,17 @@
 //! Softmax along an axis, and its gradient.
 
-use super::{scratch::with_scratch, workers::Workers};
+use super::{
+    fold::{Fold, fold_slice, sum_of},
+    functions::Vectors,
+    scratch::with_scratch,
+    simd::vectorized,
+    widen::{is_wide, update},
+    workers::Workers,
+};
 use crate::{
     element::Element,
     error::{Result, expect_len},
-    op::Axis,
+    op::{Axis, Functions},
 };
 use num_traits::{Float, Zero};
 
@@ -20,7 +27,7 @@ pub fn softmax<T: Element>(workers: &Workers, axis: &Axis, x: &[T], y: &mut [T])
     expect_len("softmax", "y", axis.count(), y.len())?;
     slabs(workers, axis, y, |start, y| {
         y.copy_from_slice(&x[start..start + y.len()]);
-        y.chunks_exact_mut(axis.extent * axis.inner).for_each(|slab| normalize(axis, slab));
+        normalize(axis, y);
     });
     Ok(())
 }
@@ -31,9 +38,7 @@ pub fn softmax<T: Element>(workers: &Workers, axis: &Axis, x: &[T], y: &mut [T])
 /// [`Error::Length`](crate::Error::Length).
 pub fn softmax_in_place<T: Element>(workers: &Workers, axis: &Axis, y: &mut [T]) -> Result<()> {
     expect_len("softmax", "y", axis.count(), y.len())?;
-    slabs(workers, axis, y, |_, y| {
-        y.chunks_exact_mut(axis.extent * axis.inner).for_each(|slab| normalize(axis, slab));
-    });
+    slabs(workers, axis, y, |_, y| normalize(axis, y));
     Ok(())
 }
 
@@ -89,32 +94,71 @@ fn slabs<T: Element>(
     workers.chunks(y, run, |index, y| body(index * run, y));
 }
 
-/// The softmax of one slab. Between its passes the slab's values stay in the accumulator type.
-fn normalize<T: Element>(axis: &Axis, slab: &mut [T]) {
-    let inner = axis.inner;
-    let zero = T::Acc::zero();
-    with_scratch(slab.len() + 2 * inner, |scratch: &mut [T::Acc]| {
-        let (exps, rest) = scratch.split_at_mut(slab.len());
-        let (peaks, sums) = rest.split_at_mut(inner);
-        peaks.fill(T::Acc::neg_infinity());
-        for row in slab.chunks_exact(inner) {
-            for (peak, x) in peaks.iter_mut().zip(row) {
-                *peak = peak.max(x.to_acc());
-            }
-        }
-        sums.fill(zero);
-        for (row, exps) in slab.chunks_exact(inner).zip(exps.chunks_exact_mut(inner)) {
-            for (((x, e), peak), sum) in row.iter().zip(exps).zip(&*peaks).zip(sums.iter_mut()) {
-                *e = (x.to_acc() - *peak).exp();
-                *sum = *sum + *e;
-            }
-        }
-        for (row, exps) in slab.chunks_exact_mut(inner).zip(exps.chunks_exact(inner)) {
-            for ((y, e), sum) in row.iter_mut().zip(exps).zip(&*sums) {
-                *y = T::from_acc(*e / *sum);
-            }
+/// The softmax of whole slabs.
+fn normalize<T: Element>(axis: &Axis, slabs: &mut [T]) {
+    let slab = axis.extent * axis.inner;
+    let room = if is_wide::<T>() { 0 } else { slab };
+    with_scratch(room + 2 * axis.inner, |scratch: &mut [T::Acc]| {
+        let (room, rest) = scratch.split_at_mut(room);
+        let (peaks, sums) = rest.split_at_mut(axis.inner);
+        for slab in slabs.chunks_exact_mut(slab) {
+            update(slab, room, |slab| match slab.len() == axis.extent {
+                true => normalize_line(slab),
+                false => normalize_lines(slab, peaks, sums),
+            });
         }
     });
+}
+
+/// The softmax of a line that lies contiguously.
+fn normalize_line<A: Element<Acc = A> + Float>(y: &mut [A]) {
+    let larger = |a: A, b: A| if b > a { b } else { a };
+    let peak = fold_slice(y, Fold { unit: A::neg_infinity(), term: |x| x, join: larger });
+    vectorized(
+        #[inline(always)]
+        || {
+            for y in y.iter_mut() {
+                *y = Vectors::exp(*y - peak);
+            }
+        },
+    );
+    let sum = fold_slice(y, sum_of(|e| e));
+    vectorized(
+        #[inline(always)]
+        || {
+            for y in y.iter_mut() {
+                *y = *y / sum;
+            }
+        },
+    );
+}
+
+/// The softmax of as many lines side by side as there are `peaks` and `sums`, which are scratch.
+fn normalize_lines<A: Element + Float>(y: &mut [A], peaks: &mut [A], sums: &mut [A]) {
+    peaks.fill(A::neg_infinity());
+    sums.fill(A::zero());
+    let inner = peaks.len();
+    vectorized(
+        #[inline(always)]
+        || {
+            for row in y.chunks_exact(inner) {
+                for (peak, &x) in peaks.iter_mut().zip(row) {
+                    *peak = if x > *peak { x } else { *peak };
+                }
+            }
+            for row in y.chunks_exact_mut(inner) {
+                for ((y, &peak), sum) in row.iter_mut().zip(&*peaks).zip(sums.iter_mut()) {
+                    *y = Vectors::exp(*y - peak);
+                    *sum = *sum + *y;
+                }
+            }
+            for row in y.chunks_exact_mut(inner) {
+                for (y, &sum) in row.iter_mut().zip(&*sums) {
+                    *y = *y / sum;
+                }
+            }
+        },
+    );
 }
 
 fn backward<T: Element>(axis: &Axis, y: &[T], dx: &mut [T]) {

@@ -1,6 +1,9 @@
 //! Functions of two elements.
 
-use super::unary::pow;
+use super::{
+    functions::{Functions, Library},
+    unary::pow,
+};
 use crate::element::Element;
 use num_traits::Float;
 
@@ -158,6 +161,12 @@ impl<A: Float> Binary<A> {
     /// The function itself: what every device must agree with.
     #[inline(always)]
     pub fn eval(&self, a: A, b: A) -> A {
+        self.eval_with::<Library>(a, b)
+    }
+
+    /// As [`eval`](Self::eval), by the elementary functions of `F`.
+    #[inline(always)]
+    pub(crate) fn eval_with<F: Functions<A>>(&self, a: A, b: A) -> A {
         let (zero, one) = (A::zero(), A::one());
         match *self {
             Self::Add => a + b,
@@ -185,13 +194,13 @@ impl<A: Float> Binary<A> {
             Self::ReluGrad { .. } if b > zero => a,
             Self::ReluGrad { slope } => slope * a,
             Self::EluGrad { .. } if b > zero => a,
-            Self::EluGrad { alpha } if alpha < zero => a * alpha * b.exp(),
+            Self::EluGrad { alpha } if alpha < zero => a * alpha * F::exp(b),
             Self::EluGrad { alpha } => a * (b + alpha),
             Self::SigmoidGrad => a * b * (one - b),
             Self::TanhGrad => a * (one - b * b),
-            Self::SoftplusGrad => a * -(-b).exp_m1(),
+            Self::SoftplusGrad => a * -F::exp_m1(-b),
             Self::SwishGrad { beta } => {
-                let s = one / (one + (-(beta * b)).exp());
+                let s = one / (one + F::exp(-(beta * b)));
                 a * s * (one + beta * b * (one - s))
             }
             Self::ClipGrad { low, high } if low <= b && b <= high => a,
@@ -199,7 +208,7 @@ impl<A: Float> Binary<A> {
             Self::LnAffineGrad { scale, shift, factor } => a * factor * scale / (scale * b + shift),
             Self::PowAffineGrad { scale, power, .. } if power * scale == zero => zero,
             Self::PowAffineGrad { scale, shift, power } => {
-                a * (power * scale) * pow(scale * b + shift, power - one)
+                a * (power * scale) * pow::<A, F>(scale * b + shift, power - one)
             }
         }
     }

@@ -8,6 +8,7 @@
 mod axis;
 mod binary;
 mod convolution;
+mod functions;
 mod gemm;
 mod index;
 mod loss;
@@ -24,6 +25,7 @@ mod window;
 pub use axis::Axis;
 pub use binary::Binary;
 pub use convolution::Convolution;
+pub(crate) use functions::Functions;
 pub use gemm::{Batch, Gemm, Gemv, Transpose};
 pub use index::{Copy2d, Permute, Rows, Tile};
 pub use loss::{

@@ -1,5 +1,6 @@
 //! Functions of one element.
 
+use super::functions::{Functions, Library};
 use crate::element::Element;
 use num_traits::Float;
 
@@ -159,25 +160,31 @@ impl<A: Float> Unary<A> {
     /// The function itself: what every device must agree with.
     #[inline(always)]
     pub fn eval(&self, x: A) -> A {
+        self.eval_with::<Library>(x)
+    }
+
+    /// As [`eval`](Self::eval), by the elementary functions of `F`.
+    #[inline(always)]
+    pub(crate) fn eval_with<F: Functions<A>>(&self, x: A) -> A {
         let (zero, one) = (A::zero(), A::one());
         match *self {
             Self::Abs => x.abs(),
             Self::Neg => -x,
-            Self::Exp => x.exp(),
-            Self::Ln => x.ln(),
+            Self::Exp => F::exp(x),
+            Self::Ln => F::ln(x),
             Self::Sqr => x * x,
             Self::Sqrt => x.sqrt(),
             Self::Recip => one / x,
-            Self::Tanh => x.tanh(),
-            Self::Sigmoid => one / (one + (-x).exp()),
+            Self::Tanh => F::tanh(x),
+            Self::Sigmoid => one / (one + F::exp(-x)),
             // Without overflow, and without loss where the exponential is small.
-            Self::Softplus => x.max(zero) + (-x.abs()).exp().ln_1p(),
+            Self::Softplus => x.max(zero) + F::ln_1p(F::exp(-x.abs())),
             Self::Sign if x > zero => one,
             Self::Sign if x < zero => -one,
             Self::Sign => zero,
             Self::SignBit if x.is_sign_negative() => one,
             Self::SignBit => zero,
-            Self::Pow(p) => x.powf(p),
+            Self::Pow(p) => F::powf(x, p),
             Self::AddScalar(c) => x + c,
             Self::Scale(c) => c * x,
             Self::Threshold(t) if x > t => one,
@@ -185,26 +192,26 @@ impl<A: Float> Unary<A> {
             Self::Relu { .. } if x > zero => x,
             Self::Relu { slope } => slope * x,
             Self::Elu { .. } if x > zero => x,
-            Self::Elu { alpha } => alpha * x.exp_m1(),
-            Self::Swish { beta } => x * (one / (one + (-(beta * x)).exp())),
+            Self::Elu { alpha } => alpha * F::exp_m1(x),
+            Self::Swish { beta } => x * (one / (one + F::exp(-(beta * x)))),
             Self::Clip { low, high } if x < low => low.min(high),
             Self::Clip { high, .. } if x > high => high,
             Self::Clip { .. } => x,
-            Self::ExpAffine { scale, shift } => (scale * x + shift).exp(),
-            Self::LnAffine { scale, shift, factor } => factor * (scale * x + shift).ln(),
-            Self::PowAffine { scale, shift, power } => pow(scale * x + shift, power),
+            Self::ExpAffine { scale, shift } => F::exp(scale * x + shift),
+            Self::LnAffine { scale, shift, factor } => factor * F::ln(scale * x + shift),
+            Self::PowAffine { scale, shift, power } => pow::<A, F>(scale * x + shift, power),
         }
     }
 }
 
 /// `xᵖ`, by one product at most if `p` is 0, 1 or 2.
 #[inline(always)]
-pub(super) fn pow<A: Float>(x: A, p: A) -> A {
+pub(super) fn pow<A: Float, F: Functions<A>>(x: A, p: A) -> A {
     let one = A::one();
     match () {
         () if p == one => x,
         () if p == one + one => x * x,
         () if p == A::zero() => one,
-        () => x.powf(p),
+        () => F::powf(x, p),
     }
 }

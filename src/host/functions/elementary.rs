@@ -1,0 +1,169 @@
+//! Exponential, logarithm and hyperbolic tangent in `f32` and in `f64`, without a branch.
+//!
+//! Written once for both, by additions, products, divisions and integer operations alone: the
+//! compiler makes vectors of any width of them, and each gives the same bits. Nothing is fused:
+//! what has no such instruction would call a library for it.
+
+/// `Σ cᵢ·xⁱ`, by Horner's rule.
+macro_rules! polynomial {
+    ($x:expr, [$last:expr]) => { $last };
+    ($x:expr, [$first:expr $(, $other:expr)+]) => {
+        $first + $x * polynomial!($x, [$($other),+])
+    };
+}
+
+pub(super) use polynomial;
+
+/// The functions of one type; `$fraction` are the bits of its fraction.
+macro_rules! elementary {
+    (
+        $float:ident, $bits:ident, $int:ident, fraction: $fraction:literal, bias: $bias:literal,
+        ln2: [$ln2_high:expr, $ln2_low:expr], exp: [$least:literal, $greatest:literal],
+        exp_m1: $m1_least:literal, tanh: $one:literal, tail: [$($tail:literal),*],
+        ln_tail: |$f:ident| $ln_tail:expr
+    ) => {
+        pub(super) mod $float {
+            /// What leaves an integer in the low bits when it is added to it.
+            const ROUND: $float = 1.5 * (1u64 << $fraction) as $float;
+            /// ln 2 in two parts: products of the first with exponents are exact.
+            const LN2: [$float; 2] = [$ln2_high, $ln2_low];
+            /// The bits of √½: significands are taken from there to √2.
+            const LOW: $bits = std::$float::consts::FRAC_1_SQRT_2.to_bits();
+
+            /// `2ⁿ`, normal.
+            #[inline(always)]
+            fn exp2(n: $int) -> $float {
+                $float::from_bits((n.wrapping_add($bias) << $fraction) as $bits)
+            }
+
+            /// `eʳ − 1` and `n` of `x = n·ln 2 + r` with `r` at most half of ln 2.
+            ///
+            /// NaN is in `r` then.
+            #[inline(always)]
+            fn reduced(x: $float) -> ($float, $int) {
+                let shifted = x * std::$float::consts::LOG2_E + ROUND;
+                let n = shifted - ROUND;
+                let r = (x - n * LN2[0]) - n * LN2[1];
+                let tail = polynomial!(r, [$($tail),*]);
+                let n = shifted.to_bits().wrapping_sub(ROUND.to_bits()) as $int;
+                (r + r * r * tail, n)
+            }
+
+            /// `x`, but no less than `low` and no greater than `high`. NaN stays.
+            #[inline(always)]
+            fn clamped(x: $float, low: $float, high: $float) -> $float {
+                let x = if x < low { low } else { x };
+                if x > high { high } else { x }
+            }
+
+            /// `eˣ`.
+            #[inline(always)]
+            pub(crate) fn exp(x: $float) -> $float {
+                let (p, n) = reduced(clamped(x, $least, $greatest));
+                // In two steps: 2ⁿ need not be normal.
+                let half = n >> 1;
+                (1.0 + p) * exp2(half) * exp2(n.wrapping_sub(half))
+            }
+
+            /// `eˣ − 1`.
+            #[inline(always)]
+            pub(crate) fn exp_m1(x: $float) -> $float {
+                let (p, n) = reduced(clamped(x, $m1_least, $greatest));
+                let half = n >> 1;
+                let (first, second) = (exp2(half), n.wrapping_sub(half));
+                // 2ⁿ·(1 + p) − 1
+                let y = (p * first + (first - exp2(second.wrapping_neg()))) * exp2(second);
+                y.copysign(x)
+            }
+
+            /// `tanh x`, by `t / (t + 2)` of `t = e²ˣ − 1`.
+            #[inline(always)]
+            pub(crate) fn tanh(x: $float) -> $float {
+                let (p, n) = reduced(clamped(2.0 * x.abs(), 0.0, 2.0 * $one));
+                let scale = exp2(n);
+                let t = p * scale + (scale - 1.0);
+                (t / (t + 2.0)).copysign(x)
+            }
+
+            /// `ln x`.
+            #[inline(always)]
+            pub(crate) fn ln(x: $float) -> $float {
+                // Times 2ᶠ if subnormal.
+                let small = x < $float::MIN_POSITIVE;
+                let (y, shift) = if small {
+                    (x * (1u64 << $fraction) as $float, $fraction)
+                } else {
+                    (x, 0)
+                };
+                let above = y.to_bits().wrapping_sub(LOW);
+                let e = (above as $int >> $fraction).wrapping_sub(shift);
+                let m = (above & ((1 << $fraction) - 1)).wrapping_add(LOW);
+                let value = scaled_ln(e, $float::from_bits(m) - 1.0);
+                special(x, value)
+            }
+
+            /// `ln(1 + x)`.
+            #[inline(always)]
+            pub(crate) fn ln_1p(x: $float) -> $float {
+                let y = 1.0 + x;
+                let e = y.to_bits().wrapping_sub(LOW) as $int >> $fraction;
+                // 1 + x = 2ᵉ·(1 + f), without rounding x away.
+                let half = e >> 1;
+                let scale = exp2(half.wrapping_neg()) * exp2(half.wrapping_sub(e));
+                let f = x * scale + (scale - 1.0);
+                special(y, scaled_ln(e, f)).copysign(x)
+            }
+
+            /// `e·ln 2 + ln(1 + f)` for `√½ ≤ 1 + f < √2`.
+            #[inline(always)]
+            fn scaled_ln(e: $int, $f: $float) -> $float {
+                let e = $float::from_bits(ROUND.to_bits().wrapping_add(e as $bits)) - ROUND;
+                let large = e * LN2[0];
+                let high = large + $f;
+                // What that rounding lost.
+                let low = (large - high) + $f;
+                high + (low + (e * LN2[1] + $ln_tail))
+            }
+
+            /// The logarithm of `x`, which is `value` if `x` is positive and finite.
+            #[inline(always)]
+            fn special(x: $float, value: $float) -> $float {
+                let other = if x == 0.0 { -$float::INFINITY } else { $float::NAN };
+                let other = if x > 0.0 { x } else { other };
+                if x > 0.0 && x < $float::INFINITY { value } else { other }
+            }
+        }
+    };
+}
+
+elementary!(
+    f32, u32, i32, fraction: 23, bias: 127,
+    ln2: [0.693_145_75, 1.428_606_8e-6], exp: [-104.0, 89.0],
+    exp_m1: -18.0, tanh: 10.0,
+    tail: [0.49999994, 0.16666521, 0.04166839, 0.0083687175, 0.0013814602],
+    ln_tail: |f| f * f * polynomial!(f, [
+        -0.5, 0.3333333, -0.2500082, 0.20001227, -0.16623358, 0.1420176, -0.13160181, 0.12761565,
+        -0.07634486
+    ])
+);
+
+elementary!(
+    f64, u64, i64, fraction: 52, bias: 1023,
+    ln2: [0.693_147_180_369_123_8, 1.908_214_929_270_587_7e-10], exp: [-746.0, 710.0],
+    exp_m1: -38.0, tanh: 20.0,
+    tail: [
+        0.5000000000000011, 0.16666666666666413, 0.04166666666653016, 0.008333333333494465,
+        0.0013888888943628945, 0.0001984126950656571, 2.4801493100070983e-5,
+        2.7557586388432946e-6, 2.7630247990154756e-7, 2.5000056708161145e-8
+    ],
+    ln_tail: |f| {
+        let s = f / (2.0 + f);
+        let z = s * s;
+        let series = z * polynomial!(z, [
+            0.6666666666666734, 0.3999999999941469, 0.28571428742385063, 0.22222198573355842,
+            0.18183564320635096, 0.15314050627775264, 0.14795949438512832
+        ]);
+        let half = 0.5 * f * f;
+        s * (half + series) - half
+    }
+);
