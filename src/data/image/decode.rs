@@ -40,8 +40,13 @@ fn jpeg(bytes: &[u8], color: Color) -> Result<Image> {
     // Grey is the luminance that the file has, as libjpeg gives it.
     let gray = color == Color::Gray || color == Color::AsStored && info.components == 1;
     let mut decoder = open(if gray { ColorSpace::Luma } else { ColorSpace::RGB });
-    let pixels = decoder.decode().map_err(|error| damaged(&error))?;
     let (height, width) = (usize::from(info.height), usize::from(info.width));
+    // The decoder does not ask whether there is as much memory: for pixels, and for twice as much
+    // of coefficients where the image comes in several scans.
+    let bytes = 3 * 3 * height * width;
+    let memory = |_| Error::OutOfMemory { device: "host".into(), bytes };
+    Vec::<u8>::new().try_reserve_exact(bytes).map_err(memory)?;
+    let pixels = decoder.decode().map_err(|error| damaged(&error))?;
     image(pixels, if gray { 1 } else { 3 }, height, width)
         .ok_or_else(|| damaged(&"pixels are missing"))
 }
