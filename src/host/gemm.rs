@@ -11,6 +11,7 @@
 mod direct;
 mod half;
 mod lanes;
+mod lines;
 mod native;
 mod packed;
 mod tiles;
@@ -22,7 +23,9 @@ use crate::{
     op::{Batch, Gemm, Transpose},
 };
 use bytemuck::{cast_slice, cast_slice_mut};
-use native::{Kernel, Native};
+use lines::Part;
+pub(super) use lines::{Indirect, Piece};
+use native::{Kernel, Native, run_lines};
 use num_traits::Zero;
 use tiles::Tiles;
 
@@ -60,9 +63,52 @@ pub fn gemm<T: Element>(
         return gemv(workers, &product, b, &a[..op.k], &mut c[..op.n]);
     }
     match T::DTYPE {
-        DType::F32 => share::<T, f32>(workers, op, a, b, c),
-        DType::F64 => share::<T, f64>(workers, op, a, b, c),
+        DType::F32 => product::<T, f32>(workers, op, a, b, c),
+        DType::F64 => product::<T, f64>(workers, op, a, b, c),
         DType::F16 | DType::Bf16 => half::product(workers, op, a, b, c),
+    }
+}
+
+/// [`gemm`] of elements that need no widening, and of a `B` that lies elsewhere: of it, `op` has
+/// the extents only.
+///
+/// # Errors
+/// As [`gemm`], but for `B`.
+pub(super) fn gemm_indirect<T: Element>(
+    workers: &Workers,
+    op: &Gemm<T>,
+    a: &[T],
+    b: &Indirect<T>,
+    c: &mut [T],
+) -> Result<()> {
+    fn run<T: Element, S: Native>(
+        workers: &Workers,
+        op: &Gemm<T>,
+        a: &[T],
+        b: &Indirect<T>,
+        c: &mut [T],
+    ) -> Result<()> {
+        let b = b.cast::<S>();
+        share::<T, S>(workers, op, c, |part, row, column, c| {
+            let a = &cast_slice(a)[first_row(op, row)..];
+            let b = Part { lines: &b, first: column };
+            // SAFETY: `a` and `c` hold this part of the product.
+            #[allow(unsafe_code)]
+            unsafe {
+                run_lines(part, a, &b, c);
+            }
+        })
+    }
+    op.check(a.len(), usize::MAX, c.len())?;
+    if op.m == 0 || op.n == 0 {
+        return Ok(());
+    }
+    if op.k == 0 || op.alpha.is_zero() {
+        return scale(op, c);
+    }
+    match T::DTYPE {
+        DType::F64 => run::<T, f64>(workers, op, a, b, c),
+        _ => run::<T, f32>(workers, op, a, b, c),
     }
 }
 
@@ -144,36 +190,57 @@ fn native<T: Element, S: Native>(op: &Gemm<T>) -> Gemm<S> {
     Gemm { m, n, k, trans_a, trans_b, alpha, beta, lda, ldb, ldc }
 }
 
-/// One call for each thread, over rows or columns of `C`, whichever are more; `T` is `S`.
+/// Where rows of `op(A)` from `row` on begin.
+fn first_row<T: Element>(op: &Gemm<T>, row: usize) -> usize {
+    if op.trans_a == Transpose::No { row * op.lda } else { row }
+}
+
+/// Where columns of `op(B)` from `column` on begin.
+fn first_column<T: Element>(op: &Gemm<T>, column: usize) -> usize {
+    if op.trans_b == Transpose::No { column } else { column * op.ldb }
+}
+
+/// One call of `multiply(part, row, column, c)` for each thread, over rows or columns of `C`,
+/// whichever are more: of the part that begins there, whose `C` is `c`. `T` is `S`.
 fn share<T: Element, S: Native>(
+    workers: &Workers,
+    op: &Gemm<T>,
+    c: &mut [T],
+    multiply: impl Fn(&Gemm<S>, usize, usize, *mut S) + Sync,
+) -> Result<()> {
+    let op = &native::<T, S>(op);
+    let parts = if op.flops() < SHARED { 1 } else { workers.count() };
+    let (by_rows, longer) = (op.m >= op.n, op.m.max(op.n));
+    let size = longer.div_ceil(parts).next_multiple_of(TILE);
+    let c = Tiles::new(cast_slice_mut::<T, S>(c), op.ldc);
+    workers.run(longer.div_ceil(size), |i| {
+        let (start, len) = (i * size, size.min(longer - i * size));
+        let (row, column) = if by_rows { (start, 0) } else { (0, start) };
+        let (m, n) = if by_rows { (len, op.n) } else { (op.m, len) };
+        multiply(&Gemm { m, n, ..*op }, row, column, c.at(row, column));
+    });
+    Ok(())
+}
+
+/// A product of elements of type `S`, which is what `T` is.
+fn product<T: Element, S: Native>(
     workers: &Workers,
     op: &Gemm<T>,
     a: &[T],
     b: &[T],
     c: &mut [T],
 ) -> Result<()> {
-    let op = &native::<T, S>(op);
-    let (a, b, c): (&[S], &[S], &mut [S]) = (cast_slice(a), cast_slice(b), cast_slice_mut(c));
-    op.check(a.len(), b.len(), c.len())?;
-    let kernel = Kernel::of(op);
-    let parts = if op.flops() < SHARED { 1 } else { workers.count() };
-    let (by_rows, longer) = (op.m >= op.n, op.m.max(op.n));
-    let size = longer.div_ceil(parts).next_multiple_of(TILE);
-    let c = Tiles::new(c, op.ldc);
-    workers.run(longer.div_ceil(size), |i| {
-        let (start, len) = (i * size, size.min(longer - i * size));
-        let (row, column) = if by_rows { (start, 0) } else { (0, start) };
-        let (m, n) = if by_rows { (len, op.n) } else { (op.m, len) };
-        let a = &a[if op.trans_a == Transpose::No { row * op.lda } else { row }..];
-        let b = &b[if op.trans_b == Transpose::No { column } else { column * op.ldb }..];
+    let kernel = Kernel::of(&native::<T, S>(op));
+    share::<T, S>(workers, op, c, |part, row, column, c| {
+        let a = &cast_slice(a)[first_row(op, row)..];
+        let b = &cast_slice(b)[first_column(op, column)..];
         // SAFETY: `op.check` passed, so `a`, `b` and `c` hold all of the product, hence this part
         // of it; no two parts share rows and columns of `c`.
         #[allow(unsafe_code)]
         unsafe {
-            kernel.run(&Gemm { m, n, ..*op }, a, b, c.at(row, column));
+            kernel.run(part, a, b, c);
         }
-    });
-    Ok(())
+    })
 }
 
 #[cfg(test)]

@@ -10,7 +10,10 @@
 //! Either way an element of `C` is computed the same wherever it lies in its tile, so that no bit
 //! depends on how a product is cut into parts.
 
-use super::lanes::Lanes;
+use super::{
+    lanes::Lanes,
+    native::{Job, Native},
+};
 use crate::{
     element::Element,
     op::{Gemm, Transpose},
@@ -67,22 +70,26 @@ pub(super) fn suits<S: Element>(op: &Gemm<S>) -> bool {
 
 /// `C ← α·op(A)·op(B) + β·C` where [`suits`] knows a kernel.
 ///
-/// # Safety
-/// As the kernels of [`Lanes`] `L`; all that `op` covers at `a` and `b` can be read and at `c`
-/// written, exclusively.
+/// To run it is safe if all that `p` covers at `a` and `b` can be read and at `c` written,
+/// exclusively.
+pub(super) struct Multiply<'a, S> {
+    pub(super) a: Transpose,
+    pub(super) b: Transpose,
+    pub(super) p: &'a Product<S>,
+}
+
 #[allow(unsafe_code)]
-#[inline(always)]
-pub(super) unsafe fn product<L: Lanes>(
-    trans_a: Transpose,
-    trans_b: Transpose,
-    p: &Product<L::Scalar>,
-) {
-    // SAFETY: handed on.
-    unsafe {
-        match (trans_a, trans_b) {
-            (Transpose::No, Transpose::No) => outer::<L>(p, (p.lda, 1)),
-            (Transpose::Yes, _) => outer::<L>(p, (1, p.lda)),
-            (Transpose::No, Transpose::Yes) => dot::<L>(p),
+impl<S: Native> Job<S> for Multiply<'_, S> {
+    #[inline(always)]
+    unsafe fn run<L: Lanes<Scalar = S>>(self) {
+        let p = self.p;
+        // SAFETY: handed on.
+        unsafe {
+            match (self.a, self.b) {
+                (Transpose::No, Transpose::No) => outer::<L>(p, (p.lda, 1)),
+                (Transpose::Yes, _) => outer::<L>(p, (1, p.lda)),
+                (Transpose::No, Transpose::Yes) => dot::<L>(p),
+            }
         }
     }
 }

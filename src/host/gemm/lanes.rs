@@ -22,6 +22,8 @@ pub(super) trait Lanes: Copy {
     unsafe fn load(p: *const Self::Scalar) -> Self;
     /// The first `count` elements at `p`, the others zero and not read.
     unsafe fn load_first(p: *const Self::Scalar, count: usize) -> Self;
+    /// Writes all elements to `p`, which need not be aligned.
+    unsafe fn store(self, p: *mut Self::Scalar);
     /// Writes the first `count` elements to `p` and nothing else.
     unsafe fn store_first(self, p: *mut Self::Scalar, count: usize);
     /// Says that what lies at `p` will soon be used, if the processor listens; it need not be
@@ -45,7 +47,8 @@ pub(super) trait Lanes: Copy {
     unsafe fn mul_add(self, x: Self, y: Self) -> Self;
     /// The sum of the elements of each.
     unsafe fn sums(vectors: [Self; 4]) -> [Self::Scalar; 4];
-    /// Writes their elements `i` side by side to `p + i·step`, for `i < count`.
+    /// Writes their elements `i` side by side to `p + i·step`, for `i < count` and up to three
+    /// more.
     unsafe fn interleave(vectors: [Self; 4], count: usize, p: *mut Self::Scalar, step: usize);
 }
 
@@ -71,6 +74,12 @@ impl<S: Element + Float> Lanes for [S; 4] {
     unsafe fn load_first(p: *const S, count: usize) -> Self {
         // SAFETY: the caller's: `count` elements at `p`.
         std::array::from_fn(|i| if i < count { unsafe { *p.add(i) } } else { S::zero() })
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, p: *mut S) {
+        // SAFETY: the caller's: room for four elements at `p`.
+        unsafe { p.cast::<Self>().write_unaligned(self) };
     }
 
     #[inline(always)]
@@ -115,7 +124,7 @@ mod x86 {
             $vector:ty, $scalar:ty, $width:expr, $many:expr,
             $mask:ident, $sums:ident, $interleave:ident,
             $splat:ident $load:ident $load_first:ident
-            $store_first:ident $mul:ident $mul_add:ident
+            $store:ident $store_first:ident $mul:ident $mul_add:ident
         ) => {
             // SAFETY: of every block below: the processor has the instructions and the pointers
             // are good for the elements, as the trait requires of its callers; masked loads and
@@ -139,6 +148,11 @@ mod x86 {
                 #[inline(always)]
                 unsafe fn load_first(p: *const $scalar, count: usize) -> Self {
                     unsafe { $load_first(p, $mask(count)) }
+                }
+
+                #[inline(always)]
+                unsafe fn store(self, p: *mut $scalar) {
+                    unsafe { $store(p, self) };
                 }
 
                 #[inline(always)]
@@ -243,11 +257,14 @@ mod x86 {
                 let rows = [$singles(a), $singles(b), $singles(c), $singles(d)];
                 let rows = std::mem::transmute::<[$vector; 4], [[__m128; $quarters]; 4]>(rows);
                 let put = |i: usize| _mm_storeu_ps(p.add(i * step), rows[i % 4][i / 4]);
-                // Of a whole vector all indices are constants, and nothing goes through memory.
-                if count == 4 * $quarters {
-                    (0..4 * $quarters).for_each(put);
-                } else {
-                    (0..count).for_each(put);
+                // All indices are constants, so that nothing goes through memory.
+                for quarter in 0..$quarters {
+                    if count > 4 * quarter {
+                        put(4 * quarter);
+                        put(4 * quarter + 1);
+                        put(4 * quarter + 2);
+                        put(4 * quarter + 3);
+                    }
                 }
             }});
         };
@@ -265,10 +282,11 @@ mod x86 {
                     _mm_storeu_pd(p.add(i * step), left[i % 2][i / 2]);
                     _mm_storeu_pd(p.add(i * step + 2), right[i % 2][i / 2]);
                 };
-                if count == 2 * $quarters {
-                    (0..2 * $quarters).for_each(put);
-                } else {
-                    (0..count).for_each(put);
+                for quarter in 0..$quarters {
+                    if count > 2 * quarter {
+                        put(2 * quarter);
+                        put(2 * quarter + 1);
+                    }
                 }
             }});
         };
@@ -289,24 +307,24 @@ mod x86 {
         __m512, f32, 16, true,
         first_512, sums_512, interleave_512,
         _mm512_set1_ps _mm512_loadu_ps load_512
-        _mm512_mask_storeu_ps _mm512_mul_ps _mm512_fmadd_ps
+        _mm512_storeu_ps _mm512_mask_storeu_ps _mm512_mul_ps _mm512_fmadd_ps
     );
     lanes!(
         __m512d, f64, 8, true,
         first_512d, sums_512d, interleave_512d,
         _mm512_set1_pd _mm512_loadu_pd load_512d
-        _mm512_mask_storeu_pd _mm512_mul_pd _mm512_fmadd_pd
+        _mm512_storeu_pd _mm512_mask_storeu_pd _mm512_mul_pd _mm512_fmadd_pd
     );
     lanes!(
         __m256, f32, 8, false,
         first_256, sums_256, interleave_256,
         _mm256_set1_ps _mm256_loadu_ps _mm256_maskload_ps
-        _mm256_maskstore_ps _mm256_mul_ps _mm256_fmadd_ps
+        _mm256_storeu_ps _mm256_maskstore_ps _mm256_mul_ps _mm256_fmadd_ps
     );
     lanes!(
         __m256d, f64, 4, false,
         first_256d, sums_256d, interleave_256d,
         _mm256_set1_pd _mm256_loadu_pd _mm256_maskload_pd
-        _mm256_maskstore_pd _mm256_mul_pd _mm256_fmadd_pd
+        _mm256_storeu_pd _mm256_maskstore_pd _mm256_mul_pd _mm256_fmadd_pd
     );
 }

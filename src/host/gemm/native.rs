@@ -1,8 +1,9 @@
-//! Single-threaded products of the two types that processors multiply.
+//! The two types that processors multiply, and the vectors they do it with.
 
 use super::{
     direct::{self, Product},
     lanes::Lanes,
+    lines::{Lines, Matrix},
     packed,
 };
 use crate::{
@@ -13,27 +14,29 @@ use crate::{
 use num_traits::Float;
 use std::sync::LazyLock;
 
-/// `f32` or `f64`, with the kernels that multiply it.
+/// Work that is compiled for every kind of vectors.
 #[allow(unsafe_code)]
-pub(super) trait Native: Element<Acc = Self> + Float {
-    /// `matrixmultiply`'s function for the type.
-    const PACKED: Packed<Self>;
+pub(super) trait Job<S> {
+    /// # Safety
+    /// As the kernels of `L`; implementors may ask for more. They are inlined, with all they call.
+    unsafe fn run<L: Lanes<Scalar = S>>(self);
+}
 
-    /// What `kernel` does, with this processor's vectors and [`packed::room`].
+/// `f32` or `f64`, with the vectors that multiply it.
+#[allow(unsafe_code)]
+pub(in crate::host) trait Native: Element<Acc = Self> + Float {
+    /// `matrixmultiply`'s function for the type.
+    const FOREIGN: Foreign<Self>;
+
+    /// Runs `job` with the widest vectors there are.
     ///
     /// # Safety
-    /// As [`direct::product`] but for the processor.
-    unsafe fn product(
-        kernel: Kernel,
-        trans_a: Transpose,
-        trans_b: Transpose,
-        product: &Product<Self>,
-        room: &mut [Self],
-    );
+    /// As the job, but for the processor.
+    unsafe fn on_lanes(job: impl Job<Self>);
 }
 
 /// m, k, n, α, then each operand with its strides along rows and columns: `A`, `B`, β, `C`.
-type Packed<S> = unsafe fn(
+pub(in crate::host) type Foreign<S> = unsafe fn(
     usize,
     usize,
     usize,
@@ -51,7 +54,7 @@ type Packed<S> = unsafe fn(
 );
 
 /// The widest vectors there are.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 enum Width {
     #[cfg(target_arch = "x86_64")]
     Avx512,
@@ -60,44 +63,64 @@ enum Width {
     Portable,
 }
 
-static WIDTH: LazyLock<Width> = LazyLock::new(|| {
+/// Those of this processor.
+fn width() -> Width {
+    #[cfg(test)]
+    if let Some(width) = NARROWER.get() {
+        return width;
+    }
+    static WIDTH: LazyLock<Width> = LazyLock::new(|| available()[0]);
+    *WIDTH
+}
+
+/// Those that this processor has, widest first.
+fn available() -> Vec<Width> {
+    let mut widths = Vec::new();
     #[cfg(target_arch = "x86_64")]
     {
         if is_x86_feature_detected!("avx512f") {
-            return Width::Avx512;
+            widths.push(Width::Avx512);
         }
         if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-            return Width::Avx2;
+            widths.push(Width::Avx2);
         }
     }
-    Width::Portable
-});
+    widths.push(Width::Portable);
+    widths
+}
+
+#[cfg(test)]
+thread_local! {
+    /// What tests use on their thread instead of the widest vectors.
+    static NARROWER: std::cell::Cell<Option<Width>> = const { std::cell::Cell::new(None) };
+}
+
+/// Calls `body` for all vectors that this processor has.
+#[cfg(test)]
+pub(in crate::host) fn with_each_width(body: impl Fn()) {
+    for width in available() {
+        NARROWER.set(Some(width));
+        body();
+    }
+    NARROWER.set(None);
+}
 
 macro_rules! native {
-    ($scalar:ty, $packed:path, $wide:ident, $narrow:ident) => {
+    ($scalar:ty, $foreign:path, $wide:ident, $narrow:ident) => {
         #[allow(unsafe_code)]
         impl Native for $scalar {
-            const PACKED: Packed<Self> = $packed;
+            const FOREIGN: Foreign<Self> = $foreign;
 
-            unsafe fn product(
-                k: Kernel,
-                a: Transpose,
-                b: Transpose,
-                p: &Product<Self>,
-                room: &mut [Self],
-            ) {
+            unsafe fn on_lanes(job: impl Job<Self>) {
                 // SAFETY: the processor has what each is compiled for: it was detected. The rest
                 // is the caller's.
                 unsafe {
-                    match *WIDTH {
+                    match width() {
                         #[cfg(target_arch = "x86_64")]
-                        Width::Avx512 => avx512::<std::arch::x86_64::$wide>(k, a, b, p, room),
+                        Width::Avx512 => avx512::<std::arch::x86_64::$wide>(job),
                         #[cfg(target_arch = "x86_64")]
-                        Width::Avx2 => avx2::<std::arch::x86_64::$narrow>(k, a, b, p, room),
-                        Width::Portable => match k {
-                            Kernel::Direct => direct::product::<[Self; 4]>(a, b, p),
-                            Kernel::Packed => foreign(Self::PACKED, a, b, p),
-                        },
+                        Width::Avx2 => avx2::<std::arch::x86_64::$narrow>(job),
+                        Width::Portable => job.run::<[Self; 4]>(),
                     }
                 }
             }
@@ -110,67 +133,17 @@ native!(f64, matrixmultiply::dgemm, __m512d, __m256d);
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
 #[allow(unsafe_code)]
-unsafe fn avx512<L: Lanes>(
-    k: Kernel,
-    a: Transpose,
-    b: Transpose,
-    p: &Product<L::Scalar>,
-    room: &mut [L::Scalar],
-) {
+unsafe fn avx512<L: Lanes>(job: impl Job<L::Scalar>) {
     // SAFETY: handed on; compiled for what `L` needs.
-    unsafe { product::<L>(k, a, b, p, room) }
+    unsafe { job.run::<L>() }
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 #[allow(unsafe_code)]
-pub(super) unsafe fn avx2<L: Lanes>(
-    k: Kernel,
-    a: Transpose,
-    b: Transpose,
-    p: &Product<L::Scalar>,
-    room: &mut [L::Scalar],
-) {
+unsafe fn avx2<L: Lanes>(job: impl Job<L::Scalar>) {
     // SAFETY: handed on; compiled for what `L` needs.
-    unsafe { product::<L>(k, a, b, p, room) }
-}
-
-#[allow(unsafe_code)]
-#[inline(always)]
-pub(super) unsafe fn product<L: Lanes>(
-    kernel: Kernel,
-    a: Transpose,
-    b: Transpose,
-    p: &Product<L::Scalar>,
-    room: &mut [L::Scalar],
-) {
-    // SAFETY: handed on.
-    unsafe {
-        match kernel {
-            Kernel::Direct => direct::product::<L>(a, b, p),
-            Kernel::Packed => packed::product::<L>(a, b, p, room),
-        }
-    }
-}
-
-/// `matrixmultiply`, on processors that we have no vectors for.
-#[allow(unsafe_code)]
-pub(super) unsafe fn foreign<S>(
-    packed: Packed<S>,
-    trans_a: Transpose,
-    trans_b: Transpose,
-    p: &Product<S>,
-) where
-    S: Copy,
-{
-    let strides = |trans, ld: usize| match trans {
-        Transpose::No => (ld as isize, 1),
-        Transpose::Yes => (1, ld as isize),
-    };
-    let ((rsa, csa), (rsb, csb)) = (strides(trans_a, p.lda), strides(trans_b, p.ldb));
-    let Product { m, n, k, alpha, beta, a, b, c, .. } = *p;
-    // SAFETY: the caller vouches for the extents.
-    unsafe { packed(m, k, n, alpha, a, rsa, csa, b, rsb, csb, beta, c, p.ldc as isize, 1) };
+    unsafe { job.run::<L>() }
 }
 
 /// Which kernel computes a product. It is chosen for the whole, not for each thread's part: then
@@ -199,11 +172,66 @@ impl Kernel {
         debug_assert!(op.check(a.len(), b.len(), usize::MAX).is_ok());
         let product = Product::new(op, a, b, c);
         // SAFETY: the caller vouches for the extents.
-        let run =
-            |room: &mut [S]| unsafe { S::product(self, op.trans_a, op.trans_b, &product, room) };
-        match self {
-            Self::Direct => run(&mut []),
-            Self::Packed => with_scratch(packed::room::<S>(op.m, op.n, op.k), run),
+        unsafe {
+            match self {
+                Self::Direct => {
+                    S::on_lanes(direct::Multiply { a: op.trans_a, b: op.trans_b, p: &product });
+                }
+                Self::Packed if width() == Width::Portable => {
+                    foreign(S::FOREIGN, op.trans_a, op.trans_b, &product);
+                }
+                Self::Packed => {
+                    let b = Matrix::columns(op.trans_b, b, op.ldb);
+                    multiply_lines(op.trans_a, a, &b, &product);
+                }
+            }
         }
     }
+}
+
+/// One single-threaded product with a matrix whose columns are `b`'s lines.
+///
+/// # Safety
+/// As [`Kernel::run`], but for `b`, which has `op.n` lines of `op.k` elements.
+#[allow(unsafe_code)]
+pub(super) unsafe fn run_lines<S: Native>(op: &Gemm<S>, a: &[S], b: &dyn Lines<S>, c: *mut S) {
+    // SAFETY: the caller vouches for the extents.
+    unsafe {
+        if width() != Width::Portable {
+            return multiply_lines(op.trans_a, a, b, &Product::new(op, a, &[], c));
+        }
+        with_scratch(op.k * op.n + packed::BEYOND * op.n, |matrix: &mut [S]| {
+            // A single panel is the matrix by rows.
+            b.pack(0..op.n, 0..op.k, op.n, matrix);
+            let product = Product { ldb: op.n, ..Product::new(op, a, matrix, c) };
+            foreign(S::FOREIGN, op.trans_a, Transpose::No, &product);
+        });
+    }
+}
+
+/// By packed panels; what `p` says of `B` is not used.
+#[allow(unsafe_code)]
+unsafe fn multiply_lines<S: Native>(trans_a: Transpose, a: &[S], b: &dyn Lines<S>, p: &Product<S>) {
+    let a = Matrix::rows(trans_a, a, p.lda);
+    with_scratch(packed::room::<S>(p.m, p.n, p.k), |room: &mut [S]| {
+        let job = packed::Multiply { a: &a, by_rows: trans_a == Transpose::No, b, p, room };
+        // SAFETY: the caller's.
+        unsafe { S::on_lanes(job) }
+    });
+}
+
+/// `matrixmultiply`, on processors that we have no vectors for.
+#[allow(unsafe_code)]
+unsafe fn foreign<S>(multiply: Foreign<S>, trans_a: Transpose, trans_b: Transpose, p: &Product<S>)
+where
+    S: Copy,
+{
+    let strides = |trans, ld: usize| match trans {
+        Transpose::No => (ld as isize, 1),
+        Transpose::Yes => (1, ld as isize),
+    };
+    let ((rsa, csa), (rsb, csb)) = (strides(trans_a, p.lda), strides(trans_b, p.ldb));
+    let Product { m, n, k, alpha, beta, a, b, c, .. } = *p;
+    // SAFETY: the caller vouches for the extents.
+    unsafe { multiply(m, k, n, alpha, a, rsa, csa, b, rsb, csb, beta, c, p.ldc as isize, 1) };
 }

@@ -1,16 +1,16 @@
 //! Large products: panels of both operands are copied, so that tiles read them in order.
 //!
 //! `C` is computed in tiles that stay in registers. A block of `B` stays in the second-level
-//! cache, a panel of `A` in the first-level one, while every tile of both is computed; k is cut
-//! at multiples of [`depth`], whatever part of a product this is, so that no bit depends on how
-//! products are shared among threads. Source of the scheme: Goto, van de Geijn 2008.
+//! cache, a panel of `A` in the first-level one, while every tile of both is computed. Where sums
+//! are cut depends on k alone, so that no bit depends on how products are shared among threads.
+//! Source of the scheme: Goto, van de Geijn 2008.
 
 use super::{
     direct::{PAGE, Product, Tile, outer_tile},
     lanes::Lanes,
+    lines::Lines,
+    native::{Job, Native},
 };
-use crate::op::Transpose;
-use num_traits::{One, Zero};
 
 /// Bytes of a block of `B`: what a second-level cache holds beside the rest.
 const BLOCK: usize = 576 << 10;
@@ -21,40 +21,55 @@ const LINE: usize = 64;
 /// Rows of `A` copied at a time.
 const HEIGHT: usize = 1536;
 
-/// Terms of a sum between two writes to `C`: a panel of `A` takes half of a first-level cache.
-fn depth<S>() -> usize {
-    if size_of::<S>() == 4 { 384 } else { 256 }
+/// Places of a panel that may be written beyond the last.
+pub(super) const BEYOND: usize = 4;
+
+/// Most lines of a panel.
+const WIDEST: usize = 32;
+
+/// Terms of a sum of `k` between two writes to `C`: a panel of `A` takes half of a first-level
+/// cache at most.
+fn depth<S>(k: usize) -> usize {
+    let most = if size_of::<S>() == 4 { 512 } else { 256 };
+    k.div_ceil(k.div_ceil(most).max(1))
 }
 
 /// Elements needed for panels of a product of this extent.
 pub(super) fn room<S>(m: usize, n: usize, k: usize) -> usize {
     // Panels of any size fit: of up to 12 rows, of 24 or 32 columns or fewer.
-    let depth = depth::<S>().min(k);
+    let depth = depth::<S>(k);
     let width = (n.next_multiple_of(96) * depth).min(BLOCK / size_of::<S>());
-    HEIGHT.min(m + 12) * depth + width + LINE / size_of::<S>()
+    HEIGHT.min(m + 12) * depth + width + 2 * BEYOND * WIDEST + LINE / size_of::<S>()
 }
 
-/// `C ← α·op(A)·op(B) + β·C`; `room` is for panels.
+/// `C ← α·op(A)·op(B) + β·C`
 ///
-/// # Safety
-/// As the kernels of [`Lanes`] `L`; all that `p` covers at `a` and `b` can be read and at `c`
-/// written, exclusively.
+/// To run it is safe if operands and `C` are of the extents that `p` says, all of `C` can be
+/// written, exclusively, and the room is what [`room`] says.
+pub(super) struct Multiply<'a, S> {
+    /// Rows of `op(A)`.
+    pub(super) a: &'a dyn Lines<S>,
+    /// Whether they lie in memory as they are, as `p` says.
+    pub(super) by_rows: bool,
+    /// Columns of `op(B)`; what `p` says of `B` is not used.
+    pub(super) b: &'a dyn Lines<S>,
+    pub(super) p: &'a Product<S>,
+    pub(super) room: &'a mut [S],
+}
+
 #[allow(unsafe_code)]
-#[inline(always)]
-pub(super) unsafe fn product<L: Lanes>(
-    trans_a: Transpose,
-    trans_b: Transpose,
-    p: &Product<L::Scalar>,
-    room: &mut [L::Scalar],
-) {
-    // SAFETY: handed on.
-    unsafe {
-        match rows::<L>(p.m) {
-            12 if L::MANY => product_of::<L, 12, 2>(trans_a, trans_b, p, room),
-            10 if L::MANY => product_of::<L, 10, 2>(trans_a, trans_b, p, room),
-            8 if L::MANY => product_of::<L, 8, 2>(trans_a, trans_b, p, room),
-            _ if L::MANY => product_of::<L, 4, 2>(trans_a, trans_b, p, room),
-            _ => product_of::<L, 4, 3>(trans_a, trans_b, p, room),
+impl<S: Native> Job<S> for Multiply<'_, S> {
+    #[inline(always)]
+    unsafe fn run<L: Lanes<Scalar = S>>(self) {
+        // SAFETY: handed on.
+        unsafe {
+            match rows::<L>(self.p.m) {
+                12 if L::MANY => self.run_in::<L, 12, 2>(),
+                10 if L::MANY => self.run_in::<L, 10, 2>(),
+                8 if L::MANY => self.run_in::<L, 8, 2>(),
+                _ if L::MANY => self.run_in::<L, 4, 2>(),
+                _ => self.run_in::<L, 4, 3>(),
+            }
         }
     }
 }
@@ -67,60 +82,52 @@ fn rows<L: Lanes>(m: usize) -> usize {
     sizes.iter().copied().min_by_key(cost).unwrap_or(4)
 }
 
-/// In tiles of `ROWS` rows and `VECTORS` vectors.
 #[allow(unsafe_code)]
-#[inline(always)]
-unsafe fn product_of<L: Lanes, const ROWS: usize, const VECTORS: usize>(
-    trans_a: Transpose,
-    trans_b: Transpose,
-    p: &Product<L::Scalar>,
-    room: &mut [L::Scalar],
-) {
-    let (depth, columns) = (depth::<L::Scalar>().min(p.k), VECTORS * L::WIDTH);
-    let width = (BLOCK / size_of::<L::Scalar>() / depth / columns * columns)
-        .min(p.n.next_multiple_of(columns));
-    let height = HEIGHT / ROWS * ROWS;
-    // Rows of `A` are as good as a panel, unless they push each other out of the cache.
-    let in_place = trans_a == Transpose::No
-        && p.m % height >= ROWS
-        && !(p.lda * size_of::<L::Scalar>()).is_multiple_of(PAGE);
-    let start = room.as_ptr().align_offset(LINE).min(LINE / size_of::<L::Scalar>());
-    let (panels_b, panels_a) = room[start..].split_at_mut(width * depth);
-    let (panels_a, panels_b) = (panels_a.as_mut_ptr(), panels_b.as_mut_ptr());
-    for row in (0..p.m).step_by(height) {
-        let m = height.min(p.m - row);
-        for term in (0..p.k).step_by(depth) {
-            let k = depth.min(p.k - term);
-            let beta = if term == 0 { p.beta } else { L::Scalar::one() };
-            // SAFETY: rows, columns and terms are within those of the product; the room
-            // holds as many panels as are written.
-            unsafe {
-                let mut a = at(trans_a, p.a, p.lda, row, term);
-                if !in_place {
-                    pack::<L>(trans_a == Transpose::No, (a, p.lda), (m, ROWS), k, panels_a);
-                    a = panels_a;
+impl<S: Native> Multiply<'_, S> {
+    /// In tiles of `ROWS` rows and `VECTORS` vectors.
+    #[inline(always)]
+    unsafe fn run_in<L: Lanes<Scalar = S>, const ROWS: usize, const VECTORS: usize>(self) {
+        let Self { a, by_rows, b, p, room } = self;
+        let (depth, columns) = (depth::<S>(p.k), VECTORS * L::WIDTH);
+        let width =
+            (BLOCK / size_of::<S>() / depth / columns * columns).min(p.n.next_multiple_of(columns));
+        let height = HEIGHT / ROWS * ROWS;
+        // Rows of `A` are as good as a panel, unless they push each other out of the cache.
+        let in_place =
+            by_rows && p.m % height >= ROWS && !(p.lda * size_of::<S>()).is_multiple_of(PAGE);
+        let start = room.as_ptr().align_offset(LINE).min(LINE / size_of::<S>());
+        let (panels_b, panels_a) = room[start..].split_at_mut(width * depth + BEYOND * WIDEST);
+        let (cuts, blocks) = (p.k.div_ceil(depth), p.n.div_ceil(width));
+        for row in (0..p.m).step_by(height) {
+            let m = height.min(p.m - row);
+            for i in 0..cuts * blocks {
+                // A block of `C` stays in the cache while its terms are added, unless panels of
+                // `A` would have to be packed for each.
+                let (cut, column) =
+                    if in_place { (i % cuts, i / cuts) } else { (i / blocks, i % blocks) };
+                let (term, column) = (cut * depth, column * width);
+                let (k, n) = (depth.min(p.k - term), width.min(p.n - column));
+                if !in_place && column == 0 {
+                    a.pack(row..row + m, term..term + k, ROWS, panels_a);
                 }
-                for column in (0..p.n).step_by(width) {
-                    let n = width.min(p.n - column);
-                    let b = at(trans_b, p.b, p.ldb, term, column);
-                    pack::<L>(trans_b == Transpose::Yes, (b, p.ldb), (n, columns), k, panels_b);
+                b.pack(column..column + n, term..term + k, columns, panels_b);
+                let beta = if term == 0 { p.beta } else { S::one() };
+                // SAFETY: rows, columns and terms are within those of the product; all panels
+                // are there.
+                unsafe {
                     let c = p.c.add(row * p.ldc + column);
-                    let block = Product { m, n, k, beta, a, b: panels_b, c, ..*p };
+                    let block = Product { m, n, k, beta, b: panels_b.as_ptr(), c, ..*p };
                     if in_place {
-                        tiles::<L, ROWS, VECTORS>(&block, (p.lda, 1));
+                        let a = p.a.add(row * p.lda + term);
+                        tiles::<L, ROWS, VECTORS>(&Product { a, ..block }, (p.lda, 1));
                     } else {
-                        tiles::<L, ROWS, VECTORS>(&block, (1, ROWS));
+                        let a = panels_a.as_ptr();
+                        tiles::<L, ROWS, VECTORS>(&Product { a, ..block }, (1, ROWS));
                     }
                 }
             }
         }
     }
-}
-
-/// The element of `op(X)` at `row` and `column`.
-fn at<S>(trans: Transpose, x: *const S, ld: usize, row: usize, column: usize) -> *const S {
-    let (row, column) = if trans == Transpose::No { (row, column) } else { (column, row) };
-    x.wrapping_add(row * ld + column)
 }
 
 /// Every tile; `A`'s strides along m and k.
@@ -163,71 +170,6 @@ unsafe fn tiles<L: Lanes, const ROWS: usize, const VECTORS: usize>(
                         outer_tile::<L, ROWS, 1>(&tile, strides, part);
                     }
                 }
-            }
-        }
-    }
-}
-
-/// Copies `count` lines of `k` elements into panels of `size` lines, in which the elements of all
-/// lines at one place lie side by side; zeros fill the last panel. If `along`, a line lies in
-/// memory as it is and lines are `ld` apart; else its elements are `ld` apart and lines lie side
-/// by side.
-#[allow(unsafe_code)]
-#[inline(always)]
-unsafe fn pack<L: Lanes>(
-    along: bool,
-    (x, ld): (*const L::Scalar, usize),
-    (count, size): (usize, usize),
-    k: usize,
-    panels: *mut L::Scalar,
-) {
-    // SAFETY: the caller's: all lines can be read, and the panels hold what is written.
-    unsafe {
-        if along {
-            for line in (0..count).step_by(size) {
-                let lines = size.min(count - line);
-                transpose::<L>((x.add(line * ld), ld), (lines, size), k, panels.add(line * k));
-            }
-        } else {
-            // Row by row, as memory likes to be read.
-            for i in 0..k {
-                for line in (0..count).step_by(size) {
-                    let panel = panels.add(line * k + i * size);
-                    for j in (0..size).step_by(L::WIDTH) {
-                        let there = L::WIDTH.min((count - line).saturating_sub(j));
-                        let vector = L::load_first(x.wrapping_add(i * ld + line + j), there);
-                        vector.store_first(panel.add(j), L::WIDTH.min(size - j));
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// One panel of `size` lines, of which `lines` are there.
-#[allow(unsafe_code)]
-#[inline(always)]
-unsafe fn transpose<L: Lanes>(
-    (x, ld): (*const L::Scalar, usize),
-    (lines, size): (usize, usize),
-    k: usize,
-    panel: *mut L::Scalar,
-) {
-    for i in (0..k).step_by(L::WIDTH) {
-        let count = L::WIDTH.min(k - i);
-        // Backwards: what a group of four has beyond the panel's lines is overwritten.
-        for line in (0..size).step_by(4).rev() {
-            // SAFETY: the caller's: `lines` lines of `k` elements, and room for a panel.
-            unsafe {
-                let mut four = [L::splat(L::Scalar::zero()); 4];
-                for (j, vector) in four.iter_mut().enumerate() {
-                    if line + j < lines {
-                        let x = x.add((line + j) * ld + i);
-                        *vector =
-                            if count == L::WIDTH { L::load(x) } else { L::load_first(x, count) };
-                    }
-                }
-                L::interleave(four, count, panel.add(i * size + line), size);
             }
         }
     }

@@ -174,47 +174,16 @@ fn errors_name_the_operand() {
     assert!(gemm_batched(&w, &op, &overlap, &[0.0; 16], &[0.0; 24], &mut [0.0; 12]).is_err());
 }
 
-/// Every kernel compiled for narrower vectors than this processor has, and `matrixmultiply`.
+/// Vectors of other processors, `matrixmultiply`, and kernels that are not the faster.
 #[test]
 fn other_processors_kernels_match() {
-    others::<f32>(|kernel, a, b, p, room| {
-        // SAFETY: of all three: operands are just as long as the product says.
-        #[allow(unsafe_code)]
-        unsafe {
-            match kernel {
-                #[cfg(target_arch = "x86_64")]
-                Some(kernel)
-                    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") =>
-                {
-                    native::avx2::<std::arch::x86_64::__m256>(kernel, a, b, p, room);
-                }
-                Some(kernel) => native::product::<[f32; 4]>(kernel, a, b, p, room),
-                None => native::foreign(matrixmultiply::sgemm, a, b, p),
-            }
-        }
-    });
-    others::<f64>(|kernel, a, b, p, room| {
-        // SAFETY: as above.
-        #[allow(unsafe_code)]
-        unsafe {
-            match kernel {
-                #[cfg(target_arch = "x86_64")]
-                Some(kernel)
-                    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") =>
-                {
-                    native::avx2::<std::arch::x86_64::__m256d>(kernel, a, b, p, room);
-                }
-                Some(kernel) => native::product::<[f64; 4]>(kernel, a, b, p, room),
-                None => native::foreign(matrixmultiply::dgemm, a, b, p),
-            }
-        }
+    native::with_each_width(|| {
+        every_kernel::<f32>();
+        every_kernel::<f64>();
     });
 }
 
-/// Products by each kernel, and by another library's if there is none.
-fn others<S: Native>(
-    run: impl Fn(Option<Kernel>, Transpose, Transpose, &direct::Product<S>, &mut [S]),
-) {
+fn every_kernel<S: Native>() {
     for (m, n, k) in SHAPES.into_iter().filter(|(m, n, k)| m * n * k > 0) {
         for (trans_a, trans_b) in [(No, No), (Yes, No), (No, Yes), (Yes, Yes)] {
             let op = Gemm::<S>::with(trans_a, trans_b, m, n, k);
@@ -223,16 +192,64 @@ fn others<S: Native>(
             let c0 = integers::<S>(3, m * n);
             let mut want = wide(&c0);
             naive(&op, &a, &b, &mut want);
-            for kernel in [Some(Kernel::Direct), Some(Kernel::Packed), None] {
+            for kernel in [Kernel::Direct, Kernel::Packed] {
                 // Of two transposed operands there is no kernel but the packed.
-                if kernel == Some(Kernel::Direct) && (trans_a, trans_b) == (Yes, Yes) {
+                if kernel == Kernel::Direct && (trans_a, trans_b) == (Yes, Yes) {
                     continue;
                 }
                 let mut c = c0.clone();
-                let mut room = vec![S::default(); packed::room::<S>(m, n, k)];
-                let product = direct::Product::new(&op, &a, &b, c.as_mut_ptr());
-                run(kernel, trans_a, trans_b, &product, &mut room);
+                // SAFETY: operands are just as long as the product says.
+                #[allow(unsafe_code)]
+                unsafe {
+                    kernel.run(&op, &a, &b, c.as_mut_ptr());
+                }
                 assert_eq!(wide(&c), want, "{kernel:?} {op:?}");
+            }
+        }
+    }
+}
+
+/// A matrix in another's memory, in runs of many lengths, whole and transposed.
+#[test]
+fn indirect_operands_match() {
+    native::with_each_width(|| {
+        indirect::<f32>();
+        indirect::<f64>();
+    });
+}
+
+fn indirect<S: Native>() {
+    let lengths = [1, 8, 13, 3, 40, 16, 5, 2, 70, 7];
+    for (m, rows, runs) in [(7, 5, 3), (50, 300, 4), (12, 70, 10), (3, 600, 7), (30, 33, 1)] {
+        let rows: Vec<usize> = (0..rows).map(|row| row * 3 % 41 * 10).collect();
+        let mut to = 0;
+        let runs: Vec<_> = (0..runs)
+            .map(|run| {
+                let len = lengths[run % lengths.len()];
+                to += len;
+                Piece { from: run * 5, to: to - len, len }
+            })
+            .collect();
+        let x = integers::<S>(1, 600);
+        let element = |row: usize, column: usize| {
+            let run = runs.iter().find(|run| column < run.to + run.len).unwrap();
+            x[rows[row] + run.from + column - run.to]
+        };
+        let matrix: Vec<S> = (0..rows.len() * to).map(|i| element(i / to, i % to)).collect();
+        for trans in [No, Yes] {
+            let (k, n) = if trans == No { (rows.len(), to) } else { (to, rows.len()) };
+            let op = Gemm::<S>::with(No, trans, m, n, k).beta(S::from_f64(2.0));
+            let (a, c0) = (integers::<S>(2, m * k), integers::<S>(3, m * n));
+            let mut want = wide(&c0);
+            naive(&op, &a, &matrix, &mut want);
+            let mut c = c0.clone();
+            let b = Indirect::new(trans, &x, &rows, &runs);
+            gemm_indirect(&Workers::sequential(), &op, &a, &b, &mut c).unwrap();
+            assert_eq!(wide(&c), want, "{op:?}");
+            for workers in threads() {
+                let mut c = c0.clone();
+                gemm_indirect(&workers, &op, &a, &b, &mut c).unwrap();
+                assert_eq!(wide(&c), want, "{op:?}");
             }
         }
     }
