@@ -25,10 +25,9 @@ fn files(path: &Path) -> Vec<PathBuf> {
         let entries = fs::read_dir(path).unwrap();
         return entries.flat_map(|entry| files(&entry.unwrap().path())).collect();
     }
-    if path.file_name().is_some_and(|name| name == "tests.rs") {
-        return Vec::new();
-    }
-    vec![path.to_owned()]
+    let code = path.extension().is_some_and(|extension| extension == "rs");
+    let tests = path.file_name().is_some_and(|name| name == "tests.rs");
+    if code && !tests { vec![path.to_owned()] } else { Vec::new() }
 }
 
 /// The modules that a file's code names after `crate::`, one by one or in a group.

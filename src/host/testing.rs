@@ -6,7 +6,7 @@ use crate::{
     error::{Error, Result},
     op::{RngKey, Transpose},
 };
-use rand::Rng;
+use rand_core::Rng;
 
 /// Integers from -4 to 4: exact in every element type, as are short sums of their products.
 pub(super) fn integers<T: Element>(tag: u64, len: usize) -> Vec<T> {

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use parking_lot::Mutex;
-use rayon::prelude::*;
+use rayon_core::{ThreadPool, ThreadPoolBuilder, join};
 use std::sync::{
     Arc, OnceLock,
     atomic::{AtomicUsize, Ordering::Relaxed},
@@ -15,7 +15,7 @@ use std::sync::{
 #[derive(Clone, Debug)]
 pub struct Workers {
     /// `None` runs everything on the calling thread.
-    pool: Option<Arc<rayon::ThreadPool>>,
+    pool: Option<Arc<ThreadPool>>,
     count: usize,
 }
 
@@ -32,7 +32,7 @@ impl Workers {
         if count == 1 {
             return Ok(Self::sequential());
         }
-        let pool = rayon::ThreadPoolBuilder::new()
+        let pool = ThreadPoolBuilder::new()
             .num_threads(count)
             .thread_name(|index| format!("cortado-{index}"))
             .build()
@@ -143,10 +143,20 @@ impl Workers {
     fn share(&self, tasks: usize, step: &(dyn Fn() -> bool + Sync)) {
         match &self.pool {
             Some(pool) if tasks > 1 => {
-                let threads = (0..tasks.min(self.count)).into_par_iter().with_max_len(1);
-                pool.install(|| threads.for_each(|_| while step() {}));
+                pool.install(|| on(tasks.min(self.count), step));
             }
-            _ => while step() {},
+            _ => on(1, step),
+        }
+    }
+}
+
+/// Calls `step` until it has nothing more to do, on so many threads of the pool that this one is
+/// of. They are asked by halves: no list of them is made.
+fn on(threads: usize, step: &(dyn Fn() -> bool + Sync)) {
+    match threads {
+        0 | 1 => while step() {},
+        _ => {
+            join(|| on(threads / 2, step), || on(threads - threads / 2, step));
         }
     }
 }

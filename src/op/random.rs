@@ -4,7 +4,7 @@
 //! same bits on every device, for any number of threads and in any order. Source: Salmon, Moraes,
 //! Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 
-use rand::rand_core::{Infallible, TryRng};
+use rand_core::{Infallible, TryRng};
 
 /// Names one stream of random numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -38,10 +38,11 @@ mod wire;
 
 use crate::file;
 
-/// What prost generates; the documentation of each type and field is in `proto/caffe.proto`.
+/// What prost generates, committed; the documentation of each type and field is in
+/// `proto/caffe.proto`, and `tests/generated.rs` brings this up to date.
 #[allow(missing_docs)]
 mod generated {
-    include!(concat!(env!("OUT_DIR"), "/caffe.rs"));
+    include!("generated/caffe.rs");
 }
 
 pub use binary::{parse_binary, read_binary, write_binary};

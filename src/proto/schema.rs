@@ -32,7 +32,7 @@ pub(super) enum Kind {
     Message(usize),
 }
 
-include!(concat!(env!("OUT_DIR"), "/caffe_schema.rs"));
+include!("generated/caffe_schema.rs");
 
 impl Schema {
     /// The message type of this name, unless it is none of Caffe's.
