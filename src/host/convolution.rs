@@ -1,7 +1,9 @@
 //! Convolutions as matrix products: the filters times the columns of the images.
 //!
-//! - Columns are made in slabs that stay in a core's cache: several small images side by side,
-//!   or a band of positions of a large one. Their layout depends on the shapes alone.
+//! - Columns are never there: a product packs its panels from the images (see `slab`), small
+//!   ones side by side. Which, depends on the shapes alone.
+//! - Gradients of the images are a convolution of those of the results, with the filters mirrored;
+//!   where strides or borders would waste much of it, columns are made and added up.
 //! - Images are shared among threads; where there are too few, threads share each product, which
 //!   has the same bits on any number of them.
 //! - Gradients of the filters are summed over a fixed number of runs of images, and the sums of
@@ -9,11 +11,12 @@
 //! - Depthwise convolutions are no products: see `depthwise`.
 //! - 16-bit images are widened as they are taken up, and results rounded once.
 
+mod backward_input;
 mod depthwise;
 mod slab;
 
 use super::{
-    gemm::gemm,
+    gemm::{gemm, gemm_indirect},
     scratch::with_scratch,
     widen::{is_wide, overwrite, update, widened},
     window::room_for,
@@ -25,7 +28,7 @@ use crate::{
     op::{Convolution, Gemm, Transpose},
 };
 use depthwise::Depthwise;
-use num_traits::{Float, Zero};
+use num_traits::Float;
 use slab::{Slab, Slabs};
 
 /// Floating-point operations below which one thread is faster than several.
@@ -61,28 +64,8 @@ pub fn convolve<T: Element>(
         });
         return Ok(());
     }
-    let slabs = Slabs::of_results(op)?;
     with_scratch(room_for::<T>(filters.len()), |room| {
-        let filters = widened(filters, room);
-        let (image, result) = (op.window().image(), op.outputs() * op.window().positions());
-        let (outer, inner) = levels(workers, op, slabs.tasks());
-        outer.try_chunks(y, slabs.images() * result, |task, y| {
-            let images = y.len() / result;
-            let x = &x[task * slabs.images() * image..][..images * image];
-            with_scratch(room_for::<T>(x.len()), |room_x| {
-                with_scratch(room_for::<T>(y.len()), |room_y| {
-                    let x = widened(x, room_x);
-                    let mut done = Ok(());
-                    overwrite(y, room_y, |y| {
-                        let bias = bias.as_deref();
-                        done = slabs.try_each(images, |slab| {
-                            multiply(inner, &slabs, slab, x, filters, bias, y)
-                        });
-                    });
-                    done
-                })
-            })
-        })
+        multiply_all(workers, op, x, widened(filters, room), bias.as_deref(), y)
     })
 }
 
@@ -100,37 +83,20 @@ pub fn convolve_backward_input<T: Element>(
 ) -> Result<()> {
     let name = "convolve_backward_input";
     op.check(name, ("dx", dx.len()), ("filters", filters.len()), ("dy", dy.len()))?;
-    if let Some(depthwise) = Depthwise::of(op) {
-        let (workers, _) = levels(workers, op, usize::MAX);
-        with_scratch(room_for::<T>(filters.len()), |room| {
-            depthwise.backward_input(workers, widened(filters, room), dy, dx);
-        });
-        return Ok(());
-    }
-    let slabs = Slabs::of_results(op)?;
-    let (image, result) = (op.window().image(), op.outputs() * op.window().positions());
     with_scratch(room_for::<T>(filters.len()), |room| {
         let filters = widened(filters, room);
-        let (outer, inner) = levels(workers, op, slabs.tasks());
-        outer.try_chunks(dx, slabs.images() * image, |task, dx| {
-            let images = dx.len() / image;
-            let dy = &dy[task * slabs.images() * result..][..images * result];
-            with_scratch(room_for::<T>(dy.len()), |room_y| {
-                with_scratch(room_for::<T>(dx.len()), |room_x| {
-                    let dy = widened(dy, room_y);
-                    let mut done = Ok(());
-                    overwrite(dx, room_x, |dx| {
-                        if !slabs.overwrite() {
-                            dx.fill(T::Acc::zero());
-                        }
-                        done = slabs.try_each(images, |slab| {
-                            multiply_back(inner, &slabs, slab, filters, dy, dx)
-                        });
-                    });
-                    done
-                })
-            })
-        })
+        if let Some(depthwise) = Depthwise::of(op) {
+            let (workers, _) = levels(workers, op, usize::MAX);
+            depthwise.backward_input(workers, filters, dy, dx);
+            return Ok(());
+        }
+        match backward_input::mirrored(op)? {
+            Some(mirrored) => with_scratch(filters.len(), |flipped| {
+                backward_input::mirror(op, filters, flipped);
+                multiply_all(workers, &mirrored, dy, flipped, None, dx)
+            }),
+            None => backward_input::by_columns(workers, op, filters, dy, dx),
+        }
     })
 }
 
@@ -197,6 +163,36 @@ fn levels<'a>(workers: &'a Workers, op: &Convolution, tasks: usize) -> (&'a Work
     }
 }
 
+/// `y ← filters·columns + bias` for all images.
+fn multiply_all<T: Element>(
+    workers: &Workers,
+    op: &Convolution,
+    x: &[T],
+    filters: &[T::Acc],
+    bias: Option<&[T::Acc]>,
+    y: &mut [T],
+) -> Result<()> {
+    let slabs = Slabs::of_results(op)?;
+    let (image, result) = (op.window().image(), op.outputs() * op.window().positions());
+    let (outer, inner) = levels(workers, op, slabs.tasks());
+    outer.try_chunks(y, slabs.images() * result, |task, y| {
+        let images = y.len() / result;
+        let x = &x[task * slabs.images() * image..][..images * image];
+        with_scratch(room_for::<T>(x.len()), |room_x| {
+            with_scratch(room_for::<T>(y.len()), |room_y| {
+                let x = widened(x, room_x);
+                let mut done = Ok(());
+                overwrite(y, room_y, |y| {
+                    done = slabs.try_each(images, |slab| {
+                        multiply(inner, &slabs, slab, x, filters, bias, y)
+                    });
+                });
+                done
+            })
+        })
+    })
+}
+
 /// `y ← filters·columns + bias` for one slab.
 fn multiply<A: Element<Acc = A> + Float>(
     workers: &Workers,
@@ -211,43 +207,23 @@ fn multiply<A: Element<Acc = A> + Float>(
     let filters = &filters[slab.group() * m * k..][..m * k];
     let op = Gemm::<A>::new(m, n, k);
     let bias = bias.map(|bias| &bias[slab.group() * m..][..m]);
-    slabs.with_columns(workers, slab, x, |columns, ld| {
-        let op = op.leading(op.lda, ld, slabs.pitch(slab));
-        if let Some(plane) = slabs.result_mut(slab, y) {
-            gemm(workers, &op, filters, columns, plane)?;
-            slab::add_bias(bias, plane, op.ldc, n);
-            return Ok(());
+    let product = |y: &mut [A]| {
+        match slabs.identity(slab, x) {
+            Some(x) => gemm(workers, &op, filters, x, y)?,
+            None => slabs.with_columns(workers, slab, Transpose::No, x, |columns| {
+                gemm_indirect(workers, &op, filters, columns, y)
+            })?,
         }
-        with_scratch(m * n, |product: &mut [A]| {
-            gemm(workers, &op, filters, columns, product)?;
-            slab::add_bias(bias, product, n, n);
-            slabs.scatter_results(slab, product, y);
-            Ok(())
-        })
-    })
-}
-
-/// `dx ← dx + the image of filtersᵀ·dy` for one slab; `dx` is zero where it was not written.
-fn multiply_back<A: Element<Acc = A> + Float>(
-    workers: &Workers,
-    slabs: &Slabs,
-    slab: &Slab,
-    filters: &[A],
-    dy: &[A],
-    dx: &mut [A],
-) -> Result<()> {
-    let (m, k, n) = (slabs.rows(), slabs.outputs(), slab.columns());
-    let filters = &filters[slab.group() * m * k..][..m * k];
-    let op = Gemm::<A>::with(Transpose::Yes, Transpose::No, m, n, k);
-    slabs.with_results(slab, dy, |dy, ld| {
-        if let Some((image, pitch)) = slabs.identity_mut(slab, dx) {
-            return gemm(workers, &op.leading(op.lda, ld, pitch), filters, dy, image);
-        }
-        with_scratch(m * n, |columns: &mut [A]| {
-            gemm(workers, &op.leading(op.lda, ld, n), filters, dy, columns)?;
-            slabs.fold(workers, slab, columns, dx);
-            Ok(())
-        })
+        slab::add_bias(bias, y, n);
+        Ok(())
+    };
+    if let Some(plane) = slabs.result_mut(slab, y) {
+        return product(plane);
+    }
+    with_scratch(m * n, |side: &mut [A]| {
+        product(side)?;
+        slabs.scatter_results(slab, side, y);
+        Ok(())
     })
 }
 
@@ -264,10 +240,14 @@ fn correlate<A: Element<Acc = A> + Float>(
     let (m, n, k) = (slabs.outputs(), slabs.rows(), slab.columns());
     let op = Gemm::<A>::with(Transpose::No, Transpose::Yes, m, n, k);
     let op = op.beta(if overwrites { A::zero() } else { A::one() });
-    slabs.with_columns(workers, slab, x, |columns, ld| {
-        slabs.with_results(slab, dy, |dy, ldy| {
-            gemm(workers, &op.leading(ldy, ld, n), dy, columns, sums)
-        })
+    slabs.with_results(slab, dy, |dy, ld| {
+        let op = op.leading(ld, op.ldb, n);
+        match slabs.identity(slab, x) {
+            Some(x) => gemm(workers, &op, dy, x, sums),
+            None => slabs.with_columns(workers, slab, Transpose::Yes, x, |columns| {
+                gemm_indirect(workers, &op, dy, columns, sums)
+            }),
+        }
     })
 }
 

@@ -30,7 +30,7 @@ pub fn im2col<T: Element>(
     columns: &mut [T],
 ) -> Result<()> {
     window.check("im2col", ("x", x.len()), ("columns", columns.len()))?;
-    let reaches = Reaches::new(window);
+    let reaches = Reaches::of(window);
     unroll(workers, &reaches, x, columns, window.positions());
     Ok(())
 }
@@ -46,7 +46,7 @@ pub fn col2im<T: Element>(
     x: &mut [T],
 ) -> Result<()> {
     window.check("col2im", ("x", x.len()), ("columns", columns.len()))?;
-    let (reaches, plane) = (Reaches::new(window), window.plane());
+    let (reaches, plane) = (Reaches::of(window), window.plane());
     let (taps, positions) = (window.taps(), window.positions());
     let channels = if columns.len() < SHARED { window.channels() } else { 1 };
     workers.chunks(x, channels * plane, |i, x| {
@@ -260,7 +260,5 @@ fn add_runs<A: Element + Float, const N: usize>(
     }
 }
 
-#[cfg(test)]
-mod band_tests;
 #[cfg(test)]
 mod tests;

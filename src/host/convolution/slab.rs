@@ -1,30 +1,35 @@
-//! Which columns are made and multiplied at a time.
+//! Where the columns of images lie, and how many images are multiplied at a time.
+//!
+//! Columns are not made: row r of them (a tap of a channel) at position p is the element
+//! `rows[r] + p's` of the images. For that to hold with padding and strides too, images are
+//! rearranged first into *frames*: padded, and of every stride-th element one plane. A frame is
+//! about as large as its image, columns are as many times larger as a kernel has taps.
 
 use crate::{
     element::Element,
     error::Result,
     host::{
+        gemm::{Indirect, Piece},
         scratch::with_scratch,
-        window::{fold, reach::Reaches, unroll},
+        window::{reach::Reaches, unroll},
         workers::Workers,
     },
-    op::{Convolution, Window},
+    op::{Convolution, Extent, Transpose, Window},
 };
 use num_traits::Float;
 use std::ops::Range;
 
-/// Elements of columns beyond which they are made band by band: from a second-level cache they
-/// come a little faster, but all filters are read anew for each band.
-const RESIDENT: usize = 1 << 18;
-
 /// Columns below which a product is too narrow to be fast.
-const NARROW: usize = 96;
+const NARROW: usize = 64;
 
 /// Terms below which a sum over positions is too short to be fast: every sum is read and written
 /// for so many.
 const SHORT: usize = 384;
 
-/// How a convolution's images are cut into slabs of columns.
+/// Most images side by side.
+const MANY: usize = 32;
+
+/// The images of a convolution, by groups, in slabs of a few side by side.
 pub(super) struct Slabs {
     /// Windows over the channels of one group.
     window: Window,
@@ -34,15 +39,23 @@ pub(super) struct Slabs {
     outputs: usize,
     /// Most images side by side.
     images: usize,
-    /// For every band of positions along the first axis: its positions, and what is seen there.
-    bands: Vec<(Range<usize>, Reaches)>,
+    /// How one group of an image is rearranged, unless it is used as it is.
+    frame: Option<Reaches>,
+    /// Elements of a frame's planes of one channel, and from one image's frame to the next.
+    plane: usize,
+    stride: usize,
+    /// Where each row of the columns begins.
+    rows: Vec<usize>,
+    /// Where positions lie from there, image after image.
+    runs: Vec<Piece>,
+    /// Runs of one image.
+    per_image: usize,
 }
 
-/// Images and positions of one group, whose columns are multiplied at once.
+/// Images of one group whose columns are multiplied at once.
 pub(super) struct Slab {
     images: Range<usize>,
     group: usize,
-    band: usize,
     columns: usize,
 }
 
@@ -60,37 +73,61 @@ impl Slab {
 impl Slabs {
     /// For products whose columns are positions.
     pub(super) fn of_results(op: &Convolution) -> Result<Self> {
-        Self::new(op, NARROW)
+        let positions = op.window().positions().max(1);
+        // Wide enough, and little of the last vector computed in vain.
+        let wide = |images: &usize| {
+            let columns = images * positions;
+            columns >= NARROW && columns.next_multiple_of(16) - columns <= columns / 15
+        };
+        Self::new(op, (1..MANY).find(wide).unwrap_or(MANY))
     }
 
     /// For sums over positions.
     pub(super) fn of_filters(op: &Convolution) -> Result<Self> {
-        Self::new(op, SHORT)
+        Self::new(op, SHORT.div_ceil(op.window().positions().max(1)).min(MANY))
     }
 
-    fn new(op: &Convolution, wanted: usize) -> Result<Self> {
+    fn new(op: &Convolution, images: usize) -> Result<Self> {
         let all = op.window();
         let window = Window::new(all.channels() / op.groups(), all.axes())?;
-        let (rows, positions) = (window.rows().max(1), window.positions().max(1));
-        // As many images as make the product wide, so long as their columns stay in the cache.
-        let images = wanted.div_ceil(positions).min((2 * RESIDENT / (rows * positions)).max(1));
-        let first = window.output().first().copied().unwrap_or(1);
-        let inner = positions / first.max(1);
-        let band = if rows * positions <= 2 * RESIDENT || window.is_identity() {
-            first
-        } else {
-            // Bands of one height, or nearly.
-            let most = (RESIDENT / (rows * inner)).max(NARROW.div_ceil(inner)).min(first);
-            first.div_ceil(first.div_ceil(most))
-        };
-        let bands = (0..first).step_by(band.max(1)).map(|start| {
-            let end = first.min(start + band);
-            (start * inner..end * inner, Reaches::band(&window, start..end))
-        });
-        let bands = bands.collect();
         let (batch, groups) = (op.batch(), op.groups());
         let images = images.clamp(1, batch.max(1));
-        Ok(Self { window, batch, groups, outputs: op.outputs() / groups, images, bands })
+        let as_it_is = window.axes().iter().all(|axis| axis.stride == 1 && axis.pad == 0);
+        let phases: Vec<Extent> = window.axes().iter().map(phases).collect();
+        let extents: Vec<usize> = window
+            .axes()
+            .iter()
+            .zip(window.output())
+            .map(|(axis, output)| output + reach(axis) / axis.stride)
+            .collect();
+        let plane = extents.iter().product::<usize>();
+        let planes = phases.iter().map(|axis| axis.kernel).product::<usize>();
+        let (rows, runs) = (rows(&window, &extents, planes * plane), runs(&window, &extents));
+        let per_image = runs.len();
+        let frame = window.channels() * planes * plane;
+        let stride = if as_it_is { groups * frame } else { frame };
+        let positions = window.positions();
+        let runs = (0..images).flat_map(|image| {
+            let shift = move |run: &Piece| Piece {
+                from: run.from + image * stride,
+                to: run.to + image * positions,
+                ..*run
+            };
+            runs.iter().map(shift).collect::<Vec<_>>()
+        });
+        Ok(Self {
+            runs: runs.collect(),
+            frame: (!as_it_is).then(|| Reaches::new(&phases, &extents)),
+            outputs: op.outputs() / groups,
+            window,
+            batch,
+            groups,
+            images,
+            plane,
+            stride,
+            rows,
+            per_image,
+        })
     }
 
     /// Rows of the columns of one group.
@@ -131,89 +168,53 @@ impl Slabs {
     ) -> Result<()> {
         for start in (0..images).step_by(self.images) {
             let images = start..images.min(start + self.images);
-            for (band, (positions, _)) in self.bands.iter().enumerate() {
-                let columns = images.len() * positions.len();
-                body(&Slab { images: images.clone(), group, band, columns })?;
-            }
+            let columns = images.len() * self.window.positions();
+            body(&Slab { images, group, columns })?;
         }
         Ok(())
     }
 
-    /// Whether products write each image whole, once: none has to be zero before.
-    pub(super) fn overwrite(&self) -> bool {
-        self.window.is_identity() && self.images == 1
+    /// The image that is its own columns, whose rows are `positions` apart.
+    pub(super) fn identity<'a, A>(&self, slab: &Slab, x: &'a [A]) -> Option<&'a [A]> {
+        (self.window.is_identity() && slab.images.len() == 1)
+            .then(|| &x[self.image(slab, slab.images.start)])
     }
 
-    /// Calls `body` with the slab's columns and their leading dimension: the images themselves
-    /// where that is what they are.
+    /// Calls `body` with the slab's columns, or their transpose.
     pub(super) fn with_columns<A: Element, R>(
         &self,
         workers: &Workers,
         slab: &Slab,
+        trans: Transpose,
         x: &[A],
-        body: impl FnOnce(&[A], usize) -> R,
+        body: impl FnOnce(&Indirect<A>) -> R,
     ) -> R {
-        if self.window.is_identity() && slab.images.len() == 1 {
-            return body(&x[self.image(slab, slab.images.start)], self.window.positions());
-        }
-        let ld = slab.columns;
-        with_scratch(self.rows() * ld, |columns: &mut [A]| {
-            let (positions, reaches) = &self.bands[slab.band];
+        let runs = &self.runs[..slab.images.len() * self.per_image];
+        let Some(frame) = &self.frame else {
+            let start = self.image(slab, slab.images.start).start.min(x.len());
+            return body(&Indirect::new(trans, &x[start..], &self.rows, runs));
+        };
+        with_scratch(slab.images.len() * self.stride, |frames: &mut [A]| {
             for (i, image) in slab.images.clone().enumerate() {
-                let at = (i * positions.len()).min(columns.len());
-                unroll(workers, reaches, &x[self.image(slab, image)], &mut columns[at..], ld);
+                let frames = &mut frames[i * self.stride..][..self.stride];
+                unroll(workers, frame, &x[self.image(slab, image)], frames, self.plane);
             }
-            body(columns, ld)
+            body(&Indirect::new(trans, frames, &self.rows, runs))
         })
-    }
-
-    /// Adds the slab's columns to the images they stem from.
-    pub(super) fn fold<A: Element + Float>(
-        &self,
-        workers: &Workers,
-        slab: &Slab,
-        columns: &[A],
-        x: &mut [A],
-    ) {
-        let (positions, reaches) = &self.bands[slab.band];
-        for (i, image) in slab.images.clone().enumerate() {
-            let columns = &columns[(i * positions.len()).min(columns.len())..];
-            fold(workers, reaches, columns, slab.columns, &mut x[self.image(slab, image)]);
-        }
-    }
-
-    /// The image itself and its leading dimension, if that is what its columns are.
-    pub(super) fn identity_mut<'a, A>(
-        &self,
-        slab: &Slab,
-        x: &'a mut [A],
-    ) -> Option<(&'a mut [A], usize)> {
-        (self.window.is_identity() && slab.images.len() == 1)
-            .then(|| (&mut x[self.image(slab, slab.images.start)], self.window.positions()))
-    }
-
-    /// Leading dimension of the slab's results where a product can write them.
-    pub(super) fn pitch(&self, slab: &Slab) -> usize {
-        if slab.images.len() == 1 { self.window.positions() } else { slab.columns }
     }
 
     /// The slab's results, if a product can write them: those of one image.
     pub(super) fn result_mut<'a, A>(&self, slab: &Slab, y: &'a mut [A]) -> Option<&'a mut [A]> {
-        let first = self.bands[slab.band].0.start;
-        (slab.images.len() == 1).then(|| {
-            let result = &mut y[self.result(slab, slab.images.start)];
-            let first = first.min(result.len());
-            &mut result[first..]
-        })
+        (slab.images.len() == 1).then(|| &mut y[self.result(slab, slab.images.start)])
     }
 
     /// Copies results of several images side by side to their places.
     pub(super) fn scatter_results<A: Element>(&self, slab: &Slab, product: &[A], y: &mut [A]) {
-        let band = &self.bands[slab.band].0;
+        let positions = self.window.positions().max(1);
         for (row, product) in product.chunks_exact(slab.columns.max(1)).enumerate() {
-            for (image, run) in slab.images.clone().zip(product.chunks_exact(band.len().max(1))) {
-                let at = self.result(slab, image).start + row * self.window.positions();
-                y[at + band.start..at + band.end].copy_from_slice(run);
+            for (image, run) in slab.images.clone().zip(product.chunks_exact(positions)) {
+                let at = self.result(slab, image).start + row * positions;
+                y[at..at + positions].copy_from_slice(run);
             }
         }
     }
@@ -225,17 +226,15 @@ impl Slabs {
         y: &[A],
         body: impl FnOnce(&[A], usize) -> R,
     ) -> R {
-        let band = &self.bands[slab.band].0;
+        let positions = self.window.positions().max(1);
         if slab.images.len() == 1 {
-            let result = &y[self.result(slab, slab.images.start)];
-            return body(&result[band.start.min(result.len())..], self.window.positions());
+            return body(&y[self.result(slab, slab.images.start)], positions);
         }
         with_scratch(self.outputs * slab.columns, |side: &mut [A]| {
             for (row, side) in side.chunks_exact_mut(slab.columns.max(1)).enumerate() {
-                let runs = side.chunks_exact_mut(band.len().max(1));
-                for (image, run) in slab.images.clone().zip(runs) {
-                    let at = self.result(slab, image).start + row * self.window.positions();
-                    run.copy_from_slice(&y[at + band.start..at + band.end]);
+                for (image, run) in slab.images.clone().zip(side.chunks_exact_mut(positions)) {
+                    let at = self.result(slab, image).start + row * positions;
+                    run.copy_from_slice(&y[at..at + positions]);
                 }
             }
             body(side, slab.columns)
@@ -257,9 +256,60 @@ impl Slabs {
     }
 }
 
-/// Adds one bias to each row of `n` elements, rows `ld` apart.
-pub(super) fn add_bias<A: Element + Float>(bias: Option<&[A]>, y: &mut [A], ld: usize, n: usize) {
-    for (&bias, row) in bias.unwrap_or_default().iter().zip(y.chunks_mut(ld.max(1))) {
-        row[..n].iter_mut().for_each(|y| *y = *y + bias);
+/// Elements from the first tap to the last.
+fn reach(axis: &Extent) -> usize {
+    axis.dilation * (axis.kernel - 1)
+}
+
+/// Along one axis of a frame: a tap for every remainder, by the stride, of where a tap lies.
+fn phases(axis: &Extent) -> Extent {
+    Extent { kernel: axis.stride.min(reach(axis) + 1), dilation: 1, ..*axis }
+}
+
+/// Where rows of the columns begin in a frame: of channels of `channel` elements, whose planes
+/// have these extents.
+fn rows(window: &Window, extents: &[usize], channel: usize) -> Vec<usize> {
+    let plane: usize = extents.iter().product();
+    // Of every tap so far: its plane, and where in that.
+    let mut taps = vec![(0, 0)];
+    for (axis, extent) in window.axes().iter().zip(extents) {
+        let along: Vec<_> = (0..axis.kernel).map(|tap| tap * axis.dilation).collect();
+        let next = |&(plane, at): &(usize, usize)| {
+            let phases = phases(axis).kernel;
+            let place = move |&tap: &usize| {
+                (plane * phases + tap % axis.stride, at * extent + tap / axis.stride)
+            };
+            along.iter().map(place).collect::<Vec<_>>()
+        };
+        taps = taps.iter().flat_map(next).collect();
+    }
+    let of_channel = |c| taps.iter().map(move |(phase, at)| c * channel + phase * plane + at);
+    (0..window.channels()).flat_map(of_channel).collect()
+}
+
+/// Where the positions of one image lie in a plane of its frame, of these extents.
+fn runs(window: &Window, extents: &[usize]) -> Vec<Piece> {
+    let output = window.output();
+    let (width, pitch) =
+        (output.last().copied().unwrap_or(1), extents.last().copied().unwrap_or(1));
+    let mut runs: Vec<Piece> = Vec::new();
+    for to in (0..window.positions()).step_by(width.max(1)) {
+        let (mut row, mut from, mut step) = (to / width, 0, pitch);
+        for (output, extent) in output.iter().zip(extents).rev().skip(1) {
+            from += row % output * step;
+            (row, step) = (row / output, step * extent);
+        }
+        match runs.last_mut() {
+            Some(last) if last.from + last.len == from => last.len += width,
+            _ => runs.push(Piece { from, to, len: width }),
+        }
+    }
+    runs
+}
+
+/// Adds one bias to each row of `n` elements.
+pub(super) fn add_bias<A: Element + Float>(bias: Option<&[A]>, y: &mut [A], n: usize) {
+    for (&bias, row) in bias.unwrap_or_default().iter().zip(y.chunks_mut(n.max(1))) {
+        row.iter_mut().for_each(|y| *y = *y + bias);
     }
 }

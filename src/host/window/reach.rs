@@ -1,7 +1,6 @@
 //! Which positions see the image through which tap.
 
 use crate::op::{Extent, Window};
-use std::ops::Range;
 
 /// Positions `start..end` along one axis at which one tap lies inside the image: there it sees
 /// elements `first`, `first + stride`, ….
@@ -14,16 +13,16 @@ pub(in crate::host) struct Reach {
 }
 
 impl Reach {
-    /// Of `tap`, among positions `band`, which are counted from the first of them.
-    fn new(axis: &Extent, tap: usize, band: &Range<usize>) -> Self {
+    /// Of `tap`, among so many positions.
+    fn new(axis: &Extent, tap: usize, positions: usize) -> Self {
         // Position p sees element p·stride + shift − pad.
         let (shift, stride) = (tap * axis.dilation, axis.stride);
         let first_inside = axis.pad.saturating_sub(shift).div_ceil(stride);
         let end_inside = (axis.input + axis.pad).saturating_sub(shift).div_ceil(stride);
-        let start = first_inside.clamp(band.start, band.end);
-        let end = end_inside.clamp(start, band.end);
+        let start = first_inside.min(positions);
+        let end = end_inside.clamp(start, positions);
         let first = if start < end { start * stride + shift - axis.pad } else { 0 };
-        Self { start: start - band.start, end: end - band.start, first, stride }
+        Self { start, end, first, stride }
     }
 
     /// The element seen at `position`, if any.
@@ -51,7 +50,7 @@ pub(super) struct Plane {
     pub(super) run: Reach,
 }
 
-/// A window's taps and what they see, for a band of positions along the first axis.
+/// A window's taps and what they see.
 pub(in crate::host) struct Reaches {
     /// At least two: axes of one element are put in front.
     axes: Vec<Extent>,
@@ -61,26 +60,22 @@ pub(in crate::host) struct Reaches {
 }
 
 impl Reaches {
-    /// For all positions.
-    pub(super) fn new(window: &Window) -> Self {
-        Self::band(window, 0..window.output().first().copied().unwrap_or(1))
+    /// At all of a window's positions.
+    pub(in crate::host) fn of(window: &Window) -> Self {
+        Self::new(window.axes(), window.output())
     }
 
-    /// For positions `band` along the first axis.
-    pub(in crate::host) fn band(window: &Window, band: Range<usize>) -> Self {
-        let missing = 2usize.saturating_sub(window.axes().len());
+    /// At so many positions along each axis, also such that see nothing but padding.
+    pub(in crate::host) fn new(axes: &[Extent], outputs: &[usize]) -> Self {
+        let missing = 2usize.saturating_sub(axes.len());
         let ones = std::iter::repeat_n(Extent::new(1, 1), missing);
-        let axes: Vec<_> = ones.chain(window.axes().iter().copied()).collect();
+        let axes: Vec<_> = ones.chain(axes.iter().copied()).collect();
         let ones = std::iter::repeat_n(1, missing);
-        let mut outputs: Vec<_> = ones.chain(window.output().iter().copied()).collect();
-        // The window's first axis, or the innermost if it has none.
-        let first = missing.min(axes.len() - 1);
-        outputs[first] = band.len();
-        let of_axis = |(i, axis): (usize, &Extent)| {
-            let all = if i == first { band.clone() } else { 0..outputs[i] };
-            (0..axis.kernel).map(|tap| Reach::new(axis, tap, &all)).collect()
+        let outputs: Vec<_> = ones.chain(outputs.iter().copied()).collect();
+        let of_axis = |(axis, &output): (&Extent, &usize)| {
+            (0..axis.kernel).map(|tap| Reach::new(axis, tap, output)).collect()
         };
-        let reaches = axes.iter().enumerate().map(of_axis).collect();
+        let reaches = axes.iter().zip(&outputs).map(of_axis).collect();
         Self { axes, outputs, reaches }
     }
 
@@ -94,7 +89,7 @@ impl Reaches {
         self.axes.iter().map(|axis| axis.input).product()
     }
 
-    /// Positions in the band.
+    /// Positions in all.
     pub(in crate::host) fn positions(&self) -> usize {
         self.outputs.iter().product()
     }

@@ -93,3 +93,21 @@ fn lengths_are_checked() {
     assert_eq!(operand(col2im(w, &op, &[0.0f32; 5], four)), ("col2im", "columns"));
     assert_eq!(operand(col2im(w, &op, &[0.0f32; 6], six)), ("col2im", "x"));
 }
+
+#[test]
+fn positions_beyond_the_last_window_see_padding() {
+    let axes = [extent(5, 2, 2, 1, 1), extent(4, 3, 1, 0, 2)];
+    let (x, outputs, ld) = (integers::<f32>(1, 40), [5, 7], 38);
+    let mut columns = vec![9.0; 2 * 6 * ld];
+    unroll(&Workers::sequential(), &Reaches::new(&axes, &outputs), &x, &mut columns, ld);
+    for (row, columns) in columns.chunks(ld).enumerate() {
+        for (position, &got) in columns[..35].iter().enumerate() {
+            let (tap, at) = ([row / 3 % 2, row % 3], [position / 7, position % 7]);
+            let place = (at[0] * 2 + tap[0]).checked_sub(1).filter(|&place| place < 5);
+            let place = place.zip(Some(at[1] + tap[1] * 2).filter(|&place| place < 4));
+            let want = place.map_or(0.0, |(down, along)| x[(row / 6 * 5 + down) * 4 + along]);
+            assert_eq!(got, want, "row {row}, position {position}");
+        }
+        assert_eq!(columns[35..], [9.0; 3]);
+    }
+}

@@ -1,0 +1,124 @@
+//! Gradients of the images: two ways to compute them.
+
+use super::levels;
+use crate::{
+    element::Element,
+    error::Result,
+    host::{
+        gemm::gemm,
+        scratch::with_scratch,
+        widen::{overwrite, widened},
+        window::{fold, reach::Reaches, room_for},
+        workers::Workers,
+    },
+    op::{Convolution, Extent, Gemm, Transpose, Window},
+};
+use num_traits::Float;
+
+/// Elements of columns that stay in a first-level cache, or nearly, until they are added up.
+const RESIDENT: usize = 1 << 14;
+
+/// Rows of columns below which a product is too low to be fast.
+const HIGH: usize = 96;
+
+/// The convolution of the gradients of the results, with mirrored filters, that gives those of the
+/// images: where every window is one step from the next, and not much more is computed than by
+/// [`by_columns`], for elements of the image than for windows.
+pub(super) fn mirrored(op: &Convolution) -> Result<Option<Convolution>> {
+    let window = op.window();
+    let mirrored = |(axis, &output): (&Extent, &usize)| {
+        let pad = (axis.dilation * (axis.kernel - 1)).checked_sub(axis.pad)?;
+        (axis.stride == 1).then_some(Extent { input: output, pad, ..*axis })
+    };
+    let axes: Option<Vec<_>> = window.axes().iter().zip(window.output()).map(mirrored).collect();
+    match axes {
+        Some(axes) if (1..=window.positions() / 4 * 5).contains(&window.plane()) => {
+            let window = Window::new(op.outputs(), &axes)?;
+            Convolution::new(op.batch(), op.window().channels(), op.groups(), window).map(Some)
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Filters of the [`mirrored`] convolution: of one input plane for all output planes of its group,
+/// their taps in reverse.
+pub(super) fn mirror<A: Copy>(op: &Convolution, filters: &[A], mirrored: &mut [A]) {
+    let (taps, rows) = (op.window().taps(), op.window().rows() / op.groups());
+    let (channels, outputs) = (rows / taps.max(1), op.outputs() / op.groups());
+    let part = (outputs * rows).max(1);
+    for (from, to) in filters.chunks(part).zip(mirrored.chunks_mut(part)) {
+        for (c, to) in to.chunks_mut((outputs * taps).max(1)).enumerate().take(channels) {
+            for (o, to) in to.chunks_mut(taps).enumerate() {
+                let from = &from[o * rows + c * taps..][..taps];
+                to.iter_mut().zip(from.iter().rev()).for_each(|(to, &from)| *to = from);
+            }
+        }
+    }
+}
+
+/// The columns `filtersᵀ·dy`, a few channels at a time, added to the images they stem from.
+pub(super) fn by_columns<T: Element>(
+    workers: &Workers,
+    op: &Convolution,
+    filters: &[T::Acc],
+    dy: &[T],
+    dx: &mut [T],
+) -> Result<()> {
+    let window = op.window();
+    let (image, result) = (window.image(), op.outputs() * window.positions());
+    let reaches = Reaches::of(window);
+    let (outer, inner) = levels(workers, op, op.batch());
+    outer.try_chunks(dx, image, |i, dx| {
+        let dy = &dy[i * result..][..result];
+        with_scratch(room_for::<T>(dy.len()), |room_y| {
+            with_scratch(room_for::<T>(dx.len()), |room_x| {
+                let dy = widened(dy, room_y);
+                let mut done = Ok(());
+                overwrite(dx, room_x, |dx| {
+                    dx.fill(T::Acc::default());
+                    done = one_image(inner, op, &reaches, filters, dy, dx);
+                });
+                done
+            })
+        })
+    })
+}
+
+/// `dx ← dx + filtersᵀ ∗ dy`
+fn one_image<A: Element<Acc = A> + Float>(
+    workers: &Workers,
+    op: &Convolution,
+    reaches: &Reaches,
+    filters: &[A],
+    dy: &[A],
+    dx: &mut [A],
+) -> Result<()> {
+    let window = op.window();
+    let (taps, plane, n) = (window.taps(), window.plane(), window.positions());
+    let channels = window.channels() / op.groups();
+    let (rows, k) = (channels * taps, op.outputs() / op.groups());
+    // Threads that share a product want all of it at once.
+    let few = (RESIDENT / (taps * n).max(1)).max(HIGH.div_ceil(taps));
+    let most = if workers.count() > 1 { channels } else { few }.clamp(1, channels.max(1));
+    for group in 0..op.groups() {
+        let (filters, dy) = (&filters[group * k * rows..][..k * rows], &dy[group * k * n..]);
+        for first in (0..channels).step_by(most) {
+            let count = most.min(channels - first);
+            let (row, m) = (first * taps, count * taps);
+            let product = Gemm::<A>::with(Transpose::Yes, Transpose::No, m, n, k);
+            with_scratch(m * n, |columns: &mut [A]| {
+                gemm(
+                    workers,
+                    &product.leading(rows, n, n),
+                    &filters[row.min(filters.len())..],
+                    dy,
+                    columns,
+                )?;
+                let dx = &mut dx[(group * channels + first) * plane..][..count * plane];
+                fold(workers, reaches, columns, n, dx);
+                Ok(())
+            })?;
+        }
+    }
+    Ok(())
+}
