@@ -1,12 +1,12 @@
 //! Where work is done.
 
 use crate::{
-    device::{self, Device, OnDevice, on_device},
+    device::{self, Device, OnDevice, Opening, Products, on_device_with},
     error::{Error, Result},
 };
-use clap::{Args, builder::TypedValueParser};
+use clap::{Args, ValueEnum, builder::TypedValueParser};
 
-/// Device and threads.
+/// Device, threads, and what multiplies matrices.
 #[derive(Args, Clone)]
 pub(super) struct Place {
     /// Device to run on, one of those that `cortado device-query` lists
@@ -18,6 +18,19 @@ pub(super) struct Place {
     /// Host threads; 0 takes as many as the machine runs at once
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = threads())]
     threads: u16,
+    /// What multiplies matrices on a GPU: cortado itself, or NVIDIA's cuBLAS
+    #[arg(long, value_name = "WHOSE", value_enum)]
+    products: Option<Whose>,
+    /// Lets a GPU round f32 operands of products to ten bits (TF32), as fast ones take them
+    #[arg(long)]
+    tf32: bool,
+}
+
+/// Products as an argument.
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Whose {
+    Own,
+    Cublas,
 }
 
 /// A GPU as Caffe's flag names it.
@@ -37,7 +50,29 @@ impl Place {
             [] => self.device.clone(),
             gpus => one(gpus, &device::names())?,
         };
-        on_device(&device, usize::from(self.threads), Logged(job))
+        self.refuse(&device)?;
+        let opening = self.opening();
+        on_device_with(&device, opening, Logged { job, opening })
+    }
+
+    fn opening(&self) -> Opening {
+        let products = match self.products {
+            Some(Whose::Cublas) => Products::Cublas,
+            Some(Whose::Own) | None => Products::Own,
+        };
+        Opening { threads: self.threads.into(), products, tf32: self.tf32 }
+    }
+
+    /// Fails if what GPUs alone have is asked of another device. Of one that nobody knows more
+    /// is told as it is opened.
+    fn refuse(&self, device: &str) -> Result<()> {
+        let asked = [("--products", self.products.is_some()), ("--tf32", self.tf32)];
+        match asked.iter().find(|(_, given)| *given) {
+            Some((option, _)) if device == "cpu" => Err(Error::Invalid(format!(
+                "{option}: the device cpu has no such choice; name a GPU by --gpu or --device"
+            ))),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -90,14 +125,29 @@ fn threads() -> impl TypedValueParser<Value = u16> {
 }
 
 /// Work that is logged before it begins.
-struct Logged<J>(J);
+struct Logged<J> {
+    job: J,
+    opening: Opening,
+}
 
 impl<J: OnDevice> OnDevice for Logged<J> {
     type Output = J::Output;
 
     fn run<D: Device>(self, device: D) -> Result<J::Output> {
-        log::info!("Use {}, {} host threads.", device.name(), device.workers().count());
-        self.0.run(device)
+        let (name, threads) = (device.name(), device.workers().count());
+        log::info!("Use {name}, {threads} host threads{}.", products(self.opening, &device));
+        self.job.run(device)
+    }
+}
+
+/// What multiplies matrices, and how, where that was asked for.
+fn products<D: Device>(opening: Opening, device: &D) -> String {
+    let version = device.properties().into_iter().find(|(name, _)| *name == "cuBLAS");
+    let by = version.map_or(String::new(), |(name, version)| format!(" by {name} {version}"));
+    match (opening.tf32, &by[..]) {
+        (false, "") => String::new(),
+        (false, by) => format!(", products{by}"),
+        (true, by) => format!(", products{by} in TF32"),
     }
 }
 

@@ -4,10 +4,15 @@ mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 pub mod mirror;
+mod opening;
 
 #[cfg(feature = "cuda")]
 pub use cuda::CudaDevice;
-pub use {cpu::CpuDevice, mirror::MirrorDevice};
+pub use {
+    cpu::CpuDevice,
+    mirror::MirrorDevice,
+    opening::{Opening, Products},
+};
 
 use crate::{
     error::{Error, Result},
@@ -105,11 +110,26 @@ pub trait OnDevice {
 /// [`Error::UnknownDevice`] names those that this build knows; [`Error::Device`] if it cannot be
 /// opened; else what the job returns.
 pub fn on_device<J: OnDevice>(name: &str, threads: usize, job: J) -> Result<J::Output> {
+    on_device_with(name, Opening::with_threads(threads), job)
+}
+
+/// As [`on_device`], on a device that is opened so.
+///
+/// # Errors
+/// As [`on_device`]; [`Error::Invalid`] if the device has no choice of what is asked for.
+pub fn on_device_with<J: OnDevice>(name: &str, opening: Opening, job: J) -> Result<J::Output> {
     let unknown = || Err(Error::UnknownDevice { name: name.into(), known: names().join(", ") });
     match (name, gpu(name)) {
-        ("cpu", _) => job.run(CpuDevice::with_threads(threads)?),
+        ("cpu", _) => match opening.of_gpus() {
+            None => job.run(CpuDevice::with_threads(opening.threads)?),
+            Some(what) => Err(Error::Invalid(format!("device `cpu`: {what} is for NVIDIA GPUs"))),
+        },
         #[cfg(feature = "cuda")]
-        (_, Some(ordinal)) => job.run(CudaDevice::builder().threads(threads).open(ordinal)?),
+        (_, Some(ordinal)) => {
+            let Opening { threads, products, tf32 } = opening;
+            let builder = CudaDevice::builder().threads(threads).products(products).tf32(tf32);
+            job.run(builder.open(ordinal)?)
+        }
         #[cfg(not(feature = "cuda"))]
         (_, Some(_)) => Err(Error::Invalid(format!(
             "device `{name}`: this build is without the feature `cuda`"

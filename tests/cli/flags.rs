@@ -65,6 +65,26 @@ fn a_gpu_that_is_not_there_has_a_way_out() {
 }
 
 #[test]
+fn only_gpus_have_a_choice_of_products() {
+    let folder = Folder::new("products");
+    folder.run("train --solver solver.prototxt").succeeded();
+    for verb in [
+        "train --solver solver.prototxt",
+        "test --model net.prototxt --weights lenet_iter_8.caffemodel",
+        "time --model net.prototxt --device cpu",
+    ] {
+        for flags in ["--products cublas", "-products=own", "--tf32", "--products own -tf32"] {
+            let option = if flags.contains("products") { "--products:" } else { "--tf32:" };
+            folder.run(&format!("{verb} {flags}")).failed_with(&[option, "cpu", "--gpu"]);
+        }
+    }
+    let time = "time --model net.prototxt";
+    folder.run(&format!("{time} --products mkl")).refused_with(&["'mkl'", "--products"]);
+    folder.run(&format!("{time} --tf32 --device abacus")).failed_with(&["device `abacus`", "cpu"]);
+    folder.run(&format!("{time} --tf32 --gpu 0")).failed_with(&["no GPU devices"]);
+}
+
+#[test]
 fn devices_are_listed() {
     let folder = Folder::new("devices");
     let [all, cpu] = ["device_query", "device-query --device cpu"];

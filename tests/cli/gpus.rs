@@ -4,6 +4,7 @@ use crate::{
     command::{Folder, Ran},
     cuda_on_cpu,
 };
+use std::path::Path;
 
 #[test]
 fn a_gpu_is_a_device_like_another() {
@@ -25,4 +26,38 @@ fn a_gpu_is_a_device_like_another() {
     run("time --model net.prototxt --device cuda:9").failed_with(&["`cuda:9`", "only 4"]);
     let log = run("train --solver solver.prototxt --gpu 1").succeeded().log;
     assert!(log.iter().any(|line| line.starts_with("Use cuda:1, ")), "{log:#?}");
+}
+
+#[test]
+fn products_are_chosen_on_a_gpu() {
+    let Some(driver) = cuda_on_cpu::library() else {
+        return println!("SKIPPED: there is no g++, which compiles kernels for the processor");
+    };
+    let folder = Folder::new("gpu-products");
+    let run = |flags: &str, cublas: &Path| {
+        let args = format!("train --solver solver.prototxt --gpu 0 {flags}");
+        let mut command = folder.command(&args);
+        command.env("CORTADO_LIBCUDA", &driver).env("CORTADO_CUBLAS", cublas);
+        Ran::new(&args, command.output().unwrap())
+    };
+    // Weights after some steps, and how the device was said to multiply.
+    let trained = |flags: &str| {
+        let log = run(flags, driver.parent().unwrap()).succeeded().log;
+        let used = log.iter().find_map(|line| line.strip_prefix("Use cuda:0, ")).unwrap();
+        let how = used.split_once(" host threads").unwrap().1.to_owned();
+        (folder.read("lenet_iter_8.caffemodel"), how)
+    };
+    let (plain, how) = trained("");
+    assert_eq!(how, ".");
+    assert_eq!(trained("--products own"), (plain.clone(), how));
+    let (rounded, how) = trained("--products=own --tf32");
+    assert_eq!(how, ", products in TF32.");
+    assert!(rounded != plain, "--tf32 is of no effect");
+    for (flags, end) in [("", "."), ("--tf32", " in TF32.")] {
+        let (_, how) = trained(&format!("--products cublas {flags}"));
+        assert!(how.starts_with(", products by cuBLAS ") && how.ends_with(end), "{how}");
+    }
+    let nowhere = Path::new("/nowhere");
+    run("--products cublas", nowhere).failed_with(&["cuBLAS", "/nowhere"]);
+    run("--products own", nowhere).succeeded();
 }

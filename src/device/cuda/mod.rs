@@ -27,6 +27,7 @@ mod pinned;
 mod pool;
 mod stream;
 
+pub use super::Products;
 pub use {
     buffer::CudaBuffer,
     error::{CudaFailure, Launched},
@@ -101,18 +102,6 @@ impl fmt::Debug for CudaDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "CudaDevice({})", self.context().name)
     }
-}
-
-/// What multiplies matrices.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Products {
-    /// The crate's own kernels.
-    #[default]
-    Own,
-    /// NVIDIA's cuBLAS, found at run time: the library or folder that `CORTADO_CUBLAS` names, else
-    /// where the loader looks, and `/usr/local/cuda/lib64`. It multiplies matrices; products with
-    /// vectors and those of convolutions are the crate's own.
-    Cublas,
 }
 
 /// Opens GPUs.
