@@ -24,10 +24,14 @@ use crate::{
 };
 use bytemuck::{cast_slice, cast_slice_mut};
 use lines::Part;
-pub(super) use lines::{Indirect, Piece};
-use native::{Kernel, Native, run_lines};
+use native::{Kernel, run_lines};
 use num_traits::Zero;
 use tiles::Tiles;
+pub(super) use {
+    lanes::Lanes,
+    lines::{Indirect, Piece},
+    native::{Job, Native},
+};
 
 /// A multiple of the rows and columns of `matrixmultiply`'s tiles.
 const TILE: usize = 16;

@@ -4,6 +4,7 @@
 //! axis that is a run of the image, or every stride-th element of one. So rows are copied in such
 //! runs, two axes at a time; further axes count up around them.
 
+mod fold;
 pub(super) mod reach;
 
 use super::{
@@ -13,7 +14,7 @@ use super::{
     workers::Workers,
 };
 use crate::{element::Element, error::Result, op::Window};
-use num_traits::Float;
+pub(super) use fold::fold;
 use reach::{Plane, Reaches};
 
 /// Elements of columns below which one thread is faster than several.
@@ -107,35 +108,6 @@ pub(super) fn unroll<T: Element>(
     });
 }
 
-/// Adds columns, rows `ld` elements apart, to the elements of whole channels they stem from.
-pub(super) fn fold<A: Element + Float>(
-    workers: &Workers,
-    reaches: &Reaches,
-    columns: &[A],
-    ld: usize,
-    x: &mut [A],
-) {
-    let (taps, plane) = (reaches.taps(), reaches.plane());
-    if plane == 0 || reaches.positions() == 0 {
-        return;
-    }
-    let channels = if columns.len() < SHARED { x.len() / plane } else { 1 };
-    workers.chunks(x, channels * plane, |i, x| {
-        let columns = columns[i * channels * taps * ld..].chunks(taps * ld);
-        vectorized(
-            #[inline(always)]
-            || {
-                for (x, columns) in x.chunks_exact_mut(plane).zip(columns) {
-                    reaches.visit(
-                        #[inline(always)]
-                        |tap, at| scatter(at, &columns[tap * ld..], x),
-                    );
-                }
-            },
-        );
-    });
-}
-
 /// One tap's positions in two axes: from the image to the columns.
 #[inline(always)]
 fn gather<T: Element>(at: Plane, x: &[T], columns: &mut [T]) {
@@ -203,59 +175,6 @@ fn copy_runs<T: Element, const N: usize>(
         }
         if let (Some(x), Some(y)) = (x.last_chunk::<N>(), y.last_chunk_mut::<N>()) {
             *y = *x;
-        }
-    }
-}
-
-/// One tap's positions in two axes: from the columns onto the image.
-#[inline(always)]
-fn scatter<A: Element + Float>(at: Plane, columns: &[A], x: &mut [A]) {
-    let Some(x_at) = at.image else { return };
-    let Plane { rows, run, width, .. } = at;
-    let len = run.end - run.start;
-    if rows.start == rows.end || len == 0 {
-        return;
-    }
-    let columns = &columns[at.position..][..at.height * width];
-    let x = &mut x[x_at + rows.first * at.pitch + run.first..];
-    let y = &columns[rows.start * width + run.start..rows.end * width];
-    let step = rows.stride * at.pitch;
-    match (run.stride, len) {
-        (1, 1..4) => add_runs::<A, 1>(y, width, x, step, len),
-        (1, 4..8) => add_runs::<A, 4>(y, width, x, step, len),
-        (1, _) => add_runs::<A, 8>(y, width, x, step, len),
-        (stride, _) => {
-            for (i, y) in y.chunks(width).enumerate() {
-                let x = x[i * step..].iter_mut().step_by(stride);
-                x.zip(&y[..len]).for_each(|(x, &y)| *x = *x + y);
-            }
-        }
-    }
-}
-
-/// Adds runs of `len` elements, from `width` elements apart to `step` apart, `N` at a time.
-#[inline(always)]
-fn add_runs<A: Element + Float, const N: usize>(
-    y: &[A],
-    width: usize,
-    x: &mut [A],
-    step: usize,
-    len: usize,
-) {
-    let whole = len / N * N;
-    for (i, y) in y.chunks(width).enumerate() {
-        let (y, x) = (&y[..whole], &mut x[i * step..][..whole]);
-        for (y, x) in y.as_chunks::<N>().0.iter().zip(x.as_chunks_mut::<N>().0) {
-            for i in 0..N {
-                x[i] = x[i] + y[i];
-            }
-        }
-    }
-    // Apart, so that the loop above stays short where nothing is left over.
-    if whole < len {
-        for (i, y) in y.chunks(width).enumerate() {
-            let (y, x) = (&y[whole..len], &mut x[i * step..][whole..len]);
-            x.iter_mut().zip(y).for_each(|(x, &y)| *x = *x + y);
         }
     }
 }

@@ -9,7 +9,7 @@ use num_traits::Float;
 /// Everything here may only be called where the processor has the features the implementor is
 /// named after, from functions compiled for them.
 #[allow(unsafe_code)]
-pub(super) trait Lanes: Copy {
+pub(in crate::host) trait Lanes: Copy {
     /// One element.
     type Scalar: Element + Float;
     /// Elements in a vector.
@@ -22,6 +22,8 @@ pub(super) trait Lanes: Copy {
     unsafe fn load(p: *const Self::Scalar) -> Self;
     /// The first `count` elements at `p`, the others zero and not read.
     unsafe fn load_first(p: *const Self::Scalar, count: usize) -> Self;
+    /// Elements `start..end` of those at `p`, the others zero and not read.
+    unsafe fn load_range(p: *const Self::Scalar, start: usize, end: usize) -> Self;
     /// Writes all elements to `p`, which need not be aligned.
     unsafe fn store(self, p: *mut Self::Scalar);
     /// Writes the first `count` elements to `p` and nothing else.
@@ -41,6 +43,8 @@ pub(super) trait Lanes: Copy {
         }
         let _ = p;
     }
+    /// `self + x`.
+    unsafe fn add(self, x: Self) -> Self;
     /// `self · x`.
     unsafe fn mul(self, x: Self) -> Self;
     /// `self · x + y`, rounded once where the processor can.
@@ -77,6 +81,13 @@ impl<S: Element + Float> Lanes for [S; 4] {
     }
 
     #[inline(always)]
+    unsafe fn load_range(p: *const S, start: usize, end: usize) -> Self {
+        let there = |i| (start..end).contains(&i);
+        // SAFETY: the caller's: these elements at `p`.
+        std::array::from_fn(|i| if there(i) { unsafe { *p.wrapping_add(i) } } else { S::zero() })
+    }
+
+    #[inline(always)]
     unsafe fn store(self, p: *mut S) {
         // SAFETY: the caller's: room for four elements at `p`.
         unsafe { p.cast::<Self>().write_unaligned(self) };
@@ -88,6 +99,11 @@ impl<S: Element + Float> Lanes for [S; 4] {
             // SAFETY: the caller's: room for `count` elements at `p`.
             unsafe { *p.add(i) = x };
         }
+    }
+
+    #[inline(always)]
+    unsafe fn add(self, x: Self) -> Self {
+        std::array::from_fn(|i| self[i] + x[i])
     }
 
     #[inline(always)]
@@ -122,9 +138,9 @@ mod x86 {
     macro_rules! lanes {
         (
             $vector:ty, $scalar:ty, $width:expr, $many:expr,
-            $mask:ident, $sums:ident, $interleave:ident,
+            $mask:ident $range:ident, $sums:ident, $interleave:ident,
             $splat:ident $load:ident $load_first:ident
-            $store:ident $store_first:ident $mul:ident $mul_add:ident
+            $store:ident $store_first:ident $add:ident $mul:ident $mul_add:ident
         ) => {
             // SAFETY: of every block below: the processor has the instructions and the pointers
             // are good for the elements, as the trait requires of its callers; masked loads and
@@ -151,6 +167,11 @@ mod x86 {
                 }
 
                 #[inline(always)]
+                unsafe fn load_range(p: *const $scalar, start: usize, end: usize) -> Self {
+                    unsafe { $load_first(p, $range(start, end)) }
+                }
+
+                #[inline(always)]
                 unsafe fn store(self, p: *mut $scalar) {
                     unsafe { $store(p, self) };
                 }
@@ -158,6 +179,11 @@ mod x86 {
                 #[inline(always)]
                 unsafe fn store_first(self, p: *mut $scalar, count: usize) {
                     unsafe { $store_first(p, $mask(count), self) };
+                }
+
+                #[inline(always)]
+                unsafe fn add(self, x: Self) -> Self {
+                    unsafe { $add(self, x) }
                 }
 
                 #[inline(always)]
@@ -208,6 +234,22 @@ mod x86 {
         ((1u32 << count) - 1) as __mmask8
     }
 
+    /// A mask of some elements.
+    fn range_512(start: usize, end: usize) -> __mmask16 {
+        first_512(end) & !first_512(start)
+    }
+
+    /// A mask of some elements.
+    fn range_512d(start: usize, end: usize) -> __mmask8 {
+        first_512d(end) & !first_512d(start)
+    }
+
+    helper!(range_256(start: usize, end: usize) -> __m256i {
+        _mm256_andnot_si256(first_256(start), first_256(end))
+    });
+    helper!(range_256d(start: usize, end: usize) -> __m256i {
+        _mm256_andnot_si256(first_256d(start), first_256d(end))
+    });
     helper!(first_256(count: usize) -> __m256i {
         _mm256_cmpgt_epi32(_mm256_set1_epi32(count as i32), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))
     });
@@ -305,26 +347,26 @@ mod x86 {
 
     lanes!(
         __m512, f32, 16, true,
-        first_512, sums_512, interleave_512,
+        first_512 range_512, sums_512, interleave_512,
         _mm512_set1_ps _mm512_loadu_ps load_512
-        _mm512_storeu_ps _mm512_mask_storeu_ps _mm512_mul_ps _mm512_fmadd_ps
+        _mm512_storeu_ps _mm512_mask_storeu_ps _mm512_add_ps _mm512_mul_ps _mm512_fmadd_ps
     );
     lanes!(
         __m512d, f64, 8, true,
-        first_512d, sums_512d, interleave_512d,
+        first_512d range_512d, sums_512d, interleave_512d,
         _mm512_set1_pd _mm512_loadu_pd load_512d
-        _mm512_storeu_pd _mm512_mask_storeu_pd _mm512_mul_pd _mm512_fmadd_pd
+        _mm512_storeu_pd _mm512_mask_storeu_pd _mm512_add_pd _mm512_mul_pd _mm512_fmadd_pd
     );
     lanes!(
         __m256, f32, 8, false,
-        first_256, sums_256, interleave_256,
+        first_256 range_256, sums_256, interleave_256,
         _mm256_set1_ps _mm256_loadu_ps _mm256_maskload_ps
-        _mm256_storeu_ps _mm256_maskstore_ps _mm256_mul_ps _mm256_fmadd_ps
+        _mm256_storeu_ps _mm256_maskstore_ps _mm256_add_ps _mm256_mul_ps _mm256_fmadd_ps
     );
     lanes!(
         __m256d, f64, 4, false,
-        first_256d, sums_256d, interleave_256d,
+        first_256d range_256d, sums_256d, interleave_256d,
         _mm256_set1_pd _mm256_loadu_pd _mm256_maskload_pd
-        _mm256_storeu_pd _mm256_maskstore_pd _mm256_mul_pd _mm256_fmadd_pd
+        _mm256_storeu_pd _mm256_maskstore_pd _mm256_add_pd _mm256_mul_pd _mm256_fmadd_pd
     );
 }

@@ -16,7 +16,7 @@ use std::sync::LazyLock;
 
 /// Work that is compiled for every kind of vectors.
 #[allow(unsafe_code)]
-pub(super) trait Job<S> {
+pub(in crate::host) trait Job<S> {
     /// # Safety
     /// As the kernels of `L`; implementors may ask for more. They are inlined, with all they call.
     unsafe fn run<L: Lanes<Scalar = S>>(self);

@@ -25,6 +25,14 @@ impl Reach {
         Self { start, end, first, stride }
     }
 
+    /// The position at which `element` is seen, if any.
+    #[inline(always)]
+    pub(super) fn position_of(&self, element: usize) -> Option<usize> {
+        let from = element.checked_sub(self.first)?;
+        let position = self.start + from / self.stride;
+        (from % self.stride == 0 && position < self.end).then_some(position)
+    }
+
     /// The element seen at `position`, if any.
     fn at(&self, position: usize) -> Option<usize> {
         (self.start..self.end)
@@ -48,6 +56,26 @@ pub(super) struct Plane {
     /// What is seen along them.
     pub(super) rows: Reach,
     pub(super) run: Reach,
+}
+
+/// A plane of positions along the last two axes, and the taps that differ along these only.
+#[derive(Clone, Copy)]
+pub(super) struct Planes<'a> {
+    /// The first of the taps.
+    pub(super) tap: usize,
+    /// Where the plane that they see starts in the channel; `None` if they lie outside.
+    pub(super) image: Option<usize>,
+    /// The first of the positions.
+    pub(super) position: usize,
+    /// Rows of the plane of the image, and elements from one to the next.
+    pub(super) rows: usize,
+    pub(super) pitch: usize,
+    /// Positions along the two axes.
+    pub(super) height: usize,
+    pub(super) width: usize,
+    /// What taps see along them.
+    pub(super) down: &'a [Reach],
+    pub(super) along: &'a [Reach],
 }
 
 /// A window's taps and what they see.
@@ -94,28 +122,39 @@ impl Reaches {
         self.outputs.iter().product()
     }
 
-    /// Calls `body(tap, plane)` for every tap and every plane of positions, in order.
+    /// Calls `body(tap, plane)` for every tap and every plane of positions.
     #[inline(always)]
     pub(super) fn visit(&self, mut body: impl FnMut(usize, Plane)) {
+        self.visit_planes(
+            #[inline(always)]
+            |Planes { tap, image, position, rows: _, pitch, height, width, down, along }| {
+                let mut tap = tap;
+                for &rows in down {
+                    for &run in along {
+                        body(tap, Plane { position, image, pitch, height, width, rows, run });
+                        tap += 1;
+                    }
+                }
+            },
+        );
+    }
+
+    /// Calls `body` for every plane of positions and every plane of the image that taps see from
+    /// it; of the taps these are in order.
+    #[inline(always)]
+    pub(super) fn visit_planes<'a>(&'a self, mut body: impl FnMut(Planes<'a>)) {
         let around = self.axes.len() - 2;
         let (height, width) = (self.outputs[around], self.outputs[around + 1]);
         let (rows, pitch) = (self.axes[around].input, self.axes[around + 1].input);
+        let (down, along) = (&self.reaches[around][..], &self.reaches[around + 1][..]);
         let planes: usize = self.outputs[..around].iter().product();
         let taps_around: usize = self.axes[..around].iter().map(|axis| axis.kernel).product();
-        let mut tap = 0;
         for tap_around in 0..taps_around {
-            for down in &self.reaches[around] {
-                for &run in &self.reaches[around + 1] {
-                    for i in 0..planes {
-                        let image = self.image_plane(tap_around, i).map(|at| at * rows * pitch);
-                        let position = i * height * width;
-                        body(
-                            tap,
-                            Plane { position, image, pitch, height, width, rows: *down, run },
-                        );
-                    }
-                    tap += 1;
-                }
+            let tap = tap_around * down.len() * along.len();
+            for i in 0..planes {
+                let image = self.image_plane(tap_around, i).map(|at| at * rows * pitch);
+                let position = i * height * width;
+                body(Planes { tap, image, position, rows, pitch, height, width, down, along });
             }
         }
     }

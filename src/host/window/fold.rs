@@ -1,0 +1,195 @@
+//! Columns back to images: every element of an image is the sum of its places.
+//!
+//! Sums are kept in registers while the taps pass by. To add one tap after the other to the image
+//! in memory takes many times as long: each would wait for what the one before it has just written
+//! one element further on.
+
+use super::{
+    SHARED,
+    reach::{Plane, Planes, Reach, Reaches},
+};
+use crate::{
+    element::{DType, Element},
+    host::{
+        gemm::{Job, Lanes, Native},
+        simd::vectorized,
+        workers::Workers,
+    },
+};
+use bytemuck::{cast_slice, cast_slice_mut};
+use num_traits::Float;
+
+/// Taps along the last axis that are added at a time.
+const TAPS: usize = 16;
+
+/// Adds columns, rows `ld` elements apart, to the elements of whole channels they stem from.
+pub(in crate::host) fn fold<A: Element + Float>(
+    workers: &Workers,
+    reaches: &Reaches,
+    columns: &[A],
+    ld: usize,
+    x: &mut [A],
+) {
+    let (taps, plane) = (reaches.taps(), reaches.plane());
+    if plane == 0 || reaches.positions() == 0 {
+        return;
+    }
+    let channels = if columns.len() < SHARED { x.len() / plane } else { 1 };
+    workers.chunks(x, channels * plane, |i, x| {
+        let columns = columns[i * channels * taps * ld..].chunks(taps * ld);
+        for (x, columns) in x.chunks_exact_mut(plane).zip(columns) {
+            reaches.visit_planes(|at| {
+                let Some(image) = at.image else { return };
+                let (columns, x) = (&columns[at.tap * ld..], &mut x[image..][..at.rows * at.pitch]);
+                match A::DTYPE {
+                    _ if at.along.iter().any(|run| run.stride != 1) => add_taps(at, columns, ld, x),
+                    DType::F64 => add_runs::<A, f64>(at, columns, ld, x),
+                    _ => add_runs::<A, f32>(at, columns, ld, x),
+                }
+            });
+        }
+    });
+}
+
+/// Tap by tap, of windows several elements apart.
+fn add_taps<A: Element + Float>(at: Planes, columns: &[A], ld: usize, x: &mut [A]) {
+    let Planes { position, pitch, height, width, down, along, .. } = at;
+    vectorized(
+        #[inline(always)]
+        || {
+            let mut tap = 0;
+            for &rows in down {
+                for &run in along {
+                    let at = Plane { position, image: Some(0), pitch, height, width, rows, run };
+                    scatter(at, &columns[tap * ld..], x);
+                    tap += 1;
+                }
+            }
+        },
+    );
+}
+
+/// One tap's positions in two axes: from the columns onto the image.
+#[inline(always)]
+fn scatter<A: Element + Float>(at: Plane, columns: &[A], x: &mut [A]) {
+    let Plane { rows, run, width, .. } = at;
+    let len = run.end - run.start;
+    if rows.start == rows.end || len == 0 {
+        return;
+    }
+    let columns = &columns[at.position..][..at.height * width];
+    let x = &mut x[rows.first * at.pitch + run.first..];
+    let y = &columns[rows.start * width + run.start..rows.end * width];
+    let step = rows.stride * at.pitch;
+    for (i, y) in y.chunks(width).enumerate() {
+        let x = x[i * step..].iter_mut().step_by(run.stride);
+        x.zip(&y[..len]).for_each(|(x, &y)| *x = *x + y);
+    }
+}
+
+/// Row by row, of windows side by side; `A` is `S`.
+fn add_runs<A: Element, S: Native>(at: Planes, columns: &[A], ld: usize, x: &mut [A]) {
+    let (taps, positions) = (at.down.len() * at.along.len(), at.height * at.width);
+    assert!((taps - 1) * ld + at.position + positions <= columns.len(), "columns");
+    let (columns, x) = (cast_slice(columns), cast_slice_mut(x));
+    // SAFETY: columns of all taps and positions are there, as just seen, and all rows of `x`.
+    #[allow(unsafe_code)]
+    unsafe {
+        S::on_lanes(AddRuns { at, columns, ld, x });
+    }
+}
+
+struct AddRuns<'a, S> {
+    at: Planes<'a>,
+    columns: &'a [S],
+    ld: usize,
+    x: &'a mut [S],
+}
+
+#[allow(unsafe_code)]
+impl<S: Native> Job<S> for AddRuns<'_, S> {
+    #[inline(always)]
+    unsafe fn run<L: Lanes<Scalar = S>>(self) {
+        // SAFETY: handed on.
+        unsafe {
+            if self.at.pitch <= L::WIDTH {
+                self.add::<L, 1>();
+            } else {
+                self.add::<L, 2>();
+            }
+        }
+    }
+}
+
+/// What a tap adds to a block of a row.
+#[derive(Clone, Copy, Default)]
+struct Run {
+    /// From where positions' row begins to the block's first element; wraps.
+    shift: usize,
+    /// Elements of the block that the tap sees.
+    start: usize,
+    end: usize,
+}
+
+impl Run {
+    fn new(reach: &Reach, block: usize) -> Self {
+        let (first, len) = (reach.first, reach.end - reach.start);
+        Self {
+            shift: reach.start.wrapping_sub(first).wrapping_add(block),
+            start: first.saturating_sub(block),
+            end: (first + len).saturating_sub(block),
+        }
+    }
+}
+
+#[allow(unsafe_code)]
+impl<S: Native> AddRuns<'_, S> {
+    /// In blocks of `VECTORS` vectors.
+    #[inline(always)]
+    unsafe fn add<L: Lanes<Scalar = S>, const VECTORS: usize>(self) {
+        let Self { at, columns, ld, x } = self;
+        let all_taps = at.along.len();
+        for block in (0..at.pitch).step_by(VECTORS * L::WIDTH) {
+            for (part, along) in at.along.chunks(TAPS).enumerate() {
+                let mut runs = [Run::default(); TAPS];
+                for (run, reach) in runs.iter_mut().zip(along) {
+                    *run = Run::new(reach, block);
+                }
+                for row in 0..at.rows {
+                    let end = at.pitch - block;
+                    // SAFETY: elements from `start` to `end` of what is loaded are places of the
+                    // columns; of `x`, no more of the row than there is.
+                    unsafe {
+                        let x = x.as_mut_ptr().add(row * at.pitch + block);
+                        let mut sums = [L::splat(S::zero()); VECTORS];
+                        for (v, sum) in sums.iter_mut().enumerate() {
+                            let there = end.saturating_sub(v * L::WIDTH).min(L::WIDTH);
+                            *sum = L::load_first(x.wrapping_add(v * L::WIDTH), there);
+                        }
+                        for (tap, down) in at.down.iter().enumerate() {
+                            let Some(position) = down.position_of(row) else { continue };
+                            let first = (tap * all_taps + part * TAPS) * ld;
+                            let from = first + at.position + position * at.width;
+                            let mut from = columns.as_ptr().wrapping_add(from);
+                            for run in &runs[..along.len()] {
+                                let from_run = from.wrapping_add(run.shift);
+                                for (v, sum) in sums.iter_mut().enumerate() {
+                                    let skip = v * L::WIDTH;
+                                    let start = run.start.saturating_sub(skip).min(L::WIDTH);
+                                    let end = run.end.saturating_sub(skip).clamp(start, L::WIDTH);
+                                    let from = from_run.wrapping_add(skip);
+                                    *sum = sum.add(L::load_range(from, start, end));
+                                }
+                                from = from.wrapping_add(ld);
+                            }
+                        }
+                        for (v, sum) in sums.into_iter().enumerate() {
+                            let there = end.saturating_sub(v * L::WIDTH).min(L::WIDTH);
+                            sum.store_first(x.wrapping_add(v * L::WIDTH), there);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
