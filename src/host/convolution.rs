@@ -6,36 +6,27 @@
 //!   where strides or borders would waste much of it, columns are made and added up.
 //! - Images are shared among threads; where there are too few, threads share each product, which
 //!   has the same bits on any number of them.
-//! - Gradients of the filters are summed over a fixed number of runs of images, and the sums of
-//!   runs are added in order.
+//! - For gradients of the filters, threads share the taps. Of few taps, gradients are summed over a
+//!   fixed number of runs of images, and the sums of runs added in order.
 //! - Depthwise convolutions are no products: see `depthwise`.
 //! - 16-bit images are widened as they are taken up, and results rounded once.
 
+mod backward_filters;
 mod backward_input;
 mod depthwise;
+mod forward;
 mod slab;
 
-use super::{
-    gemm::{gemm, gemm_indirect},
-    scratch::with_scratch,
-    widen::{is_wide, overwrite, update, widened},
-    window::room_for,
-    workers::Workers,
-};
+use super::{scratch::with_scratch, widen::widened, window::room_for, workers::Workers};
 use crate::{
     element::Element,
     error::{Result, expect_len},
-    op::{Convolution, Gemm, Transpose},
+    op::Convolution,
 };
 use depthwise::Depthwise;
-use num_traits::Float;
-use slab::{Slab, Slabs};
 
 /// Floating-point operations below which one thread is faster than several.
 const SHARED: u64 = 2_000_000;
-
-/// Most runs of images whose gradients are summed apart.
-const RUNS: usize = 8;
 
 static ALONE: Workers = Workers::sequential();
 
@@ -57,15 +48,13 @@ pub fn convolve<T: Element>(
         expect_len("convolve", "bias", op.outputs(), bias.len())?;
     }
     let bias: Option<Vec<_>> = bias.map(|bias| bias.iter().map(|b| b.to_acc()).collect());
-    if let Some(depthwise) = Depthwise::of(op) {
-        let (workers, _) = levels(workers, op, usize::MAX);
-        with_scratch(room_for::<T>(filters.len()), |room| {
-            depthwise.convolve(workers, x, widened(filters, room), bias.as_deref(), y);
-        });
-        return Ok(());
-    }
     with_scratch(room_for::<T>(filters.len()), |room| {
-        multiply_all(workers, op, x, widened(filters, room), bias.as_deref(), y)
+        let (filters, bias) = (widened(filters, room), bias.as_deref());
+        match Depthwise::of(op) {
+            Some(depthwise) => depthwise.convolve(share(workers, op), x, filters, bias, y),
+            None => return forward::by_slabs(workers, op, x, filters, bias, y),
+        }
+        Ok(())
     })
 }
 
@@ -85,18 +74,11 @@ pub fn convolve_backward_input<T: Element>(
     op.check(name, ("dx", dx.len()), ("filters", filters.len()), ("dy", dy.len()))?;
     with_scratch(room_for::<T>(filters.len()), |room| {
         let filters = widened(filters, room);
-        if let Some(depthwise) = Depthwise::of(op) {
-            let (workers, _) = levels(workers, op, usize::MAX);
-            depthwise.backward_input(workers, filters, dy, dx);
-            return Ok(());
+        match Depthwise::of(op) {
+            Some(depthwise) => depthwise.backward_input(share(workers, op), filters, dy, dx),
+            None => return backward_input::by_slabs(workers, op, filters, dy, dx),
         }
-        match backward_input::mirrored(op)? {
-            Some(mirrored) => with_scratch(filters.len(), |flipped| {
-                backward_input::mirror(op, filters, flipped);
-                multiply_all(workers, &mirrored, dy, flipped, None, dx)
-            }),
-            None => backward_input::by_columns(workers, op, filters, dy, dx),
-        }
+        Ok(())
     })
 }
 
@@ -117,39 +99,16 @@ pub fn convolve_backward_filters<T: Element>(
     if x.is_empty() || dy.is_empty() || dfilters.is_empty() {
         return Ok(());
     }
-    // A run has to be worth the sums it keeps apart.
-    let runs = (op.batch() * op.window().positions() / 1024).clamp(1, RUNS.min(op.batch()));
-    let images = op.batch().div_ceil(runs);
-    let runs = op.batch().div_ceil(images);
-    let (image, result) = (op.window().image(), op.outputs() * op.window().positions());
-    let (len, part) = (dfilters.len(), dfilters.len() / op.groups());
-    with_scratch(runs * len, |sums: &mut [T::Acc]| {
-        if let Some(depthwise) = Depthwise::of(op) {
-            let (workers, _) = levels(workers, op, usize::MAX);
-            depthwise.correlate(workers, images, x, dy, sums);
-            add_runs(sums, dfilters);
-            return Ok(());
-        }
-        let slabs = Slabs::of_filters(op)?;
-        let (outer, inner) = levels(workers, op, runs * op.groups());
-        outer.try_chunks(sums, part, |task, sums| {
-            let (run, group) = (task / op.groups(), task % op.groups());
-            let (start, end) = (run * images, op.batch().min((run + 1) * images));
-            let (x, dy) = (&x[start * image..end * image], &dy[start * result..end * result]);
-            with_scratch(room_for::<T>(x.len()), |room_x| {
-                with_scratch(room_for::<T>(dy.len()), |room_y| {
-                    let (x, dy) = (widened(x, room_x), widened(dy, room_y));
-                    let mut first = true;
-                    slabs.try_each_of(group, end - start, |slab| {
-                        let overwrites = std::mem::take(&mut first);
-                        correlate(inner, &slabs, slab, x, dy, overwrites, sums)
-                    })
-                })
-            })
-        })?;
-        add_runs(sums, dfilters);
-        Ok(())
-    })
+    match Depthwise::of(op) {
+        Some(depthwise) => backward_filters::depthwise(workers, op, &depthwise, x, dy, dfilters),
+        None => return backward_filters::by_slabs(workers, op, x, dy, dfilters),
+    }
+    Ok(())
+}
+
+/// Threads for work in many parts, if it is worth any.
+fn share<'a>(workers: &'a Workers, op: &Convolution) -> &'a Workers {
+    levels(workers, op, usize::MAX).0
 }
 
 /// Threads for tasks and threads within each: the one or the other.
@@ -161,106 +120,6 @@ fn levels<'a>(workers: &'a Workers, op: &Convolution, tasks: usize) -> (&'a Work
     } else {
         (&ALONE, workers)
     }
-}
-
-/// `y ← filters·columns + bias` for all images.
-fn multiply_all<T: Element>(
-    workers: &Workers,
-    op: &Convolution,
-    x: &[T],
-    filters: &[T::Acc],
-    bias: Option<&[T::Acc]>,
-    y: &mut [T],
-) -> Result<()> {
-    let slabs = Slabs::of_results(op)?;
-    let (image, result) = (op.window().image(), op.outputs() * op.window().positions());
-    let (outer, inner) = levels(workers, op, slabs.tasks());
-    outer.try_chunks(y, slabs.images() * result, |task, y| {
-        let images = y.len() / result;
-        let x = &x[task * slabs.images() * image..][..images * image];
-        with_scratch(room_for::<T>(x.len()), |room_x| {
-            with_scratch(room_for::<T>(y.len()), |room_y| {
-                let x = widened(x, room_x);
-                let mut done = Ok(());
-                overwrite(y, room_y, |y| {
-                    done = slabs.try_each(images, |slab| {
-                        multiply(inner, &slabs, slab, x, filters, bias, y)
-                    });
-                });
-                done
-            })
-        })
-    })
-}
-
-/// `y ← filters·columns + bias` for one slab.
-fn multiply<A: Element<Acc = A> + Float>(
-    workers: &Workers,
-    slabs: &Slabs,
-    slab: &Slab,
-    x: &[A],
-    filters: &[A],
-    bias: Option<&[A]>,
-    y: &mut [A],
-) -> Result<()> {
-    let (m, k, n) = (slabs.outputs(), slabs.rows(), slab.columns());
-    let filters = &filters[slab.group() * m * k..][..m * k];
-    let op = Gemm::<A>::new(m, n, k);
-    let bias = bias.map(|bias| &bias[slab.group() * m..][..m]);
-    let product = |y: &mut [A]| {
-        match slabs.identity(slab, x) {
-            Some(x) => gemm(workers, &op, filters, x, y)?,
-            None => slabs.with_columns(workers, slab, Transpose::No, x, |columns| {
-                gemm_indirect(workers, &op, filters, columns, y)
-            })?,
-        }
-        slab::add_bias(bias, y, n);
-        Ok(())
-    };
-    if let Some(plane) = slabs.result_mut(slab, y) {
-        return product(plane);
-    }
-    with_scratch(m * n, |side: &mut [A]| {
-        product(side)?;
-        slabs.scatter_results(slab, side, y);
-        Ok(())
-    })
-}
-
-/// `sums ← dy·columnsᵀ`, or added to them, for one slab.
-fn correlate<A: Element<Acc = A> + Float>(
-    workers: &Workers,
-    slabs: &Slabs,
-    slab: &Slab,
-    x: &[A],
-    dy: &[A],
-    overwrites: bool,
-    sums: &mut [A],
-) -> Result<()> {
-    let (m, n, k) = (slabs.outputs(), slabs.rows(), slab.columns());
-    let op = Gemm::<A>::with(Transpose::No, Transpose::Yes, m, n, k);
-    let op = op.beta(if overwrites { A::zero() } else { A::one() });
-    slabs.with_results(slab, dy, |dy, ld| {
-        let op = op.leading(ld, op.ldb, n);
-        match slabs.identity(slab, x) {
-            Some(x) => gemm(workers, &op, dy, x, sums),
-            None => slabs.with_columns(workers, slab, Transpose::Yes, x, |columns| {
-                gemm_indirect(workers, &op, dy, columns, sums)
-            }),
-        }
-    })
-}
-
-/// `dfilters ← dfilters + Σ runs`, in order.
-fn add_runs<T: Element>(sums: &mut [T::Acc], dfilters: &mut [T]) {
-    let len = dfilters.len();
-    let (first, rest) = sums.split_at_mut(len);
-    for run in rest.chunks(len) {
-        first.iter_mut().zip(run).for_each(|(sum, &run)| *sum = *sum + run);
-    }
-    with_scratch(if is_wide::<T>() { 0 } else { len }, |room| {
-        update(dfilters, room, |d| d.iter_mut().zip(&*first).for_each(|(d, &sum)| *d = *d + sum));
-    });
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Gradients of the images: two ways to compute them.
 
-use super::levels;
+use super::{forward, levels};
 use crate::{
     element::Element,
     error::Result,
@@ -21,10 +21,27 @@ const RESIDENT: usize = 1 << 14;
 /// Rows of columns below which a product is too low to be fast.
 const HIGH: usize = 96;
 
+/// `dx ← filtersᵀ ∗ dy`
+pub(super) fn by_slabs<T: Element>(
+    workers: &Workers,
+    op: &Convolution,
+    filters: &[T::Acc],
+    dy: &[T],
+    dx: &mut [T],
+) -> Result<()> {
+    match mirrored(op)? {
+        Some(mirrored) => with_scratch(filters.len(), |turned: &mut [T::Acc]| {
+            mirror(op, filters, turned);
+            forward::by_slabs(workers, &mirrored, dy, turned, None, dx)
+        }),
+        None => by_columns(workers, op, filters, dy, dx),
+    }
+}
+
 /// The convolution of the gradients of the results, with mirrored filters, that gives those of the
 /// images: where every window is one step from the next, and not much more is computed than by
 /// [`by_columns`], for elements of the image than for windows.
-pub(super) fn mirrored(op: &Convolution) -> Result<Option<Convolution>> {
+fn mirrored(op: &Convolution) -> Result<Option<Convolution>> {
     let window = op.window();
     let mirrored = |(axis, &output): (&Extent, &usize)| {
         let pad = (axis.dilation * (axis.kernel - 1)).checked_sub(axis.pad)?;
@@ -42,7 +59,7 @@ pub(super) fn mirrored(op: &Convolution) -> Result<Option<Convolution>> {
 
 /// Filters of the [`mirrored`] convolution: of one input plane for all output planes of its group,
 /// their taps in reverse.
-pub(super) fn mirror<A: Copy>(op: &Convolution, filters: &[A], mirrored: &mut [A]) {
+fn mirror<A: Copy>(op: &Convolution, filters: &[A], mirrored: &mut [A]) {
     let (taps, rows) = (op.window().taps(), op.window().rows() / op.groups());
     let (channels, outputs) = (rows / taps.max(1), op.outputs() / op.groups());
     let part = (outputs * rows).max(1);
@@ -57,7 +74,7 @@ pub(super) fn mirror<A: Copy>(op: &Convolution, filters: &[A], mirrored: &mut [A
 }
 
 /// The columns `filtersᵀ·dy`, a few channels at a time, added to the images they stem from.
-pub(super) fn by_columns<T: Element>(
+fn by_columns<T: Element>(
     workers: &Workers,
     op: &Convolution,
     filters: &[T::Acc],

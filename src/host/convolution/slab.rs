@@ -54,7 +54,7 @@ pub(super) struct Slabs {
 
 /// Images of one group whose columns are multiplied at once.
 pub(super) struct Slab {
-    images: Range<usize>,
+    images: usize,
     group: usize,
     columns: usize,
 }
@@ -74,12 +74,15 @@ impl Slabs {
     /// For products whose columns are positions.
     pub(super) fn of_results(op: &Convolution) -> Result<Self> {
         let positions = op.window().positions().max(1);
-        // Wide enough, and little of the last vector computed in vain.
+        // Wide enough, and little of the last vector computed in vain; as many for each if that
+        // can be had.
         let wide = |images: &usize| {
             let columns = images * positions;
             columns >= NARROW && columns.next_multiple_of(16) - columns <= columns / 15
         };
-        Self::new(op, (1..MANY).find(wide).unwrap_or(MANY))
+        let wide = || (1..MANY).filter(wide).take(4);
+        let even = wide().find(|&images| op.batch().is_multiple_of(images));
+        Self::new(op, even.or(wide().next()).unwrap_or(MANY))
     }
 
     /// For sums over positions.
@@ -150,69 +153,49 @@ impl Slabs {
         self.batch.div_ceil(self.images)
     }
 
-    /// Calls `body` for the slabs of `images` images, in order.
-    pub(super) fn try_each(
-        &self,
-        images: usize,
-        mut body: impl FnMut(&Slab) -> Result<()>,
-    ) -> Result<()> {
-        (0..self.groups).try_for_each(|group| self.try_each_of(group, images, &mut body))
-    }
-
-    /// Calls `body` for the slabs of one group of `images` images, in order.
-    pub(super) fn try_each_of(
-        &self,
-        group: usize,
-        images: usize,
-        mut body: impl FnMut(&Slab) -> Result<()>,
-    ) -> Result<()> {
-        for start in (0..images).step_by(self.images) {
-            let images = start..images.min(start + self.images);
-            let columns = images.len() * self.window.positions();
-            body(&Slab { images, group, columns })?;
-        }
-        Ok(())
+    /// So many images of one group, of those that are handed over with it.
+    pub(super) fn slab(&self, group: usize, images: usize) -> Slab {
+        Slab { images, group, columns: images * self.window.positions() }
     }
 
     /// The image that is its own columns, whose rows are `positions` apart.
     pub(super) fn identity<'a, A>(&self, slab: &Slab, x: &'a [A]) -> Option<&'a [A]> {
-        (self.window.is_identity() && slab.images.len() == 1)
-            .then(|| &x[self.image(slab, slab.images.start)])
+        (self.window.is_identity() && slab.images == 1).then(|| &x[self.image(slab, 0)])
     }
 
-    /// Calls `body` with the slab's columns, or their transpose.
+    /// Calls `body` with some rows of the slab's columns, or their transpose.
     pub(super) fn with_columns<A: Element, R>(
         &self,
         workers: &Workers,
         slab: &Slab,
         trans: Transpose,
+        rows: Range<usize>,
         x: &[A],
         body: impl FnOnce(&Indirect<A>) -> R,
     ) -> R {
-        let runs = &self.runs[..slab.images.len() * self.per_image];
+        let (rows, runs) = (&self.rows[rows], &self.runs[..slab.images * self.per_image]);
         let Some(frame) = &self.frame else {
-            let start = self.image(slab, slab.images.start).start.min(x.len());
-            return body(&Indirect::new(trans, &x[start..], &self.rows, runs));
+            let start = self.image(slab, 0).start.min(x.len());
+            return body(&Indirect::new(trans, &x[start..], rows, runs));
         };
-        with_scratch(slab.images.len() * self.stride, |frames: &mut [A]| {
-            for (i, image) in slab.images.clone().enumerate() {
-                let frames = &mut frames[i * self.stride..][..self.stride];
-                unroll(workers, frame, &x[self.image(slab, image)], frames, self.plane);
+        with_scratch(slab.images * self.stride, |frames: &mut [A]| {
+            for (image, frame_of) in frames.chunks_exact_mut(self.stride.max(1)).enumerate() {
+                unroll(workers, frame, &x[self.image(slab, image)], frame_of, self.plane);
             }
-            body(&Indirect::new(trans, frames, &self.rows, runs))
+            body(&Indirect::new(trans, frames, rows, runs))
         })
     }
 
     /// The slab's results, if a product can write them: those of one image.
     pub(super) fn result_mut<'a, A>(&self, slab: &Slab, y: &'a mut [A]) -> Option<&'a mut [A]> {
-        (slab.images.len() == 1).then(|| &mut y[self.result(slab, slab.images.start)])
+        (slab.images == 1).then(|| &mut y[self.result(slab, 0)])
     }
 
     /// Copies results of several images side by side to their places.
     pub(super) fn scatter_results<A: Element>(&self, slab: &Slab, product: &[A], y: &mut [A]) {
         let positions = self.window.positions().max(1);
         for (row, product) in product.chunks_exact(slab.columns.max(1)).enumerate() {
-            for (image, run) in slab.images.clone().zip(product.chunks_exact(positions)) {
+            for (image, run) in product.chunks_exact(positions).enumerate() {
                 let at = self.result(slab, image).start + row * positions;
                 y[at..at + positions].copy_from_slice(run);
             }
@@ -227,12 +210,12 @@ impl Slabs {
         body: impl FnOnce(&[A], usize) -> R,
     ) -> R {
         let positions = self.window.positions().max(1);
-        if slab.images.len() == 1 {
-            return body(&y[self.result(slab, slab.images.start)], positions);
+        if slab.images == 1 {
+            return body(&y[self.result(slab, 0)], positions);
         }
         with_scratch(self.outputs * slab.columns, |side: &mut [A]| {
             for (row, side) in side.chunks_exact_mut(slab.columns.max(1)).enumerate() {
-                for (image, run) in slab.images.clone().zip(side.chunks_exact_mut(positions)) {
+                for (image, run) in side.chunks_exact_mut(positions).enumerate() {
                     let at = self.result(slab, image).start + row * positions;
                     run.copy_from_slice(&y[at..at + positions]);
                 }

@@ -1,0 +1,83 @@
+//! Results: the filters times the columns of the images.
+
+use super::{
+    levels,
+    slab::{self, Slab, Slabs},
+};
+use crate::{
+    element::Element,
+    error::Result,
+    host::{
+        gemm::{gemm, gemm_indirect},
+        scratch::with_scratch,
+        widen::{overwrite, widened},
+        window::room_for,
+        workers::Workers,
+    },
+    op::{Convolution, Gemm, Transpose},
+};
+use num_traits::Float;
+
+/// `y ← filters·columns + bias` for all images.
+pub(super) fn by_slabs<T: Element>(
+    workers: &Workers,
+    op: &Convolution,
+    x: &[T],
+    filters: &[T::Acc],
+    bias: Option<&[T::Acc]>,
+    y: &mut [T],
+) -> Result<()> {
+    let slabs = Slabs::of_results(op)?;
+    let (image, result) = (op.window().image(), op.outputs() * op.window().positions());
+    let (outer, inner) = levels(workers, op, slabs.tasks());
+    outer.try_chunks(y, slabs.images() * result, |task, y| {
+        let images = y.len() / result;
+        let x = &x[task * slabs.images() * image..][..images * image];
+        with_scratch(room_for::<T>(x.len()), |room_x| {
+            with_scratch(room_for::<T>(y.len()), |room_y| {
+                let x = widened(x, room_x);
+                let mut done = Ok(());
+                overwrite(y, room_y, |y| {
+                    done = (0..op.groups()).try_for_each(|group| {
+                        multiply(inner, &slabs, &slabs.slab(group, images), x, filters, bias, y)
+                    });
+                });
+                done
+            })
+        })
+    })
+}
+
+/// `y ← filters·columns + bias` for one slab.
+fn multiply<A: Element<Acc = A> + Float>(
+    workers: &Workers,
+    slabs: &Slabs,
+    slab: &Slab,
+    x: &[A],
+    filters: &[A],
+    bias: Option<&[A]>,
+    y: &mut [A],
+) -> Result<()> {
+    let (m, k, n) = (slabs.outputs(), slabs.rows(), slab.columns());
+    let filters = &filters[slab.group() * m * k..][..m * k];
+    let op = Gemm::<A>::new(m, n, k);
+    let bias = bias.map(|bias| &bias[slab.group() * m..][..m]);
+    let product = |y: &mut [A]| {
+        match slabs.identity(slab, x) {
+            Some(x) => gemm(workers, &op, filters, x, y)?,
+            None => slabs.with_columns(workers, slab, Transpose::No, 0..k, x, |columns| {
+                gemm_indirect(workers, &op, filters, columns, y)
+            })?,
+        }
+        slab::add_bias(bias, y, n);
+        Ok(())
+    };
+    if let Some(plane) = slabs.result_mut(slab, y) {
+        return product(plane);
+    }
+    with_scratch(m * n, |side: &mut [A]| {
+        product(side)?;
+        slabs.scatter_results(slab, side, y);
+        Ok(())
+    })
+}
