@@ -17,7 +17,12 @@ pub(super) const WIDTH: usize = 256;
 /// Rows folded one after the other before they are joined pairwise.
 const ROWS: usize = 64;
 
+/// Rows of which lanes are filled before they are joined.
+const GROUP: usize = 8;
+
 const LANES: usize = 32;
+
+const HALF: usize = LANES / 2;
 
 /// What is folded: `join(…join(unit, term(x₀)), …term(xₙ))` in some fixed order.
 #[derive(Clone, Copy)]
@@ -76,10 +81,11 @@ where
     Join: Fn(T::Acc, T::Acc) -> T::Acc + Copy,
 {
     let part = |x: &[T::Acc]| {
-        vectorized(
+        let lanes = vectorized(
             #[inline(always)]
-            || fold_chunk(x, fold),
-        )
+            || lanes_of(x, x.len(), fold),
+        );
+        join_lanes(lanes, fold.join)
     };
     if is_wide::<T>() {
         let x: &[T::Acc] = cast_slice(x);
@@ -90,30 +96,102 @@ where
     pairwise(parts, fold.unit, fold.join)
 }
 
+/// Folds rows of `extent` elements, as [`fold_slice`] does: `store(fold of row i, y[i])`.
+pub(super) fn fold_rows<T, Term, Join>(
+    (x, extent): (&[T], usize),
+    fold: Fold<T::Acc, Term, Join>,
+    y: &mut [T],
+    store: impl Fn(T::Acc, &mut T),
+) where
+    T: Element,
+    Term: Fn(T::Acc) -> T::Acc + Copy,
+    Join: Fn(T::Acc, T::Acc) -> T::Acc + Copy,
+{
+    if !is_wide::<T>() || extent > CHUNK || extent == 0 {
+        for (i, y) in y.iter_mut().enumerate() {
+            store(fold_slice(&x[i * extent..][..extent], fold), y);
+        }
+        return;
+    }
+    let x = cast_slice::<T, T::Acc>(x);
+    vectorized(
+        #[inline(always)]
+        || {
+            // In two loops: what joins lanes is not to shape what fills them.
+            let mut lanes = [[fold.unit; HALF]; GROUP];
+            for (block, y) in y.chunks_mut(GROUP).enumerate() {
+                for (row, lanes) in lanes[..y.len()].iter_mut().enumerate() {
+                    *lanes = lanes_of(&x[(block * GROUP + row) * extent..], extent, fold);
+                }
+                for (y, lanes) in y.iter_mut().zip(&lanes) {
+                    store(join_lanes(*lanes, fold.join), y);
+                }
+            }
+        },
+    );
+}
+
+/// Folds the first `len` elements of `x` into lanes; some that follow may be read.
 #[inline(always)]
-fn fold_chunk<A, Term, Join>(x: &[A], fold: Fold<A, Term, Join>) -> A
+fn lanes_of<A, Term, Join>(x: &[A], len: usize, fold: Fold<A, Term, Join>) -> [A; HALF]
 where
     A: Copy,
     Term: Fn(A) -> A,
     Join: Fn(A, A) -> A,
 {
-    let mut lanes = [fold.unit; LANES];
-    let (whole, rest) = x.as_chunks::<LANES>();
+    let mut lanes = [[fold.unit; HALF]; 2];
+    let (whole, _) = x[..len].as_chunks::<LANES>();
     for x in whole {
-        for i in 0..LANES {
-            lanes[i] = (fold.join)(lanes[i], (fold.term)(x[i]));
-        }
+        lanes = step(lanes, x, LANES, &fold);
     }
-    for (lane, &x) in lanes.iter_mut().zip(rest) {
-        *lane = (fold.join)(*lane, (fold.term)(x));
+    let x = &x[whole.len() * LANES..];
+    let left = len - whole.len() * LANES;
+    if left > 0 {
+        lanes = match x.first_chunk() {
+            Some(x) => step(lanes, x, left, &fold),
+            None => {
+                let mut room = [fold.unit; LANES];
+                room[..left].copy_from_slice(&x[..left]);
+                step(lanes, &room, left, &fold)
+            }
+        };
     }
-    join_lanes(lanes, fold.join)
+    let [mut first, second] = lanes;
+    for i in 0..HALF {
+        first[i] = (fold.join)(first[i], second[i]);
+    }
+    first
+}
+
+/// Takes the first `count` elements into a lane each; by value, which keeps them in registers.
+#[inline(always)]
+fn step<A, Term, Join>(
+    mut lanes: [[A; HALF]; 2],
+    x: &[A; LANES],
+    count: usize,
+    fold: &Fold<A, Term, Join>,
+) -> [[A; HALF]; 2]
+where
+    A: Copy,
+    Term: Fn(A) -> A,
+    Join: Fn(A, A) -> A,
+{
+    for i in 0..HALF {
+        let first = (fold.join)(lanes[0][i], (fold.term)(x[i]));
+        let second = (fold.join)(lanes[1][i], (fold.term)(x[HALF + i]));
+        lanes[0][i] = if i < count { first } else { lanes[0][i] };
+        lanes[1][i] = if HALF + i < count { second } else { lanes[1][i] };
+    }
+    lanes
 }
 
 /// Joins lanes at half the distance until one is left.
 #[inline(always)]
-pub(super) fn join_lanes<A: Copy>(mut lanes: [A; LANES], join: impl Fn(A, A) -> A) -> A {
-    let mut half = LANES / 2;
+pub(super) fn join_lanes<A: Copy, const N: usize>(
+    mut lanes: [A; N],
+    join: impl Fn(A, A) -> A,
+) -> A {
+    let mut half = N / 2;
     while half > 0 {
         for i in 0..half {
             lanes[i] = join(lanes[i], lanes[i + half]);

@@ -1,14 +1,17 @@
 //! Vectors: BLAS level 1.
 
 use super::{
+    lines::{before_line, by_lines, with_by_lines},
     simd::vectorized,
-    widen::{CHUNK, chunk, overwrite, update, widened},
+    stream::{is_far, stream},
+    widen::{CHUNK, chunk, is_wide, overwrite, update, widened},
     workers::Workers,
 };
 use crate::{
     element::Element,
     error::{Result, expect_at_least, expect_len},
 };
+use bytemuck::{cast_slice, cast_slice_mut};
 use num_traits::{Float, Zero};
 
 /// Elements of one task: below twice this, a second thread costs more than it saves.
@@ -27,7 +30,11 @@ const ROWS: usize = 4;
 #[doc(alias = "caffe_copy")]
 pub fn copy<T: Element>(workers: &Workers, x: &[T], y: &mut [T]) -> Result<()> {
     expect_len("copy", "y", x.len(), y.len())?;
-    workers.chunks(y, TASK, |i, y| y.copy_from_slice(part(x, i, y.len())));
+    let far = is_far(y);
+    workers.chunks(y, TASK, |i, y| {
+        let x = part(x, i, y.len());
+        if far { stream(x, y) } else { y.copy_from_slice(x) }
+    });
     Ok(())
 }
 
@@ -35,17 +42,37 @@ pub fn copy<T: Element>(workers: &Workers, x: &[T], y: &mut [T]) -> Result<()> {
 #[doc(alias = "caffe_scal")]
 pub fn scal<T: Element>(workers: &Workers, alpha: T::Acc, x: &mut [T]) -> Result<()> {
     workers.chunks(x, TASK, |_, x| {
+        if is_wide::<T>() {
+            let x = cast_slice_mut(x);
+            return vectorized(
+                #[inline(always)]
+                || {
+                    by_lines(
+                        x,
+                        #[inline(always)]
+                        |x| scale(alpha, x),
+                    );
+                },
+            );
+        }
         let mut room = chunk();
-        vectorized(
-            #[inline(always)]
-            || {
-                for x in x.chunks_mut(CHUNK) {
-                    update(x, &mut room, |x| x.iter_mut().for_each(|x| *x = alpha * *x));
-                }
-            },
-        );
+        for x in x.chunks_mut(CHUNK) {
+            update(x, &mut room, |x| {
+                vectorized(
+                    #[inline(always)]
+                    || scale(alpha, x),
+                );
+            });
+        }
     });
     Ok(())
+}
+
+#[inline(always)]
+fn scale<A: Element + Float>(alpha: A, x: &mut [A]) {
+    for x in x {
+        *x = alpha * *x;
+    }
 }
 
 /// `y ← α·x + y`.
@@ -57,11 +84,13 @@ pub fn axpy<T: Element>(workers: &Workers, alpha: T::Acc, x: &[T], y: &mut [T]) 
     expect_len("axpy", "y", x.len(), y.len())?;
     each(
         workers,
-        x,
-        y,
+        true,
+        (x, y),
         #[inline(always)]
-        |x, y, room| {
-            update(y, room, |y| y.iter_mut().zip(x).for_each(|(y, &x)| *y = alpha * x + *y));
+        |x, y| {
+            for (y, &x) in y.iter_mut().zip(x) {
+                *y = alpha * x + *y;
+            }
         },
     );
     Ok(())
@@ -83,22 +112,25 @@ pub fn axpby<T: Element>(
     if beta.is_zero() {
         each(
             workers,
-            x,
-            y,
+            false,
+            (x, y),
             #[inline(always)]
-            |x, y, room| {
-                overwrite(y, room, |y| y.iter_mut().zip(x).for_each(|(y, &x)| *y = alpha * x));
+            |x, y| {
+                for (y, &x) in y.iter_mut().zip(x) {
+                    *y = alpha * x;
+                }
             },
         );
     } else {
         each(
             workers,
-            x,
-            y,
+            true,
+            (x, y),
             #[inline(always)]
-            |x, y, room| {
-                let body = |(y, &x): (&mut T::Acc, &T::Acc)| *y = alpha * x + beta * *y;
-                update(y, room, |y| y.iter_mut().zip(x).for_each(body));
+            |x, y| {
+                for (y, &x) in y.iter_mut().zip(x) {
+                    *y = alpha * x + beta * *y;
+                }
             },
         );
     }
@@ -117,10 +149,13 @@ pub fn dot<T: Element>(workers: &Workers, x: &[T], y: &[T]) -> Result<T::Acc> {
         vectorized(
             #[inline(always)]
             || {
+                if is_wide::<T>() {
+                    return dot_run(cast_slice(x), cast_slice(y));
+                }
                 let (mut room_x, mut room_y) = (chunk(), chunk());
                 let mut sum = T::Acc::zero();
                 for (x, y) in x.chunks(CHUNK).zip(y.chunks(CHUNK)) {
-                    sum = sum + dot_chunk(widened(x, &mut room_x), widened(y, &mut room_y));
+                    sum = sum + dot_run(widened(x, &mut room_x), widened(y, &mut room_y));
                 }
                 sum
             },
@@ -161,7 +196,7 @@ pub fn dot_strided<T: Element>(
             sum = sum
                 + vectorized(
                     #[inline(always)]
-                    || dot_chunk(&room_x[..len], &room_y[..len]),
+                    || dot_run(&room_x[..len], &room_y[..len]),
                 );
         }
         sum
@@ -171,13 +206,13 @@ pub fn dot_strided<T: Element>(
 /// `Σ |xᵢ|`.
 #[doc(alias = "caffe_cpu_asum")]
 pub fn asum<T: Element>(workers: &Workers, x: &[T]) -> Result<T::Acc> {
-    Ok(sum_over(workers, x, |x| x.abs()))
+    Ok(sum_over(workers, x, |sum, x| sum + x.abs()))
 }
 
 /// `Σ xᵢ²`.
 #[doc(alias = "sumsq_data")]
 pub fn sumsq<T: Element>(workers: &Workers, x: &[T]) -> Result<T::Acc> {
-    Ok(sum_over(workers, x, |x| x * x))
+    Ok(sum_over(workers, x, |sum, x| sum + x * x))
 }
 
 /// `max |xᵢ|`: 0 if there are no elements, NaN if one of them is NaN.
@@ -188,13 +223,14 @@ pub fn amax<T: Element>(workers: &Workers, x: &[T]) -> Result<T::Acc> {
         vectorized(
             #[inline(always)]
             || {
+                let take = |a, x: T::Acc| larger(a, x.abs());
+                if is_wide::<T>() {
+                    return fold_run(cast_slice(x), take, larger);
+                }
                 let mut room = chunk();
                 let mut max = T::Acc::zero();
                 for x in x.chunks(CHUNK) {
-                    max = larger(
-                        max,
-                        fold_chunk(widened(x, &mut room), |a, x| larger(a, x.abs()), larger),
-                    );
+                    max = larger(max, fold_run(widened(x, &mut room), take, larger));
                 }
                 max
             },
@@ -212,25 +248,39 @@ fn part<T>(x: &[T], i: usize, len: usize) -> &[T] {
     &x[i * TASK..][..len]
 }
 
-/// Calls `body` with widened chunks of `x`, the same elements of `y`, and room to widen those.
+/// Calls `body` with values of `x` and the same elements of `y`, whose values it finds if it
+/// `reads` them.
 #[inline(always)]
 fn each<T: Element>(
     workers: &Workers,
-    x: &[T],
-    y: &mut [T],
-    body: impl Fn(&[T::Acc], &mut [T], &mut [T::Acc]) + Send + Sync,
+    reads: bool,
+    (x, y): (&[T], &mut [T]),
+    body: impl Fn(&[T::Acc], &mut [T::Acc]) + Send + Sync,
 ) {
     workers.chunks(y, TASK, |i, y| {
         let x = part(x, i, y.len());
-        vectorized(
-            #[inline(always)]
-            || {
-                let (mut room_x, mut room_y) = (chunk(), chunk());
-                for (x, y) in x.chunks(CHUNK).zip(y.chunks_mut(CHUNK)) {
-                    body(widened(x, &mut room_x), y, &mut room_y);
-                }
-            },
-        );
+        if is_wide::<T>() {
+            let (x, y) = (cast_slice(x), cast_slice_mut(y));
+            return vectorized(
+                #[inline(always)]
+                || with_by_lines(x, y, &body),
+            );
+        }
+        let (mut room_x, mut room_y) = (chunk(), chunk());
+        for (x, y) in x.chunks(CHUNK).zip(y.chunks_mut(CHUNK)) {
+            let x = widened(x, &mut room_x);
+            let body = |y: &mut [T::Acc]| {
+                vectorized(
+                    #[inline(always)]
+                    || body(x, y),
+                );
+            };
+            if reads {
+                update(y, &mut room_y, body);
+            } else {
+                overwrite(y, &mut room_y, body);
+            }
+        }
     });
 }
 
@@ -250,22 +300,25 @@ fn sum_of_tasks<A: Element + Float>(
     }
 }
 
-/// `Σ term(xᵢ)`.
+/// The sum of `x`, into which `add` takes an element.
 #[inline(always)]
 fn sum_over<T: Element>(
     workers: &Workers,
     x: &[T],
-    term: impl Fn(T::Acc) -> T::Acc + Send + Sync,
+    add: impl Fn(T::Acc, T::Acc) -> T::Acc + Send + Sync,
 ) -> T::Acc {
     sum_of_tasks(workers, x.len(), |i, len| {
         let x = part(x, i, len);
         vectorized(
             #[inline(always)]
             || {
+                if is_wide::<T>() {
+                    return fold_run(cast_slice(x), &add, |a, b| a + b);
+                }
                 let mut room = chunk();
                 let mut sum = T::Acc::zero();
                 for x in x.chunks(CHUNK) {
-                    sum = sum + fold_chunk(widened(x, &mut room), |a, x| a + term(x), |a, b| a + b);
+                    sum = sum + fold_run(widened(x, &mut room), &add, |a, b| a + b);
                 }
                 sum
             },
@@ -273,38 +326,85 @@ fn sum_over<T: Element>(
     })
 }
 
-/// Folds a chunk: `f(accumulator, x)` takes an element in, `combine` joins accumulators. Zeros
+/// Folds a run: `f(accumulator, x)` takes an element in, `combine` joins accumulators. Zeros
 /// may be taken in besides.
 #[inline(always)]
-fn fold_chunk<A: Element + Float>(
-    x: &[A],
-    f: impl Fn(A, A) -> A,
-    combine: impl Fn(A, A) -> A,
-) -> A {
-    let (whole, rest) = x.as_chunks();
-    let mut lanes = [[A::zero(); WIDTH]; ROWS];
-    for x in whole {
-        lanes = step(lanes, x, x, |lane, x, _| f(lane, x));
-    }
-    if !rest.is_empty() {
-        let rest = padded(rest);
-        lanes = step(lanes, &rest, &rest, |lane, x, _| f(lane, x));
-    }
-    fold_rows(lanes, combine)
+fn fold_run<A: Element + Float>(x: &[A], f: impl Fn(A, A) -> A, combine: impl Fn(A, A) -> A) -> A {
+    over_run(
+        (x, x),
+        #[inline(always)]
+        |lane, x, _| f(lane, x),
+        combine,
+    )
 }
 
-/// `Σ xᵢ·yᵢ` over a chunk: equal lengths.
+/// `Σ xᵢ·yᵢ` over a run: equal lengths.
 #[inline(always)]
-fn dot_chunk<A: Element + Float>(x: &[A], y: &[A]) -> A {
+fn dot_run<A: Element + Float>(x: &[A], y: &[A]) -> A {
+    over_run(
+        (x, y),
+        #[inline(always)]
+        |lane, x, y| lane + x * y,
+        |a, b| a + b,
+    )
+}
+
+/// Folds two runs, equally long.
+///
+/// An element belongs to the accumulator of its index, whatever its address: so results have the
+/// same bits wherever operands lie. Where some come before the first line, accumulators are turned
+/// by as many until the end.
+#[inline(always)]
+fn over_run<A: Element + Float>(
+    (x, y): (&[A], &[A]),
+    f: impl Fn(A, A, A) -> A,
+    combine: impl Fn(A, A) -> A,
+) -> A {
+    let lanes = [[A::zero(); WIDTH]; ROWS];
+    let before = before_line(x);
+    if before == 0 {
+        return fold_rows(from_line(lanes, x, y, f), combine);
+    }
+    let ((first_x, x), (first_y, y)) = (x.split_at(before), y.split_at(before));
+    let lanes = step(lanes, &last_lanes(first_x), &last_lanes(first_y), &f);
+    fold_rows(turned(from_line(lanes, x, y, f), before), combine)
+}
+
+/// Takes all of `x` and `y` into accumulators.
+#[inline(always)]
+fn from_line<A: Element>(
+    mut lanes: [[A; WIDTH]; ROWS],
+    x: &[A],
+    y: &[A],
+    f: impl Fn(A, A, A) -> A,
+) -> [[A; WIDTH]; ROWS] {
     let ((x, rest_x), (y, rest_y)) = (x.as_chunks(), y.as_chunks());
-    let mut lanes = [[A::zero(); WIDTH]; ROWS];
     for (x, y) in x.iter().zip(y) {
-        lanes = step(lanes, x, y, |lane, x, y| lane + x * y);
+        lanes = step(lanes, x, y, &f);
     }
     if !rest_x.is_empty() {
-        lanes = step(lanes, &padded(rest_x), &padded(rest_y), |lane, x, y| lane + x * y);
+        lanes = step(lanes, &padded(rest_x), &padded(rest_y), &f);
     }
-    fold_rows(lanes, |a, b| a + b)
+    lanes
+}
+
+/// Elements before the first line, in the lanes that are theirs when all are turned by their number.
+#[inline(always)]
+fn last_lanes<A: Element>(first: &[A]) -> [A; WIDTH * ROWS] {
+    let mut whole = [A::default(); WIDTH * ROWS];
+    whole[WIDTH * ROWS - first.len()..].copy_from_slice(first);
+    whole
+}
+
+/// Accumulators that were turned by `before`, in order.
+#[inline(always)]
+fn turned<A: Element>(lanes: [[A; WIDTH]; ROWS], before: usize) -> [[A; WIDTH]; ROWS] {
+    let mut ordered = [[A::default(); WIDTH]; ROWS];
+    let (from, to) = (lanes.as_flattened(), ordered.as_flattened_mut());
+    let (first, others) = to.split_at_mut(before);
+    others.copy_from_slice(&from[..others.len()]);
+    first.copy_from_slice(&from[others.len()..]);
+    ordered
 }
 
 /// Takes one element into each accumulator; by value, which keeps them in registers.

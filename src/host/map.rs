@@ -5,6 +5,7 @@
 
 use super::{
     functions::Vectors,
+    lines::{by_lines, with_by_lines},
     simd::vectorized,
     widen::{CHUNK, chunk, is_wide, overwrite, update, widened},
     workers::Workers,
@@ -217,9 +218,16 @@ fn unary_run<A: Element + Float>(op: Unary<A>, x: &[A], y: &mut [A]) {
             }
             (x, y) = (rest, rest_out);
         }
-        for (y, &x) in y.iter_mut().zip(x) {
-            *y = op.eval_with::<Vectors>(x);
-        }
+        with_by_lines(
+            x,
+            y,
+            #[inline(always)]
+            |x, y| {
+                for (y, &x) in y.iter_mut().zip(x) {
+                    *y = op.eval_with::<Vectors>(x);
+                }
+            },
+        );
     });
 }
 
@@ -233,9 +241,15 @@ fn unary_run_in_place<A: Element + Float>(op: Unary<A>, y: &mut [A]) {
             }
             y = rest;
         }
-        for y in y.iter_mut() {
-            *y = op.eval_with::<Vectors>(*y);
-        }
+        by_lines(
+            y,
+            #[inline(always)]
+            |y| {
+                for y in y.iter_mut() {
+                    *y = op.eval_with::<Vectors>(*y);
+                }
+            },
+        );
     });
 }
 
@@ -249,17 +263,33 @@ fn block<A: Element + Float>(op: Unary<A>, mut x: [A; BLOCK]) -> [A; BLOCK] {
 
 pub(super) fn binary_run<A: Element + Float>(op: Binary<A>, a: &[A], b: &[A], y: &mut [A]) {
     specialized_binary!(op, |op| {
-        for ((y, &a), &b) in y.iter_mut().zip(a).zip(b) {
-            *y = op.eval_with::<Vectors>(a, b);
-        }
+        let mut b = b;
+        with_by_lines(
+            a,
+            y,
+            #[inline(always)]
+            |a, y| {
+                for ((y, &a), &b) in y.iter_mut().zip(a).zip(b) {
+                    *y = op.eval_with::<Vectors>(a, b);
+                }
+                b = &b[y.len()..];
+            },
+        );
     });
 }
 
 pub(super) fn binary_run_in_place<A: Element + Float>(op: Binary<A>, b: &[A], y: &mut [A]) {
     specialized_binary!(op, |op| {
-        for (y, &b) in y.iter_mut().zip(b) {
-            *y = op.eval_with::<Vectors>(*y, b);
-        }
+        with_by_lines(
+            b,
+            y,
+            #[inline(always)]
+            |b, y| {
+                for (y, &b) in y.iter_mut().zip(b) {
+                    *y = op.eval_with::<Vectors>(*y, b);
+                }
+            },
+        );
     });
 }
 

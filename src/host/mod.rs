@@ -19,6 +19,7 @@ mod gemm;
 mod gemv;
 mod index;
 mod level1;
+mod lines;
 mod loss;
 mod lrn;
 mod lstm;
@@ -32,6 +33,7 @@ mod scratch;
 mod simd;
 mod softmax;
 mod standardize;
+mod stream;
 #[cfg(test)]
 mod testing;
 mod tiling;

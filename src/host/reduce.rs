@@ -1,7 +1,7 @@
 //! Reductions along an axis.
 
 use super::{
-    fold::{Fold, WIDTH, fold_columns, fold_slice, pairwise, sum_of},
+    fold::{Fold, WIDTH, fold_columns, fold_rows, fold_slice, pairwise, sum_of},
     simd::vectorized,
     widen::widened,
     workers::Workers,
@@ -179,9 +179,7 @@ fn fold_axis<T, Term, Join>(
     } else {
         let per_task = rows_per_task(extent);
         workers.chunks(y, per_task, |i, y| {
-            for (o, y) in (i * per_task..).zip(y) {
-                store(fold_slice(&x[o * extent..][..extent], fold), y);
-            }
+            fold_rows((&x[i * per_task * extent..], extent), fold, y, &store);
         });
     }
 }

@@ -23,7 +23,7 @@ pub(crate) fn chunk<A: Element>() -> Chunk<A> {
 
 /// Whether `T` is computed in its own type.
 #[inline(always)]
-pub(crate) fn is_wide<T: Element>() -> bool {
+pub(crate) const fn is_wide<T: Element>() -> bool {
     matches!(T::DTYPE, DType::F32 | DType::F64)
 }
 

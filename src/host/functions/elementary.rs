@@ -22,7 +22,8 @@ macro_rules! elementary {
     (
         $float:ident, $bits:ident, $int:ident, fraction: $fraction:literal, bias: $bias:literal,
         ln2: [$ln2_high:expr, $ln2_low:expr], exp: [$least:literal, $greatest:literal],
-        exp_m1: $m1_least:literal, tanh: $one:literal, tail: [$($tail:literal),*],
+        exp_m1: $m1_least:literal, tanh: $one:literal,
+        tail: [$($tail:literal),*], tanh_tail: [$($tanh:literal),*],
         float: |$e:ident| $to_float:expr, ln_tail: |$f:ident, $low:ident| $ln_tail:expr
     ) => {
         pub(super) mod $float {
@@ -95,15 +96,19 @@ macro_rules! elementary {
                 y.copysign(x)
             }
 
-            /// `tanh x`, by `t / (t + 2)` of `t = e²ˣ − 1`.
+            /// `tanh x`, by `t / (t + 2)` of `t = e²ˣ − 1`; near 0, where that rounds too often,
+            /// by its series.
             #[inline(always)]
             pub(crate) fn tanh(x: $float) -> $float {
                 let size = x.abs();
-                let size = if size > $one { $one } else { size };
-                let (r, shifted) = reduced(size + size);
+                let most = if size > $one { $one } else { size };
+                let (r, shifted) = reduced(most + most);
                 let scale = exp2(integer(shifted));
                 let t = near_one(r).mul_add(scale, scale - 1.0);
-                (t / (t + 2.0)).copysign(x)
+                let quotient = t / (t + 2.0);
+                let z = x * x;
+                let series = (z * polynomial!(z, [$($tanh),*])).mul_add(size, size);
+                (if size < 0.25 { series } else { quotient }).copysign(x)
             }
 
             /// `ln x`.
@@ -165,6 +170,7 @@ elementary!(
     ln2: [0.693_145_75, 1.428_606_8e-6], exp: [-104.0, 89.0],
     exp_m1: -18.0, tanh: 10.0,
     tail: [0.49999994, 0.16666521, 0.04166839, 0.0083687175, 0.0013814602],
+    tanh_tail: [-0.333_332_42, 0.133_242_82, -0.051_435_616],
     float: |e| e as f32,
     ln_tail: |f, low| (f * f).mul_add(polynomial!(f, [
         -0.5, 0.3333333, -0.2500082, 0.20001227, -0.16623358, 0.1420176, -0.13160181, 0.12761565,
@@ -180,6 +186,10 @@ elementary!(
         0.5000000000000011, 0.16666666666666413, 0.04166666666653016, 0.008333333333494465,
         0.0013888888943628945, 0.0001984126950656571, 2.4801493100070983e-5,
         2.7557586388432946e-6, 2.7630247990154756e-7, 2.5000056708161145e-8
+    ],
+    tanh_tail: [
+        -0.3333333333333281, 0.13333333333118386, -0.05396825366996371, 0.021869468891680496,
+        -0.00886254233932282, 0.003578633109930451, -0.001318326913234705
     ],
     // Only AVX-512 has an instruction for it.
     float: |e| f64::from_bits(ROUND.to_bits().wrapping_add(e as u64)) - ROUND,

@@ -63,6 +63,33 @@ fn sums_of_fractions_are_close_and_the_same_for_any_threads() {
     assert!((f64::from(got[0]) / exact - 1.0).abs() < 1e-6);
 }
 
+/// An operand may begin anywhere in a cache line, and be long enough for that to matter or not.
+#[test]
+fn sums_do_not_depend_on_addresses() {
+    fn bits<T: Element>(len: usize) {
+        let (x, y) = (fractions::<T>(6, len), fractions::<T>(7, len));
+        let w = Workers::sequential();
+        let all = |x: &[T], y: &[T]| {
+            let sums = [dot(&w, x, y), asum(&w, x), sumsq(&w, x), amax(&w, x)];
+            sums.map(|sum| sum.unwrap().to_f64().to_bits())
+        };
+        let want = all(&x, &y);
+        let shifted = |values: &[T], by: usize| {
+            let mut shifted = vec![T::from_f64(100.0); by];
+            shifted.extend_from_slice(values);
+            shifted
+        };
+        for by in 1..17 {
+            let (x, y) = (shifted(&x, by), shifted(&y, 17 - by));
+            assert_eq!(all(&x[by..], &y[17 - by..]), want, "{len} elements, {by} further");
+        }
+    }
+    for len in [1000, 9001, 20_000] {
+        bits::<f32>(len);
+        bits::<f64>(len);
+    }
+}
+
 #[test]
 fn amax_shows_nan() {
     for len in [1, 40, TASK + 3] {

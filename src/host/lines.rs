@@ -1,0 +1,46 @@
+//! Where operands begin within a cache line.
+//!
+//! A vector that lies across two lines is loaded or stored twice. Where elements come from beyond
+//! the first-level cache, that halves the rate; stores are slower in it, too.
+
+/// Bytes of a cache line, and of the widest vector.
+const LINE: usize = 64;
+
+/// Bytes from which on it pays to read from the beginning of a line.
+const LONG: usize = 32 << 10;
+
+/// Bytes from which on it pays to write from the beginning of a line.
+const LONG_WRITTEN: usize = 2 << 10;
+
+/// Elements of `x`, which is read, before the first that begins a line; 0 if that does not pay.
+#[inline(always)]
+pub(super) fn before_line<A>(x: &[A]) -> usize {
+    before(x, LONG)
+}
+
+/// Calls `body` with parts of `y`, which is written, of which all but a short one begin a line.
+#[inline(always)]
+pub(super) fn by_lines<Y>(y: &mut [Y], mut body: impl FnMut(&mut [Y])) {
+    let before = before(y, LONG_WRITTEN);
+    let (first, rest) = y.split_at_mut(before);
+    if before > 0 {
+        body(first);
+    }
+    body(rest);
+}
+
+/// As [`by_lines`], with the same parts of `x`, as long as `y`.
+#[inline(always)]
+pub(super) fn with_by_lines<X, Y>(x: &[X], y: &mut [Y], mut body: impl FnMut(&[X], &mut [Y])) {
+    let (first_x, rest_x) = x.split_at(before(y, LONG_WRITTEN));
+    let (first, rest) = y.split_at_mut(first_x.len());
+    if !first.is_empty() {
+        body(first_x, first);
+    }
+    body(rest_x, rest);
+}
+
+#[inline(always)]
+fn before<A>(x: &[A], long: usize) -> usize {
+    if size_of_val(x) < long { 0 } else { x.as_ptr().align_offset(LINE).min(x.len()) }
+}
