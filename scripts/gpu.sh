@@ -11,7 +11,7 @@
 # (when built, its files are taken along) or FOLDER/mnist; without either, the built-in digits to 0.97.
 #
 # With CORTADO_GPU_BRIEF=1, where CORTADO_LIBCUDA names the driver that tests stand in with (and
-# CORTADO_CUBLAS its folder), everything runs small: that it runs at all is seen without a GPU.
+# CORTADO_CUBLAS its folder), all but PyTorch runs small: that it runs at all is seen without a GPU.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -25,9 +25,14 @@ build() {
         cargo "$@" --features "$features" --message-format json-render-diagnostics |
             sed -n "s/.*\"kind\":\[\"$kind\"\].*\"executable\":\"\([^\"]*\)\".*/\1/p"
     }
-    install -s "$(built bin build --release --bin cortado)" "$folder/cortado"
-    install -s "$(built test test --release --no-run --test cuda)" "$folder/kit"
-    install -s "$(built bench bench --no-run --bench gpu)" "$folder/bench"
+    # Packed: each has all kernels in it, as text.
+    take() {
+        strip -o "$folder/$2" "$1"
+        gzip -9f "$folder/$2"
+    }
+    take "$(built bin build --release --bin cortado)" cortado
+    take "$(built test test --release --no-run --test cuda)" kit
+    take "$(built bench bench --no-run --bench gpu)" bench
     git rev-parse HEAD >"$folder/commit"
     if [ -n "${CORTADO_MNIST:-}" ]; then
         mkdir -p "$folder/mnist"
@@ -50,6 +55,12 @@ brief=${CORTADO_GPU_BRIEF:-}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=()
+programs=$work/programs
+mkdir "$programs"
+for program in cortado kit bench; do
+    gunzip -c "$folder/$program.gz" >"$programs/$program"
+    chmod +x "$programs/$program"
+done
 
 # Runs a part for so many seconds at most, and notes what fails.
 part() {
@@ -64,9 +75,11 @@ cublas_of_python() {
     python3 - <<'PYTHON'
 import glob, site
 for folder in site.getsitepackages() + [site.getusersitepackages()]:
-    for library in sorted(glob.glob(folder + "/nvidia/*/lib/libcublas.so.*"), reverse=True):
-        print(library.rsplit("/", 1)[0])
-        raise SystemExit
+    libraries = glob.glob(folder + "/nvidia/*/lib/libcublas.so.*")
+    if libraries:
+        newest = max(libraries, key=lambda path: int(path.split(".so.")[1].split(".")[0]))
+        print(newest.rsplit("/", 1)[0])
+        break
 PYTHON
 }
 
@@ -86,7 +99,7 @@ fi
 kit() {
     local only=()
     [ -z "$brief" ] || only=(cuda::copy cuda::gemm steps::lenet)
-    "$folder/kit" "${only[@]}" >"$work/kit" 2>&1
+    "$programs/kit" "${only[@]}" >"$work/kit" 2>&1
 }
 
 # Trains LeNet as the example does, and fails if it has not learnt enough.
@@ -103,7 +116,7 @@ lenet() {
         sed -i 's/batch_size: .*/batch_size: 2 }/; s/count=[0-9]*/count=20/' "$net"
     fi
     local start=$SECONDS
-    "$folder/cortado" train --solver "$solver" --gpu 0 >"$work/lenet.log" 2>&1 || return
+    "$programs/cortado" train --solver "$solver" --gpu 0 >"$work/lenet.log" 2>&1 || return
     local accuracy
     accuracy=$(sed -n 's/.*accuracy = \([0-9.]*\).*/\1/p' "$work/lenet.log" | tail -n 1)
     echo "On $example: accuracy ${accuracy:-unknown} after $((SECONDS - start)) s." >"$work/lenet"
@@ -113,7 +126,7 @@ lenet() {
 bench() {
     local small=()
     [ -z "$brief" ] || small=(--test)
-    "$folder/bench" "${small[@]}" >"$work/bench" 2>&1
+    "$programs/bench" "${small[@]}" >"$work/bench" 2>&1
 }
 
 # The same nets, of the same batches, in PyTorch.
@@ -121,17 +134,17 @@ torch() { [ -n "$brief" ] || python3 scripts/torch_steps.py "$work/bench" >"$wor
 
 # The layers of the nets.
 layers() {
-    local net nets=(imagenet/alexnet imagenet/googlenet)
-    [ -z "$brief" ] || nets=()
+    local net iterations=20 nets=(examples/imagenet/{alexnet,googlenet}.prototxt)
+    [ -z "$brief" ] || nets=("$work/lenet.prototxt") iterations=1
     for net in "${nets[@]}"; do
-        printf '\n### Layers of %s\n\n```\n' "$net"
-        "$folder/cortado" time --model "examples/$net.prototxt" --gpu 0 --iterations 20 2>&1 || return
+        printf '\n### Layers of %s\n\n```\n' "$(basename "$net" .prototxt)"
+        "$programs/cortado" time --model "$net" --gpu 0 --iterations "$iterations" 2>&1 || return
         printf '```\n'
     done >"$work/layers"
 }
 
 export -f kit lenet bench torch layers
-export folder work brief
+export folder programs work brief
 part "the kit" 210 bash -c kit
 part "LeNet" 90 bash -c lenet
 part "benches" 150 bash -c bench

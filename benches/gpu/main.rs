@@ -6,7 +6,7 @@
 //! cargo bench --features cuda --bench gpu -- --test    # everything once and small, without one
 //! ```
 //!
-//! `scripts/gpu` runs it on a machine without cargo, beside PyTorch.
+//! `scripts/gpu.sh` runs it on a machine without cargo, beside PyTorch.
 
 mod clock;
 #[path = "../../tests/cuda_on_cpu/mod.rs"]
