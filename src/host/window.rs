@@ -58,7 +58,6 @@ pub fn col2im<T: Element>(
             let columns = widened(columns, wide);
             with_scratch(room_for::<T>(x.len()), |sums| {
                 overwrite(x, sums, |x| {
-                    x.fill(T::Acc::default());
                     fold(&Workers::sequential(), &reaches, columns, positions, x);
                 });
             });

@@ -38,6 +38,9 @@ pub(super) fn by_slabs<T: Element>(
     }
 }
 
+/// Channels whose filters are mirrored side by side.
+const LINES: usize = 16;
+
 /// The convolution of the gradients of the results, with mirrored filters, that gives those of the
 /// images: where every window is one step from the next, and not much more is computed than by
 /// [`by_columns`], for elements of the image than for windows.
@@ -64,10 +67,14 @@ fn mirror<A: Copy>(op: &Convolution, filters: &[A], mirrored: &mut [A]) {
     let (channels, outputs) = (rows / taps.max(1), op.outputs() / op.groups());
     let part = (outputs * rows).max(1);
     for (from, to) in filters.chunks(part).zip(mirrored.chunks_mut(part)) {
-        for (c, to) in to.chunks_mut((outputs * taps).max(1)).enumerate().take(channels) {
-            for (o, to) in to.chunks_mut(taps).enumerate() {
-                let from = &from[o * rows + c * taps..][..taps];
-                to.iter_mut().zip(from.iter().rev()).for_each(|(to, &from)| *to = from);
+        // A few channels at a time: both sides are then read and written in runs, or nearly.
+        for first in (0..channels).step_by(LINES) {
+            for o in 0..outputs {
+                for c in first..channels.min(first + LINES) {
+                    let from = &from[o * rows + c * taps..][..taps];
+                    let to = &mut to[(c * outputs + o) * taps..][..taps];
+                    to.iter_mut().zip(from.iter().rev()).for_each(|(to, &from)| *to = from);
+                }
             }
         }
     }
@@ -92,7 +99,6 @@ fn by_columns<T: Element>(
                 let dy = widened(dy, room_y);
                 let mut done = Ok(());
                 overwrite(dx, room_x, |dx| {
-                    dx.fill(T::Acc::default());
                     done = one_image(inner, op, &reaches, filters, dy, dx);
                 });
                 done
@@ -101,7 +107,7 @@ fn by_columns<T: Element>(
     })
 }
 
-/// `dx ← dx + filtersᵀ ∗ dy`
+/// `dx ← filtersᵀ ∗ dy`
 fn one_image<A: Element<Acc = A> + Float>(
     workers: &Workers,
     op: &Convolution,

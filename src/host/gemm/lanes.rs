@@ -22,8 +22,12 @@ pub(in crate::host) trait Lanes: Copy {
     unsafe fn load(p: *const Self::Scalar) -> Self;
     /// The first `count` elements at `p`, the others zero and not read.
     unsafe fn load_first(p: *const Self::Scalar, count: usize) -> Self;
-    /// Elements `start..end` of those at `p`, the others zero and not read.
-    unsafe fn load_range(p: *const Self::Scalar, start: usize, end: usize) -> Self;
+    /// Which elements of a vector are meant.
+    type Mask: Copy;
+    /// Elements `start..end`.
+    unsafe fn mask(start: usize, end: usize) -> Self::Mask;
+    /// The elements at `p` that are meant, the others zero and not read.
+    unsafe fn load_masked(p: *const Self::Scalar, mask: Self::Mask) -> Self;
     /// Writes all elements to `p`, which need not be aligned.
     unsafe fn store(self, p: *mut Self::Scalar);
     /// Writes the first `count` elements to `p` and nothing else.
@@ -60,6 +64,7 @@ pub(in crate::host) trait Lanes: Copy {
 #[allow(unsafe_code)]
 impl<S: Element + Float> Lanes for [S; 4] {
     type Scalar = S;
+    type Mask = [bool; 4];
     const WIDTH: usize = 4;
     const MANY: bool = false;
 
@@ -81,10 +86,14 @@ impl<S: Element + Float> Lanes for [S; 4] {
     }
 
     #[inline(always)]
-    unsafe fn load_range(p: *const S, start: usize, end: usize) -> Self {
-        let there = |i| (start..end).contains(&i);
+    unsafe fn mask(start: usize, end: usize) -> Self::Mask {
+        std::array::from_fn(|i| (start..end).contains(&i))
+    }
+
+    #[inline(always)]
+    unsafe fn load_masked(p: *const S, mask: Self::Mask) -> Self {
         // SAFETY: the caller's: these elements at `p`.
-        std::array::from_fn(|i| if there(i) { unsafe { *p.wrapping_add(i) } } else { S::zero() })
+        std::array::from_fn(|i| if mask[i] { unsafe { *p.wrapping_add(i) } } else { S::zero() })
     }
 
     #[inline(always)]
@@ -138,7 +147,7 @@ mod x86 {
     macro_rules! lanes {
         (
             $vector:ty, $scalar:ty, $width:expr, $many:expr,
-            $mask:ident $range:ident, $sums:ident, $interleave:ident,
+            $mask:ty, $first:ident $range:ident, $sums:ident, $interleave:ident,
             $splat:ident $load:ident $load_first:ident
             $store:ident $store_first:ident $add:ident $mul:ident $mul_add:ident
         ) => {
@@ -148,6 +157,7 @@ mod x86 {
             #[allow(unsafe_code, clippy::undocumented_unsafe_blocks)]
             impl Lanes for $vector {
                 type Scalar = $scalar;
+                type Mask = $mask;
                 const WIDTH: usize = $width;
                 const MANY: bool = $many;
 
@@ -163,12 +173,19 @@ mod x86 {
 
                 #[inline(always)]
                 unsafe fn load_first(p: *const $scalar, count: usize) -> Self {
-                    unsafe { $load_first(p, $mask(count)) }
+                    unsafe { $load_first(p, $first(count)) }
+                }
+
+                // Of some vectors masks are numbers.
+                #[allow(unused_unsafe)]
+                #[inline(always)]
+                unsafe fn mask(start: usize, end: usize) -> $mask {
+                    unsafe { $range(start, end) }
                 }
 
                 #[inline(always)]
-                unsafe fn load_range(p: *const $scalar, start: usize, end: usize) -> Self {
-                    unsafe { $load_first(p, $range(start, end)) }
+                unsafe fn load_masked(p: *const $scalar, mask: $mask) -> Self {
+                    unsafe { $load_first(p, mask) }
                 }
 
                 #[inline(always)]
@@ -178,7 +195,7 @@ mod x86 {
 
                 #[inline(always)]
                 unsafe fn store_first(self, p: *mut $scalar, count: usize) {
-                    unsafe { $store_first(p, $mask(count), self) };
+                    unsafe { $store_first(p, $first(count), self) };
                 }
 
                 #[inline(always)]
@@ -347,25 +364,25 @@ mod x86 {
 
     lanes!(
         __m512, f32, 16, true,
-        first_512 range_512, sums_512, interleave_512,
+        __mmask16, first_512 range_512, sums_512, interleave_512,
         _mm512_set1_ps _mm512_loadu_ps load_512
         _mm512_storeu_ps _mm512_mask_storeu_ps _mm512_add_ps _mm512_mul_ps _mm512_fmadd_ps
     );
     lanes!(
         __m512d, f64, 8, true,
-        first_512d range_512d, sums_512d, interleave_512d,
+        __mmask8, first_512d range_512d, sums_512d, interleave_512d,
         _mm512_set1_pd _mm512_loadu_pd load_512d
         _mm512_storeu_pd _mm512_mask_storeu_pd _mm512_add_pd _mm512_mul_pd _mm512_fmadd_pd
     );
     lanes!(
         __m256, f32, 8, false,
-        first_256 range_256, sums_256, interleave_256,
+        __m256i, first_256 range_256, sums_256, interleave_256,
         _mm256_set1_ps _mm256_loadu_ps _mm256_maskload_ps
         _mm256_storeu_ps _mm256_maskstore_ps _mm256_add_ps _mm256_mul_ps _mm256_fmadd_ps
     );
     lanes!(
         __m256d, f64, 4, false,
-        first_256d range_256d, sums_256d, interleave_256d,
+        __m256i, first_256d range_256d, sums_256d, interleave_256d,
         _mm256_set1_pd _mm256_loadu_pd _mm256_maskload_pd
         _mm256_storeu_pd _mm256_maskstore_pd _mm256_add_pd _mm256_mul_pd _mm256_fmadd_pd
     );

@@ -206,6 +206,10 @@ impl<S: Native> Job<S> for Across<'_, S> {
     }
 }
 
+/// Bytes of a line that are asked for before they are needed: processors do not see where so many
+/// lines lead.
+const AHEAD: usize = 256;
+
 /// Packs lines that each lie in memory as they are, or pieces of them, by transposition.
 struct Along<'a, S, F> {
     x: &'a [S],
@@ -240,6 +244,7 @@ impl<S: Native, F: Fn(usize) -> usize> Job<S> for Along<'_, S, F> {
                             for (j, vector) in vectors.iter_mut().enumerate() {
                                 if four + j < lines {
                                     let x = x.add(first(line + four + j) + piece.from + i);
+                                    L::prefetch(x.wrapping_add(AHEAD / size_of::<S>()));
                                     *vector = match len == L::WIDTH {
                                         true => L::load(x),
                                         false => L::load_first(x, len),

@@ -22,7 +22,8 @@ use num_traits::Float;
 /// Taps along the last axis that are added at a time.
 const TAPS: usize = 16;
 
-/// Adds columns, rows `ld` elements apart, to the elements of whole channels they stem from.
+/// Sums of columns, rows `ld` elements apart, for the elements of whole channels they stem from;
+/// overwrites `x`.
 pub(in crate::host) fn fold<A: Element + Float>(
     workers: &Workers,
     reaches: &Reaches,
@@ -32,19 +33,23 @@ pub(in crate::host) fn fold<A: Element + Float>(
 ) {
     let (taps, plane) = (reaches.taps(), reaches.plane());
     if plane == 0 || reaches.positions() == 0 {
-        return;
+        return x.fill(A::zero());
     }
     let channels = if columns.len() < SHARED { x.len() / plane } else { 1 };
     workers.chunks(x, channels * plane, |i, x| {
         let columns = columns[i * channels * taps * ld..].chunks(taps * ld);
+        let overwrites = reaches.one_plane() && reaches.side_by_side();
+        if !overwrites {
+            x.fill(A::zero());
+        }
         for (x, columns) in x.chunks_exact_mut(plane).zip(columns) {
             reaches.visit_planes(|at| {
                 let Some(image) = at.image else { return };
                 let (columns, x) = (&columns[at.tap * ld..], &mut x[image..][..at.rows * at.pitch]);
                 match A::DTYPE {
-                    _ if at.along.iter().any(|run| run.stride != 1) => add_taps(at, columns, ld, x),
-                    DType::F64 => add_runs::<A, f64>(at, columns, ld, x),
-                    _ => add_runs::<A, f32>(at, columns, ld, x),
+                    _ if !reaches.side_by_side() => add_taps(at, columns, ld, x),
+                    DType::F64 => add_runs::<A, f64>(at, columns, ld, overwrites, x),
+                    _ => add_runs::<A, f32>(at, columns, ld, overwrites, x),
                 }
             });
         }
@@ -87,15 +92,21 @@ fn scatter<A: Element + Float>(at: Plane, columns: &[A], x: &mut [A]) {
     }
 }
 
-/// Row by row, of windows side by side; `A` is `S`.
-fn add_runs<A: Element, S: Native>(at: Planes, columns: &[A], ld: usize, x: &mut [A]) {
+/// Row by row, of windows side by side, to what `x` holds or to nothing; `A` is `S`.
+fn add_runs<A: Element, S: Native>(
+    at: Planes,
+    columns: &[A],
+    ld: usize,
+    overwrites: bool,
+    x: &mut [A],
+) {
     let (taps, positions) = (at.down.len() * at.along.len(), at.height * at.width);
     assert!((taps - 1) * ld + at.position + positions <= columns.len(), "columns");
     let (columns, x) = (cast_slice(columns), cast_slice_mut(x));
     // SAFETY: columns of all taps and positions are there, as just seen, and all rows of `x`.
     #[allow(unsafe_code)]
     unsafe {
-        S::on_lanes(AddRuns { at, columns, ld, x });
+        S::on_lanes(AddRuns { at, columns, ld, overwrites, x });
     }
 }
 
@@ -103,6 +114,7 @@ struct AddRuns<'a, S> {
     at: Planes<'a>,
     columns: &'a [S],
     ld: usize,
+    overwrites: bool,
     x: &'a mut [S],
 }
 
@@ -122,23 +134,38 @@ impl<S: Native> Job<S> for AddRuns<'_, S> {
 }
 
 /// What a tap adds to a block of a row.
-#[derive(Clone, Copy, Default)]
-struct Run {
+#[derive(Clone, Copy)]
+struct Run<M, const VECTORS: usize> {
     /// From where positions' row begins to the block's first element; wraps.
     shift: usize,
     /// Elements of the block that the tap sees.
-    start: usize,
-    end: usize,
+    there: [M; VECTORS],
 }
 
-impl Run {
-    fn new(reach: &Reach, block: usize) -> Self {
-        let (first, len) = (reach.first, reach.end - reach.start);
-        Self {
-            shift: reach.start.wrapping_sub(first).wrapping_add(block),
-            start: first.saturating_sub(block),
-            end: (first + len).saturating_sub(block),
+impl<M: Copy, const VECTORS: usize> Run<M, VECTORS> {
+    /// Of no elements.
+    #[allow(unsafe_code)]
+    #[inline(always)]
+    unsafe fn none<L: Lanes<Mask = M>>() -> Self {
+        // SAFETY: the caller's: the instructions are there.
+        Self { shift: 0, there: [unsafe { L::mask(0, 0) }; VECTORS] }
+    }
+
+    #[allow(unsafe_code)]
+    #[inline(always)]
+    unsafe fn new<L: Lanes<Mask = M>>(reach: &Reach, block: usize) -> Self {
+        // SAFETY: the caller's: the instructions are there.
+        let mut run = unsafe { Self::none::<L>() };
+        run.shift = reach.start.wrapping_sub(reach.first).wrapping_add(block);
+        for (v, there) in run.there.iter_mut().enumerate() {
+            let skip = block + v * L::WIDTH;
+            let start = reach.first.saturating_sub(skip).min(L::WIDTH);
+            let end = reach.first + (reach.end - reach.start);
+            let end = end.saturating_sub(skip).clamp(start, L::WIDTH);
+            // SAFETY: as above.
+            *there = unsafe { L::mask(start, end) };
         }
+        run
     }
 }
 
@@ -147,24 +174,26 @@ impl<S: Native> AddRuns<'_, S> {
     /// In blocks of `VECTORS` vectors.
     #[inline(always)]
     unsafe fn add<L: Lanes<Scalar = S>, const VECTORS: usize>(self) {
-        let Self { at, columns, ld, x } = self;
+        let Self { at, columns, ld, overwrites, x } = self;
         let all_taps = at.along.len();
         for block in (0..at.pitch).step_by(VECTORS * L::WIDTH) {
             for (part, along) in at.along.chunks(TAPS).enumerate() {
-                let mut runs = [Run::default(); TAPS];
-                for (run, reach) in runs.iter_mut().zip(along) {
-                    *run = Run::new(reach, block);
-                }
-                for row in 0..at.rows {
-                    let end = at.pitch - block;
-                    // SAFETY: elements from `start` to `end` of what is loaded are places of the
-                    // columns; of `x`, no more of the row than there is.
-                    unsafe {
+                // SAFETY: what is loaded of the columns is there by its mask; of `x`, no more of
+                // a row than there is.
+                unsafe {
+                    let mut runs = [Run::<L::Mask, VECTORS>::none::<L>(); TAPS];
+                    for (run, reach) in runs.iter_mut().zip(along) {
+                        *run = Run::new::<L>(reach, block);
+                    }
+                    for row in 0..at.rows {
+                        let left = at.pitch - block;
                         let x = x.as_mut_ptr().add(row * at.pitch + block);
                         let mut sums = [L::splat(S::zero()); VECTORS];
-                        for (v, sum) in sums.iter_mut().enumerate() {
-                            let there = end.saturating_sub(v * L::WIDTH).min(L::WIDTH);
-                            *sum = L::load_first(x.wrapping_add(v * L::WIDTH), there);
+                        if !overwrites || part > 0 {
+                            for (v, sum) in sums.iter_mut().enumerate() {
+                                let there = left.saturating_sub(v * L::WIDTH).min(L::WIDTH);
+                                *sum = L::load_first(x.wrapping_add(v * L::WIDTH), there);
+                            }
                         }
                         for (tap, down) in at.down.iter().enumerate() {
                             let Some(position) = down.position_of(row) else { continue };
@@ -174,17 +203,14 @@ impl<S: Native> AddRuns<'_, S> {
                             for run in &runs[..along.len()] {
                                 let from_run = from.wrapping_add(run.shift);
                                 for (v, sum) in sums.iter_mut().enumerate() {
-                                    let skip = v * L::WIDTH;
-                                    let start = run.start.saturating_sub(skip).min(L::WIDTH);
-                                    let end = run.end.saturating_sub(skip).clamp(start, L::WIDTH);
-                                    let from = from_run.wrapping_add(skip);
-                                    *sum = sum.add(L::load_range(from, start, end));
+                                    let from = from_run.wrapping_add(v * L::WIDTH);
+                                    *sum = sum.add(L::load_masked(from, run.there[v]));
                                 }
                                 from = from.wrapping_add(ld);
                             }
                         }
                         for (v, sum) in sums.into_iter().enumerate() {
-                            let there = end.saturating_sub(v * L::WIDTH).min(L::WIDTH);
+                            let there = left.saturating_sub(v * L::WIDTH).min(L::WIDTH);
                             sum.store_first(x.wrapping_add(v * L::WIDTH), there);
                         }
                     }

@@ -122,6 +122,16 @@ impl Reaches {
         self.outputs.iter().product()
     }
 
+    /// Whether there are no axes but two.
+    pub(super) fn one_plane(&self) -> bool {
+        self.axes.len() == 2
+    }
+
+    /// Whether windows along the last axis are one element apart.
+    pub(super) fn side_by_side(&self) -> bool {
+        self.axes.last().is_some_and(|axis| axis.stride == 1)
+    }
+
     /// Calls `body(tap, plane)` for every tap and every plane of positions.
     #[inline(always)]
     pub(super) fn visit(&self, mut body: impl FnMut(usize, Plane)) {
