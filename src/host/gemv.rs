@@ -4,6 +4,8 @@
 //! by side, and no panel is copied but to widen 16-bit elements. `f32` and `f64` go to the kernels
 //! of matrix products that read operands where they lie.
 
+mod long_rows;
+
 use super::{
     gemm::row_times,
     level1::{WIDTH, fold_lanes, padded},
@@ -17,6 +19,8 @@ use crate::{
     error::Result,
     op::{Gemm, Gemv, Transpose},
 };
+use bytemuck::{cast_slice, cast_slice_mut};
+use long_rows::add_long_rows;
 use num_traits::{Float, Zero};
 
 /// Rows taken together.
@@ -65,6 +69,10 @@ pub fn gemv<T: Element>(
                 );
             });
         }),
+        Transpose::Yes if is_wide::<T>() => {
+            let (x, y) = (cast_slice(x), cast_slice_mut(y));
+            add_long_rows(workers, (op.alpha, op.beta), (cast_slice::<T, T::Acc>(a), op.lda), x, y);
+        }
         Transpose::Yes => with_scratch(room_for::<T>(x), |room| {
             let x = widened(x, room);
             let columns = (TASK / x.len()).next_multiple_of(CHUNK).max(CHUNK);
