@@ -129,18 +129,24 @@ unsafe fn outer<L: Lanes>(p: &Product<L::Scalar>, strides: (usize, usize)) {
 #[allow(unsafe_code)]
 #[inline(always)]
 unsafe fn outer_row<L: Lanes>(p: &Product<L::Scalar>, along_k: usize) {
-    const VECTORS: usize = 8;
     let mut column = 0;
     while column < p.n {
-        let whole = p.n - column >= VECTORS * L::WIDTH;
-        let step = if whole { VECTORS * L::WIDTH } else { L::WIDTH.min(p.n - column) };
+        // As many vectors as there are whole ones: a sum of few waits for itself.
+        let whole = (p.n - column) / L::WIDTH;
+        let step = match whole {
+            8.. => 8 * L::WIDTH,
+            4.. => 4 * L::WIDTH,
+            2.. => 2 * L::WIDTH,
+            _ => L::WIDTH.min(p.n - column),
+        };
         let tile = Tile { row: 0, rows: 0..1, column, columns: step.min(L::WIDTH) };
         // SAFETY: the columns of the tile are within those of the product.
         unsafe {
-            if whole {
-                outer_tile::<L, 1, VECTORS>(p, (0, along_k), tile);
-            } else {
-                outer_tile::<L, 1, 1>(p, (0, along_k), tile);
+            match whole {
+                8.. => outer_tile::<L, 1, 8>(p, (0, along_k), tile),
+                4.. => outer_tile::<L, 1, 4>(p, (0, along_k), tile),
+                2.. => outer_tile::<L, 1, 2>(p, (0, along_k), tile),
+                _ => outer_tile::<L, 1, 1>(p, (0, along_k), tile),
             }
         }
         column += step;

@@ -10,8 +10,8 @@ use crate::{
 };
 use num_traits::Float;
 
-/// Bytes of sums that stay in the first-level cache beside what passes by.
-const BLOCK: usize = 16 << 10;
+/// Bytes of sums that stay in the first-level cache, or nearly, while rows pass by.
+const BLOCK: usize = 32 << 10;
 
 /// Rows taken together.
 const ROWS: usize = 8;

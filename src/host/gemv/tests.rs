@@ -5,7 +5,7 @@ use crate::host::testing::{
 use Transpose::{No, Yes};
 
 /// Wide and tall, within a chunk and beyond, in whole groups of rows and not.
-const SHAPES: [(usize, usize); 12] = [
+const SHAPES: [(usize, usize); 13] = [
     (0, 5),
     (5, 0),
     (1, 1),
@@ -16,6 +16,7 @@ const SHAPES: [(usize, usize); 12] = [
     (37, 29),
     (1030, 3),
     (200, 1500),
+    (11, 9001),
     (2, 70_000),
     (70_000, 2),
 ];
