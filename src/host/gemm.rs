@@ -6,10 +6,12 @@
 //!   `matrixmultiply`. There is one single-threaded call for each thread's rows or columns.
 //!   Blocks of k are fixed and an element of `C` is computed the same in any tile, so where a
 //!   matrix is cut, at multiples of [`TILE`], no bit changes.
-//! - 16-bit elements are widened block by block and go the same way.
+//! - 16-bit elements are widened as they are packed and go the same way; results are rounded once.
 
 mod direct;
 mod half;
+#[cfg(target_arch = "x86_64")]
+mod halves;
 mod lanes;
 mod lines;
 mod native;
@@ -18,7 +20,7 @@ mod tiles;
 
 use super::{gemv::gemv, level1::scal, workers::Workers};
 use crate::{
-    element::{DType, Element},
+    element::{DType, Element, bf16, f16},
     error::Result,
     op::{Batch, Gemm, Transpose},
 };
@@ -69,8 +71,10 @@ pub fn gemm<T: Element>(
     match T::DTYPE {
         DType::F32 => product::<T, f32>(workers, op, a, b, c),
         DType::F64 => product::<T, f64>(workers, op, a, b, c),
-        DType::F16 | DType::Bf16 => half::product(workers, op, a, b, c),
+        DType::F16 => half::product::<T, f16>(workers, op, a, b, c),
+        DType::Bf16 => half::product::<T, bf16>(workers, op, a, b, c),
     }
+    Ok(())
 }
 
 /// [`gemm`] of elements that need no widening, and of a `B` that lies elsewhere: of it, `op` has
@@ -91,17 +95,17 @@ pub(super) fn gemm_indirect<T: Element>(
         a: &[T],
         b: &Indirect<T>,
         c: &mut [T],
-    ) -> Result<()> {
-        let b = b.cast::<S>();
-        share::<T, S>(workers, op, c, |part, row, column, c| {
+    ) {
+        let (b, c) = (b.cast::<S>(), Tiles::new(cast_slice_mut::<T, S>(c), op.ldc));
+        share(workers, op, |part, row, column| {
             let a = &cast_slice(a)[first_row(op, row)..];
             let b = Part { lines: &b, first: column };
             // SAFETY: `a` and `c` hold this part of the product.
             #[allow(unsafe_code)]
             unsafe {
-                run_lines(part, a, &b, c);
+                run_lines(&native::<T, S>(part), a, &b, c.at(row, column));
             }
-        })
+        });
     }
     op.check(a.len(), usize::MAX, c.len())?;
     if op.m == 0 || op.n == 0 {
@@ -114,6 +118,7 @@ pub(super) fn gemm_indirect<T: Element>(
         DType::F64 => run::<T, f64>(workers, op, a, b, c),
         _ => run::<T, f32>(workers, op, a, b, c),
     }
+    Ok(())
 }
 
 /// [`gemm`] for each of a batch; the `C`s do not overlap.
@@ -188,9 +193,9 @@ fn scale<T: Element>(op: &Gemm<T>, c: &mut [T]) -> Result<()> {
 }
 
 /// The same product of elements of type `S`, which is what `T` is or computes in.
-fn native<T: Element, S: Native>(op: &Gemm<T>) -> Gemm<S> {
+fn native<T: Element, S: Element>(op: &Gemm<T>) -> Gemm<S> {
     let Gemm { m, n, k, trans_a, trans_b, lda, ldb, ldc, .. } = *op;
-    let (alpha, beta) = (S::from_f64(op.alpha.to_f64()), S::from_f64(op.beta.to_f64()));
+    let (alpha, beta) = (S::acc(op.alpha.to_f64()), S::acc(op.beta.to_f64()));
     Gemm { m, n, k, trans_a, trans_b, alpha, beta, lda, ldb, ldc }
 }
 
@@ -204,47 +209,38 @@ fn first_column<T: Element>(op: &Gemm<T>, column: usize) -> usize {
     if op.trans_b == Transpose::No { column } else { column * op.ldb }
 }
 
-/// One call of `multiply(part, row, column, c)` for each thread, over rows or columns of `C`,
-/// whichever are more: of the part that begins there, whose `C` is `c`. `T` is `S`.
-fn share<T: Element, S: Native>(
+/// One call of `multiply(part, row, column)` for each thread, over rows or columns of `C`,
+/// whichever are more: of the part that begins there.
+fn share<T: Element>(
     workers: &Workers,
     op: &Gemm<T>,
-    c: &mut [T],
-    multiply: impl Fn(&Gemm<S>, usize, usize, *mut S) + Sync,
-) -> Result<()> {
-    let op = &native::<T, S>(op);
+    multiply: impl Fn(&Gemm<T>, usize, usize) + Sync,
+) {
     let parts = if op.flops() < SHARED { 1 } else { workers.count() };
     let (by_rows, longer) = (op.m >= op.n, op.m.max(op.n));
     let size = longer.div_ceil(parts).next_multiple_of(TILE);
-    let c = Tiles::new(cast_slice_mut::<T, S>(c), op.ldc);
     workers.run(longer.div_ceil(size), |i| {
         let (start, len) = (i * size, size.min(longer - i * size));
         let (row, column) = if by_rows { (start, 0) } else { (0, start) };
         let (m, n) = if by_rows { (len, op.n) } else { (op.m, len) };
-        multiply(&Gemm { m, n, ..*op }, row, column, c.at(row, column));
+        multiply(&Gemm { m, n, ..*op }, row, column);
     });
-    Ok(())
 }
 
 /// A product of elements of type `S`, which is what `T` is.
-fn product<T: Element, S: Native>(
-    workers: &Workers,
-    op: &Gemm<T>,
-    a: &[T],
-    b: &[T],
-    c: &mut [T],
-) -> Result<()> {
+fn product<T: Element, S: Native>(workers: &Workers, op: &Gemm<T>, a: &[T], b: &[T], c: &mut [T]) {
     let kernel = Kernel::of(&native::<T, S>(op));
-    share::<T, S>(workers, op, c, |part, row, column, c| {
+    let c = Tiles::new(cast_slice_mut::<T, S>(c), op.ldc);
+    share(workers, op, |part, row, column| {
         let a = &cast_slice(a)[first_row(op, row)..];
         let b = &cast_slice(b)[first_column(op, column)..];
         // SAFETY: `op.check` passed, so `a`, `b` and `c` hold all of the product, hence this part
         // of it; no two parts share rows and columns of `c`.
         #[allow(unsafe_code)]
         unsafe {
-            kernel.run(part, a, b, c);
+            kernel.run(&native::<T, S>(part), a, b, c.at(row, column));
         }
-    })
+    });
 }
 
 #[cfg(test)]

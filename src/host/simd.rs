@@ -45,7 +45,7 @@ pub fn vector_instructions() -> &'static str {
 /// Whether there is all that `avx512` is compiled for.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn has_avx512() -> bool {
+pub(super) fn has_avx512() -> bool {
     is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512dq")

@@ -1,122 +1,159 @@
-//! Products of 16-bit elements: panels are widened block by block, sums kept in `f32`.
+//! Products of 16-bit elements: operands are widened as they are packed, sums kept in `f32`.
+//!
+//! A block of `C` is summed over the whole of k, then rounded once. Small products read matrices
+//! that were widened before.
 
-use super::{SHARED, native::Kernel, tiles::Tiles};
+use super::{
+    direct,
+    lanes::Lanes,
+    lines::{Lines, Matrix, Part},
+    native as same,
+    native::{Job, Kernel, Native, sum_lines},
+    packed::BEYOND,
+    share,
+    tiles::Tiles,
+};
 use crate::{
     element::Element,
-    error::Result,
-    host::{
-        scratch::with_scratch,
-        simd::vectorized,
-        widen::{narrow, widen},
-        workers::Workers,
-    },
+    host::{scratch::with_scratch, workers::Workers},
     op::{Gemm, Transpose},
 };
-use bytemuck::cast_slice_mut;
-use num_traits::Zero;
+use bytemuck::{cast_slice, cast_slice_mut};
+use std::ops::Range;
 
-/// Rows of a block of `C`: an element of `B` is widened once for so many products.
-const HEIGHT: usize = 256;
+/// Rows of a block of `C`: an element of `B` is packed once for so many products.
+const HEIGHT: usize = 768;
 
 /// Columns of a block of `C`: so many for an element of `A`.
-const WIDTH: usize = 512;
+const WIDTH: usize = 1024;
 
-/// The depth at which sums are cut: a widened panel stays in the second-level cache until it is
-/// multiplied.
+/// The depth at which sums of small products are cut.
 const DEPTH: usize = 256;
 
-/// `C ← α·op(A)·op(B) + β·C`, rounded once; k is not 0.
-pub(super) fn product<T: Element>(
+/// `C ← α·op(A)·op(B) + β·C`, rounded once, of elements of type `H`, which is what `T` is;
+/// `op.check` passed, and k is not 0.
+pub(super) fn product<T: Element, H: Element<Acc = f32>>(
     workers: &Workers,
     op: &Gemm<T>,
     a: &[T],
     b: &[T],
     c: &mut [T],
-) -> Result<()> {
-    op.check(a.len(), b.len(), c.len())?;
-    let tiles = Tiles::new(c, op.ldc);
-    let across = op.n.div_ceil(WIDTH);
-    let blocks = op.m.div_ceil(HEIGHT) * across;
-    let alone = Workers::sequential();
-    let workers = if op.flops() < SHARED { &alone } else { workers };
-    workers.run(blocks, |i| {
-        let (row, column) = (i / across * HEIGHT, i % across * WIDTH);
-        let (m, n) = (HEIGHT.min(op.m - row), WIDTH.min(op.n - column));
-        with_scratch(m * n, |sums: &mut [f32]| {
-            block(op, (row, m), (column, n), a, b, sums);
-            let sums = cast_slice_mut::<f32, T::Acc>(sums);
-            for i in 0..m {
-                // SAFETY: blocks of `c` do not overlap and each is one task's.
-                #[allow(unsafe_code)]
-                let c = unsafe { tiles.row(row + i, column..column + n) };
-                finish(op, &mut sums[i * n..][..n], c);
+) {
+    let (op, a, b) = (&same::<T, H>(op), cast_slice::<T, H>(a), cast_slice::<T, H>(b));
+    let c = Tiles::new(cast_slice_mut::<T, H>(c), op.ldc);
+    // Chosen for the whole: its parts have the same bits.
+    let small = direct::suits(&same::<H, f32>(op));
+    share(workers, op, |part, row, column| {
+        for i in (0..part.m).step_by(HEIGHT) {
+            for j in (0..part.n).step_by(WIDTH) {
+                let rows = row + i..row + part.m.min(i + HEIGHT);
+                let columns = column + j..column + part.n.min(j + WIDTH);
+                with_scratch(rows.len() * columns.len(), |sums: &mut [f32]| {
+                    let block = Block { op, a, b, rows: rows.clone(), columns: columns.clone() };
+                    if small {
+                        block.small(sums)
+                    } else {
+                        block.packed(sums)
+                    }
+                    let (alpha, beta, width) = (op.alpha, op.beta, columns.len());
+                    let c = c.at(rows.start, columns.start);
+                    // SAFETY: `c` has all of this block, and no other has a part of it.
+                    #[allow(unsafe_code)]
+                    unsafe {
+                        f32::on_lanes(Finish { alpha, beta, sums, width, c, ldc: op.ldc });
+                    }
+                });
             }
-        });
+        }
     });
-    Ok(())
 }
 
-/// `sums(m×n) ← op(A)·op(B)` for a block of rows and columns.
-fn block<T: Element>(
-    op: &Gemm<T>,
-    (row, m): (usize, usize),
-    (column, n): (usize, usize),
-    a: &[T],
-    b: &[T],
-    sums: &mut [f32],
-) {
-    let deepest = DEPTH.min(op.k);
-    with_scratch::<f32, _>(m * deepest, |panel_a| {
-        with_scratch::<f32, _>(deepest * n, |panel_b| {
-            for start in (0..op.k).step_by(DEPTH) {
-                let k = DEPTH.min(op.k - start);
-                panel(op.trans_a, a, op.lda, (row, m), (start, k), panel_a);
-                panel(op.trans_b, b, op.ldb, (start, k), (column, n), panel_b);
-                let part = Gemm::<f32>::with(op.trans_a, op.trans_b, m, n, k);
-                let beta = if start == 0 { 0.0 } else { 1.0 };
-                let (panel_a, panel_b) = (&panel_a[..m * k], &panel_b[..k * n]);
-                // SAFETY: `part` is packed, and the three slices have just its extents; `sums` is
-                // borrowed exclusively.
-                #[allow(unsafe_code)]
-                unsafe {
-                    let part = part.beta(beta);
-                    Kernel::of(&part).run(&part, panel_a, panel_b, sums.as_mut_ptr());
+/// A block of rows and columns of `op(A)·op(B)`.
+struct Block<'a, H: Element> {
+    op: &'a Gemm<H>,
+    a: &'a [H],
+    b: &'a [H],
+    rows: Range<usize>,
+    columns: Range<usize>,
+}
+
+impl<H: Element<Acc = f32>> Block<'_, H> {
+    /// By panels that hold widened elements.
+    fn packed(&self, sums: &mut [f32]) {
+        let (op, m, n) = (self.op, self.rows.len(), self.columns.len());
+        let rows = Matrix::rows(op.trans_a, self.a, op.lda);
+        let columns = Matrix::columns(op.trans_b, self.b, op.ldb);
+        let rows = Part { lines: &rows, first: self.rows.start };
+        let columns = Part { lines: &columns, first: self.columns.start };
+        sum_lines([m, n, op.k], &rows, &columns, sums);
+    }
+
+    /// By matrices of widened elements, stored as operands are.
+    fn small(&self, sums: &mut [f32]) {
+        let (op, m, n) = (self.op, self.rows.len(), self.columns.len());
+        let deepest = DEPTH.min(op.k);
+        with_scratch((m + BEYOND) * (deepest + BEYOND), |a: &mut [f32]| {
+            with_scratch((deepest + BEYOND) * (n + BEYOND), |b: &mut [f32]| {
+                for start in (0..op.k).step_by(DEPTH) {
+                    let terms = start..op.k.min(start + DEPTH);
+                    let k = terms.len();
+                    matrix(op.trans_a, self.a, op.lda, [&self.rows, &terms], a);
+                    matrix(op.trans_b, self.b, op.ldb, [&terms, &self.columns], b);
+                    let part = Gemm::<f32>::with(op.trans_a, op.trans_b, m, n, k);
+                    let part = part.beta(if start == 0 { 0.0 } else { 1.0 });
+                    // SAFETY: the matrices are packed, and as `sums` they have the extents of
+                    // `part`.
+                    #[allow(unsafe_code)]
+                    unsafe {
+                        Kernel::Direct.run(&part, &a[..m * k], &b[..k * n], sums.as_mut_ptr());
+                    }
                 }
-            }
+            });
         });
-    });
+    }
 }
 
 /// Widens a block of `op(X)` into a packed matrix stored as `X` is.
-fn panel<T: Element>(
+fn matrix<H: Element<Acc = f32>>(
     trans: Transpose,
-    x: &[T],
+    x: &[H],
     ld: usize,
-    rows: (usize, usize),
-    columns: (usize, usize),
-    panel: &mut [f32],
+    [rows, columns]: [&Range<usize>; 2],
+    to: &mut [f32],
 ) {
     let (rows, columns) = if trans == Transpose::No { (rows, columns) } else { (columns, rows) };
-    for (i, panel) in panel.chunks_exact_mut(columns.1).take(rows.1).enumerate() {
-        widen(&x[(rows.0 + i) * ld + columns.0..][..columns.1], cast_slice_mut(panel));
-    }
+    // A single panel of columns is a matrix by rows.
+    Matrix::columns(Transpose::No, x, ld).pack(columns.clone(), rows.clone(), columns.len(), to);
 }
 
-/// `c ← α·sums + β·c`.
-fn finish<T: Element>(op: &Gemm<T>, sums: &mut [T::Acc], c: &mut [T]) {
-    let (alpha, beta) = (op.alpha, op.beta);
-    vectorized(
-        #[inline(always)]
-        || sums.iter_mut().for_each(|sum| *sum = alpha * *sum),
-    );
-    if !beta.is_zero() {
-        let mut room = [T::Acc::zero(); WIDTH];
-        let old = &mut room[..c.len()];
-        widen(c, old);
-        vectorized(
-            #[inline(always)]
-            || sums.iter_mut().zip(old).for_each(|(sum, old)| *sum = *sum + beta * *old),
-        );
+/// `C ← α·sums + β·C`, rounded; `sums` are rows of `width`.
+struct Finish<'a, H> {
+    alpha: f32,
+    beta: f32,
+    sums: &'a [f32],
+    width: usize,
+    c: *mut H,
+    ldc: usize,
+}
+
+#[allow(unsafe_code)]
+impl<H: Element<Acc = f32>> Job<f32> for Finish<'_, H> {
+    #[inline(always)]
+    unsafe fn run<L: Lanes<Scalar = f32>>(self) {
+        // SAFETY: the caller's: `c` is exclusive and has as many rows and columns as the sums.
+        unsafe {
+            let (alpha, beta) = (L::splat(self.alpha), L::splat(self.beta));
+            for (row, sums) in self.sums.chunks_exact(self.width).enumerate() {
+                for column in (0..self.width).step_by(L::WIDTH) {
+                    let count = L::WIDTH.min(self.width - column);
+                    let c = self.c.add(row * self.ldc + column);
+                    let mut value = alpha.mul(L::load_first(sums.as_ptr().add(column), count));
+                    if self.beta != 0.0 {
+                        value = beta.mul_add(L::load_as(c, count), value);
+                    }
+                    value.store_as(c, count);
+                }
+            }
+        }
     }
-    narrow(sums, c);
 }

@@ -1,7 +1,7 @@
 //! Vectors of one processor: the few operations that the direct kernels are written in.
 
-use crate::element::Element;
-use num_traits::Float;
+use crate::{element::Element, host::widen::is_wide};
+use num_traits::{Float, Zero};
 
 /// A vector register.
 ///
@@ -28,10 +28,51 @@ pub(in crate::host) trait Lanes: Copy {
     unsafe fn mask(start: usize, end: usize) -> Self::Mask;
     /// The elements at `p` that are meant, the others zero and not read.
     unsafe fn load_masked(p: *const Self::Scalar, mask: Self::Mask) -> Self;
+    /// The first `count` elements at `p`, widened where they are narrower, the others zero and not
+    /// read.
+    #[inline(always)]
+    unsafe fn load_as<T: Element<Acc = Self::Scalar>>(p: *const T, count: usize) -> Self {
+        // SAFETY: the caller's; what is wide is of this type.
+        unsafe {
+            if is_wide::<T>() { Self::load_first(p.cast(), count) } else { Self::widen(p, count) }
+        }
+    }
+    /// The first `count` of narrower elements.
+    #[inline(always)]
+    unsafe fn widen<T: Element<Acc = Self::Scalar>>(p: *const T, count: usize) -> Self {
+        let mut room = [Self::Scalar::zero(); 16];
+        for (i, x) in room.iter_mut().enumerate().take(count) {
+            // SAFETY: the caller's: `count` elements at `p`.
+            *x = unsafe { *p.add(i) }.to_acc();
+        }
+        // SAFETY: no vector is longer.
+        unsafe { Self::load(room.as_ptr()) }
+    }
     /// Writes all elements to `p`, which need not be aligned.
     unsafe fn store(self, p: *mut Self::Scalar);
     /// Writes the first `count` elements to `p` and nothing else.
     unsafe fn store_first(self, p: *mut Self::Scalar, count: usize);
+    /// Writes the first `count` elements to `p`, rounded to nearest, ties to even, where those there
+    /// are narrower, and nothing else.
+    #[inline(always)]
+    unsafe fn store_as<T: Element<Acc = Self::Scalar>>(self, p: *mut T, count: usize) {
+        // SAFETY: the caller's; what is wide is of this type.
+        unsafe {
+            if is_wide::<T>() { self.store_first(p.cast(), count) } else { self.narrow(p, count) }
+        }
+    }
+    /// The same of narrower elements.
+    #[inline(always)]
+    unsafe fn narrow<T: Element<Acc = Self::Scalar>>(self, p: *mut T, count: usize) {
+        let mut room = [Self::Scalar::zero(); 16];
+        // SAFETY: no vector is longer; the caller's: room for `count` elements at `p`.
+        unsafe {
+            self.store(room.as_mut_ptr());
+            for (i, &x) in room.iter().enumerate().take(count) {
+                *p.add(i) = T::from_acc(x);
+            }
+        }
+    }
     /// Says that what lies at `p` will soon be used, if the processor listens; it need not be
     /// readable.
     #[inline(always)]
@@ -141,7 +182,9 @@ impl<S: Element + Float> Lanes for [S; 4] {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
+    use super::super::halves::{narrow_256, narrow_512, widen_256, widen_512};
     use super::Lanes;
+    use crate::element::Element;
     use std::arch::x86_64::*;
 
     macro_rules! lanes {
@@ -150,6 +193,7 @@ mod x86 {
             $mask:ty, $first:ident $range:ident, $sums:ident, $interleave:ident,
             $splat:ident $load:ident $load_first:ident
             $store:ident $store_first:ident $add:ident $mul:ident $mul_add:ident
+            $(, $widen:ident $narrow:ident)?
         ) => {
             // SAFETY: of every block below: the processor has the instructions and the pointers
             // are good for the elements, as the trait requires of its callers; masked loads and
@@ -187,6 +231,18 @@ mod x86 {
                 unsafe fn load_masked(p: *const $scalar, mask: $mask) -> Self {
                     unsafe { $load_first(p, mask) }
                 }
+
+                $(
+                    #[inline(always)]
+                    unsafe fn widen<T: Element<Acc = $scalar>>(p: *const T, count: usize) -> Self {
+                        unsafe { $widen(p, count) }
+                    }
+
+                    #[inline(always)]
+                    unsafe fn narrow<T: Element<Acc = $scalar>>(self, p: *mut T, count: usize) {
+                        unsafe { $narrow(self, p, count) };
+                    }
+                )?
 
                 #[inline(always)]
                 unsafe fn store(self, p: *mut $scalar) {
@@ -366,7 +422,8 @@ mod x86 {
         __m512, f32, 16, true,
         __mmask16, first_512 range_512, sums_512, interleave_512,
         _mm512_set1_ps _mm512_loadu_ps load_512
-        _mm512_storeu_ps _mm512_mask_storeu_ps _mm512_add_ps _mm512_mul_ps _mm512_fmadd_ps
+        _mm512_storeu_ps _mm512_mask_storeu_ps _mm512_add_ps _mm512_mul_ps _mm512_fmadd_ps,
+        widen_512 narrow_512
     );
     lanes!(
         __m512d, f64, 8, true,
@@ -378,7 +435,8 @@ mod x86 {
         __m256, f32, 8, false,
         __m256i, first_256 range_256, sums_256, interleave_256,
         _mm256_set1_ps _mm256_loadu_ps _mm256_maskload_ps
-        _mm256_storeu_ps _mm256_maskstore_ps _mm256_add_ps _mm256_mul_ps _mm256_fmadd_ps
+        _mm256_storeu_ps _mm256_maskstore_ps _mm256_add_ps _mm256_mul_ps _mm256_fmadd_ps,
+        widen_256 narrow_256
     );
     lanes!(
         __m256d, f64, 4, false,

@@ -4,7 +4,7 @@ use super::{
     lanes::Lanes,
     native::{Job, Native},
 };
-use crate::op::Transpose;
+use crate::{element::Element, op::Transpose};
 use std::ops::Range;
 
 /// Rows of `op(A)`, or columns of `op(B)`: lines of as many elements as a product has terms.
@@ -16,27 +16,27 @@ pub(in crate::host) trait Lines<S>: Sync {
     fn pack(&self, lines: Range<usize>, terms: Range<usize>, size: usize, panels: &mut [S]);
 }
 
-/// A matrix, row by row.
-pub(super) struct Matrix<'a, S> {
-    x: &'a [S],
+/// A matrix, row by row; panels hold its elements widened, where these are narrower.
+pub(super) struct Matrix<'a, T> {
+    x: &'a [T],
     ld: usize,
     /// Whether a line is a row, rather than a column.
     along: bool,
 }
 
-impl<'a, S> Matrix<'a, S> {
+impl<'a, T> Matrix<'a, T> {
     /// Rows of `op(A)`.
-    pub(super) fn rows(trans: Transpose, x: &'a [S], ld: usize) -> Self {
+    pub(super) fn rows(trans: Transpose, x: &'a [T], ld: usize) -> Self {
         Self { x, ld, along: trans == Transpose::No }
     }
 
     /// Columns of `op(B)`.
-    pub(super) fn columns(trans: Transpose, x: &'a [S], ld: usize) -> Self {
+    pub(super) fn columns(trans: Transpose, x: &'a [T], ld: usize) -> Self {
         Self { x, ld, along: trans == Transpose::Yes }
     }
 }
 
-impl<S: Native> Lines<S> for Matrix<'_, S> {
+impl<T: Element<Acc = S>, S: Native> Lines<S> for Matrix<'_, T> {
     fn pack(&self, lines: Range<usize>, terms: Range<usize>, size: usize, panels: &mut [S]) {
         if lines.is_empty() || terms.is_empty() {
             return;
@@ -174,8 +174,8 @@ fn check_room<S>(panels: &[S], count: usize, k: usize, size: usize) {
 }
 
 /// Packs lines that lie side by side: an element of each, then the next `ld` further on.
-struct Across<'a, S> {
-    x: &'a [S],
+struct Across<'a, T, S> {
+    x: &'a [T],
     ld: usize,
     count: usize,
     size: usize,
@@ -184,7 +184,7 @@ struct Across<'a, S> {
 }
 
 #[allow(unsafe_code)]
-impl<S: Native> Job<S> for Across<'_, S> {
+impl<T: Element<Acc = S>, S: Native> Job<S> for Across<'_, T, S> {
     #[inline(always)]
     unsafe fn run<L: Lanes<Scalar = S>>(self) {
         let Self { x, ld, count, size, k, panels } = self;
@@ -197,7 +197,7 @@ impl<S: Native> Job<S> for Across<'_, S> {
                     let panel = panels.add(line * k + i * size);
                     for j in (0..size).step_by(L::WIDTH) {
                         let there = L::WIDTH.min((count - line).saturating_sub(j));
-                        let vector = L::load_first(x.wrapping_add(i * ld + line + j), there);
+                        let vector = L::load_as(x.wrapping_add(i * ld + line + j), there);
                         vector.store_first(panel.add(j), L::WIDTH.min(size - j));
                     }
                 }
@@ -211,8 +211,8 @@ impl<S: Native> Job<S> for Across<'_, S> {
 const AHEAD: usize = 256;
 
 /// Packs lines that each lie in memory as they are, or pieces of them, by transposition.
-struct Along<'a, S, F> {
-    x: &'a [S],
+struct Along<'a, T, S, F> {
+    x: &'a [T],
     /// Where a line begins.
     first: F,
     /// From there to terms.
@@ -224,7 +224,12 @@ struct Along<'a, S, F> {
 }
 
 #[allow(unsafe_code)]
-impl<S: Native, F: Fn(usize) -> usize> Job<S> for Along<'_, S, F> {
+impl<T, S, F> Job<S> for Along<'_, T, S, F>
+where
+    T: Element<Acc = S>,
+    S: Native,
+    F: Fn(usize) -> usize,
+{
     #[inline(always)]
     unsafe fn run<L: Lanes<Scalar = S>>(self) {
         let Self { x, first, pieces, count, size, k, panels } = self;
@@ -244,10 +249,10 @@ impl<S: Native, F: Fn(usize) -> usize> Job<S> for Along<'_, S, F> {
                             for (j, vector) in vectors.iter_mut().enumerate() {
                                 if four + j < lines {
                                     let x = x.add(first(line + four + j) + piece.from + i);
-                                    L::prefetch(x.wrapping_add(AHEAD / size_of::<S>()));
+                                    L::prefetch(x.wrapping_add(AHEAD / size_of::<T>()).cast());
                                     *vector = match len == L::WIDTH {
-                                        true => L::load(x),
-                                        false => L::load_first(x, len),
+                                        true => L::load_as(x, L::WIDTH),
+                                        false => L::load_as(x, len),
                                     };
                                 }
                             }

@@ -78,10 +78,13 @@ fn available() -> Vec<Width> {
     let mut widths = Vec::new();
     #[cfg(target_arch = "x86_64")]
     {
-        if is_x86_feature_detected!("avx512f") {
+        if crate::host::simd::has_avx512() {
             widths.push(Width::Avx512);
         }
-        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+        if is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("fma")
+            && is_x86_feature_detected!("f16c")
+        {
             widths.push(Width::Avx2);
         }
     }
@@ -131,7 +134,7 @@ native!(f32, matrixmultiply::sgemm, __m512, __m256);
 native!(f64, matrixmultiply::dgemm, __m512d, __m256d);
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 #[allow(unsafe_code)]
 unsafe fn avx512<L: Lanes>(job: impl Job<L::Scalar>) {
     // SAFETY: handed on; compiled for what `L` needs.
@@ -139,7 +142,7 @@ unsafe fn avx512<L: Lanes>(job: impl Job<L::Scalar>) {
 }
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
+#[target_feature(enable = "avx2,fma,f16c")]
 #[allow(unsafe_code)]
 unsafe fn avx2<L: Lanes>(job: impl Job<L::Scalar>) {
     // SAFETY: handed on; compiled for what `L` needs.
@@ -181,8 +184,9 @@ impl Kernel {
                     foreign(S::FOREIGN, op.trans_a, op.trans_b, &product);
                 }
                 Self::Packed => {
+                    let a = Matrix::rows(op.trans_a, a, op.lda);
                     let b = Matrix::columns(op.trans_b, b, op.ldb);
-                    multiply_lines(op.trans_a, a, &b, &product);
+                    multiply_lines(&a, op.trans_a == Transpose::No, &b, &product);
                 }
             }
         }
@@ -198,7 +202,9 @@ pub(super) unsafe fn run_lines<S: Native>(op: &Gemm<S>, a: &[S], b: &dyn Lines<S
     // SAFETY: the caller vouches for the extents.
     unsafe {
         if width() != Width::Portable {
-            return multiply_lines(op.trans_a, a, b, &Product::new(op, a, &[], c));
+            let rows = Matrix::rows(op.trans_a, a, op.lda);
+            let by_rows = op.trans_a == Transpose::No;
+            return multiply_lines(&rows, by_rows, b, &Product::new(op, a, &[], c));
         }
         with_scratch(op.k * op.n + packed::BEYOND * op.n, |matrix: &mut [S]| {
             // A single panel is the matrix by rows.
@@ -209,12 +215,44 @@ pub(super) unsafe fn run_lines<S: Native>(op: &Gemm<S>, a: &[S], b: &dyn Lines<S
     }
 }
 
-/// By packed panels; what `p` says of `B` is not used.
+/// `C(m×n) ← A·B` on the calling thread: `A`'s rows and `B`'s columns are lines of k elements.
+pub(super) fn sum_lines<S: Native>(
+    [m, n, k]: [usize; 3],
+    a: &dyn Lines<S>,
+    b: &dyn Lines<S>,
+    c: &mut [S],
+) {
+    assert!(m * n <= c.len(), "{m}×{n} of {}", c.len());
+    let p = &Product::new(&Gemm::new(m, n, k), &[], &[], c.as_mut_ptr());
+    // SAFETY: `c` has room, and no operand is said to lie anywhere but in panels.
+    #[allow(unsafe_code)]
+    unsafe {
+        if width() != Width::Portable {
+            return multiply_lines(a, false, b, p);
+        }
+        // A single panel is a matrix: of lines side by side.
+        with_scratch((k + packed::BEYOND) * m, |rows: &mut [S]| {
+            a.pack(0..m, 0..k, m, rows);
+            with_scratch((k + packed::BEYOND) * n, |columns: &mut [S]| {
+                b.pack(0..n, 0..k, n, columns);
+                let (a, b) = (rows.as_ptr(), columns.as_ptr());
+                let p = Product { a, lda: m, b, ldb: n, ..*p };
+                foreign(S::FOREIGN, Transpose::Yes, Transpose::No, &p);
+            });
+        });
+    }
+}
+
+/// By packed panels; what `p` says of `B` is not used, and what it says of `A` only if `by_rows`.
 #[allow(unsafe_code)]
-unsafe fn multiply_lines<S: Native>(trans_a: Transpose, a: &[S], b: &dyn Lines<S>, p: &Product<S>) {
-    let a = Matrix::rows(trans_a, a, p.lda);
+unsafe fn multiply_lines<S: Native>(
+    a: &dyn Lines<S>,
+    by_rows: bool,
+    b: &dyn Lines<S>,
+    p: &Product<S>,
+) {
     with_scratch(packed::room::<S>(p.m, p.n, p.k), |room: &mut [S]| {
-        let job = packed::Multiply { a: &a, by_rows: trans_a == Transpose::No, b, p, room };
+        let job = packed::Multiply { a, by_rows, b, p, room };
         // SAFETY: the caller's.
         unsafe { S::on_lanes(job) }
     });

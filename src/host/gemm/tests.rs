@@ -1,4 +1,5 @@
 use super::*;
+use crate::element;
 use crate::host::testing::{
     at, for_each_element, fractions, integers, operand, rounded, threads, wide,
 };
@@ -180,7 +181,46 @@ fn other_processors_kernels_match() {
     native::with_each_width(|| {
         every_kernel::<f32>();
         every_kernel::<f64>();
+        products_of_halves::<element::f16>();
+        products_of_halves::<element::bf16>();
     });
+}
+
+fn products_of_halves<H: Element>() {
+    for (m, n, k) in SHAPES {
+        for (trans_a, trans_b) in [(No, No), (Yes, No), (No, Yes), (Yes, Yes)] {
+            let op = Gemm::<H>::with(trans_a, trans_b, m, n, k);
+            let op = op.alpha(H::acc(0.5)).beta(H::acc(2.0));
+            check(&[Workers::sequential()], &op.leading(op.lda + 3, op.ldb + 1, op.ldc + 2));
+        }
+    }
+}
+
+/// All values of 16 bits are widened exactly, and results rounded as `half` does.
+#[test]
+fn halves_are_rounded_once() {
+    native::with_each_width(|| {
+        every_value(element::f16::from_bits);
+        every_value(element::bf16::from_bits);
+    });
+}
+
+fn every_value<H: Element<Acc = f32>>(from_bits: impl Fn(u16) -> H) {
+    let a: Vec<H> = (0..=u16::MAX).map(from_bits).collect();
+    let one = [H::from_f64(1.0); 3];
+    // A small product, and one of packed panels.
+    for (trans_a, trans_b) in [(No, No), (Yes, Yes)] {
+        for alpha in [1.0, 1.0 / 3.0, 3.0, 1e-5] {
+            let op = Gemm::<H>::with(trans_a, trans_b, a.len(), 3, 1).alpha(alpha);
+            let mut c = vec![H::default(); 3 * a.len()];
+            gemm(&Workers::sequential(), &op, &a, &one, &mut c).unwrap();
+            for (a, row) in a.iter().zip(c.chunks(3)) {
+                let want = H::from_acc(alpha * a.to_acc()).to_f64();
+                let same = |c: &H| c.to_f64() == want || c.to_f64().is_nan() && want.is_nan();
+                assert!(row.iter().all(same), "{alpha} · {a:?}: {row:?}, not {want}");
+            }
+        }
+    }
 }
 
 fn every_kernel<S: Native>() {

@@ -1,6 +1,6 @@
 //! A matrix that several threads write, each its own part.
 
-use std::{marker::PhantomData, ops::Range};
+use std::marker::PhantomData;
 
 /// A row-major matrix under exclusive borrow, handed out in parts.
 pub(crate) struct Tiles<'a, T> {
@@ -14,8 +14,8 @@ pub(crate) struct Tiles<'a, T> {
 #[allow(unsafe_code)]
 unsafe impl<T: Send> Send for Tiles<'_, T> {}
 
-// SAFETY: through `&Tiles` elements are reached by `unsafe` functions only, whose callers see to
-// it that no two threads use the same element.
+// SAFETY: through `&Tiles` elements are reached by pointer only, whose users see to it that no two
+// threads use the same element.
 #[allow(unsafe_code)]
 unsafe impl<T: Send> Sync for Tiles<'_, T> {}
 
@@ -30,18 +30,5 @@ impl<'a, T> Tiles<'a, T> {
         let at = row * self.ld + column;
         assert!(at <= self.len, "element {at} of {}", self.len);
         self.first.wrapping_add(at)
-    }
-
-    /// Elements `columns` of `row`.
-    ///
-    /// # Safety
-    /// Nobody else uses these elements while the result lives.
-    #[allow(unsafe_code, clippy::mut_from_ref)]
-    pub(crate) unsafe fn row(&self, row: usize, columns: Range<usize>) -> &mut [T] {
-        let at = row * self.ld + columns.start;
-        assert!(at + columns.len() <= self.len, "{columns:?} of row {row} end outside");
-        // SAFETY: the assertion keeps it inside the borrowed slice; the caller vouches that it is
-        // not aliased.
-        unsafe { std::slice::from_raw_parts_mut(self.first.add(at), columns.len()) }
     }
 }
