@@ -81,6 +81,11 @@ impl Tiling {
         (0..runs).map(move |run| (run * pitch, run * len..(run + 1) * len))
     }
 
+    /// What is added to the number of a window for that below it.
+    pub(super) fn pitch(&self) -> usize {
+        self.phase[1]
+    }
+
     /// Number of phases, which lie one after the other.
     pub(super) fn phases(&self) -> usize {
         self.phases[0] * self.phases[1]
@@ -127,7 +132,7 @@ impl Tiling {
         for run in &self.runs {
             let (x, to) = (&x[run.from..], &mut room[run.to..][..run.len]);
             match stride {
-                1 => to.copy_from_slice(&x[..run.len]),
+                1 => copy(&x[..run.len], to),
                 2 => halve(x, to),
                 _ => to.iter_mut().zip(x.iter().step_by(stride)).for_each(|(to, x)| *to = *x),
             }
@@ -176,23 +181,51 @@ impl Tiling {
     }
 }
 
+/// `y ← x`, mostly short: a call of a copy of any length would cost more than the copy.
+#[inline(always)]
+fn copy<A: Copy>(x: &[A], y: &mut [A]) {
+    match x.len() {
+        ..4 => y.iter_mut().zip(x).for_each(|(y, x)| *y = *x),
+        4..8 => copy_by::<A, 4>(x, y),
+        8..16 => copy_by::<A, 8>(x, y),
+        16..256 => copy_by::<A, 16>(x, y),
+        _ => y.copy_from_slice(x),
+    }
+}
+
+/// As [`copy`] of at least `N` elements, `N` at a time, of which the last may be copied twice.
+#[inline(always)]
+fn copy_by<A: Copy, const N: usize>(x: &[A], y: &mut [A]) {
+    let ((runs, _), (room, _)) = (x.as_chunks::<N>(), y.as_chunks_mut::<N>());
+    room.iter_mut().zip(runs).for_each(|(y, x)| *y = *x);
+    if let (Some(x), Some(y)) = (x.last_chunk::<N>(), y.last_chunk_mut::<N>()) {
+        *y = *x;
+    }
+}
+
 /// `yⱼ ← x₂ⱼ`
 #[inline(always)]
 fn halve<A: Copy>(x: &[A], y: &mut [A]) {
-    let done = halve_by::<A, 16, 8>(x, y);
-    let (x, y) = (&x[2 * done..], &mut y[done..]);
-    let done = halve_by::<A, 8, 4>(x, y);
-    let (x, y) = (&x[2 * done..], &mut y[done..]);
-    y.iter_mut().zip(x.iter().step_by(2)).for_each(|(y, x)| *y = *x);
+    match y.len() {
+        ..4 => y.iter_mut().zip(x.iter().step_by(2)).for_each(|(y, x)| *y = *x),
+        4..8 => halve_by::<A, 4, 7>(x, y),
+        8..16 => halve_by::<A, 8, 15>(x, y),
+        _ => halve_by::<A, 16, 31>(x, y),
+    }
 }
 
-/// As [`halve`] while there are runs of `N` elements; returns how many were written.
+/// As [`halve`] of at least `N` elements, `N` at a time, of which the last may be copied twice.
 #[inline(always)]
-fn halve_by<A: Copy, const N: usize, const HALF: usize>(x: &[A], y: &mut [A]) -> usize {
-    let ((x, _), (y, _)) = (x.as_chunks::<N>(), y.as_chunks_mut::<HALF>());
-    let runs = x.len().min(y.len());
-    for (y, x) in y.iter_mut().zip(x) {
-        *y = std::array::from_fn(|j| x[2 * j]);
+fn halve_by<A: Copy, const N: usize, const REACH: usize>(x: &[A], y: &mut [A]) {
+    let last = y.len() - N;
+    let mut start = 0;
+    loop {
+        let run: &[A; REACH] = x[2 * start..].first_chunk().expect("elements up to the last");
+        let y: &mut [A; N] = y[start..].first_chunk_mut().expect("as many");
+        *y = std::array::from_fn(|j| run[2 * j]);
+        if start == last {
+            return;
+        }
+        start = last.min(start + N);
     }
-    runs * HALF
 }

@@ -1,6 +1,6 @@
 //! Maxima of windows and where they were found.
 
-use super::{lanes, planes, planes_per_task, runs, with_rooms};
+use super::{planes, planes_per_task, runs, with_rooms};
 use crate::{
     element::{DType, Element, bf16, f16},
     error::{Error, Result, expect_len},
@@ -9,8 +9,8 @@ use crate::{
         fold::{Fold, fold_slice},
         scratch::with_scratch,
         simd::vectorized,
-        tiling::{LANES, Tap, Tiling},
-        widen::{is_wide, narrow, overwrite, widened},
+        tiling::{Tap, Tiling},
+        widen::{is_wide, overwrite, widened},
     },
     op::Pool,
 };
@@ -51,26 +51,22 @@ pub fn max_pool<T: Element>(
         return max_one_by_one(workers, op, x, y, mask);
     }
     let (tiling, lowest) = (Tiling::new(op), lowest::<T>());
-    let taps = tiling.taps();
-    let [down, right] = [op.stride[0] * op.input[1], op.stride[1]];
-    let first = tiling.per_window(0, |row, column| (row * down + column * right) as i32);
-    let per_task = planes_per_task(op);
+    let (taps, per_task) = (tiling.taps(), planes_per_task(op));
     workers.chunks2((y, per_task * to), (mask, per_task * to), |i, y, mask| {
-        let mut places = vec![0; tiling.windows()];
         with_rooms::<T>(op, &tiling, |room_x, tiled, values| {
             tiled.fill(lowest);
             let planes = y.chunks_exact_mut(to).zip(mask.chunks_exact_mut(to));
             for (p, (y, mask)) in (i * per_task..).zip(planes) {
                 let x = widened(&x[p * from..][..from], room_x);
-                vectorized(
-                    #[inline(always)]
-                    || tiling.spread(x, tiled),
-                );
-                greatest(tiled, &taps, lowest, &first, values, &mut places);
-                for (window, row) in tiling.rows() {
-                    narrow(&values[window..][..row.len()], &mut y[row.clone()]);
-                    mask[row.clone()].copy_from_slice(&places[window..][..row.len()]);
-                }
+                overwrite(y, &mut values[..to], |y| {
+                    vectorized(
+                        #[inline(always)]
+                        || {
+                            tiling.spread(x, tiled);
+                            greatest(op, &tiling, tiled, &taps, lowest, y, mask);
+                        },
+                    );
+                });
             }
         });
     });
@@ -230,45 +226,69 @@ fn fours<A: Element + Float, const N: usize, const TWO_N: usize>(
     column + N
 }
 
-/// Numbers of windows that found nothing.
+/// What a window has found that found nothing.
 const NOTHING: i32 = i32::MIN;
 
-/// The greatest of each window of rearranged plane `x`, and its place; `first` is where window
-/// 0 would find place 0.
+/// The greatest of each window of rearranged plane `x`, and its place.
+#[inline(always)]
 fn greatest<A: Element + Float>(
+    op: &Pool,
+    tiling: &Tiling,
     x: &[A],
     taps: &[Tap],
     lowest: A,
-    first: &[i32],
     y: &mut [A],
     mask: &mut [i32],
 ) {
-    vectorized(
-        #[inline(always)]
-        || {
-            let (y, _) = y.as_chunks_mut::<LANES>();
-            let (mask, _) = mask.as_chunks_mut::<LANES>();
-            let (first, _) = first.as_chunks::<LANES>();
-            for (i, ((y, mask), first)) in y.iter_mut().zip(mask).zip(first).enumerate() {
-                let (mut best, mut place) = ([lowest; LANES], [NOTHING; LANES]);
-                for tap in taps {
-                    let x = lanes(x, tap.offset + i * LANES);
-                    for j in 0..LANES {
-                        // A mask, since a choice of places becomes a branch.
-                        let better = -i32::from(x[j] > best[j]);
-                        best[j] = if x[j] > best[j] { x[j] } else { best[j] };
-                        place[j] = (place[j] & !better) | (tap.place & better);
-                    }
-                }
-                for j in 0..LANES {
-                    // All bits set are −1.
-                    let nothing = -i32::from(place[j] == NOTHING);
-                    mask[j] = place[j].wrapping_add(first[j]) | nothing;
-                }
-                *y = best;
-            }
-        },
-    );
+    let (width, [_, right]) = (op.output()[1], op.stride);
+    let down = op.stride[0] * op.input[1];
+    let rows = y.chunks_exact_mut(width).zip(mask.chunks_exact_mut(width));
+    for (row, (y, mask)) in rows.enumerate() {
+        let first = (row * tiling.pitch(), row * down, right);
+        let mut column = 0;
+        while column < width {
+            // Where the rest is too short, the last are computed a second time with it.
+            column = match width {
+                16.. => side_by_side::<A, 16>(x, taps, lowest, first, column, y, mask),
+                8.. => side_by_side::<A, 8>(x, taps, lowest, first, column, y, mask),
+                4.. => side_by_side::<A, 4>(x, taps, lowest, first, column, y, mask),
+                _ => side_by_side::<A, 1>(x, taps, lowest, first, column, y, mask),
+            };
+        }
+    }
+}
+
+/// `N` windows of a row, from `column` on or a little before; returns where they end. The row's
+/// first window has a number, it finds place 0 at `place`, and the next as much further `right`.
+#[inline(always)]
+fn side_by_side<A: Element + Float, const N: usize>(
+    x: &[A],
+    taps: &[Tap],
+    lowest: A,
+    (number, place, right): (usize, usize, usize),
+    column: usize,
+    y: &mut [A],
+    mask: &mut [i32],
+) -> usize {
+    let column = column.min(y.len() - N);
+    let (mut best, mut found) = ([lowest; N], [NOTHING; N]);
+    for tap in taps {
+        let x: &[A; N] = x[tap.offset + number + column..].first_chunk().expect("a whole window");
+        for j in 0..N {
+            // A mask, since a choice of places becomes a branch.
+            let better = -i32::from(x[j] > best[j]);
+            best[j] = if x[j] > best[j] { x[j] } else { best[j] };
+            found[j] = (found[j] & !better) | (tap.place & better);
+        }
+    }
+    for (j, found) in found.iter_mut().enumerate() {
+        // All bits set are −1.
+        let nothing = -i32::from(*found == NOTHING);
+        *found = found.wrapping_add((place + (column + j) * right) as i32) | nothing;
+    }
+    y[column..][..N].copy_from_slice(&best);
+    mask[column..][..N].copy_from_slice(&found);
+    column + N
 }
 
 /// Adds `dy` into a zeroed `dx` at `mask`; tells where the first mask outside is.
