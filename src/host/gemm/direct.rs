@@ -324,6 +324,8 @@ unsafe fn dot_tile<L: Lanes, const ROWS: usize, const COLUMNS: usize>(
             let mut y = [L::splat(L::Scalar::zero()); COLUMNS];
             for (j, y) in y.iter_mut().enumerate() {
                 *y = L::load(b.add(j * p.ldb));
+                // Of the next tile: it may come from memory, where rows lead anew each time.
+                L::prefetch(b.wrapping_add((j + COLUMNS) * p.ldb));
             }
             for (i, lanes) in lanes.iter_mut().enumerate() {
                 let x = L::load(a.add(i * p.lda));
