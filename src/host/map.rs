@@ -7,6 +7,7 @@ use super::{
     functions::Vectors,
     lines::{by_lines, with_by_lines},
     simd::vectorized,
+    stream::{is_far, stream_from},
     widen::{CHUNK, chunk, is_wide, overwrite, update, widened},
     workers::Workers,
 };
@@ -15,6 +16,7 @@ use crate::{
     error::{Result, expect_len},
     op::{Binary, Unary},
 };
+use bytemuck::{cast_slice, cast_slice_mut};
 use num_traits::Float;
 
 /// Elements of one task where memory is the limit: below twice this, a second thread costs more
@@ -86,8 +88,14 @@ pub fn fill<T: Element>(workers: &Workers, value: T, y: &mut [T]) -> Result<()> 
 #[doc(alias = "caffe_sqr")]
 pub fn unary<T: Element>(workers: &Workers, op: Unary<T::Acc>, x: &[T], y: &mut [T]) -> Result<()> {
     expect_len(op.name(), "y", x.len(), y.len())?;
-    let task = unary_task(op);
+    let (task, far) = (unary_task(op), is_wide::<T>() && is_far(y));
     workers.chunks(y, task, |i, y| {
+        if far {
+            let x: &[T::Acc] = cast_slice(&x[i * task..][..y.len()]);
+            return stream_from([x], cast_slice_mut(y), |at, y| {
+                unary_run(op, &x[at..][..y.len()], y)
+            });
+        }
         let (mut room_x, mut room_y) = (chunk(), chunk());
         let x = x[i * task..][..y.len()].chunks(run::<T>());
         for (x, y) in x.zip(y.chunks_mut(run::<T>())) {
@@ -130,8 +138,15 @@ pub fn binary<T: Element>(
 ) -> Result<()> {
     expect_len(op.name(), "b", a.len(), b.len())?;
     expect_len(op.name(), "y", a.len(), y.len())?;
-    let task = binary_task(op);
+    let (task, far) = (binary_task(op), is_wide::<T>() && is_far(y));
     workers.chunks(y, task, |i, y| {
+        if far {
+            let at = i * task..i * task + y.len();
+            let (a, b): (&[T::Acc], &[T::Acc]) = (cast_slice(&a[at.clone()]), cast_slice(&b[at]));
+            return stream_from([a, b], cast_slice_mut(y), |at, y| {
+                binary_run(op, &a[at..][..y.len()], &b[at..][..y.len()], y);
+            });
+        }
         let (mut room_a, mut room_b, mut room_y) = (chunk(), chunk(), chunk());
         let start = i * task;
         let a = a[start..][..y.len()].chunks(run::<T>());

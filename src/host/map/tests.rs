@@ -367,3 +367,17 @@ fn errors_name_the_operand() {
     assert_eq!(operand(affine(&w, &axis, &x, &x[..2], &x, &mut y)), ("affine", "shift"));
     assert_eq!(operand(affine(&w, &axis, &x, &x[..2], &x[..2], &mut y)), ("affine", "y"));
 }
+
+/// What bypasses the caches is computed as what does not.
+#[test]
+fn long_operands_are_as_short_ones() {
+    let w = Workers::sequential();
+    let len = (8 << 20) / size_of::<f32>() + 5001;
+    let (a, b) = (fractions::<f32>(1, len), fractions::<f32>(2, len));
+    let (mut y, mut z) = (vec![0.0; len], vec![0.0; len]);
+    unary(&w, Unary::Sqr, &a, &mut y).unwrap();
+    binary(&w, Binary::Sub, &a, &b, &mut z).unwrap();
+    for (i, (a, b)) in a.iter().zip(&b).enumerate() {
+        assert_eq!((y[i], z[i]), (a * a, a - b), "element {i}");
+    }
+}
