@@ -1,7 +1,7 @@
 //! Vectors: BLAS level 1.
 
 use super::{
-    lines::{before_line, by_lines, with_by_lines},
+    lines::{ahead, before_line, by_lines, with_by_lines},
     simd::vectorized,
     stream::{is_far, stream},
     widen::{CHUNK, chunk, is_wide, overwrite, update, widened},
@@ -16,6 +16,9 @@ use num_traits::{Float, Zero};
 
 /// Elements of one task: below twice this, a second thread costs more than it saves.
 const TASK: usize = 1 << 17;
+
+/// Bytes of a part of an operand that is not all in a cache.
+const FAR: usize = TASK * size_of::<f32>();
 
 /// Accumulators of a row: a whole number of vectors of any width.
 pub(super) const WIDTH: usize = 16;
@@ -360,19 +363,21 @@ fn over_run<A: Element + Float>(
     f: impl Fn(A, A, A) -> A,
     combine: impl Fn(A, A) -> A,
 ) -> A {
-    let lanes = [[A::zero(); WIDTH]; ROWS];
+    let mut lanes = [[A::zero(); WIDTH]; ROWS];
     let before = before_line(x);
-    if before == 0 {
-        return fold_rows(from_line(lanes, x, y, f), combine);
+    if before == 0 && size_of_val(x) < FAR {
+        return fold_rows(from_line::<_, false>(lanes, x, y, f), combine);
     }
     let ((first_x, x), (first_y, y)) = (x.split_at(before), y.split_at(before));
-    let lanes = step(lanes, &last_lanes(first_x), &last_lanes(first_y), &f);
-    fold_rows(turned(from_line(lanes, x, y, f), before), combine)
+    if before > 0 {
+        lanes = step(lanes, &last_lanes(first_x), &last_lanes(first_y), &f);
+    }
+    fold_rows(turned(from_line::<_, true>(lanes, x, y, f), before), combine)
 }
 
-/// Takes all of `x` and `y` into accumulators.
+/// Takes all of `x` and `y` into accumulators, and may have what follows fetched meanwhile.
 #[inline(always)]
-fn from_line<A: Element>(
+fn from_line<A: Element, const AHEAD: bool>(
     mut lanes: [[A; WIDTH]; ROWS],
     x: &[A],
     y: &[A],
@@ -380,6 +385,9 @@ fn from_line<A: Element>(
 ) -> [[A; WIDTH]; ROWS] {
     let ((x, rest_x), (y, rest_y)) = (x.as_chunks(), y.as_chunks());
     for (x, y) in x.iter().zip(y) {
+        if AHEAD {
+            ahead(x);
+        }
         lanes = step(lanes, x, y, &f);
     }
     if !rest_x.is_empty() {
