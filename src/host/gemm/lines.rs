@@ -173,6 +173,10 @@ fn check_room<S>(panels: &[S], count: usize, k: usize, size: usize) {
     assert!(places * size <= panels.len(), "{places} places of {size} in {}", panels.len());
 }
 
+/// Rows asked for before they are needed: what is packed of a row ends before processors have seen
+/// where it leads.
+const ROWS_AHEAD: usize = 6;
+
 /// Packs lines that lie side by side: an element of each, then the next `ld` further on.
 struct Across<'a, T, S> {
     x: &'a [T],
@@ -197,7 +201,9 @@ impl<T: Element<Acc = S>, S: Native> Job<S> for Across<'_, T, S> {
                     let panel = panels.add(line * k + i * size);
                     for j in (0..size).step_by(L::WIDTH) {
                         let there = L::WIDTH.min((count - line).saturating_sub(j));
-                        let vector = L::load_as(x.wrapping_add(i * ld + line + j), there);
+                        let x = x.wrapping_add(i * ld + line + j);
+                        L::prefetch(x.wrapping_add(ROWS_AHEAD * ld).cast());
+                        let vector = L::load_as(x, there);
                         vector.store_first(panel.add(j), L::WIDTH.min(size - j));
                     }
                 }
