@@ -2,7 +2,6 @@
 
 mod elementary;
 mod power;
-mod root;
 
 use crate::{
     element::{DType, Element},
@@ -11,7 +10,6 @@ use crate::{
 use bytemuck::cast;
 use elementary::{f32, f64};
 use num_traits::Float;
-pub(super) use root::to_minus_three_quarters;
 
 /// The functions of kernels on this host: the same bits for every width of vectors.
 ///

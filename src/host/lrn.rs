@@ -5,7 +5,6 @@
 //! rather than updated, so that a large response leaves no error behind it.
 
 use super::{
-    functions::to_minus_three_quarters,
     scratch::with_scratch,
     simd::vectorized,
     widen::{CHUNK, chunk, narrow, widen, widened},
@@ -28,6 +27,7 @@ const BLOCK: usize = 128;
 /// `scale ← k + α/n · Σ x²` over each element's region, `y ← x · scale^(−β)`: see [`Lrn`].
 ///
 /// `scale` is for [`lrn_backward`]; `y` is computed from it before it is rounded to `T`.
+/// `s^(−3/4)` is computed as `1 / (√s · √√s)`.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand; [`Error::Value`](crate::Error) a
@@ -274,7 +274,8 @@ impl<A: Element + Float> Constants<A> {
     #[inline(always)]
     fn power(&self, s: &mut [A]) {
         if self.three_quarters {
-            to_minus_three_quarters(s);
+            // Two roots and a division are vector instructions, and each is rounded correctly.
+            s.iter_mut().for_each(|s| *s = A::one() / (s.sqrt() * s.sqrt().sqrt()));
         } else {
             s.iter_mut().for_each(|s| *s = s.powf(-self.beta));
         }
