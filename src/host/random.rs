@@ -29,6 +29,9 @@ use num_traits::Zero;
 /// Elements that one task makes; even, so that pairs stay together, and a multiple of four.
 const BLOCK: usize = 1 << 14;
 
+/// Elements of one task that only says which are kept.
+const DRAWN: usize = 1 << 16;
+
 /// `yᵢ ~ U[lo, hi)`: `lo + (hi − lo)·u` for even elements, with `v` for odd ones.
 ///
 /// The result is inside the interval after rounding to `T` too, wherever `T` has a value there;
@@ -210,10 +213,10 @@ fn kept<T: Element>(
     y: &mut [T],
     body: impl Fn(usize, &[bool], &mut [T], &mut [T::Acc]) + Send + Sync,
 ) {
-    workers.chunks(y, BLOCK, |block, y| {
+    workers.chunks(y, DRAWN, |block, y| {
         let (mut drawn, mut room) = ([false; CHUNK], chunk());
         for (i, y) in y.chunks_mut(CHUNK).enumerate() {
-            let start = block * BLOCK + i * CHUNK;
+            let start = block * DRAWN + i * CHUNK;
             vectorized(
                 #[inline(always)]
                 || {

@@ -1,8 +1,10 @@
 //! The threads that host kernels run on.
 
+mod shared;
+
 use crate::error::{Error, Result};
 use parking_lot::Mutex;
-use rayon_core::{ThreadPool, ThreadPoolBuilder, join};
+use rayon_core::{ThreadPool, ThreadPoolBuilder};
 use std::sync::{
     Arc, OnceLock,
     atomic::{AtomicUsize, Ordering::Relaxed},
@@ -14,7 +16,7 @@ use std::sync::{
 /// partial results in a fixed order: so results have the same bits for any number of threads.
 #[derive(Clone, Debug)]
 pub struct Workers {
-    /// `None` runs everything on the calling thread.
+    /// Threads beside the calling one, if there are any.
     pool: Option<Arc<ThreadPool>>,
     count: usize,
 }
@@ -33,7 +35,7 @@ impl Workers {
             return Ok(Self::sequential());
         }
         let pool = ThreadPoolBuilder::new()
-            .num_threads(count)
+            .num_threads(count - 1)
             .thread_name(|index| format!("cortado-{index}"))
             .build()
             .map_err(|error| Error::value("workers", format!("{count} threads: {error}")))?;
@@ -52,7 +54,7 @@ impl Workers {
         GLOBAL.get_or_init(|| Self::new(0).unwrap_or(Self::sequential()))
     }
 
-    /// Number of threads.
+    /// Number of threads, the calling one among them.
     pub fn count(&self) -> usize {
         self.count
     }
@@ -142,21 +144,8 @@ impl Workers {
     /// every kernel and element type.
     fn share(&self, tasks: usize, step: &(dyn Fn() -> bool + Sync)) {
         match &self.pool {
-            Some(pool) if tasks > 1 => {
-                pool.install(|| on(tasks.min(self.count), step));
-            }
-            _ => on(1, step),
-        }
-    }
-}
-
-/// Calls `step` until it has nothing more to do, on so many threads of the pool that this one is
-/// of. They are asked by halves: no list of them is made.
-fn on(threads: usize, step: &(dyn Fn() -> bool + Sync)) {
-    match threads {
-        0 | 1 => while step() {},
-        _ => {
-            join(|| on(threads / 2, step), || on(threads - threads / 2, step));
+            Some(pool) if tasks > 1 => shared::run(pool, tasks.min(self.count) - 1, step),
+            _ => while step() {},
         }
     }
 }
@@ -164,6 +153,44 @@ fn on(threads: usize, step: &(dyn Fn() -> bool + Sync)) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_panic_reaches_the_caller_when_all_threads_are_done() {
+        let (workers, running) = (Workers::new(3).unwrap(), AtomicUsize::new(0));
+        for bad in 0..20 {
+            let run = || {
+                workers.run(20, |i| {
+                    running.fetch_add(1, Relaxed);
+                    std::thread::yield_now();
+                    running.fetch_sub(1, Relaxed);
+                    assert!(i != bad, "task {i}");
+                });
+            };
+            let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).unwrap_err();
+            assert_eq!(*panic.downcast::<String>().unwrap(), format!("task {bad}"));
+            assert_eq!(running.load(Relaxed), 0);
+        }
+    }
+
+    #[test]
+    fn work_may_be_shared_again_within_and_beside() {
+        let workers = Workers::new(2).unwrap();
+        let sum = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..200 {
+                        workers.run(3, |i| {
+                            workers.run(4, |j| {
+                                sum.fetch_add(i * 4 + j, Relaxed);
+                            });
+                        });
+                    }
+                });
+            }
+        });
+        assert_eq!(sum.into_inner(), 4 * 200 * 66);
+    }
 
     #[test]
     fn every_task_runs_once() {

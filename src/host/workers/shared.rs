@@ -1,0 +1,101 @@
+//! Work that other threads may join while it lasts.
+//!
+//! The calling thread starts at once and does not wait for anybody who has not started when nothing
+//! is left to do. To wake a thread can take longer than a small kernel: whoever comes too late finds
+//! the work closed, and has cost nothing.
+
+use parking_lot::{Condvar, Mutex};
+use rayon_core::ThreadPool;
+use std::{
+    any::Any,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+/// How long the caller looks for others to finish before it sleeps: about what to wake it takes.
+const PATIENCE: Duration = Duration::from_micros(100);
+
+type Step<'a> = dyn Fn() -> bool + Sync + 'a;
+
+struct Shared {
+    /// The caller's; there as long as `open`, or anybody is `inside`.
+    step: *const Step<'static>,
+    state: Mutex<State>,
+    left: Condvar,
+}
+
+struct State {
+    /// Whether others may still join.
+    open: bool,
+    /// How many have joined and not left.
+    inside: usize,
+    /// What one of them panicked with.
+    panic: Option<Box<dyn Any + Send>>,
+}
+
+// SAFETY: what `step` points to may be called by several threads at once; `join` and `close` see to
+// it that nobody does when it is gone.
+#[allow(unsafe_code)]
+unsafe impl Send for Shared {}
+// SAFETY: as above.
+#[allow(unsafe_code)]
+unsafe impl Sync for Shared {}
+
+/// Calls `step` until it has nothing more to do, on the calling thread and on up to `others` of
+/// the pool. Panics of any of them reach the caller.
+pub(super) fn run(pool: &ThreadPool, others: usize, step: &Step) {
+    // SAFETY: the lifetime alone is changed; the pointer is used while `step` is borrowed here.
+    #[allow(unsafe_code)]
+    let step_of_all: *const Step<'static> =
+        unsafe { std::mem::transmute(std::ptr::from_ref(step)) };
+    let state = Mutex::new(State { open: true, inside: 0, panic: None });
+    let shared = Arc::new(Shared { step: step_of_all, state, left: Condvar::new() });
+    for _ in 0..others {
+        let shared = shared.clone();
+        pool.spawn(move || shared.join());
+    }
+    // Also if this panics, nobody may be left inside.
+    let own = catch_unwind(AssertUnwindSafe(|| while step() {}));
+    let panic = shared.close();
+    if let Some(panic) = own.err().or(panic) {
+        resume_unwind(panic);
+    }
+}
+
+impl Shared {
+    /// Takes part, unless it is too late.
+    fn join(&self) {
+        {
+            let mut state = self.state.lock();
+            if !state.open {
+                return;
+            }
+            state.inside += 1;
+        }
+        // SAFETY: the caller is in `run` until nobody is inside.
+        #[allow(unsafe_code)]
+        let step = unsafe { &*self.step };
+        let done = catch_unwind(AssertUnwindSafe(|| while step() {}));
+        let mut state = self.state.lock();
+        state.inside -= 1;
+        state.panic = state.panic.take().or(done.err());
+        self.left.notify_all();
+    }
+
+    /// Lets nobody in any more, and waits for those inside.
+    fn close(&self) -> Option<Box<dyn Any + Send>> {
+        let mut state = self.state.lock();
+        state.open = false;
+        let start = Instant::now();
+        while state.inside > 0 && start.elapsed() < PATIENCE {
+            drop(state);
+            std::hint::spin_loop();
+            state = self.state.lock();
+        }
+        while state.inside > 0 {
+            self.left.wait(&mut state);
+        }
+        state.panic.take()
+    }
+}
