@@ -7,7 +7,10 @@
 //!   Blocks of k are fixed and an element of `C` is computed the same in any tile, so where a
 //!   matrix is cut, at multiples of [`TILE`], no bit changes.
 //! - 16-bit elements are widened as they are packed and go the same way; results are rounded once.
+//!   Large products of `bf16` are computed by AMX where there is one.
 
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod amx;
 mod direct;
 mod half;
 #[cfg(target_arch = "x86_64")]
@@ -43,6 +46,9 @@ const SHARED: u64 = 4_000_000;
 
 /// `C ← α·op(A)·op(B) + β·C`; β = 0 does not read `C`, and α = 0 or k = 0 reads neither `A`
 /// nor `B`.
+///
+/// Sums of 16-bit elements are kept in `f32` and rounded once. On x86-64 processors with AMX, larger
+/// products of `bf16` take subnormal elements for zero, and subnormal sums become zero.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) and [`Error::Value`](crate::Error::Value) as

@@ -1,8 +1,10 @@
 //! Products of 16-bit elements: operands are widened as they are packed, sums kept in `f32`.
 //!
 //! A block of `C` is summed over the whole of k, then rounded once. Small products read matrices
-//! that were widened before.
+//! that were widened before; large ones of `bf16` are summed by AMX, where there is one.
 
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+use super::amx;
 use super::{
     direct,
     lanes::Lanes,
@@ -42,25 +44,21 @@ pub(super) fn product<T: Element, H: Element<Acc = f32>>(
     let (op, a, b) = (&same::<T, H>(op), cast_slice::<T, H>(a), cast_slice::<T, H>(b));
     let c = Tiles::new(cast_slice_mut::<T, H>(c), op.ldc);
     // Chosen for the whole: its parts have the same bits.
-    let small = direct::suits(&same::<H, f32>(op));
+    let way = Way::of(op);
     share(workers, op, |part, row, column| {
         for i in (0..part.m).step_by(HEIGHT) {
             for j in (0..part.n).step_by(WIDTH) {
                 let rows = row + i..row + part.m.min(i + HEIGHT);
                 let columns = column + j..column + part.n.min(j + WIDTH);
-                with_scratch(rows.len() * columns.len(), |sums: &mut [f32]| {
-                    let block = Block { op, a, b, rows: rows.clone(), columns: columns.clone() };
-                    if small {
-                        block.small(sums)
-                    } else {
-                        block.packed(sums)
-                    }
-                    let (alpha, beta, width) = (op.alpha, op.beta, columns.len());
-                    let c = c.at(rows.start, columns.start);
+                let block = Block { op, a, b, rows, columns };
+                block.sum(way, |column, columns, width, sums| {
+                    let (alpha, beta) = (op.alpha, op.beta);
+                    let c = c.at(block.rows.start, block.columns.start + column);
+                    let job = Finish { alpha, beta, sums, width, columns, c, ldc: op.ldc };
                     // SAFETY: `c` has all of this block, and no other has a part of it.
                     #[allow(unsafe_code)]
                     unsafe {
-                        f32::on_lanes(Finish { alpha, beta, sums, width, c, ldc: op.ldc });
+                        f32::on_lanes(job);
                     }
                 });
             }
@@ -68,16 +66,55 @@ pub(super) fn product<T: Element, H: Element<Acc = f32>>(
     });
 }
 
+/// How blocks are summed.
+#[derive(Clone, Copy)]
+enum Way {
+    Small,
+    Packed,
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    Amx,
+}
+
+impl Way {
+    /// The fastest for `op`, as measured.
+    fn of<H: Element<Acc = f32>>(op: &Gemm<H>) -> Self {
+        #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+        if amx::suits(op) {
+            return Self::Amx;
+        }
+        if direct::suits(&same::<H, f32>(op)) { Self::Small } else { Self::Packed }
+    }
+}
+
 /// A block of rows and columns of `op(A)·op(B)`.
-struct Block<'a, H: Element> {
-    op: &'a Gemm<H>,
-    a: &'a [H],
-    b: &'a [H],
-    rows: Range<usize>,
-    columns: Range<usize>,
+pub(super) struct Block<'a, H: Element> {
+    pub(super) op: &'a Gemm<H>,
+    pub(super) a: &'a [H],
+    pub(super) b: &'a [H],
+    pub(super) rows: Range<usize>,
+    pub(super) columns: Range<usize>,
 }
 
 impl<H: Element<Acc = f32>> Block<'_, H> {
+    /// Calls `finish(column, columns, width, sums)` for all sums of so many columns from there on,
+    /// in rows of `width`.
+    fn sum(&self, way: Way, mut finish: impl FnMut(usize, usize, usize, &[f32])) {
+        let n = self.columns.len();
+        #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+        if let Way::Amx = way {
+            return amx::sum(self, |column, sums| {
+                finish(column, amx::PAIR.min(n - column), amx::PAIR, sums);
+            });
+        }
+        with_scratch(self.rows.len() * n, |sums: &mut [f32]| {
+            match way {
+                Way::Small => self.small(sums),
+                _ => self.packed(sums),
+            }
+            finish(0, n, n, sums);
+        });
+    }
+
     /// By panels that hold widened elements.
     fn packed(&self, sums: &mut [f32]) {
         let (op, m, n) = (self.op, self.rows.len(), self.columns.len());
@@ -126,12 +163,13 @@ fn matrix<H: Element<Acc = f32>>(
     Matrix::columns(Transpose::No, x, ld).pack(columns.clone(), rows.clone(), columns.len(), to);
 }
 
-/// `C ← α·sums + β·C`, rounded; `sums` are rows of `width`.
+/// `C ← α·sums + β·C`, rounded, of the first `columns` of `sums`, which are rows of `width`.
 struct Finish<'a, H> {
     alpha: f32,
     beta: f32,
     sums: &'a [f32],
     width: usize,
+    columns: usize,
     c: *mut H,
     ldc: usize,
 }
@@ -144,8 +182,8 @@ impl<H: Element<Acc = f32>> Job<f32> for Finish<'_, H> {
         unsafe {
             let (alpha, beta) = (L::splat(self.alpha), L::splat(self.beta));
             for (row, sums) in self.sums.chunks_exact(self.width).enumerate() {
-                for column in (0..self.width).step_by(L::WIDTH) {
-                    let count = L::WIDTH.min(self.width - column);
+                for column in (0..self.columns).step_by(L::WIDTH) {
+                    let count = L::WIDTH.min(self.columns - column);
                     let c = self.c.add(row * self.ldc + column);
                     let mut value = alpha.mul(L::load_first(sums.as_ptr().add(column), count));
                     if self.beta != 0.0 {

@@ -98,13 +98,28 @@ thread_local! {
     static NARROWER: std::cell::Cell<Option<Width>> = const { std::cell::Cell::new(None) };
 }
 
+/// Whether a test wants vectors on this thread, and nothing wider.
+#[cfg(all(test, target_arch = "x86_64", target_os = "linux"))]
+pub(super) fn is_narrowed() -> bool {
+    NARROWER.get().is_some()
+}
+
 /// Calls `body` for all vectors that this processor has.
 #[cfg(test)]
 pub(in crate::host) fn with_each_width(body: impl Fn()) {
-    for width in available() {
-        NARROWER.set(Some(width));
-        body();
-    }
+    available().into_iter().for_each(|width| with_width(width, &body));
+}
+
+/// Calls `body` for the widest vectors, and nothing wider.
+#[cfg(all(test, target_arch = "x86_64", target_os = "linux"))]
+pub(super) fn with_vectors(body: impl Fn()) {
+    with_width(available()[0], body);
+}
+
+#[cfg(test)]
+fn with_width(width: Width, body: impl Fn()) {
+    NARROWER.set(Some(width));
+    body();
     NARROWER.set(None);
 }
 
