@@ -139,14 +139,14 @@ unsafe fn outer_row<L: Lanes>(p: &Product<L::Scalar>, along_k: usize) {
             2.. => 2 * L::WIDTH,
             _ => L::WIDTH.min(p.n - column),
         };
-        let tile = Tile { row: 0, rows: 0..1, column, columns: step.min(L::WIDTH) };
+        let tile = Tile { row: 0, rows: 0..1, column, columns: step };
         // SAFETY: the columns of the tile are within those of the product.
         unsafe {
             match whole {
-                8.. => outer_tile::<L, 1, 8>(p, (0, along_k), tile),
-                4.. => outer_tile::<L, 1, 4>(p, (0, along_k), tile),
-                2.. => outer_tile::<L, 1, 2>(p, (0, along_k), tile),
-                _ => outer_tile::<L, 1, 1>(p, (0, along_k), tile),
+                8.. => outer_tile::<L, 1, 8, false>(p, (0, along_k), tile),
+                4.. => outer_tile::<L, 1, 4, false>(p, (0, along_k), tile),
+                2.. => outer_tile::<L, 1, 2, false>(p, (0, along_k), tile),
+                _ => outer_tile::<L, 1, 1, false>(p, (0, along_k), tile),
             }
         }
         column += step;
@@ -169,9 +169,9 @@ unsafe fn outer_of<L: Lanes, const ROWS: usize>(p: &Product<L::Scalar>, strides:
             // SAFETY: rows and columns of the tile are within those of the product.
             unsafe {
                 if step == 2 * L::WIDTH {
-                    outer_tile::<L, ROWS, 2>(p, strides, tile);
+                    outer_tile::<L, ROWS, 2, false>(p, strides, tile);
                 } else {
-                    outer_tile::<L, ROWS, 1>(p, strides, tile);
+                    outer_tile::<L, ROWS, 1, false>(p, strides, tile);
                 }
             }
         }
@@ -179,8 +179,7 @@ unsafe fn outer_of<L: Lanes, const ROWS: usize>(p: &Product<L::Scalar>, strides:
     }
 }
 
-/// Where a tile lies: of its rows only `rows` are written, of its vectors the elements up to
-/// `columns` are there.
+/// Where a tile lies: of its rows only `rows` are written, and only so many of its columns.
 pub(super) struct Tile {
     pub(super) row: usize,
     pub(super) rows: Range<usize>,
@@ -188,17 +187,22 @@ pub(super) struct Tile {
     pub(super) columns: usize,
 }
 
-/// One tile, of `ROWS` rows and `VECTORS` vectors; a single vector may be partial.
+/// One tile, of `ROWS` rows and `VECTORS` vectors. Unless rows of `B` have `WHOLE` vectors, only
+/// a single vector may be partial.
 #[allow(unsafe_code)]
 #[inline(always)]
-pub(super) unsafe fn outer_tile<L: Lanes, const ROWS: usize, const VECTORS: usize>(
+pub(super) unsafe fn outer_tile<
+    L: Lanes,
+    const ROWS: usize,
+    const VECTORS: usize,
+    const WHOLE: bool,
+>(
     p: &Product<L::Scalar>,
     (along_m, along_k): (usize, usize),
     tile: Tile,
 ) {
     // SAFETY: the caller's: `a` has ROWS rows from the tile's first and k columns, `b` k rows of
-    // the tile's columns, `c` all of the tile. A lone vector is loaded and stored up to its last
-    // column only.
+    // the tile's columns, and of whole vectors where these are read, `c` all of the tile.
     unsafe {
         let mut a = p.a.add(tile.row * along_m);
         let mut b = p.b.add(tile.column);
@@ -207,7 +211,7 @@ pub(super) unsafe fn outer_tile<L: Lanes, const ROWS: usize, const VECTORS: usiz
             let mut row = [L::splat(L::Scalar::zero()); VECTORS];
             for (j, row) in row.iter_mut().enumerate() {
                 *row = match VECTORS {
-                    1 => L::load_first(b, tile.columns),
+                    1 if !WHOLE => L::load_first(b, tile.columns),
                     _ => L::load(b.add(j * L::WIDTH)),
                 };
             }
@@ -220,12 +224,12 @@ pub(super) unsafe fn outer_tile<L: Lanes, const ROWS: usize, const VECTORS: usiz
             a = a.wrapping_add(along_k);
             b = b.wrapping_add(p.ldb);
         }
-        let columns = if VECTORS == 1 { tile.columns } else { L::WIDTH };
         for (i, sums) in sums.into_iter().enumerate() {
-            let c = p.c.add((tile.row + i) * p.ldc + tile.column);
+            let c = p.c.wrapping_add((tile.row + i) * p.ldc + tile.column);
             for (j, sum) in sums.into_iter().enumerate() {
+                let columns = tile.columns.saturating_sub(j * L::WIDTH).min(L::WIDTH);
                 if tile.rows.contains(&i) {
-                    finish(p, sum, c.add(j * L::WIDTH), columns);
+                    finish(p, sum, c.wrapping_add(j * L::WIDTH), columns);
                 }
             }
         }

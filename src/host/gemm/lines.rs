@@ -10,9 +10,8 @@ use std::ops::Range;
 /// Rows of `op(A)`, or columns of `op(B)`: lines of as many elements as a product has terms.
 pub(in crate::host) trait Lines<S>: Sync {
     /// Copies `terms` of `lines` into panels of `size` lines, in which the elements of all lines
-    /// at one place lie side by side. The last panel may have more lines than there are left, of
-    /// any values, and what `panels` has room for beyond it may be written too:
-    /// [`BEYOND`](super::packed::BEYOND) such places.
+    /// at one place lie side by side; zeros fill the last panel. What `panels` has room for beyond
+    /// it may be written too: [`BEYOND`](super::packed::BEYOND) places.
     fn pack(&self, lines: Range<usize>, terms: Range<usize>, size: usize, panels: &mut [S]);
 }
 
@@ -303,7 +302,8 @@ impl<S: Native> Job<S> for Gather<'_, S> {
             for (i, &row) in rows.iter().enumerate() {
                 // SAFETY: the matrix has these elements, and the panel room for them.
                 unsafe {
-                    let (x, panel) = (x.add(row), panel.add(i * size + (start - wanted.start)));
+                    let (x, place) = (x.add(row), panel.add(i * size));
+                    let panel = place.add(start - wanted.start);
                     for &Piece { from, to, len } in pieces {
                         let (x, panel) = (x.add(from), panel.add(to));
                         if len == L::WIDTH {
@@ -311,6 +311,9 @@ impl<S: Native> Job<S> for Gather<'_, S> {
                         } else {
                             L::load_first(x, len).store_first(panel, len);
                         }
+                    }
+                    for j in (wanted.len()..size).step_by(L::WIDTH) {
+                        L::splat(S::zero()).store_first(place.add(j), L::WIDTH.min(size - j));
                     }
                 }
             }

@@ -119,10 +119,10 @@ impl<S: Native> Multiply<'_, S> {
                     let block = Product { m, n, k, beta, b: panels_b.as_ptr(), c, ..*p };
                     if in_place {
                         let a = p.a.add(row * p.lda + term);
-                        tiles::<L, ROWS, VECTORS>(&Product { a, ..block }, (p.lda, 1));
+                        tiles::<L, ROWS, VECTORS>(&Product { a, ..block }, (p.lda, 1), false);
                     } else {
                         let a = panels_a.as_ptr();
-                        tiles::<L, ROWS, VECTORS>(&Product { a, ..block }, (1, ROWS));
+                        tiles::<L, ROWS, VECTORS>(&Product { a, ..block }, (1, ROWS), true);
                     }
                 }
             }
@@ -130,14 +130,15 @@ impl<S: Native> Multiply<'_, S> {
     }
 }
 
-/// Every tile; `A`'s strides along m and k.
+/// Every tile; `A`'s strides along m and k, and whether it is in panels.
 #[allow(unsafe_code)]
 #[inline(always)]
 unsafe fn tiles<L: Lanes, const ROWS: usize, const VECTORS: usize>(
     p: &Product<L::Scalar>,
     strides: (usize, usize),
+    panels: bool,
 ) {
-    let (columns, panels) = (VECTORS * L::WIDTH, strides.0 == 1);
+    let columns = VECTORS * L::WIDTH;
     for row in (0..p.m).step_by(ROWS) {
         // A panel is filled up with zeros; without panels the last tile ends with the last row,
         // and has rows in common with the one before it.
@@ -159,16 +160,11 @@ unsafe fn tiles<L: Lanes, const ROWS: usize, const VECTORS: usize>(
                         L::prefetch(tile.c.wrapping_add(i * p.ldc + line));
                     }
                 }
-                if left == columns {
-                    let rows = rows.clone();
-                    let whole = Tile { row: 0, rows, column: 0, columns: L::WIDTH };
-                    outer_tile::<L, ROWS, VECTORS>(&tile, strides, whole);
+                let tile_of = Tile { row: 0, rows: rows.clone(), column: 0, columns: left };
+                if left <= L::WIDTH {
+                    outer_tile::<L, ROWS, 1, true>(&tile, strides, tile_of);
                 } else {
-                    for column in (0..left).step_by(L::WIDTH) {
-                        let columns = L::WIDTH.min(left - column);
-                        let part = Tile { row: 0, rows: rows.clone(), column, columns };
-                        outer_tile::<L, ROWS, 1>(&tile, strides, part);
-                    }
+                    outer_tile::<L, ROWS, VECTORS, true>(&tile, strides, tile_of);
                 }
             }
         }
