@@ -23,6 +23,9 @@ use std::ops::Range;
 /// Most runs of images whose gradients are summed apart.
 const RUNS: usize = 8;
 
+/// Elements of the filters' rows that are worth a task when sums are added to them.
+const ROWS: usize = 1 << 16;
+
 /// Taps of the filters that are worth a task.
 const PART: usize = 96;
 
@@ -66,8 +69,7 @@ pub(super) fn by_slabs<T: Element>(
     let images = op.batch().div_ceil(runs(op, most_parts));
     let runs = op.batch().div_ceil(images);
     // How taps are shared among threads changes no bit of a sum; how images are, would.
-    let parts = (2 * workers.count()).div_ceil(runs * op.groups()).min(n.div_ceil(PART));
-    let parts = if workers.count() == 1 { 1 } else { parts };
+    let parts = workers.count().div_ceil(runs * op.groups()).min(n.div_ceil(PART));
     let width = n.div_ceil(parts).next_multiple_of(32).min(n);
     let parts = n.div_ceil(width);
     let (outer, inner) = levels(workers, op, runs * op.groups() * parts);
@@ -92,18 +94,22 @@ pub(super) fn by_slabs<T: Element>(
             }
             Ok(())
         })?;
-        // From parts to rows of all taps, the runs in order.
-        let of_run = op.groups() * parts;
         with_scratch(if is_wide::<T>() { 0 } else { dfilters.len() }, |room| {
             update(dfilters, room, |d| {
-                for (task, sums) in sums.chunks(m * width).enumerate() {
-                    let (group, part) = (task % of_run / parts, task % parts);
-                    let taps = part * width..n.min((part + 1) * width);
-                    for (o, sums) in sums.chunks(taps.len()).take(m).enumerate() {
-                        let d = &mut d[(group * m + o) * n..][taps.clone()];
-                        d.iter_mut().zip(sums).for_each(|(d, &sum)| *d = *d + sum);
+                let rows = (ROWS / n).max(1);
+                share(workers, op).chunks(d, rows * n, |task, d| {
+                    for (row, d) in (task * rows..).zip(d.chunks_exact_mut(n)) {
+                        // Of the row, its part of each task's sums, the runs in order.
+                        let (group, o) = (row / m, row % m);
+                        for run in 0..runs {
+                            let first = (run * op.groups() + group) * parts;
+                            for (part, d) in d.chunks_mut(width).enumerate() {
+                                let sums = &sums[(first + part) * m * width + o * d.len()..];
+                                d.iter_mut().zip(sums).for_each(|(d, &sum)| *d = *d + sum);
+                            }
+                        }
                     }
-                }
+                });
             });
         });
         Ok(())

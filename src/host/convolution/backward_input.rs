@@ -1,6 +1,6 @@
 //! Gradients of the images: two ways to compute them.
 
-use super::{forward, levels};
+use super::{forward, levels, share};
 use crate::{
     element::Element,
     error::Result,
@@ -31,7 +31,7 @@ pub(super) fn by_slabs<T: Element>(
 ) -> Result<()> {
     match mirrored(op)? {
         Some(mirrored) => with_scratch(filters.len(), |turned: &mut [T::Acc]| {
-            mirror(op, filters, turned);
+            mirror(share(workers, op), op, filters, turned);
             forward::by_slabs(workers, &mirrored, dy, turned, None, dx)
         }),
         None => by_columns(workers, op, filters, dy, dx),
@@ -62,21 +62,24 @@ fn mirrored(op: &Convolution) -> Result<Option<Convolution>> {
 
 /// Filters of the [`mirrored`] convolution: of one input plane for all output planes of its group,
 /// their taps in reverse.
-fn mirror<A: Copy>(op: &Convolution, filters: &[A], mirrored: &mut [A]) {
+fn mirror<A: Element>(workers: &Workers, op: &Convolution, filters: &[A], mirrored: &mut [A]) {
     let (taps, rows) = (op.window().taps(), op.window().rows() / op.groups());
     let (channels, outputs) = (rows / taps.max(1), op.outputs() / op.groups());
-    let part = (outputs * rows).max(1);
+    let (part, channel) = (outputs * rows, outputs * taps);
+    if part == 0 {
+        return;
+    }
     for (from, to) in filters.chunks(part).zip(mirrored.chunks_mut(part)) {
         // A few channels at a time: both sides are then read and written in runs, or nearly.
-        for first in (0..channels).step_by(LINES) {
+        workers.chunks(to, LINES.min(channels) * channel, |block, to| {
             for o in 0..outputs {
-                for c in first..channels.min(first + LINES) {
+                for (c, to) in (block * LINES..).zip(to.chunks_exact_mut(channel)) {
                     let from = &from[o * rows + c * taps..][..taps];
-                    let to = &mut to[(c * outputs + o) * taps..][..taps];
+                    let to = &mut to[o * taps..][..taps];
                     to.iter_mut().zip(from.iter().rev()).for_each(|(to, &from)| *to = from);
                 }
             }
-        }
+        });
     }
 }
 
