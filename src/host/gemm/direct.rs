@@ -34,6 +34,9 @@ const SMALL: usize = 1 << 14;
 /// Elements of `B`'s rows that stay in the second-level cache while `A` passes by.
 const RESIDENT: usize = 1 << 16;
 
+/// Rows of a packed panel that are asked for before they are needed.
+const AHEAD: usize = 16;
+
 /// A product by addresses; strides in elements.
 #[derive(Clone, Copy)]
 pub(super) struct Product<S> {
@@ -214,6 +217,9 @@ pub(super) unsafe fn outer_tile<
                     1 if !WHOLE => L::load_first(b, tile.columns),
                     _ => L::load(b.add(j * L::WIDTH)),
                 };
+                if WHOLE {
+                    L::prefetch(b.wrapping_add(AHEAD * p.ldb + j * L::WIDTH));
+                }
             }
             for (i, sums) in sums.iter_mut().enumerate() {
                 let x = L::splat(*a.add(i * along_m));
