@@ -29,6 +29,8 @@ use crate::{
 };
 use bytemuck::{cast_slice, cast_slice_mut};
 use lines::Part;
+#[cfg(test)]
+pub(super) use native::with_each_width;
 use native::{Kernel, run_lines};
 use num_traits::Zero;
 use tiles::Tiles;

@@ -1,6 +1,9 @@
 use super::*;
 use crate::{
-    host::testing::{for_each_element, fractions, integers, operand, rounded, threads, wide},
+    host::{
+        gemm::with_each_width,
+        testing::{for_each_element, fractions, integers, operand, rounded, threads, wide},
+    },
     op::{Extent, Window},
 };
 
@@ -154,6 +157,11 @@ fn same_bits_for_any_threads<T: Element>() {
 }
 
 for_each_element!(matches_the_definition, same_bits_for_any_threads);
+
+#[test]
+fn other_processors_vectors_match_the_definition() {
+    with_each_width(matches_the_definition::<f32>);
+}
 
 #[test]
 fn errors_name_the_operand() {

@@ -2,7 +2,10 @@
 
 use super::*;
 use crate::{
-    host::testing::{for_each_element, integers, operand, rounded, threads, wide},
+    host::{
+        gemm::with_each_width,
+        testing::{for_each_element, integers, operand, rounded, threads, wide},
+    },
     op::Extent,
 };
 
@@ -82,6 +85,12 @@ fn images_hold_the_sums<T: Element>() {
 }
 
 for_each_element!(columns_hold_the_windows, images_hold_the_sums);
+
+#[test]
+fn other_processors_vectors_sum_alike() {
+    with_each_width(images_hold_the_sums::<f32>);
+    with_each_width(images_hold_the_sums::<f64>);
+}
 
 #[test]
 fn lengths_are_checked() {
