@@ -9,10 +9,8 @@ use std::{
     ops::{Deref, DerefMut},
 };
 
-/// A cache line: the unit in which host memory is allocated, and its alignment.
-#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
-#[repr(C, align(64))]
-struct Line([u8; 64]);
+/// Bytes of a cache line, at which host memory begins.
+const LINE: usize = 64;
 
 /// Host memory that somebody else allocated: a vector, pinned memory of a driver, a mapped file.
 pub trait HostStorage: Send + Sync {
@@ -35,7 +33,12 @@ impl<T: Scalar> HostStorage for Vec<T> {
 pub struct HostBytes(Repr);
 
 enum Repr {
-    Lines { lines: Box<[Line]>, len: usize },
+    /// From `start` on, which is at a line.
+    Own {
+        bytes: Box<[u8]>,
+        start: usize,
+        len: usize,
+    },
     Adopted(Box<dyn HostStorage>),
 }
 
@@ -45,9 +48,13 @@ impl HostBytes {
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub fn zeroed(len: usize) -> Result<Self> {
-        let lines = bytemuck::allocation::try_zeroed_slice_box(len.div_ceil(64))
-            .map_err(|()| Error::OutOfMemory { device: "host".into(), bytes: len })?;
-        Ok(Self(Repr::Lines { lines, len }))
+        // Asked for without an alignment: with one, the allocator would write the zeros itself.
+        let bytes = len
+            .checked_add(LINE - 1)
+            .and_then(|room| bytemuck::allocation::try_zeroed_slice_box::<u8>(room).ok())
+            .ok_or(Error::OutOfMemory { device: "host".into(), bytes: len })?;
+        let start = bytes.as_ptr().align_offset(LINE).min(LINE - 1);
+        Ok(Self(Repr::Own { bytes, start, len }))
     }
 
     /// Takes over `storage` without copying it.
@@ -61,7 +68,7 @@ impl Deref for HostBytes {
     #[inline]
     fn deref(&self) -> &[u8] {
         match &self.0 {
-            Repr::Lines { lines, len } => &bytemuck::cast_slice(lines)[..*len],
+            Repr::Own { bytes, start, len } => &bytes[*start..][..*len],
             Repr::Adopted(storage) => storage.bytes(),
         }
     }
@@ -71,7 +78,7 @@ impl DerefMut for HostBytes {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
         match &mut self.0 {
-            Repr::Lines { lines, len } => &mut bytemuck::cast_slice_mut(lines)[..*len],
+            Repr::Own { bytes, start, len } => &mut bytes[*start..][..*len],
             Repr::Adopted(storage) => storage.bytes_mut(),
         }
     }
@@ -80,9 +87,44 @@ impl DerefMut for HostBytes {
 impl fmt::Debug for HostBytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match &self.0 {
-            Repr::Lines { .. } => "own",
+            Repr::Own { .. } => "own",
             Repr::Adopted(_) => "adopted",
         };
         write!(f, "HostBytes({kind}, {} bytes)", self.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_zero_and_begins_at_a_line() {
+        for len in [0, 1, 63, 64, 65, 1000, 1 << 20] {
+            let bytes = HostBytes::zeroed(len).unwrap();
+            assert_eq!(bytes.len(), len);
+            assert!(bytes.as_ptr().addr().is_multiple_of(LINE));
+            assert!(bytes.iter().all(|&byte| byte == 0));
+        }
+        for len in [usize::MAX, usize::MAX / 2] {
+            assert!(
+                matches!(HostBytes::zeroed(len), Err(Error::OutOfMemory { bytes, .. }) if bytes == len)
+            );
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn pages_are_not_touched_until_they_are_used() {
+        const LEN: usize = 1 << 30;
+        let resident = || {
+            let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
+            4096 * pages.split(' ').nth(1).unwrap().parse::<usize>().unwrap()
+        };
+        let before = resident();
+        let bytes = HostBytes::zeroed(LEN).unwrap();
+        // Other tests run beside this one.
+        assert!(resident().saturating_sub(before) < LEN / 2);
+        assert_eq!(bytes[LEN / 2], 0);
     }
 }
