@@ -24,11 +24,11 @@ mod tiles;
 use super::{gemv::gemv, level1::scal, workers::Workers};
 use crate::{
     element::{DType, Element, bf16, f16},
-    error::Result,
+    error::{Result, expect_len},
     op::{Batch, Gemm, Transpose},
 };
 use bytemuck::{cast_slice, cast_slice_mut};
-use lines::Part;
+use lines::{Lines, Matrix, Part};
 #[cfg(test)]
 pub(super) use native::with_each_width;
 use native::{Kernel, run_lines};
@@ -85,46 +85,77 @@ pub fn gemm<T: Element>(
     Ok(())
 }
 
-/// [`gemm`] of elements that need no widening, and of a `B` that lies elsewhere: of it, `op` has
-/// the extents only.
+/// Where the `B` of a product is.
+pub(super) enum Columns<'a, T> {
+    /// In memory, as the product says.
+    Matrix(&'a [T]),
+    /// Elsewhere: of it, the product has the extents only.
+    Indirect(&'a Indirect<'a, T>),
+}
+
+/// [`gemm`] of elements that need no widening by packed panels, of a `B` that may lie elsewhere,
+/// with an element of `bias` added to all of each row.
 ///
 /// # Errors
-/// As [`gemm`], but for `B`.
-pub(super) fn gemm_indirect<T: Element>(
+/// As [`gemm`]; [`Error::Length`](crate::Error::Length) unless there is a bias for each row.
+pub(super) fn gemm_packed<T: Element>(
     workers: &Workers,
     op: &Gemm<T>,
     a: &[T],
-    b: &Indirect<T>,
+    b: &Columns<T>,
+    bias: Option<&[T]>,
     c: &mut [T],
 ) -> Result<()> {
     fn run<T: Element, S: Native>(
         workers: &Workers,
         op: &Gemm<T>,
         a: &[T],
-        b: &Indirect<T>,
+        b: &Columns<T>,
+        bias: Option<&[T]>,
         c: &mut [T],
     ) {
-        let (b, c) = (b.cast::<S>(), Tiles::new(cast_slice_mut::<T, S>(c), op.ldc));
+        let (matrix, indirect);
+        let lines: &dyn Lines<S> = match b {
+            Columns::Matrix(b) => {
+                matrix = Matrix::columns(op.trans_b, cast_slice::<T, S>(b), op.ldb);
+                &matrix
+            }
+            Columns::Indirect(b) => {
+                indirect = b.cast::<S>();
+                &indirect
+            }
+        };
+        let c = Tiles::new(cast_slice_mut::<T, S>(c), op.ldc);
         share(workers, op, |part, row, column| {
             let a = &cast_slice(a)[first_row(op, row)..];
-            let b = Part { lines: &b, first: column };
-            // SAFETY: `a` and `c` hold this part of the product.
+            let b = Part { lines, first: column };
+            let bias = bias.map(|bias| &cast_slice(bias)[row..]);
+            // SAFETY: `a`, `bias` and `c` hold this part of the product.
             #[allow(unsafe_code)]
             unsafe {
-                run_lines(&native::<T, S>(part), a, &b, c.at(row, column));
+                run_lines(&native::<T, S>(part), a, &b, bias, c.at(row, column));
             }
         });
     }
-    op.check(a.len(), usize::MAX, c.len())?;
+    let len_b = if let Columns::Matrix(b) = b { b.len() } else { usize::MAX };
+    op.check(a.len(), len_b, c.len())?;
+    if let Some(bias) = bias {
+        expect_len("gemm", "bias", op.m, bias.len())?;
+    }
     if op.m == 0 || op.n == 0 {
         return Ok(());
     }
     if op.k == 0 || op.alpha.is_zero() {
-        return scale(op, c);
+        scale(op, c)?;
+        for (row, &bias) in c.chunks_mut(op.ldc).zip(bias.unwrap_or_default()) {
+            let add = |c: &mut T| *c = T::from_acc(c.to_acc() + bias.to_acc());
+            row[..op.n].iter_mut().for_each(add);
+        }
+        return Ok(());
     }
     match T::DTYPE {
-        DType::F64 => run::<T, f64>(workers, op, a, b, c),
-        _ => run::<T, f32>(workers, op, a, b, c),
+        DType::F64 => run::<T, f64>(workers, op, a, b, bias, c),
+        _ => run::<T, f32>(workers, op, a, b, bias, c),
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use crate::{
     element::Element,
     error::Result,
     host::{
-        gemm::gemm_indirect,
+        gemm::{Columns, gemm_packed},
         scratch::with_scratch,
         widen::{is_wide, update, widened},
         window::room_for,
@@ -130,7 +130,8 @@ fn correlate<A: Element<Acc = A> + Float>(
     let op = Gemm::<A>::with(Transpose::No, Transpose::Yes, m, n, k).beta(beta);
     slabs.with_results(slab, dy, |dy, ld| {
         slabs.with_columns(workers, slab, Transpose::Yes, taps, x, |columns| {
-            gemm_indirect(workers, &op.leading(ld, op.ldb, n), dy, columns, sums)
+            let op = op.leading(ld, op.ldb, n);
+            gemm_packed(workers, &op, dy, &Columns::Indirect(columns), None, sums)
         })
     })
 }

@@ -2,13 +2,13 @@
 
 use super::{
     levels,
-    slab::{self, Slab, Slabs},
+    slab::{Slab, Slabs},
 };
 use crate::{
     element::Element,
     error::Result,
     host::{
-        gemm::{gemm, gemm_indirect},
+        gemm::{Columns, gemm_packed},
         scratch::with_scratch,
         widen::{overwrite, widened},
         window::room_for,
@@ -62,15 +62,11 @@ fn multiply<A: Element<Acc = A> + Float>(
     let filters = &filters[slab.group() * m * k..][..m * k];
     let op = Gemm::<A>::new(m, n, k);
     let bias = bias.map(|bias| &bias[slab.group() * m..][..m]);
-    let product = |y: &mut [A]| {
-        match slabs.identity(slab, x) {
-            Some(x) => gemm(workers, &op, filters, x, y)?,
-            None => slabs.with_columns(workers, slab, Transpose::No, 0..k, x, |columns| {
-                gemm_indirect(workers, &op, filters, columns, y)
-            })?,
-        }
-        slab::add_bias(bias, y, n);
-        Ok(())
+    let product = |y: &mut [A]| match slabs.identity(slab, x) {
+        Some(x) => gemm_packed(workers, &op, filters, &Columns::Matrix(x), bias, y),
+        None => slabs.with_columns(workers, slab, Transpose::No, 0..k, x, |columns| {
+            gemm_packed(workers, &op, filters, &Columns::Indirect(columns), bias, y)
+        }),
     };
     if let Some(plane) = slabs.result_mut(slab, y) {
         return product(plane);

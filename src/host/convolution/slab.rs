@@ -16,7 +16,6 @@ use crate::{
     },
     op::{Convolution, Extent, Transpose, Window},
 };
-use num_traits::Float;
 use std::ops::Range;
 
 /// Columns below which a product is too narrow to be fast.
@@ -288,11 +287,4 @@ fn runs(window: &Window, extents: &[usize]) -> Vec<Piece> {
         }
     }
     runs
-}
-
-/// Adds one bias to each row of `n` elements.
-pub(super) fn add_bias<A: Element + Float>(bias: Option<&[A]>, y: &mut [A], n: usize) {
-    for (&bias, row) in bias.unwrap_or_default().iter().zip(y.chunks_mut(n.max(1))) {
-        row.iter_mut().for_each(|y| *y = *y + bias);
-    }
 }

@@ -51,13 +51,28 @@ pub(super) struct Product<S> {
     pub(super) ldb: usize,
     pub(super) c: *mut S,
     pub(super) ldc: usize,
+    /// One element for each row, which is added to all of the row, or null.
+    pub(super) bias: *const S,
 }
 
 impl<S: Element<Acc = S>> Product<S> {
     /// The product that `op` describes.
     pub(super) fn new(op: &Gemm<S>, a: &[S], b: &[S], c: *mut S) -> Self {
         let Gemm { m, n, k, alpha, beta, lda, ldb, ldc, .. } = *op;
-        Self { m, n, k, alpha, beta, a: a.as_ptr(), lda, b: b.as_ptr(), ldb, c, ldc }
+        Self {
+            m,
+            n,
+            k,
+            alpha,
+            beta,
+            a: a.as_ptr(),
+            lda,
+            b: b.as_ptr(),
+            ldb,
+            c,
+            ldc,
+            bias: std::ptr::null(),
+        }
     }
 }
 
@@ -235,7 +250,8 @@ pub(super) unsafe fn outer_tile<
             for (j, sum) in sums.into_iter().enumerate() {
                 let columns = tile.columns.saturating_sub(j * L::WIDTH).min(L::WIDTH);
                 if tile.rows.contains(&i) {
-                    finish(p, sum, c.wrapping_add(j * L::WIDTH), columns);
+                    let bias = p.bias.wrapping_add(if p.bias.is_null() { 0 } else { tile.row + i });
+                    finish(p, sum, bias, c.wrapping_add(j * L::WIDTH), columns);
                 }
             }
         }
@@ -245,16 +261,25 @@ pub(super) unsafe fn outer_tile<
 /// `c ← α·sum + β·c` over `columns` elements.
 #[allow(unsafe_code)]
 #[inline(always)]
-unsafe fn finish<L: Lanes>(p: &Product<L::Scalar>, sum: L, c: *mut L::Scalar, columns: usize) {
-    // SAFETY: the caller's: `columns` elements at `c`.
+unsafe fn finish<L: Lanes>(
+    p: &Product<L::Scalar>,
+    sum: L,
+    bias: *const L::Scalar,
+    c: *mut L::Scalar,
+    columns: usize,
+) {
+    // SAFETY: the caller's: `columns` elements at `c`, one at `bias` if any.
     unsafe {
         let alpha = L::splat(p.alpha);
-        let value = if p.beta.is_zero() {
+        let mut value = if p.beta.is_zero() {
             alpha.mul(sum)
         } else {
             let old = L::load_first(c, columns);
             alpha.mul_add(sum, L::splat(p.beta).mul(old))
         };
+        if !bias.is_null() {
+            value = value.add(L::splat(*bias));
+        }
         value.store_first(c, columns);
     }
 }

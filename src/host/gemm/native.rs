@@ -211,15 +211,25 @@ impl Kernel {
 /// One single-threaded product with a matrix whose columns are `b`'s lines.
 ///
 /// # Safety
-/// As [`Kernel::run`], but for `b`, which has `op.n` lines of `op.k` elements.
+/// As [`Kernel::run`], but for `b`, which has `op.n` lines of `op.k` elements; `bias` has one for
+/// each row of `C`, which is added to all of it.
 #[allow(unsafe_code)]
-pub(super) unsafe fn run_lines<S: Native>(op: &Gemm<S>, a: &[S], b: &dyn Lines<S>, c: *mut S) {
+pub(super) unsafe fn run_lines<S: Native>(
+    op: &Gemm<S>,
+    a: &[S],
+    b: &dyn Lines<S>,
+    bias: Option<&[S]>,
+    c: *mut S,
+) {
+    debug_assert!(bias.is_none_or(|bias| bias.len() >= op.m));
     // SAFETY: the caller vouches for the extents.
     unsafe {
         if width() != Width::Portable {
             let rows = Matrix::rows(op.trans_a, a, op.lda);
             let by_rows = op.trans_a == Transpose::No;
-            return multiply_lines(&rows, by_rows, b, &Product::new(op, a, &[], c));
+            let bias = bias.map_or(std::ptr::null(), <[S]>::as_ptr);
+            let p = &Product { bias, ..Product::new(op, a, &[], c) };
+            return multiply_lines(&rows, by_rows, b, p);
         }
         with_scratch(op.k * op.n + packed::BEYOND * op.n, |matrix: &mut [S]| {
             // A single panel is the matrix by rows.
@@ -227,6 +237,10 @@ pub(super) unsafe fn run_lines<S: Native>(op: &Gemm<S>, a: &[S], b: &dyn Lines<S
             let product = Product { ldb: op.n, ..Product::new(op, a, matrix, c) };
             foreign(S::FOREIGN, op.trans_a, Transpose::No, &product);
         });
+        for (row, &bias) in bias.unwrap_or_default().iter().enumerate().take(op.m) {
+            let row = std::slice::from_raw_parts_mut(c.add(row * op.ldc), op.n);
+            row.iter_mut().for_each(|c| *c = *c + bias);
+        }
     }
 }
 

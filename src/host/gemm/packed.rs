@@ -116,7 +116,8 @@ impl<S: Native> Multiply<'_, S> {
                 // are there.
                 unsafe {
                     let c = p.c.add(row * p.ldc + column);
-                    let block = Product { m, n, k, beta, b: panels_b.as_ptr(), c, ..*p };
+                    let bias = if term == 0 { skip(p.bias, row) } else { std::ptr::null() };
+                    let block = Product { m, n, k, beta, b: panels_b.as_ptr(), c, bias, ..*p };
                     if in_place {
                         let a = p.a.add(row * p.lda + term);
                         tiles::<L, ROWS, VECTORS>(&Product { a, ..block }, (p.lda, 1), false);
@@ -128,6 +129,12 @@ impl<S: Native> Multiply<'_, S> {
             }
         }
     }
+}
+
+/// The bias of row `row`, if there is one.
+#[inline(always)]
+fn skip<S>(bias: *const S, row: usize) -> *const S {
+    if bias.is_null() { bias } else { bias.wrapping_add(row) }
 }
 
 /// Every tile; `A`'s strides along m and k, and whether it is in panels.
@@ -153,6 +160,7 @@ unsafe fn tiles<L: Lanes, const ROWS: usize, const VECTORS: usize>(
                     b: p.b.add(column * p.k),
                     ldb: columns,
                     c: p.c.add(start * p.ldc + column),
+                    bias: skip(p.bias, start),
                     ..*p
                 };
                 for i in 0..rows.end {

@@ -331,16 +331,23 @@ fn indirect<S: Native>() {
             let (k, n) = if trans == No { (rows.len(), to) } else { (to, rows.len()) };
             let op = Gemm::<S>::with(No, trans, m, n, k).beta(S::from_f64(2.0));
             let (a, c0) = (integers::<S>(2, m * k), integers::<S>(3, m * n));
+            let bias = integers::<S>(4, m);
             let mut want = wide(&c0);
             naive(&op, &a, &matrix, &mut want);
-            let mut c = c0.clone();
             let b = Indirect::new(trans, &x, &rows, &runs);
-            gemm_indirect(&Workers::sequential(), &op, &a, &b, &mut c).unwrap();
-            assert_eq!(wide(&c), want, "{op:?}");
-            for workers in threads() {
+            let mut biased = want.clone();
+            for (row, bias) in biased.chunks_mut(n).zip(wide(&bias)) {
+                row.iter_mut().for_each(|c| *c += bias);
+            }
+            for workers in [Workers::sequential()].iter().chain(&threads()) {
                 let mut c = c0.clone();
-                gemm_indirect(&workers, &op, &a, &b, &mut c).unwrap();
+                gemm_packed(workers, &op, &a, &Columns::Indirect(&b), None, &mut c).unwrap();
                 assert_eq!(wide(&c), want, "{op:?}");
+                for b in [Columns::Indirect(&b), Columns::Matrix(&matrix)] {
+                    let mut c = c0.clone();
+                    gemm_packed(workers, &op, &a, &b, Some(&bias), &mut c).unwrap();
+                    assert_eq!(wide(&c), biased, "{op:?}");
+                }
             }
         }
     }
