@@ -12,8 +12,8 @@ use std::sync::{
 
 /// A set of threads; a cheap handle.
 ///
-/// Kernels split their work by its size alone, never by the number of threads, and combine
-/// partial results in a fixed order: so results have the same bits for any number of threads.
+/// Kernels split sums by their size alone, never by the number of threads, and combine partial
+/// results in a fixed order: so results have the same bits for any number of threads.
 #[derive(Clone, Debug)]
 pub struct Workers {
     /// Threads beside the calling one, if there are any.

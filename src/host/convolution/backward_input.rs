@@ -52,7 +52,7 @@ fn mirrored(op: &Convolution) -> Result<Option<Convolution>> {
     };
     let axes: Option<Vec<_>> = window.axes().iter().zip(window.output()).map(mirrored).collect();
     match axes {
-        Some(axes) if (1..=window.positions() / 4 * 5).contains(&window.plane()) => {
+        Some(axes) if (1..=5 * window.positions()).contains(&(4 * window.plane())) => {
             let window = Window::new(op.outputs(), &axes)?;
             Convolution::new(op.batch(), op.window().channels(), op.groups(), window).map(Some)
         }

@@ -60,6 +60,8 @@ fn cases() -> Vec<Convolution> {
         // Columns that do not fit the cache: bands.
         convolution(2, 40, 6, 2, &square(80, 4, 1, 1)),
         convolution(1, 96, 8, 1, &[axis(600, 9, 1, 4, 1)]),
+        // One image for several threads, and one channel more than is computed at a time.
+        convolution(1, 97, 16, 1, &square(56, 1, 2, 0)),
     ]
 }
 

@@ -255,6 +255,7 @@ where
                                 if four + j < lines {
                                     let x = x.add(first(line + four + j) + piece.from + i);
                                     L::prefetch(x.wrapping_add(AHEAD / size_of::<T>()).cast());
+                                    // Of a constant length there is no mask.
                                     *vector = match len == L::WIDTH {
                                         true => L::load_as(x, L::WIDTH),
                                         false => L::load_as(x, len),
