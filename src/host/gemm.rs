@@ -15,6 +15,7 @@ mod direct;
 mod half;
 #[cfg(target_arch = "x86_64")]
 mod halves;
+mod indirect;
 mod lanes;
 mod lines;
 mod native;
@@ -35,8 +36,8 @@ use native::{Kernel, run_lines};
 use num_traits::Zero;
 use tiles::Tiles;
 pub(super) use {
+    indirect::{Indirect, Piece},
     lanes::Lanes,
-    lines::{Indirect, Piece},
     native::{Job, Native},
 };
 

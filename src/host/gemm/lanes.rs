@@ -28,6 +28,8 @@ pub(in crate::host) trait Lanes: Copy {
     unsafe fn mask(start: usize, end: usize) -> Self::Mask;
     /// The elements at `p` that are meant, the others zero and not read.
     unsafe fn load_masked(p: *const Self::Scalar, mask: Self::Mask) -> Self;
+    /// The elements at `p` that are meant, in the place of `self`'s.
+    unsafe fn load_onto(self, p: *const Self::Scalar, mask: Self::Mask) -> Self;
     /// The first `count` elements at `p`, widened where they are narrower, the others zero and not
     /// read.
     #[inline(always)]
@@ -138,6 +140,12 @@ impl<S: Element + Float> Lanes for [S; 4] {
     }
 
     #[inline(always)]
+    unsafe fn load_onto(self, p: *const S, mask: Self::Mask) -> Self {
+        // SAFETY: the caller's: these elements at `p`.
+        std::array::from_fn(|i| if mask[i] { unsafe { *p.wrapping_add(i) } } else { self[i] })
+    }
+
+    #[inline(always)]
     unsafe fn store(self, p: *mut S) {
         // SAFETY: the caller's: room for four elements at `p`.
         unsafe { p.cast::<Self>().write_unaligned(self) };
@@ -191,7 +199,7 @@ mod x86 {
         (
             $vector:ty, $scalar:ty, $width:expr, $many:expr,
             $mask:ty, $first:ident $range:ident, $sums:ident, $interleave:ident,
-            $splat:ident $load:ident $load_first:ident
+            $splat:ident $load:ident $load_first:ident $load_onto:ident
             $store:ident $store_first:ident $add:ident $mul:ident $mul_add:ident
             $(, $widen:ident $narrow:ident)?
         ) => {
@@ -230,6 +238,11 @@ mod x86 {
                 #[inline(always)]
                 unsafe fn load_masked(p: *const $scalar, mask: $mask) -> Self {
                     unsafe { $load_first(p, mask) }
+                }
+
+                #[inline(always)]
+                unsafe fn load_onto(self, p: *const $scalar, mask: $mask) -> Self {
+                    unsafe { $load_onto(self, p, mask) }
                 }
 
                 $(
@@ -297,6 +310,19 @@ mod x86 {
 
     helper!(load_512(p: *const f32, mask: __mmask16) -> __m512 { _mm512_maskz_loadu_ps(mask, p) });
     helper!(load_512d(p: *const f64, mask: __mmask8) -> __m512d { _mm512_maskz_loadu_pd(mask, p) });
+    helper!(onto_512(v: __m512, p: *const f32, mask: __mmask16) -> __m512 {
+        _mm512_mask_loadu_ps(v, mask, p)
+    });
+    helper!(onto_512d(v: __m512d, p: *const f64, mask: __mmask8) -> __m512d {
+        _mm512_mask_loadu_pd(v, mask, p)
+    });
+    helper!(onto_256(v: __m256, p: *const f32, mask: __m256i) -> __m256 {
+        _mm256_blendv_ps(v, _mm256_maskload_ps(p, mask), _mm256_castsi256_ps(mask))
+    });
+    helper!(onto_256d(v: __m256d, p: *const f64, mask: __m256i) -> __m256d {
+        _mm256_blendv_pd(v, _mm256_maskload_pd(p, mask), _mm256_castsi256_pd(mask))
+    });
+
     /// A mask of the first elements.
     fn first_512(count: usize) -> __mmask16 {
         ((1u32 << count) - 1) as __mmask16
@@ -421,27 +447,27 @@ mod x86 {
     lanes!(
         __m512, f32, 16, true,
         __mmask16, first_512 range_512, sums_512, interleave_512,
-        _mm512_set1_ps _mm512_loadu_ps load_512
+        _mm512_set1_ps _mm512_loadu_ps load_512 onto_512
         _mm512_storeu_ps _mm512_mask_storeu_ps _mm512_add_ps _mm512_mul_ps _mm512_fmadd_ps,
         widen_512 narrow_512
     );
     lanes!(
         __m512d, f64, 8, true,
         __mmask8, first_512d range_512d, sums_512d, interleave_512d,
-        _mm512_set1_pd _mm512_loadu_pd load_512d
+        _mm512_set1_pd _mm512_loadu_pd load_512d onto_512d
         _mm512_storeu_pd _mm512_mask_storeu_pd _mm512_add_pd _mm512_mul_pd _mm512_fmadd_pd
     );
     lanes!(
         __m256, f32, 8, false,
         __m256i, first_256 range_256, sums_256, interleave_256,
-        _mm256_set1_ps _mm256_loadu_ps _mm256_maskload_ps
+        _mm256_set1_ps _mm256_loadu_ps _mm256_maskload_ps onto_256
         _mm256_storeu_ps _mm256_maskstore_ps _mm256_add_ps _mm256_mul_ps _mm256_fmadd_ps,
         widen_256 narrow_256
     );
     lanes!(
         __m256d, f64, 4, false,
         __m256i, first_256d range_256d, sums_256d, interleave_256d,
-        _mm256_set1_pd _mm256_loadu_pd _mm256_maskload_pd
+        _mm256_set1_pd _mm256_loadu_pd _mm256_maskload_pd onto_256d
         _mm256_storeu_pd _mm256_maskstore_pd _mm256_add_pd _mm256_mul_pd _mm256_fmadd_pd
     );
 }

@@ -310,8 +310,11 @@ fn indirect_operands_match() {
 }
 
 fn indirect<S: Native>() {
-    let lengths = [1, 8, 13, 3, 40, 16, 5, 2, 70, 7];
-    for (m, rows, runs) in [(7, 5, 3), (50, 300, 4), (12, 70, 10), (3, 600, 7), (30, 33, 1)] {
+    // Some vectors are of as many runs as they have elements.
+    let mut lengths = [1; 30];
+    lengths[..10].copy_from_slice(&[1, 8, 13, 3, 40, 16, 5, 2, 70, 7]);
+    let cases = [(7, 5, 3), (50, 300, 4), (12, 70, 10), (3, 600, 7), (30, 33, 1), (9, 40, 45)];
+    for (m, rows, runs) in cases {
         let rows: Vec<usize> = (0..rows).map(|row| row * 3 % 41 * 10).collect();
         let mut to = 0;
         let runs: Vec<_> = (0..runs)
@@ -321,7 +324,7 @@ fn indirect<S: Native>() {
                 Piece { from: run * 5, to: to - len, len }
             })
             .collect();
-        let x = integers::<S>(1, 600);
+        let x = integers::<S>(1, 700);
         let element = |row: usize, column: usize| {
             let run = runs.iter().find(|run| column < run.to + run.len).unwrap();
             x[rows[row] + run.from + column - run.to]
