@@ -97,11 +97,11 @@ where
 }
 
 /// Folds rows of `extent` elements, as [`fold_slice`] does: `store(fold of row i, y[i])`.
-pub(super) fn fold_rows<T, Term, Join>(
+pub(super) fn fold_rows<T, Y, Term, Join>(
     (x, extent): (&[T], usize),
     fold: Fold<T::Acc, Term, Join>,
-    y: &mut [T],
-    store: impl Fn(T::Acc, &mut T),
+    y: &mut [Y],
+    store: impl Fn(T::Acc, &mut Y),
 ) where
     T: Element,
     Term: Fn(T::Acc) -> T::Acc + Copy,

@@ -2,6 +2,7 @@
 
 use super::{
     fold::{Fold, WIDTH, fold_columns, fold_rows, fold_slice, pairwise, sum_of},
+    scratch::with_scratch,
     simd::vectorized,
     widen::widened,
     workers::Workers,
@@ -122,10 +123,15 @@ fn sum_channels<T: Element>(
     let sum = sum_of(|x| x);
     let per_task = rows_per_task(outer * inner);
     if inner >= LONG {
-        return workers.chunks(y, per_task, |i, y| {
-            for (e, y) in (i * per_task..).zip(y) {
-                let runs = (0..outer).map(|o| &x[(o * extent + e) * inner..][..inner]);
-                store(pairwise(runs.map(|x| fold_slice(x, sum)), sum.unit, sum.join), y);
+        // Runs in the order of memory, then those of each e.
+        let per_task = rows_per_task(inner);
+        return with_scratch(outer * extent, |sums: &mut [T::Acc]| {
+            workers.chunks(sums, per_task, |i, sums| {
+                fold_rows((&x[i * per_task * inner..], inner), sum, sums, |sum, y| *y = sum);
+            });
+            for (e, y) in y.iter_mut().enumerate() {
+                let runs = (0..outer).map(|o| sums[o * extent + e]);
+                store(pairwise(runs, sum.unit, sum.join), y);
             }
         });
     }
