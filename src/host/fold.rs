@@ -3,12 +3,15 @@
 //! A run of elements goes through a fixed number of lanes, runs are joined pairwise: so loops
 //! vectorise, and the error of a sum grows with the logarithm of its length.
 
+#[cfg(target_arch = "x86_64")]
+mod sums;
+
 use super::{
     simd::vectorized,
     widen::{CHUNK, chunk, is_wide, widened},
 };
-use crate::element::Element;
-use bytemuck::cast_slice;
+use crate::element::{DType, Element};
+use bytemuck::{cast, cast_slice};
 use num_traits::Float;
 
 /// Columns folded at a time: a block of accumulators that stays in the first-level cache.
@@ -33,15 +36,17 @@ pub(super) struct Fold<A, Term, Join> {
     pub term: Term,
     /// Joins an earlier and a later part.
     pub join: Join,
+    /// Whether it is a sum: `join` adds, and the term of 0 is 0.
+    pub sum: bool,
 }
 
-/// The fold `Σ term(x)`.
+/// The fold `Σ term(x)`; the term of 0 is 0.
 pub(super) fn sum_of<A, Term>(term: Term) -> Fold<A, Term, impl Fn(A, A) -> A + Copy + Send + Sync>
 where
     A: Element + Float,
     Term: Fn(A) -> A + Copy + Send + Sync,
 {
-    Fold { unit: A::zero(), term, join: |a, b| a + b }
+    Fold { unit: A::zero(), term, join: |a, b| a + b, sum: true }
 }
 
 /// Joins neighbours, then neighbours among the results, and so on.
@@ -97,6 +102,7 @@ where
 }
 
 /// Folds rows of `extent` elements, as [`fold_slice`] does: `store(fold of row i, y[i])`.
+#[inline(always)]
 pub(super) fn fold_rows<T, Y, Term, Join>(
     (x, extent): (&[T], usize),
     fold: Fold<T::Acc, Term, Join>,
@@ -112,6 +118,22 @@ pub(super) fn fold_rows<T, Y, Term, Join>(
             store(fold_slice(&x[i * extent..][..extent], fold), y);
         }
         return;
+    }
+    #[cfg(target_arch = "x86_64")]
+    if fold.sum && T::DTYPE == DType::F32 && super::simd::has_avx512() {
+        // SAFETY: the processor has what it is compiled for.
+        #[allow(unsafe_code)]
+        return unsafe {
+            sums::sum_rows(
+                cast_slice(x),
+                extent,
+                #[inline(always)]
+                |x| cast((fold.term)(cast(x))),
+                y,
+                #[inline(always)]
+                |sum, y| store(cast(sum), y),
+            );
+        };
     }
     let x = cast_slice::<T, T::Acc>(x);
     vectorized(
@@ -255,7 +277,7 @@ fn fold_block<T, Term, Join>(
     Term: Fn(T::Acc) -> T::Acc + Copy,
     Join: Fn(T::Acc, T::Acc) -> T::Acc + Copy,
 {
-    let Fold { unit, term, join } = fold;
+    let Fold { unit, term, join, .. } = fold;
     let mut room = [[unit; WIDTH]; 4];
     let [room0, room1, room2, room3] = &mut room;
     let width = y.len();

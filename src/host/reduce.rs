@@ -49,11 +49,11 @@ pub fn reduce<T: Element>(
             fold_axis(workers, axis, x, y, sum_of(|x| x), divide);
         }
         Reduce::Max => {
-            let fold = Fold { unit: nan, term: |x| x, join: greater };
+            let fold = Fold { unit: nan, term: |x| x, join: greater, sum: false };
             fold_axis(workers, axis, x, y, fold, store);
         }
         Reduce::Min => {
-            let fold = Fold { unit: nan, term: |x| x, join: lesser };
+            let fold = Fold { unit: nan, term: |x| x, join: lesser, sum: false };
             fold_axis(workers, axis, x, y, fold, store);
         }
         Reduce::AbsSum => fold_axis(workers, axis, x, y, sum_of(Float::abs), store),
@@ -230,7 +230,7 @@ fn lesser<A: Float>(a: A, b: A) -> A {
 }
 
 fn arg_max_of<T: Element>(x: &[T]) -> u32 {
-    let max = fold_slice(x, Fold { unit: T::Acc::nan(), term: |x| x, join: greater });
+    let max = fold_slice(x, Fold { unit: T::Acc::nan(), term: |x| x, join: greater, sum: false });
     x.iter().position(|x| x.to_acc() == max).unwrap_or(0) as u32
 }
 

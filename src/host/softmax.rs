@@ -113,7 +113,8 @@ fn normalize<T: Element>(axis: &Axis, slabs: &mut [T]) {
 /// The softmax of a line that lies contiguously.
 fn normalize_line<A: Element<Acc = A> + Float>(y: &mut [A]) {
     let larger = |a: A, b: A| if b > a { b } else { a };
-    let peak = fold_slice(y, Fold { unit: A::neg_infinity(), term: |x| x, join: larger });
+    let peak =
+        fold_slice(y, Fold { unit: A::neg_infinity(), term: |x| x, join: larger, sum: false });
     vectorized(
         #[inline(always)]
         || {

@@ -124,7 +124,8 @@ fn max_one_by_one<T: Element>(
     mask: &mut [i32],
 ) -> Result<()> {
     let ((from, to), per_task, lowest) = (planes(op), planes_per_task(op), lowest::<T>());
-    let greater = Fold { unit: lowest, term: |x| x, join: |a, b| if b > a { b } else { a } };
+    let greater =
+        Fold { unit: lowest, term: |x| x, join: |a, b| if b > a { b } else { a }, sum: false };
     workers.chunks2((y, per_task * to), (mask, per_task * to), |i, y, mask| {
         for (j, (y, mask)) in (i * per_task * to..).zip(y.iter_mut().zip(mask)) {
             let x = &x[j / to * from..][..from];

@@ -174,6 +174,31 @@ fn long_sums_stay_accurate() {
     }
 }
 
+/// Wherever rows begin in a cache line, and however many of a group there are.
+#[test]
+fn sums_of_rows_have_the_bits_of_each() {
+    let w = Workers::sequential();
+    let all = fractions::<f32>(6, 40_000);
+    for (extent, rows) in [(1, 40), (7, 19), (15, 33), (33, 5), (96, 16), (256, 37), (1000, 20)] {
+        for start in [0, 1, 4, 13] {
+            let x = &all[start..][..extent * rows];
+            let axis = Axis::new(rows, extent, 1).unwrap();
+            for (op, fold) in [
+                (Reduce::Sum, (|x| x) as fn(f32) -> f32),
+                (Reduce::AbsSum, f32::abs),
+                (Reduce::SumSq, |x| x * x),
+            ] {
+                let mut y = vec![f32::NAN; rows];
+                reduce(&w, op, &axis, x, &mut y).unwrap();
+                for (row, y) in x.chunks(extent).zip(y) {
+                    let alone = fold_slice(row, sum_of(fold));
+                    assert_eq!(y.to_bits(), alone.to_bits(), "{op:?} of {rows} × {extent}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn nothing_to_reduce() {
     let w = Workers::sequential();
