@@ -20,6 +20,7 @@ mod lanes;
 mod lines;
 mod native;
 mod packed;
+mod tile;
 mod tiles;
 
 use super::{gemv::gemv, level1::scal, workers::Workers};

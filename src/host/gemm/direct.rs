@@ -13,13 +13,13 @@
 use super::{
     lanes::Lanes,
     native::{Job, Native},
+    tile::{PARTIAL, Tile, WHOLE, outer_tile},
 };
 use crate::{
     element::Element,
     op::{Gemm, Transpose},
 };
 use num_traits::{One, Zero};
-use std::ops::Range;
 
 /// Terms of a dot product between one summation of a vector's elements and the next: rows of a
 /// tile stay in the first-level cache.
@@ -33,9 +33,6 @@ const SMALL: usize = 1 << 14;
 
 /// Elements of `B`'s rows that stay in the second-level cache while `A` passes by.
 const RESIDENT: usize = 1 << 16;
-
-/// Rows of a packed panel that are asked for before they are needed.
-const AHEAD: usize = 16;
 
 /// A product by addresses; strides in elements.
 #[derive(Clone, Copy)]
@@ -104,9 +101,9 @@ impl<S: Native> Job<S> for Multiply<'_, S> {
         // SAFETY: handed on.
         unsafe {
             match (self.a, self.b) {
-                (Transpose::No, Transpose::No) => outer::<L>(p, (p.lda, 1)),
-                (Transpose::Yes, _) => outer::<L>(p, (1, p.lda)),
                 (Transpose::No, Transpose::Yes) => dot::<L>(p),
+                (Transpose::No, _) => outer::<L>(p, (p.lda, 1)),
+                (Transpose::Yes, _) => outer::<L>(p, (1, p.lda)),
             }
         }
     }
@@ -161,10 +158,10 @@ unsafe fn outer_row<L: Lanes>(p: &Product<L::Scalar>, along_k: usize) {
         // SAFETY: the columns of the tile are within those of the product.
         unsafe {
             match whole {
-                8.. => outer_tile::<L, 1, 8, false>(p, (0, along_k), tile),
-                4.. => outer_tile::<L, 1, 4, false>(p, (0, along_k), tile),
-                2.. => outer_tile::<L, 1, 2, false>(p, (0, along_k), tile),
-                _ => outer_tile::<L, 1, 1, false>(p, (0, along_k), tile),
+                8.. => outer_tile::<L, 1, 8, WHOLE>(p, (0, along_k), tile),
+                4.. => outer_tile::<L, 1, 4, WHOLE>(p, (0, along_k), tile),
+                2.. => outer_tile::<L, 1, 2, WHOLE>(p, (0, along_k), tile),
+                _ => outer_tile::<L, 1, 1, PARTIAL>(p, (0, along_k), tile),
             }
         }
         column += step;
@@ -175,112 +172,24 @@ unsafe fn outer_row<L: Lanes>(p: &Product<L::Scalar>, along_k: usize) {
 #[allow(unsafe_code)]
 #[inline(always)]
 unsafe fn outer_of<L: Lanes, const ROWS: usize>(p: &Product<L::Scalar>, strides: (usize, usize)) {
-    let mut column = 0;
-    while column < p.n {
-        let left = p.n - column;
-        let step = if left >= 2 * L::WIDTH { 2 * L::WIDTH } else { L::WIDTH.min(left) };
+    for column in (0..p.n).step_by(2 * L::WIDTH) {
+        let columns = (p.n - column).min(2 * L::WIDTH);
         for row in (0..p.m).step_by(ROWS) {
             // The last tile ends at the last row; what it has in common with the one before it
             // is not written twice.
             let start = row.min(p.m - ROWS);
-            let tile = Tile { row: start, rows: row - start..ROWS, column, columns: step };
+            let tile = Tile { row: start, rows: row - start..ROWS, column, columns };
             // SAFETY: rows and columns of the tile are within those of the product.
             unsafe {
-                if step == 2 * L::WIDTH {
-                    outer_tile::<L, ROWS, 2, false>(p, strides, tile);
+                if columns == 2 * L::WIDTH {
+                    outer_tile::<L, ROWS, 2, WHOLE>(p, strides, tile);
+                } else if columns > L::WIDTH {
+                    outer_tile::<L, ROWS, 2, PARTIAL>(p, strides, tile);
                 } else {
-                    outer_tile::<L, ROWS, 1, false>(p, strides, tile);
+                    outer_tile::<L, ROWS, 1, PARTIAL>(p, strides, tile);
                 }
             }
         }
-        column += step;
-    }
-}
-
-/// Where a tile lies: of its rows only `rows` are written, and only so many of its columns.
-pub(super) struct Tile {
-    pub(super) row: usize,
-    pub(super) rows: Range<usize>,
-    pub(super) column: usize,
-    pub(super) columns: usize,
-}
-
-/// One tile, of `ROWS` rows and `VECTORS` vectors. Unless rows of `B` have `WHOLE` vectors, only
-/// a single vector may be partial.
-#[allow(unsafe_code)]
-#[inline(always)]
-pub(super) unsafe fn outer_tile<
-    L: Lanes,
-    const ROWS: usize,
-    const VECTORS: usize,
-    const WHOLE: bool,
->(
-    p: &Product<L::Scalar>,
-    (along_m, along_k): (usize, usize),
-    tile: Tile,
-) {
-    // SAFETY: the caller's: `a` has ROWS rows from the tile's first and k columns, `b` k rows of
-    // the tile's columns, and of whole vectors where these are read, `c` all of the tile.
-    unsafe {
-        let mut a = p.a.add(tile.row * along_m);
-        let mut b = p.b.add(tile.column);
-        let mut sums = [[L::splat(L::Scalar::zero()); VECTORS]; ROWS];
-        for _ in 0..p.k {
-            let mut row = [L::splat(L::Scalar::zero()); VECTORS];
-            for (j, row) in row.iter_mut().enumerate() {
-                *row = match VECTORS {
-                    1 if !WHOLE => L::load_first(b, tile.columns),
-                    _ => L::load(b.add(j * L::WIDTH)),
-                };
-                if WHOLE {
-                    L::prefetch(b.wrapping_add(AHEAD * p.ldb + j * L::WIDTH));
-                }
-            }
-            for (i, sums) in sums.iter_mut().enumerate() {
-                let x = L::splat(*a.add(i * along_m));
-                for (sum, y) in sums.iter_mut().zip(&row) {
-                    *sum = x.mul_add(*y, *sum);
-                }
-            }
-            a = a.wrapping_add(along_k);
-            b = b.wrapping_add(p.ldb);
-        }
-        for (i, sums) in sums.into_iter().enumerate() {
-            let c = p.c.wrapping_add((tile.row + i) * p.ldc + tile.column);
-            for (j, sum) in sums.into_iter().enumerate() {
-                let columns = tile.columns.saturating_sub(j * L::WIDTH).min(L::WIDTH);
-                if tile.rows.contains(&i) {
-                    let bias = p.bias.wrapping_add(if p.bias.is_null() { 0 } else { tile.row + i });
-                    finish(p, sum, bias, c.wrapping_add(j * L::WIDTH), columns);
-                }
-            }
-        }
-    }
-}
-
-/// `c ← α·sum + β·c` over `columns` elements.
-#[allow(unsafe_code)]
-#[inline(always)]
-unsafe fn finish<L: Lanes>(
-    p: &Product<L::Scalar>,
-    sum: L,
-    bias: *const L::Scalar,
-    c: *mut L::Scalar,
-    columns: usize,
-) {
-    // SAFETY: the caller's: `columns` elements at `c`, one at `bias` if any.
-    unsafe {
-        let alpha = L::splat(p.alpha);
-        let mut value = if p.beta.is_zero() {
-            alpha.mul(sum)
-        } else {
-            let old = L::load_first(c, columns);
-            alpha.mul_add(sum, L::splat(p.beta).mul(old))
-        };
-        if !bias.is_null() {
-            value = value.add(L::splat(*bias));
-        }
-        value.store_first(c, columns);
     }
 }
 

@@ -54,6 +54,8 @@ pub(in crate::host) trait Lanes: Copy {
     unsafe fn store(self, p: *mut Self::Scalar);
     /// Writes the first `count` elements to `p` and nothing else.
     unsafe fn store_first(self, p: *mut Self::Scalar, count: usize);
+    /// Writes the elements that are meant to `p` and nothing else.
+    unsafe fn store_masked(self, p: *mut Self::Scalar, mask: Self::Mask);
     /// Writes the first `count` elements to `p`, rounded to nearest, ties to even, where those there
     /// are narrower, and nothing else.
     #[inline(always)]
@@ -156,6 +158,16 @@ impl<S: Element + Float> Lanes for [S; 4] {
         for (i, x) in self.into_iter().take(count).enumerate() {
             // SAFETY: the caller's: room for `count` elements at `p`.
             unsafe { *p.add(i) = x };
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store_masked(self, p: *mut S, mask: Self::Mask) {
+        for (i, x) in self.into_iter().enumerate() {
+            if mask[i] {
+                // SAFETY: the caller's: room for these elements at `p`.
+                unsafe { *p.wrapping_add(i) = x };
+            }
         }
     }
 
@@ -265,6 +277,11 @@ mod x86 {
                 #[inline(always)]
                 unsafe fn store_first(self, p: *mut $scalar, count: usize) {
                     unsafe { $store_first(p, $first(count), self) };
+                }
+
+                #[inline(always)]
+                unsafe fn store_masked(self, p: *mut $scalar, mask: $mask) {
+                    unsafe { $store_first(p, mask, self) };
                 }
 
                 #[inline(always)]

@@ -6,10 +6,11 @@
 //! Source of the scheme: Goto, van de Geijn 2008.
 
 use super::{
-    direct::{PAGE, Product, Tile, outer_tile},
+    direct::{PAGE, Product},
     lanes::Lanes,
     lines::Lines,
     native::{Job, Native},
+    tile::{PANEL, Tile, outer_tile},
 };
 
 /// Bytes of a block of `B`: what a second-level cache holds beside the rest.
@@ -170,9 +171,9 @@ unsafe fn tiles<L: Lanes, const ROWS: usize, const VECTORS: usize>(
                 }
                 let tile_of = Tile { row: 0, rows: rows.clone(), column: 0, columns: left };
                 if left <= L::WIDTH {
-                    outer_tile::<L, ROWS, 1, true>(&tile, strides, tile_of);
+                    outer_tile::<L, ROWS, 1, PANEL>(&tile, strides, tile_of);
                 } else {
-                    outer_tile::<L, ROWS, VECTORS, true>(&tile, strides, tile_of);
+                    outer_tile::<L, ROWS, VECTORS, PANEL>(&tile, strides, tile_of);
                 }
             }
         }
