@@ -17,7 +17,7 @@ use crate::{
     },
 };
 use bytemuck::{cast_slice, cast_slice_mut};
-use num_traits::Float;
+use num_traits::{Float, Zero};
 
 /// Taps along the last axis that are added at a time.
 const TAPS: usize = 16;
@@ -173,49 +173,86 @@ impl<M: Copy, const VECTORS: usize> Run<M, VECTORS> {
 impl<S: Native> AddRuns<'_, S> {
     /// In blocks of `VECTORS` vectors.
     #[inline(always)]
-    unsafe fn add<L: Lanes<Scalar = S>, const VECTORS: usize>(self) {
-        let Self { at, columns, ld, overwrites, x } = self;
-        let all_taps = at.along.len();
-        for block in (0..at.pitch).step_by(VECTORS * L::WIDTH) {
-            for (part, along) in at.along.chunks(TAPS).enumerate() {
-                // SAFETY: what is loaded of the columns is there by its mask; of `x`, no more of
-                // a row than there is.
+    unsafe fn add<L: Lanes<Scalar = S>, const VECTORS: usize>(mut self) {
+        for block in (0..self.at.pitch).step_by(VECTORS * L::WIDTH) {
+            for (part, along) in self.at.along.chunks(TAPS).enumerate() {
+                // SAFETY: handed on.
                 unsafe {
                     let mut runs = [Run::<L::Mask, VECTORS>::none::<L>(); TAPS];
                     for (run, reach) in runs.iter_mut().zip(along) {
                         *run = Run::new::<L>(reach, block);
                     }
-                    for row in 0..at.rows {
-                        let left = at.pitch - block;
-                        let x = x.as_mut_ptr().add(row * at.pitch + block);
-                        let mut sums = [L::splat(S::zero()); VECTORS];
-                        if !overwrites || part > 0 {
-                            for (v, sum) in sums.iter_mut().enumerate() {
-                                let there = left.saturating_sub(v * L::WIDTH).min(L::WIDTH);
-                                *sum = L::load_first(x.wrapping_add(v * L::WIDTH), there);
-                            }
-                        }
-                        for (tap, down) in at.down.iter().enumerate() {
-                            let Some(position) = down.position_of(row) else { continue };
-                            let first = (tap * all_taps + part * TAPS) * ld;
-                            let from = first + at.position + position * at.width;
-                            let mut from = columns.as_ptr().wrapping_add(from);
-                            for run in &runs[..along.len()] {
-                                let from_run = from.wrapping_add(run.shift);
-                                for (v, sum) in sums.iter_mut().enumerate() {
-                                    let from = from_run.wrapping_add(v * L::WIDTH);
-                                    *sum = sum.add(L::load_masked(from, run.there[v]));
-                                }
-                                from = from.wrapping_add(ld);
-                            }
-                        }
-                        for (v, sum) in sums.into_iter().enumerate() {
-                            let there = left.saturating_sub(v * L::WIDTH).min(L::WIDTH);
-                            sum.store_first(x.wrapping_add(v * L::WIDTH), there);
-                        }
+                    let all = &runs[..along.len()];
+                    // Of usual kernels, masks stay in registers.
+                    match (all.first_chunk::<3>(), all.first_chunk::<5>(), all.len()) {
+                        (Some(runs), _, 3) => self.add_block::<L, VECTORS>(block, part, runs),
+                        (_, Some(runs), 5) => self.add_block::<L, VECTORS>(block, part, runs),
+                        _ => self.add_block::<L, VECTORS>(block, part, all),
                     }
                 }
             }
         }
+    }
+
+    /// A block of every row: some of the taps along the last axis.
+    #[inline(always)]
+    unsafe fn add_block<L: Lanes<Scalar = S>, const VECTORS: usize>(
+        &mut self,
+        block: usize,
+        part: usize,
+        runs: &[Run<L::Mask, VECTORS>],
+    ) {
+        let (at, ld) = (self.at, self.ld);
+        let columns = self.columns.as_ptr().wrapping_add(at.position + part * TAPS * ld);
+        for row in 0..at.rows {
+            // SAFETY: what is loaded of the columns is there by its mask; of `x`, no more of a row
+            // than there is.
+            unsafe {
+                let left = at.pitch - block;
+                let x = self.x.as_mut_ptr().add(row * at.pitch + block);
+                let mut sums = [L::splat(S::zero()); VECTORS];
+                if !self.overwrites || part > 0 {
+                    for (v, sum) in sums.iter_mut().enumerate() {
+                        let there = left.saturating_sub(v * L::WIDTH).min(L::WIDTH);
+                        *sum = L::load_first(x.wrapping_add(v * L::WIDTH), there);
+                    }
+                }
+                for (tap, down) in at.down.iter().enumerate() {
+                    let Some(position) = down.position_of(row) else { continue };
+                    let from = tap * at.along.len() * ld + position * at.width;
+                    let sums_of_tap = sums_of::<L, VECTORS>(columns.wrapping_add(from), ld, runs);
+                    for (sum, of_tap) in sums.iter_mut().zip(sums_of_tap) {
+                        *sum = sum.add(of_tap);
+                    }
+                }
+                for (v, sum) in sums.into_iter().enumerate() {
+                    let there = left.saturating_sub(v * L::WIDTH).min(L::WIDTH);
+                    sum.store_first(x.wrapping_add(v * L::WIDTH), there);
+                }
+            }
+        }
+    }
+}
+
+/// Sums over taps of one row, by themselves: they need not wait for those of another.
+#[allow(unsafe_code)]
+#[inline(always)]
+unsafe fn sums_of<L: Lanes, const VECTORS: usize>(
+    mut from: *const L::Scalar,
+    ld: usize,
+    runs: &[Run<L::Mask, VECTORS>],
+) -> [L; VECTORS] {
+    // SAFETY: the caller's: what masks mean of the columns is there.
+    unsafe {
+        let mut sums = [L::splat(L::Scalar::zero()); VECTORS];
+        for (i, run) in runs.iter().enumerate() {
+            let from_run = from.wrapping_add(run.shift);
+            for (v, sum) in sums.iter_mut().enumerate() {
+                let x = L::load_masked(from_run.wrapping_add(v * L::WIDTH), run.there[v]);
+                *sum = if i == 0 { x } else { sum.add(x) };
+            }
+            from = from.wrapping_add(ld);
+        }
+        sums
     }
 }
