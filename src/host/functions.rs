@@ -1,13 +1,19 @@
 //! Elementary functions of which the compiler makes vectors.
 
 mod elementary;
+#[cfg(target_arch = "x86_64")]
+mod estimates;
 mod power;
 
+#[cfg(target_arch = "x86_64")]
+use super::simd::has_avx512;
 use crate::{
     element::{DType, Element},
     op::Functions,
 };
 use bytemuck::cast;
+#[cfg(target_arch = "x86_64")]
+use bytemuck::{cast_slice, cast_slice_mut};
 use elementary::{f32, f64};
 use num_traits::Float;
 
@@ -61,6 +67,37 @@ impl<A: Element + Float> Functions<A> for Vectors {
             _ => cast(power::powf(cast(x), cast(p))),
         }
     }
+}
+
+/// `yᵢ ← √xᵢ` faster than by the instruction, with the same bits; whether there is a way. Equal
+/// lengths.
+pub(super) fn sqrt_by_estimates<A: Element>(x: &[A], y: &mut [A]) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if A::DTYPE == DType::F32 && has_avx512() {
+        // SAFETY: the processor has what it is compiled for.
+        #[allow(unsafe_code)]
+        unsafe {
+            estimates::sqrt(cast_slice(x), cast_slice_mut(y));
+        }
+        return true;
+    }
+    let _ = (x, y);
+    false
+}
+
+/// As [`sqrt_by_estimates`], of quotients `aᵢ / bᵢ`.
+pub(super) fn div_by_estimates<A: Element>(a: &[A], b: &[A], y: &mut [A]) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if A::DTYPE == DType::F32 && has_avx512() {
+        // SAFETY: the processor has what it is compiled for.
+        #[allow(unsafe_code)]
+        unsafe {
+            estimates::div(cast_slice(a), cast_slice(b), cast_slice_mut(y));
+        }
+        return true;
+    }
+    let _ = (a, b, y);
+    false
 }
 
 #[cfg(test)]

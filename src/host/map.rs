@@ -4,7 +4,7 @@
 //! the compiler vectorises where the function allows it.
 
 use super::{
-    functions::Vectors,
+    functions::{Vectors, div_by_estimates, sqrt_by_estimates},
     lines::{by_lines, with_by_lines},
     simd::vectorized,
     stream::{is_far, stream_from},
@@ -223,6 +223,9 @@ fn binary_task<A>(op: Binary<A>) -> usize {
 // it is, and computes what it is anew for each element.
 
 fn unary_run<A: Element + Float>(op: Unary<A>, x: &[A], y: &mut [A]) {
+    if op == Unary::Sqrt && sqrt_by_estimates(x, y) {
+        return;
+    }
     specialized_unary!(op, |op| {
         let (mut x, mut y) = (x, y);
         if is_elementary(&op) {
@@ -277,6 +280,9 @@ fn block<A: Element + Float>(op: Unary<A>, mut x: [A; BLOCK]) -> [A; BLOCK] {
 }
 
 pub(super) fn binary_run<A: Element + Float>(op: Binary<A>, a: &[A], b: &[A], y: &mut [A]) {
+    if op == Binary::Div && div_by_estimates(a, b, y) {
+        return;
+    }
     specialized_binary!(op, |op| {
         let mut b = b;
         with_by_lines(
