@@ -21,9 +21,9 @@ use crate::{
 };
 use num_traits::{One, Zero};
 
-/// Terms of a dot product between one summation of a vector's elements and the next: rows of a
-/// tile stay in the first-level cache.
-const DEPTH: usize = 1024;
+/// Bytes of a row between one summation of a vector's elements and the next: rows of a tile stay in
+/// the first-level cache.
+const DEPTH: usize = 4096;
 
 /// Bytes after which addresses share a place in a first-level cache.
 pub(super) const PAGE: usize = 4096;
@@ -77,8 +77,11 @@ impl<S: Element<Acc = S>> Product<S> {
 pub(super) fn suits<S: Element>(op: &Gemm<S>) -> bool {
     match (op.trans_a, op.trans_b) {
         (_, Transpose::No) => op.k * op.n < SMALL,
-        // A few rows of `A`: `B` is read once, as it lies.
-        (Transpose::No, Transpose::Yes) => op.k >= 32 && (op.m * op.n <= 1024 || op.m <= 16),
+        // A few rows of `A`, and many terms for a summation of a vector's elements: to transpose `B`
+        // would take longer.
+        (Transpose::No, Transpose::Yes) => {
+            op.k >= 32 && op.k >= 12 * op.m && (op.m * op.n <= 1024 || op.m <= 16)
+        }
         (Transpose::Yes, Transpose::Yes) => false,
     }
 }
@@ -198,7 +201,8 @@ unsafe fn outer_of<L: Lanes, const ROWS: usize>(p: &Product<L::Scalar>, strides:
 #[inline(always)]
 unsafe fn dot<L: Lanes>(p: &Product<L::Scalar>) {
     // One row stays in a cache without being cut.
-    let deepest = if p.m == 1 { p.k.max(1) } else { DEPTH };
+    let cuts = if p.m == 1 { 1 } else { p.k.div_ceil(DEPTH / size_of::<L::Scalar>()) };
+    let deepest = p.k.div_ceil(cuts.max(1)).max(1);
     for start in (0..p.k).step_by(deepest) {
         let depth = deepest.min(p.k - start);
         let resident = (RESIDENT / depth + 1).next_multiple_of(64);

@@ -254,6 +254,7 @@ impl<S: Native> Job<S> for Along<'_, S> {
                                     L::prefetch(x.wrapping_add(AHEAD / size_of::<S>()));
                                     L::load(x)
                                 },
+                                0,
                                 lines,
                                 panel,
                             );
@@ -262,6 +263,7 @@ impl<S: Native> Job<S> for Along<'_, S> {
                             transpose::<L>(
                                 #[inline(always)]
                                 |row| load::<L>(x.add(rows[row]), segments),
+                                0,
                                 lines,
                                 panel,
                             );

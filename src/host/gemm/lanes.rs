@@ -42,7 +42,7 @@ pub(in crate::host) trait Lanes: Copy {
     /// The first `count` of narrower elements.
     #[inline(always)]
     unsafe fn widen<T: Element<Acc = Self::Scalar>>(p: *const T, count: usize) -> Self {
-        let mut room = [Self::Scalar::zero(); 16];
+        let mut room = [Self::Scalar::zero(); MOST];
         for (i, x) in room.iter_mut().enumerate().take(count) {
             // SAFETY: the caller's: `count` elements at `p`.
             *x = unsafe { *p.add(i) }.to_acc();
@@ -68,7 +68,7 @@ pub(in crate::host) trait Lanes: Copy {
     /// The same of narrower elements.
     #[inline(always)]
     unsafe fn narrow<T: Element<Acc = Self::Scalar>>(self, p: *mut T, count: usize) {
-        let mut room = [Self::Scalar::zero(); 16];
+        let mut room = [Self::Scalar::zero(); MOST];
         // SAFETY: no vector is longer; the caller's: room for `count` elements at `p`.
         unsafe {
             self.store(room.as_mut_ptr());
@@ -103,7 +103,26 @@ pub(in crate::host) trait Lanes: Copy {
     /// Writes their elements `i` side by side to `p + i·step`, for `i < count` and up to three
     /// more.
     unsafe fn interleave(vectors: [Self; 4], count: usize, p: *mut Self::Scalar, step: usize);
+    /// Writes elements `i` of as many lines as a vector has elements, of which `lines` tells where
+    /// they begin, side by side to `p + i·step`, for all `i` of a vector.
+    #[inline(always)]
+    unsafe fn transpose(lines: [*const Self::Scalar; MOST], p: *mut Self::Scalar, step: usize) {
+        // SAFETY: the caller's: a vector at each of these lines, room for one at each place.
+        // Backwards: nothing is written beyond the last of the lines.
+        unsafe {
+            for four in (0..Self::WIDTH).step_by(4).rev() {
+                let mut vectors = [Self::splat(Self::Scalar::zero()); 4];
+                for (j, vector) in vectors.iter_mut().enumerate() {
+                    *vector = Self::load(lines[four + j]);
+                }
+                Self::interleave(vectors, Self::WIDTH, p.add(four), step);
+            }
+        }
+    }
 }
+
+/// Most elements of a vector.
+pub(super) const MOST: usize = 16;
 
 /// What compilers make of arrays of four: for processors not named below.
 #[allow(unsafe_code)]
@@ -203,7 +222,7 @@ impl<S: Element + Float> Lanes for [S; 4] {
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use super::super::halves::{narrow_256, narrow_512, widen_256, widen_512};
-    use super::Lanes;
+    use super::{Lanes, MOST};
     use crate::element::Element;
     use std::arch::x86_64::*;
 
@@ -214,6 +233,7 @@ mod x86 {
             $splat:ident $load:ident $load_first:ident $load_onto:ident
             $store:ident $store_first:ident $add:ident $mul:ident $mul_add:ident
             $(, $widen:ident $narrow:ident)?
+            $(; $transpose:ident)?
         ) => {
             // SAFETY: of every block below: the processor has the instructions and the pointers
             // are good for the elements, as the trait requires of its callers; masked loads and
@@ -308,6 +328,17 @@ mod x86 {
                 unsafe fn interleave(v: [Self; 4], count: usize, p: *mut $scalar, step: usize) {
                     unsafe { $interleave(v, count, p, step) };
                 }
+
+                $(
+                    #[inline(always)]
+                    unsafe fn transpose(
+                        lines: [*const $scalar; MOST],
+                        p: *mut $scalar,
+                        step: usize,
+                    ) {
+                        unsafe { $transpose(lines, p, step) };
+                    }
+                )?
             }
         };
     }
@@ -461,18 +492,67 @@ mod x86 {
     interleave_d!(interleave_512d, __m512d, 4, _mm512_unpacklo_pd _mm512_unpackhi_pd);
     interleave_d!(interleave_256d, __m256d, 2, _mm256_unpacklo_pd _mm256_unpackhi_pd);
 
+    // Quarters are put side by side as they are loaded, which needs no shuffling.
+    helper!(
+        /// Elements `i..i + 4` of every fourth line.
+        quarters_512(lines: &[*const f32; MOST], first: usize, i: usize) -> __m512 {{
+            let quarter = |line: usize| _mm_loadu_ps(lines[first + line].add(i));
+            let x = _mm512_castps128_ps512(quarter(0));
+            let x = _mm512_insertf32x4::<1>(x, quarter(4));
+            let x = _mm512_insertf32x4::<2>(x, quarter(8));
+            _mm512_insertf32x4::<3>(x, quarter(12))
+        }}
+    );
+    helper!(
+        /// Elements `i..i + 2` of every second line.
+        quarters_512d(lines: &[*const f64; MOST], first: usize, i: usize) -> __m512d {{
+            let quarter = |line: usize| _mm_loadu_pd(lines[first + line].add(i));
+            let x = _mm512_castpd128_pd512(quarter(0));
+            let x = _mm512_insertf64x2::<1>(x, quarter(2));
+            let x = _mm512_insertf64x2::<2>(x, quarter(4));
+            _mm512_insertf64x2::<3>(x, quarter(6))
+        }}
+    );
+    helper!(transpose_512(lines: [*const f32; MOST], p: *mut f32, step: usize) -> () {
+        for i in (0..16).step_by(4) {
+            let (a, b) = (quarters_512(&lines, 0, i), quarters_512(&lines, 1, i));
+            let (c, d) = (quarters_512(&lines, 2, i), quarters_512(&lines, 3, i));
+            let pairs = |a, b| {
+                let (low, high) = (_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
+                (_mm512_castps_pd(low), _mm512_castps_pd(high))
+            };
+            let ((a, b), (c, d)) = (pairs(a, b), pairs(c, d));
+            let rows = [
+                _mm512_unpacklo_pd(a, c),
+                _mm512_unpackhi_pd(a, c),
+                _mm512_unpacklo_pd(b, d),
+                _mm512_unpackhi_pd(b, d),
+            ];
+            for (j, row) in rows.into_iter().enumerate() {
+                _mm512_storeu_ps(p.add((i + j) * step), _mm512_castpd_ps(row));
+            }
+        }
+    });
+    helper!(transpose_512d(lines: [*const f64; MOST], p: *mut f64, step: usize) -> () {
+        for i in (0..8).step_by(2) {
+            let (a, b) = (quarters_512d(&lines, 0, i), quarters_512d(&lines, 1, i));
+            _mm512_storeu_pd(p.add(i * step), _mm512_unpacklo_pd(a, b));
+            _mm512_storeu_pd(p.add((i + 1) * step), _mm512_unpackhi_pd(a, b));
+        }
+    });
+
     lanes!(
         __m512, f32, 16, true,
         __mmask16, first_512 range_512, sums_512, interleave_512,
         _mm512_set1_ps _mm512_loadu_ps load_512 onto_512
         _mm512_storeu_ps _mm512_mask_storeu_ps _mm512_add_ps _mm512_mul_ps _mm512_fmadd_ps,
-        widen_512 narrow_512
+        widen_512 narrow_512; transpose_512
     );
     lanes!(
         __m512d, f64, 8, true,
         __mmask8, first_512d range_512d, sums_512d, interleave_512d,
         _mm512_set1_pd _mm512_loadu_pd load_512d onto_512d
-        _mm512_storeu_pd _mm512_mask_storeu_pd _mm512_add_pd _mm512_mul_pd _mm512_fmadd_pd
+        _mm512_storeu_pd _mm512_mask_storeu_pd _mm512_add_pd _mm512_mul_pd _mm512_fmadd_pd; transpose_512d
     );
     lanes!(
         __m256, f32, 8, false,

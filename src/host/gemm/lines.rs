@@ -1,10 +1,10 @@
 //! Operands of products by lines, wherever these lie: what packed panels are made of.
 
 use super::{
-    lanes::Lanes,
+    lanes::{Lanes, MOST},
     native::{Job, Native},
 };
-use crate::{element::Element, op::Transpose};
+use crate::{element::Element, host::widen::is_wide, op::Transpose};
 use num_traits::Zero;
 use std::ops::Range;
 
@@ -96,18 +96,34 @@ impl<T: Element<Acc = S>, S: Native> Job<S> for Across<'_, T, S> {
     unsafe fn run<L: Lanes<Scalar = S>>(self) {
         let Self { x, ld, count, size, k, panels } = self;
         let (x, panels) = (x.as_ptr(), panels.as_mut_ptr());
+        // SAFETY: the caller has the instructions.
+        let (whole, part) = (size / L::WIDTH, unsafe { L::mask(0, size % L::WIDTH) });
         // Row by row, as memory likes to be read.
         for i in 0..k {
+            let x = x.wrapping_add(i * ld);
             for line in (0..count).step_by(size) {
-                // SAFETY: of the vectors only the lines that are there are read.
+                let (x, panel) = (x.wrapping_add(line), panels.wrapping_add(line * k + i * size));
+                // SAFETY: of the vectors only the lines that are there are read, and the panels
+                // hold all that is written.
                 unsafe {
-                    let panel = panels.add(line * k + i * size);
-                    for j in (0..size).step_by(L::WIDTH) {
-                        let there = L::WIDTH.min((count - line).saturating_sub(j));
-                        let x = x.wrapping_add(i * ld + line + j);
+                    if count - line < size {
+                        for j in (0..size).step_by(L::WIDTH) {
+                            let there = L::WIDTH.min((count - line).saturating_sub(j));
+                            let vector = L::load_as(x.wrapping_add(j), there);
+                            vector.store_first(panel.add(j), L::WIDTH.min(size - j));
+                        }
+                        continue;
+                    }
+                    for j in 0..whole {
+                        let x = x.wrapping_add(j * L::WIDTH);
                         L::prefetch(x.wrapping_add(ROWS_AHEAD * ld).cast());
-                        let vector = L::load_as(x, there);
-                        vector.store_first(panel.add(j), L::WIDTH.min(size - j));
+                        L::load_as(x, L::WIDTH).store(panel.add(j * L::WIDTH));
+                    }
+                    if whole * L::WIDTH < size {
+                        let x = x.wrapping_add(whole * L::WIDTH);
+                        L::prefetch(x.wrapping_add(ROWS_AHEAD * ld).cast());
+                        let vector = L::load_as(x, size - whole * L::WIDTH);
+                        vector.store_masked(panel.add(whole * L::WIDTH), part);
                     }
                 }
             }
@@ -137,6 +153,8 @@ impl<T: Element<Acc = S>, S: Native> Job<S> for Along<'_, T, S> {
         let (x, panels) = (x.as_ptr(), panels.as_mut_ptr());
         for line in (0..count).step_by(size) {
             let lines = size.min(count - line);
+            // As many lines as a vector has elements, where they are as wide.
+            let square = if is_wide::<T>() { lines / L::WIDTH * L::WIDTH } else { 0 };
             for term in (0..k).step_by(L::WIDTH) {
                 let len = L::WIDTH.min(k - term);
                 // SAFETY: the lines that are there have these elements, and the panels room for
@@ -154,9 +172,28 @@ impl<T: Element<Acc = S>, S: Native> Job<S> for Along<'_, T, S> {
                                 false => L::load_as(x, len),
                             }
                         },
+                        if len == L::WIDTH { square } else { 0 },
                         (lines, len),
                         (panel, size),
                     );
+                }
+            }
+            for start in (0..square).step_by(L::WIDTH) {
+                // SAFETY: as above.
+                unsafe {
+                    let mut from = [x.cast::<S>(); MOST];
+                    for (i, from) in from.iter_mut().enumerate().take(L::WIDTH) {
+                        *from = x.add((line + start + i) * ld).cast();
+                    }
+                    for term in (0..k / L::WIDTH * L::WIDTH).step_by(L::WIDTH) {
+                        let mut there = from;
+                        for from in there.iter_mut().take(L::WIDTH) {
+                            *from = from.wrapping_add(term);
+                            L::prefetch(from.wrapping_add(AHEAD / size_of::<S>()));
+                        }
+                        let panel = panels.add(line * k + term * size);
+                        L::transpose(there, panel.add(start), size);
+                    }
                 }
             }
         }
@@ -164,16 +201,17 @@ impl<T: Element<Acc = S>, S: Native> Job<S> for Along<'_, T, S> {
 }
 
 /// Writes `len` places of a panel of `size` lines, and up to three more, from those elements of each
-/// of the `lines` that are there.
+/// of the `lines` that are there, of lines from `first` on.
 #[allow(unsafe_code)]
 #[inline(always)]
 pub(super) unsafe fn transpose<L: Lanes>(
     load: impl Fn(usize) -> L,
+    first: usize,
     (lines, len): (usize, usize),
     (panel, size): (*mut L::Scalar, usize),
 ) {
     // Backwards: what four lines have beyond the panel's is overwritten.
-    for four in (0..size).step_by(4).rev() {
+    for four in (first..size).step_by(4).rev() {
         // SAFETY: the caller's: room for four of each place and for the places beyond the last.
         unsafe {
             let mut vectors = [L::splat(L::Scalar::zero()); 4];

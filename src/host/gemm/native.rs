@@ -201,7 +201,7 @@ impl Kernel {
                 Self::Packed => {
                     let a = Matrix::rows(op.trans_a, a, op.lda);
                     let b = Matrix::columns(op.trans_b, b, op.ldb);
-                    multiply_lines(&a, op.trans_a == Transpose::No, &b, &product);
+                    multiply_lines(&a, Some(strides(op)), &b, &product);
                 }
             }
         }
@@ -226,10 +226,9 @@ pub(super) unsafe fn run_lines<S: Native>(
     unsafe {
         if width() != Width::Portable {
             let rows = Matrix::rows(op.trans_a, a, op.lda);
-            let by_rows = op.trans_a == Transpose::No;
             let bias = bias.map_or(std::ptr::null(), <[S]>::as_ptr);
             let p = &Product { bias, ..Product::new(op, a, &[], c) };
-            return multiply_lines(&rows, by_rows, b, p);
+            return multiply_lines(&rows, Some(strides(op)), b, p);
         }
         with_scratch(op.k * op.n + packed::BEYOND * op.n, |matrix: &mut [S]| {
             // A single panel is the matrix by rows.
@@ -257,7 +256,7 @@ pub(super) fn sum_lines<S: Native>(
     #[allow(unsafe_code)]
     unsafe {
         if width() != Width::Portable {
-            return multiply_lines(a, false, b, p);
+            return multiply_lines(a, None, b, p);
         }
         // A single panel is a matrix: of lines side by side.
         with_scratch((k + packed::BEYOND) * m, |rows: &mut [S]| {
@@ -272,16 +271,22 @@ pub(super) fn sum_lines<S: Native>(
     }
 }
 
-/// By packed panels; what `p` says of `B` is not used, and what it says of `A` only if `by_rows`.
+/// `A`'s strides along m and k.
+fn strides<S: Element>(op: &Gemm<S>) -> (usize, usize) {
+    if op.trans_a == Transpose::No { (op.lda, 1) } else { (1, op.lda) }
+}
+
+/// By packed panels; what `p` says of `B` is not used, and what it says of `A` only if there are
+/// `strides` of it along m and k.
 #[allow(unsafe_code)]
 unsafe fn multiply_lines<S: Native>(
     a: &dyn Lines<S>,
-    by_rows: bool,
+    strides: Option<(usize, usize)>,
     b: &dyn Lines<S>,
     p: &Product<S>,
 ) {
     with_scratch(packed::room::<S>(p.m, p.n, p.k), |room: &mut [S]| {
-        let job = packed::Multiply { a, by_rows, b, p, room };
+        let job = packed::Multiply { a, strides, b, p, room };
         // SAFETY: the caller's.
         unsafe { S::on_lanes(job) }
     });

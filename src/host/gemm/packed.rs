@@ -16,6 +16,13 @@ use super::{
 /// Bytes of a block of `B`: what a second-level cache holds beside the rest.
 const BLOCK: usize = 576 << 10;
 
+/// Rows of `C` so few that a block of `B` is soon done with: a small one leaves what comes next in
+/// the cache.
+const FEW: usize = 96;
+
+/// Bytes between columns of `A` that are close together.
+const NEAR: usize = 192;
+
 /// Bytes of a line of a cache, at which panels begin.
 const LINE: usize = 64;
 
@@ -35,11 +42,16 @@ fn depth<S>(k: usize) -> usize {
     k.div_ceil(k.div_ceil(most).max(1))
 }
 
+/// Bytes of a block of `B` of a product of m rows.
+fn block(m: usize) -> usize {
+    if m <= FEW { BLOCK / 4 } else { BLOCK }
+}
+
 /// Elements needed for panels of a product of this extent.
 pub(super) fn room<S>(m: usize, n: usize, k: usize) -> usize {
     // Panels of any size fit: of up to 12 rows, of 24 or 32 columns or fewer.
     let depth = depth::<S>(k);
-    let width = (n.next_multiple_of(96) * depth).min(BLOCK / size_of::<S>());
+    let width = (n.next_multiple_of(96) * depth).min(block(m) / size_of::<S>());
     HEIGHT.min(m + 12) * depth + width + 2 * BEYOND * WIDEST + LINE / size_of::<S>()
 }
 
@@ -50,8 +62,8 @@ pub(super) fn room<S>(m: usize, n: usize, k: usize) -> usize {
 pub(super) struct Multiply<'a, S> {
     /// Rows of `op(A)`.
     pub(super) a: &'a dyn Lines<S>,
-    /// Whether they lie in memory as they are, as `p` says.
-    pub(super) by_rows: bool,
+    /// `A`'s strides along m and k, if it lies in memory, as `p` says.
+    pub(super) strides: Option<(usize, usize)>,
     /// Columns of `op(B)`; what `p` says of `B` is not used.
     pub(super) b: &'a dyn Lines<S>,
     pub(super) p: &'a Product<S>,
@@ -88,14 +100,12 @@ impl<S: Native> Multiply<'_, S> {
     /// In tiles of `ROWS` rows and `VECTORS` vectors.
     #[inline(always)]
     unsafe fn run_in<L: Lanes<Scalar = S>, const ROWS: usize, const VECTORS: usize>(self) {
-        let Self { a, by_rows, b, p, room } = self;
+        let Self { a, strides, b, p, room } = self;
         let (depth, columns) = (depth::<S>(p.k), VECTORS * L::WIDTH);
-        let width =
-            (BLOCK / size_of::<S>() / depth / columns * columns).min(p.n.next_multiple_of(columns));
+        let width = (block(p.m) / size_of::<S>() / depth / columns * columns)
+            .min(p.n.next_multiple_of(columns));
         let height = HEIGHT / ROWS * ROWS;
-        // Rows of `A` are as good as a panel, unless they push each other out of the cache.
-        let in_place =
-            by_rows && p.m % height >= ROWS && !(p.lda * size_of::<S>()).is_multiple_of(PAGE);
+        let in_place = strides.filter(|&strides| p.m % height >= ROWS && is_panel::<S>(strides));
         let start = room.as_ptr().align_offset(LINE).min(LINE / size_of::<S>());
         let (panels_b, panels_a) = room[start..].split_at_mut(width * depth + BEYOND * WIDEST);
         let (cuts, blocks) = (p.k.div_ceil(depth), p.n.div_ceil(width));
@@ -104,11 +114,14 @@ impl<S: Native> Multiply<'_, S> {
             for i in 0..cuts * blocks {
                 // A block of `C` stays in the cache while its terms are added, unless panels of
                 // `A` would have to be packed for each.
-                let (cut, column) =
-                    if in_place { (i % cuts, i / cuts) } else { (i / blocks, i % blocks) };
+                let (cut, column) = if in_place.is_some() {
+                    (i % cuts, i / cuts)
+                } else {
+                    (i / blocks, i % blocks)
+                };
                 let (term, column) = (cut * depth, column * width);
                 let (k, n) = (depth.min(p.k - term), width.min(p.n - column));
-                if !in_place && column == 0 {
+                if in_place.is_none() && column == 0 {
                     a.pack(row..row + m, term..term + k, ROWS, panels_a);
                 }
                 b.pack(column..column + n, term..term + k, columns, panels_b);
@@ -119,16 +132,34 @@ impl<S: Native> Multiply<'_, S> {
                     let c = p.c.add(row * p.ldc + column);
                     let bias = if term == 0 { skip(p.bias, row) } else { std::ptr::null() };
                     let block = Product { m, n, k, beta, b: panels_b.as_ptr(), c, bias, ..*p };
-                    if in_place {
-                        let a = p.a.add(row * p.lda + term);
-                        tiles::<L, ROWS, VECTORS>(&Product { a, ..block }, (p.lda, 1), false);
-                    } else {
-                        let a = panels_a.as_ptr();
-                        tiles::<L, ROWS, VECTORS>(&Product { a, ..block }, (1, ROWS), true);
+                    let of = |a| Product { a, ..block };
+                    match in_place {
+                        None => {
+                            let block = of(panels_a.as_ptr());
+                            tiles::<L, ROWS, VECTORS>(&block, (1, ROWS), true);
+                        }
+                        Some((1, along_k)) => {
+                            let block = of(p.a.add(row + term * along_k));
+                            tiles::<L, ROWS, VECTORS>(&block, (1, along_k), false);
+                        }
+                        Some((along_m, _)) => {
+                            let block = of(p.a.add(row * along_m + term));
+                            tiles::<L, ROWS, VECTORS>(&block, (along_m, 1), false);
+                        }
                     }
                 }
             }
         }
+    }
+}
+
+/// Whether rows of `A` of these strides are as good as a panel.
+fn is_panel<S>(strides: (usize, usize)) -> bool {
+    match strides {
+        // Columns that lie close together are read from one end to the other.
+        (1, along_k) => along_k * size_of::<S>() <= NEAR,
+        // Rows do not push each other out of the cache.
+        (along_m, _) => !(along_m * size_of::<S>()).is_multiple_of(PAGE),
     }
 }
 
@@ -157,7 +188,7 @@ unsafe fn tiles<L: Lanes, const ROWS: usize, const VECTORS: usize>(
             // SAFETY: the caller's: all panels are there, and all of `c`.
             unsafe {
                 let tile = Product {
-                    a: p.a.add(if panels { row * p.k } else { start * p.lda }),
+                    a: p.a.add(if panels { row * p.k } else { start * strides.0 }),
                     b: p.b.add(column * p.k),
                     ldb: columns,
                     c: p.c.add(start * p.ldc + column),

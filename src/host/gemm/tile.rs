@@ -33,8 +33,10 @@ pub(super) struct Tile {
 }
 
 /// One tile, of `ROWS` rows and `VECTORS` vectors; `B` is [`PANEL`], [`WHOLE`] or [`PARTIAL`].
+///
+/// Without optimisation every tile has a frame of its own: together they overflow a thread's stack.
 #[allow(unsafe_code)]
-#[inline(always)]
+#[cfg_attr(not(debug_assertions), inline(always))]
 pub(super) unsafe fn outer_tile<L: Lanes, const ROWS: usize, const VECTORS: usize, const B: u8>(
     p: &Product<L::Scalar>,
     (along_m, along_k): (usize, usize),
