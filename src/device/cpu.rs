@@ -3,7 +3,7 @@
 use crate::{
     error::{Error, Result},
     families,
-    host::{Workers, vector_instructions},
+    host::{Workers, prefer_large, vector_instructions},
     memory::{HostBytes, Kernel, Mapping, Memory},
 };
 use std::{fs, ops::Range};
@@ -47,7 +47,9 @@ impl Memory for CpuDevice {
         "cpu".into()
     }
     fn alloc(&self, bytes: usize) -> Result<HostBytes> {
-        HostBytes::zeroed(bytes)
+        let mut bytes = HostBytes::zeroed(bytes)?;
+        prefer_large(&mut bytes);
+        Ok(bytes)
     }
     fn upload(&self, src: &[u8], dst: &mut HostBytes, at: usize) -> Result<()> {
         let len = dst.len();
