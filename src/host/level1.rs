@@ -1,5 +1,10 @@
 //! Vectors: BLAS level 1.
 
+#[cfg(target_arch = "x86_64")]
+mod runs;
+
+#[cfg(target_arch = "x86_64")]
+use super::simd::has_avx512;
 use super::{
     lines::{ahead, before_line, by_lines, with_by_lines},
     simd::vectorized,
@@ -8,10 +13,10 @@ use super::{
     workers::Workers,
 };
 use crate::{
-    element::Element,
+    element::{DType, Element},
     error::{Result, expect_at_least, expect_len},
 };
-use bytemuck::{cast_slice, cast_slice_mut};
+use bytemuck::{cast, cast_slice, cast_slice_mut};
 use num_traits::{Float, Zero};
 
 /// Elements of one task: below twice this, a second thread costs more than it saves.
@@ -149,20 +154,16 @@ pub fn dot<T: Element>(workers: &Workers, x: &[T], y: &[T]) -> Result<T::Acc> {
     expect_len("dot", "y", x.len(), y.len())?;
     Ok(sum_of_tasks(workers, x.len(), |i, len| {
         let (x, y) = (part(x, i, len), part(y, i, len));
-        vectorized(
-            #[inline(always)]
-            || {
-                if is_wide::<T>() {
-                    return dot_run(cast_slice(x), cast_slice(y));
-                }
-                let (mut room_x, mut room_y) = (chunk(), chunk());
-                let mut sum = T::Acc::zero();
-                for (x, y) in x.chunks(CHUNK).zip(y.chunks(CHUNK)) {
-                    sum = sum + dot_run(widened(x, &mut room_x), widened(y, &mut room_y));
-                }
-                sum
-            },
-        )
+        if is_wide::<T>() {
+            return sum_run::<T::Acc>(cast_slice(x), cast_slice(y), |x, y| x * y);
+        }
+        let (mut room_x, mut room_y) = (chunk(), chunk());
+        let mut sum = T::Acc::zero();
+        for (x, y) in x.chunks(CHUNK).zip(y.chunks(CHUNK)) {
+            let (x, y) = (widened(x, &mut room_x), widened(y, &mut room_y));
+            sum = sum + sum_run(x, y, |x, y| x * y);
+        }
+        sum
     }))
 }
 
@@ -196,11 +197,7 @@ pub fn dot_strided<T: Element>(
                 room_x[i] = x[(start + i) * incx].to_acc();
                 room_y[i] = y[(start + i) * incy].to_acc();
             }
-            sum = sum
-                + vectorized(
-                    #[inline(always)]
-                    || dot_run(&room_x[..len], &room_y[..len]),
-                );
+            sum = sum + sum_run(&room_x[..len], &room_y[..len], |x, y| x * y);
         }
         sum
     }))
@@ -209,13 +206,13 @@ pub fn dot_strided<T: Element>(
 /// `Σ |xᵢ|`.
 #[doc(alias = "caffe_cpu_asum")]
 pub fn asum<T: Element>(workers: &Workers, x: &[T]) -> Result<T::Acc> {
-    Ok(sum_over(workers, x, |sum, x| sum + x.abs()))
+    Ok(sum_over(workers, x, |x, _| x.abs()))
 }
 
 /// `Σ xᵢ²`.
 #[doc(alias = "sumsq_data")]
 pub fn sumsq<T: Element>(workers: &Workers, x: &[T]) -> Result<T::Acc> {
-    Ok(sum_over(workers, x, |sum, x| sum + x * x))
+    Ok(sum_over(workers, x, |x, _| x * x))
 }
 
 /// `max |xᵢ|`: 0 if there are no elements, NaN if one of them is NaN.
@@ -303,30 +300,55 @@ fn sum_of_tasks<A: Element + Float>(
     }
 }
 
-/// The sum of `x`, into which `add` takes an element.
+/// `Σ term(xᵢ, xᵢ)`; the term of zeros is 0.
 #[inline(always)]
 fn sum_over<T: Element>(
     workers: &Workers,
     x: &[T],
-    add: impl Fn(T::Acc, T::Acc) -> T::Acc + Send + Sync,
+    term: impl Fn(T::Acc, T::Acc) -> T::Acc + Copy + Send + Sync,
 ) -> T::Acc {
     sum_of_tasks(workers, x.len(), |i, len| {
         let x = part(x, i, len);
-        vectorized(
-            #[inline(always)]
-            || {
-                if is_wide::<T>() {
-                    return fold_run(cast_slice(x), &add, |a, b| a + b);
-                }
-                let mut room = chunk();
-                let mut sum = T::Acc::zero();
-                for x in x.chunks(CHUNK) {
-                    sum = sum + fold_run(widened(x, &mut room), &add, |a, b| a + b);
-                }
-                sum
-            },
-        )
+        if is_wide::<T>() {
+            return sum_run::<T::Acc>(cast_slice(x), cast_slice(x), term);
+        }
+        let mut room = chunk();
+        let mut sum = T::Acc::zero();
+        for x in x.chunks(CHUNK) {
+            let x = widened(x, &mut room);
+            sum = sum + sum_run(x, x, term);
+        }
+        sum
     })
+}
+
+/// `Σ term(xᵢ, yᵢ)` over a run: equal lengths; the term of zeros is 0.
+#[inline(always)]
+fn sum_run<A: Element + Float>(x: &[A], y: &[A], term: impl Fn(A, A) -> A + Copy) -> A {
+    #[cfg(target_arch = "x86_64")]
+    if A::DTYPE == DType::F32 && has_avx512() {
+        // SAFETY: the processor has what it is compiled for.
+        #[allow(unsafe_code)]
+        return cast(unsafe {
+            runs::sum(
+                cast_slice(x),
+                cast_slice(y),
+                #[inline(always)]
+                |x, y| cast(term(cast(x), cast(y))),
+            )
+        });
+    }
+    vectorized(
+        #[inline(always)]
+        || {
+            over_run(
+                (x, y),
+                #[inline(always)]
+                |lane, x, y| lane + term(x, y),
+                |a, b| a + b,
+            )
+        },
+    )
 }
 
 /// Folds a run: `f(accumulator, x)` takes an element in, `combine` joins accumulators. Zeros
@@ -341,22 +363,11 @@ fn fold_run<A: Element + Float>(x: &[A], f: impl Fn(A, A) -> A, combine: impl Fn
     )
 }
 
-/// `Σ xᵢ·yᵢ` over a run: equal lengths.
-#[inline(always)]
-fn dot_run<A: Element + Float>(x: &[A], y: &[A]) -> A {
-    over_run(
-        (x, y),
-        #[inline(always)]
-        |lane, x, y| lane + x * y,
-        |a, b| a + b,
-    )
-}
-
 /// Folds two runs, equally long.
 ///
-/// An element belongs to the accumulator of its index, whatever its address: so results have the
-/// same bits wherever operands lie. Where some come before the first line, accumulators are turned
-/// by as many until the end.
+/// An element belongs to the accumulator of its index, turned by as many as come before the first
+/// line. For the tree in which they are combined, turns change no more than the order of two: so
+/// results have the same bits wherever operands lie.
 #[inline(always)]
 fn over_run<A: Element + Float>(
     (x, y): (&[A], &[A]),
@@ -372,7 +383,7 @@ fn over_run<A: Element + Float>(
     if before > 0 {
         lanes = step(lanes, &last_lanes(first_x), &last_lanes(first_y), &f);
     }
-    fold_rows(turned(from_line::<_, true>(lanes, x, y, f), before), combine)
+    fold_rows(from_line::<_, true>(lanes, x, y, f), combine)
 }
 
 /// Takes all of `x` and `y` into accumulators, and may have what follows fetched meanwhile.
@@ -404,17 +415,6 @@ fn last_lanes<A: Element>(first: &[A]) -> [A; WIDTH * ROWS] {
     whole
 }
 
-/// Accumulators that were turned by `before`, in order.
-#[inline(always)]
-fn turned<A: Element>(lanes: [[A; WIDTH]; ROWS], before: usize) -> [[A; WIDTH]; ROWS] {
-    let mut ordered = [[A::default(); WIDTH]; ROWS];
-    let (from, to) = (lanes.as_flattened(), ordered.as_flattened_mut());
-    let (first, others) = to.split_at_mut(before);
-    others.copy_from_slice(&from[..others.len()]);
-    first.copy_from_slice(&from[others.len()..]);
-    ordered
-}
-
 /// Takes one element into each accumulator; by value, which keeps them in registers.
 #[inline(always)]
 fn step<A: Element>(
@@ -440,12 +440,12 @@ pub(super) fn padded<A: Element, const N: usize>(x: &[A]) -> [A; N] {
     whole
 }
 
-/// Combines accumulators: rows first, then halves.
+/// Combines accumulators: those at half the distance until one is left.
 #[inline(always)]
 fn fold_rows<A: Element>(lanes: [[A; WIDTH]; ROWS], f: impl Fn(A, A) -> A) -> A {
     let [mut a, b, c, d] = lanes;
     for i in 0..WIDTH {
-        a[i] = f(f(a[i], b[i]), f(c[i], d[i]));
+        a[i] = f(f(a[i], c[i]), f(b[i], d[i]));
     }
     fold_lanes(a, f)
 }

@@ -42,7 +42,7 @@ pub(super) fn with_by_lines<X, Y>(x: &[X], y: &mut [Y], mut body: impl FnMut(&[X
 
 /// Bytes by which [`ahead`] goes before its reader: past what a processor that watches several
 /// rows at a time fetches by itself.
-const AHEAD: usize = 1 << 10;
+pub(super) const AHEAD: usize = 1 << 10;
 
 /// Says that what follows `x` some way further will soon be read, if the processor listens. It need
 /// not exist.

@@ -1,0 +1,117 @@
+//! Sums along runs of `f32` by AVX-512.
+//!
+//! Lines of the first operand are read whole, wherever it begins: an element's accumulator is that
+//! of its place from there, and the tree in which they are added is the same for each turn, but for
+//! the order of what is added. So the bits are those of [`over_run`](super::over_run).
+
+use super::{FAR, ROWS, WIDTH};
+use crate::host::lines::AHEAD;
+use std::arch::x86_64::{
+    __m512, _MM_HINT_T0, _mm_add_ps, _mm_add_ss, _mm_cvtss_f32, _mm_movehdup_ps, _mm_movehl_ps,
+    _mm_prefetch, _mm256_add_ps, _mm256_castps256_ps128, _mm256_extractf128_ps, _mm512_add_ps,
+    _mm512_castps512_ps256, _mm512_loadu_ps, _mm512_maskz_expandloadu_ps, _mm512_maskz_loadu_ps,
+    _mm512_setzero_ps, _mm512_shuffle_f32x4,
+};
+use std::mem::transmute;
+
+/// Elements taken in at a time, by an accumulator each.
+const BLOCK: usize = WIDTH * ROWS;
+
+/// `Σ term(xᵢ, yᵢ)`, equal lengths; the term of zeros is 0.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+pub(super) fn sum(x: &[f32], y: &[f32], term: impl Fn(f32, f32) -> f32 + Copy) -> f32 {
+    assert_eq!(x.len(), y.len());
+    let mut sums = [_mm512_setzero_ps(); ROWS];
+    let far = size_of_val(x) >= FAR;
+    let before = x.as_ptr().addr() / size_of::<f32>() % WIDTH;
+    // Places from the beginning of a line to behind the last element.
+    let mut left = before + x.len();
+    let first = u16::MAX << before & mask_of(left);
+    let (mut x, mut y) = (x.as_ptr().wrapping_sub(before), y.as_ptr());
+    // SAFETY: the masks leave out what is before the first element and behind the last; vectors
+    // without one are between. The second operand's elements are taken from the first on: before
+    // it there may be a page that is not there, and then masks take long.
+    #[allow(unsafe_code)]
+    unsafe {
+        let (head, rest) = (_mm512_maskz_loadu_ps(first, x), _mm512_maskz_expandloadu_ps(first, y));
+        sums[0] = add(sums[0], head, rest, term);
+        y = y.wrapping_sub(before);
+        sums = part::<1>(sums, (x, y), left, term);
+        left = left.saturating_sub(BLOCK);
+        while left >= BLOCK {
+            (x, y) = (x.wrapping_add(BLOCK), y.wrapping_add(BLOCK));
+            for (row, sum) in sums.iter_mut().enumerate() {
+                let (x, y) = (x.wrapping_add(row * WIDTH), y.wrapping_add(row * WIDTH));
+                if far {
+                    _mm_prefetch::<_MM_HINT_T0>(x.cast::<i8>().wrapping_add(AHEAD));
+                }
+                *sum = add(*sum, _mm512_loadu_ps(x), _mm512_loadu_ps(y), term);
+            }
+            left -= BLOCK;
+        }
+        sums = part::<0>(sums, (x.wrapping_add(BLOCK), y.wrapping_add(BLOCK)), left, term);
+    }
+    total(sums)
+}
+
+/// Takes in what is left, or of more a block, from the vector of row `FROM` on.
+///
+/// # Safety
+/// The processor has AVX-512, and there is as much left of both.
+#[inline(always)]
+#[allow(unsafe_code)]
+unsafe fn part<const FROM: usize>(
+    mut sums: [__m512; ROWS],
+    (x, y): (*const f32, *const f32),
+    left: usize,
+    term: impl Fn(f32, f32) -> f32,
+) -> [__m512; ROWS] {
+    for (row, sum) in sums.iter_mut().enumerate().skip(FROM) {
+        let at = row * WIDTH;
+        if left <= at {
+            break;
+        }
+        let (x, y) = (x.wrapping_add(at), y.wrapping_add(at));
+        let mask = mask_of(left - at);
+        // SAFETY: as of this: the mask leaves out what is behind the last.
+        unsafe {
+            let (x, y) = (_mm512_maskz_loadu_ps(mask, x), _mm512_maskz_loadu_ps(mask, y));
+            *sum = add(*sum, x, y, &term);
+        }
+    }
+    sums
+}
+
+/// Which places of a vector are among the first `count`.
+#[inline(always)]
+fn mask_of(count: usize) -> u16 {
+    ((1u32 << count.min(WIDTH)) - 1) as u16
+}
+
+/// `sumᵢ + term(xᵢ, yᵢ)`
+///
+/// # Safety
+/// The processor has AVX-512.
+#[inline(always)]
+#[allow(unsafe_code)]
+unsafe fn add(sum: __m512, x: __m512, y: __m512, term: impl Fn(f32, f32) -> f32) -> __m512 {
+    // SAFETY: vectors are as many elements.
+    let (mut x, y): ([f32; WIDTH], [f32; WIDTH]) = unsafe { transmute((x, y)) };
+    for i in 0..WIDTH {
+        x[i] = term(x[i], y[i]);
+    }
+    // SAFETY: as above.
+    unsafe { _mm512_add_ps(sum, transmute::<[f32; WIDTH], __m512>(x)) }
+}
+
+/// The sum of all accumulators: those at half the distance are added until one is left.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn total([a, b, c, d]: [__m512; ROWS]) -> f32 {
+    let all = _mm512_add_ps(_mm512_add_ps(a, c), _mm512_add_ps(b, d));
+    let high = _mm512_castps512_ps256(_mm512_shuffle_f32x4::<0xee>(all, all));
+    let eight = _mm256_add_ps(_mm512_castps512_ps256(all), high);
+    let four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps::<1>(eight));
+    let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
+}
