@@ -1,14 +1,13 @@
 //! The threads that host kernels run on.
 
+mod parts;
 mod shared;
 
 use crate::error::{Error, Result};
 use parking_lot::Mutex;
+use parts::Parts;
 use rayon_core::{ThreadPool, ThreadPoolBuilder};
-use std::sync::{
-    Arc, OnceLock,
-    atomic::{AtomicUsize, Ordering::Relaxed},
-};
+use std::sync::{Arc, OnceLock};
 
 /// A set of threads; a cheap handle.
 ///
@@ -61,14 +60,8 @@ impl Workers {
 
     /// Calls `body` once for each of `0..tasks`, on any thread, in any order.
     pub fn run(&self, tasks: usize, body: impl Fn(usize) + Send + Sync) {
-        let started = AtomicUsize::new(0);
-        self.share(tasks, &|| {
-            let task = started.fetch_add(1, Relaxed);
-            if task < tasks {
-                body(task);
-            }
-            task < tasks
-        });
+        let parts = Parts::new(tasks, self.count, |range| range);
+        self.share(tasks, &|thread| parts.take(thread).map(&body).is_some());
     }
 
     /// Maps each of `0..tasks`, on any thread; results are in order.
@@ -91,11 +84,12 @@ impl Workers {
         if tasks == 1 {
             return body(0, y);
         }
-        let left = Mutex::new(y.chunks_mut(size).enumerate());
-        self.share(tasks, &|| {
-            let next = left.lock().next();
-            next.map(|(i, y)| body(i, y)).is_some()
+        let mut rest = y;
+        let parts = Parts::new(tasks, self.count, |range| {
+            let part = rest.split_off_mut(..(range.len() * size).min(rest.len()));
+            range.zip(part.unwrap_or_default().chunks_mut(size))
         });
+        self.share(tasks, &|thread| parts.take(thread).map(|(i, y)| body(i, y)).is_some());
     }
 
     /// As [`chunks`](Self::chunks) where `body` may fail; all of it is run even so.
@@ -131,21 +125,25 @@ impl Workers {
             let size = z_size.min(z.len());
             return body(0, y, &mut z[..size]);
         }
-        let left = Mutex::new(y.chunks_mut(y_size).zip(z.chunks_mut(z_size)).enumerate());
-        self.share(tasks, &|| {
-            let next = left.lock().next();
-            next.map(|(i, (y, z))| body(i, y, z)).is_some()
+        let (mut rest_y, mut rest_z) = (y, z);
+        let parts = Parts::new(tasks, self.count, |range| {
+            let y = rest_y.split_off_mut(..(range.len() * y_size).min(rest_y.len()));
+            let z = rest_z.split_off_mut(..(range.len() * z_size).min(rest_z.len()));
+            let z = z.unwrap_or_default().chunks_mut(z_size);
+            range.zip(y.unwrap_or_default().chunks_mut(y_size).zip(z))
         });
+        self.share(tasks, &|thread| parts.take(thread).map(|(i, (y, z))| body(i, y, z)).is_some());
     }
 
-    /// Lets as many threads as `tasks` can use each call `step` until it has nothing more to do.
+    /// Lets as many threads as `tasks` can use each call `step`, with their number, until it has
+    /// nothing more to do.
     ///
     /// All that is generic stays outside: the machinery of the pool is compiled once, not for
     /// every kernel and element type.
-    fn share(&self, tasks: usize, step: &(dyn Fn() -> bool + Sync)) {
+    fn share(&self, tasks: usize, step: &(dyn Fn(usize) -> bool + Sync)) {
         match &self.pool {
             Some(pool) if tasks > 1 => shared::run(pool, tasks.min(self.count) - 1, step),
-            _ => while step() {},
+            _ => while step(0) {},
         }
     }
 }
@@ -153,6 +151,7 @@ impl Workers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
     #[test]
     fn a_panic_reaches_the_caller_when_all_threads_are_done() {

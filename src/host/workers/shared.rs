@@ -16,7 +16,7 @@ use std::{
 /// How long the caller looks for others to finish before it sleeps: about what to wake it takes.
 const PATIENCE: Duration = Duration::from_micros(100);
 
-type Step<'a> = dyn Fn() -> bool + Sync + 'a;
+type Step<'a> = dyn Fn(usize) -> bool + Sync + 'a;
 
 struct Shared {
     /// The caller's; there as long as `open`, or anybody is `inside`.
@@ -56,11 +56,18 @@ pub(super) fn run(pool: &ThreadPool, others: usize, step: &Step) {
         pool.spawn(move || shared.join());
     }
     // Also if this panics, nobody may be left inside.
-    let own = catch_unwind(AssertUnwindSafe(|| while step() {}));
+    let own = work(step);
     let panic = shared.close();
     if let Some(panic) = own.err().or(panic) {
         resume_unwind(panic);
     }
+}
+
+/// Calls `step` until it has nothing more to do, with this thread's number: 0 for those outside a
+/// pool.
+fn work(step: &Step) -> std::thread::Result<()> {
+    let thread = rayon_core::current_thread_index().map_or(0, |index| index + 1);
+    catch_unwind(AssertUnwindSafe(|| while step(thread) {}))
 }
 
 impl Shared {
@@ -76,7 +83,7 @@ impl Shared {
         // SAFETY: the caller is in `run` until nobody is inside.
         #[allow(unsafe_code)]
         let step = unsafe { &*self.step };
-        let done = catch_unwind(AssertUnwindSafe(|| while step() {}));
+        let done = work(step);
         let mut state = self.state.lock();
         state.inside -= 1;
         state.panic = state.panic.take().or(done.err());
