@@ -12,6 +12,7 @@
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod amx;
 mod direct;
+mod dot;
 mod half;
 #[cfg(target_arch = "x86_64")]
 mod halves;
@@ -30,6 +31,7 @@ use crate::{
     op::{Batch, Gemm, Transpose},
 };
 use bytemuck::{cast_slice, cast_slice_mut};
+use direct::{Multiply, Product};
 use lines::{Lines, Matrix, Part};
 #[cfg(test)]
 pub(super) use native::with_each_width;
@@ -198,26 +200,37 @@ pub fn gemm_batched<T: Element>(
     })
 }
 
-/// A row times a matrix, on the calling thread and of elements that need no widening.
-///
-/// # Errors
-/// As [`Gemm::check`].
-pub(super) fn row_times<T: Element>(op: &Gemm<T>, a: &[T], b: &[T], c: &mut [T]) -> Result<()> {
-    fn run<T: Element, S: Native>(op: &Gemm<T>, a: &[T], b: &[T], c: &mut [T]) {
-        let (a, b): (&[S], &[S]) = (cast_slice(a), cast_slice(b));
-        let c: &mut [S] = cast_slice_mut(c);
-        // SAFETY: `op.check` passed, so the operands hold all of the product.
+/// `yᵀ ← α·xᵀ·op(B) + β·yᵀ` on the calling thread, of elements that need no widening; rows of `b`
+/// are `ldb` apart. Neither vector is empty.
+pub(super) fn row_times<T: Element>(
+    (alpha, beta): (T::Acc, T::Acc),
+    x: &[T],
+    (trans, b, ldb): (Transpose, &[T], usize),
+    y: &mut [T],
+) {
+    fn run<T: Element, S: Native>(
+        factors: (T::Acc, T::Acc),
+        x: &[T],
+        (trans, b, ldb): (Transpose, &[T], usize),
+        y: &mut [T],
+    ) {
+        let (alpha, beta) = (S::acc(factors.0.to_f64()), S::acc(factors.1.to_f64()));
+        let (n, k, lda, ldc) = (y.len(), x.len(), x.len(), y.len());
+        let (rows, columns) = if trans == Transpose::No { (k, n) } else { (n, k) };
+        assert!((rows - 1) * ldb + columns <= b.len(), "{rows}×{columns}");
+        let (a, b) = (cast_slice::<T, S>(x).as_ptr(), cast_slice::<T, S>(b).as_ptr());
+        let (c, bias) = (cast_slice_mut::<T, S>(y).as_mut_ptr(), std::ptr::null());
+        let p = &Product { m: 1, n, k, alpha, beta, a, lda, b, ldb, c, ldc, bias };
+        // SAFETY: all that the product covers is there.
         #[allow(unsafe_code)]
         unsafe {
-            Kernel::Direct.run(&native::<T, S>(op), a, b, c.as_mut_ptr());
+            S::on_lanes(Multiply { a: Transpose::No, b: trans, p });
         }
     }
-    op.check(a.len(), b.len(), c.len())?;
     match T::DTYPE {
-        DType::F64 => run::<T, f64>(op, a, b, c),
-        _ => run::<T, f32>(op, a, b, c),
+        DType::F64 => run::<T, f64>((alpha, beta), x, (trans, b, ldb), y),
+        _ => run::<T, f32>((alpha, beta), x, (trans, b, ldb), y),
     }
-    Ok(())
 }
 
 /// `C ← β·C`.

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     element::Element,
     error::Result,
-    op::{Gemm, Gemv, Transpose},
+    op::{Gemv, Transpose},
 };
 use bytemuck::{cast_slice, cast_slice_mut};
 use long_rows::add_long_rows;
@@ -54,7 +54,8 @@ pub fn gemv<T: Element>(
     // Columns of long rows are too far apart for a sum to stay in a register.
     let short = op.trans == Transpose::No || op.n <= SHORT;
     if is_wide::<T>() && short {
-        return wide(workers, op, a, x, y);
+        wide(workers, op, a, x, y);
+        return Ok(());
     }
     match op.trans {
         Transpose::No => with_scratch(room_for::<T>(x), |room| {
@@ -88,17 +89,15 @@ pub fn gemv<T: Element>(
 }
 
 /// Elements that need no widening: `xᵀ` times a matrix, whose kernels read it where it lies.
-fn wide<T: Element>(workers: &Workers, op: &Gemv<T>, a: &[T], x: &[T], y: &mut [T]) -> Result<()> {
+fn wide<T: Element>(workers: &Workers, op: &Gemv<T>, a: &[T], x: &[T], y: &mut [T]) {
     let (trans, beside) = match op.trans {
         Transpose::No => (Transpose::Yes, op.lda),
         Transpose::Yes => (Transpose::No, 1),
     };
     let task = (TASK / x.len()).next_multiple_of(CHUNK / 4).max(CHUNK / 4);
-    workers.try_chunks(y, task, |i, y| {
-        let row = Gemm::with(Transpose::No, trans, 1, y.len(), x.len());
-        let row = row.alpha(op.alpha).beta(op.beta).leading(x.len(), op.lda, y.len());
-        row_times(&row, x, &a[i * task * beside..], y)
-    })
+    workers.chunks(y, task, |i, y| {
+        row_times((op.alpha, op.beta), x, (trans, &a[i * task * beside..], op.lda), y);
+    });
 }
 
 /// Elements needed to widen `x`.

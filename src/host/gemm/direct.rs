@@ -11,28 +11,24 @@
 //! depends on how a product is cut into parts.
 
 use super::{
+    dot::dot,
     lanes::Lanes,
     native::{Job, Native},
-    tile::{PARTIAL, Tile, WHOLE, outer_tile},
+    tile::{MASKED, PARTIAL, Tile, WHOLE, outer_tile},
 };
 use crate::{
     element::Element,
     op::{Gemm, Transpose},
 };
-use num_traits::{One, Zero};
-
-/// Bytes of a row between one summation of a vector's elements and the next: rows of a tile stay in
-/// the first-level cache.
-const DEPTH: usize = 4096;
 
 /// Bytes after which addresses share a place in a first-level cache.
 pub(super) const PAGE: usize = 4096;
 
+/// Vectors of a row of `B` from which on it pays to read from the beginning of a line.
+const LONG: usize = 16;
+
 /// Elements of `B` that stay in the first-level cache, or nearly.
 const SMALL: usize = 1 << 14;
-
-/// Elements of `B`'s rows that stay in the second-level cache while `A` passes by.
-const RESIDENT: usize = 1 << 16;
 
 /// A product by addresses; strides in elements.
 #[derive(Clone, Copy)]
@@ -143,31 +139,44 @@ unsafe fn outer<L: Lanes>(p: &Product<L::Scalar>, strides: (usize, usize)) {
     }
 }
 
+/// Elements of rows of `B` after the last place before them at which whole vectors lie in lines of a
+/// cache; 0 if that is not the same for all rows.
+pub(super) fn before_vector<L: Lanes>(p: &Product<L::Scalar>) -> usize {
+    let size = size_of::<L::Scalar>();
+    let vector = L::WIDTH * size;
+    if (p.ldb * size).is_multiple_of(vector) { p.b.addr() % vector / size } else { 0 }
+}
+
 /// A row times a matrix of short rows.
 #[allow(unsafe_code)]
 #[inline(always)]
 unsafe fn outer_row<L: Lanes>(p: &Product<L::Scalar>, along_k: usize) {
-    let mut column = 0;
-    while column < p.n {
-        // As many vectors as there are whole ones: a sum of few waits for itself.
-        let whole = (p.n - column) / L::WIDTH;
-        let step = match whole {
-            8.. => 8 * L::WIDTH,
-            4.. => 4 * L::WIDTH,
-            2.. => 2 * L::WIDTH,
-            _ => L::WIDTH.min(p.n - column),
-        };
-        let tile = Tile { row: 0, rows: 0..1, column, columns: step };
-        // SAFETY: the columns of the tile are within those of the product.
-        unsafe {
-            match whole {
-                8.. => outer_tile::<L, 1, 8, WHOLE>(p, (0, along_k), tile),
-                4.. => outer_tile::<L, 1, 4, WHOLE>(p, (0, along_k), tile),
-                2.. => outer_tile::<L, 1, 2, WHOLE>(p, (0, along_k), tile),
-                _ => outer_tile::<L, 1, 1, PARTIAL>(p, (0, along_k), tile),
-            }
+    let before = if p.n >= LONG * L::WIDTH { before_vector::<L>(p) } else { 0 };
+    let end = before + p.n;
+    let vectors = end.div_ceil(L::WIDTH);
+    // As many vectors as there are, or nearly: a sum of few waits for itself.
+    let most = vectors.div_ceil(vectors.div_ceil(8));
+    let (b, c) = (p.b.wrapping_sub(before), p.c.wrapping_sub(before));
+    let p = &Product { b, c, ..*p };
+    for vector in (0..vectors).step_by(most) {
+        let column = vector * L::WIDTH;
+        let columns = before.saturating_sub(column)..(end - column).min(most * L::WIDTH);
+        let count = columns.end.div_ceil(L::WIDTH);
+        let whole = columns == (0..count * L::WIDTH);
+        let tile = Tile { row: 0, rows: 0..1, column, columns };
+        let strides = (0, along_k);
+        macro_rules! tile {
+            ($($count:pat => $vectors:literal),*) => {
+                match count {
+                    $(
+                        $count if whole => outer_tile::<L, 1, $vectors, WHOLE>(p, strides, tile),
+                        $count => outer_tile::<L, 1, $vectors, MASKED>(p, strides, tile),
+                    )*
+                }
+            };
         }
-        column += step;
+        // SAFETY: the columns of the tile are within those of the product.
+        unsafe { tile!(1 => 1, 2 => 2, 3 => 3, 4 => 4, 5 => 5, 6 => 6, 7 => 7, _ => 8) }
     }
 }
 
@@ -181,7 +190,7 @@ unsafe fn outer_of<L: Lanes, const ROWS: usize>(p: &Product<L::Scalar>, strides:
             // The last tile ends at the last row; what it has in common with the one before it
             // is not written twice.
             let start = row.min(p.m - ROWS);
-            let tile = Tile { row: start, rows: row - start..ROWS, column, columns };
+            let tile = Tile { row: start, rows: row - start..ROWS, column, columns: 0..columns };
             // SAFETY: rows and columns of the tile are within those of the product.
             unsafe {
                 if columns == 2 * L::WIDTH {
@@ -193,114 +202,5 @@ unsafe fn outer_of<L: Lanes, const ROWS: usize>(p: &Product<L::Scalar>, strides:
                 }
             }
         }
-    }
-}
-
-/// `A` not transposed, `B` transposed.
-#[allow(unsafe_code)]
-#[inline(always)]
-unsafe fn dot<L: Lanes>(p: &Product<L::Scalar>) {
-    // One row stays in a cache without being cut.
-    let cuts = if p.m == 1 { 1 } else { p.k.div_ceil(DEPTH / size_of::<L::Scalar>()) };
-    let deepest = p.k.div_ceil(cuts.max(1)).max(1);
-    for start in (0..p.k).step_by(deepest) {
-        let depth = deepest.min(p.k - start);
-        let resident = (RESIDENT / depth + 1).next_multiple_of(64);
-        for column in (0..p.n).step_by(resident) {
-            // SAFETY: a range of the columns and of k: offsets stay within the operands.
-            unsafe {
-                let part = Product {
-                    n: resident.min(p.n - column),
-                    k: depth,
-                    beta: if start == 0 { p.beta } else { L::Scalar::one() },
-                    a: p.a.add(start),
-                    b: p.b.add(column * p.ldb + start),
-                    c: p.c.add(column),
-                    ..*p
-                };
-                match (L::MANY, part.m, part.n) {
-                    (true, 4.., 4..) => dot_of::<L, 4, 4>(&part),
-                    (true, 1, 8..) => dot_of::<L, 1, 8>(&part),
-                    (false, 2.., 4..) => dot_of::<L, 2, 4>(&part),
-                    (_, _, 4..) => dot_of::<L, 1, 4>(&part),
-                    (_, 4.., _) => dot_of::<L, 4, 1>(&part),
-                    _ => dot_of::<L, 1, 1>(&part),
-                }
-            }
-        }
-    }
-}
-
-/// In tiles of `ROWS` rows and `COLUMNS` columns; there are at least as many.
-#[allow(unsafe_code)]
-#[inline(always)]
-unsafe fn dot_of<L: Lanes, const ROWS: usize, const COLUMNS: usize>(p: &Product<L::Scalar>) {
-    for row in (0..p.m).step_by(ROWS) {
-        let first_row = row.min(p.m - ROWS);
-        for column in (0..p.n).step_by(COLUMNS) {
-            let first_column = column.min(p.n - COLUMNS);
-            // SAFETY: rows and columns of the tile are within those of the product.
-            unsafe {
-                let sums = dot_tile::<L, ROWS, COLUMNS>(p, first_row, first_column);
-                for (i, sums) in sums.iter().enumerate().skip(row - first_row) {
-                    for (j, &sum) in sums.iter().enumerate().skip(column - first_column) {
-                        let c = p.c.add((first_row + i) * p.ldc + first_column + j);
-                        let old = if p.beta.is_zero() { L::Scalar::zero() } else { p.beta * *c };
-                        *c = p.alpha * sum + old;
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// Dot products of `ROWS` rows of `A` with `COLUMNS` rows of `B`.
-#[allow(unsafe_code)]
-#[inline(always)]
-unsafe fn dot_tile<L: Lanes, const ROWS: usize, const COLUMNS: usize>(
-    p: &Product<L::Scalar>,
-    row: usize,
-    column: usize,
-) -> [[L::Scalar; COLUMNS]; ROWS] {
-    // SAFETY: the caller's: k elements in each of these rows; the last load of a row ends with it.
-    unsafe {
-        let mut a = p.a.add(row * p.lda);
-        let mut b = p.b.add(column * p.ldb);
-        let mut lanes = [[L::splat(L::Scalar::zero()); COLUMNS]; ROWS];
-        let whole = p.k / L::WIDTH;
-        for _ in 0..whole {
-            let mut y = [L::splat(L::Scalar::zero()); COLUMNS];
-            for (j, y) in y.iter_mut().enumerate() {
-                *y = L::load(b.add(j * p.ldb));
-                // Of the next tile: it may come from memory, where rows lead anew each time.
-                L::prefetch(b.wrapping_add((j + COLUMNS) * p.ldb));
-            }
-            for (i, lanes) in lanes.iter_mut().enumerate() {
-                let x = L::load(a.add(i * p.lda));
-                for (lane, y) in lanes.iter_mut().zip(&y) {
-                    *lane = x.mul_add(*y, *lane);
-                }
-            }
-            a = a.wrapping_add(L::WIDTH);
-            b = b.wrapping_add(L::WIDTH);
-        }
-        let rest = p.k % L::WIDTH;
-        if rest > 0 {
-            for (i, lanes) in lanes.iter_mut().enumerate() {
-                let x = L::load_first(a.add(i * p.lda), rest);
-                for (j, lane) in lanes.iter_mut().enumerate() {
-                    *lane = x.mul_add(L::load_first(b.add(j * p.ldb), rest), *lane);
-                }
-            }
-        }
-        let mut sums = [[L::Scalar::zero(); COLUMNS]; ROWS];
-        for (sums, lanes) in sums.iter_mut().zip(lanes) {
-            // Indices are constants, so that the sums stay in registers.
-            for (i, sums) in sums.chunks_mut(4).enumerate() {
-                let lane = |j: usize| lanes[(4 * i + j) % COLUMNS];
-                sums.copy_from_slice(&L::sums([lane(0), lane(1), lane(2), lane(3)])[..sums.len()]);
-            }
-        }
-        sums
     }
 }

@@ -100,6 +100,19 @@ pub(in crate::host) trait Lanes: Copy {
     unsafe fn mul_add(self, x: Self, y: Self) -> Self;
     /// The sum of the elements of each.
     unsafe fn sums(vectors: [Self; 4]) -> [Self::Scalar; 4];
+    /// The sum of the elements of each, in a vector: of all eight, or as many as it has elements.
+    #[inline(always)]
+    unsafe fn fold(vectors: [Self; 8]) -> Self {
+        let [a, b, c, d, e, f, g, h] = vectors;
+        // SAFETY: the caller has the instructions; what is loaded is there.
+        unsafe {
+            let [a, b, c, d] = Self::sums([a, b, c, d]);
+            let [e, f, g, h] = Self::sums([e, f, g, h]);
+            Self::load_first([a, b, c, d, e, f, g, h].as_ptr(), Self::WIDTH.min(8))
+        }
+    }
+    /// Element `i` is what was `by` further on, all the way round.
+    unsafe fn rotate(self, by: usize) -> Self;
     /// Writes their elements `i` side by side to `p + i·step`, for `i < count` and up to three
     /// more.
     unsafe fn interleave(vectors: [Self; 4], count: usize, p: *mut Self::Scalar, step: usize);
@@ -211,6 +224,11 @@ impl<S: Element + Float> Lanes for [S; 4] {
     }
 
     #[inline(always)]
+    unsafe fn rotate(self, by: usize) -> Self {
+        std::array::from_fn(|i| self[(i + by) % 4])
+    }
+
+    #[inline(always)]
     unsafe fn interleave(vectors: [Self; 4], count: usize, p: *mut S, step: usize) {
         for i in 0..count {
             // SAFETY: the caller's: room for four elements at each of these places.
@@ -229,11 +247,11 @@ mod x86 {
     macro_rules! lanes {
         (
             $vector:ty, $scalar:ty, $width:expr, $many:expr,
-            $mask:ty, $first:ident $range:ident, $sums:ident, $interleave:ident,
+            $mask:ty, $first:ident $range:ident, $sums:ident, $rotate:ident, $interleave:ident,
             $splat:ident $load:ident $load_first:ident $load_onto:ident
             $store:ident $store_first:ident $add:ident $mul:ident $mul_add:ident
             $(, $widen:ident $narrow:ident)?
-            $(; $transpose:ident)?
+            $(; $transpose:ident $fold:ident)?
         ) => {
             // SAFETY: of every block below: the processor has the instructions and the pointers
             // are good for the elements, as the trait requires of its callers; masked loads and
@@ -325,6 +343,11 @@ mod x86 {
                 }
 
                 #[inline(always)]
+                unsafe fn rotate(self, by: usize) -> Self {
+                    unsafe { $rotate(self, by) }
+                }
+
+                #[inline(always)]
                 unsafe fn interleave(v: [Self; 4], count: usize, p: *mut $scalar, step: usize) {
                     unsafe { $interleave(v, count, p, step) };
                 }
@@ -337,6 +360,11 @@ mod x86 {
                         step: usize,
                     ) {
                         unsafe { $transpose(lines, p, step) };
+                    }
+
+                    #[inline(always)]
+                    unsafe fn fold(vectors: [Self; 8]) -> Self {
+                        unsafe { $fold(vectors) }
                     }
                 )?
             }
@@ -434,6 +462,23 @@ mod x86 {
         sums_256d([halves_d(v[0]), halves_d(v[1]), halves_d(v[2]), halves_d(v[3])])
     });
 
+    // Of places only the last bits are looked at.
+    helper!(rotate_512(v: __m512, by: usize) -> __m512 {{
+        let places = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+        _mm512_permutexvar_ps(_mm512_add_epi32(places, _mm512_set1_epi32(by as i32)), v)
+    }});
+    helper!(rotate_512d(v: __m512d, by: usize) -> __m512d {{
+        let places = _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7);
+        _mm512_permutexvar_pd(_mm512_add_epi64(places, _mm512_set1_epi64(by as i64)), v)
+    }});
+    helper!(rotate_256(v: __m256, by: usize) -> __m256 {{
+        let places = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+        _mm256_permutevar8x32_ps(v, _mm256_add_epi32(places, _mm256_set1_epi32(by as i32)))
+    }});
+    helper!(rotate_256d(v: __m256d, by: usize) -> __m256d {
+        _mm256_castps_pd(rotate_256(_mm256_castpd_ps(v), 2 * by))
+    });
+
     /// Stamps `interleave` of `f32`: in each quarter of 128 bits a 4×4 transposition.
     macro_rules! interleave {
         ($name:ident, $vector:ty, $quarters:literal, $low:ident $high:ident
@@ -492,6 +537,42 @@ mod x86 {
     interleave_d!(interleave_512d, __m512d, 4, _mm512_unpacklo_pd _mm512_unpackhi_pd);
     interleave_d!(interleave_256d, __m256d, 2, _mm256_unpacklo_pd _mm256_unpackhi_pd);
 
+    helper!(
+        /// In each quarter, sums of two elements of `a` and of `b` in turn.
+        pairs_512(a: __m512, b: __m512) -> __m512 {
+            _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b))
+        }
+    );
+    helper!(pairs_512d(a: __m512d, b: __m512d) -> __m512d {
+        _mm512_add_pd(_mm512_unpacklo_pd(a, b), _mm512_unpackhi_pd(a, b))
+    });
+    helper!(
+        /// The even quarters of both, and the odd ones.
+        quarters_of(a: __m512d, b: __m512d) -> (__m512d, __m512d) {
+            (_mm512_shuffle_f64x2::<0x88>(a, b), _mm512_shuffle_f64x2::<0xdd>(a, b))
+        }
+    );
+    helper!(fold_512d(v: [__m512d; 8]) -> __m512d {{
+        let (a, b) = (pairs_512d(v[0], v[1]), pairs_512d(v[2], v[3]));
+        let (c, d) = (pairs_512d(v[4], v[5]), pairs_512d(v[6], v[7]));
+        let ((a, b), (c, d)) = (quarters_of(a, b), quarters_of(c, d));
+        let (a, b) = quarters_of(_mm512_add_pd(a, b), _mm512_add_pd(c, d));
+        _mm512_add_pd(a, b)
+    }});
+    helper!(fold_512(v: [__m512; 8]) -> __m512 {{
+        let (a, b) = (pairs_512(v[0], v[1]), pairs_512(v[2], v[3]));
+        let (c, d) = (pairs_512(v[4], v[5]), pairs_512(v[6], v[7]));
+        let four = |a, b| {
+            let (a, b) = (_mm512_castps_pd(a), _mm512_castps_pd(b));
+            let (low, high) = (_mm512_unpacklo_pd(a, b), _mm512_unpackhi_pd(a, b));
+            _mm512_castps_pd(_mm512_add_ps(_mm512_castpd_ps(low), _mm512_castpd_ps(high)))
+        };
+        let (a, b) = quarters_of(four(a, b), four(c, d));
+        let sums = _mm512_add_ps(_mm512_castpd_ps(a), _mm512_castpd_ps(b));
+        // Of each four two sums are left: in quarters 0 and 1, and in 2 and 3.
+        let (a, b) = quarters_of(_mm512_castps_pd(sums), _mm512_castps_pd(sums));
+        _mm512_add_ps(_mm512_castpd_ps(a), _mm512_castpd_ps(b))
+    }});
     // Quarters are put side by side as they are loaded, which needs no shuffling.
     helper!(
         /// Elements `i..i + 4` of every fourth line.
@@ -543,27 +624,27 @@ mod x86 {
 
     lanes!(
         __m512, f32, 16, true,
-        __mmask16, first_512 range_512, sums_512, interleave_512,
+        __mmask16, first_512 range_512, sums_512, rotate_512, interleave_512,
         _mm512_set1_ps _mm512_loadu_ps load_512 onto_512
         _mm512_storeu_ps _mm512_mask_storeu_ps _mm512_add_ps _mm512_mul_ps _mm512_fmadd_ps,
-        widen_512 narrow_512; transpose_512
+        widen_512 narrow_512; transpose_512 fold_512
     );
     lanes!(
         __m512d, f64, 8, true,
-        __mmask8, first_512d range_512d, sums_512d, interleave_512d,
+        __mmask8, first_512d range_512d, sums_512d, rotate_512d, interleave_512d,
         _mm512_set1_pd _mm512_loadu_pd load_512d onto_512d
-        _mm512_storeu_pd _mm512_mask_storeu_pd _mm512_add_pd _mm512_mul_pd _mm512_fmadd_pd; transpose_512d
+        _mm512_storeu_pd _mm512_mask_storeu_pd _mm512_add_pd _mm512_mul_pd _mm512_fmadd_pd; transpose_512d fold_512d
     );
     lanes!(
         __m256, f32, 8, false,
-        __m256i, first_256 range_256, sums_256, interleave_256,
+        __m256i, first_256 range_256, sums_256, rotate_256, interleave_256,
         _mm256_set1_ps _mm256_loadu_ps _mm256_maskload_ps onto_256
         _mm256_storeu_ps _mm256_maskstore_ps _mm256_add_ps _mm256_mul_ps _mm256_fmadd_ps,
         widen_256 narrow_256
     );
     lanes!(
         __m256d, f64, 4, false,
-        __m256i, first_256d range_256d, sums_256d, interleave_256d,
+        __m256i, first_256d range_256d, sums_256d, rotate_256d, interleave_256d,
         _mm256_set1_pd _mm256_loadu_pd _mm256_maskload_pd onto_256d
         _mm256_storeu_pd _mm256_maskstore_pd _mm256_add_pd _mm256_mul_pd _mm256_fmadd_pd
     );

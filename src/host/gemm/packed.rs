@@ -200,7 +200,7 @@ unsafe fn tiles<L: Lanes, const ROWS: usize, const VECTORS: usize>(
                         L::prefetch(tile.c.wrapping_add(i * p.ldc + line));
                     }
                 }
-                let tile_of = Tile { row: 0, rows: rows.clone(), column: 0, columns: left };
+                let tile_of = Tile { row: 0, rows: rows.clone(), column: 0, columns: 0..left };
                 if left <= L::WIDTH {
                     outer_tile::<L, ROWS, 1, PANEL>(&tile, strides, tile_of);
                 } else {

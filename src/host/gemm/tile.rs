@@ -24,15 +24,19 @@ pub(super) const WHOLE: u8 = 1;
 /// Rows of `B` lie in a matrix, and the tile needs a part of the last vector.
 pub(super) const PARTIAL: u8 = 2;
 
-/// Where a tile lies: of its rows only `rows` are written, and only so many of its columns.
+/// Rows of `B` lie in a matrix, and the tile needs parts of any vector of them.
+pub(super) const MASKED: u8 = 3;
+
+/// Where a tile lies: of its rows and columns only `rows` and `columns` are written.
 pub(super) struct Tile {
     pub(super) row: usize,
     pub(super) rows: Range<usize>,
     pub(super) column: usize,
-    pub(super) columns: usize,
+    pub(super) columns: Range<usize>,
 }
 
-/// One tile, of `ROWS` rows and `VECTORS` vectors; `B` is [`PANEL`], [`WHOLE`] or [`PARTIAL`].
+/// One tile, of `ROWS` rows and `VECTORS` vectors; `B` is [`PANEL`], [`WHOLE`], [`PARTIAL`] or
+/// [`MASKED`].
 ///
 /// Without optimisation every tile has a frame of its own: together they overflow a thread's stack.
 #[allow(unsafe_code)]
@@ -46,19 +50,21 @@ pub(super) unsafe fn outer_tile<L: Lanes, const ROWS: usize, const VECTORS: usiz
     // the tile's columns, and of whole vectors where these are read, `c` all of the tile.
     unsafe {
         let mut a = p.a.add(tile.row * along_m);
-        let mut b = p.b.add(tile.column);
-        let masks = masks::<L, VECTORS>(tile.columns);
+        let mut b = p.b.wrapping_add(tile.column);
+        // Of constants, where all are meant.
+        let columns = if B == WHOLE { 0..VECTORS * L::WIDTH } else { tile.columns };
+        let tile = Tile { columns: columns.clone(), ..tile };
+        let masks = masks::<L, VECTORS>(&columns);
         let mut sums = [[L::splat(L::Scalar::zero()); VECTORS]; ROWS];
-        let last = masks[VECTORS - 1];
         // Two terms at a time need half as many addresses.
         let pairs = if L::MANY && VECTORS <= 2 { p.k / 2 } else { 0 };
         for _ in 0..pairs {
-            add::<L, ROWS, VECTORS, B, 2>(&mut sums, a, (along_m, along_k), b, p.ldb, last);
+            add::<L, ROWS, VECTORS, B, 2>(&mut sums, a, (along_m, along_k), b, p.ldb, &masks);
             a = a.wrapping_add(2 * along_k);
             b = b.wrapping_add(2 * p.ldb);
         }
         for _ in 2 * pairs..p.k {
-            add::<L, ROWS, VECTORS, B, 1>(&mut sums, a, (along_m, along_k), b, p.ldb, last);
+            add::<L, ROWS, VECTORS, B, 1>(&mut sums, a, (along_m, along_k), b, p.ldb, &masks);
             a = a.wrapping_add(along_k);
             b = b.wrapping_add(p.ldb);
         }
@@ -81,7 +87,7 @@ unsafe fn add<
     (along_m, along_k): (usize, usize),
     b: *const L::Scalar,
     ldb: usize,
-    last: L::Mask,
+    masks: &[L::Mask; VECTORS],
 ) {
     // SAFETY: the caller's: so many terms at `a` and `b`.
     unsafe {
@@ -90,7 +96,8 @@ unsafe fn add<
             for (j, row) in row.iter_mut().enumerate() {
                 let b = b.wrapping_add(t * ldb + j * L::WIDTH);
                 *row = match B {
-                    PARTIAL if j + 1 == VECTORS => L::load_masked(b, last),
+                    MASKED => L::load_masked(b, masks[j]),
+                    PARTIAL if j + 1 == VECTORS => L::load_masked(b, masks[j]),
                     _ => L::load(b),
                 };
                 if B == PANEL {
@@ -115,15 +122,16 @@ unsafe fn add<
     }
 }
 
-/// Which elements of each vector are among the first `columns`.
+/// Which elements of each vector are among `columns`.
 #[allow(unsafe_code)]
 #[inline(always)]
-unsafe fn masks<L: Lanes, const VECTORS: usize>(columns: usize) -> [L::Mask; VECTORS] {
+unsafe fn masks<L: Lanes, const VECTORS: usize>(columns: &Range<usize>) -> [L::Mask; VECTORS] {
     // SAFETY: the caller has the instructions; no vector has more elements.
     unsafe {
         let mut masks = [L::mask(0, 0); VECTORS];
         for (j, mask) in masks.iter_mut().enumerate() {
-            *mask = L::mask(0, columns.saturating_sub(j * L::WIDTH).min(L::WIDTH));
+            let within = |column: usize| column.saturating_sub(j * L::WIDTH).min(L::WIDTH);
+            *mask = L::mask(within(columns.start), within(columns.end));
         }
         masks
     }
@@ -146,7 +154,7 @@ unsafe fn finish<L: Lanes, const ROWS: usize, const VECTORS: usize>(
         if tile.rows != (0..ROWS) || !p.bias.is_null() {
             return finish_some::<L, ROWS, VECTORS>(p, *sums, tile, masks);
         }
-        let whole = tile.columns == VECTORS * L::WIDTH;
+        let whole = tile.columns == (0..VECTORS * L::WIDTH);
         match (p.beta.is_zero(), whole) {
             (true, true) => {
                 for (i, sums) in sums.iter().enumerate() {

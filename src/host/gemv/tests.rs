@@ -1,4 +1,5 @@
 use super::*;
+use crate::host::gemm::with_each_width;
 use crate::host::testing::{
     at, for_each_element, fractions, integers, operand, rounded, threads, wide,
 };
@@ -81,6 +82,38 @@ fn nothing_is_read_at_alpha_zero<T: Element>() {
         gemv(&Workers::sequential(), &op, &[nan; 9], &[nan; 3], &mut y).unwrap();
         assert_eq!(wide(&y), [3.0; 3]);
     }
+}
+
+/// Rows that begin anywhere in a line, some of them together at one place.
+fn same_bits_at_any_address<T: Element>() {
+    let (m, n) = (19, 320);
+    for (trans, lda) in [(No, n), (Yes, n), (No, n - 3), (Yes, n - 3)] {
+        let op = Gemv::<T>::new(trans, m, lda);
+        let (room, (x, y)) = (fractions::<T>(1, m * n), op.lengths());
+        let x = fractions::<T>(2, x);
+        let at = |start: usize| {
+            let mut moved = vec![T::from_f64(f64::NAN); start + m * lda + 1];
+            moved[start..][..m * lda].copy_from_slice(&room[..m * lda]);
+            let mut y = vec![T::default(); y];
+            gemv(&Workers::sequential(), &op, &moved[start..][..m * lda], &x, &mut y).unwrap();
+            wide(&y)
+        };
+        let first = at(0);
+        assert!((1..33).all(|start| at(start) == first), "{op:?}");
+        let want = naive(&op, &room, &x, &vec![T::default(); y]);
+        let eps = if size_of::<T>() == 2 { 0.1 } else { 1e-4 };
+        assert!(first.iter().zip(want).all(|(got, want)| (got - want).abs() <= eps));
+    }
+}
+
+#[test]
+fn same_bits_at_any_address_with_each_width() {
+    with_each_width(|| {
+        products::<f32>();
+        products::<f64>();
+        same_bits_at_any_address::<f32>();
+        same_bits_at_any_address::<f64>();
+    });
 }
 
 for_each_element!(products, same_bits_for_any_threads, nothing_is_read_at_alpha_zero);
