@@ -449,7 +449,7 @@ mod training {
     #[test]
     fn a_fault_in_training_ends_it_with_its_name() {
         let device = MirrorDevice::new();
-        // A batch that is never used may be what the fault befalls, which then ends nothing.
+        // A batch that is never used may be what the fault befalls: the log alone is told of that.
         let ended = (0..20).find_map(|_| {
             device.inject(Fault::InFlight, 100);
             train(&device, 20).err()

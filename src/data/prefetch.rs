@@ -6,13 +6,12 @@ use crate::{
     blob::Blob,
     data::{
         DataReader, DataTransformer, Missed, QueuePair,
-        thread::{Joined, caught},
+        thread::{Failure, Joined, caught},
     },
     device::Device,
     element::Element,
     error::{Error, Result},
     memory::ledger,
-    sync::Mutex,
 };
 use fill::Filler;
 use std::{
@@ -51,7 +50,8 @@ pub struct Batches {
 ///
 /// Batch j holds the reader's records from j · batch size on. A fixed number of batches goes
 /// round: taken by [`next`](Self::next), given back by [`recycle`](Self::recycle). The thread
-/// ends when this is dropped, which waits for it, and at its first error.
+/// ends when this is dropped, which waits for it, and at its first error; the log is told of an
+/// error that befell batches which nobody took.
 #[doc(alias = "BasePrefetchingDataLayer")]
 pub struct Prefetcher<T: Element, D: Device> {
     device: D,
@@ -71,7 +71,7 @@ struct Shared<T: Element, D: Device> {
     name: String,
     batches: QueuePair<Batch<T, D>>,
     /// What ended the thread, until the caller hears of it.
-    failure: Mutex<Option<Error>>,
+    failure: Failure,
 }
 
 /// Most batches prepared ahead: more would only fill the memory.
@@ -108,7 +108,7 @@ impl<T: Element, D: Device> Prefetcher<T, D> {
         let shape = filler.shape();
         let batches: Result<Vec<_>> = (0..depth).map(|_| Batch::new(device, shape)).collect();
         let shared =
-            Arc::new(Shared { name, batches: QueuePair::new(batches?), failure: Mutex::new(None) });
+            Arc::new(Shared { name, batches: QueuePair::new(batches?), failure: Failure::new() });
         let theirs = Arc::clone(&shared);
         let context = ledger::Context::here();
         let thread = Joined::spawn("cortado-data", move || {
@@ -159,7 +159,7 @@ impl<T: Element, D: Device> Prefetcher<T, D> {
             self.out += 1;
             return Ok(batch);
         }
-        let failure = self.shared.failure.lock().take();
+        let failure = self.shared.failure.take();
         Err(failure.unwrap_or_else(|| {
             Error::Invalid(format!("{}: no more is read after an error", self.shared.name))
         }))
@@ -202,15 +202,15 @@ impl<T: Element, D: Device> Batch<T, D> {
 impl<T: Element, D: Device> Shared<T, D> {
     /// The thread: ends when the queues are closed, or closes them at an error.
     fn run(&self, filler: &mut Filler<D>) {
-        let end = caught(|| self.prepare(filler));
-        *self.failure.lock() = end.err();
+        if let Err(error) = caught(|| self.prepare(filler)) {
+            self.failure.set(error);
+        }
         self.batches.close();
     }
 
     fn prepare(&self, filler: &mut Filler<D>) -> Result<()> {
         while let Some(batch) = self.batches.free.pop() {
-            filler.fill(&batch)?;
-            if self.batches.full.push(batch).is_err() {
+            if !filler.fill(&batch)? || self.batches.full.push(batch).is_err() {
                 break;
             }
         }

@@ -2,12 +2,9 @@
 
 use super::{
     QueuePair, Record, Source,
-    thread::{Joined, caught},
+    thread::{Failure, Joined, caught},
 };
-use crate::{
-    error::{Error, Result},
-    sync::Mutex,
-};
+use crate::error::{Error, Result};
 use std::{fmt, sync::Arc};
 
 /// One of those who take the records of a source, which a thread of its own reads for them all.
@@ -16,7 +13,8 @@ use std::{fmt, sync::Arc};
 /// that train together see each record once, and what each sees does not depend on the others'
 /// speed. The thread reads a little ahead for each, and no further: who takes nothing holds the
 /// others up, and who is dropped does not. Buffers of records go round. The thread ends at its
-/// first error, and when the last of them is dropped, which waits for it.
+/// first error, and when the last of them is dropped, which waits for it; the log is told of an
+/// error that a reader was not.
 #[doc(alias = "Body")]
 pub struct DataReader {
     name: Arc<Name>,
@@ -42,7 +40,7 @@ struct Name {
 struct Line {
     runs: QueuePair<Run>,
     /// What ended the thread, until the reader hears of it.
-    failure: Mutex<Option<Error>>,
+    failure: Failure,
 }
 
 /// Records handed over together: the queues are not worth it for one.
@@ -124,16 +122,27 @@ impl DataReader {
     /// What kept the next record from being read, a panic too: it names source and record. There
     /// are no records after that, and every later call says so.
     pub fn records(&mut self) -> Result<&[Record]> {
+        self.arrive()?;
+        match &self.run {
+            Some(run) => Ok(&run.records[self.taken..run.len]),
+            None => {
+                let why = "no more is read after an error";
+                Err(Error::Invalid(format!("{}: {why}", self.name.source)))
+            }
+        }
+    }
+
+    /// Waits for the next records, and tells whether there are any: none are after the
+    /// [stop](Self::stop), nor once an error was told.
+    pub(super) fn arrive(&mut self) -> Result<bool> {
         if self.run.is_none() {
             self.run = self.line.runs.full.pop();
             self.taken = 0;
         }
-        match &self.run {
-            Some(run) => Ok(&run.records[self.taken..run.len]),
-            None => Err(self.line.failure.lock().take().unwrap_or_else(|| {
-                Error::Invalid(format!("{}: no more is read after an error", self.name.source))
-            })),
+        if self.run.is_some() {
+            return Ok(true);
         }
+        self.line.failure.take().map_or(Ok(false), Err)
     }
 
     /// Takes the first `count` of [`records`](Self::records), at most all of them.
@@ -197,7 +206,7 @@ impl Name {
 impl Line {
     fn new(run: usize) -> Self {
         let new = |_| Run { records: vec![Record::default(); run], len: 0 };
-        Self { runs: QueuePair::new((0..RUNS).map(new)), failure: Mutex::new(None) }
+        Self { runs: QueuePair::new((0..RUNS).map(new)), failure: Failure::new() }
     }
 }
 
@@ -210,7 +219,7 @@ impl Reading {
         for line in &self.lines {
             // There is one; the others get its words.
             let error = error.take().unwrap_or_else(|| Error::Invalid(text.clone()));
-            *line.failure.lock() = Some(error);
+            line.failure.set(error);
             line.runs.close();
         }
     }

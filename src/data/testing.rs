@@ -2,11 +2,40 @@
 
 use super::{Record, Source};
 use crate::error::Result;
+use log::{LevelFilter, Log, Metadata, set_logger, set_max_level};
+use parking_lot::Mutex;
 use std::{
     sync::{Arc, Weak},
     thread,
     time::Duration,
 };
+
+/// What all tests of this process together told the log.
+struct Told(Mutex<Vec<String>>);
+
+static TOLD: Told = Told(Mutex::new(Vec::new()));
+
+impl Log for Told {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+    fn log(&self, record: &log::Record<'_>) {
+        self.0.lock().push(record.args().to_string());
+    }
+    fn flush(&self) {}
+}
+
+/// Listens to warnings from now on.
+pub(super) fn listen() {
+    // The second time it is set already.
+    let _ = set_logger(&TOLD);
+    set_max_level(LevelFilter::Warn);
+}
+
+/// Those heard so far that have `words` in them.
+pub(super) fn heard(words: &str) -> Vec<String> {
+    TOLD.0.lock().iter().filter(|line| line.contains(words)).cloned().collect()
+}
 
 pub(super) type Mishap = fn(&mut Record) -> Result<()>;
 

@@ -2,7 +2,10 @@
 
 use crate::{
     error::{Error, Result},
-    sync::thread::{Builder, JoinHandle},
+    sync::{
+        Mutex,
+        thread::{Builder, JoinHandle},
+    },
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -23,6 +26,34 @@ impl Drop for Joined {
         if let Some(thread) = self.0.take() {
             // Its panics were caught.
             let _ = thread.join();
+        }
+    }
+}
+
+/// What ended a thread that works ahead, until somebody asks for it. What nobody has asked for when
+/// this is dropped is told to the log: a failing device or file is worth a word even to those who
+/// did not get as far.
+pub(super) struct Failure(Mutex<Option<Error>>);
+
+impl Failure {
+    /// None so far.
+    pub(super) fn new() -> Self {
+        Self(Mutex::new(None))
+    }
+
+    pub(super) fn set(&self, error: Error) {
+        *self.0.lock() = Some(error);
+    }
+
+    pub(super) fn take(&self) -> Option<Error> {
+        self.0.lock().take()
+    }
+}
+
+impl Drop for Failure {
+    fn drop(&mut self) {
+        if let Some(error) = self.take() {
+            log::warn!("{error} (read ahead, and not used)");
         }
     }
 }

@@ -59,13 +59,16 @@ impl<D: Device> Filler<D> {
         (self.grain, self.workers) = (grain, workers);
     }
 
-    /// Overwrites `batch` with the next records.
-    pub(super) fn fill<T: Element>(&mut self, batch: &Batch<T, D>) -> Result<()> {
+    /// Overwrites `batch` with the next records; `false` if the reader was stopped meanwhile.
+    pub(super) fn fill<T: Element>(&mut self, batch: &Batch<T, D>) -> Result<bool> {
         {
             let (mut data, mut label) = (batch.data.data_mut()?, batch.label.data_mut()?);
             let (mut data, mut label) = (data.host_write_only()?, label.host_write_only()?);
             let size = self.shape[1..].iter().product::<usize>();
             while !label.is_empty() {
+                if !self.reader.arrive()? {
+                    return Ok(false);
+                }
                 let count = self.reader.records()?.len().min(label.len());
                 let (images, labels);
                 (images, data) = data.split_at_mut(count * size);
@@ -78,7 +81,7 @@ impl<D: Device> Filler<D> {
             batch.data.data()?.prefetch(&self.queue)?;
             batch.label.data()?.prefetch(&self.queue)
         };
-        upload().map_err(|error| {
+        upload().map(|()| true).map_err(|error| {
             error.within(format!("{}, taking a batch to the device", self.reader.source()))
         })
     }

@@ -2,7 +2,7 @@ use super::*;
 use crate::{
     data::{
         Digits, Record, Source,
-        testing::{Mishap, Numbers, slow},
+        testing::{Mishap, Numbers, heard, listen, slow},
     },
     device::{CpuDevice, MirrorDevice, mirror::Fault},
     host::Workers,
@@ -287,6 +287,31 @@ fn a_copy_that_fails_is_told() {
         assert!(error.starts_with("numbers, taking a batch to the device: "), "{error}");
         assert!(error.contains("injected fault"), "{error}");
     }
+}
+
+#[test]
+fn what_befalls_batches_that_nobody_takes_is_told_to_the_log() {
+    listen();
+    let [device, other] = [(); 2].map(|()| MirrorDevice::with_threads(1).unwrap());
+    device.inject(Fault::Copy, 5); // a batch takes two
+    let torn: Mishap = |_| Err(Error::Invalid("a torn page of a batch".into()));
+    let mut both = [
+        prefetcher(&device, Numbers::new(10), 3, 4).unwrap(),
+        prefetcher(&other, Numbers::failing(10, 5, torn), 3, 4).unwrap(),
+    ];
+    let start = Instant::now();
+    while both.iter().any(|data| !data.shared.batches.is_closed()) {
+        assert!(start.elapsed() < LONG, "the threads go on");
+        thread::yield_now();
+    }
+    both.iter_mut().for_each(|data| drop(data.next().unwrap()));
+    let words = ["numbers, taking a batch to the device: ", "a torn page of a batch"];
+    assert_eq!(words.map(|words| heard(words).len()), [0, 0], "the batches before are good");
+    drop(both);
+    let [fault, torn] = words.map(heard);
+    assert!(matches!(&fault[..], [fault] if fault.contains("injected fault")), "{fault:?}");
+    let want = "numbers, record 5: a torn page of a batch (read ahead, and not used)";
+    assert_eq!(torn, [want]);
 }
 
 /// A device with memory of its own, whose forks count their uploads apart.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::data::testing::{Mishap, Numbers, slow};
+use crate::data::testing::{Mishap, Numbers, heard, listen, slow};
 use std::{
     collections::HashSet,
     thread,
@@ -134,6 +134,29 @@ fn an_error_comes_to_everyone_after_what_precedes_it() {
                 thread::yield_now();
             }
         }
+    }
+}
+
+#[test]
+fn an_error_is_told_to_the_log_unless_the_reader_was_told() {
+    listen();
+    let mishaps: [(Mishap, &str); 2] = [
+        (|_| Err(Error::Invalid("a page nobody read".into())), "a page nobody read"),
+        (|_| Err(Error::Invalid("a page somebody read".into())), "a page somebody read"),
+    ];
+    for (told, (mishap, words)) in [false, true].into_iter().zip(mishaps) {
+        let source = Numbers::failing(100, 1, mishap);
+        let gone = source.watch();
+        let mut data = reader(source, 1);
+        assert_eq!(next(&mut data).unwrap(), 0);
+        if told {
+            assert!(next(&mut data).unwrap_err().to_string().contains(words));
+        }
+        while gone.strong_count() > 0 {
+            thread::yield_now();
+        }
+        drop(data);
+        assert_eq!(heard(words).len(), usize::from(!told));
     }
 }
 
