@@ -11,9 +11,7 @@ use crate::{
     element::{DType, Element},
     op::Functions,
 };
-use bytemuck::cast;
-#[cfg(target_arch = "x86_64")]
-use bytemuck::{cast_slice, cast_slice_mut};
+use bytemuck::{cast, cast_slice, cast_slice_mut};
 use elementary::{f32, f64};
 use num_traits::Float;
 
@@ -67,6 +65,62 @@ impl<A: Element + Float> Functions<A> for Vectors {
             _ => cast(power::powf(cast(x), cast(p))),
         }
     }
+}
+
+/// The greatest exponent, either way, of an exponential that is nothing special.
+pub(super) const USUAL_EXPONENT: f64 = 86.0;
+
+/// As [`Vectors`] with the same bits, but exponentials are those of numbers of at most
+/// [`USUAL_EXPONENT`], logarithms those of positive, normal and finite ones, and so are powers, to
+/// what is a number.
+pub(super) struct Usual;
+
+impl<A: Element + Float> Functions<A> for Usual {
+    #[inline(always)]
+    fn exp(x: A) -> A {
+        own!(usual_exp(x))
+    }
+
+    #[inline(always)]
+    fn exp_m1(x: A) -> A {
+        Vectors::exp_m1(x)
+    }
+
+    #[inline(always)]
+    fn ln(x: A) -> A {
+        own!(usual_ln(x))
+    }
+
+    #[inline(always)]
+    fn ln_1p(x: A) -> A {
+        Vectors::ln_1p(x)
+    }
+
+    #[inline(always)]
+    fn tanh(x: A) -> A {
+        Vectors::tanh(x)
+    }
+
+    #[inline(always)]
+    fn powf(x: A, p: A) -> A {
+        match A::DTYPE {
+            DType::F64 => x.powf(p),
+            _ => cast(power::usual_powf(cast(x), cast(p))),
+        }
+    }
+}
+
+/// As [`Usual::powf`] of each, where there is a faster way.
+#[inline(always)]
+pub(super) fn usual_powers<A: Element + Float, const N: usize>(mut x: [A; N], p: A) -> [A; N] {
+    if A::DTYPE == DType::F32 {
+        power::usual_powers::<N>(cast_slice_mut(&mut x), cast(p));
+        return x;
+    }
+    for x in &mut x {
+        *x = Usual::powf(*x, p);
+    }
+    x
 }
 
 /// `yᵢ ← √xᵢ` faster than by the instruction, with the same bits; whether there is a way. Equal

@@ -4,7 +4,9 @@
 //! the compiler vectorises where the function allows it.
 
 use super::{
-    functions::{Vectors, div_by_estimates, sqrt_by_estimates},
+    functions::{
+        USUAL_EXPONENT, Usual, Vectors, div_by_estimates, sqrt_by_estimates, usual_powers,
+    },
     lines::{by_lines, with_by_lines},
     simd::vectorized,
     stream::{is_far, stream_from},
@@ -271,12 +273,39 @@ fn unary_run_in_place<A: Element + Float>(op: Unary<A>, y: &mut [A]) {
     });
 }
 
+/// By value: where results went to memory, the compiler computed one vector after the other.
 #[inline(always)]
 fn block<A: Element + Float>(op: Unary<A>, mut x: [A; BLOCK]) -> [A; BLOCK] {
+    if !is_usual(op, &x) {
+        for x in &mut x {
+            *x = op.eval_with::<Vectors>(*x);
+        }
+        return x;
+    }
+    if let Unary::Pow(p) = op {
+        return usual_powers(x, p);
+    }
     for x in &mut x {
-        *x = op.eval_with::<Vectors>(*x);
+        *x = op.eval_with::<Usual>(*x);
     }
     x
+}
+
+/// Whether its elementary functions are of nothing that is special.
+#[inline(always)]
+fn is_usual<A: Element + Float, const N: usize>(op: Unary<A>, x: &[A; N]) -> bool {
+    let exponent = A::from_f64(USUAL_EXPONENT);
+    let (least, greatest) = match op {
+        Unary::Exp | Unary::Sigmoid | Unary::Softplus => (-exponent, exponent),
+        Unary::Ln => (A::min_positive_value(), A::max_value()),
+        Unary::Pow(p) if !p.is_nan() => (A::min_positive_value(), A::max_value()),
+        _ => return false,
+    };
+    let mut usual = true;
+    for &x in x {
+        usual &= (x >= least) & (x <= greatest);
+    }
+    usual
 }
 
 pub(super) fn binary_run<A: Element + Float>(op: Binary<A>, a: &[A], b: &[A], y: &mut [A]) {

@@ -29,6 +29,8 @@ macro_rules! elementary {
         pub(super) mod $float {
             /// What leaves an integer in the low bits when it is added to it, with two biases.
             const ROUND: $float = 1.5 * (1u64 << $fraction) as $float + (2 * $bias) as $float;
+            /// One of the biases in [`ROUND`], the other being that of exponents.
+            const BIAS: $bits = $bias;
             /// ln 2 in two parts: products of the first with exponents are exact.
             const LN2: [$float; 2] = [$ln2_high, $ln2_low];
             /// The bits of √½: significands are taken from there to √2.
@@ -83,6 +85,14 @@ macro_rules! elementary {
                 p * $float::from_bits(first) * $float::from_bits(second)
             }
 
+            /// As [`exp`] of what is at most 86 either way.
+            #[inline(always)]
+            pub(crate) fn usual_exp(x: $float) -> $float {
+                let (r, shifted) = reduced(x);
+                let scale = $float::from_bits(shifted.to_bits().wrapping_sub(BIAS) << $fraction);
+                polynomial!(r, [1.0, 1.0, $($tail),*]) * scale
+            }
+
             /// `eˣ − 1`.
             #[inline(always)]
             pub(crate) fn exp_m1(x: $float) -> $float {
@@ -123,6 +133,14 @@ macro_rules! elementary {
                 let m = (above & ((1 << $fraction) - 1)).wrapping_add(LOW);
                 let value = scaled_ln(e, $float::from_bits(m) - 1.0);
                 special(x, value)
+            }
+
+            /// As [`ln`] of what is positive, normal and finite.
+            #[inline(always)]
+            pub(crate) fn usual_ln(x: $float) -> $float {
+                let above = x.to_bits().wrapping_sub(LOW);
+                let m = (above & ((1 << $fraction) - 1)).wrapping_add(LOW);
+                scaled_ln(above as $int >> $fraction, $float::from_bits(m) - 1.0)
             }
 
             /// `ln(1 + x)`.

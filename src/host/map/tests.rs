@@ -381,3 +381,32 @@ fn long_operands_are_as_short_ones() {
         assert_eq!((y[i], z[i]), (a * a, a - b), "element {i}");
     }
 }
+
+/// Blocks of nothing special are computed another way than those with a NaN among them.
+#[test]
+fn what_is_beside_an_element_does_not_matter() {
+    let w = Workers::sequential();
+    let ops = [
+        (Unary::Exp, -86.0, 86.0),
+        (Unary::Sigmoid, -86.0, 86.0),
+        (Unary::Softplus, -86.0, 86.0),
+        (Unary::Ln, 1e-37, 3e4),
+        (Unary::Pow(0.75), 1e-37, 3e4),
+        (Unary::Pow(-3.0), 1e-10, 3e4),
+        (Unary::Pow(f32::INFINITY), 0.5, 2.0),
+    ];
+    for (op, low, high) in ops {
+        let x: Vec<f32> = (0..BLOCK * 200)
+            .map(|i| low + (high - low) * (i * 7919 % 12_799) as f32 / 12_798.0)
+            .chain([low, high, 1.0].repeat(BLOCK))
+            .collect();
+        let mut beside = x.clone();
+        beside.iter_mut().step_by(BLOCK / 2).for_each(|x| *x = f32::NAN);
+        let (mut y, mut z) = (vec![0.0; x.len()], vec![0.0; x.len()]);
+        unary(&w, op, &x, &mut y).unwrap();
+        unary(&w, op, &beside, &mut z).unwrap();
+        for ((x, y), z) in beside.iter().zip(y).zip(z) {
+            assert!(x.is_nan() || y.to_bits() == z.to_bits(), "{op:?} of {x:e}: {y:e}, {z:e}");
+        }
+    }
+}
