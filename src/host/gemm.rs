@@ -31,7 +31,7 @@ use crate::{
     op::{Batch, Gemm, Transpose},
 };
 use bytemuck::{cast_slice, cast_slice_mut};
-use direct::{Multiply, Product};
+use direct::{Multiply, Product, Times};
 use lines::{Lines, Matrix, Part};
 #[cfg(test)]
 pub(super) use native::with_each_width;
@@ -194,10 +194,51 @@ pub fn gemm_batched<T: Element>(
         return c.chunks_mut(stride).enumerate().try_for_each(|(i, c)| product(workers, i, c));
     }
     let together = (SHARED / op.flops().max(1)).clamp(1, batch.count as u64) as usize;
+    let direct = op.flops() < SHARED && is_direct(op);
     workers.try_chunks(c, together * stride, |task, c| {
+        let first = task * together;
+        if direct {
+            let (a, b) = (&a[first * batch.stride_a..], &b[first * batch.stride_b..]);
+            repeat(op, batch, a, b, c);
+            return Ok(());
+        }
         let mut products = c.chunks_mut(stride).enumerate();
-        products.try_for_each(|(i, c)| product(&Workers::sequential(), task * together + i, c))
+        products.try_for_each(|(i, c)| product(&Workers::sequential(), first + i, c))
     })
+}
+
+/// Whether [`gemm`] computes the product by kernels that read its operands where they lie.
+fn is_direct<T: Element>(op: &Gemm<T>) -> bool {
+    let vector = op.m == 1 || op.n == 1;
+    if vector || op.k == 0 || op.alpha.is_zero() {
+        return false;
+    }
+    match T::DTYPE {
+        DType::F32 => direct::suits(&native::<T, f32>(op)),
+        DType::F64 => direct::suits(&native::<T, f64>(op)),
+        DType::F16 | DType::Bf16 => false,
+    }
+}
+
+/// As many products of a batch as begin in `c`, on the calling thread, where [`is_direct`].
+fn repeat<T: Element>(op: &Gemm<T>, batch: &Batch, a: &[T], b: &[T], c: &mut [T]) {
+    fn run<T: Element, S: Native>(op: &Gemm<T>, times: Times, a: &[T], b: &[T], c: &mut [T]) {
+        let c = cast_slice_mut::<T, S>(c).as_mut_ptr();
+        let p = &Product::new(&native::<T, S>(op), cast_slice(a), cast_slice(b), c);
+        // SAFETY: `Batch::check` passed, so all that the products cover is there.
+        #[allow(unsafe_code)]
+        unsafe {
+            S::on_lanes(Multiply { a: op.trans_a, b: op.trans_b, p, times });
+        }
+    }
+    let Batch { stride_a, stride_b, stride_c, .. } = *batch;
+    // `c` ends with a product.
+    let count = if batch.count == 1 { 1 } else { c.len().div_ceil(stride_c) };
+    let times = Times { count, a: stride_a, b: stride_b, c: stride_c };
+    match T::DTYPE {
+        DType::F64 => run::<T, f64>(op, times, a, b, c),
+        _ => run::<T, f32>(op, times, a, b, c),
+    }
 }
 
 /// `yᵀ ← α·xᵀ·op(B) + β·yᵀ` on the calling thread, of elements that need no widening; rows of `b`
@@ -224,7 +265,7 @@ pub(super) fn row_times<T: Element>(
         // SAFETY: all that the product covers is there.
         #[allow(unsafe_code)]
         unsafe {
-            S::on_lanes(Multiply { a: Transpose::No, b: trans, p });
+            S::on_lanes(Multiply { a: Transpose::No, b: trans, p, times: Times::ONE });
         }
     }
     match T::DTYPE {
@@ -271,6 +312,9 @@ fn share<T: Element>(
     multiply: impl Fn(&Gemm<T>, usize, usize) + Sync,
 ) {
     let parts = if op.flops() < SHARED { 1 } else { workers.count() };
+    if parts == 1 {
+        return multiply(op, 0, 0);
+    }
     let (by_rows, longer) = (op.m >= op.n, op.m.max(op.n));
     let size = longer.div_ceil(parts).next_multiple_of(TILE);
     workers.run(longer.div_ceil(size), |i| {

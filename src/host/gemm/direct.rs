@@ -82,27 +82,46 @@ pub(super) fn suits<S: Element>(op: &Gemm<S>) -> bool {
     }
 }
 
-/// `C ← α·op(A)·op(B) + β·C` where [`suits`] knows a kernel.
+/// Products of one shape, each operand so many elements after the last.
+#[derive(Clone, Copy)]
+pub(super) struct Times {
+    pub(super) count: usize,
+    pub(super) a: usize,
+    pub(super) b: usize,
+    pub(super) c: usize,
+}
+
+impl Times {
+    /// A single product.
+    pub(super) const ONE: Self = Self { count: 1, a: 0, b: 0, c: 0 };
+}
+
+/// `C ← α·op(A)·op(B) + β·C` where [`suits`] knows a kernel, so many times.
 ///
 /// To run it is safe if all that `p` covers at `a` and `b` can be read and at `c` written,
-/// exclusively.
+/// exclusively, each time.
 pub(super) struct Multiply<'a, S> {
     pub(super) a: Transpose,
     pub(super) b: Transpose,
     pub(super) p: &'a Product<S>,
+    pub(super) times: Times,
 }
 
 #[allow(unsafe_code)]
 impl<S: Native> Job<S> for Multiply<'_, S> {
     #[inline(always)]
     unsafe fn run<L: Lanes<Scalar = S>>(self) {
-        let p = self.p;
-        // SAFETY: handed on.
-        unsafe {
-            match (self.a, self.b) {
-                (Transpose::No, Transpose::Yes) => dot::<L>(p),
-                (Transpose::No, _) => outer::<L>(p, (p.lda, 1)),
-                (Transpose::Yes, _) => outer::<L>(p, (1, p.lda)),
+        let times = self.times;
+        for i in 0..times.count {
+            let (a, b) = (self.p.a.wrapping_add(i * times.a), self.p.b.wrapping_add(i * times.b));
+            let p = &Product { a, b, c: self.p.c.wrapping_add(i * times.c), ..*self.p };
+            // SAFETY: handed on.
+            unsafe {
+                match (self.a, self.b) {
+                    (Transpose::No, Transpose::Yes) => dot::<L>(p),
+                    (Transpose::No, _) => outer::<L>(p, (p.lda, 1)),
+                    (Transpose::Yes, _) => outer::<L>(p, (1, p.lda)),
+                }
             }
         }
     }

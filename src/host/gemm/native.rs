@@ -193,7 +193,8 @@ impl Kernel {
         unsafe {
             match self {
                 Self::Direct => {
-                    S::on_lanes(direct::Multiply { a: op.trans_a, b: op.trans_b, p: &product });
+                    let (a, b, times) = (op.trans_a, op.trans_b, direct::Times::ONE);
+                    S::on_lanes(direct::Multiply { a, b, p: &product, times });
                 }
                 Self::Packed if width() == Width::Portable => {
                     foreign(S::FOREIGN, op.trans_a, op.trans_b, &product);
