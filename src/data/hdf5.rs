@@ -109,7 +109,7 @@ impl Hdf5Rows {
         let row = self.mixed.get(self.row).copied().unwrap_or(self.row);
         if !self.held.contains(&row) {
             let held = match self.mixed.is_empty() {
-                true => row..self.rows.min(row + self.slice),
+                true => row..self.rows.min(row.saturating_add(self.slice)),
                 false => 0..self.rows,
             };
             self.held = 0..0;

@@ -80,6 +80,9 @@ impl Axis {
             return decades.flat_map(tick).filter(inside).collect();
         }
         let rough = (self.high - self.low) / 6.0;
+        if rough == 0.0 {
+            return vec![self.low]; // numbers have no room for more
+        }
         let power = 10f64.powi(rough.log10().floor() as i32);
         let step = [1.0, 2.0, 5.0, 10.0].map(|head| head * power);
         let step = step.into_iter().find(|step| *step >= rough).unwrap_or(rough);
@@ -144,6 +147,7 @@ mod tests {
         assert_eq!(axis(-1.0, 1.0).ticks(), [-1.0, -0.5, 0.0, 0.5, 1.0]);
         assert_eq!(axis(7.0, 7.0).ticks().len(), 6);
         assert_eq!(Axis::linear(std::iter::empty()).ticks().first(), Some(&0.0));
+        assert_eq!(axis(0.0, 5e-324).ticks(), [0.0]);
         let decades = Axis { low: 0.004, high: 3.0, logarithmic: true };
         assert_eq!(decades.ticks().len(), 3); // 0.01, 0.1, 1
         assert_eq!((decades.at(0.004), decades.at(3.0)), (0.0, 1.0));

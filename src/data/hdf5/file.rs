@@ -30,7 +30,8 @@ impl Datasets {
         let found = self.dataset(name)?;
         let (extents, size) = (found.shape().map_err(damaged)?, found.element_size());
         let size = size.map_err(damaged)?;
-        let bytes = extents.iter().try_fold(size, |bytes, &by| bytes.checked_mul(by));
+        // Rows of nothing count as well: there is a number for each.
+        let bytes = extents.iter().try_fold(size, |bytes, &by| bytes.checked_mul(by.max(1)));
         let most = self.length.saturating_mul(MOST_UNPACKED);
         if bytes.is_none_or(|bytes| bytes > most) {
             let why = format!("the file is too short for its shape {extents:?}");

@@ -52,7 +52,7 @@ fn rows_come_in_order_over_the_ends_of_files() {
     for counts in [&[5][..], &[2, 1, 4]] {
         let (_dir, list) = files(counts);
         let total = counts.iter().sum::<usize>();
-        for slice in [0, 1, 3, 100] {
+        for slice in [0, 1, 3, 100, usize::MAX] {
             let mut rows = Hdf5Rows::open(&list, &names(), slice, None).unwrap();
             assert_eq!(rows.shapes(), [vec![1, 2], vec![]]);
             let want: Vec<_> = (0..2 * total + 1).map(|i| i % total).collect();
@@ -101,6 +101,18 @@ fn what_does_not_fit_is_named() {
 }
 
 /// A file of h5py's: see `tests/hdf5/make.py`.
+#[test]
+fn more_rows_of_nothing_than_a_file_can_tell_of_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, list) = (dir.path().join("a.h5"), dir.path().join("list"));
+    let shape = Some(BlobShape { dim: vec![1 << 60, 0] });
+    write_hdf5_blobs(&path, [("x", &BlobProto { shape, ..Default::default() })]).unwrap();
+    fs::write(&list, path.display().to_string()).unwrap();
+    let opened = Hdf5Rows::open(&list, &["x".into()], 1, Some(RngKey::new(1)));
+    let error = opened.err().unwrap().to_string();
+    assert!(error.contains("the file is too short for its shape"), "{error}");
+}
+
 #[test]
 fn packed_chunks_of_any_numbers_are_read() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hdf5/rows.h5");

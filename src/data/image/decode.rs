@@ -57,10 +57,9 @@ fn png(bytes: &[u8], color: Color) -> Result<Image> {
     decoder.set_transformations(Transformations::EXPAND | Transformations::STRIP_16);
     let mut reader = decoder.read_info().map_err(|error| damaged(&error))?;
     let size = reader.output_buffer_size().ok_or_else(|| damaged(&"it is too large"))?;
-    let mut pixels = Vec::new();
+    // Pages that the image turns out not to fill are not touched.
     let memory = |_| Error::OutOfMemory { device: "host".into(), bytes: size };
-    pixels.try_reserve_exact(size).map_err(memory)?;
-    pixels.resize(size, 0);
+    let mut pixels = bytemuck::allocation::try_zeroed_vec(size).map_err(memory)?;
     let frame = reader.next_frame(&mut pixels).map_err(|error| damaged(&error))?;
     pixels.truncate(frame.buffer_size());
     let channels = match frame.color_type {

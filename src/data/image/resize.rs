@@ -23,8 +23,13 @@ pub(super) fn resize(x: &Image, height: usize, width: usize) -> Result<Image> {
     let channels = x.channels;
     let count = Shape::new(&[height, width, channels])?.count();
     let mut pixels = Vec::new();
-    let out = |_| Error::OutOfMemory { device: "host".into(), bytes: count };
+    // Where each pixel of a row and a column comes from, and two mixed rows.
+    let row = width.saturating_mul(size_of::<Mix>() + 2 * channels * size_of::<i32>());
+    let others = height.saturating_mul(size_of::<Mix>()).saturating_add(row);
+    let bytes = count.saturating_add(others);
+    let out = |_| Error::OutOfMemory { device: "host".into(), bytes };
     pixels.try_reserve_exact(count).map_err(out)?;
+    Vec::<u8>::new().try_reserve_exact(others).map_err(out)?;
     let (rows, columns) = (mixes(x.height, height), mixes(x.width, width));
     // The two mixed rows that the last pixel row was made of, by their numbers.
     let mut mixed = [(usize::MAX, Vec::new()), (usize::MAX, Vec::new())];
@@ -133,5 +138,9 @@ mod tests {
             }
         }
         assert!(image(3, 2, 2).resize(0, 1).is_err());
+        for [height, width] in [[1, 1 << 46], [1 << 46, 1]] {
+            let huge = image(1, 2, 2).resize(height, width);
+            assert!(matches!(huge, Err(Error::OutOfMemory { .. })));
+        }
     }
 }

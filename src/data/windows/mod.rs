@@ -77,7 +77,8 @@ impl Windows {
         if !(0.0..=1.0).contains(&fraction) {
             return Err(wrong(format!("`fg_fraction` {fraction} is not in 0 to 1")));
         }
-        let foreground = (batch as f32 * fraction) as u64;
+        // Single precision may round a batch up.
+        let foreground = ((batch as f32 * fraction) as u64).min(batch.into());
         let (path, batch) = (Path::new(param.source()), u64::from(batch));
         let thresholds =
             Thresholds { foreground: param.fg_threshold(), background: param.bg_threshold() };
@@ -197,7 +198,7 @@ impl Source for Windows {
     }
 
     fn skip(&mut self, count: u64) -> Result<()> {
-        self.next += count;
+        self.next = self.next.wrapping_add(count);
         Ok(())
     }
 }

@@ -107,6 +107,14 @@ fn batches_have_their_share_of_the_foreground_whatever_was_skipped() {
 }
 
 #[test]
+fn a_batch_that_single_precision_rounds_up_is_all_foreground() {
+    let batch_size = Some((1 << 24) + 3);
+    let all = WindowDataParameter { batch_size, fg_fraction: Some(1.0), ..param() };
+    let windows = open(&all, &transform()).unwrap();
+    assert_eq!(windows.foreground, windows.batch);
+}
+
+#[test]
 fn a_mean_image_is_taken_from_its_middle() {
     let shape = [1, 4, 6];
     let values = (0..24).map(|i| i as f32).collect();
