@@ -43,6 +43,17 @@ fn definitions_that_make_no_net() {
     let two = ip("a", "x", "y", "") + &ip("b", "x", "y", "");
     let shared = ip("a", "x", "y", "param { name: \"w\" lr_mult: 1 }")
         + &ip("b", "y", "z", "param { name: \"w\" lr_mult: 2 }");
+    // 64 times 2⁵⁸ along the axis, of no elements; and 2⁵⁰ steps, each of which has its cells.
+    let long = r#"layer { name: "h" type: "Input" top: "h"
+        input_param { shape { dim: 288230376151711744 dim: 0 } } }
+        layer { name: "c" type: "Concat" top: "y" concat_param { axis: 0 }"#
+        .to_owned();
+    let bottoms = r#" bottom: "h""#.repeat(64);
+    let steps = r#"layer { name: "s" type: "Input" top: "s" top: "cont"
+        input_param { shape { dim: [1125899906842624, 1, 1] } shape { dim: [1125899906842624, 1] } } }
+        layer { name: "l" type: "LSTM" bottom: "s" bottom: "cont" top: "y"
+        recurrent_param { num_output: 1 } }"#
+        .into();
     let cases = [
         (ip("a", "z", "y", ""), ["`a`", "unknown bottom blob `z`"]),
         (two, ["`b`", "several layers"]),
@@ -79,6 +90,8 @@ fn definitions_that_make_no_net() {
             ["`s`", "labels"],
         ),
         (r#"layer { name: "d" type: "Data" top: "y" }"#.into(), ["`d`", "source"]),
+        (long + &bottoms + "}", ["`c`", "too large"]),
+        (steps, ["`l`", "out of memory on `host`"]),
     ];
     for (layers, parts) in cases {
         let message = build(&after_x(&layers)).err().map(|error| error.to_string());

@@ -47,6 +47,12 @@ pub fn convolve<T: Element>(
     if let Some(bias) = bias {
         expect_len("convolve", "bias", op.outputs(), bias.len())?;
     }
+    if filters.is_empty() || y.is_empty() {
+        let planes = y.chunks_mut(op.window().positions()).enumerate();
+        let bias = |plane| bias.map_or(T::default(), |bias| bias[plane % op.outputs()]);
+        planes.for_each(|(plane, y)| y.fill(bias(plane)));
+        return Ok(());
+    }
     let bias: Option<Vec<_>> = bias.map(|bias| bias.iter().map(|b| b.to_acc()).collect());
     with_scratch(room_for::<T>(filters.len()), |room| {
         let (filters, bias) = (widened(filters, room), bias.as_deref());
@@ -72,6 +78,10 @@ pub fn convolve_backward_input<T: Element>(
 ) -> Result<()> {
     let name = "convolve_backward_input";
     op.check(name, ("dx", dx.len()), ("filters", filters.len()), ("dy", dy.len()))?;
+    if filters.is_empty() || dx.is_empty() {
+        dx.fill(T::default());
+        return Ok(());
+    }
     with_scratch(room_for::<T>(filters.len()), |room| {
         let filters = widened(filters, room);
         match Depthwise::of(op) {

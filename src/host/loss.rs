@@ -135,7 +135,7 @@ fn is_right<T: Element>(op: &Accuracy, scores: &[T], at: usize, class: usize) ->
     // The label's own score is among those counted, and a tie goes against it.
     // NaN is never ahead, and never right: a net that diverged scores nothing.
     let ahead = (0..axis.extent).filter(|&class| scores[place(axis, at, class)] >= own);
-    (1..=op.top_k).contains(&ahead.take(op.top_k + 1).count())
+    (1..=op.top_k).contains(&ahead.take(op.top_k.saturating_add(1)).count())
 }
 
 /// Where the score of `class` lies for the label numbered `at`.
@@ -229,6 +229,14 @@ mod tests {
         let mut loss = [f32::NAN];
         softmax_loss(&alone(), &op, &[0.0, 1.0], &[0.0], &mut loss).unwrap();
         assert_eq!(loss, [87.33655]);
+    }
+
+    #[test]
+    fn any_rank_is_right_among_all() {
+        let op = Accuracy { axis: axis(), top_k: usize::MAX, ignore: None };
+        let mut y = [0.0];
+        accuracy(&alone(), &op, &P, &LABELS, &mut y).unwrap();
+        assert_eq!(y, [1.0]);
     }
 
     /// The gradient of the loss of softmax scores, by central differences.

@@ -31,6 +31,9 @@ pub fn im2col<T: Element>(
     columns: &mut [T],
 ) -> Result<()> {
     window.check("im2col", ("x", x.len()), ("columns", columns.len()))?;
+    if columns.is_empty() {
+        return Ok(());
+    }
     let reaches = Reaches::of(window);
     unroll(workers, &reaches, x, columns, window.positions());
     Ok(())
@@ -47,6 +50,9 @@ pub fn col2im<T: Element>(
     x: &mut [T],
 ) -> Result<()> {
     window.check("col2im", ("x", x.len()), ("columns", columns.len()))?;
+    if x.is_empty() {
+        return Ok(());
+    }
     let (reaches, plane) = (Reaches::of(window), window.plane());
     let (taps, positions) = (window.taps(), window.positions());
     let channels = if columns.len() < SHARED { window.channels() } else { 1 };

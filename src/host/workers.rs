@@ -33,6 +33,11 @@ impl Workers {
         if count == 1 {
             return Ok(Self::sequential());
         }
+        // Of more, rayon would make fewer than are counted on.
+        let most = rayon_core::max_num_threads();
+        if count > most {
+            return Err(Error::value("workers", format!("{count} threads; the most is {most}")));
+        }
         let pool = ThreadPoolBuilder::new()
             .num_threads(count - 1)
             .thread_name(|index| format!("cortado-{index}"))
@@ -168,6 +173,14 @@ mod tests {
             let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).unwrap_err();
             assert_eq!(*panic.downcast::<String>().unwrap(), format!("task {bad}"));
             assert_eq!(running.load(Relaxed), 0);
+        }
+    }
+
+    #[test]
+    fn more_threads_than_there_can_be_are_refused() {
+        for count in [usize::MAX, 1 << 20] {
+            let error = Workers::new(count).unwrap_err().to_string();
+            assert!(error.contains(&format!("{count} threads; the most is")), "{error}");
         }
     }
 

@@ -49,7 +49,7 @@ impl<T: Element, D: Device> Layer<T, D> for ConcatLayer {
                 let why = format!("bottoms of shapes {first} and {other} differ off axis {axis}");
                 return Err(Error::Shape(why));
             }
-            shape[axis] += other[axis];
+            shape[axis] = shape[axis].saturating_add(other[axis]);
         }
         top[0].reshape(&shape)?;
         if let [only] = bottom {

@@ -2,7 +2,12 @@
 
 use super::{Arity, Context, Layer, Propagate, recurrent::Recurrent};
 use crate::{
-    blob::Blob, device::Device, element::Element, error::Result, op::Lstm, proto::LayerParameter,
+    blob::Blob,
+    device::Device,
+    element::Element,
+    error::{Error, Result},
+    op::Lstm,
+    proto::LayerParameter,
 };
 
 /// Long short-term memory over sequences of inputs, with its gradient through time.
@@ -69,6 +74,10 @@ impl<T: Element, D: Device> Layer<T, D> for LstmLayer<T, D> {
         // Those after the last pass stay the last, however many steps there are now.
         let last = self.cells.pop();
         self.cells.truncate(steps);
+        self.cells.try_reserve(steps + 1 - self.cells.len()).map_err(|_| {
+            let bytes = (steps + 1).saturating_mul(size_of::<Blob<T, D>>());
+            Error::OutOfMemory { device: "host".into(), bytes }
+        })?;
         while self.cells.len() < steps {
             self.cells.push(Blob::new(device, &shape)?);
         }

@@ -36,14 +36,23 @@ impl Axis {
         Ok(Self { outer, extent, inner })
     }
 
-    /// Elements in all: `outer · extent · inner`.
+    /// Elements in all: `outer · extent · inner`; of extents that [`new`](Self::new) refuses
+    /// `usize::MAX`, which no operand has.
     pub fn count(&self) -> usize {
-        self.outer * self.extent * self.inner
+        if self.fits() { self.outer * self.extent * self.inner } else { usize::MAX }
     }
 
-    /// Elements that remain once the axis is reduced away: `outer · inner`.
+    /// Elements that remain once the axis is reduced away: `outer · inner`; `usize::MAX` as
+    /// [`count`](Self::count).
     pub fn rest(&self) -> usize {
-        self.outer * self.inner
+        if self.fits() { self.outer * self.inner } else { usize::MAX }
+    }
+
+    /// Whether [`Shape::new`] would take the extents.
+    fn fits(&self) -> bool {
+        let [outer, extent, inner] = [self.outer, self.extent, self.inner].map(|by| by.max(1));
+        let product = outer.checked_mul(extent).and_then(|product| product.checked_mul(inner));
+        product.is_some_and(|product| product <= isize::MAX as usize / 16)
     }
 
     /// As [`Axis::new`] but fails on an axis of extent zero, along which there is nothing to
@@ -53,5 +62,25 @@ impl Axis {
             return Err(Error::value(op, "the axis has no elements"));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_new_refuses_counts_more_than_any_operand_has() {
+        for [outer, extent, inner] in
+            [[1 << 32, 1 << 32, 1], [usize::MAX, 2, 0], [0, 1 << 40, 1 << 40], [1 << 60, 1, 1]]
+        {
+            assert!(Axis::new(outer, extent, inner).is_err());
+            let axis = Axis { outer, extent, inner };
+            assert_eq!((axis.count(), axis.rest()), (usize::MAX, usize::MAX), "{axis:?}");
+        }
+        for [outer, extent, inner] in [[2, 3, 5], [1 << 58, 0, 1], [0, 7, 2], [1 << 57, 2, 1]] {
+            let axis = Axis::new(outer, extent, inner).unwrap();
+            assert_eq!((axis.count(), axis.rest()), (outer * extent * inner, outer * inner));
+        }
     }
 }

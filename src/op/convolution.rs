@@ -73,9 +73,10 @@ impl Convolution {
         self.batch * self.outputs * self.window.positions()
     }
 
-    /// Floating-point operations of one pass over the batch.
+    /// Floating-point operations of one pass over the batch, or as many as can be counted.
     pub fn flops(&self) -> u64 {
-        2 * self.output_len() as u64 * (self.window.rows() / self.groups) as u64
+        let each = 2 * (self.window.rows() / self.groups) as u64;
+        each.saturating_mul(self.output_len() as u64)
     }
 
     /// Fails unless operands of these lengths are `x` (or its gradient), `w` and `y`.

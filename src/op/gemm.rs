@@ -136,9 +136,9 @@ impl<T: Element> Gemm<T> {
         (self.m == 1 && dense_a).then_some(Gemv { m, n, trans, alpha, beta, lda })
     }
 
-    /// Floating-point operations: `2·m·n·k`.
+    /// Floating-point operations: `2·m·n·k`, or as many as can be counted.
     pub fn flops(&self) -> u64 {
-        2 * self.m as u64 * self.n as u64 * self.k as u64
+        [self.m, self.n, self.k].into_iter().fold(2, |flops, by| flops.saturating_mul(by as u64))
     }
 }
 

@@ -21,7 +21,7 @@ impl LossNormalization {
     /// What the loss of `outer × inner` labels is divided by when `valid` are not ignored.
     pub fn divisor(self, outer: usize, inner: usize, valid: usize) -> f64 {
         let divisor = match self {
-            Self::Full => outer * inner,
+            Self::Full => outer.saturating_mul(inner),
             Self::Valid => valid,
             Self::BatchSize => outer,
             Self::None => 1,

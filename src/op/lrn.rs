@@ -41,9 +41,10 @@ pub struct Lrn {
 }
 
 impl Lrn {
-    /// Elements of an operand.
+    /// Elements of an operand, if they [can be counted](Self::check).
     pub fn count(&self) -> usize {
-        self.batch * self.channels * self.plane[0] * self.plane[1]
+        let [height, width] = self.plane;
+        [self.channels, height, width].into_iter().fold(self.batch, usize::saturating_mul)
     }
 
     /// Fails unless the region's extent is odd and the operands can be counted.

@@ -111,6 +111,6 @@ fn windows(
         (None, _) => return Err(bad("the kernel does not fit")),
     };
     // Caffe drops a last window that would start past the input and the near padding.
-    let outside = padded && steps * stride >= input + pad;
+    let outside = padded && steps.saturating_mul(stride) >= input + pad;
     Ok(steps + 1 - usize::from(outside))
 }

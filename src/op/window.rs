@@ -87,11 +87,10 @@ impl Window {
     /// too large to count.
     pub fn new(channels: usize, axes: &[Extent]) -> Result<Self> {
         let output = axes.iter().map(Extent::output).collect::<Result<Vec<_>>>()?;
-        let kernel = axes.iter().map(|axis| axis.kernel);
-        let columns: Vec<_> = [channels].into_iter().chain(kernel).collect();
-        let rows = Shape::new(&columns)?.count();
-        let columns = Shape::new(&output)?.count();
-        Shape::new(&[rows, columns])?;
+        let kernel: Vec<_> = axes.iter().map(|axis| axis.kernel).collect();
+        let (taps, positions) = (Shape::new(&kernel)?.count(), Shape::new(&output)?.count());
+        // Taps times positions have to be countable of no channels as well.
+        Shape::new(&[channels, taps, positions])?;
         let image: Vec<_> = [channels].into_iter().chain(axes.iter().map(|a| a.input)).collect();
         Shape::new(&image)?;
         Ok(Self { channels, axes: axes.to_vec(), output })

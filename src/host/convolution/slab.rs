@@ -7,7 +7,7 @@
 
 use crate::{
     element::Element,
-    error::Result,
+    error::{Error, Result},
     host::{
         gemm::{Indirect, Piece},
         scratch::with_scratch,
@@ -27,6 +27,8 @@ const SHORT: usize = 384;
 
 /// Most images side by side.
 const MANY: usize = 32;
+/// Elements of frames for which memory is asked before they are made.
+const LARGE: usize = 1 << 24;
 
 /// The images of a convolution, by groups, in slabs of a few side by side.
 pub(super) struct Slabs {
@@ -94,14 +96,10 @@ impl Slabs {
         let window = Window::new(all.channels() / op.groups(), all.axes())?;
         let (batch, groups) = (op.batch(), op.groups());
         let images = images.clamp(1, batch.max(1));
+        expect_frames(&window, images)?;
         let as_it_is = window.axes().iter().all(|axis| axis.stride == 1 && axis.pad == 0);
         let phases: Vec<Extent> = window.axes().iter().map(phases).collect();
-        let extents: Vec<usize> = window
-            .axes()
-            .iter()
-            .zip(window.output())
-            .map(|(axis, output)| output + reach(axis) / axis.stride)
-            .collect();
+        let extents = extents(&window);
         let plane = extents.iter().product::<usize>();
         let planes = phases.iter().map(|axis| axis.kernel).product::<usize>();
         let (rows, runs) = (rows(&window, &extents, planes * plane), runs(&window, &extents));
@@ -246,6 +244,26 @@ fn reach(axis: &Extent) -> usize {
 /// Along one axis of a frame: a tap for every remainder, by the stride, of where a tap lies.
 fn phases(axis: &Extent) -> Extent {
     Extent { kernel: axis.stride.min(reach(axis) + 1), dilation: 1, ..*axis }
+}
+
+/// Extents of a plane of a frame.
+fn extents(window: &Window) -> Vec<usize> {
+    let axes = window.axes().iter().zip(window.output());
+    axes.map(|(axis, output)| output + reach(axis) / axis.stride).collect()
+}
+
+/// Fails if there is no memory for the frames of so many images: a dilation far beyond an image
+/// makes them far larger than images, filters and results.
+fn expect_frames(window: &Window, images: usize) -> Result<()> {
+    let planes = window.axes().iter().map(|axis| phases(axis).kernel);
+    let all = [images, window.channels()].into_iter().chain(planes).chain(extents(window));
+    let count = all.fold(1usize, |count, by| count.saturating_mul(by.max(1)));
+    // Few are not worth the question.
+    if count <= LARGE || Vec::<f64>::new().try_reserve_exact(count).is_ok() {
+        return Ok(());
+    }
+    let bytes = count.saturating_mul(size_of::<f64>());
+    Err(Error::OutOfMemory { device: "host".into(), bytes })
 }
 
 /// Where rows of the columns begin in a frame: of channels of `channel` elements, whose planes

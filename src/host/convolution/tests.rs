@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::{
+    error::Error,
     host::testing::{for_each_element, fractions, integers, operand, rounded, threads, wide},
     op::{Extent, Window},
 };
@@ -123,4 +124,41 @@ fn lengths_are_checked() {
     let name = "convolve_backward_filters";
     assert_eq!(operand(convolve_backward_filters(w, &op, short, y, f)), (name, "x"));
     assert_eq!(operand(convolve_backward_filters(w, &op, x, y, &mut [0.0; 3])), (name, "dfilters"));
+}
+
+/// Nothing is made of taps or positions that there is nothing for.
+#[test]
+fn convolutions_of_nothing_need_no_memory() {
+    let (w, pad) = (&Workers::sequential(), 1 << 50);
+    let wide = Extent { pad, ..Extent::new(1, 2 * pad + 1) };
+    let far = Extent { stride: 3, ..Extent::new(1 << 28, 3) };
+    for (batch, channels, outputs, axes) in
+        [(1, 0, 2, &[wide][..]), (1, 2, 0, &[wide]), (0, 1, 2, &[far, far])]
+    {
+        let op = Convolution::new(batch, outputs, 1, Window::new(channels, axes).unwrap()).unwrap();
+        let (f, bias) = (vec![1.0f32; op.filter_len()], vec![3.0; outputs]);
+        let (x, dy) = (vec![1.0; op.input_len()], vec![1.0; op.output_len()]);
+        let (mut y, mut dx, mut df) = (vec![9.0; dy.len()], vec![9.0; x.len()], f.clone());
+        convolve(w, &op, &x, &f, Some(&bias), &mut y).unwrap();
+        assert!(y.iter().all(|&y| y == 3.0));
+        convolve_backward_input(w, &op, &f, &dy, &mut dx).unwrap();
+        assert!(dx.iter().all(|&dx| dx == 0.0));
+        convolve_backward_filters(w, &op, &x, &dy, &mut df).unwrap();
+        assert_eq!(df, f);
+    }
+}
+
+/// A frame as wide as the dilation is far larger than what it is made of.
+#[test]
+fn frames_that_memory_cannot_hold_are_refused() {
+    let w = &Workers::sequential();
+    let axis = Extent { pad: 1 << 31, dilation: 1 << 32, ..Extent::new(2, 2) };
+    let op = Convolution::new(1, 1, 1, Window::new(1, &[axis, axis]).unwrap()).unwrap();
+    let [x, f, dy] = [op.input_len(), op.filter_len(), op.output_len()].map(|n| vec![1.0f32; n]);
+    let (mut y, mut df) = (dy.clone(), f.clone());
+    let refused = |done: Result<()>| matches!(done, Err(Error::OutOfMemory { .. }));
+    assert!(refused(convolve(w, &op, &x, &f, None, &mut y)));
+    assert!(refused(convolve_backward_filters(w, &op, &x, &dy, &mut df)));
+    let mut dx = x.clone();
+    convolve_backward_input(w, &op, &f, &dy, &mut dx).unwrap_or_default();
 }

@@ -25,6 +25,9 @@ use num_traits::{Float, Zero};
 /// [`Error::Length`](crate::Error::Length) names the operand.
 pub fn average_pool<T: Element>(workers: &Workers, op: &Pool, x: &[T], y: &mut [T]) -> Result<()> {
     op.check("average_pool", ("x", x.len()), ("y", y.len()))?;
+    if y.is_empty() {
+        return Ok(());
+    }
     let (from, to) = planes(op);
     if !Tiling::pays(op) {
         return mean_one_by_one(workers, op, x, y);
@@ -64,6 +67,9 @@ pub fn average_pool_backward<T: Element>(
     dx: &mut [T],
 ) -> Result<()> {
     op.check("average_pool_backward", ("dx", dx.len()), ("dy", dy.len()))?;
+    if dx.is_empty() {
+        return Ok(());
+    }
     if !Tiling::pays(op) {
         return share_one_by_one(workers, op, dy, dx);
     }

@@ -41,6 +41,9 @@ pub fn max_pool<T: Element>(
     if i32::try_from(from).is_err() {
         return Err(Error::value("max_pool", format!("a plane of {from} elements")));
     }
+    if y.is_empty() {
+        return Ok(());
+    }
     if op.kernel == [2, 2]
         && op.stride == [2, 2]
         && (0..2).all(|i| 2 * op.output()[i] <= op.input[i])
@@ -89,6 +92,9 @@ pub fn max_pool_backward<T: Element>(
 ) -> Result<()> {
     op.check("max_pool_backward", ("dx", dx.len()), ("dy", dy.len()))?;
     expect_len("max_pool_backward", "mask", op.output_len(), mask.len())?;
+    if dx.is_empty() {
+        return Ok(());
+    }
     let (from, to) = planes(op);
     let first_bad = AtomicUsize::new(usize::MAX);
     let per_task = planes_per_task(op);

@@ -34,6 +34,9 @@ pub fn stochastic_pool<T: Element>(
     if i32::try_from(from).is_err() {
         return Err(Error::value("stochastic_pool", format!("a plane of {from} elements")));
     }
+    if y.is_empty() {
+        return Ok(());
+    }
     workers.chunks2((y, per_task * to), (mask, per_task * to), |i, y, mask| {
         for (j, (y, mask)) in (i * per_task * to..).zip(y.iter_mut().zip(mask)) {
             let x = &x[j / to * from..][..from];

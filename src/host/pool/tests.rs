@@ -215,6 +215,22 @@ fn nothing_to_pool() {
     let (mut y, mut mask) = (vec![0.0; op.output_len()], vec![0; op.output_len()]);
     max_pool::<f32>(&w, &op, &[], &mut y, &mut mask).unwrap();
     assert!(y.iter().all(|&y| y == f32::MIN) && mask.iter().all(|&mask| mask == -1));
+    // Planes too large to be there, of which there are none.
+    let (wide, far) = (1 << 28, [1 << 28; 2]);
+    for (input, kernel, pad) in [([1; 2], [wide + 1; 2], far), (far, [wide / 2; 2], [0; 2])] {
+        let op = Pool::new(0, input, kernel, [1; 2], pad, Rounding::Ceil).unwrap();
+        let _ = max_pool::<f32>(&w, &op, &[], &mut [], &mut []);
+        max_pool_backward::<f32>(&w, &op, &[], &[], &mut []).unwrap();
+        average_pool::<f32>(&w, &op, &[], &mut []).unwrap();
+        average_pool_backward::<f32>(&w, &op, &[], &mut []).unwrap();
+        let _ = stochastic_pool::<f32>(&w, &op, &[], &[], &mut [], &mut []);
+    }
+}
+
+#[test]
+fn steps_past_the_end_of_numbers_are_refused() {
+    let (input, stride) = (usize::MAX - 10, usize::MAX / 2 + 1);
+    assert!(Pool::new(1, [input, 1], [2, 1], [stride, 1], [1, 0], Rounding::Ceil).is_err());
 }
 
 /// Of many numbers, each element's share of a window is drawn as often as it should be.

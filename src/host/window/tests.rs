@@ -104,6 +104,16 @@ fn lengths_are_checked() {
 }
 
 #[test]
+fn windows_of_no_channels_need_no_memory() {
+    let (w, pad) = (&Workers::sequential(), 1 << 50);
+    let op = Window::new(0, &[extent(2, pad + 1, 1, pad, 1)]);
+    assert!(op.is_err(), "as many taps as positions, too many to count");
+    let op = Window::new(0, &[extent(1, 2 * pad + 1, 1, pad, 1)]).unwrap();
+    im2col::<f32>(w, &op, &[], &mut []).unwrap();
+    col2im::<f32>(w, &op, &[], &mut []).unwrap();
+}
+
+#[test]
 fn positions_beyond_the_last_window_see_padding() {
     let axes = [extent(5, 2, 2, 1, 1), extent(4, 3, 1, 0, 2)];
     let (x, outputs, ld) = (integers::<f32>(1, 40), [5, 7], 38);
