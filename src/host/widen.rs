@@ -4,6 +4,11 @@
 //! elements go through them in chunks that stay in the first-level cache. For `f32` and `f64`
 //! themselves nothing is copied.
 
+#[cfg(target_arch = "x86_64")]
+mod halves;
+
+#[cfg(target_arch = "x86_64")]
+use super::simd::has_avx512;
 use super::simd::vectorized;
 use crate::element::{DType, Element, bf16, f16};
 use bytemuck::{cast_slice, cast_slice_mut};
@@ -41,6 +46,17 @@ pub(crate) fn widened<'a, T: Element>(x: &'a [T], room: &'a mut [T::Acc]) -> &'a
 /// `y ← x`, exactly; equal lengths.
 #[inline]
 pub(crate) fn widen<T: Element>(x: &[T], y: &mut [T::Acc]) {
+    #[cfg(target_arch = "x86_64")]
+    if !is_wide::<T>() && has_avx512() {
+        // SAFETY: the processor has what these are compiled for.
+        #[allow(unsafe_code)]
+        return unsafe {
+            match T::DTYPE {
+                DType::F16 => halves::widen::<f16>(cast_slice(x), cast_slice_mut(y)),
+                _ => halves::widen::<bf16>(cast_slice(x), cast_slice_mut(y)),
+            }
+        };
+    }
     match T::DTYPE {
         DType::F32 | DType::F64 => y.copy_from_slice(cast_slice(x)),
         DType::F16 => cast_slice::<T, f16>(x).convert_to_f32_slice(cast_slice_mut(y)),
@@ -57,6 +73,17 @@ pub(crate) fn widen<T: Element>(x: &[T], y: &mut [T::Acc]) {
 /// `y ← x`, rounded to nearest, ties to even; equal lengths.
 #[inline]
 pub(crate) fn narrow<T: Element>(x: &[T::Acc], y: &mut [T]) {
+    #[cfg(target_arch = "x86_64")]
+    if !is_wide::<T>() && has_avx512() {
+        // SAFETY: the processor has what these are compiled for.
+        #[allow(unsafe_code)]
+        return unsafe {
+            match T::DTYPE {
+                DType::F16 => halves::narrow::<f16>(cast_slice(x), cast_slice_mut(y)),
+                _ => halves::narrow::<bf16>(cast_slice(x), cast_slice_mut(y)),
+            }
+        };
+    }
     match T::DTYPE {
         DType::F32 | DType::F64 => y.copy_from_slice(cast_slice(x)),
         DType::F16 => cast_slice_mut::<T, f16>(y).convert_from_f32_slice(cast_slice(x)),
@@ -120,6 +147,35 @@ mod tests {
         }
         check(f16::from_bits);
         check(bf16::from_bits);
+    }
+
+    /// Of `f32`s of all kinds, and of all 16-bit values, NaN too: as the crate `half` has it.
+    #[test]
+    fn bits_are_those_of_single_values() {
+        let x: Vec<f32> =
+            (0..=u32::MAX)
+                .step_by(4999)
+                .chain((0..=u32::from(u16::MAX)).flat_map(|high| {
+                    [0, 0x1000, 0x7fff, 0x8000, 0x8001].map(|low| high << 16 | low)
+                }))
+                .map(f32::from_bits)
+                .collect();
+        let (mut half, mut brain) = (vec![f16::ZERO; x.len()], vec![bf16::ZERO; x.len()]);
+        narrow(&x, &mut half);
+        narrow(&x, &mut brain);
+        for ((x, half), brain) in x.iter().zip(half).zip(brain) {
+            assert_eq!(half.to_bits(), f16::from_f32(*x).to_bits(), "{x:e}");
+            assert_eq!(brain.to_bits(), bf16::from_f32(*x).to_bits(), "{x:e}");
+        }
+        let half: Vec<f16> = (0..=u16::MAX).map(f16::from_bits).collect();
+        let brain: Vec<bf16> = (0..=u16::MAX).map(bf16::from_bits).collect();
+        let (mut y, mut z) = (vec![0.0; half.len()], vec![0.0; brain.len()]);
+        widen(&half[1..], &mut y[1..]);
+        widen(&brain[1..], &mut z[1..]);
+        for i in 1..half.len() {
+            assert_eq!(y[i].to_bits(), half[i].to_f32().to_bits());
+            assert_eq!(z[i].to_bits(), brain[i].to_f32().to_bits());
+        }
     }
 
     #[test]
