@@ -446,6 +446,29 @@ mod training {
         assert!(mirror.1 == cpu.1, "weights differ");
     }
 
+    /// Nobody reads the weights after it.
+    #[test]
+    fn a_fault_in_the_last_update_is_told_when_training_ends() {
+        let text = r#"base_lr: 0.1 lr_policy: "fixed" max_iter: 2 snapshot_after_train: false
+            net_param {
+              layer { name: "x" type: "DummyData" top: "x" top: "t"
+                dummy_data_param { shape { dim: 2 dim: 3 } data_filler { value: 1 } } }
+              layer { name: "ip" type: "InnerProduct" bottom: "x" top: "y"
+                inner_product_param { num_output: 3 } }
+              layer { name: "loss" type: "EuclideanLoss" bottom: "y" bottom: "t" top: "loss" }
+            }"#;
+        let solve = |device: &MirrorDevice| {
+            let param = proto::parse_text::<SolverParameter>(text, "text")?;
+            Solver::<f32, _>::new(param, device)?.solve()
+        };
+        let whole = MirrorDevice::with_threads(1).unwrap();
+        solve(&whole).and_then(|()| whole.synchronize()).unwrap();
+        let device = MirrorDevice::with_threads(1).unwrap();
+        device.inject(Fault::InFlight, whole.counters().ran);
+        let error = solve(&device).unwrap_err().to_string();
+        assert!(error.contains("descend") && error.contains("in flight"), "{error}");
+    }
+
     #[test]
     fn a_fault_in_training_ends_it_with_its_name() {
         let device = MirrorDevice::new();

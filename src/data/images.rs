@@ -91,7 +91,7 @@ impl Images {
     fn advance(&mut self) {
         self.next += 1;
         if self.next == self.files.len() {
-            (self.next, self.round) = (0, self.round + 1);
+            (self.next, self.round) = (0, self.round.wrapping_add(1));
             self.mix();
         }
     }
@@ -125,7 +125,14 @@ impl Source for Images {
     }
 
     fn skip(&mut self, count: u64) -> Result<()> {
-        (0..count).for_each(|_| self.advance());
+        let len = self.files.len() as u64;
+        let at = self.next as u64 + count % len;
+        let rounds = count / len + at / len;
+        self.next = (at % len) as usize;
+        if rounds > 0 {
+            self.round = self.round.wrapping_add(rounds);
+            self.mix();
+        }
         Ok(())
     }
 }
@@ -195,6 +202,15 @@ mod tests {
         let mut again = shuffled(1);
         assert_eq!([round(&mut again), round(&mut again)], [first.clone(), second]);
         assert_ne!(round(&mut shuffled(2)), first);
+
+        let (mut passed, mut skipped) = (shuffled(1), shuffled(1));
+        for count in [0, 3, 36, 1, 40, 95] {
+            (0..count).for_each(|_| passed.advance());
+            skipped.skip(count).unwrap();
+            let place = |images: &Images| (images.next, images.round, images.order.clone());
+            assert_eq!(place(&skipped), place(&passed), "{count} more");
+        }
+        skipped.skip(u64::MAX).unwrap(); // at once
     }
 
     #[test]

@@ -99,6 +99,9 @@ fn side_by_side<T: Element, const N: usize>(
 ) {
     let (inner, len) = (axis.inner, sums.len() * axis.inner);
     sums.fill([0.0; N]);
+    if inner == 0 {
+        return;
+    }
     let (mut room_a, mut room_b, mut of) = (chunk(), chunk(), chunk::<T::Acc>());
     for (i, of) in of[..len].iter_mut().enumerate() {
         *of = at[start + i / inner];

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
     use crate::host::testing::{for_each_element, integers, operand, threads, wide};
 
-    const AXES: [(usize, usize, usize); 9] = [
+    const AXES: [(usize, usize, usize); 10] = [
         (1, 1, 1),
         (4, 3, 1),
         (700, 130, 1),
@@ -72,6 +72,7 @@ mod tests {
         (2, 3, 2500),
         (0, 3, 2),
         (2, 0, 3),
+        (1 << 50, 3, 0),
     ];
 
     /// Sums of products of small integers are exact, up to where the element ends.

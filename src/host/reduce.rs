@@ -120,6 +120,8 @@ fn sum_channels<T: Element>(
     store: impl Fn(T::Acc, &mut T) + Send + Sync,
 ) {
     let Axis { outer, extent, inner } = *axis;
+    // Rows of nothing add nothing, however many there are said to be.
+    let outer = if inner == 0 { 0 } else { outer };
     let sum = sum_of(|x| x);
     let per_task = rows_per_task(outer * inner);
     if inner >= LONG {

@@ -35,6 +35,8 @@ impl<T: Element, D: Device> Solver<T, D> {
         if !self.stopped && self.falls_due(self.param.test_interval()) {
             self.test_all()?;
         }
+        // The last update may be on its way still, and fail.
+        self.nets.train.device().synchronize()?;
         let (iteration, early) = (self.iteration, self.stopped);
         self.tell(&Event::Finished { iteration, loss, early });
         Ok(())

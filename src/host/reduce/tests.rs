@@ -17,7 +17,7 @@ const AXES: [(usize, usize, usize); 13] = [
     (65, 130, 2),
 ];
 
-const EMPTY: [(usize, usize, usize); 3] = [(0, 3, 2), (2, 0, 2), (2, 3, 0)];
+const EMPTY: [(usize, usize, usize); 4] = [(0, 3, 2), (2, 0, 2), (2, 3, 0), (1 << 50, 3, 0)];
 
 fn axes() -> impl Iterator<Item = Axis> {
     AXES.into_iter().map(|(outer, extent, inner)| Axis::new(outer, extent, inner).unwrap())

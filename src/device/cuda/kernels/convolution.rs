@@ -94,7 +94,11 @@ impl<'a> Groups<'a> {
             <= most
             && op.outputs().checked_mul(op.window().positions())? <= most
             && op.filter_len() <= most
-            && op.groups() <= most;
+            && op.groups() <= most
+            // Of no images, channels or outputs as well.
+            && [op.window().taps(), op.window().positions(), op.window().plane()]
+                .into_iter()
+                .all(|count| count <= most);
         counted.then_some(Self { op, along, channels, outputs })
     }
 
