@@ -10,9 +10,11 @@ use super::{
     simd::vectorized,
     widen::{CHUNK, chunk, is_wide, widened},
 };
-use crate::element::{DType, Element};
-use bytemuck::{cast, cast_slice};
+use crate::element::Element;
+use bytemuck::cast_slice;
 use num_traits::Float;
+#[cfg(target_arch = "x86_64")]
+use {super::simd::has_avx512, crate::element::DType, bytemuck::cast};
 
 /// Columns folded at a time: a block of accumulators that stays in the first-level cache.
 pub(super) const WIDTH: usize = 256;
@@ -37,6 +39,7 @@ pub(super) struct Fold<A, Term, Join> {
     /// Joins an earlier and a later part.
     pub join: Join,
     /// Whether it is a sum: `join` adds, and the term of 0 is 0.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
     pub sum: bool,
 }
 
@@ -120,7 +123,7 @@ pub(super) fn fold_rows<T, Y, Term, Join>(
         return;
     }
     #[cfg(target_arch = "x86_64")]
-    if fold.sum && T::DTYPE == DType::F32 && super::simd::has_avx512() {
+    if fold.sum && T::DTYPE == DType::F32 && has_avx512() {
         // SAFETY: the processor has what it is compiled for.
         #[allow(unsafe_code)]
         return unsafe {

@@ -5,15 +5,15 @@ mod elementary;
 mod estimates;
 mod power;
 
-#[cfg(target_arch = "x86_64")]
-use super::simd::has_avx512;
 use crate::{
     element::{DType, Element},
     op::Functions,
 };
-use bytemuck::{cast, cast_slice, cast_slice_mut};
+use bytemuck::{cast, cast_slice_mut};
 use elementary::{f32, f64};
 use num_traits::Float;
+#[cfg(target_arch = "x86_64")]
+use {super::simd::has_avx512, bytemuck::cast_slice};
 
 /// The functions of kernels on this host: the same bits for every width of vectors.
 ///

@@ -3,8 +3,6 @@
 #[cfg(target_arch = "x86_64")]
 mod runs;
 
-#[cfg(target_arch = "x86_64")]
-use super::simd::has_avx512;
 use super::{
     lines::{ahead, before_line, by_lines, with_by_lines},
     simd::vectorized,
@@ -13,11 +11,13 @@ use super::{
     workers::Workers,
 };
 use crate::{
-    element::{DType, Element},
+    element::Element,
     error::{Result, expect_at_least, expect_len},
 };
-use bytemuck::{cast, cast_slice, cast_slice_mut};
+use bytemuck::{cast_slice, cast_slice_mut};
 use num_traits::{Float, Zero};
+#[cfg(target_arch = "x86_64")]
+use {super::simd::has_avx512, crate::element::DType, bytemuck::cast};
 
 /// Elements of one task: below twice this, a second thread costs more than it saves.
 const TASK: usize = 1 << 17;
