@@ -27,6 +27,7 @@ pub struct Pool {
     pub stride: [usize; 2],
     /// Padding on each side.
     pub pad: [usize; 2],
+    rounding: Rounding,
     output: [usize; 2],
 }
 
@@ -54,7 +55,7 @@ impl Pool {
         }
         Shape::new(&[planes, input[0], input[1]])?;
         Shape::new(&[planes, output[0], output[1]])?;
-        Ok(Self { planes, input, kernel, stride, pad, output })
+        Ok(Self { planes, input, kernel, stride, pad, rounding, output })
     }
 
     /// Extents of an output plane.
@@ -64,24 +65,29 @@ impl Pool {
 
     /// Elements of the input.
     pub fn input_len(&self) -> usize {
-        self.planes * self.input[0] * self.input[1]
+        self.input.into_iter().fold(self.planes, usize::saturating_mul)
     }
 
     /// Elements of the output, and of the mask.
     pub fn output_len(&self) -> usize {
-        self.planes * self.output[0] * self.output[1]
+        self.output.into_iter().fold(self.planes, usize::saturating_mul)
     }
 
-    /// Fails unless operands of these lengths are an input and an output.
+    /// Fails unless operands of these lengths are an input and an output, and the fields are still
+    /// those that [`new`](Self::new) was given, or others of as many windows.
     ///
     /// # Errors
-    /// [`Error::Length`] names the operand.
+    /// [`Error::Length`] names the operand; those of [`new`](Self::new).
     pub fn check(
         &self,
         op: &'static str,
         input: (&'static str, usize),
         output: (&'static str, usize),
     ) -> Result<()> {
+        let Self { planes, input: from, kernel, stride, pad, rounding, output: to } = *self;
+        if Self::new(planes, from, kernel, stride, pad, rounding)? != *self {
+            return Err(Error::value(op, format!("there are no {to:?} windows in {from:?}")));
+        }
         expect_len(op, input.0, self.input_len(), input.1)?;
         expect_len(op, output.0, self.output_len(), output.1)
     }

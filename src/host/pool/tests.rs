@@ -228,6 +228,29 @@ fn nothing_to_pool() {
 }
 
 #[test]
+fn fields_that_were_changed_are_checked_again() {
+    let made = Pool::new(2, [4, 4], [2, 2], [2, 2], [0, 0], Rounding::Ceil).unwrap();
+    let (w, x) = (&Workers::sequential(), &[1.0f32; 32][..]);
+    let (mut y, mut mask) = ([0.0; 8], [0; 8]);
+    let changes: [fn(&mut Pool); 5] = [
+        |op| op.stride = [0, 2],
+        |op| op.kernel = [5, 5],
+        |op| op.input = [8, 2],
+        |op| op.pad = [2, 2],
+        |op| op.planes = usize::MAX,
+    ];
+    for change in changes {
+        let mut op = made;
+        change(&mut op);
+        assert!(max_pool(w, &op, x, &mut y, &mut mask).is_err(), "{op:?}");
+        assert!(average_pool(w, &op, x, &mut y).is_err(), "{op:?}");
+    }
+    let mut op = made;
+    op.kernel = [3, 3];
+    max_pool(w, &op, x, &mut y, &mut mask).unwrap();
+}
+
+#[test]
 fn steps_past_the_end_of_numbers_are_refused() {
     let (input, stride) = (usize::MAX - 10, usize::MAX / 2 + 1);
     assert!(Pool::new(1, [input, 1], [2, 1], [stride, 1], [1, 0], Rounding::Ceil).is_err());

@@ -41,7 +41,7 @@ fn shape(name: &'static str, op: &Pool) -> Result<Shape> {
 }
 
 fn area([height, width]: [usize; 2]) -> usize {
-    height * width
+    height.saturating_mul(width)
 }
 
 impl Launch<'_> {
