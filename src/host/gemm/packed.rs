@@ -20,6 +20,9 @@ const BLOCK: usize = 576 << 10;
 /// the cache.
 const FEW: usize = 96;
 
+/// Bytes of `B` that come from a cache: what comes from memory is read in longer pieces.
+const NEARBY: usize = 16 << 20;
+
 /// Bytes between columns of `A` that are close together.
 const NEAR: usize = 192;
 
@@ -42,16 +45,24 @@ fn depth<S>(k: usize) -> usize {
     k.div_ceil(k.div_ceil(most).max(1))
 }
 
-/// Bytes of a block of `B` of a product of m rows.
-fn block(m: usize) -> usize {
-    if m <= FEW { BLOCK / 4 } else { BLOCK }
+/// Elements of a block of `B`.
+fn block<S>(m: usize, n: usize, k: usize) -> usize {
+    let bytes = if m > FEW {
+        BLOCK
+    } else if n * k * size_of::<S>() <= NEARBY {
+        BLOCK / 4
+    } else {
+        // Rows of some 1 KiB, which go to a dozen pages.
+        BLOCK / size_of::<S>() * 4
+    };
+    bytes / size_of::<S>()
 }
 
 /// Elements needed for panels of a product of this extent.
 pub(super) fn room<S>(m: usize, n: usize, k: usize) -> usize {
     // Panels of any size fit: of up to 12 rows, of 24 or 32 columns or fewer.
     let depth = depth::<S>(k);
-    let width = (n.next_multiple_of(96) * depth).min(block(m) / size_of::<S>());
+    let width = (n.next_multiple_of(96) * depth).min(block::<S>(m, n, k));
     HEIGHT.min(m + 12) * depth + width + 2 * BEYOND * WIDEST + LINE / size_of::<S>()
 }
 
@@ -102,13 +113,14 @@ impl<S: Native> Multiply<'_, S> {
     unsafe fn run_in<L: Lanes<Scalar = S>, const ROWS: usize, const VECTORS: usize>(self) {
         let Self { a, strides, b, p, room } = self;
         let (depth, columns) = (depth::<S>(p.k), VECTORS * L::WIDTH);
-        let width = (block(p.m) / size_of::<S>() / depth / columns * columns)
-            .min(p.n.next_multiple_of(columns));
+        let width = block::<S>(p.m, p.n, p.k) / depth / columns * columns;
+        let width = width.min(p.n.next_multiple_of(columns));
+        let (cuts, blocks) = (p.k.div_ceil(depth), p.n.div_ceil(width));
         let height = HEIGHT / ROWS * ROWS;
-        let in_place = strides.filter(|&strides| p.m % height >= ROWS && is_panel::<S>(strides));
+        let last = p.m.saturating_sub(1) % height + 1;
+        let in_place = strides.filter(|&strides| last >= ROWS && is_panel::<S>(strides));
         let start = room.as_ptr().align_offset(LINE).min(LINE / size_of::<S>());
         let (panels_b, panels_a) = room[start..].split_at_mut(width * depth + BEYOND * WIDEST);
-        let (cuts, blocks) = (p.k.div_ceil(depth), p.n.div_ceil(width));
         for row in (0..p.m).step_by(height) {
             let m = height.min(p.m - row);
             for i in 0..cuts * blocks {
