@@ -287,8 +287,19 @@ fn a_snapshot_of_another_solver_or_net_is_refused() {
     }
     sgd.restore(moved.join("snap_iter_2.solverstate")).unwrap();
     fs::remove_file(moved.join("snap_iter_2.caffemodel")).unwrap();
-    let error = sgd.restore(moved.join("snap_iter_2.solverstate")).unwrap_err().to_string();
+    // Without it nothing of the solver changes, the momentum neither.
+    let [mut failed, mut untouched] = [(); 2].map(|()| {
+        let mut solver = solver::<f32>("type: \"SGD\" momentum: 0.9", &folder);
+        solver.step(3).unwrap();
+        solver
+    });
+    let error = failed.restore(moved.join("snap_iter_2.solverstate")).unwrap_err().to_string();
     assert!(error.contains("snap_iter_2.caffemodel: No such file"), "{error}");
+    for solver in [&mut failed, &mut untouched] {
+        solver.step(2).unwrap();
+    }
+    assert_eq!(failed.iteration(), 5);
+    assert!(weights(&failed) == weights(&untouched), "trained on with other weights or momentum");
 }
 
 #[test]

@@ -51,13 +51,15 @@ impl<T: Element, D: Device> Solver<T, D> {
     fn resume(&mut self, state: &SolverState, path: &Path) -> Result<()> {
         let negative = |_| Error::Invalid(format!("a state after {} iterations", state.iter()));
         let iteration = usize::try_from(state.iter()).map_err(negative)?;
-        self.state.set_history(&self.nets.train, &state.history)?;
+        // All that may be wrong is read before anything changes.
+        let history = self.state.read_history(&self.nets.train, &state.history)?;
         if let Some(model) = state.learned_net.as_deref().filter(|model| !model.is_empty()) {
             let model = beside(path, Path::new(model));
             let weights = proto::read_trained_net(&model)?;
             let set = self.set_trained(&weights);
             set.map_err(|error| error.within(model.display().to_string()))?;
         }
+        self.state.set_history(history);
         self.iteration = iteration;
         Ok(())
     }

@@ -55,11 +55,15 @@ impl<T: Element, D: Device> State<T, D> {
         Ok(history)
     }
 
-    /// Takes the history over from a file, all of it or nothing.
+    /// The history of a file, for [`set_history`](Self::set_history).
     ///
     /// # Errors
     /// [`Error::Invalid`] and [`Error::Shape`] if it is another method's or another net's.
-    pub(super) fn set_history(&mut self, net: &Net<T, D>, history: &[BlobProto]) -> Result<()> {
+    pub(super) fn read_history(
+        &self,
+        net: &Net<T, D>,
+        history: &[BlobProto],
+    ) -> Result<Vec<Blob<T::Acc, D>>> {
         let (count, each) = (self.params.len(), self.histories);
         if history.len() != count * each {
             let why = format!(
@@ -80,13 +84,17 @@ impl<T: Element, D: Device> State<T, D> {
             })?;
             read.push(blob);
         }
+        Ok(read)
+    }
+
+    /// Takes over a history that was read for these parameters.
+    pub(super) fn set_history(&mut self, read: Vec<Blob<T::Acc, D>>) {
         let mut read = read.into_iter();
-        for i in 0..each {
+        for i in 0..self.histories {
             for (kept, blob) in self.params.iter_mut().zip(&mut read) {
                 kept.history[i] = blob;
             }
         }
-        Ok(())
     }
 
     /// Puts the masters into a message of the net, where they are more exact than its weights.
