@@ -1,6 +1,6 @@
 //! What is timed: cases, each done by several.
 
-use crate::{library::Peers, maps, products, vectors, windows};
+use crate::{library::Peers, maps, operand::Operand, products, vectors, windows};
 use cortado::{
     Element,
     host::{Workers, uniform},
@@ -71,15 +71,15 @@ pub(crate) const LENGTHS: [usize; 8] =
     [1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24];
 
 /// Elements from `min` to `max`.
-pub(crate) fn vector<T: Element>(len: usize, [min, max]: [f64; 2]) -> Vec<T> {
-    let mut x = vec![T::default(); len];
-    uniform(&Workers::sequential(), RngKey::new(len as u64), min, max, &mut x)
+pub(crate) fn vector<T: Element>(len: usize, [min, max]: [f64; 2]) -> Operand<T> {
+    let x = Operand::zeros(len);
+    uniform(&Workers::sequential(), RngKey::new(len as u64), min, max, &mut x.get_mut())
         .expect("a range of numbers");
     x
 }
 
 /// Moving `len` elements: what the memory allows.
 pub(crate) fn copy<T: Element>(len: usize) -> Run {
-    let (x, mut y) = (vector::<T>(len, [-1.0, 1.0]), vec![T::default(); len]);
-    Run::new("copy", move || y.copy_from_slice(std::hint::black_box(&x)))
+    let (x, y) = (vector::<T>(len, [-1.0, 1.0]), Operand::zeros(len));
+    Run::new("copy", move || y.get_mut().copy_from_slice(std::hint::black_box(&x.get())))
 }

@@ -13,6 +13,7 @@
 mod cases;
 mod library;
 mod maps;
+mod operand;
 mod products;
 mod vectors;
 mod windows;

@@ -3,6 +3,7 @@
 use crate::{
     Peers,
     cases::{Case, LENGTHS, Run, Work, copy, vector},
+    operand::Operand,
 };
 use cortado::{
     host::{self, Workers},
@@ -44,15 +45,17 @@ fn unary(list: &mut Vec<Case>, n: usize) {
     ];
     for (name, op, range, theirs) in functions {
         list.push(Case::new("map", format!("{name}/{n}"), work, move |peers, workers| {
-            let (x, mut y, workers) = (vector::<f32>(n, range), vec![0.0; n], workers.clone());
+            let operands = (vector::<f32>(n, range), Operand::<f32>::zeros(n));
+            let ((x, y), workers) = (operands.clone(), workers.clone());
             let mut runs = vec![Run::new("cortado", move || {
-                host::unary(&workers, op, &x, &mut y).expect("equal lengths");
+                host::unary::<f32>(&workers, op, &x.get(), &mut y.get_mut())
+                    .expect("equal lengths");
             })];
             if theirs.is_none() {
                 runs.push(copy::<f32>(n));
             }
             for library in &peers.libraries {
-                let (x, mut y) = (vector::<f32>(n, range), vec![0.0f32; n]);
+                let (x, y) = operands.clone();
                 // SAFETY: the types are those of the C interface.
                 let (map, powx) = unsafe {
                     let map = theirs.and_then(|name| library.symbol::<VmlUnary>(name));
@@ -85,15 +88,17 @@ fn binary(list: &mut Vec<Case>, n: usize) {
         ("div", Binary::Div, "vmsDiv"),
     ] {
         list.push(Case::new("map", format!("{name}/{n}"), work, move |peers: &Peers, workers| {
-            let operands = || (vector::<f32>(n, range), vector::<f32>(n, range), vec![0.0f32; n]);
-            let ((a, b, mut y), workers) = (operands(), workers.clone());
+            let (a, b) = (vector::<f32>(n, range), vector::<f32>(n, range));
+            let operands = (a, b, Operand::<f32>::zeros(n));
+            let ((a, b, y), workers) = (operands.clone(), workers.clone());
             let mut runs = vec![Run::new("cortado", move || {
-                host::binary(&workers, op, &a, &b, &mut y).expect("equal lengths");
+                host::binary::<f32>(&workers, op, &a.get(), &b.get(), &mut y.get_mut())
+                    .expect("equal lengths");
             })];
             for library in &peers.libraries {
                 // SAFETY: the type is that of the C interface.
                 if let Some(map) = unsafe { library.symbol::<VmlBinary>(theirs) } {
-                    let (a, b, mut y) = operands();
+                    let (a, b, y) = operands.clone();
                     runs.push(Run::new(library.name, move || {
                         let (a, b, y) = (a.as_ptr(), b.as_ptr(), y.as_mut_ptr());
                         // SAFETY: all three hold `n` elements.
@@ -114,15 +119,18 @@ fn softmax(list: &mut Vec<Case>, n: usize) {
     list.push(Case::new("softmax", n.to_string(), work, move |peers, workers: &Workers| {
         let n = rows * extent;
         let axis = Axis::new(rows, extent, 1).expect("an axis");
-        let (x, mut y, workers) = (vector::<f32>(n, [-4.0, 4.0]), vec![0.0; n], workers.clone());
+        let operands = (vector::<f32>(n, [-4.0, 4.0]), Operand::<f32>::zeros(n));
+        let ((x, y), workers) = (operands.clone(), workers.clone());
         let mut runs = vec![Run::new("cortado", move || {
-            host::softmax(&workers, &axis, &x, &mut y).expect("equal lengths");
+            host::softmax::<f32>(&workers, &axis, &x.get(), &mut y.get_mut())
+                .expect("equal lengths");
         })];
         for library in &peers.libraries {
             // SAFETY: the type is that of the C interface.
             if let Some(exp) = unsafe { library.symbol::<VmlUnary>("vmsExp") } {
-                let (x, mut y) = (vector::<f32>(n, [-4.0, 4.0]), vec![0.0f32; n]);
+                let (x, y) = operands.clone();
                 runs.push(Run::new(library.name, move || {
+                    let (x, mut y) = (x.get(), y.get_mut());
                     for (x, y) in x.chunks(extent).zip(y.chunks_mut(extent)) {
                         let max = x.iter().fold(f32::MIN, |max, &x| if x > max { x } else { max });
                         y.iter_mut().zip(x).for_each(|(y, x)| *y = x - max);

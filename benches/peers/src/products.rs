@@ -3,6 +3,7 @@
 use crate::{
     cases::{Case, Run, Work, vector},
     library::{Library, Peers},
+    operand::Operand,
 };
 use cortado::{
     Element, bf16, f16,
@@ -138,23 +139,25 @@ fn name(trans_a: Transpose, trans_b: Transpose, [m, n, k]: [usize; 3]) -> String
 }
 
 /// A product's operands: `A`, `B`, and room for `C`.
-fn operands<T: Element>(op: &Gemm<T>) -> (Vec<T>, Vec<T>, Vec<T>) {
+type Operands<T> = (Operand<T>, Operand<T>, Operand<T>);
+
+fn operands<T: Element>(op: &Gemm<T>) -> Operands<T> {
     let range = [-1.0, 1.0];
-    let vectors = (vector(op.m * op.k, range), vector(op.k * op.n, range));
-    (vectors.0, vectors.1, vec![T::default(); op.m * op.n])
+    (vector(op.m * op.k, range), vector(op.k * op.n, range), Operand::zeros(op.m * op.n))
 }
 
-fn ours<T: Element>(workers: &Workers, op: Gemm<T>) -> Run {
-    let ((a, b, mut c), workers) = (operands(&op), workers.clone());
-    Run::new("cortado", move || host::gemm(&workers, &op, &a, &b, &mut c).expect("a product"))
+fn ours<T: Element>(workers: &Workers, op: Gemm<T>, (a, b, c): Operands<T>) -> Run {
+    let workers = workers.clone();
+    Run::new("cortado", move || {
+        host::gemm(&workers, &op, &a.get(), &b.get(), &mut c.get_mut()).expect("a product");
+    })
 }
 
 /// A library's product.
-fn theirs<T: Real>(library: &Library, op: Gemm<T>) -> Option<Run> {
+fn theirs<T: Real>(library: &Library, op: Gemm<T>, (a, b, c): Operands<T>) -> Option<Run> {
     let name = format!("cblas_{}gemm", T::LETTER);
     // SAFETY: the type is that of the C interface.
     let gemm = unsafe { library.symbol::<CblasGemm<T>>(&name) }?;
-    let (a, b, mut c) = operands(&op);
     let [m, n, k, lda, ldb, ldc] =
         [op.m, op.n, op.k, op.lda, op.ldb, op.ldc].map(|extent| extent as c_int);
     let (trans_a, trans_b) = (cblas(op.trans_a), cblas(op.trans_b));
@@ -171,8 +174,12 @@ fn strides(trans: Transpose, ld: usize) -> (isize, isize) {
 }
 
 /// The crate `gemm`.
-fn gemm_crate<T: Element + 'static>(workers: &Workers, op: Gemm<T>, one: T, zero: T) -> Run {
-    let (a, b, mut c) = operands(&op);
+fn gemm_crate<T: Element + 'static>(
+    workers: &Workers,
+    op: Gemm<T>,
+    [one, zero]: [T; 2],
+    (a, b, c): Operands<T>,
+) -> Run {
     let threads = match workers.count() {
         1 => Parallelism::None,
         count => Parallelism::Rayon(count),
@@ -192,8 +199,7 @@ fn gemm_crate<T: Element + 'static>(workers: &Workers, op: Gemm<T>, one: T, zero
 }
 
 /// The crate `matrixmultiply`, as it comes, on one thread.
-fn packed<T: Real>(op: Gemm<T>) -> Run {
-    let (a, b, mut c) = operands(&op);
+fn packed<T: Real>(op: Gemm<T>, (a, b, c): Operands<T>) -> Run {
     let ((rsa, csa), (rsb, csb)) = (strides(op.trans_a, op.lda), strides(op.trans_b, op.ldb));
     Run::new("matrixmultiply", move || {
         let (a, b, c) = (a.as_ptr(), b.as_ptr(), c.as_mut_ptr());
@@ -212,11 +218,13 @@ fn gemm<T: Real>(list: &mut Vec<Case>) {
     for (trans_a, trans_b, shape) in plain.chain(transposed) {
         let op = Gemm::<T>::with(trans_a, trans_b, shape[0], shape[1], shape[2]);
         let runs = move |peers: &Peers, workers: &Workers| {
-            let mut runs = vec![ours(workers, op)];
-            runs.extend(peers.libraries.iter().filter_map(|library| theirs(library, op)));
-            runs.push(gemm_crate(workers, op, op.alpha, op.beta));
+            let operands = operands(&op);
+            let mut runs = vec![ours(workers, op, operands.clone())];
+            let libraries = peers.libraries.iter();
+            runs.extend(libraries.filter_map(|library| theirs(library, op, operands.clone())));
+            runs.push(gemm_crate(workers, op, [op.alpha, op.beta], operands.clone()));
             if workers.count() == 1 {
-                runs.push(packed(op));
+                runs.push(packed(op, operands));
             }
             runs
         };
@@ -231,16 +239,19 @@ fn half(list: &mut Vec<Case>) {
         let work = Work::Flops(2 * (m * n * k) as u64);
         let name = name(Transpose::No, Transpose::No, shape);
         let single = move |workers: &Workers| {
-            let run = ours(workers, Gemm::<f32>::new(m, n, k));
+            let op = Gemm::<f32>::new(m, n, k);
+            let run = ours(workers, op, operands(&op));
             Run { who: "cortado_f32", ..run }
         };
         list.push(Case::new("hgemm", name.clone(), work, move |_, workers| {
             let op = Gemm::<f16>::new(m, n, k);
-            let theirs = gemm_crate(workers, op, f16::ONE, f16::ZERO);
-            vec![ours(workers, op), single(workers), theirs]
+            let operands = operands(&op);
+            let theirs = gemm_crate(workers, op, [f16::ONE, f16::ZERO], operands.clone());
+            vec![ours(workers, op, operands), single(workers), theirs]
         }));
         list.push(Case::new("bgemm", name, work, move |_, workers| {
-            vec![ours(workers, Gemm::<bf16>::new(m, n, k)), single(workers)]
+            let op = Gemm::<bf16>::new(m, n, k);
+            vec![ours(workers, op, operands(&op)), single(workers)]
         }));
     }
 }
@@ -251,13 +262,12 @@ fn batched<T: Real>(list: &mut Vec<Case>) {
         let op = Gemm::<T>::new(m, n, k);
         let batch = Batch { count, stride_a: m * k, stride_b: k * n, stride_c: m * n };
         let range = [-1.0, 1.0];
-        let operands = move || {
-            let (a, b) = (vector::<T>(count * m * k, range), vector::<T>(count * k * n, range));
-            (a, b, vec![T::default(); count * m * n])
-        };
         let runs = move |peers: &Peers, workers: &Workers| {
-            let ((a, b, mut c), workers) = (operands(), workers.clone());
+            let (a, b) = (vector::<T>(count * m * k, range), vector::<T>(count * k * n, range));
+            let operands = (a, b, Operand::zeros(count * m * n));
+            let ((a, b, c), workers) = (operands.clone(), workers.clone());
             let mut runs = vec![Run::new("cortado", move || {
+                let (a, b, mut c) = (a.get(), b.get(), c.get_mut());
                 host::gemm_batched(&workers, &op, &batch, &a, &b, &mut c).expect("products");
             })];
             for library in &peers.libraries {
@@ -266,8 +276,9 @@ fn batched<T: Real>(list: &mut Vec<Case>) {
                 let Some(gemm) = (unsafe { library.symbol::<CblasGemm<T>>(&name) }) else {
                     continue;
                 };
-                let (a, b, mut c) = operands();
+                let (a, b, c) = operands.clone();
                 runs.push(Run::new(library.name, move || {
+                    let (a, b, mut c) = (a.get(), b.get(), c.get_mut());
                     let no = cblas(Transpose::No);
                     let [m, n, k] = [m, n, k].map(|extent| extent as c_int);
                     for i in 0..count {
@@ -291,15 +302,13 @@ fn gemv<T: Real>(list: &mut Vec<Case>) {
         MATRICES.into_iter().flat_map(|shape| [(shape, Transpose::No), (shape, Transpose::Yes)])
     {
         let op = Gemv::<T>::new(trans, m, n);
-        let operands = move || {
-            let (inputs, outputs) = op.lengths();
-            let range = [-1.0, 1.0];
-            (vector::<T>(m * n, range), vector::<T>(inputs, range), vec![T::default(); outputs])
-        };
         let runs = move |peers: &Peers, workers: &Workers| {
-            let ((a, x, mut y), workers) = (operands(), workers.clone());
+            let ((inputs, outputs), range) = (op.lengths(), [-1.0, 1.0]);
+            let (a, x) = (vector::<T>(m * n, range), vector::<T>(inputs, range));
+            let operands = (a, x, Operand::zeros(outputs));
+            let ((a, x, y), workers) = (operands.clone(), workers.clone());
             let mut runs = vec![Run::new("cortado", move || {
-                host::gemv(&workers, &op, &a, &x, &mut y).expect("a product");
+                host::gemv(&workers, &op, &a.get(), &x.get(), &mut y.get_mut()).expect("a product");
             })];
             for library in &peers.libraries {
                 let name = format!("cblas_{}gemv", T::LETTER);
@@ -307,7 +316,7 @@ fn gemv<T: Real>(list: &mut Vec<Case>) {
                 let Some(gemv) = (unsafe { library.symbol::<CblasGemv<T>>(&name) }) else {
                     continue;
                 };
-                let (a, x, mut y) = operands();
+                let (a, x, y) = operands.clone();
                 runs.push(Run::new(library.name, move || {
                     let [m, n] = [m, n].map(|extent| extent as c_int);
                     let (a, x, y) = (a.as_ptr(), x.as_ptr(), y.as_mut_ptr());

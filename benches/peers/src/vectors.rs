@@ -1,8 +1,12 @@
 //! Level 1, reductions of rows, and conversions.
 
-use crate::cases::{Case, LENGTHS, Make, Run, Work, copy, vector};
+use crate::{
+    cases::{Case, LENGTHS, Make, Run, Work, copy, vector},
+    operand::Operand,
+};
 use cortado::{
-    Element, bf16, f16, host,
+    Element, bf16, f16,
+    host::{self, Workers},
     op::{Axis, Reduce},
 };
 use std::{ffi::c_int, hint::black_box};
@@ -33,13 +37,13 @@ pub(crate) fn add(list: &mut Vec<Case>) {
     }
 }
 
-/// Operands x and y of a library's function, which is called with them if it is there.
+/// A library's function, which is called with operands x and y if it is there.
 macro_rules! theirs {
-    ($runs:ident, $peers:ident, $n:ident, $name:literal: $ty:ty, |$f:ident, $len:ident, $x:ident, $y:ident| $call:expr) => {
+    ($runs:ident, $peers:ident, $operands:ident, $n:ident, $name:literal: $ty:ty, |$f:ident, $len:ident, $x:ident, $y:ident| $call:expr) => {
         for library in &$peers.libraries {
             // SAFETY: the type is that of the C interface.
             if let Some($f) = unsafe { library.symbol::<$ty>($name) } {
-                let (mut x, mut y) = (vector::<f32>($n, RANGE), vector::<f32>($n, RANGE));
+                let (x, y) = $operands.clone();
                 $runs.push(Run::new(library.name, move || {
                     let ($len, $x, $y) = ($n as c_int, x.as_mut_ptr(), y.as_mut_ptr());
                     // SAFETY: both hold so many elements.
@@ -56,16 +60,17 @@ fn level1(list: &mut Vec<Case>, n: usize) {
         let work = Work::Bytes((vectors * n * size_of::<f32>()) as u64);
         list.push(Case::new("level1", format!("{name}/{n}"), work, runs));
     };
-    let operands = move || (vector::<f32>(n, RANGE), vector::<f32>(n, RANGE));
+    let make = move || (vector::<f32>(n, RANGE), vector::<f32>(n, RANGE));
     add(
         "copy",
         2,
         Box::new(move |peers: &crate::Peers, workers| {
-            let ((x, mut y), workers) = (operands(), workers.clone());
+            let (operands, workers) = (make(), workers.clone());
+            let (x, y) = operands.clone();
             let mut runs = vec![Run::new("cortado", move || {
-                host::copy(&workers, &x, &mut y).expect("a copy");
+                host::copy(&workers, &x.get(), &mut y.get_mut()).expect("a copy");
             })];
-            theirs!(runs, peers, n, "cblas_scopy": CblasCopy, |f, n, x, y| f(n, x, 1, y, 1));
+            theirs!(runs, peers, operands, n, "cblas_scopy": CblasCopy, |f, n, x, y| f(n, x, 1, y, 1));
             runs
         }),
     );
@@ -74,11 +79,12 @@ fn level1(list: &mut Vec<Case>, n: usize) {
         "scal",
         2,
         Box::new(move |peers: &crate::Peers, workers| {
-            let ((_, mut y), workers) = (operands(), workers.clone());
+            let (operands, workers) = (make(), workers.clone());
+            let (_, y) = operands.clone();
             let mut runs = vec![Run::new("cortado", move || {
-                host::scal::<f32>(&workers, -1.0, &mut y).expect("a product");
+                host::scal::<f32>(&workers, -1.0, &mut y.get_mut()).expect("a product");
             })];
-            theirs!(runs, peers, n, "cblas_sscal": CblasScal, |f, n, x, y| f(n, -1.0, x, 1));
+            theirs!(runs, peers, operands, n, "cblas_sscal": CblasScal, |f, n, x, y| f(n, -1.0, x, 1));
             runs
         }),
     );
@@ -86,11 +92,12 @@ fn level1(list: &mut Vec<Case>, n: usize) {
         "axpy",
         3,
         Box::new(move |peers: &crate::Peers, workers| {
-            let ((x, mut y), workers) = (operands(), workers.clone());
+            let (operands, workers) = (make(), workers.clone());
+            let (x, y) = operands.clone();
             let mut runs = vec![Run::new("cortado", move || {
-                host::axpy::<f32>(&workers, ALPHA, &x, &mut y).expect("a sum");
+                host::axpy::<f32>(&workers, ALPHA, &x.get(), &mut y.get_mut()).expect("a sum");
             })];
-            theirs!(runs, peers, n, "cblas_saxpy": CblasAxpy, |f, n, x, y| f(n, ALPHA, x, 1, y, 1));
+            theirs!(runs, peers, operands, n, "cblas_saxpy": CblasAxpy, |f, n, x, y| f(n, ALPHA, x, 1, y, 1));
             runs
         }),
     );
@@ -98,11 +105,13 @@ fn level1(list: &mut Vec<Case>, n: usize) {
         "axpby",
         3,
         Box::new(move |peers: &crate::Peers, workers| {
-            let ((x, mut y), workers) = (operands(), workers.clone());
+            let (operands, workers) = (make(), workers.clone());
+            let (x, y) = operands.clone();
             let mut runs = vec![Run::new("cortado", move || {
-                host::axpby::<f32>(&workers, ALPHA, &x, BETA, &mut y).expect("a sum");
+                host::axpby::<f32>(&workers, ALPHA, &x.get(), BETA, &mut y.get_mut())
+                    .expect("a sum");
             })];
-            theirs!(runs, peers, n, "cblas_saxpby": CblasAxpby, |f, n, x, y| f(
+            theirs!(runs, peers, operands, n, "cblas_saxpby": CblasAxpby, |f, n, x, y| f(
                 n, ALPHA, x, 1, BETA, y, 1
             ));
             runs
@@ -112,11 +121,14 @@ fn level1(list: &mut Vec<Case>, n: usize) {
         "dot",
         2,
         Box::new(move |peers: &crate::Peers, workers| {
-            let ((x, y), workers) = (operands(), workers.clone());
+            let (operands, workers) = (make(), workers.clone());
+            let (x, y) = operands.clone();
             let mut runs = vec![Run::new("cortado", move || {
-                black_box(host::dot(&workers, black_box(&x), &y).expect("a product"));
+                black_box(
+                    host::dot::<f32>(&workers, black_box(&x.get()), &y.get()).expect("a product"),
+                );
             })];
-            theirs!(runs, peers, n, "cblas_sdot": CblasDot, |f, n, x, y| f(n, x, 1, y, 1));
+            theirs!(runs, peers, operands, n, "cblas_sdot": CblasDot, |f, n, x, y| f(n, x, 1, y, 1));
             runs
         }),
     );
@@ -124,11 +136,12 @@ fn level1(list: &mut Vec<Case>, n: usize) {
         "asum",
         1,
         Box::new(move |peers: &crate::Peers, workers| {
-            let ((x, _), workers) = (operands(), workers.clone());
+            let (operands, workers) = (make(), workers.clone());
+            let (x, _) = operands.clone();
             let mut runs = vec![Run::new("cortado", move || {
-                black_box(host::asum(&workers, black_box(&x)).expect("a sum"));
+                black_box(host::asum::<f32>(&workers, black_box(&x.get())).expect("a sum"));
             })];
-            theirs!(runs, peers, n, "cblas_sasum": CblasSum, |f, n, x, y| f(n, x, 1));
+            theirs!(runs, peers, operands, n, "cblas_sasum": CblasSum, |f, n, x, y| f(n, x, 1));
             runs
         }),
     );
@@ -137,11 +150,12 @@ fn level1(list: &mut Vec<Case>, n: usize) {
         "nrm2",
         1,
         Box::new(move |peers: &crate::Peers, workers| {
-            let ((x, _), workers) = (operands(), workers.clone());
+            let (operands, workers) = (make(), workers.clone());
+            let (x, _) = operands.clone();
             let mut runs = vec![Run::new("cortado", move || {
-                black_box(host::sumsq(&workers, black_box(&x)).expect("a sum").sqrt());
+                black_box(host::sumsq::<f32>(&workers, black_box(&x.get())).expect("a sum").sqrt());
             })];
-            theirs!(runs, peers, n, "cblas_snrm2": CblasSum, |f, n, x, y| f(n, x, 1));
+            theirs!(runs, peers, operands, n, "cblas_snrm2": CblasSum, |f, n, x, y| f(n, x, 1));
             runs
         }),
     );
@@ -157,18 +171,19 @@ fn rows(list: &mut Vec<Case>, n: usize) {
             work,
             move |peers, workers| {
                 let axis = Axis::new(n / extent, extent, 1).expect("an axis");
-                let (x, mut y) = (vector::<f32>(n, RANGE), vec![0.0f32; n / extent]);
-                let workers = workers.clone();
+                let operands = (vector::<f32>(n, RANGE), Operand::<f32>::zeros(n / extent));
+                let ((x, y), workers) = (operands.clone(), workers.clone());
                 let mut runs = vec![Run::new("cortado", move || {
-                    host::reduce(&workers, op, &axis, &x, &mut y).expect("a reduction");
+                    host::reduce::<f32>(&workers, op, &axis, &x.get(), &mut y.get_mut())
+                        .expect("a reduction");
                 })];
                 if op == Reduce::Sum {
                     for library in &peers.libraries {
                         // SAFETY: the type is that of the C interface.
                         if let Some(sum) = unsafe { library.symbol::<CblasSum>("cblas_sasum") } {
-                            let (x, mut y) = (vector::<f32>(n, RANGE), vec![0.0f32; n / extent]);
+                            let (x, y) = operands.clone();
                             runs.push(Run::new(library.name, move || {
-                                for (x, y) in x.chunks(extent).zip(&mut y) {
+                                for (x, y) in x.get().chunks(extent).zip(&mut *y.get_mut()) {
                                     // SAFETY: a row holds so many elements.
                                     *y = unsafe { sum(extent as c_int, x.as_ptr(), 1) };
                                 }
@@ -187,14 +202,18 @@ fn rows(list: &mut Vec<Case>, n: usize) {
 fn conversion<T: Element>(list: &mut Vec<Case>, name: &'static str, n: usize) {
     let work = Work::Bytes((n * (size_of::<T>() + size_of::<f32>())) as u64);
     list.push(Case::new("convert", format!("{name}_to_f32/{n}"), work, move |_, workers| {
-        let (x, mut y, workers) = (vector::<T>(n, RANGE), vec![0.0f32; n], workers.clone());
-        let ours = Run::new("cortado", move || host::convert(&workers, &x, &mut y).expect("equal"));
-        vec![ours, copy::<f32>(n * 3 / 4)]
+        let (x, y) = (vector::<T>(n, RANGE), Operand::<f32>::zeros(n));
+        vec![converted(workers, x, y), copy::<f32>(n * 3 / 4)]
     }));
     list.push(Case::new("convert", format!("f32_to_{name}/{n}"), work, move |_, workers| {
-        let (x, workers) = (vector::<f32>(n, RANGE), workers.clone());
-        let mut y = vec![T::default(); n];
-        let ours = Run::new("cortado", move || host::convert(&workers, &x, &mut y).expect("equal"));
-        vec![ours, copy::<f32>(n * 3 / 4)]
+        let (x, y) = (vector::<f32>(n, RANGE), Operand::<T>::zeros(n));
+        vec![converted(workers, x, y), copy::<f32>(n * 3 / 4)]
     }));
+}
+
+fn converted<X: Element, Y: Element>(workers: &Workers, x: Operand<X>, y: Operand<Y>) -> Run {
+    let workers = workers.clone();
+    Run::new("cortado", move || {
+        host::convert(&workers, &x.get(), &mut y.get_mut()).expect("equal lengths");
+    })
 }

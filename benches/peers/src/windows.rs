@@ -26,7 +26,7 @@ pub(crate) fn add(list: &mut Vec<Case>) {
                 let (x, mut y) = (vector::<f32>(image, RANGE), vec![0.0; columns]);
                 let (workers, window) = (workers.clone(), window.clone());
                 let ours = Run::new("cortado", move || {
-                    host::im2col(&workers, &window, &x, &mut y).expect("an image's columns");
+                    host::im2col(&workers, &window, &x.get(), &mut y).expect("an image's columns");
                 });
                 vec![ours, copy::<f32>((image + columns) / 2)]
             }
@@ -35,7 +35,7 @@ pub(crate) fn add(list: &mut Vec<Case>) {
             let (x, mut y) = (vector::<f32>(columns, RANGE), vec![0.0; image]);
             let (workers, window) = (workers.clone(), window.clone());
             let ours = Run::new("cortado", move || {
-                host::col2im(&workers, &window, &x, &mut y).expect("an image's columns");
+                host::col2im(&workers, &window, &x.get(), &mut y).expect("an image's columns");
             });
             vec![ours, copy::<f32>((image + columns) / 2)]
         }));
@@ -58,7 +58,7 @@ pub(crate) fn add(list: &mut Vec<Case>) {
             let (x, workers) = (vector::<f32>(n, RANGE), workers.clone());
             let (mut scale, mut y) = (vec![0.0; n], vec![0.0; n]);
             let ours = Run::new("cortado", move || {
-                host::lrn(&workers, &op, &x, &mut scale, &mut y).expect("equal lengths");
+                host::lrn(&workers, &op, &x.get(), &mut scale, &mut y).expect("equal lengths");
             });
             vec![ours, copy::<f32>(3 * n / 2)]
         }));
@@ -81,7 +81,7 @@ fn pools(list: &mut Vec<Case>) {
                 let (x, workers) = (vector::<f32>(input, RANGE), workers.clone());
                 let (mut y, mut mask) = (vec![0.0; output], vec![0; output]);
                 let ours = Run::new("cortado", move || {
-                    host::max_pool(&workers, &op, &x, &mut y, &mut mask).expect("planes");
+                    host::max_pool(&workers, &op, &x.get(), &mut y, &mut mask).expect("planes");
                 });
                 vec![ours, copy::<f32>((input + 2 * output) / 2)]
             }
@@ -90,7 +90,7 @@ fn pools(list: &mut Vec<Case>) {
             move |_, workers| {
                 let (x, workers) = (vector::<f32>(input, RANGE), workers.clone());
                 let (mut y, mut mask) = (vec![0.0; output], vec![0; output]);
-                host::max_pool(&workers, &op, &x, &mut y, &mut mask).expect("planes");
+                host::max_pool(&workers, &op, &x.get(), &mut y, &mut mask).expect("planes");
                 let mut dx = vec![0.0; input];
                 let ours = Run::new("cortado", move || {
                     host::max_pool_backward(&workers, &op, &y, &mask, &mut dx).expect("planes");
@@ -103,7 +103,7 @@ fn pools(list: &mut Vec<Case>) {
                 let (x, workers) = (vector::<f32>(input, RANGE), workers.clone());
                 let mut y = vec![0.0; output];
                 let ours = Run::new("cortado", move || {
-                    host::average_pool(&workers, &op, &x, &mut y).expect("planes");
+                    host::average_pool(&workers, &op, &x.get(), &mut y).expect("planes");
                 });
                 vec![ours, copy::<f32>((input + output) / 2)]
             }
