@@ -4,7 +4,7 @@
 mod runs;
 
 use super::{
-    lines::{ahead, before_line, by_lines, with_by_lines},
+    lines::{ahead, before_line, by_lines, lines_ahead, with_by_lines, with_lines_ahead},
     simd::vectorized,
     stream::{is_far, stream},
     widen::{CHUNK, chunk, is_wide, overwrite, update, widened},
@@ -49,9 +49,22 @@ pub fn copy<T: Element>(workers: &Workers, x: &[T], y: &mut [T]) -> Result<()> {
 /// `x ← α·x`.
 #[doc(alias = "caffe_scal")]
 pub fn scal<T: Element>(workers: &Workers, alpha: T::Acc, x: &mut [T]) -> Result<()> {
+    let far = is_far(x);
     workers.chunks(x, TASK, |_, x| {
         if is_wide::<T>() {
             let x = cast_slice_mut(x);
+            if far {
+                return vectorized(
+                    #[inline(always)]
+                    || {
+                        lines_ahead(
+                            x,
+                            #[inline(always)]
+                            |x| scale(alpha, x),
+                        );
+                    },
+                );
+            }
             return vectorized(
                 #[inline(always)]
                 || {
@@ -257,10 +270,17 @@ fn each<T: Element>(
     (x, y): (&[T], &mut [T]),
     body: impl Fn(&[T::Acc], &mut [T::Acc]) + Send + Sync,
 ) {
+    let far = is_far(y);
     workers.chunks(y, TASK, |i, y| {
         let x = part(x, i, y.len());
         if is_wide::<T>() {
             let (x, y) = (cast_slice(x), cast_slice_mut(y));
+            if far {
+                return vectorized(
+                    #[inline(always)]
+                    || with_lines_ahead(x, y, &body),
+                );
+            }
             return vectorized(
                 #[inline(always)]
                 || with_by_lines(x, y, &body),

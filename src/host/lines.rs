@@ -40,6 +40,37 @@ pub(super) fn with_by_lines<X, Y>(x: &[X], y: &mut [Y], mut body: impl FnMut(&[X
     body(rest_x, rest);
 }
 
+/// Elements for which [`lines_ahead`] and [`with_lines_ahead`] ask at a time.
+const BLOCK: usize = 64;
+
+/// As [`by_lines`] of what comes from memory: what follows is asked for meanwhile.
+#[inline(always)]
+pub(super) fn lines_ahead<Y>(y: &mut [Y], mut body: impl FnMut(&mut [Y])) {
+    let (first, y) = y.split_at_mut(before(y, LONG_WRITTEN));
+    body(first);
+    let (blocks, rest) = y.as_chunks_mut::<BLOCK>();
+    for y in blocks {
+        ahead(y);
+        body(y);
+    }
+    body(rest);
+}
+
+/// As [`lines_ahead`], with the same parts of `x`, as long as `y`.
+#[inline(always)]
+pub(super) fn with_lines_ahead<X, Y>(x: &[X], y: &mut [Y], mut body: impl FnMut(&[X], &mut [Y])) {
+    let (first_x, x) = x.split_at(before(y, LONG_WRITTEN));
+    let (first, y) = y.split_at_mut(first_x.len());
+    body(first_x, first);
+    let ((blocks_x, rest_x), (blocks, rest)) = (x.as_chunks::<BLOCK>(), y.as_chunks_mut::<BLOCK>());
+    for (x, y) in blocks_x.iter().zip(blocks) {
+        ahead(x);
+        ahead(y);
+        body(x, y);
+    }
+    body(rest_x, rest);
+}
+
 /// Bytes by which [`ahead`] goes before its reader: past what a processor that watches several
 /// rows at a time fetches by itself.
 pub(super) const AHEAD: usize = 1 << 10;

@@ -26,20 +26,22 @@ pub(super) fn sum(x: &[f32], y: &[f32], term: impl Fn(f32, f32) -> f32 + Copy) -
     let before = x.as_ptr().addr() / size_of::<f32>() % WIDTH;
     // Places from the beginning of a line to behind the last element.
     let mut left = before + x.len();
-    let first = u16::MAX << before & mask_of(left);
     let (mut x, mut y) = (x.as_ptr().wrapping_sub(before), y.as_ptr());
     // SAFETY: the masks leave out what is before the first element and behind the last; vectors
     // without one are between. The second operand's elements are taken from the first on: before
     // it there may be a page that is not there, and then masks take long.
     #[allow(unsafe_code)]
     unsafe {
-        let (head, rest) = (_mm512_maskz_loadu_ps(first, x), _mm512_maskz_expandloadu_ps(first, y));
-        sums[0] = add(sums[0], head, rest, term);
-        y = y.wrapping_sub(before);
-        sums = part::<1>(sums, (x, y), left, term);
-        left = left.saturating_sub(BLOCK);
-        while left >= BLOCK {
+        if before > 0 {
+            let first = u16::MAX << before & mask_of(left);
+            let head = (_mm512_maskz_loadu_ps(first, x), _mm512_maskz_expandloadu_ps(first, y));
+            sums[0] = add(sums[0], head.0, head.1, term);
+            y = y.wrapping_sub(before);
+            sums = part::<1>(sums, (x, y), left, term);
             (x, y) = (x.wrapping_add(BLOCK), y.wrapping_add(BLOCK));
+            left = left.saturating_sub(BLOCK);
+        }
+        while left >= BLOCK {
             for (row, sum) in sums.iter_mut().enumerate() {
                 let (x, y) = (x.wrapping_add(row * WIDTH), y.wrapping_add(row * WIDTH));
                 if far {
@@ -47,9 +49,12 @@ pub(super) fn sum(x: &[f32], y: &[f32], term: impl Fn(f32, f32) -> f32 + Copy) -
                 }
                 *sum = add(*sum, _mm512_loadu_ps(x), _mm512_loadu_ps(y), term);
             }
+            (x, y) = (x.wrapping_add(BLOCK), y.wrapping_add(BLOCK));
             left -= BLOCK;
         }
-        sums = part::<0>(sums, (x.wrapping_add(BLOCK), y.wrapping_add(BLOCK)), left, term);
+        if left > 0 {
+            sums = part::<0>(sums, (x, y), left, term);
+        }
     }
     total(sums)
 }

@@ -63,6 +63,31 @@ fn sums_of_fractions_are_close_and_the_same_for_any_threads() {
     assert!((f64::from(got[0]) / exact - 1.0).abs() < 1e-6);
 }
 
+/// Operands that no cache holds, from anywhere in a line to anywhere.
+#[test]
+fn far_operands_are_updated() {
+    let len = (8 << 20) / size_of::<f32>() + 77;
+    let (x, y0) = (integers::<f32>(10, len), integers::<f32>(11, len));
+    let want = |f: fn(f32, f32) -> f32| x.iter().zip(&y0).map(|(&x, &y)| f(x, y)).collect();
+    let want: [Vec<f32>; 3] =
+        [want(|_, y| -2.0 * y), want(|x, y| 3.0 * x + y), want(|x, y| 2.0 * x + 4.0 * y)];
+    for (w, start) in threads().iter().zip([0, 3, 16]) {
+        let room = [vec![7.0; start], y0.clone()].concat();
+        for (i, want) in want.iter().enumerate() {
+            let mut room = room.clone();
+            let y = &mut room[start..];
+            match i {
+                0 => scal(w, -2.0, y),
+                1 => axpy(w, 3.0, &x, y),
+                _ => axpby(w, 2.0, &x, 4.0, y),
+            }
+            .unwrap();
+            assert!(y == want, "update {i} from {start}");
+            assert!(room[..start].iter().all(|&before| before == 7.0));
+        }
+    }
+}
+
 /// An operand may begin anywhere in a cache line, and be long enough for that to matter or not.
 #[test]
 fn sums_do_not_depend_on_addresses() {
