@@ -1,4 +1,4 @@
-//! Pages of memory.
+//! Large pages behind large host memory, where the system has some.
 
 /// Bytes of a large page; less than that of memory has none.
 #[cfg(target_os = "linux")]

@@ -100,7 +100,6 @@ fn what_does_not_fit_is_named() {
     assert!(error(&["x"]).starts_with("none.h5: "));
 }
 
-/// A file of h5py's: see `tests/hdf5/make.py`.
 #[test]
 fn more_rows_of_nothing_than_a_file_can_tell_of_are_refused() {
     let dir = tempfile::tempdir().unwrap();
@@ -113,6 +112,7 @@ fn more_rows_of_nothing_than_a_file_can_tell_of_are_refused() {
     assert!(error.contains("the file is too short for its shape"), "{error}");
 }
 
+/// A file of h5py's: see `tests/hdf5/make.py`.
 #[test]
 fn packed_chunks_of_any_numbers_are_read() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hdf5/rows.h5");

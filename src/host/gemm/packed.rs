@@ -52,8 +52,8 @@ fn block<S>(m: usize, n: usize, k: usize) -> usize {
     } else if n * k * size_of::<S>() <= NEARBY {
         BLOCK / 4
     } else {
-        // Rows of some 1 KiB, which go to a dozen pages.
-        BLOCK / size_of::<S>() * 4
+        // As many elements of a row in either type: pieces of 1 KiB and more.
+        BLOCK / (size_of::<S>() / size_of::<f32>())
     };
     bytes / size_of::<S>()
 }

@@ -6,11 +6,8 @@ use super::{direct::Product, lanes::Lanes};
 use num_traits::Zero;
 use std::ops::Range;
 
-/// Rows of a panel of `B` that are asked for before they are needed.
+/// Terms of a panel that are asked for before they are needed.
 const AHEAD: usize = 16;
-
-/// The same of `A`.
-const AHEAD_A: usize = 16;
 
 /// Bytes of a line of a cache.
 const LINE: usize = 64;
@@ -108,7 +105,7 @@ unsafe fn add<
         // Rows that lie in a matrix are fetched ahead by the processor.
         if B == PANEL && along_k > 1 {
             for line in (0..TERMS * ROWS).step_by(LINE / size_of::<L::Scalar>()) {
-                L::prefetch(a.wrapping_add(AHEAD_A * along_k + line));
+                L::prefetch(a.wrapping_add(AHEAD * along_k + line));
             }
         }
         for (i, sums) in sums.iter_mut().enumerate() {
