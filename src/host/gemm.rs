@@ -14,8 +14,6 @@ mod amx;
 mod direct;
 mod dot;
 mod half;
-#[cfg(target_arch = "x86_64")]
-mod halves;
 mod indirect;
 mod lanes;
 mod lines;

@@ -17,6 +17,8 @@ mod fold;
 mod functions;
 mod gemm;
 mod gemv;
+#[cfg(target_arch = "x86_64")]
+mod halves;
 mod index;
 mod level1;
 mod lines;

@@ -4,12 +4,9 @@
 //! elements go through them in chunks that stay in the first-level cache. For `f32` and `f64`
 //! themselves nothing is copied.
 
-#[cfg(target_arch = "x86_64")]
-mod halves;
-
-#[cfg(target_arch = "x86_64")]
-use super::simd::has_avx512;
 use super::simd::vectorized;
+#[cfg(target_arch = "x86_64")]
+use super::{halves, simd::has_avx512};
 use crate::element::{DType, Element, bf16, f16};
 use bytemuck::{cast_slice, cast_slice_mut};
 use half::slice::HalfFloatSliceExt;
@@ -48,14 +45,9 @@ pub(crate) fn widened<'a, T: Element>(x: &'a [T], room: &'a mut [T::Acc]) -> &'a
 pub(crate) fn widen<T: Element>(x: &[T], y: &mut [T::Acc]) {
     #[cfg(target_arch = "x86_64")]
     if !is_wide::<T>() && has_avx512() {
-        // SAFETY: the processor has what these are compiled for.
+        // SAFETY: the processor has what it is compiled for.
         #[allow(unsafe_code)]
-        return unsafe {
-            match T::DTYPE {
-                DType::F16 => halves::widen::<f16>(cast_slice(x), cast_slice_mut(y)),
-                _ => halves::widen::<bf16>(cast_slice(x), cast_slice_mut(y)),
-            }
-        };
+        return unsafe { halves::widen(x, cast_slice_mut(y)) };
     }
     match T::DTYPE {
         DType::F32 | DType::F64 => y.copy_from_slice(cast_slice(x)),
@@ -75,14 +67,9 @@ pub(crate) fn widen<T: Element>(x: &[T], y: &mut [T::Acc]) {
 pub(crate) fn narrow<T: Element>(x: &[T::Acc], y: &mut [T]) {
     #[cfg(target_arch = "x86_64")]
     if !is_wide::<T>() && has_avx512() {
-        // SAFETY: the processor has what these are compiled for.
+        // SAFETY: the processor has what it is compiled for.
         #[allow(unsafe_code)]
-        return unsafe {
-            match T::DTYPE {
-                DType::F16 => halves::narrow::<f16>(cast_slice(x), cast_slice_mut(y)),
-                _ => halves::narrow::<bf16>(cast_slice(x), cast_slice_mut(y)),
-            }
-        };
+        return unsafe { halves::narrow(cast_slice(x), y) };
     }
     match T::DTYPE {
         DType::F32 | DType::F64 => y.copy_from_slice(cast_slice(x)),

@@ -61,16 +61,13 @@ impl<S: Native> Lines<S> for Indirect<'_, S> {
         if lines.is_empty() || terms.is_empty() {
             return;
         }
-        let Self { x, rows, runs, along } = *self;
+        let Self { x, rows: rows_of, runs, along } = *self;
         // SAFETY: rows and runs are those of the matrix, all of which can be read, as `new` has
         // seen; the panels hold what is written.
         #[allow(unsafe_code)]
         unsafe {
-            if along {
-                S::on_lanes(Along { x, rows: &rows[lines], runs, columns: terms, size, panels });
-            } else {
-                S::on_lanes(Across { x, rows: &rows[terms], runs, columns: lines, size, panels });
-            }
+            let (rows, columns) = if along { (lines, terms) } else { (terms, lines) };
+            S::on_lanes(Pack { x, rows: &rows_of[rows], runs, columns, along, size, panels });
         }
     }
 }
@@ -158,21 +155,33 @@ macro_rules! by_number {
     };
 }
 
-/// Packs panels of columns.
-struct Across<'a, S> {
+/// Packs panels of some rows and columns.
+struct Pack<'a, S> {
     x: &'a [S],
     rows: &'a [usize],
     runs: &'a [Piece],
     columns: Range<usize>,
+    /// Whether lines are rows, rather than columns.
+    along: bool,
     size: usize,
     panels: &'a mut [S],
 }
 
 #[allow(unsafe_code)]
-impl<S: Native> Job<S> for Across<'_, S> {
+impl<S: Native> Job<S> for Pack<'_, S> {
     #[inline(always)]
     unsafe fn run<L: Lanes<Scalar = S>>(self) {
-        let Self { x, rows, runs, columns, size, panels } = self;
+        // SAFETY: handed on.
+        unsafe { if self.along { self.rows::<L>() } else { self.columns::<L>() } }
+    }
+}
+
+#[allow(unsafe_code)]
+impl<S: Native> Pack<'_, S> {
+    /// Panels of columns.
+    #[inline(always)]
+    unsafe fn columns<L: Lanes<Scalar = S>>(self) {
+        let Self { x, rows, runs, columns, size, panels, .. } = self;
         let (x, panels) = (x.as_ptr(), panels.as_mut_ptr());
         for first in columns.clone().step_by(size) {
             let wanted = first..columns.end.min(first + size);
@@ -191,49 +200,11 @@ impl<S: Native> Job<S> for Across<'_, S> {
             }
         }
     }
-}
 
-/// Writes the vector of each row to place `at` of it.
-#[allow(unsafe_code)]
-#[inline(always)]
-unsafe fn put<L: Lanes>(
-    x: *const L::Scalar,
-    rows: &[usize],
-    segments: &[Segment<L::Mask>],
-    (panel, size): (*mut L::Scalar, usize),
-    at: usize,
-) {
-    let (panel, whole) = (panel.wrapping_add(at), at + L::WIDTH <= size);
-    by_number!(segments, {
-        for (i, &row) in rows.iter().enumerate() {
-            // SAFETY: the caller's: the rows have these segments, and the panel has room.
-            unsafe {
-                let vector = load::<L>(x.add(row), segments);
-                // Of a constant length there is no mask.
-                match whole {
-                    true => vector.store(panel.add(i * size)),
-                    false => vector.store_first(panel.add(i * size), size - at),
-                }
-            }
-        }
-    });
-}
-
-/// Packs panels of rows, by transposition.
-struct Along<'a, S> {
-    x: &'a [S],
-    rows: &'a [usize],
-    runs: &'a [Piece],
-    columns: Range<usize>,
-    size: usize,
-    panels: &'a mut [S],
-}
-
-#[allow(unsafe_code)]
-impl<S: Native> Job<S> for Along<'_, S> {
+    /// Panels of rows, by transposition.
     #[inline(always)]
-    unsafe fn run<L: Lanes<Scalar = S>>(self) {
-        let Self { x, rows, runs, columns, size, panels } = self;
+    unsafe fn rows<L: Lanes<Scalar = S>>(self) {
+        let Self { x, rows, runs, columns, size, panels, .. } = self;
         let (x, panels) = (x.as_ptr(), panels.as_mut_ptr());
         for (i, rows) in rows.chunks(size).enumerate() {
             // SAFETY: the matrix has what is read, and the panels room for it.
@@ -273,4 +244,30 @@ impl<S: Native> Job<S> for Along<'_, S> {
             }
         }
     }
+}
+
+/// Writes the vector of each row to place `at` of it.
+#[allow(unsafe_code)]
+#[inline(always)]
+unsafe fn put<L: Lanes>(
+    x: *const L::Scalar,
+    rows: &[usize],
+    segments: &[Segment<L::Mask>],
+    (panel, size): (*mut L::Scalar, usize),
+    at: usize,
+) {
+    let (panel, whole) = (panel.wrapping_add(at), at + L::WIDTH <= size);
+    by_number!(segments, {
+        for (i, &row) in rows.iter().enumerate() {
+            // SAFETY: the caller's: the rows have these segments, and the panel has room.
+            unsafe {
+                let vector = load::<L>(x.add(row), segments);
+                // Of a constant length there is no mask.
+                match whole {
+                    true => vector.store(panel.add(i * size)),
+                    false => vector.store_first(panel.add(i * size), size - at),
+                }
+            }
+        }
+    });
 }

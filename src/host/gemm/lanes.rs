@@ -239,9 +239,9 @@ impl<S: Element + Float> Lanes for [S; 4] {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::super::halves::{narrow_256, narrow_512, widen_256, widen_512};
     use super::{Lanes, MOST};
     use crate::element::Element;
+    use crate::host::halves::{narrow_256, narrow_512, widen_256, widen_512};
     use std::arch::x86_64::*;
 
     macro_rules! lanes {

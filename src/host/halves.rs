@@ -1,10 +1,88 @@
 //! Vectors of 16-bit elements on x86-64: widened as they are loaded, rounded as they are stored.
 //!
-//! All functions are inlined into such as are compiled for AVX-512 (F, BW, VL), or for AVX2 and
-//! F16C, as their names say, and may be called where the processor has these only.
+//! What names a number of bits is inlined into functions compiled for AVX-512 (F, BW, VL), or for
+//! AVX2 and F16C, and may be called where the processor has these only.
 
+use super::lines::with_by_lines;
 use crate::element::{DType, Element};
 use std::arch::x86_64::*;
+
+/// Elements of the widest vector.
+const LANES: usize = 16;
+
+/// `y ← x`, exactly, NaN made quiet; equal lengths.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+pub(super) fn widen<T: Element>(x: &[T], y: &mut [f32]) {
+    with_by_lines(
+        x,
+        y,
+        #[inline(always)]
+        |x, y| {
+            let (runs, rest) = x.as_chunks::<LANES>();
+            let (room, rest_room) = y.as_chunks_mut::<LANES>();
+            // SAFETY: the processor has AVX-512.
+            #[allow(unsafe_code)]
+            unsafe {
+                for (x, y) in runs.iter().zip(room) {
+                    widen_run(x, y);
+                }
+                widen_run(rest, rest_room);
+            }
+        },
+    );
+}
+
+/// `y ← x`, rounded to nearest, ties to even; equal lengths.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+pub(super) fn narrow<T: Element>(x: &[f32], y: &mut [T]) {
+    with_by_lines(
+        x,
+        y,
+        #[inline(always)]
+        |x, y| {
+            let (runs, rest) = x.as_chunks::<LANES>();
+            let (room, rest_room) = y.as_chunks_mut::<LANES>();
+            // SAFETY: the processor has AVX-512.
+            #[allow(unsafe_code)]
+            unsafe {
+                for (x, y) in runs.iter().zip(room) {
+                    narrow_run(x, y);
+                }
+                narrow_run(rest, rest_room);
+            }
+        },
+    );
+}
+
+/// As [`widen`], of a vector at most.
+///
+/// # Safety
+/// The processor has AVX-512.
+#[allow(unsafe_code)]
+#[inline(always)]
+unsafe fn widen_run<T: Element>(x: &[T], y: &mut [f32]) {
+    let count = x.len().min(y.len()).min(LANES);
+    // SAFETY: both hold so many elements.
+    unsafe {
+        let wide = widen_512(x.as_ptr(), count);
+        _mm512_mask_storeu_ps(y.as_mut_ptr(), first(count), wide);
+    }
+}
+
+/// As [`narrow`], of a vector at most.
+///
+/// # Safety
+/// The processor has AVX-512.
+#[allow(unsafe_code)]
+#[inline(always)]
+unsafe fn narrow_run<T: Element>(x: &[f32], y: &mut [T]) {
+    let count = x.len().min(y.len()).min(LANES);
+    // SAFETY: both hold so many elements.
+    unsafe {
+        let wide = _mm512_maskz_loadu_ps(first(count), x.as_ptr());
+        narrow_512(wide, y.as_mut_ptr(), count);
+    }
+}
 
 /// The first `count` elements at `p`, widened, the others zero and not read.
 ///
@@ -18,7 +96,7 @@ pub(super) unsafe fn widen_512<T: Element>(p: *const T, count: usize) -> __m512 
         let x = _mm256_maskz_loadu_epi16(first(count), p.cast());
         match T::DTYPE {
             DType::F16 => _mm512_cvtph_ps(x),
-            _ => _mm512_castsi512_ps(_mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(x))),
+            _ => from_bf16_512(x),
         }
     }
 }
@@ -96,6 +174,20 @@ pub(super) unsafe fn narrow_256<T: Element>(x: __m256, p: *mut T, count: usize) 
 #[inline(always)]
 fn first(count: usize) -> __mmask16 {
     ((1u32 << count) - 1) as __mmask16
+}
+
+/// What is an upper half already; NaN is made quiet, as an instruction would.
+#[allow(unsafe_code)]
+#[inline(always)]
+unsafe fn from_bf16_512(x: __m256i) -> __m512 {
+    // SAFETY: of values, by instructions that the caller knows to be there.
+    unsafe {
+        let bits = _mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(x));
+        let wide = _mm512_castsi512_ps(bits);
+        let nan = _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(wide, wide);
+        let quiet = _mm512_set1_epi32(0x40 << 16);
+        _mm512_castsi512_ps(_mm512_mask_or_epi32(bits, nan, bits, quiet))
+    }
 }
 
 /// Upper halves, rounded by what is added below them; NaN, made quiet, is not.
