@@ -4,8 +4,9 @@
 mod runs;
 
 use super::{
+    fused::Fused,
     lines::{ahead, before_line, by_lines, lines_ahead, with_by_lines, with_lines_ahead},
-    simd::vectorized,
+    simd::{vectorized, vectorized_fused},
     stream::{is_far, stream},
     widen::{CHUNK, chunk, is_wide, overwrite, update, widened},
     workers::Workers,
@@ -96,7 +97,7 @@ fn scale<A: Element + Float>(alpha: A, x: &mut [A]) {
     }
 }
 
-/// `y ← α·x + y`.
+/// `y ← α·x + y`, of `f32` rounded once.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `y` is as long as `x`.
@@ -108,9 +109,9 @@ pub fn axpy<T: Element>(workers: &Workers, alpha: T::Acc, x: &[T], y: &mut [T]) 
         true,
         (x, y),
         #[inline(always)]
-        |x, y| {
+        move |fused, x, y| {
             for (y, &x) in y.iter_mut().zip(x) {
-                *y = alpha * x + *y;
+                *y = fused.mul_add(alpha, x, *y);
             }
         },
     );
@@ -136,7 +137,7 @@ pub fn axpby<T: Element>(
             false,
             (x, y),
             #[inline(always)]
-            |x, y| {
+            move |_, x, y| {
                 for (y, &x) in y.iter_mut().zip(x) {
                     *y = alpha * x;
                 }
@@ -148,9 +149,9 @@ pub fn axpby<T: Element>(
             true,
             (x, y),
             #[inline(always)]
-            |x, y| {
+            move |fused, x, y| {
                 for (y, &x) in y.iter_mut().zip(x) {
-                    *y = alpha * x + beta * *y;
+                    *y = fused.mul_add(alpha, x, beta * *y);
                 }
             },
         );
@@ -158,7 +159,7 @@ pub fn axpby<T: Element>(
     Ok(())
 }
 
-/// `Σ xᵢ·yᵢ`, products and sum in `T::Acc`.
+/// `Σ xᵢ·yᵢ`, products and sum in `T::Acc`; of `f32`, products are not rounded.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `y` is as long as `x`.
@@ -168,13 +169,15 @@ pub fn dot<T: Element>(workers: &Workers, x: &[T], y: &[T]) -> Result<T::Acc> {
     Ok(sum_of_tasks(workers, x.len(), |i, len| {
         let (x, y) = (part(x, i, len), part(y, i, len));
         if is_wide::<T>() {
-            return sum_run::<T::Acc>(cast_slice(x), cast_slice(y), |x, y| x * y);
+            return sum_run::<T::Acc>(cast_slice(x), cast_slice(y), |fused, sum, x, y| {
+                fused.mul_add(x, y, sum)
+            });
         }
         let (mut room_x, mut room_y) = (chunk(), chunk());
         let mut sum = T::Acc::zero();
         for (x, y) in x.chunks(CHUNK).zip(y.chunks(CHUNK)) {
             let (x, y) = (widened(x, &mut room_x), widened(y, &mut room_y));
-            sum = sum + sum_run(x, y, |x, y| x * y);
+            sum = sum + sum_run(x, y, |fused, sum, x, y| fused.mul_add(x, y, sum));
         }
         sum
     }))
@@ -210,7 +213,10 @@ pub fn dot_strided<T: Element>(
                 room_x[i] = x[(start + i) * incx].to_acc();
                 room_y[i] = y[(start + i) * incy].to_acc();
             }
-            sum = sum + sum_run(&room_x[..len], &room_y[..len], |x, y| x * y);
+            sum = sum
+                + sum_run(&room_x[..len], &room_y[..len], |fused, sum, x, y| {
+                    fused.mul_add(x, y, sum)
+                });
         }
         sum
     }))
@@ -219,13 +225,13 @@ pub fn dot_strided<T: Element>(
 /// `Σ |xᵢ|`.
 #[doc(alias = "caffe_cpu_asum")]
 pub fn asum<T: Element>(workers: &Workers, x: &[T]) -> Result<T::Acc> {
-    Ok(sum_over(workers, x, |x, _| x.abs()))
+    Ok(sum_over(workers, x, |_, sum, x, _| sum + x.abs()))
 }
 
 /// `Σ xᵢ²`.
 #[doc(alias = "sumsq_data")]
 pub fn sumsq<T: Element>(workers: &Workers, x: &[T]) -> Result<T::Acc> {
-    Ok(sum_over(workers, x, |x, _| x * x))
+    Ok(sum_over(workers, x, |fused, sum, x, _| fused.mul_add(x, x, sum)))
 }
 
 /// `max |xᵢ|`: 0 if there are no elements, NaN if one of them is NaN.
@@ -268,7 +274,7 @@ fn each<T: Element>(
     workers: &Workers,
     reads: bool,
     (x, y): (&[T], &mut [T]),
-    body: impl Fn(&[T::Acc], &mut [T::Acc]) + Send + Sync,
+    body: impl Fn(Fused, &[T::Acc], &mut [T::Acc]) + Copy + Send + Sync,
 ) {
     let far = is_far(y);
     workers.chunks(y, TASK, |i, y| {
@@ -276,23 +282,37 @@ fn each<T: Element>(
         if is_wide::<T>() {
             let (x, y) = (cast_slice(x), cast_slice_mut(y));
             if far {
-                return vectorized(
+                return vectorized_fused(
                     #[inline(always)]
-                    || with_lines_ahead(x, y, &body),
+                    move |fused| {
+                        with_lines_ahead(
+                            x,
+                            y,
+                            #[inline(always)]
+                            move |x, y| body(fused, x, y),
+                        );
+                    },
                 );
             }
-            return vectorized(
+            return vectorized_fused(
                 #[inline(always)]
-                || with_by_lines(x, y, &body),
+                move |fused| {
+                    with_by_lines(
+                        x,
+                        y,
+                        #[inline(always)]
+                        move |x, y| body(fused, x, y),
+                    );
+                },
             );
         }
         let (mut room_x, mut room_y) = (chunk(), chunk());
         for (x, y) in x.chunks(CHUNK).zip(y.chunks_mut(CHUNK)) {
             let x = widened(x, &mut room_x);
             let body = |y: &mut [T::Acc]| {
-                vectorized(
+                vectorized_fused(
                     #[inline(always)]
-                    || body(x, y),
+                    move |fused| body(fused, x, y),
                 );
             };
             if reads {
@@ -305,46 +325,52 @@ fn each<T: Element>(
 }
 
 /// Adds `body(task, elements)` of every task of `n` elements, in order.
+#[inline]
 fn sum_of_tasks<A: Element + Float>(
     workers: &Workers,
     n: usize,
     body: impl Fn(usize, usize) -> A + Send + Sync,
 ) -> A {
-    match n.div_ceil(TASK) {
-        0 => A::zero(),
-        1 => body(0, n),
-        tasks => {
-            let sums = workers.map(tasks, |i| body(i, TASK.min(n - i * TASK)));
-            sums.into_iter().fold(A::zero(), |sum, part| sum + part)
-        }
-    }
+    if n <= TASK { body(0, n) } else { sum_of_many(workers, n, body) }
 }
 
-/// `Σ term(xᵢ, xᵢ)`; the term of zeros is 0.
+/// As [`sum_of_tasks`]; apart, as short sums feel what it needs.
+#[inline(never)]
+fn sum_of_many<A: Element + Float>(
+    workers: &Workers,
+    n: usize,
+    body: impl Fn(usize, usize) -> A + Send + Sync,
+) -> A {
+    let sums = workers.map(n.div_ceil(TASK), |i| body(i, TASK.min(n - i * TASK)));
+    sums.into_iter().fold(A::zero(), |sum, part| sum + part)
+}
+
+/// As [`sum_run`], of all of `x` with itself.
 #[inline(always)]
 fn sum_over<T: Element>(
     workers: &Workers,
     x: &[T],
-    term: impl Fn(T::Acc, T::Acc) -> T::Acc + Copy + Send + Sync,
+    take: impl Fn(Fused, T::Acc, T::Acc, T::Acc) -> T::Acc + Copy + Send + Sync,
 ) -> T::Acc {
     sum_of_tasks(workers, x.len(), |i, len| {
         let x = part(x, i, len);
         if is_wide::<T>() {
-            return sum_run::<T::Acc>(cast_slice(x), cast_slice(x), term);
+            return sum_run::<T::Acc>(cast_slice(x), cast_slice(x), take);
         }
         let mut room = chunk();
         let mut sum = T::Acc::zero();
         for x in x.chunks(CHUNK) {
             let x = widened(x, &mut room);
-            sum = sum + sum_run(x, x, term);
+            sum = sum + sum_run(x, x, take);
         }
         sum
     })
 }
 
-/// `Σ term(xᵢ, yᵢ)` over a run: equal lengths; the term of zeros is 0.
+/// The sum of accumulators after `take(fused, sum, xᵢ, yᵢ)` of each pair of a run: equal lengths;
+/// zeros change none.
 #[inline(always)]
-fn sum_run<A: Element + Float>(x: &[A], y: &[A], term: impl Fn(A, A) -> A + Copy) -> A {
+fn sum_run<A: Element + Float>(x: &[A], y: &[A], take: impl Fn(Fused, A, A, A) -> A + Copy) -> A {
     #[cfg(target_arch = "x86_64")]
     if A::DTYPE == DType::F32 && has_avx512() {
         // SAFETY: the processor has what it is compiled for.
@@ -354,17 +380,17 @@ fn sum_run<A: Element + Float>(x: &[A], y: &[A], term: impl Fn(A, A) -> A + Copy
                 cast_slice(x),
                 cast_slice(y),
                 #[inline(always)]
-                |x, y| cast(term(cast(x), cast(y))),
+                |sum, x, y| cast(take(Fused::Native, cast(sum), cast(x), cast(y))),
             )
         });
     }
-    vectorized(
+    vectorized_fused(
         #[inline(always)]
-        || {
+        |fused| {
             over_run(
                 (x, y),
                 #[inline(always)]
-                |lane, x, y| lane + term(x, y),
+                |sum, x, y| take(fused, sum, x, y),
                 |a, b| a + b,
             )
         },

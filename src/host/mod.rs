@@ -15,6 +15,7 @@ mod convolution;
 mod dot_onto;
 mod fold;
 mod functions;
+mod fused;
 mod gemm;
 mod gemv;
 #[cfg(target_arch = "x86_64")]

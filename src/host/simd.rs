@@ -1,5 +1,9 @@
 //! One source, compiled for several vector widths, chosen at run time.
 
+use super::fused::Fused;
+#[cfg(target_arch = "x86_64")]
+use std::sync::LazyLock;
+
 /// Runs `kernel` compiled for the widest vectors this processor has.
 ///
 /// The closure and all that it calls must be `#[inline(always)]`: only what is inlined here is
@@ -8,32 +12,35 @@
 /// without them it may be a call, and rounds the same.
 #[inline(always)]
 pub(crate) fn vectorized<R>(kernel: impl FnOnce() -> R) -> R {
+    vectorized_fused(
+        #[inline(always)]
+        |_| kernel(),
+    )
+}
+
+/// As [`vectorized`], and says how products are added there.
+#[inline(always)]
+pub(super) fn vectorized_fused<R>(kernel: impl FnOnce(Fused) -> R) -> R {
     #[cfg(target_arch = "x86_64")]
-    {
-        if has_avx512() {
-            // SAFETY: the processor has what `avx512` is compiled for: it was just detected.
-            #[allow(unsafe_code)]
-            return unsafe { avx512(kernel) };
-        }
-        if has_avx2() {
-            // SAFETY: the processor has what `avx2` is compiled for: it was just detected.
-            #[allow(unsafe_code)]
-            return unsafe { avx2(kernel) };
-        }
+    match *WIDTH {
+        // SAFETY: the processor has what `avx512` is compiled for: it was detected.
+        #[allow(unsafe_code)]
+        Width::Avx512 => return unsafe { avx512(kernel) },
+        // SAFETY: the processor has what `avx2` is compiled for: it was detected.
+        #[allow(unsafe_code)]
+        Width::Avx2 => return unsafe { avx2(kernel) },
+        Width::Base => {}
     }
-    kernel()
+    kernel(Fused::BASE)
 }
 
 /// The instructions that kernels on this host use for vectors.
 pub fn vector_instructions() -> &'static str {
     #[cfg(target_arch = "x86_64")]
-    {
-        if has_avx512() {
-            return "AVX-512";
-        }
-        if has_avx2() {
-            return "AVX2";
-        }
+    match *WIDTH {
+        Width::Avx512 => return "AVX-512",
+        Width::Avx2 => return "AVX2",
+        Width::Base => {}
     }
     match () {
         () if cfg!(target_feature = "sse2") => "SSE2",
@@ -46,27 +53,38 @@ pub fn vector_instructions() -> &'static str {
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(super) fn has_avx512() -> bool {
-    is_x86_feature_detected!("avx512f")
+    matches!(*WIDTH, Width::Avx512)
+}
+
+#[cfg(target_arch = "x86_64")]
+enum Width {
+    Base,
+    Avx2,
+    Avx512,
+}
+
+/// The widest vectors, looked up once: short kernels would feel a look at each instruction set.
+#[cfg(target_arch = "x86_64")]
+static WIDTH: LazyLock<Width> = LazyLock::new(|| {
+    if is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512dq")
         && is_x86_feature_detected!("avx512vl")
-}
-
-/// Whether there is all that `avx2` is compiled for.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-fn has_avx2() -> bool {
-    is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
-}
+    {
+        return Width::Avx512;
+    }
+    let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+    if avx2 { Width::Avx2 } else { Width::Base }
+});
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn avx512<R>(kernel: impl FnOnce() -> R) -> R {
-    kernel()
+fn avx512<R>(kernel: impl FnOnce(Fused) -> R) -> R {
+    kernel(Fused::Native)
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-fn avx2<R>(kernel: impl FnOnce() -> R) -> R {
-    kernel()
+fn avx2<R>(kernel: impl FnOnce(Fused) -> R) -> R {
+    kernel(Fused::Native)
 }

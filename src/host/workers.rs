@@ -78,7 +78,18 @@ impl Workers {
 
     /// Calls `body(i, chunk)` for the i-th run of `size` elements of `y`, the last of which may
     /// be shorter.
+    #[inline]
     pub fn chunks<T: Send>(
+        &self,
+        y: &mut [T],
+        size: usize,
+        body: impl Fn(usize, &mut [T]) + Send + Sync,
+    ) {
+        // Short kernels feel a call more.
+        if (1..=size).contains(&y.len()) { body(0, y) } else { self.share_chunks(y, size, body) }
+    }
+
+    fn share_chunks<T: Send>(
         &self,
         y: &mut [T],
         size: usize,
@@ -86,9 +97,6 @@ impl Workers {
     ) {
         let size = size.max(1);
         let tasks = y.len().div_ceil(size);
-        if tasks == 1 {
-            return body(0, y);
-        }
         let mut rest = y;
         let parts = Parts::new(tasks, self.count, |range| {
             let part = rest.split_off_mut(..(range.len() * size).min(rest.len()));

@@ -17,10 +17,11 @@ use std::mem::transmute;
 /// Elements taken in at a time, by an accumulator each.
 const BLOCK: usize = WIDTH * ROWS;
 
-/// `Σ term(xᵢ, yᵢ)`, equal lengths; the term of zeros is 0.
+/// The sum of all accumulators after `take(sum, xᵢ, yᵢ)` of each pair, equal lengths; zeros change
+/// none.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-pub(super) fn sum(x: &[f32], y: &[f32], term: impl Fn(f32, f32) -> f32 + Copy) -> f32 {
-    assert_eq!(x.len(), y.len());
+pub(super) fn sum(x: &[f32], y: &[f32], take: impl Fn(f32, f32, f32) -> f32 + Copy) -> f32 {
+    assert!(x.len() == y.len());
     let mut sums = [_mm512_setzero_ps(); ROWS];
     let far = size_of_val(x) >= FAR;
     let before = x.as_ptr().addr() / size_of::<f32>() % WIDTH;
@@ -35,9 +36,9 @@ pub(super) fn sum(x: &[f32], y: &[f32], term: impl Fn(f32, f32) -> f32 + Copy) -
         if before > 0 {
             let first = u16::MAX << before & mask_of(left);
             let head = (_mm512_maskz_loadu_ps(first, x), _mm512_maskz_expandloadu_ps(first, y));
-            sums[0] = add(sums[0], head.0, head.1, term);
+            sums[0] = taken(sums[0], head.0, head.1, take);
             y = y.wrapping_sub(before);
-            sums = part::<1>(sums, (x, y), left, term);
+            sums = part::<1>(sums, (x, y), left, take);
             (x, y) = (x.wrapping_add(BLOCK), y.wrapping_add(BLOCK));
             left = left.saturating_sub(BLOCK);
         }
@@ -47,13 +48,13 @@ pub(super) fn sum(x: &[f32], y: &[f32], term: impl Fn(f32, f32) -> f32 + Copy) -
                 if far {
                     _mm_prefetch::<_MM_HINT_T0>(x.cast::<i8>().wrapping_add(AHEAD));
                 }
-                *sum = add(*sum, _mm512_loadu_ps(x), _mm512_loadu_ps(y), term);
+                *sum = taken(*sum, _mm512_loadu_ps(x), _mm512_loadu_ps(y), take);
             }
             (x, y) = (x.wrapping_add(BLOCK), y.wrapping_add(BLOCK));
             left -= BLOCK;
         }
         if left > 0 {
-            sums = part::<0>(sums, (x, y), left, term);
+            sums = part::<0>(sums, (x, y), left, take);
         }
     }
     total(sums)
@@ -69,7 +70,7 @@ unsafe fn part<const FROM: usize>(
     mut sums: [__m512; ROWS],
     (x, y): (*const f32, *const f32),
     left: usize,
-    term: impl Fn(f32, f32) -> f32,
+    take: impl Fn(f32, f32, f32) -> f32,
 ) -> [__m512; ROWS] {
     for (row, sum) in sums.iter_mut().enumerate().skip(FROM) {
         let at = row * WIDTH;
@@ -81,7 +82,7 @@ unsafe fn part<const FROM: usize>(
         // SAFETY: as of this: the mask leaves out what is behind the last.
         unsafe {
             let (x, y) = (_mm512_maskz_loadu_ps(mask, x), _mm512_maskz_loadu_ps(mask, y));
-            *sum = add(*sum, x, y, &term);
+            *sum = taken(*sum, x, y, &take);
         }
     }
     sums
@@ -93,20 +94,20 @@ fn mask_of(count: usize) -> u16 {
     ((1u32 << count.min(WIDTH)) - 1) as u16
 }
 
-/// `sumᵢ + term(xᵢ, yᵢ)`
+/// `take(sumᵢ, xᵢ, yᵢ)`
 ///
 /// # Safety
 /// The processor has AVX-512.
 #[inline(always)]
 #[allow(unsafe_code)]
-unsafe fn add(sum: __m512, x: __m512, y: __m512, term: impl Fn(f32, f32) -> f32) -> __m512 {
+unsafe fn taken(sum: __m512, x: __m512, y: __m512, take: impl Fn(f32, f32, f32) -> f32) -> __m512 {
     // SAFETY: vectors are as many elements.
-    let (mut x, y): ([f32; WIDTH], [f32; WIDTH]) = unsafe { transmute((x, y)) };
+    let [mut sum, x, y]: [[f32; WIDTH]; 3] = unsafe { transmute([sum, x, y]) };
     for i in 0..WIDTH {
-        x[i] = term(x[i], y[i]);
+        sum[i] = take(sum[i], x[i], y[i]);
     }
     // SAFETY: as above.
-    unsafe { _mm512_add_ps(sum, transmute::<[f32; WIDTH], __m512>(x)) }
+    unsafe { transmute(sum) }
 }
 
 /// The sum of all accumulators: those at half the distance are added until one is left.

@@ -117,14 +117,20 @@ fn sums_do_not_depend_on_addresses() {
 
 /// What this processor has instructions for, and what any has.
 #[test]
-fn sums_do_not_depend_on_instructions() {
+fn results_do_not_depend_on_instructions() {
     let (x, y) = (fractions::<f32>(8, 5006), fractions::<f32>(9, 5006));
     for len in [0, 1, 15, 16, 17, 63, 64, 65, 100, 1000, 4999] {
         for start in [0, 1, 7] {
             let (x, y) = (&x[start..][..len], &y[..len]);
-            let portable = over_run((x, y), |lane, x, y| lane + x * y, |a, b| a + b);
-            let got = dot(&Workers::sequential(), x, y).unwrap();
+            let (w, fused) = (Workers::sequential(), Fused::Composed);
+            let portable = over_run((x, y), |sum, x, y| fused.mul_add(x, y, sum), |a, b| a + b);
+            let got = dot(&w, x, y).unwrap();
             assert_eq!(got.to_bits(), portable.to_bits(), "{len} elements from {start}");
+            let portable: Vec<_> =
+                x.iter().zip(y).map(|(&x, &y)| fused.mul_add(0.3, x, y)).collect();
+            let mut got = y.to_vec();
+            axpy(&w, 0.3, x, &mut got).unwrap();
+            assert!(got == portable, "{len} elements from {start}");
         }
     }
 }
