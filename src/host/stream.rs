@@ -6,6 +6,7 @@
 use super::scratch::with_scratch;
 use crate::element::Element;
 use bytemuck::{cast_slice, cast_slice_mut};
+use std::ptr::{from_mut, from_ref};
 
 /// Bytes from which on no cache holds an operand until it is needed again.
 const FAR: usize = 8 << 20;
@@ -19,6 +20,15 @@ const PAGES: usize = 4;
 /// Bytes of pages copied side by side.
 const BLOCK: usize = PAGES * PAGE;
 
+/// Parts of a block that are stored one at a time, while others are computed.
+const PARTS: usize = 16;
+
+/// Lines of a page that belong to a part.
+const LINES: usize = PAGE / LINE / PARTS;
+
+/// Bytes of a line of a cache.
+const LINE: usize = 64;
+
 /// Whether `y`, all of which is to be written, is to bypass the caches.
 pub(super) fn is_far<T>(y: &[T]) -> bool {
     cfg!(target_arch = "x86_64") && size_of_val(y) >= FAR
@@ -26,96 +36,117 @@ pub(super) fn is_far<T>(y: &[T]) -> bool {
 
 /// `y ← x`, past the caches; equal lengths.
 pub(super) fn stream<T: Element>(x: &[T], y: &mut [T]) {
-    by_blocks(
-        y,
-        |at, y| y.copy_from_slice(&x[at..][..y.len()]),
-        |at, y| {
-            let x: &[u8] = cast_slice(&x[at..][..BLOCK / size_of::<T>()]);
-            if let Some(x) = x.first_chunk() {
-                stream_block(x, [], y);
-            }
-        },
-    );
+    let (first, blocks, rest) = in_blocks(y);
+    let (x_first, x) = x.split_at(first.len());
+    let (x, x_rest) = x.split_at(x.len() - rest.len());
+    first.copy_from_slice(x_first);
+    for (x, y) in cast_slice::<T, u8>(x).as_chunks().0.iter().zip(blocks) {
+        (0..PARTS).for_each(|part| store(part, x, [], y));
+    }
+    rest.copy_from_slice(x_rest);
+    fence();
 }
 
 /// Writes `y`, past the caches: `fill(i, part)` writes elements from `i` on, of whatever it finds
-/// there, and reads `from` at the same places, which is fetched while others are stored.
+/// there, and reads `from` at the same places, which is fetched before.
+///
+/// A block is stored bit by bit while the next one is computed: memory and what computes work side
+/// by side.
 pub(super) fn stream_from<A: Element, const N: usize>(
     from: [&[A]; N],
     y: &mut [A],
     fill: impl Fn(usize, &mut [A]),
 ) {
-    with_scratch(BLOCK / size_of::<A>(), |room| {
-        by_blocks(y, &fill, |at, y| {
-            fill(at, room);
-            if let Some(x) = cast_slice::<A, u8>(room).first_chunk() {
-                let next = from.map(|from| from.as_ptr().wrapping_add(at).cast::<u8>());
-                stream_block(x, next.map(|next| next.wrapping_add(BLOCK)), y);
+    let (first, blocks, rest) = in_blocks(y);
+    fill(0, first);
+    let (mut at, per_part) = (first.len(), BLOCK / size_of::<A>() / PARTS);
+    with_scratch(2 * PARTS * per_part, |rooms| {
+        let (mut room, mut full) = rooms.split_at_mut(PARTS * per_part);
+        let mut waiting: Option<&mut [u8; BLOCK]> = None;
+        for block in blocks {
+            let next = from.map(|from| from.as_ptr().wrapping_add(at + PARTS * per_part).cast());
+            for (part, room) in room.chunks_exact_mut(per_part).enumerate() {
+                fill(at, room);
+                at += per_part;
+                if let (Some(y), Some(x)) = (&mut waiting, cast_slice(full).first_chunk()) {
+                    store(part, x, next, y);
+                }
             }
-        });
+            waiting = Some(block);
+            (room, full) = (full, room);
+        }
+        if let (Some(y), Some(x)) = (waiting, cast_slice(full).first_chunk()) {
+            (0..PARTS).for_each(|part| store(part, x, [], y));
+        }
     });
+    fill(at, rest);
+    fence();
 }
 
-/// Calls `usual(i, part)` for what lies before and after whole blocks of `y`, and `whole(i, block)`
-/// for each of them.
-fn by_blocks<T: Element>(
-    y: &mut [T],
-    usual: impl Fn(usize, &mut [T]),
-    mut whole: impl FnMut(usize, &mut [u8; BLOCK]),
-) {
+/// What comes before the first whole block of pages, these, and the rest.
+fn in_blocks<T: Element>(y: &mut [T]) -> (&mut [T], &mut [[u8; BLOCK]], &mut [T]) {
     let before = y.as_ptr().align_offset(PAGE).min(y.len());
     let (first, y) = y.split_at_mut(before);
-    usual(0, first);
-    let per_block = BLOCK / size_of::<T>();
-    let mut at = before;
-    let mut blocks = y.chunks_exact_mut(per_block);
-    for block in &mut blocks {
-        if let Some(block) = cast_slice_mut::<T, u8>(block).first_chunk_mut() {
-            whole(at, block);
+    let (blocks, rest) = cast_slice_mut(y).as_chunks_mut();
+    (first, blocks, cast_slice_mut(rest))
+}
+
+/// `y ← x`, of a part of a block: the same lines of each of its pages. Those of the blocks `next`
+/// are asked for.
+#[inline(always)]
+fn store<const N: usize>(part: usize, x: &[u8; BLOCK], next: [*const u8; N], y: &mut [u8; BLOCK]) {
+    assert!(y.as_ptr().addr().is_multiple_of(LINE), "blocks begin at a page");
+    for line in part * LINES..(part + 1) * LINES {
+        for page in (0..BLOCK).step_by(PAGE) {
+            let at = page + line * LINE;
+            next.into_iter().for_each(|next| fetch(next.wrapping_add(at)));
+            store_line(&x[at..at + LINE], &mut y[at..at + LINE]);
         }
-        at += per_block;
-    }
-    usual(at, blocks.into_remainder());
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: it has no conditions; after it, other threads see what was stored.
-    #[allow(unsafe_code)]
-    unsafe {
-        std::arch::x86_64::_mm_sfence();
     }
 }
 
+/// Asks for a line, whether or not it is there; in the second cache: blocks fill the first.
+#[inline(always)]
+fn fetch(x: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch reads nothing that a program could see, whatever the address.
+    #[allow(unsafe_code)]
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T1>(x.cast());
+    }
+    let _ = x;
+}
+
+/// `y ← x`, of a line.
 #[cfg(target_arch = "x86_64")]
-fn stream_block<const N: usize>(x: &[u8; BLOCK], next: [*const u8; N], y: &mut [u8; BLOCK]) {
-    use std::arch::x86_64::{
-        __m128i, _MM_HINT_T0, _mm_loadu_si128, _mm_prefetch, _mm_stream_si128,
-    };
+#[inline(always)]
+fn store_line(x: &[u8], y: &mut [u8]) {
+    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
     const VECTOR: usize = size_of::<__m128i>();
-    const LINE: usize = 64;
-    assert!(y.as_ptr().cast::<__m128i>().is_aligned(), "blocks begin at a page");
-    for line in (0..PAGE).step_by(LINE) {
-        for page in (0..BLOCK).step_by(PAGE) {
-            for next in next {
-                // SAFETY: a prefetch reads nothing that a program could see, whatever the address.
-                #[allow(unsafe_code)]
-                unsafe {
-                    _mm_prefetch::<_MM_HINT_T0>(next.wrapping_add(page + line).cast());
-                }
-            }
-            for at in (page + line..).step_by(VECTOR).take(LINE / VECTOR) {
-                // SAFETY: `at` is less than `BLOCK` by a vector at least, and `y`'s are aligned.
-                #[allow(unsafe_code)]
-                unsafe {
-                    let part = _mm_loadu_si128(x.as_ptr().add(at).cast());
-                    _mm_stream_si128(y.as_mut_ptr().add(at).cast(), part);
-                }
-            }
+    let (x, y) = (x.as_chunks::<VECTOR>().0, y.as_chunks_mut::<VECTOR>().0);
+    for (x, y) in x.iter().zip(y) {
+        // SAFETY: both are vectors, and that of `y` is aligned, as is the line it is in.
+        #[allow(unsafe_code)]
+        unsafe {
+            _mm_stream_si128(from_mut(y).cast(), _mm_loadu_si128(from_ref(x).cast()));
         }
     }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn stream_block<const N: usize>(x: &[u8; BLOCK], _: [*const u8; N], y: &mut [u8; BLOCK]) {
+fn store_line(x: &[u8], y: &mut [u8]) {
     y.copy_from_slice(x);
+}
+
+/// Lets other threads see what was stored.
+fn fence() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: it has no conditions.
+    #[allow(unsafe_code)]
+    unsafe {
+        std::arch::x86_64::_mm_sfence();
+    }
 }
 
 #[cfg(test)]
