@@ -99,7 +99,8 @@ macro_rules! conformance {
             reduce_sum reduce_mean reduce_max reduce_min reduce_abs_sum reduce_sum_sq sum_onto
             dot_onto arg_max top_k
             uniform gaussian dropout bernoulli integer
-            im2col col2im convolve convolve_backward_input convolve_backward_filters
+            im2col col2im convolve convolve_activated convolve_backward_input
+            convolve_backward_filters
             max_pool max_pool_backward average_pool average_pool_backward stochastic_pool
             softmax softmax_backward lrn_across lrn_within lrn_across_backward lrn_within_backward
             moments standardize standardize_backward

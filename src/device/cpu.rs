@@ -1,15 +1,18 @@
 //! The host as a device.
 
 use crate::{
+    element::Element,
     error::{Error, Result},
     families,
     host::{Workers, prefer_large, vector_instructions},
-    memory::{HostBytes, Kernel, Mapping, Memory},
+    kernel::{Windows, fallback},
+    memory::{HostBytes, Kernel, Mapping, Memory, View, ViewMut},
+    op::{Convolution, Unary},
 };
 use std::{fs, ops::Range};
 
 /// The host's processor. Its memory *is* host memory, so nothing is ever copied, and every kernel
-/// is the family's default, run in place on this value's threads.
+/// is the host's, run in place on this value's threads.
 #[derive(Clone, Debug)]
 pub struct CpuDevice {
     workers: Workers,
@@ -123,4 +126,20 @@ impl Mapping<HostBytes> for CpuDevice {
     }
 }
 
-families!(CpuDevice);
+families!(
+    CpuDevice: Blas, Elementwise, Reductions, Random, Pooling, Normalize, Losses, Indexing, Update
+);
+
+impl Windows for CpuDevice {
+    fn convolve_activated<T: Element>(
+        &self,
+        op: &Convolution,
+        x: View<'_, T, Self>,
+        filters: View<'_, T, Self>,
+        bias: Option<View<'_, T, Self>>,
+        function: Unary<T::Acc>,
+        y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        fallback::convolve_activated(self, op, x, filters, bias, function, y)
+    }
+}

@@ -10,6 +10,7 @@
 //!   fixed number of runs of images, and the sums of runs added in order.
 //! - Depthwise convolutions are no products: see `depthwise`.
 //! - 16-bit images are widened as they are taken up, and results rounded once.
+//! - A function of the results is applied to those of a task at once, while they are in a cache.
 
 mod backward_filters;
 mod backward_input;
@@ -17,11 +18,13 @@ mod depthwise;
 mod forward;
 mod slab;
 
-use super::{scratch::with_scratch, widen::widened, window::room_for, workers::Workers};
+use super::{
+    map::unary_in_place, scratch::with_scratch, widen::widened, window::room_for, workers::Workers,
+};
 use crate::{
     element::Element,
     error::{Result, expect_len},
-    op::Convolution,
+    op::{Convolution, Unary},
 };
 use depthwise::Depthwise;
 
@@ -43,6 +46,36 @@ pub fn convolve<T: Element>(
     bias: Option<&[T]>,
     y: &mut [T],
 ) -> Result<()> {
+    convolve_then(workers, op, x, filters, bias, None, y)
+}
+
+/// `y ← function(filters ∗ x + bias)`: the bits of [`convolve`], then
+/// [`unary_in_place`](crate::host::unary_in_place).
+///
+/// # Errors
+/// As [`convolve`].
+pub fn convolve_activated<T: Element>(
+    workers: &Workers,
+    op: &Convolution,
+    x: &[T],
+    filters: &[T],
+    bias: Option<&[T]>,
+    function: Unary<T::Acc>,
+    y: &mut [T],
+) -> Result<()> {
+    convolve_then(workers, op, x, filters, bias, Some(function), y)
+}
+
+/// A convolution, and a function of its results if there is one.
+fn convolve_then<T: Element>(
+    workers: &Workers,
+    op: &Convolution,
+    x: &[T],
+    filters: &[T],
+    bias: Option<&[T]>,
+    function: Option<Unary<T::Acc>>,
+    y: &mut [T],
+) -> Result<()> {
     op.check("convolve", ("x", x.len()), ("filters", filters.len()), ("y", y.len()))?;
     if let Some(bias) = bias {
         expect_len("convolve", "bias", op.outputs(), bias.len())?;
@@ -51,17 +84,27 @@ pub fn convolve<T: Element>(
         let planes = y.chunks_mut(op.window().positions()).enumerate();
         let bias = |plane| bias.map_or(T::default(), |bias| bias[plane % op.outputs()]);
         planes.for_each(|(plane, y)| y.fill(bias(plane)));
-        return Ok(());
+        return activate(workers, function, y);
     }
     let bias: Option<Vec<_>> = bias.map(|bias| bias.iter().map(|b| b.to_acc()).collect());
     with_scratch(room_for::<T>(filters.len()), |room| {
         let (filters, bias) = (widened(filters, room), bias.as_deref());
         match Depthwise::of(op) {
-            Some(depthwise) => depthwise.convolve(share(workers, op), x, filters, bias, y),
-            None => return forward::by_slabs(workers, op, x, filters, bias, y),
+            Some(depthwise) => {
+                depthwise.convolve(share(workers, op), x, filters, bias, function, y)
+            }
+            None => forward::by_slabs(workers, op, x, filters, bias, function, y),
         }
-        Ok(())
     })
+}
+
+/// `y ← function(y)`, if there is one.
+fn activate<T: Element>(
+    workers: &Workers,
+    function: Option<Unary<T::Acc>>,
+    y: &mut [T],
+) -> Result<()> {
+    function.map_or(Ok(()), |function| unary_in_place(workers, function, y))
 }
 
 /// Gradient of the images: `dx ← filtersᵀ ∗ dy`; overwrites `dx`.

@@ -50,7 +50,9 @@ mod workers;
 pub use broadcast::{affine, affine_in_place, broadcast, broadcast_in_place};
 pub use class_loss::{class_loss, class_loss_backward};
 pub use convert::{convert, convert_integers};
-pub use convolution::{convolve, convolve_backward_filters, convolve_backward_input};
+pub use convolution::{
+    convolve, convolve_activated, convolve_backward_filters, convolve_backward_input,
+};
 pub use dot_onto::dot_onto;
 pub use gemm::{gemm, gemm_batched};
 pub use gemv::gemv;

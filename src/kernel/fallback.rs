@@ -42,7 +42,10 @@ pub use pooling::{
 pub use random::{bernoulli, dropout, gaussian, integer, uniform};
 pub use reduce::{arg_max, dot_onto, reduce, sum_onto, top_k};
 pub use update::descend;
-pub use windows::{col2im, convolve, convolve_backward_filters, convolve_backward_input, im2col};
+pub use windows::{
+    col2im, convolve, convolve_activated, convolve_backward_filters, convolve_backward_input,
+    im2col,
+};
 
 use crate::{
     error::Result,

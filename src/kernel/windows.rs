@@ -3,9 +3,9 @@
 use crate::{
     element::Element,
     error::Result,
-    kernel::fallback,
-    memory::{Memory, View, ViewMut},
-    op::{Convolution, Window},
+    kernel::{Elementwise, fallback},
+    memory::{Memory, Src, View, ViewMut},
+    op::{Convolution, Unary, Window},
 };
 
 /// Sliding windows over images of any number of spatial axes.
@@ -46,6 +46,28 @@ pub trait Windows: Memory {
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         fallback::convolve(self, op, x, filters, bias, y)
+    }
+
+    /// `y ← function(x ∗ filters + bias)`, with the bits that [`convolve`](Self::convolve) and then
+    /// [`unary`](Elementwise::unary) in place give: by default it is these two.
+    ///
+    /// An override applies the function to results as they are stored, rounded, while they are at
+    /// hand.
+    #[track_caller]
+    fn convolve_activated<T: Element>(
+        &self,
+        op: &Convolution,
+        x: View<'_, T, Self>,
+        filters: View<'_, T, Self>,
+        bias: Option<View<'_, T, Self>>,
+        function: Unary<T::Acc>,
+        mut y: ViewMut<'_, T, Self>,
+    ) -> Result<()>
+    where
+        Self: Elementwise,
+    {
+        self.convolve(op, x, filters, bias, y.reborrow())?;
+        self.unary(function, Src::InPlace, y)
     }
 
     /// `dx ← the gradient of x`, given that of `y`.

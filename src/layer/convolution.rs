@@ -4,7 +4,9 @@ use super::{
     Arity, Context, Layer, Propagate,
     filter_bank::{Direction, FilterBank},
 };
-use crate::{blob::Blob, device::Device, element::Element, error::Result, proto::LayerParameter};
+use crate::{
+    blob::Blob, device::Device, element::Element, error::Result, op::Unary, proto::LayerParameter,
+};
 
 /// Convolution with a bank of filters: axes before `axis` are the batch, `axis` holds the
 /// channels, those after it are spatial. Each bottom has its top; all share the filters.
@@ -18,6 +20,28 @@ impl<T: Element, D: Device> ConvolutionLayer<T, D> {
     /// fillers.
     pub fn new(param: &LayerParameter, _: &Context<'_, D>) -> Result<Self> {
         FilterBank::new(Direction::Forward, param).map(Self)
+    }
+
+    /// Convolves each bottom, and applies a function to the results if there is one.
+    fn convolve(
+        &self,
+        device: &D,
+        bottom: &[Blob<T, D>],
+        top: &[Blob<T, D>],
+        function: Option<Unary<f64>>,
+    ) -> Result<()> {
+        let (op, filters) = (self.0.op()?, self.0.weights.weights()?.data()?);
+        let bias = self.0.weights.bias().map(Blob::data).transpose()?;
+        for (bottom, top) in bottom.iter().zip(top) {
+            let (x, mut y) = (bottom.data()?, top.data_mut()?);
+            let (x, w, y) = (x.view(), filters.view(), y.view_mut());
+            let bias = bias.as_ref().map(|bias| bias.view());
+            match function {
+                Some(function) => device.convolve_activated(op, x, w, bias, function.cast(), y)?,
+                None => device.convolve(op, x, w, bias, y)?,
+            }
+        }
+        Ok(())
     }
 }
 
@@ -39,14 +63,17 @@ impl<T: Element, D: Device> Layer<T, D> for ConvolutionLayer<T, D> {
     }
 
     fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
-        let (op, filters) = (self.0.op()?, self.0.weights.weights()?.data()?);
-        let bias = self.0.weights.bias().map(Blob::data).transpose()?;
-        for (bottom, top) in bottom.iter().zip(top) {
-            let (x, mut y) = (bottom.data()?, top.data_mut()?);
-            let bias = bias.as_ref().map(|bias| bias.view());
-            device.convolve(op, x.view(), filters.view(), bias, y.view_mut())?;
-        }
-        Ok(())
+        self.convolve(device, bottom, top, None)
+    }
+
+    fn forward_activated(
+        &mut self,
+        device: &D,
+        bottom: &[Blob<T, D>],
+        top: &[Blob<T, D>],
+        function: Unary<f64>,
+    ) -> Result<bool> {
+        self.convolve(device, bottom, top, Some(function)).map(|()| true)
     }
 
     fn backward(

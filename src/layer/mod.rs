@@ -147,7 +147,7 @@ use crate::{
     device::Device,
     element::Element,
     error::{Error, Result},
-    op::RngKey,
+    op::{RngKey, Unary},
     proto::Phase,
 };
 use std::{any::Any, ops::RangeInclusive, time::Duration};
@@ -256,6 +256,26 @@ pub trait Layer<T: Element, D: Device>: Any + Send {
     /// Computes the tops' data.
     #[doc(alias = "Forward_cpu")]
     fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()>;
+
+    /// The function that this layer applies to every element, if that is all that
+    /// [`forward`](Self::forward) does in place: then it need not be called, as the layer before
+    /// may do so in [`forward_activated`](Self::forward_activated).
+    fn activation(&self) -> Option<Unary<f64>> {
+        None
+    }
+
+    /// Computes the tops' data, and `function` of all of them, with the bits that the two have one
+    /// after the other. `false`, with nothing done, from a layer that gains nothing by it.
+    fn forward_activated(
+        &mut self,
+        device: &D,
+        bottom: &[Blob<T, D>],
+        top: &[Blob<T, D>],
+        function: Unary<f64>,
+    ) -> Result<bool> {
+        let _ = (device, bottom, top, function);
+        Ok(false)
+    }
 
     /// Overwrites the bottoms' diffs and adds to the parameters' where `propagate` says so.
     #[doc(alias = "Backward_cpu")]

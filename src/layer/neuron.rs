@@ -123,6 +123,11 @@ impl<N: Neuron, T: Element, D: Device> Layer<T, D> for NeuronLayer<N, T, D> {
         device.unary(self.neuron.function().cast(), x.src(), y.view_mut())
     }
 
+    /// None if the input has to be kept: in place, it would be lost.
+    fn activation(&self) -> Option<Unary<f64>> {
+        (!self.keeps_input()).then(|| self.neuron.function())
+    }
+
     fn backward(
         &mut self,
         device: &D,

@@ -7,6 +7,7 @@ use crate::{
     element::Element,
     error::{Error, Result},
     layer::Propagate,
+    op::Unary,
 };
 use std::ops::Range;
 
@@ -19,7 +20,8 @@ impl<T: Element, D: Device> Net<T, D> {
         self.forward_layers(0..self.steps.len())
     }
 
-    /// Runs these layers forward, by place; returns their share of the objective.
+    /// Runs these layers forward, by place; returns their share of the objective. A layer and an
+    /// activation in place after it may run as one, if both are among them: the bits are the same.
     ///
     /// # Errors
     /// [`Error::Invalid`] if there are no such layers; what a layer returns, with the layer's name.
@@ -27,10 +29,15 @@ impl<T: Element, D: Device> Net<T, D> {
     #[doc(alias = "ForwardTo")]
     pub fn forward_layers(&mut self, layers: Range<usize>) -> Result<f64> {
         self.expect_layers(&layers)?;
-        let mut loss = 0.0;
-        for place in layers {
-            let result = self.forward_layer(place);
-            loss += result.map_err(|error| self.at_layer(place, error))?;
+        let (mut loss, mut layers) = (0.0, layers);
+        while let Some(place) = layers.next() {
+            let function = if layers.is_empty() { None } else { self.activation_after(place) };
+            let result = self.forward_layer(place, function);
+            let (share, activated) = result.map_err(|error| self.at_layer(place, error))?;
+            loss += share;
+            if activated && let Some(next) = layers.next() {
+                self.reshape_layer(next).map_err(|error| self.at_layer(next, error))?;
+            }
         }
         Ok(loss)
     }
@@ -113,17 +120,41 @@ impl<T: Element, D: Device> Net<T, D> {
         Ok(())
     }
 
-    fn forward_layer(&mut self, place: usize) -> Result<f64> {
+    /// The function that the next layer applies in place to the only top of this one, if that is
+    /// all there is to it.
+    fn activation_after(&self, place: usize) -> Option<Unary<f64>> {
+        let (step, next) = (&self.steps[place], self.steps.get(place + 1)?);
+        let in_place = step.tops.len() == 1 && next.bottoms == step.tops && next.tops == step.tops;
+        let mut weights = step.loss_weights.iter().chain(&next.loss_weights);
+        let alone = in_place && weights.all(|&weight| weight == 0.0);
+        if alone { next.layer.activation() } else { None }
+    }
+
+    /// Runs a layer, and a function of its top if it takes that upon itself; returns its share of
+    /// the objective, and whether it does.
+    fn forward_layer(&mut self, place: usize, function: Option<Unary<f64>>) -> Result<(f64, bool)> {
         self.reshape_layer(place)?;
         self.seed_loss(place)?;
         let [bottom, top] = self.operands(place);
+        let Self { device, steps, .. } = self;
+        let layer = &mut steps[place].layer;
+        let activated = match function {
+            Some(function) => {
+                let result = layer.forward_activated(device, &bottom, &top, function);
+                let next = &steps[place + 1].param;
+                result.map_err(|error| error.within(format!("as one with `{}`", next.name())))?
+            }
+            None => false,
+        };
         let step = &mut self.steps[place];
-        step.layer.forward(&self.device, &bottom, &top)?;
+        if !activated {
+            step.layer.forward(&self.device, &bottom, &top)?;
+        }
         let mut loss = 0.0;
         for (top, _) in top.iter().zip(&step.loss_weights).filter(|(_, weight)| **weight != 0.0) {
             loss += self.device.dot(top.data()?.view(), top.diff()?.view())?.to_f64();
         }
-        Ok(loss)
+        Ok((loss, activated))
     }
 
     fn backward_layer(&mut self, place: usize) -> Result<()> {

@@ -207,6 +207,10 @@ bugs! {
     Col2imOverwrites => col2im,
     /// `convolve` leaves out the bias.
     BiasIgnored => convolve,
+    /// `convolve_activated` does no more than `convolve`.
+    ActivationIgnored => convolve_activated,
+    /// The function is one of sums that have not been rounded yet.
+    ActivatesSums => convolve_activated,
     /// The gradient of filters overwrites what was accumulated.
     FiltersOverwritten => convolve_backward_filters,
     /// Of several maxima the mask has the last.

@@ -2,9 +2,9 @@
 
 use crate::{bug::Bug, device::Mutant};
 use cortado::{
-    Element, Result, View, ViewMut,
+    Element, Memory, Result, View, ViewMut, host,
     kernel::{Pooling, Windows, fallback},
-    op::{Convolution, Pool, Window},
+    op::{Convolution, Pool, Unary, Window},
 };
 use num_traits::{Float, Zero};
 use std::ops::Range;
@@ -75,6 +75,32 @@ impl Windows for Mutant {
     ) -> Result<()> {
         let bias = bias.filter(|_| !self.is(Bug::BiasIgnored));
         fallback::convolve(self, op, x, filters, bias, y)
+    }
+
+    fn convolve_activated<T: Element>(
+        &self,
+        op: &Convolution,
+        x: View<'_, T, Self>,
+        filters: View<'_, T, Self>,
+        bias: Option<View<'_, T, Self>>,
+        function: Unary<T::Acc>,
+        mut y: ViewMut<'_, T, Self>,
+    ) -> Result<()> {
+        if self.is(Bug::ActivationIgnored) {
+            return self.convolve(op, x, filters, bias, y);
+        }
+        fallback::convolve_activated(self, op, x, filters, bias, function, y.reborrow())?;
+        if self.is(Bug::ActivatesSums) {
+            let wide = |x: View<'_, T, Self>| -> Result<Vec<T::Acc>> {
+                Ok(x.host()?.iter().map(|x| x.to_acc()).collect())
+            };
+            let (x, w, bias) = (wide(x)?, wide(filters)?, bias.map(wide).transpose()?);
+            let (workers, mut sums) = (self.workers(), vec![T::Acc::zero(); y.len()]);
+            host::convolve_activated(workers, op, &x, &w, bias.as_deref(), function, &mut sums)?;
+            let y = y.host_mut()?;
+            y.iter_mut().zip(sums).for_each(|(y, sum)| *y = T::from_acc(sum));
+        }
+        Ok(())
     }
 
     fn convolve_backward_filters<T: Element>(

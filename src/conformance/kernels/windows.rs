@@ -14,8 +14,8 @@ use crate::{
     device::Device,
     element::Element,
     error::Result,
-    memory::{View, ViewMut},
-    op::{Convolution, Extent, Window},
+    memory::{Src, View, ViewMut},
+    op::{Convolution, Extent, Unary, Window},
 };
 use proptest::prelude::*;
 
@@ -24,6 +24,7 @@ pub(super) fn checks<D: Device>() -> Vec<Check<D>> {
         "im2col" of "im2col": im2col();
         "col2im" of "col2im": col2im();
         "convolve" of "convolve": convolve();
+        "convolve_activated" of "convolve": convolve_activated();
         "convolve_backward_input" of "convolve_backward_input": convolve_backward_input();
         "convolve_backward_filters" of "convolve_backward_filters": convolve_backward_filters();
     }
@@ -97,14 +98,51 @@ fn convolve<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
         }
         Ok(())
     })?;
-    convolve_refuses::<T, D>(bench)
+    convolve_refuses::<T, D>(bench, None)
 }
 
-fn convolve_refuses<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+/// Functions of results: with and without elementary functions.
+const ACTIVATIONS: [Unary<f64>; 3] =
+    [Unary::Relu { slope: 0.0 }, Unary::Relu { slope: 0.3 }, Unary::Tanh];
+
+/// The oracle is the device itself, which has been tried on both kernels: no bit may differ.
+fn convolve_activated<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+    let device = bench.device;
+    tries(bench, convolutions()?, any_convolution(), |op, how| {
+        let Operands { x, filters, bias, .. } = &Operands::<T>::draw(op, how);
+        let before = unset(op.output_len());
+        let given = [("x", &x[..], how.at[0]), ("filters", &filters[..], how.at[1])];
+        let y = ("y", &before[..], how.at[3]);
+        let biases = Operand::input(device, bias, how.at[2])?;
+        for (i, function) in ACTIVATIONS.map(Unary::cast).into_iter().enumerate() {
+            let bias = || (i != 1).then(|| biases.view()).transpose();
+            let [got] = call(bench, given, [y], |[x, w], [y]| {
+                device.convolve_activated(op, x, w, bias()?, function, y)
+            })?;
+            biases.unchanged("bias")?;
+            let [want] = call(bench, given, [y], |[x, w], [mut y]| {
+                device.convolve(op, x, w, bias()?, y.reborrow())?;
+                device.unary(function, Src::InPlace, y)
+            })?;
+            same(function.name(), &got, &want)?;
+        }
+        Ok(())
+    })?;
+    convolve_refuses::<T, D>(bench, Some(ACTIVATIONS[0].cast()))
+}
+
+fn convolve_refuses<T: Element, D: Device>(
+    bench: &Bench<'_, D>,
+    function: Option<Unary<T::Acc>>,
+) -> Verdict {
     let op = convolution(2, 2, 2, small()?)?;
     let run = |bias, x: View<'_, T, D>, w: View<'_, T, D>, y: ViewMut<'_, T, D>| -> Result<()> {
         let bias = Operand::input(bench.device, &ones::<T>(bias), Placement::WHOLE)?;
-        bench.device.convolve(&op, x, w, Some(bias.view()?), y)
+        let bias = Some(bias.view()?);
+        match function {
+            Some(function) => bench.device.convolve_activated(&op, x, w, bias, function, y),
+            None => bench.device.convolve(&op, x, w, bias, y),
+        }
     };
     let given = [("x", op.input_len()), ("filters", op.filter_len())];
     let results = [("y", op.output_len())];

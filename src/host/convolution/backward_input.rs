@@ -32,7 +32,7 @@ pub(super) fn by_slabs<T: Element>(
     match mirrored(op)? {
         Some(mirrored) => with_scratch(filters.len(), |turned: &mut [T::Acc]| {
             mirror(share(workers, op), op, filters, turned);
-            forward::by_slabs(workers, &mirrored, dy, turned, None, dx)
+            forward::by_slabs(workers, &mirrored, dy, turned, None, None, dx)
         }),
         None => by_columns(workers, op, filters, dy, dx),
     }

@@ -4,8 +4,10 @@
 //! rearranged such that what a tap of all windows sees lies side by side (see [`Tiling`]); then
 //! many windows are summed at once, tap by tap, and nothing of a border is left to look after.
 
+use super::{ALONE, activate};
 use crate::{
     element::Element,
+    error::Result,
     host::{
         scratch::with_scratch,
         simd::vectorized,
@@ -14,7 +16,7 @@ use crate::{
         window::room_for,
         workers::Workers,
     },
-    op::{Convolution, Extent, Pool, Rounding},
+    op::{Convolution, Extent, Pool, Rounding, Unary},
 };
 use num_traits::{Float, Zero};
 use std::ops::Range;
@@ -85,18 +87,19 @@ impl Depthwise {
         })
     }
 
-    /// `y ← filters ∗ x + bias`
+    /// `y ← filters ∗ x + bias`, and a function of it if there is one.
     pub(super) fn convolve<T: Element>(
         &self,
         workers: &Workers,
         x: &[T],
         filters: &[T::Acc],
         bias: Option<&[T::Acc]>,
+        function: Option<Unary<T::Acc>>,
         y: &mut [T],
-    ) {
+    ) -> Result<()> {
         let results = self.filters * self.positions;
         let per_task = self.planes_per_task();
-        workers.chunks(y, per_task * results, |task, y| {
+        workers.try_chunks(y, per_task * results, |task, y| {
             self.with_rooms::<T>(|wide, tiled, values| {
                 for (p, y) in (task * per_task..).zip(y.chunks_exact_mut(results)) {
                     self.spread(&x[p * self.plane..][..self.plane], wide, tiled);
@@ -113,7 +116,8 @@ impl Depthwise {
                     }
                 }
             });
-        });
+            activate(&ALONE, function, y)
+        })
     }
 
     /// `dx ← filtersᵀ ∗ dy`

@@ -1,7 +1,7 @@
 //! Results: the filters times the columns of the images.
 
 use super::{
-    levels,
+    activate, levels,
     slab::{Slab, Slabs},
 };
 use crate::{
@@ -14,17 +14,18 @@ use crate::{
         window::room_for,
         workers::Workers,
     },
-    op::{Convolution, Gemm, Transpose},
+    op::{Convolution, Gemm, Transpose, Unary},
 };
 use num_traits::Float;
 
-/// `y ← filters·columns + bias` for all images.
+/// `y ← filters·columns + bias` for all images, and a function of it if there is one.
 pub(super) fn by_slabs<T: Element>(
     workers: &Workers,
     op: &Convolution,
     x: &[T],
     filters: &[T::Acc],
     bias: Option<&[T::Acc]>,
+    function: Option<Unary<T::Acc>>,
     y: &mut [T],
 ) -> Result<()> {
     let slabs = Slabs::of_results(op)?;
@@ -44,7 +45,8 @@ pub(super) fn by_slabs<T: Element>(
                 });
                 done
             })
-        })
+        })?;
+        activate(inner, function, y)
     })
 }
 

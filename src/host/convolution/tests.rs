@@ -105,7 +105,34 @@ fn same_bits_for_any_threads<T: Element>() {
     }
 }
 
-for_each_element!(all_three_follow_the_definition, same_bits_for_any_threads);
+/// A function of results gives the bits that it gives afterwards, of what was rounded.
+fn functions_of_results_are_those_of_results<T: Element>() {
+    let slope = T::acc(0.3);
+    for op in cases() {
+        let x: Vec<T> = fractions(1, op.input_len());
+        let w: Vec<T> = fractions(2, op.filter_len());
+        let b: Vec<T> = fractions(3, op.outputs());
+        for workers in threads() {
+            for bias in [None, Some(&b[..])] {
+                for function in [Unary::Relu { slope }, Unary::Tanh, Unary::Exp] {
+                    let mut want = vec![T::from_f64(f64::NAN); op.output_len()];
+                    let mut got = want.clone();
+                    convolve(&workers, &op, &x, &w, bias, &mut want).unwrap();
+                    unary_in_place(&workers, function, &mut want).unwrap();
+                    convolve_activated(&workers, &op, &x, &w, bias, function, &mut got).unwrap();
+                    let bits = |y: &[T]| bytemuck::cast_slice::<T, u8>(y).to_vec();
+                    assert!(bits(&got) == bits(&want), "{op:?} {function:?}");
+                }
+            }
+        }
+    }
+}
+
+for_each_element!(
+    all_three_follow_the_definition,
+    same_bits_for_any_threads,
+    functions_of_results_are_those_of_results
+);
 
 #[test]
 fn lengths_are_checked() {

@@ -6,7 +6,7 @@ use crate::{
     error::Result,
     host,
     memory::{Memory, View, ViewMut},
-    op::{Convolution, Window},
+    op::{Convolution, Unary, Window},
 };
 
 /// [`Windows::im2col`](crate::kernel::Windows::im2col) on the host.
@@ -46,6 +46,25 @@ pub fn convolve<T: Element, D: Memory>(
     let _kernel = enter(device, "convolve", T::DTYPE.name())?;
     let bias = bias.map(View::host).transpose()?;
     y.host_overwrite(|y| host::convolve(device.workers(), op, x.host()?, filters.host()?, bias, y))
+}
+
+/// [`Windows::convolve_activated`](crate::kernel::Windows::convolve_activated) on the host, for
+/// devices whose convolutions and functions both run there: it is accounted as `convolve`.
+#[track_caller]
+pub fn convolve_activated<T: Element, D: Memory>(
+    device: &D,
+    op: &Convolution,
+    x: View<'_, T, D>,
+    filters: View<'_, T, D>,
+    bias: Option<View<'_, T, D>>,
+    function: Unary<T::Acc>,
+    mut y: ViewMut<'_, T, D>,
+) -> Result<()> {
+    let _kernel = enter(device, "convolve", T::DTYPE.name())?;
+    let (x, filters, bias) = (x.host()?, filters.host()?, bias.map(View::host).transpose()?);
+    y.host_overwrite(|y| {
+        host::convolve_activated(device.workers(), op, x, filters, bias, function, y)
+    })
 }
 
 /// [`Windows::convolve_backward_input`](crate::kernel::Windows::convolve_backward_input) on the host.
