@@ -7,7 +7,7 @@
 //!   Blocks of k are fixed and an element of `C` is computed the same in any tile, so where a
 //!   matrix is cut, at multiples of [`TILE`], no bit changes.
 //! - 16-bit elements are widened as they are packed and go the same way; results are rounded once.
-//!   Large products of `bf16` are computed by AMX where there is one.
+//!   Large products are computed by AMX where there is one.
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod amx;

@@ -1,18 +1,30 @@
-//! Products of `bf16` by AMX, whose tile registers hold matrices.
+//! Products of 16-bit elements by AMX, whose tile registers hold matrices of `bf16`.
 //!
 //! A tile of `C` is 16×16 sums in `f32`; one instruction adds to it what 16 rows of `A` and 16
 //! columns of `B` give over 32 terms. Four tiles are computed at a time, each read tile being used
 //! twice. Sums are added up in an order that depends on k alone.
 //!
+//! An `f16` is the sum of two `bf16`, exactly, and a product of two is four products: of the high
+//! parts, of each with the other's low part, of the low parts. All four are added to the same
+//! sums, 32 terms at a time.
+//!
 //! The processor takes subnormal operands for zero here and makes subnormal sums zero, whatever
-//! is set for other instructions. NaN and infinities propagate.
+//! is set for other instructions. NaN and infinities propagate. Of `f16` there are no such
+//! operands, as both parts are 2⁻²⁴ or more, or zero, nor such sums, which are multiples of 2⁻⁴⁸.
+//! But an infinity gives NaN, as what is left of it is: the caller has to put right what is not
+//! finite, which no sum of finite `f16` is.
+
+mod pack;
+#[cfg(test)]
+pub(super) mod tests;
 
 use super::half::Block;
 use crate::{
     element::{DType, Element},
-    host::scratch::with_scratch,
+    host::{scratch::with_scratch, simd::vectorized},
     op::{Gemm, Transpose},
 };
+use pack::{Lines, pack};
 use std::{
     arch::{asm, x86_64::*},
     sync::LazyLock,
@@ -30,23 +42,47 @@ pub(super) const PAIR: usize = 2 * LINES;
 /// Words of 32 bits that a tile has.
 const TILE: usize = 256;
 
-/// Terms between two writes of sums: panels of two tiles' lines stay in the first-level cache.
-const DEPTH: usize = 512;
+/// Terms between two writes of sums. Panels of two tiles' lines stay in the first-level cache: of
+/// `B`, and, where each is read twice, of `A` as well.
+const fn depth(parts: usize) -> usize {
+    if parts == 1 { 512 } else { 192 }
+}
+
+/// Columns of `B` packed at a time: a piece of a row that memory likes to be read in.
+const GROUP: usize = 4 * PAIR;
 
 /// Bytes of a line of a cache, and of a row of a tile.
 const LINE: usize = 64;
 
-/// Sums, and operations, from which on this is faster than to widen operands, as measured.
-const LEAST: (usize, u64) = (256, 1 << 15);
+/// Operations from which on this is faster than to widen operands, as measured.
+const LEAST: u64 = 1 << 15;
+
+/// Sums from which on products of `bf16` are.
+const LEAST_SUMS: usize = 256;
 
 /// Whether `op` is computed so: there are such registers, and it is large enough. Only its shape
 /// counts, so that all parts of a product are computed the same way.
 pub(super) fn suits<H: Element>(op: &Gemm<H>) -> bool {
-    let (sums, work) = LEAST;
-    let large = op.m * op.n >= sums && op.flops() >= work;
+    let shape = match H::DTYPE {
+        DType::Bf16 => op.m * op.n >= LEAST_SUMS,
+        DType::F16 => filled(op) > 0.5,
+        _ => return false,
+    };
+    let large = shape && op.flops() >= LEAST;
     #[cfg(test)]
     let large = (large || tests::ANY_SIZE.get()) && !super::native::is_narrowed();
-    H::DTYPE == DType::Bf16 && large && is_there()
+    large && is_there()
+}
+
+/// The share of what is computed that is not padding.
+fn filled<H: Element>(op: &Gemm<H>) -> f64 {
+    let share = |len: usize, of: usize| len as f64 / len.next_multiple_of(of) as f64;
+    share(op.m, PAIR) * share(op.n, PAIR) * share(op.k, TERMS)
+}
+
+/// How many `bf16` an element is the sum of.
+pub(super) const fn parts<H: Element>() -> usize {
+    if matches!(H::DTYPE, DType::F16) { 2 } else { 1 }
 }
 
 /// Whether the processor has the tiles, and the system lets this process use them.
@@ -91,164 +127,63 @@ fn permitted() -> bool {
     result == 0
 }
 
+/// Whether all of them are finite.
+pub(super) fn are_finite(sums: &[f32]) -> bool {
+    let most = vectorized(
+        #[inline(always)]
+        || {
+            let mut most = 0;
+            for sum in sums {
+                // Without their sign, bits are in the order of magnitudes.
+                most = most.max(sum.to_bits() << 1);
+            }
+            most
+        },
+    );
+    most < f32::INFINITY.to_bits() << 1
+}
+
 /// The sums of `block`: `finish(column, sums)` is called for each [`PAIR`] of columns, with rows
-/// of so many sums. Their type is `bf16`.
-pub(super) fn sum<H: Element>(block: &Block<'_, H>, mut finish: impl FnMut(usize, &[f32])) {
+/// of so many sums.
+pub(super) fn sum<H: Element>(block: &Block<'_, H>, mut finish: impl FnMut(usize, &mut [f32])) {
     let (op, m, n) = (block.op, block.rows.len(), block.columns.len());
-    let depth = DEPTH.min(op.k.next_multiple_of(TERMS));
+    let parts = parts::<H>();
+    let depth = depth(parts).min(op.k.next_multiple_of(TERMS));
+    // Words of a line of an operand.
+    let length = depth / 2 * parts;
     let (height, width) = (m.next_multiple_of(PAIR), n.next_multiple_of(PAIR));
+    let group = GROUP.min(width);
     // Sums of one pair of columns, where each is finished before the next.
     let kept = if op.k > depth { width } else { PAIR };
-    let words = (height + width) * depth / 2 + kept * height;
+    let words = (height + group) * length + kept * height;
     with_scratch(words + LINE / 4, |room: &mut [f32]| {
         let aligned = room.as_ptr().align_offset(LINE).min(LINE / 4);
         let room = &mut room[aligned..];
-        let (a, room) = room.split_at_mut(height * depth / 2);
-        let (b, sums) = room.split_at_mut(width * depth / 2);
+        let (a, room) = room.split_at_mut(height * length);
+        let (b, sums) = room.split_at_mut(group * length);
         for start in (0..op.k).step_by(depth) {
             let k = depth.min(op.k - start);
             let (ld, along) = (op.lda, op.trans_a == Transpose::No);
             let corner = [block.rows.start, start];
             pack(&Lines { x: block.a, ld, along, corner, count: m, k, turn: !along }, a);
-            let (ld, along) = (op.ldb, op.trans_b == Transpose::Yes);
-            let corner = [block.columns.start, start];
-            pack(&Lines { x: block.b, ld, along, corner, count: n, k, turn: along }, b);
-            let panel = PAIR / 2 * k.next_multiple_of(TERMS);
+            let panel = PAIR / 2 * parts * k.next_multiple_of(TERMS);
             for column in (0..n).step_by(PAIR) {
-                let b = &b[column / PAIR * panel..][..panel];
+                if column % GROUP == 0 {
+                    let (ld, along) = (op.ldb, op.trans_b == Transpose::Yes);
+                    let corner = [block.columns.start + column, start];
+                    let count = GROUP.min(n - column);
+                    pack(&Lines { x: block.b, ld, along, corner, count, k, turn: along }, b);
+                }
+                let b = &b[column % GROUP / PAIR * panel..][..panel];
                 let sums = &mut sums[if op.k > depth { column * height } else { 0 }..];
                 let sums = &mut sums[..height * PAIR];
-                multiply(&a[..height / PAIR * panel], b, start > 0, sums);
+                multiply(parts, &a[..height / PAIR * panel], b, start > 0, sums);
                 if start + k == op.k {
-                    finish(column, &sums[..m * PAIR]);
+                    finish(column, &mut sums[..m * PAIR]);
                 }
             }
         }
     });
-}
-
-/// Lines of an operand, rows of `op(A)` or columns of `op(B)`.
-struct Lines<'a, H> {
-    x: &'a [H],
-    ld: usize,
-    /// Whether a line is a row of what lies in memory, rather than a column.
-    along: bool,
-    /// The first line and term.
-    corner: [usize; 2],
-    count: usize,
-    k: usize,
-    /// Whether tiles are the other way round than they are read: `A`'s have rows of lines, `B`'s
-    /// rows of pairs of terms.
-    turn: bool,
-}
-
-/// Copies lines into tiles, those of the first [`LINES`] first, with zeros beyond the last line,
-/// up to a [`PAIR`] of tiles, and the last term.
-fn pack<H: Element>(lines: &Lines<'_, H>, tiles: &mut [f32]) {
-    let Lines { ld, along, corner: [line, term], count, k, .. } = *lines;
-    let (first, last) = if along {
-        (line * ld + term, (line + count - 1) * ld + term + k)
-    } else {
-        (term * ld + line, (term + k - 1) * ld + line + count)
-    };
-    assert!(size_of::<H>() == 2 && last <= lines.x.len(), "{last} of {}", lines.x.len());
-    assert!(count.div_ceil(PAIR) * 2 * k.div_ceil(TERMS) * TILE <= tiles.len());
-    let x = lines.x[first..].as_ptr();
-    // SAFETY: these lines can be read and so many tiles be written; AVX-512 was detected.
-    #[allow(unsafe_code)]
-    unsafe {
-        pack_tiles(lines, x.cast(), tiles.as_mut_ptr().cast());
-    }
-}
-
-/// # Safety
-/// All lines can be read from `x`, their first element, all tiles be written.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-#[allow(unsafe_code)]
-unsafe fn pack_tiles<H>(lines: &Lines<'_, H>, x: *const u16, tiles: *mut u32) {
-    let Lines { ld, along, count, k, turn, .. } = *lines;
-    let (panels, steps) = (count.div_ceil(PAIR) * 2, k.div_ceil(TERMS));
-    for i in 0..panels * steps {
-        // As memory likes to be read.
-        let (panel, step) = if along { (i / steps, i % steps) } else { (i % panels, i / panels) };
-        let (line, term) = (panel * LINES, step * TERMS);
-        let (count, k) = (LINES.min(count.saturating_sub(line)), TERMS.min(k - term));
-        // SAFETY: only those lines and terms are read that are there.
-        unsafe {
-            let tile = match along {
-                true => read_along(x.wrapping_add(line * ld + term), ld, count, k),
-                false => read_across(x.wrapping_add(term * ld + line), ld, count, k),
-            };
-            let to = tiles.add((panel * steps + step) * TILE);
-            for (i, row) in (if turn { turned(tile) } else { tile }).into_iter().enumerate() {
-                _mm512_storeu_si512(to.add(i * LINES).cast(), row);
-            }
-        }
-    }
-}
-
-/// Rows of terms: the first `k` of `count` lines.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-#[inline]
-#[allow(unsafe_code)]
-unsafe fn read_along(x: *const u16, ld: usize, count: usize, k: usize) -> [__m512i; LINES] {
-    let there = ((1u64 << k) - 1) as __mmask32;
-    let mut tile = [_mm512_setzero_si512(); LINES];
-    for (line, row) in tile.iter_mut().enumerate().take(count) {
-        // SAFETY: the line has `k` elements here, and no others are read.
-        *row = unsafe { _mm512_maskz_loadu_epi16(there, x.add(line * ld).cast()) };
-    }
-    tile
-}
-
-/// Rows of pairs of terms, one of each line.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-#[inline]
-#[allow(unsafe_code)]
-unsafe fn read_across(x: *const u16, ld: usize, count: usize, k: usize) -> [__m512i; LINES] {
-    let there = ((1u32 << count) - 1) as __mmask16;
-    let mut tile = [_mm512_setzero_si512(); LINES];
-    for (pair, row) in tile.iter_mut().enumerate().take(k.div_ceil(2)) {
-        // An odd last term has a zero beside it.
-        let second = if 2 * pair + 1 < k { there } else { 0 };
-        let x = x.wrapping_add(2 * pair * ld);
-        // SAFETY: the lines have these elements, and no others are read.
-        let [low, high] = unsafe {
-            [
-                _mm256_maskz_loadu_epi16(there, x.cast()),
-                _mm256_maskz_loadu_epi16(second, x.wrapping_add(ld).cast()),
-            ]
-        };
-        let high = _mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(high));
-        *row = _mm512_or_si512(_mm512_cvtepu16_epi32(low), high);
-    }
-    tile
-}
-
-/// The transposed matrix of words.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-#[inline]
-fn turned(rows: [__m512i; LINES]) -> [__m512i; LINES] {
-    let mut quads = rows;
-    for (from, to) in rows.chunks_exact(4).zip(quads.chunks_exact_mut(4)) {
-        let [a, b] = [0, 2].map(|i| _mm512_unpacklo_epi32(from[i], from[i + 1]));
-        let [c, d] = [0, 2].map(|i| _mm512_unpackhi_epi32(from[i], from[i + 1]));
-        to[0] = _mm512_unpacklo_epi64(a, b);
-        to[1] = _mm512_unpackhi_epi64(a, b);
-        to[2] = _mm512_unpacklo_epi64(c, d);
-        to[3] = _mm512_unpackhi_epi64(c, d);
-    }
-    // Of four rows, place `i` of each quarter is together now: quarters are put in rows.
-    let mut turned = quads;
-    for i in 0..4 {
-        let even = [0, 8].map(|j| _mm512_shuffle_i32x4::<0x88>(quads[j + i], quads[j + 4 + i]));
-        let odd = [0, 8].map(|j| _mm512_shuffle_i32x4::<0xdd>(quads[j + i], quads[j + 4 + i]));
-        turned[i] = _mm512_shuffle_i32x4::<0x88>(even[0], even[1]);
-        turned[4 + i] = _mm512_shuffle_i32x4::<0x88>(odd[0], odd[1]);
-        turned[8 + i] = _mm512_shuffle_i32x4::<0xdd>(even[0], even[1]);
-        turned[12 + i] = _mm512_shuffle_i32x4::<0xdd>(odd[0], odd[1]);
-    }
-    turned
 }
 
 /// What `ldtilecfg` takes: all eight tiles have 16 rows of 64 bytes.
@@ -271,16 +206,18 @@ const SHAPES: Shapes = {
 };
 
 /// Sums of all rows that `a` has with the [`PAIR`] of columns `b`, onto those there are if `add`.
-fn multiply(a: &[f32], b: &[f32], add: bool, sums: &mut [f32]) {
-    let (steps, pairs) = (b.len() / (2 * TILE), a.len() / b.len());
-    assert!(steps > 0 && b.len() == steps * 2 * TILE && a.len() == pairs * b.len());
+/// Of two parts, four products are added; tiles are read as seldom as eight registers allow.
+fn multiply(parts: usize, a: &[f32], b: &[f32], add: bool, sums: &mut [f32]) {
+    let (steps, pairs) = (b.len() / (2 * parts * TILE), a.len() / b.len());
+    assert!(steps > 0 && b.len() == steps * 2 * parts * TILE && a.len() == pairs * b.len());
     assert!(sums.len() == pairs * PAIR * PAIR);
-    let panel = steps * TILE;
+    let panel = steps * parts * TILE;
     // SAFETY: `is_there` has seen that there are tiles and that they may be used. They are set up
     // here and given back below; nothing that is called in between, or that the compiler knows of,
     // uses them. Each pass reads two panels of `steps` tiles of each operand, and writes, if `add`
-    // reads, 32 rows of 32 sums: `a`, `b` and `sums` have them. Beside tiles only the registers
-    // named and flags are changed.
+    // reads, 32 rows of 32 sums: `a`, `b` and `sums` have them. The sums of the next pass are asked
+    // for ahead, which may name any address. Beside tiles only the registers named and flags are
+    // changed.
     #[allow(unsafe_code)]
     unsafe {
         asm!("ldtilecfg [{}]", in(reg) &SHAPES, options(nostack, readonly));
@@ -306,13 +243,43 @@ fn multiply(a: &[f32], b: &[f32], add: bool, sums: &mut [f32]) {
                 "tileloadd tmm5, [{a1} + {row}]",
                 "tileloadd tmm7, [{b1} + {row}]",
                 "tdpbf16ps tmm0, tmm4, tmm6",
+                "prefetcht0 [{sums}]",
+                "prefetcht0 [{sums} + 64]",
+                "tdpbf16ps tmm1, tmm4, tmm7",
+                "prefetcht0 [{sums} + 128]",
+                "prefetcht0 [{sums} + 192]",
+                "tdpbf16ps tmm2, tmm5, tmm6",
+                "prefetcht0 [{sums} + 256]",
+                "prefetcht0 [{sums} + 320]",
+                "tdpbf16ps tmm3, tmm5, tmm7",
+                "prefetcht0 [{sums} + 384]",
+                "prefetcht0 [{sums} + 448]",
+                "add {sums}, 512",
+                "cmp {next}, 1024",
+                "je 4f",
+                "tileloadd tmm6, [{b0} + {row} + 1024]",
+                "tileloadd tmm7, [{b1} + {row} + 1024]",
+                "tdpbf16ps tmm0, tmm4, tmm6",
                 "tdpbf16ps tmm1, tmm4, tmm7",
                 "tdpbf16ps tmm2, tmm5, tmm6",
                 "tdpbf16ps tmm3, tmm5, tmm7",
-                "add {a0}, 1024",
-                "add {a1}, 1024",
-                "add {b0}, 1024",
-                "add {b1}, 1024",
+                "tileloadd tmm4, [{a0} + {row} + 1024]",
+                "tileloadd tmm5, [{a1} + {row} + 1024]",
+                "tdpbf16ps tmm0, tmm4, tmm6",
+                "tdpbf16ps tmm1, tmm4, tmm7",
+                "tdpbf16ps tmm2, tmm5, tmm6",
+                "tdpbf16ps tmm3, tmm5, tmm7",
+                "tileloadd tmm6, [{b0} + {row}]",
+                "tileloadd tmm7, [{b1} + {row}]",
+                "tdpbf16ps tmm0, tmm4, tmm6",
+                "tdpbf16ps tmm1, tmm4, tmm7",
+                "tdpbf16ps tmm2, tmm5, tmm6",
+                "tdpbf16ps tmm3, tmm5, tmm7",
+                "4:",
+                "add {a0}, {next}",
+                "add {a1}, {next}",
+                "add {b0}, {next}",
+                "add {b1}, {next}",
                 "dec {steps}",
                 "jnz 3b",
                 "tilestored [{c0} + 2*{row}], tmm0",
@@ -321,12 +288,14 @@ fn multiply(a: &[f32], b: &[f32], add: bool, sums: &mut [f32]) {
                 "tilestored [{c1} + 2*{row} + 64], tmm3",
                 add = in(reg) u32::from(add),
                 row = in(reg) LINE,
+                next = in(reg) parts * TILE * size_of::<f32>(),
                 a0 = inout(reg) a => _,
                 a1 = inout(reg) a.add(panel) => _,
                 b0 = inout(reg) b => _,
                 b1 = inout(reg) b.add(panel) => _,
                 c0 = in(reg) sums.as_mut_ptr().add(pair * PAIR * PAIR),
                 c1 = in(reg) sums.as_mut_ptr().add((pair * PAIR + LINES) * PAIR),
+                sums = inout(reg) sums.as_mut_ptr().wrapping_add((pair + 1) * PAIR * PAIR) => _,
                 steps = inout(reg) steps => _,
                 out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
                 out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
@@ -334,22 +303,5 @@ fn multiply(a: &[f32], b: &[f32], add: bool, sums: &mut [f32]) {
             );
         }
         asm!("tilerelease", options(nostack, nomem));
-    }
-}
-
-#[cfg(test)]
-pub(super) mod tests {
-    use std::cell::Cell;
-
-    thread_local! {
-        /// Whether products of any size are computed so.
-        pub(super) static ANY_SIZE: Cell<bool> = const { Cell::new(false) };
-    }
-
-    /// Calls `body`, whose products of any size are computed so.
-    pub(in super::super) fn with_any_size(body: impl FnOnce()) {
-        ANY_SIZE.set(true);
-        body();
-        ANY_SIZE.set(false);
     }
 }

@@ -1,7 +1,7 @@
 //! Products of 16-bit elements: operands are widened as they are packed, sums kept in `f32`.
 //!
 //! A block of `C` is summed over the whole of k, then rounded once. Small products read matrices
-//! that were widened before; large ones of `bf16` are summed by AMX, where there is one.
+//! that were widened before; large ones are summed by AMX, where there is one.
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 use super::amx;
@@ -102,7 +102,11 @@ impl<H: Element<Acc = f32>> Block<'_, H> {
         let n = self.columns.len();
         #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
         if let Way::Amx = way {
+            let mut widened = Vec::new();
             return amx::sum(self, |column, sums| {
+                if amx::parts::<H>() > 1 && !amx::are_finite(sums) {
+                    self.put_right(column, sums, &mut widened);
+                }
                 finish(column, amx::PAIR.min(n - column), amx::PAIR, sums);
             });
         }
@@ -113,6 +117,24 @@ impl<H: Element<Acc = f32>> Block<'_, H> {
             }
             finish(0, n, n, sums);
         });
+    }
+
+    /// Replaces those sums of a pair of tiles' columns that are not finite, by what `widened` holds
+    /// or, if it is empty, is to hold: all sums of the block by the other way.
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    fn put_right(&self, column: usize, sums: &mut [f32], widened: &mut Vec<f32>) {
+        let (m, n) = (self.rows.len(), self.columns.len());
+        if widened.is_empty() {
+            widened.resize(m * n, 0.0);
+            self.packed(widened);
+        }
+        for (sums, widened) in sums.chunks_exact_mut(amx::PAIR).zip(widened.chunks_exact(n)) {
+            for (sum, &widened) in sums.iter_mut().zip(&widened[column..]) {
+                if !sum.is_finite() {
+                    *sum = widened;
+                }
+            }
+        }
     }
 
     /// By panels that hold widened elements.

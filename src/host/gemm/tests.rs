@@ -29,7 +29,7 @@ const SHAPES: [(usize, usize, usize); 17] = [
 
 const ALPHA_BETA: [(f64, f64); 4] = [(1.0, 0.0), (1.0, 1.0), (-0.5, 2.0), (0.0, 0.5)];
 
-fn naive<T: Element>(op: &Gemm<T>, a: &[T], b: &[T], c: &mut [f64]) {
+pub(super) fn naive<T: Element>(op: &Gemm<T>, a: &[T], b: &[T], c: &mut [f64]) {
     let (alpha, beta) = (op.alpha.to_f64(), op.beta.to_f64());
     // Widened once: most of what the tests take is this.
     let column = |j| (0..op.k).map(move |l| at(b, op.trans_b, op.ldb, l, j)).collect();
@@ -73,7 +73,7 @@ fn check<T: Element>(workers: &[Workers], op: &Gemm<T>) {
     }
 }
 
-fn products<T: Element>() {
+pub(super) fn products<T: Element>() {
     let workers = threads();
     for (m, n, k) in SHAPES {
         for (case, (trans_a, trans_b)) in
@@ -88,7 +88,7 @@ fn products<T: Element>() {
     }
 }
 
-fn same_bits_for_any_threads<T: Element>() {
+pub(super) fn same_bits_for_any_threads<T: Element>() {
     let workers = threads();
     for (m, n, k) in [(100, 90, 300), (129, 300, 70), (300, 27, 257), (34, 200, 400)] {
         for (trans_a, trans_b, beta) in [(No, No, 0.0), (Yes, No, 0.3), (No, Yes, 1.0)] {
@@ -111,7 +111,7 @@ fn same_bits_for_any_threads<T: Element>() {
     }
 }
 
-fn batches<T: Element>() {
+pub(super) fn batches<T: Element>() {
     let workers = threads();
     let shapes = [(3, 4, 5, 7, 0), (1, 1, 1, 2, 1), (20, 30, 10, 40, 3), (130, 120, 140, 3, 0)];
     for (m, n, k, count, gap) in shapes {
@@ -186,58 +186,7 @@ fn other_processors_kernels_match() {
     });
 }
 
-/// Products of `bf16` of any size by AMX, and of any size without it.
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-#[test]
-fn products_with_amx_and_without_match() {
-    let body = || {
-        products::<element::bf16>();
-        products_of_halves::<element::bf16>();
-        same_bits_for_any_threads::<element::bf16>();
-        batches::<element::bf16>();
-    };
-    amx::tests::with_any_size(body);
-    native::with_vectors(body);
-}
-
-/// All values, but for subnormal ones, which become zero.
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-#[test]
-fn amx_takes_every_value() {
-    let normal = |x: f64| if x.abs() < f64::from(f32::MIN_POSITIVE) { 0.0 } else { x };
-    let a: Vec<_> = (0..=u16::MAX).map(element::bf16::from_bits).collect();
-    let op = Gemm::with(Yes, No, a.len(), 3, 1);
-    let mut c = vec![element::bf16::default(); 3 * a.len()];
-    let one = [element::bf16::from_f64(1.0); 3];
-    amx::tests::with_any_size(|| gemm(&Workers::sequential(), &op, &a, &one, &mut c).unwrap());
-    let exact = !amx::is_there();
-    for (a, row) in a.iter().zip(c.chunks(3)) {
-        let want = if exact { a.to_f64() } else { normal(a.to_f64()) };
-        let same = |c: &element::bf16| c.to_f64() == want || c.is_nan() && want.is_nan();
-        assert!(row.iter().all(same), "{a:?}: {row:?}, not {want}");
-    }
-}
-
-/// A NaN or infinity, at any place of k, changes its row only.
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-#[test]
-fn amx_keeps_nan_and_infinity_in_their_row() {
-    let (m, n, k) = (37, 35, 45);
-    let op = Gemm::new(m, n, k);
-    let b = vec![element::bf16::from_f64(2.0); k * n];
-    for (special, term) in [(f64::NAN, 0), (f64::INFINITY, 31), (f64::NEG_INFINITY, 44)] {
-        let mut a = integers::<element::bf16>(1, m * k);
-        a[36 * k + term] = element::bf16::from_f64(special);
-        let mut c = vec![element::bf16::default(); m * n];
-        amx::tests::with_any_size(|| gemm(&Workers::sequential(), &op, &a, &b, &mut c).unwrap());
-        let (others, row) = c.split_at(36 * n);
-        assert!(others.iter().all(|c| c.is_finite()));
-        let same = |c: f64| c == special || c.is_nan() && special.is_nan();
-        assert!(row.iter().all(|c| same(c.to_f64())), "{special}: {row:?}");
-    }
-}
-
-fn products_of_halves<H: Element>() {
+pub(super) fn products_of_halves<H: Element>() {
     for (m, n, k) in SHAPES {
         for (trans_a, trans_b) in [(No, No), (Yes, No), (No, Yes), (Yes, Yes)] {
             let op = Gemm::<H>::with(trans_a, trans_b, m, n, k);
