@@ -16,10 +16,13 @@ const DEPTH: usize = 4096;
 const RESIDENT: usize = 1 << 16;
 
 /// Bytes of `B` that are in no cache of the core.
-const LARGE: usize = 1 << 20;
+const LARGE: usize = 2 << 20;
 
 /// Vectors of a row from which on it pays to read from the beginning of a line.
 const LONG: usize = 8;
+
+/// Vectors of a row that are read before those of the next.
+const TOGETHER: usize = 4;
 
 /// Rows of `B` that a row is multiplied with at a time.
 const EIGHT: usize = 8;
@@ -159,16 +162,14 @@ unsafe fn dot_some<L: Lanes, const ROWS: usize, const FETCH: bool>(
             }
             term = L::WIDTH;
         }
+        while term + TOGETHER * L::WIDTH <= end {
+            let (a, b) = (a.wrapping_add(term), b.wrapping_add(term));
+            add_vectors::<L, ROWS, TOGETHER, FETCH>(a, (b, ldb), &mut lanes);
+            term += TOGETHER * L::WIDTH;
+        }
         while term + L::WIDTH <= end {
-            let x = L::load(a.wrapping_add(term));
-            for (j, lane) in lanes.iter_mut().enumerate().take(ROWS) {
-                let row = b.wrapping_add(j * ldb + term);
-                if FETCH {
-                    // Of the next rows, which lead anew each time.
-                    L::prefetch(row.wrapping_add(ROWS * ldb));
-                }
-                *lane = x.mul_add(L::load(row), *lane);
-            }
+            let (a, b) = (a.wrapping_add(term), b.wrapping_add(term));
+            add_vectors::<L, ROWS, 1, FETCH>(a, (b, ldb), &mut lanes);
             term += L::WIDTH;
         }
         if term < end {
@@ -186,6 +187,33 @@ unsafe fn dot_some<L: Lanes, const ROWS: usize, const FETCH: bool>(
             }
         }
         lanes
+    }
+}
+
+/// Adds products of `COUNT` vectors at `a` with those of rows of `B`.
+#[allow(unsafe_code)]
+#[inline(always)]
+unsafe fn add_vectors<L: Lanes, const ROWS: usize, const COUNT: usize, const FETCH: bool>(
+    a: *const L::Scalar,
+    (b, ldb): (*const L::Scalar, usize),
+    lanes: &mut [L; EIGHT],
+) {
+    // SAFETY: the caller's: so many elements at each of the places.
+    unsafe {
+        let mut x = [L::splat(L::Scalar::zero()); COUNT];
+        for (i, x) in x.iter_mut().enumerate() {
+            *x = L::load(a.wrapping_add(i * L::WIDTH));
+        }
+        for (j, lane) in lanes.iter_mut().enumerate().take(ROWS) {
+            for (i, x) in x.iter().enumerate() {
+                let row = b.wrapping_add(j * ldb + i * L::WIDTH);
+                if FETCH {
+                    // Of the next rows, which lead anew each time.
+                    L::prefetch(row.wrapping_add(ROWS * ldb));
+                }
+                *lane = x.mul_add(L::load(row), *lane);
+            }
+        }
     }
 }
 
