@@ -3,6 +3,7 @@
 use super::{
     level1,
     simd::vectorized,
+    stream::is_far,
     widen::{CHUNK, Chunk, chunk, overwrite, update, widened},
     workers::Workers,
 };
@@ -41,12 +42,12 @@ pub fn copy_2d<T: Element>(workers: &Workers, op: &Copy2d, x: &[T], y: &mut [T])
     if rows == 0 || columns == 0 {
         return Ok(());
     }
-    if rows == 1 || columns >= TASK {
+    if rows == 1 || rows < workers.count() || is_far(&y[..columns]) {
         return (0..rows).try_for_each(|r| {
             level1::copy(workers, &x[r * ldx..][..columns], &mut y[r * ldy..][..columns])
         });
     }
-    let per = rows_per_task(columns);
+    let per = workers.even(rows, rows_per_task(columns), 1);
     let y = &mut y[..(rows - 1) * ldy + columns];
     workers.chunks(y, per * ldy, |task, y| {
         for (r, y) in y.chunks_mut(ldy).enumerate() {

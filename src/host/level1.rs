@@ -20,8 +20,12 @@ use num_traits::{Float, Zero};
 #[cfg(target_arch = "x86_64")]
 use {super::simd::has_avx512, crate::element::DType, bytemuck::cast};
 
-/// Elements of one task: below twice this, a second thread costs more than it saves.
+/// Elements of one task: below this, a second thread costs more than it saves. Sums are cut into
+/// so many on any number of threads.
 const TASK: usize = 1 << 17;
+
+/// Elements of which other tasks are a multiple: whole lines of a cache.
+const UNIT: usize = 64;
 
 /// Bytes of a part of an operand that is not all in a cache.
 const FAR: usize = TASK * size_of::<f32>();
@@ -39,9 +43,9 @@ const ROWS: usize = 4;
 #[doc(alias = "caffe_copy")]
 pub fn copy<T: Element>(workers: &Workers, x: &[T], y: &mut [T]) -> Result<()> {
     expect_len("copy", "y", x.len(), y.len())?;
-    let far = is_far(y);
-    workers.chunks(y, TASK, |i, y| {
-        let x = part(x, i, y.len());
+    let (far, task) = (is_far(y), workers.even(y.len(), TASK, UNIT));
+    workers.chunks(y, task, |i, y| {
+        let x = &x[i * task..][..y.len()];
         if far { stream(x, y) } else { y.copy_from_slice(x) }
     });
     Ok(())
@@ -50,8 +54,8 @@ pub fn copy<T: Element>(workers: &Workers, x: &[T], y: &mut [T]) -> Result<()> {
 /// `x ← α·x`.
 #[doc(alias = "caffe_scal")]
 pub fn scal<T: Element>(workers: &Workers, alpha: T::Acc, x: &mut [T]) -> Result<()> {
-    let far = is_far(x);
-    workers.chunks(x, TASK, |_, x| {
+    let (far, task) = (is_far(x), workers.even(x.len(), TASK, UNIT));
+    workers.chunks(x, task, |_, x| {
         if is_wide::<T>() {
             let x = cast_slice_mut(x);
             if far {
@@ -276,9 +280,9 @@ fn each<T: Element>(
     (x, y): (&[T], &mut [T]),
     body: impl Fn(Fused, &[T::Acc], &mut [T::Acc]) + Copy + Send + Sync,
 ) {
-    let far = is_far(y);
-    workers.chunks(y, TASK, |i, y| {
-        let x = part(x, i, y.len());
+    let (far, task) = (is_far(y), workers.even(y.len(), TASK, UNIT));
+    workers.chunks(y, task, |i, y| {
+        let x = &x[i * task..][..y.len()];
         if is_wide::<T>() {
             let (x, y) = (cast_slice(x), cast_slice_mut(y));
             if far {

@@ -21,12 +21,15 @@ use crate::{
 use bytemuck::{cast_slice, cast_slice_mut};
 use num_traits::Float;
 
-/// Elements of one task where memory is the limit: below twice this, a second thread costs more
-/// than it saves.
-const TASK: usize = 1 << 17;
+/// Elements of one task where memory is the limit: below this, a second thread costs more than it
+/// saves.
+const TASK: usize = 1 << 16;
 
 /// Elements of one task where the function itself is the limit.
 const SLOW_TASK: usize = 1 << 15;
+
+/// Elements of which tasks are a multiple: whole lines of a cache.
+const UNIT: usize = 64;
 
 /// Elements of which elementary functions are computed side by side: one waits for no other.
 const BLOCK: usize = 64;
@@ -90,7 +93,7 @@ pub fn fill<T: Element>(workers: &Workers, value: T, y: &mut [T]) -> Result<()> 
 #[doc(alias = "caffe_sqr")]
 pub fn unary<T: Element>(workers: &Workers, op: Unary<T::Acc>, x: &[T], y: &mut [T]) -> Result<()> {
     expect_len(op.name(), "y", x.len(), y.len())?;
-    let (task, far) = (unary_task(op), is_wide::<T>() && is_far(y));
+    let (task, far) = (workers.even(y.len(), unary_task(op), UNIT), is_wide::<T>() && is_far(y));
     workers.chunks(y, task, |i, y| {
         if far {
             let x: &[T::Acc] = cast_slice(&x[i * task..][..y.len()]);
@@ -114,7 +117,8 @@ pub fn unary<T: Element>(workers: &Workers, op: Unary<T::Acc>, x: &[T], y: &mut 
 /// None.
 #[doc(alias = "caffe_add_scalar")]
 pub fn unary_in_place<T: Element>(workers: &Workers, op: Unary<T::Acc>, y: &mut [T]) -> Result<()> {
-    workers.chunks(y, unary_task(op), |_, y| {
+    let task = workers.even(y.len(), unary_task(op), UNIT);
+    workers.chunks(y, task, |_, y| {
         let mut room = chunk();
         for y in y.chunks_mut(run::<T>()) {
             update(y, &mut room, |y| unary_run_in_place(op, y));
@@ -140,7 +144,7 @@ pub fn binary<T: Element>(
 ) -> Result<()> {
     expect_len(op.name(), "b", a.len(), b.len())?;
     expect_len(op.name(), "y", a.len(), y.len())?;
-    let (task, far) = (binary_task(op), is_wide::<T>() && is_far(y));
+    let (task, far) = (workers.even(y.len(), binary_task(op), UNIT), is_wide::<T>() && is_far(y));
     workers.chunks(y, task, |i, y| {
         if far {
             let at = i * task..i * task + y.len();
@@ -172,7 +176,7 @@ pub fn binary_in_place<T: Element>(
     y: &mut [T],
 ) -> Result<()> {
     expect_len(op.name(), "b", y.len(), b.len())?;
-    let task = binary_task(op);
+    let task = workers.even(y.len(), binary_task(op), UNIT);
     workers.chunks(y, task, |i, y| {
         let (mut room_b, mut room_y) = (chunk(), chunk());
         let b = b[i * task..][..y.len()].chunks(run::<T>());

@@ -76,6 +76,18 @@ impl Workers {
         results.into_iter().flatten().collect()
     }
 
+    /// The size of chunks of which every thread gets as many, of `len` elements in all: a multiple of
+    /// `unit`, and about `least` or more. All are one chunk if there are no more than that.
+    ///
+    /// Kernels that cut what they write so find in their thread's cache what another one wrote.
+    pub(super) fn even(&self, len: usize, least: usize, unit: usize) -> usize {
+        if len <= least {
+            return least;
+        }
+        let each = (len / least.max(1) / self.count).max(1);
+        len.div_ceil(each * self.count).next_multiple_of(unit)
+    }
+
     /// Calls `body(i, chunk)` for the i-th run of `size` elements of `y`, the last of which may
     /// be shorter.
     #[inline]
@@ -210,6 +222,19 @@ mod tests {
             }
         });
         assert_eq!(sum.into_inner(), 4 * 200 * 66);
+    }
+
+    #[test]
+    fn chunks_are_shared_evenly() {
+        let two = Workers::new(2).unwrap();
+        // Few enough for one, two of half, then as many as there is work for.
+        assert_eq!(
+            [0, 1, 100, 101, 250].map(|len| two.even(len, 100, 1)),
+            [100, 100, 100, 51, 125]
+        );
+        assert_eq!([399, 400, 600].map(|len| two.even(len, 100, 1)), [200, 100, 100]);
+        assert_eq!([250, 1000].map(|len| two.even(len, 100, 16)), [128, 112]);
+        assert_eq!(Workers::sequential().even(250, 100, 1), 125);
     }
 
     #[test]
