@@ -1,9 +1,11 @@
 //! The threads that host kernels run on.
 
+mod lobby;
 mod parts;
 mod shared;
 
 use crate::error::{Error, Result};
+use lobby::Lobby;
 use parking_lot::Mutex;
 use parts::Parts;
 use rayon_core::{ThreadPool, ThreadPoolBuilder};
@@ -15,8 +17,8 @@ use std::sync::{Arc, OnceLock};
 /// results in a fixed order: so results have the same bits for any number of threads.
 #[derive(Clone, Debug)]
 pub struct Workers {
-    /// Threads beside the calling one, if there are any.
-    pool: Option<Arc<ThreadPool>>,
+    /// Threads beside the calling one, if there are any, and where they look for work.
+    pool: Option<(Arc<ThreadPool>, Arc<Lobby>)>,
     count: usize,
 }
 
@@ -43,7 +45,7 @@ impl Workers {
             .thread_name(|index| format!("cortado-{index}"))
             .build()
             .map_err(|error| Error::value("workers", format!("{count} threads: {error}")))?;
-        Ok(Self { pool: Some(Arc::new(pool)), count })
+        Ok(Self { pool: Some((Arc::new(pool), Arc::default())), count })
     }
 
     /// The calling thread alone.
@@ -167,7 +169,9 @@ impl Workers {
     /// every kernel and element type.
     fn share(&self, tasks: usize, step: &(dyn Fn(usize) -> bool + Sync)) {
         match &self.pool {
-            Some(pool) if tasks > 1 => shared::run(pool, tasks.min(self.count) - 1, step),
+            Some((pool, lobby)) if tasks > 1 => {
+                shared::run(pool, lobby, tasks.min(self.count) - 1, step);
+            }
             _ => while step(0) {},
         }
     }

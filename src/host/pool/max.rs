@@ -288,10 +288,13 @@ fn side_by_side<A: Element + Float, const N: usize>(
             found[j] = (found[j] & !better) | (tap.place & better);
         }
     }
+    // In 32 bits: vectors of longer products are slow.
+    let (first, right) = ((place + column * right) as i32, right as i32);
     for (j, found) in found.iter_mut().enumerate() {
         // All bits set are −1.
         let nothing = -i32::from(*found == NOTHING);
-        *found = found.wrapping_add((place + (column + j) * right) as i32) | nothing;
+        let here = first.wrapping_add((j as i32).wrapping_mul(right));
+        *found = found.wrapping_add(here) | nothing;
     }
     y[column..][..N].copy_from_slice(&best);
     mask[column..][..N].copy_from_slice(&found);

@@ -4,6 +4,7 @@
 //! is left to do. To wake a thread can take longer than a small kernel: whoever comes too late finds
 //! the work closed, and has cost nothing.
 
+use super::lobby::Lobby;
 use parking_lot::{Condvar, Mutex};
 use rayon_core::ThreadPool;
 use std::{
@@ -18,13 +19,15 @@ const PATIENCE: Duration = Duration::from_micros(100);
 
 type Step<'a> = dyn Fn(usize) -> bool + Sync + 'a;
 
-struct Shared {
+#[derive(Debug)]
+pub(super) struct Shared {
     /// The caller's; there as long as `open`, or anybody is `inside`.
     step: *const Step<'static>,
     state: Mutex<State>,
     left: Condvar,
 }
 
+#[derive(Debug)]
 struct State {
     /// Whether others may still join.
     open: bool,
@@ -43,17 +46,17 @@ unsafe impl Send for Shared {}
 unsafe impl Sync for Shared {}
 
 /// Calls `step` until it has nothing more to do, on the calling thread and on up to `others` of
-/// the pool. Panics of any of them reach the caller.
-pub(super) fn run(pool: &ThreadPool, others: usize, step: &Step) {
+/// the pool, those in its lobby first. Panics of any of them reach the caller.
+pub(super) fn run(pool: &ThreadPool, lobby: &Arc<Lobby>, others: usize, step: &Step) {
     // SAFETY: the lifetime alone is changed; the pointer is used while `step` is borrowed here.
     #[allow(unsafe_code)]
     let step_of_all: *const Step<'static> =
         unsafe { std::mem::transmute(std::ptr::from_ref(step)) };
     let state = Mutex::new(State { open: true, inside: 0, panic: None });
     let shared = Arc::new(Shared { step: step_of_all, state, left: Condvar::new() });
-    for _ in 0..others {
-        let shared = shared.clone();
-        pool.spawn(move || shared.join());
+    for _ in lobby.offer(&shared, others)..others {
+        let (shared, lobby) = (shared.clone(), lobby.clone());
+        pool.spawn(move || lobby.serve(shared));
     }
     // Also if this panics, nobody may be left inside.
     let own = work(step);
@@ -71,12 +74,13 @@ fn work(step: &Step) -> std::thread::Result<()> {
 }
 
 impl Shared {
-    /// Takes part, unless it is too late.
-    fn join(&self) {
+    /// Takes part, unless it is too late. `leave` is called before the caller can know that this
+    /// thread is done.
+    pub(super) fn join(&self, leave: impl FnOnce()) {
         {
             let mut state = self.state.lock();
             if !state.open {
-                return;
+                return leave();
             }
             state.inside += 1;
         }
@@ -84,6 +88,7 @@ impl Shared {
         #[allow(unsafe_code)]
         let step = unsafe { &*self.step };
         let done = work(step);
+        leave();
         let mut state = self.state.lock();
         state.inside -= 1;
         state.panic = state.panic.take().or(done.err());

@@ -1,0 +1,74 @@
+//! Where threads that have done their work look for the next before they sleep.
+//!
+//! To wake a thread takes longer than many kernels, which follow each other closely: who has just
+//! taken part in one is there for the next.
+
+use super::shared::Shared;
+use parking_lot::Mutex;
+use std::{
+    collections::VecDeque,
+    iter::repeat_n,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
+};
+
+/// How long a thread looks for work.
+const PATIENCE: Duration = Duration::from_micros(100);
+
+#[derive(Debug, Default)]
+pub(super) struct Lobby {
+    /// How many offers there are, to be looked at without the lock.
+    offers: AtomicUsize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Threads that look for work: at least as many as there are offers.
+    waiting: usize,
+    offers: VecDeque<Arc<Shared>>,
+}
+
+impl Lobby {
+    /// Offers work to up to `most` threads; returns how many will see it.
+    pub(super) fn offer(&self, work: &Arc<Shared>, most: usize) -> usize {
+        let mut state = self.state.lock();
+        let count = most.min(state.waiting - state.offers.len());
+        state.offers.extend(repeat_n(work, count).cloned());
+        self.offers.store(state.offers.len(), Relaxed);
+        count
+    }
+
+    /// Takes part in `work`, and then in what is offered, until nothing has been for a while.
+    pub(super) fn serve(&self, mut work: Arc<Shared>) {
+        loop {
+            // Who calls the next kernel right after this one is to find this thread here.
+            work.join(|| self.state.lock().waiting += 1);
+            work = match self.next() {
+                Some(work) => work,
+                None => return,
+            };
+        }
+    }
+
+    /// The next offer, or none after a while; this thread no longer counts as waiting then.
+    fn next(&self) -> Option<Arc<Shared>> {
+        let start = Instant::now();
+        loop {
+            let late = start.elapsed() > PATIENCE;
+            if late || self.offers.load(Relaxed) > 0 {
+                let mut state = self.state.lock();
+                let offer = state.offers.pop_front();
+                self.offers.store(state.offers.len(), Relaxed);
+                if late || offer.is_some() {
+                    state.waiting -= 1;
+                    return offer;
+                }
+            }
+            std::hint::spin_loop();
+        }
+    }
+}
