@@ -241,6 +241,22 @@ mod tests {
         assert_eq!(Workers::sequential().even(250, 100, 1), 125);
     }
 
+    /// While one thread of the pool goes from kernel to kernel, calls of it do not pile up.
+    #[test]
+    fn calls_are_answered_while_others_call() {
+        let workers = Workers::new(2).unwrap();
+        let (_, lobby) = workers.pool.as_ref().unwrap();
+        let most = AtomicUsize::new(0);
+        let runs = || {
+            for _ in 0..20_000 {
+                workers.run(2, |_| ());
+                most.fetch_max(lobby.called(), Relaxed);
+            }
+        };
+        std::thread::scope(|scope| (0..3).for_each(|_| drop(scope.spawn(runs))));
+        assert!(most.load(Relaxed) < 30_000, "{most:?} calls at once");
+    }
+
     #[test]
     fn every_task_runs_once() {
         for workers in [Workers::sequential(), Workers::new(3).unwrap()] {

@@ -5,6 +5,7 @@
 
 use super::shared::Shared;
 use parking_lot::Mutex;
+use rayon_core::ThreadPool;
 use std::{
     collections::VecDeque,
     iter::repeat_n,
@@ -22,6 +23,8 @@ const PATIENCE: Duration = Duration::from_micros(100);
 pub(super) struct Lobby {
     /// How many offers there are, to be looked at without the lock.
     offers: AtomicUsize,
+    /// Threads that were called from the pool and have not come yet.
+    called: AtomicUsize,
     state: Mutex<State>,
 }
 
@@ -33,8 +36,26 @@ struct State {
 }
 
 impl Lobby {
+    /// Lets up to `others` threads know of work: those that wait here, then those of the pool.
+    pub(super) fn invite(self: &Arc<Self>, pool: &ThreadPool, others: usize, work: &Arc<Shared>) {
+        for _ in self.offer(work, others)..others {
+            let (lobby, work) = (self.clone(), work.clone());
+            self.called.fetch_add(1, Relaxed);
+            pool.spawn(move || {
+                lobby.called.fetch_sub(1, Relaxed);
+                lobby.serve(work);
+            });
+        }
+    }
+
+    /// Threads that were called from the pool and have not come yet.
+    #[cfg(test)]
+    pub(super) fn called(&self) -> usize {
+        self.called.load(Relaxed)
+    }
+
     /// Offers work to up to `most` threads; returns how many will see it.
-    pub(super) fn offer(&self, work: &Arc<Shared>, most: usize) -> usize {
+    fn offer(&self, work: &Arc<Shared>, most: usize) -> usize {
         let mut state = self.state.lock();
         let count = most.min(state.waiting - state.offers.len());
         state.offers.extend(repeat_n(work, count).cloned());
@@ -43,7 +64,7 @@ impl Lobby {
     }
 
     /// Takes part in `work`, and then in what is offered, until nothing has been for a while.
-    pub(super) fn serve(&self, mut work: Arc<Shared>) {
+    fn serve(&self, mut work: Arc<Shared>) {
         loop {
             // Who calls the next kernel right after this one is to find this thread here.
             work.join(|| self.state.lock().waiting += 1);
@@ -54,11 +75,12 @@ impl Lobby {
         }
     }
 
-    /// The next offer, or none after a while; this thread no longer counts as waiting then.
+    /// The next offer; or none after a while, or if threads are called from the pool, where this one
+    /// is then found. It no longer counts as waiting.
     fn next(&self) -> Option<Arc<Shared>> {
         let start = Instant::now();
         loop {
-            let late = start.elapsed() > PATIENCE;
+            let late = start.elapsed() > PATIENCE || self.called.load(Relaxed) > 0;
             if late || self.offers.load(Relaxed) > 0 {
                 let mut state = self.state.lock();
                 let offer = state.offers.pop_front();

@@ -54,10 +54,7 @@ pub(super) fn run(pool: &ThreadPool, lobby: &Arc<Lobby>, others: usize, step: &S
         unsafe { std::mem::transmute(std::ptr::from_ref(step)) };
     let state = Mutex::new(State { open: true, inside: 0, panic: None });
     let shared = Arc::new(Shared { step: step_of_all, state, left: Condvar::new() });
-    for _ in lobby.offer(&shared, others)..others {
-        let (shared, lobby) = (shared.clone(), lobby.clone());
-        pool.spawn(move || lobby.serve(shared));
-    }
+    lobby.invite(pool, others, &shared);
     // Also if this panics, nobody may be left inside.
     let own = work(step);
     let panic = shared.close();
