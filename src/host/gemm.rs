@@ -314,7 +314,11 @@ fn share<T: Element>(
         return multiply(op, 0, 0);
     }
     let (by_rows, longer) = (op.m >= op.n, op.m.max(op.n));
-    let size = longer.div_ceil(parts).next_multiple_of(TILE);
+    let mut size = longer.div_ceil(parts).next_multiple_of(TILE);
+    // A row by itself is summed as products with a vector are, in another order.
+    while by_rows && longer % size == 1 {
+        size += TILE;
+    }
     workers.run(longer.div_ceil(size), |i| {
         let (start, len) = (i * size, size.min(longer - i * size));
         let (row, column) = if by_rows { (start, 0) } else { (0, start) };

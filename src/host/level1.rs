@@ -372,9 +372,20 @@ fn sum_over<T: Element>(
 }
 
 /// The sum of accumulators after `take(fused, sum, xᵢ, yᵢ)` of each pair of a run: equal lengths;
-/// zeros change none.
+/// zeros change none, but for its sign if it is zero.
 #[inline(always)]
 fn sum_run<A: Element + Float>(x: &[A], y: &[A], take: impl Fn(Fused, A, A, A) -> A + Copy) -> A {
+    // Not −0, which depends on where there are zeros between.
+    lanes_of_run(x, y, take) + A::zero()
+}
+
+/// As [`sum_run`], but for the sign of zero.
+#[inline(always)]
+fn lanes_of_run<A: Element + Float>(
+    x: &[A],
+    y: &[A],
+    take: impl Fn(Fused, A, A, A) -> A + Copy,
+) -> A {
     #[cfg(target_arch = "x86_64")]
     if A::DTYPE == DType::F32 && has_avx512() {
         // SAFETY: the processor has what it is compiled for.

@@ -79,7 +79,8 @@ impl Workers {
     }
 
     /// The size of chunks of which every thread gets as many, of `len` elements in all: a multiple of
-    /// `unit`, and about `least` or more. All are one chunk if there are no more than that.
+    /// `unit`, and about `least` or more, half of that if there are not enough for two. All are one
+    /// chunk if there are no more than `least`.
     ///
     /// Kernels that cut what they write so find in their thread's cache what another one wrote.
     pub(super) fn even(&self, len: usize, least: usize, unit: usize) -> usize {
@@ -87,7 +88,8 @@ impl Workers {
             return least;
         }
         let each = (len / least.max(1) / self.count).max(1);
-        len.div_ceil(each * self.count).next_multiple_of(unit)
+        let chunks = (each * self.count).min(len.div_ceil(least.max(1)));
+        len.div_ceil(chunks).next_multiple_of(unit)
     }
 
     /// Calls `body(i, chunk)` for the i-th run of `size` elements of `y`, the last of which may
@@ -239,11 +241,12 @@ mod tests {
         assert_eq!([399, 400, 600].map(|len| two.even(len, 100, 1)), [200, 100, 100]);
         assert_eq!([250, 1000].map(|len| two.even(len, 100, 16)), [128, 112]);
         assert_eq!(Workers::sequential().even(250, 100, 1), 125);
+        assert_eq!([101, 250].map(|len| Workers::new(8).unwrap().even(len, 100, 1)), [51, 84]);
     }
 
-    /// While one thread of the pool goes from kernel to kernel, calls of it do not pile up.
+    /// While the pool's thread goes from kernel to kernel, calls of it do not pile up.
     #[test]
-    fn calls_are_answered_while_others_call() {
+    fn a_busy_thread_is_called_once() {
         let workers = Workers::new(2).unwrap();
         let (_, lobby) = workers.pool.as_ref().unwrap();
         let most = AtomicUsize::new(0);
@@ -253,8 +256,9 @@ mod tests {
                 most.fetch_max(lobby.called(), Relaxed);
             }
         };
+        // Each of three may find that nobody is called.
         std::thread::scope(|scope| (0..3).for_each(|_| drop(scope.spawn(runs))));
-        assert!(most.load(Relaxed) < 30_000, "{most:?} calls at once");
+        assert!(most.load(Relaxed) <= 3, "{most:?} calls at once");
     }
 
     #[test]

@@ -31,12 +31,13 @@ impl<T: Element, D: Device> Net<T, D> {
         self.expect_layers(&layers)?;
         let (mut loss, mut layers) = (0.0, layers);
         while let Some(place) = layers.next() {
-            let function = if layers.is_empty() { None } else { self.activation_after(place) };
+            self.reshape_layer(place).map_err(|error| self.at_layer(place, error))?;
+            let function = if layers.is_empty() { None } else { self.activation_after(place)? };
             let result = self.forward_layer(place, function);
             let (share, activated) = result.map_err(|error| self.at_layer(place, error))?;
             loss += share;
-            if activated && let Some(next) = layers.next() {
-                self.reshape_layer(next).map_err(|error| self.at_layer(next, error))?;
+            if activated {
+                layers.next();
             }
         }
         Ok(loss)
@@ -120,20 +121,25 @@ impl<T: Element, D: Device> Net<T, D> {
         Ok(())
     }
 
-    /// The function that the next layer applies in place to the only top of this one, if that is
-    /// all there is to it.
-    fn activation_after(&self, place: usize) -> Option<Unary<f64>> {
-        let (step, next) = (&self.steps[place], self.steps.get(place + 1)?);
+    /// The function that the next layer, reshaped, applies in place to the only top of this one, if
+    /// that is all there is to it.
+    fn activation_after(&mut self, place: usize) -> Result<Option<Unary<f64>>> {
+        let Some(next) = self.steps.get(place + 1) else { return Ok(None) };
+        let step = &self.steps[place];
         let in_place = step.tops.len() == 1 && next.bottoms == step.tops && next.tops == step.tops;
         let mut weights = step.loss_weights.iter().chain(&next.loss_weights);
         let alone = in_place && weights.all(|&weight| weight == 0.0);
-        if alone { next.layer.activation() } else { None }
+        if !alone || next.layer.activation().is_none() {
+            return Ok(None);
+        }
+        let next = place + 1;
+        self.reshape_layer(next).map_err(|error| self.at_layer(next, error))?;
+        Ok(self.steps[next].layer.activation())
     }
 
-    /// Runs a layer, and a function of its top if it takes that upon itself; returns its share of
-    /// the objective, and whether it does.
+    /// Runs a layer, reshaped, and a function of its top if it takes that upon itself; returns its
+    /// share of the objective, and whether it does.
     fn forward_layer(&mut self, place: usize, function: Option<Unary<f64>>) -> Result<(f64, bool)> {
-        self.reshape_layer(place)?;
         self.seed_loss(place)?;
         let [bottom, top] = self.operands(place);
         let Self { device, steps, .. } = self;

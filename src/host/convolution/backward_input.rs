@@ -126,6 +126,8 @@ fn one_image<A: Element<Acc = A> + Float>(
     // Threads that share a product want all of it at once.
     let few = (RESIDENT / (taps * n).max(1)).max(HIGH.div_ceil(taps));
     let most = if workers.count() > 1 { channels } else { few }.clamp(1, channels.max(1));
+    // Alike: products of one row or, if there is but one position, of few are summed otherwise.
+    let most = if n == 1 { channels.max(1) } else { channels.div_ceil(channels.div_ceil(most)) };
     for group in 0..op.groups() {
         let (filters, dy) = (&filters[group * k * rows..][..k * rows], &dy[group * k * n..]);
         for first in (0..channels).step_by(most) {

@@ -7,13 +7,22 @@ use crate::{
     op::{Extent, Window},
 };
 
+fn axis(input: usize, kernel: usize, stride: usize, pad: usize, dilation: usize) -> Extent {
+    Extent { input, kernel, stride, pad, dilation }
+}
+
+fn of(
+    batch: usize,
+    outputs: usize,
+    groups: usize,
+    channels: usize,
+    axes: &[Extent],
+) -> Convolution {
+    Convolution::new(batch, outputs, groups, Window::new(channels, axes).unwrap()).unwrap()
+}
+
 /// One image and many, groups, depthwise, no axes, one and three, joined images with a rest.
 fn cases() -> Vec<Convolution> {
-    let axis =
-        |input, kernel, stride, pad, dilation| Extent { input, kernel, stride, pad, dilation };
-    let of = |batch, outputs, groups, channels, axes: &[Extent]| {
-        Convolution::new(batch, outputs, groups, Window::new(channels, axes).unwrap()).unwrap()
-    };
     vec![
         of(1, 2, 1, 1, &[axis(4, 3, 1, 0, 1), axis(5, 2, 1, 0, 1)]),
         of(9, 4, 2, 6, &[axis(7, 3, 2, 1, 1), axis(6, 3, 1, 2, 2)]),
@@ -89,7 +98,12 @@ fn all_three_follow_the_definition<T: Element>() {
 
 /// Sums that round: the order of additions must not depend on the threads.
 fn same_bits_for_any_threads<T: Element>() {
-    for op in cases() {
+    // Images whose columns one thread makes a part at a time, the last of one row or for a vector.
+    let large = [
+        of(1, 128, 1, 260, &[axis(8, 8, 1, 0, 1), axis(8, 8, 1, 0, 1)]),
+        of(1, 64, 1, 257, &[axis(15, 1, 2, 0, 1), axis(15, 1, 2, 0, 1)]),
+    ];
+    for op in cases().into_iter().chain(large) {
         let x: Vec<T> = fractions(1, op.input_len());
         let w: Vec<T> = fractions(2, op.filter_len());
         let dy: Vec<T> = fractions(3, op.output_len());

@@ -90,7 +90,14 @@ pub(super) fn products<T: Element>() {
 
 pub(super) fn same_bits_for_any_threads<T: Element>() {
     let workers = threads();
-    for (m, n, k) in [(100, 90, 300), (129, 300, 70), (300, 27, 257), (34, 200, 400)] {
+    for (m, n, k) in [
+        (100, 90, 300),
+        (129, 300, 70),
+        (300, 27, 257),
+        (34, 200, 400),
+        // One row more than a thread gets.
+        (33, 10, 7000),
+    ] {
         for (trans_a, trans_b, beta) in [(No, No, 0.0), (Yes, No, 0.3), (No, Yes, 1.0)] {
             let op = Gemm::<T>::with(trans_a, trans_b, m, n, k);
             let op = op.alpha(T::acc(0.7)).beta(T::acc(beta));

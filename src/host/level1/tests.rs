@@ -113,6 +113,12 @@ fn sums_do_not_depend_on_addresses() {
         bits::<f32>(len);
         bits::<f64>(len);
     }
+    // Products that are less than any number.
+    let (x, y) = (vec![-1e-30f32; 100], vec![1e-30f32; 100]);
+    for (start, len) in (0..17).flat_map(|start| [1, 64, 70].map(|len| (start, len))) {
+        let sum = dot(&Workers::sequential(), &x[start..][..len], &y[..len]).unwrap();
+        assert_eq!(sum.to_bits(), 0, "{len} elements from {start}");
+    }
 }
 
 /// What this processor has instructions for, and what any has.

@@ -39,6 +39,10 @@ impl Lobby {
     /// Lets up to `others` threads know of work: those that wait here, then those of the pool.
     pub(super) fn invite(self: &Arc<Self>, pool: &ThreadPool, others: usize, work: &Arc<Shared>) {
         for _ in self.offer(work, others)..others {
+            // They are busy, and who comes too late finds nothing: calls are not to pile up.
+            if self.called.load(Relaxed) >= pool.current_num_threads() {
+                return;
+            }
             let (lobby, work) = (self.clone(), work.clone());
             self.called.fetch_add(1, Relaxed);
             pool.spawn(move || {
@@ -75,12 +79,11 @@ impl Lobby {
         }
     }
 
-    /// The next offer; or none after a while, or if threads are called from the pool, where this one
-    /// is then found. It no longer counts as waiting.
+    /// The next offer, or none after a while; this thread no longer counts as waiting then.
     fn next(&self) -> Option<Arc<Shared>> {
         let start = Instant::now();
         loop {
-            let late = start.elapsed() > PATIENCE || self.called.load(Relaxed) > 0;
+            let late = start.elapsed() > PATIENCE;
             if late || self.offers.load(Relaxed) > 0 {
                 let mut state = self.state.lock();
                 let offer = state.offers.pop_front();
