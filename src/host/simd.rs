@@ -31,6 +31,13 @@ pub(super) fn vectorized_fused<R>(kernel: impl FnOnce(Fused) -> R) -> R {
         Width::Avx2 => return unsafe { avx2(kernel) },
         Width::Base => {}
     }
+    base(kernel)
+}
+
+/// What other processors run: a call, so that the rest of the caller stays short.
+#[cfg_attr(target_arch = "x86_64", inline(never))]
+#[cfg_attr(not(target_arch = "x86_64"), inline(always))]
+fn base<R>(kernel: impl FnOnce(Fused) -> R) -> R {
     kernel(Fused::BASE)
 }
 
