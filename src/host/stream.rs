@@ -35,6 +35,7 @@ pub(super) fn is_far<T>(y: &[T]) -> bool {
 }
 
 /// `y ← x`, past the caches; equal lengths.
+#[inline(never)] // Short copies would feel its registers.
 pub(super) fn stream<T: Element>(x: &[T], y: &mut [T]) {
     let (first, blocks, rest) = in_blocks(y);
     let (x_first, x) = x.split_at(first.len());

@@ -83,10 +83,13 @@ impl Workers {
     /// chunk if there are no more than `least`.
     ///
     /// Kernels that cut what they write so find in their thread's cache what another one wrote.
+    #[inline]
     pub(super) fn even(&self, len: usize, least: usize, unit: usize) -> usize {
-        if len <= least {
-            return least;
-        }
+        // Short kernels feel a call.
+        if len <= least { least } else { self.even_of_many(len, least, unit) }
+    }
+
+    fn even_of_many(&self, len: usize, least: usize, unit: usize) -> usize {
         let each = (len / least.max(1) / self.count).max(1);
         let chunks = (each * self.count).min(len.div_ceil(least.max(1)));
         len.div_ceil(chunks).next_multiple_of(unit)
