@@ -110,3 +110,18 @@ fn powers_are_within_their_bound() {
         }
     }
 }
+
+#[test]
+fn powers_side_by_side_have_the_bits_of_one() {
+    const COUNT: usize = 16;
+    for p in [0.75, -0.75, 6.0, -6.0, 6.1, -7.5, 1e10, f32::INFINITY, f32::NEG_INFINITY] {
+        for first in patterns().step_by(16) {
+            let x: [f32; COUNT] = std::array::from_fn(|i| {
+                f32::from_bits(first.abs().to_bits() ^ (i as u32 * 12_345))
+            })
+            .map(|x: f32| if x.is_normal() { x } else { f32::MIN_POSITIVE });
+            let powers = x.map(|x| Vectors::powf(x, p).to_bits());
+            assert_eq!(usual_powers(x, p).map(f32::to_bits), powers, "{x:?} to the {p}");
+        }
+    }
+}
