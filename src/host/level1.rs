@@ -27,8 +27,9 @@ const TASK: usize = 1 << 17;
 /// Elements of which other tasks are a multiple: whole lines of a cache.
 const UNIT: usize = 64;
 
-/// Bytes of a part of an operand that is not all in a cache.
-const FAR: usize = TASK * size_of::<f32>();
+/// Elements of an operand that no cache of a thread holds: to ask ahead for what one does takes
+/// longer than to wait.
+const FAR: usize = 4 * TASK;
 
 /// Accumulators of a row: a whole number of vectors of any width.
 pub(super) const WIDTH: usize = 16;
@@ -43,12 +44,22 @@ const ROWS: usize = 4;
 #[doc(alias = "caffe_copy")]
 pub fn copy<T: Element>(workers: &Workers, x: &[T], y: &mut [T]) -> Result<()> {
     expect_len("copy", "y", x.len(), y.len())?;
+    if y.len() <= TASK {
+        y.copy_from_slice(x)
+    } else {
+        copy_many(workers, x, y)
+    }
+    Ok(())
+}
+
+/// As [`copy`]; apart, as short copies feel what it needs.
+#[inline(never)]
+fn copy_many<T: Element>(workers: &Workers, x: &[T], y: &mut [T]) {
     let (far, task) = (is_far(y), workers.even(y.len(), TASK, UNIT));
     workers.chunks(y, task, |i, y| {
         let x = &x[i * task..][..y.len()];
         if far { stream(x, y) } else { y.copy_from_slice(x) }
     });
-    Ok(())
 }
 
 /// `x ← α·x`.
@@ -170,10 +181,10 @@ pub fn axpby<T: Element>(
 #[doc(alias = "caffe_cpu_dot")]
 pub fn dot<T: Element>(workers: &Workers, x: &[T], y: &[T]) -> Result<T::Acc> {
     expect_len("dot", "y", x.len(), y.len())?;
-    Ok(sum_of_tasks(workers, x.len(), |i, len| {
+    Ok(sum_of_tasks(workers, x.len(), |i, len, far| {
         let (x, y) = (part(x, i, len), part(y, i, len));
         if is_wide::<T>() {
-            return sum_run::<T::Acc>(cast_slice(x), cast_slice(y), |fused, sum, x, y| {
+            return sum_run::<T::Acc>(far, cast_slice(x), cast_slice(y), |fused, sum, x, y| {
                 fused.mul_add(x, y, sum)
             });
         }
@@ -181,7 +192,7 @@ pub fn dot<T: Element>(workers: &Workers, x: &[T], y: &[T]) -> Result<T::Acc> {
         let mut sum = T::Acc::zero();
         for (x, y) in x.chunks(CHUNK).zip(y.chunks(CHUNK)) {
             let (x, y) = (widened(x, &mut room_x), widened(y, &mut room_y));
-            sum = sum + sum_run(x, y, |fused, sum, x, y| fused.mul_add(x, y, sum));
+            sum = sum + sum_run(false, x, y, |fused, sum, x, y| fused.mul_add(x, y, sum));
         }
         sum
     }))
@@ -207,7 +218,7 @@ pub fn dot_strided<T: Element>(
     if (incx, incy) == (1, 1) {
         return dot(workers, &x[..n], &y[..n]);
     }
-    Ok(sum_of_tasks(workers, n, |task, len| {
+    Ok(sum_of_tasks(workers, n, |task, len, _| {
         let (mut room_x, mut room_y) = (chunk::<T::Acc>(), chunk::<T::Acc>());
         let (start, end) = (task * TASK, task * TASK + len);
         let mut sum = T::Acc::zero();
@@ -218,7 +229,7 @@ pub fn dot_strided<T: Element>(
                 room_y[i] = y[(start + i) * incy].to_acc();
             }
             sum = sum
-                + sum_run(&room_x[..len], &room_y[..len], |fused, sum, x, y| {
+                + sum_run(false, &room_x[..len], &room_y[..len], |fused, sum, x, y| {
                     fused.mul_add(x, y, sum)
                 });
         }
@@ -240,7 +251,7 @@ pub fn sumsq<T: Element>(workers: &Workers, x: &[T]) -> Result<T::Acc> {
 
 /// `max |xᵢ|`: 0 if there are no elements, NaN if one of them is NaN.
 pub fn amax<T: Element>(workers: &Workers, x: &[T]) -> Result<T::Acc> {
-    let tasks = x.len().div_ceil(TASK);
+    let (tasks, far) = (x.len().div_ceil(TASK), x.len() >= FAR);
     let task = |i| {
         let x = part(x, i, TASK.min(x.len() - i * TASK));
         vectorized(
@@ -248,12 +259,12 @@ pub fn amax<T: Element>(workers: &Workers, x: &[T]) -> Result<T::Acc> {
             || {
                 let take = |a, x: T::Acc| larger(a, x.abs());
                 if is_wide::<T>() {
-                    return fold_run(cast_slice(x), take, larger);
+                    return fold_run(far, cast_slice(x), take, larger);
                 }
                 let mut room = chunk();
                 let mut max = T::Acc::zero();
                 for x in x.chunks(CHUNK) {
-                    max = larger(max, fold_run(widened(x, &mut room), take, larger));
+                    max = larger(max, fold_run(false, widened(x, &mut room), take, larger));
                 }
                 max
             },
@@ -280,35 +291,27 @@ fn each<T: Element>(
     (x, y): (&[T], &mut [T]),
     body: impl Fn(Fused, &[T::Acc], &mut [T::Acc]) + Copy + Send + Sync,
 ) {
+    if is_wide::<T>() && y.len() <= TASK {
+        each_near(cast_slice(x), cast_slice_mut(y), body);
+    } else {
+        each_of_many(workers, reads, (x, y), body);
+    }
+}
+
+/// As [`each`]; apart, as short operands feel what it needs.
+#[inline(never)]
+fn each_of_many<T: Element>(
+    workers: &Workers,
+    reads: bool,
+    (x, y): (&[T], &mut [T]),
+    body: impl Fn(Fused, &[T::Acc], &mut [T::Acc]) + Copy + Send + Sync,
+) {
     let (far, task) = (is_far(y), workers.even(y.len(), TASK, UNIT));
     workers.chunks(y, task, |i, y| {
         let x = &x[i * task..][..y.len()];
         if is_wide::<T>() {
             let (x, y) = (cast_slice(x), cast_slice_mut(y));
-            if far {
-                return vectorized_fused(
-                    #[inline(always)]
-                    move |fused| {
-                        with_lines_ahead(
-                            x,
-                            y,
-                            #[inline(always)]
-                            move |x, y| body(fused, x, y),
-                        );
-                    },
-                );
-            }
-            return vectorized_fused(
-                #[inline(always)]
-                move |fused| {
-                    with_by_lines(
-                        x,
-                        y,
-                        #[inline(always)]
-                        move |x, y| body(fused, x, y),
-                    );
-                },
-            );
+            return if far { each_far(x, y, body) } else { each_near(x, y, body) };
         }
         let (mut room_x, mut room_y) = (chunk(), chunk());
         for (x, y) in x.chunks(CHUNK).zip(y.chunks_mut(CHUNK)) {
@@ -328,14 +331,46 @@ fn each<T: Element>(
     });
 }
 
-/// Adds `body(task, elements)` of every task of `n` elements, in order.
+/// As [`each`], of what a cache holds.
+#[inline(always)]
+fn each_near<A: Element>(x: &[A], y: &mut [A], body: impl Fn(Fused, &[A], &mut [A]) + Copy) {
+    vectorized_fused(
+        #[inline(always)]
+        move |fused| {
+            with_by_lines(
+                x,
+                y,
+                #[inline(always)]
+                move |x, y| body(fused, x, y),
+            );
+        },
+    );
+}
+
+/// As [`each`], of what comes from memory.
+#[inline(always)]
+fn each_far<A: Element>(x: &[A], y: &mut [A], body: impl Fn(Fused, &[A], &mut [A]) + Copy) {
+    vectorized_fused(
+        #[inline(always)]
+        move |fused| {
+            with_lines_ahead(
+                x,
+                y,
+                #[inline(always)]
+                move |x, y| body(fused, x, y),
+            );
+        },
+    );
+}
+
+/// Adds `body(task, elements, far)` of every task of `n` elements, in order.
 #[inline]
 fn sum_of_tasks<A: Element + Float>(
     workers: &Workers,
     n: usize,
-    body: impl Fn(usize, usize) -> A + Send + Sync,
+    body: impl Fn(usize, usize, bool) -> A + Send + Sync,
 ) -> A {
-    if n <= TASK { body(0, n) } else { sum_of_many(workers, n, body) }
+    if n <= TASK { body(0, n, false) } else { sum_of_many(workers, n, body) }
 }
 
 /// As [`sum_of_tasks`]; apart, as short sums feel what it needs.
@@ -343,10 +378,14 @@ fn sum_of_tasks<A: Element + Float>(
 fn sum_of_many<A: Element + Float>(
     workers: &Workers,
     n: usize,
-    body: impl Fn(usize, usize) -> A + Send + Sync,
+    body: impl Fn(usize, usize, bool) -> A + Send + Sync,
 ) -> A {
-    let sums = workers.map(n.div_ceil(TASK), |i| body(i, TASK.min(n - i * TASK)));
-    sums.into_iter().fold(A::zero(), |sum, part| sum + part)
+    let (tasks, far) = (n.div_ceil(TASK), n >= FAR);
+    let task = |i| body(i, TASK.min(n - i * TASK), far);
+    if workers.count() == 1 {
+        return (0..tasks).fold(A::zero(), |sum, i| sum + task(i));
+    }
+    workers.map(tasks, task).into_iter().fold(A::zero(), |sum, part| sum + part)
 }
 
 /// As [`sum_run`], of all of `x` with itself.
@@ -356,32 +395,38 @@ fn sum_over<T: Element>(
     x: &[T],
     take: impl Fn(Fused, T::Acc, T::Acc, T::Acc) -> T::Acc + Copy + Send + Sync,
 ) -> T::Acc {
-    sum_of_tasks(workers, x.len(), |i, len| {
+    sum_of_tasks(workers, x.len(), |i, len, far| {
         let x = part(x, i, len);
         if is_wide::<T>() {
-            return sum_run::<T::Acc>(cast_slice(x), cast_slice(x), take);
+            return sum_run::<T::Acc>(far, cast_slice(x), cast_slice(x), take);
         }
         let mut room = chunk();
         let mut sum = T::Acc::zero();
         for x in x.chunks(CHUNK) {
             let x = widened(x, &mut room);
-            sum = sum + sum_run(x, x, take);
+            sum = sum + sum_run(false, x, x, take);
         }
         sum
     })
 }
 
 /// The sum of accumulators after `take(fused, sum, xᵢ, yᵢ)` of each pair of a run: equal lengths;
-/// zeros change none, but for its sign if it is zero.
+/// zeros change none, but for its sign if it is zero. Of what is `far`, more is asked for meanwhile.
 #[inline(always)]
-fn sum_run<A: Element + Float>(x: &[A], y: &[A], take: impl Fn(Fused, A, A, A) -> A + Copy) -> A {
+fn sum_run<A: Element + Float>(
+    far: bool,
+    x: &[A],
+    y: &[A],
+    take: impl Fn(Fused, A, A, A) -> A + Copy,
+) -> A {
     // Not −0, which depends on where there are zeros between.
-    lanes_of_run(x, y, take) + A::zero()
+    lanes_of_run(far, x, y, take) + A::zero()
 }
 
 /// As [`sum_run`], but for the sign of zero.
 #[inline(always)]
 fn lanes_of_run<A: Element + Float>(
+    far: bool,
     x: &[A],
     y: &[A],
     take: impl Fn(Fused, A, A, A) -> A + Copy,
@@ -392,6 +437,7 @@ fn lanes_of_run<A: Element + Float>(
         #[allow(unsafe_code)]
         return cast(unsafe {
             runs::sum(
+                far,
                 cast_slice(x),
                 cast_slice(y),
                 #[inline(always)]
@@ -403,6 +449,7 @@ fn lanes_of_run<A: Element + Float>(
         #[inline(always)]
         |fused| {
             over_run(
+                far,
                 (x, y),
                 #[inline(always)]
                 |sum, x, y| take(fused, sum, x, y),
@@ -415,8 +462,14 @@ fn lanes_of_run<A: Element + Float>(
 /// Folds a run: `f(accumulator, x)` takes an element in, `combine` joins accumulators. Zeros
 /// may be taken in besides.
 #[inline(always)]
-fn fold_run<A: Element + Float>(x: &[A], f: impl Fn(A, A) -> A, combine: impl Fn(A, A) -> A) -> A {
+fn fold_run<A: Element + Float>(
+    far: bool,
+    x: &[A],
+    f: impl Fn(A, A) -> A,
+    combine: impl Fn(A, A) -> A,
+) -> A {
     over_run(
+        far,
         (x, x),
         #[inline(always)]
         |lane, x, _| f(lane, x),
@@ -431,13 +484,14 @@ fn fold_run<A: Element + Float>(x: &[A], f: impl Fn(A, A) -> A, combine: impl Fn
 /// results have the same bits wherever operands lie.
 #[inline(always)]
 fn over_run<A: Element + Float>(
+    far: bool,
     (x, y): (&[A], &[A]),
     f: impl Fn(A, A, A) -> A,
     combine: impl Fn(A, A) -> A,
 ) -> A {
     let mut lanes = [[A::zero(); WIDTH]; ROWS];
     let before = before_line(x);
-    if before == 0 && size_of_val(x) < FAR {
+    if before == 0 && !far {
         return fold_rows(from_line::<_, false>(lanes, x, y, f), combine);
     }
     let ((first_x, x), (first_y, y)) = (x.split_at(before), y.split_at(before));

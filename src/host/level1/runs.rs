@@ -4,7 +4,7 @@
 //! of its place from there, and the tree in which they are added is the same for each turn, but for
 //! the order of what is added. So the bits are those of [`over_run`](super::over_run).
 
-use super::{FAR, ROWS, WIDTH};
+use super::{ROWS, WIDTH};
 use crate::host::lines::AHEAD;
 use std::arch::x86_64::{
     __m512, _MM_HINT_T0, _mm_add_ps, _mm_add_ss, _mm_cvtss_f32, _mm_movehdup_ps, _mm_movehl_ps,
@@ -18,12 +18,16 @@ use std::mem::transmute;
 const BLOCK: usize = WIDTH * ROWS;
 
 /// The sum of all accumulators after `take(sum, xᵢ, yᵢ)` of each pair, equal lengths; zeros change
-/// none.
+/// none. Of what is `far`, more is asked for meanwhile.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-pub(super) fn sum(x: &[f32], y: &[f32], take: impl Fn(f32, f32, f32) -> f32 + Copy) -> f32 {
+pub(super) fn sum(
+    far: bool,
+    x: &[f32],
+    y: &[f32],
+    take: impl Fn(f32, f32, f32) -> f32 + Copy,
+) -> f32 {
     assert!(x.len() == y.len());
     let mut sums = [_mm512_setzero_ps(); ROWS];
-    let far = size_of_val(x) >= FAR;
     let before = x.as_ptr().addr() / size_of::<f32>() % WIDTH;
     // Places from the beginning of a line to behind the last element.
     let mut left = before + x.len();

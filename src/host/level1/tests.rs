@@ -129,7 +129,8 @@ fn results_do_not_depend_on_instructions() {
         for start in [0, 1, 7] {
             let (x, y) = (&x[start..][..len], &y[..len]);
             let (w, fused) = (Workers::sequential(), Fused::Composed);
-            let portable = over_run((x, y), |sum, x, y| fused.mul_add(x, y, sum), |a, b| a + b);
+            let portable =
+                over_run(false, (x, y), |sum, x, y| fused.mul_add(x, y, sum), |a, b| a + b);
             let got = dot(&w, x, y).unwrap();
             assert_eq!(got.to_bits(), portable.to_bits(), "{len} elements from {start}");
             let portable: Vec<_> =
