@@ -63,13 +63,17 @@ fn repetitions(run: &mut Run) -> u32 {
 fn times(runs: &mut [Run], options: &Options) -> Vec<f64> {
     let counts: Vec<_> = runs.iter_mut().map(repetitions).collect();
     let mut times = vec![Vec::new(); runs.len()];
-    for _ in 0..options.rounds {
-        for ((run, &count), times) in runs.iter_mut().zip(&counts).zip(&mut times) {
+    for round in 0..options.rounds {
+        // The next one begins: what the last cache holds of the largest operands hangs on who came
+        // before.
+        for turn in 0..runs.len() {
+            let who = (round + turn) % runs.len();
+            let (run, count) = (&mut runs[who], counts[who]);
             // Caches are as it leaves them itself, not as who came before does.
             (run.once)();
             let start = Instant::now();
             (0..count).for_each(|_| black_box(&mut run.once)());
-            times.push(start.elapsed().as_secs_f64() / f64::from(count));
+            times[who].push(start.elapsed().as_secs_f64() / f64::from(count));
         }
     }
     times.iter_mut().for_each(|times| times.sort_by(f64::total_cmp));

@@ -9,7 +9,7 @@ use cortado::{
     host::{self, Workers},
     op::{Axis, Reduce},
 };
-use std::{ffi::c_int, hint::black_box};
+use std::{ffi::c_int, hint::black_box, slice};
 
 /// n, x, its step, y, its step.
 type CblasCopy = unsafe extern "C" fn(c_int, *const f32, c_int, *mut f32, c_int);
@@ -37,6 +37,22 @@ pub(crate) fn add(list: &mut Vec<Case>) {
     }
 }
 
+/// cortado's function, which is called with operands x and y: found as those of a library are,
+/// without the guards of the cells they are in, which would count where they are short.
+macro_rules! ours {
+    ($operands:ident, $workers:ident, $n:ident, |$w:ident, $x:ident, $y:ident| $call:expr) => {{
+        let ((x, y), workers) = ($operands.clone(), $workers.clone());
+        Run::new("cortado", move || {
+            // SAFETY: both hold so many elements, and nobody else looks at them meanwhile.
+            let ($w, $x, $y) = unsafe {
+                let x = slice::from_raw_parts(x.as_ptr(), $n);
+                (&workers, x, slice::from_raw_parts_mut(y.as_mut_ptr(), $n))
+            };
+            black_box($call.expect("equal lengths"));
+        })
+    }};
+}
+
 /// A library's function, which is called with operands x and y if it is there.
 macro_rules! theirs {
     ($runs:ident, $peers:ident, $operands:ident, $n:ident, $name:literal: $ty:ty, |$f:ident, $len:ident, $x:ident, $y:ident| $call:expr) => {
@@ -45,10 +61,9 @@ macro_rules! theirs {
             if let Some($f) = unsafe { library.symbol::<$ty>($name) } {
                 let (x, y) = $operands.clone();
                 $runs.push(Run::new(library.name, move || {
-                    let ($len, $x, $y) = ($n as c_int, x.as_mut_ptr(), y.as_mut_ptr());
+                    let ($len, $x, $y) = ($n as c_int, x.as_ptr(), y.as_mut_ptr());
                     // SAFETY: both hold so many elements.
                     black_box(unsafe { $call });
-                    black_box(($x, $y));
                 }));
             }
         }
@@ -65,11 +80,8 @@ fn level1(list: &mut Vec<Case>, n: usize) {
         "copy",
         2,
         Box::new(move |peers: &crate::Peers, workers| {
-            let (operands, workers) = (make(), workers.clone());
-            let (x, y) = operands.clone();
-            let mut runs = vec![Run::new("cortado", move || {
-                host::copy(&workers, &x.get(), &mut y.get_mut()).expect("a copy");
-            })];
+            let operands = make();
+            let mut runs = vec![ours!(operands, workers, n, |w, x, y| host::copy(w, x, y))];
             theirs!(runs, peers, operands, n, "cblas_scopy": CblasCopy, |f, n, x, y| f(n, x, 1, y, 1));
             runs
         }),
@@ -79,12 +91,10 @@ fn level1(list: &mut Vec<Case>, n: usize) {
         "scal",
         2,
         Box::new(move |peers: &crate::Peers, workers| {
-            let (operands, workers) = (make(), workers.clone());
-            let (_, y) = operands.clone();
-            let mut runs = vec![Run::new("cortado", move || {
-                host::scal::<f32>(&workers, -1.0, &mut y.get_mut()).expect("a product");
-            })];
-            theirs!(runs, peers, operands, n, "cblas_sscal": CblasScal, |f, n, x, y| f(n, -1.0, x, 1));
+            let operands = make();
+            let mut runs =
+                vec![ours!(operands, workers, n, |w, _x, y| host::scal::<f32>(w, -1.0, y))];
+            theirs!(runs, peers, operands, n, "cblas_sscal": CblasScal, |f, n, _x, y| f(n, -1.0, y, 1));
             runs
         }),
     );
@@ -92,11 +102,9 @@ fn level1(list: &mut Vec<Case>, n: usize) {
         "axpy",
         3,
         Box::new(move |peers: &crate::Peers, workers| {
-            let (operands, workers) = (make(), workers.clone());
-            let (x, y) = operands.clone();
-            let mut runs = vec![Run::new("cortado", move || {
-                host::axpy::<f32>(&workers, ALPHA, &x.get(), &mut y.get_mut()).expect("a sum");
-            })];
+            let operands = make();
+            let mut runs =
+                vec![ours!(operands, workers, n, |w, x, y| host::axpy::<f32>(w, ALPHA, x, y))];
             theirs!(runs, peers, operands, n, "cblas_saxpy": CblasAxpy, |f, n, x, y| f(n, ALPHA, x, 1, y, 1));
             runs
         }),
@@ -105,11 +113,9 @@ fn level1(list: &mut Vec<Case>, n: usize) {
         "axpby",
         3,
         Box::new(move |peers: &crate::Peers, workers| {
-            let (operands, workers) = (make(), workers.clone());
-            let (x, y) = operands.clone();
-            let mut runs = vec![Run::new("cortado", move || {
-                host::axpby::<f32>(&workers, ALPHA, &x.get(), BETA, &mut y.get_mut())
-                    .expect("a sum");
+            let operands = make();
+            let mut runs = vec![ours!(operands, workers, n, |w, x, y| {
+                host::axpby::<f32>(w, ALPHA, x, BETA, y)
             })];
             theirs!(runs, peers, operands, n, "cblas_saxpby": CblasAxpby, |f, n, x, y| f(
                 n, ALPHA, x, 1, BETA, y, 1
@@ -121,13 +127,8 @@ fn level1(list: &mut Vec<Case>, n: usize) {
         "dot",
         2,
         Box::new(move |peers: &crate::Peers, workers| {
-            let (operands, workers) = (make(), workers.clone());
-            let (x, y) = operands.clone();
-            let mut runs = vec![Run::new("cortado", move || {
-                black_box(
-                    host::dot::<f32>(&workers, black_box(&x.get()), &y.get()).expect("a product"),
-                );
-            })];
+            let operands = make();
+            let mut runs = vec![ours!(operands, workers, n, |w, x, y| host::dot::<f32>(w, x, y))];
             theirs!(runs, peers, operands, n, "cblas_sdot": CblasDot, |f, n, x, y| f(n, x, 1, y, 1));
             runs
         }),
@@ -136,12 +137,9 @@ fn level1(list: &mut Vec<Case>, n: usize) {
         "asum",
         1,
         Box::new(move |peers: &crate::Peers, workers| {
-            let (operands, workers) = (make(), workers.clone());
-            let (x, _) = operands.clone();
-            let mut runs = vec![Run::new("cortado", move || {
-                black_box(host::asum::<f32>(&workers, black_box(&x.get())).expect("a sum"));
-            })];
-            theirs!(runs, peers, operands, n, "cblas_sasum": CblasSum, |f, n, x, y| f(n, x, 1));
+            let operands = make();
+            let mut runs = vec![ours!(operands, workers, n, |w, x, _y| host::asum::<f32>(w, x))];
+            theirs!(runs, peers, operands, n, "cblas_sasum": CblasSum, |f, n, x, _y| f(n, x, 1));
             runs
         }),
     );
@@ -150,12 +148,11 @@ fn level1(list: &mut Vec<Case>, n: usize) {
         "nrm2",
         1,
         Box::new(move |peers: &crate::Peers, workers| {
-            let (operands, workers) = (make(), workers.clone());
-            let (x, _) = operands.clone();
-            let mut runs = vec![Run::new("cortado", move || {
-                black_box(host::sumsq::<f32>(&workers, black_box(&x.get())).expect("a sum").sqrt());
+            let operands = make();
+            let mut runs = vec![ours!(operands, workers, n, |w, x, _y| {
+                host::sumsq::<f32>(w, x).map(f32::sqrt)
             })];
-            theirs!(runs, peers, operands, n, "cblas_snrm2": CblasSum, |f, n, x, y| f(n, x, 1));
+            theirs!(runs, peers, operands, n, "cblas_snrm2": CblasSum, |f, n, x, _y| f(n, x, 1));
             runs
         }),
     );
