@@ -24,8 +24,10 @@ use std::{
 ///
 /// Prints the median time of each layer over the iterations, after one that is not counted: data,
 /// parameters and memory are then where they stay. GFLOP/s count the products and sums of
-/// convolutions and inner products. Times of a layer end when the device has done its work. How
-/// long the net waited for data is part of its data layers' times, and told apart as a mean.
+/// convolutions and inner products. Times of a layer end when the device has done its work. An
+/// activation that runs as one with the layer before it, as in any pass, has no forward time of its
+/// own: its cell says so. How long the net waited for data is part of its data layers' times, and
+/// told apart as a mean.
 #[derive(Args)]
 #[command(after_help = "Example: cortado time --model examples/digits/lenet.prototxt")]
 pub(super) struct Time {
@@ -52,7 +54,7 @@ struct Row {
     name: String,
     kind: String,
     tops: String,
-    /// Seconds of each pass.
+    /// Seconds of each pass; none forward if the layer before it does its work.
     forward: Vec<f64>,
     backward: Vec<f64>,
     /// Products and sums of a pass, if they are known.
@@ -81,6 +83,9 @@ impl OnDevice for Time {
     }
 }
 
+/// Of an activation that runs as one with the layer above it.
+const ABOVE: &str = "above";
+
 /// What was measured.
 struct Times {
     rows: Vec<Row>,
@@ -105,10 +110,13 @@ fn measure<D: Device>(net: &mut Net<f32, D>, iterations: u32, forward: bool) -> 
     let before = net.waited().unwrap_or_default();
     for _ in 0..iterations {
         passes[0].push(timed(&device, || {
-            rows.iter_mut().enumerate().try_for_each(|(place, row)| {
-                let layer = || net.forward_layers(place..place + 1).map(drop);
-                timed(&device, layer).map(|seconds| row.forward.push(seconds))
-            })
+            let mut layers = 0..rows.len();
+            while !layers.is_empty() {
+                let row = layers.start;
+                let seconds = timed(&device, || net.forward_first(&mut layers).map(drop))?;
+                rows[row].forward.push(seconds);
+            }
+            Ok(())
         })?);
         if forward {
             continue;
@@ -167,7 +175,7 @@ impl Row {
             self.name.clone(),
             self.kind.clone(),
             self.tops.clone(),
-            milliseconds(forward),
+            forward.map_or(ABOVE.into(), |forward| milliseconds(Some(forward))),
             speed(self.forward_flops, forward),
             milliseconds(backward),
             speed(self.backward_flops, backward),

@@ -30,15 +30,23 @@ impl<T: Element, D: Device> Net<T, D> {
     pub fn forward_layers(&mut self, layers: Range<usize>) -> Result<f64> {
         self.expect_layers(&layers)?;
         let (mut loss, mut layers) = (0.0, layers);
-        while let Some(place) = layers.next() {
-            self.reshape_layer(place).map_err(|error| self.at_layer(place, error))?;
-            let function = if layers.is_empty() { None } else { self.activation_after(place)? };
-            let result = self.forward_layer(place, function);
-            let (share, activated) = result.map_err(|error| self.at_layer(place, error))?;
-            loss += share;
-            if activated {
-                layers.next();
-            }
+        while !layers.is_empty() {
+            loss += self.forward_first(&mut layers)?;
+        }
+        Ok(loss)
+    }
+
+    /// Runs the first of these layers, which are there, with what runs as one with it, and takes them
+    /// from the range; returns their share of the objective.
+    pub(crate) fn forward_first(&mut self, layers: &mut Range<usize>) -> Result<f64> {
+        let Some(place) = layers.next() else { return Ok(0.0) };
+        self.reshape_layer(place).map_err(|error| self.at_layer(place, error))?;
+        let more = place + 1 < layers.end;
+        let function = if more { self.activation_after(place)? } else { None };
+        let result = self.forward_layer(place, function);
+        let (loss, activated) = result.map_err(|error| self.at_layer(place, error))?;
+        if activated {
+            layers.next();
         }
         Ok(loss)
     }

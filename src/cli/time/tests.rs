@@ -23,12 +23,12 @@ impl Source for Slow {
     }
 }
 
-fn timed_report(rest: &str, milliseconds: u64) -> String {
+fn timed_report(rest: &str, last: &str, milliseconds: u64) -> String {
     let mut sources = Sources::default();
     let pause = Duration::from_millis(milliseconds);
     sources.register("slow", move |_| Ok(Box::new(Slow(pause))));
     let text = format!(
-        r#"{rest} layer {{ name: "ip" type: "InnerProduct" bottom: "x" top: "y"
+        r#"{rest} layer {{ name: "ip" type: "InnerProduct" bottom: "{last}" top: "last"
            inner_product_param {{ num_output: 2 weight_filler {{ type: "xavier" }} }} }}"#
     );
     let device = CpuDevice::with_threads(1).unwrap();
@@ -50,7 +50,7 @@ const DATA: &str = r#"layer { name: "x" type: "Data" top: "x"
 
 #[test]
 fn a_slow_source_shows() {
-    let report = timed_report(DATA, 5);
+    let report = timed_report(DATA, "x", 5);
     let [each, share] = waiting(&report).unwrap();
     // 15 ms a batch, less the two that were ready.
     assert!(each > 10.0 && share > 90.0, "{report}");
@@ -60,6 +60,23 @@ fn a_slow_source_shows() {
 fn nothing_is_said_of_data_where_there_is_none() {
     let input = r#"layer { name: "x" type: "Input" top: "x"
         input_param { shape { dim: 3 dim: 2 } } }"#;
-    let report = timed_report(input, 0);
+    let report = timed_report(input, "x", 0);
     assert!(waiting(&report).is_none() && report.contains("Forward pass: "), "{report}");
+}
+
+/// What a pass runs as one is timed as one.
+#[test]
+fn an_activation_is_timed_with_its_convolution() {
+    let convolution = r#"layer { name: "x" type: "Input" top: "x"
+        input_param { shape { dim: 1 dim: 1 dim: 4 dim: 4 } } }
+        layer { name: "conv" type: "Convolution" bottom: "x" top: "c"
+        convolution_param { num_output: 2 kernel_size: 3 weight_filler { type: "xavier" } } }"#;
+    let forward = |top: &str| {
+        let relu = r#"layer { name: "relu" type: "ReLU" bottom: "c" top: "#;
+        let report = timed_report(&format!(r#"{convolution} {relu}"{top}" }}"#), top, 0);
+        let row = report.lines().find(|line| line.starts_with("relu ")).unwrap();
+        row.split_whitespace().nth(3).unwrap().to_owned()
+    };
+    assert_eq!(forward("c"), "above");
+    assert!(forward("y").parse::<f64>().is_ok());
 }
