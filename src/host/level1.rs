@@ -124,11 +124,7 @@ pub fn axpy<T: Element>(workers: &Workers, alpha: T::Acc, x: &[T], y: &mut [T]) 
         true,
         (x, y),
         #[inline(always)]
-        move |fused, x, y| {
-            for (y, &x) in y.iter_mut().zip(x) {
-                *y = fused.mul_add(alpha, x, *y);
-            }
-        },
+        move |fused, x, y| fused.mul_add(alpha, x, y),
     );
     Ok(())
 }
@@ -152,11 +148,7 @@ pub fn axpby<T: Element>(
             false,
             (x, y),
             #[inline(always)]
-            move |_, x, y| {
-                for (y, &x) in y.iter_mut().zip(x) {
-                    *y = alpha * x;
-                }
-            },
+            move |_, x, _| alpha * x,
         );
     } else {
         each(
@@ -164,11 +156,7 @@ pub fn axpby<T: Element>(
             true,
             (x, y),
             #[inline(always)]
-            move |fused, x, y| {
-                for (y, &x) in y.iter_mut().zip(x) {
-                    *y = fused.mul_add(alpha, x, beta * *y);
-                }
-            },
+            move |fused, x, y| fused.mul_add(alpha, x, beta * y),
         );
     }
     Ok(())
@@ -181,21 +169,26 @@ pub fn axpby<T: Element>(
 #[doc(alias = "caffe_cpu_dot")]
 pub fn dot<T: Element>(workers: &Workers, x: &[T], y: &[T]) -> Result<T::Acc> {
     expect_len("dot", "y", x.len(), y.len())?;
-    Ok(sum_of_tasks(workers, x.len(), |i, len, far| {
-        let (x, y) = (part(x, i, len), part(y, i, len));
-        if is_wide::<T>() {
-            return sum_run::<T::Acc>(far, cast_slice(x), cast_slice(y), |fused, sum, x, y| {
-                fused.mul_add(x, y, sum)
-            });
-        }
-        let (mut room_x, mut room_y) = (chunk(), chunk());
-        let mut sum = T::Acc::zero();
-        for (x, y) in x.chunks(CHUNK).zip(y.chunks(CHUNK)) {
-            let (x, y) = (widened(x, &mut room_x), widened(y, &mut room_y));
-            sum = sum + sum_run(false, x, y, |fused, sum, x, y| fused.mul_add(x, y, sum));
-        }
-        sum
-    }))
+    Ok(sum_of_tasks(
+        workers,
+        x.len(),
+        #[inline(always)]
+        |i, len, far| {
+            let (x, y) = (part(x, i, len), part(y, i, len));
+            if is_wide::<T>() {
+                return sum_run::<T::Acc>(far, cast_slice(x), cast_slice(y), |fused, sum, x, y| {
+                    fused.mul_add(x, y, sum)
+                });
+            }
+            let (mut room_x, mut room_y) = (chunk(), chunk());
+            let mut sum = T::Acc::zero();
+            for (x, y) in x.chunks(CHUNK).zip(y.chunks(CHUNK)) {
+                let (x, y) = (widened(x, &mut room_x), widened(y, &mut room_y));
+                sum = sum + sum_run(false, x, y, |fused, sum, x, y| fused.mul_add(x, y, sum));
+            }
+            sum
+        },
+    ))
 }
 
 /// `Σ x[i·incx]·y[i·incy]` over `n` elements; a step of 0 repeats the first.
@@ -282,19 +275,18 @@ fn part<T>(x: &[T], i: usize, len: usize) -> &[T] {
     &x[i * TASK..][..len]
 }
 
-/// Calls `body` with values of `x` and the same elements of `y`, whose values it finds if it
-/// `reads` them.
+/// `yᵢ ← f(fused, xᵢ, yᵢ)`, equal lengths; `f` finds what is in `y` if it `reads` it.
 #[inline(always)]
 fn each<T: Element>(
     workers: &Workers,
     reads: bool,
     (x, y): (&[T], &mut [T]),
-    body: impl Fn(Fused, &[T::Acc], &mut [T::Acc]) + Copy + Send + Sync,
+    f: impl Fn(Fused, T::Acc, T::Acc) -> T::Acc + Copy + Send + Sync,
 ) {
     if is_wide::<T>() && y.len() <= TASK {
-        each_near(cast_slice(x), cast_slice_mut(y), body);
+        each_near(cast_slice(x), cast_slice_mut(y), f);
     } else {
-        each_of_many(workers, reads, (x, y), body);
+        each_of_many(workers, reads, (x, y), f);
     }
 }
 
@@ -304,14 +296,14 @@ fn each_of_many<T: Element>(
     workers: &Workers,
     reads: bool,
     (x, y): (&[T], &mut [T]),
-    body: impl Fn(Fused, &[T::Acc], &mut [T::Acc]) + Copy + Send + Sync,
+    f: impl Fn(Fused, T::Acc, T::Acc) -> T::Acc + Copy + Send + Sync,
 ) {
     let (far, task) = (is_far(y), workers.even(y.len(), TASK, UNIT));
     workers.chunks(y, task, |i, y| {
         let x = &x[i * task..][..y.len()];
         if is_wide::<T>() {
             let (x, y) = (cast_slice(x), cast_slice_mut(y));
-            return if far { each_far(x, y, body) } else { each_near(x, y, body) };
+            return if far { each_far(x, y, f) } else { each_near(x, y, f) };
         }
         let (mut room_x, mut room_y) = (chunk(), chunk());
         for (x, y) in x.chunks(CHUNK).zip(y.chunks_mut(CHUNK)) {
@@ -319,7 +311,7 @@ fn each_of_many<T: Element>(
             let body = |y: &mut [T::Acc]| {
                 vectorized_fused(
                     #[inline(always)]
-                    move |fused| body(fused, x, y),
+                    move |fused| each_of_run(fused, x, y, f),
                 );
             };
             if reads {
@@ -333,7 +325,20 @@ fn each_of_many<T: Element>(
 
 /// As [`each`], of what a cache holds.
 #[inline(always)]
-fn each_near<A: Element>(x: &[A], y: &mut [A], body: impl Fn(Fused, &[A], &mut [A]) + Copy) {
+fn each_near<A: Element>(x: &[A], y: &mut [A], f: impl Fn(Fused, A, A) -> A + Copy) {
+    #[cfg(target_arch = "x86_64")]
+    if A::DTYPE == DType::F32 && has_avx512() {
+        // SAFETY: the processor has what it is compiled for.
+        #[allow(unsafe_code)]
+        return unsafe {
+            runs::update(
+                cast_slice(x),
+                cast_slice_mut(y),
+                #[inline(always)]
+                move |x, y| cast(f(Fused::Native, cast(x), cast(y))),
+            );
+        };
+    }
     vectorized_fused(
         #[inline(always)]
         move |fused| {
@@ -341,7 +346,7 @@ fn each_near<A: Element>(x: &[A], y: &mut [A], body: impl Fn(Fused, &[A], &mut [
                 x,
                 y,
                 #[inline(always)]
-                move |x, y| body(fused, x, y),
+                move |x, y| each_of_run(fused, x, y, f),
             );
         },
     );
@@ -349,7 +354,7 @@ fn each_near<A: Element>(x: &[A], y: &mut [A], body: impl Fn(Fused, &[A], &mut [
 
 /// As [`each`], of what comes from memory.
 #[inline(always)]
-fn each_far<A: Element>(x: &[A], y: &mut [A], body: impl Fn(Fused, &[A], &mut [A]) + Copy) {
+fn each_far<A: Element>(x: &[A], y: &mut [A], f: impl Fn(Fused, A, A) -> A + Copy) {
     vectorized_fused(
         #[inline(always)]
         move |fused| {
@@ -357,10 +362,17 @@ fn each_far<A: Element>(x: &[A], y: &mut [A], body: impl Fn(Fused, &[A], &mut [A
                 x,
                 y,
                 #[inline(always)]
-                move |x, y| body(fused, x, y),
+                move |x, y| each_of_run(fused, x, y, f),
             );
         },
     );
+}
+
+#[inline(always)]
+fn each_of_run<A: Element>(fused: Fused, x: &[A], y: &mut [A], f: impl Fn(Fused, A, A) -> A) {
+    for (y, &x) in y.iter_mut().zip(x) {
+        *y = f(fused, x, *y);
+    }
 }
 
 /// Adds `body(task, elements, far)` of every task of `n` elements, in order.

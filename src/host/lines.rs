@@ -18,10 +18,16 @@ pub(super) fn before_line<A>(x: &[A]) -> usize {
     before(x, LONG)
 }
 
+/// As [`before_line`], of what is written.
+#[inline(always)]
+pub(super) fn before_written<A>(y: &[A]) -> usize {
+    before(y, LONG_WRITTEN)
+}
+
 /// Calls `body` with parts of `y`, which is written, of which all but a short one begin a line.
 #[inline(always)]
 pub(super) fn by_lines<Y>(y: &mut [Y], mut body: impl FnMut(&mut [Y])) {
-    let before = before(y, LONG_WRITTEN);
+    let before = before_written(y);
     let (first, rest) = y.split_at_mut(before);
     if before > 0 {
         body(first);
@@ -32,7 +38,7 @@ pub(super) fn by_lines<Y>(y: &mut [Y], mut body: impl FnMut(&mut [Y])) {
 /// As [`by_lines`], with the same parts of `x`, as long as `y`.
 #[inline(always)]
 pub(super) fn with_by_lines<X, Y>(x: &[X], y: &mut [Y], mut body: impl FnMut(&[X], &mut [Y])) {
-    let (first_x, rest_x) = x.split_at(before(y, LONG_WRITTEN));
+    let (first_x, rest_x) = x.split_at(before_written(y));
     let (first, rest) = y.split_at_mut(first_x.len());
     if !first.is_empty() {
         body(first_x, first);
@@ -46,7 +52,7 @@ const BLOCK: usize = 64;
 /// As [`by_lines`] of what comes from memory: what follows is asked for meanwhile.
 #[inline(always)]
 pub(super) fn lines_ahead<Y>(y: &mut [Y], mut body: impl FnMut(&mut [Y])) {
-    let (first, y) = y.split_at_mut(before(y, LONG_WRITTEN));
+    let (first, y) = y.split_at_mut(before_written(y));
     body(first);
     let (blocks, rest) = y.as_chunks_mut::<BLOCK>();
     for y in blocks {
@@ -59,7 +65,7 @@ pub(super) fn lines_ahead<Y>(y: &mut [Y], mut body: impl FnMut(&mut [Y])) {
 /// As [`lines_ahead`], with the same parts of `x`, as long as `y`.
 #[inline(always)]
 pub(super) fn with_lines_ahead<X, Y>(x: &[X], y: &mut [Y], mut body: impl FnMut(&[X], &mut [Y])) {
-    let (first_x, x) = x.split_at(before(y, LONG_WRITTEN));
+    let (first_x, x) = x.split_at(before_written(y));
     let (first, y) = y.split_at_mut(first_x.len());
     body(first_x, first);
     let ((blocks_x, rest_x), (blocks, rest)) = (x.as_chunks::<BLOCK>(), y.as_chunks_mut::<BLOCK>());

@@ -1,16 +1,16 @@
-//! Sums along runs of `f32` by AVX-512.
+//! Runs of `f32` by AVX-512: sums along them, and functions of each element.
 //!
-//! Lines of the first operand are read whole, wherever it begins: an element's accumulator is that
+//! For sums, lines of the first operand are read whole, wherever it begins: an element's accumulator is that
 //! of its place from there, and the tree in which they are added is the same for each turn, but for
 //! the order of what is added. So the bits are those of [`over_run`](super::over_run).
 
 use super::{ROWS, WIDTH};
-use crate::host::lines::AHEAD;
+use crate::host::lines::{AHEAD, before_written};
 use std::arch::x86_64::{
     __m512, _MM_HINT_T0, _mm_add_ps, _mm_add_ss, _mm_cvtss_f32, _mm_movehdup_ps, _mm_movehl_ps,
     _mm_prefetch, _mm256_add_ps, _mm256_castps256_ps128, _mm256_extractf128_ps, _mm512_add_ps,
-    _mm512_castps512_ps256, _mm512_loadu_ps, _mm512_maskz_expandloadu_ps, _mm512_maskz_loadu_ps,
-    _mm512_setzero_ps, _mm512_shuffle_f32x4,
+    _mm512_castps512_ps256, _mm512_loadu_ps, _mm512_mask_storeu_ps, _mm512_maskz_expandloadu_ps,
+    _mm512_maskz_loadu_ps, _mm512_setzero_ps, _mm512_shuffle_f32x4, _mm512_storeu_ps,
 };
 use std::mem::transmute;
 
@@ -62,6 +62,67 @@ pub(super) fn sum(
         }
     }
     total(sums)
+}
+
+/// `yᵢ ← f(xᵢ, yᵢ)`, equal lengths.
+///
+/// Lines of `y` are written whole: a store into two lines takes as long as both.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+pub(super) fn update(x: &[f32], y: &mut [f32], f: impl Fn(f32, f32) -> f32 + Copy) {
+    assert!(x.len() == y.len());
+    let (mut left, before) = (y.len(), before_written(y));
+    let (mut x, mut y) = (x.as_ptr(), y.as_mut_ptr());
+    // SAFETY: vectors without a mask end before the last element, and masks leave out what is behind
+    // it.
+    #[allow(unsafe_code)]
+    unsafe {
+        if before > 0 {
+            put(mask_of(before), x, y, f);
+            (x, y, left) = (x.wrapping_add(before), y.wrapping_add(before), left - before);
+        }
+        while left >= BLOCK {
+            for row in 0..ROWS {
+                let (x, y) = (x.wrapping_add(row * WIDTH), y.wrapping_add(row * WIDTH));
+                _mm512_storeu_ps(y, of_each(_mm512_loadu_ps(x), _mm512_loadu_ps(y), f));
+            }
+            (x, y, left) = (x.wrapping_add(BLOCK), y.wrapping_add(BLOCK), left - BLOCK);
+        }
+        while left > 0 {
+            put(mask_of(left), x, y, f);
+            (x, y) = (x.wrapping_add(WIDTH), y.wrapping_add(WIDTH));
+            left = left.saturating_sub(WIDTH);
+        }
+    }
+}
+
+/// `yᵢ ← f(xᵢ, yᵢ)` where the mask says so.
+///
+/// # Safety
+/// The processor has AVX-512, and there are elements where the mask says so.
+#[inline(always)]
+#[allow(unsafe_code)]
+unsafe fn put(mask: u16, x: *const f32, y: *mut f32, f: impl Fn(f32, f32) -> f32) {
+    // SAFETY: as of this.
+    unsafe {
+        let values = of_each(_mm512_maskz_loadu_ps(mask, x), _mm512_maskz_loadu_ps(mask, y), f);
+        _mm512_mask_storeu_ps(y, mask, values);
+    }
+}
+
+/// `f(xᵢ, yᵢ)`
+///
+/// # Safety
+/// The processor has AVX-512.
+#[inline(always)]
+#[allow(unsafe_code)]
+unsafe fn of_each(x: __m512, y: __m512, f: impl Fn(f32, f32) -> f32) -> __m512 {
+    // SAFETY: vectors are as many elements.
+    let [x, mut y]: [[f32; WIDTH]; 2] = unsafe { transmute([x, y]) };
+    for i in 0..WIDTH {
+        y[i] = f(x[i], y[i]);
+    }
+    // SAFETY: as above.
+    unsafe { transmute(y) }
 }
 
 /// Takes in what is left, or of more a block, from the vector of row `FROM` on.
