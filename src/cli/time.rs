@@ -26,8 +26,8 @@ use std::{
 /// parameters and memory are then where they stay. GFLOP/s count the products and sums of
 /// convolutions and inner products. Times of a layer end when the device has done its work. An
 /// activation that runs as one with the layer before it, as in any pass, has no forward time of its
-/// own: its cell says so. How long the net waited for data is part of its data layers' times, and
-/// told apart as a mean.
+/// own: its cell says so, and the rate above counts its time. How long the net waited for data is
+/// part of its data layers' times, and told apart as a mean.
 #[derive(Args)]
 #[command(after_help = "Example: cortado time --model examples/digits/lenet.prototxt")]
 pub(super) struct Time {

@@ -1,8 +1,8 @@
 //! Runs of `f32` by AVX-512: sums along them, and functions of each element.
 //!
-//! For sums, lines of the first operand are read whole, wherever it begins: an element's accumulator is that
-//! of its place from there, and the tree in which they are added is the same for each turn, but for
-//! the order of what is added. So the bits are those of [`over_run`](super::over_run).
+//! For sums, lines of the first operand are read whole, wherever it begins: an element's accumulator
+//! is that of its place from there, and the tree in which they are added is the same for each turn,
+//! but for the order of what is added. So the bits are those of [`over_run`](super::over_run).
 
 use super::{ROWS, WIDTH};
 use crate::host::lines::{AHEAD, before_written};
@@ -72,8 +72,8 @@ pub(super) fn update(x: &[f32], y: &mut [f32], f: impl Fn(f32, f32) -> f32 + Cop
     assert!(x.len() == y.len());
     let (mut left, before) = (y.len(), before_written(y));
     let (mut x, mut y) = (x.as_ptr(), y.as_mut_ptr());
-    // SAFETY: vectors without a mask end before the last element, and masks leave out what is behind
-    // it.
+    // SAFETY: vectors without a mask end with the last element at the latest, and masks leave out
+    // what is behind it.
     #[allow(unsafe_code)]
     unsafe {
         if before > 0 {
