@@ -352,9 +352,13 @@ fn each_near<A: Element>(x: &[A], y: &mut [A], f: impl Fn(Fused, A, A) -> A + Co
     );
 }
 
-/// As [`each`], of what comes from memory.
+/// As [`each`], of what comes from memory: what follows is asked for meanwhile, where that pays.
 #[inline(always)]
 fn each_far<A: Element>(x: &[A], y: &mut [A], f: impl Fn(Fused, A, A) -> A + Copy) {
+    #[cfg(target_arch = "x86_64")]
+    if A::DTYPE == DType::F32 && has_avx512() {
+        return each_near(x, y, f);
+    }
     vectorized_fused(
         #[inline(always)]
         move |fused| {
