@@ -84,7 +84,7 @@ fn level1<T: Element, D: Device>(group: &mut Group<'_>, device: &D) {
 }
 
 fn id<T: Element, D: Device>(device: &D, what: &str) -> BenchmarkId {
-    let threads = device.workers().count();
+    let threads = device.host_workers().count();
     BenchmarkId::new(format!("{}/{threads}_threads", T::DTYPE.name()), what)
 }
 

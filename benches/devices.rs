@@ -8,8 +8,8 @@
 
 use cortado::{
     CpuDevice, Device, Result,
-    bench_kit::{BreakEven, Extent, Survey, cases},
-    device::MirrorDevice,
+    bench_kit::{BreakEven, SizeRange, Survey, cases},
+    device::SimulatedDevice,
 };
 use criterion::{BenchmarkId, Criterion, Throughput};
 use std::time::Duration;
@@ -18,11 +18,11 @@ fn main() -> Result<()> {
     let one = CpuDevice::with_threads(1)?;
     let all = CpuDevice::new();
     // One thread beside one thread: what its queue and its copies cost.
-    let mirror = MirrorDevice::with_threads(1)?;
+    let mirror = SimulatedDevice::with_threads(1)?;
     // `cargo bench` gives `--bench`; without it, or with `--test`, everything runs once.
     let args: Vec<_> = std::env::args().collect();
     let timed = args.iter().any(|arg| arg == "--bench") && !args.iter().any(|arg| arg == "--test");
-    let extent = if timed { Extent::Full } else { Extent::Brief };
+    let extent = if timed { SizeRange::Full } else { SizeRange::Smoke };
 
     let mut criterion = Criterion::default()
         .warm_up_time(Duration::from_millis(50))
@@ -34,18 +34,20 @@ fn main() -> Result<()> {
     time(&mut criterion, &mirror, extent)?;
     criterion.final_summary();
 
-    let host = Survey::of::<f32, _>(&one, extent)?;
+    let host = Survey::measure::<f32, _>(&one, extent)?;
     println!("\n{host}");
-    for survey in [Survey::of::<f32, _>(&all, extent)?, Survey::of::<f32, _>(&mirror, extent)?] {
+    for survey in
+        [Survey::measure::<f32, _>(&all, extent)?, Survey::measure::<f32, _>(&mirror, extent)?]
+    {
         println!("{survey}\n{}", BreakEven::between(&survey, &host));
     }
     Ok(())
 }
 
 /// Hands the kit's cases to criterion.
-fn time<D: Device>(criterion: &mut Criterion, device: &D, extent: Extent) -> Result<()> {
+fn time<D: Device>(criterion: &mut Criterion, device: &D, extent: SizeRange) -> Result<()> {
     let mut group =
-        criterion.benchmark_group(format!("{}-{}", device.name(), device.workers().count()));
+        criterion.benchmark_group(format!("{}-{}", device.name(), device.host_workers().count()));
     for case in cases::<f32, D>(device, extent)? {
         let work = case.work();
         group.throughput(match work.flops > work.bytes {

@@ -43,9 +43,9 @@ pub(super) fn kernels(out: &Path) -> Result<(), Box<dyn Error>> {
         }
     }
     let mut code = format!("static MODULES: &[&str] = &[\n{modules}];\n");
-    code += "static KERNELS: &[Kernel] = &[\n";
+    code += "static KERNELS: &[PtxKernel] = &[\n";
     for (name, kernel) in table {
-        writeln!(code, "    Kernel {{ name: {name:?}, {kernel} }},")?;
+        writeln!(code, "    PtxKernel {{ name: {name:?}, {kernel} }},")?;
     }
     Ok(fs::write(out.join("cuda_kernels.rs"), code + "];\n")?)
 }

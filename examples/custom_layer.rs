@@ -4,7 +4,7 @@
 
 use cortado::{
     Blob, CpuDevice, Device, Element, Error, Layer, LayerRegistry, Net, Result,
-    layer::{Context, Propagate},
+    layer::{LayerContext, PropagateDown},
     memory::Src,
     op::{Binary, Unary},
     proto::{self, LayerParameter, NetParameter},
@@ -19,10 +19,11 @@ struct Softsign<T: Element, D: Device> {
 }
 
 impl<T: Element, D: Device> Softsign<T, D> {
-    fn new(param: &LayerParameter, cx: &Context<'_, D>) -> Result<Self> {
+    fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         let text = param.python_param.as_ref().map_or("", |python| python.param_str());
         let knee = text.strip_prefix("knee:").and_then(|knee| knee.trim().parse().ok());
-        let knee = knee.ok_or_else(|| Error::Invalid("needs a param_str `knee: number`".into()))?;
+        let knee =
+            knee.ok_or_else(|| Error::InvalidData("needs a param_str `knee: number`".into()))?;
         Ok(Self { knee, denominator: Blob::new(cx.device, &[0])? })
     }
 }
@@ -51,7 +52,7 @@ impl<T: Element, D: Device> Layer<T, D> for Softsign<T, D> {
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
         if !propagate.bottom[0] {

@@ -27,7 +27,7 @@ fn rate<T: Element, D: Device>(device: &D, n: usize) -> Result<f64> {
 fn main() -> Result<()> {
     let one = CpuDevice::with_threads(1)?;
     let all = CpuDevice::new();
-    println!("GFLOP/s of C(n×n) = A·B, one thread / {}", all.workers().count());
+    println!("GFLOP/s of C(n×n) = A·B, one thread / {}", all.host_workers().count());
     println!("{:>6} {:>15} {:>15} {:>15} {:>15}", "n", "f32", "f64", "f16", "bf16");
     for n in [64, 256, 512, 1024] {
         let pair = |one: f64, all: f64| format!("{one:.0} / {all:.0}");

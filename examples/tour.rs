@@ -34,7 +34,7 @@ impl Memory for Discrete {
     }
 }
 
-cortado::families!(Discrete: Blas, Reductions, Random, Windows, Pooling, Normalize, Losses,
+cortado::families!(Discrete: Blas, Reductions, Random, Conv, Pooling, Normalize, Losses,
     Indexing, Update);
 
 /// One family of kernels is overridden in part: `fill` runs on the device.

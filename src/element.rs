@@ -45,15 +45,15 @@ mod sealed {
 }
 
 /// Anything memory can store: plain old data, such as labels or pooling masks.
-pub trait Scalar: bytemuck::Pod + Send + Sync {}
-impl<T: bytemuck::Pod + Send + Sync> Scalar for T {}
+pub trait Storable: bytemuck::Pod + Send + Sync {}
+impl<T: bytemuck::Pod + Send + Sync> Storable for T {}
 
 /// A number that kernels compute with: [`f32`], [`f64`], [`struct@f16`] or
 /// [`struct@bf16`].
 ///
 /// Storage and arithmetic are separate: sums, products and scalars are taken in
 /// [`Acc`](Self::Acc), which is `f32` for the 16-bit types, and rounded once on the way out.
-pub trait Element: sealed::Sealed + Scalar + PartialOrd + Debug + Display + Default {
+pub trait Element: sealed::Sealed + Storable + PartialOrd + Debug + Display + Default {
     /// Type in which kernels accumulate and take scalars.
     type Acc: Element<Acc = Self::Acc> + Float;
     /// Run-time name of this type.
@@ -103,7 +103,7 @@ element!(
     F16,
     f16::to_f32,
     f16::from_f32,
-    |v| f16::from_f32(rounded_to_odd(v)),
+    |v| f16::from_f32(round_to_odd(v)),
     f16::to_f64
 );
 element!(
@@ -112,7 +112,7 @@ element!(
     Bf16,
     bf16::to_f32,
     bf16::from_f32,
-    |v| bf16::from_f32(rounded_to_odd(v)),
+    |v| bf16::from_f32(round_to_odd(v)),
     bf16::to_f64
 );
 element!(f32, f32, F32, |x| x, |x| x, |v| v as f32, f64::from);
@@ -124,7 +124,7 @@ element!(f64, f64, F64, |x| x, |x| x, |v| v, |x| x);
 /// itself: nearest twice would round `x` just above a tie to the tie, and that to even. Source:
 /// Boldo and Melquiond 2008, "Emulation of FMA and correctly rounded sums".
 #[inline(always)]
-pub(crate) fn rounded_to_odd(x: f64) -> f32 {
+pub(crate) fn round_to_odd(x: f64) -> f32 {
     let near = x as f32;
     let (bits, back) = (near.to_bits(), f64::from(near));
     let even = u32::from(bits & 1 == 0);

@@ -1,6 +1,6 @@
 //! The crate's one error type.
 
-use crate::words::meant;
+use crate::words::did_you_mean;
 use std::{error::Error as StdError, path::PathBuf};
 
 /// Shorthand for results of this crate.
@@ -12,7 +12,7 @@ pub type BoxError = Box<dyn StdError + Send + Sync>;
 /// What a caller may want to tell apart; everything else is context.
 ///
 /// An error names what it knows: the kernel and the operand as in the kernel's signature, the
-/// device, the file, the layer. [`Error::within`] adds an outer name on the way up.
+/// device, the file, the layer. [`Error::context`] adds an outer name on the way up.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -61,7 +61,7 @@ pub enum Error {
     },
     /// A parameter outside its domain.
     #[error("{op}: {why}")]
-    Value {
+    InvalidInput {
         /// Kernel, filler or function.
         op: &'static str,
         /// What is wrong with which parameter.
@@ -96,7 +96,7 @@ pub enum Error {
         source: BoxError,
     },
     /// No such device, or none in this build.
-    #[error("unknown device `{name}`{}; this build knows: {known}", meant(name, known.split(", ")))]
+    #[error("unknown device `{name}`{}; this build knows: {known}", did_you_mean(name, known.split(", ")))]
     UnknownDevice {
         /// The name asked for.
         name: String,
@@ -125,9 +125,9 @@ pub enum Error {
     },
     /// A message or file whose content makes no sense.
     #[error("{0}")]
-    Invalid(String),
+    InvalidData(String),
     /// No layer of this type is registered.
-    #[error("unknown layer type `{kind}`{}; known types: {known}", meant(kind, known.split(", ")))]
+    #[error("unknown layer type `{kind}`{}; known types: {known}", did_you_mean(kind, known.split(", ")))]
     UnknownLayer {
         /// The `type` asked for.
         kind: String,
@@ -136,7 +136,7 @@ pub enum Error {
     },
     /// An error and where it arose: a layer, a blob, a file.
     #[error("{context}: {source}")]
-    Within {
+    Context {
         /// The place.
         context: String,
         /// What happened there.
@@ -156,32 +156,32 @@ impl Error {
     }
 
     /// A parameter of `op` outside its domain.
-    pub fn value(op: &'static str, why: impl Into<String>) -> Self {
-        Self::Value { op, why: why.into() }
+    pub fn invalid_input(op: &'static str, why: impl Into<String>) -> Self {
+        Self::InvalidInput { op, why: why.into() }
     }
 
     /// Adds the place where this error arose.
     #[must_use]
-    pub fn within(self, context: impl Into<String>) -> Self {
-        Self::Within { context: context.into(), source: Box::new(self) }
+    pub fn context(self, context: impl Into<String>) -> Self {
+        Self::Context { context: context.into(), source: Box::new(self) }
     }
 
-    /// The innermost error, past every [`Error::Within`]: what to match on.
+    /// The innermost error, past every [`Error::Context`]: what to match on.
     pub fn root(&self) -> &Self {
         match self {
-            Self::Within { source, .. } => source.root(),
+            Self::Context { source, .. } => source.root(),
             other => other,
         }
     }
 }
 
 /// Fails with [`Error::Length`] unless `got == want`.
-pub fn expect_len(op: &'static str, operand: &'static str, want: usize, got: usize) -> Result<()> {
+pub fn check_len(op: &'static str, operand: &'static str, want: usize, got: usize) -> Result<()> {
     if want == got { Ok(()) } else { Err(Error::Length { op, operand, want, got }) }
 }
 
 /// Fails with [`Error::Length`] if `got < want`.
-pub fn expect_at_least(
+pub fn check_min_len(
     op: &'static str,
     operand: &'static str,
     want: usize,

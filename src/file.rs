@@ -4,7 +4,7 @@
 mod folder;
 
 #[cfg(feature = "net")]
-pub(crate) use folder::Folder;
+pub(crate) use folder::StagedDir;
 
 use std::{
     fs::{self, File},
@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 /// The bytes go to a new file in the same folder, are flushed to the disk, and take the file's
 /// place in one step: a reader, or a crash, finds the old content or the new. A link is followed. A
 /// pipe or a terminal is written to directly.
-pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
+pub(crate) fn write_atomically(path: &Path, bytes: &[u8]) -> Result<()> {
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let written = match fs::metadata(&target) {
         Ok(found) if !found.is_file() => fs::write(&target, bytes),
@@ -99,7 +99,7 @@ mod tests {
         let folder = Folder::new("replace");
         let path = folder.0.join("a");
         for content in ["first", "second, longer", ""] {
-            replace(&path, content.as_bytes()).unwrap();
+            write_atomically(&path, content.as_bytes()).unwrap();
             assert_eq!(fs::read_to_string(&path).unwrap(), content);
         }
         assert_eq!(folder.names(), ["a"]);
@@ -111,7 +111,7 @@ mod tests {
         let directory = folder.0.join("directory");
         fs::create_dir(&directory).unwrap();
         for path in [directory.clone(), folder.0.join("missing").join("a")] {
-            let error = replace(&path, b"x").unwrap_err();
+            let error = write_atomically(&path, b"x").unwrap_err();
             assert!(matches!(&error, Error::Io { path: p, .. } if *p == path), "{error}");
         }
         assert_eq!(folder.names(), ["directory"]);
@@ -124,7 +124,7 @@ mod tests {
         let (path, link) = (folder.0.join("a"), folder.0.join("link"));
         fs::write(&path, "old").unwrap();
         std::os::unix::fs::symlink(&path, &link).unwrap();
-        replace(&link, b"new").unwrap();
+        write_atomically(&link, b"new").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "new");
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     }

@@ -69,11 +69,11 @@ impl Filler {
     /// The filler that a definition asks for.
     ///
     /// # Errors
-    /// [`Error::Value`] for an unknown type, `sparse` with a type other than gaussian, a standard
+    /// [`Error::InvalidInput`] for an unknown type, `sparse` with a type other than gaussian, a standard
     /// deviation that is not positive, or `min > max`.
     #[doc(alias = "GetFiller")]
     pub fn from_proto(param: &FillerParameter) -> Result<Self> {
-        let invalid = |why: String| Err(Error::value("filler", why));
+        let invalid = |why: String| Err(Error::invalid_input("filler", why));
         let (min, max) = (f64::from(param.min()), f64::from(param.max()));
         let (mean, std) = (f64::from(param.mean()), f64::from(param.std()));
         let norm = param.variance_norm();
@@ -85,7 +85,7 @@ impl Filler {
                 let sparse = match param.sparse() {
                     -1 => None,
                     sparse => Some(u32::try_from(sparse).map_err(|_| {
-                        Error::value("filler", format!("sparse {sparse} is negative"))
+                        Error::invalid_input("filler", format!("sparse {sparse} is negative"))
                     })?),
                 };
                 return Ok(Self::Gaussian { mean, std, sparse });
@@ -110,13 +110,13 @@ impl Filler {
     /// Fills the blob's data.
     ///
     /// # Errors
-    /// [`Error::Value`] for a blob of no elements, or a shape that the filler cannot fill;
+    /// [`Error::InvalidInput`] for a blob of no elements, or a shape that the filler cannot fill;
     /// [`Error::Borrowed`]; those of the device.
     #[doc(alias = "Fill")]
     pub fn fill<T: Element, D: Device>(&self, blob: &Blob<T, D>, key: RngKey) -> Result<()> {
         let (device, shape) = (blob.device(), blob.shape());
         if shape.count() == 0 {
-            return Err(Error::value("filler", format!("shape {shape} has no elements")));
+            return Err(Error::invalid_input("filler", format!("shape {shape} has no elements")));
         }
         let mut data = blob.data_mut()?;
         match *self {
@@ -159,12 +159,12 @@ fn fan(shape: &Shape, norm: VarianceNorm) -> f64 {
 
 /// Keeps each value with probability `kept / outputs`.
 fn thin<T: Element>(kept: u32, shape: &Shape, key: RngKey, data: &mut [T]) -> Result<()> {
-    let none = || Error::value("filler", "sparse needs a shape of at least one axis");
+    let none = || Error::invalid_input("filler", "sparse needs a shape of at least one axis");
     let outputs = *shape.first().ok_or_else(none)?;
     let p = f64::from(kept) / outputs as f64;
     if p > 1.0 {
         let why = format!("sparse {kept} keeps more than the {outputs} outputs of shape {shape}");
-        return Err(Error::value("filler", why));
+        return Err(Error::invalid_input("filler", why));
     }
     let mut keep = vec![0; data.len()];
     host::bernoulli(&Workers::sequential(), key, p, &mut keep)?;
@@ -184,11 +184,14 @@ fn unit_sums<T: Element>(data: &mut [T], rows: usize) -> Result<()> {
 
 fn bilinear<T: Element>(data: &mut [T], shape: &Shape) -> Result<()> {
     let &[_, _, height, width] = &shape[..] else {
-        return Err(Error::value("filler", format!("bilinear needs 4 axes, not shape {shape}")));
+        return Err(Error::invalid_input(
+            "filler",
+            format!("bilinear needs 4 axes, not shape {shape}"),
+        ));
     };
     if height != width {
         let why = format!("bilinear needs a square kernel, not shape {shape}");
-        return Err(Error::value("filler", why));
+        return Err(Error::invalid_input("filler", why));
     }
     // Single precision, in the order of Caffe's formula: the same bits as its files hold.
     let factor = width.div_ceil(2) as f32;

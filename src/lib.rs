@@ -38,7 +38,7 @@ pub mod guide; // a chapter: writing a backend
 pub use crate::{
     blob::Blob,
     device::{CpuDevice, Device},
-    element::{DType, Element, Scalar, bf16, f16},
+    element::{DType, Element, Storable, bf16, f16},
     error::{Error, Result},
     filler::Filler,
     memory::{Head, Memory, Src, SyncedMemory, View, ViewMut, ledger},

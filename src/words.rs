@@ -1,10 +1,10 @@
 //! What was meant by a misspelt word.
 
 /// Longer words are not compared: it takes time by the product of their lengths.
-const LONGEST: usize = 64;
+const MAX_WORD_LEN: usize = 64;
 
 /// ` (did you mean …?)` with the known word that is nearest to `word`, if one is near.
-pub(crate) fn meant<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+pub(crate) fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     match nearest(word, known) {
         Some(known) => format!(" (did you mean `{known}`?)"),
         None => String::new(),
@@ -14,7 +14,7 @@ pub(crate) fn meant<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) ->
 fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let letters = |word: &str| word.to_lowercase().chars().collect::<Vec<_>>();
     let word = letters(word);
-    if word.len() > LONGEST {
+    if word.len() > MAX_WORD_LEN {
         return None;
     }
     let near = known.into_iter().map(|known| (distance(&word, &letters(known)), known));
@@ -43,7 +43,7 @@ fn distance(a: &[char], b: &[char]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{distance, meant, nearest};
+    use super::{did_you_mean, distance, nearest};
 
     #[test]
     fn near_words_are_found() {
@@ -62,8 +62,8 @@ mod tests {
             assert_eq!(nearest(word, known), want, "{word}");
         }
         assert_eq!(nearest(&"x".repeat(1 << 20), known), None);
-        assert_eq!(meant("sdg", known), " (did you mean `SGD`?)");
-        assert_eq!(meant("sdg", []), "");
+        assert_eq!(did_you_mean("sdg", known), " (did you mean `SGD`?)");
+        assert_eq!(did_you_mean("sdg", []), "");
     }
 
     #[test]

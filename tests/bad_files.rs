@@ -6,7 +6,7 @@ use cortado::{
     Blob, CpuDevice,
     proto::{
         self, BlobProto, BlobProtoVector, BlobShape, Datum, LayerParameter, Message, Name,
-        NetParameter, SolverState, Unknown, parse_binary,
+        NetParameter, SolverState, UnknownFields, parse_binary,
     },
 };
 
@@ -63,7 +63,7 @@ fn refusal<M: Message + Name + Default + Debug>(bytes: &[u8]) -> String {
     let error = parse_binary::<M>(bytes, "some.file").unwrap_err().to_string();
     let start = format!("some.file: not a {}: byte ", M::full_name());
     assert!(error.starts_with(&start), "{error}");
-    assert!(Unknown::parse::<M>(bytes, "some.file").is_err());
+    assert!(UnknownFields::parse::<M>(bytes, "some.file").is_err());
     error[start.len()..].to_owned()
 }
 
@@ -104,7 +104,7 @@ fn any_byte_changed() {
             for value in 0..=255 {
                 let mut changed = bytes.clone();
                 changed[at] = value;
-                if let Ok((read, unknown)) = Unknown::parse::<M>(&changed, "") {
+                if let Ok((read, unknown)) = UnknownFields::parse::<M>(&changed, "") {
                     let written = unknown.encode(&read).unwrap();
                     assert!(written.len() <= 3 * bytes.len(), "{at} {value}");
                 }

@@ -11,7 +11,7 @@
 
 use cortado::{
     Error, Head, Memory, Result, SyncedMemory, View, ViewMut,
-    device::{MirrorDevice, mirror::Fault},
+    device::{SimulatedDevice, mirror::Fault},
     kernel::{Blas, Elementwise},
     memory::HostBytes,
 };
@@ -333,18 +333,18 @@ impl ReferenceStateMachine for Model {
 // What is tried.
 
 struct Trial {
-    device: MirrorDevice,
-    memories: [SyncedMemory<MirrorDevice>; MEMORIES],
+    device: SimulatedDevice,
+    memories: [SyncedMemory<SimulatedDevice>; MEMORIES],
 }
 
 impl Trial {
     fn new() -> Result<Self> {
-        let device = MirrorDevice::with_threads(1)?;
+        let device = SimulatedDevice::with_threads(1)?;
         let memories = [(); MEMORIES].map(|()| Self::memory(&device));
         Ok(Self { device, memories })
     }
 
-    fn memory(device: &MirrorDevice) -> SyncedMemory<MirrorDevice> {
+    fn memory(device: &SimulatedDevice) -> SyncedMemory<SimulatedDevice> {
         SyncedMemory::new(device, LEN * size_of::<f32>())
     }
 
@@ -353,7 +353,7 @@ impl Trial {
         &mut self,
         at: usize,
         part: Range<usize>,
-    ) -> Result<(ViewMut<'_, f32, MirrorDevice>, View<'_, f32, MirrorDevice>)> {
+    ) -> Result<(ViewMut<'_, f32, SimulatedDevice>, View<'_, f32, SimulatedDevice>)> {
         let [first, second] = &mut self.memories;
         let (ours, other) = if at == 0 { (first, second) } else { (second, first) };
         Ok((ViewMut::new(ours, LEN)?.slice(part.clone())?, View::new(&*other, LEN)?.slice(part)?))
@@ -386,19 +386,19 @@ impl Trial {
                 if safe {
                     values[..LEN / 2].fill(-7.0);
                 }
-                Err(Error::value("test", "refused"))
+                Err(Error::invalid_input("test", "refused"))
             })?,
             Adopt(at, value) => self.memories[at].adopt(HostBytes::adopt(vec![value; LEN]))?,
-            Prefetch(at) => self.memories[at].prefetch(&device.fork()?)?,
+            Prefetch(at) => self.memories[at].prefetch(&device.fork_queue()?)?,
             Fill(at, part, value) => device.fill(value, self.parts(at, part)?.0)?,
             Scal(at, part, factor) => device.scal(factor, self.parts(at, part)?.0)?,
             ScalElsewhere(at, part, factor) => {
-                let fork = device.fork()?;
+                let fork = device.fork_queue()?;
                 // The copy that the kernel needs belongs to the memory's own queue.
                 self.memories[at].device()?;
-                fork.after(&device)?;
+                fork.order_after(&device)?;
                 fork.scal(factor, self.parts(at, part)?.0)?;
-                device.after(&fork)?;
+                device.order_after(&fork)?;
             }
             Axpy(at, part, factor) => {
                 let (y, x) = self.parts(at, part)?;
@@ -410,7 +410,7 @@ impl Trial {
             }
             Wait => device.synchronize()?,
             Replace(at) => self.memories[at] = Self::memory(&device),
-            Inject(fault, nth) => device.inject(fault, nth),
+            Inject(fault, nth) => device.inject_fault(fault, nth),
         }
         Ok(None)
     }

@@ -3,7 +3,7 @@
 use cortado::{
     CpuDevice, DType, Element, Error, Memory, Result, View, ViewMut,
     conformance::{Kit, NAMES, Report},
-    device::MirrorDevice,
+    device::SimulatedDevice,
     kernel::{Blas, fallback},
 };
 use std::sync::LazyLock;
@@ -65,11 +65,11 @@ impl Blas for Remote {
 }
 
 cortado::families!(
-    Remote: Elementwise, Reductions, Random, Windows, Pooling, Normalize, Losses, Indexing, Update
+    Remote: Elementwise, Reductions, Random, Conv, Pooling, Normalize, Losses, Indexing, Update
 );
 
 cortado::conformance!(cpu, CpuDevice::new());
-cortado::conformance!(mirror, MirrorDevice::new());
+cortado::conformance!(mirror, SimulatedDevice::new());
 cortado::conformance!(remote, Remote::default());
 
 /// The whole kit on the CPU, without random cases.
@@ -90,11 +90,11 @@ fn a_name_that_is_no_check_is_a_failure() {
 
 #[test]
 fn coverage_tells_native_kernels_from_fallbacks() {
-    let (native, cells) = CPU.coverage().native();
+    let (native, cells) = CPU.coverage().native_cells();
     assert_eq!(native, cells, "{}", CPU.coverage());
     let remote = Kit::new().cases(0).run(&Remote::default());
     assert!(remote.passed(), "{:?}", remote.failures().collect::<Vec<_>>());
-    assert_eq!(remote.coverage().native(), (0, cells), "{}", remote.coverage());
+    assert_eq!(remote.coverage().native_cells(), (0, cells), "{}", remote.coverage());
     let table = remote.coverage().to_string();
     assert!(table.contains("| axpy | fallback | fallback | fallback | fallback |\n"), "{table}");
     let json = CPU.coverage().to_json();
@@ -105,7 +105,7 @@ fn coverage_tells_native_kernels_from_fallbacks() {
 #[test]
 fn the_readme_shows_the_coverage() {
     let readme = include_str!("../README.md");
-    let mirror = Kit::new().cases(0).run(&MirrorDevice::new());
+    let mirror = Kit::new().cases(0).run(&SimulatedDevice::new());
     for (column, report) in [(2, &*CPU), (3, &mirror)] {
         for row in report.coverage().to_string().lines().skip(2) {
             let kernel = row.split_inclusive('|').take(2).collect::<String>();

@@ -27,7 +27,7 @@ use cortado::{
         cuda::{CudaBuilder, CudaFailure},
     },
     kernel::{Blas, Elementwise},
-    ledger::{self, Policy, Ruling},
+    ledger::{self, Policy, PolicyGuard},
     op::{Axis, Binary, Unary},
 };
 use std::{
@@ -67,7 +67,7 @@ fn gpu_with(ordinal: u32, how: impl Fn(CudaBuilder) -> CudaBuilder) -> Option<Cu
     if required() {
         return Some(builder.open(ordinal).unwrap());
     }
-    Some(builder.driver(driver()?).open(ordinal).unwrap())
+    Some(builder.driver_path(driver()?).open(ordinal).unwrap())
 }
 
 /// The GPU of this number, in tests that a real one would not pass: it is sound.
@@ -76,8 +76,8 @@ fn stand_in(ordinal: u32) -> Option<CudaDevice> {
 }
 
 /// A GPU of which, as long as the second is kept, nothing may be left to the host.
-fn strict(ordinal: u32) -> Option<(CudaDevice, Ruling)> {
-    Some((gpu(ordinal)?, ledger::fallbacks(Policy::Deny)))
+fn strict(ordinal: u32) -> Option<(CudaDevice, PolicyGuard)> {
+    Some((gpu(ordinal)?, ledger::set_fallback_policy(Policy::Deny)))
 }
 
 cortado::conformance!(cuda, or_skip!(strict(0)).0);
@@ -120,7 +120,7 @@ fn without_a_driver_there_is_one_clear_error() {
         let said = CudaDevice::new(0).unwrap_err().to_string();
         assert!(said.starts_with("device `cuda`: ") && said.contains("/nowhere/libcuda"), "{said}");
     }
-    assert_eq!(cortado::device::names(), ["cpu"]);
+    assert_eq!(cortado::device::device_names(), ["cpu"]);
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn a_number_too_high_and_another_driver_are_refused() {
     let device = or_skip!(gpu(0));
     let said = CudaDevice::new(99).unwrap_err().to_string();
     assert!(required() || said.contains("cuda:99") || said.contains("driver in use"), "{said}");
-    let other = CudaDevice::builder().driver("/nowhere/libcuda.so.1".as_ref());
+    let other = CudaDevice::builder().driver_path("/nowhere/libcuda.so.1".as_ref());
     let said = other.open(0).unwrap_err().to_string();
     assert!(said.contains("/nowhere/libcuda.so.1: the driver in use is"), "{said}");
     drop(device);
@@ -140,7 +140,7 @@ fn devices_are_apart() {
     let (x, y) = (values(&a, 40), values(&b, 40));
     x.scale_data(2.0).unwrap();
     y.scale_data(3.0).unwrap();
-    b.after(&a).unwrap();
+    b.order_after(&a).unwrap();
     assert_eq!(x.data().unwrap().host().unwrap()[0], -15.0);
     assert_eq!(y.data().unwrap().host().unwrap()[0], -22.5);
 }
@@ -164,7 +164,7 @@ fn any_thread_may_use_and_drop() {
 #[test]
 fn memory_in_use_elsewhere_stays() {
     let device = or_skip!(gpu(0));
-    let queue = device.fork().unwrap();
+    let queue = device.fork_queue().unwrap();
     for _ in 0..20 {
         let (x, y) = (values(&device, 100_000), Blob::<f32, _>::new(&device, &[100_000]).unwrap());
         x.data().unwrap().view().device().unwrap();
@@ -176,7 +176,7 @@ fn memory_in_use_elsewhere_stays() {
         let other = Blob::<f32, _>::new(&device, &[100_000]).unwrap();
         device.fill(9.0, other.data_mut().unwrap().view_mut()).unwrap();
         device.synchronize().unwrap();
-        device.after(&queue).unwrap();
+        device.order_after(&queue).unwrap();
         assert_eq!(y.data().unwrap().host().unwrap()[..2], [7.5, 6.5]);
     }
 }
@@ -189,7 +189,7 @@ fn out_of_memory_is_an_error_that_passes() {
     assert!(matches!(full, Err(Error::OutOfMemory { bytes: 0x96000, .. })), "{full:?}");
     drop(first);
     drop(small.alloc(600 << 10).unwrap());
-    small.release().unwrap();
+    small.trim_pools().unwrap();
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn no_more_than_the_limit_is_used() {
     let device = or_skip!(gpu(0));
     drop(device);
     let limited = CudaDevice::builder().memory_limit(1 << 20);
-    let limited = driver().into_iter().fold(limited, |builder, path| builder.driver(path));
+    let limited = driver().into_iter().fold(limited, |builder, path| builder.driver_path(path));
     let limited = limited.open(0).unwrap();
     let half = limited.alloc(1 << 19).unwrap();
     assert!(matches!(limited.alloc(1 << 20), Err(Error::OutOfMemory { .. })));
@@ -256,7 +256,8 @@ fn kernels_are_the_devices_own() {
         device.convert_integers(cortado::View::<u32, _>::new(&whole, 6)?, z.view_mut())
     }
     let device = or_skip!(gpu(0));
-    let (_fallbacks, _copies) = (ledger::fallbacks(Policy::Deny), ledger::transfers(Policy::Deny));
+    let (_fallbacks, _copies) =
+        (ledger::set_fallback_policy(Policy::Deny), ledger::set_transfer_policy(Policy::Deny));
     run::<cortado::f16>(&device).unwrap();
     run::<cortado::bf16>(&device).unwrap();
     run::<f32>(&device).unwrap();

@@ -47,7 +47,7 @@ fn train<D: Device>(device: &D, iterations: usize) -> (Vec<f64>, Vec<f32>) {
     let mut solver = Solver::<f32, D>::new(param, device).unwrap();
     let losses = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&losses);
-    solver.observe(move |event| {
+    solver.add_observer(move |event| {
         if let Event::Iterated { loss, .. } = event {
             seen.lock().unwrap().push(*loss);
         }
@@ -58,7 +58,8 @@ fn train<D: Device>(device: &D, iterations: usize) -> (Vec<f64>, Vec<f32>) {
 }
 
 fn weights<D: Device>(net: &Net<f32, D>) -> Vec<f32> {
-    let blobs = net.learnable().map(|param| param.blob().data().unwrap().host().unwrap().to_vec());
+    let blobs =
+        net.learnable_params().map(|param| param.blob().data().unwrap().host().unwrap().to_vec());
     blobs.collect::<Vec<_>>().concat()
 }
 

@@ -3,7 +3,7 @@
 
 use cortado::{
     CpuDevice, Error, Net, Result, Solver,
-    data::{Record, Source, Sources},
+    data::{Record, Source, SourceRegistry},
     proto::{self, BlobProto},
     solver::Event,
 };
@@ -42,11 +42,11 @@ impl Source for Scripted {
 }
 
 /// The scheme `script`, and what tells whether its source is gone, and with it the thread.
-fn sources(read: Read) -> (Sources, Weak<TempDir>) {
+fn sources(read: Read) -> (SourceRegistry, Weak<TempDir>) {
     let folder = Arc::new(TempDir::new().unwrap());
     let gone = Arc::downgrade(&folder);
     let folder = Mutex::new(Some(folder));
-    let mut sources = Sources::default();
+    let mut sources = SourceRegistry::default();
     sources.register("script", move |_| {
         let folder = folder.lock().unwrap().take().unwrap();
         Ok(Box::new(Scripted { read, next: 0, folder }))
@@ -67,13 +67,13 @@ fn layers(source: &str, transform: &str) -> String {
     )
 }
 
-fn net(text: &str, sources: Sources) -> Result<Net<f32, CpuDevice>> {
+fn net(text: &str, sources: SourceRegistry) -> Result<Net<f32, CpuDevice>> {
     let device = CpuDevice::with_threads(1)?;
     Net::builder(&device).sources(sources).build(&proto::parse_text(text, "net.prototxt")?)
 }
 
 fn unreadable(i: u64, _: &TempDir, _: &mut Record) -> Result<()> {
-    if i == 9 { Err(Error::Invalid("unreadable".into())) } else { Ok(()) }
+    if i == 9 { Err(Error::InvalidData("unreadable".into())) } else { Ok(()) }
 }
 
 fn panicking(i: u64, _: &TempDir, _: &mut Record) -> Result<()> {
@@ -174,7 +174,7 @@ fn a_truncated_source_is_told_by_its_file() {
     fs::write(file("images-idx3-ubyte"), images).unwrap();
     fs::write(file("labels-idx1-ubyte"), labels).unwrap();
     let text = layers(&format!("idx:{}", prefix.display()), "");
-    let error = net(&text, Sources::default()).err().unwrap().to_string();
+    let error = net(&text, SourceRegistry::default()).err().unwrap().to_string();
     assert!(error.contains("`d`") && error.contains("t-images-idx3-ubyte: "), "{error}");
     assert!(error.contains("but only 7 follow"), "{error}");
 }
@@ -199,7 +199,7 @@ fn waiting_for_data_is_told() {
             builder.build(proto::parse_text(text, "solver.prototxt").unwrap()).unwrap();
         let told = Arc::new(Mutex::new(Vec::new()));
         let ours = Arc::clone(&told);
-        solver.observe(move |event| match *event {
+        solver.add_observer(move |event| match *event {
             Event::Iterated { waited, .. } => {
                 ours.lock().unwrap().push((waited.map(|waited| waited.as_secs_f64()), None));
             }
@@ -230,5 +230,5 @@ fn waiting_for_data_is_told() {
     let dummy = r#"layer { name: "d" type: "DummyData" top: "x" top: "label"
         dummy_data_param { shape { dim: 4 dim: 2 } shape { dim: 4 } } }"#;
     let without = text(&format!("{dummy} {COMPUTING}"));
-    assert!(told(&without, Sources::empty()).iter().all(|told| *told == (None, None)));
+    assert!(told(&without, SourceRegistry::empty()).iter().all(|told| *told == (None, None)));
 }

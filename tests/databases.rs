@@ -10,7 +10,7 @@ mod support;
 use command::Folder;
 use cortado::{
     CpuDevice, Net,
-    data::{Color, Idx, Image, Lmdb, LmdbReader, Record, Source, Values},
+    data::{Color, IdxSource, Image, LmdbReader, LmdbSource, Record, RecordValues, Source},
     proto::{self, BlobProto, NetParameter},
 };
 use std::{fs, path::Path};
@@ -82,8 +82,8 @@ fn caffes_lenet_trains_from_converted_mnist() {
         folder.run(&format!("convert-mnist {images} {labels} {database}")).succeeded();
     }
 
-    let idx = || Idx::open(mnist.join("t10k").display().to_string()).unwrap();
-    let (mut want, mut got) = (idx(), Lmdb::open(folder.path(database)).unwrap());
+    let idx = || IdxSource::open(mnist.join("t10k").display().to_string()).unwrap();
+    let (mut want, mut got) = (idx(), LmdbSource::open(folder.path(database)).unwrap());
     let (mut a, mut b) = (Record::default(), Record::default());
     assert_eq!(want.records(), got.records());
     for _ in 0..want.records().unwrap() {
@@ -141,7 +141,7 @@ fn sets_of_images_are_converted() {
     assert_eq!(entries(&folder.path("encoded"))[1].1, datum);
 
     let records = |db: &str| {
-        let mut source = Lmdb::open(folder.path(db)).unwrap();
+        let mut source = LmdbSource::open(folder.path(db)).unwrap();
         source.set_color(Color::Bgr);
         let read = |_| {
             let mut record = Record::default();
@@ -160,7 +160,7 @@ fn sets_of_images_are_converted() {
         images()
     );
     run(&mixed);
-    let mut source = Lmdb::open(folder.path("grey")).unwrap();
+    let mut source = LmdbSource::open(folder.path("grey")).unwrap();
     let mut record = Record::default();
     source.read(&mut record).unwrap();
     assert_eq!(record.shape(), [1, 6, 5]);
@@ -174,8 +174,8 @@ fn sets_of_images_are_converted() {
     let extents = [mean.num(), mean.channels(), mean.height(), mean.width()];
     assert_eq!((extents, mean.data.len()), ([1, 3, 9, 11], 297));
     let of = |record: &Record, at: usize| match record.values() {
-        Values::Bytes(bytes) => f64::from(bytes[at]),
-        Values::Floats(_) => panic!("floats"),
+        RecordValues::Bytes(bytes) => f64::from(bytes[at]),
+        RecordValues::Floats(_) => panic!("floats"),
     };
     for (at, got) in mean.data.iter().enumerate() {
         let want = records("pixels").iter().map(|record| of(record, at)).sum::<f64>() / 3.0;
@@ -213,7 +213,7 @@ fn nets_read_lists_of_images() {
     let x = colors.blob("x").unwrap().data().unwrap().host().unwrap().to_vec();
     let mut record = Record::default();
     Image::read(format!("{}gray.png", images()), Color::Bgr).unwrap().store(&mut record).unwrap();
-    let Values::Bytes(bytes) = record.values() else { panic!("floats") };
+    let RecordValues::Bytes(bytes) = record.values() else { panic!("floats") };
     assert_eq!(x[297..], bytes.iter().map(|byte| f32::from(*byte)).collect::<Vec<_>>());
 
     let mut grey = net("is_color: false new_height: 4 new_width: 5 shuffle: true rand_skip: 2");
@@ -273,13 +273,13 @@ fn features_are_extracted() {
         Net::<f32, _>::builder(&device).phase(proto::Phase::Test).build(&definition).unwrap();
     let weights = proto::read_trained_net(folder.path("lenet_iter_8.caffemodel")).unwrap();
     net.copy_trained_from(&weights).unwrap();
-    let mut scores = Lmdb::open(folder.path("scores")).unwrap();
+    let mut scores = LmdbSource::open(folder.path("scores")).unwrap();
     let mut record = Record::default();
     for _ in 0..3 {
         net.forward().unwrap();
         for want in net.blob("ip").unwrap().data().unwrap().host().unwrap().chunks(10) {
             scores.read(&mut record).unwrap();
-            assert_eq!((record.shape(), record.values()), ([10, 1, 1], Values::Floats(want)));
+            assert_eq!((record.shape(), record.values()), ([10, 1, 1], RecordValues::Floats(want)));
         }
     }
     folder.run(&format!("{extract} no,ip a,b 1")).failed_with(&["there is no blob `no`"]);

@@ -4,9 +4,9 @@
 
 use cortado::{
     CpuDevice, Device, Element, Memory, Net, Result, Solver, View, ViewMut, bf16,
-    device::{MirrorDevice, mirror::Fault},
+    device::{SimulatedDevice, mirror::Fault},
     f16,
-    kernel::{Windows, fallback},
+    kernel::{Conv, fallback},
     op::{Convolution, Unary},
     proto::{self, Phase},
 };
@@ -40,8 +40,8 @@ impl Memory for Counting {
     }
 }
 
-impl Windows for Counting {
-    fn convolve_activated<T: Element>(
+impl Conv for Counting {
+    fn convolve_with_activation<T: Element>(
         &self,
         op: &Convolution,
         x: View<'_, T, Self>,
@@ -51,7 +51,7 @@ impl Windows for Counting {
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         self.activated.fetch_add(1, Relaxed);
-        fallback::convolve_activated(self, op, x, filters, bias, function, y)
+        fallback::convolve_with_activation(self, op, x, filters, bias, function, y)
     }
 }
 
@@ -137,8 +137,8 @@ fn results_are_those_of_one_after_the_other() {
         same_bits::<f16, _>(&device);
         same_bits::<bf16, _>(&device);
     }
-    same_bits::<f32, _>(&MirrorDevice::new());
-    same_bits::<bf16, _>(&MirrorDevice::new());
+    same_bits::<f32, _>(&SimulatedDevice::new());
+    same_bits::<bf16, _>(&SimulatedDevice::new());
     same_bits::<f32, _>(&Counting::default());
 }
 
@@ -185,11 +185,11 @@ fn a_part_that_ends_between_them_does_not_run_the_second() {
 
 #[test]
 fn an_error_of_either_names_both() {
-    let device = MirrorDevice::new();
+    let device = SimulatedDevice::new();
     let text = CONVOLUTION.to_owned() + &after("ReLU", "c", "");
     let mut net = net::<f32, _>(&text, &device, Phase::Train);
     for launch in [1, 2] {
-        device.inject(Fault::Launch, launch);
+        device.inject_fault(Fault::Launch, launch);
         let error = net.forward().unwrap_err().to_string();
         let said = error.contains("layer `conv` (Convolution)") && error.contains("`next`");
         assert!(said && error.contains("injected"), "{error}");
@@ -246,7 +246,7 @@ fn training_leaves_the_same_weights() {
         let param = proto::parse_text(text, "solver.prototxt").unwrap();
         let mut solver = Solver::<f32, Counting>::new(param, &device).unwrap();
         solver.step(4).unwrap();
-        let weights = solver.net().learnable().map(|param| {
+        let weights = solver.net().learnable_params().map(|param| {
             let data = param.blob().data().unwrap();
             data.host().unwrap().iter().map(|value| value.to_bits()).collect::<Vec<_>>()
         });

@@ -78,7 +78,7 @@ fn schema(messages: &FileDescriptorSet) -> String {
         code += "        fields: &[\n";
         for field in message.fields() {
             code += &format!(
-                "            Field {{ name: {:?}, number: {}, repeated: {}, kind: Kind::{} }},\n",
+                "            Field {{ name: {:?}, number: {}, repeated: {}, kind: WireEncoding::{} }},\n",
                 field.name(),
                 field.number(),
                 field.is_list(),

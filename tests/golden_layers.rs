@@ -7,7 +7,7 @@ mod support;
 
 use cortado::{
     Blob, CpuDevice, Device, Element, Error, LayerRegistry, Memory, Net,
-    device::MirrorDevice,
+    device::SimulatedDevice,
     proto::{self, BlobProto, NetParameter},
 };
 use golden::{Tolerances, golden};
@@ -59,7 +59,7 @@ fn f32_on_a_discrete_device() {
 
 #[test]
 fn f32_on_the_mirror_device() {
-    run_all::<f32, _>(&MirrorDevice::new());
+    run_all::<f32, _>(&SimulatedDevice::new());
 }
 
 fn run_all<T: Element, D: Device>(device: &D) {

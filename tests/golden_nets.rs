@@ -5,14 +5,14 @@ mod support;
 
 use cortado::{
     Blob, LayerRegistry, Net,
-    device::MirrorDevice,
-    net::{filter, insert_splits},
+    device::SimulatedDevice,
+    net::{filter_net, insert_splits},
     proto::{self, NetParameter, NetState, Phase},
 };
 use std::{fs, path::Path};
 use support::{table, testdata};
 
-type MirrorNet = Net<f32, MirrorDevice>;
+type MirrorNet = Net<f32, SimulatedDevice>;
 
 /// What the caller of a case asks for: phase, level and stages, where they are asked for.
 struct Asked {
@@ -63,7 +63,7 @@ fn filtered_and_split_as_caffe_prints_them() {
     for (name, folder, asked, mut definition) in cases(&set) {
         asked.put(&mut definition);
         let state = definition.state.clone().unwrap_or_default();
-        let filtered = filter(&definition, &state).unwrap();
+        let filtered = filter_net(&definition, &state).unwrap();
         let split = insert_splits(&filtered).unwrap();
         for (file, ours) in [("filtered.prototxt", &filtered), ("split.prototxt", &split)] {
             let path = folder.join(file);
@@ -83,7 +83,7 @@ fn filtered_and_split_as_caffe_prints_them() {
 #[test]
 fn built_as_caffe_builds_them() {
     let Some(set) = testdata("golden/nets/valid", "nets of real Caffe") else { return };
-    let registry = LayerRegistry::<f32, MirrorDevice>::standard();
+    let registry = LayerRegistry::<f32, SimulatedDevice>::standard();
     let known: Vec<&str> = registry.kinds().collect();
     let mut compared = 0;
     for (name, folder, asked, definition) in cases(&set) {
@@ -92,7 +92,7 @@ fn built_as_caffe_builds_them() {
         if !kinds || !path.exists() {
             continue;
         }
-        let mut builder = MirrorNet::builder(&MirrorDevice::new()).stages(asked.stages);
+        let mut builder = MirrorNet::builder(&SimulatedDevice::new()).stages(asked.stages);
         if let Some(phase) = asked.phase {
             builder = builder.phase(phase);
         }
@@ -113,7 +113,7 @@ fn structure(net: &MirrorNet) -> String {
     lines.push(format!("phase\t{}", net.phase().as_str_name()));
     for (i, layer) in net.layer_params().enumerate() {
         let (backward, needs) = net.needs_backward(i).unwrap();
-        let (bottoms, tops) = net.wiring(i).unwrap();
+        let (bottoms, tops) = net.bottoms_and_tops(i).unwrap();
         let bottoms = bottoms.iter().zip(needs).map(|(b, &needs)| format!("{b}:{}", needs as u8));
         lines.push(format!(
             "layer\t{i}\t{}\t{}\t{}\tneed_backward={}\tbottom={}\ttop={}",
@@ -136,7 +136,7 @@ fn structure(net: &MirrorNet) -> String {
         let (at, shape) = (place(param.layer, param.index), extents(param.blob()));
         lines.push(format!("param\t{i}\t{at}\t{shape}\towner={owner}\tdisplay={}", param.name));
     }
-    for (i, param) in net.learnable().enumerate() {
+    for (i, param) in net.learnable_params().enumerate() {
         let (lr, decay) = (param.lr_mult, param.decay_mult);
         lines.push(format!(
             "learnable\t{i}\t{}\tlr={}\tdecay={}\thas_lr={}\thas_decay={}",
@@ -157,7 +157,7 @@ fn structure(net: &MirrorNet) -> String {
     lines.join("\n")
 }
 
-fn extents(blob: &Blob<f32, MirrorDevice>) -> String {
+fn extents(blob: &Blob<f32, SimulatedDevice>) -> String {
     match &blob.shape()[..] {
         [] => "-".into(),
         shape => shape.iter().map(usize::to_string).collect::<Vec<_>>().join(","),

@@ -7,9 +7,9 @@ mod support;
 
 use cortado::{
     Blob, CpuDevice, Device, Element, Error, Net, Solver,
-    device::MirrorDevice,
+    device::SimulatedDevice,
     proto::{self, BlobProto, NetParameter, SolverState},
-    solver::{Event, RatePolicy},
+    solver::{Event, LrPolicy},
 };
 use golden::{Tolerances, golden};
 use std::{
@@ -35,7 +35,7 @@ fn f64_on_the_cpu() {
 
 #[test]
 fn f32_on_the_mirror_device() {
-    run_all::<f32, _>("mirror", &MirrorDevice::new());
+    run_all::<f32, _>("mirror", &SimulatedDevice::new());
 }
 
 /// The rates of every case, whatever its layers.
@@ -47,8 +47,8 @@ fn rates_of_all_policies() {
     for row in table(&set.join("cases.tsv")) {
         let folder = set.join(&row[0]);
         let param = proto::read_solver(folder.join("solver.prototxt")).unwrap();
-        let policy = RatePolicy::new(&param).unwrap();
-        let got: Vec<f64> = (0..25).map(|iteration| policy.at(iteration)).collect();
+        let policy = LrPolicy::new(&param).unwrap();
+        let got: Vec<f64> = (0..25).map(|iteration| policy.rate_at(iteration)).collect();
         let blobs = golden(&folder);
         let (_, _, want) = blobs.iter().find(|(kind, ..)| kind == "lr").unwrap();
         tolerances.compare((&row[0], "lr", "-"), &got, &want.data).unwrap();
@@ -122,7 +122,7 @@ impl<D: Device> Case<D> {
         }
         let told = Told::default();
         let tell = Arc::clone(&told);
-        solver.observe(move |event| {
+        solver.add_observer(move |event| {
             if let Event::Iterated { loss, smoothed, rate, .. } = *event {
                 tell.lock().unwrap().push([loss, smoothed, rate]);
             }

@@ -5,7 +5,7 @@
 //! [`GradientCheck`](cortado::conformance::GradientCheck) for what can be given. Each row runs on
 //! the CPU and, to see that layers ask for the copies they need, on the mirror device.
 
-use cortado::{CpuDevice, conformance::GradientCheck, device::MirrorDevice};
+use cortado::{CpuDevice, conformance::GradientCheck, device::SimulatedDevice};
 
 fn layer(definition: &str) -> GradientCheck {
     GradientCheck::new(definition)
@@ -15,7 +15,7 @@ fn layer(definition: &str) -> GradientCheck {
 fn run(rows: impl IntoIterator<Item = GradientCheck>) {
     let mut wrong = Vec::new();
     for (i, row) in rows.into_iter().enumerate() {
-        for result in [row.run(&CpuDevice::new()), row.run(&MirrorDevice::new())] {
+        for result in [row.run(&CpuDevice::new()), row.run(&SimulatedDevice::new())] {
             wrong.extend(result.err().map(|error| format!("row {i}: {error}")));
         }
     }
@@ -284,7 +284,7 @@ fn recurrent_layers() {
 fn wrong_gradients_are_found() {
     use cortado::{
         LayerRegistry, Result,
-        layer::{Gradient, Neuron},
+        layer::{Neuron, NeuronGradient},
         op::{Binary, Unary},
         proto::LayerParameter,
     };
@@ -301,8 +301,8 @@ fn wrong_gradients_are_found() {
         fn function(&self) -> Unary<f64> {
             Unary::Sqr
         }
-        fn gradient(&self) -> Gradient {
-            Gradient::OfOutput(Binary::MulScaled(2.0))
+        fn gradient(&self) -> NeuronGradient {
+            NeuronGradient::OfOutput(Binary::MulScaled(2.0))
         }
     }
 

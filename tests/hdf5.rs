@@ -137,7 +137,7 @@ fn a_net_is_written_as_caffe_lays_it_out() {
     net.copy_trained_from(&trained()).unwrap();
     let mut message = net.to_proto(false).unwrap();
     assert_eq!(message.layer[4].blobs[0].data, ramp(&[8, 8], -32).data);
-    net.leave_out_shared(&mut message);
+    net.strip_shared_params(&mut message);
     let path = fresh("net.caffemodel.h5");
     proto::write_trained_net(&path, &message).unwrap();
     // The same groups and datasets as in h5py's file: nothing of `b.0`.
@@ -214,7 +214,7 @@ fn what_does_not_fit_is_named_and_nothing_is_lost() {
         let before = net.to_proto(false).unwrap();
         let path = fixture(name);
         let copied = proto::read_trained_net(&path)
-            .and_then(|read| net.copy_trained_from(&read).map_err(|error| error.within(name)));
+            .and_then(|read| net.copy_trained_from(&read).map_err(|error| error.context(name)));
         says(copied, &[&[name], parts].concat());
         assert_eq!(net.to_proto(false).unwrap(), before, "{name}");
     };
@@ -350,7 +350,7 @@ fn runs_resumed_from_hdf5_go_on_as_from_binary_files() {
             let path = fresh(&format!("resumed.solverstate{end}"));
             let mut net = net.clone();
             if end == ".h5" {
-                solver.net().leave_out_shared(&mut net);
+                solver.net().strip_shared_params(&mut net);
             }
             proto::write_trained_net(&model, &net).unwrap();
             state.learned_net = Some(model.to_str().unwrap().into());

@@ -52,7 +52,7 @@ fn trains(name: &str, params: usize) {
     // As good as a guess among a thousand, or worse.
     assert!(loss.is_finite() && loss > 0.9 * 1000_f64.ln(), "{name}: {loss}");
     net.backward().unwrap();
-    for param in net.learnable().filter(|param| param.lr_mult != Some(0.0)) {
+    for param in net.learnable_params().filter(|param| param.lr_mult != Some(0.0)) {
         let sum = asum(param.blob());
         let layer = net.layer_names().nth(param.layer).unwrap();
         assert!(sum.is_finite() && sum > 0.0, "{name}: {layer}.{}: {sum}", param.index);
@@ -90,7 +90,7 @@ fn inference_in_less_memory() {
         let [apart, shared] = [false, true].map(|reuse| {
             let mut net = build(name, Phase::Test, reuse);
             let loss = net.forward().unwrap();
-            let MemoryUse { activations, .. } = net.memory().unwrap();
+            let MemoryUse { activations, .. } = net.memory_use().unwrap();
             let top = net.outputs().map(|(name, _, _)| name.to_owned()).collect::<Vec<_>>();
             let scores = net.blob("loss").unwrap().data().unwrap().host().unwrap().to_vec();
             assert!(net.blob(output).is_some());

@@ -3,7 +3,7 @@
 use cortado::{
     Blob, CpuDevice, Device, Error, Head, Memory, Result, SyncedMemory, assert_transfers, families,
     kernel::fallback,
-    ledger::{self, Context, Entry, Kind, Ledger, Policy, Total},
+    ledger::{self, Entry, EventKind, Ledger, LedgerContext, Policy, Total},
     op::Gemm,
 };
 
@@ -65,15 +65,15 @@ fn copies_are_on_the_account_of_kernel_type_and_call() {
         only
     };
     assert_eq!(entries.len(), 3, "{ledger}");
-    let gemm = find(Kind::Download, Some("gemm"));
+    let gemm = find(EventKind::Download, Some("gemm"));
     assert_eq!((gemm.count, gemm.bytes, gemm.element), (2, 32, "f32"));
     assert_eq!(gemm.device, "remote");
     assert!(gemm.site.file().ends_with("ledger.rs"), "{}", gemm.site);
-    let fallback = find(Kind::Fallback, Some("gemm"));
+    let fallback = find(EventKind::Fallback, Some("gemm"));
     assert_eq!((fallback.count, fallback.bytes, fallback.site), (1, 0, gemm.site));
-    let direct = find(Kind::Upload, None);
+    let direct = find(EventKind::Upload, None);
     assert_eq!((direct.count, direct.bytes, direct.site.line()), (1, 16, line));
-    assert_eq!(ledger.total(Kind::Upload), Total { count: 1, bytes: 16 });
+    assert_eq!(ledger.total(EventKind::Upload), Total { count: 1, bytes: 16 });
 
     let table = ledger.to_string();
     assert_eq!(table.lines().count(), 4, "{table}");
@@ -86,7 +86,8 @@ fn copies_are_on_the_account_of_kernel_type_and_call() {
 fn the_cpu_neither_copies_nor_falls_back() {
     let device = CpuDevice::new();
     let [a, b, c] = [1.0, 2.0, 3.0].map(|v| on_device(&device, vec![v; 4]));
-    let _rulings = (ledger::transfers(Policy::Deny), ledger::fallbacks(Policy::Deny));
+    let _rulings =
+        (ledger::set_transfer_policy(Policy::Deny), ledger::set_fallback_policy(Policy::Deny));
     assert_transfers!(uploads: 0, downloads: 0, { product(&device, [&a, &b, &c]).unwrap() });
     assert_eq!(c.data().unwrap().host().unwrap(), [4.0; 4]);
 }
@@ -100,15 +101,15 @@ fn what_is_denied_does_not_happen() {
         assert!(error.to_string().contains(word), "{error}");
     };
     {
-        let _ruling = ledger::fallbacks(Policy::Deny);
+        let _ruling = ledger::set_fallback_policy(Policy::Deny);
         refused(product(&Remote, [&a, &b, &c]), "fallback to the host on `remote`: gemm of f32 at");
     }
     {
-        let _ruling = ledger::transfers(Policy::Deny);
+        let _ruling = ledger::set_transfer_policy(Policy::Deny);
         refused(product(&Remote, [&a, &b, &c]), "download of 16 bytes on `remote` by gemm of f32");
         let direct = c.data().unwrap().view().host().map(drop);
         refused(direct, "download of 16 bytes on `remote` at tests");
-        let _inner = ledger::transfers(Policy::Warn);
+        let _inner = ledger::set_transfer_policy(Policy::Warn);
         assert_eq!(a.data().unwrap().host().unwrap(), [1.0; 4], "the innermost ruling counts");
     }
     assert_eq!(c.data().unwrap().head(), Head::HeadAtDevice);
@@ -121,7 +122,7 @@ fn what_is_denied_does_not_happen() {
 fn rulings_and_ledgers_are_of_a_thread_unless_handed_on() {
     let ledger = Ledger::new();
     let _open = ledger.open();
-    let _ruling = ledger::transfers(Policy::Deny);
+    let _ruling = ledger::set_transfer_policy(Policy::Deny);
     let copy = || {
         let mut memory = SyncedMemory::new(&Remote, 8);
         memory.host_mut().unwrap().fill(1);
@@ -129,19 +130,19 @@ fn rulings_and_ledgers_are_of_a_thread_unless_handed_on() {
     };
     assert!(copy().is_err());
     std::thread::scope(|scope| scope.spawn(copy).join().unwrap()).unwrap();
-    assert_eq!(ledger.total(Kind::Upload).count, 0);
-    let context = Context::here();
+    assert_eq!(ledger.total(EventKind::Upload).count, 0);
+    let context = LedgerContext::current();
     std::thread::scope(|scope| {
         let handed_on = scope.spawn(move || {
             let _entered = context.enter();
             let denied = copy();
-            let _inner = ledger::transfers(Policy::Allow);
+            let _inner = ledger::set_transfer_policy(Policy::Allow);
             (denied, copy())
         });
         let (denied, allowed) = handed_on.join().unwrap();
         assert!(denied.is_err() && allowed.is_ok());
     });
-    assert_eq!(ledger.total(Kind::Upload), Total { count: 1, bytes: 8 });
+    assert_eq!(ledger.total(EventKind::Upload), Total { count: 1, bytes: 8 });
 }
 
 /// A device whose own kernel meets memory that is on the host.
@@ -151,7 +152,7 @@ fn a_devices_own_kernel_has_an_account_too() {
     let a = Blob::from_vec(&Remote, &[2], vec![1.0f32, 2.0]).unwrap();
     {
         let _open = ledger.open();
-        let _kernel = ledger::kernel("doubled", "f32");
+        let _kernel = ledger::enter_kernel("doubled", "f32");
         a.data().unwrap().view().device().unwrap();
         let inner = fallback::asum(&Remote, a.data().unwrap().view()).unwrap();
         assert_eq!(inner, 3.0);
@@ -159,8 +160,8 @@ fn a_devices_own_kernel_has_an_account_too() {
         a.data().unwrap().host().unwrap();
     }
     let seen: Vec<_> = ledger.entries().iter().map(|e| (e.kernel.unwrap(), e.kind)).collect();
-    let doubled = [("doubled", Kind::Upload), ("doubled", Kind::Download)];
-    assert_eq!(seen, [&[("asum", Kind::Fallback)], &doubled[..]].concat(), "{ledger}");
+    let doubled = [("doubled", EventKind::Upload), ("doubled", EventKind::Download)];
+    assert_eq!(seen, [&[("asum", EventKind::Fallback)], &doubled[..]].concat(), "{ledger}");
 }
 
 /// A kernel that refuses its operands leaves what it was to overwrite alone.

@@ -76,7 +76,7 @@ impl Memory for Unified {
     fn download(&self, _: &Vec<u8>, _: usize, _: &mut [u8]) -> Result<()> {
         panic!("unified memory never copies")
     }
-    fn mapping(&self) -> Option<&dyn Mapping<Vec<u8>>> {
+    fn host_mapping(&self) -> Option<&dyn Mapping<Vec<u8>>> {
         Some(self)
     }
 }
@@ -140,12 +140,12 @@ fn take(memory: &mut SyncedMemory<Remote>, step: Step) -> Result<Option<u8>> {
             return memory.adopt(HostBytes::adopt(vec![value; LEN])).map(|()| None);
         }
         Step::Prefetch => {
-            let queue = memory.device_handle().fork()?;
+            let queue = memory.device_handle().fork_queue()?;
             return memory.prefetch(&queue).map(|()| None);
         }
         Step::CommitHost(value) => return memory.host_overwrite(|bytes| Ok(fill(bytes, value))),
         Step::RefuseHost => {
-            let refused = |_: &mut [u8]| Err(Error::value("test", "refused"));
+            let refused = |_: &mut [u8]| Err(Error::invalid_input("test", "refused"));
             return memory.host_overwrite::<Option<u8>>(refused);
         }
     };
@@ -420,7 +420,7 @@ fn misaligned_bytes_are_an_error() {
     }
     let mut memory = SyncedMemory::new(&CpuDevice::new(), 8);
     memory.adopt(HostBytes::adopt(Shifted(vec![0; 2]))).unwrap();
-    assert!(matches!(View::<f64, _>::new(&memory, 1).unwrap().host(), Err(Error::Invalid(_))));
+    assert!(matches!(View::<f64, _>::new(&memory, 1).unwrap().host(), Err(Error::InvalidData(_))));
     let mut view = ViewMut::<f32, _>::new(&mut memory, 2).unwrap();
     assert!(view.host_mut().is_err() && view.host_write_only().is_err());
 }

@@ -4,15 +4,16 @@
 
 use cortado::{
     Blob, Error, Net,
-    device::MirrorDevice,
+    device::SimulatedDevice,
     proto::{self, NetParameter, Phase},
 };
 use std::sync::LazyLock;
 
-type MirrorNet = Net<f32, MirrorDevice>;
+type MirrorNet = Net<f32, SimulatedDevice>;
 
 /// One device for all, as nets that share weights need.
-static DEVICE: LazyLock<MirrorDevice> = LazyLock::new(|| MirrorDevice::with_threads(1).unwrap());
+static DEVICE: LazyLock<SimulatedDevice> =
+    LazyLock::new(|| SimulatedDevice::with_threads(1).unwrap());
 
 fn build(text: &str) -> cortado::Result<MirrorNet> {
     let definition: NetParameter = proto::parse_text(text, "net.prototxt")?;
@@ -33,7 +34,7 @@ fn ip(name: &str, bottom: &str, top: &str, rest: &str) -> String {
 }
 
 fn weights(net: &MirrorNet) -> Vec<Vec<f32>> {
-    let values = |blob: &Blob<f32, MirrorDevice>| blob.data().unwrap().host().unwrap().to_vec();
+    let values = |blob: &Blob<f32, SimulatedDevice>| blob.data().unwrap().host().unwrap().to_vec();
     net.params().iter().map(|param| values(param.blob())).collect()
 }
 
@@ -109,7 +110,7 @@ fn definitions_that_make_no_net() {
 fn shared_parameters_are_one() {
     let named = "param { name: \"w\" } param { name: \"b\" }";
     let net = build(&after_x(&(ip("a", "x", "y", named) + &ip("b", "y", "z", named)))).unwrap();
-    assert_eq!((net.params().len(), net.learnable().len()), (4, 2));
+    assert_eq!((net.params().len(), net.learnable_params().len()), (4, 2));
     net.params()[0].blob().data_mut().unwrap().host_mut().unwrap()[0] = 42.0;
     assert_eq!(net.params()[2].blob().data_at(&[0, 0]).unwrap(), 42.0);
 }
@@ -237,7 +238,7 @@ fn inference_with_less_memory_gives_the_same_bits() {
                 !net.blobs().take(i).any(|(_, other)| other.shares_data_with(blob))
             })
             .count();
-        (results, distinct, net.memory().unwrap(), net.backward().is_ok())
+        (results, distinct, net.memory_use().unwrap(), net.backward().is_ok())
     });
     let [(want, apart, all, backward), (got, shared, fewer, none)] = results;
     assert_eq!(got, want);
@@ -308,7 +309,7 @@ fn statistics_are_told_from_weights() {
     let norm =
         "layer { name: 'n' type: 'BatchNorm' bottom: 'x' top: 'y' param { name: 'm' lr_mult: 0 } }";
     let net = build(&after_x(norm)).unwrap();
-    assert!(net.learnable().all(|param| param.lr_mult == Some(0.0)));
+    assert!(net.learnable_params().all(|param| param.lr_mult == Some(0.0)));
     let entries = &net.layer_params().nth(1).unwrap().param;
     assert_eq!(entries.iter().map(|entry| entry.name()).collect::<Vec<_>>(), ["m", "", ""]);
 }

@@ -122,7 +122,7 @@ fn halves(kind: &str, states: &[&str]) {
         set(&mut two, &format!("x{part}"), &half, &cut(&x));
         set(&mut two, &format!("cont{part}"), &half[..2], &cut(&cont));
     }
-    for (ours, theirs) in two.learnable().zip(one.learnable()) {
+    for (ours, theirs) in two.learnable_params().zip(one.learnable_params()) {
         let theirs = theirs.blob().data().unwrap();
         let mut ours = ours.blob().data_mut().unwrap();
         ours.host_mut().unwrap().copy_from_slice(theirs.host().unwrap());
@@ -136,7 +136,7 @@ fn halves(kind: &str, states: &[&str]) {
     near("y", &[data(&two, "y1"), data(&two, "y2")].concat(), &data(&one, "y"));
     let dx = ["x1", "x2"].map(|x| diff(two.blob(x).unwrap())).concat();
     near("dx", &dx, &diff(one.blob("x").unwrap()));
-    for (ours, theirs) in two.learnable().zip(one.learnable()) {
+    for (ours, theirs) in two.learnable_params().zip(one.learnable_params()) {
         near(&ours.name, &diff(ours.blob()), &diff(theirs.blob()));
     }
 }
@@ -208,7 +208,7 @@ fn backward_repeats() {
             net.clear_param_diffs().unwrap();
             set_diff(&net, "y", &numbers(7, 4 * STREAMS * OUTPUTS));
             net.backward().unwrap();
-            let params = net.learnable().map(|param| diff(param.blob()));
+            let params = net.learnable_params().map(|param| diff(param.blob()));
             params.chain([diff(net.blob("x").unwrap())]).collect::<Vec<_>>()
         });
         assert_eq!(runs.next(), runs.next());

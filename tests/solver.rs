@@ -6,11 +6,11 @@ mod support;
 
 use cortado::{
     CpuDevice, Device, Element, Error, Result, Solver, Src, bf16,
-    device::MirrorDevice,
+    device::SimulatedDevice,
     f16,
-    op::{Rule, Unary},
+    op::{Unary, UpdateRule},
     proto::{self, InputParameter, SolverParameter},
-    solver::{Action, Event, Learned, Method, MethodRegistry, Stride},
+    solver::{Action, Event, LearnableParam, Method, MethodRegistry, UpdateParams},
 };
 use std::{
     fs,
@@ -56,7 +56,7 @@ fn solver<T: Element>(rest: &str, folder: &Path) -> Solver<T, CpuDevice> {
 }
 
 fn weights<T: Element, D: Device>(solver: &Solver<T, D>) -> Vec<f64> {
-    let blobs = solver.net().learnable().map(|param| {
+    let blobs = solver.net().learnable_params().map(|param| {
         let data = param.blob().data().unwrap();
         data.host().unwrap().iter().map(|value| value.to_f64()).collect::<Vec<_>>()
     });
@@ -189,7 +189,7 @@ fn try_solver(path: &Path, step: bool) -> Result<String> {
     }
     let told = Arc::new(Mutex::new(String::new()));
     let tell = Arc::clone(&told);
-    solver.observe(move |event| {
+    solver.add_observer(move |event| {
         if let Event::Iterated { loss, rate, .. } = event {
             let rate = *rate as f32;
             *tell.lock().unwrap() = format!("loss={loss:.4} rate={rate} params_finite=1");
@@ -209,7 +209,7 @@ impl<T: Element, D: Device> Method<T, D> for Signs {
         0
     }
 
-    fn update(&mut self, stride: &Stride, param: &Learned<'_, T, D>) -> Result<()> {
+    fn update(&mut self, stride: &UpdateParams, param: &LearnableParam<'_, T, D>) -> Result<()> {
         param.regularize(stride)?;
         let (mut w, mut dw) = (param.blob.data_mut()?, param.blob.diff_mut()?);
         let device = param.blob.device();
@@ -231,7 +231,7 @@ fn a_method_of_ones_own() {
             let run = |kind: &str| {
                 let methods = MethodRegistry::standard()
                     .with("Signs", |_| Ok(Signs))
-                    .with("First", |_| Ok(Rule::<f32>::AdaGrad { delta: 0.0 }));
+                    .with("First", |_| Ok(UpdateRule::<f32>::AdaGrad { delta: 0.0 }));
                 let mut param = definition(&rest, &folder);
                 param.r#type = Some(kind.into());
                 let mut solver =
@@ -244,7 +244,7 @@ fn a_method_of_ones_own() {
         }
     }
     check(&*CPU);
-    check(&MirrorDevice::new());
+    check(&SimulatedDevice::new());
     let error = MethodRegistry::<f32, CpuDevice>::standard()
         .with("Signs", |_| Ok(Signs))
         .make(&SolverParameter { r#type: Some("Sings".into()), ..Default::default() })
@@ -329,14 +329,14 @@ fn a_test_stops_within_a_batch() {
     let mut solver = Solver::<f32, _>::new(param, &*CPU).unwrap();
     let asked = Arc::new(AtomicUsize::new(0));
     let asks = Arc::clone(&asked);
-    solver.ask(move || match asks.fetch_add(1, Relaxed) {
+    solver.set_action_function(move || match asks.fetch_add(1, Relaxed) {
         2 => Action::Snapshot,
         4 => Action::Stop,
         _ => Action::Continue,
     });
     let told = Arc::new(Mutex::new(Vec::new()));
     let tell = Arc::clone(&told);
-    solver.observe(move |event| {
+    solver.add_observer(move |event| {
         let word = match event {
             Event::Testing { net, .. } => format!("testing {net}"),
             Event::Interrupted { iteration, net } => format!("interrupted {net} at {iteration}"),
@@ -359,7 +359,7 @@ fn losses_are_averaged_to_the_end() {
     let mut solver = solver::<f32>("average_loss: 3 max_iter: 6 display: 6", &folder);
     let told = Arc::new(Mutex::new((Vec::new(), 0.0, 0.0)));
     let tell = Arc::clone(&told);
-    solver.observe(move |event| {
+    solver.add_observer(move |event| {
         let (losses, smoothed, last) = &mut *tell.lock().unwrap();
         match *event {
             Event::Iterated { loss, smoothed: mean, .. } => {
@@ -385,7 +385,7 @@ fn a_long_gradient_is_clipped() {
     let mut solver = solver::<f64>("clip_gradients: 0.125", &folder);
     let told = Arc::new(Mutex::new(Vec::new()));
     let tell = Arc::clone(&told);
-    solver.observe(move |event| {
+    solver.add_observer(move |event| {
         if let Event::Clipped { norm, limit, scale, .. } = *event {
             tell.lock().unwrap().push((norm, limit, scale));
         }
@@ -415,7 +415,7 @@ fn sixteen_bits_learn() {
         let mut solver = Solver::<T, _>::new(param, &CpuDevice::new()).unwrap();
         let losses = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&losses);
-        solver.observe(move |event| {
+        solver.add_observer(move |event| {
             if let Event::Iterated { loss, .. } = event {
                 seen.lock().unwrap().push(*loss);
             }

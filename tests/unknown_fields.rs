@@ -1,7 +1,7 @@
 //! Unknown fields, at any depth and of any kind, survive reading and writing.
 
 use cortado::proto::{
-    self, BlobProto, Message, NetParameter, SolverState, Step, Unknown, parse_binary,
+    self, BlobProto, Message, NetParameter, PathStep, SolverState, UnknownFields, parse_binary,
 };
 use proptest::{collection::vec, prelude::*};
 
@@ -136,14 +136,14 @@ proptest! {
     fn survive(tree in net()) {
         let bytes = tree.encode(Order::Mixed);
         let without = tree.encode(Order::Without);
-        let (net, unknown) = Unknown::parse::<NetParameter>(&bytes, "net").unwrap();
+        let (net, unknown) = UnknownFields::parse::<NetParameter>(&bytes, "net").unwrap();
         prop_assert_eq!(&net.encode_to_vec(), &without);
         prop_assert_eq!(&parse_binary::<NetParameter>(&bytes, "net").unwrap().encode_to_vec(), &without);
 
         let written = unknown.encode(&net).unwrap();
         prop_assert_eq!(&written, &tree.encode(Order::Behind));
         prop_assert_eq!(unknown.is_empty(), written == without);
-        let (again, same) = Unknown::parse::<NetParameter>(&written, "net").unwrap();
+        let (again, same) = UnknownFields::parse::<NetParameter>(&written, "net").unwrap();
         prop_assert_eq!(again.encode_to_vec(), without);
         prop_assert_eq!(same, unknown);
     }
@@ -159,10 +159,10 @@ fn layers(number: u32) -> Vec<u8> {
 
 #[test]
 fn follow_messages_that_move() {
-    let (old, mut unknown) = Unknown::parse::<NetParameter>(&layers(2), "net").unwrap();
-    let path = |field, index| vec![Step { field, index }];
+    let (old, mut unknown) = UnknownFields::parse::<NetParameter>(&layers(2), "net").unwrap();
+    let path = |field, index| vec![PathStep { field, index }];
     assert_eq!(unknown.paths().collect::<Vec<_>>(), [path(2, 0), path(2, 2)]);
-    unknown.relocate(|path| {
+    unknown.remap_paths(|path| {
         (path[0].field, path[0].index) = (100, path[0].index + 1);
         true
     });
@@ -180,7 +180,7 @@ fn follow_messages_that_move() {
     // What has nowhere to go is left out.
     new.layer.truncate(2);
     assert_eq!(unknown.encode(&new).unwrap(), want[..10 + 9]);
-    unknown.relocate(|_| false);
+    unknown.remap_paths(|_| false);
     assert!(unknown.is_empty());
 }
 
@@ -207,18 +207,18 @@ fn v0_net() -> Vec<u8> {
 
 #[test]
 fn follow_an_upgrade() {
-    let (old, mut unknown) = Unknown::parse::<NetParameter>(&v0_net(), "net").unwrap();
+    let (old, mut unknown) = UnknownFields::parse::<NetParameter>(&v0_net(), "net").unwrap();
     assert_eq!(unknown.paths().count(), 7);
     let upgraded = proto::upgrade::net(old).unwrap();
     upgraded.relocate(&mut unknown);
     let bytes = unknown.encode(&upgraded.message).unwrap();
 
-    let (new, unknown) = Unknown::parse::<NetParameter>(&bytes, "net").unwrap();
+    let (new, unknown) = UnknownFields::parse::<NetParameter>(&bytes, "net").unwrap();
     assert_eq!(new, upgraded.message);
     let names: Vec<&str> = new.layer.iter().map(|layer| layer.name()).collect();
     assert_eq!(names, ["input", "conv"]);
-    let at = |path: &[(u32, usize)]| -> Vec<Step> {
-        path.iter().map(|&(field, index)| Step { field, index }).collect()
+    let at = |path: &[(u32, usize)]| -> Vec<PathStep> {
+        path.iter().map(|&(field, index)| PathStep { field, index }).collect()
     };
     // The net's, the shape's in the new layer, the blob's, and both of the layer that is still there.
     let shape = at(&[(100, 0), (143, 0), (1, 0)]);
@@ -233,7 +233,7 @@ fn follow_an_upgrade() {
         assert_eq!(count(&bytes, &field), usize::from(kept), "{number}");
     }
 
-    let (old, mut unknown) = Unknown::parse::<NetParameter>(&layers(2), "net").unwrap();
+    let (old, mut unknown) = UnknownFields::parse::<NetParameter>(&layers(2), "net").unwrap();
     let upgraded = proto::upgrade::net(old).unwrap();
     upgraded.relocate(&mut unknown);
     assert_eq!(unknown.encode(&upgraded.message).unwrap(), layers(100));
@@ -243,9 +243,9 @@ fn follow_an_upgrade() {
 fn never_become_known() {
     // 50 is unknown to a shape; a BlobProto's 5 would become data where it moved.
     let bytes = delimited(7, &[field(50, 0, &[1]), field(5, 5, &[0, 0, 128, 63])].concat());
-    let (mut blob, mut unknown) = Unknown::parse::<BlobProto>(&bytes, "blob").unwrap();
+    let (mut blob, mut unknown) = UnknownFields::parse::<BlobProto>(&bytes, "blob").unwrap();
     assert_eq!(unknown.encode(&blob).unwrap(), bytes);
-    unknown.relocate(|path| {
+    unknown.remap_paths(|path| {
         path.clear();
         true
     });
@@ -259,7 +259,7 @@ fn survive_in_files() {
     let path = folder.join("a.solverstate");
     let bytes = [field(1, 0, &[7]), delimited(77, b"momentum of a fork")].concat();
     std::fs::write(&path, &bytes).unwrap();
-    let (mut state, unknown) = Unknown::read::<SolverState>(&path).unwrap();
+    let (mut state, unknown) = UnknownFields::read::<SolverState>(&path).unwrap();
     state.iter = Some(8);
     unknown.write(&path, &state).unwrap();
     assert_eq!(std::fs::read(&path).unwrap(), [&[8, 8], &bytes[2..]].concat());

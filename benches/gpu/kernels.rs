@@ -3,7 +3,7 @@
 use crate::{Bench, clock};
 use cortado::{
     Element, Result,
-    bench_kit::{Extent, cases},
+    bench_kit::{SizeRange, cases},
     bf16,
 };
 use std::time::Instant;
@@ -19,7 +19,7 @@ pub(crate) fn tables(bench: &Bench) -> Result<()> {
 fn loading(bench: &Bench) -> Result<()> {
     let start = Instant::now();
     let mut slowest = (0.0, "");
-    for case in cases::<f32, _>(&bench.device, Extent::Brief)? {
+    for case in cases::<f32, _>(&bench.device, SizeRange::Smoke)? {
         let first = Instant::now();
         case.run()?;
         let seconds = first.elapsed().as_secs_f64();
@@ -37,14 +37,14 @@ fn loading(bench: &Bench) -> Result<()> {
 
 /// Bandwidths with operands of 2²⁶ elements.
 fn shares<T: Element>(bench: &Bench) -> Result<()> {
-    let extent = if bench.brief { Extent::Brief } else { Extent::Large };
+    let extent = if bench.brief { SizeRange::Smoke } else { SizeRange::Large };
     let mut rows = Vec::new();
     for case in cases::<T, _>(&bench.device, extent)? {
         // Products are for another table.
         if ["gemm", "convolve", "im2col"].contains(&case.kernel()) {
             continue;
         }
-        let seconds = clock::seconds(&bench.device, bench.brief, || case.queue())?;
+        let seconds = clock::seconds(&bench.device, bench.brief, || case.enqueue())?;
         let bytes = case.work().bytes as f64;
         rows.push((case.kernel(), case.size(), seconds, bytes / seconds));
     }

@@ -20,7 +20,7 @@ use cortado::{
     Memory, Result,
     device::{
         CudaDevice,
-        cuda::{CudaBuilder, Products},
+        cuda::{CudaBuilder, GemmBackend},
     },
 };
 use std::{env, path::PathBuf};
@@ -37,7 +37,7 @@ struct Bench {
 impl Bench {
     /// A device that has its products from cuBLAS, if there is one.
     fn cublas(&self, tf32: bool) -> Result<CudaDevice> {
-        self.builder.clone().products(Products::Cublas).tf32(tf32).open(0)
+        self.builder.clone().gemm_backend(GemmBackend::Cublas).tf32(tf32).open(0)
     }
 }
 
@@ -51,7 +51,7 @@ fn main() -> Result<()> {
             return Ok(());
         };
         let folder = driver.parent().map_or_else(PathBuf::new, PathBuf::from);
-        builder = builder.driver(&driver).cublas(&folder);
+        builder = builder.driver_path(&driver).cublas_path(&folder);
     }
     let device = match builder.clone().open(0) {
         Err(error) if !required => {

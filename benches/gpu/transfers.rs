@@ -14,7 +14,7 @@ pub(crate) fn table(bench: &Bench) -> Result<()> {
         if brief { &[1 << 16] } else { &[1 << 12, 1 << 16, 1 << 20, 1 << 24, 1 << 28] };
     for &bytes in sizes {
         let mut buffer = device.alloc(bytes)?;
-        let (mut pageable, mut pinned) = (vec![1; bytes], device.host_alloc(bytes)?);
+        let (mut pageable, mut pinned) = (vec![1; bytes], device.alloc_host(bytes)?);
         let mut rates = Vec::new();
         for host in [&mut pageable[..], &mut pinned[..]] {
             rates.push(clock::seconds(device, brief, || device.upload(host, &mut buffer, 0))?);
@@ -31,8 +31,8 @@ pub(crate) fn table(bench: &Bench) -> Result<()> {
 fn overlap(bench: &Bench) -> Result<()> {
     let (device, brief) = (&bench.device, bench.brief);
     let (bytes, n) = if brief { (1 << 16, 16) } else { (1 << 28, 2048) };
-    let copying = device.fork()?;
-    let (pinned, mut buffer) = (device.host_alloc(bytes)?, copying.alloc(bytes)?);
+    let copying = device.fork_queue()?;
+    let (pinned, mut buffer) = (device.alloc_host(bytes)?, copying.alloc(bytes)?);
     let [a, c] = [(); 2].map(|()| Blob::<f32, CudaDevice>::new(device, &[n, n]));
     let (a, c) = (a?, c?);
     let (op, operand, mut result) = (Gemm::new(n, n, n), a.data()?, c.data_mut()?);

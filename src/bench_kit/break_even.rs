@@ -1,6 +1,6 @@
 //! From which size a device pays.
 
-use super::{Line, Survey};
+use super::{Survey, Timing};
 use std::{fmt, time::Duration};
 
 /// Two devices beside each other: for each kernel, the least size from which on `device` is
@@ -44,7 +44,7 @@ impl BreakEven {
 
     /// As [`resident`](Self::resident), with operands that come from the host and a result that
     /// goes there.
-    pub fn across(&self, kernel: &str) -> Option<usize> {
+    pub fn with_transfers(&self, kernel: &str) -> Option<usize> {
         self.of(kernel)?.from[1]
     }
 
@@ -55,15 +55,15 @@ impl BreakEven {
 
 impl Row {
     fn new(kernel: &'static str, device: &Survey, host: &Survey) -> Option<Self> {
-        let of = |survey: &Survey| -> Vec<Line> {
+        let of = |survey: &Survey| -> Vec<Timing> {
             survey.lines.iter().filter(|line| line.kernel == kernel).copied().collect()
         };
         let (ours, theirs) = (of(device), of(host));
         let pairs: Vec<_> =
             ours.into_iter().zip(theirs).filter(|(a, b)| a.size == b.size).collect();
         // The host's operands are at hand in either case.
-        let times: [fn(&Line) -> Duration; 2] = [|line| line.time, |line| line.across];
-        let gain = |time: fn(&Line) -> Duration, (a, b): &(Line, Line)| {
+        let times: [fn(&Timing) -> Duration; 2] = [|line| line.time, |line| line.across];
+        let gain = |time: fn(&Timing) -> Duration, (a, b): &(Timing, Timing)| {
             b.time.as_secs_f64() / time(a).as_secs_f64()
         };
         let from = |time| {
@@ -100,7 +100,7 @@ mod tests {
     use crate::bench_kit::{Peaks, Work};
 
     fn survey(name: &str, times: [[u64; 2]; 3]) -> Survey {
-        let line = |(place, [time, across]): (usize, [u64; 2])| Line {
+        let line = |(place, [time, across]): (usize, [u64; 2])| Timing {
             kernel: "copy",
             size: 10 << place,
             work: Work { bytes: 1, flops: 1 },
@@ -116,11 +116,11 @@ mod tests {
         let host = survey("host", [[10, 10], [20, 20], [40, 40]]);
         let device = survey("device", [[9, 99], [21, 99], [20, 40]]);
         let table = BreakEven::between(&device, &host);
-        assert_eq!((table.resident("copy"), table.across("copy")), (Some(40), None));
+        assert_eq!((table.resident("copy"), table.with_transfers("copy")), (Some(40), None));
         assert_eq!(table.resident("gemm"), None);
         let text = table.to_string();
         assert!(text.contains("2.00x") && text.contains("never"), "{text}");
         let table = BreakEven::between(&survey("fast", [[1, 1], [1, 1], [1, 1]]), &host);
-        assert_eq!((table.resident("copy"), table.across("copy")), (Some(10), Some(10)));
+        assert_eq!((table.resident("copy"), table.with_transfers("copy")), (Some(10), Some(10)));
     }
 }

@@ -7,8 +7,8 @@ use crate::{
     error::Result,
     filler::Filler,
     op::{
-        self, Axis, Binary, Convolution, Descent, Gemm, Gemv, Pool, Reduce, Regularization, RngKey,
-        Rounding, Rule, Transpose, Unary, Window,
+        self, Axis, Binary, Convolution, Gemm, Gemv, Pool2d, PoolRounding, Reduce, Regularization,
+        RngKey, SolverUpdate, Transpose, Unary, UpdateRule, Window,
     },
 };
 
@@ -23,9 +23,9 @@ pub struct Work {
 
 /// How far the sizes go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extent {
+pub enum SizeRange {
     /// One small size of each: to see that everything runs.
-    Brief,
+    Smoke,
     /// From what fits a register file to what fills caches.
     Full,
     /// One size of each, with `f32` operands of 256 MiB: what is as fast as memory is. All of them
@@ -72,7 +72,7 @@ impl<T: Element, D: Device> Case<T, D> {
     /// # Errors
     /// Those of the kernel.
     pub fn run(&self) -> Result<()> {
-        self.queue()?;
+        self.enqueue()?;
         self.device.synchronize()
     }
 
@@ -80,7 +80,7 @@ impl<T: Element, D: Device> Case<T, D> {
     ///
     /// # Errors
     /// Those of the kernel.
-    pub fn queue(&self) -> Result<()> {
+    pub fn enqueue(&self) -> Result<()> {
         (self.run)(&self.device, &self.blobs)
     }
 
@@ -88,7 +88,7 @@ impl<T: Element, D: Device> Case<T, D> {
     ///
     /// # Errors
     /// Those of the kernel and of the copies.
-    pub fn run_across(&self) -> Result<()> {
+    pub fn run_with_transfers(&self) -> Result<()> {
         for blob in &self.blobs {
             blob.data_mut()?.host_mut()?;
         }
@@ -104,17 +104,17 @@ impl<T: Element, D: Device> Case<T, D> {
 ///
 /// # Errors
 /// Those of the device's memory.
-pub fn cases<T: Element, D: Device>(device: &D, extent: Extent) -> Result<Vec<Case<T, D>>> {
+pub fn cases<T: Element, D: Device>(device: &D, extent: SizeRange) -> Result<Vec<Case<T, D>>> {
     let (lengths, edges, batches): (Vec<usize>, Vec<usize>, Vec<usize>) = match extent {
-        Extent::Brief => (vec![1 << 10], vec![16], vec![1]),
-        Extent::Full => (
+        SizeRange::Smoke => (vec![1 << 10], vec![16], vec![1]),
+        SizeRange::Full => (
             (8..=22).step_by(2).map(|power| 1 << power).collect(),
             (4..=10).map(|power| 1 << power).collect(),
             (0..=6).step_by(2).map(|power| 1 << power).collect(),
         ),
-        Extent::Large => (vec![1 << 26], vec![1 << 13], vec![1 << 13]),
+        SizeRange::Large => (vec![1 << 26], vec![1 << 13], vec![1 << 13]),
     };
-    let mut list = List { device, cases: Vec::new() };
+    let mut list = CaseList { device, cases: Vec::new() };
     for n in lengths {
         vectors(&mut list, n)?;
         rows(&mut list, n)?;
@@ -129,12 +129,12 @@ pub fn cases<T: Element, D: Device>(device: &D, extent: Extent) -> Result<Vec<Ca
     Ok(list.cases)
 }
 
-struct List<'d, T: Element, D: Device> {
+struct CaseList<'d, T: Element, D: Device> {
     device: &'d D,
     cases: Vec<Case<T, D>>,
 }
 
-impl<T: Element, D: Device> List<'_, T, D> {
+impl<T: Element, D: Device> CaseList<'_, T, D> {
     /// Adds a case whose operands have these lengths, the output's last. `touched` counts the
     /// elements read and written, `flops` the operations.
     fn add(
@@ -159,7 +159,7 @@ impl<T: Element, D: Device> List<'_, T, D> {
 }
 
 /// Kernels on vectors of `n`.
-fn vectors<T: Element, D: Device>(list: &mut List<'_, T, D>, n: usize) -> Result<()> {
+fn vectors<T: Element, D: Device>(list: &mut CaseList<'_, T, D>, n: usize) -> Result<()> {
     let count = n as u64;
     let alpha = T::acc(1e-3);
     list.add(("copy", n), &[n, n], (2 * n, 0), |d, b| {
@@ -187,32 +187,32 @@ fn vectors<T: Element, D: Device>(list: &mut List<'_, T, D>, n: usize) -> Result
         d.gaussian(RngKey::new(1), 0.0, 1.0, b[0].data_mut()?.view_mut())
     })?;
     let (momentum, beta2, delta) = (T::acc(0.9), T::acc(0.999), T::acc(1e-8));
-    solver_step(list, n, ("sgd", 7), Rule::Sgd { momentum })?;
-    solver_step(list, n, ("adam", 14), Rule::Adam { beta1: momentum, beta2, delta })
+    solver_step(list, n, ("sgd", 7), UpdateRule::Sgd { momentum })?;
+    solver_step(list, n, ("adam", 14), UpdateRule::Adam { beta1: momentum, beta2, delta })
 }
 
 /// A solver's step on `n` weights, of so many operations each.
 fn solver_step<T: Element, D: Device>(
-    list: &mut List<'_, T, D>,
+    list: &mut CaseList<'_, T, D>,
     n: usize,
     (name, flops): (&'static str, u64),
-    rule: Rule<T>,
+    rule: UpdateRule<T>,
 ) -> Result<()> {
     let (rate, scale, decay) = (T::acc(1e-6), T::acc(1.0), T::acc(5e-4));
-    let op = Descent::<T> { rate, scale, decay, regularization: Regularization::L2, rule };
-    let kept = rule.histories();
+    let op = SolverUpdate::<T> { rate, scale, decay, regularization: Regularization::L2, rule };
+    let kept = rule.history_count();
     let history: [Blob<T::Acc, D>; 2] =
         [Blob::new(list.device, &[n])?, Blob::new(list.device, &[n])?];
     let touched = 3 * n + 2 * kept * n * size_of::<T::Acc>() / size_of::<T>();
     list.add((name, n), &[n, n], (touched, flops * n as u64), move |d, b| {
         let (mut h, mut k) = (history[0].data_mut()?, history[1].data_mut()?);
         let history = &mut [h.view_mut(), k.view_mut()][..kept];
-        d.descend(&op, b[0].data()?.view(), b[1].data_mut()?.view_mut(), None, history)
+        d.solver_update(&op, b[0].data()?.view(), b[1].data_mut()?.view_mut(), None, history)
     })
 }
 
 /// Kernels on `n` elements in rows of 64.
-fn rows<T: Element, D: Device>(list: &mut List<'_, T, D>, n: usize) -> Result<()> {
+fn rows<T: Element, D: Device>(list: &mut CaseList<'_, T, D>, n: usize) -> Result<()> {
     let (count, rows) = (n as u64, n.div_ceil(64));
     let axis = Axis::new(rows, n / rows, 1)?;
     list.add(("reduce sum", n), &[n, rows], (n + rows, count), move |d, b| {
@@ -234,7 +234,7 @@ fn rows<T: Element, D: Device>(list: &mut List<'_, T, D>, n: usize) -> Result<()
 }
 
 /// Products of square matrices of `n` rows.
-fn matrices<T: Element, D: Device>(list: &mut List<'_, T, D>, n: usize) -> Result<()> {
+fn matrices<T: Element, D: Device>(list: &mut CaseList<'_, T, D>, n: usize) -> Result<()> {
     let square = n * n;
     let op = Gemm::<T>::new(n, n, n);
     list.add(("gemm", n), &[square; 3], (3 * square, op.flops()), move |d, b| {
@@ -250,11 +250,11 @@ fn matrices<T: Element, D: Device>(list: &mut List<'_, T, D>, n: usize) -> Resul
 
 /// A 5×5 convolution of 20 into 50 planes of 12×12, its columns, and pooling, on `n` images:
 /// LeNet's second layer.
-fn images<T: Element, D: Device>(list: &mut List<'_, T, D>, n: usize) -> Result<()> {
-    let side = op::Extent::new(12, 5);
+fn images<T: Element, D: Device>(list: &mut CaseList<'_, T, D>, n: usize) -> Result<()> {
+    let side = op::SpatialAxis::new(12, 5);
     let window = Window::new(20, &[side, side])?;
     let op = Convolution::new(n, 50, 1, window.clone())?;
-    let (image, columns) = (window.image(), window.columns());
+    let (image, columns) = (window.image_len(), window.columns_len());
     list.add(("im2col", n), &[image * n, columns * n], ((image + columns) * n, 0), move |d, b| {
         let (x, mut y) = (b[0].data()?, b[1].data_mut()?);
         (0..n).try_for_each(|i| {
@@ -267,7 +267,7 @@ fn images<T: Element, D: Device>(list: &mut List<'_, T, D>, n: usize) -> Result<
         let (x, w, bias) = (b[0].data()?, b[1].data()?, b[2].data()?);
         d.convolve(&op, x.view(), w.view(), Some(bias.view()), b[3].data_mut()?.view_mut())
     })?;
-    let op = Pool::new(n * 50, [8, 8], [2, 2], [2, 2], [0, 0], Rounding::Ceil)?;
+    let op = Pool2d::new(n * 50, [8, 8], [2, 2], [2, 2], [0, 0], PoolRounding::Ceil)?;
     let (x, y) = (op.input_len(), op.output_len());
     let mask = Blob::<i32, D>::new(list.device, &[y])?;
     list.add(("max_pool", n), &[x, y], (x + 2 * y, 0), move |d, b| {

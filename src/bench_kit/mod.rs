@@ -12,11 +12,11 @@
 //! use cortado::{CpuDevice, bench_kit::{self, Extent, Survey}};
 //!
 //! let device = CpuDevice::new();
-//! for case in bench_kit::cases::<f32, _>(&device, Extent::Brief)? {
+//! for case in bench_kit::cases::<f32, _>(&device, Extent::Smoke)? {
 //!     case.run()?; // and the device is idle again
 //!     println!("{} does {} flop on {} bytes", case.name(), case.work().flops, case.work().bytes);
 //! }
-//! println!("{}", Survey::of::<f32, _>(&device, Extent::Brief)?);
+//! println!("{}", Survey::measure::<f32, _>(&device, Extent::Smoke)?);
 //! # Ok::<(), cortado::Error>(())
 //! ```
 
@@ -25,5 +25,5 @@ mod cases;
 mod survey;
 
 pub use break_even::BreakEven;
-pub use cases::{Case, Extent, Work, cases};
-pub use survey::{Line, Peaks, Survey};
+pub use cases::{Case, SizeRange, Work, cases};
+pub use survey::{Peaks, Survey, Timing};

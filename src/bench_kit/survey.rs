@@ -1,6 +1,6 @@
 //! The times of all cases on one device, against what the device itself can do.
 
-use super::{Case, Extent, Work, cases};
+use super::{Case, SizeRange, Work, cases};
 use crate::{device::Device, element::Element, error::Result};
 use std::{
     fmt,
@@ -9,7 +9,7 @@ use std::{
 
 /// One case, timed.
 #[derive(Clone, Copy, Debug)]
-pub struct Line {
+pub struct Timing {
     /// The kernel.
     pub kernel: &'static str,
     /// The size, as [`Case::size`].
@@ -22,14 +22,14 @@ pub struct Line {
     pub across: Duration,
 }
 
-impl Line {
+impl Timing {
     /// Bytes a second.
     pub fn bandwidth(&self) -> f64 {
         self.work.bytes as f64 / self.time.as_secs_f64()
     }
 
     /// Floating-point operations a second.
-    pub fn rate(&self) -> f64 {
+    pub fn flops_per_second(&self) -> f64 {
         self.work.flops as f64 / self.time.as_secs_f64()
     }
 }
@@ -55,7 +55,7 @@ pub struct Survey {
     /// Name of the element type.
     pub element: &'static str,
     /// The cases, by kernel and size.
-    pub lines: Vec<Line>,
+    pub lines: Vec<Timing>,
     /// The peaks.
     pub peaks: Peaks,
 }
@@ -65,40 +65,40 @@ impl Survey {
     ///
     /// # Errors
     /// Those of the kernels.
-    pub fn of<T: Element, D: Device>(device: &D, extent: Extent) -> Result<Self> {
+    pub fn measure<T: Element, D: Device>(device: &D, extent: SizeRange) -> Result<Self> {
         let cases = cases::<T, D>(device, extent)?;
         let lines: Vec<_> = cases.iter().map(line).collect::<Result<_>>()?;
-        let greatest = |kernel: &str, rate: fn(&Line) -> f64| {
+        let greatest = |kernel: &str, rate: fn(&Timing) -> f64| {
             let of_kernel = lines.iter().filter(|line| line.kernel == kernel);
             of_kernel.map(rate).fold(0.0, f64::max)
         };
         let peaks = Peaks {
-            bandwidth: greatest("copy", Line::bandwidth),
-            rate: greatest("gemm", Line::rate),
+            bandwidth: greatest("copy", Timing::bandwidth),
+            rate: greatest("gemm", Timing::flops_per_second),
         };
-        let device = format!("{} ({} threads)", device.name(), device.workers().count());
+        let device = format!("{} ({} threads)", device.name(), device.host_workers().count());
         Ok(Self { device, element: T::DTYPE.name(), lines, peaks })
     }
 }
 
 impl Survey {
     /// Bandwidth of the copy of about as many bytes as `line` touches.
-    fn copy_like(&self, line: &Line) -> f64 {
+    fn copy_like(&self, line: &Timing) -> f64 {
         let copies = self.lines.iter().filter(|line| line.kernel == "copy");
         let nearest = copies.min_by_key(|copy| {
             let [more, less] =
                 [copy.work.bytes.max(line.work.bytes), copy.work.bytes.min(line.work.bytes)];
             more / less.max(1)
         });
-        nearest.map_or(f64::NAN, Line::bandwidth)
+        nearest.map_or(f64::NAN, Timing::bandwidth)
     }
 }
 
-fn line<T: Element, D: Device>(case: &Case<T, D>) -> Result<Line> {
+fn line<T: Element, D: Device>(case: &Case<T, D>) -> Result<Timing> {
     let (kernel, size, work) = (case.kernel(), case.size(), case.work());
-    let across = median(|| case.run_across())?;
+    let across = median(|| case.run_with_transfers())?;
     let time = median(|| case.run())?;
-    Ok(Line { kernel, size, work, time, across })
+    Ok(Timing { kernel, size, work, time, across })
 }
 
 /// Time for all samples of one case.
@@ -135,8 +135,8 @@ impl fmt::Display for Survey {
             "kernel", "size", "time", "GB/s", "of copy", "GFLOP/s", "of gemm"
         )?;
         for line in &self.lines {
-            let Line { kernel, size, time, .. } = line;
-            let (bandwidth, rate) = (line.bandwidth(), line.rate());
+            let Timing { kernel, size, time, .. } = line;
+            let (bandwidth, rate) = (line.bandwidth(), line.flops_per_second());
             writeln!(
                 f,
                 "{kernel:<15} {size:>8} {:>11} {:>8.2} {:>7.0}% {:>9.2} {:>7.0}%",

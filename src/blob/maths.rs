@@ -1,6 +1,6 @@
 //! A blob's arithmetic, element access and copies.
 
-use super::{Blob, Input};
+use super::{Blob, SrcGuard};
 use crate::{
     device::Device,
     element::Element,
@@ -39,10 +39,10 @@ impl<T: Element, D: Device> Blob<T, D> {
             }
             self.reshape_like(source)?;
         }
-        if let (Input::Other(x), mut y) = self.data_from(source)? {
+        if let (SrcGuard::Other(x), mut y) = self.data_mut_from(source)? {
             self.device().copy(x.view(), y.view_mut())?;
         }
-        if diff && let (Input::Other(x), mut y) = self.diff_from(source)? {
+        if diff && let (SrcGuard::Other(x), mut y) = self.diff_mut_from(source)? {
             self.device().copy(x.view(), y.view_mut())?;
         }
         Ok(())

@@ -6,16 +6,16 @@ mod proto;
 #[cfg(feature = "interchange")]
 mod tensor;
 
-pub use part::{Input, ReadGuard, WriteGuard};
+pub use part::{ReadGuard, SrcGuard, WriteGuard};
 
 use crate::{
     device::Device,
-    element::Scalar,
-    error::{Error, Result, expect_len},
+    element::Storable,
+    error::{Error, Result, check_len},
     memory::{Head, HostStorage},
     shape::Shape,
 };
-use part::Part;
+use part::Storage;
 use std::{fmt, marker::PhantomData, mem::size_of};
 
 /// Caffe's `Blob`: values and their gradient, in one shape, on one device.
@@ -26,15 +26,15 @@ use std::{fmt, marker::PhantomData, mem::size_of};
 /// through guards, as an `RwLock`'s are, which check what `&` and `&mut` cannot see: that no alias
 /// is in use. A conflict is [`Error::Borrowed`] at once, never a wait. The shape belongs to the
 /// handle and changes only through `&mut`.
-pub struct Blob<T: Scalar, D: Device> {
+pub struct Blob<T: Storable, D: Device> {
     device: D,
     shape: Shape,
-    data: Part<D>,
-    diff: Part<D>,
+    data: Storage<D>,
+    diff: Storage<D>,
     elements: PhantomData<T>,
 }
 
-impl<T: Scalar, D: Device> Blob<T, D> {
+impl<T: Storable, D: Device> Blob<T, D> {
     /// A blob of this shape, all zero. Allocates nothing until it is touched.
     ///
     /// # Errors
@@ -45,8 +45,8 @@ impl<T: Scalar, D: Device> Blob<T, D> {
         Ok(Self {
             device: device.clone(),
             shape,
-            data: Part::new("data", device, bytes),
-            diff: Part::new("diff", device, bytes),
+            data: Storage::new("data", device, bytes),
+            diff: Storage::new("diff", device, bytes),
             elements: PhantomData,
         })
     }
@@ -62,7 +62,7 @@ impl<T: Scalar, D: Device> Blob<T, D> {
         Vec<T>: HostStorage + 'static,
     {
         let blob = Self::new(device, shape)?;
-        expect_len("from_vec", "data", blob.count(), data.len())?;
+        check_len("from_vec", "data", blob.count(), data.len())?;
         blob.data.adopt(data)?;
         Ok(blob)
     }
@@ -158,7 +158,7 @@ impl<T: Scalar, D: Device> Blob<T, D> {
     /// # Errors
     /// As [`reshape`](Self::reshape).
     #[doc(alias = "ReshapeLike")]
-    pub fn reshape_like<U: Scalar>(&mut self, other: &Blob<U, D>) -> Result<()> {
+    pub fn reshape_like<U: Storable>(&mut self, other: &Blob<U, D>) -> Result<()> {
         self.reshape(&other.shape)
     }
 
@@ -206,10 +206,10 @@ impl<T: Scalar, D: Device> Blob<T, D> {
     ///
     /// # Errors
     /// [`Error::Borrowed`] while an alias is in use.
-    pub fn data_from<'a>(
+    pub fn data_mut_from<'a>(
         &'a self,
         input: &'a Self,
-    ) -> Result<(Input<'a, T, D>, WriteGuard<'a, T, D>)> {
+    ) -> Result<(SrcGuard<'a, T, D>, WriteGuard<'a, T, D>)> {
         self.data.write_from(self.count(), &input.data, input.count())
     }
 
@@ -217,10 +217,10 @@ impl<T: Scalar, D: Device> Blob<T, D> {
     ///
     /// # Errors
     /// [`Error::Borrowed`] while an alias is in use.
-    pub fn diff_from<'a>(
+    pub fn diff_mut_from<'a>(
         &'a self,
         input: &'a Self,
-    ) -> Result<(Input<'a, T, D>, WriteGuard<'a, T, D>)> {
+    ) -> Result<(SrcGuard<'a, T, D>, WriteGuard<'a, T, D>)> {
         self.diff.write_from(self.count(), &input.diff, input.count())
     }
 
@@ -242,19 +242,19 @@ impl<T: Scalar, D: Device> Blob<T, D> {
     ///
     /// # Errors
     /// [`Error::Borrowed`] while an alias is written.
-    pub fn allocated(&self) -> Result<[usize; 2]> {
+    pub fn allocated_bytes(&self) -> Result<[usize; 2]> {
         Ok([self.data.allocated()?, self.diff.allocated()?])
     }
 
     /// How many blobs share this one's data, itself included.
     #[cfg(feature = "net")]
-    pub(crate) fn data_handles(&self) -> usize {
+    pub(crate) fn data_ref_count(&self) -> usize {
         self.data.handles()
     }
 
     /// Puts this blob's data into storage that others use at other times, unless it is too small.
     #[cfg(feature = "net")]
-    pub(crate) fn lodge(&mut self, storage: &Self) -> Result<()> {
+    pub(crate) fn use_storage_of(&mut self, storage: &Self) -> Result<()> {
         if storage.capacity()? >= Self::bytes(&self.shape)? {
             self.data = storage.data.share();
         }
@@ -279,7 +279,7 @@ impl<T: Scalar, D: Device> Blob<T, D> {
     /// [`Error::Length`] unless both count the same.
     #[doc(alias = "ShareData")]
     pub fn share_data(&mut self, other: &Self) -> Result<()> {
-        expect_len("share_data", "other", self.count(), other.count())?;
+        check_len("share_data", "other", self.count(), other.count())?;
         self.data = other.data.share();
         Ok(())
     }
@@ -290,19 +290,19 @@ impl<T: Scalar, D: Device> Blob<T, D> {
     /// [`Error::Length`] unless both count the same.
     #[doc(alias = "ShareDiff")]
     pub fn share_diff(&mut self, other: &Self) -> Result<()> {
-        expect_len("share_diff", "other", self.count(), other.count())?;
+        check_len("share_diff", "other", self.count(), other.count())?;
         self.diff = other.diff.share();
         Ok(())
     }
 
     /// Whether both blobs' data are one.
     pub fn shares_data_with(&self, other: &Self) -> bool {
-        self.data.is(&other.data)
+        self.data.same_storage(&other.data)
     }
 
     /// Whether both blobs' diffs are one.
     pub fn shares_diff_with(&self, other: &Self) -> bool {
-        self.diff.is(&other.diff)
+        self.diff.same_storage(&other.diff)
     }
 
     /// Exchanges data with `other` without copying: how a data layer takes a batch that was
@@ -312,12 +312,12 @@ impl<T: Scalar, D: Device> Blob<T, D> {
     /// [`Error::Length`] unless both count the same in storage of the same size;
     /// [`Error::Borrowed`].
     pub fn swap_data(&self, other: &Self) -> Result<()> {
-        expect_len("swap_data", "other", self.count(), other.count())?;
+        check_len("swap_data", "other", self.count(), other.count())?;
         self.data.swap(&other.data)
     }
 }
 
-impl<T: Scalar, D: Device> fmt::Debug for Blob<T, D> {
+impl<T: Storable, D: Device> fmt::Debug for Blob<T, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Blob({} on {})", self.shape, self.device.name())
     }

@@ -2,20 +2,20 @@
 
 use crate::{
     device::Device,
-    element::Scalar,
-    error::{Error, Result, expect_len},
+    element::Storable,
+    error::{Error, Result, check_len},
     memory::{Head, HostBytes, HostStorage, Src, SyncedMemory, View, ViewMut},
 };
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::{marker::PhantomData, mem, sync::Arc};
 
 /// Data or diff of a blob.
-pub(super) struct Part<D: Device> {
+pub(super) struct Storage<D: Device> {
     name: &'static str,
     memory: Arc<RwLock<SyncedMemory<D>>>,
 }
 
-impl<D: Device> Part<D> {
+impl<D: Device> Storage<D> {
     pub(super) fn new(name: &'static str, device: &D, bytes: usize) -> Self {
         Self { name, memory: Arc::new(RwLock::new(SyncedMemory::new(device, bytes))) }
     }
@@ -24,7 +24,7 @@ impl<D: Device> Part<D> {
         Self { name: self.name, memory: Arc::clone(&self.memory) }
     }
 
-    pub(super) fn is(&self, other: &Self) -> bool {
+    pub(super) fn same_storage(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.memory, &other.memory)
     }
 
@@ -34,11 +34,11 @@ impl<D: Device> Part<D> {
     }
 
     pub(super) fn bytes(&self) -> Result<usize> {
-        Ok(self.try_read()?.bytes())
+        Ok(self.try_read()?.size())
     }
 
     pub(super) fn allocated(&self) -> Result<usize> {
-        Ok(self.try_read()?.allocated())
+        Ok(self.try_read()?.allocated_bytes())
     }
 
     /// How many handles there are on this storage.
@@ -51,32 +51,36 @@ impl<D: Device> Part<D> {
         self.try_write()?.adopt(HostBytes::adopt(storage))
     }
 
-    pub(super) fn read<T: Scalar>(&self, len: usize) -> Result<ReadGuard<'_, T, D>> {
+    pub(super) fn read<T: Storable>(&self, len: usize) -> Result<ReadGuard<'_, T, D>> {
         Ok(ReadGuard { memory: self.try_read()?, len, elements: PhantomData })
     }
 
-    pub(super) fn write<T: Scalar>(&self, len: usize) -> Result<WriteGuard<'_, T, D>> {
+    pub(super) fn write<T: Storable>(&self, len: usize) -> Result<WriteGuard<'_, T, D>> {
         Ok(WriteGuard { memory: self.try_write()?, len, elements: PhantomData })
     }
 
     /// Writes this part as a function of `from`, which may be this part.
-    pub(super) fn write_from<'a, T: Scalar>(
+    pub(super) fn write_from<'a, T: Storable>(
         &'a self,
         len: usize,
         from: &'a Self,
         from_len: usize,
-    ) -> Result<(Input<'a, T, D>, WriteGuard<'a, T, D>)> {
-        let input = if self.is(from) { Input::InPlace } else { Input::Other(from.read(from_len)?) };
+    ) -> Result<(SrcGuard<'a, T, D>, WriteGuard<'a, T, D>)> {
+        let input = if self.same_storage(from) {
+            SrcGuard::InPlace
+        } else {
+            SrcGuard::Other(from.read(from_len)?)
+        };
         Ok((input, self.write(len)?))
     }
 
     /// Exchanges contents; the storages must be of one size, since aliases rely on theirs.
     pub(super) fn swap(&self, other: &Self) -> Result<()> {
-        if self.is(other) {
+        if self.same_storage(other) {
             return Ok(());
         }
         let (mut ours, mut theirs) = (self.try_write()?, other.try_write()?);
-        expect_len("swap_data", "other's storage", ours.bytes(), theirs.bytes())?;
+        check_len("swap_data", "other's storage", ours.size(), theirs.size())?;
         mem::swap(&mut *ours, &mut *theirs);
         Ok(())
     }
@@ -91,31 +95,31 @@ impl<D: Device> Part<D> {
 }
 
 /// Shared access to a blob's data or diff.
-pub struct ReadGuard<'a, T: Scalar, D: Device> {
+pub struct ReadGuard<'a, T: Storable, D: Device> {
     memory: RwLockReadGuard<'a, SyncedMemory<D>>,
     len: usize,
     elements: PhantomData<T>,
 }
 
 /// Exclusive access to a blob's data or diff.
-pub struct WriteGuard<'a, T: Scalar, D: Device> {
+pub struct WriteGuard<'a, T: Storable, D: Device> {
     memory: RwLockWriteGuard<'a, SyncedMemory<D>>,
     len: usize,
     elements: PhantomData<T>,
 }
 
 /// Input of a function that may run in place.
-pub enum Input<'a, T: Scalar, D: Device> {
+pub enum SrcGuard<'a, T: Storable, D: Device> {
     /// The input shares the output's storage.
     InPlace,
     /// The input is another blob's.
     Other(ReadGuard<'a, T, D>),
 }
 
-impl<T: Scalar, D: Device> ReadGuard<'_, T, D> {
+impl<T: Storable, D: Device> ReadGuard<'_, T, D> {
     /// The elements, as a kernel's operand.
     pub fn view(&self) -> View<'_, T, D> {
-        View::known(&self.memory, self.len)
+        View::new_unchecked(&self.memory, self.len)
     }
 
     /// The elements on the host.
@@ -142,10 +146,10 @@ impl<T: Scalar, D: Device> ReadGuard<'_, T, D> {
     }
 }
 
-impl<T: Scalar, D: Device> WriteGuard<'_, T, D> {
+impl<T: Storable, D: Device> WriteGuard<'_, T, D> {
     /// The elements, as a kernel's operand that is only read.
     pub fn view(&self) -> View<'_, T, D> {
-        View::known(&self.memory, self.len)
+        View::new_unchecked(&self.memory, self.len)
     }
 
     /// The elements, as a kernel's operand.
@@ -171,7 +175,7 @@ impl<T: Scalar, D: Device> WriteGuard<'_, T, D> {
     #[track_caller]
     pub fn host_write_only(&mut self) -> Result<&mut [T]> {
         let bytes = self.len * size_of::<T>();
-        if bytes < self.memory.bytes() {
+        if bytes < self.memory.size() {
             return self.host_mut();
         }
         slice_mut(&mut self.memory.host_write_only()?[..bytes])
@@ -183,17 +187,18 @@ impl<T: Scalar, D: Device> WriteGuard<'_, T, D> {
     }
 }
 
-impl<T: Scalar, D: Device> Input<'_, T, D> {
+impl<T: Storable, D: Device> SrcGuard<'_, T, D> {
     /// The kernel's operand.
     pub fn src(&self) -> Src<'_, T, D> {
         match self {
             Self::InPlace => Src::InPlace,
-            Self::Other(read) => Src::From(read.view()),
+            Self::Other(read) => Src::View(read.view()),
         }
     }
 }
 
-fn slice_mut<T: Scalar>(bytes: &mut [u8]) -> Result<&mut [T]> {
-    let misaligned = |error| Error::Invalid(format!("adopted bytes cannot be elements: {error}"));
+fn slice_mut<T: Storable>(bytes: &mut [u8]) -> Result<&mut [T]> {
+    let misaligned =
+        |error| Error::InvalidData(format!("adopted bytes cannot be elements: {error}"));
     bytemuck::try_cast_slice_mut(bytes).map_err(misaligned)
 }

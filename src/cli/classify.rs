@@ -1,12 +1,13 @@
 //! `cortado classify`
 
 use super::{
-    definition::read_net, phase::Stages, place::Place, print, table::plain, train::copy_weights,
+    definition::read_net, phase::NetStateArgs, place::DeviceArgs, print, table::plain,
+    train::copy_weights,
 };
 use crate::{
     blob::Blob,
     data::{Color, DataTransformer, Image, Record},
-    device::{CpuDevice, Device, OnDevice},
+    device::{CpuDevice, Device, DeviceJob},
     error::{Error, Result},
     net::Net,
     op::RngKey,
@@ -53,9 +54,9 @@ pub(super) struct Classify {
     #[arg(value_name = "IMAGE", required = true)]
     images: Vec<PathBuf>,
     #[command(flatten)]
-    stages: Stages,
+    stages: NetStateArgs,
     #[command(flatten)]
-    place: Place,
+    place: DeviceArgs,
 }
 
 impl Classify {
@@ -75,13 +76,13 @@ impl Classify {
     }
 }
 
-impl OnDevice for Classify {
+impl DeviceJob for Classify {
     type Output = ();
 
     fn run<D: Device>(self, device: D) -> Result<()> {
         let mut definition = read_net(&self.model)?;
         self.stages.put(definition.state.get_or_insert_default());
-        let within = |error: Error| error.within(self.model.display().to_string());
+        let within = |error: Error| error.context(self.model.display().to_string());
         let builder = Net::<f32, D>::builder(&device).phase(Phase::Test).reuse_memory(true);
         let mut net = builder.build(&definition).map_err(within)?;
         for path in &self.weights {
@@ -115,7 +116,7 @@ fn one_image<D: Device>(net: &mut Net<f32, D>) -> Result<(String, [usize; 3])> {
     let inputs: Vec<_> = inputs.flat_map(|layer| layer.top.clone()).collect();
     let [name] = &inputs[..] else {
         let why = format!("classify needs a net of one input, not {}", inputs.len());
-        return Err(Error::Invalid(
+        return Err(Error::InvalidData(
             why + ": the definition for deployment has it, not for training",
         ));
     };
@@ -143,7 +144,7 @@ fn classes<D: Device>(net: &Net<f32, D>) -> Result<usize> {
         [count] => Ok(count),
         _ => {
             let why = format!("classify needs a net of one output, not {}", outputs.len());
-            Err(Error::Invalid(why))
+            Err(Error::InvalidData(why))
         }
     }
 }
@@ -154,14 +155,14 @@ fn labels(path: &Path, classes: usize) -> Result<Vec<String>> {
     let labels: Vec<_> = text.lines().map(str::to_owned).collect();
     if labels.len() != classes {
         let why = format!("{} names for {classes} classes", labels.len());
-        return Err(Error::Invalid(why).within(path.display().to_string()));
+        return Err(Error::InvalidData(why).context(path.display().to_string()));
     }
     Ok(labels)
 }
 
 /// The mean of each channel of a mean image.
 fn channel_means(path: &Path, channels: usize) -> Result<Vec<f32>> {
-    let within = |error: Error| error.within(path.display().to_string());
+    let within = |error: Error| error.context(path.display().to_string());
     let proto: BlobProto = proto::read_binary(path)?;
     let mut mean = Blob::<f32, _>::new(&CpuDevice::new(), &[])?;
     mean.from_proto(&proto, true).map_err(within)?;

@@ -2,7 +2,7 @@
 
 use super::print;
 use crate::{
-    data::{Record, Sources, Values},
+    data::{Record, RecordValues, SourceRegistry},
     error::{Error, Result},
     proto::{self, BlobProto},
 };
@@ -28,12 +28,12 @@ pub(super) struct ComputeImageMean {
 
 impl ComputeImageMean {
     pub(super) fn run(self) -> Result<()> {
-        let mut source = Sources::default().open(&self.source)?;
-        let endless = || Error::Invalid(format!("{}: it has no end", source.describe()));
+        let mut source = SourceRegistry::default().open(&self.source)?;
+        let endless = || Error::InvalidData(format!("{}: it has no end", source.describe()));
         let count = source.records().ok_or_else(endless)?;
         let (mut record, mut shape, mut sums) = (Record::default(), [0; 3], Vec::new());
         for index in 0..count {
-            let at = |error: Error| error.within(format!("{}, record {index}", self.source));
+            let at = |error: Error| error.context(format!("{}, record {index}", self.source));
             source.read(&mut record).map_err(at)?;
             if index == 0 {
                 shape = record.shape();
@@ -45,8 +45,8 @@ impl ComputeImageMean {
                 return Err(at(Error::Shape(why)));
             }
             match record.values() {
-                Values::Bytes(x) => add(&mut sums, x.iter().copied()),
-                Values::Floats(x) => add(&mut sums, x.iter().copied()),
+                RecordValues::Bytes(x) => add(&mut sums, x.iter().copied()),
+                RecordValues::Floats(x) => add(&mut sums, x.iter().copied()),
             }
         }
         sums.iter_mut().for_each(|sum| *sum /= count as f64);
@@ -61,7 +61,8 @@ impl ComputeImageMean {
         for (channel, means) in sums.chunks_exact((shape[1] * shape[2]).max(1)).enumerate() {
             let mean = means.iter().sum::<f64>() / means.len() as f64;
             // A string takes any text.
-            let _ = writeln!(text, "mean_value channel [{channel}]: {}", super::number::g(mean));
+            let _ =
+                writeln!(text, "mean_value channel [{channel}]: {}", super::number::format_g(mean));
         }
         print(&text)
     }

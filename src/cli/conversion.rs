@@ -1,6 +1,6 @@
 //! What the verbs that write databases have in common.
 
-use super::{print, progress::overwrite};
+use super::{print, progress::redraw_line};
 use crate::{
     data::LmdbWriter,
     error::{Error, Result},
@@ -26,7 +26,7 @@ const PERIOD: Duration = Duration::from_millis(100);
 
 /// What a database is and may replace.
 #[derive(Args, Clone, Copy)]
-pub(super) struct Options {
+pub(super) struct DatabaseArgs {
     /// Kind of the database
     #[arg(long, value_enum, default_value_t = Backend::Lmdb)]
     backend: Backend,
@@ -42,7 +42,7 @@ enum Backend {
 }
 
 /// A database that is being written, watched by a person.
-pub(super) struct Conversion {
+pub(super) struct DatabaseWriter {
     writer: LmdbWriter,
     path: PathBuf,
     done: u64,
@@ -52,16 +52,17 @@ pub(super) struct Conversion {
     stop: Arc<AtomicBool>,
 }
 
-impl Conversion {
+impl DatabaseWriter {
     /// Begins a database that is to be the folder `path`, of so many records if that is known.
     /// From now on Ctrl-C stops it, and leaves nothing behind.
-    pub(super) fn new(path: &Path, options: Options, total: Option<u64>) -> Result<Self> {
-        let Options { backend: Backend::Lmdb, force } = options;
+    pub(super) fn new(path: &Path, options: DatabaseArgs, total: Option<u64>) -> Result<Self> {
+        let DatabaseArgs { backend: Backend::Lmdb, force } = options;
         let writer = LmdbWriter::create(path, force)?;
         let stop = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
-            flag::register(signal, Arc::clone(&stop))
-                .map_err(|error| Error::Invalid(format!("cannot watch for signals: {error}")))?;
+            flag::register(signal, Arc::clone(&stop)).map_err(|error| {
+                Error::InvalidData(format!("cannot watch for signals: {error}"))
+            })?;
         }
         let shown = io::stderr().is_terminal() && log::log_enabled!(log::Level::Info);
         let drawn = shown.then(Instant::now);
@@ -72,14 +73,14 @@ impl Conversion {
     pub(super) fn put(&mut self, key: &str, datum: &Datum) -> Result<()> {
         if self.stop.load(Relaxed) {
             let why = "interrupted; no database was written";
-            return Err(Error::Invalid(format!("{}: {why}", self.path.display())));
+            return Err(Error::InvalidData(format!("{}: {why}", self.path.display())));
         }
         self.writer.put(key.as_bytes(), &datum.encode_to_vec())?;
         self.done += 1;
         if self.drawn.is_some_and(|drawn| drawn.elapsed() >= PERIOD) {
             self.drawn = Some(Instant::now());
             let total = self.total.map(|total| format!("/{total}")).unwrap_or_default();
-            overwrite(&format!("{}{total} records", self.done));
+            redraw_line(&format!("{}{total} records", self.done));
         }
         Ok(())
     }
@@ -87,7 +88,7 @@ impl Conversion {
     /// Completes the database and says what it holds.
     pub(super) fn finish(self) -> Result<()> {
         if self.drawn.is_some() {
-            overwrite("");
+            redraw_line("");
         }
         self.writer.finish()?;
         print(&format!("{}: {} records\n", self.path.display(), self.done))

@@ -1,8 +1,8 @@
 //! `cortado convert-imageset`
 
-use super::conversion::{Conversion, Options};
+use super::conversion::{DatabaseArgs, DatabaseWriter};
 use crate::{
-    data::{Color, Image, Images, Record},
+    data::{Color, Image, ImageList, Record},
     error::{Error, Result},
     op::RngKey,
     proto::Datum,
@@ -51,22 +51,22 @@ pub(super) struct ConvertImageset {
     #[arg(long, value_name = "TYPE")]
     encode_type: Option<String>,
     #[command(flatten)]
-    options: Options,
+    options: DatabaseArgs,
 }
 
 impl ConvertImageset {
     pub(super) fn run(self) -> Result<()> {
         if (self.resize_height == 0) != (self.resize_width == 0) {
             let why = "--resize_height and --resize_width go together";
-            return Err(Error::Invalid(why.into()));
+            return Err(Error::InvalidData(why.into()));
         }
-        let mut images = Images::open(&self.list, &*self.root)?;
+        let mut images = ImageList::open(&self.list, &*self.root)?;
         if self.shuffle {
             images = images.shuffled(RngKey::new(self.seed));
         }
-        let files: Vec<_> = images.in_order().collect();
+        let files: Vec<_> = images.shuffled_files().collect();
         let total = Some(files.len() as u64);
-        let mut conversion = Conversion::new(&self.database, self.options, total)?;
+        let mut conversion = DatabaseWriter::new(&self.database, self.options, total)?;
         let mut first = None;
         for (index, (file, label)) in files.iter().enumerate() {
             let path = format!("{}{file}", self.root);
@@ -80,7 +80,7 @@ impl ConvertImageset {
             if self.check_size && *first.get_or_insert(image.shape()) != image.shape() {
                 let [_, height, width] = image.shape();
                 let why = format!("{path}: {height} x {width} pixels, unlike the first");
-                return Err(Error::Invalid(why));
+                return Err(Error::InvalidData(why));
             }
             let mut datum = self.datum(&path, &image)?;
             datum.label = Some(*label);
@@ -123,7 +123,7 @@ impl ConvertImageset {
             "png" => image.encode_png(),
             _ => {
                 let why = "cannot be made, only kept; give --encode_type png";
-                Err(Error::Invalid(format!("{path}: a file of type `{wanted}` {why}")))
+                Err(Error::InvalidData(format!("{path}: a file of type `{wanted}` {why}")))
             }
         }
     }

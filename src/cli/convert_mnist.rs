@@ -1,8 +1,8 @@
 //! `cortado convert-mnist`
 
-use super::conversion::{Conversion, Options};
+use super::conversion::{DatabaseArgs, DatabaseWriter};
 use crate::{
-    data::{Idx, Record, Source},
+    data::{IdxSource, Record, Source},
     error::Result,
     proto::Datum,
 };
@@ -24,14 +24,14 @@ pub(super) struct ConvertMnist {
     #[arg(value_name = "DB")]
     database: PathBuf,
     #[command(flatten)]
-    options: Options,
+    options: DatabaseArgs,
 }
 
 impl ConvertMnist {
     pub(super) fn run(self) -> Result<()> {
-        let mut source = Idx::open_files(&self.images, &self.labels)?;
+        let mut source = IdxSource::open_files(&self.images, &self.labels)?;
         let total = source.records();
-        let mut conversion = Conversion::new(&self.database, self.options, total)?;
+        let mut conversion = DatabaseWriter::new(&self.database, self.options, total)?;
         let mut record = Record::default();
         for index in 0..total.unwrap_or_default() {
             source.read(&mut record)?;

@@ -24,5 +24,5 @@ pub(super) fn read_solver(path: &Path) -> Result<SolverParameter> {
 }
 
 fn mistaken(path: &Path, why: &str) -> Error {
-    Error::Invalid(why.into()).within(path.display().to_string())
+    Error::InvalidData(why.into()).context(path.display().to_string())
 }

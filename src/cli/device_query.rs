@@ -1,12 +1,12 @@
 //! `cortado device-query`
 
 use super::{
-    place::{Gpu, gpu, named},
+    place::{GpuArg, gpu, resolve_gpus},
     print,
     table::aligned,
 };
 use crate::{
-    device::{self, Device, OnDevice, on_device},
+    device::{self, Device, DeviceJob, with_device},
     error::Result,
 };
 use clap::Args;
@@ -20,18 +20,18 @@ pub(super) struct DeviceQuery {
     device: Option<String>,
     /// Tells of these GPUs only, by number, or of `all` there are
     #[arg(long, value_name = "ID,..", value_delimiter = ',', value_parser = gpu)]
-    gpu: Vec<Gpu>,
+    gpu: Vec<GpuArg>,
 }
 
 impl DeviceQuery {
     pub(super) fn run(self) -> Result<()> {
-        let known = device::names();
+        let known = device::device_names();
         let names = match (self.device, &self.gpu[..]) {
             (Some(name), _) => vec![name],
             (None, []) => known,
-            (None, gpus) => named(gpus, &known)?,
+            (None, gpus) => resolve_gpus(gpus, &known)?,
         };
-        let told = names.iter().map(|name| on_device(name, 0, Describe));
+        let told = names.iter().map(|name| with_device(name, 0, Describe));
         print(&told.collect::<Result<Vec<_>>>()?.join("\n"))
     }
 }
@@ -39,12 +39,12 @@ impl DeviceQuery {
 /// Tells of a device.
 struct Describe;
 
-impl OnDevice for Describe {
+impl DeviceJob for Describe {
     type Output = String;
 
     fn run<D: Device>(self, device: D) -> Result<String> {
-        let memory = if device.mapping().is_some() { "is the host's" } else { "of its own" };
-        let threads = device.workers().count().to_string();
+        let memory = if device.host_mapping().is_some() { "is the host's" } else { "of its own" };
+        let threads = device.host_workers().count().to_string();
         let mut rows = device.properties();
         rows.extend([("address space", memory.to_owned()), ("host threads", threads)]);
         let rows = rows.into_iter().map(|(name, value)| vec![format!("  {name}"), value]);

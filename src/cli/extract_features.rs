@@ -1,15 +1,15 @@
 //! `cortado extract-features`
 
 use super::{
-    conversion::{Conversion, Options},
+    conversion::{DatabaseArgs, DatabaseWriter},
     definition::read_net,
-    phase::Stages,
-    place::Place,
+    phase::NetStateArgs,
+    place::DeviceArgs,
     train::copy_weights,
 };
 use crate::{
     blob::Blob,
-    device::{Device, OnDevice},
+    device::{Device, DeviceJob},
     error::{Error, Result},
     net::Net,
     proto::{Datum, Phase},
@@ -31,27 +31,27 @@ pub(super) struct ExtractFeatures {
     model: PathBuf,
     /// Blobs to store
     #[arg(value_name = "BLOB,..", value_parser = list)]
-    blobs: List,
+    blobs: NameList,
     /// Folders to be made, one for each blob
     #[arg(value_name = "DB,..", value_parser = list)]
-    databases: List,
+    databases: NameList,
     /// Batches to run
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     batches: u32,
     #[command(flatten)]
-    options: Options,
+    options: DatabaseArgs,
     #[command(flatten)]
-    stages: Stages,
+    stages: NetStateArgs,
     #[command(flatten)]
-    place: Place,
+    place: DeviceArgs,
 }
 
 /// Names between commas, in one argument.
 #[derive(Clone)]
-struct List(Vec<String>);
+struct NameList(Vec<String>);
 
-fn list(text: &str) -> Result<List, String> {
-    Ok(List(text.split(',').map(str::to_owned).collect()))
+fn list(text: &str) -> Result<NameList, String> {
+    Ok(NameList(text.split(',').map(str::to_owned).collect()))
 }
 
 impl ExtractFeatures {
@@ -59,19 +59,19 @@ impl ExtractFeatures {
         let (blobs, databases) = (self.blobs.0.len(), self.databases.0.len());
         if blobs != databases {
             let why = format!("{blobs} blobs, but {databases} databases");
-            return Err(Error::Invalid(why));
+            return Err(Error::InvalidData(why));
         }
         self.place.clone().run(self)
     }
 }
 
-impl OnDevice for ExtractFeatures {
+impl DeviceJob for ExtractFeatures {
     type Output = ();
 
     fn run<D: Device>(self, device: D) -> Result<()> {
         let mut definition = read_net(&self.model)?;
         self.stages.put(definition.state.get_or_insert_default());
-        let within = |error: Error| error.within(self.model.display().to_string());
+        let within = |error: Error| error.context(self.model.display().to_string());
         let mut net = Net::<f32, D>::builder(&device)
             .phase(Phase::Test)
             .build(&definition)
@@ -79,16 +79,16 @@ impl OnDevice for ExtractFeatures {
         copy_weights(&mut net, &self.weights)?;
         if let Some(unknown) = self.blobs.0.iter().find(|name| net.blob(name).is_none()) {
             let why = format!("there is no blob `{unknown}`");
-            return Err(within(Error::Invalid(why)));
+            return Err(within(Error::InvalidData(why)));
         }
-        let new = |path: &String| Ok((Conversion::new(path.as_ref(), self.options, None)?, 0));
+        let new = |path: &String| Ok((DatabaseWriter::new(path.as_ref(), self.options, None)?, 0));
         let mut databases: Vec<_> = self.databases.0.iter().map(new).collect::<Result<_>>()?;
         for _ in 0..self.batches {
             net.forward()?;
             for (name, (conversion, next)) in self.blobs.0.iter().zip(&mut databases) {
                 if let Some(blob) = net.blob(name) {
                     store(blob, conversion, next)
-                        .map_err(|e| e.within(format!("blob `{name}`")))?;
+                        .map_err(|e| e.context(format!("blob `{name}`")))?;
                 }
             }
         }
@@ -99,7 +99,7 @@ impl OnDevice for ExtractFeatures {
 /// Adds a blob's items, of which `next` counts all so far.
 fn store<D: Device>(
     blob: &Blob<f32, D>,
-    conversion: &mut Conversion,
+    conversion: &mut DatabaseWriter,
     next: &mut u64,
 ) -> Result<()> {
     let [channels, height, width] =

@@ -1,13 +1,13 @@
 //! What a solver tells, as log lines in the words of Caffe's, which its log parsers read.
 
-use super::number::g;
-use crate::solver::{Event, Score, Traced};
+use super::number::format_g;
+use crate::solver::{Event, Score, TracedBlob};
 use log::{error, info};
 
 /// Writes events to the log.
-pub(super) struct Lines;
+pub(super) struct CaffeLog;
 
-impl Lines {
+impl CaffeLog {
     pub(super) fn show(&mut self, event: &Event<'_>) {
         match *event {
             Event::Started { net, policy, .. } => {
@@ -27,9 +27,9 @@ impl Lines {
                 let speed = passed as f64 / seconds.max(f64::MIN_POSITIVE);
                 info!(
                     "Iteration {iteration} ({} iter/s, {}s/{display} iters), loss = {}",
-                    g(speed),
-                    g(seconds),
-                    g(loss)
+                    format_g(speed),
+                    format_g(seconds),
+                    format_g(loss)
                 );
                 for (index, output) in outputs.iter().enumerate() {
                     info!("    Train net output #{index}: {}", score(output));
@@ -38,19 +38,19 @@ impl Lines {
                     let share = 100.0 * waited / seconds.max(f64::MIN_POSITIVE);
                     info!("    Waited for data: {waited:.3}s, {share:.1}% of the time");
                 }
-                info!("Iteration {iteration}, lr = {}", g(rate));
+                info!("Iteration {iteration}, lr = {}", format_g(rate));
             }
             Event::Traced { layer, what, name, mean } => {
                 let (pass, what, of) = match what {
-                    Traced::Top => ("Forward", "top", "data"),
-                    Traced::Param => ("Forward", "param", "data"),
-                    Traced::BottomDiff => ("Backward", "bottom", "diff"),
-                    Traced::ParamDiff => ("Backward", "param", "diff"),
+                    TracedBlob::Top => ("Forward", "top", "data"),
+                    TracedBlob::Param => ("Forward", "param", "data"),
+                    TracedBlob::BottomDiff => ("Backward", "bottom", "diff"),
+                    TracedBlob::ParamDiff => ("Backward", "param", "diff"),
                 };
-                info!("    [{pass}] Layer {layer}, {what} blob {name} {of}: {}", g(mean));
+                info!("    [{pass}] Layer {layer}, {what} blob {name} {of}: {}", format_g(mean));
             }
             Event::Norms { l1, l2 } => {
-                let ([data, diff], [l2_data, l2_diff]) = (l1.map(g), l2.map(g));
+                let ([data, diff], [l2_data, l2_diff]) = (l1.map(format_g), l2.map(format_g));
                 error!(
                     "    [Backward] All net params (data, diff): L1 norm = ({data}, {diff}); \
                      L2 norm = ({l2_data}, {l2_diff})"
@@ -59,9 +59,9 @@ impl Lines {
             Event::Clipped { norm, limit, scale, .. } => {
                 info!(
                     "Gradient clipping: scaling down gradients (L2 norm {} > {}) by scale factor {}",
-                    g(norm),
-                    g(limit),
-                    g(scale)
+                    format_g(norm),
+                    format_g(limit),
+                    format_g(scale)
                 );
             }
             Event::Testing { iteration, net } => {
@@ -69,7 +69,7 @@ impl Lines {
             }
             Event::Tested { outputs, loss, .. } => {
                 if let Some(loss) = loss {
-                    info!("Test loss: {}", g(loss));
+                    info!("Test loss: {}", format_g(loss));
                 }
                 for (index, output) in outputs.iter().enumerate() {
                     info!("    Test net output #{index}: {}", score(output));
@@ -82,7 +82,7 @@ impl Lines {
             }
             Event::Finished { iteration, loss, early } => {
                 if let Some(loss) = loss {
-                    info!("Iteration {iteration}, loss = {}", g(loss));
+                    info!("Iteration {iteration}, loss = {}", format_g(loss));
                 }
                 info!("Optimization {}.", if early { "stopped early" } else { "Done" });
             }
@@ -96,7 +96,12 @@ pub(super) fn score(score: &Score) -> String {
     let Score { name, value, loss_weight } = score;
     let weight = f64::from(*loss_weight);
     match weight {
-        0.0 => format!("{name} = {}", g(*value)),
-        _ => format!("{name} = {} (* {} = {} loss)", g(*value), g(weight), g(weight * value)),
+        0.0 => format!("{name} = {}", format_g(*value)),
+        _ => format!(
+            "{name} = {} (* {} = {} loss)",
+            format_g(*value),
+            format_g(weight),
+            format_g(weight * value)
+        ),
     }
 }

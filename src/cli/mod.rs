@@ -73,7 +73,7 @@ enum Verb {
 
 /// Runs the command that the process's arguments give.
 pub fn main() -> ExitCode {
-    let command = match Command::try_parse_from(spelling::normal(env::args_os())) {
+    let command = match Command::try_parse_from(spelling::normalize_args(env::args_os())) {
         Ok(command) => command,
         Err(error) if error.kind() == ErrorKind::ValueValidation => return refused(&error),
         Err(error) => error.exit(),
@@ -155,7 +155,7 @@ mod tests {
                 help.strip_prefix("Example: ").unwrap_or_else(|| panic!("{name}: {help}"));
             assert!(example.starts_with(&format!("cortado {name}")), "{example}");
             let args = example.split_whitespace().map(Into::into);
-            let parsed = Command::try_parse_from(spelling::normal(args));
+            let parsed = Command::try_parse_from(spelling::normalize_args(args));
             parsed.map(drop).unwrap_or_else(|error| panic!("{example}: {error}"));
         }
     }

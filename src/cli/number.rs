@@ -1,7 +1,7 @@
 //! Numbers as C++ streams print them.
 
 /// `value` with six significant digits and no trailing zeros: `%g`.
-pub(super) fn g(value: f64) -> String {
+pub(super) fn format_g(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         let name = if value.is_nan() { "nan" } else { "inf" };
         let sign = if value.is_sign_negative() { "-" } else { "" };
@@ -27,7 +27,7 @@ fn trim(number: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::g;
+    use super::format_g;
 
     /// What `printf("%g")` gives.
     #[test]
@@ -50,7 +50,7 @@ mod tests {
             (f64::NEG_INFINITY, "-inf"),
         ];
         for (value, want) in cases {
-            assert_eq!(g(value), want);
+            assert_eq!(format_g(value), want);
         }
     }
 }

@@ -5,23 +5,23 @@ use clap::{Args, ValueEnum};
 
 /// A phase as an argument.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum When {
+pub(super) enum PhaseArg {
     Train,
     Test,
 }
 
-impl From<When> for Phase {
-    fn from(when: When) -> Self {
+impl From<PhaseArg> for Phase {
+    fn from(when: PhaseArg) -> Self {
         match when {
-            When::Train => Self::Train,
-            When::Test => Self::Test,
+            PhaseArg::Train => Self::Train,
+            PhaseArg::Test => Self::Test,
         }
     }
 }
 
 /// What a net is built for, besides its phase.
 #[derive(Args)]
-pub(super) struct Stages {
+pub(super) struct NetStateArgs {
     /// Builds the net for this level; for that of its file if not given
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     level: Option<i32>,
@@ -30,7 +30,7 @@ pub(super) struct Stages {
     stage: Vec<String>,
 }
 
-impl Stages {
+impl NetStateArgs {
     /// Adds what was given to a state.
     pub(super) fn put(&self, state: &mut NetState) {
         state.level = self.level.or(state.level);

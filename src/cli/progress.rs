@@ -1,6 +1,6 @@
 //! A progress line for a person at a terminal.
 
-use super::number::g;
+use super::number::format_g;
 use crate::solver::{Event, Score};
 use std::{
     io::Write,
@@ -11,12 +11,12 @@ use std::{
 pub(super) const CLEAR: &str = "\r\x1b[K";
 
 /// How long a line stays before it is drawn anew.
-const PERIOD: Duration = Duration::from_millis(100);
+const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Characters of the bar.
 const BAR: usize = 20;
 /// Share of the time from which waiting for data is worth a word.
-const NOTABLE: f64 = 0.01;
+const MIN_SHOWN_WAIT: f64 = 0.01;
 
 /// Draws where training stands, and writes a line for each test and snapshot.
 pub(super) struct Progress {
@@ -49,7 +49,7 @@ impl Progress {
                 line(&format!("{how} after {iteration} iterations"));
             }
             Event::Testing { iteration, net } => {
-                overwrite(&format!("iteration {iteration}, testing net #{net}"));
+                redraw_line(&format!("iteration {iteration}, testing net #{net}"));
             }
             Event::Displayed { .. }
             | Event::Traced { .. }
@@ -64,11 +64,11 @@ impl Progress {
         let mut waiting = String::new();
         if let Some((since, from, before)) = self.drawn {
             let elapsed = now - since;
-            if elapsed < PERIOD {
+            if elapsed < REDRAW_INTERVAL {
                 return;
             }
             let share = waited.saturating_sub(before).as_secs_f64() / elapsed.as_secs_f64();
-            if share >= NOTABLE {
+            if share >= MIN_SHOWN_WAIT {
                 waiting = format!("  waiting for data {:.0}%", 100.0 * share);
             }
             let speed = (iteration - from) as f64 / elapsed.as_secs_f64();
@@ -76,7 +76,7 @@ impl Progress {
         }
         self.drawn = Some((now, iteration, waited));
         let text = text(iteration, self.end, self.speed, loss, rate);
-        overwrite(&format!("{text}{waiting}"));
+        redraw_line(&format!("{text}{waiting}"));
     }
 }
 
@@ -84,7 +84,7 @@ impl Progress {
 fn text(iteration: usize, end: usize, speed: Option<f64>, loss: f64, rate: f64) -> String {
     let done = (BAR * iteration / end.max(1)).min(BAR);
     let bar = ["█".repeat(done), "░".repeat(BAR - done)].concat();
-    let (loss, rate) = (g(loss), g(rate));
+    let (loss, rate) = (format_g(loss), format_g(rate));
     let speed = match speed {
         Some(speed) if speed > 0.0 => {
             let left = end.saturating_sub(iteration) as f64 / speed;
@@ -98,12 +98,12 @@ fn text(iteration: usize, end: usize, speed: Option<f64>, loss: f64, rate: f64) 
 /// What comes next on the terminal, such as an error, has a line of its own.
 impl Drop for Progress {
     fn drop(&mut self) {
-        overwrite("");
+        redraw_line("");
     }
 }
 
 /// Draws over the progress line; what a narrow terminal has no room for is cut off, not wrapped.
-pub(super) fn overwrite(text: &str) {
+pub(super) fn redraw_line(text: &str) {
     let mut err = std::io::stderr();
     let _ = write!(err, "{CLEAR}\x1b[?7l{text}\x1b[?7h");
     let _ = err.flush();
@@ -115,7 +115,7 @@ fn line(text: &str) {
 }
 
 fn brief(score: &Score) -> String {
-    format!("{} {}", score.name, g(score.value))
+    format!("{} {}", score.name, format_g(score.value))
 }
 
 /// Seconds as `1:02:03` or `2:03`.

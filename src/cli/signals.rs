@@ -64,7 +64,7 @@ impl Signals {
         let watched = signals.into_iter().map(|(signal, effect)| Watched::new(signal, effect));
         let watched: Vec<_> = watched
             .collect::<io::Result<_>>()
-            .map_err(|error| Error::Invalid(format!("cannot watch for signals: {error}")))?;
+            .map_err(|error| Error::InvalidData(format!("cannot watch for signals: {error}")))?;
         Ok(move || {
             let mut actions = watched.iter().map(Watched::action);
             actions.find(|action| *action != Action::Continue).unwrap_or(Action::Continue)

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 /// `-sigint_effect` means `--sigint-effect` and `device_query` means `device-query`, as in Caffe's
 /// scripts; `-h` stays, and so do values and all that follows `--`.
-pub(super) fn normal(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+pub(super) fn normalize_args(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let (mut args, mut verb, mut ended) = (args.into_iter(), false, false);
     let program = args.next();
     let rest = args.map(|arg| {
@@ -35,7 +35,7 @@ fn hyphens(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::normal;
+    use super::normalize_args;
 
     #[test]
     fn one_dash_or_two_underscores_or_hyphens() {
@@ -51,7 +51,7 @@ mod tests {
         ];
         for (args, want) in cases {
             let args = format!("c_1 {args}");
-            let words = normal(args.split(' ').map(Into::into));
+            let words = normalize_args(args.split(' ').map(Into::into));
             let read: Vec<_> = words.iter().map(|word| word.to_str().unwrap()).collect();
             assert_eq!(read.join(" "), format!("c_1 {want}"));
         }

@@ -1,11 +1,11 @@
 //! `cortado test`
 
 use super::{
-    definition::read_net, lines::score, number::g, phase::Stages, place::Place, print,
-    train::copy_weights,
+    definition::read_net, lines::score, number::format_g, phase::NetStateArgs, place::DeviceArgs,
+    print, train::copy_weights,
 };
 use crate::{
-    device::{Device, OnDevice},
+    device::{Device, DeviceJob},
     error::Result,
     net::Net,
     proto::Phase,
@@ -29,9 +29,9 @@ pub(super) struct Test {
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     iterations: u32,
     #[command(flatten)]
-    stages: Stages,
+    stages: NetStateArgs,
     #[command(flatten)]
-    place: Place,
+    place: DeviceArgs,
 }
 
 impl Test {
@@ -40,7 +40,7 @@ impl Test {
     }
 }
 
-impl OnDevice for Test {
+impl DeviceJob for Test {
     type Output = ();
 
     fn run<D: Device>(self, device: D) -> Result<()> {
@@ -49,17 +49,17 @@ impl OnDevice for Test {
         let mut net = Net::<f32, D>::builder(&device)
             .phase(Phase::Test)
             .build(&definition)
-            .map_err(|error| error.within(self.model.display().to_string()))?;
+            .map_err(|error| error.context(self.model.display().to_string()))?;
         for path in &self.weights {
             copy_weights(&mut net, path)?;
         }
         log::info!("Running for {} iterations.", self.iterations);
         let (loss, scores) = mean_scores(&mut net, self.iterations as usize, |batch, scores| {
             for score in scores {
-                log::info!("Batch {batch}, {} = {}", score.name, g(score.value));
+                log::info!("Batch {batch}, {} = {}", score.name, format_g(score.value));
             }
         })?;
         let scores = scores.iter().map(|mean| format!("{}\n", score(mean)));
-        print(&format!("Loss: {}\n{}", g(loss), scores.collect::<String>()))
+        print(&format!("Loss: {}\n{}", format_g(loss), scores.collect::<String>()))
     }
 }

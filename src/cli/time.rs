@@ -2,13 +2,13 @@
 
 use super::{
     definition::read_net,
-    phase::{Stages, When},
-    place::Place,
+    phase::{NetStateArgs, PhaseArg},
+    place::DeviceArgs,
     print,
     table::{aligned, plain},
 };
 use crate::{
-    device::{Device, OnDevice},
+    device::{Device, DeviceJob},
     error::Result,
     net::{MemoryUse, Net},
     proto::LayerParameter,
@@ -39,14 +39,14 @@ pub(super) struct Time {
     iterations: u32,
     /// Phase to build the net for; with TEST and --forward, memory is reused
     #[arg(long, value_enum, ignore_case = true, default_value = "train")]
-    phase: When,
+    phase: PhaseArg,
     #[command(flatten)]
-    stages: Stages,
+    stages: NetStateArgs,
     /// Times forward passes only
     #[arg(long)]
     forward: bool,
     #[command(flatten)]
-    place: Place,
+    place: DeviceArgs,
 }
 
 /// What one layer took.
@@ -68,7 +68,7 @@ impl Time {
     }
 }
 
-impl OnDevice for Time {
+impl DeviceJob for Time {
     type Output = ();
 
     fn run<D: Device>(self, device: D) -> Result<()> {
@@ -76,10 +76,10 @@ impl OnDevice for Time {
         self.stages.put(definition.state.get_or_insert_default());
         let mut net = Net::<f32, D>::builder(&device)
             .phase(self.phase.into())
-            .reuse_memory(self.forward && self.phase == When::Test)
+            .reuse_memory(self.forward && self.phase == PhaseArg::Test)
             .build(&definition)
-            .map_err(|error| error.within(self.model.display().to_string()))?;
-        print(&report(&measure(&mut net, self.iterations, self.forward)?, &net.memory()?))
+            .map_err(|error| error.context(self.model.display().to_string()))?;
+        print(&report(&measure(&mut net, self.iterations, self.forward)?, &net.memory_use()?))
     }
 }
 
@@ -87,7 +87,7 @@ impl OnDevice for Time {
 const ABOVE: &str = "above";
 
 /// What was measured.
-struct Times {
+struct Measurements {
     rows: Vec<Row>,
     /// Seconds of each forward pass and of each backward pass.
     passes: [Vec<f64>; 2],
@@ -96,10 +96,14 @@ struct Times {
 }
 
 /// Times the layers of `net` after a pass that is not counted.
-fn measure<D: Device>(net: &mut Net<f32, D>, iterations: u32, forward: bool) -> Result<Times> {
+fn measure<D: Device>(
+    net: &mut Net<f32, D>,
+    iterations: u32,
+    forward: bool,
+) -> Result<Measurements> {
     let device = net.device().clone();
     let loss = net.forward()?;
-    log::info!("Initial loss: {}", super::number::g(loss));
+    log::info!("Initial loss: {}", super::number::format_g(loss));
     if !forward {
         net.backward()?;
     }
@@ -107,7 +111,7 @@ fn measure<D: Device>(net: &mut Net<f32, D>, iterations: u32, forward: bool) -> 
     log::info!("Testing for {iterations} iterations.");
     let mut rows: Vec<Row> = (0..net.layer_names().len()).map(|i| Row::new(net, i)).collect();
     let mut passes = [Vec::new(), Vec::new()];
-    let before = net.waited().unwrap_or_default();
+    let before = net.data_wait_time().unwrap_or_default();
     for _ in 0..iterations {
         passes[0].push(timed(&device, || {
             let mut layers = 0..rows.len();
@@ -128,8 +132,8 @@ fn measure<D: Device>(net: &mut Net<f32, D>, iterations: u32, forward: bool) -> 
             })
         })?);
     }
-    let waited = net.waited().map(|waited| waited.saturating_sub(before));
-    Ok(Times { rows, passes, waited })
+    let waited = net.data_wait_time().map(|waited| waited.saturating_sub(before));
+    Ok(Measurements { rows, passes, waited })
 }
 
 /// Seconds until the device has done the work.
@@ -143,7 +147,7 @@ fn timed<D: Device>(device: &D, work: impl FnOnce() -> Result<()>) -> Result<f64
 impl Row {
     fn new<D: Device>(net: &Net<f32, D>, place: usize) -> Self {
         let param = net.layer_params().nth(place).cloned().unwrap_or_default();
-        let (_, tops) = net.wiring(place).unwrap_or_default();
+        let (_, tops) = net.bottoms_and_tops(place).unwrap_or_default();
         let shapes = tops.iter().filter_map(|top| net.blob(top)).map(|blob| {
             let extents: Vec<_> = blob.shape().iter().map(usize::to_string).collect();
             extents.join("×")
@@ -186,7 +190,7 @@ impl Row {
 
 /// Products and sums of a forward pass: two for each weight and output that it takes part in.
 fn flops<D: Device>(net: &Net<f32, D>, place: usize, param: &LayerParameter) -> Option<f64> {
-    let (bottoms, tops) = net.wiring(place)?;
+    let (bottoms, tops) = net.bottoms_and_tops(place)?;
     let weights = net.params().iter().find(|p| p.layer == place && p.index == 0)?.blob();
     let count = |names: &[&str]| -> usize {
         names.iter().filter_map(|name| net.blob(name)).map(|blob| blob.count()).sum()
@@ -200,8 +204,8 @@ fn flops<D: Device>(net: &Net<f32, D>, place: usize, param: &LayerParameter) -> 
     Some(2.0 * elements as f64 * weights.count() as f64 / f64::from(shares.max(1)))
 }
 
-fn report(times: &Times, memory: &MemoryUse) -> String {
-    let Times { rows, passes, waited } = times;
+fn report(times: &Measurements, memory: &MemoryUse) -> String {
+    let Measurements { rows, passes, waited } = times;
     let [forward, backward] = passes.each_ref().map(|seconds| median(seconds));
     let whole = rows.iter().flat_map(|row| [median(&row.forward), median(&row.backward)]);
     let whole: f64 = whole.flatten().sum();

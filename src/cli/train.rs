@@ -1,11 +1,11 @@
 //! `cortado train`
 
 use super::{
-    definition::read_solver, lines::Lines, phase::Stages, place::Place, print, progress::Progress,
-    record::Records, signals::Signals,
+    definition::read_solver, lines::CaffeLog, phase::NetStateArgs, place::DeviceArgs, print,
+    progress::Progress, record::RunLogArgs, signals::Signals,
 };
 use crate::{
-    device::{Device, OnDevice},
+    device::{Device, DeviceJob},
     error::{Error, Result},
     interchange::{self, Tensor},
     memory::ledger::Ledger,
@@ -43,13 +43,13 @@ pub(super) struct Train {
     #[arg(long)]
     ledger: bool,
     #[command(flatten)]
-    records: Records,
+    records: RunLogArgs,
     #[command(flatten)]
     signals: Signals,
     #[command(flatten)]
-    stages: Stages,
+    stages: NetStateArgs,
     #[command(flatten)]
-    place: Place,
+    place: DeviceArgs,
 }
 
 impl Train {
@@ -64,7 +64,7 @@ impl Train {
         match param.max_iter {
             None => {
                 let why = "no max_iter: say how many updates to make, such as `max_iter: 1000`";
-                return Err(Error::Invalid(why.into()).within(file.to_string()));
+                return Err(Error::InvalidData(why.into()).context(file.to_string()));
             }
             Some(end) if end <= 0 => log::warn!("{file}: no updates are made: max_iter is {end}"),
             Some(_) => {}
@@ -77,14 +77,14 @@ impl Train {
     }
 }
 
-impl OnDevice for Train {
+impl DeviceJob for Train {
     type Output = ();
 
     fn run<D: Device>(self, device: D) -> Result<()> {
         let ledger = self.ledger.then(Ledger::new);
         let _open = ledger.as_ref().map(Ledger::open);
         let mut solver = Solver::<f32, D>::new(self.definition()?, &device)
-            .map_err(|error| error.within(self.solver.display().to_string()))?;
+            .map_err(|error| error.context(self.solver.display().to_string()))?;
         if let Some(state) = &self.snapshot {
             log::info!("Resuming from {}", state.display());
             solver.restore(state).map_err(|error| explained(state, error))?;
@@ -95,7 +95,7 @@ impl OnDevice for Train {
         }
         show(&mut solver);
         let failure = self.records.start(&mut solver, self.snapshot.is_some())?;
-        solver.ask(self.signals.watch()?);
+        solver.set_action_function(self.signals.watch()?);
         let solved = solver.solve();
         if let Some(ledger) = ledger {
             print(&ledger.to_string())?;
@@ -110,7 +110,7 @@ fn explained(state: &Path, error: Error) -> Error {
         true => {
             let why = "weights without a solver's state: give the .solverstate beside it, or this \
                        to --weights";
-            Error::Invalid(why.into()).within(state.display().to_string())
+            Error::InvalidData(why.into()).context(state.display().to_string())
         }
         false => error,
     }
@@ -122,9 +122,9 @@ fn show<D: Device>(solver: &mut Solver<f32, D>) {
     match log::max_level().to_level() {
         Some(Level::Info) if std::io::stderr().is_terminal() => {
             let mut progress = Progress::new(solver.param().max_iter());
-            solver.observe(move |event| progress.show(event));
+            solver.add_observer(move |event| progress.show(event));
         }
-        Some(level) if level >= Level::Info => solver.observe(|event| Lines.show(event)),
+        Some(level) if level >= Level::Info => solver.add_observer(|event| CaffeLog.show(event)),
         _ => {}
     }
 }
@@ -137,10 +137,10 @@ pub(super) fn copy_weights<D: Device>(net: &mut Net<f32, D>, path: &Path) -> Res
         Some("npz") => copy_tensors(net, &interchange::read_npz(path)?),
         _ => net.copy_some_from(&proto::read_trained_net(path)?),
     };
-    copied.map_err(|error| error.within(path.display().to_string()))
+    copied.map_err(|error| error.context(path.display().to_string()))
 }
 
 fn copy_tensors<D: Device>(net: &mut Net<f32, D>, tensors: &[(String, Tensor)]) -> Result<()> {
     let copied = net.copy_tensors_from(tensors)?;
-    net.expect_copied(&copied, tensors.iter().map(|(name, _)| name.as_str()))
+    net.check_copied(&copied, tensors.iter().map(|(name, _)| name.as_str()))
 }

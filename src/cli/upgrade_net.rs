@@ -3,7 +3,7 @@
 use super::print;
 use crate::{
     error::Result,
-    proto::{self, Message, Name, Unknown, upgrade},
+    proto::{self, Message, Name, UnknownFields, upgrade},
 };
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -34,9 +34,9 @@ impl UpgradeNet {
         let Self { from, to, binary, skip_unknown } = self;
         let binary = binary || is_binary(&from);
         let upgrade =
-            |net| upgrade::net(net).map_err(|error| error.within(from.display().to_string()));
+            |net| upgrade::net(net).map_err(|error| error.context(from.display().to_string()));
         let upgraded = if binary {
-            let (net, mut unknown) = Unknown::read(&from)?;
+            let (net, mut unknown) = UnknownFields::read(&from)?;
             let upgraded = upgrade(net)?;
             upgraded.relocate(&mut unknown);
             unknown.write(&to, &upgraded.message)?;

@@ -29,7 +29,7 @@ impl UpgradeSolver {
     pub(super) fn run(self) -> Result<()> {
         let Self { from, to, skip_unknown } = self;
         let upgraded = upgrade::solver(read_text(&from, skip_unknown)?)
-            .map_err(|error| error.within(from.display().to_string()))?;
+            .map_err(|error| error.context(from.display().to_string()))?;
         proto::write_text(&to, &upgraded.message)?;
         report(&from, &upgraded.changes)
     }

@@ -1,6 +1,6 @@
 //! Where a check stands: the device, and the cases that it is tried on.
 
-use super::failure::{Flaw, Verdict};
+use super::failure::{CaseFailure, Verdict};
 use crate::device::Device;
 use proptest::{
     strategy::Strategy,
@@ -12,7 +12,7 @@ use std::fmt::Debug;
 const SHRINKS: u32 = 256;
 
 /// A device on trial and the source of its cases.
-pub(super) struct Bench<'d, D: Device> {
+pub(super) struct CheckRunner<'d, D: Device> {
     /// The device.
     pub(super) device: &'d D,
     /// Seed of this check on this element type.
@@ -21,7 +21,7 @@ pub(super) struct Bench<'d, D: Device> {
     pub(super) cases: u32,
 }
 
-impl<D: Device> Bench<'_, D> {
+impl<D: Device> CheckRunner<'_, D> {
     /// Tries the cases given, in order: the corners that chance might miss.
     pub(super) fn all<C: Debug>(
         &self,
@@ -45,7 +45,7 @@ impl<D: Device> Bench<'_, D> {
     }
 }
 
-/// [`Bench::each`], compiled once for a kind of cases, whatever the device.
+/// [`CheckRunner::each`], compiled once for a kind of cases, whatever the device.
 fn draw<S: Strategy>(
     seed: u64,
     cases: u32,
@@ -60,8 +60,8 @@ fn draw<S: Strategy>(
     let test = |case| test(&case).map_err(|flaw| TestCaseError::fail(flaw.0));
     runner.run(strategy, test).map_err(|error| match error {
         TestError::Fail(why, case) => {
-            Flaw(why.message().to_owned()).in_case("smallest case", &case)
+            CaseFailure(why.message().to_owned()).in_case("smallest case", &case)
         }
-        TestError::Abort(why) => Flaw(format!("no cases: {why}")),
+        TestError::Abort(why) => CaseFailure(format!("no cases: {why}")),
     })
 }

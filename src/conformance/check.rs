@@ -1,7 +1,7 @@
 //! One check: what a kernel, or a property besides kernels, has to hold to.
 
 use super::{
-    bench::Bench,
+    bench::CheckRunner,
     failure::{Failure, Verdict, flaw},
     kit::Kit,
 };
@@ -15,7 +15,7 @@ use std::{
 pub(super) const DTYPES: [DType; 4] = [DType::F32, DType::F64, DType::F16, DType::Bf16];
 
 /// The work on one element type, if the check is about any.
-type Body<D> = dyn Fn(&Bench<'_, D>, Option<DType>) -> Verdict;
+type Body<D> = dyn Fn(&CheckRunner<'_, D>, Option<DType>) -> Verdict;
 
 /// A property of devices, by name.
 pub(super) struct Check<D: Device> {
@@ -30,13 +30,13 @@ pub(super) struct Check<D: Device> {
 
 impl<D: Device> Check<D> {
     /// A check that is not about one kernel.
-    pub(super) fn general(name: &'static str, body: fn(&Bench<'_, D>) -> Verdict) -> Self {
-        let body = Box::new(move |bench: &Bench<'_, D>, _| body(bench));
+    pub(super) fn general(name: &'static str, body: fn(&CheckRunner<'_, D>) -> Verdict) -> Self {
+        let body = Box::new(move |bench: &CheckRunner<'_, D>, _| body(bench));
         Self { name, kernel: None, elements: vec![None], body }
     }
 
     /// A kernel without an element type.
-    pub(super) fn of_words(name: &'static str, body: fn(&Bench<'_, D>) -> Verdict) -> Self {
+    pub(super) fn of_words(name: &'static str, body: fn(&CheckRunner<'_, D>) -> Verdict) -> Self {
         Self { kernel: Some(name), ..Self::general(name, body) }
     }
 
@@ -44,9 +44,9 @@ impl<D: Device> Check<D> {
     pub(super) fn of_elements(
         name: &'static str,
         kernel: &'static str,
-        body: impl Fn(&Bench<'_, D>, DType) -> Verdict + 'static,
+        body: impl Fn(&CheckRunner<'_, D>, DType) -> Verdict + 'static,
     ) -> Self {
-        let body = Box::new(move |bench: &Bench<'_, D>, element: Option<DType>| {
+        let body = Box::new(move |bench: &CheckRunner<'_, D>, element: Option<DType>| {
             element.map_or(Ok(()), |element| body(bench, element))
         });
         Self { name, kernel: Some(kernel), elements: DTYPES.map(Some).to_vec(), body }
@@ -55,8 +55,8 @@ impl<D: Device> Check<D> {
     /// Tries it on one of its [`elements`](Self::elements). A panic is a failure.
     pub(super) fn run(&self, kit: &Kit, device: &D, element: Option<DType>) -> Result<(), Failure> {
         let type_name = element.map_or("", DType::name);
-        let key = RngKey::new(kit.seed).named(self.name).named(type_name);
-        let bench = Bench { device, seed: key.stream, cases: kit.cases };
+        let key = RngKey::new(kit.seed).named_child(self.name).named_child(type_name);
+        let bench = CheckRunner { device, seed: key.stream, cases: kit.cases };
         let body = || (self.body)(&bench, element);
         let verdict = catch_unwind(AssertUnwindSafe(body))
             .unwrap_or_else(|panic| Err(flaw!("panicked: {}", words(&*panic))));

@@ -2,9 +2,9 @@
 
 use super::{
     failure::{Verdict, flaw},
-    values::Sum,
+    values::Expected,
 };
-use crate::element::{Element, Scalar};
+use crate::element::{Element, Storable};
 use std::fmt::Debug;
 
 /// Each element is the nearest to what is wanted. All NaNs are equal, and so are zeros.
@@ -20,7 +20,7 @@ pub(super) fn exact<T: Element>(name: &str, got: &[T], want: &[f64]) -> Verdict 
 }
 
 /// Each element is as near to its sum as roundings allow.
-pub(super) fn within<T: Element>(name: &str, got: &[T], want: &[Sum]) -> Verdict {
+pub(super) fn within<T: Element>(name: &str, got: &[T], want: &[Expected]) -> Verdict {
     lengths(name, got.len(), want.len())?;
     for (i, (&got, want)) in got.iter().zip(want).enumerate() {
         let nearest = T::from_acc(T::acc(want.value));
@@ -37,7 +37,7 @@ pub(super) fn within<T: Element>(name: &str, got: &[T], want: &[Sum]) -> Verdict
 }
 
 /// Each element has the bits that are wanted.
-pub(super) fn same<T: Scalar + Debug>(name: &str, got: &[T], want: &[T]) -> Verdict {
+pub(super) fn same<T: Storable + Debug>(name: &str, got: &[T], want: &[T]) -> Verdict {
     lengths(name, got.len(), want.len())?;
     let differs = |(_, (got, want)): &(usize, (&T, &T))| {
         bytemuck::bytes_of(*got) != bytemuck::bytes_of(*want)

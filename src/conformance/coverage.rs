@@ -1,6 +1,6 @@
 //! Which kernels a device computes itself, as a table.
 
-use super::{Finding, Outcome, Report, check::DTYPES};
+use super::{CheckResult, Outcome, Report, check::DTYPES};
 use crate::element::DType;
 use std::fmt;
 
@@ -8,7 +8,7 @@ use std::fmt;
 #[derive(Clone, Debug)]
 pub struct Coverage<'a> {
     device: &'a str,
-    rows: Vec<(&'static str, Vec<&'a Finding>)>,
+    rows: Vec<(&'static str, Vec<&'a CheckResult>)>,
 }
 
 impl<'a> Coverage<'a> {
@@ -24,7 +24,7 @@ impl<'a> Coverage<'a> {
     }
 
     /// How many cells there are, and how many of them the device computes itself.
-    pub fn native(&self) -> (usize, usize) {
+    pub fn native_cells(&self) -> (usize, usize) {
         let cells = || self.rows.iter().flat_map(|(_, cells)| cells);
         let native = cells().filter(|cell| cell.outcome == Outcome::Native).count();
         (native, cells().count())
@@ -33,11 +33,11 @@ impl<'a> Coverage<'a> {
     /// An object with the device's name and, by row and element type (`u32` if it has none), one of
     /// `native`, `fallback` and `failed`; what no check tried is not there.
     pub fn to_json(&self) -> String {
-        let cell = |cell: &&Finding| {
+        let cell = |cell: &&CheckResult| {
             let element = cell.element.map_or("u32", DType::name);
             format!("{}: {}", quoted(element), quoted(word(&cell.outcome)))
         };
-        let row = |(name, cells): &(&str, Vec<&Finding>)| {
+        let row = |(name, cells): &(&str, Vec<&CheckResult>)| {
             let cells: Vec<_> = cells.iter().map(cell).collect();
             format!("    {}: {{{}}}", quoted(name), cells.join(", "))
         };
@@ -58,7 +58,7 @@ impl fmt::Display for Coverage<'_> {
             write!(f, "| {name} |")?;
             for dtype in DTYPES {
                 // A kernel without an element type has one cell, which stands for the row.
-                let stands_for = |cell: &&&Finding| cell.element.is_none_or(|e| e == dtype);
+                let stands_for = |cell: &&&CheckResult| cell.element.is_none_or(|e| e == dtype);
                 let cell = cells.iter().find(stands_for);
                 write!(f, " {} |", cell.map_or("untested", |cell| word(&cell.outcome)))?;
             }

@@ -7,20 +7,20 @@ use crate::{
 use std::fmt;
 
 /// What one case of a check found: nothing, or a flaw.
-pub(super) type Verdict<T = ()> = Result<T, Flaw>;
+pub(super) type Verdict<T = ()> = Result<T, CaseFailure>;
 
 /// What is wrong with a case, in words.
 #[derive(Debug)]
-pub(super) struct Flaw(pub(super) String);
+pub(super) struct CaseFailure(pub(super) String);
 
-impl Flaw {
+impl CaseFailure {
     /// Adds the case in which the flaw showed.
     pub(super) fn in_case(self, kind: &str, case: &dyn fmt::Debug) -> Self {
         Self(format!("{}\n  {kind}: {case:?}", self.0))
     }
 }
 
-impl From<Error> for Flaw {
+impl From<Error> for CaseFailure {
     fn from(error: Error) -> Self {
         Self(format!("failed: {error}"))
     }
@@ -28,7 +28,7 @@ impl From<Error> for Flaw {
 
 /// A flaw with what `format!` makes of the arguments.
 macro_rules! flaw {
-    ($($arg:tt)*) => { $crate::conformance::failure::Flaw(format!($($arg)*)) };
+    ($($arg:tt)*) => { $crate::conformance::failure::CaseFailure(format!($($arg)*)) };
 }
 pub(super) use flaw;
 

@@ -1,16 +1,16 @@
 //! Gradients of one layer against differences of its tops.
 
 use super::{
-    slope::{ROUNDINGS, Slope},
+    slope::{FiniteDifference, ROUNDINGS},
     values::{Values, epsilon, wide},
 };
 use crate::{
     blob::Blob,
-    data::Sources,
+    data::SourceRegistry,
     device::Device,
     element::{Element, bf16, f16},
     error::{Error, Result},
-    layer::{Context, Layer, LayerRegistry, Propagate},
+    layer::{Layer, LayerContext, LayerRegistry, PropagateDown},
     op::RngKey,
     proto::{LayerParameter, parse_text},
 };
@@ -99,7 +99,7 @@ impl GradientCheck {
     /// Runs the check on a layer of the standard registry, in all element types.
     ///
     /// # Errors
-    /// [`Error::Value`] names the gradient that is wrong; what the layer returns.
+    /// [`Error::InvalidInput`] names the gradient that is wrong; what the layer returns.
     pub fn run<D: Device>(&self, device: &D) -> Result<()> {
         let want = self.run_in_f64(device, &LayerRegistry::standard())?;
         self.compare_in::<f32, D>(device, &want)?;
@@ -127,7 +127,7 @@ impl GradientCheck {
             let slopes = trial.slopes(subject)?;
             let (name, got) = (trial.name(subject), &results.gradients[subject]);
             let greatest = slopes.iter().fold(0.0f64, |max, slope| max.max(slope.value.abs()));
-            for Slope { place, value, unsure } in slopes {
+            for FiniteDifference { place, value, unsure } in slopes {
                 let bound = unsure + ROUNDINGS * f64::EPSILON * greatest;
                 expect_near(&format!("the gradient of {name}"), place, got[place], value, bound)?;
             }
@@ -166,7 +166,7 @@ fn expect_near(name: &str, place: usize, got: f64, want: f64, bound: f64) -> Res
 }
 
 fn wrong(why: String) -> Result<()> {
-    Err(Error::value("gradient check", why))
+    Err(Error::invalid_input("gradient check", why))
 }
 
 /// What a pass in both directions gives.
@@ -194,8 +194,8 @@ struct Trial<T: Element, D: Device> {
 impl<T: Element, D: Device> Trial<T, D> {
     fn new(check: &GradientCheck, device: &D, registry: &LayerRegistry<T, D>) -> Result<Self> {
         let param: LayerParameter = parse_text(check.layer.as_str(), "the layer")?;
-        let (sources, key) = (Sources::default(), RngKey::new(1));
-        let cx = Context { device, phase: param.phase(), key, sources: &sources };
+        let (sources, key) = (SourceRegistry::default(), RngKey::new(1));
+        let cx = LayerContext { device, phase: param.phase(), key, sources: &sources };
         let mut layer = registry.make(&param, &cx)?;
         let shapes = check.bottoms.iter().map(|bottom| Blob::new(device, &bottom.shape));
         let bottom: Vec<Blob<T, D>> = shapes.collect::<Result<_>>()?;
@@ -209,7 +209,7 @@ impl<T: Element, D: Device> Trial<T, D> {
         let mut top = (0..tops).map(|_| Blob::new(device, &[])).collect::<Result<Vec<_>>>()?;
         if check.in_place {
             if !layer.allows_in_place() {
-                return Err(Error::Invalid(format!("{} cannot run in place", layer.kind())));
+                return Err(Error::InvalidData(format!("{} cannot run in place", layer.kind())));
             }
             top[0] = bottom[0].share();
         }
@@ -219,7 +219,7 @@ impl<T: Element, D: Device> Trial<T, D> {
         put(&bottom, &values)?;
         layer.setup(&cx, &bottom)?;
         layer.reshape(&bottom, &mut top)?;
-        let learns = layer.learns();
+        let learns = layer.params_are_trainable();
         for (index, blob) in layer.params().iter().enumerate() {
             let set = check.params.iter().find(|(i, _)| *i == index);
             values.push(match set {
@@ -282,7 +282,7 @@ impl<T: Element, D: Device> Trial<T, D> {
             diff.host_mut()?.iter_mut().zip(weights).for_each(|(d, &w)| *d = T::from_f64(w));
         }
         let (bottom, params) = reached.split_at(self.bottom.len());
-        let propagate = Propagate { bottom, params };
+        let propagate = PropagateDown { bottom, params };
         self.layer.backward(&self.device, &self.top, propagate, &self.bottom)?;
         let mut gradients = Vec::new();
         for (subject, &reached) in reached.iter().enumerate() {
@@ -327,16 +327,16 @@ impl<T: Element, D: Device> Trial<T, D> {
 }
 
 impl<D: Device> Trial<f64, D> {
-    fn slopes(&mut self, subject: usize) -> Result<Vec<Slope>> {
+    fn slopes(&mut self, subject: usize) -> Result<Vec<FiniteDifference>> {
         self.forward()?;
         let magnitude = self.terms()?.iter().map(|term| term.abs()).sum();
         let places = 0..self.values[subject].len();
         places.map(|place| self.slope(subject, place, magnitude)).collect()
     }
 
-    fn slope(&mut self, subject: usize, place: usize, magnitude: f64) -> Result<Slope> {
+    fn slope(&mut self, subject: usize, place: usize, magnitude: f64) -> Result<FiniteDifference> {
         let middle = self.values[subject][place];
-        let slope = Slope::of(place, middle, magnitude, |value| {
+        let slope = FiniteDifference::of(place, middle, magnitude, |value| {
             self.values[subject][place] = value;
             self.forward()?;
             Ok(self.terms()?.iter().sum())
@@ -360,7 +360,7 @@ impl Bottom {
 }
 
 /// Numbers that all element types have, and none of which is near 0.
-struct Draws(super::values::Draw);
+struct Draws(super::values::ValueStream);
 
 impl Draws {
     fn new() -> Self {

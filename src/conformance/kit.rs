@@ -1,14 +1,14 @@
 //! Running the checks.
 
 use super::{
-    Failure, Finding, Outcome, Report,
+    CheckResult, Failure, Outcome, Report,
     check::{Check, DTYPES},
     checks,
 };
 use crate::{
     device::Device,
     element::DType,
-    memory::ledger::{Entry, Kind, Ledger},
+    memory::ledger::{Entry, EventKind, Ledger},
 };
 use std::str::FromStr;
 
@@ -84,8 +84,8 @@ impl Kit {
         })
     }
 
-    fn findings<D: Device>(&self, check: &Check<D>, device: &D) -> Vec<Finding> {
-        let finding = |&element| Finding {
+    fn findings<D: Device>(&self, check: &Check<D>, device: &D) -> Vec<CheckResult> {
+        let finding = |&element| CheckResult {
             check: check.name,
             kernel: check.kernel,
             element,
@@ -100,7 +100,7 @@ impl Kit {
         let result = check.run(self, device, element);
         drop(open);
         let fell_back =
-            |entry: &Entry| entry.kind == Kind::Fallback && entry.kernel == check.kernel;
+            |entry: &Entry| entry.kind == EventKind::Fallback && entry.kernel == check.kernel;
         match result {
             Err(failure) => Outcome::Failed(failure),
             Ok(()) if ledger.entries().iter().any(fell_back) => Outcome::Fallback,

@@ -46,7 +46,7 @@ pub use failure::Failure;
 #[cfg(feature = "net")]
 pub use gradient::GradientCheck;
 pub use kit::Kit;
-pub use report::{Finding, Outcome, Report};
+pub use report::{CheckResult, Outcome, Report};
 
 use crate::device::Device;
 use check::Check;
@@ -70,7 +70,7 @@ fn checks<D: Device>() -> Vec<Check<D>> {
 /// With the failure's words if there is one.
 #[doc(hidden)]
 #[track_caller]
-pub fn expect<D: Device>(device: &D, name: &str) {
+pub fn assert_check<D: Device>(device: &D, name: &str) {
     if let Err(failure) = Kit::new().check(device, name) {
         panic!("{failure}");
     }
@@ -96,16 +96,16 @@ macro_rules! conformance {
             binary_clip_grad binary_ln_affine_grad binary_pow_affine_grad broadcast
             affine convert
             convert_integers lstm lstm_backward
-            reduce_sum reduce_mean reduce_max reduce_min reduce_abs_sum reduce_sum_sq sum_onto
-            dot_onto arg_max top_k
+            reduce_sum reduce_mean reduce_max reduce_min reduce_abs_sum reduce_sum_sq sum_to_axis
+            dot_to_axis arg_max top_k
             uniform gaussian dropout bernoulli integer
-            im2col col2im convolve convolve_activated convolve_backward_input
+            im2col col2im convolve convolve_with_activation convolve_backward_input
             convolve_backward_filters
             max_pool max_pool_backward average_pool average_pool_backward stochastic_pool
             softmax softmax_backward lrn_across lrn_within lrn_across_backward lrn_within_backward
             moments standardize standardize_backward
             softmax_loss softmax_loss_backward accuracy accuracy_by_class
-            class_loss class_loss_backward pair_loss pair_loss_backward
+            class_loss class_loss_backward elementwise_loss elementwise_loss_backward
             copy_2d gather scatter_add permute tile tile_backward to_indices descend_sgd
             descend_nesterov descend_adagrad descend_rmsprop descend_adadelta descend_adam
         }
@@ -116,7 +116,7 @@ macro_rules! conformance {
         $(
             #[test]
             fn $name() {
-                $crate::conformance::expect(&$device, stringify!($name));
+                $crate::conformance::assert_check(&$device, stringify!($name));
             }
         )*
     };

@@ -2,7 +2,7 @@
 
 use super::failure::{Verdict, flaw};
 use crate::{
-    element::{Element, Scalar},
+    element::{Element, Storable},
     error::Result,
     memory::{Head, Memory, SyncedMemory, View, ViewMut},
 };
@@ -51,13 +51,13 @@ impl Placement {
 }
 
 /// Elements placed for a kernel, between guards that it must neither use nor change.
-pub(super) struct Operand<T: Scalar, D: Memory> {
+pub(super) struct Operand<T: Storable, D: Memory> {
     memory: SyncedMemory<D>,
     before: Vec<T>,
     range: Range<usize>,
 }
 
-impl<T: Scalar, D: Memory> Operand<T, D> {
+impl<T: Storable, D: Memory> Operand<T, D> {
     /// What a kernel reads.
     pub(super) fn input(device: &D, values: &[T], at: Placement) -> Result<Self> {
         let guards = |n: usize| (0..n).map(guard::<T>);
@@ -142,7 +142,7 @@ pub(super) fn unset<T: Element>(len: usize) -> Vec<T> {
 pub(super) const UNSET: u32 = 0x7f7f_7f7f;
 
 /// Element `i` of a guard: NaN or huge, so that a sum that takes it in is far off.
-fn guard<T: Scalar>(i: usize) -> T {
+fn guard<T: Storable>(i: usize) -> T {
     let mut guard = T::zeroed();
     let bytes = bytemuck::bytes_of_mut(&mut guard);
     bytes.fill(0x7f);
@@ -152,6 +152,6 @@ fn guard<T: Scalar>(i: usize) -> T {
     guard
 }
 
-fn bytes<T: Scalar>(element: &T) -> &[u8] {
+fn bytes<T: Storable>(element: &T) -> &[u8] {
     bytemuck::bytes_of(element)
 }

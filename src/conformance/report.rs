@@ -9,12 +9,12 @@ pub struct Report {
     /// [`Memory::name`](crate::Memory::name) of the device.
     pub device: String,
     /// In the order of [`NAMES`](super::NAMES).
-    pub findings: Vec<Finding>,
+    pub findings: Vec<CheckResult>,
 }
 
 /// What a check found on one element type.
 #[derive(Clone, Debug)]
-pub struct Finding {
+pub struct CheckResult {
     /// The check.
     pub check: &'static str,
     /// The kernel that it is about, if it is about one.

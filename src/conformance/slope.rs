@@ -9,7 +9,7 @@ const STEP: f64 = 1e-4;
 pub(super) const ROUNDINGS: f64 = 256.0;
 
 /// The gradient of a function with respect to one element.
-pub(super) struct Slope {
+pub(super) struct FiniteDifference {
     /// Which element of its blob it is of.
     pub(super) place: usize,
     pub(super) value: f64,
@@ -17,7 +17,7 @@ pub(super) struct Slope {
     pub(super) unsure: f64,
 }
 
-impl Slope {
+impl FiniteDifference {
     /// By differences over one and two steps about `middle`, whose own difference tells their
     /// error. `magnitude` is that of the terms that the function adds up.
     pub(super) fn of(

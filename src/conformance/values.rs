@@ -20,12 +20,12 @@ impl Values {
     }
 
     /// A source of such numbers.
-    pub(super) fn from(self, seed: u64) -> Draw {
-        Draw { values: self, state: seed }
+    pub(super) fn from(self, seed: u64) -> ValueStream {
+        ValueStream { values: self, state: seed }
     }
 
     /// Compares what a kernel gave with what it should have.
-    pub(super) fn judge<T: Element>(self, name: &str, got: &[T], want: &[Sum]) -> Verdict {
+    pub(super) fn judge<T: Element>(self, name: &str, got: &[T], want: &[Expected]) -> Verdict {
         match self {
             Self::Integers => {
                 let want: Vec<_> = want.iter().map(|sum| sum.of_integers()).collect();
@@ -37,12 +37,12 @@ impl Values {
 }
 
 /// A sequence of numbers; the same for the same seed.
-pub(super) struct Draw {
+pub(super) struct ValueStream {
     values: Values,
     state: u64,
 }
 
-impl Draw {
+impl ValueStream {
     /// The next `len` of them.
     pub(super) fn take<T: Element>(&mut self, len: usize) -> Vec<T> {
         match self.values {
@@ -78,7 +78,7 @@ impl Draw {
 
 /// A result, taken in `f64`, and what roundings in another order or type may amount to.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Sum {
+pub(super) struct Expected {
     /// `Σ tᵢ`
     pub(super) value: f64,
     /// `Σ |tᵢ|`
@@ -93,7 +93,7 @@ pub(super) struct Sum {
 /// Roundings besides those of the terms: of factors, and of the result in the accumulator.
 const SPARE: f64 = 4.0;
 
-impl Sum {
+impl Expected {
     /// What one IEEE operation gives, or none.
     pub(super) fn once(value: f64) -> Self {
         Self { value, ..Self::default() }
@@ -144,7 +144,7 @@ impl Sum {
     }
 }
 
-impl FromIterator<f64> for Sum {
+impl FromIterator<f64> for Expected {
     fn from_iter<I: IntoIterator<Item = f64>>(terms: I) -> Self {
         let mut sum = Self::none();
         terms.into_iter().for_each(|term| sum.add(term));

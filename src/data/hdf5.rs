@@ -53,7 +53,7 @@ impl Hdf5Rows {
     /// The datasets of these `names`, read `slice` rows at a time.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::Invalid`] for a list without files, a dataset that is not there or
+    /// [`Error::Io`]; [`Error::InvalidData`] for a list without files, a dataset that is not there or
     /// not of numbers, datasets of unlike numbers of rows, or no rows; without the feature `hdf5`,
     /// for all.
     pub fn open(
@@ -70,7 +70,7 @@ impl Hdf5Rows {
         let mut drawn = 0;
         mix(shuffle, &mut drawn, &mut order);
         let Some(first) = order.first().map(|&first| &files[first]) else {
-            return Err(Error::Invalid(format!("{}: it lists no files", list.display())));
+            return Err(Error::InvalidData(format!("{}: it lists no files", list.display())));
         };
         let (file, rows, shapes) = open(first, names)?;
         let mut opened = Self {
@@ -168,7 +168,7 @@ fn mix(key: Option<RngKey>, drawn: &mut u64, order: &mut [usize]) {
 /// A file, the rows of its datasets, and the shape of a row of each.
 fn open(path: &Path, names: &[String]) -> Result<(Datasets, usize, Vec<Vec<usize>>)> {
     let file = Datasets::open(path)?;
-    let invalid = |why: String| Error::Invalid(format!("{}: {why}", path.display()));
+    let invalid = |why: String| Error::InvalidData(format!("{}: {why}", path.display()));
     let (mut rows, mut shapes) = (None, Vec::new());
     for name in names {
         let shape = file.shape(name)?;

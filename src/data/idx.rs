@@ -17,7 +17,7 @@ use std::{
 
 /// A pair of IDX files, one of images and one of labels, as they are or gzipped. Their content is
 /// held in memory.
-pub struct Idx {
+pub struct IdxSource {
     name: String,
     shape: [usize; 3],
     images: Vec<u8>,
@@ -25,7 +25,7 @@ pub struct Idx {
     next: usize,
 }
 
-impl Idx {
+impl IdxSource {
     /// Reads `PREFIX-images-idx3-ubyte` and `PREFIX-labels-idx1-ubyte`, or files of these names
     /// with `.gz` at the end.
     ///
@@ -41,7 +41,7 @@ impl Idx {
     /// Reads a file of images and one of their labels.
     ///
     /// # Errors
-    /// [`Error::Io`] for a file that cannot be read, [`Error::Invalid`] for one that is not
+    /// [`Error::Io`] for a file that cannot be read, [`Error::InvalidData`] for one that is not
     /// what it should be: another magic number, no images, fewer or more bytes than its header
     /// promises, as many images as not labels. Each names the file.
     pub fn open_files(images: impl AsRef<Path>, labels: impl AsRef<Path>) -> Result<Self> {
@@ -62,7 +62,7 @@ impl Idx {
     }
 }
 
-impl Source for Idx {
+impl Source for IdxSource {
     fn describe(&self) -> String {
         self.name.clone()
     }
@@ -101,7 +101,7 @@ fn find(path: &str) -> Result<PathBuf> {
 }
 
 fn invalid(path: &Path, why: impl std::fmt::Display) -> Error {
-    Error::Invalid(format!("{}: {why}", path.display()))
+    Error::InvalidData(format!("{}: {why}", path.display()))
 }
 
 /// Extents and values of an IDX file of unsigned bytes with `AXES` axes.
@@ -171,7 +171,7 @@ fn parse<const AXES: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::Values;
+    use crate::data::RecordValues;
     use flate2::{Compression, write::GzEncoder};
     use std::{fs, io::Write};
     use tempfile::TempDir;
@@ -206,21 +206,21 @@ mod tests {
 
     fn error(images: &[u8], labels: &[u8]) -> String {
         let (_dir, prefix) = pair(images, labels);
-        Idx::open(prefix).err().unwrap().to_string()
+        IdxSource::open(prefix).err().unwrap().to_string()
     }
 
-    fn next(idx: &mut Idx) -> (Vec<u8>, i32) {
+    fn next(idx: &mut IdxSource) -> (Vec<u8>, i32) {
         let mut record = Record::default();
         idx.read(&mut record).unwrap();
         assert_eq!(record.shape(), [1, 1, 2]);
-        let Values::Bytes(bytes) = record.values() else { panic!("floats") };
+        let RecordValues::Bytes(bytes) = record.values() else { panic!("floats") };
         (bytes.to_vec(), record.label())
     }
 
     #[test]
     fn records_come_in_order_and_round_again() {
         let (_dir, prefix) = pair(&images(), &labels());
-        let mut idx = Idx::open(&*prefix).unwrap();
+        let mut idx = IdxSource::open(&*prefix).unwrap();
         assert_eq!((idx.describe(), idx.records()), (format!("idx:{prefix}"), Some(3)));
         let want = [(vec![1, 2], 7), (vec![3, 4], 8), (vec![5, 6], 255), (vec![1, 2], 7)];
         assert_eq!([(); 4].map(|()| next(&mut idx)), want);
@@ -236,19 +236,19 @@ mod tests {
         let plain = format!("{prefix}-images-idx3-ubyte");
         fs::remove_file(&plain).unwrap();
         fs::write(format!("{plain}.gz"), zip(&images())).unwrap();
-        assert_eq!(next(&mut Idx::open(&*prefix).unwrap()), (vec![1, 2], 7));
+        assert_eq!(next(&mut IdxSource::open(&*prefix).unwrap()), (vec![1, 2], 7));
         // Unpacked under its old name; packed under the plain one.
         fs::write(format!("{plain}.gz"), images()).unwrap();
-        assert_eq!(next(&mut Idx::open(&*prefix).unwrap()), (vec![1, 2], 7));
+        assert_eq!(next(&mut IdxSource::open(&*prefix).unwrap()), (vec![1, 2], 7));
         fs::write(plain, zip(&images())).unwrap();
-        assert_eq!(next(&mut Idx::open(prefix).unwrap()), (vec![1, 2], 7));
+        assert_eq!(next(&mut IdxSource::open(prefix).unwrap()), (vec![1, 2], 7));
     }
 
     #[test]
     fn a_missing_file_is_named() {
         let (_dir, prefix) = pair(&images(), &labels());
         fs::remove_file(format!("{prefix}-labels-idx1-ubyte")).unwrap();
-        let error = Idx::open(&*prefix).err().unwrap();
+        let error = IdxSource::open(&*prefix).err().unwrap();
         assert!(matches!(error, Error::Io { .. }), "{error}");
         assert!(error.to_string().starts_with(&format!("{prefix}-labels-idx1-ubyte: ")), "{error}");
     }
@@ -306,7 +306,7 @@ mod tests {
         let train = [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949];
         let test = [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009];
         for (which, want) in [("train", train), ("t10k", test)] {
-            let mut idx = Idx::open(format!("{directory}/data/mnist/{which}")).unwrap();
+            let mut idx = IdxSource::open(format!("{directory}/data/mnist/{which}")).unwrap();
             assert_eq!(idx.records(), Some(want.iter().sum()));
             let (mut histogram, mut record) = ([0; 10], Record::default());
             for _ in 0..idx.records().unwrap() {

@@ -38,7 +38,7 @@ impl Color {
     /// What `transform_param` asks for.
     ///
     /// # Errors
-    /// [`Error::Value`] for both `force_color` and `force_gray`.
+    /// [`Error::InvalidInput`] for both `force_color` and `force_gray`.
     pub fn forced(param: &TransformationParameter) -> Result<Self> {
         match (param.force_color(), param.force_gray()) {
             (false, false) => Ok(Self::AsStored),
@@ -46,7 +46,7 @@ impl Color {
             (false, true) => Ok(Self::Gray),
             (true, true) => {
                 let why = "`force_color` and `force_gray` exclude each other";
-                Err(Error::value("transform_param", why))
+                Err(Error::invalid_input("transform_param", why))
             }
         }
     }
@@ -67,7 +67,7 @@ impl Image {
     /// Decodes a JPEG or PNG file's bytes, told by their start. EXIF's orientation is not heeded.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for other bytes, or damaged ones; without the feature `image`, for all.
+    /// [`Error::InvalidData`] for other bytes, or damaged ones; without the feature `image`, for all.
     #[doc(alias = "DecodeDatum")]
     pub fn decode(bytes: &[u8], color: Color) -> Result<Self> {
         decode(bytes, color)
@@ -81,13 +81,13 @@ impl Image {
     pub fn read(path: impl AsRef<Path>, color: Color) -> Result<Self> {
         let path = path.as_ref();
         let bytes = fs::read(path).map_err(|error| Error::io(path, error))?;
-        Self::decode(&bytes, color).map_err(|error| error.within(path.display().to_string()))
+        Self::decode(&bytes, color).map_err(|error| error.context(path.display().to_string()))
     }
 
     /// The image as a PNG file's bytes.
     ///
     /// # Errors
-    /// [`Error::Invalid`] without the feature `image`.
+    /// [`Error::InvalidData`] without the feature `image`.
     #[doc(alias = "imencode")]
     pub fn encode_png(&self) -> Result<Vec<u8>> {
         encode_png(self)
@@ -102,7 +102,7 @@ impl Image {
     /// four around its place, with weights of 1/2048.
     ///
     /// # Errors
-    /// [`Error::Value`] for an extent of 0; [`Error::ShapeOverflow`], [`Error::OutOfMemory`].
+    /// [`Error::InvalidInput`] for an extent of 0; [`Error::ShapeOverflow`], [`Error::OutOfMemory`].
     pub fn resize(&self, height: usize, width: usize) -> Result<Self> {
         resize::resize(self, height, width)
     }
@@ -110,7 +110,7 @@ impl Image {
     /// The rectangle of `[height, width]` pixels that begins at `[row, column]`.
     ///
     /// # Errors
-    /// [`Error::Value`] unless all of it lies in the image; [`Error::OutOfMemory`].
+    /// [`Error::InvalidInput`] unless all of it lies in the image; [`Error::OutOfMemory`].
     #[doc(alias = "roi")]
     pub fn part(&self, from: [usize; 2], size: [usize; 2]) -> Result<Self> {
         let ([row, column], [height, width]) = (from, size);
@@ -120,7 +120,7 @@ impl Image {
         if !inside(row, height, self.height) || !inside(column, width, self.width) {
             let why = format!("{height} x {width} pixels from {row}, {column} on");
             let whole = format!("an image of {} x {}", self.height, self.width);
-            return Err(Error::value("part", format!("{why} of {whole}")));
+            return Err(Error::invalid_input("part", format!("{why} of {whole}")));
         }
         let bytes = height * width * self.channels;
         let mut pixels = Vec::new();

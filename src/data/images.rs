@@ -16,7 +16,7 @@ use std::{fs, path::Path};
 /// A path may hold spaces, as in Caffe. Shuffled, each round has an order of its own, which depends
 /// on the key and the number of the round.
 #[doc(alias = "ImageDataLayer")]
-pub struct Images {
+pub struct ImageList {
     name: String,
     root: String,
     files: Vec<(String, i32)>,
@@ -29,12 +29,12 @@ pub struct Images {
     round: u64,
 }
 
-impl Images {
+impl ImageList {
     /// The files of the list at `path`. Their paths are put after `root`, which ends in a slash if
     /// it is a folder.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::Invalid`] names the line that has no label, and a list without lines.
+    /// [`Error::Io`]; [`Error::InvalidData`] names the line that has no label, and a list without lines.
     pub fn open(path: impl AsRef<Path>, root: impl Into<String>) -> Result<Self> {
         let path = path.as_ref();
         let files = read_list(path)?;
@@ -72,7 +72,7 @@ impl Images {
     }
 
     /// As [`files`](Self::files), in the order of this round.
-    pub fn in_order(&self) -> impl Iterator<Item = (String, i32)> {
+    pub fn shuffled_files(&self) -> impl Iterator<Item = (String, i32)> {
         (0..self.files.len()).map(|at| self.files[self.at(at)].clone())
     }
 
@@ -97,7 +97,7 @@ impl Images {
     }
 }
 
-impl Source for Images {
+impl Source for ImageList {
     fn describe(&self) -> String {
         self.name.clone()
     }
@@ -118,7 +118,7 @@ impl Source for Images {
             Some([height, width]) => image.resize(height, width)?.store(record),
             None => image.store(record),
         };
-        stored.map_err(|error| error.within(path))?;
+        stored.map_err(|error| error.context(path))?;
         record.set_label(*label);
         self.advance();
         Ok(())
@@ -146,12 +146,12 @@ fn read_list(path: &Path) -> Result<Vec<(String, i32)>> {
         let pair = pair.and_then(|(path, label)| Some((path.trim_end(), label.parse().ok()?)));
         let Some((file, label)) = pair.filter(|(file, _)| !file.is_empty()) else {
             let why = "a path, a space and a label, which is an integer, are expected";
-            return Err(Error::Invalid(format!("{}:{}: {why}", path.display(), index + 1)));
+            return Err(Error::InvalidData(format!("{}:{}: {why}", path.display(), index + 1)));
         };
         files.push((file.to_owned(), label));
     }
     if files.is_empty() {
-        return Err(Error::Invalid(format!("{}: it lists no images", path.display())));
+        return Err(Error::InvalidData(format!("{}: it lists no images", path.display())));
     }
     Ok(files)
 }
@@ -160,11 +160,11 @@ fn read_list(path: &Path) -> Result<Vec<(String, i32)>> {
 mod tests {
     use super::*;
 
-    fn list(text: &str) -> Result<Images> {
+    fn list(text: &str) -> Result<ImageList> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("list.txt");
         fs::write(&path, text).unwrap();
-        Images::open(path, "")
+        ImageList::open(path, "")
     }
 
     #[test]
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn each_round_is_shuffled_anew_and_alike_for_a_key() {
         let text: String = (0..40).map(|i| format!("{i}.png {i}\n")).collect();
-        let round = |images: &mut Images| {
+        let round = |images: &mut ImageList| {
             let order = images.order.clone();
             images.skip(40).unwrap();
             order
@@ -207,7 +207,7 @@ mod tests {
         for count in [0, 3, 36, 1, 40, 95] {
             (0..count).for_each(|_| passed.advance());
             skipped.skip(count).unwrap();
-            let place = |images: &Images| (images.next, images.round, images.order.clone());
+            let place = |images: &ImageList| (images.next, images.round, images.order.clone());
             assert_eq!(place(&skipped), place(&passed), "{count} more");
         }
         skipped.skip(u64::MAX).unwrap(); // at once

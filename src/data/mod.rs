@@ -3,7 +3,7 @@
 //!
 //! Decisions:
 //! - A [`Source`] is read by one thread, in order, however many take its records in turn
-//!   ([`DataReader`]); kinds of sources are an open registry of schemes, [`Sources`].
+//!   ([`DataReader`]); kinds of sources are an open registry of schemes, [`SourceRegistry`].
 //! - Databases are LMDB's, read and written without its C library: see [`LmdbReader`].
 //! - What is random is a function of a key and of the record's number: the same seed gives the
 //!   same batches, whatever the threads.
@@ -29,17 +29,17 @@ mod thread;
 mod transform;
 mod windows;
 
-pub use digits::Digits;
+pub use digits::DigitsSource;
 pub use hdf5::Hdf5Rows;
-pub use idx::Idx;
+pub use idx::IdxSource;
 pub use image::{Color, Image};
-pub use images::Images;
-pub use lmdb::{Lmdb, LmdbReader, LmdbWriter};
+pub use images::ImageList;
+pub use lmdb::{LmdbReader, LmdbSource, LmdbWriter};
 pub use pair::QueuePair;
-pub use prefetch::{Batch, Batches, Prefetcher};
-pub use queue::{BlockingQueue, Missed};
+pub use prefetch::{Batch, PrefetchOptions, Prefetcher};
+pub use queue::{BlockingQueue, QueueError};
 pub use reader::DataReader;
-pub use record::{Record, Values};
-pub use source::{Source, Sources};
+pub use record::{Record, RecordValues};
+pub use source::{Source, SourceRegistry};
 pub use transform::DataTransformer;
-pub use windows::Windows;
+pub use windows::WindowCrops;

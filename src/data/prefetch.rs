@@ -5,15 +5,15 @@ mod fill;
 use crate::{
     blob::Blob,
     data::{
-        DataReader, DataTransformer, Missed, QueuePair,
-        thread::{Failure, Joined, caught},
+        DataReader, DataTransformer, QueueError, QueuePair,
+        thread::{JoinOnDrop, WorkerError, catch_panic},
     },
     device::Device,
     element::Element,
     error::{Error, Result},
     memory::ledger,
 };
-use fill::Filler;
+use fill::BatchFiller;
 use std::{
     fmt,
     sync::Arc,
@@ -35,7 +35,7 @@ pub struct Batch<T: Element, D: Device> {
 
 /// How batches are prepared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Batches {
+pub struct PrefetchOptions {
     /// Records in each.
     pub size: usize,
     /// Batches prepared ahead, at most 1024.
@@ -64,54 +64,59 @@ pub struct Prefetcher<T: Element, D: Device> {
     out: usize,
     waited: Duration,
     /// Dropped, and so waited for, after the queues are closed.
-    _thread: Joined,
+    _thread: JoinOnDrop,
 }
 
 struct Shared<T: Element, D: Device> {
     name: String,
     batches: QueuePair<Batch<T, D>>,
     /// What ended the thread, until the caller hears of it.
-    failure: Failure,
+    failure: WorkerError,
 }
 
 /// Most batches prepared ahead: more would only fill the memory.
-const DEEPEST: usize = 1024;
+const MAX_DEPTH: usize = 1024;
 /// How long a wait for data is nothing to speak of.
-const PATIENCE: Duration = Duration::from_secs(1);
+const SLOW_WAIT: Duration = Duration::from_secs(1);
 
 impl<T: Element, D: Device> Prefetcher<T, D> {
     /// Waits for the first record, for its shape, and starts to prepare batches.
     ///
     /// # Errors
-    /// [`Error::Value`] if a batch's size is 0, the depth is not in 1 to 1024, or threads cannot be
+    /// [`Error::InvalidInput`] if a batch's size is 0, the depth is not in 1 to 1024, or threads cannot be
     /// started; those of the first record, which name source and record; those of [`Blob::new`]
-    /// and of [`Memory::fork`](crate::Memory::fork).
+    /// and of [`Memory::fork_queue`](crate::Memory::fork_queue).
     pub fn new(
         device: &D,
         reader: DataReader,
         transformer: DataTransformer,
-        batches: Batches,
+        batches: PrefetchOptions,
     ) -> Result<Self> {
-        let Batches { size, depth, threads } = batches;
-        for (what, value, most) in [("batch_size", size, usize::MAX), ("prefetch", depth, DEEPEST)]
+        let PrefetchOptions { size, depth, threads } = batches;
+        for (what, value, most) in
+            [("batch_size", size, usize::MAX), ("prefetch", depth, MAX_DEPTH)]
         {
             if !(1..=most).contains(&value) {
                 let why = match value {
                     0 => format!("`{what}` is 0"),
                     _ => format!("`{what}` is {value}, the most is {most}"),
                 };
-                return Err(Error::value("data_param", why));
+                return Err(Error::invalid_input("data_param", why));
             }
         }
         let (name, stop) = (reader.source().to_owned(), Box::new(reader.stop()));
-        let mut filler = Filler::new(reader, transformer, device.fork()?, size, threads)?;
+        let mut filler =
+            BatchFiller::new(reader, transformer, device.fork_queue()?, size, threads)?;
         let shape = filler.shape();
         let batches: Result<Vec<_>> = (0..depth).map(|_| Batch::new(device, shape)).collect();
-        let shared =
-            Arc::new(Shared { name, batches: QueuePair::new(batches?), failure: Failure::new() });
+        let shared = Arc::new(Shared {
+            name,
+            batches: QueuePair::new(batches?),
+            failure: WorkerError::new(),
+        });
         let theirs = Arc::clone(&shared);
-        let context = ledger::Context::here();
-        let thread = Joined::spawn("cortado-data", move || {
+        let context = ledger::LedgerContext::current();
+        let thread = JoinOnDrop::spawn("cortado-data", move || {
             let _context = context.enter();
             theirs.run(&mut filler);
         })?;
@@ -147,10 +152,10 @@ impl<T: Element, D: Device> Prefetcher<T, D> {
             self.out -= 1;
         }
         let start = Instant::now();
-        let batch = match batches.full.pop_timeout(PATIENCE) {
+        let batch = match batches.full.pop_timeout(SLOW_WAIT) {
             Ok(batch) => Some(batch),
-            Err(Missed::Closed) => None,
-            Err(Missed::TimedOut) => {
+            Err(QueueError::Closed) => None,
+            Err(QueueError::TimedOut) => {
                 batches.full.pop_logging(&format!("Waiting for data of {}", self.shared.name))
             }
         };
@@ -161,7 +166,7 @@ impl<T: Element, D: Device> Prefetcher<T, D> {
         }
         let failure = self.shared.failure.take();
         Err(failure.unwrap_or_else(|| {
-            Error::Invalid(format!("{}: no more is read after an error", self.shared.name))
+            Error::InvalidData(format!("{}: no more is read after an error", self.shared.name))
         }))
     }
 
@@ -175,7 +180,7 @@ impl<T: Element, D: Device> Prefetcher<T, D> {
     }
 
     /// How long [`next`](Self::next) has waited for data so far.
-    pub fn waited(&self) -> Duration {
+    pub fn wait_time(&self) -> Duration {
         self.waited
     }
 }
@@ -201,14 +206,14 @@ impl<T: Element, D: Device> Batch<T, D> {
 
 impl<T: Element, D: Device> Shared<T, D> {
     /// The thread: ends when the queues are closed, or closes them at an error.
-    fn run(&self, filler: &mut Filler<D>) {
-        if let Err(error) = caught(|| self.prepare(filler)) {
+    fn run(&self, filler: &mut BatchFiller<D>) {
+        if let Err(error) = catch_panic(|| self.prepare(filler)) {
             self.failure.set(error);
         }
         self.batches.close();
     }
 
-    fn prepare(&self, filler: &mut Filler<D>) -> Result<()> {
+    fn prepare(&self, filler: &mut BatchFiller<D>) -> Result<()> {
         while let Some(batch) = self.batches.free.pop() {
             if !filler.fill(&batch)? || self.batches.full.push(batch).is_err() {
                 break;

@@ -9,7 +9,7 @@ use std::{
 
 /// Why a push or a pop with a timeout came to nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Missed {
+pub enum QueueError {
     /// There was no room, or no item, in time.
     TimedOut,
     /// The queue is closed; for a pop, empty too: nothing will ever come.
@@ -62,8 +62,8 @@ impl<T> BlockingQueue<T> {
     /// As [`push`](Self::push), waiting for at most `timeout`.
     ///
     /// # Errors
-    /// Gives `item` back; [`Missed`] tells a full queue from a closed one.
-    pub fn push_timeout(&self, item: T, timeout: Duration) -> Result<(), (T, Missed)> {
+    /// Gives `item` back; [`QueueError`] tells a full queue from a closed one.
+    pub fn push_timeout(&self, item: T, timeout: Duration) -> Result<(), (T, QueueError)> {
         // A deadline too far off to be represented is none.
         self.append(item, Instant::now().checked_add(timeout))
     }
@@ -82,10 +82,10 @@ impl<T> BlockingQueue<T> {
     /// As [`pop`](Self::pop), waiting for at most `timeout`.
     ///
     /// # Errors
-    /// [`Missed`] tells an empty queue from a closed one.
-    pub fn pop_timeout(&self, timeout: Duration) -> Result<T, Missed> {
+    /// [`QueueError`] tells an empty queue from a closed one.
+    pub fn pop_timeout(&self, timeout: Duration) -> Result<T, QueueError> {
         let state = self.wait(Instant::now().checked_add(timeout), None)?;
-        self.take(state).ok_or(Missed::Closed)
+        self.take(state).ok_or(QueueError::Closed)
     }
 
     /// Takes the first item if there is one now.
@@ -137,17 +137,17 @@ impl<T> BlockingQueue<T> {
         self.state.lock().closed
     }
 
-    fn append(&self, item: T, deadline: Option<Instant>) -> Result<(), (T, Missed)> {
+    fn append(&self, item: T, deadline: Option<Instant>) -> Result<(), (T, QueueError)> {
         let mut state = self.state.lock();
         let mut late = false;
         while !state.closed && state.items.len() >= self.bound {
             if late {
-                return Err((item, Missed::TimedOut));
+                return Err((item, QueueError::TimedOut));
             }
             late = sleep(&self.left, &mut state, deadline);
         }
         if state.closed {
-            return Err((item, Missed::Closed));
+            return Err((item, QueueError::Closed));
         }
         state.items.push_back(item);
         self.arrived.notify_one();
@@ -159,7 +159,7 @@ impl<T> BlockingQueue<T> {
         &self,
         deadline: Option<Instant>,
         mut message: Option<&str>,
-    ) -> Result<MutexGuard<'_, State<T>>, Missed> {
+    ) -> Result<MutexGuard<'_, State<T>>, QueueError> {
         let mut state = self.state.lock();
         let mut late = false;
         loop {
@@ -167,10 +167,10 @@ impl<T> BlockingQueue<T> {
                 return Ok(state);
             }
             if state.closed {
-                return Err(Missed::Closed);
+                return Err(QueueError::Closed);
             }
             if late {
-                return Err(Missed::TimedOut);
+                return Err(QueueError::TimedOut);
             }
             if let Some(message) = message.take() {
                 // A logger may do anything, so not under the lock.

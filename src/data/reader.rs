@@ -2,7 +2,7 @@
 
 use super::{
     QueuePair, Record, Source,
-    thread::{Failure, Joined, caught},
+    thread::{JoinOnDrop, WorkerError, catch_panic},
 };
 use crate::error::{Error, Result};
 use std::{fmt, sync::Arc};
@@ -18,15 +18,15 @@ use std::{fmt, sync::Arc};
 #[doc(alias = "Body")]
 pub struct DataReader {
     name: Arc<Name>,
-    line: Arc<Line>,
+    line: Arc<ReaderQueues>,
     /// What is being taken, and how much of it is.
-    run: Option<Run>,
+    run: Option<RecordRun>,
     taken: usize,
     /// Number of the next record, and from one to the next.
     number: u64,
     step: u64,
     /// Dropped, and so waited for, after the line is closed.
-    _thread: Arc<Joined>,
+    _thread: Arc<JoinOnDrop>,
 }
 
 /// What a source and its records are called.
@@ -37,24 +37,24 @@ struct Name {
 }
 
 /// What goes round between the thread and one reader.
-struct Line {
-    runs: QueuePair<Run>,
+struct ReaderQueues {
+    runs: QueuePair<RecordRun>,
     /// What ended the thread, until the reader hears of it.
-    failure: Failure,
+    failure: WorkerError,
 }
 
 /// Records handed over together: the queues are not worth it for one.
-struct Run {
+struct RecordRun {
     records: Vec<Record>,
     /// Those that were read.
     len: usize,
 }
 
 /// What the thread works with.
-struct Reading {
+struct ReadThread {
     source: Box<dyn Source>,
     name: Arc<Name>,
-    lines: Vec<Arc<Line>>,
+    lines: Vec<Arc<ReaderQueues>>,
     /// Number of the next record.
     number: u64,
 }
@@ -62,24 +62,24 @@ struct Reading {
 /// Runs of each reader: one is read while another is taken.
 const RUNS: usize = 2;
 /// Most records of a run, and most readers of a source.
-const MOST: usize = 1024;
+const MAX_RUN_LEN: usize = 1024;
 
 impl DataReader {
     /// Passes over `skip` records of `source` and reads the others in runs of `run`, up to two of
     /// them ahead. A run is handed over when it is complete.
     ///
     /// # Errors
-    /// [`Error::Value`] if `run` is not in 1 to 1024, or the thread cannot be started; those of
+    /// [`Error::InvalidInput`] if `run` is not in 1 to 1024, or the thread cannot be started; those of
     /// [`Source::skip`].
     pub fn new(source: Box<dyn Source>, skip: u64, run: usize) -> Result<Self> {
         let mut one = Self::shared(source, skip, run, 1)?;
-        one.pop().ok_or_else(|| Error::Invalid("no reader was made".into()))
+        one.pop().ok_or_else(|| Error::InvalidData("no reader was made".into()))
     }
 
     /// As [`new`](Self::new), for `count` that take the records in turn.
     ///
     /// # Errors
-    /// As there; [`Error::Value`] if `count` is not in 1 to 1024.
+    /// As there; [`Error::InvalidInput`] if `count` is not in 1 to 1024.
     pub fn shared(
         mut source: Box<dyn Source>,
         skip: u64,
@@ -87,17 +87,18 @@ impl DataReader {
         count: usize,
     ) -> Result<Vec<Self>> {
         for (what, value) in [("run", run), ("count", count)] {
-            if !(1..=MOST).contains(&value) {
-                let why = format!("`{what}` is {value}, not in 1 to {MOST}");
-                return Err(Error::value("DataReader", why));
+            if !(1..=MAX_RUN_LEN).contains(&value) {
+                let why = format!("`{what}` is {value}, not in 1 to {MAX_RUN_LEN}");
+                return Err(Error::invalid_input("DataReader", why));
             }
         }
         let name = Name { source: source.describe(), records: source.records(), skipped: skip };
-        source.skip(skip).map_err(|error| error.within(name.source.clone()))?;
+        source.skip(skip).map_err(|error| error.context(name.source.clone()))?;
         let name = Arc::new(name);
-        let lines: Vec<_> = (0..count).map(|_| Arc::new(Line::new(run))).collect();
-        let reading = Reading { source, name: Arc::clone(&name), lines: lines.clone(), number: 0 };
-        let thread = Arc::new(Joined::spawn("cortado-read", || reading.run())?);
+        let lines: Vec<_> = (0..count).map(|_| Arc::new(ReaderQueues::new(run))).collect();
+        let reading =
+            ReadThread { source, name: Arc::clone(&name), lines: lines.clone(), number: 0 };
+        let thread = Arc::new(JoinOnDrop::spawn("cortado-read", || reading.run())?);
         let readers = (0..).zip(lines).map(|(number, line)| Self {
             name: Arc::clone(&name),
             line,
@@ -122,19 +123,19 @@ impl DataReader {
     /// What kept the next record from being read, a panic too: it names source and record. There
     /// are no records after that, and every later call says so.
     pub fn records(&mut self) -> Result<&[Record]> {
-        self.arrive()?;
+        self.wait_for_run()?;
         match &self.run {
             Some(run) => Ok(&run.records[self.taken..run.len]),
             None => {
                 let why = "no more is read after an error";
-                Err(Error::Invalid(format!("{}: {why}", self.name.source)))
+                Err(Error::InvalidData(format!("{}: {why}", self.name.source)))
             }
         }
     }
 
     /// Waits for the next records, and tells whether there are any: none are after the
     /// [stop](Self::stop), nor once an error was told.
-    pub(super) fn arrive(&mut self) -> Result<bool> {
+    pub(super) fn wait_for_run(&mut self) -> Result<bool> {
         if self.run.is_none() {
             self.run = self.line.runs.full.pop();
             self.taken = 0;
@@ -161,18 +162,18 @@ impl DataReader {
 
     /// Number of the next record, counted from 0 over all readers of the source, round after
     /// round: a function of how many were consumed alone.
-    pub fn number(&self) -> u64 {
+    pub fn next_record(&self) -> u64 {
         self.number
     }
 
     /// From one record's number to the next one's: how many readers there are.
-    pub fn step(&self) -> u64 {
+    pub fn stride(&self) -> u64 {
         self.step
     }
 
     /// Adds source and record, given the record's number, to an error.
     #[must_use]
-    pub fn named(&self, number: u64, error: Error) -> Error {
+    pub fn locate_error(&self, number: u64, error: Error) -> Error {
         self.name.of(number, error)
     }
 
@@ -199,18 +200,18 @@ impl Name {
     fn of(&self, number: u64, error: Error) -> Error {
         let index = number.saturating_add(self.skipped);
         let index = self.records.map_or(index, |count| index % count.max(1));
-        error.within(format!("{}, record {index}", self.source))
+        error.context(format!("{}, record {index}", self.source))
     }
 }
 
-impl Line {
+impl ReaderQueues {
     fn new(run: usize) -> Self {
-        let new = |_| Run { records: vec![Record::default(); run], len: 0 };
-        Self { runs: QueuePair::new((0..RUNS).map(new)), failure: Failure::new() }
+        let new = |_| RecordRun { records: vec![Record::default(); run], len: 0 };
+        Self { runs: QueuePair::new((0..RUNS).map(new)), failure: WorkerError::new() }
     }
 }
 
-impl Reading {
+impl ReadThread {
     /// The thread: ends when all queues are closed, or closes them at an error.
     fn run(mut self) {
         let Err(error) = self.read() else { return };
@@ -218,7 +219,7 @@ impl Reading {
         let mut error = Some(error);
         for line in &self.lines {
             // There is one; the others get its words.
-            let error = error.take().unwrap_or_else(|| Error::Invalid(text.clone()));
+            let error = error.take().unwrap_or_else(|| Error::InvalidData(text.clone()));
             line.failure.set(error);
             line.runs.close();
         }
@@ -233,7 +234,7 @@ impl Reading {
                 return Ok(());
             }
             runs.iter_mut().flatten().for_each(|run| run.len = 0);
-            let filled = caught(|| self.fill(&mut runs));
+            let filled = catch_panic(|| self.fill(&mut runs));
             let filled = filled.map_err(|error| self.name.of(self.number, error));
             // What precedes an error is good.
             for (line, run) in self.lines.iter().zip(runs) {
@@ -246,7 +247,7 @@ impl Reading {
     }
 
     /// Reads into the runs in turn, until they are full or nobody wants them.
-    fn fill(&mut self, runs: &mut [Option<Run>]) -> Result<()> {
+    fn fill(&mut self, runs: &mut [Option<RecordRun>]) -> Result<()> {
         let most = runs.iter().flatten().map(|run| run.records.len()).max();
         for i in 0..most.unwrap_or(0) {
             for (line, run) in self.lines.iter().zip(runs.iter_mut()) {

@@ -22,7 +22,7 @@ pub struct Record {
 
 /// The values of a [`Record`], channel by channel, row by row.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Values<'a> {
+pub enum RecordValues<'a> {
     /// Of an 8-bit image.
     Bytes(&'a [u8]),
     /// Of anything else.
@@ -41,8 +41,12 @@ impl Record {
     }
 
     /// The values, [`count`](Self::count) of them.
-    pub fn values(&self) -> Values<'_> {
-        if self.is_float { Values::Floats(&self.floats) } else { Values::Bytes(&self.bytes) }
+    pub fn values(&self) -> RecordValues<'_> {
+        if self.is_float {
+            RecordValues::Floats(&self.floats)
+        } else {
+            RecordValues::Bytes(&self.bytes)
+        }
     }
 
     /// The label.
@@ -84,7 +88,7 @@ impl Record {
     /// `color`.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for bytes that are no such message, and as `try_from` and
+    /// [`Error::InvalidData`] for bytes that are no such message, and as `try_from` and
     /// [`Image::decode`].
     pub fn read_datum(&mut self, message: &[u8], color: Color) -> Result<()> {
         let Self { mut bytes, mut floats, .. } = std::mem::take(self);
@@ -92,7 +96,7 @@ impl Record {
         floats.clear();
         let mut datum = Datum { data: Some(bytes), float_data: floats, ..Default::default() };
         let read = datum.merge(message);
-        read.map_err(|error| Error::Invalid(format!("not a {}: {error}", Datum::full_name())))?;
+        read.map_err(|error| Error::InvalidData(format!("not a {}: {error}", Datum::full_name())))?;
         if datum.encoded() {
             self.label = datum.label();
             return Image::decode(datum.data(), color)?.store(self);
@@ -108,16 +112,16 @@ impl TryFrom<Datum> for Record {
     /// A datum's bytes, or its floats if it has no bytes, as Caffe chooses. Nothing is copied.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for an encoded image, a negative extent, or another number of values
+    /// [`Error::InvalidData`] for an encoded image, a negative extent, or another number of values
     /// than the shape counts; [`Error::ShapeOverflow`].
     fn try_from(datum: Datum) -> Result<Self> {
         if datum.encoded() {
             let why = "the datum holds an encoded image, which `Record::read_datum` decodes";
-            return Err(Error::Invalid(why.into()));
+            return Err(Error::InvalidData(why.into()));
         }
         let extents = [datum.channels(), datum.height(), datum.width()];
         let [Ok(channels), Ok(height), Ok(width)] = extents.map(usize::try_from) else {
-            return Err(Error::Invalid(format!("the datum has extents {extents:?}")));
+            return Err(Error::InvalidData(format!("the datum has extents {extents:?}")));
         };
         let (shape, label) = ([channels, height, width], datum.label());
         let (bytes, floats) = (datum.data.unwrap_or_default(), datum.float_data);
@@ -126,7 +130,7 @@ impl TryFrom<Datum> for Record {
             (if is_float { floats.len() } else { bytes.len() }, Shape::new(&shape)?.count());
         if got != want {
             let why = format!("the datum holds {got} values, {want} needed for {extents:?}");
-            return Err(Error::Invalid(why));
+            return Err(Error::InvalidData(why));
         }
         Ok(Self { shape, bytes, floats, is_float, label })
     }
@@ -138,15 +142,17 @@ impl TryFrom<&Record> for Datum {
     /// The record as a message; nothing tells whether it is an encoded image, which it is not.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for an extent that the message has no room for.
+    /// [`Error::InvalidData`] for an extent that the message has no room for.
     fn try_from(record: &Record) -> Result<Self> {
         let shape = record.shape;
         let [Ok(channels), Ok(height), Ok(width)] = shape.map(i32::try_from) else {
-            return Err(Error::Invalid(format!("a record of extents {shape:?} makes no datum")));
+            return Err(Error::InvalidData(format!(
+                "a record of extents {shape:?} makes no datum"
+            )));
         };
         let (data, float_data) = match record.values() {
-            Values::Bytes(bytes) => (Some(bytes.to_vec()), Vec::new()),
-            Values::Floats(floats) => (None, floats.to_vec()),
+            RecordValues::Bytes(bytes) => (Some(bytes.to_vec()), Vec::new()),
+            RecordValues::Floats(floats) => (None, floats.to_vec()),
         };
         let (channels, height, width) = (Some(channels), Some(height), Some(width));
         let label = Some(record.label);
@@ -176,16 +182,16 @@ mod tests {
     fn a_record_keeps_what_it_is() {
         let mut record = Record::default();
         assert_eq!((record.shape(), record.count()), ([0; 3], 0));
-        assert_eq!(record.values(), Values::Bytes(&[]));
+        assert_eq!(record.values(), RecordValues::Bytes(&[]));
         record.bytes_mut([1, 2, 2]).unwrap().copy_from_slice(&[1, 2, 3, 4]);
         record.floats_mut([1, 1, 2]).unwrap().copy_from_slice(&[0.5, 1.5]);
-        assert_eq!((record.count(), record.values()), (2, Values::Floats(&[0.5, 1.5])));
+        assert_eq!((record.count(), record.values()), (2, RecordValues::Floats(&[0.5, 1.5])));
         assert_eq!(record.bytes_mut([3, 1, 1]).unwrap().len(), 3);
         assert!(record.bytes_mut([usize::MAX, 2, 1]).is_err());
-        assert_eq!((record.count(), record.values()), (0, Values::Bytes(&[])));
+        assert_eq!((record.count(), record.values()), (0, RecordValues::Bytes(&[])));
         let error = record.floats_mut([1 << 40, 1 << 10, 1]).unwrap_err();
         assert!(matches!(error, Error::OutOfMemory { .. }), "{error}");
-        assert_eq!((record.count(), record.values()), (0, Values::Floats(&[])));
+        assert_eq!((record.count(), record.values()), (0, RecordValues::Floats(&[])));
     }
 
     fn datum() -> Datum {
@@ -199,8 +205,8 @@ mod tests {
         let both = Datum { data: Some(vec![1, 2, 3, 4]), ..floats.clone() };
         let record = Record::try_from(both).unwrap();
         assert_eq!((record.shape(), record.label()), ([1, 2, 2], -3));
-        assert_eq!(record.values(), Values::Bytes(&[1, 2, 3, 4]));
-        assert_eq!(Record::try_from(floats).unwrap().values(), Values::Floats(&[1.5; 4]));
+        assert_eq!(record.values(), RecordValues::Bytes(&[1, 2, 3, 4]));
+        assert_eq!(Record::try_from(floats).unwrap().values(), RecordValues::Floats(&[1.5; 4]));
     }
 
     #[test]

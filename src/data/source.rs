@@ -1,7 +1,7 @@
 //! Where records come from.
 
 use crate::{
-    data::{Color, Digits, Idx, Lmdb, Record, database::Database},
+    data::{Color, DigitsSource, IdxSource, LmdbSource, Record, database::Database},
     error::{Error, Result},
 };
 use std::{collections::BTreeMap, fmt, sync::Arc};
@@ -44,19 +44,19 @@ type Open = dyn Fn(&str) -> Result<Box<dyn Source>> + Send + Sync;
 
 /// The kinds of sources there are, by scheme: an open registry, and a value.
 ///
-/// A source is named `SCHEME:REST`. The [default](Sources::default) knows
-/// - `idx:PREFIX`: see [`Idx`];
-/// - `digits:train` and `digits:test`: see [`Digits`];
+/// A source is named `SCHEME:REST`. The [default](SourceRegistry::default) knows
+/// - `idx:PREFIX`: see [`IdxSource`];
+/// - `digits:train` and `digits:test`: see [`DigitsSource`];
 /// - `lmdb:PATH`: see [`Lmdb`].
 ///
 /// A path alone, as Caffe's nets have it, is that of a database: of the scheme `lmdb` or `leveldb`,
 /// whichever it holds.
 #[derive(Clone)]
-pub struct Sources {
+pub struct SourceRegistry {
     schemes: BTreeMap<String, Arc<Open>>,
 }
 
-impl Sources {
+impl SourceRegistry {
     /// None at all.
     pub fn empty() -> Self {
         Self { schemes: BTreeMap::new() }
@@ -75,7 +75,7 @@ impl Sources {
     /// Opens `source`, at its first record.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a scheme that is not registered, or for a path with no database;
+    /// [`Error::InvalidData`] for a scheme that is not registered, or for a path with no database;
     /// else what the scheme says.
     pub fn open(&self, source: &str) -> Result<Box<dyn Source>> {
         let known = || self.schemes.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
@@ -93,26 +93,26 @@ impl Sources {
                 };
                 let known = known();
                 let text = format!("source `{source}`: {what}; known schemes: {known}");
-                return Err(Error::Invalid(text));
+                return Err(Error::InvalidData(text));
             }
         };
         let open = self.schemes.get(kind.scheme());
-        let unknown = || Error::Invalid(format!("source `{source}`: {}", kind.refusal()));
+        let unknown = || Error::InvalidData(format!("source `{source}`: {}", kind.refusal()));
         open.ok_or_else(unknown)?(source)
     }
 }
 
-impl Default for Sources {
+impl Default for SourceRegistry {
     fn default() -> Self {
         let mut sources = Self::empty();
-        sources.register("idx", |prefix| Ok(Box::new(Idx::open(prefix)?)));
-        sources.register("digits", |which| Ok(Box::new(which.parse::<Digits>()?)));
-        sources.register("lmdb", |path| Ok(Box::new(Lmdb::open(path)?)));
+        sources.register("idx", |prefix| Ok(Box::new(IdxSource::open(prefix)?)));
+        sources.register("digits", |which| Ok(Box::new(which.parse::<DigitsSource>()?)));
+        sources.register("lmdb", |path| Ok(Box::new(LmdbSource::open(path)?)));
         sources
     }
 }
 
-impl fmt::Debug for Sources {
+impl fmt::Debug for SourceRegistry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.schemes.keys()).finish()
     }
@@ -145,16 +145,16 @@ mod tests {
 
     #[test]
     fn a_scheme_of_ones_own_can_be_registered_and_replaced() {
-        let mut sources = Sources::default();
+        let mut sources = SourceRegistry::default();
         sources.register("counting", |rest| {
-            let next = rest.parse().map_err(|_| Error::Invalid(format!("start `{rest}`")))?;
+            let next = rest.parse().map_err(|_| Error::InvalidData(format!("start `{rest}`")))?;
             Ok(Box::new(Counting { next }))
         });
         let mut source = sources.open("counting:200").unwrap();
         source.skip(58).unwrap();
         let mut record = Record::default();
         source.read(&mut record).unwrap();
-        assert_eq!((record.label(), record.values()), (2, crate::data::Values::Bytes(&[2])));
+        assert_eq!((record.label(), record.values()), (2, crate::data::RecordValues::Bytes(&[2])));
         let error = sources.open("counting:x:y").err().unwrap();
         assert_eq!(error.to_string(), "start `x:y`");
 
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_name_without_a_known_scheme_says_which_there_are() {
-        let error = |source| Sources::default().open(source).err().unwrap().to_string();
+        let error = |source| SourceRegistry::default().open(source).err().unwrap().to_string();
         let bare = error("examples/mnist/mnist_train_lmdb");
         let want = "source `examples/mnist/mnist_train_lmdb`: it names no scheme, and there is no \
                     database of this path; known schemes: digits, idx, lmdb";
@@ -173,7 +173,7 @@ mod tests {
         let unknown = error("tape:reel");
         let want = "source `tape:reel`: unknown scheme `tape`; known schemes: digits, idx, lmdb";
         assert_eq!(unknown, want);
-        assert_eq!(format!("{:?}", Sources::default()), r#"{"digits", "idx", "lmdb"}"#);
+        assert_eq!(format!("{:?}", SourceRegistry::default()), r#"{"digits", "idx", "lmdb"}"#);
     }
 
     #[test]
@@ -188,19 +188,19 @@ mod tests {
         writer.finish().unwrap();
         let mut record = Record::default();
         for source in [name.into(), format!("lmdb:{name}"), format!("{name}/data.mdb")] {
-            let mut source = Sources::default().open(&source).unwrap();
+            let mut source = SourceRegistry::default().open(&source).unwrap();
             source.read(&mut record).unwrap();
-            assert_eq!(record.values(), crate::data::Values::Bytes(&[7]));
+            assert_eq!(record.values(), crate::data::RecordValues::Bytes(&[7]));
         }
-        let error = |sources: &Sources, path: &std::path::Path| {
+        let error = |sources: &SourceRegistry, path: &std::path::Path| {
             sources.open(path.to_str().unwrap()).err().unwrap().to_string()
         };
-        let text = error(&Sources::empty(), &path);
+        let text = error(&SourceRegistry::empty(), &path);
         assert!(text.contains("an LMDB database, and no scheme `lmdb` is known"), "{text}");
-        let text = error(&Sources::default(), dir.path());
+        let text = error(&SourceRegistry::default(), dir.path());
         assert!(text.contains("this folder is no database: it has neither "), "{text}");
         std::fs::write(dir.path().join("CURRENT"), "MANIFEST-000001\n").unwrap();
-        let text = error(&Sources::default(), dir.path());
+        let text = error(&SourceRegistry::default(), dir.path());
         assert!(text.contains("a LevelDB database, which is not read: "), "{text}");
     }
 }

@@ -2,10 +2,10 @@
 
 use crate::{
     blob::Blob,
-    data::{Record, Values},
+    data::{Record, RecordValues},
     device::CpuDevice,
     element::Element,
-    error::{Error, Result, expect_len},
+    error::{Error, Result, check_len},
     host::vectorized,
     op::RngKey,
     proto::{Phase, TransformationParameter, read_binary},
@@ -44,7 +44,7 @@ pub(super) enum Mean {
 
 /// Which part of a record is taken, and how.
 #[derive(Clone, Copy)]
-struct Cut {
+struct Crop {
     top: usize,
     left: usize,
     height: usize,
@@ -56,7 +56,7 @@ impl DataTransformer {
     /// Takes the parameters, and reads the mean file if there is one.
     ///
     /// # Errors
-    /// [`Error::Value`] for both `mean_file` and `mean_value`, for a mean file of another shape
+    /// [`Error::InvalidInput`] for both `mean_file` and `mean_value`, for a mean file of another shape
     /// than channels × height × width (of one image); those of reading the mean file.
     pub fn new(param: &TransformationParameter, phase: Phase, key: RngKey) -> Result<Self> {
         let mean = Mean::of(param)?;
@@ -68,7 +68,7 @@ impl DataTransformer {
     /// Channels, height and width of what becomes of `record`.
     ///
     /// # Errors
-    /// [`Error::Value`] names the parameter that does not fit the record: a `crop_size` larger
+    /// [`Error::InvalidInput`] names the parameter that does not fit the record: a `crop_size` larger
     /// than its sides, a number of `mean_value`s that is neither 1 nor its channels, a
     /// `mean_file` of another shape.
     #[doc(alias = "InferBlobShape")]
@@ -97,16 +97,16 @@ impl DataTransformer {
     #[doc(alias = "Transform")]
     pub fn transform<T: Element>(&self, number: u64, record: &Record, y: &mut [T]) -> Result<()> {
         let shape = self.output_shape(record)?;
-        expect_len("transform", "y", shape.iter().product(), y.len())?;
+        check_len("transform", "y", shape.iter().product(), y.len())?;
         let cut = self.cut(number, record.shape(), shape);
         match record.values() {
-            Values::Bytes(x) => self.cut_out(x, record.shape(), cut, y),
-            Values::Floats(x) => self.cut_out(x, record.shape(), cut, y),
+            RecordValues::Bytes(x) => self.cut_out(x, record.shape(), cut, y),
+            RecordValues::Floats(x) => self.cut_out(x, record.shape(), cut, y),
         }
         Ok(())
     }
 
-    fn cut(&self, number: u64, from: [usize; 3], to: [usize; 3]) -> Cut {
+    fn cut(&self, number: u64, from: [usize; 3], to: [usize; 3]) -> Crop {
         let [_, height, width] = to;
         let (down, right) = (from[1] - height, from[2] - width);
         let [coin, y, x, _] = self.key.words(number);
@@ -116,14 +116,14 @@ impl DataTransformer {
             Phase::Train => (any(y, down), any(x, right)),
             Phase::Test => (down / 2, right / 2),
         };
-        Cut { top, left, height, width, mirrored: self.mirror && coin >> 31 == 1 }
+        Crop { top, left, height, width, mirrored: self.mirror && coin >> 31 == 1 }
     }
 
     fn cut_out<S: Sample, T: Element>(
         &self,
         x: &[S],
         [_, height, width]: [usize; 3],
-        cut: Cut,
+        cut: Crop,
         y: &mut [T],
     ) {
         // Rows that follow one another in memory are taken as one.
@@ -196,7 +196,7 @@ impl Sample for f32 {
 }
 
 fn wrong(why: impl Into<String>) -> Error {
-    Error::value("transform_param", why)
+    Error::invalid_input("transform_param", why)
 }
 
 fn other_size(file: &str, [c, h, w]: [usize; 3], [channels, height, width]: [usize; 3]) -> Error {
@@ -245,7 +245,7 @@ impl Mean {
 }
 
 fn mean_image(file: &str) -> Result<Mean> {
-    let named = |error: Error| error.within(format!("`mean_file` {file}"));
+    let named = |error: Error| error.context(format!("`mean_file` {file}"));
     let proto = read_binary(file)?;
     let mut blob = Blob::<f32, _>::new(&CpuDevice::with_threads(1)?, &[])?;
     blob.from_proto(&proto, true).map_err(named)?;

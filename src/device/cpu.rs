@@ -4,9 +4,9 @@ use crate::{
     element::Element,
     error::{Error, Result},
     families,
-    host::{Workers, prefer_large, vector_instructions},
-    kernel::{Windows, fallback},
-    memory::{HostBytes, Kernel, Mapping, Memory, View, ViewMut},
+    host::{Workers, advise_huge_pages, simd_instruction_set},
+    kernel::{Conv, fallback},
+    memory::{HostBytes, KernelCall, Mapping, Memory, View, ViewMut},
     op::{Convolution, Unary},
 };
 use std::{fs, ops::Range};
@@ -28,7 +28,7 @@ impl CpuDevice {
     /// is as [`new`](Self::new).
     ///
     /// # Errors
-    /// [`Error::Value`](crate::Error::Value) if the threads cannot be started.
+    /// [`Error::InvalidInput`](crate::Error::InvalidInput) if the threads cannot be started.
     pub fn with_threads(threads: usize) -> Result<Self> {
         match threads {
             0 => Ok(Self::new()),
@@ -51,7 +51,7 @@ impl Memory for CpuDevice {
     }
     fn alloc(&self, bytes: usize) -> Result<HostBytes> {
         let mut bytes = HostBytes::zeroed(bytes)?;
-        prefer_large(&mut bytes);
+        advise_huge_pages(&mut bytes);
         Ok(bytes)
     }
     fn upload(&self, src: &[u8], dst: &mut HostBytes, at: usize) -> Result<()> {
@@ -67,23 +67,23 @@ impl Memory for CpuDevice {
         dst.copy_from_slice(bytes.ok_or_else(|| outside(at, dst.len(), src.len()))?);
         Ok(())
     }
-    fn mapping(&self) -> Option<&dyn Mapping<HostBytes>> {
+    fn host_mapping(&self) -> Option<&dyn Mapping<HostBytes>> {
         Some(self)
     }
-    fn workers(&self) -> &Workers {
+    fn host_workers(&self) -> &Workers {
         &self.workers
     }
     fn properties(&self) -> Vec<(&'static str, String)> {
         let gibibytes = |bytes: u64| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30));
         let known = [
             ("processor", processor()),
-            ("vector instructions", Some(vector_instructions().to_owned())),
+            ("vector instructions", Some(simd_instruction_set().to_owned())),
             ("memory", memory().map(gibibytes)),
         ];
         known.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
     }
     /// The host's kernels are this device's own.
-    fn fell_back(&self, _: &Kernel) -> Result<()> {
+    fn on_fallback(&self, _: &KernelCall) -> Result<()> {
         Ok(())
     }
 }
@@ -130,8 +130,8 @@ families!(
     CpuDevice: Blas, Elementwise, Reductions, Random, Pooling, Normalize, Losses, Indexing, Update
 );
 
-impl Windows for CpuDevice {
-    fn convolve_activated<T: Element>(
+impl Conv for CpuDevice {
+    fn convolve_with_activation<T: Element>(
         &self,
         op: &Convolution,
         x: View<'_, T, Self>,
@@ -140,6 +140,6 @@ impl Windows for CpuDevice {
         function: Unary<T::Acc>,
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        fallback::convolve_activated(self, op, x, filters, bias, function, y)
+        fallback::convolve_with_activation(self, op, x, filters, bias, function, y)
     }
 }

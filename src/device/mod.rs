@@ -10,15 +10,14 @@ mod opening;
 pub use cuda::CudaDevice;
 pub use {
     cpu::CpuDevice,
-    mirror::MirrorDevice,
-    opening::{Opening, Products},
+    mirror::SimulatedDevice,
+    opening::{DeviceOptions, GemmBackend},
 };
 
 use crate::{
     error::{Error, Result},
     kernel::{
-        Blas, Elementwise, Indexing, Losses, Normalize, Pooling, Random, Reductions, Update,
-        Windows,
+        Blas, Conv, Elementwise, Indexing, Losses, Normalize, Pooling, Random, Reductions, Update,
     },
     memory::Memory,
 };
@@ -33,7 +32,7 @@ pub trait Device:
     + Elementwise
     + Reductions
     + Random
-    + Windows
+    + Conv
     + Pooling
     + Normalize
     + Losses
@@ -48,7 +47,7 @@ impl<D> Device for D where
         + Elementwise
         + Reductions
         + Random
-        + Windows
+        + Conv
         + Pooling
         + Normalize
         + Losses
@@ -85,7 +84,7 @@ impl<D> Device for D where
 macro_rules! families {
     ($device:ty) => {
         $crate::families!(
-            $device: Blas, Elementwise, Reductions, Random, Windows, Pooling, Normalize, Losses,
+            $device: Blas, Elementwise, Reductions, Random, Conv, Pooling, Normalize, Losses,
             Indexing, Update
         );
     };
@@ -95,7 +94,7 @@ macro_rules! families {
 }
 
 /// Work that is generic over the device, as the verbs of the command line are.
-pub trait OnDevice {
+pub trait DeviceJob {
     /// What the work yields.
     type Output;
     /// Does the work.
@@ -109,29 +108,36 @@ pub trait OnDevice {
 /// # Errors
 /// [`Error::UnknownDevice`] names those that this build knows; [`Error::Device`] if it cannot be
 /// opened; else what the job returns.
-pub fn on_device<J: OnDevice>(name: &str, threads: usize, job: J) -> Result<J::Output> {
-    on_device_with(name, Opening::with_threads(threads), job)
+pub fn with_device<J: DeviceJob>(name: &str, threads: usize, job: J) -> Result<J::Output> {
+    with_device_options(name, DeviceOptions::with_threads(threads), job)
 }
 
 /// As [`on_device`], on a device that is opened so.
 ///
 /// # Errors
-/// As [`on_device`]; [`Error::Invalid`] if the device has no choice of what is asked for.
-pub fn on_device_with<J: OnDevice>(name: &str, opening: Opening, job: J) -> Result<J::Output> {
-    let unknown = || Err(Error::UnknownDevice { name: name.into(), known: names().join(", ") });
+/// As [`on_device`]; [`Error::InvalidData`] if the device has no choice of what is asked for.
+pub fn with_device_options<J: DeviceJob>(
+    name: &str,
+    opening: DeviceOptions,
+    job: J,
+) -> Result<J::Output> {
+    let unknown =
+        || Err(Error::UnknownDevice { name: name.into(), known: device_names().join(", ") });
     match (name, gpu(name)) {
         ("cpu", _) => match opening.of_gpus() {
             None => job.run(CpuDevice::with_threads(opening.threads)?),
-            Some(what) => Err(Error::Invalid(format!("device `cpu`: {what} is for NVIDIA GPUs"))),
+            Some(what) => {
+                Err(Error::InvalidData(format!("device `cpu`: {what} is for NVIDIA GPUs")))
+            }
         },
         #[cfg(feature = "cuda")]
         (_, Some(ordinal)) => {
-            let Opening { threads, products, tf32 } = opening;
-            let builder = CudaDevice::builder().threads(threads).products(products).tf32(tf32);
+            let DeviceOptions { threads, products, tf32 } = opening;
+            let builder = CudaDevice::builder().threads(threads).gemm_backend(products).tf32(tf32);
             job.run(builder.open(ordinal)?)
         }
         #[cfg(not(feature = "cuda"))]
-        (_, Some(_)) => Err(Error::Invalid(format!(
+        (_, Some(_)) => Err(Error::InvalidData(format!(
             "device `{name}`: this build is without the feature `cuda`"
         ))),
         _ => unknown(),
@@ -147,8 +153,8 @@ fn gpu(name: &str) -> Option<u32> {
 }
 
 /// The names that [`on_device`] takes on this machine.
-pub fn names() -> Vec<String> {
-    let gpus = (0..gpus().unwrap_or(0)).map(|gpu| format!("cuda:{gpu}"));
+pub fn device_names() -> Vec<String> {
+    let gpus = (0..cuda_device_count().unwrap_or(0)).map(|gpu| format!("cuda:{gpu}"));
     [String::from("cpu")].into_iter().chain(gpus).collect()
 }
 
@@ -156,9 +162,9 @@ pub fn names() -> Vec<String> {
 ///
 /// # Errors
 /// Why this cannot be known: there is no driver, or this build is without the feature `cuda`.
-pub fn gpus() -> Result<u32> {
+pub fn cuda_device_count() -> Result<u32> {
     #[cfg(feature = "cuda")]
     return CudaDevice::count();
     #[cfg(not(feature = "cuda"))]
-    Err(Error::Invalid("this build is without the feature `cuda`".into()))
+    Err(Error::InvalidData("this build is without the feature `cuda`".into()))
 }

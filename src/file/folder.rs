@@ -9,7 +9,7 @@ use std::{
 
 /// A folder that is filled under another name beside its own. Dropped before it is
 /// [finished](Self::finish), it is gone.
-pub(crate) struct Folder {
+pub(crate) struct StagedDir {
     target: PathBuf,
     /// Its name until then.
     path: PathBuf,
@@ -17,7 +17,7 @@ pub(crate) struct Folder {
     finished: bool,
 }
 
-impl Folder {
+impl StagedDir {
     /// Begins the folder `target`. Fails if there is something of this name, unless it is a
     /// folder and to be replaced.
     pub(crate) fn create(target: &Path, replace: bool) -> Result<Self> {
@@ -25,7 +25,7 @@ impl Folder {
         match fs::symlink_metadata(&target) {
             Ok(found) if !found.is_dir() => {
                 let why = "there is a file of this name";
-                return Err(Error::Invalid(format!("{}: {why}", target.display())));
+                return Err(Error::InvalidData(format!("{}: {why}", target.display())));
             }
             Ok(_) if !replace => return Err(exists(&target)),
             _ => {}
@@ -70,7 +70,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for StagedDir {
     fn drop(&mut self) {
         if !self.finished {
             // The error that matters is another.
@@ -80,7 +80,7 @@ impl Drop for Folder {
 }
 
 fn exists(target: &Path) -> Error {
-    Error::Invalid(format!("{}: it exists already", target.display()))
+    Error::InvalidData(format!("{}: it exists already", target.display()))
 }
 
 #[cfg(test)]
@@ -99,14 +99,14 @@ mod tests {
     fn a_folder_appears_whole_or_not_at_all() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("a");
-        let folder = Folder::create(&target, false).unwrap();
+        let folder = StagedDir::create(&target, false).unwrap();
         fs::write(folder.path().join("x"), "1").unwrap();
         assert!(!target.exists());
         drop(folder);
         assert_eq!(names(dir.path()), [""; 0]);
 
         for (content, replace) in [("1", false), ("2", true)] {
-            let folder = Folder::create(&target, replace).unwrap();
+            let folder = StagedDir::create(&target, replace).unwrap();
             fs::write(folder.path().join(content), content).unwrap();
             folder.finish().unwrap();
             assert_eq!(
@@ -119,12 +119,12 @@ mod tests {
     #[test]
     fn what_is_there_is_not_replaced_unasked() {
         let dir = tempfile::tempdir().unwrap();
-        let refused = Folder::create(dir.path(), false).err().unwrap();
+        let refused = StagedDir::create(dir.path(), false).err().unwrap();
         assert!(refused.to_string().ends_with("it exists already"), "{refused}");
         let file = dir.path().join("file");
         fs::write(&file, "").unwrap();
-        assert!(Folder::create(&file, true).is_err());
-        assert!(Folder::create(&dir.path().join("no").join("a"), false).is_err());
+        assert!(StagedDir::create(&file, true).is_err());
+        assert!(StagedDir::create(&dir.path().join("no").join("a"), false).is_err());
         assert_eq!(names(dir.path()), ["file"]);
     }
 }

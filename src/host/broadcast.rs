@@ -3,19 +3,21 @@
 use super::{
     map::{binary_run, binary_run_in_place},
     simd::vectorized,
-    widen::{CHUNK, chunk, is_wide, overwrite, update, widen, widened},
+    widen::{
+        CHUNK, accumulator_buffer, is_wide, overwrite_widened, update_widened, widen, widened,
+    },
     workers::Workers,
 };
 use crate::{
     element::Element,
-    error::{Result, expect_len},
+    error::{Result, check_len},
     op::{Axis, Binary},
 };
 use num_traits::Zero;
 use std::borrow::Cow;
 
 /// Elements of one task: below twice this, a second thread costs more than it saves.
-const TASK: usize = 1 << 17;
+const GRAIN: usize = 1 << 17;
 
 /// `y[o, e, i] ← f(a[o, e, i], b[e])`: one operand for each index of an axis.
 ///
@@ -30,13 +32,13 @@ pub fn broadcast<T: Element>(
     b: &[T],
     y: &mut [T],
 ) -> Result<()> {
-    expect_len(op.name(), "a", axis.count(), a.len())?;
-    expect_len(op.name(), "b", axis.extent, b.len())?;
-    expect_len(op.name(), "y", axis.count(), y.len())?;
-    spread(workers, axis, [&wide(b)], y, |start, [b], y, room_y| {
-        let mut room_a = chunk();
+    check_len(op.name(), "a", axis.count(), a.len())?;
+    check_len(op.name(), "b", axis.extent, b.len())?;
+    check_len(op.name(), "y", axis.count(), y.len())?;
+    for_broadcast_chunks(workers, axis, [&wide(b)], y, |start, [b], y, room_y| {
+        let mut room_a = accumulator_buffer();
         let a = widened(&a[start..][..y.len()], &mut room_a);
-        overwrite(y, room_y, |y| binary_run(op, a, b, y));
+        overwrite_widened(y, room_y, |y| binary_run(op, a, b, y));
     });
     Ok(())
 }
@@ -53,10 +55,10 @@ pub fn broadcast_in_place<T: Element>(
     b: &[T],
     y: &mut [T],
 ) -> Result<()> {
-    expect_len(op.name(), "b", axis.extent, b.len())?;
-    expect_len(op.name(), "y", axis.count(), y.len())?;
-    spread(workers, axis, [&wide(b)], y, |_, [b], y, room_y| {
-        update(y, room_y, |y| binary_run_in_place(op, b, y));
+    check_len(op.name(), "b", axis.extent, b.len())?;
+    check_len(op.name(), "y", axis.count(), y.len())?;
+    for_broadcast_chunks(workers, axis, [&wide(b)], y, |_, [b], y, room_y| {
+        update_widened(y, room_y, |y| binary_run_in_place(op, b, y));
     });
     Ok(())
 }
@@ -74,22 +76,29 @@ pub fn affine<T: Element>(
     shift: &[T],
     y: &mut [T],
 ) -> Result<()> {
-    expect_len("affine", "x", axis.count(), x.len())?;
+    check_len("affine", "x", axis.count(), x.len())?;
     expect_affine(axis, scale, shift, y)?;
-    spread(workers, axis, [&wide(scale), &wide(shift)], y, |start, [scale, shift], y, room| {
-        let mut room_x = chunk();
-        let x = widened(&x[start..][..y.len()], &mut room_x);
-        overwrite(y, room, |y| {
-            vectorized(
-                #[inline(always)]
-                || {
-                    for (((y, &x), &scale), &shift) in y.iter_mut().zip(x).zip(scale).zip(shift) {
-                        *y = x * scale + shift;
-                    }
-                },
-            );
-        });
-    });
+    for_broadcast_chunks(
+        workers,
+        axis,
+        [&wide(scale), &wide(shift)],
+        y,
+        |start, [scale, shift], y, room| {
+            let mut room_x = accumulator_buffer();
+            let x = widened(&x[start..][..y.len()], &mut room_x);
+            overwrite_widened(y, room, |y| {
+                vectorized(
+                    #[inline(always)]
+                    || {
+                        for (((y, &x), &scale), &shift) in y.iter_mut().zip(x).zip(scale).zip(shift)
+                        {
+                            *y = x * scale + shift;
+                        }
+                    },
+                );
+            });
+        },
+    );
     Ok(())
 }
 
@@ -105,30 +114,36 @@ pub fn affine_in_place<T: Element>(
     y: &mut [T],
 ) -> Result<()> {
     expect_affine(axis, scale, shift, y)?;
-    spread(workers, axis, [&wide(scale), &wide(shift)], y, |_, [scale, shift], y, room| {
-        update(y, room, |y| {
-            vectorized(
-                #[inline(always)]
-                || {
-                    for ((y, &scale), &shift) in y.iter_mut().zip(scale).zip(shift) {
-                        *y = *y * scale + shift;
-                    }
-                },
-            );
-        });
-    });
+    for_broadcast_chunks(
+        workers,
+        axis,
+        [&wide(scale), &wide(shift)],
+        y,
+        |_, [scale, shift], y, room| {
+            update_widened(y, room, |y| {
+                vectorized(
+                    #[inline(always)]
+                    || {
+                        for ((y, &scale), &shift) in y.iter_mut().zip(scale).zip(shift) {
+                            *y = *y * scale + shift;
+                        }
+                    },
+                );
+            });
+        },
+    );
     Ok(())
 }
 
 fn expect_affine<T: Element>(axis: &Axis, scale: &[T], shift: &[T], y: &[T]) -> Result<()> {
-    expect_len("affine", "scale", axis.extent, scale.len())?;
-    expect_len("affine", "shift", axis.extent, shift.len())?;
-    expect_len("affine", "y", axis.count(), y.len())
+    check_len("affine", "scale", axis.extent, scale.len())?;
+    check_len("affine", "shift", axis.extent, shift.len())?;
+    check_len("affine", "y", axis.count(), y.len())
 }
 
 /// Calls `body` for chunks of `y` with the chunk's start, the elements of the operands that belong
 /// to it, repeated as often as they apply, and room to widen `y`.
-pub(super) fn spread<T: Element, const N: usize>(
+pub(super) fn for_broadcast_chunks<T: Element, const N: usize>(
     workers: &Workers,
     axis: &Axis,
     operands: [&[T::Acc]; N],
@@ -142,10 +157,10 @@ pub(super) fn spread<T: Element, const N: usize>(
     // Chunks of whole periods, where they fit, all take the same operands.
     let repeats = period <= CHUNK;
     let step = if repeats { CHUNK / period * period } else { CHUNK };
-    workers.chunks(y, TASK, |task, y| {
-        let (mut repeated, mut room) = ([chunk(); N], chunk());
+    workers.for_each_chunk(y, GRAIN, |task, y| {
+        let (mut repeated, mut room) = ([accumulator_buffer(); N], accumulator_buffer());
         for (i, y) in y.chunks_mut(step).enumerate() {
-            let start = task * TASK + i * step;
+            let start = task * GRAIN + i * step;
             if i == 0 || !repeats {
                 for (operand, repeated) in operands.iter().zip(&mut repeated) {
                     repeat(operand, axis.inner, start, &mut repeated[..y.len()]);

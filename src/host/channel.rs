@@ -4,14 +4,14 @@
 //! sums in double precision before their roundings add up.
 
 use super::{
-    fold::join_lanes,
-    widen::{CHUNK, chunk, widened},
+    fold::reduce_lanes,
+    widen::{CHUNK, accumulator_buffer, widened},
 };
 use crate::{element::Element, op::Axis};
 use num_traits::Zero;
 
 /// Elements of one task, in whole positions along the axis.
-const TASK: usize = 1 << 16;
+const GRAIN: usize = 1 << 16;
 
 /// Runs at least this long are summed along themselves, shorter ones side by side.
 const LONG: usize = 16;
@@ -25,13 +25,13 @@ const LANES: usize = 32;
 pub(super) fn positions_per_task(axis: &Axis) -> usize {
     // Rows side by side take up no more than a chunk.
     let most = if axis.inner < LONG { CHUNK / LONG } else { usize::MAX };
-    (TASK / axis.rest().max(1)).clamp(1, most)
+    (GRAIN / axis.reduced_count().max(1)).clamp(1, most)
 }
 
 /// `sums[j] ← Σ over o, i of term(a[o,e,i], b[o,e,i], at[e])` at the positions `e = start + j`,
 /// of which there are no more than [`positions_per_task`].
 #[inline(always)]
-pub(super) fn sum_pairs<T: Element, const N: usize>(
+pub(super) fn sum_per_channel<T: Element, const N: usize>(
     axis: &Axis,
     (a, b): (&[T], &[T]),
     at: &[T::Acc],
@@ -57,7 +57,7 @@ fn along<T: Element, const N: usize>(
     e: usize,
     term: impl Fn(T::Acc, T::Acc, T::Acc) -> [T::Acc; N] + Copy,
 ) -> [f64; N] {
-    let (mut room_a, mut room_b, mut sums) = (chunk(), chunk(), [0.0; N]);
+    let (mut room_a, mut room_b, mut sums) = (accumulator_buffer(), accumulator_buffer(), [0.0; N]);
     for o in 0..axis.outer {
         let run = (o * axis.extent + e) * axis.inner..(o * axis.extent + e + 1) * axis.inner;
         for (a, b) in a[run.clone()].chunks(CHUNK).zip(b[run].chunks(CHUNK)) {
@@ -79,7 +79,7 @@ fn along<T: Element, const N: usize>(
                 }
             }
             for n in 0..N {
-                sums[n] += join_lanes(lanes[n], |a, b| a + b).to_f64();
+                sums[n] += reduce_lanes(lanes[n], |a, b| a + b).to_f64();
             }
         }
     }
@@ -102,11 +102,12 @@ fn side_by_side<T: Element, const N: usize>(
     if inner == 0 {
         return;
     }
-    let (mut room_a, mut room_b, mut of) = (chunk(), chunk(), chunk::<T::Acc>());
+    let (mut room_a, mut room_b, mut of) =
+        (accumulator_buffer(), accumulator_buffer(), accumulator_buffer::<T::Acc>());
     for (i, of) in of[..len].iter_mut().enumerate() {
         *of = at[start + i / inner];
     }
-    let mut columns = [chunk::<T::Acc>(); N];
+    let mut columns = [accumulator_buffer::<T::Acc>(); N];
     for block in (0..axis.outer).step_by(BLOCK) {
         columns.iter_mut().for_each(|column| column[..len].fill(T::Acc::zero()));
         for o in block..axis.outer.min(block + BLOCK) {

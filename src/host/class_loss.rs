@@ -6,14 +6,14 @@ use super::{
 };
 use crate::{
     element::Element,
-    error::{Result, expect_len},
-    op::{ClassForm, ClassLoss},
+    error::{Result, check_len},
+    op::{ClassLoss, ClassLossKind},
 };
 
 /// `loss[0] ← Σ f(x, label) / n`, as [`ClassLoss`] says; computed in `f64`.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length); [`Error::Value`](crate::Error::Value) for a label that
+/// [`Error::Length`](crate::Error::Length); [`Error::InvalidInput`](crate::Error::InvalidInput) for a label that
 /// is no class and not ignored, or a matrix with a hinge.
 pub fn class_loss<T: Element>(
     _: &Workers,
@@ -25,7 +25,7 @@ pub fn class_loss<T: Element>(
 ) -> Result<()> {
     const OP: &str = "class_loss";
     op.check(OP, x.len(), label.len(), matrix.map(<[T]>::len))?;
-    expect_len(OP, "loss", 1, loss.len())?;
+    check_len(OP, "loss", 1, loss.len())?;
     let axis = &op.axis;
     let (mut sum, mut valid) = (0.0, 0);
     for (at, &label) in label.iter().enumerate() {
@@ -35,13 +35,13 @@ pub fn class_loss<T: Element>(
         let short = |class| (1.0 + sign(class, right) * x(class)).max(0.0);
         let classes = 0..axis.extent;
         sum += match (op.form, matrix) {
-            (ClassForm::Log | ClassForm::SoftmaxLog, None) => -log(right),
-            (ClassForm::Log | ClassForm::SoftmaxLog, Some(matrix)) => {
+            (ClassLossKind::Log | ClassLossKind::LogWithSoftmaxGradient, None) => -log(right),
+            (ClassLossKind::Log | ClassLossKind::LogWithSoftmaxGradient, Some(matrix)) => {
                 let row = &matrix[right * axis.extent..][..axis.extent];
                 -classes.zip(row).map(|(class, weight)| weight.to_f64() * log(class)).sum::<f64>()
             }
-            (ClassForm::Hinge, _) => classes.map(short).sum(),
-            (ClassForm::SquaredHinge, _) => classes.map(|class| short(class).powi(2)).sum(),
+            (ClassLossKind::Hinge, _) => classes.map(short).sum(),
+            (ClassLossKind::SquaredHinge, _) => classes.map(|class| short(class).powi(2)).sum(),
         };
         valid += 1;
     }
@@ -65,8 +65,8 @@ pub fn class_loss_backward<T: Element>(
 ) -> Result<()> {
     const OP: &str = "class_loss_backward";
     op.check(OP, x.len(), label.len(), matrix.map(<[T]>::len))?;
-    expect_len(OP, "scale", 1, scale.len())?;
-    expect_len(OP, "dx", op.axis.count(), dx.len())?;
+    check_len(OP, "scale", 1, scale.len())?;
+    check_len(OP, "dx", op.axis.count(), dx.len())?;
     let axis = &op.axis;
     let mut valid = 0;
     for (at, &label) in label.iter().enumerate() {
@@ -88,14 +88,14 @@ pub fn class_loss_backward<T: Element>(
             let value = x[place].to_f64();
             let slope = right.map_or(0.0, |right| match op.form {
                 // Not 0/0 where the class has no weight.
-                ClassForm::Log if weight(k) == 0.0 => 0.0,
-                ClassForm::Log => -weight(k) / value.max(ClassLoss::FLOOR),
-                ClassForm::SoftmaxLog => value * total - weight(k),
-                ClassForm::Hinge | ClassForm::SquaredHinge => {
+                ClassLossKind::Log if weight(k) == 0.0 => 0.0,
+                ClassLossKind::Log => -weight(k) / value.max(ClassLoss::FLOOR),
+                ClassLossKind::LogWithSoftmaxGradient => value * total - weight(k),
+                ClassLossKind::Hinge | ClassLossKind::SquaredHinge => {
                     let sign = sign(k, right);
                     let short = (1.0 + sign * value).max(0.0);
                     match op.form {
-                        ClassForm::SquaredHinge => 2.0 * sign * short,
+                        ClassLossKind::SquaredHinge => 2.0 * sign * short,
                         _ if short > 0.0 => sign,
                         _ => 0.0,
                     }
@@ -120,7 +120,7 @@ mod tests {
         op::{Axis, LossNormalization},
     };
 
-    fn op(form: ClassForm) -> ClassLoss {
+    fn op(form: ClassLossKind) -> ClassLoss {
         let axis = Axis::new(2, 3, 2).unwrap();
         ClassLoss { axis, form, ignore: Some(1), normalization: LossNormalization::Valid }
     }
@@ -144,11 +144,11 @@ mod tests {
         };
         let even = [0.5, 0.25, 0.25];
         for (form, x, matrix, want) in [
-            (ClassForm::Log, even, None, 4f64.ln()),
-            (ClassForm::Log, [0.5, 0.5, 0.0], None, -1e-20f64.ln()),
-            (ClassForm::Log, even, Some(&MATRIX[..]), 6.25 * 2f64.ln()),
-            (ClassForm::Hinge, [0.5, -2.0, 0.25], None, 2.25),
-            (ClassForm::SquaredHinge, [0.5, -2.0, 0.25], None, 2.8125),
+            (ClassLossKind::Log, even, None, 4f64.ln()),
+            (ClassLossKind::Log, [0.5, 0.5, 0.0], None, -1e-20f64.ln()),
+            (ClassLossKind::Log, even, Some(&MATRIX[..]), 6.25 * 2f64.ln()),
+            (ClassLossKind::Hinge, [0.5, -2.0, 0.25], None, 2.25),
+            (ClassLossKind::SquaredHinge, [0.5, -2.0, 0.25], None, 2.8125),
         ] {
             let got = value(form, x, matrix);
             assert!((got - want).abs() < 1e-14 * want, "{form:?}: {got} {want}");
@@ -160,17 +160,17 @@ mod tests {
     fn gradients_by_differences() {
         let scores: Vec<f64> = (0..12).map(|i| 0.3 + f64::from(i * 7 % 5) / 3.0).collect();
         for (form, matrix) in [
-            (ClassForm::Log, None),
-            (ClassForm::Log, Some(&MATRIX[..])),
-            (ClassForm::SoftmaxLog, None),
-            (ClassForm::SoftmaxLog, Some(&MATRIX[..])),
-            (ClassForm::Hinge, None),
-            (ClassForm::SquaredHinge, None),
+            (ClassLossKind::Log, None),
+            (ClassLossKind::Log, Some(&MATRIX[..])),
+            (ClassLossKind::LogWithSoftmaxGradient, None),
+            (ClassLossKind::LogWithSoftmaxGradient, Some(&MATRIX[..])),
+            (ClassLossKind::Hinge, None),
+            (ClassLossKind::SquaredHinge, None),
         ] {
             let (op, w) = (op(form), &Workers::sequential());
             let input = |scores: &[f64]| {
                 let mut x = scores.to_vec();
-                if form == ClassForm::SoftmaxLog {
+                if form == ClassLossKind::LogWithSoftmaxGradient {
                     softmax(w, &op.axis, scores, &mut x).unwrap();
                 }
                 x
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_hinge_is_flat_at_its_kink() {
-        let (op, mut dx) = (op(ClassForm::Hinge), [f64::NAN; 12]);
+        let (op, mut dx) = (op(ClassLossKind::Hinge), [f64::NAN; 12]);
         let x: Vec<f64> = [1.0, -1.0, -1.0, -1.0, -1.0, 1.0].repeat(2);
         let w = &Workers::sequential();
         class_loss_backward(w, &op, &x, &[0.0; 4], None, &[1.0], &mut dx).unwrap();
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn operands_are_checked() {
-        let (w, op, name) = (&Workers::sequential(), &op(ClassForm::Log), "class_loss");
+        let (w, op, name) = (&Workers::sequential(), &op(ClassLossKind::Log), "class_loss");
         let (x, label, one) = (&[0.5f64; 12][..], &LABELS[..], &mut [0.0][..]);
         assert_eq!(operand(class_loss(w, op, label, label, None, one)), (name, "x"));
         assert_eq!(operand(class_loss(w, op, x, x, None, one)), (name, "label"));
@@ -210,7 +210,7 @@ mod tests {
         let (back, dx) = ("class_loss_backward", &mut [0.0; 12][..]);
         assert_eq!(operand(class_loss_backward(w, op, x, label, None, x, dx)), (back, "scale"));
         assert_eq!(operand(class_loss_backward(w, op, x, label, None, &[1.0], one)), (back, "dx"));
-        let hinge = ClassLoss { form: ClassForm::Hinge, ..*op };
+        let hinge = ClassLoss { form: ClassLossKind::Hinge, ..*op };
         assert!(class_loss(w, &hinge, x, label, Some(&MATRIX), one).is_err());
         for bad in [-1.0, 3.0, 0.5, f64::NAN] {
             let label = [0.0, 0.0, bad, 0.0];

@@ -2,17 +2,17 @@
 
 use super::{
     simd::vectorized,
-    widen::{CHUNK, chunk, narrow, overwrite, widen, widened},
+    widen::{CHUNK, accumulator_buffer, narrow, overwrite_widened, widen, widened},
     workers::Workers,
 };
 use crate::{
-    element::{DType, Element, Scalar, rounded_to_odd},
-    error::{Result, expect_len},
+    element::{DType, Element, Storable, round_to_odd},
+    error::{Result, check_len},
 };
 use bytemuck::{cast_slice, cast_slice_mut};
 
 /// Elements of one task.
-const TASK: usize = 1 << 17;
+const GRAIN: usize = 1 << 17;
 
 /// `y ← x`, rounded once, to nearest, ties to even.
 ///
@@ -21,8 +21,8 @@ const TASK: usize = 1 << 17;
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `y` is as long as `x`.
 pub fn convert<T: Element, U: Element>(workers: &Workers, x: &[T], y: &mut [U]) -> Result<()> {
-    expect_len("convert", "y", x.len(), y.len())?;
-    workers.chunks(y, TASK, |i, y| run(&x[i * TASK..][..y.len()], y));
+    check_len("convert", "y", x.len(), y.len())?;
+    workers.for_each_chunk(y, GRAIN, |i, y| run(&x[i * GRAIN..][..y.len()], y));
     Ok(())
 }
 
@@ -30,14 +30,14 @@ pub fn convert<T: Element, U: Element>(workers: &Workers, x: &[T], y: &mut [U]) 
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `y` is as long as `x`.
-pub fn convert_integers<N: Scalar + Into<f64>, T: Element>(
+pub fn convert_integers<N: Storable + Into<f64>, T: Element>(
     workers: &Workers,
     x: &[N],
     y: &mut [T],
 ) -> Result<()> {
-    expect_len("convert_integers", "y", x.len(), y.len())?;
-    workers.chunks(y, TASK, |i, y| {
-        let x = &x[i * TASK..][..y.len()];
+    check_len("convert_integers", "y", x.len(), y.len())?;
+    workers.for_each_chunk(y, GRAIN, |i, y| {
+        let x = &x[i * GRAIN..][..y.len()];
         vectorized(
             #[inline(always)]
             || y.iter_mut().zip(x).for_each(|(y, &x)| *y = T::from_f64(x.into())),
@@ -58,18 +58,18 @@ fn run<T: Element, U: Element>(x: &[T], y: &mut [U]) {
             );
         }
         (DType::F64, _) => {
-            let mut room = chunk::<f32>();
+            let mut room = accumulator_buffer::<f32>();
             for (x, y) in cast_slice::<T, f64>(x).chunks(CHUNK).zip(y.chunks_mut(CHUNK)) {
                 let room = &mut room[..x.len()];
                 vectorized(
                     #[inline(always)]
-                    || room.iter_mut().zip(x).for_each(|(y, &x)| *y = rounded_to_odd(x)),
+                    || room.iter_mut().zip(x).for_each(|(y, &x)| *y = round_to_odd(x)),
                 );
                 narrow(cast_slice(room), y);
             }
         }
         (_, DType::F64) => {
-            let mut room = chunk::<T::Acc>();
+            let mut room = accumulator_buffer::<T::Acc>();
             for (x, y) in x.chunks(CHUNK).zip(cast_slice_mut::<U, f64>(y).chunks_mut(CHUNK)) {
                 let x: &[f32] = cast_slice(widened(x, &mut room));
                 vectorized(
@@ -82,9 +82,9 @@ fn run<T: Element, U: Element>(x: &[T], y: &mut [U]) {
         (DType::F32, _) => narrow(cast_slice(x), y),
         (_, DType::F32) => widen(x, cast_slice_mut(y)),
         _ => {
-            let mut room = chunk::<U::Acc>();
+            let mut room = accumulator_buffer::<U::Acc>();
             for (x, y) in x.chunks(CHUNK).zip(y.chunks_mut(CHUNK)) {
-                overwrite(y, &mut room, |y| widen(x, cast_slice_mut(y)));
+                overwrite_widened(y, &mut room, |y| widen(x, cast_slice_mut(y)));
             }
         }
     }
@@ -98,7 +98,7 @@ mod tests {
         host::testing::{for_each_element, fractions, integers, operand, threads, wide},
     };
 
-    const LENGTHS: [usize; 6] = [0, 1, 33, 1024, 1029, TASK + 7];
+    const LENGTHS: [usize; 6] = [0, 1, 33, 1024, 1029, GRAIN + 7];
 
     /// Integers are exact in all types; and every value of `T` comes back from `f64`.
     fn to_all_types<T: Element>() {
@@ -153,7 +153,7 @@ mod tests {
     /// Whole numbers of either sign, large and small; those too large for `T` are rounded once.
     fn whole_numbers<T: Element>() {
         let x: Vec<i32> =
-            integers::<f64>(3, TASK + 7).iter().map(|x| *x as i32 * 8_123_457).collect();
+            integers::<f64>(3, GRAIN + 7).iter().map(|x| *x as i32 * 8_123_457).collect();
         let want: Vec<T> = x.iter().map(|&x| T::from_f64(f64::from(x))).collect();
         let unsigned: Vec<u32> = x.iter().map(|&x| x.unsigned_abs()).collect();
         let magnitudes: Vec<T> = unsigned.iter().map(|&x| T::from_f64(f64::from(x))).collect();

@@ -19,17 +19,18 @@ mod forward;
 mod slab;
 
 use super::{
-    map::unary_in_place, scratch::with_scratch, widen::widened, window::room_for, workers::Workers,
+    map::unary_in_place, scratch::with_scratch, widen::widened, window::accumulator_len,
+    workers::Workers,
 };
 use crate::{
     element::Element,
-    error::{Result, expect_len},
+    error::{Result, check_len},
     op::{Convolution, Unary},
 };
 use depthwise::Depthwise;
 
 /// Floating-point operations below which one thread is faster than several.
-const SHARED: u64 = 2_000_000;
+const PARALLEL_MIN_FLOPS: u64 = 2_000_000;
 
 static ALONE: Workers = Workers::sequential();
 
@@ -54,7 +55,7 @@ pub fn convolve<T: Element>(
 ///
 /// # Errors
 /// As [`convolve`].
-pub fn convolve_activated<T: Element>(
+pub fn convolve_with_activation<T: Element>(
     workers: &Workers,
     op: &Convolution,
     x: &[T],
@@ -78,7 +79,7 @@ fn convolve_then<T: Element>(
 ) -> Result<()> {
     op.check("convolve", ("x", x.len()), ("filters", filters.len()), ("y", y.len()))?;
     if let Some(bias) = bias {
-        expect_len("convolve", "bias", op.outputs(), bias.len())?;
+        check_len("convolve", "bias", op.outputs(), bias.len())?;
     }
     if filters.is_empty() || y.is_empty() {
         let planes = y.chunks_mut(op.window().positions()).enumerate();
@@ -87,7 +88,7 @@ fn convolve_then<T: Element>(
         return activate(workers, function, y);
     }
     let bias: Option<Vec<_>> = bias.map(|bias| bias.iter().map(|b| b.to_acc()).collect());
-    with_scratch(room_for::<T>(filters.len()), |room| {
+    with_scratch(accumulator_len::<T>(filters.len()), |room| {
         let (filters, bias) = (widened(filters, room), bias.as_deref());
         match Depthwise::of(op) {
             Some(depthwise) => {
@@ -125,7 +126,7 @@ pub fn convolve_backward_input<T: Element>(
         dx.fill(T::default());
         return Ok(());
     }
-    with_scratch(room_for::<T>(filters.len()), |room| {
+    with_scratch(accumulator_len::<T>(filters.len()), |room| {
         let filters = widened(filters, room);
         match Depthwise::of(op) {
             Some(depthwise) => depthwise.backward_input(share(workers, op), filters, dy, dx),
@@ -166,7 +167,7 @@ fn share<'a>(workers: &'a Workers, op: &Convolution) -> &'a Workers {
 
 /// Threads for tasks and threads within each: the one or the other.
 fn levels<'a>(workers: &'a Workers, op: &Convolution, tasks: usize) -> (&'a Workers, &'a Workers) {
-    if op.flops() < SHARED {
+    if op.flops() < PARALLEL_MIN_FLOPS {
         (&ALONE, &ALONE)
     } else if tasks >= workers.count() {
         (workers, &ALONE)

@@ -1,13 +1,13 @@
 //! Sums of products, over all but an axis.
 
 use super::{
-    channel::{positions_per_task, sum_pairs},
+    channel::{positions_per_task, sum_per_channel},
     simd::vectorized,
     workers::Workers,
 };
 use crate::{
     element::Element,
-    error::{Result, expect_len},
+    error::{Result, check_len},
     op::Axis,
 };
 use num_traits::Zero;
@@ -20,7 +20,7 @@ use num_traits::Zero;
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `a` and `b` have the axis' count of elements
 /// and `y` its extent.
-pub fn dot_onto<T: Element>(
+pub fn dot_to_axis<T: Element>(
     workers: &Workers,
     axis: &Axis,
     beta: T::Acc,
@@ -28,17 +28,17 @@ pub fn dot_onto<T: Element>(
     b: &[T],
     y: &mut [T],
 ) -> Result<()> {
-    expect_len("dot_onto", "a", axis.count(), a.len())?;
-    expect_len("dot_onto", "b", axis.count(), b.len())?;
-    expect_len("dot_onto", "y", axis.extent, y.len())?;
+    check_len("dot_to_axis", "a", axis.count(), a.len())?;
+    check_len("dot_to_axis", "b", axis.count(), b.len())?;
+    check_len("dot_to_axis", "y", axis.extent, y.len())?;
     let per = positions_per_task(axis);
     let none = vec![T::Acc::zero(); axis.extent];
-    workers.chunks(y, per, |task, y| {
+    workers.for_each_chunk(y, per, |task, y| {
         let mut sums = vec![[0.0]; y.len()];
         vectorized(
             #[inline(always)]
             || {
-                sum_pairs(
+                sum_per_channel(
                     axis,
                     (a, b),
                     &none,
@@ -86,11 +86,11 @@ mod tests {
             }
             for workers in threads() {
                 let mut y = vec![T::from_f64(f64::NAN); extent];
-                dot_onto(&workers, &axis, T::acc(0.0), &a, &b, &mut y).unwrap();
+                dot_to_axis(&workers, &axis, T::acc(0.0), &a, &b, &mut y).unwrap();
                 let rounded: Vec<T> = want.iter().map(|&want| T::from_f64(want)).collect();
                 assert_eq!(wide(&y), wide(&rounded), "{axis:?}");
                 let mut y = vec![T::from_f64(3.0); extent];
-                dot_onto(&workers, &axis, T::acc(2.0), &a, &b, &mut y).unwrap();
+                dot_to_axis(&workers, &axis, T::acc(2.0), &a, &b, &mut y).unwrap();
                 let rounded: Vec<T> = want.iter().map(|&want| T::from_f64(6.0 + want)).collect();
                 assert_eq!(wide(&y), wide(&rounded), "{axis:?}");
             }
@@ -104,10 +104,10 @@ mod tests {
         let (w, axis) = (Workers::sequential(), Axis::new(2, 3, 1).unwrap());
         let run = |a: usize, b: usize, y: usize| {
             let (a, b) = (vec![1.0f32; a], vec![1.0; b]);
-            operand(dot_onto(&w, &axis, 0.0, &a, &b, &mut vec![0.0; y]))
+            operand(dot_to_axis(&w, &axis, 0.0, &a, &b, &mut vec![0.0; y]))
         };
-        assert_eq!(run(5, 6, 3), ("dot_onto", "a"));
-        assert_eq!(run(6, 7, 3), ("dot_onto", "b"));
-        assert_eq!(run(6, 6, 2), ("dot_onto", "y"));
+        assert_eq!(run(5, 6, 3), ("dot_to_axis", "a"));
+        assert_eq!(run(6, 7, 3), ("dot_to_axis", "b"));
+        assert_eq!(run(6, 6, 2), ("dot_to_axis", "y"));
     }
 }

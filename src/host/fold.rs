@@ -8,7 +8,7 @@ mod sums;
 
 use super::{
     simd::vectorized,
-    widen::{CHUNK, chunk, is_wide, widened},
+    widen::{CHUNK, accumulator_buffer, is_wide, widened},
 };
 use crate::element::Element;
 use bytemuck::cast_slice;
@@ -17,7 +17,7 @@ use num_traits::Float;
 use {super::simd::has_avx512, crate::element::DType, bytemuck::cast};
 
 /// Columns folded at a time: a block of accumulators that stays in the first-level cache.
-pub(super) const WIDTH: usize = 256;
+pub(super) const COLUMN_BLOCK: usize = 256;
 
 /// Rows folded one after the other before they are joined pairwise.
 const ROWS: usize = 64;
@@ -31,7 +31,7 @@ const HALF: usize = LANES / 2;
 
 /// What is folded: `join(…join(unit, term(x₀)), …term(xₙ))` in some fixed order.
 #[derive(Clone, Copy)]
-pub(super) struct Fold<A, Term, Join> {
+pub(super) struct Reducer<A, Term, Join> {
     /// Result over nothing; joining it changes nothing.
     pub unit: A,
     /// What an element contributes.
@@ -44,12 +44,14 @@ pub(super) struct Fold<A, Term, Join> {
 }
 
 /// The fold `Σ term(x)`; the term of 0 is 0.
-pub(super) fn sum_of<A, Term>(term: Term) -> Fold<A, Term, impl Fn(A, A) -> A + Copy + Send + Sync>
+pub(super) fn sum_reducer<A, Term>(
+    term: Term,
+) -> Reducer<A, Term, impl Fn(A, A) -> A + Copy + Send + Sync>
 where
     A: Element + Float,
     Term: Fn(A) -> A + Copy + Send + Sync,
 {
-    Fold { unit: A::zero(), term, join: |a, b| a + b, sum: true }
+    Reducer { unit: A::zero(), term, join: |a, b| a + b, sum: true }
 }
 
 /// Joins neighbours, then neighbours among the results, and so on.
@@ -82,7 +84,7 @@ pub(super) fn pairwise<A: Copy>(
 }
 
 /// Folds one run of elements.
-pub(super) fn fold_slice<T, Term, Join>(x: &[T], fold: Fold<T::Acc, Term, Join>) -> T::Acc
+pub(super) fn reduce_slice<T, Term, Join>(x: &[T], fold: Reducer<T::Acc, Term, Join>) -> T::Acc
 where
     T: Element,
     Term: Fn(T::Acc) -> T::Acc + Copy,
@@ -93,22 +95,22 @@ where
             #[inline(always)]
             || lanes_of(x, x.len(), fold),
         );
-        join_lanes(lanes, fold.join)
+        reduce_lanes(lanes, fold.join)
     };
     if is_wide::<T>() {
         let x: &[T::Acc] = cast_slice(x);
         return pairwise(x.chunks(CHUNK).map(part), fold.unit, fold.join);
     }
-    let mut room = chunk();
+    let mut room = accumulator_buffer();
     let parts = x.chunks(CHUNK).map(|x| part(widened(x, &mut room)));
     pairwise(parts, fold.unit, fold.join)
 }
 
 /// Folds rows of `extent` elements, as [`fold_slice`] does: `store(fold of row i, y[i])`.
 #[inline(always)]
-pub(super) fn fold_rows<T, Y, Term, Join>(
+pub(super) fn reduce_rows<T, Y, Term, Join>(
     (x, extent): (&[T], usize),
-    fold: Fold<T::Acc, Term, Join>,
+    fold: Reducer<T::Acc, Term, Join>,
     y: &mut [Y],
     store: impl Fn(T::Acc, &mut Y),
 ) where
@@ -118,7 +120,7 @@ pub(super) fn fold_rows<T, Y, Term, Join>(
 {
     if !is_wide::<T>() || extent > CHUNK || extent == 0 {
         for (i, y) in y.iter_mut().enumerate() {
-            store(fold_slice(&x[i * extent..][..extent], fold), y);
+            store(reduce_slice(&x[i * extent..][..extent], fold), y);
         }
         return;
     }
@@ -149,7 +151,7 @@ pub(super) fn fold_rows<T, Y, Term, Join>(
                     *lanes = lanes_of(&x[(block * GROUP + row) * extent..], extent, fold);
                 }
                 for (y, lanes) in y.iter_mut().zip(&lanes) {
-                    store(join_lanes(*lanes, fold.join), y);
+                    store(reduce_lanes(*lanes, fold.join), y);
                 }
             }
         },
@@ -158,7 +160,7 @@ pub(super) fn fold_rows<T, Y, Term, Join>(
 
 /// Folds the first `len` elements of `x` into lanes; some that follow may be read.
 #[inline(always)]
-fn lanes_of<A, Term, Join>(x: &[A], len: usize, fold: Fold<A, Term, Join>) -> [A; HALF]
+fn lanes_of<A, Term, Join>(x: &[A], len: usize, fold: Reducer<A, Term, Join>) -> [A; HALF]
 where
     A: Copy,
     Term: Fn(A) -> A,
@@ -194,7 +196,7 @@ fn step<A, Term, Join>(
     mut lanes: [[A; HALF]; 2],
     x: &[A; LANES],
     count: usize,
-    fold: &Fold<A, Term, Join>,
+    fold: &Reducer<A, Term, Join>,
 ) -> [[A; HALF]; 2]
 where
     A: Copy,
@@ -212,7 +214,7 @@ where
 
 /// Joins lanes at half the distance until one is left.
 #[inline(always)]
-pub(super) fn join_lanes<A: Copy, const N: usize>(
+pub(super) fn reduce_lanes<A: Copy, const N: usize>(
     mut lanes: [A; N],
     join: impl Fn(A, A) -> A,
 ) -> A {
@@ -227,9 +229,9 @@ pub(super) fn join_lanes<A: Copy, const N: usize>(
 }
 
 /// Folds the rows of a matrix: `y[i] ← fold over r of x[r·stride + i]`, at most [`WIDTH`] columns.
-pub(super) fn fold_columns<T, Term, Join>(
+pub(super) fn reduce_columns<T, Term, Join>(
     (x, rows, stride): (&[T], usize, usize),
-    fold: Fold<T::Acc, Term, Join>,
+    fold: Reducer<T::Acc, Term, Join>,
     y: &mut [T::Acc],
 ) where
     T: Element,
@@ -273,15 +275,15 @@ fn join_rows<A: Copy>(x: &[A], y: &mut [A], join: impl Fn(A, A) -> A) {
 /// Folds up to [`ROWS`] rows, four at a time.
 fn fold_block<T, Term, Join>(
     (x, rows, stride): (&[T], std::ops::Range<usize>, usize),
-    fold: Fold<T::Acc, Term, Join>,
+    fold: Reducer<T::Acc, Term, Join>,
     y: &mut [T::Acc],
 ) where
     T: Element,
     Term: Fn(T::Acc) -> T::Acc + Copy,
     Join: Fn(T::Acc, T::Acc) -> T::Acc + Copy,
 {
-    let Fold { unit, term, join, .. } = fold;
-    let mut room = [[unit; WIDTH]; 4];
+    let Reducer { unit, term, join, .. } = fold;
+    let mut room = [[unit; COLUMN_BLOCK]; 4];
     let [room0, room1, room2, room3] = &mut room;
     let width = y.len();
     let row = |r: usize| &x[r * stride..][..width];

@@ -7,7 +7,7 @@ mod power;
 
 use crate::{
     element::{DType, Element},
-    op::Functions,
+    op::ElementaryFunctions,
 };
 use bytemuck::{cast, cast_slice_mut};
 use elementary::{f32, f64};
@@ -20,7 +20,7 @@ use {super::simd::has_avx512, bytemuck::cast_slice};
 /// The worst errors over all of `f32`, in units in the last place: `exp` 0.90, `exp_m1` 1.46,
 /// `ln` 0.88, `ln_1p` 1.48, `tanh` 2.17; of those tried, `powf` 0.6. Where the library's result is
 /// exact by definition (NaN, infinities, zeros and their signs), so is this.
-pub(super) struct Vectors;
+pub(super) struct SimdMath;
 
 /// Calls the function of `A`'s own module, `A` being `f32` or `f64`.
 macro_rules! own {
@@ -32,7 +32,7 @@ macro_rules! own {
     };
 }
 
-impl<A: Element + Float> Functions<A> for Vectors {
+impl<A: Element + Float> ElementaryFunctions<A> for SimdMath {
     #[inline(always)]
     fn exp(x: A) -> A {
         own!(exp(x))
@@ -68,14 +68,14 @@ impl<A: Element + Float> Functions<A> for Vectors {
 }
 
 /// The greatest exponent, either way, of an exponential that is nothing special.
-pub(super) const USUAL_EXPONENT: f64 = 86.0;
+pub(super) const MAX_FAST_EXPONENT: f64 = 86.0;
 
-/// As [`Vectors`] with the same bits, but exponentials are those of numbers of at most
+/// As [`SimdMath`] with the same bits, but exponentials are those of numbers of at most
 /// [`USUAL_EXPONENT`], logarithms those of positive, normal and finite ones, and so are powers, to
 /// what is a number.
-pub(super) struct Usual;
+pub(super) struct SimdMathNormalRange;
 
-impl<A: Element + Float> Functions<A> for Usual {
+impl<A: Element + Float> ElementaryFunctions<A> for SimdMathNormalRange {
     #[inline(always)]
     fn exp(x: A) -> A {
         own!(usual_exp(x))
@@ -83,7 +83,7 @@ impl<A: Element + Float> Functions<A> for Usual {
 
     #[inline(always)]
     fn exp_m1(x: A) -> A {
-        Vectors::exp_m1(x)
+        SimdMath::exp_m1(x)
     }
 
     #[inline(always)]
@@ -93,12 +93,12 @@ impl<A: Element + Float> Functions<A> for Usual {
 
     #[inline(always)]
     fn ln_1p(x: A) -> A {
-        Vectors::ln_1p(x)
+        SimdMath::ln_1p(x)
     }
 
     #[inline(always)]
     fn tanh(x: A) -> A {
-        Vectors::tanh(x)
+        SimdMath::tanh(x)
     }
 
     #[inline(always)]
@@ -110,22 +110,22 @@ impl<A: Element + Float> Functions<A> for Usual {
     }
 }
 
-/// As [`Usual::powf`] of each, where there is a faster way.
+/// As [`SimdMathNormalRange::powf`] of each, where there is a faster way.
 #[inline(always)]
-pub(super) fn usual_powers<A: Element + Float, const N: usize>(mut x: [A; N], p: A) -> [A; N] {
+pub(super) fn pow_normal_range<A: Element + Float, const N: usize>(mut x: [A; N], p: A) -> [A; N] {
     if A::DTYPE == DType::F32 {
         power::usual_powers::<N>(cast_slice_mut(&mut x), cast(p));
         return x;
     }
     for x in &mut x {
-        *x = Usual::powf(*x, p);
+        *x = SimdMathNormalRange::powf(*x, p);
     }
     x
 }
 
 /// `yᵢ ← √xᵢ` faster than by the instruction, with the same bits; whether there is a way. Equal
 /// lengths.
-pub(super) fn sqrt_by_estimates<A: Element>(x: &[A], y: &mut [A]) -> bool {
+pub(super) fn sqrt_newton<A: Element>(x: &[A], y: &mut [A]) -> bool {
     #[cfg(target_arch = "x86_64")]
     if A::DTYPE == DType::F32 && has_avx512() {
         // SAFETY: the processor has what it is compiled for.
@@ -140,7 +140,7 @@ pub(super) fn sqrt_by_estimates<A: Element>(x: &[A], y: &mut [A]) -> bool {
 }
 
 /// As [`sqrt_by_estimates`], of quotients `aᵢ / bᵢ`.
-pub(super) fn div_by_estimates<A: Element>(a: &[A], b: &[A], y: &mut [A]) -> bool {
+pub(super) fn div_newton<A: Element>(a: &[A], b: &[A], y: &mut [A]) -> bool {
     #[cfg(target_arch = "x86_64")]
     if A::DTYPE == DType::F32 && has_avx512() {
         // SAFETY: the processor has what it is compiled for.

@@ -6,27 +6,27 @@ use num_traits::Float;
 
 /// How `a·b + c` is computed where a kernel runs.
 #[derive(Clone, Copy)]
-pub(super) enum Fused {
+pub(super) enum FmaMode {
     /// By an instruction.
-    Native,
+    Hardware,
     /// From others, where there is none or it is not known at compile time.
-    Composed,
+    Emulated,
 }
 
-impl Fused {
+impl FmaMode {
     /// What this target has wherever it runs.
     pub(super) const BASE: Self = if cfg!(any(target_arch = "aarch64", target_feature = "fma")) {
-        Self::Native
+        Self::Hardware
     } else {
-        Self::Composed
+        Self::Emulated
     };
 
     /// `a·b + c`: of `f32` rounded once, of `f64`, whose products nothing wider holds, twice.
     #[inline(always)]
     pub(super) fn mul_add<A: Element + Float>(self, a: A, b: A, c: A) -> A {
         match (self, A::DTYPE) {
-            (Self::Native, DType::F32) => a.mul_add(b, c),
-            (Self::Composed, DType::F32) => cast(composed(cast(a), cast(b), cast(c))),
+            (Self::Hardware, DType::F32) => a.mul_add(b, c),
+            (Self::Emulated, DType::F32) => cast(composed(cast(a), cast(b), cast(c))),
             _ => a * b + c,
         }
     }
@@ -63,7 +63,7 @@ mod tests {
     fn rounds_once_without_the_instruction() {
         let mut rng = RngKey::new(11).rng();
         let check = |a: f32, b: f32, c: f32| {
-            let (got, want) = (Fused::Composed.mul_add(a, b, c), a.mul_add(b, c));
+            let (got, want) = (FmaMode::Emulated.mul_add(a, b, c), a.mul_add(b, c));
             let same = got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan();
             assert!(same, "{a:e} · {b:e} + {c:e}: {got:e}, not {want:e}");
         };
@@ -95,7 +95,7 @@ mod tests {
     fn doubles_are_rounded_twice() {
         let (a, b, c) = (1.0 + f64::EPSILON, 1.0 - f64::EPSILON, -1.0);
         assert_eq!(
-            [Fused::Native, Fused::Composed].map(|fused| fused.mul_add(a, b, c)),
+            [FmaMode::Hardware, FmaMode::Emulated].map(|fused| fused.mul_add(a, b, c)),
             [a * b + c; 2]
         );
     }

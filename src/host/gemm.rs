@@ -25,28 +25,28 @@ mod tiles;
 use super::{gemv::gemv, level1::scal, workers::Workers};
 use crate::{
     element::{DType, Element, bf16, f16},
-    error::{Result, expect_len},
-    op::{Batch, Gemm, Transpose},
+    error::{Result, check_len},
+    op::{Gemm, GemmBatch, Transpose},
 };
 use bytemuck::{cast_slice, cast_slice_mut};
-use direct::{Multiply, Product, Times};
-use lines::{Lines, Matrix, Part};
+use direct::{BatchStrides, RawGemm, UnpackedGemm};
+use lines::{PackSource, SourceBlock, StridedSource};
 #[cfg(test)]
 pub(super) use native::with_each_width;
-use native::{Kernel, run_lines};
+use native::{GemmPath, gemm_with_pack_source};
 use num_traits::Zero;
-use tiles::Tiles;
+use tiles::OutputTiles;
 pub(super) use {
-    indirect::{Indirect, Piece},
-    lanes::Lanes,
-    native::{Job, Native},
+    indirect::{CopySpan, IndirectMatrix},
+    lanes::SimdVector,
+    native::{SimdKernel, SimdScalar},
 };
 
 /// A multiple of the rows and columns of `matrixmultiply`'s tiles.
-const TILE: usize = 16;
+const PARTITION_UNIT: usize = 16;
 
 /// Floating-point operations below which one thread is faster than several.
-const SHARED: u64 = 4_000_000;
+const PARALLEL_MIN_FLOPS: u64 = 4_000_000;
 
 /// `C ← α·op(A)·op(B) + β·C`; β = 0 does not read `C`, and α = 0 or k = 0 reads neither `A`
 /// nor `B`.
@@ -55,7 +55,7 @@ const SHARED: u64 = 4_000_000;
 /// products of `bf16` take subnormal elements for zero, and subnormal sums become zero.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) and [`Error::Value`](crate::Error::Value) as
+/// [`Error::Length`](crate::Error::Length) and [`Error::InvalidInput`](crate::Error::InvalidInput) as
 /// [`Gemm::check`].
 #[doc(alias = "caffe_cpu_gemm")]
 pub fn gemm<T: Element>(
@@ -72,10 +72,10 @@ pub fn gemm<T: Element>(
     if op.k == 0 || op.alpha.is_zero() {
         return scale(op, c);
     }
-    if let Some(product) = op.times_column() {
+    if let Some(product) = op.as_gemv() {
         return gemv(workers, &product, a, &b[..op.k], &mut c[..op.m]);
     }
-    if let Some(product) = op.row_times() {
+    if let Some(product) = op.as_transposed_gemv() {
         return gemv(workers, &product, b, &a[..op.k], &mut c[..op.n]);
     }
     match T::DTYPE {
@@ -88,11 +88,11 @@ pub fn gemm<T: Element>(
 }
 
 /// Where the `B` of a product is.
-pub(super) enum Columns<'a, T> {
+pub(super) enum GemmB<'a, T> {
     /// In memory, as the product says.
     Matrix(&'a [T]),
     /// Elsewhere: of it, the product has the extents only.
-    Indirect(&'a Indirect<'a, T>),
+    Indirect(&'a IndirectMatrix<'a, T>),
 }
 
 /// [`gemm`] of elements that need no widening by packed panels, of a `B` that may lie elsewhere,
@@ -104,45 +104,45 @@ pub(super) fn gemm_packed<T: Element>(
     workers: &Workers,
     op: &Gemm<T>,
     a: &[T],
-    b: &Columns<T>,
+    b: &GemmB<T>,
     bias: Option<&[T]>,
     c: &mut [T],
 ) -> Result<()> {
-    fn run<T: Element, S: Native>(
+    fn run<T: Element, S: SimdScalar>(
         workers: &Workers,
         op: &Gemm<T>,
         a: &[T],
-        b: &Columns<T>,
+        b: &GemmB<T>,
         bias: Option<&[T]>,
         c: &mut [T],
     ) {
         let (matrix, indirect);
-        let lines: &dyn Lines<S> = match b {
-            Columns::Matrix(b) => {
-                matrix = Matrix::columns(op.trans_b, cast_slice::<T, S>(b), op.ldb);
+        let lines: &dyn PackSource<S> = match b {
+            GemmB::Matrix(b) => {
+                matrix = StridedSource::columns(op.trans_b, cast_slice::<T, S>(b), op.ldb);
                 &matrix
             }
-            Columns::Indirect(b) => {
+            GemmB::Indirect(b) => {
                 indirect = b.cast::<S>();
                 &indirect
             }
         };
-        let c = Tiles::new(cast_slice_mut::<T, S>(c), op.ldc);
+        let c = OutputTiles::new(cast_slice_mut::<T, S>(c), op.ldc);
         share(workers, op, |part, row, column| {
             let a = &cast_slice(a)[first_row(op, row)..];
-            let b = Part { lines, first: column };
+            let b = SourceBlock { lines, first: column };
             let bias = bias.map(|bias| &cast_slice(bias)[row..]);
             // SAFETY: `a`, `bias` and `c` hold this part of the product.
             #[allow(unsafe_code)]
             unsafe {
-                run_lines(&native::<T, S>(part), a, &b, bias, c.at(row, column));
+                gemm_with_pack_source(&native::<T, S>(part), a, &b, bias, c.at(row, column));
             }
         });
     }
-    let len_b = if let Columns::Matrix(b) = b { b.len() } else { usize::MAX };
+    let len_b = if let GemmB::Matrix(b) = b { b.len() } else { usize::MAX };
     op.check(a.len(), len_b, c.len())?;
     if let Some(bias) = bias {
-        expect_len("gemm", "bias", op.m, bias.len())?;
+        check_len("gemm", "bias", op.m, bias.len())?;
     }
     if op.m == 0 || op.n == 0 {
         return Ok(());
@@ -165,12 +165,12 @@ pub(super) fn gemm_packed<T: Element>(
 /// [`gemm`] for each of a batch; the `C`s do not overlap.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) and [`Error::Value`](crate::Error::Value) as
+/// [`Error::Length`](crate::Error::Length) and [`Error::InvalidInput`](crate::Error::InvalidInput) as
 /// [`Batch::check`].
 pub fn gemm_batched<T: Element>(
     workers: &Workers,
     op: &Gemm<T>,
-    batch: &Batch,
+    batch: &GemmBatch,
     a: &[T],
     b: &[T],
     c: &mut [T],
@@ -188,12 +188,12 @@ pub fn gemm_batched<T: Element>(
         gemm(workers, op, a, b, c)
     };
     // A product has the same bits on any number of threads, so either way gives the same.
-    if op.flops() >= SHARED && batch.count < 2 * workers.count() {
+    if op.flops() >= PARALLEL_MIN_FLOPS && batch.count < 2 * workers.count() {
         return c.chunks_mut(stride).enumerate().try_for_each(|(i, c)| product(workers, i, c));
     }
-    let together = (SHARED / op.flops().max(1)).clamp(1, batch.count as u64) as usize;
-    let direct = op.flops() < SHARED && is_direct(op);
-    workers.try_chunks(c, together * stride, |task, c| {
+    let together = (PARALLEL_MIN_FLOPS / op.flops().max(1)).clamp(1, batch.count as u64) as usize;
+    let direct = op.flops() < PARALLEL_MIN_FLOPS && is_direct(op);
+    workers.try_for_each_chunk(c, together * stride, |task, c| {
         let first = task * together;
         if direct {
             let (a, b) = (&a[first * batch.stride_a..], &b[first * batch.stride_b..]);
@@ -212,27 +212,33 @@ fn is_direct<T: Element>(op: &Gemm<T>) -> bool {
         return false;
     }
     match T::DTYPE {
-        DType::F32 => direct::suits(&native::<T, f32>(op)),
-        DType::F64 => direct::suits(&native::<T, f64>(op)),
+        DType::F32 => direct::unpacked_is_faster(&native::<T, f32>(op)),
+        DType::F64 => direct::unpacked_is_faster(&native::<T, f64>(op)),
         DType::F16 | DType::Bf16 => false,
     }
 }
 
 /// As many products of a batch as begin in `c`, on the calling thread, where [`is_direct`].
-fn repeat<T: Element>(op: &Gemm<T>, batch: &Batch, a: &[T], b: &[T], c: &mut [T]) {
-    fn run<T: Element, S: Native>(op: &Gemm<T>, times: Times, a: &[T], b: &[T], c: &mut [T]) {
+fn repeat<T: Element>(op: &Gemm<T>, batch: &GemmBatch, a: &[T], b: &[T], c: &mut [T]) {
+    fn run<T: Element, S: SimdScalar>(
+        op: &Gemm<T>,
+        times: BatchStrides,
+        a: &[T],
+        b: &[T],
+        c: &mut [T],
+    ) {
         let c = cast_slice_mut::<T, S>(c).as_mut_ptr();
-        let p = &Product::new(&native::<T, S>(op), cast_slice(a), cast_slice(b), c);
+        let p = &RawGemm::new(&native::<T, S>(op), cast_slice(a), cast_slice(b), c);
         // SAFETY: `Batch::check` passed, so all that the products cover is there.
         #[allow(unsafe_code)]
         unsafe {
-            S::on_lanes(Multiply { a: op.trans_a, b: op.trans_b, p, times });
+            S::dispatch(UnpackedGemm { a: op.trans_a, b: op.trans_b, p, times });
         }
     }
-    let Batch { stride_a, stride_b, stride_c, .. } = *batch;
+    let GemmBatch { stride_a, stride_b, stride_c, .. } = *batch;
     // `c` ends with a product.
     let count = if batch.count == 1 { 1 } else { c.len().div_ceil(stride_c) };
-    let times = Times { count, a: stride_a, b: stride_b, c: stride_c };
+    let times = BatchStrides { count, a: stride_a, b: stride_b, c: stride_c };
     match T::DTYPE {
         DType::F64 => run::<T, f64>(op, times, a, b, c),
         _ => run::<T, f32>(op, times, a, b, c),
@@ -241,13 +247,13 @@ fn repeat<T: Element>(op: &Gemm<T>, batch: &Batch, a: &[T], b: &[T], c: &mut [T]
 
 /// `yᵀ ← α·xᵀ·op(B) + β·yᵀ` on the calling thread, of elements that need no widening; rows of `b`
 /// are `ldb` apart. Neither vector is empty.
-pub(super) fn row_times<T: Element>(
+pub(super) fn row_times_matrix<T: Element>(
     (alpha, beta): (T::Acc, T::Acc),
     x: &[T],
     (trans, b, ldb): (Transpose, &[T], usize),
     y: &mut [T],
 ) {
-    fn run<T: Element, S: Native>(
+    fn run<T: Element, S: SimdScalar>(
         factors: (T::Acc, T::Acc),
         x: &[T],
         (trans, b, ldb): (Transpose, &[T], usize),
@@ -259,11 +265,11 @@ pub(super) fn row_times<T: Element>(
         assert!((rows - 1) * ldb + columns <= b.len(), "{rows}×{columns}");
         let (a, b) = (cast_slice::<T, S>(x).as_ptr(), cast_slice::<T, S>(b).as_ptr());
         let (c, bias) = (cast_slice_mut::<T, S>(y).as_mut_ptr(), std::ptr::null());
-        let p = &Product { m: 1, n, k, alpha, beta, a, lda, b, ldb, c, ldc, bias };
+        let p = &RawGemm { m: 1, n, k, alpha, beta, a, lda, b, ldb, c, ldc, bias };
         // SAFETY: all that the product covers is there.
         #[allow(unsafe_code)]
         unsafe {
-            S::on_lanes(Multiply { a: Transpose::No, b: trans, p, times: Times::ONE });
+            S::dispatch(UnpackedGemm { a: Transpose::No, b: trans, p, times: BatchStrides::ONE });
         }
     }
     match T::DTYPE {
@@ -309,15 +315,15 @@ fn share<T: Element>(
     op: &Gemm<T>,
     multiply: impl Fn(&Gemm<T>, usize, usize) + Sync,
 ) {
-    let parts = if op.flops() < SHARED { 1 } else { workers.count() };
+    let parts = if op.flops() < PARALLEL_MIN_FLOPS { 1 } else { workers.count() };
     if parts == 1 {
         return multiply(op, 0, 0);
     }
     let (by_rows, longer) = (op.m >= op.n, op.m.max(op.n));
-    let mut size = longer.div_ceil(parts).next_multiple_of(TILE);
+    let mut size = longer.div_ceil(parts).next_multiple_of(PARTITION_UNIT);
     // A row by itself is summed as products with a vector are, in another order.
     while by_rows && longer % size == 1 {
-        size += TILE;
+        size += PARTITION_UNIT;
     }
     workers.run(longer.div_ceil(size), |i| {
         let (start, len) = (i * size, size.min(longer - i * size));
@@ -328,9 +334,15 @@ fn share<T: Element>(
 }
 
 /// A product of elements of type `S`, which is what `T` is.
-fn product<T: Element, S: Native>(workers: &Workers, op: &Gemm<T>, a: &[T], b: &[T], c: &mut [T]) {
-    let kernel = Kernel::of(&native::<T, S>(op));
-    let c = Tiles::new(cast_slice_mut::<T, S>(c), op.ldc);
+fn product<T: Element, S: SimdScalar>(
+    workers: &Workers,
+    op: &Gemm<T>,
+    a: &[T],
+    b: &[T],
+    c: &mut [T],
+) {
+    let kernel = GemmPath::of(&native::<T, S>(op));
+    let c = OutputTiles::new(cast_slice_mut::<T, S>(c), op.ldc);
     share(workers, op, |part, row, column| {
         let a = &cast_slice(a)[first_row(op, row)..];
         let b = &cast_slice(b)[first_column(op, column)..];

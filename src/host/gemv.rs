@@ -7,11 +7,11 @@
 mod long_rows;
 
 use super::{
-    gemm::row_times,
-    level1::{WIDTH, fold_lanes, padded},
+    gemm::row_times_matrix,
+    level1::{LANES, reduce_lanes, zero_padded},
     scratch::with_scratch,
     simd::vectorized,
-    widen::{CHUNK, chunk, is_wide, overwrite, update, widened},
+    widen::{CHUNK, accumulator_buffer, is_wide, overwrite_widened, update_widened, widened},
     workers::Workers,
 };
 use crate::{
@@ -30,12 +30,12 @@ const ROWS: usize = 4;
 const SHORT: usize = 512;
 
 /// Elements of the matrix that make a task: as for vectors.
-const TASK: usize = 1 << 17;
+const GRAIN: usize = 1 << 17;
 
 /// `y ← α·op(A)·x + β·y`; β = 0 does not read `y`, and α = 0 reads neither `A` nor `x`.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) and [`Error::Value`](crate::Error::Value) as
+/// [`Error::Length`](crate::Error::Length) and [`Error::InvalidInput`](crate::Error::InvalidInput) as
 /// [`Gemv::check`].
 #[doc(alias = "caffe_cpu_gemv")]
 pub fn gemv<T: Element>(
@@ -47,7 +47,7 @@ pub fn gemv<T: Element>(
 ) -> Result<()> {
     op.check(a.len(), x.len(), y.len())?;
     if op.alpha.is_zero() || x.is_empty() {
-        let mut room = chunk();
+        let mut room = accumulator_buffer();
         y.chunks_mut(CHUNK).for_each(|y| put(op, y, &mut room, |_| T::Acc::zero()));
         return Ok(());
     }
@@ -61,8 +61,8 @@ pub fn gemv<T: Element>(
         Transpose::No => with_scratch(room_for::<T>(x), |room| {
             let x = widened(x, room);
             // A task's rows do not change its results: each row is summed the same way in any.
-            let rows = (TASK / x.len()).next_multiple_of(ROWS).max(ROWS);
-            workers.chunks(y, rows, |task, y| {
+            let rows = (GRAIN / x.len()).next_multiple_of(ROWS).max(ROWS);
+            workers.for_each_chunk(y, rows, |task, y| {
                 let a = &a[task * rows * op.lda..];
                 vectorized(
                     #[inline(always)]
@@ -76,8 +76,8 @@ pub fn gemv<T: Element>(
         }
         Transpose::Yes => with_scratch(room_for::<T>(x), |room| {
             let x = widened(x, room);
-            let columns = (TASK / x.len()).next_multiple_of(CHUNK).max(CHUNK);
-            workers.chunks(y, columns, |task, y| {
+            let columns = (GRAIN / x.len()).next_multiple_of(CHUNK).max(CHUNK);
+            workers.for_each_chunk(y, columns, |task, y| {
                 vectorized(
                     #[inline(always)]
                     || add_rows(op, &a[task * columns..], x, y),
@@ -94,9 +94,9 @@ fn wide<T: Element>(workers: &Workers, op: &Gemv<T>, a: &[T], x: &[T], y: &mut [
         Transpose::No => (Transpose::Yes, op.lda),
         Transpose::Yes => (Transpose::No, 1),
     };
-    let task = (TASK / x.len()).next_multiple_of(CHUNK / 4).max(CHUNK / 4);
-    workers.chunks(y, task, |i, y| {
-        row_times((op.alpha, op.beta), x, (trans, &a[i * task * beside..], op.lda), y);
+    let task = (GRAIN / x.len()).next_multiple_of(CHUNK / 4).max(CHUNK / 4);
+    workers.for_each_chunk(y, task, |i, y| {
+        row_times_matrix((op.alpha, op.beta), x, (trans, &a[i * task * beside..], op.lda), y);
     });
 }
 
@@ -110,17 +110,19 @@ fn room_for<T: Element>(x: &[T]) -> usize {
 fn put<T: Element>(op: &Gemv<T>, y: &mut [T], room: &mut [T::Acc], sum: impl Fn(usize) -> T::Acc) {
     let (alpha, beta) = (op.alpha, op.beta);
     if beta.is_zero() {
-        overwrite(y, room, |y| y.iter_mut().enumerate().for_each(|(i, y)| *y = alpha * sum(i)));
+        overwrite_widened(y, room, |y| {
+            y.iter_mut().enumerate().for_each(|(i, y)| *y = alpha * sum(i))
+        });
     } else {
         let body = |(i, y): (usize, &mut T::Acc)| *y = alpha * sum(i) + beta * *y;
-        update(y, room, |y| y.iter_mut().enumerate().for_each(body));
+        update_widened(y, room, |y| y.iter_mut().enumerate().for_each(body));
     }
 }
 
 /// One element of `y` for each row of `a`: dot products, chunk by chunk.
 #[inline(always)]
 fn dot_rows<T: Element>(op: &Gemv<T>, a: &[T], x: &[T::Acc], y: &mut [T]) {
-    let mut rooms: [_; ROWS] = [chunk::<T::Acc>(); ROWS];
+    let mut rooms: [_; ROWS] = [accumulator_buffer::<T::Acc>(); ROWS];
     for (group, y) in y.chunks_mut(ROWS).enumerate() {
         let mut sums = [T::Acc::zero(); ROWS];
         for (block, x) in x.chunks(CHUNK).enumerate() {
@@ -148,25 +150,25 @@ fn dot_rows<T: Element>(op: &Gemv<T>, a: &[T], x: &[T::Acc], y: &mut [T]) {
 fn dot_four<A: Element + Float>(rows: [&[A]; ROWS], x: &[A]) -> [A; ROWS] {
     let (whole, rest) = x.as_chunks();
     let [(a, rest_a), (b, rest_b), (c, rest_c), (d, rest_d)] = rows.map(|row| row.as_chunks());
-    let mut lanes = [[A::zero(); WIDTH]; ROWS];
+    let mut lanes = [[A::zero(); LANES]; ROWS];
     for ((((x, a), b), c), d) in whole.iter().zip(a).zip(b).zip(c).zip(d) {
         lanes = step(lanes, [a, b, c, d], x);
     }
     if !rest.is_empty() {
-        let [a, b, c, d] = [rest_a, rest_b, rest_c, rest_d].map(padded);
-        lanes = step(lanes, [&a, &b, &c, &d], &padded(rest));
+        let [a, b, c, d] = [rest_a, rest_b, rest_c, rest_d].map(zero_padded);
+        lanes = step(lanes, [&a, &b, &c, &d], &zero_padded(rest));
     }
-    lanes.map(|lanes| fold_lanes(lanes, |a, b| a + b))
+    lanes.map(|lanes| reduce_lanes(lanes, |a, b| a + b))
 }
 
 /// Takes one product into each accumulator; by value, which keeps them in registers.
 #[inline(always)]
 fn step<A: Element + Float>(
-    mut lanes: [[A; WIDTH]; ROWS],
-    [a, b, c, d]: [&[A; WIDTH]; ROWS],
-    x: &[A; WIDTH],
-) -> [[A; WIDTH]; ROWS] {
-    for i in 0..WIDTH {
+    mut lanes: [[A; LANES]; ROWS],
+    [a, b, c, d]: [&[A; LANES]; ROWS],
+    x: &[A; LANES],
+) -> [[A; LANES]; ROWS] {
+    for i in 0..LANES {
         lanes[0][i] = lanes[0][i] + a[i] * x[i];
         lanes[1][i] = lanes[1][i] + b[i] * x[i];
         lanes[2][i] = lanes[2][i] + c[i] * x[i];
@@ -178,10 +180,10 @@ fn step<A: Element + Float>(
 /// One element of `y` for each column of `a`: rows are scaled and added, four at a time.
 #[inline(always)]
 fn add_rows<T: Element>(op: &Gemv<T>, a: &[T], x: &[T::Acc], y: &mut [T]) {
-    let mut rooms: [_; ROWS] = [chunk::<T::Acc>(); ROWS];
-    let mut room = chunk();
+    let mut rooms: [_; ROWS] = [accumulator_buffer::<T::Acc>(); ROWS];
+    let mut room = accumulator_buffer();
     for (block, y) in y.chunks_mut(CHUNK).enumerate() {
-        let mut sums = chunk::<T::Acc>();
+        let mut sums = accumulator_buffer::<T::Acc>();
         let sums = &mut sums[..y.len()];
         for (group, x) in x.chunks(ROWS).enumerate() {
             let [r0, r1, r2, r3] = &mut rooms;

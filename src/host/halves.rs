@@ -3,7 +3,7 @@
 //! What names a number of bits is inlined into functions compiled for AVX-512 (F, BW, VL), or for
 //! AVX2 and F16C, and may be called where the processor has these only.
 
-use super::lines::with_by_lines;
+use super::lines::zip_with_aligned_stores;
 use crate::element::{DType, Element};
 use std::arch::x86_64::*;
 
@@ -13,7 +13,7 @@ const LANES: usize = 16;
 /// `y ← x`, exactly, NaN made quiet; equal lengths.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 pub(super) fn widen<T: Element>(x: &[T], y: &mut [f32]) {
-    with_by_lines(
+    zip_with_aligned_stores(
         x,
         y,
         #[inline(always)]
@@ -35,7 +35,7 @@ pub(super) fn widen<T: Element>(x: &[T], y: &mut [f32]) {
 /// `y ← x`, rounded to nearest, ties to even; equal lengths.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 pub(super) fn narrow<T: Element>(x: &[f32], y: &mut [T]) {
-    with_by_lines(
+    zip_with_aligned_stores(
         x,
         y,
         #[inline(always)]

@@ -3,14 +3,16 @@
 use super::{
     level1,
     simd::vectorized,
-    stream::is_far,
-    widen::{CHUNK, Chunk, chunk, overwrite, update, widened},
+    stream::bypasses_cache,
+    widen::{
+        AccumulatorBuffer, CHUNK, accumulator_buffer, overwrite_widened, update_widened, widened,
+    },
     workers::Workers,
 };
 use crate::{
     element::Element,
-    error::{Error, Result, expect_len},
-    op::{Copy2d, Rows, Tile},
+    error::{Error, Result, check_len},
+    op::{Copy2d, RowIndexing, Tile},
 };
 use num_traits::Zero;
 
@@ -21,7 +23,7 @@ pub(crate) use permute::Axes;
 pub use permute::permute;
 
 /// Elements of one task, in whole rows.
-const TASK: usize = 1 << 16;
+const GRAIN: usize = 1 << 16;
 
 /// Most tasks that share out the rows of a table: each looks at every index.
 const PARTS: usize = 8;
@@ -34,7 +36,7 @@ const SHORT: usize = 16;
 /// What lies between the rows of `y` is left as it is.
 ///
 /// # Errors
-/// [`Error::Length`] if an operand ends before the block does; [`Error::Value`] if rows overlap.
+/// [`Error::Length`] if an operand ends before the block does; [`Error::InvalidInput`] if rows overlap.
 #[doc(alias = "caffe_copy")]
 pub fn copy_2d<T: Element>(workers: &Workers, op: &Copy2d, x: &[T], y: &mut [T]) -> Result<()> {
     op.check(x.len(), y.len())?;
@@ -42,14 +44,14 @@ pub fn copy_2d<T: Element>(workers: &Workers, op: &Copy2d, x: &[T], y: &mut [T])
     if rows == 0 || columns == 0 {
         return Ok(());
     }
-    if rows == 1 || rows < workers.count() || is_far(&y[..columns]) {
+    if rows == 1 || rows < workers.count() || bypasses_cache(&y[..columns]) {
         return (0..rows).try_for_each(|r| {
             level1::copy(workers, &x[r * ldx..][..columns], &mut y[r * ldy..][..columns])
         });
     }
-    let per = workers.even(rows, rows_per_task(columns), 1);
+    let per = workers.even_chunk_len(rows, rows_per_task(columns), 1);
     let y = &mut y[..(rows - 1) * ldy + columns];
-    workers.chunks(y, per * ldy, |task, y| {
+    workers.for_each_chunk(y, per * ldy, |task, y| {
         for (r, y) in y.chunks_mut(ldy).enumerate() {
             y[..columns].copy_from_slice(&x[(task * per + r) * ldx..][..columns]);
         }
@@ -60,11 +62,11 @@ pub fn copy_2d<T: Element>(workers: &Workers, op: &Copy2d, x: &[T], y: &mut [T])
 /// `y[i, :] ← table[indices[i], :]`.
 ///
 /// # Errors
-/// [`Error::Length`] names the operand; [`Error::Value`] an index past the table, and nothing is
+/// [`Error::Length`] names the operand; [`Error::InvalidInput`] an index past the table, and nothing is
 /// written then.
 pub fn gather<T: Element>(
     workers: &Workers,
-    op: &Rows,
+    op: &RowIndexing,
     table: &[T],
     indices: &[u32],
     y: &mut [T],
@@ -77,7 +79,7 @@ pub fn gather<T: Element>(
         return Ok(());
     }
     let per = rows_per_task(width);
-    workers.chunks(y, per * width, |task, y| {
+    workers.for_each_chunk(y, per * width, |task, y| {
         for (y, &row) in y.chunks_exact_mut(width).zip(&indices[task * per..]) {
             y.copy_from_slice(&table[row as usize * width..][..width]);
         }
@@ -91,11 +93,11 @@ pub fn gather<T: Element>(
 /// twice has one meaning.
 ///
 /// # Errors
-/// [`Error::Length`] names the operand; [`Error::Value`] an index past the table, and nothing is
+/// [`Error::Length`] names the operand; [`Error::InvalidInput`] an index past the table, and nothing is
 /// written then.
 pub fn scatter_add<T: Element>(
     workers: &Workers,
-    op: &Rows,
+    op: &RowIndexing,
     y: &[T],
     indices: &[u32],
     table: &mut [T],
@@ -108,14 +110,14 @@ pub fn scatter_add<T: Element>(
         return Ok(());
     }
     // Every task owns some rows of the table, so that each row sees its sums in order.
-    let parts = (y.len() / TASK).clamp(1, PARTS);
+    let parts = (y.len() / GRAIN).clamp(1, PARTS);
     let per = op.table.div_ceil(parts);
-    workers.chunks(table, per * width, |part, table| {
+    workers.for_each_chunk(table, per * width, |part, table| {
         let first = part * per;
         vectorized(
             #[inline(always)]
             || {
-                let mut rooms = (chunk(), chunk());
+                let mut rooms = (accumulator_buffer(), accumulator_buffer());
                 for (&row, y) in indices.iter().zip(y.chunks_exact(width)) {
                     let at = (row as usize).wrapping_sub(first).saturating_mul(width);
                     if let Some(row) = table.get_mut(at..at.saturating_add(width)) {
@@ -131,14 +133,14 @@ pub fn scatter_add<T: Element>(
 /// `yᵢ ← xᵢ`, which has to be an integer from 0 to below `bound`.
 ///
 /// # Errors
-/// [`Error::Length`] names the operand; [`Error::Value`] the first that is no such integer.
+/// [`Error::Length`] names the operand; [`Error::InvalidInput`] the first that is no such integer.
 pub fn to_indices<T: Element>(_: &Workers, bound: u32, x: &[T], y: &mut [u32]) -> Result<()> {
-    expect_len("to_indices", "y", x.len(), y.len())?;
+    check_len("to_indices", "y", x.len(), y.len())?;
     for (i, (y, x)) in y.iter_mut().zip(x).enumerate() {
         let value = x.to_f64();
         if !(value >= 0.0 && value < f64::from(bound) && value.fract() == 0.0) {
             let why = format!("x[{i}] is {value}, which is no index of {bound}");
-            return Err(Error::value("to_indices", why));
+            return Err(Error::invalid_input("to_indices", why));
         }
         *y = value as u32;
     }
@@ -157,13 +159,13 @@ pub fn tile<T: Element>(workers: &Workers, op: &Tile, x: &[T], y: &mut [T]) -> R
     }
     if inner == 1 {
         let per = rows_per_task(tiles);
-        workers.chunks(y, per * tiles, |task, y| {
+        workers.for_each_chunk(y, per * tiles, |task, y| {
             y.chunks_exact_mut(tiles).zip(&x[task * per..]).for_each(|(y, &x)| y.fill(x));
         });
         return Ok(());
     }
     let per = rows_per_task(inner);
-    workers.chunks(y, per * inner, |task, y| {
+    workers.for_each_chunk(y, per * inner, |task, y| {
         for (run, y) in y.chunks_exact_mut(inner).enumerate() {
             y.copy_from_slice(&x[(task * per + run) / tiles * inner..][..inner]);
         }
@@ -184,12 +186,12 @@ pub fn tile_backward<T: Element>(
     op.check("tile_backward", ("dx", dx.len()), ("dy", dy.len()))?;
     let &Tile { inner, tiles, .. } = op;
     // A task is some elements of `dx`, anywhere within the runs.
-    let size = (TASK / tiles.max(1)).max(CHUNK);
-    workers.chunks(dx, size, |task, dx| {
+    let size = (GRAIN / tiles.max(1)).max(CHUNK);
+    workers.for_each_chunk(dx, size, |task, dx| {
         vectorized(
             #[inline(always)]
             || {
-                let mut rooms = (chunk(), chunk());
+                let mut rooms = (accumulator_buffer(), accumulator_buffer());
                 let mut done = 0;
                 while done < dx.len() {
                     let (outer, i) = ((task * size + done) / inner, (task * size + done) % inner);
@@ -211,7 +213,7 @@ fn sum_tiles<T: Element>(
     inner: usize,
     i: usize,
     dx: &mut [T],
-    rooms: &mut (Chunk<T::Acc>, Chunk<T::Acc>),
+    rooms: &mut (AccumulatorBuffer<T::Acc>, AccumulatorBuffer<T::Acc>),
 ) {
     let len = dx.len();
     if len < SHORT {
@@ -221,7 +223,7 @@ fn sum_tiles<T: Element>(
         }
         return;
     }
-    overwrite(dx, &mut rooms.0, |dx| {
+    overwrite_widened(dx, &mut rooms.0, |dx| {
         dx.fill(T::Acc::zero());
         for dy in dy.chunks_exact(inner) {
             let dy = widened(&dy[i..][..len], &mut rooms.1);
@@ -232,24 +234,28 @@ fn sum_tiles<T: Element>(
 
 /// `y ← y + x`; equal lengths.
 #[inline(always)]
-fn add<T: Element>(x: &[T], y: &mut [T], rooms: &mut (Chunk<T::Acc>, Chunk<T::Acc>)) {
+fn add<T: Element>(
+    x: &[T],
+    y: &mut [T],
+    rooms: &mut (AccumulatorBuffer<T::Acc>, AccumulatorBuffer<T::Acc>),
+) {
     for (x, y) in x.chunks(CHUNK).zip(y.chunks_mut(CHUNK)) {
         let x = widened(x, &mut rooms.0);
-        update(y, &mut rooms.1, |y| y.iter_mut().zip(x).for_each(|(y, &x)| *y = *y + x));
+        update_widened(y, &mut rooms.1, |y| y.iter_mut().zip(x).for_each(|(y, &x)| *y = *y + x));
     }
 }
 
 /// Rows of `width` elements that make up a task.
 fn rows_per_task(width: usize) -> usize {
-    (TASK / width).max(1)
+    (GRAIN / width).max(1)
 }
 
 /// Fails unless every index names a row of the table.
-fn expect_rows(name: &'static str, op: &Rows, indices: &[u32]) -> Result<()> {
+fn expect_rows(name: &'static str, op: &RowIndexing, indices: &[u32]) -> Result<()> {
     let bad = indices.iter().enumerate().find(|(_, row)| **row as usize >= op.table);
     bad.map_or(Ok(()), |(i, row)| {
         let why = format!("indices[{i}] is {row}, but the table has {} rows", op.table);
-        Err(Error::value(name, why))
+        Err(Error::invalid_input(name, why))
     })
 }
 

@@ -4,16 +4,19 @@
 mod runs;
 
 use super::{
-    fused::Fused,
-    lines::{ahead, before_line, by_lines, lines_ahead, with_by_lines, with_lines_ahead},
-    simd::{vectorized, vectorized_fused},
-    stream::{is_far, stream},
-    widen::{CHUNK, chunk, is_wide, overwrite, update, widened},
+    fused::FmaMode,
+    lines::{
+        load_peel_len, prefetch_after, with_aligned_stores, with_prefetch, zip_with_aligned_stores,
+        zip_with_prefetch,
+    },
+    simd::{vectorized, vectorized_fma},
+    stream::{bypasses_cache, copy_nontemporal},
+    widen::{CHUNK, accumulator_buffer, is_wide, overwrite_widened, update_widened, widened},
     workers::Workers,
 };
 use crate::{
     element::Element,
-    error::{Result, expect_at_least, expect_len},
+    error::{Result, check_len, check_min_len},
 };
 use bytemuck::{cast_slice, cast_slice_mut};
 use num_traits::{Float, Zero};
@@ -22,17 +25,17 @@ use {super::simd::has_avx512, crate::element::DType, bytemuck::cast};
 
 /// Elements of one task: below this, a second thread costs more than it saves. Sums are cut into
 /// so many on any number of threads.
-const TASK: usize = 1 << 17;
+const GRAIN: usize = 1 << 17;
 
 /// Elements of which other tasks are a multiple: whole lines of a cache.
-const UNIT: usize = 64;
+const CHUNK_ALIGN: usize = 64;
 
 /// Elements of an operand that no cache of a thread holds: to ask ahead for what one does takes
 /// longer than to wait.
-const FAR: usize = 4 * TASK;
+const PREFETCH_MIN_LEN: usize = 4 * GRAIN;
 
 /// Accumulators of a row: a whole number of vectors of any width.
-pub(super) const WIDTH: usize = 16;
+pub(super) const LANES: usize = 16;
 
 /// Rows of accumulators, written out below: several chains hide the latency of an addition.
 const ROWS: usize = 4;
@@ -43,8 +46,8 @@ const ROWS: usize = 4;
 /// [`Error::Length`](crate::Error::Length) unless `y` is as long as `x`.
 #[doc(alias = "caffe_copy")]
 pub fn copy<T: Element>(workers: &Workers, x: &[T], y: &mut [T]) -> Result<()> {
-    expect_len("copy", "y", x.len(), y.len())?;
-    if y.len() <= TASK {
+    check_len("copy", "y", x.len(), y.len())?;
+    if y.len() <= GRAIN {
         y.copy_from_slice(x)
     } else {
         copy_many(workers, x, y)
@@ -55,25 +58,25 @@ pub fn copy<T: Element>(workers: &Workers, x: &[T], y: &mut [T]) -> Result<()> {
 /// As [`copy`]; apart, as short copies feel what it needs.
 #[inline(never)]
 fn copy_many<T: Element>(workers: &Workers, x: &[T], y: &mut [T]) {
-    let (far, task) = (is_far(y), workers.even(y.len(), TASK, UNIT));
-    workers.chunks(y, task, |i, y| {
+    let (far, task) = (bypasses_cache(y), workers.even_chunk_len(y.len(), GRAIN, CHUNK_ALIGN));
+    workers.for_each_chunk(y, task, |i, y| {
         let x = &x[i * task..][..y.len()];
-        if far { stream(x, y) } else { y.copy_from_slice(x) }
+        if far { copy_nontemporal(x, y) } else { y.copy_from_slice(x) }
     });
 }
 
 /// `x ← α·x`.
 #[doc(alias = "caffe_scal")]
 pub fn scal<T: Element>(workers: &Workers, alpha: T::Acc, x: &mut [T]) -> Result<()> {
-    let (far, task) = (is_far(x), workers.even(x.len(), TASK, UNIT));
-    workers.chunks(x, task, |_, x| {
+    let (far, task) = (bypasses_cache(x), workers.even_chunk_len(x.len(), GRAIN, CHUNK_ALIGN));
+    workers.for_each_chunk(x, task, |_, x| {
         if is_wide::<T>() {
             let x = cast_slice_mut(x);
             if far {
                 return vectorized(
                     #[inline(always)]
                     || {
-                        lines_ahead(
+                        with_prefetch(
                             x,
                             #[inline(always)]
                             |x| scale(alpha, x),
@@ -84,7 +87,7 @@ pub fn scal<T: Element>(workers: &Workers, alpha: T::Acc, x: &mut [T]) -> Result
             return vectorized(
                 #[inline(always)]
                 || {
-                    by_lines(
+                    with_aligned_stores(
                         x,
                         #[inline(always)]
                         |x| scale(alpha, x),
@@ -92,9 +95,9 @@ pub fn scal<T: Element>(workers: &Workers, alpha: T::Acc, x: &mut [T]) -> Result
                 },
             );
         }
-        let mut room = chunk();
+        let mut room = accumulator_buffer();
         for x in x.chunks_mut(CHUNK) {
-            update(x, &mut room, |x| {
+            update_widened(x, &mut room, |x| {
                 vectorized(
                     #[inline(always)]
                     || scale(alpha, x),
@@ -118,7 +121,7 @@ fn scale<A: Element + Float>(alpha: A, x: &mut [A]) {
 /// [`Error::Length`](crate::Error::Length) unless `y` is as long as `x`.
 #[doc(alias = "caffe_axpy")]
 pub fn axpy<T: Element>(workers: &Workers, alpha: T::Acc, x: &[T], y: &mut [T]) -> Result<()> {
-    expect_len("axpy", "y", x.len(), y.len())?;
+    check_len("axpy", "y", x.len(), y.len())?;
     each(
         workers,
         true,
@@ -141,7 +144,7 @@ pub fn axpby<T: Element>(
     beta: T::Acc,
     y: &mut [T],
 ) -> Result<()> {
-    expect_len("axpby", "y", x.len(), y.len())?;
+    check_len("axpby", "y", x.len(), y.len())?;
     if beta.is_zero() {
         each(
             workers,
@@ -168,7 +171,7 @@ pub fn axpby<T: Element>(
 /// [`Error::Length`](crate::Error::Length) unless `y` is as long as `x`.
 #[doc(alias = "caffe_cpu_dot")]
 pub fn dot<T: Element>(workers: &Workers, x: &[T], y: &[T]) -> Result<T::Acc> {
-    expect_len("dot", "y", x.len(), y.len())?;
+    check_len("dot", "y", x.len(), y.len())?;
     Ok(sum_of_tasks(
         workers,
         x.len(),
@@ -180,7 +183,7 @@ pub fn dot<T: Element>(workers: &Workers, x: &[T], y: &[T]) -> Result<T::Acc> {
                     fused.mul_add(x, y, sum)
                 });
             }
-            let (mut room_x, mut room_y) = (chunk(), chunk());
+            let (mut room_x, mut room_y) = (accumulator_buffer(), accumulator_buffer());
             let mut sum = T::Acc::zero();
             for (x, y) in x.chunks(CHUNK).zip(y.chunks(CHUNK)) {
                 let (x, y) = (widened(x, &mut room_x), widened(y, &mut room_y));
@@ -206,14 +209,15 @@ pub fn dot_strided<T: Element>(
 ) -> Result<T::Acc> {
     let Some(last) = n.checked_sub(1) else { return Ok(T::Acc::zero()) };
     let span = |inc: usize| last.saturating_mul(inc).saturating_add(1);
-    expect_at_least("dot_strided", "x", span(incx), x.len())?;
-    expect_at_least("dot_strided", "y", span(incy), y.len())?;
+    check_min_len("dot_strided", "x", span(incx), x.len())?;
+    check_min_len("dot_strided", "y", span(incy), y.len())?;
     if (incx, incy) == (1, 1) {
         return dot(workers, &x[..n], &y[..n]);
     }
     Ok(sum_of_tasks(workers, n, |task, len, _| {
-        let (mut room_x, mut room_y) = (chunk::<T::Acc>(), chunk::<T::Acc>());
-        let (start, end) = (task * TASK, task * TASK + len);
+        let (mut room_x, mut room_y) =
+            (accumulator_buffer::<T::Acc>(), accumulator_buffer::<T::Acc>());
+        let (start, end) = (task * GRAIN, task * GRAIN + len);
         let mut sum = T::Acc::zero();
         for start in (start..end).step_by(CHUNK) {
             let len = CHUNK.min(end - start);
@@ -244,9 +248,9 @@ pub fn sumsq<T: Element>(workers: &Workers, x: &[T]) -> Result<T::Acc> {
 
 /// `max |xᵢ|`: 0 if there are no elements, NaN if one of them is NaN.
 pub fn amax<T: Element>(workers: &Workers, x: &[T]) -> Result<T::Acc> {
-    let (tasks, far) = (x.len().div_ceil(TASK), x.len() >= FAR);
+    let (tasks, far) = (x.len().div_ceil(GRAIN), x.len() >= PREFETCH_MIN_LEN);
     let task = |i| {
-        let x = part(x, i, TASK.min(x.len() - i * TASK));
+        let x = part(x, i, GRAIN.min(x.len() - i * GRAIN));
         vectorized(
             #[inline(always)]
             || {
@@ -254,7 +258,7 @@ pub fn amax<T: Element>(workers: &Workers, x: &[T]) -> Result<T::Acc> {
                 if is_wide::<T>() {
                     return fold_run(far, cast_slice(x), take, larger);
                 }
-                let mut room = chunk();
+                let mut room = accumulator_buffer();
                 let mut max = T::Acc::zero();
                 for x in x.chunks(CHUNK) {
                     max = larger(max, fold_run(false, widened(x, &mut room), take, larger));
@@ -272,7 +276,7 @@ pub fn amax<T: Element>(workers: &Workers, x: &[T]) -> Result<T::Acc> {
 /// The part of `x` that belongs to task `i`.
 #[inline(always)]
 fn part<T>(x: &[T], i: usize, len: usize) -> &[T] {
-    &x[i * TASK..][..len]
+    &x[i * GRAIN..][..len]
 }
 
 /// `yᵢ ← f(fused, xᵢ, yᵢ)`, equal lengths; `f` finds what is in `y` if it `reads` it.
@@ -281,9 +285,9 @@ fn each<T: Element>(
     workers: &Workers,
     reads: bool,
     (x, y): (&[T], &mut [T]),
-    f: impl Fn(Fused, T::Acc, T::Acc) -> T::Acc + Copy + Send + Sync,
+    f: impl Fn(FmaMode, T::Acc, T::Acc) -> T::Acc + Copy + Send + Sync,
 ) {
-    if is_wide::<T>() && y.len() <= TASK {
+    if is_wide::<T>() && y.len() <= GRAIN {
         each_near(cast_slice(x), cast_slice_mut(y), f);
     } else {
         each_of_many(workers, reads, (x, y), f);
@@ -296,28 +300,28 @@ fn each_of_many<T: Element>(
     workers: &Workers,
     reads: bool,
     (x, y): (&[T], &mut [T]),
-    f: impl Fn(Fused, T::Acc, T::Acc) -> T::Acc + Copy + Send + Sync,
+    f: impl Fn(FmaMode, T::Acc, T::Acc) -> T::Acc + Copy + Send + Sync,
 ) {
-    let (far, task) = (is_far(y), workers.even(y.len(), TASK, UNIT));
-    workers.chunks(y, task, |i, y| {
+    let (far, task) = (bypasses_cache(y), workers.even_chunk_len(y.len(), GRAIN, CHUNK_ALIGN));
+    workers.for_each_chunk(y, task, |i, y| {
         let x = &x[i * task..][..y.len()];
         if is_wide::<T>() {
             let (x, y) = (cast_slice(x), cast_slice_mut(y));
             return if far { each_far(x, y, f) } else { each_near(x, y, f) };
         }
-        let (mut room_x, mut room_y) = (chunk(), chunk());
+        let (mut room_x, mut room_y) = (accumulator_buffer(), accumulator_buffer());
         for (x, y) in x.chunks(CHUNK).zip(y.chunks_mut(CHUNK)) {
             let x = widened(x, &mut room_x);
             let body = |y: &mut [T::Acc]| {
-                vectorized_fused(
+                vectorized_fma(
                     #[inline(always)]
                     move |fused| each_of_run(fused, x, y, f),
                 );
             };
             if reads {
-                update(y, &mut room_y, body);
+                update_widened(y, &mut room_y, body);
             } else {
-                overwrite(y, &mut room_y, body);
+                overwrite_widened(y, &mut room_y, body);
             }
         }
     });
@@ -325,7 +329,7 @@ fn each_of_many<T: Element>(
 
 /// As [`each`], of what a cache holds.
 #[inline(always)]
-fn each_near<A: Element>(x: &[A], y: &mut [A], f: impl Fn(Fused, A, A) -> A + Copy) {
+fn each_near<A: Element>(x: &[A], y: &mut [A], f: impl Fn(FmaMode, A, A) -> A + Copy) {
     #[cfg(target_arch = "x86_64")]
     if A::DTYPE == DType::F32 && has_avx512() {
         // SAFETY: the processor has what it is compiled for.
@@ -335,14 +339,14 @@ fn each_near<A: Element>(x: &[A], y: &mut [A], f: impl Fn(Fused, A, A) -> A + Co
                 cast_slice(x),
                 cast_slice_mut(y),
                 #[inline(always)]
-                move |x, y| cast(f(Fused::Native, cast(x), cast(y))),
+                move |x, y| cast(f(FmaMode::Hardware, cast(x), cast(y))),
             );
         };
     }
-    vectorized_fused(
+    vectorized_fma(
         #[inline(always)]
         move |fused| {
-            with_by_lines(
+            zip_with_aligned_stores(
                 x,
                 y,
                 #[inline(always)]
@@ -354,15 +358,15 @@ fn each_near<A: Element>(x: &[A], y: &mut [A], f: impl Fn(Fused, A, A) -> A + Co
 
 /// As [`each`], of what comes from memory: what follows is asked for meanwhile, where that pays.
 #[inline(always)]
-fn each_far<A: Element>(x: &[A], y: &mut [A], f: impl Fn(Fused, A, A) -> A + Copy) {
+fn each_far<A: Element>(x: &[A], y: &mut [A], f: impl Fn(FmaMode, A, A) -> A + Copy) {
     #[cfg(target_arch = "x86_64")]
     if A::DTYPE == DType::F32 && has_avx512() {
         return each_near(x, y, f);
     }
-    vectorized_fused(
+    vectorized_fma(
         #[inline(always)]
         move |fused| {
-            with_lines_ahead(
+            zip_with_prefetch(
                 x,
                 y,
                 #[inline(always)]
@@ -373,7 +377,7 @@ fn each_far<A: Element>(x: &[A], y: &mut [A], f: impl Fn(Fused, A, A) -> A + Cop
 }
 
 #[inline(always)]
-fn each_of_run<A: Element>(fused: Fused, x: &[A], y: &mut [A], f: impl Fn(Fused, A, A) -> A) {
+fn each_of_run<A: Element>(fused: FmaMode, x: &[A], y: &mut [A], f: impl Fn(FmaMode, A, A) -> A) {
     for (y, &x) in y.iter_mut().zip(x) {
         *y = f(fused, x, *y);
     }
@@ -386,7 +390,7 @@ fn sum_of_tasks<A: Element + Float>(
     n: usize,
     body: impl Fn(usize, usize, bool) -> A + Send + Sync,
 ) -> A {
-    if n <= TASK { body(0, n, false) } else { sum_of_many(workers, n, body) }
+    if n <= GRAIN { body(0, n, false) } else { sum_of_many(workers, n, body) }
 }
 
 /// As [`sum_of_tasks`]; apart, as short sums feel what it needs.
@@ -396,8 +400,8 @@ fn sum_of_many<A: Element + Float>(
     n: usize,
     body: impl Fn(usize, usize, bool) -> A + Send + Sync,
 ) -> A {
-    let (tasks, far) = (n.div_ceil(TASK), n >= FAR);
-    let task = |i| body(i, TASK.min(n - i * TASK), far);
+    let (tasks, far) = (n.div_ceil(GRAIN), n >= PREFETCH_MIN_LEN);
+    let task = |i| body(i, GRAIN.min(n - i * GRAIN), far);
     if workers.count() == 1 {
         return (0..tasks).fold(A::zero(), |sum, i| sum + task(i));
     }
@@ -409,14 +413,14 @@ fn sum_of_many<A: Element + Float>(
 fn sum_over<T: Element>(
     workers: &Workers,
     x: &[T],
-    take: impl Fn(Fused, T::Acc, T::Acc, T::Acc) -> T::Acc + Copy + Send + Sync,
+    take: impl Fn(FmaMode, T::Acc, T::Acc, T::Acc) -> T::Acc + Copy + Send + Sync,
 ) -> T::Acc {
     sum_of_tasks(workers, x.len(), |i, len, far| {
         let x = part(x, i, len);
         if is_wide::<T>() {
             return sum_run::<T::Acc>(far, cast_slice(x), cast_slice(x), take);
         }
-        let mut room = chunk();
+        let mut room = accumulator_buffer();
         let mut sum = T::Acc::zero();
         for x in x.chunks(CHUNK) {
             let x = widened(x, &mut room);
@@ -433,7 +437,7 @@ fn sum_run<A: Element + Float>(
     far: bool,
     x: &[A],
     y: &[A],
-    take: impl Fn(Fused, A, A, A) -> A + Copy,
+    take: impl Fn(FmaMode, A, A, A) -> A + Copy,
 ) -> A {
     // Not −0, which depends on where there are zeros between.
     lanes_of_run(far, x, y, take) + A::zero()
@@ -445,7 +449,7 @@ fn lanes_of_run<A: Element + Float>(
     far: bool,
     x: &[A],
     y: &[A],
-    take: impl Fn(Fused, A, A, A) -> A + Copy,
+    take: impl Fn(FmaMode, A, A, A) -> A + Copy,
 ) -> A {
     #[cfg(target_arch = "x86_64")]
     if A::DTYPE == DType::F32 && has_avx512() {
@@ -457,11 +461,11 @@ fn lanes_of_run<A: Element + Float>(
                 cast_slice(x),
                 cast_slice(y),
                 #[inline(always)]
-                |sum, x, y| cast(take(Fused::Native, cast(sum), cast(x), cast(y))),
+                |sum, x, y| cast(take(FmaMode::Hardware, cast(sum), cast(x), cast(y))),
             )
         });
     }
-    vectorized_fused(
+    vectorized_fma(
         #[inline(always)]
         |fused| {
             over_run(
@@ -505,8 +509,8 @@ fn over_run<A: Element + Float>(
     f: impl Fn(A, A, A) -> A,
     combine: impl Fn(A, A) -> A,
 ) -> A {
-    let mut lanes = [[A::zero(); WIDTH]; ROWS];
-    let before = before_line(x);
+    let mut lanes = [[A::zero(); LANES]; ROWS];
+    let before = load_peel_len(x);
     if before == 0 && !far {
         return fold_rows(from_line::<_, false>(lanes, x, y, f), combine);
     }
@@ -520,52 +524,52 @@ fn over_run<A: Element + Float>(
 /// Takes all of `x` and `y` into accumulators, and may have what follows fetched meanwhile.
 #[inline(always)]
 fn from_line<A: Element, const AHEAD: bool>(
-    mut lanes: [[A; WIDTH]; ROWS],
+    mut lanes: [[A; LANES]; ROWS],
     x: &[A],
     y: &[A],
     f: impl Fn(A, A, A) -> A,
-) -> [[A; WIDTH]; ROWS] {
+) -> [[A; LANES]; ROWS] {
     let ((x, rest_x), (y, rest_y)) = (x.as_chunks(), y.as_chunks());
     for (x, y) in x.iter().zip(y) {
         if AHEAD {
-            ahead(x);
+            prefetch_after(x);
         }
         lanes = step(lanes, x, y, &f);
     }
     if !rest_x.is_empty() {
-        lanes = step(lanes, &padded(rest_x), &padded(rest_y), &f);
+        lanes = step(lanes, &zero_padded(rest_x), &zero_padded(rest_y), &f);
     }
     lanes
 }
 
 /// Elements before the first line, in the lanes that are theirs when all are turned by their number.
 #[inline(always)]
-fn last_lanes<A: Element>(first: &[A]) -> [A; WIDTH * ROWS] {
-    let mut whole = [A::default(); WIDTH * ROWS];
-    whole[WIDTH * ROWS - first.len()..].copy_from_slice(first);
+fn last_lanes<A: Element>(first: &[A]) -> [A; LANES * ROWS] {
+    let mut whole = [A::default(); LANES * ROWS];
+    whole[LANES * ROWS - first.len()..].copy_from_slice(first);
     whole
 }
 
 /// Takes one element into each accumulator; by value, which keeps them in registers.
 #[inline(always)]
 fn step<A: Element>(
-    mut lanes: [[A; WIDTH]; ROWS],
-    x: &[A; WIDTH * ROWS],
-    y: &[A; WIDTH * ROWS],
+    mut lanes: [[A; LANES]; ROWS],
+    x: &[A; LANES * ROWS],
+    y: &[A; LANES * ROWS],
     f: impl Fn(A, A, A) -> A,
-) -> [[A; WIDTH]; ROWS] {
-    for i in 0..WIDTH {
+) -> [[A; LANES]; ROWS] {
+    for i in 0..LANES {
         lanes[0][i] = f(lanes[0][i], x[i], y[i]);
-        lanes[1][i] = f(lanes[1][i], x[WIDTH + i], y[WIDTH + i]);
-        lanes[2][i] = f(lanes[2][i], x[2 * WIDTH + i], y[2 * WIDTH + i]);
-        lanes[3][i] = f(lanes[3][i], x[3 * WIDTH + i], y[3 * WIDTH + i]);
+        lanes[1][i] = f(lanes[1][i], x[LANES + i], y[LANES + i]);
+        lanes[2][i] = f(lanes[2][i], x[2 * LANES + i], y[2 * LANES + i]);
+        lanes[3][i] = f(lanes[3][i], x[3 * LANES + i], y[3 * LANES + i]);
     }
     lanes
 }
 
 /// `x`, of fewer elements, filled up with zeros.
 #[inline(always)]
-pub(super) fn padded<A: Element, const N: usize>(x: &[A]) -> [A; N] {
+pub(super) fn zero_padded<A: Element, const N: usize>(x: &[A]) -> [A; N] {
     let mut whole = [A::default(); N];
     whole[..x.len()].copy_from_slice(x);
     whole
@@ -573,18 +577,18 @@ pub(super) fn padded<A: Element, const N: usize>(x: &[A]) -> [A; N] {
 
 /// Combines accumulators: those at half the distance until one is left.
 #[inline(always)]
-fn fold_rows<A: Element>(lanes: [[A; WIDTH]; ROWS], f: impl Fn(A, A) -> A) -> A {
+fn fold_rows<A: Element>(lanes: [[A; LANES]; ROWS], f: impl Fn(A, A) -> A) -> A {
     let [mut a, b, c, d] = lanes;
-    for i in 0..WIDTH {
+    for i in 0..LANES {
         a[i] = f(f(a[i], c[i]), f(b[i], d[i]));
     }
-    fold_lanes(a, f)
+    reduce_lanes(a, f)
 }
 
 /// Combines those at half the distance until one is left.
 #[inline(always)]
-pub(super) fn fold_lanes<A: Element>(mut lanes: [A; WIDTH], f: impl Fn(A, A) -> A) -> A {
-    let mut half = WIDTH / 2;
+pub(super) fn reduce_lanes<A: Element>(mut lanes: [A; LANES], f: impl Fn(A, A) -> A) -> A {
+    let mut half = LANES / 2;
     while half > 0 {
         for i in 0..half {
             lanes[i] = f(lanes[i], lanes[i + half]);

@@ -4,30 +4,30 @@
 //! the first-level cache, that halves the rate; stores are slower in it, too.
 
 /// Bytes of a cache line, and of the widest vector.
-const LINE: usize = 64;
+const CACHE_LINE: usize = 64;
 
 /// Bytes from which on it pays to read from the beginning of a line.
-const LONG: usize = 32 << 10;
+const ALIGN_LOADS_MIN_BYTES: usize = 32 << 10;
 
 /// Bytes from which on it pays to write from the beginning of a line.
-const LONG_WRITTEN: usize = 2 << 10;
+const ALIGN_STORES_MIN_BYTES: usize = 2 << 10;
 
 /// Elements of `x`, which is read, before the first that begins a line; 0 if that does not pay.
 #[inline(always)]
-pub(super) fn before_line<A>(x: &[A]) -> usize {
-    before(x, LONG)
+pub(super) fn load_peel_len<A>(x: &[A]) -> usize {
+    before(x, ALIGN_LOADS_MIN_BYTES)
 }
 
 /// As [`before_line`], of what is written.
 #[inline(always)]
-pub(super) fn before_written<A>(y: &[A]) -> usize {
-    before(y, LONG_WRITTEN)
+pub(super) fn store_peel_len<A>(y: &[A]) -> usize {
+    before(y, ALIGN_STORES_MIN_BYTES)
 }
 
 /// Calls `body` with parts of `y`, which is written, of which all but a short one begin a line.
 #[inline(always)]
-pub(super) fn by_lines<Y>(y: &mut [Y], mut body: impl FnMut(&mut [Y])) {
-    let before = before_written(y);
+pub(super) fn with_aligned_stores<Y>(y: &mut [Y], mut body: impl FnMut(&mut [Y])) {
+    let before = store_peel_len(y);
     let (first, rest) = y.split_at_mut(before);
     if before > 0 {
         body(first);
@@ -37,8 +37,12 @@ pub(super) fn by_lines<Y>(y: &mut [Y], mut body: impl FnMut(&mut [Y])) {
 
 /// As [`by_lines`], with the same parts of `x`, as long as `y`.
 #[inline(always)]
-pub(super) fn with_by_lines<X, Y>(x: &[X], y: &mut [Y], mut body: impl FnMut(&[X], &mut [Y])) {
-    let (first_x, rest_x) = x.split_at(before_written(y));
+pub(super) fn zip_with_aligned_stores<X, Y>(
+    x: &[X],
+    y: &mut [Y],
+    mut body: impl FnMut(&[X], &mut [Y]),
+) {
+    let (first_x, rest_x) = x.split_at(store_peel_len(y));
     let (first, rest) = y.split_at_mut(first_x.len());
     if !first.is_empty() {
         body(first_x, first);
@@ -47,16 +51,16 @@ pub(super) fn with_by_lines<X, Y>(x: &[X], y: &mut [Y], mut body: impl FnMut(&[X
 }
 
 /// Elements for which [`lines_ahead`] and [`with_lines_ahead`] ask at a time.
-const BLOCK: usize = 64;
+const PREFETCH_BLOCK_LEN: usize = 64;
 
 /// As [`by_lines`] of what comes from memory: what follows is asked for meanwhile.
 #[inline(always)]
-pub(super) fn lines_ahead<Y>(y: &mut [Y], mut body: impl FnMut(&mut [Y])) {
-    let (first, y) = y.split_at_mut(before_written(y));
+pub(super) fn with_prefetch<Y>(y: &mut [Y], mut body: impl FnMut(&mut [Y])) {
+    let (first, y) = y.split_at_mut(store_peel_len(y));
     body(first);
-    let (blocks, rest) = y.as_chunks_mut::<BLOCK>();
+    let (blocks, rest) = y.as_chunks_mut::<PREFETCH_BLOCK_LEN>();
     for y in blocks {
-        ahead(y);
+        prefetch_after(y);
         body(y);
     }
     body(rest);
@@ -64,14 +68,15 @@ pub(super) fn lines_ahead<Y>(y: &mut [Y], mut body: impl FnMut(&mut [Y])) {
 
 /// As [`lines_ahead`], with the same parts of `x`, as long as `y`.
 #[inline(always)]
-pub(super) fn with_lines_ahead<X, Y>(x: &[X], y: &mut [Y], mut body: impl FnMut(&[X], &mut [Y])) {
-    let (first_x, x) = x.split_at(before_written(y));
+pub(super) fn zip_with_prefetch<X, Y>(x: &[X], y: &mut [Y], mut body: impl FnMut(&[X], &mut [Y])) {
+    let (first_x, x) = x.split_at(store_peel_len(y));
     let (first, y) = y.split_at_mut(first_x.len());
     body(first_x, first);
-    let ((blocks_x, rest_x), (blocks, rest)) = (x.as_chunks::<BLOCK>(), y.as_chunks_mut::<BLOCK>());
+    let ((blocks_x, rest_x), (blocks, rest)) =
+        (x.as_chunks::<PREFETCH_BLOCK_LEN>(), y.as_chunks_mut::<PREFETCH_BLOCK_LEN>());
     for (x, y) in blocks_x.iter().zip(blocks) {
-        ahead(x);
-        ahead(y);
+        prefetch_after(x);
+        prefetch_after(y);
         body(x, y);
     }
     body(rest_x, rest);
@@ -79,16 +84,16 @@ pub(super) fn with_lines_ahead<X, Y>(x: &[X], y: &mut [Y], mut body: impl FnMut(
 
 /// Bytes by which [`ahead`] goes before its reader: past what a processor that watches several
 /// rows at a time fetches by itself.
-pub(super) const AHEAD: usize = 1 << 10;
+pub(super) const PREFETCH_DISTANCE: usize = 1 << 10;
 
 /// Says that what follows `x` some way further will soon be read, if the processor listens. It need
 /// not exist.
 #[inline(always)]
-pub(super) fn ahead<A, const N: usize>(x: &[A; N]) {
+pub(super) fn prefetch_after<A, const N: usize>(x: &[A; N]) {
     #[cfg(target_arch = "x86_64")]
-    for line in (0..size_of::<[A; N]>()).step_by(LINE) {
+    for line in (0..size_of::<[A; N]>()).step_by(CACHE_LINE) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        let there = x.as_ptr().cast::<i8>().wrapping_add(AHEAD + line);
+        let there = x.as_ptr().cast::<i8>().wrapping_add(PREFETCH_DISTANCE + line);
         // SAFETY: a prefetch reads nothing that a program could see, whatever the address.
         #[allow(unsafe_code)]
         unsafe {
@@ -100,5 +105,5 @@ pub(super) fn ahead<A, const N: usize>(x: &[A; N]) {
 
 #[inline(always)]
 fn before<A>(x: &[A], long: usize) -> usize {
-    if size_of_val(x) < long { 0 } else { x.as_ptr().align_offset(LINE).min(x.len()) }
+    if size_of_val(x) < long { 0 } else { x.as_ptr().align_offset(CACHE_LINE).min(x.len()) }
 }

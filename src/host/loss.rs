@@ -3,14 +3,14 @@
 use super::workers::Workers;
 use crate::{
     element::Element,
-    error::{Error, Result, expect_len},
+    error::{Error, Result, check_len},
     op::{Accuracy, Axis, SoftmaxLoss},
 };
 
 /// `loss[0] ← −Σ ln max(p[label], tiny) / n`, as [`SoftmaxLoss`] says; summed in `f64`.
 ///
 /// # Errors
-/// [`Error::Length`]; [`Error::Value`] for a label that is no class and not ignored.
+/// [`Error::Length`]; [`Error::InvalidInput`] for a label that is no class and not ignored.
 pub fn softmax_loss<T: Element>(
     _: &Workers,
     op: &SoftmaxLoss,
@@ -20,9 +20,9 @@ pub fn softmax_loss<T: Element>(
 ) -> Result<()> {
     const OP: &str = "softmax_loss";
     let axis = &op.axis;
-    expect_len(OP, "p", axis.count(), p.len())?;
-    expect_len(OP, "label", axis.rest(), label.len())?;
-    expect_len(OP, "loss", 1, loss.len())?;
+    check_len(OP, "p", axis.count(), p.len())?;
+    check_len(OP, "label", axis.reduced_count(), label.len())?;
+    check_len(OP, "loss", 1, loss.len())?;
     let tiny = f64::from(f32::MIN_POSITIVE);
     let (mut sum, mut valid) = (0.0, 0);
     for (at, &label) in label.iter().enumerate() {
@@ -38,7 +38,7 @@ pub fn softmax_loss<T: Element>(
 /// `dx ← scale[0] · (p − onehot(label)) / n`; zero where labels are ignored.
 ///
 /// # Errors
-/// [`Error::Length`]; [`Error::Value`] for a label that is no class and not ignored.
+/// [`Error::Length`]; [`Error::InvalidInput`] for a label that is no class and not ignored.
 pub fn softmax_loss_backward<T: Element>(
     _: &Workers,
     op: &SoftmaxLoss,
@@ -49,10 +49,10 @@ pub fn softmax_loss_backward<T: Element>(
 ) -> Result<()> {
     const OP: &str = "softmax_loss_backward";
     let axis = &op.axis;
-    expect_len(OP, "p", axis.count(), p.len())?;
-    expect_len(OP, "label", axis.rest(), label.len())?;
-    expect_len(OP, "scale", 1, scale.len())?;
-    expect_len(OP, "dx", axis.count(), dx.len())?;
+    check_len(OP, "p", axis.count(), p.len())?;
+    check_len(OP, "label", axis.reduced_count(), label.len())?;
+    check_len(OP, "scale", 1, scale.len())?;
+    check_len(OP, "dx", axis.count(), dx.len())?;
     let mut valid = 0;
     for (at, &label) in label.iter().enumerate() {
         valid += usize::from(class(OP, label, at, axis, op.ignore)?.is_some());
@@ -76,7 +76,7 @@ pub fn softmax_loss_backward<T: Element>(
 /// `y[0] ←` the share of labels whose score is among the `top_k` greatest, as [`Accuracy`] says.
 ///
 /// # Errors
-/// [`Error::Length`]; [`Error::Value`] for a label that is no class and not ignored.
+/// [`Error::Length`]; [`Error::InvalidInput`] for a label that is no class and not ignored.
 pub fn accuracy<T: Element>(
     _: &Workers,
     op: &Accuracy,
@@ -86,9 +86,9 @@ pub fn accuracy<T: Element>(
 ) -> Result<()> {
     const OP: &str = "accuracy";
     let axis = &op.axis;
-    expect_len(OP, "scores", axis.count(), scores.len())?;
-    expect_len(OP, "label", axis.rest(), label.len())?;
-    expect_len(OP, "y", 1, y.len())?;
+    check_len(OP, "scores", axis.count(), scores.len())?;
+    check_len(OP, "label", axis.reduced_count(), label.len())?;
+    check_len(OP, "y", 1, y.len())?;
     let (mut right, mut valid) = (0usize, 0usize);
     for (at, &label) in label.iter().enumerate() {
         let Some(class) = class(OP, label, at, axis, op.ignore)? else { continue };
@@ -112,9 +112,9 @@ pub fn accuracy_by_class<T: Element>(
 ) -> Result<()> {
     const OP: &str = "accuracy_by_class";
     let axis = &op.axis;
-    expect_len(OP, "scores", axis.count(), scores.len())?;
-    expect_len(OP, "label", axis.rest(), label.len())?;
-    expect_len(OP, "y", axis.extent, y.len())?;
+    check_len(OP, "scores", axis.count(), scores.len())?;
+    check_len(OP, "label", axis.reduced_count(), label.len())?;
+    check_len(OP, "y", axis.extent, y.len())?;
     let mut counts = vec![(0usize, 0usize); axis.extent];
     for (at, &label) in label.iter().enumerate() {
         let Some(class) = class(OP, label, at, axis, op.ignore)? else { continue };
@@ -162,7 +162,10 @@ pub(super) fn class<T: Element>(
         return Ok(Some(value as usize));
     }
     let classes = axis.extent;
-    Err(Error::value(op, format!("label {value} at position {at} is none of {classes} classes")))
+    Err(Error::invalid_input(
+        op,
+        format!("label {value} at position {at} is none of {classes} classes"),
+    ))
 }
 
 #[cfg(test)]

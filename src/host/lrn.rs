@@ -7,19 +7,19 @@
 use super::{
     scratch::with_scratch,
     simd::vectorized,
-    widen::{CHUNK, chunk, narrow, widen, widened},
+    widen::{CHUNK, accumulator_buffer, narrow, widen, widened},
     workers::Workers,
 };
 use crate::{
     element::Element,
-    error::{Result, expect_len},
+    error::{Result, check_len},
     op::{Axis, Lrn, LrnRegion},
 };
 use num_traits::Float;
 use std::ops::Range;
 
 /// Elements of one task, in whole positions along the axis.
-const TASK: usize = 1 << 15;
+const GRAIN: usize = 1 << 15;
 
 /// Positions inside of the axis that are worked on at a time, to keep their terms in cache.
 const BLOCK: usize = 128;
@@ -30,7 +30,7 @@ const BLOCK: usize = 128;
 /// `s^(−3/4)` is computed as `1 / (√s · √√s)`.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) names the operand; [`Error::Value`](crate::Error) a
+/// [`Error::Length`](crate::Error::Length) names the operand; [`Error::InvalidInput`](crate::Error) a
 /// region of even extent.
 #[doc(alias = "LRNLayer")]
 pub fn lrn<T: Element>(
@@ -41,14 +41,14 @@ pub fn lrn<T: Element>(
     y: &mut [T],
 ) -> Result<()> {
     op.check()?;
-    expect_len("lrn", "x", op.count(), x.len())?;
-    expect_len("lrn", "scale", op.count(), scale.len())?;
-    expect_len("lrn", "y", op.count(), y.len())?;
-    let windows = Windows::of(op);
+    check_len("lrn", "x", op.count(), x.len())?;
+    check_len("lrn", "scale", op.count(), scale.len())?;
+    check_len("lrn", "y", op.count(), y.len())?;
+    let windows = LrnWindows::of(op);
     let (size, constants) = (windows.per_task(), Constants::<T::Acc>::of(op));
-    workers.chunks2((scale, size), (y, size), |task, scale, y| {
+    workers.for_each_chunk_pair((scale, size), (y, size), |task, scale, y| {
         let start = task * size;
-        let mut rooms = (chunk(), chunk());
+        let mut rooms = (accumulator_buffer(), accumulator_buffer());
         windows.sums(
             start..start + y.len(),
             #[inline(always)]
@@ -75,7 +75,7 @@ pub fn lrn<T: Element>(
 /// the elements whose region holds this one.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) names the operand; [`Error::Value`](crate::Error) a
+/// [`Error::Length`](crate::Error::Length) names the operand; [`Error::InvalidInput`](crate::Error) a
 /// region of even extent.
 pub fn lrn_backward<T: Element>(
     workers: &Workers,
@@ -89,15 +89,15 @@ pub fn lrn_backward<T: Element>(
     op.check()?;
     let given = [("x", x.len()), ("y", y.len()), ("scale", scale.len()), ("dy", dy.len())];
     for (operand, len) in given.into_iter().chain([("dx", dx.len())]) {
-        expect_len("lrn_backward", operand, op.count(), len)?;
+        check_len("lrn_backward", operand, op.count(), len)?;
     }
-    let windows = Windows::of(op);
+    let windows = LrnWindows::of(op);
     let (size, constants) = (windows.per_task(), Constants::<T::Acc>::of(op));
     let factor = T::acc(2.0) * constants.beta * constants.factor;
-    workers.chunks(dx, size, |task, dx| {
+    workers.for_each_chunk(dx, size, |task, dx| {
         let start = task * size;
-        let mut rooms = [chunk(), chunk(), chunk()];
-        let mut others = [chunk(), chunk(), chunk()];
+        let mut rooms = [accumulator_buffer(), accumulator_buffer(), accumulator_buffer()];
+        let mut others = [accumulator_buffer(), accumulator_buffer(), accumulator_buffer()];
         windows.sums(
             start..start + dx.len(),
             #[inline(always)]
@@ -132,7 +132,7 @@ pub fn lrn_backward<T: Element>(
 }
 
 /// The windows that regions are made of.
-struct Windows {
+struct LrnWindows {
     axis: Axis,
     /// Positions to either side of the middle.
     half: usize,
@@ -142,7 +142,7 @@ struct Windows {
     square: bool,
 }
 
-impl Windows {
+impl LrnWindows {
     fn of(op: &Lrn) -> Self {
         let [height, width] = op.plane;
         let half = op.size / 2;
@@ -163,7 +163,7 @@ impl Windows {
     /// Elements of a task: whole positions along the axis, of however many outer ones.
     fn per_task(&self) -> usize {
         let inner = self.axis.inner.max(1);
-        (TASK / inner).max(1) * inner
+        (GRAIN / inner).max(1) * inner
     }
 
     /// Positions in the window about `position`; both count through all outer ones.

@@ -1,15 +1,15 @@
 //! Gates and states of long short-term memory, in one pass over a step.
 
-use super::{functions::Vectors, simd::vectorized, workers::Workers};
+use super::{functions::SimdMath, simd::vectorized, workers::Workers};
 use crate::{
     element::Element,
-    error::{Result, expect_len},
+    error::{Result, check_len},
     op::{Lstm, Unary},
 };
 use num_traits::One;
 
 /// Gates of one task: the functions are the limit, not memory.
-const TASK: usize = 1 << 13;
+const GRAIN: usize = 1 << 13;
 
 /// One step forward: `gates` are activated in place, `c` and `h` follow, as [`Lstm`] says.
 ///
@@ -26,12 +26,12 @@ pub fn lstm<T: Element>(
 ) -> Result<()> {
     let states = [("c_prev", c_prev.len()), ("c", c.len()), ("h", h.len())];
     op.check("lstm", ("gates", gates.len()), &states)?;
-    expect_len("lstm", "cont", op.streams(), cont.len())?;
+    check_len("lstm", "cont", op.streams(), cont.len())?;
     let width = op.outputs().max(1);
     let streams = c_prev.chunks_exact(width).zip(cont).zip(gates.chunks_exact_mut(4 * width));
     let states = c.chunks_exact_mut(width).zip(h.chunks_exact_mut(width));
     let mut streams: Vec<_> = streams.zip(states).collect();
-    workers.chunks(&mut streams, TASK.div_ceil(4 * width), |_, streams| {
+    workers.for_each_chunk(&mut streams, GRAIN.div_ceil(4 * width), |_, streams| {
         for (((c_prev, cont), gates), (c, h)) in streams {
             forward(c_prev, cont.to_acc(), gates, c, h);
         }
@@ -61,7 +61,7 @@ pub fn lstm_backward<T: Element>(
     let states = c_prev.chunks_exact(width).zip(c.chunks_exact(width)).zip(dh.chunks_exact(width));
     let gradients = dc.chunks_exact_mut(width).zip(gates.chunks_exact_mut(4 * width));
     let mut streams: Vec<_> = states.zip(gradients).collect();
-    workers.chunks(&mut streams, TASK.div_ceil(4 * width), |_, streams| {
+    workers.for_each_chunk(&mut streams, GRAIN.div_ceil(4 * width), |_, streams| {
         for (((c_prev, c), dh), (dc, gates)) in streams {
             backward(c_prev, c, dh, dc, gates);
         }
@@ -77,15 +77,15 @@ fn forward<T: Element>(c_prev: &[T], cont: T::Acc, gates: &mut [T], c: &mut [T],
         #[inline(always)]
         || {
             for j in 0..c.len().min(c_prev.len()).min(h.len()) {
-                let input = sigmoid.eval_with::<Vectors>(i[j].to_acc());
-                let forget = cont * sigmoid.eval_with::<Vectors>(f[j].to_acc());
-                let output = sigmoid.eval_with::<Vectors>(o[j].to_acc());
-                let candidate = tanh.eval_with::<Vectors>(g[j].to_acc());
+                let input = sigmoid.eval_with::<SimdMath>(i[j].to_acc());
+                let forget = cont * sigmoid.eval_with::<SimdMath>(f[j].to_acc());
+                let output = sigmoid.eval_with::<SimdMath>(o[j].to_acc());
+                let candidate = tanh.eval_with::<SimdMath>(g[j].to_acc());
                 let cell = forget * c_prev[j].to_acc() + input * candidate;
                 (i[j], f[j]) = (T::from_acc(input), T::from_acc(forget));
                 (o[j], g[j]) = (T::from_acc(output), T::from_acc(candidate));
                 (c[j], h[j]) =
-                    (T::from_acc(cell), T::from_acc(output * tanh.eval_with::<Vectors>(cell)));
+                    (T::from_acc(cell), T::from_acc(output * tanh.eval_with::<SimdMath>(cell)));
             }
         },
     );
@@ -101,7 +101,7 @@ fn backward<T: Element>(c_prev: &[T], c: &[T], dh: &[T], dc: &mut [T], gates: &m
             for j in 0..dc.len().min(c_prev.len()).min(c.len()).min(dh.len()) {
                 let [input, forget, output, candidate] =
                     [&i[j], &f[j], &o[j], &g[j]].map(|gate| gate.to_acc());
-                let (through, dh) = (tanh.eval_with::<Vectors>(c[j].to_acc()), dh[j].to_acc());
+                let (through, dh) = (tanh.eval_with::<SimdMath>(c[j].to_acc()), dh[j].to_acc());
                 let dcell = dc[j].to_acc() + dh * output * (one - through * through);
                 i[j] = T::from_acc(dcell * candidate * input * (one - input));
                 f[j] = T::from_acc(dcell * c_prev[j].to_acc() * forget * (one - forget));

@@ -5,17 +5,17 @@
 
 use super::{
     functions::{
-        USUAL_EXPONENT, Usual, Vectors, div_by_estimates, sqrt_by_estimates, usual_powers,
+        MAX_FAST_EXPONENT, SimdMath, SimdMathNormalRange, div_newton, pow_normal_range, sqrt_newton,
     },
-    lines::{by_lines, with_by_lines},
+    lines::{with_aligned_stores, zip_with_aligned_stores},
     simd::vectorized,
-    stream::{is_far, stream_from},
-    widen::{CHUNK, chunk, is_wide, overwrite, update, widened},
+    stream::{bypasses_cache, map_nontemporal},
+    widen::{CHUNK, accumulator_buffer, is_wide, overwrite_widened, update_widened, widened},
     workers::Workers,
 };
 use crate::{
     element::Element,
-    error::{Result, expect_len},
+    error::{Result, check_len},
     op::{Binary, Unary},
 };
 use bytemuck::{cast_slice, cast_slice_mut};
@@ -23,13 +23,13 @@ use num_traits::Float;
 
 /// Elements of one task where memory is the limit: below this, a second thread costs more than it
 /// saves.
-const TASK: usize = 1 << 16;
+const GRAIN: usize = 1 << 16;
 
 /// Elements of one task where the function itself is the limit.
-const SLOW_TASK: usize = 1 << 15;
+const COMPUTE_BOUND_GRAIN: usize = 1 << 15;
 
 /// Elements of which tasks are a multiple: whole lines of a cache.
-const UNIT: usize = 64;
+const CHUNK_ALIGN: usize = 64;
 
 /// Elements of which elementary functions are computed side by side: one waits for no other.
 const BLOCK: usize = 64;
@@ -79,7 +79,7 @@ macro_rules! specialized_binary {
 /// None.
 #[doc(alias = "caffe_set")]
 pub fn fill<T: Element>(workers: &Workers, value: T, y: &mut [T]) -> Result<()> {
-    workers.chunks(y, TASK, |_, y| y.fill(value));
+    workers.for_each_chunk(y, GRAIN, |_, y| y.fill(value));
     Ok(())
 }
 
@@ -92,20 +92,23 @@ pub fn fill<T: Element>(workers: &Workers, value: T, y: &mut [T]) -> Result<()> 
 #[doc(alias = "caffe_abs")]
 #[doc(alias = "caffe_sqr")]
 pub fn unary<T: Element>(workers: &Workers, op: Unary<T::Acc>, x: &[T], y: &mut [T]) -> Result<()> {
-    expect_len(op.name(), "y", x.len(), y.len())?;
-    let (task, far) = (workers.even(y.len(), unary_task(op), UNIT), is_wide::<T>() && is_far(y));
-    workers.chunks(y, task, |i, y| {
+    check_len(op.name(), "y", x.len(), y.len())?;
+    let (task, far) = (
+        workers.even_chunk_len(y.len(), unary_task(op), CHUNK_ALIGN),
+        is_wide::<T>() && bypasses_cache(y),
+    );
+    workers.for_each_chunk(y, task, |i, y| {
         if far {
             let x: &[T::Acc] = cast_slice(&x[i * task..][..y.len()]);
-            return stream_from([x], cast_slice_mut(y), |at, y| {
+            return map_nontemporal([x], cast_slice_mut(y), |at, y| {
                 unary_run(op, &x[at..][..y.len()], y)
             });
         }
-        let (mut room_x, mut room_y) = (chunk(), chunk());
+        let (mut room_x, mut room_y) = (accumulator_buffer(), accumulator_buffer());
         let x = x[i * task..][..y.len()].chunks(run::<T>());
         for (x, y) in x.zip(y.chunks_mut(run::<T>())) {
             let x = widened(x, &mut room_x);
-            overwrite(y, &mut room_y, |y| unary_run(op, x, y));
+            overwrite_widened(y, &mut room_y, |y| unary_run(op, x, y));
         }
     });
     Ok(())
@@ -117,11 +120,11 @@ pub fn unary<T: Element>(workers: &Workers, op: Unary<T::Acc>, x: &[T], y: &mut 
 /// None.
 #[doc(alias = "caffe_add_scalar")]
 pub fn unary_in_place<T: Element>(workers: &Workers, op: Unary<T::Acc>, y: &mut [T]) -> Result<()> {
-    let task = workers.even(y.len(), unary_task(op), UNIT);
-    workers.chunks(y, task, |_, y| {
-        let mut room = chunk();
+    let task = workers.even_chunk_len(y.len(), unary_task(op), CHUNK_ALIGN);
+    workers.for_each_chunk(y, task, |_, y| {
+        let mut room = accumulator_buffer();
         for y in y.chunks_mut(run::<T>()) {
-            update(y, &mut room, |y| unary_run_in_place(op, y));
+            update_widened(y, &mut room, |y| unary_run_in_place(op, y));
         }
     });
     Ok(())
@@ -142,24 +145,28 @@ pub fn binary<T: Element>(
     b: &[T],
     y: &mut [T],
 ) -> Result<()> {
-    expect_len(op.name(), "b", a.len(), b.len())?;
-    expect_len(op.name(), "y", a.len(), y.len())?;
-    let (task, far) = (workers.even(y.len(), binary_task(op), UNIT), is_wide::<T>() && is_far(y));
-    workers.chunks(y, task, |i, y| {
+    check_len(op.name(), "b", a.len(), b.len())?;
+    check_len(op.name(), "y", a.len(), y.len())?;
+    let (task, far) = (
+        workers.even_chunk_len(y.len(), binary_task(op), CHUNK_ALIGN),
+        is_wide::<T>() && bypasses_cache(y),
+    );
+    workers.for_each_chunk(y, task, |i, y| {
         if far {
             let at = i * task..i * task + y.len();
             let (a, b): (&[T::Acc], &[T::Acc]) = (cast_slice(&a[at.clone()]), cast_slice(&b[at]));
-            return stream_from([a, b], cast_slice_mut(y), |at, y| {
+            return map_nontemporal([a, b], cast_slice_mut(y), |at, y| {
                 binary_run(op, &a[at..][..y.len()], &b[at..][..y.len()], y);
             });
         }
-        let (mut room_a, mut room_b, mut room_y) = (chunk(), chunk(), chunk());
+        let (mut room_a, mut room_b, mut room_y) =
+            (accumulator_buffer(), accumulator_buffer(), accumulator_buffer());
         let start = i * task;
         let a = a[start..][..y.len()].chunks(run::<T>());
         let b = b[start..][..y.len()].chunks(run::<T>());
         for ((a, b), y) in a.zip(b).zip(y.chunks_mut(run::<T>())) {
             let (a, b) = (widened(a, &mut room_a), widened(b, &mut room_b));
-            overwrite(y, &mut room_y, |y| binary_run(op, a, b, y));
+            overwrite_widened(y, &mut room_y, |y| binary_run(op, a, b, y));
         }
     });
     Ok(())
@@ -175,14 +182,14 @@ pub fn binary_in_place<T: Element>(
     b: &[T],
     y: &mut [T],
 ) -> Result<()> {
-    expect_len(op.name(), "b", y.len(), b.len())?;
-    let task = workers.even(y.len(), binary_task(op), UNIT);
-    workers.chunks(y, task, |i, y| {
-        let (mut room_b, mut room_y) = (chunk(), chunk());
+    check_len(op.name(), "b", y.len(), b.len())?;
+    let task = workers.even_chunk_len(y.len(), binary_task(op), CHUNK_ALIGN);
+    workers.for_each_chunk(y, task, |i, y| {
+        let (mut room_b, mut room_y) = (accumulator_buffer(), accumulator_buffer());
         let b = b[i * task..][..y.len()].chunks(run::<T>());
         for (b, y) in b.zip(y.chunks_mut(run::<T>())) {
             let b = widened(b, &mut room_b);
-            update(y, &mut room_y, |y| binary_run_in_place(op, b, y));
+            update_widened(y, &mut room_y, |y| binary_run_in_place(op, b, y));
         }
     });
     Ok(())
@@ -190,11 +197,11 @@ pub fn binary_in_place<T: Element>(
 
 /// Elements handled at a time: all of them unless they have to be widened.
 fn run<T: Element>() -> usize {
-    if is_wide::<T>() { TASK } else { CHUNK }
+    if is_wide::<T>() { GRAIN } else { CHUNK }
 }
 
 fn unary_task<A>(op: Unary<A>) -> usize {
-    if is_elementary(&op) { SLOW_TASK } else { TASK }
+    if is_elementary(&op) { COMPUTE_BOUND_GRAIN } else { GRAIN }
 }
 
 /// Whether it is made of exponentials, logarithms or powers.
@@ -220,8 +227,10 @@ fn is_elementary<A>(op: &Unary<A>) -> bool {
 
 fn binary_task<A>(op: Binary<A>) -> usize {
     match op {
-        Binary::SoftplusGrad | Binary::SwishGrad { .. } | Binary::PowAffineGrad { .. } => SLOW_TASK,
-        _ => TASK,
+        Binary::SoftplusGrad | Binary::SwishGrad { .. } | Binary::PowAffineGrad { .. } => {
+            COMPUTE_BOUND_GRAIN
+        }
+        _ => GRAIN,
     }
 }
 
@@ -229,7 +238,7 @@ fn binary_task<A>(op: Binary<A>) -> usize {
 // it is, and computes what it is anew for each element.
 
 fn unary_run<A: Element + Float>(op: Unary<A>, x: &[A], y: &mut [A]) {
-    if op == Unary::Sqrt && sqrt_by_estimates(x, y) {
+    if op == Unary::Sqrt && sqrt_newton(x, y) {
         return;
     }
     specialized_unary!(op, |op| {
@@ -242,13 +251,13 @@ fn unary_run<A: Element + Float>(op: Unary<A>, x: &[A], y: &mut [A]) {
             }
             (x, y) = (rest, rest_out);
         }
-        with_by_lines(
+        zip_with_aligned_stores(
             x,
             y,
             #[inline(always)]
             |x, y| {
                 for (y, &x) in y.iter_mut().zip(x) {
-                    *y = op.eval_with::<Vectors>(x);
+                    *y = op.eval_with::<SimdMath>(x);
                 }
             },
         );
@@ -265,12 +274,12 @@ fn unary_run_in_place<A: Element + Float>(op: Unary<A>, y: &mut [A]) {
             }
             y = rest;
         }
-        by_lines(
+        with_aligned_stores(
             y,
             #[inline(always)]
             |y| {
                 for y in y.iter_mut() {
-                    *y = op.eval_with::<Vectors>(*y);
+                    *y = op.eval_with::<SimdMath>(*y);
                 }
             },
         );
@@ -282,15 +291,15 @@ fn unary_run_in_place<A: Element + Float>(op: Unary<A>, y: &mut [A]) {
 fn block<A: Element + Float>(op: Unary<A>, mut x: [A; BLOCK]) -> [A; BLOCK] {
     if !is_usual(op, &x) {
         for x in &mut x {
-            *x = op.eval_with::<Vectors>(*x);
+            *x = op.eval_with::<SimdMath>(*x);
         }
         return x;
     }
     if let Unary::Pow(p) = op {
-        return usual_powers(x, p);
+        return pow_normal_range(x, p);
     }
     for x in &mut x {
-        *x = op.eval_with::<Usual>(*x);
+        *x = op.eval_with::<SimdMathNormalRange>(*x);
     }
     x
 }
@@ -298,7 +307,7 @@ fn block<A: Element + Float>(op: Unary<A>, mut x: [A; BLOCK]) -> [A; BLOCK] {
 /// Whether its elementary functions are of nothing that is special.
 #[inline(always)]
 fn is_usual<A: Element + Float, const N: usize>(op: Unary<A>, x: &[A; N]) -> bool {
-    let exponent = A::from_f64(USUAL_EXPONENT);
+    let exponent = A::from_f64(MAX_FAST_EXPONENT);
     let (least, greatest) = match op {
         Unary::Exp | Unary::Sigmoid | Unary::Softplus => (-exponent, exponent),
         Unary::Ln => (A::min_positive_value(), A::max_value()),
@@ -313,18 +322,18 @@ fn is_usual<A: Element + Float, const N: usize>(op: Unary<A>, x: &[A; N]) -> boo
 }
 
 pub(super) fn binary_run<A: Element + Float>(op: Binary<A>, a: &[A], b: &[A], y: &mut [A]) {
-    if op == Binary::Div && div_by_estimates(a, b, y) {
+    if op == Binary::Div && div_newton(a, b, y) {
         return;
     }
     specialized_binary!(op, |op| {
         let mut b = b;
-        with_by_lines(
+        zip_with_aligned_stores(
             a,
             y,
             #[inline(always)]
             |a, y| {
                 for ((y, &a), &b) in y.iter_mut().zip(a).zip(b) {
-                    *y = op.eval_with::<Vectors>(a, b);
+                    *y = op.eval_with::<SimdMath>(a, b);
                 }
                 b = &b[y.len()..];
             },
@@ -334,13 +343,13 @@ pub(super) fn binary_run<A: Element + Float>(op: Binary<A>, a: &[A], b: &[A], y:
 
 pub(super) fn binary_run_in_place<A: Element + Float>(op: Binary<A>, b: &[A], y: &mut [A]) {
     specialized_binary!(op, |op| {
-        with_by_lines(
+        zip_with_aligned_stores(
             b,
             y,
             #[inline(always)]
             |b, y| {
                 for (y, &b) in y.iter_mut().zip(b) {
-                    *y = op.eval_with::<Vectors>(*y, b);
+                    *y = op.eval_with::<SimdMath>(*y, b);
                 }
             },
         );

@@ -51,9 +51,9 @@ pub use broadcast::{affine, affine_in_place, broadcast, broadcast_in_place};
 pub use class_loss::{class_loss, class_loss_backward};
 pub use convert::{convert, convert_integers};
 pub use convolution::{
-    convolve, convolve_activated, convolve_backward_filters, convolve_backward_input,
+    convolve, convolve_backward_filters, convolve_backward_input, convolve_with_activation,
 };
-pub use dot_onto::dot_onto;
+pub use dot_onto::dot_to_axis;
 pub use gemm::{gemm, gemm_batched};
 pub use gemv::gemv;
 #[cfg(feature = "cuda")] // used by device
@@ -65,16 +65,16 @@ pub use lrn::{lrn, lrn_backward};
 pub use lstm::{lstm, lstm_backward};
 pub use map::{binary, binary_in_place, fill, unary, unary_in_place};
 pub use moments::moments;
-pub(crate) use pages::prefer_large;
-pub use pair_loss::{pair_loss, pair_loss_backward};
+pub(crate) use pages::advise_huge_pages;
+pub use pair_loss::{elementwise_loss, elementwise_loss_backward};
 pub use pool::{average_pool, average_pool_backward, max_pool, max_pool_backward, stochastic_pool};
-pub use random::{bernoulli, dropout, dropout_in_place, gaussian, integer, uniform};
+pub use random::{bernoulli, dropout, dropout_in_place, gaussian, random_integers, uniform};
 #[cfg(feature = "cuda")] // used by device
 pub(crate) use random::{
     bounds, expect_bound, expect_interval, expect_keep, expect_normal, expect_probability,
 };
-pub use reduce::{arg_max, reduce, sum_onto};
-pub use simd::vector_instructions;
+pub use reduce::{arg_max, reduce, sum_to_axis};
+pub use simd::simd_instruction_set;
 #[cfg(feature = "net")] // used by data
 pub(crate) use simd::vectorized;
 pub use softmax::{softmax, softmax_backward, softmax_backward_in_place, softmax_in_place};
@@ -82,6 +82,6 @@ pub use standardize::{
     standardize, standardize_backward, standardize_backward_in_place, standardize_in_place,
 };
 pub use top_k::top_k;
-pub use update::descend;
+pub use update::solver_update;
 pub use window::{col2im, im2col};
 pub use workers::Workers;

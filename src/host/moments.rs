@@ -1,23 +1,23 @@
 //! Mean and variance.
 
 use super::{
-    level1::{WIDTH, fold_lanes, padded},
+    level1::{LANES, reduce_lanes, zero_padded},
     simd::vectorized,
-    widen::{CHUNK, chunk, widened},
+    widen::{CHUNK, accumulator_buffer, widened},
     workers::Workers,
 };
 use crate::{
     element::Element,
-    error::{Error, Result, expect_len},
+    error::{Error, Result, check_len},
     op::Axis,
 };
 use num_traits::{Float, Zero};
 
 /// Elements of one task, in whole positions along the axis.
-const TASK: usize = 1 << 16;
+const GRAIN: usize = 1 << 16;
 
 /// Runs at least this long are summed along themselves, shorter ones side by side.
-const LONG: usize = WIDTH;
+const LONG: usize = LANES;
 
 /// Additions to one accumulator before it is emptied into a sum in double precision.
 const BLOCK: usize = 64;
@@ -29,7 +29,7 @@ const BLOCK: usize = 64;
 /// LeVeque 1983, "Algorithms for computing the sample variance".
 ///
 /// # Errors
-/// [`Error::Length`] names the operand; [`Error::Value`] if there is a position to describe but
+/// [`Error::Length`] names the operand; [`Error::InvalidInput`] if there is a position to describe but
 /// no element there.
 pub fn moments<T: Element>(
     workers: &Workers,
@@ -38,16 +38,16 @@ pub fn moments<T: Element>(
     mean: &mut [T],
     variance: &mut [T],
 ) -> Result<()> {
-    expect_len("moments", "x", axis.count(), x.len())?;
-    expect_len("moments", "mean", axis.extent, mean.len())?;
-    expect_len("moments", "variance", axis.extent, variance.len())?;
-    if axis.extent != 0 && axis.rest() == 0 {
-        return Err(Error::value("moments", "there are no elements to take a mean of"));
+    check_len("moments", "x", axis.count(), x.len())?;
+    check_len("moments", "mean", axis.extent, mean.len())?;
+    check_len("moments", "variance", axis.extent, variance.len())?;
+    if axis.extent != 0 && axis.reduced_count() == 0 {
+        return Err(Error::invalid_input("moments", "there are no elements to take a mean of"));
     }
     // Runs side by side take up no more than a chunk.
     let most = if axis.inner < LONG { CHUNK / LONG } else { usize::MAX };
-    let per = (TASK / axis.rest().max(1)).clamp(1, most);
-    workers.chunks2((mean, per), (variance, per), |task, mean, variance| {
+    let per = (GRAIN / axis.reduced_count().max(1)).clamp(1, most);
+    workers.for_each_chunk_pair((mean, per), (variance, per), |task, mean, variance| {
         vectorized(
             #[inline(always)]
             || {
@@ -74,9 +74,9 @@ struct Sums {
 impl Sums {
     /// Adds what accumulators hold.
     #[inline(always)]
-    fn add<A: Element + Float>(&mut self, first: [A; WIDTH], second: [A; WIDTH]) {
-        self.first += fold_lanes(first, |a, b| a + b).to_f64();
-        self.second += fold_lanes(second, |a, b| a + b).to_f64();
+    fn add<A: Element + Float>(&mut self, first: [A; LANES], second: [A; LANES]) {
+        self.first += reduce_lanes(first, |a, b| a + b).to_f64();
+        self.second += reduce_lanes(second, |a, b| a + b).to_f64();
     }
 
     /// Mean and variance of `m` elements, whose sums about `pivot` these are.
@@ -93,7 +93,7 @@ impl Sums {
 /// Moments at position `e`, whose runs are long.
 #[inline(always)]
 fn along<T: Element>(axis: &Axis, x: &[T], e: usize) -> (T, T) {
-    let m = axis.rest() as f64;
+    let m = axis.reduced_count() as f64;
     let pivot = T::acc(sums_along(axis, x, e, T::Acc::zero()).first / m);
     sums_along(axis, x, e, pivot).moments(m, pivot.to_f64())
 }
@@ -101,18 +101,18 @@ fn along<T: Element>(axis: &Axis, x: &[T], e: usize) -> (T, T) {
 /// Sums about `pivot` at position `e`.
 #[inline(always)]
 fn sums_along<T: Element>(axis: &Axis, x: &[T], e: usize, pivot: T::Acc) -> Sums {
-    let (mut room, mut sums) = (chunk(), Sums::default());
-    let zeros = [T::Acc::zero(); WIDTH];
+    let (mut room, mut sums) = (accumulator_buffer(), Sums::default());
+    let zeros = [T::Acc::zero(); LANES];
     let (mut first, mut second, mut count) = (zeros, zeros, 0);
     for o in 0..axis.outer {
         for x in x[(o * axis.extent + e) * axis.inner..][..axis.inner].chunks(CHUNK) {
-            let (whole, rest) = widened(x, &mut room).as_chunks::<WIDTH>();
+            let (whole, rest) = widened(x, &mut room).as_chunks::<LANES>();
             for x in whole {
-                (first, second) = step(first, second, x, &[pivot; WIDTH]);
+                (first, second) = step(first, second, x, &[pivot; LANES]);
             }
             if !rest.is_empty() {
-                let pivot = padded(&[pivot; WIDTH][..rest.len()]);
-                (first, second) = step(first, second, &padded(rest), &pivot);
+                let pivot = zero_padded(&[pivot; LANES][..rest.len()]);
+                (first, second) = step(first, second, &zero_padded(rest), &pivot);
             }
             count += whole.len() + 1;
             if count >= BLOCK {
@@ -128,12 +128,12 @@ fn sums_along<T: Element>(axis: &Axis, x: &[T], e: usize, pivot: T::Acc) -> Sums
 /// Takes one element into each accumulator; by value, which keeps them in registers.
 #[inline(always)]
 fn step<A: Element + Float>(
-    mut first: [A; WIDTH],
-    mut second: [A; WIDTH],
-    x: &[A; WIDTH],
-    pivot: &[A; WIDTH],
-) -> ([A; WIDTH], [A; WIDTH]) {
-    for i in 0..WIDTH {
+    mut first: [A; LANES],
+    mut second: [A; LANES],
+    x: &[A; LANES],
+    pivot: &[A; LANES],
+) -> ([A; LANES], [A; LANES]) {
+    for i in 0..LANES {
         let d = x[i] - pivot[i];
         first[i] = first[i] + d;
         second[i] = second[i] + d * d;
@@ -151,10 +151,10 @@ fn side_by_side<T: Element>(
     mean: &mut [T],
     variance: &mut [T],
 ) {
-    let (m, inner) = (axis.rest() as f64, axis.inner);
+    let (m, inner) = (axis.reduced_count() as f64, axis.inner);
     let mut sums = [Sums::default(); CHUNK];
     let sums = &mut sums[..mean.len() * inner];
-    let mut pivots = chunk::<T::Acc>();
+    let mut pivots = accumulator_buffer::<T::Acc>();
     let pivots = &mut pivots[..sums.len()];
     // Of the columns of one position.
     let total = |sums: &[Sums]| {
@@ -179,7 +179,8 @@ fn side_by_side<T: Element>(
 fn sum_rows<T: Element>(axis: &Axis, x: &[T], start: usize, pivots: &[T::Acc], sums: &mut [Sums]) {
     let len = sums.len();
     sums.fill(Sums::default());
-    let (mut room, mut first, mut second) = (chunk(), chunk::<T::Acc>(), chunk::<T::Acc>());
+    let (mut room, mut first, mut second) =
+        (accumulator_buffer(), accumulator_buffer::<T::Acc>(), accumulator_buffer::<T::Acc>());
     for block in (0..axis.outer).step_by(BLOCK) {
         let (first, second) = (&mut first[..len], &mut second[..len]);
         first.fill(T::Acc::zero());
@@ -231,7 +232,7 @@ mod tests {
 
     /// Mean and variance by their definition, about the first element.
     fn naive<T: Element>(axis: &Axis, x: &[T]) -> (Vec<f64>, Vec<f64>) {
-        let m = axis.rest() as f64;
+        let m = axis.reduced_count() as f64;
         let mut result = (Vec::new(), Vec::new());
         for e in 0..axis.extent {
             let origin = x[e * axis.inner].to_f64();
@@ -335,6 +336,6 @@ mod tests {
         assert_eq!(run(&x, 3, 2), ("moments", "variance"));
         let none = Axis::new(0, 3, 1).unwrap();
         let error = moments(w, &none, &[], &mut [0.0f32; 3], &mut [0.0; 3]).unwrap_err();
-        assert!(matches!(error, Error::Value { op: "moments", .. }));
+        assert!(matches!(error, Error::InvalidInput { op: "moments", .. }));
     }
 }

@@ -3,37 +3,39 @@
 use super::workers::Workers;
 use crate::{
     element::Element,
-    error::{Result, expect_len},
-    op::{PairForm, PairLoss},
+    error::{Result, check_len},
+    op::{ElementwiseLoss, ElementwiseLossKind},
 };
 use num_traits::Float;
 
 /// Elements of one task.
-const TASK: usize = 1 << 14;
+const GRAIN: usize = 1 << 14;
 
 /// Sums taken side by side, so that one addition need not wait for the one before.
 const LANES: usize = 8;
 
-/// `loss[0] ← Σ f(xᵢ, tᵢ) / n`, as [`PairLoss`] says; summed in `f64`.
+/// `loss[0] ← Σ f(xᵢ, tᵢ) / n`, as [`ElementwiseLoss`] says; summed in `f64`.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand.
-pub fn pair_loss<T: Element>(
+pub fn elementwise_loss<T: Element>(
     workers: &Workers,
-    op: &PairLoss<T::Acc>,
+    op: &ElementwiseLoss<T::Acc>,
     x: &[T],
     t: &[T],
     loss: &mut [T],
 ) -> Result<()> {
-    op.check("pair_loss", x.len(), t.len())?;
-    expect_len("pair_loss", "loss", 1, loss.len())?;
+    op.check("elementwise_loss", x.len(), t.len())?;
+    check_len("elementwise_loss", "loss", 1, loss.len())?;
     let ignore = ignored::<T>(op);
-    let sums = workers.map(x.len().div_ceil(TASK), |task| {
-        let part = |x: &[T]| task * TASK..x.len().min((task + 1) * TASK);
+    let sums = workers.map(x.len().div_ceil(GRAIN), |task| {
+        let part = |x: &[T]| task * GRAIN..x.len().min((task + 1) * GRAIN);
         let (x, t) = (&x[part(x)], &t[part(t)]);
         match op.form {
             // Known here, each is a loop of its own.
-            PairForm::Squared => sum(x, t, ignore, |x, t| PairForm::Squared.eval(x, t)),
+            ElementwiseLossKind::Squared => {
+                sum(x, t, ignore, |x, t| ElementwiseLossKind::Squared.eval(x, t))
+            }
             form => sum(x, t, ignore, |x, t| form.eval(x, t)),
         }
     });
@@ -46,43 +48,44 @@ pub fn pair_loss<T: Element>(
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand.
-pub fn pair_loss_backward<T: Element>(
+pub fn elementwise_loss_backward<T: Element>(
     workers: &Workers,
-    op: &PairLoss<T::Acc>,
+    op: &ElementwiseLoss<T::Acc>,
     x: &[T],
     t: &[T],
     scale: &[T],
     dx: &mut [T],
 ) -> Result<()> {
-    const OP: &str = "pair_loss_backward";
+    const OP: &str = "elementwise_loss_backward";
     op.check(OP, x.len(), t.len())?;
-    expect_len(OP, "scale", 1, scale.len())?;
-    expect_len(OP, "dx", x.len(), dx.len())?;
+    check_len(OP, "scale", 1, scale.len())?;
+    check_len(OP, "dx", x.len(), dx.len())?;
     let factor = T::acc(scale[0].to_f64() / op.divisor(valid(workers, op, t)));
     let ignore = ignored::<T>(op);
-    workers.chunks(dx, TASK, |task, dx| {
-        let (x, t) = (&x[task * TASK..], &t[task * TASK..]);
+    workers.for_each_chunk(dx, GRAIN, |task, dx| {
+        let (x, t) = (&x[task * GRAIN..], &t[task * GRAIN..]);
         for ((dx, x), t) in dx.iter_mut().zip(x).zip(t) {
             let (x, t) = (x.to_acc(), t.to_acc());
             let counts = Some(t.trunc()) != ignore;
-            *dx = if counts { T::from_acc(factor * op.form.slope(x, t)) } else { T::default() };
+            *dx =
+                if counts { T::from_acc(factor * op.form.derivative(x, t)) } else { T::default() };
         }
     });
     Ok(())
 }
 
 /// The target to ignore, as targets are.
-fn ignored<T: Element>(op: &PairLoss<T::Acc>) -> Option<T::Acc> {
+fn ignored<T: Element>(op: &ElementwiseLoss<T::Acc>) -> Option<T::Acc> {
     op.ignore.map(|ignore| T::acc(ignore as f64))
 }
 
 /// Targets that count.
-fn valid<T: Element>(workers: &Workers, op: &PairLoss<T::Acc>, t: &[T]) -> usize {
+fn valid<T: Element>(workers: &Workers, op: &ElementwiseLoss<T::Acc>, t: &[T]) -> usize {
     let Some(ignore) = ignored::<T>(op) else { return t.len() };
     let counts = |t: &&T| t.to_acc().trunc() != ignore;
-    let part = |task| &t[task * TASK..t.len().min((task + 1) * TASK)];
+    let part = |task| &t[task * GRAIN..t.len().min((task + 1) * GRAIN)];
     workers
-        .map(t.len().div_ceil(TASK), |task| part(task).iter().filter(counts).count())
+        .map(t.len().div_ceil(GRAIN), |task| part(task).iter().filter(counts).count())
         .iter()
         .sum()
 }
@@ -111,29 +114,34 @@ mod tests {
     use super::*;
     use crate::{host::testing::operand, op::LossNormalization};
 
-    const FORMS: [PairForm<f64>; 4] = [
-        PairForm::Squared,
-        PairForm::SigmoidCrossEntropy,
-        PairForm::Contrastive { margin: 1.5 },
-        PairForm::ContrastiveLegacy { margin: 1.5 },
+    const FORMS: [ElementwiseLossKind<f64>; 4] = [
+        ElementwiseLossKind::Squared,
+        ElementwiseLossKind::SigmoidCrossEntropy,
+        ElementwiseLossKind::Contrastive { margin: 1.5 },
+        ElementwiseLossKind::ContrastiveLegacy { margin: 1.5 },
     ];
 
-    fn op<A>(form: PairForm<A>, ignore: Option<i64>, n: LossNormalization) -> PairLoss<A> {
-        PairLoss { form, batch: 2, each: 3, ignore, normalization: n }
+    fn op<A>(
+        form: ElementwiseLossKind<A>,
+        ignore: Option<i64>,
+        n: LossNormalization,
+    ) -> ElementwiseLoss<A> {
+        ElementwiseLoss { form, batch: 2, each: 3, ignore, normalization: n }
     }
 
     #[test]
     fn known_values() {
         let loss = |form, x, t| {
-            let op = PairLoss { batch: 1, each: 1, ..op(form, None, LossNormalization::None) };
+            let op =
+                ElementwiseLoss { batch: 1, each: 1, ..op(form, None, LossNormalization::None) };
             let mut loss = [f64::NAN];
-            pair_loss(&Workers::sequential(), &op, &[x], &[t], &mut loss).unwrap();
+            elementwise_loss(&Workers::sequential(), &op, &[x], &[t], &mut loss).unwrap();
             loss[0]
         };
-        assert_eq!(loss(PairForm::Squared, 3.0, 1.0), 2.0);
-        assert_eq!(loss(PairForm::SigmoidCrossEntropy, 0.0, 0.3), 2f64.ln());
-        assert_eq!(loss(PairForm::SigmoidCrossEntropy, 1000.0, 0.0), 1000.0);
-        assert_eq!(loss(PairForm::SigmoidCrossEntropy, -1000.0, 1.0), 1000.0);
+        assert_eq!(loss(ElementwiseLossKind::Squared, 3.0, 1.0), 2.0);
+        assert_eq!(loss(ElementwiseLossKind::SigmoidCrossEntropy, 0.0, 0.3), 2f64.ln());
+        assert_eq!(loss(ElementwiseLossKind::SigmoidCrossEntropy, 1000.0, 0.0), 1000.0);
+        assert_eq!(loss(ElementwiseLossKind::SigmoidCrossEntropy, -1000.0, 1.0), 1000.0);
         let [pair, legacy] = [FORMS[2], FORMS[3]];
         assert_eq!(loss(pair, 4.0, 1.0), 2.0, "alike");
         assert_eq!(loss(pair, 0.25, 0.0), 0.5, "a distance of 0.5 is 1 short of the margin");
@@ -150,12 +158,12 @@ mod tests {
             (LossNormalization::BatchSize, 2.0),
             (LossNormalization::None, 1.0),
         ] {
-            let op = op(PairForm::Squared, Some(0), normalization);
+            let op = op(ElementwiseLossKind::Squared, Some(0), normalization);
             let (mut loss, mut dx) = ([f32::NAN], [f32::NAN; 6]);
-            pair_loss(&Workers::sequential(), &op, &x, &t, &mut loss).unwrap();
+            elementwise_loss(&Workers::sequential(), &op, &x, &t, &mut loss).unwrap();
             assert_eq!(loss[0], 2.5 / divisor);
             let w = &Workers::sequential();
-            pair_loss_backward(w, &op, &x, &t, &[6.0], &mut dx).unwrap();
+            elementwise_loss_backward(w, &op, &x, &t, &[6.0], &mut dx).unwrap();
             assert_eq!(dx, [0.0, 0.0, 0.0, 0.0, -1.0, -2.0].map(|slope| slope * (6.0 / divisor)));
         }
     }
@@ -169,11 +177,12 @@ mod tests {
             let op = op(form, None, LossNormalization::Full);
             let value = |x: &[f64]| {
                 let mut loss = [0.0];
-                pair_loss(&Workers::sequential(), &op, x, &t, &mut loss).unwrap();
+                elementwise_loss(&Workers::sequential(), &op, x, &t, &mut loss).unwrap();
                 loss[0]
             };
             let mut dx = [f64::NAN; 6];
-            pair_loss_backward(&Workers::sequential(), &op, &x, &t, &[2.0], &mut dx).unwrap();
+            elementwise_loss_backward(&Workers::sequential(), &op, &x, &t, &[2.0], &mut dx)
+                .unwrap();
             for i in 0..6 {
                 let (mut up, mut down) = (x, x);
                 (up[i], down[i]) = (x[i] + 1e-6, x[i] - 1e-6);
@@ -185,17 +194,17 @@ mod tests {
 
     #[test]
     fn the_same_on_any_number_of_threads() {
-        let op = PairLoss {
+        let op = ElementwiseLoss {
             batch: 3,
-            each: TASK,
-            ..op(PairForm::SigmoidCrossEntropy, Some(1), LossNormalization::Valid)
+            each: GRAIN,
+            ..op(ElementwiseLossKind::SigmoidCrossEntropy, Some(1), LossNormalization::Valid)
         };
-        let x: Vec<f32> = (0..3 * TASK).map(|i| (i % 97) as f32 / 9.0 - 5.0).collect();
-        let t: Vec<f32> = (0..3 * TASK).map(|i| (i % 3) as f32 / 2.0).collect();
+        let x: Vec<f32> = (0..3 * GRAIN).map(|i| (i % 97) as f32 / 9.0 - 5.0).collect();
+        let t: Vec<f32> = (0..3 * GRAIN).map(|i| (i % 3) as f32 / 2.0).collect();
         let run = |workers: Workers| {
             let (mut loss, mut dx) = ([0.0], vec![0.0; x.len()]);
-            pair_loss(&workers, &op, &x, &t, &mut loss).unwrap();
-            pair_loss_backward(&workers, &op, &x, &t, &[1.0], &mut dx).unwrap();
+            elementwise_loss(&workers, &op, &x, &t, &mut loss).unwrap();
+            elementwise_loss_backward(&workers, &op, &x, &t, &[1.0], &mut dx).unwrap();
             (loss, dx)
         };
         assert_eq!(run(Workers::sequential()), run(Workers::new(3).unwrap()));
@@ -203,14 +212,19 @@ mod tests {
 
     #[test]
     fn lengths_are_checked() {
-        let (w, op) =
-            (&Workers::sequential(), &op(PairForm::Squared, None, LossNormalization::Full));
+        let (w, op) = (
+            &Workers::sequential(),
+            &op(ElementwiseLossKind::Squared, None, LossNormalization::Full),
+        );
         let (six, one) = (&[0.5f32; 6][..], &mut [0.0f32][..]);
-        assert_eq!(operand(pair_loss(w, op, &[0.0], six, one)), ("pair_loss", "x"));
-        assert_eq!(operand(pair_loss(w, op, six, &[0.0], one)), ("pair_loss", "t"));
-        assert_eq!(operand(pair_loss(w, op, six, six, &mut [])), ("pair_loss", "loss"));
-        let back = "pair_loss_backward";
-        assert_eq!(operand(pair_loss_backward(w, op, six, six, six, one)), (back, "scale"));
-        assert_eq!(operand(pair_loss_backward(w, op, six, six, &[1.0], one)), (back, "dx"));
+        assert_eq!(operand(elementwise_loss(w, op, &[0.0], six, one)), ("elementwise_loss", "x"));
+        assert_eq!(operand(elementwise_loss(w, op, six, &[0.0], one)), ("elementwise_loss", "t"));
+        assert_eq!(
+            operand(elementwise_loss(w, op, six, six, &mut [])),
+            ("elementwise_loss", "loss")
+        );
+        let back = "elementwise_loss_backward";
+        assert_eq!(operand(elementwise_loss_backward(w, op, six, six, six, one)), (back, "scale"));
+        assert_eq!(operand(elementwise_loss_backward(w, op, six, six, &[1.0], one)), (back, "dx"));
     }
 }

@@ -1,6 +1,6 @@
 //! Two-dimensional pooling.
 //!
-//! Many windows are computed at once, each tap by tap in row-major order: see [`Tiling`].
+//! Many windows are computed at once, each tap by tap in row-major order: see [`PolyphasePlane`].
 
 mod average;
 mod max;
@@ -8,10 +8,10 @@ mod stochastic;
 
 use super::{
     scratch::with_scratch,
-    tiling::{LANES, Tiling},
+    tiling::{LANES, PolyphasePlane},
     widen::is_wide,
 };
-use crate::{element::Element, op::Pool};
+use crate::{element::Element, op::Pool2d};
 use std::ops::Range;
 
 pub use average::{average_pool, average_pool_backward};
@@ -19,20 +19,20 @@ pub use max::{max_pool, max_pool_backward};
 pub use stochastic::stochastic_pool;
 
 /// Elements of one task: below twice this, a second thread costs more than it saves.
-const TASK: usize = 1 << 16;
+const GRAIN: usize = 1 << 16;
 
 /// Elements of an input plane and of an output plane.
-fn planes(op: &Pool) -> (usize, usize) {
+fn planes(op: &Pool2d) -> (usize, usize) {
     let area = |[height, width]: [usize; 2]| height * width;
     (area(op.input), area(op.output()))
 }
 
-fn planes_per_task(op: &Pool) -> usize {
-    (TASK / planes(op).0.max(1)).max(1)
+fn planes_per_task(op: &Pool2d) -> usize {
+    (GRAIN / planes(op).0.max(1)).max(1)
 }
 
 /// What window `window` covers of an input plane, as runs of it.
-fn runs(op: &Pool, window: usize) -> impl Iterator<Item = Range<usize>> {
+fn runs(op: &Pool2d, window: usize) -> impl Iterator<Item = Range<usize>> {
     let clipped = |axis: usize, p: usize| {
         let start = p * op.stride[axis];
         let end =
@@ -55,12 +55,12 @@ fn runs(op: &Pool, window: usize) -> impl Iterator<Item = Range<usize>> {
 /// Calls `body` with room to widen an input plane, where it must be, for a rearranged plane and
 /// for a value of each window.
 fn with_rooms<T: Element>(
-    op: &Pool,
-    tiling: &Tiling,
+    op: &Pool2d,
+    tiling: &PolyphasePlane,
     body: impl FnOnce(&mut [T::Acc], &mut [T::Acc], &mut [T::Acc]),
 ) {
     let wide = if is_wide::<T>() { 0 } else { planes(op).0 };
-    with_scratch(wide + tiling.len() + tiling.windows(), |room: &mut [T::Acc]| {
+    with_scratch(wide + tiling.len() + tiling.window_slots(), |room: &mut [T::Acc]| {
         let (room_x, room) = room.split_at_mut(wide);
         let (tiled, values) = room.split_at_mut(tiling.len());
         body(room_x, tiled, values);

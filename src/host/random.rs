@@ -15,12 +15,12 @@ mod tests;
 
 use super::{
     simd::vectorized,
-    widen::{CHUNK, chunk, overwrite, update, widened},
+    widen::{CHUNK, accumulator_buffer, overwrite_widened, update_widened, widened},
     workers::Workers,
 };
 use crate::{
     element::{DType, Element},
-    error::{Error, Result, expect_len},
+    error::{Error, Result, check_len},
     op::RngKey,
 };
 use functions::{cos_sin_turns, ln};
@@ -38,7 +38,7 @@ const DRAWN: usize = 1 << 16;
 /// `lo = hi` gives that value.
 ///
 /// # Errors
-/// [`Error::Value`] unless `lo ≤ hi` and `hi − lo` is finite.
+/// [`Error::InvalidInput`] unless `lo ≤ hi` and `hi − lo` is finite.
 #[doc(alias = "caffe_rng_uniform")]
 pub fn uniform<T: Element>(
     workers: &Workers,
@@ -70,7 +70,7 @@ pub fn uniform<T: Element>(
 /// where `r = √(−2 ln(u + 2⁻⁵³))`. Source: Box, Muller 1958.
 ///
 /// # Errors
-/// [`Error::Value`] unless both are finite and `std ≥ 0`.
+/// [`Error::InvalidInput`] unless both are finite and `std ≥ 0`.
 #[doc(alias = "caffe_rng_gaussian")]
 pub fn gaussian<T: Element>(
     workers: &Workers,
@@ -92,7 +92,7 @@ pub fn gaussian<T: Element>(
 /// `yᵢ ← 1` with probability `p`, else 0; `p` counts in units of 2⁻³², rounded up.
 ///
 /// # Errors
-/// [`Error::Value`] unless `0 ≤ p ≤ 1`.
+/// [`Error::InvalidInput`] unless `0 ≤ p ≤ 1`.
 #[doc(alias = "caffe_rng_bernoulli")]
 pub fn bernoulli(workers: &Workers, key: RngKey, p: f64, y: &mut [u32]) -> Result<()> {
     let below = expect_probability(p)?;
@@ -103,7 +103,7 @@ pub fn bernoulli(workers: &Workers, key: RngKey, p: f64, y: &mut [u32]) -> Resul
 /// `yᵢ ← xᵢ / keep` where [`bernoulli`] of the same key and of `p = keep` gives 1, else 0.
 ///
 /// # Errors
-/// [`Error::Value`] unless `0 < keep ≤ 1`; [`Error::Length`] unless `y` is as long as `x`.
+/// [`Error::InvalidInput`] unless `0 < keep ≤ 1`; [`Error::Length`] unless `y` is as long as `x`.
 pub fn dropout<T: Element>(
     workers: &Workers,
     key: RngKey,
@@ -112,12 +112,12 @@ pub fn dropout<T: Element>(
     y: &mut [T],
 ) -> Result<()> {
     let below = expect_keep(keep)?;
-    expect_len("dropout", "y", x.len(), y.len())?;
+    check_len("dropout", "y", x.len(), y.len())?;
     let factor = T::acc(1.0 / keep);
     kept(workers, key, below, y, |start, drawn, y, room| {
-        let mut room_x = chunk();
+        let mut room_x = accumulator_buffer();
         let x = widened(&x[start..][..y.len()], &mut room_x);
-        overwrite(y, room, |y| {
+        overwrite_widened(y, room, |y| {
             vectorized(
                 #[inline(always)]
                 || {
@@ -134,7 +134,7 @@ pub fn dropout<T: Element>(
 /// As [`dropout`], with `x` in `y`.
 ///
 /// # Errors
-/// [`Error::Value`] unless `0 < keep ≤ 1`.
+/// [`Error::InvalidInput`] unless `0 < keep ≤ 1`.
 pub fn dropout_in_place<T: Element>(
     workers: &Workers,
     key: RngKey,
@@ -144,7 +144,7 @@ pub fn dropout_in_place<T: Element>(
     let below = expect_keep(keep)?;
     let factor = T::acc(1.0 / keep);
     kept(workers, key, below, y, |_, drawn, y, room| {
-        update(y, room, |y| {
+        update_widened(y, room, |y| {
             vectorized(
                 #[inline(always)]
                 || {
@@ -164,7 +164,7 @@ pub(crate) fn expect_interval(lo: f64, hi: f64) -> Result<f64> {
     if lo <= hi && width.is_finite() {
         return Ok(width);
     }
-    Err(Error::value("uniform", format!("needs finite lo ≤ hi, not {lo} and {hi}")))
+    Err(Error::invalid_input("uniform", format!("needs finite lo ≤ hi, not {lo} and {hi}")))
 }
 
 /// Fails unless these are the parameters of a [`gaussian`].
@@ -173,7 +173,7 @@ pub(crate) fn expect_normal(mean: f64, std: f64) -> Result<()> {
         return Ok(());
     }
     let why = format!("needs a finite mean and std ≥ 0, not {mean} and {std}");
-    Err(Error::value("gaussian", why))
+    Err(Error::invalid_input("gaussian", why))
 }
 
 /// Below what a word counts as a one of [`bernoulli`].
@@ -181,7 +181,7 @@ pub(crate) fn expect_probability(p: f64) -> Result<u64> {
     if (0.0..=1.0).contains(&p) {
         return Ok(words_below(p));
     }
-    Err(Error::value("bernoulli", format!("needs 0 ≤ p ≤ 1, not {p}")))
+    Err(Error::invalid_input("bernoulli", format!("needs 0 ≤ p ≤ 1, not {p}")))
 }
 
 /// Below what a word keeps an element in [`dropout`].
@@ -189,7 +189,7 @@ pub(crate) fn expect_keep(keep: f64) -> Result<u64> {
     if keep > 0.0 && keep <= 1.0 {
         return Ok(words_below(keep));
     }
-    Err(Error::value("dropout", format!("needs 0 < keep ≤ 1, not {keep}")))
+    Err(Error::invalid_input("dropout", format!("needs 0 < keep ≤ 1, not {keep}")))
 }
 
 /// Fails unless [`integer`] can have this bound.
@@ -197,7 +197,7 @@ pub(crate) fn expect_bound(bound: u64) -> Result<()> {
     if (1..=1 << 32).contains(&bound) {
         return Ok(());
     }
-    Err(Error::value("integer", format!("needs 1 ≤ bound ≤ 2³², not {bound}")))
+    Err(Error::invalid_input("integer", format!("needs 1 ≤ bound ≤ 2³², not {bound}")))
 }
 
 fn words_below(p: f64) -> u64 {
@@ -213,8 +213,8 @@ fn kept<T: Element>(
     y: &mut [T],
     body: impl Fn(usize, &[bool], &mut [T], &mut [T::Acc]) + Send + Sync,
 ) {
-    workers.chunks(y, DRAWN, |block, y| {
-        let (mut drawn, mut room) = ([false; CHUNK], chunk());
+    workers.for_each_chunk(y, DRAWN, |block, y| {
+        let (mut drawn, mut room) = ([false; CHUNK], accumulator_buffer());
         for (i, y) in y.chunks_mut(CHUNK).enumerate() {
             let start = block * DRAWN + i * CHUNK;
             vectorized(
@@ -235,9 +235,9 @@ fn kept<T: Element>(
 /// than another by more than 2⁻³².
 ///
 /// # Errors
-/// [`Error::Value`] unless `1 ≤ bound ≤ 2³²`.
+/// [`Error::InvalidInput`] unless `1 ≤ bound ≤ 2³²`.
 #[doc(alias = "caffe_rng_rand")]
-pub fn integer(workers: &Workers, key: RngKey, bound: u64, y: &mut [u32]) -> Result<()> {
+pub fn random_integers(workers: &Workers, key: RngKey, bound: u64, y: &mut [u32]) -> Result<()> {
     expect_bound(bound)?;
     by_counter(workers, y, |j| key.words(j).map(|word| ((u64::from(word) * bound) >> 32) as u32));
     Ok(())
@@ -263,7 +263,7 @@ fn by_counter<T: Copy + Send, const N: usize>(
     y: &mut [T],
     make: impl Fn(u64) -> [T; N] + Send + Sync,
 ) {
-    workers.chunks(y, BLOCK, |block, y| {
+    workers.for_each_chunk(y, BLOCK, |block, y| {
         vectorized(
             #[inline(always)]
             || {

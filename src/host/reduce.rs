@@ -1,7 +1,9 @@
 //! Reductions along an axis.
 
 use super::{
-    fold::{Fold, WIDTH, fold_columns, fold_rows, fold_slice, pairwise, sum_of},
+    fold::{
+        COLUMN_BLOCK, Reducer, pairwise, reduce_columns, reduce_rows, reduce_slice, sum_reducer,
+    },
     scratch::with_scratch,
     simd::vectorized,
     widen::widened,
@@ -9,13 +11,13 @@ use super::{
 };
 use crate::{
     element::Element,
-    error::{Error, Result, expect_len},
+    error::{Error, Result, check_len},
     op::{Axis, Reduce},
 };
 use num_traits::{Float, Zero};
 
 /// Elements of one task: below twice this, a second thread costs more than it saves.
-const TASK: usize = 1 << 16;
+const GRAIN: usize = 1 << 16;
 
 /// From this length on, runs after the axis are folded one by one; shorter ones side by side.
 const LONG: usize = 16;
@@ -26,7 +28,7 @@ const LONG: usize = 16;
 ///
 /// # Errors
 /// [`Error::Length`] unless `x` has the axis' count of elements and `y` what remains without the
-/// axis; [`Error::Value`] for an extreme of nothing.
+/// axis; [`Error::InvalidInput`] for an extreme of nothing.
 pub fn reduce<T: Element>(
     workers: &Workers,
     op: Reduce,
@@ -34,30 +36,30 @@ pub fn reduce<T: Element>(
     x: &[T],
     y: &mut [T],
 ) -> Result<()> {
-    expect_len(op.name(), "x", axis.count(), x.len())?;
-    expect_len(op.name(), "y", axis.rest(), y.len())?;
+    check_len(op.name(), "x", axis.count(), x.len())?;
+    check_len(op.name(), "y", axis.reduced_count(), y.len())?;
     if matches!(op, Reduce::Max | Reduce::Min) {
-        axis.expect_non_empty(op.name())?;
+        axis.check_non_empty(op.name())?;
     }
     let nan = T::Acc::nan();
     let store = |sum, y: &mut T| *y = T::from_acc(sum);
     match op {
-        Reduce::Sum => fold_axis(workers, axis, x, y, sum_of(|x| x), store),
+        Reduce::Sum => fold_axis(workers, axis, x, y, sum_reducer(|x| x), store),
         Reduce::Mean => {
             let n = T::acc(axis.extent as f64);
             let divide = |sum: T::Acc, y: &mut T| *y = T::from_acc(sum / n);
-            fold_axis(workers, axis, x, y, sum_of(|x| x), divide);
+            fold_axis(workers, axis, x, y, sum_reducer(|x| x), divide);
         }
         Reduce::Max => {
-            let fold = Fold { unit: nan, term: |x| x, join: greater, sum: false };
+            let fold = Reducer { unit: nan, term: |x| x, join: greater, sum: false };
             fold_axis(workers, axis, x, y, fold, store);
         }
         Reduce::Min => {
-            let fold = Fold { unit: nan, term: |x| x, join: lesser, sum: false };
+            let fold = Reducer { unit: nan, term: |x| x, join: lesser, sum: false };
             fold_axis(workers, axis, x, y, fold, store);
         }
-        Reduce::AbsSum => fold_axis(workers, axis, x, y, sum_of(Float::abs), store),
-        Reduce::SumSq => fold_axis(workers, axis, x, y, sum_of(|x| x * x), store),
+        Reduce::AbsSum => fold_axis(workers, axis, x, y, sum_reducer(Float::abs), store),
+        Reduce::SumSq => fold_axis(workers, axis, x, y, sum_reducer(|x| x * x), store),
     }
     Ok(())
 }
@@ -68,15 +70,15 @@ pub fn reduce<T: Element>(
 ///
 /// # Errors
 /// [`Error::Length`] unless `x` has the axis' count of elements and `y` its extent.
-pub fn sum_onto<T: Element>(
+pub fn sum_to_axis<T: Element>(
     workers: &Workers,
     axis: &Axis,
     beta: T::Acc,
     x: &[T],
     y: &mut [T],
 ) -> Result<()> {
-    expect_len("sum_onto", "x", axis.count(), x.len())?;
-    expect_len("sum_onto", "y", axis.extent, y.len())?;
+    check_len("sum_to_axis", "x", axis.count(), x.len())?;
+    check_len("sum_to_axis", "y", axis.extent, y.len())?;
     let store = |sum: T::Acc, y: &mut T| {
         *y = T::from_acc(if beta.is_zero() { sum } else { beta * y.to_acc() + sum });
     };
@@ -88,19 +90,22 @@ pub fn sum_onto<T: Element>(
 /// there is nothing else, the result is 0.
 ///
 /// # Errors
-/// [`Error::Length`] as [`reduce`]; [`Error::Value`] if the axis has no elements, or more than a
+/// [`Error::Length`] as [`reduce`]; [`Error::InvalidInput`] if the axis has no elements, or more than a
 /// `u32` can tell apart.
 #[doc(alias = "ArgMax")]
 pub fn arg_max<T: Element>(workers: &Workers, axis: &Axis, x: &[T], y: &mut [u32]) -> Result<()> {
-    expect_len("arg_max", "x", axis.count(), x.len())?;
-    expect_len("arg_max", "y", axis.rest(), y.len())?;
-    axis.expect_non_empty("arg_max")?;
+    check_len("arg_max", "x", axis.count(), x.len())?;
+    check_len("arg_max", "y", axis.reduced_count(), y.len())?;
+    axis.check_non_empty("arg_max")?;
     if u32::try_from(axis.extent).is_err() {
-        return Err(Error::value("arg_max", format!("an axis of {} elements", axis.extent)));
+        return Err(Error::invalid_input(
+            "arg_max",
+            format!("an axis of {} elements", axis.extent),
+        ));
     }
     if axis.inner == 1 {
         let per_task = rows_per_task(axis.extent);
-        workers.chunks(y, per_task, |i, y| {
+        workers.for_each_chunk(y, per_task, |i, y| {
             for (o, y) in (i * per_task..).zip(y) {
                 *y = arg_max_of(&x[o * axis.extent..][..axis.extent]);
             }
@@ -122,14 +127,14 @@ fn sum_channels<T: Element>(
     let Axis { outer, extent, inner } = *axis;
     // Rows of nothing add nothing, however many there are said to be.
     let outer = if inner == 0 { 0 } else { outer };
-    let sum = sum_of(|x| x);
+    let sum = sum_reducer(|x| x);
     let per_task = rows_per_task(outer * inner);
     if inner >= LONG {
         // Runs in the order of memory, then those of each e.
         let per_task = rows_per_task(inner);
         return with_scratch(outer * extent, |sums: &mut [T::Acc]| {
-            workers.chunks(sums, per_task, |i, sums| {
-                fold_rows((&x[i * per_task * inner..], inner), sum, sums, |sum, y| *y = sum);
+            workers.for_each_chunk(sums, per_task, |i, sums| {
+                reduce_rows((&x[i * per_task * inner..], inner), sum, sums, |sum, y| *y = sum);
             });
             for (e, y) in y.iter_mut().enumerate() {
                 let runs = (0..outer).map(|o| sums[o * extent + e]);
@@ -138,14 +143,14 @@ fn sum_channels<T: Element>(
         });
     }
     // Side by side: sum the rows of `outer × (extent · inner)`, then the few after the axis.
-    let per_block = WIDTH / inner.max(1);
+    let per_block = COLUMN_BLOCK / inner.max(1);
     let per_task = per_task.next_multiple_of(per_block);
-    workers.chunks(y, per_task, |i, y| {
-        let mut room = [sum.unit; WIDTH];
+    workers.for_each_chunk(y, per_task, |i, y| {
+        let mut room = [sum.unit; COLUMN_BLOCK];
         for (block, y) in y.chunks_mut(per_block).enumerate() {
             let first = (i * per_task + block * per_block) * inner;
             let sums = &mut room[..y.len() * inner];
-            fold_columns((x.get(first..).unwrap_or_default(), outer, extent * inner), sum, sums);
+            reduce_columns((x.get(first..).unwrap_or_default(), outer, extent * inner), sum, sums);
             for (j, y) in y.iter_mut().enumerate() {
                 let parts = sums[j * inner..][..inner].iter().copied();
                 store(pairwise(parts, sum.unit, sum.join), y);
@@ -160,7 +165,7 @@ fn fold_axis<T, Term, Join>(
     axis: &Axis,
     x: &[T],
     y: &mut [T],
-    fold: Fold<T::Acc, Term, Join>,
+    fold: Reducer<T::Acc, Term, Join>,
     store: impl Fn(T::Acc, &mut T) + Send + Sync,
 ) where
     T: Element,
@@ -170,24 +175,24 @@ fn fold_axis<T, Term, Join>(
     let extent = axis.extent;
     if axis.inner != 1 {
         for_columns(workers, axis, y, |start, y| {
-            let mut room = [fold.unit; WIDTH];
+            let mut room = [fold.unit; COLUMN_BLOCK];
             let results = &mut room[..y.len()];
             let matrix = (x.get(start..).unwrap_or_default(), extent, axis.inner);
-            fold_columns(matrix, fold, results);
+            reduce_columns(matrix, fold, results);
             y.iter_mut().zip(results).for_each(|(y, result)| store(*result, y));
         });
-    } else if extent >= 2 * TASK {
+    } else if extent >= 2 * GRAIN {
         // Few long rows: each is folded by several threads.
         for (x, y) in x.chunks_exact(extent).zip(y) {
-            let parts = workers.map(extent.div_ceil(TASK), |i| {
-                fold_slice(&x[i * TASK..extent.min((i + 1) * TASK)], fold)
+            let parts = workers.map(extent.div_ceil(GRAIN), |i| {
+                reduce_slice(&x[i * GRAIN..extent.min((i + 1) * GRAIN)], fold)
             });
             store(pairwise(parts.into_iter(), fold.unit, fold.join), y);
         }
     } else {
         let per_task = rows_per_task(extent);
-        workers.chunks(y, per_task, |i, y| {
-            fold_rows((&x[i * per_task * extent..], extent), fold, y, &store);
+        workers.for_each_chunk(y, per_task, |i, y| {
+            reduce_rows((&x[i * per_task * extent..], extent), fold, y, &store);
         });
     }
 }
@@ -201,12 +206,12 @@ fn for_columns<Y: Send>(
     body: impl Fn(usize, &mut [Y]) + Send + Sync,
 ) {
     let Axis { extent, inner, .. } = *axis;
-    let per_task = rows_per_task(extent).max(WIDTH);
-    workers.chunks(y, per_task, |task, mut y| {
+    let per_task = rows_per_task(extent).max(COLUMN_BLOCK);
+    workers.for_each_chunk(y, per_task, |task, mut y| {
         let mut at = task * per_task;
         while !y.is_empty() {
             let (o, i) = (at / inner, at % inner);
-            let len = (inner - i).min(WIDTH).min(y.len());
+            let len = (inner - i).min(COLUMN_BLOCK).min(y.len());
             let part;
             (part, y) = y.split_at_mut(len);
             body(o * extent * inner + i, part);
@@ -216,7 +221,7 @@ fn for_columns<Y: Send>(
 }
 
 fn rows_per_task(row: usize) -> usize {
-    (TASK / row.max(1)).max(1)
+    (GRAIN / row.max(1)).max(1)
 }
 
 /// The greater; the other if one is NaN.
@@ -232,13 +237,14 @@ fn lesser<A: Float>(a: A, b: A) -> A {
 }
 
 fn arg_max_of<T: Element>(x: &[T]) -> u32 {
-    let max = fold_slice(x, Fold { unit: T::Acc::nan(), term: |x| x, join: greater, sum: false });
+    let max =
+        reduce_slice(x, Reducer { unit: T::Acc::nan(), term: |x| x, join: greater, sum: false });
     x.iter().position(|x| x.to_acc() == max).unwrap_or(0) as u32
 }
 
 fn arg_max_columns<T: Element>(axis: &Axis, x: &[T], y: &mut [u32]) {
-    let mut best = [T::Acc::nan(); WIDTH];
-    let mut room = [T::Acc::zero(); WIDTH];
+    let mut best = [T::Acc::nan(); COLUMN_BLOCK];
+    let mut room = [T::Acc::zero(); COLUMN_BLOCK];
     y.fill(0);
     for e in 0..axis.extent {
         let x = widened(&x[e * axis.inner..][..y.len()], &mut room);

@@ -4,10 +4,10 @@ use crate::element::Element;
 use std::cell::RefCell;
 
 /// Buffers a thread keeps; kernels nest (a convolution, its product, its panels) to this depth.
-const KEPT: usize = 4;
+const MAX_CACHED_BUFFERS: usize = 4;
 
 /// Largest buffer that is kept: more is given back to the system after use.
-const KEPT_BYTES: usize = 16 << 20;
+const MAX_CACHED_BYTES: usize = 16 << 20;
 
 thread_local! {
     static FREE: RefCell<Vec<Vec<f64>>> = const { RefCell::new(Vec::new()) };
@@ -41,9 +41,9 @@ fn take(words: usize) -> Vec<f64> {
 
 /// Puts a buffer on the thread's list, unless that is full or the buffer very large.
 fn keep(buffer: Vec<f64>) {
-    if buffer.len() * size_of::<f64>() <= KEPT_BYTES {
+    if buffer.len() * size_of::<f64>() <= MAX_CACHED_BYTES {
         FREE.with_borrow_mut(|free| {
-            if free.len() < KEPT {
+            if free.len() < MAX_CACHED_BUFFERS {
                 free.push(buffer);
             }
         });

@@ -1,6 +1,6 @@
 //! One source, compiled for several vector widths, chosen at run time.
 
-use super::fused::Fused;
+use super::fused::FmaMode;
 #[cfg(target_arch = "x86_64")]
 use std::sync::LazyLock;
 
@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 /// without them it may be a call, and rounds the same.
 #[inline(always)]
 pub(crate) fn vectorized<R>(kernel: impl FnOnce() -> R) -> R {
-    vectorized_fused(
+    vectorized_fma(
         #[inline(always)]
         |_| kernel(),
     )
@@ -20,16 +20,16 @@ pub(crate) fn vectorized<R>(kernel: impl FnOnce() -> R) -> R {
 
 /// As [`vectorized`], and says how products are added there.
 #[inline(always)]
-pub(super) fn vectorized_fused<R>(kernel: impl FnOnce(Fused) -> R) -> R {
+pub(super) fn vectorized_fma<R>(kernel: impl FnOnce(FmaMode) -> R) -> R {
     #[cfg(target_arch = "x86_64")]
     match *WIDTH {
         // SAFETY: the processor has what `avx512` is compiled for: it was detected.
         #[allow(unsafe_code)]
-        Width::Avx512 => return unsafe { avx512(kernel) },
+        SimdLevel::Avx512 => return unsafe { avx512(kernel) },
         // SAFETY: the processor has what `avx2` is compiled for: it was detected.
         #[allow(unsafe_code)]
-        Width::Avx2 => return unsafe { avx2(kernel) },
-        Width::Base => {}
+        SimdLevel::Avx2 => return unsafe { avx2(kernel) },
+        SimdLevel::Base => {}
     }
     base(kernel)
 }
@@ -37,17 +37,17 @@ pub(super) fn vectorized_fused<R>(kernel: impl FnOnce(Fused) -> R) -> R {
 /// What other processors run: a call, so that the rest of the caller stays short.
 #[cfg_attr(target_arch = "x86_64", inline(never))]
 #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
-fn base<R>(kernel: impl FnOnce(Fused) -> R) -> R {
-    kernel(Fused::BASE)
+fn base<R>(kernel: impl FnOnce(FmaMode) -> R) -> R {
+    kernel(FmaMode::BASE)
 }
 
 /// The instructions that kernels on this host use for vectors.
-pub fn vector_instructions() -> &'static str {
+pub fn simd_instruction_set() -> &'static str {
     #[cfg(target_arch = "x86_64")]
     match *WIDTH {
-        Width::Avx512 => return "AVX-512",
-        Width::Avx2 => return "AVX2",
-        Width::Base => {}
+        SimdLevel::Avx512 => return "AVX-512",
+        SimdLevel::Avx2 => return "AVX2",
+        SimdLevel::Base => {}
     }
     match () {
         () if cfg!(target_feature = "sse2") => "SSE2",
@@ -60,11 +60,11 @@ pub fn vector_instructions() -> &'static str {
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(super) fn has_avx512() -> bool {
-    matches!(*WIDTH, Width::Avx512)
+    matches!(*WIDTH, SimdLevel::Avx512)
 }
 
 #[cfg(target_arch = "x86_64")]
-enum Width {
+enum SimdLevel {
     Base,
     Avx2,
     Avx512,
@@ -72,26 +72,26 @@ enum Width {
 
 /// The widest vectors, looked up once: short kernels would feel a look at each instruction set.
 #[cfg(target_arch = "x86_64")]
-static WIDTH: LazyLock<Width> = LazyLock::new(|| {
+static WIDTH: LazyLock<SimdLevel> = LazyLock::new(|| {
     if is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512bw")
         && is_x86_feature_detected!("avx512dq")
         && is_x86_feature_detected!("avx512vl")
     {
-        return Width::Avx512;
+        return SimdLevel::Avx512;
     }
     let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
-    if avx2 { Width::Avx2 } else { Width::Base }
+    if avx2 { SimdLevel::Avx2 } else { SimdLevel::Base }
 });
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn avx512<R>(kernel: impl FnOnce(Fused) -> R) -> R {
-    kernel(Fused::Native)
+fn avx512<R>(kernel: impl FnOnce(FmaMode) -> R) -> R {
+    kernel(FmaMode::Hardware)
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-fn avx2<R>(kernel: impl FnOnce(Fused) -> R) -> R {
-    kernel(Fused::Native)
+fn avx2<R>(kernel: impl FnOnce(FmaMode) -> R) -> R {
+    kernel(FmaMode::Hardware)
 }

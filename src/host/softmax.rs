@@ -1,17 +1,17 @@
 //! Softmax along an axis, and its gradient.
 
 use super::{
-    fold::{Fold, fold_slice, sum_of},
-    functions::Vectors,
+    fold::{Reducer, reduce_slice, sum_reducer},
+    functions::SimdMath,
     scratch::with_scratch,
     simd::vectorized,
-    widen::{is_wide, update},
+    widen::{is_wide, update_widened},
     workers::Workers,
 };
 use crate::{
     element::Element,
-    error::{Result, expect_len},
-    op::{Axis, Functions},
+    error::{Result, check_len},
+    op::{Axis, ElementaryFunctions},
 };
 use num_traits::{Float, Zero};
 
@@ -23,8 +23,8 @@ const BLOCK: usize = 1 << 14;
 /// # Errors
 /// [`Error::Length`](crate::Error::Length).
 pub fn softmax<T: Element>(workers: &Workers, axis: &Axis, x: &[T], y: &mut [T]) -> Result<()> {
-    expect_len("softmax", "x", axis.count(), x.len())?;
-    expect_len("softmax", "y", axis.count(), y.len())?;
+    check_len("softmax", "x", axis.count(), x.len())?;
+    check_len("softmax", "y", axis.count(), y.len())?;
     slabs(workers, axis, y, |start, y| {
         y.copy_from_slice(&x[start..start + y.len()]);
         normalize(axis, y);
@@ -37,7 +37,7 @@ pub fn softmax<T: Element>(workers: &Workers, axis: &Axis, x: &[T], y: &mut [T])
 /// # Errors
 /// [`Error::Length`](crate::Error::Length).
 pub fn softmax_in_place<T: Element>(workers: &Workers, axis: &Axis, y: &mut [T]) -> Result<()> {
-    expect_len("softmax", "y", axis.count(), y.len())?;
+    check_len("softmax", "y", axis.count(), y.len())?;
     slabs(workers, axis, y, |_, y| normalize(axis, y));
     Ok(())
 }
@@ -53,9 +53,9 @@ pub fn softmax_backward<T: Element>(
     dy: &[T],
     dx: &mut [T],
 ) -> Result<()> {
-    expect_len("softmax_backward", "dy", axis.count(), dy.len())?;
-    expect_len("softmax_backward", "dx", axis.count(), dx.len())?;
-    expect_len("softmax_backward", "y", axis.count(), y.len())?;
+    check_len("softmax_backward", "dy", axis.count(), dy.len())?;
+    check_len("softmax_backward", "dx", axis.count(), dx.len())?;
+    check_len("softmax_backward", "y", axis.count(), y.len())?;
     slabs(workers, axis, dx, |start, dx| {
         dx.copy_from_slice(&dy[start..start + dx.len()]);
         backward(axis, &y[start..start + dx.len()], dx);
@@ -73,8 +73,8 @@ pub fn softmax_backward_in_place<T: Element>(
     y: &[T],
     dx: &mut [T],
 ) -> Result<()> {
-    expect_len("softmax_backward", "dx", axis.count(), dx.len())?;
-    expect_len("softmax_backward", "y", axis.count(), y.len())?;
+    check_len("softmax_backward", "dx", axis.count(), dx.len())?;
+    check_len("softmax_backward", "y", axis.count(), y.len())?;
     slabs(workers, axis, dx, |start, dx| backward(axis, &y[start..start + dx.len()], dx));
     Ok(())
 }
@@ -91,7 +91,7 @@ fn slabs<T: Element>(
         return;
     }
     let run = (BLOCK / slab).max(1) * slab;
-    workers.chunks(y, run, |index, y| body(index * run, y));
+    workers.for_each_chunk(y, run, |index, y| body(index * run, y));
 }
 
 /// The softmax of whole slabs.
@@ -102,7 +102,7 @@ fn normalize<T: Element>(axis: &Axis, slabs: &mut [T]) {
         let (room, rest) = scratch.split_at_mut(room);
         let (peaks, sums) = rest.split_at_mut(axis.inner);
         for slab in slabs.chunks_exact_mut(slab) {
-            update(slab, room, |slab| match slab.len() == axis.extent {
+            update_widened(slab, room, |slab| match slab.len() == axis.extent {
                 true => normalize_line(slab),
                 false => normalize_lines(slab, peaks, sums),
             });
@@ -114,16 +114,16 @@ fn normalize<T: Element>(axis: &Axis, slabs: &mut [T]) {
 fn normalize_line<A: Element<Acc = A> + Float>(y: &mut [A]) {
     let larger = |a: A, b: A| if b > a { b } else { a };
     let peak =
-        fold_slice(y, Fold { unit: A::neg_infinity(), term: |x| x, join: larger, sum: false });
+        reduce_slice(y, Reducer { unit: A::neg_infinity(), term: |x| x, join: larger, sum: false });
     vectorized(
         #[inline(always)]
         || {
             for y in y.iter_mut() {
-                *y = Vectors::exp(*y - peak);
+                *y = SimdMath::exp(*y - peak);
             }
         },
     );
-    let sum = fold_slice(y, sum_of(|e| e));
+    let sum = reduce_slice(y, sum_reducer(|e| e));
     vectorized(
         #[inline(always)]
         || {
@@ -149,7 +149,7 @@ fn normalize_lines<A: Element + Float>(y: &mut [A], peaks: &mut [A], sums: &mut 
             }
             for row in y.chunks_exact_mut(inner) {
                 for ((y, &peak), sum) in row.iter_mut().zip(&*peaks).zip(sums.iter_mut()) {
-                    *y = Vectors::exp(*y - peak);
+                    *y = SimdMath::exp(*y - peak);
                     *sum = *sum + *y;
                 }
             }

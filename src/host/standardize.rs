@@ -1,15 +1,15 @@
 //! Taking the mean off and dividing by the deviation.
 
 use super::{
-    broadcast::spread,
-    channel::{positions_per_task, sum_pairs},
+    broadcast::for_broadcast_chunks,
+    channel::{positions_per_task, sum_per_channel},
     simd::vectorized,
-    widen::{chunk, overwrite, update, widened},
+    widen::{accumulator_buffer, overwrite_widened, update_widened, widened},
     workers::Workers,
 };
 use crate::{
     element::Element,
-    error::{Result, expect_len},
+    error::{Result, check_len},
     op::Standardize,
 };
 use num_traits::Float;
@@ -27,12 +27,12 @@ pub fn standardize<T: Element>(
     variance: &[T],
     y: &mut [T],
 ) -> Result<()> {
-    expect_len("standardize", "x", op.axis.count(), x.len())?;
+    check_len("standardize", "x", op.axis.count(), x.len())?;
     let constants = checked(op, mean, variance, y)?;
-    spread(workers, &op.axis, constants.both(), y, |start, [mean, rate], y, room| {
-        let mut room_x = chunk();
+    for_broadcast_chunks(workers, &op.axis, constants.both(), y, |start, [mean, rate], y, room| {
+        let mut room_x = accumulator_buffer();
         let x = widened(&x[start..][..y.len()], &mut room_x);
-        overwrite(y, room, |y| {
+        overwrite_widened(y, room, |y| {
             vectorized(
                 #[inline(always)]
                 || {
@@ -58,8 +58,8 @@ pub fn standardize_in_place<T: Element>(
     y: &mut [T],
 ) -> Result<()> {
     let constants = checked(op, mean, variance, y)?;
-    spread(workers, &op.axis, constants.both(), y, |_, [mean, rate], y, room| {
-        update(y, room, |y| {
+    for_broadcast_chunks(workers, &op.axis, constants.both(), y, |_, [mean, rate], y, room| {
+        update_widened(y, room, |y| {
             vectorized(
                 #[inline(always)]
                 || {
@@ -90,23 +90,29 @@ pub fn standardize_backward<T: Element>(
     dy: &[T],
     dx: &mut [T],
 ) -> Result<()> {
-    expect_len(BACKWARD, "dy", op.axis.count(), dy.len())?;
-    let line = Line::of(workers, op, x, mean, variance, dy, dx.len())?;
-    spread(workers, &op.axis, line.parts(), dx, |start, [x0, slope, dy0, rate], dx, room| {
-        let (mut room_x, mut room_dy) = (chunk(), chunk());
-        let x = widened(&x[start..][..dx.len()], &mut room_x);
-        let dy = widened(&dy[start..][..dx.len()], &mut room_dy);
-        overwrite(dx, room, |dx| {
-            vectorized(
-                #[inline(always)]
-                || {
-                    for i in 0..dx.len() {
-                        dx[i] = ((dy[i] - dy0[i]) - (x[i] - x0[i]) * slope[i]) * rate[i];
-                    }
-                },
-            );
-        });
-    });
+    check_len(BACKWARD, "dy", op.axis.count(), dy.len())?;
+    let line = LinearGradient::of(workers, op, x, mean, variance, dy, dx.len())?;
+    for_broadcast_chunks(
+        workers,
+        &op.axis,
+        line.parts(),
+        dx,
+        |start, [x0, slope, dy0, rate], dx, room| {
+            let (mut room_x, mut room_dy) = (accumulator_buffer(), accumulator_buffer());
+            let x = widened(&x[start..][..dx.len()], &mut room_x);
+            let dy = widened(&dy[start..][..dx.len()], &mut room_dy);
+            overwrite_widened(dx, room, |dx| {
+                vectorized(
+                    #[inline(always)]
+                    || {
+                        for i in 0..dx.len() {
+                            dx[i] = ((dy[i] - dy0[i]) - (x[i] - x0[i]) * slope[i]) * rate[i];
+                        }
+                    },
+                );
+            });
+        },
+    );
     Ok(())
 }
 
@@ -122,33 +128,39 @@ pub fn standardize_backward_in_place<T: Element>(
     variance: &[T],
     dx: &mut [T],
 ) -> Result<()> {
-    let line = Line::of(workers, op, x, mean, variance, dx, op.axis.count())?;
-    spread(workers, &op.axis, line.parts(), dx, |start, [x0, slope, dy0, rate], dx, room| {
-        let mut room_x = chunk();
-        let x = widened(&x[start..][..dx.len()], &mut room_x);
-        update(dx, room, |dx| {
-            vectorized(
-                #[inline(always)]
-                || {
-                    for i in 0..dx.len() {
-                        dx[i] = ((dx[i] - dy0[i]) - (x[i] - x0[i]) * slope[i]) * rate[i];
-                    }
-                },
-            );
-        });
-    });
+    let line = LinearGradient::of(workers, op, x, mean, variance, dx, op.axis.count())?;
+    for_broadcast_chunks(
+        workers,
+        &op.axis,
+        line.parts(),
+        dx,
+        |start, [x0, slope, dy0, rate], dx, room| {
+            let mut room_x = accumulator_buffer();
+            let x = widened(&x[start..][..dx.len()], &mut room_x);
+            update_widened(dx, room, |dx| {
+                vectorized(
+                    #[inline(always)]
+                    || {
+                        for i in 0..dx.len() {
+                            dx[i] = ((dx[i] - dy0[i]) - (x[i] - x0[i]) * slope[i]) * rate[i];
+                        }
+                    },
+                );
+            });
+        },
+    );
     Ok(())
 }
 
 const BACKWARD: &str = "standardize_backward";
 
 /// What differences are from, and what they are multiplied by, at each position.
-struct Constants<A> {
+struct MeanAndRate<A> {
     mean: Vec<A>,
     rate: Vec<A>,
 }
 
-impl<A: Element<Acc = A>> Constants<A> {
+impl<A: Element<Acc = A>> MeanAndRate<A> {
     fn of<T: Element<Acc = A>>(op: &Standardize, mean: &[T], variance: &[T]) -> Self
     where
         A: Float,
@@ -168,21 +180,21 @@ fn checked<T: Element>(
     mean: &[T],
     variance: &[T],
     y: &[T],
-) -> Result<Constants<T::Acc>> {
-    expect_len("standardize", "mean", op.axis.extent, mean.len())?;
-    expect_len("standardize", "variance", op.axis.extent, variance.len())?;
-    expect_len("standardize", "y", op.axis.count(), y.len())?;
-    Ok(Constants::of(op, mean, variance))
+) -> Result<MeanAndRate<T::Acc>> {
+    check_len("standardize", "mean", op.axis.extent, mean.len())?;
+    check_len("standardize", "variance", op.axis.extent, variance.len())?;
+    check_len("standardize", "y", op.axis.count(), y.len())?;
+    Ok(MeanAndRate::of(op, mean, variance))
 }
 
 /// The gradient as a linear function: `((dy − dy0) − (x − x0) · slope) · rate` at each position.
-struct Line<A> {
-    constants: Constants<A>,
+struct LinearGradient<A> {
+    constants: MeanAndRate<A>,
     slope: Vec<A>,
     dy0: Vec<A>,
 }
 
-impl<A: Element<Acc = A> + num_traits::Float> Line<A> {
+impl<A: Element<Acc = A> + num_traits::Float> LinearGradient<A> {
     fn of<T: Element<Acc = A>>(
         workers: &Workers,
         op: &Standardize,
@@ -193,20 +205,20 @@ impl<A: Element<Acc = A> + num_traits::Float> Line<A> {
         dx_len: usize,
     ) -> Result<Self> {
         let axis = &op.axis;
-        expect_len(BACKWARD, "x", axis.count(), x.len())?;
-        expect_len(BACKWARD, "mean", axis.extent, mean.len())?;
-        expect_len(BACKWARD, "variance", axis.extent, variance.len())?;
-        expect_len(BACKWARD, "dx", axis.count(), dy.len())?;
-        expect_len(BACKWARD, "dx", axis.count(), dx_len)?;
-        let constants = Constants::of(op, mean, variance);
+        check_len(BACKWARD, "x", axis.count(), x.len())?;
+        check_len(BACKWARD, "mean", axis.extent, mean.len())?;
+        check_len(BACKWARD, "variance", axis.extent, variance.len())?;
+        check_len(BACKWARD, "dx", axis.count(), dy.len())?;
+        check_len(BACKWARD, "dx", axis.count(), dx_len)?;
+        let constants = MeanAndRate::of(op, mean, variance);
         let (mut slope, mut dy0) = (vec![A::zero(); axis.extent], vec![A::zero(); axis.extent]);
-        let (per, m) = (positions_per_task(axis), axis.rest() as f64);
-        workers.chunks2((&mut slope, per), (&mut dy0, per), |task, slope, dy0| {
+        let (per, m) = (positions_per_task(axis), axis.reduced_count() as f64);
+        workers.for_each_chunk_pair((&mut slope, per), (&mut dy0, per), |task, slope, dy0| {
             let (start, mut sums) = (task * per, vec![[0.0; 2]; slope.len()]);
             vectorized(
                 #[inline(always)]
                 || {
-                    sum_pairs(
+                    sum_per_channel(
                         axis,
                         (dy, x),
                         &constants.mean,
@@ -239,13 +251,13 @@ mod tests {
             moments,
             testing::{for_each_element, fractions, operand, threads, wide},
         },
-        op::{Axis, Epsilon},
+        op::{Axis, EpsilonPlacement},
     };
 
     const AXES: [(usize, usize, usize); 7] =
         [(3, 1, 1), (4, 3, 1), (300, 130, 1), (5, 200, 7), (3, 2, 16), (6, 5, 49), (2, 3, 2500)];
 
-    fn op(outer: usize, extent: usize, inner: usize, place: Epsilon) -> Standardize {
+    fn op(outer: usize, extent: usize, inner: usize, place: EpsilonPlacement) -> Standardize {
         Standardize { axis: Axis::new(outer, extent, inner).unwrap(), epsilon: 1e-3, place }
     }
 
@@ -265,8 +277,12 @@ mod tests {
             _ => 2f64.powi(-46),
         };
         for (outer, extent, inner) in AXES {
-            let op =
-                op(outer, extent, inner, [Epsilon::InVariance, Epsilon::InDeviation][outer % 2]);
+            let op = op(
+                outer,
+                extent,
+                inner,
+                [EpsilonPlacement::AddedToVariance, EpsilonPlacement::AddedToDeviation][outer % 2],
+            );
             let (x, dy) = (fractions::<T>(1, op.axis.count()), fractions::<T>(2, op.axis.count()));
             let (mut mean, mut variance) = (vec![T::default(); extent], vec![T::default(); extent]);
             moments(&Workers::sequential(), &op.axis, &x, &mut mean, &mut variance).unwrap();
@@ -303,7 +319,7 @@ mod tests {
 
     #[test]
     fn errors_name_the_operand() {
-        let (w, op) = (Workers::sequential(), op(2, 3, 1, Epsilon::InVariance));
+        let (w, op) = (Workers::sequential(), op(2, 3, 1, EpsilonPlacement::AddedToVariance));
         let v = |len: usize| vec![1.0f32; len];
         let forward = |[x, mean, variance, y]: [usize; 4]| {
             operand(standardize(&w, &op, &v(x), &v(mean), &v(variance), &mut v(y)))

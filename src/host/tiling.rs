@@ -1,6 +1,6 @@
 //! A plane rearranged such that what one tap of all windows covers lies side by side.
 
-use crate::op::Pool;
+use crate::op::Pool2d;
 use std::ops::Range;
 
 /// Windows computed at a time.
@@ -13,8 +13,8 @@ pub(super) const LANES: usize = 16;
 /// `(p, q)` is found at a constant offset from element `(p, q)` of its phase: numbering windows
 /// like the elements of a phase, a tap of many windows is one run of memory. A row of a phase is
 /// longer than one of windows where windows overlap; the numbers left over belong to no window.
-pub(super) struct Tiling {
-    op: Pool,
+pub(super) struct PolyphasePlane {
+    op: Pool2d,
     /// Number of phases.
     phases: [usize; 2],
     /// Extents of a phase.
@@ -44,15 +44,15 @@ pub(super) struct Tap {
     pub place: i32,
 }
 
-impl Tiling {
+impl PolyphasePlane {
     /// Whether windows are many enough to compute them together, and not so large that the plane
     /// would grow by it.
-    pub(super) fn pays(op: &Pool) -> bool {
+    pub(super) fn is_profitable(op: &Pool2d) -> bool {
         op.output()[0] * op.output()[1] >= LANES / 2
             && (0..2).all(|axis| op.kernel[axis] <= op.input[axis])
     }
 
-    pub(super) fn new(op: &Pool) -> Self {
+    pub(super) fn new(op: &Pool2d) -> Self {
         let (mut phases, mut phase) = ([0; 2], [0; 2]);
         for axis in 0..2 {
             phases[axis] = op.kernel[axis].min(op.stride[axis]);
@@ -69,7 +69,7 @@ impl Tiling {
     }
 
     /// Numbers of windows, up to whole lanes.
-    pub(super) fn windows(&self) -> usize {
+    pub(super) fn window_slots(&self) -> usize {
         ((self.op.output()[0] - 1) * self.phase[1] + self.op.output()[1]).next_multiple_of(LANES)
     }
 
@@ -98,7 +98,7 @@ impl Tiling {
 
     /// All taps, in row-major order.
     pub(super) fn taps(&self) -> Vec<Tap> {
-        let Pool { input, kernel, stride, pad, .. } = self.op;
+        let Pool2d { input, kernel, stride, pad, .. } = self.op;
         let taps = (0..kernel[0]).flat_map(|r| (0..kernel[1]).map(move |c| (r, c)));
         let tap = |(r, c)| {
             let row = r as i64 - pad[0] as i64;
@@ -116,7 +116,7 @@ impl Tiling {
         other: V,
         value: impl Fn(usize, usize) -> V,
     ) -> Vec<V> {
-        let mut values = vec![other; self.windows()];
+        let mut values = vec![other; self.window_slots()];
         for row in 0..self.op.output()[0] {
             for column in 0..self.op.output()[1] {
                 values[row * self.phase[1] + column] = value(row, column);
@@ -127,7 +127,7 @@ impl Tiling {
 
     /// Rearranges plane `x` into `room`, whose padding is left as it is.
     #[inline(always)]
-    pub(super) fn spread<A: Copy>(&self, x: &[A], room: &mut [A]) {
+    pub(super) fn to_phases<A: Copy>(&self, x: &[A], room: &mut [A]) {
         let stride = self.op.stride[1];
         for run in &self.runs {
             let (x, to) = (&x[run.from..], &mut room[run.to..][..run.len]);
@@ -141,7 +141,7 @@ impl Tiling {
 
     /// Takes plane `x` back out of its rearrangement; what is not part of it is left as it is.
     #[inline(always)]
-    pub(super) fn collect<A: Copy>(&self, room: &[A], x: &mut [A]) {
+    pub(super) fn from_phases<A: Copy>(&self, room: &[A], x: &mut [A]) {
         let stride = self.op.stride[1];
         for run in &self.runs {
             let (x, from) = (&mut x[run.from..], &room[run.to..][..run.len]);
@@ -154,7 +154,7 @@ impl Tiling {
 
     /// The runs that a plane is moved in.
     fn runs(&self) -> Vec<Run> {
-        let Pool { input: [height, width], stride, pad, .. } = self.op;
+        let Pool2d { input: [height, width], stride, pad, .. } = self.op;
         let starts = (0..height).flat_map(|row| (0..stride[1].min(width)).map(move |s| (row, s)));
         let mut runs: Vec<Run> = Vec::new();
         for (row, s) in starts {

@@ -5,14 +5,14 @@ use crate::{element::Element, error::Result, op::TopK};
 use std::cmp::Ordering;
 
 /// Elements of one task, about.
-const TASK: usize = 1 << 14;
+const GRAIN: usize = 1 << 14;
 
 /// `values[o, j, i], places[o, j, i] ←` the j-th greatest of `x[o, :, i]` and its index, as
 /// [`TopK`] says. An index is held in an element, as labels are: it is exact up to 2048 in `f16`,
 /// 256 in `bf16`.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length); [`Error::Value`](crate::Error::Value) if the axis has
+/// [`Error::Length`](crate::Error::Length); [`Error::InvalidInput`](crate::Error::InvalidInput) if the axis has
 /// fewer elements.
 pub fn top_k<T: Element>(
     workers: &Workers,
@@ -27,22 +27,26 @@ pub fn top_k<T: Element>(
     if found == 0 {
         return Ok(());
     }
-    let per = (TASK / slab).max(1);
-    workers.chunks2((values, per * found), (places, per * found), |task, values, places| {
-        let mut run = Vec::with_capacity(axis.extent);
-        let slabs = values.chunks_exact_mut(found).zip(places.chunks_exact_mut(found));
-        for (o, (values, places)) in (task * per..).zip(slabs) {
-            for i in 0..axis.inner {
-                let x = x[o * slab + i..].iter().step_by(axis.inner).take(axis.extent);
-                run.clear();
-                run.extend(x.enumerate().map(|(e, &x)| (x, e)));
-                for (j, (value, e)) in greatest(&mut run, k).iter().enumerate() {
-                    values[j * axis.inner + i] = *value;
-                    places[j * axis.inner + i] = T::from_f64(*e as f64);
+    let per = (GRAIN / slab).max(1);
+    workers.for_each_chunk_pair(
+        (values, per * found),
+        (places, per * found),
+        |task, values, places| {
+            let mut run = Vec::with_capacity(axis.extent);
+            let slabs = values.chunks_exact_mut(found).zip(places.chunks_exact_mut(found));
+            for (o, (values, places)) in (task * per..).zip(slabs) {
+                for i in 0..axis.inner {
+                    let x = x[o * slab + i..].iter().step_by(axis.inner).take(axis.extent);
+                    run.clear();
+                    run.extend(x.enumerate().map(|(e, &x)| (x, e)));
+                    for (j, (value, e)) in greatest(&mut run, k).iter().enumerate() {
+                        values[j * axis.inner + i] = *value;
+                        places[j * axis.inner + i] = T::from_f64(*e as f64);
+                    }
                 }
             }
-        }
-    });
+        },
+    );
     Ok(())
 }
 
@@ -67,7 +71,7 @@ mod tests {
 
     fn top(axis: [usize; 3], k: usize, x: &[f32]) -> (Vec<f32>, Vec<f32>) {
         let axis = Axis::new(axis[0], axis[1], axis[2]).unwrap();
-        let mut values = vec![f32::NAN; k * axis.rest()];
+        let mut values = vec![f32::NAN; k * axis.reduced_count()];
         let mut places = values.clone();
         let op = TopK { axis, k };
         top_k(&Workers::sequential(), &op, x, &mut values, &mut places).unwrap();

@@ -2,13 +2,16 @@
 
 use super::{
     simd::vectorized,
-    widen::{CHUNK, Chunk, chunk, is_wide, narrow, update, widen, widened},
+    widen::{
+        AccumulatorBuffer, CHUNK, accumulator_buffer, is_wide, narrow, update_widened, widen,
+        widened,
+    },
     workers::Workers,
 };
 use crate::{
     element::Element,
     error::Result,
-    op::{Descent, Regularization, Rule, Unary},
+    op::{Regularization, SolverUpdate, Unary, UpdateRule},
 };
 use num_traits::{Float, One};
 
@@ -16,18 +19,18 @@ use num_traits::{Float, One};
 mod tests;
 
 /// Elements of one task: below twice this, a second thread costs more than it saves.
-const TASK: usize = 1 << 16;
+const GRAIN: usize = 1 << 16;
 
-/// One step down the gradient, as [`Descent`] says, in one pass over all operands.
+/// One step down the gradient, as [`SolverUpdate`] says, in one pass over all operands.
 ///
 /// Each product and sum is rounded to `T::Acc`; weights are rounded to `T` in the end. The gradient
 /// is left as it is. A weight that is not its master rounded overrules its master first.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) as [`Descent::check`].
-pub fn descend<T: Element>(
+/// [`Error::Length`](crate::Error::Length) as [`SolverUpdate::check`].
+pub fn solver_update<T: Element>(
     workers: &Workers,
-    op: &Descent<T>,
+    op: &SolverUpdate<T>,
     dw: &[T],
     weights: &mut [T],
     masters: Option<&mut [T::Acc]>,
@@ -36,7 +39,9 @@ pub fn descend<T: Element>(
     let lengths = history.iter().map(|history| history.len());
     op.check(weights.len(), dw.len(), masters.as_deref().map(<[_]>::len), lengths)?;
     let mut parts = Part::split(dw, weights, masters, history);
-    workers.chunks(&mut parts, 1, |_, parts| parts.iter_mut().for_each(|part| part.descend(op)));
+    workers.for_each_chunk(&mut parts, 1, |_, parts| {
+        parts.iter_mut().for_each(|part| part.solver_update(op))
+    });
     Ok(())
 }
 
@@ -56,10 +61,10 @@ impl<'a, T: Element> Part<'a, T> {
         masters: Option<&'a mut [T::Acc]>,
         history: &'a mut [&mut [T::Acc]],
     ) -> Vec<Self> {
-        let mut masters = masters.map(|masters| masters.chunks_mut(TASK));
-        let mut history: Vec<_> = history.iter_mut().map(|h| h.chunks_mut(TASK)).collect();
+        let mut masters = masters.map(|masters| masters.chunks_mut(GRAIN));
+        let mut history: Vec<_> = history.iter_mut().map(|h| h.chunks_mut(GRAIN)).collect();
         let mut history = |i: usize| history.get_mut(i).and_then(Iterator::next);
-        let parts = dw.chunks(TASK).zip(weights.chunks_mut(TASK)).map(|(dw, weights)| Self {
+        let parts = dw.chunks(GRAIN).zip(weights.chunks_mut(GRAIN)).map(|(dw, weights)| Self {
             dw,
             weights,
             masters: masters.as_mut().and_then(Iterator::next),
@@ -68,9 +73,9 @@ impl<'a, T: Element> Part<'a, T> {
         parts.collect()
     }
 
-    fn descend(&mut self, op: &Descent<T>) {
-        let (len, run) = (self.dw.len(), if is_wide::<T>() { TASK } else { CHUNK });
-        let (mut room_dw, mut room_w) = (chunk(), chunk());
+    fn solver_update(&mut self, op: &SolverUpdate<T>) {
+        let (len, run) = (self.dw.len(), if is_wide::<T>() { GRAIN } else { CHUNK });
+        let (mut room_dw, mut room_w) = (accumulator_buffer(), accumulator_buffer());
         for start in (0..len).step_by(run) {
             let range = start..len.min(start + run);
             let dw = widened(&self.dw[range.clone()], &mut room_dw);
@@ -78,7 +83,7 @@ impl<'a, T: Element> Part<'a, T> {
             let history =
                 self.history.each_mut().map(|h| h.get_mut(range.clone()).unwrap_or_default());
             match &mut self.masters {
-                None => update(weights, &mut room_w, |w| step(op, dw, w, history)),
+                None => update_widened(weights, &mut room_w, |w| step(op, dw, w, history)),
                 Some(masters) => {
                     let masters = &mut masters[range];
                     overrule(weights, masters, &mut room_w);
@@ -91,12 +96,16 @@ impl<'a, T: Element> Part<'a, T> {
 }
 
 /// Makes a master the weight unless it rounds to it.
-fn overrule<T: Element>(weights: &[T], masters: &mut [T::Acc], room: &mut Chunk<T::Acc>) {
+fn overrule<T: Element>(
+    weights: &[T],
+    masters: &mut [T::Acc],
+    room: &mut AccumulatorBuffer<T::Acc>,
+) {
     let mut rounded = [T::default(); CHUNK];
     for (weights, masters) in weights.chunks(CHUNK).zip(masters.chunks_mut(CHUNK)) {
         let len = weights.len();
         narrow(masters, &mut rounded[..len]);
-        let mut room_rounded = chunk::<T::Acc>();
+        let mut room_rounded = accumulator_buffer::<T::Acc>();
         widen(&rounded[..len], &mut room_rounded[..len]);
         let weights = widened(weights, room);
         for ((master, rounded), weight) in masters.iter_mut().zip(&room_rounded).zip(weights) {
@@ -105,11 +114,16 @@ fn overrule<T: Element>(weights: &[T], masters: &mut [T::Acc], room: &mut Chunk<
     }
 }
 
-fn step<T: Element>(op: &Descent<T>, dw: &[T::Acc], w: &mut [T::Acc], history: [&mut [T::Acc]; 2]) {
+fn step<T: Element>(
+    op: &SolverUpdate<T>,
+    dw: &[T::Acc],
+    w: &mut [T::Acc],
+    history: [&mut [T::Acc]; 2],
+) {
     let (rate, one) = (op.rate, T::Acc::one());
     let [h, k] = history;
     match op.rule {
-        Rule::Sgd { momentum } => keep_one(
+        UpdateRule::Sgd { momentum } => keep_one(
             op,
             dw,
             w,
@@ -120,7 +134,7 @@ fn step<T: Element>(op: &Descent<T>, dw: &[T::Acc], w: &mut [T::Acc], history: [
                 *h
             },
         ),
-        Rule::Nesterov { momentum } => keep_one(
+        UpdateRule::Nesterov { momentum } => keep_one(
             op,
             dw,
             w,
@@ -132,7 +146,7 @@ fn step<T: Element>(op: &Descent<T>, dw: &[T::Acc], w: &mut [T::Acc], history: [
                 (one + momentum) * *h - momentum * last
             },
         ),
-        Rule::AdaGrad { delta } => keep_one(
+        UpdateRule::AdaGrad { delta } => keep_one(
             op,
             dw,
             w,
@@ -143,7 +157,7 @@ fn step<T: Element>(op: &Descent<T>, dw: &[T::Acc], w: &mut [T::Acc], history: [
                 rate * g / (h.sqrt() + delta)
             },
         ),
-        Rule::RmsProp { decay, delta } => keep_one(
+        UpdateRule::RmsProp { decay, delta } => keep_one(
             op,
             dw,
             w,
@@ -154,7 +168,7 @@ fn step<T: Element>(op: &Descent<T>, dw: &[T::Acc], w: &mut [T::Acc], history: [
                 rate * g / (h.sqrt() + delta)
             },
         ),
-        Rule::AdaDelta { momentum, delta } => keep_two(
+        UpdateRule::AdaDelta { momentum, delta } => keep_two(
             op,
             dw,
             w,
@@ -167,7 +181,7 @@ fn step<T: Element>(op: &Descent<T>, dw: &[T::Acc], w: &mut [T::Acc], history: [
                 rate * s
             },
         ),
-        Rule::Adam { beta1, beta2, delta } => keep_two(
+        UpdateRule::Adam { beta1, beta2, delta } => keep_two(
             op,
             dw,
             w,
@@ -185,7 +199,7 @@ fn step<T: Element>(op: &Descent<T>, dw: &[T::Acc], w: &mut [T::Acc], history: [
 /// A rule that keeps one value a weight.
 #[inline(always)]
 fn keep_one<T: Element>(
-    op: &Descent<T>,
+    op: &SolverUpdate<T>,
     dw: &[T::Acc],
     w: &mut [T::Acc],
     h: &mut [T::Acc],
@@ -205,7 +219,7 @@ fn keep_one<T: Element>(
 /// A rule that keeps two values a weight.
 #[inline(always)]
 fn keep_two<T: Element>(
-    op: &Descent<T>,
+    op: &SolverUpdate<T>,
     dw: &[T::Acc],
     w: &mut [T::Acc],
     [h, k]: [&mut [T::Acc]; 2],
@@ -224,7 +238,7 @@ fn keep_two<T: Element>(
 
 /// `scale · dw + decay · r(w)`
 #[inline(always)]
-fn gradient<T: Element>(op: &Descent<T>, dw: T::Acc, w: T::Acc) -> T::Acc {
+fn gradient<T: Element>(op: &SolverUpdate<T>, dw: T::Acc, w: T::Acc) -> T::Acc {
     let pull = match op.regularization {
         Regularization::L1 => Unary::Sign.eval(w),
         Regularization::L2 => w,

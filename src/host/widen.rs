@@ -15,11 +15,11 @@ use half::slice::HalfFloatSliceExt;
 pub(crate) const CHUNK: usize = 1024;
 
 /// Room for a widened chunk.
-pub(crate) type Chunk<A> = [A; CHUNK];
+pub(crate) type AccumulatorBuffer<A> = [A; CHUNK];
 
 /// Room for a widened chunk, zeroed.
 #[inline(always)]
-pub(crate) fn chunk<A: Element>() -> Chunk<A> {
+pub(crate) fn accumulator_buffer<A: Element>() -> AccumulatorBuffer<A> {
     [A::default(); CHUNK]
 }
 
@@ -86,7 +86,7 @@ pub(crate) fn narrow<T: Element>(x: &[T::Acc], y: &mut [T]) {
 
 /// Changes `y` through `body`, which sees its values in `room` unless `y` is wide.
 #[inline(always)]
-pub(crate) fn update<T: Element>(
+pub(crate) fn update_widened<T: Element>(
     y: &mut [T],
     room: &mut [T::Acc],
     body: impl FnOnce(&mut [T::Acc]),
@@ -102,7 +102,7 @@ pub(crate) fn update<T: Element>(
 
 /// Overwrites `y` with what `body` writes; `body` finds unspecified values.
 #[inline(always)]
-pub(crate) fn overwrite<T: Element>(
+pub(crate) fn overwrite_widened<T: Element>(
     y: &mut [T],
     room: &mut [T::Acc],
     body: impl FnOnce(&mut [T::Acc]),

@@ -10,15 +10,15 @@ pub(super) mod reach;
 use super::{
     scratch::with_scratch,
     simd::vectorized,
-    widen::{overwrite, widened},
+    widen::{overwrite_widened, widened},
     workers::Workers,
 };
 use crate::{element::Element, error::Result, op::Window};
-pub(super) use fold::fold;
-use reach::{Plane, Reaches};
+pub(super) use fold::col2im_accumulate;
+use reach::{TapPlane, WindowTaps};
 
 /// Elements of columns below which one thread is faster than several.
-const SHARED: usize = 1 << 17;
+const PARALLEL_MIN_LEN: usize = 1 << 17;
 
 /// Columns of the image `x`: row (c, tap…), column (position…); zero where a tap lies outside.
 ///
@@ -34,8 +34,8 @@ pub fn im2col<T: Element>(
     if columns.is_empty() {
         return Ok(());
     }
-    let reaches = Reaches::of(window);
-    unroll(workers, &reaches, x, columns, window.positions());
+    let reaches = WindowTaps::of(window);
+    im2col_channels(workers, &reaches, x, columns, window.positions());
     Ok(())
 }
 
@@ -53,18 +53,18 @@ pub fn col2im<T: Element>(
     if x.is_empty() {
         return Ok(());
     }
-    let (reaches, plane) = (Reaches::of(window), window.plane());
+    let (reaches, plane) = (WindowTaps::of(window), window.plane_len());
     let (taps, positions) = (window.taps(), window.positions());
-    let channels = if columns.len() < SHARED { window.channels() } else { 1 };
-    workers.chunks(x, channels * plane, |i, x| {
+    let channels = if columns.len() < PARALLEL_MIN_LEN { window.channels() } else { 1 };
+    workers.for_each_chunk(x, channels * plane, |i, x| {
         // 16-bit elements are summed in their accumulator type, rounded once.
         let columns = &columns[i * channels * taps * positions..];
         let columns = &columns[..x.len() / plane * taps * positions];
-        with_scratch(room_for::<T>(columns.len()), |wide| {
+        with_scratch(accumulator_len::<T>(columns.len()), |wide| {
             let columns = widened(columns, wide);
-            with_scratch(room_for::<T>(x.len()), |sums| {
-                overwrite(x, sums, |x| {
-                    fold(&Workers::sequential(), &reaches, columns, positions, x);
+            with_scratch(accumulator_len::<T>(x.len()), |sums| {
+                overwrite_widened(x, sums, |x| {
+                    col2im_accumulate(&Workers::sequential(), &reaches, columns, positions, x);
                 });
             });
         });
@@ -73,14 +73,14 @@ pub fn col2im<T: Element>(
 }
 
 /// Scratch needed to widen `len` elements.
-pub(super) fn room_for<T: Element>(len: usize) -> usize {
+pub(super) fn accumulator_len<T: Element>(len: usize) -> usize {
     if super::widen::is_wide::<T>() { 0 } else { len }
 }
 
 /// Writes the columns of whole channels, rows `ld` elements apart.
-pub(super) fn unroll<T: Element>(
+pub(super) fn im2col_channels<T: Element>(
     workers: &Workers,
-    reaches: &Reaches,
+    reaches: &WindowTaps,
     x: &[T],
     columns: &mut [T],
     ld: usize,
@@ -96,8 +96,8 @@ pub(super) fn unroll<T: Element>(
         });
         return;
     }
-    let channels = if columns.len() < SHARED { x.len() / plane } else { 1 };
-    workers.chunks(columns, channels * taps * ld, |i, columns| {
+    let channels = if columns.len() < PARALLEL_MIN_LEN { x.len() / plane } else { 1 };
+    workers.for_each_chunk(columns, channels * taps * ld, |i, columns| {
         let x = x[i * channels * plane..].chunks_exact(plane).take(channels);
         vectorized(
             #[inline(always)]
@@ -115,10 +115,10 @@ pub(super) fn unroll<T: Element>(
 
 /// One tap's positions in two axes: from the image to the columns.
 #[inline(always)]
-fn gather<T: Element>(at: Plane, x: &[T], columns: &mut [T]) {
+fn gather<T: Element>(at: TapPlane, x: &[T], columns: &mut [T]) {
     let columns = &mut columns[at.position..][..at.height * at.width];
     let Some(x_at) = at.image else { return columns.fill(T::default()) };
-    let Plane { rows, run, width, .. } = at;
+    let TapPlane { rows, run, width, .. } = at;
     let len = run.end - run.start;
     if (rows.end - rows.start) * len < columns.len() {
         clear_outside(at, columns);
@@ -152,8 +152,8 @@ fn gather<T: Element>(at: Plane, x: &[T], columns: &mut [T]) {
 
 /// Zeros where a tap lies outside the image.
 #[inline(never)]
-fn clear_outside<T: Element>(at: Plane, columns: &mut [T]) {
-    let Plane { rows, run, width, .. } = at;
+fn clear_outside<T: Element>(at: TapPlane, columns: &mut [T]) {
+    let TapPlane { rows, run, width, .. } = at;
     columns[..rows.start * width].fill(T::default());
     columns[rows.end * width..].fill(T::default());
     for row in columns[rows.start * width..rows.end * width].chunks_exact_mut(width) {

@@ -5,9 +5,9 @@ mod parts;
 mod shared;
 
 use crate::error::{Error, Result};
-use lobby::Lobby;
+use lobby::IdleThreads;
 use parking_lot::Mutex;
-use parts::Parts;
+use parts::StealQueues;
 use rayon_core::{ThreadPool, ThreadPoolBuilder};
 use std::sync::{Arc, OnceLock};
 
@@ -18,7 +18,7 @@ use std::sync::{Arc, OnceLock};
 #[derive(Clone, Debug)]
 pub struct Workers {
     /// Threads beside the calling one, if there are any, and where they look for work.
-    pool: Option<(Arc<ThreadPool>, Arc<Lobby>)>,
+    pool: Option<(Arc<ThreadPool>, Arc<IdleThreads>)>,
     count: usize,
 }
 
@@ -26,7 +26,7 @@ impl Workers {
     /// `count` threads; 0 means as many as the machine runs at once.
     ///
     /// # Errors
-    /// [`Error::Value`] if the threads cannot be started.
+    /// [`Error::InvalidInput`] if the threads cannot be started.
     pub fn new(count: usize) -> Result<Self> {
         let count = match count {
             0 => std::thread::available_parallelism().map_or(1, usize::from),
@@ -38,13 +38,18 @@ impl Workers {
         // Of more, rayon would make fewer than are counted on.
         let most = rayon_core::max_num_threads();
         if count > most {
-            return Err(Error::value("workers", format!("{count} threads; the most is {most}")));
+            return Err(Error::invalid_input(
+                "workers",
+                format!("{count} threads; the most is {most}"),
+            ));
         }
         let pool = ThreadPoolBuilder::new()
             .num_threads(count - 1)
             .thread_name(|index| format!("cortado-{index}"))
             .build()
-            .map_err(|error| Error::value("workers", format!("{count} threads: {error}")))?;
+            .map_err(|error| {
+                Error::invalid_input("workers", format!("{count} threads: {error}"))
+            })?;
         Ok(Self { pool: Some((Arc::new(pool), Arc::default())), count })
     }
 
@@ -67,14 +72,14 @@ impl Workers {
 
     /// Calls `body` once for each of `0..tasks`, on any thread, in any order.
     pub fn run(&self, tasks: usize, body: impl Fn(usize) + Send + Sync) {
-        let parts = Parts::new(tasks, self.count, |range| range);
+        let parts = StealQueues::new(tasks, self.count, |range| range);
         self.share(tasks, &|thread| parts.take(thread).map(&body).is_some());
     }
 
     /// Maps each of `0..tasks`, on any thread; results are in order.
     pub fn map<R: Send>(&self, tasks: usize, body: impl Fn(usize) -> R + Send + Sync) -> Vec<R> {
         let mut results: Vec<Option<R>> = (0..tasks).map(|_| None).collect();
-        self.chunks(&mut results, 1, |task, result| result[0] = Some(body(task)));
+        self.for_each_chunk(&mut results, 1, |task, result| result[0] = Some(body(task)));
         results.into_iter().flatten().collect()
     }
 
@@ -84,7 +89,7 @@ impl Workers {
     ///
     /// Kernels that cut what they write so find in their thread's cache what another one wrote.
     #[inline]
-    pub(super) fn even(&self, len: usize, least: usize, unit: usize) -> usize {
+    pub(super) fn even_chunk_len(&self, len: usize, least: usize, unit: usize) -> usize {
         // Short kernels feel a call.
         if len <= least { least } else { self.even_of_many(len, least, unit) }
     }
@@ -98,7 +103,7 @@ impl Workers {
     /// Calls `body(i, chunk)` for the i-th run of `size` elements of `y`, the last of which may
     /// be shorter.
     #[inline]
-    pub fn chunks<T: Send>(
+    pub fn for_each_chunk<T: Send>(
         &self,
         y: &mut [T],
         size: usize,
@@ -117,7 +122,7 @@ impl Workers {
         let size = size.max(1);
         let tasks = y.len().div_ceil(size);
         let mut rest = y;
-        let parts = Parts::new(tasks, self.count, |range| {
+        let parts = StealQueues::new(tasks, self.count, |range| {
             let part = rest.split_off_mut(..(range.len() * size).min(rest.len()));
             range.zip(part.unwrap_or_default().chunks_mut(size))
         });
@@ -128,14 +133,14 @@ impl Workers {
     ///
     /// # Errors
     /// One of those of `body`.
-    pub fn try_chunks<T: Send>(
+    pub fn try_for_each_chunk<T: Send>(
         &self,
         y: &mut [T],
         size: usize,
         body: impl Fn(usize, &mut [T]) -> Result<()> + Send + Sync,
     ) -> Result<()> {
         let result = Mutex::new(Ok(()));
-        self.chunks(y, size, |i, y| {
+        self.for_each_chunk(y, size, |i, y| {
             let done = body(i, y);
             if done.is_err() {
                 *result.lock() = done;
@@ -145,7 +150,7 @@ impl Workers {
     }
 
     /// As [`chunks`](Self::chunks) over two slices, in runs of their own sizes.
-    pub fn chunks2<T: Send, U: Send>(
+    pub fn for_each_chunk_pair<T: Send, U: Send>(
         &self,
         (y, y_size): (&mut [T], usize),
         (z, z_size): (&mut [U], usize),
@@ -158,7 +163,7 @@ impl Workers {
             return body(0, y, &mut z[..size]);
         }
         let (mut rest_y, mut rest_z) = (y, z);
-        let parts = Parts::new(tasks, self.count, |range| {
+        let parts = StealQueues::new(tasks, self.count, |range| {
             let y = rest_y.split_off_mut(..(range.len() * y_size).min(rest_y.len()));
             let z = rest_z.split_off_mut(..(range.len() * z_size).min(rest_z.len()));
             let z = z.unwrap_or_default().chunks_mut(z_size);
@@ -238,13 +243,16 @@ mod tests {
         let two = Workers::new(2).unwrap();
         // Few enough for one, two of half, then as many as there is work for.
         assert_eq!(
-            [0, 1, 100, 101, 250].map(|len| two.even(len, 100, 1)),
+            [0, 1, 100, 101, 250].map(|len| two.even_chunk_len(len, 100, 1)),
             [100, 100, 100, 51, 125]
         );
-        assert_eq!([399, 400, 600].map(|len| two.even(len, 100, 1)), [200, 100, 100]);
-        assert_eq!([250, 1000].map(|len| two.even(len, 100, 16)), [128, 112]);
-        assert_eq!(Workers::sequential().even(250, 100, 1), 125);
-        assert_eq!([101, 250].map(|len| Workers::new(8).unwrap().even(len, 100, 1)), [51, 84]);
+        assert_eq!([399, 400, 600].map(|len| two.even_chunk_len(len, 100, 1)), [200, 100, 100]);
+        assert_eq!([250, 1000].map(|len| two.even_chunk_len(len, 100, 16)), [128, 112]);
+        assert_eq!(Workers::sequential().even_chunk_len(250, 100, 1), 125);
+        assert_eq!(
+            [101, 250].map(|len| Workers::new(8).unwrap().even_chunk_len(len, 100, 1)),
+            [51, 84]
+        );
     }
 
     /// While the pool's thread goes from kernel to kernel, calls of it do not pile up.
@@ -275,7 +283,7 @@ mod tests {
             assert_eq!(workers.map(50, |i| i * i), (0..50).map(|i| i * i).collect::<Vec<_>>());
             let mut y = [0; 10];
             let mut z = [0; 4];
-            workers.chunks2((&mut y, 3), (&mut z, 1), |i, y, z| {
+            workers.for_each_chunk_pair((&mut y, 3), (&mut z, 1), |i, y, z| {
                 y.fill(i);
                 z[0] = y.len();
             });

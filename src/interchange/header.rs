@@ -72,7 +72,7 @@ pub(super) fn text(dtype: DType, shape: &[usize]) -> Option<String> {
 }
 
 fn invalid(why: impl Into<String>) -> Error {
-    Error::Invalid(why.into())
+    Error::InvalidData(why.into())
 }
 
 /// Type of the elements, and whether they are big-endian.

@@ -43,7 +43,7 @@ use std::collections::HashSet;
 fn expect_distinct(tensors: &[(String, Tensor)]) -> Result<()> {
     let mut seen = HashSet::new();
     match tensors.iter().find(|(name, _)| !seen.insert(name)) {
-        Some((name, _)) => Err(Error::Invalid(format!("two tensors have the name `{name}`"))),
+        Some((name, _)) => Err(Error::InvalidData(format!("two tensors have the name `{name}`"))),
         None => Ok(()),
     }
 }

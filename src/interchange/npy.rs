@@ -27,7 +27,7 @@ const LONGEST_HEADER: usize = 1 << 16;
 /// Fortran order, in which the axes are then reversed.
 ///
 /// # Errors
-/// [`Error::Io`]; [`Error::Invalid`], with the file's name, for elements of another type, a damaged
+/// [`Error::Io`]; [`Error::InvalidData`], with the file's name, for elements of another type, a damaged
 /// header, and fewer or more bytes than the shape takes (NumPy lets arrays follow each other in one
 /// file: split it); [`Error::ShapeOverflow`], for more than 32 axes too.
 pub fn read_npy(path: impl AsRef<Path>) -> Result<Tensor> {
@@ -44,12 +44,12 @@ pub fn read_npy(path: impl AsRef<Path>) -> Result<Tensor> {
 /// # Errors
 /// [`Error::Io`], [`Error::OutOfMemory`].
 pub fn write_npy(path: impl AsRef<Path>, tensor: &Tensor) -> Result<()> {
-    file::replace(path.as_ref(), &to_bytes(tensor)?)
+    file::write_atomically(path.as_ref(), &to_bytes(tensor)?)
 }
 
 /// Reads an array from the file at `path`, or from a part of it; `place` names it in errors.
 pub(super) fn parse(mut from: impl Read, path: &Path, place: &str) -> Result<Tensor> {
-    let cut = |part: &str| Error::Invalid(format!("{place}: it ends within its {part}"));
+    let cut = |part: &str| Error::InvalidData(format!("{place}: it ends within its {part}"));
     let failed = |error| Error::io(path, error);
     let mut exactly = |bytes: &mut [u8]| match from.read_exact(bytes) {
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => Err(cut("header")),
@@ -59,23 +59,23 @@ pub(super) fn parse(mut from: impl Read, path: &Path, place: &str) -> Result<Ten
     exactly(&mut start)?;
     let [magic @ .., major, _] = start;
     if magic != MAGIC {
-        return Err(Error::Invalid(format!("{place}: it does not start as a .npy file")));
+        return Err(Error::InvalidData(format!("{place}: it does not start as a .npy file")));
     }
     let mut length = [0; 4];
     match major {
         1 => exactly(&mut length[..2])?,
         2 | 3 => exactly(&mut length)?,
-        _ => return Err(Error::Invalid(format!("{place}: .npy version {major} is not known"))),
+        _ => return Err(Error::InvalidData(format!("{place}: .npy version {major} is not known"))),
     }
     let length = usize::try_from(u32::from_le_bytes(length)).unwrap_or(usize::MAX);
     if length > LONGEST_HEADER {
-        return Err(Error::Invalid(format!("{place}: a header of {length} bytes is too long")));
+        return Err(Error::InvalidData(format!("{place}: a header of {length} bytes is too long")));
     }
     let mut text = vec![0; length];
     exactly(&mut text)?;
     // Up to version 2 the text is Latin-1, but all of it that is understood is ASCII.
     let header = Header::parse(&String::from_utf8_lossy(&text));
-    let header = header.map_err(|error| error.within(place))?;
+    let header = header.map_err(|error| error.context(place))?;
 
     let size = header.dtype.size();
     let want = header.shape.count() * size;
@@ -86,7 +86,7 @@ pub(super) fn parse(mut from: impl Read, path: &Path, place: &str) -> Result<Ten
         let more = if bytes.len() > want { "more" } else { "fewer" };
         let shape = &header.shape;
         let why = format!("{place}: {more} values than the {want} bytes of its shape {shape}");
-        return Err(Error::Invalid(why));
+        return Err(Error::InvalidData(why));
     }
     if header.big_endian {
         swap(&mut bytes, size);
@@ -94,7 +94,7 @@ pub(super) fn parse(mut from: impl Read, path: &Path, place: &str) -> Result<Ten
     if header.fortran_order {
         bytes = to_c_order(&bytes, &header.shape, size);
     }
-    Tensor::new(header.dtype, &header.shape, bytes).map_err(|error| error.within(place))
+    Tensor::new(header.dtype, &header.shape, bytes).map_err(|error| error.context(place))
 }
 
 /// The content of a `.npy` file.

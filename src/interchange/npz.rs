@@ -19,7 +19,7 @@ const END: &str = ".npy";
 ///
 /// # Errors
 /// As [`read_npy`](super::read_npy), with the names of the file and of the array; and
-/// [`Error::Invalid`] for what is no zip archive or holds anything but `.npy` files.
+/// [`Error::InvalidData`] for what is no zip archive or holds anything but `.npy` files.
 pub fn read_npz(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>> {
     let path = path.as_ref();
     let file = File::open(path).map_err(|error| Error::io(path, error))?;
@@ -33,10 +33,10 @@ pub fn read_npz(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>> {
 /// Memory: the tensors and the file, at the same time.
 ///
 /// # Errors
-/// [`Error::Invalid`] if two tensors have one name; [`Error::Io`], [`Error::OutOfMemory`].
+/// [`Error::InvalidData`] if two tensors have one name; [`Error::Io`], [`Error::OutOfMemory`].
 pub fn write_npz(path: impl AsRef<Path>, tensors: &[(String, Tensor)]) -> Result<()> {
     let path = path.as_ref();
-    expect_distinct(tensors).map_err(|error| error.within(path.display().to_string()))?;
+    expect_distinct(tensors).map_err(|error| error.context(path.display().to_string()))?;
     let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
     for (name, tensor) in tensors {
         let bytes = npy::to_bytes(tensor)?;
@@ -49,7 +49,7 @@ pub fn write_npz(path: impl AsRef<Path>, tensors: &[(String, Tensor)]) -> Result
         archive.write_all(&bytes).map_err(|error| Error::io(path, error))?;
     }
     let content = archive.finish().map_err(|error| failed(path, error))?;
-    file::replace(path, &content.into_inner())
+    file::write_atomically(path, &content.into_inner())
 }
 
 fn member(
@@ -61,7 +61,7 @@ fn member(
     let name = member.name().map_err(|error| failed(path, error))?.into_owned();
     let place = format!("{}: `{name}`", path.display());
     let Some(stem) = name.strip_suffix(END) else {
-        return Err(Error::Invalid(format!("{place} is no .npy file")));
+        return Err(Error::InvalidData(format!("{place} is no .npy file")));
     };
     let tensor = npy::parse(member, path, &place)?;
     Ok((stem.to_owned(), tensor))
@@ -70,6 +70,6 @@ fn member(
 fn failed(path: &Path, error: ZipError) -> Error {
     match error {
         ZipError::Io(error) => Error::io(path, error),
-        other => Error::Invalid(format!("{}: {other}", path.display())),
+        other => Error::InvalidData(format!("{}: {other}", path.display())),
     }
 }

@@ -20,12 +20,12 @@ const RESERVED: &str = "__metadata__";
 /// Memory: the file and the tensors, at the same time.
 ///
 /// # Errors
-/// [`Error::Io`]; [`Error::Invalid`], with the file's name, for a damaged file, and with the
+/// [`Error::Io`]; [`Error::InvalidData`], with the file's name, for a damaged file, and with the
 /// tensor's for elements of another type; [`Error::ShapeOverflow`], for more than 32 axes too.
 pub fn read_safetensors(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>> {
     let path = path.as_ref();
     let bytes = fs::read(path).map_err(|error| Error::io(path, error))?;
-    parse(&bytes).map_err(|error| error.within(path.display().to_string()))
+    parse(&bytes).map_err(|error| error.context(path.display().to_string()))
 }
 
 /// Writes a safetensors file, whole or not at all.
@@ -33,12 +33,12 @@ pub fn read_safetensors(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>>
 /// Memory: the tensors and the file, at the same time.
 ///
 /// # Errors
-/// [`Error::Invalid`] if two tensors have one name, or one that the format reserves
+/// [`Error::InvalidData`] if two tensors have one name, or one that the format reserves
 /// (`__metadata__`); [`Error::Io`].
 pub fn write_safetensors(path: impl AsRef<Path>, tensors: &[(String, Tensor)]) -> Result<()> {
     let path = path.as_ref();
-    let bytes = to_bytes(tensors).map_err(|error| error.within(path.display().to_string()))?;
-    file::replace(path, &bytes)
+    let bytes = to_bytes(tensors).map_err(|error| error.context(path.display().to_string()))?;
+    file::write_atomically(path, &bytes)
 }
 
 fn parse(bytes: &[u8]) -> Result<Vec<(String, Tensor)>> {
@@ -47,11 +47,11 @@ fn parse(bytes: &[u8]) -> Result<Vec<(String, Tensor)>> {
     // their shapes. That they end with the file is checked below: its own function for both adds
     // offsets up without a look at overflow.
     let metadata: Metadata = serde_json::from_slice(header)
-        .map_err(|error| Error::Invalid(format!("its header is damaged: {error}")))?;
+        .map_err(|error| Error::InvalidData(format!("its header is damaged: {error}")))?;
     let (want, got) = (metadata.data_len(), data.len());
     if want != got {
         let why = format!("{got} bytes of values, but its header tells of {want}");
-        return Err(Error::Invalid(why));
+        return Err(Error::InvalidData(why));
     }
     let names = metadata.offset_keys().into_iter();
     names.map(|name| tensor(&metadata, data, &name).map(|tensor| (name, tensor))).collect()
@@ -59,15 +59,15 @@ fn parse(bytes: &[u8]) -> Result<Vec<(String, Tensor)>> {
 
 /// Header and values.
 fn split(bytes: &[u8]) -> Result<(&[u8], &[u8])> {
-    let no_header = || Error::Invalid("it does not start as a safetensors file".into());
+    let no_header = || Error::InvalidData("it does not start as a safetensors file".into());
     let (length, rest) = bytes.split_first_chunk::<LENGTH>().ok_or_else(no_header)?;
     let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|_| no_header())?;
     rest.split_at_checked(length).ok_or_else(no_header)
 }
 
 fn tensor(metadata: &Metadata, data: &[u8], name: &str) -> Result<Tensor> {
-    let within = |error: Error| error.within(format!("tensor `{name}`"));
-    let damaged = || within(Error::Invalid("it lies outside the file".into()));
+    let within = |error: Error| error.context(format!("tensor `{name}`"));
+    let damaged = || within(Error::InvalidData("it lies outside the file".into()));
     let info = metadata.info(name).ok_or_else(damaged)?;
     let dtype = match info.dtype {
         Dtype::F16 => DType::F16,
@@ -76,7 +76,7 @@ fn tensor(metadata: &Metadata, data: &[u8], name: &str) -> Result<Tensor> {
         Dtype::F64 => DType::F64,
         other => {
             let why = "only F16, BF16, F32 and F64 are read";
-            return Err(within(Error::Invalid(format!("its elements are {other:?}; {why}"))));
+            return Err(within(Error::InvalidData(format!("its elements are {other:?}; {why}"))));
         }
     };
     let (start, end) = info.data_offsets;
@@ -87,10 +87,10 @@ fn tensor(metadata: &Metadata, data: &[u8], name: &str) -> Result<Tensor> {
 fn to_bytes(tensors: &[(String, Tensor)]) -> Result<Vec<u8>> {
     expect_distinct(tensors)?;
     if tensors.iter().any(|(name, _)| name == RESERVED) {
-        return Err(Error::Invalid(format!("no tensor can have the name `{RESERVED}`")));
+        return Err(Error::InvalidData(format!("no tensor can have the name `{RESERVED}`")));
     }
     let tensors = tensors.iter().map(|(name, tensor)| (name, tensor));
-    serialize(tensors, None).map_err(|error| Error::Invalid(error.to_string()))
+    serialize(tensors, None).map_err(|error| Error::InvalidData(error.to_string()))
 }
 
 impl View for &Tensor {

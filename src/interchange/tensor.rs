@@ -2,7 +2,7 @@
 
 use crate::{
     element::{DType, Element, bf16, f16},
-    error::{Error, Result, expect_len},
+    error::{Error, Result, check_len},
     shape::Shape,
 };
 
@@ -23,7 +23,7 @@ impl Tensor {
     /// many as the shape takes.
     pub fn new(dtype: DType, shape: &[usize], bytes: Vec<u8>) -> Result<Self> {
         let shape = Shape::new(shape)?;
-        expect_len("Tensor::new", "bytes", shape.count() * dtype.size(), bytes.len())?;
+        check_len("Tensor::new", "bytes", shape.count() * dtype.size(), bytes.len())?;
         Ok(Self { dtype, shape, bytes })
     }
 
@@ -70,7 +70,7 @@ impl Tensor {
     /// # Errors
     /// [`Error::Length`] unless `out` has as many elements.
     pub fn copy_to<T: Element>(&self, out: &mut [T]) -> Result<()> {
-        expect_len("Tensor::copy_to", "out", self.shape.count(), out.len())?;
+        check_len("Tensor::copy_to", "out", self.shape.count(), out.len())?;
         if T::DTYPE == self.dtype {
             // Bit for bit, so that NaNs keep what they carry.
             let bytes = bytemuck::cast_slice_mut(out);

@@ -5,7 +5,7 @@ use crate::{
     error::Result,
     kernel::fallback,
     memory::{Memory, View, ViewMut},
-    op::{Batch, Gemm, Gemv},
+    op::{Gemm, GemmBatch, Gemv},
 };
 
 /// Basic linear algebra: BLAS names, row-major matrices, scalars and sums in `T::Acc`.
@@ -120,7 +120,7 @@ pub trait Blas: Memory {
     fn gemm_batched<T: Element>(
         &self,
         op: &Gemm<T>,
-        batch: &Batch,
+        batch: &GemmBatch,
         a: View<'_, T, Self>,
         b: View<'_, T, Self>,
         c: ViewMut<'_, T, Self>,

@@ -1,7 +1,7 @@
 //! Elementwise maps.
 
 use crate::{
-    element::{Element, Scalar},
+    element::{Element, Storable},
     error::Result,
     kernel::fallback,
     memory::{Memory, Src, View, ViewMut},
@@ -83,7 +83,7 @@ pub trait Elementwise: Memory {
 
     /// `y ← x`, whole numbers such as places and counts, as elements, rounded once.
     #[track_caller]
-    fn convert_integers<N: Scalar + Into<f64>, T: Element>(
+    fn convert_integers<N: Storable + Into<f64>, T: Element>(
         &self,
         x: View<'_, N, Self>,
         y: ViewMut<'_, T, Self>,

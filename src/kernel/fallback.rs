@@ -30,8 +30,8 @@ pub use elementwise::{
 };
 pub use index::{copy_2d, gather, permute, scatter_add, tile, tile_backward, to_indices};
 pub use loss::{
-    accuracy, accuracy_by_class, class_loss, class_loss_backward, pair_loss, pair_loss_backward,
-    softmax_loss, softmax_loss_backward,
+    accuracy, accuracy_by_class, class_loss, class_loss_backward, elementwise_loss,
+    elementwise_loss_backward, softmax_loss, softmax_loss_backward,
 };
 pub use normalize::{
     lrn, lrn_backward, moments, softmax, softmax_backward, standardize, standardize_backward,
@@ -40,22 +40,22 @@ pub use pooling::{
     average_pool, average_pool_backward, max_pool, max_pool_backward, stochastic_pool,
 };
 pub use random::{bernoulli, dropout, gaussian, integer, uniform};
-pub use reduce::{arg_max, dot_onto, reduce, sum_onto, top_k};
-pub use update::descend;
+pub use reduce::{arg_max, dot_to_axis, reduce, sum_to_axis, top_k};
+pub use update::solver_update;
 pub use windows::{
-    col2im, convolve, convolve_activated, convolve_backward_filters, convolve_backward_input,
+    col2im, convolve, convolve_backward_filters, convolve_backward_input, convolve_with_activation,
     im2col,
 };
 
 use crate::{
     error::Result,
-    memory::{Kernel, Memory, ledger::Running},
+    memory::{KernelCall, Memory, ledger::KernelScope},
 };
 
 /// Tells `device` that one of its kernels falls back, and opens the kernel's account.
 #[track_caller]
-fn enter<D: Memory>(device: &D, name: &'static str, element: &'static str) -> Result<Running> {
-    let kernel = Kernel::new(name, element);
-    device.fell_back(&kernel)?;
-    Ok(kernel.run())
+fn enter<D: Memory>(device: &D, name: &'static str, element: &'static str) -> Result<KernelScope> {
+    let kernel = KernelCall::new(name, element);
+    device.on_fallback(&kernel)?;
+    Ok(kernel.enter())
 }

@@ -5,7 +5,7 @@ use crate::{
     error::Result,
     kernel::fallback,
     memory::{Memory, View, ViewMut},
-    op::{Copy2d, Permute, Rows, Tile},
+    op::{Copy2d, Permute, RowIndexing, Tile},
 };
 
 /// Elements moved, unchanged.
@@ -25,7 +25,7 @@ pub trait Indexing: Memory {
     #[track_caller]
     fn gather<T: Element>(
         &self,
-        op: &Rows,
+        op: &RowIndexing,
         table: View<'_, T, Self>,
         indices: View<'_, u32, Self>,
         y: ViewMut<'_, T, Self>,
@@ -37,7 +37,7 @@ pub trait Indexing: Memory {
     #[track_caller]
     fn scatter_add<T: Element>(
         &self,
-        op: &Rows,
+        op: &RowIndexing,
         y: View<'_, T, Self>,
         indices: View<'_, u32, Self>,
         table: ViewMut<'_, T, Self>,

@@ -5,7 +5,7 @@ use crate::{
     error::Result,
     kernel::fallback,
     memory::{Memory, View, ViewMut},
-    op::{Accuracy, ClassLoss, PairLoss, SoftmaxLoss},
+    op::{Accuracy, ClassLoss, ElementwiseLoss, SoftmaxLoss},
 };
 
 /// Losses, and measures over class scores, whose results stay on the device.
@@ -87,28 +87,28 @@ pub trait Losses: Memory {
         fallback::class_loss_backward(self, op, x, label, matrix, scale, dx)
     }
 
-    /// `loss[0] ← Σ f(x, t) / n`, as [`PairLoss`] says.
+    /// `loss[0] ← Σ f(x, t) / n`, as [`ElementwiseLoss`] says.
     #[track_caller]
-    fn pair_loss<T: Element>(
+    fn elementwise_loss<T: Element>(
         &self,
-        op: &PairLoss<T::Acc>,
+        op: &ElementwiseLoss<T::Acc>,
         x: View<'_, T, Self>,
         t: View<'_, T, Self>,
         loss: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        fallback::pair_loss(self, op, x, t, loss)
+        fallback::elementwise_loss(self, op, x, t, loss)
     }
 
     /// `dx ← scale[0] · f'(x, t) / n`; zero where targets are ignored.
     #[track_caller]
-    fn pair_loss_backward<T: Element>(
+    fn elementwise_loss_backward<T: Element>(
         &self,
-        op: &PairLoss<T::Acc>,
+        op: &ElementwiseLoss<T::Acc>,
         x: View<'_, T, Self>,
         t: View<'_, T, Self>,
         scale: View<'_, T, Self>,
         dx: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        fallback::pair_loss_backward(self, op, x, t, scale, dx)
+        fallback::elementwise_loss_backward(self, op, x, t, scale, dx)
     }
 }

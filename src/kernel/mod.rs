@@ -1,7 +1,7 @@
 //! Kernel families: what a device computes.
 //!
 //! Each family is a trait over [`Memory`](crate::Memory) whose methods all have a default: run
-//! the [`host`](crate::host) kernel on the host side of the views (one, `convolve_activated`, is
+//! the [`host`](crate::host) kernel on the host side of the views (one, `convolve_with_activation`, is
 //! made of two others). Coherence makes that correct on
 //! every device, copy-free on devices that share the host's memory, and lazy on discrete ones. A
 //! backend overrides what it does better, method by method and, matching on
@@ -35,4 +35,4 @@ pub use pooling::Pooling;
 pub use random::Random;
 pub use reduce::Reductions;
 pub use update::Update;
-pub use windows::Windows;
+pub use windows::Conv;

@@ -5,7 +5,7 @@ use crate::{
     error::Result,
     kernel::fallback,
     memory::{Memory, View, ViewMut},
-    op::Pool,
+    op::Pool2d,
 };
 
 /// Pooling of planes.
@@ -15,7 +15,7 @@ pub trait Pooling: Memory {
     #[track_caller]
     fn max_pool<T: Element>(
         &self,
-        op: &Pool,
+        op: &Pool2d,
         x: View<'_, T, Self>,
         y: ViewMut<'_, T, Self>,
         mask: ViewMut<'_, i32, Self>,
@@ -27,7 +27,7 @@ pub trait Pooling: Memory {
     #[track_caller]
     fn max_pool_backward<T: Element>(
         &self,
-        op: &Pool,
+        op: &Pool2d,
         dy: View<'_, T, Self>,
         mask: View<'_, i32, Self>,
         dx: ViewMut<'_, T, Self>,
@@ -39,7 +39,7 @@ pub trait Pooling: Memory {
     #[track_caller]
     fn average_pool<T: Element>(
         &self,
-        op: &Pool,
+        op: &Pool2d,
         x: View<'_, T, Self>,
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
@@ -50,7 +50,7 @@ pub trait Pooling: Memory {
     #[track_caller]
     fn average_pool_backward<T: Element>(
         &self,
-        op: &Pool,
+        op: &Pool2d,
         dy: View<'_, T, Self>,
         dx: ViewMut<'_, T, Self>,
     ) -> Result<()> {
@@ -63,7 +63,7 @@ pub trait Pooling: Memory {
     #[track_caller]
     fn stochastic_pool<T: Element>(
         &self,
-        op: &Pool,
+        op: &Pool2d,
         x: View<'_, T, Self>,
         u: View<'_, f32, Self>,
         y: ViewMut<'_, T, Self>,

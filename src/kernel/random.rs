@@ -60,7 +60,7 @@ pub trait Random: Memory {
     /// `yᵢ ~` the integers below `bound`, which is at most 2³².
     #[doc(alias = "caffe_rng_rand")]
     #[track_caller]
-    fn integer(&self, key: RngKey, bound: u64, y: ViewMut<'_, u32, Self>) -> Result<()> {
+    fn random_integers(&self, key: RngKey, bound: u64, y: ViewMut<'_, u32, Self>) -> Result<()> {
         fallback::integer(self, key, bound, y)
     }
 }

@@ -25,20 +25,20 @@ pub trait Reductions: Memory {
     /// `y[e] ← β·y[e] + Σ over o, i of x[o,e,i]`: only the axis remains, as in the gradient of
     /// a bias. β = 0 does not read `y`.
     #[track_caller]
-    fn sum_onto<T: Element>(
+    fn sum_to_axis<T: Element>(
         &self,
         axis: &Axis,
         beta: T::Acc,
         x: View<'_, T, Self>,
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        fallback::sum_onto(self, axis, beta, x, y)
+        fallback::sum_to_axis(self, axis, beta, x, y)
     }
 
     /// `y[e] ← β·y[e] + Σ over o, i of a[o,e,i]·b[o,e,i]`, as in the gradient of a factor. β = 0
     /// does not read `y`.
     #[track_caller]
-    fn dot_onto<T: Element>(
+    fn dot_to_axis<T: Element>(
         &self,
         axis: &Axis,
         beta: T::Acc,
@@ -46,7 +46,7 @@ pub trait Reductions: Memory {
         b: View<'_, T, Self>,
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        fallback::dot_onto(self, axis, beta, a, b, y)
+        fallback::dot_to_axis(self, axis, beta, a, b, y)
     }
 
     /// `y[o,i] ← the least e whose x[o,e,i] is greatest`.

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Sliding windows over images of any number of spatial axes.
-pub trait Windows: Memory {
+pub trait Conv: Memory {
     /// `columns ← the windows of x`, one a column; padding reads as zero.
     #[doc(alias = "im2col_nd_cpu")]
     #[track_caller]
@@ -54,7 +54,7 @@ pub trait Windows: Memory {
     /// An override applies the function to results as they are stored, rounded, while they are at
     /// hand.
     #[track_caller]
-    fn convolve_activated<T: Element>(
+    fn convolve_with_activation<T: Element>(
         &self,
         op: &Convolution,
         x: View<'_, T, Self>,

@@ -1,6 +1,6 @@
 //! `y = |x|`
 
-use super::{Gradient, Neuron};
+use super::{Neuron, NeuronGradient};
 use crate::{
     error::Result,
     op::{Binary, Unary},
@@ -23,7 +23,7 @@ impl Neuron for AbsVal {
         Unary::Abs
     }
 
-    fn gradient(&self) -> Gradient {
-        Gradient::OfInput(Binary::AbsGrad)
+    fn gradient(&self) -> NeuronGradient {
+        NeuronGradient::OfInput(Binary::AbsGrad)
     }
 }

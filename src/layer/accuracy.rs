@@ -1,6 +1,6 @@
 //! The share of right answers.
 
-use super::{Arity, Context, Layer, Propagate, losses};
+use super::{Arity, Layer, LayerContext, PropagateDown, losses};
 use crate::{
     blob::Blob,
     device::Device,
@@ -25,7 +25,7 @@ impl AccuracyLayer {
     ///
     /// # Errors
     /// None; fallible as all makers are.
-    pub fn new<D: Device>(param: &LayerParameter, _: &Context<'_, D>) -> Result<Self> {
+    pub fn new<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         let param = param.accuracy_param.unwrap_or_default();
         Ok(Self {
             axis: param.axis() as isize,
@@ -45,7 +45,7 @@ impl<T: Element, D: Device> Layer<T, D> for AccuracyLayer {
         Arity::between(2..=2, 1..=2)
     }
 
-    fn propagates_to(&self, _: usize) -> bool {
+    fn allow_force_backward(&self, _: usize) -> bool {
         false
     }
 
@@ -54,7 +54,7 @@ impl<T: Element, D: Device> Layer<T, D> for AccuracyLayer {
         losses::expect_labels(bottom[0].shape(), bottom[1].shape(), &axis)?;
         if self.top_k > axis.extent {
             let why = format!("top_k {} of {} classes", self.top_k, axis.extent);
-            return Err(Error::Invalid(why));
+            return Err(Error::InvalidData(why));
         }
         self.op = Some(Accuracy { axis, top_k: self.top_k, ignore: self.ignore });
         top[0].reshape(&[])?;
@@ -62,7 +62,7 @@ impl<T: Element, D: Device> Layer<T, D> for AccuracyLayer {
     }
 
     fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
-        let op = self.op.as_ref().ok_or_else(losses::unshaped)?;
+        let op = self.op.as_ref().ok_or_else(losses::not_reshaped_error)?;
         let (scores, label, mut y) = (bottom[0].data()?, bottom[1].data()?, top[0].data_mut()?);
         device.accuracy(op, scores.view(), label.view(), y.view_mut())?;
         let Some(by_class) = top.get(1) else { return Ok(()) };
@@ -74,11 +74,11 @@ impl<T: Element, D: Device> Layer<T, D> for AccuracyLayer {
         &mut self,
         _: &D,
         _: &[Blob<T, D>],
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
         _: &[Blob<T, D>],
     ) -> Result<()> {
         if propagate.bottom.contains(&true) {
-            return Err(Error::Invalid("accuracy has no gradient".into()));
+            return Err(Error::InvalidData("accuracy has no gradient".into()));
         }
         Ok(())
     }

@@ -1,16 +1,16 @@
 //! A top that is its bottom, perhaps in another shape.
 
-use super::Propagate;
+use super::PropagateDown;
 use crate::{blob::Blob, device::Device, element::Element, error::Result, proto::LayerParameter};
 
 /// Hands a bottom on as a top without copying: data and diff are one.
 ///
 /// The diff of a bottom that `propagate_down` leaves out stays its own: others may add it up.
-pub(super) struct Alias {
+pub(super) struct SharedTop {
     diff: bool,
 }
 
-impl Alias {
+impl SharedTop {
     pub(super) fn new(param: &LayerParameter) -> Self {
         Self { diff: !param.propagate_down.contains(&false) }
     }
@@ -29,7 +29,7 @@ impl Alias {
     pub(super) fn backward<T: Element, D: Device>(
         device: &D,
         top: &Blob<T, D>,
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
         bottom: &Blob<T, D>,
     ) -> Result<()> {
         if !propagate.bottom[0] || bottom.shares_diff_with(top) {

@@ -8,14 +8,14 @@ use crate::{
 
 /// Which axes of the first bottom an operand lies along.
 #[derive(Clone, Copy)]
-pub(super) struct Along {
+pub(super) struct AxisOperand {
     /// The first of them.
     pub(super) axis: i32,
     /// How many, if the operand is learned; −1 for all there are.
     pub(super) num_axes: i32,
 }
 
-impl Along {
+impl AxisOperand {
     /// The shape of an operand that is learned.
     pub(super) fn shape<'a>(&self, x: &'a Shape) -> Result<&'a [usize]> {
         let start = x.canonical_axis(self.axis as isize)?;
@@ -23,7 +23,9 @@ impl Along {
             -1 => x.len(),
             num_axes => match usize::try_from(num_axes) {
                 Ok(num_axes) => start + num_axes,
-                Err(_) => return Err(Error::Invalid(format!("num_axes {num_axes} is below -1"))),
+                Err(_) => {
+                    return Err(Error::InvalidData(format!("num_axes {num_axes} is below -1")));
+                }
             },
         };
         let beyond = || {

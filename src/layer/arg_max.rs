@@ -1,6 +1,6 @@
 //! Where the greatest are.
 
-use super::{Context, Layer, Propagate, joint::Joint, losses};
+use super::{Layer, LayerContext, PropagateDown, joint::ConcatLayout, losses};
 use crate::{
     blob::Blob,
     device::Device,
@@ -30,11 +30,11 @@ impl<T: Element, D: Device> ArgMaxLayer<T, D> {
     /// From the layer's parameters.
     ///
     /// # Errors
-    /// [`Error::Invalid`] without a positive `top_k`.
-    pub fn new(param: &LayerParameter, cx: &Context<'_, D>) -> Result<Self> {
+    /// [`Error::InvalidData`] without a positive `top_k`.
+    pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         let param = param.argmax_param.unwrap_or_default();
         if param.top_k() == 0 {
-            return Err(Error::Invalid("argmax_param needs a positive top_k".into()));
+            return Err(Error::InvalidData("argmax_param needs a positive top_k".into()));
         }
         Ok(Self {
             axis: param.axis.map(|axis| axis as isize),
@@ -48,11 +48,11 @@ impl<T: Element, D: Device> ArgMaxLayer<T, D> {
     fn describe(&self, shape: &Shape) -> Result<TopK> {
         let axis = match self.axis {
             Some(axis) => Axis::of(shape, axis)?,
-            None => losses::items(shape)?,
+            None => losses::per_item_axis(shape)?,
         };
         if self.top_k > axis.extent {
             let why = format!("top_k {} of {} elements", self.top_k, axis.extent);
-            return Err(Error::Invalid(why));
+            return Err(Error::InvalidData(why));
         }
         Ok(TopK { axis, k: self.top_k })
     }
@@ -79,7 +79,7 @@ impl<T: Element, D: Device> Layer<T, D> for ArgMaxLayer<T, D> {
     }
 
     fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
-        let op = self.op.as_ref().ok_or_else(losses::unshaped)?;
+        let op = self.op.as_ref().ok_or_else(losses::not_reshaped_error)?;
         let (x, mut y) = (bottom[0].data()?, top[0].data_mut()?);
         match (self.values, self.axis) {
             (false, _) => {
@@ -93,7 +93,7 @@ impl<T: Element, D: Device> Layer<T, D> for ArgMaxLayer<T, D> {
             (true, None) => {
                 let (mut values, mut places) = (self.found.data_mut()?, self.found.diff_mut()?);
                 device.top_k(op, x.view(), values.view_mut(), places.view_mut())?;
-                let joint = Joint::new(op.axis.outer, [op.k, op.k]);
+                let joint = ConcatLayout::new(op.axis.outer, [op.k, op.k]);
                 joint.join(device, 0, places.view(), y.view_mut())?;
                 joint.join(device, 1, values.view(), y.view_mut())
             }
@@ -104,11 +104,11 @@ impl<T: Element, D: Device> Layer<T, D> for ArgMaxLayer<T, D> {
         &mut self,
         _: &D,
         _: &[Blob<T, D>],
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
         _: &[Blob<T, D>],
     ) -> Result<()> {
         if propagate.bottom.contains(&true) {
-            return Err(Error::Invalid("indices of the greatest have no gradient".into()));
+            return Err(Error::InvalidData("indices of the greatest have no gradient".into()));
         }
         Ok(())
     }

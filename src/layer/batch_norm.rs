@@ -1,13 +1,13 @@
 //! Channels standardized over the batch, or by stored statistics.
 
-use super::{Context, Layer, Propagate, kept::Kept};
+use super::{Layer, LayerContext, PropagateDown, kept::SavedInput};
 use crate::{
     blob::Blob,
     device::Device,
     element::Element,
     error::{Error, Result},
     memory::Src,
-    op::{Axis, Binary, Epsilon, Standardize, Unary},
+    op::{Axis, Binary, EpsilonPlacement, Standardize, Unary},
     proto::{BatchNormParameter, LayerParameter, Phase},
 };
 
@@ -33,7 +33,7 @@ pub struct BatchNormLayer<T: Element, D: Device> {
     mean: Blob<T, D>,
     variance: Blob<T, D>,
     rate: Blob<T, D>,
-    kept: Kept<T, D>,
+    kept: SavedInput<T, D>,
     /// Sums of means and of variances, and their weight.
     params: Vec<Blob<T, D>>,
 }
@@ -43,7 +43,7 @@ impl<T: Element, D: Device> BatchNormLayer<T, D> {
     ///
     /// # Errors
     /// None; fallible as all makers are.
-    pub fn new(param: &LayerParameter, cx: &Context<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         let param = param.batch_norm_param.unwrap_or_default();
         let blob = || Blob::new(cx.device, &[0]);
         Ok(Self {
@@ -53,13 +53,13 @@ impl<T: Element, D: Device> BatchNormLayer<T, D> {
             mean: blob()?,
             variance: blob()?,
             rate: blob()?,
-            kept: Kept::new(cx.device)?,
+            kept: SavedInput::new(cx.device)?,
             params: Vec::new(),
         })
     }
 
     fn op(&self) -> Result<Standardize> {
-        self.op.ok_or_else(|| Error::Invalid("forward before reshape".into()))
+        self.op.ok_or_else(|| Error::InvalidData("forward before reshape".into()))
     }
 
     /// Mean and variance of what is stored.
@@ -68,7 +68,7 @@ impl<T: Element, D: Device> BatchNormLayer<T, D> {
         for (sum, to) in self.params.iter().zip([&self.mean, &self.variance]) {
             let (sum, mut to) = (sum.data()?, to.data_mut()?);
             let axis = Axis::new(1, 1, sum.view().len())?;
-            let sum = Src::From(sum.view());
+            let sum = Src::View(sum.view());
             device.broadcast(Binary::DivOrZero, &axis, sum, weight.view(), to.view_mut())?;
         }
         Ok(())
@@ -98,7 +98,7 @@ impl<T: Element, D: Device> Layer<T, D> for BatchNormLayer<T, D> {
         true
     }
 
-    fn setup(&mut self, cx: &Context<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
+    fn setup(&mut self, cx: &LayerContext<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
         let channels = Axis::of(bottom[0].shape(), 1)?.extent;
         for len in [channels, channels, 1] {
             self.params.push(Blob::new(cx.device, &[len])?);
@@ -114,7 +114,7 @@ impl<T: Element, D: Device> Layer<T, D> for BatchNormLayer<T, D> {
             return Err(Error::Shape(why));
         }
         let epsilon = self.param.eps().into();
-        self.op = Some(Standardize { axis, epsilon, place: Epsilon::InVariance });
+        self.op = Some(Standardize { axis, epsilon, place: EpsilonPlacement::AddedToVariance });
         for blob in [&mut self.mean, &mut self.variance, &mut self.rate] {
             blob.reshape(&[channels])?;
         }
@@ -135,10 +135,10 @@ impl<T: Element, D: Device> Layer<T, D> for BatchNormLayer<T, D> {
             input
         };
         if !self.global {
-            self.store(device, op.axis.rest())?;
+            self.store(device, op.axis.reduced_count())?;
         }
         let (mean, variance) = (self.mean.data()?, self.variance.data()?);
-        let (x, mut y) = top[0].data_from(input)?;
+        let (x, mut y) = top[0].data_mut_from(input)?;
         device.standardize(&op, x.src(), mean.view(), variance.view(), y.view_mut())
     }
 
@@ -146,20 +146,20 @@ impl<T: Element, D: Device> Layer<T, D> for BatchNormLayer<T, D> {
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
         if !propagate.bottom[0] {
             return Ok(());
         }
         let (op, variance) = (self.op()?, self.variance.data()?);
-        let (dy, mut dx) = bottom[0].diff_from(&top[0])?;
+        let (dy, mut dx) = bottom[0].diff_mut_from(&top[0])?;
         if self.global {
             // Statistics that do not depend on the input are constants.
             let (scale, shift, power) = (T::acc(1.0), T::acc(op.epsilon), T::acc(-0.5));
             let of_variance = Unary::PowAffine { scale, shift, power };
             let mut rate = self.rate.data_mut()?;
-            device.unary(of_variance, Src::From(variance.view()), rate.view_mut())?;
+            device.unary(of_variance, Src::View(variance.view()), rate.view_mut())?;
             return device.broadcast(Binary::Mul, &op.axis, dy.src(), rate.view(), dx.view_mut());
         }
         let (x, mean) = (self.kept.input(&bottom[0], &top[0]).data()?, self.mean.data()?);
@@ -167,7 +167,7 @@ impl<T: Element, D: Device> Layer<T, D> for BatchNormLayer<T, D> {
         device.standardize_backward(&op, x.view(), mean, variance, dy.src(), dx.view_mut())
     }
 
-    fn learns(&self) -> bool {
+    fn params_are_trainable(&self) -> bool {
         false
     }
 

@@ -1,12 +1,12 @@
 //! Items of a batch in another order, some perhaps several times.
 
-use super::{Arity, Context, Layer, Propagate, losses};
+use super::{Arity, Layer, LayerContext, PropagateDown, losses};
 use crate::{
     blob::Blob,
     device::Device,
     element::Element,
     error::{Error, Result},
-    op::Rows,
+    op::RowIndexing,
     proto::LayerParameter,
     shape::Shape,
 };
@@ -22,13 +22,13 @@ impl<D: Device> BatchReindexLayer<D> {
     ///
     /// # Errors
     /// Those of the device.
-    pub fn new(_: &LayerParameter, cx: &Context<'_, D>) -> Result<Self> {
+    pub fn new(_: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         Ok(Self { indices: Blob::new(cx.device, &[0])? })
     }
 
-    fn op(&self, shape: &Shape) -> Result<Rows> {
-        let items = losses::items(shape)?;
-        Ok(Rows { table: items.outer, width: items.extent, count: self.indices.count() })
+    fn op(&self, shape: &Shape) -> Result<RowIndexing> {
+        let items = losses::per_item_axis(shape)?;
+        Ok(RowIndexing { table: items.outer, width: items.extent, count: self.indices.count() })
     }
 }
 
@@ -64,7 +64,7 @@ impl<T: Element, D: Device> Layer<T, D> for BatchReindexLayer<D> {
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
         if propagate.bottom[1] {

@@ -1,8 +1,8 @@
 //! `y = x + b`
 
-use super::{Arity, Context, Layer, Propagate, along::Along};
+use super::{Arity, Layer, LayerContext, PropagateDown, along::AxisOperand};
 use crate::{
-    blob::{Blob, Input},
+    blob::{Blob, SrcGuard},
     device::Device,
     element::Element,
     error::{Error, Result},
@@ -14,7 +14,7 @@ use crate::{
 /// Sum with an operand along some axes: `y = x + b`, where `b` is learned or a second bottom.
 pub struct BiasLayer<T: Element, D: Device> {
     param: BiasParameter,
-    along: Along,
+    along: AxisOperand,
     /// For the bottoms' present shapes.
     axis: Option<Axis>,
     params: Vec<Blob<T, D>>,
@@ -25,14 +25,14 @@ impl<T: Element, D: Device> BiasLayer<T, D> {
     ///
     /// # Errors
     /// None; fallible as all makers are.
-    pub fn new(param: &LayerParameter, _: &Context<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         let param = param.bias_param.clone().unwrap_or_default();
-        let along = Along { axis: param.axis(), num_axes: param.num_axes() };
+        let along = AxisOperand { axis: param.axis(), num_axes: param.num_axes() };
         Ok(Self { param, along, axis: None, params: Vec::new() })
     }
 
     fn axis(&self) -> Result<Axis> {
-        self.axis.ok_or_else(|| Error::Invalid("forward before reshape".into()))
+        self.axis.ok_or_else(|| Error::InvalidData("forward before reshape".into()))
     }
 }
 
@@ -49,7 +49,7 @@ impl<T: Element, D: Device> Layer<T, D> for BiasLayer<T, D> {
         true
     }
 
-    fn setup(&mut self, cx: &Context<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
+    fn setup(&mut self, cx: &LayerContext<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
         if bottom.len() == 1 {
             let filler = self.param.filler.as_ref().map(Filler::from_proto).transpose()?;
             let b = Blob::new(cx.device, self.along.shape(bottom[0].shape())?)?;
@@ -67,7 +67,7 @@ impl<T: Element, D: Device> Layer<T, D> for BiasLayer<T, D> {
 
     fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
         let b = bottom.get(1).unwrap_or_else(|| &self.params[0]).data()?;
-        let (x, mut y) = top[0].data_from(&bottom[0])?;
+        let (x, mut y) = top[0].data_mut_from(&bottom[0])?;
         device.broadcast(Binary::Add, &self.axis()?, x.src(), b.view(), y.view_mut())
     }
 
@@ -75,23 +75,23 @@ impl<T: Element, D: Device> Layer<T, D> for BiasLayer<T, D> {
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
         let axis = self.axis()?;
         match bottom.get(1) {
             Some(b) if propagate.bottom[1] => {
                 let (dy, mut db) = (top[0].diff()?, b.diff_mut()?);
-                device.sum_onto(&axis, T::acc(0.0), dy.view(), db.view_mut())?;
+                device.sum_to_axis(&axis, T::acc(0.0), dy.view(), db.view_mut())?;
             }
             None if propagate.params[0] => {
                 let (dy, mut db) = (top[0].diff()?, self.params[0].diff_mut()?);
-                device.sum_onto(&axis, T::acc(1.0), dy.view(), db.view_mut())?;
+                device.sum_to_axis(&axis, T::acc(1.0), dy.view(), db.view_mut())?;
             }
             _ => {}
         }
         if propagate.bottom[0]
-            && let (Input::Other(dy), mut dx) = bottom[0].diff_from(&top[0])?
+            && let (SrcGuard::Other(dy), mut dx) = bottom[0].diff_mut_from(&top[0])?
         {
             device.copy(dy.view(), dx.view_mut())?;
         }

@@ -1,6 +1,6 @@
 //! `y = ln(1 + eˣ)`
 
-use super::{Gradient, Neuron};
+use super::{Neuron, NeuronGradient};
 use crate::{
     error::Result,
     op::{Binary, Unary},
@@ -22,7 +22,7 @@ impl Neuron for Bnll {
         Unary::Softplus
     }
 
-    fn gradient(&self) -> Gradient {
-        Gradient::OfOutput(Binary::SoftplusGrad)
+    fn gradient(&self) -> NeuronGradient {
+        NeuronGradient::OfOutput(Binary::SoftplusGrad)
     }
 }

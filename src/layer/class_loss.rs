@@ -1,12 +1,12 @@
 //! Losses of scores, or of probabilities, against labels.
 
-use super::{Arity, Context, Layer, Propagate, losses};
+use super::{Arity, Layer, LayerContext, PropagateDown, losses};
 use crate::{
     blob::Blob,
     device::Device,
     element::Element,
     error::Result,
-    op::{ClassForm, ClassLoss, LossNormalization},
+    op::{ClassLoss, ClassLossKind, LossNormalization},
     proto::{LayerParameter, hinge_loss_parameter::Norm},
 };
 
@@ -14,7 +14,7 @@ use crate::{
 /// are scores and labels.
 pub struct ClassLossLayer {
     kind: &'static str,
-    form: ClassForm,
+    form: ClassLossKind,
 }
 
 impl ClassLossLayer {
@@ -24,10 +24,10 @@ impl ClassLossLayer {
     /// # Errors
     /// None; fallible as all makers are.
     #[doc(alias = "HingeLossLayer")]
-    pub fn hinge<D: Device>(param: &LayerParameter, _: &Context<'_, D>) -> Result<Self> {
+    pub fn hinge<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         let form = match param.hinge_loss_param.unwrap_or_default().norm() {
-            Norm::L1 => ClassForm::Hinge,
-            Norm::L2 => ClassForm::SquaredHinge,
+            Norm::L1 => ClassLossKind::Hinge,
+            Norm::L2 => ClassLossKind::SquaredHinge,
         };
         Ok(Self { kind: "HingeLoss", form })
     }
@@ -38,12 +38,15 @@ impl ClassLossLayer {
     /// # Errors
     /// None; fallible as all makers are.
     #[doc(alias = "MultinomialLogisticLossLayer")]
-    pub fn multinomial_logistic<D: Device>(_: &LayerParameter, _: &Context<'_, D>) -> Result<Self> {
-        Ok(Self { kind: "MultinomialLogisticLoss", form: ClassForm::Log })
+    pub fn multinomial_logistic<D: Device>(
+        _: &LayerParameter,
+        _: &LayerContext<'_, D>,
+    ) -> Result<Self> {
+        Ok(Self { kind: "MultinomialLogisticLoss", form: ClassLossKind::Log })
     }
 
     fn op<T: Element, D: Device>(&self, scores: &Blob<T, D>) -> Result<ClassLoss> {
-        let axis = losses::items(scores.shape())?;
+        let axis = losses::per_item_axis(scores.shape())?;
         let normalization = LossNormalization::BatchSize;
         Ok(ClassLoss { axis, form: self.form, ignore: None, normalization })
     }
@@ -58,7 +61,7 @@ impl<T: Element, D: Device> Layer<T, D> for ClassLossLayer {
         Arity::exactly(2, 1)
     }
 
-    fn propagates_to(&self, bottom: usize) -> bool {
+    fn allow_force_backward(&self, bottom: usize) -> bool {
         bottom == 0
     }
 
@@ -69,7 +72,7 @@ impl<T: Element, D: Device> Layer<T, D> for ClassLossLayer {
     fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
         let (scores, labels) = (bottom[0].shape(), bottom[1].shape());
         losses::expect_batch(scores, labels)?;
-        losses::expect_labels(scores, labels, &losses::items(scores)?)?;
+        losses::expect_labels(scores, labels, &losses::per_item_axis(scores)?)?;
         top[0].reshape(&[])
     }
 
@@ -82,7 +85,7 @@ impl<T: Element, D: Device> Layer<T, D> for ClassLossLayer {
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
         if propagate.bottom[1] {

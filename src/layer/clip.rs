@@ -1,6 +1,6 @@
 //! `y = min(max(x, low), high)`
 
-use super::{Gradient, Neuron};
+use super::{Neuron, NeuronGradient};
 use crate::{
     error::{Error, Result},
     op::{Binary, Unary},
@@ -19,11 +19,11 @@ impl Neuron for Clip {
 
     fn new(param: &LayerParameter) -> Result<Self> {
         let Some(param) = param.clip_param else {
-            return Err(Error::Invalid("needs a clip_param with min and max".into()));
+            return Err(Error::InvalidData("needs a clip_param with min and max".into()));
         };
         let (low, high) = (param.min.into(), param.max.into());
         if low > high {
-            return Err(Error::Invalid(format!("clip_param: min {low} above max {high}")));
+            return Err(Error::InvalidData(format!("clip_param: min {low} above max {high}")));
         }
         Ok(Self { low, high })
     }
@@ -32,7 +32,7 @@ impl Neuron for Clip {
         Unary::Clip { low: self.low, high: self.high }
     }
 
-    fn gradient(&self) -> Gradient {
-        Gradient::OfInput(Binary::ClipGrad { low: self.low, high: self.high })
+    fn gradient(&self) -> NeuronGradient {
+        NeuronGradient::OfInput(Binary::ClipGrad { low: self.low, high: self.high })
     }
 }

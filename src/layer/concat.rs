@@ -1,6 +1,8 @@
 //! Blobs one after the other along an axis.
 
-use super::{Arity, Context, Layer, Propagate, alias::Alias, extents, joint::Joint};
+use super::{
+    Arity, Layer, LayerContext, PropagateDown, alias::SharedTop, extents, joint::ConcatLayout,
+};
 use crate::{
     blob::Blob,
     device::Device,
@@ -13,20 +15,20 @@ use crate::{
 /// without copying.
 pub struct ConcatLayer {
     axis: isize,
-    alias: Alias,
+    alias: SharedTop,
     /// For the bottoms' present shapes.
-    joint: Joint,
+    joint: ConcatLayout,
 }
 
 impl ConcatLayer {
     /// From the layer's parameters.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if both `axis` and `concat_dim` are given.
-    pub fn new<D: Device>(param: &LayerParameter, _: &Context<'_, D>) -> Result<Self> {
+    /// [`Error::InvalidData`] if both `axis` and `concat_dim` are given.
+    pub fn new<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         let concat = param.concat_param.unwrap_or_default();
         let axis = extents::axis(concat.axis, ("concat_dim", concat.concat_dim))?;
-        Ok(Self { axis, alias: Alias::new(param), joint: Joint::default() })
+        Ok(Self { axis, alias: SharedTop::new(param), joint: ConcatLayout::default() })
     }
 }
 
@@ -57,7 +59,7 @@ impl<T: Element, D: Device> Layer<T, D> for ConcatLayer {
         }
         let inner = first.count_range(axis + 1, first.len())?;
         let columns = bottom.iter().map(|bottom| bottom.shape()[axis] * inner);
-        self.joint = Joint::new(first.count_range(0, axis)?, columns);
+        self.joint = ConcatLayout::new(first.count_range(0, axis)?, columns);
         Ok(())
     }
 
@@ -76,11 +78,11 @@ impl<T: Element, D: Device> Layer<T, D> for ConcatLayer {
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
         if let [only] = bottom {
-            return Alias::backward(device, &top[0], propagate, only);
+            return SharedTop::backward(device, &top[0], propagate, only);
         }
         let dy = top[0].diff()?;
         for (i, bottom) in bottom.iter().enumerate().filter(|(i, _)| propagate.bottom[*i]) {

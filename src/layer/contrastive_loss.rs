@@ -1,12 +1,12 @@
 //! Pairs that are alike close to each other, the others apart.
 
-use super::{Arity, Context, Layer, Propagate, losses};
+use super::{Arity, Layer, LayerContext, PropagateDown, losses};
 use crate::{
     blob::Blob,
     device::Device,
     element::Element,
     error::{Error, Result},
-    op::{Axis, Binary, LossNormalization, PairForm, PairLoss, Reduce},
+    op::{Axis, Binary, ElementwiseLoss, ElementwiseLossKind, LossNormalization, Reduce},
     proto::{ContrastiveLossParameter, LayerParameter},
 };
 
@@ -27,7 +27,7 @@ impl<T: Element, D: Device> ContrastiveLossLayer<T, D> {
     ///
     /// # Errors
     /// None; fallible as all makers are.
-    pub fn new(param: &LayerParameter, cx: &Context<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         Ok(Self {
             param: param.contrastive_loss_param.unwrap_or_default(),
             difference: Blob::new(cx.device, &[0])?,
@@ -36,14 +36,14 @@ impl<T: Element, D: Device> ContrastiveLossLayer<T, D> {
     }
 
     /// The loss of the distances.
-    fn op(&self) -> PairLoss<T::Acc> {
+    fn op(&self) -> ElementwiseLoss<T::Acc> {
         let margin = T::acc(self.param.margin().into());
         let form = match self.param.legacy_version() {
-            false => PairForm::Contrastive { margin },
-            true => PairForm::ContrastiveLegacy { margin },
+            false => ElementwiseLossKind::Contrastive { margin },
+            true => ElementwiseLossKind::ContrastiveLegacy { margin },
         };
         let normalization = LossNormalization::BatchSize;
-        PairLoss { form, batch: self.distance.count(), each: 1, ignore: None, normalization }
+        ElementwiseLoss { form, batch: self.distance.count(), each: 1, ignore: None, normalization }
     }
 }
 
@@ -56,7 +56,7 @@ impl<T: Element, D: Device> Layer<T, D> for ContrastiveLossLayer<T, D> {
         Arity::exactly(3, 1)
     }
 
-    fn propagates_to(&self, bottom: usize) -> bool {
+    fn allow_force_backward(&self, bottom: usize) -> bool {
         bottom != 2
     }
 
@@ -72,7 +72,7 @@ impl<T: Element, D: Device> Layer<T, D> for ContrastiveLossLayer<T, D> {
             return Err(Error::Shape(format!("features of shapes {a} and {b}")));
         }
         // Axes after the second have to be of extent 1.
-        let items = losses::items(a)?;
+        let items = losses::per_item_axis(a)?;
         if items.extent != bottom[0].channels()? || items.count() != b.count() {
             return Err(Error::Shape(format!("features of shapes {a} and {b} are no vectors")));
         }
@@ -84,31 +84,31 @@ impl<T: Element, D: Device> Layer<T, D> for ContrastiveLossLayer<T, D> {
 
     fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
         let (a, b, alike) = (bottom[0].data()?, bottom[1].data()?, bottom[2].data()?);
-        let (op, axis) = (self.op(), losses::items(bottom[0].shape())?);
+        let (op, axis) = (self.op(), losses::per_item_axis(bottom[0].shape())?);
         let (mut difference, mut distance) =
             (self.difference.data_mut()?, self.distance.data_mut()?);
         device.binary(Binary::Sub, a.view().into(), b.view(), difference.view_mut())?;
         device.reduce(Reduce::SumSq, &axis, difference.view(), distance.view_mut())?;
         let mut loss = top[0].data_mut()?;
-        device.pair_loss(&op, distance.view(), alike.view(), loss.view_mut())
+        device.elementwise_loss(&op, distance.view(), alike.view(), loss.view_mut())
     }
 
     fn backward(
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
         if propagate.bottom[2] {
             return Err(losses::no_gradient("pairs' labels", 2));
         }
-        let (op, items) = (self.op(), losses::items(bottom[0].shape())?);
+        let (op, items) = (self.op(), losses::per_item_axis(bottom[0].shape())?);
         let (difference, distance) = (self.difference.data()?, self.distance.data()?);
         let (alike, weight, mut slope) =
             (bottom[2].data()?, top[0].diff()?, self.distance.diff_mut()?);
         let (x, t) = (distance.view(), alike.view());
-        device.pair_loss_backward(&op, x, t, weight.view(), slope.view_mut())?;
+        device.elementwise_loss_backward(&op, x, t, weight.view(), slope.view_mut())?;
         // The squared distance grows by twice the difference, the other way for the other bottom.
         let axis = Axis::new(1, items.outer, items.extent)?;
         for (i, factor) in [(0, 2.0), (1, -1.0)] {

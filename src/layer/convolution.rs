@@ -1,8 +1,8 @@
 //! Convolution in any number of spatial axes.
 
 use super::{
-    Arity, Context, Layer, Propagate,
-    filter_bank::{Direction, FilterBank},
+    Arity, Layer, LayerContext, PropagateDown,
+    filter_bank::{BaseConvolution, Direction},
 };
 use crate::{
     blob::Blob, device::Device, element::Element, error::Result, op::Unary, proto::LayerParameter,
@@ -10,16 +10,16 @@ use crate::{
 
 /// Convolution with a bank of filters: axes before `axis` are the batch, `axis` holds the
 /// channels, those after it are spatial. Each bottom has its top; all share the filters.
-pub struct ConvolutionLayer<T: Element, D: Device>(FilterBank<T, D>);
+pub struct ConvolutionLayer<T: Element, D: Device>(BaseConvolution<T, D>);
 
 impl<T: Element, D: Device> ConvolutionLayer<T, D> {
     /// From the layer's parameters.
     ///
     /// # Errors
-    /// [`Error::Invalid`](crate::Error::Invalid) without a positive `num_output`; those of the
+    /// [`Error::InvalidData`](crate::Error::InvalidData) without a positive `num_output`; those of the
     /// fillers.
-    pub fn new(param: &LayerParameter, _: &Context<'_, D>) -> Result<Self> {
-        FilterBank::new(Direction::Forward, param).map(Self)
+    pub fn new(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
+        BaseConvolution::new(Direction::Forward, param).map(Self)
     }
 
     /// Convolves each bottom, and applies a function to the results if there is one.
@@ -37,7 +37,9 @@ impl<T: Element, D: Device> ConvolutionLayer<T, D> {
             let (x, w, y) = (x.view(), filters.view(), y.view_mut());
             let bias = bias.as_ref().map(|bias| bias.view());
             match function {
-                Some(function) => device.convolve_activated(op, x, w, bias, function.cast(), y)?,
+                Some(function) => {
+                    device.convolve_with_activation(op, x, w, bias, function.cast(), y)?
+                }
                 None => device.convolve(op, x, w, bias, y)?,
             }
         }
@@ -51,10 +53,10 @@ impl<T: Element, D: Device> Layer<T, D> for ConvolutionLayer<T, D> {
     }
 
     fn arity(&self) -> Arity {
-        Arity::pairs()
+        Arity::one_top_per_bottom()
     }
 
-    fn setup(&mut self, cx: &Context<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
+    fn setup(&mut self, cx: &LayerContext<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
         self.0.setup(cx, bottom)
     }
 
@@ -66,7 +68,7 @@ impl<T: Element, D: Device> Layer<T, D> for ConvolutionLayer<T, D> {
         self.convolve(device, bottom, top, None)
     }
 
-    fn forward_activated(
+    fn forward_fused(
         &mut self,
         device: &D,
         bottom: &[Blob<T, D>],
@@ -80,7 +82,7 @@ impl<T: Element, D: Device> Layer<T, D> for ConvolutionLayer<T, D> {
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
         for (i, (bottom, top)) in bottom.iter().zip(top).enumerate() {

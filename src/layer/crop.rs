@@ -1,6 +1,6 @@
 //! A part of a blob, of another's extents.
 
-use super::{Arity, Context, Layer, Propagate};
+use super::{Arity, Layer, LayerContext, PropagateDown};
 use crate::{
     blob::Blob,
     device::Device,
@@ -17,7 +17,7 @@ pub struct CropLayer {
     axis: isize,
     offsets: Vec<usize>,
     /// For the bottoms' present shapes.
-    window: Window,
+    window: CropRegion,
 }
 
 /// One axis, cropped.
@@ -30,13 +30,13 @@ struct Cut {
 /// Where the top lies in the bottom: the blocks to copy, whose places are the same multiples of
 /// the axes in `outer`.
 #[derive(Default)]
-struct Window {
+struct CropRegion {
     outer: Vec<Cut>,
     rows: Option<Cut>,
     columns: Option<Cut>,
 }
 
-impl Window {
+impl CropRegion {
     /// Axes that are not cropped join the one before: what remains is few blocks of long rows.
     fn new(axes: impl IntoIterator<Item = Cut>) -> Self {
         let mut outer: Vec<Cut> = Vec::new();
@@ -90,10 +90,10 @@ impl CropLayer {
     ///
     /// # Errors
     /// None; fallible as all makers are.
-    pub fn new<D: Device>(param: &LayerParameter, _: &Context<'_, D>) -> Result<Self> {
+    pub fn new<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         let param = param.crop_param.clone().unwrap_or_default();
         let offsets = param.offset.iter().map(|&offset| offset as usize).collect();
-        Ok(Self { axis: param.axis() as isize, offsets, window: Window::default() })
+        Ok(Self { axis: param.axis() as isize, offsets, window: CropRegion::default() })
     }
 
     /// How each axis is cropped.
@@ -135,7 +135,7 @@ impl<T: Element, D: Device> Layer<T, D> for CropLayer {
     fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
         let cuts = self.cuts(bottom[0].shape(), bottom[1].shape())?;
         top[0].reshape(&cuts.iter().map(|cut| cut.part).collect::<Vec<_>>())?;
-        self.window = Window::new(cuts);
+        self.window = CropRegion::new(cuts);
         Ok(())
     }
 
@@ -152,7 +152,7 @@ impl<T: Element, D: Device> Layer<T, D> for CropLayer {
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
         if propagate.bottom[1] {

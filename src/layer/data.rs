@@ -1,9 +1,9 @@
 //! Batches out of a source of records.
 
-use super::{Arity, Context, Layer, Propagate};
+use super::{Arity, Layer, LayerContext, PropagateDown};
 use crate::{
     blob::Blob,
-    data::{Batches, Color, DataReader, DataTransformer, Prefetcher, Source},
+    data::{Color, DataReader, DataTransformer, PrefetchOptions, Prefetcher, Source},
     device::Device,
     element::Element,
     error::{Error, Result},
@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Hands out batches of a source, read and prepared ahead by threads: tops are the data and, if
 /// there is a second, the labels.
 ///
-/// `source` is the path of a database, or names a scheme, as [`Sources`](crate::data::Sources) has
+/// `source` is the path of a database, or names a scheme, as [`SourceRegistry`](crate::data::Sources) has
 /// it. What kind of database it is the path tells, whatever `backend` says.
 pub struct DataLayer<T: Element, D: Device> {
     kind: &'static str,
@@ -22,7 +22,7 @@ pub struct DataLayer<T: Element, D: Device> {
 }
 
 /// How a source's records are taken: fields of the layer's parameters.
-pub(super) struct Taken {
+pub(super) struct BatchParams {
     pub(super) batch_size: u32,
     pub(super) prefetch: u32,
     pub(super) rand_skip: u32,
@@ -33,15 +33,15 @@ impl<T: Element, D: Device> DataLayer<T, D> {
     ///
     /// # Errors
     /// Those of the source, of the first record and of `transform_param`.
-    pub fn new(param: &LayerParameter, cx: &Context<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         let data = param.data_param.clone().unwrap_or_default();
         let transform = param.transform_param.clone().unwrap_or_default();
         if data.source().is_empty() {
-            return Err(Error::Invalid("data_param needs a source".into()));
+            return Err(Error::InvalidData("data_param needs a source".into()));
         }
         let mut source = cx.sources.open(data.source())?;
         source.set_color(Color::forced(&transform)?);
-        let taken = Taken {
+        let taken = BatchParams {
             batch_size: data.batch_size(),
             prefetch: data.prefetch(),
             rand_skip: data.rand_skip(),
@@ -54,18 +54,18 @@ impl<T: Element, D: Device> DataLayer<T, D> {
         kind: &'static str,
         source: Box<dyn Source>,
         transform: &TransformationParameter,
-        taken: Taken,
-        cx: &Context<'_, D>,
+        taken: BatchParams,
+        cx: &LayerContext<'_, D>,
     ) -> Result<Self> {
         let transformer = DataTransformer::new(transform, cx.phase, cx.key)?;
         let skip = match taken.rand_skip {
             0 => 0,
-            most => cx.key.named("rand_skip").words(0)[0] % most,
+            most => cx.key.named_child("rand_skip").words(0)[0] % most,
         };
-        let batches = Batches {
+        let batches = PrefetchOptions {
             size: taken.batch_size as usize,
             depth: taken.prefetch as usize,
-            threads: cx.device.workers().count(),
+            threads: cx.device.host_workers().count(),
         };
         let reader = DataReader::new(source, skip.into(), batches.size.clamp(1, LONGEST_RUN))?;
         let prefetcher = Prefetcher::new(cx.device, reader, transformer, batches)?;
@@ -87,8 +87,8 @@ impl<T: Element, D: Device> Layer<T, D> for DataLayer<T, D> {
         Arity::between(0..=0, 1..=2)
     }
 
-    fn waited(&self) -> Option<Duration> {
-        Some(self.prefetcher.waited())
+    fn data_wait_time(&self) -> Option<Duration> {
+        Some(self.prefetcher.wait_time())
     }
 
     fn reshape(&mut self, _: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
@@ -109,7 +109,7 @@ impl<T: Element, D: Device> Layer<T, D> for DataLayer<T, D> {
         &mut self,
         _: &D,
         _: &[Blob<T, D>],
-        _: Propagate<'_>,
+        _: PropagateDown<'_>,
         _: &[Blob<T, D>],
     ) -> Result<()> {
         Ok(())

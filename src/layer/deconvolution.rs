@@ -1,8 +1,8 @@
 //! Transposed convolution in any number of spatial axes.
 
 use super::{
-    Arity, Context, Layer, Propagate,
-    filter_bank::{Direction, FilterBank},
+    Arity, Layer, LayerContext, PropagateDown,
+    filter_bank::{BaseConvolution, Direction},
 };
 use crate::{blob::Blob, device::Device, element::Element, error::Result, proto::LayerParameter};
 
@@ -11,16 +11,16 @@ use crate::{blob::Blob, device::Device, element::Element, error::Result, proto::
 ///
 /// Parameters are those of [`ConvolutionLayer`](super::ConvolutionLayer); filters are `channels ×
 /// num_output/group × kernel…`.
-pub struct DeconvolutionLayer<T: Element, D: Device>(FilterBank<T, D>);
+pub struct DeconvolutionLayer<T: Element, D: Device>(BaseConvolution<T, D>);
 
 impl<T: Element, D: Device> DeconvolutionLayer<T, D> {
     /// From the layer's parameters.
     ///
     /// # Errors
-    /// [`Error::Invalid`](crate::Error::Invalid) without a positive `num_output`; those of the
+    /// [`Error::InvalidData`](crate::Error::InvalidData) without a positive `num_output`; those of the
     /// fillers.
-    pub fn new(param: &LayerParameter, _: &Context<'_, D>) -> Result<Self> {
-        FilterBank::new(Direction::Backward, param).map(Self)
+    pub fn new(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
+        BaseConvolution::new(Direction::Backward, param).map(Self)
     }
 }
 
@@ -30,10 +30,10 @@ impl<T: Element, D: Device> Layer<T, D> for DeconvolutionLayer<T, D> {
     }
 
     fn arity(&self) -> Arity {
-        Arity::pairs()
+        Arity::one_top_per_bottom()
     }
 
-    fn setup(&mut self, cx: &Context<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
+    fn setup(&mut self, cx: &LayerContext<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
         self.0.setup(cx, bottom)
     }
 
@@ -55,7 +55,7 @@ impl<T: Element, D: Device> Layer<T, D> for DeconvolutionLayer<T, D> {
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
         for (i, (bottom, top)) in bottom.iter().zip(top).enumerate() {

@@ -1,8 +1,8 @@
 //! Elements left out by chance.
 
-use super::{Context, Layer, Propagate};
+use super::{Layer, LayerContext, PropagateDown};
 use crate::{
-    blob::{Blob, Input, WriteGuard},
+    blob::{Blob, SrcGuard, WriteGuard},
     device::Device,
     element::Element,
     error::{Error, Result},
@@ -27,12 +27,12 @@ impl DropoutLayer {
     /// From the layer's parameters.
     ///
     /// # Errors
-    /// [`Error::Invalid`] unless `0 ≤ dropout_ratio < 1`.
-    pub fn new<D: Device>(param: &LayerParameter, cx: &Context<'_, D>) -> Result<Self> {
+    /// [`Error::InvalidData`] unless `0 ≤ dropout_ratio < 1`.
+    pub fn new<D: Device>(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         let ratio = param.dropout_param.unwrap_or_default().dropout_ratio();
         if !(0.0..1.0).contains(&ratio) {
             let why = format!("dropout_param: needs 0 ≤ dropout_ratio < 1, not {ratio}");
-            return Err(Error::Invalid(why));
+            return Err(Error::InvalidData(why));
         }
         let keep = (cx.phase == Phase::Train).then_some(1.0 - f64::from(ratio));
         Ok(Self { keep, key: cx.key, passes: 0 })
@@ -42,14 +42,14 @@ impl DropoutLayer {
     fn apply<T: Element, D: Device>(
         &self,
         device: &D,
-        (x, mut y): (Input<'_, T, D>, WriteGuard<'_, T, D>),
+        (x, mut y): (SrcGuard<'_, T, D>, WriteGuard<'_, T, D>),
     ) -> Result<()> {
         match (self.keep, x) {
             (Some(keep), x) => {
                 device.dropout(self.key.child(self.passes), keep, x.src(), y.view_mut())
             }
-            (None, Input::Other(x)) => device.copy(x.view(), y.view_mut()),
-            (None, Input::InPlace) => Ok(()),
+            (None, SrcGuard::Other(x)) => device.copy(x.view(), y.view_mut()),
+            (None, SrcGuard::InPlace) => Ok(()),
         }
     }
 }
@@ -69,18 +69,18 @@ impl<T: Element, D: Device> Layer<T, D> for DropoutLayer {
 
     fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
         self.passes += 1;
-        self.apply(device, top[0].data_from(&bottom[0])?)
+        self.apply(device, top[0].data_mut_from(&bottom[0])?)
     }
 
     fn backward(
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
         match propagate.bottom[0] {
-            true => self.apply(device, bottom[0].diff_from(&top[0])?),
+            true => self.apply(device, bottom[0].diff_mut_from(&top[0])?),
             false => Ok(()),
         }
     }

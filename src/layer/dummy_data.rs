@@ -1,6 +1,6 @@
 //! Made-up data.
 
-use super::{Arity, Context, Layer, Propagate, extents};
+use super::{Arity, Layer, LayerContext, PropagateDown, extents};
 use crate::{
     blob::Blob,
     device::Device,
@@ -29,10 +29,10 @@ impl DummyDataLayer {
     /// From the layer's parameters.
     ///
     /// # Errors
-    /// [`Error::Invalid`] unless there is one shape, or one for each top, and none, one, or one
+    /// [`Error::InvalidData`] unless there is one shape, or one for each top, and none, one, or one
     /// filler for each; if shapes are given both by `shape` and by the older fields. Those of the
     /// fillers.
-    pub fn new<D: Device>(param: &LayerParameter, cx: &Context<'_, D>) -> Result<Self> {
+    pub fn new<D: Device>(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         let (dummy, tops) = (param.dummy_data_param.clone().unwrap_or_default(), param.top.len());
         let fillers = dummy.data_filler.iter().map(Filler::from_proto).collect::<Result<Vec<_>>>();
         let fillers = match fillers? {
@@ -59,7 +59,7 @@ fn shapes(param: &DummyDataParameter, tops: usize) -> Result<Vec<Shape>> {
     }
     if !param.shape.is_empty() {
         let why = "give either shapes or num, channels, height and width, which are older";
-        return Err(Error::Invalid(format!("dummy_data_param: {why}")));
+        return Err(Error::InvalidData(format!("dummy_data_param: {why}")));
     }
     let extents = older.iter().map(|(name, values)| for_each(name, values, tops));
     let extents = extents.collect::<Result<Vec<_>>>()?;
@@ -76,7 +76,7 @@ fn for_each<V: Clone>(name: &str, values: &[V], tops: usize) -> Result<Vec<V>> {
         each if each.len() == tops => Ok(each.to_vec()),
         other => {
             let why = format!("gives {} of {name} for {tops} tops", other.len());
-            Err(Error::Invalid(format!("dummy_data_param {why}")))
+            Err(Error::InvalidData(format!("dummy_data_param {why}")))
         }
     }
 }
@@ -116,7 +116,7 @@ impl<T: Element, D: Device> Layer<T, D> for DummyDataLayer {
         &mut self,
         _: &D,
         _: &[Blob<T, D>],
-        _: Propagate<'_>,
+        _: PropagateDown<'_>,
         _: &[Blob<T, D>],
     ) -> Result<()> {
         Ok(())

@@ -1,8 +1,8 @@
 //! Sum, product or maximum of several blobs.
 
-use super::{Arity, Context, Layer, Propagate};
+use super::{Arity, Layer, LayerContext, PropagateDown};
 use crate::{
-    blob::{Blob, Input},
+    blob::{Blob, SrcGuard},
     device::Device,
     element::Element,
     error::{Error, Result},
@@ -29,17 +29,17 @@ impl<T: Element, D: Device> EltwiseLayer<T, D> {
     /// From the layer's parameters.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for coefficients of a product, or of other than all bottoms.
-    pub fn new(param: &LayerParameter, cx: &Context<'_, D>) -> Result<Self> {
+    /// [`Error::InvalidData`] for coefficients of a product, or of other than all bottoms.
+    pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         let bottoms = param.bottom.len();
         let param = param.eltwise_param.clone().unwrap_or_default();
         let (operation, given) = (param.operation(), param.coeff.len());
         if operation == EltwiseOp::Prod && given > 0 {
-            return Err(Error::Invalid("eltwise_param: a product takes no coeff".into()));
+            return Err(Error::InvalidData("eltwise_param: a product takes no coeff".into()));
         }
         if ![0, bottoms].contains(&given) {
             let why = format!("eltwise_param: {given} coeff entries for {bottoms} bottoms");
-            return Err(Error::Invalid(why));
+            return Err(Error::InvalidData(why));
         }
         Ok(Self {
             operation,
@@ -55,7 +55,7 @@ impl<T: Element, D: Device> EltwiseLayer<T, D> {
 
     /// `y ← Σ coeff·x`: one pass for two bottoms without coefficients.
     fn sum(&self, device: &D, bottom: &[Blob<T, D>], top: &Blob<T, D>) -> Result<()> {
-        let (first, mut y) = top.data_from(&bottom[0])?;
+        let (first, mut y) = top.data_mut_from(&bottom[0])?;
         let added = match (self.coeff(0), self.coeff(1)) {
             (1.0, 1.0) => {
                 let second = bottom[1].data()?;
@@ -92,9 +92,9 @@ impl<T: Element, D: Device> EltwiseLayer<T, D> {
 
     /// `dx ← coeff · dy`
     fn sum_backward(&self, device: &D, i: usize, dy: &Blob<T, D>, dx: &Blob<T, D>) -> Result<()> {
-        match (self.coeff(i), dx.diff_from(dy)?) {
-            (1.0, (Input::InPlace, _)) => Ok(()),
-            (1.0, (Input::Other(dy), mut dx)) => device.copy(dy.view(), dx.view_mut()),
+        match (self.coeff(i), dx.diff_mut_from(dy)?) {
+            (1.0, (SrcGuard::InPlace, _)) => Ok(()),
+            (1.0, (SrcGuard::Other(dy), mut dx)) => device.copy(dy.view(), dx.view_mut()),
             (coeff, (dy, mut dx)) => {
                 device.unary(Unary::Scale(T::acc(coeff)), dy.src(), dx.view_mut())
             }
@@ -117,7 +117,7 @@ impl<T: Element, D: Device> EltwiseLayer<T, D> {
         }
         let mut product = Some(dy.view());
         for (_, other) in bottom.iter().enumerate().filter(|(j, _)| *j != i) {
-            let a = product.take().map_or(Src::InPlace, Src::From);
+            let a = product.take().map_or(Src::InPlace, Src::View);
             device.binary(Binary::Mul, a, other.data()?.view(), dx.view_mut())?;
         }
         Ok(())
@@ -196,7 +196,7 @@ impl<T: Element, D: Device> Layer<T, D> for EltwiseLayer<T, D> {
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
         // The first last: if it is the top, its gradient is overwritten.

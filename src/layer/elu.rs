@@ -1,6 +1,6 @@
 //! `y = x` or `alpha · (eˣ − 1)`
 
-use super::{Gradient, Neuron};
+use super::{Neuron, NeuronGradient};
 use crate::{
     error::Result,
     op::{Binary, Unary},
@@ -24,8 +24,8 @@ impl Neuron for Elu {
         Unary::Elu { alpha: self.alpha }
     }
 
-    fn gradient(&self) -> Gradient {
+    fn gradient(&self) -> NeuronGradient {
         let op = Binary::EluGrad { alpha: self.alpha };
-        if self.alpha < 0.0 { Gradient::OfInput(op) } else { Gradient::OfOutput(op) }
+        if self.alpha < 0.0 { NeuronGradient::OfInput(op) } else { NeuronGradient::OfOutput(op) }
     }
 }

@@ -1,12 +1,12 @@
 //! A learnt vector for each index.
 
-use super::{Context, Layer, Propagate, losses, weights::Weights};
+use super::{Layer, LayerContext, PropagateDown, losses, weights::Weights};
 use crate::{
     blob::Blob,
     device::Device,
     element::Element,
     error::{Error, Result},
-    op::{Axis, Rows},
+    op::{Axis, RowIndexing},
     proto::LayerParameter,
 };
 
@@ -22,11 +22,11 @@ impl<T: Element, D: Device> EmbedLayer<T, D> {
     /// From the layer's parameters.
     ///
     /// # Errors
-    /// [`Error::Invalid`] without positive `num_output` and `input_dim`; those of the fillers.
-    pub fn new(param: &LayerParameter, cx: &Context<'_, D>) -> Result<Self> {
+    /// [`Error::InvalidData`] without positive `num_output` and `input_dim`; those of the fillers.
+    pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         let param = param.embed_param.clone().unwrap_or_default();
         if param.input_dim() == 0 {
-            return Err(Error::Invalid("embed_param needs a positive input_dim".into()));
+            return Err(Error::InvalidData("embed_param needs a positive input_dim".into()));
         }
         let fillers = [&param.weight_filler, &param.bias_filler];
         Ok(Self {
@@ -36,8 +36,8 @@ impl<T: Element, D: Device> EmbedLayer<T, D> {
         })
     }
 
-    fn op(&self) -> Rows {
-        Rows { table: self.rows, width: self.weights.outputs(), count: self.indices.count() }
+    fn op(&self) -> RowIndexing {
+        RowIndexing { table: self.rows, width: self.weights.outputs(), count: self.indices.count() }
     }
 
     /// The bias along the outputs.
@@ -51,7 +51,7 @@ impl<T: Element, D: Device> Layer<T, D> for EmbedLayer<T, D> {
         "Embed"
     }
 
-    fn setup(&mut self, cx: &Context<'_, D>, _: &[Blob<T, D>]) -> Result<()> {
+    fn setup(&mut self, cx: &LayerContext<'_, D>, _: &[Blob<T, D>]) -> Result<()> {
         let shape = [self.rows, self.weights.outputs()];
         self.weights.make(cx, &shape)
     }
@@ -75,7 +75,7 @@ impl<T: Element, D: Device> Layer<T, D> for EmbedLayer<T, D> {
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
         _: &[Blob<T, D>],
     ) -> Result<()> {
         if propagate.bottom[0] {

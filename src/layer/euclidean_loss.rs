@@ -1,12 +1,12 @@
 //! Half the squared distance.
 
-use super::{Arity, Context, Layer, Propagate, losses};
+use super::{Arity, Layer, LayerContext, PropagateDown, losses};
 use crate::{
     blob::Blob,
     device::Device,
     element::Element,
     error::{Error, Result},
-    op::{LossNormalization, PairForm, PairLoss},
+    op::{ElementwiseLoss, ElementwiseLossKind, LossNormalization},
     proto::LayerParameter,
 };
 
@@ -18,16 +18,16 @@ impl EuclideanLossLayer {
     ///
     /// # Errors
     /// None; fallible as all makers are.
-    pub fn new<D: Device>(_: &LayerParameter, _: &Context<'_, D>) -> Result<Self> {
+    pub fn new<D: Device>(_: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         Ok(Self)
     }
 }
 
 /// The loss of bottoms of this blob's count.
-fn op<T: Element, D: Device>(bottom: &Blob<T, D>) -> Result<PairLoss<T::Acc>> {
-    let items = losses::items(bottom.shape())?;
-    Ok(PairLoss {
-        form: PairForm::Squared,
+fn op<T: Element, D: Device>(bottom: &Blob<T, D>) -> Result<ElementwiseLoss<T::Acc>> {
+    let items = losses::per_item_axis(bottom.shape())?;
+    Ok(ElementwiseLoss {
+        form: ElementwiseLossKind::Squared,
         batch: items.outer,
         each: items.extent,
         ignore: None,
@@ -59,14 +59,14 @@ impl<T: Element, D: Device> Layer<T, D> for EuclideanLossLayer {
 
     fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
         let (a, b, mut loss) = (bottom[0].data()?, bottom[1].data()?, top[0].data_mut()?);
-        device.pair_loss(&op(&bottom[0])?, a.view(), b.view(), loss.view_mut())
+        device.elementwise_loss(&op(&bottom[0])?, a.view(), b.view(), loss.view_mut())
     }
 
     fn backward(
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
         let (op, weight) = (op(&bottom[0])?, top[0].diff()?);
@@ -75,7 +75,7 @@ impl<T: Element, D: Device> Layer<T, D> for EuclideanLossLayer {
                 let (x, t) = (bottom[own].data()?, bottom[other].data()?);
                 let mut dx = bottom[own].diff_mut()?;
                 let (x, t, weight) = (x.view(), t.view(), weight.view());
-                device.pair_loss_backward(&op, x, t, weight, dx.view_mut())?;
+                device.elementwise_loss_backward(&op, x, t, weight, dx.view_mut())?;
             }
         }
         Ok(())

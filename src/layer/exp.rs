@@ -1,6 +1,6 @@
 //! `y = base^(scale·x + shift)`
 
-use super::{Gradient, Neuron};
+use super::{Neuron, NeuronGradient};
 use crate::{
     error::{Error, Result},
     op::{Binary, Unary},
@@ -20,7 +20,7 @@ pub(super) fn ln_base(field: &str, base: f32) -> Result<f64> {
     match f64::from(base) {
         -1.0 => Ok(1.0),
         base if base > 0.0 => Ok(base.ln()),
-        _ => Err(Error::Invalid(format!("{field}: base {base} is not positive"))),
+        _ => Err(Error::InvalidData(format!("{field}: base {base} is not positive"))),
     }
 }
 
@@ -38,7 +38,7 @@ impl Neuron for Exp {
         Unary::ExpAffine { scale: self.scale, shift: self.shift }
     }
 
-    fn gradient(&self) -> Gradient {
-        Gradient::OfOutput(Binary::MulScaled(self.scale))
+    fn gradient(&self) -> NeuronGradient {
+        NeuronGradient::OfOutput(Binary::MulScaled(self.scale))
     }
 }

@@ -1,12 +1,12 @@
 //! Items of a batch that a selector picks.
 
-use super::{Arity, Context, Layer, Propagate};
+use super::{Arity, Layer, LayerContext, PropagateDown};
 use crate::{
     blob::Blob,
     device::Device,
     element::Element,
     error::{Error, Result},
-    op::Rows,
+    op::RowIndexing,
     proto::LayerParameter,
 };
 
@@ -25,12 +25,12 @@ impl<D: Device> FilterLayer<D> {
     /// From the layer's parameters, of which there are none.
     ///
     /// # Errors
-    /// [`Error::Invalid`] unless there is one top less than there are bottoms.
-    pub fn new(param: &LayerParameter, cx: &Context<'_, D>) -> Result<Self> {
+    /// [`Error::InvalidData`] unless there is one top less than there are bottoms.
+    pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         let (bottoms, tops) = (param.bottom.len(), param.top.len());
         if tops + 1 != bottoms {
             let why = format!("takes a top for each bottom but the last, not {tops} of {bottoms}");
-            return Err(Error::Invalid(why));
+            return Err(Error::InvalidData(why));
         }
         Ok(Self { shaped: false, kept: Blob::new(cx.device, &[0])? })
     }
@@ -48,9 +48,9 @@ impl<D: Device> FilterLayer<D> {
     }
 
     /// Items kept of a bottom.
-    fn op<T: Element>(&self, bottom: &Blob<T, D>) -> Result<Rows> {
+    fn op<T: Element>(&self, bottom: &Blob<T, D>) -> Result<RowIndexing> {
         let (_, table, width) = bottom.shape().split_at_axis(0)?;
-        Ok(Rows { table, width, count: self.kept.count() })
+        Ok(RowIndexing { table, width, count: self.kept.count() })
     }
 }
 
@@ -96,11 +96,11 @@ impl<T: Element, D: Device> Layer<T, D> for FilterLayer<D> {
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
         if propagate.bottom.last() == Some(&true) {
-            return Err(Error::Invalid(
+            return Err(Error::InvalidData(
                 "no gradient reaches the selector (the last bottom)".into(),
             ));
         }
@@ -116,5 +116,5 @@ impl<T: Element, D: Device> Layer<T, D> for FilterLayer<D> {
 }
 
 fn no_selector() -> Error {
-    Error::Invalid("needs a selector, the last bottom".into())
+    Error::InvalidData("needs a selector, the last bottom".into())
 }

@@ -1,13 +1,13 @@
 //! What convolution and deconvolution have in common: filters, and the geometry they imply.
 
-use super::{Context, Propagate, geometry::extents, weights::Weights};
+use super::{LayerContext, PropagateDown, geometry::extents, weights::Weights};
 use crate::{
     blob::Blob,
     device::Device,
     element::Element,
     error::{Error, Result},
     memory::{View, ViewMut},
-    op::{Axis, Convolution, Extent, Window},
+    op::{Axis, Convolution, SpatialAxis, Window},
     proto::{ConvolutionParameter, LayerParameter},
     shape::Shape,
 };
@@ -23,7 +23,7 @@ pub(super) enum Direction {
 
 /// A bank of filters: axes before `axis` are the batch, `axis` holds the channels, those after it
 /// are spatial.
-pub(super) struct FilterBank<T: Element, D: Device> {
+pub(super) struct BaseConvolution<T: Element, D: Device> {
     direction: Direction,
     param: ConvolutionParameter,
     pub(super) weights: Weights<T, D>,
@@ -31,7 +31,7 @@ pub(super) struct FilterBank<T: Element, D: Device> {
     op: Option<Convolution>,
 }
 
-impl<T: Element, D: Device> FilterBank<T, D> {
+impl<T: Element, D: Device> BaseConvolution<T, D> {
     pub(super) fn new(direction: Direction, param: &LayerParameter) -> Result<Self> {
         let param = param.convolution_param.clone().unwrap_or_default();
         let weights = Weights::new(
@@ -51,7 +51,7 @@ impl<T: Element, D: Device> FilterBank<T, D> {
         let (mut channels, mut outputs) = (shape[axis], self.weights.outputs());
         if self.direction == Direction::Backward {
             (channels, outputs) = (outputs, channels);
-            axes = axes.iter().map(Extent::transposed).collect::<Result<_>>()?;
+            axes = axes.iter().map(SpatialAxis::transposed).collect::<Result<_>>()?;
         }
         let window = Window::new(channels, &axes)?;
         let batch = shape.count_range(0, axis)?;
@@ -60,7 +60,7 @@ impl<T: Element, D: Device> FilterBank<T, D> {
     }
 
     /// Makes the parameters.
-    pub(super) fn setup(&mut self, cx: &Context<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
+    pub(super) fn setup(&mut self, cx: &LayerContext<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
         let (op, _) = self.describe(bottom[0].shape())?;
         let mut shape = vec![op.outputs(), op.window().channels() / op.groups()];
         shape.extend(op.window().axes().iter().map(|axis| axis.kernel));
@@ -94,7 +94,7 @@ impl<T: Element, D: Device> FilterBank<T, D> {
     }
 
     pub(super) fn op(&self) -> Result<&Convolution> {
-        self.op.as_ref().ok_or_else(|| Error::Invalid("forward before reshape".into()))
+        self.op.as_ref().ok_or_else(|| Error::InvalidData("forward before reshape".into()))
     }
 
     /// The tops' channels as an axis.
@@ -102,7 +102,7 @@ impl<T: Element, D: Device> FilterBank<T, D> {
         let op = self.op()?;
         let plane = match self.direction {
             Direction::Forward => op.window().positions(),
-            Direction::Backward => op.window().plane(),
+            Direction::Backward => op.window().plane_len(),
         };
         Axis::new(op.batch(), self.weights.outputs(), plane)
     }
@@ -119,7 +119,7 @@ impl<T: Element, D: Device> FilterBank<T, D> {
         device: &D,
         x: View<'_, T, D>,
         y: View<'_, T, D>,
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
     ) -> Result<()> {
         let dy = if self.direction == Direction::Forward { y } else { x };
         self.weights.add_bias_gradient(device, &self.channels()?, dy, propagate)?;

@@ -1,6 +1,6 @@
 //! Several axes as one.
 
-use super::{Context, Layer, Propagate, alias::Alias};
+use super::{Layer, LayerContext, PropagateDown, alias::SharedTop};
 use crate::{
     blob::Blob,
     device::Device,
@@ -14,7 +14,7 @@ use crate::{
 pub struct FlattenLayer {
     axis: isize,
     end: isize,
-    alias: Alias,
+    alias: SharedTop,
 }
 
 impl FlattenLayer {
@@ -22,10 +22,10 @@ impl FlattenLayer {
     ///
     /// # Errors
     /// None; fallible as all makers are.
-    pub fn new<D: Device>(param: &LayerParameter, _: &Context<'_, D>) -> Result<Self> {
+    pub fn new<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         let flatten = param.flatten_param.unwrap_or_default();
         let (axis, end) = (flatten.axis() as isize, flatten.end_axis() as isize);
-        Ok(Self { axis, end, alias: Alias::new(param) })
+        Ok(Self { axis, end, alias: SharedTop::new(param) })
     }
 }
 
@@ -55,9 +55,9 @@ impl<T: Element, D: Device> Layer<T, D> for FlattenLayer {
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
-        Alias::backward(device, &top[0], propagate, &bottom[0])
+        SharedTop::backward(device, &top[0], propagate, &bottom[0])
     }
 }

@@ -2,13 +2,13 @@
 
 use crate::{
     error::{Error, Result},
-    op::Extent,
+    op::SpatialAxis,
     proto::ConvolutionParameter,
 };
 
 /// The windows along spatial axes of these extents, by Caffe's rules for giving their parameters:
 /// `kernel_h` and `kernel_w` for two axes, or one value for all, or one for each.
-pub(super) fn extents(param: &ConvolutionParameter, spatial: &[usize]) -> Result<Vec<Extent>> {
+pub(super) fn extents(param: &ConvolutionParameter, spatial: &[usize]) -> Result<Vec<SpatialAxis>> {
     let axes = spatial.len();
     let kernel = pair_or_list(
         ("kernel", [param.kernel_h, param.kernel_w], &param.kernel_size),
@@ -20,7 +20,7 @@ pub(super) fn extents(param: &ConvolutionParameter, spatial: &[usize]) -> Result
     let dilation = pair_or_list(("dilation", [None, None], &param.dilation), (axes, Some(1)))?;
     let each = spatial.iter().zip(kernel).zip(stride).zip(pad).zip(dilation);
     Ok(each
-        .map(|((((&input, kernel), stride), pad), dilation)| Extent {
+        .map(|((((&input, kernel), stride), pad), dilation)| SpatialAxis {
             input,
             kernel,
             stride,
@@ -36,7 +36,7 @@ fn pair_or_list(
     (name, pair, list): (&str, [Option<u32>; 2], &[u32]),
     (axes, default): (usize, Option<usize>),
 ) -> Result<Vec<usize>> {
-    let invalid = |why: String| Error::Invalid(format!("convolution_param: {why}"));
+    let invalid = |why: String| Error::InvalidData(format!("convolution_param: {why}"));
     if pair != [None, None] {
         if !list.is_empty() {
             return Err(invalid(format!("{name} is given both by _h and _w and as a list")));

@@ -1,6 +1,6 @@
 //! Batches out of HDF5 files.
 
-use super::{Arity, Context, Layer, Propagate};
+use super::{Arity, Layer, LayerContext, PropagateDown};
 use crate::{
     blob::Blob,
     data::Hdf5Rows,
@@ -24,19 +24,19 @@ impl Hdf5DataLayer {
     /// From the layer's parameters; opens the first file.
     ///
     /// # Errors
-    /// Those of [`Hdf5Rows::open`]; [`Error::Invalid`] for a `batch_size` of 0, and for
+    /// Those of [`Hdf5Rows::open`]; [`Error::InvalidData`] for a `batch_size` of 0, and for
     /// `transform_param`, which is for records.
-    pub fn new<D: Device>(param: &LayerParameter, cx: &Context<'_, D>) -> Result<Self> {
+    pub fn new<D: Device>(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         let data = param.hdf5_data_param.clone().unwrap_or_default();
         if param.transform_param.is_some() {
             let why = "HDF5Data hands out its rows as they are: it takes no transform_param";
-            return Err(Error::Invalid(why.into()));
+            return Err(Error::InvalidData(why.into()));
         }
         let batch = data.batch_size() as usize;
         if batch == 0 {
-            return Err(Error::Invalid("hdf5_data_param needs a batch_size".into()));
+            return Err(Error::InvalidData("hdf5_data_param needs a batch_size".into()));
         }
-        let shuffle = data.shuffle().then(|| cx.key.named("shuffle"));
+        let shuffle = data.shuffle().then(|| cx.key.named_child("shuffle"));
         let rows = Hdf5Rows::open(data.source(), &param.top, batch, shuffle)?;
         Ok(Self { rows, batch })
     }
@@ -75,7 +75,7 @@ impl<T: Element, D: Device> Layer<T, D> for Hdf5DataLayer {
         &mut self,
         _: &D,
         _: &[Blob<T, D>],
-        _: Propagate<'_>,
+        _: PropagateDown<'_>,
         _: &[Blob<T, D>],
     ) -> Result<()> {
         Ok(())

@@ -1,6 +1,6 @@
 //! Blobs into an HDF5 file.
 
-use super::{Arity, Context, Layer, Propagate};
+use super::{Arity, Layer, LayerContext, PropagateDown};
 use crate::{
     blob::Blob,
     device::Device,
@@ -34,11 +34,11 @@ impl Hdf5OutputLayer {
     /// From the layer's parameters.
     ///
     /// # Errors
-    /// [`Error::Invalid`] without a `file_name`, and without the feature `hdf5`.
-    pub fn new<D: Device>(param: &LayerParameter, _: &Context<'_, D>) -> Result<Self> {
+    /// [`Error::InvalidData`] without a `file_name`, and without the feature `hdf5`.
+    pub fn new<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         let path = param.hdf5_output_param.clone().unwrap_or_default().file_name().to_owned();
         if path.is_empty() {
-            return Err(Error::Invalid("hdf5_output_param needs a file_name".into()));
+            return Err(Error::InvalidData("hdf5_output_param needs a file_name".into()));
         }
         expect_hdf5(iter::empty())?;
         let held = [BlobProto::default(), BlobProto::default()];
@@ -110,7 +110,7 @@ impl<T: Element, D: Device> Layer<T, D> for Hdf5OutputLayer {
         &mut self,
         device: &D,
         _: &[Blob<T, D>],
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
         for (bottom, _) in bottom.iter().zip(propagate.bottom).filter(|(_, wanted)| **wanted) {

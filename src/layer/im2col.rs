@@ -1,6 +1,6 @@
 //! Images to columns.
 
-use super::{Context, Layer, Propagate, geometry::extents};
+use super::{Layer, LayerContext, PropagateDown, geometry::extents};
 use crate::{
     blob::Blob,
     device::Device,
@@ -23,12 +23,12 @@ impl Im2colLayer {
     ///
     /// # Errors
     /// None; fallible as all makers are.
-    pub fn new<D: Device>(param: &LayerParameter, _: &Context<'_, D>) -> Result<Self> {
+    pub fn new<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         Ok(Self { param: param.convolution_param.clone().unwrap_or_default(), op: None })
     }
 
     fn op(&self) -> Result<&Window> {
-        self.op.as_ref().ok_or_else(|| Error::Invalid("forward before reshape".into()))
+        self.op.as_ref().ok_or_else(|| Error::InvalidData("forward before reshape".into()))
     }
 }
 
@@ -42,7 +42,7 @@ impl<T: Element, D: Device> Layer<T, D> for Im2colLayer {
         let axis = shape.canonical_axis(self.param.axis() as isize)?;
         let op = Window::new(shape[axis], &extents(&self.param, &shape[axis + 1..])?)?;
         let mut shape = shape[..axis].to_vec();
-        shape.push(op.rows());
+        shape.push(op.column_rows());
         shape.extend(op.output());
         top[0].reshape(&shape)?;
         self.op = Some(op);
@@ -51,7 +51,7 @@ impl<T: Element, D: Device> Layer<T, D> for Im2colLayer {
 
     fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
         let (op, x, mut y) = (self.op()?, bottom[0].data()?, top[0].data_mut()?);
-        let (image, columns) = (op.image(), op.columns());
+        let (image, columns) = (op.image_len(), op.columns_len());
         for i in 0..top[0].count() / columns.max(1) {
             let x = x.view().slice(i * image..(i + 1) * image)?;
             device.im2col(op, x, y.view_mut().slice(i * columns..(i + 1) * columns)?)?;
@@ -63,14 +63,14 @@ impl<T: Element, D: Device> Layer<T, D> for Im2colLayer {
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
         if !propagate.bottom[0] {
             return Ok(());
         }
         let (op, dy, mut dx) = (self.op()?, top[0].diff()?, bottom[0].diff_mut()?);
-        let (image, columns) = (op.image(), op.columns());
+        let (image, columns) = (op.image_len(), op.columns_len());
         for i in 0..top[0].count() / columns.max(1) {
             let dy = dy.view().slice(i * columns..(i + 1) * columns)?;
             device.col2im(op, dy, dx.view_mut().slice(i * image..(i + 1) * image)?)?;

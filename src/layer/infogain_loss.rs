@@ -1,12 +1,12 @@
 //! Multinomial logistic loss whose mistakes are not all alike.
 
-use super::{Arity, Context, Layer, Propagate, losses};
+use super::{Arity, Layer, LayerContext, PropagateDown, losses};
 use crate::{
     blob::Blob,
     device::Device,
     element::Element,
     error::{Error, Result},
-    op::{Axis, ClassForm, ClassLoss, LossNormalization},
+    op::{Axis, ClassLoss, ClassLossKind, LossNormalization},
     proto::{self, BlobProto, LayerParameter},
 };
 
@@ -27,26 +27,26 @@ impl<T: Element, D: Device> InfogainLossLayer<T, D> {
     /// From the layer's parameters.
     ///
     /// # Errors
-    /// [`Error::Invalid`] without a matrix, for the older `normalize`, which this loss never had,
+    /// [`Error::InvalidData`] without a matrix, for the older `normalize`, which this loss never had,
     /// or if there are two tops and no `loss_weight`; those of the file.
-    pub fn new(param: &LayerParameter, cx: &Context<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         let infogain = param.infogain_loss_param.clone().unwrap_or_default();
         let loss = param.loss_param.unwrap_or_default();
         if loss.normalize.is_some() {
-            return Err(Error::Invalid("loss_param: give normalization, not normalize".into()));
+            return Err(Error::InvalidData("loss_param: give normalization, not normalize".into()));
         }
         if param.top.len() > 1 && param.loss_weight.is_empty() {
-            return Err(Error::Invalid("two tops need a loss_weight each".into()));
+            return Err(Error::InvalidData("two tops need a loss_weight each".into()));
         }
         let mut matrix = None;
         if param.bottom.len() < 3 {
             if infogain.source().is_empty() {
                 let why = "needs the matrix, as a third bottom or from the file `source` names";
-                return Err(Error::Invalid(format!("infogain_loss_param {why}")));
+                return Err(Error::InvalidData(format!("infogain_loss_param {why}")));
             }
             let message: BlobProto = proto::read_binary(infogain.source())?;
             let mut blob = Blob::new(cx.device, &[0])?;
-            blob.from_proto(&message, true).map_err(|error| error.within(infogain.source()))?;
+            blob.from_proto(&message, true).map_err(|error| error.context(infogain.source()))?;
             matrix = Some(blob);
         }
         Ok(Self {
@@ -60,12 +60,12 @@ impl<T: Element, D: Device> InfogainLossLayer<T, D> {
     }
 
     fn op(&self) -> Result<&ClassLoss> {
-        self.op.as_ref().ok_or_else(losses::unshaped)
+        self.op.as_ref().ok_or_else(losses::not_reshaped_error)
     }
 
     /// H, wherever it comes from.
     fn matrix<'a>(&'a self, bottom: &'a [Blob<T, D>]) -> Result<&'a Blob<T, D>> {
-        self.matrix.as_ref().or(bottom.get(2)).ok_or_else(losses::unshaped)
+        self.matrix.as_ref().or(bottom.get(2)).ok_or_else(losses::not_reshaped_error)
     }
 }
 
@@ -78,7 +78,7 @@ impl<T: Element, D: Device> Layer<T, D> for InfogainLossLayer<T, D> {
         Arity::between(2..=3, 1..=2)
     }
 
-    fn propagates_to(&self, bottom: usize) -> bool {
+    fn allow_force_backward(&self, bottom: usize) -> bool {
         bottom != 1
     }
 
@@ -98,7 +98,7 @@ impl<T: Element, D: Device> Layer<T, D> for InfogainLossLayer<T, D> {
             return Err(Error::Shape(why));
         }
         let (ignore, normalization) = (self.ignore, self.normalization);
-        let form = ClassForm::SoftmaxLog;
+        let form = ClassLossKind::LogWithSoftmaxGradient;
         self.op = Some(ClassLoss { axis, form, ignore, normalization });
         self.probabilities.reshape_like(&bottom[0])?;
         top[0].reshape(&[])?;
@@ -119,7 +119,7 @@ impl<T: Element, D: Device> Layer<T, D> for InfogainLossLayer<T, D> {
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
         for (i, what) in [(1, "labels"), (2, "matrix")] {

@@ -1,6 +1,6 @@
 //! `y = W·x + b`, fully connected.
 
-use super::{Context, Layer, Propagate, weights::Weights};
+use super::{Layer, LayerContext, PropagateDown, weights::Weights};
 use crate::{
     blob::Blob,
     device::Device,
@@ -25,8 +25,8 @@ impl<T: Element, D: Device> InnerProductLayer<T, D> {
     /// From the layer's parameters.
     ///
     /// # Errors
-    /// [`Error::Invalid`] without a positive `num_output`; those of the fillers.
-    pub fn new(param: &LayerParameter, _: &Context<'_, D>) -> Result<Self> {
+    /// [`Error::InvalidData`] without a positive `num_output`; those of the fillers.
+    pub fn new(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         let param = param.inner_product_param.clone().unwrap_or_default();
         let fillers = [&param.weight_filler, &param.bias_filler];
         Ok(Self {
@@ -57,7 +57,7 @@ impl<T: Element, D: Device> Layer<T, D> for InnerProductLayer<T, D> {
         "InnerProduct"
     }
 
-    fn setup(&mut self, cx: &Context<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
+    fn setup(&mut self, cx: &LayerContext<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
         let shape = bottom[0].shape();
         let inputs = shape.count_range(shape.canonical_axis(self.axis)?, shape.len())?;
         let outputs = self.weights.outputs();
@@ -83,7 +83,8 @@ impl<T: Element, D: Device> Layer<T, D> for InnerProductLayer<T, D> {
 
     fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
         let (rows, outputs) = (self.rows, self.weights.outputs());
-        let op = Gemm::with(Transpose::No, self.transposes().0, rows, outputs, self.inputs);
+        let op =
+            Gemm::with_transpose(Transpose::No, self.transposes().0, rows, outputs, self.inputs);
         let (x, w) = (bottom[0].data()?, self.weights.weights()?.data()?);
         let mut y = top[0].data_mut()?;
         device.gemm(&op, x.view(), w.view(), y.view_mut())?;
@@ -94,14 +95,14 @@ impl<T: Element, D: Device> Layer<T, D> for InnerProductLayer<T, D> {
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
         let dy = top[0].diff()?;
         let (rows, inputs, outputs) = (self.rows, self.inputs, self.weights.outputs());
         if propagate.params[0] {
             let (x, mut dw) = (bottom[0].data()?, self.weights.weights()?.diff_mut()?);
-            let gemm = |m, n| Gemm::with(Transpose::Yes, Transpose::No, m, n, rows);
+            let gemm = |m, n| Gemm::with_transpose(Transpose::Yes, Transpose::No, m, n, rows);
             if self.transpose {
                 let op = gemm(inputs, outputs).accumulate();
                 device.gemm(&op, x.view(), dy.view(), dw.view_mut())?;
@@ -113,7 +114,8 @@ impl<T: Element, D: Device> Layer<T, D> for InnerProductLayer<T, D> {
         let axis = Axis::new(rows, outputs, 1)?;
         self.weights.add_bias_gradient(device, &axis, dy.view(), propagate)?;
         if propagate.bottom[0] {
-            let op = Gemm::with(Transpose::No, self.transposes().1, rows, inputs, outputs);
+            let op =
+                Gemm::with_transpose(Transpose::No, self.transposes().1, rows, inputs, outputs);
             let (w, mut dx) = (self.weights.weights()?.data()?, bottom[0].diff_mut()?);
             device.gemm(&op, dy.view(), w.view(), dx.view_mut())?;
         }

@@ -1,6 +1,6 @@
 //! Tops that the caller fills.
 
-use super::{Arity, Context, Layer, Propagate, extents};
+use super::{Arity, Layer, LayerContext, PropagateDown, extents};
 use crate::{
     blob::Blob,
     device::Device,
@@ -21,13 +21,13 @@ impl InputLayer {
     /// From the layer's parameters.
     ///
     /// # Errors
-    /// [`Error::Invalid`] unless there are no, one, or as many shapes as tops.
-    pub fn new<D: Device>(param: &LayerParameter, _: &Context<'_, D>) -> Result<Self> {
+    /// [`Error::InvalidData`] unless there are no, one, or as many shapes as tops.
+    pub fn new<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         let given = param.input_param.as_ref().map_or(&[][..], |input| &input.shape);
         let tops = param.top.len();
         if given.len() > 1 && given.len() != tops {
             let why = format!("input_param gives {} shapes for {tops} tops", given.len());
-            return Err(Error::Invalid(why));
+            return Err(Error::InvalidData(why));
         }
         Ok(Self { shapes: given.iter().map(extents::shape).collect::<Result<_>>()?, shaped: false })
     }
@@ -64,7 +64,7 @@ impl<T: Element, D: Device> Layer<T, D> for InputLayer {
         &mut self,
         _: &D,
         _: &[Blob<T, D>],
-        _: Propagate<'_>,
+        _: PropagateDown<'_>,
         _: &[Blob<T, D>],
     ) -> Result<()> {
         Ok(())

@@ -10,14 +10,14 @@ use crate::{
 
 /// The whole as a matrix, and the columns of each part.
 #[derive(Default)]
-pub(super) struct Joint {
+pub(super) struct ConcatLayout {
     rows: usize,
     columns: usize,
     /// First column and number of columns of each part.
     parts: Vec<(usize, usize)>,
 }
 
-impl Joint {
+impl ConcatLayout {
     /// Parts of so many columns.
     pub(super) fn new(rows: usize, parts: impl IntoIterator<Item = usize>) -> Self {
         let mut joint = Self { rows, ..Self::default() };

@@ -8,11 +8,11 @@ use crate::{
 };
 
 /// Room for a layer's input, which its backward pass reads and its output may replace.
-pub(super) struct Kept<T: Element, D: Device> {
+pub(super) struct SavedInput<T: Element, D: Device> {
     aside: Blob<T, D>,
 }
 
-impl<T: Element, D: Device> Kept<T, D> {
+impl<T: Element, D: Device> SavedInput<T, D> {
     pub(super) fn new(device: &D) -> Result<Self> {
         Ok(Self { aside: Blob::new(device, &[0])? })
     }

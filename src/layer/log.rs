@@ -1,6 +1,6 @@
 //! `y = log(scale·x + shift)`
 
-use super::{Gradient, Neuron, exp::ln_base};
+use super::{Neuron, NeuronGradient, exp::ln_base};
 use crate::{
     error::{Error, Result},
     op::{Binary, Unary},
@@ -23,7 +23,7 @@ impl Neuron for Log {
         let param = param.log_param.unwrap_or_default();
         let ln_base = ln_base("log_param", param.base())?;
         if ln_base == 0.0 {
-            return Err(Error::Invalid("log_param: there is no logarithm to base 1".into()));
+            return Err(Error::InvalidData("log_param: there is no logarithm to base 1".into()));
         }
         let (scale, shift) = (param.scale().into(), param.shift().into());
         Ok(Self { scale, shift, factor: 1.0 / ln_base })
@@ -34,8 +34,8 @@ impl Neuron for Log {
         Unary::LnAffine { scale, shift, factor }
     }
 
-    fn gradient(&self) -> Gradient {
+    fn gradient(&self) -> NeuronGradient {
         let Self { scale, shift, factor } = *self;
-        Gradient::OfInput(Binary::LnAffineGrad { scale, shift, factor })
+        NeuronGradient::OfInput(Binary::LnAffineGrad { scale, shift, factor })
     }
 }

@@ -41,7 +41,7 @@ pub(super) fn expect_batch(a: &Shape, b: &Shape) -> Result<()> {
 
 /// Fails unless there is a label for each position of the scores.
 pub(super) fn expect_labels(scores: &Shape, labels: &Shape, axis: &Axis) -> Result<()> {
-    let want = axis.rest();
+    let want = axis.reduced_count();
     if labels.count() != want {
         let why = format!("labels {labels} for scores {scores}: {want} labels are needed");
         return Err(Error::Shape(why));
@@ -50,17 +50,17 @@ pub(super) fn expect_labels(scores: &Shape, labels: &Shape, axis: &Axis) -> Resu
 }
 
 /// Items and the elements of each: classes where all axes after the first are.
-pub(super) fn items(shape: &Shape) -> Result<Axis> {
+pub(super) fn per_item_axis(shape: &Shape) -> Result<Axis> {
     let (batch, each) = (shape.count_range(0, 1)?, shape.count_range(1, shape.len())?);
     Axis::new(batch, each, 1)
 }
 
 /// Of a layer that is asked to run before it knows its shapes.
-pub(super) fn unshaped() -> Error {
-    Error::Invalid("forward before reshape".into())
+pub(super) fn not_reshaped_error() -> Error {
+    Error::InvalidData("forward before reshape".into())
 }
 
 /// Of labels and targets, which no gradient reaches.
 pub(super) fn no_gradient(what: &str, bottom: usize) -> Error {
-    Error::Invalid(format!("no gradient reaches the {what} (bottom {bottom})"))
+    Error::InvalidData(format!("no gradient reaches the {what} (bottom {bottom})"))
 }

@@ -1,6 +1,6 @@
 //! Local response normalisation.
 
-use super::{Context, Layer, Propagate};
+use super::{Layer, LayerContext, PropagateDown};
 use crate::{
     blob::Blob,
     device::Device,
@@ -26,18 +26,18 @@ impl<T: Element, D: Device> LrnLayer<T, D> {
     /// From the layer's parameters.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for an even `local_size`.
-    pub fn new(param: &LayerParameter, cx: &Context<'_, D>) -> Result<Self> {
+    /// [`Error::InvalidData`] for an even `local_size`.
+    pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         let param = param.lrn_param.unwrap_or_default();
         if param.local_size().is_multiple_of(2) {
             let why = format!("lrn_param: local_size {} is not odd", param.local_size());
-            return Err(Error::Invalid(why));
+            return Err(Error::InvalidData(why));
         }
         Ok(Self { param, op: None, scale: Blob::new(cx.device, &[0])? })
     }
 
     fn op(&self) -> Result<&Lrn> {
-        self.op.as_ref().ok_or_else(|| Error::Invalid("forward before reshape".into()))
+        self.op.as_ref().ok_or_else(|| Error::InvalidData("forward before reshape".into()))
     }
 }
 
@@ -79,7 +79,7 @@ impl<T: Element, D: Device> Layer<T, D> for LrnLayer<T, D> {
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
         if !propagate.bottom[0] {

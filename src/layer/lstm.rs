@@ -1,6 +1,6 @@
 //! Long short-term memory, unrolled over whole sequences.
 
-use super::{Arity, Context, Layer, Propagate, recurrent::Recurrent};
+use super::{Arity, Layer, LayerContext, PropagateDown, recurrent::Recurrent};
 use crate::{
     blob::Blob,
     device::Device,
@@ -33,9 +33,9 @@ impl<T: Element, D: Device> LstmLayer<T, D> {
     /// From the layer's parameters.
     ///
     /// # Errors
-    /// [`Error::Invalid`](crate::Error::Invalid) without a positive `num_output`; those of the
+    /// [`Error::InvalidData`](crate::Error::InvalidData) without a positive `num_output`; those of the
     /// fillers.
-    pub fn new(param: &LayerParameter, cx: &Context<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         let core = Recurrent::new(param, cx, (4, 2))?;
         Ok(Self { core, cells: Vec::new(), gradient: Blob::new(cx.device, &[0])? })
     }
@@ -54,11 +54,11 @@ impl<T: Element, D: Device> Layer<T, D> for LstmLayer<T, D> {
         self.core.arity()
     }
 
-    fn propagates_to(&self, bottom: usize) -> bool {
+    fn allow_force_backward(&self, bottom: usize) -> bool {
         bottom != 1
     }
 
-    fn setup(&mut self, cx: &Context<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
+    fn setup(&mut self, cx: &LayerContext<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
         self.core.setup(cx, bottom)
     }
 
@@ -119,7 +119,7 @@ impl<T: Element, D: Device> Layer<T, D> for LstmLayer<T, D> {
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
         let (op, core, steps) = (self.op()?, &self.core, self.core.extents.steps);

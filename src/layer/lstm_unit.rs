@@ -1,6 +1,6 @@
 //! One step of long short-term memory.
 
-use super::{Arity, Context, Layer, Propagate};
+use super::{Arity, Layer, LayerContext, PropagateDown};
 use crate::{
     blob::Blob,
     device::Device,
@@ -29,13 +29,13 @@ impl<T: Element, D: Device> LstmUnitLayer<T, D> {
     ///
     /// # Errors
     /// None; fallible as all makers are.
-    pub fn new(_: &LayerParameter, cx: &Context<'_, D>) -> Result<Self> {
+    pub fn new(_: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         let blob = || Blob::new(cx.device, &[0]);
         Ok(Self { op: None, gates: blob()?, cells: blob()? })
     }
 
     fn op(&self) -> Result<&Lstm> {
-        self.op.as_ref().ok_or_else(|| Error::Invalid("forward before reshape".into()))
+        self.op.as_ref().ok_or_else(|| Error::InvalidData("forward before reshape".into()))
     }
 }
 
@@ -48,7 +48,7 @@ impl<T: Element, D: Device> Layer<T, D> for LstmUnitLayer<T, D> {
         Arity::exactly(3, 2)
     }
 
-    fn propagates_to(&self, bottom: usize) -> bool {
+    fn allow_force_backward(&self, bottom: usize) -> bool {
         bottom != 2
     }
 
@@ -82,11 +82,11 @@ impl<T: Element, D: Device> Layer<T, D> for LstmUnitLayer<T, D> {
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
         if propagate.bottom[2] {
-            return Err(Error::Invalid("no gradient reaches cont (bottom 2)".into()));
+            return Err(Error::InvalidData("no gradient reaches cont (bottom 2)".into()));
         }
         let (c_prev, c, dh) = (bottom[0].data()?, top[0].data()?, top[1].diff()?);
         let wanted = |i: usize, spare| if propagate.bottom[i] { &bottom[i] } else { spare };

@@ -1,6 +1,6 @@
 //! Batches out of arrays that the caller gives.
 
-use super::{Arity, Context, Layer, Propagate};
+use super::{Arity, Layer, LayerContext, PropagateDown};
 use crate::{
     blob::Blob,
     device::Device,
@@ -27,14 +27,14 @@ impl<T: Element> MemoryDataLayer<T> {
     /// From the layer's parameters.
     ///
     /// # Errors
-    /// [`Error::Invalid`] unless all four extents are given and positive.
-    pub fn new<D: Device>(param: &LayerParameter, _: &Context<'_, D>) -> Result<Self> {
+    /// [`Error::InvalidData`] unless all four extents are given and positive.
+    pub fn new<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         let param = param.memory_data_param.unwrap_or_default();
         let extents = [param.batch_size(), param.channels(), param.height(), param.width()];
         let shape = Shape::new(&extents.map(|extent| extent as usize))?;
         if shape.count() == 0 {
             let what = "positive batch_size, channels, height and width";
-            return Err(Error::Invalid(format!("memory_data_param needs {what}")));
+            return Err(Error::InvalidData(format!("memory_data_param needs {what}")));
         }
         Ok(Self { shape, data: Vec::new(), labels: Vec::new(), next: 0 })
     }
@@ -43,16 +43,16 @@ impl<T: Element> MemoryDataLayer<T> {
     /// are: `transform_param` is for records.
     ///
     /// # Errors
-    /// [`Error::Length`] unless `data` holds an item for each of `labels`; [`Error::Invalid`] if
+    /// [`Error::Length`] unless `data` holds an item for each of `labels`; [`Error::InvalidData`] if
     /// there are none, or if they are no whole number of batches. The layer is then as it was.
     #[doc(alias = "Reset")]
     pub fn reset(&mut self, data: Vec<T>, labels: Vec<T>) -> Result<()> {
         let (items, batch) = (labels.len(), self.shape[0]);
         if items == 0 || !items.is_multiple_of(batch) {
-            return Err(Error::Invalid(format!("{items} items are no batches of {batch}")));
+            return Err(Error::InvalidData(format!("{items} items are no batches of {batch}")));
         }
         let want = items.saturating_mul(self.item());
-        crate::error::expect_len("reset", "data", want, data.len())?;
+        crate::error::check_len("reset", "data", want, data.len())?;
         *self = Self { shape: self.shape.clone(), data, labels, next: 0 };
         Ok(())
     }
@@ -80,7 +80,7 @@ impl<T: Element, D: Device> Layer<T, D> for MemoryDataLayer<T> {
     fn forward(&mut self, _: &D, _: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
         if self.labels.is_empty() {
             let how = "give it some by `MemoryDataLayer::reset`";
-            return Err(Error::Invalid(format!("the layer has no data: {how}")));
+            return Err(Error::InvalidData(format!("the layer has no data: {how}")));
         }
         let (batch, item) = (self.shape[0], self.item());
         let items = self.next..self.next + batch;
@@ -95,7 +95,7 @@ impl<T: Element, D: Device> Layer<T, D> for MemoryDataLayer<T> {
         &mut self,
         _: &D,
         _: &[Blob<T, D>],
-        _: Propagate<'_>,
+        _: PropagateDown<'_>,
         _: &[Blob<T, D>],
     ) -> Result<()> {
         Ok(())

@@ -116,7 +116,7 @@ pub use lstm::LstmLayer;
 pub use lstm_unit::LstmUnitLayer;
 pub use memory_data::MemoryDataLayer;
 pub use mvn::MvnLayer;
-pub use neuron::{Gradient, Neuron, NeuronLayer};
+pub use neuron::{Neuron, NeuronGradient, NeuronLayer};
 pub use parameter::ParameterLayer;
 pub use pooling::PoolingLayer;
 pub use power::Power;
@@ -143,7 +143,7 @@ pub use tile::TileLayer;
 
 use crate::{
     blob::Blob,
-    data::Sources,
+    data::SourceRegistry,
     device::Device,
     element::Element,
     error::{Error, Result},
@@ -154,7 +154,7 @@ use std::{any::Any, ops::RangeInclusive, time::Duration};
 
 /// What a layer may know of the net that it becomes part of.
 #[derive(Clone, Copy)]
-pub struct Context<'a, D: Device> {
+pub struct LayerContext<'a, D: Device> {
     /// The device of the net.
     pub device: &'a D,
     /// Whether the net trains or is tested.
@@ -162,12 +162,12 @@ pub struct Context<'a, D: Device> {
     /// The layer's own stream of random numbers.
     pub key: RngKey,
     /// Where records come from.
-    pub sources: &'a Sources,
+    pub sources: &'a SourceRegistry,
 }
 
 /// Which gradients a backward pass has to compute.
 #[derive(Clone, Copy, Debug)]
-pub struct Propagate<'a> {
+pub struct PropagateDown<'a> {
     /// Of each bottom.
     pub bottom: &'a [bool],
     /// Of each parameter.
@@ -197,14 +197,14 @@ impl Arity {
     }
 
     /// One top for each bottom, of which there is at least one.
-    pub fn pairs() -> Self {
+    pub fn one_top_per_bottom() -> Self {
         Self { bottom: 1..=usize::MAX, top: 1..=usize::MAX, equal: true }
     }
 
     /// Fails unless a layer may have so many.
     ///
     /// # Errors
-    /// [`Error::Invalid`] says how many it takes.
+    /// [`Error::InvalidData`] says how many it takes.
     pub fn check(&self, bottoms: usize, tops: usize) -> Result<()> {
         for (what, range, got) in [("bottom", &self.bottom, bottoms), ("top", &self.top, tops)] {
             if !range.contains(&got) {
@@ -213,12 +213,12 @@ impl Arity {
                     (least, most) if least == most => least.to_string(),
                     (least, most) => format!("{least} to {most}"),
                 };
-                return Err(Error::Invalid(format!("takes {want} {what} blobs, not {got}")));
+                return Err(Error::InvalidData(format!("takes {want} {what} blobs, not {got}")));
             }
         }
         if self.equal && bottoms != tops {
             let why = format!("takes as many tops as bottoms, not {tops} for {bottoms}");
-            return Err(Error::Invalid(why));
+            return Err(Error::InvalidData(why));
         }
         Ok(())
     }
@@ -244,7 +244,7 @@ pub trait Layer<T: Element, D: Device>: Any + Send {
 
     /// Makes the parameters, filled, once the bottoms' shapes are known.
     #[doc(alias = "LayerSetUp")]
-    fn setup(&mut self, cx: &Context<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
+    fn setup(&mut self, cx: &LayerContext<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
         let _ = (cx, bottom);
         Ok(())
     }
@@ -260,13 +260,13 @@ pub trait Layer<T: Element, D: Device>: Any + Send {
     /// The function that this layer applies to every element, if that is all that
     /// [`forward`](Self::forward) does in place: then it need not be called, as the layer before
     /// may do so in [`forward_activated`](Self::forward_activated).
-    fn activation(&self) -> Option<Unary<f64>> {
+    fn fusible_activation(&self) -> Option<Unary<f64>> {
         None
     }
 
     /// Computes the tops' data, and `function` of all of them, with the bits that the two have one
     /// after the other. `false`, with nothing done, from a layer that gains nothing by it.
-    fn forward_activated(
+    fn forward_fused(
         &mut self,
         device: &D,
         bottom: &[Blob<T, D>],
@@ -283,7 +283,7 @@ pub trait Layer<T: Element, D: Device>: Any + Send {
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()>;
 
@@ -294,7 +294,7 @@ pub trait Layer<T: Element, D: Device>: Any + Send {
 
     /// Whether a gradient can reach this bottom.
     #[doc(alias = "AllowForceBackward")]
-    fn propagates_to(&self, bottom: usize) -> bool {
+    fn allow_force_backward(&self, bottom: usize) -> bool {
         let _ = bottom;
         true
     }
@@ -309,13 +309,13 @@ pub trait Layer<T: Element, D: Device>: Any + Send {
 
     /// Whether a solver may change the parameters. Where it may not, their `lr_mult` is 0, which a
     /// definition need not say; another it must not.
-    fn learns(&self) -> bool {
+    fn params_are_trainable(&self) -> bool {
         true
     }
 
     /// How long forward passes have waited for data so far; `None` where there is none to wait
     /// for.
-    fn waited(&self) -> Option<Duration> {
+    fn data_wait_time(&self) -> Option<Duration> {
         None
     }
 

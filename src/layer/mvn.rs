@@ -1,12 +1,12 @@
 //! Mean and variance taken out.
 
-use super::{Context, Layer, Propagate, kept::Kept};
+use super::{Layer, LayerContext, PropagateDown, kept::SavedInput};
 use crate::{
     blob::Blob,
     device::Device,
     element::Element,
     error::{Error, Result},
-    op::{Axis, Binary, Epsilon, Standardize},
+    op::{Axis, Binary, EpsilonPlacement, Standardize},
     proto::{LayerParameter, MvnParameter},
 };
 
@@ -21,7 +21,7 @@ pub struct MvnLayer<T: Element, D: Device> {
     op: Option<Standardize>,
     mean: Blob<T, D>,
     variance: Blob<T, D>,
-    kept: Kept<T, D>,
+    kept: SavedInput<T, D>,
 }
 
 impl<T: Element, D: Device> MvnLayer<T, D> {
@@ -29,18 +29,18 @@ impl<T: Element, D: Device> MvnLayer<T, D> {
     ///
     /// # Errors
     /// None; fallible as all makers are.
-    pub fn new(param: &LayerParameter, cx: &Context<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         Ok(Self {
             param: param.mvn_param.unwrap_or_default(),
             op: None,
             mean: Blob::new(cx.device, &[0])?,
             variance: Blob::new(cx.device, &[0])?,
-            kept: Kept::new(cx.device)?,
+            kept: SavedInput::new(cx.device)?,
         })
     }
 
     fn op(&self) -> Result<Standardize> {
-        self.op.ok_or_else(|| Error::Invalid("forward before reshape".into()))
+        self.op.ok_or_else(|| Error::InvalidData("forward before reshape".into()))
     }
 }
 
@@ -62,7 +62,7 @@ impl<T: Element, D: Device> Layer<T, D> for MvnLayer<T, D> {
             false => Axis::new(1, num * channels, height * width)?,
         };
         let epsilon = self.param.eps().into();
-        self.op = Some(Standardize { axis, epsilon, place: Epsilon::InDeviation });
+        self.op = Some(Standardize { axis, epsilon, place: EpsilonPlacement::AddedToDeviation });
         self.mean.reshape(&[axis.extent])?;
         self.variance.reshape(&[axis.extent])?;
         top[0].reshape(&shape)?;
@@ -80,7 +80,7 @@ impl<T: Element, D: Device> Layer<T, D> for MvnLayer<T, D> {
         };
         let (mut mean, mut variance) = (self.mean.data_mut()?, self.variance.data_mut()?);
         device.moments(&op.axis, input.data()?.view(), mean.view_mut(), variance.view_mut())?;
-        let (x, mut y) = top[0].data_from(input)?;
+        let (x, mut y) = top[0].data_mut_from(input)?;
         match self.param.normalize_variance() {
             true => device.standardize(&op, x.src(), mean.view(), variance.view(), y.view_mut()),
             false => device.broadcast(Binary::Sub, &op.axis, x.src(), mean.view(), y.view_mut()),
@@ -91,7 +91,7 @@ impl<T: Element, D: Device> Layer<T, D> for MvnLayer<T, D> {
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
         if !propagate.bottom[0] {
@@ -102,7 +102,7 @@ impl<T: Element, D: Device> Layer<T, D> for MvnLayer<T, D> {
             let x = self.kept.input(&bottom[0], &top[0]).data()?;
             let (mean, variance) = (self.mean.data()?, self.variance.data()?);
             let (mean, variance) = (mean.view(), variance.view());
-            let (dy, mut dx) = bottom[0].diff_from(&top[0])?;
+            let (dy, mut dx) = bottom[0].diff_mut_from(&top[0])?;
             return device.standardize_backward(
                 &op,
                 x.view(),
@@ -115,7 +115,7 @@ impl<T: Element, D: Device> Layer<T, D> for MvnLayer<T, D> {
         // As forward: the mean is taken off the gradient, too.
         let (mut mean, mut variance) = (self.mean.data_mut()?, self.variance.data_mut()?);
         device.moments(&op.axis, top[0].diff()?.view(), mean.view_mut(), variance.view_mut())?;
-        let (dy, mut dx) = bottom[0].diff_from(&top[0])?;
+        let (dy, mut dx) = bottom[0].diff_mut_from(&top[0])?;
         device.broadcast(Binary::Sub, &op.axis, dy.src(), mean.view(), dx.view_mut())
     }
 }

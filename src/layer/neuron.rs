@@ -1,6 +1,6 @@
 //! Layers that apply one function to every element.
 
-use super::{Context, Layer, Propagate, kept::Kept};
+use super::{Layer, LayerContext, PropagateDown, kept::SavedInput};
 use crate::{
     blob::Blob,
     device::Device,
@@ -54,7 +54,7 @@ pub trait Neuron: Send + 'static {
     /// From the layer's parameters.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for parameters that make no function.
+    /// [`Error::InvalidData`] for parameters that make no function.
     fn new(param: &LayerParameter) -> Result<Self>
     where
         Self: Sized;
@@ -63,12 +63,12 @@ pub trait Neuron: Send + 'static {
     fn function(&self) -> Unary<f64>;
 
     /// `dx`, given `dy` and `x` or `y`.
-    fn gradient(&self) -> Gradient;
+    fn gradient(&self) -> NeuronGradient;
 }
 
 /// How a gradient passes a function of one element.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Gradient {
+pub enum NeuronGradient {
     /// `dx = op(dy, x)`. A layer that runs in place keeps `x`.
     OfInput(Binary<f64>),
     /// `dx = op(dy, y)`
@@ -80,7 +80,7 @@ pub enum Gradient {
 /// The layer of a [`Neuron`].
 pub struct NeuronLayer<N: Neuron, T: Element, D: Device> {
     neuron: N,
-    kept: Kept<T, D>,
+    kept: SavedInput<T, D>,
 }
 
 impl<N: Neuron, T: Element, D: Device> NeuronLayer<N, T, D> {
@@ -88,12 +88,12 @@ impl<N: Neuron, T: Element, D: Device> NeuronLayer<N, T, D> {
     ///
     /// # Errors
     /// Those of [`Neuron::new`].
-    pub fn new(param: &LayerParameter, cx: &Context<'_, D>) -> Result<Self> {
-        Ok(Self { neuron: N::new(param)?, kept: Kept::new(cx.device)? })
+    pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
+        Ok(Self { neuron: N::new(param)?, kept: SavedInput::new(cx.device)? })
     }
 
     fn keeps_input(&self) -> bool {
-        matches!(self.neuron.gradient(), Gradient::OfInput(_))
+        matches!(self.neuron.gradient(), NeuronGradient::OfInput(_))
     }
 }
 
@@ -119,12 +119,12 @@ impl<N: Neuron, T: Element, D: Device> Layer<T, D> for NeuronLayer<N, T, D> {
             true => self.kept.keep(&bottom[0], &top[0])?,
             false => &bottom[0],
         };
-        let (x, mut y) = top[0].data_from(input)?;
+        let (x, mut y) = top[0].data_mut_from(input)?;
         device.unary(self.neuron.function().cast(), x.src(), y.view_mut())
     }
 
     /// None if the input has to be kept: in place, it would be lost.
-    fn activation(&self) -> Option<Unary<f64>> {
+    fn fusible_activation(&self) -> Option<Unary<f64>> {
         (!self.keeps_input()).then(|| self.neuron.function())
     }
 
@@ -132,18 +132,18 @@ impl<N: Neuron, T: Element, D: Device> Layer<T, D> for NeuronLayer<N, T, D> {
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
         if !propagate.bottom[0] {
             return Ok(());
         }
         let (op, of) = match self.neuron.gradient() {
-            Gradient::OfInput(op) => (op, self.kept.input(&bottom[0], &top[0])),
-            Gradient::OfOutput(op) => (op, &top[0]),
-            Gradient::None => return Err(Error::Invalid("no gradient passes it".into())),
+            NeuronGradient::OfInput(op) => (op, self.kept.input(&bottom[0], &top[0])),
+            NeuronGradient::OfOutput(op) => (op, &top[0]),
+            NeuronGradient::None => return Err(Error::InvalidData("no gradient passes it".into())),
         };
-        let (value, (dy, mut dx)) = (of.data()?, bottom[0].diff_from(&top[0])?);
+        let (value, (dy, mut dx)) = (of.data()?, bottom[0].diff_mut_from(&top[0])?);
         device.binary(op.cast(), dy.src(), value.view(), dx.view_mut())
     }
 }

@@ -1,6 +1,6 @@
 //! Values that are learnt, as a top.
 
-use super::{Arity, Context, Layer, Propagate, extents};
+use super::{Arity, Layer, LayerContext, PropagateDown, extents};
 use crate::{
     blob::Blob, device::Device, element::Element, error::Result, proto::LayerParameter,
     shape::Shape,
@@ -16,8 +16,8 @@ impl<T: Element, D: Device> ParameterLayer<T, D> {
     /// From the layer's parameters.
     ///
     /// # Errors
-    /// [`Error::Invalid`](crate::Error::Invalid) for a negative extent.
-    pub fn new(param: &LayerParameter, _: &Context<'_, D>) -> Result<Self> {
+    /// [`Error::InvalidData`](crate::Error::InvalidData) for a negative extent.
+    pub fn new(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         let shape = param.parameter_param.as_ref().and_then(|param| param.shape.as_ref());
         let shape = extents::shape(&shape.cloned().unwrap_or_default())?;
         Ok(Self { shape, params: Vec::new() })
@@ -33,7 +33,7 @@ impl<T: Element, D: Device> Layer<T, D> for ParameterLayer<T, D> {
         Arity::exactly(0, 1)
     }
 
-    fn setup(&mut self, cx: &Context<'_, D>, _: &[Blob<T, D>]) -> Result<()> {
+    fn setup(&mut self, cx: &LayerContext<'_, D>, _: &[Blob<T, D>]) -> Result<()> {
         self.params = vec![Blob::new(cx.device, &self.shape)?];
         Ok(())
     }
@@ -53,7 +53,7 @@ impl<T: Element, D: Device> Layer<T, D> for ParameterLayer<T, D> {
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
         _: &[Blob<T, D>],
     ) -> Result<()> {
         if !propagate.params[0] {

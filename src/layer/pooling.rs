@@ -1,12 +1,12 @@
 //! Pooling over windows of two spatial axes.
 
-use super::{Arity, Context, Layer, Propagate, stochastic::Stochastic};
+use super::{Arity, Layer, LayerContext, PropagateDown, stochastic::Stochastic};
 use crate::{
     blob::Blob,
     device::Device,
     element::Element,
     error::{Error, Result},
-    op::{Pool, Rounding},
+    op::{Pool2d, PoolRounding},
     proto::{
         LayerParameter, Phase, PoolingParameter,
         pooling_parameter::{PoolMethod, RoundMode},
@@ -28,7 +28,7 @@ pub struct PoolingLayer<T: Element, D: Device> {
     /// For stochastic pooling only.
     stochastic: Option<Stochastic<T, D>>,
     /// For the bottom's present shape.
-    op: Option<Pool>,
+    op: Option<Pool2d>,
     /// Where each maximum, or what was drawn, was.
     mask: Blob<i32, D>,
 }
@@ -37,11 +37,11 @@ impl<T: Element, D: Device> PoolingLayer<T, D> {
     /// From the layer's parameters.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if kernel, stride or padding are given twice or not at all, or with
+    /// [`Error::InvalidData`] if kernel, stride or padding are given twice or not at all, or with
     /// `global_pooling`, or with padding for stochastic pooling.
-    pub fn new(param: &LayerParameter, cx: &Context<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         let param = param.pooling_param.unwrap_or_default();
-        let invalid = |why: &str| Err(Error::Invalid(format!("pooling_param: {why}")));
+        let invalid = |why: &str| Err(Error::InvalidData(format!("pooling_param: {why}")));
         let stochastic = param.pool() == PoolMethod::Stochastic;
         if stochastic && pads(&param) != [0, 0] {
             return invalid("STOCHASTIC pooling takes no padding");
@@ -75,7 +75,7 @@ impl<T: Element, D: Device> PoolingLayer<T, D> {
         Ok(Self { param, phase: cx.phase, stochastic, op: None, mask })
     }
 
-    fn describe(&self, shape: &Shape) -> Result<Pool> {
+    fn describe(&self, shape: &Shape) -> Result<Pool2d> {
         let &[batch, channels, height, width] = &shape[..] else {
             return Err(Error::Shape(format!(
                 "needs 4 axes (num, channels, height, width), not {shape}"
@@ -88,15 +88,15 @@ impl<T: Element, D: Device> PoolingLayer<T, D> {
             false => [size(param.kernel_h), size(param.kernel_w)],
         };
         let rounding = match param.round_mode() {
-            RoundMode::Ceil => Rounding::Ceil,
-            RoundMode::Floor => Rounding::Floor,
+            RoundMode::Ceil => PoolRounding::Ceil,
+            RoundMode::Floor => PoolRounding::Floor,
         };
         let planes = Shape::new(&[batch, channels])?.count();
-        Pool::new(planes, [height, width], kernel, strides(param), pads(param), rounding)
+        Pool2d::new(planes, [height, width], kernel, strides(param), pads(param), rounding)
     }
 
-    fn op(&self) -> Result<&Pool> {
-        self.op.as_ref().ok_or_else(|| Error::Invalid("forward before reshape".into()))
+    fn op(&self) -> Result<&Pool2d> {
+        self.op.as_ref().ok_or_else(|| Error::InvalidData("forward before reshape".into()))
     }
 }
 
@@ -160,7 +160,7 @@ impl<T: Element, D: Device> Layer<T, D> for PoolingLayer<T, D> {
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
         if !propagate.bottom[0] {

@@ -1,6 +1,6 @@
 //! `y = (scale·x + shift)^power`
 
-use super::{Gradient, Neuron};
+use super::{Neuron, NeuronGradient};
 use crate::{
     error::Result,
     op::{Binary, Unary},
@@ -29,11 +29,11 @@ impl Neuron for Power {
         Unary::PowAffine { scale, shift, power }
     }
 
-    fn gradient(&self) -> Gradient {
+    fn gradient(&self) -> NeuronGradient {
         let Self { scale, shift, power } = *self;
         let op = Binary::PowAffineGrad { scale, shift, power };
         // The slope of a line is that of any value: none has to be kept.
         let line = power == 1.0 || power * scale == 0.0;
-        if line { Gradient::OfOutput(op) } else { Gradient::OfInput(op) }
+        if line { NeuronGradient::OfOutput(op) } else { NeuronGradient::OfInput(op) }
     }
 }

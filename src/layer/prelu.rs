@@ -1,6 +1,6 @@
 //! `y = max(x, 0) + a · min(x, 0)` with learned slopes
 
-use super::{Context, Layer, Propagate, kept::Kept};
+use super::{Layer, LayerContext, PropagateDown, kept::SavedInput};
 use crate::{
     blob::Blob,
     device::Device,
@@ -21,7 +21,7 @@ pub struct PreluLayer<T: Element, D: Device> {
     param: PReLuParameter,
     /// For the bottom's present shape.
     axis: Option<Axis>,
-    kept: Kept<T, D>,
+    kept: SavedInput<T, D>,
     /// Terms of the slopes' gradient, then the slope of each element.
     terms: Blob<T, D>,
     params: Vec<Blob<T, D>>,
@@ -32,18 +32,18 @@ impl<T: Element, D: Device> PreluLayer<T, D> {
     ///
     /// # Errors
     /// Those of the fillers.
-    pub fn new(param: &LayerParameter, cx: &Context<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         Ok(Self {
             param: param.prelu_param.clone().unwrap_or_default(),
             axis: None,
-            kept: Kept::new(cx.device)?,
+            kept: SavedInput::new(cx.device)?,
             terms: Blob::new(cx.device, &[0])?,
             params: Vec::new(),
         })
     }
 
     fn axis(&self) -> Result<Axis> {
-        self.axis.ok_or_else(|| Error::Invalid("forward before reshape".into()))
+        self.axis.ok_or_else(|| Error::InvalidData("forward before reshape".into()))
     }
 }
 
@@ -56,7 +56,7 @@ impl<T: Element, D: Device> Layer<T, D> for PreluLayer<T, D> {
         true
     }
 
-    fn setup(&mut self, cx: &Context<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
+    fn setup(&mut self, cx: &LayerContext<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
         let slopes = match self.param.channel_shared() {
             true => Blob::new(cx.device, &[])?,
             false => Blob::new(cx.device, &[bottom[0].channels()?])?,
@@ -91,7 +91,7 @@ impl<T: Element, D: Device> Layer<T, D> for PreluLayer<T, D> {
 
     fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
         let (axis, slopes) = (self.axis()?, self.params[0].data()?);
-        let (x, mut y) = top[0].data_from(self.kept.keep(&bottom[0], &top[0])?)?;
+        let (x, mut y) = top[0].data_mut_from(self.kept.keep(&bottom[0], &top[0])?)?;
         device.broadcast(Binary::Prelu, &axis, x.src(), slopes.view(), y.view_mut())
     }
 
@@ -99,7 +99,7 @@ impl<T: Element, D: Device> Layer<T, D> for PreluLayer<T, D> {
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
         let (axis, x) = (self.axis()?, self.kept.input(&bottom[0], &top[0]).data()?);
@@ -107,12 +107,12 @@ impl<T: Element, D: Device> Layer<T, D> for PreluLayer<T, D> {
         if propagate.params[0] {
             let (dy, mut da) = (top[0].diff()?, self.params[0].diff_mut()?);
             device.binary(Binary::MulNegative, dy.view().into(), x.view(), terms.view_mut())?;
-            device.sum_onto(&axis, T::acc(1.0), terms.view(), da.view_mut())?;
+            device.sum_to_axis(&axis, T::acc(1.0), terms.view(), da.view_mut())?;
         }
         if propagate.bottom[0] {
-            let (x, slopes) = (Src::From(x.view()), self.params[0].data()?);
+            let (x, slopes) = (Src::View(x.view()), self.params[0].data()?);
             device.broadcast(Binary::PreluSlope, &axis, x, slopes.view(), terms.view_mut())?;
-            let (dy, mut dx) = bottom[0].diff_from(&top[0])?;
+            let (dy, mut dx) = bottom[0].diff_mut_from(&top[0])?;
             device.binary(Binary::Mul, dy.src(), terms.view(), dx.view_mut())?;
         }
         Ok(())

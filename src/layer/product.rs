@@ -11,13 +11,13 @@ use crate::{
 
 /// `y = x·Wᵀ` for `rows` rows; weights are outputs × inputs.
 #[derive(Clone, Copy)]
-pub(super) struct Product {
+pub(super) struct Linear {
     pub(super) rows: usize,
     pub(super) inputs: usize,
     pub(super) outputs: usize,
 }
 
-impl Product {
+impl Linear {
     /// `y ← x·Wᵀ`
     pub(super) fn forward<T: Element, D: Device>(
         self,
@@ -27,7 +27,7 @@ impl Product {
         y: ViewMut<'_, T, D>,
     ) -> Result<()> {
         let Self { rows, inputs, outputs } = self;
-        let op = Gemm::with(Transpose::No, Transpose::Yes, rows, outputs, inputs);
+        let op = Gemm::with_transpose(Transpose::No, Transpose::Yes, rows, outputs, inputs);
         device.gemm(&op, x, weights.data()?.view(), y)
     }
 
@@ -52,7 +52,8 @@ impl Product {
         weights: &Blob<T, D>,
     ) -> Result<()> {
         let Self { rows, inputs, outputs } = self;
-        let op = Gemm::with(Transpose::Yes, Transpose::No, outputs, inputs, rows).accumulate();
+        let op =
+            Gemm::with_transpose(Transpose::Yes, Transpose::No, outputs, inputs, rows).accumulate();
         device.gemm(&op, dy, x, weights.diff_mut()?.view_mut())
     }
 }

@@ -1,6 +1,6 @@
 //! Layers in Python, which this crate does not run.
 
-use super::{Arity, Context, Layer, Propagate};
+use super::{Arity, Layer, LayerContext, PropagateDown};
 use crate::{
     blob::Blob,
     device::Device,
@@ -16,13 +16,13 @@ impl PythonLayer {
     /// Fails.
     ///
     /// # Errors
-    /// [`Error::Invalid`], always.
-    pub fn new<D: Device>(param: &LayerParameter, _: &Context<'_, D>) -> Result<Self> {
+    /// [`Error::InvalidData`], always.
+    pub fn new<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         let python = param.python_param.clone().unwrap_or_default();
         let (module, layer) = (python.module(), python.layer());
         let how = "implement `Layer`, give it a type with `LayerRegistry::with`, and build the net \
                    with `NetBuilder::registry`";
-        Err(Error::Invalid(format!("`{module}.{layer}` in Python cannot be run: {how}")))
+        Err(Error::InvalidData(format!("`{module}.{layer}` in Python cannot be run: {how}")))
     }
 }
 
@@ -47,7 +47,7 @@ impl<T: Element, D: Device> Layer<T, D> for PythonLayer {
         &mut self,
         _: &D,
         _: &[Blob<T, D>],
-        _: Propagate<'_>,
+        _: PropagateDown<'_>,
         _: &[Blob<T, D>],
     ) -> Result<()> {
         match *self {}

@@ -1,6 +1,6 @@
 //! Many elements made one.
 
-use super::{Context, Layer, Propagate};
+use super::{Layer, LayerContext, PropagateDown};
 use crate::{
     blob::Blob,
     device::Device,
@@ -27,7 +27,7 @@ impl<T: Element, D: Device> ReductionLayer<T, D> {
     ///
     /// # Errors
     /// None; fallible as all makers are.
-    pub fn new(param: &LayerParameter, cx: &Context<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         let param = param.reduction_param.unwrap_or_default();
         Ok(Self {
             operation: param.operation(),
@@ -74,7 +74,7 @@ impl<T: Element, D: Device> Layer<T, D> for ReductionLayer<T, D> {
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
         if !propagate.bottom[0] {

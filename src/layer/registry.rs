@@ -2,14 +2,15 @@
 
 use super::{
     AbsVal, AccuracyLayer, ArgMaxLayer, BatchNormLayer, BatchReindexLayer, BiasLayer, Bnll,
-    ClassLossLayer, Clip, ConcatLayer, Context, ContrastiveLossLayer, ConvolutionLayer, CropLayer,
+    ClassLossLayer, Clip, ConcatLayer, ContrastiveLossLayer, ConvolutionLayer, CropLayer,
     DataLayer, DeconvolutionLayer, DropoutLayer, DummyDataLayer, EltwiseLayer, Elu, EmbedLayer,
     EuclideanLossLayer, Exp, FilterLayer, FlattenLayer, Hdf5DataLayer, Hdf5OutputLayer,
-    Im2colLayer, InfogainLossLayer, InnerProductLayer, InputLayer, Layer, Log, LrnLayer, LstmLayer,
-    LstmUnitLayer, MemoryDataLayer, MvnLayer, Neuron, NeuronLayer, ParameterLayer, PoolingLayer,
-    Power, PreluLayer, PythonLayer, ReductionLayer, Relu, ReshapeLayer, RnnLayer, ScaleLayer,
-    Sigmoid, SigmoidCrossEntropyLossLayer, SilenceLayer, SliceLayer, SoftmaxLayer,
-    SoftmaxLossLayer, SplitLayer, SppLayer, Swish, Tanh, Threshold, TileLayer,
+    Im2colLayer, InfogainLossLayer, InnerProductLayer, InputLayer, Layer, LayerContext, Log,
+    LrnLayer, LstmLayer, LstmUnitLayer, MemoryDataLayer, MvnLayer, Neuron, NeuronLayer,
+    ParameterLayer, PoolingLayer, Power, PreluLayer, PythonLayer, ReductionLayer, Relu,
+    ReshapeLayer, RnnLayer, ScaleLayer, Sigmoid, SigmoidCrossEntropyLossLayer, SilenceLayer,
+    SliceLayer, SoftmaxLayer, SoftmaxLossLayer, SplitLayer, SppLayer, Swish, Tanh, Threshold,
+    TileLayer,
 };
 use crate::{
     device::Device,
@@ -19,8 +20,9 @@ use crate::{
 };
 use std::collections::BTreeMap;
 
-type Maker<T, D> =
-    Box<dyn Fn(&LayerParameter, &Context<'_, D>) -> Result<Box<dyn Layer<T, D>>> + Send + Sync>;
+type Maker<T, D> = Box<
+    dyn Fn(&LayerParameter, &LayerContext<'_, D>) -> Result<Box<dyn Layer<T, D>>> + Send + Sync,
+>;
 
 /// Layer types by name. A value, not a global: a net is built with one.
 pub struct LayerRegistry<T: Element, D: Device> {
@@ -111,7 +113,7 @@ impl<T: Element, D: Device> LayerRegistry<T, D> {
     pub fn with<L, F>(mut self, kind: &str, make: F) -> Self
     where
         L: Layer<T, D> + 'static,
-        F: Fn(&LayerParameter, &Context<'_, D>) -> Result<L> + Send + Sync + 'static,
+        F: Fn(&LayerParameter, &LayerContext<'_, D>) -> Result<L> + Send + Sync + 'static,
     {
         let make: Maker<T, D> = Box::new(move |param, cx| Ok(Box::new(make(param, cx)?)));
         self.makers.insert(kind.to_owned(), make);
@@ -132,7 +134,7 @@ impl<T: Element, D: Device> LayerRegistry<T, D> {
     pub fn make(
         &self,
         param: &LayerParameter,
-        cx: &Context<'_, D>,
+        cx: &LayerContext<'_, D>,
     ) -> Result<Box<dyn Layer<T, D>>> {
         let kind = param.r#type();
         let unknown = || Error::UnknownLayer {

@@ -1,6 +1,6 @@
 //! `y = max(x, 0)`
 
-use super::{Gradient, Neuron};
+use super::{Neuron, NeuronGradient};
 use crate::{
     error::Result,
     op::{Binary, Unary},
@@ -24,9 +24,9 @@ impl Neuron for Relu {
         Unary::Relu { slope: self.slope }
     }
 
-    fn gradient(&self) -> Gradient {
+    fn gradient(&self) -> NeuronGradient {
         let op = Binary::ReluGrad { slope: self.slope };
         // A falling slope turns signs round.
-        if self.slope < 0.0 { Gradient::OfInput(op) } else { Gradient::OfOutput(op) }
+        if self.slope < 0.0 { NeuronGradient::OfInput(op) } else { NeuronGradient::OfOutput(op) }
     }
 }

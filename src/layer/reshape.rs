@@ -1,6 +1,6 @@
 //! The same elements in another shape.
 
-use super::{Context, Layer, Propagate, alias::Alias};
+use super::{Layer, LayerContext, PropagateDown, alias::SharedTop};
 use crate::{
     blob::Blob,
     device::Device,
@@ -14,25 +14,25 @@ use crate::{
 /// extent of 0 copies the bottom's, one of −1 is what remains.
 pub struct ReshapeLayer {
     param: ReshapeParameter,
-    alias: Alias,
+    alias: SharedTop,
 }
 
 impl ReshapeLayer {
     /// From the layer's parameters.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for extents or a number of axes below −1, or several extents of −1.
-    pub fn new<D: Device>(param: &LayerParameter, _: &Context<'_, D>) -> Result<Self> {
+    /// [`Error::InvalidData`] for extents or a number of axes below −1, or several extents of −1.
+    pub fn new<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         let reshape = param.reshape_param.clone().unwrap_or_default();
         let dim = extents(&reshape);
-        let invalid = |why: String| Err(Error::Invalid(format!("reshape_param: {why}")));
+        let invalid = |why: String| Err(Error::InvalidData(format!("reshape_param: {why}")));
         if reshape.num_axes() < -1 {
             return invalid(format!("num_axes is {}, below -1", reshape.num_axes()));
         }
         if dim.iter().any(|&dim| dim < -1) || dim.iter().filter(|&&dim| dim == -1).count() > 1 {
             return invalid(format!("extents {dim:?} have to be positive, 0, or once -1"));
         }
-        Ok(Self { param: reshape, alias: Alias::new(param) })
+        Ok(Self { param: reshape, alias: SharedTop::new(param) })
     }
 
     /// The axes to replace: the first, and one past the last.
@@ -105,9 +105,9 @@ impl<T: Element, D: Device> Layer<T, D> for ReshapeLayer {
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
-        Alias::backward(device, &top[0], propagate, &bottom[0])
+        SharedTop::backward(device, &top[0], propagate, &bottom[0])
     }
 }

@@ -1,6 +1,6 @@
 //! A simple recurrent network, unrolled over whole sequences.
 
-use super::{Arity, Context, Layer, Propagate, product::Product, recurrent::Recurrent};
+use super::{Arity, Layer, LayerContext, PropagateDown, product::Linear, recurrent::Recurrent};
 use crate::{
     blob::Blob,
     device::Device,
@@ -35,18 +35,18 @@ impl<T: Element, D: Device> RnnLayer<T, D> {
     /// From the layer's parameters.
     ///
     /// # Errors
-    /// [`Error::Invalid`](crate::Error::Invalid) without a positive `num_output`; those of the
+    /// [`Error::InvalidData`](crate::Error::InvalidData) without a positive `num_output`; those of the
     /// fillers.
-    pub fn new(param: &LayerParameter, cx: &Context<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         let core = Recurrent::new(param, cx, (1, 1))?;
         let blob = || Blob::new(cx.device, &[0]);
         Ok(Self { core, hidden: blob()?, results: blob()? })
     }
 
     /// From the hidden states of all steps to their results.
-    fn product(&self) -> Product {
+    fn product(&self) -> Linear {
         let (extents, outputs) = (self.core.extents, self.core.outputs());
-        Product { rows: extents.steps * extents.streams, inputs: outputs, outputs }
+        Linear { rows: extents.steps * extents.streams, inputs: outputs, outputs }
     }
 
     /// `W_ho` and `b_o`: the last parameters.
@@ -65,11 +65,11 @@ impl<T: Element, D: Device> Layer<T, D> for RnnLayer<T, D> {
         self.core.arity()
     }
 
-    fn propagates_to(&self, bottom: usize) -> bool {
+    fn allow_force_backward(&self, bottom: usize) -> bool {
         bottom != 1
     }
 
-    fn setup(&mut self, cx: &Context<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
+    fn setup(&mut self, cx: &LayerContext<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
         let outputs = self.core.outputs();
         self.core.setup(cx, bottom)?;
         self.core.add_weights(cx, [outputs, outputs])?;
@@ -113,7 +113,7 @@ impl<T: Element, D: Device> Layer<T, D> for RnnLayer<T, D> {
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
         let ((w, b), product) = (self.output_params(), self.product());
@@ -127,7 +127,7 @@ impl<T: Element, D: Device> Layer<T, D> for RnnLayer<T, D> {
         if propagate.params[b] {
             let axis = Axis::new(product.rows, product.outputs, 1)?;
             let mut db = core.params[b].diff_mut()?;
-            device.sum_onto(&axis, T::acc(1.0), dy.view(), db.view_mut())?;
+            device.sum_to_axis(&axis, T::acc(1.0), dy.view(), db.view_mut())?;
         }
         product.backward(device, dy.view(), &core.params[w], dh.view_mut())?;
         let (cont, mut dgates) = (bottom[1].data()?, core.gates.diff_mut()?);

@@ -1,6 +1,6 @@
 //! `y = x · s + b`
 
-use super::{Arity, Context, Layer, Propagate, along::Along, kept::Kept};
+use super::{Arity, Layer, LayerContext, PropagateDown, along::AxisOperand, kept::SavedInput};
 use crate::{
     blob::Blob,
     device::Device,
@@ -17,10 +17,10 @@ use crate::{
 /// One pass forward; backward one for each gradient.
 pub struct ScaleLayer<T: Element, D: Device> {
     param: ScaleParameter,
-    along: Along,
+    along: AxisOperand,
     /// For the bottoms' present shapes.
     axis: Option<Axis>,
-    kept: Kept<T, D>,
+    kept: SavedInput<T, D>,
     params: Vec<Blob<T, D>>,
 }
 
@@ -29,14 +29,14 @@ impl<T: Element, D: Device> ScaleLayer<T, D> {
     ///
     /// # Errors
     /// None; fallible as all makers are.
-    pub fn new(param: &LayerParameter, cx: &Context<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         let param = param.scale_param.clone().unwrap_or_default();
-        let along = Along { axis: param.axis(), num_axes: param.num_axes() };
-        Ok(Self { param, along, axis: None, kept: Kept::new(cx.device)?, params: Vec::new() })
+        let along = AxisOperand { axis: param.axis(), num_axes: param.num_axes() };
+        Ok(Self { param, along, axis: None, kept: SavedInput::new(cx.device)?, params: Vec::new() })
     }
 
     fn axis(&self) -> Result<Axis> {
-        self.axis.ok_or_else(|| Error::Invalid("forward before reshape".into()))
+        self.axis.ok_or_else(|| Error::InvalidData("forward before reshape".into()))
     }
 
     fn scale<'a>(&'a self, bottom: &'a [Blob<T, D>]) -> &'a Blob<T, D> {
@@ -62,7 +62,7 @@ impl<T: Element, D: Device> Layer<T, D> for ScaleLayer<T, D> {
         true
     }
 
-    fn setup(&mut self, cx: &Context<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
+    fn setup(&mut self, cx: &LayerContext<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
         let filler = |param: &Option<_>| param.as_ref().map(Filler::from_proto).transpose();
         let shape = match bottom.get(1) {
             Some(scale) => &scale.shape()[..],
@@ -100,7 +100,7 @@ impl<T: Element, D: Device> Layer<T, D> for ScaleLayer<T, D> {
 
     fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
         let (axis, scale) = (self.axis()?, self.scale(bottom).data()?);
-        let (x, mut y) = top[0].data_from(self.kept.keep(&bottom[0], &top[0])?)?;
+        let (x, mut y) = top[0].data_mut_from(self.kept.keep(&bottom[0], &top[0])?)?;
         match self.bias() {
             Some(bias) => {
                 let bias = bias.data()?;
@@ -114,13 +114,13 @@ impl<T: Element, D: Device> Layer<T, D> for ScaleLayer<T, D> {
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
         let axis = self.axis()?;
         if let (Some(bias), Some(true)) = (self.bias(), propagate.params.last()) {
             let (dy, mut db) = (top[0].diff()?, bias.diff_mut()?);
-            device.sum_onto(&axis, T::acc(1.0), dy.view(), db.view_mut())?;
+            device.sum_to_axis(&axis, T::acc(1.0), dy.view(), db.view_mut())?;
         }
         // A bottom's gradient is overwritten, a parameter's added to.
         let (wanted, beta) = match bottom.get(1) {
@@ -130,11 +130,11 @@ impl<T: Element, D: Device> Layer<T, D> for ScaleLayer<T, D> {
         if wanted {
             let (x, dy) = (self.kept.input(&bottom[0], &top[0]).data()?, top[0].diff()?);
             let mut ds = self.scale(bottom).diff_mut()?;
-            device.dot_onto(&axis, T::acc(beta), dy.view(), x.view(), ds.view_mut())?;
+            device.dot_to_axis(&axis, T::acc(beta), dy.view(), x.view(), ds.view_mut())?;
         }
         if propagate.bottom[0] {
             let scale = self.scale(bottom).data()?;
-            let (dy, mut dx) = bottom[0].diff_from(&top[0])?;
+            let (dy, mut dx) = bottom[0].diff_mut_from(&top[0])?;
             device.broadcast(Binary::Mul, &axis, dy.src(), scale.view(), dx.view_mut())?;
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! `y = 1 / (1 + e⁻ˣ)`
 
-use super::{Gradient, Neuron};
+use super::{Neuron, NeuronGradient};
 use crate::{
     error::Result,
     op::{Binary, Unary},
@@ -22,7 +22,7 @@ impl Neuron for Sigmoid {
         Unary::Sigmoid
     }
 
-    fn gradient(&self) -> Gradient {
-        Gradient::OfOutput(Binary::SigmoidGrad)
+    fn gradient(&self) -> NeuronGradient {
+        NeuronGradient::OfOutput(Binary::SigmoidGrad)
     }
 }

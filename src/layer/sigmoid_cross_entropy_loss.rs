@@ -1,12 +1,12 @@
 //! Cross entropy of the sigmoid of scores, each by itself.
 
-use super::{Arity, Context, Layer, Propagate, losses};
+use super::{Arity, Layer, LayerContext, PropagateDown, losses};
 use crate::{
     blob::Blob,
     device::Device,
     element::Element,
     error::{Error, Result},
-    op::{LossNormalization, PairForm, PairLoss},
+    op::{ElementwiseLoss, ElementwiseLossKind, LossNormalization},
     proto::LayerParameter,
 };
 
@@ -24,16 +24,16 @@ impl SigmoidCrossEntropyLossLayer {
     ///
     /// # Errors
     /// None; fallible as all makers are.
-    pub fn new<D: Device>(param: &LayerParameter, _: &Context<'_, D>) -> Result<Self> {
+    pub fn new<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         let loss = param.loss_param.unwrap_or_default();
         let normalization = losses::normalization(&loss, LossNormalization::BatchSize);
         Ok(Self { ignore: losses::ignore(&loss), normalization })
     }
 
-    fn op<T: Element, D: Device>(&self, scores: &Blob<T, D>) -> Result<PairLoss<T::Acc>> {
-        let items = losses::items(scores.shape())?;
-        Ok(PairLoss {
-            form: PairForm::SigmoidCrossEntropy,
+    fn op<T: Element, D: Device>(&self, scores: &Blob<T, D>) -> Result<ElementwiseLoss<T::Acc>> {
+        let items = losses::per_item_axis(scores.shape())?;
+        Ok(ElementwiseLoss {
+            form: ElementwiseLossKind::SigmoidCrossEntropy,
             batch: items.outer,
             each: items.extent,
             ignore: self.ignore,
@@ -51,7 +51,7 @@ impl<T: Element, D: Device> Layer<T, D> for SigmoidCrossEntropyLossLayer {
         Arity::exactly(2, 1)
     }
 
-    fn propagates_to(&self, bottom: usize) -> bool {
+    fn allow_force_backward(&self, bottom: usize) -> bool {
         bottom == 0
     }
 
@@ -71,14 +71,14 @@ impl<T: Element, D: Device> Layer<T, D> for SigmoidCrossEntropyLossLayer {
 
     fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
         let (x, t, mut loss) = (bottom[0].data()?, bottom[1].data()?, top[0].data_mut()?);
-        device.pair_loss(&self.op(&bottom[0])?, x.view(), t.view(), loss.view_mut())
+        device.elementwise_loss(&self.op(&bottom[0])?, x.view(), t.view(), loss.view_mut())
     }
 
     fn backward(
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
         if propagate.bottom[1] {
@@ -89,6 +89,6 @@ impl<T: Element, D: Device> Layer<T, D> for SigmoidCrossEntropyLossLayer {
         }
         let (op, weight) = (self.op(&bottom[0])?, top[0].diff()?);
         let (x, t, mut dx) = (bottom[0].data()?, bottom[1].data()?, bottom[0].diff_mut()?);
-        device.pair_loss_backward(&op, x.view(), t.view(), weight.view(), dx.view_mut())
+        device.elementwise_loss_backward(&op, x.view(), t.view(), weight.view(), dx.view_mut())
     }
 }

@@ -1,6 +1,6 @@
 //! What nobody is to see.
 
-use super::{Arity, Context, Layer, Propagate};
+use super::{Arity, Layer, LayerContext, PropagateDown};
 use crate::{blob::Blob, device::Device, element::Element, error::Result, proto::LayerParameter};
 
 /// Consumes its bottoms, so that they are no outputs of the net. Their gradients are zero.
@@ -11,7 +11,7 @@ impl SilenceLayer {
     ///
     /// # Errors
     /// None; fallible as all makers are.
-    pub fn new<D: Device>(_: &LayerParameter, _: &Context<'_, D>) -> Result<Self> {
+    pub fn new<D: Device>(_: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         Ok(Self)
     }
 }
@@ -37,7 +37,7 @@ impl<T: Element, D: Device> Layer<T, D> for SilenceLayer {
         &mut self,
         device: &D,
         _: &[Blob<T, D>],
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
         for (bottom, _) in

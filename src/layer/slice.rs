@@ -1,6 +1,8 @@
 //! Parts of a blob along an axis.
 
-use super::{Arity, Context, Layer, Propagate, alias::Alias, extents, joint::Joint};
+use super::{
+    Arity, Layer, LayerContext, PropagateDown, alias::SharedTop, extents, joint::ConcatLayout,
+};
 use crate::{
     blob::Blob,
     device::Device,
@@ -14,26 +16,26 @@ use crate::{
 pub struct SliceLayer {
     axis: isize,
     points: Vec<usize>,
-    alias: Alias,
+    alias: SharedTop,
     /// For the bottom's present shape.
-    joint: Joint,
+    joint: ConcatLayout,
 }
 
 impl SliceLayer {
     /// From the layer's parameters.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if both `axis` and `slice_dim` are given, or if there is not one
+    /// [`Error::InvalidData`] if both `axis` and `slice_dim` are given, or if there is not one
     /// `slice_point` less than there are tops.
-    pub fn new<D: Device>(param: &LayerParameter, _: &Context<'_, D>) -> Result<Self> {
+    pub fn new<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         let slice = param.slice_param.clone().unwrap_or_default();
         let axis = extents::axis(slice.axis, ("slice_dim", slice.slice_dim))?;
         let (points, tops) = (slice.slice_point.len(), param.top.len());
         if points > 0 && points + 1 != tops {
-            return Err(Error::Invalid(format!("{points} slice points for {tops} tops")));
+            return Err(Error::InvalidData(format!("{points} slice points for {tops} tops")));
         }
         let points = slice.slice_point.iter().map(|&point| point as usize).collect();
-        Ok(Self { axis, points, alias: Alias::new(param), joint: Joint::default() })
+        Ok(Self { axis, points, alias: SharedTop::new(param), joint: ConcatLayout::default() })
     }
 
     /// How much of an axis of this extent each of the tops gets.
@@ -85,7 +87,7 @@ impl<T: Element, D: Device> Layer<T, D> for SliceLayer {
         }
         let inner = shape.count_range(axis + 1, shape.len())?;
         let columns = extents.into_iter().map(|extent| extent * inner);
-        self.joint = Joint::new(shape.count_range(0, axis)?, columns);
+        self.joint = ConcatLayout::new(shape.count_range(0, axis)?, columns);
         Ok(())
     }
 
@@ -104,11 +106,11 @@ impl<T: Element, D: Device> Layer<T, D> for SliceLayer {
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
         if let [only] = top {
-            return Alias::backward(device, only, propagate, &bottom[0]);
+            return SharedTop::backward(device, only, propagate, &bottom[0]);
         }
         if !propagate.bottom[0] {
             return Ok(());

@@ -1,6 +1,6 @@
 //! Probabilities out of scores.
 
-use super::{Context, Layer, Propagate};
+use super::{Layer, LayerContext, PropagateDown};
 use crate::{
     blob::Blob, device::Device, element::Element, error::Result, op::Axis, proto::LayerParameter,
 };
@@ -15,7 +15,7 @@ impl SoftmaxLayer {
     ///
     /// # Errors
     /// None; fallible as all makers are.
-    pub fn new<D: Device>(param: &LayerParameter, _: &Context<'_, D>) -> Result<Self> {
+    pub fn new<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         Ok(Self { axis: param.softmax_param.unwrap_or_default().axis() as isize })
     }
 }
@@ -36,7 +36,7 @@ impl<T: Element, D: Device> Layer<T, D> for SoftmaxLayer {
 
     fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
         let axis = Axis::of(bottom[0].shape(), self.axis)?;
-        let (x, mut y) = top[0].data_from(&bottom[0])?;
+        let (x, mut y) = top[0].data_mut_from(&bottom[0])?;
         device.softmax(&axis, x.src(), y.view_mut())
     }
 
@@ -44,12 +44,12 @@ impl<T: Element, D: Device> Layer<T, D> for SoftmaxLayer {
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
         if propagate.bottom[0] {
             let axis = Axis::of(bottom[0].shape(), self.axis)?;
-            let (y, (dy, mut dx)) = (top[0].data()?, bottom[0].diff_from(&top[0])?);
+            let (y, (dy, mut dx)) = (top[0].data()?, bottom[0].diff_mut_from(&top[0])?);
             device.softmax_backward(&axis, y.view(), dy.src(), dx.view_mut())?;
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! Multinomial logistic loss of the softmax of scores.
 
-use super::{Arity, Context, Layer, Propagate, losses};
+use super::{Arity, Layer, LayerContext, PropagateDown, losses};
 use crate::{
     blob::Blob,
     device::Device,
@@ -25,7 +25,7 @@ impl<T: Element, D: Device> SoftmaxLossLayer<T, D> {
     ///
     /// # Errors
     /// None; fallible as all makers are.
-    pub fn new(param: &LayerParameter, cx: &Context<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         let loss = param.loss_param.unwrap_or_default();
         Ok(Self {
             axis: param.softmax_param.unwrap_or_default().axis() as isize,
@@ -37,7 +37,7 @@ impl<T: Element, D: Device> SoftmaxLossLayer<T, D> {
     }
 
     fn op(&self) -> Result<&SoftmaxLoss> {
-        self.op.as_ref().ok_or_else(losses::unshaped)
+        self.op.as_ref().ok_or_else(losses::not_reshaped_error)
     }
 }
 
@@ -50,7 +50,7 @@ impl<T: Element, D: Device> Layer<T, D> for SoftmaxLossLayer<T, D> {
         Arity::exactly(2, 1)
     }
 
-    fn propagates_to(&self, bottom: usize) -> bool {
+    fn allow_force_backward(&self, bottom: usize) -> bool {
         bottom == 0
     }
 
@@ -80,7 +80,7 @@ impl<T: Element, D: Device> Layer<T, D> for SoftmaxLossLayer<T, D> {
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
         if propagate.bottom[1] {

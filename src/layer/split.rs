@@ -1,6 +1,6 @@
 //! One blob to several consumers.
 
-use super::{Arity, Context, Layer, Propagate};
+use super::{Arity, Layer, LayerContext, PropagateDown};
 use crate::{
     blob::Blob, device::Device, element::Element, error::Result, memory::Src, op::Binary,
     proto::LayerParameter,
@@ -14,7 +14,7 @@ impl SplitLayer {
     ///
     /// # Errors
     /// None; fallible as all makers are.
-    pub fn new<D: Device>(_: &LayerParameter, _: &Context<'_, D>) -> Result<Self> {
+    pub fn new<D: Device>(_: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         Ok(Self)
     }
 }
@@ -44,7 +44,7 @@ impl<T: Element, D: Device> Layer<T, D> for SplitLayer {
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
         if !propagate.bottom[0] {

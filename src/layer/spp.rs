@@ -1,13 +1,13 @@
 //! Pooling into the same number of elements whatever the extents.
 
-use super::{Context, Layer, Propagate, joint::Joint};
+use super::{Layer, LayerContext, PropagateDown, joint::ConcatLayout};
 use crate::{
     blob::Blob,
     device::Device,
     element::Element,
     error::{Error, Result},
     memory::{Src, View, ViewMut},
-    op::{Binary, Pool, Rounding},
+    op::{Binary, Pool2d, PoolRounding},
     proto::{LayerParameter, spp_parameter::PoolMethod},
     shape::Shape,
 };
@@ -21,14 +21,14 @@ pub struct SppLayer<T: Element, D: Device> {
     method: PoolMethod,
     levels: Vec<Level<T, D>>,
     /// Where the levels lie in the top.
-    joint: Joint,
+    joint: ConcatLayout,
     /// The gradient by way of one level.
     part: Blob<T, D>,
 }
 
 /// A level for the bottom's present shape.
 struct Level<T: Element, D: Device> {
-    op: Pool,
+    op: Pool2d,
     pooled: Blob<T, D>,
     /// Where each maximum was.
     mask: Blob<i32, D>,
@@ -66,10 +66,10 @@ impl<T: Element, D: Device> SppLayer<T, D> {
     /// From the layer's parameters.
     ///
     /// # Errors
-    /// [`Error::Invalid`] without a positive `pyramid_height`, or for stochastic pooling.
-    pub fn new(param: &LayerParameter, cx: &Context<'_, D>) -> Result<Self> {
+    /// [`Error::InvalidData`] without a positive `pyramid_height`, or for stochastic pooling.
+    pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         let param = param.spp_param.unwrap_or_default();
-        let invalid = |why: &str| Err(Error::Invalid(format!("spp_param: {why}")));
+        let invalid = |why: &str| Err(Error::InvalidData(format!("spp_param: {why}")));
         if param.pyramid_height() == 0 {
             return invalid("needs a positive pyramid_height");
         }
@@ -80,19 +80,19 @@ impl<T: Element, D: Device> SppLayer<T, D> {
             height: param.pyramid_height(),
             method: param.pool(),
             levels: Vec::new(),
-            joint: Joint::default(),
+            joint: ConcatLayout::default(),
             part: Blob::new(cx.device, &[0])?,
         })
     }
 
     /// Pooling into 2ˡ bins along both axes, as far as windows of one size allow.
-    fn op(&self, level: u32, planes: usize, input: [usize; 2]) -> Result<Pool> {
-        let too_deep = || Error::Invalid(format!("there are no 2^{level} bins"));
+    fn op(&self, level: u32, planes: usize, input: [usize; 2]) -> Result<Pool2d> {
+        let too_deep = || Error::InvalidData(format!("there are no 2^{level} bins"));
         let bins = 1usize.checked_shl(level).ok_or_else(too_deep)?;
         let kernel = input.map(|extent| extent.div_ceil(bins));
         let pad = [0, 1].map(|axis| (kernel[axis] * bins - input[axis]).div_ceil(2));
-        let pool = Pool::new(planes, input, kernel, kernel, pad, Rounding::Ceil);
-        pool.map_err(|error| error.within(format!("level {level} of the pyramid")))
+        let pool = Pool2d::new(planes, input, kernel, kernel, pad, PoolRounding::Ceil);
+        pool.map_err(|error| error.context(format!("level {level} of the pyramid")))
     }
 }
 
@@ -132,7 +132,7 @@ impl<T: Element, D: Device> Layer<T, D> for SppLayer<T, D> {
         let bins = ops.iter().map(|op| channels * op.output().iter().product::<usize>());
         let bins: Vec<_> = bins.collect();
         top[0].reshape(&[batch, bins.iter().sum()])?;
-        self.joint = Joint::new(batch, bins);
+        self.joint = ConcatLayout::new(batch, bins);
         self.part.reshape(shape)
     }
 
@@ -153,7 +153,7 @@ impl<T: Element, D: Device> Layer<T, D> for SppLayer<T, D> {
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
         if !propagate.bottom[0] {

@@ -1,13 +1,13 @@
 //! Stochastic pooling.
 
-use super::Context;
+use super::LayerContext;
 use crate::{
     blob::Blob,
     device::Device,
     element::Element,
     error::Result,
     memory::{Src, View, ViewMut},
-    op::{Binary, Pool, RngKey, Unary},
+    op::{Binary, Pool2d, RngKey, Unary},
     shape::Shape,
 };
 
@@ -26,7 +26,7 @@ pub(super) struct Stochastic<T: Element, D: Device> {
 }
 
 impl<T: Element, D: Device> Stochastic<T, D> {
-    pub(super) fn new(cx: &Context<'_, D>) -> Result<Self> {
+    pub(super) fn new(cx: &LayerContext<'_, D>) -> Result<Self> {
         let (positive, means) = (Blob::new(cx.device, &[0])?, Blob::new(cx.device, &[0])?);
         Ok(Self { key: cx.key, draws: 0, uniform: Blob::new(cx.device, &[0])?, positive, means })
     }
@@ -41,7 +41,7 @@ impl<T: Element, D: Device> Stochastic<T, D> {
     pub(super) fn draw(
         &mut self,
         device: &D,
-        op: &Pool,
+        op: &Pool2d,
         x: View<'_, T, D>,
         y: ViewMut<'_, T, D>,
         mask: ViewMut<'_, i32, D>,
@@ -56,7 +56,7 @@ impl<T: Element, D: Device> Stochastic<T, D> {
     pub(super) fn mean(
         &self,
         device: &D,
-        op: &Pool,
+        op: &Pool2d,
         x: View<'_, T, D>,
         mut y: ViewMut<'_, T, D>,
     ) -> Result<()> {
@@ -79,7 +79,7 @@ impl<T: Element, D: Device> Stochastic<T, D> {
     pub(super) fn mean_backward(
         &self,
         device: &D,
-        op: &Pool,
+        op: &Pool2d,
         y: View<'_, T, D>,
         dy: View<'_, T, D>,
         mut dx: ViewMut<'_, T, D>,

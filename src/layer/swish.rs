@@ -1,6 +1,6 @@
 //! `y = x / (1 + e^(−beta·x))`
 
-use super::{Gradient, Neuron};
+use super::{Neuron, NeuronGradient};
 use crate::{
     error::Result,
     op::{Binary, Unary},
@@ -24,7 +24,7 @@ impl Neuron for Swish {
         Unary::Swish { beta: self.beta }
     }
 
-    fn gradient(&self) -> Gradient {
-        Gradient::OfInput(Binary::SwishGrad { beta: self.beta })
+    fn gradient(&self) -> NeuronGradient {
+        NeuronGradient::OfInput(Binary::SwishGrad { beta: self.beta })
     }
 }

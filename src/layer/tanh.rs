@@ -1,6 +1,6 @@
 //! `y = tanh x`
 
-use super::{Gradient, Neuron};
+use super::{Neuron, NeuronGradient};
 use crate::{
     error::Result,
     op::{Binary, Unary},
@@ -22,7 +22,7 @@ impl Neuron for Tanh {
         Unary::Tanh
     }
 
-    fn gradient(&self) -> Gradient {
-        Gradient::OfOutput(Binary::TanhGrad)
+    fn gradient(&self) -> NeuronGradient {
+        NeuronGradient::OfOutput(Binary::TanhGrad)
     }
 }

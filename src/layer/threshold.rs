@@ -1,6 +1,6 @@
 //! `y = 1` where `x > threshold`, else 0
 
-use super::{Gradient, Neuron};
+use super::{Neuron, NeuronGradient};
 use crate::{error::Result, op::Unary, proto::LayerParameter};
 
 /// Step: `y = 1` where `x > threshold`, else 0. No gradient passes it.
@@ -20,7 +20,7 @@ impl Neuron for Threshold {
         Unary::Threshold(self.threshold)
     }
 
-    fn gradient(&self) -> Gradient {
-        Gradient::None
+    fn gradient(&self) -> NeuronGradient {
+        NeuronGradient::None
     }
 }

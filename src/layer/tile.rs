@@ -1,6 +1,6 @@
 //! Repetition along an axis.
 
-use super::{Context, Layer, Propagate};
+use super::{Layer, LayerContext, PropagateDown};
 use crate::{
     blob::Blob,
     device::Device,
@@ -21,12 +21,12 @@ impl TileLayer {
     /// From the layer's parameters.
     ///
     /// # Errors
-    /// [`Error::Invalid`] without positive `tiles`.
-    pub fn new<D: Device>(param: &LayerParameter, _: &Context<'_, D>) -> Result<Self> {
+    /// [`Error::InvalidData`] without positive `tiles`.
+    pub fn new<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         let param = param.tile_param.unwrap_or_default();
         let tiles = usize::try_from(param.tiles()).ok().filter(|&tiles| tiles > 0);
         let tiles =
-            tiles.ok_or_else(|| Error::Invalid("tile_param needs positive tiles".into()))?;
+            tiles.ok_or_else(|| Error::InvalidData("tile_param needs positive tiles".into()))?;
         Ok(Self { axis: param.axis() as isize, tiles })
     }
 
@@ -58,7 +58,7 @@ impl<T: Element, D: Device> Layer<T, D> for TileLayer {
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
         if !propagate.bottom[0] {

@@ -1,6 +1,6 @@
 //! Weights and a bias: the parameters that layers with filters have in common.
 
-use super::{Context, Propagate};
+use super::{LayerContext, PropagateDown};
 use crate::{
     blob::Blob,
     device::Device,
@@ -26,7 +26,7 @@ impl<T: Element, D: Device> Weights<T, D> {
     /// For `outputs` outputs, as `message` says.
     ///
     /// # Errors
-    /// [`Error::Invalid`] unless there are outputs; those of the fillers.
+    /// [`Error::InvalidData`] unless there are outputs; those of the fillers.
     pub(super) fn new(
         message: &str,
         outputs: u32,
@@ -34,7 +34,7 @@ impl<T: Element, D: Device> Weights<T, D> {
         has_bias: bool,
     ) -> Result<Self> {
         if outputs == 0 {
-            return Err(Error::Invalid(format!("{message} needs a positive num_output")));
+            return Err(Error::InvalidData(format!("{message} needs a positive num_output")));
         }
         let bias = has_bias.then(|| filler(bias)).transpose()?;
         let (outputs, weights) = (outputs as usize, filler(weights)?);
@@ -47,7 +47,7 @@ impl<T: Element, D: Device> Weights<T, D> {
 
     /// Makes weights of `shape` and a bias of one value an output, filled from the layer's own
     /// streams.
-    pub(super) fn make(&mut self, cx: &Context<'_, D>, shape: &[usize]) -> Result<()> {
+    pub(super) fn make(&mut self, cx: &LayerContext<'_, D>, shape: &[usize]) -> Result<()> {
         self.blobs = vec![filled(cx, shape, &self.weights, 0)?];
         if let Some(filler) = &self.bias {
             self.blobs.push(filled(cx, &[self.outputs], filler, 1)?);
@@ -58,9 +58,9 @@ impl<T: Element, D: Device> Weights<T, D> {
     /// The weights.
     ///
     /// # Errors
-    /// [`Error::Invalid`] before they are made.
+    /// [`Error::InvalidData`] before they are made.
     pub(super) fn weights(&self) -> Result<&Blob<T, D>> {
-        self.blobs.first().ok_or_else(|| Error::Invalid("used before its setup".into()))
+        self.blobs.first().ok_or_else(|| Error::InvalidData("used before its setup".into()))
     }
 
     pub(super) fn bias(&self) -> Option<&Blob<T, D>> {
@@ -79,11 +79,11 @@ impl<T: Element, D: Device> Weights<T, D> {
         device: &D,
         axis: &Axis,
         dy: View<'_, T, D>,
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
     ) -> Result<()> {
         match self.bias() {
             Some(bias) if propagate.params[1] => {
-                device.sum_onto(axis, T::acc(1.0), dy, bias.diff_mut()?.view_mut())
+                device.sum_to_axis(axis, T::acc(1.0), dy, bias.diff_mut()?.view_mut())
             }
             _ => Ok(()),
         }
@@ -105,7 +105,7 @@ pub(super) fn filler(param: &Option<FillerParameter>) -> Result<Filler> {
 
 /// The layer's parameter `index`, filled from a stream of its own.
 pub(super) fn filled<T: Element, D: Device>(
-    cx: &Context<'_, D>,
+    cx: &LayerContext<'_, D>,
     shape: &[usize],
     filler: &Filler,
     index: u64,

@@ -1,11 +1,11 @@
 //! Batches out of windows of images.
 
 use super::{
-    Context, DataLayer,
-    data::{PREFETCH, Taken},
+    DataLayer, LayerContext,
+    data::{BatchParams, PREFETCH},
 };
 use crate::{
-    data::Windows,
+    data::WindowCrops,
     device::Device,
     element::Element,
     error::Result,
@@ -18,12 +18,12 @@ impl<T: Element, D: Device> DataLayer<T, D> {
     /// # Errors
     /// Those of [`Windows::open`] and of the first window.
     #[doc(alias = "WindowDataLayer")]
-    pub fn of_windows(param: &LayerParameter, cx: &Context<'_, D>) -> Result<Self> {
+    pub fn of_windows(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         let windows = param.window_data_param.clone().unwrap_or_default();
         let transform = param.transform_param.clone().unwrap_or_default();
-        let source = Windows::open(&windows, &transform, cx.key.named("windows"))?;
+        let source = WindowCrops::open(&windows, &transform, cx.key.named_child("windows"))?;
         let batch_size = windows.batch_size();
-        let taken = Taken { batch_size, prefetch: PREFETCH, rand_skip: 0 };
+        let taken = BatchParams { batch_size, prefetch: PREFETCH, rand_skip: 0 };
         // All is done to a window when it is cut out.
         let nothing = TransformationParameter::default();
         Self::of("WindowData", Box::new(source), &nothing, taken, cx)

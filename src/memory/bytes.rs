@@ -1,7 +1,7 @@
 //! Owned host bytes.
 
 use crate::{
-    element::Scalar,
+    element::Storable,
     error::{Error, Result},
 };
 use std::{
@@ -10,7 +10,7 @@ use std::{
 };
 
 /// Bytes of a cache line, at which host memory begins.
-const LINE: usize = 64;
+const CACHE_LINE: usize = 64;
 
 /// Host memory that somebody else allocated: a vector, pinned memory of a driver, a mapped file.
 pub trait HostStorage: Send + Sync {
@@ -20,7 +20,7 @@ pub trait HostStorage: Send + Sync {
     fn bytes_mut(&mut self) -> &mut [u8];
 }
 
-impl<T: Scalar> HostStorage for Vec<T> {
+impl<T: Storable> HostStorage for Vec<T> {
     fn bytes(&self) -> &[u8] {
         bytemuck::cast_slice(self)
     }
@@ -50,10 +50,10 @@ impl HostBytes {
     pub fn zeroed(len: usize) -> Result<Self> {
         // Asked for without an alignment: with one, the allocator would write the zeros itself.
         let bytes = len
-            .checked_add(LINE - 1)
+            .checked_add(CACHE_LINE - 1)
             .and_then(|room| bytemuck::allocation::try_zeroed_slice_box::<u8>(room).ok())
             .ok_or(Error::OutOfMemory { device: "host".into(), bytes: len })?;
-        let start = bytes.as_ptr().align_offset(LINE).min(LINE - 1);
+        let start = bytes.as_ptr().align_offset(CACHE_LINE).min(CACHE_LINE - 1);
         Ok(Self(Repr::Own { bytes, start, len }))
     }
 
@@ -103,7 +103,7 @@ mod tests {
         for len in [0, 1, 63, 64, 65, 1000, 1 << 20] {
             let bytes = HostBytes::zeroed(len).unwrap();
             assert_eq!(bytes.len(), len);
-            assert!(bytes.as_ptr().addr().is_multiple_of(LINE));
+            assert!(bytes.as_ptr().addr().is_multiple_of(CACHE_LINE));
             assert!(bytes.iter().all(|&byte| byte == 0));
         }
         for len in [usize::MAX, usize::MAX / 2] {

@@ -12,8 +12,8 @@
 mod book;
 mod policy;
 
-pub use book::{Entry, Kind, Ledger, Open, Total};
-pub use policy::{Policy, Ruling, fallbacks, transfers};
+pub use book::{Entry, EventKind, Ledger, LedgerGuard, Total};
+pub use policy::{Policy, PolicyGuard, set_fallback_policy, set_transfer_policy};
 
 use super::Memory;
 use crate::error::Result;
@@ -27,7 +27,7 @@ use std::{
 
 /// A kernel that was called: its name as in its family, its element type, and who called it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Kernel {
+pub struct KernelCall {
     /// Name of the method, such as `gemm`.
     pub name: &'static str,
     /// Element type, such as `f32`.
@@ -36,7 +36,7 @@ pub struct Kernel {
     pub site: &'static Location<'static>,
 }
 
-impl Kernel {
+impl KernelCall {
     /// The kernel `name` for elements called `element`, called where this function's caller was
     /// called.
     #[track_caller]
@@ -45,13 +45,13 @@ impl Kernel {
     }
 
     /// Puts what this thread copies on this kernel's account until the guard is dropped.
-    pub fn run(self) -> Running {
+    pub fn enter(self) -> KernelScope {
         let before = is_watched().then(|| with(|here| here.kernel.replace(self)));
-        Running { before, thread: PhantomData }
+        KernelScope { before, thread: PhantomData }
     }
 }
 
-impl fmt::Display for Kernel {
+impl fmt::Display for KernelCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} of {} at {}", self.name, self.element, self.site)
     }
@@ -65,19 +65,19 @@ impl fmt::Display for Kernel {
 /// # }
 /// ```
 #[track_caller]
-pub fn kernel(name: &'static str, element: &'static str) -> Running {
-    Kernel::new(name, element).run()
+pub fn enter_kernel(name: &'static str, element: &'static str) -> KernelScope {
+    KernelCall::new(name, element).enter()
 }
 
 /// Keeps a kernel's account open. Belongs to the thread that made it.
 #[must_use = "the account is closed when this is dropped"]
-pub struct Running {
+pub struct KernelScope {
     /// What ran outside this kernel, if anybody is watching.
-    before: Option<Option<Kernel>>,
+    before: Option<Option<KernelCall>>,
     thread: PhantomData<*const ()>,
 }
 
-impl Drop for Running {
+impl Drop for KernelScope {
     fn drop(&mut self) {
         if let Some(before) = self.before {
             with(|here| here.kernel = before);
@@ -88,24 +88,24 @@ impl Drop for Running {
 /// What a thread's events are subject to: open ledgers and policies. Hand it to a thread that
 /// works on this one's behalf.
 #[derive(Clone, Debug, Default)]
-pub struct Context {
+pub struct LedgerContext {
     ledgers: Vec<Ledger>,
     transfers: Policy,
     fallbacks: Policy,
-    kernel: Option<Kernel>,
+    kernel: Option<KernelCall>,
 }
 
-impl Context {
+impl LedgerContext {
     /// That of the calling thread.
-    pub fn here() -> Self {
+    pub fn current() -> Self {
         if is_watched() { with(|here| here.clone()) } else { Self::default() }
     }
 
     /// Makes it the calling thread's, until the guard is dropped.
-    pub fn enter(self) -> Entered {
+    pub fn enter(self) -> ContextGuard {
         let watch = (!self.is_default()).then(Watch::new);
         let before = with(|here| std::mem::replace(here, self));
-        Entered { before, _watch: watch, thread: PhantomData }
+        ContextGuard { before, _watch: watch, thread: PhantomData }
     }
 
     fn is_default(&self) -> bool {
@@ -117,30 +117,30 @@ impl Context {
 
 /// Gives a thread its own [`Context`] back when dropped.
 #[must_use = "the context is left when this is dropped"]
-pub struct Entered {
-    before: Context,
+pub struct ContextGuard {
+    before: LedgerContext,
     _watch: Option<Watch>,
     thread: PhantomData<*const ()>,
 }
 
-impl Drop for Entered {
+impl Drop for ContextGuard {
     fn drop(&mut self) {
         let before = std::mem::take(&mut self.before);
         with(|here| *here = before);
     }
 }
 
-/// The default of [`Memory::fell_back`]: records that `device` leaves `kernel` to the host.
+/// The default of [`Memory::on_fallback`]: records that `device` leaves `kernel` to the host.
 ///
 /// # Errors
 /// [`Error::Denied`](crate::Error::Denied) if this thread denies fallbacks.
-pub fn fell_back<D: Memory>(device: &D, kernel: &Kernel) -> Result<()> {
+pub fn record_fallback<D: Memory>(device: &D, kernel: &KernelCall) -> Result<()> {
     if !is_watched() {
         return Ok(());
     }
     let here = with(|here| here.clone());
     here.fallbacks.rule(|| format!("fallback to the host on `{}`: {kernel}", device.name()))?;
-    here.record(Kind::Fallback, *kernel, || device.name(), 0);
+    here.record(EventKind::Fallback, *kernel, || device.name(), 0);
     Ok(())
 }
 
@@ -151,9 +151,9 @@ pub fn fell_back<D: Memory>(device: &D, kernel: &Kernel) -> Result<()> {
 /// # Errors
 /// [`Error::Denied`](crate::Error::Denied) if this thread denies transfers; those of `copy`.
 #[track_caller]
-pub fn transfer<D: Memory>(
+pub fn record_transfer<D: Memory>(
     device: &D,
-    kind: Kind,
+    kind: EventKind,
     bytes: usize,
     copy: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
@@ -161,7 +161,7 @@ pub fn transfer<D: Memory>(
         return copy();
     }
     let here = with(|here| here.clone());
-    let direct = Kernel::new(DIRECT, ""); // not in a closure, which would be the caller
+    let direct = KernelCall::new(DIRECT, ""); // not in a closure, which would be the caller
     let cause = here.kernel.unwrap_or(direct);
     here.transfers.rule(|| match cause.name {
         DIRECT => format!("{kind} of {bytes} bytes on `{}` at {}", device.name(), cause.site),
@@ -202,16 +202,22 @@ impl Drop for Watch {
 }
 
 thread_local! {
-    static HERE: RefCell<Context> = RefCell::default();
+    static HERE: RefCell<LedgerContext> = RefCell::default();
 }
 
 /// Works on the calling thread's context; `f` must not come back here.
-fn with<R>(f: impl FnOnce(&mut Context) -> R) -> R {
+fn with<R>(f: impl FnOnce(&mut LedgerContext) -> R) -> R {
     HERE.with_borrow_mut(f)
 }
 
-impl Context {
-    fn record(&self, kind: Kind, cause: Kernel, device: impl Fn() -> String, bytes: usize) {
+impl LedgerContext {
+    fn record(
+        &self,
+        kind: EventKind,
+        cause: KernelCall,
+        device: impl Fn() -> String,
+        bytes: usize,
+    ) {
         for ledger in &self.ledgers {
             ledger.record(kind, cause, device(), bytes as u64);
         }

@@ -14,7 +14,7 @@ mod synced;
 mod view;
 
 pub use bytes::{HostBytes, HostStorage};
-pub use ledger::Kernel;
+pub use ledger::KernelCall;
 pub use synced::{Head, SyncedMemory};
 pub use view::{DeviceSlice, DeviceSliceMut, Src, View, ViewMut};
 
@@ -56,28 +56,28 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
     /// A handle on the same memory with a queue of its own, for copies that overlap with
     /// computing. Nothing orders the two queues but [`after`](Self::after). The default, the
     /// same queue, overlaps nothing.
-    fn fork(&self) -> Result<Self> {
+    fn fork_queue(&self) -> Result<Self> {
         Ok(self.clone())
     }
 
     /// Makes later work on this queue start after the work now on `other`'s.
-    fn after(&self, other: &Self) -> Result<()> {
+    fn order_after(&self, other: &Self) -> Result<()> {
         other.synchronize()
     }
 
     /// Host memory for data that often crosses: a device may return pinned memory.
-    fn host_alloc(&self, bytes: usize) -> Result<HostBytes> {
+    fn alloc_host(&self, bytes: usize) -> Result<HostBytes> {
         HostBytes::zeroed(bytes)
     }
 
     /// Direct host access, if host and device share memory: then nothing is ever copied. `None`
     /// (the default) means that the memories are discrete.
-    fn mapping(&self) -> Option<&dyn Mapping<Self::Buffer>> {
+    fn host_mapping(&self) -> Option<&dyn Mapping<Self::Buffer>> {
         None
     }
 
     /// The threads on which kernels run that this device leaves to the host.
-    fn workers(&self) -> &Workers {
+    fn host_workers(&self) -> &Workers {
         Workers::global()
     }
 
@@ -92,20 +92,20 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
     ///
     /// # Errors
     /// [`Error::Denied`](crate::Error::Denied): then the kernel does not run.
-    fn fell_back(&self, kernel: &Kernel) -> Result<()> {
-        ledger::fell_back(self, kernel)
+    fn on_fallback(&self, kernel: &KernelCall) -> Result<()> {
+        ledger::record_fallback(self, kernel)
     }
 
     /// Told of an allocation whose content is not current: one kept for reuse, or a new one that
     /// is about to be overwritten. The default does nothing; a device for tests overwrites the
     /// content, so that nobody lives on it unnoticed.
-    fn stale(&self, allocation: Stale<'_, Self::Buffer>) {
+    fn on_stale(&self, allocation: StaleAllocation<'_, Self::Buffer>) {
         let _ = allocation;
     }
 }
 
 /// An allocation whose content nobody may read any more.
-pub enum Stale<'a, B> {
+pub enum StaleAllocation<'a, B> {
     /// On the host.
     Host(&'a mut HostBytes),
     /// On the device.

@@ -1,11 +1,11 @@
 //! Caffe's `SyncedMemory`: lazily allocated, lazily copied.
 
 use super::{
-    HostBytes, Mapping, Memory, Stale,
-    ledger::{Kind, transfer},
+    HostBytes, Mapping, Memory, StaleAllocation,
+    ledger::{EventKind, record_transfer},
 };
 use crate::{
-    error::{Error, Result, expect_len},
+    error::{Error, Result, check_len},
     sync::{AtomicU8, Mutex, OnceLock, Relaxed},
 };
 use std::fmt;
@@ -57,7 +57,7 @@ impl Current {
 /// Nothing is allocated and nothing copied until a side is asked for. Memory that nobody wrote
 /// reads as zero. Shared access (`&self`) may copy but never makes a side stale; exclusive access
 /// (`&mut self`) leaves one side current. Where the device shares the host's memory
-/// ([`Memory::mapping`]) there is one allocation and never a copy.
+/// ([`Memory::host_mapping`]) there is one allocation and never a copy.
 ///
 /// When an operation fails, the value is what it was before. An operation that has succeeded may
 /// leave work queued on the device, a copy included. If that fails later, the next call that waits
@@ -94,14 +94,13 @@ impl<D: Memory> SyncedMemory<D> {
     }
 
     /// Size in bytes.
-    #[doc(alias = "size")]
-    pub fn bytes(&self) -> usize {
+    pub fn size(&self) -> usize {
         self.bytes
     }
 
     /// Bytes allocated at present, on both sides together, stale allocations that are kept for
     /// reuse included.
-    pub fn allocated(&self) -> usize {
+    pub fn allocated_bytes(&self) -> usize {
         let spare = self.spare.lock();
         let cells = [self.host.get().is_some(), self.dev.get().is_some()];
         let kept = [spare.host.is_some(), spare.dev.is_some()];
@@ -125,7 +124,7 @@ impl<D: Memory> SyncedMemory<D> {
     #[doc(alias = "cpu_data")]
     #[track_caller]
     pub fn host(&self) -> Result<&[u8]> {
-        let bytes: &[u8] = match self.device.mapping() {
+        let bytes: &[u8] = match self.device.host_mapping() {
             Some(mapping) => mapping.map(self.fill_dev()?)?,
             None => self.fill_host()?,
         };
@@ -140,7 +139,7 @@ impl<D: Memory> SyncedMemory<D> {
     #[doc(alias = "mutable_cpu_data")]
     #[track_caller]
     pub fn host_mut(&mut self) -> Result<&mut [u8]> {
-        if self.device.mapping().is_none() {
+        if self.device.host_mapping().is_none() {
             self.fill_host()?;
         }
         self.host_write_only()
@@ -153,7 +152,7 @@ impl<D: Memory> SyncedMemory<D> {
     /// As [`host`](Self::host).
     #[track_caller]
     pub fn host_write_only(&mut self) -> Result<&mut [u8]> {
-        if self.device.mapping().is_some() {
+        if self.device.host_mapping().is_some() {
             self.fill_dev()?;
             self.current.write(HOST);
             let buffer = filled(self.dev.get_mut())?;
@@ -175,7 +174,7 @@ impl<D: Memory> SyncedMemory<D> {
     /// # Errors
     /// As [`host`](Self::host), and what `write` returns.
     pub fn host_overwrite<R>(&mut self, write: impl FnOnce(&mut [u8]) -> Result<R>) -> Result<R> {
-        if self.device.mapping().is_some() {
+        if self.device.host_mapping().is_some() {
             let done = write(self.mapped_host()?)?;
             self.current.write(HOST);
             return Ok(done);
@@ -207,7 +206,7 @@ impl<D: Memory> SyncedMemory<D> {
             self.retire_dev();
             self.current.write(HOST);
         } else if self.dev.get().is_some() {
-            self.device.stale(Stale::Host(&mut bytes));
+            self.device.on_stale(StaleAllocation::Host(&mut bytes));
             self.spare.get_mut().host = Some(bytes);
             self.current.write(DEVICE);
         } // else nothing was written yet, and it reads as zero still
@@ -247,14 +246,14 @@ impl<D: Memory> SyncedMemory<D> {
                 Some(buffer) => buffer,
                 None => {
                     let mut buffer = self.device.alloc(self.bytes)?;
-                    self.device.stale(Stale::Device(&mut buffer));
+                    self.device.on_stale(StaleAllocation::Device(&mut buffer));
                     buffer
                 }
             };
             let _ = self.dev.set(buffer);
         }
         if let Some(mut stale) = self.host.take() {
-            self.device.stale(Stale::Host(&mut stale));
+            self.device.on_stale(StaleAllocation::Host(&mut stale));
             self.spare.get_mut().host = Some(stale);
         }
         self.current.write(DEVICE);
@@ -271,8 +270,8 @@ impl<D: Memory> SyncedMemory<D> {
     #[doc(alias = "async_gpu_push")]
     #[track_caller]
     pub fn prefetch(&self, queue: &D) -> Result<()> {
-        if self.device.mapping().is_none() {
-            queue.after(&self.device)?;
+        if self.device.host_mapping().is_none() {
+            queue.order_after(&self.device)?;
             self.fill_dev_on(queue, D::synchronize)?;
             self.current.read(DEVICE);
         }
@@ -287,8 +286,8 @@ impl<D: Memory> SyncedMemory<D> {
     #[doc(alias = "set_cpu_data")]
     #[track_caller]
     pub fn adopt(&mut self, bytes: HostBytes) -> Result<()> {
-        expect_len("adopt", "bytes", self.bytes, bytes.len())?;
-        let Some(mapping) = self.device.mapping() else {
+        check_len("adopt", "bytes", self.bytes, bytes.len())?;
+        let Some(mapping) = self.device.host_mapping() else {
             self.retire_dev();
             self.host = OnceLock::from(bytes);
             self.current.write(HOST);
@@ -309,15 +308,15 @@ impl<D: Memory> SyncedMemory<D> {
         if let Some(bytes) = self.spare.get_mut().host.take() {
             return Ok(bytes);
         }
-        let mut bytes = self.device.host_alloc(self.bytes)?;
-        self.device.stale(Stale::Host(&mut bytes));
+        let mut bytes = self.device.alloc_host(self.bytes)?;
+        self.device.on_stale(StaleAllocation::Host(&mut bytes));
         Ok(bytes)
     }
 
     /// Keeps the device's allocation, whose content is stale, for reuse.
     fn retire_dev(&mut self) {
         if let Some(mut stale) = self.dev.take() {
-            self.device.stale(Stale::Device(&mut stale));
+            self.device.on_stale(StaleAllocation::Device(&mut stale));
             self.spare.get_mut().dev = Some(stale);
         }
     }
@@ -333,12 +332,13 @@ impl<D: Memory> SyncedMemory<D> {
         }
         let mut bytes = match spare.host.take() {
             Some(bytes) => bytes,
-            None => self.device.host_alloc(self.bytes)?,
+            None => self.device.alloc_host(self.bytes)?,
         };
         if let Some(dev) = self.dev.get()
-            && let Err(error) = transfer(&self.device, Kind::Download, self.bytes, || {
-                self.device.download(dev, 0, &mut bytes)
-            })
+            && let Err(error) =
+                record_transfer(&self.device, EventKind::Download, self.bytes, || {
+                    self.device.download(dev, 0, &mut bytes)
+                })
         {
             spare.host = Some(bytes);
             return Err(error);
@@ -366,9 +366,9 @@ impl<D: Memory> SyncedMemory<D> {
             None => queue.alloc(self.bytes)?,
         };
         let uploaded = match self.host.get() {
-            Some(host) => {
-                transfer(queue, Kind::Upload, self.bytes, || queue.upload(host, &mut buffer, 0))
-            }
+            Some(host) => record_transfer(queue, EventKind::Upload, self.bytes, || {
+                queue.upload(host, &mut buffer, 0)
+            }),
             None => Ok(()),
         };
         if let Err(error) = uploaded.and_then(|()| settle(queue)) {
@@ -391,10 +391,10 @@ impl<D: Memory> fmt::Debug for SyncedMemory<D> {
 
 /// The content of a cell that was filled a moment ago under `&mut self`.
 fn filled<T>(cell: Option<&mut T>) -> Result<&mut T> {
-    cell.ok_or_else(|| Error::Invalid("memory was not filled".into()))
+    cell.ok_or_else(|| Error::InvalidData("memory was not filled".into()))
 }
 
 fn mapped<D: Memory>(device: &D) -> Result<&dyn Mapping<D::Buffer>> {
     let changed = || Error::device(device.name(), "mapping() changed its answer");
-    device.mapping().ok_or_else(changed)
+    device.host_mapping().ok_or_else(changed)
 }

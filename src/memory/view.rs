@@ -5,7 +5,7 @@
 
 use super::{Memory, SyncedMemory};
 use crate::{
-    element::{Element, Scalar},
+    element::{Element, Storable},
     error::{Error, Result},
 };
 use std::{fmt, marker::PhantomData, mem::size_of, ops::Range};
@@ -29,7 +29,7 @@ pub enum Src<'a, T, D: Memory> {
     /// Read the output operand: the kernel runs in place.
     InPlace,
     /// Read another operand.
-    From(View<'a, T, D>),
+    View(View<'a, T, D>),
 }
 
 /// A device buffer and the byte range that a view covers.
@@ -96,18 +96,18 @@ impl<T, D: Memory> Clone for Src<'_, T, D> {
 }
 impl<T, D: Memory> Copy for Src<'_, T, D> {}
 
-impl<'a, T: Scalar, D: Memory> View<'a, T, D> {
+impl<'a, T: Storable, D: Memory> View<'a, T, D> {
     /// Views the first `len` elements of `mem`.
     ///
     /// # Errors
     /// [`Error::Range`] if `mem` holds fewer.
     pub fn new(mem: &'a SyncedMemory<D>, len: usize) -> Result<Self> {
-        Ok(Self { mem, span: Span::first::<T>(len, mem.bytes())?, elements: PhantomData })
+        Ok(Self { mem, span: Span::first::<T>(len, mem.size())?, elements: PhantomData })
     }
 
     /// Views the first `len` elements of a memory that is known to hold them.
-    pub(crate) fn known(mem: &'a SyncedMemory<D>, len: usize) -> Self {
-        debug_assert!(len * size_of::<T>() <= mem.bytes());
+    pub(crate) fn new_unchecked(mem: &'a SyncedMemory<D>, len: usize) -> Self {
+        debug_assert!(len * size_of::<T>() <= mem.size());
         Self { mem, span: Span { start: 0, len }, elements: PhantomData }
     }
 
@@ -132,7 +132,7 @@ impl<'a, T: Scalar, D: Memory> View<'a, T, D> {
     /// The elements in host memory.
     ///
     /// # Errors
-    /// Those of [`SyncedMemory::host`]; [`Error::Invalid`] if the memory adopted bytes that are
+    /// Those of [`SyncedMemory::host`]; [`Error::InvalidData`] if the memory adopted bytes that are
     /// not aligned for `T`.
     #[track_caller]
     pub fn host(self) -> Result<&'a [T]> {
@@ -151,19 +151,19 @@ impl<'a, T: Scalar, D: Memory> View<'a, T, D> {
     }
 }
 
-impl<'a, T: Scalar, D: Memory> ViewMut<'a, T, D> {
+impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
     /// Views the first `len` elements of `mem`.
     ///
     /// # Errors
     /// [`Error::Range`] if `mem` holds fewer.
     pub fn new(mem: &'a mut SyncedMemory<D>, len: usize) -> Result<Self> {
-        let span = Span::first::<T>(len, mem.bytes())?;
+        let span = Span::first::<T>(len, mem.size())?;
         Ok(Self { mem, span, elements: PhantomData })
     }
 
     /// Views the first `len` elements of a memory that is known to hold them.
     pub(crate) fn known(mem: &'a mut SyncedMemory<D>, len: usize) -> Self {
-        debug_assert!(len * size_of::<T>() <= mem.bytes());
+        debug_assert!(len * size_of::<T>() <= mem.size());
         Self { mem, span: Span { start: 0, len }, elements: PhantomData }
     }
 
@@ -270,13 +270,13 @@ impl<'a, T: Scalar, D: Memory> ViewMut<'a, T, D> {
     }
 
     fn is_whole(&self) -> bool {
-        self.span.bytes::<T>() == (0..self.mem.bytes())
+        self.span.bytes::<T>() == (0..self.mem.size())
     }
 }
 
 impl<'a, T: Element, D: Memory> View<'a, T, D> {
     /// The same view if `T` is `U`: how a kernel narrows to one element type.
-    pub fn cast<U: Element>(self) -> Option<View<'a, U, D>> {
+    pub fn downcast<U: Element>(self) -> Option<View<'a, U, D>> {
         let Self { mem, span, .. } = self;
         (T::DTYPE == U::DTYPE).then_some(View { mem, span, elements: PhantomData })
     }
@@ -284,7 +284,7 @@ impl<'a, T: Element, D: Memory> View<'a, T, D> {
 
 impl<'a, T: Element, D: Memory> ViewMut<'a, T, D> {
     /// The same view if `T` is `U`: how a kernel narrows to one element type.
-    pub fn cast<U: Element>(self) -> Option<ViewMut<'a, U, D>> {
+    pub fn downcast<U: Element>(self) -> Option<ViewMut<'a, U, D>> {
         let Self { mem, span, .. } = self;
         (T::DTYPE == U::DTYPE).then_some(ViewMut { mem, span, elements: PhantomData })
     }
@@ -292,7 +292,7 @@ impl<'a, T: Element, D: Memory> ViewMut<'a, T, D> {
 
 impl<'a, T, D: Memory> From<View<'a, T, D>> for Src<'a, T, D> {
     fn from(view: View<'a, T, D>) -> Self {
-        Self::From(view)
+        Self::View(view)
     }
 }
 
@@ -309,7 +309,7 @@ impl<T, D: Memory> fmt::Debug for ViewMut<'_, T, D> {
 }
 
 fn misaligned(error: bytemuck::PodCastError) -> Error {
-    Error::Invalid(format!("adopted bytes cannot be viewed as elements: {error}"))
+    Error::InvalidData(format!("adopted bytes cannot be viewed as elements: {error}"))
 }
 
 /// Proofs for Kani, of all there is: `cargo kani --no-default-features`.

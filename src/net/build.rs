@@ -1,13 +1,15 @@
 //! From a definition to a net.
 
-use super::{Net, NetBlob, Param, Step, filter, insert_splits, split::unknown, told};
+use super::{
+    Net, NetBlob, NetLayer, Param, filter_net, insert_splits, split::unknown_bottom_error, told,
+};
 use crate::{
     blob::Blob,
-    data::Sources,
+    data::SourceRegistry,
     device::Device,
     element::Element,
     error::{Error, Result},
-    layer::{Context, Layer, LayerRegistry},
+    layer::{Layer, LayerContext, LayerRegistry},
     op::RngKey,
     proto::{
         BlobProto, LayerParameter, NetParameter, NetState, ParamSpec, Phase,
@@ -27,7 +29,7 @@ pub struct NetBuilder<T: Element, D: Device> {
     seed: u64,
     reuse_memory: bool,
     registry: LayerRegistry<T, D>,
-    sources: Sources,
+    sources: SourceRegistry,
 }
 
 impl<T: Element, D: Device> NetBuilder<T, D> {
@@ -40,7 +42,7 @@ impl<T: Element, D: Device> NetBuilder<T, D> {
             seed: 0,
             reuse_memory: false,
             registry: LayerRegistry::standard(),
-            sources: Sources::default(),
+            sources: SourceRegistry::default(),
         }
     }
 
@@ -86,7 +88,7 @@ impl<T: Element, D: Device> NetBuilder<T, D> {
 
     /// Finds records with these instead of the standard sources.
     #[must_use]
-    pub fn sources(self, sources: Sources) -> Self {
+    pub fn sources(self, sources: SourceRegistry) -> Self {
         Self { sources, ..self }
     }
 
@@ -94,7 +96,7 @@ impl<T: Element, D: Device> NetBuilder<T, D> {
     /// all blobs, shares parameters and finds which gradients are needed.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a definition that makes no net; what layers return, with the
+    /// [`Error::InvalidData`] for a definition that makes no net; what layers return, with the
     /// layer's name.
     pub fn build(&self, definition: &NetParameter) -> Result<Net<T, D>> {
         expect_current(definition)?;
@@ -104,10 +106,10 @@ impl<T: Element, D: Device> NetBuilder<T, D> {
         }
         state.level = self.level.or(state.level);
         state.stage.extend(self.stages.iter().cloned());
-        let definition = insert_splits(&filter(definition, &state)?)?;
+        let definition = insert_splits(&filter_net(definition, &state)?)?;
         let mut wiring = Wiring::new(self, &state, definition.name());
         for param in &definition.layer {
-            let in_layer = |error: Error| error.within(format!("layer `{}`", param.name()));
+            let in_layer = |error: Error| error.context(format!("layer `{}`", param.name()));
             wiring.add(param).map_err(in_layer)?;
         }
         wiring.finish(definition.force_backward())
@@ -125,7 +127,7 @@ fn expect_current(definition: &NetParameter) -> Result<()> {
     };
     let name = definition.name();
     let how = "`proto::upgrade::net` or `cortado upgrade-net`";
-    Err(Error::Invalid(format!("net `{name}` has to be upgraded first, by {how}: {old}")))
+    Err(Error::InvalidData(format!("net `{name}` has to be upgraded first, by {how}: {old}")))
 }
 
 /// A net being built.
@@ -161,7 +163,7 @@ impl<'a, T: Element, D: Device> Wiring<'a, T, D> {
     /// Makes a layer and wires it.
     fn add(&mut self, param: &LayerParameter) -> Result<()> {
         if param.r#type().is_empty() {
-            return Err(Error::Invalid("has no type".into()));
+            return Err(Error::InvalidData("has no type".into()));
         }
         log::debug!("Creating Layer {}", param.name());
         let mut param = param.clone();
@@ -169,10 +171,10 @@ impl<'a, T: Element, D: Device> Wiring<'a, T, D> {
             param.set_phase(self.net.phase);
         }
         let builder = self.builder;
-        let cx = Context {
+        let cx = LayerContext {
             device: &builder.device,
             phase: param.phase(),
-            key: RngKey::new(builder.seed).named(param.name()),
+            key: RngKey::new(builder.seed).named_child(param.name()),
             sources: &builder.sources,
         };
         let layer = builder.registry.make(&param, &cx)?;
@@ -182,7 +184,7 @@ impl<'a, T: Element, D: Device> Wiring<'a, T, D> {
         let propagate_bottoms = self.propagate_bottoms(&param, &bottoms)?;
         let loss_weights = loss_weights(&param, &*layer, tops.len())?;
         let saved = std::mem::take(&mut param.blobs);
-        self.net.steps.push(Step {
+        self.net.steps.push(NetLayer {
             layer,
             param,
             bottoms,
@@ -201,7 +203,11 @@ impl<'a, T: Element, D: Device> Wiring<'a, T, D> {
         let mut bottoms = Vec::with_capacity(param.bottom.len());
         for (i, name) in param.bottom.iter().enumerate() {
             if !self.available.remove(name) {
-                return Err(unknown(name, i, self.available.iter().map(String::as_str)));
+                return Err(unknown_bottom_error(
+                    name,
+                    i,
+                    self.available.iter().map(String::as_str),
+                ));
             }
             bottoms.push(self.ids[name]);
         }
@@ -217,11 +223,11 @@ impl<'a, T: Element, D: Device> Wiring<'a, T, D> {
                 Some(&id) if in_place && layer.allows_in_place() => id,
                 Some(_) if in_place => {
                     let why = format!("cannot run in place (top and bottom are `{name}`)");
-                    return Err(Error::Invalid(why));
+                    return Err(Error::InvalidData(why));
                 }
                 Some(_) => {
                     let why = format!("top blob `{name}` is produced by several layers");
-                    return Err(Error::Invalid(why));
+                    return Err(Error::InvalidData(why));
                 }
                 None => self.blob(name)?,
             };
@@ -250,13 +256,13 @@ impl<'a, T: Element, D: Device> Wiring<'a, T, D> {
             given => {
                 let why =
                     format!("propagate_down has {given} entries for {} bottoms", bottoms.len());
-                Err(Error::Invalid(why))
+                Err(Error::InvalidData(why))
             }
         }
     }
 
     /// Sets the newest layer up: parameters, shapes, needs.
-    fn set_up(&mut self, cx: &Context<'_, D>, saved: &[BlobProto]) -> Result<()> {
+    fn set_up(&mut self, cx: &LayerContext<'_, D>, saved: &[BlobProto]) -> Result<()> {
         let place = self.net.steps.len() - 1;
         let step = &self.net.steps[place];
         let share = |&id: &usize| self.net.blobs[id].blob.share();
@@ -266,7 +272,7 @@ impl<'a, T: Element, D: Device> Wiring<'a, T, D> {
         if !saved.is_empty() {
             if saved.len() != params.len() {
                 let why = format!("has {} parameters, not {}", params.len(), saved.len());
-                return Err(Error::Invalid(why));
+                return Err(Error::InvalidData(why));
             }
             for (param, proto) in params.iter_mut().zip(saved) {
                 param.from_proto(proto, false)?;
@@ -287,9 +293,9 @@ impl<'a, T: Element, D: Device> Wiring<'a, T, D> {
         let specs = self.net.steps[place].param.param.clone();
         if specs.len() > count {
             let why = format!("has {count} parameters, but {} `param` entries", specs.len());
-            return Err(Error::Invalid(why));
+            return Err(Error::InvalidData(why));
         }
-        let learned = self.net.steps[place].layer.learns();
+        let learned = self.net.steps[place].layer.params_are_trainable();
         for index in 0..count {
             let spec = match specs.get(index) {
                 Some(spec) => spec.clone(),
@@ -298,7 +304,7 @@ impl<'a, T: Element, D: Device> Wiring<'a, T, D> {
             };
             if !learned && spec.lr_mult() != 0.0 {
                 let why = format!("parameter {index} is not learned: its lr_mult has to be 0");
-                return Err(Error::Invalid(why));
+                return Err(Error::InvalidData(why));
             }
             let learns = spec.lr_mult() != 0.0;
             let step = &mut self.net.steps[place];
@@ -389,7 +395,7 @@ fn agree(field: &str, name: &str, owners: &mut Option<f32>, given: Option<f32>) 
     match (*owners, given) {
         (Some(first), Some(given)) if first != given => {
             let why = format!("shared parameter `{name}` has {field} {given}, its owner {first}");
-            Err(Error::Invalid(why))
+            Err(Error::InvalidData(why))
         }
         (None, Some(_)) => {
             *owners = given;
@@ -408,6 +414,8 @@ fn loss_weights<T: Element, D: Device>(
     match param.loss_weight.len() {
         0 => Ok((0..tops).map(|top| f32::from(layer.is_loss() && top == 0)).collect()),
         given if given == tops => Ok(param.loss_weight.clone()),
-        given => Err(Error::Invalid(format!("loss_weight has {given} entries for {tops} tops"))),
+        given => {
+            Err(Error::InvalidData(format!("loss_weight has {given} entries for {tops} tops")))
+        }
     }
 }

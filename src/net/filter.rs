@@ -8,9 +8,9 @@ use crate::{
 /// The definition without the layers that its include and exclude rules leave out of `state`.
 ///
 /// # Errors
-/// [`Error::Invalid`] for a layer that has rules of both kinds.
+/// [`Error::InvalidData`] for a layer that has rules of both kinds.
 #[doc(alias = "FilterNet")]
-pub fn filter(param: &NetParameter, state: &NetState) -> Result<NetParameter> {
+pub fn filter_net(param: &NetParameter, state: &NetState) -> Result<NetParameter> {
     let mut filtered = NetParameter { layer: Vec::new(), ..param.clone() };
     for layer in &param.layer {
         if includes(layer, state)? {
@@ -21,13 +21,13 @@ pub fn filter(param: &NetParameter, state: &NetState) -> Result<NetParameter> {
 }
 
 fn includes(layer: &LayerParameter, state: &NetState) -> Result<bool> {
-    let met = |rule| meets(state, rule);
+    let met = |rule| state_meets_rule(state, rule);
     match (&layer.include[..], &layer.exclude[..]) {
         ([], exclude) => Ok(!exclude.iter().any(met)),
         (include, []) => Ok(include.iter().any(met)),
         _ => {
             let why = "give either include or exclude rules, not both";
-            Err(Error::Invalid(why.into()).within(format!("layer `{}`", layer.name())))
+            Err(Error::InvalidData(why.into()).context(format!("layer `{}`", layer.name())))
         }
     }
 }
@@ -35,7 +35,7 @@ fn includes(layer: &LayerParameter, state: &NetState) -> Result<bool> {
 /// Whether a state meets a rule: its phase, a level between both bounds, all of `stage` and none
 /// of `not_stage`.
 #[doc(alias = "StateMeetsRule")]
-pub fn meets(state: &NetState, rule: &NetStateRule) -> bool {
+pub fn state_meets_rule(state: &NetState, rule: &NetStateRule) -> bool {
     let has = |stage: &String| state.stage.contains(stage);
     rule.phase.is_none_or(|phase| phase == state.phase() as i32)
         && rule.min_level.is_none_or(|least| state.level() >= least)

@@ -18,14 +18,14 @@ pub struct MemoryUse {
 
 /// Blobs that share storage because layers let them (in place, Split, Reshape …), from the first
 /// layer that writes them to the last that reads them.
-pub(super) struct Life {
+pub(super) struct LiveRange {
     blobs: Vec<usize>,
     first: usize,
     last: usize,
 }
 
 /// Storage for one life at a time.
-struct Slot {
+struct StorageSlot {
     count: usize,
     /// The last layer that needs what is in it so far.
     busy: usize,
@@ -38,7 +38,7 @@ impl<T: Element, D: Device> Net<T, D> {
     ///
     /// # Errors
     /// [`Error::Borrowed`](crate::Error::Borrowed) while a blob is written.
-    pub fn memory(&self) -> Result<MemoryUse> {
+    pub fn memory_use(&self) -> Result<MemoryUse> {
         let blobs: Vec<_> = self.blobs.iter().map(|net_blob| &net_blob.blob).collect();
         let params: Vec<_> = self.params.iter().map(|param| param.blob()).collect();
         let [activations, gradients] = allocated(&blobs)?;
@@ -61,20 +61,20 @@ impl<T: Element, D: Device> Net<T, D> {
     /// to share any.
     pub(super) fn share_memory(&mut self) -> Result<()> {
         let Self { device, blobs, lives: Some(lives), .. } = self else { return Ok(()) };
-        let count = |life: &Life| life.blobs.iter().map(|&id| blobs[id].blob.count()).max();
+        let count = |life: &LiveRange| life.blobs.iter().map(|&id| blobs[id].blob.count()).max();
         let counts: Vec<usize> = lives.iter().filter_map(count).collect();
         for slot in slots(lives, &counts) {
             let storage = Blob::new(device, &[slot.count])?;
             for &id in slot.lives.iter().flat_map(|&life| &lives[life].blobs) {
-                blobs[id].blob.lodge(&storage)?;
+                blobs[id].blob.use_storage_of(&storage)?;
             }
         }
         Ok(())
     }
 
     /// The lives after which storage may be used again, by their beginnings. None is shared yet.
-    fn mortal_lives(&self) -> Vec<Life> {
-        let mut lives: Vec<Life> = Vec::new();
+    fn mortal_lives(&self) -> Vec<LiveRange> {
+        let mut lives: Vec<LiveRange> = Vec::new();
         // Blobs that keep what is in them: what makes blobs out of nothing may do so once, and its
         // user may write them.
         let mut kept = self.outputs.clone();
@@ -84,7 +84,7 @@ impl<T: Element, D: Device> Net<T, D> {
                 let shares = |&other: &usize| blob.shares_data_with(&self.blobs[other].blob);
                 let life = lives.iter().position(|life| life.blobs.iter().any(shares));
                 let life = life.unwrap_or_else(|| {
-                    lives.push(Life { blobs: vec![], first: place, last: place });
+                    lives.push(LiveRange { blobs: vec![], first: place, last: place });
                     lives.len() - 1
                 });
                 let life = &mut lives[life];
@@ -99,8 +99,8 @@ impl<T: Element, D: Device> Net<T, D> {
         }
         // A handle that is not the net's is a layer's, which may rely on what is there.
         let handles =
-            |life: &Life| life.blobs.first().map(|&id| self.blobs[id].blob.data_handles());
-        let mortal = |life: &Life| !life.blobs.iter().any(|id| kept.contains(id));
+            |life: &LiveRange| life.blobs.first().map(|&id| self.blobs[id].blob.data_ref_count());
+        let mortal = |life: &LiveRange| !life.blobs.iter().any(|id| kept.contains(id));
         lives.retain(|life| mortal(life) && handles(life) == Some(life.blobs.len()));
         lives
     }
@@ -108,11 +108,11 @@ impl<T: Element, D: Device> Net<T, D> {
 
 /// Storage for all lives of so many elements: for each, in order, the smallest that is free and
 /// large enough, else the largest that is free, made larger, else new.
-fn slots(lives: &[Life], counts: &[usize]) -> Vec<Slot> {
-    let mut slots: Vec<Slot> = Vec::new();
+fn slots(lives: &[LiveRange], counts: &[usize]) -> Vec<StorageSlot> {
+    let mut slots: Vec<StorageSlot> = Vec::new();
     for (place, (life, &count)) in lives.iter().zip(counts).enumerate() {
         let free = slots.iter_mut().filter(|slot| slot.busy < life.first);
-        let fit = |slot: &Slot| match slot.count.checked_sub(count) {
+        let fit = |slot: &StorageSlot| match slot.count.checked_sub(count) {
             Some(spare) => (0, spare),
             None => (1, count - slot.count),
         };
@@ -122,7 +122,7 @@ fn slots(lives: &[Life], counts: &[usize]) -> Vec<Slot> {
                 slot.busy = life.last;
                 slot.lives.push(place);
             }
-            None => slots.push(Slot { count, busy: life.last, lives: vec![place] }),
+            None => slots.push(StorageSlot { count, busy: life.last, lives: vec![place] }),
         }
     }
     slots
@@ -132,7 +132,7 @@ fn slots(lives: &[Life], counts: &[usize]) -> Vec<Slot> {
 fn allocated<T: Element, D: Device>(blobs: &[&Blob<T, D>]) -> Result<[usize; 2]> {
     let mut sum = [0; 2];
     for (place, blob) in blobs.iter().enumerate() {
-        let bytes = blob.allocated()?;
+        let bytes = blob.allocated_bytes()?;
         let before = &blobs[..place];
         if !before.iter().any(|other| other.shares_data_with(blob)) {
             sum[0] += bytes[0];
@@ -148,8 +148,8 @@ fn allocated<T: Element, D: Device>(blobs: &[&Blob<T, D>]) -> Result<[usize; 2]>
 mod tests {
     use super::*;
 
-    fn life(first: usize, last: usize) -> Life {
-        Life { blobs: Vec::new(), first, last }
+    fn life(first: usize, last: usize) -> LiveRange {
+        LiveRange { blobs: Vec::new(), first, last }
     }
 
     #[test]

@@ -12,7 +12,7 @@ mod told;
 mod weights;
 
 pub use build::NetBuilder;
-pub use filter::{filter, meets};
+pub use filter::{filter_net, state_meets_rule};
 pub use memory::MemoryUse;
 pub use split::insert_splits;
 
@@ -33,18 +33,18 @@ pub struct Net<T: Element, D: Device> {
     device: D,
     name: String,
     phase: Phase,
-    steps: Vec<Step<T, D>>,
+    steps: Vec<NetLayer<T, D>>,
     blobs: Vec<NetBlob<T, D>>,
     params: Vec<Param<T, D>>,
     /// Places in `params` of those that own their values.
     learnable: Vec<usize>,
     outputs: Vec<usize>,
     /// Blobs whose storage is used again in the same pass, if that was asked for.
-    lives: Option<Vec<memory::Life>>,
+    lives: Option<Vec<memory::LiveRange>>,
 }
 
 /// A layer and its wiring.
-struct Step<T: Element, D: Device> {
+struct NetLayer<T: Element, D: Device> {
     layer: Box<dyn Layer<T, D>>,
     param: LayerParameter,
     /// Places of its blobs in the net.
@@ -137,7 +137,7 @@ impl<T: Element, D: Device> Net<T, D> {
     }
 
     /// Names of a layer's bottoms and tops.
-    pub fn wiring(&self, layer: usize) -> Option<(Vec<&str>, Vec<&str>)> {
+    pub fn bottoms_and_tops(&self, layer: usize) -> Option<(Vec<&str>, Vec<&str>)> {
         let step = self.steps.get(layer)?;
         let names = |ids: &[usize]| ids.iter().map(|&id| self.blobs[id].name.as_str()).collect();
         Some((names(&step.bottoms), names(&step.tops)))
@@ -182,8 +182,11 @@ impl<T: Element, D: Device> Net<T, D> {
     }
 
     /// How long the layers have waited for data so far, all together; `None` if none reads any.
-    pub fn waited(&self) -> Option<Duration> {
-        self.steps.iter().filter_map(|step| step.layer.waited()).reduce(Duration::saturating_add)
+    pub fn data_wait_time(&self) -> Option<Duration> {
+        self.steps
+            .iter()
+            .filter_map(|step| step.layer.data_wait_time())
+            .reduce(Duration::saturating_add)
     }
 
     /// All parameters of all layers, in order, shared ones too.
@@ -192,8 +195,7 @@ impl<T: Element, D: Device> Net<T, D> {
     }
 
     /// The parameters that own their values: what a solver updates.
-    #[doc(alias = "learnable_params")]
-    pub fn learnable(&self) -> impl ExactSizeIterator<Item = &Param<T, D>> {
+    pub fn learnable_params(&self) -> impl ExactSizeIterator<Item = &Param<T, D>> {
         self.learnable.iter().map(|&place| &self.params[place])
     }
 }

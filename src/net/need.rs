@@ -41,7 +41,7 @@ impl<T: Element, D: Device> Net<T, D> {
         for step in &mut self.steps {
             step.backward = true;
             for (index, propagates) in step.propagate_bottoms.iter_mut().enumerate() {
-                *propagates |= step.layer.propagates_to(index);
+                *propagates |= step.layer.allow_force_backward(index);
             }
             step.propagate_params.fill(true);
         }

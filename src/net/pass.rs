@@ -1,12 +1,12 @@
 //! Forward and backward passes.
 
-use super::{Net, Step};
+use super::{Net, NetLayer};
 use crate::{
     blob::Blob,
     device::Device,
     element::Element,
     error::{Error, Result},
-    layer::Propagate,
+    layer::PropagateDown,
     op::Unary,
 };
 use std::ops::Range;
@@ -24,7 +24,7 @@ impl<T: Element, D: Device> Net<T, D> {
     /// activation in place after it may run as one, if both are among them: the bits are the same.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if there are no such layers; what a layer returns, with the layer's name.
+    /// [`Error::InvalidData`] if there are no such layers; what a layer returns, with the layer's name.
     #[doc(alias = "ForwardFromTo")]
     #[doc(alias = "ForwardTo")]
     pub fn forward_layers(&mut self, layers: Range<usize>) -> Result<f64> {
@@ -64,14 +64,14 @@ impl<T: Element, D: Device> Net<T, D> {
     /// [`backward`](Self::backward) runs all.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if there are no such layers; what a layer returns, with the layer's name.
+    /// [`Error::InvalidData`] if there are no such layers; what a layer returns, with the layer's name.
     #[doc(alias = "BackwardFromTo")]
     #[doc(alias = "BackwardFrom")]
     pub fn backward_layers(&mut self, layers: Range<usize>) -> Result<()> {
         self.expect_layers(&layers)?;
         if self.lives.is_some() {
             let why = "the net reuses memory: what a backward pass needs is overwritten";
-            return Err(Error::Invalid(why.into()));
+            return Err(Error::InvalidData(why.into()));
         }
         for place in layers.rev() {
             if !self.steps[place].backward {
@@ -102,7 +102,7 @@ impl<T: Element, D: Device> Net<T, D> {
         if layers.start <= layers.end && layers.end <= count {
             return Ok(());
         }
-        Err(Error::Invalid(format!("the net has {count} layers, and so no layers {layers:?}")))
+        Err(Error::InvalidData(format!("the net has {count} layers, and so no layers {layers:?}")))
     }
 
     /// Sets the parameters' gradients to zero.
@@ -111,7 +111,7 @@ impl<T: Element, D: Device> Net<T, D> {
     /// Those of the device.
     #[doc(alias = "ClearParamDiffs")]
     pub fn clear_param_diffs(&self) -> Result<()> {
-        for param in self.learnable() {
+        for param in self.learnable_params() {
             self.device.fill(T::default(), param.blob().diff_mut()?.view_mut())?;
         }
         Ok(())
@@ -121,7 +121,7 @@ impl<T: Element, D: Device> Net<T, D> {
     pub(super) fn reshape_layer(&mut self, place: usize) -> Result<()> {
         let [bottom, mut top] = self.operands(place);
         let Self { steps, blobs, .. } = self;
-        let Step { layer, tops, .. } = &mut steps[place];
+        let NetLayer { layer, tops, .. } = &mut steps[place];
         layer.reshape(&bottom, &mut top)?;
         for (&id, top) in tops.iter().zip(top) {
             blobs[id].blob = top;
@@ -137,12 +137,12 @@ impl<T: Element, D: Device> Net<T, D> {
         let in_place = step.tops.len() == 1 && next.bottoms == step.tops && next.tops == step.tops;
         let mut weights = step.loss_weights.iter().chain(&next.loss_weights);
         let alone = in_place && weights.all(|&weight| weight == 0.0);
-        if !alone || next.layer.activation().is_none() {
+        if !alone || next.layer.fusible_activation().is_none() {
             return Ok(None);
         }
         let next = place + 1;
         self.reshape_layer(next).map_err(|error| self.at_layer(next, error))?;
-        Ok(self.steps[next].layer.activation())
+        Ok(self.steps[next].layer.fusible_activation())
     }
 
     /// Runs a layer, reshaped, and a function of its top if it takes that upon itself; returns its
@@ -154,9 +154,9 @@ impl<T: Element, D: Device> Net<T, D> {
         let layer = &mut steps[place].layer;
         let activated = match function {
             Some(function) => {
-                let result = layer.forward_activated(device, &bottom, &top, function);
+                let result = layer.forward_fused(device, &bottom, &top, function);
                 let next = &steps[place + 1].param;
-                result.map_err(|error| error.within(format!("as one with `{}`", next.name())))?
+                result.map_err(|error| error.context(format!("as one with `{}`", next.name())))?
             }
             None => false,
         };
@@ -173,8 +173,8 @@ impl<T: Element, D: Device> Net<T, D> {
 
     fn backward_layer(&mut self, place: usize) -> Result<()> {
         let [bottom, top] = self.operands(place);
-        let Step { layer, propagate_bottoms, propagate_params, .. } = &mut self.steps[place];
-        let propagate = Propagate { bottom: propagate_bottoms, params: propagate_params };
+        let NetLayer { layer, propagate_bottoms, propagate_params, .. } = &mut self.steps[place];
+        let propagate = PropagateDown { bottom: propagate_bottoms, params: propagate_params };
         layer.backward(&self.device, &top, propagate, &bottom)
     }
 
@@ -202,6 +202,6 @@ impl<T: Element, D: Device> Net<T, D> {
 
     pub(super) fn at_layer(&self, place: usize, error: Error) -> Error {
         let step = &self.steps[place];
-        error.within(format!("layer `{}` ({})", step.param.name(), step.layer.kind()))
+        error.context(format!("layer `{}` ({})", step.param.name(), step.layer.kind()))
     }
 }

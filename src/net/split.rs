@@ -3,7 +3,7 @@
 use crate::{
     error::{Error, Result},
     proto::{LayerParameter, NetParameter},
-    words::meant,
+    words::did_you_mean,
 };
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ type Top = (usize, usize);
 
 /// Which tops a definition's bottoms mean, and how tops are used.
 #[derive(Default)]
-struct Survey {
+struct BlobUses {
     /// For each layer the source of each bottom.
     sources: Vec<Vec<Top>>,
     uses: HashMap<Top, Uses>,
@@ -33,10 +33,10 @@ struct Uses {
 /// split carries the weight.
 ///
 /// # Errors
-/// [`Error::Invalid`] if a bottom is no layer's top.
+/// [`Error::InvalidData`] if a bottom is no layer's top.
 #[doc(alias = "InsertSplits")]
 pub fn insert_splits(param: &NetParameter) -> Result<NetParameter> {
-    let Survey { sources, mut uses } = survey(param)?;
+    let BlobUses { sources, mut uses } = survey(param)?;
     let mut split = NetParameter { layer: Vec::new(), ..param.clone() };
     for (i, layer) in param.layer.iter().enumerate() {
         let mut layer = layer.clone();
@@ -63,15 +63,15 @@ pub fn insert_splits(param: &NetParameter) -> Result<NetParameter> {
     Ok(split)
 }
 
-fn survey(param: &NetParameter) -> Result<Survey> {
+fn survey(param: &NetParameter) -> Result<BlobUses> {
     let mut last: HashMap<&str, Top> = HashMap::new();
-    let Survey { mut sources, mut uses } = Survey::default();
+    let BlobUses { mut sources, mut uses } = BlobUses::default();
     for (i, layer) in param.layer.iter().enumerate() {
         let mut tops = Vec::with_capacity(layer.bottom.len());
         for (j, bottom) in layer.bottom.iter().enumerate() {
             let source = last.get(bottom.as_str()).copied().ok_or_else(|| {
-                let unknown = unknown(bottom, j, last.keys().copied());
-                unknown.within(format!("layer `{}`", layer.name()))
+                let unknown = unknown_bottom_error(bottom, j, last.keys().copied());
+                unknown.context(format!("layer `{}`", layer.name()))
             })?;
             uses.entry(source).or_default().count += 1;
             tops.push(source);
@@ -86,17 +86,17 @@ fn survey(param: &NetParameter) -> Result<Survey> {
             used.count += usize::from(weight != 0.0);
         }
     }
-    Ok(Survey { sources, uses })
+    Ok(BlobUses { sources, uses })
 }
 
 /// A bottom that no layer before makes: of those known, one may be meant.
-pub(super) fn unknown<'a>(
+pub(super) fn unknown_bottom_error<'a>(
     bottom: &str,
     index: usize,
     known: impl IntoIterator<Item = &'a str>,
 ) -> Error {
-    let meant = meant(bottom, known);
-    Error::Invalid(format!("unknown bottom blob `{bottom}`{meant} (bottom {index})"))
+    let meant = did_you_mean(bottom, known);
+    Error::InvalidData(format!("unknown bottom blob `{bottom}`{meant} (bottom {index})"))
 }
 
 fn split_layer(top: &str, producer: &str, index: usize, used: &Uses) -> LayerParameter {

@@ -36,7 +36,7 @@ impl<T: Element, D: Device> Net<T, D> {
     /// names of the layers copied, in the net's order.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if a layer has another number of parameters or a name comes twice,
+    /// [`Error::InvalidData`] if a layer has another number of parameters or a name comes twice,
     /// [`Error::Shape`] if a parameter has another shape: each names layer and tensor, and nothing
     /// has been changed. Those of the device.
     #[doc(alias = "CopyTrainedLayersFrom")]
@@ -46,7 +46,7 @@ impl<T: Element, D: Device> Net<T, D> {
             let Some((layer, index)) = parts(full) else { continue };
             let Some(place) = self.place(layer) else { continue };
             if layers.entry(place).or_default().insert(index, tensor).is_some() {
-                let twice = Error::Invalid(format!("tensor `{full}`: it is given twice"));
+                let twice = Error::InvalidData(format!("tensor `{full}`: it is given twice"));
                 return Err(self.at_layer(place, twice));
             }
         }
@@ -76,7 +76,7 @@ impl<T: Element, D: Device> Net<T, D> {
             let full = name(layer, index);
             let Some(tensor) = tensors.get(&index) else {
                 let why = format!("tensor `{full}` is missing: the layer has {count} parameters");
-                return Err(Error::Invalid(why));
+                return Err(Error::InvalidData(why));
             };
             if tensor.shape() != param.shape() {
                 let (theirs, ours) = (tensor.shape(), param.shape());
@@ -89,7 +89,7 @@ impl<T: Element, D: Device> Net<T, D> {
                 let full = name(layer, index);
                 let why =
                     format!("tensor `{full}` is one too many: the layer has {count} parameters");
-                Err(Error::Invalid(why))
+                Err(Error::InvalidData(why))
             }
             None => Ok(()),
         }

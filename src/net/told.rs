@@ -1,12 +1,14 @@
 //! How a net is built, told to the log in Caffe's words at the level of debugging.
 
-use super::{Net, Step};
+use super::{Net, NetLayer};
 use crate::{device::Device, element::Element};
 use log::debug;
 
 /// Tells how the newest layer is wired and which shapes it gives its tops.
 pub(super) fn layer<T: Element, D: Device>(net: &Net<T, D>) {
-    let Some(Step { param, bottoms, tops, loss_weights, .. }) = net.steps.last() else { return };
+    let Some(NetLayer { param, bottoms, tops, loss_weights, .. }) = net.steps.last() else {
+        return;
+    };
     let name = param.name();
     for &id in bottoms {
         debug!("{name} <- {}", net.blobs[id].name);
@@ -25,7 +27,7 @@ pub(super) fn layer<T: Element, D: Device>(net: &Net<T, D>) {
 
 /// Tells which layers have a backward pass and what the net puts out.
 pub(super) fn net<T: Element, D: Device>(net: &Net<T, D>) {
-    for Step { param, backward, .. } in net.steps.iter().rev() {
+    for NetLayer { param, backward, .. } in net.steps.iter().rev() {
         let needs = if *backward { "needs" } else { "does not need" };
         debug!("{} {needs} backward computation.", param.name());
     }

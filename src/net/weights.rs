@@ -18,7 +18,7 @@ impl<T: Element, D: Device> Net<T, D> {
     /// [`proto::read_trained_net`](crate::proto::read_trained_net) reads files of any age.
     ///
     /// # Errors
-    /// [`Error::Invalid`] or [`Error::Shape`] if a layer's parameters are other in number or
+    /// [`Error::InvalidData`] or [`Error::Shape`] if a layer's parameters are other in number or
     /// shape: nothing has been changed. For messages that contradict themselves, too, and those of
     /// the device; the layers before are then already copied.
     #[doc(alias = "CopyTrainedLayersFrom")]
@@ -26,7 +26,7 @@ impl<T: Element, D: Device> Net<T, D> {
         if !source.layers.is_empty() {
             let why =
                 "the weights are in an old format; upgrade them first (`proto::upgrade::net`)";
-            return Err(Error::Invalid(why.into()));
+            return Err(Error::InvalidData(why.into()));
         }
         for from in &source.layer {
             let Some(place) = self.place(from.name()) else { continue };
@@ -53,7 +53,7 @@ impl<T: Element, D: Device> Net<T, D> {
     /// name in `source`: what one net learns, the other has.
     ///
     /// # Errors
-    /// [`Error::Invalid`] or [`Error::Shape`] if a layer's parameters are other in number or
+    /// [`Error::InvalidData`] or [`Error::Shape`] if a layer's parameters are other in number or
     /// shape.
     #[doc(alias = "ShareTrainedLayersWith")]
     pub fn share_trained_with(&mut self, source: &Self) -> Result<()> {
@@ -87,7 +87,7 @@ impl<T: Element, D: Device> Net<T, D> {
 
     /// Takes out of a message of this net the values of parameters that share another's: a file
     /// then has them once, as Caffe's HDF5 files do. Gradients stay.
-    pub fn leave_out_shared(&self, message: &mut NetParameter) {
+    pub fn strip_shared_params(&self, message: &mut NetParameter) {
         for param in self.params.iter().filter(|param| param.owner.is_some()) {
             let layer = message.layer.get_mut(param.layer);
             if let Some(blob) = layer.and_then(|layer| layer.blobs.get_mut(param.index)) {
@@ -101,12 +101,12 @@ impl<T: Element, D: Device> Net<T, D> {
     pub(crate) fn copy_some_from(&mut self, source: &NetParameter) -> Result<()> {
         let copied = self.copy_trained_from(source)?;
         let trained = source.layer.iter().filter(|layer| !layer.blobs.is_empty());
-        self.expect_copied(&copied, trained.map(|layer| layer.name()))
+        self.check_copied(&copied, trained.map(|layer| layer.name()))
     }
 
     /// Fails if there was something to copy and nothing was `copied`, from a file that has weights
     /// of layers of these names.
-    pub(crate) fn expect_copied<'a>(
+    pub(crate) fn check_copied<'a>(
         &self,
         copied: &[String],
         found: impl IntoIterator<Item = &'a str>,
@@ -117,7 +117,7 @@ impl<T: Element, D: Device> Net<T, D> {
         let ours = self.steps.iter().filter(|step| !step.layer.params().is_empty());
         let ours = few(ours.map(|step| step.param.name()));
         let why = "no layer of the net has trained weights in this file";
-        Err(Error::Invalid(format!("{why}: it has {}, the net {ours}", few(found))))
+        Err(Error::InvalidData(format!("{why}: it has {}, the net {ours}", few(found))))
     }
 
     /// Fails unless a layer's parameters can be copied from these messages.
@@ -131,12 +131,12 @@ impl<T: Element, D: Device> Net<T, D> {
             match blobs.get(index) {
                 Some(proto) if has_data(proto) => {
                     let expected = param.expect_shape(proto);
-                    expected.map_err(|error| error.within(format!("parameter {index}")))?;
+                    expected.map_err(|error| error.context(format!("parameter {index}")))?;
                 }
                 _ if shared(index) => {}
                 Some(_) if blobs.len() == params.len() => {
                     let why = format!("the other net has no values for parameter {index}");
-                    return Err(Error::Invalid(why));
+                    return Err(Error::InvalidData(why));
                 }
                 _ => expect_params(params.len(), blobs.len())?,
             }
@@ -184,7 +184,7 @@ fn has_data(proto: &BlobProto) -> bool {
 fn expect_params(ours: usize, theirs: usize) -> Result<()> {
     if ours != theirs {
         let why = format!("has {ours} parameters, the other net's layer has {theirs}");
-        return Err(Error::Invalid(why));
+        return Err(Error::InvalidData(why));
     }
     Ok(())
 }

@@ -44,7 +44,7 @@ impl Axis {
 
     /// Elements that remain once the axis is reduced away: `outer · inner`; `usize::MAX` as
     /// [`count`](Self::count).
-    pub fn rest(&self) -> usize {
+    pub fn reduced_count(&self) -> usize {
         if self.fits() { self.outer * self.inner } else { usize::MAX }
     }
 
@@ -57,9 +57,9 @@ impl Axis {
 
     /// As [`Axis::new`] but fails on an axis of extent zero, along which there is nothing to
     /// take a maximum of.
-    pub(crate) fn expect_non_empty(&self, op: &'static str) -> Result<()> {
-        if self.extent == 0 && self.rest() != 0 {
-            return Err(Error::value(op, "the axis has no elements"));
+    pub(crate) fn check_non_empty(&self, op: &'static str) -> Result<()> {
+        if self.extent == 0 && self.reduced_count() != 0 {
+            return Err(Error::invalid_input(op, "the axis has no elements"));
         }
         Ok(())
     }
@@ -76,11 +76,14 @@ mod tests {
         {
             assert!(Axis::new(outer, extent, inner).is_err());
             let axis = Axis { outer, extent, inner };
-            assert_eq!((axis.count(), axis.rest()), (usize::MAX, usize::MAX), "{axis:?}");
+            assert_eq!((axis.count(), axis.reduced_count()), (usize::MAX, usize::MAX), "{axis:?}");
         }
         for [outer, extent, inner] in [[2, 3, 5], [1 << 58, 0, 1], [0, 7, 2], [1 << 57, 2, 1]] {
             let axis = Axis::new(outer, extent, inner).unwrap();
-            assert_eq!((axis.count(), axis.rest()), (outer * extent * inner, outer * inner));
+            assert_eq!(
+                (axis.count(), axis.reduced_count()),
+                (outer * extent * inner, outer * inner)
+            );
         }
     }
 }

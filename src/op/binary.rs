@@ -1,7 +1,7 @@
 //! Functions of two elements.
 
 use super::{
-    functions::{Functions, Library},
+    functions::{ElementaryFunctions, StdFunctions},
     unary::pow,
 };
 use crate::element::Element;
@@ -161,12 +161,12 @@ impl<A: Float> Binary<A> {
     /// The function itself: what every device must agree with.
     #[inline(always)]
     pub fn eval(&self, a: A, b: A) -> A {
-        self.eval_with::<Library>(a, b)
+        self.eval_with::<StdFunctions>(a, b)
     }
 
     /// As [`eval`](Self::eval), by the elementary functions of `F`.
     #[inline(always)]
-    pub(crate) fn eval_with<F: Functions<A>>(&self, a: A, b: A) -> A {
+    pub(crate) fn eval_with<F: ElementaryFunctions<A>>(&self, a: A, b: A) -> A {
         let (zero, one) = (A::zero(), A::one());
         match *self {
             Self::Add => a + b,

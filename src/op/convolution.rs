@@ -2,7 +2,7 @@
 
 use super::Window;
 use crate::{
-    error::{Error, Result, expect_len},
+    error::{Error, Result, check_len},
     shape::Shape,
 };
 
@@ -23,18 +23,18 @@ impl Convolution {
     /// Describes a convolution.
     ///
     /// # Errors
-    /// [`Error::Value`] if `groups` is zero or does not divide channels and outputs;
+    /// [`Error::InvalidInput`] if `groups` is zero or does not divide channels and outputs;
     /// [`Error::ShapeOverflow`] if an operand is too large to count.
     pub fn new(batch: usize, outputs: usize, groups: usize, window: Window) -> Result<Self> {
         let channels = window.channels();
         if groups == 0 || !channels.is_multiple_of(groups) || !outputs.is_multiple_of(groups) {
             let why =
                 format!("{groups} groups do not divide {channels} channels and {outputs} outputs");
-            return Err(Error::value("convolution", why));
+            return Err(Error::invalid_input("convolution", why));
         }
-        Shape::new(&[batch, window.image()])?;
+        Shape::new(&[batch, window.image_len()])?;
         Shape::new(&[batch, outputs, window.positions()])?;
-        Shape::new(&[outputs, window.rows()])?;
+        Shape::new(&[outputs, window.column_rows()])?;
         Ok(Self { batch, outputs, groups, window })
     }
 
@@ -60,12 +60,12 @@ impl Convolution {
 
     /// Elements of `x`.
     pub fn input_len(&self) -> usize {
-        self.batch * self.window.image()
+        self.batch * self.window.image_len()
     }
 
     /// Elements of `w`.
     pub fn filter_len(&self) -> usize {
-        self.outputs * (self.window.rows() / self.groups)
+        self.outputs * (self.window.column_rows() / self.groups)
     }
 
     /// Elements of `y`.
@@ -75,7 +75,7 @@ impl Convolution {
 
     /// Floating-point operations of one pass over the batch, or as many as can be counted.
     pub fn flops(&self) -> u64 {
-        let each = 2 * (self.window.rows() / self.groups) as u64;
+        let each = 2 * (self.window.column_rows() / self.groups) as u64;
         each.saturating_mul(self.output_len() as u64)
     }
 
@@ -90,8 +90,8 @@ impl Convolution {
         w: (&'static str, usize),
         y: (&'static str, usize),
     ) -> Result<()> {
-        expect_len(op, x.0, self.input_len(), x.1)?;
-        expect_len(op, w.0, self.filter_len(), w.1)?;
-        expect_len(op, y.0, self.output_len(), y.1)
+        check_len(op, x.0, self.input_len(), x.1)?;
+        check_len(op, w.0, self.filter_len(), w.1)?;
+        check_len(op, y.0, self.output_len(), y.1)
     }
 }

@@ -5,7 +5,7 @@ use num_traits::Float;
 /// Elementary functions of `A`.
 ///
 /// Those of [`Library`] are what every device must agree with; a device may have faster ones.
-pub(crate) trait Functions<A> {
+pub(crate) trait ElementaryFunctions<A> {
     /// `eˣ`
     fn exp(x: A) -> A;
     /// `eˣ − 1`
@@ -21,9 +21,9 @@ pub(crate) trait Functions<A> {
 }
 
 /// The functions of the standard library.
-pub(crate) struct Library;
+pub(crate) struct StdFunctions;
 
-impl<A: Float> Functions<A> for Library {
+impl<A: Float> ElementaryFunctions<A> for StdFunctions {
     #[inline(always)]
     fn exp(x: A) -> A {
         x.exp()

@@ -2,7 +2,7 @@
 
 use crate::{
     element::Element,
-    error::{Error, Result, expect_at_least, expect_len},
+    error::{Error, Result, check_len, check_min_len},
 };
 use num_traits::{One, Zero};
 
@@ -46,11 +46,17 @@ pub struct Gemm<T: Element> {
 impl<T: Element> Gemm<T> {
     /// `C(m×n) ← A(m×k)·B(k×n)`, packed.
     pub fn new(m: usize, n: usize, k: usize) -> Self {
-        Self::with(Transpose::No, Transpose::No, m, n, k)
+        Self::with_transpose(Transpose::No, Transpose::No, m, n, k)
     }
 
     /// `C(m×n) ← op(A)·op(B)`, packed.
-    pub fn with(trans_a: Transpose, trans_b: Transpose, m: usize, n: usize, k: usize) -> Self {
+    pub fn with_transpose(
+        trans_a: Transpose,
+        trans_b: Transpose,
+        m: usize,
+        n: usize,
+        k: usize,
+    ) -> Self {
         let columns = |trans, rows, columns| if trans == Transpose::No { columns } else { rows };
         let (lda, ldb) = (columns(trans_a, m, k), columns(trans_b, k, n));
         let (alpha, beta) = (T::Acc::one(), T::Acc::zero());
@@ -77,7 +83,7 @@ impl<T: Element> Gemm<T> {
 
     /// Operands that are parts of wider matrices.
     #[must_use]
-    pub fn leading(self, lda: usize, ldb: usize, ldc: usize) -> Self {
+    pub fn leading_dims(self, lda: usize, ldb: usize, ldc: usize) -> Self {
         Self { lda, ldb, ldc, ..self }
     }
 
@@ -90,7 +96,7 @@ impl<T: Element> Gemm<T> {
     /// Elements from the first to the last used of `A`, `B` and `C`.
     ///
     /// # Errors
-    /// [`Error::Value`] if a leading dimension is shorter than a row, or an extent overflows.
+    /// [`Error::InvalidInput`] if a leading dimension is shorter than a row, or an extent overflows.
     pub fn spans(&self) -> Result<(usize, usize, usize)> {
         let stored = |trans, rows, columns| match trans {
             Transpose::No => (rows, columns),
@@ -106,17 +112,17 @@ impl<T: Element> Gemm<T> {
     /// Fails unless operands of these lengths hold all that is used.
     ///
     /// # Errors
-    /// [`Error::Length`] names the operand; [`Error::Value`] a leading dimension that is too
+    /// [`Error::Length`] names the operand; [`Error::InvalidInput`] a leading dimension that is too
     /// short.
     pub fn check(&self, a: usize, b: usize, c: usize) -> Result<()> {
         let (want_a, want_b, want_c) = self.spans()?;
-        expect_at_least("gemm", "a", want_a, a)?;
-        expect_at_least("gemm", "b", want_b, b)?;
-        expect_at_least("gemm", "c", want_c, c)
+        check_min_len("gemm", "a", want_a, a)?;
+        check_min_len("gemm", "b", want_b, b)?;
+        check_min_len("gemm", "c", want_c, c)
     }
 
     /// The product as `A` times a column, if that and the result are stored densely.
-    pub(crate) fn times_column(&self) -> Option<Gemv<T>> {
+    pub(crate) fn as_gemv(&self) -> Option<Gemv<T>> {
         let dense_b = self.trans_b == Transpose::Yes || self.ldb == 1 || self.k == 1;
         let dense_c = self.ldc == 1 || self.m == 1;
         let (m, n) =
@@ -126,7 +132,7 @@ impl<T: Element> Gemm<T> {
     }
 
     /// The product as a row times `B`, that is `Bᵀ` times a column, if the row is stored densely.
-    pub(crate) fn row_times(&self) -> Option<Gemv<T>> {
+    pub(crate) fn as_transposed_gemv(&self) -> Option<Gemv<T>> {
         let dense_a = self.trans_a == Transpose::No || self.lda == 1 || self.k == 1;
         let (m, n, trans) = match self.trans_b {
             Transpose::No => (self.k, self.n, Transpose::Yes),
@@ -146,7 +152,7 @@ impl<T: Element> Gemm<T> {
 ///
 /// A stride of zero uses the same `A` or `B` for all; the `C`s may not overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Batch {
+pub struct GemmBatch {
     /// Number of products.
     pub count: usize,
     /// Elements from one `A` to the next.
@@ -157,7 +163,7 @@ pub struct Batch {
     pub stride_c: usize,
 }
 
-impl Batch {
+impl GemmBatch {
     /// Fails unless operands of these lengths hold `count` products of `op` without overlap
     /// of the `C`s.
     ///
@@ -168,14 +174,14 @@ impl Batch {
         let (span_a, span_b, span_c) = op.spans()?;
         if last > 0 && self.stride_c < span_c {
             let why = format!("stride_c {} overlaps matrices of {span_c} elements", self.stride_c);
-            return Err(Error::value("gemm_batched", why));
+            return Err(Error::invalid_input("gemm_batched", why));
         }
         let whole = |stride: usize, span: usize| {
             stride.checked_mul(last).and_then(|start| start.checked_add(span))
         };
         let whole = |operand, stride, span, got| {
             let want = whole(stride, span).unwrap_or(usize::MAX);
-            expect_at_least("gemm_batched", operand, want, got)
+            check_min_len("gemm_batched", operand, want, got)
         };
         whole("a", self.stride_a, span_a, a)?;
         whole("b", self.stride_b, span_b, b)?;
@@ -220,7 +226,7 @@ impl<T: Element> Gemv<T> {
 
     /// `A` is part of a wider matrix.
     #[must_use]
-    pub fn leading(self, lda: usize) -> Self {
+    pub fn leading_dim(self, lda: usize) -> Self {
         Self { lda, ..self }
     }
 
@@ -235,13 +241,13 @@ impl<T: Element> Gemv<T> {
     /// Fails unless `A` holds all that is used and `x` and `y` just what the shape says.
     ///
     /// # Errors
-    /// [`Error::Length`] names the operand; [`Error::Value`] a leading dimension that is too
+    /// [`Error::Length`] names the operand; [`Error::InvalidInput`] a leading dimension that is too
     /// short.
     pub fn check(&self, a: usize, x: usize, y: usize) -> Result<()> {
         let (want_x, want_y) = self.lengths();
-        expect_at_least("gemv", "a", span("gemv", "lda", (self.m, self.n), self.lda)?, a)?;
-        expect_len("gemv", "x", want_x, x)?;
-        expect_len("gemv", "y", want_y, y)
+        check_min_len("gemv", "a", span("gemv", "lda", (self.m, self.n), self.lda)?, a)?;
+        check_len("gemv", "x", want_x, x)?;
+        check_len("gemv", "y", want_y, y)
     }
 }
 
@@ -257,11 +263,11 @@ fn span(
     }
     if ld < columns {
         let why = format!("{name} {ld} is shorter than a row of {columns} elements");
-        return Err(Error::value(op, why));
+        return Err(Error::invalid_input(op, why));
     }
     (rows - 1)
         .checked_mul(ld)
         .and_then(|start| start.checked_add(columns))
         .filter(|&span| span <= isize::MAX as usize)
-        .ok_or_else(|| Error::value(op, format!("{rows} rows of {name} {ld} overflow")))
+        .ok_or_else(|| Error::invalid_input(op, format!("{rows} rows of {name} {ld} overflow")))
 }

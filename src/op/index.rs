@@ -1,7 +1,7 @@
 //! Moving elements about.
 
 use crate::{
-    error::{Error, Result, expect_at_least, expect_len},
+    error::{Error, Result, check_len, check_min_len},
     shape::Shape,
 };
 
@@ -22,7 +22,7 @@ impl Copy2d {
     /// Fails unless operands of these lengths hold the block.
     ///
     /// # Errors
-    /// [`Error::Length`] names the operand; [`Error::Value`] a leading dimension that is too
+    /// [`Error::Length`] names the operand; [`Error::InvalidInput`] a leading dimension that is too
     /// short.
     pub fn check(&self, x: usize, y: usize) -> Result<()> {
         if self.rows == 0 || self.columns == 0 {
@@ -31,11 +31,11 @@ impl Copy2d {
         for (name, ld, operand, len) in [("ldx", self.ldx, "x", x), ("ldy", self.ldy, "y", y)] {
             if self.rows > 1 && ld < self.columns {
                 let why = format!("{name} {ld} is shorter than a row of {}", self.columns);
-                return Err(Error::value("copy_2d", why));
+                return Err(Error::invalid_input("copy_2d", why));
             }
             let last = (self.rows - 1).checked_mul(ld);
             let want = last.and_then(|last| last.checked_add(self.columns));
-            expect_at_least("copy_2d", operand, want.unwrap_or(usize::MAX), len)?;
+            check_min_len("copy_2d", operand, want.unwrap_or(usize::MAX), len)?;
         }
         Ok(())
     }
@@ -43,7 +43,7 @@ impl Copy2d {
 
 /// Rows picked out of, or added into, a table of `table × width` by `count` indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rows {
+pub struct RowIndexing {
     /// Rows of the table.
     pub table: usize,
     /// Elements of a row.
@@ -52,7 +52,7 @@ pub struct Rows {
     pub count: usize,
 }
 
-impl Rows {
+impl RowIndexing {
     /// Fails unless the operands have these lengths: the table, the indices and the picked rows.
     ///
     /// # Errors
@@ -64,9 +64,9 @@ impl Rows {
         indices: (&'static str, usize),
         picked: (&'static str, usize),
     ) -> Result<()> {
-        expect_len(op, table.0, Shape::new(&[self.table, self.width])?.count(), table.1)?;
-        expect_len(op, indices.0, self.count, indices.1)?;
-        expect_len(op, picked.0, Shape::new(&[self.count, self.width])?.count(), picked.1)
+        check_len(op, table.0, Shape::new(&[self.table, self.width])?.count(), table.1)?;
+        check_len(op, indices.0, self.count, indices.1)?;
+        check_len(op, picked.0, Shape::new(&[self.count, self.width])?.count(), picked.1)
     }
 }
 
@@ -130,7 +130,7 @@ impl Tile {
         x: (&'static str, usize),
         y: (&'static str, usize),
     ) -> Result<()> {
-        expect_len(op, x.0, Shape::new(&[self.outer, self.inner])?.count(), x.1)?;
-        expect_len(op, y.0, Shape::new(&[self.outer, self.tiles, self.inner])?.count(), y.1)
+        check_len(op, x.0, Shape::new(&[self.outer, self.inner])?.count(), x.1)?;
+        check_len(op, y.0, Shape::new(&[self.outer, self.tiles, self.inner])?.count(), y.1)
     }
 }

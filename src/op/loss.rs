@@ -1,7 +1,7 @@
 //! Losses, and measures over class scores and labels.
 
 use super::Axis;
-use crate::error::{Error, Result, expect_len};
+use crate::error::{Error, Result, check_len};
 use num_traits::Float;
 
 /// What a summed loss is divided by.
@@ -77,7 +77,7 @@ pub struct ClassLoss {
     /// The axis of the classes.
     pub axis: Axis,
     /// What `f` is.
-    pub form: ClassForm,
+    pub form: ClassLossKind,
     /// Label of positions that do not count.
     pub ignore: Option<i64>,
     /// What `n` is.
@@ -86,11 +86,11 @@ pub struct ClassLoss {
 
 /// A loss of the scores of all classes, one of which is right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ClassForm {
+pub enum ClassLossKind {
     /// `−ln max(x[label], floor)` of probabilities.
     Log,
     /// As [`Log`](Self::Log), but the gradient is that of the scores whose softmax `x` is.
-    SoftmaxLog,
+    LogWithSoftmaxGradient,
     /// `max(0, 1 − x[label]) + Σ max(0, 1 + x[k])` over the other classes.
     Hinge,
     /// As [`Hinge`](Self::Hinge), each term squared.
@@ -104,7 +104,7 @@ impl ClassLoss {
     /// Fails unless operands have these lengths, and only a logarithm has a matrix.
     ///
     /// # Errors
-    /// [`Error::Length`] names the operand; [`Error::Value`].
+    /// [`Error::Length`] names the operand; [`Error::InvalidInput`].
     pub fn check(
         &self,
         op: &'static str,
@@ -112,13 +112,13 @@ impl ClassLoss {
         label: usize,
         matrix: Option<usize>,
     ) -> Result<()> {
-        expect_len(op, "x", self.axis.count(), x)?;
-        expect_len(op, "label", self.axis.rest(), label)?;
+        check_len(op, "x", self.axis.count(), x)?;
+        check_len(op, "label", self.axis.reduced_count(), label)?;
         let Some(matrix) = matrix else { return Ok(()) };
-        if matches!(self.form, ClassForm::Hinge | ClassForm::SquaredHinge) {
-            return Err(Error::value(op, "a hinge takes no matrix"));
+        if matches!(self.form, ClassLossKind::Hinge | ClassLossKind::SquaredHinge) {
+            return Err(Error::invalid_input(op, "a hinge takes no matrix"));
         }
-        expect_len(op, "matrix", self.axis.extent.saturating_mul(self.axis.extent), matrix)
+        check_len(op, "matrix", self.axis.extent.saturating_mul(self.axis.extent), matrix)
     }
 }
 
@@ -127,9 +127,9 @@ impl ClassLoss {
 /// A target counts unless it is to be ignored; as in Caffe, its fraction is left out of account
 /// there, so that 0.7 is ignored where 0 is.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PairLoss<A> {
+pub struct ElementwiseLoss<A> {
     /// What `f` is.
-    pub form: PairForm<A>,
+    pub form: ElementwiseLossKind<A>,
     /// Items.
     pub batch: usize,
     /// Elements of an item.
@@ -142,7 +142,7 @@ pub struct PairLoss<A> {
 
 /// A loss of one number against a target.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum PairForm<A> {
+pub enum ElementwiseLossKind<A> {
     /// `(x − t)² / 2`
     Squared,
     /// `ln(1 + eˣ) − t·x`: the cross entropy of the sigmoid of x.
@@ -160,7 +160,7 @@ pub enum PairForm<A> {
     },
 }
 
-impl<A: Float> PairForm<A> {
+impl<A: Float> ElementwiseLossKind<A> {
     /// The loss itself: what every device must agree with.
     #[inline(always)]
     pub fn eval(&self, x: A, t: A) -> A {
@@ -184,7 +184,7 @@ impl<A: Float> PairForm<A> {
     /// Its derivative by x. That of [`Contrastive`](Self::Contrastive) has 1e-4 added to the
     /// distance it divides by, as in Caffe.
     #[inline(always)]
-    pub fn slope(&self, x: A, t: A) -> A {
+    pub fn derivative(&self, x: A, t: A) -> A {
         let (zero, one) = (A::zero(), A::one());
         let half = one / (one + one);
         match *self {
@@ -201,15 +201,15 @@ impl<A: Float> PairForm<A> {
     }
 }
 
-impl<A> PairLoss<A> {
+impl<A> ElementwiseLoss<A> {
     /// Fails unless operands have these lengths.
     ///
     /// # Errors
     /// [`Error::Length`] names the operand; [`Error::ShapeOverflow`].
     pub fn check(&self, op: &'static str, x: usize, t: usize) -> Result<()> {
         let count = Axis::new(self.batch, self.each, 1)?.count();
-        expect_len(op, "x", count, x)?;
-        expect_len(op, "t", count, t)
+        check_len(op, "x", count, x)?;
+        check_len(op, "t", count, t)
     }
 
     /// What the loss is divided by when `valid` targets are not ignored.

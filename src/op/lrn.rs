@@ -50,10 +50,10 @@ impl Lrn {
     /// Fails unless the region's extent is odd and the operands can be counted.
     ///
     /// # Errors
-    /// [`Error::Value`], [`Error::ShapeOverflow`].
+    /// [`Error::InvalidInput`], [`Error::ShapeOverflow`].
     pub fn check(&self) -> Result<()> {
         if self.size.is_multiple_of(2) {
-            return Err(Error::value("lrn", format!("size {} is not odd", self.size)));
+            return Err(Error::invalid_input("lrn", format!("size {} is not odd", self.size)));
         }
         Shape::new(&[self.batch, self.channels, self.plane[0], self.plane[1]])?;
         Ok(())

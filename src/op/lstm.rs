@@ -1,7 +1,7 @@
 //! One step of long short-term memory.
 
 use crate::{
-    error::{Result, expect_len},
+    error::{Result, check_len},
     shape::Shape,
 };
 
@@ -63,7 +63,7 @@ impl Lstm {
         gates: (&'static str, usize),
         states: &[(&'static str, usize)],
     ) -> Result<()> {
-        expect_len(op, gates.0, self.gates(), gates.1)?;
-        states.iter().try_for_each(|&(name, got)| expect_len(op, name, self.state(), got))
+        check_len(op, gates.0, self.gates(), gates.1)?;
+        states.iter().try_for_each(|&(name, got)| check_len(op, name, self.state(), got))
     }
 }

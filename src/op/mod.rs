@@ -25,18 +25,19 @@ mod window;
 pub use axis::Axis;
 pub use binary::Binary;
 pub use convolution::Convolution;
-pub(crate) use functions::Functions;
-pub use gemm::{Batch, Gemm, Gemv, Transpose};
-pub use index::{Copy2d, Permute, Rows, Tile};
+pub(crate) use functions::ElementaryFunctions;
+pub use gemm::{Gemm, GemmBatch, Gemv, Transpose};
+pub use index::{Copy2d, Permute, RowIndexing, Tile};
 pub use loss::{
-    Accuracy, ClassForm, ClassLoss, LossNormalization, PairForm, PairLoss, SoftmaxLoss,
+    Accuracy, ClassLoss, ClassLossKind, ElementwiseLoss, ElementwiseLossKind, LossNormalization,
+    SoftmaxLoss,
 };
 pub use lrn::{Lrn, LrnRegion};
 pub use lstm::Lstm;
-pub use pool::{Pool, Rounding};
+pub use pool::{Pool2d, PoolRounding};
 pub use random::{Philox, RngKey};
 pub use reduce::{Reduce, TopK};
-pub use standardize::{Epsilon, Standardize};
+pub use standardize::{EpsilonPlacement, Standardize};
 pub use unary::Unary;
-pub use update::{Descent, Regularization, Rule, adam_correction};
-pub use window::{Extent, Window};
+pub use update::{Regularization, SolverUpdate, UpdateRule, adam_correction};
+pub use window::{SpatialAxis, Window};

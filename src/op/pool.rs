@@ -1,13 +1,13 @@
 //! Two-dimensional pooling.
 
 use crate::{
-    error::{Error, Result, expect_len},
+    error::{Error, Result, check_len},
     shape::Shape,
 };
 
 /// How the number of windows is rounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Rounding {
+pub enum PoolRounding {
     /// Up: the last window may hang over the edge. Caffe's default.
     Ceil,
     /// Down, as convolution does.
@@ -16,7 +16,7 @@ pub enum Rounding {
 
 /// Pooling of `planes` planes of `input` into planes of `output`; pairs are (height, width).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pool {
+pub struct Pool2d {
     /// Planes: batch · channels.
     pub planes: usize,
     /// Extents of an input plane.
@@ -27,17 +27,17 @@ pub struct Pool {
     pub stride: [usize; 2],
     /// Padding on each side.
     pub pad: [usize; 2],
-    rounding: Rounding,
+    rounding: PoolRounding,
     output: [usize; 2],
 }
 
-impl Pool {
+impl Pool2d {
     /// Describes a pooling as Caffe sizes it: `round((input + 2·pad − kernel) / stride) + 1`
     /// windows, less the last where, with padding, it would start in the far padding. A kernel
     /// that reaches past the padded input by less than a stride fits once if rounded up.
     ///
     /// # Errors
-    /// [`Error::Value`] if kernel or stride is zero, if padding reaches the kernel's extent, or if
+    /// [`Error::InvalidInput`] if kernel or stride is zero, if padding reaches the kernel's extent, or if
     /// no window fits; [`Error::ShapeOverflow`] if an operand is too large to count.
     pub fn new(
         planes: usize,
@@ -45,7 +45,7 @@ impl Pool {
         kernel: [usize; 2],
         stride: [usize; 2],
         pad: [usize; 2],
-        rounding: Rounding,
+        rounding: PoolRounding,
     ) -> Result<Self> {
         let padded = pad != [0, 0];
         let mut output = [0; 2];
@@ -86,21 +86,24 @@ impl Pool {
     ) -> Result<()> {
         let Self { planes, input: from, kernel, stride, pad, rounding, output: to } = *self;
         if Self::new(planes, from, kernel, stride, pad, rounding)? != *self {
-            return Err(Error::value(op, format!("there are no {to:?} windows in {from:?}")));
+            return Err(Error::invalid_input(
+                op,
+                format!("there are no {to:?} windows in {from:?}"),
+            ));
         }
-        expect_len(op, input.0, self.input_len(), input.1)?;
-        expect_len(op, output.0, self.output_len(), output.1)
+        check_len(op, input.0, self.input_len(), input.1)?;
+        check_len(op, output.0, self.output_len(), output.1)
     }
 }
 
 fn windows(
     (input, kernel, stride, pad): (usize, usize, usize, usize),
     padded: bool,
-    rounding: Rounding,
+    rounding: PoolRounding,
 ) -> Result<usize> {
     let bad = |why: &str| {
         let geometry = format!("input {input}, kernel {kernel}, stride {stride}, pad {pad}");
-        Error::value("pool", format!("{why}: {geometry}"))
+        Error::invalid_input("pool", format!("{why}: {geometry}"))
     };
     if kernel == 0 || stride == 0 {
         return Err(bad("kernel and stride must be positive"));
@@ -111,9 +114,9 @@ fn windows(
     let whole = pad.checked_mul(2).and_then(|both| both.checked_add(input));
     let whole = whole.ok_or_else(|| bad("overflow"))?;
     let steps = match (whole.checked_sub(kernel), rounding) {
-        (Some(slack), Rounding::Ceil) => slack.div_ceil(stride),
-        (Some(slack), Rounding::Floor) => slack / stride,
-        (None, Rounding::Ceil) if input > 0 && kernel - whole < stride => 0,
+        (Some(slack), PoolRounding::Ceil) => slack.div_ceil(stride),
+        (Some(slack), PoolRounding::Floor) => slack / stride,
+        (None, PoolRounding::Ceil) if input > 0 && kernel - whole < stride => 0,
         (None, _) => return Err(bad("the kernel does not fit")),
     };
     // Caffe drops a last window that would start past the input and the near padding.

@@ -37,7 +37,7 @@ impl RngKey {
 
     /// As [`child`](Self::child), by name.
     #[must_use]
-    pub fn named(self, name: &str) -> Self {
+    pub fn named_child(self, name: &str) -> Self {
         // FNV-1a, 64 bits.
         let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

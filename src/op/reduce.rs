@@ -1,7 +1,7 @@
 //! Functions of many elements.
 
 use super::Axis;
-use crate::error::{Error, Result, expect_len};
+use crate::error::{Error, Result, check_len};
 
 /// How many elements become one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -49,14 +49,14 @@ impl TopK {
     /// Fails unless the axis has `k` elements and operands have these lengths.
     ///
     /// # Errors
-    /// [`Error::Length`] names the operand; [`Error::Value`].
+    /// [`Error::Length`] names the operand; [`Error::InvalidInput`].
     pub fn check(&self, x: usize, values: usize, places: usize) -> Result<()> {
         if self.k > self.axis.extent {
             let why = format!("the {} greatest of {}", self.k, self.axis.extent);
-            return Err(Error::value("top_k", why));
+            return Err(Error::invalid_input("top_k", why));
         }
-        expect_len("top_k", "x", self.axis.count(), x)?;
-        expect_len("top_k", "values", self.k * self.axis.rest(), values)?;
-        expect_len("top_k", "places", self.k * self.axis.rest(), places)
+        check_len("top_k", "x", self.axis.count(), x)?;
+        check_len("top_k", "values", self.k * self.axis.reduced_count(), values)?;
+        check_len("top_k", "places", self.k * self.axis.reduced_count(), places)
     }
 }

@@ -6,11 +6,11 @@ use num_traits::Float;
 /// Where ε keeps a deviation of zero from being divided by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Epsilon {
+pub enum EpsilonPlacement {
     /// `1 / √(variance + ε)`
-    InVariance,
+    AddedToVariance,
     /// `1 / (√variance + ε)`
-    InDeviation,
+    AddedToDeviation,
 }
 
 /// `y[o,e,i] = (x[o,e,i] − mean[e]) · rate[e]`, where the rate is the inverse of the deviation.
@@ -25,7 +25,7 @@ pub struct Standardize {
     /// ε
     pub epsilon: f64,
     /// What it is added to.
-    pub place: Epsilon,
+    pub place: EpsilonPlacement,
 }
 
 impl Standardize {
@@ -33,8 +33,8 @@ impl Standardize {
     #[inline(always)]
     pub fn rate<A: Float>(&self, variance: A, epsilon: A) -> A {
         let deviation = match self.place {
-            Epsilon::InVariance => (variance + epsilon).sqrt(),
-            Epsilon::InDeviation => variance.sqrt() + epsilon,
+            EpsilonPlacement::AddedToVariance => (variance + epsilon).sqrt(),
+            EpsilonPlacement::AddedToDeviation => variance.sqrt() + epsilon,
         };
         A::one() / deviation
     }

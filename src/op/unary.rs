@@ -1,6 +1,6 @@
 //! Functions of one element.
 
-use super::functions::{Functions, Library};
+use super::functions::{ElementaryFunctions, StdFunctions};
 use crate::element::Element;
 use num_traits::Float;
 
@@ -160,12 +160,12 @@ impl<A: Float> Unary<A> {
     /// The function itself: what every device must agree with.
     #[inline(always)]
     pub fn eval(&self, x: A) -> A {
-        self.eval_with::<Library>(x)
+        self.eval_with::<StdFunctions>(x)
     }
 
     /// As [`eval`](Self::eval), by the elementary functions of `F`.
     #[inline(always)]
-    pub(crate) fn eval_with<F: Functions<A>>(&self, x: A) -> A {
+    pub(crate) fn eval_with<F: ElementaryFunctions<A>>(&self, x: A) -> A {
         let (zero, one) = (A::zero(), A::one());
         match *self {
             Self::Abs => x.abs(),
@@ -206,7 +206,7 @@ impl<A: Float> Unary<A> {
 
 /// `xᵖ`, by one product at most if `p` is 0, 1 or 2.
 #[inline(always)]
-pub(super) fn pow<A: Float, F: Functions<A>>(x: A, p: A) -> A {
+pub(super) fn pow<A: Float, F: ElementaryFunctions<A>>(x: A, p: A) -> A {
     let one = A::one();
     match () {
         () if p == one => x,

@@ -2,7 +2,7 @@
 
 use crate::{
     element::Element,
-    error::{Result, expect_len},
+    error::{Result, check_len},
 };
 
 /// What weight decay pulls on.
@@ -22,7 +22,7 @@ pub enum Regularization {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[doc(alias = "ApplyUpdate")]
-pub struct Descent<T: Element> {
+pub struct SolverUpdate<T: Element> {
     /// Learning rate, the parameter's multiplier included.
     pub rate: T::Acc,
     /// Factor of the gradient: of clipping, and one over `iter_size`.
@@ -34,14 +34,14 @@ pub struct Descent<T: Element> {
     #[doc(alias = "Regularize")]
     pub regularization: Regularization,
     /// What becomes of the gradient.
-    pub rule: Rule<T>,
+    pub rule: UpdateRule<T>,
 }
 
 /// From a gradient `g` to the step taken against it, in Caffe's forms. All that is kept from one
 /// step to the next is the history: `h`, and `k` for the rules that keep two values a weight.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[doc(alias = "ComputeUpdateValue")]
-pub enum Rule<T: Element> {
+pub enum UpdateRule<T: Element> {
     /// Stochastic gradient descent: `h ← momentum · h + rate · g`, the step is `h`.
     #[doc(alias = "sgd_update")]
     Sgd {
@@ -95,9 +95,9 @@ pub enum Rule<T: Element> {
     },
 }
 
-impl<T: Element> Rule<T> {
+impl<T: Element> UpdateRule<T> {
     /// Values that the rule keeps for each weight.
-    pub fn histories(&self) -> usize {
+    pub fn history_count(&self) -> usize {
         match self {
             Self::Sgd { .. } | Self::Nesterov { .. } | Self::AdaGrad { .. } => 1,
             Self::RmsProp { .. } => 1,
@@ -113,7 +113,7 @@ pub fn adam_correction(beta1: f64, beta2: f64, steps: usize) -> f64 {
     (1.0 - beta2.powf(t)).sqrt() / (1.0 - beta1.powf(t))
 }
 
-impl<T: Element> Descent<T> {
+impl<T: Element> SolverUpdate<T> {
     /// Checks the operands' lengths against the weights'; `history` gives one for each value that
     /// the rule keeps.
     ///
@@ -126,12 +126,12 @@ impl<T: Element> Descent<T> {
         masters: Option<usize>,
         history: impl ExactSizeIterator<Item = usize>,
     ) -> Result<()> {
-        const OP: &str = "descend";
-        expect_len(OP, "dw", weights, dw)?;
-        expect_len(OP, "masters", weights, masters.unwrap_or(weights))?;
-        expect_len(OP, "history's blobs", self.rule.histories(), history.len())?;
+        const OP: &str = "solver_update";
+        check_len(OP, "dw", weights, dw)?;
+        check_len(OP, "masters", weights, masters.unwrap_or(weights))?;
+        check_len(OP, "history's blobs", self.rule.history_count(), history.len())?;
         for len in history {
-            expect_len(OP, "history", weights, len)?;
+            check_len(OP, "history", weights, len)?;
         }
         Ok(())
     }

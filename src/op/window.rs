@@ -1,13 +1,13 @@
 //! Sliding windows over n spatial axes: the geometry of im2col, col2im and convolution.
 
 use crate::{
-    error::{Error, Result, expect_len},
+    error::{Error, Result, check_len},
     shape::Shape,
 };
 
 /// A window along one spatial axis; lengths in elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Extent {
+pub struct SpatialAxis {
     /// Extent of the input.
     pub input: usize,
     /// Taps of the kernel.
@@ -20,7 +20,7 @@ pub struct Extent {
     pub dilation: usize,
 }
 
-impl Extent {
+impl SpatialAxis {
     /// Stride 1, no padding, no dilation.
     pub fn new(input: usize, kernel: usize) -> Self {
         Self { input, kernel, stride: 1, pad: 0, dilation: 1 }
@@ -29,12 +29,12 @@ impl Extent {
     /// Windows that fit: `⌊(input + 2·pad − (dilation·(kernel − 1) + 1)) / stride⌋ + 1`.
     ///
     /// # Errors
-    /// [`Error::Value`] if kernel, stride or dilation is zero, if no window fits, or on overflow.
+    /// [`Error::InvalidInput`] if kernel, stride or dilation is zero, if no window fits, or on overflow.
     pub fn output(&self) -> Result<usize> {
         let Self { input, kernel, stride, pad, dilation } = *self;
         let bad = |why: &str| {
             let taps = format!("kernel {kernel}, stride {stride}, pad {pad}, dilation {dilation}");
-            Error::value("window", format!("{why}: {input} elements, {taps}"))
+            Error::invalid_input("window", format!("{why}: {input} elements, {taps}"))
         };
         if kernel == 0 || stride == 0 || dilation == 0 {
             return Err(bad("kernel, stride and dilation must be positive"));
@@ -50,7 +50,7 @@ impl Extent {
     /// `stride·(input − 1) + dilation·(kernel − 1) + 1 − 2·pad`.
     ///
     /// # Errors
-    /// [`Error::Value`] if kernel, stride or dilation is zero, if there is no such input, or on
+    /// [`Error::InvalidInput`] if kernel, stride or dilation is zero, if there is no such input, or on
     /// overflow.
     pub fn transposed(&self) -> Result<Self> {
         let Self { input, kernel, stride, pad, dilation } = *self;
@@ -61,7 +61,7 @@ impl Extent {
         };
         let none = || {
             let taps = format!("kernel {kernel}, stride {stride}, pad {pad}, dilation {dilation}");
-            Error::value("window", format!("no input has {input} windows: {taps}"))
+            Error::invalid_input("window", format!("no input has {input} windows: {taps}"))
         };
         let transposed = Self { input: enlarged().ok_or_else(none)?, ..*self };
         if transposed.output()? == input { Ok(transposed) } else { Err(none()) }
@@ -75,7 +75,7 @@ impl Extent {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Window {
     channels: usize,
-    axes: Vec<Extent>,
+    axes: Vec<SpatialAxis>,
     output: Vec<usize>,
 }
 
@@ -83,10 +83,10 @@ impl Window {
     /// Windows over `channels` planes along `axes`.
     ///
     /// # Errors
-    /// [`Error::Value`] as [`Extent::output`]; [`Error::ShapeOverflow`] if image or columns are
+    /// [`Error::InvalidInput`] as [`Extent::output`]; [`Error::ShapeOverflow`] if image or columns are
     /// too large to count.
-    pub fn new(channels: usize, axes: &[Extent]) -> Result<Self> {
-        let output = axes.iter().map(Extent::output).collect::<Result<Vec<_>>>()?;
+    pub fn new(channels: usize, axes: &[SpatialAxis]) -> Result<Self> {
+        let output = axes.iter().map(SpatialAxis::output).collect::<Result<Vec<_>>>()?;
         let kernel: Vec<_> = axes.iter().map(|axis| axis.kernel).collect();
         let (taps, positions) = (Shape::new(&kernel)?.count(), Shape::new(&output)?.count());
         // Taps times positions have to be countable of no channels as well.
@@ -102,7 +102,7 @@ impl Window {
     }
 
     /// The spatial axes.
-    pub fn axes(&self) -> &[Extent] {
+    pub fn axes(&self) -> &[SpatialAxis] {
         &self.axes
     }
 
@@ -117,7 +117,7 @@ impl Window {
     }
 
     /// Rows of the columns: `channels · ∏kernel`.
-    pub fn rows(&self) -> usize {
+    pub fn column_rows(&self) -> usize {
         self.channels * self.taps()
     }
 
@@ -127,18 +127,18 @@ impl Window {
     }
 
     /// Elements of one channel of the image: `∏input`.
-    pub fn plane(&self) -> usize {
+    pub fn plane_len(&self) -> usize {
         self.axes.iter().map(|axis| axis.input).product()
     }
 
     /// Elements of the image.
-    pub fn image(&self) -> usize {
-        self.channels * self.plane()
+    pub fn image_len(&self) -> usize {
+        self.channels * self.plane_len()
     }
 
     /// Elements of the columns.
-    pub fn columns(&self) -> usize {
-        self.rows() * self.positions()
+    pub fn columns_len(&self) -> usize {
+        self.column_rows() * self.positions()
     }
 
     /// Whether the columns are the image itself: 1-tap kernels, stride 1, no padding.
@@ -156,8 +156,8 @@ impl Window {
         image: (&'static str, usize),
         columns: (&'static str, usize),
     ) -> Result<()> {
-        expect_len(op, image.0, self.image(), image.1)?;
-        expect_len(op, columns.0, self.columns(), columns.1)
+        check_len(op, image.0, self.image_len(), image.1)?;
+        check_len(op, columns.0, self.columns_len(), columns.1)
     }
 }
 
@@ -170,29 +170,29 @@ mod tests {
         for (input, kernel, stride, pad, dilation) in
             [(1, 1, 1, 0, 1), (4, 3, 2, 1, 1), (5, 2, 3, 0, 4), (7, 4, 4, 1, 2), (3, 1, 5, 0, 1)]
         {
-            let axis = Extent { input, kernel, stride, pad, dilation };
+            let axis = SpatialAxis { input, kernel, stride, pad, dilation };
             let transposed = axis.transposed().unwrap();
             assert_eq!(transposed.output().unwrap(), input, "{axis:?}");
-            let smaller = Extent { input: transposed.input - 1, ..transposed };
+            let smaller = SpatialAxis { input: transposed.input - 1, ..transposed };
             assert!(smaller.output().map_or(true, |output| output < input), "{axis:?}");
         }
     }
 
     #[test]
     fn transposed_extents_that_there_are_not() {
-        let axis = Extent { input: 3, kernel: 2, stride: 1, pad: 2, dilation: 1 };
+        let axis = SpatialAxis { input: 3, kernel: 2, stride: 1, pad: 2, dilation: 1 };
         let bad = [
-            Extent { pad: 3, ..axis },
-            Extent { input: 0, ..axis },
-            Extent { kernel: 0, ..axis },
-            Extent { stride: 0, ..axis },
-            Extent { stride: usize::MAX, ..axis },
-            Extent { pad: usize::MAX, ..axis },
+            SpatialAxis { pad: 3, ..axis },
+            SpatialAxis { input: 0, ..axis },
+            SpatialAxis { kernel: 0, ..axis },
+            SpatialAxis { stride: 0, ..axis },
+            SpatialAxis { stride: usize::MAX, ..axis },
+            SpatialAxis { pad: usize::MAX, ..axis },
         ];
         assert_eq!(axis.transposed().unwrap().input, 0);
         for axis in bad {
             assert!(
-                matches!(axis.transposed(), Err(Error::Value { op: "window", .. })),
+                matches!(axis.transposed(), Err(Error::InvalidInput { op: "window", .. })),
                 "{axis:?}"
             );
         }

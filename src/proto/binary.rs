@@ -9,16 +9,16 @@ use std::{
 use prost::{Message, Name, bytes::Buf};
 
 use super::{
-    edits::{Edits, Feed},
+    edits::{SplicedReader, Splices},
     file,
-    scan::{self, Fields, Task},
+    scan::{self, Fields, UnknownFieldAction},
     schema::Schema,
-    wire::{Fault, Source},
+    wire::{ReadSeek, WireError},
 };
 use crate::error::{Error, Result};
 
 /// The most bytes that protobuf allows a message, and that Caffe reads.
-const LONGEST: usize = i32::MAX as usize;
+const MAX_MESSAGE_LEN: usize = i32::MAX as usize;
 
 /// Reads a message from its binary form; `file` names it in errors.
 ///
@@ -28,11 +28,11 @@ const LONGEST: usize = i32::MAX as usize;
 /// them.
 ///
 /// # Errors
-/// [`Error::Invalid`], with the offset and the path of the field, if the bytes end too early or are
+/// [`Error::InvalidData`], with the offset and the path of the field, if the bytes end too early or are
 /// no such message; so does a file in which not one known field is. Bytes cut off between two
 /// fields of the outermost message cannot be told from a whole one.
 pub fn parse_binary<M: Message + Name + Default>(bytes: &[u8], file: &str) -> Result<M> {
-    Ok(Opened::bytes(bytes, file).decode(Task::Pass)?.0)
+    Ok(MessageSource::bytes(bytes, file).decode(UnknownFieldAction::Pass)?.0)
 }
 
 /// Reads a binary file, such as a caffemodel, as [`parse_binary`] does. It may be of any length.
@@ -40,25 +40,25 @@ pub fn parse_binary<M: Message + Name + Default>(bytes: &[u8], file: &str) -> Re
 /// Memory: the message; a pipe's bytes, too.
 #[doc(alias = "ReadProtoFromBinaryFile")]
 pub fn read_binary<M: Message + Name + Default>(path: impl AsRef<Path>) -> Result<M> {
-    Ok(Opened::file(path.as_ref())?.decode(Task::Pass)?.0)
+    Ok(MessageSource::file(path.as_ref())?.decode(UnknownFieldAction::Pass)?.0)
 }
 
 /// Writes a binary file, whole or not at all; an earlier one is replaced.
 ///
-/// Memory: the message and the file, at the same time. Fails with [`Error::Invalid`] if the message
+/// Memory: the message and the file, at the same time. Fails with [`Error::InvalidData`] if the message
 /// is longer than protobuf allows (2 GiB), and with [`Error::Io`].
 #[doc(alias = "WriteProtoToBinaryFile")]
 pub fn write_binary<M: Message + Name>(path: impl AsRef<Path>, message: &M) -> Result<()> {
     let path = path.as_ref();
     expect_length::<M>(path, message.encoded_len())?;
-    file::replace(path, &message.encode_to_vec())
+    file::write_atomically(path, &message.encode_to_vec())
 }
 
 /// Fails for a message that no Caffe would read.
 pub(super) fn expect_length<M: Name>(path: &Path, length: usize) -> Result<()> {
-    if length > LONGEST {
-        return Err(Error::Invalid(format!(
-            "{}: a {} of {length} bytes is longer than protobuf allows ({LONGEST})",
+    if length > MAX_MESSAGE_LEN {
+        return Err(Error::InvalidData(format!(
+            "{}: a {} of {length} bytes is longer than protobuf allows ({MAX_MESSAGE_LEN})",
             path.display(),
             M::full_name(),
         )));
@@ -67,13 +67,13 @@ pub(super) fn expect_length<M: Name>(path: &Path, length: usize) -> Result<()> {
 }
 
 /// Bytes to be read as a message.
-pub(super) struct Opened<'a> {
+pub(super) struct MessageSource<'a> {
     name: String,
-    source: Box<dyn Source + 'a>,
+    source: Box<dyn ReadSeek + 'a>,
     length: u64,
 }
 
-impl<'a> Opened<'a> {
+impl<'a> MessageSource<'a> {
     pub(super) fn bytes(bytes: &'a [u8], name: &str) -> Self {
         let (name, length) = (name.to_owned(), bytes.len() as u64);
         Self { name, source: Box::new(Cursor::new(bytes)), length }
@@ -94,7 +94,7 @@ impl<'a> Opened<'a> {
     }
 
     /// Reads twice: to check, and to take. A type that is none of Caffe's is left to prost.
-    pub(super) fn decode<M>(mut self, task: Task<'_>) -> Result<(M, Fields)>
+    pub(super) fn decode<M>(mut self, task: UnknownFieldAction<'_>) -> Result<(M, Fields)>
     where
         M: Message + Name + Default,
     {
@@ -103,20 +103,21 @@ impl<'a> Opened<'a> {
             None => Default::default(),
         };
         let fail = |fault| error::<M>(&self.name, fault);
-        let mut feed =
-            edits.feed(&mut *self.source, self.length).map_err(|error| fail(Fault::Io(error)))?;
+        let mut feed = edits
+            .feed(&mut *self.source, self.length)
+            .map_err(|error| fail(WireError::Io(error)))?;
         let decoded = M::decode(&mut feed);
-        feed.finish().map_err(|error| fail(Fault::Io(error)))?;
+        feed.finish().map_err(|error| fail(WireError::Io(error)))?;
         let message =
-            decoded.map_err(|error| fail(Fault::Bad { at: 0, why: error.to_string() }))?;
+            decoded.map_err(|error| fail(WireError::Bad { at: 0, why: error.to_string() }))?;
         Ok((message, unknown))
     }
 
     fn check<M: Name>(
         &mut self,
         schema: &'static Schema,
-        task: Task<'_>,
-    ) -> Result<(Edits, Fields)> {
+        task: UnknownFieldAction<'_>,
+    ) -> Result<(Splices, Fields)> {
         let found = scan::scan(schema, &mut *self.source, self.length, task)
             .map_err(|fault| error::<M>(&self.name, fault))?;
         found.remarks.iter().for_each(|remark| log::warn!("{}: {remark}", self.name));
@@ -125,17 +126,17 @@ impl<'a> Opened<'a> {
 }
 
 /// Says which file is no message of a type, and why.
-pub(super) fn error<M: Name>(file: &str, fault: Fault) -> Error {
+pub(super) fn error<M: Name>(file: &str, fault: WireError) -> Error {
     match fault {
-        Fault::Io(source) => Error::io(file, source),
-        Fault::Bad { why, .. } => {
-            Error::Invalid(format!("{file}: not a {}: {why}", M::full_name()))
+        WireError::Io(source) => Error::io(file, source),
+        WireError::Bad { why, .. } => {
+            Error::InvalidData(format!("{file}: not a {}: {why}", M::full_name()))
         }
     }
 }
 
 /// All bytes there are.
-pub(super) fn drain(mut feed: Feed<'_>) -> io::Result<Vec<u8>> {
+pub(super) fn drain(mut feed: SplicedReader<'_>) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(feed.remaining());
     while feed.has_remaining() {
         let length = feed.chunk().len();

@@ -9,7 +9,7 @@ use std::{
 
 use prost::bytes::Buf;
 
-use super::wire::Source;
+use super::wire::ReadSeek;
 
 /// Bytes read at a time.
 const WINDOW: usize = 1 << 16;
@@ -23,11 +23,11 @@ struct Edit {
 
 /// Changes to a source; their ranges do not overlap.
 #[derive(Debug, Default)]
-pub(super) struct Edits {
+pub(super) struct Splices {
     list: Vec<Edit>,
 }
 
-impl Edits {
+impl Splices {
     /// Puts `with` in place of a range; of those at one place, earlier ones go first.
     pub(super) fn replace(&mut self, at: Range<u64>, with: Vec<u8>) {
         match self.list.last_mut() {
@@ -39,7 +39,11 @@ impl Edits {
     }
 
     /// Reads `length` bytes of a source, from its beginning, with the changes made.
-    pub(super) fn feed(self, source: &mut dyn Source, length: u64) -> io::Result<Feed<'_>> {
+    pub(super) fn feed(
+        self,
+        source: &mut dyn ReadSeek,
+        length: u64,
+    ) -> io::Result<SplicedReader<'_>> {
         let mut list = self.list;
         list.sort_by_key(|edit| edit.at.start);
         let gone: u64 = list.iter().map(|edit| edit.at.end - edit.at.start).sum();
@@ -47,7 +51,7 @@ impl Edits {
         let left = usize::try_from(length - gone + new).map_err(io::Error::other)?;
         source.seek(SeekFrom::Start(0))?;
         let edits = list.into_iter().peekable();
-        let mut feed = Feed {
+        let mut feed = SplicedReader {
             source,
             edits,
             at: 0,
@@ -63,8 +67,8 @@ impl Edits {
 }
 
 /// The changed bytes, as prost reads them: through a window of bounded size.
-pub(super) struct Feed<'a> {
-    source: &'a mut dyn Source,
+pub(super) struct SplicedReader<'a> {
+    source: &'a mut dyn ReadSeek,
     edits: Peekable<vec::IntoIter<Edit>>,
     /// Where the source stands, and ends.
     at: u64,
@@ -77,7 +81,7 @@ pub(super) struct Feed<'a> {
     failed: Option<io::Error>,
 }
 
-impl Feed<'_> {
+impl SplicedReader<'_> {
     /// What went wrong while reading, in which case the bytes were made up from there on.
     pub(super) fn finish(self) -> io::Result<()> {
         self.failed.map_or(Ok(()), Err)
@@ -114,7 +118,7 @@ impl Feed<'_> {
     }
 }
 
-impl Buf for Feed<'_> {
+impl Buf for SplicedReader<'_> {
     fn remaining(&self) -> usize {
         self.left
     }
@@ -142,7 +146,7 @@ mod tests {
     use super::*;
     use std::io::Cursor;
 
-    fn all(edits: Edits, bytes: &[u8]) -> Vec<u8> {
+    fn all(edits: Splices, bytes: &[u8]) -> Vec<u8> {
         let mut source = Cursor::new(bytes);
         let mut feed = edits.feed(&mut source, bytes.len() as u64).unwrap();
         let mut out = vec![0; feed.remaining()];
@@ -153,7 +157,7 @@ mod tests {
 
     #[test]
     fn changes_are_made_in_the_order_of_their_places() {
-        let mut edits = Edits::default();
+        let mut edits = Splices::default();
         edits.replace(6..6, b"X".to_vec());
         edits.replace(6..6, b"Y".to_vec());
         edits.replace(1..2, Vec::new());
@@ -161,14 +165,14 @@ mod tests {
         edits.replace(0..1, b"long".to_vec());
         edits.replace(4..5, b"e".to_vec());
         assert_eq!(all(edits, b"abcdEf"), b"longdefXY");
-        assert_eq!(all(Edits::default(), b""), b"");
+        assert_eq!(all(Splices::default(), b""), b"");
     }
 
     #[test]
     fn windows_are_joined() {
         let bytes: Vec<u8> = (0..3 * WINDOW + 5).map(|i| (i % 251) as u8).collect();
-        assert!(all(Edits::default(), &bytes) == bytes);
-        let mut edits = Edits::default();
+        assert!(all(Splices::default(), &bytes) == bytes);
+        let mut edits = Splices::default();
         edits.replace(10..(2 * WINDOW as u64), vec![1, 2]);
         assert!(all(edits, &bytes) == [&bytes[..10], &[1, 2], &bytes[2 * WINDOW..]].concat());
     }
@@ -177,7 +181,7 @@ mod tests {
     #[test]
     fn a_source_cut_short_is_told_at_the_end() {
         let mut source = Cursor::new(b"abc");
-        let mut feed = Edits::default().feed(&mut source, 5).unwrap();
+        let mut feed = Splices::default().feed(&mut source, 5).unwrap();
         let mut out = [1; 5];
         feed.copy_to_slice(&mut out);
         assert_eq!(out, [0; 5]);

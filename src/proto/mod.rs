@@ -51,10 +51,10 @@ pub use prost::{Message, Name};
 #[cfg(feature = "net")]
 pub use read::{read_net, read_solver};
 pub use read::{read_solver_state, read_trained_net, write_solver_state, write_trained_net};
-pub use scan::Step;
+pub use scan::PathStep;
 #[cfg(feature = "net")]
 pub use text::{parse_text, parse_text_lossy, read_text, read_text_lossy, to_text, write_text};
-pub use unknown::Unknown;
+pub use unknown::UnknownFields;
 #[cfg(feature = "net")]
 pub(crate) use {
     hdf5::{expect_hdf5, write_hdf5_blobs},

@@ -34,7 +34,7 @@ pub fn read_net(path: impl AsRef<Path>) -> Result<NetParameter> {
 /// Numbers of any type are read.
 ///
 /// # Errors
-/// Those of [`read_binary`] and of [`upgrade::net`], with the file's name. [`Error::Invalid`](crate::Error::Invalid) for an
+/// Those of [`read_binary`] and of [`upgrade::net`], with the file's name. [`Error::InvalidData`](crate::Error::InvalidData) for an
 /// HDF5 file, with its name and that of the dataset or group: one that is damaged, is missing, or
 /// has no place in this layout; without the feature, for each.
 #[doc(alias = "ReadNetParamsFromBinaryFileOrDie")]
@@ -55,7 +55,7 @@ pub fn read_trained_net(path: impl AsRef<Path>) -> Result<NetParameter> {
 /// Memory: the net, and up to twice the file.
 ///
 /// # Errors
-/// Those of [`write_binary`]. [`Error::Invalid`](crate::Error::Invalid) for an HDF5 file whose layers have names that cannot
+/// Those of [`write_binary`]. [`Error::InvalidData`](crate::Error::InvalidData) for an HDF5 file whose layers have names that cannot
 /// be those of groups, such as with a slash; without the feature, for each.
 pub fn write_trained_net(path: impl AsRef<Path>, net: &NetParameter) -> Result<()> {
     let path = path.as_ref();
@@ -95,7 +95,7 @@ pub fn read_solver(path: impl AsRef<Path>) -> Result<SolverParameter> {
 
 /// The upgraded message, once the log has what was done; `from` says where it came from.
 pub(crate) fn logged<M>(upgraded: Result<Upgraded<M>>, from: &str) -> Result<M> {
-    let Upgraded { message, changes, .. } = upgraded.map_err(|error| error.within(from))?;
+    let Upgraded { message, changes, .. } = upgraded.map_err(|error| error.context(from))?;
     for change in changes {
         match change {
             Change::Dropped { .. } => warn!("{from}: {change}"),

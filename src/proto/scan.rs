@@ -10,15 +10,15 @@ use std::{collections::BTreeMap, fmt, ops::Range};
 use prost::encoding::encode_varint;
 
 use super::{
-    edits::Edits,
-    schema::{Field, Kind, MESSAGES, Schema},
-    wire::{self, Checked, Fault, Input, Key, Source, bad},
+    edits::Splices,
+    schema::{Field, MESSAGES, Schema, WireEncoding},
+    wire::{self, Key, ReadSeek, WireError, WireReader, WireResult, bad},
 };
 
 /// One step from a message to one in it: the field's number, and which of its values, counted from
 /// 0; always 0 in a field that does not repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Step {
+pub struct PathStep {
     /// The field's number, such as 100 for the layers of a net.
     pub field: u32,
     /// Which of the field's messages.
@@ -26,13 +26,13 @@ pub struct Step {
 }
 
 /// Bytes of unknown fields by the path of their message.
-pub(super) type Fields = BTreeMap<Vec<Step>, Vec<u8>>;
+pub(super) type Fields = BTreeMap<Vec<PathStep>, Vec<u8>>;
 
 /// What a walk found.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct ScanResult {
     /// What has to be changed for prost to read the bytes as C++ does.
-    pub(super) edits: Edits,
+    pub(super) edits: Splices,
     /// Unknown fields, if they were asked for.
     pub(super) unknown: Fields,
     /// What a reader of the file should hear about.
@@ -40,7 +40,7 @@ pub(super) struct Found {
 }
 
 /// What a walk does with unknown fields.
-pub(super) enum Task<'a> {
+pub(super) enum UnknownFieldAction<'a> {
     Pass,
     Collect,
     /// Puts these at the end of their messages. Those put somewhere are taken out.
@@ -50,18 +50,19 @@ pub(super) enum Task<'a> {
 /// Walks over `length` bytes of a source; an error tells offset and path.
 pub(super) fn scan(
     schema: &'static Schema,
-    source: &mut dyn Source,
+    source: &mut dyn ReadSeek,
     length: u64,
-    task: Task<'_>,
-) -> Result<Found, Fault> {
+    task: UnknownFieldAction<'_>,
+) -> Result<ScanResult, WireError> {
     let path = Path::default();
-    let mut scan = Scan { input: Input::new(source), path, task, found: Found::default() };
+    let mut scan =
+        Scan { input: WireReader::new(source), path, task, found: ScanResult::default() };
     match scan.message(schema, length) {
         Ok(_) => Ok(scan.found),
-        Err(Fault::Bad { at, why }) if scan.path.steps.is_empty() => {
+        Err(WireError::Bad { at, why }) if scan.path.steps.is_empty() => {
             bad(at, format!("byte {at}: {why}"))
         }
-        Err(Fault::Bad { at, why }) => bad(at, format!("byte {at}, in {}: {why}", scan.path)),
+        Err(WireError::Bad { at, why }) => bad(at, format!("byte {at}, in {}: {why}", scan.path)),
         Err(error) => Err(error),
     }
 }
@@ -69,13 +70,13 @@ pub(super) fn scan(
 /// Where a walk is.
 #[derive(Default)]
 struct Path {
-    steps: Vec<Step>,
+    steps: Vec<PathStep>,
     /// The fields of the steps; none for an unknown one.
     fields: Vec<Option<&'static Field>>,
 }
 
 impl Path {
-    fn push(&mut self, field: Option<&'static Field>, step: Step) {
+    fn push(&mut self, field: Option<&'static Field>, step: PathStep) {
         self.steps.push(step);
         self.fields.push(field);
     }
@@ -104,18 +105,18 @@ impl fmt::Display for Path {
 }
 
 struct Scan<'a> {
-    input: Input<'a>,
+    input: WireReader<'a>,
     /// Left as it was where the walk fails.
     path: Path,
-    task: Task<'a>,
-    found: Found,
+    task: UnknownFieldAction<'a>,
+    found: ScanResult,
 }
 
 impl Scan<'_> {
     /// A message that ends at `end`. Returns by how many bytes the changes make it longer.
     ///
     /// Recurses as Caffe's messages nest, which none does in itself.
-    fn message(&mut self, schema: &'static Schema, end: u64) -> Checked<i64> {
+    fn message(&mut self, schema: &'static Schema, end: u64) -> WireResult<i64> {
         let mut counts = vec![0; schema.len()];
         let (mut growth, mut known) = (0, false);
         while self.input.at() < end {
@@ -130,21 +131,25 @@ impl Scan<'_> {
                     known = true;
                     let index = if field.repeated { counts[place] } else { 0 };
                     counts[place] += 1;
-                    self.path.push(Some(field), Step { field: key.number, index });
+                    self.path.push(Some(field), PathStep { field: key.number, index });
                     growth += self.value(field, key, end)?;
                     self.path.pop();
                 }
                 misfit => growth += self.stray(key, start..end, misfit.is_some())?,
             }
         }
-        if self.path.steps.is_empty() && !known && end > 0 && !matches!(self.task, Task::Graft(_)) {
+        if self.path.steps.is_empty()
+            && !known
+            && end > 0
+            && !matches!(self.task, UnknownFieldAction::Graft(_))
+        {
             return bad(0, format!("no field of a {} is here", schema.name));
         }
         Ok(growth + self.graft(schema))
     }
 
     /// What C++ takes as the end of the outermost message, whatever follows.
-    fn stop(&mut self, rest: Range<u64>) -> Checked<i64> {
+    fn stop(&mut self, rest: Range<u64>) -> WireResult<i64> {
         if !self.path.steps.is_empty() {
             return bad(rest.start, "a zero byte or the end of a group in place of a field");
         }
@@ -159,11 +164,11 @@ impl Scan<'_> {
     }
 
     /// An unknown field; `misfit` if it has the number of a known one, which prost does not take.
-    fn stray(&mut self, key: Key, rest: Range<u64>, misfit: bool) -> Checked<i64> {
-        self.path.push(None, Step { field: key.number, index: 0 });
+    fn stray(&mut self, key: Key, rest: Range<u64>, misfit: bool) -> WireResult<i64> {
+        self.path.push(None, PathStep { field: key.number, index: 0 });
         self.input.skip_value(key, rest.end)?;
         self.path.pop();
-        if matches!(self.task, Task::Collect) {
+        if matches!(self.task, UnknownFieldAction::Collect) {
             let bytes = self.input.again_from(rest.start)?;
             self.found.unknown.entry(self.path.steps.clone()).or_default().extend(bytes);
         }
@@ -176,7 +181,7 @@ impl Scan<'_> {
     }
 
     /// The value of a known field. Returns by how many bytes the changes make it longer.
-    fn value(&mut self, field: &Field, key: Key, end: u64) -> Checked<i64> {
+    fn value(&mut self, field: &Field, key: Key, end: u64) -> WireResult<i64> {
         if key.wire != prost::encoding::WireType::LengthDelimited {
             return self.input.skip_value(key, end).map(|()| 0);
         }
@@ -184,12 +189,12 @@ impl Scan<'_> {
         let stop = self.input.length(end)?;
         let start = self.input.at();
         let growth = match field.kind {
-            Kind::Message(place) => self.message(&MESSAGES[place], stop)?,
-            Kind::Text => self.text(stop)?,
-            Kind::Varint => self.varints(stop)?,
-            Kind::Fixed32 => self.fixed(4, stop)?,
-            Kind::Fixed64 => self.fixed(8, stop)?,
-            Kind::Bytes => self.input.skip_to(stop).map(|()| 0)?,
+            WireEncoding::Message(place) => self.message(&MESSAGES[place], stop)?,
+            WireEncoding::Text => self.text(stop)?,
+            WireEncoding::Varint => self.varints(stop)?,
+            WireEncoding::Fixed32 => self.fixed(4, stop)?,
+            WireEncoding::Fixed64 => self.fixed(8, stop)?,
+            WireEncoding::Bytes => self.input.skip_to(stop).map(|()| 0)?,
         };
         if growth == 0 {
             return Ok(0);
@@ -201,14 +206,14 @@ impl Scan<'_> {
         Ok(growth + longer)
     }
 
-    fn varints(&mut self, stop: u64) -> Checked<i64> {
+    fn varints(&mut self, stop: u64) -> WireResult<i64> {
         while self.input.at() < stop {
             self.input.varint(stop)?;
         }
         Ok(0)
     }
 
-    fn fixed(&mut self, size: u64, stop: u64) -> Checked<i64> {
+    fn fixed(&mut self, size: u64, stop: u64) -> WireResult<i64> {
         let (at, length) = (self.input.at(), stop - self.input.at());
         if length % size != 0 {
             return bad(at, format!("{length} bytes of values of {size} bytes each"));
@@ -219,7 +224,7 @@ impl Scan<'_> {
     /// A string. C++ takes any bytes; Rust's strings are UTF-8, so other encodings of text are
     /// replaced. Text has no control characters but tabs and line ends: with them, this is some
     /// other kind of file.
-    fn text(&mut self, stop: u64) -> Checked<i64> {
+    fn text(&mut self, stop: u64) -> WireResult<i64> {
         let at = self.input.at();
         let bytes = self.input.take_to(stop)?;
         if str::from_utf8(&bytes).is_ok() {
@@ -238,7 +243,7 @@ impl Scan<'_> {
 
     /// Puts unknown fields at the end of the message that is here, if there are some for it.
     fn graft(&mut self, schema: &Schema) -> i64 {
-        let Task::Graft(unknown) = &mut self.task else { return 0 };
+        let UnknownFieldAction::Graft(unknown) = &mut self.task else { return 0 };
         let Some(fields) = unknown.remove(&self.path.steps) else { return 0 };
         let (fields, known) = unknown_to(schema, &fields);
         if known > 0 {

@@ -17,12 +17,12 @@ pub(super) struct Field {
     pub(super) name: &'static str,
     pub(super) number: u32,
     pub(super) repeated: bool,
-    pub(super) kind: Kind,
+    pub(super) kind: WireEncoding,
 }
 
 /// How a value is encoded.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum WireEncoding {
     Varint,
     Fixed32,
     Fixed64,
@@ -62,16 +62,22 @@ impl Field {
     /// number is not. Lists of numbers come packed into one value, or one by one.
     pub(super) fn takes(&self, wire: WireType) -> bool {
         match self.kind {
-            Kind::Varint => wire == WireType::Varint || self.packed(wire),
-            Kind::Fixed32 => wire == WireType::ThirtyTwoBit || self.packed(wire),
-            Kind::Fixed64 => wire == WireType::SixtyFourBit || self.packed(wire),
-            Kind::Text | Kind::Bytes | Kind::Message(_) => wire == WireType::LengthDelimited,
+            WireEncoding::Varint => wire == WireType::Varint || self.packed(wire),
+            WireEncoding::Fixed32 => wire == WireType::ThirtyTwoBit || self.packed(wire),
+            WireEncoding::Fixed64 => wire == WireType::SixtyFourBit || self.packed(wire),
+            WireEncoding::Text | WireEncoding::Bytes | WireEncoding::Message(_) => {
+                wire == WireType::LengthDelimited
+            }
         }
     }
 
     /// Whether its values are told apart by an index. Numbers are not: one value may hold many.
     pub(super) fn counts(&self) -> bool {
-        self.repeated && matches!(self.kind, Kind::Text | Kind::Bytes | Kind::Message(_))
+        self.repeated
+            && matches!(
+                self.kind,
+                WireEncoding::Text | WireEncoding::Bytes | WireEncoding::Message(_)
+            )
     }
 
     fn packed(&self, wire: WireType) -> bool {
@@ -88,11 +94,13 @@ mod tests {
         for message in &MESSAGES {
             assert!(message.fields.is_sorted_by_key(|field| field.number), "{}", message.name);
             for field in message.fields {
-                assert!(!matches!(field.kind, Kind::Message(place) if place >= MESSAGES.len()));
+                assert!(
+                    !matches!(field.kind, WireEncoding::Message(place) if place >= MESSAGES.len())
+                );
             }
         }
         let (_, data) = Schema::of("caffe.BlobProto").unwrap().field(5).unwrap();
-        assert_eq!((data.name, data.repeated, data.kind), ("data", true, Kind::Fixed32));
+        assert_eq!((data.name, data.repeated, data.kind), ("data", true, WireEncoding::Fixed32));
         assert!(data.takes(WireType::LengthDelimited) && data.takes(WireType::ThirtyTwoBit));
         assert!(!data.takes(WireType::Varint));
         assert!(Schema::of("caffe.Nonsense").is_none());

@@ -5,11 +5,11 @@ use std::{fmt, path::Path};
 use prost::{Message, Name};
 
 use super::{
-    binary::{self, Opened},
+    binary::{self, MessageSource},
     file,
-    scan::{self, Fields, Step, Task},
+    scan::{self, Fields, PathStep, UnknownFieldAction},
     schema::Schema,
-    wire::Fault,
+    wire::WireError,
 };
 use crate::error::{Error, Result};
 
@@ -31,19 +31,19 @@ use crate::error::{Error, Result};
 /// # }
 /// ```
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Unknown {
+pub struct UnknownFields {
     fields: Fields,
 }
 
-impl Unknown {
+impl UnknownFields {
     /// Reads a binary file as [`read_binary`](super::read_binary) does, and what is unknown in it.
     ///
     /// # Errors
-    /// As `read_binary`; [`Error::Invalid`] if the type is not one of Caffe's.
+    /// As `read_binary`; [`Error::InvalidData`] if the type is not one of Caffe's.
     pub fn read<M: Message + Name + Default>(path: impl AsRef<Path>) -> Result<(M, Self)> {
         let path = path.as_ref();
         expect_schema::<M>()?;
-        let (message, fields) = Opened::file(path)?.decode(Task::Collect)?;
+        let (message, fields) = MessageSource::file(path)?.decode(UnknownFieldAction::Collect)?;
         Ok((message, Self { fields }))
     }
 
@@ -51,10 +51,11 @@ impl Unknown {
     /// unknown in it; `file` names the bytes in errors.
     ///
     /// # Errors
-    /// As `parse_binary`; [`Error::Invalid`] if the type is not one of Caffe's.
+    /// As `parse_binary`; [`Error::InvalidData`] if the type is not one of Caffe's.
     pub fn parse<M: Message + Name + Default>(bytes: &[u8], file: &str) -> Result<(M, Self)> {
         expect_schema::<M>()?;
-        let (message, fields) = Opened::bytes(bytes, file).decode(Task::Collect)?;
+        let (message, fields) =
+            MessageSource::bytes(bytes, file).decode(UnknownFieldAction::Collect)?;
         Ok((message, Self { fields }))
     }
 
@@ -64,7 +65,7 @@ impl Unknown {
     }
 
     /// Paths from the outermost message to those that have unknown fields.
-    pub fn paths(&self) -> impl Iterator<Item = &[Step]> {
+    pub fn paths(&self) -> impl Iterator<Item = &[PathStep]> {
         self.fields.keys().map(Vec::as_slice)
     }
 
@@ -86,7 +87,7 @@ impl Unknown {
     ///     true
     /// });
     /// ```
-    pub fn relocate(&mut self, mut to: impl FnMut(&mut Vec<Step>) -> bool) {
+    pub fn remap_paths(&mut self, mut to: impl FnMut(&mut Vec<PathStep>) -> bool) {
         for (mut path, fields) in std::mem::take(&mut self.fields) {
             if to(&mut path) {
                 self.fields.entry(path).or_default().extend(fields);
@@ -100,7 +101,7 @@ impl Unknown {
     /// longer there, and fields that the message at their path does know.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the type is not one of Caffe's.
+    /// [`Error::InvalidData`] if the type is not one of Caffe's.
     pub fn encode<M: Message + Name>(&self, message: &M) -> Result<Vec<u8>> {
         let bytes = message.encode_to_vec();
         if self.is_empty() {
@@ -110,13 +111,13 @@ impl Unknown {
         let mut left = self.fields.clone();
         let mut source = std::io::Cursor::new(&bytes[..]);
         let length = bytes.len() as u64;
-        let found = scan::scan(schema, &mut source, length, Task::Graft(&mut left))
+        let found = scan::scan(schema, &mut source, length, UnknownFieldAction::Graft(&mut left))
             .map_err(|fault| binary::error::<M>("what was to be written", fault))?;
         found.remarks.iter().for_each(|remark| log::warn!("{remark}"));
         if !left.is_empty() {
             log::warn!("unknown fields of {} messages that are gone are left out", left.len());
         }
-        let io = |error| binary::error::<M>("what was to be written", Fault::Io(error));
+        let io = |error| binary::error::<M>("what was to be written", WireError::Io(error));
         binary::drain(found.edits.feed(&mut source, length).map_err(io)?).map_err(io)
     }
 
@@ -130,11 +131,11 @@ impl Unknown {
         let path = path.as_ref();
         let bytes = self.encode(message)?;
         binary::expect_length::<M>(path, bytes.len())?;
-        file::replace(path, &bytes)
+        file::write_atomically(path, &bytes)
     }
 }
 
-impl fmt::Debug for Unknown {
+impl fmt::Debug for UnknownFields {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lengths = self.fields.iter().map(|(path, bytes)| (path, bytes.len()));
         f.write_str("Unknown (bytes by path) ")?;
@@ -145,5 +146,5 @@ impl fmt::Debug for Unknown {
 fn expect_schema<M: Name>() -> Result<&'static Schema> {
     let name = M::full_name();
     Schema::of(&name)
-        .ok_or_else(|| Error::Invalid(format!("{name} is not one of Caffe's messages")))
+        .ok_or_else(|| Error::InvalidData(format!("{name} is not one of Caffe's messages")))
 }

@@ -5,27 +5,27 @@ use std::io::{self, BufReader, Read, Seek};
 use prost::encoding::WireType;
 
 /// Bytes in memory, or a file.
-pub(super) trait Source: Read + Seek {}
+pub(super) trait ReadSeek: Read + Seek {}
 
-impl<S: Read + Seek> Source for S {}
+impl<S: Read + Seek> ReadSeek for S {}
 
 /// Why bytes are no message.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(super) enum WireError {
     Io(io::Error),
     Bad { at: u64, why: String },
 }
 
-impl From<io::Error> for Fault {
+impl From<io::Error> for WireError {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
     }
 }
 
-pub(super) type Checked<T> = Result<T, Fault>;
+pub(super) type WireResult<T> = Result<T, WireError>;
 
-pub(super) fn bad<T>(at: u64, why: impl Into<String>) -> Checked<T> {
-    Err(Fault::Bad { at, why: why.into() })
+pub(super) fn bad<T>(at: u64, why: impl Into<String>) -> WireResult<T> {
+    Err(WireError::Bad { at, why: why.into() })
 }
 
 /// Number and wire type in front of a value.
@@ -44,20 +44,20 @@ impl Key {
 }
 
 /// As many levels as protobuf allows, and prost.
-const DEEPEST: usize = 100;
+const MAX_DEPTH: usize = 100;
 
 /// A place in a source, with buffered bytes behind it.
 ///
 /// Every method that reads is told where the message around it ends. It checks that before it reads
 /// or allocates, so that nothing but bytes there are costs anything.
-pub(super) struct Input<'a> {
-    reader: BufReader<&'a mut dyn Source>,
+pub(super) struct WireReader<'a> {
+    reader: BufReader<&'a mut dyn ReadSeek>,
     at: u64,
 }
 
-impl<'a> Input<'a> {
+impl<'a> WireReader<'a> {
     /// From where the source stands, which counts as offset 0.
-    pub(super) fn new(source: &'a mut dyn Source) -> Self {
+    pub(super) fn new(source: &'a mut dyn ReadSeek) -> Self {
         Self { reader: BufReader::new(source), at: 0 }
     }
 
@@ -66,7 +66,7 @@ impl<'a> Input<'a> {
         self.at
     }
 
-    pub(super) fn key(&mut self, end: u64) -> Checked<Key> {
+    pub(super) fn key(&mut self, end: u64) -> WireResult<Key> {
         let at = self.at;
         let raw = self.varint(end)?;
         let wire = match WireType::try_from(raw & 7) {
@@ -81,7 +81,7 @@ impl<'a> Input<'a> {
         Ok(Key { number, wire })
     }
 
-    pub(super) fn varint(&mut self, end: u64) -> Checked<u64> {
+    pub(super) fn varint(&mut self, end: u64) -> WireResult<u64> {
         let start = self.at;
         let mut value = 0;
         for shift in (0..64).step_by(7) {
@@ -103,7 +103,7 @@ impl<'a> Input<'a> {
     }
 
     /// Where a value ends that tells its length.
-    pub(super) fn length(&mut self, end: u64) -> Checked<u64> {
+    pub(super) fn length(&mut self, end: u64) -> WireResult<u64> {
         let start = self.at;
         let length = self.varint(end)?;
         let left = end - self.at;
@@ -114,14 +114,14 @@ impl<'a> Input<'a> {
     }
 
     /// Goes to `stop`, which lies between here and the end.
-    pub(super) fn skip_to(&mut self, stop: u64) -> Checked<()> {
+    pub(super) fn skip_to(&mut self, stop: u64) -> WireResult<()> {
         self.reader.seek_relative(stop.wrapping_sub(self.at) as i64)?;
         self.at = stop;
         Ok(())
     }
 
     /// The bytes up to `stop`, which lies between here and the end.
-    pub(super) fn take_to(&mut self, stop: u64) -> Checked<Vec<u8>> {
+    pub(super) fn take_to(&mut self, stop: u64) -> WireResult<Vec<u8>> {
         let length = usize::try_from(stop - self.at).map_err(io::Error::other)?;
         let mut bytes = vec![0; length];
         self.reader.read_exact(&mut bytes)?;
@@ -130,7 +130,7 @@ impl<'a> Input<'a> {
     }
 
     /// Passes over a value of any kind, whatever it means.
-    pub(super) fn skip_value(&mut self, key: Key, end: u64) -> Checked<()> {
+    pub(super) fn skip_value(&mut self, key: Key, end: u64) -> WireResult<()> {
         let mut open = Vec::new();
         let mut key = key;
         loop {
@@ -142,8 +142,8 @@ impl<'a> Input<'a> {
                     let stop = self.length(end)?;
                     self.skip_to(stop)?;
                 }
-                WireType::StartGroup if open.len() == DEEPEST => {
-                    return bad(self.at, format!("groups nested more than {DEEPEST} deep"));
+                WireType::StartGroup if open.len() == MAX_DEPTH => {
+                    return bad(self.at, format!("groups nested more than {MAX_DEPTH} deep"));
                 }
                 WireType::StartGroup => open.push(key.number),
                 WireType::EndGroup if open.last() == Some(&key.number) => drop(open.pop()),
@@ -159,7 +159,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    fn skip_fixed(&mut self, length: u64, end: u64) -> Checked<()> {
+    fn skip_fixed(&mut self, length: u64, end: u64) -> WireResult<()> {
         let left = end - self.at;
         if length > left {
             return bad(self.at, format!("a value of {length} bytes where {left} are left"));
@@ -168,7 +168,7 @@ impl<'a> Input<'a> {
     }
 
     /// The bytes from `start`, which were passed, up to here.
-    pub(super) fn again_from(&mut self, start: u64) -> Checked<Vec<u8>> {
+    pub(super) fn again_from(&mut self, start: u64) -> WireResult<Vec<u8>> {
         let stop = self.at;
         self.skip_to(start)?;
         self.take_to(stop)
@@ -176,9 +176,9 @@ impl<'a> Input<'a> {
 }
 
 /// Calls `each` with the number, the wire type and all bytes of every field of `bytes`.
-pub(super) fn fields(bytes: &[u8], mut each: impl FnMut(Key, &[u8])) -> Checked<()> {
+pub(super) fn fields(bytes: &[u8], mut each: impl FnMut(Key, &[u8])) -> WireResult<()> {
     let mut source = io::Cursor::new(bytes);
-    let mut input = Input::new(&mut source);
+    let mut input = WireReader::new(&mut source);
     let end = bytes.len() as u64;
     while input.at < end {
         let start = input.at;

@@ -1,10 +1,11 @@
 //! From a definition to a solver.
 
 use super::{
-    Action, MethodRegistry, RatePolicy, Shown, Solver, nets::Nets, snapshot, state::State, update,
+    Action, LrPolicy, MethodRegistry, Shown, Solver, nets::Nets, snapshot, state::ParamState,
+    update,
 };
 use crate::{
-    data::Sources,
+    data::SourceRegistry,
     device::Device,
     element::Element,
     error::{Error, Result},
@@ -42,7 +43,7 @@ impl<T: Element, D: Device> SolverBuilder<T, D> {
 
     /// Finds records with these instead of the standard sources.
     #[must_use]
-    pub fn sources(self, sources: Sources) -> Self {
+    pub fn sources(self, sources: SourceRegistry) -> Self {
         Self { nets: self.nets.sources(sources), ..self }
     }
 
@@ -53,23 +54,23 @@ impl<T: Element, D: Device> SolverBuilder<T, D> {
     pub fn from_file(self, path: impl AsRef<Path>) -> Result<Solver<T, D>> {
         let path = path.as_ref();
         let built = self.build(read_definition(path)?);
-        built.map_err(|error| error.within(path.display().to_string()))
+        built.map_err(|error| error.context(path.display().to_string()))
     }
 
     /// Builds the solver and the nets of a definition.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the definition makes no solver; those of the nets.
+    /// [`Error::InvalidData`] if the definition makes no solver; those of the nets.
     pub fn build(self, param: SolverParameter) -> Result<Solver<T, D>> {
         let param = proto::logged(proto::upgrade::solver(param), "solver")?;
         if param.iter_size() < 1 || param.average_loss() < 1 {
-            return Err(Error::Invalid("iter_size and average_loss must be positive".into()));
+            return Err(Error::InvalidData("iter_size and average_loss must be positive".into()));
         }
         let method = self.methods.make(&param)?;
-        let rates = RatePolicy::new(&param)?;
+        let rates = LrPolicy::new(&param)?;
         let regularization = update::regularization(&param)?;
         let nets = Nets::new(&param, self.nets)?;
-        let state = State::new(&nets.train, method.histories())?;
+        let state = ParamState::new(&nets.train, method.histories())?;
         snapshot::check_writable(&param, &nets.train)?;
         Ok(Solver {
             param,

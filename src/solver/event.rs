@@ -56,7 +56,7 @@ pub enum Event<'a> {
         /// Name of the layer.
         layer: &'a str,
         /// Which of its blobs.
-        what: Traced,
+        what: TracedBlob,
         /// Name of the blob; of a parameter the name by which it is shared, or its place.
         name: &'a str,
         /// Mean of the absolute values.
@@ -129,7 +129,7 @@ pub enum Event<'a> {
 
 /// Which of a layer's blobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Traced {
+pub enum TracedBlob {
     /// Values of a top, after the forward pass.
     Top,
     /// Values of a parameter, after the forward pass.

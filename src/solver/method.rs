@@ -6,7 +6,7 @@ use crate::{
     element::Element,
     error::Result,
     memory::Src,
-    op::{Descent, Regularization, Rule, Unary, adam_correction},
+    op::{Regularization, SolverUpdate, Unary, UpdateRule, adam_correction},
 };
 
 /// A way from gradients to updates. Object-safe; made by a maker of a
@@ -23,12 +23,12 @@ pub trait Method<T: Element, D: Device>: Send {
     /// # Errors
     /// Those of the device.
     #[doc(alias = "ComputeUpdateValue")]
-    fn update(&mut self, stride: &Stride, param: &Learned<'_, T, D>) -> Result<()>;
+    fn update(&mut self, stride: &UpdateParams, param: &LearnableParam<'_, T, D>) -> Result<()>;
 }
 
 /// How far one update goes, whatever the method.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Stride {
+pub struct UpdateParams {
     /// Updates made before.
     pub iteration: usize,
     /// Learning rate, the parameter's multiplier included.
@@ -42,30 +42,30 @@ pub struct Stride {
 }
 
 /// A parameter and what its solver keeps of it.
-pub struct Learned<'a, T: Element, D: Device> {
+pub struct LearnableParam<'a, T: Element, D: Device> {
     /// Values and gradient.
     pub blob: &'a Blob<T, D>,
     /// The same values in the type that steps are computed in, if weights have 16 bits. See
-    /// [`Update::descend`](crate::kernel::Update::descend).
+    /// [`Update::solver_update`](crate::kernel::Update::solver_update).
     pub masters: Option<&'a Blob<T::Acc, D>>,
     /// As many blobs as the method keeps, in the parameter's shape; zero at first.
     pub history: &'a [Blob<T::Acc, D>],
 }
 
-impl<T: Element, D: Device> Learned<'_, T, D> {
+impl<T: Element, D: Device> LearnableParam<'_, T, D> {
     /// Takes one step, in one pass over all blobs.
     ///
     /// # Errors
     /// [`Error::Length`](crate::Error::Length) unless there are as many blobs of history as the
     /// rule keeps; [`Error::Borrowed`](crate::Error::Borrowed); those of the device.
-    pub fn descend(&self, op: &Descent<T>) -> Result<()> {
+    pub fn apply_update(&self, op: &SolverUpdate<T>) -> Result<()> {
         let (dw, mut w) = (self.blob.diff()?, self.blob.data_mut()?);
         let mut masters = self.masters.map(Blob::data_mut).transpose()?;
         let history = self.history.iter().map(Blob::data_mut);
         let mut history = history.collect::<Result<Vec<_>>>()?;
         let mut history: Vec<_> = history.iter_mut().map(WriteGuard::view_mut).collect();
         let masters = masters.as_mut().map(WriteGuard::view_mut);
-        self.blob.device().descend(op, dw.view(), w.view_mut(), masters, &mut history)
+        self.blob.device().solver_update(op, dw.view(), w.view_mut(), masters, &mut history)
     }
 
     /// `dw ← scale · dw + decay · r(w)`: for methods that are composed of kernels.
@@ -74,7 +74,7 @@ impl<T: Element, D: Device> Learned<'_, T, D> {
     /// [`Error::Borrowed`](crate::Error::Borrowed); those of the device.
     #[doc(alias = "Normalize")]
     #[doc(alias = "Regularize")]
-    pub fn regularize(&self, stride: &Stride) -> Result<()> {
+    pub fn regularize(&self, stride: &UpdateParams) -> Result<()> {
         let device = self.blob.device();
         let (w, mut dw) = (self.blob.data()?, self.blob.diff_mut()?);
         let (scale, decay) = (T::acc(stride.scale), T::acc(stride.decay));
@@ -82,24 +82,24 @@ impl<T: Element, D: Device> Learned<'_, T, D> {
             return device.axpby(decay, w.view(), scale, dw.view_mut());
         }
         let signs = Blob::<T, D>::new(device, self.blob.shape())?;
-        device.unary(Unary::Sign, Src::From(w.view()), signs.data_mut()?.view_mut())?;
+        device.unary(Unary::Sign, Src::View(w.view()), signs.data_mut()?.view_mut())?;
         device.axpby(decay, signs.data()?.view(), scale, dw.view_mut())
     }
 }
 
-impl<T: Element, D: Device> Method<T, D> for Rule<T> {
+impl<T: Element, D: Device> Method<T, D> for UpdateRule<T> {
     fn histories(&self) -> usize {
-        Self::histories(self)
+        Self::history_count(self)
     }
 
-    fn update(&mut self, stride: &Stride, param: &Learned<'_, T, D>) -> Result<()> {
+    fn update(&mut self, stride: &UpdateParams, param: &LearnableParam<'_, T, D>) -> Result<()> {
         let correction = match *self {
             Self::Adam { beta1, beta2, .. } => {
                 adam_correction(beta1.to_f64(), beta2.to_f64(), stride.iteration)
             }
             _ => 1.0,
         };
-        param.descend(&Descent {
+        param.apply_update(&SolverUpdate {
             rate: T::acc(stride.rate * correction),
             scale: T::acc(stride.scale),
             decay: T::acc(stride.decay),

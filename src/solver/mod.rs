@@ -45,9 +45,9 @@ mod train;
 mod update;
 
 pub use builder::{SolverBuilder, read_definition};
-pub use event::{Action, Event, Traced};
-pub use method::{Learned, Method, Stride};
-pub use rate::RatePolicy;
+pub use event::{Action, Event, TracedBlob};
+pub use method::{LearnableParam, Method, UpdateParams};
+pub use rate::LrPolicy;
 pub use registry::MethodRegistry;
 pub use score::{Score, mean_scores};
 
@@ -56,7 +56,7 @@ use crate::{
     proto::SolverParameter,
 };
 use nets::Nets;
-use state::State;
+use state::ParamState;
 use std::{
     path::Path,
     time::{Duration, Instant},
@@ -68,11 +68,11 @@ type Request = Box<dyn FnMut() -> Action + Send>;
 /// Trains a net.
 pub struct Solver<T: Element, D: Device> {
     param: SolverParameter,
-    rates: RatePolicy,
+    rates: LrPolicy,
     regularization: Regularization,
     nets: Nets<T, D>,
     method: Box<dyn Method<T, D>>,
-    state: State<T, D>,
+    state: ParamState<T, D>,
     /// Updates made.
     iteration: usize,
     observers: Vec<Observer>,
@@ -142,18 +142,18 @@ impl<T: Element, D: Device> Solver<T, D> {
 
     /// The learning rate of the next update.
     #[doc(alias = "GetLearningRate")]
-    pub fn rate(&self) -> f64 {
-        self.rates.at(self.iteration)
+    pub fn learning_rate(&self) -> f64 {
+        self.rates.rate_at(self.iteration)
     }
 
     /// Tells `observer` of all that happens from now on.
-    pub fn observe(&mut self, observer: impl FnMut(&Event<'_>) + Send + 'static) {
+    pub fn add_observer(&mut self, observer: impl FnMut(&Event<'_>) + Send + 'static) {
         self.observers.push(Box::new(observer));
     }
 
     /// Asks `request` after each iteration whether to go on.
     #[doc(alias = "SetActionFunction")]
-    pub fn ask(&mut self, request: impl FnMut() -> Action + Send + 'static) {
+    pub fn set_action_function(&mut self, request: impl FnMut() -> Action + Send + 'static) {
         self.request = Box::new(request);
     }
 

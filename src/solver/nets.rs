@@ -28,7 +28,7 @@ impl<T: Element, D: Device> Nets<T, D> {
             Ok(seed) => seed,
             Err(_) => SysRng
                 .try_next_u64()
-                .map_err(|error| Error::Invalid(format!("no random seed: {error}")))?,
+                .map_err(|error| Error::InvalidData(format!("no random seed: {error}")))?,
         };
         let builder = builder.seed(seed);
         let build = |mut definition: NetParameter, phase, state: Option<&NetState>| {
@@ -41,14 +41,14 @@ impl<T: Element, D: Device> Nets<T, D> {
             builder.build(&definition)
         };
         let train = build(train_definition(param)?, Phase::Train, param.train_state.as_ref())
-            .map_err(|error| error.within("train net"))?;
+            .map_err(|error| error.context("train net"))?;
         if train.layer_names().len() == 0 {
-            return Err(Error::Invalid("train net: no layers".into()));
+            return Err(Error::InvalidData("train net: no layers".into()));
         }
         let mut tests = Vec::new();
         for (index, definition) in test_definitions(param)?.into_iter().enumerate() {
             let net = build(definition, Phase::Test, param.test_state.get(index))
-                .map_err(|error| error.within(format!("test net #{index}")))?;
+                .map_err(|error| error.context(format!("test net #{index}")))?;
             let batches = usize::try_from(param.test_iter[index]).unwrap_or(0);
             tests.push(TestNet { net, batches });
         }
@@ -62,7 +62,7 @@ impl<T: Element, D: Device> Nets<T, D> {
     /// Copies trained layers to all nets; the train net has to have one of them.
     fn copy_weights(&mut self, file: &str) -> Result<()> {
         let weights = proto::read_trained_net(file)?;
-        let within = |error: Error| error.within(file);
+        let within = |error: Error| error.context(file);
         self.train.copy_some_from(&weights).map_err(within)?;
         for test in &mut self.tests {
             test.net.copy_trained_from(&weights).map_err(within)?;
@@ -85,12 +85,12 @@ fn train_definition(param: &SolverParameter) -> Result<NetParameter> {
     if given != 1 {
         let fields = "net, net_param, train_net, train_net_param";
         let why = format!("the solver needs one definition of its net ({fields}), not {given}");
-        return Err(Error::Invalid(why));
+        return Err(Error::InvalidData(why));
     }
     match (inline.into_iter().next(), files.into_iter().next()) {
         (Some(definition), _) => upgraded(definition),
         (None, Some(file)) => proto::read_net(file),
-        (None, None) => Err(Error::Invalid("the solver has no net".into())),
+        (None, None) => Err(Error::InvalidData("the solver has no net".into())),
     }
 }
 
@@ -115,20 +115,20 @@ fn test_definitions(param: &SolverParameter) -> Result<Vec<NetParameter>> {
     let (wanted, given) = (param.test_iter.len(), definitions.len());
     if wanted < given || (wanted > given && common.is_none()) {
         let why = format!("test_iter has {wanted} entries for {given} test nets");
-        return Err(Error::Invalid(why));
+        return Err(Error::InvalidData(why));
     }
     if let Some(common) = common {
         definitions.resize(wanted, common);
     }
     if wanted > 0 && param.test_interval() <= 0 {
-        return Err(Error::Invalid("test nets need a positive test_interval".into()));
+        return Err(Error::InvalidData("test nets need a positive test_interval".into()));
     }
     if let Some(bad) = param.test_iter.iter().find(|&&batches| batches <= 0) {
-        return Err(Error::Invalid(format!("test_iter {bad} is not positive")));
+        return Err(Error::InvalidData(format!("test_iter {bad} is not positive")));
     }
     if !param.test_state.is_empty() && param.test_state.len() != wanted {
         let why = format!("{} entries of test_state for {wanted} nets", param.test_state.len());
-        return Err(Error::Invalid(why));
+        return Err(Error::InvalidData(why));
     }
     Ok(definitions)
 }

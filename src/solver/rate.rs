@@ -7,13 +7,13 @@ use crate::{
 
 /// How the learning rate depends on the iteration.
 #[derive(Clone, Debug, PartialEq)]
-pub struct RatePolicy {
+pub struct LrPolicy {
     base: f64,
-    curve: Curve,
+    curve: PolicyKind,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Curve {
+enum PolicyKind {
     /// 1
     Fixed,
     /// `gamma^⌊i / size⌋`
@@ -30,15 +30,15 @@ enum Curve {
     Sigmoid { gamma: f64, middle: f64 },
 }
 
-impl RatePolicy {
+impl LrPolicy {
     /// The policy `lr_policy` of a solver's definition.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for an unknown policy, or one that lacks a parameter it needs.
+    /// [`Error::InvalidData`] for an unknown policy, or one that lacks a parameter it needs.
     pub fn new(param: &SolverParameter) -> Result<Self> {
         let missing = |field: &str| {
             let policy = param.lr_policy();
-            Error::Invalid(format!("lr_policy `{policy}` needs a {field}"))
+            Error::InvalidData(format!("lr_policy `{policy}` needs a {field}"))
         };
         let gamma = || match param.gamma {
             Some(gamma) if gamma >= 0.0 => Ok(f64::from(gamma)),
@@ -50,28 +50,29 @@ impl RatePolicy {
         };
         let power = f64::from(param.power());
         let curve = match param.lr_policy() {
-            "fixed" => Curve::Fixed,
-            "step" => Curve::Step {
+            "fixed" => PolicyKind::Fixed,
+            "step" => PolicyKind::Step {
                 gamma: gamma()?,
                 size: positive(param.stepsize, "positive stepsize")?,
             },
-            "exp" => Curve::Exp { gamma: gamma()? },
-            "inv" => Curve::Inv { gamma: gamma()?, power },
+            "exp" => PolicyKind::Exp { gamma: gamma()? },
+            "inv" => PolicyKind::Inv { gamma: gamma()?, power },
             "multistep" => {
                 let values = param.stepvalue.iter().map(|&value| value.max(0) as usize);
-                Curve::MultiStep { gamma: gamma()?, values: values.collect() }
+                PolicyKind::MultiStep { gamma: gamma()?, values: values.collect() }
             }
-            "poly" => {
-                Curve::Poly { power, end: positive(param.max_iter, "positive max_iter")? as f64 }
-            }
+            "poly" => PolicyKind::Poly {
+                power,
+                end: positive(param.max_iter, "positive max_iter")? as f64,
+            },
             "sigmoid" => {
                 let middle = positive(param.stepsize, "positive stepsize")? as f64;
-                Curve::Sigmoid { gamma: gamma()?, middle }
+                PolicyKind::Sigmoid { gamma: gamma()?, middle }
             }
             other => {
                 let known = "fixed, step, exp, inv, multistep, poly, sigmoid";
                 let why = format!("unknown lr_policy `{other}`; known policies: {known}");
-                return Err(Error::Invalid(why));
+                return Err(Error::InvalidData(why));
             }
         };
         Ok(Self { base: param.base_lr().into(), curve })
@@ -80,24 +81,24 @@ impl RatePolicy {
     /// Steps that a `step` or `multistep` policy has taken by `iteration`; 0 for the others.
     pub(super) fn steps(&self, iteration: usize) -> i32 {
         let steps = match &self.curve {
-            Curve::Step { size, .. } => iteration / size,
-            Curve::MultiStep { values, .. } => passed(values, iteration),
+            PolicyKind::Step { size, .. } => iteration / size,
+            PolicyKind::MultiStep { values, .. } => passed(values, iteration),
             _ => 0,
         };
         i32::try_from(steps).unwrap_or(i32::MAX)
     }
 
     /// The rate of the update after `iteration` others.
-    pub fn at(&self, iteration: usize) -> f64 {
+    pub fn rate_at(&self, iteration: usize) -> f64 {
         let i = iteration as f64;
         let factor = match &self.curve {
-            Curve::Fixed => 1.0,
-            Curve::Step { gamma, size } => gamma.powf((iteration / size) as f64),
-            Curve::Exp { gamma } => gamma.powf(i),
-            Curve::Inv { gamma, power } => (1.0 + gamma * i).powf(-power),
-            Curve::MultiStep { gamma, values } => gamma.powf(passed(values, iteration) as f64),
-            Curve::Poly { power, end } => (1.0 - i / end).powf(*power),
-            Curve::Sigmoid { gamma, middle } => 1.0 / (1.0 + (-gamma * (i - middle)).exp()),
+            PolicyKind::Fixed => 1.0,
+            PolicyKind::Step { gamma, size } => gamma.powf((iteration / size) as f64),
+            PolicyKind::Exp { gamma } => gamma.powf(i),
+            PolicyKind::Inv { gamma, power } => (1.0 + gamma * i).powf(-power),
+            PolicyKind::MultiStep { gamma, values } => gamma.powf(passed(values, iteration) as f64),
+            PolicyKind::Poly { power, end } => (1.0 - i / end).powf(*power),
+            PolicyKind::Sigmoid { gamma, middle } => 1.0 / (1.0 + (-gamma * (i - middle)).exp()),
         };
         self.base * factor
     }
@@ -138,9 +139,9 @@ mod tests {
             power: Some(0.75),
             ..Default::default()
         };
-        let policy = RatePolicy::new(&param).unwrap();
+        let policy = LrPolicy::new(&param).unwrap();
         for (iteration, rate) in [(0, 0.01), (100, 0.00992565), (500, 0.00964069)] {
-            assert!((policy.at(iteration) - rate).abs() < 5e-9, "{iteration}");
+            assert!((policy.rate_at(iteration) - rate).abs() < 5e-9, "{iteration}");
         }
     }
 
@@ -149,10 +150,10 @@ mod tests {
         let with =
             |policy: &str| SolverParameter { lr_policy: Some(policy.into()), ..Default::default() };
         for (policy, field) in [("step", "gamma"), ("inv", "gamma"), ("poly", "max_iter")] {
-            let message = RatePolicy::new(&with(policy)).unwrap_err().to_string();
+            let message = LrPolicy::new(&with(policy)).unwrap_err().to_string();
             assert!(message.contains(field), "{message}");
         }
-        let message = RatePolicy::new(&with("steps")).unwrap_err().to_string();
+        let message = LrPolicy::new(&with("steps")).unwrap_err().to_string();
         assert!(message.contains("`steps`") && message.contains("multistep"), "{message}");
     }
 }

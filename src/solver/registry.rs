@@ -5,9 +5,9 @@ use crate::{
     device::Device,
     element::Element,
     error::{Error, Result},
-    op::Rule,
+    op::UpdateRule,
     proto::SolverParameter,
-    words::meant,
+    words::did_you_mean,
 };
 use std::collections::BTreeMap;
 
@@ -79,27 +79,29 @@ impl<T: Element, D: Device> MethodRegistry<T, D> {
         Self::empty()
             .with("AdaDelta", |param| {
                 let (momentum, delta) = (acc::<T>(param.momentum()), acc::<T>(param.delta()));
-                Ok(Rule::AdaDelta { momentum, delta })
+                Ok(UpdateRule::AdaDelta { momentum, delta })
             })
             .with("AdaGrad", |param| {
                 without_momentum(param)?;
-                Ok(Rule::AdaGrad { delta: acc::<T>(param.delta()) })
+                Ok(UpdateRule::AdaGrad { delta: acc::<T>(param.delta()) })
             })
             .with("Adam", |param| {
                 let (beta1, beta2) = (acc::<T>(param.momentum()), acc::<T>(param.momentum2()));
-                Ok(Rule::Adam { beta1, beta2, delta: acc::<T>(param.delta()) })
+                Ok(UpdateRule::Adam { beta1, beta2, delta: acc::<T>(param.delta()) })
             })
-            .with("Nesterov", |param| Ok(Rule::Nesterov { momentum: acc::<T>(param.momentum()) }))
+            .with("Nesterov", |param| {
+                Ok(UpdateRule::Nesterov { momentum: acc::<T>(param.momentum()) })
+            })
             .with("RMSProp", |param| {
                 without_momentum(param)?;
                 let decay = param.rms_decay();
                 if !(0.0..1.0).contains(&decay) {
                     let why = format!("rms_decay {decay} is not between 0 and 1 (exclusive)");
-                    return Err(Error::Invalid(why));
+                    return Err(Error::InvalidData(why));
                 }
-                Ok(Rule::RmsProp { decay: acc::<T>(decay), delta: acc::<T>(param.delta()) })
+                Ok(UpdateRule::RmsProp { decay: acc::<T>(decay), delta: acc::<T>(param.delta()) })
             })
-            .with("SGD", |param| Ok(Rule::Sgd { momentum: acc::<T>(param.momentum()) }))
+            .with("SGD", |param| Ok(UpdateRule::Sgd { momentum: acc::<T>(param.momentum()) }))
     }
 
     /// Adds or replaces a method.
@@ -124,14 +126,14 @@ impl<T: Element, D: Device> MethodRegistry<T, D> {
     /// Makes the method that a solver's definition asks for.
     ///
     /// # Errors
-    /// [`Error::Invalid`] names the methods there are; else what the maker returns.
+    /// [`Error::InvalidData`] names the methods there are; else what the maker returns.
     #[doc(alias = "CreateSolver")]
     pub fn make(&self, param: &SolverParameter) -> Result<Box<dyn Method<T, D>>> {
         let kind = param.r#type();
         let make = self.makers.get(kind).ok_or_else(|| {
             let known = self.kinds().collect::<Vec<_>>().join(", ");
-            let meant = meant(kind, self.kinds());
-            Error::Invalid(format!("unknown solver type `{kind}`{meant}; known types: {known}"))
+            let meant = did_you_mean(kind, self.kinds());
+            Error::InvalidData(format!("unknown solver type `{kind}`{meant}; known types: {known}"))
         })?;
         make(param)
     }
@@ -153,7 +155,7 @@ fn without_momentum(param: &SolverParameter) -> Result<()> {
         0.0 => Ok(()),
         momentum => {
             let why = format!("momentum {momentum}: {} takes none", param.r#type());
-            Err(Error::Invalid(why))
+            Err(Error::InvalidData(why))
         }
     }
 }

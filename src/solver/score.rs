@@ -63,14 +63,14 @@ impl Sums {
 /// the means of the objective and of each element of each output.
 ///
 /// # Errors
-/// [`Error::Invalid`] for no batches; those of the net.
+/// [`Error::InvalidData`] for no batches; those of the net.
 pub fn mean_scores<T: Element, D: Device>(
     net: &mut Net<T, D>,
     batches: usize,
     mut each: impl FnMut(usize, &[Score]),
 ) -> Result<(f64, Vec<Score>)> {
     if batches == 0 {
-        return Err(Error::Invalid("a test needs at least one batch".into()));
+        return Err(Error::InvalidData("a test needs at least one batch".into()));
     }
     let mut sums = Sums::default();
     for index in 0..batches {

@@ -26,7 +26,7 @@ impl<T: Element, D: Device> Solver<T, D> {
         let state = PathBuf::from(format!("{stem}.solverstate{end}"));
         let mut trained = self.trained()?;
         if hdf5 {
-            self.nets.train.leave_out_shared(&mut trained);
+            self.nets.train.strip_shared_params(&mut trained);
         }
         proto::write_trained_net(&model, &trained)?;
         proto::write_solver_state(&state, &self.state_of(&model)?)?;
@@ -39,17 +39,17 @@ impl<T: Element, D: Device> Solver<T, D> {
     /// lie beside it.
     ///
     /// # Errors
-    /// [`Error::Io`] or [`Error::Invalid`] for files that cannot be read, or are of another type of
+    /// [`Error::Io`] or [`Error::InvalidData`] for files that cannot be read, or are of another type of
     /// solver; [`Error::Shape`] if they are of another net. The message names both files.
     #[doc(alias = "Restore")]
     pub fn restore(&mut self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
         let state = proto::read_solver_state(path)?;
-        self.resume(&state, path).map_err(|error| error.within(path.display().to_string()))
+        self.resume(&state, path).map_err(|error| error.context(path.display().to_string()))
     }
 
     fn resume(&mut self, state: &SolverState, path: &Path) -> Result<()> {
-        let negative = |_| Error::Invalid(format!("a state after {} iterations", state.iter()));
+        let negative = |_| Error::InvalidData(format!("a state after {} iterations", state.iter()));
         let iteration = usize::try_from(state.iter()).map_err(negative)?;
         // All that may be wrong is read before anything changes.
         let history = self.state.read_history(&self.nets.train, &state.history)?;
@@ -57,7 +57,7 @@ impl<T: Element, D: Device> Solver<T, D> {
             let model = beside(path, Path::new(model));
             let weights = proto::read_trained_net(&model)?;
             let set = self.set_trained(&weights);
-            set.map_err(|error| error.within(model.display().to_string()))?;
+            set.map_err(|error| error.context(model.display().to_string()))?;
         }
         self.state.set_history(history);
         self.iteration = iteration;
@@ -80,7 +80,7 @@ impl<T: Element, D: Device> Solver<T, D> {
 
     /// The solver's state as a message that names the weights' file.
     fn state_of(&self, model: &Path) -> Result<SolverState> {
-        let too_many = || Error::Invalid("more iterations than a snapshot can count".into());
+        let too_many = || Error::InvalidData("more iterations than a snapshot can count".into());
         Ok(SolverState {
             iter: Some(i32::try_from(self.iteration).map_err(|_| too_many())?),
             learned_net: Some(model.to_string_lossy().into_owned()),
@@ -107,7 +107,7 @@ pub(super) fn check_writable<T: Element, D: Device>(
     }
     if param.snapshot_format() == SnapshotFormat::Hdf5 {
         proto::expect_hdf5(net.layer_names())
-            .map_err(|error| error.within("snapshot_format HDF5 (or use BINARYPROTO)"))?;
+            .map_err(|error| error.context("snapshot_format HDF5 (or use BINARYPROTO)"))?;
     }
     let prefix = Path::new(param.snapshot_prefix());
     let folder = match prefix.parent() {
@@ -115,6 +115,6 @@ pub(super) fn check_writable<T: Element, D: Device>(
         _ => Path::new("."),
     };
     tempfile::tempfile_in(folder).map(drop).map_err(|error| {
-        Error::io(folder, error).within("cannot write snapshots (snapshot_prefix)")
+        Error::io(folder, error).context("cannot write snapshots (snapshot_prefix)")
     })
 }

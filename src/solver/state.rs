@@ -1,6 +1,6 @@
 //! What a solver keeps of the parameters that it updates.
 
-use super::Learned;
+use super::LearnableParam;
 use crate::{
     blob::Blob,
     device::Device,
@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// What is kept of each learnable parameter of a net, in their order.
-pub(super) struct State<T: Element, D: Device> {
+pub(super) struct ParamState<T: Element, D: Device> {
     params: Vec<Kept<T, D>>,
     /// Blobs of history of each.
     histories: usize,
@@ -22,7 +22,7 @@ struct Kept<T: Element, D: Device> {
     history: Vec<Blob<T::Acc, D>>,
 }
 
-impl<T: Element, D: Device> State<T, D> {
+impl<T: Element, D: Device> ParamState<T, D> {
     pub(super) fn new(net: &Net<T, D>, histories: usize) -> Result<Self> {
         let has_masters = size_of::<T>() < size_of::<T::Acc>();
         let kept = |param: &Param<T, D>| {
@@ -31,16 +31,16 @@ impl<T: Element, D: Device> State<T, D> {
             let history = (0..histories).map(|_| zeros()).collect::<Result<_>>()?;
             Ok(Kept { masters, history })
         };
-        Ok(Self { params: net.learnable().map(kept).collect::<Result<_>>()?, histories })
+        Ok(Self { params: net.learnable_params().map(kept).collect::<Result<_>>()?, histories })
     }
 
     /// Each learnable parameter of `net` with what is kept of it.
     pub(super) fn of<'a>(
         &'a self,
         net: &'a Net<T, D>,
-    ) -> impl Iterator<Item = (&'a Param<T, D>, Learned<'a, T, D>)> {
-        net.learnable().zip(&self.params).map(|(param, Kept { masters, history })| {
-            (param, Learned { blob: param.blob(), masters: masters.as_ref(), history })
+    ) -> impl Iterator<Item = (&'a Param<T, D>, LearnableParam<'a, T, D>)> {
+        net.learnable_params().zip(&self.params).map(|(param, Kept { masters, history })| {
+            (param, LearnableParam { blob: param.blob(), masters: masters.as_ref(), history })
         })
     }
 
@@ -58,7 +58,7 @@ impl<T: Element, D: Device> State<T, D> {
     /// The history of a file, for [`set_history`](Self::set_history).
     ///
     /// # Errors
-    /// [`Error::Invalid`] and [`Error::Shape`] if it is another method's or another net's.
+    /// [`Error::InvalidData`] and [`Error::Shape`] if it is another method's or another net's.
     pub(super) fn read_history(
         &self,
         net: &Net<T, D>,
@@ -71,16 +71,16 @@ impl<T: Element, D: Device> State<T, D> {
                  needed: it is of another net or another type of solver",
                 history.len()
             );
-            return Err(Error::Invalid(why));
+            return Err(Error::InvalidData(why));
         }
         let names: Vec<&str> = net.layer_names().collect();
-        let params: Vec<_> = net.learnable().collect();
+        let params: Vec<_> = net.learnable_params().collect();
         let mut read = Vec::with_capacity(history.len());
         for (proto, param) in history.iter().zip(params.iter().cycle()) {
             let mut blob = Blob::new(net.device(), param.blob().shape())?;
             blob.from_proto(proto, false).map_err(|error| {
                 let layer = names.get(param.layer).unwrap_or(&"");
-                error.within(format!("history of parameter {} of layer `{layer}`", param.index))
+                error.context(format!("history of parameter {} of layer `{layer}`", param.index))
             })?;
             read.push(blob);
         }
@@ -99,7 +99,8 @@ impl<T: Element, D: Device> State<T, D> {
 
     /// Puts the masters into a message of the net, where they are more exact than its weights.
     pub(super) fn put_masters(&self, net: &Net<T, D>, message: &mut NetParameter) -> Result<()> {
-        let places: Vec<_> = net.learnable().map(|param| (param.layer, param.index)).collect();
+        let places: Vec<_> =
+            net.learnable_params().map(|param| (param.layer, param.index)).collect();
         for param in net.params() {
             let owner = param.owner.and_then(|owner| net.params().get(owner)).unwrap_or(param);
             let place = places.iter().position(|place| *place == (owner.layer, owner.index));
@@ -121,7 +122,7 @@ impl<T: Element, D: Device> State<T, D> {
     /// Takes the masters over from a message of the net, whose weights the net already has.
     pub(super) fn set_masters(&mut self, net: &Net<T, D>, message: &NetParameter) -> Result<()> {
         let names: Vec<&str> = net.layer_names().collect();
-        for (param, kept) in net.learnable().zip(&mut self.params) {
+        for (param, kept) in net.learnable_params().zip(&mut self.params) {
             let named = |layer: &&LayerParameter| names.get(param.layer) == Some(&layer.name());
             let layer = message.layer.iter().find(named);
             let proto = layer.and_then(|layer| layer.blobs.get(param.index));

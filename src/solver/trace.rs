@@ -1,6 +1,6 @@
 //! Magnitudes of all that a pass computes: Caffe's `debug_info`.
 
-use super::{Event, Solver, Traced};
+use super::{Event, Solver, TracedBlob};
 use crate::{blob::Blob, device::Device, element::Element, error::Result, net::Net};
 
 impl<T: Element, D: Device> Solver<T, D> {
@@ -16,7 +16,7 @@ impl<T: Element, D: Device> Solver<T, D> {
             told_backward(net, layer, &mut tell)?;
         }
         let (mut l1, mut squares) = ([0.0; 2], [0.0; 2]);
-        for param in net.learnable() {
+        for param in net.learnable_params() {
             let blob = param.blob();
             for (sum, of) in l1.iter_mut().zip([blob.asum_data()?, blob.asum_diff()?]) {
                 *sum += of.to_f64();
@@ -57,15 +57,15 @@ fn told_forward<T: Element, D: Device>(
     tell: &mut impl FnMut(&Event<'_>),
 ) -> Result<()> {
     let layer = net.layer_names().nth(place).unwrap_or_default();
-    let (_, tops) = net.wiring(place).unwrap_or_default();
+    let (_, tops) = net.bottoms_and_tops(place).unwrap_or_default();
     for name in tops {
         let Some(blob) = net.blob(name) else { continue };
         let mean = per_element(blob.asum_data()?, blob);
-        tell(&Event::Traced { layer, what: Traced::Top, name, mean });
+        tell(&Event::Traced { layer, what: TracedBlob::Top, name, mean });
     }
     for param in net.params().iter().filter(|param| param.layer == place) {
         let mean = per_element(param.blob().asum_data()?, param.blob());
-        tell(&Event::Traced { layer, what: Traced::Param, name: &param.name, mean });
+        tell(&Event::Traced { layer, what: TracedBlob::Param, name: &param.name, mean });
     }
     Ok(())
 }
@@ -77,7 +77,7 @@ fn told_backward<T: Element, D: Device>(
     tell: &mut impl FnMut(&Event<'_>),
 ) -> Result<()> {
     let layer = net.layer_names().nth(place).unwrap_or_default();
-    let (bottoms, _) = net.wiring(place).unwrap_or_default();
+    let (bottoms, _) = net.bottoms_and_tops(place).unwrap_or_default();
     let (backward, needed) = net.needs_backward(place).unwrap_or_default();
     if !backward {
         return Ok(());
@@ -85,14 +85,14 @@ fn told_backward<T: Element, D: Device>(
     for (name, _) in bottoms.into_iter().zip(needed).filter(|(_, needed)| **needed) {
         let Some(blob) = net.blob(name) else { continue };
         let mean = per_element(blob.asum_diff()?, blob);
-        tell(&Event::Traced { layer, what: Traced::BottomDiff, name, mean });
+        tell(&Event::Traced { layer, what: TracedBlob::BottomDiff, name, mean });
     }
     let learns = |lr_mult: Option<f32>| lr_mult != Some(0.0);
     let params = net.params().iter().filter(|param| param.layer == place);
     for param in params.filter(|param| learns(param.lr_mult)) {
         let mean = per_element(param.blob().asum_diff()?, param.blob());
         let name = &param.index.to_string();
-        tell(&Event::Traced { layer, what: Traced::ParamDiff, name, mean });
+        tell(&Event::Traced { layer, what: TracedBlob::ParamDiff, name, mean });
     }
     Ok(())
 }

@@ -70,7 +70,7 @@ impl<T: Element, D: Device> Solver<T, D> {
                 }
             }
             let loss = self.forward_backward()?;
-            let rate = self.rate();
+            let rate = self.learning_rate();
             self.show(loss, smoothed.add(loss), rate)?;
             self.update(rate)?;
             self.iteration += 1;
@@ -109,13 +109,13 @@ impl<T: Element, D: Device> Solver<T, D> {
 
     /// Where training stands now.
     fn standing(&self) -> Shown {
-        let waited = self.nets.train.waited().unwrap_or_default();
+        let waited = self.nets.train.data_wait_time().unwrap_or_default();
         Shown { at: Instant::now(), iteration: self.iteration, waited }
     }
 
     fn show(&mut self, loss: f64, smoothed: f64, rate: f64) -> Result<()> {
         let iteration = self.iteration;
-        let waited = self.nets.train.waited();
+        let waited = self.nets.train.data_wait_time();
         self.tell(&Event::Iterated { iteration, loss, smoothed, rate, waited });
         if self.falls_due(self.param.display()) {
             let outputs = &scores(&self.nets.train)?[..];
@@ -157,12 +157,12 @@ impl<T: Element, D: Device> Solver<T, D> {
     /// request stopped it. Requests are asked for before each batch.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if there is no such net; else as [`test_all`](Self::test_all).
+    /// [`Error::InvalidData`] if there is no such net; else as [`test_all`](Self::test_all).
     #[doc(alias = "Test")]
     pub fn test(&mut self, index: usize) -> Result<Option<Vec<Score>>> {
         let count = self.nets.tests.len();
         let Some(test) = self.nets.tests.get_mut(index) else {
-            return Err(Error::Invalid(format!("there is no test net {index}, only {count}")));
+            return Err(Error::InvalidData(format!("there is no test net {index}, only {count}")));
         };
         test.net.share_trained_with(&self.nets.train)?;
         let (iteration, batches) = (self.iteration, test.batches);

@@ -1,6 +1,6 @@
 //! One update of all parameters.
 
-use super::{Event, Solver, Stride};
+use super::{Event, Solver, UpdateParams};
 use crate::{
     device::Device,
     element::Element,
@@ -17,7 +17,7 @@ pub(super) fn regularization(param: &SolverParameter) -> Result<Regularization> 
         "L2" => Ok(Regularization::L2),
         other => {
             let why = format!("unknown regularization_type `{other}`; known types: L1, L2");
-            Err(Error::Invalid(why))
+            Err(Error::InvalidData(why))
         }
     }
 }
@@ -29,7 +29,7 @@ impl<T: Element, D: Device> Solver<T, D> {
         let scale = self.clip()? / f64::from(self.param.iter_size());
         let weight_decay = self.param.weight_decay();
         for (param, learned) in self.state.of(&self.nets.train) {
-            let stride = Stride {
+            let stride = UpdateParams {
                 iteration: self.iteration,
                 rate: rate * f64::from(param.lr_mult.unwrap_or(1.0)),
                 scale,
@@ -60,7 +60,7 @@ impl<T: Element, D: Device> Solver<T, D> {
 
 fn gradient_norm<T: Element, D: Device>(net: &Net<T, D>) -> Result<f64> {
     let mut sumsq = 0.0;
-    for param in net.learnable() {
+    for param in net.learnable_params() {
         sumsq += param.blob().sumsq_diff()?.to_f64();
     }
     Ok(sumsq.sqrt())

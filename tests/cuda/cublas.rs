@@ -4,7 +4,7 @@ use super::{driver, gpu_with, required};
 use cortado::{
     Blob, Error, Memory,
     conformance::Kit,
-    device::{CudaDevice, cuda::Products},
+    device::{CudaDevice, cuda::GemmBackend},
     kernel::{Blas, Elementwise},
     op::Gemm,
 };
@@ -14,8 +14,8 @@ use std::{env, fs};
 fn gpu(ordinal: u32, tf32: bool) -> Option<CudaDevice> {
     let beside = driver().and_then(|driver| driver.parent());
     gpu_with(ordinal, |builder| {
-        let builder = builder.products(Products::Cublas).tf32(tf32);
-        beside.into_iter().fold(builder, |builder, folder| builder.cublas(folder))
+        let builder = builder.gemm_backend(GemmBackend::Cublas).tf32(tf32);
+        beside.into_iter().fold(builder, |builder, folder| builder.cublas_path(folder))
     })
 }
 
@@ -31,7 +31,7 @@ fn products_pass_the_kit() {
 fn a_device_tells_which_it_uses() {
     let device = or_skip!(gpu(0, false));
     let told = |device: &CudaDevice| device.properties().iter().any(|(name, _)| *name == "cuBLAS");
-    assert!(told(&device) && told(&device.fork().unwrap()));
+    assert!(told(&device) && told(&device.fork_queue().unwrap()));
     assert!(!told(&or_skip!(super::gpu(0))));
 }
 
@@ -66,7 +66,7 @@ fn bits_are_given_up_on_request_only() {
 #[test]
 fn queues_multiply_on_their_own() {
     let device = or_skip!(gpu(0, false));
-    let fork = device.fork().unwrap();
+    let fork = device.fork_queue().unwrap();
     let (x, y) = (product(&device, 32, 2.0), product(&fork, 32, 3.0));
     drop(fork);
     assert_eq!(x.data().unwrap().host().unwrap(), [64.0; 1024]);
@@ -88,11 +88,11 @@ fn memory_to_work_in_may_be_missing() {
 
 #[test]
 fn without_cublas_there_is_one_clear_error() {
-    let mut builder = CudaDevice::builder().products(Products::Cublas);
+    let mut builder = CudaDevice::builder().gemm_backend(GemmBackend::Cublas);
     if !required() {
-        builder = builder.driver(or_skip!(driver()));
+        builder = builder.driver_path(or_skip!(driver()));
     }
-    let refused = |path: &str| builder.clone().cublas(path.as_ref()).open(0).unwrap_err();
+    let refused = |path: &str| builder.clone().cublas_path(path.as_ref()).open(0).unwrap_err();
     let said = refused("/nowhere").to_string();
     assert!(said.starts_with("device `cuda:0`: no cuBLAS: none of /nowhere opens ("), "{said}");
     assert!(said.ends_with("; CORTADO_CUBLAS may say where it is"), "{said}");

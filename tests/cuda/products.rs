@@ -5,7 +5,7 @@ use super::{gpu, gpu_with};
 use cortado::{
     CpuDevice, Device, Element, Result, SyncedMemory, View, ViewMut,
     element::{DType, bf16, f16},
-    op::{Axis, Convolution, Extent, Gemm, Gemv, Reduce, Transpose, Window},
+    op::{Axis, Convolution, Gemm, Gemv, Reduce, SpatialAxis, Transpose, Window},
 };
 
 /// A kernel of any device: of two operands onto a third.
@@ -91,12 +91,12 @@ fn gemm<T: Element>() {
     let extents = [(130, 140, 40), (128, 256, 64), (200, 72, 700), (20, 300, 65), (66, 65, 1030)];
     for (m, n, k) in extents {
         for (a, b) in [(No, Yes), (Yes, No)] {
-            let op = Gemm::<T>::with(a, b, m, n, k);
+            let op = Gemm::<T>::with_transpose(a, b, m, n, k);
             same(&op, &format!("{op:?}"));
         }
         for (a, b) in [(No, No), (Yes, Yes)] {
-            let op = Gemm::<T>::with(a, b, m, n, k);
-            let wider = op.leading(op.lda + 3, op.ldb + 1, n + 5);
+            let op = Gemm::<T>::with_transpose(a, b, m, n, k);
+            let wider = op.leading_dims(op.lda + 3, op.ldb + 1, n + 5);
             let wider = wider.alpha(T::acc(2.0)).beta(T::acc(-1.0));
             same(&wider, &format!("{wider:?}"));
         }
@@ -129,7 +129,7 @@ fn gemv<T: Element>() {
         for trans in [Transpose::No, Transpose::Yes] {
             let op = Gemv::<T>::new(trans, m, n);
             same(&op, &format!("{op:?}"));
-            let wider = op.leading(n + 8).alpha(T::acc(2.0)).beta(T::acc(3.0));
+            let wider = op.leading_dim(n + 8).alpha(T::acc(2.0)).beta(T::acc(3.0));
             same(&wider, &format!("{wider:?}"));
         }
     }
@@ -148,7 +148,7 @@ struct Sums {
 
 impl<T: Element> Kernel<T> for Sums {
     fn lengths(&self) -> [usize; 3] {
-        let len = if self.onto { self.axis.extent } else { self.axis.rest() };
+        let len = if self.onto { self.axis.extent } else { self.axis.reduced_count() };
         [self.axis.count(), self.axis.count(), len]
     }
     fn run<D: Device>(
@@ -159,7 +159,7 @@ impl<T: Element> Kernel<T> for Sums {
         c: ViewMut<'_, T, D>,
     ) -> Result<()> {
         match self.onto {
-            true => device.dot_onto(&self.axis, T::acc(2.0), a, b, c),
+            true => device.dot_to_axis(&self.axis, T::acc(2.0), a, b, c),
             false => device.reduce(Reduce::Sum, &self.axis, a, c),
         }
     }
@@ -211,7 +211,7 @@ fn convolutions<T: Element>() {
     for (channels, outputs, groups, stride) in
         [(36, 130, 1, 1), (70, 70, 2, 1), (36, 33, 1, 2), (8, 16, 8, 2)]
     {
-        let axis = |input| Extent { input, kernel: 3, stride, pad: 1, dilation: 1 };
+        let axis = |input| SpatialAxis { input, kernel: 3, stride, pad: 1, dilation: 1 };
         let window = Window::new(channels, &[axis(15), axis(16)]).unwrap();
         let op = Convolution::new(3, outputs, groups, window).unwrap();
         for which in 0..3 {

@@ -5,7 +5,7 @@ use super::gpu;
 use cortado::{
     Solver,
     device::CudaDevice,
-    ledger::{self, Kind, Ledger, Policy},
+    ledger::{self, EventKind, Ledger, Policy},
     proto::{LayerParameter, NetParameter, SolverParameter, parse_text},
 };
 use std::fs;
@@ -54,10 +54,10 @@ fn trains(net: NetParameter, losses: u64) {
     let inputs = fill("data") + fill("label");
     let record = Ledger::new();
     {
-        let (_record, _none) = (record.open(), ledger::fallbacks(Policy::Deny));
+        let (_record, _none) = (record.open(), ledger::set_fallback_policy(Policy::Deny));
         solver.step(1).unwrap();
     }
-    let copied = [Kind::Upload, Kind::Download].map(|kind| record.total(kind).bytes);
+    let copied = [EventKind::Upload, EventKind::Download].map(|kind| record.total(kind).bytes);
     assert_eq!(copied, [inputs, 4 * losses], "{:#?}", record.entries());
 }
 

@@ -4,7 +4,7 @@ use crate::{bug::Bug, device::Mutant};
 use cortado::{
     Element, Result, Src, View, ViewMut,
     kernel::{Normalize, Reductions, fallback},
-    op::{Axis, Binary, Epsilon, Lrn, LrnRegion, Reduce, Standardize, TopK},
+    op::{Axis, Binary, EpsilonPlacement, Lrn, LrnRegion, Reduce, Standardize, TopK},
 };
 use num_traits::{Float, Zero};
 
@@ -37,7 +37,7 @@ impl Reductions for Mutant {
         Ok(())
     }
 
-    fn sum_onto<T: Element>(
+    fn sum_to_axis<T: Element>(
         &self,
         axis: &Axis,
         beta: T::Acc,
@@ -45,10 +45,10 @@ impl Reductions for Mutant {
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         let beta = if self.is(Bug::SumOntoAdds) { T::acc(1.0) } else { beta };
-        fallback::sum_onto(self, axis, beta, x, y)
+        fallback::sum_to_axis(self, axis, beta, x, y)
     }
 
-    fn dot_onto<T: Element>(
+    fn dot_to_axis<T: Element>(
         &self,
         axis: &Axis,
         beta: T::Acc,
@@ -57,7 +57,7 @@ impl Reductions for Mutant {
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         let beta = if self.is(Bug::DotOntoOverwrites) { T::acc(0.0) } else { beta };
-        fallback::dot_onto(self, axis, beta, a, b, y)
+        fallback::dot_to_axis(self, axis, beta, a, b, y)
     }
 
     fn arg_max<T: Element>(
@@ -108,7 +108,7 @@ impl Normalize for Mutant {
     ) -> Result<()> {
         let x_or_y = match x {
             Src::InPlace => y.as_view(),
-            Src::From(x) => x,
+            Src::View(x) => x,
         };
         let powers: Vec<_> = x_or_y.host()?.iter().map(|x| x.to_acc().exp()).collect();
         fallback::softmax(self, axis, x, y.reborrow())?;
@@ -148,7 +148,7 @@ impl Normalize for Mutant {
         mut variance: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         fallback::moments(self, axis, x, mean, variance.reborrow())?;
-        let n = axis.rest() as f64;
+        let n = axis.reduced_count() as f64;
         if self.is(Bug::VarianceUnbiased) && n > 1.0 {
             for variance in variance.host_mut()? {
                 *variance = T::from_f64(variance.to_f64() * n / (n - 1.0));
@@ -165,7 +165,11 @@ impl Normalize for Mutant {
         variance: View<'_, T, Self>,
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let place = if self.is(Bug::EpsilonInVariance) { Epsilon::InVariance } else { op.place };
+        let place = if self.is(Bug::EpsilonInVariance) {
+            EpsilonPlacement::AddedToVariance
+        } else {
+            op.place
+        };
         fallback::standardize(self, &Standardize { place, ..*op }, x, mean, variance, y)
     }
 

@@ -7,7 +7,7 @@ use crate::{
 use cortado::{
     DType, Element, Result, View, ViewMut,
     kernel::{Blas, fallback},
-    op::{Batch, Gemm, Gemv, Transpose},
+    op::{Gemm, GemmBatch, Gemv, Transpose},
 };
 use num_traits::{Float, Zero};
 
@@ -151,25 +151,25 @@ impl Blas for Mutant {
     fn gemm_batched<T: Element>(
         &self,
         op: &Gemm<T>,
-        batch: &Batch,
+        batch: &GemmBatch,
         a: View<'_, T, Self>,
         b: View<'_, T, Self>,
         c: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         let stride_b = if self.is(Bug::BatchReusesB) { 0 } else { batch.stride_b };
-        fallback::gemm_batched(self, op, &Batch { stride_b, ..*batch }, a, b, c)
+        fallback::gemm_batched(self, op, &GemmBatch { stride_b, ..*batch }, a, b, c)
     }
 }
 
 /// What a mutant takes the product for.
 fn wrong<T: Element>(bug: Bug, op: Gemm<T>) -> Gemm<T> {
     let other = |trans| if trans == Transpose::No { Transpose::Yes } else { Transpose::No };
-    let packed = Gemm::<T>::with(op.trans_a, op.trans_b, op.m, op.n, op.k);
+    let packed = Gemm::<T>::with_transpose(op.trans_a, op.trans_b, op.m, op.n, op.k);
     match bug {
         Bug::GemmBetaIgnored => op.beta(T::Acc::zero()),
         Bug::GemmDropsAlpha => op.alpha(T::acc(1.0)),
-        Bug::GemmIgnoresLda => op.leading(op.lda.min(packed.lda), op.ldb, op.ldc),
-        Bug::GemmIgnoresLdc => op.leading(op.lda, op.ldb, op.ldc.min(packed.ldc)),
+        Bug::GemmIgnoresLda => op.leading_dims(op.lda.min(packed.lda), op.ldb, op.ldc),
+        Bug::GemmIgnoresLdc => op.leading_dims(op.lda, op.ldb, op.ldc.min(packed.ldc)),
         Bug::GemmSwapsSquareB if op.n == op.k => Gemm { trans_b: other(op.trans_b), ..op },
         Bug::GemmDropsTail if op.k > 8 => Gemm { k: op.k / 8 * 8, ..op },
         _ => op,

@@ -178,10 +178,10 @@ bugs! {
     MeanIsSum => reduce_mean,
     /// The maximum starts from zero.
     MaxFromZero => reduce_max,
-    /// `sum_onto` adds, whatever β.
-    SumOntoAdds => sum_onto,
-    /// `dot_onto` overwrites, whatever β.
-    DotOntoOverwrites => dot_onto,
+    /// `sum_to_axis` adds, whatever β.
+    SumOntoAdds => sum_to_axis,
+    /// `dot_to_axis` overwrites, whatever β.
+    DotOntoOverwrites => dot_to_axis,
     /// `arg_max` takes the last of several.
     ArgMaxLast => arg_max,
     /// `top_k` names the first of equals, each time.
@@ -207,10 +207,10 @@ bugs! {
     Col2imOverwrites => col2im,
     /// `convolve` leaves out the bias.
     BiasIgnored => convolve,
-    /// `convolve_activated` does no more than `convolve`.
-    ActivationIgnored => convolve_activated,
+    /// `convolve_with_activation` does no more than `convolve`.
+    ActivationIgnored => convolve_with_activation,
     /// The function is one of sums that have not been rounded yet.
-    ActivatesSums => convolve_activated,
+    ActivatesSums => convolve_with_activation,
     /// The gradient of filters overwrites what was accumulated.
     FiltersOverwritten => convolve_backward_filters,
     /// Of several maxima the mask has the last.
@@ -237,9 +237,9 @@ bugs! {
     /// The gradient of probabilities is that of scores.
     GradientOfScores => class_loss_backward,
     /// The loss of pairs counts targets that are ignored.
-    PairsCountIgnored => pair_loss,
+    PairsCountIgnored => elementwise_loss,
     /// The gradient of pairs divides by all targets, not by those that count.
-    PairsDivideByAll => pair_loss_backward,
+    PairsDivideByAll => elementwise_loss_backward,
     /// The rate applies to what is kept of the last step as well.
     SgdRateAfterMomentum => descend_sgd,
     /// Decay pulls on the weight instead of its sign.

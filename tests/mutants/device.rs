@@ -3,8 +3,8 @@
 use crate::bug::Bug;
 use cortado::{
     Element, Error, Memory, Result, SyncedMemory, View, ViewMut,
-    device::MirrorDevice,
-    memory::{DeviceSlice, DeviceSliceMut, HostBytes, Stale},
+    device::SimulatedDevice,
+    memory::{DeviceSlice, DeviceSliceMut, HostBytes, StaleAllocation},
 };
 use std::sync::{
     Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
@@ -14,7 +14,7 @@ use std::sync::{
 /// The mirror with a bug.
 #[derive(Clone, Debug)]
 pub(crate) struct Mutant {
-    pub(crate) inner: MirrorDevice,
+    pub(crate) inner: SimulatedDevice,
     pub(crate) bug: Bug,
     is_fork: bool,
     shared: Arc<Shared>,
@@ -30,7 +30,7 @@ struct Shared {
 }
 
 /// Memory of the mirror, current on its device side alone.
-type OnMirror = SyncedMemory<MirrorDevice>;
+type OnMirror = SyncedMemory<SimulatedDevice>;
 
 /// Memory of a mutant.
 pub(crate) struct Buffer {
@@ -67,7 +67,7 @@ impl Drop for Buffer {
 
 impl Mutant {
     pub(crate) fn new(bug: Bug) -> Self {
-        Self { inner: MirrorDevice::new(), bug, is_fork: false, shared: Arc::default() }
+        Self { inner: SimulatedDevice::new(), bug, is_fork: false, shared: Arc::default() }
     }
 
     pub(crate) fn is(&self, bug: Bug) -> bool {
@@ -83,7 +83,7 @@ impl Mutant {
     }
 
     /// New elements on this device.
-    pub(crate) fn scratch<T: cortado::Scalar>(&self, values: &[T]) -> Result<SyncedMemory<Self>> {
+    pub(crate) fn scratch<T: cortado::Storable>(&self, values: &[T]) -> Result<SyncedMemory<Self>> {
         let mut memory = SyncedMemory::new(self, size_of_val(values));
         memory.host_write_only()?.copy_from_slice(bytemuck::cast_slice(values));
         Ok(memory)
@@ -99,11 +99,11 @@ impl Mutant {
     /// Memory that was freed, cleared at once.
     fn reused(&self, bytes: usize) -> Result<Option<OnMirror>> {
         let mut freed = self.shared.freed.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(fits) = freed.iter().position(|memory| memory.bytes() == bytes) else {
+        let Some(fits) = freed.iter().position(|memory| memory.size() == bytes) else {
             return Ok(None);
         };
         let mut memory = freed.swap_remove(fits);
-        let at_once = self.inner.fork()?;
+        let at_once = self.inner.fork_queue()?;
         at_once.upload(&vec![0; bytes], memory.device_mut()?, 0)?;
         at_once.synchronize()?;
         Ok(Some(memory))
@@ -113,7 +113,7 @@ impl Mutant {
         let mut memory = OnMirror::new(&self.inner, bytes);
         memory.device()?;
         if self.is(Bug::AllocNotZeroed) {
-            self.inner.stale(Stale::Device(memory.device_mut()?));
+            self.inner.on_stale(StaleAllocation::Device(memory.device_mut()?));
         }
         Ok(memory)
     }
@@ -123,9 +123,9 @@ impl Mutant {
 pub(crate) fn part<'a, T: Element>(
     memory: &'a OnMirror,
     of: &DeviceSlice<'_, Mutant>,
-) -> Result<View<'a, T, MirrorDevice>> {
+) -> Result<View<'a, T, SimulatedDevice>> {
     let (start, len) = (of.offset / size_of::<T>(), of.bytes / size_of::<T>());
-    View::new(memory, memory.bytes() / size_of::<T>())?.slice(start..start + len)
+    View::new(memory, memory.size() / size_of::<T>())?.slice(start..start + len)
 }
 
 /// As [`part`], writable, from byte `offset` and of `bytes`.
@@ -133,9 +133,9 @@ pub(crate) fn part_mut<'a, T: Element>(
     memory: &'a mut OnMirror,
     offset: usize,
     bytes: usize,
-) -> Result<ViewMut<'a, T, MirrorDevice>> {
+) -> Result<ViewMut<'a, T, SimulatedDevice>> {
     let (start, len) = (offset / size_of::<T>(), bytes / size_of::<T>());
-    let all = memory.bytes() / size_of::<T>();
+    let all = memory.size() / size_of::<T>();
     ViewMut::new(memory, all)?.slice(start..start + len)
 }
 
@@ -144,7 +144,7 @@ pub(crate) fn believed<T: Element>(
     bug: Bug,
     y: &DeviceSliceMut<'_, Mutant>,
 ) -> Result<(usize, usize)> {
-    let (size, held) = (size_of::<T>(), y.buffer.read()?.bytes());
+    let (size, held) = (size_of::<T>(), y.buffer.read()?.size());
     Ok(match bug {
         Bug::OffsetIgnored => (0, y.bytes),
         Bug::OffsetOffByOne if y.offset + y.bytes + size <= held => (y.offset + size, y.bytes),
@@ -186,7 +186,7 @@ impl Memory for Mutant {
 
     fn upload(&self, src: &[u8], dst: &mut Buffer, at: usize) -> Result<()> {
         let mut memory = dst.write()?;
-        let (held, dst) = (memory.bytes(), memory.device_mut()?);
+        let (held, dst) = (memory.size(), memory.device_mut()?);
         let whole_words = src.len() / 4 * 4;
         match self.bug {
             Bug::UploadLate if at + src.len() < held => self.inner.upload(src, dst, at + 1),
@@ -194,7 +194,7 @@ impl Memory for Mutant {
             Bug::UploadLost if at > 0 => Ok(()),
             Bug::UploadIgnoresAt => self.inner.upload(src, dst, 0),
             Bug::ForkUploadsAtOnce if self.is_fork => {
-                let at_once = self.inner.fork()?;
+                let at_once = self.inner.fork_queue()?;
                 at_once.upload(src, dst, at)?;
                 at_once.synchronize()
             }
@@ -212,10 +212,10 @@ impl Memory for Mutant {
             }
             Bug::DownloadAligned => self.inner.download(from, at / 4 * 4, dst),
             Bug::DownloadUnfinished => {
-                dst.copy_from_slice(&from.now()[at..at + dst.len()]);
+                dst.copy_from_slice(&from.snapshot()[at..at + dst.len()]);
                 Ok(())
             }
-            Bug::DownloadStale if at == 0 && dst.len() == memory.bytes() => {
+            Bug::DownloadStale if at == 0 && dst.len() == memory.size() => {
                 let mut seen = src.seen.lock().unwrap_or_else(PoisonError::into_inner);
                 if seen.is_none() {
                     self.inner.download(from, at, dst)?;
@@ -234,33 +234,33 @@ impl Memory for Mutant {
         }
     }
 
-    fn fork(&self) -> Result<Self> {
-        Ok(Self { inner: self.inner.fork()?, is_fork: true, ..self.clone() })
+    fn fork_queue(&self) -> Result<Self> {
+        Ok(Self { inner: self.inner.fork_queue()?, is_fork: true, ..self.clone() })
     }
 
-    fn after(&self, other: &Self) -> Result<()> {
+    fn order_after(&self, other: &Self) -> Result<()> {
         match self.bug {
             Bug::AfterIgnored => Ok(()),
-            _ => self.inner.after(&other.inner),
+            _ => self.inner.order_after(&other.inner),
         }
     }
 
-    fn host_alloc(&self, bytes: usize) -> Result<HostBytes> {
-        let mut host = self.inner.host_alloc(bytes)?;
+    fn alloc_host(&self, bytes: usize) -> Result<HostBytes> {
+        let mut host = self.inner.alloc_host(bytes)?;
         if self.is(Bug::HostAllocNotZeroed) {
-            self.inner.stale(Stale::Host(&mut host));
+            self.inner.on_stale(StaleAllocation::Host(&mut host));
         }
         Ok(host)
     }
 
-    fn stale(&self, allocation: Stale<'_, Buffer>) {
+    fn on_stale(&self, allocation: StaleAllocation<'_, Buffer>) {
         match allocation {
-            Stale::Host(bytes) => self.inner.stale(Stale::Host(bytes)),
-            Stale::Device(buffer) => {
+            StaleAllocation::Host(bytes) => self.inner.on_stale(StaleAllocation::Host(bytes)),
+            StaleAllocation::Device(buffer) => {
                 if let Ok(mut memory) = buffer.write()
                     && let Ok(buffer) = memory.device_mut()
                 {
-                    self.inner.stale(Stale::Device(buffer));
+                    self.inner.on_stale(StaleAllocation::Device(buffer));
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::{bug::Bug, device::Mutant};
 use cortado::{
-    DType, Element, Result, Scalar, Src, View, ViewMut, bf16,
+    DType, Element, Result, Src, Storable, View, ViewMut, bf16,
     kernel::{Elementwise, Random, fallback},
     op::{Axis, Binary, Lstm, RngKey, Unary},
 };
@@ -78,7 +78,7 @@ impl Elementwise for Mutant {
         let values = match x {
             Src::InPlace if self.is(Bug::InPlaceIgnored) => return Ok(()),
             Src::InPlace => y.as_view().host()?.to_vec(),
-            Src::From(x) => x.host()?.to_vec(),
+            Src::View(x) => x.host()?.to_vec(),
         };
         fallback::unary(self, op, x, y.reborrow())?;
         for (y, x) in y.host_mut()?.iter_mut().zip(values) {
@@ -97,12 +97,12 @@ impl Elementwise for Mutant {
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         let of = match a {
-            Src::InPlace if self.is(Bug::InPlaceSource) => Src::From(b),
+            Src::InPlace if self.is(Bug::InPlaceSource) => Src::View(b),
             a => a,
         };
         let values = match of {
             Src::InPlace => y.as_view().host()?.to_vec(),
-            Src::From(a) => a.host()?.to_vec(),
+            Src::View(a) => a.host()?.to_vec(),
         };
         fallback::binary(self, op, of, b, y.reborrow())?;
         let operands = values.into_iter().zip(b.host()?);
@@ -160,7 +160,7 @@ impl Elementwise for Mutant {
         Ok(())
     }
 
-    fn convert_integers<N: Scalar + Into<f64>, T: Element>(
+    fn convert_integers<N: Storable + Into<f64>, T: Element>(
         &self,
         x: View<'_, N, Self>,
         mut y: ViewMut<'_, T, Self>,
@@ -267,7 +267,12 @@ impl Random for Mutant {
         }
     }
 
-    fn integer(&self, key: RngKey, bound: u64, mut y: ViewMut<'_, u32, Self>) -> Result<()> {
+    fn random_integers(
+        &self,
+        key: RngKey,
+        bound: u64,
+        mut y: ViewMut<'_, u32, Self>,
+    ) -> Result<()> {
         fallback::integer(self, key, bound, y.reborrow())?;
         if self.is(Bug::IntegerModulo) {
             fallback::integer(self, key, 1 << 32, y.reborrow())?;

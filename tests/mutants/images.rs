@@ -3,8 +3,8 @@
 use crate::{bug::Bug, device::Mutant};
 use cortado::{
     Element, Memory, Result, View, ViewMut, host,
-    kernel::{Pooling, Windows, fallback},
-    op::{Convolution, Pool, Unary, Window},
+    kernel::{Conv, Pooling, fallback},
+    op::{Convolution, Pool2d, Unary, Window},
 };
 use num_traits::{Float, Zero};
 use std::ops::Range;
@@ -29,7 +29,7 @@ fn source(bug: Bug, op: &Window, row: usize, position: usize) -> Option<usize> {
     Some(row / op.taps() * stride + place)
 }
 
-impl Windows for Mutant {
+impl Conv for Mutant {
     fn im2col<T: Element>(
         &self,
         op: &Window,
@@ -77,7 +77,7 @@ impl Windows for Mutant {
         fallback::convolve(self, op, x, filters, bias, y)
     }
 
-    fn convolve_activated<T: Element>(
+    fn convolve_with_activation<T: Element>(
         &self,
         op: &Convolution,
         x: View<'_, T, Self>,
@@ -89,14 +89,22 @@ impl Windows for Mutant {
         if self.is(Bug::ActivationIgnored) {
             return self.convolve(op, x, filters, bias, y);
         }
-        fallback::convolve_activated(self, op, x, filters, bias, function, y.reborrow())?;
+        fallback::convolve_with_activation(self, op, x, filters, bias, function, y.reborrow())?;
         if self.is(Bug::ActivatesSums) {
             let wide = |x: View<'_, T, Self>| -> Result<Vec<T::Acc>> {
                 Ok(x.host()?.iter().map(|x| x.to_acc()).collect())
             };
             let (x, w, bias) = (wide(x)?, wide(filters)?, bias.map(wide).transpose()?);
-            let (workers, mut sums) = (self.workers(), vec![T::Acc::zero(); y.len()]);
-            host::convolve_activated(workers, op, &x, &w, bias.as_deref(), function, &mut sums)?;
+            let (workers, mut sums) = (self.host_workers(), vec![T::Acc::zero(); y.len()]);
+            host::convolve_with_activation(
+                workers,
+                op,
+                &x,
+                &w,
+                bias.as_deref(),
+                function,
+                &mut sums,
+            )?;
             let y = y.host_mut()?;
             y.iter_mut().zip(sums).for_each(|(y, sum)| *y = T::from_acc(sum));
         }
@@ -126,7 +134,7 @@ struct Place {
 }
 
 impl Place {
-    fn all(op: &Pool) -> impl Iterator<Item = Self> {
+    fn all(op: &Pool2d) -> impl Iterator<Item = Self> {
         let (op, [height, width]) = (*op, op.output());
         (0..op.planes * height * width).map(move |result| {
             let at = [result / width % height, result % width];
@@ -144,7 +152,7 @@ impl Place {
     }
 
     /// Places in the plane, without padding.
-    fn inside(&self, op: &Pool) -> Vec<usize> {
+    fn inside(&self, op: &Pool2d) -> Vec<usize> {
         let inside = |axis: usize| {
             let places =
                 self.spans[axis].clone().filter_map(move |at| at.checked_sub(op.pad[axis]));
@@ -157,7 +165,7 @@ impl Place {
 impl Pooling for Mutant {
     fn max_pool<T: Element>(
         &self,
-        op: &Pool,
+        op: &Pool2d,
         x: View<'_, T, Self>,
         mut y: ViewMut<'_, T, Self>,
         mut mask: ViewMut<'_, i32, Self>,
@@ -183,7 +191,7 @@ impl Pooling for Mutant {
 
     fn average_pool<T: Element>(
         &self,
-        op: &Pool,
+        op: &Pool2d,
         x: View<'_, T, Self>,
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
@@ -199,7 +207,7 @@ impl Pooling for Mutant {
     }
     fn stochastic_pool<T: Element>(
         &self,
-        op: &Pool,
+        op: &Pool2d,
         x: View<'_, T, Self>,
         u: View<'_, f32, Self>,
         y: ViewMut<'_, T, Self>,

@@ -5,8 +5,8 @@ use cortado::{
     Element, Result, View, ViewMut,
     kernel::{Losses, Update, fallback},
     op::{
-        Accuracy, ClassForm, ClassLoss, Descent, LossNormalization, PairLoss, Regularization, Rule,
-        SoftmaxLoss,
+        Accuracy, ClassLoss, ClassLossKind, ElementwiseLoss, LossNormalization, Regularization,
+        SoftmaxLoss, SolverUpdate, UpdateRule,
     },
 };
 
@@ -83,7 +83,7 @@ impl Losses for Mutant {
         loss: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         let fits = matrix.is_some_and(|matrix| matrix.len() == op.axis.extent.pow(2));
-        let log = matches!(op.form, ClassForm::Log | ClassForm::SoftmaxLog);
+        let log = matches!(op.form, ClassLossKind::Log | ClassLossKind::LogWithSoftmaxGradient);
         let ignored = self.is(Bug::MatrixIgnored) && fits && log;
         fallback::class_loss(self, op, x, label, matrix.filter(|_| !ignored), loss)
     }
@@ -98,26 +98,28 @@ impl Losses for Mutant {
         dx: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         let form = match op.form {
-            ClassForm::Log if self.is(Bug::GradientOfScores) => ClassForm::SoftmaxLog,
+            ClassLossKind::Log if self.is(Bug::GradientOfScores) => {
+                ClassLossKind::LogWithSoftmaxGradient
+            }
             form => form,
         };
         fallback::class_loss_backward(self, &ClassLoss { form, ..*op }, x, label, matrix, scale, dx)
     }
 
-    fn pair_loss<T: Element>(
+    fn elementwise_loss<T: Element>(
         &self,
-        op: &PairLoss<T::Acc>,
+        op: &ElementwiseLoss<T::Acc>,
         x: View<'_, T, Self>,
         t: View<'_, T, Self>,
         loss: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         let ignore = op.ignore.filter(|_| !self.is(Bug::PairsCountIgnored));
-        fallback::pair_loss(self, &PairLoss { ignore, ..*op }, x, t, loss)
+        fallback::elementwise_loss(self, &ElementwiseLoss { ignore, ..*op }, x, t, loss)
     }
 
-    fn pair_loss_backward<T: Element>(
+    fn elementwise_loss_backward<T: Element>(
         &self,
-        op: &PairLoss<T::Acc>,
+        op: &ElementwiseLoss<T::Acc>,
         x: View<'_, T, Self>,
         t: View<'_, T, Self>,
         scale: View<'_, T, Self>,
@@ -127,15 +129,15 @@ impl Losses for Mutant {
             LossNormalization::Valid if self.is(Bug::PairsDivideByAll) => LossNormalization::Full,
             normalization => normalization,
         };
-        let op = PairLoss { normalization, ..*op };
-        fallback::pair_loss_backward(self, &op, x, t, scale, dx)
+        let op = ElementwiseLoss { normalization, ..*op };
+        fallback::elementwise_loss_backward(self, &op, x, t, scale, dx)
     }
 }
 
 impl Update for Mutant {
-    fn descend<T: Element>(
+    fn solver_update<T: Element>(
         &self,
-        op: &Descent<T>,
+        op: &SolverUpdate<T>,
         dw: View<'_, T, Self>,
         mut weights: ViewMut<'_, T, Self>,
         mut masters: Option<ViewMut<'_, T::Acc, Self>>,
@@ -149,7 +151,9 @@ impl Update for Mutant {
             history.iter().map(ViewMut::len),
         )?;
         match (self.bug, &mut op.rule) {
-            (Bug::SgdRateAfterMomentum, Rule::Sgd { momentum }) => *momentum = *momentum * op.rate,
+            (Bug::SgdRateAfterMomentum, UpdateRule::Sgd { momentum }) => {
+                *momentum = *momentum * op.rate
+            }
             (Bug::L1IsL2, _) => op.regularization = Regularization::L2,
             (Bug::MastersIgnored, _) => masters = None,
             (Bug::MastersOverrule, _) => {
@@ -158,17 +162,19 @@ impl Update for Mutant {
                     weights.host_mut()?.iter_mut().zip(rounded).for_each(|(w, m)| *w = m);
                 }
             }
-            (Bug::NesterovIsSgd, &mut Rule::Nesterov { momentum }) => {
-                op.rule = Rule::Sgd { momentum };
+            (Bug::NesterovIsSgd, &mut UpdateRule::Nesterov { momentum }) => {
+                op.rule = UpdateRule::Sgd { momentum };
             }
-            (Bug::AdaGradDropsDelta, Rule::AdaGrad { delta }) => *delta = T::acc(0.0),
-            (Bug::RmsPropSums, &mut Rule::RmsProp { delta, .. }) => {
-                op.rule = Rule::AdaGrad { delta };
+            (Bug::AdaGradDropsDelta, UpdateRule::AdaGrad { delta }) => *delta = T::acc(0.0),
+            (Bug::RmsPropSums, &mut UpdateRule::RmsProp { delta, .. }) => {
+                op.rule = UpdateRule::AdaGrad { delta };
             }
-            (Bug::AdaDeltaSwaps, Rule::AdaDelta { .. }) => history.reverse(),
-            (Bug::AdamSwapsBetas, Rule::Adam { beta1, beta2, .. }) => std::mem::swap(beta1, beta2),
+            (Bug::AdaDeltaSwaps, UpdateRule::AdaDelta { .. }) => history.reverse(),
+            (Bug::AdamSwapsBetas, UpdateRule::Adam { beta1, beta2, .. }) => {
+                std::mem::swap(beta1, beta2)
+            }
             _ => {}
         }
-        fallback::descend(self, &op, dw, weights, masters, history)
+        fallback::solver_update(self, &op, dw, weights, masters, history)
     }
 }

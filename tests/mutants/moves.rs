@@ -4,7 +4,7 @@ use crate::{bug::Bug, device::Mutant};
 use cortado::{
     Element, Result, View, ViewMut,
     kernel::{Indexing, fallback},
-    op::{Copy2d, Permute, Rows, Tile},
+    op::{Copy2d, Permute, RowIndexing, Tile},
 };
 
 impl Indexing for Mutant {
@@ -20,7 +20,7 @@ impl Indexing for Mutant {
 
     fn gather<T: Element>(
         &self,
-        op: &Rows,
+        op: &RowIndexing,
         table: View<'_, T, Self>,
         indices: View<'_, u32, Self>,
         y: ViewMut<'_, T, Self>,
@@ -37,7 +37,7 @@ impl Indexing for Mutant {
 
     fn scatter_add<T: Element>(
         &self,
-        op: &Rows,
+        op: &RowIndexing,
         y: View<'_, T, Self>,
         indices: View<'_, u32, Self>,
         mut table: ViewMut<'_, T, Self>,

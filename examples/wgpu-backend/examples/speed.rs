@@ -23,7 +23,7 @@ const STAGES: [(&str, &[&str]); 3] = [
     ),
     (
         "pooling, maps and sums",
-        &["max_pool", "max_pool_backward", "unary", "binary", "broadcast", "sum_onto"],
+        &["max_pool", "max_pool_backward", "unary", "binary", "broadcast", "sum_to_axis"],
     ),
     (
         "loss and update",

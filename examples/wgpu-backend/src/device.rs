@@ -7,7 +7,7 @@ use pollster::block_on;
 use std::{collections::HashMap, fmt, sync::Arc};
 
 /// An adapter of wgpu, and one in-order stream of work for it. Clones share both; a
-/// [`fork`](cortado::Memory::fork) has a stream of its own.
+/// [`fork`](cortado::Memory::fork_queue) has a stream of its own.
 #[derive(Clone)]
 pub struct WgpuDevice {
     pub(crate) shared: Arc<Shared>,

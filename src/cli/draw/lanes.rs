@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 /// A blob: the line from the layer that makes it to the last that reads it.
 #[derive(Debug, PartialEq)]
-pub(super) struct Line {
+pub(super) struct BlobLine {
     pub(super) lane: usize,
     pub(super) from: usize,
     /// Rows that read it, in order.
@@ -14,15 +14,15 @@ pub(super) struct Line {
 
 /// Where everything is drawn.
 #[derive(Debug, PartialEq)]
-pub(super) struct Lanes {
+pub(super) struct DrawLayout {
     /// The lane of each row's mark.
     pub(super) marks: Vec<usize>,
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<BlobLine>,
     /// How many lanes there are.
     pub(super) count: usize,
 }
 
-impl Lanes {
+impl DrawLayout {
     /// A chain of layers runs down one lane, as far left as can be; what branches off takes the next
     /// that is free.
     pub(super) fn new(rows: &[Row]) -> Self {
@@ -62,8 +62,8 @@ impl Lanes {
 }
 
 /// The blobs; one that is changed in place stays the same.
-fn lines(rows: &[Row]) -> Vec<Line> {
-    let mut lines: Vec<Line> = Vec::new();
+fn lines(rows: &[Row]) -> Vec<BlobLine> {
+    let mut lines: Vec<BlobLine> = Vec::new();
     let mut current: HashMap<&str, usize> = HashMap::new();
     for (row, layer) in rows.iter().enumerate() {
         for bottom in &layer.bottom_names() {
@@ -73,7 +73,7 @@ fn lines(rows: &[Row]) -> Vec<Line> {
         }
         for top in layer.tops.iter().filter(|top| !layer.bottoms.contains(top)) {
             current.insert(top, lines.len());
-            lines.push(Line { lane: 0, from: row, readers: Vec::new() });
+            lines.push(BlobLine { lane: 0, from: row, readers: Vec::new() });
         }
     }
     lines
@@ -116,12 +116,12 @@ mod tests {
             row("d label", "loss"),
             row("d label", ""),
         ];
-        let lanes = Lanes::new(&rows);
+        let lanes = DrawLayout::new(&rows);
         assert_eq!(lanes.marks, [0, 0, 0, 2, 0, 0, 2, 0]);
         assert_eq!(lanes.count, 3);
         for (i, a) in lanes.lines.iter().enumerate() {
             for b in &lanes.lines[..i] {
-                let end = |line: &Line| line.readers.last().copied().unwrap_or(line.from);
+                let end = |line: &BlobLine| line.readers.last().copied().unwrap_or(line.from);
                 assert!(a.lane != b.lane || end(b) <= a.from, "{a:?} {b:?}");
             }
         }

@@ -5,14 +5,14 @@ mod svg;
 
 use super::{
     definition::read_net,
-    phase::{Stages, When},
+    phase::{NetStateArgs, PhaseArg},
     table::plain,
 };
 use crate::{
     device::CpuDevice,
     error::{Error, Result},
     file,
-    net::{Net, filter},
+    net::{Net, filter_net},
     proto::{LayerParameter, NetParameter},
 };
 use clap::Args;
@@ -34,9 +34,9 @@ pub(super) struct Draw {
     output: PathBuf,
     /// Phase to draw the net in; as its `state` says, else TEST, if not given
     #[arg(long, value_enum, ignore_case = true)]
-    phase: Option<When>,
+    phase: Option<PhaseArg>,
     #[command(flatten)]
-    stages: Stages,
+    stages: NetStateArgs,
 }
 
 /// A layer as it is drawn.
@@ -59,13 +59,13 @@ impl Draw {
         }
         self.stages.put(state);
         let state = state.clone();
-        let within = |error: Error| error.within(self.model.display().to_string());
-        let filtered = filter(&definition, &state).map_err(within)?;
+        let within = |error: Error| error.context(self.model.display().to_string());
+        let filtered = filter_net(&definition, &state).map_err(within)?;
         let net = Net::<f32, _>::builder(&CpuDevice::with_threads(1)?).build(&definition);
         let net = net.inspect_err(|error| log::warn!("without shapes: {error}")).ok();
         let rows: Vec<Row> =
             filtered.layer.iter().map(|layer| Row::new(layer, net.as_ref())).collect();
-        file::replace(&self.output, svg::draw(&title(&filtered), &rows).as_bytes())
+        file::write_atomically(&self.output, svg::draw(&title(&filtered), &rows).as_bytes())
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{
     Row,
-    lanes::{Lanes, Line},
+    lanes::{BlobLine, DrawLayout},
 };
 use crate::cli::svg::{MARGIN, escaped, page};
 use std::fmt::Write;
@@ -16,7 +16,7 @@ const GAP: f64 = 22.0;
 
 /// The image.
 pub(super) fn draw(title: &str, rows: &[Row]) -> String {
-    let lanes = Lanes::new(rows);
+    let lanes = DrawLayout::new(rows);
     let columns: Vec<Vec<String>> = rows.iter().map(texts).collect();
     let mut x = MARGIN + lanes.count as f64 * LANE;
     let mut starts = Vec::new();
@@ -79,7 +79,7 @@ fn texts(row: &Row) -> Vec<String> {
 }
 
 /// From the mark that makes a blob down its lane, and from there to each that reads it.
-fn path(line: &Line, lanes: &Lanes) -> String {
+fn path(line: &BlobLine, lanes: &DrawLayout) -> String {
     let x = lane_x(line.lane);
     let (from, start) = (lane_x(lanes.marks[line.from]), y(line.from));
     let mut path = format!("M{from} {start}");

@@ -2,13 +2,15 @@
 
 use crate::{
     error::{Error, Result},
-    proto::{self, BlobProto, Message, Name, NetParameter, SolverParameter, SolverState, Unknown},
+    proto::{
+        self, BlobProto, Message, Name, NetParameter, SolverParameter, SolverState, UnknownFields,
+    },
 };
 use std::{ffi::OsStr, fs, path::Path};
 
 /// What a file holds, and in which format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FileKind {
     /// A net's definition in text.
     Net,
     /// A solver's definition in text.
@@ -22,7 +24,7 @@ pub(super) enum Kind {
     Safetensors,
 }
 
-impl Kind {
+impl FileKind {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Net => "net",
@@ -63,22 +65,22 @@ impl Kind {
 }
 
 /// The second ending of the name tells, or else what can be read.
-fn hdf5(path: &Path) -> Result<Kind> {
+fn hdf5(path: &Path) -> Result<FileKind> {
     let stem = path.file_stem().map(Path::new).and_then(Path::extension);
     match stem.and_then(OsStr::to_str) {
-        Some("caffemodel") => Ok(Kind::TrainedNet),
-        Some("solverstate") => Ok(Kind::SolverState),
-        _ if proto::read_solver_state(path).is_ok() => Ok(Kind::SolverState),
-        _ => Ok(Kind::TrainedNet),
+        Some("caffemodel") => Ok(FileKind::TrainedNet),
+        Some("solverstate") => Ok(FileKind::SolverState),
+        _ if proto::read_solver_state(path).is_ok() => Ok(FileKind::SolverState),
+        _ => Ok(FileKind::TrainedNet),
     }
 }
 
-fn content(bytes: &[u8], file: &str) -> Result<Kind> {
+fn content(bytes: &[u8], file: &str) -> Result<FileKind> {
     match bytes {
-        [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Ok(Kind::Npy),
-        [b'P', b'K', 3, 4, ..] => Ok(Kind::Npz),
+        [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Ok(FileKind::Npy),
+        [b'P', b'K', 3, 4, ..] => Ok(FileKind::Npz),
         // The length of the header, far below 2⁴⁸, and the brace with which that starts.
-        [_, _, _, _, _, _, 0, 0, b'{', ..] => Ok(Kind::Safetensors),
+        [_, _, _, _, _, _, 0, 0, b'{', ..] => Ok(FileKind::Safetensors),
         _ if bytes.iter().all(|&byte| byte >= b' ' || byte.is_ascii_whitespace()) => {
             text(bytes, file)
         }
@@ -88,10 +90,10 @@ fn content(bytes: &[u8], file: &str) -> Result<Kind> {
 
 /// A definition is a net's if it reads as one. If it is neither's, the error is of the reading
 /// that came farther.
-fn text(bytes: &[u8], file: &str) -> Result<Kind> {
-    let Err(net) = proto::parse_text::<NetParameter>(bytes, file) else { return Ok(Kind::Net) };
+fn text(bytes: &[u8], file: &str) -> Result<FileKind> {
+    let Err(net) = proto::parse_text::<NetParameter>(bytes, file) else { return Ok(FileKind::Net) };
     match proto::parse_text::<SolverParameter>(bytes, file) {
-        Ok(_) => Ok(Kind::Solver),
+        Ok(_) => Ok(FileKind::Solver),
         Err(solver) if place(&solver) > place(&net) => Err(solver),
         Err(_) => Err(net),
     }
@@ -106,20 +108,20 @@ fn place(error: &Error) -> Option<(usize, usize)> {
 }
 
 /// Messages do not tell what they are: it is the kind to which the fewest fields are unknown.
-fn message(bytes: &[u8], file: &str) -> Result<Kind> {
+fn message(bytes: &[u8], file: &str) -> Result<FileKind> {
     let kinds = [
-        (unknown_to::<BlobProto>(bytes, file), Kind::Blob),
-        (unknown_to::<NetParameter>(bytes, file), Kind::TrainedNet),
-        (unknown_to::<SolverState>(bytes, file), Kind::SolverState),
+        (unknown_to::<BlobProto>(bytes, file), FileKind::Blob),
+        (unknown_to::<NetParameter>(bytes, file), FileKind::TrainedNet),
+        (unknown_to::<SolverState>(bytes, file), FileKind::SolverState),
     ];
     let likely = kinds.into_iter().filter_map(|(unknown, kind)| Some((unknown?, kind)));
     let likeliest = likely.min_by_key(|(unknown, _)| *unknown).map(|(_, kind)| kind);
-    let why = || Error::Invalid(format!("{file}: it is of no known kind, or damaged"));
+    let why = || Error::InvalidData(format!("{file}: it is of no known kind, or damaged"));
     likeliest.ok_or_else(why)
 }
 
 /// How many fields are unknown to this kind of message, if some are known.
 fn unknown_to<M: Message + Name + Default + PartialEq>(bytes: &[u8], file: &str) -> Option<usize> {
-    let (message, unknown) = Unknown::parse::<M>(bytes, file).ok()?;
+    let (message, unknown) = UnknownFields::parse::<M>(bytes, file).ok()?;
     (message != M::default()).then(|| unknown.paths().count())
 }

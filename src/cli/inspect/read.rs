@@ -2,8 +2,8 @@
 
 use super::{
     array::Array,
-    kind::Kind,
-    report::{Layer, Report},
+    kind::FileKind,
+    report::{FileReport, LayerReport},
 };
 use crate::{
     blob::Blob,
@@ -17,24 +17,28 @@ use serde_json::Value;
 use std::path::Path;
 
 /// Reads a file of any kind.
-pub(super) fn report(path: &Path) -> Result<Report> {
+pub(super) fn report(path: &Path) -> Result<FileReport> {
     let file = path.display().to_string();
-    let kind = Kind::of(path)?;
-    let mut report = Report::new(&file, kind);
+    let kind = FileKind::of(path)?;
+    let mut report = FileReport::new(&file, kind);
     match kind {
-        Kind::Net => of_net(&mut report, &proto::read_net(path)?, false)?,
-        Kind::TrainedNet => of_net(&mut report, &proto::read_trained_net(path)?, true)?,
-        Kind::Solver => {
+        FileKind::Net => of_net(&mut report, &proto::read_net(path)?, false)?,
+        FileKind::TrainedNet => of_net(&mut report, &proto::read_trained_net(path)?, true)?,
+        FileKind::Solver => {
             report.fields = fields(&proto::to_text(&proto::read_solver(path)?)?);
         }
-        Kind::SolverState => of_state(&mut report, &proto::read_solver_state(path)?)?,
-        Kind::Blob => {
+        FileKind::SolverState => of_state(&mut report, &proto::read_solver_state(path)?)?,
+        FileKind::Blob => {
             let blob: BlobProto = proto::read_binary(path)?;
-            report.arrays = Some(parts("", &blob).map_err(|error| error.within(file))?);
+            report.arrays = Some(parts("", &blob).map_err(|error| error.context(file))?);
         }
-        Kind::Npy => report.arrays = Some(vec![Array::new("data", &interchange::read_npy(path)?)]),
-        Kind::Npz => report.arrays = Some(arrays(&interchange::read_npz(path)?)),
-        Kind::Safetensors => report.arrays = Some(arrays(&interchange::read_safetensors(path)?)),
+        FileKind::Npy => {
+            report.arrays = Some(vec![Array::new("data", &interchange::read_npy(path)?)])
+        }
+        FileKind::Npz => report.arrays = Some(arrays(&interchange::read_npz(path)?)),
+        FileKind::Safetensors => {
+            report.arrays = Some(arrays(&interchange::read_safetensors(path)?))
+        }
     }
     Ok(report)
 }
@@ -43,15 +47,15 @@ fn arrays(tensors: &[(String, Tensor)]) -> Vec<Array> {
     tensors.iter().map(|(name, tensor)| Array::new(name, tensor)).collect()
 }
 
-fn of_net(report: &mut Report, net: &NetParameter, trained: bool) -> Result<()> {
+fn of_net(report: &mut FileReport, net: &NetParameter, trained: bool) -> Result<()> {
     report.fields.push(("name".into(), net.name().into()));
-    report.layers = Some(net.layer.iter().map(Layer::new).collect());
+    report.layers = Some(net.layer.iter().map(LayerReport::new).collect());
     let mut arrays = Vec::new();
     for layer in &net.layer {
         for (index, blob) in layer.blobs.iter().enumerate() {
             let name = format!("{}.{index}", layer.name());
             arrays.extend(parts(&name, blob).map_err(|error| {
-                error.within(format!("{}: layer `{}`", report.file, layer.name()))
+                error.context(format!("{}: layer `{}`", report.file, layer.name()))
             })?);
         }
     }
@@ -59,7 +63,7 @@ fn of_net(report: &mut Report, net: &NetParameter, trained: bool) -> Result<()> 
     Ok(())
 }
 
-fn of_state(report: &mut Report, state: &SolverState) -> Result<()> {
+fn of_state(report: &mut FileReport, state: &SolverState) -> Result<()> {
     report.fields = vec![
         ("iter".into(), state.iter().into()),
         ("learned_net".into(), state.learned_net().into()),
@@ -68,7 +72,7 @@ fn of_state(report: &mut Report, state: &SolverState) -> Result<()> {
     let mut arrays = Vec::new();
     for (index, blob) in state.history.iter().enumerate() {
         let name = format!("history.{index}");
-        let within = |error: Error| error.within(format!("{}: `{name}`", report.file));
+        let within = |error: Error| error.context(format!("{}: `{name}`", report.file));
         arrays.extend(parts(&name, blob).map_err(within)?);
     }
     report.arrays = Some(arrays);

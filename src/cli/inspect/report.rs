@@ -2,36 +2,36 @@
 
 use super::{
     super::{
-        number::g,
+        number::format_g,
         table::{aligned, plain},
     },
     array::Array,
-    kind::Kind,
+    kind::FileKind,
 };
 use crate::proto::LayerParameter;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
 /// What a file holds.
-pub(super) struct Report {
+pub(super) struct FileReport {
     pub(super) file: String,
-    kind: Kind,
+    kind: FileKind,
     pub(super) fields: Vec<(String, Value)>,
     /// `None` for what has no layers.
-    pub(super) layers: Option<Vec<Layer>>,
+    pub(super) layers: Option<Vec<LayerReport>>,
     /// `None` for what has no arrays.
     pub(super) arrays: Option<Vec<Array>>,
 }
 
 /// A layer of a net.
-pub(super) struct Layer {
+pub(super) struct LayerReport {
     name: String,
     kind: String,
     bottoms: Vec<String>,
     tops: Vec<String>,
 }
 
-impl Layer {
+impl LayerReport {
     pub(super) fn new(layer: &LayerParameter) -> Self {
         Self {
             name: layer.name().to_owned(),
@@ -42,8 +42,8 @@ impl Layer {
     }
 }
 
-impl Report {
-    pub(super) fn new(file: &str, kind: Kind) -> Self {
+impl FileReport {
+    pub(super) fn new(file: &str, kind: FileKind) -> Self {
         Self { file: file.to_owned(), kind, fields: Vec::new(), layers: None, arrays: None }
     }
 
@@ -56,7 +56,7 @@ impl Report {
             object.insert("fields".into(), Value::Object(self.grouped_fields()));
         }
         if let Some(layers) = &self.layers {
-            let layers: Vec<_> = layers.iter().map(Layer::json).collect();
+            let layers: Vec<_> = layers.iter().map(LayerReport::json).collect();
             object.insert("layers".into(), json!(layers));
         }
         if let Some(arrays) = &self.arrays {
@@ -94,7 +94,7 @@ impl Report {
         }
         if let Some(layers) = &self.layers {
             let mut rows = vec![["layer", "type", "bottoms", "tops"].map(str::to_owned).to_vec()];
-            rows.extend(layers.iter().map(Layer::row));
+            rows.extend(layers.iter().map(LayerReport::row));
             text.push('\n');
             text.push_str(&aligned(&rows, 4));
         }
@@ -119,7 +119,7 @@ impl Report {
     }
 }
 
-impl Layer {
+impl LayerReport {
     fn json(&self) -> Value {
         let Self { name, kind, bottoms, tops } = self;
         json!({ "name": name, "type": kind, "bottoms": bottoms, "tops": tops })
@@ -154,7 +154,7 @@ impl Array {
         let mut row = vec![plain(&self.name), self.dtype.name().to_owned(), extents.join("×")];
         row.extend([self.elements(), self.bytes()].map(|size| size.to_string()));
         row.extend(match &self.spread {
-            Some(spread) => [spread.min, spread.max, spread.mean, spread.std].map(g),
+            Some(spread) => [spread.min, spread.max, spread.mean, spread.std].map(format_g),
             None => ["–"; 4].map(str::to_owned),
         });
         row.extend([self.nans, self.infinities].map(|count| count.to_string()));

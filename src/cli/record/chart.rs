@@ -2,7 +2,7 @@
 
 use super::curves::{Curve, Curves};
 use crate::cli::{
-    number::g,
+    number::format_g,
     svg::{MARGIN, escaped, page},
 };
 use std::fmt::Write;
@@ -21,7 +21,7 @@ const COLOURS: [&str; 6] = ["#1f5fbf", "#b3261e", "#2f6f4f", "#8a5a00", "#6b4fa0
 pub(super) fn draw(title: &str, panels: &[(&str, &Curves)], data: &str) -> String {
     let drawn: Vec<_> = panels.iter().filter(|(_, curves)| !curves.0.is_empty()).collect();
     let points = drawn.iter().flat_map(|(_, curves)| curves.0.iter().flat_map(|c| &c.points));
-    let x = Axis::linear(points.map(|point| point[0]));
+    let x = ChartAxis::linear(points.map(|point| point[0]));
     let (mut body, mut top) = (data.to_owned(), MARGIN + GAP / 2.0);
     for (name, curves) in &drawn {
         panel(&mut body, top, name, &curves.0, &x);
@@ -36,17 +36,17 @@ pub(super) fn draw(title: &str, panels: &[(&str, &Curves)], data: &str) -> Strin
 /// A curve's name and where it is now.
 fn legend(curve: &Curve) -> String {
     let last = curve.points.last().map_or(f64::NAN, |point| point[1]);
-    format!("{} {}", curve.name, g(last))
+    format!("{} {}", curve.name, format_g(last))
 }
 
 /// From values to a share of a panel's extent.
-struct Axis {
+struct ChartAxis {
     low: f64,
     high: f64,
     logarithmic: bool,
 }
 
-impl Axis {
+impl ChartAxis {
     fn linear(values: impl Iterator<Item = f64>) -> Self {
         let bounds = (f64::INFINITY, f64::NEG_INFINITY);
         let (low, high) = values.fold(bounds, |(low, high), v| (low.min(v), high.max(v)));
@@ -91,14 +91,14 @@ impl Axis {
     }
 }
 
-fn panel(svg: &mut String, top: f64, name: &str, curves: &[Curve], x: &Axis) {
-    let y = Axis::of(curves);
+fn panel(svg: &mut String, top: f64, name: &str, curves: &[Curve], x: &ChartAxis) {
+    let y = ChartAxis::of(curves);
     let left = MARGIN + LABELS;
     let (right, bottom) = (left + WIDTH, top + HEIGHT);
     let across = |value: f64| left + WIDTH * x.at(value);
     let up = |value: f64| bottom - HEIGHT * y.at(value);
     // Writing to a string does not fail.
-    for (value, at) in y.ticks().into_iter().map(|tick| (g(tick), up(tick))) {
+    for (value, at) in y.ticks().into_iter().map(|tick| (format_g(tick), up(tick))) {
         let _ = writeln!(
             svg,
             r##"<path d="M{left} {at:.1}H{right}" stroke="#e4e7eb"/><text x="{:.1}" y="{:.1}" text-anchor="end" fill="#52606d">{value}</text>"##,
@@ -106,7 +106,7 @@ fn panel(svg: &mut String, top: f64, name: &str, curves: &[Curve], x: &Axis) {
             at + 4.0
         );
     }
-    for (value, at) in x.ticks().into_iter().map(|tick| (g(tick), across(tick))) {
+    for (value, at) in x.ticks().into_iter().map(|tick| (format_g(tick), across(tick))) {
         let _ = writeln!(
             svg,
             r##"<path d="M{at:.1} {bottom}v5" stroke="#52606d"/><text x="{at:.1}" y="{:.1}" text-anchor="middle" fill="#52606d">{value}</text>"##,
@@ -138,17 +138,17 @@ fn panel(svg: &mut String, top: f64, name: &str, curves: &[Curve], x: &Axis) {
 
 #[cfg(test)]
 mod tests {
-    use super::Axis;
+    use super::ChartAxis;
 
     #[test]
     fn ticks_are_round_and_inside() {
-        let axis = |low: f64, high: f64| Axis::linear([low, high].into_iter());
+        let axis = |low: f64, high: f64| ChartAxis::linear([low, high].into_iter());
         assert_eq!(axis(0.0, 10_000.0).ticks(), [0.0, 2e3, 4e3, 6e3, 8e3, 1e4]);
         assert_eq!(axis(-1.0, 1.0).ticks(), [-1.0, -0.5, 0.0, 0.5, 1.0]);
         assert_eq!(axis(7.0, 7.0).ticks().len(), 6);
-        assert_eq!(Axis::linear(std::iter::empty()).ticks().first(), Some(&0.0));
+        assert_eq!(ChartAxis::linear(std::iter::empty()).ticks().first(), Some(&0.0));
         assert_eq!(axis(0.0, 5e-324).ticks(), [0.0]);
-        let decades = Axis { low: 0.004, high: 3.0, logarithmic: true };
+        let decades = ChartAxis { low: 0.004, high: 3.0, logarithmic: true };
         assert_eq!(decades.ticks().len(), 3); // 0.01, 0.1, 1
         assert_eq!((decades.at(0.004), decades.at(3.0)), (0.0, 1.0));
     }

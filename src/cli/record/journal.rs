@@ -14,13 +14,13 @@ use std::{
 };
 
 /// Writes an object a line, each at once.
-pub(super) struct Journal {
+pub(super) struct JsonLines {
     file: File,
     path: PathBuf,
     start: Instant,
 }
 
-impl Journal {
+impl JsonLines {
     /// A new file; or the end of one.
     pub(super) fn open(path: &Path, goes_on: bool) -> Result<Self> {
         let opened = if goes_on { at_end(path) } else { File::create(path) };

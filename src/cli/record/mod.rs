@@ -11,14 +11,14 @@ use crate::{
     solver::{Event, Score, Solver},
 };
 use clap::Args;
-use journal::Journal;
+use journal::JsonLines;
 use parking_lot::Mutex;
 use plot::Plot;
 use std::{path::PathBuf, sync::Arc};
 
 /// Which files.
 #[derive(Args)]
-pub(super) struct Records {
+pub(super) struct RunLogArgs {
     /// Writes what happens to this file as JSON, one object a line
     ///
     /// The member `event` is start, display, test, snapshot or end, `iteration` the updates made
@@ -37,18 +37,18 @@ pub(super) struct Records {
 }
 
 /// Why a file was given up, once training is over.
-pub(super) struct Failure(Arc<Mutex<Option<Error>>>);
+pub(super) struct RunLogError(Arc<Mutex<Option<Error>>>);
 
-impl Records {
+impl RunLogArgs {
     /// Starts the files, or goes on with them if training does.
     pub(super) fn start<D: Device>(
         &self,
         solver: &mut Solver<f32, D>,
         goes_on: bool,
-    ) -> Result<Failure> {
-        let failure = Failure(Arc::default());
+    ) -> Result<RunLogError> {
+        let failure = RunLogError(Arc::default());
         if let Some(path) = &self.log_json {
-            let mut journal = Journal::open(path, goes_on)?;
+            let mut journal = JsonLines::open(path, goes_on)?;
             failure.observe(solver, move |event| journal.tell(event));
         }
         if let Some(path) = &self.plot {
@@ -59,7 +59,7 @@ impl Records {
     }
 }
 
-impl Failure {
+impl RunLogError {
     /// Training is worth more than what is told of it, and goes on without a file that fails.
     fn observe<D: Device>(
         &self,
@@ -67,7 +67,7 @@ impl Failure {
         mut tell: impl FnMut(&Event<'_>) -> Result<()> + Send + 'static,
     ) {
         let (first, mut works) = (Arc::clone(&self.0), true);
-        solver.observe(move |event| {
+        solver.add_observer(move |event| {
             if works && let Err(error) = tell(event) {
                 log::warn!("{error}; training goes on without it");
                 first.lock().get_or_insert(error);

@@ -56,7 +56,7 @@ impl Plot {
         let curves = [&data["losses"], &data["scores"]].map(Curves::from_json);
         let [Some(losses), Some(scores)] = curves else {
             let why = "holds no curves to go on with: name another file for --plot";
-            return Err(Error::Invalid(why.into()).within(self.path.display().to_string()));
+            return Err(Error::InvalidData(why.into()).context(self.path.display().to_string()));
         };
         (self.losses, self.scores) = (losses, scores);
         Ok(())
@@ -109,7 +109,7 @@ impl Plot {
         let data = data.to_string().replace('<', r"\u003c").replace('&', r"\u0026");
         let data = format!("{}{data}{}\n", DATA[0], DATA[1]);
         let panels = [("loss", &self.losses), ("score", &self.scores)];
-        file::replace(&self.path, chart::draw(&self.title, &panels, &data).as_bytes())
+        file::write_atomically(&self.path, chart::draw(&self.title, &panels, &data).as_bytes())
     }
 }
 

@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    data::{Record, Source, Sources},
+    data::{Record, Source, SourceRegistry},
     device::CpuDevice,
     proto::parse_text,
 };
@@ -24,7 +24,7 @@ impl Source for Slow {
 }
 
 fn timed_report(rest: &str, last: &str, milliseconds: u64) -> String {
-    let mut sources = Sources::default();
+    let mut sources = SourceRegistry::default();
     let pause = Duration::from_millis(milliseconds);
     sources.register("slow", move |_| Ok(Box::new(Slow(pause))));
     let text = format!(
@@ -34,7 +34,7 @@ fn timed_report(rest: &str, last: &str, milliseconds: u64) -> String {
     let device = CpuDevice::with_threads(1).unwrap();
     let builder = Net::<f32, _>::builder(&device).sources(sources);
     let mut net = builder.build(&parse_text(&text, "text").unwrap()).unwrap();
-    report(&measure(&mut net, 12, true).unwrap(), &net.memory().unwrap())
+    report(&measure(&mut net, 12, true).unwrap(), &net.memory_use().unwrap())
 }
 
 /// Milliseconds a pass, and per cent of the time.

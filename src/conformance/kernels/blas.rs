@@ -6,12 +6,12 @@ use super::{
 };
 use crate::{
     conformance::{
-        bench::Bench,
+        bench::CheckRunner,
         check::{Check, checks},
         compare::{exact, same},
         failure::{Verdict, flaw},
         operand::{Operand, Placement, unset},
-        values::{Sum, Values},
+        values::{Expected, Values},
     },
     device::Device,
     element::Element,
@@ -38,9 +38,9 @@ pub(super) fn checks<D: Device>() -> Vec<Check<D>> {
     }
 }
 
-fn copy<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn copy<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let kernel = |_: &Case, x: View<'_, T, D>, y: ViewMut<'_, T, D>| bench.device.copy(x, y);
-    maps(bench, |_| true, &kernel, &|_, x, _| Sum::once(x))?;
+    maps(bench, |_| true, &kernel, &|_, x, _| Expected::once(x))?;
     refuses_lengths(bench, &kernel)?;
     // Bits, not values.
     let xs = [-0.0, f64::NAN, f64::INFINITY, f64::MIN_POSITIVE, 1.0].map(T::from_f64);
@@ -50,14 +50,14 @@ fn copy<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
     same("y", &y.finish()?, &xs)
 }
 
-fn scal<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn scal<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let kernel = |case: &Case, _: View<'_, T, D>, x: ViewMut<'_, T, D>| -> Result<()> {
         bench.device.scal(T::acc(case.alpha), x)
     };
-    maps(bench, |_| false, &kernel, &|case, _, x| Sum::once(case.alpha * x))
+    maps(bench, |_| false, &kernel, &|case, _, x| Expected::once(case.alpha * x))
 }
 
-fn axpy<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn axpy<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let kernel = |case: &Case, x: View<'_, T, D>, y: ViewMut<'_, T, D>| -> Result<()> {
         bench.device.axpy(T::acc(case.alpha), x, y)
     };
@@ -65,7 +65,7 @@ fn axpy<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
     refuses_lengths(bench, &kernel)
 }
 
-fn axpby<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn axpby<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let kernel = |case: &Case, x: View<'_, T, D>, y: ViewMut<'_, T, D>| -> Result<()> {
         bench.device.axpby(T::acc(case.alpha), x, T::acc(case.beta), y)
     };
@@ -74,7 +74,7 @@ fn axpby<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
     refuses_lengths(bench, &kernel)
 }
 
-fn dot<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn dot<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let kernel = |x: View<'_, T, D>, y: View<'_, T, D>| bench.device.dot(x, y);
     totals(bench, &kernel, |x, y| x.iter().zip(y).map(|(x, y)| x * y).collect())?;
     bench.all([(3, 4), (4, 3), (0, 1)], |&(xs, ys): &(usize, usize)| {
@@ -129,7 +129,7 @@ impl Strided {
     }
 }
 
-fn dot_strided<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn dot_strided<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let test = |case: &Strided| {
         let Strided { n, steps: [incx, incy], .. } = *case;
         let mut draw = case.values.from(case.seed);
@@ -150,19 +150,21 @@ fn dot_strided<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
     })
 }
 
-fn asum<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn asum<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let kernel = |x: View<'_, T, D>, _: View<'_, T, D>| bench.device.asum(x);
     totals(bench, &kernel, |x, _| x.iter().map(|x| x.abs()).collect())
 }
 
-fn sumsq<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn sumsq<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let kernel = |x: View<'_, T, D>, _: View<'_, T, D>| bench.device.sumsq(x);
     totals(bench, &kernel, |x, _| x.iter().map(|x| x * x).collect())
 }
 
-fn amax<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn amax<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let kernel = |x: View<'_, T, D>, _: View<'_, T, D>| bench.device.amax(x);
-    totals(bench, &kernel, |x, _| Sum::once(x.iter().fold(0.0, |max: f64, x| max.max(x.abs()))))?;
+    totals(bench, &kernel, |x, _| {
+        Expected::once(x.iter().fold(0.0, |max: f64, x| max.max(x.abs())))
+    })?;
     // One that is negative and largest, at each place in turn; then one that is infinite.
     bench.all((0..70).step_by(3), |&at: &usize| {
         for large in [-5.0, f64::NEG_INFINITY] {

@@ -2,13 +2,13 @@
 
 use crate::{
     conformance::{
-        bench::Bench,
+        bench::CheckRunner,
         failure::{Verdict, flaw},
         operand::{Operand, Placement},
-        values::{Draw, Values},
+        values::{ValueStream, Values},
     },
     device::Device,
-    element::{Element, Scalar},
+    element::{Element, Storable},
     error::Result,
     memory::{View, ViewMut},
 };
@@ -20,7 +20,7 @@ pub(super) const OPERANDS: usize = 5;
 
 /// What a case has beside its description.
 #[derive(Clone, Debug)]
-pub(super) struct Setting {
+pub(super) struct CaseSetup {
     /// Which numbers the operands hold.
     pub(super) values: Values,
     /// Where they are drawn from.
@@ -29,7 +29,7 @@ pub(super) struct Setting {
     pub(super) at: [Placement; OPERANDS],
 }
 
-impl Setting {
+impl CaseSetup {
     fn plain(values: Values) -> Self {
         Self { values, seed: 1, at: [Placement::WHOLE; OPERANDS] }
     }
@@ -49,7 +49,7 @@ impl Setting {
     }
 
     /// The numbers of the case.
-    pub(super) fn draw(&self) -> Draw {
+    pub(super) fn draw(&self) -> ValueStream {
         self.values.from(self.seed)
     }
 }
@@ -57,36 +57,36 @@ impl Setting {
 /// Tries a kernel on every corner with integers and with real numbers, on the last of them with
 /// every placement, and on random cases.
 pub(super) fn tries<C: Clone + Debug, D: Device>(
-    bench: &Bench<'_, D>,
+    bench: &CheckRunner<'_, D>,
     corners: Vec<C>,
     any: impl Strategy<Value = C>,
-    test: impl Fn(&C, &Setting) -> Verdict,
+    test: impl Fn(&C, &CaseSetup) -> Verdict,
 ) -> Verdict {
     tries_all(bench, &corners, any, &|(case, how)| test(case, how))
 }
 
 /// [`tries`], compiled once for a kind of cases.
 fn tries_all<C: Clone + Debug, D: Device>(
-    bench: &Bench<'_, D>,
+    bench: &CheckRunner<'_, D>,
     corners: &[C],
     any: impl Strategy<Value = C>,
-    test: &dyn Fn(&(C, Setting)) -> Verdict,
+    test: &dyn Fn(&(C, CaseSetup)) -> Verdict,
 ) -> Verdict {
     for values in [Values::Integers, Values::Reals] {
-        bench.all(corners.iter().map(|case| (case.clone(), Setting::plain(values))), test)?;
+        bench.all(corners.iter().map(|case| (case.clone(), CaseSetup::plain(values))), test)?;
     }
     if let Some(case) = corners.last() {
-        bench.all(Setting::placements().map(|how| (case.clone(), how)), test)?;
+        bench.all(CaseSetup::placements().map(|how| (case.clone(), how)), test)?;
     }
-    bench.each((any, Setting::any()), test)
+    bench.each((any, CaseSetup::any()), test)
 }
 
 /// An operand's name, its elements and where they lie.
 pub(super) type Given<'a, T> = (&'static str, &'a [T], Placement);
 
 /// Calls a kernel; yields what it left in its outputs. It may not change its inputs.
-pub(super) fn call<T: Scalar, D: Device, const I: usize, const O: usize>(
-    bench: &Bench<'_, D>,
+pub(super) fn call<T: Storable, D: Device, const I: usize, const O: usize>(
+    bench: &CheckRunner<'_, D>,
     inputs: [Given<'_, T>; I],
     outputs: [Given<'_, T>; O],
     kernel: impl FnOnce([View<'_, T, D>; I], [ViewMut<'_, T, D>; O]) -> Result<()>,
@@ -100,8 +100,8 @@ pub(super) fn call<T: Scalar, D: Device, const I: usize, const O: usize>(
 }
 
 /// Calls a kernel that has to refuse its operands and to leave its outputs alone.
-pub(super) fn refused<T: Scalar, D: Device, const I: usize, const O: usize>(
-    bench: &Bench<'_, D>,
+pub(super) fn refused<T: Storable, D: Device, const I: usize, const O: usize>(
+    bench: &CheckRunner<'_, D>,
     inputs: [Given<'_, T>; I],
     outputs: [Given<'_, T>; O],
     kernel: impl FnOnce([View<'_, T, D>; I], [ViewMut<'_, T, D>; O]) -> Result<()>,
@@ -115,7 +115,7 @@ pub(super) fn refused<T: Scalar, D: Device, const I: usize, const O: usize>(
 
 /// Tries a kernel with each operand in turn an element shorter and longer than it should be.
 pub(super) fn refuses_lengths<T: Element, D: Device, const I: usize, const O: usize>(
-    bench: &Bench<'_, D>,
+    bench: &CheckRunner<'_, D>,
     inputs: [(&'static str, usize); I],
     outputs: [(&'static str, usize); O],
     kernel: impl Fn([View<'_, T, D>; I], [ViewMut<'_, T, D>; O]) -> Result<()>,
@@ -146,7 +146,7 @@ fn one_off(right: &[usize]) -> Vec<Vec<usize>> {
 /// Tries that a call which cannot go well is an error at the latest when its output is downloaded
 /// or, in another call, when the device is synchronized.
 pub(super) fn fails_in_time<T: Element, D: Device, const I: usize>(
-    bench: &Bench<'_, D>,
+    bench: &CheckRunner<'_, D>,
     inputs: [Given<'_, T>; I],
     output: Given<'_, T>,
     kernel: impl Fn([View<'_, T, D>; I], [ViewMut<'_, T, D>; 1]) -> Result<()>,
@@ -168,20 +168,20 @@ pub(super) fn ones<T: Element>(len: usize) -> Vec<T> {
     vec![T::from_f64(1.0); len]
 }
 
-fn placed<T: Scalar, D: Device, const N: usize>(
-    bench: &Bench<'_, D>,
+fn placed<T: Storable, D: Device, const N: usize>(
+    bench: &CheckRunner<'_, D>,
     given: [Given<'_, T>; N],
 ) -> Result<Vec<Operand<T, D>>> {
     given.iter().map(|(_, values, at)| Operand::input(bench.device, values, *at)).collect()
 }
 
-fn views<T: Scalar, D: Device, const N: usize>(
+fn views<T: Storable, D: Device, const N: usize>(
     operands: &[Operand<T, D>],
 ) -> Verdict<[View<'_, T, D>; N]> {
     array(operands.iter().map(Operand::view).collect::<Result<_>>()?)
 }
 
-fn views_mut<T: Scalar, D: Device, const N: usize>(
+fn views_mut<T: Storable, D: Device, const N: usize>(
     operands: &mut [Operand<T, D>],
 ) -> Verdict<[ViewMut<'_, T, D>; N]> {
     array(operands.iter_mut().map(Operand::view_mut).collect::<Result<_>>()?)

@@ -1,12 +1,12 @@
 //! Losses of [`Losses`](crate::kernel::Losses) over the scores of all classes.
 
 use super::{
-    call::{Setting, call, ones, refused, refuses_lengths, tries},
+    call::{CaseSetup, call, ones, refused, refuses_lengths, tries},
     losses::{NORMALIZATIONS, any_shape, labels, refuses_labels},
 };
 use crate::{
     conformance::{
-        bench::Bench,
+        bench::CheckRunner,
         check::{Check, checks},
         compare::within,
         failure::Verdict,
@@ -18,7 +18,7 @@ use crate::{
     element::Element,
     error::Result,
     memory::View,
-    op::{Axis, ClassForm, ClassLoss, LossNormalization},
+    op::{Axis, ClassLoss, ClassLossKind, LossNormalization},
 };
 use proptest::prelude::*;
 
@@ -33,9 +33,9 @@ pub(super) fn checks<D: Device>() -> Vec<Check<D>> {
 type Case = (ClassLoss, bool);
 
 /// Scores, or probabilities of which some are 0 and 1; labels; a matrix.
-fn operands<T: Element>((op, _): &Case, how: &Setting) -> [Vec<T>; 3] {
+fn operands<T: Element>((op, _): &Case, how: &CaseSetup) -> [Vec<T>; 3] {
     let mut x = match op.form {
-        ClassForm::Hinge | ClassForm::SquaredHinge => how.draw().take(op.axis.count()),
+        ClassLossKind::Hinge | ClassLossKind::SquaredHinge => how.draw().take(op.axis.count()),
         _ => how.draw().between::<T>(0.0, 1.0, op.axis.count()),
     };
     x.iter_mut().step_by(5).for_each(|x| *x = T::from_f64(0.0));
@@ -49,7 +49,7 @@ fn given<'a, T, D: Device>(case: &Case, matrix: View<'a, T, D>) -> Option<View<'
     case.1.then_some(matrix)
 }
 
-fn class_loss<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn class_loss<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let device = bench.device;
     tries(bench, cases()?, any_case(), |case, how| {
         let ([x, label, matrix], op) = (operands::<T>(case, how), &case.0);
@@ -66,12 +66,12 @@ fn class_loss<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
         let want = oracle::class_loss(op, &wide(&x), &wide(&label), matrix.as_deref());
         within("loss", &got, &[want])
     })?;
-    let op = plain(ClassForm::Log)?;
+    let op = plain(ClassLossKind::Log)?;
     let inputs = [("x", 12), ("label", 4), ("matrix", 9)];
     refuses_lengths::<T, D, _, _>(bench, inputs, [("loss", 1)], |[x, label, matrix], [loss]| {
         device.class_loss(&op, x, label, Some(matrix), loss)
     })?;
-    let hinge = plain(ClassForm::Hinge)?;
+    let hinge = plain(ClassLossKind::Hinge)?;
     let (x, one) = (ones::<T>(12), ones::<T>(1));
     let x = ("x", &x[..], Placement::WHOLE);
     refused(bench, [x], [("loss", &one[..], Placement::CORNERS[1])], |[x], [loss]| {
@@ -82,7 +82,7 @@ fn class_loss<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
     })
 }
 
-fn class_loss_backward<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn class_loss_backward<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let device = bench.device;
     tries(bench, cases()?, any_case(), |case, how| {
         let ([x, label, matrix], op) = (operands::<T>(case, how), &case.0);
@@ -102,7 +102,7 @@ fn class_loss_backward<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
         let (x, label, matrix) = (wide(&x), wide(&label), matrix.as_deref());
         within("dx", &got, &oracle::class_loss_backward(op, &x, &label, matrix, -2.5))
     })?;
-    let op = plain(ClassForm::SoftmaxLog)?;
+    let op = plain(ClassLossKind::LogWithSoftmaxGradient)?;
     let inputs = [("x", 12), ("label", 4), ("matrix", 9), ("scale", 1)];
     refuses_lengths::<T, D, _, _>(bench, inputs, [("dx", 12)], |[x, l, m, scale], [dx]| {
         device.class_loss_backward(&op, x, l, Some(m), scale, dx)
@@ -112,16 +112,16 @@ fn class_loss_backward<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
     })
 }
 
-const FORMS: [(ClassForm, bool); 6] = [
-    (ClassForm::Log, false),
-    (ClassForm::Log, true),
-    (ClassForm::SoftmaxLog, false),
-    (ClassForm::SoftmaxLog, true),
-    (ClassForm::Hinge, false),
-    (ClassForm::SquaredHinge, false),
+const FORMS: [(ClassLossKind, bool); 6] = [
+    (ClassLossKind::Log, false),
+    (ClassLossKind::Log, true),
+    (ClassLossKind::LogWithSoftmaxGradient, false),
+    (ClassLossKind::LogWithSoftmaxGradient, true),
+    (ClassLossKind::Hinge, false),
+    (ClassLossKind::SquaredHinge, false),
 ];
 
-fn plain(form: ClassForm) -> Result<ClassLoss> {
+fn plain(form: ClassLossKind) -> Result<ClassLoss> {
     let (axis, normalization) = (Axis::new(2, 3, 2)?, LossNormalization::Valid);
     Ok(ClassLoss { axis, form, ignore: None, normalization })
 }

@@ -6,13 +6,13 @@ use super::{
 };
 use crate::{
     conformance::{
-        bench::Bench,
+        bench::CheckRunner,
         check::{Check, checks},
         compare::{exact, same},
         failure::Verdict,
         operand::{Operand, Placement, unset},
         oracle::map,
-        values::{Sum, Values, epsilon, wide},
+        values::{Expected, Values, epsilon, wide},
     },
     device::Device,
     element::{DType, Element, bf16, f16},
@@ -118,11 +118,11 @@ const SPECIAL: [f64; 19] = [
     -10.0,
 ];
 
-fn fill<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn fill<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let kernel = |case: &Case, _: View<'_, T, D>, y: ViewMut<'_, T, D>| {
         bench.device.fill(T::from_f64(case.alpha), y)
     };
-    maps(bench, |_| true, &kernel, &|case, _, _| Sum::once(case.alpha))?;
+    maps(bench, |_| true, &kernel, &|case, _, _| Expected::once(case.alpha))?;
     bench.all([-0.0, f64::NAN, f64::INFINITY, 1e-3], |&value: &f64| {
         let value = T::from_f64(value);
         let mut y = Operand::output(bench.device, &[T::default(); 9], Placement::CORNERS[1])?;
@@ -131,11 +131,11 @@ fn fill<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
     })
 }
 
-fn unary<T: Element, D: Device>(bench: &Bench<'_, D>, ops: &[Unary<f64>]) -> Verdict {
+fn unary<T: Element, D: Device>(bench: &CheckRunner<'_, D>, ops: &[Unary<f64>]) -> Verdict {
     bench.all(ops, |&&op: &&Unary<f64>| {
         let (device, typed) = (bench.device, op.cast());
         let from = |_: &Case, x: View<'_, T, D>, y: ViewMut<'_, T, D>| {
-            device.unary(typed, Src::From(x), y)
+            device.unary(typed, Src::View(x), y)
         };
         maps(bench, |_| true, &from, &|_, x, _| map::unary(op, x))?;
         let in_place = |_: &Case, _: View<'_, T, D>, y: ViewMut<'_, T, D>| {
@@ -146,13 +146,13 @@ fn unary<T: Element, D: Device>(bench: &Bench<'_, D>, ops: &[Unary<f64>]) -> Ver
         let xs = SPECIAL.map(T::from_f64);
         let x = Operand::input(device, &xs, Placement::WHOLE)?;
         let mut y = Operand::output(device, &unset::<T>(xs.len()), Placement::WHOLE)?;
-        device.unary(typed, Src::From(x.view()?), y.view_mut()?)?;
+        device.unary(typed, Src::View(x.view()?), y.view_mut()?)?;
         let want: Vec<_> = wide(&xs).into_iter().map(|x| map::unary(op, x)).collect();
         Values::Reals.judge("y", &y.finish()?, &want)
     })
 }
 
-fn binary<T: Element, D: Device>(bench: &Bench<'_, D>, ops: &[Binary<f64>]) -> Verdict {
+fn binary<T: Element, D: Device>(bench: &CheckRunner<'_, D>, ops: &[Binary<f64>]) -> Verdict {
     bench.all(ops, |&&op: &&Binary<f64>| {
         let (device, typed) = (bench.device, op.cast());
         let in_place = |_: &Case, b: View<'_, T, D>, y: ViewMut<'_, T, D>| {
@@ -167,7 +167,7 @@ fn binary<T: Element, D: Device>(bench: &Bench<'_, D>, ops: &[Binary<f64>]) -> V
             let a = Operand::input(device, &xs, case.x)?;
             let b = Operand::input(device, &ys, case.y)?;
             let mut y = Operand::output(device, &unset::<T>(case.len), case.y)?;
-            device.binary(typed, Src::From(a.view()?), b.view()?, y.view_mut()?)?;
+            device.binary(typed, Src::View(a.view()?), b.view()?, y.view_mut()?)?;
             a.unchanged("a")?;
             b.unchanged("b")?;
             case.values.judge("y", &y.finish()?, &want.collect::<Vec<_>>())
@@ -180,32 +180,32 @@ fn binary<T: Element, D: Device>(bench: &Bench<'_, D>, ops: &[Binary<f64>]) -> V
 }
 
 /// Tries an operation on every pair of special values.
-fn specials<T: Element, D: Device>(bench: &Bench<'_, D>, op: Binary<f64>) -> Verdict {
+fn specials<T: Element, D: Device>(bench: &CheckRunner<'_, D>, op: Binary<f64>) -> Verdict {
     let pairs = SPECIAL.iter().flat_map(|&a| SPECIAL.map(|b| [a, b].map(T::from_f64)));
     let (xs, ys): (Vec<T>, Vec<T>) = pairs.map(|[a, b]| (a, b)).unzip();
     let a = Operand::input(bench.device, &xs, Placement::WHOLE)?;
     let b = Operand::input(bench.device, &ys, Placement::WHOLE)?;
     let mut y = Operand::output(bench.device, &unset::<T>(xs.len()), Placement::WHOLE)?;
     let typed = op.cast();
-    bench.device.binary(typed, Src::From(a.view()?), b.view()?, y.view_mut()?)?;
+    bench.device.binary(typed, Src::View(a.view()?), b.view()?, y.view_mut()?)?;
     let want = wide(&xs).into_iter().zip(wide(&ys)).map(|(a, b)| map::binary(op, a, b));
     Values::Reals.judge("y of special values", &y.finish()?, &want.collect::<Vec<_>>())
 }
 
 /// Tries that an operation refuses operands of which one is of another length.
-fn refuses_pairs<T: Element, D: Device>(bench: &Bench<'_, D>, op: Binary<T::Acc>) -> Verdict {
+fn refuses_pairs<T: Element, D: Device>(bench: &CheckRunner<'_, D>, op: Binary<T::Acc>) -> Verdict {
     bench.all([[4, 3, 3], [3, 4, 3], [3, 3, 4]], |lengths: &[usize; 3]| {
         let [a, b, y] = lengths.map(|len| vec![T::from_f64(1.0); len]);
         let a = Operand::input(bench.device, &a, Placement::WHOLE)?;
         let b = Operand::input(bench.device, &b, Placement::WHOLE)?;
         let mut y = Operand::output(bench.device, &y, Placement::WHOLE)?;
-        let result = bench.device.binary(op, Src::From(a.view()?), b.view()?, y.view_mut()?);
+        let result = bench.device.binary(op, Src::View(a.view()?), b.view()?, y.view_mut()?);
         refused(result, "operands of different lengths")?;
         y.unchanged("y")
     })
 }
 
-fn broadcast<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn broadcast<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let ops = [Binary::Add, Binary::Sub, Binary::Mul, Binary::Div, Binary::Max, Binary::Min];
     let grads = [Binary::Prelu, Binary::PreluSlope, Binary::SigmoidGrad, Binary::TanhGrad];
     let ops: Vec<Binary<f64>> = ops.into_iter().chain(RELU_GRAD).chain(grads).collect();
@@ -219,10 +219,10 @@ fn broadcast<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
             .into_iter()
             .enumerate()
             .map(|(i, x)| map::binary(op, x, bs[i / axis.inner % axis.extent].to_f64()));
-        let want: Vec<Sum> = want.collect();
+        let want: Vec<Expected> = want.collect();
         let a = Operand::input(device, &xs, case.x)?;
         let mut y = Operand::output(device, &unset::<T>(xs.len()), case.y)?;
-        let from = Src::From(a.view()?);
+        let from = Src::View(a.view()?);
         device.broadcast(op.cast(), &axis, from, b.view()?, y.view_mut()?)?;
         a.unchanged("a")?;
         b.unchanged("b")?;
@@ -239,14 +239,14 @@ fn broadcast<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
         let a = Operand::input(device, &a, Placement::WHOLE)?;
         let b = Operand::input(device, &b, Placement::WHOLE)?;
         let mut y = Operand::output(device, &y, Placement::WHOLE)?;
-        let a = Src::From(a.view()?);
+        let a = Src::View(a.view()?);
         let result = device.broadcast(Binary::Add, &axis, a, b.view()?, y.view_mut()?);
         refused(result, "operands that do not fit the axis")?;
         y.unchanged("y")
     })
 }
 
-fn affine<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn affine<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let device = bench.device;
     let test = |case: &axes::Case| {
         let (axis, mut draw) = (case.axis()?, case.values.from(case.seed));
@@ -256,7 +256,7 @@ fn affine<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
             let e = i / axis.inner % axis.extent;
             [x.to_f64() * scale[e].to_f64(), shift[e].to_f64()].into_iter().collect()
         });
-        let want: Vec<Sum> = want.collect();
+        let want: Vec<Expected> = want.collect();
         let (x_at, before) = (("x", &x[..], case.x), unset(x.len()));
         let operands = [("scale", &scale[..], case.y), ("shift", &shift[..], case.x)];
         let [scale, shift] = operands;
@@ -284,14 +284,14 @@ fn affine<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
     })
 }
 
-fn convert<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn convert<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     convert_to::<T, f16, D>(bench)?;
     convert_to::<T, bf16, D>(bench)?;
     convert_to::<T, f32, D>(bench)?;
     convert_to::<T, f64, D>(bench)
 }
 
-fn convert_to<T: Element, U: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn convert_to<T: Element, U: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let try_on = |xs: &[T], want: &[f64], from, to| {
         let x = Operand::input(bench.device, xs, from)?;
         let mut y = Operand::output(bench.device, &unset::<U>(xs.len()), to)?;

@@ -1,9 +1,9 @@
 //! [`Indexing`](crate::kernel::Indexing).
 
-use super::call::{Setting, call, fails_in_time, ones, refused, refuses_lengths, tries};
+use super::call::{CaseSetup, call, fails_in_time, ones, refused, refuses_lengths, tries};
 use crate::{
     conformance::{
-        bench::Bench,
+        bench::CheckRunner,
         check::{Check, checks},
         compare::{exact, same},
         failure::{Verdict, flaw},
@@ -14,7 +14,7 @@ use crate::{
     device::Device,
     element::Element,
     error::Result,
-    op::{Copy2d, Permute, Rows, Tile},
+    op::{Copy2d, Permute, RowIndexing, Tile},
     shape::Shape,
 };
 use proptest::prelude::*;
@@ -31,7 +31,7 @@ pub(super) fn checks<D: Device>() -> Vec<Check<D>> {
     }
 }
 
-fn copy_2d<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn copy_2d<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let device = bench.device;
     // Elements of an operand: those of the block and what lies between its rows, and some more.
     let span = |op: &Copy2d, ld| match (op.rows, op.columns) {
@@ -65,13 +65,13 @@ fn copy_2d<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
 }
 
 /// The rows of a case.
-fn indices(op: &Rows, how: &Setting) -> Vec<u32> {
+fn indices(op: &RowIndexing, how: &CaseSetup) -> Vec<u32> {
     // Several of the same row even where the table is large.
     let rows = how.draw().below(op.table.clamp(1, 40), op.count);
     rows.into_iter().map(|row| (op.table - 1 - row) as u32).collect()
 }
 
-fn gather<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn gather<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let device = bench.device;
     tries(bench, tables(), any_table(), |op, how| {
         let (table, rows) = (how.draw().take::<T>(op.table * op.width), indices(op, how));
@@ -83,7 +83,7 @@ fn gather<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
         indices.unchanged("indices")?;
         same("y", &got, &oracle::gather(&table, op.width, &rows))
     })?;
-    let op = Rows { table: 4, width: 3, count: 2 };
+    let op = RowIndexing { table: 4, width: 3, count: 2 };
     let rows = |rows: &[u32]| Operand::input(device, rows, Placement::CORNERS[3]);
     refuses_lengths::<T, D, _, _>(bench, [("table", 12)], [("y", 6)], |[table], [y]| {
         device.gather(&op, table, rows(&[3, 0])?.view()?, y)
@@ -106,7 +106,7 @@ fn gather<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
     })
 }
 
-fn scatter_add<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn scatter_add<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let device = bench.device;
     tries(bench, tables(), any_table(), |op, how| {
         let mut draw = how.draw();
@@ -123,7 +123,7 @@ fn scatter_add<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
         let want = oracle::scatter_add(&wide(&before), op.width, &rows, &wide(&y), round);
         exact("table", &got, &want)
     })?;
-    let op = Rows { table: 4, width: 3, count: 2 };
+    let op = RowIndexing { table: 4, width: 3, count: 2 };
     let rows = |rows: &[u32]| Operand::input(device, rows, Placement::CORNERS[3]);
     refuses_lengths::<T, D, _, _>(bench, [("y", 6)], [("table", 12)], |[y], [table]| {
         device.scatter_add(&op, y, rows(&[3, 0])?.view()?, table)
@@ -146,7 +146,7 @@ fn scatter_add<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
     })
 }
 
-fn permute<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn permute<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     tries(bench, permutations()?, any_permutation(), |op, how| {
         let x = how.draw().take::<T>(op.shape().count());
         let before = unset(x.len());
@@ -160,7 +160,7 @@ fn permute<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
     })
 }
 
-fn tile<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn tile<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     tries(bench, tiles(), any_tile(), |op, how| {
         let x = how.draw().take::<T>(op.outer * op.inner);
         let before = unset(x.len() * op.tiles);
@@ -174,7 +174,7 @@ fn tile<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
     })
 }
 
-fn tile_backward<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn tile_backward<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let device = bench.device;
     tries(bench, tiles(), any_tile(), |op, how| {
         let dy = how.draw().take::<T>(op.outer * op.tiles * op.inner);
@@ -189,7 +189,7 @@ fn tile_backward<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
     })
 }
 
-fn to_indices<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn to_indices<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let device = bench.device;
     let bounds = [(1, 0), (1, 1), (9, 40), (200, 1025), (u32::MAX, 3)];
     tries(bench, bounds.into(), (1..200u32, 0..99usize), |&(bound, count), how| {
@@ -252,7 +252,7 @@ fn any_block() -> impl Strategy<Value = Copy2d> {
 }
 
 /// No indices, no elements, one of each, wide and narrow rows.
-fn tables() -> Vec<Rows> {
+fn tables() -> Vec<RowIndexing> {
     let tables = [
         [5, 3, 0],
         [0, 3, 0],
@@ -264,11 +264,11 @@ fn tables() -> Vec<Rows> {
         [9, 1, 1025],
         [7, 5, 20],
     ];
-    tables.map(|[table, width, count]| Rows { table, width, count }).into()
+    tables.map(|[table, width, count]| RowIndexing { table, width, count }).into()
 }
 
-fn any_table() -> impl Strategy<Value = Rows> {
-    (1..=60usize, 0..=70usize, 0..=40usize).prop_map(|(table, width, count)| Rows {
+fn any_table() -> impl Strategy<Value = RowIndexing> {
+    (1..=60usize, 0..=70usize, 0..=40usize).prop_map(|(table, width, count)| RowIndexing {
         table,
         width,
         count,

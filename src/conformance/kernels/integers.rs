@@ -3,14 +3,14 @@
 use super::vectors::{Case, refused};
 use crate::{
     conformance::{
-        bench::Bench,
+        bench::CheckRunner,
         check::{Check, checks},
         compare::exact,
         failure::Verdict,
         operand::{Operand, Placement, unset},
     },
     device::Device,
-    element::{Element, Scalar},
+    element::{Element, Storable},
 };
 use std::fmt::Debug;
 
@@ -20,16 +20,16 @@ pub(super) fn checks<D: Device>() -> Vec<Check<D>> {
     }
 }
 
-fn convert_integers<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn convert_integers<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     // Those that `f32` and what is narrower have to round.
     from::<i32, T, D>(bench, [-1, 16_777_217, -33_554_434, i32::MIN, i32::MAX])?;
     from::<u32, T, D>(bench, [1, 16_777_217, 33_554_434, 1 << 31, u32::MAX])
 }
 
 /// Tries one type of integers, with some large ones.
-fn from<N, T: Element, D: Device>(bench: &Bench<'_, D>, large: [N; 5]) -> Verdict
+fn from<N, T: Element, D: Device>(bench: &CheckRunner<'_, D>, large: [N; 5]) -> Verdict
 where
-    N: Scalar + From<u16> + Into<f64> + Debug,
+    N: Storable + From<u16> + Into<f64> + Debug,
 {
     let test = |case: &Case| {
         let few = case.values.from(case.seed).below(9, case.len);

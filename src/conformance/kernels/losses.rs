@@ -1,15 +1,15 @@
 //! [`Losses`](crate::kernel::Losses).
 
-use super::call::{Setting, call, fails_in_time, ones, refuses_lengths, tries};
+use super::call::{CaseSetup, call, fails_in_time, ones, refuses_lengths, tries};
 use crate::{
     conformance::{
-        bench::Bench,
+        bench::CheckRunner,
         check::{Check, checks},
         compare::within,
         failure::Verdict,
         operand::{Placement, unset},
         oracle::losses as oracle,
-        values::{Sum, wide},
+        values::{Expected, wide},
     },
     device::Device,
     element::Element,
@@ -29,7 +29,7 @@ pub(super) fn checks<D: Device>() -> Vec<Check<D>> {
 }
 
 /// Probabilities, some of them 0 and 1, and labels, some of them ignored.
-fn probabilities<T: Element>(op: &SoftmaxLoss, how: &Setting) -> (Vec<T>, Vec<T>) {
+fn probabilities<T: Element>(op: &SoftmaxLoss, how: &CaseSetup) -> (Vec<T>, Vec<T>) {
     let mut p = how.draw().between::<T>(0.0, 1.0, op.axis.count());
     p.iter_mut().step_by(5).for_each(|p| *p = T::from_f64(0.0));
     p.iter_mut().skip(1).step_by(7).for_each(|p| *p = T::from_f64(1.0));
@@ -37,9 +37,10 @@ fn probabilities<T: Element>(op: &SoftmaxLoss, how: &Setting) -> (Vec<T>, Vec<T>
 }
 
 /// Classes, and every third position ignored if any may be.
-pub(super) fn labels<T: Element>(axis: &Axis, ignore: Option<i64>, how: &Setting) -> Vec<T> {
+pub(super) fn labels<T: Element>(axis: &Axis, ignore: Option<i64>, how: &CaseSetup) -> Vec<T> {
     let mut draw = how.draw();
-    let classes = draw.below(axis.extent.max(1), axis.rest()).into_iter().map(|class| class as f64);
+    let classes =
+        draw.below(axis.extent.max(1), axis.reduced_count()).into_iter().map(|class| class as f64);
     let label = |(at, class)| match ignore {
         Some(ignore) if at % 3 == 0 => ignore as f64,
         _ => class,
@@ -47,7 +48,7 @@ pub(super) fn labels<T: Element>(axis: &Axis, ignore: Option<i64>, how: &Setting
     classes.enumerate().map(|at| T::from_f64(label(at))).collect()
 }
 
-fn softmax_loss<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn softmax_loss<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let device = bench.device;
     tries(bench, losses()?, any_loss(), |op, how| {
         let (p, label) = probabilities::<T>(op, how);
@@ -65,7 +66,7 @@ fn softmax_loss<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
     refuses_labels::<T, D>(bench, 1, |[p, l], [loss]| device.softmax_loss(&op, p, l, loss))
 }
 
-fn softmax_loss_backward<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn softmax_loss_backward<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let device = bench.device;
     tries(bench, losses()?, any_loss(), |op, how| {
         let ((p, label), scale) = (probabilities::<T>(op, how), [T::from_f64(-2.5)]);
@@ -90,7 +91,7 @@ fn softmax_loss_backward<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict
     })
 }
 
-fn accuracy<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn accuracy<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let device = bench.device;
     tries(bench, accuracies()?, any_accuracy(), |op, how| {
         let mut scores = how.draw().take::<T>(op.axis.count());
@@ -105,7 +106,7 @@ fn accuracy<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
         let y = ("y", &unset(1)[..], how.at[2]);
         let [got] = call(bench, given, [y], |[scores, l], [y]| device.accuracy(op, scores, l, y))?;
         let want = oracle::accuracy(op, &wide(&scores), &wide(&label));
-        within("y", &got, &[Sum::from_iter([want])])
+        within("y", &got, &[Expected::from_iter([want])])
     })?;
     let op = Accuracy { axis: Axis::new(2, 3, 2)?, top_k: 1, ignore: None };
     let given = [("scores", 12), ("label", 4)];
@@ -115,7 +116,7 @@ fn accuracy<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
     refuses_labels::<T, D>(bench, 1, |[scores, l], [y]| device.accuracy(&op, scores, l, y))
 }
 
-fn accuracy_by_class<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn accuracy_by_class<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let device = bench.device;
     tries(bench, accuracies()?, any_accuracy(), |op, how| {
         let scores = how.draw().take::<T>(op.axis.count());
@@ -139,7 +140,7 @@ fn accuracy_by_class<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
 
 /// Tries labels that are no class, of two by two positions of three classes, and then right ones.
 pub(super) fn refuses_labels<T: Element, D: Device>(
-    bench: &Bench<'_, D>,
+    bench: &CheckRunner<'_, D>,
     outputs: usize,
     kernel: impl Fn([View<'_, T, D>; 2], [ViewMut<'_, T, D>; 1]) -> Result<()>,
 ) -> Verdict {

@@ -3,7 +3,7 @@
 use super::call::{call, refuses_lengths, tries};
 use crate::{
     conformance::{
-        bench::Bench,
+        bench::CheckRunner,
         check::{Check, checks},
         failure::Verdict,
         operand::unset,
@@ -24,7 +24,7 @@ pub(super) fn checks<D: Device>() -> Vec<Check<D>> {
     }
 }
 
-fn lstm<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn lstm<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let device = bench.device;
     tries(bench, steps()?, any_step(), |op, how| {
         let mut draw = how.draw();
@@ -50,7 +50,7 @@ fn lstm<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
     })
 }
 
-fn lstm_backward<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn lstm_backward<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let device = bench.device;
     tries(bench, steps()?, any_step(), |op, how| {
         let mut draw = how.draw();

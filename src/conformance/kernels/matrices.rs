@@ -3,7 +3,7 @@
 use super::vectors::{SCALARS, refused};
 use crate::{
     conformance::{
-        bench::Bench,
+        bench::CheckRunner,
         failure::Verdict,
         operand::{Operand, Placement, unset},
         oracle::product,
@@ -11,7 +11,7 @@ use crate::{
     },
     device::Device,
     element::Element,
-    op::{Batch, Gemm, Gemv, Transpose},
+    op::{Gemm, GemmBatch, Gemv, Transpose},
 };
 use proptest::prelude::*;
 
@@ -96,15 +96,15 @@ impl Case {
     fn gemm<T: Element>(&self) -> Gemm<T> {
         let [m, n, k] = self.extents;
         let [trans_a, trans_b] = self.trans.map(transpose);
-        let op = Gemm::with(trans_a, trans_b, m, n, k);
+        let op = Gemm::with_transpose(trans_a, trans_b, m, n, k);
         let [a, b, c] = self.gaps;
-        let op = op.leading(op.lda + a, op.ldb + b, op.ldc + c);
+        let op = op.leading_dims(op.lda + a, op.ldb + b, op.ldc + c);
         op.alpha(T::acc(self.alpha)).beta(T::acc(self.beta))
     }
 
     fn gemv<T: Element>(&self) -> Gemv<T> {
         let [m, n, _] = self.extents;
-        let op = Gemv::new(transpose(self.trans[0]), m, n).leading(n + self.gaps[0]);
+        let op = Gemv::new(transpose(self.trans[0]), m, n).leading_dim(n + self.gaps[0]);
         op.alpha(T::acc(self.alpha)).beta(T::acc(self.beta))
     }
 }
@@ -128,7 +128,7 @@ fn result<T: Element>(op: &Gemm<T>, starts: &[usize], values: &[T]) -> Vec<T> {
     c
 }
 
-pub(super) fn gemm<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+pub(super) fn gemm<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let test = |case: &Case| {
         let op = case.gemm::<T>();
         let spans = op.spans()?;
@@ -155,9 +155,9 @@ pub(super) fn gemm<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
 
 /// Tries that a product refuses operands that are too short, and leading dimensions.
 fn refuses_products<T: Element, D: Device>(
-    bench: &Bench<'_, D>,
+    bench: &CheckRunner<'_, D>,
     op: Gemm<T>,
-    batch: Option<Batch>,
+    batch: Option<GemmBatch>,
 ) -> Verdict {
     let count = batch.map_or(1, |batch| batch.count);
     let whole = [12 * count, 20 * count, 15 * count];
@@ -166,7 +166,7 @@ fn refuses_products<T: Element, D: Device>(
         lengths[i] -= 1;
         (lengths, op)
     };
-    let narrow = [op.leading(3, 5, 5), op.leading(4, 4, 5), op.leading(4, 5, 4)];
+    let narrow = [op.leading_dims(3, 5, 5), op.leading_dims(4, 4, 5), op.leading_dims(4, 5, 4)];
     let cases = [short(0), short(1), short(2)].into_iter().chain(narrow.map(|op| (whole, op)));
     bench.all(cases, |(lengths, op)| {
         let [a, b, c] = lengths.map(|len| vec![T::from_f64(1.0); len]);
@@ -183,13 +183,13 @@ fn refuses_products<T: Element, D: Device>(
     })
 }
 
-pub(super) fn gemm_batched<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+pub(super) fn gemm_batched<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let test = |&(case, count, shared): &(Case, usize, [bool; 2])| {
         let op = case.gemm::<T>();
         let (a, b, c) = op.spans()?;
         let stride = |i: usize, span| if shared[i] { 0 } else { span + case.gaps[i] };
         let (stride_a, stride_b, stride_c) = (stride(0, a), stride(1, b), c + case.gaps[2]);
-        let batch = Batch { count, stride_a, stride_b, stride_c };
+        let batch = GemmBatch { count, stride_a, stride_b, stride_c };
         let len = |stride: usize, span| count.checked_sub(1).map_or(0, |last| last * stride + span);
         let mut draw = case.values.from(case.seed);
         let (mut xs, mut ys) = (draw.take::<T>(len(stride_a, a)), draw.take(len(stride_b, b)));
@@ -216,11 +216,11 @@ pub(super) fn gemm_batched<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdi
     let corners = Case::corners().into_iter().filter(small).enumerate();
     bench.all(corners.map(|(i, case)| (case, i % 5, [i % 3 == 0, i % 7 == 0])), test)?;
     bench.each((Case::any(), 0..5usize, any::<[bool; 2]>()), test)?;
-    let batch = Batch { count: 3, stride_a: 12, stride_b: 20, stride_c: 15 };
+    let batch = GemmBatch { count: 3, stride_a: 12, stride_b: 20, stride_c: 15 };
     refuses_products(bench, Gemm::<T>::new(3, 5, 4), Some(batch))
 }
 
-pub(super) fn gemv<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+pub(super) fn gemv<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let test = |case: &Case| {
         let op = case.gemv::<T>();
         let mut draw = case.values.from(case.seed);

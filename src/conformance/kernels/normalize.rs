@@ -3,7 +3,7 @@
 use super::call::{call, ones, refused, refuses_lengths, tries};
 use crate::{
     conformance::{
-        bench::Bench,
+        bench::CheckRunner,
         check::{Check, checks},
         compare::{exact, within},
         failure::Verdict,
@@ -15,7 +15,7 @@ use crate::{
     element::Element,
     error::Result,
     memory::Src,
-    op::{Axis, Epsilon, Lrn, LrnRegion, Standardize},
+    op::{Axis, EpsilonPlacement, Lrn, LrnRegion, Standardize},
 };
 use proptest::prelude::*;
 
@@ -33,7 +33,7 @@ pub(super) fn checks<D: Device>() -> Vec<Check<D>> {
     }
 }
 
-fn softmax<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn softmax<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     tries(bench, axes()?, any_axis(), |axis, how| {
         let x = how.draw().between::<T>(-8.0, 8.0, axis.count());
         let before = unset(axis.count());
@@ -57,7 +57,7 @@ fn softmax<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
 
 /// Scores whose exponentials overflow, scores of nothing, and NaN, which spreads along its axis
 /// alone.
-fn softmax_of_extremes<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn softmax_of_extremes<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let axis = Axis::new(2, 3, 2)?;
     let cases = [
         ([1e4, -1e4, 1e4, 0.0, -1e4, 1e4], [0.5, 0.0, 0.5, 0.0, 0.0, 1.0]),
@@ -76,7 +76,7 @@ fn softmax_of_extremes<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
     })
 }
 
-fn softmax_backward<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn softmax_backward<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let device = bench.device;
     tries(bench, axes()?, any_axis(), |axis, how| {
         let mut draw = how.draw();
@@ -104,7 +104,7 @@ fn softmax_backward<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
     })
 }
 
-fn lrn<T: Element, D: Device>(bench: &Bench<'_, D>, region: LrnRegion) -> Verdict {
+fn lrn<T: Element, D: Device>(bench: &CheckRunner<'_, D>, region: LrnRegion) -> Verdict {
     let device = bench.device;
     tries(bench, responses(region), any_response(region), |op, how| {
         let x = how.draw().take::<T>(op.count());
@@ -126,7 +126,7 @@ fn lrn<T: Element, D: Device>(bench: &Bench<'_, D>, region: LrnRegion) -> Verdic
         .map_err(|flaw| flaw.in_case("case", &even))
 }
 
-fn lrn_backward<T: Element, D: Device>(bench: &Bench<'_, D>, region: LrnRegion) -> Verdict {
+fn lrn_backward<T: Element, D: Device>(bench: &CheckRunner<'_, D>, region: LrnRegion) -> Verdict {
     let device = bench.device;
     tries(bench, responses(region), any_response(region), |op, how| {
         let mut draw = how.draw();
@@ -155,9 +155,9 @@ fn lrn_backward<T: Element, D: Device>(bench: &Bench<'_, D>, region: LrnRegion) 
     })
 }
 
-fn moments<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn moments<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let device = bench.device;
-    let some = |axis: &Axis| axis.rest() > 0;
+    let some = |axis: &Axis| axis.reduced_count() > 0;
     let corners = axes()?.into_iter().filter(some).collect();
     tries(bench, corners, any_axis().prop_filter("nothing", some), |axis, how| {
         let mut draw = how.draw();
@@ -187,11 +187,12 @@ fn moments<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
 
 /// Both places of ε in turn.
 fn standard(axis: &Axis, seed: u64) -> Standardize {
-    let place = [Epsilon::InVariance, Epsilon::InDeviation][(seed % 2) as usize];
+    let place = [EpsilonPlacement::AddedToVariance, EpsilonPlacement::AddedToDeviation]
+        [(seed % 2) as usize];
     Standardize { axis: *axis, epsilon: 0.125, place }
 }
 
-fn standardize<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn standardize<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let device = bench.device;
     for place in 0..2 {
         tries(bench, axes()?, any_axis(), |axis, how| {
@@ -225,7 +226,7 @@ fn standardize<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
     })
 }
 
-fn standardize_backward<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn standardize_backward<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let device = bench.device;
     for place in 0..2 {
         tries(bench, axes()?, any_axis(), |axis, how| {

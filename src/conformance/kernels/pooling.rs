@@ -1,20 +1,20 @@
 //! [`Pooling`](crate::kernel::Pooling).
 
-use super::call::{Setting, call, ones, refused, refuses_lengths, tries};
+use super::call::{CaseSetup, call, ones, refused, refuses_lengths, tries};
 use crate::{
     conformance::{
-        bench::Bench,
+        bench::CheckRunner,
         check::{Check, checks},
         compare::{exact, same, within},
         failure::Verdict,
         operand::{Operand, Placement, UNSET, unset},
         oracle::pooling as oracle,
-        values::{Sum, wide},
+        values::{Expected, wide},
     },
     device::Device,
     element::{DType, Element, bf16, f16},
     error::Result,
-    op::{Pool, Rounding},
+    op::{Pool2d, PoolRounding},
 };
 use proptest::prelude::*;
 
@@ -28,7 +28,7 @@ pub(super) fn checks<D: Device>() -> Vec<Check<D>> {
     }
 }
 
-fn max_pool<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn max_pool<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     tries(bench, pools()?, any_pool(), |op, how| {
         let mut draw = how.draw();
         let mut x = draw.take::<T>(op.input_len());
@@ -59,9 +59,9 @@ fn max_pool<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
 
 /// Tries one plane of values.
 fn maxima<T: Element, D: Device>(
-    bench: &Bench<'_, D>,
-    op: &Pool,
-    how: &Setting,
+    bench: &CheckRunner<'_, D>,
+    op: &Pool2d,
+    how: &CaseSetup,
     x: &[T],
 ) -> Verdict {
     let before = unset(op.output_len());
@@ -74,7 +74,7 @@ fn maxima<T: Element, D: Device>(
     same("mask", &mask.finish()?, &places)
 }
 
-fn max_pool_backward<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn max_pool_backward<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let device = bench.device;
     tries(bench, pools()?, any_pool(), |op, how| {
         let mut draw = how.draw();
@@ -112,7 +112,7 @@ fn max_pool_backward<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
     })
 }
 
-fn average_pool<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn average_pool<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     tries(bench, pools()?, any_pool(), |op, how| {
         let x = how.draw().take::<T>(op.input_len());
         let before = unset(op.output_len());
@@ -120,7 +120,8 @@ fn average_pool<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
         let [mut got] = call(bench, [given], [y], |[x], [y]| bench.device.average_pool(op, x, y))?;
         let want = oracle::average_pool(op, &wide(&x));
         // A window past the padded input has a mean of NaN or of zero.
-        let nothing = |(got, want): &(&mut T, &Sum)| want.value.is_nan() && got.to_f64() == 0.0;
+        let nothing =
+            |(got, want): &(&mut T, &Expected)| want.value.is_nan() && got.to_f64() == 0.0;
         let nothings = got.iter_mut().zip(&want).filter(nothing);
         nothings.for_each(|(got, want)| *got = T::from_f64(want.value));
         within("y", &got, &want)
@@ -132,7 +133,7 @@ fn average_pool<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
     })
 }
 
-fn average_pool_backward<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn average_pool_backward<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let device = bench.device;
     tries(bench, pools()?, any_pool(), |op, how| {
         let dy = how.draw().take::<T>(op.output_len());
@@ -149,7 +150,7 @@ fn average_pool_backward<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict
     })
 }
 
-fn stochastic_pool<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn stochastic_pool<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let device = bench.device;
     tries(bench, pools()?, any_pool(), |op, how| {
         let mut draw = how.draw();
@@ -195,41 +196,45 @@ fn lowest<T: Element>() -> f64 {
 }
 
 /// A mask that is to be overwritten.
-fn no_mask<D: Device>(bench: &Bench<'_, D>, len: usize, at: Placement) -> Result<Operand<i32, D>> {
+fn no_mask<D: Device>(
+    bench: &CheckRunner<'_, D>,
+    len: usize,
+    at: Placement,
+) -> Result<Operand<i32, D>> {
     Operand::output(bench.device, &vec![UNSET as i32; len], at)
 }
 
 /// Two planes of 3 × 5 under 2 × 3.
-fn small() -> Result<Pool> {
-    Pool::new(2, [3, 5], [2, 3], [1, 2], [0, 0], Rounding::Ceil)
+fn small() -> Result<Pool2d> {
+    Pool2d::new(2, [3, 5], [2, 3], [1, 2], [0, 0], PoolRounding::Ceil)
 }
 
 /// Nothing, one element, windows that hang over the edge, lie in the padding or past it, leave
 /// gaps, overlap, cover all, and planes of more than a block.
-fn pools() -> Result<Vec<Pool>> {
-    use Rounding::{Ceil, Floor};
+fn pools() -> Result<Vec<Pool2d>> {
+    use PoolRounding::{Ceil, Floor};
     Ok(vec![
-        Pool::new(0, [4, 4], [2, 2], [2, 2], [0, 0], Ceil)?,
-        Pool::new(2, [0, 3], [2, 2], [1, 1], [1, 1], Ceil)?,
-        Pool::new(1, [1, 1], [1, 1], [1, 1], [0, 0], Ceil)?,
-        Pool::new(2, [8, 6], [2, 2], [2, 2], [0, 0], Ceil)?,
-        Pool::new(2, [9, 7], [2, 2], [2, 2], [0, 0], Ceil)?,
-        Pool::new(2, [9, 7], [2, 2], [2, 2], [0, 0], Floor)?,
-        Pool::new(3, [8, 10], [3, 3], [2, 2], [0, 0], Ceil)?,
-        Pool::new(2, [7, 9], [3, 3], [1, 1], [1, 1], Floor)?,
-        Pool::new(2, [5, 8], [5, 8], [1, 1], [0, 0], Ceil)?,
-        Pool::new(2, [6, 5], [1, 2], [4, 3], [0, 0], Ceil)?,
-        Pool::new(2, [2, 3], [4, 4], [1, 2], [3, 3], Floor)?,
-        Pool::new(3, [2, 2], [3, 3], [2, 1], [1, 2], Ceil)?,
-        Pool::new(3, [33, 65], [3, 2], [2, 3], [1, 0], Ceil)?,
-        Pool::new(2, [64, 66], [2, 2], [2, 2], [0, 0], Ceil)?,
+        Pool2d::new(0, [4, 4], [2, 2], [2, 2], [0, 0], Ceil)?,
+        Pool2d::new(2, [0, 3], [2, 2], [1, 1], [1, 1], Ceil)?,
+        Pool2d::new(1, [1, 1], [1, 1], [1, 1], [0, 0], Ceil)?,
+        Pool2d::new(2, [8, 6], [2, 2], [2, 2], [0, 0], Ceil)?,
+        Pool2d::new(2, [9, 7], [2, 2], [2, 2], [0, 0], Ceil)?,
+        Pool2d::new(2, [9, 7], [2, 2], [2, 2], [0, 0], Floor)?,
+        Pool2d::new(3, [8, 10], [3, 3], [2, 2], [0, 0], Ceil)?,
+        Pool2d::new(2, [7, 9], [3, 3], [1, 1], [1, 1], Floor)?,
+        Pool2d::new(2, [5, 8], [5, 8], [1, 1], [0, 0], Ceil)?,
+        Pool2d::new(2, [6, 5], [1, 2], [4, 3], [0, 0], Ceil)?,
+        Pool2d::new(2, [2, 3], [4, 4], [1, 2], [3, 3], Floor)?,
+        Pool2d::new(3, [2, 2], [3, 3], [2, 1], [1, 2], Ceil)?,
+        Pool2d::new(3, [33, 65], [3, 2], [2, 3], [1, 0], Ceil)?,
+        Pool2d::new(2, [64, 66], [2, 2], [2, 2], [0, 0], Ceil)?,
         small()?,
     ])
 }
 
-fn any_pool() -> impl Strategy<Value = Pool> {
+fn any_pool() -> impl Strategy<Value = Pool2d> {
     let axis = || (0..=9usize, 1..=5usize, 1..=4usize, 0..=4usize);
-    let rounding = prop_oneof![Just(Rounding::Ceil), Just(Rounding::Floor)];
+    let rounding = prop_oneof![Just(PoolRounding::Ceil), Just(PoolRounding::Floor)];
     (0..=3usize, axis(), axis(), rounding)
         .prop_map(|(planes, rows, columns, rounding)| {
             // What is left is at least a window, but for its padding.
@@ -239,7 +244,7 @@ fn any_pool() -> impl Strategy<Value = Pool> {
             let pair = |of: fn((usize, usize, usize, usize)) -> usize| [of(rows), of(columns)];
             let (kernel, stride) = (pair(|axis| axis.1), pair(|axis| axis.2));
             let input = [input(rows), input(columns)];
-            Pool::new(planes, input, kernel, stride, pair(|axis| axis.3 % axis.1), rounding)
+            Pool2d::new(planes, input, kernel, stride, pair(|axis| axis.3 % axis.1), rounding)
         })
         .prop_filter_map("no window fits", Result::ok)
 }

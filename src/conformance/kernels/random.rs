@@ -3,13 +3,13 @@
 use super::{call, vectors::refused};
 use crate::{
     conformance::{
-        bench::Bench,
+        bench::CheckRunner,
         check::{Check, checks},
         compare::{same, within},
         failure::Verdict,
         operand::{Operand, Placement, UNSET, unset},
         oracle::random as oracle,
-        values::{Sum, Values, wide},
+        values::{Expected, Values, wide},
     },
     device::Device,
     element::Element,
@@ -83,7 +83,7 @@ const INTERVALS: [(f64, f64); 7] = [
     (1.000_000_1, 1.000_000_2),
 ];
 
-fn uniform<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn uniform<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let test = |case: &Case<(f64, f64)>| {
         let Case { key, len, of: (lo, hi), .. } = *case;
         let mut y = Operand::output(bench.device, &unset::<T>(len), case.y)?;
@@ -106,7 +106,7 @@ const NORMALS: [(f64, f64); 5] = [(0.0, 1.0), (0.5, 0.0), (3.0, 0.01), (-10.0, 2
 
 /// What the device draws for a case.
 fn normals<T: Element, D: Device>(
-    bench: &Bench<'_, D>,
+    bench: &CheckRunner<'_, D>,
     case: &Case<(f64, f64)>,
 ) -> Verdict<Vec<T>> {
     let Case { key, len, of: (mean, std), y } = *case;
@@ -115,7 +115,7 @@ fn normals<T: Element, D: Device>(
     y.finish()
 }
 
-fn gaussian<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn gaussian<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let test = |case: &Case<(f64, f64)>| {
         let got = normals::<T, D>(bench, case)?;
         within("y", &got, &oracle::gaussian::<T>(case.key, case.of, case.len))?;
@@ -136,15 +136,15 @@ fn gaussian<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
     })
 }
 
-fn dropout<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn dropout<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     const SHARES: [f64; 5] = [1.0, 0.5, 0.75, 0.3, 1e-9];
     let test = |case: &Case<f64>| {
         let Case { key, len, of: keep, y: at } = *case;
         let x = Values::Reals.from(key.seed).take::<T>(len);
         let drawn = oracle::bernoulli(key, keep, len);
         let element = |(&drawn, x): (&u32, f64)| match drawn {
-            0 => Sum::once(0.0),
-            _ => Sum::near(x / keep, 2.0),
+            0 => Expected::once(0.0),
+            _ => Expected::near(x / keep, 2.0),
         };
         let want: Vec<_> = drawn.iter().zip(wide(&x)).map(element).collect();
         let (before, given) = (unset(len), ("x", &x[..], at));
@@ -171,7 +171,7 @@ fn dropout<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
     })
 }
 
-fn bernoulli<D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn bernoulli<D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     const SHARES: [f64; 6] = [0.0, 1.0, 0.5, 0.3, 1e-9, 0.999_999_999_9];
     let test = |case: &Case<f64>| {
         let Case { key, len, of: p, .. } = *case;
@@ -189,19 +189,19 @@ fn bernoulli<D: Device>(bench: &Bench<'_, D>) -> Verdict {
     })
 }
 
-fn integer<D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn integer<D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     const BOUNDS: [u64; 6] = [1, 2, 10, 1 << 31, 3_000_000_000, 1 << 32];
     let test = |case: &Case<u64>| {
         let Case { key, len, of: bound, .. } = *case;
         let mut y = Operand::output(bench.device, &vec![UNSET; len], case.y)?;
-        bench.device.integer(key, bound, y.view_mut()?)?;
+        bench.device.random_integers(key, bound, y.view_mut()?)?;
         same("y", &y.finish()?, &oracle::integer(key, bound, len))
     };
     bench.all(Case::corners(&BOUNDS), test)?;
     bench.each(Case::any(&BOUNDS), test)?;
     bench.all([0, (1 << 32) + 1, u64::MAX], |&bound| {
         let mut y = Operand::output(bench.device, &[UNSET; 3], Placement::WHOLE)?;
-        let result = bench.device.integer(RngKey::new(1), bound, y.view_mut()?);
+        let result = bench.device.random_integers(RngKey::new(1), bound, y.view_mut()?);
         refused(result, "a bound outside 1..=2³²")?;
         y.unchanged("y")
     })

@@ -3,7 +3,7 @@
 use super::{axes::Case, call, vectors::refused};
 use crate::{
     conformance::{
-        bench::Bench,
+        bench::CheckRunner,
         check::{Check, checks},
         compare::{exact, same, within},
         failure::Verdict,
@@ -12,7 +12,7 @@ use crate::{
         values::wide,
     },
     device::Device,
-    element::{Element, Scalar},
+    element::{Element, Storable},
     op::{Axis, Reduce, TopK},
 };
 
@@ -24,8 +24,8 @@ pub(super) fn checks<D: Device>() -> Vec<Check<D>> {
         "reduce_min" of "reduce": reduces(Reduce::Min);
         "reduce_abs_sum" of "reduce": reduces(Reduce::AbsSum);
         "reduce_sum_sq" of "reduce": reduces(Reduce::SumSq);
-        "sum_onto" of "sum_onto": sum_onto();
-        "dot_onto" of "dot_onto": dot_onto();
+        "sum_to_axis" of "sum_to_axis": sum_to_axis();
+        "dot_to_axis" of "dot_to_axis": dot_to_axis();
         "arg_max" of "arg_max": arg_max();
         "top_k" of "top_k": top_k();
     }
@@ -43,13 +43,13 @@ fn elements<T: Element>(case: &Case, axis: &Axis, nan: bool) -> Vec<T> {
     x
 }
 
-fn reduces<T: Element, D: Device>(bench: &Bench<'_, D>, op: Reduce) -> Verdict {
+fn reduces<T: Element, D: Device>(bench: &CheckRunner<'_, D>, op: Reduce) -> Verdict {
     let extreme = matches!(op, Reduce::Max | Reduce::Min);
     let test = |case: &Case| {
         let axis = case.axis()?;
         let xs = elements::<T>(case, &axis, extreme);
         let x = Operand::input(bench.device, &xs, case.x)?;
-        let mut y = Operand::output(bench.device, &unset::<T>(axis.rest()), case.y)?;
+        let mut y = Operand::output(bench.device, &unset::<T>(axis.reduced_count()), case.y)?;
         bench.device.reduce(op, &axis, x.view()?, y.view_mut()?)?;
         x.unchanged("x")?;
         case.values.judge("y", &y.finish()?, &reduce::reduce(op, &axis, &wide(&xs)))
@@ -72,8 +72,8 @@ fn reduces<T: Element, D: Device>(bench: &Bench<'_, D>, op: Reduce) -> Verdict {
 }
 
 /// Tries that a kernel that leaves `y[o,i]` refuses lengths that do not fit the axis.
-fn refuses_lengths<T: Element, U: Scalar, D: Device>(
-    bench: &Bench<'_, D>,
+fn refuses_lengths<T: Element, U: Storable, D: Device>(
+    bench: &CheckRunner<'_, D>,
     kernel: impl Fn(&Axis, &Operand<T, D>, &mut Operand<U, D>) -> crate::Result<()>,
 ) -> Verdict {
     let axis = Axis::new(2, 3, 4)?;
@@ -85,7 +85,7 @@ fn refuses_lengths<T: Element, U: Scalar, D: Device>(
     })
 }
 
-fn sum_onto<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn sum_to_axis<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let test = |case: &Case| {
         let axis = case.axis()?;
         let mut draw = case.values.from(case.seed);
@@ -95,9 +95,9 @@ fn sum_onto<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
         }
         let x = Operand::input(bench.device, &xs, case.x)?;
         let mut y = Operand::output(bench.device, &ys, case.y)?;
-        bench.device.sum_onto(&axis, T::acc(case.beta), x.view()?, y.view_mut()?)?;
+        bench.device.sum_to_axis(&axis, T::acc(case.beta), x.view()?, y.view_mut()?)?;
         x.unchanged("x")?;
-        let want = reduce::sum_onto(&axis, case.beta, &wide(&xs), &wide(&ys));
+        let want = reduce::sum_to_axis(&axis, case.beta, &wide(&xs), &wide(&ys));
         case.values.judge("y", &y.finish()?, &want)
     };
     bench.all(Case::corners(), test)?;
@@ -107,13 +107,13 @@ fn sum_onto<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
         let x = Operand::input(bench.device, &vec![T::from_f64(1.0); xs], Placement::WHOLE)?;
         let ys = vec![T::from_f64(2.0); ys];
         let mut y = Operand::output(bench.device, &ys, Placement::WHOLE)?;
-        let result = bench.device.sum_onto(&axis, T::acc(1.0), x.view()?, y.view_mut()?);
+        let result = bench.device.sum_to_axis(&axis, T::acc(1.0), x.view()?, y.view_mut()?);
         refused(result, "operands that do not fit the axis")?;
         y.unchanged("y")
     })
 }
 
-fn dot_onto<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn dot_to_axis<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let device = bench.device;
     let test = |case: &Case| {
         let (axis, mut draw) = (case.axis()?, case.values.from(case.seed));
@@ -123,10 +123,10 @@ fn dot_onto<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
             y = unset(axis.extent);
         }
         let products: Vec<_> = wide(&a).iter().zip(wide(&b)).map(|(a, b)| a * b).collect();
-        let want = reduce::sum_onto(&axis, case.beta, &products, &wide(&y));
+        let want = reduce::sum_to_axis(&axis, case.beta, &products, &wide(&y));
         let given = [("a", &a[..], case.x), ("b", &b[..], case.y)];
         let [got] = call::call(bench, given, [("y", &y[..], case.y)], |[a, b], [y]| {
-            device.dot_onto(&axis, T::acc(case.beta), a, b, y)
+            device.dot_to_axis(&axis, T::acc(case.beta), a, b, y)
         })?;
         case.values.judge("y", &got, &want)
     };
@@ -135,16 +135,16 @@ fn dot_onto<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
     let axis = Axis::new(2, 3, 4)?;
     let given = [("a", 24), ("b", 24)];
     call::refuses_lengths::<T, D, _, _>(bench, given, [("y", 3)], |[a, b], [y]| {
-        device.dot_onto(&axis, T::acc(1.0), a, b, y)
+        device.dot_to_axis(&axis, T::acc(1.0), a, b, y)
     })
 }
 
-fn arg_max<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn arg_max<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let test = |case: &Case| {
         let axis = case.axis()?;
         let xs = elements::<T>(case, &axis, true);
         let x = Operand::input(bench.device, &xs, case.x)?;
-        let mut y = Operand::output(bench.device, &vec![UNSET; axis.rest()], case.y)?;
+        let mut y = Operand::output(bench.device, &vec![UNSET; axis.reduced_count()], case.y)?;
         bench.device.arg_max(&axis, x.view()?, y.view_mut()?)?;
         x.unchanged("x")?;
         same("y", &y.finish()?, &reduce::arg_max(&axis, &wide(&xs)))
@@ -161,13 +161,13 @@ fn arg_max<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
     y.unchanged("y")
 }
 
-fn top_k<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn top_k<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let device = bench.device;
     let test = |case: &Case| {
         let axis = case.axis()?;
         let op = TopK { axis, k: 1 + case.seed as usize % axis.extent.min(5) };
         let xs = elements::<T>(case, &axis, true);
-        let before = unset::<T>(op.k * axis.rest());
+        let before = unset::<T>(op.k * axis.reduced_count());
         let x = Operand::input(device, &xs, case.x)?;
         let mut values = Operand::output(device, &before, case.y)?;
         let mut places = Operand::output(device, &before, case.x)?;

@@ -1,32 +1,32 @@
 //! [`Update`](crate::kernel::Update).
 
-use super::call::{Setting, ones, tries};
+use super::call::{CaseSetup, ones, tries};
 use crate::{
     conformance::{
-        bench::Bench,
+        bench::CheckRunner,
         check::{Check, checks},
         compare::same,
         failure::{Verdict, flaw},
         operand::{Operand, Placement},
         oracle::update::{self as oracle, Rule, Step, Weight},
-        values::{Sum, wide},
+        values::{Expected, wide},
     },
     device::Device,
     element::Element,
     error::Result,
     memory::ViewMut,
-    op::{self, Descent, Regularization},
+    op::{self, Regularization, SolverUpdate},
 };
 use proptest::prelude::*;
 
 pub(super) fn checks<D: Device>() -> Vec<Check<D>> {
     checks! {
-        "descend_sgd" of "descend": descend(Rule::Sgd);
-        "descend_nesterov" of "descend": descend(Rule::Nesterov);
-        "descend_adagrad" of "descend": descend(Rule::AdaGrad);
-        "descend_rmsprop" of "descend": descend(Rule::RmsProp);
-        "descend_adadelta" of "descend": descend(Rule::AdaDelta);
-        "descend_adam" of "descend": descend(Rule::Adam);
+        "descend_sgd" of "solver_update": solver_update(Rule::Sgd);
+        "descend_nesterov" of "solver_update": solver_update(Rule::Nesterov);
+        "descend_adagrad" of "solver_update": solver_update(Rule::AdaGrad);
+        "descend_rmsprop" of "solver_update": solver_update(Rule::RmsProp);
+        "descend_adadelta" of "solver_update": solver_update(Rule::AdaDelta);
+        "descend_adam" of "solver_update": solver_update(Rule::Adam);
     }
 }
 
@@ -39,16 +39,16 @@ struct Operands<T: Element, D: Device> {
 }
 
 impl<T: Element, D: Device> Operands<T, D> {
-    fn call(&mut self, device: &D, op: &Descent<T>) -> Result<()> {
+    fn call(&mut self, device: &D, op: &SolverUpdate<T>) -> Result<()> {
         let weights = self.weights.view_mut()?;
         let masters = self.masters.as_mut().map(Operand::view_mut).transpose()?;
         let history = self.history.iter_mut().map(Operand::view_mut);
         let mut history: Vec<ViewMut<'_, T::Acc, D>> = history.collect::<Result<_>>()?;
-        device.descend(op, self.dw.view()?, weights, masters, &mut history)
+        device.solver_update(op, self.dw.view()?, weights, masters, &mut history)
     }
 }
 
-fn descend<T: Element, D: Device>(bench: &Bench<'_, D>, rule: Rule) -> Verdict {
+fn solver_update<T: Element, D: Device>(bench: &CheckRunner<'_, D>, rule: Rule) -> Verdict {
     tries(bench, steps(rule), any_step(rule), |(len, step), how| {
         one::<T, D>(bench, *len, step, how, false)?;
         // Wide weights are their own masters.
@@ -62,16 +62,17 @@ fn descend<T: Element, D: Device>(bench: &Bench<'_, D>, rule: Rule) -> Verdict {
 
 /// One call on operands that are drawn.
 fn one<T: Element, D: Device>(
-    bench: &Bench<'_, D>,
+    bench: &CheckRunner<'_, D>,
     len: usize,
     step: &Step,
-    how: &Setting,
+    how: &CaseSetup,
     mastered: bool,
 ) -> Verdict {
     let mut draw = how.draw();
     let (dw, w) = (draw.take::<T>(len), draw.take::<T>(len));
     let op = described::<T>(step);
-    let mut history: Vec<Vec<T::Acc>> = (0..op.rule.histories()).map(|_| draw.take(len)).collect();
+    let mut history: Vec<Vec<T::Acc>> =
+        (0..op.rule.history_count()).map(|_| draw.take(len)).collect();
     for squares in history.iter_mut().skip(usize::from(step.rule == Rule::Adam)) {
         if !matches!(step.rule, Rule::Sgd | Rule::Nesterov) {
             squares.iter_mut().for_each(|v| *v = *v * *v);
@@ -103,9 +104,9 @@ fn one<T: Element, D: Device>(
     let kept: Vec<Vec<f64>> = history.iter().map(|history| wide(history)).collect();
     let at = |kept: Option<&Vec<f64>>, i: usize| kept.map_or(0.0, |kept| kept[i]);
     let old = |i| Weight { w: starts(i), h: at(kept.first(), i), k: at(kept.get(1), i) };
-    let new: Vec<Weight<Sum>> =
-        (0..len).map(|i| oracle::descend(step, dw[i].to_f64(), &old(i))).collect();
-    let want: [Vec<Sum>; 2] =
+    let new: Vec<Weight<Expected>> =
+        (0..len).map(|i| oracle::solver_update(step, dw[i].to_f64(), &old(i))).collect();
+    let want: [Vec<Expected>; 2] =
         [new.iter().map(|new| new.h).collect(), new.iter().map(|new| new.k).collect()];
     for (history, want) in operands.history.iter().zip(&want) {
         how.values.judge("history", &history.finish()?, want)?;
@@ -117,7 +118,7 @@ fn one<T: Element, D: Device>(
     };
     // Masters have low bits, with which not even steps of integers are exact.
     let masters = masters.finish()?;
-    let want: Vec<_> = want.into_iter().map(|want| Sum { inexact: true, ..want }).collect();
+    let want: Vec<_> = want.into_iter().map(|want| Expected { inexact: true, ..want }).collect();
     how.values.judge("masters", &masters, &want)?;
     let rounded: Vec<T> = masters.iter().map(|&master| T::from_acc(master)).collect();
     same("weights", &weights, &rounded)
@@ -125,9 +126,9 @@ fn one<T: Element, D: Device>(
 
 /// Each operand in turn an element shorter and longer than it should be, and one history too few
 /// and too many.
-fn refuses_lengths<T: Element, D: Device>(bench: &Bench<'_, D>, rule: Rule) -> Verdict {
+fn refuses_lengths<T: Element, D: Device>(bench: &CheckRunner<'_, D>, rule: Rule) -> Verdict {
     let op = described::<T>(&step(rule, Regularization::L2, [0.5; 5]));
-    let kept = op.rule.histories();
+    let kept = op.rule.history_count();
     let right = vec![7; 2 + kept];
     let off = (0..right.len()).flat_map(|i| [6, 8].map(|len| (i, len)));
     let mut wrong: Vec<Vec<usize>> = off
@@ -155,17 +156,17 @@ fn refuses_lengths<T: Element, D: Device>(bench: &Bench<'_, D>, rule: Rule) -> V
     })
 }
 
-fn described<T: Element>(step: &Step) -> Descent<T> {
+fn described<T: Element>(step: &Step) -> SolverUpdate<T> {
     let [keep, keep2, delta] = [step.keep, step.keep2, step.delta].map(T::acc);
     let rule = match step.rule {
-        Rule::Sgd => op::Rule::Sgd { momentum: keep },
-        Rule::Nesterov => op::Rule::Nesterov { momentum: keep },
-        Rule::AdaGrad => op::Rule::AdaGrad { delta },
-        Rule::RmsProp => op::Rule::RmsProp { decay: keep, delta },
-        Rule::AdaDelta => op::Rule::AdaDelta { momentum: keep, delta },
-        Rule::Adam => op::Rule::Adam { beta1: keep, beta2: keep2, delta },
+        Rule::Sgd => op::UpdateRule::Sgd { momentum: keep },
+        Rule::Nesterov => op::UpdateRule::Nesterov { momentum: keep },
+        Rule::AdaGrad => op::UpdateRule::AdaGrad { delta },
+        Rule::RmsProp => op::UpdateRule::RmsProp { decay: keep, delta },
+        Rule::AdaDelta => op::UpdateRule::AdaDelta { momentum: keep, delta },
+        Rule::Adam => op::UpdateRule::Adam { beta1: keep, beta2: keep2, delta },
     };
-    Descent {
+    SolverUpdate {
         rate: T::acc(step.rate),
         scale: T::acc(step.scale),
         decay: T::acc(step.decay),

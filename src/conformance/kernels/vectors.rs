@@ -2,10 +2,10 @@
 
 use crate::{
     conformance::{
-        bench::Bench,
+        bench::CheckRunner,
         failure::{Verdict, flaw},
         operand::{Operand, Placement, unset},
-        values::{Sum, Values, wide},
+        values::{Expected, Values, wide},
     },
     device::Device,
     element::Element,
@@ -74,16 +74,16 @@ pub(super) type Kernel<'a, T, D> =
 
 /// Tries a kernel that gives `y` element by element of `x` and, unless `fresh`, of `y`.
 pub(super) fn maps<T: Element, D: Device>(
-    bench: &Bench<'_, D>,
+    bench: &CheckRunner<'_, D>,
     fresh: fn(&Case) -> bool,
     kernel: &Kernel<'_, T, D>,
-    oracle: &dyn Fn(&Case, f64, f64) -> Sum,
+    oracle: &dyn Fn(&Case, f64, f64) -> Expected,
 ) -> Verdict {
     let test = |case: &Case| {
         let mut draw = case.values.from(case.seed);
         let (xs, mut ys) = (draw.take::<T>(case.len), draw.take::<T>(case.len));
         let pairs = wide(&xs).into_iter().zip(wide(&ys));
-        let want: Vec<Sum> = pairs.map(|(x, y)| oracle(case, x, y)).collect();
+        let want: Vec<Expected> = pairs.map(|(x, y)| oracle(case, x, y)).collect();
         if fresh(case) {
             ys = unset(case.len);
         }
@@ -103,9 +103,9 @@ pub(super) type Total<'a, T, D> =
 
 /// Tries a kernel that gives one number of `x` and `y`, in the accumulator.
 pub(super) fn totals<T: Element, D: Device>(
-    bench: &Bench<'_, D>,
+    bench: &CheckRunner<'_, D>,
     kernel: &Total<'_, T, D>,
-    oracle: fn(&[f64], &[f64]) -> Sum,
+    oracle: fn(&[f64], &[f64]) -> Expected,
 ) -> Verdict {
     let test = |case: &Case| {
         let mut draw = case.values.from(case.seed);
@@ -131,7 +131,7 @@ pub(super) fn refused<R>(result: Result<R>, what: &str) -> Verdict {
 
 /// Tries that a kernel refuses an `x` of another length than `y`, and leaves `y` alone.
 pub(super) fn refuses_lengths<T: Element, D: Device>(
-    bench: &Bench<'_, D>,
+    bench: &CheckRunner<'_, D>,
     kernel: &Kernel<'_, T, D>,
 ) -> Verdict {
     bench.all([(3, 4), (4, 3), (0, 1), (1, 0), (1025, 1024)], |&(xs, ys): &(usize, usize)| {

@@ -1,9 +1,9 @@
 //! [`Windows`](crate::kernel::Windows).
 
-use super::call::{Setting, call, ones, refused, refuses_lengths, tries};
+use super::call::{CaseSetup, call, ones, refused, refuses_lengths, tries};
 use crate::{
     conformance::{
-        bench::Bench,
+        bench::CheckRunner,
         check::{Check, checks},
         compare::same,
         failure::Verdict,
@@ -15,7 +15,7 @@ use crate::{
     element::Element,
     error::Result,
     memory::{Src, View, ViewMut},
-    op::{Convolution, Extent, Unary, Window},
+    op::{Convolution, SpatialAxis, Unary, Window},
 };
 use proptest::prelude::*;
 
@@ -24,37 +24,37 @@ pub(super) fn checks<D: Device>() -> Vec<Check<D>> {
         "im2col" of "im2col": im2col();
         "col2im" of "col2im": col2im();
         "convolve" of "convolve": convolve();
-        "convolve_activated" of "convolve": convolve_activated();
+        "convolve_with_activation" of "convolve": convolve_with_activation();
         "convolve_backward_input" of "convolve_backward_input": convolve_backward_input();
         "convolve_backward_filters" of "convolve_backward_filters": convolve_backward_filters();
     }
 }
 
-fn im2col<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn im2col<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     tries(bench, windows()?, any_window(3), |op, how| {
-        let x = how.draw().take::<T>(op.image());
-        let before = unset(op.columns());
+        let x = how.draw().take::<T>(op.image_len());
+        let before = unset(op.columns_len());
         let (x, columns) = (("x", &x[..], how.at[0]), ("columns", &before[..], how.at[1]));
         let [got] = call(bench, [x], [columns], |[x], [y]| bench.device.im2col(op, x, y))?;
         let want = oracle::im2col(op, &wide(x.1));
         same("columns", &got, &want.into_iter().map(T::from_f64).collect::<Vec<_>>())
     })?;
     let op = small()?;
-    let (x, columns) = (("x", op.image()), ("columns", op.columns()));
+    let (x, columns) = (("x", op.image_len()), ("columns", op.columns_len()));
     refuses_lengths::<T, D, _, _>(bench, [x], [columns], |[x], [y]| bench.device.im2col(&op, x, y))
 }
 
-fn col2im<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn col2im<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     tries(bench, windows()?, any_window(3), |op, how| {
-        let columns = how.draw().take::<T>(op.columns());
-        let before = unset(op.image());
+        let columns = how.draw().take::<T>(op.columns_len());
+        let before = unset(op.image_len());
         let given = ("columns", &columns[..], how.at[0]);
         let x = ("x", &before[..], how.at[1]);
         let [got] = call(bench, [given], [x], |[y], [x]| bench.device.col2im(op, y, x))?;
         how.values.judge("x", &got, &oracle::col2im(op, &wide(&columns)))
     })?;
     let op = small()?;
-    let (columns, x) = (("columns", op.columns()), ("x", op.image()));
+    let (columns, x) = (("columns", op.columns_len()), ("x", op.image_len()));
     refuses_lengths::<T, D, _, _>(bench, [columns], [x], |[y], [x]| bench.device.col2im(&op, y, x))
 }
 
@@ -67,7 +67,7 @@ struct Operands<T> {
 }
 
 impl<T: Element> Operands<T> {
-    fn draw(op: &Convolution, how: &Setting) -> Self {
+    fn draw(op: &Convolution, how: &CaseSetup) -> Self {
         let mut draw = how.draw();
         Self {
             x: draw.take(op.input_len()),
@@ -78,7 +78,7 @@ impl<T: Element> Operands<T> {
     }
 }
 
-fn convolve<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn convolve<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     tries(bench, convolutions()?, any_convolution(), |op, how| {
         let Operands { x, filters, bias, .. } = &Operands::<T>::draw(op, how);
         let before = unset(op.output_len());
@@ -106,7 +106,7 @@ const ACTIVATIONS: [Unary<f64>; 3] =
     [Unary::Relu { slope: 0.0 }, Unary::Relu { slope: 0.3 }, Unary::Tanh];
 
 /// The oracle is the device itself, which has been tried on both kernels: no bit may differ.
-fn convolve_activated<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn convolve_with_activation<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let device = bench.device;
     tries(bench, convolutions()?, any_convolution(), |op, how| {
         let Operands { x, filters, bias, .. } = &Operands::<T>::draw(op, how);
@@ -117,7 +117,7 @@ fn convolve_activated<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
         for (i, function) in ACTIVATIONS.map(Unary::cast).into_iter().enumerate() {
             let bias = || (i != 1).then(|| biases.view()).transpose();
             let [got] = call(bench, given, [y], |[x, w], [y]| {
-                device.convolve_activated(op, x, w, bias()?, function, y)
+                device.convolve_with_activation(op, x, w, bias()?, function, y)
             })?;
             biases.unchanged("bias")?;
             let [want] = call(bench, given, [y], |[x, w], [mut y]| {
@@ -132,7 +132,7 @@ fn convolve_activated<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
 }
 
 fn convolve_refuses<T: Element, D: Device>(
-    bench: &Bench<'_, D>,
+    bench: &CheckRunner<'_, D>,
     function: Option<Unary<T::Acc>>,
 ) -> Verdict {
     let op = convolution(2, 2, 2, small()?)?;
@@ -140,7 +140,7 @@ fn convolve_refuses<T: Element, D: Device>(
         let bias = Operand::input(bench.device, &ones::<T>(bias), Placement::WHOLE)?;
         let bias = Some(bias.view()?);
         match function {
-            Some(function) => bench.device.convolve_activated(&op, x, w, bias, function, y),
+            Some(function) => bench.device.convolve_with_activation(&op, x, w, bias, function, y),
             None => bench.device.convolve(&op, x, w, bias, y),
         }
     };
@@ -155,7 +155,7 @@ fn convolve_refuses<T: Element, D: Device>(
     })
 }
 
-fn convolve_backward_input<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn convolve_backward_input<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let device = bench.device;
     tries(bench, convolutions()?, any_convolution(), |op, how| {
         let Operands { filters, y: dy, .. } = &Operands::<T>::draw(op, how);
@@ -175,7 +175,7 @@ fn convolve_backward_input<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdi
     })
 }
 
-fn convolve_backward_filters<T: Element, D: Device>(bench: &Bench<'_, D>) -> Verdict {
+fn convolve_backward_filters<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let device = bench.device;
     tries(bench, convolutions()?, any_convolution(), |op, how| {
         let Operands { x, y: dy, filters: before, .. } = &Operands::<T>::draw(op, how);
@@ -196,7 +196,7 @@ fn convolve_backward_filters<T: Element, D: Device>(bench: &Bench<'_, D>) -> Ver
 
 /// Windows along an axis: `[input, kernel, stride, pad, dilation]`.
 fn window(channels: usize, axes: &[[usize; 5]]) -> Result<Window> {
-    let axis = |&[input, kernel, stride, pad, dilation]: &[usize; 5]| Extent {
+    let axis = |&[input, kernel, stride, pad, dilation]: &[usize; 5]| SpatialAxis {
         input,
         kernel,
         stride,
@@ -260,7 +260,7 @@ fn any_window(channels: usize) -> impl Strategy<Value = Window> {
     });
     let axes = prop::collection::vec(axis, 1..=3);
     let whole = (1..=channels, axes).prop_map(|(channels, axes)| window(channels, &axes).ok());
-    whole.prop_filter_map("too large", |window| window.filter(|w| w.columns() <= 20_000))
+    whole.prop_filter_map("too large", |window| window.filter(|w| w.columns_len() <= 20_000))
 }
 
 fn any_convolution() -> impl Strategy<Value = Convolution> {

@@ -4,9 +4,9 @@
 use super::pattern;
 use crate::{
     conformance::{
-        bench::Bench,
+        bench::CheckRunner,
         compare::same,
-        failure::{Flaw, Verdict, flaw},
+        failure::{CaseFailure, Verdict, flaw},
     },
     device::Device,
     memory::{Head, HostBytes, Memory, SyncedMemory, View, ViewMut},
@@ -80,12 +80,12 @@ struct Twin<D: Memory> {
     device: bool,
 }
 
-pub(super) fn coherence<D: Device>(bench: &Bench<'_, D>) -> Verdict {
+pub(super) fn coherence<D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let test = |case: &Case| {
         let mut twin = Twin::new(bench.device, case.size);
         twin.heads()?;
         for (i, &access) in case.accesses.iter().enumerate() {
-            let step = |Flaw(why)| flaw!("access {i} ({access:?}): {why}");
+            let step = |CaseFailure(why)| flaw!("access {i} ({access:?}): {why}");
             twin.access(access, i as u64 + 1).map_err(step)?;
             twin.heads().map_err(step)?;
         }
@@ -151,8 +151,8 @@ impl<D: Memory> Twin<D> {
             }
             Prefetch => {
                 let device = self.memory.device_handle();
-                self.memory.prefetch(&device.fork()?)?;
-                self.device |= device.mapping().is_none();
+                self.memory.prefetch(&device.fork_queue()?)?;
+                self.device |= device.host_mapping().is_none();
                 Ok(())
             }
         }

@@ -2,7 +2,7 @@
 
 use super::pattern;
 use crate::{
-    conformance::{bench::Bench, compare::same, failure::Verdict},
+    conformance::{bench::CheckRunner, compare::same, failure::Verdict},
     device::Device,
     memory::Memory,
 };
@@ -38,7 +38,7 @@ impl Case {
     }
 }
 
-pub(super) fn raw_copies<D: Device>(bench: &Bench<'_, D>) -> Verdict {
+pub(super) fn raw_copies<D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let test = |case: &Case| uploads_and_downloads(bench.device, case);
     bench.all(Case::corners(), test)?;
     bench.each(Case::any(), test)?;
@@ -69,7 +69,7 @@ fn allocates_zeros<D: Memory>(device: &D, size: usize) -> Verdict {
         device.download(&buffer, 0, &mut got)?;
         same("byte of new memory", &got, &vec![0; size])?;
         device.upload(&vec![0xff; size], &mut buffer, 0)?;
-        let mut host = device.host_alloc(size)?;
+        let mut host = device.alloc_host(size)?;
         same("byte of new host memory", &host, &vec![0; size])?;
         host.fill(0xff);
     }

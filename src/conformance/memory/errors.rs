@@ -2,7 +2,7 @@
 
 use crate::{
     conformance::{
-        bench::Bench,
+        bench::CheckRunner,
         compare::same,
         failure::{Verdict, flaw},
         operand::{Operand, Placement, UNSET},
@@ -16,11 +16,11 @@ use crate::{
 /// More than any address space holds, and no more than a slice may.
 const ABSURD: usize = isize::MAX as usize / 2 / 4096 * 4096;
 
-pub(super) fn out_of_memory<D: Device>(bench: &Bench<'_, D>) -> Verdict {
+pub(super) fn out_of_memory<D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let device = bench.device;
     for _ in 0..3 {
         ran_out(device.alloc(ABSURD).map(drop))?;
-        ran_out(device.host_alloc(ABSURD).map(drop))?;
+        ran_out(device.alloc_host(ABSURD).map(drop))?;
         let mut memory = SyncedMemory::new(device, ABSURD);
         ran_out(memory.device().map(drop))?;
         ran_out(memory.host().map(drop))?;
@@ -44,7 +44,7 @@ fn ran_out(result: Result<()>) -> Verdict {
     }
 }
 
-pub(super) fn alive_after_errors<D: Device>(bench: &Bench<'_, D>) -> Verdict {
+pub(super) fn alive_after_errors<D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let device = bench.device;
     let x = Operand::input(device, &[1.0f32; 12], Placement::WHOLE)?;
     let mut y = Operand::output(device, &[2.0f32; 11], Placement::CORNERS[1])?;

@@ -2,7 +2,7 @@
 
 use crate::{
     conformance::{
-        bench::Bench,
+        bench::CheckRunner,
         compare::same,
         failure::Verdict,
         operand::{Operand, Placement},
@@ -17,7 +17,7 @@ const LEN: usize = 1 << 16;
 /// Kernels in a row.
 const CALLS: usize = 12;
 
-pub(super) fn queues<D: Device>(bench: &Bench<'_, D>) -> Verdict {
+pub(super) fn queues<D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     dropped_in_flight(bench.device)?;
     downloads_after(bench.device)?;
     computes_after(bench.device)?;
@@ -60,10 +60,10 @@ fn doubled<D: Device>(device: &D) -> Verdict<(Operand<f32, D>, Vec<f32>)> {
 
 /// A copy on another queue sees what was computed before it was told to come after.
 fn downloads_after<D: Device>(device: &D) -> Verdict {
-    let fork = device.fork()?;
+    let fork = device.fork_queue()?;
     let (y, want) = doubled(device)?;
     let slice = y.view()?.device()?;
-    fork.after(device)?;
+    fork.order_after(device)?;
     let mut got = vec![0.0f32; LEN];
     fork.download(slice.buffer, slice.offset, bytemuck::cast_slice_mut(&mut got))?;
     same("element downloaded on another queue", &got, &want)
@@ -71,15 +71,15 @@ fn downloads_after<D: Device>(device: &D) -> Verdict {
 
 /// A kernel sees what another queue uploaded before it was told to come after.
 fn computes_after<D: Device>(device: &D) -> Verdict {
-    let fork = device.fork()?;
+    let fork = device.fork_queue()?;
     let (mut x, mut y) = (ones(device)?, ones(device)?);
     for i in 0..CALLS {
         let values = vec![i as f32; LEN];
         let mut view = x.view_mut()?;
         let slice = view.device_write_only()?;
-        fork.after(device)?;
+        fork.order_after(device)?;
         fork.upload(bytemuck::cast_slice(&values), slice.buffer, slice.offset)?;
-        device.after(&fork)?;
+        device.order_after(&fork)?;
         device.axpy(1.0, x.view()?, y.view_mut()?)?;
     }
     let sum = 1.0 + (0..CALLS).sum::<usize>() as f32;

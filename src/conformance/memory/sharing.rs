@@ -4,7 +4,7 @@ use super::pattern;
 use crate::{
     blob::Blob,
     conformance::{
-        bench::Bench,
+        bench::CheckRunner,
         compare::same,
         failure::{Verdict, flaw},
     },
@@ -13,7 +13,7 @@ use crate::{
 };
 use std::thread;
 
-pub(super) fn sharing<D: Device>(bench: &Bench<'_, D>) -> Verdict {
+pub(super) fn sharing<D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     bench.all([0, 1, 5, 4099], |&len| shared_by_blobs(bench.device, len))?;
     bench.all([1, 4099, 1 << 18], |&size| read_by_threads(bench.device, size))
 }

@@ -4,9 +4,9 @@ use super::{named, set};
 use crate::{
     blob::Blob,
     conformance::{
-        bench::Bench,
+        bench::CheckRunner,
         failure::{Verdict, flaw},
-        slope::{ROUNDINGS, Slope},
+        slope::{FiniteDifference, ROUNDINGS},
         values::{Values, epsilon, wide},
     },
     device::Device,
@@ -45,7 +45,7 @@ const ELEMENTS: usize = 24;
 
 /// Each layer, under an inner product if it is none and a softmax loss, in `f32` and `f64`. The
 /// differences are taken in `f64`, on the device as well.
-pub(super) fn gradients<D: Device>(bench: &Bench<'_, D>) -> Verdict {
+pub(super) fn gradients<D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     bench.all(LAYERS, |(kind, layer)| {
         let definition = parse_text(definition(kind, layer), "a net of the kit")?;
         let slopes = slopes(&mut filled::<f64, D>(bench, &definition)?)?;
@@ -77,7 +77,7 @@ fn definition(kind: &str, layer: &str) -> String {
 /// The net with the same values whatever the element type, and no two equal elements of `data`, so
 /// that a step changes no maximum and no sign.
 fn filled<T: Element, D: Device>(
-    bench: &Bench<'_, D>,
+    bench: &CheckRunner<'_, D>,
     definition: &NetParameter,
 ) -> Verdict<Net<T, D>> {
     let net = Net::builder(bench.device).phase(Phase::Train).build(definition)?;
@@ -87,7 +87,7 @@ fn filled<T: Element, D: Device>(
     set(data, &(0..count).map(|i| f64::from(value(i) as f32)).collect::<Vec<_>>())?;
     set(named(&net, "label")?, &[2.0, 0.0])?;
     let mut draw = Values::Reals.from(1);
-    for param in net.learnable() {
+    for param in net.learnable_params() {
         set(param.blob(), &wide(&draw.take::<f32>(param.blob().count())))?;
     }
     Ok(net)
@@ -95,12 +95,12 @@ fn filled<T: Element, D: Device>(
 
 /// What gradients are taken of: the data and all parameters.
 fn subjects<T: Element, D: Device>(net: &Net<T, D>) -> Verdict<Vec<Blob<T, D>>> {
-    let params = net.learnable().map(|param| param.blob().share());
+    let params = net.learnable_params().map(|param| param.blob().share());
     Ok([named(net, "data")?.share()].into_iter().chain(params).collect())
 }
 
 /// The gradients of some elements of each subject.
-fn slopes<D: Device>(net: &mut Net<f64, D>) -> Verdict<Vec<Vec<Slope>>> {
+fn slopes<D: Device>(net: &mut Net<f64, D>) -> Verdict<Vec<Vec<FiniteDifference>>> {
     let mut slopes = Vec::new();
     for blob in subjects(net)? {
         let every = blob.count().div_ceil(ELEMENTS);
@@ -110,27 +110,34 @@ fn slopes<D: Device>(net: &mut Net<f64, D>) -> Verdict<Vec<Vec<Slope>>> {
     Ok(slopes)
 }
 
-fn slope<D: Device>(net: &mut Net<f64, D>, blob: &Blob<f64, D>, place: usize) -> Result<Slope> {
+fn slope<D: Device>(
+    net: &mut Net<f64, D>,
+    blob: &Blob<f64, D>,
+    place: usize,
+) -> Result<FiniteDifference> {
     let middle = blob.data()?.host()?[place];
     let loss = net.forward()?;
     let mut at = |value| {
         blob.data_mut()?.host_mut()?[place] = value;
         net.forward()
     };
-    let slope = Slope::of(place, middle, loss, &mut at);
+    let slope = FiniteDifference::of(place, middle, loss, &mut at);
     at(middle)?;
     slope
 }
 
 /// Compares the gradients of a backward pass with differences.
-fn compare<T: Element, D: Device>(net: &mut Net<T, D>, slopes: &[Vec<Slope>]) -> Verdict {
+fn compare<T: Element, D: Device>(
+    net: &mut Net<T, D>,
+    slopes: &[Vec<FiniteDifference>],
+) -> Verdict {
     net.clear_param_diffs()?;
     net.forward()?;
     net.backward()?;
     for (i, (blob, slopes)) in subjects(net)?.iter().zip(slopes).enumerate() {
         let diff = wide(blob.diff()?.host()?);
         let greatest = slopes.iter().fold(0.0f64, |max, slope| max.max(slope.value.abs()));
-        for &Slope { place, value, unsure } in slopes {
+        for &FiniteDifference { place, value, unsure } in slopes {
             let bound = unsure + ROUNDINGS * epsilon::<T>() * greatest;
             let off = (diff[place] - value).abs();
             if off.is_nan() || off > bound {

@@ -3,7 +3,7 @@
 use super::{get, named, set};
 use crate::{
     conformance::{
-        bench::Bench,
+        bench::CheckRunner,
         compare::exact,
         failure::{Verdict, flaw},
         values::Values,
@@ -52,7 +52,7 @@ const SLACK: f64 = 16.0;
 
 /// Trains in `f32` on the device, and on the processor in `f32` and `f64`. How far those two are
 /// apart tells what roundings amount to in this net.
-pub(super) fn lenet<D: Device>(bench: &Bench<'_, D>) -> Verdict {
+pub(super) fn lenet<D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let host = CpuDevice::new();
     let first = weights(&solver::<f32, _>(&host)?)?;
     let ours = solver::<f32, _>(bench.device)?;
@@ -82,7 +82,7 @@ fn solver<T: Element, D: Device>(device: &D) -> Result<Solver<T, D>> {
 }
 
 fn weights<T: Element, D: Device>(solver: &Solver<T, D>) -> Result<Vec<Vec<f64>>> {
-    solver.net().learnable().map(|param| get(param.blob())).collect()
+    solver.net().learnable_params().map(|param| get(param.blob())).collect()
 }
 
 /// The losses of some steps from the weights `first` on, and the weights after them.
@@ -90,12 +90,12 @@ fn train<T: Element, D: Device>(
     mut solver: Solver<T, D>,
     first: &[Vec<f64>],
 ) -> Verdict<Vec<Vec<f64>>> {
-    for (param, values) in solver.net().learnable().zip(first) {
+    for (param, values) in solver.net().learnable_params().zip(first) {
         set(param.blob(), values)?;
     }
     let losses = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&losses);
-    solver.observe(move |event| {
+    solver.add_observer(move |event| {
         if let Event::Iterated { loss, .. } = event {
             seen.lock().unwrap_or_else(PoisonError::into_inner).push(*loss);
         }

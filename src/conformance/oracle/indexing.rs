@@ -1,7 +1,7 @@
 //! Moving elements about.
 
 use crate::{
-    conformance::values::Sum,
+    conformance::values::Expected,
     op::{Copy2d, Permute, Tile},
 };
 
@@ -65,8 +65,8 @@ pub(in crate::conformance) fn tile<T: Copy>(op: &Tile, x: &[T]) -> Vec<T> {
 }
 
 /// `dy` summed over its repetitions.
-pub(in crate::conformance) fn tile_backward(op: &Tile, dy: &[f64]) -> Vec<Sum> {
-    let mut dx = vec![Sum::none(); op.outer * op.inner];
+pub(in crate::conformance) fn tile_backward(op: &Tile, dy: &[f64]) -> Vec<Expected> {
+    let mut dx = vec![Expected::none(); op.outer * op.inner];
     dy.iter().enumerate().for_each(|(at, &dy)| dx[tiled(op, at)].add(dy));
     dx
 }

@@ -2,9 +2,10 @@
 
 use super::normalize::lines;
 use crate::{
-    conformance::values::Sum,
+    conformance::values::Expected,
     op::{
-        Accuracy, Axis, ClassForm, ClassLoss, LossNormalization, PairForm, PairLoss, SoftmaxLoss,
+        Accuracy, Axis, ClassLoss, ClassLossKind, ElementwiseLoss, ElementwiseLossKind,
+        LossNormalization, SoftmaxLoss,
     },
 };
 
@@ -38,8 +39,8 @@ fn divide(normalization: LossNormalization, [outer, inner]: [usize; 2], valid: u
 /// `−Σ ln max(p[label], tiny) / n`
 ///
 /// A logarithm near 0 is only as good as its argument near 1: each counts as a term of 1 more.
-pub(in crate::conformance) fn softmax_loss(op: &SoftmaxLoss, p: &[f64], label: &[f64]) -> Sum {
-    let mut sum = Sum::none();
+pub(in crate::conformance) fn softmax_loss(op: &SoftmaxLoss, p: &[f64], label: &[f64]) -> Expected {
+    let mut sum = Expected::none();
     for (line, class) in positions(&op.axis, label, op.ignore) {
         if let Some(class) = class {
             sum.add(-p[line[class]].max(f32::MIN_POSITIVE.into()).ln());
@@ -55,9 +56,9 @@ pub(in crate::conformance) fn softmax_loss_backward(
     p: &[f64],
     label: &[f64],
     scale: f64,
-) -> Vec<Sum> {
+) -> Vec<Expected> {
     let factor = scale / divisor(op, label);
-    let mut dx = vec![Sum::none(); p.len()];
+    let mut dx = vec![Expected::none(); p.len()];
     for (line, class) in positions(&op.axis, label, op.ignore) {
         let Some(class) = class else { continue };
         for (other, &at) in line.iter().enumerate() {
@@ -85,11 +86,11 @@ pub(in crate::conformance) fn accuracy_by_class(
     op: &Accuracy,
     scores: &[f64],
     label: &[f64],
-) -> Vec<Sum> {
+) -> Vec<Expected> {
     let of = |wanted: usize| {
         let named = positions(&op.axis, label, op.ignore).filter(|(_, c)| *c == Some(wanted));
         let right: Vec<bool> = named.map(|(line, _)| is_right(op, scores, &line, wanted)).collect();
-        Sum::from_iter([
+        Expected::from_iter([
             right.iter().filter(|right| **right).count() as f64 / right.len().max(1) as f64
         ])
     };
@@ -111,22 +112,22 @@ pub(in crate::conformance) fn class_loss(
     x: &[f64],
     label: &[f64],
     matrix: Option<&[f64]>,
-) -> Sum {
-    let (mut sum, mut valid) = (Sum::none(), 0);
+) -> Expected {
+    let (mut sum, mut valid) = (Expected::none(), 0);
     for (line, class) in positions(&op.axis, label, op.ignore) {
         let Some(class) = class else { continue };
         for (k, x) in line.iter().map(|&at| x[at]).enumerate() {
             let (weight, short) = (weight(op, matrix, class, k), short(class, k, x));
             match op.form {
-                ClassForm::Log | ClassForm::SoftmaxLog => {
+                ClassLossKind::Log | ClassLossKind::LogWithSoftmaxGradient => {
                     sum.add(-weight * x.max(1e-20).ln());
                     sum.magnitude += weight.abs();
                 }
-                ClassForm::Hinge => {
+                ClassLossKind::Hinge => {
                     sum.add(short);
                     sum.magnitude += 1.0 + x.abs();
                 }
-                ClassForm::SquaredHinge => {
+                ClassLossKind::SquaredHinge => {
                     sum.add(short * short);
                     sum.magnitude += (1.0 + x.abs()) * (1.0 + x.abs());
                 }
@@ -144,24 +145,24 @@ pub(in crate::conformance) fn class_loss_backward(
     label: &[f64],
     matrix: Option<&[f64]>,
     scale: f64,
-) -> Vec<Sum> {
+) -> Vec<Expected> {
     let valid = positions(&op.axis, label, op.ignore).filter(|(_, class)| class.is_some()).count();
     let factor = scale / divide(op.normalization, [op.axis.outer, op.axis.inner], valid);
-    let mut dx = vec![Sum::none(); x.len()];
+    let mut dx = vec![Expected::none(); x.len()];
     for (line, class) in positions(&op.axis, label, op.ignore) {
         let Some(class) = class else { continue };
         for (k, &at) in line.iter().enumerate() {
             let own = weight(op, matrix, class, k);
             match op.form {
-                ClassForm::Log => dx[at].add(-own / x[at].max(1e-20)),
-                ClassForm::SoftmaxLog => {
+                ClassLossKind::Log => dx[at].add(-own / x[at].max(1e-20)),
+                ClassLossKind::LogWithSoftmaxGradient => {
                     (0..op.axis.extent)
                         .for_each(|k| dx[at].add(x[at] * weight(op, matrix, class, k)));
                     dx[at].add(-own);
                 }
-                ClassForm::Hinge if short(class, k, x[at]) > 0.0 => dx[at].add(sign(class, k)),
-                ClassForm::Hinge => {}
-                ClassForm::SquaredHinge => {
+                ClassLossKind::Hinge if short(class, k, x[at]) > 0.0 => dx[at].add(sign(class, k)),
+                ClassLossKind::Hinge => {}
+                ClassLossKind::SquaredHinge => {
                     dx[at].add(2.0 * sign(class, k) * short(class, k, x[at]));
                     dx[at].magnitude += 2.0 + 2.0 * x[at].abs();
                 }
@@ -186,24 +187,28 @@ fn short(class: usize, k: usize, x: f64) -> f64 {
 }
 
 /// `Σ f(x, t) / n`
-pub(in crate::conformance) fn pair_loss(op: &PairLoss<f64>, x: &[f64], t: &[f64]) -> Sum {
-    let (mut sum, mut valid) = (Sum::none(), 0);
+pub(in crate::conformance) fn elementwise_loss(
+    op: &ElementwiseLoss<f64>,
+    x: &[f64],
+    t: &[f64],
+) -> Expected {
+    let (mut sum, mut valid) = (Expected::none(), 0);
     for (&x, &t) in x.iter().zip(t).filter(|(_, t)| pair_counts(op, **t)) {
         match op.form {
-            PairForm::Squared => {
+            ElementwiseLossKind::Squared => {
                 sum.add((x - t).powi(2) / 2.0);
                 sum.magnitude += (x.abs() + t.abs()).powi(2);
             }
-            PairForm::SigmoidCrossEntropy => {
+            ElementwiseLossKind::SigmoidCrossEntropy => {
                 sum.add(x.exp().ln_1p() - t * x);
                 sum.magnitude += 2.0 + (t * x).abs() + x.abs();
             }
             _ if t.trunc() != 0.0 => sum.add(x / 2.0),
-            PairForm::Contrastive { margin } => {
+            ElementwiseLossKind::Contrastive { margin } => {
                 sum.add((margin - x.sqrt()).max(0.0).powi(2) / 2.0);
                 sum.magnitude += (margin + x.sqrt()).powi(2);
             }
-            PairForm::ContrastiveLegacy { margin } => {
+            ElementwiseLossKind::ContrastiveLegacy { margin } => {
                 sum.add((margin - x).max(0.0) / 2.0);
                 sum.magnitude += margin + x;
             }
@@ -214,32 +219,34 @@ pub(in crate::conformance) fn pair_loss(op: &PairLoss<f64>, x: &[f64], t: &[f64]
 }
 
 /// `scale · f'(x, t) / n`, zero where targets are ignored.
-pub(in crate::conformance) fn pair_loss_backward(
-    op: &PairLoss<f64>,
+pub(in crate::conformance) fn elementwise_loss_backward(
+    op: &ElementwiseLoss<f64>,
     x: &[f64],
     t: &[f64],
     scale: f64,
-) -> Vec<Sum> {
+) -> Vec<Expected> {
     let valid = t.iter().filter(|t| pair_counts(op, **t)).count();
     let factor = scale / divide(op.normalization, [op.batch, op.each], valid);
     let slope = |(&x, &t): (&f64, &f64)| {
         let terms = match op.form {
             _ if !pair_counts(op, t) => vec![],
-            PairForm::Squared => vec![x, -t],
-            PairForm::SigmoidCrossEntropy => vec![1.0 / (1.0 + (-x).exp()), -t, 1.0, -1.0],
+            ElementwiseLossKind::Squared => vec![x, -t],
+            ElementwiseLossKind::SigmoidCrossEntropy => {
+                vec![1.0 / (1.0 + (-x).exp()), -t, 1.0, -1.0]
+            }
             _ if t.trunc() != 0.0 => vec![0.5],
-            PairForm::Contrastive { margin } if x.sqrt() < margin => {
+            ElementwiseLossKind::Contrastive { margin } if x.sqrt() < margin => {
                 let per = 2.0 * (x.sqrt() + 1e-4);
                 vec![-margin / per, x.sqrt() / per]
             }
-            PairForm::ContrastiveLegacy { margin } if x < margin => vec![-0.5],
+            ElementwiseLossKind::ContrastiveLegacy { margin } if x < margin => vec![-0.5],
             _ => vec![],
         };
-        terms.into_iter().collect::<Sum>().scaled(factor)
+        terms.into_iter().collect::<Expected>().scaled(factor)
     };
     x.iter().zip(t).map(slope).collect()
 }
 
-fn pair_counts(op: &PairLoss<f64>, t: f64) -> bool {
+fn pair_counts(op: &ElementwiseLoss<f64>, t: f64) -> bool {
     op.ignore.is_none_or(|ignore| t.trunc() != ignore as f64)
 }

@@ -1,13 +1,13 @@
 //! Long short-term memory, cell by cell.
 
-use crate::{conformance::values::Sum, op::Lstm};
+use crate::{conformance::values::Expected, op::Lstm};
 
 /// Roundings of a few functions, products and sums, each as coarse as OpenCL C grants.
 const ROUNDINGS: f64 = 32.0;
 
 /// A value that roundings of terms of this magnitude lead to.
-fn about(value: f64, magnitude: f64) -> Sum {
-    Sum { value, magnitude, roundings: ROUNDINGS, inexact: true }
+fn about(value: f64, magnitude: f64) -> Expected {
+    Expected { value, magnitude, roundings: ROUNDINGS, inexact: true }
 }
 
 fn sigmoid(x: f64) -> f64 {
@@ -26,8 +26,8 @@ pub(in crate::conformance) fn lstm(
     c_prev: &[f64],
     cont: &[f64],
     x: &[f64],
-) -> [Vec<Sum>; 3] {
-    let mut gates = vec![Sum::none(); op.gates()];
+) -> [Vec<Expected>; 3] {
+    let mut gates = vec![Expected::none(); op.gates()];
     let (mut c, mut h) = (Vec::new(), Vec::new());
     for (cell, &c_prev) in c_prev.iter().enumerate() {
         let at = gates_of(op, cell);
@@ -49,8 +49,8 @@ pub(in crate::conformance) fn lstm_backward(
     op: &Lstm,
     [c_prev, c, dh, dc]: [&[f64]; 4],
     gates: &[f64],
-) -> [Vec<Sum>; 2] {
-    let (mut dc_prev, mut dgates) = (Vec::new(), vec![Sum::none(); op.gates()]);
+) -> [Vec<Expected>; 2] {
+    let (mut dc_prev, mut dgates) = (Vec::new(), vec![Expected::none(); op.gates()]);
     for cell in 0..op.state() {
         let at = gates_of(op, cell);
         let [i, f, o, g] = at.map(|at| gates[at]);

@@ -1,14 +1,14 @@
 //! Softmax, local response normalisation, moments.
 
 use crate::{
-    conformance::values::Sum,
-    op::{Axis, Epsilon, Lrn, LrnRegion, Standardize},
+    conformance::values::Expected,
+    op::{Axis, EpsilonPlacement, Lrn, LrnRegion, Standardize},
 };
 
 /// Places of the lines along an axis: one inner vector for each outer and inner index.
 pub(in crate::conformance) fn lines(axis: &Axis) -> impl Iterator<Item = Vec<usize>> {
     let Axis { extent, inner, .. } = *axis;
-    (0..axis.rest()).map(move |line| {
+    (0..axis.reduced_count()).map(move |line| {
         let start = line / inner * extent * inner + line % inner;
         (0..extent).map(|e| start + e * inner).collect()
     })
@@ -17,7 +17,7 @@ pub(in crate::conformance) fn lines(axis: &Axis) -> impl Iterator<Item = Vec<usi
 /// Places of the elements at position `e` of an axis.
 fn places(axis: &Axis, e: usize) -> impl Iterator<Item = usize> + Clone {
     let Axis { extent, inner, .. } = *axis;
-    (0..axis.rest()).map(move |rest| (rest / inner * extent + e) * inner + rest % inner)
+    (0..axis.reduced_count()).map(move |rest| (rest / inner * extent + e) * inner + rest % inner)
 }
 
 /// Roundings granted to a function that a library or an instruction computes.
@@ -26,25 +26,29 @@ const FUNCTION: f64 = 8.0;
 /// `y ← eˣ / Σ eˣ` along an axis.
 ///
 /// A rounding of an exponent is as many of the result as the exponent is large.
-pub(in crate::conformance) fn softmax(axis: &Axis, x: &[f64]) -> Vec<Sum> {
-    let mut y = vec![Sum::none(); x.len()];
+pub(in crate::conformance) fn softmax(axis: &Axis, x: &[f64]) -> Vec<Expected> {
+    let mut y = vec![Expected::none(); x.len()];
     for line in lines(axis) {
         let greatest = line.iter().fold(f64::NEG_INFINITY, |max, &at| max.max(x[at]));
         let least = line.iter().fold(f64::INFINITY, |min, &at| min.min(x[at]));
         let sum: f64 = line.iter().map(|&at| (x[at] - greatest).exp()).sum();
         let roundings = line.len() as f64 + 2.0 * (FUNCTION + greatest - least);
         for &at in &line {
-            y[at] = Sum::near((x[at] - greatest).exp() / sum, roundings);
+            y[at] = Expected::near((x[at] - greatest).exp() / sum, roundings);
         }
     }
     y
 }
 
 /// `dx ← (dy − Σ dy·y) · y` along an axis.
-pub(in crate::conformance) fn softmax_backward(axis: &Axis, y: &[f64], dy: &[f64]) -> Vec<Sum> {
-    let mut dx = vec![Sum::none(); y.len()];
+pub(in crate::conformance) fn softmax_backward(
+    axis: &Axis,
+    y: &[f64],
+    dy: &[f64],
+) -> Vec<Expected> {
+    let mut dx = vec![Expected::none(); y.len()];
     for line in lines(axis) {
-        let product: Sum = line.iter().map(|&at| -dy[at] * y[at]).collect();
+        let product: Expected = line.iter().map(|&at| -dy[at] * y[at]).collect();
         for &at in &line {
             let mut sum = product;
             sum.add(dy[at]);
@@ -84,22 +88,22 @@ fn constants(op: &Lrn) -> (f64, f64) {
 
 /// `s^(−β)`, and how many roundings it takes: those of `s` count β times, and those of an
 /// exponent, through which powers may be computed, as many times as that is large.
-fn power(op: &Lrn, s: Sum) -> Sum {
+fn power(op: &Lrn, s: Expected) -> Expected {
     let exponent = (op.beta * s.value.ln()).abs();
-    Sum::near(s.value.powf(-op.beta), op.beta * s.roundings + FUNCTION + 2.0 * exponent)
+    Expected::near(s.value.powf(-op.beta), op.beta * s.roundings + FUNCTION + 2.0 * exponent)
 }
 
 /// `y = x · s^(−β)`
-pub(in crate::conformance) fn lrn(op: &Lrn, x: &[f64]) -> Vec<Sum> {
+pub(in crate::conformance) fn lrn(op: &Lrn, x: &[f64]) -> Vec<Expected> {
     let scale = lrn_scale(op, x);
     scale.into_iter().zip(x).map(|(s, &x)| power(op, s).scaled(x)).collect()
 }
 
 /// `s = k + α/n · Σ x²`
-pub(in crate::conformance) fn lrn_scale(op: &Lrn, x: &[f64]) -> Vec<Sum> {
+pub(in crate::conformance) fn lrn_scale(op: &Lrn, x: &[f64]) -> Vec<Expected> {
     let (k, factor) = constants(op);
     let scale = |at| {
-        let mut sum = Sum::from_iter([k]);
+        let mut sum = Expected::from_iter([k]);
         region(op, at).into_iter().for_each(|other| sum.add(factor * x[other] * x[other]));
         sum
     };
@@ -107,11 +111,11 @@ pub(in crate::conformance) fn lrn_scale(op: &Lrn, x: &[f64]) -> Vec<Sum> {
 }
 
 /// `dx ← dy · s^(−β) − 2αβ/n · x · Σ dy·y/s`
-pub(in crate::conformance) fn lrn_backward(op: &Lrn, given: &[Vec<f64>; 4]) -> Vec<Sum> {
+pub(in crate::conformance) fn lrn_backward(op: &Lrn, given: &[Vec<f64>; 4]) -> Vec<Expected> {
     let [x, y, scale, dy] = given;
     let (_, factor) = constants(op);
     let gradient = |at: usize| {
-        let mut sum = power(op, Sum::rounded(scale[at], 0.0)).scaled(dy[at]);
+        let mut sum = power(op, Expected::rounded(scale[at], 0.0)).scaled(dy[at]);
         for other in region(op, at) {
             sum.add(-2.0 * factor * op.beta * x[at] * dy[other] * y[other] / scale[other]);
         }
@@ -124,17 +128,17 @@ pub(in crate::conformance) fn lrn_backward(op: &Lrn, given: &[Vec<f64>; 4]) -> V
 ///
 /// The mean may be off by what its roundings, of `epsilon`, add up to, and the variance about it
 /// by the square of that: so it is in two passes, but not as the difference of large squares.
-pub(in crate::conformance) fn moments(axis: &Axis, x: &[f64], epsilon: f64) -> Vec<[Sum; 2]> {
-    let share = 1.0 / axis.rest() as f64;
+pub(in crate::conformance) fn moments(axis: &Axis, x: &[f64], epsilon: f64) -> Vec<[Expected; 2]> {
+    let share = 1.0 / axis.reduced_count() as f64;
     let at = |e: usize| {
         let places = places(axis, e);
         // About the first element, so that a large mean costs no digits here.
         let origin = x[e * axis.inner];
         let shift = places.clone().map(|at| x[at] - origin).sum::<f64>() * share;
-        let mean = Sum::from_iter(places.clone().map(|at| x[at])).scaled(share);
-        let mean = Sum { value: origin + shift, ..mean };
+        let mean = Expected::from_iter(places.clone().map(|at| x[at])).scaled(share);
+        let mean = Expected { value: origin + shift, ..mean };
         let squares = places.map(|at| (x[at] - origin - shift).powi(2));
-        let mut variance = Sum::from_iter(squares).scaled(share);
+        let mut variance = Expected::from_iter(squares).scaled(share);
         variance.magnitude += mean.roundings * epsilon * mean.magnitude.powi(2);
         [mean, variance]
     };
@@ -144,8 +148,8 @@ pub(in crate::conformance) fn moments(axis: &Axis, x: &[f64], epsilon: f64) -> V
 /// The inverse of the deviation; it takes a root, a sum and a quotient.
 fn rate(op: &Standardize, variance: f64) -> f64 {
     match op.place {
-        Epsilon::InVariance => 1.0 / (variance + op.epsilon).sqrt(),
-        Epsilon::InDeviation => 1.0 / (variance.sqrt() + op.epsilon),
+        EpsilonPlacement::AddedToVariance => 1.0 / (variance + op.epsilon).sqrt(),
+        EpsilonPlacement::AddedToDeviation => 1.0 / (variance.sqrt() + op.epsilon),
     }
 }
 
@@ -155,12 +159,12 @@ pub(in crate::conformance) fn standardize(
     x: &[f64],
     mean: &[f64],
     variance: &[f64],
-) -> Vec<Sum> {
+) -> Vec<Expected> {
     let element = |(i, &x): (usize, &f64)| {
         let e = i / op.axis.inner % op.axis.extent;
-        let mut sum = Sum::from_iter([x, -mean[e]]).scaled(rate(op, variance[e]));
+        let mut sum = Expected::from_iter([x, -mean[e]]).scaled(rate(op, variance[e]));
         sum.roundings += FUNCTION;
-        Sum { inexact: true, ..sum }
+        Expected { inexact: true, ..sum }
     };
     x.iter().enumerate().map(element).collect()
 }
@@ -171,21 +175,21 @@ pub(in crate::conformance) fn standardize_backward(
     x: &[f64],
     [mean, variance]: &[Vec<f64>; 2],
     dy: &[f64],
-) -> Vec<Sum> {
-    let (axis, share) = (&op.axis, 1.0 / op.axis.rest() as f64);
-    let mut dx = vec![Sum::none(); x.len()];
+) -> Vec<Expected> {
+    let (axis, share) = (&op.axis, 1.0 / op.axis.reduced_count() as f64);
+    let mut dx = vec![Expected::none(); x.len()];
     for e in 0..axis.extent {
         let places: Vec<usize> = places(axis, e).collect();
         let rate = rate(op, variance[e]);
         let y = |i: usize| (x[i] - mean[e]) * rate;
         // The terms of `x − mean`, which may cancel.
         let terms = |i: usize| (x[i].abs() + mean[e].abs()) * rate;
-        let first: Sum = places.iter().map(|&i| dy[i]).collect();
-        let second: Sum = places.iter().map(|&i| dy[i] * y(i)).collect();
+        let first: Expected = places.iter().map(|&i| dy[i]).collect();
+        let second: Expected = places.iter().map(|&i| dy[i] * y(i)).collect();
         let magnitude: f64 = places.iter().map(|&i| dy[i].abs() * terms(i)).sum();
         for &i in &places {
             let value = dy[i] - first.value * share - y(i) * second.value * share;
-            dx[i] = Sum {
+            dx[i] = Expected {
                 value: value * rate,
                 magnitude: (dy[i].abs() + (first.magnitude + terms(i) * magnitude) * share) * rate,
                 roundings: first.roundings + 3.0 * FUNCTION,

@@ -1,10 +1,10 @@
 //! Pooling, window by window.
 
-use crate::{conformance::values::Sum, op::Pool};
+use crate::{conformance::values::Expected, op::Pool2d};
 use std::ops::Range;
 
 /// What window `at` covers along one axis of the input, and how much of the padded input.
-fn reach(op: &Pool, axis: usize, at: usize) -> (Range<usize>, usize) {
+fn reach(op: &Pool2d, axis: usize, at: usize) -> (Range<usize>, usize) {
     let (input, pad) = (op.input[axis], op.pad[axis]);
     let start = at * op.stride[axis];
     let end = (start + op.kernel[axis]).min(input + 2 * pad);
@@ -14,7 +14,7 @@ fn reach(op: &Pool, axis: usize, at: usize) -> (Range<usize>, usize) {
 
 /// Calls `body(window, elements, size)` for each window of each plane: its number among the
 /// outputs, the elements of the input it covers in row-major order, and how many it counts as.
-fn each_window(op: &Pool, mut body: impl FnMut(usize, &[usize], usize)) {
+fn each_window(op: &Pool2d, mut body: impl FnMut(usize, &[usize], usize)) {
     let ([height, width], plane) = (op.output(), op.input[0] * op.input[1]);
     for (window, place) in (0..op.output_len()).map(|w| (w, w % (height * width))) {
         let (rows, tall) = reach(op, 0, place / width);
@@ -27,7 +27,11 @@ fn each_window(op: &Pool, mut body: impl FnMut(usize, &[usize], usize)) {
 }
 
 /// Maxima and masks. A window starts out with `lowest` and takes what is greater.
-pub(in crate::conformance) fn max_pool(op: &Pool, x: &[f64], lowest: f64) -> (Vec<f64>, Vec<i32>) {
+pub(in crate::conformance) fn max_pool(
+    op: &Pool2d,
+    x: &[f64],
+    lowest: f64,
+) -> (Vec<f64>, Vec<i32>) {
     let plane = op.input[0] * op.input[1];
     let (mut y, mut mask) = (vec![lowest; op.output_len()], vec![-1; op.output_len()]);
     each_window(op, |window, elements, _| {
@@ -41,8 +45,12 @@ pub(in crate::conformance) fn max_pool(op: &Pool, x: &[f64], lowest: f64) -> (Ve
 }
 
 /// The gradient of what `mask` says was taken.
-pub(in crate::conformance) fn max_pool_backward(op: &Pool, dy: &[f64], mask: &[i32]) -> Vec<Sum> {
-    let mut dx = vec![Sum::none(); op.input_len()];
+pub(in crate::conformance) fn max_pool_backward(
+    op: &Pool2d,
+    dy: &[f64],
+    mask: &[i32],
+) -> Vec<Expected> {
+    let mut dx = vec![Expected::none(); op.input_len()];
     let (from, to) = (op.input[0] * op.input[1], op.output()[0] * op.output()[1]);
     for (window, (&dy, &place)) in dy.iter().zip(mask).enumerate() {
         if place >= 0 {
@@ -53,8 +61,8 @@ pub(in crate::conformance) fn max_pool_backward(op: &Pool, dy: &[f64], mask: &[i
 }
 
 /// Means, in which padding counts as zeros.
-pub(in crate::conformance) fn average_pool(op: &Pool, x: &[f64]) -> Vec<Sum> {
-    let mut y = vec![Sum::none(); op.output_len()];
+pub(in crate::conformance) fn average_pool(op: &Pool2d, x: &[f64]) -> Vec<Expected> {
+    let mut y = vec![Expected::none(); op.output_len()];
     each_window(op, |window, elements, size| {
         elements.iter().for_each(|&at| y[window].add(x[at]));
         y[window] = y[window].scaled(1.0 / size as f64);
@@ -63,8 +71,8 @@ pub(in crate::conformance) fn average_pool(op: &Pool, x: &[f64]) -> Vec<Sum> {
 }
 
 /// Gradients, spread evenly over their windows.
-pub(in crate::conformance) fn average_pool_backward(op: &Pool, dy: &[f64]) -> Vec<Sum> {
-    let mut dx = vec![Sum::none(); op.input_len()];
+pub(in crate::conformance) fn average_pool_backward(op: &Pool2d, dy: &[f64]) -> Vec<Expected> {
+    let mut dx = vec![Expected::none(); op.input_len()];
     each_window(op, |window, elements, size| {
         elements.iter().for_each(|&at| dx[at].add(dy[window] / size as f64));
     });
@@ -73,7 +81,7 @@ pub(in crate::conformance) fn average_pool_backward(op: &Pool, dy: &[f64]) -> Ve
 
 /// Elements drawn by `u` and masks; `y` is 0 and the mask −1 for a window that holds nothing.
 pub(in crate::conformance) fn stochastic_pool(
-    op: &Pool,
+    op: &Pool2d,
     x: &[f64],
     u: &[f32],
 ) -> (Vec<f64>, Vec<i32>) {

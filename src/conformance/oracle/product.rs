@@ -1,7 +1,7 @@
 //! Matrix products.
 
 use crate::{
-    conformance::values::Sum,
+    conformance::values::Expected,
     element::Element,
     op::{Gemm, Gemv, Transpose},
 };
@@ -20,9 +20,9 @@ pub(in crate::conformance) fn gemm<T: Element>(
     a: &[f64],
     b: &[f64],
     c: &[f64],
-) -> Vec<Sum> {
+) -> Vec<Expected> {
     let (alpha, beta) = (op.alpha.to_f64(), op.beta.to_f64());
-    let mut want: Vec<_> = c.iter().map(|&c| Sum::once(c)).collect();
+    let mut want: Vec<_> = c.iter().map(|&c| Expected::once(c)).collect();
     for i in 0..op.m {
         for j in 0..op.n {
             let c = &mut want[i * op.ldc + j];
@@ -44,7 +44,7 @@ pub(in crate::conformance) fn gemv<T: Element>(
     a: &[f64],
     x: &[f64],
     y: &[f64],
-) -> Vec<Sum> {
+) -> Vec<Expected> {
     let (alpha, beta) = (op.alpha.to_f64(), op.beta.to_f64());
     let sum = |(i, y): (usize, &f64)| {
         let term = |(j, x): (usize, &f64)| alpha * at(a, op.lda, op.trans, i, j) * x;

@@ -1,7 +1,7 @@
 //! Random numbers, written from the words of [`host::random`](crate::host) and of Salmon et al.
 
 use crate::{
-    conformance::values::{Sum, epsilon},
+    conformance::values::{Expected, epsilon},
     element::{DType, Element, bf16, f16},
     op::RngKey,
 };
@@ -75,7 +75,7 @@ pub(in crate::conformance) fn gaussian<T: Element>(
     key: RngKey,
     (mean, std): (f64, f64),
     len: usize,
-) -> Vec<Sum> {
+) -> Vec<Expected> {
     let element = |i: usize| {
         let [u, v] = fractions(key, i as u64 / 2);
         let r = (-2.0 * (u + 1.0 / (1u64 << 53) as f64).ln()).sqrt();
@@ -84,7 +84,7 @@ pub(in crate::conformance) fn gaussian<T: Element>(
         // Sine and cosine are good to so much of the circle's radius, not of themselves; and all
         // of it is taken in `f64`, whatever the accumulator.
         let roundings = ROUNDINGS * f64::EPSILON / epsilon::<T::Acc>();
-        Sum { value, magnitude: mean.abs() + std * r, roundings, inexact: true }
+        Expected { value, magnitude: mean.abs() + std * r, roundings, inexact: true }
     };
     (0..len).map(element).collect()
 }

@@ -1,7 +1,7 @@
 //! Reductions along an axis.
 
 use crate::{
-    conformance::values::Sum,
+    conformance::values::Expected,
     op::{Axis, Reduce, TopK},
 };
 
@@ -17,28 +17,33 @@ fn rest(axis: &Axis) -> impl Iterator<Item = (usize, usize)> {
 }
 
 /// `y[o,i] ← op over e of x[o,e,i]`
-pub(in crate::conformance) fn reduce(op: Reduce, axis: &Axis, x: &[f64]) -> Vec<Sum> {
+pub(in crate::conformance) fn reduce(op: Reduce, axis: &Axis, x: &[f64]) -> Vec<Expected> {
     rest(axis).map(|(o, i)| one(op, &along(axis, x, o, i))).collect()
 }
 
-fn one(op: Reduce, x: &[f64]) -> Sum {
+fn one(op: Reduce, x: &[f64]) -> Expected {
     let numbers = x.iter().copied().filter(|x| !x.is_nan());
     match op {
         Reduce::Sum => x.iter().copied().collect(),
         Reduce::AbsSum => x.iter().map(|x| x.abs()).collect(),
         Reduce::SumSq => x.iter().map(|x| x * x).collect(),
         Reduce::Mean => {
-            let sum: Sum = x.iter().copied().collect();
+            let sum: Expected = x.iter().copied().collect();
             // Divided by n, or multiplied by its reciprocal.
-            Sum { inexact: true, ..sum.scaled(1.0 / x.len() as f64) }
+            Expected { inexact: true, ..sum.scaled(1.0 / x.len() as f64) }
         }
-        Reduce::Max => Sum::once(numbers.fold(f64::NAN, f64::max)),
-        Reduce::Min => Sum::once(numbers.fold(f64::NAN, f64::min)),
+        Reduce::Max => Expected::once(numbers.fold(f64::NAN, f64::max)),
+        Reduce::Min => Expected::once(numbers.fold(f64::NAN, f64::min)),
     }
 }
 
 /// `y[e] ← β·y[e] + Σ over o, i of x[o,e,i]`
-pub(in crate::conformance) fn sum_onto(axis: &Axis, beta: f64, x: &[f64], y: &[f64]) -> Vec<Sum> {
+pub(in crate::conformance) fn sum_to_axis(
+    axis: &Axis,
+    beta: f64,
+    x: &[f64],
+    y: &[f64],
+) -> Vec<Expected> {
     let sum = |(e, y): (usize, &f64)| {
         let term = |(o, i)| x[(o * axis.extent + e) * axis.inner + i];
         rest(axis).map(term).chain((beta != 0.0).then_some(beta * y)).collect()
@@ -59,7 +64,7 @@ pub(in crate::conformance) fn arg_max(axis: &Axis, x: &[f64]) -> Vec<u32> {
 /// Where the `k` greatest along each line are in `x`, and their index along the axis.
 pub(in crate::conformance) fn top_k(op: &TopK, x: &[f64]) -> Vec<(usize, f64)> {
     let TopK { axis, k } = *op;
-    let mut found = vec![(0, 0.0); k * axis.rest()];
+    let mut found = vec![(0, 0.0); k * axis.reduced_count()];
     for (o, i) in rest(&axis) {
         let line = along(&axis, x, o, i);
         let mut order: Vec<usize> = (0..axis.extent).rev().collect();

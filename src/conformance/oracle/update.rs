@@ -1,6 +1,6 @@
 //! Solver steps.
 
-use crate::{conformance::values::Sum, op::Regularization};
+use crate::{conformance::values::Expected, op::Regularization};
 
 /// The rules, by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,11 @@ pub(in crate::conformance) struct Weight<V> {
 ///
 /// A magnitude says how far a result may be off, in roundings: through a quotient or a root errors
 /// go as its derivatives say.
-pub(in crate::conformance) fn descend(step: &Step, dw: f64, old: &Weight<f64>) -> Weight<Sum> {
+pub(in crate::conformance) fn solver_update(
+    step: &Step,
+    dw: f64,
+    old: &Weight<f64>,
+) -> Weight<Expected> {
     let Step { rate, scale, decay, keep, keep2, delta, .. } = *step;
     let Weight { w, h, k } = *old;
     let pull = match step.regularization {
@@ -92,8 +96,12 @@ pub(in crate::conformance) fn descend(step: &Step, dw: f64, old: &Weight<f64>) -
         }
     };
     let inexact = !matches!(step.rule, Rule::Sgd | Rule::Nesterov);
-    let sum =
-        |(value, magnitude): (f64, f64)| Sum { value, magnitude, roundings: ROUNDINGS, inexact };
+    let sum = |(value, magnitude): (f64, f64)| Expected {
+        value,
+        magnitude,
+        roundings: ROUNDINGS,
+        inexact,
+    };
     let new_w = sum((w - moved.0, w.abs() + moved.1));
     Weight { w: new_w, h: sum(new_h), k: sum(new_k) }
 }

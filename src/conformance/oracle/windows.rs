@@ -1,7 +1,7 @@
 //! Columns and convolutions.
 
 use crate::{
-    conformance::values::Sum,
+    conformance::values::Expected,
     op::{Convolution, Window},
 };
 
@@ -23,10 +23,10 @@ fn seen(window: &Window, mut tap: usize, mut position: usize) -> Option<usize> {
 
 /// Calls `body(image element, columns element)` for every element of the columns.
 fn each_column(window: &Window, mut body: impl FnMut(Option<usize>, usize)) {
-    for row in 0..window.rows() {
+    for row in 0..window.column_rows() {
         let (channel, tap) = (row / window.taps(), row % window.taps());
         for position in 0..window.positions() {
-            let place = seen(window, tap, position).map(|at| channel * window.plane() + at);
+            let place = seen(window, tap, position).map(|at| channel * window.plane_len() + at);
             body(place, row * window.positions() + position);
         }
     }
@@ -34,14 +34,14 @@ fn each_column(window: &Window, mut body: impl FnMut(Option<usize>, usize)) {
 
 /// The columns of `x`; padding reads as zero.
 pub(in crate::conformance) fn im2col(window: &Window, x: &[f64]) -> Vec<f64> {
-    let mut columns = vec![0.0; window.columns()];
+    let mut columns = vec![0.0; window.columns_len()];
     each_column(window, |from, to| columns[to] = from.map_or(0.0, |from| x[from]));
     columns
 }
 
 /// The image whose every element is the sum of its places in the columns.
-pub(in crate::conformance) fn col2im(window: &Window, columns: &[f64]) -> Vec<Sum> {
-    let mut x = vec![Sum::none(); window.image()];
+pub(in crate::conformance) fn col2im(window: &Window, columns: &[f64]) -> Vec<Expected> {
+    let mut x = vec![Expected::none(); window.image_len()];
     each_column(window, |to, from| {
         if let Some(to) = to {
             x[to].add(columns[from]);
@@ -63,7 +63,7 @@ fn each_product(op: &Convolution, mut body: impl FnMut(usize, usize, usize)) {
     for (image, output) in (0..op.batch()).flat_map(|b| (0..op.outputs()).map(move |o| (b, o))) {
         let first = output / outputs * channels;
         for (channel, tap) in (0..channels).flat_map(|c| (0..window.taps()).map(move |t| (c, t))) {
-            let plane = (image * window.channels() + first + channel) * window.plane();
+            let plane = (image * window.channels() + first + channel) * window.plane_len();
             let weight = (output * channels + channel) * window.taps() + tap;
             let result = (image * op.outputs() + output) * window.positions();
             for (position, place) in places[tap].iter().enumerate() {
@@ -81,8 +81,8 @@ pub(in crate::conformance) fn convolve(
     x: &[f64],
     w: &[f64],
     bias: Option<&[f64]>,
-) -> Vec<Sum> {
-    let mut y = vec![Sum::none(); op.output_len()];
+) -> Vec<Expected> {
+    let mut y = vec![Expected::none(); op.output_len()];
     each_product(op, |i, j, k| y[k].add(x[i] * w[j]));
     if let Some(bias) = bias {
         let plane = op.window().positions();
@@ -98,8 +98,8 @@ pub(in crate::conformance) fn convolve_backward_input(
     op: &Convolution,
     w: &[f64],
     dy: &[f64],
-) -> Vec<Sum> {
-    let mut dx = vec![Sum::none(); op.input_len()];
+) -> Vec<Expected> {
+    let mut dx = vec![Expected::none(); op.input_len()];
     each_product(op, |i, j, k| dx[i].add(w[j] * dy[k]));
     dx
 }
@@ -110,8 +110,9 @@ pub(in crate::conformance) fn convolve_backward_filters(
     x: &[f64],
     dy: &[f64],
     before: &[f64],
-) -> Vec<Sum> {
-    let mut dw: Vec<Sum> = before.iter().map(|&before| Sum::from_iter([before])).collect();
+) -> Vec<Expected> {
+    let mut dw: Vec<Expected> =
+        before.iter().map(|&before| Expected::from_iter([before])).collect();
     each_product(op, |i, j, k| dw[j].add(x[i] * dy[k]));
     dw
 }

@@ -34,7 +34,7 @@ const KEEP: u64 = 64 << 20;
 /// strayed, and are bent, scaled, slanted, turned and moved, and drawn in ink of random width and
 /// darkness on paper with a little grain. About as hard as MNIST: a linear classifier tells 89 %
 /// of the test images, LeNet 99 % after 1000 batches of 64.
-pub struct Digits {
+pub struct DigitsSource {
     split: Split,
     count: u64,
     seed: u64,
@@ -59,7 +59,7 @@ impl Split {
     }
 }
 
-impl Digits {
+impl DigitsSource {
     /// The key of image `index`, and its label.
     fn label(&self, index: u64) -> (RngKey, usize) {
         let key = self.key.child(index);
@@ -81,7 +81,7 @@ fn draw(key: RngKey, label: usize, image: &mut [u8]) {
     raster::draw(&line, hand.ink, &noise, image);
 }
 
-impl Source for Digits {
+impl Source for DigitsSource {
     fn describe(&self) -> String {
         format!("digits:{}?count={}&seed={}", self.split.name(), self.count, self.seed)
     }
@@ -115,17 +115,17 @@ impl Source for Digits {
     }
 }
 
-impl FromStr for Digits {
+impl FromStr for DigitsSource {
     type Err = Error;
 
     /// Takes what follows `digits:`.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for another split than `train` and `test`, an unknown or repeated
+    /// [`Error::InvalidData`] for another split than `train` and `test`, an unknown or repeated
     /// parameter, a `count` outside 1 to 2³², or a `seed` that is no number; it names the
     /// parameter.
     fn from_str(which: &str) -> Result<Self> {
-        let invalid = |why: String| Error::Invalid(format!("source `digits:{which}`: {why}"));
+        let invalid = |why: String| Error::InvalidData(format!("source `digits:{which}`: {why}"));
         let (split, parameters) = which.split_once('?').unwrap_or((which, ""));
         let (split, usual) = match split {
             "train" => (Split::Train, 60_000),
@@ -151,7 +151,7 @@ impl FromStr for Digits {
         if !(1..=1 << 32).contains(&count) {
             return Err(invalid(format!("parameter `count`: {count} is not in 1..=4294967296")));
         }
-        let key = RngKey::new(seed).named("digits").named(split.name());
+        let key = RngKey::new(seed).named_child("digits").named_child(split.name());
         Ok(Self { split, count, seed, key, next: 0, kept: Vec::new() })
     }
 }
@@ -159,18 +159,18 @@ impl FromStr for Digits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::Values;
+    use crate::data::RecordValues;
     use std::collections::HashSet;
 
-    fn digits(which: &str) -> Digits {
+    fn digits(which: &str) -> DigitsSource {
         which.parse().unwrap()
     }
 
-    fn next(digits: &mut Digits) -> (i32, Vec<u8>) {
+    fn next(digits: &mut DigitsSource) -> (i32, Vec<u8>) {
         let mut record = Record::default();
         digits.read(&mut record).unwrap();
         assert_eq!(record.shape(), [1, 28, 28]);
-        let Values::Bytes(bytes) = record.values() else { panic!("floats") };
+        let RecordValues::Bytes(bytes) = record.values() else { panic!("floats") };
         (record.label(), bytes.to_vec())
     }
 
@@ -286,8 +286,8 @@ mod tests {
             ("test?seed=1&seed=1", "parameter `seed` is given twice"),
             ("test?seed=1.5", "parameter `seed`: `1.5` is no whole number"),
         ] {
-            let error = which.parse::<Digits>().err().unwrap();
-            assert!(matches!(error, Error::Invalid(_)), "{error:?}");
+            let error = which.parse::<DigitsSource>().err().unwrap();
+            assert!(matches!(error, Error::InvalidData(_)), "{error:?}");
             let text = error.to_string();
             assert!(text.contains(&format!("`digits:{which}`")) && text.contains(want), "{text}");
         }

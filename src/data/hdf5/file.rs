@@ -5,7 +5,7 @@ use hdf5_pure::{Dataset, File};
 use std::{fmt::Display, fs, ops::Range, path::Path};
 
 /// A byte that deflate has packed becomes at most so many.
-const MOST_UNPACKED: u64 = 1032;
+const MAX_DEFLATE_RATIO: u64 = 1032;
 
 /// A file that is read as its values are asked for.
 pub(super) struct Datasets {
@@ -20,7 +20,7 @@ impl Datasets {
         let length = fs::metadata(path).map_err(io)?.len();
         let name = path.display().to_string();
         let opened = File::open_streaming(path);
-        let file = opened.map_err(|error| Error::Invalid(format!("{name}: {error}")))?;
+        let file = opened.map_err(|error| Error::InvalidData(format!("{name}: {error}")))?;
         Ok(Self { file, name, length })
     }
 
@@ -32,7 +32,7 @@ impl Datasets {
         let size = size.map_err(damaged)?;
         // Rows of nothing count as well: there is a number for each.
         let bytes = extents.iter().try_fold(size, |bytes, &by| bytes.checked_mul(by.max(1)));
-        let most = self.length.saturating_mul(MOST_UNPACKED);
+        let most = self.length.saturating_mul(MAX_DEFLATE_RATIO);
         if bytes.is_none_or(|bytes| bytes > most) {
             let why = format!("the file is too short for its shape {extents:?}");
             return Err(self.damaged(name, why));
@@ -57,6 +57,6 @@ impl Datasets {
     }
 
     fn damaged(&self, name: &str, why: impl Display) -> Error {
-        Error::Invalid(format!("{}: dataset `{name}`: {why}", self.name))
+        Error::InvalidData(format!("{}: dataset `{name}`: {why}", self.name))
     }
 }

@@ -13,7 +13,7 @@ use zune_jpeg::{
 const JPEG: [u8; 3] = [0xff, 0xd8, 0xff];
 const PNG: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
 /// The most pixels along a side: JPEG's own limit.
-const LONGEST: usize = 1 << 16;
+const MAX_SIDE: usize = 1 << 16;
 
 pub(super) fn decode(bytes: &[u8], color: Color) -> Result<Image> {
     if bytes.starts_with(&JPEG) {
@@ -21,16 +21,17 @@ pub(super) fn decode(bytes: &[u8], color: Color) -> Result<Image> {
     } else if bytes.starts_with(&PNG) {
         png(bytes, color)
     } else {
-        Err(Error::Invalid("neither a JPEG nor a PNG image".into()))
+        Err(Error::InvalidData("neither a JPEG nor a PNG image".into()))
     }
 }
 
 fn jpeg(bytes: &[u8], color: Color) -> Result<Image> {
-    let damaged = |why: &dyn std::fmt::Display| Error::Invalid(format!("not a JPEG image: {why}"));
+    let damaged =
+        |why: &dyn std::fmt::Display| Error::InvalidData(format!("not a JPEG image: {why}"));
     let open = |space| {
         let options = DecoderOptions::new_fast()
-            .set_max_width(LONGEST)
-            .set_max_height(LONGEST)
+            .set_max_width(MAX_SIDE)
+            .set_max_height(MAX_SIDE)
             .jpeg_set_out_colorspace(space);
         JpegDecoder::new_with_options(ZCursor::new(bytes), options)
     };
@@ -52,7 +53,8 @@ fn jpeg(bytes: &[u8], color: Color) -> Result<Image> {
 }
 
 fn png(bytes: &[u8], color: Color) -> Result<Image> {
-    let damaged = |why: &dyn std::fmt::Display| Error::Invalid(format!("not a PNG image: {why}"));
+    let damaged =
+        |why: &dyn std::fmt::Display| Error::InvalidData(format!("not a PNG image: {why}"));
     let mut decoder = png::Decoder::new(Cursor::new(bytes));
     decoder.set_transformations(Transformations::EXPAND | Transformations::STRIP_16);
     let mut reader = decoder.read_info().map_err(|error| damaged(&error))?;

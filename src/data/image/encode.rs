@@ -11,7 +11,8 @@ pub(super) fn encode_png(image: &Image) -> Result<Vec<u8>> {
     if channels > 1 {
         pixels.chunks_exact_mut(channels).for_each(|pixel| pixel.swap(0, 2));
     }
-    let wrong = |error: png::EncodingError| Error::Invalid(format!("writing a PNG image: {error}"));
+    let wrong =
+        |error: png::EncodingError| Error::InvalidData(format!("writing a PNG image: {error}"));
     let mut bytes = Vec::new();
     let mut encoder = png::Encoder::new(&mut bytes, width as u32, height as u32);
     encoder.set_color(match channels {

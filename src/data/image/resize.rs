@@ -18,7 +18,7 @@ type Mix = (usize, usize, [i32; 2]);
 pub(super) fn resize(x: &Image, height: usize, width: usize) -> Result<Image> {
     if [height, width, x.height, x.width].contains(&0) {
         let why = format!("{} x {} pixels to {height} x {width}", x.height, x.width);
-        return Err(Error::value("resize", why));
+        return Err(Error::invalid_input("resize", why));
     }
     let channels = x.channels;
     let count = Shape::new(&[height, width, channels])?.count();

@@ -16,7 +16,7 @@ mod source;
 mod writer;
 
 pub use reader::LmdbReader;
-pub use source::Lmdb;
+pub use source::LmdbSource;
 pub use writer::LmdbWriter;
 
 use std::path::{Path, PathBuf};

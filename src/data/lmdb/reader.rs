@@ -17,7 +17,7 @@ use std::{
 };
 
 /// Pages from a root to a leaf, at most: LMDB's own limit.
-const DEEPEST: u16 = 32;
+const MAX_DEPTH: u16 = 32;
 /// Sizes that a page may have.
 const PAGE_SIZES: std::ops::RangeInclusive<u32> = 256..=1 << 16;
 /// Of a tree whose keys have several values each.
@@ -58,7 +58,7 @@ impl LmdbReader {
     /// Opens the database at `path`: a folder with a `data.mdb`, or such a file itself.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::Invalid`] for a file that is no LMDB database of a 64-bit
+    /// [`Error::Io`]; [`Error::InvalidData`] for a file that is no LMDB database of a 64-bit
     /// little-endian machine, that is shorter than its header tells, or that keeps several values
     /// to a key.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
@@ -66,7 +66,7 @@ impl LmdbReader {
         let io = |error| Error::io(&path, error);
         let mut file = File::open(&path).map_err(io)?;
         let length = file.metadata().map_err(io)?.len();
-        let invalid = |why: String| Error::Invalid(format!("{}: {why}", path.display()));
+        let invalid = |why: String| Error::InvalidData(format!("{}: {why}", path.display()));
 
         let mut start = Vec::new();
         file.by_ref().take(META_END as u64).read_to_end(&mut start).map_err(io)?;
@@ -99,7 +99,7 @@ impl LmdbReader {
         }
         let (entries, root) = (field(META_MAIN + TREE_ENTRIES), field(META_MAIN + TREE_ROOT));
         let depth = if root == NO_PAGE { 0 } else { small(TREE_DEPTH) };
-        if depth > DEEPEST || (depth == 0) != (entries == 0) {
+        if depth > MAX_DEPTH || (depth == 0) != (entries == 0) {
             let why = format!("damaged: a tree of {depth} levels and {entries} records");
             return Err(invalid(why));
         }
@@ -117,7 +117,7 @@ impl LmdbReader {
     /// Goes to the next record; `false` after the last, where it stays.
     ///
     /// # Errors
-    /// [`Error::Io`], and [`Error::Invalid`] for a tree that is damaged.
+    /// [`Error::Io`], and [`Error::InvalidData`] for a tree that is damaged.
     pub fn advance(&mut self) -> Result<bool> {
         let step = self.levels.iter().rposition(|level| level.index + 1 < level.page().count());
         if self.passed == self.entries {
@@ -167,7 +167,7 @@ impl LmdbReader {
     /// Key and value of the record gone to; both empty before the first.
     ///
     /// # Errors
-    /// As [`advance`](Self::advance); [`Error::Invalid`] for a database in the database.
+    /// As [`advance`](Self::advance); [`Error::InvalidData`] for a database in the database.
     pub fn entry(&mut self) -> Result<(&[u8], &[u8])> {
         let Some(Level { page, index }) = self.levels.last().filter(|_| self.passed > 0) else {
             return Ok((&[], &[]));
@@ -177,7 +177,7 @@ impl LmdbReader {
         if node.flags & (DATABASE | SEVERAL) != 0 {
             let name = String::from_utf8_lossy(node.key);
             let why = format!("`{name}` is a database of its own, unlike Caffe's records");
-            return Err(Error::Invalid(format!("{}: {why}", self.file.path.display())));
+            return Err(Error::InvalidData(format!("{}: {why}", self.file.path.display())));
         }
         if node.flags & BIG == 0 {
             return Ok((node.key, node.value().ok_or_else(outside)?));
@@ -228,7 +228,7 @@ impl Pages {
     }
 
     fn damaged(&self, why: impl Display) -> Error {
-        Error::Invalid(format!("{}: damaged: {why}", self.path.display()))
+        Error::InvalidData(format!("{}: damaged: {why}", self.path.display()))
     }
 }
 

@@ -10,22 +10,22 @@ use std::path::Path;
 /// A database whose values are Caffe's `Datum`s, in the order of their keys. Encoded ones are
 /// decoded as they are read.
 #[doc(alias = "DataReader")]
-pub struct Lmdb {
+pub struct LmdbSource {
     reader: LmdbReader,
     name: String,
     color: Color,
 }
 
-impl Lmdb {
+impl LmdbSource {
     /// Opens the database at `path`, a folder with a `data.mdb` or such a file.
     ///
     /// # Errors
-    /// Those of [`LmdbReader::open`]; [`Error::Invalid`] if it is empty.
+    /// Those of [`LmdbReader::open`]; [`Error::InvalidData`] if it is empty.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let reader = LmdbReader::open(path)?;
         if reader.entries() == 0 {
-            return Err(Error::Invalid(format!("{}: it holds no records", path.display())));
+            return Err(Error::InvalidData(format!("{}: it holds no records", path.display())));
         }
         let name = format!("lmdb:{}", path.display());
         Ok(Self { reader, name, color: Color::default() })
@@ -41,7 +41,7 @@ impl Lmdb {
     }
 }
 
-impl Source for Lmdb {
+impl Source for LmdbSource {
     fn describe(&self) -> String {
         self.name.clone()
     }
@@ -58,7 +58,7 @@ impl Source for Lmdb {
         self.advance()?;
         let (key, value) = self.reader.entry()?;
         let read = record.read_datum(value, self.color);
-        read.map_err(|error| error.within(format!("key `{}`", String::from_utf8_lossy(key))))
+        read.map_err(|error| error.context(format!("key `{}`", String::from_utf8_lossy(key))))
     }
 
     fn skip(&mut self, count: u64) -> Result<()> {

@@ -7,7 +7,7 @@ use super::page::{
 };
 use crate::{
     error::{Error, Result},
-    file::Folder,
+    file::StagedDir,
 };
 use std::{
     fs::File,
@@ -29,7 +29,7 @@ const INTEGER_KEYS: u16 = 0x08;
 /// [`finish`](Self::finish): until then, or if that never comes, there is none. LMDB adds the
 /// `lock.mdb` when it opens the database.
 pub struct LmdbWriter {
-    folder: Folder,
+    folder: StagedDir,
     file: BufWriter<File>,
     pages: u64,
     /// The pages that are being filled: a leaf, then a branch for each level above.
@@ -57,10 +57,10 @@ impl LmdbWriter {
     /// Begins a database that is to be the folder `path`.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if there is something at `path` and `replace` is not set;
+    /// [`Error::InvalidData`] if there is something at `path` and `replace` is not set;
     /// [`Error::Io`].
     pub fn create(path: impl AsRef<Path>, replace: bool) -> Result<Self> {
-        let folder = Folder::create(path.as_ref(), replace)?;
+        let folder = StagedDir::create(path.as_ref(), replace)?;
         let io = |error| Error::io(path.as_ref(), error);
         let mut file = BufWriter::with_capacity(1 << 20, {
             File::create_new(folder.path().join("data.mdb")).map_err(io)?
@@ -76,12 +76,12 @@ impl LmdbWriter {
     /// Adds a record.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a key of no bytes, of more than 511, or that is not greater than
+    /// [`Error::InvalidData`] for a key of no bytes, of more than 511, or that is not greater than
     /// the one before, and for a value of 4 GiB; [`Error::Io`].
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let refused = |why: &str| {
             let key = String::from_utf8_lossy(key);
-            Err(Error::Invalid(format!("{}: key `{key}` {why}", self.target().display())))
+            Err(Error::InvalidData(format!("{}: key `{key}` {why}", self.target().display())))
         };
         if key.is_empty() || key.len() > LONGEST_KEY {
             return refused("is not of 1 to 511 bytes");

@@ -2,7 +2,7 @@
 
 use super::Batch;
 use crate::{
-    data::{DataReader, DataTransformer, Record, thread::caught},
+    data::{DataReader, DataTransformer, Record, thread::catch_panic},
     device::Device,
     element::Element,
     error::{Error, Result},
@@ -14,7 +14,7 @@ use crate::{
 const GRAIN: usize = 1 << 16;
 
 /// Fills batches with a reader's records.
-pub(super) struct Filler<D> {
+pub(super) struct BatchFiller<D> {
     reader: DataReader,
     transformer: DataTransformer,
     /// A queue of the device's apart from the net's.
@@ -25,7 +25,7 @@ pub(super) struct Filler<D> {
     grain: usize,
 }
 
-impl<D: Device> Filler<D> {
+impl<D: Device> BatchFiller<D> {
     /// Waits for the first record, whose shape is that of all.
     pub(super) fn new(
         mut reader: DataReader,
@@ -35,9 +35,10 @@ impl<D: Device> Filler<D> {
         threads: usize,
     ) -> Result<Self> {
         let first = reader.records()?.first().map(|record| transformer.output_shape(record));
-        let shape = first.unwrap_or_else(|| Err(Error::Invalid("there are no records".into())));
-        let number = reader.number();
-        let [channels, height, width] = shape.map_err(|error| reader.named(number, error))?;
+        let shape = first.unwrap_or_else(|| Err(Error::InvalidData("there are no records".into())));
+        let number = reader.next_record();
+        let [channels, height, width] =
+            shape.map_err(|error| reader.locate_error(number, error))?;
         let shape = [batch, channels, height, width];
         let size = shape[1..].iter().product::<usize>();
         let grain = GRAIN.div_ceil(size.max(1));
@@ -66,7 +67,7 @@ impl<D: Device> Filler<D> {
             let (mut data, mut label) = (data.host_write_only()?, label.host_write_only()?);
             let size = self.shape[1..].iter().product::<usize>();
             while !label.is_empty() {
-                if !self.reader.arrive()? {
+                if !self.reader.wait_for_run()? {
                     return Ok(false);
                 }
                 let count = self.reader.records()?.len().min(label.len());
@@ -82,38 +83,42 @@ impl<D: Device> Filler<D> {
             batch.label.data()?.prefetch(&self.queue)
         };
         upload().map(|()| true).map_err(|error| {
-            error.within(format!("{}, taking a batch to the device", self.reader.source()))
+            error.context(format!("{}, taking a batch to the device", self.reader.source()))
         })
     }
 
     /// Transforms as many of the next records as there are labels.
     fn transform<T: Element>(&mut self, images: &mut [T], labels: &mut [T]) -> Result<()> {
-        let (number, step) = (self.reader.number(), self.reader.step());
+        let (number, step) = (self.reader.next_record(), self.reader.stride());
         let size = self.shape[1..].iter().product::<usize>();
         let records = self.reader.records()?;
         let (transformer, shape, grain) = (&self.transformer, self.shape, self.grain);
         // That of the first record that has one, whichever thread is first.
         let failure: Mutex<Option<(usize, Error)>> = Mutex::new(None);
-        self.workers.chunks2((labels, grain), (images, grain * size), |chunk, labels, images| {
-            for (i, label) in labels.iter_mut().enumerate() {
-                let (at, image) = (chunk * grain + i, &mut images[i * size..][..size]);
-                let record = &records[at];
-                let number = number + at as u64 * step;
-                match caught(|| transform(transformer, number, record, shape, image)) {
-                    Ok(()) => *label = T::from_f64(record.label().into()),
-                    Err(error) => {
-                        let mut failure = failure.lock();
-                        if failure.as_ref().is_none_or(|(first, _)| at < *first) {
-                            *failure = Some((at, error));
+        self.workers.for_each_chunk_pair(
+            (labels, grain),
+            (images, grain * size),
+            |chunk, labels, images| {
+                for (i, label) in labels.iter_mut().enumerate() {
+                    let (at, image) = (chunk * grain + i, &mut images[i * size..][..size]);
+                    let record = &records[at];
+                    let number = number + at as u64 * step;
+                    match catch_panic(|| transform(transformer, number, record, shape, image)) {
+                        Ok(()) => *label = T::from_f64(record.label().into()),
+                        Err(error) => {
+                            let mut failure = failure.lock();
+                            if failure.as_ref().is_none_or(|(first, _)| at < *first) {
+                                *failure = Some((at, error));
+                            }
+                            return;
                         }
-                        return;
                     }
                 }
-            }
-        });
+            },
+        );
         match failure.lock().take() {
             None => Ok(()),
-            Some((at, error)) => Err(self.reader.named(number + at as u64 * step, error)),
+            Some((at, error)) => Err(self.reader.locate_error(number + at as u64 * step, error)),
         }
     }
 }

@@ -1,10 +1,10 @@
 use super::*;
 use crate::{
     data::{
-        Digits, Record, Source,
+        DigitsSource, Record, Source,
         testing::{Mishap, Numbers, heard, listen, slow},
     },
-    device::{CpuDevice, MirrorDevice, mirror::Fault},
+    device::{CpuDevice, SimulatedDevice, mirror::Fault},
     host::Workers,
     kernel::Blas,
     memory::{Head, Memory},
@@ -22,8 +22,8 @@ fn transformer(param: &TransformationParameter) -> DataTransformer {
     DataTransformer::new(param, Phase::Train, RngKey::new(3)).unwrap()
 }
 
-fn batches(size: usize, depth: usize) -> Batches {
-    Batches { size, depth, threads: 2 }
+fn batches(size: usize, depth: usize) -> PrefetchOptions {
+    PrefetchOptions { size, depth, threads: 2 }
 }
 
 fn prefetcher<D: Device>(
@@ -68,9 +68,9 @@ fn batches_hold_the_records_in_order_round_and_round() {
 fn digits(threads: usize, depth: usize, run: usize) -> Vec<(Vec<f32>, Vec<f32>)> {
     let param =
         TransformationParameter { crop_size: Some(24), mirror: Some(true), ..Default::default() };
-    let source = Box::new("train?count=50".parse::<Digits>().unwrap());
+    let source = Box::new("train?count=50".parse::<DigitsSource>().unwrap());
     let reader = DataReader::new(source, 0, run).unwrap();
-    let how = Batches { size: 300, depth, threads };
+    let how = PrefetchOptions { size: 300, depth, threads };
     let mut data =
         Prefetcher::<f32, _>::new(&CpuDevice::new(), reader, transformer(&param), how).unwrap();
     let batches = (0..4).map(|_| {
@@ -95,7 +95,7 @@ fn random_choices_are_the_same_on_any_number_of_threads() {
     let param =
         TransformationParameter { crop_size: Some(24), mirror: Some(true), ..Default::default() };
     let (with, mut record) = (transformer(&param), Record::default());
-    let mut source = "train?count=50".parse::<Digits>().unwrap();
+    let mut source = "train?count=50".parse::<DigitsSource>().unwrap();
     for (j, (images, labels)) in want.iter().enumerate() {
         for (i, image) in images.chunks(576).enumerate() {
             source.read(&mut record).unwrap();
@@ -111,7 +111,7 @@ fn random_choices_are_the_same_on_any_number_of_threads() {
 fn shared_readers_choose_as_one() {
     let param = TransformationParameter { crop_size: Some(9), ..Default::default() };
     let images = |count: usize, size: usize| -> Vec<Vec<Vec<f32>>> {
-        let source = Box::new("train?count=10".parse::<Digits>().unwrap());
+        let source = Box::new("train?count=10".parse::<DigitsSource>().unwrap());
         let readers = DataReader::shared(source, 4, 3, count).unwrap();
         let nets = readers.into_iter().map(|reader| {
             let with = transformer(&param);
@@ -148,7 +148,7 @@ fn batches_that_are_not_given_back_are_replaced() {
 #[test]
 fn an_error_comes_after_the_batches_before_it_and_names_source_and_record() {
     let mishaps: [(Mishap, _); 3] = [
-        (|_| Err(Error::Invalid("unreadable".into())), "numbers, record 5: unreadable"),
+        (|_| Err(Error::InvalidData("unreadable".into())), "numbers, record 5: unreadable"),
         (|_| panic!("broken {}", 7), "numbers, record 5: panicked: broken 7"),
         (
             |record| record.floats_mut([1, 2, 2]).map(|_| ()),
@@ -183,7 +183,7 @@ fn the_first_record_that_cannot_be_transformed_is_named() {
         let reader =
             DataReader::new(Box::new(Numbers::failing(900, 77, changing)), 0, 300).unwrap();
         let with = transformer(&TransformationParameter::default());
-        let mut filler = Filler::new(reader, with, CpuDevice::new(), 300, 8).unwrap();
+        let mut filler = BatchFiller::new(reader, with, CpuDevice::new(), 300, 8).unwrap();
         filler.share_out(1, Workers::new(8).unwrap());
         let batch = Batch::<f32, _>::new(&CpuDevice::new(), filler.shape()).unwrap();
         let error = filler.fill(&batch).unwrap_err().to_string();
@@ -194,7 +194,7 @@ fn the_first_record_that_cannot_be_transformed_is_named() {
 #[test]
 fn what_is_wrong_from_the_start_is_said_at_once() {
     let cpu = CpuDevice::new();
-    let source = Numbers::failing(7, 0, |_| Err(Error::Invalid("unreadable".into())));
+    let source = Numbers::failing(7, 0, |_| Err(Error::InvalidData("unreadable".into())));
     let error = prefetcher(&cpu, source, 3, 2).unwrap_err().to_string();
     assert_eq!(error, "numbers, record 0: unreadable");
     for (batch, depth, want) in
@@ -237,13 +237,13 @@ fn dropping_ends_the_threads_in_every_state() {
 #[test]
 fn waiting_is_measured() {
     let mut data = prefetcher(&CpuDevice::new(), Numbers::failing(7, 2, slow), 2, 2).unwrap();
-    assert_eq!(data.waited(), Duration::ZERO);
+    assert_eq!(data.wait_time(), Duration::ZERO);
     let start = Instant::now();
     for _ in 0..8 {
         let batch = data.next().unwrap();
         data.recycle(batch);
     }
-    let waited = data.waited();
+    let waited = data.wait_time();
     assert!(waited > Duration::from_millis(200) && waited <= start.elapsed(), "{waited:?}");
 }
 
@@ -252,7 +252,7 @@ fn waiting_is_measured() {
 /// was done, would show.
 #[test]
 fn a_batch_goes_round_when_the_device_is_done_with_it() {
-    let device = MirrorDevice::with_threads(1).unwrap();
+    let device = SimulatedDevice::with_threads(1).unwrap();
     for depth in [1, 3] {
         let mut data = prefetcher(&device, Numbers::new(1000), 3, depth).unwrap();
         let top = Blob::<f32, _>::new(&device, &[3, 1, 1, 2]).unwrap();
@@ -276,8 +276,8 @@ fn a_batch_goes_round_when_the_device_is_done_with_it() {
 #[test]
 fn a_copy_that_fails_is_told() {
     for fault in [Fault::Copy, Fault::InFlight] {
-        let device = MirrorDevice::with_threads(1).unwrap();
-        device.inject(fault, 5); // a batch takes two
+        let device = SimulatedDevice::with_threads(1).unwrap();
+        device.inject_fault(fault, 5); // a batch takes two
         let mut data = prefetcher(&device, Numbers::new(10), 3, 4).unwrap();
         for j in 0..2 {
             let batch = data.next().unwrap();
@@ -292,9 +292,9 @@ fn a_copy_that_fails_is_told() {
 #[test]
 fn what_befalls_batches_that_nobody_takes_is_told_to_the_log() {
     listen();
-    let [device, other] = [(); 2].map(|()| MirrorDevice::with_threads(1).unwrap());
-    device.inject(Fault::Copy, 5); // a batch takes two
-    let torn: Mishap = |_| Err(Error::Invalid("a torn page of a batch".into()));
+    let [device, other] = [(); 2].map(|()| SimulatedDevice::with_threads(1).unwrap());
+    device.inject_fault(Fault::Copy, 5); // a batch takes two
+    let torn: Mishap = |_| Err(Error::InvalidData("a torn page of a batch".into()));
     let mut both = [
         prefetcher(&device, Numbers::new(10), 3, 4).unwrap(),
         prefetcher(&other, Numbers::failing(10, 5, torn), 3, 4).unwrap(),
@@ -338,7 +338,7 @@ impl Memory for Discrete {
         dst.copy_from_slice(&src[at..at + dst.len()]);
         Ok(())
     }
-    fn fork(&self) -> Result<Self> {
+    fn fork_queue(&self) -> Result<Self> {
         Ok(Self { uploads: self.forked.clone(), forked: Arc::default() })
     }
 }

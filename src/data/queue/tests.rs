@@ -17,8 +17,8 @@ fn items_leave_in_the_order_they_came() {
     assert_eq!((queue.peek(), queue.try_peek(), queue.len()), (Some(0), Some(0), 3));
     assert_eq!((queue.pop(), queue.try_pop()), (Some(0), Some(1)));
     assert_eq!((queue.pop_timeout(LONG), queue.is_empty()), (Ok(2), true));
-    assert_eq!(queue.pop_timeout(SHORT), Err(Missed::TimedOut));
-    assert_eq!(queue.pop_timeout(Duration::ZERO), Err(Missed::TimedOut));
+    assert_eq!(queue.pop_timeout(SHORT), Err(QueueError::TimedOut));
+    assert_eq!(queue.pop_timeout(Duration::ZERO), Err(QueueError::TimedOut));
 }
 
 #[test]
@@ -33,8 +33,8 @@ fn a_closed_queue_drains_and_then_gives_nothing() {
     assert_eq!((queue.pop(), queue.pop_timeout(LONG)), (Some("a"), Ok("b")));
     assert_eq!((queue.pop(), queue.peek(), queue.try_pop()), (None, None, None));
     assert_eq!(queue.pop_logging("waiting"), None);
-    assert_eq!(queue.pop_timeout(LONG), Err(Missed::Closed));
-    assert_eq!(queue.pop_timeout(Duration::MAX), Err(Missed::Closed));
+    assert_eq!(queue.pop_timeout(LONG), Err(QueueError::Closed));
+    assert_eq!(queue.pop_timeout(Duration::MAX), Err(QueueError::Closed));
 }
 
 #[test]
@@ -54,8 +54,8 @@ fn every_item_arrives_once_through_many_threads() {
                             1 => queue.pop_logging("waiting"),
                             _ => match queue.pop_timeout(SHORT) {
                                 Ok(item) => Some(item),
-                                Err(Missed::TimedOut) => continue,
-                                Err(Missed::Closed) => None,
+                                Err(QueueError::TimedOut) => continue,
+                                Err(QueueError::Closed) => None,
                             },
                         };
                         let Some(item) = item else { return };
@@ -137,15 +137,15 @@ fn a_full_queue_holds_its_producer_back() {
 fn a_push_does_not_wait_longer_than_it_may() {
     let queue = BlockingQueue::bounded(1);
     assert_eq!(queue.push_timeout(1, SHORT), Ok(()));
-    assert_eq!(queue.push_timeout(2, SHORT), Err((2, Missed::TimedOut)));
-    assert_eq!(queue.push_timeout(2, Duration::ZERO), Err((2, Missed::TimedOut)));
+    assert_eq!(queue.push_timeout(2, SHORT), Err((2, QueueError::TimedOut)));
+    assert_eq!(queue.push_timeout(2, Duration::ZERO), Err((2, QueueError::TimedOut)));
     thread::scope(|scope| {
         let pushing = scope.spawn(|| queue.push_timeout(2, LONG));
         assert_eq!((queue.pop(), queue.pop()), (Some(1), Some(2)));
         assert_eq!(pushing.join().unwrap(), Ok(()));
     });
     queue.close();
-    assert_eq!(queue.push_timeout(3, Duration::MAX), Err((3, Missed::Closed)));
+    assert_eq!(queue.push_timeout(3, Duration::MAX), Err((3, QueueError::Closed)));
 }
 
 /// Eight producers, eight consumers, a million items: each arrives once, and those of a producer

@@ -24,7 +24,7 @@ fn records_come_in_order_round_and_round() {
     for run in [1, 3, 64] {
         let mut data = reader(Numbers::new(5), run);
         for i in 0..50 {
-            assert_eq!((data.number(), next(&mut data).unwrap()), (i, i % 5), "runs of {run}");
+            assert_eq!((data.next_record(), next(&mut data).unwrap()), (i, i % 5), "runs of {run}");
         }
         // Several at once, as many as there are.
         let mut i = 50;
@@ -42,15 +42,15 @@ fn records_come_in_order_round_and_round() {
 
 #[test]
 fn what_is_skipped_counts_in_the_name_of_a_record_alone() {
-    let source = Numbers::failing(7, 12, |_| Err(Error::Invalid("unreadable".into())));
+    let source = Numbers::failing(7, 12, |_| Err(Error::InvalidData("unreadable".into())));
     let mut data = DataReader::new(Box::new(source), 3, 4).unwrap();
     for i in 0..9 {
-        assert_eq!((data.number(), next(&mut data).unwrap()), (i, (i + 3) % 7));
+        assert_eq!((data.next_record(), next(&mut data).unwrap()), (i, (i + 3) % 7));
     }
     // 3 + 9 = 12, the sixth of the second round.
     assert_eq!(next(&mut data).unwrap_err().to_string(), "numbers, record 5: unreadable");
 
-    let source = Numbers::failing(7, 2, |_| Err(Error::Invalid("unreadable".into())));
+    let source = Numbers::failing(7, 2, |_| Err(Error::InvalidData("unreadable".into())));
     let error = DataReader::new(Box::new(source), 3, 4).unwrap_err();
     assert_eq!(error.to_string(), "numbers: unreadable");
 }
@@ -59,7 +59,7 @@ fn what_is_skipped_counts_in_the_name_of_a_record_alone() {
 fn runs_and_readers_are_counted() {
     for (run, count) in [(0, 1), (1025, 1), (usize::MAX, 1), (1, 0), (1, 1025), (1, usize::MAX)] {
         let error = DataReader::shared(Box::new(Numbers::new(7)), 0, run, count).unwrap_err();
-        assert!(matches!(error, Error::Value { op: "DataReader", .. }), "{error}");
+        assert!(matches!(error, Error::InvalidInput { op: "DataReader", .. }), "{error}");
     }
 }
 
@@ -72,7 +72,7 @@ fn several_take_turns_whatever_their_speed() {
                 scope.spawn(move || {
                     for j in 0..200 {
                         let number = which + 3 * j;
-                        assert_eq!((data.number(), data.step()), (number, 3));
+                        assert_eq!((data.next_record(), data.stride()), (number, 3));
                         assert_eq!(next(&mut data).unwrap(), (number + 2) % 11);
                         if which == 1 && j % 50 == 0 {
                             thread::sleep(Duration::from_millis(2));
@@ -108,7 +108,7 @@ fn who_is_dropped_holds_nobody_up() {
 #[test]
 fn an_error_comes_to_everyone_after_what_precedes_it() {
     let mishaps: [(Mishap, &str); 2] = [
-        (|_| Err(Error::Invalid("unreadable".into())), "numbers, record 5: unreadable"),
+        (|_| Err(Error::InvalidData("unreadable".into())), "numbers, record 5: unreadable"),
         (|_| panic!("broken {}", 7), "numbers, record 5: panicked: broken 7"),
     ];
     for (mishap, want) in mishaps {
@@ -141,8 +141,8 @@ fn an_error_comes_to_everyone_after_what_precedes_it() {
 fn an_error_is_told_to_the_log_unless_the_reader_was_told() {
     listen();
     let mishaps: [(Mishap, &str); 2] = [
-        (|_| Err(Error::Invalid("a page nobody read".into())), "a page nobody read"),
-        (|_| Err(Error::Invalid("a page somebody read".into())), "a page somebody read"),
+        (|_| Err(Error::InvalidData("a page nobody read".into())), "a page nobody read"),
+        (|_| Err(Error::InvalidData("a page somebody read".into())), "a page somebody read"),
     ];
     for (told, (mishap, words)) in [false, true].into_iter().zip(mishaps) {
         let source = Numbers::failing(100, 1, mishap);
@@ -165,7 +165,7 @@ fn buffers_of_records_go_round() {
     let mut data = reader(Numbers::new(9), 4);
     let mut buffers = HashSet::new();
     for _ in 0..100 {
-        let crate::data::Values::Floats(values) = data.records().unwrap()[0].values() else {
+        let crate::data::RecordValues::Floats(values) = data.records().unwrap()[0].values() else {
             panic!("bytes")
         };
         buffers.insert(values.as_ptr().addr());

@@ -27,8 +27,8 @@ fn floats() -> Record {
 
 fn values(record: &Record) -> Vec<f32> {
     match record.values() {
-        Values::Bytes(x) => x.iter().map(|&x| x.into()).collect(),
-        Values::Floats(x) => x.to_vec(),
+        RecordValues::Bytes(x) => x.iter().map(|&x| x.into()).collect(),
+        RecordValues::Floats(x) => x.to_vec(),
     }
 }
 

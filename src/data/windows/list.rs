@@ -5,18 +5,18 @@ use std::{fs, path::Path, str::FromStr};
 
 /// Images and their windows, by whether these hold an object.
 #[derive(Debug, Default)]
-pub(super) struct List {
+pub(super) struct WindowFile {
     /// Paths, as the file has them.
     pub(super) images: Vec<String>,
     /// Of each image: one or three.
     pub(super) channels: usize,
-    pub(super) foreground: Vec<Window>,
-    pub(super) background: Vec<Window>,
+    pub(super) foreground: Vec<WindowBox>,
+    pub(super) background: Vec<WindowBox>,
 }
 
 /// A part of an image, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Window {
+pub(super) struct WindowBox {
     pub(super) image: usize,
     /// The object's class; 0 for background.
     pub(super) label: i32,
@@ -34,13 +34,13 @@ pub(super) struct Thresholds {
 
 /// Reads a file of blocks, one an image: `# INDEX PATH CHANNELS HEIGHT WIDTH COUNT`, then for each of
 /// so many windows `LABEL OVERLAP X1 Y1 X2 Y2`, all of it separated by spaces or line ends.
-pub(super) fn read(path: &Path, thresholds: &Thresholds) -> Result<List> {
+pub(super) fn read(path: &Path, thresholds: &Thresholds) -> Result<WindowFile> {
     let text = fs::read_to_string(path).map_err(|error| Error::io(path, error))?;
     let lines = (1..).zip(text.lines());
     let words =
         lines.flat_map(|(line, text)| text.split_whitespace().map(move |word| (line, word)));
     let mut words = Words { path, line: 0, words };
-    let mut list = List::default();
+    let mut list = WindowFile::default();
     while let Some(word) = words.next() {
         if word != "#" {
             return Err(words.wrong(format!("`#` is expected before an image, not `{word}`")));
@@ -66,7 +66,7 @@ pub(super) fn read(path: &Path, thresholds: &Thresholds) -> Result<List> {
             let mut corner = |what| words.number::<i32>(what);
             let (x1, y1) = (corner("a window's x1")?, corner("a window's y1")?);
             let (x2, y2) = (corner("a window's x2")?, corner("a window's y2")?);
-            let window = Window { image, label, x: [x1, x2], y: [y1, y2] };
+            let window = WindowBox { image, label, x: [x1, x2], y: [y1, y2] };
             if overlap >= thresholds.foreground {
                 if label <= 0 {
                     let why =
@@ -75,12 +75,12 @@ pub(super) fn read(path: &Path, thresholds: &Thresholds) -> Result<List> {
                 }
                 list.foreground.push(window);
             } else if overlap < thresholds.background {
-                list.background.push(Window { label: 0, ..window });
+                list.background.push(WindowBox { label: 0, ..window });
             }
         }
     }
     if list.images.is_empty() {
-        return Err(Error::Invalid(format!("{}: it lists no images", path.display())));
+        return Err(Error::InvalidData(format!("{}: it lists no images", path.display())));
     }
     Ok(list)
 }
@@ -109,6 +109,6 @@ impl<'a, I: Iterator<Item = (usize, &'a str)>> Words<'a, I> {
     }
 
     fn wrong(&self, why: String) -> Error {
-        Error::Invalid(format!("{}:{}: {why}", self.path.display(), self.line))
+        Error::InvalidData(format!("{}:{}: {why}", self.path.display(), self.line))
     }
 }

@@ -13,8 +13,8 @@ use crate::{
     op::RngKey,
     proto::{TransformationParameter, WindowDataParameter},
 };
-use list::{List, Thresholds, Window};
-use place::{Place, Stretch};
+use list::{Thresholds, WindowBox, WindowFile};
+use place::{CropGeometry, CropSpan};
 use std::{fs, path::Path};
 
 /// Windows drawn at random from those that a file lists, brought to one size.
@@ -26,13 +26,13 @@ use std::{fs, path::Path};
 ///
 /// Which windows come, and which are mirrored, depends on the key and the number of the record.
 #[doc(alias = "WindowDataLayer")]
-pub struct Windows {
+pub struct WindowCrops {
     name: String,
     root: String,
-    list: List,
+    list: WindowFile,
     /// The images' files, if they are kept.
     files: Vec<Vec<u8>>,
-    stretch: Stretch,
+    stretch: CropGeometry,
     mirror: bool,
     scale: f32,
     mean: Mean,
@@ -46,13 +46,13 @@ pub struct Windows {
     planes: Record,
 }
 
-impl Windows {
+impl WindowCrops {
     /// The windows of `window_data_param`; `crop_size`, `mirror`, `scale` and the mean come from
     /// `transform_param`, where older files are upgraded to have them.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::Invalid`] names the line of the list that is wrong, and tells
-    /// whether there is no window to draw; [`Error::Value`] for a `crop_size` of 0 or not above
+    /// [`Error::Io`]; [`Error::InvalidData`] names the line of the list that is wrong, and tells
+    /// whether there is no window to draw; [`Error::InvalidInput`] for a `crop_size` of 0 or not above
     /// twice `context_pad`, an unknown `crop_mode`, an `fg_fraction` outside of 0 to 1, and a mean
     /// that does not fit; those of reading the mean file.
     pub fn open(
@@ -60,7 +60,7 @@ impl Windows {
         transform: &TransformationParameter,
         key: RngKey,
     ) -> Result<Self> {
-        let wrong = |why: String| Error::value("window_data_param", why);
+        let wrong = |why: String| Error::invalid_input("window_data_param", why);
         let (crop, pad) = (transform.crop_size() as usize, param.context_pad() as usize);
         if crop == 0 {
             return Err(wrong("needs a `crop_size` in transform_param".into()));
@@ -99,7 +99,7 @@ impl Windows {
         ] {
             if wanted > 0 && windows.is_empty() {
                 let why = format!("{}: no windows for the {what} {threshold}", path.display());
-                return Err(Error::Invalid(why));
+                return Err(Error::InvalidData(why));
             }
         }
         let mean = Mean::of(transform)?;
@@ -118,7 +118,7 @@ impl Windows {
             root,
             list,
             files,
-            stretch: Stretch { crop, pad, square },
+            stretch: CropGeometry { crop, pad, square },
             mirror: transform.mirror(),
             scale: transform.scale(),
             mean,
@@ -131,7 +131,7 @@ impl Windows {
     }
 
     /// The window of the next record, and whether it is mirrored.
-    fn draw(&self) -> (Window, bool) {
+    fn draw(&self) -> (WindowBox, bool) {
         let [which, coin, ..] = self.key.words(self.next);
         let background = self.next % self.batch < self.batch - self.foreground;
         let windows = if background { &self.list.background } else { &self.list.foreground };
@@ -149,14 +149,16 @@ impl Windows {
     }
 
     /// Leaves a window in `planes`; tells where in the record it goes.
-    fn cut_out(&mut self, window: &Window, mirrored: bool) -> Result<[Place; 2]> {
+    fn cut_out(&mut self, window: &WindowBox, mirrored: bool) -> Result<[CropSpan; 2]> {
         let image = self.image(window.image)?;
         let [_, height, width] = image.shape();
         let places = self.stretch.places(window, [height, width], mirrored);
         let [rows, columns] = places.ok_or_else(|| {
-            let Window { x: [x1, x2], y: [y1, y2], .. } = window;
+            let WindowBox { x: [x1, x2], y: [y1, y2], .. } = window;
             let which = format!("window {x1} {y1} {x2} {y2}");
-            Error::Invalid(format!("{which} does not lie in an image of {height} x {width} pixels"))
+            Error::InvalidData(format!(
+                "{which} does not lie in an image of {height} x {width} pixels"
+            ))
         })?;
         let part = image.part([rows.from, columns.from], [rows.count, columns.count])?;
         part.resize(rows.len, columns.len)?.store(&mut self.planes)?;
@@ -164,7 +166,7 @@ impl Windows {
     }
 }
 
-impl Source for Windows {
+impl Source for WindowCrops {
     fn describe(&self) -> String {
         self.name.clone()
     }
@@ -177,12 +179,12 @@ impl Source for Windows {
         let (window, mirrored) = self.draw();
         let places = self.cut_out(&window, mirrored);
         let [rows, columns] =
-            places.map_err(|error| error.within(self.list.images[window.image].clone()))?;
+            places.map_err(|error| error.context(self.list.images[window.image].clone()))?;
         let (crop, scale) = (self.stretch.crop, self.scale);
         let shape = [self.list.channels, crop, crop];
         let y = record.floats_mut(shape)?;
         y.fill(0.0);
-        let super::Values::Bytes(planes) = self.planes.values() else { return Ok(()) };
+        let super::RecordValues::Bytes(planes) = self.planes.values() else { return Ok(()) };
         for (i, x) in planes.chunks_exact(columns.len).enumerate() {
             let (channel, row) = (i / rows.len, rows.pad + i % rows.len);
             let y = &mut y[(channel * crop + row) * crop + columns.pad..][..columns.len];

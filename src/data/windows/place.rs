@@ -1,10 +1,10 @@
 //! Which pixels of an image a window takes, and where in the result they go.
 
-use super::list::Window;
+use super::list::WindowBox;
 
 /// How windows are brought to one size.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Stretch {
+pub(super) struct CropGeometry {
     /// Rows and columns of the result.
     pub(super) crop: usize,
     /// How many of these, on each side, show what surrounds the window.
@@ -16,23 +16,23 @@ pub(super) struct Stretch {
 /// Pixels along one axis: `count` of the image, from `from` on, become `len` of the result, which
 /// begin after `pad` others.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Place {
+pub(super) struct CropSpan {
     pub(super) from: usize,
     pub(super) count: usize,
     pub(super) len: usize,
     pub(super) pad: usize,
 }
 
-impl Stretch {
+impl CropGeometry {
     /// Rows and columns of a window of an image of `extents`; `None` if it takes nothing of it.
     ///
     /// Roundings are Caffe's, in single precision.
     pub(super) fn places(
         &self,
-        window: &Window,
+        window: &WindowBox,
         [height, width]: [usize; 2],
         mirrored: bool,
-    ) -> Option<[Place; 2]> {
+    ) -> Option<[CropSpan; 2]> {
         if self.pad == 0 && !self.square {
             return Some([self.whole(window.y, height)?, self.whole(window.x, width)?]);
         }
@@ -50,14 +50,14 @@ impl Stretch {
     }
 
     /// A window that is taken as it is.
-    fn whole(&self, [first, last]: [i32; 2], extent: usize) -> Option<Place> {
+    fn whole(&self, [first, last]: [i32; 2], extent: usize) -> Option<CropSpan> {
         let (from, last) = (usize::try_from(first).ok()?, usize::try_from(last).ok()?);
         let count = (last + 1).checked_sub(from).filter(|&count| count > 0 && last < extent)?;
-        Some(Place { from, count, len: self.crop, pad: 0 })
+        Some(CropSpan { from, count, len: self.crop, pad: 0 })
     }
 
     /// The surroundings of `centre`, up to `half` and the context's share on each side.
-    fn around(&self, centre: f32, half: f32, extent: usize, mirrored: bool) -> Option<Place> {
+    fn around(&self, centre: f32, half: f32, extent: usize, mirrored: bool) -> Option<CropSpan> {
         let crop = self.crop as f32;
         let reach = half * (crop / (self.crop - 2 * self.pad) as f32);
         let (first, last) = ((centre - reach).round() as i64, (centre + reach).round() as i64);
@@ -71,6 +71,6 @@ impl Stretch {
         let pad = pixels(if mirrored { after } else { before } as f32);
         let len = pixels(count as f32).min(self.crop.checked_sub(pad)?);
         let from = usize::try_from(first).ok()?;
-        (count > 0 && len > 0).then_some(Place { from, count, len, pad })
+        (count > 0 && len > 0).then_some(CropSpan { from, count, len, pad })
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::data::Values;
+use crate::data::RecordValues;
 use std::{collections::BTreeMap, path::PathBuf};
 
 fn folder() -> String {
@@ -19,14 +19,14 @@ fn transform() -> TransformationParameter {
     TransformationParameter { crop_size: Some(8), mirror: Some(true), ..Default::default() }
 }
 
-fn open(param: &WindowDataParameter, transform: &TransformationParameter) -> Result<Windows> {
-    Windows::open(param, transform, RngKey::new(3))
+fn open(param: &WindowDataParameter, transform: &TransformationParameter) -> Result<WindowCrops> {
+    WindowCrops::open(param, transform, RngKey::new(3))
 }
 
 fn floats(record: &Record) -> &[f32] {
     match record.values() {
-        Values::Floats(values) => values,
-        Values::Bytes(_) => panic!("bytes"),
+        RecordValues::Floats(values) => values,
+        RecordValues::Bytes(_) => panic!("bytes"),
     }
 }
 
@@ -85,7 +85,7 @@ fn windows_are_stretched_as_with_opencv() {
 fn batches_have_their_share_of_the_foreground_whatever_was_skipped() {
     let mut windows = open(&param(), &transform()).unwrap();
     let mut record = Record::default();
-    let mut read = |windows: &mut Windows| {
+    let mut read = |windows: &mut WindowCrops| {
         windows.read(&mut record).unwrap();
         (record.label(), floats(&record).to_vec())
     };

@@ -1,7 +1,7 @@
 //! What kernels find wrong with values: a queue keeps the first of each kind, and whoever next
 //! waits for it is told.
 
-use super::error::{CudaFailure, told};
+use super::error::{CudaFailure, check_driver};
 use crate::error::Error;
 use cust::sys::{CUdeviceptr, CUresult, cuMemAllocHost_v2, cuMemFreeHost};
 use std::{
@@ -11,7 +11,7 @@ use std::{
 
 /// A kind of complaint.
 #[derive(Clone, Copy)]
-pub(super) enum Complaint {
+pub(super) enum KernelError {
     /// A label is no class.
     Label,
     /// An index names no row.
@@ -32,14 +32,14 @@ type Words = [AtomicU64; KINDS.len()];
 
 /// Words of pinned host memory that the GPU writes to, so that nothing is copied where nobody
 /// complains.
-pub(super) struct Complaints(NonNull<Words>);
+pub(super) struct KernelErrorFlags(NonNull<Words>);
 
 // SAFETY: the memory belongs to this, and its words are atomic.
-unsafe impl Send for Complaints {}
+unsafe impl Send for KernelErrorFlags {}
 // SAFETY: as above.
-unsafe impl Sync for Complaints {}
+unsafe impl Sync for KernelErrorFlags {}
 
-impl Complaints {
+impl KernelErrorFlags {
     /// In the context that is current.
     pub(super) fn new() -> Result<Self, CudaFailure> {
         let mut start = ptr::null_mut();
@@ -48,7 +48,7 @@ impl Complaints {
             CUresult::CUDA_SUCCESS if start.is_null() => CUresult::CUDA_ERROR_OUT_OF_MEMORY,
             taken => taken,
         };
-        told("cuMemAllocHost", taken)?;
+        check_driver("cuMemAllocHost", taken)?;
         // SAFETY: it is not null, for that was an error.
         let words = unsafe { NonNull::new_unchecked(start.cast::<Words>()) };
         // SAFETY: as many bytes were taken. From here on they are initialised.
@@ -57,7 +57,7 @@ impl Complaints {
     }
 
     /// Where the GPU finds the word of a kind: pinned memory has one address for both sides.
-    pub(super) fn address(&self, kind: Complaint) -> CUdeviceptr {
+    pub(super) fn address(&self, kind: KernelError) -> CUdeviceptr {
         self.0.as_ptr() as CUdeviceptr + (size_of::<AtomicU64>() * kind as usize) as u64
     }
 
@@ -67,11 +67,11 @@ impl Complaints {
         let words = unsafe { self.0.as_ref() };
         let found = words.each_ref().map(|word| word.swap(0, Relaxed));
         let (word, (op, what)) = found.into_iter().zip(KINDS).find(|(word, _)| *word != 0)?;
-        Some(Error::value(op, format!("that at position {} {what}", !word)))
+        Some(Error::invalid_input(op, format!("that at position {} {what}", !word)))
     }
 }
 
-impl Drop for Complaints {
+impl Drop for KernelErrorFlags {
     fn drop(&mut self) {
         // SAFETY: nobody else has the memory, and what writes to it is done.
         let _ = unsafe { cuMemFreeHost(self.0.as_ptr().cast()) };

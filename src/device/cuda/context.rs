@@ -1,10 +1,10 @@
 //! A GPU: its context, its pool of memory, its modules, and what it was told to do lately.
 
 use super::{
-    error::{CudaFailure, Launched, said, told},
+    error::{CudaFailure, PendingLaunch, check_driver, from_cust},
     module::Modules,
-    pinned::Pinned,
-    pool::Pool,
+    pinned::PinnedPool,
+    pool::MemoryPool,
 };
 use crate::error::{Error, Result};
 use cust::{
@@ -21,8 +21,8 @@ pub(super) struct Context {
     pub(super) name: String,
     // In the order in which they end.
     pub(super) modules: Modules,
-    pub(super) pinned: Pinned,
-    pub(super) pool: Pool,
+    pub(super) pinned: PinnedPool,
+    pub(super) pool: MemoryPool,
     primary: Primary,
     device: Device,
     pub(super) multiprocessors: usize,
@@ -36,16 +36,18 @@ impl Context {
     pub(super) fn new(ordinal: u32, limit: Option<usize>) -> Result<Self> {
         let name = format!("cuda:{ordinal}");
         let on = |failure: CudaFailure| failure.on(&name);
-        let device = Device::get_device(ordinal).map_err(said("cuDeviceGet")).map_err(on)?;
-        let attribute =
-            |which| device.get_attribute(which).map_err(said("cuDeviceGetAttribute")).map_err(on);
-        let primary = Primary::new(device).map_err(said("cuDevicePrimaryCtxRetain")).map_err(on)?;
+        let device = Device::get_device(ordinal).map_err(from_cust("cuDeviceGet")).map_err(on)?;
+        let attribute = |which| {
+            device.get_attribute(which).map_err(from_cust("cuDeviceGetAttribute")).map_err(on)
+        };
+        let primary =
+            Primary::new(device).map_err(from_cust("cuDevicePrimaryCtxRetain")).map_err(on)?;
         let multiprocessors = attribute(DeviceAttribute::MultiprocessorCount)?;
-        let pool = Pool::new(ordinal, limit).map_err(on)?;
+        let pool = MemoryPool::new(ordinal, limit).map_err(on)?;
         Ok(Self {
             multiprocessors: usize::try_from(multiprocessors).unwrap_or(1).max(1),
             modules: Modules::default(),
-            pinned: Pinned::default(),
+            pinned: PinnedPool::default(),
             pool,
             primary,
             device,
@@ -59,12 +61,12 @@ impl Context {
     /// whichever it used last.
     pub(super) fn enter(&self) -> Result<()> {
         let entered = CurrentContext::set_current(&self.primary);
-        entered.map_err(|error| said("cuCtxSetCurrent")(error).on(&self.name))
+        entered.map_err(|error| from_cust("cuCtxSetCurrent")(error).on(&self.name))
     }
 
     /// What the driver's function `call` said, with the launches that may be the cause of it.
     pub(super) fn check(&self, call: &'static str, result: CUresult) -> Result<()> {
-        told(call, result).map_err(|failure| self.error(failure))
+        check_driver(call, result).map_err(|failure| self.error(failure))
     }
 
     pub(super) fn error(&self, failure: CudaFailure) -> Error {
@@ -100,13 +102,13 @@ impl Drop for Context {
 
 /// The launches that nobody has waited for yet, the latest of them.
 #[derive(Default)]
-pub(super) struct Launches(Mutex<VecDeque<(usize, Launched)>>);
+pub(super) struct Launches(Mutex<VecDeque<(usize, PendingLaunch)>>);
 
 /// How many are remembered.
 const REMEMBERED: usize = 16;
 
 impl Launches {
-    pub(super) fn add(&self, stream: CUstream, launched: Launched) {
+    pub(super) fn add(&self, stream: CUstream, launched: PendingLaunch) {
         let mut launches = self.0.lock();
         if launches.len() == REMEMBERED {
             launches.pop_front();
@@ -119,7 +121,7 @@ impl Launches {
         self.0.lock().retain(|(of, _)| *of != stream as usize);
     }
 
-    fn pending(&self) -> Vec<Launched> {
+    fn pending(&self) -> Vec<PendingLaunch> {
         self.0.lock().iter().map(|(_, launched)| launched.clone()).collect()
     }
 }

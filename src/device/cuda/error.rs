@@ -15,12 +15,12 @@ pub struct CudaFailure {
     name: String,
     text: String,
     /// Work that may have caused it, if it is not the call's own fault: the oldest first.
-    pub launches: Vec<Launched>,
+    pub launches: Vec<PendingLaunch>,
 }
 
 /// A launch that was queued and not waited for yet.
 #[derive(Clone, Debug)]
-pub struct Launched {
+pub struct PendingLaunch {
     /// The kernel's symbol.
     pub kernel: &'static str,
     /// What called the kernel.
@@ -43,7 +43,7 @@ impl CudaFailure {
     }
 
     /// Adds what was queued, if that may be the cause.
-    pub(super) fn after(mut self, launches: impl FnOnce() -> Vec<Launched>) -> Self {
+    pub(super) fn after(mut self, launches: impl FnOnce() -> Vec<PendingLaunch>) -> Self {
         if self.is_of_queued_work() {
             self.launches = launches();
         }
@@ -79,7 +79,7 @@ impl fmt::Display for CudaFailure {
     }
 }
 
-impl fmt::Display for Launched {
+impl fmt::Display for PendingLaunch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} called at {}", self.kernel, self.site)
     }
@@ -88,7 +88,7 @@ impl fmt::Display for Launched {
 impl std::error::Error for CudaFailure {}
 
 /// What the driver's function `call` said.
-pub(super) fn told(call: &'static str, result: CUresult) -> Result<(), CudaFailure> {
+pub(super) fn check_driver(call: &'static str, result: CUresult) -> Result<(), CudaFailure> {
     match result {
         CUresult::CUDA_SUCCESS => Ok(()),
         code => Err(CudaFailure::new(call, code as u32)),
@@ -96,6 +96,6 @@ pub(super) fn told(call: &'static str, result: CUresult) -> Result<(), CudaFailu
 }
 
 /// What `cust` said of the driver's function `call`.
-pub(super) fn said(call: &'static str) -> impl FnOnce(CudaError) -> CudaFailure {
+pub(super) fn from_cust(call: &'static str) -> impl FnOnce(CudaError) -> CudaFailure {
     move |error| CudaFailure::new(call, error as u32)
 }

@@ -2,12 +2,12 @@
 
 use super::{
     CudaBuffer, CudaDevice,
-    complaints::Complaint,
-    error::Launched,
-    module::{self, Function, Kernel},
+    complaints::KernelError,
+    error::PendingLaunch,
+    module::{self, Function, PtxKernel},
 };
 use crate::{
-    element::{Element, Scalar},
+    element::{Element, Storable},
     error::{Error, Result},
     ledger,
     memory::{DeviceSlice, DeviceSliceMut, Memory, Src, ViewMut},
@@ -29,7 +29,7 @@ const BLOCKS: usize = 32;
 #[must_use = "a kernel runs when a grid is given"]
 pub(super) struct Launch<'a> {
     device: &'a CudaDevice,
-    kernel: &'static Kernel,
+    kernel: &'static PtxKernel,
     function: Function,
     /// The arguments, each from a multiple of eight bytes.
     words: Vec<u64>,
@@ -37,7 +37,7 @@ pub(super) struct Launch<'a> {
     starts: Vec<usize>,
     site: &'static Location<'static>,
     /// While operands are asked for.
-    _account: ledger::Running,
+    _account: ledger::KernelScope,
     operands: PhantomData<&'a CudaBuffer>,
 }
 
@@ -55,13 +55,13 @@ impl CudaDevice {
         name: &'static str,
         symbol: &str,
     ) -> Result<Launch<'_>> {
-        let account = ledger::kernel(name, T::DTYPE.name());
+        let account = ledger::enter_kernel(name, T::DTYPE.name());
         self.symbol(account, &format!("{symbol}_{}", T::DTYPE.name()))
     }
 
     /// The kernel called `symbol`, on an account that is open.
     #[track_caller]
-    pub(super) fn symbol(&self, account: ledger::Running, symbol: &str) -> Result<Launch<'_>> {
+    pub(super) fn symbol(&self, account: ledger::KernelScope, symbol: &str) -> Result<Launch<'_>> {
         let site = Location::caller();
         let none = || Error::device(&*self.context().name, format!("there is no kernel {symbol}"));
         let kernel = module::find(symbol).ok_or_else(none)?;
@@ -82,16 +82,16 @@ impl CudaDevice {
     }
 
     /// Room for `len` values between two launches, of any content.
-    pub(super) fn scratch<T: Scalar>(&self, len: usize) -> Result<CudaBuffer> {
+    pub(super) fn scratch<T: Storable>(&self, len: usize) -> Result<CudaBuffer> {
         CudaBuffer::new(&self.stream, len.saturating_mul(size_of::<T>()))
     }
 
     /// The first values of a buffer, once all queued work is done: a kernel's result.
     #[track_caller]
-    pub(super) fn fetch<T: Scalar, const N: usize>(&self, from: &CudaBuffer) -> Result<[T; N]> {
+    pub(super) fn fetch<T: Storable, const N: usize>(&self, from: &CudaBuffer) -> Result<[T; N]> {
         let mut values = [T::zeroed(); N];
         let bytes = bytemuck::cast_slice_mut(&mut values);
-        ledger::transfer(self, ledger::Kind::Download, bytes.len(), || {
+        ledger::record_transfer(self, ledger::EventKind::Download, bytes.len(), || {
             self.download(from, 0, bytes)
         })?;
         Ok(values)
@@ -100,7 +100,7 @@ impl CudaDevice {
 
 impl<'a> Launch<'a> {
     /// The next argument: a number, or a structure laid out as in C.
-    pub(super) fn arg<P: Scalar>(mut self, value: P) -> Self {
+    pub(super) fn arg<P: Storable>(mut self, value: P) -> Self {
         let start = self.words.len();
         self.starts.push(start);
         self.words.resize(start + size_of::<P>().div_ceil(8), 0);
@@ -137,13 +137,13 @@ impl<'a> Launch<'a> {
 
     /// The next two operands: an input and an output that is overwritten, which may be the same.
     #[track_caller]
-    pub(super) fn through<T: Element>(
+    pub(super) fn src_dst<T: Element>(
         self,
         x: Src<'a, T, CudaDevice>,
         y: &'a mut ViewMut<'_, T, CudaDevice>,
     ) -> Result<Self> {
         match x {
-            Src::From(x) => Ok(self.read(x.device()?).write(y.device_write_only()?)),
+            Src::View(x) => Ok(self.read(x.device()?).write(y.device_write_only()?)),
             Src::InPlace => {
                 let y = y.device_mut()?;
                 let (buffer, offset) = (&*y.buffer, y.offset);
@@ -158,13 +158,13 @@ impl<'a> Launch<'a> {
     }
 
     /// The next operand: where to complain of values.
-    pub(super) fn complaint(self, kind: Complaint) -> Result<Self> {
+    pub(super) fn complaint(self, kind: KernelError) -> Result<Self> {
         let address = self.device.stream.complaints()?.address(kind);
         Ok(self.arg(address))
     }
 
     /// For `n` items, one or more a thread; nothing happens if there are none.
-    pub(super) fn each(self, n: usize) -> Result<()> {
+    pub(super) fn grid_1d(self, n: usize) -> Result<()> {
         self.blocks(n.div_ceil(THREADS as usize), THREADS)
     }
 
@@ -177,7 +177,7 @@ impl<'a> Launch<'a> {
 
     /// For the elements of `rows` × `columns`, with the last argument of kernels that use
     /// `kernels/rows.cuh`: how many threads lie side by side in a row.
-    pub(super) fn over(self, rows: usize, columns: usize) -> Result<()> {
+    pub(super) fn grid_2d(self, rows: usize, columns: usize) -> Result<()> {
         let most = self.most_blocks();
         let span = match columns {
             // A warp wastes less of a row's end than a block does.
@@ -194,7 +194,7 @@ impl<'a> Launch<'a> {
     /// As [`over`](Self::over) for kernels that move 16 bytes at a time where rows can be cut so.
     pub(super) fn over_packs<T: Element>(self, rows: usize, columns: usize) -> Result<()> {
         let pack = 16 / size_of::<T>();
-        self.over(rows, if columns.is_multiple_of(pack) { columns / pack } else { columns })
+        self.grid_2d(rows, if columns.is_multiple_of(pack) { columns / pack } else { columns })
     }
 
     /// Blocks of a grid that are worth it.
@@ -230,7 +230,7 @@ impl<'a> Launch<'a> {
             self.starts.iter().map(|start| (&raw mut words[*start]).cast()).collect();
         context
             .launches
-            .add(self.device.stream.raw(), Launched { kernel: kernel.name, site: self.site });
+            .add(self.device.stream.raw(), PendingLaunch { kernel: kernel.name, site: self.site });
         // SAFETY: there is an argument of the right size for each parameter, copied during the
         // call. What kernels do with operands is for this module to get right: it gives them
         // views of at least as many elements as it tells them.

@@ -44,25 +44,25 @@ impl Memory for CudaDevice {
         self.stream.wait()
     }
 
-    fn fork(&self) -> Result<Self> {
+    fn fork_queue(&self) -> Result<Self> {
         let stream = Arc::new(Stream::new(self.context())?);
         let cublas = self.cublas.as_ref().map(|cublas| Arc::new(cublas.fork(&stream)));
         Ok(Self { stream, workers: self.workers.clone(), cublas, tf32: self.tf32 })
     }
 
-    fn after(&self, other: &Self) -> Result<()> {
+    fn order_after(&self, other: &Self) -> Result<()> {
         self.stream.after(&other.stream)
     }
 
     /// Pinned where that pays.
-    fn host_alloc(&self, bytes: usize) -> Result<HostBytes> {
+    fn alloc_host(&self, bytes: usize) -> Result<HostBytes> {
         match PinnedBytes::zeroed(self.context(), bytes) {
             Some(pinned) => Ok(HostBytes::adopt(pinned)),
             None => HostBytes::zeroed(bytes),
         }
     }
 
-    fn workers(&self) -> &Workers {
+    fn host_workers(&self) -> &Workers {
         &self.workers
     }
 

@@ -27,10 +27,10 @@ mod pinned;
 mod pool;
 mod stream;
 
-pub use super::Products;
+pub use super::GemmBackend;
 pub use {
     buffer::CudaBuffer,
-    error::{CudaFailure, Launched},
+    error::{CudaFailure, PendingLaunch},
 };
 
 use crate::{
@@ -40,7 +40,7 @@ use crate::{
 use context::Context;
 use cublas::{Cublas, Library};
 use cust::{CudaFlags, device::Device};
-use error::said;
+use error::from_cust;
 use std::{
     fmt,
     path::{Path, PathBuf},
@@ -49,7 +49,7 @@ use std::{
 use stream::Stream;
 
 /// An NVIDIA GPU, and one in-order queue of work for it. Clones share both; a
-/// [`fork`](crate::Memory::fork) has a queue of its own.
+/// [`fork`](crate::Memory::fork_queue) has a queue of its own.
 #[derive(Clone)]
 pub struct CudaDevice {
     stream: Arc<Stream>,
@@ -86,7 +86,7 @@ impl CudaDevice {
     ///
     /// # Errors
     /// [`Error::Device`] if queued work fails, which is waited for.
-    pub fn release(&self) -> Result<()> {
+    pub fn trim_pools(&self) -> Result<()> {
         self.stream.wait()?;
         let context = self.context();
         context.pinned.release();
@@ -109,7 +109,7 @@ impl fmt::Debug for CudaDevice {
 pub struct CudaBuilder {
     memory_limit: Option<usize>,
     threads: usize,
-    products: Products,
+    products: GemmBackend,
     tf32: bool,
     driver: Option<PathBuf>,
     cublas: Option<PathBuf>,
@@ -131,7 +131,7 @@ impl CudaBuilder {
 
     /// What multiplies matrices; without it, the crate's own kernels.
     #[must_use]
-    pub fn products(self, products: Products) -> Self {
+    pub fn gemm_backend(self, products: GemmBackend) -> Self {
         Self { products, ..self }
     }
 
@@ -147,14 +147,14 @@ impl CudaBuilder {
     /// error.
     #[doc(hidden)]
     #[must_use]
-    pub fn driver(self, path: &Path) -> Self {
+    pub fn driver_path(self, path: &Path) -> Self {
         Self { driver: Some(path.to_owned()), ..self }
     }
 
     /// cuBLAS at this place, or in this folder.
     #[doc(hidden)]
     #[must_use]
-    pub fn cublas(self, path: &Path) -> Self {
+    pub fn cublas_path(self, path: &Path) -> Self {
         Self { cublas: Some(path.to_owned()), ..self }
     }
 
@@ -175,8 +175,8 @@ impl CudaBuilder {
         let context = Arc::new(Context::new(ordinal, self.memory_limit)?);
         let stream = Arc::new(Stream::new(&context)?);
         let cublas = match self.products {
-            Products::Own => None,
-            Products::Cublas => {
+            GemmBackend::Builtin => None,
+            GemmBackend::Cublas => {
                 let library = Library::open(self.cublas.as_deref());
                 let library = library.map_err(|why| Error::device(&*context.name, why))?;
                 Some(Arc::new(Cublas::new(&Arc::new(library), &stream, self.tf32)))
@@ -189,8 +189,8 @@ impl CudaBuilder {
     fn count(&self) -> Result<u32> {
         driver::open(self.driver.as_deref()).map_err(|why| Error::device("cuda", why))?;
         let count = cust::init(CudaFlags::empty())
-            .map_err(said("cuInit"))
-            .and_then(|()| Device::num_devices().map_err(said("cuDeviceGetCount")));
+            .map_err(from_cust("cuInit"))
+            .and_then(|()| Device::num_devices().map_err(from_cust("cuDeviceGetCount")));
         count.map_err(|failure| failure.on("cuda"))
     }
 }

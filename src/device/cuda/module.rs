@@ -1,13 +1,13 @@
 //! Compiled kernels, loaded when one of them is first launched.
 
-use super::error::{CudaFailure, said};
+use super::error::{CudaFailure, from_cust};
 use cust::{module::Module, sys::CUfunction};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 
 /// A kernel as its PTX declares it.
 #[derive(Debug)]
-pub(super) struct Kernel {
+pub(super) struct PtxKernel {
     /// Its symbol.
     pub(super) name: &'static str,
     /// The module it is in.
@@ -20,7 +20,7 @@ pub(super) struct Kernel {
 include!(concat!(env!("OUT_DIR"), "/cuda_kernels.rs"));
 
 /// The kernel of this name, if there is one.
-pub(super) fn find(name: &str) -> Option<&'static Kernel> {
+pub(super) fn find(name: &str) -> Option<&'static PtxKernel> {
     let at = KERNELS.binary_search_by(|kernel| kernel.name.cmp(name)).ok()?;
     KERNELS.get(at)
 }
@@ -44,7 +44,7 @@ unsafe impl Send for Function {}
 
 impl Modules {
     /// The kernel, loaded with its module if need be. Its context is current.
-    pub(super) fn function(&self, kernel: &'static Kernel) -> Result<Function, CudaFailure> {
+    pub(super) fn function(&self, kernel: &'static PtxKernel) -> Result<Function, CudaFailure> {
         let Loaded { functions, modules } = &mut *self.0.lock();
         if let Some(known) = functions.get(kernel.name) {
             return Ok(*known);
@@ -53,10 +53,10 @@ impl Modules {
             std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
             std::collections::hash_map::Entry::Vacant(place) => {
                 let ptx = MODULES[kernel.module];
-                place.insert(Module::from_ptx(ptx, &[]).map_err(said("cuModuleLoadDataEx"))?)
+                place.insert(Module::from_ptx(ptx, &[]).map_err(from_cust("cuModuleLoadDataEx"))?)
             }
         };
-        let found = module.get_function(kernel.name).map_err(said("cuModuleGetFunction"))?;
+        let found = module.get_function(kernel.name).map_err(from_cust("cuModuleGetFunction"))?;
         let function = Function(found.to_raw());
         functions.insert(kernel.name, function);
         Ok(function)

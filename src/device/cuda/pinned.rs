@@ -13,7 +13,7 @@ use std::{
 
 /// Pinned blocks that are free: pinning costs far more than to copy what is in them.
 #[derive(Default)]
-pub(super) struct Pinned(Mutex<Free>);
+pub(super) struct PinnedPool(Mutex<Free>);
 
 #[derive(Default)]
 struct Free {
@@ -23,12 +23,12 @@ struct Free {
 }
 
 /// Bytes of free blocks kept at most.
-const KEPT: usize = 1 << 28;
+const MAX_CACHED_BYTES: usize = 1 << 28;
 
 /// What is smaller is not worth a page of its own.
-const LEAST: usize = 1 << 14;
+const MIN_PINNED_BYTES: usize = 1 << 14;
 
-impl Pinned {
+impl PinnedPool {
     /// A free block of this size, or a new one. The context is current.
     fn take(&self, size: usize) -> Option<Block> {
         let mut free = self.0.lock();
@@ -44,7 +44,7 @@ impl Pinned {
     /// Keeps a block for later, if there are not enough. The context is current.
     fn give(&self, block: Block) {
         let mut free = self.0.lock();
-        if free.bytes + block.size <= KEPT {
+        if free.bytes + block.size <= MAX_CACHED_BYTES {
             free.bytes += block.size;
             free.blocks.entry(block.size).or_default().push(block);
         }
@@ -98,7 +98,7 @@ pub(super) struct PinnedBytes {
 impl PinnedBytes {
     /// `len` bytes, all zero, if they are worth it and can be had.
     pub(super) fn zeroed(context: &Arc<Context>, len: usize) -> Option<Self> {
-        let size = len.checked_next_power_of_two().filter(|_| len >= LEAST)?;
+        let size = len.checked_next_power_of_two().filter(|_| len >= MIN_PINNED_BYTES)?;
         context.enter().ok()?;
         let block = Some(context.pinned.take(size)?);
         let mut taken = Self { block, len, context: Arc::clone(context) };

@@ -1,6 +1,6 @@
 //! Memory of a GPU, taken and given back in the order of a queue.
 
-use super::error::{CudaFailure, told};
+use super::error::{CudaFailure, check_driver};
 use cust::sys::{
     CUdeviceptr, CUmemAllocationHandleType_enum::CU_MEM_HANDLE_TYPE_NONE,
     CUmemAllocationType_enum::CU_MEM_ALLOCATION_TYPE_PINNED, CUmemLocation_st,
@@ -15,7 +15,7 @@ use std::{
 };
 
 /// A pool that keeps what was given back, until [`release`](Self::release).
-pub(super) struct Pool {
+pub(super) struct MemoryPool {
     raw: CUmemoryPool,
     limit: usize,
     /// Bytes taken and not given back yet.
@@ -23,11 +23,11 @@ pub(super) struct Pool {
 }
 
 // SAFETY: the driver's functions may be called from any thread with any pool.
-unsafe impl Send for Pool {}
+unsafe impl Send for MemoryPool {}
 // SAFETY: as above.
-unsafe impl Sync for Pool {}
+unsafe impl Sync for MemoryPool {}
 
-impl Pool {
+impl MemoryPool {
     /// On the GPU of this number, of at most `limit` bytes.
     pub(super) fn new(ordinal: u32, limit: Option<usize>) -> Result<Self, CudaFailure> {
         let properties = CUmemPoolProps_st {
@@ -39,14 +39,14 @@ impl Pool {
         };
         let mut raw = ptr::null_mut();
         // SAFETY: there is room for the pool, and the properties are filled.
-        told("cuMemPoolCreate", unsafe { cuMemPoolCreate(&mut raw, &properties) })?;
+        check_driver("cuMemPoolCreate", unsafe { cuMemPoolCreate(&mut raw, &properties) })?;
         let pool = Self { raw, limit: limit.unwrap_or(usize::MAX), held: AtomicUsize::new(0) };
         let mut keep = u64::MAX;
         // SAFETY: the attribute is a `u64`, which is read during the call.
         let set = unsafe {
             cuMemPoolSetAttribute(raw, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, (&raw mut keep).cast())
         };
-        told("cuMemPoolSetAttribute", set)?;
+        check_driver("cuMemPoolSetAttribute", set)?;
         Ok(pool)
     }
 
@@ -54,12 +54,13 @@ impl Pool {
     pub(super) fn take(&self, bytes: usize, stream: CUstream) -> Result<CUdeviceptr, CudaFailure> {
         let within = |held: usize| held.checked_add(bytes).filter(|held| *held <= self.limit);
         if self.held.fetch_update(Relaxed, Relaxed, within).is_err() {
-            return told("cuMemAllocFromPoolAsync", CUresult::CUDA_ERROR_OUT_OF_MEMORY).map(|()| 0);
+            return check_driver("cuMemAllocFromPoolAsync", CUresult::CUDA_ERROR_OUT_OF_MEMORY)
+                .map(|()| 0);
         }
         let mut address = 0;
         // SAFETY: pool and stream live, and there is room for the address.
         let taken = unsafe { cuMemAllocFromPoolAsync(&mut address, bytes, self.raw, stream) };
-        told("cuMemAllocFromPoolAsync", taken).inspect_err(|_| self.forget(bytes))?;
+        check_driver("cuMemAllocFromPoolAsync", taken).inspect_err(|_| self.forget(bytes))?;
         Ok(address)
     }
 
@@ -77,11 +78,11 @@ impl Pool {
     /// Gives the GPU what the pool keeps and nobody uses.
     pub(super) fn release(&self) -> Result<(), CudaFailure> {
         // SAFETY: the pool lives.
-        told("cuMemPoolTrimTo", unsafe { cuMemPoolTrimTo(self.raw, 0) })
+        check_driver("cuMemPoolTrimTo", unsafe { cuMemPoolTrimTo(self.raw, 0) })
     }
 }
 
-impl Drop for Pool {
+impl Drop for MemoryPool {
     fn drop(&mut self) {
         // SAFETY: nobody else has the pool. What is still to be given back is waited for.
         let _ = unsafe { cuMemPoolDestroy(self.raw) };

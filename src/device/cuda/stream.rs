@@ -1,9 +1,9 @@
 //! Queues of work, and how they wait for each other.
 
 use super::{
-    complaints::Complaints,
+    complaints::KernelErrorFlags,
     context::Context,
-    error::{CudaFailure, told},
+    error::{CudaFailure, check_driver},
 };
 use crate::error::Result;
 use cust::sys::{
@@ -21,7 +21,7 @@ pub(super) struct Stream {
     pub(super) context: Arc<Context>,
     raw: CUstream,
     /// Once there is a kernel that may complain.
-    complaints: OnceLock<Complaints>,
+    complaints: OnceLock<KernelErrorFlags>,
 }
 
 // SAFETY: the driver's functions may be called from any thread with any stream.
@@ -47,12 +47,12 @@ impl Stream {
     }
 
     /// Where kernels of this queue complain of values.
-    pub(super) fn complaints(&self) -> Result<&Complaints> {
+    pub(super) fn complaints(&self) -> Result<&KernelErrorFlags> {
         if let Some(known) = self.complaints.get() {
             return Ok(known);
         }
         self.context.enter()?;
-        let new = Complaints::new().map_err(|failure| self.context.error(failure))?;
+        let new = KernelErrorFlags::new().map_err(|failure| self.context.error(failure))?;
         Ok(self.complaints.get_or_init(|| new))
     }
 
@@ -63,7 +63,7 @@ impl Stream {
         let waited = unsafe { cuStreamSynchronize(self.raw) };
         self.context.check("cuStreamSynchronize", waited)?;
         self.context.launches.done(self.raw);
-        self.complaints.get().and_then(Complaints::take).map_or(Ok(()), Err)
+        self.complaints.get().and_then(KernelErrorFlags::take).map_or(Ok(()), Err)
     }
 
     /// Makes later work wait for what `other` has queued so far.
@@ -103,7 +103,9 @@ impl Event {
     fn new() -> Result<Self, CudaFailure> {
         let mut raw = ptr::null_mut();
         // SAFETY: there is room for the event.
-        told("cuEventCreate", unsafe { cuEventCreate(&mut raw, CU_EVENT_DISABLE_TIMING as u32) })?;
+        check_driver("cuEventCreate", unsafe {
+            cuEventCreate(&mut raw, CU_EVENT_DISABLE_TIMING as u32)
+        })?;
         Ok(Self(raw))
     }
 }

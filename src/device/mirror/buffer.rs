@@ -1,8 +1,8 @@
 //! Memory of the mirror device.
 
-use super::machine::Machine;
+use super::machine::DeviceState;
 use crate::{
-    element::Scalar,
+    element::Storable,
     error::{Error, Result},
     memory::HostBytes,
 };
@@ -30,12 +30,12 @@ pub struct Buffer(Arc<Allocation>);
 struct Allocation {
     len: usize,
     bytes: RwLock<HostBytes>,
-    machine: Arc<Machine>,
+    machine: Arc<DeviceState>,
 }
 
 impl Buffer {
     /// `len` zeroed bytes.
-    pub(super) fn zeroed(machine: &Arc<Machine>, len: usize) -> Result<Self> {
+    pub(super) fn zeroed(machine: &Arc<DeviceState>, len: usize) -> Result<Self> {
         let bytes = RwLock::new(machine.allocate(len)?);
         Ok(Self(Arc::new(Allocation { len, bytes, machine: Arc::clone(machine) })))
     }
@@ -46,7 +46,7 @@ impl Buffer {
     }
 
     /// What the memory holds at this moment, whatever work is still queued.
-    pub fn now(&self) -> Vec<u8> {
+    pub fn snapshot(&self) -> Vec<u8> {
         self.0.bytes.read().to_vec()
     }
 
@@ -86,14 +86,14 @@ pub(super) struct Region {
 
 impl Region {
     /// The elements, to be read. The part was taken of a view of `T`, so it is aligned.
-    pub(super) fn read<T: Scalar>(&self) -> MappedRwLockReadGuard<'_, [T]> {
+    pub(super) fn read<T: Storable>(&self) -> MappedRwLockReadGuard<'_, [T]> {
         RwLockReadGuard::map(self.memory.bytes.read(), |bytes| {
             bytemuck::cast_slice(&bytes[self.range.clone()])
         })
     }
 
     /// The elements, to be written.
-    pub(super) fn write<T: Scalar>(&self) -> MappedRwLockWriteGuard<'_, [T]> {
+    pub(super) fn write<T: Storable>(&self) -> MappedRwLockWriteGuard<'_, [T]> {
         RwLockWriteGuard::map(self.memory.bytes.write(), |bytes| {
             bytemuck::cast_slice_mut(&mut bytes[self.range.clone()])
         })

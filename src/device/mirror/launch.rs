@@ -1,13 +1,13 @@
 //! Launching kernels: what every override shares.
 
-use super::{MirrorDevice, buffer::Region, fault::Fault, machine::Machine, queue::Job};
+use super::{SimulatedDevice, buffer::Region, fault::Fault, machine::DeviceState, queue::Job};
 use crate::{
-    element::Scalar,
+    element::Storable,
     error::Result,
     host::Workers,
     memory::{
         Memory, View, ViewMut,
-        ledger::{self, Kernel, Kind, Running},
+        ledger::{self, EventKind, KernelCall, KernelScope},
     },
 };
 use parking_lot::{MappedRwLockReadGuard, MappedRwLockWriteGuard, Mutex};
@@ -16,11 +16,11 @@ use std::{marker::PhantomData, mem, sync::Arc};
 /// A kernel about to be queued. Views become operands, which the kernel's closure owns and opens
 /// when it runs.
 pub(super) struct Launch<'d> {
-    device: &'d MirrorDevice,
-    kernel: Kernel,
+    device: &'d SimulatedDevice,
+    kernel: KernelCall,
     writes: Vec<Region>,
     /// Keeps the kernel's account open: operands may have to be copied.
-    _account: Running,
+    _account: KernelScope,
 }
 
 /// An operand to be read.
@@ -29,13 +29,13 @@ pub(super) struct Input<T>(Region, PhantomData<fn() -> T>);
 /// An operand to be written.
 pub(super) struct Output<T>(Region, PhantomData<fn(T)>);
 
-impl<T: Scalar> Input<T> {
+impl<T: Storable> Input<T> {
     pub(super) fn read(&self) -> MappedRwLockReadGuard<'_, [T]> {
         self.0.read()
     }
 }
 
-impl<T: Scalar> Output<T> {
+impl<T: Storable> Output<T> {
     pub(super) fn write(&self) -> MappedRwLockWriteGuard<'_, [T]> {
         self.0.write()
     }
@@ -48,31 +48,31 @@ impl<'d> Launch<'d> {
     /// An injected [`Fault::Launch`], before any operand is touched.
     #[track_caller]
     pub(super) fn new(
-        device: &'d MirrorDevice,
+        device: &'d SimulatedDevice,
         kernel: &'static str,
         element: &'static str,
     ) -> Result<Self> {
         if device.machine.faults.strikes(Fault::Launch) {
-            return Err(Machine::failed(format!(
+            return Err(DeviceState::failed(format!(
                 "launch of {kernel} of {element}: injected fault"
             )));
         }
-        let kernel = Kernel::new(kernel, element);
-        Ok(Self { device, kernel, writes: Vec::new(), _account: kernel.run() })
+        let kernel = KernelCall::new(kernel, element);
+        Ok(Self { device, kernel, writes: Vec::new(), _account: kernel.enter() })
     }
 
     /// An operand that is read.
     #[track_caller]
-    pub(super) fn reads<T: Scalar>(&self, x: View<'_, T, MirrorDevice>) -> Result<Input<T>> {
+    pub(super) fn reads<T: Storable>(&self, x: View<'_, T, SimulatedDevice>) -> Result<Input<T>> {
         let slice = x.device()?;
         Ok(Input(slice.buffer.region(slice.offset, slice.bytes)?, PhantomData))
     }
 
     /// An operand that is read and written, or written in part.
     #[track_caller]
-    pub(super) fn updates<T: Scalar>(
+    pub(super) fn updates<T: Storable>(
         &mut self,
-        mut y: ViewMut<'_, T, MirrorDevice>,
+        mut y: ViewMut<'_, T, SimulatedDevice>,
     ) -> Result<Output<T>> {
         let slice = y.device_mut()?;
         self.output(slice.buffer.region(slice.offset, slice.bytes)?)
@@ -80,9 +80,9 @@ impl<'d> Launch<'d> {
 
     /// An operand that is overwritten.
     #[track_caller]
-    pub(super) fn writes<T: Scalar>(
+    pub(super) fn writes<T: Storable>(
         &mut self,
-        mut y: ViewMut<'_, T, MirrorDevice>,
+        mut y: ViewMut<'_, T, SimulatedDevice>,
     ) -> Result<Output<T>> {
         let slice = y.device_write_only()?;
         self.output(slice.buffer.region(slice.offset, slice.bytes)?)
@@ -90,10 +90,10 @@ impl<'d> Launch<'d> {
 
     /// An operand that is overwritten if `only`, else updated.
     #[track_caller]
-    pub(super) fn writes_if<T: Scalar>(
+    pub(super) fn writes_if<T: Storable>(
         &mut self,
         only: bool,
-        y: ViewMut<'_, T, MirrorDevice>,
+        y: ViewMut<'_, T, SimulatedDevice>,
     ) -> Result<Output<T>> {
         if only { self.writes(y) } else { self.updates(y) }
     }
@@ -121,7 +121,7 @@ impl<'d> Launch<'d> {
         let device = self.device;
         let result = Arc::new(Mutex::new(None));
         let place = Arc::clone(&result);
-        ledger::transfer(device, Kind::Download, size_of::<R>(), || {
+        ledger::record_transfer(device, EventKind::Download, size_of::<R>(), || {
             self.enqueue(move |workers| {
                 *place.lock() = Some(kernel(workers)?);
                 Ok(())
@@ -129,11 +129,11 @@ impl<'d> Launch<'d> {
             device.synchronize()
         })?;
         let lost = || format!("{}: another wait was told its failure", self.kernel);
-        result.lock().take().ok_or_else(|| Machine::failed(lost()))
+        result.lock().take().ok_or_else(|| DeviceState::failed(lost()))
     }
 
     fn enqueue(&mut self, kernel: impl FnOnce(&Workers) -> Result<()> + Send + 'static) {
-        let MirrorDevice { machine, queue, workers } = self.device;
+        let SimulatedDevice { machine, queue, workers } = self.device;
         let workers = workers.clone();
         machine.count(|counters| counters.kernels += 1);
         let job = Job {

@@ -12,7 +12,7 @@ use parking_lot::{Mutex, MutexGuard};
 use std::mem;
 
 /// Bytes of freed memory that are kept.
-const KEPT: usize = 64 << 20;
+const MAX_CACHED_BYTES: usize = 64 << 20;
 
 /// What a [`MirrorDevice`](super::MirrorDevice) and its forks did so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub struct Counters {
 
 /// The device itself.
 #[derive(Debug, Default)]
-pub(super) struct Machine {
+pub(super) struct DeviceState {
     pub(super) faults: Faults,
     counters: Mutex<Counters>,
     /// Held by whoever runs queued work: one piece runs at a time on the whole device.
@@ -42,7 +42,7 @@ pub(super) struct Machine {
     freed: Mutex<Vec<HostBytes>>,
 }
 
-impl Machine {
+impl DeviceState {
     pub(super) const NAME: &str = "mirror";
 
     /// A failure of `what`.
@@ -95,7 +95,7 @@ impl Machine {
         let mut freed = self.freed.lock();
         freed.push(mem::replace(bytes, nothing));
         let mut held: usize = freed.iter().map(|bytes| bytes.len()).sum();
-        while held > KEPT {
+        while held > MAX_CACHED_BYTES {
             held -= freed.remove(0).len();
         }
     }
@@ -108,10 +108,10 @@ mod tests {
 
     #[test]
     fn freed_memory_is_poisoned_and_what_is_kept_of_it_bounded() {
-        let machine = Machine::default();
+        let machine = DeviceState::default();
         machine.free(&mut machine.allocate(4).unwrap());
         assert_eq!(machine.freed.lock()[0][..], [POISON, POISON].concat());
-        let mut large = [0; 3].map(|_| machine.allocate(KEPT / 2).unwrap());
+        let mut large = [0; 3].map(|_| machine.allocate(MAX_CACHED_BYTES / 2).unwrap());
         large.iter_mut().for_each(|bytes| machine.free(bytes));
         assert_eq!(machine.freed.lock().len(), 2);
     }

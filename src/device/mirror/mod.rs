@@ -24,24 +24,24 @@ use crate::{
     element::Element,
     error::Result,
     host::Workers,
-    memory::{Memory, Stale},
+    memory::{Memory, StaleAllocation},
 };
 use buffer::poison;
 use launch::Launch;
-use machine::Machine;
+use machine::DeviceState;
 use queue::{Job, Queue};
 use std::{fmt, sync::Arc};
 
 /// A device in host memory that is as strict as the contract of [`Memory`] allows. See the
 /// [module](self).
 #[derive(Clone)]
-pub struct MirrorDevice {
-    machine: Arc<Machine>,
+pub struct SimulatedDevice {
+    machine: Arc<DeviceState>,
     queue: Arc<Queue>,
     workers: Workers,
 }
 
-impl MirrorDevice {
+impl SimulatedDevice {
     /// A device of its own, with as many threads as the machine runs at once.
     pub fn new() -> Self {
         Self::on(Workers::global().clone())
@@ -51,7 +51,7 @@ impl MirrorDevice {
     /// [`new`](Self::new).
     ///
     /// # Errors
-    /// [`Error::Value`](crate::Error::Value) if the threads cannot be started.
+    /// [`Error::InvalidInput`](crate::Error::InvalidInput) if the threads cannot be started.
     pub fn with_threads(threads: usize) -> Result<Self> {
         match threads {
             0 => Ok(Self::new()),
@@ -64,7 +64,7 @@ impl MirrorDevice {
     }
 
     /// Lets the `nth` event from now fail, on this handle or any fork of it; 1 is the next.
-    pub fn inject(&self, fault: Fault, nth: u64) {
+    pub fn inject_fault(&self, fault: Fault, nth: u64) {
         self.machine.faults.inject(fault, nth);
     }
 
@@ -86,29 +86,31 @@ impl MirrorDevice {
     /// Fails if this copy is to fail.
     fn copy_fault(&self, direction: &str, bytes: usize) -> Result<()> {
         match self.machine.faults.strikes(Fault::Copy) {
-            true => Err(Machine::failed(format!("{direction} of {bytes} bytes: injected fault"))),
+            true => {
+                Err(DeviceState::failed(format!("{direction} of {bytes} bytes: injected fault")))
+            }
             false => Ok(()),
         }
     }
 }
 
-impl Default for MirrorDevice {
+impl Default for SimulatedDevice {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl fmt::Debug for MirrorDevice {
+impl fmt::Debug for SimulatedDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MirrorDevice").field("pending", &self.pending()).finish_non_exhaustive()
     }
 }
 
-impl Memory for MirrorDevice {
+impl Memory for SimulatedDevice {
     type Buffer = Buffer;
 
     fn name(&self) -> String {
-        Machine::NAME.into()
+        DeviceState::NAME.into()
     }
     fn alloc(&self, bytes: usize) -> Result<Buffer> {
         Buffer::zeroed(&self.machine, bytes)
@@ -141,10 +143,10 @@ impl Memory for MirrorDevice {
     fn synchronize(&self) -> Result<()> {
         self.queue.wait(&self.machine)
     }
-    fn fork(&self) -> Result<Self> {
+    fn fork_queue(&self) -> Result<Self> {
         Ok(Self { queue: Arc::default(), ..self.clone() })
     }
-    fn after(&self, other: &Self) -> Result<()> {
+    fn order_after(&self, other: &Self) -> Result<()> {
         if !Arc::ptr_eq(&self.machine, &other.machine) {
             return other.synchronize();
         }
@@ -153,14 +155,14 @@ impl Memory for MirrorDevice {
         }
         Ok(())
     }
-    fn workers(&self) -> &Workers {
+    fn host_workers(&self) -> &Workers {
         &self.workers
     }
     /// Poisons it: host bytes now, device bytes once the work queued so far is done with them.
-    fn stale(&self, allocation: Stale<'_, Buffer>) {
+    fn on_stale(&self, allocation: StaleAllocation<'_, Buffer>) {
         match allocation {
-            Stale::Host(bytes) => poison(bytes),
-            Stale::Device(buffer) => self.queue.poison(&self.machine, buffer.whole()),
+            StaleAllocation::Host(bytes) => poison(bytes),
+            StaleAllocation::Device(buffer) => self.queue.poison(&self.machine, buffer.whole()),
         }
     }
 }

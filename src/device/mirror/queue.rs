@@ -8,7 +8,7 @@
 //! - A failure in flight is kept by its queue and told once, by the first call that waits for that
 //!   queue; waits of queues ordered after it tell of it too. The work behind it runs all the same.
 
-use super::{buffer::Region, fault::Fault, machine::Machine};
+use super::{buffer::Region, fault::Fault, machine::DeviceState};
 use crate::error::{Error, Result};
 use parking_lot::Mutex;
 use std::{collections::VecDeque, sync::Arc};
@@ -51,16 +51,16 @@ pub(super) struct Job {
 }
 
 impl Queue {
-    pub(super) fn job(&self, machine: &Machine, job: Job) {
+    pub(super) fn job(&self, machine: &DeviceState, job: Job) {
         self.push(machine, Work::Job(job));
     }
 
-    pub(super) fn poison(&self, machine: &Machine, region: Region) {
+    pub(super) fn poison(&self, machine: &DeviceState, region: Region) {
         self.push(machine, Work::Poison(region));
     }
 
     /// Orders what follows after all that `other` holds now.
-    pub(super) fn after(&self, machine: &Machine, other: &Arc<Self>) {
+    pub(super) fn after(&self, machine: &DeviceState, other: &Arc<Self>) {
         let end = other.0.lock().end;
         self.push(machine, Work::After(Arc::clone(other), end));
     }
@@ -74,12 +74,12 @@ impl Queue {
     ///
     /// # Errors
     /// The first failure since the last wait.
-    pub(super) fn wait(&self, machine: &Machine) -> Result<()> {
+    pub(super) fn wait(&self, machine: &DeviceState) -> Result<()> {
         self.settle(machine);
         self.failure()
     }
 
-    fn push(&self, machine: &Machine, work: Work) {
+    fn push(&self, machine: &DeviceState, work: Work) {
         let mut line = self.0.lock();
         line.staged += work.staged();
         line.waiting.push_back(work);
@@ -90,7 +90,7 @@ impl Queue {
         }
     }
 
-    fn settle(&self, machine: &Machine) {
+    fn settle(&self, machine: &DeviceState) {
         let _turn = machine.turn();
         let end = self.0.lock().end;
         self.run(machine, end);
@@ -98,7 +98,7 @@ impl Queue {
 
     /// Runs work up to `end`. Two queues never run each other: an order points to work that was
     /// queued before it.
-    fn run(&self, machine: &Machine, end: u64) {
+    fn run(&self, machine: &DeviceState, end: u64) {
         while let Some(work) = self.next(end) {
             if let Err(error) = work.run(machine) {
                 self.0.lock().failure.get_or_insert(error);
@@ -126,7 +126,7 @@ impl Queue {
     /// Tells a queue ordered after this one of the failure, which stays here.
     fn failed(&self) -> Result<()> {
         let line = self.0.lock();
-        line.failure.as_ref().map_or(Ok(()), |error| Err(Machine::failed(error.to_string())))
+        line.failure.as_ref().map_or(Ok(()), |error| Err(DeviceState::failed(error.to_string())))
     }
 }
 
@@ -138,7 +138,7 @@ impl Work {
         }
     }
 
-    fn run(self, machine: &Machine) -> Result<()> {
+    fn run(self, machine: &DeviceState) -> Result<()> {
         match self {
             Self::Job(job) => job.run(machine),
             Self::After(other, end) => {
@@ -154,15 +154,15 @@ impl Work {
 }
 
 impl Job {
-    fn run(self, machine: &Machine) -> Result<()> {
+    fn run(self, machine: &DeviceState) -> Result<()> {
         machine.count(|counters| counters.ran += 1);
         let outcome = match machine.faults.strikes(Fault::InFlight) {
-            true => Err(Machine::failed("injected fault")),
+            true => Err(DeviceState::failed("injected fault")),
             false => (self.body)(),
         };
         outcome.map_err(|error| {
             self.writes.iter().for_each(Region::poison);
-            error.within(format!("{}, in flight", self.name))
+            error.context(format!("{}, in flight", self.name))
         })
     }
 }

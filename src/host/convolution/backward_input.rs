@@ -7,11 +7,11 @@ use crate::{
     host::{
         gemm::gemm,
         scratch::with_scratch,
-        widen::{overwrite, widened},
-        window::{fold, reach::Reaches, room_for},
+        widen::{overwrite_widened, widened},
+        window::{accumulator_len, col2im_accumulate, reach::WindowTaps},
         workers::Workers,
     },
-    op::{Convolution, Extent, Gemm, Transpose, Window},
+    op::{Convolution, Gemm, SpatialAxis, Transpose, Window},
 };
 use num_traits::Float;
 
@@ -19,7 +19,7 @@ use num_traits::Float;
 const RESIDENT: usize = 1 << 14;
 
 /// Rows of columns below which a product is too low to be fast.
-const HIGH: usize = 96;
+const MIN_M: usize = 96;
 
 /// `dx ← filtersᵀ ∗ dy`
 pub(super) fn by_slabs<T: Element>(
@@ -39,20 +39,20 @@ pub(super) fn by_slabs<T: Element>(
 }
 
 /// Channels whose filters are mirrored side by side.
-const LINES: usize = 16;
+const CHANNELS_PER_BLOCK: usize = 16;
 
 /// The convolution of the gradients of the results, with mirrored filters, that gives those of the
 /// images: where every window is one step from the next, and not much more is computed than by
 /// [`by_columns`], for elements of the image than for windows.
 fn mirrored(op: &Convolution) -> Result<Option<Convolution>> {
     let window = op.window();
-    let mirrored = |(axis, &output): (&Extent, &usize)| {
+    let mirrored = |(axis, &output): (&SpatialAxis, &usize)| {
         let pad = (axis.dilation * (axis.kernel - 1)).checked_sub(axis.pad)?;
-        (axis.stride == 1).then_some(Extent { input: output, pad, ..*axis })
+        (axis.stride == 1).then_some(SpatialAxis { input: output, pad, ..*axis })
     };
     let axes: Option<Vec<_>> = window.axes().iter().zip(window.output()).map(mirrored).collect();
     match axes {
-        Some(axes) if (1..=5 * window.positions()).contains(&(4 * window.plane())) => {
+        Some(axes) if (1..=5 * window.positions()).contains(&(4 * window.plane_len())) => {
             let window = Window::new(op.outputs(), &axes)?;
             Convolution::new(op.batch(), op.window().channels(), op.groups(), window).map(Some)
         }
@@ -63,7 +63,7 @@ fn mirrored(op: &Convolution) -> Result<Option<Convolution>> {
 /// Filters of the [`mirrored`] convolution: of one input plane for all output planes of its group,
 /// their taps in reverse.
 fn mirror<A: Element>(workers: &Workers, op: &Convolution, filters: &[A], mirrored: &mut [A]) {
-    let (taps, rows) = (op.window().taps(), op.window().rows() / op.groups());
+    let (taps, rows) = (op.window().taps(), op.window().column_rows() / op.groups());
     let (channels, outputs) = (rows / taps.max(1), op.outputs() / op.groups());
     let (part, channel) = (outputs * rows, outputs * taps);
     if part == 0 {
@@ -71,9 +71,9 @@ fn mirror<A: Element>(workers: &Workers, op: &Convolution, filters: &[A], mirror
     }
     for (from, to) in filters.chunks(part).zip(mirrored.chunks_mut(part)) {
         // A few channels at a time: both sides are then read and written in runs, or nearly.
-        workers.chunks(to, LINES.min(channels) * channel, |block, to| {
+        workers.for_each_chunk(to, CHANNELS_PER_BLOCK.min(channels) * channel, |block, to| {
             for o in 0..outputs {
-                for (c, to) in (block * LINES..).zip(to.chunks_exact_mut(channel)) {
+                for (c, to) in (block * CHANNELS_PER_BLOCK..).zip(to.chunks_exact_mut(channel)) {
                     let from = &from[o * rows + c * taps..][..taps];
                     let to = &mut to[o * taps..][..taps];
                     to.iter_mut().zip(from.iter().rev()).for_each(|(to, &from)| *to = from);
@@ -92,16 +92,16 @@ fn by_columns<T: Element>(
     dx: &mut [T],
 ) -> Result<()> {
     let window = op.window();
-    let (image, result) = (window.image(), op.outputs() * window.positions());
-    let reaches = Reaches::of(window);
+    let (image, result) = (window.image_len(), op.outputs() * window.positions());
+    let reaches = WindowTaps::of(window);
     let (outer, inner) = levels(workers, op, op.batch());
-    outer.try_chunks(dx, image, |i, dx| {
+    outer.try_for_each_chunk(dx, image, |i, dx| {
         let dy = &dy[i * result..][..result];
-        with_scratch(room_for::<T>(dy.len()), |room_y| {
-            with_scratch(room_for::<T>(dx.len()), |room_x| {
+        with_scratch(accumulator_len::<T>(dy.len()), |room_y| {
+            with_scratch(accumulator_len::<T>(dx.len()), |room_x| {
                 let dy = widened(dy, room_y);
                 let mut done = Ok(());
-                overwrite(dx, room_x, |dx| {
+                overwrite_widened(dx, room_x, |dx| {
                     done = one_image(inner, op, &reaches, filters, dy, dx);
                 });
                 done
@@ -114,17 +114,17 @@ fn by_columns<T: Element>(
 fn one_image<A: Element<Acc = A> + Float>(
     workers: &Workers,
     op: &Convolution,
-    reaches: &Reaches,
+    reaches: &WindowTaps,
     filters: &[A],
     dy: &[A],
     dx: &mut [A],
 ) -> Result<()> {
     let window = op.window();
-    let (taps, plane, n) = (window.taps(), window.plane(), window.positions());
+    let (taps, plane, n) = (window.taps(), window.plane_len(), window.positions());
     let channels = window.channels() / op.groups();
     let (rows, k) = (channels * taps, op.outputs() / op.groups());
     // Threads that share a product want all of it at once.
-    let few = (RESIDENT / (taps * n).max(1)).max(HIGH.div_ceil(taps));
+    let few = (RESIDENT / (taps * n).max(1)).max(MIN_M.div_ceil(taps));
     let most = if workers.count() > 1 { channels } else { few }.clamp(1, channels.max(1));
     // Alike: products of one row or, if there is but one position, of few are summed otherwise.
     let most = if n == 1 { channels.max(1) } else { channels.div_ceil(channels.div_ceil(most)) };
@@ -133,17 +133,17 @@ fn one_image<A: Element<Acc = A> + Float>(
         for first in (0..channels).step_by(most) {
             let count = most.min(channels - first);
             let (row, m) = (first * taps, count * taps);
-            let product = Gemm::<A>::with(Transpose::Yes, Transpose::No, m, n, k);
+            let product = Gemm::<A>::with_transpose(Transpose::Yes, Transpose::No, m, n, k);
             with_scratch(m * n, |columns: &mut [A]| {
                 gemm(
                     workers,
-                    &product.leading(rows, n, n),
+                    &product.leading_dims(rows, n, n),
                     &filters[row.min(filters.len())..],
                     dy,
                     columns,
                 )?;
                 let dx = &mut dx[(group * channels + first) * plane..][..count * plane];
-                fold(workers, reaches, columns, n, dx);
+                col2im_accumulate(workers, reaches, columns, n, dx);
                 Ok(())
             })?;
         }

@@ -1,7 +1,7 @@
 //! Depthwise convolution: every channel has filters of its own.
 //!
 //! A product of one row would read its columns once and do little with them. So planes are
-//! rearranged such that what a tap of all windows sees lies side by side (see [`Tiling`]); then
+//! rearranged such that what a tap of all windows sees lies side by side (see [`PolyphasePlane`]); then
 //! many windows are summed at once, tap by tap, and nothing of a border is left to look after.
 
 use super::{ALONE, activate};
@@ -11,28 +11,28 @@ use crate::{
     host::{
         scratch::with_scratch,
         simd::vectorized,
-        tiling::Tiling,
-        widen::{narrow, overwrite, widen, widened},
-        window::room_for,
+        tiling::PolyphasePlane,
+        widen::{narrow, overwrite_widened, widen, widened},
+        window::accumulator_len,
         workers::Workers,
     },
-    op::{Convolution, Extent, Pool, Rounding, Unary},
+    op::{Convolution, Pool2d, PoolRounding, SpatialAxis, Unary},
 };
 use num_traits::{Float, Zero};
 use std::ops::Range;
 
 /// Most filters of a channel: for more, products are faster.
-const FILTERS: usize = 4;
+const MAX_CHANNEL_MULTIPLIER: usize = 4;
 
 /// Windows summed at a time: a few vectors, to hide the latency of an addition.
 const WINDOWS: usize = 64;
 
 /// Elements of the planes of one task.
-const TASK: usize = 1 << 15;
+const GRAIN: usize = 1 << 15;
 
 /// How a depthwise convolution in one or two axes is computed.
 pub(super) struct Depthwise {
-    tiling: Tiling,
+    tiling: PolyphasePlane,
     /// Where window 0 finds each tap in a rearranged plane.
     taps: Vec<usize>,
     /// For every phase, the taps that lie in it: their numbers, and where in the phase.
@@ -50,19 +50,24 @@ impl Depthwise {
     pub(super) fn of(op: &Convolution) -> Option<Self> {
         let window = op.window();
         let channels = window.channels();
-        if channels == 0 || op.groups() != channels || op.outputs() > FILTERS * channels {
+        if channels == 0
+            || op.groups() != channels
+            || op.outputs() > MAX_CHANNEL_MULTIPLIER * channels
+        {
             return None;
         }
         let axes = match *window.axes() {
-            [columns] => [Extent::new(1, 1), columns],
+            [columns] => [SpatialAxis::new(1, 1), columns],
             [rows, columns] => [rows, columns],
             _ => return None,
         };
         let pool = pool(&axes)?;
-        if pool.output()[0] * pool.output()[1] != window.positions() || !Tiling::pays(&pool) {
+        if pool.output()[0] * pool.output()[1] != window.positions()
+            || !PolyphasePlane::is_profitable(&pool)
+        {
             return None;
         }
-        let tiling = Tiling::new(&pool);
+        let tiling = PolyphasePlane::new(&pool);
         let all = tiling.taps();
         let [rows, columns] = axes;
         // Of a dilated kernel's reach, what its taps see.
@@ -82,7 +87,7 @@ impl Depthwise {
             by_phase,
             channels,
             filters: op.outputs() / channels,
-            plane: window.plane(),
+            plane: window.plane_len(),
             positions: window.positions(),
         })
     }
@@ -99,7 +104,7 @@ impl Depthwise {
     ) -> Result<()> {
         let results = self.filters * self.positions;
         let per_task = self.planes_per_task();
-        workers.try_chunks(y, per_task * results, |task, y| {
+        workers.try_for_each_chunk(y, per_task * results, |task, y| {
             self.with_rooms::<T>(|wide, tiled, values| {
                 for (p, y) in (task * per_task..).zip(y.chunks_exact_mut(results)) {
                     self.spread(&x[p * self.plane..][..self.plane], wide, tiled);
@@ -130,7 +135,7 @@ impl Depthwise {
     ) {
         let results = self.filters * self.positions;
         let per_task = self.planes_per_task();
-        workers.chunks(dx, per_task * self.plane, |task, dx| {
+        workers.for_each_chunk(dx, per_task * self.plane, |task, dx| {
             self.with_rooms::<T>(|wide, tiled, values| {
                 // What precedes the first window and lies between rows of windows stays zero.
                 for (p, dx) in (task * per_task..).zip(dx.chunks_exact_mut(self.plane)) {
@@ -146,11 +151,11 @@ impl Depthwise {
                             add_taps(values, taps, &mut tiled[phase * len..][..len]);
                         }
                     }
-                    overwrite(dx, wide, |dx| {
+                    overwrite_widened(dx, wide, |dx| {
                         dx.fill(T::Acc::zero());
                         vectorized(
                             #[inline(always)]
-                            || self.tiling.collect(tiled, dx),
+                            || self.tiling.from_phases(tiled, dx),
                         );
                     });
                 }
@@ -170,7 +175,7 @@ impl Depthwise {
         let batch = x.len() / (self.channels * self.plane);
         let (part, results) = (self.filters * self.taps.len(), self.filters * self.positions);
         let per_task = self.planes_per_task().div_ceil(images);
-        workers.chunks(sums, per_task * part, |task, sums| {
+        workers.for_each_chunk(sums, per_task * part, |task, sums| {
             self.with_rooms::<T>(|wide, tiled, values| {
                 for (at, sums) in (task * per_task..).zip(sums.chunks_exact_mut(part)) {
                     let (run, channel) = (at / self.channels, at % self.channels);
@@ -190,7 +195,7 @@ impl Depthwise {
     }
 
     fn planes_per_task(&self) -> usize {
-        (TASK / self.plane.max(1)).max(1)
+        (GRAIN / self.plane.max(1)).max(1)
     }
 
     /// Filters of the channel of plane `p`.
@@ -201,7 +206,7 @@ impl Depthwise {
 
     /// Numbers of windows, up to whole runs of those summed at a time.
     fn windows(&self) -> usize {
-        self.tiling.windows().next_multiple_of(WINDOWS)
+        self.tiling.window_slots().next_multiple_of(WINDOWS)
     }
 
     /// The farthest that a tap lies behind the start of its phase.
@@ -215,7 +220,7 @@ impl Depthwise {
         &self,
         body: impl FnOnce(&mut [T::Acc], &mut [T::Acc], &mut [T::Acc]),
     ) {
-        let (wide, tiled) = (room_for::<T>(self.plane), self.tiling.len() + WINDOWS);
+        let (wide, tiled) = (accumulator_len::<T>(self.plane), self.tiling.len() + WINDOWS);
         let values = self.lead() + self.windows().max(self.tiling.phase_len() + WINDOWS);
         with_scratch(wide + tiled + values, |room: &mut [T::Acc]| {
             room.fill(T::Acc::zero());
@@ -230,7 +235,7 @@ impl Depthwise {
         let x = widened(x, wide);
         vectorized(
             #[inline(always)]
-            || self.tiling.spread(x, tiled),
+            || self.tiling.to_phases(x, tiled),
         );
     }
 
@@ -243,11 +248,11 @@ impl Depthwise {
 }
 
 /// The geometry as that of a pooling, whose windows are the kernel's reach.
-fn pool(axes: &[Extent; 2]) -> Option<Pool> {
+fn pool(axes: &[SpatialAxis; 2]) -> Option<Pool2d> {
     let reach = axes.map(|axis| axis.dilation * (axis.kernel - 1) + 1);
     let [input, stride, pad] =
         [axes.map(|axis| axis.input), axes.map(|axis| axis.stride), axes.map(|axis| axis.pad)];
-    Pool::new(1, input, reach, stride, pad, Rounding::Floor).ok()
+    Pool2d::new(1, input, reach, stride, pad, PoolRounding::Floor).ok()
 }
 
 /// `yₙ ← yₙ + Σ wₜ · x[offsetₜ + n]` over taps of offset and weight.

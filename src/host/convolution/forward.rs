@@ -2,16 +2,16 @@
 
 use super::{
     activate, levels,
-    slab::{Slab, Slabs},
+    slab::{ImageGroup, ImplicitColumns},
 };
 use crate::{
     element::Element,
     error::Result,
     host::{
-        gemm::{Columns, gemm_packed},
+        gemm::{GemmB, gemm_packed},
         scratch::with_scratch,
-        widen::{overwrite, widened},
-        window::room_for,
+        widen::{overwrite_widened, widened},
+        window::accumulator_len,
         workers::Workers,
     },
     op::{Convolution, Gemm, Transpose, Unary},
@@ -28,17 +28,17 @@ pub(super) fn by_slabs<T: Element>(
     function: Option<Unary<T::Acc>>,
     y: &mut [T],
 ) -> Result<()> {
-    let slabs = Slabs::of_results(op)?;
-    let (image, result) = (op.window().image(), op.outputs() * op.window().positions());
+    let slabs = ImplicitColumns::for_outputs(op)?;
+    let (image, result) = (op.window().image_len(), op.outputs() * op.window().positions());
     let (outer, inner) = levels(workers, op, slabs.tasks());
-    outer.try_chunks(y, slabs.images() * result, |task, y| {
+    outer.try_for_each_chunk(y, slabs.images() * result, |task, y| {
         let images = y.len() / result;
         let x = &x[task * slabs.images() * image..][..images * image];
-        with_scratch(room_for::<T>(x.len()), |room_x| {
-            with_scratch(room_for::<T>(y.len()), |room_y| {
+        with_scratch(accumulator_len::<T>(x.len()), |room_x| {
+            with_scratch(accumulator_len::<T>(y.len()), |room_y| {
                 let x = widened(x, room_x);
                 let mut done = Ok(());
-                overwrite(y, room_y, |y| {
+                overwrite_widened(y, room_y, |y| {
                     done = (0..op.groups()).try_for_each(|group| {
                         multiply(inner, &slabs, &slabs.slab(group, images), x, filters, bias, y)
                     });
@@ -53,8 +53,8 @@ pub(super) fn by_slabs<T: Element>(
 /// `y ← filters·columns + bias` for one slab.
 fn multiply<A: Element<Acc = A> + Float>(
     workers: &Workers,
-    slabs: &Slabs,
-    slab: &Slab,
+    slabs: &ImplicitColumns,
+    slab: &ImageGroup,
     x: &[A],
     filters: &[A],
     bias: Option<&[A]>,
@@ -65,9 +65,9 @@ fn multiply<A: Element<Acc = A> + Float>(
     let op = Gemm::<A>::new(m, n, k);
     let bias = bias.map(|bias| &bias[slab.group() * m..][..m]);
     let product = |y: &mut [A]| match slabs.identity(slab, x) {
-        Some(x) => gemm_packed(workers, &op, filters, &Columns::Matrix(x), bias, y),
+        Some(x) => gemm_packed(workers, &op, filters, &GemmB::Matrix(x), bias, y),
         None => slabs.with_columns(workers, slab, Transpose::No, 0..k, x, |columns| {
-            gemm_packed(workers, &op, filters, &Columns::Indirect(columns), bias, y)
+            gemm_packed(workers, &op, filters, &GemmB::Indirect(columns), bias, y)
         }),
     };
     if let Some(plane) = slabs.result_mut(slab, y) {

@@ -9,29 +9,29 @@ use crate::{
     element::Element,
     error::{Error, Result},
     host::{
-        gemm::{Indirect, Piece},
+        gemm::{CopySpan, IndirectMatrix},
         scratch::with_scratch,
-        window::{reach::Reaches, unroll},
+        window::{im2col_channels, reach::WindowTaps},
         workers::Workers,
     },
-    op::{Convolution, Extent, Transpose, Window},
+    op::{Convolution, SpatialAxis, Transpose, Window},
 };
 use std::ops::Range;
 
 /// Columns below which a product is too narrow to be fast.
-const NARROW: usize = 64;
+const MIN_N: usize = 64;
 
 /// Terms below which a sum over positions is too short to be fast: every sum is read and written
 /// for so many.
-const SHORT: usize = 384;
+const MIN_K: usize = 384;
 
 /// Most images side by side.
-const MANY: usize = 32;
+const MAX_IMAGES: usize = 32;
 /// Elements of frames for which memory is asked before they are made.
-const LARGE: usize = 1 << 24;
+const PREALLOC_CHECK_LEN: usize = 1 << 24;
 
 /// The images of a convolution, by groups, in slabs of a few side by side.
-pub(super) struct Slabs {
+pub(super) struct ImplicitColumns {
     /// Windows over the channels of one group.
     window: Window,
     batch: usize,
@@ -41,26 +41,26 @@ pub(super) struct Slabs {
     /// Most images side by side.
     images: usize,
     /// How one group of an image is rearranged, unless it is used as it is.
-    frame: Option<Reaches>,
+    frame: Option<WindowTaps>,
     /// Elements of a frame's planes of one channel, and from one image's frame to the next.
     plane: usize,
     stride: usize,
     /// Where each row of the columns begins.
     rows: Vec<usize>,
     /// Where positions lie from there, image after image.
-    runs: Vec<Piece>,
+    runs: Vec<CopySpan>,
     /// Runs of one image.
     per_image: usize,
 }
 
 /// Images of one group whose columns are multiplied at once.
-pub(super) struct Slab {
+pub(super) struct ImageGroup {
     images: usize,
     group: usize,
     columns: usize,
 }
 
-impl Slab {
+impl ImageGroup {
     pub(super) fn group(&self) -> usize {
         self.group
     }
@@ -71,24 +71,24 @@ impl Slab {
     }
 }
 
-impl Slabs {
+impl ImplicitColumns {
     /// For products whose columns are positions.
-    pub(super) fn of_results(op: &Convolution) -> Result<Self> {
+    pub(super) fn for_outputs(op: &Convolution) -> Result<Self> {
         let positions = op.window().positions().max(1);
         // Wide enough, and little of the last vector computed in vain; as many for each if that
         // can be had.
         let wide = |images: &usize| {
             let columns = images * positions;
-            columns >= NARROW && columns.next_multiple_of(16) - columns <= columns / 15
+            columns >= MIN_N && columns.next_multiple_of(16) - columns <= columns / 15
         };
-        let wide = || (1..MANY).filter(wide).take(4);
+        let wide = || (1..MAX_IMAGES).filter(wide).take(4);
         let even = wide().find(|&images| op.batch().is_multiple_of(images));
-        Self::new(op, even.or(wide().next()).unwrap_or(MANY))
+        Self::new(op, even.or(wide().next()).unwrap_or(MAX_IMAGES))
     }
 
     /// For sums over positions.
-    pub(super) fn of_filters(op: &Convolution) -> Result<Self> {
-        Self::new(op, SHORT.div_ceil(op.window().positions().max(1)).min(MANY))
+    pub(super) fn for_filter_gradients(op: &Convolution) -> Result<Self> {
+        Self::new(op, MIN_K.div_ceil(op.window().positions().max(1)).min(MAX_IMAGES))
     }
 
     fn new(op: &Convolution, images: usize) -> Result<Self> {
@@ -98,7 +98,7 @@ impl Slabs {
         let images = images.clamp(1, batch.max(1));
         expect_frames(&window, images)?;
         let as_it_is = window.axes().iter().all(|axis| axis.stride == 1 && axis.pad == 0);
-        let phases: Vec<Extent> = window.axes().iter().map(phases).collect();
+        let phases: Vec<SpatialAxis> = window.axes().iter().map(phases).collect();
         let extents = extents(&window);
         let plane = extents.iter().product::<usize>();
         let planes = phases.iter().map(|axis| axis.kernel).product::<usize>();
@@ -108,7 +108,7 @@ impl Slabs {
         let stride = if as_it_is { groups * frame } else { frame };
         let positions = window.positions();
         let runs = (0..images).flat_map(|image| {
-            let shift = move |run: &Piece| Piece {
+            let shift = move |run: &CopySpan| CopySpan {
                 from: run.from + image * stride,
                 to: run.to + image * positions,
                 ..*run
@@ -117,7 +117,7 @@ impl Slabs {
         });
         Ok(Self {
             runs: runs.collect(),
-            frame: (!as_it_is).then(|| Reaches::new(&phases, &extents)),
+            frame: (!as_it_is).then(|| WindowTaps::new(&phases, &extents)),
             outputs: op.outputs() / groups,
             window,
             batch,
@@ -132,7 +132,7 @@ impl Slabs {
 
     /// Rows of the columns of one group.
     pub(super) fn rows(&self) -> usize {
-        self.window.rows()
+        self.window.column_rows()
     }
 
     /// Output planes of one group.
@@ -151,12 +151,12 @@ impl Slabs {
     }
 
     /// So many images of one group, of those that are handed over with it.
-    pub(super) fn slab(&self, group: usize, images: usize) -> Slab {
-        Slab { images, group, columns: images * self.window.positions() }
+    pub(super) fn slab(&self, group: usize, images: usize) -> ImageGroup {
+        ImageGroup { images, group, columns: images * self.window.positions() }
     }
 
     /// The image that is its own columns, whose rows are `positions` apart.
-    pub(super) fn identity<'a, A>(&self, slab: &Slab, x: &'a [A]) -> Option<&'a [A]> {
+    pub(super) fn identity<'a, A>(&self, slab: &ImageGroup, x: &'a [A]) -> Option<&'a [A]> {
         (self.window.is_identity() && slab.images == 1).then(|| &x[self.image(slab, 0)])
     }
 
@@ -164,32 +164,41 @@ impl Slabs {
     pub(super) fn with_columns<A: Element, R>(
         &self,
         workers: &Workers,
-        slab: &Slab,
+        slab: &ImageGroup,
         trans: Transpose,
         rows: Range<usize>,
         x: &[A],
-        body: impl FnOnce(&Indirect<A>) -> R,
+        body: impl FnOnce(&IndirectMatrix<A>) -> R,
     ) -> R {
         let (rows, runs) = (&self.rows[rows], &self.runs[..slab.images * self.per_image]);
         let Some(frame) = &self.frame else {
             let start = self.image(slab, 0).start.min(x.len());
-            return body(&Indirect::new(trans, &x[start..], rows, runs));
+            return body(&IndirectMatrix::new(trans, &x[start..], rows, runs));
         };
         with_scratch(slab.images * self.stride, |frames: &mut [A]| {
             for (image, frame_of) in frames.chunks_exact_mut(self.stride.max(1)).enumerate() {
-                unroll(workers, frame, &x[self.image(slab, image)], frame_of, self.plane);
+                im2col_channels(workers, frame, &x[self.image(slab, image)], frame_of, self.plane);
             }
-            body(&Indirect::new(trans, frames, rows, runs))
+            body(&IndirectMatrix::new(trans, frames, rows, runs))
         })
     }
 
     /// The slab's results, if a product can write them: those of one image.
-    pub(super) fn result_mut<'a, A>(&self, slab: &Slab, y: &'a mut [A]) -> Option<&'a mut [A]> {
+    pub(super) fn result_mut<'a, A>(
+        &self,
+        slab: &ImageGroup,
+        y: &'a mut [A],
+    ) -> Option<&'a mut [A]> {
         (slab.images == 1).then(|| &mut y[self.result(slab, 0)])
     }
 
     /// Copies results of several images side by side to their places.
-    pub(super) fn scatter_results<A: Element>(&self, slab: &Slab, product: &[A], y: &mut [A]) {
+    pub(super) fn scatter_results<A: Element>(
+        &self,
+        slab: &ImageGroup,
+        product: &[A],
+        y: &mut [A],
+    ) {
         let positions = self.window.positions().max(1);
         for (row, product) in product.chunks_exact(slab.columns.max(1)).enumerate() {
             for (image, run) in product.chunks_exact(positions).enumerate() {
@@ -200,9 +209,9 @@ impl Slabs {
     }
 
     /// Calls `body` with the slab's results side by side, and their leading dimension.
-    pub(super) fn with_results<A: Element, R>(
+    pub(super) fn with_gathered_outputs<A: Element, R>(
         &self,
-        slab: &Slab,
+        slab: &ImageGroup,
         y: &[A],
         body: impl FnOnce(&[A], usize) -> R,
     ) -> R {
@@ -222,14 +231,14 @@ impl Slabs {
     }
 
     /// Where the slab's group of `image` lies.
-    fn image(&self, slab: &Slab, image: usize) -> Range<usize> {
-        let len = self.window.image();
+    fn image(&self, slab: &ImageGroup, image: usize) -> Range<usize> {
+        let len = self.window.image_len();
         let start = (image * self.groups + slab.group) * len;
         start..start + len
     }
 
     /// Where the slab's group of the results of `image` lies.
-    fn result(&self, slab: &Slab, image: usize) -> Range<usize> {
+    fn result(&self, slab: &ImageGroup, image: usize) -> Range<usize> {
         let len = self.outputs * self.window.positions();
         let start = (image * self.groups + slab.group) * len;
         start..start + len
@@ -237,13 +246,13 @@ impl Slabs {
 }
 
 /// Elements from the first tap to the last.
-fn reach(axis: &Extent) -> usize {
+fn reach(axis: &SpatialAxis) -> usize {
     axis.dilation * (axis.kernel - 1)
 }
 
 /// Along one axis of a frame: a tap for every remainder, by the stride, of where a tap lies.
-fn phases(axis: &Extent) -> Extent {
-    Extent { kernel: axis.stride.min(reach(axis) + 1), dilation: 1, ..*axis }
+fn phases(axis: &SpatialAxis) -> SpatialAxis {
+    SpatialAxis { kernel: axis.stride.min(reach(axis) + 1), dilation: 1, ..*axis }
 }
 
 /// Extents of a plane of a frame.
@@ -259,7 +268,7 @@ fn expect_frames(window: &Window, images: usize) -> Result<()> {
     let all = [images, window.channels()].into_iter().chain(planes).chain(extents(window));
     let count = all.fold(1usize, |count, by| count.saturating_mul(by.max(1)));
     // Few are not worth the question.
-    if count <= LARGE || Vec::<f64>::new().try_reserve_exact(count).is_ok() {
+    if count <= PREALLOC_CHECK_LEN || Vec::<f64>::new().try_reserve_exact(count).is_ok() {
         return Ok(());
     }
     let bytes = count.saturating_mul(size_of::<f64>());
@@ -288,11 +297,11 @@ fn rows(window: &Window, extents: &[usize], channel: usize) -> Vec<usize> {
 }
 
 /// Where the positions of one image lie in a plane of its frame, of these extents.
-fn runs(window: &Window, extents: &[usize]) -> Vec<Piece> {
+fn runs(window: &Window, extents: &[usize]) -> Vec<CopySpan> {
     let output = window.output();
     let (width, pitch) =
         (output.last().copied().unwrap_or(1), extents.last().copied().unwrap_or(1));
-    let mut runs: Vec<Piece> = Vec::new();
+    let mut runs: Vec<CopySpan> = Vec::new();
     for to in (0..window.positions()).step_by(width.max(1)) {
         let (mut row, mut from, mut step) = (to / width, 0, pitch);
         for (output, extent) in output.iter().zip(extents).rev().skip(1) {
@@ -301,7 +310,7 @@ fn runs(window: &Window, extents: &[usize]) -> Vec<Piece> {
         }
         match runs.last_mut() {
             Some(last) if last.from + last.len == from => last.len += width,
-            _ => runs.push(Piece { from, to, len: width }),
+            _ => runs.push(CopySpan { from, to, len: width }),
         }
     }
     runs

@@ -4,11 +4,11 @@ use crate::{
         gemm::with_each_width,
         testing::{for_each_element, fractions, integers, operand, rounded, threads, wide},
     },
-    op::{Extent, Window},
+    op::{SpatialAxis, Window},
 };
 
-fn axis(input: usize, kernel: usize, stride: usize, pad: usize, dilation: usize) -> Extent {
-    Extent { input, kernel, stride, pad, dilation }
+fn axis(input: usize, kernel: usize, stride: usize, pad: usize, dilation: usize) -> SpatialAxis {
+    SpatialAxis { input, kernel, stride, pad, dilation }
 }
 
 fn convolution(
@@ -16,7 +16,7 @@ fn convolution(
     channels: usize,
     outputs: usize,
     groups: usize,
-    axes: &[Extent],
+    axes: &[SpatialAxis],
 ) -> Convolution {
     Convolution::new(batch, outputs, groups, Window::new(channels, axes).unwrap()).unwrap()
 }
@@ -69,7 +69,7 @@ fn cases() -> Vec<Convolution> {
 fn each_term(op: &Convolution, mut term: impl FnMut(usize, usize, usize)) {
     let window = op.window();
     let (channels, outputs) = (window.channels() / op.groups(), op.outputs() / op.groups());
-    let (taps, positions, plane) = (window.taps(), window.positions(), window.plane());
+    let (taps, positions, plane) = (window.taps(), window.positions(), window.plane_len());
     // Where a tap at a position lies in the plane.
     let sees = |tap: usize, position: usize| {
         let (mut tap, mut position, mut at, mut pitch) = (tap, position, 0, 1);

@@ -4,11 +4,11 @@ use super::*;
 use crate::{
     error::Error,
     host::testing::{for_each_element, fractions, integers, operand, rounded, threads, wide},
-    op::{Extent, Window},
+    op::{SpatialAxis, Window},
 };
 
-fn axis(input: usize, kernel: usize, stride: usize, pad: usize, dilation: usize) -> Extent {
-    Extent { input, kernel, stride, pad, dilation }
+fn axis(input: usize, kernel: usize, stride: usize, pad: usize, dilation: usize) -> SpatialAxis {
+    SpatialAxis { input, kernel, stride, pad, dilation }
 }
 
 fn of(
@@ -16,7 +16,7 @@ fn of(
     outputs: usize,
     groups: usize,
     channels: usize,
-    axes: &[Extent],
+    axes: &[SpatialAxis],
 ) -> Convolution {
     Convolution::new(batch, outputs, groups, Window::new(channels, axes).unwrap()).unwrap()
 }
@@ -41,10 +41,10 @@ fn cases() -> Vec<Convolution> {
 /// Calls `body(y, x, w)` with the indices of every product in the definition.
 fn each_product(op: &Convolution, mut body: impl FnMut(usize, usize, usize)) {
     let window = op.window();
-    let (rows, outputs) = (window.rows() / op.groups(), op.outputs() / op.groups());
+    let (rows, outputs) = (window.column_rows() / op.groups(), op.outputs() / op.groups());
     // The columns of an image that holds its own indices, counted from 1, say what is where.
-    let image: Vec<f64> = (1..=window.image()).map(|i| i as f64).collect();
-    let mut columns = vec![0.0; window.columns()];
+    let image: Vec<f64> = (1..=window.image_len()).map(|i| i as f64).collect();
+    let mut columns = vec![0.0; window.columns_len()];
     crate::host::im2col(&Workers::sequential(), window, &image, &mut columns).unwrap();
     let positions = window.positions();
     for (i, o, p) in (0..op.batch() * op.outputs() * positions)
@@ -54,7 +54,7 @@ fn each_product(op: &Convolution, mut body: impl FnMut(usize, usize, usize)) {
             let place = columns[(o / outputs * rows + r) * positions + p] as usize;
             if place > 0 {
                 let y = (i * op.outputs() + o) * positions + p;
-                body(y, i * window.image() + place - 1, o * rows + r);
+                body(y, i * window.image_len() + place - 1, o * rows + r);
             }
         }
     }
@@ -133,7 +133,8 @@ fn functions_of_results_are_those_of_results<T: Element>() {
                     let mut got = want.clone();
                     convolve(&workers, &op, &x, &w, bias, &mut want).unwrap();
                     unary_in_place(&workers, function, &mut want).unwrap();
-                    convolve_activated(&workers, &op, &x, &w, bias, function, &mut got).unwrap();
+                    convolve_with_activation(&workers, &op, &x, &w, bias, function, &mut got)
+                        .unwrap();
                     let bits = |y: &[T]| bytemuck::cast_slice::<T, u8>(y).to_vec();
                     assert!(bits(&got) == bits(&want), "{op:?} {function:?}");
                 }
@@ -150,7 +151,7 @@ for_each_element!(
 
 #[test]
 fn lengths_are_checked() {
-    let window = Window::new(1, &[Extent::new(4, 2)]).unwrap();
+    let window = Window::new(1, &[SpatialAxis::new(4, 2)]).unwrap();
     let op = Convolution::new(1, 2, 1, window).unwrap();
     let w = &Workers::sequential();
     let (x, f, y) = (&mut [0.0f32; 4][..], &mut [0.0f32; 4][..], &mut [0.0f32; 6][..]);
@@ -171,8 +172,8 @@ fn lengths_are_checked() {
 #[test]
 fn convolutions_of_nothing_need_no_memory() {
     let (w, pad) = (&Workers::sequential(), 1 << 50);
-    let wide = Extent { pad, ..Extent::new(1, 2 * pad + 1) };
-    let far = Extent { stride: 3, ..Extent::new(1 << 28, 3) };
+    let wide = SpatialAxis { pad, ..SpatialAxis::new(1, 2 * pad + 1) };
+    let far = SpatialAxis { stride: 3, ..SpatialAxis::new(1 << 28, 3) };
     for (batch, channels, outputs, axes) in
         [(1, 0, 2, &[wide][..]), (1, 2, 0, &[wide]), (0, 1, 2, &[far, far])]
     {
@@ -193,7 +194,7 @@ fn convolutions_of_nothing_need_no_memory() {
 #[test]
 fn frames_that_memory_cannot_hold_are_refused() {
     let w = &Workers::sequential();
-    let axis = Extent { pad: 1 << 31, dilation: 1 << 32, ..Extent::new(2, 2) };
+    let axis = SpatialAxis { pad: 1 << 31, dilation: 1 << 32, ..SpatialAxis::new(2, 2) };
     let op = Convolution::new(1, 1, 1, Window::new(1, &[axis, axis]).unwrap()).unwrap();
     let [x, f, dy] = [op.input_len(), op.filter_len(), op.output_len()].map(|n| vec![1.0f32; n]);
     let (mut y, mut df) = (dy.clone(), f.clone());

@@ -62,11 +62,11 @@ fn lanes_of_rows<const ROWS: usize>(
     term: impl Fn(f32) -> f32 + Copy,
 ) -> [__m512; ROWS] {
     let mut lanes = [_mm512_setzero_ps(); ROWS];
-    let mut place = Place::of(x, extent);
+    let mut place = RowAlignment::of(x, extent);
     for (row, lanes) in lanes.iter_mut().enumerate() {
         let x = &x[row * extent..][..extent];
         if !extent.is_multiple_of(LANES) {
-            place = Place::of(x, extent);
+            place = RowAlignment::of(x, extent);
         }
         // SAFETY: it is the place of this row, or of one as many lines before.
         #[allow(unsafe_code)]
@@ -79,7 +79,7 @@ fn lanes_of_rows<const ROWS: usize>(
 
 /// Where a row lies among lines.
 #[derive(Clone, Copy)]
-struct Place {
+struct RowAlignment {
     /// Elements of the first line that are before it.
     before: usize,
     /// Lines after the first.
@@ -89,7 +89,7 @@ struct Place {
     last: u16,
 }
 
-impl Place {
+impl RowAlignment {
     #[inline(always)]
     fn of(x: &[f32], extent: usize) -> Self {
         let before = x.as_ptr().addr() / size_of::<f32>() % LANES;
@@ -107,7 +107,7 @@ impl Place {
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 #[allow(unsafe_code)]
-unsafe fn lanes_of(x: &[f32], place: Place, term: impl Fn(f32) -> f32 + Copy) -> __m512 {
+unsafe fn lanes_of(x: &[f32], place: RowAlignment, term: impl Fn(f32) -> f32 + Copy) -> __m512 {
     let zero = _mm512_setzero_ps();
     let mut x = x.as_ptr().wrapping_sub(place.before);
     // SAFETY: what belongs to the row can be read, and the masks leave out the rest.

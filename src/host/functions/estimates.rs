@@ -11,7 +11,7 @@
 //! found. Quotients by what is just below a power of two are the exception, and left to the
 //! divider, as are operands near the ends of the range of exponents.
 
-use super::super::lines::with_by_lines;
+use super::super::lines::zip_with_aligned_stores;
 use std::arch::x86_64::{
     _mm512_cmpge_epu32_mask, _mm512_loadu_ps, _mm512_loadu_si512, _mm512_max_epu32,
     _mm512_rcp14_ps, _mm512_rsqrt14_ps, _mm512_set1_epi32, _mm512_setzero_si512, _mm512_slli_epi32,
@@ -25,15 +25,15 @@ const LANES: usize = 16;
 const BLOCK: usize = 4 * LANES;
 
 /// Elements of a block whose roots the divider's unit takes.
-const ROOTS: usize = LANES;
+const SQRT_IN_DIVIDER: usize = LANES;
 
 /// Elements of a block whose quotients the divider takes.
-const QUOTIENTS: usize = 2 * LANES;
+const DIV_IN_DIVIDER: usize = 2 * LANES;
 
 /// `yᵢ ← √xᵢ`, equal lengths.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 pub(super) fn sqrt(x: &[f32], y: &mut [f32]) {
-    with_by_lines(
+    zip_with_aligned_stores(
         x,
         y,
         #[inline(always)]
@@ -56,7 +56,7 @@ pub(super) fn sqrt(x: &[f32], y: &mut [f32]) {
 /// `yᵢ ← aᵢ / bᵢ`, equal lengths.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 pub(super) fn div(a: &[f32], mut b: &[f32], y: &mut [f32]) {
-    with_by_lines(
+    zip_with_aligned_stores(
         a,
         y,
         #[inline(always)]
@@ -88,26 +88,26 @@ unsafe fn sqrt_block(x: &[f32; BLOCK], y: &mut [f32; BLOCK]) {
     const LEAST: u32 = 2f32.to_bits() - (100 << 23);
     const RANGE: u32 = f32::INFINITY.to_bits() - LEAST;
     let mut safe = true;
-    for x in &x[ROOTS..] {
+    for x in &x[SQRT_IN_DIVIDER..] {
         safe &= x.to_bits().wrapping_sub(LEAST) < RANGE;
     }
-    for i in 0..ROOTS {
+    for i in 0..SQRT_IN_DIVIDER {
         y[i] = x[i].sqrt();
     }
     if safe {
         let mut estimate = [0.0; BLOCK];
-        for i in (ROOTS..BLOCK).step_by(LANES) {
+        for i in (SQRT_IN_DIVIDER..BLOCK).step_by(LANES) {
             // SAFETY: a vector from there on is within both.
             unsafe {
                 let x = _mm512_loadu_ps(x.as_ptr().add(i));
                 _mm512_storeu_ps(estimate.as_mut_ptr().add(i), _mm512_rsqrt14_ps(x));
             }
         }
-        for i in ROOTS..BLOCK {
+        for i in SQRT_IN_DIVIDER..BLOCK {
             y[i] = refined_sqrt(x[i], estimate[i]);
         }
     } else {
-        for i in ROOTS..BLOCK {
+        for i in SQRT_IN_DIVIDER..BLOCK {
             y[i] = x[i].sqrt();
         }
     }
@@ -129,24 +129,24 @@ fn refined_sqrt(x: f32, estimate: f32) -> f32 {
 #[inline(always)]
 #[allow(unsafe_code)]
 unsafe fn div_block(a: &[f32; BLOCK], b: &[f32; BLOCK], y: &mut [f32; BLOCK]) {
-    for i in 0..QUOTIENTS {
+    for i in 0..DIV_IN_DIVIDER {
         y[i] = a[i] / b[i];
     }
     // SAFETY: as of this.
     if unsafe { is_safe(a, b) } {
         let mut estimate = [0.0; BLOCK];
-        for i in (QUOTIENTS..BLOCK).step_by(LANES) {
+        for i in (DIV_IN_DIVIDER..BLOCK).step_by(LANES) {
             // SAFETY: a vector from there on is within both.
             unsafe {
                 let b = _mm512_loadu_ps(b.as_ptr().add(i));
                 _mm512_storeu_ps(estimate.as_mut_ptr().add(i), _mm512_rcp14_ps(b));
             }
         }
-        for i in QUOTIENTS..BLOCK {
+        for i in DIV_IN_DIVIDER..BLOCK {
             y[i] = refined_div(a[i], b[i], estimate[i]);
         }
     } else {
-        for i in QUOTIENTS..BLOCK {
+        for i in DIV_IN_DIVIDER..BLOCK {
             y[i] = a[i] / b[i];
         }
     }
@@ -165,7 +165,7 @@ unsafe fn is_safe(a: &[f32; BLOCK], b: &[f32; BLOCK]) -> bool {
     unsafe {
         let (mut wide, mut narrow) = (_mm512_set1_epi32(-1), _mm512_setzero_si512());
         let mut fraction = _mm512_setzero_si512();
-        for i in (QUOTIENTS..BLOCK).step_by(LANES) {
+        for i in (DIV_IN_DIVIDER..BLOCK).step_by(LANES) {
             let a = _mm512_loadu_si512(a.as_ptr().add(i).cast());
             let b = _mm512_loadu_si512(b.as_ptr().add(i).cast());
             let (next_a, next_b) = (_mm512_slli_epi32::<1>(a), _mm512_slli_epi32::<1>(b));

@@ -18,29 +18,29 @@ mod pack;
 #[cfg(test)]
 pub(super) mod tests;
 
-use super::half::Block;
+use super::half::HalfBlock;
 use crate::{
     element::{DType, Element},
     host::{scratch::with_scratch, simd::vectorized},
     op::{Gemm, Transpose},
 };
-use pack::{Lines, pack};
+use pack::{AmxPackSource, pack};
 use std::{
     arch::{asm, x86_64::*},
     sync::LazyLock,
 };
 
 /// Rows of a tile, of lines or of sums.
-const LINES: usize = 16;
+const TILE_ROWS: usize = 16;
 
 /// Terms of a line that a tile has.
-const TERMS: usize = 32;
+const TILE_K: usize = 32;
 
 /// Rows and columns of four tiles of `C`.
-pub(super) const PAIR: usize = 2 * LINES;
+pub(super) const BLOCK_ROWS: usize = 2 * TILE_ROWS;
 
 /// Words of 32 bits that a tile has.
-const TILE: usize = 256;
+const TILE_WORDS: usize = 256;
 
 /// Terms between two writes of sums. Panels of two tiles' lines stay in the first-level cache: of
 /// `B`, and, where each is read twice, of `A` as well.
@@ -49,44 +49,44 @@ const fn depth(parts: usize) -> usize {
 }
 
 /// Columns of `B` packed at a time: a piece of a row that memory likes to be read in.
-const GROUP: usize = 4 * PAIR;
+const B_PACK_COLUMNS: usize = 4 * BLOCK_ROWS;
 
 /// Bytes of a line of a cache, and of a row of a tile.
-const LINE: usize = 64;
+const TILE_ROW_BYTES: usize = 64;
 
 /// Operations from which on this is faster than to widen operands, as measured.
-const LEAST: u64 = 1 << 15;
+const MIN_FLOPS: u64 = 1 << 15;
 
 /// Sums from which on products of `bf16` are.
-const LEAST_SUMS: usize = 256;
+const MIN_OUTPUTS: usize = 256;
 
 /// Whether `op` is computed so: there are such registers, and it is large enough. Only its shape
 /// counts, so that all parts of a product are computed the same way.
-pub(super) fn suits<H: Element>(op: &Gemm<H>) -> bool {
+pub(super) fn is_profitable<H: Element>(op: &Gemm<H>) -> bool {
     let shape = match H::DTYPE {
-        DType::Bf16 => op.m * op.n >= LEAST_SUMS,
+        DType::Bf16 => op.m * op.n >= MIN_OUTPUTS,
         DType::F16 => filled(op) > 0.5,
         _ => return false,
     };
-    let large = shape && op.flops() >= LEAST;
+    let large = shape && op.flops() >= MIN_FLOPS;
     #[cfg(test)]
     let large = (large || tests::ANY_SIZE.get()) && !super::native::is_narrowed();
-    large && is_there()
+    large && is_available()
 }
 
 /// The share of what is computed that is not padding.
 fn filled<H: Element>(op: &Gemm<H>) -> f64 {
     let share = |len: usize, of: usize| len as f64 / len.next_multiple_of(of) as f64;
-    share(op.m, PAIR) * share(op.n, PAIR) * share(op.k, TERMS)
+    share(op.m, BLOCK_ROWS) * share(op.n, BLOCK_ROWS) * share(op.k, TILE_K)
 }
 
 /// How many `bf16` an element is the sum of.
-pub(super) const fn parts<H: Element>() -> usize {
+pub(super) const fn bf16_terms<H: Element>() -> usize {
     if matches!(H::DTYPE, DType::F16) { 2 } else { 1 }
 }
 
 /// Whether the processor has the tiles, and the system lets this process use them.
-pub(super) fn is_there() -> bool {
+pub(super) fn is_available() -> bool {
     static THERE: LazyLock<bool> =
         LazyLock::new(|| crate::host::simd::has_avx512() && has_tiles() && permitted());
     *THERE
@@ -145,19 +145,22 @@ pub(super) fn are_finite(sums: &[f32]) -> bool {
 
 /// The sums of `block`: `finish(column, sums)` is called for each [`PAIR`] of columns, with rows
 /// of so many sums.
-pub(super) fn sum<H: Element>(block: &Block<'_, H>, mut finish: impl FnMut(usize, &mut [f32])) {
+pub(super) fn accumulate_block<H: Element>(
+    block: &HalfBlock<'_, H>,
+    mut finish: impl FnMut(usize, &mut [f32]),
+) {
     let (op, m, n) = (block.op, block.rows.len(), block.columns.len());
-    let parts = parts::<H>();
-    let depth = depth(parts).min(op.k.next_multiple_of(TERMS));
+    let parts = bf16_terms::<H>();
+    let depth = depth(parts).min(op.k.next_multiple_of(TILE_K));
     // Words of a line of an operand.
     let length = depth / 2 * parts;
-    let (height, width) = (m.next_multiple_of(PAIR), n.next_multiple_of(PAIR));
-    let group = GROUP.min(width);
+    let (height, width) = (m.next_multiple_of(BLOCK_ROWS), n.next_multiple_of(BLOCK_ROWS));
+    let group = B_PACK_COLUMNS.min(width);
     // Sums of one pair of columns, where each is finished before the next.
-    let kept = if op.k > depth { width } else { PAIR };
+    let kept = if op.k > depth { width } else { BLOCK_ROWS };
     let words = (height + group) * length + kept * height;
-    with_scratch(words + LINE / 4, |room: &mut [f32]| {
-        let aligned = room.as_ptr().align_offset(LINE).min(LINE / 4);
+    with_scratch(words + TILE_ROW_BYTES / 4, |room: &mut [f32]| {
+        let aligned = room.as_ptr().align_offset(TILE_ROW_BYTES).min(TILE_ROW_BYTES / 4);
         let room = &mut room[aligned..];
         let (a, room) = room.split_at_mut(height * length);
         let (b, sums) = room.split_at_mut(group * length);
@@ -165,21 +168,24 @@ pub(super) fn sum<H: Element>(block: &Block<'_, H>, mut finish: impl FnMut(usize
             let k = depth.min(op.k - start);
             let (ld, along) = (op.lda, op.trans_a == Transpose::No);
             let corner = [block.rows.start, start];
-            pack(&Lines { x: block.a, ld, along, corner, count: m, k, turn: !along }, a);
-            let panel = PAIR / 2 * parts * k.next_multiple_of(TERMS);
-            for column in (0..n).step_by(PAIR) {
-                if column % GROUP == 0 {
+            pack(&AmxPackSource { x: block.a, ld, along, corner, count: m, k, turn: !along }, a);
+            let panel = BLOCK_ROWS / 2 * parts * k.next_multiple_of(TILE_K);
+            for column in (0..n).step_by(BLOCK_ROWS) {
+                if column % B_PACK_COLUMNS == 0 {
                     let (ld, along) = (op.ldb, op.trans_b == Transpose::Yes);
                     let corner = [block.columns.start + column, start];
-                    let count = GROUP.min(n - column);
-                    pack(&Lines { x: block.b, ld, along, corner, count, k, turn: along }, b);
+                    let count = B_PACK_COLUMNS.min(n - column);
+                    pack(
+                        &AmxPackSource { x: block.b, ld, along, corner, count, k, turn: along },
+                        b,
+                    );
                 }
-                let b = &b[column % GROUP / PAIR * panel..][..panel];
+                let b = &b[column % B_PACK_COLUMNS / BLOCK_ROWS * panel..][..panel];
                 let sums = &mut sums[if op.k > depth { column * height } else { 0 }..];
-                let sums = &mut sums[..height * PAIR];
-                multiply(parts, &a[..height / PAIR * panel], b, start > 0, sums);
+                let sums = &mut sums[..height * BLOCK_ROWS];
+                multiply(parts, &a[..height / BLOCK_ROWS * panel], b, start > 0, sums);
                 if start + k == op.k {
-                    finish(column, &mut sums[..m * PAIR]);
+                    finish(column, &mut sums[..m * BLOCK_ROWS]);
                 }
             }
         }
@@ -188,18 +194,18 @@ pub(super) fn sum<H: Element>(block: &Block<'_, H>, mut finish: impl FnMut(usize
 
 /// What `ldtilecfg` takes: all eight tiles have 16 rows of 64 bytes.
 #[repr(C)]
-struct Shapes {
+struct TileConfig {
     palette: u8,
     zeros: [u8; 15],
     bytes: [u16; 16],
     rows: [u8; 16],
 }
 
-const SHAPES: Shapes = {
-    let mut shapes = Shapes { palette: 1, zeros: [0; 15], bytes: [0; 16], rows: [0; 16] };
+const SHAPES: TileConfig = {
+    let mut shapes = TileConfig { palette: 1, zeros: [0; 15], bytes: [0; 16], rows: [0; 16] };
     let mut tile = 0;
     while tile < 8 {
-        (shapes.bytes[tile], shapes.rows[tile]) = (LINE as u16, LINES as u8);
+        (shapes.bytes[tile], shapes.rows[tile]) = (TILE_ROW_BYTES as u16, TILE_ROWS as u8);
         tile += 1;
     }
     shapes
@@ -208,10 +214,10 @@ const SHAPES: Shapes = {
 /// Sums of all rows that `a` has with the [`PAIR`] of columns `b`, onto those there are if `add`.
 /// Of two parts, four products are added; tiles are read as seldom as eight registers allow.
 fn multiply(parts: usize, a: &[f32], b: &[f32], add: bool, sums: &mut [f32]) {
-    let (steps, pairs) = (b.len() / (2 * parts * TILE), a.len() / b.len());
-    assert!(steps > 0 && b.len() == steps * 2 * parts * TILE && a.len() == pairs * b.len());
-    assert!(sums.len() == pairs * PAIR * PAIR);
-    let panel = steps * parts * TILE;
+    let (steps, pairs) = (b.len() / (2 * parts * TILE_WORDS), a.len() / b.len());
+    assert!(steps > 0 && b.len() == steps * 2 * parts * TILE_WORDS && a.len() == pairs * b.len());
+    assert!(sums.len() == pairs * BLOCK_ROWS * BLOCK_ROWS);
+    let panel = steps * parts * TILE_WORDS;
     // SAFETY: `is_there` has seen that there are tiles and that they may be used. They are set up
     // here and given back below; nothing that is called in between, or that the compiler knows of,
     // uses them. Each pass reads two panels of `steps` tiles of each operand, and writes, if `add`
@@ -287,15 +293,15 @@ fn multiply(parts: usize, a: &[f32], b: &[f32], add: bool, sums: &mut [f32]) {
                 "tilestored [{c1} + 2*{row}], tmm2",
                 "tilestored [{c1} + 2*{row} + 64], tmm3",
                 add = in(reg) u32::from(add),
-                row = in(reg) LINE,
-                next = in(reg) parts * TILE * size_of::<f32>(),
+                row = in(reg) TILE_ROW_BYTES,
+                next = in(reg) parts * TILE_WORDS * size_of::<f32>(),
                 a0 = inout(reg) a => _,
                 a1 = inout(reg) a.add(panel) => _,
                 b0 = inout(reg) b => _,
                 b1 = inout(reg) b.add(panel) => _,
-                c0 = in(reg) sums.as_mut_ptr().add(pair * PAIR * PAIR),
-                c1 = in(reg) sums.as_mut_ptr().add((pair * PAIR + LINES) * PAIR),
-                sums = inout(reg) sums.as_mut_ptr().wrapping_add((pair + 1) * PAIR * PAIR) => _,
+                c0 = in(reg) sums.as_mut_ptr().add(pair * BLOCK_ROWS * BLOCK_ROWS),
+                c1 = in(reg) sums.as_mut_ptr().add((pair * BLOCK_ROWS + TILE_ROWS) * BLOCK_ROWS),
+                sums = inout(reg) sums.as_mut_ptr().wrapping_add((pair + 1) * BLOCK_ROWS * BLOCK_ROWS) => _,
                 steps = inout(reg) steps => _,
                 out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
                 out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,

@@ -11,10 +11,10 @@
 //! depends on how a product is cut into parts.
 
 use super::{
-    dot::dot,
-    lanes::Lanes,
-    native::{Job, Native},
-    tile::{MASKED, PARTIAL, Tile, WHOLE, outer_tile},
+    dot::gemm_dot,
+    lanes::SimdVector,
+    native::{SimdKernel, SimdScalar},
+    tile::{B_MASKED, B_MASKED_TAIL, B_WHOLE_VECTORS, MicroTile, micro_kernel},
 };
 use crate::{
     element::Element,
@@ -22,17 +22,17 @@ use crate::{
 };
 
 /// Bytes after which addresses share a place in a first-level cache.
-pub(super) const PAGE: usize = 4096;
+pub(super) const L1_ALIAS_BYTES: usize = 4096;
 
 /// Vectors of a row of `B` from which on it pays to read from the beginning of a line.
-const LONG: usize = 16;
+const ALIGN_MIN_VECTORS: usize = 16;
 
 /// Elements of `B` that stay in the first-level cache, or nearly.
-const SMALL: usize = 1 << 14;
+const L1_B_MAX_LEN: usize = 1 << 14;
 
 /// A product by addresses; strides in elements.
 #[derive(Clone, Copy)]
-pub(super) struct Product<S> {
+pub(super) struct RawGemm<S> {
     pub(super) m: usize,
     pub(super) n: usize,
     pub(super) k: usize,
@@ -48,7 +48,7 @@ pub(super) struct Product<S> {
     pub(super) bias: *const S,
 }
 
-impl<S: Element<Acc = S>> Product<S> {
+impl<S: Element<Acc = S>> RawGemm<S> {
     /// The product that `op` describes.
     pub(super) fn new(op: &Gemm<S>, a: &[S], b: &[S], c: *mut S) -> Self {
         let Gemm { m, n, k, alpha, beta, lda, ldb, ldc, .. } = *op;
@@ -70,9 +70,9 @@ impl<S: Element<Acc = S>> Product<S> {
 }
 
 /// Whether the kernels here are faster than packed panels for the whole of `op`.
-pub(super) fn suits<S: Element>(op: &Gemm<S>) -> bool {
+pub(super) fn unpacked_is_faster<S: Element>(op: &Gemm<S>) -> bool {
     match (op.trans_a, op.trans_b) {
-        (_, Transpose::No) => op.k * op.n < SMALL,
+        (_, Transpose::No) => op.k * op.n < L1_B_MAX_LEN,
         // A few rows of `A`, and many terms for a summation of a vector's elements: to transpose `B`
         // would take longer.
         (Transpose::No, Transpose::Yes) => {
@@ -84,14 +84,14 @@ pub(super) fn suits<S: Element>(op: &Gemm<S>) -> bool {
 
 /// Products of one shape, each operand so many elements after the last.
 #[derive(Clone, Copy)]
-pub(super) struct Times {
+pub(super) struct BatchStrides {
     pub(super) count: usize,
     pub(super) a: usize,
     pub(super) b: usize,
     pub(super) c: usize,
 }
 
-impl Times {
+impl BatchStrides {
     /// A single product.
     pub(super) const ONE: Self = Self { count: 1, a: 0, b: 0, c: 0 };
 }
@@ -100,25 +100,25 @@ impl Times {
 ///
 /// To run it is safe if all that `p` covers at `a` and `b` can be read and at `c` written,
 /// exclusively, each time.
-pub(super) struct Multiply<'a, S> {
+pub(super) struct UnpackedGemm<'a, S> {
     pub(super) a: Transpose,
     pub(super) b: Transpose,
-    pub(super) p: &'a Product<S>,
-    pub(super) times: Times,
+    pub(super) p: &'a RawGemm<S>,
+    pub(super) times: BatchStrides,
 }
 
 #[allow(unsafe_code)]
-impl<S: Native> Job<S> for Multiply<'_, S> {
+impl<S: SimdScalar> SimdKernel<S> for UnpackedGemm<'_, S> {
     #[inline(always)]
-    unsafe fn run<L: Lanes<Scalar = S>>(self) {
+    unsafe fn run<L: SimdVector<Scalar = S>>(self) {
         let times = self.times;
         for i in 0..times.count {
             let (a, b) = (self.p.a.wrapping_add(i * times.a), self.p.b.wrapping_add(i * times.b));
-            let p = &Product { a, b, c: self.p.c.wrapping_add(i * times.c), ..*self.p };
+            let p = &RawGemm { a, b, c: self.p.c.wrapping_add(i * times.c), ..*self.p };
             // SAFETY: handed on.
             unsafe {
                 match (self.a, self.b) {
-                    (Transpose::No, Transpose::Yes) => dot::<L>(p),
+                    (Transpose::No, Transpose::Yes) => gemm_dot::<L>(p),
                     (Transpose::No, _) => outer::<L>(p, (p.lda, 1)),
                     (Transpose::Yes, _) => outer::<L>(p, (1, p.lda)),
                 }
@@ -130,7 +130,7 @@ impl<S: Native> Job<S> for Multiply<'_, S> {
 /// `B` not transposed: tiles of several rows and two vectors; `A`'s strides along m and k.
 #[allow(unsafe_code)]
 #[inline(always)]
-unsafe fn outer<L: Lanes>(p: &Product<L::Scalar>, strides: (usize, usize)) {
+unsafe fn outer<L: SimdVector>(p: &RawGemm<L::Scalar>, strides: (usize, usize)) {
     if p.m == 1 {
         // SAFETY: handed on.
         return unsafe { outer_row::<L>(p, strides.1) };
@@ -160,7 +160,7 @@ unsafe fn outer<L: Lanes>(p: &Product<L::Scalar>, strides: (usize, usize)) {
 
 /// Elements of rows of `B` after the last place before them at which whole vectors lie in lines of a
 /// cache; 0 if that is not the same for all rows.
-pub(super) fn before_vector<L: Lanes>(p: &Product<L::Scalar>) -> usize {
+pub(super) fn unaligned_prefix<L: SimdVector>(p: &RawGemm<L::Scalar>) -> usize {
     let size = size_of::<L::Scalar>();
     let vector = L::WIDTH * size;
     if (p.ldb * size).is_multiple_of(vector) { p.b.addr() % vector / size } else { 0 }
@@ -169,27 +169,27 @@ pub(super) fn before_vector<L: Lanes>(p: &Product<L::Scalar>) -> usize {
 /// A row times a matrix of short rows.
 #[allow(unsafe_code)]
 #[inline(always)]
-unsafe fn outer_row<L: Lanes>(p: &Product<L::Scalar>, along_k: usize) {
-    let before = if p.n >= LONG * L::WIDTH { before_vector::<L>(p) } else { 0 };
+unsafe fn outer_row<L: SimdVector>(p: &RawGemm<L::Scalar>, along_k: usize) {
+    let before = if p.n >= ALIGN_MIN_VECTORS * L::WIDTH { unaligned_prefix::<L>(p) } else { 0 };
     let end = before + p.n;
     let vectors = end.div_ceil(L::WIDTH);
     // As many vectors as there are, or nearly: a sum of few waits for itself.
     let most = vectors.div_ceil(vectors.div_ceil(8));
     let (b, c) = (p.b.wrapping_sub(before), p.c.wrapping_sub(before));
-    let p = &Product { b, c, ..*p };
+    let p = &RawGemm { b, c, ..*p };
     for vector in (0..vectors).step_by(most) {
         let column = vector * L::WIDTH;
         let columns = before.saturating_sub(column)..(end - column).min(most * L::WIDTH);
         let count = columns.end.div_ceil(L::WIDTH);
         let whole = columns == (0..count * L::WIDTH);
-        let tile = Tile { row: 0, rows: 0..1, column, columns };
+        let tile = MicroTile { row: 0, rows: 0..1, column, columns };
         let strides = (0, along_k);
         macro_rules! tile {
             ($($count:pat => $vectors:literal),*) => {
                 match count {
                     $(
-                        $count if whole => outer_tile::<L, 1, $vectors, WHOLE>(p, strides, tile),
-                        $count => outer_tile::<L, 1, $vectors, MASKED>(p, strides, tile),
+                        $count if whole => micro_kernel::<L, 1, $vectors, B_WHOLE_VECTORS>(p, strides, tile),
+                        $count => micro_kernel::<L, 1, $vectors, B_MASKED>(p, strides, tile),
                     )*
                 }
             };
@@ -202,22 +202,26 @@ unsafe fn outer_row<L: Lanes>(p: &Product<L::Scalar>, along_k: usize) {
 /// In tiles of `ROWS` rows; there are at least as many.
 #[allow(unsafe_code)]
 #[inline(always)]
-unsafe fn outer_of<L: Lanes, const ROWS: usize>(p: &Product<L::Scalar>, strides: (usize, usize)) {
+unsafe fn outer_of<L: SimdVector, const ROWS: usize>(
+    p: &RawGemm<L::Scalar>,
+    strides: (usize, usize),
+) {
     for column in (0..p.n).step_by(2 * L::WIDTH) {
         let columns = (p.n - column).min(2 * L::WIDTH);
         for row in (0..p.m).step_by(ROWS) {
             // The last tile ends at the last row; what it has in common with the one before it
             // is not written twice.
             let start = row.min(p.m - ROWS);
-            let tile = Tile { row: start, rows: row - start..ROWS, column, columns: 0..columns };
+            let tile =
+                MicroTile { row: start, rows: row - start..ROWS, column, columns: 0..columns };
             // SAFETY: rows and columns of the tile are within those of the product.
             unsafe {
                 if columns == 2 * L::WIDTH {
-                    outer_tile::<L, ROWS, 2, WHOLE>(p, strides, tile);
+                    micro_kernel::<L, ROWS, 2, B_WHOLE_VECTORS>(p, strides, tile);
                 } else if columns > L::WIDTH {
-                    outer_tile::<L, ROWS, 2, PARTIAL>(p, strides, tile);
+                    micro_kernel::<L, ROWS, 2, B_MASKED_TAIL>(p, strides, tile);
                 } else {
-                    outer_tile::<L, ROWS, 1, PARTIAL>(p, strides, tile);
+                    micro_kernel::<L, ROWS, 1, B_MASKED_TAIL>(p, strides, tile);
                 }
             }
         }

@@ -3,47 +3,47 @@
 //! Each is kept in as many interleaved sums as a vector has elements, which are added up in the end.
 
 use super::{
-    direct::{Product, before_vector},
-    lanes::Lanes,
+    direct::{RawGemm, unaligned_prefix},
+    lanes::SimdVector,
 };
 use num_traits::{One, Zero};
 
 /// Bytes of a row between one summation of a vector's elements and the next: rows of a tile stay in
 /// the first-level cache.
-const DEPTH: usize = 4096;
+const KC_BYTES: usize = 4096;
 
 /// Elements of `B`'s rows that stay in the second-level cache while `A` passes by.
-const RESIDENT: usize = 1 << 16;
+const L2_B_LEN: usize = 1 << 16;
 
 /// Bytes of `B` that are in no cache of the core.
-const LARGE: usize = 2 << 20;
+const PREFETCH_B_MIN_BYTES: usize = 2 << 20;
 
 /// Vectors of a row from which on it pays to read from the beginning of a line.
-const LONG: usize = 8;
+const ALIGN_MIN_VECTORS: usize = 8;
 
 /// Vectors of a row that are read before those of the next.
-const TOGETHER: usize = 4;
+const K_UNROLL: usize = 4;
 
 /// Rows of `B` that a row is multiplied with at a time.
-const EIGHT: usize = 8;
+const N_UNROLL: usize = 8;
 
 /// `A` not transposed, `B` transposed.
 #[allow(unsafe_code)]
 #[inline(always)]
-pub(super) unsafe fn dot<L: Lanes>(p: &Product<L::Scalar>) {
+pub(super) unsafe fn gemm_dot<L: SimdVector>(p: &RawGemm<L::Scalar>) {
     if p.m == 1 {
         // SAFETY: handed on.
         return unsafe { dot_row::<L>(p) };
     }
-    let cuts = p.k.div_ceil(DEPTH / size_of::<L::Scalar>());
+    let cuts = p.k.div_ceil(KC_BYTES / size_of::<L::Scalar>());
     let deepest = p.k.div_ceil(cuts.max(1)).max(1);
     for start in (0..p.k).step_by(deepest) {
         let depth = deepest.min(p.k - start);
-        let resident = (RESIDENT / depth + 1).next_multiple_of(64);
+        let resident = (L2_B_LEN / depth + 1).next_multiple_of(64);
         for column in (0..p.n).step_by(resident) {
             // SAFETY: a range of the columns and of k: offsets stay within the operands.
             unsafe {
-                let part = Product {
+                let part = RawGemm {
                     n: resident.min(p.n - column),
                     k: depth,
                     beta: if start == 0 { p.beta } else { L::Scalar::one() },
@@ -67,9 +67,9 @@ pub(super) unsafe fn dot<L: Lanes>(p: &Product<L::Scalar>) {
 /// One row of `A`.
 #[allow(unsafe_code)]
 #[inline(always)]
-unsafe fn dot_row<L: Lanes>(p: &Product<L::Scalar>) {
-    let before = if p.k >= LONG * L::WIDTH { before_vector::<L>(p) } else { 0 };
-    let large = p.n * p.k * size_of::<L::Scalar>() > LARGE;
+unsafe fn dot_row<L: SimdVector>(p: &RawGemm<L::Scalar>) {
+    let before = if p.k >= ALIGN_MIN_VECTORS * L::WIDTH { unaligned_prefix::<L>(p) } else { 0 };
+    let large = p.n * p.k * size_of::<L::Scalar>() > PREFETCH_B_MIN_BYTES;
     // SAFETY: handed on.
     unsafe {
         match (large, before) {
@@ -85,8 +85,8 @@ unsafe fn dot_row<L: Lanes>(p: &Product<L::Scalar>) {
 /// `before` elements before them if `BEFORE`.
 #[allow(unsafe_code)]
 #[inline(always)]
-unsafe fn dot_eights<L: Lanes, const FETCH: bool, const BEFORE: bool>(
-    p: &Product<L::Scalar>,
+unsafe fn dot_eights<L: SimdVector, const FETCH: bool, const BEFORE: bool>(
+    p: &RawGemm<L::Scalar>,
     before: usize,
 ) {
     let before = if BEFORE { before } else { 0 };
@@ -94,7 +94,7 @@ unsafe fn dot_eights<L: Lanes, const FETCH: bool, const BEFORE: bool>(
     while column < p.n {
         let (left, b) = (p.n - column, p.b.wrapping_add(column * p.ldb));
         let step = match left {
-            EIGHT.. => EIGHT,
+            N_UNROLL.. => N_UNROLL,
             4.. => 4,
             2.. => 2,
             _ => 1,
@@ -102,7 +102,7 @@ unsafe fn dot_eights<L: Lanes, const FETCH: bool, const BEFORE: bool>(
         // SAFETY: the caller's: rows of k elements, and n elements at `c`.
         unsafe {
             let lanes = match step {
-                EIGHT => dot_some::<L, EIGHT, FETCH>(p.a, (b, p.ldb), p.k, before),
+                N_UNROLL => dot_some::<L, N_UNROLL, FETCH>(p.a, (b, p.ldb), p.k, before),
                 4 => dot_some::<L, 4, FETCH>(p.a, (b, p.ldb), p.k, before),
                 2 => dot_some::<L, 2, FETCH>(p.a, (b, p.ldb), p.k, before),
                 _ => dot_some::<L, 1, FETCH>(p.a, (b, p.ldb), p.k, before),
@@ -116,21 +116,21 @@ unsafe fn dot_eights<L: Lanes, const FETCH: bool, const BEFORE: bool>(
 /// `c ← α·sums + β·c` of the first `count` of eight sums.
 #[allow(unsafe_code)]
 #[inline(always)]
-unsafe fn finish_some<L: Lanes>(
-    p: &Product<L::Scalar>,
-    lanes: [L; EIGHT],
+unsafe fn finish_some<L: SimdVector>(
+    p: &RawGemm<L::Scalar>,
+    lanes: [L; N_UNROLL],
     column: usize,
     count: usize,
 ) {
     // SAFETY: the caller's: so many elements at `c` from `column` on.
     unsafe {
         let (alpha, beta) = (L::splat(p.alpha), L::splat(p.beta));
-        for (i, lanes) in lanes.chunks_exact(L::WIDTH.min(EIGHT)).enumerate() {
-            let mut vectors = [L::splat(L::Scalar::zero()); EIGHT];
+        for (i, lanes) in lanes.chunks_exact(L::WIDTH.min(N_UNROLL)).enumerate() {
+            let mut vectors = [L::splat(L::Scalar::zero()); N_UNROLL];
             vectors[..lanes.len()].copy_from_slice(lanes);
             let count = count.saturating_sub(i * L::WIDTH).min(lanes.len());
             let c = p.c.wrapping_add(column + i * L::WIDTH);
-            let mut value = alpha.mul(L::fold(vectors));
+            let mut value = alpha.mul(L::horizontal_sum8(vectors));
             if !p.beta.is_zero() {
                 value = beta.mul_add(L::load_first(c, count), value);
             }
@@ -143,16 +143,16 @@ unsafe fn finish_some<L: Lanes>(
 /// begins `before` elements before them, of which nothing is read.
 #[allow(unsafe_code)]
 #[inline(always)]
-unsafe fn dot_some<L: Lanes, const ROWS: usize, const FETCH: bool>(
+unsafe fn dot_some<L: SimdVector, const ROWS: usize, const FETCH: bool>(
     a: *const L::Scalar,
     (b, ldb): (*const L::Scalar, usize),
     k: usize,
     before: usize,
-) -> [L; EIGHT] {
+) -> [L; N_UNROLL] {
     let (a, b, end) = (a.wrapping_sub(before), b.wrapping_sub(before), before + k);
     // SAFETY: the caller's: so many elements at each of the places.
     unsafe {
-        let mut lanes = [L::splat(L::Scalar::zero()); EIGHT];
+        let mut lanes = [L::splat(L::Scalar::zero()); N_UNROLL];
         let mut term = 0;
         if before > 0 {
             let mask = L::mask(before, end.min(L::WIDTH));
@@ -162,10 +162,10 @@ unsafe fn dot_some<L: Lanes, const ROWS: usize, const FETCH: bool>(
             }
             term = L::WIDTH;
         }
-        while term + TOGETHER * L::WIDTH <= end {
+        while term + K_UNROLL * L::WIDTH <= end {
             let (a, b) = (a.wrapping_add(term), b.wrapping_add(term));
-            add_vectors::<L, ROWS, TOGETHER, FETCH>(a, (b, ldb), &mut lanes);
-            term += TOGETHER * L::WIDTH;
+            add_vectors::<L, ROWS, K_UNROLL, FETCH>(a, (b, ldb), &mut lanes);
+            term += K_UNROLL * L::WIDTH;
         }
         while term + L::WIDTH <= end {
             let (a, b) = (a.wrapping_add(term), b.wrapping_add(term));
@@ -193,10 +193,10 @@ unsafe fn dot_some<L: Lanes, const ROWS: usize, const FETCH: bool>(
 /// Adds products of `COUNT` vectors at `a` with those of rows of `B`.
 #[allow(unsafe_code)]
 #[inline(always)]
-unsafe fn add_vectors<L: Lanes, const ROWS: usize, const COUNT: usize, const FETCH: bool>(
+unsafe fn add_vectors<L: SimdVector, const ROWS: usize, const COUNT: usize, const FETCH: bool>(
     a: *const L::Scalar,
     (b, ldb): (*const L::Scalar, usize),
-    lanes: &mut [L; EIGHT],
+    lanes: &mut [L; N_UNROLL],
 ) {
     // SAFETY: the caller's: so many elements at each of the places.
     unsafe {
@@ -220,7 +220,7 @@ unsafe fn add_vectors<L: Lanes, const ROWS: usize, const COUNT: usize, const FET
 /// In tiles of `ROWS` rows and `COLUMNS` columns; there are at least as many.
 #[allow(unsafe_code)]
 #[inline(always)]
-unsafe fn dot_of<L: Lanes, const ROWS: usize, const COLUMNS: usize>(p: &Product<L::Scalar>) {
+unsafe fn dot_of<L: SimdVector, const ROWS: usize, const COLUMNS: usize>(p: &RawGemm<L::Scalar>) {
     for row in (0..p.m).step_by(ROWS) {
         let first_row = row.min(p.m - ROWS);
         for column in (0..p.n).step_by(COLUMNS) {
@@ -243,8 +243,8 @@ unsafe fn dot_of<L: Lanes, const ROWS: usize, const COLUMNS: usize>(p: &Product<
 /// Dot products of `ROWS` rows of `A` with `COLUMNS` rows of `B`.
 #[allow(unsafe_code)]
 #[inline(always)]
-unsafe fn dot_tile<L: Lanes, const ROWS: usize, const COLUMNS: usize>(
-    p: &Product<L::Scalar>,
+unsafe fn dot_tile<L: SimdVector, const ROWS: usize, const COLUMNS: usize>(
+    p: &RawGemm<L::Scalar>,
     row: usize,
     column: usize,
 ) -> [[L::Scalar; COLUMNS]; ROWS] {
@@ -284,7 +284,9 @@ unsafe fn dot_tile<L: Lanes, const ROWS: usize, const COLUMNS: usize>(
             // Indices are constants, so that the sums stay in registers.
             for (i, sums) in sums.chunks_mut(4).enumerate() {
                 let lane = |j: usize| lanes[(4 * i + j) % COLUMNS];
-                sums.copy_from_slice(&L::sums([lane(0), lane(1), lane(2), lane(3)])[..sums.len()]);
+                sums.copy_from_slice(
+                    &L::horizontal_sum4([lane(0), lane(1), lane(2), lane(3)])[..sums.len()],
+                );
             }
         }
         sums

@@ -7,13 +7,13 @@
 use super::amx;
 use super::{
     direct,
-    lanes::Lanes,
-    lines::{Lines, Matrix, Part},
+    lanes::SimdVector,
+    lines::{PackSource, SourceBlock, StridedSource},
     native as same,
-    native::{Job, Kernel, Native, sum_lines},
-    packed::BEYOND,
+    native::{GemmPath, SimdKernel, SimdScalar, gemm_from_pack_sources},
+    packed::PANEL_SLACK,
     share,
-    tiles::Tiles,
+    tiles::OutputTiles,
 };
 use crate::{
     element::Element,
@@ -24,13 +24,13 @@ use bytemuck::{cast_slice, cast_slice_mut};
 use std::ops::Range;
 
 /// Rows of a block of `C`: an element of `B` is packed once for so many products.
-const HEIGHT: usize = 768;
+const MC: usize = 768;
 
 /// Columns of a block of `C`: so many for an element of `A`.
-const WIDTH: usize = 1024;
+const NC: usize = 1024;
 
 /// The depth at which sums of small products are cut.
-const DEPTH: usize = 256;
+const KC: usize = 256;
 
 /// `C ← α·op(A)·op(B) + β·C`, rounded once, of elements of type `H`, which is what `T` is;
 /// `op.check` passed, and k is not 0.
@@ -42,23 +42,23 @@ pub(super) fn product<T: Element, H: Element<Acc = f32>>(
     c: &mut [T],
 ) {
     let (op, a, b) = (&same::<T, H>(op), cast_slice::<T, H>(a), cast_slice::<T, H>(b));
-    let c = Tiles::new(cast_slice_mut::<T, H>(c), op.ldc);
+    let c = OutputTiles::new(cast_slice_mut::<T, H>(c), op.ldc);
     // Chosen for the whole: its parts have the same bits.
-    let way = Way::of(op);
+    let way = HalfPath::of(op);
     share(workers, op, |part, row, column| {
-        for i in (0..part.m).step_by(HEIGHT) {
-            for j in (0..part.n).step_by(WIDTH) {
-                let rows = row + i..row + part.m.min(i + HEIGHT);
-                let columns = column + j..column + part.n.min(j + WIDTH);
-                let block = Block { op, a, b, rows, columns };
+        for i in (0..part.m).step_by(MC) {
+            for j in (0..part.n).step_by(NC) {
+                let rows = row + i..row + part.m.min(i + MC);
+                let columns = column + j..column + part.n.min(j + NC);
+                let block = HalfBlock { op, a, b, rows, columns };
                 block.sum(way, |column, columns, width, sums| {
                     let (alpha, beta) = (op.alpha, op.beta);
                     let c = c.at(block.rows.start, block.columns.start + column);
-                    let job = Finish { alpha, beta, sums, width, columns, c, ldc: op.ldc };
+                    let job = WriteBack { alpha, beta, sums, width, columns, c, ldc: op.ldc };
                     // SAFETY: `c` has all of this block, and no other has a part of it.
                     #[allow(unsafe_code)]
                     unsafe {
-                        f32::on_lanes(job);
+                        f32::dispatch(job);
                     }
                 });
             }
@@ -68,26 +68,26 @@ pub(super) fn product<T: Element, H: Element<Acc = f32>>(
 
 /// How blocks are summed.
 #[derive(Clone, Copy)]
-enum Way {
-    Small,
+enum HalfPath {
+    Unpacked,
     Packed,
     #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
     Amx,
 }
 
-impl Way {
+impl HalfPath {
     /// The fastest for `op`, as measured.
     fn of<H: Element<Acc = f32>>(op: &Gemm<H>) -> Self {
         #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-        if amx::suits(op) {
+        if amx::is_profitable(op) {
             return Self::Amx;
         }
-        if direct::suits(&same::<H, f32>(op)) { Self::Small } else { Self::Packed }
+        if direct::unpacked_is_faster(&same::<H, f32>(op)) { Self::Unpacked } else { Self::Packed }
     }
 }
 
 /// A block of rows and columns of `op(A)·op(B)`.
-pub(super) struct Block<'a, H: Element> {
+pub(super) struct HalfBlock<'a, H: Element> {
     pub(super) op: &'a Gemm<H>,
     pub(super) a: &'a [H],
     pub(super) b: &'a [H],
@@ -95,24 +95,24 @@ pub(super) struct Block<'a, H: Element> {
     pub(super) columns: Range<usize>,
 }
 
-impl<H: Element<Acc = f32>> Block<'_, H> {
+impl<H: Element<Acc = f32>> HalfBlock<'_, H> {
     /// Calls `finish(column, columns, width, sums)` for all sums of so many columns from there on,
     /// in rows of `width`.
-    fn sum(&self, way: Way, mut finish: impl FnMut(usize, usize, usize, &[f32])) {
+    fn sum(&self, way: HalfPath, mut finish: impl FnMut(usize, usize, usize, &[f32])) {
         let n = self.columns.len();
         #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-        if let Way::Amx = way {
+        if let HalfPath::Amx = way {
             let mut widened = Vec::new();
-            return amx::sum(self, |column, sums| {
-                if amx::parts::<H>() > 1 && !amx::are_finite(sums) {
-                    self.put_right(column, sums, &mut widened);
+            return amx::accumulate_block(self, |column, sums| {
+                if amx::bf16_terms::<H>() > 1 && !amx::are_finite(sums) {
+                    self.patch_nonfinite(column, sums, &mut widened);
                 }
-                finish(column, amx::PAIR.min(n - column), amx::PAIR, sums);
+                finish(column, amx::BLOCK_ROWS.min(n - column), amx::BLOCK_ROWS, sums);
             });
         }
         with_scratch(self.rows.len() * n, |sums: &mut [f32]| {
             match way {
-                Way::Small => self.small(sums),
+                HalfPath::Unpacked => self.small(sums),
                 _ => self.packed(sums),
             }
             finish(0, n, n, sums);
@@ -122,13 +122,13 @@ impl<H: Element<Acc = f32>> Block<'_, H> {
     /// Replaces those sums of a pair of tiles' columns that are not finite, by what `widened` holds
     /// or, if it is empty, is to hold: all sums of the block by the other way.
     #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-    fn put_right(&self, column: usize, sums: &mut [f32], widened: &mut Vec<f32>) {
+    fn patch_nonfinite(&self, column: usize, sums: &mut [f32], widened: &mut Vec<f32>) {
         let (m, n) = (self.rows.len(), self.columns.len());
         if widened.is_empty() {
             widened.resize(m * n, 0.0);
             self.packed(widened);
         }
-        for (sums, widened) in sums.chunks_exact_mut(amx::PAIR).zip(widened.chunks_exact(n)) {
+        for (sums, widened) in sums.chunks_exact_mut(amx::BLOCK_ROWS).zip(widened.chunks_exact(n)) {
             for (sum, &widened) in sums.iter_mut().zip(&widened[column..]) {
                 if !sum.is_finite() {
                     *sum = widened;
@@ -140,31 +140,31 @@ impl<H: Element<Acc = f32>> Block<'_, H> {
     /// By panels that hold widened elements.
     fn packed(&self, sums: &mut [f32]) {
         let (op, m, n) = (self.op, self.rows.len(), self.columns.len());
-        let rows = Matrix::rows(op.trans_a, self.a, op.lda);
-        let columns = Matrix::columns(op.trans_b, self.b, op.ldb);
-        let rows = Part { lines: &rows, first: self.rows.start };
-        let columns = Part { lines: &columns, first: self.columns.start };
-        sum_lines([m, n, op.k], &rows, &columns, sums);
+        let rows = StridedSource::rows(op.trans_a, self.a, op.lda);
+        let columns = StridedSource::columns(op.trans_b, self.b, op.ldb);
+        let rows = SourceBlock { lines: &rows, first: self.rows.start };
+        let columns = SourceBlock { lines: &columns, first: self.columns.start };
+        gemm_from_pack_sources([m, n, op.k], &rows, &columns, sums);
     }
 
     /// By matrices of widened elements, stored as operands are.
     fn small(&self, sums: &mut [f32]) {
         let (op, m, n) = (self.op, self.rows.len(), self.columns.len());
-        let deepest = DEPTH.min(op.k);
-        with_scratch((m + BEYOND) * (deepest + BEYOND), |a: &mut [f32]| {
-            with_scratch((deepest + BEYOND) * (n + BEYOND), |b: &mut [f32]| {
-                for start in (0..op.k).step_by(DEPTH) {
-                    let terms = start..op.k.min(start + DEPTH);
+        let deepest = KC.min(op.k);
+        with_scratch((m + PANEL_SLACK) * (deepest + PANEL_SLACK), |a: &mut [f32]| {
+            with_scratch((deepest + PANEL_SLACK) * (n + PANEL_SLACK), |b: &mut [f32]| {
+                for start in (0..op.k).step_by(KC) {
+                    let terms = start..op.k.min(start + KC);
                     let k = terms.len();
                     matrix(op.trans_a, self.a, op.lda, [&self.rows, &terms], a);
                     matrix(op.trans_b, self.b, op.ldb, [&terms, &self.columns], b);
-                    let part = Gemm::<f32>::with(op.trans_a, op.trans_b, m, n, k);
+                    let part = Gemm::<f32>::with_transpose(op.trans_a, op.trans_b, m, n, k);
                     let part = part.beta(if start == 0 { 0.0 } else { 1.0 });
                     // SAFETY: the matrices are packed, and as `sums` they have the extents of
                     // `part`.
                     #[allow(unsafe_code)]
                     unsafe {
-                        Kernel::Direct.run(&part, &a[..m * k], &b[..k * n], sums.as_mut_ptr());
+                        GemmPath::Unpacked.run(&part, &a[..m * k], &b[..k * n], sums.as_mut_ptr());
                     }
                 }
             });
@@ -182,11 +182,16 @@ fn matrix<H: Element<Acc = f32>>(
 ) {
     let (rows, columns) = if trans == Transpose::No { (rows, columns) } else { (columns, rows) };
     // A single panel of columns is a matrix by rows.
-    Matrix::columns(Transpose::No, x, ld).pack(columns.clone(), rows.clone(), columns.len(), to);
+    StridedSource::columns(Transpose::No, x, ld).pack(
+        columns.clone(),
+        rows.clone(),
+        columns.len(),
+        to,
+    );
 }
 
 /// `C ← α·sums + β·C`, rounded, of the first `columns` of `sums`, which are rows of `width`.
-struct Finish<'a, H> {
+struct WriteBack<'a, H> {
     alpha: f32,
     beta: f32,
     sums: &'a [f32],
@@ -197,9 +202,9 @@ struct Finish<'a, H> {
 }
 
 #[allow(unsafe_code)]
-impl<H: Element<Acc = f32>> Job<f32> for Finish<'_, H> {
+impl<H: Element<Acc = f32>> SimdKernel<f32> for WriteBack<'_, H> {
     #[inline(always)]
-    unsafe fn run<L: Lanes<Scalar = f32>>(self) {
+    unsafe fn run<L: SimdVector<Scalar = f32>>(self) {
         // SAFETY: the caller's: `c` is exclusive and has as many rows and columns as the sums.
         unsafe {
             let (alpha, beta) = (L::splat(self.alpha), L::splat(self.beta));

@@ -1,9 +1,9 @@
 //! Matrices whose elements lie elsewhere, by two tables: so columns of images lie in the images.
 
 use super::{
-    lanes::Lanes,
-    lines::{AHEAD, Lines, check_room, transpose},
-    native::{Job, Native},
+    lanes::SimdVector,
+    lines::{PACK_PREFETCH_BYTES, PackSource, check_panel_len, pack_transposed},
+    native::{SimdKernel, SimdScalar},
 };
 use crate::op::Transpose;
 use bytemuck::Pod;
@@ -12,29 +12,29 @@ use std::ops::Range;
 
 /// A matrix of which the element of row r and column c is `x[rows[r] + from + (c − to)]`, with the
 /// run of columns that has c.
-pub(in crate::host) struct Indirect<'a, S> {
+pub(in crate::host) struct IndirectMatrix<'a, S> {
     x: &'a [S],
     rows: &'a [usize],
-    runs: &'a [Piece],
+    runs: &'a [CopySpan],
     /// Whether a line is a row, rather than a column.
     along: bool,
 }
 
 /// `len` elements from place `from` of something, at place `to` of something else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::host) struct Piece {
+pub(in crate::host) struct CopySpan {
     pub(in crate::host) from: usize,
     pub(in crate::host) to: usize,
     pub(in crate::host) len: usize,
 }
 
-impl<'a, S> Indirect<'a, S> {
+impl<'a, S> IndirectMatrix<'a, S> {
     /// The matrix, or its transpose, as the `B` of a product. Runs are in order, without a gap.
     pub(in crate::host) fn new(
         trans: Transpose,
         x: &'a [S],
         rows: &'a [usize],
-        runs: &'a [Piece],
+        runs: &'a [CopySpan],
     ) -> Self {
         let last_row = rows.iter().max();
         let end = runs.iter().map(|run| run.from + run.len).max();
@@ -46,18 +46,18 @@ impl<'a, S> Indirect<'a, S> {
     }
 
     /// The same elements of another type that `S` is.
-    pub(super) fn cast<T: Pod>(&self) -> Indirect<'_, T>
+    pub(super) fn cast<T: Pod>(&self) -> IndirectMatrix<'_, T>
     where
         S: Pod,
     {
         let Self { rows, runs, along, .. } = *self;
-        Indirect { x: bytemuck::cast_slice(self.x), rows, runs, along }
+        IndirectMatrix { x: bytemuck::cast_slice(self.x), rows, runs, along }
     }
 }
 
-impl<S: Native> Lines<S> for Indirect<'_, S> {
+impl<S: SimdScalar> PackSource<S> for IndirectMatrix<'_, S> {
     fn pack(&self, lines: Range<usize>, terms: Range<usize>, size: usize, panels: &mut [S]) {
-        check_room(panels, lines.len(), terms.len(), size);
+        check_panel_len(panels, lines.len(), terms.len(), size);
         if lines.is_empty() || terms.is_empty() {
             return;
         }
@@ -67,13 +67,13 @@ impl<S: Native> Lines<S> for Indirect<'_, S> {
         #[allow(unsafe_code)]
         unsafe {
             let (rows, columns) = if along { (lines, terms) } else { (terms, lines) };
-            S::on_lanes(Pack { x, rows: &rows_of[rows], runs, columns, along, size, panels });
+            S::dispatch(Pack { x, rows: &rows_of[rows], runs, columns, along, size, panels });
         }
     }
 }
 
 /// Most segments of any vector.
-const MOST: usize = 16;
+const MAX_SEGMENTS: usize = 16;
 
 /// Elements of a vector that lie side by side.
 #[derive(Clone, Copy)]
@@ -86,8 +86,8 @@ struct Segment<M> {
 /// Calls `body` with each vector of `columns`: its first, how many it has, and where they lie.
 #[allow(unsafe_code)]
 #[inline(always)]
-unsafe fn each_vector<L: Lanes>(
-    runs: &[Piece],
+unsafe fn each_vector<L: SimdVector>(
+    runs: &[CopySpan],
     columns: Range<usize>,
     mut body: impl FnMut(usize, usize, &[Segment<L::Mask>]),
 ) {
@@ -96,8 +96,8 @@ unsafe fn each_vector<L: Lanes>(
         let len = L::WIDTH.min(columns.end - column);
         // SAFETY: the caller's: the instructions are there.
         let nothing = Segment { start: 0, there: unsafe { L::mask(0, 0) } };
-        let (mut segments, mut count) = ([nothing; MOST], 0);
-        while let Some(&Piece { from, to, len: in_run }) = runs.get(run)
+        let (mut segments, mut count) = ([nothing; MAX_SEGMENTS], 0);
+        while let Some(&CopySpan { from, to, len: in_run }) = runs.get(run)
             && to < column + len
         {
             let end = to + in_run;
@@ -118,7 +118,7 @@ unsafe fn each_vector<L: Lanes>(
 /// The elements of all segments of a vector, the others zero.
 #[allow(unsafe_code)]
 #[inline(always)]
-unsafe fn load<L: Lanes>(x: *const L::Scalar, segments: &[Segment<L::Mask>]) -> L {
+unsafe fn load<L: SimdVector>(x: *const L::Scalar, segments: &[Segment<L::Mask>]) -> L {
     let Some((first, others)) = segments.split_first() else {
         // SAFETY: the caller's: the instructions are there.
         return unsafe { L::splat(L::Scalar::zero()) };
@@ -127,7 +127,7 @@ unsafe fn load<L: Lanes>(x: *const L::Scalar, segments: &[Segment<L::Mask>]) -> 
     unsafe {
         let mut vector = L::load_masked(x.wrapping_add(first.start), first.there);
         for segment in others {
-            vector = vector.load_onto(x.wrapping_add(segment.start), segment.there);
+            vector = vector.load_merge(x.wrapping_add(segment.start), segment.there);
         }
         vector
     }
@@ -159,7 +159,7 @@ macro_rules! by_number {
 struct Pack<'a, S> {
     x: &'a [S],
     rows: &'a [usize],
-    runs: &'a [Piece],
+    runs: &'a [CopySpan],
     columns: Range<usize>,
     /// Whether lines are rows, rather than columns.
     along: bool,
@@ -168,19 +168,19 @@ struct Pack<'a, S> {
 }
 
 #[allow(unsafe_code)]
-impl<S: Native> Job<S> for Pack<'_, S> {
+impl<S: SimdScalar> SimdKernel<S> for Pack<'_, S> {
     #[inline(always)]
-    unsafe fn run<L: Lanes<Scalar = S>>(self) {
+    unsafe fn run<L: SimdVector<Scalar = S>>(self) {
         // SAFETY: handed on.
         unsafe { if self.along { self.rows::<L>() } else { self.columns::<L>() } }
     }
 }
 
 #[allow(unsafe_code)]
-impl<S: Native> Pack<'_, S> {
+impl<S: SimdScalar> Pack<'_, S> {
     /// Panels of columns.
     #[inline(always)]
-    unsafe fn columns<L: Lanes<Scalar = S>>(self) {
+    unsafe fn columns<L: SimdVector<Scalar = S>>(self) {
         let Self { x, rows, runs, columns, size, panels, .. } = self;
         let (x, panels) = (x.as_ptr(), panels.as_mut_ptr());
         for first in columns.clone().step_by(size) {
@@ -203,7 +203,7 @@ impl<S: Native> Pack<'_, S> {
 
     /// Panels of rows, by transposition.
     #[inline(always)]
-    unsafe fn rows<L: Lanes<Scalar = S>>(self) {
+    unsafe fn rows<L: SimdVector<Scalar = S>>(self) {
         let Self { x, rows, runs, columns, size, panels, .. } = self;
         let (x, panels) = (x.as_ptr(), panels.as_mut_ptr());
         for (i, rows) in rows.chunks(size).enumerate() {
@@ -218,11 +218,13 @@ impl<S: Native> Pack<'_, S> {
                         let (lines, panel) = ((rows.len(), len), (panel.add(at * size), size));
                         if let ([one], true) = (segments, len == L::WIDTH) {
                             // Most vectors of large images, and without a mask.
-                            return transpose::<L>(
+                            return pack_transposed::<L>(
                                 #[inline(always)]
                                 |row| {
                                     let x = x.add(rows[row] + one.start);
-                                    L::prefetch(x.wrapping_add(AHEAD / size_of::<S>()));
+                                    L::prefetch(
+                                        x.wrapping_add(PACK_PREFETCH_BYTES / size_of::<S>()),
+                                    );
                                     L::load(x)
                                 },
                                 0,
@@ -231,7 +233,7 @@ impl<S: Native> Pack<'_, S> {
                             );
                         }
                         by_number!(segments, {
-                            transpose::<L>(
+                            pack_transposed::<L>(
                                 #[inline(always)]
                                 |row| load::<L>(x.add(rows[row]), segments),
                                 0,
@@ -249,7 +251,7 @@ impl<S: Native> Pack<'_, S> {
 /// Writes the vector of each row to place `at` of it.
 #[allow(unsafe_code)]
 #[inline(always)]
-unsafe fn put<L: Lanes>(
+unsafe fn put<L: SimdVector>(
     x: *const L::Scalar,
     rows: &[usize],
     segments: &[Segment<L::Mask>],

@@ -9,7 +9,7 @@ use num_traits::{Float, Zero};
 /// Everything here may only be called where the processor has the features the implementor is
 /// named after, from functions compiled for them.
 #[allow(unsafe_code)]
-pub(in crate::host) trait Lanes: Copy {
+pub(in crate::host) trait SimdVector: Copy {
     /// One element.
     type Scalar: Element + Float;
     /// Elements in a vector.
@@ -29,7 +29,7 @@ pub(in crate::host) trait Lanes: Copy {
     /// The elements at `p` that are meant, the others zero and not read.
     unsafe fn load_masked(p: *const Self::Scalar, mask: Self::Mask) -> Self;
     /// The elements at `p` that are meant, in the place of `self`'s.
-    unsafe fn load_onto(self, p: *const Self::Scalar, mask: Self::Mask) -> Self;
+    unsafe fn load_merge(self, p: *const Self::Scalar, mask: Self::Mask) -> Self;
     /// The first `count` elements at `p`, widened where they are narrower, the others zero and not
     /// read.
     #[inline(always)]
@@ -42,7 +42,7 @@ pub(in crate::host) trait Lanes: Copy {
     /// The first `count` of narrower elements.
     #[inline(always)]
     unsafe fn widen<T: Element<Acc = Self::Scalar>>(p: *const T, count: usize) -> Self {
-        let mut room = [Self::Scalar::zero(); MOST];
+        let mut room = [Self::Scalar::zero(); MAX_LANES];
         for (i, x) in room.iter_mut().enumerate().take(count) {
             // SAFETY: the caller's: `count` elements at `p`.
             *x = unsafe { *p.add(i) }.to_acc();
@@ -68,7 +68,7 @@ pub(in crate::host) trait Lanes: Copy {
     /// The same of narrower elements.
     #[inline(always)]
     unsafe fn narrow<T: Element<Acc = Self::Scalar>>(self, p: *mut T, count: usize) {
-        let mut room = [Self::Scalar::zero(); MOST];
+        let mut room = [Self::Scalar::zero(); MAX_LANES];
         // SAFETY: no vector is longer; the caller's: room for `count` elements at `p`.
         unsafe {
             self.store(room.as_mut_ptr());
@@ -99,15 +99,15 @@ pub(in crate::host) trait Lanes: Copy {
     /// `self · x + y`, rounded once where the processor can.
     unsafe fn mul_add(self, x: Self, y: Self) -> Self;
     /// The sum of the elements of each.
-    unsafe fn sums(vectors: [Self; 4]) -> [Self::Scalar; 4];
+    unsafe fn horizontal_sum4(vectors: [Self; 4]) -> [Self::Scalar; 4];
     /// The sum of the elements of each, in a vector: of all eight, or as many as it has elements.
     #[inline(always)]
-    unsafe fn fold(vectors: [Self; 8]) -> Self {
+    unsafe fn horizontal_sum8(vectors: [Self; 8]) -> Self {
         let [a, b, c, d, e, f, g, h] = vectors;
         // SAFETY: the caller has the instructions; what is loaded is there.
         unsafe {
-            let [a, b, c, d] = Self::sums([a, b, c, d]);
-            let [e, f, g, h] = Self::sums([e, f, g, h]);
+            let [a, b, c, d] = Self::horizontal_sum4([a, b, c, d]);
+            let [e, f, g, h] = Self::horizontal_sum4([e, f, g, h]);
             Self::load_first([a, b, c, d, e, f, g, h].as_ptr(), Self::WIDTH.min(8))
         }
     }
@@ -115,11 +115,20 @@ pub(in crate::host) trait Lanes: Copy {
     unsafe fn rotate(self, by: usize) -> Self;
     /// Writes their elements `i` side by side to `p + i·step`, for `i < count` and up to three
     /// more.
-    unsafe fn interleave(vectors: [Self; 4], count: usize, p: *mut Self::Scalar, step: usize);
+    unsafe fn store_transposed4(
+        vectors: [Self; 4],
+        count: usize,
+        p: *mut Self::Scalar,
+        step: usize,
+    );
     /// Writes elements `i` of as many lines as a vector has elements, of which `lines` tells where
     /// they begin, side by side to `p + i·step`, for all `i` of a vector.
     #[inline(always)]
-    unsafe fn transpose(lines: [*const Self::Scalar; MOST], p: *mut Self::Scalar, step: usize) {
+    unsafe fn transpose(
+        lines: [*const Self::Scalar; MAX_LANES],
+        p: *mut Self::Scalar,
+        step: usize,
+    ) {
         // SAFETY: the caller's: a vector at each of these lines, room for one at each place.
         // Backwards: nothing is written beyond the last of the lines.
         unsafe {
@@ -128,18 +137,18 @@ pub(in crate::host) trait Lanes: Copy {
                 for (j, vector) in vectors.iter_mut().enumerate() {
                     *vector = Self::load(lines[four + j]);
                 }
-                Self::interleave(vectors, Self::WIDTH, p.add(four), step);
+                Self::store_transposed4(vectors, Self::WIDTH, p.add(four), step);
             }
         }
     }
 }
 
 /// Most elements of a vector.
-pub(super) const MOST: usize = 16;
+pub(super) const MAX_LANES: usize = 16;
 
 /// What compilers make of arrays of four: for processors not named below.
 #[allow(unsafe_code)]
-impl<S: Element + Float> Lanes for [S; 4] {
+impl<S: Element + Float> SimdVector for [S; 4] {
     type Scalar = S;
     type Mask = [bool; 4];
     const WIDTH: usize = 4;
@@ -174,7 +183,7 @@ impl<S: Element + Float> Lanes for [S; 4] {
     }
 
     #[inline(always)]
-    unsafe fn load_onto(self, p: *const S, mask: Self::Mask) -> Self {
+    unsafe fn load_merge(self, p: *const S, mask: Self::Mask) -> Self {
         // SAFETY: the caller's: these elements at `p`.
         std::array::from_fn(|i| if mask[i] { unsafe { *p.wrapping_add(i) } } else { self[i] })
     }
@@ -219,7 +228,7 @@ impl<S: Element + Float> Lanes for [S; 4] {
     }
 
     #[inline(always)]
-    unsafe fn sums(vectors: [Self; 4]) -> [S; 4] {
+    unsafe fn horizontal_sum4(vectors: [Self; 4]) -> [S; 4] {
         vectors.map(|v| (v[0] + v[2]) + (v[1] + v[3]))
     }
 
@@ -229,7 +238,7 @@ impl<S: Element + Float> Lanes for [S; 4] {
     }
 
     #[inline(always)]
-    unsafe fn interleave(vectors: [Self; 4], count: usize, p: *mut S, step: usize) {
+    unsafe fn store_transposed4(vectors: [Self; 4], count: usize, p: *mut S, step: usize) {
         for i in 0..count {
             // SAFETY: the caller's: room for four elements at each of these places.
             unsafe { p.add(i * step).cast::<Self>().write_unaligned(vectors.map(|v| v[i])) };
@@ -239,7 +248,7 @@ impl<S: Element + Float> Lanes for [S; 4] {
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::{Lanes, MOST};
+    use super::{MAX_LANES, SimdVector};
     use crate::element::Element;
     use crate::host::halves::{narrow_256, narrow_512, widen_256, widen_512};
     use std::arch::x86_64::*;
@@ -257,7 +266,7 @@ mod x86 {
             // are good for the elements, as the trait requires of its callers; masked loads and
             // stores touch nothing past `count`.
             #[allow(unsafe_code, clippy::undocumented_unsafe_blocks)]
-            impl Lanes for $vector {
+            impl SimdVector for $vector {
                 type Scalar = $scalar;
                 type Mask = $mask;
                 const WIDTH: usize = $width;
@@ -291,7 +300,7 @@ mod x86 {
                 }
 
                 #[inline(always)]
-                unsafe fn load_onto(self, p: *const $scalar, mask: $mask) -> Self {
+                unsafe fn load_merge(self, p: *const $scalar, mask: $mask) -> Self {
                     unsafe { $load_onto(self, p, mask) }
                 }
 
@@ -338,7 +347,7 @@ mod x86 {
                 }
 
                 #[inline(always)]
-                unsafe fn sums(vectors: [Self; 4]) -> [$scalar; 4] {
+                unsafe fn horizontal_sum4(vectors: [Self; 4]) -> [$scalar; 4] {
                     unsafe { $sums(vectors) }
                 }
 
@@ -348,14 +357,14 @@ mod x86 {
                 }
 
                 #[inline(always)]
-                unsafe fn interleave(v: [Self; 4], count: usize, p: *mut $scalar, step: usize) {
+                unsafe fn store_transposed4(v: [Self; 4], count: usize, p: *mut $scalar, step: usize) {
                     unsafe { $interleave(v, count, p, step) };
                 }
 
                 $(
                     #[inline(always)]
                     unsafe fn transpose(
-                        lines: [*const $scalar; MOST],
+                        lines: [*const $scalar; MAX_LANES],
                         p: *mut $scalar,
                         step: usize,
                     ) {
@@ -363,7 +372,7 @@ mod x86 {
                     }
 
                     #[inline(always)]
-                    unsafe fn fold(vectors: [Self; 8]) -> Self {
+                    unsafe fn horizontal_sum8(vectors: [Self; 8]) -> Self {
                         unsafe { $fold(vectors) }
                     }
                 )?
@@ -576,7 +585,7 @@ mod x86 {
     // Quarters are put side by side as they are loaded, which needs no shuffling.
     helper!(
         /// Elements `i..i + 4` of every fourth line.
-        quarters_512(lines: &[*const f32; MOST], first: usize, i: usize) -> __m512 {{
+        quarters_512(lines: &[*const f32; MAX_LANES], first: usize, i: usize) -> __m512 {{
             let quarter = |line: usize| _mm_loadu_ps(lines[first + line].add(i));
             let x = _mm512_castps128_ps512(quarter(0));
             let x = _mm512_insertf32x4::<1>(x, quarter(4));
@@ -586,7 +595,7 @@ mod x86 {
     );
     helper!(
         /// Elements `i..i + 2` of every second line.
-        quarters_512d(lines: &[*const f64; MOST], first: usize, i: usize) -> __m512d {{
+        quarters_512d(lines: &[*const f64; MAX_LANES], first: usize, i: usize) -> __m512d {{
             let quarter = |line: usize| _mm_loadu_pd(lines[first + line].add(i));
             let x = _mm512_castpd128_pd512(quarter(0));
             let x = _mm512_insertf64x2::<1>(x, quarter(2));
@@ -594,7 +603,7 @@ mod x86 {
             _mm512_insertf64x2::<3>(x, quarter(6))
         }}
     );
-    helper!(transpose_512(lines: [*const f32; MOST], p: *mut f32, step: usize) -> () {
+    helper!(transpose_512(lines: [*const f32; MAX_LANES], p: *mut f32, step: usize) -> () {
         for i in (0..16).step_by(4) {
             let (a, b) = (quarters_512(&lines, 0, i), quarters_512(&lines, 1, i));
             let (c, d) = (quarters_512(&lines, 2, i), quarters_512(&lines, 3, i));
@@ -614,7 +623,7 @@ mod x86 {
             }
         }
     });
-    helper!(transpose_512d(lines: [*const f64; MOST], p: *mut f64, step: usize) -> () {
+    helper!(transpose_512d(lines: [*const f64; MAX_LANES], p: *mut f64, step: usize) -> () {
         for i in (0..8).step_by(2) {
             let (a, b) = (quarters_512d(&lines, 0, i), quarters_512d(&lines, 1, i));
             _mm512_storeu_pd(p.add(i * step), _mm512_unpacklo_pd(a, b));

@@ -1,15 +1,15 @@
 //! Operands of products by lines, wherever these lie: what packed panels are made of.
 
 use super::{
-    lanes::{Lanes, MOST},
-    native::{Job, Native},
+    lanes::{MAX_LANES, SimdVector},
+    native::{SimdKernel, SimdScalar},
 };
 use crate::{element::Element, host::widen::is_wide, op::Transpose};
 use num_traits::Zero;
 use std::ops::Range;
 
 /// Rows of `op(A)`, or columns of `op(B)`: lines of as many elements as a product has terms.
-pub(in crate::host) trait Lines<S>: Sync {
+pub(in crate::host) trait PackSource<S>: Sync {
     /// Copies `terms` of `lines` into panels of `size` lines, in which the elements of all lines
     /// at one place lie side by side; zeros fill the last panel. What `panels` has room for beyond
     /// it may be written too: [`BEYOND`](super::packed::BEYOND) places.
@@ -17,14 +17,14 @@ pub(in crate::host) trait Lines<S>: Sync {
 }
 
 /// A matrix, row by row; panels hold its elements widened, where these are narrower.
-pub(super) struct Matrix<'a, T> {
+pub(super) struct StridedSource<'a, T> {
     x: &'a [T],
     ld: usize,
     /// Whether a line is a row, rather than a column.
     along: bool,
 }
 
-impl<'a, T> Matrix<'a, T> {
+impl<'a, T> StridedSource<'a, T> {
     /// Rows of `op(A)`.
     pub(super) fn rows(trans: Transpose, x: &'a [T], ld: usize) -> Self {
         Self { x, ld, along: trans == Transpose::No }
@@ -36,7 +36,7 @@ impl<'a, T> Matrix<'a, T> {
     }
 }
 
-impl<T: Element<Acc = S>, S: Native> Lines<S> for Matrix<'_, T> {
+impl<T: Element<Acc = S>, S: SimdScalar> PackSource<S> for StridedSource<'_, T> {
     fn pack(&self, lines: Range<usize>, terms: Range<usize>, size: usize, panels: &mut [S]) {
         if lines.is_empty() || terms.is_empty() {
             return;
@@ -45,43 +45,43 @@ impl<T: Element<Acc = S>, S: Native> Lines<S> for Matrix<'_, T> {
         assert!((rows.end - 1) * self.ld + columns.end <= self.x.len(), "{rows:?}×{columns:?}");
         let x = &self.x[rows.start * self.ld + columns.start..];
         let (count, k) = (lines.len(), terms.len());
-        check_room(panels, count, k, size);
+        check_panel_len(panels, count, k, size);
         // SAFETY: all of these rows and columns can be read, and the panels hold what is written.
         #[allow(unsafe_code)]
         unsafe {
             if self.along {
-                S::on_lanes(Along { x, ld: self.ld, count, size, k, panels });
+                S::dispatch(PackTransposed { x, ld: self.ld, count, size, k, panels });
             } else {
-                S::on_lanes(Across { x, ld: self.ld, count, size, k, panels });
+                S::dispatch(PackContiguous { x, ld: self.ld, count, size, k, panels });
             }
         }
     }
 }
 
 /// The lines of a product's part.
-pub(super) struct Part<'a, S> {
-    pub(super) lines: &'a dyn Lines<S>,
+pub(super) struct SourceBlock<'a, S> {
+    pub(super) lines: &'a dyn PackSource<S>,
     pub(super) first: usize,
 }
 
-impl<S> Lines<S> for Part<'_, S> {
+impl<S> PackSource<S> for SourceBlock<'_, S> {
     fn pack(&self, lines: Range<usize>, terms: Range<usize>, size: usize, panels: &mut [S]) {
         self.lines.pack(lines.start + self.first..lines.end + self.first, terms, size, panels);
     }
 }
 
 /// That panels hold `count` lines, and what is written beyond them.
-pub(super) fn check_room<S>(panels: &[S], count: usize, k: usize, size: usize) {
-    let places = count.div_ceil(size.max(1)) * k + super::packed::BEYOND;
+pub(super) fn check_panel_len<S>(panels: &[S], count: usize, k: usize, size: usize) {
+    let places = count.div_ceil(size.max(1)) * k + super::packed::PANEL_SLACK;
     assert!(places * size <= panels.len(), "{places} places of {size} in {}", panels.len());
 }
 
 /// Rows asked for before they are needed: what is packed of a row ends before processors have seen
 /// where it leads.
-const ROWS_AHEAD: usize = 6;
+const PACK_PREFETCH_ROWS: usize = 6;
 
 /// Packs lines that lie side by side: an element of each, then the next `ld` further on.
-struct Across<'a, T, S> {
+struct PackContiguous<'a, T, S> {
     x: &'a [T],
     ld: usize,
     count: usize,
@@ -91,9 +91,9 @@ struct Across<'a, T, S> {
 }
 
 #[allow(unsafe_code)]
-impl<T: Element<Acc = S>, S: Native> Job<S> for Across<'_, T, S> {
+impl<T: Element<Acc = S>, S: SimdScalar> SimdKernel<S> for PackContiguous<'_, T, S> {
     #[inline(always)]
-    unsafe fn run<L: Lanes<Scalar = S>>(self) {
+    unsafe fn run<L: SimdVector<Scalar = S>>(self) {
         let Self { x, ld, count, size, k, panels } = self;
         let (x, panels) = (x.as_ptr(), panels.as_mut_ptr());
         // SAFETY: the caller has the instructions.
@@ -116,12 +116,12 @@ impl<T: Element<Acc = S>, S: Native> Job<S> for Across<'_, T, S> {
                     }
                     for j in 0..whole {
                         let x = x.wrapping_add(j * L::WIDTH);
-                        L::prefetch(x.wrapping_add(ROWS_AHEAD * ld).cast());
+                        L::prefetch(x.wrapping_add(PACK_PREFETCH_ROWS * ld).cast());
                         L::load_as(x, L::WIDTH).store(panel.add(j * L::WIDTH));
                     }
                     if whole * L::WIDTH < size {
                         let x = x.wrapping_add(whole * L::WIDTH);
-                        L::prefetch(x.wrapping_add(ROWS_AHEAD * ld).cast());
+                        L::prefetch(x.wrapping_add(PACK_PREFETCH_ROWS * ld).cast());
                         let vector = L::load_as(x, size - whole * L::WIDTH);
                         vector.store_masked(panel.add(whole * L::WIDTH), part);
                     }
@@ -133,10 +133,10 @@ impl<T: Element<Acc = S>, S: Native> Job<S> for Across<'_, T, S> {
 
 /// Bytes of a line that are asked for before they are needed: processors do not see where so many
 /// lines lead.
-pub(super) const AHEAD: usize = 256;
+pub(super) const PACK_PREFETCH_BYTES: usize = 256;
 
 /// Packs lines that each lie in memory as they are, `ld` apart, by transposition.
-struct Along<'a, T, S> {
+struct PackTransposed<'a, T, S> {
     x: &'a [T],
     ld: usize,
     count: usize,
@@ -146,9 +146,9 @@ struct Along<'a, T, S> {
 }
 
 #[allow(unsafe_code)]
-impl<T: Element<Acc = S>, S: Native> Job<S> for Along<'_, T, S> {
+impl<T: Element<Acc = S>, S: SimdScalar> SimdKernel<S> for PackTransposed<'_, T, S> {
     #[inline(always)]
-    unsafe fn run<L: Lanes<Scalar = S>>(self) {
+    unsafe fn run<L: SimdVector<Scalar = S>>(self) {
         let Self { x, ld, count, size, k, panels } = self;
         let (x, panels) = (x.as_ptr(), panels.as_mut_ptr());
         for line in (0..count).step_by(size) {
@@ -161,11 +161,13 @@ impl<T: Element<Acc = S>, S: Native> Job<S> for Along<'_, T, S> {
                 // places beyond the last.
                 unsafe {
                     let panel = panels.add(line * k + term * size);
-                    transpose::<L>(
+                    pack_transposed::<L>(
                         #[inline(always)]
                         |i| {
                             let x = x.add((line + i) * ld + term);
-                            L::prefetch(x.wrapping_add(AHEAD / size_of::<T>()).cast());
+                            L::prefetch(
+                                x.wrapping_add(PACK_PREFETCH_BYTES / size_of::<T>()).cast(),
+                            );
                             // Of a constant length there is no mask.
                             match len == L::WIDTH {
                                 true => L::load_as(x, L::WIDTH),
@@ -181,7 +183,7 @@ impl<T: Element<Acc = S>, S: Native> Job<S> for Along<'_, T, S> {
             for start in (0..square).step_by(L::WIDTH) {
                 // SAFETY: as above.
                 unsafe {
-                    let mut from = [x.cast::<S>(); MOST];
+                    let mut from = [x.cast::<S>(); MAX_LANES];
                     for (i, from) in from.iter_mut().enumerate().take(L::WIDTH) {
                         *from = x.add((line + start + i) * ld).cast();
                     }
@@ -189,7 +191,7 @@ impl<T: Element<Acc = S>, S: Native> Job<S> for Along<'_, T, S> {
                         let mut there = from;
                         for from in there.iter_mut().take(L::WIDTH) {
                             *from = from.wrapping_add(term);
-                            L::prefetch(from.wrapping_add(AHEAD / size_of::<S>()));
+                            L::prefetch(from.wrapping_add(PACK_PREFETCH_BYTES / size_of::<S>()));
                         }
                         let panel = panels.add(line * k + term * size);
                         L::transpose(there, panel.add(start), size);
@@ -204,7 +206,7 @@ impl<T: Element<Acc = S>, S: Native> Job<S> for Along<'_, T, S> {
 /// of the `lines` that are there, of lines from `first` on.
 #[allow(unsafe_code)]
 #[inline(always)]
-pub(super) unsafe fn transpose<L: Lanes>(
+pub(super) unsafe fn pack_transposed<L: SimdVector>(
     load: impl Fn(usize) -> L,
     first: usize,
     (lines, len): (usize, usize),
@@ -220,7 +222,7 @@ pub(super) unsafe fn transpose<L: Lanes>(
                     *vector = load(four + j);
                 }
             }
-            L::interleave(vectors, len, panel.add(four), size);
+            L::store_transposed4(vectors, len, panel.add(four), size);
         }
     }
 }

@@ -6,37 +6,37 @@
 //! Source of the scheme: Goto, van de Geijn 2008.
 
 use super::{
-    direct::{PAGE, Product},
-    lanes::Lanes,
-    lines::Lines,
-    native::{Job, Native},
-    tile::{PANEL, Tile, outer_tile},
+    direct::{L1_ALIAS_BYTES, RawGemm},
+    lanes::SimdVector,
+    lines::PackSource,
+    native::{SimdKernel, SimdScalar},
+    tile::{B_PACKED, MicroTile, micro_kernel},
 };
 
 /// Bytes of a block of `B`: what a second-level cache holds beside the rest.
-const BLOCK: usize = 576 << 10;
+const B_BLOCK_BYTES: usize = 576 << 10;
 
 /// Rows of `C` so few that a block of `B` is soon done with: a small one leaves what comes next in
 /// the cache.
-const FEW: usize = 96;
+const SMALL_M: usize = 96;
 
 /// Bytes of `B` that come from a cache: what comes from memory is read in longer pieces.
-const NEARBY: usize = 16 << 20;
+const CACHED_B_MAX_BYTES: usize = 16 << 20;
 
 /// Bytes between columns of `A` that are close together.
-const NEAR: usize = 192;
+const IN_PLACE_A_MAX_STRIDE_BYTES: usize = 192;
 
 /// Bytes of a line of a cache, at which panels begin.
-const LINE: usize = 64;
+const CACHE_LINE: usize = 64;
 
 /// Rows of `A` copied at a time.
-const HEIGHT: usize = 1536;
+const MC: usize = 1536;
 
 /// Places of a panel that may be written beyond the last.
-pub(super) const BEYOND: usize = 4;
+pub(super) const PANEL_SLACK: usize = 4;
 
 /// Most lines of a panel.
-const WIDEST: usize = 32;
+const MAX_NR: usize = 32;
 
 /// Terms of a sum of `k` between two writes to `C`: a panel of `A` takes half of a first-level
 /// cache at most.
@@ -47,59 +47,59 @@ fn depth<S>(k: usize) -> usize {
 
 /// Elements of a block of `B`.
 fn block<S>(m: usize, n: usize, k: usize) -> usize {
-    let bytes = if m > FEW {
-        BLOCK
-    } else if n * k * size_of::<S>() <= NEARBY {
-        BLOCK / 4
+    let bytes = if m > SMALL_M {
+        B_BLOCK_BYTES
+    } else if n * k * size_of::<S>() <= CACHED_B_MAX_BYTES {
+        B_BLOCK_BYTES / 4
     } else {
         // As many elements of a row in either type: pieces of 1 KiB and more.
-        BLOCK / (size_of::<S>() / size_of::<f32>())
+        B_BLOCK_BYTES / (size_of::<S>() / size_of::<f32>())
     };
     bytes / size_of::<S>()
 }
 
 /// Elements needed for panels of a product of this extent.
-pub(super) fn room<S>(m: usize, n: usize, k: usize) -> usize {
+pub(super) fn workspace_len<S>(m: usize, n: usize, k: usize) -> usize {
     // Panels of any size fit: of up to 12 rows, of 24 or 32 columns or fewer.
     let depth = depth::<S>(k);
     let width = (n.next_multiple_of(96) * depth).min(block::<S>(m, n, k));
-    HEIGHT.min(m + 12) * depth + width + 2 * BEYOND * WIDEST + LINE / size_of::<S>()
+    MC.min(m + 12) * depth + width + 2 * PANEL_SLACK * MAX_NR + CACHE_LINE / size_of::<S>()
 }
 
 /// `C ← α·op(A)·op(B) + β·C`
 ///
 /// To run it is safe if operands and `C` are of the extents that `p` says, all of `C` can be
 /// written, exclusively, and the room is what [`room`] says.
-pub(super) struct Multiply<'a, S> {
+pub(super) struct PackedGemm<'a, S> {
     /// Rows of `op(A)`.
-    pub(super) a: &'a dyn Lines<S>,
+    pub(super) a: &'a dyn PackSource<S>,
     /// `A`'s strides along m and k, if it lies in memory, as `p` says.
     pub(super) strides: Option<(usize, usize)>,
     /// Columns of `op(B)`; what `p` says of `B` is not used.
-    pub(super) b: &'a dyn Lines<S>,
-    pub(super) p: &'a Product<S>,
+    pub(super) b: &'a dyn PackSource<S>,
+    pub(super) p: &'a RawGemm<S>,
     pub(super) room: &'a mut [S],
 }
 
 #[allow(unsafe_code)]
-impl<S: Native> Job<S> for Multiply<'_, S> {
+impl<S: SimdScalar> SimdKernel<S> for PackedGemm<'_, S> {
     #[inline(always)]
-    unsafe fn run<L: Lanes<Scalar = S>>(self) {
+    unsafe fn run<L: SimdVector<Scalar = S>>(self) {
         // SAFETY: handed on.
         unsafe {
             match rows::<L>(self.p.m) {
-                12 if L::MANY => self.run_in::<L, 12, 2>(),
-                10 if L::MANY => self.run_in::<L, 10, 2>(),
-                8 if L::MANY => self.run_in::<L, 8, 2>(),
-                _ if L::MANY => self.run_in::<L, 4, 2>(),
-                _ => self.run_in::<L, 4, 3>(),
+                12 if L::MANY => self.run_with_tile::<L, 12, 2>(),
+                10 if L::MANY => self.run_with_tile::<L, 10, 2>(),
+                8 if L::MANY => self.run_with_tile::<L, 8, 2>(),
+                _ if L::MANY => self.run_with_tile::<L, 4, 2>(),
+                _ => self.run_with_tile::<L, 4, 3>(),
             }
         }
     }
 }
 
 /// Rows of a tile.
-fn rows<L: Lanes>(m: usize) -> usize {
+fn rows<L: SimdVector>(m: usize) -> usize {
     let sizes: &[usize] = if L::MANY && m > 4 { &[12, 10, 8] } else { &[4] };
     // As few rows computed in vain as possible; a small tile reads more for what it computes.
     let cost = |&rows: &usize| m.div_ceil(rows) * (rows + 1);
@@ -107,20 +107,22 @@ fn rows<L: Lanes>(m: usize) -> usize {
 }
 
 #[allow(unsafe_code)]
-impl<S: Native> Multiply<'_, S> {
+impl<S: SimdScalar> PackedGemm<'_, S> {
     /// In tiles of `ROWS` rows and `VECTORS` vectors.
     #[inline(always)]
-    unsafe fn run_in<L: Lanes<Scalar = S>, const ROWS: usize, const VECTORS: usize>(self) {
+    unsafe fn run_with_tile<L: SimdVector<Scalar = S>, const ROWS: usize, const VECTORS: usize>(
+        self,
+    ) {
         let Self { a, strides, b, p, room } = self;
         let (depth, columns) = (depth::<S>(p.k), VECTORS * L::WIDTH);
         let width = block::<S>(p.m, p.n, p.k) / depth / columns * columns;
         let width = width.min(p.n.next_multiple_of(columns));
         let (cuts, blocks) = (p.k.div_ceil(depth), p.n.div_ceil(width));
-        let height = HEIGHT / ROWS * ROWS;
+        let height = MC / ROWS * ROWS;
         let last = p.m.saturating_sub(1) % height + 1;
         let in_place = strides.filter(|&strides| last >= ROWS && is_panel::<S>(strides));
-        let start = room.as_ptr().align_offset(LINE).min(LINE / size_of::<S>());
-        let (panels_b, panels_a) = room[start..].split_at_mut(width * depth + BEYOND * WIDEST);
+        let start = room.as_ptr().align_offset(CACHE_LINE).min(CACHE_LINE / size_of::<S>());
+        let (panels_b, panels_a) = room[start..].split_at_mut(width * depth + PANEL_SLACK * MAX_NR);
         for row in (0..p.m).step_by(height) {
             let m = height.min(p.m - row);
             for i in 0..cuts * blocks {
@@ -143,8 +145,8 @@ impl<S: Native> Multiply<'_, S> {
                 unsafe {
                     let c = p.c.add(row * p.ldc + column);
                     let bias = if term == 0 { skip(p.bias, row) } else { std::ptr::null() };
-                    let block = Product { m, n, k, beta, b: panels_b.as_ptr(), c, bias, ..*p };
-                    let of = |a| Product { a, ..block };
+                    let block = RawGemm { m, n, k, beta, b: panels_b.as_ptr(), c, bias, ..*p };
+                    let of = |a| RawGemm { a, ..block };
                     match in_place {
                         None => {
                             let block = of(panels_a.as_ptr());
@@ -169,9 +171,9 @@ impl<S: Native> Multiply<'_, S> {
 fn is_panel<S>(strides: (usize, usize)) -> bool {
     match strides {
         // Columns that lie close together are read from one end to the other.
-        (1, along_k) => along_k * size_of::<S>() <= NEAR,
+        (1, along_k) => along_k * size_of::<S>() <= IN_PLACE_A_MAX_STRIDE_BYTES,
         // Rows do not push each other out of the cache.
-        (along_m, _) => !(along_m * size_of::<S>()).is_multiple_of(PAGE),
+        (along_m, _) => !(along_m * size_of::<S>()).is_multiple_of(L1_ALIAS_BYTES),
     }
 }
 
@@ -184,8 +186,8 @@ fn skip<S>(bias: *const S, row: usize) -> *const S {
 /// Every tile; `A`'s strides along m and k, and whether it is in panels.
 #[allow(unsafe_code)]
 #[inline(always)]
-unsafe fn tiles<L: Lanes, const ROWS: usize, const VECTORS: usize>(
-    p: &Product<L::Scalar>,
+unsafe fn tiles<L: SimdVector, const ROWS: usize, const VECTORS: usize>(
+    p: &RawGemm<L::Scalar>,
     strides: (usize, usize),
     panels: bool,
 ) {
@@ -199,7 +201,7 @@ unsafe fn tiles<L: Lanes, const ROWS: usize, const VECTORS: usize>(
             let left = columns.min(p.n - column);
             // SAFETY: the caller's: all panels are there, and all of `c`.
             unsafe {
-                let tile = Product {
+                let tile = RawGemm {
                     a: p.a.add(if panels { row * p.k } else { start * strides.0 }),
                     b: p.b.add(column * p.k),
                     ldb: columns,
@@ -208,15 +210,15 @@ unsafe fn tiles<L: Lanes, const ROWS: usize, const VECTORS: usize>(
                     ..*p
                 };
                 for i in 0..rows.end {
-                    for line in (0..left).step_by(LINE / size_of::<L::Scalar>()) {
+                    for line in (0..left).step_by(CACHE_LINE / size_of::<L::Scalar>()) {
                         L::prefetch(tile.c.wrapping_add(i * p.ldc + line));
                     }
                 }
-                let tile_of = Tile { row: 0, rows: rows.clone(), column: 0, columns: 0..left };
+                let tile_of = MicroTile { row: 0, rows: rows.clone(), column: 0, columns: 0..left };
                 if left <= L::WIDTH {
-                    outer_tile::<L, ROWS, 1, PANEL>(&tile, strides, tile_of);
+                    micro_kernel::<L, ROWS, 1, B_PACKED>(&tile, strides, tile_of);
                 } else {
-                    outer_tile::<L, ROWS, VECTORS, PANEL>(&tile, strides, tile_of);
+                    micro_kernel::<L, ROWS, VECTORS, B_PACKED>(&tile, strides, tile_of);
                 }
             }
         }

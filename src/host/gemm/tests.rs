@@ -80,10 +80,10 @@ pub(super) fn products<T: Element>() {
             [(No, No), (No, Yes), (Yes, No), (Yes, Yes)].into_iter().enumerate()
         {
             let (alpha, beta) = ALPHA_BETA[(case + m) % 4];
-            let op = Gemm::with(trans_a, trans_b, m, n, k);
+            let op = Gemm::with_transpose(trans_a, trans_b, m, n, k);
             check::<T>(&workers, &op);
             let op = op.alpha(T::acc(alpha)).beta(T::acc(beta));
-            check(&workers, &op.leading(op.lda + 3, op.ldb + 1, op.ldc + 2));
+            check(&workers, &op.leading_dims(op.lda + 3, op.ldb + 1, op.ldc + 2));
         }
     }
 }
@@ -99,7 +99,7 @@ pub(super) fn same_bits_for_any_threads<T: Element>() {
         (33, 10, 7000),
     ] {
         for (trans_a, trans_b, beta) in [(No, No, 0.0), (Yes, No, 0.3), (No, Yes, 1.0)] {
-            let op = Gemm::<T>::with(trans_a, trans_b, m, n, k);
+            let op = Gemm::<T>::with_transpose(trans_a, trans_b, m, n, k);
             let op = op.alpha(T::acc(0.7)).beta(T::acc(beta));
             let (a, b) = (fractions::<T>(1, m * k), fractions::<T>(2, k * n));
             let c0 = fractions::<T>(3, m * n);
@@ -123,7 +123,7 @@ pub(super) fn batches<T: Element>() {
     let shapes = [(3, 4, 5, 7, 0), (1, 1, 1, 2, 1), (20, 30, 10, 40, 3), (130, 120, 140, 3, 0)];
     for (m, n, k, count, gap) in shapes {
         for (stride_a, stride_b) in [(m * k + gap, k * n), (0, k * n + gap), (m * k, 0)] {
-            let batch = Batch { count, stride_a, stride_b, stride_c: m * n + gap };
+            let batch = GemmBatch { count, stride_a, stride_b, stride_c: m * n + gap };
             let op = Gemm::<T>::new(m, n, k).beta(T::acc(2.0));
             let a = integers::<T>(1, stride_a * (count - 1) + m * k);
             let b = integers::<T>(2, stride_b * (count - 1) + k * n);
@@ -155,9 +155,9 @@ proptest! {
     ) {
         let trans = |yes| if yes { Yes } else { No };
         let (alpha, beta) = ALPHA_BETA[pair];
-        let op = Gemm::<f32>::with(trans(ta), trans(tb), m, n, k);
+        let op = Gemm::<f32>::with_transpose(trans(ta), trans(tb), m, n, k);
         let op = op.alpha(alpha as f32).beta(beta as f32);
-        check(&[Workers::sequential()], &op.leading(op.lda + pad_a, op.ldb + pad_b, n + pad_c));
+        check(&[Workers::sequential()], &op.leading_dims(op.lda + pad_a, op.ldb + pad_b, n + pad_c));
     }
 }
 
@@ -169,16 +169,16 @@ fn errors_name_the_operand() {
     assert_eq!(operand(run(7, 12, 6)), ("gemm", "a"));
     assert_eq!(operand(run(8, 11, 6)), ("gemm", "b"));
     assert_eq!(operand(run(8, 12, 5)), ("gemm", "c"));
-    let short = gemm(&w, &op.leading(3, 3, 3), &[0.0; 8], &[0.0; 12], &mut [0.0; 6]);
+    let short = gemm(&w, &op.leading_dims(3, 3, 3), &[0.0; 8], &[0.0; 12], &mut [0.0; 6]);
     assert!(short.unwrap_err().to_string().contains("lda"));
 
-    let batch = Batch { count: 2, stride_a: 8, stride_b: 12, stride_c: 6 };
+    let batch = GemmBatch { count: 2, stride_a: 8, stride_b: 12, stride_c: 6 };
     let run =
         |a, b, c| gemm_batched(&w, &op, &batch, &vec![0.0; a], &vec![0.0; b], &mut vec![0.0; c]);
     assert_eq!(operand(run(15, 24, 12)), ("gemm_batched", "a"));
     assert_eq!(operand(run(16, 23, 12)), ("gemm_batched", "b"));
     assert_eq!(operand(run(16, 24, 11)), ("gemm_batched", "c"));
-    let overlap = Batch { stride_c: 5, ..batch };
+    let overlap = GemmBatch { stride_c: 5, ..batch };
     assert!(gemm_batched(&w, &op, &overlap, &[0.0; 16], &[0.0; 24], &mut [0.0; 12]).is_err());
 }
 
@@ -196,9 +196,9 @@ fn other_processors_kernels_match() {
 pub(super) fn products_of_halves<H: Element>() {
     for (m, n, k) in SHAPES {
         for (trans_a, trans_b) in [(No, No), (Yes, No), (No, Yes), (Yes, Yes)] {
-            let op = Gemm::<H>::with(trans_a, trans_b, m, n, k);
+            let op = Gemm::<H>::with_transpose(trans_a, trans_b, m, n, k);
             let op = op.alpha(H::acc(0.5)).beta(H::acc(2.0));
-            check(&[Workers::sequential()], &op.leading(op.lda + 3, op.ldb + 1, op.ldc + 2));
+            check(&[Workers::sequential()], &op.leading_dims(op.lda + 3, op.ldb + 1, op.ldc + 2));
         }
     }
 }
@@ -218,7 +218,7 @@ fn every_value<H: Element<Acc = f32>>(from_bits: impl Fn(u16) -> H) {
     // A small product, and one of packed panels.
     for (trans_a, trans_b) in [(No, No), (Yes, Yes)] {
         for alpha in [1.0, 1.0 / 3.0, 3.0, 1e-5] {
-            let op = Gemm::<H>::with(trans_a, trans_b, a.len(), 3, 1).alpha(alpha);
+            let op = Gemm::<H>::with_transpose(trans_a, trans_b, a.len(), 3, 1).alpha(alpha);
             let mut c = vec![H::default(); 3 * a.len()];
             gemm(&Workers::sequential(), &op, &a, &one, &mut c).unwrap();
             for (a, row) in a.iter().zip(c.chunks(3)) {
@@ -230,18 +230,18 @@ fn every_value<H: Element<Acc = f32>>(from_bits: impl Fn(u16) -> H) {
     }
 }
 
-fn every_kernel<S: Native>() {
+fn every_kernel<S: SimdScalar>() {
     for (m, n, k) in SHAPES.into_iter().filter(|(m, n, k)| m * n * k > 0) {
         for (trans_a, trans_b) in [(No, No), (Yes, No), (No, Yes), (Yes, Yes)] {
-            let op = Gemm::<S>::with(trans_a, trans_b, m, n, k);
+            let op = Gemm::<S>::with_transpose(trans_a, trans_b, m, n, k);
             let op = op.alpha(S::from_f64(0.5)).beta(S::from_f64(2.0));
             let (a, b) = (integers::<S>(1, m * k), integers::<S>(2, k * n));
             let c0 = integers::<S>(3, m * n);
             let mut want = wide(&c0);
             naive(&op, &a, &b, &mut want);
-            for kernel in [Kernel::Direct, Kernel::Packed] {
+            for kernel in [GemmPath::Unpacked, GemmPath::Packed] {
                 // Of two transposed operands there is no kernel but the packed.
-                if kernel == Kernel::Direct && (trans_a, trans_b) == (Yes, Yes) {
+                if kernel == GemmPath::Unpacked && (trans_a, trans_b) == (Yes, Yes) {
                     continue;
                 }
                 let mut c = c0.clone();
@@ -265,7 +265,7 @@ fn indirect_operands_match() {
     });
 }
 
-fn indirect<S: Native>() {
+fn indirect<S: SimdScalar>() {
     // Some vectors are of as many runs as they have elements.
     let mut lengths = [1; 30];
     lengths[..10].copy_from_slice(&[1, 8, 13, 3, 40, 16, 5, 2, 70, 7]);
@@ -277,7 +277,7 @@ fn indirect<S: Native>() {
             .map(|run| {
                 let len = lengths[run % lengths.len()];
                 to += len;
-                Piece { from: run * 5, to: to - len, len }
+                CopySpan { from: run * 5, to: to - len, len }
             })
             .collect();
         let x = integers::<S>(1, 700);
@@ -288,21 +288,21 @@ fn indirect<S: Native>() {
         let matrix: Vec<S> = (0..rows.len() * to).map(|i| element(i / to, i % to)).collect();
         for trans in [No, Yes] {
             let (k, n) = if trans == No { (rows.len(), to) } else { (to, rows.len()) };
-            let op = Gemm::<S>::with(No, trans, m, n, k).beta(S::from_f64(2.0));
+            let op = Gemm::<S>::with_transpose(No, trans, m, n, k).beta(S::from_f64(2.0));
             let (a, c0) = (integers::<S>(2, m * k), integers::<S>(3, m * n));
             let bias = integers::<S>(4, m);
             let mut want = wide(&c0);
             naive(&op, &a, &matrix, &mut want);
-            let b = Indirect::new(trans, &x, &rows, &runs);
+            let b = IndirectMatrix::new(trans, &x, &rows, &runs);
             let mut biased = want.clone();
             for (row, bias) in biased.chunks_mut(n).zip(wide(&bias)) {
                 row.iter_mut().for_each(|c| *c += bias);
             }
             for workers in [Workers::sequential()].iter().chain(&threads()) {
                 let mut c = c0.clone();
-                gemm_packed(workers, &op, &a, &Columns::Indirect(&b), None, &mut c).unwrap();
+                gemm_packed(workers, &op, &a, &GemmB::Indirect(&b), None, &mut c).unwrap();
                 assert_eq!(wide(&c), want, "{op:?}");
-                for b in [Columns::Indirect(&b), Columns::Matrix(&matrix)] {
+                for b in [GemmB::Indirect(&b), GemmB::Matrix(&matrix)] {
                     let mut c = c0.clone();
                     gemm_packed(workers, &op, &a, &b, Some(&bias), &mut c).unwrap();
                     assert_eq!(wide(&c), biased, "{op:?}");

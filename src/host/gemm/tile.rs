@@ -2,30 +2,30 @@
 //!
 //! Every element is the same chain of fused multiplications, wherever it lies in a tile.
 
-use super::{direct::Product, lanes::Lanes};
+use super::{direct::RawGemm, lanes::SimdVector};
 use num_traits::Zero;
 use std::ops::Range;
 
 /// Terms of a panel that are asked for before they are needed.
-const AHEAD: usize = 16;
+const PREFETCH_K_STEPS: usize = 16;
 
 /// Bytes of a line of a cache.
-const LINE: usize = 64;
+const CACHE_LINE: usize = 64;
 
 /// Rows of `B` are parts of packed panels: whole vectors, whatever the tile needs of the last.
-pub(super) const PANEL: u8 = 0;
+pub(super) const B_PACKED: u8 = 0;
 
 /// Rows of `B` lie in a matrix, and the tile needs whole vectors of them.
-pub(super) const WHOLE: u8 = 1;
+pub(super) const B_WHOLE_VECTORS: u8 = 1;
 
 /// Rows of `B` lie in a matrix, and the tile needs a part of the last vector.
-pub(super) const PARTIAL: u8 = 2;
+pub(super) const B_MASKED_TAIL: u8 = 2;
 
 /// Rows of `B` lie in a matrix, and the tile needs parts of any vector of them.
-pub(super) const MASKED: u8 = 3;
+pub(super) const B_MASKED: u8 = 3;
 
 /// Where a tile lies: of its rows and columns only `rows` and `columns` are written.
-pub(super) struct Tile {
+pub(super) struct MicroTile {
     pub(super) row: usize,
     pub(super) rows: Range<usize>,
     pub(super) column: usize,
@@ -38,10 +38,15 @@ pub(super) struct Tile {
 /// Without optimisation every tile has a frame of its own: together they overflow a thread's stack.
 #[allow(unsafe_code)]
 #[cfg_attr(not(debug_assertions), inline(always))]
-pub(super) unsafe fn outer_tile<L: Lanes, const ROWS: usize, const VECTORS: usize, const B: u8>(
-    p: &Product<L::Scalar>,
+pub(super) unsafe fn micro_kernel<
+    L: SimdVector,
+    const ROWS: usize,
+    const VECTORS: usize,
+    const B: u8,
+>(
+    p: &RawGemm<L::Scalar>,
     (along_m, along_k): (usize, usize),
-    tile: Tile,
+    tile: MicroTile,
 ) {
     // SAFETY: the caller's: `a` has ROWS rows from the tile's first and k columns, `b` k rows of
     // the tile's columns, and of whole vectors where these are read, `c` all of the tile.
@@ -49,8 +54,8 @@ pub(super) unsafe fn outer_tile<L: Lanes, const ROWS: usize, const VECTORS: usiz
         let mut a = p.a.add(tile.row * along_m);
         let mut b = p.b.wrapping_add(tile.column);
         // Of constants, where all are meant.
-        let columns = if B == WHOLE { 0..VECTORS * L::WIDTH } else { tile.columns };
-        let tile = Tile { columns: columns.clone(), ..tile };
+        let columns = if B == B_WHOLE_VECTORS { 0..VECTORS * L::WIDTH } else { tile.columns };
+        let tile = MicroTile { columns: columns.clone(), ..tile };
         let masks = masks::<L, VECTORS>(&columns);
         let mut sums = [[L::splat(L::Scalar::zero()); VECTORS]; ROWS];
         // Two terms at a time need half as many addresses.
@@ -73,7 +78,7 @@ pub(super) unsafe fn outer_tile<L: Lanes, const ROWS: usize, const VECTORS: usiz
 #[allow(unsafe_code)]
 #[inline(always)]
 unsafe fn add<
-    L: Lanes,
+    L: SimdVector,
     const ROWS: usize,
     const VECTORS: usize,
     const B: u8,
@@ -93,19 +98,19 @@ unsafe fn add<
             for (j, row) in row.iter_mut().enumerate() {
                 let b = b.wrapping_add(t * ldb + j * L::WIDTH);
                 *row = match B {
-                    MASKED => L::load_masked(b, masks[j]),
-                    PARTIAL if j + 1 == VECTORS => L::load_masked(b, masks[j]),
+                    B_MASKED => L::load_masked(b, masks[j]),
+                    B_MASKED_TAIL if j + 1 == VECTORS => L::load_masked(b, masks[j]),
                     _ => L::load(b),
                 };
-                if B == PANEL {
-                    L::prefetch(b.wrapping_add(AHEAD * ldb));
+                if B == B_PACKED {
+                    L::prefetch(b.wrapping_add(PREFETCH_K_STEPS * ldb));
                 }
             }
         }
         // Rows that lie in a matrix are fetched ahead by the processor.
-        if B == PANEL && along_k > 1 {
-            for line in (0..TERMS * ROWS).step_by(LINE / size_of::<L::Scalar>()) {
-                L::prefetch(a.wrapping_add(AHEAD * along_k + line));
+        if B == B_PACKED && along_k > 1 {
+            for line in (0..TERMS * ROWS).step_by(CACHE_LINE / size_of::<L::Scalar>()) {
+                L::prefetch(a.wrapping_add(PREFETCH_K_STEPS * along_k + line));
             }
         }
         for (i, sums) in sums.iter_mut().enumerate() {
@@ -122,7 +127,7 @@ unsafe fn add<
 /// Which elements of each vector are among `columns`.
 #[allow(unsafe_code)]
 #[inline(always)]
-unsafe fn masks<L: Lanes, const VECTORS: usize>(columns: &Range<usize>) -> [L::Mask; VECTORS] {
+unsafe fn masks<L: SimdVector, const VECTORS: usize>(columns: &Range<usize>) -> [L::Mask; VECTORS] {
     // SAFETY: the caller has the instructions; no vector has more elements.
     unsafe {
         let mut masks = [L::mask(0, 0); VECTORS];
@@ -137,10 +142,10 @@ unsafe fn masks<L: Lanes, const VECTORS: usize>(columns: &Range<usize>) -> [L::M
 /// `C ← α·sums + β·C + bias` over the tile.
 #[allow(unsafe_code)]
 #[inline(always)]
-unsafe fn finish<L: Lanes, const ROWS: usize, const VECTORS: usize>(
-    p: &Product<L::Scalar>,
+unsafe fn finish<L: SimdVector, const ROWS: usize, const VECTORS: usize>(
+    p: &RawGemm<L::Scalar>,
     sums: &[[L; VECTORS]; ROWS],
-    tile: &Tile,
+    tile: &MicroTile,
     masks: [L::Mask; VECTORS],
 ) {
     // SAFETY: the caller's: all of the tile at `c`, and a bias for each row, if any.
@@ -192,10 +197,10 @@ unsafe fn finish<L: Lanes, const ROWS: usize, const VECTORS: usize>(
 /// [`finish`] of some rows, or with a bias.
 #[allow(unsafe_code)]
 #[inline(always)]
-unsafe fn finish_some<L: Lanes, const ROWS: usize, const VECTORS: usize>(
-    p: &Product<L::Scalar>,
+unsafe fn finish_some<L: SimdVector, const ROWS: usize, const VECTORS: usize>(
+    p: &RawGemm<L::Scalar>,
     sums: [[L; VECTORS]; ROWS],
-    tile: &Tile,
+    tile: &MicroTile,
     masks: [L::Mask; VECTORS],
 ) {
     // SAFETY: the caller's: these rows of the tile at `c`, and a bias for each, if any.

@@ -6,7 +6,7 @@
 
 use crate::{
     element::Element,
-    host::{lines::ahead, scratch::with_scratch, simd::vectorized, workers::Workers},
+    host::{lines::prefetch_after, scratch::with_scratch, simd::vectorized, workers::Workers},
 };
 use num_traits::Float;
 
@@ -20,13 +20,13 @@ const ROWS: usize = 8;
 const WIDTH: usize = 16;
 
 /// Bytes after which addresses share a place in a first-level cache.
-const PAGE: usize = 4096;
+const L1_ALIAS_BYTES: usize = 4096;
 
 /// Bytes of a cache line.
-const LINE: usize = 64;
+const CACHE_LINE: usize = 64;
 
 /// Elements of the matrix that make a task: as for vectors.
-const TASK: usize = 1 << 17;
+const GRAIN: usize = 1 << 17;
 
 /// `y ← α·Aᵀ·x + β·y`, rows of `a` being `lda` apart; β = 0 does not read `y`.
 pub(super) fn add_long_rows<A: Element + Float>(
@@ -40,10 +40,10 @@ pub(super) fn add_long_rows<A: Element + Float>(
     // A thread by itself leaves rows whole as far as sums fit the cache.
     let task = match workers.count() {
         1 => y.len(),
-        _ => (TASK / x.len()).next_multiple_of(block / 4).max(block / 4),
+        _ => (GRAIN / x.len()).next_multiple_of(block / 4).max(block / 4),
     };
-    workers.chunks(y, task, |i, y| {
-        with_scratch((BLOCK + PAGE) / size_of::<A>(), |room| {
+    workers.for_each_chunk(y, task, |i, y| {
+        with_scratch((BLOCK + L1_ALIAS_BYTES) / size_of::<A>(), |room| {
             for (j, y) in y.chunks_mut(block).enumerate() {
                 let a = &a[i * task + j * block..];
                 let start = apart(room, a);
@@ -66,11 +66,12 @@ pub(super) fn add_long_rows<A: Element + Float>(
 /// Where in `room` sums are to begin: at a line, and half a page from where rows do. What is
 /// stored less than a page after what is loaded next looks to the processor like the same.
 fn apart<A>(room: &[A], rows: &[A]) -> usize {
-    let away = (rows.as_ptr().addr() + PAGE / 2).wrapping_sub(room.as_ptr().addr()) % PAGE;
-    let lines = room.as_ptr().align_offset(LINE);
-    let start = lines + away / LINE * (LINE / size_of::<A>());
+    let away = (rows.as_ptr().addr() + L1_ALIAS_BYTES / 2).wrapping_sub(room.as_ptr().addr())
+        % L1_ALIAS_BYTES;
+    let lines = room.as_ptr().align_offset(CACHE_LINE);
+    let start = lines + away / CACHE_LINE * (CACHE_LINE / size_of::<A>());
     // Lines before the first whole one are not to push the sums out of the room.
-    if start * size_of::<A>() > PAGE { lines } else { start }
+    if start * size_of::<A>() > L1_ALIAS_BYTES { lines } else { start }
 }
 
 /// `sums ← sums + Aᵀ·x`.
@@ -104,7 +105,7 @@ fn add_eight<A: Element + Float>((a, lda): (&[A], usize), x: &[A; ROWS], sums: &
             |i| &rows[i].as_chunks().0[j],
         );
         for row in rows {
-            ahead(row);
+            prefetch_after(row);
         }
         *sums = added(rows, x, *sums);
     }

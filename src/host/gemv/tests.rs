@@ -36,7 +36,7 @@ fn products<T: Element>() {
             [(No, 1.0, 0.0, 0), (Yes, 1.0, 0.0, 0), (No, 0.5, -2.0, 3), (Yes, -1.5, 1.0, 5)]
         {
             let op = Gemv::<T>::new(trans, m, n).alpha(T::acc(alpha)).beta(T::acc(beta));
-            let op = op.leading(n + pad);
+            let op = op.leading_dim(n + pad);
             let a = integers::<T>(case as u64, m * (n + pad));
             let (x_len, y_len) = op.lengths();
             let x = integers::<T>(100, x_len);
@@ -126,6 +126,6 @@ fn errors_name_the_operand() {
     assert_eq!(operand(run(5, 3, 2)), ("gemv", "a"));
     assert_eq!(operand(run(6, 2, 2)), ("gemv", "x"));
     assert_eq!(operand(run(6, 3, 3)), ("gemv", "y"));
-    let short = gemv(&w, &op.leading(2), &[0.0; 6], &[0.0; 3], &mut [0.0; 2]);
+    let short = gemv(&w, &op.leading_dim(2), &[0.0; 6], &[0.0; 3], &mut [0.0; 2]);
     assert!(short.unwrap_err().to_string().contains("lda"));
 }

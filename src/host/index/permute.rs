@@ -2,13 +2,13 @@
 
 use crate::{
     element::Element,
-    error::{Result, expect_len},
+    error::{Result, check_len},
     host::Workers,
     op::Permute,
 };
 
 /// Elements of one task, in whole rows.
-const TASK: usize = 1 << 16;
+const GRAIN: usize = 1 << 16;
 
 /// Extent of the tiles that are transposed at a time: their rows and columns are cache lines.
 const TILE: usize = 16;
@@ -18,8 +18,8 @@ const TILE: usize = 16;
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand.
 pub fn permute<T: Element>(workers: &Workers, op: &Permute, x: &[T], y: &mut [T]) -> Result<()> {
-    expect_len("permute", "x", op.shape().count(), x.len())?;
-    expect_len("permute", "y", op.shape().count(), y.len())?;
+    check_len("permute", "x", op.shape().count(), x.len())?;
+    check_len("permute", "y", op.shape().count(), y.len())?;
     if x.is_empty() {
         return Ok(());
     }
@@ -32,11 +32,11 @@ pub fn permute<T: Element>(workers: &Workers, op: &Permute, x: &[T], y: &mut [T]
     let row: usize = axes.extents[unit + 1..].iter().product();
     if unit == last {
         let len = axes.extents[last];
-        let per = (TASK / len).max(1);
-        workers.chunks(y, per * len, |task, y| axes.copy_runs(x, task * per, y));
+        let per = (GRAIN / len).max(1);
+        workers.for_each_chunk(y, per * len, |task, y| axes.copy_runs(x, task * per, y));
     } else {
-        let per = (TASK / row).max(TILE);
-        workers.chunks(y, per * row, |task, y| axes.transpose(unit, x, task * per, y));
+        let per = (GRAIN / row).max(TILE);
+        workers.for_each_chunk(y, per * row, |task, y| axes.transpose(unit, x, task * per, y));
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ fn nan<T: Element>(len: usize) -> Vec<T> {
 
 fn copies<T: Element>() {
     let sizes =
-        [(3, 4, 7, 5), (1, 6, 0, 2), (5, 1, 1, 1), (200, 700, 701, 800), (2, TASK, TASK, TASK)];
+        [(3, 4, 7, 5), (1, 6, 0, 2), (5, 1, 1, 1), (200, 700, 701, 800), (2, GRAIN, GRAIN, GRAIN)];
     for (w, (rows, columns, ldx, ldy)) in threads().iter().flat_map(|w| sizes.map(|s| (w, s))) {
         let op = Copy2d { rows, columns, ldx, ldy };
         let x = integers::<T>(1, (rows - 1) * ldx + columns + 2);
@@ -31,7 +31,7 @@ fn copies<T: Element>() {
 fn rows<T: Element>() {
     let sizes = [(1, 1, 4), (5, 3, 9), (40, 700, 200), (70_000, 2, 90_000), (3, 0, 4), (0, 5, 0)];
     for (table, width, count) in sizes {
-        let op = Rows { table, width, count };
+        let op = RowIndexing { table, width, count };
         let indices: Vec<u32> = (0..count).map(|i| (i * i * 7 % table.max(1)) as u32).collect();
         let values = integers::<T>(3, table * width);
         let dy = integers::<T>(4, count * width);
@@ -99,7 +99,7 @@ fn tiles<T: Element>() {
         (2, 3000, 5),
         (900, 17, 6),
         (4000, 1, 30),
-        (2, TASK + 9, 2),
+        (2, GRAIN + 9, 2),
         (2, 3, 0),
         (0, 3, 2),
         (2, 0, 4),
@@ -133,7 +133,7 @@ fn errors_name_the_operand() {
     assert_eq!(operand(copy_2d(w, &op, &[0.0f32; 5], &mut [0.0; 7])), ("copy_2d", "x"));
     assert_eq!(operand(copy_2d(w, &op, &[0.0f32; 6], &mut [0.0; 6])), ("copy_2d", "y"));
 
-    let op = Rows { table: 2, width: 3, count: 1 };
+    let op = RowIndexing { table: 2, width: 3, count: 1 };
     let (table, row) = ([0.0f32; 6], [0.0f32; 3]);
     let name = "gather";
     assert_eq!(operand(gather(w, &op, &table[1..], &[0], &mut row.clone())), (name, "table"));
@@ -159,7 +159,7 @@ fn errors_name_the_operand() {
 #[test]
 fn an_index_past_the_table_is_named_and_nothing_is_written() {
     let w = &Workers::sequential();
-    let op = Rows { table: 2, width: 1, count: 3 };
+    let op = RowIndexing { table: 2, width: 1, count: 3 };
     let (mut table, mut y) = ([1.0f32, 2.0], [3.0f32, 4.0, 5.0]);
     let indices = [1, 2, 0];
     let error = gather(w, &op, &table, &indices, &mut y).unwrap_err();

@@ -4,8 +4,8 @@
 //! is that of its place from there, and the tree in which they are added is the same for each turn,
 //! but for the order of what is added. So the bits are those of [`over_run`](super::over_run).
 
-use super::{ROWS, WIDTH};
-use crate::host::lines::{AHEAD, before_written};
+use super::{LANES, ROWS};
+use crate::host::lines::{PREFETCH_DISTANCE, store_peel_len};
 use std::arch::x86_64::{
     __m512, _MM_HINT_T0, _mm_add_ps, _mm_add_ss, _mm_cvtss_f32, _mm_movehdup_ps, _mm_movehl_ps,
     _mm_prefetch, _mm256_add_ps, _mm256_castps256_ps128, _mm256_extractf128_ps, _mm512_add_ps,
@@ -15,7 +15,7 @@ use std::arch::x86_64::{
 use std::mem::transmute;
 
 /// Elements taken in at a time, by an accumulator each.
-const BLOCK: usize = WIDTH * ROWS;
+const BLOCK: usize = LANES * ROWS;
 
 /// The sum of all accumulators after `take(sum, xᵢ, yᵢ)` of each pair, equal lengths; zeros change
 /// none. Of what is `far`, more is asked for meanwhile.
@@ -28,7 +28,7 @@ pub(super) fn sum(
 ) -> f32 {
     assert!(x.len() == y.len());
     let mut sums = [_mm512_setzero_ps(); ROWS];
-    let before = x.as_ptr().addr() / size_of::<f32>() % WIDTH;
+    let before = x.as_ptr().addr() / size_of::<f32>() % LANES;
     // Places from the beginning of a line to behind the last element.
     let mut left = before + x.len();
     let (mut x, mut y) = (x.as_ptr().wrapping_sub(before), y.as_ptr());
@@ -48,9 +48,9 @@ pub(super) fn sum(
         }
         while left >= BLOCK {
             for (row, sum) in sums.iter_mut().enumerate() {
-                let (x, y) = (x.wrapping_add(row * WIDTH), y.wrapping_add(row * WIDTH));
+                let (x, y) = (x.wrapping_add(row * LANES), y.wrapping_add(row * LANES));
                 if far {
-                    _mm_prefetch::<_MM_HINT_T0>(x.cast::<i8>().wrapping_add(AHEAD));
+                    _mm_prefetch::<_MM_HINT_T0>(x.cast::<i8>().wrapping_add(PREFETCH_DISTANCE));
                 }
                 *sum = taken(*sum, _mm512_loadu_ps(x), _mm512_loadu_ps(y), take);
             }
@@ -70,7 +70,7 @@ pub(super) fn sum(
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 pub(super) fn update(x: &[f32], y: &mut [f32], f: impl Fn(f32, f32) -> f32 + Copy) {
     assert!(x.len() == y.len());
-    let (mut left, before) = (y.len(), before_written(y));
+    let (mut left, before) = (y.len(), store_peel_len(y));
     let (mut x, mut y) = (x.as_ptr(), y.as_mut_ptr());
     // SAFETY: vectors without a mask end with the last element at the latest, and masks leave out
     // what is behind it.
@@ -82,15 +82,15 @@ pub(super) fn update(x: &[f32], y: &mut [f32], f: impl Fn(f32, f32) -> f32 + Cop
         }
         while left >= BLOCK {
             for row in 0..ROWS {
-                let (x, y) = (x.wrapping_add(row * WIDTH), y.wrapping_add(row * WIDTH));
+                let (x, y) = (x.wrapping_add(row * LANES), y.wrapping_add(row * LANES));
                 _mm512_storeu_ps(y, of_each(_mm512_loadu_ps(x), _mm512_loadu_ps(y), f));
             }
             (x, y, left) = (x.wrapping_add(BLOCK), y.wrapping_add(BLOCK), left - BLOCK);
         }
         while left > 0 {
             put(mask_of(left), x, y, f);
-            (x, y) = (x.wrapping_add(WIDTH), y.wrapping_add(WIDTH));
-            left = left.saturating_sub(WIDTH);
+            (x, y) = (x.wrapping_add(LANES), y.wrapping_add(LANES));
+            left = left.saturating_sub(LANES);
         }
     }
 }
@@ -117,8 +117,8 @@ unsafe fn put(mask: u16, x: *const f32, y: *mut f32, f: impl Fn(f32, f32) -> f32
 #[allow(unsafe_code)]
 unsafe fn of_each(x: __m512, y: __m512, f: impl Fn(f32, f32) -> f32) -> __m512 {
     // SAFETY: vectors are as many elements.
-    let [x, mut y]: [[f32; WIDTH]; 2] = unsafe { transmute([x, y]) };
-    for i in 0..WIDTH {
+    let [x, mut y]: [[f32; LANES]; 2] = unsafe { transmute([x, y]) };
+    for i in 0..LANES {
         y[i] = f(x[i], y[i]);
     }
     // SAFETY: as above.
@@ -138,7 +138,7 @@ unsafe fn part<const FROM: usize>(
     take: impl Fn(f32, f32, f32) -> f32,
 ) -> [__m512; ROWS] {
     for (row, sum) in sums.iter_mut().enumerate().skip(FROM) {
-        let at = row * WIDTH;
+        let at = row * LANES;
         if left <= at {
             break;
         }
@@ -156,7 +156,7 @@ unsafe fn part<const FROM: usize>(
 /// Which places of a vector are among the first `count`.
 #[inline(always)]
 fn mask_of(count: usize) -> u16 {
-    ((1u32 << count.min(WIDTH)) - 1) as u16
+    ((1u32 << count.min(LANES)) - 1) as u16
 }
 
 /// `take(sumᵢ, xᵢ, yᵢ)`
@@ -167,8 +167,8 @@ fn mask_of(count: usize) -> u16 {
 #[allow(unsafe_code)]
 unsafe fn taken(sum: __m512, x: __m512, y: __m512, take: impl Fn(f32, f32, f32) -> f32) -> __m512 {
     // SAFETY: vectors are as many elements.
-    let [mut sum, x, y]: [[f32; WIDTH]; 3] = unsafe { transmute([sum, x, y]) };
-    for i in 0..WIDTH {
+    let [mut sum, x, y]: [[f32; LANES]; 3] = unsafe { transmute([sum, x, y]) };
+    for i in 0..LANES {
         sum[i] = take(sum[i], x[i], y[i]);
     }
     // SAFETY: as above.

@@ -1,7 +1,7 @@
 use super::*;
 use crate::host::testing::{for_each_element, fractions, integers, operand, threads, wide};
 
-const LENGTHS: [usize; 9] = [0, 1, 7, 31, 32, 33, 1025, 4096, 2 * TASK + 77];
+const LENGTHS: [usize; 9] = [0, 1, 7, 31, 32, 33, 1025, 4096, 2 * GRAIN + 77];
 
 /// What `T` holds of `v`: results are rounded once.
 fn rounded<T: Element>(v: impl Iterator<Item = f64>) -> Vec<f64> {
@@ -56,7 +56,7 @@ for_each_element!(updates, sums);
 
 #[test]
 fn sums_of_fractions_are_close_and_the_same_for_any_threads() {
-    let x = fractions::<f32>(5, 3 * TASK + 5);
+    let x = fractions::<f32>(5, 3 * GRAIN + 5);
     let exact: f64 = x.iter().map(|&x| f64::from(x) * f64::from(x)).sum();
     let got = threads().map(|workers| dot(&workers, &x, &x).unwrap());
     assert!(got.iter().all(|sum| sum.to_bits() == got[0].to_bits()));
@@ -128,7 +128,7 @@ fn results_do_not_depend_on_instructions() {
     for len in [0, 1, 15, 16, 17, 63, 64, 65, 100, 1000, 4999] {
         for start in [0, 1, 7] {
             let (x, y) = (&x[start..][..len], &y[..len]);
-            let (w, fused) = (Workers::sequential(), Fused::Composed);
+            let (w, fused) = (Workers::sequential(), FmaMode::Emulated);
             let portable =
                 over_run(false, (x, y), |sum, x, y| fused.mul_add(x, y, sum), |a, b| a + b);
             let got = dot(&w, x, y).unwrap();
@@ -147,7 +147,7 @@ fn results_do_not_depend_on_instructions() {
 
 #[test]
 fn amax_shows_nan() {
-    for len in [1, 40, TASK + 3] {
+    for len in [1, 40, GRAIN + 3] {
         for at in [0, len - 1] {
             let mut x = vec![-3.0f32; len];
             x[at] = f32::NAN;

@@ -295,7 +295,7 @@ fn affine_along_an_axis<T: Element>() {
 }
 
 fn any_number_of_threads<T: Element>() {
-    let len = 2 * TASK + 77;
+    let len = 2 * GRAIN + 77;
     let (x, b) = (fractions::<T>(5, len), fractions::<T>(6, 700));
     let axis = Axis::new(len / 700, 700, 1).unwrap();
     let results = threads().map(|workers| {

@@ -6,13 +6,13 @@ use crate::{
     error::Result,
     host::{
         Workers,
-        fold::{fold_slice, sum_of},
+        fold::{reduce_slice, sum_reducer},
         scratch::with_scratch,
         simd::vectorized,
-        tiling::{LANES, Tap, Tiling},
-        widen::{is_wide, narrow, overwrite, widened},
+        tiling::{LANES, PolyphasePlane, Tap},
+        widen::{is_wide, narrow, overwrite_widened, widened},
     },
-    op::Pool,
+    op::Pool2d,
 };
 use num_traits::{Float, Zero};
 
@@ -23,26 +23,31 @@ use num_traits::{Float, Zero};
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand.
-pub fn average_pool<T: Element>(workers: &Workers, op: &Pool, x: &[T], y: &mut [T]) -> Result<()> {
+pub fn average_pool<T: Element>(
+    workers: &Workers,
+    op: &Pool2d,
+    x: &[T],
+    y: &mut [T],
+) -> Result<()> {
     op.check("average_pool", ("x", x.len()), ("y", y.len()))?;
     if y.is_empty() {
         return Ok(());
     }
     let (from, to) = planes(op);
-    if !Tiling::pays(op) {
+    if !PolyphasePlane::is_profitable(op) {
         return mean_one_by_one(workers, op, x, y);
     }
-    let tiling = Tiling::new(op);
+    let tiling = PolyphasePlane::new(op);
     let (taps, sizes) = (tiling.taps(), sizes::<T>(op, &tiling));
     let per_task = planes_per_task(op);
-    workers.chunks(y, per_task * to, |i, y| {
+    workers.for_each_chunk(y, per_task * to, |i, y| {
         with_rooms::<T>(op, &tiling, |room_x, tiled, values| {
             tiled.fill(T::Acc::zero());
             for (p, y) in (i * per_task..).zip(y.chunks_exact_mut(to)) {
                 let x = widened(&x[p * from..][..from], room_x);
                 vectorized(
                     #[inline(always)]
-                    || tiling.spread(x, tiled),
+                    || tiling.to_phases(x, tiled),
                 );
                 mean(tiled, &taps, &sizes, values);
                 for (window, row) in tiling.rows() {
@@ -62,7 +67,7 @@ pub fn average_pool<T: Element>(workers: &Workers, op: &Pool, x: &[T], y: &mut [
 /// [`Error::Length`](crate::Error::Length) names the operand.
 pub fn average_pool_backward<T: Element>(
     workers: &Workers,
-    op: &Pool,
+    op: &Pool2d,
     dy: &[T],
     dx: &mut [T],
 ) -> Result<()> {
@@ -70,14 +75,14 @@ pub fn average_pool_backward<T: Element>(
     if dx.is_empty() {
         return Ok(());
     }
-    if !Tiling::pays(op) {
+    if !PolyphasePlane::is_profitable(op) {
         return share_one_by_one(workers, op, dy, dx);
     }
     let (from, to) = planes(op);
-    let tiling = Tiling::new(op);
+    let tiling = PolyphasePlane::new(op);
     let (taps, sizes) = (tiling.taps(), sizes::<T>(op, &tiling));
     let per_task = planes_per_task(op);
-    workers.chunks(dx, per_task * from, |i, dx| {
+    workers.for_each_chunk(dx, per_task * from, |i, dx| {
         with_rooms::<T>(op, &tiling, |room_dx, tiled, values| {
             values.fill(T::Acc::zero());
             for (p, dx) in (i * per_task..).zip(dx.chunks_exact_mut(from)) {
@@ -88,11 +93,11 @@ pub fn average_pool_backward<T: Element>(
                 }
                 tiled.fill(T::Acc::zero());
                 spread_out(values, &taps, tiled);
-                overwrite(dx, room_dx, |dx| {
+                overwrite_widened(dx, room_dx, |dx| {
                     dx.fill(T::Acc::zero());
                     vectorized(
                         #[inline(always)]
-                        || tiling.collect(tiled, dx),
+                        || tiling.from_phases(tiled, dx),
                     );
                 });
             }
@@ -101,12 +106,12 @@ pub fn average_pool_backward<T: Element>(
     Ok(())
 }
 
-fn mean_one_by_one<T: Element>(workers: &Workers, op: &Pool, x: &[T], y: &mut [T]) -> Result<()> {
+fn mean_one_by_one<T: Element>(workers: &Workers, op: &Pool2d, x: &[T], y: &mut [T]) -> Result<()> {
     let ((from, to), per_task) = (planes(op), planes_per_task(op));
-    workers.chunks(y, per_task * to, |i, y| {
+    workers.for_each_chunk(y, per_task * to, |i, y| {
         for (j, y) in (i * per_task * to..).zip(y) {
             let x = &x[j / to * from..][..from];
-            let sums = runs(op, j % to).map(|run| fold_slice(&x[run], sum_of(|x| x)));
+            let sums = runs(op, j % to).map(|run| reduce_slice(&x[run], sum_reducer(|x| x)));
             let sum = sums.fold(T::Acc::zero(), |sum, part| sum + part);
             *y = T::from_acc(sum / size(op, j % to));
         }
@@ -116,15 +121,15 @@ fn mean_one_by_one<T: Element>(workers: &Workers, op: &Pool, x: &[T], y: &mut [T
 
 fn share_one_by_one<T: Element>(
     workers: &Workers,
-    op: &Pool,
+    op: &Pool2d,
     dy: &[T],
     dx: &mut [T],
 ) -> Result<()> {
     let ((from, to), per_task) = (planes(op), planes_per_task(op));
-    workers.chunks(dx, per_task * from, |i, dx| {
+    workers.for_each_chunk(dx, per_task * from, |i, dx| {
         with_scratch(if is_wide::<T>() { 0 } else { from }, |room| {
             for (p, dx) in (i * per_task..).zip(dx.chunks_exact_mut(from)) {
-                overwrite(dx, room, |dx| {
+                overwrite_widened(dx, room, |dx| {
                     dx.fill(T::Acc::zero());
                     for (window, dy) in dy[p * to..][..to].iter().enumerate() {
                         let share = dy.to_acc() / size(op, window);
@@ -140,12 +145,12 @@ fn share_one_by_one<T: Element>(
 }
 
 /// The divisor of each window's mean.
-fn sizes<T: Element>(op: &Pool, tiling: &Tiling) -> Vec<T::Acc> {
+fn sizes<T: Element>(op: &Pool2d, tiling: &PolyphasePlane) -> Vec<T::Acc> {
     tiling.per_window(T::acc(1.0), |row, column| size(op, row * op.output()[1] + column))
 }
 
 /// Elements of a window that count towards its mean; not positive past the edge.
-fn size<A: Element>(op: &Pool, window: usize) -> A {
+fn size<A: Element>(op: &Pool2d, window: usize) -> A {
     let extent = |axis: usize, p: usize| {
         let start = p * op.stride[axis];
         let end = start.saturating_add(op.kernel[axis]).min(op.input[axis] + 2 * op.pad[axis]);

@@ -3,16 +3,16 @@
 use super::{planes, planes_per_task, runs, with_rooms};
 use crate::{
     element::{DType, Element, bf16, f16},
-    error::{Error, Result, expect_len},
+    error::{Error, Result, check_len},
     host::{
         Workers,
-        fold::{Fold, fold_slice},
+        fold::{Reducer, reduce_slice},
         scratch::with_scratch,
         simd::vectorized,
-        tiling::{Tap, Tiling},
-        widen::{is_wide, overwrite, widened},
+        tiling::{PolyphasePlane, Tap},
+        widen::{is_wide, overwrite_widened, widened},
     },
-    op::Pool,
+    op::Pool2d,
 };
 use num_traits::Float;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -25,21 +25,21 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// Other masks are `row · width + column` within the input plane.
 ///
 /// # Errors
-/// [`Error::Length`] names the operand; [`Error::Value`] if a plane has more elements than a mask
+/// [`Error::Length`] names the operand; [`Error::InvalidInput`] if a plane has more elements than a mask
 /// can tell apart.
 #[doc(alias = "PoolForward")]
 pub fn max_pool<T: Element>(
     workers: &Workers,
-    op: &Pool,
+    op: &Pool2d,
     x: &[T],
     y: &mut [T],
     mask: &mut [i32],
 ) -> Result<()> {
     op.check("max_pool", ("x", x.len()), ("y", y.len()))?;
-    expect_len("max_pool", "mask", op.output_len(), mask.len())?;
+    check_len("max_pool", "mask", op.output_len(), mask.len())?;
     let (from, to) = planes(op);
     if i32::try_from(from).is_err() {
-        return Err(Error::value("max_pool", format!("a plane of {from} elements")));
+        return Err(Error::invalid_input("max_pool", format!("a plane of {from} elements")));
     }
     if y.is_empty() {
         return Ok(());
@@ -50,22 +50,22 @@ pub fn max_pool<T: Element>(
     {
         return max_of_fours(workers, op, x, y, mask);
     }
-    if !Tiling::pays(op) {
+    if !PolyphasePlane::is_profitable(op) {
         return max_one_by_one(workers, op, x, y, mask);
     }
-    let (tiling, lowest) = (Tiling::new(op), lowest::<T>());
+    let (tiling, lowest) = (PolyphasePlane::new(op), lowest::<T>());
     let (taps, per_task) = (tiling.taps(), planes_per_task(op));
-    workers.chunks2((y, per_task * to), (mask, per_task * to), |i, y, mask| {
+    workers.for_each_chunk_pair((y, per_task * to), (mask, per_task * to), |i, y, mask| {
         with_rooms::<T>(op, &tiling, |room_x, tiled, values| {
             tiled.fill(lowest);
             let planes = y.chunks_exact_mut(to).zip(mask.chunks_exact_mut(to));
             for (p, (y, mask)) in (i * per_task..).zip(planes) {
                 let x = widened(&x[p * from..][..from], room_x);
-                overwrite(y, &mut values[..to], |y| {
+                overwrite_widened(y, &mut values[..to], |y| {
                     vectorized(
                         #[inline(always)]
                         || {
-                            tiling.spread(x, tiled);
+                            tiling.to_phases(x, tiled);
                             greatest(op, &tiling, tiled, &taps, lowest, y, mask);
                         },
                     );
@@ -81,31 +81,31 @@ pub fn max_pool<T: Element>(
 /// `dx` is overwritten. A mask of −1 is passed over. On an error `dx` holds no useful values.
 ///
 /// # Errors
-/// [`Error::Length`] names the operand; [`Error::Value`] names a mask outside the input plane.
+/// [`Error::Length`] names the operand; [`Error::InvalidInput`] names a mask outside the input plane.
 #[doc(alias = "PoolBackward")]
 pub fn max_pool_backward<T: Element>(
     workers: &Workers,
-    op: &Pool,
+    op: &Pool2d,
     dy: &[T],
     mask: &[i32],
     dx: &mut [T],
 ) -> Result<()> {
     op.check("max_pool_backward", ("dx", dx.len()), ("dy", dy.len()))?;
-    expect_len("max_pool_backward", "mask", op.output_len(), mask.len())?;
+    check_len("max_pool_backward", "mask", op.output_len(), mask.len())?;
     if dx.is_empty() {
         return Ok(());
     }
     let (from, to) = planes(op);
     let first_bad = AtomicUsize::new(usize::MAX);
     let per_task = planes_per_task(op);
-    workers.chunks(dx, per_task * from, |i, dx| {
+    workers.for_each_chunk(dx, per_task * from, |i, dx| {
         let len = |plane| if is_wide::<T>() { 0 } else { plane };
         with_scratch(len(from) + len(to), |room: &mut [T::Acc]| {
             let (room_dx, room_dy) = room.split_at_mut(len(from));
             for (p, dx) in (i * per_task..).zip(dx.chunks_exact_mut(from)) {
                 let dy = widened(&dy[p * to..][..to], room_dy);
                 let mask = &mask[p * to..][..to];
-                overwrite(dx, room_dx, |dx| {
+                overwrite_widened(dx, room_dx, |dx| {
                     if let Some(bad) = scatter(dy, mask, dx) {
                         first_bad.fetch_min(p * to + bad, Relaxed);
                     }
@@ -117,27 +117,27 @@ pub fn max_pool_backward<T: Element>(
         None => Ok(()),
         Some(bad) => {
             let why = format!("mask {bad} is outside an input plane of {from} elements");
-            Err(Error::value("max_pool_backward", why))
+            Err(Error::invalid_input("max_pool_backward", why))
         }
     }
 }
 
 fn max_one_by_one<T: Element>(
     workers: &Workers,
-    op: &Pool,
+    op: &Pool2d,
     x: &[T],
     y: &mut [T],
     mask: &mut [i32],
 ) -> Result<()> {
     let ((from, to), per_task, lowest) = (planes(op), planes_per_task(op), lowest::<T>());
     let greater =
-        Fold { unit: lowest, term: |x| x, join: |a, b| if b > a { b } else { a }, sum: false };
-    workers.chunks2((y, per_task * to), (mask, per_task * to), |i, y, mask| {
+        Reducer { unit: lowest, term: |x| x, join: |a, b| if b > a { b } else { a }, sum: false };
+    workers.for_each_chunk_pair((y, per_task * to), (mask, per_task * to), |i, y, mask| {
         for (j, (y, mask)) in (i * per_task * to..).zip(y.iter_mut().zip(mask)) {
             let x = &x[j / to * from..][..from];
             let (mut best, mut place) = (lowest, None);
             for run in runs(op, j % to) {
-                let max = fold_slice(&x[run.clone()], greater);
+                let max = reduce_slice(&x[run.clone()], greater);
                 if max > best {
                     best = max;
                     place = run.clone().find(|&at| x[at].to_acc() == max);
@@ -154,21 +154,21 @@ fn max_one_by_one<T: Element>(
 /// Windows of two by two that do not overlap, straight from the plane.
 fn max_of_fours<T: Element>(
     workers: &Workers,
-    op: &Pool,
+    op: &Pool2d,
     x: &[T],
     y: &mut [T],
     mask: &mut [i32],
 ) -> Result<()> {
     let ((from, to), per_task, lowest) = (planes(op), planes_per_task(op), lowest::<T>());
     let (width, out) = (op.input[1], op.output()[1]);
-    workers.chunks2((y, per_task * to), (mask, per_task * to), |i, y, mask| {
+    workers.for_each_chunk_pair((y, per_task * to), (mask, per_task * to), |i, y, mask| {
         let wide = if is_wide::<T>() { 0 } else { from + to };
         with_scratch(wide, |room: &mut [T::Acc]| {
             let (room_x, room_y) = room.split_at_mut(wide.min(from));
             let planes = y.chunks_exact_mut(to).zip(mask.chunks_exact_mut(to));
             for (p, (y, mask)) in (i * per_task..).zip(planes) {
                 let x = widened(&x[p * from..][..from], room_x);
-                overwrite(y, room_y, |y| {
+                overwrite_widened(y, room_y, |y| {
                     vectorized(
                         #[inline(always)]
                         || {
@@ -239,8 +239,8 @@ const NOTHING: i32 = i32::MIN;
 /// The greatest of each window of rearranged plane `x`, and its place.
 #[inline(always)]
 fn greatest<A: Element + Float>(
-    op: &Pool,
-    tiling: &Tiling,
+    op: &Pool2d,
+    tiling: &PolyphasePlane,
     x: &[A],
     taps: &[Tap],
     lowest: A,

@@ -3,9 +3,9 @@
 use super::{planes, planes_per_task, runs};
 use crate::{
     element::Element,
-    error::{Error, Result, expect_len},
+    error::{Error, Result, check_len},
     host::Workers,
-    op::Pool,
+    op::Pool2d,
 };
 
 /// `y ← an element of each window`, drawn with probability in proportion to it, and in `mask`
@@ -17,27 +17,27 @@ use crate::{
 /// mask of −1. Source: Zeiler, Fergus 2013.
 ///
 /// # Errors
-/// [`Error::Length`] names the operand; [`Error::Value`] if a plane has more elements than a mask
+/// [`Error::Length`] names the operand; [`Error::InvalidInput`] if a plane has more elements than a mask
 /// can tell apart.
 pub fn stochastic_pool<T: Element>(
     workers: &Workers,
-    op: &Pool,
+    op: &Pool2d,
     x: &[T],
     u: &[f32],
     y: &mut [T],
     mask: &mut [i32],
 ) -> Result<()> {
     op.check("stochastic_pool", ("x", x.len()), ("y", y.len()))?;
-    expect_len("stochastic_pool", "u", op.output_len(), u.len())?;
-    expect_len("stochastic_pool", "mask", op.output_len(), mask.len())?;
+    check_len("stochastic_pool", "u", op.output_len(), u.len())?;
+    check_len("stochastic_pool", "mask", op.output_len(), mask.len())?;
     let ((from, to), per_task) = (planes(op), planes_per_task(op));
     if i32::try_from(from).is_err() {
-        return Err(Error::value("stochastic_pool", format!("a plane of {from} elements")));
+        return Err(Error::invalid_input("stochastic_pool", format!("a plane of {from} elements")));
     }
     if y.is_empty() {
         return Ok(());
     }
-    workers.chunks2((y, per_task * to), (mask, per_task * to), |i, y, mask| {
+    workers.for_each_chunk_pair((y, per_task * to), (mask, per_task * to), |i, y, mask| {
         for (j, (y, mask)) in (i * per_task * to..).zip(y.iter_mut().zip(mask)) {
             let x = &x[j / to * from..][..from];
             let place = drawn(op, j % to, x, u[j].into());
@@ -49,7 +49,7 @@ pub fn stochastic_pool<T: Element>(
 }
 
 /// The element of plane `x` drawn of a window; `None` if it holds nothing.
-fn drawn<T: Element>(op: &Pool, window: usize, x: &[T], u: f64) -> Option<usize> {
+fn drawn<T: Element>(op: &Pool2d, window: usize, x: &[T], u: f64) -> Option<usize> {
     let sums = || {
         runs(op, window).flatten().scan(0.0, |sum, at| {
             *sum += x[at].to_f64().max(0.0);

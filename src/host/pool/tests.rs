@@ -5,7 +5,7 @@ use crate::{
         Workers,
         testing::{for_each_element, fractions, integers, operand, threads, wide},
     },
-    op::Rounding,
+    op::PoolRounding,
 };
 
 /// Planes, input, kernel, stride, padding.
@@ -36,16 +36,16 @@ const GEOMETRIES: [Geometry; 22] = [
     (1, [2, 2], [3, 3], [2, 2], [0, 0]),
 ];
 
-fn pools() -> impl Iterator<Item = Pool> {
+fn pools() -> impl Iterator<Item = Pool2d> {
     GEOMETRIES.into_iter().flat_map(|(planes, input, kernel, stride, pad)| {
-        [Rounding::Ceil, Rounding::Floor].into_iter().filter_map(move |rounding| {
-            Pool::new(planes, input, kernel, stride, pad, rounding).ok()
+        [PoolRounding::Ceil, PoolRounding::Floor].into_iter().filter_map(move |rounding| {
+            Pool2d::new(planes, input, kernel, stride, pad, rounding).ok()
         })
     })
 }
 
 /// A window as Caffe takes it: its rows and columns in the input, and its size as a divisor.
-fn window(op: &Pool, row: usize, column: usize) -> (Vec<usize>, f64) {
+fn window(op: &Pool2d, row: usize, column: usize) -> (Vec<usize>, f64) {
     let extent = |axis: usize, p: usize| {
         let (kernel, pad) = (op.kernel[axis] as i64, op.pad[axis] as i64);
         let (input, stride) = (op.input[axis] as i64, op.stride[axis] as i64);
@@ -60,7 +60,7 @@ fn window(op: &Pool, row: usize, column: usize) -> (Vec<usize>, f64) {
 }
 
 /// The windows of all planes: where they start in `x`, what they cover and their size.
-fn windows(op: &Pool) -> Vec<(usize, Vec<usize>, f64)> {
+fn windows(op: &Pool2d) -> Vec<(usize, Vec<usize>, f64)> {
     let ([height, width], plane) = (op.output(), op.input[0] * op.input[1]);
     let places =
         (0..op.planes * height * width).map(|j| (j / width / height, j % (height * width)));
@@ -77,7 +77,7 @@ fn nan<T: Element>(len: usize) -> Vec<T> {
 }
 
 /// Integers with many equals, and now and then what is not a number or not finite.
-fn input<T: Element>(op: &Pool) -> Vec<T> {
+fn input<T: Element>(op: &Pool2d) -> Vec<T> {
     let special = [f64::NAN, f64::NEG_INFINITY, f64::INFINITY, -0.0, 0.0];
     let mut x = integers::<T>(1, op.input_len());
     for (i, x) in x.iter_mut().enumerate().filter(|(i, _)| i % 5 == 2) {
@@ -150,9 +150,9 @@ fn any_number_of_threads<T: Element>() {
     for (kernel, stride, pad) in [(2, 2, 0), (3, 2, 1), (20, 1, 0)] {
         let pool = |planes| {
             let [kernel, stride, pad] = [kernel, stride, pad].map(|v| [v, v]);
-            Pool::new(planes, [20, 20], kernel, stride, pad, Rounding::Ceil).unwrap()
+            Pool2d::new(planes, [20, 20], kernel, stride, pad, PoolRounding::Ceil).unwrap()
         };
-        let op = pool(2 * TASK / 400 + 5);
+        let op = pool(2 * GRAIN / 400 + 5);
         let x = input::<T>(&op);
         let dy = integers::<T>(5, op.output_len());
         let results = threads().map(|workers| {
@@ -175,7 +175,7 @@ for_each_element!(maxima, means, any_number_of_threads);
 #[test]
 fn what_is_wrong_is_named() {
     let w = Workers::sequential();
-    let op = Pool::new(2, [4, 4], [2, 2], [2, 2], [0, 0], Rounding::Ceil).unwrap();
+    let op = Pool2d::new(2, [4, 4], [2, 2], [2, 2], [0, 0], PoolRounding::Ceil).unwrap();
     let (x, dy, mask) = ([1.0f32; 32], [1.0; 8], [0; 8]);
     let max = |x: usize, y: usize, mask: usize| {
         let (mut y, mut mask) = (vec![0.0; y], vec![0; mask]);
@@ -192,7 +192,7 @@ fn what_is_wrong_is_named() {
     assert_eq!(operand(back(&dy, &mask, 33)), ("max_pool_backward", "dx"));
     for bad in [16, -2, i32::MAX, i32::MIN] {
         let result = back(&dy, &[0, 15, -1, 3, 0, bad, 99, 0], 32);
-        let Err(Error::Value { op: "max_pool_backward", why }) = result else { panic!() };
+        let Err(Error::InvalidInput { op: "max_pool_backward", why }) = result else { panic!() };
         assert!(why.contains(&format!("mask {bad} ")), "{why}");
     }
     let mean = |x: &[f32], y| operand(average_pool(&w, &op, x, &mut vec![0.0; y]));
@@ -206,19 +206,19 @@ fn what_is_wrong_is_named() {
 #[test]
 fn nothing_to_pool() {
     let w = Workers::sequential();
-    let op = Pool::new(0, [4, 4], [2, 2], [2, 2], [0, 0], Rounding::Ceil).unwrap();
+    let op = Pool2d::new(0, [4, 4], [2, 2], [2, 2], [0, 0], PoolRounding::Ceil).unwrap();
     max_pool::<f32>(&w, &op, &[], &mut [], &mut []).unwrap();
     max_pool_backward::<f32>(&w, &op, &[], &[], &mut []).unwrap();
     average_pool::<f32>(&w, &op, &[], &mut []).unwrap();
     average_pool_backward::<f32>(&w, &op, &[], &mut []).unwrap();
-    let op = Pool::new(2, [0, 3], [2, 1], [2, 2], [1, 0], Rounding::Ceil).unwrap();
+    let op = Pool2d::new(2, [0, 3], [2, 1], [2, 2], [1, 0], PoolRounding::Ceil).unwrap();
     let (mut y, mut mask) = (vec![0.0; op.output_len()], vec![0; op.output_len()]);
     max_pool::<f32>(&w, &op, &[], &mut y, &mut mask).unwrap();
     assert!(y.iter().all(|&y| y == f32::MIN) && mask.iter().all(|&mask| mask == -1));
     // Planes too large to be there, of which there are none.
     let (wide, far) = (1 << 28, [1 << 28; 2]);
     for (input, kernel, pad) in [([1; 2], [wide + 1; 2], far), (far, [wide / 2; 2], [0; 2])] {
-        let op = Pool::new(0, input, kernel, [1; 2], pad, Rounding::Ceil).unwrap();
+        let op = Pool2d::new(0, input, kernel, [1; 2], pad, PoolRounding::Ceil).unwrap();
         let _ = max_pool::<f32>(&w, &op, &[], &mut [], &mut []);
         max_pool_backward::<f32>(&w, &op, &[], &[], &mut []).unwrap();
         average_pool::<f32>(&w, &op, &[], &mut []).unwrap();
@@ -229,10 +229,10 @@ fn nothing_to_pool() {
 
 #[test]
 fn fields_that_were_changed_are_checked_again() {
-    let made = Pool::new(2, [4, 4], [2, 2], [2, 2], [0, 0], Rounding::Ceil).unwrap();
+    let made = Pool2d::new(2, [4, 4], [2, 2], [2, 2], [0, 0], PoolRounding::Ceil).unwrap();
     let (w, x) = (&Workers::sequential(), &[1.0f32; 32][..]);
     let (mut y, mut mask) = ([0.0; 8], [0; 8]);
-    let changes: [fn(&mut Pool); 5] = [
+    let changes: [fn(&mut Pool2d); 5] = [
         |op| op.stride = [0, 2],
         |op| op.kernel = [5, 5],
         |op| op.input = [8, 2],
@@ -253,13 +253,13 @@ fn fields_that_were_changed_are_checked_again() {
 #[test]
 fn steps_past_the_end_of_numbers_are_refused() {
     let (input, stride) = (usize::MAX - 10, usize::MAX / 2 + 1);
-    assert!(Pool::new(1, [input, 1], [2, 1], [stride, 1], [1, 0], Rounding::Ceil).is_err());
+    assert!(Pool2d::new(1, [input, 1], [2, 1], [stride, 1], [1, 0], PoolRounding::Ceil).is_err());
 }
 
 /// Of many numbers, each element's share of a window is drawn as often as it should be.
 #[test]
 fn elements_are_drawn_in_proportion() {
-    let op = Pool::new(1, [2, 3], [2, 3], [1, 1], [0, 0], Rounding::Floor).unwrap();
+    let op = Pool2d::new(1, [2, 3], [2, 3], [1, 1], [0, 0], PoolRounding::Floor).unwrap();
     let x = [1.0f32, -5.0, 3.0, 0.0, f32::NAN, 4.0];
     let mut counts = [0; 6];
     for i in 0..800 {
@@ -275,12 +275,12 @@ fn elements_are_drawn_in_proportion() {
 /// Where nothing is positive the first is drawn; a window that holds nothing yields zero.
 #[test]
 fn draws_that_are_none() {
-    let op = Pool::new(1, [1, 4], [1, 2], [1, 3], [0, 0], Rounding::Ceil).unwrap();
+    let op = Pool2d::new(1, [1, 4], [1, 2], [1, 3], [0, 0], PoolRounding::Ceil).unwrap();
     let (mut y, mut mask) = ([9.0f64; 2], [9; 2]);
     let x = [-1.0, 0.0, 5.0, -7.0];
     stochastic_pool(&Workers::sequential(), &op, &x, &[0.9; 2], &mut y, &mut mask).unwrap();
     assert_eq!((y, mask), ([-1.0, -7.0], [0, 3]));
-    let op = Pool::new(1, [1, 4], [1, 1], [1, 4], [0, 0], Rounding::Ceil).unwrap();
+    let op = Pool2d::new(1, [1, 4], [1, 1], [1, 4], [0, 0], PoolRounding::Ceil).unwrap();
     assert_eq!(op.output(), [1, 2]);
     stochastic_pool(&Workers::sequential(), &op, &x, &[0.9; 2], &mut y, &mut mask).unwrap();
     assert_eq!((y, mask), ([-1.0, 0.0], [0, -1]));
@@ -288,7 +288,8 @@ fn draws_that_are_none() {
 
 #[test]
 fn draws_on_any_number_of_threads() {
-    let op = Pool::new(TASK / 200, [20, 20], [3, 3], [2, 2], [0, 0], Rounding::Ceil).unwrap();
+    let op =
+        Pool2d::new(GRAIN / 200, [20, 20], [3, 3], [2, 2], [0, 0], PoolRounding::Ceil).unwrap();
     let (x, u) = (integers::<f32>(6, op.input_len()), fractions::<f32>(7, op.output_len()));
     let results = threads().map(|workers| {
         let (mut y, mut mask) = (nan(op.output_len()), vec![0; op.output_len()]);

@@ -73,13 +73,13 @@ fn bernoulli_and_integers() {
         assert!((ones - mean).abs() <= 3.3 * std, "{p}: {ones}");
     }
     let mut y = vec![9; N];
-    integer(&alone(), KEY, 7, &mut y).unwrap();
+    random_integers(&alone(), KEY, 7, &mut y).unwrap();
     let mut counts = [0.0; 7];
     y.iter().for_each(|&y| counts[y as usize] += 1.0);
     let mean = N as f64 / 7.0;
     let chi2: f64 = counts.iter().map(|count: &f64| (count - mean).powi(2) / mean).sum();
     assert!(chi2 < 22.5, "{chi2}"); // 6 degrees of freedom: once in a thousand
-    integer(&alone(), KEY, 1 << 32, &mut y).unwrap();
+    random_integers(&alone(), KEY, 1 << 32, &mut y).unwrap();
     assert_eq!(y[..4], KEY.words(0));
     assert_eq!(y[4], KEY.words(1)[0]);
 }
@@ -158,7 +158,7 @@ fn parameters_outside_their_domain() {
     assert!(gaussian(w, KEY, f64::INFINITY, 1.0, y).is_err());
     assert!(bernoulli(w, KEY, 1.1, &mut [0]).is_err());
     assert!(bernoulli(w, KEY, f64::NAN, &mut [0]).is_err());
-    assert!(integer(w, KEY, 0, &mut [0]).is_err());
-    let error = integer(w, KEY, (1 << 32) + 1, &mut [0]).unwrap_err().to_string();
+    assert!(random_integers(w, KEY, 0, &mut [0]).is_err());
+    let error = random_integers(w, KEY, (1 << 32) + 1, &mut [0]).unwrap_err().to_string();
     assert!(error.starts_with("integer: "), "{error}");
 }

@@ -27,7 +27,7 @@ fn axes() -> impl Iterator<Item = Axis> {
 fn lines(axis: &Axis, x: &[f64]) -> Vec<Vec<f64>> {
     let (e, i) = (axis.extent, axis.inner);
     let line = |at| (0..e).map(|k| x[(at / i * e + k) * i + at % i]).collect();
-    (0..axis.rest()).map(line).collect()
+    (0..axis.reduced_count()).map(line).collect()
 }
 
 /// The elements that belong to each `e`.
@@ -64,7 +64,7 @@ fn integers_are_exact<T: Element>() {
         let lines = lines(&axis, &wide(&x));
         for op in OPS {
             let want: Vec<_> = lines.iter().map(|line| stored::<T>(naive(op, line))).collect();
-            let mut y = vec![T::from_f64(f64::NAN); axis.rest()];
+            let mut y = vec![T::from_f64(f64::NAN); axis.reduced_count()];
             reduce(&Workers::sequential(), op, &axis, &x, &mut y).unwrap();
             let close = |(y, want): (f64, f64)| match op {
                 Reduce::Mean => (y - want).abs() <= 2f64.powi(-8) * want.abs(),
@@ -76,7 +76,7 @@ fn integers_are_exact<T: Element>() {
             let max = line.iter().copied().reduce(f64::max).unwrap();
             line.iter().position(|&x| x == max).unwrap() as u32
         };
-        let mut y = vec![u32::MAX; axis.rest()];
+        let mut y = vec![u32::MAX; axis.reduced_count()];
         arg_max(&Workers::sequential(), &axis, &x, &mut y).unwrap();
         assert_eq!(y, lines.iter().map(first_max).collect::<Vec<_>>(), "{axis:?}");
     }
@@ -90,7 +90,7 @@ fn channel_sums_are_exact<T: Element>() {
         for beta in [0.0, 1.0, -0.5] {
             let start = |y: &T| if beta == 0.0 { T::from_f64(f64::NAN) } else { *y };
             let mut y: Vec<T> = y0.iter().map(start).collect();
-            sum_onto(&Workers::sequential(), &axis, T::acc(beta), &x, &mut y).unwrap();
+            sum_to_axis(&Workers::sequential(), &axis, T::acc(beta), &x, &mut y).unwrap();
             let pairs = sums.iter().zip(wide(&y0));
             let want: Vec<_> = pairs.map(|(sum, y)| stored::<T>(sum + beta * y)).collect();
             assert_eq!(wide(&y), want, "{axis:?}");
@@ -112,10 +112,10 @@ fn nan_is_passed_over<T: Element>() {
         }
         let lines = lines(&axis, &wide(&x));
         let numbers = |line: &[f64]| line.iter().copied().filter(|x| !x.is_nan()).collect();
-        let mut at = vec![7; axis.rest()];
+        let mut at = vec![7; axis.reduced_count()];
         arg_max(&Workers::sequential(), &axis, &x, &mut at).unwrap();
         for op in [Reduce::Max, Reduce::Min] {
-            let mut y = vec![T::from_f64(9.0); axis.rest()];
+            let mut y = vec![T::from_f64(9.0); axis.reduced_count()];
             reduce(&Workers::sequential(), op, &axis, &x, &mut y).unwrap();
             for ((y, line), &at) in y.iter().zip(&lines).zip(&at) {
                 let numbers: Vec<f64> = numbers(line);
@@ -132,15 +132,16 @@ fn nan_is_passed_over<T: Element>() {
 
 /// Whatever the threads do, and close to the sum in `f64`.
 fn any_number_of_threads<T: Element>() {
-    let big = [(1, 2 * TASK + 100, 1), (200, 700, 1), (26, 11, 500), (2, 80, 900)];
+    let big = [(1, 2 * GRAIN + 100, 1), (200, 700, 1), (26, 11, 500), (2, 80, 900)];
     for (outer, extent, inner) in big {
         let axis = Axis::new(outer, extent, inner).unwrap();
         let x = fractions::<T>(5, axis.count());
         let results = threads().map(|workers| {
-            let (mut y, mut z) = (vec![T::default(); axis.rest()], vec![T::default(); extent]);
-            let mut at = vec![0; axis.rest()];
+            let (mut y, mut z) =
+                (vec![T::default(); axis.reduced_count()], vec![T::default(); extent]);
+            let mut at = vec![0; axis.reduced_count()];
             reduce(&workers, Reduce::Sum, &axis, &x, &mut y).unwrap();
-            sum_onto(&workers, &axis, T::acc(0.0), &x, &mut z).unwrap();
+            sum_to_axis(&workers, &axis, T::acc(0.0), &x, &mut z).unwrap();
             arg_max(&workers, &axis, &x, &mut at).unwrap();
             (wide(&y), wide(&z), at)
         });
@@ -191,7 +192,7 @@ fn sums_of_rows_have_the_bits_of_each() {
                 let mut y = vec![f32::NAN; rows];
                 reduce(&w, op, &axis, x, &mut y).unwrap();
                 for (row, y) in x.chunks(extent).zip(y) {
-                    let alone = fold_slice(row, sum_of(fold));
+                    let alone = reduce_slice(row, sum_reducer(fold));
                     assert_eq!(y.to_bits(), alone.to_bits(), "{op:?} of {rows} × {extent}");
                 }
             }
@@ -204,18 +205,18 @@ fn nothing_to_reduce() {
     let w = Workers::sequential();
     for (outer, extent, inner) in EMPTY {
         let axis = Axis::new(outer, extent, inner).unwrap();
-        let (x, mut y) = (vec![0.0f32; 0], vec![f32::NAN; axis.rest()]);
+        let (x, mut y) = (vec![0.0f32; 0], vec![f32::NAN; axis.reduced_count()]);
         reduce(&w, Reduce::Sum, &axis, &x, &mut y).unwrap();
         assert!(y.iter().all(|&y| y == 0.0));
         reduce(&w, Reduce::Mean, &axis, &x, &mut y).unwrap();
         assert!(y.iter().all(|y| y.is_nan()));
         let mut z = vec![3.0; extent];
-        sum_onto(&w, &axis, 2.0, &x, &mut z).unwrap();
+        sum_to_axis(&w, &axis, 2.0, &x, &mut z).unwrap();
         assert!(z.iter().all(|&z| z == 6.0));
         let extreme = reduce(&w, Reduce::Max, &axis, &x, &mut y);
-        assert_eq!(matches!(extreme, Err(Error::Value { op: "max", .. })), extent == 0);
-        let at = arg_max(&w, &axis, &x, &mut vec![0; axis.rest()]);
-        assert_eq!(matches!(at, Err(Error::Value { op: "arg_max", .. })), extent == 0);
+        assert_eq!(matches!(extreme, Err(Error::InvalidInput { op: "max", .. })), extent == 0);
+        let at = arg_max(&w, &axis, &x, &mut vec![0; axis.reduced_count()]);
+        assert_eq!(matches!(at, Err(Error::InvalidInput { op: "arg_max", .. })), extent == 0);
     }
 }
 
@@ -225,8 +226,8 @@ fn errors_name_the_operand() {
     let axis = Axis::new(2, 3, 2).unwrap();
     assert_eq!(operand(reduce(&w, Reduce::Min, &axis, &x[1..], &mut y)), ("min", "x"));
     assert_eq!(operand(reduce(&w, Reduce::Min, &axis, &x, &mut y)), ("min", "y"));
-    assert_eq!(operand(sum_onto(&w, &axis, 1.0, &x[1..], &mut y)), ("sum_onto", "x"));
-    assert_eq!(operand(sum_onto(&w, &axis, 1.0, &x, &mut y)), ("sum_onto", "y"));
+    assert_eq!(operand(sum_to_axis(&w, &axis, 1.0, &x[1..], &mut y)), ("sum_to_axis", "x"));
+    assert_eq!(operand(sum_to_axis(&w, &axis, 1.0, &x, &mut y)), ("sum_to_axis", "y"));
     assert_eq!(operand(arg_max(&w, &axis, &x[1..], &mut [0; 4])), ("arg_max", "x"));
     assert_eq!(operand(arg_max(&w, &axis, &x, &mut [0; 3])), ("arg_max", "y"));
 }

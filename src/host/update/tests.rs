@@ -4,43 +4,45 @@ use crate::{
     host::testing::{for_each_element, fractions, operand, threads, wide},
 };
 
-fn rules<T: Element>() -> [Rule<T>; 6] {
+fn rules<T: Element>() -> [UpdateRule<T>; 6] {
     let [quarter, delta] = [0.25, 0.0625].map(T::acc);
     let three_quarters = T::acc(0.75);
     [
-        Rule::Sgd { momentum: three_quarters },
-        Rule::Nesterov { momentum: three_quarters },
-        Rule::AdaGrad { delta },
-        Rule::RmsProp { decay: three_quarters, delta },
-        Rule::AdaDelta { momentum: three_quarters, delta },
-        Rule::Adam { beta1: quarter, beta2: three_quarters, delta },
+        UpdateRule::Sgd { momentum: three_quarters },
+        UpdateRule::Nesterov { momentum: three_quarters },
+        UpdateRule::AdaGrad { delta },
+        UpdateRule::RmsProp { decay: three_quarters, delta },
+        UpdateRule::AdaDelta { momentum: three_quarters, delta },
+        UpdateRule::Adam { beta1: quarter, beta2: three_quarters, delta },
     ]
 }
 
-fn settings<T: Element>(rule: Rule<T>, regularization: Regularization) -> Descent<T> {
+fn settings<T: Element>(rule: UpdateRule<T>, regularization: Regularization) -> SolverUpdate<T> {
     let [rate, scale, decay] = [0.125, 0.5, 0.0625].map(T::acc);
-    Descent { rate, scale, decay, regularization, rule }
+    SolverUpdate { rate, scale, decay, regularization, rule }
 }
 
 /// The step of each rule on its own, with the constants above.
-fn formula<T: Element>(rule: Rule<T>, g: f64, h: &mut f64, k: &mut f64) -> f64 {
+fn formula<T: Element>(rule: UpdateRule<T>, g: f64, h: &mut f64, k: &mut f64) -> f64 {
     let (rate, delta, last) = (0.125, 0.0625, *h);
     match rule {
-        Rule::Sgd { .. } | Rule::Nesterov { .. } => *h = 0.75 * last + rate * g,
-        Rule::AdaGrad { .. } => *h += g.powi(2),
-        Rule::RmsProp { .. } | Rule::AdaDelta { .. } => *h = 0.75 * last + 0.25 * g.powi(2),
-        Rule::Adam { .. } => *h = 0.25 * last + 0.75 * g,
+        UpdateRule::Sgd { .. } | UpdateRule::Nesterov { .. } => *h = 0.75 * last + rate * g,
+        UpdateRule::AdaGrad { .. } => *h += g.powi(2),
+        UpdateRule::RmsProp { .. } | UpdateRule::AdaDelta { .. } => {
+            *h = 0.75 * last + 0.25 * g.powi(2)
+        }
+        UpdateRule::Adam { .. } => *h = 0.25 * last + 0.75 * g,
     }
     match rule {
-        Rule::Sgd { .. } => *h,
-        Rule::Nesterov { .. } => *h + 0.75 * (*h - last),
-        Rule::AdaGrad { .. } | Rule::RmsProp { .. } => rate * g / (h.sqrt() + delta),
-        Rule::AdaDelta { .. } => {
+        UpdateRule::Sgd { .. } => *h,
+        UpdateRule::Nesterov { .. } => *h + 0.75 * (*h - last),
+        UpdateRule::AdaGrad { .. } | UpdateRule::RmsProp { .. } => rate * g / (h.sqrt() + delta),
+        UpdateRule::AdaDelta { .. } => {
             let step = g * (*k + delta).sqrt() / (*h + delta).sqrt();
             *k = 0.75 * *k + 0.25 * step.powi(2);
             rate * step
         }
-        Rule::Adam { .. } => {
+        UpdateRule::Adam { .. } => {
             *k = 0.75 * *k + 0.25 * g.powi(2);
             rate * *h / (k.sqrt() + delta)
         }
@@ -76,8 +78,8 @@ fn agrees_with_the_formula<T: Element>() {
                 want_w[i] -= formula(op.rule, g, &mut want_h[i], &mut want_k[i]);
             }
             let history: &mut [&mut [T::Acc]] = &mut [&mut h, &mut k];
-            let history = &mut history[..op.rule.histories()];
-            descend(&Workers::sequential(), &op, &dw, &mut w, None, history).unwrap();
+            let history = &mut history[..op.rule.history_count()];
+            solver_update(&Workers::sequential(), &op, &dw, &mut w, None, history).unwrap();
             let near =
                 |got: f64, want: f64, ulp: f64| (got - want).abs() <= ulp * want.abs().max(1.0);
             for i in 0..len {
@@ -94,14 +96,14 @@ fn plain_descent_is_exact<T: Element>() {
     let dw: Vec<T> = (-9..9).map(|v| T::from_f64(f64::from(v))).collect();
     let mut w: Vec<T> = (-9..9).map(|v| T::from_f64(f64::from(-v))).collect();
     let mut h = vec![T::acc(5.0); dw.len()];
-    let op = Descent::<T> {
+    let op = SolverUpdate::<T> {
         rate: T::acc(0.5),
         scale: T::acc(2.0),
         decay: T::acc(0.0),
         regularization: Regularization::L2,
-        rule: Rule::Sgd { momentum: T::acc(0.0) },
+        rule: UpdateRule::Sgd { momentum: T::acc(0.0) },
     };
-    descend(&Workers::sequential(), &op, &dw, &mut w, None, &mut [&mut h]).unwrap();
+    solver_update(&Workers::sequential(), &op, &dw, &mut w, None, &mut [&mut h]).unwrap();
     assert_eq!(wide(&h), wide(&dw));
     assert_eq!(wide(&w), (-9..9).map(|v| f64::from(-2 * v)).collect::<Vec<_>>());
 }
@@ -124,11 +126,11 @@ fn masters_are_the_wide_run<T: Element>() {
         for _ in 0..5 {
             let workers = Workers::sequential();
             let history: &mut [&mut [T::Acc]] = &mut [&mut h, &mut k];
-            let history = &mut history[..rule.histories()];
-            descend(&workers, &op, &dw, &mut w, Some(&mut masters), history).unwrap();
+            let history = &mut history[..rule.history_count()];
+            solver_update(&workers, &op, &dw, &mut w, Some(&mut masters), history).unwrap();
             let history: &mut [&mut [T::Acc]] = &mut [&mut h_wide, &mut k_wide];
-            let history = &mut history[..rule.histories()];
-            descend(&workers, &wide_op, &dw_wide, &mut w_wide, None, history).unwrap();
+            let history = &mut history[..rule.history_count()];
+            solver_update(&workers, &wide_op, &dw_wide, &mut w_wide, None, history).unwrap();
         }
         assert_eq!((&masters, &h, &k), (&w_wide, &h_wide, &k_wide), "{rule:?}");
         let mut rounded = vec![T::default(); len];
@@ -138,7 +140,7 @@ fn masters_are_the_wide_run<T: Element>() {
 }
 
 fn any_number_of_threads<T: Element>() {
-    let len = 2 * TASK + 33;
+    let len = 2 * GRAIN + 33;
     let dw = fractions::<T>(4, len);
     for rule in [rules::<T>()[0], rules::<T>()[5]] {
         let op = settings(rule, Regularization::L1);
@@ -146,8 +148,8 @@ fn any_number_of_threads<T: Element>() {
             let (mut w, mut masters) = (fractions::<T>(5, len), fractions::<T::Acc>(6, len));
             let (mut h, mut k) = (squares::<T>(7, len), squares::<T>(8, len));
             let history: &mut [&mut [T::Acc]] = &mut [&mut h, &mut k];
-            let history = &mut history[..rule.histories()];
-            descend(&workers, &op, &dw, &mut w, Some(&mut masters), history).unwrap();
+            let history = &mut history[..rule.history_count()];
+            solver_update(&workers, &op, &dw, &mut w, Some(&mut masters), history).unwrap();
             (wide(&w), wide(&masters), wide(&h), wide(&k))
         });
         assert!(results.iter().all(|result| *result == results[0]));
@@ -163,18 +165,19 @@ for_each_element!(
 
 #[test]
 fn masters_keep_what_is_too_small_to_show() {
-    let op = Descent::<element::bf16> {
+    let op = SolverUpdate::<element::bf16> {
         rate: 1.0 / 1024.0,
         scale: 1.0,
         decay: 0.0,
         regularization: Regularization::L2,
-        rule: Rule::Sgd { momentum: 0.0 },
+        rule: UpdateRule::Sgd { momentum: 0.0 },
     };
     let run = |masters: bool| {
         let (dw, mut w, mut m, mut h) = ([element::bf16::ONE], [element::bf16::ONE], [0.0], [0.0]);
         for _ in 0..64 {
             let masters = masters.then_some(&mut m[..]);
-            descend(&Workers::sequential(), &op, &dw, &mut w, masters, &mut [&mut h]).unwrap();
+            solver_update(&Workers::sequential(), &op, &dw, &mut w, masters, &mut [&mut h])
+                .unwrap();
         }
         w[0].to_f32()
     };
@@ -186,12 +189,12 @@ fn errors_name_the_operand() {
     let rule = rules::<f32>()[5];
     let (w, op) = (Workers::sequential(), settings::<f32>(rule, Regularization::L2));
     let (mut a, mut b, mut c, mut d) = ([0.0; 3], [0.0; 3], [0.0; 3], [0.0; 2]);
-    let wrong = descend(&w, &op, &[0.0; 2], &mut a, None, &mut [&mut b, &mut c]);
-    assert_eq!(operand(wrong), ("descend", "dw"));
-    let wrong = descend(&w, &op, &[0.0; 3], &mut a, Some(&mut d), &mut [&mut b, &mut c]);
-    assert_eq!(operand(wrong), ("descend", "masters"));
-    let wrong = descend(&w, &op, &[0.0; 3], &mut a, None, &mut [&mut b]);
-    assert_eq!(operand(wrong), ("descend", "history's blobs"));
-    let wrong = descend(&w, &op, &[0.0; 3], &mut a, None, &mut [&mut b, &mut d]);
-    assert_eq!(operand(wrong), ("descend", "history"));
+    let wrong = solver_update(&w, &op, &[0.0; 2], &mut a, None, &mut [&mut b, &mut c]);
+    assert_eq!(operand(wrong), ("solver_update", "dw"));
+    let wrong = solver_update(&w, &op, &[0.0; 3], &mut a, Some(&mut d), &mut [&mut b, &mut c]);
+    assert_eq!(operand(wrong), ("solver_update", "masters"));
+    let wrong = solver_update(&w, &op, &[0.0; 3], &mut a, None, &mut [&mut b]);
+    assert_eq!(operand(wrong), ("solver_update", "history's blobs"));
+    let wrong = solver_update(&w, &op, &[0.0; 3], &mut a, None, &mut [&mut b, &mut d]);
+    assert_eq!(operand(wrong), ("solver_update", "history"));
 }

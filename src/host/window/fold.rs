@@ -5,13 +5,13 @@
 //! one element further on.
 
 use super::{
-    SHARED,
-    reach::{Plane, Planes, Reach, Reaches},
+    PARALLEL_MIN_LEN,
+    reach::{PlaneTaps, TapPlane, TapRange, WindowTaps},
 };
 use crate::{
     element::{DType, Element},
     host::{
-        gemm::{Job, Lanes, Native},
+        gemm::{SimdKernel, SimdScalar, SimdVector},
         simd::vectorized,
         workers::Workers,
     },
@@ -24,9 +24,9 @@ const TAPS: usize = 16;
 
 /// Sums of columns, rows `ld` elements apart, for the elements of whole channels they stem from;
 /// overwrites `x`.
-pub(in crate::host) fn fold<A: Element + Float>(
+pub(in crate::host) fn col2im_accumulate<A: Element + Float>(
     workers: &Workers,
-    reaches: &Reaches,
+    reaches: &WindowTaps,
     columns: &[A],
     ld: usize,
     x: &mut [A],
@@ -35,10 +35,10 @@ pub(in crate::host) fn fold<A: Element + Float>(
     if plane == 0 || reaches.positions() == 0 {
         return x.fill(A::zero());
     }
-    let channels = if columns.len() < SHARED { x.len() / plane } else { 1 };
-    workers.chunks(x, channels * plane, |i, x| {
+    let channels = if columns.len() < PARALLEL_MIN_LEN { x.len() / plane } else { 1 };
+    workers.for_each_chunk(x, channels * plane, |i, x| {
         let columns = columns[i * channels * taps * ld..].chunks(taps * ld);
-        let overwrites = reaches.one_plane() && reaches.side_by_side();
+        let overwrites = reaches.is_2d() && reaches.has_unit_stride();
         if !overwrites {
             x.fill(A::zero());
         }
@@ -47,7 +47,7 @@ pub(in crate::host) fn fold<A: Element + Float>(
                 let Some(image) = at.image else { return };
                 let (columns, x) = (&columns[at.tap * ld..], &mut x[image..][..at.rows * at.pitch]);
                 match A::DTYPE {
-                    _ if !reaches.side_by_side() => add_taps(at, columns, ld, x),
+                    _ if !reaches.has_unit_stride() => add_taps(at, columns, ld, x),
                     DType::F64 => add_runs::<A, f64>(at, columns, ld, overwrites, x),
                     _ => add_runs::<A, f32>(at, columns, ld, overwrites, x),
                 }
@@ -57,15 +57,15 @@ pub(in crate::host) fn fold<A: Element + Float>(
 }
 
 /// Tap by tap, of windows several elements apart.
-fn add_taps<A: Element + Float>(at: Planes, columns: &[A], ld: usize, x: &mut [A]) {
-    let Planes { position, pitch, height, width, down, along, .. } = at;
+fn add_taps<A: Element + Float>(at: PlaneTaps, columns: &[A], ld: usize, x: &mut [A]) {
+    let PlaneTaps { position, pitch, height, width, down, along, .. } = at;
     vectorized(
         #[inline(always)]
         || {
             let mut tap = 0;
             for &rows in down {
                 for &run in along {
-                    let at = Plane { position, image: Some(0), pitch, height, width, rows, run };
+                    let at = TapPlane { position, image: Some(0), pitch, height, width, rows, run };
                     scatter(at, &columns[tap * ld..], x);
                     tap += 1;
                 }
@@ -76,8 +76,8 @@ fn add_taps<A: Element + Float>(at: Planes, columns: &[A], ld: usize, x: &mut [A
 
 /// One tap's positions in two axes: from the columns onto the image.
 #[inline(always)]
-fn scatter<A: Element + Float>(at: Plane, columns: &[A], x: &mut [A]) {
-    let Plane { rows, run, width, .. } = at;
+fn scatter<A: Element + Float>(at: TapPlane, columns: &[A], x: &mut [A]) {
+    let TapPlane { rows, run, width, .. } = at;
     let len = run.end - run.start;
     if rows.start == rows.end || len == 0 {
         return;
@@ -93,8 +93,8 @@ fn scatter<A: Element + Float>(at: Plane, columns: &[A], x: &mut [A]) {
 }
 
 /// Row by row, of windows side by side, to what `x` holds or to nothing; `A` is `S`.
-fn add_runs<A: Element, S: Native>(
-    at: Planes,
+fn add_runs<A: Element, S: SimdScalar>(
+    at: PlaneTaps,
     columns: &[A],
     ld: usize,
     overwrites: bool,
@@ -106,12 +106,12 @@ fn add_runs<A: Element, S: Native>(
     // SAFETY: columns of all taps and positions are there, as just seen, and all rows of `x`.
     #[allow(unsafe_code)]
     unsafe {
-        S::on_lanes(AddRuns { at, columns, ld, overwrites, x });
+        S::dispatch(AddRuns { at, columns, ld, overwrites, x });
     }
 }
 
 struct AddRuns<'a, S> {
-    at: Planes<'a>,
+    at: PlaneTaps<'a>,
     columns: &'a [S],
     ld: usize,
     overwrites: bool,
@@ -119,9 +119,9 @@ struct AddRuns<'a, S> {
 }
 
 #[allow(unsafe_code)]
-impl<S: Native> Job<S> for AddRuns<'_, S> {
+impl<S: SimdScalar> SimdKernel<S> for AddRuns<'_, S> {
     #[inline(always)]
-    unsafe fn run<L: Lanes<Scalar = S>>(self) {
+    unsafe fn run<L: SimdVector<Scalar = S>>(self) {
         // SAFETY: handed on.
         unsafe {
             if self.at.pitch <= L::WIDTH {
@@ -146,14 +146,14 @@ impl<M: Copy, const VECTORS: usize> Run<M, VECTORS> {
     /// Of no elements.
     #[allow(unsafe_code)]
     #[inline(always)]
-    unsafe fn none<L: Lanes<Mask = M>>() -> Self {
+    unsafe fn none<L: SimdVector<Mask = M>>() -> Self {
         // SAFETY: the caller's: the instructions are there.
         Self { shift: 0, there: [unsafe { L::mask(0, 0) }; VECTORS] }
     }
 
     #[allow(unsafe_code)]
     #[inline(always)]
-    unsafe fn new<L: Lanes<Mask = M>>(reach: &Reach, block: usize) -> Self {
+    unsafe fn new<L: SimdVector<Mask = M>>(reach: &TapRange, block: usize) -> Self {
         // SAFETY: the caller's: the instructions are there.
         let mut run = unsafe { Self::none::<L>() };
         run.shift = reach.start.wrapping_sub(reach.first).wrapping_add(block);
@@ -170,10 +170,10 @@ impl<M: Copy, const VECTORS: usize> Run<M, VECTORS> {
 }
 
 #[allow(unsafe_code)]
-impl<S: Native> AddRuns<'_, S> {
+impl<S: SimdScalar> AddRuns<'_, S> {
     /// In blocks of `VECTORS` vectors.
     #[inline(always)]
-    unsafe fn add<L: Lanes<Scalar = S>, const VECTORS: usize>(mut self) {
+    unsafe fn add<L: SimdVector<Scalar = S>, const VECTORS: usize>(mut self) {
         for block in (0..self.at.pitch).step_by(VECTORS * L::WIDTH) {
             for (part, along) in self.at.along.chunks(TAPS).enumerate() {
                 // SAFETY: handed on.
@@ -196,7 +196,7 @@ impl<S: Native> AddRuns<'_, S> {
 
     /// A block of every row: some of the taps along the last axis.
     #[inline(always)]
-    unsafe fn add_block<L: Lanes<Scalar = S>, const VECTORS: usize>(
+    unsafe fn add_block<L: SimdVector<Scalar = S>, const VECTORS: usize>(
         &mut self,
         block: usize,
         part: usize,
@@ -237,7 +237,7 @@ impl<S: Native> AddRuns<'_, S> {
 /// Sums over taps of one row, by themselves: they need not wait for those of another.
 #[allow(unsafe_code)]
 #[inline(always)]
-unsafe fn sums_of<L: Lanes, const VECTORS: usize>(
+unsafe fn sums_of<L: SimdVector, const VECTORS: usize>(
     mut from: *const L::Scalar,
     ld: usize,
     runs: &[Run<L::Mask, VECTORS>],

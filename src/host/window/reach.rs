@@ -1,20 +1,20 @@
 //! Which positions see the image through which tap.
 
-use crate::op::{Extent, Window};
+use crate::op::{SpatialAxis, Window};
 
 /// Positions `start..end` along one axis at which one tap lies inside the image: there it sees
 /// elements `first`, `first + stride`, ….
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::host) struct Reach {
+pub(in crate::host) struct TapRange {
     pub(super) start: usize,
     pub(super) end: usize,
     pub(super) first: usize,
     pub(super) stride: usize,
 }
 
-impl Reach {
+impl TapRange {
     /// Of `tap`, among so many positions.
-    fn new(axis: &Extent, tap: usize, positions: usize) -> Self {
+    fn new(axis: &SpatialAxis, tap: usize, positions: usize) -> Self {
         // Position p sees element p·stride + shift − pad.
         let (shift, stride) = (tap * axis.dilation, axis.stride);
         let first_inside = axis.pad.saturating_sub(shift).div_ceil(stride);
@@ -43,7 +43,7 @@ impl Reach {
 
 /// One tap's positions along the last two axes.
 #[derive(Clone, Copy)]
-pub(super) struct Plane {
+pub(super) struct TapPlane {
     /// The first of them in a row of the columns.
     pub(super) position: usize,
     /// Where the two axes start in the channel; `None` if the tap lies outside along another.
@@ -54,13 +54,13 @@ pub(super) struct Plane {
     pub(super) height: usize,
     pub(super) width: usize,
     /// What is seen along them.
-    pub(super) rows: Reach,
-    pub(super) run: Reach,
+    pub(super) rows: TapRange,
+    pub(super) run: TapRange,
 }
 
 /// A plane of positions along the last two axes, and the taps that differ along these only.
 #[derive(Clone, Copy)]
-pub(super) struct Planes<'a> {
+pub(super) struct PlaneTaps<'a> {
     /// The first of the taps.
     pub(super) tap: usize,
     /// Where the plane that they see starts in the channel; `None` if they lie outside.
@@ -74,34 +74,34 @@ pub(super) struct Planes<'a> {
     pub(super) height: usize,
     pub(super) width: usize,
     /// What taps see along them.
-    pub(super) down: &'a [Reach],
-    pub(super) along: &'a [Reach],
+    pub(super) down: &'a [TapRange],
+    pub(super) along: &'a [TapRange],
 }
 
 /// A window's taps and what they see.
-pub(in crate::host) struct Reaches {
+pub(in crate::host) struct WindowTaps {
     /// At least two: axes of one element are put in front.
-    axes: Vec<Extent>,
+    axes: Vec<SpatialAxis>,
     outputs: Vec<usize>,
     /// For every axis, for every tap along it.
-    reaches: Vec<Vec<Reach>>,
+    reaches: Vec<Vec<TapRange>>,
 }
 
-impl Reaches {
+impl WindowTaps {
     /// At all of a window's positions.
     pub(in crate::host) fn of(window: &Window) -> Self {
         Self::new(window.axes(), window.output())
     }
 
     /// At so many positions along each axis, also such that see nothing but padding.
-    pub(in crate::host) fn new(axes: &[Extent], outputs: &[usize]) -> Self {
+    pub(in crate::host) fn new(axes: &[SpatialAxis], outputs: &[usize]) -> Self {
         let missing = 2usize.saturating_sub(axes.len());
-        let ones = std::iter::repeat_n(Extent::new(1, 1), missing);
+        let ones = std::iter::repeat_n(SpatialAxis::new(1, 1), missing);
         let axes: Vec<_> = ones.chain(axes.iter().copied()).collect();
         let ones = std::iter::repeat_n(1, missing);
         let outputs: Vec<_> = ones.chain(outputs.iter().copied()).collect();
-        let of_axis = |(axis, &output): (&Extent, &usize)| {
-            (0..axis.kernel).map(|tap| Reach::new(axis, tap, output)).collect()
+        let of_axis = |(axis, &output): (&SpatialAxis, &usize)| {
+            (0..axis.kernel).map(|tap| TapRange::new(axis, tap, output)).collect()
         };
         let reaches = axes.iter().zip(&outputs).map(of_axis).collect();
         Self { axes, outputs, reaches }
@@ -123,25 +123,25 @@ impl Reaches {
     }
 
     /// Whether there are no axes but two.
-    pub(super) fn one_plane(&self) -> bool {
+    pub(super) fn is_2d(&self) -> bool {
         self.axes.len() == 2
     }
 
     /// Whether windows along the last axis are one element apart.
-    pub(super) fn side_by_side(&self) -> bool {
+    pub(super) fn has_unit_stride(&self) -> bool {
         self.axes.last().is_some_and(|axis| axis.stride == 1)
     }
 
     /// Calls `body(tap, plane)` for every tap and every plane of positions.
     #[inline(always)]
-    pub(super) fn visit(&self, mut body: impl FnMut(usize, Plane)) {
+    pub(super) fn visit(&self, mut body: impl FnMut(usize, TapPlane)) {
         self.visit_planes(
             #[inline(always)]
-            |Planes { tap, image, position, rows: _, pitch, height, width, down, along }| {
+            |PlaneTaps { tap, image, position, rows: _, pitch, height, width, down, along }| {
                 let mut tap = tap;
                 for &rows in down {
                     for &run in along {
-                        body(tap, Plane { position, image, pitch, height, width, rows, run });
+                        body(tap, TapPlane { position, image, pitch, height, width, rows, run });
                         tap += 1;
                     }
                 }
@@ -152,7 +152,7 @@ impl Reaches {
     /// Calls `body` for every plane of positions and every plane of the image that taps see from
     /// it; of the taps these are in order.
     #[inline(always)]
-    pub(super) fn visit_planes<'a>(&'a self, mut body: impl FnMut(Planes<'a>)) {
+    pub(super) fn visit_planes<'a>(&'a self, mut body: impl FnMut(PlaneTaps<'a>)) {
         let around = self.axes.len() - 2;
         let (height, width) = (self.outputs[around], self.outputs[around + 1]);
         let (rows, pitch) = (self.axes[around].input, self.axes[around + 1].input);
@@ -164,7 +164,7 @@ impl Reaches {
             for i in 0..planes {
                 let image = self.image_plane(tap_around, i).map(|at| at * rows * pitch);
                 let position = i * height * width;
-                body(Planes { tap, image, position, rows, pitch, height, width, down, along });
+                body(PlaneTaps { tap, image, position, rows, pitch, height, width, down, along });
             }
         }
     }

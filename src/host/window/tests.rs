@@ -6,16 +6,16 @@ use crate::{
         gemm::with_each_width,
         testing::{for_each_element, integers, operand, rounded, threads, wide},
     },
-    op::Extent,
+    op::SpatialAxis,
 };
 
-fn extent(input: usize, kernel: usize, stride: usize, pad: usize, dilation: usize) -> Extent {
-    Extent { input, kernel, stride, pad, dilation }
+fn extent(input: usize, kernel: usize, stride: usize, pad: usize, dilation: usize) -> SpatialAxis {
+    SpatialAxis { input, kernel, stride, pad, dilation }
 }
 
 /// Windows over no, one, two and three axes; some taps see nothing but padding.
 fn windows() -> Vec<Window> {
-    let of = |channels, axes: &[Extent]| Window::new(channels, axes).unwrap();
+    let of = |channels, axes: &[SpatialAxis]| Window::new(channels, axes).unwrap();
     vec![
         of(3, &[]),
         of(2, &[extent(9, 3, 2, 1, 2)]),
@@ -39,7 +39,7 @@ fn sources(op: &Window) -> Vec<Option<usize>> {
         digits
     };
     let mut sources = Vec::new();
-    for row in 0..op.rows() {
+    for row in 0..op.column_rows() {
         let (channel, tap) = (row / op.taps(), row % op.taps());
         let taps = digits(tap, op.axes().iter().map(|axis| axis.kernel).collect());
         for position in 0..op.positions() {
@@ -58,11 +58,11 @@ fn sources(op: &Window) -> Vec<Option<usize>> {
 
 fn columns_hold_the_windows<T: Element>() {
     for op in windows() {
-        let x: Vec<T> = integers(1, op.image());
+        let x: Vec<T> = integers(1, op.image_len());
         let want: Vec<T> =
             sources(&op).into_iter().map(|at| at.map_or(T::default(), |at| x[at])).collect();
         for workers in threads() {
-            let mut columns = vec![T::from_f64(f64::NAN); op.columns()];
+            let mut columns = vec![T::from_f64(f64::NAN); op.columns_len()];
             im2col(&workers, &op, &x, &mut columns).unwrap();
             assert!(columns == want, "{op:?}");
         }
@@ -71,13 +71,13 @@ fn columns_hold_the_windows<T: Element>() {
 
 fn images_hold_the_sums<T: Element>() {
     for op in windows() {
-        let columns: Vec<T> = integers(2, op.columns());
-        let mut want = vec![0.0; op.image()];
+        let columns: Vec<T> = integers(2, op.columns_len());
+        let mut want = vec![0.0; op.image_len()];
         for (at, value) in sources(&op).into_iter().zip(wide(&columns)) {
             at.into_iter().for_each(|at| want[at] += value);
         }
         for workers in threads() {
-            let mut x = vec![T::from_f64(f64::NAN); op.image()];
+            let mut x = vec![T::from_f64(f64::NAN); op.image_len()];
             col2im(&workers, &op, &columns, &mut x).unwrap();
             assert_eq!(wide(&x), rounded::<T>(&want), "{op:?}");
         }
@@ -118,7 +118,13 @@ fn positions_beyond_the_last_window_see_padding() {
     let axes = [extent(5, 2, 2, 1, 1), extent(4, 3, 1, 0, 2)];
     let (x, outputs, ld) = (integers::<f32>(1, 40), [5, 7], 38);
     let mut columns = vec![9.0; 2 * 6 * ld];
-    unroll(&Workers::sequential(), &Reaches::new(&axes, &outputs), &x, &mut columns, ld);
+    im2col_channels(
+        &Workers::sequential(),
+        &WindowTaps::new(&axes, &outputs),
+        &x,
+        &mut columns,
+        ld,
+    );
     for (row, columns) in columns.chunks(ld).enumerate() {
         for (position, &got) in columns[..35].iter().enumerate() {
             let (tap, at) = ([row / 3 % 2, row % 3], [position / 7, position % 7]);

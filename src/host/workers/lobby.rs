@@ -3,7 +3,7 @@
 //! To wake a thread takes longer than many kernels, which follow each other closely: who has just
 //! taken part in one is there for the next.
 
-use super::shared::Shared;
+use super::shared::ParallelRegion;
 use parking_lot::Mutex;
 use rayon_core::ThreadPool;
 use std::{
@@ -17,10 +17,10 @@ use std::{
 };
 
 /// How long a thread looks for work.
-const PATIENCE: Duration = Duration::from_micros(100);
+const SPIN_TIME: Duration = Duration::from_micros(100);
 
 #[derive(Debug, Default)]
-pub(super) struct Lobby {
+pub(super) struct IdleThreads {
     /// How many offers there are, to be looked at without the lock.
     offers: AtomicUsize,
     /// Threads that were called from the pool and have not come yet.
@@ -32,12 +32,17 @@ pub(super) struct Lobby {
 struct State {
     /// Threads that look for work: at least as many as there are offers.
     waiting: usize,
-    offers: VecDeque<Arc<Shared>>,
+    offers: VecDeque<Arc<ParallelRegion>>,
 }
 
-impl Lobby {
+impl IdleThreads {
     /// Lets up to `others` threads know of work: those that wait here, then those of the pool.
-    pub(super) fn invite(self: &Arc<Self>, pool: &ThreadPool, others: usize, work: &Arc<Shared>) {
+    pub(super) fn offer_work(
+        self: &Arc<Self>,
+        pool: &ThreadPool,
+        others: usize,
+        work: &Arc<ParallelRegion>,
+    ) {
         for _ in self.offer(work, others)..others {
             // They are busy, and who comes too late finds nothing: calls are not to pile up.
             if self.called.load(Relaxed) >= pool.current_num_threads() {
@@ -47,7 +52,7 @@ impl Lobby {
             self.called.fetch_add(1, Relaxed);
             pool.spawn(move || {
                 lobby.called.fetch_sub(1, Relaxed);
-                lobby.serve(work);
+                lobby.worker_loop(work);
             });
         }
     }
@@ -59,7 +64,7 @@ impl Lobby {
     }
 
     /// Offers work to up to `most` threads; returns how many will see it.
-    fn offer(&self, work: &Arc<Shared>, most: usize) -> usize {
+    fn offer(&self, work: &Arc<ParallelRegion>, most: usize) -> usize {
         let mut state = self.state.lock();
         let count = most.min(state.waiting - state.offers.len());
         state.offers.extend(repeat_n(work, count).cloned());
@@ -68,10 +73,10 @@ impl Lobby {
     }
 
     /// Takes part in `work`, and then in what is offered, until nothing has been for a while.
-    fn serve(&self, mut work: Arc<Shared>) {
+    fn worker_loop(&self, mut work: Arc<ParallelRegion>) {
         loop {
             // Who calls the next kernel right after this one is to find this thread here.
-            work.join(|| self.state.lock().waiting += 1);
+            work.participate(|| self.state.lock().waiting += 1);
             work = match self.next() {
                 Some(work) => work,
                 None => return,
@@ -80,10 +85,10 @@ impl Lobby {
     }
 
     /// The next offer, or none after a while; this thread no longer counts as waiting then.
-    fn next(&self) -> Option<Arc<Shared>> {
+    fn next(&self) -> Option<Arc<ParallelRegion>> {
         let start = Instant::now();
         loop {
-            let late = start.elapsed() > PATIENCE;
+            let late = start.elapsed() > SPIN_TIME;
             if late || self.offers.load(Relaxed) > 0 {
                 let mut state = self.state.lock();
                 let offer = state.offers.pop_front();

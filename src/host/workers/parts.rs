@@ -6,9 +6,9 @@
 use parking_lot::Mutex;
 use std::ops::Range;
 
-pub(super) struct Parts<I>(Vec<Mutex<I>>);
+pub(super) struct StealQueues<I>(Vec<Mutex<I>>);
 
-impl<I: DoubleEndedIterator> Parts<I> {
+impl<I: DoubleEndedIterator> StealQueues<I> {
     /// As many parts as there are threads: `of` is called for the tasks of each, in order.
     pub(super) fn new(tasks: usize, threads: usize, of: impl FnMut(Range<usize>) -> I) -> Self {
         let end = |part| part * tasks / threads;
@@ -31,10 +31,10 @@ mod tests {
 
     #[test]
     fn own_tasks_first_then_others_from_the_end() {
-        let parts = Parts::new(7, 3, |range| range);
+        let parts = StealQueues::new(7, 3, |range| range);
         let taken: Vec<_> = std::iter::from_fn(|| parts.take(1)).collect();
         assert_eq!(taken, [2, 3, 6, 5, 4, 1, 0]);
-        let parts = Parts::new(2, 3, |range| range);
+        let parts = StealQueues::new(2, 3, |range| range);
         assert_eq!([0, 4, 2].map(|thread| parts.take(thread)), [Some(0), Some(1), None]);
     }
 }

@@ -4,7 +4,7 @@
 //! is left to do. To wake a thread can take longer than a small kernel: whoever comes too late finds
 //! the work closed, and has cost nothing.
 
-use super::lobby::Lobby;
+use super::lobby::IdleThreads;
 use parking_lot::{Condvar, Mutex};
 use rayon_core::ThreadPool;
 use std::{
@@ -15,12 +15,12 @@ use std::{
 };
 
 /// How long the caller looks for others to finish before it sleeps: about what to wake it takes.
-const PATIENCE: Duration = Duration::from_micros(100);
+const SPIN_TIME: Duration = Duration::from_micros(100);
 
 type Step<'a> = dyn Fn(usize) -> bool + Sync + 'a;
 
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct ParallelRegion {
     /// The caller's; there as long as `open`, or anybody is `inside`.
     step: *const Step<'static>,
     state: Mutex<State>,
@@ -40,21 +40,21 @@ struct State {
 // SAFETY: what `step` points to may be called by several threads at once; `join` and `close` see to
 // it that nobody does when it is gone.
 #[allow(unsafe_code)]
-unsafe impl Send for Shared {}
+unsafe impl Send for ParallelRegion {}
 // SAFETY: as above.
 #[allow(unsafe_code)]
-unsafe impl Sync for Shared {}
+unsafe impl Sync for ParallelRegion {}
 
 /// Calls `step` until it has nothing more to do, on the calling thread and on up to `others` of
 /// the pool, those in its lobby first. Panics of any of them reach the caller.
-pub(super) fn run(pool: &ThreadPool, lobby: &Arc<Lobby>, others: usize, step: &Step) {
+pub(super) fn run(pool: &ThreadPool, lobby: &Arc<IdleThreads>, others: usize, step: &Step) {
     // SAFETY: the lifetime alone is changed; the pointer is used while `step` is borrowed here.
     #[allow(unsafe_code)]
     let step_of_all: *const Step<'static> =
         unsafe { std::mem::transmute(std::ptr::from_ref(step)) };
     let state = Mutex::new(State { open: true, inside: 0, panic: None });
-    let shared = Arc::new(Shared { step: step_of_all, state, left: Condvar::new() });
-    lobby.invite(pool, others, &shared);
+    let shared = Arc::new(ParallelRegion { step: step_of_all, state, left: Condvar::new() });
+    lobby.offer_work(pool, others, &shared);
     // Also if this panics, nobody may be left inside.
     let own = work(step);
     let panic = shared.close();
@@ -70,10 +70,10 @@ fn work(step: &Step) -> std::thread::Result<()> {
     catch_unwind(AssertUnwindSafe(|| while step(thread) {}))
 }
 
-impl Shared {
+impl ParallelRegion {
     /// Takes part, unless it is too late. `leave` is called before the caller can know that this
     /// thread is done.
-    pub(super) fn join(&self, leave: impl FnOnce()) {
+    pub(super) fn participate(&self, leave: impl FnOnce()) {
         {
             let mut state = self.state.lock();
             if !state.open {
@@ -97,7 +97,7 @@ impl Shared {
         let mut state = self.state.lock();
         state.open = false;
         let start = Instant::now();
-        while state.inside > 0 && start.elapsed() < PATIENCE {
+        while state.inside > 0 && start.elapsed() < SPIN_TIME {
             drop(state);
             std::hint::spin_loop();
             state = self.state.lock();

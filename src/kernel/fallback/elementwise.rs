@@ -2,7 +2,7 @@
 
 use super::enter;
 use crate::{
-    element::{Element, Scalar},
+    element::{Element, Storable},
     error::Result,
     host,
     memory::{Memory, Src, View, ViewMut},
@@ -13,7 +13,7 @@ use crate::{
 #[track_caller]
 pub fn fill<T: Element, D: Memory>(device: &D, value: T, mut y: ViewMut<'_, T, D>) -> Result<()> {
     let _kernel = enter(device, "fill", T::DTYPE.name())?;
-    y.host_overwrite(|y| host::fill(device.workers(), value, y))
+    y.host_overwrite(|y| host::fill(device.host_workers(), value, y))
 }
 
 /// [`Elementwise::unary`](crate::kernel::Elementwise::unary) on the host.
@@ -26,8 +26,8 @@ pub fn unary<T: Element, D: Memory>(
 ) -> Result<()> {
     let _kernel = enter(device, "unary", T::DTYPE.name())?;
     match x {
-        Src::From(x) => y.host_overwrite(|y| host::unary(device.workers(), op, x.host()?, y)),
-        Src::InPlace => host::unary_in_place(device.workers(), op, y.host_mut()?),
+        Src::View(x) => y.host_overwrite(|y| host::unary(device.host_workers(), op, x.host()?, y)),
+        Src::InPlace => host::unary_in_place(device.host_workers(), op, y.host_mut()?),
     }
 }
 
@@ -41,9 +41,9 @@ pub fn binary<T: Element, D: Memory>(
     mut y: ViewMut<'_, T, D>,
 ) -> Result<()> {
     let _kernel = enter(device, "binary", T::DTYPE.name())?;
-    let (workers, b) = (device.workers(), b.host()?);
+    let (workers, b) = (device.host_workers(), b.host()?);
     match a {
-        Src::From(a) => y.host_overwrite(|y| host::binary(workers, op, a.host()?, b, y)),
+        Src::View(a) => y.host_overwrite(|y| host::binary(workers, op, a.host()?, b, y)),
         Src::InPlace => host::binary_in_place(workers, op, b, y.host_mut()?),
     }
 }
@@ -59,9 +59,9 @@ pub fn broadcast<T: Element, D: Memory>(
     mut y: ViewMut<'_, T, D>,
 ) -> Result<()> {
     let _kernel = enter(device, "broadcast", T::DTYPE.name())?;
-    let (workers, b) = (device.workers(), b.host()?);
+    let (workers, b) = (device.host_workers(), b.host()?);
     match a {
-        Src::From(a) => y.host_overwrite(|y| host::broadcast(workers, op, axis, a.host()?, b, y)),
+        Src::View(a) => y.host_overwrite(|y| host::broadcast(workers, op, axis, a.host()?, b, y)),
         Src::InPlace => host::broadcast_in_place(workers, op, axis, b, y.host_mut()?),
     }
 }
@@ -77,9 +77,9 @@ pub fn affine<T: Element, D: Memory>(
     mut y: ViewMut<'_, T, D>,
 ) -> Result<()> {
     let _kernel = enter(device, "affine", T::DTYPE.name())?;
-    let (workers, scale, shift) = (device.workers(), scale.host()?, shift.host()?);
+    let (workers, scale, shift) = (device.host_workers(), scale.host()?, shift.host()?);
     match x {
-        Src::From(x) => {
+        Src::View(x) => {
             y.host_overwrite(|y| host::affine(workers, axis, x.host()?, scale, shift, y))
         }
         Src::InPlace => host::affine_in_place(workers, axis, scale, shift, y.host_mut()?),
@@ -94,18 +94,18 @@ pub fn convert<T: Element, U: Element, D: Memory>(
     mut y: ViewMut<'_, U, D>,
 ) -> Result<()> {
     let _kernel = enter(device, "convert", T::DTYPE.name())?;
-    y.host_overwrite(|y| host::convert(device.workers(), x.host()?, y))
+    y.host_overwrite(|y| host::convert(device.host_workers(), x.host()?, y))
 }
 
 /// [`Elementwise::convert_integers`](crate::kernel::Elementwise::convert_integers) on the host.
 #[track_caller]
-pub fn convert_integers<N: Scalar + Into<f64>, T: Element, D: Memory>(
+pub fn convert_integers<N: Storable + Into<f64>, T: Element, D: Memory>(
     device: &D,
     x: View<'_, N, D>,
     mut y: ViewMut<'_, T, D>,
 ) -> Result<()> {
     let _kernel = enter(device, "convert_integers", T::DTYPE.name())?;
-    y.host_overwrite(|y| host::convert_integers(device.workers(), x.host()?, y))
+    y.host_overwrite(|y| host::convert_integers(device.host_workers(), x.host()?, y))
 }
 
 /// [`Elementwise::lstm`](crate::kernel::Elementwise::lstm) on the host.
@@ -120,7 +120,7 @@ pub fn lstm<T: Element, D: Memory>(
     mut h: ViewMut<'_, T, D>,
 ) -> Result<()> {
     let _kernel = enter(device, "lstm", T::DTYPE.name())?;
-    let (workers, c_prev, cont) = (device.workers(), c_prev.host()?, cont.host()?);
+    let (workers, c_prev, cont) = (device.host_workers(), c_prev.host()?, cont.host()?);
     let gates = gates.host_mut()?;
     c.host_overwrite(|c| h.host_overwrite(|h| host::lstm(workers, op, c_prev, cont, gates, c, h)))
 }
@@ -139,5 +139,5 @@ pub fn lstm_backward<T: Element, D: Memory>(
     let _kernel = enter(device, "lstm_backward", T::DTYPE.name())?;
     let (c_prev, c, dh) = (c_prev.host()?, c.host()?, dh.host()?);
     let (dc, gates) = (dc.host_mut()?, gates.host_mut()?);
-    host::lstm_backward(device.workers(), op, c_prev, c, dh, dc, gates)
+    host::lstm_backward(device.host_workers(), op, c_prev, c, dh, dc, gates)
 }

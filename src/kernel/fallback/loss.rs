@@ -6,7 +6,7 @@ use crate::{
     error::Result,
     host,
     memory::{Memory, View, ViewMut},
-    op::{Accuracy, ClassLoss, PairLoss, SoftmaxLoss},
+    op::{Accuracy, ClassLoss, ElementwiseLoss, SoftmaxLoss},
 };
 
 /// [`Losses::softmax_loss`](crate::kernel::Losses::softmax_loss) on the host.
@@ -20,7 +20,7 @@ pub fn softmax_loss<T: Element, D: Memory>(
 ) -> Result<()> {
     let _kernel = enter(device, "softmax_loss", T::DTYPE.name())?;
     let (p, label) = (p.host()?, label.host()?);
-    loss.host_overwrite(|loss| host::softmax_loss(device.workers(), op, p, label, loss))
+    loss.host_overwrite(|loss| host::softmax_loss(device.host_workers(), op, p, label, loss))
 }
 
 /// [`Losses::softmax_loss_backward`](crate::kernel::Losses::softmax_loss_backward) on the host.
@@ -35,7 +35,9 @@ pub fn softmax_loss_backward<T: Element, D: Memory>(
 ) -> Result<()> {
     let _kernel = enter(device, "softmax_loss_backward", T::DTYPE.name())?;
     let (p, label, scale) = (p.host()?, label.host()?, scale.host()?);
-    dx.host_overwrite(|dx| host::softmax_loss_backward(device.workers(), op, p, label, scale, dx))
+    dx.host_overwrite(|dx| {
+        host::softmax_loss_backward(device.host_workers(), op, p, label, scale, dx)
+    })
 }
 
 /// [`Losses::accuracy`](crate::kernel::Losses::accuracy) on the host.
@@ -49,7 +51,7 @@ pub fn accuracy<T: Element, D: Memory>(
 ) -> Result<()> {
     let _kernel = enter(device, "accuracy", T::DTYPE.name())?;
     let (scores, label) = (scores.host()?, label.host()?);
-    y.host_overwrite(|y| host::accuracy(device.workers(), op, scores, label, y))
+    y.host_overwrite(|y| host::accuracy(device.host_workers(), op, scores, label, y))
 }
 
 /// [`Losses::accuracy_by_class`](crate::kernel::Losses::accuracy_by_class) on the host.
@@ -63,7 +65,7 @@ pub fn accuracy_by_class<T: Element, D: Memory>(
 ) -> Result<()> {
     let _kernel = enter(device, "accuracy_by_class", T::DTYPE.name())?;
     let (scores, label) = (scores.host()?, label.host()?);
-    y.host_overwrite(|y| host::accuracy_by_class(device.workers(), op, scores, label, y))
+    y.host_overwrite(|y| host::accuracy_by_class(device.host_workers(), op, scores, label, y))
 }
 
 /// [`Losses::class_loss`](crate::kernel::Losses::class_loss) on the host.
@@ -78,7 +80,7 @@ pub fn class_loss<T: Element, D: Memory>(
 ) -> Result<()> {
     let _kernel = enter(device, "class_loss", T::DTYPE.name())?;
     let (x, label, matrix) = (x.host()?, label.host()?, matrix.map(View::host).transpose()?);
-    loss.host_overwrite(|loss| host::class_loss(device.workers(), op, x, label, matrix, loss))
+    loss.host_overwrite(|loss| host::class_loss(device.host_workers(), op, x, label, matrix, loss))
 }
 
 /// [`Losses::class_loss_backward`](crate::kernel::Losses::class_loss_backward) on the host.
@@ -96,35 +98,37 @@ pub fn class_loss_backward<T: Element, D: Memory>(
     let (x, label, matrix) = (x.host()?, label.host()?, matrix.map(View::host).transpose()?);
     let scale = scale.host()?;
     dx.host_overwrite(|dx| {
-        host::class_loss_backward(device.workers(), op, x, label, matrix, scale, dx)
+        host::class_loss_backward(device.host_workers(), op, x, label, matrix, scale, dx)
     })
 }
 
-/// [`Losses::pair_loss`](crate::kernel::Losses::pair_loss) on the host.
+/// [`Losses::elementwise_loss`](crate::kernel::Losses::elementwise_loss) on the host.
 #[track_caller]
-pub fn pair_loss<T: Element, D: Memory>(
+pub fn elementwise_loss<T: Element, D: Memory>(
     device: &D,
-    op: &PairLoss<T::Acc>,
+    op: &ElementwiseLoss<T::Acc>,
     x: View<'_, T, D>,
     t: View<'_, T, D>,
     mut loss: ViewMut<'_, T, D>,
 ) -> Result<()> {
-    let _kernel = enter(device, "pair_loss", T::DTYPE.name())?;
+    let _kernel = enter(device, "elementwise_loss", T::DTYPE.name())?;
     let (x, t) = (x.host()?, t.host()?);
-    loss.host_overwrite(|loss| host::pair_loss(device.workers(), op, x, t, loss))
+    loss.host_overwrite(|loss| host::elementwise_loss(device.host_workers(), op, x, t, loss))
 }
 
-/// [`Losses::pair_loss_backward`](crate::kernel::Losses::pair_loss_backward) on the host.
+/// [`Losses::elementwise_loss_backward`](crate::kernel::Losses::elementwise_loss_backward) on the host.
 #[track_caller]
-pub fn pair_loss_backward<T: Element, D: Memory>(
+pub fn elementwise_loss_backward<T: Element, D: Memory>(
     device: &D,
-    op: &PairLoss<T::Acc>,
+    op: &ElementwiseLoss<T::Acc>,
     x: View<'_, T, D>,
     t: View<'_, T, D>,
     scale: View<'_, T, D>,
     mut dx: ViewMut<'_, T, D>,
 ) -> Result<()> {
-    let _kernel = enter(device, "pair_loss_backward", T::DTYPE.name())?;
+    let _kernel = enter(device, "elementwise_loss_backward", T::DTYPE.name())?;
     let (x, t, scale) = (x.host()?, t.host()?, scale.host()?);
-    dx.host_overwrite(|dx| host::pair_loss_backward(device.workers(), op, x, t, scale, dx))
+    dx.host_overwrite(|dx| {
+        host::elementwise_loss_backward(device.host_workers(), op, x, t, scale, dx)
+    })
 }

@@ -19,8 +19,10 @@ pub fn softmax<T: Element, D: Memory>(
 ) -> Result<()> {
     let _kernel = enter(device, "softmax", T::DTYPE.name())?;
     match x {
-        Src::From(x) => y.host_overwrite(|y| host::softmax(device.workers(), axis, x.host()?, y)),
-        Src::InPlace => host::softmax_in_place(device.workers(), axis, y.host_mut()?),
+        Src::View(x) => {
+            y.host_overwrite(|y| host::softmax(device.host_workers(), axis, x.host()?, y))
+        }
+        Src::InPlace => host::softmax_in_place(device.host_workers(), axis, y.host_mut()?),
     }
 }
 
@@ -34,9 +36,9 @@ pub fn softmax_backward<T: Element, D: Memory>(
     mut dx: ViewMut<'_, T, D>,
 ) -> Result<()> {
     let _kernel = enter(device, "softmax_backward", T::DTYPE.name())?;
-    let (workers, y) = (device.workers(), y.host()?);
+    let (workers, y) = (device.host_workers(), y.host()?);
     match dy {
-        Src::From(dy) => {
+        Src::View(dy) => {
             dx.host_overwrite(|dx| host::softmax_backward(workers, axis, y, dy.host()?, dx))
         }
         Src::InPlace => host::softmax_backward_in_place(workers, axis, y, dx.host_mut()?),
@@ -53,7 +55,7 @@ pub fn lrn<T: Element, D: Memory>(
     mut y: ViewMut<'_, T, D>,
 ) -> Result<()> {
     let _kernel = enter(device, "lrn", T::DTYPE.name())?;
-    let (workers, x) = (device.workers(), x.host()?);
+    let (workers, x) = (device.host_workers(), x.host()?);
     y.host_overwrite(|y| scale.host_overwrite(|scale| host::lrn(workers, op, x, scale, y)))
 }
 
@@ -70,7 +72,7 @@ pub fn lrn_backward<T: Element, D: Memory>(
 ) -> Result<()> {
     let _kernel = enter(device, "lrn_backward", T::DTYPE.name())?;
     let (x, y, scale, dy) = (x.host()?, y.host()?, scale.host()?, dy.host()?);
-    dx.host_overwrite(|dx| host::lrn_backward(device.workers(), op, x, y, scale, dy, dx))
+    dx.host_overwrite(|dx| host::lrn_backward(device.host_workers(), op, x, y, scale, dy, dx))
 }
 
 /// [`Normalize::moments`](crate::kernel::Normalize::moments) on the host.
@@ -83,7 +85,7 @@ pub fn moments<T: Element, D: Memory>(
     mut variance: ViewMut<'_, T, D>,
 ) -> Result<()> {
     let _kernel = enter(device, "moments", T::DTYPE.name())?;
-    let (workers, x) = (device.workers(), x.host()?);
+    let (workers, x) = (device.host_workers(), x.host()?);
     mean.host_overwrite(|mean| {
         variance.host_overwrite(|variance| host::moments(workers, axis, x, mean, variance))
     })
@@ -100,9 +102,9 @@ pub fn standardize<T: Element, D: Memory>(
     mut y: ViewMut<'_, T, D>,
 ) -> Result<()> {
     let _kernel = enter(device, "standardize", T::DTYPE.name())?;
-    let (workers, mean, variance) = (device.workers(), mean.host()?, variance.host()?);
+    let (workers, mean, variance) = (device.host_workers(), mean.host()?, variance.host()?);
     match x {
-        Src::From(x) => {
+        Src::View(x) => {
             y.host_overwrite(|y| host::standardize(workers, op, x.host()?, mean, variance, y))
         }
         Src::InPlace => host::standardize_in_place(workers, op, mean, variance, y.host_mut()?),
@@ -121,10 +123,10 @@ pub fn standardize_backward<T: Element, D: Memory>(
     mut dx: ViewMut<'_, T, D>,
 ) -> Result<()> {
     let _kernel = enter(device, "standardize_backward", T::DTYPE.name())?;
-    let workers = device.workers();
+    let workers = device.host_workers();
     let (x, mean, variance) = (x.host()?, mean.host()?, variance.host()?);
     match dy {
-        Src::From(dy) => dx.host_overwrite(|dx| {
+        Src::View(dy) => dx.host_overwrite(|dx| {
             host::standardize_backward(workers, op, x, mean, variance, dy.host()?, dx)
         }),
         Src::InPlace => {

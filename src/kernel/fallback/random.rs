@@ -19,7 +19,7 @@ pub fn uniform<T: Element, D: Memory>(
     mut y: ViewMut<'_, T, D>,
 ) -> Result<()> {
     let _kernel = enter(device, "uniform", T::DTYPE.name())?;
-    y.host_overwrite(|y| host::uniform(device.workers(), key, lo, hi, y))
+    y.host_overwrite(|y| host::uniform(device.host_workers(), key, lo, hi, y))
 }
 
 /// [`Random::gaussian`](crate::kernel::Random::gaussian) on the host.
@@ -32,7 +32,7 @@ pub fn gaussian<T: Element, D: Memory>(
     mut y: ViewMut<'_, T, D>,
 ) -> Result<()> {
     let _kernel = enter(device, "gaussian", T::DTYPE.name())?;
-    y.host_overwrite(|y| host::gaussian(device.workers(), key, mean, std, y))
+    y.host_overwrite(|y| host::gaussian(device.host_workers(), key, mean, std, y))
 }
 
 /// [`Random::bernoulli`](crate::kernel::Random::bernoulli) on the host.
@@ -44,7 +44,7 @@ pub fn bernoulli<D: Memory>(
     mut y: ViewMut<'_, u32, D>,
 ) -> Result<()> {
     let _kernel = enter(device, "bernoulli", "u32")?;
-    y.host_overwrite(|y| host::bernoulli(device.workers(), key, p, y))
+    y.host_overwrite(|y| host::bernoulli(device.host_workers(), key, p, y))
 }
 
 /// [`Random::dropout`](crate::kernel::Random::dropout) on the host.
@@ -57,14 +57,14 @@ pub fn dropout<T: Element, D: Memory>(
     mut y: ViewMut<'_, T, D>,
 ) -> Result<()> {
     let _kernel = enter(device, "dropout", T::DTYPE.name())?;
-    let workers = device.workers();
+    let workers = device.host_workers();
     match x {
-        Src::From(x) => y.host_overwrite(|y| host::dropout(workers, key, keep, x.host()?, y)),
+        Src::View(x) => y.host_overwrite(|y| host::dropout(workers, key, keep, x.host()?, y)),
         Src::InPlace => host::dropout_in_place(workers, key, keep, y.host_mut()?),
     }
 }
 
-/// [`Random::integer`](crate::kernel::Random::integer) on the host.
+/// [`Random::random_integers`](crate::kernel::Random::random_integers) on the host.
 #[track_caller]
 pub fn integer<D: Memory>(
     device: &D,
@@ -73,5 +73,5 @@ pub fn integer<D: Memory>(
     mut y: ViewMut<'_, u32, D>,
 ) -> Result<()> {
     let _kernel = enter(device, "integer", "u32")?;
-    y.host_overwrite(|y| host::integer(device.workers(), key, bound, y))
+    y.host_overwrite(|y| host::random_integers(device.host_workers(), key, bound, y))
 }

@@ -18,7 +18,7 @@ pub fn im2col<T: Element, D: Memory>(
     mut columns: ViewMut<'_, T, D>,
 ) -> Result<()> {
     let _kernel = enter(device, "im2col", T::DTYPE.name())?;
-    columns.host_overwrite(|columns| host::im2col(device.workers(), op, x.host()?, columns))
+    columns.host_overwrite(|columns| host::im2col(device.host_workers(), op, x.host()?, columns))
 }
 
 /// [`Windows::col2im`](crate::kernel::Windows::col2im) on the host.
@@ -30,7 +30,7 @@ pub fn col2im<T: Element, D: Memory>(
     mut x: ViewMut<'_, T, D>,
 ) -> Result<()> {
     let _kernel = enter(device, "col2im", T::DTYPE.name())?;
-    x.host_overwrite(|x| host::col2im(device.workers(), op, columns.host()?, x))
+    x.host_overwrite(|x| host::col2im(device.host_workers(), op, columns.host()?, x))
 }
 
 /// [`Windows::convolve`](crate::kernel::Windows::convolve) on the host.
@@ -45,13 +45,15 @@ pub fn convolve<T: Element, D: Memory>(
 ) -> Result<()> {
     let _kernel = enter(device, "convolve", T::DTYPE.name())?;
     let bias = bias.map(View::host).transpose()?;
-    y.host_overwrite(|y| host::convolve(device.workers(), op, x.host()?, filters.host()?, bias, y))
+    y.host_overwrite(|y| {
+        host::convolve(device.host_workers(), op, x.host()?, filters.host()?, bias, y)
+    })
 }
 
-/// [`Windows::convolve_activated`](crate::kernel::Windows::convolve_activated) on the host, for
+/// [`Windows::convolve_with_activation`](crate::kernel::Windows::convolve_with_activation) on the host, for
 /// devices whose convolutions and functions both run there: it is accounted as `convolve`.
 #[track_caller]
-pub fn convolve_activated<T: Element, D: Memory>(
+pub fn convolve_with_activation<T: Element, D: Memory>(
     device: &D,
     op: &Convolution,
     x: View<'_, T, D>,
@@ -63,7 +65,7 @@ pub fn convolve_activated<T: Element, D: Memory>(
     let _kernel = enter(device, "convolve", T::DTYPE.name())?;
     let (x, filters, bias) = (x.host()?, filters.host()?, bias.map(View::host).transpose()?);
     y.host_overwrite(|y| {
-        host::convolve_activated(device.workers(), op, x, filters, bias, function, y)
+        host::convolve_with_activation(device.host_workers(), op, x, filters, bias, function, y)
     })
 }
 
@@ -78,7 +80,9 @@ pub fn convolve_backward_input<T: Element, D: Memory>(
 ) -> Result<()> {
     let _kernel = enter(device, "convolve_backward_input", T::DTYPE.name())?;
     let (filters, dy) = (filters.host()?, dy.host()?);
-    dx.host_overwrite(|dx| host::convolve_backward_input(device.workers(), op, filters, dy, dx))
+    dx.host_overwrite(|dx| {
+        host::convolve_backward_input(device.host_workers(), op, filters, dy, dx)
+    })
 }
 
 /// [`Windows::convolve_backward_filters`](crate::kernel::Windows::convolve_backward_filters) on the host.
@@ -92,5 +96,5 @@ pub fn convolve_backward_filters<T: Element, D: Memory>(
 ) -> Result<()> {
     let _kernel = enter(device, "convolve_backward_filters", T::DTYPE.name())?;
     let (x, dy) = (x.host()?, dy.host()?);
-    host::convolve_backward_filters(device.workers(), op, x, dy, dfilters.host_mut()?)
+    host::convolve_backward_filters(device.host_workers(), op, x, dy, dfilters.host_mut()?)
 }

@@ -6,7 +6,7 @@ use crate::{
     device::Device,
     element::Element,
     error::{Error, Result},
-    layer::{Propagate, product::Product},
+    layer::{PropagateDown, product::Linear},
     memory::{Src, View},
     op::{Axis, Binary, Gemm},
 };
@@ -17,11 +17,11 @@ impl<T: Element, D: Device> Recurrent<T, D> {
     pub(in crate::layer) fn begin_backward(
         &self,
         device: &D,
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
         top: &[Blob<T, D>],
     ) -> Result<()> {
         if propagate.bottom[1] {
-            return Err(Error::Invalid("no gradient reaches cont (bottom 1)".into()));
+            return Err(Error::InvalidData("no gradient reaches cont (bottom 1)".into()));
         }
         let mut passed = self.gradient.diff_mut()?;
         match top.get(1) {
@@ -62,12 +62,12 @@ impl<T: Element, D: Device> Recurrent<T, D> {
     pub(in crate::layer) fn finish_backward(
         &self,
         device: &D,
-        propagate: Propagate<'_>,
+        propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
         let Sequences { steps, streams, inputs, statics } = self.extents;
         let dgates = self.gates.diff()?;
-        let all = |inputs| Product { rows: steps * streams, inputs, outputs: self.width };
+        let all = |inputs| Linear { rows: steps * streams, inputs, outputs: self.width };
         if propagate.params[0] {
             let x = bottom[0].data()?;
             all(inputs).weights_gradient(device, x.view(), dgates.view(), &self.params[0])?;
@@ -75,7 +75,7 @@ impl<T: Element, D: Device> Recurrent<T, D> {
         if propagate.params[1] {
             let (axis, mut db) =
                 (Axis::new(steps * streams, self.width, 1)?, self.params[1].diff_mut()?);
-            device.sum_onto(&axis, T::acc(1.0), dgates.view(), db.view_mut())?;
+            device.sum_to_axis(&axis, T::acc(1.0), dgates.view(), db.view_mut())?;
         }
         if propagate.params[self.recurrent()] {
             let (h, w) = (self.before.data()?, &self.params[self.recurrent()]);
@@ -88,8 +88,8 @@ impl<T: Element, D: Device> Recurrent<T, D> {
         if self.has_statics {
             let mut part = self.statics.diff_mut()?;
             let axis = Axis::new(steps, streams * self.width, 1)?;
-            device.sum_onto(&axis, T::acc(0.0), dgates.view(), part.view_mut())?;
-            let product = Product { rows: streams, inputs: statics, outputs: self.width };
+            device.sum_to_axis(&axis, T::acc(0.0), dgates.view(), part.view_mut())?;
+            let product = Linear { rows: streams, inputs: statics, outputs: self.width };
             if propagate.params[2] {
                 let x = bottom[2].data()?;
                 product.weights_gradient(device, x.view(), part.view(), &self.params[2])?;

@@ -6,7 +6,7 @@ use crate::{
     device::Device,
     element::Element,
     error::{Error, Result},
-    layer::product::Product,
+    layer::product::Linear,
     memory::{Src, View, ViewMut},
     op::{Axis, Binary, Gemm, Transpose},
 };
@@ -16,16 +16,16 @@ impl<T: Element, D: Device> Recurrent<T, D> {
     pub(in crate::layer) fn feed(&self, device: &D, bottom: &[Blob<T, D>]) -> Result<()> {
         let Sequences { steps, streams, inputs, statics } = self.extents;
         if steps == 0 {
-            return Err(Error::Invalid("forward before reshape".into()));
+            return Err(Error::InvalidData("forward before reshape".into()));
         }
         let (x, b, mut gates) = (bottom[0].data()?, self.params[1].data()?, self.gates.data_mut()?);
-        let product = Product { rows: steps * streams, inputs, outputs: self.width };
+        let product = Linear { rows: steps * streams, inputs, outputs: self.width };
         product.forward(device, x.view(), &self.params[0], gates.view_mut())?;
         let axis = Axis::new(steps * streams, self.width, 1)?;
         device.broadcast(Binary::Add, &axis, Src::InPlace, b.view(), gates.view_mut())?;
         if self.has_statics {
             let (x, mut part) = (bottom[2].data()?, self.statics.data_mut()?);
-            let product = Product { rows: streams, inputs: statics, outputs: self.width };
+            let product = Linear { rows: streams, inputs: statics, outputs: self.width };
             product.forward(device, x.view(), &self.params[2], part.view_mut())?;
             let axis = Axis::new(steps, streams * self.width, 1)?;
             device.broadcast(Binary::Add, &axis, Src::InPlace, part.view(), gates.view_mut())?;
@@ -48,7 +48,8 @@ impl<T: Element, D: Device> Recurrent<T, D> {
         let row = self.row(step);
         let conted = before.view_mut().slice(row.clone())?;
         device.broadcast(Binary::Mul, &self.each_stream()?, h.into(), cont, conted)?;
-        let op = Gemm::with(Transpose::No, Transpose::Yes, streams, self.width, self.outputs);
+        let op =
+            Gemm::with_transpose(Transpose::No, Transpose::Yes, streams, self.width, self.outputs);
         device.gemm(&op.accumulate(), before.view().slice(row)?, w.view(), gates)
     }
 

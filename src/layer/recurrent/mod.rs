@@ -5,7 +5,7 @@ mod backward;
 mod forward;
 
 use super::{
-    Arity, Context,
+    Arity, LayerContext,
     weights::{filled, filler},
 };
 use crate::{
@@ -65,15 +65,15 @@ impl<T: Element, D: Device> Recurrent<T, D> {
     /// A layer with `gates` gates an output and `states` states.
     ///
     /// # Errors
-    /// [`Error::Invalid`] without a positive `num_output`; those of the fillers.
+    /// [`Error::InvalidData`] without a positive `num_output`; those of the fillers.
     pub(super) fn new(
         param: &LayerParameter,
-        cx: &Context<'_, D>,
+        cx: &LayerContext<'_, D>,
         (gates, states): (usize, usize),
     ) -> Result<Self> {
         let param = param.recurrent_param.clone().unwrap_or_default();
         if param.num_output() == 0 {
-            return Err(Error::Invalid("recurrent_param needs a positive num_output".into()));
+            return Err(Error::InvalidData("recurrent_param needs a positive num_output".into()));
         }
         let outputs = param.num_output() as usize;
         let blob = || Blob::new(cx.device, &[0]);
@@ -125,7 +125,7 @@ impl<T: Element, D: Device> Recurrent<T, D> {
     }
 
     /// Makes the parameters.
-    pub(super) fn setup(&mut self, cx: &Context<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
+    pub(super) fn setup(&mut self, cx: &LayerContext<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
         self.has_statics = bottom.len() > 2 + self.exposed;
         let Sequences { inputs, statics, .. } = self.measure(bottom)?;
         self.params.clear();
@@ -137,13 +137,17 @@ impl<T: Element, D: Device> Recurrent<T, D> {
         self.add_weights(cx, [self.width, self.outputs])
     }
 
-    pub(super) fn add_weights(&mut self, cx: &Context<'_, D>, shape: [usize; 2]) -> Result<()> {
+    pub(super) fn add_weights(
+        &mut self,
+        cx: &LayerContext<'_, D>,
+        shape: [usize; 2],
+    ) -> Result<()> {
         let weights = filled(cx, &shape, &self.fillers[0], self.params.len() as u64)?;
         self.params.push(weights);
         Ok(())
     }
 
-    pub(super) fn add_bias(&mut self, cx: &Context<'_, D>, len: usize) -> Result<()> {
+    pub(super) fn add_bias(&mut self, cx: &LayerContext<'_, D>, len: usize) -> Result<()> {
         let bias = filled(cx, &[len], &self.fillers[1], self.params.len() as u64)?;
         self.params.push(bias);
         Ok(())

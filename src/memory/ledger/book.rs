@@ -1,12 +1,12 @@
 //! The record itself.
 
-use super::{DIRECT, Kernel, Watch, with};
+use super::{DIRECT, KernelCall, Watch, with};
 use parking_lot::Mutex;
 use std::{collections::BTreeMap, fmt, marker::PhantomData, panic::Location, sync::Arc};
 
 /// What an event was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
+pub enum EventKind {
     /// A copy from host to device.
     Upload,
     /// A copy from device to host.
@@ -15,11 +15,11 @@ pub enum Kind {
     Fallback,
 }
 
-impl Kind {
+impl EventKind {
     const ALL: [Self; 3] = [Self::Fallback, Self::Upload, Self::Download];
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for EventKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Upload => "upload",
@@ -49,7 +49,7 @@ impl Total {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// What they were.
-    pub kind: Kind,
+    pub kind: EventKind,
     /// The kernel that caused them; none if the memory was asked for directly.
     pub kernel: Option<&'static str>,
     /// The kernel's element type, or nothing.
@@ -65,7 +65,7 @@ pub struct Entry {
 }
 
 /// Events by cause, with the device's name, and what they were.
-type Book = BTreeMap<(Kernel, String), BTreeMap<Kind, Total>>;
+type Book = BTreeMap<(KernelCall, String), BTreeMap<EventKind, Total>>;
 
 /// A record of copies and fallbacks. Clones are the same record.
 ///
@@ -94,10 +94,10 @@ impl Ledger {
 
     /// Records what the calling thread does, and threads that read data on its behalf, until the
     /// guard is dropped. Ledgers nest: all that are open record.
-    pub fn open(&self) -> Open {
+    pub fn open(&self) -> LedgerGuard {
         let watch = Watch::new();
         with(|here| here.ledgers.push(self.clone()));
-        Open { ledger: self.clone(), _watch: watch, thread: PhantomData }
+        LedgerGuard { ledger: self.clone(), _watch: watch, thread: PhantomData }
     }
 
     /// Everything so far, by kernel, element type, call and device.
@@ -118,7 +118,7 @@ impl Ledger {
     }
 
     /// All events of a kind.
-    pub fn total(&self, kind: Kind) -> Total {
+    pub fn total(&self, kind: EventKind) -> Total {
         let mut sum = Total::default();
         for kinds in self.book.lock().values() {
             sum.add(kinds.get(&kind).copied().unwrap_or_default());
@@ -131,7 +131,7 @@ impl Ledger {
         self.book.lock().clear();
     }
 
-    pub(super) fn record(&self, kind: Kind, cause: Kernel, device: String, bytes: u64) {
+    pub(super) fn record(&self, kind: EventKind, cause: KernelCall, device: String, bytes: u64) {
         let mut book = self.book.lock();
         let kinds = book.entry((cause, device)).or_default();
         kinds.entry(kind).or_default().add(Total { count: 1, bytes });
@@ -148,7 +148,8 @@ impl fmt::Debug for Ledger {
 impl fmt::Display for Ledger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let book = self.book.lock();
-        let sum = |kinds: &BTreeMap<Kind, Total>| kinds.values().map(|total| total.bytes).sum();
+        let sum =
+            |kinds: &BTreeMap<EventKind, Total>| kinds.values().map(|total| total.bytes).sum();
         let mut rows: Vec<(u64, _, _)> =
             book.iter().map(|(cause, kinds)| (sum(kinds), cause, kinds)).collect();
         rows.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
@@ -167,7 +168,7 @@ impl fmt::Display for Ledger {
         };
         let mut totals = [Total::default(); 3];
         for (_, (kernel, device), kinds) in rows {
-            let of = Kind::ALL.map(|kind| kinds.get(&kind).copied().unwrap_or_default());
+            let of = EventKind::ALL.map(|kind| kinds.get(&kind).copied().unwrap_or_default());
             let name = if kernel.name == DIRECT { "(direct access)" } else { kernel.name };
             line(f, name, kernel.element, of)?;
             writeln!(f, "  {} on {device}", kernel.site)?;
@@ -183,13 +184,13 @@ impl fmt::Display for Ledger {
 /// Keeps a [`Ledger`] open on the thread that opened it.
 #[must_use = "the ledger is closed when this is dropped"]
 #[derive(Debug)]
-pub struct Open {
+pub struct LedgerGuard {
     ledger: Ledger,
     _watch: Watch,
     thread: PhantomData<*const ()>,
 }
 
-impl Drop for Open {
+impl Drop for LedgerGuard {
     fn drop(&mut self) {
         with(|here| {
             let is_this = |ledger: &Ledger| Arc::ptr_eq(&ledger.book, &self.ledger.book);

@@ -32,7 +32,7 @@ impl Policy {
 /// Keeps a [`Policy`] in force on the thread that set it.
 #[must_use = "the policy ends when this is dropped"]
 #[derive(Debug)]
-pub struct Ruling {
+pub struct PolicyGuard {
     of: Subject,
     before: Policy,
     _watch: Watch,
@@ -57,23 +57,23 @@ enum Subject {
 /// assert!(memory.device().is_ok(), "on the CPU nothing is ever copied");
 /// # Ok::<(), cortado::Error>(())
 /// ```
-pub fn transfers(policy: Policy) -> Ruling {
-    Ruling::new(Subject::Transfers, policy)
+pub fn set_transfer_policy(policy: Policy) -> PolicyGuard {
+    PolicyGuard::new(Subject::Transfers, policy)
 }
 
 /// As [`transfers`], of kernels that a device leaves to the host.
-pub fn fallbacks(policy: Policy) -> Ruling {
-    Ruling::new(Subject::Fallbacks, policy)
+pub fn set_fallback_policy(policy: Policy) -> PolicyGuard {
+    PolicyGuard::new(Subject::Fallbacks, policy)
 }
 
-impl Ruling {
+impl PolicyGuard {
     fn new(of: Subject, policy: Policy) -> Self {
         let watch = Watch::new();
         Self { of, before: set(of, policy), _watch: watch, thread: PhantomData }
     }
 }
 
-impl Drop for Ruling {
+impl Drop for PolicyGuard {
     fn drop(&mut self) {
         set(self.of, self.before);
     }

@@ -33,7 +33,7 @@ pub(crate) fn expect_hdf5<'a>(layers: impl Iterator<Item = &'a str>) -> Result<(
     if cfg!(feature = "hdf5") {
         net::expect_names(layers)
     } else {
-        Err(Error::Invalid(ABSENT.into()))
+        Err(Error::InvalidData(ABSENT.into()))
     }
 }
 

@@ -61,10 +61,10 @@ fn at(blobs: &mut Vec<BlobProto>, index: u8) -> &mut BlobProto {
 /// Writes layers with their names and blobs. Of a blob without data only the gradient is written.
 #[doc(alias = "ToHDF5")]
 pub(in super::super) fn write_net(path: &Path, net: &NetParameter) -> Result<()> {
-    let within = |error: Error| error.within(path.display().to_string());
+    let within = |error: Error| error.context(path.display().to_string());
     if !net.layers.is_empty() {
         let why = "the net is in an old format; upgrade it first (`proto::upgrade::net`)";
-        return Err(within(Error::Invalid(why.into())));
+        return Err(within(Error::InvalidData(why.into())));
     }
     expect_names(net.layer.iter().map(LayerParameter::name)).map_err(within)?;
     let diffs = net
@@ -89,7 +89,7 @@ fn group<'a>(
         let mut arrays = Group::new();
         for (index, blob) in layer.blobs.iter().enumerate() {
             let found =
-                array(blob).map_err(|error| error.within(format!("layer `{}`", layer.name())))?;
+                array(blob).map_err(|error| error.context(format!("layer `{}`", layer.name())))?;
             arrays.extend(found.map(|array| (index.to_string(), array)));
         }
         layers.insert(layer.name().to_owned(), Node::Group(arrays));
@@ -109,7 +109,7 @@ pub(super) fn expect_names<'a>(layers: impl Iterator<Item = &'a str>) -> Result<
             _ => continue,
         };
         let why = format!("layer `{name}` cannot be written as HDF5: its name {why}");
-        return Err(Error::Invalid(why));
+        return Err(Error::InvalidData(why));
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use hdf5_pure::{DType, Dataset, File, Group};
 use std::{cell::Cell, fmt::Display, fs, path::Path};
 
 /// A byte that deflate has packed becomes at most so many.
-const MOST_UNPACKED: u64 = 1032;
+const MAX_DEFLATE_RATIO: u64 = 1032;
 
 /// A file that is read. Paths of groups and datasets are from its root, which is the empty one.
 pub(super) struct Reader {
@@ -21,12 +21,12 @@ impl Reader {
     pub(super) fn open(path: &Path) -> Result<Self> {
         let bytes = fs::read(path).map_err(|error| Error::io(path, error))?;
         let name = path.display().to_string();
-        let left = Cell::new((bytes.len() as u64).saturating_mul(MOST_UNPACKED));
+        let left = Cell::new((bytes.len() as u64).saturating_mul(MAX_DEFLATE_RATIO));
         if !bytes.starts_with(&SIGNATURE) {
-            return Err(Error::Invalid(format!("{name}: it is no HDF5 file")));
+            return Err(Error::InvalidData(format!("{name}: it is no HDF5 file")));
         }
         let opened = File::from_bytes(bytes);
-        let file = opened.map_err(|error| Error::Invalid(format!("{name}: {error}")))?;
+        let file = opened.map_err(|error| Error::InvalidData(format!("{name}: {error}")))?;
         Ok(Self { file, name, left })
     }
 
@@ -96,7 +96,7 @@ impl Reader {
     /// What is wrong with a group or a dataset.
     pub(super) fn damaged(&self, place: &str, why: impl Display) -> Error {
         let place = if place.is_empty() { "/" } else { place };
-        Error::Invalid(format!("{}: `{place}`: {why}", self.name))
+        Error::InvalidData(format!("{}: `{place}`: {why}", self.name))
     }
 
     fn group(&self, group: &str) -> Result<Group> {

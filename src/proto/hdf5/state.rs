@@ -25,10 +25,10 @@ pub(in super::super) fn read_state(path: &Path) -> Result<SolverState> {
 
 #[doc(alias = "SnapshotSolverStateToHDF5")]
 pub(in super::super) fn write_state(path: &Path, state: &SolverState) -> Result<()> {
-    let within = |error: Error| error.within(path.display().to_string());
+    let within = |error: Error| error.context(path.display().to_string());
     let mut history = Group::new();
     for (index, blob) in state.history.iter().enumerate() {
-        let missing = || Error::Invalid(format!("history {index} has no values"));
+        let missing = || Error::InvalidData(format!("history {index} has no values"));
         let array = Node::data(blob).and_then(|array| array.ok_or_else(missing));
         history.insert(index.to_string(), array.map_err(within)?);
     }

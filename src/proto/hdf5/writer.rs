@@ -27,8 +27,9 @@ pub(super) fn write(path: &Path, root: Group<'_>) -> Result<()> {
         }
     }
     let bytes = builder.finish();
-    let bytes = bytes.map_err(|error| Error::Invalid(format!("{}: {error}", path.display())))?;
-    file::replace(path, &bytes)
+    let bytes =
+        bytes.map_err(|error| Error::InvalidData(format!("{}: {error}", path.display())))?;
+    file::write_atomically(path, &bytes)
 }
 
 fn group(mut builder: GroupBuilder, content: Group<'_>) -> FinishedGroup {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::Fault;
+use super::TextError;
 
 /// A word of the text format.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,7 +46,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// The next token and the byte it starts at.
-    pub(super) fn next(&mut self) -> Result<(Token<'a>, usize), Fault> {
+    pub(super) fn next(&mut self) -> Result<(Token<'a>, usize), TextError> {
         self.skip_space_and_comments();
         let start = self.at;
         let token = match self.peek() {
@@ -102,7 +102,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn number(&mut self) -> Result<Token<'a>, Fault> {
+    fn number(&mut self) -> Result<Token<'a>, TextError> {
         let start = self.at;
         let mut float = false;
         if self.accept(|byte| byte == b'0') && self.accept(|byte| matches!(byte, b'x' | b'X')) {
@@ -128,7 +128,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// What may follow the digits of a decimal number; whether there was any of it.
-    fn fraction(&mut self, start: usize) -> Result<bool, Fault> {
+    fn fraction(&mut self, start: usize) -> Result<bool, TextError> {
         let digits = &self.text[start..self.at];
         if digits.len() > 1 && digits[0] == b'0' {
             return Ok(false);
@@ -149,7 +149,7 @@ impl<'a> Lexer<'a> {
         Ok(point || exponent || suffix)
     }
 
-    fn string(&mut self, quote: u8) -> Result<Vec<u8>, Fault> {
+    fn string(&mut self, quote: u8) -> Result<Vec<u8>, TextError> {
         let start = self.at;
         self.at += 1;
         let mut value = Vec::new();
@@ -169,7 +169,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn escape(&mut self, value: &mut Vec<u8>) -> Result<(), Fault> {
+    fn escape(&mut self, value: &mut Vec<u8>) -> Result<(), TextError> {
         let start = self.at;
         self.at += 1;
         let Some(kind) = self.peek() else {
@@ -206,7 +206,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// Character of `\uXXXX` or `\UXXXXXXXX`; two of the former may form a pair as in UTF-16.
-    fn code_point(&mut self, start: usize, kind: u8) -> Result<char, Fault> {
+    fn code_point(&mut self, start: usize, kind: u8) -> Result<char, TextError> {
         let length = if kind == b'u' { 4 } else { 8 };
         let mut code = self.digits(16, length, length);
         if let Some(high @ 0xd800..=0xdbff) = code
@@ -244,6 +244,6 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-fn fault(at: usize, message: impl Into<String>) -> Fault {
-    Fault { at, message: message.into() }
+fn fault(at: usize, message: impl Into<String>) -> TextError {
+    TextError { at, message: message.into() }
 }

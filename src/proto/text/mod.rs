@@ -17,11 +17,11 @@ use prost_reflect::{DescriptorPool, MessageDescriptor};
 
 use super::file;
 use crate::error::{Error, Result};
-use parser::Strangers;
+use parser::UnknownFieldPolicy;
 
 /// What is wrong, and at which byte of the text.
 #[derive(Debug)]
-struct Fault {
+struct TextError {
     at: usize,
     message: String,
 }
@@ -39,7 +39,7 @@ pub fn parse_text<M>(text: impl AsRef<[u8]>, file: &str) -> Result<M>
 where
     M: Message + Name + Default,
 {
-    parse(text.as_ref(), file, Strangers::Refused)
+    parse(text.as_ref(), file, UnknownFieldPolicy::Reject)
 }
 
 /// Reads a message as [`parse_text`] does, but passes over fields that its type does not have, with a
@@ -48,14 +48,14 @@ pub fn parse_text_lossy<M>(text: impl AsRef<[u8]>, file: &str) -> Result<M>
 where
     M: Message + Name + Default,
 {
-    parse(text.as_ref(), file, Strangers::Skipped)
+    parse(text.as_ref(), file, UnknownFieldPolicy::Skip)
 }
 
-fn parse<M>(text: &[u8], file: &str, strangers: Strangers) -> Result<M>
+fn parse<M>(text: &[u8], file: &str, strangers: UnknownFieldPolicy) -> Result<M>
 where
     M: Message + Name + Default,
 {
-    let error = |Fault { at, message }| {
+    let error = |TextError { at, message }| {
         let (line, column) = position(text, at);
         Error::Parse { file: file.to_owned(), line, column, message }
     };
@@ -83,17 +83,17 @@ pub fn read_text_lossy<M: Message + Name + Default>(path: impl AsRef<Path>) -> R
 /// spaces per level, bytes outside printable ASCII as octal escapes.
 ///
 /// Reading it back gives the same message, unless an enum holds a number without a name; that is
-/// printed as a number. Fails with [`Error::Invalid`] if the type is not one of Caffe's.
+/// printed as a number. Fails with [`Error::InvalidData`] if the type is not one of Caffe's.
 pub fn to_text<M: Message + Name>(message: &M) -> Result<String> {
     printer::print(&descriptor::<M>()?, &message.encode_to_vec()).ok_or_else(|| {
-        Error::Invalid(format!("this {} does not fit its description", M::full_name()))
+        Error::InvalidData(format!("this {} does not fit its description", M::full_name()))
     })
 }
 
 /// Writes a text file, whole or not at all; an earlier one is replaced.
 #[doc(alias = "WriteProtoToTextFile")]
 pub fn write_text<M: Message + Name>(path: impl AsRef<Path>, message: &M) -> Result<()> {
-    file::replace(path.as_ref(), to_text(message)?.as_bytes())
+    file::write_atomically(path.as_ref(), to_text(message)?.as_bytes())
 }
 
 /// How a message type is built.
@@ -104,7 +104,7 @@ fn descriptor<M: Name>() -> Result<MessageDescriptor> {
     });
     let name = M::full_name();
     POOL.get_message_by_name(&name)
-        .ok_or_else(|| Error::Invalid(format!("{name} is not one of Caffe's messages")))
+        .ok_or_else(|| Error::InvalidData(format!("{name} is not one of Caffe's messages")))
 }
 
 /// Line and column of a byte, from 1.

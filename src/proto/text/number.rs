@@ -3,7 +3,7 @@
 /// The shorter of 6 and 9 digits that reads back as the same number, as C prints it with `%g`.
 ///
 /// Subnormal numbers take 9: C's `strtof`, which Google's printer asks, calls them out of range.
-pub(super) fn float(value: f32) -> String {
+pub(super) fn format_f32(value: f32) -> String {
     let short = general(f64::from(value), 6);
     if !value.is_subnormal() && short.parse() == Ok(value) {
         short
@@ -13,7 +13,7 @@ pub(super) fn float(value: f32) -> String {
 }
 
 /// The shorter of 15 and 17 digits that reads back as the same number, as C prints it with `%g`.
-pub(super) fn double(value: f64) -> String {
+pub(super) fn format_f64(value: f64) -> String {
     let short = general(value, 15);
     if short.parse() == Ok(value) { short } else { general(value, 17) }
 }
@@ -72,7 +72,7 @@ mod tests {
             (f32::NAN, "nan"),
         ];
         for (value, want) in cases {
-            assert_eq!(float(value), want);
+            assert_eq!(format_f32(value), want);
         }
     }
 
@@ -88,7 +88,7 @@ mod tests {
             (5e-324, "4.94065645841247e-324"),
         ];
         for (value, want) in cases {
-            assert_eq!(double(value), want);
+            assert_eq!(format_f64(value), want);
         }
     }
 }

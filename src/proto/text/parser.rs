@@ -8,26 +8,26 @@ use prost::encoding::{WireType, encode_key, encode_varint};
 use prost_reflect::{EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor};
 
 use super::{
-    Fault,
+    TextError,
     lexer::{Lexer, Token},
 };
-use crate::words::meant;
+use crate::words::did_you_mean;
 
 /// What becomes of a field that its message does not have.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Strangers {
+pub(super) enum UnknownFieldPolicy {
     /// It is a fault.
-    Refused,
+    Reject,
     /// It is passed over.
-    Skipped,
+    Skip,
 }
 
 /// The message that `text` describes, in the binary format; and what was passed over.
 pub(super) fn parse(
     message: &MessageDescriptor,
     text: &[u8],
-    strangers: Strangers,
-) -> Result<(Vec<u8>, Vec<Fault>), Fault> {
+    strangers: UnknownFieldPolicy,
+) -> Result<(Vec<u8>, Vec<TextError>), TextError> {
     let mut lexer = Lexer::new(text);
     let (token, at) = lexer.next()?;
     let mut wire = Vec::new();
@@ -44,8 +44,8 @@ struct Parser<'a> {
     lexer: Lexer<'a>,
     token: Token<'a>,
     at: usize,
-    strangers: Strangers,
-    skipped: Vec<Fault>,
+    strangers: UnknownFieldPolicy,
+    skipped: Vec<TextError>,
 }
 
 impl<'a> Parser<'a> {
@@ -55,7 +55,7 @@ impl<'a> Parser<'a> {
         message: &MessageDescriptor,
         end: &Token<'_>,
         wire: &mut Vec<u8>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), TextError> {
         let mut seen = HashSet::new();
         while self.token != *end {
             self.field(message, &mut seen, wire)?;
@@ -73,18 +73,19 @@ impl<'a> Parser<'a> {
         message: &MessageDescriptor,
         seen: &mut HashSet<u32>,
         wire: &mut Vec<u8>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), TextError> {
         let Token::Identifier(name) = self.token else {
             return self.unexpected("the name of a field");
         };
         let Some(field) = message.get_field_by_name(name) else {
             let fields = message.fields();
             let message = format!("`{}` has no field `{name}`", message.name());
-            if self.strangers == Strangers::Refused {
+            if self.strangers == UnknownFieldPolicy::Reject {
                 let fields: Vec<_> = fields.map(|field| field.name().to_owned()).collect();
-                return self.fault(message + &meant(name, fields.iter().map(String::as_str)));
+                return self
+                    .fault(message + &did_you_mean(name, fields.iter().map(String::as_str)));
             }
-            self.skipped.push(Fault { at: self.at, message });
+            self.skipped.push(TextError { at: self.at, message });
             self.advance()?;
             self.skip()?;
             return self.separator();
@@ -107,7 +108,7 @@ impl<'a> Parser<'a> {
     }
 
     /// What may stand behind a field.
-    fn separator(&mut self) -> Result<(), Fault> {
+    fn separator(&mut self) -> Result<(), TextError> {
         if !self.accept(b',')? {
             self.accept(b';')?;
         }
@@ -120,7 +121,7 @@ impl<'a> Parser<'a> {
         field: &FieldDescriptor,
         kind: &Kind,
         wire: &mut Vec<u8>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), TextError> {
         if self.accept(b']')? {
             return Ok(());
         }
@@ -141,7 +142,7 @@ impl<'a> Parser<'a> {
         field: &FieldDescriptor,
         kind: &Kind,
         wire: &mut Vec<u8>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), TextError> {
         match kind {
             Kind::Message(inner) => {
                 let body = self.nested(inner)?;
@@ -151,7 +152,7 @@ impl<'a> Parser<'a> {
                 let at = self.at;
                 let value = self.string()?;
                 if str::from_utf8(&value).is_err() {
-                    return Err(Fault { at, message: "this string is not UTF-8".into() });
+                    return Err(TextError { at, message: "this string is not UTF-8".into() });
                 }
                 put_bytes(field, &value, wire);
             }
@@ -175,7 +176,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn varint(&mut self, field: &FieldDescriptor, kind: &Kind) -> Result<u64, Fault> {
+    fn varint(&mut self, field: &FieldDescriptor, kind: &Kind) -> Result<u64, TextError> {
         match kind {
             Kind::Int32 => self.signed(i64::from(i32::MAX)),
             Kind::Int64 => self.signed(i64::MAX),
@@ -187,7 +188,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn nested(&mut self, message: &MessageDescriptor) -> Result<Vec<u8>, Fault> {
+    fn nested(&mut self, message: &MessageDescriptor) -> Result<Vec<u8>, TextError> {
         let end = match self.token {
             Token::Symbol(b'{') => Token::Symbol(b'}'),
             Token::Symbol(b'<') => Token::Symbol(b'>'),
@@ -201,7 +202,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Adjacent strings are one.
-    fn string(&mut self) -> Result<Vec<u8>, Fault> {
+    fn string(&mut self) -> Result<Vec<u8>, TextError> {
         if !matches!(self.token, Token::String(_)) {
             return self.unexpected("a string");
         }
@@ -214,7 +215,7 @@ impl<'a> Parser<'a> {
     }
 
     /// The sign is a token of its own, so that spaces may follow it. Whole numbers are decimal.
-    fn double(&mut self) -> Result<f64, Fault> {
+    fn double(&mut self) -> Result<f64, TextError> {
         let negative = self.accept(b'-')?;
         let value = match self.token {
             Token::Integer(text) if text.len() > 1 && text.starts_with('0') => {
@@ -237,7 +238,7 @@ impl<'a> Parser<'a> {
         Ok(if negative { -value } else { value })
     }
 
-    fn unsigned(&mut self, max: u64) -> Result<u64, Fault> {
+    fn unsigned(&mut self, max: u64) -> Result<u64, TextError> {
         let Token::Integer(text) = self.token else {
             return self.unexpected("an integer");
         };
@@ -251,7 +252,7 @@ impl<'a> Parser<'a> {
     }
 
     /// From `-max - 1` to `max`, as 64 bits of two's complement.
-    fn signed(&mut self, max: i64) -> Result<u64, Fault> {
+    fn signed(&mut self, max: i64) -> Result<u64, TextError> {
         if self.accept(b'-')? {
             Ok(self.unsigned(max as u64 + 1)?.wrapping_neg())
         } else {
@@ -259,7 +260,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn bool(&mut self) -> Result<u64, Fault> {
+    fn bool(&mut self) -> Result<u64, TextError> {
         let value = match self.token {
             Token::Integer(_) => return self.unsigned(1),
             Token::Identifier("true" | "True" | "t") => 1,
@@ -270,7 +271,7 @@ impl<'a> Parser<'a> {
         Ok(value)
     }
 
-    fn enum_number(&mut self, values: &EnumDescriptor) -> Result<u64, Fault> {
+    fn enum_number(&mut self, values: &EnumDescriptor) -> Result<u64, TextError> {
         let at = self.at;
         let (given, value) = match self.token {
             Token::Identifier(name) => {
@@ -287,17 +288,17 @@ impl<'a> Parser<'a> {
             let known: Vec<_> = values.values().map(|value| value.name().to_owned()).collect();
             let message =
                 format!("`{}` has no value {given}, only {}", values.name(), known.join(", "));
-            return Err(Fault { at, message });
+            return Err(TextError { at, message });
         };
         Ok(i64::from(value.number()) as u64)
     }
 
-    fn advance(&mut self) -> Result<(), Fault> {
+    fn advance(&mut self) -> Result<(), TextError> {
         (self.token, self.at) = self.lexer.next()?;
         Ok(())
     }
 
-    fn accept(&mut self, symbol: u8) -> Result<bool, Fault> {
+    fn accept(&mut self, symbol: u8) -> Result<bool, TextError> {
         let found = self.token == Token::Symbol(symbol);
         if found {
             self.advance()?;
@@ -305,12 +306,12 @@ impl<'a> Parser<'a> {
         Ok(found)
     }
 
-    fn unexpected<T>(&self, expected: &str) -> Result<T, Fault> {
+    fn unexpected<T>(&self, expected: &str) -> Result<T, TextError> {
         self.fault(format!("expected {expected}, found {}", self.token))
     }
 
-    fn fault<T>(&self, message: String) -> Result<T, Fault> {
-        Err(Fault { at: self.at, message })
+    fn fault<T>(&self, message: String) -> Result<T, TextError> {
+        Err(TextError { at: self.at, message })
     }
 }
 

@@ -60,8 +60,8 @@ fn fields(
 
 fn scalar(kind: &Kind, wire: &mut &[u8], text: &mut String) -> Option<()> {
     let value = match kind {
-        Kind::Float => number::float(f32::from_le_bytes(array(wire)?)),
-        Kind::Double => number::double(f64::from_le_bytes(array(wire)?)),
+        Kind::Float => number::format_f32(f32::from_le_bytes(array(wire)?)),
+        Kind::Double => number::format_f64(f64::from_le_bytes(array(wire)?)),
         Kind::Int32 => (varint(wire)? as i32).to_string(),
         Kind::Int64 => (varint(wire)? as i64).to_string(),
         Kind::Uint32 => (varint(wire)? as u32).to_string(),

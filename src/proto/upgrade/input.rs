@@ -39,7 +39,7 @@ fn shapes(net: &mut NetParameter) -> Result<Vec<BlobShape>> {
     let given = !shapes.is_empty() || !dims.is_empty();
     if given && shapes.len() < net.input.len() {
         let input = &net.input[shapes.len()];
-        return Err(Error::Invalid(format!("{field} gives no shape for input `{input}`")));
+        return Err(Error::InvalidData(format!("{field} gives no shape for input `{input}`")));
     }
     shapes.truncate(net.input.len());
     Ok(shapes)

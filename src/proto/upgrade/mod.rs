@@ -39,7 +39,7 @@ mod transform;
 mod v0;
 mod v1;
 
-use super::{NetParameter, SolverParameter, Unknown};
+use super::{NetParameter, SolverParameter, UnknownFields};
 use crate::error::{Error, Result};
 use moves::Moves;
 use std::fmt;
@@ -61,9 +61,9 @@ impl<M> Upgraded<M> {
     ///
     /// A field of a layer stays one of the layer, under its number, whatever the format; what has no
     /// message left to be in is told when they are [written](Unknown::write).
-    pub fn relocate(&self, unknown: &mut Unknown) {
+    pub fn relocate(&self, unknown: &mut UnknownFields) {
         if let Some(moves) = &self.moves {
-            unknown.relocate(|path| {
+            unknown.remap_paths(|path| {
                 moves.follow(path);
                 true
             });
@@ -121,14 +121,14 @@ const STEPS: [Step; 5] =
 /// Upgrades a net, be it a definition or trained.
 ///
 /// # Errors
-/// [`Error::Invalid`], with the layer's name, for what is in two formats at once, a layer type or a
+/// [`Error::InvalidData`], with the layer's name, for what is in two formats at once, a layer type or a
 /// bottom that the V0 format does not know, padding before anything but a convolution or a pooling,
 /// and inputs without their shape.
 #[doc(alias = "UpgradeNetAsNeeded")]
 pub fn net(mut net: NetParameter) -> Result<Upgraded<NetParameter>> {
     if !net.layer.is_empty() && !net.layers.is_empty() {
         let why = "a net has both `layer` and `layers` fields; write all of them as `layer`";
-        return Err(Error::Invalid(why.into()));
+        return Err(Error::InvalidData(why.into()));
     }
     let stays = net.layers.iter().map(|layer| !padding::is_padding(layer));
     let stays: Vec<bool> = stays.chain(net.layer.iter().map(|_| true)).collect();
@@ -143,7 +143,7 @@ pub fn net(mut net: NetParameter) -> Result<Upgraded<NetParameter>> {
 /// Upgrades a solver. Nets inside it stay as they are.
 ///
 /// # Errors
-/// [`Error::Invalid`] if it has both `solver_type` and `type`, or a `solver_type` without a name.
+/// [`Error::InvalidData`] if it has both `solver_type` and `type`, or a `solver_type` without a name.
 #[doc(alias = "UpgradeSolverAsNeeded")]
 pub fn solver(mut solver: SolverParameter) -> Result<Upgraded<SolverParameter>> {
     let changes = solver::upgrade(&mut solver)?;
@@ -152,5 +152,5 @@ pub fn solver(mut solver: SolverParameter) -> Result<Upgraded<SolverParameter>> 
 
 /// An error of the layer of this name.
 fn at_layer(name: &str, why: impl Into<String>) -> Error {
-    Error::Invalid(why.into()).within(format!("layer `{name}`"))
+    Error::InvalidData(why.into()).context(format!("layer `{name}`"))
 }

@@ -1,6 +1,6 @@
 //! Where the messages of a net went, for what is known of them by their place only.
 
-use crate::proto::{NetParameter, Step, schema::Schema};
+use crate::proto::{NetParameter, PathStep, schema::Schema};
 
 /// Where the layers of a net went.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ impl Moves {
     }
 
     /// The path to where a message is now. What is gone keeps its path, which leads nowhere.
-    pub(super) fn follow(&self, path: &mut Vec<Step>) {
+    pub(super) fn follow(&self, path: &mut Vec<PathStep>) {
         let Some(&first) = path.first() else { return };
         match name("NetParameter", first.field) {
             Some("input_shape") if self.inputs => {
@@ -44,7 +44,7 @@ impl Moves {
 }
 
 /// Gives the second step the number that its field has in today's layers. Names have stayed.
-fn modernise(path: &mut Vec<Step>) {
+fn modernise(path: &mut Vec<PathStep>) {
     let mut layer = "V1LayerParameter";
     // Fields of a V0 layer are in a message inside that of the V1 format.
     if path.get(1).and_then(|step| name(layer, step.field)) == Some("layer") {
@@ -61,8 +61,8 @@ fn name(message: &str, number: u32) -> Option<&'static str> {
     Some(schema(message)?.field(number)?.1.name)
 }
 
-fn step(message: &str, name: &str, index: usize) -> Option<Step> {
-    Some(Step { field: schema(message)?.named(name)?.number, index })
+fn step(message: &str, name: &str, index: usize) -> Option<PathStep> {
+    Some(PathStep { field: schema(message)?.named(name)?.number, index })
 }
 
 fn schema(message: &str) -> Option<&'static Schema> {

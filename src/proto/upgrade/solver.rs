@@ -11,10 +11,10 @@ pub(super) fn upgrade(solver: &mut SolverParameter) -> Result<Vec<Change>> {
     let Some(number) = solver.solver_type else { return Ok(Vec::new()) };
     if solver.r#type.is_some() {
         let why = "give either type or solver_type, its older form, not both";
-        return Err(Error::Invalid(why.into()));
+        return Err(Error::InvalidData(why.into()));
     }
     let name = type_name(number)
-        .ok_or_else(|| Error::Invalid(format!("solver_type {number} has no name")))?;
+        .ok_or_else(|| Error::InvalidData(format!("solver_type {number} has no name")))?;
     (solver.r#type, solver.solver_type) = (Some(name.into()), None);
     Ok(vec![Change::SolverType])
 }

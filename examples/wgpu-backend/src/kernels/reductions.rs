@@ -72,18 +72,18 @@ impl Reductions for WgpuDevice {
         fold(self, rule, place, x.device()?, None, n, (y.buffer, y.offset / 4))
     }
 
-    fn sum_onto<T: Element>(
+    fn sum_to_axis<T: Element>(
         &self,
         axis: &Axis,
         beta: T::Acc,
         x: View<'_, T, Self>,
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let Some(_running) = self.native::<T>("sum_onto") else {
-            return fallback::sum_onto(self, axis, beta, x, y);
+        let Some(_running) = self.native::<T>("sum_to_axis") else {
+            return fallback::sum_to_axis(self, axis, beta, x, y);
         };
-        expect_len("sum_onto", "x", axis.count(), x.len())?;
-        expect_len("sum_onto", "y", axis.extent, y.len())?;
+        expect_len("sum_to_axis", "x", axis.count(), x.len())?;
+        expect_len("sum_to_axis", "y", axis.extent, y.len())?;
         let &Axis { outer, extent, inner } = axis;
         let place = Items {
             outputs: extent,
@@ -94,7 +94,7 @@ impl Reductions for WgpuDevice {
         let (rule, y) = match beta.is_zero() {
             true => (sum_of("sum", "x"), y.device_write_only()?),
             false => {
-                let rule = Rule { finish: "p.b * y[at] + v", ..sum_of("sum_onto", "x") };
+                let rule = Rule { finish: "p.b * y[at] + v", ..sum_of("sum_to_axis", "x") };
                 (rule, y.device_mut()?)
             }
         };

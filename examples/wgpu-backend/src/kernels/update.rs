@@ -20,7 +20,7 @@ const SGD: Kernel = Kernel {
 };
 
 impl Update for WgpuDevice {
-    fn descend<T: Element>(
+    fn solver_update<T: Element>(
         &self,
         op: &Descent<T>,
         dw: View<'_, T, Self>,
@@ -30,10 +30,10 @@ impl Update for WgpuDevice {
     ) -> Result<()> {
         // Other rules are left to the host.
         let Rule::Sgd { momentum } = op.rule else {
-            return fallback::descend(self, op, dw, weights, masters, history);
+            return fallback::solver_update(self, op, dw, weights, masters, history);
         };
-        let Some(_running) = self.native::<T>("descend").filter(|_| masters.is_none()) else {
-            return fallback::descend(self, op, dw, weights, masters, history);
+        let Some(_running) = self.native::<T>("solver_update").filter(|_| masters.is_none()) else {
+            return fallback::solver_update(self, op, dw, weights, masters, history);
         };
         op.check(weights.len(), dw.len(), None, history.iter().map(ViewMut::len))?;
         let launch = SGD.on(self).read(dw.device()?).write(weights.device_mut()?);

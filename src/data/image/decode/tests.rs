@@ -70,7 +70,7 @@ fn channels_are_stored_as_planes() {
     record.set_label(9);
     image.store(&mut record).unwrap();
     assert_eq!((record.shape(), record.label()), ([3, 1, 2], 9));
-    assert_eq!(record.values(), crate::data::Values::Bytes(&[1, 4, 2, 5, 3, 6]));
+    assert_eq!(record.values(), crate::data::RecordValues::Bytes(&[1, 4, 2, 5, 3, 6]));
 }
 
 #[test]

@@ -19,7 +19,7 @@ const NAMES: &[&str] = if cfg!(windows) {
 const FOLDER: &str = "/usr/local/cuda/lib64";
 
 /// Names the library, or the folder that it is in.
-const VARIABLE: &str = "CORTADO_CUBLAS";
+const CUBLAS_ENV: &str = "CORTADO_CUBLAS";
 
 /// The oldest whose functions are as they are declared here: CUDA 11's.
 const OLDEST: c_int = 11;
@@ -73,7 +73,7 @@ impl Library {
     /// # Errors
     /// If there is none, with the places; or if it is too old.
     pub(in super::super) fn open(path: Option<&Path>) -> Result<Self, BoxError> {
-        let path = path.map(Path::to_owned).or_else(|| env::var_os(VARIABLE).map(PathBuf::from));
+        let path = path.map(Path::to_owned).or_else(|| env::var_os(CUBLAS_ENV).map(PathBuf::from));
         let inside = |folder: &Path| NAMES.iter().map(|name| folder.join(name)).collect();
         let places: Vec<PathBuf> = match path {
             Some(folder) if folder.is_dir() => inside(&folder),
@@ -93,7 +93,7 @@ impl Library {
         }
         let places: Vec<_> = places.iter().map(|place| place.display().to_string()).collect();
         let places = places.join(", ");
-        Err(format!("no cuBLAS: none of {places} opens ({why}); {VARIABLE} may say where it is")
+        Err(format!("no cuBLAS: none of {places} opens ({why}); {CUBLAS_ENV} may say where it is")
             .into())
     }
 
@@ -111,7 +111,7 @@ impl Library {
         let mut version = [0; 3];
         for (which, part) in (0..).zip(&mut version) {
             // SAFETY: there is room for the number.
-            told("cublasGetProperty", unsafe { (self.property)(which, part) })?;
+            check_status("cublasGetProperty", unsafe { (self.property)(which, part) })?;
         }
         Ok(version)
     }
@@ -131,7 +131,7 @@ fn load(place: &Path) -> Result<libloading::Library, libloading::Error> {
 }
 
 /// What the function `call` answered.
-pub(super) fn told(call: &str, status: c_int) -> Result<(), String> {
+pub(super) fn check_status(call: &str, status: c_int) -> Result<(), String> {
     let name = match status {
         0 => return Ok(()),
         1 => "CUBLAS_STATUS_NOT_INITIALIZED",

@@ -11,15 +11,15 @@ mod library;
 
 pub(super) use library::Library;
 
-use super::{CudaBuffer, CudaDevice, context::Context, error::Launched, stream::Stream};
+use super::{CudaBuffer, CudaDevice, context::Context, error::PendingLaunch, stream::Stream};
 use crate::{
     element::{DType, Element},
     error::{Error, Result},
     ledger,
     memory::{DeviceSlice, DeviceSliceMut},
-    op::{Batch, Gemm, Transpose},
+    op::{Gemm, GemmBatch, Transpose},
 };
-use library::{RawHandle, told};
+use library::{RawHandle, check_status};
 use num_traits::Zero;
 use parking_lot::Mutex;
 use std::{
@@ -61,7 +61,7 @@ impl Cublas {
     }
 
     /// Whether it is a product that cuBLAS counts.
-    pub(super) fn takes<T: Element>(op: &Gemm<T>, batch: &Batch) -> bool {
+    pub(super) fn takes<T: Element>(op: &Gemm<T>, batch: &GemmBatch) -> bool {
         let counted = [op.m, op.n, op.k, op.lda, op.ldb, op.ldc, batch.count];
         let is_product = !op.alpha.is_zero() && ![op.m, op.n, op.k, batch.count].contains(&0);
         is_product && counted.iter().all(|&extent| c_int::try_from(extent).is_ok())
@@ -80,12 +80,12 @@ impl Cublas {
         &self,
         account: &'static str,
         op: &Gemm<T>,
-        batch: &Batch,
+        batch: &GemmBatch,
         a: DeviceSlice<'_, CudaDevice>,
         b: DeviceSlice<'_, CudaDevice>,
         c: DeviceSliceMut<'_, CudaDevice>,
     ) -> Result<()> {
-        let _account = ledger::kernel(account, T::DTYPE.name());
+        let _account = ledger::enter_kernel(account, T::DTYPE.name());
         let (site, context) = (Location::caller(), &self.stream.context);
         let address = |buffer: &CudaBuffer, offset: usize| {
             (buffer.used_by(&self.stream) + offset as u64) as *mut c_void
@@ -105,7 +105,7 @@ impl Cublas {
             Some(known) => known.raw,
             none => none.insert(Handle::new(&self.library, &self.stream, self.tf32)?).raw,
         };
-        context.launches.add(self.stream.raw(), Launched { kernel, site });
+        context.launches.add(self.stream.raw(), PendingLaunch { kernel, site });
         let steps = [batch.stride_a, batch.stride_b, batch.stride_c];
         let [step_a, step_b, step_c] = steps.map(|step| step as c_longlong);
         // SAFETY: the operands have as many elements as the extents tell, and results of a batch
@@ -180,7 +180,7 @@ impl Drop for Handle {
 }
 
 fn checked(context: &Context, call: &str, status: c_int) -> Result<()> {
-    told(call, status).map_err(|why| Error::device(&*context.name, why))
+    check_status(call, status).map_err(|why| Error::device(&*context.name, why))
 }
 
 /// `cublasOperation_t`

@@ -52,7 +52,7 @@ pub(in super::super) fn raw_code() -> c_uint {
 
 /// A result that `cust` knows. Its enumeration ends with CUDA 11.4, and a value outside it would
 /// be undefined: later ones become "unknown", and [`raw_code`] keeps them.
-pub(super) fn known(code: c_uint) -> c_uint {
+pub(super) fn to_cust_code(code: c_uint) -> c_uint {
     if code != 0 {
         RAW.set(code);
     }
@@ -85,7 +85,7 @@ macro_rules! entry_points {
                 },
                 Err(code) => code,
             };
-            $crate::device::cuda::driver::entry::known(code)
+            $crate::device::cuda::driver::entry::to_cust_code(code)
         }
     )*};
 }

@@ -46,7 +46,7 @@ static DRIVER: OnceLock<Driver> = OnceLock::new();
 /// # Errors
 /// If there is none, or another one than `path` is open.
 pub(super) fn open(path: Option<&Path>) -> Result<(), BoxError> {
-    let path = path.map(Path::to_owned).or_else(|| env::var_os(VARIABLE).map(PathBuf::from));
+    let path = path.map(Path::to_owned).or_else(|| env::var_os(LIBCUDA_ENV).map(PathBuf::from));
     if DRIVER.get().is_none() {
         let library = match &path {
             Some(path) => load(path.into())?,
@@ -66,7 +66,7 @@ pub(super) fn open(path: Option<&Path>) -> Result<(), BoxError> {
 }
 
 /// Names the driver's library.
-const VARIABLE: &str = "CORTADO_LIBCUDA";
+const LIBCUDA_ENV: &str = "CORTADO_LIBCUDA";
 
 fn load(name: OsString) -> Result<Library, BoxError> {
     // SAFETY: a driver's initialisation may run at any time.
@@ -83,7 +83,7 @@ fn first_of(places: &[&str]) -> Result<Library, BoxError> {
         }
     }
     Err(format!(
-        "no NVIDIA driver: none of {} opens ({why}); {VARIABLE} may say where it is",
+        "no NVIDIA driver: none of {} opens ({why}); {LIBCUDA_ENV} may say where it is",
         places.join(", "),
     )
     .into())

@@ -1,26 +1,26 @@
 //! Basic linear algebra.
 
-use super::fold::Fold;
+use super::fold::ReductionLaunch;
 use crate::{
     device::CudaDevice,
     element::Element,
-    error::{Result, expect_at_least, expect_len},
+    error::{Result, check_len, check_min_len},
     kernel::{Blas, fallback},
     memory::{View, ViewMut},
-    op::{Batch, Gemm, Gemv},
+    op::{Gemm, GemmBatch, Gemv},
 };
 use num_traits::Zero;
 
 impl Blas for CudaDevice {
     fn copy<T: Element>(&self, x: View<'_, T, Self>, mut y: ViewMut<'_, T, Self>) -> Result<()> {
-        expect_len("copy", "y", x.len(), y.len())?;
+        check_len("copy", "y", x.len(), y.len())?;
         let n = y.len();
-        self.kernel::<T>("copy")?.size(n).read(x.device()?).write(y.device_write_only()?).each(n)
+        self.kernel::<T>("copy")?.size(n).read(x.device()?).write(y.device_write_only()?).grid_1d(n)
     }
 
     fn scal<T: Element>(&self, alpha: T::Acc, mut x: ViewMut<'_, T, Self>) -> Result<()> {
         let n = x.len();
-        self.kernel::<T>("scal")?.size(n).arg(alpha).write(x.device_mut()?).each(n)
+        self.kernel::<T>("scal")?.size(n).arg(alpha).write(x.device_mut()?).grid_1d(n)
     }
 
     fn axpy<T: Element>(
@@ -29,10 +29,10 @@ impl Blas for CudaDevice {
         x: View<'_, T, Self>,
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        expect_len("axpy", "y", x.len(), y.len())?;
+        check_len("axpy", "y", x.len(), y.len())?;
         let n = y.len();
         let launch = self.kernel::<T>("axpy")?.size(n).arg(alpha);
-        launch.read(x.device()?).write(y.device_mut()?).each(n)
+        launch.read(x.device()?).write(y.device_mut()?).grid_1d(n)
     }
 
     fn axpby<T: Element>(
@@ -42,16 +42,16 @@ impl Blas for CudaDevice {
         beta: T::Acc,
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        expect_len("axpby", "y", x.len(), y.len())?;
+        check_len("axpby", "y", x.len(), y.len())?;
         let n = y.len();
         let launch = self.kernel::<T>("axpby")?.size(n).arg(alpha).read(x.device()?).arg(beta);
         let y = if beta.is_zero() { y.device_write_only()? } else { y.device_mut()? };
-        launch.write(y).each(n)
+        launch.write(y).grid_1d(n)
     }
 
     fn dot<T: Element>(&self, x: View<'_, T, Self>, y: View<'_, T, Self>) -> Result<T::Acc> {
-        expect_len("dot", "y", x.len(), y.len())?;
-        self.number(Fold::new("dot", "dot"), x.len(), (x, 1), Some((y, 1)))
+        check_len("dot", "y", x.len(), y.len())?;
+        self.number(ReductionLaunch::new("dot", "dot"), x.len(), (x, 1), Some((y, 1)))
     }
 
     fn dot_strided<T: Element>(
@@ -64,23 +64,23 @@ impl Blas for CudaDevice {
     ) -> Result<T::Acc> {
         if let Some(last) = n.checked_sub(1) {
             let span = |inc: usize| last.saturating_mul(inc).saturating_add(1);
-            expect_at_least("dot_strided", "x", span(incx), x.len())?;
-            expect_at_least("dot_strided", "y", span(incy), y.len())?;
+            check_min_len("dot_strided", "x", span(incx), x.len())?;
+            check_min_len("dot_strided", "y", span(incy), y.len())?;
         }
-        self.number(Fold::new("dot_strided", "dot"), n, (x, incx), Some((y, incy)))
+        self.number(ReductionLaunch::new("dot_strided", "dot"), n, (x, incx), Some((y, incy)))
     }
 
     fn asum<T: Element>(&self, x: View<'_, T, Self>) -> Result<T::Acc> {
-        self.number(Fold::new("asum", "abs_sum"), x.len(), (x, 1), None)
+        self.number(ReductionLaunch::new("asum", "abs_sum"), x.len(), (x, 1), None)
     }
 
     fn sumsq<T: Element>(&self, x: View<'_, T, Self>) -> Result<T::Acc> {
         // Of two operands, of which one is left away.
-        self.number(Fold::new("sumsq", "dot"), x.len(), (x, 1), None)
+        self.number(ReductionLaunch::new("sumsq", "dot"), x.len(), (x, 1), None)
     }
 
     fn amax<T: Element>(&self, x: View<'_, T, Self>) -> Result<T::Acc> {
-        self.number(Fold::new("amax", "amax"), x.len(), (x, 1), None)
+        self.number(ReductionLaunch::new("amax", "amax"), x.len(), (x, 1), None)
     }
 
     fn gemv<T: Element>(
@@ -101,15 +101,15 @@ impl Blas for CudaDevice {
         b: View<'_, T, Self>,
         mut c: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let one = Batch { count: 1, stride_a: 0, stride_b: 0, stride_c: 0 };
+        let one = GemmBatch { count: 1, stride_a: 0, stride_b: 0, stride_c: 0 };
         if !Self::counts(op, &one) {
             return fallback::gemm(self, op, a, b, c);
         }
         op.check(a.len(), b.len(), c.len())?;
-        if let Some(product) = op.times_column() {
+        if let Some(product) = op.as_gemv() {
             return self.times_vector("gemm", &product, a, b.slice(0..op.k)?, c.slice(0..op.m)?);
         }
-        if let Some(product) = op.row_times() {
+        if let Some(product) = op.as_transposed_gemv() {
             return self.times_vector("gemm", &product, b, a.slice(0..op.k)?, c.slice(0..op.n)?);
         }
         // Only a product that fills every element of the view may leave the old ones behind.
@@ -121,7 +121,7 @@ impl Blas for CudaDevice {
     fn gemm_batched<T: Element>(
         &self,
         op: &Gemm<T>,
-        batch: &Batch,
+        batch: &GemmBatch,
         a: View<'_, T, Self>,
         b: View<'_, T, Self>,
         mut c: ViewMut<'_, T, Self>,

@@ -7,7 +7,7 @@
 //! - Filters of one channel are no products.
 
 use super::{
-    gemm::{THREADS, Tiles},
+    gemm::{THREADS, TileShape},
     windows::{AXES, Along, along},
 };
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
     element::Element,
     error::Result,
     memory::{View, ViewMut},
-    op::{Batch, Convolution, Gemm, Transpose},
+    op::{Convolution, Gemm, GemmBatch, Transpose},
 };
 use bytemuck::{Pod, Zeroable};
 
@@ -25,7 +25,7 @@ const COLUMNS: usize = 256 << 20;
 /// What taps see along an axis, as the kernels declare it.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
-struct Sight {
+struct TapAxis {
     range: u32,
     columns: u32,
     taps: u32,
@@ -38,8 +38,8 @@ struct Sight {
 /// As the kernels declare it.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
-struct Product {
-    axes: [Sight; AXES],
+struct ForwardArgs {
+    axes: [TapAxis; AXES],
     batch: u32,
     groups: u32,
     rows: u32,
@@ -53,8 +53,8 @@ struct Product {
 /// As the kernels declare it.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
-struct Gradient {
-    axes: [Sight; AXES],
+struct GradientArgs {
+    axes: [TapAxis; AXES],
     batch: u32,
     groups: u32,
     rows: u32,
@@ -66,7 +66,7 @@ struct Gradient {
 /// As the kernels declare it.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
-struct Depthwise {
+struct DepthwiseArgs {
     window: [Along; AXES],
     batch: u64,
     channels: u64,
@@ -90,13 +90,13 @@ impl<'a> Groups<'a> {
         let (channels, outputs) =
             (op.window().channels() / op.groups(), op.outputs() / op.groups());
         let most = i32::MAX as usize / 4;
-        let counted = op.batch().checked_mul(op.window().positions().max(op.window().plane()))?
+        let counted = op.batch().checked_mul(op.window().positions().max(op.window().plane_len()))?
             <= most
             && op.outputs().checked_mul(op.window().positions())? <= most
             && op.filter_len() <= most
             && op.groups() <= most
             // Of no images, channels or outputs as well.
-            && [op.window().taps(), op.window().positions(), op.window().plane()]
+            && [op.window().taps(), op.window().positions(), op.window().plane_len()]
                 .into_iter()
                 .all(|count| count <= most);
         counted.then_some(Self { op, along, channels, outputs })
@@ -106,8 +106,8 @@ impl<'a> Groups<'a> {
         self.channels == 1
     }
 
-    fn depthwise(&self) -> Depthwise {
-        Depthwise {
+    fn depthwise(&self) -> DepthwiseArgs {
+        DepthwiseArgs {
             window: self.along,
             batch: self.op.batch() as u64,
             channels: self.op.groups() as u64,
@@ -116,8 +116,8 @@ impl<'a> Groups<'a> {
     }
 
     /// What taps of the windows see of the images.
-    fn sights(&self) -> [Sight; AXES] {
-        self.along.map(|axis| Sight {
+    fn sights(&self) -> [TapAxis; AXES] {
+        self.along.map(|axis| TapAxis {
             range: axis.input as u32,
             columns: axis.output as u32,
             taps: axis.kernel as u32,
@@ -129,8 +129,8 @@ impl<'a> Groups<'a> {
     }
 
     /// What taps see of the results, from an element of an image that windows are at each of.
-    fn reversed(&self) -> [Sight; AXES] {
-        self.along.map(|axis| Sight {
+    fn reversed(&self) -> [TapAxis; AXES] {
+        self.along.map(|axis| TapAxis {
             range: axis.output as u32,
             columns: axis.input as u32,
             taps: axis.kernel as u32,
@@ -144,11 +144,11 @@ impl<'a> Groups<'a> {
     /// Products of `rows` × k filters of each group with columns of `channels`.
     fn product(
         &self,
-        mut axes: [Sight; AXES],
-        tiles: Tiles,
+        mut axes: [TapAxis; AXES],
+        tiles: TileShape,
         rows: usize,
         channels: usize,
-    ) -> Product {
+    ) -> ForwardArgs {
         // From one k of a thread's to the next.
         let mut advance = THREADS / tiles.across as u32;
         for axis in axes.iter_mut().rev() {
@@ -156,7 +156,7 @@ impl<'a> Groups<'a> {
         }
         let plane = axes.iter().map(|axis| axis.range).product();
         let taps: u32 = axes.iter().map(|axis| axis.taps).product();
-        Product {
+        ForwardArgs {
             axes,
             batch: self.op.batch() as u32,
             groups: self.op.groups() as u32,
@@ -194,7 +194,7 @@ impl<'a> Groups<'a> {
         let n = y.len();
         let launch = launch.write(y.device_write_only()?);
         if self.is_depthwise() {
-            return launch.each(n);
+            return launch.grid_1d(n);
         }
         let blocks = tiles.count(self.outputs, columns) * self.op.groups();
         launch.grid([blocks, 1, 1], [THREADS, 1, 1])
@@ -213,7 +213,7 @@ impl<'a> Groups<'a> {
         if self.is_depthwise() {
             let launch = device.variant::<T>(NAME, "depthwise_input")?.arg(self.depthwise());
             let launch = launch.read(filters.device()?).read(dy.device()?);
-            return launch.write(dx.device_write_only()?).each(n);
+            return launch.write(dx.device_write_only()?).grid_1d(n);
         }
         if self.along.iter().any(|axis| axis.stride > 1) {
             return self.fold_columns(device, filters, dy, dx);
@@ -222,8 +222,8 @@ impl<'a> Groups<'a> {
         let transposed = device.scratch::<T>(count)?;
         let launch = device.variant::<T>(NAME, "transpose_filters")?;
         let launch = launch.sizes([count, self.outputs, self.channels, op.window().taps()]);
-        launch.read(filters.device()?).operand(&transposed, 0).each(count)?;
-        let columns = op.batch() * op.window().plane();
+        launch.read(filters.device()?).operand(&transposed, 0).grid_1d(count)?;
+        let columns = op.batch() * op.window().plane_len();
         let tiles = device.tiles(T::DTYPE, self.channels, columns, op.groups());
         let product = self.product(self.reversed(), tiles, self.channels, self.outputs);
         let launch = device.variant::<T>(NAME, &tiles.symbol("convolve"))?.arg(product);
@@ -244,19 +244,20 @@ impl<'a> Groups<'a> {
         const NAME: &str = "convolve_backward_input";
         let (op, window) = (self.op, self.op.window());
         let (k, positions, image) =
-            (self.channels * window.taps(), window.positions(), window.image());
+            (self.channels * window.taps(), window.positions(), window.image_len());
         if dx.is_empty() {
             return Ok(());
         }
-        let bytes = window.columns().max(1) * size_of::<T::Acc>();
+        let bytes = window.columns_len().max(1) * size_of::<T::Acc>();
         let together = (COLUMNS / bytes).clamp(1, op.batch());
-        let columns = device.scratch::<T::Acc>(together * window.columns())?;
-        let gemm = Gemm::<T>::with(Transpose::Yes, Transpose::No, k, positions, self.outputs);
+        let columns = device.scratch::<T::Acc>(together * window.columns_len())?;
+        let gemm =
+            Gemm::<T>::with_transpose(Transpose::Yes, Transpose::No, k, positions, self.outputs);
         let result = op.outputs() * positions;
         let into = dx.device_write_only()?;
         for first in (0..op.batch()).step_by(together) {
             let count = together.min(op.batch() - first);
-            let batch = Batch { count, stride_a: 0, stride_b: result, stride_c: k * positions };
+            let batch = GemmBatch { count, stride_a: 0, stride_b: result, stride_c: k * positions };
             for group in 0..op.groups() {
                 let filters = filters.slice(group * self.outputs * k..filters.len())?;
                 let start = first * result + group * self.outputs * positions;
@@ -267,7 +268,7 @@ impl<'a> Groups<'a> {
             let launch = device.variant::<T>(NAME, "fold_images")?.arg(self.along);
             let launch = launch.sizes([count, op.groups(), self.channels]).operand(&columns, 0);
             let offset = into.offset + first * image * size_of::<T>();
-            launch.operand(into.buffer, offset).each(count * image)?;
+            launch.operand(into.buffer, offset).grid_1d(count * image)?;
         }
         Ok(())
     }
@@ -288,7 +289,7 @@ impl<'a> Groups<'a> {
         if self.is_depthwise() {
             let launch = device.variant::<T>(NAME, "depthwise_filters")?.arg(self.depthwise());
             let launch = launch.read(x.device()?).read(dy.device()?);
-            return launch.write(dfilters.device_mut()?).each(n.saturating_mul(32));
+            return launch.write(dfilters.device_mut()?).grid_1d(n.saturating_mul(32));
         }
         let columns = self.channels * op.window().taps();
         let k = op.batch() * op.window().positions();
@@ -298,7 +299,7 @@ impl<'a> Groups<'a> {
         let split = device.split_tiles(blocks, k);
         let parts = device.scratch::<T::Acc>(split.parts * n)?;
         let launch = device.variant::<T>(NAME, &tiles.symbol("convolve_filters"))?;
-        let launch = launch.arg(Gradient {
+        let launch = launch.arg(GradientArgs {
             axes: self.sights(),
             batch: op.batch() as u32,
             groups: op.groups() as u32,
@@ -310,6 +311,6 @@ impl<'a> Groups<'a> {
         let launch = launch.read(x.device()?).read(dy.device()?).operand(&parts, 0);
         launch.grid([blocks * split.parts, 1, 1], [THREADS, 1, 1])?;
         let launch = device.variant::<T>(NAME, "add_filter_parts")?.sizes([n, split.parts]);
-        launch.operand(&parts, 0).write(dfilters.device_mut()?).each(n)
+        launch.operand(&parts, 0).write(dfilters.device_mut()?).grid_1d(n)
     }
 }

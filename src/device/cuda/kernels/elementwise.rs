@@ -3,8 +3,8 @@
 use super::lstm;
 use crate::{
     device::CudaDevice,
-    element::{Element, Scalar},
-    error::{Result, expect_len},
+    element::{Element, Storable},
+    error::{Result, check_len},
     kernel::{Elementwise, fallback},
     ledger,
     memory::{Src, View, ViewMut},
@@ -88,7 +88,7 @@ fn integer<N: 'static>() -> Option<&'static str> {
 impl Elementwise for CudaDevice {
     fn fill<T: Element>(&self, value: T, mut y: ViewMut<'_, T, Self>) -> Result<()> {
         let n = y.len();
-        self.kernel::<T>("fill")?.size(n).arg(value).write(y.device_write_only()?).each(n)
+        self.kernel::<T>("fill")?.size(n).arg(value).write(y.device_write_only()?).grid_1d(n)
     }
 
     fn unary<T: Element>(
@@ -98,12 +98,12 @@ impl Elementwise for CudaDevice {
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         let n = y.len();
-        if let Src::From(x) = x {
-            expect_len(op.name(), "y", x.len(), n)?;
+        if let Src::View(x) = x {
+            check_len(op.name(), "y", x.len(), n)?;
         }
         let [a, b, c] = unary_scalars(op);
         let launch = self.variant::<T>("unary", op.name())?.size(n);
-        launch.through(x, &mut y)?.arg(a).arg(b).arg(c).each(n)
+        launch.src_dst(x, &mut y)?.arg(a).arg(b).arg(c).grid_1d(n)
     }
 
     fn binary<T: Element>(
@@ -114,14 +114,14 @@ impl Elementwise for CudaDevice {
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         let n = y.len();
-        if let Src::From(a) = a {
-            expect_len(op.name(), "b", a.len(), b.len())?;
-            expect_len(op.name(), "y", a.len(), n)?;
+        if let Src::View(a) = a {
+            check_len(op.name(), "b", a.len(), b.len())?;
+            check_len(op.name(), "y", a.len(), n)?;
         }
-        expect_len(op.name(), "b", n, b.len())?;
+        check_len(op.name(), "b", n, b.len())?;
         let [p, q, r] = binary_scalars(op);
         let launch = self.variant::<T>("binary", op.name())?.size(n).read(b.device()?);
-        launch.through(a, &mut y)?.arg(p).arg(q).arg(r).each(n)
+        launch.src_dst(a, &mut y)?.arg(p).arg(q).arg(r).grid_1d(n)
     }
 
     fn broadcast<T: Element>(
@@ -133,15 +133,15 @@ impl Elementwise for CudaDevice {
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         let n = y.len();
-        if let Src::From(a) = a {
-            expect_len(op.name(), "a", axis.count(), a.len())?;
+        if let Src::View(a) = a {
+            check_len(op.name(), "a", axis.count(), a.len())?;
         }
-        expect_len(op.name(), "b", axis.extent, b.len())?;
-        expect_len(op.name(), "y", axis.count(), n)?;
+        check_len(op.name(), "b", axis.extent, b.len())?;
+        check_len(op.name(), "y", axis.count(), n)?;
         let [p, q, r] = binary_scalars(op);
         let launch = self.variant::<T>("broadcast", &format!("{}_along", op.name()))?;
         let launch = launch.sizes([n, axis.extent, axis.inner]).read(b.device()?);
-        launch.through(a, &mut y)?.arg(p).arg(q).arg(r).each(n)
+        launch.src_dst(a, &mut y)?.arg(p).arg(q).arg(r).grid_1d(n)
     }
 
     fn affine<T: Element>(
@@ -153,15 +153,15 @@ impl Elementwise for CudaDevice {
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         let n = y.len();
-        if let Src::From(x) = x {
-            expect_len("affine", "x", axis.count(), x.len())?;
+        if let Src::View(x) = x {
+            check_len("affine", "x", axis.count(), x.len())?;
         }
-        expect_len("affine", "scale", axis.extent, scale.len())?;
-        expect_len("affine", "shift", axis.extent, shift.len())?;
-        expect_len("affine", "y", axis.count(), n)?;
+        check_len("affine", "scale", axis.extent, scale.len())?;
+        check_len("affine", "shift", axis.extent, shift.len())?;
+        check_len("affine", "y", axis.count(), n)?;
         let launch = self.kernel::<T>("affine")?.sizes([n, axis.extent, axis.inner]);
         let launch = launch.read(scale.device()?).read(shift.device()?);
-        launch.through(x, &mut y)?.each(n)
+        launch.src_dst(x, &mut y)?.grid_1d(n)
     }
 
     fn convert<T: Element, U: Element>(
@@ -169,13 +169,13 @@ impl Elementwise for CudaDevice {
         x: View<'_, T, Self>,
         mut y: ViewMut<'_, U, Self>,
     ) -> Result<()> {
-        expect_len("convert", "y", x.len(), y.len())?;
+        check_len("convert", "y", x.len(), y.len())?;
         let n = y.len();
         let launch = self.variant::<T>("convert", &format!("convert_to_{}", U::DTYPE.name()))?;
-        launch.size(n).read(x.device()?).write(y.device_write_only()?).each(n)
+        launch.size(n).read(x.device()?).write(y.device_write_only()?).grid_1d(n)
     }
 
-    fn convert_integers<N: Scalar + Into<f64>, T: Element>(
+    fn convert_integers<N: Storable + Into<f64>, T: Element>(
         &self,
         x: View<'_, N, Self>,
         mut y: ViewMut<'_, T, Self>,
@@ -183,12 +183,12 @@ impl Elementwise for CudaDevice {
         let Some(from) = integer::<N>() else {
             return fallback::convert_integers(self, x, y);
         };
-        let account = ledger::kernel("convert_integers", T::DTYPE.name());
-        expect_len("convert_integers", "y", x.len(), y.len())?;
+        let account = ledger::enter_kernel("convert_integers", T::DTYPE.name());
+        check_len("convert_integers", "y", x.len(), y.len())?;
         let n = y.len();
         let symbol = format!("convert_integers_{from}_{}", T::DTYPE.name());
         let launch = self.symbol(account, &symbol)?;
-        launch.size(n).read(x.device()?).write(y.device_write_only()?).each(n)
+        launch.size(n).read(x.device()?).write(y.device_write_only()?).grid_1d(n)
     }
 
     fn lstm<T: Element>(

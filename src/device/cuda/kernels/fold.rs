@@ -1,6 +1,6 @@
 //! Many elements folded into one, for many outputs at a time: `kernels/reduce.cu`.
 
-use super::split::Split;
+use super::split::SplitReduction;
 use crate::{
     device::CudaDevice,
     element::Element,
@@ -34,7 +34,7 @@ pub(super) enum Items {
 
 /// A fold, and what becomes of its result `v`: `α·v / divisor + β·y`.
 #[derive(Clone, Copy)]
-pub(super) struct Fold<T: Element> {
+pub(super) struct ReductionLaunch<T: Element> {
     /// The kernel this is for.
     pub account: &'static str,
     /// Which, as symbols have it.
@@ -73,7 +73,7 @@ struct Columns {
 /// Outputs, and the items of each.
 pub(super) type Extents = (usize, usize);
 
-impl<T: Element> Fold<T> {
+impl<T: Element> ReductionLaunch<T> {
     /// A fold whose result is the output.
     pub(super) fn new(account: &'static str, rule: &'static str) -> Self {
         Self { account, rule, divisor: T::Acc::one(), beta: T::Acc::zero() }
@@ -99,7 +99,7 @@ impl CudaDevice {
     #[track_caller]
     pub(super) fn fold<T: Element>(
         &self,
-        fold: Fold<T>,
+        fold: ReductionLaunch<T>,
         extents: Extents,
         place: Items,
         (x, z): (View<'_, T, Self>, Option<View<'_, T, Self>>),
@@ -156,14 +156,14 @@ impl CudaDevice {
         let Some(parts) = parts else { return Ok(()) };
         let launch = self.variant::<T>(fold.account, fold.finisher())?;
         let launch = launch.sizes([outputs, split.parts]).arg(fold.finish()).operand(&parts, 0);
-        launch.operand(buffer, offset).each(outputs.saturating_mul(32))
+        launch.operand(buffer, offset).grid_1d(outputs.saturating_mul(32))
     }
 
     /// Folds a whole vector, or two, with the steps between their elements, into a number.
     #[track_caller]
     pub(super) fn number<T: Element>(
         &self,
-        fold: Fold<T>,
+        fold: ReductionLaunch<T>,
         items: usize,
         (x, step_x): (View<'_, T, Self>, usize),
         z: Option<(View<'_, T, Self>, usize)>,
@@ -201,7 +201,7 @@ impl CudaDevice {
     }
 
     /// Blocks for each part of all outputs, and how their items are split.
-    fn blocks(&self, extents: Extents, place: Items) -> (usize, Split) {
+    fn blocks(&self, extents: Extents, place: Items) -> (usize, SplitReduction) {
         let (outputs, items) = extents;
         match place {
             Items::Rows { .. } => {

@@ -1,6 +1,6 @@
 //! Matrix products in tiles: `kernels/gemm.cu`, and the shapes of tiles that convolutions have too.
 
-use super::split::Split;
+use super::split::SplitReduction;
 use crate::{
     device::{
         CudaDevice,
@@ -9,7 +9,7 @@ use crate::{
     element::{DType, Element},
     error::Result,
     memory::{DeviceSlice, DeviceSliceMut},
-    op::{self, Batch, Transpose},
+    op::{self, GemmBatch, Transpose},
 };
 use bytemuck::{Pod, Zeroable};
 use num_traits::Zero;
@@ -23,7 +23,7 @@ const CHUNK: usize = 256;
 /// As the kernels declare it.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
-struct Gemm {
+struct GemmArgs {
     m: u64,
     n: u64,
     k: u64,
@@ -38,14 +38,14 @@ struct Gemm {
 
 /// The shape of a product's tiles, as `kernels/product.cuh` has them.
 #[derive(Clone, Copy)]
-pub(super) struct Tiles {
+pub(super) struct TileShape {
     name: &'static str,
     pub down: usize,
     pub across: usize,
     tf32: bool,
 }
 
-impl Tiles {
+impl TileShape {
     const LARGE: Self = Self::new("large", 128, 128);
     const LOW: Self = Self::new("low", 32, 128);
     const SMALL: Self = Self::new("small", 64, 64);
@@ -68,28 +68,34 @@ impl Tiles {
 
 impl CudaDevice {
     /// The tiles for `count` products: large ones if there are enough to fill the GPU.
-    pub(super) fn tiles(&self, element: DType, rows: usize, columns: usize, count: usize) -> Tiles {
-        let large = Tiles::LARGE.count(rows, columns).saturating_mul(count);
+    pub(super) fn tiles(
+        &self,
+        element: DType,
+        rows: usize,
+        columns: usize,
+        count: usize,
+    ) -> TileShape {
+        let large = TileShape::LARGE.count(rows, columns).saturating_mul(count);
         let tiles = match element {
-            DType::F64 => Tiles::SMALL,
-            _ if rows <= Tiles::LOW.down => Tiles::LOW,
-            _ if columns > Tiles::SMALL.across && large >= self.context().multiprocessors => {
-                Tiles::LARGE
+            DType::F64 => TileShape::SMALL,
+            _ if rows <= TileShape::LOW.down => TileShape::LOW,
+            _ if columns > TileShape::SMALL.across && large >= self.context().multiprocessors => {
+                TileShape::LARGE
             }
-            _ => Tiles::SMALL,
+            _ => TileShape::SMALL,
         };
-        Tiles { tf32: self.tf32 && element == DType::F32, ..tiles }
+        TileShape { tf32: self.tf32 && element == DType::F32, ..tiles }
     }
 
     /// How the sums of `blocks` tiles are split.
-    pub(super) fn split_tiles(&self, blocks: usize, k: usize) -> Split {
+    pub(super) fn split_tiles(&self, blocks: usize, k: usize) -> SplitReduction {
         // A multiprocessor is full with fewer blocks of tiles than of other things.
         self.split(2 * blocks, k, CHUNK)
     }
 
     /// Whether products of these extents are counted in 32 bits, as kernels do.
-    pub(super) fn counts<T: Element>(op: &op::Gemm<T>, batch: &Batch) -> bool {
-        let tiles = Tiles::LOW.count(op.m, op.n).max(Tiles::SMALL.count(op.m, op.n));
+    pub(super) fn counts<T: Element>(op: &op::Gemm<T>, batch: &GemmBatch) -> bool {
+        let tiles = TileShape::LOW.count(op.m, op.n).max(TileShape::SMALL.count(op.m, op.n));
         let most = i32::MAX as usize;
         op.m <= most && op.n <= most && tiles.saturating_mul(batch.count) <= most / 64
     }
@@ -100,7 +106,7 @@ impl CudaDevice {
         &self,
         account: &'static str,
         op: &op::Gemm<T>,
-        batch: &Batch,
+        batch: &GemmBatch,
         a: DeviceSlice<'_, Self>,
         b: DeviceSlice<'_, Self>,
         c: DeviceSliceMut<'_, Self>,
@@ -118,7 +124,7 @@ impl CudaDevice {
             return Ok(());
         }
         let split = self.split_tiles(blocks, k);
-        let shape = Gemm::new(&op, batch, split);
+        let shape = GemmArgs::new(&op, batch, split);
         let symbol = tiles.symbol("gemm");
         let (c, offset) = (&*c.buffer, c.offset);
         let parts = match split.parts {
@@ -135,7 +141,7 @@ impl CudaDevice {
         let Some(parts) = parts else { return Ok(()) };
         let launch = self.variant::<T>(account, "add_parts")?.arg(shape);
         let launch = launch.arg(op.alpha).arg(op.beta).operand(&parts, 0).operand(c, offset);
-        launch.each(batch.count * op.m * op.n)
+        launch.grid_1d(batch.count * op.m * op.n)
     }
 
     /// `Cᵢ ← op(Aᵢ)·op(Bᵢ)`, the packed `C`s being what elements are computed in.
@@ -144,21 +150,21 @@ impl CudaDevice {
         &self,
         account: &'static str,
         op: &op::Gemm<T>,
-        batch: &Batch,
+        batch: &GemmBatch,
         (a, b): (DeviceSlice<'_, Self>, DeviceSlice<'_, Self>),
         (c, first): (&CudaBuffer, usize),
     ) -> Result<()> {
         let tiles = self.tiles(T::DTYPE, op.m, op.n, batch.count);
-        let whole = Split { parts: 1, chunk: op.k };
+        let whole = SplitReduction { parts: 1, chunk: op.k };
         let launch = self.variant::<T>(account, &tiles.symbol("gemm"))?;
-        let launch = launch.arg(Gemm::new(op, batch, whole)).arg(op.alpha).arg(op.beta);
+        let launch = launch.arg(GemmArgs::new(op, batch, whole)).arg(op.alpha).arg(op.beta);
         let launch = launch.read(a).read(b).arg(0u64).operand(c, first * size_of::<T::Acc>());
         launch.grid([tiles.count(op.m, op.n) * batch.count, 1, 1], [THREADS, 1, 1])
     }
 }
 
-impl Gemm {
-    fn new<T: Element>(op: &op::Gemm<T>, batch: &Batch, split: Split) -> Self {
+impl GemmArgs {
+    fn new<T: Element>(op: &op::Gemm<T>, batch: &GemmBatch, split: SplitReduction) -> Self {
         Self {
             m: op.m as u64,
             n: op.n as u64,

@@ -81,6 +81,6 @@ impl CudaDevice {
         let Some(parts) = parts else { return Ok(()) };
         let launch = self.variant::<T>(account, "finish_sum")?.sizes([outputs, split.parts]);
         let launch = launch.arg(finish).operand(&parts, 0).operand(buffer, offset);
-        launch.each(outputs.saturating_mul(32))
+        launch.grid_1d(outputs.saturating_mul(32))
     }
 }

@@ -1,13 +1,13 @@
 //! Moving elements about.
 
 use crate::{
-    device::{CudaDevice, cuda::complaints::Complaint},
+    device::{CudaDevice, cuda::complaints::KernelError},
     element::Element,
-    error::{Result, expect_len},
+    error::{Result, check_len},
     host::Axes,
     kernel::{Indexing, fallback},
     memory::{View, ViewMut},
-    op::{Copy2d, Permute, Rows, Tile},
+    op::{Copy2d, Permute, RowIndexing, Tile},
 };
 
 /// Most axes that a permutation's kernel takes.
@@ -43,33 +43,33 @@ impl Indexing for CudaDevice {
 
     fn gather<T: Element>(
         &self,
-        op: &Rows,
+        op: &RowIndexing,
         table: View<'_, T, Self>,
         indices: View<'_, u32, Self>,
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         let lens = (table.len(), indices.len(), y.len());
         op.check("gather", ("table", lens.0), ("indices", lens.1), ("y", lens.2))?;
-        let &Rows { table: rows, width, count } = op;
+        let &RowIndexing { table: rows, width, count } = op;
         let launch = self.kernel::<T>("gather")?.sizes([rows, width, count]);
         let launch = launch.read(table.device()?).read(indices.device()?);
-        let launch = launch.complaint(Complaint::Index)?.write(y.device_write_only()?);
-        launch.over(count, width)
+        let launch = launch.complaint(KernelError::Index)?.write(y.device_write_only()?);
+        launch.grid_2d(count, width)
     }
 
     fn scatter_add<T: Element>(
         &self,
-        op: &Rows,
+        op: &RowIndexing,
         y: View<'_, T, Self>,
         indices: View<'_, u32, Self>,
         mut table: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         let lens = (table.len(), indices.len(), y.len());
         op.check("scatter_add", ("table", lens.0), ("indices", lens.1), ("y", lens.2))?;
-        let &Rows { table: rows, width, count } = op;
+        let &RowIndexing { table: rows, width, count } = op;
         let launch = self.kernel::<T>("scatter_add")?.sizes([rows, width, count]);
         let launch = launch.read(y.device()?).read(indices.device()?);
-        launch.complaint(Complaint::Index)?.write(table.device_mut()?).blocks(count, 256)
+        launch.complaint(KernelError::Index)?.write(table.device_mut()?).blocks(count, 256)
     }
 
     fn permute<T: Element>(
@@ -79,8 +79,8 @@ impl Indexing for CudaDevice {
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         let n = op.shape().count();
-        expect_len("permute", "x", n, x.len())?;
-        expect_len("permute", "y", n, y.len())?;
+        check_len("permute", "x", n, x.len())?;
+        check_len("permute", "y", n, y.len())?;
         if n == 0 {
             return Ok(());
         }
@@ -101,7 +101,7 @@ impl Indexing for CudaDevice {
         extents.iter_mut().zip(&axes.extents).for_each(|(to, extent)| *to = *extent as u64);
         strides.iter_mut().zip(&axes.strides).for_each(|(to, stride)| *to = *stride as u64);
         let launch = self.kernel::<T>("permute")?.size(n).arg(all);
-        launch.read(x.device()?).write(y.device_write_only()?).each(n)
+        launch.read(x.device()?).write(y.device_write_only()?).grid_1d(n)
     }
 
     fn tile<T: Element>(
@@ -113,7 +113,7 @@ impl Indexing for CudaDevice {
         op.check("tile", ("x", x.len()), ("y", y.len()))?;
         let &Tile { outer, inner, tiles } = op;
         let launch = self.kernel::<T>("tile")?.sizes([outer, inner, tiles]);
-        launch.read(x.device()?).write(y.device_write_only()?).over(outer * tiles, inner)
+        launch.read(x.device()?).write(y.device_write_only()?).grid_2d(outer * tiles, inner)
     }
 
     fn tile_backward<T: Element>(
@@ -125,7 +125,7 @@ impl Indexing for CudaDevice {
         op.check("tile_backward", ("dx", dx.len()), ("dy", dy.len()))?;
         let (&Tile { outer, inner, tiles }, n) = (op, dx.len());
         let launch = self.kernel::<T>("tile_backward")?.sizes([outer, inner, tiles]);
-        launch.read(dy.device()?).write(dx.device_write_only()?).each(n)
+        launch.read(dy.device()?).write(dx.device_write_only()?).grid_1d(n)
     }
 
     fn to_indices<T: Element>(
@@ -134,9 +134,9 @@ impl Indexing for CudaDevice {
         x: View<'_, T, Self>,
         mut y: ViewMut<'_, u32, Self>,
     ) -> Result<()> {
-        expect_len("to_indices", "y", x.len(), y.len())?;
+        check_len("to_indices", "y", x.len(), y.len())?;
         let n = y.len();
         let launch = self.kernel::<T>("to_indices")?.size(n).arg(bound).read(x.device()?);
-        launch.complaint(Complaint::Number)?.write(y.device_write_only()?).each(n)
+        launch.complaint(KernelError::Number)?.write(y.device_write_only()?).grid_1d(n)
     }
 }

@@ -6,14 +6,15 @@
 use crate::{
     device::{
         CudaDevice,
-        cuda::{CudaBuffer, complaints::Complaint, launch::Launch},
+        cuda::{CudaBuffer, complaints::KernelError, launch::Launch},
     },
     element::Element,
-    error::{Result, expect_len},
+    error::{Result, check_len},
     kernel::Losses,
     memory::{View, ViewMut},
     op::{
-        Accuracy, Axis, ClassForm, ClassLoss, LossNormalization, PairForm, PairLoss, SoftmaxLoss,
+        Accuracy, Axis, ClassLoss, ClassLossKind, ElementwiseLoss, ElementwiseLossKind,
+        LossNormalization, SoftmaxLoss,
     },
 };
 use bytemuck::{Pod, Zeroable};
@@ -46,7 +47,7 @@ struct Labels {
 impl Labels {
     fn new(axis: &Axis, ignore: Option<i64>, divisor: f64) -> Self {
         Self {
-            count: axis.rest() as u64,
+            count: axis.reduced_count() as u64,
             extent: axis.extent as u64,
             inner: axis.inner as u64,
             ignored: ignore.map_or(0.0, |ignore| ignore as f64),
@@ -56,7 +57,7 @@ impl Labels {
     }
 }
 
-/// Pairs as the kernels take them: `kernels/pair_loss.cu`.
+/// Pairs as the kernels take them: `kernels/elementwise_loss.cu`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct Pairs {
@@ -82,22 +83,22 @@ fn labels(op: &SoftmaxLoss) -> Labels {
 fn class_labels(op: &ClassLoss) -> (Labels, u32) {
     let divisor = divisor(op.normalization, [op.axis.outer, op.axis.inner]);
     let form = match op.form {
-        ClassForm::Log => 0,
-        ClassForm::SoftmaxLog => 1,
-        ClassForm::Hinge => 2,
-        ClassForm::SquaredHinge => 3,
+        ClassLossKind::Log => 0,
+        ClassLossKind::LogWithSoftmaxGradient => 1,
+        ClassLossKind::Hinge => 2,
+        ClassLossKind::SquaredHinge => 3,
     };
     (Labels::new(&op.axis, op.ignore, divisor), form)
 }
 
 /// The pairs, and their margin and the target that is ignored.
-fn pairs<T: Element>(op: &PairLoss<T::Acc>) -> (Pairs, [T::Acc; 2]) {
+fn pairs<T: Element>(op: &ElementwiseLoss<T::Acc>) -> (Pairs, [T::Acc; 2]) {
     let none = T::acc(0.0);
     let (form, margin) = match op.form {
-        PairForm::Squared => (0, none),
-        PairForm::SigmoidCrossEntropy => (1, none),
-        PairForm::Contrastive { margin } => (2, margin),
-        PairForm::ContrastiveLegacy { margin } => (3, margin),
+        ElementwiseLossKind::Squared => (0, none),
+        ElementwiseLossKind::SigmoidCrossEntropy => (1, none),
+        ElementwiseLossKind::Contrastive { margin } => (2, margin),
+        ElementwiseLossKind::ContrastiveLegacy { margin } => (3, margin),
     };
     let count = op.batch * op.each;
     // Without one to ignore, every target counts.
@@ -152,7 +153,7 @@ impl CudaDevice {
         let blocks = blocks(label.len(), 1);
         let parts = self.scratch::<Part>(blocks)?;
         let launch = self.variant::<T>(name, "count_labels")?.arg(labels).read(label.device()?);
-        let launch = launch.complaint(Complaint::Label)?.operand(&parts, 0);
+        let launch = launch.complaint(KernelError::Label)?.operand(&parts, 0);
         launch.summing(blocks)?;
         Ok((parts, blocks))
     }
@@ -173,12 +174,12 @@ impl Losses for CudaDevice {
         loss: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         const OP: &str = "softmax_loss";
-        expect_len(OP, "p", op.axis.count(), p.len())?;
-        expect_len(OP, "label", op.axis.rest(), label.len())?;
-        expect_len(OP, "loss", 1, loss.len())?;
+        check_len(OP, "p", op.axis.count(), p.len())?;
+        check_len(OP, "label", op.axis.reduced_count(), label.len())?;
+        check_len(OP, "loss", 1, loss.len())?;
         let (labels, blocks) = (labels(op), blocks(label.len(), 1));
         let launch = self.kernel::<T>(OP)?.arg(labels).read(p.device()?).read(label.device()?);
-        let launch = launch.complaint(Complaint::Label)?;
+        let launch = launch.complaint(KernelError::Label)?;
         self.mean(OP, (launch, blocks), labels.divisor, loss)
     }
 
@@ -191,16 +192,16 @@ impl Losses for CudaDevice {
         mut dx: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         const OP: &str = "softmax_loss_backward";
-        expect_len(OP, "p", op.axis.count(), p.len())?;
-        expect_len(OP, "label", op.axis.rest(), label.len())?;
-        expect_len(OP, "scale", 1, scale.len())?;
-        expect_len(OP, "dx", op.axis.count(), dx.len())?;
+        check_len(OP, "p", op.axis.count(), p.len())?;
+        check_len(OP, "label", op.axis.reduced_count(), label.len())?;
+        check_len(OP, "scale", 1, scale.len())?;
+        check_len(OP, "dx", op.axis.count(), dx.len())?;
         let labels = labels(op);
         let (counts, parts) = self.count_labels(OP, labels, label)?;
         let launch = self.kernel::<T>(OP)?.arg(labels).read(p.device()?).read(label.device()?);
         let launch = launch.read(scale.device()?).operand(&counts, 0).size(parts);
-        let launch = launch.complaint(Complaint::Label)?.write(dx.device_write_only()?);
-        launch.each(op.axis.count())
+        let launch = launch.complaint(KernelError::Label)?.write(dx.device_write_only()?);
+        launch.grid_1d(op.axis.count())
     }
 
     fn accuracy<T: Element>(
@@ -211,12 +212,12 @@ impl Losses for CudaDevice {
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         const OP: &str = "accuracy";
-        expect_len(OP, "scores", op.axis.count(), scores.len())?;
-        expect_len(OP, "label", op.axis.rest(), label.len())?;
-        expect_len(OP, "y", 1, y.len())?;
+        check_len(OP, "scores", op.axis.count(), scores.len())?;
+        check_len(OP, "label", op.axis.reduced_count(), label.len())?;
+        check_len(OP, "y", 1, y.len())?;
         let labels = Labels::new(&op.axis, op.ignore, 0.0);
         let launch = self.kernel::<T>(OP)?.arg(labels).size(op.top_k).read(scores.device()?);
-        let launch = launch.read(label.device()?).complaint(Complaint::Label)?;
+        let launch = launch.read(label.device()?).complaint(KernelError::Label)?;
         self.mean(OP, (launch, blocks(label.len(), WARP)), 0.0, y)
     }
 
@@ -228,12 +229,12 @@ impl Losses for CudaDevice {
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         const OP: &str = "accuracy_by_class";
-        expect_len(OP, "scores", op.axis.count(), scores.len())?;
-        expect_len(OP, "label", op.axis.rest(), label.len())?;
-        expect_len(OP, "y", op.axis.extent, y.len())?;
+        check_len(OP, "scores", op.axis.count(), scores.len())?;
+        check_len(OP, "label", op.axis.reduced_count(), label.len())?;
+        check_len(OP, "y", op.axis.extent, y.len())?;
         let labels = Labels::new(&op.axis, op.ignore, 0.0);
         let launch = self.kernel::<T>(OP)?.arg(labels).size(op.top_k).read(scores.device()?);
-        let launch = launch.read(label.device()?).complaint(Complaint::Label)?;
+        let launch = launch.read(label.device()?).complaint(KernelError::Label)?;
         // A block at least, which looks at the labels.
         launch.write(y.device_write_only()?).blocks(op.axis.extent.max(1), THREADS as u32)
     }
@@ -248,10 +249,10 @@ impl Losses for CudaDevice {
     ) -> Result<()> {
         const OP: &str = "class_loss";
         op.check(OP, x.len(), label.len(), matrix.map(|matrix| matrix.len()))?;
-        expect_len(OP, "loss", 1, loss.len())?;
+        check_len(OP, "loss", 1, loss.len())?;
         let (labels, form) = class_labels(op);
         let launch = self.kernel::<T>(OP)?.arg(labels).arg(form).read(x.device()?);
-        let launch = launch.read(label.device()?).matrix(matrix)?.complaint(Complaint::Label)?;
+        let launch = launch.read(label.device()?).matrix(matrix)?.complaint(KernelError::Label)?;
         self.mean(OP, (launch, blocks(label.len(), WARP)), labels.divisor, loss)
     }
 
@@ -266,44 +267,44 @@ impl Losses for CudaDevice {
     ) -> Result<()> {
         const OP: &str = "class_loss_backward";
         op.check(OP, x.len(), label.len(), matrix.map(|matrix| matrix.len()))?;
-        expect_len(OP, "scale", 1, scale.len())?;
-        expect_len(OP, "dx", op.axis.count(), dx.len())?;
+        check_len(OP, "scale", 1, scale.len())?;
+        check_len(OP, "dx", op.axis.count(), dx.len())?;
         let (labels, form) = class_labels(op);
         let (counts, parts) = self.count_labels(OP, labels, label)?;
         let launch = self.kernel::<T>(OP)?.arg(labels).arg(form).read(x.device()?);
         let launch = launch.read(label.device()?).matrix(matrix)?.read(scale.device()?);
-        let launch = launch.operand(&counts, 0).size(parts).complaint(Complaint::Label)?;
-        launch.write(dx.device_write_only()?).each(op.axis.rest().saturating_mul(WARP))
+        let launch = launch.operand(&counts, 0).size(parts).complaint(KernelError::Label)?;
+        launch.write(dx.device_write_only()?).grid_1d(op.axis.reduced_count().saturating_mul(WARP))
     }
 
-    fn pair_loss<T: Element>(
+    fn elementwise_loss<T: Element>(
         &self,
-        op: &PairLoss<T::Acc>,
+        op: &ElementwiseLoss<T::Acc>,
         x: View<'_, T, Self>,
         t: View<'_, T, Self>,
         loss: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        const OP: &str = "pair_loss";
+        const OP: &str = "elementwise_loss";
         op.check(OP, x.len(), t.len())?;
-        expect_len(OP, "loss", 1, loss.len())?;
+        check_len(OP, "loss", 1, loss.len())?;
         let (pairs, numbers) = pairs::<T>(op);
         let launch = self.kernel::<T>(OP)?.arg(pairs).arg(numbers);
         let launch = launch.read(x.device()?).read(t.device()?);
         self.mean(OP, (launch, blocks(x.len(), 1)), pairs.divisor, loss)
     }
 
-    fn pair_loss_backward<T: Element>(
+    fn elementwise_loss_backward<T: Element>(
         &self,
-        op: &PairLoss<T::Acc>,
+        op: &ElementwiseLoss<T::Acc>,
         x: View<'_, T, Self>,
         t: View<'_, T, Self>,
         scale: View<'_, T, Self>,
         mut dx: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        const OP: &str = "pair_loss_backward";
+        const OP: &str = "elementwise_loss_backward";
         op.check(OP, x.len(), t.len())?;
-        expect_len(OP, "scale", 1, scale.len())?;
-        expect_len(OP, "dx", x.len(), dx.len())?;
+        check_len(OP, "scale", 1, scale.len())?;
+        check_len(OP, "dx", x.len(), dx.len())?;
         let (pairs, numbers) = pairs::<T>(op);
         let parts = if pairs.divisor == 0.0 { blocks(t.len(), 1) } else { 0 };
         let counts = self.scratch::<Part>(parts)?;
@@ -313,7 +314,7 @@ impl Losses for CudaDevice {
         }
         let launch = self.kernel::<T>(OP)?.arg(pairs).arg(numbers).read(x.device()?);
         let launch = launch.read(t.device()?).read(scale.device()?).operand(&counts, 0);
-        launch.size(parts).write(dx.device_write_only()?).each(t.len())
+        launch.size(parts).write(dx.device_write_only()?).grid_1d(t.len())
     }
 }
 

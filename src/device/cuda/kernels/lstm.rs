@@ -3,7 +3,7 @@
 use crate::{
     device::CudaDevice,
     element::Element,
-    error::{Result, expect_len},
+    error::{Result, check_len},
     memory::{View, ViewMut},
     op::Lstm,
 };
@@ -21,10 +21,10 @@ pub(super) fn forward<T: Element>(
 ) -> Result<()> {
     let states = [("c_prev", c_prev.len()), ("c", c.len()), ("h", h.len())];
     op.check("lstm", ("gates", gates.len()), &states)?;
-    expect_len("lstm", "cont", op.streams(), cont.len())?;
+    check_len("lstm", "cont", op.streams(), cont.len())?;
     let launch = device.kernel::<T>("lstm")?.sizes([op.streams(), op.outputs()]);
     let launch = launch.read(c_prev.device()?).read(cont.device()?).write(gates.device_mut()?);
-    launch.write(c.device_write_only()?).write(h.device_write_only()?).each(op.state())
+    launch.write(c.device_write_only()?).write(h.device_write_only()?).grid_1d(op.state())
 }
 
 #[track_caller]
@@ -40,5 +40,5 @@ pub(super) fn backward<T: Element>(
     op.check(OP, ("gates", gates.len()), &states)?;
     let launch = device.kernel::<T>(OP)?.sizes([op.streams(), op.outputs()]);
     let launch = launch.read(c_prev.device()?).read(c.device()?).read(dh.device()?);
-    launch.write(dc.device_mut()?).write(gates.device_mut()?).each(op.state())
+    launch.write(dc.device_mut()?).write(gates.device_mut()?).grid_1d(op.state())
 }

@@ -6,10 +6,10 @@ use crate::{
         cuda::{CudaBuffer, launch::Launch},
     },
     element::Element,
-    error::{Error, Result, expect_len},
+    error::{Error, Result, check_len},
     kernel::Normalize,
     memory::{Src, View, ViewMut},
-    op::{Axis, Epsilon, Lrn, LrnRegion, Standardize},
+    op::{Axis, EpsilonPlacement, Lrn, LrnRegion, Standardize},
 };
 
 /// Rows side by side, at least as many as a warp has lanes, are a thread's each.
@@ -38,7 +38,7 @@ impl CudaDevice {
     ) -> Result<Launch<'_>> {
         let symbol = if axis.inner < BESIDE { by_block } else { name };
         let launch = self.variant::<T>(name, symbol)?;
-        Ok(launch.sizes([axis.rest(), axis.extent, axis.inner]))
+        Ok(launch.sizes([axis.reduced_count(), axis.extent, axis.inner]))
     }
 }
 
@@ -46,9 +46,9 @@ impl Launch<'_> {
     /// On a grid for what [`along`](CudaDevice::along) chose.
     fn all_along(self, axis: &Axis) -> Result<()> {
         match (axis.inner < BESIDE, axis.extent <= SHORT) {
-            (false, _) => self.each(axis.rest()),
-            (true, true) => self.blocks(axis.rest(), 32),
-            (true, false) => self.blocks(axis.rest(), 256),
+            (false, _) => self.grid_1d(axis.reduced_count()),
+            (true, true) => self.blocks(axis.reduced_count(), 32),
+            (true, false) => self.blocks(axis.reduced_count(), 256),
         }
     }
 
@@ -64,7 +64,7 @@ impl Launch<'_> {
 
 /// Into how many parts the sums at each position of an axis are taken.
 fn parts(axis: &Axis) -> usize {
-    axis.rest().div_ceil(PART).clamp(1, PARTS)
+    axis.reduced_count().div_ceil(PART).clamp(1, PARTS)
 }
 
 fn extents(axis: &Axis) -> [u64; 3] {
@@ -91,12 +91,12 @@ impl Normalize for CudaDevice {
         x: Src<'_, T, Self>,
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        if let Src::From(x) = x {
-            expect_len("softmax", "x", axis.count(), x.len())?;
+        if let Src::View(x) = x {
+            check_len("softmax", "x", axis.count(), x.len())?;
         }
-        expect_len("softmax", "y", axis.count(), y.len())?;
+        check_len("softmax", "y", axis.count(), y.len())?;
         let launch = self.along::<T>(axis, ["softmax", "softmax_by_block"])?;
-        launch.through(x, &mut y)?.all_along(axis)
+        launch.src_dst(x, &mut y)?.all_along(axis)
     }
 
     fn softmax_backward<T: Element>(
@@ -107,13 +107,13 @@ impl Normalize for CudaDevice {
         mut dx: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         const OP: &str = "softmax_backward";
-        if let Src::From(dy) = dy {
-            expect_len(OP, "dy", axis.count(), dy.len())?;
+        if let Src::View(dy) = dy {
+            check_len(OP, "dy", axis.count(), dy.len())?;
         }
-        expect_len(OP, "dx", axis.count(), dx.len())?;
-        expect_len(OP, "y", axis.count(), y.len())?;
+        check_len(OP, "dx", axis.count(), dx.len())?;
+        check_len(OP, "y", axis.count(), y.len())?;
         let launch = self.along::<T>(axis, [OP, "softmax_backward_by_block"])?;
-        launch.read(y.device()?).through(dy, &mut dx)?.all_along(axis)
+        launch.read(y.device()?).src_dst(dy, &mut dx)?.all_along(axis)
     }
 
     fn lrn<T: Element>(
@@ -125,7 +125,7 @@ impl Normalize for CudaDevice {
     ) -> Result<()> {
         op.check()?;
         for (operand, len) in [("x", x.len()), ("scale", scale.len()), ("y", y.len())] {
-            expect_len("lrn", operand, op.count(), len)?;
+            check_len("lrn", operand, op.count(), len)?;
         }
         let symbol = match op.region {
             LrnRegion::AcrossChannels => "lrn_across",
@@ -150,7 +150,7 @@ impl Normalize for CudaDevice {
         op.check()?;
         let given = [("x", x.len()), ("y", y.len()), ("scale", scale.len()), ("dy", dy.len())];
         for (operand, len) in given.into_iter().chain([("dx", dx.len())]) {
-            expect_len(OP, operand, op.count(), len)?;
+            check_len(OP, operand, op.count(), len)?;
         }
         let symbol = match op.region {
             LrnRegion::AcrossChannels => "lrn_across_backward",
@@ -170,11 +170,11 @@ impl Normalize for CudaDevice {
         mut variance: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         const OP: &str = "moments";
-        expect_len(OP, "x", axis.count(), x.len())?;
-        expect_len(OP, "mean", axis.extent, mean.len())?;
-        expect_len(OP, "variance", axis.extent, variance.len())?;
-        if axis.extent != 0 && axis.rest() == 0 {
-            return Err(Error::value(OP, "there are no elements to take a mean of"));
+        check_len(OP, "x", axis.count(), x.len())?;
+        check_len(OP, "mean", axis.extent, mean.len())?;
+        check_len(OP, "variance", axis.extent, variance.len())?;
+        if axis.extent != 0 && axis.reduced_count() == 0 {
+            return Err(Error::invalid_input(OP, "there are no elements to take a mean of"));
         }
         let parts = parts(axis);
         let sums = self.scratch::<Sums>(axis.extent * parts)?;
@@ -182,7 +182,7 @@ impl Normalize for CudaDevice {
         launch.read(x.device()?).operand(&sums, 0).sums(axis, parts)?;
         let launch = self.kernel::<T>(OP)?.arg(extents(axis)).read(x.device()?);
         let launch = launch.operand(&sums, 0).size(parts).write(mean.device_write_only()?);
-        launch.write(variance.device_write_only()?).each(32 * axis.extent)
+        launch.write(variance.device_write_only()?).grid_1d(32 * axis.extent)
     }
 
     fn standardize<T: Element>(
@@ -195,15 +195,15 @@ impl Normalize for CudaDevice {
     ) -> Result<()> {
         const OP: &str = "standardize";
         let axis = &op.axis;
-        if let Src::From(x) = x {
-            expect_len(OP, "x", axis.count(), x.len())?;
+        if let Src::View(x) = x {
+            check_len(OP, "x", axis.count(), x.len())?;
         }
-        expect_len(OP, "mean", axis.extent, mean.len())?;
-        expect_len(OP, "variance", axis.extent, variance.len())?;
-        expect_len(OP, "y", axis.count(), y.len())?;
+        check_len(OP, "mean", axis.extent, mean.len())?;
+        check_len(OP, "variance", axis.extent, variance.len())?;
+        check_len(OP, "y", axis.count(), y.len())?;
         let launch = self.kernel::<T>(OP)?.arg(extents(axis)).rate::<T>(op);
         let launch = launch.read(mean.device()?).read(variance.device()?);
-        launch.through(x, &mut y)?.over_packs::<T>(axis.outer * axis.extent, axis.inner)
+        launch.src_dst(x, &mut y)?.over_packs::<T>(axis.outer * axis.extent, axis.inner)
     }
 
     fn standardize_backward<T: Element>(
@@ -217,12 +217,12 @@ impl Normalize for CudaDevice {
     ) -> Result<()> {
         const OP: &str = "standardize_backward";
         let axis = &op.axis;
-        expect_len(OP, "x", axis.count(), x.len())?;
-        expect_len(OP, "mean", axis.extent, mean.len())?;
-        expect_len(OP, "variance", axis.extent, variance.len())?;
-        expect_len(OP, "dx", axis.count(), dx.len())?;
-        if let Src::From(dy) = dy {
-            expect_len(OP, "dy", axis.count(), dy.len())?;
+        check_len(OP, "x", axis.count(), x.len())?;
+        check_len(OP, "mean", axis.extent, mean.len())?;
+        check_len(OP, "variance", axis.extent, variance.len())?;
+        check_len(OP, "dx", axis.count(), dx.len())?;
+        if let Src::View(dy) = dy {
+            check_len(OP, "dy", axis.count(), dy.len())?;
         }
         if dx.is_empty() {
             return Ok(());
@@ -233,28 +233,28 @@ impl Normalize for CudaDevice {
         let launch = self.variant::<T>(OP, "slope_sums")?.arg(extents(axis));
         let launch = launch.read(x.device()?).read(mean.device()?);
         let launch = match dy {
-            Src::From(dy) => launch.read(dy.device()?),
+            Src::View(dy) => launch.read(dy.device()?),
             Src::InPlace => launch.read(dx.as_view().device()?),
         };
         launch.operand(&sums, 0).sums(axis, parts)?;
         let launch = self.variant::<T>(OP, "lines")?.arg(extents(axis)).rate::<T>(op);
         let launch = launch.read(mean.device()?).read(variance.device()?);
         let launch = launch.operand(&sums, 0).size(parts).operand(&lines, 0);
-        launch.each(32 * axis.extent)?;
+        launch.grid_1d(32 * axis.extent)?;
         let launch = self.kernel::<T>(OP)?.arg(extents(axis)).operand(&lines, 0);
-        let launch = launch.read(x.device()?).through(dy, &mut dx)?;
+        let launch = launch.read(x.device()?).src_dst(dy, &mut dx)?;
         launch.over_packs::<T>(axis.outer * axis.extent, axis.inner)
     }
 }
 
 impl Launch<'_> {
     fn over_channels(self, op: &Lrn) -> Result<()> {
-        self.over(op.batch * op.channels, op.plane[0] * op.plane[1])
+        self.grid_2d(op.batch * op.channels, op.plane[0] * op.plane[1])
     }
 
     /// ε, and what it is added to.
     fn rate<T: Element>(self, op: &Standardize) -> Self {
-        let in_variance = u32::from(op.place == Epsilon::InVariance);
+        let in_variance = u32::from(op.place == EpsilonPlacement::AddedToVariance);
         self.arg(T::acc(op.epsilon)).arg(in_variance)
     }
 }

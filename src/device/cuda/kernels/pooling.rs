@@ -3,17 +3,17 @@
 use crate::{
     device::{CudaDevice, cuda::launch::Launch},
     element::Element,
-    error::{Error, Result, expect_len},
+    error::{Error, Result, check_len},
     kernel::Pooling,
     memory::{View, ViewMut},
-    op::Pool,
+    op::Pool2d,
 };
 use bytemuck::{Pod, Zeroable};
 
 /// A pooling as its kernels take it; pairs are (height, width).
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
-struct Shape {
+struct PoolArgs {
     planes: u64,
     input: [u32; 2],
     output: [u32; 2],
@@ -23,14 +23,14 @@ struct Shape {
 }
 
 /// Fails if places in a plane are more than masks can tell apart.
-fn shape(name: &'static str, op: &Pool) -> Result<Shape> {
+fn shape(name: &'static str, op: &Pool2d) -> Result<PoolArgs> {
     let planes = [op.input, op.output()].map(|[height, width]| height * width);
     if let Some(plane) = planes.into_iter().find(|plane| i32::try_from(*plane).is_err()) {
-        return Err(Error::value(name, format!("a plane of {plane} elements")));
+        return Err(Error::invalid_input(name, format!("a plane of {plane} elements")));
     }
     // What is larger than any plane is as good as the largest number.
     let small = |pair: [usize; 2]| pair.map(|extent| u32::try_from(extent).unwrap_or(u32::MAX));
-    Ok(Shape {
+    Ok(PoolArgs {
         planes: op.planes as u64,
         input: small(op.input),
         output: small(op.output()),
@@ -45,25 +45,25 @@ fn area([height, width]: [usize; 2]) -> usize {
 }
 
 impl Launch<'_> {
-    fn over_windows(self, op: &Pool) -> Result<()> {
-        self.over(op.planes, area(op.output()))
+    fn over_windows(self, op: &Pool2d) -> Result<()> {
+        self.grid_2d(op.planes, area(op.output()))
     }
 
-    fn over_inputs(self, op: &Pool) -> Result<()> {
-        self.over(op.planes, area(op.input))
+    fn over_inputs(self, op: &Pool2d) -> Result<()> {
+        self.grid_2d(op.planes, area(op.input))
     }
 }
 
 impl Pooling for CudaDevice {
     fn max_pool<T: Element>(
         &self,
-        op: &Pool,
+        op: &Pool2d,
         x: View<'_, T, Self>,
         mut y: ViewMut<'_, T, Self>,
         mut mask: ViewMut<'_, i32, Self>,
     ) -> Result<()> {
         op.check("max_pool", ("x", x.len()), ("y", y.len()))?;
-        expect_len("max_pool", "mask", op.output_len(), mask.len())?;
+        check_len("max_pool", "mask", op.output_len(), mask.len())?;
         let launch = self.kernel::<T>("max_pool")?.arg(shape("max_pool", op)?);
         let launch = launch.read(x.device()?).write(y.device_write_only()?);
         launch.write(mask.device_write_only()?).over_windows(op)
@@ -71,14 +71,14 @@ impl Pooling for CudaDevice {
 
     fn max_pool_backward<T: Element>(
         &self,
-        op: &Pool,
+        op: &Pool2d,
         dy: View<'_, T, Self>,
         mask: View<'_, i32, Self>,
         mut dx: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         const OP: &str = "max_pool_backward";
         op.check(OP, ("dx", dx.len()), ("dy", dy.len()))?;
-        expect_len(OP, "mask", op.output_len(), mask.len())?;
+        check_len(OP, "mask", op.output_len(), mask.len())?;
         let launch = self.kernel::<T>(OP)?.arg(shape(OP, op)?);
         let launch = launch.read(dy.device()?).read(mask.device()?);
         launch.write(dx.device_write_only()?).over_inputs(op)
@@ -86,7 +86,7 @@ impl Pooling for CudaDevice {
 
     fn average_pool<T: Element>(
         &self,
-        op: &Pool,
+        op: &Pool2d,
         x: View<'_, T, Self>,
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
@@ -97,12 +97,12 @@ impl Pooling for CudaDevice {
         let symbol = if by_warp { "average_pool_by_warp" } else { OP };
         let launch = self.variant::<T>(OP, symbol)?.arg(shape(OP, op)?);
         let launch = launch.read(x.device()?).write(y.device_write_only()?);
-        if by_warp { launch.each(32 * op.output_len()) } else { launch.over_windows(op) }
+        if by_warp { launch.grid_1d(32 * op.output_len()) } else { launch.over_windows(op) }
     }
 
     fn average_pool_backward<T: Element>(
         &self,
-        op: &Pool,
+        op: &Pool2d,
         dy: View<'_, T, Self>,
         mut dx: ViewMut<'_, T, Self>,
     ) -> Result<()> {
@@ -114,7 +114,7 @@ impl Pooling for CudaDevice {
 
     fn stochastic_pool<T: Element>(
         &self,
-        op: &Pool,
+        op: &Pool2d,
         x: View<'_, T, Self>,
         u: View<'_, f32, Self>,
         mut y: ViewMut<'_, T, Self>,
@@ -122,8 +122,8 @@ impl Pooling for CudaDevice {
     ) -> Result<()> {
         const OP: &str = "stochastic_pool";
         op.check(OP, ("x", x.len()), ("y", y.len()))?;
-        expect_len(OP, "u", op.output_len(), u.len())?;
-        expect_len(OP, "mask", op.output_len(), mask.len())?;
+        check_len(OP, "u", op.output_len(), u.len())?;
+        check_len(OP, "mask", op.output_len(), mask.len())?;
         let launch = self.kernel::<T>(OP)?.arg(shape(OP, op)?).read(x.device()?).read(u.device()?);
         let launch = launch.write(y.device_write_only()?).write(mask.device_write_only()?);
         launch.over_windows(op)

@@ -3,7 +3,7 @@
 use crate::{
     device::{CudaDevice, cuda::launch::Launch},
     element::Element,
-    error::{Result, expect_len},
+    error::{Result, check_len},
     host::{bounds, expect_bound, expect_interval, expect_keep, expect_normal, expect_probability},
     kernel::Random,
     ledger,
@@ -15,7 +15,7 @@ impl CudaDevice {
     /// A kernel of words, which have no element type.
     #[track_caller]
     fn words(&self, name: &'static str) -> Result<Launch<'_>> {
-        self.symbol(ledger::kernel(name, "u32"), &format!("{name}_u32"))
+        self.symbol(ledger::enter_kernel(name, "u32"), &format!("{name}_u32"))
     }
 }
 
@@ -37,7 +37,7 @@ impl Random for CudaDevice {
         let (least, most) = bounds::<T>(lo, hi);
         let n = y.len();
         let launch = self.kernel::<T>("uniform")?.size(n).key(key).arg(lo).arg(width);
-        launch.arg(least).arg(most).write(y.device_write_only()?).each(n.div_ceil(2))
+        launch.arg(least).arg(most).write(y.device_write_only()?).grid_1d(n.div_ceil(2))
     }
 
     fn gaussian<T: Element>(
@@ -50,14 +50,14 @@ impl Random for CudaDevice {
         expect_normal(mean, std)?;
         let n = y.len();
         let launch = self.kernel::<T>("gaussian")?.size(n).key(key).arg(mean).arg(std);
-        launch.write(y.device_write_only()?).each(n.div_ceil(2))
+        launch.write(y.device_write_only()?).grid_1d(n.div_ceil(2))
     }
 
     fn bernoulli(&self, key: RngKey, p: f64, mut y: ViewMut<'_, u32, Self>) -> Result<()> {
         let below = expect_probability(p)?;
         let n = y.len();
         let launch = self.words("bernoulli")?.size(n).key(key).arg(below);
-        launch.write(y.device_write_only()?).each(n.div_ceil(4))
+        launch.write(y.device_write_only()?).grid_1d(n.div_ceil(4))
     }
 
     fn dropout<T: Element>(
@@ -69,17 +69,22 @@ impl Random for CudaDevice {
     ) -> Result<()> {
         let below = expect_keep(keep)?;
         let n = y.len();
-        if let Src::From(x) = x {
-            expect_len("dropout", "y", x.len(), n)?;
+        if let Src::View(x) = x {
+            check_len("dropout", "y", x.len(), n)?;
         }
         let launch = self.kernel::<T>("dropout")?.size(n).key(key).arg(below);
-        launch.arg(T::acc(1.0 / keep)).through(x, &mut y)?.each(n.div_ceil(4))
+        launch.arg(T::acc(1.0 / keep)).src_dst(x, &mut y)?.grid_1d(n.div_ceil(4))
     }
 
-    fn integer(&self, key: RngKey, bound: u64, mut y: ViewMut<'_, u32, Self>) -> Result<()> {
+    fn random_integers(
+        &self,
+        key: RngKey,
+        bound: u64,
+        mut y: ViewMut<'_, u32, Self>,
+    ) -> Result<()> {
         expect_bound(bound)?;
         let n = y.len();
         let launch = self.words("integer")?.size(n).key(key).arg(bound);
-        launch.write(y.device_write_only()?).each(n.div_ceil(4))
+        launch.write(y.device_write_only()?).grid_1d(n.div_ceil(4))
     }
 }

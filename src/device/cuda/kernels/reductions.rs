@@ -1,10 +1,10 @@
 //! Reductions.
 
-use super::fold::{Fold, Items};
+use super::fold::{Items, ReductionLaunch};
 use crate::{
     device::CudaDevice,
     element::Element,
-    error::{Error, Result, expect_len},
+    error::{Error, Result, check_len},
     kernel::{Reductions, fallback},
     memory::{View, ViewMut},
     op::{Axis, Reduce, TopK},
@@ -44,19 +44,19 @@ impl Reductions for CudaDevice {
         x: View<'_, T, Self>,
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        expect_len(op.name(), "x", axis.count(), x.len())?;
-        expect_len(op.name(), "y", axis.rest(), y.len())?;
+        check_len(op.name(), "x", axis.count(), x.len())?;
+        check_len(op.name(), "y", axis.reduced_count(), y.len())?;
         let rule = match op {
             Reduce::Sum | Reduce::Mean => "sum",
             Reduce::AbsSum => "abs_sum",
             // Of two operands, of which one is left away.
             Reduce::SumSq => "dot",
             Reduce::Max | Reduce::Min => {
-                axis.expect_non_empty(op.name())?;
+                axis.check_non_empty(op.name())?;
                 op.name()
             }
         };
-        let mut fold = Fold::new("reduce", rule);
+        let mut fold = ReductionLaunch::new("reduce", rule);
         if op == Reduce::Mean {
             fold.divisor = T::acc(axis.extent as f64);
         }
@@ -65,23 +65,23 @@ impl Reductions for CudaDevice {
             1 => Items::Rows { q_step: extent, run: extent, run_step: 0, steps: [1, 1] },
             _ => Items::Columns { inner },
         };
-        self.fold(fold, (axis.rest(), extent), place, (x, None), y)
+        self.fold(fold, (axis.reduced_count(), extent), place, (x, None), y)
     }
 
-    fn sum_onto<T: Element>(
+    fn sum_to_axis<T: Element>(
         &self,
         axis: &Axis,
         beta: T::Acc,
         x: View<'_, T, Self>,
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        expect_len("sum_onto", "x", axis.count(), x.len())?;
-        expect_len("sum_onto", "y", axis.extent, y.len())?;
-        let fold = Fold { beta, ..Fold::new("sum_onto", "sum") };
-        self.fold(fold, (axis.extent, axis.rest()), onto(axis), (x, None), y)
+        check_len("sum_to_axis", "x", axis.count(), x.len())?;
+        check_len("sum_to_axis", "y", axis.extent, y.len())?;
+        let fold = ReductionLaunch { beta, ..ReductionLaunch::new("sum_to_axis", "sum") };
+        self.fold(fold, (axis.extent, axis.reduced_count()), onto(axis), (x, None), y)
     }
 
-    fn dot_onto<T: Element>(
+    fn dot_to_axis<T: Element>(
         &self,
         axis: &Axis,
         beta: T::Acc,
@@ -89,11 +89,11 @@ impl Reductions for CudaDevice {
         b: View<'_, T, Self>,
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        expect_len("dot_onto", "a", axis.count(), a.len())?;
-        expect_len("dot_onto", "b", axis.count(), b.len())?;
-        expect_len("dot_onto", "y", axis.extent, y.len())?;
-        let fold = Fold { beta, ..Fold::new("dot_onto", "dot") };
-        self.fold(fold, (axis.extent, axis.rest()), onto(axis), (a, Some(b)), y)
+        check_len("dot_to_axis", "a", axis.count(), a.len())?;
+        check_len("dot_to_axis", "b", axis.count(), b.len())?;
+        check_len("dot_to_axis", "y", axis.extent, y.len())?;
+        let fold = ReductionLaunch { beta, ..ReductionLaunch::new("dot_to_axis", "dot") };
+        self.fold(fold, (axis.extent, axis.reduced_count()), onto(axis), (a, Some(b)), y)
     }
 
     fn arg_max<T: Element>(
@@ -102,15 +102,18 @@ impl Reductions for CudaDevice {
         x: View<'_, T, Self>,
         mut y: ViewMut<'_, u32, Self>,
     ) -> Result<()> {
-        expect_len("arg_max", "x", axis.count(), x.len())?;
-        expect_len("arg_max", "y", axis.rest(), y.len())?;
-        axis.expect_non_empty("arg_max")?;
+        check_len("arg_max", "x", axis.count(), x.len())?;
+        check_len("arg_max", "y", axis.reduced_count(), y.len())?;
+        axis.check_non_empty("arg_max")?;
         if u32::try_from(axis.extent).is_err() {
-            return Err(Error::value("arg_max", format!("an axis of {} elements", axis.extent)));
+            return Err(Error::invalid_input(
+                "arg_max",
+                format!("an axis of {} elements", axis.extent),
+            ));
         }
         let lanes = if axis.inner == 1 { 32 } else { 1 };
         let launch = self.kernel::<T>("arg_max")?.arg(Extents::of(axis)).read(x.device()?);
-        launch.write(y.device_write_only()?).each(axis.rest().saturating_mul(lanes))
+        launch.write(y.device_write_only()?).grid_1d(axis.reduced_count().saturating_mul(lanes))
     }
 
     fn top_k<T: Element>(
@@ -127,6 +130,6 @@ impl Reductions for CudaDevice {
         let launch = self.kernel::<T>("top_k")?.arg(Extents::of(&op.axis)).size(op.k);
         let launch = launch.read(x.device()?).write(values.device_write_only()?);
         let launch = launch.write(places.device_write_only()?);
-        launch.each(op.axis.rest().saturating_mul(32))
+        launch.grid_1d(op.axis.reduced_count().saturating_mul(32))
     }
 }

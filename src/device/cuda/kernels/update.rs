@@ -6,27 +6,27 @@ use crate::{
     error::Result,
     kernel::Update,
     memory::{View, ViewMut},
-    op::{Descent, Regularization, Rule},
+    op::{Regularization, SolverUpdate, UpdateRule},
 };
 use num_traits::Zero;
 
 /// A rule's symbol and its constants: two shares that are kept, and delta.
-fn rule<T: Element>(rule: Rule<T>) -> (&'static str, [T::Acc; 3]) {
+fn rule<T: Element>(rule: UpdateRule<T>) -> (&'static str, [T::Acc; 3]) {
     let none = T::Acc::zero();
     match rule {
-        Rule::Sgd { momentum } => ("sgd", [momentum, none, none]),
-        Rule::Nesterov { momentum } => ("nesterov", [momentum, none, none]),
-        Rule::AdaGrad { delta } => ("ada_grad", [none, none, delta]),
-        Rule::RmsProp { decay, delta } => ("rms_prop", [decay, none, delta]),
-        Rule::AdaDelta { momentum, delta } => ("ada_delta", [momentum, none, delta]),
-        Rule::Adam { beta1, beta2, delta } => ("adam", [beta1, beta2, delta]),
+        UpdateRule::Sgd { momentum } => ("sgd", [momentum, none, none]),
+        UpdateRule::Nesterov { momentum } => ("nesterov", [momentum, none, none]),
+        UpdateRule::AdaGrad { delta } => ("ada_grad", [none, none, delta]),
+        UpdateRule::RmsProp { decay, delta } => ("rms_prop", [decay, none, delta]),
+        UpdateRule::AdaDelta { momentum, delta } => ("ada_delta", [momentum, none, delta]),
+        UpdateRule::Adam { beta1, beta2, delta } => ("adam", [beta1, beta2, delta]),
     }
 }
 
 impl Update for CudaDevice {
-    fn descend<T: Element>(
+    fn solver_update<T: Element>(
         &self,
-        op: &Descent<T>,
+        op: &SolverUpdate<T>,
         dw: View<'_, T, Self>,
         mut weights: ViewMut<'_, T, Self>,
         mut masters: Option<ViewMut<'_, T::Acc, Self>>,
@@ -36,7 +36,7 @@ impl Update for CudaDevice {
         let lengths = history.iter().map(ViewMut::len);
         op.check(n, dw.len(), masters.as_ref().map(ViewMut::len), lengths)?;
         let (symbol, [keep, keep2, delta]) = rule::<T>(op.rule);
-        let launch = self.variant::<T>("descend", symbol)?.size(n);
+        let launch = self.variant::<T>("solver_update", symbol)?.size(n);
         let launch = launch.arg([op.rate, op.scale, op.decay, keep, keep2, delta]);
         let launch = launch.arg(u32::from(op.regularization == Regularization::L1));
         let launch = launch.read(dw.device()?).write(weights.device_mut()?);
@@ -52,6 +52,6 @@ impl Update for CudaDevice {
                 None => launch.none(),
             };
         }
-        launch.each(n)
+        launch.grid_1d(n)
     }
 }

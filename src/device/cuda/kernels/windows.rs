@@ -4,10 +4,10 @@ use super::convolution;
 use crate::{
     device::CudaDevice,
     element::Element,
-    error::{Result, expect_len},
-    kernel::{Windows, fallback},
+    error::{Result, check_len},
+    kernel::{Conv, fallback},
     memory::{View, ViewMut},
-    op::{Convolution, Extent, Window},
+    op::{Convolution, SpatialAxis, Window},
 };
 use bytemuck::{Pod, Zeroable};
 
@@ -36,9 +36,9 @@ pub(super) fn along(window: &Window) -> Option<[Along; AXES]> {
     let most = |counts: [usize; 2]| {
         counts[0].checked_mul(counts[1].max(1)).filter(|most| *most <= i32::MAX as usize / 4)
     };
-    most([window.plane(), window.channels()])?;
+    most([window.plane_len(), window.channels()])?;
     for (i, (axis, &output)) in window.axes().iter().zip(window.output()).enumerate() {
-        let &Extent { input, kernel, stride, pad, dilation } = axis;
+        let &SpatialAxis { input, kernel, stride, pad, dilation } = axis;
         most([output, stride])?;
         most([kernel, dilation])?;
         most([input.checked_add(pad)?, 1])?;
@@ -55,7 +55,7 @@ pub(super) fn along(window: &Window) -> Option<[Along; AXES]> {
     Some(all)
 }
 
-impl Windows for CudaDevice {
+impl Conv for CudaDevice {
     fn im2col<T: Element>(
         &self,
         op: &Window,
@@ -66,7 +66,7 @@ impl Windows for CudaDevice {
         op.check("im2col", ("x", x.len()), ("columns", columns.len()))?;
         let launch = self.kernel::<T>("im2col")?.arg(along).size(op.channels());
         let launch = launch.read(x.device()?).write(columns.device_write_only()?);
-        launch.each(op.channels() * op.positions())
+        launch.grid_1d(op.channels() * op.positions())
     }
 
     fn col2im<T: Element>(
@@ -79,7 +79,7 @@ impl Windows for CudaDevice {
         op.check("col2im", ("x", x.len()), ("columns", columns.len()))?;
         let launch = self.kernel::<T>("col2im")?.arg(along).size(op.channels());
         let launch = launch.read(columns.device()?).write(x.device_write_only()?);
-        launch.each(op.image())
+        launch.grid_1d(op.image_len())
     }
 
     fn convolve<T: Element>(
@@ -95,7 +95,7 @@ impl Windows for CudaDevice {
         };
         op.check("convolve", ("x", x.len()), ("filters", filters.len()), ("y", y.len()))?;
         if let Some(bias) = &bias {
-            expect_len("convolve", "bias", op.outputs(), bias.len())?;
+            check_len("convolve", "bias", op.outputs(), bias.len())?;
         }
         groups.convolve(self, x, filters, bias, y)
     }

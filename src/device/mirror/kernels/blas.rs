@@ -1,19 +1,19 @@
 //! Basic linear algebra.
 
 use crate::{
-    device::MirrorDevice,
+    device::SimulatedDevice,
     element::Element,
-    error::{Result, expect_at_least, expect_len},
+    error::{Result, check_len, check_min_len},
     host,
     kernel::Blas,
     memory::{View, ViewMut},
-    op::{Batch, Gemm, Gemv},
+    op::{Gemm, GemmBatch, Gemv},
 };
 use num_traits::Zero;
 
-impl Blas for MirrorDevice {
+impl Blas for SimulatedDevice {
     fn copy<T: Element>(&self, x: View<'_, T, Self>, y: ViewMut<'_, T, Self>) -> Result<()> {
-        expect_len("copy", "y", x.len(), y.len())?;
+        check_len("copy", "y", x.len(), y.len())?;
         let mut launch = self.launch::<T>("copy")?;
         let (x, y) = (launch.reads(x)?, launch.writes(y)?);
         launch.queue(move |workers| host::copy(workers, &x.read(), &mut y.write()))
@@ -31,7 +31,7 @@ impl Blas for MirrorDevice {
         x: View<'_, T, Self>,
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        expect_len("axpy", "y", x.len(), y.len())?;
+        check_len("axpy", "y", x.len(), y.len())?;
         let mut launch = self.launch::<T>("axpy")?;
         let (x, y) = (launch.reads(x)?, launch.updates(y)?);
         launch.queue(move |workers| host::axpy(workers, alpha, &x.read(), &mut y.write()))
@@ -44,14 +44,14 @@ impl Blas for MirrorDevice {
         beta: T::Acc,
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        expect_len("axpby", "y", x.len(), y.len())?;
+        check_len("axpby", "y", x.len(), y.len())?;
         let mut launch = self.launch::<T>("axpby")?;
         let (x, y) = (launch.reads(x)?, launch.writes_if(beta.is_zero(), y)?);
         launch.queue(move |workers| host::axpby(workers, alpha, &x.read(), beta, &mut y.write()))
     }
 
     fn dot<T: Element>(&self, x: View<'_, T, Self>, y: View<'_, T, Self>) -> Result<T::Acc> {
-        expect_len("dot", "y", x.len(), y.len())?;
+        check_len("dot", "y", x.len(), y.len())?;
         let launch = self.launch::<T>("dot")?;
         let (x, y) = (launch.reads(x)?, launch.reads(y)?);
         launch.value(move |workers| host::dot(workers, &x.read(), &y.read()))
@@ -67,8 +67,8 @@ impl Blas for MirrorDevice {
     ) -> Result<T::Acc> {
         let Some(last) = n.checked_sub(1) else { return Ok(T::Acc::zero()) };
         let span = |step: usize| last.saturating_mul(step).saturating_add(1);
-        expect_at_least("dot_strided", "x", span(incx), x.len())?;
-        expect_at_least("dot_strided", "y", span(incy), y.len())?;
+        check_min_len("dot_strided", "x", span(incx), x.len())?;
+        check_min_len("dot_strided", "y", span(incy), y.len())?;
         let launch = self.launch::<T>("dot_strided")?;
         let (x, y) = (launch.reads(x)?, launch.reads(y)?);
         launch.value(move |workers| host::dot_strided(workers, n, &x.read(), incx, &y.read(), incy))
@@ -124,7 +124,7 @@ impl Blas for MirrorDevice {
     fn gemm_batched<T: Element>(
         &self,
         op: &Gemm<T>,
-        batch: &Batch,
+        batch: &GemmBatch,
         a: View<'_, T, Self>,
         b: View<'_, T, Self>,
         c: ViewMut<'_, T, Self>,

@@ -1,16 +1,16 @@
 //! Elementwise maps.
 
 use crate::{
-    device::MirrorDevice,
-    element::{Element, Scalar},
-    error::{Result, expect_len},
+    device::SimulatedDevice,
+    element::{Element, Storable},
+    error::{Result, check_len},
     host,
     kernel::Elementwise,
     memory::{Src, View, ViewMut},
     op::{Axis, Binary, Lstm, Unary},
 };
 
-impl Elementwise for MirrorDevice {
+impl Elementwise for SimulatedDevice {
     fn fill<T: Element>(&self, value: T, y: ViewMut<'_, T, Self>) -> Result<()> {
         let mut launch = self.launch::<T>("fill")?;
         let y = launch.writes(y)?;
@@ -24,8 +24,8 @@ impl Elementwise for MirrorDevice {
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         match x {
-            Src::From(x) => {
-                expect_len(op.name(), "y", x.len(), y.len())?;
+            Src::View(x) => {
+                check_len(op.name(), "y", x.len(), y.len())?;
                 let mut launch = self.launch::<T>("unary")?;
                 let (x, y) = (launch.reads(x)?, launch.writes(y)?);
                 launch.queue(move |workers| host::unary(workers, op, &x.read(), &mut y.write()))
@@ -46,9 +46,9 @@ impl Elementwise for MirrorDevice {
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         match a {
-            Src::From(a) => {
-                expect_len(op.name(), "b", a.len(), b.len())?;
-                expect_len(op.name(), "y", a.len(), y.len())?;
+            Src::View(a) => {
+                check_len(op.name(), "b", a.len(), b.len())?;
+                check_len(op.name(), "y", a.len(), y.len())?;
                 let mut launch = self.launch::<T>("binary")?;
                 let (a, b, y) = (launch.reads(a)?, launch.reads(b)?, launch.writes(y)?);
                 launch.queue(move |workers| {
@@ -56,7 +56,7 @@ impl Elementwise for MirrorDevice {
                 })
             }
             Src::InPlace => {
-                expect_len(op.name(), "b", y.len(), b.len())?;
+                check_len(op.name(), "b", y.len(), b.len())?;
                 let mut launch = self.launch::<T>("binary")?;
                 let (b, y) = (launch.reads(b)?, launch.updates(y)?);
                 launch.queue(move |workers| {
@@ -74,15 +74,15 @@ impl Elementwise for MirrorDevice {
         b: View<'_, T, Self>,
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        if let Src::From(a) = a {
-            expect_len(op.name(), "a", axis.count(), a.len())?;
+        if let Src::View(a) = a {
+            check_len(op.name(), "a", axis.count(), a.len())?;
         }
-        expect_len(op.name(), "b", axis.extent, b.len())?;
-        expect_len(op.name(), "y", axis.count(), y.len())?;
+        check_len(op.name(), "b", axis.extent, b.len())?;
+        check_len(op.name(), "y", axis.count(), y.len())?;
         let mut launch = self.launch::<T>("broadcast")?;
         let (axis, b) = (*axis, launch.reads(b)?);
         match a {
-            Src::From(a) => {
+            Src::View(a) => {
                 let (a, y) = (launch.reads(a)?, launch.writes(y)?);
                 launch.queue(move |workers| {
                     host::broadcast(workers, op, &axis, &a.read(), &b.read(), &mut y.write())
@@ -105,16 +105,16 @@ impl Elementwise for MirrorDevice {
         shift: View<'_, T, Self>,
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        if let Src::From(x) = x {
-            expect_len("affine", "x", axis.count(), x.len())?;
+        if let Src::View(x) = x {
+            check_len("affine", "x", axis.count(), x.len())?;
         }
-        expect_len("affine", "scale", axis.extent, scale.len())?;
-        expect_len("affine", "shift", axis.extent, shift.len())?;
-        expect_len("affine", "y", axis.count(), y.len())?;
+        check_len("affine", "scale", axis.extent, scale.len())?;
+        check_len("affine", "shift", axis.extent, shift.len())?;
+        check_len("affine", "y", axis.count(), y.len())?;
         let mut launch = self.launch::<T>("affine")?;
         let (axis, scale, shift) = (*axis, launch.reads(scale)?, launch.reads(shift)?);
         match x {
-            Src::From(x) => {
+            Src::View(x) => {
                 let (x, y) = (launch.reads(x)?, launch.writes(y)?);
                 launch.queue(move |workers| {
                     let (x, scale, shift) = (x.read(), scale.read(), shift.read());
@@ -136,18 +136,18 @@ impl Elementwise for MirrorDevice {
         x: View<'_, T, Self>,
         y: ViewMut<'_, U, Self>,
     ) -> Result<()> {
-        expect_len("convert", "y", x.len(), y.len())?;
+        check_len("convert", "y", x.len(), y.len())?;
         let mut launch = self.launch::<T>("convert")?;
         let (x, y) = (launch.reads(x)?, launch.writes(y)?);
         launch.queue(move |workers| host::convert(workers, &x.read(), &mut y.write()))
     }
 
-    fn convert_integers<N: Scalar + Into<f64>, T: Element>(
+    fn convert_integers<N: Storable + Into<f64>, T: Element>(
         &self,
         x: View<'_, N, Self>,
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        expect_len("convert_integers", "y", x.len(), y.len())?;
+        check_len("convert_integers", "y", x.len(), y.len())?;
         let mut launch = self.launch::<T>("convert_integers")?;
         let (x, y) = (launch.reads(x)?, launch.writes(y)?);
         launch.queue(move |workers| host::convert_integers(workers, &x.read(), &mut y.write()))
@@ -164,7 +164,7 @@ impl Elementwise for MirrorDevice {
     ) -> Result<()> {
         let states = [("c_prev", c_prev.len()), ("c", c.len()), ("h", h.len())];
         op.check("lstm", ("gates", gates.len()), &states)?;
-        expect_len("lstm", "cont", op.streams(), cont.len())?;
+        check_len("lstm", "cont", op.streams(), cont.len())?;
         let mut launch = self.launch::<T>("lstm")?;
         let (op, c_prev, cont) = (*op, launch.reads(c_prev)?, launch.reads(cont)?);
         let (gates, c, h) = (launch.updates(gates)?, launch.writes(c)?, launch.writes(h)?);

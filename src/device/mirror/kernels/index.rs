@@ -1,16 +1,16 @@
 //! Moving elements about.
 
 use crate::{
-    device::MirrorDevice,
+    device::SimulatedDevice,
     element::Element,
-    error::{Result, expect_len},
+    error::{Result, check_len},
     host,
     kernel::Indexing,
     memory::{View, ViewMut},
-    op::{Copy2d, Permute, Rows, Tile},
+    op::{Copy2d, Permute, RowIndexing, Tile},
 };
 
-impl Indexing for MirrorDevice {
+impl Indexing for SimulatedDevice {
     fn copy_2d<T: Element>(
         &self,
         op: &Copy2d,
@@ -25,7 +25,7 @@ impl Indexing for MirrorDevice {
 
     fn gather<T: Element>(
         &self,
-        op: &Rows,
+        op: &RowIndexing,
         table: View<'_, T, Self>,
         indices: View<'_, u32, Self>,
         y: ViewMut<'_, T, Self>,
@@ -42,7 +42,7 @@ impl Indexing for MirrorDevice {
 
     fn scatter_add<T: Element>(
         &self,
-        op: &Rows,
+        op: &RowIndexing,
         y: View<'_, T, Self>,
         indices: View<'_, u32, Self>,
         table: ViewMut<'_, T, Self>,
@@ -63,8 +63,8 @@ impl Indexing for MirrorDevice {
         x: View<'_, T, Self>,
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        expect_len("permute", "x", op.shape().count(), x.len())?;
-        expect_len("permute", "y", op.shape().count(), y.len())?;
+        check_len("permute", "x", op.shape().count(), x.len())?;
+        check_len("permute", "y", op.shape().count(), y.len())?;
         let mut launch = self.launch::<T>("permute")?;
         let (op, x, y) = (op.clone(), launch.reads(x)?, launch.writes(y)?);
         launch.queue(move |workers| host::permute(workers, &op, &x.read(), &mut y.write()))
@@ -100,7 +100,7 @@ impl Indexing for MirrorDevice {
         x: View<'_, T, Self>,
         y: ViewMut<'_, u32, Self>,
     ) -> Result<()> {
-        expect_len("to_indices", "y", x.len(), y.len())?;
+        check_len("to_indices", "y", x.len(), y.len())?;
         let mut launch = self.launch::<T>("to_indices")?;
         let (x, y) = (launch.reads(x)?, launch.writes(y)?);
         launch.queue(move |workers| host::to_indices(workers, bound, &x.read(), &mut y.write()))

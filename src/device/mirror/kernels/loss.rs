@@ -1,16 +1,16 @@
 //! Losses and measures. A label out of range is told at the next wait.
 
 use crate::{
-    device::MirrorDevice,
+    device::SimulatedDevice,
     element::Element,
-    error::{Result, expect_len},
+    error::{Result, check_len},
     host,
     kernel::Losses,
     memory::{View, ViewMut},
-    op::{Accuracy, ClassLoss, PairLoss, SoftmaxLoss},
+    op::{Accuracy, ClassLoss, ElementwiseLoss, SoftmaxLoss},
 };
 
-impl Losses for MirrorDevice {
+impl Losses for SimulatedDevice {
     fn softmax_loss<T: Element>(
         &self,
         op: &SoftmaxLoss,
@@ -18,9 +18,9 @@ impl Losses for MirrorDevice {
         label: View<'_, T, Self>,
         loss: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        expect_len("softmax_loss", "p", op.axis.count(), p.len())?;
-        expect_len("softmax_loss", "label", op.axis.rest(), label.len())?;
-        expect_len("softmax_loss", "loss", 1, loss.len())?;
+        check_len("softmax_loss", "p", op.axis.count(), p.len())?;
+        check_len("softmax_loss", "label", op.axis.reduced_count(), label.len())?;
+        check_len("softmax_loss", "loss", 1, loss.len())?;
         let mut launch = self.launch::<T>("softmax_loss")?;
         let (p, label) = (launch.reads(p)?, launch.reads(label)?);
         let (op, loss) = (*op, launch.writes(loss)?);
@@ -38,10 +38,10 @@ impl Losses for MirrorDevice {
         dx: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         const OP: &str = "softmax_loss_backward";
-        expect_len(OP, "p", op.axis.count(), p.len())?;
-        expect_len(OP, "label", op.axis.rest(), label.len())?;
-        expect_len(OP, "scale", 1, scale.len())?;
-        expect_len(OP, "dx", op.axis.count(), dx.len())?;
+        check_len(OP, "p", op.axis.count(), p.len())?;
+        check_len(OP, "label", op.axis.reduced_count(), label.len())?;
+        check_len(OP, "scale", 1, scale.len())?;
+        check_len(OP, "dx", op.axis.count(), dx.len())?;
         let mut launch = self.launch::<T>(OP)?;
         let (p, label) = (launch.reads(p)?, launch.reads(label)?);
         let (op, scale, dx) = (*op, launch.reads(scale)?, launch.writes(dx)?);
@@ -58,9 +58,9 @@ impl Losses for MirrorDevice {
         label: View<'_, T, Self>,
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        expect_len("accuracy", "scores", op.axis.count(), scores.len())?;
-        expect_len("accuracy", "label", op.axis.rest(), label.len())?;
-        expect_len("accuracy", "y", 1, y.len())?;
+        check_len("accuracy", "scores", op.axis.count(), scores.len())?;
+        check_len("accuracy", "label", op.axis.reduced_count(), label.len())?;
+        check_len("accuracy", "y", 1, y.len())?;
         let mut launch = self.launch::<T>("accuracy")?;
         let (scores, label) = (launch.reads(scores)?, launch.reads(label)?);
         let (op, y) = (*op, launch.writes(y)?);
@@ -77,9 +77,9 @@ impl Losses for MirrorDevice {
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         const OP: &str = "accuracy_by_class";
-        expect_len(OP, "scores", op.axis.count(), scores.len())?;
-        expect_len(OP, "label", op.axis.rest(), label.len())?;
-        expect_len(OP, "y", op.axis.extent, y.len())?;
+        check_len(OP, "scores", op.axis.count(), scores.len())?;
+        check_len(OP, "label", op.axis.reduced_count(), label.len())?;
+        check_len(OP, "y", op.axis.extent, y.len())?;
         let mut launch = self.launch::<T>(OP)?;
         let (scores, label) = (launch.reads(scores)?, launch.reads(label)?);
         let (op, y) = (*op, launch.writes(y)?);
@@ -97,7 +97,7 @@ impl Losses for MirrorDevice {
         loss: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         op.check("class_loss", x.len(), label.len(), matrix.map(|matrix| matrix.len()))?;
-        expect_len("class_loss", "loss", 1, loss.len())?;
+        check_len("class_loss", "loss", 1, loss.len())?;
         let mut launch = self.launch::<T>("class_loss")?;
         let (x, label) = (launch.reads(x)?, launch.reads(label)?);
         let matrix = matrix.map(|matrix| launch.reads(matrix)).transpose()?;
@@ -119,8 +119,8 @@ impl Losses for MirrorDevice {
     ) -> Result<()> {
         const OP: &str = "class_loss_backward";
         op.check(OP, x.len(), label.len(), matrix.map(|matrix| matrix.len()))?;
-        expect_len(OP, "scale", 1, scale.len())?;
-        expect_len(OP, "dx", op.axis.count(), dx.len())?;
+        check_len(OP, "scale", 1, scale.len())?;
+        check_len(OP, "dx", op.axis.count(), dx.len())?;
         let mut launch = self.launch::<T>(OP)?;
         let (x, label) = (launch.reads(x)?, launch.reads(label)?);
         let matrix = matrix.map(|matrix| launch.reads(matrix)).transpose()?;
@@ -132,41 +132,41 @@ impl Losses for MirrorDevice {
         })
     }
 
-    fn pair_loss<T: Element>(
+    fn elementwise_loss<T: Element>(
         &self,
-        op: &PairLoss<T::Acc>,
+        op: &ElementwiseLoss<T::Acc>,
         x: View<'_, T, Self>,
         t: View<'_, T, Self>,
         loss: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        op.check("pair_loss", x.len(), t.len())?;
-        expect_len("pair_loss", "loss", 1, loss.len())?;
-        let mut launch = self.launch::<T>("pair_loss")?;
+        op.check("elementwise_loss", x.len(), t.len())?;
+        check_len("elementwise_loss", "loss", 1, loss.len())?;
+        let mut launch = self.launch::<T>("elementwise_loss")?;
         let (x, t) = (launch.reads(x)?, launch.reads(t)?);
         let (op, loss) = (*op, launch.writes(loss)?);
         launch.queue(move |workers| {
-            host::pair_loss(workers, &op, &x.read(), &t.read(), &mut loss.write())
+            host::elementwise_loss(workers, &op, &x.read(), &t.read(), &mut loss.write())
         })
     }
 
-    fn pair_loss_backward<T: Element>(
+    fn elementwise_loss_backward<T: Element>(
         &self,
-        op: &PairLoss<T::Acc>,
+        op: &ElementwiseLoss<T::Acc>,
         x: View<'_, T, Self>,
         t: View<'_, T, Self>,
         scale: View<'_, T, Self>,
         dx: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        const OP: &str = "pair_loss_backward";
+        const OP: &str = "elementwise_loss_backward";
         op.check(OP, x.len(), t.len())?;
-        expect_len(OP, "scale", 1, scale.len())?;
-        expect_len(OP, "dx", x.len(), dx.len())?;
+        check_len(OP, "scale", 1, scale.len())?;
+        check_len(OP, "dx", x.len(), dx.len())?;
         let mut launch = self.launch::<T>(OP)?;
         let (x, t) = (launch.reads(x)?, launch.reads(t)?);
         let (op, scale, dx) = (*op, launch.reads(scale)?, launch.writes(dx)?);
         launch.queue(move |workers| {
             let (x, t, scale) = (x.read(), t.read(), scale.read());
-            host::pair_loss_backward(workers, &op, &x, &t, &scale, &mut dx.write())
+            host::elementwise_loss_backward(workers, &op, &x, &t, &scale, &mut dx.write())
         })
     }
 }

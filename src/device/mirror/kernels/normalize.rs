@@ -1,30 +1,30 @@
 //! Normalisation.
 
 use crate::{
-    device::MirrorDevice,
+    device::SimulatedDevice,
     element::Element,
-    error::{Error, Result, expect_len},
+    error::{Error, Result, check_len},
     host,
     kernel::Normalize,
     memory::{Src, View, ViewMut},
     op::{Axis, Lrn, Standardize},
 };
 
-impl Normalize for MirrorDevice {
+impl Normalize for SimulatedDevice {
     fn softmax<T: Element>(
         &self,
         axis: &Axis,
         x: Src<'_, T, Self>,
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        if let Src::From(x) = x {
-            expect_len("softmax", "x", axis.count(), x.len())?;
+        if let Src::View(x) = x {
+            check_len("softmax", "x", axis.count(), x.len())?;
         }
-        expect_len("softmax", "y", axis.count(), y.len())?;
+        check_len("softmax", "y", axis.count(), y.len())?;
         let mut launch = self.launch::<T>("softmax")?;
         let axis = *axis;
         match x {
-            Src::From(x) => {
+            Src::View(x) => {
                 let (x, y) = (launch.reads(x)?, launch.writes(y)?);
                 launch
                     .queue(move |workers| host::softmax(workers, &axis, &x.read(), &mut y.write()))
@@ -43,15 +43,15 @@ impl Normalize for MirrorDevice {
         dy: Src<'_, T, Self>,
         dx: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        if let Src::From(dy) = dy {
-            expect_len("softmax_backward", "dy", axis.count(), dy.len())?;
+        if let Src::View(dy) = dy {
+            check_len("softmax_backward", "dy", axis.count(), dy.len())?;
         }
-        expect_len("softmax_backward", "dx", axis.count(), dx.len())?;
-        expect_len("softmax_backward", "y", axis.count(), y.len())?;
+        check_len("softmax_backward", "dx", axis.count(), dx.len())?;
+        check_len("softmax_backward", "y", axis.count(), y.len())?;
         let mut launch = self.launch::<T>("softmax_backward")?;
         let (axis, y) = (*axis, launch.reads(y)?);
         match dy {
-            Src::From(dy) => {
+            Src::View(dy) => {
                 let (dy, dx) = (launch.reads(dy)?, launch.writes(dx)?);
                 launch.queue(move |workers| {
                     host::softmax_backward(workers, &axis, &y.read(), &dy.read(), &mut dx.write())
@@ -75,7 +75,7 @@ impl Normalize for MirrorDevice {
     ) -> Result<()> {
         op.check()?;
         for (operand, len) in [("x", x.len()), ("scale", scale.len()), ("y", y.len())] {
-            expect_len("lrn", operand, op.count(), len)?;
+            check_len("lrn", operand, op.count(), len)?;
         }
         let mut launch = self.launch::<T>("lrn")?;
         let (op, x) = (*op, launch.reads(x)?);
@@ -97,7 +97,7 @@ impl Normalize for MirrorDevice {
         op.check()?;
         let inputs = [("x", x.len()), ("y", y.len()), ("scale", scale.len()), ("dy", dy.len())];
         for (operand, len) in inputs.into_iter().chain([("dx", dx.len())]) {
-            expect_len("lrn_backward", operand, op.count(), len)?;
+            check_len("lrn_backward", operand, op.count(), len)?;
         }
         let mut launch = self.launch::<T>("lrn_backward")?;
         let (op, x, y) = (*op, launch.reads(x)?, launch.reads(y)?);
@@ -115,11 +115,11 @@ impl Normalize for MirrorDevice {
         mean: ViewMut<'_, T, Self>,
         variance: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        expect_len("moments", "x", axis.count(), x.len())?;
-        expect_len("moments", "mean", axis.extent, mean.len())?;
-        expect_len("moments", "variance", axis.extent, variance.len())?;
-        if axis.extent != 0 && axis.rest() == 0 {
-            return Err(Error::value("moments", "there are no elements to take a mean of"));
+        check_len("moments", "x", axis.count(), x.len())?;
+        check_len("moments", "mean", axis.extent, mean.len())?;
+        check_len("moments", "variance", axis.extent, variance.len())?;
+        if axis.extent != 0 && axis.reduced_count() == 0 {
+            return Err(Error::invalid_input("moments", "there are no elements to take a mean of"));
         }
         let mut launch = self.launch::<T>("moments")?;
         let (axis, x) = (*axis, launch.reads(x)?);
@@ -137,16 +137,16 @@ impl Normalize for MirrorDevice {
         variance: View<'_, T, Self>,
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        if let Src::From(x) = x {
-            expect_len("standardize", "x", op.axis.count(), x.len())?;
+        if let Src::View(x) = x {
+            check_len("standardize", "x", op.axis.count(), x.len())?;
         }
-        expect_len("standardize", "mean", op.axis.extent, mean.len())?;
-        expect_len("standardize", "variance", op.axis.extent, variance.len())?;
-        expect_len("standardize", "y", op.axis.count(), y.len())?;
+        check_len("standardize", "mean", op.axis.extent, mean.len())?;
+        check_len("standardize", "variance", op.axis.extent, variance.len())?;
+        check_len("standardize", "y", op.axis.count(), y.len())?;
         let mut launch = self.launch::<T>("standardize")?;
         let (op, mean, variance) = (*op, launch.reads(mean)?, launch.reads(variance)?);
         match x {
-            Src::From(x) => {
+            Src::View(x) => {
                 let (x, y) = (launch.reads(x)?, launch.writes(y)?);
                 launch.queue(move |workers| {
                     let (x, mean, variance) = (x.read(), mean.read(), variance.read());
@@ -172,20 +172,20 @@ impl Normalize for MirrorDevice {
         dy: Src<'_, T, Self>,
         dx: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        if let Src::From(dy) = dy {
-            expect_len("standardize_backward", "dy", op.axis.count(), dy.len())?;
+        if let Src::View(dy) = dy {
+            check_len("standardize_backward", "dy", op.axis.count(), dy.len())?;
         }
         for (operand, len) in [("x", x.len()), ("dx", dx.len())] {
-            expect_len("standardize_backward", operand, op.axis.count(), len)?;
+            check_len("standardize_backward", operand, op.axis.count(), len)?;
         }
         for (operand, len) in [("mean", mean.len()), ("variance", variance.len())] {
-            expect_len("standardize_backward", operand, op.axis.extent, len)?;
+            check_len("standardize_backward", operand, op.axis.extent, len)?;
         }
         let mut launch = self.launch::<T>("standardize_backward")?;
         let (op, x) = (*op, launch.reads(x)?);
         let (mean, variance) = (launch.reads(mean)?, launch.reads(variance)?);
         match dy {
-            Src::From(dy) => {
+            Src::View(dy) => {
                 let (dy, dx) = (launch.reads(dy)?, launch.writes(dx)?);
                 launch.queue(move |workers| {
                     let (x, mean, variance) = (x.read(), mean.read(), variance.read());

@@ -1,25 +1,25 @@
 //! Pooling.
 
 use crate::{
-    device::MirrorDevice,
+    device::SimulatedDevice,
     element::Element,
-    error::{Result, expect_len},
+    error::{Result, check_len},
     host,
     kernel::Pooling,
     memory::{View, ViewMut},
-    op::Pool,
+    op::Pool2d,
 };
 
-impl Pooling for MirrorDevice {
+impl Pooling for SimulatedDevice {
     fn max_pool<T: Element>(
         &self,
-        op: &Pool,
+        op: &Pool2d,
         x: View<'_, T, Self>,
         y: ViewMut<'_, T, Self>,
         mask: ViewMut<'_, i32, Self>,
     ) -> Result<()> {
         op.check("max_pool", ("x", x.len()), ("y", y.len()))?;
-        expect_len("max_pool", "mask", op.output_len(), mask.len())?;
+        check_len("max_pool", "mask", op.output_len(), mask.len())?;
         let mut launch = self.launch::<T>("max_pool")?;
         let (op, x) = (*op, launch.reads(x)?);
         let (y, mask) = (launch.writes(y)?, launch.writes(mask)?);
@@ -30,13 +30,13 @@ impl Pooling for MirrorDevice {
 
     fn max_pool_backward<T: Element>(
         &self,
-        op: &Pool,
+        op: &Pool2d,
         dy: View<'_, T, Self>,
         mask: View<'_, i32, Self>,
         dx: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         op.check("max_pool_backward", ("dx", dx.len()), ("dy", dy.len()))?;
-        expect_len("max_pool_backward", "mask", op.output_len(), mask.len())?;
+        check_len("max_pool_backward", "mask", op.output_len(), mask.len())?;
         let mut launch = self.launch::<T>("max_pool_backward")?;
         let (op, dy) = (*op, launch.reads(dy)?);
         let (mask, dx) = (launch.reads(mask)?, launch.writes(dx)?);
@@ -47,7 +47,7 @@ impl Pooling for MirrorDevice {
 
     fn average_pool<T: Element>(
         &self,
-        op: &Pool,
+        op: &Pool2d,
         x: View<'_, T, Self>,
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
@@ -59,7 +59,7 @@ impl Pooling for MirrorDevice {
 
     fn average_pool_backward<T: Element>(
         &self,
-        op: &Pool,
+        op: &Pool2d,
         dy: View<'_, T, Self>,
         dx: ViewMut<'_, T, Self>,
     ) -> Result<()> {
@@ -73,15 +73,15 @@ impl Pooling for MirrorDevice {
 
     fn stochastic_pool<T: Element>(
         &self,
-        op: &Pool,
+        op: &Pool2d,
         x: View<'_, T, Self>,
         u: View<'_, f32, Self>,
         y: ViewMut<'_, T, Self>,
         mask: ViewMut<'_, i32, Self>,
     ) -> Result<()> {
         op.check("stochastic_pool", ("x", x.len()), ("y", y.len()))?;
-        expect_len("stochastic_pool", "u", op.output_len(), u.len())?;
-        expect_len("stochastic_pool", "mask", op.output_len(), mask.len())?;
+        check_len("stochastic_pool", "u", op.output_len(), u.len())?;
+        check_len("stochastic_pool", "mask", op.output_len(), mask.len())?;
         let mut launch = self.launch::<T>("stochastic_pool")?;
         let (op, x, u) = (*op, launch.reads(x)?, launch.reads(u)?);
         let (y, mask) = (launch.writes(y)?, launch.writes(mask)?);

@@ -1,9 +1,9 @@
 //! Reductions.
 
 use crate::{
-    device::MirrorDevice,
+    device::SimulatedDevice,
     element::Element,
-    error::{Result, expect_len},
+    error::{Result, check_len},
     host,
     kernel::Reductions,
     memory::{View, ViewMut},
@@ -11,7 +11,7 @@ use crate::{
 };
 use num_traits::Zero;
 
-impl Reductions for MirrorDevice {
+impl Reductions for SimulatedDevice {
     fn reduce<T: Element>(
         &self,
         op: Reduce,
@@ -19,31 +19,33 @@ impl Reductions for MirrorDevice {
         x: View<'_, T, Self>,
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        expect_len(op.name(), "x", axis.count(), x.len())?;
-        expect_len(op.name(), "y", axis.rest(), y.len())?;
+        check_len(op.name(), "x", axis.count(), x.len())?;
+        check_len(op.name(), "y", axis.reduced_count(), y.len())?;
         if matches!(op, Reduce::Max | Reduce::Min) {
-            axis.expect_non_empty(op.name())?;
+            axis.check_non_empty(op.name())?;
         }
         let mut launch = self.launch::<T>("reduce")?;
         let (axis, x, y) = (*axis, launch.reads(x)?, launch.writes(y)?);
         launch.queue(move |workers| host::reduce(workers, op, &axis, &x.read(), &mut y.write()))
     }
 
-    fn sum_onto<T: Element>(
+    fn sum_to_axis<T: Element>(
         &self,
         axis: &Axis,
         beta: T::Acc,
         x: View<'_, T, Self>,
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        expect_len("sum_onto", "x", axis.count(), x.len())?;
-        expect_len("sum_onto", "y", axis.extent, y.len())?;
-        let mut launch = self.launch::<T>("sum_onto")?;
+        check_len("sum_to_axis", "x", axis.count(), x.len())?;
+        check_len("sum_to_axis", "y", axis.extent, y.len())?;
+        let mut launch = self.launch::<T>("sum_to_axis")?;
         let (axis, x, y) = (*axis, launch.reads(x)?, launch.writes_if(beta.is_zero(), y)?);
-        launch.queue(move |workers| host::sum_onto(workers, &axis, beta, &x.read(), &mut y.write()))
+        launch.queue(move |workers| {
+            host::sum_to_axis(workers, &axis, beta, &x.read(), &mut y.write())
+        })
     }
 
-    fn dot_onto<T: Element>(
+    fn dot_to_axis<T: Element>(
         &self,
         axis: &Axis,
         beta: T::Acc,
@@ -51,14 +53,14 @@ impl Reductions for MirrorDevice {
         b: View<'_, T, Self>,
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        expect_len("dot_onto", "a", axis.count(), a.len())?;
-        expect_len("dot_onto", "b", axis.count(), b.len())?;
-        expect_len("dot_onto", "y", axis.extent, y.len())?;
-        let mut launch = self.launch::<T>("dot_onto")?;
+        check_len("dot_to_axis", "a", axis.count(), a.len())?;
+        check_len("dot_to_axis", "b", axis.count(), b.len())?;
+        check_len("dot_to_axis", "y", axis.extent, y.len())?;
+        let mut launch = self.launch::<T>("dot_to_axis")?;
         let (axis, a, b) = (*axis, launch.reads(a)?, launch.reads(b)?);
         let y = launch.writes_if(beta.is_zero(), y)?;
         launch.queue(move |workers| {
-            host::dot_onto(workers, &axis, beta, &a.read(), &b.read(), &mut y.write())
+            host::dot_to_axis(workers, &axis, beta, &a.read(), &b.read(), &mut y.write())
         })
     }
 
@@ -68,9 +70,9 @@ impl Reductions for MirrorDevice {
         x: View<'_, T, Self>,
         y: ViewMut<'_, u32, Self>,
     ) -> Result<()> {
-        expect_len("arg_max", "x", axis.count(), x.len())?;
-        expect_len("arg_max", "y", axis.rest(), y.len())?;
-        axis.expect_non_empty("arg_max")?;
+        check_len("arg_max", "x", axis.count(), x.len())?;
+        check_len("arg_max", "y", axis.reduced_count(), y.len())?;
+        axis.check_non_empty("arg_max")?;
         let mut launch = self.launch::<T>("arg_max")?;
         let (axis, x, y) = (*axis, launch.reads(x)?, launch.writes(y)?);
         launch.queue(move |workers| host::arg_max(workers, &axis, &x.read(), &mut y.write()))

@@ -1,19 +1,19 @@
 //! Solver steps.
 
 use crate::{
-    device::MirrorDevice,
+    device::SimulatedDevice,
     element::Element,
     error::Result,
     host,
     kernel::Update,
     memory::{View, ViewMut},
-    op::Descent,
+    op::SolverUpdate,
 };
 
-impl Update for MirrorDevice {
-    fn descend<T: Element>(
+impl Update for SimulatedDevice {
+    fn solver_update<T: Element>(
         &self,
-        op: &Descent<T>,
+        op: &SolverUpdate<T>,
         dw: View<'_, T, Self>,
         weights: ViewMut<'_, T, Self>,
         masters: Option<ViewMut<'_, T::Acc, Self>>,
@@ -21,7 +21,7 @@ impl Update for MirrorDevice {
     ) -> Result<()> {
         let lengths = history.iter().map(ViewMut::len);
         op.check(weights.len(), dw.len(), masters.as_ref().map(ViewMut::len), lengths)?;
-        let mut launch = self.launch::<T>("descend")?;
+        let mut launch = self.launch::<T>("solver_update")?;
         let (op, dw, weights) = (*op, launch.reads(dw)?, launch.updates(weights)?);
         let masters = masters.map(|masters| launch.updates(masters)).transpose()?;
         let history = history.iter_mut().map(|history| launch.updates(history.reborrow()));
@@ -31,7 +31,14 @@ impl Update for MirrorDevice {
             let mut guards: Vec<_> = history.iter().map(|history| history.write()).collect();
             let mut history: Vec<&mut [T::Acc]> = guards.iter_mut().map(|h| &mut **h).collect();
             let masters = masters.as_deref_mut();
-            host::descend(workers, &op, &dw.read(), &mut weights.write(), masters, &mut history)
+            host::solver_update(
+                workers,
+                &op,
+                &dw.read(),
+                &mut weights.write(),
+                masters,
+                &mut history,
+            )
         })
     }
 }

@@ -1,16 +1,16 @@
 //! Sliding windows: columns and convolution.
 
 use crate::{
-    device::MirrorDevice,
+    device::SimulatedDevice,
     element::Element,
-    error::{Result, expect_len},
+    error::{Result, check_len},
     host,
-    kernel::Windows,
+    kernel::Conv,
     memory::{View, ViewMut},
     op::{Convolution, Window},
 };
 
-impl Windows for MirrorDevice {
+impl Conv for SimulatedDevice {
     fn im2col<T: Element>(
         &self,
         op: &Window,
@@ -45,7 +45,7 @@ impl Windows for MirrorDevice {
     ) -> Result<()> {
         op.check("convolve", ("x", x.len()), ("filters", filters.len()), ("y", y.len()))?;
         if let Some(bias) = bias {
-            expect_len("convolve", "bias", op.outputs(), bias.len())?;
+            check_len("convolve", "bias", op.outputs(), bias.len())?;
         }
         let mut launch = self.launch::<T>("convolve")?;
         let (x, filters) = (launch.reads(x)?, launch.reads(filters)?);

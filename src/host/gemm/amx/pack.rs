@@ -1,11 +1,11 @@
 //! Operands as tiles.
 
-use super::{LINES, PAIR, TERMS, TILE, parts};
+use super::{BLOCK_ROWS, TILE_K, TILE_ROWS, TILE_WORDS, bf16_terms};
 use crate::element::Element;
 use std::arch::x86_64::*;
 
 /// Lines of an operand, rows of `op(A)` or columns of `op(B)`.
-pub(super) struct Lines<'a, H> {
+pub(super) struct AmxPackSource<'a, H> {
     pub(super) x: &'a [H],
     pub(super) ld: usize,
     /// Whether a line is a row of what lies in memory, rather than a column.
@@ -22,15 +22,18 @@ pub(super) struct Lines<'a, H> {
 /// Copies lines into tiles, those of the first [`LINES`] first, with zeros beyond the last line,
 /// up to a [`PAIR`] of tiles, and the last term. Each tile of a type of two [`parts`] is followed by
 /// that of the low parts.
-pub(super) fn pack<H: Element>(lines: &Lines<'_, H>, tiles: &mut [f32]) {
-    let Lines { ld, along, corner: [line, term], count, k, .. } = *lines;
+pub(super) fn pack<H: Element>(lines: &AmxPackSource<'_, H>, tiles: &mut [f32]) {
+    let AmxPackSource { ld, along, corner: [line, term], count, k, .. } = *lines;
     let (first, last) = if along {
         (line * ld + term, (line + count - 1) * ld + term + k)
     } else {
         (term * ld + line, (term + k - 1) * ld + line + count)
     };
     assert!(size_of::<H>() == 2 && last <= lines.x.len(), "{last} of {}", lines.x.len());
-    assert!(count.div_ceil(PAIR) * 2 * k.div_ceil(TERMS) * parts::<H>() * TILE <= tiles.len());
+    assert!(
+        count.div_ceil(BLOCK_ROWS) * 2 * k.div_ceil(TILE_K) * bf16_terms::<H>() * TILE_WORDS
+            <= tiles.len()
+    );
     let x = lines.x[first..].as_ptr();
     // SAFETY: these lines can be read and so many tiles be written; AVX-512 was detected.
     #[allow(unsafe_code)]
@@ -43,30 +46,30 @@ pub(super) fn pack<H: Element>(lines: &Lines<'_, H>, tiles: &mut [f32]) {
 /// All lines can be read from `x`, their first element, all tiles be written.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 #[allow(unsafe_code)]
-unsafe fn pack_tiles<H: Element>(lines: &Lines<'_, H>, x: *const u16, tiles: *mut u32) {
-    let Lines { ld, along, count, k, turn, .. } = *lines;
-    let (panels, steps) = (count.div_ceil(PAIR) * 2, k.div_ceil(TERMS));
+unsafe fn pack_tiles<H: Element>(lines: &AmxPackSource<'_, H>, x: *const u16, tiles: *mut u32) {
+    let AmxPackSource { ld, along, count, k, turn, .. } = *lines;
+    let (panels, steps) = (count.div_ceil(BLOCK_ROWS) * 2, k.div_ceil(TILE_K));
     for i in 0..panels * steps {
         // As memory likes to be read.
         let (panel, step) = if along { (i / steps, i % steps) } else { (i % panels, i / panels) };
-        let (line, term) = (panel * LINES, step * TERMS);
-        let (count, k) = (LINES.min(count.saturating_sub(line)), TERMS.min(k - term));
+        let (line, term) = (panel * TILE_ROWS, step * TILE_K);
+        let (count, k) = (TILE_ROWS.min(count.saturating_sub(line)), TILE_K.min(k - term));
         // SAFETY: only those lines and terms are read that are there.
         unsafe {
             let tile = match along {
                 true => read_along(x.wrapping_add(line * ld + term), ld, count, k),
                 false => read_across(x.wrapping_add(term * ld + line), ld, count, k),
             };
-            let to = tiles.add((panel * steps + step) * parts::<H>() * TILE);
+            let to = tiles.add((panel * steps + step) * bf16_terms::<H>() * TILE_WORDS);
             let tile = if turn { turned(tile) } else { tile };
             for (i, &row) in tile.iter().enumerate() {
-                let to = to.add(i * LINES);
-                if parts::<H>() == 1 {
+                let to = to.add(i * TILE_ROWS);
+                if bf16_terms::<H>() == 1 {
                     _mm512_storeu_si512(to.cast(), row);
                 } else {
-                    let [high, low] = split(row);
+                    let [high, low] = split_f16(row);
                     _mm512_storeu_si512(to.cast(), high);
-                    _mm512_storeu_si512(to.add(TILE).cast(), low);
+                    _mm512_storeu_si512(to.add(TILE_WORDS).cast(), low);
                 }
             }
         }
@@ -77,9 +80,9 @@ unsafe fn pack_tiles<H: Element>(lines: &Lines<'_, H>, x: *const u16, tiles: *mu
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 #[inline]
 #[allow(unsafe_code)]
-unsafe fn read_along(x: *const u16, ld: usize, count: usize, k: usize) -> [__m512i; LINES] {
+unsafe fn read_along(x: *const u16, ld: usize, count: usize, k: usize) -> [__m512i; TILE_ROWS] {
     let there = ((1u64 << k) - 1) as __mmask32;
-    let mut tile = [_mm512_setzero_si512(); LINES];
+    let mut tile = [_mm512_setzero_si512(); TILE_ROWS];
     for (line, row) in tile.iter_mut().enumerate().take(count) {
         // SAFETY: the line has `k` elements here, and no others are read.
         *row = unsafe { _mm512_maskz_loadu_epi16(there, x.add(line * ld).cast()) };
@@ -91,9 +94,9 @@ unsafe fn read_along(x: *const u16, ld: usize, count: usize, k: usize) -> [__m51
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 #[inline]
 #[allow(unsafe_code)]
-unsafe fn read_across(x: *const u16, ld: usize, count: usize, k: usize) -> [__m512i; LINES] {
+unsafe fn read_across(x: *const u16, ld: usize, count: usize, k: usize) -> [__m512i; TILE_ROWS] {
     let there = ((1u32 << count) - 1) as __mmask16;
-    let mut tile = [_mm512_setzero_si512(); LINES];
+    let mut tile = [_mm512_setzero_si512(); TILE_ROWS];
     for (pair, row) in tile.iter_mut().enumerate().take(k.div_ceil(2)) {
         // An odd last term has a zero beside it.
         let second = if 2 * pair + 1 < k { there } else { 0 };
@@ -114,7 +117,7 @@ unsafe fn read_across(x: *const u16, ld: usize, count: usize, k: usize) -> [__m5
 /// The transposed matrix of words.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 #[inline]
-fn turned(rows: [__m512i; LINES]) -> [__m512i; LINES] {
+fn turned(rows: [__m512i; TILE_ROWS]) -> [__m512i; TILE_ROWS] {
     let mut quads = rows;
     for (from, to) in rows.chunks_exact(4).zip(quads.chunks_exact_mut(4)) {
         let [a, b] = [0, 2].map(|i| _mm512_unpacklo_epi32(from[i], from[i + 1]));
@@ -138,11 +141,11 @@ fn turned(rows: [__m512i; LINES]) -> [__m512i; LINES] {
 }
 
 /// What [`split`] puts in order: elements that are first of a pair, then those that are second.
-const APART: [u16; 2 * LINES] = {
-    let mut apart = [0; 2 * LINES];
+const APART: [u16; 2 * TILE_ROWS] = {
+    let mut apart = [0; 2 * TILE_ROWS];
     let mut i = 0;
-    while i < LINES {
-        (apart[i], apart[LINES + i]) = (2 * i as u16, 2 * i as u16 + 1);
+    while i < TILE_ROWS {
+        (apart[i], apart[TILE_ROWS + i]) = (2 * i as u16, 2 * i as u16 + 1);
         i += 1;
     }
     apart
@@ -155,7 +158,7 @@ const HIGH: i32 = !0xffff;
 /// first 8 and what is left, which is normal or zero. Of what is not finite, the first is not.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 #[inline]
-pub(super) fn split(pairs: __m512i) -> [__m512i; 2] {
+pub(super) fn split_f16(pairs: __m512i) -> [__m512i; 2] {
     // SAFETY: an array is read as long as the vector.
     #[allow(unsafe_code)]
     let apart = unsafe { _mm512_loadu_si512(APART.as_ptr().cast()) };

@@ -2,7 +2,7 @@ use super::super::{
     gemm, native,
     tests::{batches, naive, products, products_of_halves, same_bits_for_any_threads},
 };
-use super::{TERMS, is_there, pack::split};
+use super::{TILE_K, is_available, pack::split_f16};
 use crate::{
     element::{Element, bf16, f16},
     host::{
@@ -51,11 +51,11 @@ fn products_with_amx_and_without_match() {
 fn amx_takes_every_bf16() {
     let normal = |x: f64| if x.abs() < f64::from(f32::MIN_POSITIVE) { 0.0 } else { x };
     let a: Vec<_> = (0..=u16::MAX).map(bf16::from_bits).collect();
-    let op = Gemm::with(Yes, No, a.len(), 3, 1);
+    let op = Gemm::with_transpose(Yes, No, a.len(), 3, 1);
     let mut c = vec![bf16::default(); 3 * a.len()];
     let one = [bf16::from_f64(1.0); 3];
     with_any_size(|| gemm(&Workers::sequential(), &op, &a, &one, &mut c).unwrap());
-    let exact = !is_there();
+    let exact = !is_available();
     for (a, row) in a.iter().zip(c.chunks(3)) {
         let want = if exact { a.to_f64() } else { normal(a.to_f64()) };
         let same = |c: &bf16| c.to_f64() == want || c.is_nan() && want.is_nan();
@@ -69,7 +69,7 @@ fn amx_takes_every_f16() {
     let a: Vec<_> = (0..=u16::MAX).map(f16::from_bits).collect();
     // 1, 1 + 2⁻¹⁰, the least subnormal, the largest subnormal, and what is not finite.
     let b = [0x3c00, 0x3c01, 0x8001, 0x03ff, 0x7bff, 0, 0x7c00, 0xfc00, 0x7e00].map(f16::from_bits);
-    let op = Gemm::with(Yes, No, a.len(), b.len(), 1).alpha(2.0);
+    let op = Gemm::with_transpose(Yes, No, a.len(), b.len(), 1).alpha(2.0);
     let mut c = vec![f16::default(); b.len() * a.len()];
     with_any_size(|| gemm(&Workers::sequential(), &op, &a, &b, &mut c).unwrap());
     for (a, row) in a.iter().zip(c.chunks(b.len())) {
@@ -88,14 +88,14 @@ fn every_f16_is_the_sum_of_its_parts() {
     if !crate::host::simd::has_avx512() {
         return;
     }
-    for start in (0..=u16::MAX).step_by(TERMS) {
-        let x: [u16; TERMS] = std::array::from_fn(|i| start + i as u16);
-        let (mut high, mut low) = ([0; TERMS], [0; TERMS]);
+    for start in (0..=u16::MAX).step_by(TILE_K) {
+        let x: [u16; TILE_K] = std::array::from_fn(|i| start + i as u16);
+        let (mut high, mut low) = ([0; TILE_K], [0; TILE_K]);
         // SAFETY: the processor has AVX-512; the arrays are as long as its vectors.
         #[allow(unsafe_code)]
         unsafe {
             use std::arch::x86_64::{_mm512_loadu_si512, _mm512_storeu_si512};
-            let parts = split(_mm512_loadu_si512(x.as_ptr().cast()));
+            let parts = split_f16(_mm512_loadu_si512(x.as_ptr().cast()));
             _mm512_storeu_si512(high.as_mut_ptr().cast(), parts[0]);
             _mm512_storeu_si512(low.as_mut_ptr().cast(), parts[1]);
         }
@@ -138,7 +138,7 @@ fn products_of_f16_that_are_not_finite_match() {
     let (m, n, k) = (75, 130, 450);
     let workers = threads();
     for (trans_a, trans_b) in [(No, No), (Yes, No), (No, Yes), (Yes, Yes)] {
-        let op = Gemm::<f16>::with(trans_a, trans_b, m, n, k).alpha(0.5).beta(2.0);
+        let op = Gemm::<f16>::with_transpose(trans_a, trans_b, m, n, k).alpha(0.5).beta(2.0);
         let (mut a, mut b) = (fractions::<f16>(1, m * k), integers::<f16>(2, k * n));
         let c0 = fractions::<f16>(3, m * n);
         let run = |workers, a: &[f16], b: &[f16]| {
@@ -191,7 +191,7 @@ fn no_part_of_an_f16_is_lost() {
         x.iter().flat_map(|x| [first * x, second * x]).map(f16::from_f64).collect()
     };
     let (a, b) = (line(&p, 3.0, -1.0), line(&q, 1.0, 3.0));
-    let op = Gemm::<f16>::with(No, Yes, m, n, k).beta(1.0);
+    let op = Gemm::<f16>::with_transpose(No, Yes, m, n, k).beta(1.0);
     let mut c = integers::<f16>(3, m * n);
     let c0 = c.clone();
     with_any_size(|| gemm(&Workers::sequential(), &op, &a, &b, &mut c).unwrap());

@@ -1,11 +1,11 @@
 //! Passing over fields that are not known.
 
-use super::{Fault, Parser, Token};
+use super::{Parser, TextError, Token};
 
 impl Parser<'_> {
     /// Passes over what follows the name of a field: `:` and a value, or a message. Of what is
     /// inside, only the brackets have to fit.
-    pub(super) fn skip(&mut self) -> Result<(), Fault> {
+    pub(super) fn skip(&mut self) -> Result<(), TextError> {
         let colon = self.accept(b':')?;
         if !colon && !matches!(self.token, Token::Symbol(b'{' | b'<')) {
             return self.unexpected("`:`");
