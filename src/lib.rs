@@ -5,7 +5,7 @@
 
 mod words; // what was meant
 pub mod error; // what can fail
-mod file; // … and what is written whole or not at all
+mod atomic_fs; // … and what is written whole or not at all
 mod sync; // … and what threads meet at
 pub mod element; // what memory holds
 pub mod shape; // extents of it
@@ -15,8 +15,8 @@ pub mod memory; // where bytes live
 pub mod kernel; // … on views, per device
 pub mod device; // complete devices
 pub mod proto; // Caffe's messages
-#[cfg(feature = "interchange")]
-pub mod interchange; // others' tensors
+#[cfg(feature = "tensor-io")]
+pub mod tensor_io; // others' tensors
 pub mod blob; // data and diff
 pub mod filler; // first values
 #[cfg(feature = "net")]

@@ -11,7 +11,7 @@
 
 use cortado::{
     Error, Head, Memory, Result, SyncedMemory, View, ViewMut,
-    device::{SimulatedDevice, mirror::Fault},
+    device::{SimulatedDevice, simulated::Fault},
     kernel::{Blas, Elementwise},
     memory::HostBytes,
 };

@@ -4,7 +4,7 @@
 
 use cortado::{
     CpuDevice, Device, Element, Memory, Net, Result, Solver, View, ViewMut, bf16,
-    device::{SimulatedDevice, mirror::Fault},
+    device::{SimulatedDevice, simulated::Fault},
     f16,
     kernel::{Conv, fallback},
     op::{Convolution, Unary},

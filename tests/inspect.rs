@@ -148,7 +148,7 @@ fn messages_are_known_by_their_content() {
 #[test]
 fn files_of_others_are_told() {
     let folder = Folder::new("inspect-others");
-    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interchange");
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tensor_io");
     let cases = [
         ("f4_big.npy", "npy", &["data"][..]),
         ("packed.npz", "npz", &["grid", "zeros"]),
@@ -204,7 +204,7 @@ fn what_cannot_be_read_is_one_line_and_a_status() {
 /// Weights in others' formats are taken where a caffemodel is.
 #[test]
 fn weights_of_others_are_tested() {
-    use cortado::{CpuDevice, Net, interchange};
+    use cortado::{CpuDevice, Net, tensor_io};
     let folder = Folder::new("inspect-weights");
     folder.run("train --solver solver.prototxt").succeeded();
     let definition = proto::read_net(folder.path("net.prototxt")).unwrap();
@@ -212,8 +212,8 @@ fn weights_of_others_are_tested() {
     let trained = proto::read_trained_net(folder.path("lenet_iter_8.caffemodel")).unwrap();
     net.copy_trained_from(&trained).unwrap();
     let tensors = net.to_tensors().unwrap();
-    interchange::write_safetensors(folder.path("a.safetensors"), &tensors).unwrap();
-    interchange::write_npz(folder.path("a.npz"), &tensors).unwrap();
+    tensor_io::write_safetensors(folder.path("a.safetensors"), &tensors).unwrap();
+    tensor_io::write_npz(folder.path("a.npz"), &tensors).unwrap();
     let test = |weights: &str| {
         let args = format!("test --model net.prototxt --weights {weights} --iterations 2");
         folder.run(&args).succeeded().out
@@ -221,7 +221,7 @@ fn weights_of_others_are_tested() {
     let want = test("lenet_iter_8.caffemodel");
     assert_eq!([test("a.safetensors"), test("a.npz")], [want.clone(), want]);
 
-    interchange::write_npz(folder.path("other.npz"), &tensors[..1]).unwrap();
+    tensor_io::write_npz(folder.path("other.npz"), &tensors[..1]).unwrap();
     let args = "test --model net.prototxt --weights other.npz --iterations 2";
     folder.run(args).failed_with(&["other.npz: layer `ip`", "`ip.1` is missing"]);
 }

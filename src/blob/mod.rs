@@ -1,12 +1,12 @@
 //! Data and gradient under one shape.
 
-mod maths;
-mod part;
+mod arithmetic;
+mod storage;
 mod proto;
-#[cfg(feature = "interchange")]
+#[cfg(feature = "tensor-io")]
 mod tensor;
 
-pub use part::{ReadGuard, SrcGuard, WriteGuard};
+pub use storage::{ReadGuard, SrcGuard, WriteGuard};
 
 use crate::{
     device::Device,
@@ -15,7 +15,7 @@ use crate::{
     memory::{Head, HostStorage},
     shape::Shape,
 };
-use part::Storage;
+use storage::Storage;
 use std::{fmt, marker::PhantomData, mem::size_of};
 
 /// Caffe's `Blob`: values and their gradient, in one shape, on one device.

@@ -5,7 +5,7 @@ use crate::{
     device::Device,
     element::Element,
     error::{Error, Result},
-    interchange::Tensor,
+    tensor_io::Tensor,
 };
 
 impl<T: Element, D: Device> Blob<T, D> {

@@ -1,7 +1,7 @@
 //! `cortado classify`
 
 use super::{
-    definition::read_net, phase::NetStateArgs, place::DeviceArgs, print, table::plain,
+    definition::read_net, net_state_args::NetStateArgs, device_args::DeviceArgs, print, table::plain,
     train::copy_weights,
 };
 use crate::{

@@ -62,7 +62,7 @@ impl ComputeImageMean {
             let mean = means.iter().sum::<f64>() / means.len() as f64;
             // A string takes any text.
             let _ =
-                writeln!(text, "mean_value channel [{channel}]: {}", super::number::format_g(mean));
+                writeln!(text, "mean_value channel [{channel}]: {}", super::format_g::format_g(mean));
         }
         print(&text)
     }

@@ -1,6 +1,6 @@
 //! `cortado convert-imageset`
 
-use super::conversion::{DatabaseArgs, DatabaseWriter};
+use super::database_writer::{DatabaseArgs, DatabaseWriter};
 use crate::{
     data::{Color, Image, ImageList, Record},
     error::{Error, Result},

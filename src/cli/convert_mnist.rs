@@ -1,6 +1,6 @@
 //! `cortado convert-mnist`
 
-use super::conversion::{DatabaseArgs, DatabaseWriter};
+use super::database_writer::{DatabaseArgs, DatabaseWriter};
 use crate::{
     data::{IdxSource, Record, Source},
     error::Result,

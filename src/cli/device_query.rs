@@ -1,7 +1,7 @@
 //! `cortado device-query`
 
 use super::{
-    place::{GpuArg, gpu, resolve_gpus},
+    device_args::{GpuArg, gpu, resolve_gpus},
     print,
     table::aligned,
 };

@@ -1,10 +1,10 @@
 //! `cortado extract-features`
 
 use super::{
-    conversion::{DatabaseArgs, DatabaseWriter},
+    database_writer::{DatabaseArgs, DatabaseWriter},
     definition::read_net,
-    phase::NetStateArgs,
-    place::DeviceArgs,
+    net_state_args::NetStateArgs,
+    device_args::DeviceArgs,
     train::copy_weights,
 };
 use crate::{

@@ -6,7 +6,7 @@
 
 mod classify;
 mod compute_image_mean;
-mod conversion;
+mod database_writer;
 mod convert_imageset;
 mod convert_mnist;
 mod definition;
@@ -14,15 +14,15 @@ mod device_query;
 mod draw;
 mod extract_features;
 mod inspect;
-mod lines;
+mod caffe_log;
 mod logger;
-mod number;
-mod phase;
-mod place;
+mod format_g;
+mod net_state_args;
+mod device_args;
 mod progress;
-mod record;
+mod run_log;
 mod signals;
-mod spelling;
+mod caffe_flags;
 mod svg;
 mod table;
 mod test;
@@ -73,7 +73,7 @@ enum Verb {
 
 /// Runs the command that the process's arguments give.
 pub fn main() -> ExitCode {
-    let command = match Command::try_parse_from(spelling::normalize_args(env::args_os())) {
+    let command = match Command::try_parse_from(caffe_flags::normalize_args(env::args_os())) {
         Ok(command) => command,
         Err(error) if error.kind() == ErrorKind::ValueValidation => return refused(&error),
         Err(error) => error.exit(),
@@ -155,7 +155,7 @@ mod tests {
                 help.strip_prefix("Example: ").unwrap_or_else(|| panic!("{name}: {help}"));
             assert!(example.starts_with(&format!("cortado {name}")), "{example}");
             let args = example.split_whitespace().map(Into::into);
-            let parsed = Command::try_parse_from(spelling::normalize_args(args));
+            let parsed = Command::try_parse_from(caffe_flags::normalize_args(args));
             parsed.map(drop).unwrap_or_else(|error| panic!("{example}: {error}"));
         }
     }

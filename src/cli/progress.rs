@@ -1,6 +1,6 @@
 //! A progress line for a person at a terminal.
 
-use super::number::format_g;
+use super::format_g::format_g;
 use crate::solver::{Event, Score};
 use std::{
     io::Write,

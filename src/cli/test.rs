@@ -1,7 +1,7 @@
 //! `cortado test`
 
 use super::{
-    definition::read_net, lines::score, number::format_g, phase::NetStateArgs, place::DeviceArgs,
+    definition::read_net, caffe_log::score, format_g::format_g, net_state_args::NetStateArgs, device_args::DeviceArgs,
     print, train::copy_weights,
 };
 use crate::{

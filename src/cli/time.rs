@@ -2,8 +2,8 @@
 
 use super::{
     definition::read_net,
-    phase::{NetStateArgs, PhaseArg},
-    place::DeviceArgs,
+    net_state_args::{NetStateArgs, PhaseArg},
+    device_args::DeviceArgs,
     print,
     table::{aligned, plain},
 };
@@ -103,7 +103,7 @@ fn measure<D: Device>(
 ) -> Result<Measurements> {
     let device = net.device().clone();
     let loss = net.forward()?;
-    log::info!("Initial loss: {}", super::number::format_g(loss));
+    log::info!("Initial loss: {}", super::format_g::format_g(loss));
     if !forward {
         net.backward()?;
     }

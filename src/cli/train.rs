@@ -1,13 +1,13 @@
 //! `cortado train`
 
 use super::{
-    definition::read_solver, lines::CaffeLog, phase::NetStateArgs, place::DeviceArgs, print,
-    progress::Progress, record::RunLogArgs, signals::Signals,
+    definition::read_solver, caffe_log::CaffeLog, net_state_args::NetStateArgs, device_args::DeviceArgs, print,
+    progress::Progress, run_log::RunLogArgs, signals::Signals,
 };
 use crate::{
     device::{Device, DeviceJob},
     error::{Error, Result},
-    interchange::{self, Tensor},
+    tensor_io::{self, Tensor},
     memory::ledger::Ledger,
     net::Net,
     proto::{self, SolverParameter, solver_parameter::SolverMode},
@@ -133,8 +133,8 @@ fn show<D: Device>(solver: &mut Solver<f32, D>) {
 /// has to match.
 pub(super) fn copy_weights<D: Device>(net: &mut Net<f32, D>, path: &Path) -> Result<()> {
     let copied = match path.extension().and_then(OsStr::to_str) {
-        Some("safetensors") => copy_tensors(net, &interchange::read_safetensors(path)?),
-        Some("npz") => copy_tensors(net, &interchange::read_npz(path)?),
+        Some("safetensors") => copy_tensors(net, &tensor_io::read_safetensors(path)?),
+        Some("npz") => copy_tensors(net, &tensor_io::read_npz(path)?),
         _ => net.copy_some_from(&proto::read_trained_net(path)?),
     };
     copied.map_err(|error| error.context(path.display().to_string()))

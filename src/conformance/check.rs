@@ -1,7 +1,7 @@
 //! One check: what a kernel, or a property besides kernels, has to hold to.
 
 use super::{
-    bench::CheckRunner,
+    runner::CheckRunner,
     failure::{Failure, Verdict, flaw},
     kit::Kit,
 };

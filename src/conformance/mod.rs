@@ -22,13 +22,13 @@
 //!   both. What a kernel overwrites holds NaN before.
 //! - Cases are drawn from a seed. Of a random case that fails a smallest is looked for.
 
-mod bench;
+mod runner;
 mod check;
 mod compare;
 mod coverage;
 mod failure;
 #[cfg(feature = "net")]
-mod gradient;
+mod gradient_check;
 mod kernels;
 mod kit;
 mod memory;
@@ -38,13 +38,13 @@ mod operand;
 mod oracle;
 mod report;
 #[cfg(feature = "net")]
-mod slope;
+mod finite_difference;
 mod values;
 
 pub use coverage::Coverage;
 pub use failure::Failure;
 #[cfg(feature = "net")]
-pub use gradient::GradientCheck;
+pub use gradient_check::GradientCheck;
 pub use kit::Kit;
 pub use report::{CheckResult, Outcome, Report};
 

@@ -1,12 +1,12 @@
 //! Rows of the datasets in HDF5 files.
 
 #[cfg(not(feature = "hdf5"))]
-mod absent;
+mod disabled;
 #[cfg(feature = "hdf5")]
 mod file;
 
 #[cfg(not(feature = "hdf5"))]
-use absent::Datasets;
+use disabled::Datasets;
 #[cfg(feature = "hdf5")]
 use file::Datasets;
 

@@ -1,7 +1,7 @@
 //! Images in files: decoding, and bringing them to a size.
 
 #[cfg(not(feature = "image"))]
-mod absent;
+mod disabled;
 #[cfg(feature = "image")]
 mod decode;
 #[cfg(feature = "image")]
@@ -9,7 +9,7 @@ mod encode;
 mod resize;
 
 #[cfg(not(feature = "image"))]
-use absent::{decode, encode_png};
+use disabled::{decode, encode_png};
 #[cfg(feature = "image")]
 use {decode::decode, encode::encode_png};
 

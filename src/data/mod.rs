@@ -10,14 +10,14 @@
 //! - A fixed number of batches goes round between a thread and the net, and of records between
 //!   threads ([`QueuePair`]); whoever waits on a queue wakes when it is closed: nothing hangs.
 
-mod database;
+mod database_kind;
 mod digits;
 mod hdf5;
 mod idx;
 mod image;
-mod images;
+mod image_list;
 mod lmdb;
-mod pair;
+mod queue_pair;
 mod prefetch;
 mod queue;
 mod reader;
@@ -25,21 +25,21 @@ mod record;
 mod source;
 #[cfg(test)]
 mod testing;
-mod thread;
+mod worker_thread;
 mod transform;
-mod windows;
+mod window_crops;
 
 pub use digits::DigitsSource;
 pub use hdf5::Hdf5Rows;
 pub use idx::IdxSource;
 pub use image::{Color, Image};
-pub use images::ImageList;
+pub use image_list::ImageList;
 pub use lmdb::{LmdbReader, LmdbSource, LmdbWriter};
-pub use pair::QueuePair;
+pub use queue_pair::QueuePair;
 pub use prefetch::{Batch, PrefetchOptions, Prefetcher};
 pub use queue::{BlockingQueue, QueueError};
 pub use reader::DataReader;
 pub use record::{Record, RecordValues};
 pub use source::{Source, SourceRegistry};
 pub use transform::DataTransformer;
-pub use windows::WindowCrops;
+pub use window_crops::WindowCrops;

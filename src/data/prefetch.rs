@@ -1,19 +1,19 @@
 //! Batches prepared ahead of time, by a thread of their own.
 
-mod fill;
+mod worker;
 
 use crate::{
     blob::Blob,
     data::{
         DataReader, DataTransformer, QueueError, QueuePair,
-        thread::{JoinOnDrop, WorkerError, catch_panic},
+        worker_thread::{JoinOnDrop, WorkerError, catch_panic},
     },
     device::Device,
     element::Element,
     error::{Error, Result},
     memory::ledger,
 };
-use fill::BatchFiller;
+use worker::BatchFiller;
 use std::{
     fmt,
     sync::Arc,

@@ -2,7 +2,7 @@
 
 use super::{
     QueuePair, Record, Source,
-    thread::{JoinOnDrop, WorkerError, catch_panic},
+    worker_thread::{JoinOnDrop, WorkerError, catch_panic},
 };
 use crate::error::{Error, Result};
 use std::{fmt, sync::Arc};

@@ -1,7 +1,7 @@
 //! Where records come from.
 
 use crate::{
-    data::{Color, DigitsSource, IdxSource, LmdbSource, Record, database::Database},
+    data::{Color, DigitsSource, IdxSource, LmdbSource, Record, database_kind::Database},
     error::{Error, Result},
 };
 use std::{collections::BTreeMap, fmt, sync::Arc};

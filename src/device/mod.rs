@@ -3,15 +3,15 @@
 mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
-pub mod mirror;
-mod opening;
+pub mod simulated;
+mod options;
 
 #[cfg(feature = "cuda")]
 pub use cuda::CudaDevice;
 pub use {
     cpu::CpuDevice,
-    mirror::SimulatedDevice,
-    opening::{DeviceOptions, GemmBackend},
+    simulated::SimulatedDevice,
+    options::{DeviceOptions, GemmBackend},
 };
 
 use crate::{

@@ -13,14 +13,14 @@
 
 mod blas;
 mod elementwise;
-mod index;
-mod loss;
+mod indexing;
+mod losses;
 mod normalize;
 mod pooling;
 mod random;
-mod reduce;
+mod reductions;
 mod update;
-mod windows;
+mod conv;
 
 pub use blas::{
     amax, asum, axpby, axpy, copy, dot, dot_strided, gemm, gemm_batched, gemv, scal, sumsq,
@@ -28,8 +28,8 @@ pub use blas::{
 pub use elementwise::{
     affine, binary, broadcast, convert, convert_integers, fill, lstm, lstm_backward, unary,
 };
-pub use index::{copy_2d, gather, permute, scatter_add, tile, tile_backward, to_indices};
-pub use loss::{
+pub use indexing::{copy_2d, gather, permute, scatter_add, tile, tile_backward, to_indices};
+pub use losses::{
     accuracy, accuracy_by_class, class_loss, class_loss_backward, elementwise_loss,
     elementwise_loss_backward, softmax_loss, softmax_loss_backward,
 };
@@ -40,9 +40,9 @@ pub use pooling::{
     average_pool, average_pool_backward, max_pool, max_pool_backward, stochastic_pool,
 };
 pub use random::{bernoulli, dropout, gaussian, integer, uniform};
-pub use reduce::{arg_max, dot_to_axis, reduce, sum_to_axis, top_k};
+pub use reductions::{arg_max, dot_to_axis, reduce, sum_to_axis, top_k};
 pub use update::solver_update;
-pub use windows::{
+pub use conv::{
     col2im, convolve, convolve_backward_filters, convolve_backward_input, convolve_with_activation,
     im2col,
 };

@@ -1,6 +1,6 @@
 //! The share of right answers.
 
-use super::{Arity, Layer, LayerContext, PropagateDown, losses};
+use super::{Arity, Layer, LayerContext, PropagateDown, loss_common};
 use crate::{
     blob::Blob,
     device::Device,
@@ -51,7 +51,7 @@ impl<T: Element, D: Device> Layer<T, D> for AccuracyLayer {
 
     fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
         let axis = Axis::of(bottom[0].shape(), self.axis)?;
-        losses::expect_labels(bottom[0].shape(), bottom[1].shape(), &axis)?;
+        loss_common::expect_labels(bottom[0].shape(), bottom[1].shape(), &axis)?;
         if self.top_k > axis.extent {
             let why = format!("top_k {} of {} classes", self.top_k, axis.extent);
             return Err(Error::InvalidData(why));
@@ -62,7 +62,7 @@ impl<T: Element, D: Device> Layer<T, D> for AccuracyLayer {
     }
 
     fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
-        let op = self.op.as_ref().ok_or_else(losses::not_reshaped_error)?;
+        let op = self.op.as_ref().ok_or_else(loss_common::not_reshaped_error)?;
         let (scores, label, mut y) = (bottom[0].data()?, bottom[1].data()?, top[0].data_mut()?);
         device.accuracy(op, scores.view(), label.view(), y.view_mut())?;
         let Some(by_class) = top.get(1) else { return Ok(()) };

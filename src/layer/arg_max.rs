@@ -1,6 +1,6 @@
 //! Where the greatest are.
 
-use super::{Layer, LayerContext, PropagateDown, joint::ConcatLayout, losses};
+use super::{Layer, LayerContext, PropagateDown, concat_layout::ConcatLayout, loss_common};
 use crate::{
     blob::Blob,
     device::Device,
@@ -48,7 +48,7 @@ impl<T: Element, D: Device> ArgMaxLayer<T, D> {
     fn describe(&self, shape: &Shape) -> Result<TopK> {
         let axis = match self.axis {
             Some(axis) => Axis::of(shape, axis)?,
-            None => losses::per_item_axis(shape)?,
+            None => loss_common::per_item_axis(shape)?,
         };
         if self.top_k > axis.extent {
             let why = format!("top_k {} of {} elements", self.top_k, axis.extent);
@@ -79,7 +79,7 @@ impl<T: Element, D: Device> Layer<T, D> for ArgMaxLayer<T, D> {
     }
 
     fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
-        let op = self.op.as_ref().ok_or_else(losses::not_reshaped_error)?;
+        let op = self.op.as_ref().ok_or_else(loss_common::not_reshaped_error)?;
         let (x, mut y) = (bottom[0].data()?, top[0].data_mut()?);
         match (self.values, self.axis) {
             (false, _) => {

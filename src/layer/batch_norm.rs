@@ -1,6 +1,6 @@
 //! Channels standardized over the batch, or by stored statistics.
 
-use super::{Layer, LayerContext, PropagateDown, kept::SavedInput};
+use super::{Layer, LayerContext, PropagateDown, saved_input::SavedInput};
 use crate::{
     blob::Blob,
     device::Device,

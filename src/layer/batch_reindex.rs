@@ -1,6 +1,6 @@
 //! Items of a batch in another order, some perhaps several times.
 
-use super::{Arity, Layer, LayerContext, PropagateDown, losses};
+use super::{Arity, Layer, LayerContext, PropagateDown, loss_common};
 use crate::{
     blob::Blob,
     device::Device,
@@ -27,7 +27,7 @@ impl<D: Device> BatchReindexLayer<D> {
     }
 
     fn op(&self, shape: &Shape) -> Result<RowIndexing> {
-        let items = losses::per_item_axis(shape)?;
+        let items = loss_common::per_item_axis(shape)?;
         Ok(RowIndexing { table: items.outer, width: items.extent, count: self.indices.count() })
     }
 }
@@ -68,7 +68,7 @@ impl<T: Element, D: Device> Layer<T, D> for BatchReindexLayer<D> {
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
         if propagate.bottom[1] {
-            return Err(losses::no_gradient("indices", 1));
+            return Err(loss_common::no_gradient("indices", 1));
         }
         if !propagate.bottom[0] {
             return Ok(());

@@ -1,6 +1,6 @@
 //! `y = x + b`
 
-use super::{Arity, Layer, LayerContext, PropagateDown, along::AxisOperand};
+use super::{Arity, Layer, LayerContext, PropagateDown, axis_operand::AxisOperand};
 use crate::{
     blob::{Blob, SrcGuard},
     device::Device,

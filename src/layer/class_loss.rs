@@ -1,6 +1,6 @@
 //! Losses of scores, or of probabilities, against labels.
 
-use super::{Arity, Layer, LayerContext, PropagateDown, losses};
+use super::{Arity, Layer, LayerContext, PropagateDown, loss_common};
 use crate::{
     blob::Blob,
     device::Device,
@@ -46,7 +46,7 @@ impl ClassLossLayer {
     }
 
     fn op<T: Element, D: Device>(&self, scores: &Blob<T, D>) -> Result<ClassLoss> {
-        let axis = losses::per_item_axis(scores.shape())?;
+        let axis = loss_common::per_item_axis(scores.shape())?;
         let normalization = LossNormalization::BatchSize;
         Ok(ClassLoss { axis, form: self.form, ignore: None, normalization })
     }
@@ -71,8 +71,8 @@ impl<T: Element, D: Device> Layer<T, D> for ClassLossLayer {
 
     fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
         let (scores, labels) = (bottom[0].shape(), bottom[1].shape());
-        losses::expect_batch(scores, labels)?;
-        losses::expect_labels(scores, labels, &losses::per_item_axis(scores)?)?;
+        loss_common::expect_batch(scores, labels)?;
+        loss_common::expect_labels(scores, labels, &loss_common::per_item_axis(scores)?)?;
         top[0].reshape(&[])
     }
 
@@ -89,7 +89,7 @@ impl<T: Element, D: Device> Layer<T, D> for ClassLossLayer {
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
         if propagate.bottom[1] {
-            return Err(losses::no_gradient("labels", 1));
+            return Err(loss_common::no_gradient("labels", 1));
         }
         if !propagate.bottom[0] {
             return Ok(());

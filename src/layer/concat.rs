@@ -1,7 +1,7 @@
 //! Blobs one after the other along an axis.
 
 use super::{
-    Arity, Layer, LayerContext, PropagateDown, alias::SharedTop, extents, joint::ConcatLayout,
+    Arity, Layer, LayerContext, PropagateDown, shared_top::SharedTop, proto_shape, concat_layout::ConcatLayout,
 };
 use crate::{
     blob::Blob,
@@ -27,7 +27,7 @@ impl ConcatLayer {
     /// [`Error::InvalidData`] if both `axis` and `concat_dim` are given.
     pub fn new<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         let concat = param.concat_param.unwrap_or_default();
-        let axis = extents::axis(concat.axis, ("concat_dim", concat.concat_dim))?;
+        let axis = proto_shape::axis(concat.axis, ("concat_dim", concat.concat_dim))?;
         Ok(Self { axis, alias: SharedTop::new(param), joint: ConcatLayout::default() })
     }
 }

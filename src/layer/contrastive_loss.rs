@@ -1,6 +1,6 @@
 //! Pairs that are alike close to each other, the others apart.
 
-use super::{Arity, Layer, LayerContext, PropagateDown, losses};
+use super::{Arity, Layer, LayerContext, PropagateDown, loss_common};
 use crate::{
     blob::Blob,
     device::Device,
@@ -66,17 +66,17 @@ impl<T: Element, D: Device> Layer<T, D> for ContrastiveLossLayer<T, D> {
 
     fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
         let (a, b, alike) = (bottom[0].shape(), bottom[1].shape(), bottom[2].shape());
-        losses::expect_batch(a, b)?;
-        losses::expect_batch(a, alike)?;
+        loss_common::expect_batch(a, b)?;
+        loss_common::expect_batch(a, alike)?;
         if bottom[0].channels()? != bottom[1].channels()? {
             return Err(Error::Shape(format!("features of shapes {a} and {b}")));
         }
         // Axes after the second have to be of extent 1.
-        let items = losses::per_item_axis(a)?;
+        let items = loss_common::per_item_axis(a)?;
         if items.extent != bottom[0].channels()? || items.count() != b.count() {
             return Err(Error::Shape(format!("features of shapes {a} and {b} are no vectors")));
         }
-        losses::expect_labels(a, alike, &items)?;
+        loss_common::expect_labels(a, alike, &items)?;
         self.difference.reshape(a)?;
         self.distance.reshape(&a[..1])?;
         top[0].reshape(&[])
@@ -84,7 +84,7 @@ impl<T: Element, D: Device> Layer<T, D> for ContrastiveLossLayer<T, D> {
 
     fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
         let (a, b, alike) = (bottom[0].data()?, bottom[1].data()?, bottom[2].data()?);
-        let (op, axis) = (self.op(), losses::per_item_axis(bottom[0].shape())?);
+        let (op, axis) = (self.op(), loss_common::per_item_axis(bottom[0].shape())?);
         let (mut difference, mut distance) =
             (self.difference.data_mut()?, self.distance.data_mut()?);
         device.binary(Binary::Sub, a.view().into(), b.view(), difference.view_mut())?;
@@ -101,9 +101,9 @@ impl<T: Element, D: Device> Layer<T, D> for ContrastiveLossLayer<T, D> {
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
         if propagate.bottom[2] {
-            return Err(losses::no_gradient("pairs' labels", 2));
+            return Err(loss_common::no_gradient("pairs' labels", 2));
         }
-        let (op, items) = (self.op(), losses::per_item_axis(bottom[0].shape())?);
+        let (op, items) = (self.op(), loss_common::per_item_axis(bottom[0].shape())?);
         let (difference, distance) = (self.difference.data()?, self.distance.data()?);
         let (alike, weight, mut slope) =
             (bottom[2].data()?, top[0].diff()?, self.distance.diff_mut()?);

@@ -2,7 +2,7 @@
 
 use super::{
     Arity, Layer, LayerContext, PropagateDown,
-    filter_bank::{BaseConvolution, Direction},
+    base_convolution::{BaseConvolution, Direction},
 };
 use crate::{
     blob::Blob, device::Device, element::Element, error::Result, op::Unary, proto::LayerParameter,

@@ -1,6 +1,6 @@
 //! Made-up data.
 
-use super::{Arity, Layer, LayerContext, PropagateDown, extents};
+use super::{Arity, Layer, LayerContext, PropagateDown, proto_shape};
 use crate::{
     blob::Blob,
     device::Device,
@@ -54,7 +54,7 @@ fn shapes(param: &DummyDataParameter, tops: usize) -> Result<Vec<Shape>> {
         ("width", &param.width),
     ];
     if older.iter().all(|(_, values)| values.is_empty()) {
-        let shapes = param.shape.iter().map(extents::shape).collect::<Result<Vec<_>>>()?;
+        let shapes = param.shape.iter().map(proto_shape::shape).collect::<Result<Vec<_>>>()?;
         return for_each("shape", &shapes, tops);
     }
     if !param.shape.is_empty() {

@@ -1,6 +1,6 @@
 //! A learnt vector for each index.
 
-use super::{Layer, LayerContext, PropagateDown, losses, weights::Weights};
+use super::{Layer, LayerContext, PropagateDown, loss_common, weight_bias::Weights};
 use crate::{
     blob::Blob,
     device::Device,
@@ -79,7 +79,7 @@ impl<T: Element, D: Device> Layer<T, D> for EmbedLayer<T, D> {
         _: &[Blob<T, D>],
     ) -> Result<()> {
         if propagate.bottom[0] {
-            return Err(losses::no_gradient("indices", 0));
+            return Err(loss_common::no_gradient("indices", 0));
         }
         let dy = top[0].diff()?;
         if propagate.params[0] {

@@ -1,6 +1,6 @@
 //! Half the squared distance.
 
-use super::{Arity, Layer, LayerContext, PropagateDown, losses};
+use super::{Arity, Layer, LayerContext, PropagateDown, loss_common};
 use crate::{
     blob::Blob,
     device::Device,
@@ -25,7 +25,7 @@ impl EuclideanLossLayer {
 
 /// The loss of bottoms of this blob's count.
 fn op<T: Element, D: Device>(bottom: &Blob<T, D>) -> Result<ElementwiseLoss<T::Acc>> {
-    let items = losses::per_item_axis(bottom.shape())?;
+    let items = loss_common::per_item_axis(bottom.shape())?;
     Ok(ElementwiseLoss {
         form: ElementwiseLossKind::Squared,
         batch: items.outer,
@@ -50,7 +50,7 @@ impl<T: Element, D: Device> Layer<T, D> for EuclideanLossLayer {
 
     fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
         let (a, b) = (bottom[0].shape(), bottom[1].shape());
-        losses::expect_batch(a, b)?;
+        loss_common::expect_batch(a, b)?;
         if a.count() != b.count() {
             return Err(Error::Shape(format!("bottoms of shapes {a} and {b} differ in count")));
         }

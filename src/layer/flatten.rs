@@ -1,6 +1,6 @@
 //! Several axes as one.
 
-use super::{Layer, LayerContext, PropagateDown, alias::SharedTop};
+use super::{Layer, LayerContext, PropagateDown, shared_top::SharedTop};
 use crate::{
     blob::Blob,
     device::Device,

@@ -1,6 +1,6 @@
 //! Images to columns.
 
-use super::{Layer, LayerContext, PropagateDown, geometry::extents};
+use super::{Layer, LayerContext, PropagateDown, conv_geometry::extents};
 use crate::{
     blob::Blob,
     device::Device,

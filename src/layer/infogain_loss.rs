@@ -1,6 +1,6 @@
 //! Multinomial logistic loss whose mistakes are not all alike.
 
-use super::{Arity, Layer, LayerContext, PropagateDown, losses};
+use super::{Arity, Layer, LayerContext, PropagateDown, loss_common};
 use crate::{
     blob::Blob,
     device::Device,
@@ -51,8 +51,8 @@ impl<T: Element, D: Device> InfogainLossLayer<T, D> {
         }
         Ok(Self {
             axis: infogain.axis() as isize,
-            ignore: losses::ignore(&loss),
-            normalization: losses::normalization(&loss, LossNormalization::Valid),
+            ignore: loss_common::ignore(&loss),
+            normalization: loss_common::normalization(&loss, LossNormalization::Valid),
             matrix,
             op: None,
             probabilities: Blob::new(cx.device, &[0])?,
@@ -60,12 +60,12 @@ impl<T: Element, D: Device> InfogainLossLayer<T, D> {
     }
 
     fn op(&self) -> Result<&ClassLoss> {
-        self.op.as_ref().ok_or_else(losses::not_reshaped_error)
+        self.op.as_ref().ok_or_else(loss_common::not_reshaped_error)
     }
 
     /// H, wherever it comes from.
     fn matrix<'a>(&'a self, bottom: &'a [Blob<T, D>]) -> Result<&'a Blob<T, D>> {
-        self.matrix.as_ref().or(bottom.get(2)).ok_or_else(losses::not_reshaped_error)
+        self.matrix.as_ref().or(bottom.get(2)).ok_or_else(loss_common::not_reshaped_error)
     }
 }
 
@@ -89,8 +89,8 @@ impl<T: Element, D: Device> Layer<T, D> for InfogainLossLayer<T, D> {
     fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
         let (scores, labels) = (bottom[0].shape(), bottom[1].shape());
         let axis = Axis::of(scores, self.axis)?;
-        losses::expect_batch(scores, labels)?;
-        losses::expect_labels(scores, labels, &axis)?;
+        loss_common::expect_batch(scores, labels)?;
+        loss_common::expect_labels(scores, labels, &axis)?;
         let (matrix, classes) = (self.matrix(bottom)?.shape(), axis.extent);
         if classes.checked_mul(classes) != Some(matrix.count()) {
             let why =
@@ -124,7 +124,7 @@ impl<T: Element, D: Device> Layer<T, D> for InfogainLossLayer<T, D> {
     ) -> Result<()> {
         for (i, what) in [(1, "labels"), (2, "matrix")] {
             if propagate.bottom.get(i) == Some(&true) {
-                return Err(losses::no_gradient(what, i));
+                return Err(loss_common::no_gradient(what, i));
             }
         }
         if !propagate.bottom[0] {

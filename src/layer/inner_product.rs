@@ -1,6 +1,6 @@
 //! `y = W·x + b`, fully connected.
 
-use super::{Layer, LayerContext, PropagateDown, weights::Weights};
+use super::{Layer, LayerContext, PropagateDown, weight_bias::Weights};
 use crate::{
     blob::Blob,
     device::Device,

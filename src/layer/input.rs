@@ -1,6 +1,6 @@
 //! Tops that the caller fills.
 
-use super::{Arity, Layer, LayerContext, PropagateDown, extents};
+use super::{Arity, Layer, LayerContext, PropagateDown, proto_shape};
 use crate::{
     blob::Blob,
     device::Device,
@@ -29,7 +29,7 @@ impl InputLayer {
             let why = format!("input_param gives {} shapes for {tops} tops", given.len());
             return Err(Error::InvalidData(why));
         }
-        Ok(Self { shapes: given.iter().map(extents::shape).collect::<Result<_>>()?, shaped: false })
+        Ok(Self { shapes: given.iter().map(proto_shape::shape).collect::<Result<_>>()?, shaped: false })
     }
 }
 

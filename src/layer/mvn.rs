@@ -1,6 +1,6 @@
 //! Mean and variance taken out.
 
-use super::{Layer, LayerContext, PropagateDown, kept::SavedInput};
+use super::{Layer, LayerContext, PropagateDown, saved_input::SavedInput};
 use crate::{
     blob::Blob,
     device::Device,

@@ -1,6 +1,6 @@
 //! Layers that apply one function to every element.
 
-use super::{Layer, LayerContext, PropagateDown, kept::SavedInput};
+use super::{Layer, LayerContext, PropagateDown, saved_input::SavedInput};
 use crate::{
     blob::Blob,
     device::Device,

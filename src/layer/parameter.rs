@@ -1,6 +1,6 @@
 //! Values that are learnt, as a top.
 
-use super::{Arity, Layer, LayerContext, PropagateDown, extents};
+use super::{Arity, Layer, LayerContext, PropagateDown, proto_shape};
 use crate::{
     blob::Blob, device::Device, element::Element, error::Result, proto::LayerParameter,
     shape::Shape,
@@ -19,7 +19,7 @@ impl<T: Element, D: Device> ParameterLayer<T, D> {
     /// [`Error::InvalidData`](crate::Error::InvalidData) for a negative extent.
     pub fn new(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         let shape = param.parameter_param.as_ref().and_then(|param| param.shape.as_ref());
-        let shape = extents::shape(&shape.cloned().unwrap_or_default())?;
+        let shape = proto_shape::shape(&shape.cloned().unwrap_or_default())?;
         Ok(Self { shape, params: Vec::new() })
     }
 }

@@ -1,6 +1,6 @@
 //! Pooling over windows of two spatial axes.
 
-use super::{Arity, Layer, LayerContext, PropagateDown, stochastic::Stochastic};
+use super::{Arity, Layer, LayerContext, PropagateDown, stochastic_pooling::Stochastic};
 use crate::{
     blob::Blob,
     device::Device,

@@ -1,6 +1,6 @@
 //! `y = max(x, 0) + a · min(x, 0)` with learned slopes
 
-use super::{Layer, LayerContext, PropagateDown, kept::SavedInput};
+use super::{Layer, LayerContext, PropagateDown, saved_input::SavedInput};
 use crate::{
     blob::Blob,
     device::Device,

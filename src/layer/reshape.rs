@@ -1,6 +1,6 @@
 //! The same elements in another shape.
 
-use super::{Layer, LayerContext, PropagateDown, alias::SharedTop};
+use super::{Layer, LayerContext, PropagateDown, shared_top::SharedTop};
 use crate::{
     blob::Blob,
     device::Device,

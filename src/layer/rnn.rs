@@ -1,6 +1,6 @@
 //! A simple recurrent network, unrolled over whole sequences.
 
-use super::{Arity, Layer, LayerContext, PropagateDown, product::Linear, recurrent::Recurrent};
+use super::{Arity, Layer, LayerContext, PropagateDown, linear::Linear, recurrent::Recurrent};
 use crate::{
     blob::Blob,
     device::Device,

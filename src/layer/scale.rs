@@ -1,6 +1,6 @@
 //! `y = x · s + b`
 
-use super::{Arity, Layer, LayerContext, PropagateDown, along::AxisOperand, kept::SavedInput};
+use super::{Arity, Layer, LayerContext, PropagateDown, axis_operand::AxisOperand, saved_input::SavedInput};
 use crate::{
     blob::Blob,
     device::Device,

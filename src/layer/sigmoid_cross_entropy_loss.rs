@@ -1,6 +1,6 @@
 //! Cross entropy of the sigmoid of scores, each by itself.
 
-use super::{Arity, Layer, LayerContext, PropagateDown, losses};
+use super::{Arity, Layer, LayerContext, PropagateDown, loss_common};
 use crate::{
     blob::Blob,
     device::Device,
@@ -26,12 +26,12 @@ impl SigmoidCrossEntropyLossLayer {
     /// None; fallible as all makers are.
     pub fn new<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         let loss = param.loss_param.unwrap_or_default();
-        let normalization = losses::normalization(&loss, LossNormalization::BatchSize);
-        Ok(Self { ignore: losses::ignore(&loss), normalization })
+        let normalization = loss_common::normalization(&loss, LossNormalization::BatchSize);
+        Ok(Self { ignore: loss_common::ignore(&loss), normalization })
     }
 
     fn op<T: Element, D: Device>(&self, scores: &Blob<T, D>) -> Result<ElementwiseLoss<T::Acc>> {
-        let items = losses::per_item_axis(scores.shape())?;
+        let items = loss_common::per_item_axis(scores.shape())?;
         Ok(ElementwiseLoss {
             form: ElementwiseLossKind::SigmoidCrossEntropy,
             batch: items.outer,
@@ -61,7 +61,7 @@ impl<T: Element, D: Device> Layer<T, D> for SigmoidCrossEntropyLossLayer {
 
     fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
         let (scores, targets) = (bottom[0].shape(), bottom[1].shape());
-        losses::expect_batch(scores, targets)?;
+        loss_common::expect_batch(scores, targets)?;
         if scores.count() != targets.count() {
             let why = format!("targets {targets} for scores {scores}: they differ in count");
             return Err(Error::Shape(why));
@@ -82,7 +82,7 @@ impl<T: Element, D: Device> Layer<T, D> for SigmoidCrossEntropyLossLayer {
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
         if propagate.bottom[1] {
-            return Err(losses::no_gradient("targets", 1));
+            return Err(loss_common::no_gradient("targets", 1));
         }
         if !propagate.bottom[0] {
             return Ok(());

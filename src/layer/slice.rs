@@ -1,7 +1,7 @@
 //! Parts of a blob along an axis.
 
 use super::{
-    Arity, Layer, LayerContext, PropagateDown, alias::SharedTop, extents, joint::ConcatLayout,
+    Arity, Layer, LayerContext, PropagateDown, shared_top::SharedTop, proto_shape, concat_layout::ConcatLayout,
 };
 use crate::{
     blob::Blob,
@@ -29,7 +29,7 @@ impl SliceLayer {
     /// `slice_point` less than there are tops.
     pub fn new<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         let slice = param.slice_param.clone().unwrap_or_default();
-        let axis = extents::axis(slice.axis, ("slice_dim", slice.slice_dim))?;
+        let axis = proto_shape::axis(slice.axis, ("slice_dim", slice.slice_dim))?;
         let (points, tops) = (slice.slice_point.len(), param.top.len());
         if points > 0 && points + 1 != tops {
             return Err(Error::InvalidData(format!("{points} slice points for {tops} tops")));

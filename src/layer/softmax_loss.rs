@@ -1,6 +1,6 @@
 //! Multinomial logistic loss of the softmax of scores.
 
-use super::{Arity, Layer, LayerContext, PropagateDown, losses};
+use super::{Arity, Layer, LayerContext, PropagateDown, loss_common};
 use crate::{
     blob::Blob,
     device::Device,
@@ -29,15 +29,15 @@ impl<T: Element, D: Device> SoftmaxLossLayer<T, D> {
         let loss = param.loss_param.unwrap_or_default();
         Ok(Self {
             axis: param.softmax_param.unwrap_or_default().axis() as isize,
-            ignore: losses::ignore(&loss),
-            normalization: losses::normalization(&loss, LossNormalization::Valid),
+            ignore: loss_common::ignore(&loss),
+            normalization: loss_common::normalization(&loss, LossNormalization::Valid),
             op: None,
             probabilities: Blob::new(cx.device, &[0])?,
         })
     }
 
     fn op(&self) -> Result<&SoftmaxLoss> {
-        self.op.as_ref().ok_or_else(losses::not_reshaped_error)
+        self.op.as_ref().ok_or_else(loss_common::not_reshaped_error)
     }
 }
 
@@ -60,8 +60,8 @@ impl<T: Element, D: Device> Layer<T, D> for SoftmaxLossLayer<T, D> {
 
     fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
         let axis = Axis::of(bottom[0].shape(), self.axis)?;
-        losses::expect_batch(bottom[0].shape(), bottom[1].shape())?;
-        losses::expect_labels(bottom[0].shape(), bottom[1].shape(), &axis)?;
+        loss_common::expect_batch(bottom[0].shape(), bottom[1].shape())?;
+        loss_common::expect_labels(bottom[0].shape(), bottom[1].shape(), &axis)?;
         let (ignore, normalization) = (self.ignore, self.normalization);
         self.op = Some(SoftmaxLoss { axis, ignore, normalization });
         self.probabilities.reshape_like(&bottom[0])?;
@@ -84,7 +84,7 @@ impl<T: Element, D: Device> Layer<T, D> for SoftmaxLossLayer<T, D> {
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
         if propagate.bottom[1] {
-            return Err(losses::no_gradient("labels", 1));
+            return Err(loss_common::no_gradient("labels", 1));
         }
         if propagate.bottom[0] {
             let (p, label) = (self.probabilities.data()?, bottom[1].data()?);

@@ -1,6 +1,6 @@
 //! Pooling into the same number of elements whatever the extents.
 
-use super::{Layer, LayerContext, PropagateDown, joint::ConcatLayout};
+use super::{Layer, LayerContext, PropagateDown, concat_layout::ConcatLayout};
 use crate::{
     blob::Blob,
     device::Device,

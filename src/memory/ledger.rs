@@ -9,10 +9,10 @@
 //! - While no ledger is open and no policy set anywhere in the process, all of this costs one
 //!   relaxed load a kernel and a copy.
 
-mod book;
+mod record;
 mod policy;
 
-pub use book::{Entry, EventKind, Ledger, LedgerGuard, Total};
+pub use record::{Entry, EventKind, Ledger, LedgerGuard, Total};
 pub use policy::{Policy, PolicyGuard, set_fallback_policy, set_transfer_policy};
 
 use super::Memory;

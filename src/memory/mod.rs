@@ -8,12 +8,12 @@
 //!   make a side stale, so a stale side has no live borrow, and no `unsafe` is needed.
 //! - [`View`] says which elements; whoever runs a kernel says where it needs them.
 
-mod bytes;
+mod host_bytes;
 pub mod ledger;
 mod synced;
 mod view;
 
-pub use bytes::{HostBytes, HostStorage};
+pub use host_bytes::{HostBytes, HostStorage};
 pub use ledger::KernelCall;
 pub use synced::{Head, SyncedMemory};
 pub use view::{DeviceSlice, DeviceSliceMut, Src, View, ViewMut};

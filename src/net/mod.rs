@@ -1,19 +1,19 @@
 //! Nets: layers wired by blob name.
 
-mod build;
+mod builder;
 mod filter;
-mod memory;
-mod need;
-mod pass;
+mod memory_reuse;
+mod backward_pruning;
+mod forward_backward;
 mod split;
-#[cfg(feature = "interchange")]
-mod tensors;
-mod told;
+#[cfg(feature = "tensor-io")]
+mod tensor_io;
+mod build_log;
 mod weights;
 
-pub use build::NetBuilder;
+pub use builder::NetBuilder;
 pub use filter::{filter_net, state_meets_rule};
-pub use memory::MemoryUse;
+pub use memory_reuse::MemoryUse;
 pub use split::insert_splits;
 
 use crate::{
@@ -40,7 +40,7 @@ pub struct Net<T: Element, D: Device> {
     learnable: Vec<usize>,
     outputs: Vec<usize>,
     /// Blobs whose storage is used again in the same pass, if that was asked for.
-    lives: Option<Vec<memory::LiveRange>>,
+    lives: Option<Vec<memory_reuse::LiveRange>>,
 }
 
 /// A layer and its wiring.

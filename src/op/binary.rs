@@ -1,7 +1,7 @@
 //! Functions of two elements.
 
 use super::{
-    functions::{ElementaryFunctions, StdFunctions},
+    elementary::{ElementaryFunctions, StdFunctions},
     unary::pow,
 };
 use crate::element::Element;

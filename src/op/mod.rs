@@ -8,7 +8,7 @@
 mod axis;
 mod binary;
 mod convolution;
-mod functions;
+mod elementary;
 mod gemm;
 mod index;
 mod loss;
@@ -25,7 +25,7 @@ mod window;
 pub use axis::Axis;
 pub use binary::Binary;
 pub use convolution::Convolution;
-pub(crate) use functions::ElementaryFunctions;
+pub(crate) use elementary::ElementaryFunctions;
 pub use gemm::{Gemm, GemmBatch, Gemv, Transpose};
 pub use index::{Copy2d, Permute, RowIndexing, Tile};
 pub use loss::{

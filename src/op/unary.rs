@@ -1,6 +1,6 @@
 //! Functions of one element.
 
-use super::functions::{ElementaryFunctions, StdFunctions};
+use super::elementary::{ElementaryFunctions, StdFunctions};
 use crate::element::Element;
 use num_traits::Float;
 

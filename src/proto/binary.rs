@@ -9,8 +9,8 @@ use std::{
 use prost::{Message, Name, bytes::Buf};
 
 use super::{
-    edits::{SplicedReader, Splices},
-    file,
+    splice::{SplicedReader, Splices},
+    atomic_fs,
     scan::{self, Fields, UnknownFieldAction},
     schema::Schema,
     wire::{ReadSeek, WireError},
@@ -51,7 +51,7 @@ pub fn read_binary<M: Message + Name + Default>(path: impl AsRef<Path>) -> Resul
 pub fn write_binary<M: Message + Name>(path: impl AsRef<Path>, message: &M) -> Result<()> {
     let path = path.as_ref();
     expect_length::<M>(path, message.encoded_len())?;
-    file::write_atomically(path, &message.encode_to_vec())
+    atomic_fs::write_atomically(path, &message.encode_to_vec())
 }
 
 /// Fails for a message that no Caffe would read.

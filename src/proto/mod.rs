@@ -25,9 +25,9 @@
 //! - That a `required` field is missing is noticed in text, not in binary files.
 
 mod binary;
-mod edits;
+mod splice;
 mod hdf5;
-mod read;
+mod files;
 mod scan;
 mod schema;
 #[cfg(feature = "net")]
@@ -36,7 +36,7 @@ mod unknown;
 pub mod upgrade;
 mod wire;
 
-use crate::file;
+use crate::atomic_fs;
 
 /// What prost generates, committed; the documentation of each type and field is in
 /// `proto/caffe.proto`, and `tests/generated.rs` brings this up to date.
@@ -49,8 +49,8 @@ pub use binary::{parse_binary, read_binary, write_binary};
 pub use generated::*;
 pub use prost::{Message, Name};
 #[cfg(feature = "net")]
-pub use read::{read_net, read_solver};
-pub use read::{read_solver_state, read_trained_net, write_solver_state, write_trained_net};
+pub use files::{read_net, read_solver};
+pub use files::{read_solver_state, read_trained_net, write_solver_state, write_trained_net};
 pub use scan::PathStep;
 #[cfg(feature = "net")]
 pub use text::{parse_text, parse_text_lossy, read_text, read_text_lossy, to_text, write_text};
@@ -58,5 +58,5 @@ pub use unknown::UnknownFields;
 #[cfg(feature = "net")]
 pub(crate) use {
     hdf5::{expect_hdf5, write_hdf5_blobs},
-    read::logged,
+    files::logged,
 };

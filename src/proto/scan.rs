@@ -10,7 +10,7 @@ use std::{collections::BTreeMap, fmt, ops::Range};
 use prost::encoding::encode_varint;
 
 use super::{
-    edits::Splices,
+    splice::Splices,
     schema::{Field, MESSAGES, Schema, WireEncoding},
     wire::{self, Key, ReadSeek, WireError, WireReader, WireResult, bad},
 };

@@ -6,7 +6,7 @@ use prost::{Message, Name};
 
 use super::{
     binary::{self, MessageSource},
-    file,
+    atomic_fs,
     scan::{self, Fields, PathStep, UnknownFieldAction},
     schema::Schema,
     wire::WireError,
@@ -131,7 +131,7 @@ impl UnknownFields {
         let path = path.as_ref();
         let bytes = self.encode(message)?;
         binary::expect_length::<M>(path, bytes.len())?;
-        file::write_atomically(path, &bytes)
+        atomic_fs::write_atomically(path, &bytes)
     }
 }
 

@@ -1,7 +1,7 @@
 //! From a definition to a solver.
 
 use super::{
-    Action, LrPolicy, MethodRegistry, Shown, Solver, nets::Nets, snapshot, state::ParamState,
+    Action, LrPolicy, MethodRegistry, Shown, Solver, nets::Nets, snapshot, param_state::ParamState,
     update,
 };
 use crate::{

@@ -34,20 +34,20 @@ mod builder;
 mod event;
 mod method;
 mod nets;
-mod rate;
+mod lr_policy;
 mod registry;
 mod score;
-mod smooth;
+mod smoothed_loss;
 mod snapshot;
-mod state;
-mod trace;
+mod param_state;
+mod debug_info;
 mod train;
 mod update;
 
 pub use builder::{SolverBuilder, read_definition};
 pub use event::{Action, Event, TracedBlob};
 pub use method::{LearnableParam, Method, UpdateParams};
-pub use rate::LrPolicy;
+pub use lr_policy::LrPolicy;
 pub use registry::MethodRegistry;
 pub use score::{Score, mean_scores};
 
@@ -56,7 +56,7 @@ use crate::{
     proto::SolverParameter,
 };
 use nets::Nets;
-use state::ParamState;
+use param_state::ParamState;
 use std::{
     path::Path,
     time::{Duration, Instant},

@@ -3,7 +3,7 @@
 use super::{
     Action, Event, Score, Shown, Solver,
     score::{Sums, scores},
-    smooth::Smoothed,
+    smoothed_loss::Smoothed,
 };
 use crate::{
     device::Device,

@@ -6,21 +6,21 @@
 
 namespace cuda_on_cpu {
 
-thread_local Card *entered;
+thread_local Card *current_card;
 
 namespace {
 
 #ifdef __SANITIZE_ADDRESS__
-// The sanitizer watches what is beside a block, and blocks that were freed.
-constexpr size_t MARGIN = 0;
-constexpr size_t KEPT = 0;
+// The sanitizer itself detects writes out of bounds and to freed blocks.
+constexpr size_t GUARD_BYTES = 0;
+constexpr size_t MAX_FREED_BYTES = 0;
 #else
-// Bytes before and behind a block, which nobody may write.
-constexpr size_t MARGIN = 256;
-// Freed bytes that are watched.
-constexpr size_t KEPT = 32 << 20;
+// Bytes before and after a block. A changed guard byte shows a write out of bounds.
+constexpr size_t GUARD_BYTES = 256;
+// Most freed bytes that are kept, to detect writes to freed memory.
+constexpr size_t MAX_FREED_BYTES = 32 << 20;
 #endif
-constexpr int BESIDE = 0xa5, POISON = 0xff;
+constexpr int GUARD = 0xa5, POISON = 0xff;
 
 bool is_all(uint64_t start, size_t bytes, int value) {
     const auto *at = reinterpret_cast<const unsigned char *>(start);
@@ -30,16 +30,16 @@ bool is_all(uint64_t start, size_t bytes, int value) {
     return true;
 }
 
-bool inside(const std::map<uint64_t, size_t> &blocks, uint64_t address, size_t bytes) {
+bool is_within(const std::map<uint64_t, size_t> &blocks, uint64_t address, size_t bytes) {
     auto next = blocks.upper_bound(address);
     if (next == blocks.begin()) return false;
     const auto &[start, size] = *--next;
     return bytes <= size && address - start <= size - bytes;
 }
 
-// There is nobody to return an error to.
-void wrong(const char *what) {
-    fprintf(stderr, "CUDA on the CPU: %s\n", what);
+// Aborts the process, because the faulty kernel has already reported success.
+void die(const char *message) {
+    fprintf(stderr, "CUDA on the CPU: %s\n", message);
     abort();
 }
 
@@ -68,72 +68,73 @@ void Queue::run(uint64_t count) {
     }
 }
 
-Code Card::take(uint64_t *address, size_t bytes) {
+Code Card::allocate(uint64_t *address, size_t bytes) {
     if (bytes == 0) return INVALID_VALUE;
-    if (bytes > capacity - held) drain();
-    if (bytes > capacity - held) return OUT_OF_MEMORY;
+    if (bytes > capacity - allocated_bytes) drain();
+    if (bytes > capacity - allocated_bytes) return OUT_OF_MEMORY;
     void *start;
-    if (posix_memalign(&start, 256, bytes + 2 * MARGIN)) return OUT_OF_MEMORY;
-    memset(start, BESIDE, MARGIN);
-    *address = reinterpret_cast<uint64_t>(start) + MARGIN;
+    if (posix_memalign(&start, 256, bytes + 2 * GUARD_BYTES)) return OUT_OF_MEMORY;
+    memset(start, GUARD, GUARD_BYTES);
+    *address = reinterpret_cast<uint64_t>(start) + GUARD_BYTES;
     memset(reinterpret_cast<void *>(*address), POISON, bytes);
-    memset(reinterpret_cast<void *>(*address + bytes), BESIDE, MARGIN);
+    memset(reinterpret_cast<void *>(*address + bytes), GUARD, GUARD_BYTES);
     memory[*address] = bytes;
-    held += bytes;
+    allocated_bytes += bytes;
     return SUCCESS;
 }
 
-Code Card::give(uint64_t address) {
+Code Card::release(uint64_t address) {
     const auto block = memory.find(address);
     if (block == memory.end()) return INVALID_VALUE;
     const size_t bytes = block->second;
     memory.erase(block);
-    held -= bytes;
-    if (!is_all(address - MARGIN, MARGIN, BESIDE) || !is_all(address + bytes, MARGIN, BESIDE)) {
-        wrong("a kernel wrote beside its operands");
+    allocated_bytes -= bytes;
+    if (!is_all(address - GUARD_BYTES, GUARD_BYTES, GUARD) ||
+        !is_all(address + bytes, GUARD_BYTES, GUARD)) {
+        die("a kernel wrote out of bounds");
     }
     memset(reinterpret_cast<void *>(address), POISON, bytes);
     freed.emplace_back(address, bytes);
     freed_bytes += bytes;
-    forget(KEPT);
+    trim_freed(MAX_FREED_BYTES);
     return SUCCESS;
 }
 
-bool Card::holds(uint64_t address, size_t bytes) const { return inside(memory, address, bytes); }
+bool Card::holds(uint64_t address, size_t bytes) const { return is_within(memory, address, bytes); }
 
 void Card::drain() {
     for (size_t i = 0; i < queues.size(); i++) queues[i]->run(queues[i]->queued);
 }
 
-void Card::forget(size_t kept) {
+void Card::trim_freed(size_t kept) {
     while (freed_bytes > kept) {
         const auto [address, bytes] = freed.front();
         freed.pop_front();
         freed_bytes -= bytes;
-        if (!is_all(address, bytes, POISON)) wrong("a kernel wrote to memory that was freed");
-        free(reinterpret_cast<void *>(address - MARGIN));
+        if (!is_all(address, bytes, POISON)) die("a kernel wrote to freed memory");
+        free(reinterpret_cast<void *>(address - GUARD_BYTES));
     }
 }
 
 Card &card(int number) {
     static Card cards[CARDS];
-    static const bool made = [] {
+    static const bool initialized = [] {
         for (int i = 0; i < CARDS; i++) {
             cards[i].number = i;
             cards[i].capacity = i == 3 ? size_t(1) << 20 : size_t(2) << 30;
         }
         return true;
     }();
-    (void)made;
+    (void)initialized;
     return cards[number];
 }
 
-bool breaks(const Card &card, const std::string &kernel) {
+bool kernel_fails(const Card &card, const std::string &kernel) {
     return card.number == 2 && kernel == "exp_f64";
 }
 
 bool Pinned::holds(const void *address, size_t bytes) const {
-    return inside(blocks, reinterpret_cast<uint64_t>(address), bytes);
+    return is_within(blocks, reinterpret_cast<uint64_t>(address), bytes);
 }
 
 Pinned &pinned() {
@@ -141,9 +142,9 @@ Pinned &pinned() {
     return all;
 }
 
-std::recursive_mutex &lock() {
-    static std::recursive_mutex one;
-    return one;
+std::recursive_mutex &driver_lock() {
+    static std::recursive_mutex mutex;
+    return mutex;
 }
 
 }  // namespace cuda_on_cpu

@@ -1,4 +1,4 @@
-// A GPU that is not there: its memory is the host's, and its queues run when they are waited for.
+// Simulated GPUs. Their memory is the host's, and a queue runs only when a call waits for it.
 #pragma once
 
 #include <stdint.h>
@@ -14,14 +14,14 @@
 
 namespace cuda_on_cpu {
 
-// How far a queue is, which events remember longer than the queue may live.
+// Progress of a queue. Events share it, because they may outlive the queue.
 struct Progress {
     struct Queue *queue;
     uint64_t done;
 };
 
-// A queue. Nothing in it runs before somebody waits: a program that forgets to wait finds what
-// was there before.
+// A queue, whose items run only when a call waits for them. A program that forgets to wait reads
+// stale data.
 struct Queue {
     struct Card *card;
     std::deque<std::function<Code()>> work;
@@ -31,58 +31,59 @@ struct Queue {
     explicit Queue(Card *card);
     ~Queue();
     void add(std::function<Code()> item);
-    // Runs what is not done of the first `count` items ever queued.
+    // Runs those of the first `count` items ever queued that have not run yet.
     void run(uint64_t count);
 };
 
 struct Event {
-    std::shared_ptr<Progress> of;
-    uint64_t place = 0;
+    std::shared_ptr<Progress> progress;
+    // Items of the queue up to the event.
+    uint64_t count = 0;
 };
 
 struct Card {
     int number;
     size_t capacity;
-    // Once a kernel has failed, everything does.
+    // The code of the first failed item; from then on, calls on the card return it.
     Code failed = SUCCESS;
     unsigned retained = 0;
-    size_t held = 0;
-    // Sizes by addresses.
+    size_t allocated_bytes = 0;
+    // Sizes of the allocated blocks, by address.
     std::map<uint64_t, size_t> memory;
-    // Freed not long ago: written to by nobody.
+    // Recently freed blocks, kept poisoned to detect writes to them.
     std::deque<std::pair<uint64_t, size_t>> freed;
     size_t freed_bytes = 0;
     std::vector<std::unique_ptr<Queue>> queues;
 
-    // Memory full of ones, which are NaN.
-    Code take(uint64_t *address, size_t bytes);
-    Code give(uint64_t address);
+    // Allocates memory in which every bit is set, so that it reads as NaN.
+    Code allocate(uint64_t *address, size_t bytes);
+    Code release(uint64_t address);
     bool holds(uint64_t address, size_t bytes) const;
-    // Runs all queues to their ends.
+    // Runs all items of all queues.
     void drain();
-    // Frees for good what was freed before, but for `kept` bytes of it.
-    void forget(size_t kept);
+    // Returns freed blocks to the host, oldest first, until at most `kept` bytes remain.
+    void trim_freed(size_t kept);
 };
 
-// The cards of this machine. 0 and 1 are sound. The kernel `exp_f64` fails on 2, as one does that
-// writes where it may not. 3 has one MiB of memory.
+// The simulated GPUs. 0 and 1 work. On 2, the kernel `exp_f64` fails as if it had accessed an
+// illegal address. 3 has 1 MiB of memory.
 constexpr int CARDS = 4;
 Card &card(int number);
 
-// Whether kernels of this name fail on a card.
-bool breaks(const Card &card, const std::string &kernel);
+// Returns whether a kernel of this name fails on a card.
+bool kernel_fails(const Card &card, const std::string &kernel);
 
-// Pinned host memory, which copies read when they run, and not when they are queued.
+// Pinned host memory. A copy reads it when the copy runs, not when it is queued.
 struct Pinned {
     std::map<uint64_t, size_t> blocks;
     bool holds(const void *address, size_t bytes) const;
 };
 Pinned &pinned();
 
-// One call of the driver at a time.
-std::recursive_mutex &lock();
+// The lock under which every call of the driver runs.
+std::recursive_mutex &driver_lock();
 
-// The calling thread's card.
-extern thread_local Card *entered;
+// The card whose context is current in the calling thread, or null.
+extern thread_local Card *current_card;
 
 }  // namespace cuda_on_cpu

@@ -1,4 +1,4 @@
-// The driver's codes, as far as they occur here.
+// The driver's result codes that this driver returns.
 #pragma once
 
 namespace cuda_on_cpu {

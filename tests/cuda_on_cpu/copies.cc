@@ -9,16 +9,16 @@ using namespace cuda_on_cpu;
 
 namespace {
 
-// A pool is only a name for its card's memory.
+// A memory pool. It only names its card; all memory is the card's.
 struct Pool {
     int card;
 };
 
 Queue *queue_of(void *stream) { return static_cast<Queue *>(stream); }
 
-// What a copy reads, when it runs: pinned memory as it is then, other memory as it was when the
-// copy was queued.
-std::function<const void *()> source(const void *start, size_t bytes) {
+// Returns a function that gives a copy its source when the copy runs. Pinned memory is read at that
+// time. Other memory is staged now, as CUDA does when it queues the copy.
+std::function<const void *()> copy_source(const void *start, size_t bytes) {
     if (pinned().holds(start, bytes)) return [=] { return start; };
     const auto *first = static_cast<const char *>(start);
     auto staged = std::make_shared<std::vector<char>>(first, first + bytes);
@@ -28,8 +28,8 @@ std::function<const void *()> source(const void *start, size_t bytes) {
 }  // namespace
 
 ENTRY cuMemPoolCreate(void **pool, const void *properties) {
-    ALONE;
-    // The kind of memory, handles that it is shared by, and where it is.
+    LOCK_DRIVER;
+    // CUmemPoolProps: allocation type, handle types, location type, location id.
     int words[4];
     memcpy(words, properties, sizeof words);
     if (words[0] != 1 || words[1] != 0 || words[2] != 1 || words[3] >= CARDS) return INVALID_VALUE;
@@ -38,7 +38,7 @@ ENTRY cuMemPoolCreate(void **pool, const void *properties) {
 }
 
 ENTRY cuMemPoolDestroy(void *pool) {
-    ALONE;
+    LOCK_DRIVER;
     delete static_cast<Pool *>(pool);
     return SUCCESS;
 }
@@ -48,32 +48,31 @@ ENTRY cuMemPoolSetAttribute(void *, int attribute, void *) {
 }
 
 ENTRY cuMemPoolTrimTo(void *, size_t) {
-    ON_CARD;
-    card.forget(0);
+    REQUIRE_CARD;
+    card.trim_freed(0);
     return SUCCESS;
 }
 
 ENTRY cuMemAllocFromPoolAsync(uint64_t *address, size_t bytes, void *pool, void *stream) {
-    ON_CARD;
+    REQUIRE_CARD;
     if (static_cast<Pool *>(pool)->card != card.number || queue_of(stream)->card != &card) {
         return INVALID_VALUE;
     }
-    return card.take(address, bytes);
+    return card.allocate(address, bytes);
 }
 
-// In its turn: what was queued before may still use it. It is given back even by a card that is
-// broken.
+// Queues the release, because earlier items may still use the memory. Works on a failed card too.
 ENTRY cuMemFreeAsync(uint64_t address, void *stream) {
-    ALONE;
-    if (!entered) return INVALID_CONTEXT;
-    Card *card = entered;
+    LOCK_DRIVER;
+    if (!current_card) return INVALID_CONTEXT;
+    Card *card = current_card;
     if (!card->memory.count(address)) return INVALID_VALUE;
-    queue_of(stream)->add([=] { return card->give(address); });
+    queue_of(stream)->add([=] { return card->release(address); });
     return SUCCESS;
 }
 
 ENTRY cuMemAllocHost_v2(void **start, size_t bytes) {
-    ON_CARD;
+    REQUIRE_CARD;
     (void)card;
     if (posix_memalign(start, 4096, bytes)) return OUT_OF_MEMORY;
     memset(*start, 0xff, bytes);
@@ -82,16 +81,16 @@ ENTRY cuMemAllocHost_v2(void **start, size_t bytes) {
 }
 
 ENTRY cuMemFreeHost(void *start) {
-    ALONE;
+    LOCK_DRIVER;
     if (!pinned().blocks.erase(reinterpret_cast<uint64_t>(start))) return INVALID_VALUE;
     free(start);
     return SUCCESS;
 }
 
 ENTRY cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *stream) {
-    ON_CARD;
+    REQUIRE_CARD;
     if (!card.holds(to, bytes)) return INVALID_VALUE;
-    queue_of(stream)->add([&card, to, bytes, from = source(from, bytes)] {
+    queue_of(stream)->add([&card, to, bytes, from = copy_source(from, bytes)] {
         if (!card.holds(to, bytes)) return ILLEGAL_ADDRESS;
         memcpy(reinterpret_cast<void *>(to), from(), bytes);
         return SUCCESS;
@@ -100,7 +99,7 @@ ENTRY cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *st
 }
 
 ENTRY cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *stream) {
-    ON_CARD;
+    REQUIRE_CARD;
     if (!card.holds(from, bytes)) return INVALID_VALUE;
     queue_of(stream)->add([&card, to, from, bytes] {
         if (!card.holds(from, bytes)) return ILLEGAL_ADDRESS;
@@ -111,7 +110,7 @@ ENTRY cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *stream) 
 }
 
 ENTRY cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void *stream) {
-    ON_CARD;
+    REQUIRE_CARD;
     if (!card.holds(to, bytes) || !card.holds(from, bytes)) return INVALID_VALUE;
     queue_of(stream)->add([&card, to, from, bytes] {
         if (!card.holds(to, bytes) || !card.holds(from, bytes)) return ILLEGAL_ADDRESS;
@@ -122,7 +121,7 @@ ENTRY cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void *strea
 }
 
 ENTRY cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, void *stream) {
-    ON_CARD;
+    REQUIRE_CARD;
     if (!card.holds(to, bytes)) return INVALID_VALUE;
     queue_of(stream)->add([&card, to, value, bytes] {
         if (!card.holds(to, bytes)) return ILLEGAL_ADDRESS;

@@ -1,4 +1,4 @@
-// The driver's functions for devices and contexts, and its names of codes.
+// The driver's functions for devices and contexts, and the names of result codes.
 
 #include <string.h>
 
@@ -36,52 +36,52 @@ ENTRY cuDeviceTotalMem_v2(size_t *bytes, int device) {
 
 ENTRY cuDeviceGetAttribute(int *value, int attribute, int) {
     switch (attribute) {
-        case 1: *value = 1024; break;        // threads of a block
-        case 8: *value = 48 << 10; break;    // shared memory of a block
-        case 10: *value = 32; break;         // lanes of a warp
+        case 1: *value = 1024; break;        // threads per block
+        case 8: *value = 48 << 10; break;    // shared memory per block
+        case 10: *value = 32; break;         // lanes per warp
         case 16: *value = 2; break;          // multiprocessors
-        case 75: *value = 8; break;          // compute capability
-        case 76: *value = 0; break;
-        case 97: *value = 227 << 10; break;  // shared memory of a block that asks for it
-        case 115: *value = 1; break;         // pools of memory
+        case 75: *value = 8; break;          // compute capability, major
+        case 76: *value = 0; break;          // and minor
+        case 97: *value = 227 << 10; break;  // shared memory per block, opt-in
+        case 115: *value = 1; break;         // memory pools supported
         default: return INVALID_VALUE;
     }
     return SUCCESS;
 }
 
 ENTRY cuDevicePrimaryCtxRetain(void **context, int device) {
-    ALONE;
+    LOCK_DRIVER;
     card(device).retained++;
     *context = &card(device);
     return SUCCESS;
 }
 
-// The last to let go of a card leaves it as new.
+// The last release of a context resets its card.
 ENTRY cuDevicePrimaryCtxRelease_v2(int device) {
-    ALONE;
+    LOCK_DRIVER;
     Card &released = card(device);
     if (released.retained == 0) return INVALID_CONTEXT;
     if (--released.retained == 0) {
         released.drain();
         released.queues.clear();
-        released.forget(0);
+        released.trim_freed(0);
         released.failed = SUCCESS;
     }
     return SUCCESS;
 }
 
 ENTRY cuCtxSetCurrent(void *context) {
-    entered = static_cast<Card *>(context);
+    current_card = static_cast<Card *>(context);
     return SUCCESS;
 }
 
 ENTRY cuCtxGetCurrent(void **context) {
-    *context = entered;
+    *context = current_card;
     return SUCCESS;
 }
 
 ENTRY cuCtxSynchronize() {
-    ON_CARD;
+    REQUIRE_CARD;
     card.drain();
     return card.failed;
 }

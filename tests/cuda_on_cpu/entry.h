@@ -1,16 +1,16 @@
-// How the driver's functions begin.
+// Macros that begin a function of the driver.
 #pragma once
 
 #include "card.h"
 
 #define ENTRY extern "C" __attribute__((visibility("default"))) int
 
-// One call at a time.
-#define ALONE std::lock_guard<std::recursive_mutex> guard(cuda_on_cpu::lock())
+// Serializes calls.
+#define LOCK_DRIVER std::lock_guard<std::recursive_mutex> guard(cuda_on_cpu::driver_lock())
 
-// … on a card that the thread has entered, and that is sound.
-#define ON_CARD                                       \
-    ALONE;                                            \
-    if (!entered) return INVALID_CONTEXT;             \
-    if (entered->failed) return entered->failed;      \
-    Card &card = *entered
+// Also requires a current card that has not failed, and names it `card`.
+#define REQUIRE_CARD                                       \
+    LOCK_DRIVER;                                           \
+    if (!current_card) return INVALID_CONTEXT;             \
+    if (current_card->failed) return current_card->failed; \
+    Card &card = *current_card

@@ -9,10 +9,10 @@
 #endif
 
 #ifndef __x86_64__
-#error "stacks are switched by instructions of x86-64"
+#error "switching stacks is implemented for x86-64 only"
 #endif
 
-// Keeps what a function has to keep, and goes on where `to` has left off.
+// Saves the callee-saved registers and the stack pointer, and resumes the stack `to`.
 extern "C" void cuda_on_cpu_switch(void **from, void *to);
 asm(R"(
     .text
@@ -44,13 +44,15 @@ constexpr size_t STACK = 128 << 10;
 
 namespace {
 
-// The fiber that was resumed last, and what it is to run.
-thread_local Fiber *resumed;
-thread_local void (*first)();
+// The fiber that was resumed last, and the function that a new fiber runs.
+thread_local Fiber *last_resumed;
+thread_local void (*fiber_body)();
 
 }  // namespace
 
-Fiber::Fiber() : own(nullptr), other(nullptr), fake(nullptr), bottom(nullptr), size(0) {
+Fiber::Fiber()
+    : own_sp(nullptr), caller_sp(nullptr), own_fake_stack(nullptr), caller_stack(nullptr),
+      caller_stack_size(0) {
     void *pages = mmap(nullptr, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (pages == MAP_FAILED) abort();
     stack = static_cast<char *>(pages);
@@ -60,42 +62,43 @@ Fiber::~Fiber() { munmap(stack, STACK); }
 
 void Fiber::begin() {
 #ifdef __SANITIZE_ADDRESS__
-    __sanitizer_finish_switch_fiber(nullptr, &resumed->bottom, &resumed->size);
+    __sanitizer_finish_switch_fiber(nullptr, &last_resumed->caller_stack,
+                                    &last_resumed->caller_stack_size);
 #endif
-    first();
-    for (;;) resumed->pause();
+    fiber_body();
+    for (;;) last_resumed->pause();
 }
 
 void Fiber::prepare(void (*body)()) {
-    first = body;
-    // As `cuda_on_cpu_switch` leaves a stack: six registers, then where to return to, which finds
-    // the stack as after a call.
+    fiber_body = body;
+    // The layout that `cuda_on_cpu_switch` restores: six registers and the return address `begin`.
+    // The null pushed first keeps the stack aligned as after a call.
     void **top = reinterpret_cast<void **>(stack + STACK);
     *--top = nullptr;
     *--top = reinterpret_cast<void *>(begin);
     for (int registers = 0; registers < 6; registers++) *--top = nullptr;
-    own = top;
+    own_sp = top;
 }
 
 void Fiber::resume() {
-    resumed = this;
+    last_resumed = this;
 #ifdef __SANITIZE_ADDRESS__
-    void *keep = nullptr;
-    __sanitizer_start_switch_fiber(&keep, stack, STACK);
+    void *caller_fake_stack = nullptr;
+    __sanitizer_start_switch_fiber(&caller_fake_stack, stack, STACK);
 #endif
-    cuda_on_cpu_switch(&other, own);
+    cuda_on_cpu_switch(&caller_sp, own_sp);
 #ifdef __SANITIZE_ADDRESS__
-    __sanitizer_finish_switch_fiber(keep, nullptr, nullptr);
+    __sanitizer_finish_switch_fiber(caller_fake_stack, nullptr, nullptr);
 #endif
 }
 
 void Fiber::pause() {
 #ifdef __SANITIZE_ADDRESS__
-    __sanitizer_start_switch_fiber(&fake, bottom, size);
+    __sanitizer_start_switch_fiber(&own_fake_stack, caller_stack, caller_stack_size);
 #endif
-    cuda_on_cpu_switch(&own, other);
+    cuda_on_cpu_switch(&own_sp, caller_sp);
 #ifdef __SANITIZE_ADDRESS__
-    __sanitizer_finish_switch_fiber(fake, &bottom, &size);
+    __sanitizer_finish_switch_fiber(own_fake_stack, &caller_stack, &caller_stack_size);
 #endif
 }
 

@@ -1,36 +1,36 @@
-// Stacks that a thread of the host runs by turns.
+// Fibers: stacks between which one host thread switches.
 #pragma once
 
 #include <stddef.h>
 
 namespace cuda_on_cpu {
 
-// Runs `body` when first resumed. Everything here is of one thread of the host.
+// A fiber. All calls must come from one host thread.
 class Fiber {
   public:
     Fiber();
     Fiber(const Fiber &) = delete;
     ~Fiber();
 
-    // To run `body` from its beginning, which must not be under way.
+    // Makes the next `resume` start `body`. A previous body must have ended.
     void prepare(void (*body)());
 
-    // Runs it until it pauses.
+    // Runs the fiber until it pauses.
     void resume();
 
-    // Called by what runs in it: goes back to whoever resumed it.
+    // Called in the fiber: returns to the caller of `resume`.
     void pause();
 
   private:
     static void begin();
 
     char *stack;
-    // Where the fiber, and whoever resumed it, go on.
-    void *own, *other;
-    // Of the address sanitizer, which has to know about stacks.
-    void *fake;
-    const void *bottom;
-    size_t size;
+    // Saved stack pointers of the fiber and of the caller of `resume`.
+    void *own_sp, *caller_sp;
+    // State for the address sanitizer, which must know every stack.
+    void *own_fake_stack;
+    const void *caller_stack;
+    size_t caller_stack_size;
 };
 
 }  // namespace cuda_on_cpu

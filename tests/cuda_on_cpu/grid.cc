@@ -7,111 +7,111 @@
 
 namespace cuda_on_cpu {
 
-thread_local Thread *running;
-thread_local Block *block;
+thread_local Thread *current_thread;
+thread_local Block *current_block;
 
 namespace {
 
 enum class State { Ready, AtBlock, AtWarp, Done };
 
-// A thread of a block, and how far it is.
+// A thread of a block and its state.
 struct Worker {
     Thread thread;
     State state;
-    // Which barrier, or which lanes, it waits at.
-    unsigned place;
+    // The barrier's number, or the mask of lanes, that the thread waits for.
+    unsigned awaits;
     std::unique_ptr<Fiber> fiber;
 };
 
-struct Running {
+struct Grid {
     void (*call)(void **);
     std::vector<void *> arguments;
     std::vector<Worker> workers;
-    std::vector<uint64_t> mail;
-    // Stacks of threads that are done: the next ones go on with them.
-    std::vector<std::unique_ptr<Fiber>> idle;
+    std::vector<uint64_t> mailboxes;
+    // Fibers of threads that have ended, for reuse.
+    std::vector<std::unique_ptr<Fiber>> idle_fibers;
 };
 
-thread_local Running *current;
+thread_local Grid *current_grid;
 
-Worker &self() { return current->workers[running->warp * 32 + running->lane]; }
+Worker &self() { return current_grid->workers[current_thread->warp * 32 + current_thread->lane]; }
 
 void run_thread() {
-    current->call(current->arguments.data());
+    current_grid->call(current_grid->arguments.data());
     self().state = State::Done;
 }
 
-void wait(State state, unsigned place) {
+void wait(State state, unsigned awaits) {
     Worker &worker = self();
     worker.state = state;
-    worker.place = place;
+    worker.awaits = awaits;
     worker.fiber->pause();
 }
 
-// Runs every thread that can to where it waits or ends. Whether there was one.
-bool advance(Running &all) {
+// Runs every ready thread until it waits or ends. Returns whether any was ready.
+bool run_ready(Grid &grid) {
     bool any = false;
-    for (Worker &worker : all.workers) {
+    for (Worker &worker : grid.workers) {
         if (worker.state != State::Ready) continue;
         any = true;
         if (!worker.fiber) {
-            if (all.idle.empty()) all.idle.push_back(std::make_unique<Fiber>());
-            worker.fiber = std::move(all.idle.back());
-            all.idle.pop_back();
+            if (grid.idle_fibers.empty()) grid.idle_fibers.push_back(std::make_unique<Fiber>());
+            worker.fiber = std::move(grid.idle_fibers.back());
+            grid.idle_fibers.pop_back();
             worker.fiber->prepare(run_thread);
         }
-        running = &worker.thread;
+        current_thread = &worker.thread;
         worker.fiber->resume();
-        if (worker.state == State::Done) all.idle.push_back(std::move(worker.fiber));
+        if (worker.state == State::Done) grid.idle_fibers.push_back(std::move(worker.fiber));
     }
     return any;
 }
 
-// Lets the lanes of a warp go on that have met all the lanes they wait for.
-bool release_warps(Running &all) {
+// Releases each warp whose waiting lanes have all arrived. Returns whether any was released.
+bool release_warps(Grid &grid) {
     bool any = false;
-    for (size_t first = 0; first < all.workers.size(); first += 32) {
-        const size_t end = std::min(first + 32, all.workers.size());
-        unsigned alive = 0, waiting = 0, wanted = 0;
+    for (size_t first = 0; first < grid.workers.size(); first += 32) {
+        const size_t end = std::min(first + 32, grid.workers.size());
+        unsigned alive = 0, waiting = 0, awaited = 0;
         for (size_t i = first; i < end; i++) {
             const unsigned lane = 1u << (i - first);
-            if (all.workers[i].state != State::Done) alive |= lane;
-            if (all.workers[i].state == State::AtWarp) {
+            if (grid.workers[i].state != State::Done) alive |= lane;
+            if (grid.workers[i].state == State::AtWarp) {
                 waiting |= lane;
-                wanted |= all.workers[i].place;
+                awaited |= grid.workers[i].awaits;
             }
         }
-        if (waiting == 0 || (wanted & alive & ~waiting) != 0) continue;
+        if (waiting == 0 || (awaited & alive & ~waiting) != 0) continue;
         any = true;
         for (size_t i = first; i < end; i++) {
-            if (all.workers[i].state == State::AtWarp) all.workers[i].state = State::Ready;
+            if (grid.workers[i].state == State::AtWarp) grid.workers[i].state = State::Ready;
         }
     }
     return any;
 }
 
-// Lets all threads go on when all are at the same barrier. `wrong` tells why that cannot be.
-bool release_block(Running &all, std::string &wrong) {
+// Releases all threads if all wait at the same barrier; otherwise `error` gets the reason.
+bool release_block(Grid &grid, std::string &error) {
     const auto count = [&](State state) {
-        return std::count_if(all.workers.begin(), all.workers.end(),
+        return std::count_if(grid.workers.begin(), grid.workers.end(),
                              [=](const Worker &worker) { return worker.state == state; });
     };
     const auto waiting = count(State::AtBlock), done = count(State::Done);
     if (waiting == 0) {
-        wrong = "lanes wait for others of their warp that never come";
+        error = "lanes wait for lanes of their warp that never arrive";
         return false;
     }
     if (done > 0) {
-        wrong = std::to_string(done) + " threads have ended that others wait for in __syncthreads()";
+        error = std::to_string(done) + " threads ended while other threads wait in __syncthreads()";
         return false;
     }
-    if (waiting < long(all.workers.size())) {
-        wrong = "some threads are in __syncthreads() and others wait within their warp";
+    if (waiting < long(grid.workers.size())) {
+        error = "some threads wait in __syncthreads(), other threads in a warp operation";
         return false;
     }
-    for (Worker &worker : all.workers) {
-        if (worker.place != all.workers[0].place) {
-            wrong = "threads of one block are in different __syncthreads()";
+    for (Worker &worker : grid.workers) {
+        if (worker.awaits != grid.workers[0].awaits) {
+            error = "threads of one block wait in different __syncthreads()";
             return false;
         }
         worker.state = State::Ready;
@@ -119,57 +119,57 @@ bool release_block(Running &all, std::string &wrong) {
     return true;
 }
 
-std::string run_block(Running &all) {
-    std::string wrong;
+std::string run_block(Grid &grid) {
+    std::string error;
     for (;;) {
-        advance(all);
-        const bool ended = std::all_of(all.workers.begin(), all.workers.end(), [](const Worker &w) {
+        run_ready(grid);
+        const bool ended = std::all_of(grid.workers.begin(), grid.workers.end(), [](const Worker &w) {
             return w.state == State::Done;
         });
         if (ended) return "";
-        if (!release_warps(all) && !release_block(all, wrong)) return wrong;
+        if (!release_warps(grid) && !release_block(grid, error)) return error;
     }
 }
 
 }  // namespace
 
-void meet_block(unsigned barrier) { wait(State::AtBlock, barrier); }
-void meet_warp(unsigned mask) { wait(State::AtWarp, mask); }
-uint64_t *mailbox() { return &current->mail[running->warp * 32]; }
+void wait_for_block(unsigned barrier) { wait(State::AtBlock, barrier); }
+void wait_for_warp(unsigned mask) { wait(State::AtWarp, mask); }
+uint64_t *warp_mailbox() { return &current_grid->mailboxes[current_thread->warp * 32]; }
 
 std::string run(Launch &launch) {
-    // Stacks of earlier launches are used again. One that was left waiting is not.
-    static thread_local std::vector<std::unique_ptr<Fiber>> idle;
+    // Fibers of earlier launches, for reuse. One that was left waiting is destroyed instead.
+    static thread_local std::vector<std::unique_ptr<Fiber>> idle_fibers;
     const Index threads = launch.threads;
-    Running all;
-    all.call = launch.kernel->call;
-    for (auto &argument : launch.arguments) all.arguments.push_back(argument.data());
-    all.workers.resize(size_t(threads.x) * threads.y * threads.z);
-    all.mail.resize((all.workers.size() + 31) / 32 * 32);
-    all.idle = std::move(idle);
-    for (size_t i = 0; i < all.workers.size(); i++) {
+    Grid grid;
+    grid.call = launch.kernel->call;
+    for (auto &argument : launch.arguments) grid.arguments.push_back(argument.data());
+    grid.workers.resize(size_t(threads.x) * threads.y * threads.z);
+    grid.mailboxes.resize((grid.workers.size() + 31) / 32 * 32);
+    grid.idle_fibers = std::move(idle_fibers);
+    for (size_t i = 0; i < grid.workers.size(); i++) {
         const unsigned n = i;
-        all.workers[i].thread = {{n % threads.x, n / threads.x % threads.y, n / (threads.x * threads.y)},
+        grid.workers[i].thread = {{n % threads.x, n / threads.x % threads.y, n / (threads.x * threads.y)},
                                  int(n % 32),
                                  int(n / 32)};
     }
-    current = &all;
-    std::string wrong;
-    Block here = {{0, 0, 0}, threads, launch.blocks};
-    block = &here;
-    for (unsigned z = 0; z < launch.blocks.z && wrong.empty(); z++) {
-        for (unsigned y = 0; y < launch.blocks.y && wrong.empty(); y++) {
-            for (unsigned x = 0; x < launch.blocks.x && wrong.empty(); x++) {
-                here.at = {x, y, z};
-                for (Worker &worker : all.workers) worker.state = State::Ready;
-                // What a block finds there is whatever was left: NaN shows who reads it.
+    current_grid = &grid;
+    std::string error;
+    Block shape = {{0, 0, 0}, threads, launch.blocks};
+    current_block = &shape;
+    for (unsigned z = 0; z < launch.blocks.z && error.empty(); z++) {
+        for (unsigned y = 0; y < launch.blocks.y && error.empty(); y++) {
+            for (unsigned x = 0; x < launch.blocks.x && error.empty(); x++) {
+                shape.index = {x, y, z};
+                for (Worker &worker : grid.workers) worker.state = State::Ready;
+                // A GPU leaves shared memory undefined; NaN exposes kernels that read it first.
                 if (launch.shared) memset(launch.kernel->shared(), 0xff, launch.shared);
-                wrong = run_block(all);
+                error = run_block(grid);
             }
         }
     }
-    idle = std::move(all.idle);
-    return wrong;
+    idle_fibers = std::move(grid.idle_fibers);
+    return error;
 }
 
 }  // namespace cuda_on_cpu

@@ -17,7 +17,7 @@ struct Launch {
     std::vector<std::vector<char>> arguments;
 };
 
-// Nothing, or what is wrong with how its threads meet.
+// Runs a launch. Returns an empty string, or the error in how its threads synchronize.
 std::string run(Launch &launch);
 
 }  // namespace cuda_on_cpu

@@ -11,14 +11,14 @@ using namespace cuda_on_cpu;
 
 namespace {
 
-// A kernel of a module. It asks for this much shared memory at most.
+// A kernel of a module, with the most shared memory that a launch may ask for.
 struct Function {
     const Kernel *kernel;
     Card *card;
     size_t shared;
 };
 
-// PTX is not run, but looked into: only kernels that are in it are found.
+// A module. Its PTX is not run, but only kernels that it contains can be found.
 struct Module {
     std::string ptx;
     Card *card;
@@ -28,7 +28,7 @@ struct Module {
 }  // namespace
 
 ENTRY cuModuleLoadDataEx(void **module, const void *image, unsigned, void *, void *) {
-    ON_CARD;
+    REQUIRE_CARD;
     const std::string ptx = static_cast<const char *>(image);
     if (ptx.find(".target sm_80") == ptx.npos) return INVALID_PTX;
     *module = new Module{ptx, &card, {}};
@@ -36,13 +36,13 @@ ENTRY cuModuleLoadDataEx(void **module, const void *image, unsigned, void *, voi
 }
 
 ENTRY cuModuleUnload(void *module) {
-    ALONE;
+    LOCK_DRIVER;
     delete static_cast<Module *>(module);
     return SUCCESS;
 }
 
 ENTRY cuModuleGetFunction(void **function, void *from, const char *name) {
-    ON_CARD;
+    REQUIRE_CARD;
     auto *module = static_cast<Module *>(from);
     const auto known = kernels().find(name);
     if (module->card != &card) return INVALID_HANDLE;
@@ -54,18 +54,18 @@ ENTRY cuModuleGetFunction(void **function, void *from, const char *name) {
 }
 
 ENTRY cuFuncSetAttribute(void *function, int attribute, int value) {
-    ON_CARD;
+    REQUIRE_CARD;
     (void)card;
     if (attribute != 8 || value < 0 || size_t(value) > SHARED) return INVALID_VALUE;
     static_cast<Function *>(function)->shared = value;
     return SUCCESS;
 }
 
-ENTRY cuLaunchKernel(void *what, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+ENTRY cuLaunchKernel(void *handle, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                      unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared,
                      void *stream, void **arguments, void **extra) {
-    ON_CARD;
-    const auto *function = static_cast<Function *>(what);
+    REQUIRE_CARD;
+    const auto *function = static_cast<Function *>(handle);
     auto *queue = static_cast<Queue *>(stream);
     const Kernel *kernel = function->kernel;
     if (function->card != &card || queue->card != &card) return INVALID_HANDLE;
@@ -85,10 +85,10 @@ ENTRY cuLaunchKernel(void *what, unsigned grid_x, unsigned grid_y, unsigned grid
     }
     queue->add([&card, launch]() mutable {
         if (card.failed) return card.failed;
-        if (breaks(card, launch.kernel->name)) return ILLEGAL_ADDRESS;
-        const std::string wrong = run(launch);
-        if (wrong.empty()) return SUCCESS;
-        fprintf(stderr, "CUDA on the CPU: %s: %s\n", launch.kernel->name.c_str(), wrong.c_str());
+        if (kernel_fails(card, launch.kernel->name)) return ILLEGAL_ADDRESS;
+        const std::string error = run(launch);
+        if (error.empty()) return SUCCESS;
+        fprintf(stderr, "CUDA on the CPU: %s: %s\n", launch.kernel->name.c_str(), error.c_str());
         return LAUNCH_FAILED;
     });
     return SUCCESS;

@@ -5,19 +5,19 @@
 using namespace cuda_on_cpu;
 
 ENTRY cuStreamCreateWithPriority(void **stream, unsigned flags, int) {
-    ON_CARD;
-    // Only queues that the default one does not wait for are as independent as these are.
+    REQUIRE_CARD;
+    // CU_STREAM_NON_BLOCKING: no queue here waits for a default stream.
     if (flags != 1) return INVALID_VALUE;
     card.queues.push_back(std::make_unique<Queue>(&card));
     *stream = card.queues.back().get();
     return SUCCESS;
 }
 
-// What is queued still runs, when its card has reason to.
+// Keeps the queue: its items still run when the card is drained.
 ENTRY cuStreamDestroy_v2(void *) { return SUCCESS; }
 
 ENTRY cuStreamSynchronize(void *stream) {
-    ON_CARD;
+    REQUIRE_CARD;
     auto *queue = static_cast<Queue *>(stream);
     if (queue->card != &card) return INVALID_HANDLE;
     queue->run(queue->queued);
@@ -25,20 +25,20 @@ ENTRY cuStreamSynchronize(void *stream) {
 }
 
 ENTRY cuEventCreate(void **event, unsigned) {
-    ON_CARD;
+    REQUIRE_CARD;
     (void)card;
     *event = new Event;
     return SUCCESS;
 }
 
 ENTRY cuEventDestroy_v2(void *event) {
-    ALONE;
+    LOCK_DRIVER;
     delete static_cast<Event *>(event);
     return SUCCESS;
 }
 
 ENTRY cuEventRecord(void *event, void *stream) {
-    ON_CARD;
+    REQUIRE_CARD;
     auto *queue = static_cast<Queue *>(stream);
     if (queue->card != &card) return INVALID_HANDLE;
     *static_cast<Event *>(event) = {queue->progress, queue->queued};
@@ -46,20 +46,20 @@ ENTRY cuEventRecord(void *event, void *stream) {
 }
 
 ENTRY cuStreamWaitEvent(void *stream, void *event, unsigned) {
-    ON_CARD;
+    REQUIRE_CARD;
     auto *queue = static_cast<Queue *>(stream);
     if (queue->card != &card) return INVALID_HANDLE;
-    const Event until = *static_cast<Event *>(event);
-    if (!until.of) return SUCCESS;
-    queue->add([until] {
-        if (until.of->queue) until.of->queue->run(until.place);
+    const Event awaited = *static_cast<Event *>(event);
+    if (!awaited.progress) return SUCCESS;
+    queue->add([awaited] {
+        if (awaited.progress->queue) awaited.progress->queue->run(awaited.count);
         return SUCCESS;
     });
     return SUCCESS;
 }
 
 ENTRY cuLaunchHostFunc(void *stream, void (*call)(void *), void *data) {
-    ON_CARD;
+    REQUIRE_CARD;
     auto *queue = static_cast<Queue *>(stream);
     if (queue->card != &card) return INVALID_HANDLE;
     queue->add([=, &card] {

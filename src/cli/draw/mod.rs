@@ -1,17 +1,17 @@
 //! `cortado draw`
 
-mod lanes;
+mod layout;
 mod svg;
 
 use super::{
     definition::read_net,
-    phase::{NetStateArgs, PhaseArg},
+    net_state_args::{NetStateArgs, PhaseArg},
     table::plain,
 };
 use crate::{
     device::CpuDevice,
     error::{Error, Result},
-    file,
+    atomic_fs,
     net::{Net, filter_net},
     proto::{LayerParameter, NetParameter},
 };
@@ -65,7 +65,7 @@ impl Draw {
         let net = net.inspect_err(|error| log::warn!("without shapes: {error}")).ok();
         let rows: Vec<Row> =
             filtered.layer.iter().map(|layer| Row::new(layer, net.as_ref())).collect();
-        file::write_atomically(&self.output, svg::draw(&title(&filtered), &rows).as_bytes())
+        atomic_fs::write_atomically(&self.output, svg::draw(&title(&filtered), &rows).as_bytes())
     }
 }
 

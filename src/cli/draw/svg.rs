@@ -2,7 +2,7 @@
 
 use super::{
     Row,
-    lanes::{BlobLine, DrawLayout},
+    layout::{BlobLine, DrawLayout},
 };
 use crate::cli::svg::{MARGIN, escaped, page};
 use std::fmt::Write;

@@ -1,6 +1,6 @@
 //! An array and statistics of its values.
 
-use crate::{element::DType, interchange::Tensor, shape::Shape};
+use crate::{element::DType, tensor_io::Tensor, shape::Shape};
 
 /// What is told of an array.
 pub(super) struct Array {

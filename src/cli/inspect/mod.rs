@@ -1,7 +1,7 @@
 //! `cortado inspect`
 
 mod array;
-mod kind;
+mod file_kind;
 mod read;
 mod report;
 

@@ -2,7 +2,7 @@
 
 use super::{
     array::Array,
-    kind::FileKind,
+    file_kind::FileKind,
     report::{FileReport, LayerReport},
 };
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
     device::CpuDevice,
     element::Element,
     error::{Error, Result},
-    interchange::{self, Tensor},
+    tensor_io::{self, Tensor},
     proto::{self, BlobProto, NetParameter, SolverState},
 };
 use serde_json::Value;
@@ -33,11 +33,11 @@ pub(super) fn report(path: &Path) -> Result<FileReport> {
             report.arrays = Some(parts("", &blob).map_err(|error| error.context(file))?);
         }
         FileKind::Npy => {
-            report.arrays = Some(vec![Array::new("data", &interchange::read_npy(path)?)])
+            report.arrays = Some(vec![Array::new("data", &tensor_io::read_npy(path)?)])
         }
-        FileKind::Npz => report.arrays = Some(arrays(&interchange::read_npz(path)?)),
+        FileKind::Npz => report.arrays = Some(arrays(&tensor_io::read_npz(path)?)),
         FileKind::Safetensors => {
-            report.arrays = Some(arrays(&interchange::read_safetensors(path)?))
+            report.arrays = Some(arrays(&tensor_io::read_safetensors(path)?))
         }
     }
     Ok(report)

@@ -2,11 +2,11 @@
 
 use super::{
     super::{
-        number::format_g,
+        format_g::format_g,
         table::{aligned, plain},
     },
     array::Array,
-    kind::FileKind,
+    file_kind::FileKind,
 };
 use crate::proto::LayerParameter;
 use serde_json::{Map, Value, json};

@@ -2,11 +2,11 @@
 
 use super::{
     matrices::{gemm, gemm_batched, gemv},
-    vectors::{Case, maps, refused, refuses_lengths, totals},
+    vector_cases::{Case, maps, refused, refuses_lengths, totals},
 };
 use crate::{
     conformance::{
-        bench::CheckRunner,
+        runner::CheckRunner,
         check::{Check, checks},
         compare::{exact, same},
         failure::{Verdict, flaw},

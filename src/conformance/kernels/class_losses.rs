@@ -1,12 +1,12 @@
 //! Losses of [`Losses`](crate::kernel::Losses) over the scores of all classes.
 
 use super::{
-    call::{CaseSetup, call, ones, refused, refuses_lengths, tries},
+    harness::{CaseSetup, call, ones, refused, refuses_lengths, tries},
     losses::{NORMALIZATIONS, any_shape, labels, refuses_labels},
 };
 use crate::{
     conformance::{
-        bench::CheckRunner,
+        runner::CheckRunner,
         check::{Check, checks},
         compare::within,
         failure::Verdict,

@@ -1,17 +1,17 @@
 //! [`Elementwise`](crate::kernel::Elementwise).
 
 use super::{
-    axes, call,
-    vectors::{Case, maps, refused, refuses_lengths},
+    axis_cases, harness,
+    vector_cases::{Case, maps, refused, refuses_lengths},
 };
 use crate::{
     conformance::{
-        bench::CheckRunner,
+        runner::CheckRunner,
         check::{Check, checks},
         compare::{exact, same},
         failure::Verdict,
         operand::{Operand, Placement, unset},
-        oracle::map,
+        oracle::elementwise,
         values::{Expected, Values, epsilon, wide},
     },
     device::Device,
@@ -137,17 +137,17 @@ fn unary<T: Element, D: Device>(bench: &CheckRunner<'_, D>, ops: &[Unary<f64>]) 
         let from = |_: &Case, x: View<'_, T, D>, y: ViewMut<'_, T, D>| {
             device.unary(typed, Src::View(x), y)
         };
-        maps(bench, |_| true, &from, &|_, x, _| map::unary(op, x))?;
+        maps(bench, |_| true, &from, &|_, x, _| elementwise::unary(op, x))?;
         let in_place = |_: &Case, _: View<'_, T, D>, y: ViewMut<'_, T, D>| {
             device.unary(typed, Src::InPlace, y)
         };
-        maps(bench, |_| false, &in_place, &|_, _, y| map::unary(op, y))?;
+        maps(bench, |_| false, &in_place, &|_, _, y| elementwise::unary(op, y))?;
         refuses_lengths(bench, &from)?;
         let xs = SPECIAL.map(T::from_f64);
         let x = Operand::input(device, &xs, Placement::WHOLE)?;
         let mut y = Operand::output(device, &unset::<T>(xs.len()), Placement::WHOLE)?;
         device.unary(typed, Src::View(x.view()?), y.view_mut()?)?;
-        let want: Vec<_> = wide(&xs).into_iter().map(|x| map::unary(op, x)).collect();
+        let want: Vec<_> = wide(&xs).into_iter().map(|x| elementwise::unary(op, x)).collect();
         Values::Reals.judge("y", &y.finish()?, &want)
     })
 }
@@ -158,12 +158,12 @@ fn binary<T: Element, D: Device>(bench: &CheckRunner<'_, D>, ops: &[Binary<f64>]
         let in_place = |_: &Case, b: View<'_, T, D>, y: ViewMut<'_, T, D>| {
             device.binary(typed, Src::InPlace, b, y)
         };
-        maps(bench, |_| false, &in_place, &|_, b, y| map::binary(op, y, b))?;
+        maps(bench, |_| false, &in_place, &|_, b, y| elementwise::binary(op, y, b))?;
         refuses_lengths(bench, &in_place)?;
         let test = |case: &Case| {
             let mut draw = case.values.from(case.seed);
             let (xs, ys) = (draw.take::<T>(case.len), draw.take::<T>(case.len));
-            let want = wide(&xs).into_iter().zip(wide(&ys)).map(|(a, b)| map::binary(op, a, b));
+            let want = wide(&xs).into_iter().zip(wide(&ys)).map(|(a, b)| elementwise::binary(op, a, b));
             let a = Operand::input(device, &xs, case.x)?;
             let b = Operand::input(device, &ys, case.y)?;
             let mut y = Operand::output(device, &unset::<T>(case.len), case.y)?;
@@ -188,7 +188,7 @@ fn specials<T: Element, D: Device>(bench: &CheckRunner<'_, D>, op: Binary<f64>) 
     let mut y = Operand::output(bench.device, &unset::<T>(xs.len()), Placement::WHOLE)?;
     let typed = op.cast();
     bench.device.binary(typed, Src::View(a.view()?), b.view()?, y.view_mut()?)?;
-    let want = wide(&xs).into_iter().zip(wide(&ys)).map(|(a, b)| map::binary(op, a, b));
+    let want = wide(&xs).into_iter().zip(wide(&ys)).map(|(a, b)| elementwise::binary(op, a, b));
     Values::Reals.judge("y of special values", &y.finish()?, &want.collect::<Vec<_>>())
 }
 
@@ -210,7 +210,7 @@ fn broadcast<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let grads = [Binary::Prelu, Binary::PreluSlope, Binary::SigmoidGrad, Binary::TanhGrad];
     let ops: Vec<Binary<f64>> = ops.into_iter().chain(RELU_GRAD).chain(grads).collect();
     let device = bench.device;
-    let test = |case: &axes::Case| {
+    let test = |case: &axis_cases::Case| {
         let (axis, op) = (case.axis()?, ops[case.seed as usize % ops.len()]);
         let mut draw = case.values.from(case.seed);
         let (xs, bs) = (draw.take::<T>(axis.count()), draw.take::<T>(axis.extent));
@@ -218,7 +218,7 @@ fn broadcast<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
         let want = wide(&xs)
             .into_iter()
             .enumerate()
-            .map(|(i, x)| map::binary(op, x, bs[i / axis.inner % axis.extent].to_f64()));
+            .map(|(i, x)| elementwise::binary(op, x, bs[i / axis.inner % axis.extent].to_f64()));
         let want: Vec<Expected> = want.collect();
         let a = Operand::input(device, &xs, case.x)?;
         let mut y = Operand::output(device, &unset::<T>(xs.len()), case.y)?;
@@ -231,8 +231,8 @@ fn broadcast<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
         device.broadcast(op.cast(), &axis, Src::InPlace, b.view()?, y.view_mut()?)?;
         case.values.judge("y in place", &y.finish()?, &want)
     };
-    bench.all(axes::Case::corners(), test)?;
-    bench.each(axes::Case::any(), test)?;
+    bench.all(axis_cases::Case::corners(), test)?;
+    bench.each(axis_cases::Case::any(), test)?;
     let axis = Axis::new(2, 3, 4)?;
     bench.all([[23, 3, 24], [24, 4, 24], [24, 3, 25]], |lengths: &[usize; 3]| {
         let [a, b, y] = lengths.map(|len| vec![T::from_f64(1.0); len]);
@@ -248,7 +248,7 @@ fn broadcast<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
 
 fn affine<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     let device = bench.device;
-    let test = |case: &axes::Case| {
+    let test = |case: &axis_cases::Case| {
         let (axis, mut draw) = (case.axis()?, case.values.from(case.seed));
         let x = draw.take::<T>(axis.count());
         let (scale, shift) = (draw.take::<T>(axis.extent), draw.take::<T>(axis.extent));
@@ -261,25 +261,25 @@ fn affine<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
         let operands = [("scale", &scale[..], case.y), ("shift", &shift[..], case.x)];
         let [scale, shift] = operands;
         let y = ("y", &before[..], case.y);
-        let [got] = call::call(bench, [x_at, scale, shift], [y], |[x, scale, shift], [y]| {
+        let [got] = harness::call(bench, [x_at, scale, shift], [y], |[x, scale, shift], [y]| {
             device.affine(&axis, x.into(), scale, shift, y)
         })?;
         case.values.judge("y", &got, &want)?;
         let y = ("y", &x[..], case.y);
-        let [got] = call::call(bench, [scale, shift], [y], |[scale, shift], [y]| {
+        let [got] = harness::call(bench, [scale, shift], [y], |[scale, shift], [y]| {
             device.affine(&axis, Src::InPlace, scale, shift, y)
         })?;
         case.values.judge("y in place", &got, &want)
     };
-    bench.all(axes::Case::corners(), test)?;
-    bench.each(axes::Case::any(), test)?;
+    bench.all(axis_cases::Case::corners(), test)?;
+    bench.each(axis_cases::Case::any(), test)?;
     let axis = Axis::new(2, 3, 4)?;
     let given = [("x", 24), ("scale", 3), ("shift", 3)];
-    call::refuses_lengths::<T, D, _, _>(bench, given, [("y", 24)], |[x, scale, shift], [y]| {
+    harness::refuses_lengths::<T, D, _, _>(bench, given, [("y", 24)], |[x, scale, shift], [y]| {
         device.affine(&axis, x.into(), scale, shift, y)
     })?;
     let given = [("scale", 3), ("shift", 3)];
-    call::refuses_lengths::<T, D, _, _>(bench, given, [("y", 24)], |[scale, shift], [y]| {
+    harness::refuses_lengths::<T, D, _, _>(bench, given, [("y", 24)], |[scale, shift], [y]| {
         device.affine(&axis, Src::InPlace, scale, shift, y)
     })
 }

@@ -1,9 +1,9 @@
 //! [`Indexing`](crate::kernel::Indexing).
 
-use super::call::{CaseSetup, call, fails_in_time, ones, refused, refuses_lengths, tries};
+use super::harness::{CaseSetup, call, fails_in_time, ones, refused, refuses_lengths, tries};
 use crate::{
     conformance::{
-        bench::CheckRunner,
+        runner::CheckRunner,
         check::{Check, checks},
         compare::{exact, same},
         failure::{Verdict, flaw},

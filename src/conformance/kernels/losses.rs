@@ -1,9 +1,9 @@
 //! [`Losses`](crate::kernel::Losses).
 
-use super::call::{CaseSetup, call, fails_in_time, ones, refuses_lengths, tries};
+use super::harness::{CaseSetup, call, fails_in_time, ones, refuses_lengths, tries};
 use crate::{
     conformance::{
-        bench::CheckRunner,
+        runner::CheckRunner,
         check::{Check, checks},
         compare::within,
         failure::Verdict,

@@ -1,9 +1,9 @@
 //! Steps of long short-term memory.
 
-use super::call::{call, refuses_lengths, tries};
+use super::harness::{call, refuses_lengths, tries};
 use crate::{
     conformance::{
-        bench::CheckRunner,
+        runner::CheckRunner,
         check::{Check, checks},
         failure::Verdict,
         operand::unset,

@@ -1,12 +1,12 @@
 //! [`Blas`](crate::kernel::Blas): matrices.
 
-use super::vectors::{SCALARS, refused};
+use super::vector_cases::{SCALARS, refused};
 use crate::{
     conformance::{
-        bench::CheckRunner,
+        runner::CheckRunner,
         failure::Verdict,
         operand::{Operand, Placement, unset},
-        oracle::product,
+        oracle::gemm,
         values::{Values, wide},
     },
     device::Device,
@@ -145,7 +145,7 @@ pub(super) fn gemm<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict
         bench.device.gemm(&op, a.view()?, b.view()?, c.view_mut()?)?;
         a.unchanged("a")?;
         b.unchanged("b")?;
-        let want = product::gemm(&op, &wide(&xs), &wide(&ys), &wide(&zs));
+        let want = gemm::gemm(&op, &wide(&xs), &wide(&ys), &wide(&zs));
         case.values.judge("c", &c.finish()?, &want)
     };
     bench.all(Case::corners(), test)?;
@@ -203,10 +203,10 @@ pub(super) fn gemm_batched<T: Element, D: Device>(bench: &CheckRunner<'_, D>) ->
         let mut c = Operand::output(bench.device, &zs, case.places[2])?;
         bench.device.gemm_batched(&op, &batch, a.view()?, b.view()?, c.view_mut()?)?;
         let (xs, ys, zs) = (wide(&xs), wide(&ys), wide(&zs));
-        let mut want = product::gemm(&Gemm { m: 0, ..op }, &[], &[], &zs);
+        let mut want = gemm::gemm(&Gemm { m: 0, ..op }, &[], &[], &zs);
         for (i, start) in starts.into_iter().enumerate() {
             let (x, y) = (&xs[i * stride_a..], &ys[i * stride_b..]);
-            let one = product::gemm(&op, x, y, &zs[start..]);
+            let one = gemm::gemm(&op, x, y, &zs[start..]);
             let end = want.len().min(start + op.spans()?.2);
             want[start..end].copy_from_slice(&one[..end - start]);
         }
@@ -235,7 +235,7 @@ pub(super) fn gemv<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict
         let x = Operand::input(bench.device, &ys, case.places[1])?;
         let mut y = Operand::output(bench.device, &zs, case.places[2])?;
         bench.device.gemv(&op, a.view()?, x.view()?, y.view_mut()?)?;
-        let want = product::gemv(&op, &wide(&xs), &wide(&ys), &wide(&zs));
+        let want = gemm::gemv(&op, &wide(&xs), &wide(&ys), &wide(&zs));
         case.values.judge("y", &y.finish()?, &want)
     };
     bench.all(Case::corners(), test)?;

@@ -1,12 +1,12 @@
 //! Checks of kernels, family by family.
 
-mod axes;
+mod axis_cases;
 mod blas;
-mod call;
+mod harness;
 mod class_losses;
 mod elementwise;
 mod indexing;
-mod integers;
+mod convert_integers;
 mod losses;
 mod lstm;
 mod matrices;
@@ -16,8 +16,8 @@ mod pooling;
 mod random;
 mod reductions;
 mod update;
-mod vectors;
-mod windows;
+mod vector_cases;
+mod conv;
 
 use super::check::Check;
 use crate::device::Device;
@@ -27,11 +27,11 @@ pub(super) fn checks<D: Device>() -> Vec<Check<D>> {
     let families = [
         blas::checks(),
         elementwise::checks(),
-        integers::checks(),
+        convert_integers::checks(),
         lstm::checks(),
         reductions::checks(),
         random::checks(),
-        windows::checks(),
+        conv::checks(),
         pooling::checks(),
         normalize::checks(),
         losses::checks(),

@@ -1,9 +1,9 @@
 //! [`Normalize`](crate::kernel::Normalize).
 
-use super::call::{call, ones, refused, refuses_lengths, tries};
+use super::harness::{call, ones, refused, refuses_lengths, tries};
 use crate::{
     conformance::{
-        bench::CheckRunner,
+        runner::CheckRunner,
         check::{Check, checks},
         compare::{exact, within},
         failure::Verdict,

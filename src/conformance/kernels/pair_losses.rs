@@ -1,12 +1,12 @@
 //! Losses of [`Losses`](crate::kernel::Losses) of numbers against targets.
 
 use super::{
-    call::{CaseSetup, call, refuses_lengths, tries},
+    harness::{CaseSetup, call, refuses_lengths, tries},
     losses::NORMALIZATIONS,
 };
 use crate::{
     conformance::{
-        bench::CheckRunner,
+        runner::CheckRunner,
         check::{Check, checks},
         compare::within,
         failure::Verdict,

@@ -1,9 +1,9 @@
 //! [`Pooling`](crate::kernel::Pooling).
 
-use super::call::{CaseSetup, call, ones, refused, refuses_lengths, tries};
+use super::harness::{CaseSetup, call, ones, refused, refuses_lengths, tries};
 use crate::{
     conformance::{
-        bench::CheckRunner,
+        runner::CheckRunner,
         check::{Check, checks},
         compare::{exact, same, within},
         failure::Verdict,

@@ -1,9 +1,9 @@
 //! [`Random`](crate::kernel::Random): numbers that are the same, bit for bit, on every device.
 
-use super::{call, vectors::refused};
+use super::{harness, vector_cases::refused};
 use crate::{
     conformance::{
-        bench::CheckRunner,
+        runner::CheckRunner,
         check::{Check, checks},
         compare::{same, within},
         failure::Verdict,
@@ -148,11 +148,11 @@ fn dropout<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
         };
         let want: Vec<_> = drawn.iter().zip(wide(&x)).map(element).collect();
         let (before, given) = (unset(len), ("x", &x[..], at));
-        let [got] = call::call(bench, [given], [("y", &before[..], at)], |[x], [y]| {
+        let [got] = harness::call(bench, [given], [("y", &before[..], at)], |[x], [y]| {
             bench.device.dropout(key, keep, x.into(), y)
         })?;
         within("y", &got, &want)?;
-        let [got] = call::call(bench, [], [("y", &x[..], at)], |[], [y]| {
+        let [got] = harness::call(bench, [], [("y", &x[..], at)], |[], [y]| {
             bench.device.dropout(key, keep, Src::InPlace, y)
         })?;
         within("y in place", &got, &want)
@@ -166,7 +166,7 @@ fn dropout<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
         refused(result, "a probability outside (0, 1]")?;
         y.unchanged("y")
     })?;
-    call::refuses_lengths::<T, D, _, _>(bench, [("x", 3)], [("y", 3)], |[x], [y]| {
+    harness::refuses_lengths::<T, D, _, _>(bench, [("x", 3)], [("y", 3)], |[x], [y]| {
         bench.device.dropout(key, 0.5, x.into(), y)
     })
 }

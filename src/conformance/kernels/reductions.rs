@@ -1,14 +1,14 @@
 //! [`Reductions`](crate::kernel::Reductions).
 
-use super::{axes::Case, call, vectors::refused};
+use super::{axis_cases::Case, harness, vector_cases::refused};
 use crate::{
     conformance::{
-        bench::CheckRunner,
+        runner::CheckRunner,
         check::{Check, checks},
         compare::{exact, same, within},
         failure::Verdict,
         operand::{Operand, Placement, UNSET, unset},
-        oracle::reduce,
+        oracle::reductions,
         values::wide,
     },
     device::Device,
@@ -52,7 +52,7 @@ fn reduces<T: Element, D: Device>(bench: &CheckRunner<'_, D>, op: Reduce) -> Ver
         let mut y = Operand::output(bench.device, &unset::<T>(axis.reduced_count()), case.y)?;
         bench.device.reduce(op, &axis, x.view()?, y.view_mut()?)?;
         x.unchanged("x")?;
-        case.values.judge("y", &y.finish()?, &reduce::reduce(op, &axis, &wide(&xs)))
+        case.values.judge("y", &y.finish()?, &reductions::reduce(op, &axis, &wide(&xs)))
     };
     bench.all(Case::corners(), test)?;
     bench.each(Case::any(), test)?;
@@ -68,7 +68,7 @@ fn reduces<T: Element, D: Device>(bench: &CheckRunner<'_, D>, op: Reduce) -> Ver
         return y.unchanged("y");
     }
     result?;
-    within("y of nothing", &y.finish()?, &reduce::reduce(op, &axis, &[]))
+    within("y of nothing", &y.finish()?, &reductions::reduce(op, &axis, &[]))
 }
 
 /// Tries that a kernel that leaves `y[o,i]` refuses lengths that do not fit the axis.
@@ -97,7 +97,7 @@ fn sum_to_axis<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
         let mut y = Operand::output(bench.device, &ys, case.y)?;
         bench.device.sum_to_axis(&axis, T::acc(case.beta), x.view()?, y.view_mut()?)?;
         x.unchanged("x")?;
-        let want = reduce::sum_to_axis(&axis, case.beta, &wide(&xs), &wide(&ys));
+        let want = reductions::sum_to_axis(&axis, case.beta, &wide(&xs), &wide(&ys));
         case.values.judge("y", &y.finish()?, &want)
     };
     bench.all(Case::corners(), test)?;
@@ -123,9 +123,9 @@ fn dot_to_axis<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
             y = unset(axis.extent);
         }
         let products: Vec<_> = wide(&a).iter().zip(wide(&b)).map(|(a, b)| a * b).collect();
-        let want = reduce::sum_to_axis(&axis, case.beta, &products, &wide(&y));
+        let want = reductions::sum_to_axis(&axis, case.beta, &products, &wide(&y));
         let given = [("a", &a[..], case.x), ("b", &b[..], case.y)];
-        let [got] = call::call(bench, given, [("y", &y[..], case.y)], |[a, b], [y]| {
+        let [got] = harness::call(bench, given, [("y", &y[..], case.y)], |[a, b], [y]| {
             device.dot_to_axis(&axis, T::acc(case.beta), a, b, y)
         })?;
         case.values.judge("y", &got, &want)
@@ -134,7 +134,7 @@ fn dot_to_axis<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
     bench.each(Case::any(), test)?;
     let axis = Axis::new(2, 3, 4)?;
     let given = [("a", 24), ("b", 24)];
-    call::refuses_lengths::<T, D, _, _>(bench, given, [("y", 3)], |[a, b], [y]| {
+    harness::refuses_lengths::<T, D, _, _>(bench, given, [("y", 3)], |[a, b], [y]| {
         device.dot_to_axis(&axis, T::acc(1.0), a, b, y)
     })
 }
@@ -147,7 +147,7 @@ fn arg_max<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
         let mut y = Operand::output(bench.device, &vec![UNSET; axis.reduced_count()], case.y)?;
         bench.device.arg_max(&axis, x.view()?, y.view_mut()?)?;
         x.unchanged("x")?;
-        same("y", &y.finish()?, &reduce::arg_max(&axis, &wide(&xs)))
+        same("y", &y.finish()?, &reductions::arg_max(&axis, &wide(&xs)))
     };
     bench.all(Case::corners(), test)?;
     bench.each(Case::any(), test)?;
@@ -173,7 +173,7 @@ fn top_k<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
         let mut places = Operand::output(device, &before, case.x)?;
         device.top_k(&op, x.view()?, values.view_mut()?, places.view_mut()?)?;
         x.unchanged("x")?;
-        let (at, want): (Vec<_>, Vec<_>) = reduce::top_k(&op, &wide(&xs)).into_iter().unzip();
+        let (at, want): (Vec<_>, Vec<_>) = reductions::top_k(&op, &wide(&xs)).into_iter().unzip();
         same("values", &values.finish()?, &at.iter().map(|&at| xs[at]).collect::<Vec<_>>())?;
         exact("places", &places.finish()?, &want)
     };

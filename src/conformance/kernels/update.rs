@@ -1,9 +1,9 @@
 //! [`Update`](crate::kernel::Update).
 
-use super::call::{CaseSetup, ones, tries};
+use super::harness::{CaseSetup, ones, tries};
 use crate::{
     conformance::{
-        bench::CheckRunner,
+        runner::CheckRunner,
         check::{Check, checks},
         compare::same,
         failure::{Verdict, flaw},

@@ -4,7 +4,7 @@
 use super::pattern;
 use crate::{
     conformance::{
-        bench::CheckRunner,
+        runner::CheckRunner,
         compare::same,
         failure::{CaseFailure, Verdict, flaw},
     },

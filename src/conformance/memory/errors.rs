@@ -2,7 +2,7 @@
 
 use crate::{
     conformance::{
-        bench::CheckRunner,
+        runner::CheckRunner,
         compare::same,
         failure::{Verdict, flaw},
         operand::{Operand, Placement, UNSET},

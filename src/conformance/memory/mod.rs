@@ -1,7 +1,7 @@
 //! Checks of the memory and its queues, beside kernels.
 
 mod coherence;
-mod copies;
+mod transfers;
 mod errors;
 mod queues;
 mod sharing;
@@ -12,7 +12,7 @@ use crate::device::Device;
 /// Of all of it.
 pub(super) fn checks<D: Device>() -> Vec<Check<D>> {
     vec![
-        Check::general("raw_copies", copies::raw_copies),
+        Check::general("raw_copies", transfers::raw_copies),
         Check::general("coherence", coherence::coherence),
         Check::general("sharing", sharing::sharing),
         Check::general("queues", queues::queues),

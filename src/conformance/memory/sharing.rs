@@ -4,7 +4,7 @@ use super::pattern;
 use crate::{
     blob::Blob,
     conformance::{
-        bench::CheckRunner,
+        runner::CheckRunner,
         compare::same,
         failure::{Verdict, flaw},
     },

@@ -4,9 +4,9 @@ use super::{named, set};
 use crate::{
     blob::Blob,
     conformance::{
-        bench::CheckRunner,
+        runner::CheckRunner,
         failure::{Verdict, flaw},
-        slope::{FiniteDifference, ROUNDINGS},
+        finite_difference::{FiniteDifference, ROUNDINGS},
         values::{Values, epsilon, wide},
     },
     device::Device,

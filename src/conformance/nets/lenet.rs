@@ -3,7 +3,7 @@
 use super::{get, named, set};
 use crate::{
     conformance::{
-        bench::CheckRunner,
+        runner::CheckRunner,
         compare::exact,
         failure::{Verdict, flaw},
         values::Values,

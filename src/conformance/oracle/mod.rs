@@ -4,11 +4,11 @@
 pub(super) mod indexing;
 pub(super) mod losses;
 pub(super) mod lstm;
-pub(super) mod map;
+pub(super) mod elementwise;
 pub(super) mod normalize;
 pub(super) mod pooling;
-pub(super) mod product;
+pub(super) mod gemm;
 pub(super) mod random;
-pub(super) mod reduce;
+pub(super) mod reductions;
 pub(super) mod update;
-pub(super) mod windows;
+pub(super) mod conv;

@@ -7,7 +7,7 @@ use super::page::{
 };
 use crate::{
     error::{Error, Result},
-    file::StagedDir,
+    atomic_fs::StagedDir,
 };
 use std::{
     fs::File,

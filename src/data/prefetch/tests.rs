@@ -4,7 +4,7 @@ use crate::{
         DigitsSource, Record, Source,
         testing::{Mishap, Numbers, heard, listen, slow},
     },
-    device::{CpuDevice, SimulatedDevice, mirror::Fault},
+    device::{CpuDevice, SimulatedDevice, simulated::Fault},
     host::Workers,
     kernel::Blas,
     memory::{Head, Memory},

@@ -3,8 +3,8 @@
 use super::{
     error::{CudaFailure, PendingLaunch, check_driver, from_cust},
     module::Modules,
-    pinned::PinnedPool,
-    pool::MemoryPool,
+    pinned_pool::PinnedPool,
+    memory_pool::MemoryPool,
 };
 use crate::error::{Error, Result};
 use cust::{

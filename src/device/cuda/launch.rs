@@ -2,7 +2,7 @@
 
 use super::{
     CudaBuffer, CudaDevice,
-    complaints::KernelError,
+    kernel_errors::KernelError,
     error::PendingLaunch,
     module::{self, Function, PtxKernel},
 };

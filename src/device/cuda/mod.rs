@@ -14,7 +14,7 @@
 #![allow(unsafe_code)]
 
 mod buffer;
-mod complaints;
+mod kernel_errors;
 mod context;
 mod cublas;
 mod driver;
@@ -23,8 +23,8 @@ mod kernels;
 mod launch;
 mod memory;
 mod module;
-mod pinned;
-mod pool;
+mod pinned_pool;
+mod memory_pool;
 mod stream;
 
 pub use super::GemmBackend;

@@ -1,7 +1,7 @@
 //! Queues of work, and how they wait for each other.
 
 use super::{
-    complaints::KernelErrorFlags,
+    kernel_errors::KernelErrorFlags,
     context::Context,
     error::{CudaFailure, check_driver},
 };

@@ -6,7 +6,7 @@ use crate::{
     device::Device,
     element::Element,
     error::{Error, Result},
-    layer::{PropagateDown, product::Linear},
+    layer::{PropagateDown, linear::Linear},
     memory::{Src, View},
     op::{Axis, Binary, Gemm},
 };

@@ -6,7 +6,7 @@ use crate::{
     device::Device,
     element::Element,
     error::{Error, Result},
-    layer::product::Linear,
+    layer::linear::Linear,
     memory::{Src, View, ViewMut},
     op::{Axis, Binary, Gemm, Transpose},
 };

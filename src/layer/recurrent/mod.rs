@@ -6,7 +6,7 @@ mod forward;
 
 use super::{
     Arity, LayerContext,
-    weights::{filled, filler},
+    weight_bias::{filled, filler},
 };
 use crate::{
     blob::Blob,

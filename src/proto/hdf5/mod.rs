@@ -1,10 +1,10 @@
 //! Trained nets and solver states in HDF5 files, laid out as Caffe does.
 //!
-//! `reader` and `writer` are all that knows the format, for the feature `hdf5`. Without it `absent`
+//! `reader` and `writer` are all that knows the format, for the feature `hdf5`. Without it `disabled`
 //! stands in for them, where every file is an error that names the feature.
 
 #[cfg(not(feature = "hdf5"))]
-mod absent;
+mod disabled;
 mod net;
 #[cfg(feature = "hdf5")]
 mod reader;
@@ -13,7 +13,7 @@ mod state;
 mod writer;
 
 #[cfg(not(feature = "hdf5"))]
-use absent::{Reader, write};
+use disabled::{Reader, write};
 #[cfg(feature = "hdf5")]
 use {reader::Reader, writer::write};
 

@@ -3,7 +3,7 @@
 use super::{Group, Node};
 use crate::{
     error::{Error, Result},
-    file,
+    atomic_fs,
 };
 use hdf5_pure::{
     CharacterSet, DatasetBuilder, Datatype, FileBuilder, FinishedGroup, GroupBuilder, LibVer,
@@ -29,7 +29,7 @@ pub(super) fn write(path: &Path, root: Group<'_>) -> Result<()> {
     let bytes = builder.finish();
     let bytes =
         bytes.map_err(|error| Error::InvalidData(format!("{}: {error}", path.display())))?;
-    file::write_atomically(path, &bytes)
+    atomic_fs::write_atomically(path, &bytes)
 }
 
 fn group(mut builder: GroupBuilder, content: Group<'_>) -> FinishedGroup {

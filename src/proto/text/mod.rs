@@ -15,7 +15,7 @@ use std::{fs, path::Path, sync::LazyLock};
 use prost::{Message, Name};
 use prost_reflect::{DescriptorPool, MessageDescriptor};
 
-use super::file;
+use super::atomic_fs;
 use crate::error::{Error, Result};
 use parser::UnknownFieldPolicy;
 
@@ -93,7 +93,7 @@ pub fn to_text<M: Message + Name>(message: &M) -> Result<String> {
 /// Writes a text file, whole or not at all; an earlier one is replaced.
 #[doc(alias = "WriteProtoToTextFile")]
 pub fn write_text<M: Message + Name>(path: impl AsRef<Path>, message: &M) -> Result<()> {
-    file::write_atomically(path.as_ref(), to_text(message)?.as_bytes())
+    atomic_fs::write_atomically(path.as_ref(), to_text(message)?.as_bytes())
 }
 
 /// How a message type is built.

@@ -32,7 +32,7 @@
 
 mod batch_norm;
 mod input;
-mod moves;
+mod relocation;
 mod padding;
 mod solver;
 mod transform;
@@ -41,7 +41,7 @@ mod v1;
 
 use super::{NetParameter, SolverParameter, UnknownFields};
 use crate::error::{Error, Result};
-use moves::Moves;
+use relocation::Moves;
 use std::fmt;
 
 /// A message as it is written today, and what had to be done to it.

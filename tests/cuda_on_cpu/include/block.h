@@ -1,9 +1,8 @@
-// The block of threads that runs at the moment, as its kernel sees it.
+// The current block and thread, as kernels see them.
 #pragma once
 
 #include <stdint.h>
 #include <string.h>
-
 
 namespace cuda_on_cpu {
 
@@ -11,36 +10,36 @@ struct Index {
     unsigned x, y, z;
 };
 
-// A thread of a block, as far as kernels look at it.
+// A thread of a block, as kernels see it.
 struct Thread {
-    Index at;
+    Index index;
     int lane, warp;
 };
 
 struct Block {
-    Index at, threads, blocks;
+    Index index, threads, blocks;
 };
 
-extern thread_local Thread *running;
-extern thread_local Block *block;
+extern thread_local Thread *current_thread;
+extern thread_local Block *current_block;
 
-// Waits for all threads of the block at the barrier of this number.
-void meet_block(unsigned barrier);
+// Waits until all threads of the block are at the barrier of this number.
+void wait_for_block(unsigned barrier);
 
-// Waits for the lanes of the mask.
-void meet_warp(unsigned mask);
+// Waits until the lanes of the mask wait too.
+void wait_for_warp(unsigned mask);
 
-// Where the lanes of the running thread's warp leave values for each other.
-uint64_t *mailbox();
+// Returns the slots, one per lane, by which the current warp exchanges values.
+uint64_t *warp_mailbox();
 
-// What lane `from` gives for `value`.
+// Returns the `value` that lane `from` passes.
 template <class T> T exchange(unsigned mask, T value, int from) {
     static_assert(sizeof(T) <= 8);
-    uint64_t *box = mailbox();
-    memcpy(&box[running->lane], &value, sizeof value);
-    meet_warp(mask);
-    memcpy(&value, &box[from], sizeof value);
-    meet_warp(mask);
+    uint64_t *slots = warp_mailbox();
+    memcpy(&slots[current_thread->lane], &value, sizeof value);
+    wait_for_warp(mask);
+    memcpy(&value, &slots[from], sizeof value);
+    wait_for_warp(mask);
     return value;
 }
 

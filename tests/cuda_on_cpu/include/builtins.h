@@ -1,4 +1,4 @@
-// What nvcc has built in, for kernels that g++ compiles: included before them.
+// nvcc's built-in names, for kernels that g++ compiles. Included before each kernel source.
 #pragma once
 
 #include <math.h>
@@ -8,10 +8,10 @@
 
 #include "block.h"
 
-// Kernels are listed by a pass of the preprocessor that leaves these words as they are.
+// The preprocessor pass that lists kernels finds them by these words, so it keeps them.
 #ifndef CUDA_ON_CPU_LISTING
 #define __global__
-// A block runs on one thread of the host; an array within a function has to outlive its calls.
+// One host thread runs a block. `thread_local` lets an array in a function outlive its calls.
 #define __shared__ thread_local
 #endif
 #define __device__
@@ -47,33 +47,34 @@ VECTOR4(float4, float)
 VECTOR4(int4, int)
 VECTOR4(uint4, unsigned)
 
-#define threadIdx (cuda_on_cpu::running->at)
-#define blockIdx (cuda_on_cpu::block->at)
-#define blockDim (cuda_on_cpu::block->threads)
-#define gridDim (cuda_on_cpu::block->blocks)
+#define threadIdx (cuda_on_cpu::current_thread->index)
+#define blockIdx (cuda_on_cpu::current_block->index)
+#define blockDim (cuda_on_cpu::current_block->threads)
+#define gridDim (cuda_on_cpu::current_block->blocks)
 #define warpSize 32
 
-// Numbered by where they are written, so that threads that meet at different ones are found.
-#define __syncthreads() cuda_on_cpu::meet_block(__COUNTER__ + 1)
-inline void __syncwarp(unsigned mask = ~0u) { cuda_on_cpu::meet_warp(mask); }
+// Each use has its own number, which exposes threads that wait at different barriers.
+#define __syncthreads() cuda_on_cpu::wait_for_block(__COUNTER__ + 1)
+inline void __syncwarp(unsigned mask = ~0u) { cuda_on_cpu::wait_for_warp(mask); }
 inline void __threadfence() {}
 inline void __threadfence_block() {}
 
-// A lane's value of another one; its own where there is none in its group of `width`.
+// Warp shuffles within groups of `width` lanes. Without such a lane in its group, a lane gets its own
+// value.
 template <class T> T __shfl_sync(unsigned mask, T value, int lane, int width = 32) {
-    const int own = cuda_on_cpu::running->lane;
+    const int own = cuda_on_cpu::current_thread->lane;
     return cuda_on_cpu::exchange(mask, value, (own & ~(width - 1)) | (lane & (width - 1)));
 }
 template <class T> T __shfl_down_sync(unsigned mask, T value, unsigned by, int width = 32) {
-    const int own = cuda_on_cpu::running->lane, from = own + int(by);
+    const int own = cuda_on_cpu::current_thread->lane, from = own + int(by);
     return cuda_on_cpu::exchange(mask, value, from / width == own / width ? from : own);
 }
 template <class T> T __shfl_up_sync(unsigned mask, T value, unsigned by, int width = 32) {
-    const int own = cuda_on_cpu::running->lane, from = own - int(by);
+    const int own = cuda_on_cpu::current_thread->lane, from = own - int(by);
     return cuda_on_cpu::exchange(mask, value, from >= (own & ~(width - 1)) ? from : own);
 }
 template <class T> T __shfl_xor_sync(unsigned mask, T value, int by, int width = 32) {
-    const int own = cuda_on_cpu::running->lane, from = own ^ by;
+    const int own = cuda_on_cpu::current_thread->lane, from = own ^ by;
     return cuda_on_cpu::exchange(mask, value, from / width == own / width ? from : own);
 }
 inline unsigned __ballot_sync(unsigned mask, int predicate) {
@@ -87,7 +88,7 @@ inline unsigned __ballot_sync(unsigned mask, int predicate) {
 inline int __any_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate) != 0; }
 inline int __all_sync(unsigned mask, int predicate) { return __ballot_sync(mask, !predicate) == 0; }
 
-// One thread runs at a time.
+// Atomics: plain operations suffice, because only one thread of a grid runs at a time.
 template <class T, class U> T atomicAdd(T *at, U value) {
     const T old = *at;
     *at = old + T(value);
@@ -132,7 +133,7 @@ inline float __int_as_float(int x) { return bits_of<float>(x); }
 inline long long __double_as_longlong(double x) { return bits_of<long long>(x); }
 inline double __longlong_as_double(long long x) { return bits_of<double>(x); }
 
-// No operation is contracted: the compiler is told so.
+// Plain operators round each operation, because -ffp-contract=off forbids contraction to FMA.
 inline float __fadd_rn(float a, float b) { return a + b; }
 inline float __fsub_rn(float a, float b) { return a - b; }
 inline float __fmul_rn(float a, float b) { return a * b; }

@@ -1,4 +1,4 @@
-// The part of CUDA's header of this name that kernels use.
+// The part of CUDA's header of the same name that kernels use.
 #pragma once
 
 #include "rounding.h"
@@ -14,7 +14,7 @@ inline float __bfloat162float(__nv_bfloat16 x) {
     return value;
 }
 
-// To the nearest, halves to even; NaN becomes the one that the device gives.
+// Rounds to nearest, ties to even. Every NaN becomes the one that a GPU returns.
 inline __nv_bfloat16 __float2bfloat16_rn(float x) {
     if (isnan(x)) return {0x7fff};
     uint32_t bits;
@@ -22,4 +22,4 @@ inline __nv_bfloat16 __float2bfloat16_rn(float x) {
     return {uint16_t((bits + 0x7fff + (bits >> 16 & 1)) >> 16)};
 }
 inline __nv_bfloat16 __float2bfloat16(float x) { return __float2bfloat16_rn(x); }
-inline __nv_bfloat16 __double2bfloat16(double x) { return __float2bfloat16_rn(rounded_to_odd(x)); }
+inline __nv_bfloat16 __double2bfloat16(double x) { return __float2bfloat16_rn(round_to_odd(x)); }

@@ -1,4 +1,4 @@
-// The part of CUDA's header of this name that kernels use.
+// The part of CUDA's header of the same name that kernels use.
 #pragma once
 
 #include "rounding.h"
@@ -20,14 +20,13 @@ inline float __half2float(__half x) {
     return sign ? -value : value;
 }
 
-// To the nearest, halves to even; NaN becomes the one that the device gives.
+// Rounds to nearest, ties to even. Every NaN becomes the one that a GPU returns.
 inline __half __float2half_rn(float x) {
     if (isnan(x)) return {0x7fff};
     const uint16_t sign = signbit(x) ? 0x8000 : 0;
     const float magnitude = fabsf(x);
     if (magnitude >= 65520) return {uint16_t(sign | 0x7c00)};
-    // Below the least normal number, steps are of 2⁻²⁴: adding one half brings them to the end of
-    // the significand, where the addition rounds.
+    // Subnormal numbers have a spacing of 2⁻²⁴, like `float` from 0.5 on. Adding 0.5 rounds to it.
     if (magnitude < 0x1p-14f) {
         const float sum = magnitude + 0.5f;
         uint32_t bits;
@@ -40,4 +39,4 @@ inline __half __float2half_rn(float x) {
     return {uint16_t(sign | bits >> 13)};
 }
 inline __half __float2half(float x) { return __float2half_rn(x); }
-inline __half __double2half(double x) { return __float2half_rn(rounded_to_odd(x)); }
+inline __half __double2half(double x) { return __float2half_rn(round_to_odd(x)); }

@@ -1,4 +1,4 @@
-// Kernels by their names, each with how it is called: one line each is generated for every source.
+// The registry of kernels by name. tests/cuda_on_cpu/mod.rs generates a line for each kernel.
 #pragma once
 
 #include <stddef.h>
@@ -12,11 +12,11 @@ namespace cuda_on_cpu {
 
 struct Kernel {
     std::string name;
-    // Calls it for one thread.
+    // Calls the kernel for one thread.
     void (*call)(void **arguments);
-    // Bytes of its arguments.
+    // Sizes of its arguments in bytes.
     std::vector<size_t> arguments;
-    // Shared memory of a size that the launch tells, if its source declares any.
+    // Returns its dynamic shared memory; null if its source declares none.
     char *(*shared)();
 };
 
@@ -25,7 +25,7 @@ inline std::map<std::string, Kernel> &kernels() {
     return all;
 }
 
-// Most shared memory that a launch can ask for.
+// The most dynamic shared memory that a launch can request, in bytes.
 constexpr size_t SHARED = 227 << 10;
 
 template <auto function> struct Call;

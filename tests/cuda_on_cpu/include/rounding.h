@@ -1,20 +1,20 @@
-// Rounding once from double precision to formats below single precision.
+// Rounding of `double` to 16-bit formats through `float`, without double rounding.
 #pragma once
 
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
 
-// `x` in single precision, and of the two neighbours of what does not fit the one whose last bit
-// is set: rounding that once more, to fewer bits, gives the nearest to `x` itself.
-inline float rounded_to_odd(double x) {
-    const float near = float(x);
-    if (double(near) == x || isnan(x)) return near;
+// Rounds `x` to odd: if inexact, to the neighbouring `float` whose last bit is set. Rounding that
+// to fewer bits gives the same result as rounding `x` directly.
+inline float round_to_odd(double x) {
+    const float nearest = float(x);
+    if (double(nearest) == x || isnan(x)) return nearest;
     uint32_t bits;
-    memcpy(&bits, &near, 4);
-    if (bits & 1) return near;
-    const bool away = fabs(double(near)) < fabs(x);
-    bits = away ? bits + 1 : bits - 1;
+    memcpy(&bits, &nearest, 4);
+    if (bits & 1) return nearest;
+    const bool away_from_zero = fabs(double(nearest)) < fabs(x);
+    bits = away_from_zero ? bits + 1 : bits - 1;
     float odd;
     memcpy(&odd, &bits, 4);
     return odd;

@@ -1,6 +1,6 @@
 //! Basic linear algebra.
 
-use super::fold::ReductionLaunch;
+use super::reduce_launch::ReductionLaunch;
 use crate::{
     device::CudaDevice,
     element::Element,

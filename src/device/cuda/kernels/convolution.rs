@@ -8,7 +8,7 @@
 
 use super::{
     gemm::{THREADS, TileShape},
-    windows::{AXES, Along, along},
+    im2col::{AXES, Along, along},
 };
 use crate::{
     device::CudaDevice,

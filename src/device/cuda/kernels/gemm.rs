@@ -1,6 +1,6 @@
 //! Matrix products in tiles: `kernels/gemm.cu`, and the shapes of tiles that convolutions have too.
 
-use super::split::SplitReduction;
+use super::split_reduction::SplitReduction;
 use crate::{
     device::{
         CudaDevice,

@@ -1,6 +1,6 @@
 //! Matrix-vector products: `kernels/gemv.cu`.
 
-use super::fold::warps;
+use super::reduce_launch::warps;
 use crate::{
     device::CudaDevice,
     element::Element,

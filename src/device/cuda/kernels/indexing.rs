@@ -1,7 +1,7 @@
 //! Moving elements about.
 
 use crate::{
-    device::{CudaDevice, cuda::complaints::KernelError},
+    device::{CudaDevice, cuda::kernel_errors::KernelError},
     element::Element,
     error::{Result, check_len},
     host::Axes,

@@ -6,7 +6,7 @@
 use crate::{
     device::{
         CudaDevice,
-        cuda::{CudaBuffer, complaints::KernelError, launch::Launch},
+        cuda::{CudaBuffer, kernel_errors::KernelError, launch::Launch},
     },
     element::Element,
     error::{Result, check_len},

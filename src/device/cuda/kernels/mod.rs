@@ -5,7 +5,7 @@
 mod blas;
 mod convolution;
 mod elementwise;
-mod fold;
+mod reduce_launch;
 mod gemm;
 mod gemv;
 mod indexing;
@@ -15,6 +15,6 @@ mod normalize;
 mod pooling;
 mod random;
 mod reductions;
-mod split;
+mod split_reduction;
 mod update;
-mod windows;
+mod im2col;

@@ -1,6 +1,6 @@
 //! Reductions.
 
-use super::fold::{Items, ReductionLaunch};
+use super::reduce_launch::{Items, ReductionLaunch};
 use crate::{
     device::CudaDevice,
     element::Element,

@@ -1,0 +1,77 @@
+//! The methods of [`Memory`](crate::Memory) that move bytes.
+
+use super::pattern;
+use crate::{
+    conformance::{runner::CheckRunner, compare::same, failure::Verdict},
+    device::Device,
+    memory::Memory,
+};
+use proptest::prelude::*;
+
+/// Sizes of buffers: nothing, less than a word, and about pages.
+const SIZES: [usize; 9] = [0, 1, 3, 7, 64, 1000, 4096, 4097, 65_537];
+
+/// A copy of `len` bytes to or from byte `at` of a buffer of `size`.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    size: usize,
+    at: usize,
+    len: usize,
+}
+
+impl Case {
+    fn corners() -> impl Iterator<Item = Self> {
+        let ranges = [(0, 0), (0, 1), (1, 0), (1, 3), (3, 7), (5, 1), (9, 64), (1000, 2001)];
+        let parts = ranges.map(|(at, len)| Self { size: 4099, at, len });
+        let wholes = SIZES.map(|size| Self { size, at: 0, len: size });
+        let ends = SIZES.map(|size| Self { size, at: size, len: 0 });
+        parts.into_iter().chain(wholes).chain(ends)
+    }
+
+    fn any() -> BoxedStrategy<Self> {
+        (0..5000usize, any::<prop::sample::Index>(), any::<prop::sample::Index>())
+            .prop_map(|(size, at, len)| {
+                let at = at.index(size + 1);
+                Self { size, at, len: len.index(size - at + 1) }
+            })
+            .boxed()
+    }
+}
+
+pub(super) fn raw_copies<D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
+    let test = |case: &Case| uploads_and_downloads(bench.device, case);
+    bench.all(Case::corners(), test)?;
+    bench.each(Case::any(), test)?;
+    bench.all(SIZES, |&size| allocates_zeros(bench.device, size))
+}
+
+/// What is uploaded to a part is there, and nothing else changes; a part is downloaded as it is.
+fn uploads_and_downloads<D: Memory>(device: &D, &Case { size, at, len }: &Case) -> Verdict {
+    let mut want = pattern(1, size);
+    let mut buffer = device.alloc(size)?;
+    device.upload(&want, &mut buffer, 0)?;
+    let part = pattern(2, len);
+    device.upload(&part, &mut buffer, at)?;
+    want[at..at + len].copy_from_slice(&part);
+    let mut got = vec![0; size];
+    device.download(&buffer, 0, &mut got)?;
+    same("byte", &got, &want)?;
+    let mut got = vec![0; len];
+    device.download(&buffer, at, &mut got)?;
+    same("byte of the part", &got, &part)
+}
+
+/// New memory is zero, on both sides, even where something else was before.
+fn allocates_zeros<D: Memory>(device: &D, size: usize) -> Verdict {
+    for _ in 0..4 {
+        let mut buffer = device.alloc(size)?;
+        let mut got = vec![0xff; size];
+        device.download(&buffer, 0, &mut got)?;
+        same("byte of new memory", &got, &vec![0; size])?;
+        device.upload(&vec![0xff; size], &mut buffer, 0)?;
+        let mut host = device.alloc_host(size)?;
+        same("byte of new host memory", &host, &vec![0; size])?;
+        host.fill(0xff);
+    }
+    Ok(())
+}

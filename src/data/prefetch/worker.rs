@@ -1,0 +1,141 @@
+//! What the thread that prepares batches does.
+
+use super::Batch;
+use crate::{
+    data::{DataReader, DataTransformer, Record, worker_thread::catch_panic},
+    device::Device,
+    element::Element,
+    error::{Error, Result},
+    host::Workers,
+    sync::Mutex,
+};
+
+/// Elements that a thread transforms at least: fewer are not worth another.
+const GRAIN: usize = 1 << 16;
+
+/// Fills batches with a reader's records.
+pub(super) struct BatchFiller<D> {
+    reader: DataReader,
+    transformer: DataTransformer,
+    /// A queue of the device's apart from the net's.
+    queue: D,
+    shape: [usize; 4],
+    workers: Workers,
+    /// Records for a thread at a time.
+    grain: usize,
+}
+
+impl<D: Device> BatchFiller<D> {
+    /// Waits for the first record, whose shape is that of all.
+    pub(super) fn new(
+        mut reader: DataReader,
+        transformer: DataTransformer,
+        queue: D,
+        batch: usize,
+        threads: usize,
+    ) -> Result<Self> {
+        let first = reader.records()?.first().map(|record| transformer.output_shape(record));
+        let shape = first.unwrap_or_else(|| Err(Error::InvalidData("there are no records".into())));
+        let number = reader.next_record();
+        let [channels, height, width] =
+            shape.map_err(|error| reader.locate_error(number, error))?;
+        let shape = [batch, channels, height, width];
+        let size = shape[1..].iter().product::<usize>();
+        let grain = GRAIN.div_ceil(size.max(1));
+        let workers = match batch <= grain {
+            true => Workers::sequential(),
+            false => Workers::new(threads)?,
+        };
+        Ok(Self { reader, transformer, queue, shape, workers, grain })
+    }
+
+    /// Batch, channels, height and width.
+    pub(super) fn shape(&self) -> [usize; 4] {
+        self.shape
+    }
+
+    /// Shares work out in pieces of `grain` records, however little that is.
+    #[cfg(test)]
+    pub(super) fn share_out(&mut self, grain: usize, workers: Workers) {
+        (self.grain, self.workers) = (grain, workers);
+    }
+
+    /// Overwrites `batch` with the next records; `false` if the reader was stopped meanwhile.
+    pub(super) fn fill<T: Element>(&mut self, batch: &Batch<T, D>) -> Result<bool> {
+        {
+            let (mut data, mut label) = (batch.data.data_mut()?, batch.label.data_mut()?);
+            let (mut data, mut label) = (data.host_write_only()?, label.host_write_only()?);
+            let size = self.shape[1..].iter().product::<usize>();
+            while !label.is_empty() {
+                if !self.reader.wait_for_run()? {
+                    return Ok(false);
+                }
+                let count = self.reader.records()?.len().min(label.len());
+                let (images, labels);
+                (images, data) = data.split_at_mut(count * size);
+                (labels, label) = label.split_at_mut(count);
+                self.transform(images, labels)?;
+                self.reader.consume(count);
+            }
+        }
+        let upload = || {
+            batch.data.data()?.prefetch(&self.queue)?;
+            batch.label.data()?.prefetch(&self.queue)
+        };
+        upload().map(|()| true).map_err(|error| {
+            error.context(format!("{}, taking a batch to the device", self.reader.source()))
+        })
+    }
+
+    /// Transforms as many of the next records as there are labels.
+    fn transform<T: Element>(&mut self, images: &mut [T], labels: &mut [T]) -> Result<()> {
+        let (number, step) = (self.reader.next_record(), self.reader.stride());
+        let size = self.shape[1..].iter().product::<usize>();
+        let records = self.reader.records()?;
+        let (transformer, shape, grain) = (&self.transformer, self.shape, self.grain);
+        // That of the first record that has one, whichever thread is first.
+        let failure: Mutex<Option<(usize, Error)>> = Mutex::new(None);
+        self.workers.for_each_chunk_pair(
+            (labels, grain),
+            (images, grain * size),
+            |chunk, labels, images| {
+                for (i, label) in labels.iter_mut().enumerate() {
+                    let (at, image) = (chunk * grain + i, &mut images[i * size..][..size]);
+                    let record = &records[at];
+                    let number = number + at as u64 * step;
+                    match catch_panic(|| transform(transformer, number, record, shape, image)) {
+                        Ok(()) => *label = T::from_f64(record.label().into()),
+                        Err(error) => {
+                            let mut failure = failure.lock();
+                            if failure.as_ref().is_none_or(|(first, _)| at < *first) {
+                                *failure = Some((at, error));
+                            }
+                            return;
+                        }
+                    }
+                }
+            },
+        );
+        match failure.lock().take() {
+            None => Ok(()),
+            Some((at, error)) => Err(self.reader.locate_error(number + at as u64 * step, error)),
+        }
+    }
+}
+
+fn transform<T: Element>(
+    transformer: &DataTransformer,
+    number: u64,
+    record: &Record,
+    shape: [usize; 4],
+    image: &mut [T],
+) -> Result<()> {
+    let got = transformer.output_shape(record)?;
+    if got != shape[1..] {
+        let [c, h, w] = got;
+        let [_, channels, height, width] = shape;
+        let why = format!("{c} x {h} x {w} after records of {channels} x {height} x {width}");
+        return Err(Error::Shape(why));
+    }
+    transformer.transform(number, record, image)
+}
