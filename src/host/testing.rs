@@ -1,41 +1,41 @@
 //! What the tests of dense kernels share: operands, thread counts and naive products.
 
-use super::Workers;
 use crate::{
     element::Element,
     error::{Error, Result},
+    host::threads::Workers,
     op::{RngKey, Transpose},
 };
 use rand_core::Rng;
 
 /// Integers from -4 to 4: exact in every element type, as are short sums of their products.
-pub(super) fn integers<T: Element>(tag: u64, len: usize) -> Vec<T> {
+pub(crate) fn integers<T: Element>(tag: u64, len: usize) -> Vec<T> {
     let mut rng = RngKey::new(7).child(tag).rng();
     (0..len).map(|_| T::from_f64(f64::from(rng.next_u32() % 9) - 4.0)).collect()
 }
 
 /// Numbers in [-1, 1).
-pub(super) fn fractions<T: Element>(tag: u64, len: usize) -> Vec<T> {
+pub(crate) fn fractions<T: Element>(tag: u64, len: usize) -> Vec<T> {
     let mut rng = RngKey::new(8).child(tag).rng();
     (0..len).map(|_| T::from_f64(f64::from(rng.next_u32()) / f64::from(1u32 << 31) - 1.0)).collect()
 }
 
 /// One, two and three threads.
-pub(super) fn threads() -> [Workers; 3] {
+pub(crate) fn threads() -> [Workers; 3] {
     [1, 2, 3].map(|count| Workers::new(count).unwrap())
 }
 
-pub(super) fn wide<T: Element>(x: &[T]) -> Vec<f64> {
+pub(crate) fn wide<T: Element>(x: &[T]) -> Vec<f64> {
     x.iter().map(|x| x.to_f64()).collect()
 }
 
 /// What `T` holds of exact results: a kernel rounds once.
-pub(super) fn rounded<T: Element>(v: &[f64]) -> Vec<f64> {
+pub(crate) fn rounded<T: Element>(v: &[f64]) -> Vec<f64> {
     v.iter().map(|&v| T::from_f64(v).to_f64()).collect()
 }
 
 /// Element (i, j) of `op(A)`.
-pub(super) fn at<T: Element>(a: &[T], trans: Transpose, lda: usize, i: usize, j: usize) -> f64 {
+pub(crate) fn at<T: Element>(a: &[T], trans: Transpose, lda: usize, i: usize, j: usize) -> f64 {
     match trans {
         Transpose::No => a[i * lda + j].to_f64(),
         Transpose::Yes => a[j * lda + i].to_f64(),
@@ -43,7 +43,7 @@ pub(super) fn at<T: Element>(a: &[T], trans: Transpose, lda: usize, i: usize, j:
 }
 
 /// Kernel and operand of a length error.
-pub(super) fn operand(result: Result<()>) -> (&'static str, &'static str) {
+pub(crate) fn operand(result: Result<()>) -> (&'static str, &'static str) {
     match result {
         Err(Error::Length { op, operand, .. }) => (op, operand),
         other => panic!("{other:?}"),
@@ -59,4 +59,4 @@ macro_rules! for_each_element {
         mod bf16 { $(#[test] fn $check() { super::$check::<crate::element::bf16>() })* }
     };
 }
-pub(super) use for_each_element;
+pub(crate) use for_each_element;

@@ -17,7 +17,7 @@ constexpr size_t MAX_FREED_BYTES = 0;
 #else
 // Bytes before and after a block. A changed guard byte shows a write out of bounds.
 constexpr size_t GUARD_BYTES = 256;
-// Most freed bytes that are kept, to detect writes to freed memory.
+// Limit of freed bytes kept poisoned, to detect writes to freed memory.
 constexpr size_t MAX_FREED_BYTES = 32 << 20;
 #endif
 constexpr int GUARD = 0xa5, POISON = 0xff;

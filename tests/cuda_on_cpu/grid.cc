@@ -27,7 +27,7 @@ struct Grid {
     void (*call)(void **);
     std::vector<void *> arguments;
     std::vector<Worker> workers;
-    std::vector<uint64_t> mailboxes;
+    std::vector<uint64_t> exchange_slots;
     // Fibers of threads that have ended, for reuse.
     std::vector<std::unique_ptr<Fiber>> idle_fibers;
 };
@@ -123,9 +123,8 @@ std::string run_block(Grid &grid) {
     std::string error;
     for (;;) {
         run_ready(grid);
-        const bool ended = std::all_of(grid.workers.begin(), grid.workers.end(), [](const Worker &w) {
-            return w.state == State::Done;
-        });
+        const bool ended = std::all_of(grid.workers.begin(), grid.workers.end(),
+                                       [](const Worker &w) { return w.state == State::Done; });
         if (ended) return "";
         if (!release_warps(grid) && !release_block(grid, error)) return error;
     }
@@ -135,7 +134,7 @@ std::string run_block(Grid &grid) {
 
 void wait_for_block(unsigned barrier) { wait(State::AtBlock, barrier); }
 void wait_for_warp(unsigned mask) { wait(State::AtWarp, mask); }
-uint64_t *warp_mailbox() { return &current_grid->mailboxes[current_thread->warp * 32]; }
+uint64_t *warp_slots() { return &current_grid->exchange_slots[current_thread->warp * 32]; }
 
 std::string run(Launch &launch) {
     // Fibers of earlier launches, for reuse. One that was left waiting is destroyed instead.
@@ -145,13 +144,14 @@ std::string run(Launch &launch) {
     grid.call = launch.kernel->call;
     for (auto &argument : launch.arguments) grid.arguments.push_back(argument.data());
     grid.workers.resize(size_t(threads.x) * threads.y * threads.z);
-    grid.mailboxes.resize((grid.workers.size() + 31) / 32 * 32);
+    grid.exchange_slots.resize((grid.workers.size() + 31) / 32 * 32);
     grid.idle_fibers = std::move(idle_fibers);
     for (size_t i = 0; i < grid.workers.size(); i++) {
         const unsigned n = i;
-        grid.workers[i].thread = {{n % threads.x, n / threads.x % threads.y, n / (threads.x * threads.y)},
-                                 int(n % 32),
-                                 int(n / 32)};
+        const unsigned row = n / threads.x;
+        grid.workers[i].thread = {{n % threads.x, row % threads.y, row / threads.y},
+                                  int(n % 32),
+                                  int(n / 32)};
     }
     current_grid = &grid;
     std::string error;

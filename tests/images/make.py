@@ -1,7 +1,7 @@
-"""Makes the files in this folder, with opencv-python-headless, pillow and numpy from PyPI.
+"""Creates the files in this folder, with opencv-python-headless, pillow and numpy from PyPI.
 
-`expected.tsv` is what OpenCV reads in each: file, how, channels, height, width, and the bytes, row by
-row, pixel by pixel, blue first.
+`expected.tsv` lists what OpenCV reads from each image: file, how it is read, channels, height,
+width, and the bytes, row by row and pixel by pixel, in BGR order.
 """
 
 import os
@@ -32,22 +32,22 @@ cv2.imwrite(os.path.join(HERE, "sixteen.png"), color.astype(np.uint16) * 257)
 save("color.jpg", color, "RGB", quality=90, subsampling=0)
 save("gray.jpg", color[..., 1].copy(), "L", quality=90)
 
-HOW = {"stored": cv2.IMREAD_UNCHANGED, "bgr": cv2.IMREAD_COLOR, "gray": cv2.IMREAD_GRAYSCALE}
+READ_MODES = {"stored": cv2.IMREAD_UNCHANGED, "bgr": cv2.IMREAD_COLOR, "gray": cv2.IMREAD_GRAYSCALE}
 lines = []
 
 
-def expect(name, how, image):
+def expect(name, mode, image):
     image = image if image.ndim == 3 else image[..., None]
     height, width, channels = image.shape
-    lines.append(f"{name}\t{how}\t{channels}\t{height}\t{width}\t{image.tobytes().hex()}\n")
+    lines.append(f"{name}\t{mode}\t{channels}\t{height}\t{width}\t{image.tobytes().hex()}\n")
 
 
 for name in sorted(os.listdir(HERE)):
     if name.endswith((".png", ".jpg")):
-        for how, flag in HOW.items():
+        for mode, flag in READ_MODES.items():
             image = cv2.imread(os.path.join(HERE, name), flag)
             if image.dtype == np.uint8:
-                expect(name, how, image)
+                expect(name, mode, image)
 for name, sizes in {"color.png": [(5, 7), (20, 31), (9, 4)], "gray.png": [(3, 3), (18, 22)]}.items():
     for height, width in sizes:
         image = cv2.imread(os.path.join(HERE, name), cv2.IMREAD_UNCHANGED)

@@ -1,8 +1,8 @@
-"""Has LMDB itself, by the package lmdb from PyPI, read and change a database that cortado wrote:
+"""Checks that LMDB, from the PyPI package lmdb, reads and changes a database that cortado wrote:
 
     python check.py DB [PREFIX-of-IDX-files]
 
-Works on a copy. With a prefix, compares all records with the IDX files.
+Changes only a copy. With a prefix, compares all records with the IDX files.
 """
 
 import gzip
@@ -14,7 +14,7 @@ import tempfile
 import lmdb
 
 
-def idx(path, header):
+def read_idx(path, header):
     with gzip.open(path) as file:
         return file.read()[header:]
 
@@ -31,14 +31,14 @@ with tempfile.TemporaryDirectory() as folder:
         assert [key for key, _ in txn.cursor().iterprev(values=True)] == [key for key, _ in records][::-1]
     print(len(records), "records;", stat, info)
     if prefix:
-        images = idx(prefix[0] + "-images-idx3-ubyte.gz", 16)
-        labels = idx(prefix[0] + "-labels-idx1-ubyte.gz", 8)
-        head = bytes([8, 1, 16, 28, 24, 28, 34, 144, 6])
+        images = read_idx(prefix[0] + "-images-idx3-ubyte.gz", 16)
+        labels = read_idx(prefix[0] + "-labels-idx1-ubyte.gz", 8)
+        datum_head = bytes([8, 1, 16, 28, 24, 28, 34, 144, 6])
         assert len(labels) == len(records)
         for i, (key, value) in enumerate(records):
             assert key == b"%08d" % i
-            assert value == head + images[i * 784 : i * 784 + 784] + bytes([40, labels[i]])
-        print("equal to the IDX files")
+            assert value == datum_head + images[i * 784 : i * 784 + 784] + bytes([40, labels[i]])
+        print("records match the IDX files")
     with lmdb.open(path, map_size=4 * info["map_size"] + (1 << 20)) as env:
         with env.begin(write=True) as txn:
             for key, value in records:
@@ -48,7 +48,7 @@ with tempfile.TemporaryDirectory() as folder:
             for key, _ in records[::2]:
                 assert txn.delete(key)
         with env.begin() as txn:
-            want = {b"between" + key: value for key, value in records}
-            want |= {key: value[::-1] for key, value in records[1::2]}
-            assert {bytes(key): bytes(value) for key, value in txn.cursor()} == want
-    print("changed as wanted")
+            expected = {b"between" + key: value for key, value in records}
+            expected |= {key: value[::-1] for key, value in records[1::2]}
+            assert {bytes(key): bytes(value) for key, value in txn.cursor()} == expected
+    print("changed as expected")

@@ -1,6 +1,6 @@
-"""Makes the files in this folder, with lmdb from PyPI: python make.py
+"""Creates the files in this folder, with lmdb from PyPI: python make.py
 
-The package brings LMDB's own code.
+The package contains LMDB's own C code.
 """
 
 import os
@@ -32,9 +32,9 @@ LENGTHS = [0, 3, 40, 7, 1, 1547, 2, 5, 1548, 0, 3, 4080, 1, 4081, 2, 8300]
 
 
 def tree(env):
-    """Three levels, with pages that were freed and taken again.
+    """Writes a tree of three levels, some of whose pages were freed and reused.
 
-    Values are of lengths around those at which overflow pages and their followers begin.
+    The lengths of values lie around those from which LMDB needs one or more overflow pages.
     """
     key = lambda i: b"%03d" % i + b"k" * 480
     with env.begin(write=True) as txn:

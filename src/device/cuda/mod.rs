@@ -7,9 +7,9 @@
 //! - Kernels are compiled from `kernels/*.cu` to PTX when the crate is built, and by the driver
 //!   for the GPU at hand when one of a file is first launched.
 //! - Matrix products are the crate's own, or cuBLAS' where that is asked for
-//!   (`docs/decisions/0021-cublas.md`).
-//! - `docs/decisions/0020-cuda.md` tells how this is tested without a GPU, `docs/gpu` what has
-//!   never been seen on one.
+//!   (`docs/decisions/0021-cublas-on-request.md`).
+//! - `docs/decisions/0020-cuda-driver-at-run-time.md` explains the tests without a GPU; `docs/gpu`
+//!   lists what has never run on one.
 
 #![allow(unsafe_code)]
 

@@ -30,12 +30,12 @@ void wait_for_block(unsigned barrier);
 void wait_for_warp(unsigned mask);
 
 // Returns the slots, one per lane, by which the current warp exchanges values.
-uint64_t *warp_mailbox();
+uint64_t *warp_slots();
 
 // Returns the `value` that lane `from` passes.
 template <class T> T exchange(unsigned mask, T value, int from) {
     static_assert(sizeof(T) <= 8);
-    uint64_t *slots = warp_mailbox();
+    uint64_t *slots = warp_slots();
     memcpy(&slots[current_thread->lane], &value, sizeof value);
     wait_for_warp(mask);
     memcpy(&value, &slots[from], sizeof value);

@@ -59,8 +59,7 @@ inline void __syncwarp(unsigned mask = ~0u) { cuda_on_cpu::wait_for_warp(mask); 
 inline void __threadfence() {}
 inline void __threadfence_block() {}
 
-// Warp shuffles within groups of `width` lanes. Without such a lane in its group, a lane gets its own
-// value.
+// Warp shuffles within groups of `width` lanes. A lane without such a partner gets its own value.
 template <class T> T __shfl_sync(unsigned mask, T value, int lane, int width = 32) {
     const int own = cuda_on_cpu::current_thread->lane;
     return cuda_on_cpu::exchange(mask, value, (own & ~(width - 1)) | (lane & (width - 1)));

@@ -1,0 +1,224 @@
+//! Matrix-vector products.
+//!
+//! A matrix is read once and used once, so the memory sets the pace: several rows are read side
+//! by side, and no panel is copied but to widen 16-bit elements. `f32` and `f64` go to the kernels
+//! of matrix products that read operands where they lie.
+
+use crate::{
+    element::Element,
+    error::Result,
+    host::{
+        blas::{
+            gemm::row_times_matrix,
+            gemv_transposed::add_long_rows,
+            level1::{LANES, reduce_lanes, zero_padded},
+        },
+        cache::scratch::with_scratch,
+        simd::{
+            accumulator::{
+                CHUNK, accumulator_buffer, accumulator_len, is_wide, overwrite_widened,
+                update_widened, widened,
+            },
+            vectorized,
+        },
+        threads::Workers,
+    },
+    op::{Gemv, Transpose},
+};
+use bytemuck::{cast_slice, cast_slice_mut};
+use num_traits::{Float, Zero};
+
+/// Rows taken together.
+const ROWS: usize = 4;
+
+/// Elements of a row that is short: several are in the first-level cache at a time.
+const SHORT: usize = 512;
+
+/// Elements of the matrix that make a task: as for vectors.
+const GRAIN: usize = 1 << 17;
+
+/// `y ← α·op(A)·x + β·y`; β = 0 does not read `y`, and α = 0 reads neither `A` nor `x`.
+///
+/// # Errors
+/// [`Error::Length`](crate::Error::Length) and [`Error::InvalidInput`](crate::Error::InvalidInput) as
+/// [`Gemv::check`].
+#[doc(alias = "caffe_cpu_gemv")]
+pub fn gemv<T: Element>(
+    workers: &Workers,
+    op: &Gemv<T>,
+    a: &[T],
+    x: &[T],
+    y: &mut [T],
+) -> Result<()> {
+    op.check(a.len(), x.len(), y.len())?;
+    if op.alpha.is_zero() || x.is_empty() {
+        let mut room = accumulator_buffer();
+        y.chunks_mut(CHUNK).for_each(|y| put(op, y, &mut room, |_| T::Acc::zero()));
+        return Ok(());
+    }
+    // Columns of long rows are too far apart for a sum to stay in a register.
+    let short = op.trans == Transpose::No || op.n <= SHORT;
+    if is_wide::<T>() && short {
+        wide(workers, op, a, x, y);
+        return Ok(());
+    }
+    match op.trans {
+        Transpose::No => with_scratch(accumulator_len::<T>(x.len()), |room| {
+            let x = widened(x, room);
+            // A task's rows do not change its results: each row is summed the same way in any.
+            let rows = (GRAIN / x.len()).next_multiple_of(ROWS).max(ROWS);
+            workers.for_each_chunk(y, rows, |task, y| {
+                let a = &a[task * rows * op.lda..];
+                vectorized(
+                    #[inline(always)]
+                    || dot_rows(op, a, x, y),
+                );
+            });
+        }),
+        Transpose::Yes if is_wide::<T>() => {
+            let (x, y) = (cast_slice(x), cast_slice_mut(y));
+            add_long_rows(workers, (op.alpha, op.beta), (cast_slice::<T, T::Acc>(a), op.lda), x, y);
+        }
+        Transpose::Yes => with_scratch(accumulator_len::<T>(x.len()), |room| {
+            let x = widened(x, room);
+            let columns = (GRAIN / x.len()).next_multiple_of(CHUNK).max(CHUNK);
+            workers.for_each_chunk(y, columns, |task, y| {
+                vectorized(
+                    #[inline(always)]
+                    || add_rows(op, &a[task * columns..], x, y),
+                );
+            });
+        }),
+    }
+    Ok(())
+}
+
+/// Elements that need no widening: `xᵀ` times a matrix, whose kernels read it where it lies.
+fn wide<T: Element>(workers: &Workers, op: &Gemv<T>, a: &[T], x: &[T], y: &mut [T]) {
+    let (trans, beside) = match op.trans {
+        Transpose::No => (Transpose::Yes, op.lda),
+        Transpose::Yes => (Transpose::No, 1),
+    };
+    let task = (GRAIN / x.len()).next_multiple_of(CHUNK / 4).max(CHUNK / 4);
+    workers.for_each_chunk(y, task, |i, y| {
+        row_times_matrix((op.alpha, op.beta), x, (trans, &a[i * task * beside..], op.lda), y);
+    });
+}
+
+/// `yᵢ ← α·sum(i) + β·yᵢ` over at most a chunk.
+#[inline(always)]
+fn put<T: Element>(op: &Gemv<T>, y: &mut [T], room: &mut [T::Acc], sum: impl Fn(usize) -> T::Acc) {
+    let (alpha, beta) = (op.alpha, op.beta);
+    if beta.is_zero() {
+        overwrite_widened(y, room, |y| {
+            y.iter_mut().enumerate().for_each(|(i, y)| *y = alpha * sum(i))
+        });
+    } else {
+        let body = |(i, y): (usize, &mut T::Acc)| *y = alpha * sum(i) + beta * *y;
+        update_widened(y, room, |y| y.iter_mut().enumerate().for_each(body));
+    }
+}
+
+/// One element of `y` for each row of `a`: dot products, chunk by chunk.
+#[inline(always)]
+fn dot_rows<T: Element>(op: &Gemv<T>, a: &[T], x: &[T::Acc], y: &mut [T]) {
+    let mut rooms: [_; ROWS] = [accumulator_buffer::<T::Acc>(); ROWS];
+    for (group, y) in y.chunks_mut(ROWS).enumerate() {
+        let mut sums = [T::Acc::zero(); ROWS];
+        for (block, x) in x.chunks(CHUNK).enumerate() {
+            // Rows that are missing in the last group repeat its last one.
+            let [r0, r1, r2, r3] = &mut rooms;
+            let row = |i: usize| {
+                let i = group * ROWS + i.min(y.len() - 1);
+                &a[i * op.lda + block * CHUNK..][..x.len()]
+            };
+            let rows = [
+                widened(row(0), r0),
+                widened(row(1), r1),
+                widened(row(2), r2),
+                widened(row(3), r3),
+            ];
+            let dots = dot_four(rows, x);
+            sums.iter_mut().zip(dots).for_each(|(sum, dot)| *sum = *sum + dot);
+        }
+        put(op, y, &mut [T::Acc::zero(); ROWS], |i| sums[i]);
+    }
+}
+
+/// Dot products of four rows with `x`: equal lengths.
+#[inline(always)]
+fn dot_four<A: Element + Float>(rows: [&[A]; ROWS], x: &[A]) -> [A; ROWS] {
+    let (whole, rest) = x.as_chunks();
+    let [(a, rest_a), (b, rest_b), (c, rest_c), (d, rest_d)] = rows.map(|row| row.as_chunks());
+    let mut lanes = [[A::zero(); LANES]; ROWS];
+    for ((((x, a), b), c), d) in whole.iter().zip(a).zip(b).zip(c).zip(d) {
+        lanes = step(lanes, [a, b, c, d], x);
+    }
+    if !rest.is_empty() {
+        let [a, b, c, d] = [rest_a, rest_b, rest_c, rest_d].map(zero_padded);
+        lanes = step(lanes, [&a, &b, &c, &d], &zero_padded(rest));
+    }
+    lanes.map(|lanes| reduce_lanes(lanes, |a, b| a + b))
+}
+
+/// Takes one product into each accumulator; by value, which keeps them in registers.
+#[inline(always)]
+fn step<A: Element + Float>(
+    mut lanes: [[A; LANES]; ROWS],
+    [a, b, c, d]: [&[A; LANES]; ROWS],
+    x: &[A; LANES],
+) -> [[A; LANES]; ROWS] {
+    for i in 0..LANES {
+        lanes[0][i] = lanes[0][i] + a[i] * x[i];
+        lanes[1][i] = lanes[1][i] + b[i] * x[i];
+        lanes[2][i] = lanes[2][i] + c[i] * x[i];
+        lanes[3][i] = lanes[3][i] + d[i] * x[i];
+    }
+    lanes
+}
+
+/// One element of `y` for each column of `a`: rows are scaled and added, four at a time.
+#[inline(always)]
+fn add_rows<T: Element>(op: &Gemv<T>, a: &[T], x: &[T::Acc], y: &mut [T]) {
+    let mut rooms: [_; ROWS] = [accumulator_buffer::<T::Acc>(); ROWS];
+    let mut room = accumulator_buffer();
+    for (block, y) in y.chunks_mut(CHUNK).enumerate() {
+        let mut sums = accumulator_buffer::<T::Acc>();
+        let sums = &mut sums[..y.len()];
+        for (group, x) in x.chunks(ROWS).enumerate() {
+            let [r0, r1, r2, r3] = &mut rooms;
+            let row = |i: usize| {
+                let i = group * ROWS + i.min(x.len() - 1);
+                &a[i * op.lda + block * CHUNK..][..y.len()]
+            };
+            if x.len() == ROWS {
+                let rows = [
+                    widened(row(0), r0),
+                    widened(row(1), r1),
+                    widened(row(2), r2),
+                    widened(row(3), r3),
+                ];
+                add_four(rows, [x[0], x[1], x[2], x[3]], sums);
+            } else {
+                for (i, &x) in x.iter().enumerate() {
+                    let row = widened(row(i), r0);
+                    sums.iter_mut().zip(row).for_each(|(sum, &a)| *sum = *sum + a * x);
+                }
+            }
+        }
+        let sums = &*sums;
+        put(op, y, &mut room, |i| sums[i]);
+    }
+}
+
+/// `sums ← sums + Σ xᵢ·rowᵢ`: equal lengths.
+#[inline(always)]
+fn add_four<A: Element + Float>(rows: [&[A]; ROWS], x: [A; ROWS], sums: &mut [A]) {
+    let [a, b, c, d] = rows;
+    for ((((sum, &a), &b), &c), &d) in sums.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+        *sum = *sum + ((a * x[0] + b * x[1]) + (c * x[2] + d * x[3]));
+    }
+}
+
+#[cfg(test)]
+mod tests;

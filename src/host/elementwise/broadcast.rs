@@ -1,0 +1,208 @@
+//! Functions of each element and of operands that belong to positions along an axis.
+
+use crate::{
+    element::Element,
+    error::{Result, check_len},
+    host::{
+        elementwise::map::{binary_run, binary_run_in_place},
+        simd::{
+            accumulator::{
+                CHUNK, accumulator_buffer, is_wide, overwrite_widened, update_widened, widen,
+                widened,
+            },
+            vectorized,
+        },
+        threads::Workers,
+    },
+    op::{Axis, Binary},
+};
+use num_traits::Zero;
+use std::borrow::Cow;
+
+/// Elements of one task: below twice this, a second thread costs more than it saves.
+const GRAIN: usize = 1 << 17;
+
+/// `y[o, e, i] ← f(a[o, e, i], b[e])`: one operand for each index of an axis.
+///
+/// # Errors
+/// [`Error::Length`](crate::Error::Length) unless `a` and `y` have the axis' count of elements
+/// and `b` its extent.
+pub fn broadcast<T: Element>(
+    workers: &Workers,
+    op: Binary<T::Acc>,
+    axis: &Axis,
+    a: &[T],
+    b: &[T],
+    y: &mut [T],
+) -> Result<()> {
+    check_len(op.name(), "a", axis.count(), a.len())?;
+    check_len(op.name(), "b", axis.extent, b.len())?;
+    check_len(op.name(), "y", axis.count(), y.len())?;
+    for_broadcast_chunks(workers, axis, [&wide(b)], y, |start, [b], y, room_y| {
+        let mut room_a = accumulator_buffer();
+        let a = widened(&a[start..][..y.len()], &mut room_a);
+        overwrite_widened(y, room_y, |y| binary_run(op, a, b, y));
+    });
+    Ok(())
+}
+
+/// `y[o, e, i] ← f(y[o, e, i], b[e])`.
+///
+/// # Errors
+/// [`Error::Length`](crate::Error::Length) unless `y` has the axis' count of elements and `b`
+/// its extent.
+pub fn broadcast_in_place<T: Element>(
+    workers: &Workers,
+    op: Binary<T::Acc>,
+    axis: &Axis,
+    b: &[T],
+    y: &mut [T],
+) -> Result<()> {
+    check_len(op.name(), "b", axis.extent, b.len())?;
+    check_len(op.name(), "y", axis.count(), y.len())?;
+    for_broadcast_chunks(workers, axis, [&wide(b)], y, |_, [b], y, room_y| {
+        update_widened(y, room_y, |y| binary_run_in_place(op, b, y));
+    });
+    Ok(())
+}
+
+/// `y[o, e, i] ← x[o, e, i] · scale[e] + shift[e]`.
+///
+/// # Errors
+/// [`Error::Length`](crate::Error::Length) unless `x` and `y` have the axis' count of elements
+/// and `scale` and `shift` its extent.
+pub fn affine<T: Element>(
+    workers: &Workers,
+    axis: &Axis,
+    x: &[T],
+    scale: &[T],
+    shift: &[T],
+    y: &mut [T],
+) -> Result<()> {
+    check_len("affine", "x", axis.count(), x.len())?;
+    expect_affine(axis, scale, shift, y)?;
+    for_broadcast_chunks(
+        workers,
+        axis,
+        [&wide(scale), &wide(shift)],
+        y,
+        |start, [scale, shift], y, room| {
+            let mut room_x = accumulator_buffer();
+            let x = widened(&x[start..][..y.len()], &mut room_x);
+            overwrite_widened(y, room, |y| {
+                vectorized(
+                    #[inline(always)]
+                    || {
+                        for (((y, &x), &scale), &shift) in y.iter_mut().zip(x).zip(scale).zip(shift)
+                        {
+                            *y = x * scale + shift;
+                        }
+                    },
+                );
+            });
+        },
+    );
+    Ok(())
+}
+
+/// `y[o, e, i] ← y[o, e, i] · scale[e] + shift[e]`.
+///
+/// # Errors
+/// As [`affine`].
+pub fn affine_in_place<T: Element>(
+    workers: &Workers,
+    axis: &Axis,
+    scale: &[T],
+    shift: &[T],
+    y: &mut [T],
+) -> Result<()> {
+    expect_affine(axis, scale, shift, y)?;
+    for_broadcast_chunks(
+        workers,
+        axis,
+        [&wide(scale), &wide(shift)],
+        y,
+        |_, [scale, shift], y, room| {
+            update_widened(y, room, |y| {
+                vectorized(
+                    #[inline(always)]
+                    || {
+                        for ((y, &scale), &shift) in y.iter_mut().zip(scale).zip(shift) {
+                            *y = *y * scale + shift;
+                        }
+                    },
+                );
+            });
+        },
+    );
+    Ok(())
+}
+
+fn expect_affine<T: Element>(axis: &Axis, scale: &[T], shift: &[T], y: &[T]) -> Result<()> {
+    check_len("affine", "scale", axis.extent, scale.len())?;
+    check_len("affine", "shift", axis.extent, shift.len())?;
+    check_len("affine", "y", axis.count(), y.len())
+}
+
+/// Calls `body` for chunks of `y` with the chunk's start, the elements of the operands that belong
+/// to it, repeated as often as they apply, and room to widen `y`.
+pub(crate) fn for_broadcast_chunks<T: Element, const N: usize>(
+    workers: &Workers,
+    axis: &Axis,
+    operands: [&[T::Acc]; N],
+    y: &mut [T],
+    body: impl Fn(usize, [&[T::Acc]; N], &mut [T], &mut [T::Acc]) + Send + Sync,
+) {
+    let period = axis.extent * axis.inner;
+    if period == 0 {
+        return;
+    }
+    // Chunks of whole periods, where they fit, all take the same operands.
+    let repeats = period <= CHUNK;
+    let step = if repeats { CHUNK / period * period } else { CHUNK };
+    workers.for_each_chunk(y, GRAIN, |task, y| {
+        let (mut repeated, mut room) = ([accumulator_buffer(); N], accumulator_buffer());
+        for (i, y) in y.chunks_mut(step).enumerate() {
+            let start = task * GRAIN + i * step;
+            if i == 0 || !repeats {
+                for (operand, repeated) in operands.iter().zip(&mut repeated) {
+                    repeat(operand, axis.inner, start, &mut repeated[..y.len()]);
+                }
+            }
+            body(start, repeated.each_ref().map(|operand| &operand[..y.len()]), y, &mut room);
+        }
+    });
+}
+
+/// `y[j] ← b[(start + j) / inner mod extent]`
+fn repeat<A: Copy>(b: &[A], inner: usize, start: usize, y: &mut [A]) {
+    let period = b.len() * inner;
+    let mut at = start % period;
+    let mut done = 0;
+    while done < y.len().min(period) {
+        let e = at / inner;
+        let len = if inner == 1 { b.len() - e } else { inner - at % inner };
+        let len = len.min(y.len().min(period) - done);
+        match inner {
+            1 => y[done..][..len].copy_from_slice(&b[e..][..len]),
+            _ => y[done..][..len].fill(b[e]),
+        }
+        (done, at) = (done + len, (at + len) % period);
+    }
+    // From here on it repeats itself.
+    while done < y.len() {
+        let len = done.min(y.len() - done);
+        y.copy_within(..len, done);
+        done += len;
+    }
+}
+
+/// `x` in the type it is computed in.
+fn wide<T: Element>(x: &[T]) -> Cow<'_, [T::Acc]> {
+    if is_wide::<T>() {
+        return Cow::Borrowed(bytemuck::cast_slice(x));
+    }
+    let mut wide = vec![T::Acc::zero(); x.len()];
+    widen(x, &mut wide);
+    Cow::Owned(wide)
+}

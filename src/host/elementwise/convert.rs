@@ -1,0 +1,199 @@
+//! From one element type to another.
+
+use crate::{
+    element::{DType, Element, Storable, round_to_odd},
+    error::{Result, check_len},
+    host::{
+        simd::{
+            accumulator::{CHUNK, accumulator_buffer, narrow, overwrite_widened, widen, widened},
+            vectorized,
+        },
+        threads::Workers,
+    },
+};
+use bytemuck::{cast_slice, cast_slice_mut};
+
+/// Elements of one task.
+const GRAIN: usize = 1 << 17;
+
+/// `y ← x`, rounded once, to nearest, ties to even.
+///
+/// What is too large for `U` becomes an infinity, and NaN stays NaN.
+///
+/// # Errors
+/// [`Error::Length`](crate::Error::Length) unless `y` is as long as `x`.
+pub fn convert<T: Element, U: Element>(workers: &Workers, x: &[T], y: &mut [U]) -> Result<()> {
+    check_len("convert", "y", x.len(), y.len())?;
+    workers.for_each_chunk(y, GRAIN, |i, y| run(&x[i * GRAIN..][..y.len()], y));
+    Ok(())
+}
+
+/// `y ← x`, whole numbers as elements, rounded once.
+///
+/// # Errors
+/// [`Error::Length`](crate::Error::Length) unless `y` is as long as `x`.
+pub fn convert_integers<N: Storable + Into<f64>, T: Element>(
+    workers: &Workers,
+    x: &[N],
+    y: &mut [T],
+) -> Result<()> {
+    check_len("convert_integers", "y", x.len(), y.len())?;
+    workers.for_each_chunk(y, GRAIN, |i, y| {
+        let x = &x[i * GRAIN..][..y.len()];
+        vectorized(
+            #[inline(always)]
+            || y.iter_mut().zip(x).for_each(|(y, &x)| *y = T::from_f64(x.into())),
+        );
+    });
+    Ok(())
+}
+
+/// Converts by the way that the two types take; equal lengths.
+fn run<T: Element, U: Element>(x: &[T], y: &mut [U]) {
+    match (T::DTYPE, U::DTYPE) {
+        (from, to) if from == to => y.copy_from_slice(cast_slice(x)),
+        (DType::F64, DType::F32) => {
+            let (x, y): (&[f64], &mut [f32]) = (cast_slice(x), cast_slice_mut(y));
+            vectorized(
+                #[inline(always)]
+                || y.iter_mut().zip(x).for_each(|(y, &x)| *y = x as f32),
+            );
+        }
+        (DType::F64, _) => {
+            let mut room = accumulator_buffer::<f32>();
+            for (x, y) in cast_slice::<T, f64>(x).chunks(CHUNK).zip(y.chunks_mut(CHUNK)) {
+                let room = &mut room[..x.len()];
+                vectorized(
+                    #[inline(always)]
+                    || room.iter_mut().zip(x).for_each(|(y, &x)| *y = round_to_odd(x)),
+                );
+                narrow(cast_slice(room), y);
+            }
+        }
+        (_, DType::F64) => {
+            let mut room = accumulator_buffer::<T::Acc>();
+            for (x, y) in x.chunks(CHUNK).zip(cast_slice_mut::<U, f64>(y).chunks_mut(CHUNK)) {
+                let x: &[f32] = cast_slice(widened(x, &mut room));
+                vectorized(
+                    #[inline(always)]
+                    || y.iter_mut().zip(x).for_each(|(y, &x)| *y = f64::from(x)),
+                );
+            }
+        }
+        // The rest are computed in `f32`, which holds every 16-bit value.
+        (DType::F32, _) => narrow(cast_slice(x), y),
+        (_, DType::F32) => widen(x, cast_slice_mut(y)),
+        _ => {
+            let mut room = accumulator_buffer::<U::Acc>();
+            for (x, y) in x.chunks(CHUNK).zip(y.chunks_mut(CHUNK)) {
+                overwrite_widened(y, &mut room, |y| widen(x, cast_slice_mut(y)));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        element::{bf16 as Bf16, f16 as F16},
+        host::testing::{for_each_element, fractions, integers, operand, threads, wide},
+    };
+
+    const LENGTHS: [usize; 6] = [0, 1, 33, 1024, 1029, GRAIN + 7];
+
+    /// Integers are exact in all types; and every value of `T` comes back from `f64`.
+    fn to_all_types<T: Element>() {
+        fn check<T: Element, U: Element>(workers: &Workers, len: usize) {
+            let x = integers::<T>(1, len);
+            let mut y = vec![U::from_f64(f64::NAN); len];
+            convert(workers, &x, &mut y).unwrap();
+            assert_eq!(wide(&y), wide(&x));
+        }
+        for (workers, len) in threads().iter().flat_map(|w| LENGTHS.map(|len| (w, len))) {
+            check::<T, F16>(workers, len);
+            check::<T, Bf16>(workers, len);
+            check::<T, f32>(workers, len);
+            check::<T, f64>(workers, len);
+            let x = fractions::<T>(2, len);
+            let (mut exact, mut back) = (vec![f64::NAN; len], vec![T::from_f64(f64::NAN); len]);
+            convert(workers, &x, &mut exact).unwrap();
+            assert_eq!(exact, wide(&x));
+            convert(workers, &exact, &mut back).unwrap();
+            assert_eq!(back, x);
+        }
+        let x = [f64::NAN, f64::INFINITY, -f64::INFINITY, -0.0].map(T::from_f64);
+        let mut y = [T::from_f64(1.0); 4];
+        convert(&Workers::sequential(), &x, &mut y).unwrap();
+        let y = y.map(|y| y.to_f64());
+        assert!(y[0].is_nan() && y[3].is_sign_negative());
+        assert_eq!(y[1..], [f64::INFINITY, -f64::INFINITY, 0.0]);
+    }
+
+    /// All values of a 16-bit type and the midpoints between neighbours, and what lies a hair
+    /// beside them, as `f64` tells it apart and `f32` does not.
+    fn ties<U: Element>(from_bits: impl Fn(u16) -> U, to_bits: impl Fn(U) -> u16) {
+        let mut x = Vec::new();
+        let mut want = Vec::new();
+        for bits in 0..u16::MAX {
+            let (low, high) = (from_bits(bits).to_f64(), from_bits(bits + 1).to_f64());
+            if low.is_sign_negative() != high.is_sign_negative() || !(low - high).is_finite() {
+                continue;
+            }
+            let tie = (low + high) / 2.0;
+            let even = if bits % 2 == 0 { bits } else { bits + 1 };
+            x.extend([low, tie, tie * (1.0 - 1e-15), tie * (1.0 + 1e-15)]);
+            want.extend([bits, even, bits, bits + 1]);
+        }
+        let mut y = vec![U::default(); x.len()];
+        convert(&Workers::sequential(), &x, &mut y).unwrap();
+        for ((x, y), want) in x.iter().zip(y).zip(want) {
+            assert_eq!(to_bits(y), want, "{x:e}");
+        }
+    }
+
+    /// Whole numbers of either sign, large and small; those too large for `T` are rounded once.
+    fn whole_numbers<T: Element>() {
+        let x: Vec<i32> =
+            integers::<f64>(3, GRAIN + 7).iter().map(|x| *x as i32 * 8_123_457).collect();
+        let want: Vec<T> = x.iter().map(|&x| T::from_f64(f64::from(x))).collect();
+        let unsigned: Vec<u32> = x.iter().map(|&x| x.unsigned_abs()).collect();
+        let magnitudes: Vec<T> = unsigned.iter().map(|&x| T::from_f64(f64::from(x))).collect();
+        for workers in threads() {
+            let mut y = vec![T::from_f64(f64::NAN); x.len()];
+            convert_integers(&workers, &x, &mut y).unwrap();
+            assert_eq!(y, want);
+            convert_integers(&workers, &unsigned, &mut y).unwrap();
+            assert_eq!(y, magnitudes);
+        }
+        let short = convert_integers(&Workers::sequential(), &[1], &mut [T::default(); 2]);
+        assert_eq!(operand(short), ("convert_integers", "y"));
+    }
+
+    for_each_element!(to_all_types, whole_numbers);
+
+    #[test]
+    fn rounds_once_from_double_precision() {
+        ties(F16::from_bits, F16::to_bits);
+        ties(Bf16::from_bits, Bf16::to_bits);
+    }
+
+    #[test]
+    fn extremes_of_double_precision() {
+        let x = [f64::MAX, -f64::MAX, 5e-324, -5e-324, 65519.999, 65520.0];
+        let mut y = [F16::NAN; 6];
+        convert(&Workers::sequential(), &x, &mut y).unwrap();
+        let large = f64::INFINITY;
+        assert_eq!(wide(&y), [large, -large, 0.0, 0.0, 65504.0, large]);
+        assert!(y[3].is_sign_negative());
+        let mut y = [Bf16::NAN; 6];
+        convert(&Workers::sequential(), &x, &mut y).unwrap();
+        assert_eq!(wide(&y), [large, -large, 0.0, 0.0, 65536.0, 65536.0]);
+    }
+
+    #[test]
+    fn errors_name_the_operand() {
+        let result = convert(&Workers::sequential(), &[1.0f32; 3], &mut [0.0f64; 2]);
+        assert_eq!(operand(result), ("convert", "y"));
+    }
+}

@@ -1,0 +1,264 @@
+//! Moving elements about.
+
+use crate::{
+    element::Element,
+    error::{Error, Result, check_len},
+    host::{
+        blas::level1,
+        cache::nontemporal::bypasses_cache,
+        simd::{
+            accumulator::{
+                AccumulatorBuffer, CHUNK, accumulator_buffer, overwrite_widened, update_widened,
+                widened,
+            },
+            vectorized,
+        },
+        threads::Workers,
+    },
+    op::{Copy2d, RowIndexing, Tile},
+};
+use num_traits::Zero;
+
+#[cfg(feature = "cuda")] // used by device
+pub(crate) use crate::host::indexing::permute::Axes;
+pub use crate::host::indexing::permute::permute;
+
+/// Elements of one task, in whole rows.
+const GRAIN: usize = 1 << 16;
+
+/// Most tasks that share out the rows of a table: each looks at every index.
+const PARTS: usize = 8;
+
+/// Runs shorter than this are summed an element at a time.
+const SHORT: usize = 16;
+
+/// `y[r·ldy + c] ← x[r·ldx + c]` for every row `r` and column `c` of the block.
+///
+/// What lies between the rows of `y` is left as it is.
+///
+/// # Errors
+/// [`Error::Length`] if an operand ends before the block does; [`Error::InvalidInput`] if rows overlap.
+#[doc(alias = "caffe_copy")]
+pub fn copy_2d<T: Element>(workers: &Workers, op: &Copy2d, x: &[T], y: &mut [T]) -> Result<()> {
+    op.check(x.len(), y.len())?;
+    let &Copy2d { rows, columns, ldx, ldy } = op;
+    if rows == 0 || columns == 0 {
+        return Ok(());
+    }
+    if rows == 1 || rows < workers.count() || bypasses_cache(&y[..columns]) {
+        return (0..rows).try_for_each(|r| {
+            level1::copy(workers, &x[r * ldx..][..columns], &mut y[r * ldy..][..columns])
+        });
+    }
+    let per = workers.even_chunk_len(rows, rows_per_task(columns), 1);
+    let y = &mut y[..(rows - 1) * ldy + columns];
+    workers.for_each_chunk(y, per * ldy, |task, y| {
+        for (r, y) in y.chunks_mut(ldy).enumerate() {
+            y[..columns].copy_from_slice(&x[(task * per + r) * ldx..][..columns]);
+        }
+    });
+    Ok(())
+}
+
+/// `y[i, :] ← table[indices[i], :]`.
+///
+/// # Errors
+/// [`Error::Length`] names the operand; [`Error::InvalidInput`] an index past the table, and nothing is
+/// written then.
+pub fn gather<T: Element>(
+    workers: &Workers,
+    op: &RowIndexing,
+    table: &[T],
+    indices: &[u32],
+    y: &mut [T],
+) -> Result<()> {
+    let lens = (table.len(), indices.len(), y.len());
+    op.check("gather", ("table", lens.0), ("indices", lens.1), ("y", lens.2))?;
+    expect_rows("gather", op, indices)?;
+    let width = op.width;
+    if width == 0 {
+        return Ok(());
+    }
+    let per = rows_per_task(width);
+    workers.for_each_chunk(y, per * width, |task, y| {
+        for (y, &row) in y.chunks_exact_mut(width).zip(&indices[task * per..]) {
+            y.copy_from_slice(&table[row as usize * width..][..width]);
+        }
+    });
+    Ok(())
+}
+
+/// `table[indices[i], :] ← table[indices[i], :] + y[i, :]`, for `i` in order.
+///
+/// Each sum is taken in `T::Acc` and rounded to `T` before the next is, so that a row named
+/// twice has one meaning.
+///
+/// # Errors
+/// [`Error::Length`] names the operand; [`Error::InvalidInput`] an index past the table, and nothing is
+/// written then.
+pub fn scatter_add<T: Element>(
+    workers: &Workers,
+    op: &RowIndexing,
+    y: &[T],
+    indices: &[u32],
+    table: &mut [T],
+) -> Result<()> {
+    let lens = (table.len(), indices.len(), y.len());
+    op.check("scatter_add", ("table", lens.0), ("indices", lens.1), ("y", lens.2))?;
+    expect_rows("scatter_add", op, indices)?;
+    let width = op.width;
+    if width == 0 {
+        return Ok(());
+    }
+    // Every task owns some rows of the table, so that each row sees its sums in order.
+    let parts = (y.len() / GRAIN).clamp(1, PARTS);
+    let per = op.table.div_ceil(parts);
+    workers.for_each_chunk(table, per * width, |part, table| {
+        let first = part * per;
+        vectorized(
+            #[inline(always)]
+            || {
+                let mut rooms = (accumulator_buffer(), accumulator_buffer());
+                for (&row, y) in indices.iter().zip(y.chunks_exact(width)) {
+                    let at = (row as usize).wrapping_sub(first).saturating_mul(width);
+                    if let Some(row) = table.get_mut(at..at.saturating_add(width)) {
+                        add(y, row, &mut rooms);
+                    }
+                }
+            },
+        );
+    });
+    Ok(())
+}
+
+/// `yᵢ ← xᵢ`, which has to be an integer from 0 to below `bound`.
+///
+/// # Errors
+/// [`Error::Length`] names the operand; [`Error::InvalidInput`] the first that is no such integer.
+pub fn to_indices<T: Element>(_: &Workers, bound: u32, x: &[T], y: &mut [u32]) -> Result<()> {
+    check_len("to_indices", "y", x.len(), y.len())?;
+    for (i, (y, x)) in y.iter_mut().zip(x).enumerate() {
+        let value = x.to_f64();
+        if !(value >= 0.0 && value < f64::from(bound) && value.fract() == 0.0) {
+            let why = format!("x[{i}] is {value}, which is no index of {bound}");
+            return Err(Error::invalid_input("to_indices", why));
+        }
+        *y = value as u32;
+    }
+    Ok(())
+}
+
+/// `y[o, t, i] ← x[o, i]` for every tile `t`.
+///
+/// # Errors
+/// [`Error::Length`] names the operand.
+pub fn tile<T: Element>(workers: &Workers, op: &Tile, x: &[T], y: &mut [T]) -> Result<()> {
+    op.check("tile", ("x", x.len()), ("y", y.len()))?;
+    let &Tile { inner, tiles, .. } = op;
+    if y.is_empty() {
+        return Ok(());
+    }
+    if inner == 1 {
+        let per = rows_per_task(tiles);
+        workers.for_each_chunk(y, per * tiles, |task, y| {
+            y.chunks_exact_mut(tiles).zip(&x[task * per..]).for_each(|(y, &x)| y.fill(x));
+        });
+        return Ok(());
+    }
+    let per = rows_per_task(inner);
+    workers.for_each_chunk(y, per * inner, |task, y| {
+        for (run, y) in y.chunks_exact_mut(inner).enumerate() {
+            y.copy_from_slice(&x[(task * per + run) / tiles * inner..][..inner]);
+        }
+    });
+    Ok(())
+}
+
+/// `dx[o, i] ← Σ_t dy[o, t, i]`, over the tiles in order, in `T::Acc`; no tiles give zeros.
+///
+/// # Errors
+/// [`Error::Length`] names the operand.
+pub fn tile_backward<T: Element>(
+    workers: &Workers,
+    op: &Tile,
+    dy: &[T],
+    dx: &mut [T],
+) -> Result<()> {
+    op.check("tile_backward", ("dx", dx.len()), ("dy", dy.len()))?;
+    let &Tile { inner, tiles, .. } = op;
+    // A task is some elements of `dx`, anywhere within the runs.
+    let size = (GRAIN / tiles.max(1)).max(CHUNK);
+    workers.for_each_chunk(dx, size, |task, dx| {
+        vectorized(
+            #[inline(always)]
+            || {
+                let mut rooms = (accumulator_buffer(), accumulator_buffer());
+                let mut done = 0;
+                while done < dx.len() {
+                    let (outer, i) = ((task * size + done) / inner, (task * size + done) % inner);
+                    let len = (inner - i).min(CHUNK).min(dx.len() - done);
+                    let dy = &dy[outer * tiles * inner..][..tiles * inner];
+                    sum_tiles(dy, inner, i, &mut dx[done..][..len], &mut rooms);
+                    done += len;
+                }
+            },
+        );
+    });
+    Ok(())
+}
+
+/// `dx[j] ← Σ_t dy[t·inner + i + j]`, for a part of a run that is no longer than a chunk.
+#[inline(always)]
+fn sum_tiles<T: Element>(
+    dy: &[T],
+    inner: usize,
+    i: usize,
+    dx: &mut [T],
+    rooms: &mut (AccumulatorBuffer<T::Acc>, AccumulatorBuffer<T::Acc>),
+) {
+    let len = dx.len();
+    if len < SHORT {
+        for (j, dx) in dx.iter_mut().enumerate() {
+            let tiles = dy[..].chunks_exact(inner);
+            *dx = T::from_acc(tiles.fold(T::Acc::zero(), |sum, dy| sum + dy[i + j].to_acc()));
+        }
+        return;
+    }
+    overwrite_widened(dx, &mut rooms.0, |dx| {
+        dx.fill(T::Acc::zero());
+        for dy in dy.chunks_exact(inner) {
+            let dy = widened(&dy[i..][..len], &mut rooms.1);
+            dx.iter_mut().zip(dy).for_each(|(dx, &dy)| *dx = *dx + dy);
+        }
+    });
+}
+
+/// `y ← y + x`; equal lengths.
+#[inline(always)]
+fn add<T: Element>(
+    x: &[T],
+    y: &mut [T],
+    rooms: &mut (AccumulatorBuffer<T::Acc>, AccumulatorBuffer<T::Acc>),
+) {
+    for (x, y) in x.chunks(CHUNK).zip(y.chunks_mut(CHUNK)) {
+        let x = widened(x, &mut rooms.0);
+        update_widened(y, &mut rooms.1, |y| y.iter_mut().zip(x).for_each(|(y, &x)| *y = *y + x));
+    }
+}
+
+/// Rows of `width` elements that make up a task.
+fn rows_per_task(width: usize) -> usize {
+    (GRAIN / width).max(1)
+}
+
+/// Fails unless every index names a row of the table.
+fn expect_rows(name: &'static str, op: &RowIndexing, indices: &[u32]) -> Result<()> {
+    let bad = indices.iter().enumerate().find(|(_, row)| **row as usize >= op.table);
+    bad.map_or(Ok(()), |(i, row)| {
+        let why = format!("indices[{i}] is {row}, but the table has {} rows", op.table);
+        Err(Error::invalid_input(name, why))
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,4 @@
+//! Indexing.
+
+pub(crate) mod gather_scatter;
+pub(crate) mod permute;

@@ -1,0 +1,204 @@
+//! Square roots and quotients in `f32` by AVX-512, of which a part is refined from estimates.
+//!
+//! The divider is busy for ten cycles with a vector, while what adds and multiplies idles. So it
+//! gets some vectors of each block, and others are computed beside it: an estimate, one or two
+//! steps of Newton's, and a last one from the exact remainder (Markstein, *IA-64 and Elementary
+//! Functions*). All are rounded correctly, as the instructions' own results.
+//!
+//! That holds for every estimate within 2⁻¹⁴, which is all that processors promise. What a last
+//! step adds to its rounding is less than 2⁻²² units in the last place; where a root or a quotient
+//! is that close to the middle of two numbers, each estimate was tried: `tests` tell how these are
+//! found. Quotients by what is just below a power of two are the exception, and left to the
+//! divider, as are operands near the ends of the range of exponents.
+
+use crate::host::cache::cache_line::zip_with_aligned_stores;
+use std::arch::x86_64::{
+    _mm512_cmpge_epu32_mask, _mm512_loadu_ps, _mm512_loadu_si512, _mm512_max_epu32,
+    _mm512_rcp14_ps, _mm512_rsqrt14_ps, _mm512_set1_epi32, _mm512_setzero_si512, _mm512_slli_epi32,
+    _mm512_storeu_ps, _mm512_ternarylogic_epi32, _mm512_test_epi32_mask, _mm512_testn_epi32_mask,
+};
+
+/// Elements of a vector.
+const LANES: usize = 16;
+
+/// Elements computed side by side.
+const BLOCK: usize = 4 * LANES;
+
+/// Elements of a block whose roots the divider's unit takes.
+const SQRT_IN_DIVIDER: usize = LANES;
+
+/// Elements of a block whose quotients the divider takes.
+const DIV_IN_DIVIDER: usize = 2 * LANES;
+
+/// `yᵢ ← √xᵢ`, equal lengths.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+pub(crate) fn sqrt(x: &[f32], y: &mut [f32]) {
+    zip_with_aligned_stores(
+        x,
+        y,
+        #[inline(always)]
+        |x, y| {
+            let ((x, rest_x), (y, rest_y)) = (x.as_chunks(), y.as_chunks_mut());
+            for (x, y) in x.iter().zip(y) {
+                // SAFETY: the processor has what this is compiled for.
+                #[allow(unsafe_code)]
+                unsafe {
+                    sqrt_block(x, y);
+                }
+            }
+            for (x, y) in rest_x.iter().zip(rest_y) {
+                *y = x.sqrt();
+            }
+        },
+    );
+}
+
+/// `yᵢ ← aᵢ / bᵢ`, equal lengths.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+pub(crate) fn div(a: &[f32], mut b: &[f32], y: &mut [f32]) {
+    zip_with_aligned_stores(
+        a,
+        y,
+        #[inline(always)]
+        |a, y| {
+            let part;
+            (part, b) = b.split_at(y.len());
+            let ((a, rest_a), (y, rest_y)) = (a.as_chunks(), y.as_chunks_mut());
+            let (part, rest_b) = part.as_chunks();
+            for ((a, b), y) in a.iter().zip(part).zip(y) {
+                // SAFETY: the processor has what this is compiled for.
+                #[allow(unsafe_code)]
+                unsafe {
+                    div_block(a, b, y);
+                }
+            }
+            for ((a, b), y) in rest_a.iter().zip(rest_b).zip(rest_y) {
+                *y = a / b;
+            }
+        },
+    );
+}
+
+/// # Safety
+/// As of [`sqrt`].
+#[inline(always)]
+#[allow(unsafe_code)]
+unsafe fn sqrt_block(x: &[f32; BLOCK], y: &mut [f32; BLOCK]) {
+    // From there on remainders are exact.
+    const LEAST: u32 = 2f32.to_bits() - (100 << 23);
+    const RANGE: u32 = f32::INFINITY.to_bits() - LEAST;
+    let mut safe = true;
+    for x in &x[SQRT_IN_DIVIDER..] {
+        safe &= x.to_bits().wrapping_sub(LEAST) < RANGE;
+    }
+    for i in 0..SQRT_IN_DIVIDER {
+        y[i] = x[i].sqrt();
+    }
+    if safe {
+        let mut estimate = [0.0; BLOCK];
+        for i in (SQRT_IN_DIVIDER..BLOCK).step_by(LANES) {
+            // SAFETY: a vector from there on is within both.
+            unsafe {
+                let x = _mm512_loadu_ps(x.as_ptr().add(i));
+                _mm512_storeu_ps(estimate.as_mut_ptr().add(i), _mm512_rsqrt14_ps(x));
+            }
+        }
+        for i in SQRT_IN_DIVIDER..BLOCK {
+            y[i] = refined_sqrt(x[i], estimate[i]);
+        }
+    } else {
+        for i in SQRT_IN_DIVIDER..BLOCK {
+            y[i] = x[i].sqrt();
+        }
+    }
+}
+
+/// `√x` from an estimate of `1 / √x`, rounded correctly for `2⁻⁹⁹ ≤ x < ∞`.
+#[inline(always)]
+fn refined_sqrt(x: f32, estimate: f32) -> f32 {
+    let (root, half) = (x * estimate, 0.5 * estimate);
+    let error = (-root).mul_add(half, 0.5);
+    // √x and 1 / 2√x
+    let (root, half) = (root.mul_add(error, root), half.mul_add(error, half));
+    let remainder = (-root).mul_add(root, x);
+    remainder.mul_add(half, root)
+}
+
+/// # Safety
+/// As of [`div`].
+#[inline(always)]
+#[allow(unsafe_code)]
+unsafe fn div_block(a: &[f32; BLOCK], b: &[f32; BLOCK], y: &mut [f32; BLOCK]) {
+    for i in 0..DIV_IN_DIVIDER {
+        y[i] = a[i] / b[i];
+    }
+    // SAFETY: as of this.
+    if unsafe { is_safe(a, b) } {
+        let mut estimate = [0.0; BLOCK];
+        for i in (DIV_IN_DIVIDER..BLOCK).step_by(LANES) {
+            // SAFETY: a vector from there on is within both.
+            unsafe {
+                let b = _mm512_loadu_ps(b.as_ptr().add(i));
+                _mm512_storeu_ps(estimate.as_mut_ptr().add(i), _mm512_rcp14_ps(b));
+            }
+        }
+        for i in DIV_IN_DIVIDER..BLOCK {
+            y[i] = refined_div(a[i], b[i], estimate[i]);
+        }
+    } else {
+        for i in DIV_IN_DIVIDER..BLOCK {
+            y[i] = a[i] / b[i];
+        }
+    }
+}
+
+/// Whether quotients of the later elements may be refined: `2⁻⁶³ ≤ |a| < 2⁶⁵` and
+/// `2⁻³¹ ≤ |b| < 2³³`, and the fraction of no `b` is all ones.
+///
+/// # Safety
+/// As of [`div`].
+#[inline(always)]
+#[allow(unsafe_code)]
+unsafe fn is_safe(a: &[f32; BLOCK], b: &[f32; BLOCK]) -> bool {
+    // By the first bits of the exponent: 01 or 10 in the wide range, 011 or 100 in the narrow one.
+    // SAFETY: the processor has these, and a vector from `i` on is within both.
+    unsafe {
+        let (mut wide, mut narrow) = (_mm512_set1_epi32(-1), _mm512_setzero_si512());
+        let mut fraction = _mm512_setzero_si512();
+        for i in (DIV_IN_DIVIDER..BLOCK).step_by(LANES) {
+            let a = _mm512_loadu_si512(a.as_ptr().add(i).cast());
+            let b = _mm512_loadu_si512(b.as_ptr().add(i).cast());
+            let (next_a, next_b) = (_mm512_slli_epi32::<1>(a), _mm512_slli_epi32::<1>(b));
+            wide = _mm512_ternarylogic_epi32::<AND_DIFFERENT>(wide, a, next_a);
+            wide = _mm512_ternarylogic_epi32::<AND_DIFFERENT>(wide, b, next_b);
+            narrow = _mm512_ternarylogic_epi32::<OR_DIFFERENT>(narrow, b, next_b);
+            fraction = _mm512_max_epu32(fraction, _mm512_slli_epi32::<9>(b));
+        }
+        let outside = _mm512_testn_epi32_mask(wide, _mm512_set1_epi32(1 << 30))
+            | _mm512_test_epi32_mask(narrow, _mm512_set1_epi32(1 << 29));
+        let ones = _mm512_cmpge_epu32_mask(fraction, _mm512_set1_epi32(-1 << 9));
+        outside | ones == 0
+    }
+}
+
+/// `x & (y ^ z)`
+const AND_DIFFERENT: i32 = 0x60;
+
+/// `x | (y ^ z)`
+const OR_DIFFERENT: i32 = 0xf6;
+
+/// `a / b` from an estimate of `1 / b`, rounded correctly where [`is_safe`] holds.
+#[inline(always)]
+fn refined_div(a: f32, b: f32, estimate: f32) -> f32 {
+    let mut inverse = estimate;
+    for _ in 0..2 {
+        let error = (-b).mul_add(inverse, 1.0);
+        inverse = inverse.mul_add(error, inverse);
+    }
+    let quotient = a * inverse;
+    let remainder = (-b).mul_add(quotient, a);
+    remainder.mul_add(inverse, quotient)
+}
+
+#[cfg(test)]
+mod tests;

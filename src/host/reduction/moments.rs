@@ -1,0 +1,343 @@
+//! Mean and variance.
+
+use crate::{
+    element::Element,
+    error::{Error, Result, check_len},
+    host::{
+        blas::level1::{LANES, reduce_lanes, zero_padded},
+        simd::{
+            accumulator::{CHUNK, accumulator_buffer, widened},
+            vectorized,
+        },
+        threads::Workers,
+    },
+    op::Axis,
+};
+use num_traits::{Float, Zero};
+
+/// Elements of one task, in whole positions along the axis.
+const GRAIN: usize = 1 << 16;
+
+/// Runs at least this long are summed along themselves, shorter ones side by side.
+const LONG: usize = LANES;
+
+/// Additions to one accumulator before it is emptied into a sum in double precision.
+const BLOCK: usize = 64;
+
+/// `mean[e] ← 1/m · Σ x[o, e, i]`, `variance[e] ← 1/m · Σ (x[o, e, i] − mean[e])²` over the
+/// `m = outer·inner` elements at each position `e` of the axis: the biased variance.
+///
+/// In two passes, the second of which corrects the first for its rounding. Source: Chan, Golub,
+/// LeVeque 1983, "Algorithms for computing the sample variance".
+///
+/// # Errors
+/// [`Error::Length`] names the operand; [`Error::InvalidInput`] if there is a position to describe but
+/// no element there.
+pub fn moments<T: Element>(
+    workers: &Workers,
+    axis: &Axis,
+    x: &[T],
+    mean: &mut [T],
+    variance: &mut [T],
+) -> Result<()> {
+    check_len("moments", "x", axis.count(), x.len())?;
+    check_len("moments", "mean", axis.extent, mean.len())?;
+    check_len("moments", "variance", axis.extent, variance.len())?;
+    if axis.extent != 0 && axis.reduced_count() == 0 {
+        return Err(Error::invalid_input("moments", "there are no elements to take a mean of"));
+    }
+    // Runs side by side take up no more than a chunk.
+    let most = if axis.inner < LONG { CHUNK / LONG } else { usize::MAX };
+    let per = (GRAIN / axis.reduced_count().max(1)).clamp(1, most);
+    workers.for_each_chunk_pair((mean, per), (variance, per), |task, mean, variance| {
+        vectorized(
+            #[inline(always)]
+            || {
+                if axis.inner < LONG {
+                    side_by_side(axis, x, task * per, mean, variance);
+                } else {
+                    for (e, (mean, variance)) in mean.iter_mut().zip(variance).enumerate() {
+                        (*mean, *variance) = along(axis, x, task * per + e);
+                    }
+                }
+            },
+        );
+    });
+    Ok(())
+}
+
+/// Sums of what is left when a pivot is taken off, and of its square.
+#[derive(Clone, Copy, Default)]
+struct Sums {
+    first: f64,
+    second: f64,
+}
+
+impl Sums {
+    /// Adds what accumulators hold.
+    #[inline(always)]
+    fn add<A: Element + Float>(&mut self, first: [A; LANES], second: [A; LANES]) {
+        self.first += reduce_lanes(first, |a, b| a + b).to_f64();
+        self.second += reduce_lanes(second, |a, b| a + b).to_f64();
+    }
+
+    /// Mean and variance of `m` elements, whose sums about `pivot` these are.
+    #[inline(always)]
+    fn moments<T: Element>(self, m: f64, pivot: f64) -> (T, T) {
+        let shift = self.first / m;
+        let variance = self.second / m - shift * shift;
+        // Negative by no more than rounding; NaN is kept.
+        let variance = if variance < 0.0 { 0.0 } else { variance };
+        (T::from_f64(pivot + shift), T::from_f64(variance))
+    }
+}
+
+/// Moments at position `e`, whose runs are long.
+#[inline(always)]
+fn along<T: Element>(axis: &Axis, x: &[T], e: usize) -> (T, T) {
+    let m = axis.reduced_count() as f64;
+    let pivot = T::acc(sums_along(axis, x, e, T::Acc::zero()).first / m);
+    sums_along(axis, x, e, pivot).moments(m, pivot.to_f64())
+}
+
+/// Sums about `pivot` at position `e`.
+#[inline(always)]
+fn sums_along<T: Element>(axis: &Axis, x: &[T], e: usize, pivot: T::Acc) -> Sums {
+    let (mut room, mut sums) = (accumulator_buffer(), Sums::default());
+    let zeros = [T::Acc::zero(); LANES];
+    let (mut first, mut second, mut count) = (zeros, zeros, 0);
+    for o in 0..axis.outer {
+        for x in x[(o * axis.extent + e) * axis.inner..][..axis.inner].chunks(CHUNK) {
+            let (whole, rest) = widened(x, &mut room).as_chunks::<LANES>();
+            for x in whole {
+                (first, second) = step(first, second, x, &[pivot; LANES]);
+            }
+            if !rest.is_empty() {
+                let pivot = zero_padded(&[pivot; LANES][..rest.len()]);
+                (first, second) = step(first, second, &zero_padded(rest), &pivot);
+            }
+            count += whole.len() + 1;
+            if count >= BLOCK {
+                sums.add(first, second);
+                (first, second, count) = (zeros, zeros, 0);
+            }
+        }
+    }
+    sums.add(first, second);
+    sums
+}
+
+/// Takes one element into each accumulator; by value, which keeps them in registers.
+#[inline(always)]
+fn step<A: Element + Float>(
+    mut first: [A; LANES],
+    mut second: [A; LANES],
+    x: &[A; LANES],
+    pivot: &[A; LANES],
+) -> ([A; LANES], [A; LANES]) {
+    for i in 0..LANES {
+        let d = x[i] - pivot[i];
+        first[i] = first[i] + d;
+        second[i] = second[i] + d * d;
+    }
+    (first, second)
+}
+
+/// Moments at the positions from `start` on, whose runs are short: those of one `o` make up a
+/// row, which is added to a row of accumulators.
+#[inline(always)]
+fn side_by_side<T: Element>(
+    axis: &Axis,
+    x: &[T],
+    start: usize,
+    mean: &mut [T],
+    variance: &mut [T],
+) {
+    let (m, inner) = (axis.reduced_count() as f64, axis.inner);
+    let mut sums = [Sums::default(); CHUNK];
+    let sums = &mut sums[..mean.len() * inner];
+    let mut pivots = accumulator_buffer::<T::Acc>();
+    let pivots = &mut pivots[..sums.len()];
+    // Of the columns of one position.
+    let total = |sums: &[Sums]| {
+        sums.iter().fold(Sums::default(), |total, sums| Sums {
+            first: total.first + sums.first,
+            second: total.second + sums.second,
+        })
+    };
+    sum_rows(axis, x, start, pivots, sums);
+    for (sums, pivots) in sums.chunks(inner).zip(pivots.chunks_mut(inner)) {
+        pivots.fill(T::acc(total(sums).first / m));
+    }
+    sum_rows(axis, x, start, pivots, sums);
+    let positions = sums.chunks(inner).zip(pivots.chunks(inner));
+    for ((sums, pivots), (mean, variance)) in positions.zip(mean.iter_mut().zip(variance)) {
+        (*mean, *variance) = total(sums).moments(m, pivots[0].to_f64());
+    }
+}
+
+/// Sums of each column about its pivot, from position `start` on.
+#[inline(always)]
+fn sum_rows<T: Element>(axis: &Axis, x: &[T], start: usize, pivots: &[T::Acc], sums: &mut [Sums]) {
+    let len = sums.len();
+    sums.fill(Sums::default());
+    let (mut room, mut first, mut second) =
+        (accumulator_buffer(), accumulator_buffer::<T::Acc>(), accumulator_buffer::<T::Acc>());
+    for block in (0..axis.outer).step_by(BLOCK) {
+        let (first, second) = (&mut first[..len], &mut second[..len]);
+        first.fill(T::Acc::zero());
+        second.fill(T::Acc::zero());
+        for o in block..axis.outer.min(block + BLOCK) {
+            let row = &x[(o * axis.extent + start) * axis.inner..][..len];
+            let row = widened(row, &mut room);
+            for i in 0..len {
+                let d = row[i] - pivots[i];
+                first[i] = first[i] + d;
+                second[i] = second[i] + d * d;
+            }
+        }
+        for (sums, (first, second)) in sums.iter_mut().zip(first.iter().zip(&*second)) {
+            sums.first += first.to_f64();
+            sums.second += second.to_f64();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::testing::{for_each_element, fractions, integers, operand, threads, wide};
+
+    const AXES: [(usize, usize, usize); 9] = [
+        (1, 1, 1),
+        (4, 3, 1),
+        (700, 130, 1),
+        (5, 200, 7),
+        (3, 2, 16),
+        (6, 5, 49),
+        (2, 3, 2500),
+        (300, 2, 300),
+        (2, 0, 3),
+    ];
+
+    /// Sum without error to speak of. Source: Neumaier 1974.
+    fn sum(terms: impl Iterator<Item = f64>) -> f64 {
+        let (mut sum, mut lost) = (0.0f64, 0.0);
+        for term in terms {
+            let next = sum + term;
+            let larger = sum.abs() >= term.abs();
+            lost += if larger { sum - next + term } else { term - next + sum };
+            sum = next;
+        }
+        sum + lost
+    }
+
+    /// Mean and variance by their definition, about the first element.
+    fn naive<T: Element>(axis: &Axis, x: &[T]) -> (Vec<f64>, Vec<f64>) {
+        let m = axis.reduced_count() as f64;
+        let mut result = (Vec::new(), Vec::new());
+        for e in 0..axis.extent {
+            let origin = x[e * axis.inner].to_f64();
+            let part = || {
+                let runs = x.chunks(axis.inner).skip(e).step_by(axis.extent);
+                runs.flatten().map(|x| x.to_f64() - origin)
+            };
+            let mean = sum(part()) / m;
+            result.0.push(origin + mean);
+            result.1.push(sum(part().map(|x| (x - mean).powi(2))) / m);
+        }
+        result
+    }
+
+    fn epsilon<T: Element>() -> f64 {
+        let one = T::from_f64(1.0).to_f64();
+        (1..60)
+            .map(|n| 0.5f64.powi(n))
+            .take_while(|e| T::from_f64(one + e).to_f64() > 1.0)
+            .last()
+            .unwrap()
+    }
+
+    fn check<T: Element>(axis: &Axis, x: &[T]) {
+        let nan = T::from_f64(f64::NAN);
+        let got = threads().map(|w| {
+            let (mut mean, mut variance) = (vec![nan; axis.extent], vec![nan; axis.extent]);
+            moments(&w, axis, x, &mut mean, &mut variance).unwrap();
+            (wide(&mean), wide(&variance))
+        });
+        assert!(got.iter().all(|one| *one == got[0]), "{axis:?}");
+        let want = naive(axis, x);
+        // Half a unit to round to `T`, the rest for sums in `T::Acc`.
+        let rel = epsilon::<T>() + 8.0 * epsilon::<T::Acc>();
+        for e in 0..axis.extent {
+            let (mean, variance) = (got[0].0[e], got[0].1[e]);
+            let near = |got: f64, want: f64, scale: f64| (got - want).abs() <= rel * scale;
+            let spread = want.1[e].sqrt();
+            assert!(near(mean, want.0[e], want.0[e].abs() + spread), "{axis:?} {mean}");
+            assert!(near(variance, want.1[e], want.1[e]), "{axis:?} {variance} {}", want.1[e]);
+        }
+    }
+
+    fn all_shapes<T: Element>() {
+        for (outer, extent, inner) in AXES {
+            let axis = Axis::new(outer, extent, inner).unwrap();
+            check(&axis, &integers::<T>(1, axis.count()));
+            check(&axis, &fractions::<T>(2, axis.count()));
+        }
+    }
+
+    /// A mean that is large beside the deviations costs the variance nothing.
+    fn far_from_zero<T: Element>() {
+        for (outer, extent, inner) in [(600, 3, 1), (2, 3, 3000)] {
+            let axis = Axis::new(outer, extent, inner).unwrap();
+            let far = 30.0 / epsilon::<T>() / 64.0;
+            let x: Vec<T> = integers::<T>(3, axis.count());
+            let x: Vec<T> = x.iter().map(|x| T::from_f64(far + x.to_f64())).collect();
+            check(&axis, &x);
+        }
+    }
+
+    /// All sums are exact, so the results are.
+    fn exact<T: Element>() {
+        for inner in [1, 64] {
+            let axis = Axis::new(4, 2, inner).unwrap();
+            // Position 0 holds 4 and 2 in turn, position 1 holds -2.
+            let value = |i: usize| [4.0, -2.0, 2.0, -2.0][i / inner % 4];
+            let x: Vec<T> = (0..axis.count()).map(|i| T::from_f64(value(i))).collect();
+            let (mut mean, mut variance) = ([T::default(); 2], [T::default(); 2]);
+            moments(&Workers::sequential(), &axis, &x, &mut mean, &mut variance).unwrap();
+            assert_eq!((wide(&mean), wide(&variance)), (vec![3.0, -2.0], vec![1.0, 0.0]));
+        }
+    }
+
+    for_each_element!(all_shapes, far_from_zero, exact);
+
+    #[test]
+    fn nan_stays_at_its_position() {
+        for inner in [1, 20] {
+            let axis = Axis::new(3, 2, inner).unwrap();
+            let mut x = vec![1.0f32; axis.count()];
+            x[inner] = f32::NAN;
+            let (mut mean, mut variance) = ([5.0f32; 2], [5.0f32; 2]);
+            moments(&Workers::sequential(), &axis, &x, &mut mean, &mut variance).unwrap();
+            assert_eq!((mean[0], variance[0]), (1.0, 0.0));
+            assert!(mean[1].is_nan() && variance[1].is_nan());
+        }
+    }
+
+    #[test]
+    fn errors_name_the_operand() {
+        let w = &Workers::sequential();
+        let axis = Axis::new(2, 3, 1).unwrap();
+        let x = [0.0f32; 6];
+        let run = |x: &[f32], mean: usize, variance: usize| {
+            operand(moments(w, &axis, x, &mut vec![0.0; mean], &mut vec![0.0; variance]))
+        };
+        assert_eq!(run(&x[1..], 3, 3), ("moments", "x"));
+        assert_eq!(run(&x, 2, 3), ("moments", "mean"));
+        assert_eq!(run(&x, 3, 2), ("moments", "variance"));
+        let none = Axis::new(0, 3, 1).unwrap();
+        let error = moments(w, &none, &[], &mut [0.0f32; 3], &mut [0.0; 3]).unwrap_err();
+        assert!(matches!(error, Error::InvalidInput { op: "moments", .. }));
+    }
+}
