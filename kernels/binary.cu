@@ -1,12 +1,12 @@
-// Functions of two elements: src/op/binary.rs says what they are. Of operands of equal lengths,
-// and of one operand and another along one of its axes.
+// Functions of two elements, defined in src/op/binary.rs. Both operands have the same length, or
+// the second is broadcast from one axis of the first.
 //
-// Every kernel takes three scalars in the order of the function's fields, used or not.
+// Every kernel takes three scalars, in the order of the function's fields; unused ones are ignored.
 
 #include "map.cuh"
 
-// The place along an axis of `extent` elements, `inner` apart. Divides in 32 bits where these
-// suffice: several times faster.
+// The position of an element along an axis of `extent` elements with stride `inner`. Divides in 32
+// bits if the element count fits, which is several times faster than in 64 bits.
 struct Along {
     size_t extent, inner;
     bool small;
@@ -17,7 +17,7 @@ struct Along {
     }
 };
 
-// y[o,e,i] = f(a[o,e,i], b[e]) with `e` below `extent` and `i` below `inner`; `a` may be `y`.
+// y[o,e,i] = f(a[o,e,i], b[e]) for e < extent and i < inner; `y` may be `a`.
 template <class T, class F>
 __device__ __forceinline__ void map_along(size_t n, size_t extent, size_t inner, const T *a,
                                           const T *b, T *y, F f) {
@@ -36,7 +36,7 @@ __device__ __forceinline__ void map_along(size_t n, size_t extent, size_t inner,
                   [=](acc_t<T> a, acc_t<T> b) { return name##_of(a, b, p, q, r); });          \
     }
 
-// The function of `a`, `b` and the scalars `p`, `q` and `r`, and its kernels.
+// Defines a function of `a`, `b` and the scalars `p`, `q` and `r`, and its kernels.
 #define BINARY_BY(map, name, ...)                                                        \
     template <class A> __device__ __forceinline__ A name##_of(A a, A b, A p, A q, A r) { \
         return __VA_ARGS__;                                                              \
@@ -46,7 +46,7 @@ __device__ __forceinline__ void map_along(size_t n, size_t extent, size_t inner,
     BINARY_KERNELS(map, name, f32, float)                                                \
     BINARY_KERNELS(map, name, f64, double)
 
-// Functions that memory is slower than, and others.
+// Memory-bound functions are mapped in packs, compute-bound ones element by element.
 #define BINARY(...) BINARY_BY(map, __VA_ARGS__)
 #define SLOW_BINARY(...) BINARY_BY(map_singly, __VA_ARGS__)
 
@@ -82,7 +82,7 @@ BINARY(clip_grad, p <= b && b <= q ? a : A(0))
 SLOW_BINARY(ln_affine_grad, a * r * p / (p * b + q))
 SLOW_BINARY(pow_affine_grad, r * p == A(0) ? A(0) : a * (r * p) * power(p * b + q, r - A(1)))
 
-// y[o,e,i] = x[o,e,i] · scale[e] + shift[e]; `x` may be `y`.
+// y[o,e,i] = x[o,e,i] · scale[e] + shift[e]; `y` may be `x`.
 template <class T>
 __device__ __forceinline__ void affine(size_t n, size_t extent, size_t inner, const T *x,
                                        const T *scale, const T *shift, T *y) {

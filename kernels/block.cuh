@@ -1,4 +1,4 @@
-// Sums over the threads of a block, in an order that depends on nothing else.
+// Reductions over the threads of a warp or block, in an order fixed by the block's size.
 #pragma once
 
 #include "element.cuh"
@@ -10,12 +10,12 @@ struct Sum {
     template <class A> static __device__ __forceinline__ A of(A a, A b) { return a + b; }
 };
 
-// The greater; a first argument that is a number stays one.
+// The greater of two values; `a` if `b` is NaN.
 struct Greater {
     template <class A> static __device__ __forceinline__ A of(A a, A b) { return b > a ? b : a; }
 };
 
-// All values of a warp joined; every lane learns the result.
+// Reduces the values of a warp; every lane gets the result.
 template <class Join, class A> __device__ __forceinline__ A over_warp(A value) {
 #pragma unroll
     for (unsigned distance = WARP / 2; distance > 0; distance /= 2) {
@@ -24,7 +24,7 @@ template <class Join, class A> __device__ __forceinline__ A over_warp(A value) {
     return value;
 }
 
-// All values of a block of whole warps joined; every thread learns the result.
+// Reduces the values of a block of whole warps; every thread gets the result.
 template <class Join, class A> __device__ __forceinline__ A over_block(A value) {
     value = over_warp<Join>(value);
     if (blockDim.x == WARP) return value;
@@ -35,12 +35,12 @@ template <class Join, class A> __device__ __forceinline__ A over_block(A value) 
     for (unsigned warp = 1; warp < blockDim.x / WARP; warp++) {
         value = Join::of(value, of_warps[warp]);
     }
-    // The next call must not write before everybody has read.
+    // The next call must not overwrite `of_warps` before every thread has read it.
     __syncthreads();
     return value;
 }
 
-// The statement for each `i` below `n`, which the lanes of a warp share.
+// Executes the statement for each `i` below `n`; the lanes of a warp get the same `i`.
 #define EACH_BY_WARP(i, n)                                                              \
     for (size_t i = (blockIdx.x * (size_t)blockDim.x + threadIdx.x) / WARP; i < (n);    \
          i += (size_t)gridDim.x * blockDim.x / WARP)

@@ -1,9 +1,9 @@
-// What kernels find wrong with values, for the host to see when it next waits.
+// Errors in values found by kernels. The host reads them when it next synchronizes.
 #pragma once
 
 #include "element.cuh"
 
-// A word the host reads: 0, or the complement of the first position at which something is wrong.
+// 0, or the greatest bitwise complement of an invalid position, which is that of the first one.
 using Complaint = unsigned long long;
 
 __device__ __forceinline__ void complain(Complaint *word, size_t at) {

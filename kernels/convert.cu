@@ -1,4 +1,4 @@
-// Elements of one type as those of another, and whole numbers as elements: rounded once.
+// Conversions between element types, and from integers to elements; each value is rounded once.
 
 #include "rounding.cuh"
 

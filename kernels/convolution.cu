@@ -1,34 +1,34 @@
-// Convolution as products with columns that are never stored: the tiles of a product fetch
-// elements of the images where those of the columns are asked for. One product a group.
+// Convolution as implicit GEMM, one per group. The im2col matrix is never stored: tiles load its
+// elements from the images.
 #include "product.cuh"
 #include "window.cuh"
 
-// Along an axis: tap t of column c sees element `c·stride + t·step + origin` of `range`.
+// A window's axis: tap t of column c reads `x[c·stride + t·step + origin]`, or 0 beyond `range`.
 struct Sight {
     uint32_t range, columns, taps, stride;
     int32_t step, origin;
-    uint32_t advance; // taps from one of a thread's k to the next
+    uint32_t advance; // taps between two successive k of a thread
 };
 
-// A product of filters, `rows` × k for each group, with the columns of the images of `x`; k is
-// channels of a group and taps, a column is a position of an image. Gradients of images are such
-// products too if windows are one element apart: of transposed filters, whose taps step back.
+// The GEMM of a group: its filters, `rows` × k, times the im2col matrix of `x`. k runs over the
+// group's channels and their taps; a column is an output position of an image. With stride 1, the
+// gradient of the images is such a GEMM too: of transposed filters, with a negative `step`.
 //
-// Rows, columns and elements of an image number less than 2³¹.
+// The numbers of rows, of columns and of elements of an image are below 2³¹.
 struct Product {
     Sight axes[AXES];
     uint32_t batch, groups, rows, channels;
-    uint32_t advance; // elements of the channels from one of a thread's k to the next
-    uint32_t plane, positions, k; // products of the axes' ranges; of columns; of taps and channels
+    uint32_t advance; // elements between the planes of two successive k of a thread
+    uint32_t plane, positions, k; // Π axes' range; Π axes' columns; channels · Π axes' taps
 };
 
-// Columns of images: a thread has one of the tile's, and every few k of it.
+// Loads the im2col matrix: a thread loads one column of the tile, at every `LANES`-th k.
 template <class T, int EXTENT, int DEPTH> struct Columns {
     static constexpr int LANES = THREADS / EXTENT, HELD = DEPTH / LANES;
     static constexpr bool along_k = false;
 
     const Product &op;
-    const T *plane; // of the channel that comes next
+    const T *plane; // plane of the next k's channel
     uint32_t start[AXES], tap[AXES];
     T held[HELD];
 
@@ -44,7 +44,7 @@ template <class T, int EXTENT, int DEPTH> struct Columns {
             tap[a] = k % axis.taps;
             k /= axis.taps;
         }
-        // No tap sees anything of a column that does not exist.
+        // Puts all taps of a column beyond the last out of range, so that they read zero.
         if (column >= op.batch) start[0] = INT32_MIN / 2;
         plane = x + (((size_t)column * op.groups + group) * op.channels + k) * op.plane;
     }
@@ -56,7 +56,7 @@ template <class T, int EXTENT, int DEPTH> struct Columns {
             uint32_t place = 0;
 #pragma unroll
             for (int a = 0; a < AXES; a++) {
-                // What lies before the first element wraps around, and is too far then.
+                // A negative index wraps around to one beyond `range`.
                 uint32_t along = start[a] + tap[a] * op.axes[a].step, range = op.axes[a].range;
                 inside &= along < range;
                 place = place * range + along;
@@ -80,7 +80,7 @@ template <class T, int EXTENT, int DEPTH> struct Columns {
     }
 };
 
-// y[image, plane, position] ← filters · columns + bias, a tile a block.
+// y[image, plane, position] ← filters · columns + bias; each block computes one tile.
 template <class Shape, class T>
 __device__ __forceinline__ void convolve(const Product &op, const T *x, const T *filters,
                                          const T *bias, T *y) {
@@ -102,7 +102,7 @@ __device__ __forceinline__ void convolve(const Product &op, const T *x, const T 
         T *to = y + image * step + (size_t)filter * positions + position;
         if (positions % RUN == 0)
             return store_run(to, run, RUN, is_aligned(y, positions, RUN * sizeof(T)));
-        // A run may go on in the next image.
+        // A run may continue in the next image.
 #pragma unroll
         for (int l = 0; l < RUN; l++) {
             if (c + l < columns) *to = narrow<T>(run[l]);
@@ -115,15 +115,15 @@ __device__ __forceinline__ void convolve(const Product &op, const T *x, const T 
     });
 }
 
-// The gradient of the filters: products of gradients of results with transposed columns, whose k is
-// positions of images. Each of `splits` chunks of k goes into a part of its own.
+// The gradient of the filters: `dy` times the transposed im2col matrix, where k runs over the
+// positions of all images. Each of `splits` chunks of k has its own partial sums.
 struct Gradient {
     Sight axes[AXES];
     uint32_t batch, groups, rows, channels;
     uint32_t splits, chunk;
 };
 
-// A place along k: a position of an image, and how it advances from step to step.
+// An index k as an image and a position in it; `advance` adds one step of the tile to k.
 template <int DEPTH> struct Position {
     uint32_t image, position, positions;
 
@@ -135,14 +135,14 @@ template <int DEPTH> struct Position {
     }
 };
 
-// Planes of results: a thread has one k of a step, and every few of the tile's planes.
+// Loads `dy`: a thread loads one k of a step, for every `LANES`-th plane.
 template <class T, int EXTENT, int DEPTH> struct Planes {
     static constexpr int LANES = THREADS / DEPTH, HELD = EXTENT / LANES;
     static constexpr bool along_k = true;
 
     const T *first;
     int extent;
-    uint32_t planes; // of an image
+    uint32_t planes; // planes per image
     Position<DEPTH> at;
     T held[HELD];
 
@@ -170,15 +170,15 @@ template <class T, int EXTENT, int DEPTH> struct Planes {
     }
 };
 
-// Transposed columns: a thread has one k of a step, and every few of the tile's taps.
+// Loads the transposed im2col matrix: a thread loads one k of a step, for every `LANES`-th tap.
 template <class T, int EXTENT, int DEPTH> struct Rows {
     static constexpr int LANES = THREADS / DEPTH, HELD = EXTENT / LANES;
     static constexpr bool along_k = true;
 
     const Gradient &op;
-    const T *x; // the first of the group's channels
+    const T *x; // first channel of the group
     Position<DEPTH> at;
-    const Bits *taps; // where the tile's taps are: along each axis, and their channel's plane
+    const Bits *taps; // per tap: offset along each axis, and start of the channel's plane
     T held[HELD];
 
     __device__ __forceinline__ Rows(const Gradient &op, const T *x, uint32_t positions,
@@ -195,7 +195,7 @@ template <class T, int EXTENT, int DEPTH> struct Rows {
                 tap.words[a] = channel % axis.taps * axis.step + axis.origin;
                 channel /= axis.taps;
             }
-            // A tap that does not exist sees nothing.
+            // Puts a tap beyond the last channel out of range, so that it reads zero.
             if (channel >= op.channels) tap.words[0] = INT32_MIN / 2;
             tap.words[AXES] = channel * plane();
             shared[threadIdx.x] = tap;
@@ -265,7 +265,7 @@ __device__ __forceinline__ void convolve_filters(const Gradient &op, const T *x,
     });
 }
 
-// dfilters ← dfilters + the sum of the parts
+// dfilters ← dfilters + Σ parts
 template <class T>
 __device__ void add_filter_parts(size_t n, size_t splits, const acc_t<T> *parts, T *dfilters) {
     EACH(i, n) {
@@ -287,7 +287,7 @@ __device__ void transpose_filters(size_t n, size_t outputs, size_t channels, siz
     }
 }
 
-// Convolution of planes with filters of their own, `outputs` for each: no products.
+// Depthwise convolution: each channel has `outputs` filters. It is computed directly, without GEMM.
 struct Depthwise {
     Window window;
     uint64_t batch, channels, outputs;
@@ -330,7 +330,7 @@ __device__ void depthwise_input(const Depthwise &op, const T *filters, const T *
     }
 }
 
-// A warp has an element of a filter, and sums over the positions of all images.
+// Each warp computes one element of a filter, as a sum over the positions of all images.
 template <class T>
 __device__ void depthwise_filters(const Depthwise &op, const T *x, const T *dy, T *dfilters) {
     size_t plane = op.window.plane(), positions = op.window.positions(), taps = op.window.taps();

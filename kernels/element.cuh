@@ -1,4 +1,4 @@
-// Elements, what they are computed in, and how kernels are named for them.
+// Element types, their accumulator types, and macros that define a kernel for each.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -6,37 +6,36 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// The type that elements are computed and summed in: `float` for 16-bit elements, else their own.
+// The type in which kernels compute: `float` for 16-bit elements, else the element type itself.
 template <class T> struct Accumulator { using type = T; };
 template <> struct Accumulator<__half> { using type = float; };
 template <> struct Accumulator<__nv_bfloat16> { using type = float; };
 template <class T> using acc_t = typename Accumulator<T>::type;
 
-// An element in the type it is computed in: exact.
+// Converts an element to its accumulator type; exact.
 __device__ __forceinline__ float widen(__half x) { return __half2float(x); }
 __device__ __forceinline__ float widen(__nv_bfloat16 x) { return __bfloat162float(x); }
 __device__ __forceinline__ float widen(float x) { return x; }
 __device__ __forceinline__ double widen(double x) { return x; }
 
-// What was computed as an element, rounded to the nearest, halves to even.
+// Rounds an accumulator to the nearest element, ties to even.
 template <class T> __device__ __forceinline__ T narrow(acc_t<T> x) { return x; }
 template <> __device__ __forceinline__ __half narrow<__half>(float x) { return __float2half_rn(x); }
 template <> __device__ __forceinline__ __nv_bfloat16 narrow<__nv_bfloat16>(float x) {
     return __float2bfloat16_rn(x);
 }
 
-// A kernel, which the host finds by its name.
+// Declares a kernel. C linkage keeps its name unmangled, so that the host can look it up.
 #define KERNEL extern "C" __global__ void
 
-// Applies `define(name, type)` to every element type; the name is the one that symbols end in.
+// Applies `define(name, type)` to every element type; kernel names end in `name`.
 #define EACH_ELEMENT(define) \
     define(f16, __half)      \
     define(bf16, __nv_bfloat16) \
     define(f32, float)       \
     define(f64, double)
 
-// The statement for each `i` below `n`: items are dealt to the threads of a grid of one dimension,
-// however many there are.
+// Executes the statement for each `i` below `n`, in a grid-stride loop over one dimension.
 #define EACH(i, n)                                                             \
     for (size_t i = blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < (n);    \
          i += (size_t)gridDim.x * blockDim.x)

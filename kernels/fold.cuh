@@ -1,13 +1,13 @@
-// Many elements folded into one: rules, and folds over the threads of a warp or a block.
+// Reductions: their operations, and the reduction over the threads of a warp or block.
 #pragma once
 
 #include "element.cuh"
 #include <math.h>
 
-// Threads of a block that folds.
+// Threads per block of a reduction.
 constexpr int FOLDERS = 256;
 
-// `join(…join(unit, term(x₀)), …term(xₙ))` in some fixed order, `A` being what it is computed in.
+// Reduction operations: `join` combines the `term`s of all x, starting from `unit`.
 template <class A> struct Sum {
     static __device__ __forceinline__ A unit() { return 0; }
     static __device__ __forceinline__ A term(A x, A) { return x; }
@@ -19,7 +19,7 @@ template <class A> struct AbsSum : Sum<A> {
 template <class A> struct Dot : Sum<A> {
     static __device__ __forceinline__ A term(A x, A z) { return x * z; }
 };
-// NaN is passed over; it stands for nothing.
+// Ignores NaN, which is also the identity.
 template <class A> struct Max {
     static __device__ __forceinline__ A unit() { return (A)NAN; }
     static __device__ __forceinline__ A term(A x, A) { return x; }
@@ -30,14 +30,14 @@ template <class A> struct Min {
     static __device__ __forceinline__ A term(A x, A) { return x; }
     static __device__ __forceinline__ A join(A a, A b) { return b < a || a != a ? b : a; }
 };
-// NaN is greater than anything.
+// NaN counts as greater than any number.
 template <class A> struct AbsMax {
     static __device__ __forceinline__ A unit() { return 0; }
     static __device__ __forceinline__ A term(A x, A) { return x < 0 ? -x : x; }
     static __device__ __forceinline__ A join(A a, A b) { return a >= b || a != a ? a : b; }
 };
 
-// The fold of what the lanes of a warp have, for each of them.
+// Reduces the values of a warp; every lane gets the result.
 template <class Rule, class A> __device__ __forceinline__ A fold_warp(A value) {
 #pragma unroll
     for (int distance = 16; distance > 0; distance /= 2)
@@ -45,8 +45,8 @@ template <class Rule, class A> __device__ __forceinline__ A fold_warp(A value) {
     return value;
 }
 
-// The fold of what the threads of a warp, or of the whole block if `warps` is all of its warps,
-// have: for their first.
+// Reduces the values of a warp if `warps` is 1, else those of the block, which has `warps` warps.
+// The first thread of the warp or block gets the result.
 template <class Rule, class A> __device__ __forceinline__ A fold_team(A value, unsigned warps) {
     __shared__ A results[FOLDERS / 32];
     value = fold_warp<Rule>(value);
@@ -59,7 +59,7 @@ template <class Rule, class A> __device__ __forceinline__ A fold_team(A value, u
     return value;
 }
 
-// What becomes of a fold: `α · v / divisor + β · y`.
+// The write-back of a result v: `y ← α · v / divisor + β · y`; β = 0 does not read `y`.
 template <class A> struct Finish {
     A alpha, divisor, beta;
 

@@ -1,8 +1,8 @@
-// Matrix products: C ← α·op(A)·op(B) + β·C, row-major, for each of a batch.
+// Batched GEMM: C ← α·op(A)·op(B) + β·C, row-major.
 #include "product.cuh"
 
-// A product and how it is shared out: a block has one tile of a chunk of k of one product. With
-// `parts`, of what each chunk gives, for `add_parts` to add up; m and n are less than 2³¹.
+// `count` GEMMs. A block computes one tile of one GEMM over one of `splits` chunks of k. If `parts`
+// is given, it gets the sums of each chunk, which `add_parts` adds up. m and n are below 2³¹.
 struct Gemm {
     uint64_t m, n, k;
     uint64_t lda, ldb, ldc;
@@ -43,7 +43,7 @@ __device__ void gemm(const Gemm &op, acc_t<T> alpha, acc_t<T> beta, const T *a, 
     });
 }
 
-// C ← α·(the sum of a product's parts) + β·C
+// C ← α·Σ parts + β·C
 template <class T>
 __device__ void add_parts(const Gemm &op, acc_t<T> alpha, acc_t<T> beta, const acc_t<T> *parts,
                           T *c) {

@@ -1,17 +1,17 @@
-// Products of a matrix with a vector: y ← α·op(A)·x + β·y, A being m × n as stored.
+// GEMV: y ← α·op(A)·x + β·y, where A is stored as m × n.
 //
-// A is read once, so memory sets the pace: in vectors where rows are aligned. What is too little to
-// fill the device is split along the sum into `parts`, output by output, which `finish_sum` adds up.
+// Reading A bounds the speed, so aligned rows are read 16 bytes at a time. If the outputs are too
+// few to fill the device, each sum is split into `parts`, output-major, which `finish_sum` adds up.
 #include "fold.cuh"
 
 constexpr size_t WARPS = FOLDERS / 32;
 
-// 16 bytes of elements.
+// Elements that are loaded at once: 16 bytes.
 template <class T> struct alignas(16) Vector {
     static constexpr int WIDTH = 16 / sizeof(T);
     T of[WIDTH];
 
-    // The first of what starts at `p`; zeros if there are no more than `room`.
+    // Loads `WIDTH` elements from `p`. Those beyond the first `room` are zero.
     static __device__ __forceinline__ Vector load(const T *p, size_t room, bool aligned) {
         if (aligned && room >= WIDTH) return *reinterpret_cast<const Vector *>(p);
         Vector vector;
@@ -27,11 +27,11 @@ template <class T> __device__ __forceinline__ bool is_aligned(const T *p, size_t
 
 struct Gemv {
     uint64_t m, n, lda;
-    uint64_t splits, chunk; // parts of a sum, and items of each but the last: multiples of a vector
-    uint64_t warps;         // that share a row: one, or a block's
+    uint64_t splits, chunk; // parts per sum; items per part but the last, a multiple of WIDTH
+    uint64_t warps;         // warps that share a row: 1, or all of a block
 };
 
-// Rows times x.
+// y ← A·x: each output is the dot product of a row with x.
 template <class T>
 __device__ void gemv_rows(const Gemv &op, const Finish<acc_t<T>> &finish, const T *a, const T *x,
                           T *y, acc_t<T> *parts) {
@@ -69,7 +69,7 @@ __device__ void gemv_rows(const Gemv &op, const Finish<acc_t<T>> &finish, const 
     }
 }
 
-// Columns times x: a lane has a vector of columns, each warp of a block every eighth row.
+// y ← Aᵀ·x: a lane sums one vector of columns, each warp of a block every eighth row.
 template <class T>
 __device__ void gemv_columns(const Gemv &op, const Finish<acc_t<T>> &finish, const T *a,
                              const T *x, T *y, acc_t<T> *parts) {

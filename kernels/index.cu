@@ -1,11 +1,11 @@
-// Elements moved about: src/host/index.rs.
+// Gather, scatter, permute and other copies; src/host/indexing has the reference.
 
 #include "block.cuh"
 #include "complaint.cuh"
 #include "map.cuh"
 #include "rows.cuh"
 
-// y[r·ldy + c] = x[r·ldx + c] over a block of rows × columns.
+// y[r·ldy + c] = x[r·ldx + c] for r < rows and c < columns.
 template <class T>
 __device__ void copy_2d(size_t rows, size_t columns, const T *x, size_t ldx, T *y, size_t ldy,
                         unsigned span) {
@@ -40,10 +40,10 @@ __device__ void gather(size_t rows, size_t width, size_t count, const T *table,
     }
 }
 
-// table[indices[i], :] += y[i, :] for i in order, each sum rounded to the element.
+// table[indices[i], :] += y[i, :] for i in order; each sum is rounded to the element type.
 //
-// A block for each i. The first that names a row adds all that name it, so that none adds to a row
-// beside another.
+// Each i has a block. The block of the first i that names a row also adds all later ones that name
+// it, so that no two blocks write to the same row.
 template <class T>
 __device__ void scatter_add(size_t rows, size_t width, size_t count, const T *y,
                             const uint32_t *indices, Complaint *complaint, T *table) {
@@ -74,13 +74,13 @@ __device__ void scatter_add(size_t rows, size_t width, size_t count, const T *y,
     }
 }
 
-// The axes of a result, outermost first, with the source's step along each.
+// The axes of the result, outermost first, with the source's stride along each.
 constexpr int AXES = 8;
 struct Axes {
     uint64_t count, extents[AXES], strides[AXES];
 };
 
-// y[j] = x[the place of j]
+// y[i] = x[j], where j is the sum of coordinate · stride over i's coordinates.
 template <class T> __device__ void permute(size_t n, const Axes &of, const T *x, T *y) {
     EACH(i, n) {
         size_t left = i, at = 0;
@@ -94,10 +94,10 @@ template <class T> __device__ void permute(size_t n, const Axes &of, const T *x,
     }
 }
 
-// y[b, r, c] = x[b, c, r]: a block moves tiles, whose rows are contiguous on either side.
+// y[b, r, c] = x[b, c, r], tile by tile in shared memory, so that reads and writes are contiguous.
 template <class T>
 __device__ void transpose(size_t batch, size_t rows, size_t columns, const T *x, T *y) {
-    // A column more than the tile has, such that none of its columns lies in one bank.
+    // One column of padding, so that the elements of a column are in different banks.
     __shared__ T tile[WARP][WARP + 1];
     const unsigned lane = threadIdx.x % WARP, first = threadIdx.x / WARP;
     const unsigned warps = blockDim.x / WARP;
@@ -141,7 +141,7 @@ __device__ void tile_backward(size_t outer, size_t inner, size_t tiles, const T 
     }
 }
 
-// y = x, an integer below `bound`.
+// y = x, where every x must be an integer in [0, bound); reports the first that is not.
 template <class T>
 __device__ void to_indices(size_t n, uint32_t bound, const T *x, Complaint *complaint,
                            uint32_t *y) {

@@ -1,24 +1,24 @@
-// Labels: class numbers held in elements.
+// Labels, which are class numbers stored as elements, and means over labels.
 #pragma once
 
 #include "block.cuh"
 #include "complaint.cuh"
 #include "rounding.cuh"
 
-// `count` labels, each of a position whose `extent` scores are `inner` apart.
+// `count` labels, one per position; the `extent` scores of a position have stride `inner`.
 struct Labels {
     uint64_t count, extent, inner;
-    // Label of positions that do not count, if there is one.
+    // Label of positions that do not count; valid if `has_ignored`.
     double ignored;
     uint64_t has_ignored;
-    // What a sum is divided by; 0 for the number of labels that count.
+    // Divisor of the sum; 0 stands for the number of labels that count.
     double divisor;
 };
 
 constexpr int64_t IGNORED = -1;
 constexpr int64_t NO_CLASS = -2;
 
-// The class that label number `at` means.
+// Returns the class of a label, or `IGNORED`, or `NO_CLASS` if it is not a class number.
 template <class T> __device__ __forceinline__ int64_t class_of(const Labels &of, T label) {
     const double value = (double)widen(label);
     if (of.has_ignored && value == of.ignored) return IGNORED;
@@ -26,12 +26,12 @@ template <class T> __device__ __forceinline__ int64_t class_of(const Labels &of,
                                                                             : NO_CLASS;
 }
 
-// Where the score of class 0 lies for label number `at`.
+// Returns the index of the score of class 0 at label `at`.
 __device__ __forceinline__ size_t first_score(const Labels &of, size_t at) {
     return at / of.inner * of.extent * of.inner + at % of.inner;
 }
 
-// A sum, and how many went into it.
+// A partial sum and the number of its terms.
 struct Part {
     double sum, count;
 };
@@ -40,7 +40,7 @@ __device__ __forceinline__ Part over_block(Part part) {
     return {over_block<Sum>(part.sum), over_block<Sum>(part.count)};
 }
 
-// All the parts joined; every thread learns the result.
+// Adds up all parts; every thread gets the result.
 __device__ __forceinline__ Part joined(const Part *parts, size_t n) {
     Part part = {0, 0};
     for (size_t i = threadIdx.x; i < n; i += blockDim.x) {
@@ -54,8 +54,8 @@ __device__ __forceinline__ double divided_by(double divisor, double count) {
     return divisor != 0 ? divisor : fmax(count, 1.0);
 }
 
-// Joins what the threads hold: a lone block writes the result, each of several its part, which
-// `mean_of_parts` joins.
+// Adds up the parts of the threads. A single block writes the mean; each of several blocks writes
+// its part, and `mean_of_parts` computes the mean.
 template <class T>
 __device__ __forceinline__ void hand_in(Part part, double divisor, Part *parts, T *y) {
     part = over_block(part);

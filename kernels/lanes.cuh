@@ -1,11 +1,11 @@
-// Products of tiles, element by element.
+// Tiles of a GEMM without tensor cores.
 #pragma once
 
 #include "vector.cuh"
 
-// A step of an operand in shared memory, as `Lanes` multiply it: k outermost.
+// One step of an operand in shared memory, as `Lanes` reads it: k is the outer dimension.
 template <class T, int EXTENT, int DEPTH, int GAP = VECTOR<T>> struct LanesPanel {
-    // Keeps vectors aligned, and rows that are some apart out of each other's banks.
+    // `GAP` elements of padding keep vectors aligned and put nearby rows into different banks.
     static constexpr int LD = EXTENT + GAP;
     T *elements;
     bool along_k;
@@ -21,14 +21,14 @@ template <class T, int EXTENT, int DEPTH, int GAP = VECTOR<T>> struct LanesPanel
     }
 };
 
-// Products of single elements: a thread has `TALL` × `WIDE` of the tile, in runs of a vector.
+// A tile in which each thread computes `TALL` × `WIDE` elements, in runs of one vector.
 template <class T, int DOWN_, int ACROSS_, int DEPTH_, int TALL, int WIDE> struct Lanes {
     using Element = T;
     static constexpr int DOWN = DOWN_, ACROSS = ACROSS_, DEPTH = DEPTH_;
     static constexpr int RUN = VECTOR<T>;
     static constexpr int THREADS_DOWN = DOWN / TALL, THREADS_ACROSS = ACROSS / WIDE;
     static_assert(THREADS_DOWN * THREADS_ACROSS == THREADS, "each thread has a part of the tile");
-    // Several steps along k at once take more registers than there are.
+    // With 64 sums or more, an unrolled loop over k needs more registers than a thread has.
     static constexpr int UNROLLED = TALL * WIDE < 64 ? DEPTH : 1;
     using Left = LanesPanel<T, DOWN, DEPTH>;
     using Right = LanesPanel<T, ACROSS, DEPTH>;
@@ -67,7 +67,7 @@ template <class T, int DOWN_, int ACROSS_, int DEPTH_, int TALL, int WIDE> struc
         }
     }
 
-    // Calls `store(row, column, run of sums)` for all of the thread's part of the tile.
+    // Calls `store(row, column, run of sums)` for every run of the thread.
     template <class Store> __device__ __forceinline__ void finish(Store store) const {
 #pragma unroll
         for (int i = 0; i < TALL; i++)

@@ -1,4 +1,4 @@
-// Vectors: values, multiples and sums of them.
+// Fill, copy, scal, axpy and axpby.
 
 #include "map.cuh"
 

@@ -1,17 +1,17 @@
-// Losses and measures of class scores: src/host/loss.rs and src/host/class_loss.rs.
+// Losses and accuracies of class scores, as in src/host/nn/softmax_loss.rs and class_loss.rs.
 //
-// Sums are taken in double precision, thread by thread, then block by block. A label that is no
-// class is complained of.
+// Sums are in double precision, first per thread, then per block. A label that is neither a class
+// nor ignored is reported to the host.
 
 #include "labels.cuh"
 
-// y[0] = Σ / the divisor, of what blocks handed in.
+// y[0] = the sum over the parts of all blocks, divided by the divisor.
 template <class T> __device__ void mean_of_parts(size_t n, double divisor, const Part *parts, T *y) {
     const Part part = joined(parts, n);
     if (threadIdx.x == 0) *y = nearest<T>(part.sum / divided_by(divisor, part.count));
 }
 
-// Counts the labels that count, for a divisor.
+// Counts the labels that are not ignored, for the divisor.
 template <class T>
 __device__ void count_labels(Labels of, const T *label, Complaint *complaint, Part *parts) {
     Part part = {0, 0};
@@ -24,7 +24,7 @@ __device__ void count_labels(Labels of, const T *label, Complaint *complaint, Pa
     if (threadIdx.x == 0) parts[blockIdx.x] = part;
 }
 
-// −Σ ln max(p[label], tiny)
+// loss = −Σ ln max(p[label], tiny) / divisor
 template <class T>
 __device__ void softmax_loss(Labels of, const T *p, const T *label, Complaint *complaint,
                              Part *parts, T *loss) {
@@ -34,7 +34,7 @@ __device__ void softmax_loss(Labels of, const T *p, const T *label, Complaint *c
         const int64_t right = class_of(of, label[at]);
         if (right >= 0) {
             const A value = widen(p[first_score(of, at) + right * of.inner]);
-            // NaN costs as much as nothing, as on the host.
+            // NaN costs as much as a probability of 0, as on the host.
             part.sum -= (double)log(value > A(1.17549435e-38f) ? value : A(1.17549435e-38f));
             part.count += 1;
         } else if (right == NO_CLASS) {
@@ -44,7 +44,7 @@ __device__ void softmax_loss(Labels of, const T *p, const T *label, Complaint *c
     hand_in(part, of.divisor, parts, loss);
 }
 
-// dx = scale·(p − onehot(label)) / n, where n is made of `n` parts unless it is given.
+// dx = scale·(p − onehot(label)) / divisor. If `of.divisor` is 0, the `n` parts count the labels.
 template <class T>
 __device__ void softmax_loss_backward(Labels of, const T *p, const T *label, const T *scale,
                                       const Part *parts, size_t n, Complaint *complaint, T *dx) {
@@ -61,8 +61,8 @@ __device__ void softmax_loss_backward(Labels of, const T *p, const T *label, con
     }
 }
 
-// Whether the label's own score is among the `top_k` greatest; a tie goes against it, NaN is never
-// right. To be called by a whole warp.
+// Returns whether the label's own score is among the `top_k` greatest. Scores equal to it count as
+// greater; a score of NaN is never right. All lanes of a warp must call it.
 template <class T>
 __device__ __forceinline__ bool is_right(const Labels &of, size_t top_k, const T *scores, size_t at,
                                          size_t right) {
@@ -76,7 +76,7 @@ __device__ __forceinline__ bool is_right(const Labels &of, size_t top_k, const T
     return ahead >= 1 && ahead <= top_k;
 }
 
-// The share of labels that are right.
+// y[0] = the share of labels for which `is_right`.
 template <class T>
 __device__ void accuracy(Labels of, size_t top_k, const T *scores, const T *label,
                          Complaint *complaint, Part *parts, T *y) {
@@ -95,7 +95,7 @@ __device__ void accuracy(Labels of, size_t top_k, const T *scores, const T *labe
     hand_in(part, 0, parts, y);
 }
 
-// The share of labels of a class that are right; a block for each class, and one at least.
+// y[class] = the share of the class's labels for which `is_right`. Block 0 reports invalid labels.
 template <class T>
 __device__ void accuracy_by_class(Labels of, size_t top_k, const T *scores, const T *label,
                                   Complaint *complaint, T *y) {
@@ -119,10 +119,10 @@ __device__ void accuracy_by_class(Labels of, size_t top_k, const T *scores, cons
     }
 }
 
-// The forms of a loss, numbered as the host does.
+// Kinds of class loss, numbered as on the host.
 enum Form : uint32_t { LOG, SOFTMAX_LOG, HINGE, SQUARED_HINGE };
 
-// Σ f(x, label); `matrix` may be null.
+// loss = Σ f(x, label) / divisor; `matrix` may be null.
 template <class T>
 __device__ void class_loss(Labels of, uint32_t form, const T *x, const T *label, const T *matrix,
                            Complaint *complaint, Part *parts, T *loss) {
@@ -154,7 +154,7 @@ __device__ void class_loss(Labels of, uint32_t form, const T *x, const T *label,
     hand_in(part, of.divisor, parts, loss);
 }
 
-// dx = scale · the derivative of f / n.
+// dx = scale · f'(x, label) / divisor, with the divisor as in `softmax_loss_backward`.
 template <class T>
 __device__ void class_loss_backward(Labels of, uint32_t form, const T *x, const T *label,
                                     const T *matrix, const T *scale, const Part *parts, size_t n,
@@ -183,7 +183,7 @@ __device__ void class_loss_backward(Labels of, uint32_t form, const T *x, const 
             A slope = 0;
             if (right >= 0) {
                 switch (form) {
-                // Not 0/0 where the class has no weight.
+                // A class of weight 0 gets a gradient of exactly 0.
                 case LOG:
                     if (weight != A(0)) slope = -weight / (value > floor ? value : floor);
                     break;

@@ -1,22 +1,22 @@
-// Local response normalisation: src/host/lrn.rs.
+// Local response normalisation; src/host/nn/lrn.rs has the reference.
 //
-// Regions are summed afresh for each element, so that a large response leaves no error behind it;
-// what a block reads again is in its cache, since its threads are neighbours along and across the
-// channels.
+// Each region is summed anew: a sliding sum would keep the rounding error of a large response that
+// has left the region. Repeated reads hit the cache, because the threads of a block are neighbours
+// within a channel and across channels.
 
 #include "rows.cuh"
 
-// Images of `channels` × `height` × `width`; `half` is what a region reaches to either side.
+// Images of `channels` × `height` × `width`; a region extends `half` elements to either side.
 struct Lrn {
     uint64_t batch, channels, height, width, half;
 };
 
-// s = k + factor · Σ x² and its exponent; `slope` is what the way back multiplies by: 2αβ/n.
+// Constants of s = k + factor · Σ x² and of s^(−β). `slope` is the backward pass's factor 2αβ/n.
 template <class A> struct Power {
     A k, factor, beta, slope;
 
     __device__ __forceinline__ A of(A s) const {
-        // Roots are rounded correctly.
+        // Takes square roots for β = 0.75: unlike `pow`, they are correctly rounded.
         return beta == A(0.75) ? A(1) / (sqrt(s) * sqrt(sqrt(s))) : pow(s, -beta);
     }
 };
@@ -28,7 +28,7 @@ __device__ __forceinline__ size_t end_of(size_t at, size_t half, size_t extent) 
     return half < extent - at ? at + half + 1 : extent;
 }
 
-// Σ of `term` over the same place in neighbouring channels.
+// Σ of `term` over neighbouring channels at one position.
 struct Across {
     template <class A, class F>
     static __device__ __forceinline__ A sum(const Lrn &of, size_t channel, size_t i, F term) {
@@ -41,7 +41,7 @@ struct Across {
     }
 };
 
-// Σ of `term` over neighbouring places in the same channel.
+// Σ of `term` over neighbouring positions in one channel.
 struct Within {
     template <class A, class F>
     static __device__ __forceinline__ A sum(const Lrn &of, size_t channel, size_t i, F term) {
@@ -57,7 +57,7 @@ struct Within {
     }
 };
 
-// The statement for each place `i` of each channel of all images.
+// Executes the statement for each position `i` of each channel of all images.
 #define EACH_PLACE(i, channel, of, place)                     \
     EACH_COLUMN(i, place, of.height * of.width)               \
     EACH_ROW(channel, place, of.batch * of.channels)

@@ -1,10 +1,11 @@
-// A time step of long short-term memory, forward and back: src/op/lstm.rs.
+// One time step of an LSTM, forward and backward, as defined in src/op/lstm.rs.
 
 #include "element.cuh"
 
 template <class A> __device__ __forceinline__ A sigmoid(A x) { return A(1) / (A(1) + exp(-x)); }
 
-// Where a cell's gates lie: input, forget, output, candidate, `width` apart.
+// Returns the index of a cell's first gate. The gates are input, forget, output and candidate, with
+// stride `width`.
 __device__ __forceinline__ size_t first_gate(size_t cell, size_t width) {
     return cell / width * 4 * width + cell % width;
 }
@@ -29,7 +30,7 @@ __device__ void lstm(size_t streams, size_t width, const T *c_prev, const T *con
     }
 }
 
-// `dc`, the gradient of c, becomes that of c_prev, and gates become their gradients.
+// Replaces `dc`, the gradient of c, by that of c_prev, and the gates by their gradients.
 template <class T>
 __device__ void lstm_backward(size_t streams, size_t width, const T *c_prev, const T *c,
                               const T *dh, T *dc, T *gates) {

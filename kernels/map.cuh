@@ -1,25 +1,25 @@
-// Maps at the speed of memory: 16 bytes a thread and operand where all operands allow it.
+// Elementwise maps. Threads read and write 16 bytes at once if all operands are aligned to that.
 #pragma once
 
 #include "element.cuh"
 
-// As many elements as one load or store takes.
+// The elements of one 16-byte load or store.
 template <class T> struct alignas(16) Pack {
     static constexpr size_t LEN = 16 / sizeof(T);
     T at[LEN];
 };
 
-// Whether a pack may start at each of the addresses.
+// Returns whether all addresses are aligned for packs.
 template <class... T> __device__ __forceinline__ bool packable(const T *...at) {
     return (... && (reinterpret_cast<uintptr_t>(at) % 16 == 0));
 }
 
-// The statement for each `i` from `start` up to `n`, as in EACH.
+// Like `EACH`, but for each `i` from `start` up to `n`.
 #define EACH_FROM(i, start, n)                                                          \
     for (size_t i = (start) + blockIdx.x * (size_t)blockDim.x + threadIdx.x; i < (n);   \
          i += (size_t)gridDim.x * blockDim.x)
 
-// y[i] = f(x[i]); `x` may be `y`.
+// y[i] = f(x[i]); `y` may be `x`.
 template <class T, class F> __device__ __forceinline__ void map(size_t n, const T *x, T *y, F f) {
     const size_t packs = packable(x, y) ? n / Pack<T>::LEN : 0;
     EACH(i, packs) {
@@ -31,14 +31,14 @@ template <class T, class F> __device__ __forceinline__ void map(size_t n, const 
     EACH_FROM(i, packs * Pack<T>::LEN, n) y[i] = narrow<T>(f(widen(x[i])));
 }
 
-// The same, one element at a time: for functions slower than memory, of whose code one copy is
-// enough.
+// Like `map`, but one element at a time. For compute-bound functions, which packs do not speed up:
+// the code has one copy of `f` instead of one per element of a pack.
 template <class T, class F>
 __device__ __forceinline__ void map_singly(size_t n, const T *x, T *y, F f) {
     EACH(i, n) y[i] = narrow<T>(f(widen(x[i])));
 }
 
-// y[i] = f(a[i], b[i]); either may be `y`.
+// y[i] = f(a[i], b[i]); `y` may be `a` or `b`.
 template <class T, class F>
 __device__ __forceinline__ void map(size_t n, const T *a, const T *b, T *y, F f) {
     const size_t packs = packable(a, b, y) ? n / Pack<T>::LEN : 0;
@@ -54,13 +54,13 @@ __device__ __forceinline__ void map(size_t n, const T *a, const T *b, T *y, F f)
     EACH_FROM(i, packs * Pack<T>::LEN, n) y[i] = narrow<T>(f(widen(a[i]), widen(b[i])));
 }
 
-// The same, one element at a time.
+// Like the binary `map`, but one element at a time.
 template <class T, class F>
 __device__ __forceinline__ void map_singly(size_t n, const T *a, const T *b, T *y, F f) {
     EACH(i, n) y[i] = narrow<T>(f(widen(a[i]), widen(b[i])));
 }
 
-// xᵖ, by one product at most if `p` is 0, 1 or 2.
+// Returns xᵖ, without a call of `pow` if `p` is 0, 1 or 2.
 template <class A> __device__ __forceinline__ A power(A x, A p) {
     return p == A(1) ? x : p == A(2) ? x * x : p == A(0) ? A(1) : pow(x, p);
 }

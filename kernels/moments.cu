@@ -1,15 +1,15 @@
-// Mean and variance at each position of an axis, what is standardised by them, and the way back:
-// src/host/moments.rs and src/host/standardize.rs.
+// Mean and variance at each position of an axis, standardisation by them, and its gradient.
+// src/host/reduction/moments.rs and src/host/nn/standardize.rs have the reference.
 //
-// Sums are in double precision and about the position's first element, or about its mean, which
-// is near: so one pass over memory does.
+// Sums are in double precision, of differences from the position's first element or from its mean.
+// The differences are small, so that one pass over memory is accurate enough.
 
 #include "block.cuh"
 #include "map.cuh"
 #include "rounding.cuh"
 #include "rows.cuh"
 
-// Elements [outer, extent, inner] and their positions along the middle axis.
+// An operand of shape [outer, extent, inner]; positions are those of the middle axis.
 struct Axis {
     uint64_t outer, extent, inner;
 };
@@ -23,7 +23,7 @@ struct Sums {
     }
 };
 
-// Where the elements of a position lie, every `step`-th of them.
+// Iterates over the indices of every `step`-th element of position `e`.
 struct Cursor {
     size_t at, i, inner, gap, outer_step, inner_step;
 
@@ -46,13 +46,13 @@ struct Cursor {
     }
 };
 
-// Warps of the largest block that sums positions.
+// Largest number of warps per block in `sum_beside`.
 constexpr unsigned WARPS = 8;
 
-// Elements whose loads are under way at a time.
+// Elements that a thread loads before it adds them up, so that the loads overlap.
 constexpr int AHEAD = 4;
 
-// Sums of `term` at position e = blockIdx.y: a part for each block of the x.
+// Sums `term` over position `e`; each block along x writes one part.
 template <class Term>
 __device__ __forceinline__ void sum_along(const Axis &of, size_t e, Sums *parts, Term term) {
     const size_t count = of.outer * of.inner, step = (size_t)gridDim.x * blockDim.x;
@@ -74,8 +74,8 @@ __device__ __forceinline__ void sum_along(const Axis &of, size_t e, Sums *parts,
     if (threadIdx.x == 0) parts[e * gridDim.x + blockIdx.x] = sums;
 }
 
-// The same where positions follow each other (`inner` is 1): a lane for each, and the block's warps
-// share the outer ones; a part for each block of the y.
+// Like `sum_along`, but for `inner` = 1, where positions are neighbours. Each lane sums one
+// position, the warps of a block share the outer axis, and each block along y writes one part.
 template <class Term>
 __device__ __forceinline__ void sum_beside(const Axis &of, size_t e, Sums *parts, Term term) {
     const unsigned warp = threadIdx.x / WARP, warps = blockDim.x / WARP, lane = threadIdx.x % WARP;
@@ -96,10 +96,10 @@ __device__ __forceinline__ void sum_beside(const Axis &of, size_t e, Sums *parts
     __syncthreads();
 }
 
-// Sums at all positions.
+// Sums the term `terms_at(e)` over each position e.
 template <class Terms> __device__ void sum_all(const Axis &of, Sums *parts, Terms terms_at) {
     if (of.inner == 1) {
-        // Whole warps, since they meet.
+        // All threads of a block run the same iterations, because `sum_beside` synchronizes them.
         for (size_t first = blockIdx.x * WARP; first < of.extent; first += gridDim.x * WARP) {
             const size_t e = first + threadIdx.x % WARP;
             sum_beside(of, e, parts, terms_at(e < of.extent ? e : first));
@@ -111,14 +111,14 @@ template <class Terms> __device__ void sum_all(const Axis &of, Sums *parts, Term
     }
 }
 
-// The parts of position `e` joined; to be called by a whole warp.
+// Adds up the parts of position `e`. All lanes of a warp must call it.
 __device__ __forceinline__ Sums joined(const Sums *parts, size_t n, size_t e) {
     Sums sums = {0, 0};
     for (size_t i = threadIdx.x % WARP; i < n; i += WARP) sums.add(parts[e * n + i]);
     return {over_warp<Sum>(sums.first), over_warp<Sum>(sums.second)};
 }
 
-// Σ (x − x₀) and Σ (x − x₀)², x₀ being the position's first element.
+// Σ (x − x₀) and Σ (x − x₀)², where x₀ is the position's first element.
 template <class T> __device__ void moment_sums(const Axis &of, const T *x, Sums *parts) {
     sum_all(of, parts, [=](size_t e) {
         const double origin = (double)widen(x[e * of.inner]);
@@ -138,23 +138,23 @@ __device__ void moments(const Axis &of, const T *x, const Sums *parts, size_t n,
         if (threadIdx.x % WARP != 0) continue;
         const double shift = sums.first / count, spread = sums.second / count - shift * shift;
         mean[e] = nearest<T>((double)widen(x[e * of.inner]) + shift);
-        // Negative by no more than rounding; NaN is kept.
+        // Rounding can make the variance slightly negative. NaN is kept.
         variance[e] = nearest<T>(spread < 0 ? 0 : spread);
     }
 }
 
-// How a deviation is kept from zero.
+// How ε keeps the divisor from 0: added to the variance, or to the standard deviation.
 template <class A> struct Rate {
     A epsilon;
     uint32_t in_variance;
 
-    // What differences from the mean are multiplied by.
+    // Returns the factor of differences from the mean.
     __device__ __forceinline__ A of(A variance) const {
         return A(1) / (in_variance ? sqrt(variance + epsilon) : sqrt(variance) + epsilon);
     }
 };
 
-// y = (x − mean)·rate; `x` may be `y`.
+// y = (x − mean)·rate; `y` may be `x`.
 template <class T>
 __device__ void standardize(const Axis &of, Rate<acc_t<T>> rate, const T *mean, const T *variance,
                             const T *x, T *y, unsigned span) {
@@ -191,7 +191,7 @@ __device__ void slope_sums(const Axis &of, const T *x, const T *mean, const T *d
     });
 }
 
-// What the gradient is made of at a position: ((dy − dy0) − (x − mean)·slope)·rate.
+// Coefficients of a position's gradient, dx = ((dy − dy0) − (x − mean)·slope)·rate.
 template <class A> struct Line {
     A mean, slope, dy0, rate;
 };
@@ -210,7 +210,7 @@ __device__ void lines(const Axis &of, Rate<acc_t<T>> rate, const T *mean, const 
     }
 }
 
-// dx = ((dy − dy0) − (x − mean)·slope)·rate; `dy` may be `dx`.
+// dx = ((dy − dy0) − (x − mean)·slope)·rate; `dx` may be `dy`.
 template <class T>
 __device__ void standardize_backward(const Axis &of, const Line<acc_t<T>> *lines, const T *x,
                                      const T *dy, T *dx, unsigned span) {

@@ -1,14 +1,14 @@
-// Losses of numbers against targets: src/op/loss.rs says what they are.
+// Elementwise losses of numbers against targets, defined in src/op/loss.rs.
 
 #include "labels.cuh"
 
-// The forms of a loss, numbered as the host does.
+// Kinds of elementwise loss, numbered as on the host.
 enum PairForm : uint32_t { SQUARED, SIGMOID_CROSS_ENTROPY, CONTRASTIVE, CONTRASTIVE_LEGACY };
 
-// `count` pairs, of which those with an ignored target do not count.
+// `count` pairs of a number and its target. Pairs with the ignored target do not count.
 struct Pairs {
     uint64_t count;
-    // What a sum is divided by; 0 for the number of targets that count.
+    // Divisor of the sum; 0 stands for the number of targets that count.
     double divisor;
     uint32_t form, has_ignored;
 };
@@ -17,7 +17,7 @@ template <class A> struct Numbers {
     A margin, ignored;
 };
 
-// The fraction of a target is left out of account.
+// Compares the integer part of a target only, as Caffe does.
 template <class A> __device__ __forceinline__ bool counts(const Pairs &of, Numbers<A> with, A t) {
     return !of.has_ignored || trunc(t) != with.ignored;
 }
@@ -27,7 +27,7 @@ template <class A> __device__ __forceinline__ A positive(A x) { return x > A(0) 
 template <class A> __device__ __forceinline__ A loss_of(const Pairs &of, Numbers<A> with, A x, A t) {
     switch (of.form) {
     case SQUARED: return A(0.5) * (x - t) * (x - t);
-    // The exponent is never positive: it cannot overflow.
+    // The argument of `exp` is never positive, so that it cannot overflow.
     case SIGMOID_CROSS_ENTROPY: return fmax(x, A(0)) - x * t + log1p(exp(-fabs(x)));
     default:
         if (trunc(t) != A(0)) return A(0.5) * x;
@@ -50,7 +50,7 @@ template <class A> __device__ __forceinline__ A slope_of(const Pairs &of, Number
 }
 
 template <class T>
-__device__ void pair_loss(Pairs of, Numbers<acc_t<T>> with, const T *x, const T *t, Part *parts, T *loss) {
+__device__ void elementwise_loss(Pairs of, Numbers<acc_t<T>> with, const T *x, const T *t, Part *parts, T *loss) {
     Part part = {0, 0};
     EACH(i, of.count) {
         if (!counts(of, with, widen(t[i]))) continue;
@@ -67,9 +67,9 @@ template <class T> __device__ void count_targets(Pairs of, Numbers<acc_t<T>> wit
     if (threadIdx.x == 0) parts[blockIdx.x] = part;
 }
 
-// dx = scale·f'(x, t) / n, where n is made of `n` parts unless it is given.
+// dx = scale·f'(x, t) / divisor. If `of.divisor` is 0, the `n` parts count the targets.
 template <class T>
-__device__ void pair_loss_backward(Pairs of, Numbers<acc_t<T>> with, const T *x, const T *t, const T *scale,
+__device__ void elementwise_loss_backward(Pairs of, Numbers<acc_t<T>> with, const T *x, const T *t, const T *scale,
                                    const Part *parts, size_t n, T *dx) {
     using A = acc_t<T>;
     const double count = of.divisor == 0 ? joined(parts, n).count : 0;
@@ -81,14 +81,14 @@ __device__ void pair_loss_backward(Pairs of, Numbers<acc_t<T>> with, const T *x,
 }
 
 #define PAIR_LOSS(dtype, T)                                                                      \
-    KERNEL pair_loss_##dtype(Pairs of, Numbers<acc_t<T>> with, const T *x, const T *t, Part *parts, T *loss) { \
-        pair_loss(of, with, x, t, parts, loss);                                                        \
+    KERNEL elementwise_loss_##dtype(Pairs of, Numbers<acc_t<T>> with, const T *x, const T *t, Part *parts, T *loss) { \
+        elementwise_loss(of, with, x, t, parts, loss);                                                        \
     }                                                                                            \
     KERNEL count_targets_##dtype(Pairs of, Numbers<acc_t<T>> with, const T *t, Part *parts) {                  \
         count_targets(of, with, t, parts);                                                             \
     }                                                                                            \
-    KERNEL pair_loss_backward_##dtype(Pairs of, Numbers<acc_t<T>> with, const T *x, const T *t,                \
+    KERNEL elementwise_loss_backward_##dtype(Pairs of, Numbers<acc_t<T>> with, const T *x, const T *t,                \
                                       const T *scale, const Part *parts, size_t n, T *dx) {      \
-        pair_loss_backward(of, with, x, t, scale, parts, n, dx);                                       \
+        elementwise_loss_backward(of, with, x, t, scale, parts, n, dx);                                       \
     }
 EACH_ELEMENT(PAIR_LOSS)

@@ -1,12 +1,12 @@
-// Two-dimensional pooling: src/host/pool.
+// Two-dimensional pooling; src/host/nn/pooling has the reference.
 //
-// A thread keeps its place in a plane and goes from plane to plane, so that its window is worked
-// out once. The ways back gather: what windows took of an element is summed in their order.
+// A thread handles the same position in plane after plane, so it computes its window only once.
+// Backward kernels gather: an element sums the gradients of the windows that contain it, in order.
 
 #include "block.cuh"
 #include "rows.cuh"
 
-// Extents and steps along rows and columns; planes have fewer than 2³¹ elements.
+// Sizes, strides and padding along rows and columns. A plane has fewer than 2³¹ elements.
 struct Pool {
     uint64_t planes;
     uint32_t input[2], output[2], kernel[2], stride[2], pad[2];
@@ -15,12 +15,12 @@ struct Pool {
     __device__ __forceinline__ uint32_t outputs() const { return output[0] * output[1]; }
 };
 
-// From one up to another; empty where they are equal.
+// The half-open range from `start` to `end`; empty if they are equal.
 struct Range {
     uint32_t start, end;
 };
 
-// What window `p` covers of an axis.
+// The elements of an axis that window `p` covers.
 __device__ __forceinline__ Range covered(const Pool &of, int axis, uint32_t p) {
     const int64_t start = (int64_t)p * of.stride[axis] - of.pad[axis];
     const int64_t end = min(start + of.kernel[axis], (int64_t)of.input[axis]);
@@ -28,7 +28,7 @@ __device__ __forceinline__ Range covered(const Pool &of, int axis, uint32_t p) {
             (uint32_t)max(end, (int64_t)0)};
 }
 
-// The windows of an axis that cover position `i`.
+// The windows of an axis that cover element `i`.
 __device__ __forceinline__ Range covering(const Pool &of, int axis, uint32_t i) {
     const uint64_t at = (uint64_t)i + of.pad[axis], kernel = of.kernel[axis];
     const uint64_t end = min(at / of.stride[axis] + 1, (uint64_t)of.output[axis]);
@@ -36,18 +36,18 @@ __device__ __forceinline__ Range covering(const Pool &of, int axis, uint32_t i) 
     return {(uint32_t)min(start, end), (uint32_t)end};
 }
 
-// Elements of window `p` along an axis, those of the padding too; not positive past its edge.
+// Length of window `p` along an axis, with padding; not positive if it starts beyond the padding.
 __device__ __forceinline__ int64_t size_of(const Pool &of, int axis, uint32_t p) {
     const int64_t start = (int64_t)p * of.stride[axis];
     return min(start + of.kernel[axis], (int64_t)of.input[axis] + 2 * of.pad[axis]) - start;
 }
 
-// What a window starts out with: the least finite value, of `float` for `double`.
+// Initial maximum of a window: the lowest finite element; for `double`, that of `float`.
 template <class T> __device__ __forceinline__ acc_t<T> least() { return -3.402823466e38f; }
 template <> __device__ __forceinline__ float least<__half>() { return -65504.0f; }
 template <> __device__ __forceinline__ float least<__nv_bfloat16>() { return -3.38953139e38f; }
 
-// y = the first greatest of each window, mask = where in its plane, −1 for none.
+// y = the maximum of each window; mask = the index of its first occurrence in the plane, or −1.
 template <class T>
 __device__ void max_pool(const Pool &of, const T *x, T *y, int32_t *mask, unsigned span) {
     const Place place(span);
@@ -74,7 +74,7 @@ __device__ void max_pool(const Pool &of, const T *x, T *y, int32_t *mask, unsign
     }
 }
 
-// dx = the sum of the dy whose mask is here. A mask outside of its window is passed over.
+// dx = the sum of the dy whose mask is the element's index. A mask outside its window is ignored.
 template <class T>
 __device__ void max_pool_backward(const Pool &of, const T *dy, const int32_t *mask,
                                   T *dx, unsigned span) {
@@ -96,7 +96,7 @@ __device__ void max_pool_backward(const Pool &of, const T *dy, const int32_t *ma
     }
 }
 
-// y = the mean of each window, padding counted as zeros.
+// y = the mean of each window, where padding counts as zeros.
 template <class T> __device__ void average_pool(const Pool &of, const T *x, T *y, unsigned span) {
     const Place place(span);
     EACH_COLUMN(window, place, of.outputs()) {
@@ -117,7 +117,7 @@ template <class T> __device__ void average_pool(const Pool &of, const T *x, T *y
     }
 }
 
-// The same for few large windows, which the lanes of a warp share.
+// Like `average_pool`, but the lanes of a warp share a window: for few large windows.
 template <class T> __device__ void average_pool_by_warp(const Pool &of, const T *x, T *y) {
     EACH_BY_WARP(i, of.planes * of.outputs()) {
         const size_t plane = i / of.outputs();
@@ -138,7 +138,7 @@ template <class T> __device__ void average_pool_by_warp(const Pool &of, const T 
     }
 }
 
-// dx = dy shared out evenly over its window.
+// dx = the sum of dy / window size over the windows that contain the element.
 template <class T>
 __device__ void average_pool_backward(const Pool &of, const T *dy, T *dx, unsigned span) {
     const Place place(span);
@@ -160,10 +160,10 @@ __device__ void average_pool_backward(const Pool &of, const T *dy, T *dx, unsign
     }
 }
 
-// y = an element of each window, drawn in proportion to it; mask as of max_pool.
+// y = an element of each window, drawn with probability proportional to it; mask as in `max_pool`.
 //
-// Sums are the host's, in double precision and in row-major order: drawn is the first whose sum
-// exceeds u times all of them, or the first of all if none does.
+// Sums are in double precision and in row-major order, as on the host. The first element whose
+// running sum exceeds u · total is drawn, or the window's first element if no sum does.
 template <class T>
 __device__ void stochastic_pool(const Pool &of, const T *x, const float *u, T *y,
                                 int32_t *mask, unsigned span) {

@@ -1,38 +1,38 @@
-// Matrix products in tiles: what gemm.cu and convolution.cu share.
+// Tiled GEMM, shared by gemm.cu and convolution.cu.
 //
-// A block computes a tile of the product, `Shape::DOWN` × `Shape::ACROSS`, in steps of
-// `Shape::DEPTH` along k. Sources fetch a step of an operand into registers and put it into panels
-// in shared memory, of which there are two: while one is multiplied, the next is on its way.
+// A block computes a `Shape::DOWN` × `Shape::ACROSS` tile of C in steps of `Shape::DEPTH` along k.
+// The source of an operand fetches a step into registers and puts it into a panel in shared memory.
+// Each operand has two panels: while one is multiplied, the next step is loaded for the other.
 #pragma once
 
 #include "lanes.cuh"
 #include "tensor.cuh"
 
-// Whether runs that start at multiples of `step` elements from `p` start at multiples of `bytes`.
+// Returns whether every address at a multiple of `step` elements from `p` is a multiple of `bytes`.
 template <class T> __device__ __forceinline__ bool is_aligned(const T *p, size_t step, int bytes) {
     return ((uintptr_t)p | step * sizeof(T)) % bytes == 0;
 }
 
-// A step of an operand that is stored as a matrix: its `EXTENT` is rows of A or columns of B.
+// The source of an operand stored as a matrix. `EXTENT` is the tile's rows of A or columns of B.
 template <class T, int EXTENT, int DEPTH> struct Matrix {
     static constexpr int CHUNKS = EXTENT * DEPTH / VECTOR<T>;
     static constexpr int HELD = (CHUNKS + THREADS - 1) / THREADS;
 
     const T *next; // first element of the tile's next step
     size_t ld;
-    int extent;     // elements of the tile's that there are
-    bool along_k;   // whether neighbours in memory are neighbours along k
+    int extent;     // rows or columns of the tile that exist
+    bool along_k;   // whether the operand is contiguous along k
     bool aligned;
     alignas(16) T held[HELD][VECTOR<T>];
 
-    // From element `first` of `extent` on, at `k`.
+    // Starts at row or column `first` of `extent`, and at `k`.
     __device__ __forceinline__ Matrix(const T *p, size_t ld, bool along_k, bool aligned,
                                       size_t first, size_t extent, size_t k)
         : next(p + (along_k ? first * ld + k : k * ld + first)), ld(ld),
           extent(extent - first < EXTENT ? extent - first : EXTENT), along_k(along_k),
           aligned(aligned) {}
 
-    // The first element of a chunk; false if the thread has no such chunk.
+    // Finds the first element of the thread's chunk `i`; returns false if it has fewer chunks.
     __device__ __forceinline__ bool place(int i, int &e, int &k) const {
         int chunk = threadIdx.x + i * THREADS;
         constexpr int along = DEPTH / VECTOR<T>, across = EXTENT / VECTOR<T>;
@@ -41,7 +41,7 @@ template <class T, int EXTENT, int DEPTH> struct Matrix {
         return CHUNKS % THREADS == 0 || chunk < CHUNKS;
     }
 
-    // Takes the next step, of which there are `left` along k.
+    // Fetches the next step, of which `left` elements along k exist.
     __device__ __forceinline__ void fetch(int left) {
 #pragma unroll
         for (int i = 0; i < HELD; i++) {
@@ -68,8 +68,8 @@ template <class T, int EXTENT, int DEPTH> struct Matrix {
     }
 };
 
-// Tiles: for large products, for small ones, and for those of few rows; in TF32 where that is asked
-// for.
+// Tile shapes for large GEMMs, for small ones, and for those of few rows (`Low`). `Rounded` ones
+// compute in TF32.
 template <class T> struct Shapes {
     using Large = Tensor<T, 128, 128, 32, 64, 32>;
     using Small = Tensor<T, 64, 64, 32, 32, 16>;
@@ -87,7 +87,7 @@ template <> struct Shapes<double> {
     using Small = Lanes<double, 64, 64, 8, 4, 4>;
 };
 
-// Applies `define(name, Shape, dtype, type)` to every shape of tiles and the types that have it.
+// Applies `define(name, Shape, dtype, type)` to every tile shape of every element type.
 #define EACH_SHAPE(define)                                                                     \
     define(large, Large, f16, __half)                                                          \
     define(large, Large, bf16, __nv_bfloat16)                                                  \
@@ -103,7 +103,8 @@ template <> struct Shapes<double> {
     define(tf32_small, RoundedSmall, f32, float)                                               \
     define(small, Small, f64, double)
 
-// Sums of products from `k`, where the sources start, to `k_end`; once in a kernel.
+// Computes and stores a tile, summed from `k`, where the sources start, to `k_end`. A kernel must
+// not call it twice: no barrier protects the panels from the second call.
 template <class Shape, class Left, class Right, class Store>
 __device__ __forceinline__ void multiply_tile(Left left, Right right, size_t k, size_t k_end,
                                               Store store) {
@@ -131,7 +132,7 @@ __device__ __forceinline__ void multiply_tile(Left left, Right right, size_t k, 
     tile.finish(store);
 }
 
-// Stores what there is of a run: at once if it is whole and `aligned`.
+// Stores the first `left` elements of a run; all at once if it is whole and `aligned`.
 template <class T, int RUN>
 __device__ __forceinline__ void store_run(T *to, const acc_t<T> (&run)[RUN], size_t left,
                                           bool aligned) {
@@ -149,8 +150,8 @@ __device__ __forceinline__ void store_run(T *to, const acc_t<T> (&run)[RUN], siz
     }
 }
 
-// The tile that is block `at`'s: of product `z`, from a row and a column on. Tiles come in bands of
-// eight rows of them, column by column, so that those that run together share what they read.
+// The tile of block `at`: its GEMM `z`, first row and first column. Tiles are numbered column by
+// column in bands of eight tile rows, so that concurrent blocks read the same rows and columns.
 struct Place {
     uint32_t z;
     size_t row, column;

@@ -1,6 +1,6 @@
-// Random numbers, bit for bit the host's: src/host/random.rs.
+// Random numbers, bit-identical to those of src/host/random.
 //
-// Products and sums are rounded one by one: `times` and `plus` keep the compiler from fusing them.
+// `times` and `plus` round each operation; the compiler does not contract them to FMA.
 
 #include "rounding.cuh"
 #include <string.h>
@@ -16,7 +16,7 @@ struct Words {
     uint32_t at[4];
 };
 
-// Four words for a counter: ten rounds of Philox4x32.
+// Returns the four words of a counter, by ten rounds of Philox4x32.
 __device__ __forceinline__ Words words(Key key, uint64_t counter) {
     uint32_t a = (uint32_t)counter, b = (uint32_t)(counter >> 32);
     uint32_t c = (uint32_t)key.stream, d = (uint32_t)(key.stream >> 32);
@@ -36,12 +36,12 @@ __device__ __forceinline__ Words words(Key key, uint64_t counter) {
 
 constexpr double UNIT = 1.0 / 9007199254740992.0;
 
-// A fraction of 53 bits, in [0, 1).
+// Returns a number in [0, 1) with 53 random bits.
 __device__ __forceinline__ double fraction(uint32_t a, uint32_t b) {
     return times((double)((((uint64_t)a << 32) | b) >> 11), UNIT);
 }
 
-// The natural logarithm of a positive normal number; src/host/random/functions.rs tells how.
+// Returns the natural logarithm of a positive normal number, as in src/host/random/ieee_math.rs.
 __device__ __forceinline__ double logarithm(double x) {
     constexpr double LN2_HIGH = 0x1.62e42feep-1, LN2_LOW = 0x1.a39ef35793c76p-33;
     constexpr double DIVISORS[] = {19, 17, 15, 13, 11, 9, 7, 5, 3};
@@ -66,7 +66,7 @@ struct Point {
     double cos, sin;
 };
 
-// Cosine and sine of 2π·turns for 0 ≤ turns < 1.
+// Returns cosine and sine of 2π·turns for 0 ≤ turns < 1.
 __device__ __forceinline__ Point circle(double turns) {
     const double quarters = times(4, turns);
     const int64_t quarter = (int64_t)plus(quarters, 0.5);
@@ -86,8 +86,8 @@ __device__ __forceinline__ Point circle(double turns) {
     }
 }
 
-// y[2j], y[2j + 1] = lo + width·u, lo + width·v, kept between the least and the greatest element of
-// the interval.
+// y[2j], y[2j + 1] = lo + width·u, lo + width·v, clamped to `least` and `most`, the least and the
+// greatest element of the interval.
 template <class T>
 __device__ void uniform(size_t n, Key key, double lo, double width, T least, T most, T *y) {
     const auto number = [=](double u) {
@@ -113,7 +113,7 @@ template <class T> __device__ void gaussian(size_t n, Key key, double mean, doub
     }
 }
 
-// As many elements as a counter has words.
+// Four elements, one for each word of a counter.
 template <class T> struct alignas(sizeof(T) == 8 ? 16 : 4 * sizeof(T)) Four {
     T at[4];
 };
@@ -133,7 +133,7 @@ template <class F> __device__ __forceinline__ void from_words(size_t n, Key key,
     }
 }
 
-// y = x·factor where the word is below the limit, else 0; `x` may be `y`.
+// y = x·factor if the element's word is less than `below`, else 0; `y` may be `x`.
 template <class T>
 __device__ void dropout(size_t n, Key key, uint64_t below, acc_t<T> factor, const T *x, T *y) {
     using A = acc_t<T>;
@@ -157,12 +157,12 @@ __device__ void dropout(size_t n, Key key, uint64_t below, acc_t<T> factor, cons
     }
 }
 
-// y = 1 with the probability below·2⁻³², else 0.
+// y = 1 with probability below·2⁻³², else 0.
 KERNEL bernoulli_u32(size_t n, Key key, uint64_t below, uint32_t *y) {
     from_words(n, key, y, [=](uint32_t word) { return word < below ? 1u : 0u; });
 }
 
-// y = the upper half of word·bound.
+// y = the upper 32 bits of word·bound.
 KERNEL integer_u32(size_t n, Key key, uint64_t bound, uint32_t *y) {
     from_words(n, key, y, [=](uint32_t word) { return (uint32_t)(word * bound >> 32); });
 }

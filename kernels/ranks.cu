@@ -1,4 +1,4 @@
-// Places of the greatest elements along an axis.
+// Arg max and top k along an axis.
 #include "element.cuh"
 #include <math.h>
 
@@ -6,7 +6,7 @@ struct Axis {
     uint64_t outer, extent, inner;
 };
 
-// An element and its place along the axis.
+// An element and its index along the axis.
 template <class A> struct Ranked {
     A value;
     uint32_t place;
@@ -17,7 +17,7 @@ template <class A> struct Ranked {
     }
 };
 
-// The greater, of equals the first; NaN is passed over.
+// Returns the greater element, or the first of equal ones. Ignores NaN.
 template <class A>
 __device__ __forceinline__ Ranked<A> greater(const Ranked<A> &a, const Ranked<A> &b) {
     bool first = b.value == a.value && b.place < a.place;
@@ -25,8 +25,8 @@ __device__ __forceinline__ Ranked<A> greater(const Ranked<A> &a, const Ranked<A>
     return better || first ? b : a;
 }
 
-// y[o,i] ← the least e whose x[o,e,i] is greatest; 0 where there is nothing but NaN. Along the
-// last axis, a warp shares a row; else neighbours are those of other threads.
+// y[o,i] ← the least e with the greatest x[o,e,i], or 0 if all are NaN. If `inner` is 1, the lanes
+// of a warp share a row. Otherwise neighbouring threads have neighbouring rows.
 template <class T> __device__ void arg_max(const Axis &axis, const T *x, uint32_t *y) {
     uint32_t lanes = axis.inner == 1 ? 32 : 1, lane = threadIdx.x % lanes;
     EACH(i, axis.outer * axis.inner * lanes) {
@@ -42,7 +42,8 @@ template <class T> __device__ void arg_max(const Axis &axis, const T *x, uint32_
     }
 }
 
-// Whether `a` comes before `b`: the greater, numbers before NaN, of equals the later.
+// Returns whether `a` ranks before `b`. Greater elements rank first, NaN ranks last. Of equal
+// elements, the later one ranks first.
 template <class A>
 __device__ __forceinline__ bool before(const Ranked<A> &a, const Ranked<A> &b) {
     bool nan = a.value != a.value;
@@ -50,8 +51,8 @@ __device__ __forceinline__ bool before(const Ranked<A> &a, const Ranked<A> &b) {
     return a.value == b.value ? a.place > b.place : a.value > b.value;
 }
 
-// values[o,j,i], places[o,j,i] ← the j-th of x[o,:,i] in that order. A warp goes over its run once
-// for each of the k, for the first of what comes after the one before.
+// values[o,j,i], places[o,j,i] ← element j of x[o,:,i] in that order, and its index. A warp scans
+// x[o,:,i] k times; each scan finds the element that ranks next after the one found before.
 template <class T>
 __device__ void top_k(const Axis &axis, size_t k, const T *x, T *values, T *places) {
     using A = acc_t<T>;

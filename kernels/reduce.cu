@@ -1,11 +1,11 @@
-// Folds of many elements: along an axis, onto an axis, of a whole vector.
+// Reductions along an axis, to an axis, and of a whole operand.
 //
-// An output's items are shared by the threads of a warp or a block, which join what they have in a
-// fixed order. Without a second operand, `dot` is the sum of squares. Where outputs are too few to fill the device, they are split: each part of the items
-// is folded apart into `parts`, output by output, and `finish` folds the parts.
+// The threads of a warp or block share the items of an output and combine their results in a fixed
+// order. Without a second operand, `dot` is the sum of squares. If the outputs are too few to fill
+// the device, the items of each are split into `parts`, which a `finish` kernel reduces.
 #include "fold.cuh"
 
-// 16 bytes of elements.
+// Elements that are loaded at once: 16 bytes.
 template <class T> struct alignas(16) Vector {
     static constexpr int WIDTH = 16 / sizeof(T);
     T of[WIDTH];
@@ -15,16 +15,16 @@ template <class T> __device__ __forceinline__ bool is_aligned(const T *p, size_t
     return ((uintptr_t)p | step * sizeof(T)) % 16 == 0;
 }
 
-// Outputs whose items are neighbours, in runs: item t of output q is element
-// `q·q_step + t / run · run_step + t mod run · step_x` of x; `step_z` is the step of z instead.
+// Outputs whose items are in runs. Item t of output q is element
+// `q·q_step + t / run · run_step + t mod run · step_x` of x; for z, `step_z` replaces `step_x`.
 struct Rows {
     uint64_t outputs, items;
     uint64_t q_step, run, run_step, step_x, step_z;
-    uint64_t splits, chunk; // parts of an output's items, and items of each but the last
-    uint64_t warps;         // that share a part: one, or a block's
+    uint64_t splits, chunk; // parts per output; items per part but the last
+    uint64_t warps;         // warps that share a part: 1, or all of a block
 };
 
-// The fold of items `first` to `last` by the `rank`-th of `count` threads.
+// Reduces thread `rank`'s share of the items from `first` to `last`, which `count` threads divide.
 template <class Rule, class T>
 __device__ __forceinline__ acc_t<T> fold_run(const Rows &rows, const T *x, const T *z,
                                              size_t first, size_t last, size_t rank,
@@ -76,7 +76,7 @@ __device__ __forceinline__ void fold_rows(const Rows &rows, const Finish<acc_t<T
                                           const T *x, const T *z, T *y, acc_t<T> *parts) {
     size_t count = rows.warps * 32, teams = FOLDERS / count;
     size_t rank = threadIdx.x % count;
-    // Threads of a block leave together, since they fold together.
+    // All threads of a block run the same iterations, because `fold_team` synchronizes them.
     for (size_t block = blockIdx.x; block * teams < rows.outputs * rows.splits;
          block += gridDim.x) {
         size_t part = block * teams + threadIdx.x / count;
@@ -97,12 +97,12 @@ __device__ __forceinline__ void fold_rows(const Rows &rows, const Finish<acc_t<T
     }
 }
 
-// Outputs that are neighbours, whose items are `inner` apart: item t of output q is element
+// Neighbouring outputs whose items have stride `inner`. Item t of output q is element
 // `(q / inner · items + t) · inner + q mod inner`.
 struct Columns {
     uint64_t outputs, items, inner;
     uint64_t splits, chunk;
-    uint64_t deep; // threads of a block that share an output: a power of two
+    uint64_t deep; // threads of a block that share an output; a power of two
 };
 
 template <class Rule, class T>
@@ -145,7 +145,7 @@ __device__ __forceinline__ void fold_columns(const Columns &columns,
     }
 }
 
-// Folds the parts of each output, by a warp each.
+// Reduces the parts of each output, one warp per output.
 template <class Rule, class T>
 __device__ __forceinline__ void finish_parts(size_t outputs, size_t splits,
                                              const Finish<acc_t<T>> &finish,

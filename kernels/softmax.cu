@@ -1,18 +1,18 @@
-// Softmax along an axis, and its gradient: src/host/softmax.rs.
+// Softmax along an axis, and its gradient; src/host/nn/softmax.rs has the reference.
 //
-// A row is what lies along the axis at one place beside it. Where rows lie side by side, a thread
-// takes one each; where they follow each other, a block does.
+// A row is the elements along the axis at one position of the other axes. If `inner` is large, a
+// thread computes each row, so that threads read neighbouring elements. Otherwise a block does.
 
 #include "block.cuh"
 
-// The first element of row `row`; the others are `inner` apart.
+// Returns the index of the first element of row `row`, whose elements have stride `inner`.
 __device__ __forceinline__ size_t start_of(size_t row, size_t extent, size_t inner) {
     return row / inner * extent * inner + row % inner;
 }
 
 template <class A> __device__ __forceinline__ A lowest() { return -A(INFINITY); }
 
-// y = eˣ⁻ᵐ / Σ eˣ⁻ᵐ, m being the row's maximum; `x` may be `y`.
+// y = eˣ⁻ᵐ / Σ eˣ⁻ᵐ, where m is the row's maximum; `y` may be `x`.
 template <class T>
 __device__ void softmax(size_t rows, size_t extent, size_t inner, const T *x, T *y) {
     using A = acc_t<T>;
@@ -42,7 +42,7 @@ __device__ void softmax_by_block(size_t rows, size_t extent, size_t inner, const
     }
 }
 
-// dx = (dy − Σ dy·y)·y; `dy` may be `dx`.
+// dx = (dy − Σ dy·y)·y; `dx` may be `dy`.
 template <class T>
 __device__ void softmax_backward(size_t rows, size_t extent, size_t inner, const T *y, const T *dy,
                                  T *dx) {

@@ -1,23 +1,23 @@
-// Products of tiles on tensor cores: of 16-bit elements, and of `float` that is rounded to TF32.
+// Tiles of a GEMM on tensor cores: of 16-bit elements, and of `float` rounded to TF32.
 #pragma once
 
 #include "lanes.cuh"
 #include <string.h>
 
-// Eight by eight 16-bit elements of each of four matrices: lane l says where row l % 8 of matrix
-// l / 8 is, and gets elements 2·(l % 4) and the next of row l / 4 of each; if `across`, of the
-// transposed matrices.
+// Loads four matrices of 8 × 8 16-bit elements. Lane l passes the address of row l % 8 of matrix
+// l / 8. It gets elements 2·(l % 4) and 2·(l % 4) + 1 of row l / 4 of each matrix, or of its
+// transpose if `across`.
 __device__ __forceinline__ void load_matrices(uint32_t (&into)[4], const void *row, bool across);
 
-// sums (16 × 8) += a (16 × 16) · b (16 × 8), as `mma.m16n8k16` spreads them over a warp.
+// sums (16 × 8) += a (16 × 16) · b (16 × 8), distributed over the lanes as by `mma.m16n8k16`.
 template <class T>
 __device__ __forceinline__ void multiply_add(float (&sums)[4], const uint32_t (&a)[4],
                                              const uint32_t *b);
 
-// The nearest number whose significand has ten bits after its first, as TF32 has.
+// Rounds to the nearest TF32 number: its significand has ten bits after the first.
 __device__ __forceinline__ float rounded(float x);
 
-// sums (16 × 8) += a (16 × 8) · b (8 × 8) of rounded numbers, as `mma.m16n8k8` spreads them.
+// sums (16 × 8) += a (16 × 8) · b (8 × 8) of `rounded` numbers, distributed as by `mma.m16n8k8`.
 __device__ __forceinline__ void multiply_add(float (&sums)[4], const float (&a)[4],
                                              const float (&b)[2]);
 
@@ -68,7 +68,7 @@ __device__ __forceinline__ void multiply_add(float (&sums)[4], const float (&a)[
 
 #else
 
-// What lanes of a warp show each other.
+// Shared memory by which the lanes of a warp exchange operands.
 struct Exchange {
     const void *rows[THREADS];
     uint32_t words[THREADS][6];
@@ -139,9 +139,9 @@ __device__ inline void multiply_add(float (&sums)[4], const float (&a)[4], const
 
 #endif
 
-// A step of an operand in shared memory, as tensor cores multiply it: neighbours as they come.
+// One step of an operand in shared memory, for tensor cores, with k contiguous if `along_k`.
 template <class T, int EXTENT, int DEPTH> struct TensorPanel {
-    // A vector more than the elements: eight rows that follow are in different banks.
+    // One vector of padding puts eight successive rows into different banks.
     static constexpr int ALONG_K = DEPTH + VECTOR<T>, ALONG_E = EXTENT + VECTOR<T>;
     static constexpr int ELEMENTS =
         EXTENT * ALONG_K > DEPTH * ALONG_E ? EXTENT * ALONG_K : DEPTH * ALONG_E;
@@ -158,8 +158,8 @@ template <class T, int EXTENT, int DEPTH> struct TensorPanel {
         copy_vector(at(e, k), run);
     }
 
-    // Four matrices of 8 × 8, from (e, k) on: `e_bit` and `k_bit` are the bits of a matrix's
-    // index that tell which half of 16 it is in.
+    // Loads four 8 × 8 matrices, a block of 16 × 16 from (e, k) on. Bits `e_bit` and `k_bit` of a
+    // matrix's index select its half of the block along e and k.
     __device__ __forceinline__ void load(uint32_t (&into)[4], int e, int k, int e_bit,
                                          int k_bit) const {
         int lane = threadIdx.x % 32, matrix = lane / 8;
@@ -169,7 +169,7 @@ template <class T, int EXTENT, int DEPTH> struct TensorPanel {
     }
 };
 
-// Sums of products on tensor cores, as they spread them: a warp has `TALL` × `WIDE` of the tile.
+// The sums of a tile, distributed as by `mma`. Each warp computes `TALL` × `WIDE` of the tile.
 template <int DOWN_, int ACROSS_, int DEPTH_, int TALL_, int WIDE_> struct WarpTile {
     static constexpr int DOWN = DOWN_, ACROSS = ACROSS_, DEPTH = DEPTH_, TALL = TALL_, WIDE = WIDE_;
     static constexpr int WARPS_ACROSS = ACROSS / WIDE;
@@ -234,8 +234,8 @@ struct Tensor : WarpTile<DOWN, ACROSS, DEPTH, TALL, WIDE> {
     }
 };
 
-// A step of an operand in shared memory, rounded on its way there. Rows of it begin eight banks
-// apart: the four that a warp reads at once are in different ones.
+// One step of an operand in shared memory, rounded to TF32. Successive rows begin eight banks
+// apart, so that the four rows that a warp reads at once are in different banks.
 template <int EXTENT, int DEPTH> struct RoundedPanel : LanesPanel<float, EXTENT, DEPTH, 8> {
     using Panel = LanesPanel<float, EXTENT, DEPTH, 8>;
 
@@ -248,7 +248,7 @@ template <int EXTENT, int DEPTH> struct RoundedPanel : LanesPanel<float, EXTENT,
         Panel::put_run(e, k, near);
     }
 
-    // An element that this lane multiplies, of the 8 × 4 from (e, k) on.
+    // Returns this lane's element of the 8 × 4 block from (e, k) on.
     __device__ __forceinline__ float at(int e, int k) const {
         int lane = threadIdx.x % 32;
         return this->elements[(k + lane % 4) * Panel::LD + e + lane / 4];

@@ -1,6 +1,6 @@
-// Functions of one element: src/op/unary.rs says what they are.
+// Functions of one element, defined in src/op/unary.rs.
 //
-// Every kernel takes three scalars in the order of the function's fields, used or not.
+// Every kernel takes three scalars, in the order of the function's fields; unused ones are ignored.
 
 #include "map.cuh"
 
@@ -9,7 +9,7 @@
         map(n, x, y, [=](acc_t<T> x) { return name##_of(x, a, b, c); });                      \
     }
 
-// The function of `x` and the scalars `a`, `b` and `c`, and its kernels.
+// Defines a function of `x` and the scalars `a`, `b` and `c`, and its kernels.
 #define UNARY_BY(map, name, ...)                                                    \
     template <class A> __device__ __forceinline__ A name##_of(A x, A a, A b, A c) { \
         return __VA_ARGS__;                                                         \
@@ -19,7 +19,7 @@
     UNARY_KERNEL(map, name, f32, float)                                             \
     UNARY_KERNEL(map, name, f64, double)
 
-// Functions that memory is slower than, and others.
+// Memory-bound functions are mapped in packs, compute-bound ones element by element.
 #define UNARY(...) UNARY_BY(map, __VA_ARGS__)
 #define SLOW_UNARY(...) UNARY_BY(map_singly, __VA_ARGS__)
 
@@ -32,7 +32,7 @@ UNARY(sqrt, sqrt(x))
 UNARY(recip, A(1) / x)
 SLOW_UNARY(tanh, tanh(x))
 SLOW_UNARY(sigmoid, A(1) / (A(1) + exp(-x)))
-// Without overflow, and without loss where the exponential is small.
+// In this form `exp` cannot overflow, and `log1p` keeps the digits of a small `exp`.
 SLOW_UNARY(softplus, fmax(x, A(0)) + log1p(exp(-fabs(x))))
 UNARY(sign, x > A(0) ? A(1) : x < A(0) ? A(-1) : A(0))
 UNARY(sign_bit, signbit(x) ? A(1) : A(0))
@@ -43,7 +43,7 @@ UNARY(threshold, x > a ? A(1) : A(0))
 UNARY(relu, x > A(0) ? x : a * x)
 SLOW_UNARY(elu, x > A(0) ? x : a * expm1(x))
 SLOW_UNARY(swish, x * (A(1) / (A(1) + exp(-(a * x)))))
-// Where the bounds are the wrong way round, the upper one counts.
+// If a > b, the result is b.
 UNARY(clip, x < a ? fmin(a, b) : x > b ? b : x)
 SLOW_UNARY(exp_affine, exp(a * x + b))
 SLOW_UNARY(ln_affine, c * log(a * x + b))

@@ -1,13 +1,13 @@
-// Solver steps in one pass: src/op/update.rs says what the rules are.
+// Solver updates in one pass; src/op/update.rs defines the rules.
 
 #include "map.cuh"
 
-// The constants of a step; a rule takes what it needs of the last four.
+// The constants of an update; not every rule uses `keep`, `keep2` and `delta`.
 template <class A> struct Descent {
     A rate, scale, decay, keep, keep2, delta;
 };
 
-// What a rule makes of the gradient `g` and of the history `h`, `k`: the step against it.
+// Update rules. `step` updates the history `h`, and `k` if `TWO`, and returns the weight decrement.
 struct Sgd {
     static constexpr bool TWO = false;
     template <class A> static __device__ A step(const Descent<A> &of, A g, A &h, A &) {
@@ -55,7 +55,7 @@ struct Adam {
     }
 };
 
-// `N` elements that are loaded and stored together; more than one are aligned as a pack is.
+// `N` elements that are loaded and stored at once; aligned to 16 bytes if `N` is not 1.
 template <class T, size_t N> struct alignas(N == 1 ? alignof(T) : 16) Run {
     T at[N];
 };
@@ -67,9 +67,9 @@ template <class T, size_t N> __device__ __forceinline__ const Run<T, N> &run(con
     return reinterpret_cast<const Run<T, N> *>(x)[i];
 }
 
-// Run number `i`; `masters` and, for a rule that keeps one value, `k` may be null.
+// Updates run `i`. `masters` may be null, and `k` too if the rule has one history.
 template <class T, class Rule, size_t N>
-__device__ __forceinline__ void descend_run(size_t i, const Descent<acc_t<T>> &of, bool l1,
+__device__ __forceinline__ void solver_update_run(size_t i, const Descent<acc_t<T>> &of, bool l1,
                                             const T *dw, T *weights, acc_t<T> *masters,
                                             acc_t<T> *h, acc_t<T> *k) {
     using A = acc_t<T>;
@@ -81,7 +81,7 @@ __device__ __forceinline__ void descend_run(size_t i, const Descent<acc_t<T>> &o
 #pragma unroll
     for (size_t j = 0; j < N; j++) {
         const A weight = widen(w.at[j]);
-        // A weight that is not its master rounded has been changed from outside.
+        // If a weight is not its rounded master, other code has changed it: use the weight.
         const bool kept = masters && widen(narrow<T>(wide.at[j])) == weight;
         const A old = kept ? wide.at[j] : weight;
         const A pull = !l1 ? old : old > A(0) ? A(1) : old < A(0) ? A(-1) : A(0);
@@ -96,18 +96,18 @@ __device__ __forceinline__ void descend_run(size_t i, const Descent<acc_t<T>> &o
 }
 
 template <class T, class Rule>
-__device__ void descend(size_t n, const Descent<acc_t<T>> &of, bool l1, const T *dw, T *weights,
+__device__ void solver_update(size_t n, const Descent<acc_t<T>> &of, bool l1, const T *dw, T *weights,
                         acc_t<T> *masters, acc_t<T> *h, acc_t<T> *k) {
     constexpr size_t LEN = Pack<T>::LEN;
     const size_t packs = packable(dw, weights, masters, h, k) ? n / LEN : 0;
-    EACH(i, packs) descend_run<T, Rule, LEN>(i, of, l1, dw, weights, masters, h, k);
-    EACH_FROM(i, packs * LEN, n) descend_run<T, Rule, 1>(i, of, l1, dw, weights, masters, h, k);
+    EACH(i, packs) solver_update_run<T, Rule, LEN>(i, of, l1, dw, weights, masters, h, k);
+    EACH_FROM(i, packs * LEN, n) solver_update_run<T, Rule, 1>(i, of, l1, dw, weights, masters, h, k);
 }
 
 #define RULE(name, Rule, dtype, T)                                                            \
     KERNEL name##_##dtype(size_t n, Descent<acc_t<T>> of, uint32_t l1, const T *dw,           \
                           T *weights, acc_t<T> *masters, acc_t<T> *h, acc_t<T> *k) {          \
-        descend<T, Rule>(n, of, l1 != 0, dw, weights, masters, h, k);                         \
+        solver_update<T, Rule>(n, of, l1 != 0, dw, weights, masters, h, k);                         \
     }
 #define RULES(dtype, T)                   \
     RULE(sgd, Sgd, dtype, T)              \

@@ -1,11 +1,11 @@
-// Sliding windows along up to three axes; those that an operand lacks are first, of one element.
+// Sliding windows along three axes. An operand with fewer has leading axes of one element.
 #pragma once
 
 #include "element.cuh"
 
 constexpr int AXES = 3;
 
-// A window along an axis: tap t of window w sees element `w·stride + t·dilation − pad`.
+// A window along an axis: tap t of window w reads element `w·stride + t·dilation − pad`.
 struct Extent {
     int32_t input, output, kernel, stride, pad, dilation;
 };
@@ -33,14 +33,14 @@ struct Window {
     }
 };
 
-// Splits `at`, a place in row-major order, into its coordinates; what is left is returned.
+// Splits the row-major index `at` into coordinates `into`; the quotient remains in `at`.
 #define COORDINATES(at, window, extent, into)                                                  \
     _Pragma("unroll") for (int a = AXES - 1; a >= 0; a--) {                                    \
         (into)[a] = (int32_t)((at) % (window).axes[a].extent);                                 \
         (at) /= (window).axes[a].extent;                                                       \
     }
 
-// Counts up through the taps of a window, the last axis fastest.
+// Iterates over the taps of a window, the last axis fastest.
 struct Taps {
     int32_t at[AXES] = {};
 
@@ -55,7 +55,7 @@ struct Taps {
     }
 };
 
-// The element of a plane that a tap of the window at `position` sees; false in the padding.
+// Finds the element `at` that a tap of the window at `position` reads; returns false in padding.
 __device__ __forceinline__ bool seen(const Window &window, const int32_t (&position)[AXES],
                                      const Taps &tap, size_t &at) {
     bool inside = true;
@@ -70,7 +70,7 @@ __device__ __forceinline__ bool seen(const Window &window, const int32_t (&posit
     return inside;
 }
 
-// The position at which a tap sees an element of a plane; false if there is none.
+// Finds the position `at` whose window reads `pixel` with this tap; returns false if none does.
 __device__ __forceinline__ bool seeing(const Window &window, const int32_t (&pixel)[AXES],
                                        const Taps &tap, size_t &at) {
     bool inside = true;

@@ -1,8 +1,8 @@
-// Images to columns and back; several images one after the other.
+// im2col and col2im of several images, one after the other.
 #include "window.cuh"
 
-// columns[plane, tap, position] ← what the tap sees: a thread has a position of a plane, so that
-// neighbours write neighbours.
+// columns[plane, tap, position] ← the element that the tap reads, 0 in the padding. Each thread has
+// one position of a plane, so that neighbouring threads write neighbouring elements.
 template <class T>
 __device__ void im2col(const Window &window, size_t planes, const T *x, T *columns) {
     size_t plane = window.plane(), positions = window.positions(), taps = window.taps();
@@ -18,7 +18,7 @@ __device__ void im2col(const Window &window, size_t planes, const T *x, T *colum
     }
 }
 
-// x[plane, pixel] ← the sum of what every tap saw of the pixel.
+// x[plane, pixel] ← Σ columns over all taps and positions that read the pixel.
 template <class T>
 __device__ void col2im(const Window &window, size_t planes, const T *columns, T *x) {
     size_t positions = window.positions(), taps = window.taps();
@@ -35,8 +35,7 @@ __device__ void col2im(const Window &window, size_t planes, const T *columns, T 
     }
 }
 
-// As `col2im`, of columns in what elements are computed in, of the images of one group after the
-// other.
+// Like `col2im`, but the columns are of the accumulator type and ordered by group, then by image.
 template <class T>
 __device__ void fold_images(const Window &window, size_t batch, size_t groups, size_t channels,
                             const acc_t<T> *columns, T *x) {

@@ -1,38 +1,40 @@
 #!/usr/bin/env bash
-# All that a GPU is to show, in one call of ten minutes at most: the conformance kit, LeNet,
-# and what copies, kernels, products and steps of training reach beside cuBLAS and PyTorch. It needs
-# a driver, and Python with PyTorch, but no cargo: programs are built before.
+# Runs every GPU check in at most ten minutes: the conformance kit, LeNet, and benchmarks of copies,
+# kernels, GEMM and training steps, compared with cuBLAS and PyTorch. It needs a driver, and Python
+# with PyTorch. It does not need cargo, because the programs are built beforehand.
 #
-#   scripts/gpu.sh build [FOLDER]   builds them into FOLDER, by default target/gpu
+#   scripts/gpu.sh build [FOLDER]   builds the programs into FOLDER, by default target/gpu
 #   scripts/gpu.sh [FOLDER]         runs them, from the root of the repository
 #
-# The report goes to $OUT, or docs/gpu: DEVICE-DATE.md. It is whole even where something fails, and
-# then this fails: nothing is skipped. LeNet learns MNIST to 0.99, from the folder $CORTADO_MNIST
-# (when built, its files are taken along) or FOLDER/mnist; without either, the built-in digits to 0.97.
+# The report is $OUT/DEVICE-DATE.md; OUT is docs/gpu by default. If a part fails, the other parts
+# still run and are reported, and the script fails. LeNet must reach an accuracy of 0.99 on MNIST,
+# or of 0.97 on the built-in digits if there is no MNIST. MNIST is read from $CORTADO_MNIST or
+# FOLDER/mnist; `build` copies $CORTADO_MNIST there.
 #
-# With CORTADO_GPU_BRIEF=1, where CORTADO_LIBCUDA names the driver that tests stand in with (and
-# CORTADO_CUBLAS its folder), all but PyTorch runs small: that it runs at all is seen without a GPU.
+# CORTADO_GPU_BRIEF=1 runs each part, except PyTorch, with small sizes, to test this script without
+# a GPU. CORTADO_LIBCUDA then names the simulated driver of tests/cuda_on_cpu, and CORTADO_CUBLAS
+# its folder.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 build() {
     local folder=$1 features=cuda,conformance
     mkdir -p "$folder"
-    # The program that cargo says it has built of a kind of target.
-    built() {
+    # Builds one target and prints the path of its executable, from cargo's JSON messages.
+    build_target() {
         local kind=$1
         shift
         cargo "$@" --features "$features" --message-format json-render-diagnostics |
             sed -n "s/.*\"kind\":\[\"$kind\"\].*\"executable\":\"\([^\"]*\)\".*/\1/p"
     }
-    # Packed: each has all kernels in it, as text.
-    take() {
+    # Compresses a program: each contains the PTX of all kernels, as text.
+    pack() {
         strip -o "$folder/$2" "$1"
         gzip -9f "$folder/$2"
     }
-    take "$(built bin build --release --bin cortado)" cortado
-    take "$(built test test --release --no-run --test cuda)" kit
-    take "$(built bench bench --no-run --bench gpu)" bench
+    pack "$(build_target bin build --release --bin cortado)" cortado
+    pack "$(build_target test test --release --no-run --test cuda)" kit
+    pack "$(build_target bench bench --no-run --bench gpu)" bench
     git rev-parse HEAD >"$folder/commit"
     if [ -n "${CORTADO_MNIST:-}" ]; then
         mkdir -p "$folder/mnist"
@@ -40,7 +42,7 @@ build() {
     fi
     du -ab "$folder"
     if [ "$(du -sm "$folder" | cut -f 1)" -ge 60 ]; then
-        echo "$folder is too large to be carried: 60 MiB are the most" >&2
+        echo "$folder: over the limit of 60 MiB" >&2
         exit 1
     fi
 }
@@ -62,15 +64,16 @@ for program in cortado kit bench; do
     chmod +x "$programs/$program"
 done
 
-# Runs a part for so many seconds at most, and notes what fails.
-part() {
+# Runs a part with a time limit in seconds, and records its failure.
+run_part() {
     local name=$1 seconds=$2 start=$SECONDS
     shift 2
     echo "== $name" >&2
-    timeout --kill-after 5 "$seconds" "$@" || failed+=("$name (status $?, after $((SECONDS - start)) s)")
+    timeout --kill-after 5 "$seconds" "$@" ||
+        failed+=("$name (status $?, after $((SECONDS - start)) s)")
 }
 
-# The folder of the newest cuBLAS that came with Python's packages.
+# Prints the folder of the newest cuBLAS among Python's packages.
 cublas_of_python() {
     python3 - <<'PYTHON'
 import glob, site
@@ -84,7 +87,7 @@ PYTHON
 }
 
 if [ -z "$brief" ]; then
-    # What is not there is a failure.
+    # Makes tests run on the GPU, and fail if there is none.
     export CORTADO_REQUIRE_CUDA=1
     if [ -z "${CORTADO_CUBLAS:-}" ]; then
         CORTADO_CUBLAS=$(cublas_of_python || true)
@@ -93,7 +96,7 @@ if [ -z "$brief" ]; then
     IFS=, read -r device driver < <(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader -i 0)
     driver=${driver# }
 else
-    device="stand-in" driver="$CORTADO_LIBCUDA"
+    device="simulated" driver="$CORTADO_LIBCUDA"
 fi
 
 kit() {
@@ -102,16 +105,16 @@ kit() {
     "$programs/kit" "${only[@]}" >"$work/kit" 2>&1
 }
 
-# Trains LeNet as the example does, and fails if it has not learnt enough.
+# Trains LeNet as in the example, and fails if its accuracy is too low.
 lenet() {
-    local example=digits solver=$work/solver.prototxt net=$work/lenet.prototxt least=0.97
+    local example=digits solver=$work/solver.prototxt net=$work/lenet.prototxt min_accuracy=0.97
     local mnist=${CORTADO_MNIST:-$folder/mnist}
-    [ ! -d "$mnist" ] || { example=mnist least=0.99; }
+    [ ! -d "$mnist" ] || { example=mnist min_accuracy=0.99; }
     sed "s|idx:examples/mnist/data|idx:$mnist|" "examples/$example/lenet.prototxt" >"$net"
     sed "s|^net: .*|net: \"$net\"|; s|^snapshot_prefix: .*|snapshot_prefix: \"$work/lenet\"|" \
         "examples/$example/solver.prototxt" >"$solver"
     if [ -n "$brief" ]; then
-        least=0
+        min_accuracy=0
         sed -i 's/^max_iter: .*/max_iter: 1/; s/^test_iter: .*/test_iter: 1/' "$solver"
         sed -i 's/batch_size: .*/batch_size: 2 }/; s/count=[0-9]*/count=20/' "$net"
     fi
@@ -120,7 +123,7 @@ lenet() {
     local accuracy
     accuracy=$(sed -n 's/.*accuracy = \([0-9.]*\).*/\1/p' "$work/lenet.log" | tail -n 1)
     echo "On $example: accuracy ${accuracy:-unknown} after $((SECONDS - start)) s." >"$work/lenet"
-    awk -v got="${accuracy:-0}" -v least="$least" 'BEGIN { exit !(got >= least) }'
+    awk -v got="${accuracy:-0}" -v min="$min_accuracy" 'BEGIN { exit !(got >= min) }'
 }
 
 bench() {
@@ -129,10 +132,10 @@ bench() {
     "$programs/bench" "${small[@]}" >"$work/bench" 2>&1
 }
 
-# The same nets, of the same batches, in PyTorch.
+# Times the same nets and batch sizes in PyTorch.
 torch() { [ -n "$brief" ] || python3 scripts/torch_steps.py "$work/bench" >"$work/torch" 2>&1; }
 
-# The layers of the nets.
+# Times the layers of the nets.
 layers() {
     local net iterations=20 nets=(examples/imagenet/{alexnet,googlenet}.prototxt)
     [ -z "$brief" ] || nets=("$work/lenet.prototxt") iterations=1
@@ -145,32 +148,32 @@ layers() {
 
 export -f kit lenet bench torch layers
 export folder programs work brief
-part "the kit" 210 bash -c kit
-part "LeNet" 90 bash -c lenet
-part "benches" 150 bash -c bench
-part "PyTorch" 75 bash -c torch
-part "layers" 45 bash -c layers
+run_part "conformance kit" 210 bash -c kit
+run_part "LeNet" 90 bash -c lenet
+run_part "benchmarks" 150 bash -c bench
+run_part "PyTorch" 75 bash -c torch
+run_part "layers" 45 bash -c layers
 
 date=$(date -u +%F)
 report=${OUT:-docs/gpu}/$(tr -cs 'A-Za-z0-9\n' - <<<"$device" | sed 's/-$//' | tr A-Z a-z)-$date.md
 {
     printf '# %s, %s\n\n' "$device" "$date"
     printf -- '- driver: %s\n- commit: %s\n' "$driver" "$(cat "$folder/commit")"
-    printf -- '- cuBLAS: %s\n' "${CORTADO_CUBLAS:-where the loader finds it}"
+    printf -- '- cuBLAS: %s\n' "${CORTADO_CUBLAS:-found by the loader}"
     if [ ${#failed[@]} -gt 0 ]; then printf -- '- **failed**: %s\n' "${failed[@]}"; fi
-    printf '\n## The kit\n\n```\n'
+    printf '\n## Conformance kit\n\n```\n'
     grep -E '^test .*FAILED|panicked at|^test result' "$work/kit" || tail -n 20 "$work/kit"
     printf '```\n\n## LeNet\n\n'
     cat "$work/lenet" 2>/dev/null || printf '```\n%s\n```\n' "$(tail -n 20 "$work/lenet.log")"
-    printf '\n## What it reaches\n\n'
+    printf '\n## Benchmarks\n\n'
     cat "$work/bench"
-    printf '\n### Beside PyTorch\n\n'
+    printf '\n### Compared with PyTorch\n\n'
     cat "$work/torch" "$work/layers" 2>/dev/null || true
 } >"$report"
 echo "$report, after $SECONDS s"
 if [ ${#failed[@]} -gt 0 ]; then
     printf 'failed: %s\n' "${failed[@]}" >&2
-    # What a report does not have room for.
+    # The report has only excerpts of these.
     [ -z "${OUT:-}" ] || cp "$work"/{kit,lenet.log,bench,torch} "$OUT" 2>/dev/null || true
     exit 1
 fi

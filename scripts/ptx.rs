@@ -1,4 +1,4 @@
-//! Compiles `kernels/*.cu` to `kernels/ptx`: see `scripts/ptx`.
+//! Compiles `kernels/*.cu` to `kernels/ptx`; `scripts/ptx` runs it.
 
 use std::{env, fs, path::Path, process::Command};
 
@@ -6,9 +6,9 @@ use std::{env, fs, path::Path, process::Command};
 mod sources;
 
 fn main() {
-    let nvcc = env::var_os("NVCC").expect("NVCC names the compiler");
-    let sources = sources::of(Path::new("kernels")).expect("kernels");
-    fs::create_dir_all("kernels/ptx").expect("kernels/ptx");
+    let nvcc = env::var_os("NVCC").expect("NVCC is not set; run scripts/ptx");
+    let sources = sources::of(Path::new("kernels")).expect("cannot read kernels");
+    fs::create_dir_all("kernels/ptx").expect("cannot create kernels/ptx");
     let compile = |name: &str| {
         let mut command = Command::new(&nvcc);
         command.args(sources::FLAGS).arg(format!("kernels/{name}.cu"));
@@ -16,8 +16,8 @@ fn main() {
     };
     let running: Vec<_> = sources.names().map(compile).collect();
     for (name, child) in running {
-        let done = child.and_then(|mut child| child.wait()).expect("nvcc runs");
-        assert!(done.success(), "kernels/{name}.cu does not compile");
+        let status = child.and_then(|mut child| child.wait()).expect("cannot run nvcc");
+        assert!(status.success(), "kernels/{name}.cu: does not compile");
     }
-    fs::write("kernels/ptx/SOURCES", sources.record()).expect("kernels/ptx/SOURCES");
+    fs::write("kernels/ptx/SOURCES", sources.record()).expect("cannot write kernels/ptx/SOURCES");
 }

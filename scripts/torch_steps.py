@@ -1,7 +1,7 @@
-"""Copies, and steps of training of LeNet, AlexNet and GoogLeNet, by PyTorch on the same GPU.
+"""Times copies, and training steps of LeNet, AlexNet and GoogLeNet, in PyTorch on the same GPU.
 
-Prints tables in Markdown. The nets are those of examples/mnist and examples/imagenet; a file with
-the table of `benches/gpu` has the times that they are set against.
+Prints tables in Markdown. The nets are those of examples/mnist and examples/imagenet. The optional
+argument is a file with the output of `benches/gpu`; the table compares with its times.
 """
 
 import statistics
@@ -15,12 +15,12 @@ from torch.nn import functional as F
 DEVICE = torch.device("cuda")
 
 
-def conv(inputs, outputs, kernel, **how):
-    return nn.Sequential(nn.Conv2d(inputs, outputs, kernel, **how), nn.ReLU(inplace=True))
+def conv(inputs, outputs, kernel, **options):
+    return nn.Sequential(nn.Conv2d(inputs, outputs, kernel, **options), nn.ReLU(inplace=True))
 
 
-def pool(kernel, stride, **how):
-    return nn.MaxPool2d(kernel, stride, ceil_mode=True, **how)
+def pool(kernel, stride, **options):
+    return nn.MaxPool2d(kernel, stride, ceil_mode=True, **options)
 
 
 def norm():
@@ -91,20 +91,20 @@ class GoogLeNet(nn.Module):
             Inception(832, 384, 192, 384, 48, 128, 128),
             nn.AvgPool2d(7), nn.Flatten(), nn.Dropout(0.4), nn.Linear(1024, 1000),
         )
-        self.aside = nn.ModuleList([classifier(512), classifier(528)])
+        self.auxiliary = nn.ModuleList([classifier(512), classifier(528)])
 
     def loss(self, x, labels):
         first = self.first(x)
         second = self.second(first)
-        aside = [F.cross_entropy(net(y), labels) for net, y in zip(self.aside, (first, second))]
-        return F.cross_entropy(self.third(second), labels) + 0.3 * sum(aside)
+        losses = [F.cross_entropy(net(y), labels) for net, y in zip(self.auxiliary, (first, second))]
+        return F.cross_entropy(self.third(second), labels) + 0.3 * sum(losses)
 
 
 def loss_of(net, x, labels):
     return net.loss(x, labels) if hasattr(net, "loss") else F.cross_entropy(net(x), labels)
 
 
-# As the examples define them: parameters, and a batch of images.
+# For each net: its constructor, its number of parameters, and the shape of a batch.
 NETS = {
     "LeNet": (lenet, 431_080, (64, 1, 28, 28)),
     "AlexNet": (alexnet, 60_965_224, (10, 3, 227, 227)),
@@ -113,7 +113,7 @@ NETS = {
 
 
 def milliseconds(work, repeats):
-    """Median time of `work`, of five samples of so many repeats."""
+    """Returns the median time of one `work()`, over five samples of `repeats` calls each."""
     for _ in range(repeats):
         work()
     samples = []
@@ -128,10 +128,10 @@ def milliseconds(work, repeats):
 
 
 def step_of(build, params, shape):
-    """A step of training, with the loss on the host at the end of it, as the solver has it."""
+    """Returns a training step that, like the solver, ends with the loss on the host."""
     net = build().to(DEVICE).train()
     count = sum(param.numel() for param in net.parameters())
-    assert count == params, f"{count} parameters, not {params}"
+    assert count == params, f"net has {count} parameters, expected {params}"
     solver = torch.optim.SGD(net.parameters(), lr=1e-4, momentum=0.9, weight_decay=5e-4)
     x = torch.full(shape, 0.5, device=DEVICE)
     labels = torch.full(shape[:1], 7, device=DEVICE)
@@ -146,8 +146,8 @@ def step_of(build, params, shape):
     return step
 
 
-def ours(path):
-    """The milliseconds of each net in the table of steps."""
+def cortado_times(path):
+    """Returns the milliseconds of each net in the table of training steps in `path`."""
     rows = [line.strip("| \n").split(" | ") for line in open(path) if line.startswith("| ")]
     return {row[0]: float(row[3]) for row in rows if row[0] in NETS and len(row) == 5}
 
@@ -158,11 +158,11 @@ def copies():
     pinned = torch.zeros(count, dtype=torch.uint8, pin_memory=True)
     pageable = torch.zeros(count, dtype=torch.uint8)
     kinds = [
-        ("up, pageable", on_gpu, pageable, 1), ("up, pinned", on_gpu, pinned, 1),
-        ("down, pageable", pageable, on_gpu, 1), ("down, pinned", pinned, on_gpu, 1),
-        ("on the GPU, read and written", other, on_gpu, 2),
+        ("upload, pageable", on_gpu, pageable, 1), ("upload, pinned", on_gpu, pinned, 1),
+        ("download, pageable", pageable, on_gpu, 1), ("download, pinned", pinned, on_gpu, 1),
+        ("within the GPU, reads and writes", other, on_gpu, 2),
     ]
-    print("GB/s of copies of 2²⁸ bytes by CUDA's runtime:\n\n| copy | GB/s |\n|---|--:|")
+    print("Copies of 2²⁸ bytes by the CUDA runtime:\n\n| copy | GB/s |\n|---|--:|")
     for name, to, source, passes in kinds:
         ms = milliseconds(lambda: to.copy_(source, non_blocking=True), 5)
         print(f"| {name} | {passes * count / ms / 1e6:.2f} |")
@@ -174,14 +174,14 @@ def main():
     torch.backends.cudnn.benchmark = True
     print(f"PyTorch {torch.__version__}, cuDNN {torch.backends.cudnn.version()}, without TF32.\n")
     copies()
-    known = ours(sys.argv[1]) if len(sys.argv) > 1 else {}
-    print("\n| net | batch | PyTorch, ms a step | cortado, ms | PyTorch / cortado |")
+    cortado = cortado_times(sys.argv[1]) if len(sys.argv) > 1 else {}
+    print("\n| net | batch | PyTorch, ms/step | cortado, ms/step | PyTorch / cortado |")
     print("|---|--:|--:|--:|--:|")
     for name, (build, params, shape) in NETS.items():
         ms = milliseconds(step_of(build, params, shape), 20)
-        own = known.get(name)
-        beside = f"{own:.3f} | {ms / own:.2f}" if own else "|"
-        print(f"| {name} | {shape[0]} | {ms:.3f} | {beside} |")
+        cortado_ms = cortado.get(name)
+        comparison = f"{cortado_ms:.3f} | {ms / cortado_ms:.2f}" if cortado_ms else "|"
+        print(f"| {name} | {shape[0]} | {ms:.3f} | {comparison} |")
 
 
 if __name__ == "__main__":

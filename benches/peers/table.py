@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Turns what `cargo bench` left into a table, and a plot of products under the roofline.
+"""Prints tables of the results of `cargo bench`, and plots GEMM under the roofline.
 
     cargo bench && ./table.py > peers.md
 
-Rates are those of medians, and beside each peer stands how many times as fast cortado is. The plot
-`peers.svg` shows single-precision products on one thread over their arithmetic intensity, and the
-two limits: the best rate of anybody, and the bandwidth at which the longest vector is copied.
+Rates are computed from median times. The number in parentheses is cortado's rate divided by that of
+the other library. The plot `peers.svg` shows single-precision GEMM on one thread over its
+arithmetic intensity, under two limits: the highest rate of any library, and cortado's bandwidth
+when it copies the longest vector.
 """
 
 import json
@@ -19,8 +20,8 @@ COLOURS = {"cortado": "#c0392b", "OpenBLAS": "#2471a3", "MKL": "#1e8449", "gemm"
 WIDTH, HEIGHT, MARGIN = 720, 440, 60
 
 
-def measured(folder):
-    """{group: {case: {who: rate}}} in Gflop/s or GB/s, cases in the order of their names."""
+def read_rates(folder):
+    """Returns {group: {case: {library: rate}}}, in GFLOP/s or GB/s, with cases sorted by name."""
     rates = defaultdict(lambda: defaultdict(dict))
     for file in sorted(folder.rglob("new/benchmark.json")):
         bench = json.loads(file.read_text())
@@ -32,38 +33,40 @@ def measured(folder):
 
 
 def table(rates):
-    """One table a group, and the geometric mean and the least of each column of ratios."""
+    """Prints one table per group, with the geometric mean and the least of each column of ratios."""
     for group, cases in rates.items():
-        peers = sorted({who for case in cases.values() for who in case} - {"cortado"})
-        print(f"\n## {group} threads\n")
+        kernel, _, threads = group.rpartition("/")
+        peers = sorted({library for case in cases.values() for library in case} - {"cortado"})
+        print(f"\n## {kernel}, {threads} thread{'' if threads == '1' else 's'}\n")
         print("| | cortado |", " | ".join(peers), "|")
         print("|---|---|" + "---|" * len(peers))
         ratios = defaultdict(list)
         for name, case in cases.items():
             cells = []
-            for who in peers:
-                if who in case:
-                    ratio = case["cortado"] / case[who]
-                    ratios[who].append(ratio)
-                    cells.append(f"{case[who]:.1f} ({ratio:.2f})")
+            for library in peers:
+                if library in case:
+                    ratio = case["cortado"] / case[library]
+                    ratios[library].append(ratio)
+                    cells.append(f"{case[library]:.1f} ({ratio:.2f})")
                 else:
                     cells.append("")
             print(f"| {name} | {case['cortado']:.1f} |", " | ".join(cells), "|")
         means = (
-            f"mean {math.exp(sum(map(math.log, ratios[who])) / len(ratios[who])):.2f},"
-            f" least {min(ratios[who]):.2f}"
-            for who in peers
+            f"mean {math.exp(sum(map(math.log, ratios[library])) / len(ratios[library])):.2f},"
+            f" least {min(ratios[library]):.2f}"
+            for library in peers
         )
         print("| ratios | |", " | ".join(means), "|")
 
 
 def plot(rates):
-    """The products of `sgemm/1` under the roofline, as SVG."""
+    """Returns an SVG of the GEMMs of `sgemm/1` under the roofline, or None without results."""
     points = []
     for name, case in rates.get("sgemm/1", {}).items():
         m, n, k = map(int, re.fullmatch(r".._(\d+)x(\d+)x(\d+)", name).groups())
         intensity = 2 * m * n * k / (4 * (m * k + k * n + m * n))
-        points += [(intensity, rate, who, name) for who, rate in case.items() if who in COLOURS]
+        points += [(intensity, rate, library, name) for library, rate in case.items()
+                   if library in COLOURS]
     copies = {int(name.split("/")[1]): case for name, case in rates.get("level1/1", {}).items()
               if name.startswith("copy/")}
     if not points or not copies:
@@ -73,33 +76,34 @@ def plot(rates):
     low, high = 0.25, 512
     bottom, top = 1, 2 ** math.ceil(math.log2(peak) + 0.2)
 
-    def at(x, y):
+    def to_pixels(x, y):
         along = math.log(x / low) / math.log(high / low)
         up = math.log(max(y, bottom) / bottom) / math.log(top / bottom)
         return (MARGIN + along * (WIDTH - 2 * MARGIN), HEIGHT - MARGIN - up * (HEIGHT - 2 * MARGIN))
 
     knee = peak / bandwidth
-    roof = [at(low, low * bandwidth), at(knee, peak), at(high, peak)]
+    roof = [to_pixels(low, low * bandwidth), to_pixels(knee, peak), to_pixels(high, peak)]
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in roof)
     marks = [
-        f'<circle cx="{at(x, y)[0]:.1f}" cy="{at(x, y)[1]:.1f}" r="4" fill="{COLOURS[who]}">'
-        f"<title>{who}, {name}: {y:.1f} Gflop/s</title></circle>"
-        for x, y, who, name in points
+        f'<circle cx="{to_pixels(x, y)[0]:.1f}" cy="{to_pixels(x, y)[1]:.1f}" r="4"'
+        f' fill="{COLOURS[library]}">'
+        f"<title>{library}, {name}: {y:.1f} GFLOP/s</title></circle>"
+        for x, y, library, name in points
     ]
     keys = [
-        f'<text x="{MARGIN + 8}" y="{MARGIN + 16 * i}" fill="{colour}">{who}</text>'
-        for i, (who, colour) in enumerate(COLOURS.items())
+        f'<text x="{MARGIN + 8}" y="{MARGIN + 16 * i}" fill="{colour}">{library}</text>'
+        for i, (library, colour) in enumerate(COLOURS.items())
     ]
     axes = [
-        f'<text x="{WIDTH / 2}" y="{HEIGHT - 20}" text-anchor="middle">flop per byte</text>',
-        f'<text x="{MARGIN}" y="{MARGIN - 20}">Gflop/s, one thread; roof: {peak:.0f} Gflop/s and'
+        f'<text x="{WIDTH / 2}" y="{HEIGHT - 20}" text-anchor="middle">FLOP per byte</text>',
+        f'<text x="{MARGIN}" y="{MARGIN - 20}">GFLOP/s, one thread; roof: {peak:.0f} GFLOP/s and'
         f" {bandwidth:.1f} GB/s</text>",
     ]
     for power in range(-2, 10):
-        x, y = at(2.0**power, bottom)
+        x, y = to_pixels(2.0**power, bottom)
         axes.append(f'<text x="{x:.1f}" y="{y + 16:.1f}" text-anchor="middle">{2.0**power:g}</text>')
     for power in range(0, int(math.log2(top)) + 1):
-        x, y = at(low, 2.0**power)
+        x, y = to_pixels(low, 2.0**power)
         axes.append(f'<text x="{x - 6:.1f}" y="{y + 4:.1f}" text-anchor="end">{2**power}</text>')
     return "\n".join([
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}"'
@@ -112,13 +116,13 @@ def plot(rates):
 
 def main():
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else Path("target/criterion")
-    rates = measured(folder)
+    rates = read_rates(folder)
     if not rates:
-        sys.exit(f"no results in {folder}: run `cargo bench` first, or name its criterion folder")
+        sys.exit(f"{folder}: no results; run `cargo bench` first, or pass its criterion folder")
     table(rates)
     picture = plot(rates)
     if picture is None:
-        print("no plot: neither sgemm nor copies on one thread were timed", file=sys.stderr)
+        print("no plot: results of sgemm or copy on one thread are missing", file=sys.stderr)
     else:
         Path("peers.svg").write_text(picture)
 

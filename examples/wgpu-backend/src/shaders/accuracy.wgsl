@@ -1,6 +1,6 @@
 
-// Right is a label of whose class no more than `top_k` scores are at least as great, itself
-// included; a score of NaN is not even as great as itself.
+// A label counts as right if at most `top_k` scores, its own included, are at least as great as its
+// own. NaN is not at least as great as itself, so `ahead` is 0 and the label is wrong.
 fn of_label(at: u32, class_: u32) -> vec2<f32> {
     let start = p.x + first_score(at);
     let own = x[start + class_ * p.inner];

@@ -3,7 +3,7 @@ fn is_nan(x: f32) -> bool {
     return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u;
 }
 
-// The first greatest; NaN is passed over, and 0 where there is nothing else.
+// y[q] = the index of the first greatest element. NaN is ignored; if all are NaN, the index is 0.
 fn each(q: u32) {
     let start = p.x + q / p.inner * p.extent * p.inner + q % p.inner;
     var place = 0u;

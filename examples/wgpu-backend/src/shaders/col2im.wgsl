@@ -1,5 +1,5 @@
 
-// What every tap of the kernel saw of an element of the image.
+// y = the sum of the column elements that the kernel's taps read from this element of the image.
 fn each(i: u32) {
     let start = p.x + i / PLANE * TAPS * POSITIONS;
     var sum = 0.0;

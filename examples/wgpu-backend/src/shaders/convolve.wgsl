@@ -1,5 +1,5 @@
 
-// y = filters · columns of all images side by side; one product a group.
+// y = filters · im2col matrix of all images, by implicit GEMM; one GEMM per group.
 fn load_a(z: u32, row: u32, k: u32) -> f32 {
     return filters[p.filters + (z * OUTPUTS + row) * p.k + k];
 }

@@ -1,5 +1,5 @@
 
-// dy · columnsᵀ over a chunk of the positions of all images; product z is of group z mod GROUPS.
+// parts[z] = dy · columnsᵀ over chunk z / GROUPS of all images' positions, for group z mod GROUPS.
 fn load_a(z: u32, row: u32, k: u32) -> f32 {
     let plane = (k / POSITIONS * GROUPS + z % GROUPS) * OUTPUTS + row;
     return dy[p.dy + plane * POSITIONS + k % POSITIONS];

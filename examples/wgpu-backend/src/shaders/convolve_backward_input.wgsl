@@ -1,5 +1,5 @@
 
-// dx: for each element of the images, what every tap of every filter of its group gave it.
+// dx = the sum of filter element · dy over all taps and filters of its group that read the element.
 fn load_a(z: u32, row: u32, k: u32) -> f32 {
     let filter_ = z * OUTPUTS + k / TAPS;
     return filters[p.filters + (filter_ * CHANNELS + row) * TAPS + k % TAPS];

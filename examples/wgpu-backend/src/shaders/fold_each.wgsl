@@ -1,5 +1,5 @@
 
-// One thread folds all items of an output.
+// Reduces all items of output q in one thread.
 fn each(q: u32) {
     var sum = unit();
     for (var t = 0u; t < p.items; t++) {

@@ -1,7 +1,8 @@
 
 var<workgroup> parts: array<f32, 256>;
 
-// A workgroup folds a chunk of the items of an output: lane by lane, then lanes in halves.
+// A workgroup reduces a chunk of an output's items. Each lane reduces a share, and a tree combines
+// the lanes.
 @compute @workgroup_size(256)
 fn main(
     @builtin(local_invocation_index) lane: u32,

@@ -1,11 +1,12 @@
 
-// Products in tiles of 4·DOWN by 4·ACROSS elements, of which each thread of a workgroup sums four
-// by four in registers. 16 columns of A and 16 rows of B at a time are taken into the workgroup's
-// own memory.
+// Tiled GEMM. A workgroup computes a tile of 4·DOWN by 4·ACROSS elements; each of its threads sums
+// four by four in registers. The workgroup copies 16 columns of A and 16 rows of B at a time into
+// workgroup memory.
 //
-// Needs: `load_a(z, row, k)`, `load_b(z, k, column)` and `store(z, row, column, sum)` for product
-// `z`, called inside the operands only; `k_start(z)` and `k_end(z)`, the part of k to sum over;
-// A_ALONG_K and B_ALONG_K, whether neighbours in memory are.
+// The shader that uses this file defines `load_a(z, row, k)`, `load_b(z, k, column)` and
+// `store(z, row, column, sum)` for GEMM `z`, which are called within the operands only. It also
+// defines the range of k, from `k_start(z)` to `k_end(z)`, and whether A and B are contiguous along
+// k: A_ALONG_K and B_ALONG_K.
 
 const ROWS = 4u * DOWN;
 const COLUMNS = 4u * ACROSS;

@@ -2,7 +2,7 @@
 const IGNORED = -1;
 const NO_CLASS = -2;
 
-// The class that label number `at` means.
+// Returns the class of label `at`, or IGNORED, or NO_CLASS if it is not a class number.
 fn class_of(at: u32) -> i32 {
     let value = label[p.label + at];
     if p.has_ignored == 1u && value == p.ignored {
@@ -14,7 +14,7 @@ fn class_of(at: u32) -> i32 {
     return NO_CLASS;
 }
 
-// Where the score of class 0 lies for label number `at`; those of others are `inner` apart.
+// Returns the index of label `at`'s score of class 0. The scores of a label have stride `inner`.
 fn first_score(at: u32) -> u32 {
     return at / p.inner * p.extent * p.inner + at % p.inner;
 }

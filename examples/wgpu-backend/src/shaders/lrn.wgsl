@@ -5,7 +5,7 @@ fn term(i: u32) -> f32 {
 }
 
 fn each(i: u32) {
-    let s = p.k + p.factor * sum_about(i);
+    let s = p.k + p.factor * sum_region(i);
     scale[p.scale + i] = s;
-    y[p.y + i] = x[p.x + i] * lowered(s);
+    y[p.y + i] = x[p.x + i] * pow_neg_beta(s);
 }

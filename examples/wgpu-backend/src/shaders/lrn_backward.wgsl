@@ -5,6 +5,6 @@ fn term(i: u32) -> f32 {
 }
 
 fn each(i: u32) {
-    let own = dy[p.dy + i] * lowered(scale[p.scale + i]);
-    dx[p.dx + i] = own - 2.0 * p.beta * p.factor * x[p.x + i] * sum_about(i);
+    let own = dy[p.dy + i] * pow_neg_beta(scale[p.scale + i]);
+    dx[p.dx + i] = own - 2.0 * p.beta * p.factor * x[p.x + i] * sum_region(i);
 }

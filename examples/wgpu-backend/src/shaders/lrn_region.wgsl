@@ -1,6 +1,6 @@
 
-// s^(−β) for s > 0; ¾ is made of roots, which are nearer.
-fn lowered(s: f32) -> f32 {
+// Returns s^(−β) for s > 0. For β = ¾ it takes square roots, which are more accurate.
+fn pow_neg_beta(s: f32) -> f32 {
     if p.beta == 0.75 {
         return 1.0 / (sqrt(s) * sqrt(sqrt(s)));
     }
@@ -11,8 +11,8 @@ fn first(at: u32) -> u32 {
     return max(at, p.half) - p.half;
 }
 
-// The sum of `term` over the region about element `i`.
-fn sum_about(i: u32) -> f32 {
+// Returns the sum of `term` over the region around element `i`.
+fn sum_region(i: u32) -> f32 {
     let plane = p.height * p.width;
     var sum = 0.0;
     if WITHIN {

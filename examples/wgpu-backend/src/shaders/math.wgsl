@@ -1,6 +1,6 @@
 
-// Functions to a few units in the last place: those of WGSL may be much coarser, and need not
-// know NaN and infinity.
+// Elementary functions, accurate to a few ulp. WGSL's own may be far less accurate, and need not
+// handle NaN and infinity.
 
 const INFINITY_BITS = 0x7f800000u;
 
@@ -8,7 +8,7 @@ fn is_nan(x: f32) -> bool {
     return (bitcast<u32>(x) & 0x7fffffffu) > INFINITY_BITS;
 }
 
-// A constant expression may not be infinite, nor NaN.
+// A function call, because WGSL rejects infinity and NaN in constant expressions.
 fn from_bits(bits: u32) -> f32 {
     return bitcast<f32>(bits);
 }
@@ -18,7 +18,7 @@ fn exp2i(n: i32) -> f32 {
     return bitcast<f32>(u32(n + 127) << 23u);
 }
 
-// ln 2 in two parts, of which multiples of the first are exact.
+// ln 2 as a sum of two parts. Integer multiples of the first, with few bits, are exact.
 const LN2_HIGH = 0.693359375;
 const LN2_LOW = -0.00021219444;
 
@@ -40,12 +40,12 @@ fn exponential(x: f32) -> f32 {
     }
     let n = floor(x * 1.442695 + 0.5);
     let e = 1.0 + exp_less_one((x - n * LN2_HIGH) - n * LN2_LOW);
-    // In two steps, since 2ⁿ may lie outside of what is normal.
+    // In two factors, since 2ⁿ itself may overflow or be subnormal.
     let half = i32(n) / 2;
     return e * exp2i(half) * exp2i(i32(n) - half);
 }
 
-// x = m·2ᵉ with m about 1, of a positive finite number.
+// A positive finite number x = m·2ᵉ, with m between √½ and √2.
 struct Parts {
     m: f32,
     e: f32,
@@ -83,16 +83,17 @@ fn logarithm(x: f32) -> f32 {
         return from_bits(INFINITY_BITS | 0x80000000u);
     }
     if bits >= INFINITY_BITS {
-        // NaN and infinity are their own; of negative numbers there is none.
+        // NaN and infinity are their own logarithms; that of a negative number is NaN.
         return from_bits(select(bits, 0x7fc00000u, bits > 0x80000000u));
     }
     return ln_of(parts_of(x));
 }
 
-// aᵖ for a positive finite a and |p| ≤ 16: 2 to what p·e has of integers, and e to the rest.
+// aᵖ for a positive finite a and |p| ≤ 16. With a = m·2ᵉ, it is 2ⁿ · exp((p·e − n)·ln 2 + p·ln m),
+// where n is the integer nearest to p·e.
 fn power_of(a: f32, p: f32) -> f32 {
     let x = parts_of(a);
-    // Products of e, a small integer, and the halves of p are exact.
+    // `high` and `p - high` have few bits, so their products with e, a small integer, are exact.
     let high = bitcast<f32>(bitcast<u32>(p) & 0xfffff000u);
     let n = floor(p * x.e + 0.5);
     let rest = (high * x.e - n) + (p - high) * x.e;

@@ -1,5 +1,6 @@
 
-// The first that is greater than the least finite value, and than all before it.
+// y = the maximum of the window, at least the lowest finite value; mask = its first index, or −1 if
+// no element is greater than that value.
 fn each(i: u32) {
     let w = window(i);
     var best = -0x1.fffffep+127f;

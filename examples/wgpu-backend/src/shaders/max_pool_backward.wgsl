@@ -1,6 +1,6 @@
 
-// A thread puts back a plane, since masks may point anywhere in it; those outside of it, such as
-// −1, are passed over.
+// One thread computes a whole plane of dx, because a mask may point anywhere in it. Masks outside
+// the plane, such as −1, are ignored.
 fn each(plane: u32) {
     let from_ = p.height * p.width;
     let to = p.down * p.across;

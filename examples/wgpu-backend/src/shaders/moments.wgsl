@@ -1,8 +1,8 @@
 
 var<workgroup> parts: array<vec2<f32>, 256>;
 
-// Σ (x − origin) and Σ (x − origin)² over what lies at position e of the axis.
-fn sums_about(lane: u32, e: u32, origin: f32) -> vec2<f32> {
+// Returns Σ (x − origin) and Σ (x − origin)² over the elements at position e of the axis.
+fn centred_sums(lane: u32, e: u32, origin: f32) -> vec2<f32> {
     var sum = vec2(0.0, 0.0);
     for (var t = lane; t < p.outer * p.inner; t += 256u) {
         let at = (t / p.inner * p.extent + e) * p.inner + t % p.inner;
@@ -22,8 +22,8 @@ fn sums_about(lane: u32, e: u32, origin: f32) -> vec2<f32> {
     return total;
 }
 
-// A workgroup describes a position: about the first element, then about the mean, whose rounding
-// the second pass corrects.
+// A workgroup computes a position's mean from differences to its first element. A second pass sums
+// differences to that mean, which gives the variance and corrects the mean's rounding error.
 @compute @workgroup_size(256)
 fn main(
     @builtin(local_invocation_index) lane: u32,
@@ -33,8 +33,8 @@ fn main(
     let m = f32(p.outer * p.inner);
     for (var e = group.x; e < p.n; e += groups.x) {
         let origin = x[p.x + e * p.inner];
-        let middle = origin + sums_about(lane, e, origin).x / m;
-        let sums = sums_about(lane, e, middle);
+        let middle = origin + centred_sums(lane, e, origin).x / m;
+        let sums = centred_sums(lane, e, middle);
         if lane == 0u {
             let shift = sums.x / m;
             mean[p.mean + e] = middle + shift;

@@ -1,7 +1,7 @@
 
 var<workgroup> parts: array<vec2<f32>, 256>;
 
-// Sums `of_label` over the labels: lane by lane, then lanes in halves.
+// Sums `of_label` over the labels: each lane sums a share, and a tree combines the lanes.
 @compute @workgroup_size(256)
 fn main(@builtin(local_invocation_index) lane: u32) {
     var sum = vec2(0.0, 0.0);

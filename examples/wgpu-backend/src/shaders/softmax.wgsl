@@ -1,5 +1,5 @@
 
-// A thread normalises along the axis at one place beside it.
+// A thread computes the softmax along the axis at one position of the other axes.
 fn each(q: u32) {
     let start = q / p.inner * p.extent * p.inner + q % p.inner;
     let end = start + p.extent * p.inner;
