@@ -1,6 +1,6 @@
 // Convolution as implicit GEMM, one per group. The im2col matrix is never stored: tiles load its
 // elements from the images.
-#include "product.cuh"
+#include "tiled_gemm.cuh"
 #include "window.cuh"
 
 // A window's axis: tap t of column c reads `x[c·stride + t·step + origin]`, or 0 beyond `range`.

@@ -1,5 +1,5 @@
 // Batched GEMM: C ← α·op(A)·op(B) + β·C, row-major.
-#include "product.cuh"
+#include "tiled_gemm.cuh"
 
 // `count` GEMMs. A block computes one tile of one GEMM over one of `splits` chunks of k. If `parts`
 // is given, it gets the sums of each chunk, which `add_parts` adds up. m and n are below 2³¹.

@@ -2,7 +2,7 @@
 //
 // Reading A bounds the speed, so aligned rows are read 16 bytes at a time. If the outputs are too
 // few to fill the device, each sum is split into `parts`, output-major, which `finish_sum` adds up.
-#include "fold.cuh"
+#include "reduction.cuh"
 
 constexpr size_t WARPS = FOLDERS / 32;
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "block.cuh"
-#include "complaint.cuh"
+#include "kernel_error.cuh"
 #include "rounding.cuh"
 
 // `count` labels, one per position; the `extent` scores of a position have stride `inner`.

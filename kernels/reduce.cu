@@ -3,7 +3,7 @@
 // The threads of a warp or block share the items of an output and combine their results in a fixed
 // order. Without a second operand, `dot` is the sum of squares. If the outputs are too few to fill
 // the device, the items of each are split into `parts`, which a `finish` kernel reduces.
-#include "fold.cuh"
+#include "reduction.cuh"
 
 // Elements that are loaded at once: 16 bytes.
 template <class T> struct alignas(16) Vector {

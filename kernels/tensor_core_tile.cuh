@@ -1,7 +1,7 @@
 // Tiles of a GEMM on tensor cores: of 16-bit elements, and of `float` rounded to TF32.
 #pragma once
 
-#include "lanes.cuh"
+#include "fma_tile.cuh"
 #include <string.h>
 
 // Loads four matrices of 8 × 8 16-bit elements. Lane l passes the address of row l % 8 of matrix

@@ -5,8 +5,8 @@
 // Each operand has two panels: while one is multiplied, the next step is loaded for the other.
 #pragma once
 
-#include "lanes.cuh"
-#include "tensor.cuh"
+#include "fma_tile.cuh"
+#include "tensor_core_tile.cuh"
 
 // Returns whether every address at a multiple of `step` elements from `p` is a multiple of `bytes`.
 template <class T> __device__ __forceinline__ bool is_aligned(const T *p, size_t step, int bytes) {

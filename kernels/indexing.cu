@@ -1,7 +1,7 @@
 // Gather, scatter, permute and other copies; src/host/indexing has the reference.
 
 #include "block.cuh"
-#include "complaint.cuh"
+#include "kernel_error.cuh"
 #include "map.cuh"
 #include "rows.cuh"
 
