@@ -7,10 +7,10 @@
 
 // The position of an element along an axis of `extent` elements with stride `inner`. Divides in 32
 // bits if the element count fits, which is several times faster than in 64 bits.
-struct Along {
+struct AxisStride {
     size_t extent, inner;
     bool small;
-    __device__ Along(size_t n, size_t extent, size_t inner)
+    __device__ AxisStride(size_t n, size_t extent, size_t inner)
         : extent(extent), inner(inner), small(n <= UINT32_MAX) {}
     __device__ __forceinline__ size_t operator()(size_t i) const {
         return small ? uint32_t(i) / uint32_t(inner) % uint32_t(extent) : i / inner % extent;
@@ -21,7 +21,7 @@ struct Along {
 template <class T, class F>
 __device__ __forceinline__ void map_along(size_t n, size_t extent, size_t inner, const T *a,
                                           const T *b, T *y, F f) {
-    const Along along(n, extent, inner);
+    const AxisStride along(n, extent, inner);
     EACH(i, n) y[i] = narrow<T>(f(widen(a[i]), widen(b[along(i)])));
 }
 
@@ -86,7 +86,7 @@ SLOW_BINARY(pow_affine_grad, r * p == A(0) ? A(0) : a * (r * p) * power(p * b + 
 template <class T>
 __device__ __forceinline__ void affine(size_t n, size_t extent, size_t inner, const T *x,
                                        const T *scale, const T *shift, T *y) {
-    const Along along(n, extent, inner);
+    const AxisStride along(n, extent, inner);
     EACH(i, n) {
         const size_t e = along(i);
         y[i] = narrow<T>(widen(x[i]) * widen(scale[e]) + widen(shift[e]));

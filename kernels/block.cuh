@@ -7,19 +7,19 @@ constexpr unsigned WARP = 32;
 constexpr unsigned ALL_LANES = 0xffffffffu;
 
 struct Sum {
-    template <class A> static __device__ __forceinline__ A of(A a, A b) { return a + b; }
+    template <class A> static __device__ __forceinline__ A apply(A a, A b) { return a + b; }
 };
 
 // The greater of two values; `a` if `b` is NaN.
 struct Greater {
-    template <class A> static __device__ __forceinline__ A of(A a, A b) { return b > a ? b : a; }
+    template <class A> static __device__ __forceinline__ A apply(A a, A b) { return b > a ? b : a; }
 };
 
 // Reduces the values of a warp; every lane gets the result.
 template <class Join, class A> __device__ __forceinline__ A over_warp(A value) {
 #pragma unroll
     for (unsigned distance = WARP / 2; distance > 0; distance /= 2) {
-        value = Join::of(value, __shfl_xor_sync(ALL_LANES, value, distance));
+        value = Join::apply(value, __shfl_xor_sync(ALL_LANES, value, distance));
     }
     return value;
 }
@@ -33,7 +33,7 @@ template <class Join, class A> __device__ __forceinline__ A over_block(A value) 
     __syncthreads();
     value = of_warps[0];
     for (unsigned warp = 1; warp < blockDim.x / WARP; warp++) {
-        value = Join::of(value, of_warps[warp]);
+        value = Join::apply(value, of_warps[warp]);
     }
     // The next call must not overwrite `of_warps` before every thread has read it.
     __syncthreads();

@@ -7,18 +7,18 @@
 
 // y[0] = the sum over the parts of all blocks, divided by the divisor.
 template <class T> __device__ void mean_of_parts(size_t n, double divisor, const Part *parts, T *y) {
-    const Part part = joined(parts, n);
+    const Part part = combined(parts, n);
     if (threadIdx.x == 0) *y = nearest<T>(part.sum / divided_by(divisor, part.count));
 }
 
 // Counts the labels that are not ignored, for the divisor.
 template <class T>
-__device__ void count_labels(Labels of, const T *label, Complaint *complaint, Part *parts) {
+__device__ void count_labels(Labels op, const T *label, ErrorFlag *error, Part *parts) {
     Part part = {0, 0};
-    EACH(at, of.count) {
-        const int64_t right = class_of(of, label[at]);
+    EACH(at, op.count) {
+        const int64_t right = class_of(op, label[at]);
         if (right >= 0) part.count += 1;
-        if (right == NO_CLASS) complain(complaint, at);
+        if (right == NO_CLASS) report_error(error, at);
     }
     part = over_block(part);
     if (threadIdx.x == 0) parts[blockIdx.x] = part;
@@ -26,51 +26,51 @@ __device__ void count_labels(Labels of, const T *label, Complaint *complaint, Pa
 
 // loss = −Σ ln max(p[label], tiny) / divisor
 template <class T>
-__device__ void softmax_loss(Labels of, const T *p, const T *label, Complaint *complaint,
+__device__ void softmax_loss(Labels op, const T *p, const T *label, ErrorFlag *error,
                              Part *parts, T *loss) {
     using A = acc_t<T>;
     Part part = {0, 0};
-    EACH(at, of.count) {
-        const int64_t right = class_of(of, label[at]);
+    EACH(at, op.count) {
+        const int64_t right = class_of(op, label[at]);
         if (right >= 0) {
-            const A value = widen(p[first_score(of, at) + right * of.inner]);
+            const A value = widen(p[first_score(op, at) + right * op.inner]);
             // NaN costs as much as a probability of 0, as on the host.
             part.sum -= (double)log(value > A(1.17549435e-38f) ? value : A(1.17549435e-38f));
             part.count += 1;
         } else if (right == NO_CLASS) {
-            complain(complaint, at);
+            report_error(error, at);
         }
     }
-    hand_in(part, of.divisor, parts, loss);
+    hand_in(part, op.divisor, parts, loss);
 }
 
 // dx = scale·(p − onehot(label)) / divisor. If `of.divisor` is 0, the `n` parts count the labels.
 template <class T>
-__device__ void softmax_loss_backward(Labels of, const T *p, const T *label, const T *scale,
-                                      const Part *parts, size_t n, Complaint *complaint, T *dx) {
+__device__ void softmax_loss_backward(Labels op, const T *p, const T *label, const T *scale,
+                                      const Part *parts, size_t n, ErrorFlag *error, T *dx) {
     using A = acc_t<T>;
-    const double count = of.divisor == 0 ? joined(parts, n).count : 0;
-    const A factor = A((double)widen(*scale) / divided_by(of.divisor, count));
-    const size_t slab = of.extent * of.inner;
-    EACH(i, of.count * of.extent) {
-        const size_t within = i % slab, at = i / slab * of.inner + within % of.inner;
-        const int64_t right = class_of(of, label[at]), here = within / of.inner;
+    const double count = op.divisor == 0 ? combined(parts, n).count : 0;
+    const A factor = A((double)widen(*scale) / divided_by(op.divisor, count));
+    const size_t slab = op.extent * op.inner;
+    EACH(i, op.count * op.extent) {
+        const size_t within = i % slab, at = i / slab * op.inner + within % op.inner;
+        const int64_t right = class_of(op, label[at]), here = within / op.inner;
         const A target = here == right ? A(1) : A(0);
         dx[i] = narrow<T>(right >= 0 ? (widen(p[i]) - target) * factor : A(0));
-        if (right == NO_CLASS) complain(complaint, at);
+        if (right == NO_CLASS) report_error(error, at);
     }
 }
 
 // Returns whether the label's own score is among the `top_k` greatest. Scores equal to it count as
 // greater; a score of NaN is never right. All lanes of a warp must call it.
 template <class T>
-__device__ __forceinline__ bool is_right(const Labels &of, size_t top_k, const T *scores, size_t at,
+__device__ __forceinline__ bool is_right(const Labels &op, size_t top_k, const T *scores, size_t at,
                                          size_t right) {
-    const T *row = scores + first_score(of, at);
-    const acc_t<T> own = widen(row[right * of.inner]);
+    const T *row = scores + first_score(op, at);
+    const acc_t<T> own = widen(row[right * op.inner]);
     unsigned ahead = 0;
-    for (size_t k = threadIdx.x % WARP; k < of.extent; k += WARP) {
-        ahead += widen(row[k * of.inner]) >= own;
+    for (size_t k = threadIdx.x % WARP; k < op.extent; k += WARP) {
+        ahead += widen(row[k * op.inner]) >= own;
     }
     ahead = over_warp<Sum>(ahead);
     return ahead >= 1 && ahead <= top_k;
@@ -78,18 +78,18 @@ __device__ __forceinline__ bool is_right(const Labels &of, size_t top_k, const T
 
 // y[0] = the share of labels for which `is_right`.
 template <class T>
-__device__ void accuracy(Labels of, size_t top_k, const T *scores, const T *label,
-                         Complaint *complaint, Part *parts, T *y) {
+__device__ void accuracy(Labels op, size_t top_k, const T *scores, const T *label,
+                         ErrorFlag *error, Part *parts, T *y) {
     const bool first = threadIdx.x % WARP == 0;
     Part part = {0, 0};
-    EACH_BY_WARP(at, of.count) {
-        const int64_t right = class_of(of, label[at]);
+    EACH_BY_WARP(at, op.count) {
+        const int64_t right = class_of(op, label[at]);
         if (right >= 0) {
-            const bool counts = is_right(of, top_k, scores, at, right) && first;
+            const bool counts = is_right(op, top_k, scores, at, right) && first;
             part.sum += counts ? 1 : 0;
             part.count += first ? 1 : 0;
         } else if (right == NO_CLASS) {
-            complain(complaint, at);
+            report_error(error, at);
         }
     }
     hand_in(part, 0, parts, y);
@@ -97,23 +97,23 @@ __device__ void accuracy(Labels of, size_t top_k, const T *scores, const T *labe
 
 // y[class] = the share of the class's labels for which `is_right`. Block 0 reports invalid labels.
 template <class T>
-__device__ void accuracy_by_class(Labels of, size_t top_k, const T *scores, const T *label,
-                                  Complaint *complaint, T *y) {
+__device__ void accuracy_by_class(Labels op, size_t top_k, const T *scores, const T *label,
+                                  ErrorFlag *error, T *y) {
     const bool first = threadIdx.x % WARP == 0;
-    for (size_t wanted = blockIdx.x; wanted < of.extent || wanted == 0; wanted += gridDim.x) {
+    for (size_t wanted = blockIdx.x; wanted < op.extent || wanted == 0; wanted += gridDim.x) {
         Part part = {0, 0};
-        for (size_t at = threadIdx.x / WARP; at < of.count; at += blockDim.x / WARP) {
-            const int64_t right = class_of(of, label[at]);
+        for (size_t at = threadIdx.x / WARP; at < op.count; at += blockDim.x / WARP) {
+            const int64_t right = class_of(op, label[at]);
             if (right == (int64_t)wanted) {
-                const bool counts = is_right(of, top_k, scores, at, right) && first;
+                const bool counts = is_right(op, top_k, scores, at, right) && first;
                 part.sum += counts ? 1 : 0;
                 part.count += first ? 1 : 0;
             } else if (right == NO_CLASS && wanted == 0) {
-                complain(complaint, at);
+                report_error(error, at);
             }
         }
         part = over_block(part);
-        if (threadIdx.x == 0 && wanted < of.extent) {
+        if (threadIdx.x == 0 && wanted < op.extent) {
             y[wanted] = nearest<T>(part.sum / divided_by(0, part.count));
         }
     }
@@ -124,26 +124,26 @@ enum Form : uint32_t { LOG, SOFTMAX_LOG, HINGE, SQUARED_HINGE };
 
 // loss = Σ f(x, label) / divisor; `matrix` may be null.
 template <class T>
-__device__ void class_loss(Labels of, uint32_t form, const T *x, const T *label, const T *matrix,
-                           Complaint *complaint, Part *parts, T *loss) {
+__device__ void class_loss(Labels op, uint32_t form, const T *x, const T *label, const T *matrix,
+                           ErrorFlag *error, Part *parts, T *loss) {
     using A = acc_t<T>;
     const A floor = A(1e-20);
     const unsigned lane = threadIdx.x % WARP;
     Part part = {0, 0};
-    EACH_BY_WARP(at, of.count) {
-        const int64_t right = class_of(of, label[at]);
-        if (right == NO_CLASS) complain(complaint, at);
+    EACH_BY_WARP(at, op.count) {
+        const int64_t right = class_of(op, label[at]);
+        if (right == NO_CLASS) report_error(error, at);
         if (right < 0) continue;
-        const T *row = x + first_score(of, at);
-        for (size_t k = lane; k < of.extent; k += WARP) {
+        const T *row = x + first_score(op, at);
+        for (size_t k = lane; k < op.extent; k += WARP) {
             if (form <= SOFTMAX_LOG) {
                 const bool own = (int64_t)k == right;
                 if (matrix == nullptr && !own) continue;
-                const A weight = matrix ? widen(matrix[right * of.extent + k]) : A(1);
-                const A value = widen(row[k * of.inner]);
+                const A weight = matrix ? widen(matrix[right * op.extent + k]) : A(1);
+                const A value = widen(row[k * op.inner]);
                 part.sum -= (double)weight * (double)log(value > floor ? value : floor);
             } else {
-                const A value = widen(row[k * of.inner]);
+                const A value = widen(row[k * op.inner]);
                 const A margin = A(1) + ((int64_t)k == right ? -value : value);
                 const A lacking = margin > A(0) ? margin : A(0);
                 part.sum += (double)(form == HINGE ? lacking : lacking * lacking);
@@ -151,32 +151,32 @@ __device__ void class_loss(Labels of, uint32_t form, const T *x, const T *label,
         }
         part.count += lane == 0 ? 1 : 0;
     }
-    hand_in(part, of.divisor, parts, loss);
+    hand_in(part, op.divisor, parts, loss);
 }
 
 // dx = scale · f'(x, label) / divisor, with the divisor as in `softmax_loss_backward`.
 template <class T>
-__device__ void class_loss_backward(Labels of, uint32_t form, const T *x, const T *label,
+__device__ void class_loss_backward(Labels op, uint32_t form, const T *x, const T *label,
                                     const T *matrix, const T *scale, const Part *parts, size_t n,
-                                    Complaint *complaint, T *dx) {
+                                    ErrorFlag *error, T *dx) {
     using A = acc_t<T>;
-    const double count = of.divisor == 0 ? joined(parts, n).count : 0;
-    const A factor = A((double)widen(*scale) / divided_by(of.divisor, count));
+    const double count = op.divisor == 0 ? combined(parts, n).count : 0;
+    const A factor = A((double)widen(*scale) / divided_by(op.divisor, count));
     const A floor = A(1e-20);
     const unsigned lane = threadIdx.x % WARP;
-    EACH_BY_WARP(at, of.count) {
-        const int64_t right = class_of(of, label[at]);
-        if (right == NO_CLASS) complain(complaint, at);
-        const size_t start = first_score(of, at);
-        const T *weights = matrix && right >= 0 ? matrix + right * of.extent : nullptr;
+    EACH_BY_WARP(at, op.count) {
+        const int64_t right = class_of(op, label[at]);
+        if (right == NO_CLASS) report_error(error, at);
+        const size_t start = first_score(op, at);
+        const T *weights = matrix && right >= 0 ? matrix + right * op.extent : nullptr;
         A total = 1;
         if (weights && form == SOFTMAX_LOG) {
             total = 0;
-            for (size_t k = lane; k < of.extent; k += WARP) total += widen(weights[k]);
+            for (size_t k = lane; k < op.extent; k += WARP) total += widen(weights[k]);
             total = over_warp<Sum>(total);
         }
-        for (size_t k = lane; k < of.extent; k += WARP) {
-            const A value = widen(x[start + k * of.inner]);
+        for (size_t k = lane; k < op.extent; k += WARP) {
+            const A value = widen(x[start + k * op.inner]);
             const bool own = (int64_t)k == right;
             const A weight = weights ? widen(weights[k]) : own ? A(1) : A(0);
             const A margin = A(1) + (own ? -value : value), sign = own ? A(-1) : A(1);
@@ -192,7 +192,7 @@ __device__ void class_loss_backward(Labels of, uint32_t form, const T *x, const 
                 default: slope = A(2) * sign * (margin > A(0) ? margin : A(0));
                 }
             }
-            dx[start + k * of.inner] = narrow<T>(factor * slope);
+            dx[start + k * op.inner] = narrow<T>(factor * slope);
         }
     }
 }
@@ -201,33 +201,33 @@ __device__ void class_loss_backward(Labels of, uint32_t form, const T *x, const 
     KERNEL mean_of_parts_##dtype(size_t n, double divisor, const Part *parts, T *y) {            \
         mean_of_parts(n, divisor, parts, y);                                                     \
     }                                                                                            \
-    KERNEL count_labels_##dtype(Labels of, const T *label, Complaint *complaint, Part *parts) {  \
-        count_labels(of, label, complaint, parts);                                               \
+    KERNEL count_labels_##dtype(Labels op, const T *label, ErrorFlag *error, Part *parts) {  \
+        count_labels(op, label, error, parts);                                               \
     }                                                                                            \
-    KERNEL softmax_loss_##dtype(Labels of, const T *p, const T *label, Complaint *complaint,     \
+    KERNEL softmax_loss_##dtype(Labels op, const T *p, const T *label, ErrorFlag *error,     \
                                 Part *parts, T *loss) {                                          \
-        softmax_loss(of, p, label, complaint, parts, loss);                                      \
+        softmax_loss(op, p, label, error, parts, loss);                                      \
     }                                                                                            \
-    KERNEL softmax_loss_backward_##dtype(Labels of, const T *p, const T *label, const T *scale,  \
-                                         const Part *parts, size_t n, Complaint *complaint,      \
+    KERNEL softmax_loss_backward_##dtype(Labels op, const T *p, const T *label, const T *scale,  \
+                                         const Part *parts, size_t n, ErrorFlag *error,      \
                                          T *dx) {                                                \
-        softmax_loss_backward(of, p, label, scale, parts, n, complaint, dx);                     \
+        softmax_loss_backward(op, p, label, scale, parts, n, error, dx);                     \
     }                                                                                            \
-    KERNEL accuracy_##dtype(Labels of, size_t top_k, const T *scores, const T *label,            \
-                            Complaint *complaint, Part *parts, T *y) {                           \
-        accuracy(of, top_k, scores, label, complaint, parts, y);                                 \
+    KERNEL accuracy_##dtype(Labels op, size_t top_k, const T *scores, const T *label,            \
+                            ErrorFlag *error, Part *parts, T *y) {                           \
+        accuracy(op, top_k, scores, label, error, parts, y);                                 \
     }                                                                                            \
-    KERNEL accuracy_by_class_##dtype(Labels of, size_t top_k, const T *scores, const T *label,   \
-                                     Complaint *complaint, T *y) {                               \
-        accuracy_by_class(of, top_k, scores, label, complaint, y);                               \
+    KERNEL accuracy_by_class_##dtype(Labels op, size_t top_k, const T *scores, const T *label,   \
+                                     ErrorFlag *error, T *y) {                               \
+        accuracy_by_class(op, top_k, scores, label, error, y);                               \
     }                                                                                            \
-    KERNEL class_loss_##dtype(Labels of, uint32_t form, const T *x, const T *label,              \
-                              const T *matrix, Complaint *complaint, Part *parts, T *loss) {     \
-        class_loss(of, form, x, label, matrix, complaint, parts, loss);                          \
+    KERNEL class_loss_##dtype(Labels op, uint32_t form, const T *x, const T *label,              \
+                              const T *matrix, ErrorFlag *error, Part *parts, T *loss) {     \
+        class_loss(op, form, x, label, matrix, error, parts, loss);                          \
     }                                                                                            \
-    KERNEL class_loss_backward_##dtype(Labels of, uint32_t form, const T *x, const T *label,     \
+    KERNEL class_loss_backward_##dtype(Labels op, uint32_t form, const T *x, const T *label,     \
                                        const T *matrix, const T *scale, const Part *parts,       \
-                                       size_t n, Complaint *complaint, T *dx) {                  \
-        class_loss_backward(of, form, x, label, matrix, scale, parts, n, complaint, dx);         \
+                                       size_t n, ErrorFlag *error, T *dx) {                  \
+        class_loss_backward(op, form, x, label, matrix, scale, parts, n, error, dx);         \
     }
 EACH_ELEMENT(LOSS)

@@ -4,7 +4,7 @@
 #include "window.cuh"
 
 // A window's axis: tap t of column c reads `x[c·stride + t·step + origin]`, or 0 beyond `range`.
-struct Sight {
+struct TapAxis {
     uint32_t range, columns, taps, stride;
     int32_t step, origin;
     uint32_t advance; // taps between two successive k of a thread
@@ -16,7 +16,7 @@ struct Sight {
 //
 // The numbers of rows, of columns and of elements of an image are below 2³¹.
 struct Product {
-    Sight axes[AXES];
+    TapAxis axes[AXES];
     uint32_t batch, groups, rows, channels;
     uint32_t advance; // elements between the planes of two successive k of a thread
     uint32_t plane, positions, k; // Π axes' range; Π axes' columns; channels · Π axes' taps
@@ -38,7 +38,7 @@ template <class T, int EXTENT, int DEPTH> struct Columns {
         uint32_t column = first + threadIdx.x % EXTENT, k = threadIdx.x / EXTENT;
 #pragma unroll
         for (int a = AXES - 1; a >= 0; a--) {
-            const Sight &axis = op.axes[a];
+            const TapAxis &axis = op.axes[a];
             start[a] = column % axis.columns * axis.stride + axis.origin;
             column /= axis.columns;
             tap[a] = k % axis.taps;
@@ -85,7 +85,7 @@ template <class Shape, class T>
 __device__ __forceinline__ void convolve(const Product &op, const T *x, const T *filters,
                                          const T *bias, T *y) {
     uint32_t k = op.k, positions = op.positions, columns = op.batch * positions;
-    Place place(blockIdx.x, op.rows, columns, Shape::DOWN, Shape::ACROSS);
+    ThreadPosition place(blockIdx.x, op.rows, columns, Shape::DOWN, Shape::ACROSS);
     uint32_t group = place.z;
     Matrix<T, Shape::DOWN, Shape::DEPTH> left(filters + (size_t)group * op.rows * k, k, true,
                                               is_aligned(filters, k, 16), place.row, op.rows, 0);
@@ -118,7 +118,7 @@ __device__ __forceinline__ void convolve(const Product &op, const T *x, const T 
 // The gradient of the filters: `dy` times the transposed im2col matrix, where k runs over the
 // positions of all images. Each of `splits` chunks of k has its own partial sums.
 struct Gradient {
-    Sight axes[AXES];
+    TapAxis axes[AXES];
     uint32_t batch, groups, rows, channels;
     uint32_t splits, chunk;
 };
@@ -191,7 +191,7 @@ template <class T, int EXTENT, int DEPTH> struct Rows {
             Bits tap;
 #pragma unroll
             for (int a = AXES - 1; a >= 0; a--) {
-                const Sight &axis = op.axes[a];
+                const TapAxis &axis = op.axes[a];
                 tap.words[a] = channel % axis.taps * axis.step + axis.origin;
                 channel /= axis.taps;
             }
@@ -252,7 +252,7 @@ __device__ __forceinline__ void convolve_filters(const Gradient &op, const T *x,
         positions *= op.axes[a].columns;
         columns *= op.axes[a].taps;
     }
-    Place place(blockIdx.x, op.rows, columns, Shape::DOWN, Shape::ACROSS);
+    ThreadPosition place(blockIdx.x, op.rows, columns, Shape::DOWN, Shape::ACROSS);
     uint32_t group = place.z % op.groups, all = op.batch * positions;
     uint32_t k = place.z / op.groups * op.chunk, k_end = all - k < op.chunk ? all : k + op.chunk;
     Planes<T, Shape::DOWN, Shape::DEPTH> left(op, dy, positions, group, place.row, k);

@@ -3,10 +3,10 @@
 #include "labels.cuh"
 
 // Kinds of elementwise loss, numbered as on the host.
-enum PairForm : uint32_t { SQUARED, SIGMOID_CROSS_ENTROPY, CONTRASTIVE, CONTRASTIVE_LEGACY };
+enum ElementwiseLossKind : uint32_t { SQUARED, SIGMOID_CROSS_ENTROPY, CONTRASTIVE, CONTRASTIVE_LEGACY };
 
 // `count` pairs of a number and its target. Pairs with the ignored target do not count.
-struct Pairs {
+struct ElementwiseLoss {
     uint64_t count;
     // Divisor of the sum; 0 stands for the number of targets that count.
     double divisor;
@@ -18,77 +18,77 @@ template <class A> struct Numbers {
 };
 
 // Compares the integer part of a target only, as Caffe does.
-template <class A> __device__ __forceinline__ bool counts(const Pairs &of, Numbers<A> with, A t) {
-    return !of.has_ignored || trunc(t) != with.ignored;
+template <class A> __device__ __forceinline__ bool counts(const ElementwiseLoss &op, Numbers<A> with, A t) {
+    return !op.has_ignored || trunc(t) != with.ignored;
 }
 
 template <class A> __device__ __forceinline__ A positive(A x) { return x > A(0) ? x : A(0); }
 
-template <class A> __device__ __forceinline__ A loss_of(const Pairs &of, Numbers<A> with, A x, A t) {
-    switch (of.form) {
+template <class A> __device__ __forceinline__ A loss_of(const ElementwiseLoss &op, Numbers<A> with, A x, A t) {
+    switch (op.form) {
     case SQUARED: return A(0.5) * (x - t) * (x - t);
     // The argument of `exp` is never positive, so that it cannot overflow.
     case SIGMOID_CROSS_ENTROPY: return fmax(x, A(0)) - x * t + log1p(exp(-fabs(x)));
     default:
         if (trunc(t) != A(0)) return A(0.5) * x;
-        if (of.form == CONTRASTIVE_LEGACY) return A(0.5) * positive(with.margin - x);
+        if (op.form == CONTRASTIVE_LEGACY) return A(0.5) * positive(with.margin - x);
         const A lacking = positive(with.margin - sqrt(x));
         return A(0.5) * lacking * lacking;
     }
 }
 
-template <class A> __device__ __forceinline__ A slope_of(const Pairs &of, Numbers<A> with, A x, A t) {
-    switch (of.form) {
+template <class A> __device__ __forceinline__ A slope_of(const ElementwiseLoss &op, Numbers<A> with, A x, A t) {
+    switch (op.form) {
     case SQUARED: return x - t;
     case SIGMOID_CROSS_ENTROPY: return A(1) / (A(1) + exp(-x)) - t;
     default:
         if (trunc(t) != A(0)) return A(0.5);
-        if (of.form == CONTRASTIVE_LEGACY) return with.margin > x ? A(-0.5) : A(0);
+        if (op.form == CONTRASTIVE_LEGACY) return with.margin > x ? A(-0.5) : A(0);
         const A distance = sqrt(x);
         return A(-0.5) * positive(with.margin - distance) / (distance + A(1e-4));
     }
 }
 
 template <class T>
-__device__ void elementwise_loss(Pairs of, Numbers<acc_t<T>> with, const T *x, const T *t, Part *parts, T *loss) {
+__device__ void elementwise_loss(ElementwiseLoss op, Numbers<acc_t<T>> with, const T *x, const T *t, Part *parts, T *loss) {
     Part part = {0, 0};
-    EACH(i, of.count) {
-        if (!counts(of, with, widen(t[i]))) continue;
-        part.sum += (double)loss_of(of, with, widen(x[i]), widen(t[i]));
+    EACH(i, op.count) {
+        if (!counts(op, with, widen(t[i]))) continue;
+        part.sum += (double)loss_of(op, with, widen(x[i]), widen(t[i]));
         part.count += 1;
     }
-    hand_in(part, of.divisor, parts, loss);
+    hand_in(part, op.divisor, parts, loss);
 }
 
-template <class T> __device__ void count_targets(Pairs of, Numbers<acc_t<T>> with, const T *t, Part *parts) {
+template <class T> __device__ void count_targets(ElementwiseLoss op, Numbers<acc_t<T>> with, const T *t, Part *parts) {
     Part part = {0, 0};
-    EACH(i, of.count) part.count += counts(of, with, widen(t[i])) ? 1 : 0;
+    EACH(i, op.count) part.count += counts(op, with, widen(t[i])) ? 1 : 0;
     part = over_block(part);
     if (threadIdx.x == 0) parts[blockIdx.x] = part;
 }
 
 // dx = scale·f'(x, t) / divisor. If `of.divisor` is 0, the `n` parts count the targets.
 template <class T>
-__device__ void elementwise_loss_backward(Pairs of, Numbers<acc_t<T>> with, const T *x, const T *t, const T *scale,
+__device__ void elementwise_loss_backward(ElementwiseLoss op, Numbers<acc_t<T>> with, const T *x, const T *t, const T *scale,
                                    const Part *parts, size_t n, T *dx) {
     using A = acc_t<T>;
-    const double count = of.divisor == 0 ? joined(parts, n).count : 0;
-    const A factor = A((double)widen(*scale) / divided_by(of.divisor, count));
-    EACH(i, of.count) {
+    const double count = op.divisor == 0 ? combined(parts, n).count : 0;
+    const A factor = A((double)widen(*scale) / divided_by(op.divisor, count));
+    EACH(i, op.count) {
         const A target = widen(t[i]);
-        dx[i] = narrow<T>(counts(of, with, target) ? factor * slope_of(of, with, widen(x[i]), target) : A(0));
+        dx[i] = narrow<T>(counts(op, with, target) ? factor * slope_of(op, with, widen(x[i]), target) : A(0));
     }
 }
 
 #define PAIR_LOSS(dtype, T)                                                                      \
-    KERNEL elementwise_loss_##dtype(Pairs of, Numbers<acc_t<T>> with, const T *x, const T *t, Part *parts, T *loss) { \
-        elementwise_loss(of, with, x, t, parts, loss);                                                        \
+    KERNEL elementwise_loss_##dtype(ElementwiseLoss op, Numbers<acc_t<T>> with, const T *x, const T *t, Part *parts, T *loss) { \
+        elementwise_loss(op, with, x, t, parts, loss);                                                        \
     }                                                                                            \
-    KERNEL count_targets_##dtype(Pairs of, Numbers<acc_t<T>> with, const T *t, Part *parts) {                  \
-        count_targets(of, with, t, parts);                                                             \
+    KERNEL count_targets_##dtype(ElementwiseLoss op, Numbers<acc_t<T>> with, const T *t, Part *parts) {                  \
+        count_targets(op, with, t, parts);                                                             \
     }                                                                                            \
-    KERNEL elementwise_loss_backward_##dtype(Pairs of, Numbers<acc_t<T>> with, const T *x, const T *t,                \
+    KERNEL elementwise_loss_backward_##dtype(ElementwiseLoss op, Numbers<acc_t<T>> with, const T *x, const T *t,                \
                                       const T *scale, const Part *parts, size_t n, T *dx) {      \
-        elementwise_loss_backward(of, with, x, t, scale, parts, n, dx);                                       \
+        elementwise_loss_backward(op, with, x, t, scale, parts, n, dx);                                       \
     }
 EACH_ELEMENT(PAIR_LOSS)

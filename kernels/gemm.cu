@@ -14,7 +14,7 @@ struct Gemm {
 template <class Shape, class T>
 __device__ void gemm(const Gemm &op, acc_t<T> alpha, acc_t<T> beta, const T *a, const T *b, T *c,
                      acc_t<T> *parts) {
-    Place place(blockIdx.x, op.m, op.n, Shape::DOWN, Shape::ACROSS);
+    ThreadPosition place(blockIdx.x, op.m, op.n, Shape::DOWN, Shape::ACROSS);
     uint32_t z = place.z, row = place.row, column = place.column;
     size_t i = z / op.splits;
     size_t k = z % op.splits * op.chunk, k_end = k + op.chunk < op.k ? k + op.chunk : op.k;

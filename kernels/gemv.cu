@@ -4,19 +4,19 @@
 // few to fill the device, each sum is split into `parts`, output-major, which `finish_sum` adds up.
 #include "reduction.cuh"
 
-constexpr size_t WARPS = FOLDERS / 32;
+constexpr size_t WARPS = REDUCE_THREADS / 32;
 
 // Elements that are loaded at once: 16 bytes.
 template <class T> struct alignas(16) Vector {
     static constexpr int WIDTH = 16 / sizeof(T);
-    T of[WIDTH];
+    T values[WIDTH];
 
     // Loads `WIDTH` elements from `p`. Those beyond the first `room` are zero.
     static __device__ __forceinline__ Vector load(const T *p, size_t room, bool aligned) {
         if (aligned && room >= WIDTH) return *reinterpret_cast<const Vector *>(p);
         Vector vector;
 #pragma unroll
-        for (int j = 0; j < WIDTH; j++) vector.of[j] = j < room ? p[j] : narrow<T>(0);
+        for (int j = 0; j < WIDTH; j++) vector.values[j] = j < room ? p[j] : narrow<T>(0);
         return vector;
     }
 };
@@ -37,7 +37,7 @@ __device__ void gemv_rows(const Gemv &op, const Finish<acc_t<T>> &finish, const 
                           T *y, acc_t<T> *parts) {
     using A = acc_t<T>;
     constexpr int WIDTH = Vector<T>::WIDTH;
-    size_t count = op.warps * 32, teams = FOLDERS / count;
+    size_t count = op.warps * 32, teams = REDUCE_THREADS / count;
     size_t rank = threadIdx.x % count;
     bool a_aligned = is_aligned(a, op.lda), x_aligned = is_aligned(x, 0);
     for (size_t block = blockIdx.x; block * teams < op.m * op.splits; block += gridDim.x) {
@@ -52,14 +52,14 @@ __device__ void gemv_rows(const Gemv &op, const Finish<acc_t<T>> &finish, const 
                 Vector<T> of_a = Vector<T>::load(from + j, last - j, a_aligned);
                 Vector<T> of_x = Vector<T>::load(x + j, last - j, x_aligned);
 #pragma unroll
-                for (int l = 0; l < WIDTH; l++) sums[l] += widen(of_a.of[l]) * widen(of_x.of[l]);
+                for (int l = 0; l < WIDTH; l++) sums[l] += widen(of_a.values[l]) * widen(of_x.values[l]);
             }
         }
 #pragma unroll
         for (int half = WIDTH / 2; half > 0; half /= 2)
 #pragma unroll
             for (int l = 0; l < half; l++) sums[l] += sums[l + half];
-        A sum = fold_team<Sum<A>>(sums[0], op.warps);
+        A sum = reduce_team<Sum<A>>(sums[0], op.warps);
         if (rank != 0 || row >= op.m) continue;
         if (parts) {
             parts[part] = sum;
@@ -90,13 +90,13 @@ __device__ void gemv_columns(const Gemv &op, const Finish<acc_t<T>> &finish, con
                 Vector<T> of_a = Vector<T>::load(a + i * op.lda + column, op.n - column, aligned);
                 A factor = widen(x[i]);
 #pragma unroll
-                for (int l = 0; l < WIDTH; l++) sums[l] += widen(of_a.of[l]) * factor;
+                for (int l = 0; l < WIDTH; l++) sums[l] += widen(of_a.values[l]) * factor;
             }
         }
 #pragma unroll
         for (int l = 0; l < WIDTH; l++) sums_of[warp][lane * WIDTH + l] = sums[l];
         __syncthreads();
-        for (size_t j = threadIdx.x; j < WIDE && start + j < op.n; j += FOLDERS) {
+        for (size_t j = threadIdx.x; j < WIDE && start + j < op.n; j += REDUCE_THREADS) {
             A sum = 0;
 #pragma unroll
             for (int w = 0; w < WARPS; w++) sum += sums_of[w][j];
@@ -111,7 +111,7 @@ __device__ void gemv_columns(const Gemv &op, const Finish<acc_t<T>> &finish, con
 }
 
 #define GEMV(name, dtype, T)                                                                   \
-    KERNEL __launch_bounds__(FOLDERS) name##_##dtype(                                          \
+    KERNEL __launch_bounds__(REDUCE_THREADS) name##_##dtype(                                          \
         Gemv op, Finish<acc_t<T>> finish, const T *a, const T *x, T *y, acc_t<T> *parts) {     \
         name(op, finish, a, x, y, parts);                                                      \
     }

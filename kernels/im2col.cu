@@ -37,7 +37,7 @@ __device__ void col2im(const Window &window, size_t planes, const T *columns, T 
 
 // Like `col2im`, but the columns are of the accumulator type and ordered by group, then by image.
 template <class T>
-__device__ void fold_images(const Window &window, size_t batch, size_t groups, size_t channels,
+__device__ void col2im_images(const Window &window, size_t batch, size_t groups, size_t channels,
                             const acc_t<T> *columns, T *x) {
     size_t positions = window.positions(), taps = window.taps();
     EACH(i, batch * groups * channels * window.plane()) {
@@ -62,8 +62,8 @@ __device__ void fold_images(const Window &window, size_t batch, size_t groups, s
     KERNEL col2im_##dtype(Window window, size_t planes, const T *columns, T *x) {              \
         col2im(window, planes, columns, x);                                                    \
     }                                                                                          \
-    KERNEL fold_images_##dtype(Window window, size_t batch, size_t groups, size_t channels,    \
+    KERNEL col2im_images_##dtype(Window window, size_t batch, size_t groups, size_t channels,    \
                                const acc_t<T> *columns, T *x) {                                \
-        fold_images(window, batch, groups, channels, columns, x);                              \
+        col2im_images(window, batch, groups, channels, columns, x);                              \
     }
 EACH_ELEMENT(WINDOWS)

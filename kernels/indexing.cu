@@ -10,7 +10,7 @@ template <class T>
 __device__ void copy_2d(size_t rows, size_t columns, const T *x, size_t ldx, T *y, size_t ldy,
                         unsigned span) {
     constexpr size_t LEN = Pack<T>::LEN;
-    const Place place(span);
+    const ThreadPosition place(span);
     const bool packed = columns % LEN == 0 && ldx % LEN == 0 && ldy % LEN == 0 && packable(x, y);
     EACH_ROW(r, place, rows) {
         const T *from = x + r * ldx;
@@ -28,12 +28,12 @@ __device__ void copy_2d(size_t rows, size_t columns, const T *x, size_t ldx, T *
 // y[i, :] = table[indices[i], :]
 template <class T>
 __device__ void gather(size_t rows, size_t width, size_t count, const T *table,
-                       const uint32_t *indices, Complaint *complaint, T *y, unsigned span) {
-    const Place place(span);
+                       const uint32_t *indices, ErrorFlag *error, T *y, unsigned span) {
+    const ThreadPosition place(span);
     EACH_ROW(i, place, count) {
         const uint32_t row = indices[i];
         if (row >= rows) {
-            complain(complaint, i);
+            report_error(error, i);
             continue;
         }
         EACH_COLUMN(c, place, width) y[i * width + c] = table[row * width + c];
@@ -46,14 +46,14 @@ __device__ void gather(size_t rows, size_t width, size_t count, const T *table,
 // it, so that no two blocks write to the same row.
 template <class T>
 __device__ void scatter_add(size_t rows, size_t width, size_t count, const T *y,
-                            const uint32_t *indices, Complaint *complaint, T *table) {
+                            const uint32_t *indices, ErrorFlag *error, T *table) {
     __shared__ uint32_t named[WARP];
     const unsigned warp = threadIdx.x / WARP, warps = blockDim.x / WARP;
     for (size_t i = blockIdx.x; i < count; i += gridDim.x) {
         const uint32_t row = indices[i];
         uint32_t before = 0;
         for (size_t j = threadIdx.x; j < i; j += blockDim.x) before |= indices[j] == row;
-        if (row >= rows && threadIdx.x == 0) complain(complaint, i);
+        if (row >= rows && threadIdx.x == 0) report_error(error, i);
         if (over_block<Sum>(before) != 0 || row >= rows) continue;
         T *to = table + row * width;
         for (size_t start = i; start < count; start += blockDim.x) {
@@ -81,14 +81,14 @@ struct Axes {
 };
 
 // y[i] = x[j], where j is the sum of coordinate · stride over i's coordinates.
-template <class T> __device__ void permute(size_t n, const Axes &of, const T *x, T *y) {
+template <class T> __device__ void permute(size_t n, const Axes &op, const T *x, T *y) {
     EACH(i, n) {
         size_t left = i, at = 0;
 #pragma unroll
         for (int axis = AXES - 1; axis >= 0; axis--) {
-            if (axis >= (int)of.count) continue;
-            at += left % of.extents[axis] * of.strides[axis];
-            left /= of.extents[axis];
+            if (axis >= (int)op.count) continue;
+            at += left % op.extents[axis] * op.strides[axis];
+            left /= op.extents[axis];
         }
         y[i] = x[at];
     }
@@ -123,7 +123,7 @@ __device__ void transpose(size_t batch, size_t rows, size_t columns, const T *x,
 // y[o, t, i] = x[o, i]
 template <class T>
 __device__ void tile(size_t outer, size_t inner, size_t tiles, const T *x, T *y, unsigned span) {
-    const Place place(span);
+    const ThreadPosition place(span);
     EACH_ROW(row, place, outer * tiles) {
         const T *from = x + row / tiles * inner;
         EACH_COLUMN(i, place, inner) y[row * inner + i] = from[i];
@@ -143,14 +143,14 @@ __device__ void tile_backward(size_t outer, size_t inner, size_t tiles, const T 
 
 // y = x, where every x must be an integer in [0, bound); reports the first that is not.
 template <class T>
-__device__ void to_indices(size_t n, uint32_t bound, const T *x, Complaint *complaint,
+__device__ void to_indices(size_t n, uint32_t bound, const T *x, ErrorFlag *error,
                            uint32_t *y) {
     EACH(i, n) {
         const acc_t<T> value = widen(x[i]);
         if (value >= 0 && (double)value < (double)bound && floor(value) == value) {
             y[i] = (uint32_t)value;
         } else {
-            complain(complaint, i);
+            report_error(error, i);
         }
     }
 }
@@ -161,14 +161,14 @@ __device__ void to_indices(size_t n, uint32_t bound, const T *x, Complaint *comp
         copy_2d(rows, columns, x, ldx, y, ldy, span);                                             \
     }                                                                                             \
     KERNEL gather_##dtype(size_t rows, size_t width, size_t count, const T *table,                \
-                          const uint32_t *indices, Complaint *complaint, T *y, uint32_t span) {   \
-        gather(rows, width, count, table, indices, complaint, y, span);                           \
+                          const uint32_t *indices, ErrorFlag *error, T *y, uint32_t span) {   \
+        gather(rows, width, count, table, indices, error, y, span);                           \
     }                                                                                             \
     KERNEL scatter_add_##dtype(size_t rows, size_t width, size_t count, const T *y,               \
-                               const uint32_t *indices, Complaint *complaint, T *table) {         \
-        scatter_add(rows, width, count, y, indices, complaint, table);                            \
+                               const uint32_t *indices, ErrorFlag *error, T *table) {         \
+        scatter_add(rows, width, count, y, indices, error, table);                            \
     }                                                                                             \
-    KERNEL permute_##dtype(size_t n, Axes of, const T *x, T *y) { permute(n, of, x, y); }         \
+    KERNEL permute_##dtype(size_t n, Axes op, const T *x, T *y) { permute(n, op, x, y); }         \
     KERNEL transpose_##dtype(size_t batch, size_t rows, size_t columns, const T *x, T *y) {       \
         transpose(batch, rows, columns, x, y);                                                    \
     }                                                                                             \
@@ -179,8 +179,8 @@ __device__ void to_indices(size_t n, uint32_t bound, const T *x, Complaint *comp
     KERNEL tile_backward_##dtype(size_t outer, size_t inner, size_t tiles, const T *dy, T *dx) {  \
         tile_backward(outer, inner, tiles, dy, dx);                                               \
     }                                                                                             \
-    KERNEL to_indices_##dtype(size_t n, uint32_t bound, const T *x, Complaint *complaint,         \
+    KERNEL to_indices_##dtype(size_t n, uint32_t bound, const T *x, ErrorFlag *error,         \
                               uint32_t *y) {                                                      \
-        to_indices(n, bound, x, complaint, y);                                                    \
+        to_indices(n, bound, x, error, y);                                                    \
     }
 EACH_ELEMENT(INDEX)

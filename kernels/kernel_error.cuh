@@ -4,8 +4,8 @@
 #include "element.cuh"
 
 // 0, or the greatest bitwise complement of an invalid position, which is that of the first one.
-using Complaint = unsigned long long;
+using ErrorFlag = unsigned long long;
 
-__device__ __forceinline__ void complain(Complaint *word, size_t at) {
-    atomicMax(word, ~(Complaint)at);
+__device__ __forceinline__ void report_error(ErrorFlag *word, size_t at) {
+    atomicMax(word, ~(ErrorFlag)at);
 }

@@ -19,16 +19,16 @@ constexpr int64_t IGNORED = -1;
 constexpr int64_t NO_CLASS = -2;
 
 // Returns the class of a label, or `IGNORED`, or `NO_CLASS` if it is not a class number.
-template <class T> __device__ __forceinline__ int64_t class_of(const Labels &of, T label) {
+template <class T> __device__ __forceinline__ int64_t class_of(const Labels &op, T label) {
     const double value = (double)widen(label);
-    if (of.has_ignored && value == of.ignored) return IGNORED;
-    return value >= 0 && value < (double)of.extent && floor(value) == value ? (int64_t)value
+    if (op.has_ignored && value == op.ignored) return IGNORED;
+    return value >= 0 && value < (double)op.extent && floor(value) == value ? (int64_t)value
                                                                             : NO_CLASS;
 }
 
 // Returns the index of the score of class 0 at label `at`.
-__device__ __forceinline__ size_t first_score(const Labels &of, size_t at) {
-    return at / of.inner * of.extent * of.inner + at % of.inner;
+__device__ __forceinline__ size_t first_score(const Labels &op, size_t at) {
+    return at / op.inner * op.extent * op.inner + at % op.inner;
 }
 
 // A partial sum and the number of its terms.
@@ -41,7 +41,7 @@ __device__ __forceinline__ Part over_block(Part part) {
 }
 
 // Adds up all parts; every thread gets the result.
-__device__ __forceinline__ Part joined(const Part *parts, size_t n) {
+__device__ __forceinline__ Part combined(const Part *parts, size_t n) {
     Part part = {0, 0};
     for (size_t i = threadIdx.x; i < n; i += blockDim.x) {
         part.sum += parts[i].sum;

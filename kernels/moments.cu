@@ -27,9 +27,9 @@ struct Sums {
 struct Cursor {
     size_t at, i, inner, gap, outer_step, inner_step;
 
-    __device__ __forceinline__ Cursor(const Axis &of, size_t e, size_t start, size_t step)
-        : i(start % of.inner), inner(of.inner), gap(of.extent * of.inner) {
-        at = (start / inner * of.extent + e) * inner + i;
+    __device__ __forceinline__ Cursor(const Axis &op, size_t e, size_t start, size_t step)
+        : i(start % op.inner), inner(op.inner), gap(op.extent * op.inner) {
+        at = (start / inner * op.extent + e) * inner + i;
         outer_step = step / inner * gap;
         inner_step = step % inner;
     }
@@ -54,10 +54,10 @@ constexpr int AHEAD = 4;
 
 // Sums `term` over position `e`; each block along x writes one part.
 template <class Term>
-__device__ __forceinline__ void sum_along(const Axis &of, size_t e, Sums *parts, Term term) {
-    const size_t count = of.outer * of.inner, step = (size_t)gridDim.x * blockDim.x;
+__device__ __forceinline__ void sum_along(const Axis &op, size_t e, Sums *parts, Term term) {
+    const size_t count = op.outer * op.inner, step = (size_t)gridDim.x * blockDim.x;
     size_t t = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
-    Cursor cursor(of, e, t, step);
+    Cursor cursor(op, e, t, step);
     Sums sums = {0, 0};
     for (; t + (AHEAD - 1) * step < count; t += AHEAD * step) {
         size_t at[AHEAD];
@@ -77,19 +77,19 @@ __device__ __forceinline__ void sum_along(const Axis &of, size_t e, Sums *parts,
 // Like `sum_along`, but for `inner` = 1, where positions are neighbours. Each lane sums one
 // position, the warps of a block share the outer axis, and each block along y writes one part.
 template <class Term>
-__device__ __forceinline__ void sum_beside(const Axis &of, size_t e, Sums *parts, Term term) {
+__device__ __forceinline__ void sum_beside(const Axis &op, size_t e, Sums *parts, Term term) {
     const unsigned warp = threadIdx.x / WARP, warps = blockDim.x / WARP, lane = threadIdx.x % WARP;
     Sums sums = {0, 0};
-    if (e < of.extent) {
+    if (e < op.extent) {
         const size_t step = (size_t)gridDim.y * warps;
-        for (size_t o = blockIdx.y * (size_t)warps + warp; o < of.outer; o += step) {
-            sums.add(term(o * of.extent + e));
+        for (size_t o = blockIdx.y * (size_t)warps + warp; o < op.outer; o += step) {
+            sums.add(term(o * op.extent + e));
         }
     }
     __shared__ Sums of_warps[WARPS][WARP];
     of_warps[warp][lane] = sums;
     __syncthreads();
-    if (warp == 0 && e < of.extent) {
+    if (warp == 0 && e < op.extent) {
         for (unsigned other = 1; other < warps; other++) sums.add(of_warps[other][lane]);
         parts[e * gridDim.y + blockIdx.y] = sums;
     }
@@ -97,31 +97,31 @@ __device__ __forceinline__ void sum_beside(const Axis &of, size_t e, Sums *parts
 }
 
 // Sums the term `terms_at(e)` over each position e.
-template <class Terms> __device__ void sum_all(const Axis &of, Sums *parts, Terms terms_at) {
-    if (of.inner == 1) {
+template <class Terms> __device__ void sum_all(const Axis &op, Sums *parts, Terms terms_at) {
+    if (op.inner == 1) {
         // All threads of a block run the same iterations, because `sum_beside` synchronizes them.
-        for (size_t first = blockIdx.x * WARP; first < of.extent; first += gridDim.x * WARP) {
+        for (size_t first = blockIdx.x * WARP; first < op.extent; first += gridDim.x * WARP) {
             const size_t e = first + threadIdx.x % WARP;
-            sum_beside(of, e, parts, terms_at(e < of.extent ? e : first));
+            sum_beside(op, e, parts, terms_at(e < op.extent ? e : first));
         }
     } else {
-        for (size_t e = blockIdx.y; e < of.extent; e += gridDim.y) {
-            sum_along(of, e, parts, terms_at(e));
+        for (size_t e = blockIdx.y; e < op.extent; e += gridDim.y) {
+            sum_along(op, e, parts, terms_at(e));
         }
     }
 }
 
 // Adds up the parts of position `e`. All lanes of a warp must call it.
-__device__ __forceinline__ Sums joined(const Sums *parts, size_t n, size_t e) {
+__device__ __forceinline__ Sums combined(const Sums *parts, size_t n, size_t e) {
     Sums sums = {0, 0};
     for (size_t i = threadIdx.x % WARP; i < n; i += WARP) sums.add(parts[e * n + i]);
     return {over_warp<Sum>(sums.first), over_warp<Sum>(sums.second)};
 }
 
 // Σ (x − x₀) and Σ (x − x₀)², where x₀ is the position's first element.
-template <class T> __device__ void moment_sums(const Axis &of, const T *x, Sums *parts) {
-    sum_all(of, parts, [=](size_t e) {
-        const double origin = (double)widen(x[e * of.inner]);
+template <class T> __device__ void moment_sums(const Axis &op, const T *x, Sums *parts) {
+    sum_all(op, parts, [=](size_t e) {
+        const double origin = (double)widen(x[e * op.inner]);
         return [=](size_t at) {
             const double d = (double)widen(x[at]) - origin;
             return Sums{d, d * d};
@@ -130,14 +130,14 @@ template <class T> __device__ void moment_sums(const Axis &of, const T *x, Sums 
 }
 
 template <class T>
-__device__ void moments(const Axis &of, const T *x, const Sums *parts, size_t n, T *mean,
+__device__ void moments(const Axis &op, const T *x, const Sums *parts, size_t n, T *mean,
                         T *variance) {
-    const double count = (double)(of.outer * of.inner);
-    EACH_BY_WARP(e, of.extent) {
-        const Sums sums = joined(parts, n, e);
+    const double count = (double)(op.outer * op.inner);
+    EACH_BY_WARP(e, op.extent) {
+        const Sums sums = combined(parts, n, e);
         if (threadIdx.x % WARP != 0) continue;
         const double shift = sums.first / count, spread = sums.second / count - shift * shift;
-        mean[e] = nearest<T>((double)widen(x[e * of.inner]) + shift);
+        mean[e] = nearest<T>((double)widen(x[e * op.inner]) + shift);
         // Rounding can make the variance slightly negative. NaN is kept.
         variance[e] = nearest<T>(spread < 0 ? 0 : spread);
     }
@@ -149,22 +149,22 @@ template <class A> struct Rate {
     uint32_t in_variance;
 
     // Returns the factor of differences from the mean.
-    __device__ __forceinline__ A of(A variance) const {
+    __device__ __forceinline__ A op(A variance) const {
         return A(1) / (in_variance ? sqrt(variance + epsilon) : sqrt(variance) + epsilon);
     }
 };
 
 // y = (x − mean)·rate; `y` may be `x`.
 template <class T>
-__device__ void standardize(const Axis &of, Rate<acc_t<T>> rate, const T *mean, const T *variance,
+__device__ void standardize(const Axis &op, Rate<acc_t<T>> rate, const T *mean, const T *variance,
                             const T *x, T *y, unsigned span) {
     using A = acc_t<T>;
-    const Place place(span);
-    const size_t pack = of.inner % Pack<T>::LEN == 0 && packable(x, y) ? Pack<T>::LEN : 1;
-    EACH_ROW(row, place, of.outer * of.extent) {
-        const size_t e = row % of.extent, start = row * of.inner;
-        const A middle = widen(mean[e]), factor = rate.of(widen(variance[e]));
-        EACH_COLUMN(i, place, of.inner / pack) {
+    const ThreadPosition place(span);
+    const size_t pack = op.inner % Pack<T>::LEN == 0 && packable(x, y) ? Pack<T>::LEN : 1;
+    EACH_ROW(row, place, op.outer * op.extent) {
+        const size_t e = row % op.extent, start = row * op.inner;
+        const A middle = widen(mean[e]), factor = rate.op(widen(variance[e]));
+        EACH_COLUMN(i, place, op.inner / pack) {
             if (pack == 1) {
                 y[start + i] = narrow<T>((widen(x[start + i]) - middle) * factor);
                 continue;
@@ -181,8 +181,8 @@ __device__ void standardize(const Axis &of, Rate<acc_t<T>> rate, const T *mean, 
 
 // Σ dy and Σ dy·(x − mean).
 template <class T>
-__device__ void slope_sums(const Axis &of, const T *x, const T *mean, const T *dy, Sums *parts) {
-    sum_all(of, parts, [=](size_t e) {
+__device__ void slope_sums(const Axis &op, const T *x, const T *mean, const T *dy, Sums *parts) {
+    sum_all(op, parts, [=](size_t e) {
         const double middle = (double)widen(mean[e]);
         return [=](size_t at) {
             const double slope = (double)widen(dy[at]);
@@ -197,14 +197,14 @@ template <class A> struct Line {
 };
 
 template <class T>
-__device__ void lines(const Axis &of, Rate<acc_t<T>> rate, const T *mean, const T *variance,
+__device__ void lines(const Axis &op, Rate<acc_t<T>> rate, const T *mean, const T *variance,
                       const Sums *parts, size_t n, Line<acc_t<T>> *lines) {
     using A = acc_t<T>;
-    const double count = (double)(of.outer * of.inner);
-    EACH_BY_WARP(e, of.extent) {
-        const Sums sums = joined(parts, n, e);
+    const double count = (double)(op.outer * op.inner);
+    EACH_BY_WARP(e, op.extent) {
+        const Sums sums = combined(parts, n, e);
         if (threadIdx.x % WARP != 0) continue;
-        const A factor = rate.of(widen(variance[e]));
+        const A factor = rate.op(widen(variance[e]));
         lines[e] = {widen(mean[e]), A(sums.second / count) * factor * factor,
                     A(sums.first / count), factor};
     }
@@ -212,19 +212,19 @@ __device__ void lines(const Axis &of, Rate<acc_t<T>> rate, const T *mean, const 
 
 // dx = ((dy − dy0) − (x − mean)·slope)·rate; `dx` may be `dy`.
 template <class T>
-__device__ void standardize_backward(const Axis &of, const Line<acc_t<T>> *lines, const T *x,
+__device__ void standardize_backward(const Axis &op, const Line<acc_t<T>> *lines, const T *x,
                                      const T *dy, T *dx, unsigned span) {
     using A = acc_t<T>;
-    const Place place(span);
-    const size_t pack = of.inner % Pack<T>::LEN == 0 && packable(x, dy, dx) ? Pack<T>::LEN : 1;
-    EACH_ROW(row, place, of.outer * of.extent) {
-        const size_t start = row * of.inner;
-        const Line<A> line = lines[row % of.extent];
+    const ThreadPosition place(span);
+    const size_t pack = op.inner % Pack<T>::LEN == 0 && packable(x, dy, dx) ? Pack<T>::LEN : 1;
+    EACH_ROW(row, place, op.outer * op.extent) {
+        const size_t start = row * op.inner;
+        const Line<A> line = lines[row % op.extent];
         const auto slope = [=](T x, T dy) {
             const A straight = widen(dy) - line.dy0;
             return narrow<T>((straight - (widen(x) - line.mean) * line.slope) * line.rate);
         };
-        EACH_COLUMN(i, place, of.inner / pack) {
+        EACH_COLUMN(i, place, op.inner / pack) {
             if (pack == 1) {
                 dx[start + i] = slope(x[start + i], dy[start + i]);
                 continue;
@@ -239,24 +239,24 @@ __device__ void standardize_backward(const Axis &of, const Line<acc_t<T>> *lines
 }
 
 #define MOMENTS(dtype, T)                                                                        \
-    KERNEL moment_sums_##dtype(Axis of, const T *x, Sums *parts) { moment_sums(of, x, parts); }  \
-    KERNEL moments_##dtype(Axis of, const T *x, const Sums *parts, size_t n, T *mean,            \
+    KERNEL moment_sums_##dtype(Axis op, const T *x, Sums *parts) { moment_sums(op, x, parts); }  \
+    KERNEL moments_##dtype(Axis op, const T *x, const Sums *parts, size_t n, T *mean,            \
                            T *variance) {                                                        \
-        moments(of, x, parts, n, mean, variance);                                                \
+        moments(op, x, parts, n, mean, variance);                                                \
     }                                                                                            \
-    KERNEL standardize_##dtype(Axis of, acc_t<T> epsilon, uint32_t in_variance, const T *mean,   \
+    KERNEL standardize_##dtype(Axis op, acc_t<T> epsilon, uint32_t in_variance, const T *mean,   \
                                const T *variance, const T *x, T *y, uint32_t span) {             \
-        standardize<T>(of, {epsilon, in_variance}, mean, variance, x, y, span);                  \
+        standardize<T>(op, {epsilon, in_variance}, mean, variance, x, y, span);                  \
     }                                                                                            \
-    KERNEL slope_sums_##dtype(Axis of, const T *x, const T *mean, const T *dy, Sums *parts) {    \
-        slope_sums(of, x, mean, dy, parts);                                                      \
+    KERNEL slope_sums_##dtype(Axis op, const T *x, const T *mean, const T *dy, Sums *parts) {    \
+        slope_sums(op, x, mean, dy, parts);                                                      \
     }                                                                                            \
-    KERNEL lines_##dtype(Axis of, acc_t<T> epsilon, uint32_t in_variance, const T *mean,         \
+    KERNEL lines_##dtype(Axis op, acc_t<T> epsilon, uint32_t in_variance, const T *mean,         \
                          const T *variance, const Sums *parts, size_t n, Line<acc_t<T>> *to) {   \
-        lines<T>(of, {epsilon, in_variance}, mean, variance, parts, n, to);                      \
+        lines<T>(op, {epsilon, in_variance}, mean, variance, parts, n, to);                      \
     }                                                                                            \
-    KERNEL standardize_backward_##dtype(Axis of, const Line<acc_t<T>> *lines, const T *x,        \
+    KERNEL standardize_backward_##dtype(Axis op, const Line<acc_t<T>> *lines, const T *x,        \
                                         const T *dy, T *dx, uint32_t span) {                     \
-        standardize_backward(of, lines, x, dy, dx, span);                                        \
+        standardize_backward(op, lines, x, dy, dx, span);                                        \
     }
 EACH_ELEMENT(MOMENTS)

@@ -21,25 +21,25 @@ struct Range {
 };
 
 // The elements of an axis that window `p` covers.
-__device__ __forceinline__ Range covered(const Pool &of, int axis, uint32_t p) {
-    const int64_t start = (int64_t)p * of.stride[axis] - of.pad[axis];
-    const int64_t end = min(start + of.kernel[axis], (int64_t)of.input[axis]);
+__device__ __forceinline__ Range covered(const Pool &op, int axis, uint32_t p) {
+    const int64_t start = (int64_t)p * op.stride[axis] - op.pad[axis];
+    const int64_t end = min(start + op.kernel[axis], (int64_t)op.input[axis]);
     return {(uint32_t)min(max(start, (int64_t)0), max(end, (int64_t)0)),
             (uint32_t)max(end, (int64_t)0)};
 }
 
 // The windows of an axis that cover element `i`.
-__device__ __forceinline__ Range covering(const Pool &of, int axis, uint32_t i) {
-    const uint64_t at = (uint64_t)i + of.pad[axis], kernel = of.kernel[axis];
-    const uint64_t end = min(at / of.stride[axis] + 1, (uint64_t)of.output[axis]);
-    const uint64_t start = at < kernel ? 0 : (at - kernel) / of.stride[axis] + 1;
+__device__ __forceinline__ Range covering(const Pool &op, int axis, uint32_t i) {
+    const uint64_t at = (uint64_t)i + op.pad[axis], kernel = op.kernel[axis];
+    const uint64_t end = min(at / op.stride[axis] + 1, (uint64_t)op.output[axis]);
+    const uint64_t start = at < kernel ? 0 : (at - kernel) / op.stride[axis] + 1;
     return {(uint32_t)min(start, end), (uint32_t)end};
 }
 
 // Length of window `p` along an axis, with padding; not positive if it starts beyond the padding.
-__device__ __forceinline__ int64_t size_of(const Pool &of, int axis, uint32_t p) {
-    const int64_t start = (int64_t)p * of.stride[axis];
-    return min(start + of.kernel[axis], (int64_t)of.input[axis] + 2 * of.pad[axis]) - start;
+__device__ __forceinline__ int64_t size_of(const Pool &op, int axis, uint32_t p) {
+    const int64_t start = (int64_t)p * op.stride[axis];
+    return min(start + op.kernel[axis], (int64_t)op.input[axis] + 2 * op.pad[axis]) - start;
 }
 
 // Initial maximum of a window: the lowest finite element; for `double`, that of `float`.
@@ -49,25 +49,25 @@ template <> __device__ __forceinline__ float least<__nv_bfloat16>() { return -3.
 
 // y = the maximum of each window; mask = the index of its first occurrence in the plane, or −1.
 template <class T>
-__device__ void max_pool(const Pool &of, const T *x, T *y, int32_t *mask, unsigned span) {
-    const Place place(span);
-    EACH_COLUMN(window, place, of.outputs()) {
-        const Range rows = covered(of, 0, (uint32_t)window / of.output[1]);
-        const Range columns = covered(of, 1, (uint32_t)window % of.output[1]);
-        EACH_ROW(plane, place, of.planes) {
-            const T *from = x + plane * of.inputs();
+__device__ void max_pool(const Pool &op, const T *x, T *y, int32_t *mask, unsigned span) {
+    const ThreadPosition place(span);
+    EACH_COLUMN(window, place, op.outputs()) {
+        const Range rows = covered(op, 0, (uint32_t)window / op.output[1]);
+        const Range columns = covered(op, 1, (uint32_t)window % op.output[1]);
+        EACH_ROW(plane, place, op.planes) {
+            const T *from = x + plane * op.inputs();
             acc_t<T> best = least<T>();
             int32_t found = -1;
             for (uint32_t r = rows.start; r < rows.end; r++) {
                 for (uint32_t c = columns.start; c < columns.end; c++) {
-                    const acc_t<T> value = widen(from[r * of.input[1] + c]);
+                    const acc_t<T> value = widen(from[r * op.input[1] + c]);
                     if (value > best) {
                         best = value;
-                        found = r * of.input[1] + c;
+                        found = r * op.input[1] + c;
                     }
                 }
             }
-            const size_t to = plane * of.outputs() + window;
+            const size_t to = plane * op.outputs() + window;
             y[to] = narrow<T>(best);
             mask[to] = found;
         }
@@ -76,86 +76,86 @@ __device__ void max_pool(const Pool &of, const T *x, T *y, int32_t *mask, unsign
 
 // dx = the sum of the dy whose mask is the element's index. A mask outside its window is ignored.
 template <class T>
-__device__ void max_pool_backward(const Pool &of, const T *dy, const int32_t *mask,
+__device__ void max_pool_backward(const Pool &op, const T *dy, const int32_t *mask,
                                   T *dx, unsigned span) {
-    const Place place(span);
-    EACH_COLUMN(here, place, of.inputs()) {
-        const Range rows = covering(of, 0, (uint32_t)here / of.input[1]);
-        const Range columns = covering(of, 1, (uint32_t)here % of.input[1]);
-        EACH_ROW(plane, place, of.planes) {
-            const size_t from = plane * of.outputs();
+    const ThreadPosition place(span);
+    EACH_COLUMN(here, place, op.inputs()) {
+        const Range rows = covering(op, 0, (uint32_t)here / op.input[1]);
+        const Range columns = covering(op, 1, (uint32_t)here % op.input[1]);
+        EACH_ROW(plane, place, op.planes) {
+            const size_t from = plane * op.outputs();
             acc_t<T> sum = 0;
             for (uint32_t r = rows.start; r < rows.end; r++) {
                 for (uint32_t c = columns.start; c < columns.end; c++) {
-                    const size_t window = from + r * of.output[1] + c;
+                    const size_t window = from + r * op.output[1] + c;
                     if (mask[window] == (int32_t)here) sum += widen(dy[window]);
                 }
             }
-            dx[plane * of.inputs() + here] = narrow<T>(sum);
+            dx[plane * op.inputs() + here] = narrow<T>(sum);
         }
     }
 }
 
 // y = the mean of each window, where padding counts as zeros.
-template <class T> __device__ void average_pool(const Pool &of, const T *x, T *y, unsigned span) {
-    const Place place(span);
-    EACH_COLUMN(window, place, of.outputs()) {
-        const uint32_t row = (uint32_t)window / of.output[1];
-        const uint32_t column = (uint32_t)window % of.output[1];
-        const Range rows = covered(of, 0, row), columns = covered(of, 1, column);
-        const acc_t<T> size = (acc_t<T>)(size_of(of, 0, row) * size_of(of, 1, column));
-        EACH_ROW(plane, place, of.planes) {
-            const T *from = x + plane * of.inputs();
+template <class T> __device__ void average_pool(const Pool &op, const T *x, T *y, unsigned span) {
+    const ThreadPosition place(span);
+    EACH_COLUMN(window, place, op.outputs()) {
+        const uint32_t row = (uint32_t)window / op.output[1];
+        const uint32_t column = (uint32_t)window % op.output[1];
+        const Range rows = covered(op, 0, row), columns = covered(op, 1, column);
+        const acc_t<T> size = (acc_t<T>)(size_of(op, 0, row) * size_of(op, 1, column));
+        EACH_ROW(plane, place, op.planes) {
+            const T *from = x + plane * op.inputs();
             acc_t<T> sum = 0;
             for (uint32_t r = rows.start; r < rows.end; r++) {
                 for (uint32_t c = columns.start; c < columns.end; c++) {
-                    sum += widen(from[r * of.input[1] + c]);
+                    sum += widen(from[r * op.input[1] + c]);
                 }
             }
-            y[plane * of.outputs() + window] = narrow<T>(sum / size);
+            y[plane * op.outputs() + window] = narrow<T>(sum / size);
         }
     }
 }
 
 // Like `average_pool`, but the lanes of a warp share a window: for few large windows.
-template <class T> __device__ void average_pool_by_warp(const Pool &of, const T *x, T *y) {
-    EACH_BY_WARP(i, of.planes * of.outputs()) {
-        const size_t plane = i / of.outputs();
-        const uint32_t window = (uint32_t)(i % of.outputs());
-        const uint32_t row = window / of.output[1], column = window % of.output[1];
-        const Range rows = covered(of, 0, row), columns = covered(of, 1, column);
+template <class T> __device__ void average_pool_by_warp(const Pool &op, const T *x, T *y) {
+    EACH_BY_WARP(i, op.planes * op.outputs()) {
+        const size_t plane = i / op.outputs();
+        const uint32_t window = (uint32_t)(i % op.outputs());
+        const uint32_t row = window / op.output[1], column = window % op.output[1];
+        const Range rows = covered(op, 0, row), columns = covered(op, 1, column);
         const uint32_t width = columns.end - columns.start;
         const uint32_t area = (rows.end - rows.start) * width;
-        const T *from = x + plane * of.inputs();
+        const T *from = x + plane * op.inputs();
         acc_t<T> sum = 0;
         for (uint32_t t = threadIdx.x % WARP; t < area; t += WARP) {
             const uint32_t r = rows.start + t / width, c = columns.start + t % width;
-            sum += widen(from[r * of.input[1] + c]);
+            sum += widen(from[r * op.input[1] + c]);
         }
         sum = over_warp<Sum>(sum);
-        const acc_t<T> size = (acc_t<T>)(size_of(of, 0, row) * size_of(of, 1, column));
+        const acc_t<T> size = (acc_t<T>)(size_of(op, 0, row) * size_of(op, 1, column));
         if (threadIdx.x % WARP == 0) y[i] = narrow<T>(sum / size);
     }
 }
 
 // dx = the sum of dy / window size over the windows that contain the element.
 template <class T>
-__device__ void average_pool_backward(const Pool &of, const T *dy, T *dx, unsigned span) {
-    const Place place(span);
-    EACH_COLUMN(here, place, of.inputs()) {
-        const Range rows = covering(of, 0, (uint32_t)here / of.input[1]);
-        const Range columns = covering(of, 1, (uint32_t)here % of.input[1]);
-        EACH_ROW(plane, place, of.planes) {
-            const T *from = dy + plane * of.outputs();
+__device__ void average_pool_backward(const Pool &op, const T *dy, T *dx, unsigned span) {
+    const ThreadPosition place(span);
+    EACH_COLUMN(here, place, op.inputs()) {
+        const Range rows = covering(op, 0, (uint32_t)here / op.input[1]);
+        const Range columns = covering(op, 1, (uint32_t)here % op.input[1]);
+        EACH_ROW(plane, place, op.planes) {
+            const T *from = dy + plane * op.outputs();
             acc_t<T> sum = 0;
             for (uint32_t r = rows.start; r < rows.end; r++) {
-                const int64_t height = size_of(of, 0, r);
+                const int64_t height = size_of(op, 0, r);
                 for (uint32_t c = columns.start; c < columns.end; c++) {
-                    const acc_t<T> size = (acc_t<T>)(height * size_of(of, 1, c));
-                    sum += widen(from[r * of.output[1] + c]) / size;
+                    const acc_t<T> size = (acc_t<T>)(height * size_of(op, 1, c));
+                    sum += widen(from[r * op.output[1] + c]) / size;
                 }
             }
-            dx[plane * of.inputs() + here] = narrow<T>(sum);
+            dx[plane * op.inputs() + here] = narrow<T>(sum);
         }
     }
 }
@@ -165,19 +165,19 @@ __device__ void average_pool_backward(const Pool &of, const T *dy, T *dx, unsign
 // Sums are in double precision and in row-major order, as on the host. The first element whose
 // running sum exceeds u · total is drawn, or the window's first element if no sum does.
 template <class T>
-__device__ void stochastic_pool(const Pool &of, const T *x, const float *u, T *y,
+__device__ void stochastic_pool(const Pool &op, const T *x, const float *u, T *y,
                                 int32_t *mask, unsigned span) {
-    const Place place(span);
-    EACH_COLUMN(window, place, of.outputs()) {
-        const Range rows = covered(of, 0, (uint32_t)window / of.output[1]);
-        const Range columns = covered(of, 1, (uint32_t)window % of.output[1]);
-        EACH_ROW(plane, place, of.planes) {
-            const T *from = x + plane * of.inputs();
-            const size_t to = plane * of.outputs() + window;
+    const ThreadPosition place(span);
+    EACH_COLUMN(window, place, op.outputs()) {
+        const Range rows = covered(op, 0, (uint32_t)window / op.output[1]);
+        const Range columns = covered(op, 1, (uint32_t)window % op.output[1]);
+        EACH_ROW(plane, place, op.planes) {
+            const T *from = x + plane * op.inputs();
+            const size_t to = plane * op.outputs() + window;
             double total = 0, sum = 0;
             for (uint32_t r = rows.start; r < rows.end; r++) {
                 for (uint32_t c = columns.start; c < columns.end; c++) {
-                    const double value = (double)widen(from[r * of.input[1] + c]);
+                    const double value = (double)widen(from[r * op.input[1] + c]);
                     total += value > 0 ? value : 0;
                 }
             }
@@ -185,14 +185,14 @@ __device__ void stochastic_pool(const Pool &of, const T *x, const float *u, T *y
             int32_t found = -1;
             for (uint32_t r = rows.start; r < rows.end; r++) {
                 for (uint32_t c = columns.start; c < columns.end; c++) {
-                    const double value = (double)widen(from[r * of.input[1] + c]);
+                    const double value = (double)widen(from[r * op.input[1] + c]);
                     const double before = sum;
                     sum += value > 0 ? value : 0;
-                    if (sum > limit && before <= limit) found = r * of.input[1] + c;
+                    if (sum > limit && before <= limit) found = r * op.input[1] + c;
                 }
             }
             const bool empty = rows.start == rows.end || columns.start == columns.end;
-            if (found < 0 && !empty) found = rows.start * of.input[1] + columns.start;
+            if (found < 0 && !empty) found = rows.start * op.input[1] + columns.start;
             y[to] = found < 0 ? narrow<T>(0) : from[found];
             mask[to] = found;
         }
@@ -200,24 +200,24 @@ __device__ void stochastic_pool(const Pool &of, const T *x, const float *u, T *y
 }
 
 #define POOL(dtype, T)                                                                           \
-    KERNEL max_pool_##dtype(Pool of, const T *x, T *y, int32_t *mask, uint32_t span) {           \
-        max_pool(of, x, y, mask, span);                                                          \
+    KERNEL max_pool_##dtype(Pool op, const T *x, T *y, int32_t *mask, uint32_t span) {           \
+        max_pool(op, x, y, mask, span);                                                          \
     }                                                                                            \
-    KERNEL max_pool_backward_##dtype(Pool of, const T *dy, const int32_t *mask, T *dx,           \
+    KERNEL max_pool_backward_##dtype(Pool op, const T *dy, const int32_t *mask, T *dx,           \
                                      uint32_t span) {                                            \
-        max_pool_backward(of, dy, mask, dx, span);                                               \
+        max_pool_backward(op, dy, mask, dx, span);                                               \
     }                                                                                            \
-    KERNEL average_pool_##dtype(Pool of, const T *x, T *y, uint32_t span) {                      \
-        average_pool(of, x, y, span);                                                            \
+    KERNEL average_pool_##dtype(Pool op, const T *x, T *y, uint32_t span) {                      \
+        average_pool(op, x, y, span);                                                            \
     }                                                                                            \
-    KERNEL average_pool_by_warp_##dtype(Pool of, const T *x, T *y) {                             \
-        average_pool_by_warp(of, x, y);                                                          \
+    KERNEL average_pool_by_warp_##dtype(Pool op, const T *x, T *y) {                             \
+        average_pool_by_warp(op, x, y);                                                          \
     }                                                                                            \
-    KERNEL average_pool_backward_##dtype(Pool of, const T *dy, T *dx, uint32_t span) {           \
-        average_pool_backward(of, dy, dx, span);                                                 \
+    KERNEL average_pool_backward_##dtype(Pool op, const T *dy, T *dx, uint32_t span) {           \
+        average_pool_backward(op, dy, dx, span);                                                 \
     }                                                                                            \
-    KERNEL stochastic_pool_##dtype(Pool of, const T *x, const float *u, T *y, int32_t *mask,     \
+    KERNEL stochastic_pool_##dtype(Pool op, const T *x, const float *u, T *y, int32_t *mask,     \
                                    uint32_t span) {                                              \
-        stochastic_pool(of, x, u, y, mask, span);                                                \
+        stochastic_pool(op, x, u, y, mask, span);                                                \
     }
 EACH_ELEMENT(POOL)

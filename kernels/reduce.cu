@@ -8,7 +8,7 @@
 // Elements that are loaded at once: 16 bytes.
 template <class T> struct alignas(16) Vector {
     static constexpr int WIDTH = 16 / sizeof(T);
-    T of[WIDTH];
+    T values[WIDTH];
 };
 
 template <class T> __device__ __forceinline__ bool is_aligned(const T *p, size_t step) {
@@ -26,16 +26,16 @@ struct Rows {
 
 // Reduces thread `rank`'s share of the items from `first` to `last`, which `count` threads divide.
 template <class Rule, class T>
-__device__ __forceinline__ acc_t<T> fold_run(const Rows &rows, const T *x, const T *z,
+__device__ __forceinline__ acc_t<T> reduce_run(const Rows &rows, const T *x, const T *z,
                                              size_t first, size_t last, size_t rank,
                                              size_t count) {
     using A = acc_t<T>;
     constexpr int WIDTH = Vector<T>::WIDTH;
     bool dense = rows.run >= rows.items && rows.step_x == 1 && (!z || rows.step_z == 1);
     if (dense && is_aligned(x, first) && (!z || is_aligned(z, first))) {
-        A folds[WIDTH];
+        A reductions[WIDTH];
 #pragma unroll
-        for (int j = 0; j < WIDTH; j++) folds[j] = Rule::unit();
+        for (int j = 0; j < WIDTH; j++) reductions[j] = Rule::unit();
         size_t t = first + rank * WIDTH;
 #pragma unroll 4
         for (; t + WIDTH <= last; t += count * WIDTH) {
@@ -43,24 +43,24 @@ __device__ __forceinline__ acc_t<T> fold_run(const Rows &rows, const T *x, const
             if (z) b = *reinterpret_cast<const Vector<T> *>(z + t);
 #pragma unroll
             for (int j = 0; j < WIDTH; j++)
-                folds[j] = Rule::join(folds[j], Rule::term(widen(a.of[j]), widen(b.of[j])));
+                reductions[j] = Rule::combine(reductions[j], Rule::term(widen(a.values[j]), widen(b.values[j])));
         }
         for (; t < last; t++)
-            folds[0] = Rule::join(folds[0], Rule::term(widen(x[t]), widen(z ? z[t] : x[t])));
+            reductions[0] = Rule::combine(reductions[0], Rule::term(widen(x[t]), widen(z ? z[t] : x[t])));
 #pragma unroll
         for (int half = WIDTH / 2; half > 0; half /= 2)
 #pragma unroll
-            for (int j = 0; j < half; j++) folds[j] = Rule::join(folds[j], folds[j + half]);
-        return folds[0];
+            for (int j = 0; j < half; j++) reductions[j] = Rule::combine(reductions[j], reductions[j + half]);
+        return reductions[0];
     }
-    A fold = Rule::unit();
+    A reduce = Rule::unit();
     size_t t = first + rank, row = t / rows.run, at = t % rows.run;
     size_t next_row = count / rows.run, next_at = count % rows.run;
 #pragma unroll 4
     for (; t < last; t += count) {
         size_t start = row * rows.run_step;
         A a = widen(x[start + at * rows.step_x]);
-        fold = Rule::join(fold, Rule::term(a, z ? widen(z[start + at * rows.step_z]) : a));
+        reduce = Rule::combine(reduce, Rule::term(a, z ? widen(z[start + at * rows.step_z]) : a));
         row += next_row;
         at += next_at;
         if (at >= rows.run) {
@@ -68,31 +68,31 @@ __device__ __forceinline__ acc_t<T> fold_run(const Rows &rows, const T *x, const
             row++;
         }
     }
-    return fold;
+    return reduce;
 }
 
 template <class Rule, class T>
-__device__ __forceinline__ void fold_rows(const Rows &rows, const Finish<acc_t<T>> &finish,
+__device__ __forceinline__ void reduce_rows(const Rows &rows, const Finish<acc_t<T>> &finish,
                                           const T *x, const T *z, T *y, acc_t<T> *parts) {
-    size_t count = rows.warps * 32, teams = FOLDERS / count;
+    size_t count = rows.warps * 32, teams = REDUCE_THREADS / count;
     size_t rank = threadIdx.x % count;
-    // All threads of a block run the same iterations, because `fold_team` synchronizes them.
+    // All threads of a block run the same iterations, because `reduce_team` synchronizes them.
     for (size_t block = blockIdx.x; block * teams < rows.outputs * rows.splits;
          block += gridDim.x) {
         size_t part = block * teams + threadIdx.x / count;
         size_t q = part / rows.splits, first = part % rows.splits * rows.chunk;
         size_t last = first + rows.chunk < rows.items ? first + rows.chunk : rows.items;
-        acc_t<T> fold = Rule::unit();
+        acc_t<T> reduce = Rule::unit();
         if (q < rows.outputs) {
             size_t start = q * rows.q_step;
-            fold = fold_run<Rule>(rows, x + start, z ? z + start : z, first, last, rank, count);
+            reduce = reduce_run<Rule>(rows, x + start, z ? z + start : z, first, last, rank, count);
         }
-        fold = fold_team<Rule>(fold, rows.warps);
+        reduce = reduce_team<Rule>(reduce, rows.warps);
         if (rank != 0 || q >= rows.outputs) continue;
         if (parts) {
-            parts[part] = fold;
+            parts[part] = reduce;
         } else {
-            finish.store(fold, y[q]);
+            finish.store(reduce, y[q]);
         }
     }
 }
@@ -106,39 +106,39 @@ struct Columns {
 };
 
 template <class Rule, class T>
-__device__ __forceinline__ void fold_columns(const Columns &columns,
+__device__ __forceinline__ void reduce_columns(const Columns &columns,
                                              const Finish<acc_t<T>> &finish, const T *x,
                                              const T *z, T *y, acc_t<T> *parts) {
     using A = acc_t<T>;
-    __shared__ A folds[FOLDERS];
-    size_t deep = columns.deep, wide = FOLDERS / deep;
+    __shared__ A reductions[REDUCE_THREADS];
+    size_t deep = columns.deep, wide = REDUCE_THREADS / deep;
     size_t blocks = (columns.outputs + wide - 1) / wide;
     for (size_t block = blockIdx.x; block < blocks * columns.splits; block += gridDim.x) {
         size_t q = block % blocks * wide + threadIdx.x % wide, rank = threadIdx.x / wide;
         size_t split = block / blocks, first = split * columns.chunk;
         size_t last = first + columns.chunk < columns.items ? first + columns.chunk : columns.items;
-        A fold = Rule::unit();
+        A reduce = Rule::unit();
         if (q < columns.outputs) {
             size_t start = q / columns.inner * columns.items * columns.inner + q % columns.inner;
 #pragma unroll 4
             for (size_t t = first + rank; t < last; t += deep) {
                 size_t at = start + t * columns.inner;
                 A a = widen(x[at]);
-                fold = Rule::join(fold, Rule::term(a, z ? widen(z[at]) : a));
+                reduce = Rule::combine(reduce, Rule::term(a, z ? widen(z[at]) : a));
             }
         }
-        folds[threadIdx.x] = fold;
+        reductions[threadIdx.x] = reduce;
         for (size_t half = deep / 2; half > 0; half /= 2) {
             __syncthreads();
             if (rank < half)
-                folds[threadIdx.x] =
-                    Rule::join(folds[threadIdx.x], folds[threadIdx.x + half * wide]);
+                reductions[threadIdx.x] =
+                    Rule::combine(reductions[threadIdx.x], reductions[threadIdx.x + half * wide]);
         }
         if (rank == 0 && q < columns.outputs) {
             if (parts) {
-                parts[q * columns.splits + split] = folds[threadIdx.x];
+                parts[q * columns.splits + split] = reductions[threadIdx.x];
             } else {
-                finish.store(folds[threadIdx.x], y[q]);
+                finish.store(reductions[threadIdx.x], y[q]);
             }
         }
         __syncthreads();
@@ -153,27 +153,27 @@ __device__ __forceinline__ void finish_parts(size_t outputs, size_t splits,
     size_t warps = gridDim.x * (size_t)blockDim.x / 32;
     for (size_t q = (blockIdx.x * (size_t)blockDim.x + threadIdx.x) / 32; q < outputs;
          q += warps) {
-        acc_t<T> fold = Rule::unit();
+        acc_t<T> reduce = Rule::unit();
         for (size_t split = threadIdx.x % 32; split < splits; split += 32)
-            fold = Rule::join(fold, parts[q * splits + split]);
-        fold = fold_warp<Rule>(fold);
-        if (threadIdx.x % 32 == 0) finish.store(fold, y[q]);
+            reduce = Rule::combine(reduce, parts[q * splits + split]);
+        reduce = reduce_warp<Rule>(reduce);
+        if (threadIdx.x % 32 == 0) finish.store(reduce, y[q]);
     }
 }
 
 #define FOLD_ROWS(name, Rule, dtype, T)                                                        \
-    KERNEL __launch_bounds__(FOLDERS, 4) fold_rows_##name##_##dtype(                              \
+    KERNEL __launch_bounds__(REDUCE_THREADS, 4) reduce_rows_##name##_##dtype(                              \
         Rows rows, Finish<acc_t<T>> finish, const T *x, const T *z, T *y, acc_t<T> *parts) {   \
-        fold_rows<Rule<acc_t<T>>>(rows, finish, x, z, y, parts);                               \
+        reduce_rows<Rule<acc_t<T>>>(rows, finish, x, z, y, parts);                               \
     }
 #define FOLD_COLUMNS(name, Rule, dtype, T)                                                     \
-    KERNEL __launch_bounds__(FOLDERS, 4)                                                       \
-    fold_columns_##name##_##dtype(Columns columns, Finish<acc_t<T>> finish, const T *x,        \
+    KERNEL __launch_bounds__(REDUCE_THREADS, 4)                                                       \
+    reduce_columns_##name##_##dtype(Columns columns, Finish<acc_t<T>> finish, const T *x,        \
                                   const T *z, T *y, acc_t<T> *parts) {                         \
-        fold_columns<Rule<acc_t<T>>>(columns, finish, x, z, y, parts);                         \
+        reduce_columns<Rule<acc_t<T>>>(columns, finish, x, z, y, parts);                         \
     }
 #define FINISH(name, Rule, dtype, T)                                                           \
-    KERNEL __launch_bounds__(FOLDERS)                                                          \
+    KERNEL __launch_bounds__(REDUCE_THREADS)                                                          \
     finish_##name##_##dtype(size_t outputs, size_t splits, Finish<acc_t<T>> finish,            \
                             const acc_t<T> *parts, T *y) {                                     \
         finish_parts<Rule<acc_t<T>>, T>(outputs, splits, finish, parts, y);                    \

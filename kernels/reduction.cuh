@@ -5,13 +5,13 @@
 #include <math.h>
 
 // Threads per block of a reduction.
-constexpr int FOLDERS = 256;
+constexpr int REDUCE_THREADS = 256;
 
-// Reduction operations: `join` combines the `term`s of all x, starting from `unit`.
+// Reduction operations: `combine` combines the `term`s of all x, starting from `unit`.
 template <class A> struct Sum {
     static __device__ __forceinline__ A unit() { return 0; }
     static __device__ __forceinline__ A term(A x, A) { return x; }
-    static __device__ __forceinline__ A join(A a, A b) { return a + b; }
+    static __device__ __forceinline__ A combine(A a, A b) { return a + b; }
 };
 template <class A> struct AbsSum : Sum<A> {
     static __device__ __forceinline__ A term(A x, A) { return x < 0 ? -x : x; }
@@ -23,38 +23,38 @@ template <class A> struct Dot : Sum<A> {
 template <class A> struct Max {
     static __device__ __forceinline__ A unit() { return (A)NAN; }
     static __device__ __forceinline__ A term(A x, A) { return x; }
-    static __device__ __forceinline__ A join(A a, A b) { return b > a || a != a ? b : a; }
+    static __device__ __forceinline__ A combine(A a, A b) { return b > a || a != a ? b : a; }
 };
 template <class A> struct Min {
     static __device__ __forceinline__ A unit() { return (A)NAN; }
     static __device__ __forceinline__ A term(A x, A) { return x; }
-    static __device__ __forceinline__ A join(A a, A b) { return b < a || a != a ? b : a; }
+    static __device__ __forceinline__ A combine(A a, A b) { return b < a || a != a ? b : a; }
 };
 // NaN counts as greater than any number.
 template <class A> struct AbsMax {
     static __device__ __forceinline__ A unit() { return 0; }
     static __device__ __forceinline__ A term(A x, A) { return x < 0 ? -x : x; }
-    static __device__ __forceinline__ A join(A a, A b) { return a >= b || a != a ? a : b; }
+    static __device__ __forceinline__ A combine(A a, A b) { return a >= b || a != a ? a : b; }
 };
 
 // Reduces the values of a warp; every lane gets the result.
-template <class Rule, class A> __device__ __forceinline__ A fold_warp(A value) {
+template <class Rule, class A> __device__ __forceinline__ A reduce_warp(A value) {
 #pragma unroll
     for (int distance = 16; distance > 0; distance /= 2)
-        value = Rule::join(value, __shfl_xor_sync(0xffffffffu, value, distance));
+        value = Rule::combine(value, __shfl_xor_sync(0xffffffffu, value, distance));
     return value;
 }
 
 // Reduces the values of a warp if `warps` is 1, else those of the block, which has `warps` warps.
 // The first thread of the warp or block gets the result.
-template <class Rule, class A> __device__ __forceinline__ A fold_team(A value, unsigned warps) {
-    __shared__ A results[FOLDERS / 32];
-    value = fold_warp<Rule>(value);
+template <class Rule, class A> __device__ __forceinline__ A reduce_team(A value, unsigned warps) {
+    __shared__ A results[REDUCE_THREADS / 32];
+    value = reduce_warp<Rule>(value);
     if (warps == 1) return value;
     if (threadIdx.x % 32 == 0) results[threadIdx.x / 32] = value;
     __syncthreads();
     if (threadIdx.x == 0)
-        for (unsigned warp = 1; warp < warps; warp++) value = Rule::join(value, results[warp]);
+        for (unsigned warp = 1; warp < warps; warp++) value = Rule::combine(value, results[warp]);
     __syncthreads();
     return value;
 }

@@ -5,10 +5,10 @@
 
 // A thread's first column and row, and the steps to its next ones. `span` threads of a block share
 // a row. blockIdx.x counts blocks along the columns, blockIdx.y along the rows.
-struct Place {
+struct ThreadPosition {
     size_t column, columns, row, rows;
 
-    __device__ __forceinline__ explicit Place(unsigned span) {
+    __device__ __forceinline__ explicit ThreadPosition(unsigned span) {
         const unsigned teams = blockDim.x / span, team = threadIdx.x / span;
         column = (size_t)blockIdx.x * span + threadIdx.x % span;
         columns = (size_t)gridDim.x * span;

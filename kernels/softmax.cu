@@ -19,7 +19,7 @@ __device__ void softmax(size_t rows, size_t extent, size_t inner, const T *x, T 
     EACH(row, rows) {
         const size_t start = start_of(row, extent, inner), end = start + extent * inner;
         A peak = lowest<A>(), sum = 0;
-        for (size_t i = start; i < end; i += inner) peak = Greater::of(peak, widen(x[i]));
+        for (size_t i = start; i < end; i += inner) peak = Greater::apply(peak, widen(x[i]));
         for (size_t i = start; i < end; i += inner) sum += exp(widen(x[i]) - peak);
         for (size_t i = start; i < end; i += inner) y[i] = narrow<T>(exp(widen(x[i]) - peak) / sum);
     }
@@ -32,7 +32,7 @@ __device__ void softmax_by_block(size_t rows, size_t extent, size_t inner, const
     for (size_t row = blockIdx.x; row < rows; row += gridDim.x) {
         const size_t start = start_of(row, extent, inner), end = start + extent * inner;
         A peak = lowest<A>(), sum = 0;
-        for (size_t i = start + first; i < end; i += step) peak = Greater::of(peak, widen(x[i]));
+        for (size_t i = start + first; i < end; i += step) peak = Greater::apply(peak, widen(x[i]));
         peak = over_block<Greater>(peak);
         for (size_t i = start + first; i < end; i += step) sum += exp(widen(x[i]) - peak);
         sum = over_block<Sum>(sum);

@@ -3,55 +3,55 @@
 #include "map.cuh"
 
 // The constants of an update; not every rule uses `keep`, `keep2` and `delta`.
-template <class A> struct Descent {
+template <class A> struct SolverUpdate {
     A rate, scale, decay, keep, keep2, delta;
 };
 
 // Update rules. `step` updates the history `h`, and `k` if `TWO`, and returns the weight decrement.
 struct Sgd {
     static constexpr bool TWO = false;
-    template <class A> static __device__ A step(const Descent<A> &of, A g, A &h, A &) {
-        h = of.keep * h + of.rate * g;
+    template <class A> static __device__ A step(const SolverUpdate<A> &op, A g, A &h, A &) {
+        h = op.keep * h + op.rate * g;
         return h;
     }
 };
 struct Nesterov {
     static constexpr bool TWO = false;
-    template <class A> static __device__ A step(const Descent<A> &of, A g, A &h, A &) {
+    template <class A> static __device__ A step(const SolverUpdate<A> &op, A g, A &h, A &) {
         const A last = h;
-        h = of.keep * last + of.rate * g;
-        return (A(1) + of.keep) * h - of.keep * last;
+        h = op.keep * last + op.rate * g;
+        return (A(1) + op.keep) * h - op.keep * last;
     }
 };
 struct AdaGrad {
     static constexpr bool TWO = false;
-    template <class A> static __device__ A step(const Descent<A> &of, A g, A &h, A &) {
+    template <class A> static __device__ A step(const SolverUpdate<A> &op, A g, A &h, A &) {
         h = h + g * g;
-        return of.rate * g / (sqrt(h) + of.delta);
+        return op.rate * g / (sqrt(h) + op.delta);
     }
 };
 struct RmsProp {
     static constexpr bool TWO = false;
-    template <class A> static __device__ A step(const Descent<A> &of, A g, A &h, A &) {
-        h = of.keep * h + (A(1) - of.keep) * (g * g);
-        return of.rate * g / (sqrt(h) + of.delta);
+    template <class A> static __device__ A step(const SolverUpdate<A> &op, A g, A &h, A &) {
+        h = op.keep * h + (A(1) - op.keep) * (g * g);
+        return op.rate * g / (sqrt(h) + op.delta);
     }
 };
 struct AdaDelta {
     static constexpr bool TWO = true;
-    template <class A> static __device__ A step(const Descent<A> &of, A g, A &h, A &k) {
-        h = of.keep * h + (A(1) - of.keep) * (g * g);
-        const A s = g * sqrt((k + of.delta) / (h + of.delta));
-        k = of.keep * k + (A(1) - of.keep) * (s * s);
-        return of.rate * s;
+    template <class A> static __device__ A step(const SolverUpdate<A> &op, A g, A &h, A &k) {
+        h = op.keep * h + (A(1) - op.keep) * (g * g);
+        const A s = g * sqrt((k + op.delta) / (h + op.delta));
+        k = op.keep * k + (A(1) - op.keep) * (s * s);
+        return op.rate * s;
     }
 };
 struct Adam {
     static constexpr bool TWO = true;
-    template <class A> static __device__ A step(const Descent<A> &of, A g, A &h, A &k) {
-        h = of.keep * h + (A(1) - of.keep) * g;
-        k = of.keep2 * k + (A(1) - of.keep2) * (g * g);
-        return of.rate * h / (sqrt(k) + of.delta);
+    template <class A> static __device__ A step(const SolverUpdate<A> &op, A g, A &h, A &k) {
+        h = op.keep * h + (A(1) - op.keep) * g;
+        k = op.keep2 * k + (A(1) - op.keep2) * (g * g);
+        return op.rate * h / (sqrt(k) + op.delta);
     }
 };
 
@@ -69,7 +69,7 @@ template <class T, size_t N> __device__ __forceinline__ const Run<T, N> &run(con
 
 // Updates run `i`. `masters` may be null, and `k` too if the rule has one history.
 template <class T, class Rule, size_t N>
-__device__ __forceinline__ void solver_update_run(size_t i, const Descent<acc_t<T>> &of, bool l1,
+__device__ __forceinline__ void solver_update_run(size_t i, const SolverUpdate<acc_t<T>> &op, bool l1,
                                             const T *dw, T *weights, acc_t<T> *masters,
                                             acc_t<T> *h, acc_t<T> *k) {
     using A = acc_t<T>;
@@ -85,8 +85,8 @@ __device__ __forceinline__ void solver_update_run(size_t i, const Descent<acc_t<
         const bool kept = masters && widen(narrow<T>(wide.at[j])) == weight;
         const A old = kept ? wide.at[j] : weight;
         const A pull = !l1 ? old : old > A(0) ? A(1) : old < A(0) ? A(-1) : A(0);
-        const A g = of.scale * widen(slopes.at[j]) + of.decay * pull;
-        wide.at[j] = old - Rule::step(of, g, first.at[j], second.at[j]);
+        const A g = op.scale * widen(slopes.at[j]) + op.decay * pull;
+        wide.at[j] = old - Rule::step(op, g, first.at[j], second.at[j]);
         w.at[j] = narrow<T>(wide.at[j]);
     }
     run<T, N>(weights, i) = w;
@@ -96,18 +96,18 @@ __device__ __forceinline__ void solver_update_run(size_t i, const Descent<acc_t<
 }
 
 template <class T, class Rule>
-__device__ void solver_update(size_t n, const Descent<acc_t<T>> &of, bool l1, const T *dw, T *weights,
+__device__ void solver_update(size_t n, const SolverUpdate<acc_t<T>> &op, bool l1, const T *dw, T *weights,
                         acc_t<T> *masters, acc_t<T> *h, acc_t<T> *k) {
     constexpr size_t LEN = Pack<T>::LEN;
     const size_t packs = packable(dw, weights, masters, h, k) ? n / LEN : 0;
-    EACH(i, packs) solver_update_run<T, Rule, LEN>(i, of, l1, dw, weights, masters, h, k);
-    EACH_FROM(i, packs * LEN, n) solver_update_run<T, Rule, 1>(i, of, l1, dw, weights, masters, h, k);
+    EACH(i, packs) solver_update_run<T, Rule, LEN>(i, op, l1, dw, weights, masters, h, k);
+    EACH_FROM(i, packs * LEN, n) solver_update_run<T, Rule, 1>(i, op, l1, dw, weights, masters, h, k);
 }
 
 #define RULE(name, Rule, dtype, T)                                                            \
-    KERNEL name##_##dtype(size_t n, Descent<acc_t<T>> of, uint32_t l1, const T *dw,           \
+    KERNEL name##_##dtype(size_t n, SolverUpdate<acc_t<T>> op, uint32_t l1, const T *dw,           \
                           T *weights, acc_t<T> *masters, acc_t<T> *h, acc_t<T> *k) {          \
-        solver_update<T, Rule>(n, of, l1 != 0, dw, weights, masters, h, k);                         \
+        solver_update<T, Rule>(n, op, l1 != 0, dw, weights, masters, h, k);                         \
     }
 #define RULES(dtype, T)                   \
     RULE(sgd, Sgd, dtype, T)              \

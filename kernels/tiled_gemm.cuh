@@ -152,11 +152,11 @@ __device__ __forceinline__ void store_run(T *to, const acc_t<T> (&run)[RUN], siz
 
 // The tile of block `at`: its GEMM `z`, first row and first column. Tiles are numbered column by
 // column in bands of eight tile rows, so that concurrent blocks read the same rows and columns.
-struct Place {
+struct ThreadPosition {
     uint32_t z;
     size_t row, column;
 
-    __device__ __forceinline__ Place(uint32_t at, size_t rows, size_t columns, int down_by,
+    __device__ __forceinline__ ThreadPosition(uint32_t at, size_t rows, size_t columns, int down_by,
                                      int across_by) {
         constexpr uint32_t BAND = 8;
         uint32_t down = (rows + down_by - 1) / down_by;
