@@ -1,4 +1,4 @@
-//! BLAS on the CPU device: gemm, gemv and level 1 over sizes, element types and threads.
+//! BLAS of the CPU device: gemm, gemv and level 1, by size, element type and number of threads.
 
 use cortado::{Blob, CpuDevice, Device, Element, Filler, bf16, f16, op};
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput, measurement::WallTime};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 type Group<'a> = BenchmarkGroup<'a, WallTime>;
 
-/// m, n, k: squares, and the products of LeNet's layers.
+/// m, n and k: squares, then layers of LeNet.
 const SHAPES: [[usize; 3]; 7] = [
     [64, 64, 64],
     [256, 256, 256],
@@ -19,10 +19,10 @@ const SHAPES: [[usize; 3]; 7] = [
     [64, 10, 500],
 ];
 
-/// Rows, columns.
+/// Rows and columns of the matrices of GEMV.
 const MATRICES: [[usize; 2]; 2] = [[256, 256], [2048, 2048]];
 
-/// Elements: first-level cache, second-level cache, memory.
+/// Lengths of vectors in L1, in L2 and in main memory.
 const LENGTHS: [usize; 3] = [1 << 10, 1 << 16, 1 << 22];
 
 fn random<T: Element, D: Device>(device: &D, shape: &[usize]) -> Blob<T, D> {
@@ -83,12 +83,12 @@ fn level1<T: Element, D: Device>(group: &mut Group<'_>, device: &D) {
     }
 }
 
-fn id<T: Element, D: Device>(device: &D, what: &str) -> BenchmarkId {
+fn id<T: Element, D: Device>(device: &D, case: &str) -> BenchmarkId {
     let threads = device.host_workers().count();
-    BenchmarkId::new(format!("{}/{threads}_threads", T::DTYPE.name()), what)
+    BenchmarkId::new(format!("{}/{threads}_threads", T::DTYPE.name()), case)
 }
 
-fn each<T: Element>(c: &mut Criterion) {
+fn all_kernels<T: Element>(c: &mut Criterion) {
     for device in [CpuDevice::with_threads(1).unwrap(), CpuDevice::new()] {
         let mut group = c.benchmark_group("gemm");
         gemm::<T, _>(&mut group, &device);
@@ -103,13 +103,13 @@ fn each<T: Element>(c: &mut Criterion) {
 }
 
 fn blas(c: &mut Criterion) {
-    each::<f32>(c);
-    each::<f64>(c);
-    each::<f16>(c);
-    each::<bf16>(c);
+    all_kernels::<f32>(c);
+    all_kernels::<f64>(c);
+    all_kernels::<f16>(c);
+    all_kernels::<bf16>(c);
 }
 
-/// Short measurements: there are many.
+/// Short measurements, because there are many cases.
 fn config() -> Criterion {
     Criterion::default()
         .warm_up_time(Duration::from_millis(200))

@@ -1,9 +1,9 @@
-//! The bench kit on every device of the crate: each case by criterion; then each device's shares of
-//! its own peaks, and the sizes from which it pays against one thread of the CPU.
+//! Bench kit on every device of the crate. Criterion times each case. Tables then show each device's
+//! rates as shares of its own peaks, and the sizes from which it is faster than one CPU thread.
 //!
 //! ```sh
 //! cargo bench --bench devices                # everything
-//! cargo bench --bench devices -- gemm        # criterion's cases of one kernel, and the tables
+//! cargo bench --bench devices -- gemm        # cases of one kernel, and all tables
 //! ```
 
 use cortado::{
@@ -17,38 +17,38 @@ use std::time::Duration;
 fn main() -> Result<()> {
     let one = CpuDevice::with_threads(1)?;
     let all = CpuDevice::new();
-    // One thread beside one thread: what its queue and its copies cost.
-    let mirror = SimulatedDevice::with_threads(1)?;
-    // `cargo bench` gives `--bench`; without it, or with `--test`, everything runs once.
+    // With one thread, like `one`: the difference is the cost of its queue and its transfers.
+    let simulated = SimulatedDevice::with_threads(1)?;
+    // `cargo bench` passes `--bench`. Without it, or with `--test`, every case runs once.
     let args: Vec<_> = std::env::args().collect();
     let timed = args.iter().any(|arg| arg == "--bench") && !args.iter().any(|arg| arg == "--test");
-    let extent = if timed { SizeRange::Full } else { SizeRange::Smoke };
+    let sizes = if timed { SizeRange::Full } else { SizeRange::Smoke };
 
     let mut criterion = Criterion::default()
         .warm_up_time(Duration::from_millis(50))
         .measurement_time(Duration::from_millis(200))
         .sample_size(20)
         .configure_from_args();
-    time(&mut criterion, &one, extent)?;
-    time(&mut criterion, &all, extent)?;
-    time(&mut criterion, &mirror, extent)?;
+    time(&mut criterion, &one, sizes)?;
+    time(&mut criterion, &all, sizes)?;
+    time(&mut criterion, &simulated, sizes)?;
     criterion.final_summary();
 
-    let host = Survey::measure::<f32, _>(&one, extent)?;
+    let host = Survey::measure::<f32, _>(&one, sizes)?;
     println!("\n{host}");
     for survey in
-        [Survey::measure::<f32, _>(&all, extent)?, Survey::measure::<f32, _>(&mirror, extent)?]
+        [Survey::measure::<f32, _>(&all, sizes)?, Survey::measure::<f32, _>(&simulated, sizes)?]
     {
         println!("{survey}\n{}", BreakEven::between(&survey, &host));
     }
     Ok(())
 }
 
-/// Hands the kit's cases to criterion.
-fn time<D: Device>(criterion: &mut Criterion, device: &D, extent: SizeRange) -> Result<()> {
+/// Times the cases of the kit with criterion.
+fn time<D: Device>(criterion: &mut Criterion, device: &D, sizes: SizeRange) -> Result<()> {
     let mut group =
         criterion.benchmark_group(format!("{}-{}", device.name(), device.host_workers().count()));
-    for case in cases::<f32, D>(device, extent)? {
+    for case in cases::<f32, D>(device, sizes)? {
         let work = case.work();
         group.throughput(match work.flops > work.bytes {
             true => Throughput::Elements(work.flops),

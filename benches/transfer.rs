@@ -1,12 +1,12 @@
-//! What coherence costs: transfers between host and device, and what avoids them.
+//! Cost of coherence: transfers between host and device, and accesses that need none.
 //!
-//! Throughput is in bytes of the memory, whatever is copied.
+//! Throughput is the size of the memory by time, also where nothing is copied.
 
 use cortado::{CpuDevice, Memory, Result, SyncedMemory};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::{hint::black_box, time::Duration};
 
-/// Memory that is reached only by copies, on the host: the cost of a transfer is that of a copy.
+/// Device memory that is host memory, but accessible by transfers only. A transfer costs one copy.
 #[derive(Clone, Debug)]
 struct Discrete;
 
@@ -29,23 +29,23 @@ impl Memory for Discrete {
     }
 }
 
-/// 4 KiB, 1 MiB, 64 MiB: first-level cache, second-level cache, memory.
+/// 4 KiB in L1, 1 MiB in L2, and 64 MiB in main memory.
 const SIZES: [usize; 3] = [1 << 12, 1 << 20, 1 << 26];
 
-/// A memory whose host side was written.
-fn at_host<D: Memory>(device: &D, bytes: usize) -> SyncedMemory<D> {
+/// Returns a memory whose host side alone is valid.
+fn host_valid<D: Memory>(device: &D, bytes: usize) -> SyncedMemory<D> {
     let mut memory = SyncedMemory::new(device, bytes);
     memory.host_mut().unwrap().fill(1);
     memory
 }
 
-fn on<D: Memory>(c: &mut Criterion, device: &D) {
+fn bench_transfers<D: Memory>(c: &mut Criterion, device: &D) {
     let mut group = c.benchmark_group(format!("transfer/{}", device.name()));
     for bytes in SIZES {
         group.throughput(Throughput::Bytes(bytes as u64));
-        let id = |what: &str| BenchmarkId::new(what.to_owned(), bytes);
+        let id = |case: &str| BenchmarkId::new(case.to_owned(), bytes);
 
-        let mut memory = at_host(device, bytes);
+        let mut memory = host_valid(device, bytes);
         memory.device().unwrap();
         group.bench_function(id("host_to_device"), |b| {
             b.iter(|| {
@@ -66,7 +66,7 @@ fn on<D: Memory>(c: &mut Criterion, device: &D) {
             });
         });
         memory.device().unwrap();
-        group.bench_function(id("both_current"), |b| {
+        group.bench_function(id("both_valid"), |b| {
             b.iter(|| {
                 black_box(memory.host().unwrap());
                 black_box(memory.device().unwrap());
@@ -84,11 +84,11 @@ fn on<D: Memory>(c: &mut Criterion, device: &D) {
 }
 
 fn transfer(c: &mut Criterion) {
-    on(c, &CpuDevice::new());
-    on(c, &Discrete);
+    bench_transfers(c, &CpuDevice::new());
+    bench_transfers(c, &Discrete);
 }
 
-/// Short measurements: there are many.
+/// Short measurements, because there are many cases.
 fn config() -> Criterion {
     Criterion::default()
         .warm_up_time(Duration::from_millis(200))

@@ -1,88 +1,335 @@
-//! Modules import only what `lib.rs` lists above them.
+//! Rules about the source tree: modules and files import only what is below them, and unsafe code
+//! stays in the modules that are allowed to have it.
 
 use std::{
-    fs,
+    collections::{BTreeMap, BTreeSet},
+    fs, iter,
     path::{Path, PathBuf},
 };
 
-/// The modules of the crate, bottom up.
-fn modules() -> Vec<String> {
-    let lib = fs::read_to_string(source().join("lib.rs")).unwrap();
-    let declared = lib.lines().filter_map(|line| {
-        let line = line.strip_prefix("pub ").unwrap_or(line);
-        line.strip_prefix("mod ")
-    });
-    declared.map(|rest| rest.split(';').next().unwrap().to_owned()).collect()
+/// A path such as `crate::memory::View`, one segment an item.
+type ModulePath = Vec<String>;
+
+/// The crate's files by module path, unit tests left out.
+struct Sources {
+    files: BTreeMap<ModulePath, File>,
+}
+
+struct File {
+    path: PathBuf,
+    /// The text without comments, literals and items under `#[cfg(test)]`.
+    code: String,
+    /// Absolute paths that the file names, re-exports left out.
+    imports: BTreeSet<ModulePath>,
+    /// Absolute paths of re-exported items, by the name that they have here.
+    reexports: BTreeMap<String, ModulePath>,
 }
 
 fn source() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
 }
 
-/// Every Rust file at or below `path`; unit tests, which may look anywhere, are left out.
-fn files(path: &Path) -> Vec<PathBuf> {
+impl Sources {
+    fn read() -> Self {
+        let mut files = BTreeMap::new();
+        for path in rust_files(&source()) {
+            let relative = path.strip_prefix(source()).unwrap().with_extension("");
+            let mut module = vec![String::from("crate")];
+            module.extend(relative.iter().map(|part| part.to_str().unwrap().to_owned()));
+            if ["mod", "lib"].contains(&&**module.last().unwrap()) {
+                module.pop();
+            }
+            let code = code(&fs::read_to_string(&path).unwrap());
+            let (imports, reexports) = (BTreeSet::new(), BTreeMap::new());
+            files.insert(module, File { path, code, imports, reexports });
+        }
+        let modules: BTreeSet<ModulePath> = files.keys().cloned().collect();
+        for (module, file) in &mut files {
+            (file.imports, file.reexports) = named_paths(&file.code, module, &modules);
+        }
+        Self { files }
+    }
+
+    /// Returns the module whose file defines `path`, re-exports followed.
+    fn defining_module(&self, path: &[String]) -> Option<&ModulePath> {
+        let mut path = path.to_vec();
+        // A chain of re-exports is short.
+        for _ in 0..8 {
+            let known = (1..=path.len()).rev().find(|&len| self.files.contains_key(&path[..len]))?;
+            let (module, file) = self.files.get_key_value(&path[..known])?;
+            match path.get(known).and_then(|item| file.reexports.get(item)) {
+                Some(target) => path = [target, &path[known + 1..]].concat(),
+                None => return Some(module),
+            }
+        }
+        None
+    }
+
+    /// Returns the modules that each module imports from.
+    fn dependencies(&self) -> BTreeMap<&ModulePath, BTreeSet<&ModulePath>> {
+        let of = |(module, file): (&'_ ModulePath, &'_ File)| {
+            let targets = file.imports.iter().filter_map(|path| self.defining_module(path));
+            targets.filter(|target| *target != module).cloned().collect::<BTreeSet<_>>()
+        };
+        self.files
+            .iter()
+            .map(|(module, file)| {
+                let targets = of((module, file));
+                let known = targets.iter().map(|target| self.files.get_key_value(target).unwrap().0);
+                (module, known.collect())
+            })
+            .collect()
+    }
+}
+
+/// Returns every Rust file at or below `path` but unit tests, which may import anything.
+fn rust_files(path: &Path) -> Vec<PathBuf> {
     if path.is_dir() {
         let entries = fs::read_dir(path).unwrap();
-        return entries.flat_map(|entry| files(&entry.unwrap().path())).collect();
+        return entries.flat_map(|entry| rust_files(&entry.unwrap().path())).collect();
     }
-    let code = path.extension().is_some_and(|extension| extension == "rs");
-    let tests = path.file_name().is_some_and(|name| name == "tests.rs");
-    if code && !tests { vec![path.to_owned()] } else { Vec::new() }
+    let is_code = path.extension().is_some_and(|extension| extension == "rs");
+    let is_test = path.file_name().is_some_and(|name| name == "tests.rs" || name == "testing.rs");
+    if is_code && !is_test { vec![path.to_owned()] } else { Vec::new() }
 }
 
-/// The modules that a file's code names after `crate::`, one by one or in a group.
-fn imports(text: &str) -> Vec<&str> {
-    let code = text.split("#[cfg(test)]").next().unwrap();
-    let mut names = Vec::new();
-    let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
-    let code = lines.collect::<Vec<_>>().join("\n");
-    // Leaked: a test's few kilobytes, for names that outlive the joined text.
-    let code: &'static str = Box::leak(code.into_boxed_str());
-    for rest in code.split("crate::").skip(1) {
-        match rest.strip_prefix('{') {
-            Some(group) => names.extend(group_heads(group)),
-            None => names.extend(word(rest)),
+/// Removes comments, string literals and items under `#[cfg(test)]`.
+fn code(text: &str) -> String {
+    let lines = text.lines().map(|line| line.split("//").next().unwrap().replace("pub(in ", "("));
+    let mut code = without_strings(&lines.collect::<Vec<_>>().join("\n"));
+    while let Some(start) = code.find("#[cfg(test)]").or_else(|| code.find("#[cfg(all(test")) {
+        let item = &code[start..];
+        let end = match (item.find(';'), item.find('{')) {
+            (Some(end), brace) if brace.is_none_or(|brace| end < brace) => end + 1,
+            (_, Some(brace)) if item[..brace].contains("use ") => item.find(';').unwrap() + 1,
+            (_, Some(brace)) => brace + 1 + closing_brace(&item[brace + 1..]) + 1,
+            (_, None) => item.len(),
+        };
+        code.replace_range(start..start + end, "");
+    }
+    code
+}
+
+fn without_strings(text: &str) -> String {
+    let mut pieces = text.split('"');
+    let mut code = String::from(pieces.next().unwrap_or_default());
+    while let Some(mut literal) = pieces.next() {
+        while literal.ends_with('\\') && !literal.ends_with("\\\\") {
+            literal = pieces.next().unwrap_or_default();
         }
+        // A character literal of a quotation mark opens no string: `'"'`.
+        code.push_str(pieces.next().unwrap_or_default());
     }
-    names
+    code.replace("'{'", "").replace("'}'", "").replace("';'", "")
 }
 
-/// First words of the items of `{…}`, at its own depth.
-fn group_heads(group: &str) -> Vec<&str> {
+/// Returns the offset of the brace that closes the block whose opening brace precedes `text`.
+fn closing_brace(text: &str) -> usize {
     let mut depth = 0;
-    let mut start = 0;
-    let mut heads = Vec::new();
-    for (at, byte) in group.bytes().enumerate() {
+    for (offset, byte) in text.bytes().enumerate() {
         match byte {
             b'{' => depth += 1,
-            b',' | b'}' if depth == 0 => {
-                heads.extend(word(group[start..at].trim_start()));
-                start = at + 1;
-                if byte == b'}' {
-                    break;
-                }
-            }
+            b'}' if depth == 0 => return offset,
             b'}' => depth -= 1,
             _ => {}
         }
     }
-    heads
+    text.len()
 }
 
-fn word(text: &str) -> Option<&str> {
-    let end = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
-    (end > 0).then(|| &text[..end])
+/// Returns the absolute paths that `code` of `module` imports or names, and its re-exports.
+fn named_paths(
+    code: &str,
+    module: &ModulePath,
+    modules: &BTreeSet<ModulePath>,
+) -> (BTreeSet<ModulePath>, BTreeMap<String, ModulePath>) {
+    let (mut imports, mut reexports) = (BTreeSet::new(), BTreeMap::new());
+    let mut rest = String::new();
+    let mut statements = code;
+    while let Some((before, visible, tree, after)) = next_use(statements) {
+        rest.push_str(before);
+        for (path, name) in flattened(tree) {
+            let Some(path) = absolute(&path, module, modules) else { continue };
+            if visible {
+                reexports.insert(name, path);
+            } else {
+                imports.insert(path);
+            }
+        }
+        statements = after;
+    }
+    rest.push_str(statements);
+    let separated = |c: char| !(c.is_alphanumeric() || "_:$".contains(c));
+    for word in rest.split(separated).filter(|word| word.contains("::")) {
+        let path: ModulePath = word.trim_matches(':').split("::").map(str::to_owned).collect();
+        imports.extend(absolute(&path, module, modules));
+    }
+    (imports, reexports)
+}
+
+/// Finds the next `use`: the text before it, whether it re-exports, its tree, the text after it.
+fn next_use(code: &str) -> Option<(&str, bool, &str, &str)> {
+    let starts = code.match_indices("use ").map(|(start, _)| start);
+    let start = starts.into_iter().find(|&start| {
+        let before = code[..start].trim_end_matches([' ', '\t']);
+        before.is_empty() || before.ends_with(['\n', ';', '{', '}', ')']) || before.ends_with("pub")
+    })?;
+    let end = start + code[start..].find(';')?;
+    let line = &code[code[..start].rfind('\n').map_or(0, |at| at + 1)..start];
+    let visible = line.trim_start().starts_with("pub");
+    Some((&code[..start], visible, &code[start + 4..end], &code[end + 1..]))
+}
+
+/// Returns the paths of a tree of imports, each with the name that it gets.
+fn flattened(tree: &str) -> Vec<(ModulePath, String)> {
+    let tree = tree.trim();
+    if let Some((prefix, group)) = tree.split_once('{') {
+        let group = &group[..closing_brace(group)];
+        let inner = split_group(group).into_iter().flat_map(|item| flattened(item));
+        let prefix = segments(prefix.trim_end_matches("::"));
+        return inner
+            .map(|(path, name)| {
+                let own = path == ["self"];
+                let name = if own { prefix.last().cloned().unwrap_or_default() } else { name };
+                let path = if own { prefix.clone() } else { [prefix.clone(), path].concat() };
+                (path, name)
+            })
+            .collect();
+    }
+    let (path, name) = tree.split_once(" as ").unwrap_or((tree, tree));
+    let name = name.rsplit("::").next().unwrap_or_default().trim().to_owned();
+    vec![(segments(path), name)]
+}
+
+fn segments(path: &str) -> ModulePath {
+    let parts = path.split("::").map(str::trim).filter(|part| !part.is_empty());
+    parts.map(str::to_owned).collect()
+}
+
+/// Splits the items of `{…}` at the commas of its own depth.
+fn split_group(group: &str) -> Vec<&str> {
+    let (mut depth, mut start) = (0, 0);
+    let mut items = Vec::new();
+    for (offset, byte) in group.bytes().chain(iter::once(b',')).enumerate() {
+        match byte {
+            b'{' => depth += 1,
+            b'}' => depth -= 1,
+            b',' if depth == 0 => {
+                items.push(group[start..offset].trim());
+                start = offset + 1;
+            }
+            _ => {}
+        }
+    }
+    items.retain(|item| !item.is_empty());
+    items
+}
+
+/// Resolves `super`, `self` and names of child modules; `None` for a path of another crate.
+fn absolute(
+    path: &[String],
+    module: &ModulePath,
+    modules: &BTreeSet<ModulePath>,
+) -> Option<ModulePath> {
+    let first = path.first()?;
+    if first == "crate" {
+        return Some(path.to_vec());
+    }
+    let supers = path.iter().take_while(|segment| *segment == "super").count();
+    if supers > 0 {
+        let ancestor = module.len().checked_sub(supers)?;
+        return Some([&module[..ancestor], &path[supers..]].concat());
+    }
+    let rest = if first == "self" { &path[1..] } else { path };
+    let child = [module, rest.get(..1).unwrap_or_default()].concat();
+    (first == "self" || modules.contains(&child)).then(|| [module, rest].concat())
+}
+
+/// Returns the modules that a file declares, in order.
+fn declared_modules(file: &Path) -> Vec<String> {
+    let text = fs::read_to_string(file).unwrap();
+    let declared = text.lines().filter_map(|line| {
+        let line = line.split("mod ").collect::<Vec<_>>();
+        let [visibility, name] = line[..] else { return None };
+        let is_declaration = visibility.is_empty() || visibility.starts_with("pub");
+        is_declaration.then(|| name.split_once(';').map(|(name, _)| name.to_owned()))?
+    });
+    declared.collect()
+}
+
+/// Returns a circle of dependencies among `nodes`, if there is one.
+fn circle<'a>(
+    dependencies: &BTreeMap<&'a ModulePath, BTreeSet<&'a ModulePath>>,
+) -> Option<Vec<&'a ModulePath>> {
+    fn visit<'a>(
+        node: &'a ModulePath,
+        dependencies: &BTreeMap<&'a ModulePath, BTreeSet<&'a ModulePath>>,
+        path: &mut Vec<&'a ModulePath>,
+        done: &mut BTreeSet<&'a ModulePath>,
+    ) -> Option<Vec<&'a ModulePath>> {
+        if let Some(start) = path.iter().position(|visited| *visited == node) {
+            return Some(path[start..].to_vec());
+        }
+        if !done.insert(node) {
+            return None;
+        }
+        path.push(node);
+        for target in dependencies.get(node).into_iter().flatten() {
+            if let Some(found) = visit(target, dependencies, path, done) {
+                return Some(found);
+            }
+        }
+        path.pop();
+        None
+    }
+    let mut done = BTreeSet::new();
+    dependencies.keys().find_map(|node| visit(node, dependencies, &mut Vec::new(), &mut done))
+}
+
+/// Fails if a module of `order`, the modules below `parent` bottom up, imports a later one.
+fn assert_no_upward_import(sources: &Sources, parent: &[String], order: &[String]) {
+    let rank = |module: &ModulePath| {
+        let name = module.strip_prefix(parent)?.first()?;
+        order.iter().position(|module| module == name)
+    };
+    for (module, targets) in sources.dependencies() {
+        let Some(own) = rank(module) else { continue };
+        for target in targets {
+            // The parent's own items are re-exports and what all its modules build on.
+            let upward = rank(target).is_some_and(|target| target > own);
+            let path = sources.files[module].path.display();
+            assert!(!upward, "{path} imports {}, which is above it", target.join("::"));
+        }
+    }
 }
 
 #[test]
-fn imports_are_found() {
-    let text = "use crate::{a::{b, c}, d,\n e::F};\nlet x = crate::g::h();\n// crate::no\n";
-    assert_eq!(imports(text), ["a", "d", "e", "g"]);
+fn named_paths_resolves_groups_supers_children_and_reexports() {
+    let module = segments("crate::a::b");
+    let modules = BTreeSet::from([module.clone(), segments("crate::a::b::child")]);
+    let text = "use crate::{c::{d, self}, e};\nuse super::f::G as H;\nuse child::I;\nuse std::fs;\n\
+        pub use child::J;\n// use crate::no;\nlet x = self::k() + super::super::l::m() + child::n() + std::o();\n\
+        #[cfg(test)]\nmod tests { use crate::no; }\nlet s = \"crate::no\";";
+    let (imports, reexports) = named_paths(&code(text), &module, &modules);
+    let want = ["a::b::child::I", "a::b::child::n", "a::b::k", "a::f::G", "c", "c::d", "e", "l::m"];
+    let want = want.map(|path| segments(&format!("crate::{path}")));
+    assert_eq!(imports, BTreeSet::from(want));
+    assert_eq!(reexports, BTreeMap::from([("J".into(), segments("crate::a::b::child::J"))]));
 }
 
 #[test]
-fn every_file_belongs_to_a_module() {
-    let modules = modules();
+fn circle_finds_a_circle_of_three_and_none_in_a_tree() {
+    let [a, b, c] = ["a", "b", "c"].map(segments);
+    let tree = BTreeMap::from([(&a, BTreeSet::from([&b, &c])), (&b, BTreeSet::from([&c]))]);
+    assert_eq!(circle(&tree), None);
+    let mut closed = tree;
+    closed.insert(&c, BTreeSet::from([&a]));
+    assert_eq!(circle(&closed).unwrap().len(), 3);
+}
+
+#[test]
+fn every_file_belongs_to_a_declared_module() {
+    let modules = declared_modules(&source().join("lib.rs"));
     for entry in fs::read_dir(source()).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         let module = name.strip_suffix(".rs").unwrap_or(&name).to_owned();
@@ -90,35 +337,65 @@ fn every_file_belongs_to_a_module() {
     }
 }
 
-/// What talks to processors and drivers; kernels of a GPU are launched by safe calls.
 #[test]
-fn unsafe_code_stays_where_it_is_allowed() {
-    for file in files(&source()) {
-        let path = file.strip_prefix(source()).unwrap();
-        let cuda = path.starts_with("device/cuda") && !path.starts_with("device/cuda/kernels");
-        let text = fs::read_to_string(&file).unwrap();
-        let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
-        let allowed = code.filter(|line| line.contains("allow(unsafe_code)")).count();
-        assert!(allowed == 0 || cuda || path.starts_with("host"), "{}", file.display());
-        let block = text.contains("unsafe {") || text.contains("unsafe impl");
-        assert!(!block || cuda || path.starts_with("host"), "{}", file.display());
-    }
+fn modules_import_only_modules_listed_above_them() {
+    let sources = Sources::read();
+    let crate_modules = declared_modules(&source().join("lib.rs"));
+    assert!(crate_modules.len() > 10, "{crate_modules:?}");
+    assert_no_upward_import(&sources, &segments("crate"), &crate_modules);
+    let host_folders = declared_modules(&source().join("host/mod.rs"));
+    assert!(host_folders.len() > 5, "{host_folders:?}");
+    assert_no_upward_import(&sources, &segments("crate::host"), &host_folders);
 }
 
 #[test]
-fn imports_never_run_upward() {
-    let modules = modules();
-    assert!(modules.len() > 10, "{modules:?}");
-    for (rank, module) in modules.iter().enumerate() {
-        let folder = source().join(module);
-        let file = source().join(format!("{module}.rs"));
-        let own = [folder, file].into_iter().filter(|path| path.exists());
-        for file in own.flat_map(|path| files(&path)) {
-            let text = fs::read_to_string(&file).unwrap();
-            for name in imports(&text) {
-                let above = modules[rank + 1..].iter().any(|module| module == name);
-                assert!(!above, "{}: `{module}` imports `{name}`", file.display());
-            }
-        }
+fn no_two_files_import_each_other() {
+    let sources = Sources::read();
+    let mut dependencies = sources.dependencies();
+    let mut circles = Vec::new();
+    // One import of each circle is dropped, so that the others show up, too.
+    while let Some(found) = circle(&dependencies) {
+        let next = found.get(1).unwrap_or(&found[0]);
+        dependencies.get_mut(found[0]).unwrap().remove(next);
+        let names: Vec<_> = found.iter().map(|module| module.join("::")).collect();
+        circles.push(names.join(" -> "));
     }
+    assert!(circles.is_empty(), "{} circles:\n{}", circles.len(), circles.join("\n"));
+}
+
+/// The modules with unsafe code: they talk to processors and drivers.
+const UNSAFE_MODULES: [&str; 8] = [
+    "host/cache",
+    "host/simd",
+    "host/threads",
+    "host/math",
+    "host/reduction",
+    "host/blas",
+    "host/nn/col2im",
+    "device/cuda",
+];
+
+/// The permission is given where the module is declared; items have none of their own.
+#[test]
+fn unsafe_code_stays_in_the_modules_that_may_have_it() {
+    let mut permissions = 0;
+    for file in Sources::read().files.values() {
+        let path = file.path.strip_prefix(source()).unwrap();
+        for (start, attribute) in file.code.match_indices("allow(unsafe_code)") {
+            let item = file.code[start + attribute.len()..].trim_start_matches(")]").trim_start();
+            let module = item.split_once("mod ").and_then(|(_, rest)| rest.split_once(';'));
+            let module = module.map(|(name, _)| path.with_file_name(name));
+            let module = module.unwrap_or_else(|| path.to_owned());
+            let allowed = UNSAFE_MODULES.iter().any(|allowed| module == Path::new(allowed));
+            assert!(allowed, "{}: `allow(unsafe_code)` for {}", path.display(), module.display());
+            permissions += 1;
+        }
+        let is_unsafe = ["unsafe {", "unsafe impl", "unsafe fn", "unsafe trait"]
+            .iter()
+            .any(|block| file.code.contains(block));
+        let module = path.with_extension("");
+        let allowed = UNSAFE_MODULES.iter().any(|allowed| module.starts_with(allowed));
+        assert!(!is_unsafe || allowed, "{}: unsafe code outside its modules", path.display());
+    }
+    assert_eq!(permissions, UNSAFE_MODULES.len());
 }

@@ -1,18 +1,43 @@
-//! Kernels on plain slices: what every family does where a device brings nothing of its own.
+//! The kernels of all families on slices in host memory. A device without a kernel of its own falls
+//! back to these.
 //!
-//! Decisions:
-//! - Operands are checked here, before any work; a length that does not fit is an error.
-//! - Arithmetic is done in [`Element::Acc`](crate::Element::Acc) and rounded once to the element.
-//! - Work is split over [`Workers`] above a size at which that was measured to pay, and always
-//!   along lines that do not depend on the number of threads: results are the same bits for any.
-//! - Loops are written for the compiler to vectorise and compiled for several vector widths.
+//! Rules:
+//! - A kernel checks the lengths of its operands first; a wrong length is an error.
+//! - Arithmetic is done in [`Element::Acc`](crate::Element::Acc) and rounded once to the element type.
+//! - Work above a measured size is split among [`Workers`]. Sums are split by their size only, so
+//!   results are bit-identical for any number of threads.
+//! - Loops are written for the compiler to vectorise, and compiled for several SIMD levels. x86-64
+//!   intrinsics are in the `x86` modules only. The file named after a kernel holds the portable loop and
+//!   decides when an x86 path replaces it.
+//!
+//! The folders, from the bottom up; each imports only folders before it:
+//!
+//! - `cache`: cache lines, prefetch, non-temporal stores, huge pages, scratch buffers.
+//! - `simd`: SIMD levels, vector types, fused multiply-add, 16-bit conversion.
+//! - `threads`: [`Workers`], which splits work into tasks and runs them.
+//! - `math`: exp, ln, tanh, powers, square root and division.
+//! - `reduction`: sums, extremes, moments and rankings along an axis.
+//! - `elementwise`: functions of elements, broadcasts, conversions.
+//! - `blas`: vectors, matrix-vector products and GEMM.
+//! - `indexing`: gather, scatter, permutation and tiling.
+//! - `random`: counter-based random numbers and dropout.
+//! - `nn`: convolution, pooling, normalisation, softmax, losses and solver updates.
+//!
+//! This file is the interface to the rest of the crate: it re-exports the kernels, and no folder
+//! imports them from here. Only the folders marked below, and `nn::col2im`, may contain `unsafe` code.
 
+#[allow(unsafe_code)] // prefetch, streaming stores, madvise
 mod cache;
+#[allow(unsafe_code)] // intrinsics, functions compiled for a SIMD level
 mod simd;
+#[allow(unsafe_code)] // borrows a closure across threads
 mod threads;
+#[allow(unsafe_code)] // intrinsics
 mod math;
+#[allow(unsafe_code)] // intrinsics
 mod reduction;
 mod elementwise;
+#[allow(unsafe_code)] // intrinsics, tiles of a matrix shared by threads
 mod blas;
 mod indexing;
 mod random;
@@ -22,16 +47,16 @@ mod testing;
 
 pub use blas::gemm::{gemm, gemm_batched};
 pub use blas::gemv::gemv;
+pub(crate) use blas::level1::check_strided;
 pub use blas::level1::{amax, asum, axpby, axpy, copy, dot, dot_strided, scal, sumsq};
-pub(crate) use cache::huge_pages::advise_huge_pages;
+pub(crate) use cache::{cache_line::CACHE_LINE, huge_pages::advise_huge_pages};
 pub use elementwise::broadcast::{affine, affine_in_place, broadcast, broadcast_in_place};
 pub use elementwise::convert::{convert, convert_integers};
 pub use elementwise::map::{binary, binary_in_place, fill, unary, unary_in_place};
+pub use indexing::gather_scatter::{copy_2d, gather, scatter_add, tile, tile_backward, to_indices};
 #[cfg(feature = "cuda")] // used by device
-pub(crate) use indexing::gather_scatter::Axes;
-pub use indexing::gather_scatter::{
-    copy_2d, gather, permute, scatter_add, tile, tile_backward, to_indices,
-};
+pub(crate) use indexing::permute::Axes;
+pub use indexing::permute::permute;
 pub use nn::class_loss::{class_loss, class_loss_backward};
 pub use nn::convolution::{
     convolve, convolve_backward_filters, convolve_backward_input, convolve_with_activation,
@@ -49,10 +74,11 @@ pub use nn::standardize::{
     standardize, standardize_backward, standardize_backward_in_place, standardize_in_place,
 };
 pub use nn::{col2im::col2im, im2col::im2col};
-pub use random::{bernoulli, dropout, dropout_in_place, gaussian, random_integers, uniform};
 #[cfg(feature = "cuda")] // used by device
+pub(crate) use random::bounds;
+pub use random::{bernoulli, dropout, dropout_in_place, gaussian, random_integers, uniform};
 pub(crate) use random::{
-    bounds, expect_bound, expect_interval, expect_keep, expect_normal, expect_probability,
+    expect_bound, expect_interval, expect_keep, expect_normal, expect_probability,
 };
 pub use reduction::dot_to_axis::dot_to_axis;
 pub use reduction::moments::moments;

@@ -1,4 +1,4 @@
-//! What the tests of dense kernels share: operands, thread counts and naive products.
+//! Helpers of the kernels' tests: operands, thread counts and expected values.
 
 use crate::{
     element::Element,
@@ -8,41 +8,53 @@ use crate::{
 };
 use rand_core::Rng;
 
-/// Integers from -4 to 4: exact in every element type, as are short sums of their products.
+/// Returns integers from -4 to 4. They and short sums of their products are exact in every element type.
 pub(crate) fn integers<T: Element>(tag: u64, len: usize) -> Vec<T> {
     let mut rng = RngKey::new(7).child(tag).rng();
     (0..len).map(|_| T::from_f64(f64::from(rng.next_u32() % 9) - 4.0)).collect()
 }
 
-/// Numbers in [-1, 1).
+/// Returns numbers in [-1, 1).
 pub(crate) fn fractions<T: Element>(tag: u64, len: usize) -> Vec<T> {
     let mut rng = RngKey::new(8).child(tag).rng();
     (0..len).map(|_| T::from_f64(f64::from(rng.next_u32()) / f64::from(1u32 << 31) - 1.0)).collect()
 }
 
-/// One, two and three threads.
+/// Returns NaN elements: results that a kernel has to overwrite.
+pub(crate) fn nan<T: Element>(len: usize) -> Vec<T> {
+    vec![T::from_f64(f64::NAN); len]
+}
+
+/// Returns sets of one, two and three threads.
 pub(crate) fn threads() -> [Workers; 3] {
     [1, 2, 3].map(|count| Workers::new(count).unwrap())
 }
 
+/// Converts elements to `f64`.
 pub(crate) fn wide<T: Element>(x: &[T]) -> Vec<f64> {
     x.iter().map(|x| x.to_f64()).collect()
 }
 
-/// What `T` holds of exact results: a kernel rounds once.
-pub(crate) fn rounded<T: Element>(v: &[f64]) -> Vec<f64> {
-    v.iter().map(|&v| T::from_f64(v).to_f64()).collect()
+/// Rounds exact results to `T`, as a kernel does once.
+pub(crate) fn rounded<T: Element>(x: &[f64]) -> Vec<f64> {
+    x.iter().map(|&x| T::from_f64(x).to_f64()).collect()
 }
 
-/// Element (i, j) of `op(A)`.
-pub(crate) fn at<T: Element>(a: &[T], trans: Transpose, lda: usize, i: usize, j: usize) -> f64 {
+/// Returns element (i, j) of `op(A)`.
+pub(crate) fn op_element<T: Element>(
+    a: &[T],
+    trans: Transpose,
+    lda: usize,
+    i: usize,
+    j: usize,
+) -> f64 {
     match trans {
         Transpose::No => a[i * lda + j].to_f64(),
         Transpose::Yes => a[j * lda + i].to_f64(),
     }
 }
 
-/// Kernel and operand of a length error.
+/// Returns the kernel and the operand of a length error.
 pub(crate) fn operand(result: Result<()>) -> (&'static str, &'static str) {
     match result {
         Err(Error::Length { op, operand, .. }) => (op, operand),
@@ -50,7 +62,7 @@ pub(crate) fn operand(result: Result<()>) -> (&'static str, &'static str) {
     }
 }
 
-/// Lists generic checks as tests for every element type.
+/// Defines a test for every element type and generic check.
 macro_rules! for_each_element {
     ($($check:ident),*) => {
         mod f32 { $(#[test] fn $check() { super::$check::<f32>() })* }

@@ -1,7 +1,7 @@
 """Creates the files in this folder, with opencv-python-headless, pillow and numpy from PyPI.
 
-`expected.tsv` lists what OpenCV reads from each image: file, how it is read, channels, height,
-width, and the bytes, row by row and pixel by pixel, in BGR order.
+`expected.tsv` lists what OpenCV reads from each image: file, read mode or resize,
+channels, height, width, and the bytes, row by row and pixel by pixel, in BGR order.
 """
 
 import os

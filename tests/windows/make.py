@@ -1,5 +1,5 @@
-"""Creates the files in this folder from `../images/color.png`, with opencv-python-headless and numpy
-from PyPI.
+"""Creates the files in this folder from `../images/color.png`, with opencv-python-headless and
+numpy from PyPI.
 
 `windows.txt` lists windows in R-CNN's format. `expected.tsv` lists the crop of each foreground
 window, resized by OpenCV as in Caffe's layer WindowData. Its columns are label, crop_size,
@@ -28,7 +28,7 @@ def nearest(x):
 
 
 def crop_axis(first, last, half, extent, crop, pad):
-    """Returns the first and last pixel, their count after resizing, and the padding before and after."""
+    """Returns first and last pixel, their count after resizing, and the padding on both sides."""
     centre = F(first) + F(last - first + 1) / F(2)
     half_side = half * (F(crop) / F(crop - 2 * pad))
     low, high = nearest(centre - half_side), nearest(centre + half_side)

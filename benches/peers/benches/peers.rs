@@ -1,4 +1,4 @@
-//! Every case by everybody, on one thread and on two.
+//! Every case on every library, with one thread and with two.
 
 use cortado::host::Workers;
 use cortado_peers::{Peers, Work, cases};
@@ -8,8 +8,8 @@ use std::time::Duration;
 fn peers(c: &mut Criterion) {
     let peers = Peers::find();
     for threads in [1, 2] {
-        let workers = Workers::new(threads).expect("threads");
-        peers.threads(threads);
+        let workers = Workers::new(threads).expect("threads start");
+        peers.set_threads(threads);
         for case in cases() {
             let mut group = c.benchmark_group(format!("{}/{threads}", case.group));
             group.throughput(match case.work {
@@ -17,14 +17,14 @@ fn peers(c: &mut Criterion) {
                 Work::Bytes(bytes) => Throughput::Bytes(bytes),
             });
             for mut run in (case.runs)(&peers, &workers) {
-                let id = BenchmarkId::new(run.who, &case.name);
-                group.bench_function(id, |bencher| bencher.iter(|| (run.once)()));
+                let id = BenchmarkId::new(run.library, &case.name);
+                group.bench_function(id, |bencher| bencher.iter(|| (run.call)()));
             }
         }
     }
 }
 
-/// Short measurements: there are many.
+/// Short measurements, because there are many cases.
 fn config() -> Criterion {
     Criterion::default()
         .sample_size(20)

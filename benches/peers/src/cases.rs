@@ -1,48 +1,48 @@
-//! What is timed: cases, each done by several.
+//! Benchmark cases, each of which runs on several libraries.
 
-use crate::{library::Peers, maps, operand::Operand, products, vectors, windows};
+use crate::{elementwise, images, library::Peers, matrices, operand::Operand, vectors};
 use cortado::{
     Element,
     host::{Workers, uniform},
     op::RngKey,
 };
 
-/// How much one run does.
+/// Amount of work of one call.
 #[derive(Clone, Copy, Debug)]
 pub enum Work {
     /// Floating-point operations.
     Flops(u64),
-    /// Bytes that have to be read and written, each operand once.
+    /// Bytes of all operands, each read or written once.
     Bytes(u64),
 }
 
-/// Somebody's way to do it.
+/// A case on one library.
 pub struct Run {
-    /// Whose.
-    pub who: &'static str,
-    /// Does it once.
-    pub once: Box<dyn FnMut()>,
+    /// Name of the library.
+    pub library: &'static str,
+    /// Calls the kernel once.
+    pub call: Box<dyn FnMut()>,
 }
 
 impl Run {
-    pub(crate) fn new(who: &'static str, once: impl FnMut() + 'static) -> Self {
-        Self { who, once: Box::new(once) }
+    pub(crate) fn new(library: &'static str, call: impl FnMut() + 'static) -> Self {
+        Self { library, call: Box::new(call) }
     }
 }
 
-/// Operands are made when they are needed, and gone after.
-pub(crate) type Make = Box<dyn Fn(&Peers, &Workers) -> Vec<Run>>;
+/// Creates the runs of a case, with their operands, just before they are timed.
+pub(crate) type MakeRuns = Box<dyn Fn(&Peers, &Workers) -> Vec<Run>>;
 
-/// One thing to do.
+/// Kernel call of one size.
 pub struct Case {
-    /// Its family: `sgemm`, `level1`, …
+    /// Kernel or family: `sgemm`, `level1`, …
     pub group: &'static str,
-    /// What and how large, unique in the group.
+    /// Kernel and size, unique in the group.
     pub name: String,
-    /// How much that is.
+    /// Amount of work.
     pub work: Work,
-    /// Those who can do it, cortado first.
-    pub runs: Make,
+    /// Creates one run for each library that has the kernel, cortado's first.
+    pub runs: MakeRuns,
 }
 
 impl Case {
@@ -56,29 +56,29 @@ impl Case {
     }
 }
 
-/// Everything.
+/// Returns all cases.
 pub fn cases() -> Vec<Case> {
     let mut list = Vec::new();
-    products::add(&mut list);
+    matrices::add(&mut list);
     vectors::add(&mut list);
-    maps::add(&mut list);
-    windows::add(&mut list);
+    elementwise::add(&mut list);
+    images::add(&mut list);
     list
 }
 
-/// Lengths of vectors: from the first-level cache to memory.
+/// Lengths of vectors, from L1 to main memory.
 pub(crate) const LENGTHS: [usize; 8] =
     [1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22, 1 << 24];
 
-/// Elements from `min` to `max`.
+/// Returns random elements from `min` to `max`.
 pub(crate) fn vector<T: Element>(len: usize, [min, max]: [f64; 2]) -> Operand<T> {
     let x = Operand::zeros(len);
     uniform(&Workers::sequential(), RngKey::new(len as u64), min, max, &mut x.get_mut())
-        .expect("a range of numbers");
+        .expect("finite bounds in order");
     x
 }
 
-/// Moving `len` elements: what the memory allows.
+/// Returns the run `copy`, which copies `len` elements: the limit that memory bandwidth sets.
 pub(crate) fn copy<T: Element>(len: usize) -> Run {
     let (x, y) = (vector::<T>(len, [-1.0, 1.0]), Operand::zeros(len));
     Run::new("copy", move || y.get_mut().copy_from_slice(std::hint::black_box(&x.get())))

@@ -1,22 +1,22 @@
-//! The same work done by cortado and by others, in one process.
+//! Benchmark cases that cortado and other libraries run with the same operands, in one process.
 //!
-//! Peers are found through the environment; who is not found is left out, by name:
+//! Environment variables name the libraries. One that is not found is left out, with a message:
 //!
-//! - `CORTADO_PEER_OPENBLAS`: a library with `cblas_sgemm` or, as in the Python package
-//!   `scipy-openblas32`, `scipy_cblas_sgemm`;
-//! - `CORTADO_PEER_MKL`: `libmkl_rt.so`, with its companions beside it. Set
-//!   `MKL_THREADING_LAYER=GNU` for more threads than one.
+//! - `CORTADO_PEER_OPENBLAS`: a library with `cblas_sgemm` or, like the Python package
+//!   `scipy-openblas32`, `scipy_cblas_sgemm`.
+//! - `CORTADO_PEER_MKL`: `libmkl_rt.so`, next to the libraries it loads. Set
+//!   `MKL_THREADING_LAYER=GNU` for more than one thread.
 //!
-//! The crates `gemm` and `matrixmultiply` are compiled in. Where nobody offers a kernel, `copy` is
-//! the peer: moving as many bytes, which is what the memory allows.
+//! The crates `gemm` and `matrixmultiply` are compiled in. Where no library offers a kernel, `copy`
+//! is the peer: it copies as many bytes as the kernel reads and writes.
 
 mod cases;
+mod elementwise;
+mod images;
 mod library;
-mod maps;
+mod matrices;
 mod operand;
-mod products;
 mod vectors;
-mod windows;
 
 pub use cases::{Case, Run, Work, cases};
 pub use library::{Library, Peers};

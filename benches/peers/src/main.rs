@@ -1,4 +1,5 @@
-//! Ratios: every case by everybody in turn, so that all of them see the same machine.
+//! Speed of cortado relative to other libraries. All runs of a case take turns in every round, so that
+//! changes of the machine's speed affect all of them.
 //!
 //! `cargo run --release -- [--threads N] [--rounds N] [--least] [PART-OF-A-NAME …]`
 
@@ -13,13 +14,14 @@ use std::{
 struct Options {
     threads: usize,
     rounds: usize,
-    /// Which of the sorted times counts: on a busy machine the least tells more.
+    /// Report the minimum time instead of the median. It varies less on a busy machine.
     least: bool,
-    parts: Vec<String>,
+    /// Run only cases whose names contain one of these; all cases if empty.
+    name_parts: Vec<String>,
 }
 
-fn options() -> Result<Options, String> {
-    let mut options = Options { threads: 1, rounds: 15, least: false, parts: Vec::new() };
+fn parse_options() -> Result<Options, String> {
+    let mut options = Options { threads: 1, rounds: 15, least: false, name_parts: Vec::new() };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let number = match argument.as_str() {
@@ -29,28 +31,28 @@ fn options() -> Result<Options, String> {
                 options.least = true;
                 continue;
             }
-            flag if flag.starts_with('-') => return Err(format!("no such option: {flag}")),
+            flag if flag.starts_with('-') => return Err(format!("{flag}: unknown option")),
             part => {
-                options.parts.push(part.into());
+                options.name_parts.push(part.into());
                 continue;
             }
         };
         let value = arguments.next().unwrap_or_default();
         *number = match value.parse() {
             Ok(count) if count > 0 => count,
-            _ => return Err(format!("{argument} takes a count, not {value:?}")),
+            _ => return Err(format!("{argument}: expected a positive number, found {value:?}")),
         };
     }
     Ok(options)
 }
 
-/// How often to run for about a millisecond, which the clock can tell.
+/// Returns how many calls take about a millisecond, which the clock measures accurately.
 fn repetitions(run: &mut Run) -> u32 {
-    (run.once)();
+    (run.call)();
     let mut count = 1;
     loop {
         let start = Instant::now();
-        (0..count).for_each(|_| (run.once)());
+        (0..count).for_each(|_| (run.call)());
         let time = start.elapsed();
         if time > Duration::from_millis(1) || count > 1 << 20 {
             return count;
@@ -59,21 +61,21 @@ fn repetitions(run: &mut Run) -> u32 {
     }
 }
 
-/// Seconds of one run of each: the median over the rounds, or the least.
-fn times(runs: &mut [Run], options: &Options) -> Vec<f64> {
+/// Returns the seconds of one call of each run: the median over the rounds, or the minimum.
+fn measure(runs: &mut [Run], options: &Options) -> Vec<f64> {
     let counts: Vec<_> = runs.iter_mut().map(repetitions).collect();
     let mut times = vec![Vec::new(); runs.len()];
     for round in 0..options.rounds {
-        // The next one begins: what the last cache holds of the largest operands hangs on who came
-        // before.
+        // Each round starts with another run, because the one before a run determines how much of its
+        // operands is in the last-level cache.
         for turn in 0..runs.len() {
-            let who = (round + turn) % runs.len();
-            let (run, count) = (&mut runs[who], counts[who]);
-            // Caches are as it leaves them itself, not as who came before does.
-            (run.once)();
+            let index = (round + turn) % runs.len();
+            let (run, count) = (&mut runs[index], counts[index]);
+            // An untimed call fills the caches with the operands of this run.
+            (run.call)();
             let start = Instant::now();
-            (0..count).for_each(|_| black_box(&mut run.once)());
-            times[who].push(start.elapsed().as_secs_f64() / f64::from(count));
+            (0..count).for_each(|_| black_box(&mut run.call)());
+            times[index].push(start.elapsed().as_secs_f64() / f64::from(count));
         }
     }
     times.iter_mut().for_each(|times| times.sort_by(f64::total_cmp));
@@ -81,7 +83,7 @@ fn times(runs: &mut [Run], options: &Options) -> Vec<f64> {
 }
 
 fn main() -> ExitCode {
-    let options = match options() {
+    let options = match parse_options() {
         Ok(options) => options,
         Err(error) => {
             eprintln!("{error}\nusage: [--threads N] [--rounds N] [--least] [PART-OF-A-NAME …]");
@@ -96,37 +98,38 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    peers.threads(options.threads);
+    peers.set_threads(options.threads);
     println!(
-        "threads: {}; each peer: its rate, and how many times as fast cortado is",
+        "threads: {}; for each library: its rate, and cortado's rate divided by it",
         options.threads
     );
     let mut ratios: Vec<(&str, &str, f64)> = Vec::new();
     for case in cases() {
         let name = format!("{}/{}", case.group, case.name);
-        if !options.parts.is_empty() && !options.parts.iter().any(|part| name.contains(part)) {
+        let parts = &options.name_parts;
+        if !parts.is_empty() && !parts.iter().any(|part| name.contains(part)) {
             continue;
         }
         let mut runs = (case.runs)(&peers, &workers);
-        let times = times(&mut runs, &options);
+        let times = measure(&mut runs, &options);
         let (amount, unit) = match case.work {
-            Work::Flops(flops) => (flops, "Gflop/s"),
+            Work::Flops(flops) => (flops, "GFLOP/s"),
             Work::Bytes(bytes) => (bytes, "GB/s"),
         };
         let rate = |time: f64| amount as f64 / time * 1e-9;
         print!("{name:<34} {:8.2} {unit:<7}", rate(times[0]));
         for (run, &time) in runs.iter().zip(&times).skip(1) {
-            print!("  {} {:.2} {:.2}x", run.who, rate(time), time / times[0]);
-            ratios.push((case.group, run.who, time / times[0]));
+            print!("  {} {:.2} {:.2}x", run.library, rate(time), time / times[0]);
+            ratios.push((case.group, run.library, time / times[0]));
         }
         println!();
     }
-    println!("\ngeometric means, and least");
-    ratios.sort_by_key(|&(group, who, _)| (group, who));
-    for part in ratios.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
-        let mean = part.iter().map(|(.., ratio)| ratio.ln()).sum::<f64>() / part.len() as f64;
-        let least = part.iter().map(|&(.., ratio)| ratio).fold(f64::MAX, f64::min);
-        println!("{:<16} {:<16} {:.2} {least:.2}", part[0].0, part[0].1, mean.exp());
+    println!("\ngeometric mean and minimum of the ratios");
+    ratios.sort_by_key(|&(group, library, _)| (group, library));
+    for ratios in ratios.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+        let mean = ratios.iter().map(|(.., ratio)| ratio.ln()).sum::<f64>() / ratios.len() as f64;
+        let min = ratios.iter().map(|&(.., ratio)| ratio).fold(f64::MAX, f64::min);
+        println!("{:<16} {:<16} {:.2} {min:.2}", ratios[0].0, ratios[0].1, mean.exp());
     }
     ExitCode::SUCCESS
 }

@@ -1,4 +1,4 @@
-//! Operands that all who do the same thing share.
+//! Operands that the runs of a case share.
 
 use cortado::Element;
 use std::{
@@ -6,32 +6,32 @@ use std::{
     rc::Rc,
 };
 
-/// Elements of the widest type that lie in a line of a cache.
-const LINE: usize = 64;
+/// Alignment in bytes, and spare elements to reach it.
+const CACHE_LINE: usize = 64;
 
-/// Memory that begins at a line, as cortado's does; clones share it.
+/// Memory aligned to a cache line, like cortado's; clones share it.
 ///
-/// Where memory lies decides what a small or a very large kernel takes: by up to twice within a
-/// cache, and by a tenth where pages of it come to lie better or worse in the last one.
+/// Addresses change the time of small and of very large kernels: by up to a factor of 2 in cache, and
+/// by a tenth where the pages of different operands compete for sets of the last-level cache.
 pub(crate) struct Operand<T> {
-    room: Rc<RefCell<Vec<T>>>,
+    memory: Rc<RefCell<Vec<T>>>,
     start: usize,
     len: usize,
 }
 
 impl<T: Element> Operand<T> {
     pub(crate) fn zeros(len: usize) -> Self {
-        let room = vec![T::default(); len + LINE];
-        let start = room.as_ptr().align_offset(LINE).min(LINE);
-        Self { room: Rc::new(RefCell::new(room)), start, len }
+        let memory = vec![T::default(); len + CACHE_LINE];
+        let start = memory.as_ptr().align_offset(CACHE_LINE).min(CACHE_LINE);
+        Self { memory: Rc::new(RefCell::new(memory)), start, len }
     }
 
     pub(crate) fn get(&self) -> Ref<'_, [T]> {
-        Ref::map(self.room.borrow(), |room| &room[self.start..][..self.len])
+        Ref::map(self.memory.borrow(), |memory| &memory[self.start..][..self.len])
     }
 
     pub(crate) fn get_mut(&self) -> RefMut<'_, [T]> {
-        RefMut::map(self.room.borrow_mut(), |room| &mut room[self.start..][..self.len])
+        RefMut::map(self.memory.borrow_mut(), |memory| &mut memory[self.start..][..self.len])
     }
 
     pub(crate) fn as_ptr(&self) -> *const T {
@@ -45,6 +45,6 @@ impl<T: Element> Operand<T> {
 
 impl<T> Clone for Operand<T> {
     fn clone(&self) -> Self {
-        Self { room: self.room.clone(), ..*self }
+        Self { memory: self.memory.clone(), ..*self }
     }
 }

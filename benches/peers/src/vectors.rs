@@ -1,7 +1,7 @@
-//! Level 1, reductions of rows, and conversions.
+//! BLAS level 1, reductions of rows, and conversions between element types.
 
 use crate::{
-    cases::{Case, LENGTHS, Make, Run, Work, copy, vector},
+    cases::{Case, LENGTHS, MakeRuns, Run, Work, copy, vector},
     operand::Operand,
 };
 use cortado::{
@@ -11,17 +11,17 @@ use cortado::{
 };
 use std::{ffi::c_int, hint::black_box, slice};
 
-/// n, x, its step, y, its step.
+/// n, x, incx, y, incy.
 type CblasCopy = unsafe extern "C" fn(c_int, *const f32, c_int, *mut f32, c_int);
-/// n, α, x, its step.
+/// n, α, x, incx.
 type CblasScal = unsafe extern "C" fn(c_int, f32, *mut f32, c_int);
-/// n, α, x, its step, y, its step.
+/// n, α, x, incx, y, incy.
 type CblasAxpy = unsafe extern "C" fn(c_int, f32, *const f32, c_int, *mut f32, c_int);
-/// n, α, x, its step, β, y, its step.
+/// n, α, x, incx, β, y, incy.
 type CblasAxpby = unsafe extern "C" fn(c_int, f32, *const f32, c_int, f32, *mut f32, c_int);
-/// n, x, its step, y, its step.
+/// n, x, incx, y, incy.
 type CblasDot = unsafe extern "C" fn(c_int, *const f32, c_int, *const f32, c_int) -> f32;
-/// n, x, its step.
+/// n, x, incx.
 type CblasSum = unsafe extern "C" fn(c_int, *const f32, c_int) -> f32;
 
 const RANGE: [f64; 2] = [-1.0, 1.0];
@@ -37,13 +37,13 @@ pub(crate) fn add(list: &mut Vec<Case>) {
     }
 }
 
-/// cortado's function, which is called with operands x and y: found as those of a library are,
-/// without the guards of the cells they are in, which would count where they are short.
-macro_rules! ours {
+/// Run of cortado's function with operands x and y. Like for the other libraries, the slices come from
+/// raw pointers: the guards of their cells would take a share of the time of short operands.
+macro_rules! cortado_run {
     ($operands:ident, $workers:ident, $n:ident, |$w:ident, $x:ident, $y:ident| $call:expr) => {{
         let ((x, y), workers) = ($operands.clone(), $workers.clone());
         Run::new("cortado", move || {
-            // SAFETY: both hold so many elements, and nobody else looks at them meanwhile.
+            // SAFETY: both operands hold `$n` elements, and no other run accesses them during this call.
             let ($w, $x, $y) = unsafe {
                 let x = slice::from_raw_parts(x.as_ptr(), $n);
                 (&workers, x, slice::from_raw_parts_mut(y.as_mut_ptr(), $n))
@@ -53,16 +53,16 @@ macro_rules! ours {
     }};
 }
 
-/// A library's function, which is called with operands x and y if it is there.
-macro_rules! theirs {
+/// Adds a run for each library that has the function `$name`, with operands x and y.
+macro_rules! add_library_runs {
     ($runs:ident, $peers:ident, $operands:ident, $n:ident, $name:literal: $ty:ty, |$f:ident, $len:ident, $x:ident, $y:ident| $call:expr) => {
         for library in &$peers.libraries {
-            // SAFETY: the type is that of the C interface.
+            // SAFETY: the type is that of the CBLAS interface.
             if let Some($f) = unsafe { library.symbol::<$ty>($name) } {
                 let (x, y) = $operands.clone();
                 $runs.push(Run::new(library.name, move || {
                     let ($len, $x, $y) = ($n as c_int, x.as_ptr(), y.as_mut_ptr());
-                    // SAFETY: both hold so many elements.
+                    // SAFETY: both operands hold `$n` elements.
                     black_box(unsafe { $call });
                 }));
             }
@@ -71,7 +71,7 @@ macro_rules! theirs {
 }
 
 fn level1(list: &mut Vec<Case>, n: usize) {
-    let mut add = |name: &str, vectors: usize, runs: Make| {
+    let mut add = |name: &str, vectors: usize, runs: MakeRuns| {
         let work = Work::Bytes((vectors * n * size_of::<f32>()) as u64);
         list.push(Case::new("level1", format!("{name}/{n}"), work, runs));
     };
@@ -81,20 +81,21 @@ fn level1(list: &mut Vec<Case>, n: usize) {
         2,
         Box::new(move |peers: &crate::Peers, workers| {
             let operands = make();
-            let mut runs = vec![ours!(operands, workers, n, |w, x, y| host::copy(w, x, y))];
-            theirs!(runs, peers, operands, n, "cblas_scopy": CblasCopy, |f, n, x, y| f(n, x, 1, y, 1));
+            let mut runs = vec![cortado_run!(operands, workers, n, |w, x, y| host::copy(w, x, y))];
+            add_library_runs!(runs, peers, operands, n, "cblas_scopy": CblasCopy, |f, n, x, y| f(n, x, 1, y, 1));
             runs
         }),
     );
-    // A factor that leaves the size: what shrinks becomes subnormal, and takes ten times as long.
+    // A factor of magnitude 1. Repeated scaling by less would give subnormal numbers, which take ten
+    // times as long.
     add(
         "scal",
         2,
         Box::new(move |peers: &crate::Peers, workers| {
             let operands = make();
             let mut runs =
-                vec![ours!(operands, workers, n, |w, _x, y| host::scal::<f32>(w, -1.0, y))];
-            theirs!(runs, peers, operands, n, "cblas_sscal": CblasScal, |f, n, _x, y| f(n, -1.0, y, 1));
+                vec![cortado_run!(operands, workers, n, |w, _x, y| host::scal::<f32>(w, -1.0, y))];
+            add_library_runs!(runs, peers, operands, n, "cblas_sscal": CblasScal, |f, n, _x, y| f(n, -1.0, y, 1));
             runs
         }),
     );
@@ -103,9 +104,10 @@ fn level1(list: &mut Vec<Case>, n: usize) {
         3,
         Box::new(move |peers: &crate::Peers, workers| {
             let operands = make();
-            let mut runs =
-                vec![ours!(operands, workers, n, |w, x, y| host::axpy::<f32>(w, ALPHA, x, y))];
-            theirs!(runs, peers, operands, n, "cblas_saxpy": CblasAxpy, |f, n, x, y| f(n, ALPHA, x, 1, y, 1));
+            let mut runs = vec![cortado_run!(operands, workers, n, |w, x, y| host::axpy::<f32>(
+                w, ALPHA, x, y
+            ))];
+            add_library_runs!(runs, peers, operands, n, "cblas_saxpy": CblasAxpy, |f, n, x, y| f(n, ALPHA, x, 1, y, 1));
             runs
         }),
     );
@@ -114,10 +116,10 @@ fn level1(list: &mut Vec<Case>, n: usize) {
         3,
         Box::new(move |peers: &crate::Peers, workers| {
             let operands = make();
-            let mut runs = vec![ours!(operands, workers, n, |w, x, y| {
+            let mut runs = vec![cortado_run!(operands, workers, n, |w, x, y| {
                 host::axpby::<f32>(w, ALPHA, x, BETA, y)
             })];
-            theirs!(runs, peers, operands, n, "cblas_saxpby": CblasAxpby, |f, n, x, y| f(
+            add_library_runs!(runs, peers, operands, n, "cblas_saxpby": CblasAxpby, |f, n, x, y| f(
                 n, ALPHA, x, 1, BETA, y, 1
             ));
             runs
@@ -128,8 +130,9 @@ fn level1(list: &mut Vec<Case>, n: usize) {
         2,
         Box::new(move |peers: &crate::Peers, workers| {
             let operands = make();
-            let mut runs = vec![ours!(operands, workers, n, |w, x, y| host::dot::<f32>(w, x, y))];
-            theirs!(runs, peers, operands, n, "cblas_sdot": CblasDot, |f, n, x, y| f(n, x, 1, y, 1));
+            let mut runs =
+                vec![cortado_run!(operands, workers, n, |w, x, y| host::dot::<f32>(w, x, y))];
+            add_library_runs!(runs, peers, operands, n, "cblas_sdot": CblasDot, |f, n, x, y| f(n, x, 1, y, 1));
             runs
         }),
     );
@@ -138,27 +141,28 @@ fn level1(list: &mut Vec<Case>, n: usize) {
         1,
         Box::new(move |peers: &crate::Peers, workers| {
             let operands = make();
-            let mut runs = vec![ours!(operands, workers, n, |w, x, _y| host::asum::<f32>(w, x))];
-            theirs!(runs, peers, operands, n, "cblas_sasum": CblasSum, |f, n, x, _y| f(n, x, 1));
+            let mut runs =
+                vec![cortado_run!(operands, workers, n, |w, x, _y| host::asum::<f32>(w, x))];
+            add_library_runs!(runs, peers, operands, n, "cblas_sasum": CblasSum, |f, n, x, _y| f(n, x, 1));
             runs
         }),
     );
-    // The root of the sum of squares: what the BLAS has.
+    // Cortado has `sumsq`, whose square root is the BLAS function.
     add(
         "nrm2",
         1,
         Box::new(move |peers: &crate::Peers, workers| {
             let operands = make();
-            let mut runs = vec![ours!(operands, workers, n, |w, x, _y| {
+            let mut runs = vec![cortado_run!(operands, workers, n, |w, x, _y| {
                 host::sumsq::<f32>(w, x).map(f32::sqrt)
             })];
-            theirs!(runs, peers, operands, n, "cblas_snrm2": CblasSum, |f, n, x, _y| f(n, x, 1));
+            add_library_runs!(runs, peers, operands, n, "cblas_snrm2": CblasSum, |f, n, x, _y| f(n, x, 1));
             runs
         }),
     );
 }
 
-/// Sums of rows of 256; a library's dot product with ones for each row.
+/// Reductions of rows of 256 elements. Other libraries run `asum` on each row.
 fn rows(list: &mut Vec<Case>, n: usize) {
     let (extent, work) = (256, Work::Bytes((n * size_of::<f32>()) as u64));
     for op in [Reduce::Sum, Reduce::Max] {
@@ -167,21 +171,21 @@ fn rows(list: &mut Vec<Case>, n: usize) {
             format!("{}/{n}", op.name()),
             work,
             move |peers, workers| {
-                let axis = Axis::new(n / extent, extent, 1).expect("an axis");
+                let axis = Axis::new(n / extent, extent, 1).expect("extents are positive");
                 let operands = (vector::<f32>(n, RANGE), Operand::<f32>::zeros(n / extent));
                 let ((x, y), workers) = (operands.clone(), workers.clone());
                 let mut runs = vec![Run::new("cortado", move || {
                     host::reduce::<f32>(&workers, op, &axis, &x.get(), &mut y.get_mut())
-                        .expect("a reduction");
+                        .expect("operands of matching lengths");
                 })];
                 if op == Reduce::Sum {
                     for library in &peers.libraries {
-                        // SAFETY: the type is that of the C interface.
+                        // SAFETY: the type is that of the CBLAS interface.
                         if let Some(sum) = unsafe { library.symbol::<CblasSum>("cblas_sasum") } {
                             let (x, y) = operands.clone();
                             runs.push(Run::new(library.name, move || {
                                 for (x, y) in x.get().chunks(extent).zip(&mut *y.get_mut()) {
-                                    // SAFETY: a row holds so many elements.
+                                    // SAFETY: the row holds `extent` elements.
                                     *y = unsafe { sum(extent as c_int, x.as_ptr(), 1) };
                                 }
                                 black_box(&y);
@@ -195,20 +199,20 @@ fn rows(list: &mut Vec<Case>, n: usize) {
     }
 }
 
-/// 16-bit elements to `f32` and back; the limit is moving as much.
+/// Conversion of 16-bit elements to `f32` and back, compared with copying as many bytes.
 fn conversion<T: Element>(list: &mut Vec<Case>, name: &'static str, n: usize) {
     let work = Work::Bytes((n * (size_of::<T>() + size_of::<f32>())) as u64);
     list.push(Case::new("convert", format!("{name}_to_f32/{n}"), work, move |_, workers| {
         let (x, y) = (vector::<T>(n, RANGE), Operand::<f32>::zeros(n));
-        vec![converted(workers, x, y), copy::<f32>(n * 3 / 4)]
+        vec![convert_run(workers, x, y), copy::<f32>(n * 3 / 4)]
     }));
     list.push(Case::new("convert", format!("f32_to_{name}/{n}"), work, move |_, workers| {
         let (x, y) = (vector::<f32>(n, RANGE), Operand::<T>::zeros(n));
-        vec![converted(workers, x, y), copy::<f32>(n * 3 / 4)]
+        vec![convert_run(workers, x, y), copy::<f32>(n * 3 / 4)]
     }));
 }
 
-fn converted<X: Element, Y: Element>(workers: &Workers, x: Operand<X>, y: Operand<Y>) -> Run {
+fn convert_run<X: Element, Y: Element>(workers: &Workers, x: Operand<X>, y: Operand<Y>) -> Run {
     let workers = workers.clone();
     Run::new("cortado", move || {
         host::convert(&workers, &x.get(), &mut y.get_mut()).expect("equal lengths");

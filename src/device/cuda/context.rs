@@ -2,9 +2,9 @@
 
 use super::{
     error::{CudaFailure, PendingLaunch, check_driver, from_cust},
+    memory_pool::MemoryPool,
     module::Modules,
     pinned_pool::PinnedPool,
-    memory_pool::MemoryPool,
 };
 use crate::error::{Error, Result};
 use cust::{

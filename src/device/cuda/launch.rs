@@ -2,8 +2,8 @@
 
 use super::{
     CudaBuffer, CudaDevice,
-    kernel_errors::KernelError,
     error::PendingLaunch,
+    kernel_errors::KernelError,
     module::{self, Function, PtxKernel},
 };
 use crate::{

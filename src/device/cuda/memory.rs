@@ -1,6 +1,6 @@
 //! Copies and queues.
 
-use super::{CudaBuffer, CudaDevice, pinned_pool::PinnedBytes, stream::Stream};
+use super::{CudaBuffer, CudaDevice, pinned_bytes::PinnedBytes, stream::Stream};
 use crate::{
     error::{Error, Result},
     host::Workers,

@@ -1,14 +1,10 @@
 //! Host memory that the GPU reaches by itself.
 
-use super::context::Context;
-use crate::memory::HostStorage;
 use cust::sys::{CUresult, cuMemAllocHost_v2, cuMemFreeHost};
 use parking_lot::Mutex;
 use std::{
     collections::BTreeMap,
     ptr::{self, NonNull},
-    slice,
-    sync::Arc,
 };
 
 /// Pinned blocks that are free: pinning costs far more than to copy what is in them.
@@ -26,11 +22,11 @@ struct Free {
 const MAX_CACHED_BYTES: usize = 1 << 28;
 
 /// What is smaller is not worth a page of its own.
-const MIN_PINNED_BYTES: usize = 1 << 14;
+pub(super) const MIN_PINNED_BYTES: usize = 1 << 14;
 
 impl PinnedPool {
     /// A free block of this size, or a new one. The context is current.
-    fn take(&self, size: usize) -> Option<Block> {
+    pub(super) fn take(&self, size: usize) -> Option<Block> {
         let mut free = self.0.lock();
         match free.blocks.get_mut(&size).and_then(Vec::pop) {
             Some(block) => {
@@ -42,7 +38,7 @@ impl PinnedPool {
     }
 
     /// Keeps a block for later, if there are not enough. The context is current.
-    fn give(&self, block: Block) {
+    pub(super) fn give(&self, block: Block) {
         let mut free = self.0.lock();
         if free.bytes + block.size <= MAX_CACHED_BYTES {
             free.bytes += block.size;
@@ -57,8 +53,8 @@ impl PinnedPool {
 }
 
 /// A block of pinned memory.
-struct Block {
-    start: NonNull<u8>,
+pub(super) struct Block {
+    pub(super) start: NonNull<u8>,
     size: usize,
 }
 
@@ -83,49 +79,5 @@ impl Drop for Block {
     fn drop(&mut self) {
         // SAFETY: the block came from the driver, and nobody else has it.
         let _ = unsafe { cuMemFreeHost(self.start.as_ptr().cast()) };
-    }
-}
-
-/// Pinned bytes. Copies from and to them are waited for, so that they may be used again as soon
-/// as they are dropped.
-pub(super) struct PinnedBytes {
-    /// `Some` until dropped.
-    block: Option<Block>,
-    len: usize,
-    context: Arc<Context>,
-}
-
-impl PinnedBytes {
-    /// `len` bytes, all zero, if they are worth it and can be had.
-    pub(super) fn zeroed(context: &Arc<Context>, len: usize) -> Option<Self> {
-        let size = len.checked_next_power_of_two().filter(|_| len >= MIN_PINNED_BYTES)?;
-        context.enter().ok()?;
-        let block = Some(context.pinned.take(size)?);
-        let mut taken = Self { block, len, context: Arc::clone(context) };
-        taken.bytes_mut().fill(0);
-        Some(taken)
-    }
-}
-
-impl HostStorage for PinnedBytes {
-    fn bytes(&self) -> &[u8] {
-        let Some(block) = &self.block else { return &[] };
-        // SAFETY: the block holds at least `len` bytes, and lives as long as `self`.
-        unsafe { slice::from_raw_parts(block.start.as_ptr(), self.len) }
-    }
-
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        let Some(block) = &mut self.block else { return &mut [] };
-        // SAFETY: as above; it is borrowed exclusively.
-        unsafe { slice::from_raw_parts_mut(block.start.as_ptr(), self.len) }
-    }
-}
-
-impl Drop for PinnedBytes {
-    fn drop(&mut self) {
-        if let Some(block) = self.block.take() {
-            let _ = self.context.enter();
-            self.context.pinned.give(block);
-        }
     }
 }

@@ -1,9 +1,9 @@
 //! Queues of work, and how they wait for each other.
 
 use super::{
-    kernel_errors::KernelErrorFlags,
     context::Context,
     error::{CudaFailure, check_driver},
+    kernel_errors::KernelErrorFlags,
 };
 use crate::error::Result;
 use cust::sys::{

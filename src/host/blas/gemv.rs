@@ -1,19 +1,19 @@
-//! Matrix-vector products.
+//! GEMV: matrix-vector products.
 //!
-//! A matrix is read once and used once, so the memory sets the pace: several rows are read side
-//! by side, and no panel is copied but to widen 16-bit elements. `f32` and `f64` go to the kernels
-//! of matrix products that read operands where they lie.
+//! A GEMV reads each element of `A` once, so memory bandwidth limits it. Nothing is packed; 16-bit
+//! elements are widened in chunks.
+//!
+//! - `f32` and `f64`, `A` not transposed or with short rows: the unpacked GEMM kernels.
+//! - `f32` and `f64`, `A` transposed with long rows: [`add_long_rows`].
+//! - `f16` and `bf16`: [`dot_rows`] and [`add_rows`], compiled for each SIMD level.
 
 use crate::{
     element::Element,
     error::Result,
     host::{
-        blas::{
-            gemm::row_times_matrix,
-            gemv_transposed::add_long_rows,
-            level1::{LANES, reduce_lanes, zero_padded},
-        },
+        blas::{gemv_transposed::add_long_rows, kernel::unpacked::row_times_matrix},
         cache::scratch::with_scratch,
+        reduction::tree::{LANES, reduce_lanes, zero_padded},
         simd::{
             accumulator::{
                 CHUNK, accumulator_buffer, accumulator_len, is_wide, overwrite_widened,
@@ -28,19 +28,19 @@ use crate::{
 use bytemuck::{cast_slice, cast_slice_mut};
 use num_traits::{Float, Zero};
 
-/// Rows taken together.
+/// Rows multiplied at a time.
 const ROWS: usize = 4;
 
-/// Elements of a row that is short: several are in the first-level cache at a time.
-const SHORT: usize = 512;
+/// Largest length of a short row, of which L1 holds several.
+const SHORT_ROW_LEN: usize = 512;
 
-/// Elements of the matrix that make a task: as for vectors.
+/// Elements of `A` in one task; chosen so that a second thread pays.
 const GRAIN: usize = 1 << 17;
 
 /// `y ← α·op(A)·x + β·y`; β = 0 does not read `y`, and α = 0 reads neither `A` nor `x`.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) and [`Error::InvalidInput`](crate::Error::InvalidInput) as
+/// [`Error::Length`](crate::Error::Length) and [`Error::InvalidInput`](crate::Error::InvalidInput) like
 /// [`Gemv::check`].
 #[doc(alias = "caffe_cpu_gemv")]
 pub fn gemv<T: Element>(
@@ -52,20 +52,20 @@ pub fn gemv<T: Element>(
 ) -> Result<()> {
     op.check(a.len(), x.len(), y.len())?;
     if op.alpha.is_zero() || x.is_empty() {
-        let mut room = accumulator_buffer();
-        y.chunks_mut(CHUNK).for_each(|y| put(op, y, &mut room, |_| T::Acc::zero()));
+        let mut buffer = accumulator_buffer();
+        y.chunks_mut(CHUNK).for_each(|y| write_back(op, y, &mut buffer, |_| T::Acc::zero()));
         return Ok(());
     }
-    // Columns of long rows are too far apart for a sum to stay in a register.
-    let short = op.trans == Transpose::No || op.n <= SHORT;
-    if is_wide::<T>() && short {
-        wide(workers, op, a, x, y);
+    // In long rows, elements of one column are too far apart for its sum to stay in a register.
+    let unpacked = op.trans == Transpose::No || op.n <= SHORT_ROW_LEN;
+    if is_wide::<T>() && unpacked {
+        gemv_unpacked(workers, op, a, x, y);
         return Ok(());
     }
     match op.trans {
-        Transpose::No => with_scratch(accumulator_len::<T>(x.len()), |room| {
-            let x = widened(x, room);
-            // A task's rows do not change its results: each row is summed the same way in any.
+        Transpose::No => with_scratch(accumulator_len::<T>(x.len()), |scratch| {
+            let x = widened(x, scratch);
+            // Each row is summed the same way in any task, so results do not depend on tasks.
             let rows = (GRAIN / x.len()).next_multiple_of(ROWS).max(ROWS);
             workers.for_each_chunk(y, rows, |task, y| {
                 let a = &a[task * rows * op.lda..];
@@ -79,8 +79,8 @@ pub fn gemv<T: Element>(
             let (x, y) = (cast_slice(x), cast_slice_mut(y));
             add_long_rows(workers, (op.alpha, op.beta), (cast_slice::<T, T::Acc>(a), op.lda), x, y);
         }
-        Transpose::Yes => with_scratch(accumulator_len::<T>(x.len()), |room| {
-            let x = widened(x, room);
+        Transpose::Yes => with_scratch(accumulator_len::<T>(x.len()), |scratch| {
+            let x = widened(x, scratch);
             let columns = (GRAIN / x.len()).next_multiple_of(CHUNK).max(CHUNK);
             workers.for_each_chunk(y, columns, |task, y| {
                 vectorized(
@@ -93,41 +93,46 @@ pub fn gemv<T: Element>(
     Ok(())
 }
 
-/// Elements that need no widening: `xᵀ` times a matrix, whose kernels read it where it lies.
-fn wide<T: Element>(workers: &Workers, op: &Gemv<T>, a: &[T], x: &[T], y: &mut [T]) {
-    let (trans, beside) = match op.trans {
+/// Computes `yᵀ ← α·xᵀ·op(A)ᵀ + β·yᵀ` with the unpacked GEMM kernels.
+fn gemv_unpacked<T: Element>(workers: &Workers, op: &Gemv<T>, a: &[T], x: &[T], y: &mut [T]) {
+    let (trans, stride) = match op.trans {
         Transpose::No => (Transpose::Yes, op.lda),
         Transpose::Yes => (Transpose::No, 1),
     };
     let task = (GRAIN / x.len()).next_multiple_of(CHUNK / 4).max(CHUNK / 4);
     workers.for_each_chunk(y, task, |i, y| {
-        row_times_matrix((op.alpha, op.beta), x, (trans, &a[i * task * beside..], op.lda), y);
+        row_times_matrix((op.alpha, op.beta), x, (trans, &a[i * task * stride..], op.lda), y);
     });
 }
 
-/// `yᵢ ← α·sum(i) + β·yᵢ` over at most a chunk.
+/// `yᵢ ← α·sum(i) + β·yᵢ` over at most [`CHUNK`] elements.
 #[inline(always)]
-fn put<T: Element>(op: &Gemv<T>, y: &mut [T], room: &mut [T::Acc], sum: impl Fn(usize) -> T::Acc) {
+fn write_back<T: Element>(
+    op: &Gemv<T>,
+    y: &mut [T],
+    buffer: &mut [T::Acc],
+    sum: impl Fn(usize) -> T::Acc,
+) {
     let (alpha, beta) = (op.alpha, op.beta);
     if beta.is_zero() {
-        overwrite_widened(y, room, |y| {
+        overwrite_widened(y, buffer, |y| {
             y.iter_mut().enumerate().for_each(|(i, y)| *y = alpha * sum(i))
         });
     } else {
         let body = |(i, y): (usize, &mut T::Acc)| *y = alpha * sum(i) + beta * *y;
-        update_widened(y, room, |y| y.iter_mut().enumerate().for_each(body));
+        update_widened(y, buffer, |y| y.iter_mut().enumerate().for_each(body));
     }
 }
 
-/// One element of `y` for each row of `a`: dot products, chunk by chunk.
+/// Computes one element of `y` for each row of `a`, as a dot product, chunk by chunk.
 #[inline(always)]
 fn dot_rows<T: Element>(op: &Gemv<T>, a: &[T], x: &[T::Acc], y: &mut [T]) {
-    let mut rooms: [_; ROWS] = [accumulator_buffer::<T::Acc>(); ROWS];
+    let mut buffers: [_; ROWS] = [accumulator_buffer::<T::Acc>(); ROWS];
     for (group, y) in y.chunks_mut(ROWS).enumerate() {
         let mut sums = [T::Acc::zero(); ROWS];
         for (block, x) in x.chunks(CHUNK).enumerate() {
-            // Rows that are missing in the last group repeat its last one.
-            let [r0, r1, r2, r3] = &mut rooms;
+            // An incomplete group repeats its last row.
+            let [r0, r1, r2, r3] = &mut buffers;
             let row = |i: usize| {
                 let i = group * ROWS + i.min(y.len() - 1);
                 &a[i * op.lda + block * CHUNK..][..x.len()]
@@ -141,29 +146,29 @@ fn dot_rows<T: Element>(op: &Gemv<T>, a: &[T], x: &[T::Acc], y: &mut [T]) {
             let dots = dot_four(rows, x);
             sums.iter_mut().zip(dots).for_each(|(sum, dot)| *sum = *sum + dot);
         }
-        put(op, y, &mut [T::Acc::zero(); ROWS], |i| sums[i]);
+        write_back(op, y, &mut [T::Acc::zero(); ROWS], |i| sums[i]);
     }
 }
 
-/// Dot products of four rows with `x`: equal lengths.
+/// Returns the dot products of four rows with `x`, equal lengths.
 #[inline(always)]
 fn dot_four<A: Element + Float>(rows: [&[A]; ROWS], x: &[A]) -> [A; ROWS] {
-    let (whole, rest) = x.as_chunks();
+    let (chunks, rest) = x.as_chunks();
     let [(a, rest_a), (b, rest_b), (c, rest_c), (d, rest_d)] = rows.map(|row| row.as_chunks());
     let mut lanes = [[A::zero(); LANES]; ROWS];
-    for ((((x, a), b), c), d) in whole.iter().zip(a).zip(b).zip(c).zip(d) {
-        lanes = step(lanes, [a, b, c, d], x);
+    for ((((x, a), b), c), d) in chunks.iter().zip(a).zip(b).zip(c).zip(d) {
+        lanes = accumulate(lanes, [a, b, c, d], x);
     }
     if !rest.is_empty() {
         let [a, b, c, d] = [rest_a, rest_b, rest_c, rest_d].map(zero_padded);
-        lanes = step(lanes, [&a, &b, &c, &d], &zero_padded(rest));
+        lanes = accumulate(lanes, [&a, &b, &c, &d], &zero_padded(rest));
     }
     lanes.map(|lanes| reduce_lanes(lanes, |a, b| a + b))
 }
 
-/// Takes one product into each accumulator; by value, which keeps them in registers.
+/// Adds one product to each accumulator. Passes them by value, which keeps them in registers.
 #[inline(always)]
-fn step<A: Element + Float>(
+fn accumulate<A: Element + Float>(
     mut lanes: [[A; LANES]; ROWS],
     [a, b, c, d]: [&[A; LANES]; ROWS],
     x: &[A; LANES],
@@ -177,16 +182,16 @@ fn step<A: Element + Float>(
     lanes
 }
 
-/// One element of `y` for each column of `a`: rows are scaled and added, four at a time.
+/// Computes one element of `y` for each column of `a`: adds multiples of rows, four at a time.
 #[inline(always)]
 fn add_rows<T: Element>(op: &Gemv<T>, a: &[T], x: &[T::Acc], y: &mut [T]) {
-    let mut rooms: [_; ROWS] = [accumulator_buffer::<T::Acc>(); ROWS];
-    let mut room = accumulator_buffer();
+    let mut buffers: [_; ROWS] = [accumulator_buffer::<T::Acc>(); ROWS];
+    let mut buffer = accumulator_buffer();
     for (block, y) in y.chunks_mut(CHUNK).enumerate() {
         let mut sums = accumulator_buffer::<T::Acc>();
         let sums = &mut sums[..y.len()];
         for (group, x) in x.chunks(ROWS).enumerate() {
-            let [r0, r1, r2, r3] = &mut rooms;
+            let [r0, r1, r2, r3] = &mut buffers;
             let row = |i: usize| {
                 let i = group * ROWS + i.min(x.len() - 1);
                 &a[i * op.lda + block * CHUNK..][..y.len()]
@@ -207,11 +212,11 @@ fn add_rows<T: Element>(op: &Gemv<T>, a: &[T], x: &[T::Acc], y: &mut [T]) {
             }
         }
         let sums = &*sums;
-        put(op, y, &mut room, |i| sums[i]);
+        write_back(op, y, &mut buffer, |i| sums[i]);
     }
 }
 
-/// `sums ← sums + Σ xᵢ·rowᵢ`: equal lengths.
+/// `sums ← sums + Σ xᵢ·rowᵢ`, equal lengths.
 #[inline(always)]
 fn add_four<A: Element + Float>(rows: [&[A]; ROWS], x: [A; ROWS], sums: &mut [A]) {
     let [a, b, c, d] = rows;

@@ -1,19 +1,27 @@
-//! Vectors: BLAS level 1.
+//! BLAS level 1: copies, updates and sums of vectors.
+//!
+//! A vector is divided into tasks of [`GRAIN`] elements. Sums have a fixed order: each task adds its
+//! elements in [`LANES`] × [`ACCUMULATOR_ROWS`] accumulators, a tree adds these, and the sums of the
+//! tasks are added in order. [`accumulate`] is the portable definition of that order. On AVX-512,
+//! [`x86::level1`](crate::host::blas::x86::level1) replaces the loops for `f32`, bit for bit.
 
-use crate::host::blas::x86::level1;
 #[cfg(target_arch = "x86_64")]
-use crate::{element::DType, host::simd::has_avx512};
+use crate::{
+    element::DType,
+    host::{blas::x86::level1 as avx512, simd::has_avx512},
+};
 use crate::{
     element::Element,
     error::{Result, check_len, check_min_len},
     host::{
         cache::{
             cache_line::{
-                load_peel_len, prefetch_after, with_aligned_stores, with_prefetch,
+                CHUNK_ALIGN, load_peel_len, prefetch_after, with_aligned_stores, with_prefetch,
                 zip_with_aligned_stores, zip_with_prefetch,
             },
             nontemporal::{bypasses_cache, copy_nontemporal},
         },
+        reduction::tree::{ACCUMULATOR_ROWS, LANES, reduce_lanes, zero_padded},
         simd::{
             accumulator::{
                 CHUNK, accumulator_buffer, is_wide, overwrite_widened, update_widened, widened,
@@ -24,26 +32,18 @@ use crate::{
         threads::Workers,
     },
 };
+#[cfg(target_arch = "x86_64")]
 use bytemuck::cast;
 use bytemuck::{cast_slice, cast_slice_mut};
 use num_traits::{Float, Zero};
 
-/// Elements of one task: below this, a second thread costs more than it saves. Sums are cut into
-/// so many on any number of threads.
+/// Elements of one task: below this, a second thread costs more than it saves. Sums are divided into
+/// tasks of this length on any number of threads.
 const GRAIN: usize = 1 << 17;
 
-/// Elements of which other tasks are a multiple: whole lines of a cache.
-const CHUNK_ALIGN: usize = 64;
-
-/// Elements of an operand that no cache of a thread holds: to ask ahead for what one does takes
-/// longer than to wait.
+/// Length, in elements, from which an operand is taken to exceed a core's private caches and is
+/// prefetched in software. For shorter operands, prefetching costs more than it saves.
 const PREFETCH_MIN_LEN: usize = 4 * GRAIN;
-
-/// Accumulators of a row: a whole number of vectors of any width.
-pub(crate) const LANES: usize = 16;
-
-/// Rows of accumulators, written out below: several chains hide the latency of an addition.
-pub(crate) const ROWS: usize = 4;
 
 /// `y ← x`.
 ///
@@ -55,18 +55,20 @@ pub fn copy<T: Element>(workers: &Workers, x: &[T], y: &mut [T]) -> Result<()> {
     if y.len() <= GRAIN {
         y.copy_from_slice(x)
     } else {
-        copy_many(workers, x, y)
+        copy_tasks(workers, x, y)
     }
     Ok(())
 }
 
-/// As [`copy`]; apart, as short copies feel what it needs.
+/// [`copy`] of operands longer than one task. Not inlined: saving its registers and stack frame would
+/// slow down short copies.
 #[inline(never)]
-fn copy_many<T: Element>(workers: &Workers, x: &[T], y: &mut [T]) {
-    let (far, task) = (bypasses_cache(y), workers.even_chunk_len(y.len(), GRAIN, CHUNK_ALIGN));
+fn copy_tasks<T: Element>(workers: &Workers, x: &[T], y: &mut [T]) {
+    let (nontemporal, task) =
+        (bypasses_cache(y), workers.even_chunk_len(y.len(), GRAIN, CHUNK_ALIGN));
     workers.for_each_chunk(y, task, |i, y| {
         let x = &x[i * task..][..y.len()];
-        if far { copy_nontemporal(x, y) } else { y.copy_from_slice(x) }
+        if nontemporal { copy_nontemporal(x, y) } else { y.copy_from_slice(x) }
     });
 }
 
@@ -76,33 +78,27 @@ pub fn scal<T: Element>(workers: &Workers, alpha: T::Acc, x: &mut [T]) -> Result
     let (far, task) = (bypasses_cache(x), workers.even_chunk_len(x.len(), GRAIN, CHUNK_ALIGN));
     workers.for_each_chunk(x, task, |_, x| {
         if is_wide::<T>() {
-            let x = cast_slice_mut(x);
-            if far {
-                return vectorized(
-                    #[inline(always)]
-                    || {
-                        with_prefetch(
-                            x,
-                            #[inline(always)]
-                            |x| scale(alpha, x),
-                        );
-                    },
-                );
-            }
             return vectorized(
                 #[inline(always)]
                 || {
+                    if far {
+                        return with_prefetch(
+                            cast_slice_mut(x),
+                            #[inline(always)]
+                            |x| scale(alpha, x),
+                        );
+                    }
                     with_aligned_stores(
-                        x,
+                        cast_slice_mut(x),
                         #[inline(always)]
                         |x| scale(alpha, x),
                     );
                 },
             );
         }
-        let mut room = accumulator_buffer();
+        let mut buffer = accumulator_buffer();
         for x in x.chunks_mut(CHUNK) {
-            update_widened(x, &mut room, |x| {
+            update_widened(x, &mut buffer, |x| {
                 vectorized(
                     #[inline(always)]
                     || scale(alpha, x),
@@ -120,19 +116,19 @@ fn scale<A: Element + Float>(alpha: A, x: &mut [A]) {
     }
 }
 
-/// `y ← α·x + y`, of `f32` rounded once.
+/// `y ← α·x + y`; for `f32`, each element is rounded once.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `y` is as long as `x`.
 #[doc(alias = "caffe_axpy")]
 pub fn axpy<T: Element>(workers: &Workers, alpha: T::Acc, x: &[T], y: &mut [T]) -> Result<()> {
     check_len("axpy", "y", x.len(), y.len())?;
-    each(
+    update_pairs(
         workers,
         true,
         (x, y),
         #[inline(always)]
-        move |fused, x, y| fused.mul_add(alpha, x, y),
+        move |fma, x, y| fma.mul_add(alpha, x, y),
     );
     Ok(())
 }
@@ -151,7 +147,7 @@ pub fn axpby<T: Element>(
 ) -> Result<()> {
     check_len("axpby", "y", x.len(), y.len())?;
     if beta.is_zero() {
-        each(
+        update_pairs(
             workers,
             false,
             (x, y),
@@ -159,47 +155,58 @@ pub fn axpby<T: Element>(
             move |_, x, _| alpha * x,
         );
     } else {
-        each(
+        update_pairs(
             workers,
             true,
             (x, y),
             #[inline(always)]
-            move |fused, x, y| fused.mul_add(alpha, x, beta * y),
+            move |fma, x, y| fma.mul_add(alpha, x, beta * y),
         );
     }
     Ok(())
 }
 
-/// `Σ xᵢ·yᵢ`, products and sum in `T::Acc`; of `f32`, products are not rounded.
+/// Returns `Σ xᵢ·yᵢ`, accumulated in `T::Acc`; for `f32`, products are not rounded.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `y` is as long as `x`.
 #[doc(alias = "caffe_cpu_dot")]
 pub fn dot<T: Element>(workers: &Workers, x: &[T], y: &[T]) -> Result<T::Acc> {
     check_len("dot", "y", x.len(), y.len())?;
-    Ok(sum_of_tasks(
+    Ok(sum_tasks(
         workers,
         x.len(),
         #[inline(always)]
         |i, len, far| {
-            let (x, y) = (part(x, i, len), part(y, i, len));
+            let (x, y) = (task_slice(x, i, len), task_slice(y, i, len));
             if is_wide::<T>() {
-                return sum_run::<T::Acc>(far, cast_slice(x), cast_slice(y), |fused, sum, x, y| {
-                    fused.mul_add(x, y, sum)
-                });
+                return sum_slices::<T::Acc>(
+                    far,
+                    cast_slice(x),
+                    cast_slice(y),
+                    |fma, sum, x, y| fma.mul_add(x, y, sum),
+                );
             }
-            let (mut room_x, mut room_y) = (accumulator_buffer(), accumulator_buffer());
+            let (mut buffer_x, mut buffer_y) = (accumulator_buffer(), accumulator_buffer());
             let mut sum = T::Acc::zero();
             for (x, y) in x.chunks(CHUNK).zip(y.chunks(CHUNK)) {
-                let (x, y) = (widened(x, &mut room_x), widened(y, &mut room_y));
-                sum = sum + sum_run(false, x, y, |fused, sum, x, y| fused.mul_add(x, y, sum));
+                let (x, y) = (widened(x, &mut buffer_x), widened(y, &mut buffer_y));
+                sum = sum + sum_slices(false, x, y, |fma, sum, x, y| fma.mul_add(x, y, sum));
             }
             sum
         },
     ))
 }
 
-/// `Σ x[i·incx]·y[i·incy]` over `n` elements; a step of 0 repeats the first.
+/// Fails unless operands of these lengths and increments hold the `n` elements of [`dot_strided`].
+pub(crate) fn check_strided(n: usize, x: (usize, usize), y: (usize, usize)) -> Result<()> {
+    let Some(last) = n.checked_sub(1) else { return Ok(()) };
+    [("x", x), ("y", y)].into_iter().try_for_each(|(operand, (len, inc))| {
+        check_min_len("dot_strided", operand, last.saturating_mul(inc).saturating_add(1), len)
+    })
+}
+
+/// Returns `Σ x[i·incx]·y[i·incy]` over `n` elements; an increment of 0 repeats the first element.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) if `x` or `y` ends before the last element used.
@@ -212,61 +219,59 @@ pub fn dot_strided<T: Element>(
     y: &[T],
     incy: usize,
 ) -> Result<T::Acc> {
-    let Some(last) = n.checked_sub(1) else { return Ok(T::Acc::zero()) };
-    let span = |inc: usize| last.saturating_mul(inc).saturating_add(1);
-    check_min_len("dot_strided", "x", span(incx), x.len())?;
-    check_min_len("dot_strided", "y", span(incy), y.len())?;
+    check_strided(n, (x.len(), incx), (y.len(), incy))?;
     if (incx, incy) == (1, 1) {
         return dot(workers, &x[..n], &y[..n]);
     }
-    Ok(sum_of_tasks(workers, n, |task, len, _| {
-        let (mut room_x, mut room_y) =
+    Ok(sum_tasks(workers, n, |task, len, _| {
+        let (mut buffer_x, mut buffer_y) =
             (accumulator_buffer::<T::Acc>(), accumulator_buffer::<T::Acc>());
         let (start, end) = (task * GRAIN, task * GRAIN + len);
         let mut sum = T::Acc::zero();
         for start in (start..end).step_by(CHUNK) {
             let len = CHUNK.min(end - start);
             for i in 0..len {
-                room_x[i] = x[(start + i) * incx].to_acc();
-                room_y[i] = y[(start + i) * incy].to_acc();
+                buffer_x[i] = x[(start + i) * incx].to_acc();
+                buffer_y[i] = y[(start + i) * incy].to_acc();
             }
             sum = sum
-                + sum_run(false, &room_x[..len], &room_y[..len], |fused, sum, x, y| {
-                    fused.mul_add(x, y, sum)
+                + sum_slices(false, &buffer_x[..len], &buffer_y[..len], |fma, sum, x, y| {
+                    fma.mul_add(x, y, sum)
                 });
         }
         sum
     }))
 }
 
-/// `Σ |xᵢ|`.
+/// Returns `Σ |xᵢ|`.
 #[doc(alias = "caffe_cpu_asum")]
 pub fn asum<T: Element>(workers: &Workers, x: &[T]) -> Result<T::Acc> {
-    Ok(sum_over(workers, x, |_, sum, x, _| sum + x.abs()))
+    Ok(sum_elements(workers, x, |_, sum, x, _| sum + x.abs()))
 }
 
-/// `Σ xᵢ²`.
+/// Returns `Σ xᵢ²`.
 #[doc(alias = "sumsq_data")]
 pub fn sumsq<T: Element>(workers: &Workers, x: &[T]) -> Result<T::Acc> {
-    Ok(sum_over(workers, x, |fused, sum, x, _| fused.mul_add(x, x, sum)))
+    Ok(sum_elements(workers, x, |fma, sum, x, _| fma.mul_add(x, x, sum)))
 }
 
-/// `max |xᵢ|`: 0 if there are no elements, NaN if one of them is NaN.
+/// Returns `max |xᵢ|`: 0 if there are no elements, NaN if one of them is NaN.
 pub fn amax<T: Element>(workers: &Workers, x: &[T]) -> Result<T::Acc> {
     let (tasks, far) = (x.len().div_ceil(GRAIN), x.len() >= PREFETCH_MIN_LEN);
     let task = |i| {
-        let x = part(x, i, GRAIN.min(x.len() - i * GRAIN));
+        let x = task_slice(x, i, GRAIN.min(x.len() - i * GRAIN));
         vectorized(
             #[inline(always)]
             || {
-                let take = |a, x: T::Acc| larger(a, x.abs());
+                let f = |max, x: T::Acc, _| larger(max, x.abs());
                 if is_wide::<T>() {
-                    return fold_run(far, cast_slice(x), take, larger);
+                    return accumulate(far, (cast_slice(x), cast_slice(x)), f, larger);
                 }
-                let mut room = accumulator_buffer();
+                let mut buffer = accumulator_buffer();
                 let mut max = T::Acc::zero();
                 for x in x.chunks(CHUNK) {
-                    max = larger(max, fold_run(false, widened(x, &mut room), take, larger));
+                    let x = widened(x, &mut buffer);
+                    max = larger(max, accumulate(false, (x, x), f, larger));
                 }
                 max
             },
@@ -278,32 +283,33 @@ pub fn amax<T: Element>(workers: &Workers, x: &[T]) -> Result<T::Acc> {
     Ok(workers.map(tasks, task).into_iter().fold(T::Acc::zero(), larger))
 }
 
-/// The part of `x` that belongs to task `i`.
+/// Returns the `len` elements of task `i`.
 #[inline(always)]
-fn part<T>(x: &[T], i: usize, len: usize) -> &[T] {
+fn task_slice<T>(x: &[T], i: usize, len: usize) -> &[T] {
     &x[i * GRAIN..][..len]
 }
 
-/// `yᵢ ← f(fused, xᵢ, yᵢ)`, equal lengths; `f` finds what is in `y` if it `reads` it.
+/// `yᵢ ← f(fma, xᵢ, yᵢ)`, equal lengths. `f` is passed valid elements of `y` only if `reads_y`.
 #[inline(always)]
-fn each<T: Element>(
+fn update_pairs<T: Element>(
     workers: &Workers,
-    reads: bool,
+    reads_y: bool,
     (x, y): (&[T], &mut [T]),
     f: impl Fn(FmaMode, T::Acc, T::Acc) -> T::Acc + Copy + Send + Sync,
 ) {
     if is_wide::<T>() && y.len() <= GRAIN {
-        each_near(cast_slice(x), cast_slice_mut(y), f);
+        update_cached(cast_slice(x), cast_slice_mut(y), f);
     } else {
-        each_of_many(workers, reads, (x, y), f);
+        update_tasks(workers, reads_y, (x, y), f);
     }
 }
 
-/// As [`each`]; apart, as short operands feel what it needs.
+/// [`update_pairs`] of operands longer than one task, or narrow. Not inlined: saving its registers and
+/// stack frame would slow down short updates.
 #[inline(never)]
-fn each_of_many<T: Element>(
+fn update_tasks<T: Element>(
     workers: &Workers,
-    reads: bool,
+    reads_y: bool,
     (x, y): (&[T], &mut [T]),
     f: impl Fn(FmaMode, T::Acc, T::Acc) -> T::Acc + Copy + Send + Sync,
 ) {
@@ -312,35 +318,34 @@ fn each_of_many<T: Element>(
         let x = &x[i * task..][..y.len()];
         if is_wide::<T>() {
             let (x, y) = (cast_slice(x), cast_slice_mut(y));
-            return if far { each_far(x, y, f) } else { each_near(x, y, f) };
+            return if far { update_prefetched(x, y, f) } else { update_cached(x, y, f) };
         }
-        let (mut room_x, mut room_y) = (accumulator_buffer(), accumulator_buffer());
+        let (mut buffer_x, mut buffer_y) = (accumulator_buffer(), accumulator_buffer());
         for (x, y) in x.chunks(CHUNK).zip(y.chunks_mut(CHUNK)) {
-            let x = widened(x, &mut room_x);
+            let x = widened(x, &mut buffer_x);
             let body = |y: &mut [T::Acc]| {
                 vectorized_fma(
                     #[inline(always)]
-                    move |fused| each_of_run(fused, x, y, f),
+                    move |fma| update_slice(fma, x, y, f),
                 );
             };
-            if reads {
-                update_widened(y, &mut room_y, body);
+            if reads_y {
+                update_widened(y, &mut buffer_y, body);
             } else {
-                overwrite_widened(y, &mut room_y, body);
+                overwrite_widened(y, &mut buffer_y, body);
             }
         }
     });
 }
 
-/// As [`each`], of what a cache holds.
+/// Updates operands that are in cache, or that the hardware prefetches fast enough.
 #[inline(always)]
-fn each_near<A: Element>(x: &[A], y: &mut [A], f: impl Fn(FmaMode, A, A) -> A + Copy) {
+fn update_cached<A: Element>(x: &[A], y: &mut [A], f: impl Fn(FmaMode, A, A) -> A + Copy) {
     #[cfg(target_arch = "x86_64")]
     if A::DTYPE == DType::F32 && has_avx512() {
-        // SAFETY: the processor has what it is compiled for.
-        #[allow(unsafe_code)]
+        // SAFETY: `has_avx512` detected the features that `update` enables.
         return unsafe {
-            level1::update(
+            avx512::update(
                 cast_slice(x),
                 cast_slice_mut(y),
                 #[inline(always)]
@@ -350,57 +355,58 @@ fn each_near<A: Element>(x: &[A], y: &mut [A], f: impl Fn(FmaMode, A, A) -> A + 
     }
     vectorized_fma(
         #[inline(always)]
-        move |fused| {
+        move |fma| {
             zip_with_aligned_stores(
                 x,
                 y,
                 #[inline(always)]
-                move |x, y| each_of_run(fused, x, y, f),
+                move |x, y| update_slice(fma, x, y, f),
             );
         },
     );
 }
 
-/// As [`each`], of what comes from memory: what follows is asked for meanwhile, where that pays.
+/// Updates operands that exceed the caches, with software prefetch. The AVX-512 loop needs none.
 #[inline(always)]
-fn each_far<A: Element>(x: &[A], y: &mut [A], f: impl Fn(FmaMode, A, A) -> A + Copy) {
+fn update_prefetched<A: Element>(x: &[A], y: &mut [A], f: impl Fn(FmaMode, A, A) -> A + Copy) {
     #[cfg(target_arch = "x86_64")]
     if A::DTYPE == DType::F32 && has_avx512() {
-        return each_near(x, y, f);
+        return update_cached(x, y, f);
     }
     vectorized_fma(
         #[inline(always)]
-        move |fused| {
+        move |fma| {
             zip_with_prefetch(
                 x,
                 y,
                 #[inline(always)]
-                move |x, y| each_of_run(fused, x, y, f),
+                move |x, y| update_slice(fma, x, y, f),
             );
         },
     );
 }
 
 #[inline(always)]
-fn each_of_run<A: Element>(fused: FmaMode, x: &[A], y: &mut [A], f: impl Fn(FmaMode, A, A) -> A) {
+fn update_slice<A: Element>(fma: FmaMode, x: &[A], y: &mut [A], f: impl Fn(FmaMode, A, A) -> A) {
     for (y, &x) in y.iter_mut().zip(x) {
-        *y = f(fused, x, *y);
+        *y = f(fma, x, *y);
     }
 }
 
-/// Adds `body(task, elements, far)` of every task of `n` elements, in order.
+/// Adds the results of `body(task, len, far)` over the tasks of `n` elements, in order.
 #[inline]
-fn sum_of_tasks<A: Element + Float>(
+fn sum_tasks<A: Element + Float>(
     workers: &Workers,
     n: usize,
     body: impl Fn(usize, usize, bool) -> A + Send + Sync,
 ) -> A {
-    if n <= GRAIN { body(0, n, false) } else { sum_of_many(workers, n, body) }
+    if n <= GRAIN { body(0, n, false) } else { sum_many_tasks(workers, n, body) }
 }
 
-/// As [`sum_of_tasks`]; apart, as short sums feel what it needs.
+/// [`sum_tasks`] of more than one task. Not inlined: saving its registers and stack frame would slow
+/// down short sums.
 #[inline(never)]
-fn sum_of_many<A: Element + Float>(
+fn sum_many_tasks<A: Element + Float>(
     workers: &Workers,
     n: usize,
     body: impl Fn(usize, usize, bool) -> A + Send + Sync,
@@ -413,197 +419,161 @@ fn sum_of_many<A: Element + Float>(
     workers.map(tasks, task).into_iter().fold(A::zero(), |sum, part| sum + part)
 }
 
-/// As [`sum_run`], of all of `x` with itself.
+/// Accumulates `f(fma, sum, xᵢ, xᵢ)` over all elements.
 #[inline(always)]
-fn sum_over<T: Element>(
+fn sum_elements<T: Element>(
     workers: &Workers,
     x: &[T],
-    take: impl Fn(FmaMode, T::Acc, T::Acc, T::Acc) -> T::Acc + Copy + Send + Sync,
+    f: impl Fn(FmaMode, T::Acc, T::Acc, T::Acc) -> T::Acc + Copy + Send + Sync,
 ) -> T::Acc {
-    sum_of_tasks(workers, x.len(), |i, len, far| {
-        let x = part(x, i, len);
+    sum_tasks(workers, x.len(), |i, len, far| {
+        let x = task_slice(x, i, len);
         if is_wide::<T>() {
-            return sum_run::<T::Acc>(far, cast_slice(x), cast_slice(x), take);
+            return sum_slices::<T::Acc>(far, cast_slice(x), cast_slice(x), f);
         }
-        let mut room = accumulator_buffer();
+        let mut buffer = accumulator_buffer();
         let mut sum = T::Acc::zero();
         for x in x.chunks(CHUNK) {
-            let x = widened(x, &mut room);
-            sum = sum + sum_run(false, x, x, take);
+            let x = widened(x, &mut buffer);
+            sum = sum + sum_slices(false, x, x, f);
         }
         sum
     })
 }
 
-/// The sum of accumulators after `take(fused, sum, xᵢ, yᵢ)` of each pair of a run: equal lengths;
-/// zeros change none, but for its sign if it is zero. Of what is `far`, more is asked for meanwhile.
+/// Accumulates `f(fma, sum, xᵢ, yᵢ)` over pairs, equal lengths. `f(fma, sum, 0, 0)` must return `sum`, or
+/// a zero of either sign if `sum` is zero. `far` operands are prefetched.
 #[inline(always)]
-fn sum_run<A: Element + Float>(
+fn sum_slices<A: Element + Float>(
     far: bool,
     x: &[A],
     y: &[A],
-    take: impl Fn(FmaMode, A, A, A) -> A + Copy,
+    f: impl Fn(FmaMode, A, A, A) -> A + Copy,
 ) -> A {
-    // Not −0, which depends on where there are zeros between.
-    lanes_of_run(far, x, y, take) + A::zero()
+    // Adding 0 turns −0 into 0. Whether a sum is −0 depends on where it was padded with zeros.
+    sum_slices_signed(far, x, y, f) + A::zero()
 }
 
-/// As [`sum_run`], but for the sign of zero.
+/// Like [`sum_slices`], but a zero result may have either sign.
 #[inline(always)]
-fn lanes_of_run<A: Element + Float>(
+fn sum_slices_signed<A: Element + Float>(
     far: bool,
     x: &[A],
     y: &[A],
-    take: impl Fn(FmaMode, A, A, A) -> A + Copy,
+    f: impl Fn(FmaMode, A, A, A) -> A + Copy,
 ) -> A {
     #[cfg(target_arch = "x86_64")]
     if A::DTYPE == DType::F32 && has_avx512() {
-        // SAFETY: the processor has what it is compiled for.
-        #[allow(unsafe_code)]
+        // SAFETY: `has_avx512` detected the features that `sum` enables.
         return cast(unsafe {
-            level1::sum(
+            avx512::sum(
                 far,
                 cast_slice(x),
                 cast_slice(y),
                 #[inline(always)]
-                |sum, x, y| cast(take(FmaMode::Hardware, cast(sum), cast(x), cast(y))),
+                |sum, x, y| cast(f(FmaMode::Hardware, cast(sum), cast(x), cast(y))),
             )
         });
     }
     vectorized_fma(
         #[inline(always)]
-        |fused| {
-            over_run(
+        |fma| {
+            accumulate(
                 far,
                 (x, y),
                 #[inline(always)]
-                |sum, x, y| take(fused, sum, x, y),
+                |sum, x, y| f(fma, sum, x, y),
                 |a, b| a + b,
             )
         },
     )
 }
 
-/// Folds a run: `f(accumulator, x)` takes an element in, `combine` joins accumulators. Zeros
-/// may be taken in besides.
-#[inline(always)]
-fn fold_run<A: Element + Float>(
-    far: bool,
-    x: &[A],
-    f: impl Fn(A, A) -> A,
-    combine: impl Fn(A, A) -> A,
-) -> A {
-    over_run(
-        far,
-        (x, x),
-        #[inline(always)]
-        |lane, x, _| f(lane, x),
-        combine,
-    )
-}
-
-/// Folds two runs, equally long.
+/// Accumulates `f(accumulator, xᵢ, yᵢ)` over pairs, equal lengths, and combines the accumulators. Zeros
+/// pad the operands. `far` operands are prefetched.
 ///
-/// An element belongs to the accumulator of its index, turned by as many as come before the first
-/// line. For the tree in which they are combined, turns change no more than the order of two: so
-/// results have the same bits wherever operands lie.
+/// Element `i` belongs to accumulator `i`, modulo their number. If loads are aligned, accumulators are
+/// rotated by the peeled length. That only swaps operands in the tree that combines them, so results
+/// are bit-identical for any alignment.
 #[inline(always)]
-fn over_run<A: Element + Float>(
+fn accumulate<A: Element + Float>(
     far: bool,
     (x, y): (&[A], &[A]),
     f: impl Fn(A, A, A) -> A,
     combine: impl Fn(A, A) -> A,
 ) -> A {
-    let mut lanes = [[A::zero(); LANES]; ROWS];
-    let before = load_peel_len(x);
-    if before == 0 && !far {
-        return fold_rows(from_line::<_, false>(lanes, x, y, f), combine);
+    let mut sums = [[A::zero(); LANES]; ACCUMULATOR_ROWS];
+    let peel_len = load_peel_len(x);
+    if peel_len == 0 && !far {
+        return reduce(accumulate_blocks::<_, false>(sums, x, y, f), combine);
     }
-    let ((first_x, x), (first_y, y)) = (x.split_at(before), y.split_at(before));
-    if before > 0 {
-        lanes = step(lanes, &last_lanes(first_x), &last_lanes(first_y), &f);
+    let ((head_x, x), (head_y, y)) = (x.split_at(peel_len), y.split_at(peel_len));
+    if peel_len > 0 {
+        sums = accumulate_block(sums, &zero_padded_front(head_x), &zero_padded_front(head_y), &f);
     }
-    fold_rows(from_line::<_, true>(lanes, x, y, f), combine)
+    reduce(accumulate_blocks::<_, true>(sums, x, y, f), combine)
 }
 
-/// Takes all of `x` and `y` into accumulators, and may have what follows fetched meanwhile.
+/// Accumulates all pairs, block by block; prefetches `x` if `PREFETCH`.
 #[inline(always)]
-fn from_line<A: Element, const AHEAD: bool>(
-    mut lanes: [[A; LANES]; ROWS],
+fn accumulate_blocks<A: Element, const PREFETCH: bool>(
+    mut sums: [[A; LANES]; ACCUMULATOR_ROWS],
     x: &[A],
     y: &[A],
     f: impl Fn(A, A, A) -> A,
-) -> [[A; LANES]; ROWS] {
+) -> [[A; LANES]; ACCUMULATOR_ROWS] {
     let ((x, rest_x), (y, rest_y)) = (x.as_chunks(), y.as_chunks());
     for (x, y) in x.iter().zip(y) {
-        if AHEAD {
+        if PREFETCH {
             prefetch_after(x);
         }
-        lanes = step(lanes, x, y, &f);
+        sums = accumulate_block(sums, x, y, &f);
     }
     if !rest_x.is_empty() {
-        lanes = step(lanes, &zero_padded(rest_x), &zero_padded(rest_y), &f);
+        sums = accumulate_block(sums, &zero_padded(rest_x), &zero_padded(rest_y), &f);
     }
-    lanes
+    sums
 }
 
-/// Elements before the first line, in the lanes that are theirs when all are turned by their number.
+/// Elements of a block: one for each accumulator.
+const BLOCK: usize = LANES * ACCUMULATOR_ROWS;
+
+/// Returns a block that ends with `head` and starts with zeros.
 #[inline(always)]
-fn last_lanes<A: Element>(first: &[A]) -> [A; LANES * ROWS] {
-    let mut whole = [A::default(); LANES * ROWS];
-    whole[LANES * ROWS - first.len()..].copy_from_slice(first);
-    whole
+fn zero_padded_front<A: Element>(head: &[A]) -> [A; BLOCK] {
+    let mut block = [A::default(); BLOCK];
+    block[BLOCK - head.len()..].copy_from_slice(head);
+    block
 }
 
-/// Takes one element into each accumulator; by value, which keeps them in registers.
+/// Accumulates one pair in each accumulator. Passes them by value, which keeps them in registers.
 #[inline(always)]
-fn step<A: Element>(
-    mut lanes: [[A; LANES]; ROWS],
-    x: &[A; LANES * ROWS],
-    y: &[A; LANES * ROWS],
+fn accumulate_block<A: Element>(
+    mut sums: [[A; LANES]; ACCUMULATOR_ROWS],
+    x: &[A; BLOCK],
+    y: &[A; BLOCK],
     f: impl Fn(A, A, A) -> A,
-) -> [[A; LANES]; ROWS] {
+) -> [[A; LANES]; ACCUMULATOR_ROWS] {
     for i in 0..LANES {
-        lanes[0][i] = f(lanes[0][i], x[i], y[i]);
-        lanes[1][i] = f(lanes[1][i], x[LANES + i], y[LANES + i]);
-        lanes[2][i] = f(lanes[2][i], x[2 * LANES + i], y[2 * LANES + i]);
-        lanes[3][i] = f(lanes[3][i], x[3 * LANES + i], y[3 * LANES + i]);
+        sums[0][i] = f(sums[0][i], x[i], y[i]);
+        sums[1][i] = f(sums[1][i], x[LANES + i], y[LANES + i]);
+        sums[2][i] = f(sums[2][i], x[2 * LANES + i], y[2 * LANES + i]);
+        sums[3][i] = f(sums[3][i], x[3 * LANES + i], y[3 * LANES + i]);
     }
-    lanes
+    sums
 }
 
-/// `x`, of fewer elements, filled up with zeros.
+/// Combines all accumulators: repeatedly, those at half the distance.
 #[inline(always)]
-pub(crate) fn zero_padded<A: Element, const N: usize>(x: &[A]) -> [A; N] {
-    let mut whole = [A::default(); N];
-    whole[..x.len()].copy_from_slice(x);
-    whole
-}
-
-/// Combines accumulators: those at half the distance until one is left.
-#[inline(always)]
-fn fold_rows<A: Element>(lanes: [[A; LANES]; ROWS], f: impl Fn(A, A) -> A) -> A {
-    let [mut a, b, c, d] = lanes;
+fn reduce<A: Element>(sums: [[A; LANES]; ACCUMULATOR_ROWS], combine: impl Fn(A, A) -> A) -> A {
+    let [mut a, b, c, d] = sums;
     for i in 0..LANES {
-        a[i] = f(f(a[i], c[i]), f(b[i], d[i]));
+        a[i] = combine(combine(a[i], c[i]), combine(b[i], d[i]));
     }
-    reduce_lanes(a, f)
+    reduce_lanes(a, combine)
 }
 
-/// Combines those at half the distance until one is left.
-#[inline(always)]
-pub(crate) fn reduce_lanes<A: Element>(mut lanes: [A; LANES], f: impl Fn(A, A) -> A) -> A {
-    let mut half = LANES / 2;
-    while half > 0 {
-        for i in 0..half {
-            lanes[i] = f(lanes[i], lanes[i + half]);
-        }
-        half /= 2;
-    }
-    lanes[0]
-}
-
-/// The larger of two, or the first that is NaN.
+/// Returns the larger of two, or the first that is NaN.
 #[inline(always)]
 fn larger<A: Float>(a: A, b: A) -> A {
     if a >= b || a.is_nan() { a } else { b }

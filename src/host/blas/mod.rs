@@ -1,9 +1,31 @@
-//! BLAS.
+//! BLAS on the host: level 1, GEMV and GEMM on slices.
+//!
+//! Each module imports only modules above it:
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`kernel`] | GEMM on one thread: packing, micro-kernel, macro-kernel, unpacked GEMM |
+//! | [`x86`] | AVX-512 loops of level 1; GEMM of 16-bit elements by AMX |
+//! | [`level1`] | `copy`, `scal`, `axpy`, `axpby`, `dot`, `asum`, `sumsq`, `amax` |
+//! | [`gemv_transposed`], [`gemv`] | matrix-vector products |
+//! | [`gemm`] | choice of a kernel, and division of `C` among threads |
+//!
+//! The portable definition of a result, and the fast path that replaces it:
+//!
+//! | operation | portable definition | fast path, when available | same result? |
+//! |---|---|---|---|
+//! | level 1, `f32` | `level1::accumulate`, `level1::update_slice` | AVX-512 loops | bit-identical |
+//! | GEMV, 16-bit or transposed long rows | loops of `gemv`, `gemv_transposed` | the same, compiled for AVX2 or AVX-512 | bit-identical |
+//! | other GEMV, unpacked GEMM | `kernel` with vectors `[S; 4]` | `kernel` with AVX2 or AVX-512 vectors | within rounding: FMA, other lanes |
+//! | packed GEMM | `matrixmultiply` | `kernel::macro_kernel`, from AVX2 on | within rounding |
+//! | 16-bit GEMM | widen, then GEMM in `f32` | AMX, for larger shapes | within rounding; subnormals are zero |
+//!
+//! On one machine, results are bit-identical for any number of threads and any alignment.
 
-pub(crate) mod gemm;
-pub(crate) mod gemv;
-pub(crate) mod gemv_transposed;
 pub(crate) mod kernel;
-pub(crate) mod level1;
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod x86;
+pub(crate) mod level1;
+pub(crate) mod gemv_transposed;
+pub(crate) mod gemv;
+pub(crate) mod gemm;

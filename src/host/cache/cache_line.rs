@@ -1,41 +1,60 @@
-//! Where operands begin within a cache line.
+//! Cache-line alignment and software prefetch for streaming loops.
 //!
-//! A vector that lies across two lines is loaded or stored twice. Where elements come from beyond
-//! the first-level cache, that halves the rate; stores are slower in it, too.
+//! A vector access that straddles two cache lines costs two accesses. This halves the throughput of
+//! operands outside L1, and slows down stores even within L1.
+
+#[cfg(target_arch = "x86_64")]
+use crate::host::cache::x86;
 
 /// Bytes of a cache line, and of the widest vector.
-const CACHE_LINE: usize = 64;
+pub(crate) const CACHE_LINE: usize = 64;
 
-/// Bytes from which on it pays to read from the beginning of a line.
+/// Bytes of a small memory page.
+pub(crate) const PAGE_4K: usize = 4 << 10;
+
+/// Distance in bytes at which addresses share an L1 cache set, and at which a load waits for an
+/// earlier store (4K aliasing).
+pub(crate) const L1_ALIAS_BYTES: usize = 4 << 10;
+
+/// Elements of which chunk lengths are a multiple: whole cache lines of every element type.
+pub(crate) const CHUNK_ALIGN: usize = 64;
+
+/// Bytes of an operand from which aligning its loads to cache lines pays, as measured.
 const ALIGN_LOADS_MIN_BYTES: usize = 32 << 10;
 
-/// Bytes from which on it pays to write from the beginning of a line.
+/// Bytes of an operand from which aligning its stores to cache lines pays, as measured.
 const ALIGN_STORES_MIN_BYTES: usize = 2 << 10;
 
-/// Elements of `x`, which is read, before the first that begins a line; 0 if that does not pay.
+/// Returns how many elements of `x`, which is read, precede the first cache line that begins in
+/// `x`; 0 if aligning the loads does not pay.
 #[inline(always)]
 pub(crate) fn load_peel_len<A>(x: &[A]) -> usize {
-    before(x, ALIGN_LOADS_MIN_BYTES)
+    peel_len(x, ALIGN_LOADS_MIN_BYTES)
 }
 
-/// As [`before_line`], of what is written.
+/// Like [`load_peel_len`], but for the stores to `y`.
 #[inline(always)]
 pub(crate) fn store_peel_len<A>(y: &[A]) -> usize {
-    before(y, ALIGN_STORES_MIN_BYTES)
+    peel_len(y, ALIGN_STORES_MIN_BYTES)
 }
 
-/// Calls `body` with parts of `y`, which is written, of which all but a short one begin a line.
+#[inline(always)]
+fn peel_len<A>(x: &[A], min_bytes: usize) -> usize {
+    if size_of_val(x) < min_bytes { 0 } else { x.as_ptr().align_offset(CACHE_LINE).min(x.len()) }
+}
+
+/// Calls `body` with the peeled start of `y`, if any, and with the rest, which begins a cache line.
 #[inline(always)]
 pub(crate) fn with_aligned_stores<Y>(y: &mut [Y], mut body: impl FnMut(&mut [Y])) {
-    let before = store_peel_len(y);
-    let (first, rest) = y.split_at_mut(before);
-    if before > 0 {
+    let peel_len = store_peel_len(y);
+    let (first, rest) = y.split_at_mut(peel_len);
+    if peel_len > 0 {
         body(first);
     }
     body(rest);
 }
 
-/// As [`by_lines`], with the same parts of `x`, as long as `y`.
+/// Like [`with_aligned_stores`], with the same parts of `x`, which is as long as `y`.
 #[inline(always)]
 pub(crate) fn zip_with_aligned_stores<X, Y>(
     x: &[X],
@@ -50,10 +69,10 @@ pub(crate) fn zip_with_aligned_stores<X, Y>(
     body(rest_x, rest);
 }
 
-/// Elements for which [`lines_ahead`] and [`with_lines_ahead`] ask at a time.
+/// Elements that [`with_prefetch`] and [`zip_with_prefetch`] prefetch at a time.
 const PREFETCH_BLOCK_LEN: usize = 64;
 
-/// As [`by_lines`] of what comes from memory: what follows is asked for meanwhile.
+/// Like [`with_aligned_stores`], for a `y` that exceeds the caches: prefetches ahead of `body`.
 #[inline(always)]
 pub(crate) fn with_prefetch<Y>(y: &mut [Y], mut body: impl FnMut(&mut [Y])) {
     let (first, y) = y.split_at_mut(store_peel_len(y));
@@ -66,7 +85,7 @@ pub(crate) fn with_prefetch<Y>(y: &mut [Y], mut body: impl FnMut(&mut [Y])) {
     body(rest);
 }
 
-/// As [`lines_ahead`], with the same parts of `x`, as long as `y`.
+/// Like [`with_prefetch`], with the same parts of `x`, which is as long as `y`.
 #[inline(always)]
 pub(crate) fn zip_with_prefetch<X, Y>(x: &[X], y: &mut [Y], mut body: impl FnMut(&[X], &mut [Y])) {
     let (first_x, x) = x.split_at(store_peel_len(y));
@@ -82,28 +101,22 @@ pub(crate) fn zip_with_prefetch<X, Y>(x: &[X], y: &mut [Y], mut body: impl FnMut
     body(rest_x, rest);
 }
 
-/// Bytes by which [`ahead`] goes before its reader: past what a processor that watches several
-/// rows at a time fetches by itself.
+/// Prefetch distance in bytes of [`prefetch_after`]: beyond what the hardware prefetcher of a
+/// processor that follows several rows at a time has fetched.
 pub(crate) const PREFETCH_DISTANCE: usize = 1 << 10;
 
-/// Says that what follows `x` some way further will soon be read, if the processor listens. It need
-/// not exist.
+/// Prefetches as many bytes as `x` has, [`PREFETCH_DISTANCE`] after `x`. They need not exist.
 #[inline(always)]
 pub(crate) fn prefetch_after<A, const N: usize>(x: &[A; N]) {
-    #[cfg(target_arch = "x86_64")]
     for line in (0..size_of::<[A; N]>()).step_by(CACHE_LINE) {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        let there = x.as_ptr().cast::<i8>().wrapping_add(PREFETCH_DISTANCE + line);
-        // SAFETY: a prefetch reads nothing that a program could see, whatever the address.
-        #[allow(unsafe_code)]
-        unsafe {
-            _mm_prefetch::<_MM_HINT_T0>(there);
-        }
+        prefetch(x.as_ptr().cast::<u8>().wrapping_add(PREFETCH_DISTANCE + line));
     }
-    let _ = x;
 }
 
+/// Prefetches the cache line at `p`, which need not be readable, into L1, on x86-64.
 #[inline(always)]
-fn before<A>(x: &[A], long: usize) -> usize {
-    if size_of_val(x) < long { 0 } else { x.as_ptr().align_offset(CACHE_LINE).min(x.len()) }
+pub(crate) fn prefetch<A>(p: *const A) {
+    #[cfg(target_arch = "x86_64")]
+    x86::prefetch_l1(p);
+    let _ = p;
 }

@@ -1,26 +1,23 @@
-//! Large pages behind large host memory, where the system has some.
+//! Huge pages behind large host memory, on Linux.
 
-/// Bytes of a large page; less than that of memory has none.
-#[cfg(target_os = "linux")]
-const HUGE_PAGE: usize = 2 << 20;
-
-/// Asks the system for large pages behind `memory`, where it has some: fewer addresses are looked
-/// up then. What `memory` holds stays.
+/// Asks the system for huge pages behind `memory`, where it has them; then fewer addresses have to
+/// be translated. The contents stay.
 pub(crate) fn advise_huge_pages(memory: &mut [u8]) {
     #[cfg(target_os = "linux")]
     {
-        // Whole small pages: the system takes no others.
-        const PAGE_4K: usize = 4 << 10;
-        let before = memory.as_ptr().align_offset(PAGE_4K).min(memory.len());
-        let inner = &mut memory[before..];
-        if inner.len() >= HUGE_PAGE {
-            // SAFETY: this memory is ours, exclusively, and keeps its content. If the system
-            // declines, the memory is as it was.
-            #[allow(unsafe_code)]
+        use crate::host::cache::cache_line::PAGE_4K;
+        /// Bytes of a huge page; less memory than that has none.
+        const HUGE_PAGE: usize = 2 << 20;
+        // The system accepts whole small pages only.
+        let start = memory.as_ptr().align_offset(PAGE_4K).min(memory.len());
+        let pages = &mut memory[start..];
+        if pages.len() >= HUGE_PAGE {
+            // SAFETY: the range lies within `memory`, which is borrowed exclusively. `MADV_HUGEPAGE`
+            // keeps the contents; if the system declines, nothing changes.
             unsafe {
                 libc::madvise(
-                    inner.as_mut_ptr().cast(),
-                    inner.len() / PAGE_4K * PAGE_4K,
+                    pages.as_mut_ptr().cast(),
+                    pages.len() / PAGE_4K * PAGE_4K,
                     libc::MADV_HUGEPAGE,
                 );
             }
@@ -34,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn content_stays() {
+    fn huge_pages_keep_the_contents() {
         for len in [0, 1, 4096, (8 << 20) + 12345] {
             let mut memory: Vec<u8> = (0..len).map(|i| (i % 251) as u8).collect();
             let before = memory.clone();

@@ -1,153 +1,135 @@
-//! Copies past the caches.
+//! Non-temporal copies and maps.
 //!
-//! A line that is stored the usual way is fetched first, and drives another from the caches. Where
-//! the whole is too large for them in any case, that is half as much again to be moved.
+//! An ordinary store first reads the cache line it writes and evicts another. For an operand too
+//! large to stay in cache, that read adds half again to the memory traffic of a copy. Non-temporal
+//! stores avoid it.
 
-use crate::{element::Element, host::cache::scratch::with_scratch};
+#[cfg(target_arch = "x86_64")]
+use crate::host::cache::x86;
+use crate::{
+    element::Element,
+    host::cache::{
+        cache_line::{CACHE_LINE, PAGE_4K},
+        scratch::with_scratch,
+    },
+};
 use bytemuck::{cast_slice, cast_slice_mut};
-use std::ptr::{from_mut, from_ref};
 
-/// Bytes from which on no cache holds an operand until it is needed again.
+/// Bytes of an operand from which no cache holds it until it is needed again.
 const NONTEMPORAL_MIN_BYTES: usize = 8 << 20;
 
-/// Bytes of a page.
-const PAGE_4K: usize = 4 << 10;
+/// Bytes of a block. Its four pages are copied side by side, since the hardware prefetcher fetches
+/// ahead within each page.
+const BLOCK: usize = 4 * PAGE_4K;
 
-/// Pages copied side by side: what is needed next is fetched ahead within each.
-const PAGES: usize = 4;
-
-/// Bytes of pages copied side by side.
-const BLOCK: usize = PAGES * PAGE_4K;
-
-/// Parts of a block that are stored one at a time, while others are computed.
+/// Slices of a block. [`map_nontemporal`] stores one slice of a block for each slice of the next
+/// block that it computes.
 const SLICES_PER_BLOCK: usize = 16;
 
-/// Lines of a page that belong to a part.
+/// Cache lines of each page that belong to one slice.
 const LINES_PER_SLICE: usize = PAGE_4K / CACHE_LINE / SLICES_PER_BLOCK;
 
-/// Bytes of a line of a cache.
-const CACHE_LINE: usize = 64;
-
-/// Whether `y`, all of which is to be written, is to bypass the caches.
+/// Returns whether stores to `y`, all of which is overwritten, should bypass the caches.
 pub(crate) fn bypasses_cache<T>(y: &[T]) -> bool {
     cfg!(target_arch = "x86_64") && size_of_val(y) >= NONTEMPORAL_MIN_BYTES
 }
 
-/// `y ← x`, past the caches; equal lengths.
-#[inline(never)] // Short copies would feel its registers.
+/// `y ← x`, with non-temporal stores; equal lengths.
+#[inline(never)] // Saving its registers would slow down short copies.
 pub(crate) fn copy_nontemporal<T: Element>(x: &[T], y: &mut [T]) {
-    let (first, blocks, rest) = in_blocks(y);
+    let (first, blocks, rest) = split_blocks(y);
     let (x_first, x) = x.split_at(first.len());
     let (x, x_rest) = x.split_at(x.len() - rest.len());
     first.copy_from_slice(x_first);
     for (x, y) in cast_slice::<T, u8>(x).as_chunks().0.iter().zip(blocks) {
-        (0..SLICES_PER_BLOCK).for_each(|part| store(part, x, [], y));
+        (0..SLICES_PER_BLOCK).for_each(|slice| store_slice(slice, x, [], y));
     }
     rest.copy_from_slice(x_rest);
-    fence();
+    store_fence();
 }
 
-/// Writes `y`, past the caches: `fill(i, part)` writes elements from `i` on, of whatever it finds
-/// there, and reads `from` at the same places, which is fetched before.
+/// Overwrites `y` with non-temporal stores: `fill(i, part)` writes the elements from `i` on to
+/// `part`, whose content it must not read. It reads `sources` at the same indices, which are
+/// prefetched.
 ///
-/// A block is stored bit by bit while the next one is computed: memory and what computes work side
-/// by side.
+/// A block is stored slice by slice while the next one is computed, so that memory and arithmetic
+/// units work at the same time.
 pub(crate) fn map_nontemporal<A: Element, const N: usize>(
-    from: [&[A]; N],
+    sources: [&[A]; N],
     y: &mut [A],
     fill: impl Fn(usize, &mut [A]),
 ) {
-    let (first, blocks, rest) = in_blocks(y);
+    let (first, blocks, rest) = split_blocks(y);
     fill(0, first);
-    let (mut at, per_part) = (first.len(), BLOCK / size_of::<A>() / SLICES_PER_BLOCK);
-    with_scratch(2 * SLICES_PER_BLOCK * per_part, |rooms| {
-        let (mut room, mut full) = rooms.split_at_mut(SLICES_PER_BLOCK * per_part);
-        let mut waiting: Option<&mut [u8; BLOCK]> = None;
+    let (mut i, slice_len) = (first.len(), BLOCK / size_of::<A>() / SLICES_PER_BLOCK);
+    let block_len = SLICES_PER_BLOCK * slice_len;
+    with_scratch(2 * block_len, |buffers| {
+        let (mut filling, mut filled) = buffers.split_at_mut(block_len);
+        let mut pending: Option<&mut [u8; BLOCK]> = None;
         for block in blocks {
-            let next = from
-                .map(|from| from.as_ptr().wrapping_add(at + SLICES_PER_BLOCK * per_part).cast());
-            for (part, room) in room.chunks_exact_mut(per_part).enumerate() {
-                fill(at, room);
-                at += per_part;
-                if let (Some(y), Some(x)) = (&mut waiting, cast_slice(full).first_chunk()) {
-                    store(part, x, next, y);
+            let next = sources.map(|x| x.as_ptr().wrapping_add(i + block_len).cast());
+            for (slice, part) in filling.chunks_exact_mut(slice_len).enumerate() {
+                fill(i, part);
+                i += slice_len;
+                if let (Some(y), Some(x)) = (&mut pending, cast_slice(filled).first_chunk()) {
+                    store_slice(slice, x, next, y);
                 }
             }
-            waiting = Some(block);
-            (room, full) = (full, room);
+            pending = Some(block);
+            (filling, filled) = (filled, filling);
         }
-        if let (Some(y), Some(x)) = (waiting, cast_slice(full).first_chunk()) {
-            (0..SLICES_PER_BLOCK).for_each(|part| store(part, x, [], y));
+        if let (Some(y), Some(x)) = (pending, cast_slice(filled).first_chunk()) {
+            (0..SLICES_PER_BLOCK).for_each(|slice| store_slice(slice, x, [], y));
         }
     });
-    fill(at, rest);
-    fence();
+    fill(i, rest);
+    store_fence();
 }
 
-/// What comes before the first whole block of pages, these, and the rest.
-fn in_blocks<T: Element>(y: &mut [T]) -> (&mut [T], &mut [[u8; BLOCK]], &mut [T]) {
-    let before = y.as_ptr().align_offset(PAGE_4K).min(y.len());
-    let (first, y) = y.split_at_mut(before);
+/// Splits `y` into the elements before the first page, whole blocks from there, and the rest.
+fn split_blocks<T: Element>(y: &mut [T]) -> (&mut [T], &mut [[u8; BLOCK]], &mut [T]) {
+    let start = y.as_ptr().align_offset(PAGE_4K).min(y.len());
+    let (first, y) = y.split_at_mut(start);
     let (blocks, rest) = cast_slice_mut(y).as_chunks_mut();
     (first, blocks, cast_slice_mut(rest))
 }
 
-/// `y ← x`, of a part of a block: the same lines of each of its pages. Those of the blocks `next`
-/// are asked for.
+/// `y ← x` for one slice of a block: the same cache lines of each page. Prefetches the same bytes of
+/// the blocks at `next`, which need not exist, into L2: the current blocks fill L1.
 #[inline(always)]
-fn store<const N: usize>(part: usize, x: &[u8; BLOCK], next: [*const u8; N], y: &mut [u8; BLOCK]) {
+fn store_slice<const N: usize>(
+    slice: usize,
+    x: &[u8; BLOCK],
+    next: [*const u8; N],
+    y: &mut [u8; BLOCK],
+) {
     assert!(y.as_ptr().addr().is_multiple_of(CACHE_LINE), "blocks begin at a page");
-    for line in part * LINES_PER_SLICE..(part + 1) * LINES_PER_SLICE {
+    for line in slice * LINES_PER_SLICE..(slice + 1) * LINES_PER_SLICE {
         for page in (0..BLOCK).step_by(PAGE_4K) {
-            let at = page + line * CACHE_LINE;
-            next.into_iter().for_each(|next| fetch(next.wrapping_add(at)));
-            store_line(&x[at..at + CACHE_LINE], &mut y[at..at + CACHE_LINE]);
+            let offset = page + line * CACHE_LINE;
+            let (x, y) = (&x[offset..offset + CACHE_LINE], &mut y[offset..offset + CACHE_LINE]);
+            #[cfg(target_arch = "x86_64")]
+            {
+                next.into_iter().for_each(|next| x86::prefetch_l2(next.wrapping_add(offset)));
+                for (x, y) in x.as_chunks().0.iter().zip(y.as_chunks_mut().0) {
+                    // SAFETY: `y` begins a cache line, as asserted above, and each chunk lies at a
+                    // multiple of its 16 bytes from there.
+                    unsafe { x86::stream(x, y) };
+                }
+            }
+            #[cfg(not(target_arch = "x86_64"))]
+            {
+                let _ = next;
+                y.copy_from_slice(x);
+            }
         }
     }
 }
 
-/// Asks for a line, whether or not it is there; in the second cache: blocks fill the first.
-#[inline(always)]
-fn fetch(x: *const u8) {
+/// Makes the streaming stores visible to other threads.
+fn store_fence() {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch reads nothing that a program could see, whatever the address.
-    #[allow(unsafe_code)]
-    unsafe {
-        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T1>(x.cast());
-    }
-    let _ = x;
-}
-
-/// `y ← x`, of a line.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-fn store_line(x: &[u8], y: &mut [u8]) {
-    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
-    const VECTOR: usize = size_of::<__m128i>();
-    let (x, y) = (x.as_chunks::<VECTOR>().0, y.as_chunks_mut::<VECTOR>().0);
-    for (x, y) in x.iter().zip(y) {
-        // SAFETY: both are vectors, and that of `y` is aligned, as is the line it is in.
-        #[allow(unsafe_code)]
-        unsafe {
-            _mm_stream_si128(from_mut(y).cast(), _mm_loadu_si128(from_ref(x).cast()));
-        }
-    }
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn store_line(x: &[u8], y: &mut [u8]) {
-    y.copy_from_slice(x);
-}
-
-/// Lets other threads see what was stored.
-fn fence() {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: it has no conditions.
-    #[allow(unsafe_code)]
-    unsafe {
-        std::arch::x86_64::_mm_sfence();
-    }
+    x86::store_fence();
 }
 
 #[cfg(test)]
@@ -155,22 +137,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_arrives() {
+    fn copies_of_any_length_and_alignment_write_exactly_their_target() {
         let x: Vec<f32> = (0..5 * BLOCK / 4 + 77).map(|i| i as f32).collect();
         for (start, end) in [(0, x.len()), (1, x.len() - 3), (13, 20), (5, 5), (3, PAGE_4K)] {
             let x = &x[start..end];
-            for before in [0, 1, 7] {
-                let mut y = vec![-1.0; before + x.len() + 1];
-                copy_nontemporal(x, &mut y[before..before + x.len()]);
-                assert_eq!(y[before..before + x.len()], *x);
-                assert!(y[..before].iter().chain(y.last()).all(|&y| y == -1.0));
-                let mut y = vec![-1.0; before + x.len() + 1];
-                let fill = |at: usize, part: &mut [f32]| {
-                    part.copy_from_slice(&x[at..][..part.len()]);
+            for offset in [0, 1, 7] {
+                let check = |copy: &dyn Fn(&mut [f32])| {
+                    let mut y = vec![-1.0; offset + x.len() + 1];
+                    copy(&mut y[offset..offset + x.len()]);
+                    assert_eq!(y[offset..offset + x.len()], *x);
+                    assert!(y[..offset].iter().chain(y.last()).all(|&y| y == -1.0));
                 };
-                map_nontemporal([x], &mut y[before..before + x.len()], fill);
-                assert_eq!(y[before..before + x.len()], *x);
-                assert!(y[..before].iter().chain(y.last()).all(|&y| y == -1.0));
+                check(&|y| copy_nontemporal(x, y));
+                check(&|y| {
+                    map_nontemporal([x], y, |i, part| {
+                        part.copy_from_slice(&x[i..][..part.len()]);
+                    });
+                });
             }
         }
     }

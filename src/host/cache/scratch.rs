@@ -1,12 +1,12 @@
-//! Temporary memory that a thread keeps for its next kernel.
+//! Scratch memory that a thread caches for its next kernel.
 
 use crate::element::Element;
 use std::cell::RefCell;
 
-/// Buffers a thread keeps; kernels nest (a convolution, its product, its panels) to this depth.
+/// Buffers cached by a thread. Kernels nest to this depth: a convolution, its GEMM, its panels.
 const MAX_CACHED_BUFFERS: usize = 4;
 
-/// Largest buffer that is kept: more is given back to the system after use.
+/// Bytes of the largest buffer that is cached; larger ones are freed after use.
 const MAX_CACHED_BYTES: usize = 16 << 20;
 
 thread_local! {
@@ -15,32 +15,32 @@ thread_local! {
 
 /// Calls `body` with `len` elements of unspecified content.
 ///
-/// A buffer is taken off its thread's list while in use, so that calls may nest, also when a
-/// thread that waits inside `body` takes up another task.
+/// The buffer leaves the thread's list while in use, so calls may nest. This includes a thread that
+/// waits inside `body` and runs another task meanwhile.
 pub(crate) fn with_scratch<A: Element, R>(len: usize, body: impl FnOnce(&mut [A]) -> R) -> R {
     let mut buffer = take((len * size_of::<A>()).div_ceil(size_of::<f64>()));
     let result = body(&mut bytemuck::cast_slice_mut(&mut buffer)[..len]);
-    keep(buffer);
+    put_back(buffer);
     result
 }
 
-/// A buffer of at least `words`.
+/// Returns a buffer of at least `words` values.
 fn take(words: usize) -> Vec<f64> {
     let buffer = FREE.with_borrow_mut(|free| {
-        // The smallest that is large enough, else any: it grows below.
-        let fits = |buffer: &Vec<f64>| (buffer.len() < words, buffer.len());
-        let best = (0..free.len()).min_by_key(|&i| fits(&free[i]));
+        // The smallest that is large enough, else the smallest of all, which is replaced below.
+        let rank = |buffer: &Vec<f64>| (buffer.len() < words, buffer.len());
+        let best = (0..free.len()).min_by_key(|&i| rank(&free[i]));
         best.map(|i| free.swap_remove(i)).unwrap_or_default()
     });
     match buffer.len() < words {
-        // Not resized: what it held need not be moved.
+        // Not `resize`, which would copy the contents.
         true => vec![0.0; words],
         false => buffer,
     }
 }
 
-/// Puts a buffer on the thread's list, unless that is full or the buffer very large.
-fn keep(buffer: Vec<f64>) {
+/// Caches `buffer`, unless the thread's list is full or the buffer too large.
+fn put_back(buffer: Vec<f64>) {
     if buffer.len() * size_of::<f64>() <= MAX_CACHED_BYTES {
         FREE.with_borrow_mut(|free| {
             if free.len() < MAX_CACHED_BUFFERS {
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nested_buffers_are_apart() {
+    fn nested_buffers_do_not_overlap() {
         for len in [0, 1, 7, 1000] {
             with_scratch::<f32, _>(len, |outer| {
                 outer.fill(1.0);

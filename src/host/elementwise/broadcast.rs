@@ -1,8 +1,8 @@
-//! Functions of each element and of operands that belong to positions along an axis.
+//! Elementwise functions of an operand and of operands that are broadcast along an axis.
 
 use crate::{
     element::Element,
-    error::{Result, check_len},
+    error::Result,
     host::{
         elementwise::map::{binary_run, binary_run_in_place},
         simd::{
@@ -22,11 +22,11 @@ use std::borrow::Cow;
 /// Elements of one task: below twice this, a second thread costs more than it saves.
 const GRAIN: usize = 1 << 17;
 
-/// `y[o, e, i] ← f(a[o, e, i], b[e])`: one operand for each index of an axis.
+/// `y[o, e, i] ← f(a[o, e, i], b[e])`.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) unless `a` and `y` have the axis' count of elements
-/// and `b` its extent.
+/// [`Error::Length`](crate::Error::Length) unless `a` and `y` have `axis.count()` elements and `b` has
+/// `axis.extent`.
 pub fn broadcast<T: Element>(
     workers: &Workers,
     op: Binary<T::Acc>,
@@ -35,13 +35,11 @@ pub fn broadcast<T: Element>(
     b: &[T],
     y: &mut [T],
 ) -> Result<()> {
-    check_len(op.name(), "a", axis.count(), a.len())?;
-    check_len(op.name(), "b", axis.extent, b.len())?;
-    check_len(op.name(), "y", axis.count(), y.len())?;
-    for_broadcast_chunks(workers, axis, [&wide(b)], y, |start, [b], y, room_y| {
-        let mut room_a = accumulator_buffer();
-        let a = widened(&a[start..][..y.len()], &mut room_a);
-        overwrite_widened(y, room_y, |y| binary_run(op, a, b, y));
+    op.check_broadcast(axis, Some(a.len()), b.len(), y.len())?;
+    for_broadcast_chunks(workers, axis, [&wide(b)], y, |start, [b], y, buffer_y| {
+        let mut buffer_a = accumulator_buffer();
+        let a = widened(&a[start..][..y.len()], &mut buffer_a);
+        overwrite_widened(y, buffer_y, |y| binary_run(op, a, b, y));
     });
     Ok(())
 }
@@ -49,8 +47,8 @@ pub fn broadcast<T: Element>(
 /// `y[o, e, i] ← f(y[o, e, i], b[e])`.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) unless `y` has the axis' count of elements and `b`
-/// its extent.
+/// [`Error::Length`](crate::Error::Length) unless `y` has `axis.count()` elements and `b` has
+/// `axis.extent`.
 pub fn broadcast_in_place<T: Element>(
     workers: &Workers,
     op: Binary<T::Acc>,
@@ -58,10 +56,9 @@ pub fn broadcast_in_place<T: Element>(
     b: &[T],
     y: &mut [T],
 ) -> Result<()> {
-    check_len(op.name(), "b", axis.extent, b.len())?;
-    check_len(op.name(), "y", axis.count(), y.len())?;
-    for_broadcast_chunks(workers, axis, [&wide(b)], y, |_, [b], y, room_y| {
-        update_widened(y, room_y, |y| binary_run_in_place(op, b, y));
+    op.check_broadcast(axis, None, b.len(), y.len())?;
+    for_broadcast_chunks(workers, axis, [&wide(b)], y, |_, [b], y, buffer_y| {
+        update_widened(y, buffer_y, |y| binary_run_in_place(op, b, y));
     });
     Ok(())
 }
@@ -69,8 +66,8 @@ pub fn broadcast_in_place<T: Element>(
 /// `y[o, e, i] ← x[o, e, i] · scale[e] + shift[e]`.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) unless `x` and `y` have the axis' count of elements
-/// and `scale` and `shift` its extent.
+/// [`Error::Length`](crate::Error::Length) unless `x` and `y` have `axis.count()` elements, and `scale`
+/// and `shift` have `axis.extent`.
 pub fn affine<T: Element>(
     workers: &Workers,
     axis: &Axis,
@@ -79,17 +76,16 @@ pub fn affine<T: Element>(
     shift: &[T],
     y: &mut [T],
 ) -> Result<()> {
-    check_len("affine", "x", axis.count(), x.len())?;
-    expect_affine(axis, scale, shift, y)?;
+    axis.check_affine(Some(x.len()), scale.len(), shift.len(), y.len())?;
     for_broadcast_chunks(
         workers,
         axis,
         [&wide(scale), &wide(shift)],
         y,
-        |start, [scale, shift], y, room| {
-            let mut room_x = accumulator_buffer();
-            let x = widened(&x[start..][..y.len()], &mut room_x);
-            overwrite_widened(y, room, |y| {
+        |start, [scale, shift], y, buffer_y| {
+            let mut buffer_x = accumulator_buffer();
+            let x = widened(&x[start..][..y.len()], &mut buffer_x);
+            overwrite_widened(y, buffer_y, |y| {
                 vectorized(
                     #[inline(always)]
                     || {
@@ -108,7 +104,7 @@ pub fn affine<T: Element>(
 /// `y[o, e, i] ← y[o, e, i] · scale[e] + shift[e]`.
 ///
 /// # Errors
-/// As [`affine`].
+/// Those of [`affine`].
 pub fn affine_in_place<T: Element>(
     workers: &Workers,
     axis: &Axis,
@@ -116,14 +112,14 @@ pub fn affine_in_place<T: Element>(
     shift: &[T],
     y: &mut [T],
 ) -> Result<()> {
-    expect_affine(axis, scale, shift, y)?;
+    axis.check_affine(None, scale.len(), shift.len(), y.len())?;
     for_broadcast_chunks(
         workers,
         axis,
         [&wide(scale), &wide(shift)],
         y,
-        |_, [scale, shift], y, room| {
-            update_widened(y, room, |y| {
+        |_, [scale, shift], y, buffer_y| {
+            update_widened(y, buffer_y, |y| {
                 vectorized(
                     #[inline(always)]
                     || {
@@ -138,14 +134,8 @@ pub fn affine_in_place<T: Element>(
     Ok(())
 }
 
-fn expect_affine<T: Element>(axis: &Axis, scale: &[T], shift: &[T], y: &[T]) -> Result<()> {
-    check_len("affine", "scale", axis.extent, scale.len())?;
-    check_len("affine", "shift", axis.extent, shift.len())?;
-    check_len("affine", "y", axis.count(), y.len())
-}
-
-/// Calls `body` for chunks of `y` with the chunk's start, the elements of the operands that belong
-/// to it, repeated as often as they apply, and room to widen `y`.
+/// Calls `body(start, operands, chunk, buffer)` for chunks of `y`: with the index of the chunk's first
+/// element, the operands broadcast to the chunk, and a buffer to widen the chunk in.
 pub(crate) fn for_broadcast_chunks<T: Element, const N: usize>(
     workers: &Workers,
     axis: &Axis,
@@ -157,11 +147,11 @@ pub(crate) fn for_broadcast_chunks<T: Element, const N: usize>(
     if period == 0 {
         return;
     }
-    // Chunks of whole periods, where they fit, all take the same operands.
+    // If whole periods fit a chunk, the broadcast operands are the same for all chunks.
     let repeats = period <= CHUNK;
     let step = if repeats { CHUNK / period * period } else { CHUNK };
     workers.for_each_chunk(y, GRAIN, |task, y| {
-        let (mut repeated, mut room) = ([accumulator_buffer(); N], accumulator_buffer());
+        let (mut repeated, mut buffer) = ([accumulator_buffer(); N], accumulator_buffer());
         for (i, y) in y.chunks_mut(step).enumerate() {
             let start = task * GRAIN + i * step;
             if i == 0 || !repeats {
@@ -169,7 +159,7 @@ pub(crate) fn for_broadcast_chunks<T: Element, const N: usize>(
                     repeat(operand, axis.inner, start, &mut repeated[..y.len()]);
                 }
             }
-            body(start, repeated.each_ref().map(|operand| &operand[..y.len()]), y, &mut room);
+            body(start, repeated.each_ref().map(|operand| &operand[..y.len()]), y, &mut buffer);
         }
     });
 }
@@ -177,19 +167,19 @@ pub(crate) fn for_broadcast_chunks<T: Element, const N: usize>(
 /// `y[j] ← b[(start + j) / inner mod extent]`
 fn repeat<A: Copy>(b: &[A], inner: usize, start: usize, y: &mut [A]) {
     let period = b.len() * inner;
-    let mut at = start % period;
+    let mut position = start % period;
     let mut done = 0;
     while done < y.len().min(period) {
-        let e = at / inner;
-        let len = if inner == 1 { b.len() - e } else { inner - at % inner };
+        let e = position / inner;
+        let len = if inner == 1 { b.len() - e } else { inner - position % inner };
         let len = len.min(y.len().min(period) - done);
         match inner {
             1 => y[done..][..len].copy_from_slice(&b[e..][..len]),
             _ => y[done..][..len].fill(b[e]),
         }
-        (done, at) = (done + len, (at + len) % period);
+        (done, position) = (done + len, (position + len) % period);
     }
-    // From here on it repeats itself.
+    // The rest repeats the first period.
     while done < y.len() {
         let len = done.min(y.len() - done);
         y.copy_within(..len, done);
@@ -197,7 +187,7 @@ fn repeat<A: Copy>(b: &[A], inner: usize, start: usize, y: &mut [A]) {
     }
 }
 
-/// `x` in the type it is computed in.
+/// Returns `x` in its accumulator type.
 fn wide<T: Element>(x: &[T]) -> Cow<'_, [T::Acc]> {
     if is_wide::<T>() {
         return Cow::Borrowed(bytemuck::cast_slice(x));

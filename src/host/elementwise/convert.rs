@@ -1,4 +1,4 @@
-//! From one element type to another.
+//! Conversion between element types, and from integers.
 
 use crate::{
     element::{DType, Element, Storable, round_to_odd},
@@ -18,17 +18,17 @@ const GRAIN: usize = 1 << 17;
 
 /// `y ← x`, rounded once, to nearest, ties to even.
 ///
-/// What is too large for `U` becomes an infinity, and NaN stays NaN.
+/// Values too large for `U` become infinite, and NaN stays NaN.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `y` is as long as `x`.
 pub fn convert<T: Element, U: Element>(workers: &Workers, x: &[T], y: &mut [U]) -> Result<()> {
     check_len("convert", "y", x.len(), y.len())?;
-    workers.for_each_chunk(y, GRAIN, |i, y| run(&x[i * GRAIN..][..y.len()], y));
+    workers.for_each_chunk(y, GRAIN, |i, y| convert_chunk(&x[i * GRAIN..][..y.len()], y));
     Ok(())
 }
 
-/// `y ← x`, whole numbers as elements, rounded once.
+/// `y ← x`, from integers, rounded once.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `y` is as long as `x`.
@@ -48,8 +48,8 @@ pub fn convert_integers<N: Storable + Into<f64>, T: Element>(
     Ok(())
 }
 
-/// Converts by the way that the two types take; equal lengths.
-fn run<T: Element, U: Element>(x: &[T], y: &mut [U]) {
+/// `y ← x`, by the shortest way between the two types; equal lengths.
+fn convert_chunk<T: Element, U: Element>(x: &[T], y: &mut [U]) {
     match (T::DTYPE, U::DTYPE) {
         (from, to) if from == to => y.copy_from_slice(cast_slice(x)),
         (DType::F64, DType::F32) => {
@@ -60,33 +60,34 @@ fn run<T: Element, U: Element>(x: &[T], y: &mut [U]) {
             );
         }
         (DType::F64, _) => {
-            let mut room = accumulator_buffer::<f32>();
+            // Rounding to odd makes the second rounding, to 16 bits, correct.
+            let mut buffer = accumulator_buffer::<f32>();
             for (x, y) in cast_slice::<T, f64>(x).chunks(CHUNK).zip(y.chunks_mut(CHUNK)) {
-                let room = &mut room[..x.len()];
+                let buffer = &mut buffer[..x.len()];
                 vectorized(
                     #[inline(always)]
-                    || room.iter_mut().zip(x).for_each(|(y, &x)| *y = round_to_odd(x)),
+                    || buffer.iter_mut().zip(x).for_each(|(y, &x)| *y = round_to_odd(x)),
                 );
-                narrow(cast_slice(room), y);
+                narrow(cast_slice(buffer), y);
             }
         }
         (_, DType::F64) => {
-            let mut room = accumulator_buffer::<T::Acc>();
+            let mut buffer = accumulator_buffer::<T::Acc>();
             for (x, y) in x.chunks(CHUNK).zip(cast_slice_mut::<U, f64>(y).chunks_mut(CHUNK)) {
-                let x: &[f32] = cast_slice(widened(x, &mut room));
+                let x: &[f32] = cast_slice(widened(x, &mut buffer));
                 vectorized(
                     #[inline(always)]
                     || y.iter_mut().zip(x).for_each(|(y, &x)| *y = f64::from(x)),
                 );
             }
         }
-        // The rest are computed in `f32`, which holds every 16-bit value.
+        // The other conversions go through `f32`, which holds every 16-bit value.
         (DType::F32, _) => narrow(cast_slice(x), y),
         (_, DType::F32) => widen(x, cast_slice_mut(y)),
         _ => {
-            let mut room = accumulator_buffer::<U::Acc>();
+            let mut buffer = accumulator_buffer::<U::Acc>();
             for (x, y) in x.chunks(CHUNK).zip(y.chunks_mut(CHUNK)) {
-                overwrite_widened(y, &mut room, |y| widen(x, cast_slice_mut(y)));
+                overwrite_widened(y, &mut buffer, |y| widen(x, cast_slice_mut(y)));
             }
         }
     }
@@ -102,8 +103,8 @@ mod tests {
 
     const LENGTHS: [usize; 6] = [0, 1, 33, 1024, 1029, GRAIN + 7];
 
-    /// Integers are exact in all types; and every value of `T` comes back from `f64`.
-    fn to_all_types<T: Element>() {
+    /// Compares small integers, which are exact in all types, and round trips through `f64`.
+    fn conversions_keep_values_that_both_types_hold<T: Element>() {
         fn check<T: Element, U: Element>(workers: &Workers, len: usize) {
             let x = integers::<T>(1, len);
             let mut y = vec![U::from_f64(f64::NAN); len];
@@ -130,11 +131,11 @@ mod tests {
         assert_eq!(y[1..], [f64::INFINITY, -f64::INFINITY, 0.0]);
     }
 
-    /// All values of a 16-bit type and the midpoints between neighbours, and what lies a hair
-    /// beside them, as `f64` tells it apart and `f32` does not.
-    fn ties<U: Element>(from_bits: impl Fn(u16) -> U, to_bits: impl Fn(U) -> u16) {
+    /// Converts all values of a 16-bit type, the midpoints between neighbours, and numbers so close to
+    /// these that only `f64` can tell them apart.
+    fn check_ties<U: Element>(from_bits: impl Fn(u16) -> U, to_bits: impl Fn(U) -> u16) {
         let mut x = Vec::new();
-        let mut want = Vec::new();
+        let mut expected = Vec::new();
         for bits in 0..u16::MAX {
             let (low, high) = (from_bits(bits).to_f64(), from_bits(bits + 1).to_f64());
             if low.is_sign_negative() != high.is_sign_negative() || !(low - high).is_finite() {
@@ -143,26 +144,26 @@ mod tests {
             let tie = (low + high) / 2.0;
             let even = if bits % 2 == 0 { bits } else { bits + 1 };
             x.extend([low, tie, tie * (1.0 - 1e-15), tie * (1.0 + 1e-15)]);
-            want.extend([bits, even, bits, bits + 1]);
+            expected.extend([bits, even, bits, bits + 1]);
         }
         let mut y = vec![U::default(); x.len()];
         convert(&Workers::sequential(), &x, &mut y).unwrap();
-        for ((x, y), want) in x.iter().zip(y).zip(want) {
-            assert_eq!(to_bits(y), want, "{x:e}");
+        for ((x, y), expected) in x.iter().zip(y).zip(expected) {
+            assert_eq!(to_bits(y), expected, "{x:e}");
         }
     }
 
-    /// Whole numbers of either sign, large and small; those too large for `T` are rounded once.
-    fn whole_numbers<T: Element>() {
+    /// The integers have either sign, and some have more digits than `T`.
+    fn integers_are_rounded_once<T: Element>() {
         let x: Vec<i32> =
             integers::<f64>(3, GRAIN + 7).iter().map(|x| *x as i32 * 8_123_457).collect();
-        let want: Vec<T> = x.iter().map(|&x| T::from_f64(f64::from(x))).collect();
+        let expected: Vec<T> = x.iter().map(|&x| T::from_f64(f64::from(x))).collect();
         let unsigned: Vec<u32> = x.iter().map(|&x| x.unsigned_abs()).collect();
         let magnitudes: Vec<T> = unsigned.iter().map(|&x| T::from_f64(f64::from(x))).collect();
         for workers in threads() {
             let mut y = vec![T::from_f64(f64::NAN); x.len()];
             convert_integers(&workers, &x, &mut y).unwrap();
-            assert_eq!(y, want);
+            assert_eq!(y, expected);
             convert_integers(&workers, &unsigned, &mut y).unwrap();
             assert_eq!(y, magnitudes);
         }
@@ -170,16 +171,16 @@ mod tests {
         assert_eq!(operand(short), ("convert_integers", "y"));
     }
 
-    for_each_element!(to_all_types, whole_numbers);
+    for_each_element!(conversions_keep_values_that_both_types_hold, integers_are_rounded_once);
 
     #[test]
-    fn rounds_once_from_double_precision() {
-        ties(F16::from_bits, F16::to_bits);
-        ties(Bf16::from_bits, Bf16::to_bits);
+    fn conversion_from_f64_rounds_once() {
+        check_ties(F16::from_bits, F16::to_bits);
+        check_ties(Bf16::from_bits, Bf16::to_bits);
     }
 
     #[test]
-    fn extremes_of_double_precision() {
+    fn f64_outside_the_16_bit_range_becomes_zero_or_infinite() {
         let x = [f64::MAX, -f64::MAX, 5e-324, -5e-324, 65519.999, 65520.0];
         let mut y = [F16::NAN; 6];
         convert(&Workers::sequential(), &x, &mut y).unwrap();

@@ -1,14 +1,14 @@
-//! Functions of one and of two elements, along whole operands.
+//! Functions of one or two operands, evaluated elementwise.
 //!
-//! Which function it is gets decided once per run of elements; each has a loop of its own, which
-//! the compiler vectorises where the function allows it.
+//! The function is selected once for many elements. Each function has a loop of its own, which the
+//! compiler vectorises if the function allows it.
 
 use crate::{
     element::Element,
     error::{Result, check_len},
     host::{
         cache::{
-            cache_line::{with_aligned_stores, zip_with_aligned_stores},
+            cache_line::{CHUNK_ALIGN, with_aligned_stores, zip_with_aligned_stores},
             nontemporal::{bypasses_cache, map_nontemporal},
         },
         math::{
@@ -28,22 +28,19 @@ use crate::{
 use bytemuck::{cast_slice, cast_slice_mut};
 use num_traits::Float;
 
-/// Elements of one task where memory is the limit: below this, a second thread costs more than it
+/// Elements of one task if memory limits the speed: below this, a second thread costs more than it
 /// saves.
 const GRAIN: usize = 1 << 16;
 
-/// Elements of one task where the function itself is the limit.
+/// Elements of one task if the function limits the speed.
 const COMPUTE_BOUND_GRAIN: usize = 1 << 15;
 
-/// Elements of which tasks are a multiple: whole lines of a cache.
-const CHUNK_ALIGN: usize = 64;
-
-/// Elements of which elementary functions are computed side by side: one waits for no other.
+/// Elements of a block of which elementary functions are computed in parallel.
 const BLOCK: usize = 64;
 
 /// Evaluates `$body`, vectorised, with `$known` bound to `$op`, in one copy for each variant.
 ///
-/// The binding is inside the closure: only there does the compiler see which variant it is.
+/// `$known` is bound inside the closure, since the compiler knows the variant only there.
 macro_rules! specialized {
     ($kind:ident: $op:expr, |$known:ident| $body:expr; $(
         $variant:ident $(($value:ident))? $({ $($field:ident),* })?
@@ -80,7 +77,7 @@ macro_rules! specialized_binary {
     };
 }
 
-/// `y ← value`, every element.
+/// `yᵢ ← value`.
 ///
 /// # Errors
 /// None.
@@ -100,22 +97,20 @@ pub fn fill<T: Element>(workers: &Workers, value: T, y: &mut [T]) -> Result<()> 
 #[doc(alias = "caffe_sqr")]
 pub fn unary<T: Element>(workers: &Workers, op: Unary<T::Acc>, x: &[T], y: &mut [T]) -> Result<()> {
     check_len(op.name(), "y", x.len(), y.len())?;
-    let (task, far) = (
-        workers.even_chunk_len(y.len(), unary_task(op), CHUNK_ALIGN),
-        is_wide::<T>() && bypasses_cache(y),
-    );
-    workers.for_each_chunk(y, task, |i, y| {
-        if far {
-            let x: &[T::Acc] = cast_slice(&x[i * task..][..y.len()]);
-            return map_nontemporal([x], cast_slice_mut(y), |at, y| {
-                unary_run(op, &x[at..][..y.len()], y)
+    let chunk_len = workers.even_chunk_len(y.len(), unary_grain(op), CHUNK_ALIGN);
+    let nontemporal = is_wide::<T>() && bypasses_cache(y);
+    workers.for_each_chunk(y, chunk_len, |i, y| {
+        if nontemporal {
+            let x: &[T::Acc] = cast_slice(&x[i * chunk_len..][..y.len()]);
+            return map_nontemporal([x], cast_slice_mut(y), |i, y| {
+                unary_run(op, &x[i..][..y.len()], y)
             });
         }
-        let (mut room_x, mut room_y) = (accumulator_buffer(), accumulator_buffer());
-        let x = x[i * task..][..y.len()].chunks(run::<T>());
-        for (x, y) in x.zip(y.chunks_mut(run::<T>())) {
-            let x = widened(x, &mut room_x);
-            overwrite_widened(y, &mut room_y, |y| unary_run(op, x, y));
+        let (mut buffer_x, mut buffer_y) = (accumulator_buffer(), accumulator_buffer());
+        let x = x[i * chunk_len..][..y.len()].chunks(run_len::<T>());
+        for (x, y) in x.zip(y.chunks_mut(run_len::<T>())) {
+            let x = widened(x, &mut buffer_x);
+            overwrite_widened(y, &mut buffer_y, |y| unary_run(op, x, y));
         }
     });
     Ok(())
@@ -127,11 +122,11 @@ pub fn unary<T: Element>(workers: &Workers, op: Unary<T::Acc>, x: &[T], y: &mut 
 /// None.
 #[doc(alias = "caffe_add_scalar")]
 pub fn unary_in_place<T: Element>(workers: &Workers, op: Unary<T::Acc>, y: &mut [T]) -> Result<()> {
-    let task = workers.even_chunk_len(y.len(), unary_task(op), CHUNK_ALIGN);
-    workers.for_each_chunk(y, task, |_, y| {
-        let mut room = accumulator_buffer();
-        for y in y.chunks_mut(run::<T>()) {
-            update_widened(y, &mut room, |y| unary_run_in_place(op, y));
+    let chunk_len = workers.even_chunk_len(y.len(), unary_grain(op), CHUNK_ALIGN);
+    workers.for_each_chunk(y, chunk_len, |_, y| {
+        let mut buffer = accumulator_buffer();
+        for y in y.chunks_mut(run_len::<T>()) {
+            update_widened(y, &mut buffer, |y| unary_run_in_place(op, y));
         }
     });
     Ok(())
@@ -152,28 +147,24 @@ pub fn binary<T: Element>(
     b: &[T],
     y: &mut [T],
 ) -> Result<()> {
-    check_len(op.name(), "b", a.len(), b.len())?;
-    check_len(op.name(), "y", a.len(), y.len())?;
-    let (task, far) = (
-        workers.even_chunk_len(y.len(), binary_task(op), CHUNK_ALIGN),
-        is_wide::<T>() && bypasses_cache(y),
-    );
-    workers.for_each_chunk(y, task, |i, y| {
-        if far {
-            let at = i * task..i * task + y.len();
-            let (a, b): (&[T::Acc], &[T::Acc]) = (cast_slice(&a[at.clone()]), cast_slice(&b[at]));
-            return map_nontemporal([a, b], cast_slice_mut(y), |at, y| {
-                binary_run(op, &a[at..][..y.len()], &b[at..][..y.len()], y);
+    op.check(a.len(), b.len(), y.len())?;
+    let chunk_len = workers.even_chunk_len(y.len(), binary_grain(op), CHUNK_ALIGN);
+    let nontemporal = is_wide::<T>() && bypasses_cache(y);
+    workers.for_each_chunk(y, chunk_len, |i, y| {
+        let range = i * chunk_len..i * chunk_len + y.len();
+        let (a, b) = (&a[range.clone()], &b[range]);
+        if nontemporal {
+            let (a, b): (&[T::Acc], &[T::Acc]) = (cast_slice(a), cast_slice(b));
+            return map_nontemporal([a, b], cast_slice_mut(y), |i, y| {
+                binary_run(op, &a[i..][..y.len()], &b[i..][..y.len()], y);
             });
         }
-        let (mut room_a, mut room_b, mut room_y) =
+        let (mut buffer_a, mut buffer_b, mut buffer_y) =
             (accumulator_buffer(), accumulator_buffer(), accumulator_buffer());
-        let start = i * task;
-        let a = a[start..][..y.len()].chunks(run::<T>());
-        let b = b[start..][..y.len()].chunks(run::<T>());
-        for ((a, b), y) in a.zip(b).zip(y.chunks_mut(run::<T>())) {
-            let (a, b) = (widened(a, &mut room_a), widened(b, &mut room_b));
-            overwrite_widened(y, &mut room_y, |y| binary_run(op, a, b, y));
+        let (a, b) = (a.chunks(run_len::<T>()), b.chunks(run_len::<T>()));
+        for ((a, b), y) in a.zip(b).zip(y.chunks_mut(run_len::<T>())) {
+            let (a, b) = (widened(a, &mut buffer_a), widened(b, &mut buffer_b));
+            overwrite_widened(y, &mut buffer_y, |y| binary_run(op, a, b, y));
         }
     });
     Ok(())
@@ -189,29 +180,29 @@ pub fn binary_in_place<T: Element>(
     b: &[T],
     y: &mut [T],
 ) -> Result<()> {
-    check_len(op.name(), "b", y.len(), b.len())?;
-    let task = workers.even_chunk_len(y.len(), binary_task(op), CHUNK_ALIGN);
-    workers.for_each_chunk(y, task, |i, y| {
-        let (mut room_b, mut room_y) = (accumulator_buffer(), accumulator_buffer());
-        let b = b[i * task..][..y.len()].chunks(run::<T>());
-        for (b, y) in b.zip(y.chunks_mut(run::<T>())) {
-            let b = widened(b, &mut room_b);
-            update_widened(y, &mut room_y, |y| binary_run_in_place(op, b, y));
+    op.check(y.len(), b.len(), y.len())?;
+    let chunk_len = workers.even_chunk_len(y.len(), binary_grain(op), CHUNK_ALIGN);
+    workers.for_each_chunk(y, chunk_len, |i, y| {
+        let (mut buffer_b, mut buffer_y) = (accumulator_buffer(), accumulator_buffer());
+        let b = b[i * chunk_len..][..y.len()].chunks(run_len::<T>());
+        for (b, y) in b.zip(y.chunks_mut(run_len::<T>())) {
+            let b = widened(b, &mut buffer_b);
+            update_widened(y, &mut buffer_y, |y| binary_run_in_place(op, b, y));
         }
     });
     Ok(())
 }
 
-/// Elements handled at a time: all of them unless they have to be widened.
-fn run<T: Element>() -> usize {
+/// Returns how many elements one loop processes: whole tasks unless elements have to be widened.
+fn run_len<T: Element>() -> usize {
     if is_wide::<T>() { GRAIN } else { CHUNK }
 }
 
-fn unary_task<A>(op: Unary<A>) -> usize {
+fn unary_grain<A>(op: Unary<A>) -> usize {
     if is_elementary(&op) { COMPUTE_BOUND_GRAIN } else { GRAIN }
 }
 
-/// Whether it is made of exponentials, logarithms or powers.
+/// Returns whether the function consists of exponentials, logarithms or powers.
 #[inline(always)]
 fn is_elementary<A>(op: &Unary<A>) -> bool {
     use Unary::{
@@ -232,7 +223,7 @@ fn is_elementary<A>(op: &Unary<A>) -> bool {
     )
 }
 
-fn binary_task<A>(op: Binary<A>) -> usize {
+fn binary_grain<A>(op: Binary<A>) -> usize {
     match op {
         Binary::SoftplusGrad | Binary::SwishGrad { .. } | Binary::PowAffineGrad { .. } => {
             COMPUTE_BOUND_GRAIN
@@ -241,8 +232,8 @@ fn binary_task<A>(op: Binary<A>) -> usize {
     }
 }
 
-// Loops stand here themselves: in a closure of `for_each` the compiler need not see which function
-// it is, and computes what it is anew for each element.
+// The functions below have `for` loops: in a closure of `for_each`, the compiler may not know the
+// variant, and then selects the function anew for each element.
 
 fn unary_run<A: Element + Float>(op: Unary<A>, x: &[A], y: &mut [A]) {
     if op == Unary::Sqrt && sqrt_newton(x, y) {
@@ -293,10 +284,11 @@ fn unary_run_in_place<A: Element + Float>(op: Unary<A>, y: &mut [A]) {
     });
 }
 
-/// By value: where results went to memory, the compiler computed one vector after the other.
+/// Returns `op` of a block. By value: when results were stored through a reference, the compiler computed
+/// one vector after the other instead of interleaving them.
 #[inline(always)]
 fn block<A: Element + Float>(op: Unary<A>, mut x: [A; BLOCK]) -> [A; BLOCK] {
-    if !is_usual(op, &x) {
+    if !is_normal_range(op, &x) {
         for x in &mut x {
             *x = op.eval_with::<SimdMath>(*x);
         }
@@ -311,21 +303,21 @@ fn block<A: Element + Float>(op: Unary<A>, mut x: [A; BLOCK]) -> [A; BLOCK] {
     x
 }
 
-/// Whether its elementary functions are of nothing that is special.
+/// Returns whether [`SimdMathNormalRange`] covers all arguments of the block.
 #[inline(always)]
-fn is_usual<A: Element + Float, const N: usize>(op: Unary<A>, x: &[A; N]) -> bool {
+fn is_normal_range<A: Element + Float, const N: usize>(op: Unary<A>, x: &[A; N]) -> bool {
     let exponent = A::from_f64(MAX_FAST_EXPONENT);
-    let (least, greatest) = match op {
+    let (min, max) = match op {
         Unary::Exp | Unary::Sigmoid | Unary::Softplus => (-exponent, exponent),
         Unary::Ln => (A::min_positive_value(), A::max_value()),
         Unary::Pow(p) if !p.is_nan() => (A::min_positive_value(), A::max_value()),
         _ => return false,
     };
-    let mut usual = true;
+    let mut inside = true;
     for &x in x {
-        usual &= (x >= least) & (x <= greatest);
+        inside &= (x >= min) & (x <= max);
     }
-    usual
+    inside
 }
 
 pub(crate) fn binary_run<A: Element + Float>(op: Binary<A>, a: &[A], b: &[A], y: &mut [A]) {

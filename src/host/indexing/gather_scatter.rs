@@ -1,4 +1,4 @@
-//! Moving elements about.
+//! Block copies, gather and scatter of rows, and tiling.
 
 use crate::{
     element::Element,
@@ -6,6 +6,7 @@ use crate::{
     host::{
         blas::level1,
         cache::nontemporal::bypasses_cache,
+        indexing::permute::GRAIN,
         simd::{
             accumulator::{
                 AccumulatorBuffer, CHUNK, accumulator_buffer, overwrite_widened, update_widened,
@@ -19,25 +20,18 @@ use crate::{
 };
 use num_traits::Zero;
 
-#[cfg(feature = "cuda")] // used by device
-pub(crate) use crate::host::indexing::permute::Axes;
-pub use crate::host::indexing::permute::permute;
+/// Largest number of tasks of [`scatter_add`]: each reads all indices.
+const MAX_SCATTER_TASKS: usize = 8;
 
-/// Elements of one task, in whole rows.
-const GRAIN: usize = 1 << 16;
-
-/// Most tasks that share out the rows of a table: each looks at every index.
-const PARTS: usize = 8;
-
-/// Runs shorter than this are summed an element at a time.
-const SHORT: usize = 16;
+/// Length of runs below which [`tile_backward`] sums one element at a time.
+const SHORT_RUN: usize = 16;
 
 /// `y[r·ldy + c] ← x[r·ldx + c]` for every row `r` and column `c` of the block.
 ///
-/// What lies between the rows of `y` is left as it is.
+/// Elements between the rows of `y` are not changed.
 ///
 /// # Errors
-/// [`Error::Length`] if an operand ends before the block does; [`Error::InvalidInput`] if rows overlap.
+/// [`Error::Length`] if an operand is shorter than the block; [`Error::InvalidInput`] if rows overlap.
 #[doc(alias = "caffe_copy")]
 pub fn copy_2d<T: Element>(workers: &Workers, op: &Copy2d, x: &[T], y: &mut [T]) -> Result<()> {
     op.check(x.len(), y.len())?;
@@ -50,11 +44,11 @@ pub fn copy_2d<T: Element>(workers: &Workers, op: &Copy2d, x: &[T], y: &mut [T])
             level1::copy(workers, &x[r * ldx..][..columns], &mut y[r * ldy..][..columns])
         });
     }
-    let per = workers.even_chunk_len(rows, rows_per_task(columns), 1);
+    let per_task = workers.even_chunk_len(rows, rows_per_task(columns), 1);
     let y = &mut y[..(rows - 1) * ldy + columns];
-    workers.for_each_chunk(y, per * ldy, |task, y| {
+    workers.for_each_chunk(y, per_task * ldy, |task, y| {
         for (r, y) in y.chunks_mut(ldy).enumerate() {
-            y[..columns].copy_from_slice(&x[(task * per + r) * ldx..][..columns]);
+            y[..columns].copy_from_slice(&x[(task * per_task + r) * ldx..][..columns]);
         }
     });
     Ok(())
@@ -74,14 +68,14 @@ pub fn gather<T: Element>(
 ) -> Result<()> {
     let lens = (table.len(), indices.len(), y.len());
     op.check("gather", ("table", lens.0), ("indices", lens.1), ("y", lens.2))?;
-    expect_rows("gather", op, indices)?;
+    check_indices("gather", op, indices)?;
     let width = op.width;
     if width == 0 {
         return Ok(());
     }
-    let per = rows_per_task(width);
-    workers.for_each_chunk(y, per * width, |task, y| {
-        for (y, &row) in y.chunks_exact_mut(width).zip(&indices[task * per..]) {
+    let per_task = rows_per_task(width);
+    workers.for_each_chunk(y, per_task * width, |task, y| {
+        for (y, &row) in y.chunks_exact_mut(width).zip(&indices[task * per_task..]) {
             y.copy_from_slice(&table[row as usize * width..][..width]);
         }
     });
@@ -90,8 +84,8 @@ pub fn gather<T: Element>(
 
 /// `table[indices[i], :] ← table[indices[i], :] + y[i, :]`, for `i` in order.
 ///
-/// Each sum is taken in `T::Acc` and rounded to `T` before the next is, so that a row named
-/// twice has one meaning.
+/// Each sum is computed in `T::Acc` and rounded to `T` before the next one. The result is therefore
+/// defined if an index occurs more than once.
 ///
 /// # Errors
 /// [`Error::Length`] names the operand; [`Error::InvalidInput`] an index past the table, and nothing is
@@ -105,24 +99,24 @@ pub fn scatter_add<T: Element>(
 ) -> Result<()> {
     let lens = (table.len(), indices.len(), y.len());
     op.check("scatter_add", ("table", lens.0), ("indices", lens.1), ("y", lens.2))?;
-    expect_rows("scatter_add", op, indices)?;
+    check_indices("scatter_add", op, indices)?;
     let width = op.width;
     if width == 0 {
         return Ok(());
     }
-    // Every task owns some rows of the table, so that each row sees its sums in order.
-    let parts = (y.len() / GRAIN).clamp(1, PARTS);
-    let per = op.table.div_ceil(parts);
-    workers.for_each_chunk(table, per * width, |part, table| {
-        let first = part * per;
+    // Every task owns a range of rows of the table, so that each row is updated in order.
+    let tasks = (y.len() / GRAIN).clamp(1, MAX_SCATTER_TASKS);
+    let per_task = op.table.div_ceil(tasks);
+    workers.for_each_chunk(table, per_task * width, |task, table| {
+        let first = task * per_task;
         vectorized(
             #[inline(always)]
             || {
-                let mut rooms = (accumulator_buffer(), accumulator_buffer());
+                let mut buffers = (accumulator_buffer(), accumulator_buffer());
                 for (&row, y) in indices.iter().zip(y.chunks_exact(width)) {
-                    let at = (row as usize).wrapping_sub(first).saturating_mul(width);
-                    if let Some(row) = table.get_mut(at..at.saturating_add(width)) {
-                        add(y, row, &mut rooms);
+                    let start = (row as usize).wrapping_sub(first).saturating_mul(width);
+                    if let Some(row) = table.get_mut(start..start.saturating_add(width)) {
+                        add(y, row, &mut buffers);
                     }
                 }
             },
@@ -131,16 +125,17 @@ pub fn scatter_add<T: Element>(
     Ok(())
 }
 
-/// `yᵢ ← xᵢ`, which has to be an integer from 0 to below `bound`.
+/// `yᵢ ← xᵢ`, which must be an integer in `0..bound`.
 ///
 /// # Errors
-/// [`Error::Length`] names the operand; [`Error::InvalidInput`] the first that is no such integer.
+/// [`Error::Length`] names the operand; [`Error::InvalidInput`] names the first element that is not an
+/// index.
 pub fn to_indices<T: Element>(_: &Workers, bound: u32, x: &[T], y: &mut [u32]) -> Result<()> {
     check_len("to_indices", "y", x.len(), y.len())?;
     for (i, (y, x)) in y.iter_mut().zip(x).enumerate() {
         let value = x.to_f64();
         if !(value >= 0.0 && value < f64::from(bound) && value.fract() == 0.0) {
-            let why = format!("x[{i}] is {value}, which is no index of {bound}");
+            let why = format!("x[{i}] is {value}, expected an integer in 0..{bound}");
             return Err(Error::invalid_input("to_indices", why));
         }
         *y = value as u32;
@@ -159,22 +154,22 @@ pub fn tile<T: Element>(workers: &Workers, op: &Tile, x: &[T], y: &mut [T]) -> R
         return Ok(());
     }
     if inner == 1 {
-        let per = rows_per_task(tiles);
-        workers.for_each_chunk(y, per * tiles, |task, y| {
-            y.chunks_exact_mut(tiles).zip(&x[task * per..]).for_each(|(y, &x)| y.fill(x));
+        let per_task = rows_per_task(tiles);
+        workers.for_each_chunk(y, per_task * tiles, |task, y| {
+            y.chunks_exact_mut(tiles).zip(&x[task * per_task..]).for_each(|(y, &x)| y.fill(x));
         });
         return Ok(());
     }
-    let per = rows_per_task(inner);
-    workers.for_each_chunk(y, per * inner, |task, y| {
+    let per_task = rows_per_task(inner);
+    workers.for_each_chunk(y, per_task * inner, |task, y| {
         for (run, y) in y.chunks_exact_mut(inner).enumerate() {
-            y.copy_from_slice(&x[(task * per + run) / tiles * inner..][..inner]);
+            y.copy_from_slice(&x[(task * per_task + run) / tiles * inner..][..inner]);
         }
     });
     Ok(())
 }
 
-/// `dx[o, i] ← Σ_t dy[o, t, i]`, over the tiles in order, in `T::Acc`; no tiles give zeros.
+/// `dx[o, i] ← Σ_t dy[o, t, i]`, over the tiles in order, in `T::Acc`; 0 if there are no tiles.
 ///
 /// # Errors
 /// [`Error::Length`] names the operand.
@@ -186,19 +181,19 @@ pub fn tile_backward<T: Element>(
 ) -> Result<()> {
     op.check("tile_backward", ("dx", dx.len()), ("dy", dy.len()))?;
     let &Tile { inner, tiles, .. } = op;
-    // A task is some elements of `dx`, anywhere within the runs.
+    // A task is a range of elements of `dx`, which may begin and end within a run.
     let size = (GRAIN / tiles.max(1)).max(CHUNK);
     workers.for_each_chunk(dx, size, |task, dx| {
         vectorized(
             #[inline(always)]
             || {
-                let mut rooms = (accumulator_buffer(), accumulator_buffer());
+                let mut buffers = (accumulator_buffer(), accumulator_buffer());
                 let mut done = 0;
                 while done < dx.len() {
                     let (outer, i) = ((task * size + done) / inner, (task * size + done) % inner);
                     let len = (inner - i).min(CHUNK).min(dx.len() - done);
                     let dy = &dy[outer * tiles * inner..][..tiles * inner];
-                    sum_tiles(dy, inner, i, &mut dx[done..][..len], &mut rooms);
+                    sum_tiles(dy, inner, i, &mut dx[done..][..len], &mut buffers);
                     done += len;
                 }
             },
@@ -207,27 +202,27 @@ pub fn tile_backward<T: Element>(
     Ok(())
 }
 
-/// `dx[j] ← Σ_t dy[t·inner + i + j]`, for a part of a run that is no longer than a chunk.
+/// `dx[j] ← Σ_t dy[t·inner + i + j]`, for a part of a run of at most [`CHUNK`] elements.
 #[inline(always)]
 fn sum_tiles<T: Element>(
     dy: &[T],
     inner: usize,
     i: usize,
     dx: &mut [T],
-    rooms: &mut (AccumulatorBuffer<T::Acc>, AccumulatorBuffer<T::Acc>),
+    buffers: &mut (AccumulatorBuffer<T::Acc>, AccumulatorBuffer<T::Acc>),
 ) {
     let len = dx.len();
-    if len < SHORT {
+    if len < SHORT_RUN {
         for (j, dx) in dx.iter_mut().enumerate() {
             let tiles = dy[..].chunks_exact(inner);
             *dx = T::from_acc(tiles.fold(T::Acc::zero(), |sum, dy| sum + dy[i + j].to_acc()));
         }
         return;
     }
-    overwrite_widened(dx, &mut rooms.0, |dx| {
+    overwrite_widened(dx, &mut buffers.0, |dx| {
         dx.fill(T::Acc::zero());
         for dy in dy.chunks_exact(inner) {
-            let dy = widened(&dy[i..][..len], &mut rooms.1);
+            let dy = widened(&dy[i..][..len], &mut buffers.1);
             dx.iter_mut().zip(dy).for_each(|(dx, &dy)| *dx = *dx + dy);
         }
     });
@@ -238,23 +233,23 @@ fn sum_tiles<T: Element>(
 fn add<T: Element>(
     x: &[T],
     y: &mut [T],
-    rooms: &mut (AccumulatorBuffer<T::Acc>, AccumulatorBuffer<T::Acc>),
+    buffers: &mut (AccumulatorBuffer<T::Acc>, AccumulatorBuffer<T::Acc>),
 ) {
     for (x, y) in x.chunks(CHUNK).zip(y.chunks_mut(CHUNK)) {
-        let x = widened(x, &mut rooms.0);
-        update_widened(y, &mut rooms.1, |y| y.iter_mut().zip(x).for_each(|(y, &x)| *y = *y + x));
+        let x = widened(x, &mut buffers.0);
+        update_widened(y, &mut buffers.1, |y| y.iter_mut().zip(x).for_each(|(y, &x)| *y = *y + x));
     }
 }
 
-/// Rows of `width` elements that make up a task.
+/// Returns how many rows of `width` elements make up a task.
 fn rows_per_task(width: usize) -> usize {
     (GRAIN / width).max(1)
 }
 
 /// Fails unless every index names a row of the table.
-fn expect_rows(name: &'static str, op: &RowIndexing, indices: &[u32]) -> Result<()> {
-    let bad = indices.iter().enumerate().find(|(_, row)| **row as usize >= op.table);
-    bad.map_or(Ok(()), |(i, row)| {
+fn check_indices(name: &'static str, op: &RowIndexing, indices: &[u32]) -> Result<()> {
+    let invalid = indices.iter().enumerate().find(|(_, row)| **row as usize >= op.table);
+    invalid.map_or(Ok(()), |(i, row)| {
         let why = format!("indices[{i}] is {row}, but the table has {} rows", op.table);
         Err(Error::invalid_input(name, why))
     })

@@ -1,16 +1,11 @@
-//! Reordering of axes.
+//! Permutation of axes.
 
-use crate::{
-    element::Element,
-    error::{Result, check_len},
-    host::threads::Workers,
-    op::Permute,
-};
+use crate::{element::Element, error::Result, host::threads::Workers, op::Permute};
 
-/// Elements of one task, in whole rows.
-const GRAIN: usize = 1 << 16;
+/// Elements that one task of this folder copies, in whole rows.
+pub(crate) const GRAIN: usize = 1 << 16;
 
-/// Extent of the tiles that are transposed at a time: their rows and columns are cache lines.
+/// Rows and columns of a block that is transposed at a time, for which `f32` fill a cache line.
 const TILE: usize = 16;
 
 /// `y[j₀, j₁, …] ← x[i₀, i₁, …]` where `jₐ = i_order[a]`.
@@ -18,39 +13,37 @@ const TILE: usize = 16;
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand.
 pub fn permute<T: Element>(workers: &Workers, op: &Permute, x: &[T], y: &mut [T]) -> Result<()> {
-    check_len("permute", "x", op.shape().count(), x.len())?;
-    check_len("permute", "y", op.shape().count(), y.len())?;
+    op.check(x.len(), y.len())?;
     if x.is_empty() {
         return Ok(());
     }
-    let axes = Axes::of(op);
+    let axes = Axes::new(op);
     let last = axes.extents.len() - 1;
-    // The axis of the result along which the source is contiguous; after merging there is one.
+    // The axis of the result along which the source is contiguous. After merging, there is one.
     let unit = axes.strides.iter().position(|&stride| stride == 1).unwrap_or(last);
-    // A row is what lies inside of that axis, or the axis itself if nothing does. A task is some
-    // rows, however those are numbered.
+    // A row consists of the axes inside of that axis, or of the axis itself if it is the last one.
     let row: usize = axes.extents[unit + 1..].iter().product();
     if unit == last {
         let len = axes.extents[last];
-        let per = (GRAIN / len).max(1);
-        workers.for_each_chunk(y, per * len, |task, y| axes.copy_runs(x, task * per, y));
+        let rows = (GRAIN / len).max(1);
+        workers.for_each_chunk(y, rows * len, |task, y| axes.copy_runs(x, task * rows, y));
     } else {
-        let per = (GRAIN / row).max(TILE);
-        workers.for_each_chunk(y, per * row, |task, y| axes.transpose(unit, x, task * per, y));
+        let rows = (GRAIN / row).max(TILE);
+        workers.for_each_chunk(y, rows * row, |task, y| axes.transpose(unit, x, task * rows, y));
     }
     Ok(())
 }
 
-/// The result's axes, outermost first, with the source's step along each.
+/// Axes of the result, outermost first, with the source's stride along each.
 pub(crate) struct Axes {
     pub(crate) extents: Vec<usize>,
     pub(crate) strides: Vec<usize>,
 }
 
 impl Axes {
-    /// Leaves out axes of one element, and merges those that follow each other in the source as
-    /// well. At least one remains; the shape is not empty.
-    pub(crate) fn of(op: &Permute) -> Self {
+    /// Returns the axes of `op`, whose shape is not empty. Omits axes of extent 1 and merges adjacent axes
+    /// that are adjacent in the source as well; at least one axis remains.
+    pub(crate) fn new(op: &Permute) -> Self {
         let shape = op.shape();
         let mut axes = Self { extents: Vec::new(), strides: Vec::new() };
         for &axis in op.order() {
@@ -59,8 +52,8 @@ impl Axes {
                 continue;
             }
             match (axes.extents.last_mut(), axes.strides.last_mut()) {
-                (Some(outer), Some(step)) if *step == extent * stride => {
-                    (*outer, *step) = (*outer * extent, stride);
+                (Some(last_extent), Some(last_stride)) if *last_stride == extent * stride => {
+                    (*last_extent, *last_stride) = (*last_extent * extent, stride);
                 }
                 _ => {
                     axes.extents.push(extent);
@@ -74,17 +67,18 @@ impl Axes {
         axes
     }
 
-    /// Position in the source of position `at` in the axes `range` of the result.
-    fn offset(&self, range: std::ops::Range<usize>, mut at: usize) -> usize {
+    /// Returns the offset in the source of the element with the given index within the axes `range` of
+    /// the result.
+    fn offset(&self, range: std::ops::Range<usize>, mut index: usize) -> usize {
         let mut offset = 0;
         for axis in range.rev() {
-            offset += at % self.extents[axis] * self.strides[axis];
-            at /= self.extents[axis];
+            offset += index % self.extents[axis] * self.strides[axis];
+            index /= self.extents[axis];
         }
         offset
     }
 
-    /// Copies runs along the last axis, from number `first` on.
+    /// Copies runs along the last axis, from run `first` on.
     fn copy_runs<T: Element>(&self, x: &[T], first: usize, y: &mut [T]) {
         let last = self.extents.len() - 1;
         let len = self.extents[last];
@@ -93,13 +87,13 @@ impl Axes {
         }
     }
 
-    /// Writes rows from number `first` on, which axis `unit` counts innermost. Along the last
-    /// axis the result is contiguous, along `unit` the source is.
+    /// Writes the rows from row `first` on, of which axis `unit` is the innermost index. The result is
+    /// contiguous along the last axis, the source along `unit`.
     fn transpose<T: Element>(&self, unit: usize, x: &[T], first: usize, y: &mut [T]) {
         let last = self.extents.len() - 1;
         let (extent, columns) = (self.extents[unit], self.extents[last]);
-        let between: usize = self.extents[unit + 1..last].iter().product();
-        let ldy = between * columns;
+        let middle_count: usize = self.extents[unit + 1..last].iter().product();
+        let ldy = middle_count * columns;
         let rows = y.len() / ldy;
         let mut row = 0;
         while row < rows {
@@ -107,7 +101,7 @@ impl Axes {
             let height = (extent - start).min(rows - row);
             let x = &x[self.offset(0..unit, outer) + start..];
             let y = &mut y[row * ldy..];
-            for middle in 0..between {
+            for middle in 0..middle_count {
                 let x = &x[self.offset(unit + 1..last, middle)..];
                 let y = &mut y[middle * columns..];
                 transpose(x, self.strides[last], y, ldy, height, columns);
@@ -130,15 +124,15 @@ fn transpose<T: Element>(
         for c in (0..columns).step_by(TILE) {
             let (height, width) = (TILE.min(rows - r), TILE.min(columns - c));
             let (x, y) = (&x[c * ldx + r..], &mut y[r * ldy + c..]);
-            // Through a buffer: reads and writes both go along cache lines, and a step of a
-            // power of two does not evict what is still needed.
+            // Through a buffer, so that both reads and writes go along cache lines. A stride that is a
+            // power of two would otherwise evict cache lines before all of their elements are used.
             let mut tile = [[T::default(); TILE]; TILE];
-            for (c, line) in tile[..width].iter_mut().enumerate() {
-                line[..height].copy_from_slice(&x[c * ldx..][..height]);
+            for (c, column) in tile[..width].iter_mut().enumerate() {
+                column[..height].copy_from_slice(&x[c * ldx..][..height]);
             }
             for r in 0..height {
                 let y = &mut y[r * ldy..][..width];
-                y.iter_mut().zip(&tile).for_each(|(y, line)| *y = line[r]);
+                y.iter_mut().zip(&tile).for_each(|(y, column)| *y = column[r]);
             }
         }
     }

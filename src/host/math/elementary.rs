@@ -1,13 +1,14 @@
-//! Exponential, logarithm and hyperbolic tangent in `f32` and in `f64`, without a branch.
+//! Branch-free exponential, logarithm and hyperbolic tangent in `f32` and `f64`.
 //!
-//! Written once for both, by additions, products, fused ones, divisions and integer operations
-//! alone: the compiler makes vectors of any width of them, and each gives the same bits, since all
-//! of these round correctly. Where there is no instruction for a fused product (x86 of before
-//! 2013) the C library is called for each, which is right but slow.
+//! A macro defines the functions for both types. They consist of additions, products, fused
+//! multiply-adds, divisions and integer operations. All of these round correctly, so vectors of any
+//! width give bit-identical results. Processors without FMA (x86 before 2013) call the C library for
+//! each fused multiply-add, which is correct but slow.
 //!
-//! What counts is the number of operations: elements are many, and none waits for another.
+//! The aim is a low number of operations, not a short dependency chain: there are many independent
+//! elements.
 
-/// `Σ cᵢ·xⁱ`, by Horner's rule.
+/// Evaluates `Σ cᵢ·xⁱ` by Horner's rule.
 macro_rules! polynomial {
     ($x:expr, [$last:expr]) => { $last };
     ($x:expr, [$first:expr $(, $other:expr)+]) => {
@@ -17,88 +18,89 @@ macro_rules! polynomial {
 
 pub(crate) use polynomial;
 
-/// The functions of one type; `$fraction` are the bits of its fraction.
+/// Defines the functions of one type. `fraction` is the number of its fraction bits; `exp` and `exp_m1`
+/// give the arguments beyond which results are 0, infinite or −1, and `tanh` the one from which it
+/// rounds to 1.
 macro_rules! elementary {
     (
         $float:ident, $bits:ident, $int:ident, fraction: $fraction:literal, bias: $bias:literal,
-        ln2: [$ln2_high:expr, $ln2_low:expr], exp: [$least:literal, $greatest:literal],
-        exp_m1: $m1_least:literal, tanh: $one:literal,
+        ln2: [$ln2_high:expr, $ln2_low:expr], exp: [$exp_min:literal, $exp_max:literal],
+        exp_m1: $exp_m1_min:literal, tanh: $tanh_max:literal,
         tail: [$($tail:literal),*], tanh_tail: [$($tanh:literal),*],
         float: |$e:ident| $to_float:expr, ln_tail: |$f:ident, $low:ident| $ln_tail:expr
     ) => {
         pub(crate) mod $float {
-            /// What leaves an integer in the low bits when it is added to it, with two biases.
+            /// Addend that leaves an integer plus two exponent biases in the low bits.
             const ROUND: $float = 1.5 * (1u64 << $fraction) as $float + (2 * $bias) as $float;
-            /// One of the biases in [`ROUND`], the other being that of exponents.
+            /// Exponent bias, which [`ROUND`] has twice.
             const BIAS: $bits = $bias;
-            /// ln 2 in two parts: products of the first with exponents are exact.
+            /// ln 2 in two parts; products of the first part with exponents are exact.
             const LN2: [$float; 2] = [$ln2_high, $ln2_low];
-            /// The bits of √½: significands are taken from there to √2.
-            const LOW: $bits = std::$float::consts::FRAC_1_SQRT_2.to_bits();
+            /// Bits of √½: significands are normalised to between √½ and √2.
+            const SQRT_HALF_BITS: $bits = std::$float::consts::FRAC_1_SQRT_2.to_bits();
 
-            /// `2ⁿ`, normal.
+            /// Returns `2ⁿ`, which must be normal.
             #[inline(always)]
             fn exp2(n: $int) -> $float {
                 $float::from_bits((n.wrapping_add($bias) << $fraction) as $bits)
             }
 
-            /// `r` and `n + ROUND` of `x = n·ln 2 + r` with `r` at most half of ln 2.
-            ///
-            /// NaN is in `r` then.
+            /// Returns `r` and `n + ROUND`, where `x = n·ln 2 + r` and `|r| ≤ ½·ln 2`. If `x` is NaN, so
+            /// is `r`.
             #[inline(always)]
-            fn reduced(x: $float) -> ($float, $float) {
+            fn reduce_range(x: $float) -> ($float, $float) {
                 let shifted = x.mul_add(std::$float::consts::LOG2_E, ROUND);
                 let n = shifted - ROUND;
                 ((-n).mul_add(LN2[1], (-n).mul_add(LN2[0], x)), shifted)
             }
 
-            /// `eʳ − 1` for `r` at most half of ln 2.
+            /// Returns `eʳ − 1` for `|r| ≤ ½·ln 2`.
             #[inline(always)]
-            fn near_one(r: $float) -> $float {
+            fn exp_m1_reduced(r: $float) -> $float {
                 (r * r).mul_add(polynomial!(r, [$($tail),*]), r)
             }
 
-            /// The integer that was added to `ROUND`.
+            /// Returns the integer that was added to [`ROUND`].
             #[inline(always)]
-            fn integer(shifted: $float) -> $int {
+            fn rounded_integer(shifted: $float) -> $int {
                 shifted.to_bits().wrapping_sub(ROUND.to_bits()) as $int
             }
 
-            /// `x`, but no less than `low` and no greater than `high`. NaN stays.
+            /// Limits `x` to `low..=high`; keeps NaN.
             #[inline(always)]
-            fn clamped(x: $float, low: $float, high: $float) -> $float {
+            fn clamp(x: $float, low: $float, high: $float) -> $float {
                 let x = if x < low { low } else { x };
                 if x > high { high } else { x }
             }
 
-            /// `eˣ`.
+            /// Returns `eˣ`.
             #[inline(always)]
             pub(crate) fn exp(x: $float) -> $float {
-                let x = clamped(x, $least, $greatest);
-                let (r, shifted) = reduced(x);
+                let x = clamp(x, $exp_min, $exp_max);
+                let (r, shifted) = reduce_range(x);
                 let p = polynomial!(r, [1.0, 1.0, $($tail),*]);
-                // In two steps, since 2ⁿ need not be normal: the second is one of two powers, by
-                // the sign of x.
+                // Scaled in two steps, since 2ⁿ need not be normal. The second factor is one of two
+                // powers of two, chosen by the sign of x.
                 let sign = (x.to_bits() >> 1) & (1 << ($bits::BITS - 2));
                 let second = sign ^ (($bias + ($bias >> 1) + 1) << $fraction);
                 let first = (shifted.to_bits() << $fraction).wrapping_sub(second);
                 p * $float::from_bits(first) * $float::from_bits(second)
             }
 
-            /// As [`exp`] of what is at most 86 either way.
+            /// Returns [`exp`] of `x` for `|x| ≤ 86`.
             #[inline(always)]
-            pub(crate) fn usual_exp(x: $float) -> $float {
-                let (r, shifted) = reduced(x);
+            pub(crate) fn exp_normal_range(x: $float) -> $float {
+                let (r, shifted) = reduce_range(x);
                 let scale = $float::from_bits(shifted.to_bits().wrapping_sub(BIAS) << $fraction);
                 polynomial!(r, [1.0, 1.0, $($tail),*]) * scale
             }
 
-            /// `eˣ − 1`.
+            /// Returns `eˣ − 1`.
             #[inline(always)]
             pub(crate) fn exp_m1(x: $float) -> $float {
-                let (r, shifted) = reduced(clamped(x, $m1_least, $greatest));
-                let (p, n) = (near_one(r), integer(shifted));
-                // In two steps: 2ⁿ may be too great.
+                let (r, shifted) = reduce_range(clamp(x, $exp_m1_min, $exp_max));
+                let (p, n) = (exp_m1_reduced(r), rounded_integer(shifted));
+                // Scaled in two steps, since 2ⁿ may overflow.
                 let half = n >> 1;
                 let (first, second) = (exp2(half), n.wrapping_sub(half));
                 // 2ⁿ·(1 + p) − 1
@@ -106,75 +108,76 @@ macro_rules! elementary {
                 y.copysign(x)
             }
 
-            /// `tanh x`, by `t / (t + 2)` of `t = e²ˣ − 1`; near 0, where that rounds too often,
-            /// by its series.
+            /// Returns `tanh x`: `t / (t + 2)` with `t = e²ˣ − 1`, or the power series near 0, where
+            /// the quotient has too many rounding errors.
             #[inline(always)]
             pub(crate) fn tanh(x: $float) -> $float {
                 let size = x.abs();
-                let most = if size > $one { $one } else { size };
-                let (r, shifted) = reduced(most + most);
-                let scale = exp2(integer(shifted));
-                let t = near_one(r).mul_add(scale, scale - 1.0);
+                let limited = if size > $tanh_max { $tanh_max } else { size };
+                let (r, shifted) = reduce_range(limited + limited);
+                let scale = exp2(rounded_integer(shifted));
+                let t = exp_m1_reduced(r).mul_add(scale, scale - 1.0);
                 let quotient = t / (t + 2.0);
                 let z = x * x;
                 let series = (z * polynomial!(z, [$($tanh),*])).mul_add(size, size);
                 (if size < 0.25 { series } else { quotient }).copysign(x)
             }
 
-            /// `ln x`.
+            /// Returns `ln x`.
             #[inline(always)]
             pub(crate) fn ln(x: $float) -> $float {
-                // Times 2ᶠ if subnormal.
+                // A subnormal is scaled by 2 to the number of fraction bits.
                 let small = x < $float::MIN_POSITIVE;
                 let y = if small { x * (1u64 << $fraction) as $float } else { x };
-                let low = if small { LOW.wrapping_add($fraction << $fraction) } else { LOW };
+                let scaled_low = SQRT_HALF_BITS.wrapping_add($fraction << $fraction);
+                let low = if small { scaled_low } else { SQRT_HALF_BITS };
                 let above = y.to_bits().wrapping_sub(low);
                 let e = above as $int >> $fraction;
-                let m = (above & ((1 << $fraction) - 1)).wrapping_add(LOW);
+                let m = (above & ((1 << $fraction) - 1)).wrapping_add(SQRT_HALF_BITS);
                 let value = scaled_ln(e, $float::from_bits(m) - 1.0);
-                special(x, value)
+                handle_special(x, value)
             }
 
-            /// As [`ln`] of what is positive, normal and finite.
+            /// Returns [`ln`] of a positive, normal and finite `x`.
             #[inline(always)]
-            pub(crate) fn usual_ln(x: $float) -> $float {
-                let above = x.to_bits().wrapping_sub(LOW);
-                let m = (above & ((1 << $fraction) - 1)).wrapping_add(LOW);
+            pub(crate) fn ln_normal_range(x: $float) -> $float {
+                let above = x.to_bits().wrapping_sub(SQRT_HALF_BITS);
+                let m = (above & ((1 << $fraction) - 1)).wrapping_add(SQRT_HALF_BITS);
                 scaled_ln(above as $int >> $fraction, $float::from_bits(m) - 1.0)
             }
 
-            /// `ln(1 + x)`.
+            /// Returns `ln(1 + x)`.
             #[inline(always)]
             pub(crate) fn ln_1p(x: $float) -> $float {
                 let y = 1.0 + x;
-                let e = y.to_bits().wrapping_sub(LOW) as $int >> $fraction;
-                // 1 + x = 2ᵉ·(1 + f), without rounding x away.
+                let e = y.to_bits().wrapping_sub(SQRT_HALF_BITS) as $int >> $fraction;
+                // 1 + x = 2ᵉ·(1 + f); f is computed from x, of which y has lost low bits.
                 let half = e >> 1;
                 let scale = exp2(half.wrapping_neg()) * exp2(half.wrapping_sub(e));
                 let f = x.mul_add(scale, scale - 1.0);
-                special(y, scaled_ln(e, f)).copysign(x)
+                handle_special(y, scaled_ln(e, f)).copysign(x)
             }
 
-            /// `e`, an exponent.
+            /// Converts an exponent.
             #[inline(always)]
             fn to_float($e: $int) -> $float {
                 $to_float
             }
 
-            /// `e·ln 2 + ln(1 + f)` for `√½ ≤ 1 + f < √2`.
+            /// Returns `e·ln 2 + ln(1 + f)` for `√½ ≤ 1 + f < √2`.
             #[inline(always)]
             fn scaled_ln(e: $int, $f: $float) -> $float {
                 let e = to_float(e);
                 let high = e.mul_add(LN2[0], $f);
-                // What that rounding lost, and what is lower.
-                let lost = e.mul_add(LN2[0], -high) + $f;
-                let $low = e.mul_add(LN2[1], lost);
+                // The rounding error of `high`, and the low part of e·ln 2.
+                let error = e.mul_add(LN2[0], -high) + $f;
+                let $low = e.mul_add(LN2[1], error);
                 high + $ln_tail
             }
 
-            /// The logarithm of `x`, which is `value` if `x` is positive and finite.
+            /// Returns the logarithm of `x`, which is `value` if `x` is positive and finite.
             #[inline(always)]
-            fn special(x: $float, value: $float) -> $float {
+            fn handle_special(x: $float, value: $float) -> $float {
                 let value = if x < $float::INFINITY { value } else { x };
                 let other = if x == 0.0 { -$float::INFINITY } else { $float::NAN };
                 if x > 0.0 { value } else { other }
@@ -209,7 +212,7 @@ elementary!(
         -0.3333333333333281, 0.13333333333118386, -0.05396825366996371, 0.021869468891680496,
         -0.00886254233932282, 0.003578633109930451, -0.001318326913234705
     ],
-    // Only AVX-512 has an instruction for it.
+    // By bits, since only AVX-512 has an instruction that converts 64-bit integers.
     float: |e| f64::from_bits(ROUND.to_bits().wrapping_add(e as u64)) - ROUND,
     ln_tail: |f, low| {
         let s = f / (2.0 + f);

@@ -1,31 +1,40 @@
-//! Elementary functions of which the compiler makes vectors.
+//! Elementary functions that the compiler vectorises.
+//!
+//! - `elementary` has exp, ln, tanh and their variants, for `f32` and `f64`.
+//! - `pow` has powers in `f32`; it uses the polynomial macro of `elementary`.
+//! - `x86::sqrt_div` replaces the square-root and division instructions with AVX-512, for long
+//!   operands; [`sqrt_newton`] and [`div_newton`] call it. All paths round correctly.
+//!
+//! This file binds the functions to [`ElementaryFunctions`], with which `elementwise` and `nn`
+//! evaluate their operations: [`SimdMath`] for all arguments, [`SimdMathNormalRange`] for blocks
+//! without special ones.
 
-pub(crate) mod elementary;
-pub(crate) mod pow;
+mod elementary;
+mod pow;
 #[cfg(target_arch = "x86_64")]
-pub(crate) mod x86;
+mod x86;
 
-use crate::host::math::x86::sqrt_div;
 #[cfg(target_arch = "x86_64")]
-use crate::host::simd::has_avx512;
+use crate::host::{math::x86::sqrt_div, simd::has_avx512};
 use crate::{
     element::{DType, Element},
     host::math::elementary::{f32, f64},
     op::ElementaryFunctions,
 };
+#[cfg(target_arch = "x86_64")]
 use bytemuck::cast_slice;
 use bytemuck::{cast, cast_slice_mut};
 use num_traits::Float;
 
-/// The functions of kernels on this host: the same bits for every width of vectors.
+/// Elementary functions of the host's kernels, bit-identical at every SIMD level.
 ///
-/// The worst errors over all of `f32`, in units in the last place: `exp` 0.90, `exp_m1` 1.46,
-/// `ln` 0.88, `ln_1p` 1.48, `tanh` 2.17; of those tried, `powf` 0.6. Where the library's result is
-/// exact by definition (NaN, infinities, zeros and their signs), so is this.
+/// The worst errors over all of `f32`, in ulp: `exp` 0.90, `exp_m1` 1.46, `ln` 0.88, `ln_1p` 1.48,
+/// `tanh` 2.17. The worst error of `powf` in the tests is 0.6 ulp. Results that are exact by
+/// definition (NaN, infinities, zeros and their signs) are those of the standard library.
 pub(crate) struct SimdMath;
 
-/// Calls the function of `A`'s own module, `A` being `f32` or `f64`.
-macro_rules! own {
+/// Calls the function of the module named after `A`, which is `f32` or `f64`.
+macro_rules! elementary {
     ($name:ident($x:expr)) => {
         match A::DTYPE {
             DType::F64 => cast(f64::$name(cast($x))),
@@ -37,27 +46,27 @@ macro_rules! own {
 impl<A: Element + Float> ElementaryFunctions<A> for SimdMath {
     #[inline(always)]
     fn exp(x: A) -> A {
-        own!(exp(x))
+        elementary!(exp(x))
     }
 
     #[inline(always)]
     fn exp_m1(x: A) -> A {
-        own!(exp_m1(x))
+        elementary!(exp_m1(x))
     }
 
     #[inline(always)]
     fn ln(x: A) -> A {
-        own!(ln(x))
+        elementary!(ln(x))
     }
 
     #[inline(always)]
     fn ln_1p(x: A) -> A {
-        own!(ln_1p(x))
+        elementary!(ln_1p(x))
     }
 
     #[inline(always)]
     fn tanh(x: A) -> A {
-        own!(tanh(x))
+        elementary!(tanh(x))
     }
 
     #[inline(always)]
@@ -69,18 +78,18 @@ impl<A: Element + Float> ElementaryFunctions<A> for SimdMath {
     }
 }
 
-/// The greatest exponent, either way, of an exponential that is nothing special.
+/// Largest absolute argument of [`SimdMathNormalRange`]'s `exp`.
 pub(crate) const MAX_FAST_EXPONENT: f64 = 86.0;
 
-/// As [`SimdMath`] with the same bits, but exponentials are those of numbers of at most
-/// [`USUAL_EXPONENT`], logarithms those of positive, normal and finite ones, and so are powers, to
-/// what is a number.
+/// [`SimdMath`], bit for bit, without the code for special arguments. Arguments of `exp` are at most
+/// [`MAX_FAST_EXPONENT`] in absolute value; those of `ln` and bases of `powf` are positive, normal and
+/// finite, and powers are not NaN.
 pub(crate) struct SimdMathNormalRange;
 
 impl<A: Element + Float> ElementaryFunctions<A> for SimdMathNormalRange {
     #[inline(always)]
     fn exp(x: A) -> A {
-        own!(usual_exp(x))
+        elementary!(exp_normal_range(x))
     }
 
     #[inline(always)]
@@ -90,7 +99,7 @@ impl<A: Element + Float> ElementaryFunctions<A> for SimdMathNormalRange {
 
     #[inline(always)]
     fn ln(x: A) -> A {
-        own!(usual_ln(x))
+        elementary!(ln_normal_range(x))
     }
 
     #[inline(always)]
@@ -107,16 +116,16 @@ impl<A: Element + Float> ElementaryFunctions<A> for SimdMathNormalRange {
     fn powf(x: A, p: A) -> A {
         match A::DTYPE {
             DType::F64 => x.powf(p),
-            _ => cast(pow::usual_powf(cast(x), cast(p))),
+            _ => cast(pow::powf_normal_range(cast(x), cast(p))),
         }
     }
 }
 
-/// As [`SimdMathNormalRange::powf`] of each, where there is a faster way.
+/// Returns [`SimdMathNormalRange`]'s `powf` of each element, computed in passes for `f32`.
 #[inline(always)]
 pub(crate) fn pow_normal_range<A: Element + Float, const N: usize>(mut x: [A; N], p: A) -> [A; N] {
     if A::DTYPE == DType::F32 {
-        pow::usual_powers::<N>(cast_slice_mut(&mut x), cast(p));
+        pow::pow_block::<N>(cast_slice_mut(&mut x), cast(p));
         return x;
     }
     for x in &mut x {
@@ -125,31 +134,25 @@ pub(crate) fn pow_normal_range<A: Element + Float, const N: usize>(mut x: [A; N]
     x
 }
 
-/// `yᵢ ← √xᵢ` faster than by the instruction, with the same bits; whether there is a way. Equal
-/// lengths.
+/// `yᵢ ← √xᵢ`, faster than by the instruction, if the processor has AVX-512 and `A` is `f32`. Returns
+/// whether it did so. Equal lengths.
 pub(crate) fn sqrt_newton<A: Element>(x: &[A], y: &mut [A]) -> bool {
     #[cfg(target_arch = "x86_64")]
     if A::DTYPE == DType::F32 && has_avx512() {
-        // SAFETY: the processor has what it is compiled for.
-        #[allow(unsafe_code)]
-        unsafe {
-            sqrt_div::sqrt(cast_slice(x), cast_slice_mut(y));
-        }
+        // SAFETY: `has_avx512` detected the features that the function is compiled for.
+        unsafe { sqrt_div::sqrt(cast_slice(x), cast_slice_mut(y)) };
         return true;
     }
     let _ = (x, y);
     false
 }
 
-/// As [`sqrt_by_estimates`], of quotients `aᵢ / bᵢ`.
+/// Like [`sqrt_newton`], but for `yᵢ ← aᵢ / bᵢ`.
 pub(crate) fn div_newton<A: Element>(a: &[A], b: &[A], y: &mut [A]) -> bool {
     #[cfg(target_arch = "x86_64")]
     if A::DTYPE == DType::F32 && has_avx512() {
-        // SAFETY: the processor has what it is compiled for.
-        #[allow(unsafe_code)]
-        unsafe {
-            sqrt_div::div(cast_slice(a), cast_slice(b), cast_slice_mut(y));
-        }
+        // SAFETY: `has_avx512` detected the features that the function is compiled for.
+        unsafe { sqrt_div::div(cast_slice(a), cast_slice(b), cast_slice_mut(y)) };
         return true;
     }
     let _ = (a, b, y);

@@ -1,4 +1,4 @@
-//! Powers in `f32`, through `f64`.
+//! Powers in `f32`, computed in `f64` as `2^(p·log₂ x)`.
 
 use crate::host::math::elementary::polynomial;
 use std::{
@@ -6,24 +6,23 @@ use std::{
     f64::consts::{LN_2, LOG2_E},
 };
 
-/// What leaves an integer in the low bits when it is added to it.
+/// Addend that leaves an integer in the low bits.
 const ROUND: f64 = 1.5 * (1u64 << 52) as f64;
 
-/// The bits of √½: significands are taken from there to √2.
-const LOW: u32 = FRAC_1_SQRT_2.to_bits();
+/// Bits of √½: significands are normalised to between √½ and √2.
+const SQRT_HALF_BITS: u32 = FRAC_1_SQRT_2.to_bits();
 
-/// Bits of an `f32`'s fraction.
-const FRACTION: u32 = f32::MANTISSA_DIGITS - 1;
+/// Number of fraction bits of an `f32`.
+const FRACTION_BITS: u32 = f32::MANTISSA_DIGITS - 1;
 
-/// The greatest exponent, either way, to which the logarithm of no power of an `f32` leaves an
-/// exponent of `f64`.
-const SMALL: f64 = 6.0;
+/// Largest `|p|` for which `2^(p·log₂ x)` is a normal `f64` for every normal `f32` `x`.
+const UNCLAMPED_MAX: f64 = 6.0;
 
-/// `xᵖ`, in all that is special as the library's.
+/// Returns `xᵖ`; special cases are those of the standard library.
 #[inline(always)]
 pub(crate) fn powf(x: f32, p: f32) -> f32 {
     let size = x.abs();
-    let power = usual_powf(size, p);
+    let power = powf_normal_range(size, p);
     let [at_zero, at_infinity] = match () {
         () if p > 0.0 => [0.0, f32::INFINITY],
         () if p < 0.0 => [f32::INFINITY, 0.0],
@@ -40,53 +39,54 @@ pub(crate) fn powf(x: f32, p: f32) -> f32 {
     if p == 0.0 || x == 1.0 { 1.0 } else { power }
 }
 
-/// As [`powf`] of what is positive and finite to what is a number.
+/// Returns [`powf`] for a positive finite `x` and a `p` that is not NaN.
 #[inline(always)]
-pub(crate) fn usual_powf(x: f32, p: f32) -> f32 {
-    exp2(clamped(finite(p) * log2(x)))
+pub(crate) fn powf_normal_range(x: f32, p: f32) -> f32 {
+    exp2(clamp(finite(p) * log2(x)))
 }
 
-/// As [`usual_powf`] of each, none subnormal, in passes: the processor has more of them before it
-/// at a time than of all at once, and so waits less for any; and of `f32`, a vector has twice as
-/// many.
+/// `xᵢ ← xᵢᵖ`, like [`powf_normal_range`], for normal `x`. Computed in passes: a short loop body leaves
+/// room for more independent elements in the processor's window, and in `f32` a vector holds twice
+/// the elements.
 #[inline(always)]
-pub(crate) fn usual_powers<const N: usize>(x: &mut [f32], p: f32) {
+pub(crate) fn pow_block<const N: usize>(x: &mut [f32], p: f32) {
     let p = finite(p);
     let (mut exponents, mut logarithms) = ([0; N], [0.0; N]);
     let (mut fractions, mut estimates) = ([0.0; N], [0.0; N]);
     for i in 0..N {
         (exponents[i], fractions[i]) = parts(x[i]);
-        estimates[i] = estimate(fractions[i]);
+        estimates[i] = estimate_reciprocal(fractions[i]);
     }
     for i in 0..N {
         logarithms[i] = p * log2_of_parts(exponents[i], fractions[i], estimates[i]);
     }
-    if p.abs() <= SMALL {
+    if p.abs() <= UNCLAMPED_MAX {
         for i in 0..N {
             x[i] = exp2(logarithms[i]);
         }
     } else {
         for i in 0..N {
-            x[i] = exp2(clamped(logarithms[i]));
+            x[i] = exp2(clamp(logarithms[i]));
         }
     }
 }
 
-/// An exponent, finite: of 1, the logarithm is 0, and so is what it is multiplied to.
+/// Limits an exponent to finite values, since the logarithm of 1 is 0, whose product with infinity is
+/// NaN.
 #[inline(always)]
 fn finite(p: f32) -> f64 {
     let p = if p > f32::MAX { f32::MAX } else { p };
     f64::from(if p < f32::MIN { f32::MIN } else { p })
 }
 
-/// An exponent of 2: below is what is 0 in `f32`, above what is infinite.
+/// Limits an exponent of 2: below the range, the power is 0 in `f32`; above it, infinite.
 #[inline(always)]
-fn clamped(x: f64) -> f64 {
+fn clamp(x: f64) -> f64 {
     let x = if x < -160.0 { -160.0 } else { x };
     if x > 130.0 { 130.0 } else { x }
 }
 
-/// `2ˣ`, within 2⁻²⁸ of it before it is rounded; normal in `f64`.
+/// Returns `2ˣ`, with a relative error of 2⁻²⁸ before it is rounded to `f32`. It is normal in `f64`.
 #[inline(always)]
 fn exp2(x: f64) -> f32 {
     let shifted = x + ROUND;
@@ -103,40 +103,41 @@ fn exp2(x: f64) -> f32 {
             LN_2 * LN_2 * LN_2 * LN_2 * LN_2 * LN_2 * 0.0013814602454716909
         ]
     );
-    // An integer added to the exponent: times 2 to it.
+    // Adds the integer part to the exponent.
     f64::from_bits(power.to_bits().wrapping_add(shifted.to_bits() << 52)) as f32
 }
 
-/// `log₂ x` of what is positive and finite, within 2⁻³⁷ of it.
+/// Returns `log₂ x` of a positive finite `x`, with a relative error of 2⁻³⁷.
 #[inline(always)]
 fn log2(x: f32) -> f64 {
     let small = x < f32::MIN_POSITIVE;
-    let (e, f) = parts(if small { x * (1 << FRACTION) as f32 } else { x });
-    let e = if small { e - FRACTION as i32 } else { e };
-    log2_of_parts(e, f, estimate(f))
+    let (e, f) = parts(if small { x * (1 << FRACTION_BITS) as f32 } else { x });
+    let e = if small { e - FRACTION_BITS as i32 } else { e };
+    log2_of_parts(e, f, estimate_reciprocal(f))
 }
 
-/// `e` and `f` of `x = 2ᵉ·(1 + f)`, normal; `1 + f` is from √½ to √2.
+/// Returns `e` and `f` of a normal `x = 2ᵉ·(1 + f)`, where `1 + f` is between √½ and √2.
 #[inline(always)]
 fn parts(x: f32) -> (i32, f32) {
-    let above = x.to_bits().wrapping_sub(LOW);
-    let significand = (above & ((1 << FRACTION) - 1)).wrapping_add(LOW);
-    (above as i32 >> FRACTION, f32::from_bits(significand) - 1.0)
+    let above = x.to_bits().wrapping_sub(SQRT_HALF_BITS);
+    let significand = (above & ((1 << FRACTION_BITS) - 1)).wrapping_add(SQRT_HALF_BITS);
+    (above as i32 >> FRACTION_BITS, f32::from_bits(significand) - 1.0)
 }
 
-/// `1 / (2 + f)`, within 2⁻²³ of it.
+/// Returns `1 / (2 + f)`, with a relative error of 2⁻²³.
 #[inline(always)]
-fn estimate(f: f32) -> f32 {
+fn estimate_reciprocal(f: f32) -> f32 {
     1.0 / (2.0 + f)
 }
 
-/// `log₂` of what is in these [`parts`]: the series of `s = f / (2 + f)`, which is the product with
-/// the estimate after a step of Newton's. A division in `f64` would take longer than all the rest.
+/// Returns `log₂` of the number with these [`parts`], by the series of `s = f / (2 + f)`. `s` is the
+/// product of `f` and the estimate after a Newton step: a division in `f64` would take longer than
+/// everything else.
 #[inline(always)]
 fn log2_of_parts(e: i32, f: f32, estimate: f32) -> f64 {
     let (f, estimate) = (f64::from(f), f64::from(estimate));
-    let near = f * estimate;
-    let s = (-(2.0 + f)).mul_add(near, f).mul_add(estimate, near);
+    let quotient = f * estimate;
+    let s = (-(2.0 + f)).mul_add(quotient, f).mul_add(estimate, quotient);
     let series = polynomial!(
         s * s,
         [

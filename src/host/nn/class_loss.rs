@@ -1,20 +1,20 @@
-//! Losses of the scores of all classes.
+//! Classification losses over the scores of all classes: log loss, weighted or not, and hinges.
 
 use crate::{
     element::Element,
     error::{Result, check_len},
     host::{
-        nn::softmax_loss::{class, place},
+        nn::softmax_loss::{class_of, count_valid, score_index},
         threads::Workers,
     },
     op::{ClassLoss, ClassLossKind},
 };
 
-/// `loss[0] ← Σ f(x, label) / n`, as [`ClassLoss`] says; computed in `f64`.
+/// `loss[0] ← Σ f(x, label) / n` of [`ClassLoss`], computed in `f64`.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length); [`Error::InvalidInput`](crate::Error::InvalidInput) for a label that
-/// is no class and not ignored, or a matrix with a hinge.
+/// [`Error::Length`](crate::Error::Length); [`Error::InvalidInput`](crate::Error::InvalidInput) for
+/// a label that is neither a class nor ignored, and for a hinge with a matrix.
 pub fn class_loss<T: Element>(
     _: &Workers,
     op: &ClassLoss,
@@ -28,20 +28,20 @@ pub fn class_loss<T: Element>(
     check_len(OP, "loss", 1, loss.len())?;
     let axis = &op.axis;
     let (mut sum, mut valid) = (0.0, 0);
-    for (at, &label) in label.iter().enumerate() {
-        let Some(right) = class(OP, label, at, axis, op.ignore)? else { continue };
-        let x = |class| x[place(axis, at, class)].to_f64();
+    for (position, &label) in label.iter().enumerate() {
+        let Some(correct) = class_of(OP, label, position, axis, op.ignore)? else { continue };
+        let x = |class| x[score_index(axis, position, class)].to_f64();
         let log = |class| x(class).max(ClassLoss::FLOOR).ln();
-        let short = |class| (1.0 + sign(class, right) * x(class)).max(0.0);
+        let hinge = |class| (1.0 + hinge_sign(class, correct) * x(class)).max(0.0);
         let classes = 0..axis.extent;
         sum += match (op.form, matrix) {
-            (ClassLossKind::Log | ClassLossKind::LogWithSoftmaxGradient, None) => -log(right),
+            (ClassLossKind::Log | ClassLossKind::LogWithSoftmaxGradient, None) => -log(correct),
             (ClassLossKind::Log | ClassLossKind::LogWithSoftmaxGradient, Some(matrix)) => {
-                let row = &matrix[right * axis.extent..][..axis.extent];
+                let row = &matrix[correct * axis.extent..][..axis.extent];
                 -classes.zip(row).map(|(class, weight)| weight.to_f64() * log(class)).sum::<f64>()
             }
-            (ClassLossKind::Hinge, _) => classes.map(short).sum(),
-            (ClassLossKind::SquaredHinge, _) => classes.map(|class| short(class).powi(2)).sum(),
+            (ClassLossKind::Hinge, _) => classes.map(hinge).sum(),
+            (ClassLossKind::SquaredHinge, _) => classes.map(|class| hinge(class).powi(2)).sum(),
         };
         valid += 1;
     }
@@ -49,11 +49,10 @@ pub fn class_loss<T: Element>(
     Ok(())
 }
 
-/// `dx ← scale[0] · the derivative of f / n`; zero where labels are ignored. At the kink of a hinge
-/// the derivative is 0.
+/// `dx ← scale[0] · ∂f/∂x / n`; zero where labels are ignored, and at the kink of a hinge.
 ///
 /// # Errors
-/// As [`class_loss`].
+/// Like [`class_loss`].
 pub fn class_loss_backward<T: Element>(
     _: &Workers,
     op: &ClassLoss,
@@ -68,55 +67,55 @@ pub fn class_loss_backward<T: Element>(
     check_len(OP, "scale", 1, scale.len())?;
     check_len(OP, "dx", op.axis.count(), dx.len())?;
     let axis = &op.axis;
-    let mut valid = 0;
-    for (at, &label) in label.iter().enumerate() {
-        valid += usize::from(class(OP, label, at, axis, op.ignore)?.is_some());
-    }
+    let valid = count_valid(OP, label, axis, op.ignore)?;
     let divisor = op.normalization.divisor(axis.outer, axis.inner, valid);
     let factor = scale[0].to_f64() / divisor;
-    for (at, &label) in label.iter().enumerate() {
-        let right = class(OP, label, at, axis, op.ignore)?;
+    for (position, &label) in label.iter().enumerate() {
+        let correct = class_of(OP, label, position, axis, op.ignore)?;
         let row: Option<&[T]> =
-            right.and_then(|right| Some(&matrix?[right * axis.extent..][..axis.extent]));
+            correct.and_then(|correct| Some(&matrix?[correct * axis.extent..][..axis.extent]));
         let weight = |class: usize| match row {
             Some(row) => row[class].to_f64(),
-            None => f64::from(u8::from(Some(class) == right)),
+            None => f64::from(u8::from(Some(class) == correct)),
         };
         let total = row.map_or(1.0, |row| row.iter().map(|weight| weight.to_f64()).sum());
         for k in 0..axis.extent {
-            let place = place(axis, at, k);
-            let value = x[place].to_f64();
-            let slope = right.map_or(0.0, |right| match op.form {
-                // Not 0/0 where the class has no weight.
+            let i = score_index(axis, position, k);
+            let value = x[i].to_f64();
+            let derivative = correct.map_or(0.0, |correct| match op.form {
+                // Without weight, 0 even where the division would be 0/0.
                 ClassLossKind::Log if weight(k) == 0.0 => 0.0,
                 ClassLossKind::Log => -weight(k) / value.max(ClassLoss::FLOOR),
                 ClassLossKind::LogWithSoftmaxGradient => value * total - weight(k),
                 ClassLossKind::Hinge | ClassLossKind::SquaredHinge => {
-                    let sign = sign(k, right);
-                    let short = (1.0 + sign * value).max(0.0);
+                    let sign = hinge_sign(k, correct);
+                    let hinge = (1.0 + sign * value).max(0.0);
                     match op.form {
-                        ClassLossKind::SquaredHinge => 2.0 * sign * short,
-                        _ if short > 0.0 => sign,
+                        ClassLossKind::SquaredHinge => 2.0 * sign * hinge,
+                        _ if hinge > 0.0 => sign,
                         _ => 0.0,
                     }
                 }
             });
-            dx[place] = T::from_f64(factor * slope);
+            dx[i] = T::from_f64(factor * derivative);
         }
     }
     Ok(())
 }
 
-/// −1 for the right class, whose score is to be great, and 1 for the others.
-fn sign(class: usize, right: usize) -> f64 {
-    if class == right { -1.0 } else { 1.0 }
+/// Returns −1 for the correct class, whose score should be high, and 1 for all others.
+fn hinge_sign(class: usize, correct: usize) -> f64 {
+    if class == correct { -1.0 } else { 1.0 }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{
-        host::{nn::softmax::softmax, testing::operand},
+        host::nn::{
+            softmax::softmax,
+            testing::{expect_close, expect_length_errors, numeric_gradient},
+        },
         op::{Axis, LossNormalization},
     };
 
@@ -135,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn known_values() {
+    fn losses_have_known_values() {
         let axis = Axis::new(1, 3, 1).unwrap();
         let value = |form, x: [f64; 3], matrix: Option<&[f64]>| {
             let (op, mut loss) = (ClassLoss { axis, ..op(form) }, [f64::NAN]);
@@ -155,9 +154,9 @@ mod tests {
         }
     }
 
-    /// By central differences; of scores through their softmax where that is meant.
+    /// [`ClassLossKind::LogWithSoftmaxGradient`] is differentiated by the scores before softmax.
     #[test]
-    fn gradients_by_differences() {
+    fn gradients_are_the_numeric_gradients() {
         let scores: Vec<f64> = (0..12).map(|i| 0.3 + f64::from(i * 7 % 5) / 3.0).collect();
         for (form, matrix) in [
             (ClassLossKind::Log, None),
@@ -175,23 +174,17 @@ mod tests {
                 }
                 x
             };
-            let (x, mut dx) = (input(&scores), [f64::NAN; 12]);
-            class_loss_backward(w, &op, &x, &LABELS, matrix, &[2.5], &mut dx).unwrap();
-            for i in 0..12 {
-                let moved = |by: f64| {
-                    let mut scores = scores.clone();
-                    scores[i] += by;
-                    loss(&op, &input(&scores), matrix)
-                };
-                let slope = 2.5 * (moved(1e-5) - moved(-1e-5)) / 2e-5;
-                assert!((dx[i] - slope).abs() < 1e-8, "{form:?} {i}: {} {slope}", dx[i]);
-            }
+            let want =
+                numeric_gradient(&scores, 1e-5, |scores| 2.5 * loss(&op, &input(scores), matrix));
+            let mut dx = [f64::NAN; 12];
+            class_loss_backward(w, &op, &input(&scores), &LABELS, matrix, &[2.5], &mut dx).unwrap();
+            expect_close(&dx, &want, 1e-8, 0.0, &format!("{form:?}"));
             assert!([1, 3, 5].iter().all(|&i| dx[i] == 0.0), "position (0, 1) is ignored");
         }
     }
 
     #[test]
-    fn a_hinge_is_flat_at_its_kink() {
+    fn the_gradient_of_a_hinge_is_zero_at_its_kink() {
         let (op, mut dx) = (op(ClassLossKind::Hinge), [f64::NAN; 12]);
         let x: Vec<f64> = [1.0, -1.0, -1.0, -1.0, -1.0, 1.0].repeat(2);
         let w = &Workers::sequential();
@@ -200,21 +193,22 @@ mod tests {
     }
 
     #[test]
-    fn operands_are_checked() {
-        let (w, op, name) = (&Workers::sequential(), &op(ClassLossKind::Log), "class_loss");
-        let (x, label, one) = (&[0.5f64; 12][..], &LABELS[..], &mut [0.0][..]);
-        assert_eq!(operand(class_loss(w, op, label, label, None, one)), (name, "x"));
-        assert_eq!(operand(class_loss(w, op, x, x, None, one)), (name, "label"));
-        assert_eq!(operand(class_loss(w, op, x, label, Some(x), one)), (name, "matrix"));
-        assert_eq!(operand(class_loss(w, op, x, label, None, &mut [])), (name, "loss"));
-        let (back, dx) = ("class_loss_backward", &mut [0.0; 12][..]);
-        assert_eq!(operand(class_loss_backward(w, op, x, label, None, x, dx)), (back, "scale"));
-        assert_eq!(operand(class_loss_backward(w, op, x, label, None, &[1.0], one)), (back, "dx"));
+    fn errors_name_the_operand_or_label() {
+        let (w, op) = (&Workers::sequential(), &op(ClassLossKind::Log));
+        let operands = [("x", 12), ("label", 4), ("matrix", 9), ("loss", 1)];
+        expect_length_errors("class_loss", operands, |[x, label, matrix, mut loss]| {
+            class_loss(w, op, &x, &label, Some(&matrix), &mut loss)
+        });
+        let operands = [("x", 12), ("label", 4), ("scale", 1), ("dx", 12)];
+        expect_length_errors("class_loss_backward", operands, |[x, label, scale, mut dx]| {
+            class_loss_backward(w, op, &x, &label, None, &scale, &mut dx)
+        });
+        let (x, loss, dx) = (&[0.5; 12][..], &mut [0.0][..], &mut [0.0; 12][..]);
         let hinge = ClassLoss { form: ClassLossKind::Hinge, ..*op };
-        assert!(class_loss(w, &hinge, x, label, Some(&MATRIX), one).is_err());
+        assert!(class_loss(w, &hinge, x, &LABELS, Some(&MATRIX), loss).is_err());
         for bad in [-1.0, 3.0, 0.5, f64::NAN] {
             let label = [0.0, 0.0, bad, 0.0];
-            let message = class_loss(w, op, x, &label, None, one).unwrap_err().to_string();
+            let message = class_loss(w, op, x, &label, None, loss).unwrap_err().to_string();
             assert!(message.contains("position 2") && message.contains("3 classes"), "{message}");
             assert!(class_loss_backward(w, op, x, &label, None, &[1.0], dx).is_err());
         }

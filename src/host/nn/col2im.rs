@@ -1,18 +1,20 @@
-//! Columns back to images: every element of an image is the sum of its places.
+//! col2im: the sum, for each image element, of its copies in an im2col matrix.
 //!
-//! Sums are kept in registers while the taps pass by. To add one tap after the other to the image
-//! in memory takes many times as long: each would wait for what the one before it has just written
-//! one element further on.
+//! Along a last axis of stride 1, a vector of image elements stays in registers while the taps of
+//! that axis are added to it. Adding one tap after another to the image in memory takes many times
+//! as long: each load would wait for the previous tap's store, one element further on. Other
+//! strides are added tap by tap in a portable loop.
 
 use crate::{
     element::{DType, Element},
     error::Result,
     host::{
-        blas::gemm::{SimdKernel, SimdScalar, SimdVector},
         cache::scratch::with_scratch,
-        nn::tap_range::{PARALLEL_MIN_LEN, PlaneTaps, TapPlane, TapRange, WindowTaps},
+        nn::tap_range::{PARALLEL_MIN_LEN, PlaneTaps, TapRange, WindowTaps},
         simd::{
             accumulator::{accumulator_len, overwrite_widened, widened},
+            dispatch::{SimdKernel, SimdScalar},
+            vector::SimdVector,
             vectorized,
         },
         threads::Workers,
@@ -22,13 +24,13 @@ use crate::{
 use bytemuck::{cast_slice, cast_slice_mut};
 use num_traits::{Float, Zero};
 
-/// Taps along the last axis that are added at a time.
-const TAPS: usize = 16;
+/// Most taps along the last axis that are added to a block of elements in registers.
+const MAX_TAPS: usize = 16;
 
-/// The image whose every element is the sum of its places in `columns`; overwrites `x`.
+/// Writes to each element of the image `x` the sum of its copies in the im2col matrix `columns`.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) unless `x` holds the image and `columns` its columns.
+/// [`Error::Length`](crate::Error::Length) unless `x` holds the image and `columns` the matrix.
 pub fn col2im<T: Element>(
     workers: &Workers,
     window: &Window,
@@ -39,18 +41,17 @@ pub fn col2im<T: Element>(
     if x.is_empty() {
         return Ok(());
     }
-    let (reaches, plane) = (WindowTaps::of(window), window.plane_len());
+    let (window_taps, channel_len) = (WindowTaps::of(window), window.plane_len());
     let (taps, positions) = (window.taps(), window.positions());
     let channels = if columns.len() < PARALLEL_MIN_LEN { window.channels() } else { 1 };
-    workers.for_each_chunk(x, channels * plane, |i, x| {
-        // 16-bit elements are summed in their accumulator type, rounded once.
+    workers.for_each_chunk(x, channels * channel_len, |i, x| {
         let columns = &columns[i * channels * taps * positions..];
-        let columns = &columns[..x.len() / plane * taps * positions];
-        with_scratch(accumulator_len::<T>(columns.len()), |wide| {
-            let columns = widened(columns, wide);
-            with_scratch(accumulator_len::<T>(x.len()), |sums| {
-                overwrite_widened(x, sums, |x| {
-                    col2im_accumulate(&Workers::sequential(), &reaches, columns, positions, x);
+        let columns = &columns[..x.len() / channel_len * taps * positions];
+        with_scratch(accumulator_len::<T>(columns.len()), |columns_scratch| {
+            let columns = widened(columns, columns_scratch);
+            with_scratch(accumulator_len::<T>(x.len()), |x_scratch| {
+                overwrite_widened(x, x_scratch, |x| {
+                    col2im_accumulate(&Workers::sequential(), &window_taps, columns, positions, x);
                 });
             });
         });
@@ -58,109 +59,112 @@ pub fn col2im<T: Element>(
     Ok(())
 }
 
-/// Sums of columns, rows `ld` elements apart, for the elements of whole channels they stem from;
-/// overwrites `x`.
+/// [`col2im`] of whole channels, from a matrix of leading dimension `ld`; overwrites `x`.
 pub(crate) fn col2im_accumulate<A: Element + Float>(
     workers: &Workers,
-    reaches: &WindowTaps,
+    window_taps: &WindowTaps,
     columns: &[A],
     ld: usize,
     x: &mut [A],
 ) {
-    let (taps, plane) = (reaches.taps(), reaches.plane());
-    if plane == 0 || reaches.positions() == 0 {
+    let (taps, channel_len) = (window_taps.taps(), window_taps.channel_len());
+    if channel_len == 0 || window_taps.positions() == 0 {
         return x.fill(A::zero());
     }
-    let channels = if columns.len() < PARALLEL_MIN_LEN { x.len() / plane } else { 1 };
-    workers.for_each_chunk(x, channels * plane, |i, x| {
+    let channels = if columns.len() < PARALLEL_MIN_LEN { x.len() / channel_len } else { 1 };
+    workers.for_each_chunk(x, channels * channel_len, |i, x| {
         let columns = columns[i * channels * taps * ld..].chunks(taps * ld);
-        let overwrites = reaches.is_2d() && reaches.has_unit_stride();
+        let overwrites = window_taps.is_2d() && window_taps.has_unit_stride();
         if !overwrites {
             x.fill(A::zero());
         }
-        for (x, columns) in x.chunks_exact_mut(plane).zip(columns) {
-            reaches.visit_planes(|at| {
-                let Some(image) = at.image else { return };
-                let (columns, x) = (&columns[at.tap * ld..], &mut x[image..][..at.rows * at.pitch]);
+        for (x, columns) in x.chunks_exact_mut(channel_len).zip(columns) {
+            window_taps.visit_planes(|plane| {
+                let Some(image) = plane.image else { return };
+                let x = &mut x[image..][..plane.rows * plane.row_stride];
                 match A::DTYPE {
-                    _ if !reaches.has_unit_stride() => add_taps(at, columns, ld, x),
-                    DType::F64 => add_runs::<A, f64>(at, columns, ld, overwrites, x),
-                    _ => add_runs::<A, f32>(at, columns, ld, overwrites, x),
+                    _ if !window_taps.has_unit_stride() => add_taps(plane, columns, ld, x),
+                    DType::F64 => add_rows::<A, f64>(plane, columns, ld, overwrites, x),
+                    _ => add_rows::<A, f32>(plane, columns, ld, overwrites, x),
                 }
             });
         }
     });
 }
 
-/// Tap by tap, of windows several elements apart.
-fn add_taps<A: Element + Float>(at: PlaneTaps, columns: &[A], ld: usize, x: &mut [A]) {
-    let PlaneTaps { position, pitch, height, width, down, along, .. } = at;
+/// Adds one tap after another to the image plane `x`, for any stride.
+fn add_taps<A: Element + Float>(plane: PlaneTaps, columns: &[A], ld: usize, x: &mut [A]) {
     vectorized(
         #[inline(always)]
         || {
-            let mut tap = 0;
-            for &rows in down {
-                for &run in along {
-                    let at = TapPlane { position, image: Some(0), pitch, height, width, rows, run };
-                    scatter(at, &columns[tap * ld..], x);
-                    tap += 1;
-                }
-            }
+            plane.visit(
+                #[inline(always)]
+                |tap, rows, range| scatter(&plane, rows, range, &columns[tap * ld..], x),
+            );
         },
     );
 }
 
-/// One tap's positions in two axes: from the columns onto the image.
+/// Adds the elements of one tap in a plane of positions to the image plane `x`.
 #[inline(always)]
-fn scatter<A: Element + Float>(at: TapPlane, columns: &[A], x: &mut [A]) {
-    let TapPlane { rows, run, width, .. } = at;
-    let len = run.end - run.start;
+fn scatter<A: Element + Float>(
+    plane: &PlaneTaps,
+    rows: TapRange,
+    columns: TapRange,
+    y: &[A],
+    x: &mut [A],
+) {
+    let (width, len) = (plane.width, columns.end - columns.start);
     if rows.start == rows.end || len == 0 {
         return;
     }
-    let columns = &columns[at.position..][..at.height * width];
-    let x = &mut x[rows.first * at.pitch + run.first..];
-    let y = &columns[rows.start * width + run.start..rows.end * width];
-    let step = rows.stride * at.pitch;
+    let y = &y[plane.position..][..plane.height * width];
+    let x = &mut x[rows.first * plane.row_stride + columns.first..];
+    let y = &y[rows.start * width + columns.start..rows.end * width];
+    let step = rows.stride * plane.row_stride;
     for (i, y) in y.chunks(width).enumerate() {
-        let x = x[i * step..].iter_mut().step_by(run.stride);
+        let x = x[i * step..].iter_mut().step_by(columns.stride);
         x.zip(&y[..len]).for_each(|(x, &y)| *x = *x + y);
     }
 }
 
-/// Row by row, of windows side by side, to what `x` holds or to nothing; `A` is `S`.
-fn add_runs<A: Element, S: SimdScalar>(
-    at: PlaneTaps,
+/// Adds the taps of a plane to the image plane `x`, row by row, for stride 1 along the last axis.
+/// Overwrites `x` if `overwrites`. `A` and `S` are the same type.
+fn add_rows<A: Element, S: SimdScalar>(
+    plane: PlaneTaps,
     columns: &[A],
     ld: usize,
     overwrites: bool,
     x: &mut [A],
 ) {
-    let (taps, positions) = (at.down.len() * at.along.len(), at.height * at.width);
-    assert!((taps - 1) * ld + at.position + positions <= columns.len(), "columns");
+    let taps = plane.row_taps.len() * plane.column_taps.len();
+    let end = (plane.tap + taps - 1) * ld + plane.position + plane.height * plane.width;
+    assert!(end <= columns.len(), "col2im: {} elements of columns, not {end}", columns.len());
+    assert!(plane.rows * plane.row_stride <= x.len(), "col2im: x is shorter than a plane");
     let (columns, x) = (cast_slice(columns), cast_slice_mut(x));
-    // SAFETY: columns of all taps and positions are there, as just seen, and all rows of `x`.
-    #[allow(unsafe_code)]
-    unsafe {
-        S::dispatch(AddRuns { at, columns, ld, overwrites, x });
-    }
+    // SAFETY: the assertions show that `columns` holds all positions of all taps, and `x` all rows.
+    unsafe { S::dispatch(AddRows { plane, columns, ld, overwrites, x }) }
 }
 
-struct AddRuns<'a, S> {
-    at: PlaneTaps<'a>,
+/// The kernel of [`add_rows`].
+struct AddRows<'a, S> {
+    plane: PlaneTaps<'a>,
     columns: &'a [S],
     ld: usize,
     overwrites: bool,
     x: &'a mut [S],
 }
 
-#[allow(unsafe_code)]
-impl<S: SimdScalar> SimdKernel<S> for AddRuns<'_, S> {
+impl<S: SimdScalar> SimdKernel<S> for AddRows<'_, S> {
+    /// # Safety
+    /// - The features of `L` are enabled.
+    /// - `columns` holds every position of the plane in the row of every tap, rows `ld` apart.
+    /// - `x` holds the rows of the image plane.
     #[inline(always)]
     unsafe fn run<L: SimdVector<Scalar = S>>(self) {
-        // SAFETY: handed on.
+        // SAFETY: `add` has the same preconditions.
         unsafe {
-            if self.at.pitch <= L::WIDTH {
+            if self.plane.row_stride <= L::WIDTH {
                 self.add::<L, 1>();
             } else {
                 self.add::<L, 2>();
@@ -169,125 +173,135 @@ impl<S: SimdScalar> SimdKernel<S> for AddRuns<'_, S> {
     }
 }
 
-/// What a tap adds to a block of a row.
+/// The elements that one tap along the last axis adds to a block of an image row.
 #[derive(Clone, Copy)]
-struct Run<M, const VECTORS: usize> {
-    /// From where positions' row begins to the block's first element; wraps.
-    shift: usize,
-    /// Elements of the block that the tap sees.
-    there: [M; VECTORS],
+struct BlockTap<M, const VECTORS: usize> {
+    /// Offset of the block's first element from the start of the row of positions; wraps, as the
+    /// first elements may be masked.
+    offset: usize,
+    /// Elements of the block that the tap reads.
+    masks: [M; VECTORS],
 }
 
-impl<M: Copy, const VECTORS: usize> Run<M, VECTORS> {
-    /// Of no elements.
-    #[allow(unsafe_code)]
+impl<M: Copy, const VECTORS: usize> BlockTap<M, VECTORS> {
+    /// Returns the elements that the tap of `range` adds to the block from element `block` on.
+    ///
+    /// # Safety
+    /// The features of `L` are enabled.
     #[inline(always)]
-    unsafe fn none<L: SimdVector<Mask = M>>() -> Self {
-        // SAFETY: the caller's: the instructions are there.
-        Self { shift: 0, there: [unsafe { L::mask(0, 0) }; VECTORS] }
-    }
-
-    #[allow(unsafe_code)]
-    #[inline(always)]
-    unsafe fn new<L: SimdVector<Mask = M>>(reach: &TapRange, block: usize) -> Self {
-        // SAFETY: the caller's: the instructions are there.
-        let mut run = unsafe { Self::none::<L>() };
-        run.shift = reach.start.wrapping_sub(reach.first).wrapping_add(block);
-        for (v, there) in run.there.iter_mut().enumerate() {
+    unsafe fn new<L: SimdVector<Mask = M>>(range: &TapRange, block: usize) -> Self {
+        // SAFETY: the features of `L` are enabled.
+        let mut masks = [unsafe { L::mask(0, 0) }; VECTORS];
+        for (v, mask) in masks.iter_mut().enumerate() {
             let skip = block + v * L::WIDTH;
-            let start = reach.first.saturating_sub(skip).min(L::WIDTH);
-            let end = reach.first + (reach.end - reach.start);
+            let start = range.first.saturating_sub(skip).min(L::WIDTH);
+            let end = range.first + (range.end - range.start);
             let end = end.saturating_sub(skip).clamp(start, L::WIDTH);
-            // SAFETY: as above.
-            *there = unsafe { L::mask(start, end) };
+            // SAFETY: the features of `L` are enabled, and `start <= end <= L::WIDTH`.
+            *mask = unsafe { L::mask(start, end) };
         }
-        run
+        Self { offset: range.start.wrapping_sub(range.first).wrapping_add(block), masks }
     }
 }
 
-#[allow(unsafe_code)]
-impl<S: SimdScalar> AddRuns<'_, S> {
-    /// In blocks of `VECTORS` vectors.
+impl<S: SimdScalar> AddRows<'_, S> {
+    /// Adds all taps, in blocks of `VECTORS` vectors of every row.
+    ///
+    /// # Safety
+    /// Like [`SimdKernel::run`] of this type.
     #[inline(always)]
     unsafe fn add<L: SimdVector<Scalar = S>, const VECTORS: usize>(mut self) {
-        for block in (0..self.at.pitch).step_by(VECTORS * L::WIDTH) {
-            for (part, along) in self.at.along.chunks(TAPS).enumerate() {
-                // SAFETY: handed on.
+        let none = TapRange { start: 0, end: 0, first: 0, stride: 1 };
+        for block in (0..self.plane.row_stride).step_by(VECTORS * L::WIDTH) {
+            for (part, ranges) in self.plane.column_taps.chunks(MAX_TAPS).enumerate() {
+                // SAFETY: the features of `L` are enabled. `block` is an element of a row, and the
+                // `taps` are those of the `part` of the last axis, so `add_block` has its operands.
                 unsafe {
-                    let mut runs = [Run::<L::Mask, VECTORS>::none::<L>(); TAPS];
-                    for (run, reach) in runs.iter_mut().zip(along) {
-                        *run = Run::new::<L>(reach, block);
+                    let mut taps = [BlockTap::<L::Mask, VECTORS>::new::<L>(&none, 0); MAX_TAPS];
+                    for (tap, range) in taps.iter_mut().zip(ranges) {
+                        *tap = BlockTap::new::<L>(range, block);
                     }
-                    let all = &runs[..along.len()];
-                    // Of usual kernels, masks stay in registers.
-                    match (all.first_chunk::<3>(), all.first_chunk::<5>(), all.len()) {
-                        (Some(runs), _, 3) => self.add_block::<L, VECTORS>(block, part, runs),
-                        (_, Some(runs), 5) => self.add_block::<L, VECTORS>(block, part, runs),
-                        _ => self.add_block::<L, VECTORS>(block, part, all),
+                    let taps = &taps[..ranges.len()];
+                    // With a constant number of taps, the masks stay in registers.
+                    match (taps.first_chunk::<3>(), taps.first_chunk::<5>(), taps.len()) {
+                        (Some(taps), _, 3) => self.add_block::<L, VECTORS>(block, part, taps),
+                        (_, Some(taps), 5) => self.add_block::<L, VECTORS>(block, part, taps),
+                        _ => self.add_block::<L, VECTORS>(block, part, taps),
                     }
                 }
             }
         }
     }
 
-    /// A block of every row: some of the taps along the last axis.
+    /// Adds some taps along the last axis to one block of every row.
+    ///
+    /// # Safety
+    /// - Like [`SimdKernel::run`] of this type.
+    /// - `block` is an element of a row.
+    /// - `taps` are those from `part · MAX_TAPS` on, for this block.
     #[inline(always)]
     unsafe fn add_block<L: SimdVector<Scalar = S>, const VECTORS: usize>(
         &mut self,
         block: usize,
         part: usize,
-        runs: &[Run<L::Mask, VECTORS>],
+        taps: &[BlockTap<L::Mask, VECTORS>],
     ) {
-        let (at, ld) = (self.at, self.ld);
-        let columns = self.columns.as_ptr().wrapping_add(at.position + part * TAPS * ld);
-        for row in 0..at.rows {
-            // SAFETY: what is loaded of the columns is there by its mask; of `x`, no more of a row
-            // than there is.
+        let (plane, ld) = (self.plane, self.ld);
+        let first_tap = plane.tap + part * MAX_TAPS;
+        let columns = self.columns.as_ptr().wrapping_add(plane.position + first_tap * ld);
+        for row in 0..plane.rows {
+            // SAFETY: `x` holds `plane.rows` rows, and `count` ends a load or store with its row.
+            // `position_of` returns a position of the plane, so `sum_taps` starts at a row of
+            // positions, and `columns` holds those of all `taps`.
             unsafe {
-                let left = at.pitch - block;
-                let x = self.x.as_mut_ptr().add(row * at.pitch + block);
+                let left = plane.row_stride - block;
+                let x = self.x.as_mut_ptr().add(row * plane.row_stride + block);
                 let mut sums = [L::splat(S::zero()); VECTORS];
                 if !self.overwrites || part > 0 {
                     for (v, sum) in sums.iter_mut().enumerate() {
-                        let there = left.saturating_sub(v * L::WIDTH).min(L::WIDTH);
-                        *sum = L::load_first(x.wrapping_add(v * L::WIDTH), there);
+                        let count = left.saturating_sub(v * L::WIDTH).min(L::WIDTH);
+                        *sum = L::load_first(x.wrapping_add(v * L::WIDTH), count);
                     }
                 }
-                for (tap, down) in at.down.iter().enumerate() {
-                    let Some(position) = down.position_of(row) else { continue };
-                    let from = tap * at.along.len() * ld + position * at.width;
-                    let sums_of_tap = sums_of::<L, VECTORS>(columns.wrapping_add(from), ld, runs);
-                    for (sum, of_tap) in sums.iter_mut().zip(sums_of_tap) {
-                        *sum = sum.add(of_tap);
+                for (tap, range) in plane.row_taps.iter().enumerate() {
+                    let Some(position) = range.position_of(row) else { continue };
+                    let offset = tap * plane.column_taps.len() * ld + position * plane.width;
+                    let tap_sums = sum_taps::<L, VECTORS>(columns.wrapping_add(offset), ld, taps);
+                    for (sum, tap_sum) in sums.iter_mut().zip(tap_sums) {
+                        *sum = sum.add(tap_sum);
                     }
                 }
                 for (v, sum) in sums.into_iter().enumerate() {
-                    let there = left.saturating_sub(v * L::WIDTH).min(L::WIDTH);
-                    sum.store_first(x.wrapping_add(v * L::WIDTH), there);
+                    let count = left.saturating_sub(v * L::WIDTH).min(L::WIDTH);
+                    sum.store_first(x.wrapping_add(v * L::WIDTH), count);
                 }
             }
         }
     }
 }
 
-/// Sums over taps of one row, by themselves: they need not wait for those of another.
-#[allow(unsafe_code)]
+/// Returns the sums over the taps of one row, in an accumulator of their own, so that they need not
+/// wait for the taps of another row.
+///
+/// # Safety
+/// - The features of `L` are enabled.
+/// - The masked elements of tap `i` can be read from `columns + i·ld + offset`, with its `offset`.
 #[inline(always)]
-unsafe fn sums_of<L: SimdVector, const VECTORS: usize>(
-    mut from: *const L::Scalar,
+unsafe fn sum_taps<L: SimdVector, const VECTORS: usize>(
+    mut columns: *const L::Scalar,
     ld: usize,
-    runs: &[Run<L::Mask, VECTORS>],
+    taps: &[BlockTap<L::Mask, VECTORS>],
 ) -> [L; VECTORS] {
-    // SAFETY: the caller's: what masks mean of the columns is there.
+    // SAFETY: the features of `L` are enabled, and loads read masked elements only.
     unsafe {
         let mut sums = [L::splat(L::Scalar::zero()); VECTORS];
-        for (i, run) in runs.iter().enumerate() {
-            let from_run = from.wrapping_add(run.shift);
+        for (i, tap) in taps.iter().enumerate() {
+            let block = columns.wrapping_add(tap.offset);
             for (v, sum) in sums.iter_mut().enumerate() {
-                let x = L::load_masked(from_run.wrapping_add(v * L::WIDTH), run.there[v]);
+                let x = L::load_masked(block.wrapping_add(v * L::WIDTH), tap.masks[v]);
                 *sum = if i == 0 { x } else { sum.add(x) };
             }
-            from = from.wrapping_add(ld);
+            columns = columns.wrapping_add(ld);
         }
         sums
     }

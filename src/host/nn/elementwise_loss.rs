@@ -1,4 +1,4 @@
-//! Losses of numbers against targets.
+//! Elementwise losses: one loss per element and target.
 
 use crate::{
     element::Element,
@@ -11,10 +11,10 @@ use num_traits::Float;
 /// Elements of one task.
 const GRAIN: usize = 1 << 14;
 
-/// Sums taken side by side, so that one addition need not wait for the one before.
+/// Independent partial sums, so that an addition need not wait for the one before.
 const LANES: usize = 8;
 
-/// `loss[0] ← Σ f(xᵢ, tᵢ) / n`, as [`ElementwiseLoss`] says; summed in `f64`.
+/// `loss[0] ← Σ f(xᵢ, tᵢ) / n` of [`ElementwiseLoss`], summed in `f64`.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand.
@@ -27,12 +27,12 @@ pub fn elementwise_loss<T: Element>(
 ) -> Result<()> {
     op.check("elementwise_loss", x.len(), t.len())?;
     check_len("elementwise_loss", "loss", 1, loss.len())?;
-    let ignore = ignored::<T>(op);
+    let ignore = ignored_target::<T>(op);
     let sums = workers.map(x.len().div_ceil(GRAIN), |task| {
-        let part = |x: &[T]| task * GRAIN..x.len().min((task + 1) * GRAIN);
-        let (x, t) = (&x[part(x)], &t[part(t)]);
+        let range = task * GRAIN..x.len().min((task + 1) * GRAIN);
+        let (x, t) = (&x[range.clone()], &t[range]);
         match op.form {
-            // Known here, each is a loop of its own.
+            // A separate loop for a kind that is known at compile time, so that it vectorises.
             ElementwiseLossKind::Squared => {
                 sum(x, t, ignore, |x, t| ElementwiseLossKind::Squared.eval(x, t))
             }
@@ -40,11 +40,11 @@ pub fn elementwise_loss<T: Element>(
         }
     });
     let total: f64 = sums.iter().sum();
-    loss[0] = T::from_f64(total / op.divisor(valid(workers, op, t)));
+    loss[0] = T::from_f64(total / op.divisor(count_valid(workers, op, t)));
     Ok(())
 }
 
-/// `dxᵢ ← scale[0] · f'(xᵢ, tᵢ) / n`, zero where targets are ignored.
+/// `dxᵢ ← scale[0] · f'(xᵢ, tᵢ) / n`; zero where targets are ignored.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand.
@@ -60,36 +60,37 @@ pub fn elementwise_loss_backward<T: Element>(
     op.check(OP, x.len(), t.len())?;
     check_len(OP, "scale", 1, scale.len())?;
     check_len(OP, "dx", x.len(), dx.len())?;
-    let factor = T::acc(scale[0].to_f64() / op.divisor(valid(workers, op, t)));
-    let ignore = ignored::<T>(op);
+    let factor = T::acc(scale[0].to_f64() / op.divisor(count_valid(workers, op, t)));
+    let ignore = ignored_target::<T>(op);
     workers.for_each_chunk(dx, GRAIN, |task, dx| {
         let (x, t) = (&x[task * GRAIN..], &t[task * GRAIN..]);
         for ((dx, x), t) in dx.iter_mut().zip(x).zip(t) {
             let (x, t) = (x.to_acc(), t.to_acc());
-            let counts = Some(t.trunc()) != ignore;
-            *dx =
-                if counts { T::from_acc(factor * op.form.derivative(x, t)) } else { T::default() };
+            *dx = match Some(t.trunc()) == ignore {
+                true => T::default(),
+                false => T::from_acc(factor * op.form.derivative(x, t)),
+            };
         }
     });
     Ok(())
 }
 
-/// The target to ignore, as targets are.
-fn ignored<T: Element>(op: &ElementwiseLoss<T::Acc>) -> Option<T::Acc> {
+/// Returns the target to ignore, in the accumulator type.
+fn ignored_target<T: Element>(op: &ElementwiseLoss<T::Acc>) -> Option<T::Acc> {
     op.ignore.map(|ignore| T::acc(ignore as f64))
 }
 
-/// Targets that count.
-fn valid<T: Element>(workers: &Workers, op: &ElementwiseLoss<T::Acc>, t: &[T]) -> usize {
-    let Some(ignore) = ignored::<T>(op) else { return t.len() };
-    let counts = |t: &&T| t.to_acc().trunc() != ignore;
+/// Returns the number of targets that are not ignored.
+fn count_valid<T: Element>(workers: &Workers, op: &ElementwiseLoss<T::Acc>, t: &[T]) -> usize {
+    let Some(ignore) = ignored_target::<T>(op) else { return t.len() };
+    let is_valid = |t: &&T| t.to_acc().trunc() != ignore;
     let part = |task| &t[task * GRAIN..t.len().min((task + 1) * GRAIN)];
-    workers
-        .map(t.len().div_ceil(GRAIN), |task| part(task).iter().filter(counts).count())
-        .iter()
-        .sum()
+    let counts =
+        workers.map(t.len().div_ceil(GRAIN), |task| part(task).iter().filter(is_valid).count());
+    counts.iter().sum()
 }
 
+/// Returns the sum of `f` over the elements whose targets are not ignored.
 #[inline(always)]
 fn sum<T: Element>(
     x: &[T],
@@ -112,7 +113,10 @@ fn sum<T: Element>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{host::testing::operand, op::LossNormalization};
+    use crate::{
+        host::nn::testing::{expect_close, expect_length_errors, numeric_gradient},
+        op::LossNormalization,
+    };
 
     const FORMS: [ElementwiseLossKind<f64>; 4] = [
         ElementwiseLossKind::Squared,
@@ -130,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn known_values() {
+    fn losses_have_known_values() {
         let loss = |form, x, t| {
             let op =
                 ElementwiseLoss { batch: 1, each: 1, ..op(form, None, LossNormalization::None) };
@@ -143,14 +147,14 @@ mod tests {
         assert_eq!(loss(ElementwiseLossKind::SigmoidCrossEntropy, 1000.0, 0.0), 1000.0);
         assert_eq!(loss(ElementwiseLossKind::SigmoidCrossEntropy, -1000.0, 1.0), 1000.0);
         let [pair, legacy] = [FORMS[2], FORMS[3]];
-        assert_eq!(loss(pair, 4.0, 1.0), 2.0, "alike");
-        assert_eq!(loss(pair, 0.25, 0.0), 0.5, "a distance of 0.5 is 1 short of the margin");
-        assert_eq!(loss(pair, 4.0, 0.7), 0.0, "0.7 is not alike");
+        assert_eq!(loss(pair, 4.0, 1.0), 2.0, "a similar pair");
+        assert_eq!(loss(pair, 0.25, 0.0), 0.5, "a distance of 0.5, 1 below the margin");
+        assert_eq!(loss(pair, 4.0, 0.7), 0.0, "a target of 0.7 means a dissimilar pair");
         assert_eq!(loss(legacy, 0.5, 0.0), 0.5);
     }
 
     #[test]
-    fn divisors_and_what_is_ignored() {
+    fn ignored_targets_change_sum_and_divisor() {
         let (x, t) = ([1.0f32; 6], [0.0, 0.7, -0.7, 1.0, 2.0, 3.0]);
         for (normalization, divisor) in [
             (LossNormalization::Full, 6.0),
@@ -168,32 +172,25 @@ mod tests {
         }
     }
 
-    /// By central differences; Caffe's 1e-4 is small beside the distances.
+    /// The tolerance covers the 1e-4 that Caffe adds to contrastive distances.
     #[test]
-    fn gradients_by_differences() {
-        let x = [0.3, 1.1, 2.6, 0.01, 0.9, 1.9];
-        let t = [0.0, 1.0, 0.0, 1.0, 0.0, 0.0];
+    fn gradients_are_the_numeric_gradients() {
+        let (x, t) = ([0.3, 1.1, 2.6, 0.01, 0.9, 1.9], [0.0, 1.0, 0.0, 1.0, 0.0, 0.0]);
         for form in FORMS {
-            let op = op(form, None, LossNormalization::Full);
-            let value = |x: &[f64]| {
+            let (w, op) = (&Workers::sequential(), op(form, None, LossNormalization::Full));
+            let want = numeric_gradient(&x, 1e-6, |x| {
                 let mut loss = [0.0];
-                elementwise_loss(&Workers::sequential(), &op, x, &t, &mut loss).unwrap();
-                loss[0]
-            };
+                elementwise_loss(w, &op, x, &t, &mut loss).unwrap();
+                2.0 * loss[0]
+            });
             let mut dx = [f64::NAN; 6];
-            elementwise_loss_backward(&Workers::sequential(), &op, &x, &t, &[2.0], &mut dx)
-                .unwrap();
-            for i in 0..6 {
-                let (mut up, mut down) = (x, x);
-                (up[i], down[i]) = (x[i] + 1e-6, x[i] - 1e-6);
-                let slope = 2.0 * (value(&up) - value(&down)) / 2e-6;
-                assert!((dx[i] - slope).abs() < 3e-4 * slope.abs() + 1e-9, "{form:?} {i}");
-            }
+            elementwise_loss_backward(w, &op, &x, &t, &[2.0], &mut dx).unwrap();
+            expect_close(&dx, &want, 1e-9, 3e-4, &format!("{form:?}"));
         }
     }
 
     #[test]
-    fn the_same_on_any_number_of_threads() {
+    fn results_are_bit_identical_on_any_number_of_threads() {
         let op = ElementwiseLoss {
             batch: 3,
             each: GRAIN,
@@ -211,20 +208,15 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_checked() {
-        let (w, op) = (
-            &Workers::sequential(),
-            &op(ElementwiseLossKind::Squared, None, LossNormalization::Full),
-        );
-        let (six, one) = (&[0.5f32; 6][..], &mut [0.0f32][..]);
-        assert_eq!(operand(elementwise_loss(w, op, &[0.0], six, one)), ("elementwise_loss", "x"));
-        assert_eq!(operand(elementwise_loss(w, op, six, &[0.0], one)), ("elementwise_loss", "t"));
-        assert_eq!(
-            operand(elementwise_loss(w, op, six, six, &mut [])),
-            ("elementwise_loss", "loss")
-        );
-        let back = "elementwise_loss_backward";
-        assert_eq!(operand(elementwise_loss_backward(w, op, six, six, six, one)), (back, "scale"));
-        assert_eq!(operand(elementwise_loss_backward(w, op, six, six, &[1.0], one)), (back, "dx"));
+    fn length_errors_name_the_operand() {
+        let op = &op(ElementwiseLossKind::Squared, None, LossNormalization::Full);
+        let (w, x, t) = (&Workers::sequential(), ("x", 6), ("t", 6));
+        expect_length_errors("elementwise_loss", [x, t, ("loss", 1)], |[x, t, mut loss]| {
+            elementwise_loss(w, op, &x, &t, &mut loss)
+        });
+        let operands = [x, t, ("scale", 1), ("dx", 6)];
+        expect_length_errors("elementwise_loss_backward", operands, |[x, t, scale, mut dx]| {
+            elementwise_loss_backward(w, op, &x, &t, &scale, &mut dx)
+        });
     }
 }

@@ -1,24 +1,25 @@
-//! Images to columns and back.
+//! im2col: images to the matrix of their windows.
 //!
-//! A row of the columns holds what one tap of the kernel sees at every position: along the last
-//! axis that is a run of the image, or every stride-th element of one. So rows are copied in such
-//! runs, two axes at a time; further axes count up around them.
+//! A row of the matrix holds the elements that one tap reads at all positions. Along the last axis
+//! these are a run of the image, or every stride-th element of a run. Rows are therefore copied in
+//! such runs, for a plane of the last two axes at a time.
 
 use crate::{
     element::Element,
     error::Result,
     host::{
-        nn::tap_range::{PARALLEL_MIN_LEN, TapPlane, WindowTaps},
+        nn::tap_range::{PARALLEL_MIN_LEN, PlaneTaps, TapRange, WindowTaps},
         simd::vectorized,
         threads::Workers,
     },
     op::Window,
 };
 
-/// Columns of the image `x`: row (c, tap…), column (position…); zero where a tap lies outside.
+/// Writes the im2col matrix of image `x`: row (channel, tap…), column (position…). Elements are
+/// zero where a tap lies outside the image.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) unless `x` holds the image and `columns` its columns.
+/// [`Error::Length`](crate::Error::Length) unless `x` holds the image and `columns` the matrix.
 pub fn im2col<T: Element>(
     workers: &Workers,
     window: &Window,
@@ -26,43 +27,48 @@ pub fn im2col<T: Element>(
     columns: &mut [T],
 ) -> Result<()> {
     window.check("im2col", ("x", x.len()), ("columns", columns.len()))?;
-    if columns.is_empty() {
-        return Ok(());
+    if !columns.is_empty() {
+        im2col_channels(workers, &WindowTaps::of(window), x, columns, window.positions());
     }
-    let reaches = WindowTaps::of(window);
-    im2col_channels(workers, &reaches, x, columns, window.positions());
     Ok(())
 }
 
-/// Writes the columns of whole channels, rows `ld` elements apart.
+/// Writes the im2col matrix of whole channels, with leading dimension `ld`.
 pub(crate) fn im2col_channels<T: Element>(
     workers: &Workers,
-    reaches: &WindowTaps,
+    window_taps: &WindowTaps,
     x: &[T],
     columns: &mut [T],
     ld: usize,
 ) {
-    let (taps, plane) = (reaches.taps(), reaches.plane());
-    if reaches.positions() == 0 {
+    let (taps, channel_len) = (window_taps.taps(), window_taps.channel_len());
+    if window_taps.positions() == 0 {
         return;
     }
-    if plane == 0 {
+    if channel_len == 0 {
         columns.chunks_mut(ld.max(1)).for_each(|row| {
-            let len = reaches.positions().min(row.len());
+            let len = window_taps.positions().min(row.len());
             row[..len].fill(T::default());
         });
         return;
     }
-    let channels = if columns.len() < PARALLEL_MIN_LEN { x.len() / plane } else { 1 };
+    let channels = if columns.len() < PARALLEL_MIN_LEN { x.len() / channel_len } else { 1 };
     workers.for_each_chunk(columns, channels * taps * ld, |i, columns| {
-        let x = x[i * channels * plane..].chunks_exact(plane).take(channels);
+        let x = x[i * channels * channel_len..].chunks_exact(channel_len).take(channels);
         vectorized(
             #[inline(always)]
             || {
                 for (x, columns) in x.zip(columns.chunks_mut(taps * ld)) {
-                    reaches.visit(
+                    window_taps.visit_planes(
                         #[inline(always)]
-                        |tap, at| gather(at, x, &mut columns[tap * ld..]),
+                        |plane| {
+                            plane.visit(
+                                #[inline(always)]
+                                |tap, rows, range| {
+                                    gather(&plane, rows, range, x, &mut columns[tap * ld..])
+                                },
+                            )
+                        },
                     );
                 }
             },
@@ -70,23 +76,23 @@ pub(crate) fn im2col_channels<T: Element>(
     });
 }
 
-/// One tap's positions in two axes: from the image to the columns.
+/// Copies the elements that one tap reads in a plane of positions.
 #[inline(always)]
-fn gather<T: Element>(at: TapPlane, x: &[T], columns: &mut [T]) {
-    let columns = &mut columns[at.position..][..at.height * at.width];
-    let Some(x_at) = at.image else { return columns.fill(T::default()) };
-    let TapPlane { rows, run, width, .. } = at;
-    let len = run.end - run.start;
-    if (rows.end - rows.start) * len < columns.len() {
-        clear_outside(at, columns);
+fn gather<T: Element>(plane: &PlaneTaps, rows: TapRange, columns: TapRange, x: &[T], y: &mut [T]) {
+    let width = plane.width;
+    let y = &mut y[plane.position..][..plane.height * width];
+    let Some(image) = plane.image else { return y.fill(T::default()) };
+    let len = columns.end - columns.start;
+    if (rows.end - rows.start) * len < y.len() {
+        clear_outside(rows, columns, width, y);
     }
     if rows.start == rows.end || len == 0 {
         return;
     }
-    let x = &x[x_at + rows.first * at.pitch + run.first..];
-    let y = &mut columns[rows.start * width + run.start..rows.end * width];
-    let step = rows.stride * at.pitch;
-    match (run.stride, len) {
+    let x = &x[image + rows.first * plane.row_stride + columns.first..];
+    let y = &mut y[rows.start * width + columns.start..rows.end * width];
+    let step = rows.stride * plane.row_stride;
+    match (columns.stride, len) {
         (1, 1) => copy_runs::<T, 1>(x, step, y, width, len),
         (1, 2..=3) => copy_runs::<T, 2>(x, step, y, width, len),
         (1, 4..=7) => copy_runs::<T, 4>(x, step, y, width, len),
@@ -107,21 +113,21 @@ fn gather<T: Element>(at: TapPlane, x: &[T], columns: &mut [T]) {
     }
 }
 
-/// Zeros where a tap lies outside the image.
+/// Writes zeros to the positions where the tap lies outside the image.
 #[inline(never)]
-fn clear_outside<T: Element>(at: TapPlane, columns: &mut [T]) {
-    let TapPlane { rows, run, width, .. } = at;
-    columns[..rows.start * width].fill(T::default());
-    columns[rows.end * width..].fill(T::default());
-    for row in columns[rows.start * width..rows.end * width].chunks_exact_mut(width) {
-        row[..run.start].fill(T::default());
-        row[run.end..].fill(T::default());
+fn clear_outside<T: Element>(rows: TapRange, columns: TapRange, width: usize, y: &mut [T]) {
+    y[..rows.start * width].fill(T::default());
+    y[rows.end * width..].fill(T::default());
+    for row in y[rows.start * width..rows.end * width].chunks_exact_mut(width) {
+        row[..columns.start].fill(T::default());
+        row[columns.end..].fill(T::default());
     }
 }
 
-/// Copies runs of `N` to `2·N` elements, from `step` elements apart to `width` apart: the first
-/// `N` and the last `N` of each, which may overlap. Runs are mostly short, and a call of a copy
-/// of any length would cost more than the copy.
+/// Copies runs of `N` to `2·N` elements, from `step` elements apart to `width` apart.
+///
+/// Copies the first `N` and the last `N` elements of each run, which may overlap. Most runs are so
+/// short that a call of `memcpy` would take longer than the copy.
 #[inline(always)]
 fn copy_runs<T: Element, const N: usize>(
     x: &[T],

@@ -1,12 +1,12 @@
 //! Local response normalisation.
 //!
-//! Both regions are a window along one axis: channels of an image, or rows of a plane, whose
-//! rows are then summed along themselves as well. Windows are summed afresh for each element
-//! rather than updated, so that a large response leaves no error behind it.
+//! Both regions are windows along one axis: the channels of an image, or the rows of a plane, where
+//! the sum of the rows is also summed along the row. Each window is summed from scratch. A running
+//! sum would be faster, but a large element would leave its rounding error in later windows.
 
 use crate::{
     element::Element,
-    error::{Result, check_len},
+    error::Result,
     host::{
         cache::scratch::with_scratch,
         simd::{
@@ -20,20 +20,20 @@ use crate::{
 use num_traits::Float;
 use std::ops::Range;
 
-/// Elements of one task, in whole positions along the axis.
+/// Elements of one task, rounded down to whole positions along the axis.
 const GRAIN: usize = 1 << 15;
 
-/// Positions inside of the axis that are worked on at a time, to keep their terms in cache.
+/// Inner elements computed at a time, to keep their terms in cache.
 const BLOCK: usize = 128;
 
-/// `scale ← k + α/n · Σ x²` over each element's region, `y ← x · scale^(−β)`: see [`Lrn`].
+/// `scale ← k + α/n · Σ x²` over the region of each element, and `y ← x · scale^(−β)`; see [`Lrn`].
 ///
-/// `scale` is for [`lrn_backward`]; `y` is computed from it before it is rounded to `T`.
+/// [`lrn_backward`] reads `scale`. `y` is computed from `scale` before it is rounded to `T`.
 /// `s^(−3/4)` is computed as `1 / (√s · √√s)`.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) names the operand; [`Error::InvalidInput`](crate::Error) a
-/// region of even extent.
+/// [`Error::Length`](crate::Error::Length) names the operand;
+/// [`Error::InvalidInput`](crate::Error::InvalidInput) if the region's size is even.
 #[doc(alias = "LRNLayer")]
 pub fn lrn<T: Element>(
     workers: &Workers,
@@ -42,43 +42,39 @@ pub fn lrn<T: Element>(
     scale: &mut [T],
     y: &mut [T],
 ) -> Result<()> {
-    op.check()?;
-    check_len("lrn", "x", op.count(), x.len())?;
-    check_len("lrn", "scale", op.count(), scale.len())?;
-    check_len("lrn", "y", op.count(), y.len())?;
-    let windows = LrnWindows::of(op);
-    let (size, constants) = (windows.per_task(), Constants::<T::Acc>::of(op));
+    op.check_operands("lrn", &[("x", x.len()), ("scale", scale.len()), ("y", y.len())])?;
+    let windows = LrnWindows::new(op);
+    let (size, constants) = (windows.task_len(), Constants::<T::Acc>::new(op));
     workers.for_each_chunk_pair((scale, size), (y, size), |task, scale, y| {
         let start = task * size;
-        let mut rooms = (accumulator_buffer(), accumulator_buffer());
-        windows.sums(
+        let (mut term_x, mut sum_x) = (accumulator_buffer(), accumulator_buffer());
+        windows.for_each_sum(
             start..start + y.len(),
             #[inline(always)]
-            |at, terms| {
-                let x = widened(&x[at..][..terms.len()], &mut rooms.0);
+            |i, terms| {
+                let x = widened(&x[i..][..terms.len()], &mut term_x);
                 terms.iter_mut().zip(x).for_each(|(term, &x)| *term = x * x);
             },
             #[inline(always)]
-            |at, sums| {
-                let (x, local) = (&x[at..][..sums.len()], at - start..at - start + sums.len());
-                let x = widened(x, &mut rooms.1);
+            |i, sums| {
+                let range = i - start..i - start + sums.len();
+                let x = widened(&x[i..][..sums.len()], &mut sum_x);
                 sums.iter_mut().for_each(|s| *s = constants.k + constants.factor * *s);
-                narrow(sums, &mut scale[local.clone()]);
+                narrow(sums, &mut scale[range.clone()]);
                 constants.power(sums);
                 sums.iter_mut().zip(x).for_each(|(s, &x)| *s = x * *s);
-                narrow(sums, &mut y[local]);
+                narrow(sums, &mut y[range]);
             },
         );
     });
     Ok(())
 }
 
-/// `dx ← dy · s^(−β) − 2αβ/n · x · Σ dy·y/s`, where `s` is [`lrn`]'s `scale` and the sum is over
-/// the elements whose region holds this one.
+/// `dx ← dy · s^(−β) − 2αβ/n · x · Σ dy·y/s`, where `s` is the `scale` of [`lrn`]. The sum is over
+/// the elements whose region contains the element of `dx`.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) names the operand; [`Error::InvalidInput`](crate::Error) a
-/// region of even extent.
+/// Like [`lrn`].
 pub fn lrn_backward<T: Element>(
     workers: &Workers,
     op: &Lrn,
@@ -88,128 +84,129 @@ pub fn lrn_backward<T: Element>(
     dy: &[T],
     dx: &mut [T],
 ) -> Result<()> {
-    op.check()?;
-    let given = [("x", x.len()), ("y", y.len()), ("scale", scale.len()), ("dy", dy.len())];
-    for (operand, len) in given.into_iter().chain([("dx", dx.len())]) {
-        check_len("lrn_backward", operand, op.count(), len)?;
-    }
-    let windows = LrnWindows::of(op);
-    let (size, constants) = (windows.per_task(), Constants::<T::Acc>::of(op));
+    let inputs = [("x", x.len()), ("y", y.len()), ("scale", scale.len()), ("dy", dy.len())];
+    op.check_operands("lrn_backward", &inputs)?;
+    op.check_operands("lrn_backward", &[("dx", dx.len())])?;
+    let windows = LrnWindows::new(op);
+    let (size, constants) = (windows.task_len(), Constants::<T::Acc>::new(op));
     let factor = T::acc(2.0) * constants.beta * constants.factor;
     workers.for_each_chunk(dx, size, |task, dx| {
         let start = task * size;
-        let mut rooms = [accumulator_buffer(), accumulator_buffer(), accumulator_buffer()];
-        let mut others = [accumulator_buffer(), accumulator_buffer(), accumulator_buffer()];
-        windows.sums(
+        let mut term_buffers = [accumulator_buffer(), accumulator_buffer(), accumulator_buffer()];
+        let mut sum_buffers = [accumulator_buffer(), accumulator_buffer(), accumulator_buffer()];
+        windows.for_each_sum(
             start..start + dx.len(),
             #[inline(always)]
-            |at, terms| {
-                let here = at..at + terms.len();
-                let [room_y, room_s, room_dy] = &mut rooms;
-                let (y, s) =
-                    (widened(&y[here.clone()], room_y), widened(&scale[here.clone()], room_s));
-                let dy = widened(&dy[here], room_dy);
+            |i, terms| {
+                let range = i..i + terms.len();
+                let [wide_y, wide_s, wide_dy] = &mut term_buffers;
+                let y = widened(&y[range.clone()], wide_y);
+                let s = widened(&scale[range.clone()], wide_s);
+                let dy = widened(&dy[range], wide_dy);
                 for (term, ((&y, &s), &dy)) in terms.iter_mut().zip(y.iter().zip(s).zip(dy)) {
                     *term = dy * y / s;
                 }
             },
             #[inline(always)]
-            |at, sums| {
-                let here = at..at + sums.len();
-                let [room_x, room_dy, power] = &mut others;
-                let (x, dy) =
-                    (widened(&x[here.clone()], room_x), widened(&dy[here.clone()], room_dy));
+            |i, sums| {
+                let range = i..i + sums.len();
+                let [wide_x, wide_dy, power] = &mut sum_buffers;
+                let x = widened(&x[range.clone()], wide_x);
+                let dy = widened(&dy[range.clone()], wide_dy);
                 let power = &mut power[..sums.len()];
-                widen(&scale[here], power);
+                widen(&scale[range], power);
                 constants.power(power);
                 let factors = power.iter().zip(x.iter().zip(dy));
                 for (sum, (&power, (&x, &dy))) in sums.iter_mut().zip(factors) {
                     *sum = dy * power - factor * x * *sum;
                 }
-                narrow(sums, &mut dx[at - start..][..sums.len()]);
+                narrow(sums, &mut dx[i - start..][..sums.len()]);
             },
         );
     });
     Ok(())
 }
 
-/// The windows that regions are made of.
+/// The windows whose sums the formula needs, along one axis.
 struct LrnWindows {
     axis: Axis,
-    /// Positions to either side of the middle.
-    half: usize,
-    /// Positions inside of the axis that are worked on at a time.
+    /// Positions on each side of the centre.
+    radius: usize,
+    /// Inner elements computed at a time.
     block: usize,
-    /// Whether windows reach as far to the sides, inside of the axis.
-    square: bool,
+    /// Whether windows extend by `radius` along the inner axis, too.
+    is_square: bool,
 }
 
 impl LrnWindows {
-    fn of(op: &Lrn) -> Self {
+    fn new(op: &Lrn) -> Self {
         let [height, width] = op.plane;
-        let half = op.size / 2;
+        let radius = op.size / 2;
         match op.region {
             LrnRegion::AcrossChannels => {
                 let inner = height * width;
                 let axis = Axis { outer: op.batch, extent: op.channels, inner };
-                Self { axis, half, block: inner.min(BLOCK), square: false }
+                Self { axis, radius, block: inner.min(BLOCK), is_square: false }
             }
             LrnRegion::WithinChannel => {
                 let outer = op.batch * op.channels;
                 let axis = Axis { outer, extent: height, inner: width };
-                Self { axis, half, block: width, square: true }
+                Self { axis, radius, block: width, is_square: true }
             }
         }
     }
 
-    /// Elements of a task: whole positions along the axis, of however many outer ones.
-    fn per_task(&self) -> usize {
+    /// Returns the elements of a task: a multiple of the inner elements, across outer positions.
+    fn task_len(&self) -> usize {
         let inner = self.axis.inner.max(1);
         (GRAIN / inner).max(1) * inner
     }
 
-    /// Positions in the window about `position`; both count through all outer ones.
+    /// Returns the positions in the window centred at `position`. All count on through the outer
+    /// positions.
     #[inline(always)]
-    fn about(&self, position: usize) -> Range<usize> {
+    fn window(&self, position: usize) -> Range<usize> {
         let extent = self.axis.extent;
-        let (first, at) = (position / extent * extent, position % extent);
-        let end = at.saturating_add(self.half).saturating_add(1).min(extent);
-        first + at.saturating_sub(self.half)..first + end
+        let (first, centre) = (position / extent * extent, position % extent);
+        let end = centre.saturating_add(self.radius).saturating_add(1).min(extent);
+        first + centre.saturating_sub(self.radius)..first + end
     }
 
-    /// Calls `term(at, terms)` to have terms written from element `at` on, and `each(at, sums)`
-    /// with their sums over the windows about the elements from `at` on, which may be changed.
-    /// There is at least one element, and never is more than a chunk asked for at a time.
-    fn sums<A: Element<Acc = A> + Float>(
+    /// Sums terms over the windows of `elements`, of which there is at least one.
+    ///
+    /// `term(i, terms)` writes the terms of the elements from `i` on. `body(i, sums)` receives the
+    /// sums of the windows centred at the elements from `i` on, and may change them. Both are called
+    /// with at most [`CHUNK`] elements.
+    fn for_each_sum<A: Element<Acc = A> + Float>(
         &self,
         elements: Range<usize>,
         mut term: impl FnMut(usize, &mut [A]),
-        mut each: impl FnMut(usize, &mut [A]),
+        mut body: impl FnMut(usize, &mut [A]),
     ) {
         let inner = self.axis.inner;
         let positions = elements.start / inner..elements.end / inner;
-        let first = self.about(positions.start).start;
-        let needed = first..self.about(positions.end - 1).end;
+        let first = self.window(positions.start).start;
+        let needed = first..self.window(positions.end - 1).end;
         with_scratch::<A, _>((needed.len() + 2) * self.block, |scratch| {
             vectorized(
                 #[inline(always)]
                 || {
-                    let (lines, terms) = scratch.split_at_mut(2 * self.block);
-                    let (sums, room) = lines.split_at_mut(self.block);
+                    let (rows, terms) = scratch.split_at_mut(2 * self.block);
+                    let (sums, row_sums) = rows.split_at_mut(self.block);
                     for start in (0..inner).step_by(self.block) {
                         let len = self.block.min(inner - start);
-                        let (sums, room) = (&mut sums[..len], &mut room[..len]);
+                        let (sums, row_sums) = (&mut sums[..len], &mut row_sums[..len]);
                         for (position, terms) in needed.clone().zip(terms.chunks_mut(len)) {
-                            in_chunks(position * inner + start, terms, &mut term);
+                            for_each_part(position * inner + start, terms, &mut term);
                         }
                         for position in positions.clone() {
-                            let window = self.about(position);
-                            sum_lines(&terms[(window.start - first) * len..], window.len(), sums);
-                            if self.square {
-                                sum_sideways(self.half, sums, room);
-                                sums.copy_from_slice(room);
+                            let window = self.window(position);
+                            sum_rows(&terms[(window.start - first) * len..], window.len(), sums);
+                            if self.is_square {
+                                sum_windows_of_row(self.radius, sums, row_sums);
+                                sums.copy_from_slice(row_sums);
                             }
-                            in_chunks(position * inner + start, sums, &mut each);
+                            for_each_part(position * inner + start, sums, &mut body);
                         }
                     }
                 },
@@ -218,47 +215,48 @@ impl LrnWindows {
     }
 }
 
-/// Calls `body` with a chunk at a time of what lies from element `at` on.
+/// Calls `body(i, part)` with parts of at most [`CHUNK`] elements of `row`, which starts at element
+/// `first`.
 #[inline(always)]
-fn in_chunks<A>(at: usize, line: &mut [A], body: &mut impl FnMut(usize, &mut [A])) {
-    for (i, part) in line.chunks_mut(CHUNK).enumerate() {
-        body(at + i * CHUNK, part);
+fn for_each_part<A>(first: usize, row: &mut [A], body: &mut impl FnMut(usize, &mut [A])) {
+    for (i, part) in row.chunks_mut(CHUNK).enumerate() {
+        body(first + i * CHUNK, part);
     }
 }
 
-/// `y ← Σ` of the first `count` lines of `x`, each as long as `y`; at least one.
+/// `y ←` the sum of the first `count` rows of `x`, each as long as `y`; `count` is at least 1.
 #[inline(always)]
-fn sum_lines<A: Element + Float>(x: &[A], count: usize, y: &mut [A]) {
-    let (first, others) = x[..count * y.len()].split_at(y.len());
+fn sum_rows<A: Element + Float>(x: &[A], count: usize, y: &mut [A]) {
+    let (first, rest) = x[..count * y.len()].split_at(y.len());
     y.copy_from_slice(first);
-    for x in others.chunks_exact(y.len()) {
+    for x in rest.chunks_exact(y.len()) {
         y.iter_mut().zip(x).for_each(|(y, &x)| *y = *y + x);
     }
 }
 
-/// `y[i] ← Σ x[j]` over `|i − j| ≤ half`; equal lengths.
+/// `y[i] ← Σ x[j]` over `|i − j| ≤ radius`; equal lengths.
 #[inline(always)]
-fn sum_sideways<A: Element + Float>(half: usize, x: &[A], y: &mut [A]) {
+fn sum_windows_of_row<A: Element + Float>(radius: usize, x: &[A], y: &mut [A]) {
     let len = x.len();
     y.copy_from_slice(x);
-    for shift in 1..=half.min(len - 1) {
+    for shift in 1..=radius.min(len - 1) {
         y[shift..].iter_mut().zip(x).for_each(|(y, &x)| *y = *y + x);
         y[..len - shift].iter_mut().zip(&x[shift..]).for_each(|(y, &x)| *y = *y + x);
     }
 }
 
-/// What the formula is made of.
+/// Constants of the formula.
 struct Constants<A> {
     k: A,
     /// `α/n`.
     factor: A,
     beta: A,
-    /// Whether β is ¾.
-    three_quarters: bool,
+    /// Whether β = ¾.
+    beta_is_three_quarters: bool,
 }
 
 impl<A: Element + Float> Constants<A> {
-    fn of(op: &Lrn) -> Self {
+    fn new(op: &Lrn) -> Self {
         let size = op.size as f64;
         let (k, n) = match op.region {
             LrnRegion::AcrossChannels => (op.k, size),
@@ -268,15 +266,15 @@ impl<A: Element + Float> Constants<A> {
             k: A::from_f64(k),
             factor: A::from_f64(op.alpha / n),
             beta: A::from_f64(op.beta),
-            three_quarters: op.beta == 0.75,
+            beta_is_three_quarters: op.beta == 0.75,
         }
     }
 
     /// `s ← s^(−β)`.
     #[inline(always)]
     fn power(&self, s: &mut [A]) {
-        if self.three_quarters {
-            // Two roots and a division are vector instructions, and each is rounded correctly.
+        if self.beta_is_three_quarters {
+            // Roots and divisions are vector instructions with correct rounding; `powf` is a call.
             s.iter_mut().for_each(|s| *s = A::one() / (s.sqrt() * s.sqrt().sqrt()));
         } else {
             s.iter_mut().for_each(|s| *s = s.powf(-self.beta));

@@ -1,6 +1,28 @@
-//! Neural networks.
+//! Neural-network kernels on plain slices.
+//!
+//! Each public function checks its operands against a descriptor of [`crate::op`]. It computes in the
+//! accumulator type, [`Element::Acc`](crate::Element::Acc), and rounds each result once. Work is cut
+//! into tasks such that results are bit-identical on any number of threads.
+//!
+//! Convolution and im2col:
+//! - `tap_range` computes at which positions a tap lies inside the image. `im2col` copies these
+//!   ranges, one run of an image row at a time. `col2im` adds the same ranges to the image: tap by
+//!   tap in a portable loop, or, with stride 1 along the last axis, in SIMD registers.
+//! - `convolution` passes images to GEMM without storing the im2col matrix. Depthwise convolutions
+//!   do without GEMM.
+//!
+//! Windows on planes:
+//! - `polyphase` reorders a plane so that one tap of neighbouring windows is contiguous.
+//!   `convolution::depthwise` and `pooling` sum or compare many windows at once in this layout.
+//! - `pooling` falls back to one window at a time where a plane has few windows or large ones.
+//! - `lrn` sums squares over windows of channels or of a plane.
+//!
+//! The other kernels are one or two passes over their operands, in loops that the compiler vectorises for
+//! each SIMD level: `softmax`, `standardize`, `lstm`, `solver_update` and the losses
+//! (`softmax_loss`, `class_loss`, `elementwise_loss`).
 
 pub(crate) mod class_loss;
+#[allow(unsafe_code)] // SIMD vectors by raw pointers
 pub(crate) mod col2im;
 pub(crate) mod convolution;
 pub(crate) mod elementwise_loss;
@@ -14,3 +36,5 @@ pub(crate) mod softmax_loss;
 pub(crate) mod solver_update;
 pub(crate) mod standardize;
 pub(crate) mod tap_range;
+#[cfg(test)]
+mod testing;

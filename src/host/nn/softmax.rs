@@ -2,13 +2,13 @@
 
 use crate::{
     element::Element,
-    error::{Result, check_len},
+    error::Result,
     host::{
         cache::scratch::with_scratch,
         math::SimdMath,
-        reduction::tree::{Reducer, reduce_slice, sum_reducer},
+        reduction::tree::{reducer, sum_reducer},
         simd::{
-            accumulator::{is_wide, update_widened},
+            accumulator::{accumulator_len, update_widened},
             vectorized,
         },
         threads::Workers,
@@ -17,30 +17,26 @@ use crate::{
 };
 use num_traits::{Float, Zero};
 
-/// Elements that a task covers, about: below this one thread is faster than several.
-const BLOCK: usize = 1 << 14;
+/// Elements of one task, about. One thread is faster than several below this length.
+const GRAIN: usize = 1 << 14;
 
-/// `y ← eˣ⁻ᵐ / Σ eˣ⁻ᵐ` along an axis, `m` being its maximum. NaN spreads along its axis.
+/// `y ← eˣ⁻ᵐ / Σ eˣ⁻ᵐ` along an axis, where `m` is the maximum. NaN spreads along its axis.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length).
 pub fn softmax<T: Element>(workers: &Workers, axis: &Axis, x: &[T], y: &mut [T]) -> Result<()> {
-    check_len("softmax", "x", axis.count(), x.len())?;
-    check_len("softmax", "y", axis.count(), y.len())?;
-    slabs(workers, axis, y, |start, y| {
-        y.copy_from_slice(&x[start..start + y.len()]);
-        normalize(axis, y);
-    });
+    axis.check_counts("softmax", &[("x", x.len()), ("y", y.len())])?;
+    for_each_task(workers, axis, Some(x), y, |_, y| forward(axis, y));
     Ok(())
 }
 
-/// As [`softmax`], with `y` for `x`.
+/// Like [`softmax`], but reads `y` instead of `x`.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length).
 pub fn softmax_in_place<T: Element>(workers: &Workers, axis: &Axis, y: &mut [T]) -> Result<()> {
-    check_len("softmax", "y", axis.count(), y.len())?;
-    slabs(workers, axis, y, |_, y| normalize(axis, y));
+    axis.check_counts("softmax", &[("y", y.len())])?;
+    for_each_task(workers, axis, None, y, |_, y| forward(axis, y));
     Ok(())
 }
 
@@ -55,17 +51,13 @@ pub fn softmax_backward<T: Element>(
     dy: &[T],
     dx: &mut [T],
 ) -> Result<()> {
-    check_len("softmax_backward", "dy", axis.count(), dy.len())?;
-    check_len("softmax_backward", "dx", axis.count(), dx.len())?;
-    check_len("softmax_backward", "y", axis.count(), y.len())?;
-    slabs(workers, axis, dx, |start, dx| {
-        dx.copy_from_slice(&dy[start..start + dx.len()]);
-        backward(axis, &y[start..start + dx.len()], dx);
-    });
+    let lens = [("dy", dy.len()), ("dx", dx.len()), ("y", y.len())];
+    axis.check_counts("softmax_backward", &lens)?;
+    for_each_task(workers, axis, Some(dy), dx, |start, dx| backward(axis, &y[start..], dx));
     Ok(())
 }
 
-/// As [`softmax_backward`], with `dx` for `dy`.
+/// Like [`softmax_backward`], but reads `dx` instead of `dy`.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length).
@@ -75,57 +67,63 @@ pub fn softmax_backward_in_place<T: Element>(
     y: &[T],
     dx: &mut [T],
 ) -> Result<()> {
-    check_len("softmax_backward", "dx", axis.count(), dx.len())?;
-    check_len("softmax_backward", "y", axis.count(), y.len())?;
-    slabs(workers, axis, dx, |start, dx| backward(axis, &y[start..start + dx.len()], dx));
+    axis.check_counts("softmax_backward", &[("dx", dx.len()), ("y", y.len())])?;
+    for_each_task(workers, axis, None, dx, |start, dx| backward(axis, &y[start..], dx));
     Ok(())
 }
 
-/// Calls `body(start, run)` for runs of whole slabs, a slab being an outer index's elements.
-fn slabs<T: Element>(
+/// Calls `body(start, y)` for the part of `y` of each task, from element `start` on. A task is one
+/// or more outer indices. If there is a `source`, its part is copied to `y` first.
+fn for_each_task<T: Element>(
     workers: &Workers,
     axis: &Axis,
+    source: Option<&[T]>,
     y: &mut [T],
     body: impl Fn(usize, &mut [T]) + Send + Sync,
 ) {
-    let slab = axis.extent * axis.inner;
-    if slab == 0 {
+    let outer_len = axis.extent * axis.inner;
+    if outer_len == 0 {
         return;
     }
-    let run = (BLOCK / slab).max(1) * slab;
-    workers.for_each_chunk(y, run, |index, y| body(index * run, y));
+    let size = (GRAIN / outer_len).max(1) * outer_len;
+    workers.for_each_chunk(y, size, |task, y| {
+        let start = task * size;
+        if let Some(source) = source {
+            y.copy_from_slice(&source[start..start + y.len()]);
+        }
+        body(start, y);
+    });
 }
 
-/// The softmax of whole slabs.
-fn normalize<T: Element>(axis: &Axis, slabs: &mut [T]) {
-    let slab = axis.extent * axis.inner;
-    let room = if is_wide::<T>() { 0 } else { slab };
-    with_scratch(room + 2 * axis.inner, |scratch: &mut [T::Acc]| {
-        let (room, rest) = scratch.split_at_mut(room);
-        let (peaks, sums) = rest.split_at_mut(axis.inner);
-        for slab in slabs.chunks_exact_mut(slab) {
-            update_widened(slab, room, |slab| match slab.len() == axis.extent {
-                true => normalize_line(slab),
-                false => normalize_lines(slab, peaks, sums),
+/// [`softmax_in_place`] of the outer indices of one task.
+fn forward<T: Element>(axis: &Axis, y: &mut [T]) {
+    let outer_len = axis.extent * axis.inner;
+    let wide_len = accumulator_len::<T>(outer_len);
+    with_scratch(wide_len + 2 * axis.inner, |scratch: &mut [T::Acc]| {
+        let (wide, scratch) = scratch.split_at_mut(wide_len);
+        let (maxima, sums) = scratch.split_at_mut(axis.inner);
+        for y in y.chunks_exact_mut(outer_len) {
+            update_widened(y, wide, |y| match axis.inner {
+                1 => forward_contiguous(y),
+                _ => forward_strided(y, maxima, sums),
             });
         }
     });
 }
 
-/// The softmax of a line that lies contiguously.
-fn normalize_line<A: Element<Acc = A> + Float>(y: &mut [A]) {
+/// Softmax of the contiguous elements `y`.
+fn forward_contiguous<A: Element<Acc = A> + Float>(y: &mut [A]) {
     let larger = |a: A, b: A| if b > a { b } else { a };
-    let peak =
-        reduce_slice(y, Reducer { unit: A::neg_infinity(), term: |x| x, join: larger, sum: false });
+    let max = reducer(A::neg_infinity(), larger).reduce_slice(y);
     vectorized(
         #[inline(always)]
         || {
             for y in y.iter_mut() {
-                *y = SimdMath::exp(*y - peak);
+                *y = SimdMath::exp(*y - max);
             }
         },
     );
-    let sum = reduce_slice(y, sum_reducer(|e| e));
+    let sum = sum_reducer(|e| e).reduce_slice(y);
     vectorized(
         #[inline(always)]
         || {
@@ -136,22 +134,22 @@ fn normalize_line<A: Element<Acc = A> + Float>(y: &mut [A]) {
     );
 }
 
-/// The softmax of as many lines side by side as there are `peaks` and `sums`, which are scratch.
-fn normalize_lines<A: Element + Float>(y: &mut [A], peaks: &mut [A], sums: &mut [A]) {
-    peaks.fill(A::neg_infinity());
+/// Softmax of each column of `y`, with one element of the scratch `maxima` and `sums` per column.
+fn forward_strided<A: Element + Float>(y: &mut [A], maxima: &mut [A], sums: &mut [A]) {
+    maxima.fill(A::neg_infinity());
     sums.fill(A::zero());
-    let inner = peaks.len();
+    let inner = maxima.len();
     vectorized(
         #[inline(always)]
         || {
             for row in y.chunks_exact(inner) {
-                for (peak, &x) in peaks.iter_mut().zip(row) {
-                    *peak = if x > *peak { x } else { *peak };
+                for (max, &x) in maxima.iter_mut().zip(row) {
+                    *max = if x > *max { x } else { *max };
                 }
             }
             for row in y.chunks_exact_mut(inner) {
-                for ((y, &peak), sum) in row.iter_mut().zip(&*peaks).zip(sums.iter_mut()) {
-                    *y = SimdMath::exp(*y - peak);
+                for ((y, &max), sum) in row.iter_mut().zip(&*maxima).zip(sums.iter_mut()) {
+                    *y = SimdMath::exp(*y - max);
                     *sum = *sum + *y;
                 }
             }
@@ -164,10 +162,11 @@ fn normalize_lines<A: Element + Float>(y: &mut [A], peaks: &mut [A], sums: &mut 
     );
 }
 
+/// [`softmax_backward_in_place`] of the outer indices of one task.
 fn backward<T: Element>(axis: &Axis, y: &[T], dx: &mut [T]) {
-    let (inner, slab) = (axis.inner, axis.extent * axis.inner);
+    let (inner, outer_len) = (axis.inner, axis.extent * axis.inner);
     with_scratch(inner, |dots: &mut [T::Acc]| {
-        for (y, dx) in y.chunks_exact(slab).zip(dx.chunks_exact_mut(slab)) {
+        for (y, dx) in y.chunks_exact(outer_len).zip(dx.chunks_exact_mut(outer_len)) {
             dots.fill(T::Acc::zero());
             for (y, dy) in y.chunks_exact(inner).zip(dx.chunks_exact(inner)) {
                 for ((y, dy), dot) in y.iter().zip(dy).zip(dots.iter_mut()) {
@@ -186,9 +185,15 @@ fn backward<T: Element>(axis: &Axis, y: &[T], dx: &mut [T]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::testing::{for_each_element, fractions, operand, threads, wide};
+    use crate::{
+        element::DType,
+        host::{
+            nn::testing::{expect_close, expect_length_errors},
+            testing::{for_each_element, fractions, threads, wide},
+        },
+    };
 
-    /// outer, extent, inner: empty, single, odd, spatial, and more than a block.
+    /// outer, extent, inner: empty, one element, odd, spatial, one task, several tasks.
     const AXES: [[usize; 3]; 6] =
         [[0, 3, 2], [1, 1, 1], [3, 7, 1], [2, 5, 9], [64, 10, 1], [5000, 10, 1]];
 
@@ -196,67 +201,59 @@ mod tests {
         Axis::new(outer, extent, inner).unwrap()
     }
 
-    /// The definition, in `f64`, one line at a time.
-    fn oracle(axis: &Axis, x: &[f64]) -> Vec<f64> {
-        let mut y = vec![0.0; x.len()];
+    /// Calls `body` with the indices of the elements of each line along the axis.
+    fn for_each_line(axis: &Axis, mut body: impl FnMut(Vec<usize>)) {
         for (o, i) in (0..axis.outer).flat_map(|o| (0..axis.inner).map(move |i| (o, i))) {
-            let at = |e: usize| (o * axis.extent + e) * axis.inner + i;
-            let sum: f64 = (0..axis.extent).map(|e| x[at(e)].exp()).sum();
-            (0..axis.extent).for_each(|e| y[at(e)] = x[at(e)].exp() / sum);
-        }
-        y
-    }
-
-    fn unit<T: Element>() -> f64 {
-        match T::DTYPE.size() {
-            2 if T::DTYPE == crate::DType::Bf16 => 1.0 / 256.0,
-            2 => 1.0 / 2048.0,
-            4 => 1e-6,
-            _ => 1e-14,
+            body((0..axis.extent).map(|e| (o * axis.extent + e) * axis.inner + i).collect());
         }
     }
 
-    fn close<T: Element>(got: &[T], want: &[f64]) {
-        let near = |(got, want): (f64, &f64)| (got - want).abs() <= unit::<T>();
-        assert!(wide(got).into_iter().zip(want).all(near), "{got:?}\n{want:?}");
+    fn tolerance<T: Element>() -> f64 {
+        match T::DTYPE {
+            DType::Bf16 => 1.0 / 256.0,
+            DType::F16 => 1.0 / 2048.0,
+            DType::F32 => 1e-6,
+            DType::F64 => 1e-14,
+        }
     }
 
     fn forward_follows_the_definition<T: Element>() {
         for axis in AXES.map(axis) {
             let x: Vec<T> = fractions(1, axis.count());
-            let want = oracle(&axis, &wide(&x));
-            let mut first: Option<Vec<T>> = None;
-            for workers in threads() {
+            let (wide_x, mut want) = (wide(&x), vec![0.0; x.len()]);
+            for_each_line(&axis, |line| {
+                let sum: f64 = line.iter().map(|&i| wide_x[i].exp()).sum();
+                line.iter().for_each(|&i| want[i] = wide_x[i].exp() / sum);
+            });
+            let results = threads().map(|workers| {
                 let mut y = vec![T::from_f64(f64::NAN); x.len()];
                 softmax(&workers, &axis, &x, &mut y).unwrap();
-                close(&y, &want);
-                let mut z = x.clone();
-                softmax_in_place(&workers, &axis, &mut z).unwrap();
-                assert!(y == z);
-                assert!(*first.get_or_insert(y.clone()) == y);
-            }
+                expect_close(&wide(&y), &want, tolerance::<T>(), 0.0, "y");
+                let mut in_place = x.clone();
+                softmax_in_place(&workers, &axis, &mut in_place).unwrap();
+                assert!(y == in_place);
+                y
+            });
+            assert!(results[0] == results[1] && results[0] == results[2]);
         }
     }
 
     fn backward_follows_the_definition<T: Element>() {
         for axis in AXES.map(axis) {
             let (y, dy) = (fractions::<T>(2, axis.count()), fractions::<T>(3, axis.count()));
-            let (wy, wdy) = (wide(&y), wide(&dy));
+            let (wide_y, wide_dy) = (wide(&y), wide(&dy));
             let mut want = vec![0.0; y.len()];
-            for (o, i) in (0..axis.outer).flat_map(|o| (0..axis.inner).map(move |i| (o, i))) {
-                let at = |e: usize| (o * axis.extent + e) * axis.inner + i;
-                let dot: f64 = (0..axis.extent).map(|e| wy[at(e)] * wdy[at(e)]).sum();
-                (0..axis.extent).for_each(|e| want[at(e)] = (wdy[at(e)] - dot) * wy[at(e)]);
-            }
+            for_each_line(&axis, |line| {
+                let dot: f64 = line.iter().map(|&i| wide_y[i] * wide_dy[i]).sum();
+                line.iter().for_each(|&i| want[i] = (wide_dy[i] - dot) * wide_y[i]);
+            });
             for workers in threads() {
                 let mut dx = vec![T::from_f64(f64::NAN); y.len()];
                 softmax_backward(&workers, &axis, &y, &dy, &mut dx).unwrap();
-                let scale = 8.0 * unit::<T>();
-                let near = |(got, want): (f64, &f64)| (got - want).abs() <= scale;
-                assert!(wide(&dx).into_iter().zip(&want).all(near));
-                let mut z = dy.clone();
-                softmax_backward_in_place(&workers, &axis, &y, &mut z).unwrap();
-                assert!(dx == z);
+                expect_close(&wide(&dx), &want, 8.0 * tolerance::<T>(), 0.0, "dx");
+                let mut in_place = dy.clone();
+                softmax_backward_in_place(&workers, &axis, &y, &mut in_place).unwrap();
+                assert!(dx == in_place);
             }
         }
     }
@@ -275,7 +272,7 @@ mod tests {
     );
 
     #[test]
-    fn nan_spreads_along_its_axis_alone() {
+    fn nan_spreads_along_its_axis_only() {
         let x = [f32::NAN, 1.0, 2.0, 2.0];
         let mut y = [0.0; 4];
         softmax(&Workers::sequential(), &axis([2, 2, 1]), &x, &mut y).unwrap();
@@ -283,17 +280,17 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_checked() {
+    fn length_errors_name_the_operand() {
         let (w, axis) = (&Workers::sequential(), &axis([2, 3, 1]));
-        let (five, six) = (&mut [0.0f32; 5][..], &mut [0.0f32; 6][..]);
-        assert_eq!(operand(softmax(w, axis, five, six)), ("softmax", "x"));
-        assert_eq!(operand(softmax(w, axis, six, five)), ("softmax", "y"));
-        assert_eq!(operand(softmax_in_place(w, axis, five)), ("softmax", "y"));
-        let zeros = &[0.0f32; 6][..];
-        let op = "softmax_backward";
-        assert_eq!(operand(softmax_backward(w, axis, zeros, five, six)), (op, "dy"));
-        assert_eq!(operand(softmax_backward(w, axis, five, zeros, six)), (op, "y"));
-        assert_eq!(operand(softmax_backward(w, axis, zeros, zeros, five)), (op, "dx"));
-        assert_eq!(operand(softmax_backward_in_place(w, axis, five, six)), (op, "y"));
+        let (name, backward) = ("softmax", "softmax_backward");
+        let (x, y, dy, dx) = (("x", 6), ("y", 6), ("dy", 6), ("dx", 6));
+        expect_length_errors(name, [x, y], |[x, mut y]| softmax(w, axis, &x, &mut y));
+        expect_length_errors(name, [y], |[mut y]| softmax_in_place(w, axis, &mut y));
+        expect_length_errors(backward, [y, dy, dx], |[y, dy, mut dx]| {
+            softmax_backward(w, axis, &y, &dy, &mut dx)
+        });
+        expect_length_errors(backward, [y, dx], |[y, mut dx]| {
+            softmax_backward_in_place(w, axis, &y, &mut dx)
+        });
     }
 }

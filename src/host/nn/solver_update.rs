@@ -1,4 +1,4 @@
-//! Solver steps.
+//! Solver update: one pass over gradient, weights and history.
 
 use crate::{
     element::Element,
@@ -20,16 +20,16 @@ use num_traits::{Float, One};
 #[cfg(test)]
 mod tests;
 
-/// Elements of one task: below twice this, a second thread costs more than it saves.
+/// Elements of one task. A second thread pays from twice this length.
 const GRAIN: usize = 1 << 16;
 
-/// One step down the gradient, as [`SolverUpdate`] says, in one pass over all operands.
+/// Updates weights and history; see [`SolverUpdate`].
 ///
-/// Each product and sum is rounded to `T::Acc`; weights are rounded to `T` in the end. The gradient
-/// is left as it is. A weight that is not its master rounded overrules its master first.
+/// Each product and sum is rounded to `T::Acc`, and each weight to `T` at the end. A master weight
+/// that does not round to its weight is first set to the weight, which was changed elsewhere.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) as [`SolverUpdate::check`].
+/// [`Error::Length`](crate::Error::Length) names the operand.
 pub fn solver_update<T: Element>(
     workers: &Workers,
     op: &SolverUpdate<T>,
@@ -40,23 +40,22 @@ pub fn solver_update<T: Element>(
 ) -> Result<()> {
     let lengths = history.iter().map(|history| history.len());
     op.check(weights.len(), dw.len(), masters.as_deref().map(<[_]>::len), lengths)?;
-    let mut parts = Part::split(dw, weights, masters, history);
-    workers.for_each_chunk(&mut parts, 1, |_, parts| {
-        parts.iter_mut().for_each(|part| part.solver_update(op))
-    });
+    let mut tasks = Task::split(dw, weights, masters, history);
+    workers
+        .for_each_chunk(&mut tasks, 1, |_, tasks| tasks.iter_mut().for_each(|task| task.run(op)));
     Ok(())
 }
 
 /// The operands of a task.
-struct Part<'a, T: Element> {
+struct Task<'a, T: Element> {
     dw: &'a [T],
     weights: &'a mut [T],
     masters: Option<&'a mut [T::Acc]>,
-    /// What the rule keeps; the second is empty for a rule that keeps one value a weight.
+    /// The second is empty if the rule has one history value per weight.
     history: [&'a mut [T::Acc]; 2],
 }
 
-impl<'a, T: Element> Part<'a, T> {
+impl<'a, T: Element> Task<'a, T> {
     fn split(
         dw: &'a [T],
         weights: &'a mut [T],
@@ -66,30 +65,30 @@ impl<'a, T: Element> Part<'a, T> {
         let mut masters = masters.map(|masters| masters.chunks_mut(GRAIN));
         let mut history: Vec<_> = history.iter_mut().map(|h| h.chunks_mut(GRAIN)).collect();
         let mut history = |i: usize| history.get_mut(i).and_then(Iterator::next);
-        let parts = dw.chunks(GRAIN).zip(weights.chunks_mut(GRAIN)).map(|(dw, weights)| Self {
+        let tasks = dw.chunks(GRAIN).zip(weights.chunks_mut(GRAIN)).map(|(dw, weights)| Self {
             dw,
             weights,
             masters: masters.as_mut().and_then(Iterator::next),
             history: [0, 1].map(|i| history(i).unwrap_or_default()),
         });
-        parts.collect()
+        tasks.collect()
     }
 
-    fn solver_update(&mut self, op: &SolverUpdate<T>) {
-        let (len, run) = (self.dw.len(), if is_wide::<T>() { GRAIN } else { CHUNK });
-        let (mut room_dw, mut room_w) = (accumulator_buffer(), accumulator_buffer());
-        for start in (0..len).step_by(run) {
-            let range = start..len.min(start + run);
-            let dw = widened(&self.dw[range.clone()], &mut room_dw);
+    fn run(&mut self, op: &SolverUpdate<T>) {
+        let (len, block) = (self.dw.len(), if is_wide::<T>() { GRAIN } else { CHUNK });
+        let (mut wide_dw, mut wide_w) = (accumulator_buffer(), accumulator_buffer());
+        for start in (0..len).step_by(block) {
+            let range = start..len.min(start + block);
+            let dw = widened(&self.dw[range.clone()], &mut wide_dw);
             let weights = &mut self.weights[range.clone()];
             let history =
                 self.history.each_mut().map(|h| h.get_mut(range.clone()).unwrap_or_default());
             match &mut self.masters {
-                None => update_widened(weights, &mut room_w, |w| step(op, dw, w, history)),
+                None => update_widened(weights, &mut wide_w, |w| update(op, dw, w, history)),
                 Some(masters) => {
                     let masters = &mut masters[range];
-                    overrule(weights, masters, &mut room_w);
-                    step(op, dw, masters, history);
+                    reset_stale_masters(weights, masters, &mut wide_w);
+                    update(op, dw, masters, history);
                     narrow(masters, weights);
                 }
             }
@@ -97,38 +96,37 @@ impl<'a, T: Element> Part<'a, T> {
     }
 }
 
-/// Makes a master the weight unless it rounds to it.
-fn overrule<T: Element>(
+/// Sets each master to its weight unless it rounds to the weight.
+fn reset_stale_masters<T: Element>(
     weights: &[T],
     masters: &mut [T::Acc],
-    room: &mut AccumulatorBuffer<T::Acc>,
+    wide: &mut AccumulatorBuffer<T::Acc>,
 ) {
     let mut rounded = [T::default(); CHUNK];
     for (weights, masters) in weights.chunks(CHUNK).zip(masters.chunks_mut(CHUNK)) {
         let len = weights.len();
         narrow(masters, &mut rounded[..len]);
-        let mut room_rounded = accumulator_buffer::<T::Acc>();
-        widen(&rounded[..len], &mut room_rounded[..len]);
-        let weights = widened(weights, room);
-        for ((master, rounded), weight) in masters.iter_mut().zip(&room_rounded).zip(weights) {
+        let mut wide_rounded = accumulator_buffer::<T::Acc>();
+        widen(&rounded[..len], &mut wide_rounded[..len]);
+        let weights = widened(weights, wide);
+        for ((master, rounded), weight) in masters.iter_mut().zip(&wide_rounded).zip(weights) {
             *master = if rounded == weight { *master } else { *weight };
         }
     }
 }
 
-fn step<T: Element>(
+/// Applies the rule to the weights `w`.
+fn update<T: Element>(
     op: &SolverUpdate<T>,
     dw: &[T::Acc],
     w: &mut [T::Acc],
     history: [&mut [T::Acc]; 2],
 ) {
     let (rate, one) = (op.rate, T::Acc::one());
-    let [h, k] = history;
+    let ([h, k], operands) = (history, (op, dw, w));
     match op.rule {
-        UpdateRule::Sgd { momentum } => keep_one(
-            op,
-            dw,
-            w,
+        UpdateRule::Sgd { momentum } => apply_one(
+            operands,
             h,
             #[inline(always)]
             |g, h| {
@@ -136,10 +134,8 @@ fn step<T: Element>(
                 *h
             },
         ),
-        UpdateRule::Nesterov { momentum } => keep_one(
-            op,
-            dw,
-            w,
+        UpdateRule::Nesterov { momentum } => apply_one(
+            operands,
             h,
             #[inline(always)]
             |g, h| {
@@ -148,10 +144,8 @@ fn step<T: Element>(
                 (one + momentum) * *h - momentum * last
             },
         ),
-        UpdateRule::AdaGrad { delta } => keep_one(
-            op,
-            dw,
-            w,
+        UpdateRule::AdaGrad { delta } => apply_one(
+            operands,
             h,
             #[inline(always)]
             |g, h| {
@@ -159,10 +153,8 @@ fn step<T: Element>(
                 rate * g / (h.sqrt() + delta)
             },
         ),
-        UpdateRule::RmsProp { decay, delta } => keep_one(
-            op,
-            dw,
-            w,
+        UpdateRule::RmsProp { decay, delta } => apply_one(
+            operands,
             h,
             #[inline(always)]
             |g, h| {
@@ -170,10 +162,8 @@ fn step<T: Element>(
                 rate * g / (h.sqrt() + delta)
             },
         ),
-        UpdateRule::AdaDelta { momentum, delta } => keep_two(
-            op,
-            dw,
-            w,
+        UpdateRule::AdaDelta { momentum, delta } => apply_two(
+            operands,
             [h, k],
             #[inline(always)]
             |g, h, k| {
@@ -183,10 +173,8 @@ fn step<T: Element>(
                 rate * s
             },
         ),
-        UpdateRule::Adam { beta1, beta2, delta } => keep_two(
-            op,
-            dw,
-            w,
+        UpdateRule::Adam { beta1, beta2, delta } => apply_two(
+            operands,
             [h, k],
             #[inline(always)]
             |g, h, k| {
@@ -198,12 +186,10 @@ fn step<T: Element>(
     }
 }
 
-/// A rule that keeps one value a weight.
+/// Subtracts the step of a rule with one history value per weight.
 #[inline(always)]
-fn keep_one<T: Element>(
-    op: &SolverUpdate<T>,
-    dw: &[T::Acc],
-    w: &mut [T::Acc],
+fn apply_one<T: Element>(
+    (op, dw, w): (&SolverUpdate<T>, &[T::Acc], &mut [T::Acc]),
     h: &mut [T::Acc],
     rule: impl Fn(T::Acc, &mut T::Acc) -> T::Acc,
 ) {
@@ -218,12 +204,10 @@ fn keep_one<T: Element>(
     );
 }
 
-/// A rule that keeps two values a weight.
+/// Subtracts the step of a rule with two history values per weight.
 #[inline(always)]
-fn keep_two<T: Element>(
-    op: &SolverUpdate<T>,
-    dw: &[T::Acc],
-    w: &mut [T::Acc],
+fn apply_two<T: Element>(
+    (op, dw, w): (&SolverUpdate<T>, &[T::Acc], &mut [T::Acc]),
     [h, k]: [&mut [T::Acc]; 2],
     rule: impl Fn(T::Acc, &mut T::Acc, &mut T::Acc) -> T::Acc,
 ) {
@@ -241,9 +225,9 @@ fn keep_two<T: Element>(
 /// `scale · dw + decay · r(w)`
 #[inline(always)]
 fn gradient<T: Element>(op: &SolverUpdate<T>, dw: T::Acc, w: T::Acc) -> T::Acc {
-    let pull = match op.regularization {
+    let r = match op.regularization {
         Regularization::L1 => Unary::Sign.eval(w),
         Regularization::L2 => w,
     };
-    op.scale * dw + op.decay * pull
+    op.scale * dw + op.decay * r
 }

@@ -1,15 +1,16 @@
-//! Logarithm, sine and cosine by IEEE operations alone.
+//! Logarithm, sine and cosine by IEEE operations only.
 //!
-//! A library's functions differ from one machine to the next in the last bits; these do not.
+//! The functions of C libraries differ in the last bits from machine to machine; these do not.
 
-/// ln 2, split so that small multiples of the first part are exact.
+/// High part of ln 2, of which small multiples are exact.
 const LN2_HIGH: f64 = f64::from_bits(0x3fe6_2e42_fee0_0000);
+/// ln 2 − [`LN2_HIGH`].
 const LN2_LOW: f64 = f64::from_bits(0x3dea_39ef_3579_3c76);
 
-/// The natural logarithm of a positive normal number, within 2 ulp.
+/// Returns the natural logarithm of a positive normal number, with an error of at most 2 ulp.
 ///
 /// `x = 2ᵉ·m` with `m` about 1; `ln m = 2·artanh s` for `s = (m − 1)/(m + 1)`, by its power series
-/// up to `s²¹`: `|s| < 0.172`, so what is left out is below 2⁻⁵⁷ of the result.
+/// up to `s²¹`. Since `|s| < 0.172`, the remainder is below 2⁻⁵⁷ of the result.
 #[inline(always)]
 pub(crate) fn ln(x: f64) -> f64 {
     const FRACTION: u64 = (1 << 52) - 1;
@@ -29,10 +30,10 @@ pub(crate) fn ln(x: f64) -> f64 {
     e * LN2_HIGH + (2.0 * s + (tail + e * LN2_LOW))
 }
 
-/// Cosine and sine of `2π·turns` for `0 ≤ turns < 1`, each within 2⁻⁵² of the circle's radius.
+/// Returns cosine and sine of `2π·turns` for `0 ≤ turns < 1`, with an error of at most 2⁻⁵² each.
 ///
-/// The nearest quarter turn is taken off, exactly; what is left, at most an eighth of a turn, goes
-/// through the power series up to `x¹⁸`, whose remainder is below 2⁻⁵⁷.
+/// The nearest quarter turn is subtracted, exactly. The rest, at most an eighth of a turn, is the
+/// argument of the power series up to `x¹⁸`, whose remainder is below 2⁻⁵⁷.
 #[inline(always)]
 pub(crate) fn cos_sin_turns(turns: f64) -> (f64, f64) {
     let quarters = 4.0 * turns;
@@ -60,12 +61,12 @@ pub(crate) fn cos_sin_turns(turns: f64) -> (f64, f64) {
 mod tests {
     use super::*;
 
-    fn ulps(got: f64, want: f64) -> f64 {
-        (got - want).abs() / (want.abs().next_up() - want.abs())
+    fn ulps(got: f64, expected: f64) -> f64 {
+        (got - expected).abs() / (expected.abs().next_up() - expected.abs())
     }
 
     #[test]
-    fn ln_agrees_with_the_library() {
+    fn ln_is_within_2_ulp_of_the_standard_library() {
         let mut worst: f64 = 0.0;
         for i in 1..200_000u32 {
             let x = f64::from(i) / 200_000.0;
@@ -78,22 +79,22 @@ mod tests {
     }
 
     #[test]
-    fn circle_agrees_with_the_library() {
+    fn cosine_and_sine_are_close_to_the_standard_library() {
         let mut worst: f64 = 0.0;
         for i in 0..100_000u32 {
             let turns = f64::from(i) / 100_000.0;
-            // The library's argument is off by the rounding of 2π·turns; take the turn first.
+            // Subtract the quarter turn first, since 2π·turns has a rounding error.
             let quarter = (4.0 * turns + 0.5).floor();
             let x = (4.0 * turns - quarter) * std::f64::consts::FRAC_PI_2;
             let (sin, cos) = x.sin_cos();
-            let want = match quarter as i64 % 4 {
+            let expected = match quarter as i64 % 4 {
                 0 => (cos, sin),
                 1 => (-sin, cos),
                 2 => (-cos, -sin),
                 _ => (sin, -cos),
             };
             let got = cos_sin_turns(turns);
-            worst = worst.max((got.0 - want.0).abs()).max((got.1 - want.1).abs());
+            worst = worst.max((got.0 - expected.0).abs()).max((got.1 - expected.1).abs());
         }
         assert!(worst <= 1.0 / (1u64 << 52) as f64, "{worst}");
     }

@@ -1,15 +1,19 @@
-//! Random numbers by counter: element `i` depends on the key and on `i` alone.
+//! Counter-based random numbers: element `i` depends on the key and on `i` only.
 //!
-//! What every device has to reproduce, bit for bit:
-//! - [`bernoulli`], [`integer`] and [`dropout`] make element `i` of word `i mod 4` of counter `i / 4`.
-//! - [`uniform`] and [`gaussian`] make elements `2j` and `2j + 1` of the four words of counter
-//!   `j`. Words `(a, b)` become the 53-bit fraction `(a·2³² + b) >> 11` over 2⁵³; words 0 and 1
-//!   make the first fraction `u`, words 2 and 3 the second `v`.
-//! - All arithmetic is in `f64` by IEEE additions, multiplications, divisions and square roots,
-//!   none of them fused, in the order written here, and is rounded once to the element: so a
-//!   narrower type holds the rounded numbers of a wider one.
+//! Every device has to reproduce these rules bit for bit:
+//! - [`bernoulli`], [`random_integers`] and [`dropout`] compute element `i` from word `i mod 4` of
+//!   counter `i / 4`.
+//! - [`uniform`] and [`gaussian`] compute elements `2j` and `2j + 1` from the four words of counter
+//!   `j`. Words `(a, b)` give the 53-bit fraction `((a·2³² + b) >> 11) / 2⁵³`: words 0 and 1 the first
+//!   fraction `u`, words 2 and 3 the second fraction `v`.
+//! - All arithmetic is in `f64`, by IEEE additions, multiplications, divisions and square roots, in the
+//!   order written here and without fused operations. The result is rounded once to the element type,
+//!   so a narrower type holds the rounded numbers of a wider one.
+//!
+//! This file draws the numbers; its loops are portable. `ieee_math` has the logarithm, sine and cosine
+//! of [`gaussian`]. The words come from [`RngKey`] (Philox).
 
-pub(crate) mod ieee_math;
+mod ieee_math;
 
 #[cfg(test)]
 mod tests;
@@ -29,16 +33,16 @@ use crate::{
 };
 use num_traits::Zero;
 
-/// Elements that one task makes; even, so that pairs stay together, and a multiple of four.
-const BLOCK: usize = 1 << 14;
+/// Elements that one task draws: a multiple of four, the elements of a counter.
+const GRAIN: usize = 1 << 14;
 
-/// Elements of one task that only says which are kept.
-const DRAWN: usize = 1 << 16;
+/// Elements of one task of [`dropout`], which only compares words with a threshold.
+const DROPOUT_GRAIN: usize = 1 << 16;
 
 /// `yᵢ ~ U[lo, hi)`: `lo + (hi − lo)·u` for even elements, with `v` for odd ones.
 ///
-/// The result is inside the interval after rounding to `T` too, wherever `T` has a value there;
-/// `lo = hi` gives that value.
+/// Results lie in the interval even after rounding to `T`, provided that `T` has a value in it. If
+/// `lo = hi`, all results are that value.
 ///
 /// # Errors
 /// [`Error::InvalidInput`] unless `lo ≤ hi` and `hi − lo` is finite.
@@ -51,13 +55,13 @@ pub fn uniform<T: Element>(
     y: &mut [T],
 ) -> Result<()> {
     let width = expect_interval(lo, hi)?;
-    let (least, most) = bounds::<T>(lo, hi);
+    let (min, max) = bounds::<T>(lo, hi);
     let number = |u: f64| {
         let value = T::from_f64(lo + width * u);
-        if value < least {
-            least
-        } else if value > most {
-            most
+        if value < min {
+            min
+        } else if value > max {
+            max
         } else {
             value
         }
@@ -92,18 +96,18 @@ pub fn gaussian<T: Element>(
     Ok(())
 }
 
-/// `yᵢ ← 1` with probability `p`, else 0; `p` counts in units of 2⁻³², rounded up.
+/// `yᵢ ← 1` with probability `p`, else 0. `p` is rounded up to a multiple of 2⁻³².
 ///
 /// # Errors
 /// [`Error::InvalidInput`] unless `0 ≤ p ≤ 1`.
 #[doc(alias = "caffe_rng_bernoulli")]
 pub fn bernoulli(workers: &Workers, key: RngKey, p: f64, y: &mut [u32]) -> Result<()> {
-    let below = expect_probability(p)?;
-    by_counter(workers, y, |j| key.words(j).map(|word| u32::from(u64::from(word) < below)));
+    let threshold = expect_probability(p)?;
+    by_counter(workers, y, |j| key.words(j).map(|word| u32::from(u64::from(word) < threshold)));
     Ok(())
 }
 
-/// `yᵢ ← xᵢ / keep` where [`bernoulli`] of the same key and of `p = keep` gives 1, else 0.
+/// `yᵢ ← xᵢ / keep` where [`bernoulli`] with the same key and `p = keep` gives 1, else 0.
 ///
 /// # Errors
 /// [`Error::InvalidInput`] unless `0 < keep ≤ 1`; [`Error::Length`] unless `y` is as long as `x`.
@@ -114,18 +118,18 @@ pub fn dropout<T: Element>(
     x: &[T],
     y: &mut [T],
 ) -> Result<()> {
-    let below = expect_keep(keep)?;
+    let threshold = expect_keep(keep)?;
     check_len("dropout", "y", x.len(), y.len())?;
     let factor = T::acc(1.0 / keep);
-    kept(workers, key, below, y, |start, drawn, y, room| {
-        let mut room_x = accumulator_buffer();
-        let x = widened(&x[start..][..y.len()], &mut room_x);
-        overwrite_widened(y, room, |y| {
+    for_dropout_chunks(workers, key, threshold, y, |start, mask, y, buffer_y| {
+        let mut buffer_x = accumulator_buffer();
+        let x = widened(&x[start..][..y.len()], &mut buffer_x);
+        overwrite_widened(y, buffer_y, |y| {
             vectorized(
                 #[inline(always)]
                 || {
-                    for ((y, &x), &drawn) in y.iter_mut().zip(x).zip(drawn) {
-                        *y = if drawn { factor * x } else { T::Acc::zero() };
+                    for ((y, &x), &keep) in y.iter_mut().zip(x).zip(mask) {
+                        *y = if keep { factor * x } else { T::Acc::zero() };
                     }
                 },
             );
@@ -134,7 +138,7 @@ pub fn dropout<T: Element>(
     Ok(())
 }
 
-/// As [`dropout`], with `x` in `y`.
+/// Like [`dropout`], with `x` in `y`.
 ///
 /// # Errors
 /// [`Error::InvalidInput`] unless `0 < keep ≤ 1`.
@@ -144,15 +148,15 @@ pub fn dropout_in_place<T: Element>(
     keep: f64,
     y: &mut [T],
 ) -> Result<()> {
-    let below = expect_keep(keep)?;
+    let threshold = expect_keep(keep)?;
     let factor = T::acc(1.0 / keep);
-    kept(workers, key, below, y, |_, drawn, y, room| {
-        update_widened(y, room, |y| {
+    for_dropout_chunks(workers, key, threshold, y, |_, mask, y, buffer_y| {
+        update_widened(y, buffer_y, |y| {
             vectorized(
                 #[inline(always)]
                 || {
-                    for (y, &drawn) in y.iter_mut().zip(drawn) {
-                        *y = if drawn { factor * *y } else { T::Acc::zero() };
+                    for (y, &keep) in y.iter_mut().zip(mask) {
+                        *y = if keep { factor * *y } else { T::Acc::zero() };
                     }
                 },
             );
@@ -161,81 +165,88 @@ pub fn dropout_in_place<T: Element>(
     Ok(())
 }
 
-/// The width of [`uniform`]'s interval, if it is one.
+/// Returns the width of [`uniform`]'s interval, or an error if it is not one.
 pub(crate) fn expect_interval(lo: f64, hi: f64) -> Result<f64> {
     let width = hi - lo;
     if lo <= hi && width.is_finite() {
         return Ok(width);
     }
-    Err(Error::invalid_input("uniform", format!("needs finite lo ≤ hi, not {lo} and {hi}")))
+    Err(Error::invalid_input(
+        "uniform",
+        format!("lo is {lo} and hi is {hi}; expected finite lo ≤ hi"),
+    ))
 }
 
-/// Fails unless these are the parameters of a [`gaussian`].
+/// Fails unless these are valid parameters of [`gaussian`].
 pub(crate) fn expect_normal(mean: f64, std: f64) -> Result<()> {
     if mean.is_finite() && std.is_finite() && std >= 0.0 {
         return Ok(());
     }
-    let why = format!("needs a finite mean and std ≥ 0, not {mean} and {std}");
+    let why = format!("mean is {mean} and std is {std}; expected a finite mean and std ≥ 0");
     Err(Error::invalid_input("gaussian", why))
 }
 
-/// Below what a word counts as a one of [`bernoulli`].
+/// Returns the threshold below which a word gives 1 in [`bernoulli`].
 pub(crate) fn expect_probability(p: f64) -> Result<u64> {
     if (0.0..=1.0).contains(&p) {
         return Ok(words_below(p));
     }
-    Err(Error::invalid_input("bernoulli", format!("needs 0 ≤ p ≤ 1, not {p}")))
+    Err(Error::invalid_input("bernoulli", format!("p is {p}, expected 0 ≤ p ≤ 1")))
 }
 
-/// Below what a word keeps an element in [`dropout`].
+/// Returns the threshold below which a word keeps an element in [`dropout`].
 pub(crate) fn expect_keep(keep: f64) -> Result<u64> {
     if keep > 0.0 && keep <= 1.0 {
         return Ok(words_below(keep));
     }
-    Err(Error::invalid_input("dropout", format!("needs 0 < keep ≤ 1, not {keep}")))
+    Err(Error::invalid_input("dropout", format!("keep is {keep}, expected 0 < keep ≤ 1")))
 }
 
-/// Fails unless [`integer`] can have this bound.
+/// Fails unless the bound is valid for [`random_integers`].
 pub(crate) fn expect_bound(bound: u64) -> Result<()> {
     if (1..=1 << 32).contains(&bound) {
         return Ok(());
     }
-    Err(Error::invalid_input("integer", format!("needs 1 ≤ bound ≤ 2³², not {bound}")))
+    Err(Error::invalid_input(
+        "random_integers",
+        format!("bound is {bound}, expected 1 ≤ bound ≤ 2³²"),
+    ))
 }
 
+/// Returns the number of words to which probability `p` corresponds.
 fn words_below(p: f64) -> u64 {
     (p * WORDS).ceil() as u64
 }
 
-/// Calls `body` for chunks of `y` with the chunk's start, which elements have a word below `below`,
-/// and room to widen `y`.
-fn kept<T: Element>(
+/// Calls `body(start, mask, chunk, buffer)` for chunks of `y`. The mask holds for each element whether
+/// its word is below `threshold`; the buffer is for widening the chunk.
+fn for_dropout_chunks<T: Element>(
     workers: &Workers,
     key: RngKey,
-    below: u64,
+    threshold: u64,
     y: &mut [T],
     body: impl Fn(usize, &[bool], &mut [T], &mut [T::Acc]) + Send + Sync,
 ) {
-    workers.for_each_chunk(y, DRAWN, |block, y| {
-        let (mut drawn, mut room) = ([false; CHUNK], accumulator_buffer());
+    workers.for_each_chunk(y, DROPOUT_GRAIN, |task, y| {
+        let (mut mask, mut buffer) = ([false; CHUNK], accumulator_buffer());
         for (i, y) in y.chunks_mut(CHUNK).enumerate() {
-            let start = block * DRAWN + i * CHUNK;
+            let start = task * DROPOUT_GRAIN + i * CHUNK;
             vectorized(
                 #[inline(always)]
                 || {
                     let counters = start as u64 / 4..;
-                    for (drawn, j) in drawn.as_chunks_mut::<4>().0.iter_mut().zip(counters) {
-                        *drawn = key.words(j).map(|word| u64::from(word) < below);
+                    for (mask, j) in mask.as_chunks_mut::<4>().0.iter_mut().zip(counters) {
+                        *mask = key.words(j).map(|word| u64::from(word) < threshold);
                     }
                 },
             );
-            body(start, &drawn[..y.len()], y, &mut room);
+            body(start, &mask[..y.len()], y, &mut buffer);
         }
     });
 }
 
-/// `yᵢ ~` the integers below `bound`: the upper half of `word · bound`. No value is likelier
-/// than another by more than 2⁻³².
+/// `yᵢ ~` the integers below `bound`: the upper half of `word · bound`. The probabilities of two values
+/// differ by at most 2⁻³².
 ///
 /// # Errors
 /// [`Error::InvalidInput`] unless `1 ≤ bound ≤ 2³²`.
@@ -252,7 +263,7 @@ const WORDS: f64 = 4_294_967_296.0;
 /// 2⁻⁵³
 const UNIT: f64 = 1.0 / 9_007_199_254_740_992.0;
 
-/// The two fractions of a counter, in [0, 1).
+/// Returns the two fractions of a counter, in [0, 1).
 #[inline(always)]
 fn fractions(key: RngKey, counter: u64) -> (f64, f64) {
     let [a, b, c, d] = key.words(counter);
@@ -260,17 +271,17 @@ fn fractions(key: RngKey, counter: u64) -> (f64, f64) {
     (fraction(a, b), fraction(c, d))
 }
 
-/// Fills `y` in runs of `N`: `make(j)` gives elements from `N·j` on.
+/// Fills `y` in groups of `N` elements: `make(j)` returns the elements from `N·j` on.
 fn by_counter<T: Copy + Send, const N: usize>(
     workers: &Workers,
     y: &mut [T],
     make: impl Fn(u64) -> [T; N] + Send + Sync,
 ) {
-    workers.for_each_chunk(y, BLOCK, |block, y| {
+    workers.for_each_chunk(y, GRAIN, |task, y| {
         vectorized(
             #[inline(always)]
             || {
-                let first = (block * (BLOCK / N)) as u64;
+                let first = (task * (GRAIN / N)) as u64;
                 let (whole, rest) = y.as_chunks_mut::<N>();
                 whole.iter_mut().zip(first..).for_each(|(y, j)| *y = make(j));
                 let last = make(first + whole.len() as u64);
@@ -280,17 +291,18 @@ fn by_counter<T: Copy + Send, const N: usize>(
     });
 }
 
-/// The least and the greatest value of `T` in `[lo, hi)`; both are `lo`'s nearest if there is none.
+/// Returns the least and the greatest value of `T` in `[lo, hi)`. If there is none, both are the value
+/// nearest to `lo`.
 pub(crate) fn bounds<T: Element>(lo: f64, hi: f64) -> (T, T) {
     let nearest = T::from_f64(lo);
-    let least = if nearest.to_f64() < lo { step(nearest, true) } else { nearest };
-    let under = T::from_f64(hi);
-    let most = if under.to_f64() < hi { under } else { step(under, false) };
-    if least <= most { (least, most) } else { (nearest, nearest) }
+    let min = if nearest.to_f64() < lo { next_value(nearest, true) } else { nearest };
+    let nearest_hi = T::from_f64(hi);
+    let max = if nearest_hi.to_f64() < hi { nearest_hi } else { next_value(nearest_hi, false) };
+    if min <= max { (min, max) } else { (nearest, nearest) }
 }
 
-/// The next value up or down.
-fn step<T: Element>(value: T, up: bool) -> T {
+/// Returns the next value up or down.
+fn next_value<T: Element>(value: T, up: bool) -> T {
     match T::DTYPE {
         DType::F64 => {
             let value = value.to_f64();
@@ -307,7 +319,8 @@ fn step<T: Element>(value: T, up: bool) -> T {
             bits[0] = match (magnitude, up) {
                 (0, true) => 0x0001,
                 (0, false) => 0x8001,
-                // The bits of positive values grow with them, those of negative ones fall.
+                // Bit patterns of positive values increase with the value, those of negative ones
+                // decrease.
                 _ if up == (bits[0] == magnitude) => bits[0] + 1,
                 _ => bits[0] - 1,
             };

@@ -1,5 +1,3 @@
-//! Distributions, bounds, and the promise of the same bits.
-
 use super::*;
 use crate::element::{bf16, f16};
 
@@ -11,11 +9,12 @@ fn filled<T: Element>(len: usize, fill: impl Fn(&mut [T]) -> Result<()>) -> Vec<
     y
 }
 
-fn alone() -> Workers {
+fn one_thread() -> Workers {
     Workers::sequential()
 }
 
-/// The greatest distance of the empirical distribution from `cdf`, times √n.
+/// Returns the Kolmogorov-Smirnov statistic: the greatest distance of the empirical distribution from
+/// `cdf`, times √n.
 fn kolmogorov(mut values: Vec<f64>, cdf: impl Fn(f64) -> f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let n = values.len() as f64;
@@ -26,7 +25,7 @@ fn kolmogorov(mut values: Vec<f64>, cdf: impl Fn(f64) -> f64) -> f64 {
     values.iter().enumerate().map(distance).fold(0.0, f64::max) * n.sqrt()
 }
 
-/// The normal distribution, by integrating its density from the mean in small steps.
+/// Returns the distribution function of the normal distribution, by integrating its density.
 fn normal_cdf() -> impl Fn(f64) -> f64 {
     const STEP: f64 = 1e-3;
     let density = |x: f64| (-x * x / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
@@ -37,80 +36,80 @@ fn normal_cdf() -> impl Fn(f64) -> f64 {
         table.push(table[i as usize] + area);
     }
     move |x: f64| {
-        let at = (x.abs() / STEP).min(8999.0);
-        let (i, part) = (at as usize, at.fract());
+        let position = (x.abs() / STEP).min(8999.0);
+        let (i, part) = (position as usize, position.fract());
         let upper = table[i] + (table[i + 1] - table[i]) * part;
         if x < 0.0 { 1.0 - upper } else { upper }
     }
 }
 
 #[test]
-fn distributions() {
+fn uniform_and_gaussian_follow_their_distributions() {
     const N: usize = 1_000_000;
-    // 1.95 is exceeded by chance once in a thousand keys; the key is fixed.
-    let u: Vec<f64> = filled(N, |y| uniform(&alone(), KEY, -1.0, 3.0, y));
+    // One key in a thousand exceeds 1.95 by chance; this key is fixed.
+    let u: Vec<f64> = filled(N, |y| uniform(&one_thread(), KEY, -1.0, 3.0, y));
     assert!(kolmogorov(u, |x| (x + 1.0) / 4.0) < 1.95);
-    let z: Vec<f64> = filled(N, |y| gaussian(&alone(), KEY, 2.0, 3.0, y));
+    let z: Vec<f64> = filled(N, |y| gaussian(&one_thread(), KEY, 2.0, 3.0, y));
     let z: Vec<f64> = z.into_iter().map(|z| (z - 2.0) / 3.0).collect();
-    // Beyond 4.5 standard deviations: 6.8 of a million are expected.
-    let far = z.iter().filter(|z| z.abs() > 4.5).count();
-    assert!((1..=16).contains(&far), "{far}");
-    // Partners of a pair are independent.
+    // Of a million numbers, 6.8 are expected beyond 4.5 standard deviations.
+    let outliers = z.iter().filter(|z| z.abs() > 4.5).count();
+    assert!((1..=16).contains(&outliers), "{outliers}");
+    // The two numbers of a pair are independent.
     let product: f64 = z.chunks(2).map(|pair| pair[0] * pair[1]).sum();
     assert!((product / (N as f64 / 2.0).sqrt()).abs() < 3.3, "{product}");
     assert!(kolmogorov(z, normal_cdf()) < 1.95);
 }
 
 #[test]
-fn bernoulli_and_integers() {
+fn bernoulli_and_random_integers_follow_their_distributions() {
     const N: usize = 1_000_000;
     for p in [0.0, 0.1, 0.5, 1.0] {
         let mut y = vec![9; N];
-        bernoulli(&alone(), KEY, p, &mut y).unwrap();
+        bernoulli(&one_thread(), KEY, p, &mut y).unwrap();
         assert!(y.iter().all(|&y| y < 2));
         let ones = y.iter().sum::<u32>() as f64;
         let (mean, std) = (N as f64 * p, (N as f64 * p * (1.0 - p)).sqrt());
         assert!((ones - mean).abs() <= 3.3 * std, "{p}: {ones}");
     }
     let mut y = vec![9; N];
-    random_integers(&alone(), KEY, 7, &mut y).unwrap();
+    random_integers(&one_thread(), KEY, 7, &mut y).unwrap();
     let mut counts = [0.0; 7];
     y.iter().for_each(|&y| counts[y as usize] += 1.0);
     let mean = N as f64 / 7.0;
     let chi2: f64 = counts.iter().map(|count: &f64| (count - mean).powi(2) / mean).sum();
-    assert!(chi2 < 22.5, "{chi2}"); // 6 degrees of freedom: once in a thousand
-    random_integers(&alone(), KEY, 1 << 32, &mut y).unwrap();
+    assert!(chi2 < 22.5, "{chi2}"); // Exceeded once in a thousand, at 6 degrees of freedom.
+    random_integers(&one_thread(), KEY, 1 << 32, &mut y).unwrap();
     assert_eq!(y[..4], KEY.words(0));
     assert_eq!(y[4], KEY.words(1)[0]);
 }
 
 #[test]
-fn the_mapping_from_words_to_elements() {
+fn elements_are_computed_from_words_as_specified() {
     let [a, b, c, d] = KEY.words(1);
     let fraction = |high: u32, low: u32| {
         ((u64::from(high) << 32 | u64::from(low)) >> 11) as f64 / 2f64.powi(53)
     };
-    let y: Vec<f64> = filled(5, |y| uniform(&alone(), KEY, 0.0, 1.0, y));
+    let y: Vec<f64> = filled(5, |y| uniform(&one_thread(), KEY, 0.0, 1.0, y));
     assert_eq!(y[2..4], [fraction(a, b), fraction(c, d)]);
     let radius = (-2.0 * (fraction(a, b) + 2f64.powi(-53)).ln()).sqrt();
     let (sin, cos) = (2.0 * std::f64::consts::PI * fraction(c, d)).sin_cos();
-    let y: Vec<f64> = filled(5, |y| gaussian(&alone(), KEY, 0.0, 1.0, y));
+    let y: Vec<f64> = filled(5, |y| gaussian(&one_thread(), KEY, 0.0, 1.0, y));
     assert!((y[2] - radius * cos).abs() < 1e-14 && (y[3] - radius * sin).abs() < 1e-14);
 }
 
-/// What the crate's first release gave: other bits would change every seeded run.
+/// The bits of the crate's first release. Other bits would change every seeded run.
 #[test]
-fn the_bits_stay() {
-    let y: Vec<f64> = filled(3, |y| gaussian(&alone(), RngKey::new(1), 0.0, 1.0, y));
+fn gaussian_keeps_its_bits() {
+    let y: Vec<f64> = filled(3, |y| gaussian(&one_thread(), RngKey::new(1), 0.0, 1.0, y));
     let bits: Vec<u64> = y.iter().map(|y| y.to_bits()).collect();
     assert_eq!(bits, [0xbfda_7d4d_4274_6e8b, 0xbfcf_a8a0_89da_d3f5, 0xbfec_327d_e4fc_7ee8]);
 }
 
 #[test]
-fn narrow_elements_hold_the_rounded_numbers_of_wide_ones() {
+fn narrow_types_hold_the_rounded_numbers_of_wide_types() {
     fn check<T: Element>() {
-        let wide: Vec<f64> = filled(1001, |y| gaussian(&alone(), KEY, 0.5, 2.0, y));
-        let narrow: Vec<T> = filled(1001, |y| gaussian(&alone(), KEY, 0.5, 2.0, y));
+        let wide: Vec<f64> = filled(1001, |y| gaussian(&one_thread(), KEY, 0.5, 2.0, y));
+        let narrow: Vec<T> = filled(1001, |y| gaussian(&one_thread(), KEY, 0.5, 2.0, y));
         let rounded: Vec<T> = wide.into_iter().map(T::from_f64).collect();
         assert!(narrow == rounded);
     }
@@ -120,9 +119,9 @@ fn narrow_elements_hold_the_rounded_numbers_of_wide_ones() {
 }
 
 #[test]
-fn uniform_stays_inside_after_rounding() {
+fn uniform_stays_in_the_interval_after_rounding() {
     fn check<T: Element>(lo: f64, hi: f64) {
-        let y: Vec<T> = filled(100_001, |y| uniform(&alone(), KEY, lo, hi, y));
+        let y: Vec<T> = filled(100_001, |y| uniform(&one_thread(), KEY, lo, hi, y));
         assert!(y.iter().all(|y| (lo..hi).contains(&y.to_f64())), "{} {lo} {hi}", T::DTYPE.name());
     }
     for (lo, hi) in [(0.0, 1.0), (-1.0, 0.0), (0.1, 0.3), (-0.3, -0.1), (1.0, 1.02)] {
@@ -131,26 +130,26 @@ fn uniform_stays_inside_after_rounding() {
         check::<f32>(lo, hi);
         check::<f64>(lo, hi);
     }
-    let y: Vec<f32> = filled(3, |y| uniform(&alone(), KEY, 2.0, 2.0, y));
+    let y: Vec<f32> = filled(3, |y| uniform(&one_thread(), KEY, 2.0, 2.0, y));
     assert_eq!(y, [2.0; 3]);
 }
 
 #[test]
-fn same_bits_for_any_threads_and_length() {
-    let len = 3 * BLOCK + 5;
-    let whole: Vec<f32> = filled(len, |y| gaussian(&alone(), KEY, 0.0, 1.0, y));
+fn numbers_depend_neither_on_threads_nor_on_the_length() {
+    let len = 3 * GRAIN + 5;
+    let whole: Vec<f32> = filled(len, |y| gaussian(&one_thread(), KEY, 0.0, 1.0, y));
     for threads in [2, 3] {
         let workers = Workers::new(threads).unwrap();
         assert!(whole == filled::<f32>(len, |y| gaussian(&workers, KEY, 0.0, 1.0, y)));
     }
-    for len in [0, 1, 2, 3, BLOCK + 1] {
-        assert!(whole[..len] == filled::<f32>(len, |y| gaussian(&alone(), KEY, 0.0, 1.0, y)));
+    for len in [0, 1, 2, 3, GRAIN + 1] {
+        assert!(whole[..len] == filled::<f32>(len, |y| gaussian(&one_thread(), KEY, 0.0, 1.0, y)));
     }
 }
 
 #[test]
-fn parameters_outside_their_domain() {
-    let (w, y) = (&alone(), &mut [0.0f32; 2][..]);
+fn invalid_parameters_are_errors() {
+    let (w, y) = (&one_thread(), &mut [0.0f32; 2][..]);
     assert!(uniform(w, KEY, 1.0, 0.0, y).is_err());
     assert!(uniform(w, KEY, f64::NAN, 0.0, y).is_err());
     assert!(uniform(w, KEY, f64::MIN, f64::MAX, y).is_err());
@@ -160,5 +159,5 @@ fn parameters_outside_their_domain() {
     assert!(bernoulli(w, KEY, f64::NAN, &mut [0]).is_err());
     assert!(random_integers(w, KEY, 0, &mut [0]).is_err());
     let error = random_integers(w, KEY, (1 << 32) + 1, &mut [0]).unwrap_err().to_string();
-    assert!(error.starts_with("integer: "), "{error}");
+    assert!(error.starts_with("random_integers: "), "{error}");
 }

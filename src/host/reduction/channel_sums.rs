@@ -1,82 +1,78 @@
-//! Sums, over all but an axis, of terms of two operands.
+//! Sums of terms of two operands, over all axes but one.
 //!
-//! Terms go through a fixed number of lanes, or columns, into accumulators that are emptied into
-//! sums in double precision before their roundings add up.
+//! Terms are added in lanes, or columns, of accumulator type. These are regularly flushed to sums in
+//! `f64`, before their rounding errors add up.
 
 use crate::{
     element::Element,
     host::{
-        reduction::tree::reduce_lanes,
+        reduction::tree::{GRAIN, LONG_RUN, reduce_lanes},
         simd::accumulator::{CHUNK, accumulator_buffer, widened},
     },
     op::Axis,
 };
 use num_traits::Zero;
 
-/// Elements of one task, in whole positions along the axis.
-const GRAIN: usize = 1 << 16;
+/// Additions to one accumulator before it is flushed.
+pub(crate) const FLUSH_INTERVAL: usize = 64;
 
-/// Runs at least this long are summed along themselves, shorter ones side by side.
-const LONG: usize = 16;
-
-/// Rows added to a row of accumulators before it is emptied.
-const BLOCK: usize = 64;
-
+/// Accumulators of a long run.
 const LANES: usize = 32;
 
-/// Positions of one task.
+/// Returns how many positions along the axis make up one task.
 pub(crate) fn positions_per_task(axis: &Axis) -> usize {
-    // Rows side by side take up no more than a chunk.
-    let most = if axis.inner < LONG { CHUNK / LONG } else { usize::MAX };
-    (GRAIN / axis.reduced_count().max(1)).clamp(1, most)
+    // Columns of short runs have to fit an accumulator buffer.
+    let max = if axis.inner < LONG_RUN { CHUNK / LONG_RUN } else { usize::MAX };
+    (GRAIN / axis.reduced_count().max(1)).clamp(1, max)
 }
 
-/// `sums[j] ← Σ over o, i of term(a[o,e,i], b[o,e,i], at[e])` at the positions `e = start + j`,
-/// of which there are no more than [`positions_per_task`].
+/// `sums[j] ← Σ term(a[o,e,i], b[o,e,i], c[e])` over all `o` and `i`, for each position `e = start + j`.
+/// There are at most [`positions_per_task`] positions.
 #[inline(always)]
 pub(crate) fn sum_per_channel<T: Element, const N: usize>(
     axis: &Axis,
     (a, b): (&[T], &[T]),
-    at: &[T::Acc],
+    c: &[T::Acc],
     start: usize,
     sums: &mut [[f64; N]],
     term: impl Fn(T::Acc, T::Acc, T::Acc) -> [T::Acc; N] + Copy,
 ) {
-    if axis.inner < LONG {
-        side_by_side(axis, (a, b), at, start, sums, term);
+    if axis.inner < LONG_RUN {
+        sum_columns(axis, (a, b), c, start, sums, term);
     } else {
         for (e, sums) in (start..).zip(sums) {
-            *sums = along(axis, (a, b), at[e], e, term);
+            *sums = sum_runs(axis, (a, b), c[e], e, term);
         }
     }
 }
 
-/// The sums at position `e`, whose runs are long.
+/// Returns the sums at position `e`, whose runs are long.
 #[inline(always)]
-fn along<T: Element, const N: usize>(
+fn sum_runs<T: Element, const N: usize>(
     axis: &Axis,
     (a, b): (&[T], &[T]),
-    at: T::Acc,
+    c: T::Acc,
     e: usize,
     term: impl Fn(T::Acc, T::Acc, T::Acc) -> [T::Acc; N] + Copy,
 ) -> [f64; N] {
-    let (mut room_a, mut room_b, mut sums) = (accumulator_buffer(), accumulator_buffer(), [0.0; N]);
+    let (mut buffer_a, mut buffer_b) = (accumulator_buffer(), accumulator_buffer());
+    let mut sums = [0.0; N];
     for o in 0..axis.outer {
         let run = (o * axis.extent + e) * axis.inner..(o * axis.extent + e + 1) * axis.inner;
         for (a, b) in a[run.clone()].chunks(CHUNK).zip(b[run].chunks(CHUNK)) {
-            let (a, b) = (widened(a, &mut room_a), widened(b, &mut room_b));
+            let (a, b) = (widened(a, &mut buffer_a), widened(b, &mut buffer_b));
             let mut lanes = [[T::Acc::zero(); LANES]; N];
             let ((a, rest_a), (b, rest_b)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
             for (a, b) in a.iter().zip(b) {
                 for i in 0..LANES {
-                    let terms = term(a[i], b[i], at);
+                    let terms = term(a[i], b[i], c);
                     for n in 0..N {
                         lanes[n][i] = lanes[n][i] + terms[n];
                     }
                 }
             }
             for (i, (&a, &b)) in rest_a.iter().zip(rest_b).enumerate() {
-                let terms = term(a, b, at);
+                let terms = term(a, b, c);
                 for n in 0..N {
                     lanes[n][i] = lanes[n][i] + terms[n];
                 }
@@ -89,13 +85,13 @@ fn along<T: Element, const N: usize>(
     sums
 }
 
-/// The sums at the positions from `start` on, whose runs are short: those of one `o` make up a
-/// row, which is added to a row of accumulators.
+/// Computes the sums at the positions from `start` on, whose runs are short: the runs of one `o` make
+/// up a row, which is added to a row of accumulators.
 #[inline(always)]
-fn side_by_side<T: Element, const N: usize>(
+fn sum_columns<T: Element, const N: usize>(
     axis: &Axis,
     (a, b): (&[T], &[T]),
-    at: &[T::Acc],
+    c: &[T::Acc],
     start: usize,
     sums: &mut [[f64; N]],
     term: impl Fn(T::Acc, T::Acc, T::Acc) -> [T::Acc; N] + Copy,
@@ -105,20 +101,20 @@ fn side_by_side<T: Element, const N: usize>(
     if inner == 0 {
         return;
     }
-    let (mut room_a, mut room_b, mut of) =
+    let (mut buffer_a, mut buffer_b, mut repeated_c) =
         (accumulator_buffer(), accumulator_buffer(), accumulator_buffer::<T::Acc>());
-    for (i, of) in of[..len].iter_mut().enumerate() {
-        *of = at[start + i / inner];
+    for (i, repeated) in repeated_c[..len].iter_mut().enumerate() {
+        *repeated = c[start + i / inner];
     }
     let mut columns = [accumulator_buffer::<T::Acc>(); N];
-    for block in (0..axis.outer).step_by(BLOCK) {
+    for block in (0..axis.outer).step_by(FLUSH_INTERVAL) {
         columns.iter_mut().for_each(|column| column[..len].fill(T::Acc::zero()));
-        for o in block..axis.outer.min(block + BLOCK) {
+        for o in block..axis.outer.min(block + FLUSH_INTERVAL) {
             let row = (o * axis.extent + start) * inner;
-            let a = widened(&a[row..][..len], &mut room_a);
-            let b = widened(&b[row..][..len], &mut room_b);
+            let a = widened(&a[row..][..len], &mut buffer_a);
+            let b = widened(&b[row..][..len], &mut buffer_b);
             for i in 0..len {
-                let terms = term(a[i], b[i], of[i]);
+                let terms = term(a[i], b[i], repeated_c[i]);
                 for n in 0..N {
                     columns[n][i] = columns[n][i] + terms[n];
                 }

@@ -1,8 +1,8 @@
-//! Sums of products, over all but an axis.
+//! Dot products over all axes but one.
 
 use crate::{
     element::Element,
-    error::{Result, check_len},
+    error::Result,
     host::{
         reduction::channel_sums::{positions_per_task, sum_per_channel},
         simd::vectorized,
@@ -12,14 +12,14 @@ use crate::{
 };
 use num_traits::Zero;
 
-/// `y[e] ← β·y[e] + Σ a[o, e, i] · b[o, e, i]` over all `o` and `i`: the gradient of a factor
-/// that is broadcast.
+/// `y[e] ← β·y[e] + Σ a[o, e, i] · b[o, e, i]` over all `o` and `i`: the gradient of a broadcast
+/// factor.
 ///
-/// β = 0 does not read `y`.
+/// If β = 0, `y` is not read.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) unless `a` and `b` have the axis' count of elements
-/// and `y` its extent.
+/// [`Error::Length`](crate::Error::Length) unless `a` and `b` have `axis.count()` elements and `y`
+/// has `axis.extent`.
 pub fn dot_to_axis<T: Element>(
     workers: &Workers,
     axis: &Axis,
@@ -28,12 +28,11 @@ pub fn dot_to_axis<T: Element>(
     b: &[T],
     y: &mut [T],
 ) -> Result<()> {
-    check_len("dot_to_axis", "a", axis.count(), a.len())?;
-    check_len("dot_to_axis", "b", axis.count(), b.len())?;
-    check_len("dot_to_axis", "y", axis.extent, y.len())?;
-    let per = positions_per_task(axis);
-    let none = vec![T::Acc::zero(); axis.extent];
-    workers.for_each_chunk(y, per, |task, y| {
+    axis.check_counts("dot_to_axis", &[("a", a.len()), ("b", b.len())])?;
+    axis.check_extents("dot_to_axis", &[("y", y.len())])?;
+    let per_task = positions_per_task(axis);
+    let unused = vec![T::Acc::zero(); axis.extent];
+    workers.for_each_chunk(y, per_task, |task, y| {
         let mut sums = vec![[0.0]; y.len()];
         vectorized(
             #[inline(always)]
@@ -41,8 +40,8 @@ pub fn dot_to_axis<T: Element>(
                 sum_per_channel(
                     axis,
                     (a, b),
-                    &none,
-                    task * per,
+                    &unused,
+                    task * per_task,
                     &mut sums,
                     #[inline(always)]
                     |a, b, _| [a * b],
@@ -60,7 +59,7 @@ pub fn dot_to_axis<T: Element>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::testing::{for_each_element, integers, operand, threads, wide};
+    use crate::host::testing::{for_each_element, integers, operand, rounded, threads, wide};
 
     const AXES: [(usize, usize, usize); 10] = [
         (1, 1, 1),
@@ -75,29 +74,26 @@ mod tests {
         (1 << 50, 3, 0),
     ];
 
-    /// Sums of products of small integers are exact, up to where the element ends.
-    fn small_integers_are_exact<T: Element>() {
+    fn dot_products_of_small_integers_are_rounded_once<T: Element>() {
         for (outer, extent, inner) in AXES {
             let axis = Axis::new(outer, extent, inner).unwrap();
             let (a, b) = (integers::<T>(1, axis.count()), integers::<T>(2, axis.count()));
-            let mut want = vec![0.0; extent];
+            let mut sums = vec![0.0; extent];
             for (i, (a, b)) in a.iter().zip(&b).enumerate() {
-                want[i / inner % extent] += a.to_f64() * b.to_f64();
+                sums[i / inner % extent] += a.to_f64() * b.to_f64();
             }
             for workers in threads() {
-                let mut y = vec![T::from_f64(f64::NAN); extent];
-                dot_to_axis(&workers, &axis, T::acc(0.0), &a, &b, &mut y).unwrap();
-                let rounded: Vec<T> = want.iter().map(|&want| T::from_f64(want)).collect();
-                assert_eq!(wide(&y), wide(&rounded), "{axis:?}");
-                let mut y = vec![T::from_f64(3.0); extent];
-                dot_to_axis(&workers, &axis, T::acc(2.0), &a, &b, &mut y).unwrap();
-                let rounded: Vec<T> = want.iter().map(|&want| T::from_f64(6.0 + want)).collect();
-                assert_eq!(wide(&y), wide(&rounded), "{axis:?}");
+                for (beta, y0, old) in [(0.0, f64::NAN, 0.0), (2.0, 3.0, 6.0)] {
+                    let mut y = vec![T::from_f64(y0); extent];
+                    dot_to_axis(&workers, &axis, T::acc(beta), &a, &b, &mut y).unwrap();
+                    let expected: Vec<f64> = sums.iter().map(|sum| old + sum).collect();
+                    assert_eq!(wide(&y), rounded::<T>(&expected), "{axis:?}");
+                }
             }
         }
     }
 
-    for_each_element!(small_integers_are_exact);
+    for_each_element!(dot_products_of_small_integers_are_rounded_once);
 
     #[test]
     fn errors_name_the_operand() {

@@ -1,4 +1,17 @@
-//! Reductions.
+//! Reductions: sums, extremes, moments and rankings along an axis.
+//!
+//! From the bottom up:
+//!
+//! - [`tree`] reduces slices, rows and columns in a fixed order, with loops that the compiler
+//!   vectorises. `x86::row_sums` replaces its loop over short rows of `f32` sums with AVX-512.
+//! - [`channel_sums`] adds up terms of two operands per position of an axis, in `f64`.
+//! - [`reduce`] (sum, mean, extremes, `arg_max`, `sum_to_axis`) calls `tree`;
+//!   [`dot_to_axis`] calls `channel_sums`; [`moments`] (mean and variance) and [`top_k`] have loops
+//!   of their own.
+//!
+//! Softmax and pooling call `tree` too, and standardization calls `channel_sums`. The order of all
+//! sums depends on shapes only, so results are bit-identical for any number of threads and at every
+//! SIMD level.
 
 pub(crate) mod channel_sums;
 pub(crate) mod dot_to_axis;
@@ -7,4 +20,4 @@ pub(crate) mod reduce;
 pub(crate) mod top_k;
 pub(crate) mod tree;
 #[cfg(target_arch = "x86_64")]
-pub(crate) mod x86;
+mod x86;

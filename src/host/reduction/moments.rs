@@ -1,10 +1,13 @@
-//! Mean and variance.
+//! Mean and variance over all axes but one.
 
 use crate::{
     element::Element,
-    error::{Error, Result, check_len},
+    error::Result,
     host::{
-        blas::level1::{LANES, reduce_lanes, zero_padded},
+        reduction::{
+            channel_sums::{FLUSH_INTERVAL, positions_per_task},
+            tree::{LANES, LONG_RUN, reduce_lanes, zero_padded},
+        },
         simd::{
             accumulator::{CHUNK, accumulator_buffer, widened},
             vectorized,
@@ -15,24 +18,15 @@ use crate::{
 };
 use num_traits::{Float, Zero};
 
-/// Elements of one task, in whole positions along the axis.
-const GRAIN: usize = 1 << 16;
-
-/// Runs at least this long are summed along themselves, shorter ones side by side.
-const LONG: usize = LANES;
-
-/// Additions to one accumulator before it is emptied into a sum in double precision.
-const BLOCK: usize = 64;
-
 /// `mean[e] ← 1/m · Σ x[o, e, i]`, `variance[e] ← 1/m · Σ (x[o, e, i] − mean[e])²` over the
 /// `m = outer·inner` elements at each position `e` of the axis: the biased variance.
 ///
-/// In two passes, the second of which corrects the first for its rounding. Source: Chan, Golub,
-/// LeVeque 1983, "Algorithms for computing the sample variance".
+/// The second of two passes corrects the rounding error of the first. Source: Chan, Golub, LeVeque
+/// 1983, "Algorithms for computing the sample variance".
 ///
 /// # Errors
-/// [`Error::Length`] names the operand; [`Error::InvalidInput`] if there is a position to describe but
-/// no element there.
+/// [`Error::Length`](crate::Error::Length) names the operand;
+/// [`Error::InvalidInput`](crate::Error::InvalidInput) if positions have no elements (m = 0).
 pub fn moments<T: Element>(
     workers: &Workers,
     axis: &Axis,
@@ -40,24 +34,17 @@ pub fn moments<T: Element>(
     mean: &mut [T],
     variance: &mut [T],
 ) -> Result<()> {
-    check_len("moments", "x", axis.count(), x.len())?;
-    check_len("moments", "mean", axis.extent, mean.len())?;
-    check_len("moments", "variance", axis.extent, variance.len())?;
-    if axis.extent != 0 && axis.reduced_count() == 0 {
-        return Err(Error::invalid_input("moments", "there are no elements to take a mean of"));
-    }
-    // Runs side by side take up no more than a chunk.
-    let most = if axis.inner < LONG { CHUNK / LONG } else { usize::MAX };
-    let per = (GRAIN / axis.reduced_count().max(1)).clamp(1, most);
-    workers.for_each_chunk_pair((mean, per), (variance, per), |task, mean, variance| {
+    axis.check_moments(x.len(), mean.len(), variance.len())?;
+    let per_task = positions_per_task(axis);
+    workers.for_each_chunk_pair((mean, per_task), (variance, per_task), |task, mean, variance| {
         vectorized(
             #[inline(always)]
             || {
-                if axis.inner < LONG {
-                    side_by_side(axis, x, task * per, mean, variance);
+                if axis.inner < LONG_RUN {
+                    moments_of_columns(axis, x, task * per_task, mean, variance);
                 } else {
                     for (e, (mean, variance)) in mean.iter_mut().zip(variance).enumerate() {
-                        (*mean, *variance) = along(axis, x, task * per + e);
+                        (*mean, *variance) = moments_of_runs(axis, x, task * per_task + e);
                     }
                 }
             },
@@ -66,7 +53,7 @@ pub fn moments<T: Element>(
     Ok(())
 }
 
-/// Sums of what is left when a pivot is taken off, and of its square.
+/// Sums of the deviations from a pivot, and of their squares.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     first: f64,
@@ -74,41 +61,41 @@ struct Sums {
 }
 
 impl Sums {
-    /// Adds what accumulators hold.
+    /// Adds the lanes of the two accumulators.
     #[inline(always)]
     fn add<A: Element + Float>(&mut self, first: [A; LANES], second: [A; LANES]) {
         self.first += reduce_lanes(first, |a, b| a + b).to_f64();
         self.second += reduce_lanes(second, |a, b| a + b).to_f64();
     }
 
-    /// Mean and variance of `m` elements, whose sums about `pivot` these are.
+    /// Returns mean and variance of `m` elements, whose sums about `pivot` these are.
     #[inline(always)]
     fn moments<T: Element>(self, m: f64, pivot: f64) -> (T, T) {
         let shift = self.first / m;
         let variance = self.second / m - shift * shift;
-        // Negative by no more than rounding; NaN is kept.
+        // Rounding can make it negative. NaN is kept.
         let variance = if variance < 0.0 { 0.0 } else { variance };
         (T::from_f64(pivot + shift), T::from_f64(variance))
     }
 }
 
-/// Moments at position `e`, whose runs are long.
+/// Returns the moments at position `e`, whose runs are long.
 #[inline(always)]
-fn along<T: Element>(axis: &Axis, x: &[T], e: usize) -> (T, T) {
+fn moments_of_runs<T: Element>(axis: &Axis, x: &[T], e: usize) -> (T, T) {
     let m = axis.reduced_count() as f64;
-    let pivot = T::acc(sums_along(axis, x, e, T::Acc::zero()).first / m);
-    sums_along(axis, x, e, pivot).moments(m, pivot.to_f64())
+    let pivot = T::acc(sum_runs(axis, x, e, T::Acc::zero()).first / m);
+    sum_runs(axis, x, e, pivot).moments(m, pivot.to_f64())
 }
 
-/// Sums about `pivot` at position `e`.
+/// Returns the sums about `pivot` at position `e`.
 #[inline(always)]
-fn sums_along<T: Element>(axis: &Axis, x: &[T], e: usize, pivot: T::Acc) -> Sums {
-    let (mut room, mut sums) = (accumulator_buffer(), Sums::default());
+fn sum_runs<T: Element>(axis: &Axis, x: &[T], e: usize, pivot: T::Acc) -> Sums {
+    let (mut buffer, mut sums) = (accumulator_buffer(), Sums::default());
     let zeros = [T::Acc::zero(); LANES];
     let (mut first, mut second, mut count) = (zeros, zeros, 0);
     for o in 0..axis.outer {
         for x in x[(o * axis.extent + e) * axis.inner..][..axis.inner].chunks(CHUNK) {
-            let (whole, rest) = widened(x, &mut room).as_chunks::<LANES>();
+            let (whole, rest) = widened(x, &mut buffer).as_chunks::<LANES>();
             for x in whole {
                 (first, second) = step(first, second, x, &[pivot; LANES]);
             }
@@ -117,7 +104,7 @@ fn sums_along<T: Element>(axis: &Axis, x: &[T], e: usize, pivot: T::Acc) -> Sums
                 (first, second) = step(first, second, &zero_padded(rest), &pivot);
             }
             count += whole.len() + 1;
-            if count >= BLOCK {
+            if count >= FLUSH_INTERVAL {
                 sums.add(first, second);
                 (first, second, count) = (zeros, zeros, 0);
             }
@@ -127,7 +114,7 @@ fn sums_along<T: Element>(axis: &Axis, x: &[T], e: usize, pivot: T::Acc) -> Sums
     sums
 }
 
-/// Takes one element into each accumulator; by value, which keeps them in registers.
+/// Adds one element to each accumulator. By value, so that accumulators stay in registers.
 #[inline(always)]
 fn step<A: Element + Float>(
     mut first: [A; LANES],
@@ -143,10 +130,10 @@ fn step<A: Element + Float>(
     (first, second)
 }
 
-/// Moments at the positions from `start` on, whose runs are short: those of one `o` make up a
-/// row, which is added to a row of accumulators.
+/// Computes the moments at the positions from `start` on, whose runs are short: the runs of one `o`
+/// make up a row, which is added to a row of accumulators.
 #[inline(always)]
-fn side_by_side<T: Element>(
+fn moments_of_columns<T: Element>(
     axis: &Axis,
     x: &[T],
     start: usize,
@@ -158,7 +145,7 @@ fn side_by_side<T: Element>(
     let sums = &mut sums[..mean.len() * inner];
     let mut pivots = accumulator_buffer::<T::Acc>();
     let pivots = &mut pivots[..sums.len()];
-    // Of the columns of one position.
+    // Adds up the columns of one position.
     let total = |sums: &[Sums]| {
         sums.iter().fold(Sums::default(), |total, sums| Sums {
             first: total.first + sums.first,
@@ -176,20 +163,20 @@ fn side_by_side<T: Element>(
     }
 }
 
-/// Sums of each column about its pivot, from position `start` on.
+/// Computes the sums of each column about its pivot, from position `start` on.
 #[inline(always)]
 fn sum_rows<T: Element>(axis: &Axis, x: &[T], start: usize, pivots: &[T::Acc], sums: &mut [Sums]) {
     let len = sums.len();
     sums.fill(Sums::default());
-    let (mut room, mut first, mut second) =
+    let (mut buffer, mut first, mut second) =
         (accumulator_buffer(), accumulator_buffer::<T::Acc>(), accumulator_buffer::<T::Acc>());
-    for block in (0..axis.outer).step_by(BLOCK) {
+    for block in (0..axis.outer).step_by(FLUSH_INTERVAL) {
         let (first, second) = (&mut first[..len], &mut second[..len]);
         first.fill(T::Acc::zero());
         second.fill(T::Acc::zero());
-        for o in block..axis.outer.min(block + BLOCK) {
+        for o in block..axis.outer.min(block + FLUSH_INTERVAL) {
             let row = &x[(o * axis.extent + start) * axis.inner..][..len];
-            let row = widened(row, &mut room);
+            let row = widened(row, &mut buffer);
             for i in 0..len {
                 let d = row[i] - pivots[i];
                 first[i] = first[i] + d;
@@ -220,7 +207,7 @@ mod tests {
         (2, 0, 3),
     ];
 
-    /// Sum without error to speak of. Source: Neumaier 1974.
+    /// Compensated sum. Source: Neumaier 1974.
     fn sum(terms: impl Iterator<Item = f64>) -> f64 {
         let (mut sum, mut lost) = (0.0f64, 0.0);
         for term in terms {
@@ -232,7 +219,7 @@ mod tests {
         sum + lost
     }
 
-    /// Mean and variance by their definition, about the first element.
+    /// Mean and variance by their definition, relative to the first element.
     fn naive<T: Element>(axis: &Axis, x: &[T]) -> (Vec<f64>, Vec<f64>) {
         let m = axis.reduced_count() as f64;
         let mut result = (Vec::new(), Vec::new());
@@ -266,19 +253,21 @@ mod tests {
             (wide(&mean), wide(&variance))
         });
         assert!(got.iter().all(|one| *one == got[0]), "{axis:?}");
-        let want = naive(axis, x);
-        // Half a unit to round to `T`, the rest for sums in `T::Acc`.
+        let expected = naive(axis, x);
+        // Half a unit for rounding to `T`, and the rest for sums in `T::Acc`.
         let rel = epsilon::<T>() + 8.0 * epsilon::<T::Acc>();
         for e in 0..axis.extent {
             let (mean, variance) = (got[0].0[e], got[0].1[e]);
+            let (want_mean, want_variance) = (expected.0[e], expected.1[e]);
             let near = |got: f64, want: f64, scale: f64| (got - want).abs() <= rel * scale;
-            let spread = want.1[e].sqrt();
-            assert!(near(mean, want.0[e], want.0[e].abs() + spread), "{axis:?} {mean}");
-            assert!(near(variance, want.1[e], want.1[e]), "{axis:?} {variance} {}", want.1[e]);
+            let scale = want_mean.abs() + want_variance.sqrt();
+            assert!(near(mean, want_mean, scale), "{axis:?}: {mean}, expected {want_mean}");
+            let close = near(variance, want_variance, want_variance);
+            assert!(close, "{axis:?}: {variance}, expected {want_variance}");
         }
     }
 
-    fn all_shapes<T: Element>() {
+    fn moments_match_the_definition<T: Element>() {
         for (outer, extent, inner) in AXES {
             let axis = Axis::new(outer, extent, inner).unwrap();
             check(&axis, &integers::<T>(1, axis.count()));
@@ -286,19 +275,17 @@ mod tests {
         }
     }
 
-    /// A mean that is large beside the deviations costs the variance nothing.
-    fn far_from_zero<T: Element>() {
+    fn a_large_mean_does_not_cost_the_variance_precision<T: Element>() {
         for (outer, extent, inner) in [(600, 3, 1), (2, 3, 3000)] {
             let axis = Axis::new(outer, extent, inner).unwrap();
-            let far = 30.0 / epsilon::<T>() / 64.0;
+            let mean = 30.0 / epsilon::<T>() / 64.0;
             let x: Vec<T> = integers::<T>(3, axis.count());
-            let x: Vec<T> = x.iter().map(|x| T::from_f64(far + x.to_f64())).collect();
+            let x: Vec<T> = x.iter().map(|x| T::from_f64(mean + x.to_f64())).collect();
             check(&axis, &x);
         }
     }
 
-    /// All sums are exact, so the results are.
-    fn exact<T: Element>() {
+    fn moments_are_exact_where_all_sums_are<T: Element>() {
         for inner in [1, 64] {
             let axis = Axis::new(4, 2, inner).unwrap();
             // Position 0 holds 4 and 2 in turn, position 1 holds -2.
@@ -310,10 +297,14 @@ mod tests {
         }
     }
 
-    for_each_element!(all_shapes, far_from_zero, exact);
+    for_each_element!(
+        moments_match_the_definition,
+        a_large_mean_does_not_cost_the_variance_precision,
+        moments_are_exact_where_all_sums_are
+    );
 
     #[test]
-    fn nan_stays_at_its_position() {
+    fn nan_affects_its_position_only() {
         for inner in [1, 20] {
             let axis = Axis::new(3, 2, inner).unwrap();
             let mut x = vec![1.0f32; axis.count()];
@@ -338,6 +329,6 @@ mod tests {
         assert_eq!(run(&x, 3, 2), ("moments", "variance"));
         let none = Axis::new(0, 3, 1).unwrap();
         let error = moments(w, &none, &[], &mut [0.0f32; 3], &mut [0.0; 3]).unwrap_err();
-        assert!(matches!(error, Error::InvalidInput { op: "moments", .. }));
+        assert!(matches!(error, crate::Error::InvalidInput { op: "moments", .. }));
     }
 }

@@ -1,13 +1,11 @@
-//! Reductions along an axis.
+//! Sum, mean, extremes and `arg_max` along an axis, and sums over all other axes.
 
 use crate::{
     element::Element,
-    error::{Error, Result, check_len},
+    error::Result,
     host::{
         cache::scratch::with_scratch,
-        reduction::tree::{
-            COLUMN_BLOCK, Reducer, pairwise, reduce_columns, reduce_rows, reduce_slice, sum_reducer,
-        },
+        reduction::tree::{COLUMN_BLOCK, GRAIN, LONG_RUN, Reducer, pairwise, reducer, sum_reducer},
         simd::{accumulator::widened, vectorized},
         threads::Workers,
     },
@@ -15,19 +13,14 @@ use crate::{
 };
 use num_traits::{Float, Zero};
 
-/// Elements of one task: below twice this, a second thread costs more than it saves.
-const GRAIN: usize = 1 << 16;
-
-/// From this length on, runs after the axis are folded one by one; shorter ones side by side.
-const LONG: usize = 16;
-
 /// `y[o, i] ← reduction over e of x[o, e, i]`.
 ///
-/// Sums are taken pairwise in `T::Acc`. Of equal extremes the sign of zero is unspecified.
+/// Sums are taken pairwise in `T::Acc`. If an extreme is zero, its sign is unspecified.
 ///
 /// # Errors
-/// [`Error::Length`] unless `x` has the axis' count of elements and `y` what remains without the
-/// axis; [`Error::InvalidInput`] for an extreme of nothing.
+/// [`Error::Length`](crate::Error::Length) unless `x` has `axis.count()` elements and `y` has
+/// `axis.reduced_count()`; [`Error::InvalidInput`](crate::Error::InvalidInput) for an extreme along
+/// an empty axis.
 pub fn reduce<T: Element>(
     workers: &Workers,
     op: Reduce,
@@ -35,40 +28,31 @@ pub fn reduce<T: Element>(
     x: &[T],
     y: &mut [T],
 ) -> Result<()> {
-    check_len(op.name(), "x", axis.count(), x.len())?;
-    check_len(op.name(), "y", axis.reduced_count(), y.len())?;
-    if matches!(op, Reduce::Max | Reduce::Min) {
-        axis.check_non_empty(op.name())?;
-    }
+    op.check(axis, x.len(), y.len())?;
     let nan = T::Acc::nan();
     let store = |sum, y: &mut T| *y = T::from_acc(sum);
     match op {
-        Reduce::Sum => fold_axis(workers, axis, x, y, sum_reducer(|x| x), store),
+        Reduce::Sum => reduce_axis(workers, axis, x, y, sum_reducer(|x| x), store),
         Reduce::Mean => {
             let n = T::acc(axis.extent as f64);
             let divide = |sum: T::Acc, y: &mut T| *y = T::from_acc(sum / n);
-            fold_axis(workers, axis, x, y, sum_reducer(|x| x), divide);
+            reduce_axis(workers, axis, x, y, sum_reducer(|x| x), divide);
         }
-        Reduce::Max => {
-            let fold = Reducer { unit: nan, term: |x| x, join: greater, sum: false };
-            fold_axis(workers, axis, x, y, fold, store);
-        }
-        Reduce::Min => {
-            let fold = Reducer { unit: nan, term: |x| x, join: lesser, sum: false };
-            fold_axis(workers, axis, x, y, fold, store);
-        }
-        Reduce::AbsSum => fold_axis(workers, axis, x, y, sum_reducer(Float::abs), store),
-        Reduce::SumSq => fold_axis(workers, axis, x, y, sum_reducer(|x| x * x), store),
+        Reduce::Max => reduce_axis(workers, axis, x, y, reducer(nan, greater), store),
+        Reduce::Min => reduce_axis(workers, axis, x, y, reducer(nan, lesser), store),
+        Reduce::AbsSum => reduce_axis(workers, axis, x, y, sum_reducer(Float::abs), store),
+        Reduce::SumSq => reduce_axis(workers, axis, x, y, sum_reducer(|x| x * x), store),
     }
     Ok(())
 }
 
-/// `y[e] ← β·y[e] + Σ x[o, e, i]` over all `o` and `i`: the gradient of what is broadcast.
+/// `y[e] ← β·y[e] + Σ x[o, e, i]` over all `o` and `i`: the gradient of a broadcast operand.
 ///
-/// β = 0 does not read `y`.
+/// If β = 0, `y` is not read.
 ///
 /// # Errors
-/// [`Error::Length`] unless `x` has the axis' count of elements and `y` its extent.
+/// [`Error::Length`](crate::Error::Length) unless `x` has `axis.count()` elements and `y` has
+/// `axis.extent`.
 pub fn sum_to_axis<T: Element>(
     workers: &Workers,
     axis: &Axis,
@@ -76,8 +60,8 @@ pub fn sum_to_axis<T: Element>(
     x: &[T],
     y: &mut [T],
 ) -> Result<()> {
-    check_len("sum_to_axis", "x", axis.count(), x.len())?;
-    check_len("sum_to_axis", "y", axis.extent, y.len())?;
+    axis.check_counts("sum_to_axis", &[("x", x.len())])?;
+    axis.check_extents("sum_to_axis", &[("y", y.len())])?;
     let store = |sum: T::Acc, y: &mut T| {
         *y = T::from_acc(if beta.is_zero() { sum } else { beta * y.to_acc() + sum });
     };
@@ -85,28 +69,21 @@ pub fn sum_to_axis<T: Element>(
     Ok(())
 }
 
-/// `y[o, i] ← the e of the greatest x[o, e, i]`: the first of equals. NaN is passed over; where
-/// there is nothing else, the result is 0.
+/// `y[o, i] ←` the index `e` of the greatest `x[o, e, i]`, the first of equals. NaN is ignored; if all
+/// elements are NaN, the index is 0.
 ///
 /// # Errors
-/// [`Error::Length`] as [`reduce`]; [`Error::InvalidInput`] if the axis has no elements, or more than a
-/// `u32` can tell apart.
+/// [`Error::Length`](crate::Error::Length) like [`reduce`];
+/// [`Error::InvalidInput`](crate::Error::InvalidInput) if the axis is empty, or its extent exceeds
+/// a `u32`.
 #[doc(alias = "ArgMax")]
 pub fn arg_max<T: Element>(workers: &Workers, axis: &Axis, x: &[T], y: &mut [u32]) -> Result<()> {
-    check_len("arg_max", "x", axis.count(), x.len())?;
-    check_len("arg_max", "y", axis.reduced_count(), y.len())?;
-    axis.check_non_empty("arg_max")?;
-    if u32::try_from(axis.extent).is_err() {
-        return Err(Error::invalid_input(
-            "arg_max",
-            format!("an axis of {} elements", axis.extent),
-        ));
-    }
+    axis.check_arg_max(x.len(), y.len())?;
     if axis.inner == 1 {
         let per_task = rows_per_task(axis.extent);
         workers.for_each_chunk(y, per_task, |i, y| {
             for (o, y) in (i * per_task..).zip(y) {
-                *y = arg_max_of(&x[o * axis.extent..][..axis.extent]);
+                *y = arg_max_slice(&x[o * axis.extent..][..axis.extent]);
             }
         });
     } else {
@@ -115,7 +92,7 @@ pub fn arg_max<T: Element>(workers: &Workers, axis: &Axis, x: &[T], y: &mut [u32
     Ok(())
 }
 
-/// Sums over all but the axis: `store(Σ x[o, e, i], y[e])`.
+/// Sums over all axes but `axis`: calls `store(Σ x[o, e, i], y[e])`.
 fn sum_channels<T: Element>(
     workers: &Workers,
     axis: &Axis,
@@ -124,80 +101,80 @@ fn sum_channels<T: Element>(
     store: impl Fn(T::Acc, &mut T) + Send + Sync,
 ) {
     let Axis { outer, extent, inner } = *axis;
-    // Rows of nothing add nothing, however many there are said to be.
+    // Skip empty rows, of which `outer` may claim any number.
     let outer = if inner == 0 { 0 } else { outer };
     let sum = sum_reducer(|x| x);
     let per_task = rows_per_task(outer * inner);
-    if inner >= LONG {
-        // Runs in the order of memory, then those of each e.
+    if inner >= LONG_RUN {
+        // Sum the runs in memory order, then the runs of each `e`.
         let per_task = rows_per_task(inner);
         return with_scratch(outer * extent, |sums: &mut [T::Acc]| {
             workers.for_each_chunk(sums, per_task, |i, sums| {
-                reduce_rows((&x[i * per_task * inner..], inner), sum, sums, |sum, y| *y = sum);
+                sum.reduce_rows((&x[i * per_task * inner..], inner), sums, |sum, y| *y = sum);
             });
             for (e, y) in y.iter_mut().enumerate() {
                 let runs = (0..outer).map(|o| sums[o * extent + e]);
-                store(pairwise(runs, sum.unit, sum.join), y);
+                store(pairwise(runs, sum.identity, sum.combine), y);
             }
         });
     }
-    // Side by side: sum the rows of `outer × (extent · inner)`, then the few after the axis.
+    // Sum the columns of the matrix `outer × (extent · inner)`, then `inner` columns for each `e`.
     let per_block = COLUMN_BLOCK / inner.max(1);
     let per_task = per_task.next_multiple_of(per_block);
     workers.for_each_chunk(y, per_task, |i, y| {
-        let mut room = [sum.unit; COLUMN_BLOCK];
+        let mut buffer = [sum.identity; COLUMN_BLOCK];
         for (block, y) in y.chunks_mut(per_block).enumerate() {
             let first = (i * per_task + block * per_block) * inner;
-            let sums = &mut room[..y.len() * inner];
-            reduce_columns((x.get(first..).unwrap_or_default(), outer, extent * inner), sum, sums);
+            let sums = &mut buffer[..y.len() * inner];
+            sum.reduce_columns((x.get(first..).unwrap_or_default(), outer, extent * inner), sums);
             for (j, y) in y.iter_mut().enumerate() {
                 let parts = sums[j * inner..][..inner].iter().copied();
-                store(pairwise(parts, sum.unit, sum.join), y);
+                store(pairwise(parts, sum.identity, sum.combine), y);
             }
         }
     });
 }
 
-/// `store(fold over e of x[o, e, i], y[o, i])`
-fn fold_axis<T, Term, Join>(
+/// Calls `store(result over e of x[o, e, i], y[o, i])`.
+fn reduce_axis<T, Map, Combine>(
     workers: &Workers,
     axis: &Axis,
     x: &[T],
     y: &mut [T],
-    fold: Reducer<T::Acc, Term, Join>,
+    reducer: Reducer<T::Acc, Map, Combine>,
     store: impl Fn(T::Acc, &mut T) + Send + Sync,
 ) where
     T: Element,
-    Term: Fn(T::Acc) -> T::Acc + Copy + Send + Sync,
-    Join: Fn(T::Acc, T::Acc) -> T::Acc + Copy + Send + Sync,
+    Map: Fn(T::Acc) -> T::Acc + Copy + Send + Sync,
+    Combine: Fn(T::Acc, T::Acc) -> T::Acc + Copy + Send + Sync,
 {
     let extent = axis.extent;
     if axis.inner != 1 {
         for_columns(workers, axis, y, |start, y| {
-            let mut room = [fold.unit; COLUMN_BLOCK];
-            let results = &mut room[..y.len()];
+            let mut buffer = [reducer.identity; COLUMN_BLOCK];
+            let results = &mut buffer[..y.len()];
             let matrix = (x.get(start..).unwrap_or_default(), extent, axis.inner);
-            reduce_columns(matrix, fold, results);
+            reducer.reduce_columns(matrix, results);
             y.iter_mut().zip(results).for_each(|(y, result)| store(*result, y));
         });
     } else if extent >= 2 * GRAIN {
-        // Few long rows: each is folded by several threads.
+        // Long rows: several threads reduce each one.
         for (x, y) in x.chunks_exact(extent).zip(y) {
             let parts = workers.map(extent.div_ceil(GRAIN), |i| {
-                reduce_slice(&x[i * GRAIN..extent.min((i + 1) * GRAIN)], fold)
+                reducer.reduce_slice(&x[i * GRAIN..extent.min((i + 1) * GRAIN)])
             });
-            store(pairwise(parts.into_iter(), fold.unit, fold.join), y);
+            store(pairwise(parts.into_iter(), reducer.identity, reducer.combine), y);
         }
     } else {
         let per_task = rows_per_task(extent);
         workers.for_each_chunk(y, per_task, |i, y| {
-            reduce_rows((&x[i * per_task * extent..], extent), fold, y, &store);
+            reducer.reduce_rows((&x[i * per_task * extent..], extent), y, &store);
         });
     }
 }
 
-/// Calls `body` for parts of `y`, `outer × inner` elements in all, of at most [`WIDTH`] elements
-/// and not across `outer`, with the place in `x` of what belongs to their first element.
+/// Calls `body(start, part)` for parts of `y`, which is `outer × inner`. A part has one index `o` and at
+/// most [`COLUMN_BLOCK`] elements; `start` is the index in `x` of its first element at `e = 0`.
 fn for_columns<Y: Send>(
     workers: &Workers,
     axis: &Axis,
@@ -207,52 +184,51 @@ fn for_columns<Y: Send>(
     let Axis { extent, inner, .. } = *axis;
     let per_task = rows_per_task(extent).max(COLUMN_BLOCK);
     workers.for_each_chunk(y, per_task, |task, mut y| {
-        let mut at = task * per_task;
+        let mut index = task * per_task;
         while !y.is_empty() {
-            let (o, i) = (at / inner, at % inner);
+            let (o, i) = (index / inner, index % inner);
             let len = (inner - i).min(COLUMN_BLOCK).min(y.len());
             let part;
             (part, y) = y.split_at_mut(len);
             body(o * extent * inner + i, part);
-            at += len;
+            index += len;
         }
     });
 }
 
-fn rows_per_task(row: usize) -> usize {
-    (GRAIN / row.max(1)).max(1)
+fn rows_per_task(row_len: usize) -> usize {
+    (GRAIN / row_len.max(1)).max(1)
 }
 
-/// The greater; the other if one is NaN.
+/// Returns the greater number; if one is NaN, the other.
 #[inline(always)]
 fn greater<A: Float>(a: A, b: A) -> A {
     if b > a || a.is_nan() { b } else { a }
 }
 
-/// The lesser; the other if one is NaN.
+/// Returns the lesser number; if one is NaN, the other.
 #[inline(always)]
 fn lesser<A: Float>(a: A, b: A) -> A {
     if b < a || a.is_nan() { b } else { a }
 }
 
-fn arg_max_of<T: Element>(x: &[T]) -> u32 {
-    let max =
-        reduce_slice(x, Reducer { unit: T::Acc::nan(), term: |x| x, join: greater, sum: false });
+fn arg_max_slice<T: Element>(x: &[T]) -> u32 {
+    let max = reducer(T::Acc::nan(), greater).reduce_slice(x);
     x.iter().position(|x| x.to_acc() == max).unwrap_or(0) as u32
 }
 
 fn arg_max_columns<T: Element>(axis: &Axis, x: &[T], y: &mut [u32]) {
     let mut best = [T::Acc::nan(); COLUMN_BLOCK];
-    let mut room = [T::Acc::zero(); COLUMN_BLOCK];
+    let mut buffer = [T::Acc::zero(); COLUMN_BLOCK];
     y.fill(0);
     for e in 0..axis.extent {
-        let x = widened(&x[e * axis.inner..][..y.len()], &mut room);
+        let x = widened(&x[e * axis.inner..][..y.len()], &mut buffer);
         let e = e as u32;
         vectorized(
             #[inline(always)]
             || {
                 for ((&x, best), y) in x.iter().zip(&mut best).zip(y.iter_mut()) {
-                    // A first number replaces the NaN that stands for nothing.
+                    // The first number replaces the initial NaN.
                     let better = x > *best || (best.is_nan() && !x.is_nan());
                     *best = if better { x } else { *best };
                     *y = if better { e } else { *y };

@@ -1,18 +1,18 @@
-//! The greatest along an axis.
+//! The `k` greatest elements along an axis.
 
 use crate::{element::Element, error::Result, host::threads::Workers, op::TopK};
 use std::cmp::Ordering;
 
-/// Elements of one task, about.
+/// Elements of `x` that one task reads, rounded to whole blocks of `extent × inner`.
 const GRAIN: usize = 1 << 14;
 
-/// `values[o, j, i], places[o, j, i] ←` the j-th greatest of `x[o, :, i]` and its index, as
-/// [`TopK`] says. An index is held in an element, as labels are: it is exact up to 2048 in `f16`,
-/// 256 in `bf16`.
+/// `values[o, j, i], places[o, j, i] ←` the j-th greatest of `x[o, :, i]` and its index, in the order
+/// of [`TopK`]. An index is stored as an element, like a label: it is exact up to 2048 in `f16` and
+/// up to 256 in `bf16`.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length); [`Error::InvalidInput`](crate::Error::InvalidInput) if the axis has
-/// fewer elements.
+/// [`Error::Length`](crate::Error::Length) names the operand;
+/// [`Error::InvalidInput`](crate::Error::InvalidInput) if the axis has fewer than `k` elements.
 pub fn top_k<T: Element>(
     workers: &Workers,
     op: &TopK,
@@ -22,42 +22,39 @@ pub fn top_k<T: Element>(
 ) -> Result<()> {
     op.check(x.len(), values.len(), places.len())?;
     let (axis, k) = (op.axis, op.k);
-    let (slab, found) = (axis.extent * axis.inner, k * axis.inner);
-    if found == 0 {
+    let (x_block, y_block) = (axis.extent * axis.inner, k * axis.inner);
+    if y_block == 0 {
         return Ok(());
     }
-    let per = (GRAIN / slab).max(1);
-    workers.for_each_chunk_pair(
-        (values, per * found),
-        (places, per * found),
-        |task, values, places| {
-            let mut run = Vec::with_capacity(axis.extent);
-            let slabs = values.chunks_exact_mut(found).zip(places.chunks_exact_mut(found));
-            for (o, (values, places)) in (task * per..).zip(slabs) {
-                for i in 0..axis.inner {
-                    let x = x[o * slab + i..].iter().step_by(axis.inner).take(axis.extent);
-                    run.clear();
-                    run.extend(x.enumerate().map(|(e, &x)| (x, e)));
-                    for (j, (value, e)) in greatest(&mut run, k).iter().enumerate() {
-                        values[j * axis.inner + i] = *value;
-                        places[j * axis.inner + i] = T::from_f64(*e as f64);
-                    }
+    let per_task = (GRAIN / x_block).max(1);
+    let y_chunk = per_task * y_block;
+    workers.for_each_chunk_pair((values, y_chunk), (places, y_chunk), |task, values, places| {
+        let mut run = Vec::with_capacity(axis.extent);
+        let blocks = values.chunks_exact_mut(y_block).zip(places.chunks_exact_mut(y_block));
+        for (o, (values, places)) in (task * per_task..).zip(blocks) {
+            for i in 0..axis.inner {
+                let x = x[o * x_block + i..].iter().step_by(axis.inner).take(axis.extent);
+                run.clear();
+                run.extend(x.enumerate().map(|(e, &x)| (x, e)));
+                for (j, (value, e)) in greatest(&mut run, k).iter().enumerate() {
+                    values[j * axis.inner + i] = *value;
+                    places[j * axis.inner + i] = T::from_f64(*e as f64);
                 }
             }
-        },
-    );
+        }
+    });
     Ok(())
 }
 
-/// The `k` greatest in order, `k` being at least 1 and at most all.
+/// Returns the `k` greatest elements in order; `1 ≤ k ≤ run.len()`.
 fn greatest<T: Element>(run: &mut [(T, usize)], k: usize) -> &[(T, usize)] {
-    run.select_nth_unstable_by(k - 1, before);
-    run[..k].sort_unstable_by(before);
+    run.select_nth_unstable_by(k - 1, rank);
+    run[..k].sort_unstable_by(rank);
     &run[..k]
 }
 
-/// The greater first, numbers before NaN, of equals the later.
-fn before<T: Element>(a: &(T, usize), b: &(T, usize)) -> Ordering {
+/// Orders greater elements first, numbers before NaN, and the later of equal elements first.
+fn rank<T: Element>(a: &(T, usize), b: &(T, usize)) -> Ordering {
     let (x, y) = (a.0.to_f64(), b.0.to_f64());
     let order = y.partial_cmp(&x).unwrap_or_else(|| x.is_nan().cmp(&y.is_nan()));
     order.then(b.1.cmp(&a.1))
@@ -78,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn in_order_the_later_of_equals_first() {
+    fn the_later_of_equal_elements_comes_first() {
         let x = [3.0, 5.0, 5.0, 1.0];
         assert_eq!(top([1, 4, 1], 3, &x), (vec![5.0, 5.0, 3.0], vec![2.0, 1.0, 0.0]));
         assert_eq!(top([1, 4, 1], 4, &[0.0, -0.0, 0.0, 0.0]).1, [3.0, 2.0, 1.0, 0.0]);
@@ -96,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_on_any_number_of_threads() {
+    fn results_do_not_depend_on_the_number_of_threads() {
         let op = TopK { axis: Axis::new(700, 90, 2).unwrap(), k: 3 };
         let x: Vec<f32> = (0..op.axis.count()).map(|i| (i * 7919 % 613) as f32).collect();
         let run = |workers: Workers| {
@@ -108,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn operands_are_checked() {
+    fn operands_of_wrong_length_are_errors() {
         let op = |k| TopK { axis: Axis::new(2, 3, 1).unwrap(), k };
         let (w, x, four, six) = (&Workers::sequential(), [0f32; 6], &mut [0.0; 4], &mut [0.0; 6]);
         assert_eq!(operand(top_k(w, &op(2), &x[1..], four, &mut [0.0; 4])), ("top_k", "x"));

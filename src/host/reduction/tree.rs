@@ -1,11 +1,13 @@
-//! Folding many elements into one, in an order that depends on their number alone.
+//! Tree reduction: combines many elements into one, in an order that depends on their number alone.
 //!
-//! A run of elements goes through a fixed number of lanes, runs are joined pairwise: so loops
-//! vectorise, and the error of a sum grows with the logarithm of its length.
+//! A slice is reduced in [`CHUNK`]s, each through a fixed number of lanes; chunks are combined
+//! pairwise. So loops vectorise, and the error of a sum grows with the logarithm of its length.
 
-use crate::host::reduction::x86::row_sums;
 #[cfg(target_arch = "x86_64")]
-use crate::{element::DType, host::simd::has_avx512};
+use crate::{
+    element::DType,
+    host::{reduction::x86::row_sums, simd::has_avx512},
+};
 use crate::{
     element::Element,
     host::simd::{
@@ -13,303 +15,316 @@ use crate::{
         vectorized,
     },
 };
+#[cfg(target_arch = "x86_64")]
 use bytemuck::cast;
 use bytemuck::cast_slice;
 use num_traits::Float;
+use std::ops::Range;
 
-/// Columns folded at a time: a block of accumulators that stays in the first-level cache.
+/// Elements that one task of a reduction reads: below twice this, a second thread costs more than it
+/// saves.
+pub(crate) const GRAIN: usize = 1 << 16;
+
+/// Inner extent from which runs after the axis are reduced one by one; shorter ones are reduced
+/// side by side, as columns.
+pub(crate) const LONG_RUN: usize = 16;
+
+/// Lanes of one row of accumulators: a whole number of vectors at every SIMD level.
+pub(crate) const LANES: usize = 16;
+
+/// Rows of accumulators of a level-1 sum: several independent chains hide the latency of an
+/// addition.
+pub(crate) const ACCUMULATOR_ROWS: usize = 4;
+
+/// Elements that [`Reducer::reduce_slice`] reads at a time: two rows of accumulators.
+const STEP: usize = 2 * LANES;
+
+/// Rows of which [`Reducer::reduce_rows`] fills the lanes before it reduces these.
+const ROW_GROUP: usize = 8;
+
+/// Columns reduced at a time: a block of accumulators that stays in L1.
 pub(crate) const COLUMN_BLOCK: usize = 256;
 
-/// Rows folded one after the other before they are joined pairwise.
-const ROWS: usize = 64;
+/// Rows of a block. [`Reducer::reduce_columns`] reduces the rows of a block in order, and blocks pairwise.
+const ROW_BLOCK: usize = 64;
 
-/// Rows of which lanes are filled before they are joined.
-const GROUP: usize = 8;
-
-const LANES: usize = 32;
-
-const HALF: usize = LANES / 2;
-
-/// What is folded: `join(…join(unit, term(x₀)), …term(xₙ))` in some fixed order.
+/// A reduction: `combine(…combine(identity, map(x₀)), … map(xₙ))`, in some fixed order.
 #[derive(Clone, Copy)]
-pub(crate) struct Reducer<A, Term, Join> {
-    /// Result over nothing; joining it changes nothing.
-    pub unit: A,
-    /// What an element contributes.
-    pub term: Term,
-    /// Joins an earlier and a later part.
-    pub join: Join,
-    /// Whether it is a sum: `join` adds, and the term of 0 is 0.
+pub(crate) struct Reducer<A, Map, Combine> {
+    /// Result for no elements; combining it changes nothing.
+    pub identity: A,
+    /// Contribution of an element.
+    pub map: Map,
+    /// Combines the result of earlier elements and that of later ones.
+    pub combine: Combine,
+    /// Whether `combine` adds and `map(0)` is 0. AVX-512 has a fast path for sums of rows.
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
-    pub sum: bool,
+    pub is_sum: bool,
 }
 
-/// The fold `Σ term(x)`; the term of 0 is 0.
-pub(crate) fn sum_reducer<A, Term>(
-    term: Term,
-) -> Reducer<A, Term, impl Fn(A, A) -> A + Copy + Send + Sync>
+/// Returns the reduction `Σ map(x)`, with `map(0) = 0`.
+pub(crate) fn sum_reducer<A, Map>(
+    map: Map,
+) -> Reducer<A, Map, impl Fn(A, A) -> A + Copy + Send + Sync>
 where
     A: Element + Float,
-    Term: Fn(A) -> A + Copy + Send + Sync,
+    Map: Fn(A) -> A + Copy + Send + Sync,
 {
-    Reducer { unit: A::zero(), term, join: |a, b| a + b, sum: true }
+    Reducer { identity: A::zero(), map, combine: |a, b| a + b, is_sum: true }
 }
 
-/// Joins neighbours, then neighbours among the results, and so on.
-pub(crate) fn pairwise<A: Copy>(
-    mut parts: impl Iterator<Item = A>,
-    unit: A,
-    join: impl Fn(A, A) -> A,
-) -> A {
-    let Some(first) = parts.next() else { return unit };
-    // Most runs are one part, or few.
-    let Some(second) = parts.next() else { return first };
-    // Bit b of the count tells that waiting[b] holds the join of 2^b parts.
-    let mut waiting = [unit; usize::BITS as usize];
-    waiting[1] = join(first, second);
-    let mut count = 2usize;
-    for mut part in parts {
-        let levels = count.trailing_ones() as usize;
-        for &earlier in &waiting[..levels] {
-            part = join(earlier, part);
-        }
-        waiting[levels] = part;
-        count += 1;
-    }
-    let mut sum = waiting[count.trailing_zeros() as usize];
-    while count & (count - 1) != 0 {
-        count &= count - 1;
-        sum = join(waiting[count.trailing_zeros() as usize], sum);
-    }
-    sum
-}
-
-/// Folds one run of elements.
-pub(crate) fn reduce_slice<T, Term, Join>(x: &[T], fold: Reducer<T::Acc, Term, Join>) -> T::Acc
+/// Returns the reduction of the elements themselves by `combine`.
+pub(crate) fn reducer<A, Combine>(
+    identity: A,
+    combine: Combine,
+) -> Reducer<A, impl Fn(A) -> A + Copy + Send + Sync, Combine>
 where
-    T: Element,
-    Term: Fn(T::Acc) -> T::Acc + Copy,
-    Join: Fn(T::Acc, T::Acc) -> T::Acc + Copy,
+    Combine: Fn(A, A) -> A + Copy + Send + Sync,
 {
-    let part = |x: &[T::Acc]| {
-        let lanes = vectorized(
-            #[inline(always)]
-            || lanes_of(x, x.len(), fold),
-        );
-        reduce_lanes(lanes, fold.join)
-    };
-    if is_wide::<T>() {
-        let x: &[T::Acc] = cast_slice(x);
-        return pairwise(x.chunks(CHUNK).map(part), fold.unit, fold.join);
-    }
-    let mut room = accumulator_buffer();
-    let parts = x.chunks(CHUNK).map(|x| part(widened(x, &mut room)));
-    pairwise(parts, fold.unit, fold.join)
+    Reducer { identity, map: |x| x, combine, is_sum: false }
 }
 
-/// Folds rows of `extent` elements, as [`fold_slice`] does: `store(fold of row i, y[i])`.
-#[inline(always)]
-pub(crate) fn reduce_rows<T, Y, Term, Join>(
-    (x, extent): (&[T], usize),
-    fold: Reducer<T::Acc, Term, Join>,
-    y: &mut [Y],
-    store: impl Fn(T::Acc, &mut Y),
-) where
-    T: Element,
-    Term: Fn(T::Acc) -> T::Acc + Copy,
-    Join: Fn(T::Acc, T::Acc) -> T::Acc + Copy,
+impl<A, Map, Combine> Reducer<A, Map, Combine>
+where
+    A: Element + Float,
+    Map: Fn(A) -> A + Copy,
+    Combine: Fn(A, A) -> A + Copy,
 {
-    if !is_wide::<T>() || extent > CHUNK || extent == 0 {
-        for (i, y) in y.iter_mut().enumerate() {
-            store(reduce_slice(&x[i * extent..][..extent], fold), y);
-        }
-        return;
-    }
-    #[cfg(target_arch = "x86_64")]
-    if fold.sum && T::DTYPE == DType::F32 && has_avx512() {
-        // SAFETY: the processor has what it is compiled for.
-        #[allow(unsafe_code)]
-        return unsafe {
-            row_sums::sum_rows(
-                cast_slice(x),
-                extent,
+    /// Reduces a slice.
+    pub(crate) fn reduce_slice<T: Element<Acc = A>>(self, x: &[T]) -> A {
+        let part = |x: &[A]| {
+            let lanes = vectorized(
                 #[inline(always)]
-                |x| cast((fold.term)(cast(x))),
-                y,
-                #[inline(always)]
-                |sum, y| store(cast(sum), y),
+                || self.to_lanes(x, x.len()),
             );
+            reduce_lanes(lanes, self.combine)
         };
+        if is_wide::<T>() {
+            let x: &[A] = cast_slice(x);
+            return pairwise(x.chunks(CHUNK).map(part), self.identity, self.combine);
+        }
+        let mut buffer = accumulator_buffer();
+        let parts = x.chunks(CHUNK).map(|x| part(widened(x, &mut buffer)));
+        pairwise(parts, self.identity, self.combine)
     }
-    let x = cast_slice::<T, T::Acc>(x);
+
+    /// Reduces rows of `extent` elements, bit-identically to [`Self::reduce_slice`]: calls
+    /// `store(result of row i, y[i])`.
+    #[inline(always)]
+    pub(crate) fn reduce_rows<T: Element<Acc = A>, Y>(
+        self,
+        (x, extent): (&[T], usize),
+        y: &mut [Y],
+        store: impl Fn(A, &mut Y),
+    ) {
+        if !is_wide::<T>() || extent > CHUNK || extent == 0 {
+            for (i, y) in y.iter_mut().enumerate() {
+                store(self.reduce_slice(&x[i * extent..][..extent]), y);
+            }
+            return;
+        }
+        #[cfg(target_arch = "x86_64")]
+        if self.is_sum && T::DTYPE == DType::F32 && has_avx512() {
+            // SAFETY: `has_avx512` detected the features that the function is compiled for.
+            return unsafe {
+                row_sums::sum_rows(
+                    cast_slice(x),
+                    extent,
+                    #[inline(always)]
+                    |x| cast((self.map)(cast(x))),
+                    y,
+                    #[inline(always)]
+                    |sum, y| store(cast(sum), y),
+                );
+            };
+        }
+        let x = cast_slice::<T, A>(x);
+        vectorized(
+            #[inline(always)]
+            || {
+                // Two loops, so that the horizontal reduction does not affect how the compiler
+                // vectorises the accumulation.
+                let mut lanes = [[self.identity; LANES]; ROW_GROUP];
+                for (block, y) in y.chunks_mut(ROW_GROUP).enumerate() {
+                    for (row, lanes) in lanes[..y.len()].iter_mut().enumerate() {
+                        *lanes = self.to_lanes(&x[(block * ROW_GROUP + row) * extent..], extent);
+                    }
+                    for (y, lanes) in y.iter_mut().zip(&lanes) {
+                        store(reduce_lanes(*lanes, self.combine), y);
+                    }
+                }
+            },
+        );
+    }
+
+    /// Reduces the first `len` elements of `x` to lanes. May read elements after these.
+    #[inline(always)]
+    fn to_lanes(self, x: &[A], len: usize) -> [A; LANES] {
+        let mut lanes = [[self.identity; LANES]; 2];
+        let (whole, _) = x[..len].as_chunks::<STEP>();
+        for x in whole {
+            lanes = self.step(lanes, x, STEP);
+        }
+        let x = &x[whole.len() * STEP..];
+        let rest = len - whole.len() * STEP;
+        if rest > 0 {
+            lanes = match x.first_chunk() {
+                Some(x) => self.step(lanes, x, rest),
+                None => {
+                    let mut padded = [self.identity; STEP];
+                    padded[..rest].copy_from_slice(&x[..rest]);
+                    self.step(lanes, &padded, rest)
+                }
+            };
+        }
+        let [mut first, second] = lanes;
+        for i in 0..LANES {
+            first[i] = (self.combine)(first[i], second[i]);
+        }
+        first
+    }
+
+    /// Combines the first `count` elements with a lane each. By value, so that lanes stay in
+    /// registers.
+    #[inline(always)]
+    fn step(self, mut lanes: [[A; LANES]; 2], x: &[A; STEP], count: usize) -> [[A; LANES]; 2] {
+        for i in 0..LANES {
+            let first = (self.combine)(lanes[0][i], (self.map)(x[i]));
+            let second = (self.combine)(lanes[1][i], (self.map)(x[LANES + i]));
+            lanes[0][i] = if i < count { first } else { lanes[0][i] };
+            lanes[1][i] = if LANES + i < count { second } else { lanes[1][i] };
+        }
+        lanes
+    }
+
+    /// Reduces the columns of a matrix of `rows` rows: `y[i]` ← the result of all `x[r·stride + i]`.
+    /// There are at most [`COLUMN_BLOCK`] columns.
+    pub(crate) fn reduce_columns<T: Element<Acc = A>>(
+        self,
+        (x, rows, stride): (&[T], usize, usize),
+        y: &mut [A],
+    ) {
+        let columns = y.len();
+        if rows <= ROW_BLOCK {
+            return self.reduce_row_block((x, 0..rows, stride), y);
+        }
+        // Like `pairwise`, with a row of values for each level.
+        let blocks = rows.div_ceil(ROW_BLOCK);
+        let levels = (usize::BITS - blocks.leading_zeros()) as usize;
+        let mut pending = vec![self.identity; levels * columns];
+        for block in 0..blocks {
+            let rows = block * ROW_BLOCK..rows.min((block + 1) * ROW_BLOCK);
+            self.reduce_row_block((x, rows, stride), y);
+            let mut level = 0;
+            while block >> level & 1 == 1 {
+                combine_rows(&pending[level * columns..][..columns], y, self.combine);
+                level += 1;
+            }
+            pending[level * columns..][..columns].copy_from_slice(y);
+        }
+        y.fill(self.identity);
+        for (level, row) in pending.chunks_exact(columns.max(1)).enumerate() {
+            if blocks >> level & 1 == 1 {
+                combine_rows(row, y, self.combine);
+            }
+        }
+    }
+
+    /// Reduces the columns of up to [`ROW_BLOCK`] rows, four rows at a time.
+    fn reduce_row_block<T: Element<Acc = A>>(
+        self,
+        (x, rows, stride): (&[T], Range<usize>, usize),
+        y: &mut [A],
+    ) {
+        let Self { identity, map, combine, .. } = self;
+        let mut buffers = [[identity; COLUMN_BLOCK]; 4];
+        let [buffer0, buffer1, buffer2, buffer3] = &mut buffers;
+        let columns = y.len();
+        let row = |r: usize| &x[r * stride..][..columns];
+        let mut r = rows.start;
+        y.fill(identity);
+        while r + 4 <= rows.end {
+            let (a, b) = (widened(row(r), buffer0), widened(row(r + 1), buffer1));
+            let (c, d) = (widened(row(r + 2), buffer2), widened(row(r + 3), buffer3));
+            vectorized(
+                #[inline(always)]
+                || {
+                    for ((((y, &a), &b), &c), &d) in y.iter_mut().zip(a).zip(b).zip(c).zip(d) {
+                        let four = combine(combine(map(a), map(b)), combine(map(c), map(d)));
+                        *y = combine(*y, four);
+                    }
+                },
+            );
+            r += 4;
+        }
+        while r < rows.end {
+            let a = widened(row(r), buffer0);
+            vectorized(
+                #[inline(always)]
+                || y.iter_mut().zip(a).for_each(|(y, &a)| *y = combine(*y, map(a))),
+            );
+            r += 1;
+        }
+    }
+}
+
+/// `yᵢ ← combine(xᵢ, yᵢ)`
+fn combine_rows<A: Copy>(x: &[A], y: &mut [A], combine: impl Fn(A, A) -> A) {
     vectorized(
         #[inline(always)]
-        || {
-            // In two loops: what joins lanes is not to shape what fills them.
-            let mut lanes = [[fold.unit; HALF]; GROUP];
-            for (block, y) in y.chunks_mut(GROUP).enumerate() {
-                for (row, lanes) in lanes[..y.len()].iter_mut().enumerate() {
-                    *lanes = lanes_of(&x[(block * GROUP + row) * extent..], extent, fold);
-                }
-                for (y, lanes) in y.iter_mut().zip(&lanes) {
-                    store(reduce_lanes(*lanes, fold.join), y);
-                }
-            }
-        },
+        || y.iter_mut().zip(x).for_each(|(y, &x)| *y = combine(x, *y)),
     );
 }
 
-/// Folds the first `len` elements of `x` into lanes; some that follow may be read.
-#[inline(always)]
-fn lanes_of<A, Term, Join>(x: &[A], len: usize, fold: Reducer<A, Term, Join>) -> [A; HALF]
-where
-    A: Copy,
-    Term: Fn(A) -> A,
-    Join: Fn(A, A) -> A,
-{
-    let mut lanes = [[fold.unit; HALF]; 2];
-    let (whole, _) = x[..len].as_chunks::<LANES>();
-    for x in whole {
-        lanes = step(lanes, x, LANES, &fold);
+/// Combines neighbours, then neighbours among the results, and so on.
+pub(crate) fn pairwise<A: Copy>(
+    mut parts: impl Iterator<Item = A>,
+    identity: A,
+    combine: impl Fn(A, A) -> A,
+) -> A {
+    let Some(first) = parts.next() else { return identity };
+    // A fast path, since most slices have one part.
+    let Some(second) = parts.next() else { return first };
+    // If bit b of `count` is set, pending[b] holds the result of 2^b parts.
+    let mut pending = [identity; usize::BITS as usize];
+    pending[1] = combine(first, second);
+    let mut count = 2usize;
+    for mut part in parts {
+        let levels = count.trailing_ones() as usize;
+        for &earlier in &pending[..levels] {
+            part = combine(earlier, part);
+        }
+        pending[levels] = part;
+        count += 1;
     }
-    let x = &x[whole.len() * LANES..];
-    let left = len - whole.len() * LANES;
-    if left > 0 {
-        lanes = match x.first_chunk() {
-            Some(x) => step(lanes, x, left, &fold),
-            None => {
-                let mut room = [fold.unit; LANES];
-                room[..left].copy_from_slice(&x[..left]);
-                step(lanes, &room, left, &fold)
-            }
-        };
+    let mut result = pending[count.trailing_zeros() as usize];
+    while count & (count - 1) != 0 {
+        count &= count - 1;
+        result = combine(pending[count.trailing_zeros() as usize], result);
     }
-    let [mut first, second] = lanes;
-    for i in 0..HALF {
-        first[i] = (fold.join)(first[i], second[i]);
-    }
-    first
+    result
 }
 
-/// Takes the first `count` elements into a lane each; by value, which keeps them in registers.
-#[inline(always)]
-fn step<A, Term, Join>(
-    mut lanes: [[A; HALF]; 2],
-    x: &[A; LANES],
-    count: usize,
-    fold: &Reducer<A, Term, Join>,
-) -> [[A; HALF]; 2]
-where
-    A: Copy,
-    Term: Fn(A) -> A,
-    Join: Fn(A, A) -> A,
-{
-    for i in 0..HALF {
-        let first = (fold.join)(lanes[0][i], (fold.term)(x[i]));
-        let second = (fold.join)(lanes[1][i], (fold.term)(x[HALF + i]));
-        lanes[0][i] = if i < count { first } else { lanes[0][i] };
-        lanes[1][i] = if HALF + i < count { second } else { lanes[1][i] };
-    }
-    lanes
-}
-
-/// Joins lanes at half the distance until one is left.
+/// Combines lanes half their number apart, until one is left.
 #[inline(always)]
 pub(crate) fn reduce_lanes<A: Copy, const N: usize>(
     mut lanes: [A; N],
-    join: impl Fn(A, A) -> A,
+    combine: impl Fn(A, A) -> A,
 ) -> A {
     let mut half = N / 2;
     while half > 0 {
         for i in 0..half {
-            lanes[i] = join(lanes[i], lanes[i + half]);
+            lanes[i] = combine(lanes[i], lanes[i + half]);
         }
         half /= 2;
     }
     lanes[0]
 }
 
-/// Folds the rows of a matrix: `y[i] ← fold over r of x[r·stride + i]`, at most [`WIDTH`] columns.
-pub(crate) fn reduce_columns<T, Term, Join>(
-    (x, rows, stride): (&[T], usize, usize),
-    fold: Reducer<T::Acc, Term, Join>,
-    y: &mut [T::Acc],
-) where
-    T: Element,
-    Term: Fn(T::Acc) -> T::Acc + Copy,
-    Join: Fn(T::Acc, T::Acc) -> T::Acc + Copy,
-{
-    let width = y.len();
-    if rows <= ROWS {
-        return fold_block((x, 0..rows, stride), fold, y);
-    }
-    // As in `pairwise`, with a row of values for each level.
-    let blocks = rows.div_ceil(ROWS);
-    let levels = (usize::BITS - blocks.leading_zeros()) as usize;
-    let mut waiting = vec![fold.unit; levels * width];
-    for block in 0..blocks {
-        let rows = block * ROWS..rows.min((block + 1) * ROWS);
-        fold_block((x, rows, stride), fold, y);
-        let mut level = 0;
-        while block >> level & 1 == 1 {
-            join_rows(&waiting[level * width..][..width], y, fold.join);
-            level += 1;
-        }
-        waiting[level * width..][..width].copy_from_slice(y);
-    }
-    y.fill(fold.unit);
-    for (level, row) in waiting.chunks_exact(width.max(1)).enumerate() {
-        if blocks >> level & 1 == 1 {
-            join_rows(row, y, fold.join);
-        }
-    }
-}
-
-/// `yᵢ ← join(xᵢ, yᵢ)`
-fn join_rows<A: Copy>(x: &[A], y: &mut [A], join: impl Fn(A, A) -> A) {
-    vectorized(
-        #[inline(always)]
-        || y.iter_mut().zip(x).for_each(|(y, &x)| *y = join(x, *y)),
-    );
-}
-
-/// Folds up to [`ROWS`] rows, four at a time.
-fn fold_block<T, Term, Join>(
-    (x, rows, stride): (&[T], std::ops::Range<usize>, usize),
-    fold: Reducer<T::Acc, Term, Join>,
-    y: &mut [T::Acc],
-) where
-    T: Element,
-    Term: Fn(T::Acc) -> T::Acc + Copy,
-    Join: Fn(T::Acc, T::Acc) -> T::Acc + Copy,
-{
-    let Reducer { unit, term, join, .. } = fold;
-    let mut room = [[unit; COLUMN_BLOCK]; 4];
-    let [room0, room1, room2, room3] = &mut room;
-    let width = y.len();
-    let row = |r: usize| &x[r * stride..][..width];
-    let mut r = rows.start;
-    y.fill(unit);
-    while r + 4 <= rows.end {
-        let (a, b) = (widened(row(r), room0), widened(row(r + 1), room1));
-        let (c, d) = (widened(row(r + 2), room2), widened(row(r + 3), room3));
-        vectorized(
-            #[inline(always)]
-            || {
-                for ((((y, &a), &b), &c), &d) in y.iter_mut().zip(a).zip(b).zip(c).zip(d) {
-                    let four = join(join(term(a), term(b)), join(term(c), term(d)));
-                    *y = join(*y, four);
-                }
-            },
-        );
-        r += 4;
-    }
-    while r < rows.end {
-        let a = widened(row(r), room0);
-        vectorized(
-            #[inline(always)]
-            || y.iter_mut().zip(a).for_each(|(y, &a)| *y = join(*y, term(a))),
-        );
-        r += 1;
-    }
+/// Returns `x` filled up with zeros.
+#[inline(always)]
+pub(crate) fn zero_padded<A: Element, const N: usize>(x: &[A]) -> [A; N] {
+    let mut padded = [A::default(); N];
+    padded[..x.len()].copy_from_slice(x);
+    padded
 }

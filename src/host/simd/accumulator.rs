@@ -1,50 +1,52 @@
-//! From elements to the type they are computed in and back, a slice at a time.
+//! Conversion of slices between element type and accumulator type.
 //!
-//! Kernels on [`Element::Acc`] are written and compiled once for `f32` and `f64`; 16-bit
-//! elements go through them in chunks that stay in the first-level cache. For `f32` and `f64`
-//! themselves nothing is copied.
+//! Kernels compute on [`Element::Acc`] and are compiled once for `f32` and `f64`. 16-bit elements are
+//! widened and narrowed in chunks that stay in L1. `f32` and `f64` are not copied.
+//!
+//! [`widen`] and [`narrow`] use the loops of the crate `half` or of this file, and `x86::half` with
+//! AVX-512.
 
 #[cfg(target_arch = "x86_64")]
-use crate::host::simd::{has_avx512, x86::half};
+use crate::host::simd::{level::has_avx512, x86::half};
 use crate::{
     element::{DType, Element, bf16, f16},
-    host::simd::vectorized,
+    host::simd::level::vectorized,
 };
 use ::half::slice::HalfFloatSliceExt;
 use bytemuck::{cast_slice, cast_slice_mut};
 
-/// Elements widened at a time.
+/// Elements that are widened at a time.
 pub(crate) const CHUNK: usize = 1024;
 
-/// Room for a widened chunk.
+/// Buffer for a widened chunk.
 pub(crate) type AccumulatorBuffer<A> = [A; CHUNK];
 
-/// Room for a widened chunk, zeroed.
+/// Returns a zeroed buffer for a widened chunk.
 #[inline(always)]
 pub(crate) fn accumulator_buffer<A: Element>() -> AccumulatorBuffer<A> {
     [A::default(); CHUNK]
 }
 
-/// Whether `T` is computed in its own type.
+/// Returns whether `T` is its own accumulator type.
 #[inline(always)]
 pub(crate) const fn is_wide<T: Element>() -> bool {
     matches!(T::DTYPE, DType::F32 | DType::F64)
 }
 
-/// Returns the elements of scratch needed to widen `len` elements of `T`.
+/// Returns how many elements of scratch are needed to widen `len` elements of `T`.
 pub(crate) fn accumulator_len<T: Element>(len: usize) -> usize {
     if is_wide::<T>() { 0 } else { len }
 }
 
-/// `x` itself if it is wide, else its values in `room`, of at least its length.
+/// Returns `x` itself if it is wide, else its widened elements in `buffer`, which is at least as long.
 #[inline(always)]
-pub(crate) fn widened<'a, T: Element>(x: &'a [T], room: &'a mut [T::Acc]) -> &'a [T::Acc] {
+pub(crate) fn widened<'a, T: Element>(x: &'a [T], buffer: &'a mut [T::Acc]) -> &'a [T::Acc] {
     if is_wide::<T>() {
         return cast_slice(x);
     }
-    let room = &mut room[..x.len()];
-    widen(x, room);
-    room
+    let buffer = &mut buffer[..x.len()];
+    widen(x, buffer);
+    buffer
 }
 
 /// `y ← x`, exactly; equal lengths.
@@ -52,8 +54,7 @@ pub(crate) fn widened<'a, T: Element>(x: &'a [T], room: &'a mut [T::Acc]) -> &'a
 pub(crate) fn widen<T: Element>(x: &[T], y: &mut [T::Acc]) {
     #[cfg(target_arch = "x86_64")]
     if !is_wide::<T>() && has_avx512() {
-        // SAFETY: the processor has what it is compiled for.
-        #[allow(unsafe_code)]
+        // SAFETY: `has_avx512` detected the features that the function is compiled for.
         return unsafe { half::widen(x, cast_slice_mut(y)) };
     }
     match T::DTYPE {
@@ -74,8 +75,7 @@ pub(crate) fn widen<T: Element>(x: &[T], y: &mut [T::Acc]) {
 pub(crate) fn narrow<T: Element>(x: &[T::Acc], y: &mut [T]) {
     #[cfg(target_arch = "x86_64")]
     if !is_wide::<T>() && has_avx512() {
-        // SAFETY: the processor has what it is compiled for.
-        #[allow(unsafe_code)]
+        // SAFETY: `has_avx512` detected the features that the function is compiled for.
         return unsafe { half::narrow(cast_slice(x), y) };
     }
     match T::DTYPE {
@@ -91,61 +91,46 @@ pub(crate) fn narrow<T: Element>(x: &[T::Acc], y: &mut [T]) {
     }
 }
 
-/// Changes `y` through `body`, which sees its values in `room` unless `y` is wide.
+/// Calls `body` with the elements of `y`, widened in `buffer` unless `y` is wide, and stores what
+/// `body` leaves there.
 #[inline(always)]
 pub(crate) fn update_widened<T: Element>(
     y: &mut [T],
-    room: &mut [T::Acc],
+    buffer: &mut [T::Acc],
     body: impl FnOnce(&mut [T::Acc]),
 ) {
     if is_wide::<T>() {
         return body(cast_slice_mut(y));
     }
-    let room = &mut room[..y.len()];
-    widen(y, room);
-    body(room);
-    narrow(room, y);
+    let buffer = &mut buffer[..y.len()];
+    widen(y, buffer);
+    body(buffer);
+    narrow(buffer, y);
 }
 
-/// Overwrites `y` with what `body` writes; `body` finds unspecified values.
+/// Like [`update_widened`], but `body` overwrites elements of unspecified value.
 #[inline(always)]
 pub(crate) fn overwrite_widened<T: Element>(
     y: &mut [T],
-    room: &mut [T::Acc],
+    buffer: &mut [T::Acc],
     body: impl FnOnce(&mut [T::Acc]),
 ) {
     if is_wide::<T>() {
         return body(cast_slice_mut(y));
     }
-    let room = &mut room[..y.len()];
-    body(room);
-    narrow(room, y);
+    let buffer = &mut buffer[..y.len()];
+    body(buffer);
+    narrow(buffer, y);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::simd::level::with_each_simd_level;
 
-    /// Every finite 16-bit value survives the way to `f32` and back.
+    /// The `f32` include every 16-bit pattern as upper half, with ties and NaN.
     #[test]
-    fn round_trip_of_all_values() {
-        fn check<T: Element<Acc = f32>>(from_bits: impl Fn(u16) -> T) {
-            let all: Vec<T> = (0..=u16::MAX).map(from_bits).collect();
-            let finite: Vec<T> = all.into_iter().filter(|v| v.to_f64().is_finite()).collect();
-            let mut wide = vec![0.0; finite.len()];
-            widen(&finite, &mut wide);
-            assert!(finite.iter().zip(&wide).all(|(x, y)| x.to_f64() == f64::from(*y)));
-            let mut back = vec![T::default(); finite.len()];
-            narrow(&wide, &mut back);
-            assert_eq!(bytemuck::cast_slice::<T, u16>(&back), cast_slice::<T, u16>(&finite));
-        }
-        check(f16::from_bits);
-        check(bf16::from_bits);
-    }
-
-    /// Of `f32`s of all kinds, and of all 16-bit values, NaN too: as the crate `half` has it.
-    #[test]
-    fn bits_are_those_of_single_values() {
+    fn conversions_match_the_half_crate_in_every_bit() {
         let x: Vec<f32> =
             (0..=u32::MAX)
                 .step_by(4999)
@@ -154,33 +139,34 @@ mod tests {
                 }))
                 .map(f32::from_bits)
                 .collect();
-        let (mut half, mut brain) = (vec![f16::ZERO; x.len()], vec![bf16::ZERO; x.len()]);
-        narrow(&x, &mut half);
-        narrow(&x, &mut brain);
-        for ((x, half), brain) in x.iter().zip(half).zip(brain) {
-            assert_eq!(half.to_bits(), f16::from_f32(*x).to_bits(), "{x:e}");
-            assert_eq!(brain.to_bits(), bf16::from_f32(*x).to_bits(), "{x:e}");
-        }
         let half: Vec<f16> = (0..=u16::MAX).map(f16::from_bits).collect();
         let brain: Vec<bf16> = (0..=u16::MAX).map(bf16::from_bits).collect();
-        let (mut y, mut z) = (vec![0.0; half.len()], vec![0.0; brain.len()]);
-        widen(&half[1..], &mut y[1..]);
-        widen(&brain[1..], &mut z[1..]);
-        for i in 1..half.len() {
-            assert_eq!(y[i].to_bits(), half[i].to_f32().to_bits());
-            assert_eq!(z[i].to_bits(), brain[i].to_f32().to_bits());
-        }
+        with_each_simd_level(|| {
+            let (mut y, mut z) = (vec![f16::ZERO; x.len()], vec![bf16::ZERO; x.len()]);
+            narrow(&x, &mut y);
+            narrow(&x, &mut z);
+            for ((x, y), z) in x.iter().zip(y).zip(z) {
+                assert_eq!(y.to_bits(), f16::from_f32(*x).to_bits(), "{x:e}");
+                assert_eq!(z.to_bits(), bf16::from_f32(*x).to_bits(), "{x:e}");
+            }
+            let (mut y, mut z) = (vec![0.0f32; half.len()], vec![0.0f32; brain.len()]);
+            widen(&half[1..], &mut y[1..]);
+            widen(&brain[1..], &mut z[1..]);
+            for i in 1..half.len() {
+                assert_eq!(y[i].to_bits(), half[i].to_f32().to_bits());
+                assert_eq!(z[i].to_bits(), brain[i].to_f32().to_bits());
+            }
+        });
     }
 
     #[test]
-    fn rounds_ties_to_even() {
-        let x = [1.0 + 1.0 / 256.0, 1.0 + 3.0 / 256.0];
-        let mut y = [bf16::ZERO; 2];
-        narrow(&x, &mut y);
-        assert_eq!(y.map(f32::from), [1.0, 1.0 + 4.0 / 256.0]);
-        let x = [1.0 + 1.0 / 2048.0, 1.0 + 3.0 / 2048.0];
-        let mut y = [f16::ZERO; 2];
-        narrow(&x, &mut y);
-        assert_eq!(y.map(f32::from), [1.0, 1.0 + 4.0 / 2048.0]);
+    fn narrow_rounds_ties_to_even() {
+        fn check<T: Element<Acc = f32>>(ulp: f32) {
+            let mut y = [T::default(); 2];
+            narrow(&[1.0 + 0.5 * ulp, 1.0 + 1.5 * ulp], &mut y);
+            assert_eq!(y.map(Element::to_acc), [1.0, 1.0 + 2.0 * ulp]);
+        }
+        check::<bf16>(1.0 / 128.0);
+        check::<f16>(1.0 / 1024.0);
     }
 }

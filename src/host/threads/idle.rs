@@ -1,9 +1,9 @@
-//! Where threads that have done their work look for the next before they sleep.
+//! Idle pool threads, which poll for work before they sleep.
 //!
-//! To wake a thread takes longer than many kernels, which follow each other closely: who has just
-//! taken part in one is there for the next.
+//! Waking a sleeping thread takes longer than many kernels run, and kernels follow one another
+//! closely. A thread that has just finished one therefore polls for more work for up to 100 µs.
 
-use crate::host::threads::region::ParallelRegion;
+use crate::host::threads::region::{ParallelRegion, SPIN_TIME};
 use parking_lot::Mutex;
 use rayon_core::ThreadPool;
 use std::{
@@ -13,87 +13,87 @@ use std::{
         Arc,
         atomic::{AtomicUsize, Ordering::Relaxed},
     },
-    time::{Duration, Instant},
+    time::Instant,
 };
 
-/// How long a thread looks for work.
-const SPIN_TIME: Duration = Duration::from_micros(100);
-
+/// Pool threads that poll for work, and the regions offered to them.
 #[derive(Debug, Default)]
 pub(crate) struct IdleThreads {
-    /// How many offers there are, to be looked at without the lock.
+    /// Number of offers, which threads poll without the lock.
     offers: AtomicUsize,
-    /// Threads that were called from the pool and have not come yet.
+    /// Calls of pool threads that have not started yet.
     called: AtomicUsize,
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Threads that look for work: at least as many as there are offers.
+    /// Threads that poll for work: at least as many as there are offers.
     waiting: usize,
     offers: VecDeque<Arc<ParallelRegion>>,
 }
 
 impl IdleThreads {
-    /// Lets up to `others` threads know of work: those that wait here, then those of the pool.
+    /// Offers a region to up to `max_helpers` threads: to those that poll, then to sleeping ones of
+    /// the pool.
     pub(crate) fn offer_work(
         self: &Arc<Self>,
         pool: &ThreadPool,
-        others: usize,
-        work: &Arc<ParallelRegion>,
+        max_helpers: usize,
+        region: &Arc<ParallelRegion>,
     ) {
-        for _ in self.offer(work, others)..others {
-            // They are busy, and who comes too late finds nothing: calls are not to pile up.
+        for _ in self.offer_to_waiting(region, max_helpers)..max_helpers {
+            // Every pool thread is already called and still busy. A late one would find no work, so
+            // do not queue more calls.
             if self.called.load(Relaxed) >= pool.current_num_threads() {
                 return;
             }
-            let (lobby, work) = (self.clone(), work.clone());
+            let (idle, region) = (self.clone(), region.clone());
             self.called.fetch_add(1, Relaxed);
             pool.spawn(move || {
-                lobby.called.fetch_sub(1, Relaxed);
-                lobby.worker_loop(work);
+                idle.called.fetch_sub(1, Relaxed);
+                idle.worker_loop(region);
             });
         }
     }
 
-    /// Threads that were called from the pool and have not come yet.
     #[cfg(test)]
     pub(crate) fn called(&self) -> usize {
         self.called.load(Relaxed)
     }
 
-    /// Offers work to up to `most` threads; returns how many will see it.
-    fn offer(&self, work: &Arc<ParallelRegion>, most: usize) -> usize {
+    /// Offers a region to up to `max` of the polling threads; returns how many will take it.
+    fn offer_to_waiting(&self, region: &Arc<ParallelRegion>, max: usize) -> usize {
         let mut state = self.state.lock();
-        let count = most.min(state.waiting - state.offers.len());
-        state.offers.extend(repeat_n(work, count).cloned());
+        let count = max.min(state.waiting - state.offers.len());
+        state.offers.extend(repeat_n(region, count).cloned());
         self.offers.store(state.offers.len(), Relaxed);
         count
     }
 
-    /// Takes part in `work`, and then in what is offered, until nothing has been for a while.
-    fn worker_loop(&self, mut work: Arc<ParallelRegion>) {
+    /// Participates in `region` and then in the regions offered, until none is for [`SPIN_TIME`].
+    fn worker_loop(&self, mut region: Arc<ParallelRegion>) {
         loop {
-            // Who calls the next kernel right after this one is to find this thread here.
-            work.participate(|| self.state.lock().waiting += 1);
-            work = match self.next() {
-                Some(work) => work,
+            // Counted as waiting before the region ends, so that a kernel called right after it
+            // finds this thread.
+            region.participate(|| self.state.lock().waiting += 1);
+            region = match self.next_offer() {
+                Some(region) => region,
                 None => return,
             };
         }
     }
 
-    /// The next offer, or none after a while; this thread no longer counts as waiting then.
-    fn next(&self) -> Option<Arc<ParallelRegion>> {
+    /// Waits for the next offer, for up to [`SPIN_TIME`]. This thread then counts as waiting no more.
+    fn next_offer(&self) -> Option<Arc<ParallelRegion>> {
         let start = Instant::now();
         loop {
-            let late = start.elapsed() > SPIN_TIME;
-            if late || self.offers.load(Relaxed) > 0 {
+            let timed_out = start.elapsed() > SPIN_TIME;
+            if timed_out || self.offers.load(Relaxed) > 0 {
                 let mut state = self.state.lock();
                 let offer = state.offers.pop_front();
                 self.offers.store(state.offers.len(), Relaxed);
-                if late || offer.is_some() {
+                if timed_out || offer.is_some() {
                     state.waiting -= 1;
                     return offer;
                 }

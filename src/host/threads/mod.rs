@@ -1,8 +1,19 @@
-//! The threads that host kernels run on.
+//! Threads that host kernels run on, and how a kernel's work is split among them.
+//!
+//! From the bottom up:
+//!
+//! - [`region`] is one kernel's work, which threads join until the calling thread closes it.
+//! - [`idle`] holds the pool threads that poll for the next region before they sleep.
+//! - [`fork_join`] opens a region, offers it to idle threads, works on it and closes it.
+//! - [`work_stealing`] splits the tasks of a region into a queue for each thread.
+//!
+//! [`Workers`] is the interface to kernels: its methods split a slice or a range into tasks, put them
+//! into stealing queues, and run these as a parallel region. The pool of sleeping threads is rayon's.
 
-pub(crate) mod idle;
-pub(crate) mod region;
-pub(crate) mod work_stealing;
+mod fork_join;
+mod idle;
+mod region;
+mod work_stealing;
 
 use crate::{
     error::{Error, Result},
@@ -12,19 +23,19 @@ use parking_lot::Mutex;
 use rayon_core::{ThreadPool, ThreadPoolBuilder};
 use std::sync::{Arc, OnceLock};
 
-/// A set of threads; a cheap handle.
+/// Handle to a set of threads; cheap to clone.
 ///
 /// Kernels split sums by their size alone, never by the number of threads, and combine partial
-/// results in a fixed order: so results have the same bits for any number of threads.
+/// results in a fixed order. Results are therefore bit-identical for any number of threads.
 #[derive(Clone, Debug)]
 pub struct Workers {
-    /// Threads beside the calling one, if there are any, and where they look for work.
+    /// Threads in addition to the calling one, if any.
     pool: Option<(Arc<ThreadPool>, Arc<IdleThreads>)>,
     count: usize,
 }
 
 impl Workers {
-    /// `count` threads; 0 means as many as the machine runs at once.
+    /// Starts `count` threads; 0 means as many as the machine runs at once.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] if the threads cannot be started.
@@ -36,72 +47,71 @@ impl Workers {
         if count == 1 {
             return Ok(Self::sequential());
         }
-        // Of more, rayon would make fewer than are counted on.
-        let most = rayon_core::max_num_threads();
-        if count > most {
-            return Err(Error::invalid_input(
-                "workers",
-                format!("{count} threads; the most is {most}"),
-            ));
+        // rayon would silently start fewer threads than asked for.
+        let max = rayon_core::max_num_threads();
+        if count > max {
+            let why = format!("{count} threads requested; the maximum is {max}");
+            return Err(Error::invalid_input("workers", why));
         }
         let pool = ThreadPoolBuilder::new()
             .num_threads(count - 1)
             .thread_name(|index| format!("cortado-{index}"))
             .build()
             .map_err(|error| {
-                Error::invalid_input("workers", format!("{count} threads: {error}"))
+                Error::invalid_input("workers", format!("cannot start {count} threads: {error}"))
             })?;
         Ok(Self { pool: Some((Arc::new(pool), Arc::default())), count })
     }
 
-    /// The calling thread alone.
+    /// Returns a set of the calling thread alone.
     pub const fn sequential() -> Self {
         Self { pool: None, count: 1 }
     }
 
-    /// One set for the whole process, as many as the machine runs at once, started on first
-    /// use. Falls back to the calling thread if threads cannot be started.
+    /// Returns the set of the whole process: as many threads as the machine runs at once, started on
+    /// first use. Falls back to the calling thread if threads cannot be started.
     pub fn global() -> &'static Self {
         static GLOBAL: OnceLock<Workers> = OnceLock::new();
         GLOBAL.get_or_init(|| Self::new(0).unwrap_or(Self::sequential()))
     }
 
-    /// Number of threads, the calling one among them.
+    /// Returns the number of threads, including the calling one.
     pub fn count(&self) -> usize {
         self.count
     }
 
     /// Calls `body` once for each of `0..tasks`, on any thread, in any order.
     pub fn run(&self, tasks: usize, body: impl Fn(usize) + Send + Sync) {
-        let parts = StealQueues::new(tasks, self.count, |range| range);
-        self.share(tasks, &|thread| parts.take(thread).map(&body).is_some());
+        let queues = StealQueues::new(tasks, self.count, |range| range);
+        self.run_region(tasks, &|thread| queues.take(thread).map(&body).is_some());
     }
 
-    /// Maps each of `0..tasks`, on any thread; results are in order.
+    /// Returns `body(i)` for each of `0..tasks`, in order; calls run on any thread.
     pub fn map<R: Send>(&self, tasks: usize, body: impl Fn(usize) -> R + Send + Sync) -> Vec<R> {
         let mut results: Vec<Option<R>> = (0..tasks).map(|_| None).collect();
         self.for_each_chunk(&mut results, 1, |task, result| result[0] = Some(body(task)));
         results.into_iter().flatten().collect()
     }
 
-    /// The size of chunks of which every thread gets as many, of `len` elements in all: a multiple of
-    /// `unit`, and about `least` or more, half of that if there are not enough for two. All are one
-    /// chunk if there are no more than `least`.
+    /// Returns a chunk length that divides `len` elements evenly among the threads. It is a multiple
+    /// of `unit` and at least about `min`; about half of that if `len` is below twice `min`. Returns
+    /// `min`, for a single chunk, if `len <= min`.
     ///
-    /// Kernels that cut what they write so find in their thread's cache what another one wrote.
+    /// Kernels that split their results in this way give each thread the elements that it wrote in the
+    /// kernel before, which are in its cache.
     #[inline]
-    pub(crate) fn even_chunk_len(&self, len: usize, least: usize, unit: usize) -> usize {
-        // Short kernels feel a call.
-        if len <= least { least } else { self.even_of_many(len, least, unit) }
+    pub(crate) fn even_chunk_len(&self, len: usize, min: usize, unit: usize) -> usize {
+        // A call of its own for long operands only, since it would slow down short kernels.
+        if len <= min { min } else { self.even_chunk_len_of_many(len, min, unit) }
     }
 
-    fn even_of_many(&self, len: usize, least: usize, unit: usize) -> usize {
-        let each = (len / least.max(1) / self.count).max(1);
-        let chunks = (each * self.count).min(len.div_ceil(least.max(1)));
+    fn even_chunk_len_of_many(&self, len: usize, min: usize, unit: usize) -> usize {
+        let per_thread = (len / min.max(1) / self.count).max(1);
+        let chunks = (per_thread * self.count).min(len.div_ceil(min.max(1)));
         len.div_ceil(chunks).next_multiple_of(unit)
     }
 
-    /// Calls `body(i, chunk)` for the i-th run of `size` elements of `y`, the last of which may
+    /// Calls `body(i, chunk)` for the i-th chunk of `size` elements of `y`, the last of which may
     /// be shorter.
     #[inline]
     pub fn for_each_chunk<T: Send>(
@@ -110,11 +120,11 @@ impl Workers {
         size: usize,
         body: impl Fn(usize, &mut [T]) + Send + Sync,
     ) {
-        // Short kernels feel a call more.
-        if (1..=size).contains(&y.len()) { body(0, y) } else { self.share_chunks(y, size, body) }
+        // Only several chunks take another call, since it would slow down short kernels.
+        if (1..=size).contains(&y.len()) { body(0, y) } else { self.run_chunks(y, size, body) }
     }
 
-    fn share_chunks<T: Send>(
+    fn run_chunks<T: Send>(
         &self,
         y: &mut [T],
         size: usize,
@@ -123,17 +133,17 @@ impl Workers {
         let size = size.max(1);
         let tasks = y.len().div_ceil(size);
         let mut rest = y;
-        let parts = StealQueues::new(tasks, self.count, |range| {
+        let queues = StealQueues::new(tasks, self.count, |range| {
             let part = rest.split_off_mut(..(range.len() * size).min(rest.len()));
             range.zip(part.unwrap_or_default().chunks_mut(size))
         });
-        self.share(tasks, &|thread| parts.take(thread).map(|(i, y)| body(i, y)).is_some());
+        self.run_region(tasks, &|thread| queues.take(thread).map(|(i, y)| body(i, y)).is_some());
     }
 
-    /// As [`chunks`](Self::chunks) where `body` may fail; all of it is run even so.
+    /// Like [`for_each_chunk`](Self::for_each_chunk), but `body` may fail. All chunks are run anyway.
     ///
     /// # Errors
-    /// One of those of `body`.
+    /// One of the errors that `body` returned.
     pub fn try_for_each_chunk<T: Send>(
         &self,
         y: &mut [T],
@@ -142,15 +152,15 @@ impl Workers {
     ) -> Result<()> {
         let result = Mutex::new(Ok(()));
         self.for_each_chunk(y, size, |i, y| {
-            let done = body(i, y);
-            if done.is_err() {
-                *result.lock() = done;
+            let chunk_result = body(i, y);
+            if chunk_result.is_err() {
+                *result.lock() = chunk_result;
             }
         });
         result.into_inner()
     }
 
-    /// As [`chunks`](Self::chunks) over two slices, in runs of their own sizes.
+    /// Like [`for_each_chunk`](Self::for_each_chunk), over two slices with a chunk length each.
     pub fn for_each_chunk_pair<T: Send, U: Send>(
         &self,
         (y, y_size): (&mut [T], usize),
@@ -164,24 +174,25 @@ impl Workers {
             return body(0, y, &mut z[..size]);
         }
         let (mut rest_y, mut rest_z) = (y, z);
-        let parts = StealQueues::new(tasks, self.count, |range| {
+        let queues = StealQueues::new(tasks, self.count, |range| {
             let y = rest_y.split_off_mut(..(range.len() * y_size).min(rest_y.len()));
             let z = rest_z.split_off_mut(..(range.len() * z_size).min(rest_z.len()));
             let z = z.unwrap_or_default().chunks_mut(z_size);
             range.zip(y.unwrap_or_default().chunks_mut(y_size).zip(z))
         });
-        self.share(tasks, &|thread| parts.take(thread).map(|(i, (y, z))| body(i, y, z)).is_some());
+        self.run_region(tasks, &|thread| {
+            queues.take(thread).map(|(i, (y, z))| body(i, y, z)).is_some()
+        });
     }
 
-    /// Lets as many threads as `tasks` can use each call `step`, with their number, until it has
-    /// nothing more to do.
+    /// Calls `step` with the thread's number, on up to `tasks` threads, until it returns `false`.
     ///
-    /// All that is generic stays outside: the machinery of the pool is compiled once, not for
-    /// every kernel and element type.
-    fn share(&self, tasks: usize, step: &(dyn Fn(usize) -> bool + Sync)) {
+    /// Takes a `dyn` closure, so that the code below is compiled once and not for every kernel and
+    /// element type.
+    fn run_region(&self, tasks: usize, step: &region::Step) {
         match &self.pool {
-            Some((pool, lobby)) if tasks > 1 => {
-                region::run(pool, lobby, tasks.min(self.count) - 1, step);
+            Some((pool, idle)) if tasks > 1 => {
+                fork_join::run(pool, idle, tasks.min(self.count) - 1, step);
             }
             _ => while step(0) {},
         }
@@ -194,7 +205,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
     #[test]
-    fn a_panic_reaches_the_caller_when_all_threads_are_done() {
+    fn a_panic_reaches_the_caller_after_all_threads_have_left() {
         let (workers, running) = (Workers::new(3).unwrap(), AtomicUsize::new(0));
         for bad in 0..20 {
             let run = || {
@@ -212,15 +223,18 @@ mod tests {
     }
 
     #[test]
-    fn more_threads_than_there_can_be_are_refused() {
+    fn more_threads_than_rayon_supports_are_an_error() {
         for count in [usize::MAX, 1 << 20] {
             let error = Workers::new(count).unwrap_err().to_string();
-            assert!(error.contains(&format!("{count} threads; the most is")), "{error}");
+            assert!(
+                error.contains(&format!("{count} threads requested; the maximum is")),
+                "{error}"
+            );
         }
     }
 
     #[test]
-    fn work_may_be_shared_again_within_and_beside() {
+    fn nested_and_concurrent_regions_complete() {
         let workers = Workers::new(2).unwrap();
         let sum = AtomicUsize::new(0);
         std::thread::scope(|scope| {
@@ -240,9 +254,9 @@ mod tests {
     }
 
     #[test]
-    fn chunks_are_shared_evenly() {
+    fn even_chunk_len_divides_evenly_among_threads() {
         let two = Workers::new(2).unwrap();
-        // Few enough for one, two of half, then as many as there is work for.
+        // One chunk, then two of half the minimum, then as many as there are minimal chunks.
         assert_eq!(
             [0, 1, 100, 101, 250].map(|len| two.even_chunk_len(len, 100, 1)),
             [100, 100, 100, 51, 125]
@@ -256,31 +270,30 @@ mod tests {
         );
     }
 
-    /// While the pool's thread goes from kernel to kernel, calls of it do not pile up.
     #[test]
-    fn a_busy_thread_is_called_once() {
+    fn calls_of_a_busy_thread_do_not_accumulate() {
         let workers = Workers::new(2).unwrap();
-        let (_, lobby) = workers.pool.as_ref().unwrap();
-        let most = AtomicUsize::new(0);
+        let (_, idle) = workers.pool.as_ref().unwrap();
+        let max = AtomicUsize::new(0);
         let runs = || {
             for _ in 0..20_000 {
                 workers.run(2, |_| ());
-                most.fetch_max(lobby.called(), Relaxed);
+                max.fetch_max(idle.called(), Relaxed);
             }
         };
-        // Each of three may find that nobody is called.
+        // Each of the three threads may find that the pool thread is not called.
         std::thread::scope(|scope| (0..3).for_each(|_| drop(scope.spawn(runs))));
-        assert!(most.load(Relaxed) <= 3, "{most:?} calls at once");
+        assert!(max.load(Relaxed) <= 3, "{max:?} calls at once");
     }
 
     #[test]
     fn every_task_runs_once() {
         for workers in [Workers::sequential(), Workers::new(3).unwrap()] {
-            let seen: Vec<_> = (0..100).map(|_| AtomicUsize::new(0)).collect();
+            let counts: Vec<_> = (0..100).map(|_| AtomicUsize::new(0)).collect();
             workers.run(100, |i| {
-                seen[i].fetch_add(1, Relaxed);
+                counts[i].fetch_add(1, Relaxed);
             });
-            assert!(seen.iter().all(|count| count.load(Relaxed) == 1));
+            assert!(counts.iter().all(|count| count.load(Relaxed) == 1));
             assert_eq!(workers.map(50, |i| i * i), (0..50).map(|i| i * i).collect::<Vec<_>>());
             let mut y = [0; 10];
             let mut z = [0; 4];

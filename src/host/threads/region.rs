@@ -1,27 +1,28 @@
-//! Work that other threads may join while it lasts.
+//! A parallel region: one kernel's work, which threads join while it is open.
 //!
-//! The calling thread starts at once and does not wait for anybody who has not started when nothing
-//! is left to do. To wake a thread can take longer than a small kernel: whoever comes too late finds
-//! the work closed, and has cost nothing.
+//! The calling thread starts at once. At the end it closes the region and waits for the threads
+//! inside, but not for those that have not joined yet: waking a thread can take longer than a small
+//! kernel, and a thread that comes too late finds the region closed.
 
-use crate::host::threads::idle::IdleThreads;
 use parking_lot::{Condvar, Mutex};
-use rayon_core::ThreadPool;
 use std::{
     any::Any,
-    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     time::{Duration, Instant},
 };
 
-/// How long the caller looks for others to finish before it sleeps: about what to wake it takes.
-const SPIN_TIME: Duration = Duration::from_micros(100);
+/// Time for which a thread polls before it sleeps: about what it takes to wake it.
+pub(crate) const SPIN_TIME: Duration = Duration::from_micros(100);
 
-type Step<'a> = dyn Fn(usize) -> bool + Sync + 'a;
+/// Runs one task on the thread of the given number; returns `false` if no task is left.
+pub(crate) type Step<'a> = dyn Fn(usize) -> bool + Sync + 'a;
 
+/// Work that threads may join while it is open.
 #[derive(Debug)]
 pub(crate) struct ParallelRegion {
-    /// The caller's; there as long as `open`, or anybody is `inside`.
+    /// Borrowed from the caller of [`Self::new`]. Valid while the region is open or a thread is
+    /// inside.
     step: *const Step<'static>,
     state: Mutex<State>,
     left: Condvar,
@@ -29,50 +30,35 @@ pub(crate) struct ParallelRegion {
 
 #[derive(Debug)]
 struct State {
-    /// Whether others may still join.
+    /// Whether threads may still join.
     open: bool,
-    /// How many have joined and not left.
+    /// Threads that have joined and not left.
     inside: usize,
-    /// What one of them panicked with.
+    /// Panic of one of the threads that joined.
     panic: Option<Box<dyn Any + Send>>,
 }
 
-// SAFETY: what `step` points to may be called by several threads at once; `join` and `close` see to
-// it that nobody does when it is gone.
-#[allow(unsafe_code)]
+// SAFETY: `step` points to a `Sync` closure, which any thread may call. The caller of `new` keeps it
+// alive until `close` has returned, and no thread calls it afterwards.
 unsafe impl Send for ParallelRegion {}
-// SAFETY: as above.
-#[allow(unsafe_code)]
+// SAFETY: as for `Send`; the other fields are `Sync`.
 unsafe impl Sync for ParallelRegion {}
 
-/// Calls `step` until it has nothing more to do, on the calling thread and on up to `others` of
-/// the pool, those in its lobby first. Panics of any of them reach the caller.
-pub(crate) fn run(pool: &ThreadPool, lobby: &Arc<IdleThreads>, others: usize, step: &Step) {
-    // SAFETY: the lifetime alone is changed; the pointer is used while `step` is borrowed here.
-    #[allow(unsafe_code)]
-    let step_of_all: *const Step<'static> =
-        unsafe { std::mem::transmute(std::ptr::from_ref(step)) };
-    let state = Mutex::new(State { open: true, inside: 0, panic: None });
-    let shared = Arc::new(ParallelRegion { step: step_of_all, state, left: Condvar::new() });
-    lobby.offer_work(pool, others, &shared);
-    // Also if this panics, nobody may be left inside.
-    let own = work(step);
-    let panic = shared.close();
-    if let Some(panic) = own.err().or(panic) {
-        resume_unwind(panic);
-    }
-}
-
-/// Calls `step` until it has nothing more to do, with this thread's number: 0 for those outside a
-/// pool.
-fn work(step: &Step) -> std::thread::Result<()> {
-    let thread = rayon_core::current_thread_index().map_or(0, |index| index + 1);
-    catch_unwind(AssertUnwindSafe(|| while step(thread) {}))
-}
-
 impl ParallelRegion {
-    /// Takes part, unless it is too late. `leave` is called before the caller can know that this
-    /// thread is done.
+    /// Returns an open region.
+    ///
+    /// # Safety
+    /// `step` outlives the region's work: the caller keeps it borrowed until [`Self::close`] has
+    /// returned.
+    pub(crate) unsafe fn new(step: &Step) -> Arc<Self> {
+        // SAFETY: only the lifetime changes, and the caller keeps `step` alive while it is used.
+        let step: *const Step<'static> = unsafe { std::mem::transmute(std::ptr::from_ref(step)) };
+        let state = Mutex::new(State { open: true, inside: 0, panic: None });
+        Arc::new(Self { step, state, left: Condvar::new() })
+    }
+
+    /// Runs tasks on this thread, unless the region is closed. Calls `leave` before the caller of
+    /// [`Self::close`] can see that this thread is done.
     pub(crate) fn participate(&self, leave: impl FnOnce()) {
         {
             let mut state = self.state.lock();
@@ -81,19 +67,19 @@ impl ParallelRegion {
             }
             state.inside += 1;
         }
-        // SAFETY: the caller is in `run` until nobody is inside.
-        #[allow(unsafe_code)]
+        // SAFETY: this thread is counted as inside, so `close` has not returned, and the caller of
+        // `new` keeps the closure borrowed until then.
         let step = unsafe { &*self.step };
-        let done = work(step);
+        let result = run_tasks(step);
         leave();
         let mut state = self.state.lock();
         state.inside -= 1;
-        state.panic = state.panic.take().or(done.err());
+        state.panic = state.panic.take().or(result.err());
         self.left.notify_all();
     }
 
-    /// Lets nobody in any more, and waits for those inside.
-    fn close(&self) -> Option<Box<dyn Any + Send>> {
+    /// Closes the region, waits for the threads inside, and returns the panic of one of them.
+    pub(crate) fn close(&self) -> Option<Box<dyn Any + Send>> {
         let mut state = self.state.lock();
         state.open = false;
         let start = Instant::now();
@@ -107,4 +93,10 @@ impl ParallelRegion {
         }
         state.panic.take()
     }
+}
+
+/// Calls `step` until no task is left, with this thread's number: 0 outside of a pool.
+pub(crate) fn run_tasks(step: &Step) -> std::thread::Result<()> {
+    let thread = rayon_core::current_thread_index().map_or(0, |index| index + 1);
+    catch_unwind(AssertUnwindSafe(|| while step(thread) {}))
 }

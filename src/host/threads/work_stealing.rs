@@ -1,27 +1,33 @@
-//! Tasks in order, by parts: one for each thread.
+//! Task queues, one for each thread, from which other threads steal.
 //!
-//! A thread takes those of its own part first. One kernel writes what the next one reads, mostly in
-//! the same order: so a thread finds in its cache what it has written itself.
+//! A thread takes the tasks of its own queue first. A kernel mostly reads what the one before it
+//! wrote, in the same order, so a thread finds its own results in its cache.
 
 use parking_lot::Mutex;
 use std::ops::Range;
 
+/// Queues of tasks, as many as threads.
 pub(crate) struct StealQueues<I>(Vec<Mutex<I>>);
 
 impl<I: DoubleEndedIterator> StealQueues<I> {
-    /// As many parts as there are threads: `of` is called for the tasks of each, in order.
-    pub(crate) fn new(tasks: usize, threads: usize, of: impl FnMut(Range<usize>) -> I) -> Self {
-        let end = |part| part * tasks / threads;
-        let ranges = (0..threads).map(|part| end(part)..end(part + 1));
-        Self(ranges.map(of).map(Mutex::new).collect())
+    /// Splits the tasks evenly into a queue for each thread, which `make_queue` makes of its range of
+    /// task numbers. Ranges are passed in order.
+    pub(crate) fn new(
+        tasks: usize,
+        threads: usize,
+        make_queue: impl FnMut(Range<usize>) -> I,
+    ) -> Self {
+        let start = |thread| thread * tasks / threads;
+        let ranges = (0..threads).map(|thread| start(thread)..start(thread + 1));
+        Self(ranges.map(make_queue).map(Mutex::new).collect())
     }
 
-    /// The next task of this thread's part or, if there is none, the last of another's.
+    /// Returns the next task of this thread's queue or, if it is empty, the last of another queue.
     pub(crate) fn take(&self, thread: usize) -> Option<I::Item> {
-        let (before, from) = self.0.split_at(thread % self.0.len());
-        let (own, after) = from.split_first()?;
+        let (before, rest) = self.0.split_at(thread % self.0.len());
+        let (own, after) = rest.split_first()?;
         let next = own.lock().next();
-        next.or_else(|| after.iter().chain(before).find_map(|part| part.lock().next_back()))
+        next.or_else(|| after.iter().chain(before).find_map(|queue| queue.lock().next_back()))
     }
 }
 
@@ -30,11 +36,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn own_tasks_first_then_others_from_the_end() {
-        let parts = StealQueues::new(7, 3, |range| range);
-        let taken: Vec<_> = std::iter::from_fn(|| parts.take(1)).collect();
-        assert_eq!(taken, [2, 3, 6, 5, 4, 1, 0]);
-        let parts = StealQueues::new(2, 3, |range| range);
-        assert_eq!([0, 4, 2].map(|thread| parts.take(thread)), [Some(0), Some(1), None]);
+    fn own_tasks_come_first_and_others_are_stolen_from_the_end() {
+        let queues = StealQueues::new(7, 3, |range| range);
+        let tasks: Vec<_> = std::iter::from_fn(|| queues.take(1)).collect();
+        assert_eq!(tasks, [2, 3, 6, 5, 4, 1, 0]);
+        let queues = StealQueues::new(2, 3, |range| range);
+        assert_eq!([0, 4, 2].map(|thread| queues.take(thread)), [Some(0), Some(1), None]);
     }
 }

@@ -31,7 +31,7 @@ pub(super) type RawHandle = *mut c_void;
 macro_rules! functions {
     ($(fn $name:ident = $symbol:literal($($kind:ty),* $(,)?);)*) => {
         /// cuBLAS. It stays for as long as the process.
-        pub(in super::super) struct Library {
+        pub(crate) struct Library {
             $(pub(super) $name: unsafe extern "C" fn($($kind),*) -> c_int,)*
         }
 
@@ -72,7 +72,7 @@ impl Library {
     ///
     /// # Errors
     /// If there is none, with the places; or if it is too old.
-    pub(in super::super) fn open(path: Option<&Path>) -> Result<Self, BoxError> {
+    pub(crate) fn open(path: Option<&Path>) -> Result<Self, BoxError> {
         let path = path.map(Path::to_owned).or_else(|| env::var_os(CUBLAS_ENV).map(PathBuf::from));
         let inside = |folder: &Path| NAMES.iter().map(|name| folder.join(name)).collect();
         let places: Vec<PathBuf> = match path {

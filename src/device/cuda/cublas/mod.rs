@@ -11,12 +11,11 @@ mod library;
 
 pub(super) use library::Library;
 
-use super::{CudaBuffer, CudaDevice, context::Context, error::PendingLaunch, stream::Stream};
+use super::{buffer::CudaBuffer, context::Context, error::PendingLaunch, stream::Stream};
 use crate::{
     element::{DType, Element},
     error::{Error, Result},
     ledger,
-    memory::{DeviceSlice, DeviceSliceMut},
     op::{Gemm, GemmBatch, Transpose},
 };
 use library::{RawHandle, check_status};
@@ -81,17 +80,16 @@ impl Cublas {
         account: &'static str,
         op: &Gemm<T>,
         batch: &GemmBatch,
-        a: DeviceSlice<'_, CudaDevice>,
-        b: DeviceSlice<'_, CudaDevice>,
-        c: DeviceSliceMut<'_, CudaDevice>,
+        a: (&CudaBuffer, usize),
+        b: (&CudaBuffer, usize),
+        c: (&CudaBuffer, usize),
     ) -> Result<()> {
         let _account = ledger::enter_kernel(account, T::DTYPE.name());
         let (site, context) = (Location::caller(), &self.stream.context);
-        let address = |buffer: &CudaBuffer, offset: usize| {
+        let address = |(buffer, offset): (&CudaBuffer, usize)| {
             (buffer.used_by(&self.stream) + offset as u64) as *mut c_void
         };
-        let (a, b) = (address(a.buffer, a.offset), address(b.buffer, b.offset));
-        let c = address(c.buffer, c.offset);
+        let [a, b, c] = [a, b, c].map(address);
         let (alpha, beta) = ((&raw const op.alpha).cast(), (&raw const op.beta).cast());
         let [left, right] = [op.trans_b, op.trans_a].map(operation);
         let [m, n, k] = [op.n, op.m, op.k].map(|extent| extent as c_int);

@@ -1,6 +1,6 @@
 //! One entry point: where it is, and what its results mean here.
 
-use super::library;
+use super::library::{NO_DEVICE, library};
 use std::{
     cell::Cell,
     ffi::{CStr, c_void},
@@ -10,8 +10,6 @@ use std::{
     sync::atomic::{AtomicPtr, Ordering::Relaxed},
 };
 
-/// `CUDA_ERROR_NO_DEVICE`
-pub(super) const NO_DEVICE: c_uint = 100;
 /// `CUDA_ERROR_NOT_FOUND`
 const NOT_FOUND: c_uint = 500;
 /// `CUDA_ERROR_UNKNOWN`
@@ -46,7 +44,7 @@ thread_local! {
 }
 
 /// What the driver answered last on this thread that was not success, as it was.
-pub(in super::super) fn raw_code() -> c_uint {
+pub(crate) fn raw_code() -> c_uint {
     RAW.get()
 }
 
@@ -114,7 +112,7 @@ unsafe extern "C" fn cuGetErrorString(error: c_uint, text: *mut *const c_char) -
 }
 
 /// The driver's name of `code` and its text; a number where it knows none.
-pub(in super::super) fn describe(code: c_uint) -> (String, String) {
+pub(crate) fn describe(code: c_uint) -> (String, String) {
     type Function = unsafe extern "C" fn(c_uint, *mut *const c_char) -> c_uint;
     let ask = |name: &'static CStr| -> Option<String> {
         let found = Entry::new(name).find().ok()?;

@@ -8,7 +8,7 @@
 
 use super::{
     gemm::{THREADS, TileShape},
-    im2col::{AXES, Along, along},
+    window_axis::{AXES, WindowAxis, window_axes},
 };
 use crate::{
     device::CudaDevice,
@@ -67,7 +67,7 @@ struct GradientArgs {
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct DepthwiseArgs {
-    window: [Along; AXES],
+    window: [WindowAxis; AXES],
     batch: u64,
     channels: u64,
     outputs: u64,
@@ -76,7 +76,7 @@ struct DepthwiseArgs {
 /// A convolution that is counted in 32 bits, and its parts that belong together.
 pub(super) struct Groups<'a> {
     op: &'a Convolution,
-    along: [Along; AXES],
+    along: [WindowAxis; AXES],
     /// Channels of a group.
     channels: usize,
     /// Output planes of a group.
@@ -86,7 +86,7 @@ pub(super) struct Groups<'a> {
 impl<'a> Groups<'a> {
     /// None if kernels cannot count it.
     pub(super) fn of(op: &'a Convolution) -> Option<Self> {
-        let along = along(op.window())?;
+        let along = window_axes(op.window())?;
         let (channels, outputs) =
             (op.window().channels() / op.groups(), op.outputs() / op.groups());
         let most = i32::MAX as usize / 4;

@@ -36,7 +36,7 @@ struct GemmArgs {
     b_along_k: u32,
 }
 
-/// The shape of a product's tiles, as `kernels/product.cuh` has them.
+/// The shape of a product's tiles, as `kernels/tiled_gemm.cuh` has them.
 #[derive(Clone, Copy)]
 pub(super) struct TileShape {
     name: &'static str,
@@ -112,6 +112,7 @@ impl CudaDevice {
         c: DeviceSliceMut<'_, Self>,
     ) -> Result<()> {
         if let Some(cublas) = self.cublas.as_ref().filter(|_| Cublas::takes(op, batch)) {
+            let (a, b, c) = ((a.buffer, a.offset), (b.buffer, b.offset), (&*c.buffer, c.offset));
             return cublas.multiply(account, op, batch, a, b, c);
         }
         // As in the BLAS, α = 0 reads neither operand, and nothing is 0 whatever α.

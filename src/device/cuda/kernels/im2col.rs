@@ -1,6 +1,6 @@
-//! Columns of images: `kernels/windows.cu`; convolution is in `convolution`.
+//! Columns of images: `kernels/im2col.cu`; convolution is in `convolution`.
 
-use super::convolution;
+use super::{convolution, window_axis::window_axes};
 use crate::{
     device::CudaDevice,
     element::Element,
@@ -11,50 +11,6 @@ use crate::{
 };
 use bytemuck::{Pod, Zeroable};
 
-/// Axes that kernels know.
-pub(super) const AXES: usize = 3;
-
-/// A window along an axis, as the kernels declare it.
-#[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
-pub(super) struct Along {
-    pub input: i32,
-    pub output: i32,
-    pub kernel: i32,
-    pub stride: i32,
-    pub pad: i32,
-    pub dilation: i32,
-}
-
-/// Windows along all axes, those that there are not first: of one element.
-///
-/// None if there are too many of them, or places in the padded image that are not counted in 32
-/// bits.
-pub(super) fn along(window: &Window) -> Option<[Along; AXES]> {
-    let mut all = [Along { input: 1, output: 1, kernel: 1, stride: 1, pad: 0, dilation: 1 }; AXES];
-    let missing = AXES.checked_sub(window.axes().len())?;
-    let most = |counts: [usize; 2]| {
-        counts[0].checked_mul(counts[1].max(1)).filter(|most| *most <= i32::MAX as usize / 4)
-    };
-    most([window.plane_len(), window.channels()])?;
-    for (i, (axis, &output)) in window.axes().iter().zip(window.output()).enumerate() {
-        let &SpatialAxis { input, kernel, stride, pad, dilation } = axis;
-        most([output, stride])?;
-        most([kernel, dilation])?;
-        most([input.checked_add(pad)?, 1])?;
-        let count = |count: usize| i32::try_from(count).ok();
-        all[missing + i] = Along {
-            input: count(input)?,
-            output: count(output)?,
-            kernel: count(kernel)?,
-            stride: count(stride)?,
-            pad: count(pad)?,
-            dilation: count(dilation)?,
-        };
-    }
-    Some(all)
-}
-
 impl Conv for CudaDevice {
     fn im2col<T: Element>(
         &self,
@@ -62,7 +18,7 @@ impl Conv for CudaDevice {
         x: View<'_, T, Self>,
         mut columns: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let Some(along) = along(op) else { return fallback::im2col(self, op, x, columns) };
+        let Some(axes) = window_axes(op) else { return fallback::im2col(self, op, x, columns) };
         op.check("im2col", ("x", x.len()), ("columns", columns.len()))?;
         let launch = self.kernel::<T>("im2col")?.arg(along).size(op.channels());
         let launch = launch.read(x.device()?).write(columns.device_write_only()?);
@@ -75,7 +31,7 @@ impl Conv for CudaDevice {
         columns: View<'_, T, Self>,
         mut x: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let Some(along) = along(op) else { return fallback::col2im(self, op, columns, x) };
+        let Some(axes) = window_axes(op) else { return fallback::col2im(self, op, columns, x) };
         op.check("col2im", ("x", x.len()), ("columns", columns.len()))?;
         let launch = self.kernel::<T>("col2im")?.arg(along).size(op.channels());
         let launch = launch.read(columns.device()?).write(x.device_write_only()?);

@@ -94,7 +94,7 @@ impl Indexing for CudaDevice {
         if count > AXES {
             return fallback::permute(self, op, x, y);
         }
-        // As in kernels/index.cu: how many, their extents, the source's steps.
+        // As in kernels/indexing.cu: how many, their extents, the source's steps.
         let mut all = [0; 1 + 2 * AXES];
         all[0] = count as u64;
         let (extents, strides) = all[1..].split_at_mut(AXES);

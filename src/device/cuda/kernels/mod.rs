@@ -1,7 +1,5 @@
 //! How each kernel of the families is launched.
 
-#![deny(unsafe_code)]
-
 mod blas;
 mod convolution;
 mod elementwise;
@@ -17,4 +15,5 @@ mod random;
 mod reductions;
 mod split_reduction;
 mod update;
+mod window_axis;
 mod im2col;

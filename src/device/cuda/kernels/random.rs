@@ -84,7 +84,8 @@ impl Random for CudaDevice {
     ) -> Result<()> {
         expect_bound(bound)?;
         let n = y.len();
-        let launch = self.words("integer")?.size(n).key(key).arg(bound);
+        let scope = ledger::enter_kernel("random_integers", "u32");
+        let launch = self.symbol(scope, "integer_u32")?.size(n).key(key).arg(bound);
         launch.write(y.device_write_only()?).grid_1d(n.div_ceil(4))
     }
 }

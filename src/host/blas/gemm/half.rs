@@ -1,28 +1,35 @@
-//! Products of 16-bit elements: operands are widened as they are packed, sums kept in `f32`.
+//! GEMM of 16-bit elements: sums in `f32`, rounded once into `C`.
 //!
-//! A block of `C` is summed over the whole of k, then rounded once. Small products read matrices
-//! that were widened before; large ones are summed by AMX, where there is one.
+//! A block of `C` is summed over all of k before it is rounded. AMX computes larger GEMMs where it is
+//! available. Else operands are widened while they are packed, or, for small GEMMs, before.
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-use crate::host::blas::x86::amx;
+use crate::host::blas::x86::{
+    amx,
+    amx_tile::{BLOCK_ROWS, bf16_terms},
+};
 use crate::{
     element::Element,
     host::{
         blas::{
             gemm::{
-                convert_op,
-                dispatch::{GemmPath, SimdKernel, SimdScalar, gemm_from_pack_sources},
+                dispatch::{GemmPath, gemm_from_pack_sources},
                 output_tiles::OutputTiles,
-                share,
+                partition::for_each_part,
             },
             kernel::{
-                macro_kernel::PANEL_SLACK,
+                args::convert_op,
+                blocking::panel_len,
+                half_block::HalfBlock,
                 packing::{PackSource, SourceBlock, StridedSource},
-                unpacked,
+                unpacked::unpacked_is_faster,
             },
         },
         cache::scratch::with_scratch,
-        simd::vector::SimdVector,
+        simd::{
+            dispatch::{SimdKernel, SimdScalar},
+            vector::SimdVector,
+        },
         threads::Workers,
     },
     op::{Gemm, Transpose},
@@ -30,18 +37,18 @@ use crate::{
 use bytemuck::{cast_slice, cast_slice_mut};
 use std::ops::Range;
 
-/// Rows of a block of `C`: an element of `B` is packed once for so many products.
+/// MC: rows of a block of `C`. Each element of `B` is packed once for up to MC multiplications.
 const MC: usize = 768;
 
-/// Columns of a block of `C`: so many for an element of `A`.
+/// NC: columns of a block of `C`. Each element of `A` is packed once for up to NC multiplications.
 const NC: usize = 1024;
 
-/// The depth at which sums of small products are cut.
+/// KC of the unpacked path.
 const KC: usize = 256;
 
-/// `C ← α·op(A)·op(B) + β·C`, rounded once, of elements of type `H`, which is what `T` is;
-/// `op.check` passed, and k is not 0.
-pub(crate) fn product<T: Element, H: Element<Acc = f32>>(
+/// `C ← α·op(A)·op(B) + β·C`, rounded once, for elements of type `H`, which is `T`. `op.check` passed,
+/// and k is not 0.
+pub(crate) fn gemm_half<T: Element, H: Element<Acc = f32>>(
     workers: &Workers,
     op: &Gemm<T>,
     a: &[T],
@@ -50,22 +57,20 @@ pub(crate) fn product<T: Element, H: Element<Acc = f32>>(
 ) {
     let (op, a, b) = (&convert_op::<T, H>(op), cast_slice::<T, H>(a), cast_slice::<T, H>(b));
     let c = OutputTiles::new(cast_slice_mut::<T, H>(c), op.ldc);
-    // Chosen for the whole: its parts have the same bits.
-    let way = HalfPath::of(op);
-    share(workers, op, |part, row, column| {
+    let path = HalfPath::choose(op);
+    for_each_part(workers, op, |part, row, column| {
         for i in (0..part.m).step_by(MC) {
             for j in (0..part.n).step_by(NC) {
                 let rows = row + i..row + part.m.min(i + MC);
                 let columns = column + j..column + part.n.min(j + NC);
                 let block = HalfBlock { op, a, b, rows, columns };
-                block.sum(way, |column, columns, width, sums| {
-                    let (alpha, beta) = (op.alpha, op.beta);
+                compute_block(&block, path, |column, columns, ld, sums| {
+                    let (alpha, beta, ldc) = (op.alpha, op.beta, op.ldc);
                     let c = c.at(block.rows.start, block.columns.start + column);
-                    let job = WriteBack { alpha, beta, sums, width, columns, c, ldc: op.ldc };
-                    // SAFETY: `c` has all of this block, and no other has a part of it.
-                    #[allow(unsafe_code)]
+                    // SAFETY: `op.check` passed, so `c` holds the rows and columns of this block. No
+                    // two blocks share elements of `c`.
                     unsafe {
-                        f32::dispatch(job);
+                        f32::dispatch(WriteBack { alpha, beta, sums, ld, columns, c, ldc });
                     }
                 });
             }
@@ -73,159 +78,157 @@ pub(crate) fn product<T: Element, H: Element<Acc = f32>>(
     });
 }
 
-/// How blocks are summed.
+/// Kernels that sum a block. Chosen for the whole GEMM, so that every block is computed the same way.
 #[derive(Clone, Copy)]
 enum HalfPath {
+    /// Operands are widened into matrices, which [`GemmPath::Unpacked`] multiplies.
     Unpacked,
+    /// Operands are widened into panels.
     Packed,
+    /// Operands are packed into AMX tiles.
     #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
     Amx,
 }
 
 impl HalfPath {
-    /// The fastest for `op`, as measured.
-    fn of<H: Element<Acc = f32>>(op: &Gemm<H>) -> Self {
+    /// Returns the fastest path for `op`, as measured.
+    fn choose<H: Element<Acc = f32>>(op: &Gemm<H>) -> Self {
         #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
         if amx::is_profitable(op) {
             return Self::Amx;
         }
-        if unpacked::unpacked_is_faster(&convert_op::<H, f32>(op)) {
-            Self::Unpacked
-        } else {
-            Self::Packed
-        }
+        let unpacked = unpacked_is_faster(&convert_op::<H, f32>(op));
+        if unpacked { Self::Unpacked } else { Self::Packed }
     }
 }
 
-/// A block of rows and columns of `op(A)·op(B)`.
-pub(crate) struct HalfBlock<'a, H: Element> {
-    pub(crate) op: &'a Gemm<H>,
-    pub(crate) a: &'a [H],
-    pub(crate) b: &'a [H],
-    pub(crate) rows: Range<usize>,
-    pub(crate) columns: Range<usize>,
-}
-
-impl<H: Element<Acc = f32>> HalfBlock<'_, H> {
-    /// Calls `finish(column, columns, width, sums)` for all sums of so many columns from there on,
-    /// in rows of `width`.
-    fn sum(&self, way: HalfPath, mut finish: impl FnMut(usize, usize, usize, &[f32])) {
-        let n = self.columns.len();
-        #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-        if let HalfPath::Amx = way {
-            let mut widened = Vec::new();
-            return amx::accumulate_block(self, |column, sums| {
-                if amx::bf16_terms::<H>() > 1 && !amx::are_finite(sums) {
-                    self.patch_nonfinite(column, sums, &mut widened);
-                }
-                finish(column, amx::BLOCK_ROWS.min(n - column), amx::BLOCK_ROWS, sums);
-            });
-        }
-        with_scratch(self.rows.len() * n, |sums: &mut [f32]| {
-            match way {
-                HalfPath::Unpacked => self.small(sums),
-                _ => self.packed(sums),
-            }
-            finish(0, n, n, sums);
-        });
-    }
-
-    /// Replaces those sums of a pair of tiles' columns that are not finite, by what `widened` holds
-    /// or, if it is empty, is to hold: all sums of the block by the other way.
+/// Calls `finish(column, columns, ld, sums)` for ranges of columns of the block: `sums` are those of
+/// `columns` columns from `column` on, in rows that are `ld` apart.
+fn compute_block<H: Element<Acc = f32>>(
+    block: &HalfBlock<'_, H>,
+    path: HalfPath,
+    mut finish: impl FnMut(usize, usize, usize, &[f32]),
+) {
+    let n = block.columns.len();
     #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-    fn patch_nonfinite(&self, column: usize, sums: &mut [f32], widened: &mut Vec<f32>) {
-        let (m, n) = (self.rows.len(), self.columns.len());
-        if widened.is_empty() {
-            widened.resize(m * n, 0.0);
-            self.packed(widened);
+    if let HalfPath::Amx = path {
+        let mut widened_sums = Vec::new();
+        return amx::accumulate_block(block, |column, sums| {
+            if bf16_terms::<H>() > 1 && !amx::are_finite(sums) {
+                patch_nonfinite(block, column, sums, &mut widened_sums);
+            }
+            finish(column, BLOCK_ROWS.min(n - column), BLOCK_ROWS, sums);
+        });
+    }
+    with_scratch(block.rows.len() * n, |sums: &mut [f32]| {
+        match path {
+            HalfPath::Unpacked => sum_unpacked(block, sums),
+            _ => sum_packed(block, sums),
         }
-        for (sums, widened) in sums.chunks_exact_mut(amx::BLOCK_ROWS).zip(widened.chunks_exact(n)) {
-            for (sum, &widened) in sums.iter_mut().zip(&widened[column..]) {
-                if !sum.is_finite() {
-                    *sum = widened;
-                }
+        finish(0, n, n, sums);
+    });
+}
+
+/// Replaces the AMX sums that are not finite, of [`BLOCK_ROWS`] columns from `column` on, by the sums
+/// of widened elements. Computes these for the whole block if `widened_sums` is empty.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+fn patch_nonfinite<H: Element<Acc = f32>>(
+    block: &HalfBlock<'_, H>,
+    column: usize,
+    sums: &mut [f32],
+    widened_sums: &mut Vec<f32>,
+) {
+    let (m, n) = (block.rows.len(), block.columns.len());
+    if widened_sums.is_empty() {
+        widened_sums.resize(m * n, 0.0);
+        sum_packed(block, widened_sums);
+    }
+    for (sums, widened) in sums.chunks_exact_mut(BLOCK_ROWS).zip(widened_sums.chunks_exact(n)) {
+        for (sum, &widened) in sums.iter_mut().zip(&widened[column..]) {
+            if !sum.is_finite() {
+                *sum = widened;
             }
         }
     }
-
-    /// By panels that hold widened elements.
-    fn packed(&self, sums: &mut [f32]) {
-        let (op, m, n) = (self.op, self.rows.len(), self.columns.len());
-        let rows = StridedSource::rows(op.trans_a, self.a, op.lda);
-        let columns = StridedSource::columns(op.trans_b, self.b, op.ldb);
-        let rows = SourceBlock { lines: &rows, first: self.rows.start };
-        let columns = SourceBlock { lines: &columns, first: self.columns.start };
-        gemm_from_pack_sources([m, n, op.k], &rows, &columns, sums);
-    }
-
-    /// By matrices of widened elements, stored as operands are.
-    fn small(&self, sums: &mut [f32]) {
-        let (op, m, n) = (self.op, self.rows.len(), self.columns.len());
-        let deepest = KC.min(op.k);
-        with_scratch((m + PANEL_SLACK) * (deepest + PANEL_SLACK), |a: &mut [f32]| {
-            with_scratch((deepest + PANEL_SLACK) * (n + PANEL_SLACK), |b: &mut [f32]| {
-                for start in (0..op.k).step_by(KC) {
-                    let terms = start..op.k.min(start + KC);
-                    let k = terms.len();
-                    matrix(op.trans_a, self.a, op.lda, [&self.rows, &terms], a);
-                    matrix(op.trans_b, self.b, op.ldb, [&terms, &self.columns], b);
-                    let part = Gemm::<f32>::with_transpose(op.trans_a, op.trans_b, m, n, k);
-                    let part = part.beta(if start == 0 { 0.0 } else { 1.0 });
-                    // SAFETY: the matrices are packed, and as `sums` they have the extents of
-                    // `part`.
-                    #[allow(unsafe_code)]
-                    unsafe {
-                        GemmPath::Unpacked.run(&part, &a[..m * k], &b[..k * n], sums.as_mut_ptr());
-                    }
-                }
-            });
-        });
-    }
 }
 
-/// Widens a block of `op(X)` into a packed matrix stored as `X` is.
-fn matrix<H: Element<Acc = f32>>(
+/// Computes the sums of a block from panels of widened elements.
+fn sum_packed<H: Element<Acc = f32>>(block: &HalfBlock<'_, H>, sums: &mut [f32]) {
+    let (op, m, n) = (block.op, block.rows.len(), block.columns.len());
+    let a = StridedSource::for_a(op.trans_a, block.a, op.lda);
+    let b = StridedSource::for_b(op.trans_b, block.b, op.ldb);
+    let a = SourceBlock { source: &a, first: block.rows.start };
+    let b = SourceBlock { source: &b, first: block.columns.start };
+    gemm_from_pack_sources([m, n, op.k], &a, &b, sums);
+}
+
+/// Computes the sums of a block from matrices of widened elements, stored like the operands.
+fn sum_unpacked<H: Element<Acc = f32>>(block: &HalfBlock<'_, H>, sums: &mut [f32]) {
+    let (op, m, n) = (block.op, block.rows.len(), block.columns.len());
+    let kc = KC.min(op.k);
+    // Operands are stored with their rows or with their columns contiguous.
+    let matrix_len = |mn| panel_len(mn, kc, mn).max(panel_len(kc, mn, kc));
+    with_scratch(matrix_len(m), |a: &mut [f32]| {
+        with_scratch(matrix_len(n), |b: &mut [f32]| {
+            for start in (0..op.k).step_by(KC) {
+                let steps = start..op.k.min(start + KC);
+                let k = steps.len();
+                widen_matrix(op.trans_a, block.a, op.lda, [&block.rows, &steps], a);
+                widen_matrix(op.trans_b, block.b, op.ldb, [&steps, &block.columns], b);
+                let part = Gemm::<f32>::with_transpose(op.trans_a, op.trans_b, m, n, k);
+                let part = part.beta(if start == 0 { 0.0 } else { 1.0 });
+                // SAFETY: the widened matrices and `sums` have the extents of `part`, and `sums` is
+                // borrowed exclusively.
+                unsafe {
+                    GemmPath::Unpacked.run(&part, &a[..m * k], &b[..k * n], sums.as_mut_ptr());
+                }
+            }
+        });
+    });
+}
+
+/// Widens a block of `op(X)` into a dense matrix that is stored like `X`.
+fn widen_matrix<H: Element<Acc = f32>>(
     trans: Transpose,
     x: &[H],
     ld: usize,
     [rows, columns]: [&Range<usize>; 2],
-    to: &mut [f32],
+    matrix: &mut [f32],
 ) {
     let (rows, columns) = if trans == Transpose::No { (rows, columns) } else { (columns, rows) };
-    // A single panel of columns is a matrix by rows.
-    StridedSource::columns(Transpose::No, x, ld).pack(
-        columns.clone(),
-        rows.clone(),
-        columns.len(),
-        to,
-    );
+    // A single micro-panel of all columns is the matrix, stored by rows.
+    let source = StridedSource::for_b(Transpose::No, x, ld);
+    source.pack(columns.clone(), rows.clone(), columns.len(), matrix);
 }
 
-/// `C ← α·sums + β·C`, rounded, of the first `columns` of `sums`, which are rows of `width`.
+/// Kernel `C ← α·sums + β·C`, rounded, over the first `columns` of rows of sums that are `ld` apart.
+///
+/// To run it is safe if `c` is valid for reads and writes of these rows and columns, and no other
+/// thread accesses them. It is not read if β is 0.
 struct WriteBack<'a, H> {
     alpha: f32,
     beta: f32,
     sums: &'a [f32],
-    width: usize,
+    ld: usize,
     columns: usize,
     c: *mut H,
     ldc: usize,
 }
 
-#[allow(unsafe_code)]
 impl<H: Element<Acc = f32>> SimdKernel<f32> for WriteBack<'_, H> {
     #[inline(always)]
-    unsafe fn run<L: SimdVector<Scalar = f32>>(self) {
-        // SAFETY: the caller's: `c` is exclusive and has as many rows and columns as the sums.
+    unsafe fn run<V: SimdVector<Scalar = f32>>(self) {
+        // SAFETY: `count` ends at `columns`, which is at most `ld`, so loads stay in the row of sums
+        // and stores in the row of `c` that the caller guarantees.
         unsafe {
-            let (alpha, beta) = (L::splat(self.alpha), L::splat(self.beta));
-            for (row, sums) in self.sums.chunks_exact(self.width).enumerate() {
-                for column in (0..self.columns).step_by(L::WIDTH) {
-                    let count = L::WIDTH.min(self.columns - column);
+            let (alpha, beta) = (V::splat(self.alpha), V::splat(self.beta));
+            for (row, sums) in self.sums.chunks_exact(self.ld).enumerate() {
+                for column in (0..self.columns).step_by(V::WIDTH) {
+                    let count = V::WIDTH.min(self.columns - column);
                     let c = self.c.add(row * self.ldc + column);
-                    let mut value = alpha.mul(L::load_first(sums.as_ptr().add(column), count));
+                    let mut value = alpha.mul(V::load_first(sums.as_ptr().add(column), count));
                     if self.beta != 0.0 {
-                        value = beta.mul_add(L::load_as(c, count), value);
+                        value = beta.mul_add(V::load_as(c, count), value);
                     }
                     value.store_as(c, count);
                 }

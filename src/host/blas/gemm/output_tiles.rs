@@ -1,8 +1,8 @@
-//! A matrix that several threads write, each its own part.
+//! Matrix `C`, of which each thread writes a part of its own.
 
 use std::marker::PhantomData;
 
-/// A row-major matrix under exclusive borrow, handed out in parts.
+/// Row-major matrix under exclusive borrow, whose parts are written through pointers.
 pub(crate) struct OutputTiles<'a, T> {
     first: *mut T,
     len: usize,
@@ -10,25 +10,26 @@ pub(crate) struct OutputTiles<'a, T> {
     borrow: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: it stands for a `&mut [T]`, which may go to another thread if `T` may.
-#[allow(unsafe_code)]
+// SAFETY: the struct stands for a `&mut [T]`, which may move to another thread if `T: Send`.
 unsafe impl<T: Send> Send for OutputTiles<'_, T> {}
 
-// SAFETY: through `&Tiles` elements are reached by pointer only, whose users see to it that no two
-// threads use the same element.
-#[allow(unsafe_code)]
+// SAFETY: `&OutputTiles` only hands out pointers. Dereferencing one is unsafe, and its user ensures
+// that no two threads access the same element.
 unsafe impl<T: Send> Sync for OutputTiles<'_, T> {}
 
 impl<'a, T> OutputTiles<'a, T> {
-    /// Takes `matrix`, whose rows are `ld` elements apart.
+    /// Borrows `matrix`, whose rows are `ld` elements apart.
     pub(crate) fn new(matrix: &'a mut [T], ld: usize) -> Self {
         Self { first: matrix.as_mut_ptr(), len: matrix.len(), ld, borrow: PhantomData }
     }
 
-    /// Pointer to the element at `row` and `column`.
+    /// Returns a pointer to the element at `row` and `column`.
+    ///
+    /// # Panics
+    /// If the element is outside of the matrix.
     pub(crate) fn at(&self, row: usize, column: usize) -> *mut T {
-        let at = row * self.ld + column;
-        assert!(at <= self.len, "element {at} of {}", self.len);
-        self.first.wrapping_add(at)
+        let offset = row * self.ld + column;
+        assert!(offset <= self.len, "element {offset} of {}", self.len);
+        self.first.wrapping_add(offset)
     }
 }

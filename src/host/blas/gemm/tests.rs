@@ -1,10 +1,19 @@
 use super::*;
 use crate::{
     element,
-    host::testing::{at, for_each_element, fractions, integers, operand, rounded, threads, wide},
+    host::{
+        blas::kernel::{blocking::kc, indirect_packing::CopySpan},
+        simd::level::{SimdLevel, with_each_simd_level},
+        testing::{
+            for_each_element, fractions, integers, op_element, operand, rounded, threads, wide,
+        },
+    },
+    op::Transpose::{self, No, Yes},
 };
-use Transpose::{No, Yes};
+use num_traits::Float;
 use proptest::prelude::*;
+
+const TRANSPOSES: [(Transpose, Transpose); 4] = [(No, No), (No, Yes), (Yes, No), (Yes, Yes)];
 
 const SHAPES: [(usize, usize, usize); 17] = [
     (0, 3, 3),
@@ -21,7 +30,7 @@ const SHAPES: [(usize, usize, usize); 17] = [
     (300, 270, 7),
     (14, 1100, 40),
     (27, 300, 260),
-    // More than one block along k and n, along m, and rows that a cache keeps in one place.
+    // Several blocks along k and n, or along m, and rows at a multiple of the L1 aliasing distance.
     (5, 420, 400),
     (1560, 17, 6),
     (22, 17, 1024),
@@ -29,13 +38,14 @@ const SHAPES: [(usize, usize, usize); 17] = [
 
 const ALPHA_BETA: [(f64, f64); 4] = [(1.0, 0.0), (1.0, 1.0), (-0.5, 2.0), (0.0, 0.5)];
 
+/// Computes `op` in `f64`, in the order of k.
 pub(crate) fn naive<T: Element>(op: &Gemm<T>, a: &[T], b: &[T], c: &mut [f64]) {
     let (alpha, beta) = (op.alpha.to_f64(), op.beta.to_f64());
-    // Widened once: most of what the tests take is this.
-    let column = |j| (0..op.k).map(move |l| at(b, op.trans_b, op.ldb, l, j)).collect();
+    // Widened once: this takes most of the time of these tests.
+    let column = |j| (0..op.k).map(move |l| op_element(b, op.trans_b, op.ldb, l, j)).collect();
     let columns: Vec<Vec<f64>> = (0..op.n).map(column).collect();
     for i in 0..op.m {
-        let row: Vec<f64> = (0..op.k).map(|l| at(a, op.trans_a, op.lda, i, l)).collect();
+        let row: Vec<f64> = (0..op.k).map(|l| op_element(a, op.trans_a, op.lda, i, l)).collect();
         for (j, column) in columns.iter().enumerate() {
             let mut sum = 0.0;
             for (&a, &b) in row.iter().zip(column) {
@@ -48,8 +58,37 @@ pub(crate) fn naive<T: Element>(op: &Gemm<T>, a: &[T], b: &[T], c: &mut [f64]) {
     }
 }
 
-/// Checks one product, bit by bit, for one to three threads; what lies between the rows of `C`
-/// stays as it is.
+/// Asserts that `c` differs from the exact result by no more than rounding can cause, whatever the
+/// order of the sums. AMX sums four terms for each product of `f16`.
+pub(crate) fn assert_within_rounding<T: Element>(
+    op: &Gemm<T>,
+    a: &[T],
+    b: &[T],
+    c0: &[T],
+    c: &[f64],
+) {
+    let abs = |x: &[T]| x.iter().map(|x| T::from_f64(x.to_f64().abs())).collect::<Vec<T>>();
+    let abs_op = op.alpha(T::acc(op.alpha.to_f64().abs())).beta(T::acc(op.beta.to_f64().abs()));
+    let (mut exact, mut magnitude) = (wide(c0), wide(&abs(c0)));
+    naive(op, a, b, &mut exact);
+    naive(&abs_op, &abs(a), &abs(b), &mut magnitude);
+    let unit = |bits: i32| 2f64.powi(-bits);
+    let (acc_unit, unit) = match T::DTYPE {
+        DType::F64 => (unit(53), unit(53)),
+        DType::F32 => (unit(24), unit(24)),
+        DType::F16 => (unit(24), unit(11)),
+        DType::Bf16 => (unit(24), unit(8)),
+    };
+    let terms = 4 * op.k + 4;
+    for ((&c, &exact), &magnitude) in c.iter().zip(&exact).zip(&magnitude) {
+        // Twice for `f64`, where `exact` is rounded, too.
+        let bound = 2.0 * terms as f64 * acc_unit * magnitude + unit * exact.abs() + 1e-7 * unit;
+        assert!((c - exact).abs() <= bound, "{op:?}: {c}, expected {exact} ± {bound}");
+    }
+}
+
+/// Checks one GEMM of integers, bit for bit, with each of `workers`. Elements between the rows of `C`
+/// must not change.
 fn check<T: Element>(workers: &[Workers], op: &Gemm<T>) {
     let len = |trans, rows, columns, ld| (if trans == No { rows } else { columns }) * ld;
     let mut a = integers::<T>(1, len(op.trans_a, op.m, op.k, op.lda));
@@ -63,22 +102,20 @@ fn check<T: Element>(workers: &[Workers], op: &Gemm<T>) {
     if op.beta.is_zero() {
         c0.chunks_mut(op.ldc.max(1)).for_each(|row| row[..op.n].fill(nan));
     }
-    let mut want = wide(&c0);
-    naive(op, &a, &b, &mut want);
-    let want = rounded::<T>(&want);
+    let mut expected = wide(&c0);
+    naive(op, &a, &b, &mut expected);
+    let expected = rounded::<T>(&expected);
     for workers in workers {
         let mut c = c0.clone();
         gemm(workers, op, &a, &b, &mut c).unwrap();
-        assert_eq!(wide(&c), want, "{op:?}");
+        assert_eq!(wide(&c), expected, "{op:?}");
     }
 }
 
-pub(crate) fn products<T: Element>() {
+pub(crate) fn results_are_exact<T: Element>() {
     let workers = threads();
     for (m, n, k) in SHAPES {
-        for (case, (trans_a, trans_b)) in
-            [(No, No), (No, Yes), (Yes, No), (Yes, Yes)].into_iter().enumerate()
-        {
+        for (case, (trans_a, trans_b)) in TRANSPOSES.into_iter().enumerate() {
             let (alpha, beta) = ALPHA_BETA[(case + m) % 4];
             let op = Gemm::with_transpose(trans_a, trans_b, m, n, k);
             check::<T>(&workers, &op);
@@ -88,14 +125,14 @@ pub(crate) fn products<T: Element>() {
     }
 }
 
-pub(crate) fn same_bits_for_any_threads<T: Element>() {
+pub(crate) fn results_are_bit_identical_for_any_threads<T: Element>() {
     let workers = threads();
     for (m, n, k) in [
         (100, 90, 300),
         (129, 300, 70),
         (300, 27, 257),
         (34, 200, 400),
-        // One row more than a thread gets.
+        // Two threads would get 32 rows and a single one.
         (33, 10, 7000),
     ] {
         for (trans_a, trans_b, beta) in [(No, No, 0.0), (Yes, No, 0.3), (No, Yes, 1.0)] {
@@ -109,16 +146,12 @@ pub(crate) fn same_bits_for_any_threads<T: Element>() {
                 wide(&c)
             });
             assert!(one == two && one == three, "{op:?}");
-            let mut want = wide(&c0);
-            naive(&op, &a, &b, &mut want);
-            let eps = if size_of::<T>() == 2 { 0.01 } else { 1e-6 };
-            let near = |(got, want): (&f64, &f64)| (got - want).abs() <= eps * (k as f64).sqrt();
-            assert!(one.iter().zip(&want).all(near));
+            assert_within_rounding(&op, &a, &b, &c0, &one);
         }
     }
 }
 
-pub(crate) fn batches<T: Element>() {
+pub(crate) fn batches_are_exact<T: Element>() {
     let workers = threads();
     let shapes = [(3, 4, 5, 7, 0), (1, 1, 1, 2, 1), (20, 30, 10, 40, 3), (130, 120, 140, 3, 0)];
     for (m, n, k, count, gap) in shapes {
@@ -128,26 +161,26 @@ pub(crate) fn batches<T: Element>() {
             let a = integers::<T>(1, stride_a * (count - 1) + m * k);
             let b = integers::<T>(2, stride_b * (count - 1) + k * n);
             let c0 = integers::<T>(3, batch.stride_c * count);
-            let mut want = wide(&c0);
+            let mut expected = wide(&c0);
             for i in 0..count {
                 let (a, b) = (&a[i * stride_a..], &b[i * stride_b..]);
-                naive(&op, a, b, &mut want[i * batch.stride_c..]);
+                naive(&op, a, b, &mut expected[i * batch.stride_c..]);
             }
             for workers in &workers {
                 let mut c = c0.clone();
                 gemm_batched(workers, &op, &batch, &a, &b, &mut c).unwrap();
-                assert_eq!(wide(&c), rounded::<T>(&want), "{op:?} {batch:?}");
+                assert_eq!(wide(&c), rounded::<T>(&expected), "{op:?} {batch:?}");
             }
         }
     }
 }
 
-for_each_element!(products, same_bits_for_any_threads, batches);
+for_each_element!(results_are_exact, results_are_bit_identical_for_any_threads, batches_are_exact);
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn any_product_matches(
+    fn any_shape_is_exact(
         (m, n, k) in (0usize..40, 0usize..40, 0usize..40),
         (ta, tb) in (any::<bool>(), any::<bool>()),
         (pad_a, pad_b, pad_c) in (0usize..4, 0usize..4, 0usize..4),
@@ -182,20 +215,19 @@ fn errors_name_the_operand() {
     assert!(gemm_batched(&w, &op, &overlap, &[0.0; 16], &[0.0; 24], &mut [0.0; 12]).is_err());
 }
 
-/// Vectors of other processors, `matrixmultiply`, and kernels that are not the faster.
 #[test]
-fn other_processors_kernels_match() {
-    crate::host::blas::gemm::dispatch::with_each_width(|| {
+fn every_kernel_of_each_level_matches_its_definition() {
+    with_each_simd_level(|| {
         every_kernel::<f32>();
         every_kernel::<f64>();
-        products_of_halves::<element::f16>();
-        products_of_halves::<element::bf16>();
+        half_results_are_exact::<element::f16>();
+        half_results_are_exact::<element::bf16>();
     });
 }
 
-pub(crate) fn products_of_halves<H: Element>() {
+pub(crate) fn half_results_are_exact<H: Element>() {
     for (m, n, k) in SHAPES {
-        for (trans_a, trans_b) in [(No, No), (Yes, No), (No, Yes), (Yes, Yes)] {
+        for (trans_a, trans_b) in TRANSPOSES {
             let op = Gemm::<H>::with_transpose(trans_a, trans_b, m, n, k);
             let op = op.alpha(H::acc(0.5)).beta(H::acc(2.0));
             check(&[Workers::sequential()], &op.leading_dims(op.lda + 3, op.ldb + 1, op.ldc + 2));
@@ -203,87 +235,113 @@ pub(crate) fn products_of_halves<H: Element>() {
     }
 }
 
-/// All values of 16 bits are widened exactly, and results rounded as `half` does.
+/// Every 16-bit value is widened exactly, and results are rounded as the crate `half` does.
 #[test]
-fn halves_are_rounded_once() {
-    crate::host::blas::gemm::dispatch::with_each_width(|| {
-        every_value(element::f16::from_bits);
-        every_value(element::bf16::from_bits);
+fn half_results_are_rounded_once() {
+    with_each_simd_level(|| {
+        every_half_is_rounded_once(element::f16::from_bits);
+        every_half_is_rounded_once(element::bf16::from_bits);
     });
 }
 
-fn every_value<H: Element<Acc = f32>>(from_bits: impl Fn(u16) -> H) {
+fn every_half_is_rounded_once<H: Element<Acc = f32>>(from_bits: impl Fn(u16) -> H) {
     let a: Vec<H> = (0..=u16::MAX).map(from_bits).collect();
     let one = [H::from_f64(1.0); 3];
-    // A small product, and one of packed panels.
+    // The unpacked path, then the packed one.
     for (trans_a, trans_b) in [(No, No), (Yes, Yes)] {
         for alpha in [1.0, 1.0 / 3.0, 3.0, 1e-5] {
             let op = Gemm::<H>::with_transpose(trans_a, trans_b, a.len(), 3, 1).alpha(alpha);
             let mut c = vec![H::default(); 3 * a.len()];
             gemm(&Workers::sequential(), &op, &a, &one, &mut c).unwrap();
             for (a, row) in a.iter().zip(c.chunks(3)) {
-                let want = H::from_acc(alpha * a.to_acc()).to_f64();
-                let same = |c: &H| c.to_f64() == want || c.to_f64().is_nan() && want.is_nan();
-                assert!(row.iter().all(same), "{alpha} · {a:?}: {row:?}, not {want}");
+                let expected = H::from_acc(alpha * a.to_acc()).to_f64();
+                let same =
+                    |c: &H| c.to_f64() == expected || c.to_f64().is_nan() && expected.is_nan();
+                assert!(row.iter().all(same), "{alpha} · {a:?}: {row:?}, expected {expected}");
             }
         }
     }
 }
 
+/// Computes `op` as the micro-kernel defines it: each element is a chain of multiply-adds over each
+/// KC, fused at all levels but the portable one.
+fn chain<S: SimdScalar>(op: &Gemm<S>, kc: usize, a: &[S], b: &[S], c: &mut [S]) {
+    let fused = SimdLevel::current() != SimdLevel::Portable;
+    let mul_add = |x: S, y: S, z: S| if fused { Float::mul_add(x, y, z) } else { x * y + z };
+    let at = |x: &[S], trans, ld, i, j| if trans == No { x[i * ld + j] } else { x[j * ld + i] };
+    for start in (0..op.k).step_by(kc) {
+        let beta = if start == 0 { op.beta } else { S::one() };
+        for (i, row) in c.chunks_mut(op.n).enumerate() {
+            for (j, c) in row.iter_mut().enumerate() {
+                let sum = (start..op.k.min(start + kc)).fold(S::zero(), |sum, l| {
+                    mul_add(at(a, op.trans_a, op.lda, i, l), at(b, op.trans_b, op.ldb, l, j), sum)
+                });
+                *c = mul_add(op.alpha, sum, beta * *c);
+            }
+        }
+    }
+}
+
+/// The micro-kernel is bit-identical to [`chain`]. The dot kernel and `matrixmultiply` sum in another
+/// order.
 fn every_kernel<S: SimdScalar>() {
     for (m, n, k) in SHAPES.into_iter().filter(|(m, n, k)| m * n * k > 0) {
-        for (trans_a, trans_b) in [(No, No), (Yes, No), (No, Yes), (Yes, Yes)] {
+        for (trans_a, trans_b) in TRANSPOSES {
             let op = Gemm::<S>::with_transpose(trans_a, trans_b, m, n, k);
-            let op = op.alpha(S::from_f64(0.5)).beta(S::from_f64(2.0));
-            let (a, b) = (integers::<S>(1, m * k), integers::<S>(2, k * n));
-            let c0 = integers::<S>(3, m * n);
-            let mut want = wide(&c0);
-            naive(&op, &a, &b, &mut want);
-            for kernel in [GemmPath::Unpacked, GemmPath::Packed] {
-                // Of two transposed operands there is no kernel but the packed.
-                if kernel == GemmPath::Unpacked && (trans_a, trans_b) == (Yes, Yes) {
+            let op = op.alpha(S::from_f64(0.7)).beta(S::from_f64(1.3));
+            let (a, b) = (fractions::<S>(1, m * k), fractions::<S>(2, k * n));
+            let c0 = fractions::<S>(3, m * n);
+            for path in [GemmPath::Unpacked, GemmPath::Packed] {
+                if path == GemmPath::Unpacked && (trans_a, trans_b) == (Yes, Yes) {
                     continue;
                 }
                 let mut c = c0.clone();
-                // SAFETY: operands are just as long as the product says.
-                #[allow(unsafe_code)]
-                unsafe {
-                    kernel.run(&op, &a, &b, c.as_mut_ptr());
-                }
-                assert_eq!(wide(&c), want, "{kernel:?} {op:?}");
+                // SAFETY: the operands have the lengths of `op`.
+                unsafe { path.run(&op, &a, &b, c.as_mut_ptr()) };
+                let kc = match path {
+                    GemmPath::Unpacked if trans_b == No => k,
+                    GemmPath::Packed if SimdLevel::current() != SimdLevel::Portable => kc::<S>(k),
+                    _ => {
+                        assert_within_rounding(&op, &a, &b, &c0, &wide(&c));
+                        continue;
+                    }
+                };
+                let mut expected = c0.clone();
+                chain(&op, kc, &a, &b, &mut expected);
+                assert!(c == expected, "{path:?} {op:?}: not bit-identical to the chain");
             }
         }
     }
 }
 
-/// A matrix in another's memory, in runs of many lengths, whole and transposed.
 #[test]
-fn indirect_operands_match() {
-    crate::host::blas::gemm::dispatch::with_each_width(|| {
-        indirect::<f32>();
-        indirect::<f64>();
+fn indirect_operands_are_exact() {
+    with_each_simd_level(|| {
+        indirect_is_exact::<f32>();
+        indirect_is_exact::<f64>();
     });
 }
 
-fn indirect<S: SimdScalar>() {
-    // Some vectors are of as many runs as they have elements.
+/// Spans of many lengths, of the matrix and of its transpose.
+fn indirect_is_exact<S: SimdScalar>() {
+    // Some vectors consist of as many spans as they have elements.
     let mut lengths = [1; 30];
     lengths[..10].copy_from_slice(&[1, 8, 13, 3, 40, 16, 5, 2, 70, 7]);
     let cases = [(7, 5, 3), (50, 300, 4), (12, 70, 10), (3, 600, 7), (30, 33, 1), (9, 40, 45)];
-    for (m, rows, runs) in cases {
+    for (m, rows, spans) in cases {
         let rows: Vec<usize> = (0..rows).map(|row| row * 3 % 41 * 10).collect();
         let mut to = 0;
-        let runs: Vec<_> = (0..runs)
-            .map(|run| {
-                let len = lengths[run % lengths.len()];
+        let spans: Vec<_> = (0..spans)
+            .map(|span| {
+                let len = lengths[span % lengths.len()];
                 to += len;
-                CopySpan { from: run * 5, to: to - len, len }
+                CopySpan { from: span * 5, to: to - len, len }
             })
             .collect();
         let x = integers::<S>(1, 700);
         let element = |row: usize, column: usize| {
-            let run = runs.iter().find(|run| column < run.to + run.len).unwrap();
-            x[rows[row] + run.from + column - run.to]
+            let span = spans.iter().find(|span| column < span.to + span.len).unwrap();
+            x[rows[row] + span.from + column - span.to]
         };
         let matrix: Vec<S> = (0..rows.len() * to).map(|i| element(i / to, i % to)).collect();
         for trans in [No, Yes] {
@@ -291,17 +349,17 @@ fn indirect<S: SimdScalar>() {
             let op = Gemm::<S>::with_transpose(No, trans, m, n, k).beta(S::from_f64(2.0));
             let (a, c0) = (integers::<S>(2, m * k), integers::<S>(3, m * n));
             let bias = integers::<S>(4, m);
-            let mut want = wide(&c0);
-            naive(&op, &a, &matrix, &mut want);
-            let b = IndirectMatrix::new(trans, &x, &rows, &runs);
-            let mut biased = want.clone();
+            let mut expected = wide(&c0);
+            naive(&op, &a, &matrix, &mut expected);
+            let b = IndirectMatrix::new(trans, &x, &rows, &spans);
+            let mut biased = expected.clone();
             for (row, bias) in biased.chunks_mut(n).zip(wide(&bias)) {
                 row.iter_mut().for_each(|c| *c += bias);
             }
             for workers in [Workers::sequential()].iter().chain(&threads()) {
                 let mut c = c0.clone();
                 gemm_packed(workers, &op, &a, &GemmB::Indirect(&b), None, &mut c).unwrap();
-                assert_eq!(wide(&c), want, "{op:?}");
+                assert_eq!(wide(&c), expected, "{op:?}");
                 for b in [GemmB::Indirect(&b), GemmB::Matrix(&matrix)] {
                     let mut c = c0.clone();
                     gemm_packed(workers, &op, &a, &b, Some(&bias), &mut c).unwrap();

@@ -1,11 +1,15 @@
 use super::*;
-use crate::host::{
-    blas::gemm::with_each_width,
-    testing::{at, for_each_element, fractions, integers, operand, rounded, threads, wide},
+use crate::{
+    host::{
+        blas::gemm::tests::{assert_within_rounding, naive},
+        simd::level::{SimdLevel, with_each_simd_level, with_level},
+        testing::{for_each_element, fractions, integers, operand, rounded, threads, wide},
+    },
+    op::Gemm,
 };
 use Transpose::{No, Yes};
 
-/// Wide and tall, within a chunk and beyond, in whole groups of rows and not.
+/// Wide and tall matrices, within a chunk and beyond it, with whole and incomplete groups of rows.
 const SHAPES: [(usize, usize); 13] = [
     (0, 5),
     (5, 0),
@@ -22,14 +26,14 @@ const SHAPES: [(usize, usize); 13] = [
     (70_000, 2),
 ];
 
-fn naive<T: Element>(op: &Gemv<T>, a: &[T], x: &[T], y: &[T]) -> Vec<f64> {
-    let (alpha, beta) = (op.alpha.to_f64(), op.beta.to_f64());
-    let sum = |i| (0..x.len()).map(|j| at(a, op.trans, op.lda, i, j) * x[j].to_f64()).sum::<f64>();
-    let old = |i: usize| if beta == 0.0 { 0.0 } else { beta * y[i].to_f64() };
-    (0..y.len()).map(|i| if alpha == 0.0 { 0.0 } else { alpha * sum(i) } + old(i)).collect()
+/// Returns `op` as a GEMM whose `B` and `C` have one column.
+fn as_gemm<T: Element>(op: &Gemv<T>) -> Gemm<T> {
+    let (k, m) = op.lengths();
+    let gemm = Gemm::with_transpose(op.trans, No, m, 1, k).alpha(op.alpha).beta(op.beta);
+    gemm.leading_dims(op.lda, 1, 1)
 }
 
-fn products<T: Element>() {
+fn results_are_exact<T: Element>() {
     let workers = threads();
     for (case, (m, n)) in SHAPES.into_iter().enumerate() {
         for (trans, alpha, beta, pad) in
@@ -44,37 +48,56 @@ fn products<T: Element>() {
             if beta == 0.0 {
                 y0.fill(T::from_f64(f64::NAN));
             }
-            let want = rounded::<T>(&naive(&op, &a, &x, &y0));
+            let mut expected = wide(&y0);
+            naive(&as_gemm(&op), &a, &x, &mut expected);
+            let expected = rounded::<T>(&expected);
             for workers in &workers {
                 let mut y = y0.clone();
                 gemv(workers, &op, &a, &x, &mut y).unwrap();
-                assert_eq!(wide(&y), want, "{op:?}");
+                assert_eq!(wide(&y), expected, "{op:?}");
             }
         }
     }
 }
 
-fn same_bits_for_any_threads<T: Element>() {
+fn results_are_bit_identical_for_any_threads<T: Element>() {
     let workers = threads();
     for (trans, m, n) in [(No, 301, 1100), (Yes, 301, 2100), (Yes, 1300, 1025)] {
         let op = Gemv::<T>::new(trans, m, n);
-        let (a, (x, y)) = (fractions::<T>(1, m * n), op.lengths());
-        let x = fractions::<T>(2, x);
+        let (a, (x_len, y_len)) = (fractions::<T>(1, m * n), op.lengths());
+        let x = fractions::<T>(2, x_len);
         let [one, two, three] = workers.each_ref().map(|workers| {
-            let mut y = vec![T::default(); y];
+            let mut y = vec![T::default(); y_len];
             gemv(workers, &op, &a, &x, &mut y).unwrap();
             wide(&y)
         });
         assert!(one == two && one == three);
-        let (want, scale) = (naive(&op, &a, &x, &vec![T::default(); y]), x.len() as f64);
-        let eps = T::from_f64(1.0).to_f64() * if size_of::<T>() == 2 { 0.01 } else { 1e-6 };
-        for (got, want) in one.iter().zip(want) {
-            assert!((got - want).abs() <= eps * scale.sqrt(), "{got} {want}");
-        }
+        assert_within_rounding(&as_gemm(&op), &a, &x, &vec![T::default(); y_len], &one);
     }
 }
 
-fn nothing_is_read_at_alpha_zero<T: Element>() {
+/// Loops that are not written with vector types: of 16-bit elements, and of long rows.
+fn loops_are_bit_identical_at_each_simd_level<T: Element>() {
+    for (trans, m, n) in [(No, 11, 1100), (Yes, 37, 40), (Yes, 37, 1100)] {
+        if size_of::<T>() > 2 && (trans == No || n <= SHORT_ROW_LEN) {
+            continue;
+        }
+        let op = Gemv::<T>::new(trans, m, n).alpha(T::acc(0.7));
+        let (a, (x_len, y_len)) = (fractions::<T>(1, m * n), op.lengths());
+        let x = fractions::<T>(2, x_len);
+        let run = || {
+            let mut y = vec![T::default(); y_len];
+            gemv(&Workers::sequential(), &op, &a, &x, &mut y).unwrap();
+            wide(&y)
+        };
+        with_level(SimdLevel::Portable, || {
+            let portable = run();
+            with_each_simd_level(|| assert!(run() == portable, "{op:?}"));
+        });
+    }
+}
+
+fn alpha_zero_reads_neither_a_nor_x<T: Element>() {
     let nan = T::from_f64(f64::NAN);
     for trans in [No, Yes] {
         let op = Gemv::<T>::new(trans, 3, 3).alpha(T::acc(0.0)).beta(T::acc(2.0));
@@ -84,39 +107,41 @@ fn nothing_is_read_at_alpha_zero<T: Element>() {
     }
 }
 
-/// Rows that begin anywhere in a line, some of them together at one place.
-fn same_bits_at_any_address<T: Element>() {
+/// Rows start anywhere in a cache line; with some leading dimensions, all at the same offset.
+fn results_are_bit_identical_at_any_address<T: Element>() {
     let (m, n) = (19, 320);
     for (trans, lda) in [(No, n), (Yes, n), (No, n - 3), (Yes, n - 3)] {
         let op = Gemv::<T>::new(trans, m, lda);
-        let (room, (x, y)) = (fractions::<T>(1, m * n), op.lengths());
-        let x = fractions::<T>(2, x);
-        let at = |start: usize| {
-            let mut moved = vec![T::from_f64(f64::NAN); start + m * lda + 1];
-            moved[start..][..m * lda].copy_from_slice(&room[..m * lda]);
-            let mut y = vec![T::default(); y];
-            gemv(&Workers::sequential(), &op, &moved[start..][..m * lda], &x, &mut y).unwrap();
+        let (a, (x_len, y_len)) = (fractions::<T>(1, m * lda), op.lengths());
+        let x = fractions::<T>(2, x_len);
+        let run_at = |start: usize| {
+            let shifted = [&vec![T::from_f64(f64::NAN); start], &a[..], &[T::default()]].concat();
+            let mut y = vec![T::default(); y_len];
+            gemv(&Workers::sequential(), &op, &shifted[start..][..m * lda], &x, &mut y).unwrap();
             wide(&y)
         };
-        let first = at(0);
-        assert!((1..33).all(|start| at(start) == first), "{op:?}");
-        let want = naive(&op, &room, &x, &vec![T::default(); y]);
-        let eps = if size_of::<T>() == 2 { 0.1 } else { 1e-4 };
-        assert!(first.iter().zip(want).all(|(got, want)| (got - want).abs() <= eps));
+        let first = run_at(0);
+        assert!((1..33).all(|start| run_at(start) == first), "{op:?}");
+        assert_within_rounding(&as_gemm(&op), &a, &x, &vec![T::default(); y_len], &first);
     }
 }
 
 #[test]
-fn same_bits_at_any_address_with_each_width() {
-    with_each_width(|| {
-        products::<f32>();
-        products::<f64>();
-        same_bits_at_any_address::<f32>();
-        same_bits_at_any_address::<f64>();
+fn unpacked_kernels_of_each_level_match() {
+    with_each_simd_level(|| {
+        results_are_exact::<f32>();
+        results_are_exact::<f64>();
+        results_are_bit_identical_at_any_address::<f32>();
+        results_are_bit_identical_at_any_address::<f64>();
     });
 }
 
-for_each_element!(products, same_bits_for_any_threads, nothing_is_read_at_alpha_zero);
+for_each_element!(
+    results_are_exact,
+    results_are_bit_identical_for_any_threads,
+    loops_are_bit_identical_at_each_simd_level,
+    alpha_zero_reads_neither_a_nor_x
+);
 
 #[test]
 fn errors_name_the_operand() {

@@ -1,95 +1,103 @@
-//! Dot products of rows of both operands: `A` not transposed, `B` transposed.
+//! GEMM by dot products, for `A` not transposed and `B` transposed: rows of both are read in place.
 //!
-//! Each is kept in as many interleaved sums as a vector has elements, which are added up in the end.
+//! Each element of `C` is accumulated in the lanes of one vector and reduced at the end. The order
+//! of its sum depends on k alone, not on its place in `C`.
 
 use crate::host::{
-    blas::kernel::unpacked::{RawGemm, unaligned_prefix},
+    blas::kernel::args::{RawGemm, unaligned_prefix},
     simd::vector::SimdVector,
 };
 use num_traits::{One, Zero};
 
-/// Bytes of a row between one summation of a vector's elements and the next: rows of a tile stay in
-/// the first-level cache.
+/// KC in bytes: the rows of a tile stay in L1 from one horizontal reduction to the next.
 const KC_BYTES: usize = 4096;
 
-/// Elements of `B`'s rows that stay in the second-level cache while `A` passes by.
+/// Elements of the rows of `B` that stay in L2 while all rows of `A` are multiplied with them.
 const L2_B_LEN: usize = 1 << 16;
 
-/// Bytes of `B` that are in no cache of the core.
+/// Smallest `B`, in bytes, that exceeds the core's private caches and is prefetched in software.
 const PREFETCH_B_MIN_BYTES: usize = 2 << 20;
 
-/// Vectors of a row from which on it pays to read from the beginning of a line.
+/// Smallest k, in vectors, at which rows are read aligned.
 const ALIGN_MIN_VECTORS: usize = 8;
 
-/// Vectors of a row that are read before those of the next.
+/// Vectors of a row that are multiplied before those of the next row.
 const K_UNROLL: usize = 4;
 
-/// Rows of `B` that a row is multiplied with at a time.
+/// Rows of `B` that a single row of `A` is multiplied with at a time.
 const N_UNROLL: usize = 8;
 
-/// `A` not transposed, `B` transposed.
-#[allow(unsafe_code)]
+/// `C ← α·A·Bᵀ + β·C`.
+///
+/// # Safety
+/// The processor supports `V`. `p.a` is valid for reads of m rows, and `p.b` of n rows, of k elements.
+/// `p.c` is valid for reads and writes of m rows of n elements, and no other thread accesses them.
 #[inline(always)]
-pub(crate) unsafe fn gemm_dot<L: SimdVector>(p: &RawGemm<L::Scalar>) {
+pub(crate) unsafe fn gemm_dot<V: SimdVector>(p: &RawGemm<V::Scalar>) {
     if p.m == 1 {
-        // SAFETY: handed on.
-        return unsafe { dot_row::<L>(p) };
+        // SAFETY: the requirements are the same, for one row of `A` and `C`.
+        return unsafe { multiply_row::<V>(p) };
     }
-    let cuts = p.k.div_ceil(KC_BYTES / size_of::<L::Scalar>());
-    let deepest = p.k.div_ceil(cuts.max(1)).max(1);
-    for start in (0..p.k).step_by(deepest) {
-        let depth = deepest.min(p.k - start);
-        let resident = (L2_B_LEN / depth + 1).next_multiple_of(64);
-        for column in (0..p.n).step_by(resident) {
-            // SAFETY: a range of the columns and of k: offsets stay within the operands.
+    let blocks = p.k.div_ceil(KC_BYTES / size_of::<V::Scalar>());
+    let kc = p.k.div_ceil(blocks.max(1)).max(1);
+    for start in (0..p.k).step_by(kc) {
+        let k = kc.min(p.k - start);
+        let nc = (L2_B_LEN / k + 1).next_multiple_of(64);
+        for column in (0..p.n).step_by(nc) {
+            // SAFETY: the block is within n and k, so its operands are within those of `p`. It has
+            // at least as many rows and columns as the tile that is chosen.
             unsafe {
-                let part = RawGemm {
-                    n: resident.min(p.n - column),
-                    k: depth,
-                    beta: if start == 0 { p.beta } else { L::Scalar::one() },
+                let block = RawGemm {
+                    n: nc.min(p.n - column),
+                    k,
+                    beta: if start == 0 { p.beta } else { V::Scalar::one() },
                     a: p.a.add(start),
                     b: p.b.add(column * p.ldb + start),
                     c: p.c.add(column),
                     ..*p
                 };
-                match (L::MANY, part.m, part.n) {
-                    (true, 4.., 4..) => dot_of::<L, 4, 4>(&part),
-                    (false, 2.., 4..) => dot_of::<L, 2, 4>(&part),
-                    (_, _, 4..) => dot_of::<L, 1, 4>(&part),
-                    (_, 4.., _) => dot_of::<L, 4, 1>(&part),
-                    _ => dot_of::<L, 1, 1>(&part),
+                match (V::HAS_32_REGISTERS, block.m, block.n) {
+                    (true, 4.., 4..) => multiply_tiles::<V, 4, 4>(&block),
+                    (false, 2.., 4..) => multiply_tiles::<V, 2, 4>(&block),
+                    (_, _, 4..) => multiply_tiles::<V, 1, 4>(&block),
+                    (_, 4.., _) => multiply_tiles::<V, 4, 1>(&block),
+                    _ => multiply_tiles::<V, 1, 1>(&block),
                 }
             }
         }
     }
 }
 
-/// One row of `A`.
-#[allow(unsafe_code)]
+/// Multiplies the only row of `A`.
+///
+/// # Safety
+/// Like [`gemm_dot`], with m = 1.
 #[inline(always)]
-unsafe fn dot_row<L: SimdVector>(p: &RawGemm<L::Scalar>) {
-    let before = if p.k >= ALIGN_MIN_VECTORS * L::WIDTH { unaligned_prefix::<L>(p) } else { 0 };
-    let large = p.n * p.k * size_of::<L::Scalar>() > PREFETCH_B_MIN_BYTES;
-    // SAFETY: handed on.
+unsafe fn multiply_row<V: SimdVector>(p: &RawGemm<V::Scalar>) {
+    let prefix = if p.k >= ALIGN_MIN_VECTORS * V::WIDTH { unaligned_prefix::<V>(p) } else { 0 };
+    let large = p.n * p.k * size_of::<V::Scalar>() > PREFETCH_B_MIN_BYTES;
+    // SAFETY: the requirements are the same, and `prefix` is less than `V::WIDTH`.
     unsafe {
-        match (large, before) {
-            (false, 0) => dot_eights::<L, false, false>(p, 0),
-            (false, _) => dot_eights::<L, false, true>(p, before),
-            (true, 0) => dot_eights::<L, true, false>(p, 0),
-            (true, _) => dot_eights::<L, true, true>(p, before),
+        match (large, prefix) {
+            (false, 0) => multiply_row_by::<V, false, false>(p, 0),
+            (false, _) => multiply_row_by::<V, false, true>(p, prefix),
+            (true, 0) => multiply_row_by::<V, true, false>(p, 0),
+            (true, _) => multiply_row_by::<V, true, true>(p, prefix),
         }
     }
 }
 
-/// In eights of rows of `B`, which are asked for before they are needed if `FETCH`, and read from
-/// `before` elements before them if `BEFORE`.
-#[allow(unsafe_code)]
+/// Multiplies the only row of `A` with [`N_UNROLL`] rows of `B` at a time; prefetches `B` if
+/// `PREFETCH`. If `UNALIGNED`, rows of `B` start `prefix` elements after an aligned vector.
+///
+/// # Safety
+/// Like [`multiply_row`], and `prefix` is less than `V::WIDTH`.
 #[inline(always)]
-unsafe fn dot_eights<L: SimdVector, const FETCH: bool, const BEFORE: bool>(
-    p: &RawGemm<L::Scalar>,
-    before: usize,
+unsafe fn multiply_row_by<V: SimdVector, const PREFETCH: bool, const UNALIGNED: bool>(
+    p: &RawGemm<V::Scalar>,
+    prefix: usize,
 ) {
-    let before = if BEFORE { before } else { 0 };
+    let prefix = if UNALIGNED { prefix } else { 0 };
     let mut column = 0;
     while column < p.n {
         let (left, b) = (p.n - column, p.b.wrapping_add(column * p.ldb));
@@ -99,139 +107,157 @@ unsafe fn dot_eights<L: SimdVector, const FETCH: bool, const BEFORE: bool>(
             2.. => 2,
             _ => 1,
         };
-        // SAFETY: the caller's: rows of k elements, and n elements at `c`.
+        // SAFETY: `step` is at most `left`, so these are rows of `B` and elements of `C`.
         unsafe {
-            let lanes = match step {
-                N_UNROLL => dot_some::<L, N_UNROLL, FETCH>(p.a, (b, p.ldb), p.k, before),
-                4 => dot_some::<L, 4, FETCH>(p.a, (b, p.ldb), p.k, before),
-                2 => dot_some::<L, 2, FETCH>(p.a, (b, p.ldb), p.k, before),
-                _ => dot_some::<L, 1, FETCH>(p.a, (b, p.ldb), p.k, before),
+            let sums = match step {
+                N_UNROLL => row_sums::<V, N_UNROLL, PREFETCH>(p.a, (b, p.ldb), p.k, prefix),
+                4 => row_sums::<V, 4, PREFETCH>(p.a, (b, p.ldb), p.k, prefix),
+                2 => row_sums::<V, 2, PREFETCH>(p.a, (b, p.ldb), p.k, prefix),
+                _ => row_sums::<V, 1, PREFETCH>(p.a, (b, p.ldb), p.k, prefix),
             };
-            finish_some::<L>(p, lanes, column, step);
+            write_back::<V>(p, sums, column, step);
         }
         column += step;
     }
 }
 
-/// `c ← α·sums + β·c` of the first `count` of eight sums.
-#[allow(unsafe_code)]
+/// Reduces the first `count` of eight sums, and writes `C ← α·sums + β·C` from `column` on.
+///
+/// # Safety
+/// The processor supports `V`. `p.c` is valid for reads and writes of `count` elements from `column`
+/// on.
 #[inline(always)]
-unsafe fn finish_some<L: SimdVector>(
-    p: &RawGemm<L::Scalar>,
-    lanes: [L; N_UNROLL],
+unsafe fn write_back<V: SimdVector>(
+    p: &RawGemm<V::Scalar>,
+    sums: [V; N_UNROLL],
     column: usize,
     count: usize,
 ) {
-    // SAFETY: the caller's: so many elements at `c` from `column` on.
+    // SAFETY: `load_first` and `store_first` access `count` elements in all.
     unsafe {
-        let (alpha, beta) = (L::splat(p.alpha), L::splat(p.beta));
-        for (i, lanes) in lanes.chunks_exact(L::WIDTH.min(N_UNROLL)).enumerate() {
-            let mut vectors = [L::splat(L::Scalar::zero()); N_UNROLL];
-            vectors[..lanes.len()].copy_from_slice(lanes);
-            let count = count.saturating_sub(i * L::WIDTH).min(lanes.len());
-            let c = p.c.wrapping_add(column + i * L::WIDTH);
-            let mut value = alpha.mul(L::horizontal_sum8(vectors));
+        let (alpha, beta) = (V::splat(p.alpha), V::splat(p.beta));
+        for (i, sums) in sums.chunks_exact(V::WIDTH.min(N_UNROLL)).enumerate() {
+            let mut vectors = [V::splat(V::Scalar::zero()); N_UNROLL];
+            vectors[..sums.len()].copy_from_slice(sums);
+            let count = count.saturating_sub(i * V::WIDTH).min(sums.len());
+            let c = p.c.wrapping_add(column + i * V::WIDTH);
+            let mut value = alpha.mul(V::horizontal_sum8(vectors));
             if !p.beta.is_zero() {
-                value = beta.mul_add(L::load_first(c, count), value);
+                value = beta.mul_add(V::load_first(c, count), value);
             }
             value.store_first(c, count);
         }
     }
 }
 
-/// Products of `k` elements at `a` with those of `ROWS` rows of `B`, not added up. What is read in vectors
-/// begins `before` elements before them, of which nothing is read.
-#[allow(unsafe_code)]
+/// Returns the sums, lane by lane, of `k` products of the row `a` with each of `ROWS` rows of `b`.
+/// Loads are aligned to vectors that start `prefix` elements before the rows.
+///
+/// # Safety
+/// The processor supports `V`. `a` is valid for reads of `k` elements, and `b` of `ROWS` rows of `k`
+/// elements. `prefix` is less than `V::WIDTH`.
 #[inline(always)]
-unsafe fn dot_some<L: SimdVector, const ROWS: usize, const FETCH: bool>(
-    a: *const L::Scalar,
-    (b, ldb): (*const L::Scalar, usize),
+unsafe fn row_sums<V: SimdVector, const ROWS: usize, const PREFETCH: bool>(
+    a: *const V::Scalar,
+    (b, ldb): (*const V::Scalar, usize),
     k: usize,
-    before: usize,
-) -> [L; N_UNROLL] {
-    let (a, b, end) = (a.wrapping_sub(before), b.wrapping_sub(before), before + k);
-    // SAFETY: the caller's: so many elements at each of the places.
+    prefix: usize,
+) -> [V; N_UNROLL] {
+    let (a, b, end) = (a.wrapping_sub(prefix), b.wrapping_sub(prefix), prefix + k);
+    // SAFETY: masks leave out what is before `prefix` and from `end` on; whole vectors are between.
     unsafe {
-        let mut lanes = [L::splat(L::Scalar::zero()); N_UNROLL];
-        let mut term = 0;
-        if before > 0 {
-            let mask = L::mask(before, end.min(L::WIDTH));
-            let x = L::load_masked(a, mask);
-            for (j, lane) in lanes.iter_mut().enumerate().take(ROWS) {
-                *lane = x.mul_add(L::load_masked(b.wrapping_add(j * ldb), mask), *lane);
+        let mut sums = [V::splat(V::Scalar::zero()); N_UNROLL];
+        let mut i = 0;
+        if prefix > 0 {
+            let mask = V::mask(prefix, end.min(V::WIDTH));
+            let x = V::load_masked(a, mask);
+            for (j, sum) in sums.iter_mut().enumerate().take(ROWS) {
+                *sum = x.mul_add(V::load_masked(b.wrapping_add(j * ldb), mask), *sum);
             }
-            term = L::WIDTH;
+            i = V::WIDTH;
         }
-        while term + K_UNROLL * L::WIDTH <= end {
-            let (a, b) = (a.wrapping_add(term), b.wrapping_add(term));
-            add_vectors::<L, ROWS, K_UNROLL, FETCH>(a, (b, ldb), &mut lanes);
-            term += K_UNROLL * L::WIDTH;
+        while i + K_UNROLL * V::WIDTH <= end {
+            let (a, b) = (a.wrapping_add(i), b.wrapping_add(i));
+            add_vectors::<V, ROWS, K_UNROLL, PREFETCH>(a, (b, ldb), &mut sums);
+            i += K_UNROLL * V::WIDTH;
         }
-        while term + L::WIDTH <= end {
-            let (a, b) = (a.wrapping_add(term), b.wrapping_add(term));
-            add_vectors::<L, ROWS, 1, FETCH>(a, (b, ldb), &mut lanes);
-            term += L::WIDTH;
+        while i + V::WIDTH <= end {
+            let (a, b) = (a.wrapping_add(i), b.wrapping_add(i));
+            add_vectors::<V, ROWS, 1, PREFETCH>(a, (b, ldb), &mut sums);
+            i += V::WIDTH;
         }
-        if term < end {
-            let mask = L::mask(0, end - term);
-            let x = L::load_masked(a.wrapping_add(term), mask);
-            for (j, lane) in lanes.iter_mut().enumerate().take(ROWS) {
-                let row = b.wrapping_add(j * ldb + term);
-                *lane = x.mul_add(L::load_masked(row, mask), *lane);
-            }
-        }
-        if before > 0 {
-            // The same sums at the same places, wherever rows begin.
-            for lane in &mut lanes {
-                *lane = lane.rotate(before);
+        if i < end {
+            let mask = V::mask(0, end - i);
+            let x = V::load_masked(a.wrapping_add(i), mask);
+            for (j, sum) in sums.iter_mut().enumerate().take(ROWS) {
+                let row = b.wrapping_add(j * ldb + i);
+                *sum = x.mul_add(V::load_masked(row, mask), *sum);
             }
         }
-        lanes
+        if prefix > 0 {
+            // Moves each sum to the lane that it has without a prefix, so that results do not depend
+            // on addresses.
+            for sum in &mut sums {
+                *sum = sum.rotate(prefix);
+            }
+        }
+        sums
     }
 }
 
-/// Adds products of `COUNT` vectors at `a` with those of rows of `B`.
-#[allow(unsafe_code)]
+/// Adds the products of `COUNT` vectors at `a` with those of `ROWS` rows of `b`.
+///
+/// # Safety
+/// The processor supports `V`. `a` is valid for reads of `COUNT` vectors, and `b` of `ROWS` rows of
+/// them.
 #[inline(always)]
-unsafe fn add_vectors<L: SimdVector, const ROWS: usize, const COUNT: usize, const FETCH: bool>(
-    a: *const L::Scalar,
-    (b, ldb): (*const L::Scalar, usize),
-    lanes: &mut [L; N_UNROLL],
+unsafe fn add_vectors<
+    V: SimdVector,
+    const ROWS: usize,
+    const COUNT: usize,
+    const PREFETCH: bool,
+>(
+    a: *const V::Scalar,
+    (b, ldb): (*const V::Scalar, usize),
+    sums: &mut [V; N_UNROLL],
 ) {
-    // SAFETY: the caller's: so many elements at each of the places.
+    // SAFETY: row and vector indices are less than `ROWS` and `COUNT`; prefetches never fault.
     unsafe {
-        let mut x = [L::splat(L::Scalar::zero()); COUNT];
+        let mut x = [V::splat(V::Scalar::zero()); COUNT];
         for (i, x) in x.iter_mut().enumerate() {
-            *x = L::load(a.wrapping_add(i * L::WIDTH));
+            *x = V::load(a.wrapping_add(i * V::WIDTH));
         }
-        for (j, lane) in lanes.iter_mut().enumerate().take(ROWS) {
+        for (j, sum) in sums.iter_mut().enumerate().take(ROWS) {
             for (i, x) in x.iter().enumerate() {
-                let row = b.wrapping_add(j * ldb + i * L::WIDTH);
-                if FETCH {
-                    // Of the next rows, which lead anew each time.
-                    L::prefetch(row.wrapping_add(ROWS * ldb));
+                let row = b.wrapping_add(j * ldb + i * V::WIDTH);
+                if PREFETCH {
+                    // The next `ROWS` rows: the hardware prefetcher has to detect each row anew.
+                    V::prefetch(row.wrapping_add(ROWS * ldb));
                 }
-                *lane = x.mul_add(L::load(row), *lane);
+                *sum = x.mul_add(V::load(row), *sum);
             }
         }
     }
 }
 
-/// In tiles of `ROWS` rows and `COLUMNS` columns; there are at least as many.
-#[allow(unsafe_code)]
+/// Computes `C` in tiles of `MR` rows and `NR` columns. The last tile of a row or column overlaps the
+/// one before it.
+///
+/// # Safety
+/// Like [`gemm_dot`], m is at least `MR`, and n at least `NR`.
 #[inline(always)]
-unsafe fn dot_of<L: SimdVector, const ROWS: usize, const COLUMNS: usize>(p: &RawGemm<L::Scalar>) {
-    for row in (0..p.m).step_by(ROWS) {
-        let first_row = row.min(p.m - ROWS);
-        for column in (0..p.n).step_by(COLUMNS) {
-            let first_column = column.min(p.n - COLUMNS);
-            // SAFETY: rows and columns of the tile are within those of the product.
+unsafe fn multiply_tiles<V: SimdVector, const MR: usize, const NR: usize>(p: &RawGemm<V::Scalar>) {
+    for row in (0..p.m).step_by(MR) {
+        let first_row = row.min(p.m - MR);
+        for column in (0..p.n).step_by(NR) {
+            let first_column = column.min(p.n - NR);
+            // SAFETY: the tile is within the m rows of `A` and `C`, and the n rows of `B`.
             unsafe {
-                let sums = dot_tile::<L, ROWS, COLUMNS>(p, first_row, first_column);
+                let sums = dot_tile::<V, MR, NR>(p, first_row, first_column);
                 for (i, sums) in sums.iter().enumerate().skip(row - first_row) {
                     for (j, &sum) in sums.iter().enumerate().skip(column - first_column) {
                         let c = p.c.add((first_row + i) * p.ldc + first_column + j);
-                        let old = if p.beta.is_zero() { L::Scalar::zero() } else { p.beta * *c };
+                        let old = if p.beta.is_zero() { V::Scalar::zero() } else { p.beta * *c };
                         *c = p.alpha * sum + old;
                     }
                 }
@@ -240,52 +266,53 @@ unsafe fn dot_of<L: SimdVector, const ROWS: usize, const COLUMNS: usize>(p: &Raw
     }
 }
 
-/// Dot products of `ROWS` rows of `A` with `COLUMNS` rows of `B`.
-#[allow(unsafe_code)]
+/// Returns the dot products of `MR` rows of `A` with `NR` rows of `B`.
+///
+/// # Safety
+/// Like [`gemm_dot`], `row + MR` is at most m, and `column + NR` at most n.
 #[inline(always)]
-unsafe fn dot_tile<L: SimdVector, const ROWS: usize, const COLUMNS: usize>(
-    p: &RawGemm<L::Scalar>,
+unsafe fn dot_tile<V: SimdVector, const MR: usize, const NR: usize>(
+    p: &RawGemm<V::Scalar>,
     row: usize,
     column: usize,
-) -> [[L::Scalar; COLUMNS]; ROWS] {
-    // SAFETY: the caller's: k elements in each of these rows; the last load of a row ends with it.
+) -> [[V::Scalar; NR]; MR] {
+    // SAFETY: whole vectors and the `tail` elements behind them are the k elements of each row.
     unsafe {
         let mut a = p.a.add(row * p.lda);
         let mut b = p.b.add(column * p.ldb);
-        let mut lanes = [[L::splat(L::Scalar::zero()); COLUMNS]; ROWS];
-        let whole = p.k / L::WIDTH;
-        for _ in 0..whole {
-            let mut y = [L::splat(L::Scalar::zero()); COLUMNS];
+        let mut lanes = [[V::splat(V::Scalar::zero()); NR]; MR];
+        for _ in 0..p.k / V::WIDTH {
+            let mut y = [V::splat(V::Scalar::zero()); NR];
             for (j, y) in y.iter_mut().enumerate() {
-                *y = L::load(b.add(j * p.ldb));
-                // Of the next tile: it may come from memory, where rows lead anew each time.
-                L::prefetch(b.wrapping_add((j + COLUMNS) * p.ldb));
+                *y = V::load(b.add(j * p.ldb));
+                // The next tile: the hardware prefetcher has to detect each of its rows anew.
+                V::prefetch(b.wrapping_add((j + NR) * p.ldb));
             }
             for (i, lanes) in lanes.iter_mut().enumerate() {
-                let x = L::load(a.add(i * p.lda));
+                let x = V::load(a.add(i * p.lda));
                 for (lane, y) in lanes.iter_mut().zip(&y) {
                     *lane = x.mul_add(*y, *lane);
                 }
             }
-            a = a.wrapping_add(L::WIDTH);
-            b = b.wrapping_add(L::WIDTH);
+            a = a.wrapping_add(V::WIDTH);
+            b = b.wrapping_add(V::WIDTH);
         }
-        let rest = p.k % L::WIDTH;
-        if rest > 0 {
+        let tail = p.k % V::WIDTH;
+        if tail > 0 {
             for (i, lanes) in lanes.iter_mut().enumerate() {
-                let x = L::load_first(a.add(i * p.lda), rest);
+                let x = V::load_first(a.add(i * p.lda), tail);
                 for (j, lane) in lanes.iter_mut().enumerate() {
-                    *lane = x.mul_add(L::load_first(b.add(j * p.ldb), rest), *lane);
+                    *lane = x.mul_add(V::load_first(b.add(j * p.ldb), tail), *lane);
                 }
             }
         }
-        let mut sums = [[L::Scalar::zero(); COLUMNS]; ROWS];
+        let mut sums = [[V::Scalar::zero(); NR]; MR];
         for (sums, lanes) in sums.iter_mut().zip(lanes) {
-            // Indices are constants, so that the sums stay in registers.
+            // Indices are constants, so that the vectors stay in registers.
             for (i, sums) in sums.chunks_mut(4).enumerate() {
-                let lane = |j: usize| lanes[(4 * i + j) % COLUMNS];
+                let lane = |j: usize| lanes[(4 * i + j) % NR];
                 sums.copy_from_slice(
-                    &L::horizontal_sum4([lane(0), lane(1), lane(2), lane(3)])[..sums.len()],
+                    &V::horizontal_sum4([lane(0), lane(1), lane(2), lane(3)])[..sums.len()],
                 );
             }
         }

@@ -1,12 +1,14 @@
-//! Matrices whose elements lie elsewhere, by two tables: so columns of images lie in the images.
+//! Packing of matrices that are addressed through tables, such as the im2col matrix of an image.
 
 use crate::{
     host::{
-        blas::{
-            gemm::dispatch::{SimdKernel, SimdScalar},
-            kernel::packing::{PACK_PREFETCH_BYTES, PackSource, check_panel_len, pack_transposed},
+        blas::kernel::packing::{
+            PACK_PREFETCH_BYTES, PackSource, check_panel_len, pack_transposed,
         },
-        simd::vector::SimdVector,
+        simd::{
+            dispatch::{SimdKernel, SimdScalar},
+            vector::{MAX_LANES, SimdVector},
+        },
     },
     op::Transpose,
 };
@@ -14,17 +16,18 @@ use bytemuck::Pod;
 use num_traits::Zero;
 use std::ops::Range;
 
-/// A matrix of which the element of row r and column c is `x[rows[r] + from + (c − to)]`, with the
-/// run of columns that has c.
+/// Matrix whose element (r, c) is `x[rows[r] + span.from + (c − span.to)]`, where `span` is the one
+/// that contains column c.
 pub(crate) struct IndirectMatrix<'a, S> {
     x: &'a [S],
+    /// Offset in `x` of each row.
     rows: &'a [usize],
-    runs: &'a [CopySpan],
-    /// Whether a line is a row, rather than a column.
-    along: bool,
+    spans: &'a [CopySpan],
+    /// Whether `op(B)` is the transpose, so that its terms are the columns of this matrix.
+    transposed: bool,
 }
 
-/// `len` elements from place `from` of something, at place `to` of something else.
+/// Span of `len` elements: from offset `from` in the source to offset `to` in the destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CopySpan {
     pub(crate) from: usize,
@@ -33,113 +36,56 @@ pub(crate) struct CopySpan {
 }
 
 impl<'a, S> IndirectMatrix<'a, S> {
-    /// The matrix, or its transpose, as the `B` of a product. Runs are in order, without a gap.
+    /// Returns the matrix, or its transpose, as the `B` of a GEMM.
+    ///
+    /// # Panics
+    /// If an element is outside of `x`, or `spans` are not in order without gaps.
     pub(crate) fn new(
         trans: Transpose,
         x: &'a [S],
         rows: &'a [usize],
-        runs: &'a [CopySpan],
+        spans: &'a [CopySpan],
     ) -> Self {
         let last_row = rows.iter().max();
-        let end = runs.iter().map(|run| run.from + run.len).max();
+        let end = spans.iter().map(|span| span.from + span.len).max();
         if let (Some(row), Some(end)) = (last_row, end) {
-            assert!(row + end <= x.len(), "{row} + {end} of {}", x.len());
+            assert!(row + end <= x.len(), "matrix: ends at {}, x has {}", row + end, x.len());
         }
-        assert!(runs.windows(2).all(|two| two[0].to + two[0].len == two[1].to), "gaps");
-        Self { x, rows, runs, along: trans == Transpose::Yes }
+        let adjacent = |pair: &[CopySpan]| pair[0].to + pair[0].len == pair[1].to;
+        assert!(spans.windows(2).all(adjacent), "spans: gap between columns");
+        Self { x, rows, spans, transposed: trans == Transpose::Yes }
     }
 
-    /// The same elements of another type that `S` is.
+    /// Returns the matrix with its elements seen as type `T`, which is `S`.
     pub(crate) fn cast<T: Pod>(&self) -> IndirectMatrix<'_, T>
     where
         S: Pod,
     {
-        let Self { rows, runs, along, .. } = *self;
-        IndirectMatrix { x: bytemuck::cast_slice(self.x), rows, runs, along }
+        let Self { rows, spans, transposed, .. } = *self;
+        IndirectMatrix { x: bytemuck::cast_slice(self.x), rows, spans, transposed }
     }
 }
 
 impl<S: SimdScalar> PackSource<S> for IndirectMatrix<'_, S> {
-    fn pack(&self, lines: Range<usize>, terms: Range<usize>, size: usize, panels: &mut [S]) {
-        check_panel_len(panels, lines.len(), terms.len(), size);
-        if lines.is_empty() || terms.is_empty() {
+    fn pack(&self, mn: Range<usize>, k: Range<usize>, panel_dim: usize, panel: &mut [S]) {
+        check_panel_len(panel, mn.len(), k.len(), panel_dim);
+        if mn.is_empty() || k.is_empty() {
             return;
         }
-        let Self { x, rows: rows_of, runs, along } = *self;
-        // SAFETY: rows and runs are those of the matrix, all of which can be read, as `new` has
-        // seen; the panels hold what is written.
-        #[allow(unsafe_code)]
+        let Self { x, spans, transposed, .. } = *self;
+        let (rows, columns) = if transposed { (mn, k) } else { (k, mn) };
+        let rows = &self.rows[rows];
+        // SAFETY: `new` checked that every row holds every span within `x`, and `check_panel_len`
+        // that `panel` holds the micro-panels and what may be written behind them.
         unsafe {
-            let (rows, columns) = if along { (lines, terms) } else { (terms, lines) };
-            S::dispatch(Pack { x, rows: &rows_of[rows], runs, columns, along, size, panels });
+            S::dispatch(IndirectPack { x, rows, spans, columns, transposed, panel_dim, panel })
         }
     }
 }
 
-/// Most segments of any vector.
-const MAX_SEGMENTS: usize = 16;
-
-/// Elements of a vector that lie side by side.
-#[derive(Clone, Copy)]
-struct Segment<M> {
-    /// Where the vector's first would lie; wraps.
-    start: usize,
-    there: M,
-}
-
-/// Calls `body` with each vector of `columns`: its first, how many it has, and where they lie.
-#[allow(unsafe_code)]
-#[inline(always)]
-unsafe fn each_vector<L: SimdVector>(
-    runs: &[CopySpan],
-    columns: Range<usize>,
-    mut body: impl FnMut(usize, usize, &[Segment<L::Mask>]),
-) {
-    let mut run = runs.partition_point(|run| run.to + run.len <= columns.start);
-    for column in columns.clone().step_by(L::WIDTH) {
-        let len = L::WIDTH.min(columns.end - column);
-        // SAFETY: the caller's: the instructions are there.
-        let nothing = Segment { start: 0, there: unsafe { L::mask(0, 0) } };
-        let (mut segments, mut count) = ([nothing; MAX_SEGMENTS], 0);
-        while let Some(&CopySpan { from, to, len: in_run }) = runs.get(run)
-            && to < column + len
-        {
-            let end = to + in_run;
-            let (first, last) = (to.max(column) - column, end.min(column + len) - column);
-            // SAFETY: as above.
-            let there = unsafe { L::mask(first, last) };
-            segments[count] = Segment { start: from.wrapping_add(column).wrapping_sub(to), there };
-            count += 1;
-            if end > column + len {
-                break;
-            }
-            run += 1;
-        }
-        body(column - columns.start, len, &segments[..count]);
-    }
-}
-
-/// The elements of all segments of a vector, the others zero.
-#[allow(unsafe_code)]
-#[inline(always)]
-unsafe fn load<L: SimdVector>(x: *const L::Scalar, segments: &[Segment<L::Mask>]) -> L {
-    let Some((first, others)) = segments.split_first() else {
-        // SAFETY: the caller's: the instructions are there.
-        return unsafe { L::splat(L::Scalar::zero()) };
-    };
-    // SAFETY: the caller's: what is there of each segment can be read.
-    unsafe {
-        let mut vector = L::load_masked(x.wrapping_add(first.start), first.there);
-        for segment in others {
-            vector = vector.load_merge(x.wrapping_add(segment.start), segment.there);
-        }
-        vector
-    }
-}
-
-/// Evaluates `$body` in a copy of its own for each small number of `$segments`: loads of vectors are
-/// short, and many.
-macro_rules! by_number {
+/// Evaluates `$body` with `$segments` as an array of constant length if there are up to three, so
+/// that the loop over them is unrolled.
+macro_rules! with_constant_len {
     ($segments:ident, $body:expr) => {
         match $segments.len() {
             1 => {
@@ -159,90 +105,101 @@ macro_rules! by_number {
     };
 }
 
-/// Packs panels of some rows and columns.
-struct Pack<'a, S> {
+/// Kernel behind [`IndirectMatrix`]: packs `rows` × `columns`.
+///
+/// To run it is safe if every row holds every span within `x`, and [`check_panel_len`] passed.
+struct IndirectPack<'a, S> {
     x: &'a [S],
     rows: &'a [usize],
-    runs: &'a [CopySpan],
+    spans: &'a [CopySpan],
     columns: Range<usize>,
-    /// Whether lines are rows, rather than columns.
-    along: bool,
-    size: usize,
-    panels: &'a mut [S],
+    transposed: bool,
+    panel_dim: usize,
+    panel: &'a mut [S],
 }
 
-#[allow(unsafe_code)]
-impl<S: SimdScalar> SimdKernel<S> for Pack<'_, S> {
+impl<S: SimdScalar> SimdKernel<S> for IndirectPack<'_, S> {
     #[inline(always)]
-    unsafe fn run<L: SimdVector<Scalar = S>>(self) {
-        // SAFETY: handed on.
-        unsafe { if self.along { self.rows::<L>() } else { self.columns::<L>() } }
+    unsafe fn run<V: SimdVector<Scalar = S>>(self) {
+        // SAFETY: the caller guarantees what this struct, and so both methods, require.
+        unsafe { if self.transposed { self.transpose::<V>() } else { self.copy::<V>() } }
     }
 }
 
-#[allow(unsafe_code)]
-impl<S: SimdScalar> Pack<'_, S> {
-    /// Panels of columns.
+impl<S: SimdScalar> IndirectPack<'_, S> {
+    /// Copies vectors of columns: a row is one step along k.
+    ///
+    /// # Safety
+    /// Like [`IndirectPack`], and the processor supports `V`.
     #[inline(always)]
-    unsafe fn columns<L: SimdVector<Scalar = S>>(self) {
-        let Self { x, rows, runs, columns, size, panels, .. } = self;
-        let (x, panels) = (x.as_ptr(), panels.as_mut_ptr());
-        for first in columns.clone().step_by(size) {
-            let wanted = first..columns.end.min(first + size);
-            // SAFETY: the matrix has what is read, and the panels room for it.
+    unsafe fn copy<V: SimdVector<Scalar = S>>(self) {
+        let Self { x, rows, spans, columns, panel_dim, panel, .. } = self;
+        let (x, panel) = (x.as_ptr(), panel.as_mut_ptr());
+        for first in columns.clone().step_by(panel_dim) {
+            let micro_columns = first..columns.end.min(first + panel_dim);
+            // SAFETY: the segments are parts of spans, which `x` holds, and the micro-panel has
+            // `panel_dim` elements for each row.
             unsafe {
-                let panel = panels.add((first - columns.start) * rows.len());
-                each_vector::<L>(
-                    runs,
-                    wanted.clone(),
+                let micro_panel = panel.add((first - columns.start) * rows.len());
+                for_each_vector::<V>(
+                    spans,
+                    micro_columns.clone(),
                     #[inline(always)]
-                    |at, _, segments| put::<L>(x, rows, segments, (panel, size), at),
+                    |column, _, segments| {
+                        store_rows::<V>(x, rows, segments, (micro_panel, panel_dim), column);
+                    },
                 );
-                for at in (wanted.len().next_multiple_of(L::WIDTH)..size).step_by(L::WIDTH) {
-                    put::<L>(x, rows, &[], (panel, size), at);
+                let end = micro_columns.len().next_multiple_of(V::WIDTH);
+                for column in (end..panel_dim).step_by(V::WIDTH) {
+                    store_rows::<V>(x, rows, &[], (micro_panel, panel_dim), column);
                 }
             }
         }
     }
 
-    /// Panels of rows, by transposition.
+    /// Transposes vectors of columns: a column is one step along k.
+    ///
+    /// # Safety
+    /// Like [`IndirectPack`], and the processor supports `V`.
     #[inline(always)]
-    unsafe fn rows<L: SimdVector<Scalar = S>>(self) {
-        let Self { x, rows, runs, columns, size, panels, .. } = self;
-        let (x, panels) = (x.as_ptr(), panels.as_mut_ptr());
-        for (i, rows) in rows.chunks(size).enumerate() {
-            // SAFETY: the matrix has what is read, and the panels room for it.
+    unsafe fn transpose<V: SimdVector<Scalar = S>>(self) {
+        let Self { x, rows, spans, columns, panel_dim, panel, .. } = self;
+        let (x, panel) = (x.as_ptr(), panel.as_mut_ptr());
+        for (i, rows) in rows.chunks(panel_dim).enumerate() {
+            // SAFETY: the segments are parts of spans, which `x` holds, and the panel holds all
+            // steps and what may be written behind them.
             unsafe {
-                let panel = panels.add(i * size * columns.len());
-                each_vector::<L>(
-                    runs,
+                let micro_panel = panel.add(i * panel_dim * columns.len());
+                for_each_vector::<V>(
+                    spans,
                     columns.clone(),
                     #[inline(always)]
-                    |at, len, segments| {
-                        let (lines, panel) = ((rows.len(), len), (panel.add(at * size), size));
-                        if let ([one], true) = (segments, len == L::WIDTH) {
-                            // Most vectors of large images, and without a mask.
-                            return pack_transposed::<L>(
+                    |column, len, segments| {
+                        let shape = (rows.len(), len);
+                        let steps = (micro_panel.add(column * panel_dim), panel_dim);
+                        if let ([segment], true) = (segments, len == V::WIDTH) {
+                            // The usual case for large images: a whole vector needs no mask.
+                            return pack_transposed::<V>(
                                 #[inline(always)]
                                 |row| {
-                                    let x = x.add(rows[row] + one.start);
-                                    L::prefetch(
+                                    let x = x.add(rows[row] + segment.offset);
+                                    V::prefetch(
                                         x.wrapping_add(PACK_PREFETCH_BYTES / size_of::<S>()),
                                     );
-                                    L::load(x)
+                                    V::load(x)
                                 },
                                 0,
-                                lines,
-                                panel,
+                                shape,
+                                steps,
                             );
                         }
-                        by_number!(segments, {
-                            pack_transposed::<L>(
+                        with_constant_len!(segments, {
+                            pack_transposed::<V>(
                                 #[inline(always)]
-                                |row| load::<L>(x.add(rows[row]), segments),
+                                |row| load_segments::<V>(x.add(rows[row]), segments),
                                 0,
-                                lines,
-                                panel,
+                                shape,
+                                steps,
                             );
                         });
                     },
@@ -252,26 +209,94 @@ impl<S: SimdScalar> Pack<'_, S> {
     }
 }
 
-/// Writes the vector of each row to place `at` of it.
-#[allow(unsafe_code)]
+/// Contiguous elements of one vector.
+#[derive(Clone, Copy)]
+struct Segment<M> {
+    /// Offset in a row at which the whole vector would start; may wrap below 0.
+    offset: usize,
+    /// Elements of the vector that belong to the segment.
+    mask: M,
+}
+
+/// Calls `body(column, len, segments)` for each vector of `columns`: its first column, counted from
+/// `columns.start`, its number of columns, and where in a row they are.
+///
+/// # Safety
+/// The processor supports `V`.
 #[inline(always)]
-unsafe fn put<L: SimdVector>(
-    x: *const L::Scalar,
-    rows: &[usize],
-    segments: &[Segment<L::Mask>],
-    (panel, size): (*mut L::Scalar, usize),
-    at: usize,
+unsafe fn for_each_vector<V: SimdVector>(
+    spans: &[CopySpan],
+    columns: Range<usize>,
+    mut body: impl FnMut(usize, usize, &[Segment<V::Mask>]),
 ) {
-    let (panel, whole) = (panel.wrapping_add(at), at + L::WIDTH <= size);
-    by_number!(segments, {
+    let mut next = spans.partition_point(|span| span.to + span.len <= columns.start);
+    for column in columns.clone().step_by(V::WIDTH) {
+        let len = V::WIDTH.min(columns.end - column);
+        // SAFETY: the processor supports `V`.
+        let empty = Segment { offset: 0, mask: unsafe { V::mask(0, 0) } };
+        let (mut segments, mut count) = ([empty; MAX_LANES], 0);
+        while let Some(&CopySpan { from, to, len: span_len }) = spans.get(next)
+            && to < column + len
+        {
+            let end = to + span_len;
+            let (first, last) = (to.max(column) - column, end.min(column + len) - column);
+            // SAFETY: the processor supports `V`, and `last` is at most `V::WIDTH`.
+            let mask = unsafe { V::mask(first, last) };
+            segments[count] = Segment { offset: from.wrapping_add(column).wrapping_sub(to), mask };
+            count += 1;
+            if end > column + len {
+                break;
+            }
+            next += 1;
+        }
+        body(column - columns.start, len, &segments[..count]);
+    }
+}
+
+/// Returns the vector of all segments of the row at `x`; elements of no segment are 0.
+///
+/// # Safety
+/// The processor supports `V`, and the elements of all segments are valid for reads.
+#[inline(always)]
+unsafe fn load_segments<V: SimdVector>(x: *const V::Scalar, segments: &[Segment<V::Mask>]) -> V {
+    let Some((first, others)) = segments.split_first() else {
+        // SAFETY: the processor supports `V`.
+        return unsafe { V::splat(V::Scalar::zero()) };
+    };
+    // SAFETY: the masks select the elements of the segments, which are valid for reads.
+    unsafe {
+        let mut vector = V::load_masked(x.wrapping_add(first.offset), first.mask);
+        for segment in others {
+            vector = vector.load_merge(x.wrapping_add(segment.offset), segment.mask);
+        }
+        vector
+    }
+}
+
+/// Stores the vector of each row at `column` of that row's step of the micro-panel.
+///
+/// # Safety
+/// The processor supports `V`. All rows hold the segments, and the micro-panel is valid for writes
+/// of `panel_dim` elements for each row.
+#[inline(always)]
+unsafe fn store_rows<V: SimdVector>(
+    x: *const V::Scalar,
+    rows: &[usize],
+    segments: &[Segment<V::Mask>],
+    (micro_panel, panel_dim): (*mut V::Scalar, usize),
+    column: usize,
+) {
+    let (steps, whole) = (micro_panel.wrapping_add(column), column + V::WIDTH <= panel_dim);
+    with_constant_len!(segments, {
         for (i, &row) in rows.iter().enumerate() {
-            // SAFETY: the caller's: the rows have these segments, and the panel has room.
+            // SAFETY: the row holds the segments, and its step has `panel_dim − column` elements
+            // from `column` on.
             unsafe {
-                let vector = load::<L>(x.add(row), segments);
-                // Of a constant length there is no mask.
+                let vector = load_segments::<V>(x.add(row), segments);
+                // A constant length needs no mask.
                 match whole {
-                    true => vector.store(panel.add(i * size)),
-                    false => vector.store_first(panel.add(i * size), size - at),
+                    true => vector.store(steps.add(i * panel_dim)),
+                    false => vector.store_first(steps.add(i * panel_dim), panel_dim - column),
                 }
             }
         }

@@ -1,168 +1,111 @@
-//! Large products: panels of both operands are copied, so that tiles read them in order.
+//! Packed GEMM: the loops around the micro-kernel, after Goto and van de Geijn (2008) and BLIS.
 //!
-//! `C` is computed in tiles that stay in registers. A block of `B` stays in the second-level
-//! cache, a panel of `A` in the first-level one, while every tile of both is computed. Where sums
-//! are cut depends on k alone, so that no bit depends on how products are shared among threads.
-//! Source of the scheme: Goto, van de Geijn 2008.
+//! Both operands are packed into panels, so that the micro-kernel reads them sequentially. `A` is
+//! read in place where that is as fast. Results are bit-identical however m and n are divided:
+//! KC depends on k alone, and every tile computes its elements the same way.
 
 use crate::host::{
-    blas::{
-        gemm::dispatch::{SimdKernel, SimdScalar},
-        kernel::{
-            micro_kernel::{B_PACKED, MicroTile, micro_kernel},
-            packing::PackSource,
-            unpacked::{L1_ALIAS_BYTES, RawGemm},
-        },
+    blas::kernel::{
+        args::RawGemm,
+        blocking::{a_is_read_in_place, kc, mc, mr, nc, split_workspace},
+        micro_kernel::{B_PACKED, MicroTile, micro_kernel},
+        packing::PackSource,
     },
-    simd::vector::SimdVector,
+    cache::cache_line::CACHE_LINE,
+    simd::{
+        dispatch::{SimdKernel, SimdScalar},
+        vector::SimdVector,
+    },
 };
 
-/// Bytes of a block of `B`: what a second-level cache holds beside the rest.
-const B_BLOCK_BYTES: usize = 576 << 10;
-
-/// Rows of `C` so few that a block of `B` is soon done with: a small one leaves what comes next in
-/// the cache.
-const SMALL_M: usize = 96;
-
-/// Bytes of `B` that come from a cache: what comes from memory is read in longer pieces.
-const CACHED_B_MAX_BYTES: usize = 16 << 20;
-
-/// Bytes between columns of `A` that are close together.
-const IN_PLACE_A_MAX_STRIDE_BYTES: usize = 192;
-
-/// Bytes of a line of a cache, at which panels begin.
-const CACHE_LINE: usize = 64;
-
-/// Rows of `A` copied at a time.
-const MC: usize = 1536;
-
-/// Places of a panel that may be written beyond the last.
-pub(crate) const PANEL_SLACK: usize = 4;
-
-/// Most lines of a panel.
-const MAX_NR: usize = 32;
-
-/// Terms of a sum of `k` between two writes to `C`: a panel of `A` takes half of a first-level
-/// cache at most.
-fn depth<S>(k: usize) -> usize {
-    let most = if size_of::<S>() == 4 { 512 } else { 256 };
-    k.div_ceil(k.div_ceil(most).max(1))
-}
-
-/// Elements of a block of `B`.
-fn block<S>(m: usize, n: usize, k: usize) -> usize {
-    let bytes = if m > SMALL_M {
-        B_BLOCK_BYTES
-    } else if n * k * size_of::<S>() <= CACHED_B_MAX_BYTES {
-        B_BLOCK_BYTES / 4
-    } else {
-        // As many elements of a row in either type: pieces of 1 KiB and more.
-        B_BLOCK_BYTES / (size_of::<S>() / size_of::<f32>())
-    };
-    bytes / size_of::<S>()
-}
-
-/// Elements needed for panels of a product of this extent.
-pub(crate) fn workspace_len<S>(m: usize, n: usize, k: usize) -> usize {
-    // Panels of any size fit: of up to 12 rows, of 24 or 32 columns or fewer.
-    let depth = depth::<S>(k);
-    let width = (n.next_multiple_of(96) * depth).min(block::<S>(m, n, k));
-    MC.min(m + 12) * depth + width + 2 * PANEL_SLACK * MAX_NR + CACHE_LINE / size_of::<S>()
-}
-
-/// `C ← α·op(A)·op(B) + β·C`
+/// Packed GEMM `C ← α·op(A)·op(B) + β·C + bias` on the calling thread.
 ///
-/// To run it is safe if operands and `C` are of the extents that `p` says, all of `C` can be
-/// written, exclusively, and the room is what [`room`] says.
+/// To run it is safe if
+/// - `p.c` is valid for reads and writes of m rows of n elements, and no other thread accesses
+///   them; it is not read if β is 0;
+/// - `p.bias` is null or valid for reads of m elements;
+/// - `a_strides` is `None`, or `p.a` is valid for reads of m×k elements of these strides.
 pub(crate) struct PackedGemm<'a, S> {
-    /// Rows of `op(A)`.
     pub(crate) a: &'a dyn PackSource<S>,
-    /// `A`'s strides along m and k, if it lies in memory, as `p` says.
-    pub(crate) strides: Option<(usize, usize)>,
-    /// Columns of `op(B)`; what `p` says of `B` is not used.
+    /// Strides of `op(A)` at `p.a` along m and k, one of which is 1. `None` if `A` is not a matrix
+    /// in memory.
+    pub(crate) a_strides: Option<(usize, usize)>,
     pub(crate) b: &'a dyn PackSource<S>,
+    /// `p.b` and `p.ldb` are not used.
     pub(crate) p: &'a RawGemm<S>,
-    pub(crate) room: &'a mut [S],
+    /// Holds [`workspace_len`](super::blocking::workspace_len) elements.
+    pub(crate) workspace: &'a mut [S],
 }
 
-#[allow(unsafe_code)]
 impl<S: SimdScalar> SimdKernel<S> for PackedGemm<'_, S> {
     #[inline(always)]
-    unsafe fn run<L: SimdVector<Scalar = S>>(self) {
-        // SAFETY: handed on.
+    unsafe fn run<V: SimdVector<Scalar = S>>(self) {
+        // SAFETY: the caller guarantees what this struct, and so `run_with_tile`, requires.
         unsafe {
-            match rows::<L>(self.p.m) {
-                12 if L::MANY => self.run_with_tile::<L, 12, 2>(),
-                10 if L::MANY => self.run_with_tile::<L, 10, 2>(),
-                8 if L::MANY => self.run_with_tile::<L, 8, 2>(),
-                _ if L::MANY => self.run_with_tile::<L, 4, 2>(),
-                _ => self.run_with_tile::<L, 4, 3>(),
+            match mr::<V>(self.p.m) {
+                12 if V::HAS_32_REGISTERS => self.run_with_tile::<V, 12, 2>(),
+                10 if V::HAS_32_REGISTERS => self.run_with_tile::<V, 10, 2>(),
+                8 if V::HAS_32_REGISTERS => self.run_with_tile::<V, 8, 2>(),
+                _ if V::HAS_32_REGISTERS => self.run_with_tile::<V, 4, 2>(),
+                _ => self.run_with_tile::<V, 4, 3>(),
             }
         }
     }
 }
 
-/// Rows of a tile.
-fn rows<L: SimdVector>(m: usize) -> usize {
-    let sizes: &[usize] = if L::MANY && m > 4 { &[12, 10, 8] } else { &[4] };
-    // As few rows computed in vain as possible; a small tile reads more for what it computes.
-    let cost = |&rows: &usize| m.div_ceil(rows) * (rows + 1);
-    sizes.iter().copied().min_by_key(cost).unwrap_or(4)
-}
-
-#[allow(unsafe_code)]
 impl<S: SimdScalar> PackedGemm<'_, S> {
-    /// In tiles of `ROWS` rows and `VECTORS` vectors.
+    /// Runs the loops over MC, KC and NC with tiles of `MR` rows and `NR_VECTORS` vectors.
+    ///
+    /// # Safety
+    /// Like [`PackedGemm`], and the processor supports `V`.
     #[inline(always)]
-    unsafe fn run_with_tile<L: SimdVector<Scalar = S>, const ROWS: usize, const VECTORS: usize>(
+    unsafe fn run_with_tile<V: SimdVector<Scalar = S>, const MR: usize, const NR_VECTORS: usize>(
         self,
     ) {
-        let Self { a, strides, b, p, room } = self;
-        let (depth, columns) = (depth::<S>(p.k), VECTORS * L::WIDTH);
-        let width = block::<S>(p.m, p.n, p.k) / depth / columns * columns;
-        let width = width.min(p.n.next_multiple_of(columns));
-        let (cuts, blocks) = (p.k.div_ceil(depth), p.n.div_ceil(width));
-        let height = MC / ROWS * ROWS;
-        let last = p.m.saturating_sub(1) % height + 1;
-        let in_place = strides.filter(|&strides| last >= ROWS && is_panel::<S>(strides));
-        let start = room.as_ptr().align_offset(CACHE_LINE).min(CACHE_LINE / size_of::<S>());
-        let (panels_b, panels_a) = room[start..].split_at_mut(width * depth + PANEL_SLACK * MAX_NR);
-        for row in (0..p.m).step_by(height) {
-            let m = height.min(p.m - row);
-            for i in 0..cuts * blocks {
-                // A block of `C` stays in the cache while its terms are added, unless panels of
-                // `A` would have to be packed for each.
-                let (cut, column) = if in_place.is_some() {
-                    (i % cuts, i / cuts)
-                } else {
-                    (i / blocks, i % blocks)
+        let Self { a, a_strides, b, p, workspace } = self;
+        let nr = NR_VECTORS * V::WIDTH;
+        let (mc, nc, kc) = (mc(MR), nc::<S>([p.m, p.n, p.k], nr), kc::<S>(p.k));
+        let (k_blocks, n_blocks) = (p.k.div_ceil(kc), p.n.div_ceil(nc));
+        let last_m = p.m.saturating_sub(1) % mc + 1;
+        let in_place =
+            a_strides.filter(|&strides| last_m >= MR && a_is_read_in_place::<S>(strides));
+        let (b_panel, a_panel) = split_workspace(workspace, kc, nc);
+        for row in (0..p.m).step_by(mc) {
+            let m = mc.min(p.m - row);
+            for i in 0..k_blocks * n_blocks {
+                // With `A` in place, k is the inner loop: the block of `C` stays in cache. Otherwise
+                // it is the outer loop: each panel of `A` is packed once.
+                let (k_block, n_block) = match in_place {
+                    Some(_) => (i % k_blocks, i / k_blocks),
+                    None => (i / n_blocks, i % n_blocks),
                 };
-                let (term, column) = (cut * depth, column * width);
-                let (k, n) = (depth.min(p.k - term), width.min(p.n - column));
+                let (start, column) = (k_block * kc, n_block * nc);
+                let (k, n) = (kc.min(p.k - start), nc.min(p.n - column));
                 if in_place.is_none() && column == 0 {
-                    a.pack(row..row + m, term..term + k, ROWS, panels_a);
+                    a.pack(row..row + m, start..start + k, MR, a_panel);
                 }
-                b.pack(column..column + n, term..term + k, columns, panels_b);
-                let beta = if term == 0 { p.beta } else { S::one() };
-                // SAFETY: rows, columns and terms are within those of the product; all panels
-                // are there.
+                b.pack(column..column + n, start..start + k, nr, b_panel);
+                let beta = if start == 0 { p.beta } else { S::one() };
+                // SAFETY: rows, columns and terms of the block are within those of `p`. Both panels
+                // were packed with `MR`, `nr` and k, unless `A` is in place, with at least `MR` rows.
                 unsafe {
                     let c = p.c.add(row * p.ldc + column);
-                    let bias = if term == 0 { skip(p.bias, row) } else { std::ptr::null() };
-                    let block = RawGemm { m, n, k, beta, b: panels_b.as_ptr(), c, bias, ..*p };
-                    let of = |a| RawGemm { a, ..block };
+                    let bias = if start == 0 { bias_at(p.bias, row) } else { std::ptr::null() };
+                    let block = RawGemm { m, n, k, beta, b: b_panel.as_ptr(), c, bias, ..*p };
+                    let block = |a| RawGemm { a, ..block };
+                    // Strides of 1 are constants, for which the micro-kernel is compiled separately.
                     match in_place {
                         None => {
-                            let block = of(panels_a.as_ptr());
-                            tiles::<L, ROWS, VECTORS>(&block, (1, ROWS), true);
+                            let block = block(a_panel.as_ptr());
+                            multiply_panels::<V, MR, NR_VECTORS>(&block, (1, MR), true);
                         }
-                        Some((1, along_k)) => {
-                            let block = of(p.a.add(row + term * along_k));
-                            tiles::<L, ROWS, VECTORS>(&block, (1, along_k), false);
+                        Some((1, stride_k)) => {
+                            let block = block(p.a.add(row + start * stride_k));
+                            multiply_panels::<V, MR, NR_VECTORS>(&block, (1, stride_k), false);
                         }
-                        Some((along_m, _)) => {
-                            let block = of(p.a.add(row * along_m + term));
-                            tiles::<L, ROWS, VECTORS>(&block, (along_m, 1), false);
+                        Some((stride_m, _)) => {
+                            let block = block(p.a.add(row * stride_m + start));
+                            multiply_panels::<V, MR, NR_VECTORS>(&block, (stride_m, 1), false);
                         }
                     }
                 }
@@ -171,58 +114,54 @@ impl<S: SimdScalar> PackedGemm<'_, S> {
     }
 }
 
-/// Whether rows of `A` of these strides are as good as a panel.
-fn is_panel<S>(strides: (usize, usize)) -> bool {
-    match strides {
-        // Columns that lie close together are read from one end to the other.
-        (1, along_k) => along_k * size_of::<S>() <= IN_PLACE_A_MAX_STRIDE_BYTES,
-        // Rows do not push each other out of the cache.
-        (along_m, _) => !(along_m * size_of::<S>()).is_multiple_of(L1_ALIAS_BYTES),
-    }
-}
-
-/// The bias of row `row`, if there is one.
+/// Returns the pointer to the bias of row `row`, or null if there is no bias.
 #[inline(always)]
-fn skip<S>(bias: *const S, row: usize) -> *const S {
+fn bias_at<S>(bias: *const S, row: usize) -> *const S {
     if bias.is_null() { bias } else { bias.wrapping_add(row) }
 }
 
-/// Every tile; `A`'s strides along m and k, and whether it is in panels.
-#[allow(unsafe_code)]
+/// Runs the micro-kernel over all tiles of a block of `C`, for a packed panel of `B`. `A` has these
+/// strides within a micro-panel, or within a matrix if not `a_packed`.
+///
+/// # Safety
+/// The processor supports `V`. `p.b` is a panel of micro-panels of k×NR elements, and `p.a` one of
+/// micro-panels of k×MR or a matrix of m×k elements, m ≥ `MR`. `p.c` and `p.bias` are valid as
+/// [`PackedGemm`] requires.
 #[inline(always)]
-unsafe fn tiles<L: SimdVector, const ROWS: usize, const VECTORS: usize>(
-    p: &RawGemm<L::Scalar>,
+unsafe fn multiply_panels<V: SimdVector, const MR: usize, const NR_VECTORS: usize>(
+    p: &RawGemm<V::Scalar>,
     strides: (usize, usize),
-    panels: bool,
+    a_packed: bool,
 ) {
-    let columns = VECTORS * L::WIDTH;
-    for row in (0..p.m).step_by(ROWS) {
-        // A panel is filled up with zeros; without panels the last tile ends with the last row,
-        // and has rows in common with the one before it.
-        let start = if panels { row } else { row.min(p.m - ROWS) };
-        let rows = row - start..ROWS.min(p.m - start);
-        for column in (0..p.n).step_by(columns) {
-            let left = columns.min(p.n - column);
-            // SAFETY: the caller's: all panels are there, and all of `c`.
+    let nr = NR_VECTORS * V::WIDTH;
+    for row in (0..p.m).step_by(MR) {
+        // Zeros fill the last micro-panel. In a matrix, the last tile ends at the last row instead,
+        // and does not write the rows that it shares with the tile before it.
+        let start = if a_packed { row } else { row.min(p.m - MR) };
+        let rows = row - start..MR.min(p.m - start);
+        for column in (0..p.n).step_by(nr) {
+            let columns = nr.min(p.n - column);
+            // SAFETY: the offsets lead to the micro-panels, or rows, of this tile. It writes only
+            // rows and columns of the block.
             unsafe {
-                let tile = RawGemm {
-                    a: p.a.add(if panels { row * p.k } else { start * strides.0 }),
+                let args = RawGemm {
+                    a: p.a.add(if a_packed { row * p.k } else { start * strides.0 }),
                     b: p.b.add(column * p.k),
-                    ldb: columns,
+                    ldb: nr,
                     c: p.c.add(start * p.ldc + column),
-                    bias: skip(p.bias, start),
+                    bias: bias_at(p.bias, start),
                     ..*p
                 };
                 for i in 0..rows.end {
-                    for line in (0..left).step_by(CACHE_LINE / size_of::<L::Scalar>()) {
-                        L::prefetch(tile.c.wrapping_add(i * p.ldc + line));
+                    for offset in (0..columns).step_by(CACHE_LINE / size_of::<V::Scalar>()) {
+                        V::prefetch(args.c.wrapping_add(i * p.ldc + offset));
                     }
                 }
-                let tile_of = MicroTile { row: 0, rows: rows.clone(), column: 0, columns: 0..left };
-                if left <= L::WIDTH {
-                    micro_kernel::<L, ROWS, 1, B_PACKED>(&tile, strides, tile_of);
+                let tile = MicroTile { row: 0, rows: rows.clone(), column: 0, columns: 0..columns };
+                if columns <= V::WIDTH {
+                    micro_kernel::<V, MR, 1, B_PACKED>(&args, strides, tile);
                 } else {
-                    micro_kernel::<L, ROWS, VECTORS, B_PACKED>(&tile, strides, tile_of);
+                    micro_kernel::<V, MR, NR_VECTORS, B_PACKED>(&args, strides, tile);
                 }
             }
         }

@@ -1,30 +1,33 @@
-//! A tile of a product by rows of `B`: its sums stay in registers while terms are added.
+//! GEMM micro-kernel: updates one MR×NR tile of `C`, held in registers, with a sum over k.
 //!
-//! Every element is the same chain of fused multiplications, wherever it lies in a tile.
+//! NR is a whole number of vectors, `NR_VECTORS`. Each element is one chain of fused multiply-adds
+//! in the order of k, wherever it is in the tile.
 
-use crate::host::{blas::kernel::unpacked::RawGemm, simd::vector::SimdVector};
+use crate::host::{
+    blas::kernel::args::RawGemm, cache::cache_line::CACHE_LINE, simd::vector::SimdVector,
+};
 use num_traits::Zero;
 use std::ops::Range;
 
-/// Terms of a panel that are asked for before they are needed.
+/// Prefetch distance of panels, in steps along k.
 const PREFETCH_K_STEPS: usize = 16;
 
-/// Bytes of a line of a cache.
-const CACHE_LINE: usize = 64;
+// Modes `B` of `micro_kernel`: how it loads rows of `B`. Stable Rust has no enums as const
+// parameters.
 
-/// Rows of `B` are parts of packed panels: whole vectors, whatever the tile needs of the last.
+/// `B` is a packed micro-panel: every vector is loaded whole, and the panels are prefetched.
 pub(crate) const B_PACKED: u8 = 0;
 
-/// Rows of `B` lie in a matrix, and the tile needs whole vectors of them.
+/// `B` is a matrix, and the tile covers whole vectors of its rows.
 pub(crate) const B_WHOLE_VECTORS: u8 = 1;
 
-/// Rows of `B` lie in a matrix, and the tile needs a part of the last vector.
+/// `B` is a matrix, and the tile covers the last vector of each row only in part.
 pub(crate) const B_MASKED_TAIL: u8 = 2;
 
-/// Rows of `B` lie in a matrix, and the tile needs parts of any vector of them.
+/// `B` is a matrix, and the tile may cover any vector of its rows only in part.
 pub(crate) const B_MASKED: u8 = 3;
 
-/// Where a tile lies: of its rows and columns only `rows` and `columns` are written.
+/// Tile of `C` that starts at `row` and `column`; only its `rows` and `columns` are written.
 pub(crate) struct MicroTile {
     pub(crate) row: usize,
     pub(crate) rows: Range<usize>,
@@ -32,90 +35,103 @@ pub(crate) struct MicroTile {
     pub(crate) columns: Range<usize>,
 }
 
-/// One tile, of `ROWS` rows and `VECTORS` vectors; `B` is [`PANEL`], [`WHOLE`], [`PARTIAL`] or
-/// [`MASKED`].
+/// Computes one tile; `B` is one of the modes above, and `A` has the given strides along m and k.
 ///
-/// Without optimisation every tile has a frame of its own: together they overflow a thread's stack.
-#[allow(unsafe_code)]
+/// Not inlined without optimisation, where the stack frames of all tiles would add up and overflow
+/// the stack.
+///
+/// # Safety
+/// - The processor supports `V`.
+/// - `p.a` is valid for reads of `MR` rows of k elements from `tile.row` on.
+/// - `p.b` is valid for reads of `tile.columns` of k rows from `tile.column` on; of all vectors of
+///   these rows if the mode loads them whole.
+/// - `p.c` is valid for reads and writes of the tile's rows and columns, and no other thread
+///   accesses them. It is not read if β is 0.
+/// - `p.bias` is null or valid for reads of the tile's rows.
 #[cfg_attr(not(debug_assertions), inline(always))]
 pub(crate) unsafe fn micro_kernel<
-    L: SimdVector,
-    const ROWS: usize,
-    const VECTORS: usize,
+    V: SimdVector,
+    const MR: usize,
+    const NR_VECTORS: usize,
     const B: u8,
 >(
-    p: &RawGemm<L::Scalar>,
-    (along_m, along_k): (usize, usize),
+    p: &RawGemm<V::Scalar>,
+    (stride_m, stride_k): (usize, usize),
     tile: MicroTile,
 ) {
-    // SAFETY: the caller's: `a` has ROWS rows from the tile's first and k columns, `b` k rows of
-    // the tile's columns, and of whole vectors where these are read, `c` all of the tile.
+    // SAFETY: `accumulate` reads steps of `a` and `b` that are less than k, and `write_back`
+    // accesses the tile's rows and columns; the caller guarantees both.
     unsafe {
-        let mut a = p.a.add(tile.row * along_m);
+        let mut a = p.a.add(tile.row * stride_m);
         let mut b = p.b.wrapping_add(tile.column);
-        // Of constants, where all are meant.
-        let columns = if B == B_WHOLE_VECTORS { 0..VECTORS * L::WIDTH } else { tile.columns };
+        // Constants where all columns are written, so that the masks fold.
+        let columns = if B == B_WHOLE_VECTORS { 0..NR_VECTORS * V::WIDTH } else { tile.columns };
         let tile = MicroTile { columns: columns.clone(), ..tile };
-        let masks = masks::<L, VECTORS>(&columns);
-        let mut sums = [[L::splat(L::Scalar::zero()); VECTORS]; ROWS];
-        // Two terms at a time need half as many addresses.
-        let pairs = if L::MANY && VECTORS <= 2 { p.k / 2 } else { 0 };
+        let masks = masks::<V, NR_VECTORS>(&columns);
+        let mut sums = [[V::splat(V::Scalar::zero()); NR_VECTORS]; MR];
+        // Two steps at a time need half as many address computations.
+        let pairs = if V::HAS_32_REGISTERS && NR_VECTORS <= 2 { p.k / 2 } else { 0 };
+        let strides = (stride_m, stride_k);
         for _ in 0..pairs {
-            add::<L, ROWS, VECTORS, B, 2>(&mut sums, a, (along_m, along_k), b, p.ldb, &masks);
-            a = a.wrapping_add(2 * along_k);
+            accumulate::<V, MR, NR_VECTORS, B, 2>(&mut sums, a, strides, b, p.ldb, &masks);
+            a = a.wrapping_add(2 * stride_k);
             b = b.wrapping_add(2 * p.ldb);
         }
         for _ in 2 * pairs..p.k {
-            add::<L, ROWS, VECTORS, B, 1>(&mut sums, a, (along_m, along_k), b, p.ldb, &masks);
-            a = a.wrapping_add(along_k);
+            accumulate::<V, MR, NR_VECTORS, B, 1>(&mut sums, a, strides, b, p.ldb, &masks);
+            a = a.wrapping_add(stride_k);
             b = b.wrapping_add(p.ldb);
         }
-        finish::<L, ROWS, VECTORS>(p, &sums, &tile, masks);
+        write_back::<V, MR, NR_VECTORS>(p, &sums, &tile, masks);
     }
 }
 
-/// Adds `TERMS` terms to each sum.
-#[allow(unsafe_code)]
+/// Adds `STEPS` steps along k to each sum.
+///
+/// # Safety
+/// The processor supports `V`. `a` is valid for reads of `MR` rows of `STEPS` elements, and `b` of
+/// `STEPS` rows of the elements that the mode `B` loads.
 #[inline(always)]
-unsafe fn add<
-    L: SimdVector,
-    const ROWS: usize,
-    const VECTORS: usize,
+unsafe fn accumulate<
+    V: SimdVector,
+    const MR: usize,
+    const NR_VECTORS: usize,
     const B: u8,
-    const TERMS: usize,
+    const STEPS: usize,
 >(
-    sums: &mut [[L; VECTORS]; ROWS],
-    a: *const L::Scalar,
-    (along_m, along_k): (usize, usize),
-    b: *const L::Scalar,
+    sums: &mut [[V; NR_VECTORS]; MR],
+    a: *const V::Scalar,
+    (stride_m, stride_k): (usize, usize),
+    b: *const V::Scalar,
     ldb: usize,
-    masks: &[L::Mask; VECTORS],
+    masks: &[V::Mask; NR_VECTORS],
 ) {
-    // SAFETY: the caller's: so many terms at `a` and `b`.
+    // SAFETY: step, row and vector indices are less than `STEPS`, `MR` and `NR_VECTORS`. Masks
+    // leave out what the mode does not load.
     unsafe {
-        let mut rows = [[L::splat(L::Scalar::zero()); VECTORS]; TERMS];
+        let mut rows = [[V::splat(V::Scalar::zero()); NR_VECTORS]; STEPS];
         for (t, row) in rows.iter_mut().enumerate() {
             for (j, row) in row.iter_mut().enumerate() {
-                let b = b.wrapping_add(t * ldb + j * L::WIDTH);
+                let b = b.wrapping_add(t * ldb + j * V::WIDTH);
                 *row = match B {
-                    B_MASKED => L::load_masked(b, masks[j]),
-                    B_MASKED_TAIL if j + 1 == VECTORS => L::load_masked(b, masks[j]),
-                    _ => L::load(b),
+                    B_MASKED => V::load_masked(b, masks[j]),
+                    B_MASKED_TAIL if j + 1 == NR_VECTORS => V::load_masked(b, masks[j]),
+                    _ => V::load(b),
                 };
                 if B == B_PACKED {
-                    L::prefetch(b.wrapping_add(PREFETCH_K_STEPS * ldb));
+                    V::prefetch(b.wrapping_add(PREFETCH_K_STEPS * ldb));
                 }
             }
         }
-        // Rows that lie in a matrix are fetched ahead by the processor.
-        if B == B_PACKED && along_k > 1 {
-            for line in (0..TERMS * ROWS).step_by(CACHE_LINE / size_of::<L::Scalar>()) {
-                L::prefetch(a.wrapping_add(PREFETCH_K_STEPS * along_k + line));
+        // Only micro-panels: the hardware prefetches the rows of a matrix.
+        if B == B_PACKED && stride_k > 1 {
+            for offset in (0..STEPS * MR).step_by(CACHE_LINE / size_of::<V::Scalar>()) {
+                V::prefetch(a.wrapping_add(PREFETCH_K_STEPS * stride_k + offset));
             }
         }
         for (i, sums) in sums.iter_mut().enumerate() {
             for (t, row) in rows.iter().enumerate() {
-                let x = L::splat(*a.add(i * along_m + t * along_k));
+                let x = V::splat(*a.add(i * stride_m + t * stride_k));
                 for (sum, y) in sums.iter_mut().zip(row) {
                     *sum = x.mul_add(*y, *sum);
                 }
@@ -124,99 +140,99 @@ unsafe fn add<
     }
 }
 
-/// Which elements of each vector are among `columns`.
-#[allow(unsafe_code)]
+/// Returns a mask for each vector of a tile, which selects the elements among `columns`.
+///
+/// # Safety
+/// The processor supports `V`.
 #[inline(always)]
-unsafe fn masks<L: SimdVector, const VECTORS: usize>(columns: &Range<usize>) -> [L::Mask; VECTORS] {
-    // SAFETY: the caller has the instructions; no vector has more elements.
+unsafe fn masks<V: SimdVector, const NR_VECTORS: usize>(
+    columns: &Range<usize>,
+) -> [V::Mask; NR_VECTORS] {
+    // SAFETY: the processor supports `V`, and bounds are clamped to `V::WIDTH`.
     unsafe {
-        let mut masks = [L::mask(0, 0); VECTORS];
+        let mut masks = [V::mask(0, 0); NR_VECTORS];
         for (j, mask) in masks.iter_mut().enumerate() {
-            let within = |column: usize| column.saturating_sub(j * L::WIDTH).min(L::WIDTH);
-            *mask = L::mask(within(columns.start), within(columns.end));
+            let clamp = |column: usize| column.saturating_sub(j * V::WIDTH).min(V::WIDTH);
+            *mask = V::mask(clamp(columns.start), clamp(columns.end));
         }
         masks
     }
 }
 
-/// `C ← α·sums + β·C + bias` over the tile.
-#[allow(unsafe_code)]
+/// Writes `C ← α·sums + β·C + bias` over the tile.
+///
+/// # Safety
+/// The processor supports `V`, and `p.c` and `p.bias` are valid as [`micro_kernel`] requires.
 #[inline(always)]
-unsafe fn finish<L: SimdVector, const ROWS: usize, const VECTORS: usize>(
-    p: &RawGemm<L::Scalar>,
-    sums: &[[L; VECTORS]; ROWS],
+unsafe fn write_back<V: SimdVector, const MR: usize, const NR_VECTORS: usize>(
+    p: &RawGemm<V::Scalar>,
+    sums: &[[V; NR_VECTORS]; MR],
     tile: &MicroTile,
-    masks: [L::Mask; VECTORS],
+    masks: [V::Mask; NR_VECTORS],
 ) {
-    // SAFETY: the caller's: all of the tile at `c`, and a bias for each row, if any.
+    // SAFETY: all `MR` rows are in the tile, or else `write_back_rows` writes only those that are.
+    // Masks leave out columns that are not, and whole vectors are used only if all of them are.
     unsafe {
         let c = p.c.wrapping_add(tile.row * p.ldc + tile.column);
-        let (alpha, beta) = (L::splat(p.alpha), L::splat(p.beta));
-        // Loops of constant length and no branch are unrolled, so that sums stay in registers.
-        if tile.rows != (0..ROWS) || !p.bias.is_null() {
-            return finish_some::<L, ROWS, VECTORS>(p, *sums, tile, masks);
+        let (alpha, beta) = (V::splat(p.alpha), V::splat(p.beta));
+        if tile.rows != (0..MR) || !p.bias.is_null() {
+            return write_back_rows::<V, MR, NR_VECTORS>(p, *sums, tile, masks);
         }
-        let whole = tile.columns == (0..VECTORS * L::WIDTH);
+        let whole = tile.columns == (0..NR_VECTORS * V::WIDTH);
+        // Loops of constant length without a branch: they are unrolled, and sums stay in registers.
+        macro_rules! for_each_sum {
+            (|$c:ident, $sum:ident, $mask:ident| $store:expr) => {
+                for (i, sums) in sums.iter().enumerate() {
+                    for (j, &$sum) in sums.iter().enumerate() {
+                        let ($c, $mask) = (c.wrapping_add(i * p.ldc + j * V::WIDTH), masks[j]);
+                        $store
+                    }
+                }
+            };
+        }
         match (p.beta.is_zero(), whole) {
-            (true, true) => {
-                for (i, sums) in sums.iter().enumerate() {
-                    for (j, &sum) in sums.iter().enumerate() {
-                        alpha.mul(sum).store(c.wrapping_add(i * p.ldc + j * L::WIDTH));
-                    }
-                }
-            }
-            (true, false) => {
-                for (i, sums) in sums.iter().enumerate() {
-                    for (j, &sum) in sums.iter().enumerate() {
-                        let c = c.wrapping_add(i * p.ldc + j * L::WIDTH);
-                        alpha.mul(sum).store_masked(c, masks[j]);
-                    }
-                }
-            }
+            (true, true) => for_each_sum!(|c, sum, _mask| alpha.mul(sum).store(c)),
+            (true, false) => for_each_sum!(|c, sum, mask| alpha.mul(sum).store_masked(c, mask)),
             (false, true) => {
-                for (i, sums) in sums.iter().enumerate() {
-                    for (j, &sum) in sums.iter().enumerate() {
-                        let c = c.wrapping_add(i * p.ldc + j * L::WIDTH);
-                        alpha.mul_add(sum, beta.mul(L::load(c))).store(c);
-                    }
-                }
+                for_each_sum!(|c, sum, _mask| {
+                    alpha.mul_add(sum, beta.mul(V::load(c))).store(c);
+                });
             }
             (false, false) => {
-                for (i, sums) in sums.iter().enumerate() {
-                    for (j, &sum) in sums.iter().enumerate() {
-                        let c = c.wrapping_add(i * p.ldc + j * L::WIDTH);
-                        let old = beta.mul(L::load_masked(c, masks[j]));
-                        alpha.mul_add(sum, old).store_masked(c, masks[j]);
-                    }
-                }
+                for_each_sum!(|c, sum, mask| {
+                    let old = beta.mul(V::load_masked(c, mask));
+                    alpha.mul_add(sum, old).store_masked(c, mask);
+                });
             }
         }
     }
 }
 
-/// [`finish`] of some rows, or with a bias.
-#[allow(unsafe_code)]
+/// Like [`write_back`], but for some of the rows, or with a bias.
+///
+/// # Safety
+/// Like [`write_back`].
 #[inline(always)]
-unsafe fn finish_some<L: SimdVector, const ROWS: usize, const VECTORS: usize>(
-    p: &RawGemm<L::Scalar>,
-    sums: [[L; VECTORS]; ROWS],
+unsafe fn write_back_rows<V: SimdVector, const MR: usize, const NR_VECTORS: usize>(
+    p: &RawGemm<V::Scalar>,
+    sums: [[V; NR_VECTORS]; MR],
     tile: &MicroTile,
-    masks: [L::Mask; VECTORS],
+    masks: [V::Mask; NR_VECTORS],
 ) {
-    // SAFETY: the caller's: these rows of the tile at `c`, and a bias for each, if any.
+    // SAFETY: only the tile's rows are accessed, and masks leave out other columns.
     unsafe {
-        let (alpha, beta) = (L::splat(p.alpha), L::splat(p.beta));
+        let (alpha, beta) = (V::splat(p.alpha), V::splat(p.beta));
         for i in tile.rows.clone() {
             let row = tile.row + i;
             for (j, &sum) in sums[i].iter().enumerate() {
-                let c = p.c.wrapping_add(row * p.ldc + tile.column + j * L::WIDTH);
+                let c = p.c.wrapping_add(row * p.ldc + tile.column + j * V::WIDTH);
                 let mut value = alpha.mul(sum);
                 if !p.beta.is_zero() {
-                    let old = L::load_masked(c, masks[j]);
+                    let old = V::load_masked(c, masks[j]);
                     value = alpha.mul_add(sum, beta.mul(old));
                 }
                 if !p.bias.is_null() {
-                    value = value.add(L::splat(*p.bias.add(row)));
+                    value = value.add(V::splat(*p.bias.add(row)));
                 }
                 value.store_masked(c, masks[j]);
             }

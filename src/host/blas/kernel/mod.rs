@@ -1,8 +1,50 @@
-//! GEMM kernels.
+//! GEMM on one thread, structured like BLIS: packing, micro-kernels and the loops around them.
+//!
+//! [`macro_kernel`] packs panels of both operands and runs [`micro_kernel`] over them:
+//!
+//! ```text
+//! for ic in 0..m, step MC                   block of rows of A and C
+//!   for jc in 0..n, step NC                 block of columns of B and C ┐ exchanged if A
+//!     for pc in 0..k, step KC               block of terms              ┘ is packed
+//!       pack B[pc, jc] into a KC×NC panel, which stays in L2
+//!       pack A[ic, pc] into an MC×KC panel, unless A is read in place
+//!       for ir in 0..MC, step MR            MR×KC micro-panel of A, which stays in L1
+//!         for jr in 0..NC, step NR          KC×NR micro-panel of B
+//!           micro-kernel: MR×NR tile of C in registers, summed over KC
+//!
+//!   A, MC×KC                panel of A: micro-panels of MR rows, step by step along k
+//! ┌───────────────┐
+//! │ a00 a01 a02 … │         ┌─────────────────────┬─────────────────────┬───
+//! │ a10 a11 a12 … │  pack   │ a00 a10 … a(MR−1)0  │ a01 a11 … a(MR−1)1  │ …
+//! │  …            │ ──────► ├─────────────────────┼─────────────────────┼───
+//! │               │         │ rows MR to 2·MR − 1 │                     │
+//! └───────────────┘         └─────────────────────┴─────────────────────┴───
+//! ```
+//!
+//! `C` is row-major. So `A` and `B` have the roles that BLIS, for column-major `C`, gives to `B` and
+//! `A`: the larger panel is the one of `A`, and `B` is kept in L2.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`args`] | `RawGemm`, `BatchStrides`: arguments by raw pointers |
+//! | [`half_block`] | block of a 16-bit GEMM |
+//! | [`blocking`] | MR, MC, KC, NC, and the workspace for panels |
+//! | [`packing`], [`indirect_packing`] | panels from strided matrices, and from index tables |
+//! | [`micro_kernel`] | an MR×NR tile of `C` from rows of `B` |
+//! | [`dot_kernel`] | an MR×NR tile of `C` from dot products with rows of `Bᵀ` |
+//! | [`unpacked`] | GEMM that reads its operands in place, with either kernel |
+//! | [`macro_kernel`] | packed GEMM |
+//!
+//! All kernels are generic over [`SimdVector`](crate::host::simd::vector::SimdVector). With `[S; 4]`
+//! they are the portable definition, which every target compiles; `SimdScalar::dispatch` replaces it
+//! by AVX2 or AVX-512 vectors. FMA makes these more accurate, so results differ within rounding.
 
-pub(crate) mod dot_kernel;
-pub(crate) mod indirect_packing;
-pub(crate) mod macro_kernel;
-pub(crate) mod micro_kernel;
+pub(crate) mod args;
+pub(crate) mod half_block;
+pub(crate) mod blocking;
 pub(crate) mod packing;
+pub(crate) mod indirect_packing;
+pub(crate) mod micro_kernel;
+pub(crate) mod dot_kernel;
 pub(crate) mod unpacked;
+pub(crate) mod macro_kernel;

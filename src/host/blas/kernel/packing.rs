@@ -1,11 +1,16 @@
-//! Operands of products by lines, wherever these lie: what packed panels are made of.
+//! Packing: copies of `op(A)` and `op(B)` into micro-panels, in the order the micro-kernel reads them.
+//!
+//! A panel consists of micro-panels of MR rows of `op(A)`, or NR columns of `op(B)`. A micro-panel
+//! holds its MR or NR elements of one step along k contiguously, then those of the next step.
+//! Zeros fill the last micro-panel. 16-bit elements are widened to `f32`.
 
 use crate::{
     element::Element,
     host::{
-        blas::gemm::dispatch::{SimdKernel, SimdScalar},
+        blas::kernel::blocking::panel_len,
         simd::{
             accumulator::is_wide,
+            dispatch::{SimdKernel, SimdScalar},
             vector::{MAX_LANES, SimdVector},
         },
     },
@@ -14,194 +19,202 @@ use crate::{
 use num_traits::Zero;
 use std::ops::Range;
 
-/// Rows of `op(A)`, or columns of `op(B)`: lines of as many elements as a product has terms.
+/// Prefetch distance, in rows, where rows are copied. The run of each row is too short for the
+/// hardware prefetcher.
+const PACK_PREFETCH_ROWS: usize = 6;
+
+/// Prefetch distance, in bytes, where rows are transposed. A micro-panel reads more rows at a time than
+/// the hardware prefetcher tracks.
+pub(crate) const PACK_PREFETCH_BYTES: usize = 256;
+
+/// Source of packed panels: `op(A)` or `op(B)` of a GEMM.
+///
+/// `mn` is a range of rows of `op(A)` or of columns of `op(B)`, `k` a range of the sum's terms, and
+/// `panel_dim` is MR or NR.
 pub(crate) trait PackSource<S>: Sync {
-    /// Copies `terms` of `lines` into panels of `size` lines, in which the elements of all lines
-    /// at one place lie side by side; zeros fill the last panel. What `panels` has room for beyond
-    /// it may be written too: [`BEYOND`](super::packed::BEYOND) places.
-    fn pack(&self, lines: Range<usize>, terms: Range<usize>, size: usize, panels: &mut [S]);
+    /// Packs the elements at `mn` and `k` into micro-panels of `panel_dim`. May also write the
+    /// elements of `panel` behind them.
+    ///
+    /// # Panics
+    /// If the source is too short, or `panel` is shorter than [`panel_len`].
+    fn pack(&self, mn: Range<usize>, k: Range<usize>, panel_dim: usize, panel: &mut [S]);
 }
 
-/// A matrix, row by row; panels hold its elements widened, where these are narrower.
+/// Matrix in memory, stored row by row, as a [`PackSource`].
 pub(crate) struct StridedSource<'a, T> {
     x: &'a [T],
     ld: usize,
-    /// Whether a line is a row, rather than a column.
-    along: bool,
+    /// Whether elements are contiguous along k, rather than along m or n.
+    k_contiguous: bool,
 }
 
 impl<'a, T> StridedSource<'a, T> {
-    /// Rows of `op(A)`.
-    pub(crate) fn rows(trans: Transpose, x: &'a [T], ld: usize) -> Self {
-        Self { x, ld, along: trans == Transpose::No }
+    /// Returns the source of `op(A)`.
+    pub(crate) fn for_a(trans: Transpose, x: &'a [T], ld: usize) -> Self {
+        Self { x, ld, k_contiguous: trans == Transpose::No }
     }
 
-    /// Columns of `op(B)`.
-    pub(crate) fn columns(trans: Transpose, x: &'a [T], ld: usize) -> Self {
-        Self { x, ld, along: trans == Transpose::Yes }
+    /// Returns the source of `op(B)`.
+    pub(crate) fn for_b(trans: Transpose, x: &'a [T], ld: usize) -> Self {
+        Self { x, ld, k_contiguous: trans == Transpose::Yes }
     }
 }
 
 impl<T: Element<Acc = S>, S: SimdScalar> PackSource<S> for StridedSource<'_, T> {
-    fn pack(&self, lines: Range<usize>, terms: Range<usize>, size: usize, panels: &mut [S]) {
-        if lines.is_empty() || terms.is_empty() {
+    fn pack(&self, mn: Range<usize>, k: Range<usize>, panel_dim: usize, panel: &mut [S]) {
+        if mn.is_empty() || k.is_empty() {
             return;
         }
-        let (rows, columns) = if self.along { (&lines, &terms) } else { (&terms, &lines) };
-        assert!((rows.end - 1) * self.ld + columns.end <= self.x.len(), "{rows:?}×{columns:?}");
+        let (rows, columns) = if self.k_contiguous { (&mn, &k) } else { (&k, &mn) };
+        let (len, expected) = (self.x.len(), (rows.end - 1) * self.ld + columns.end);
+        assert!(len >= expected, "source: {len} elements, expected {expected}");
         let x = &self.x[rows.start * self.ld + columns.start..];
-        let (count, k) = (lines.len(), terms.len());
-        check_panel_len(panels, count, k, size);
-        // SAFETY: all of these rows and columns can be read, and the panels hold what is written.
-        #[allow(unsafe_code)]
-        unsafe {
-            if self.along {
-                S::dispatch(PackTransposed { x, ld: self.ld, count, size, k, panels });
-            } else {
-                S::dispatch(PackContiguous { x, ld: self.ld, count, size, k, panels });
-            }
-        }
+        let (ld, k_contiguous, mn, k) = (self.ld, self.k_contiguous, mn.len(), k.len());
+        check_panel_len(panel, mn, k, panel_dim);
+        // SAFETY: the assertion shows that `x` holds all rows and columns, and `check_panel_len`
+        // that `panel` holds the micro-panels and their slack.
+        unsafe { S::dispatch(StridedPack { x, ld, k_contiguous, mn, k, panel_dim, panel }) };
     }
 }
 
-/// The lines of a product's part.
+/// [`PackSource`] whose `mn` is offset by `first`: the part of a source that one task multiplies.
 pub(crate) struct SourceBlock<'a, S> {
-    pub(crate) lines: &'a dyn PackSource<S>,
+    pub(crate) source: &'a dyn PackSource<S>,
     pub(crate) first: usize,
 }
 
 impl<S> PackSource<S> for SourceBlock<'_, S> {
-    fn pack(&self, lines: Range<usize>, terms: Range<usize>, size: usize, panels: &mut [S]) {
-        self.lines.pack(lines.start + self.first..lines.end + self.first, terms, size, panels);
+    fn pack(&self, mn: Range<usize>, k: Range<usize>, panel_dim: usize, panel: &mut [S]) {
+        self.source.pack(mn.start + self.first..mn.end + self.first, k, panel_dim, panel);
     }
 }
 
-/// That panels hold `count` lines, and what is written beyond them.
-pub(crate) fn check_panel_len<S>(panels: &[S], count: usize, k: usize, size: usize) {
-    let places =
-        count.div_ceil(size.max(1)) * k + crate::host::blas::kernel::macro_kernel::PANEL_SLACK;
-    assert!(places * size <= panels.len(), "{places} places of {size} in {}", panels.len());
+/// Asserts that `panel` has [`panel_len`] elements.
+pub(crate) fn check_panel_len<S>(panel: &[S], mn: usize, k: usize, panel_dim: usize) {
+    let (len, expected) = (panel.len(), panel_len(mn, k, panel_dim));
+    assert!(len >= expected, "panel: {len} elements, expected {expected}");
 }
 
-/// Rows asked for before they are needed: what is packed of a row ends before processors have seen
-/// where it leads.
-const PACK_PREFETCH_ROWS: usize = 6;
-
-/// Packs lines that lie side by side: an element of each, then the next `ld` further on.
-struct PackContiguous<'a, T, S> {
+/// Kernel behind [`StridedSource`].
+///
+/// To run it is safe if `x` holds the `mn`×`k` elements, rows being `ld` apart, and
+/// [`check_panel_len`] passed.
+struct StridedPack<'a, T, S> {
     x: &'a [T],
     ld: usize,
-    count: usize,
-    size: usize,
+    k_contiguous: bool,
+    mn: usize,
     k: usize,
-    panels: &'a mut [S],
+    panel_dim: usize,
+    panel: &'a mut [S],
 }
 
-#[allow(unsafe_code)]
-impl<T: Element<Acc = S>, S: SimdScalar> SimdKernel<S> for PackContiguous<'_, T, S> {
+impl<T: Element<Acc = S>, S: SimdScalar> SimdKernel<S> for StridedPack<'_, T, S> {
     #[inline(always)]
-    unsafe fn run<L: SimdVector<Scalar = S>>(self) {
-        let Self { x, ld, count, size, k, panels } = self;
-        let (x, panels) = (x.as_ptr(), panels.as_mut_ptr());
-        // SAFETY: the caller has the instructions.
-        let (whole, part) = (size / L::WIDTH, unsafe { L::mask(0, size % L::WIDTH) });
-        // Row by row, as memory likes to be read.
+    unsafe fn run<V: SimdVector<Scalar = S>>(self) {
+        // SAFETY: the caller guarantees what this struct, and so both methods, require.
+        unsafe { if self.k_contiguous { self.transpose::<V>() } else { self.copy::<V>() } }
+    }
+}
+
+impl<T: Element<Acc = S>, S: SimdScalar> StridedPack<'_, T, S> {
+    /// Packs a matrix whose rows are contiguous along m or n, by copying.
+    ///
+    /// # Safety
+    /// Like [`StridedPack`], and the processor supports `V`.
+    #[inline(always)]
+    unsafe fn copy<V: SimdVector<Scalar = S>>(self) {
+        let Self { x, ld, mn, panel_dim, k, panel, .. } = self;
+        let (x, panel) = (x.as_ptr(), panel.as_mut_ptr());
+        // SAFETY: the processor supports `V`.
+        let (vectors, tail_mask) =
+            (panel_dim / V::WIDTH, unsafe { V::mask(0, panel_dim % V::WIDTH) });
+        // Row by row, so that memory is read sequentially.
         for i in 0..k {
             let x = x.wrapping_add(i * ld);
-            for line in (0..count).step_by(size) {
-                let (x, panel) = (x.wrapping_add(line), panels.wrapping_add(line * k + i * size));
-                // SAFETY: of the vectors only the lines that are there are read, and the panels
-                // hold all that is written.
+            for first in (0..mn).step_by(panel_dim) {
+                let (x, step) =
+                    (x.wrapping_add(first), panel.wrapping_add(first * k + i * panel_dim));
+                // SAFETY: loads stop at element `mn` of the row, and stores at element `panel_dim`
+                // of the step.
                 unsafe {
-                    if count - line < size {
-                        for j in (0..size).step_by(L::WIDTH) {
-                            let there = L::WIDTH.min((count - line).saturating_sub(j));
-                            let vector = L::load_as(x.wrapping_add(j), there);
-                            vector.store_first(panel.add(j), L::WIDTH.min(size - j));
+                    if mn - first < panel_dim {
+                        for j in (0..panel_dim).step_by(V::WIDTH) {
+                            let count = V::WIDTH.min((mn - first).saturating_sub(j));
+                            let vector = V::load_as(x.wrapping_add(j), count);
+                            vector.store_first(step.add(j), V::WIDTH.min(panel_dim - j));
                         }
                         continue;
                     }
-                    for j in 0..whole {
-                        let x = x.wrapping_add(j * L::WIDTH);
-                        L::prefetch(x.wrapping_add(PACK_PREFETCH_ROWS * ld).cast());
-                        L::load_as(x, L::WIDTH).store(panel.add(j * L::WIDTH));
+                    for j in 0..vectors {
+                        let x = x.wrapping_add(j * V::WIDTH);
+                        V::prefetch(x.wrapping_add(PACK_PREFETCH_ROWS * ld).cast());
+                        V::load_as(x, V::WIDTH).store(step.add(j * V::WIDTH));
                     }
-                    if whole * L::WIDTH < size {
-                        let x = x.wrapping_add(whole * L::WIDTH);
-                        L::prefetch(x.wrapping_add(PACK_PREFETCH_ROWS * ld).cast());
-                        let vector = L::load_as(x, size - whole * L::WIDTH);
-                        vector.store_masked(panel.add(whole * L::WIDTH), part);
+                    if vectors * V::WIDTH < panel_dim {
+                        let x = x.wrapping_add(vectors * V::WIDTH);
+                        V::prefetch(x.wrapping_add(PACK_PREFETCH_ROWS * ld).cast());
+                        let vector = V::load_as(x, panel_dim - vectors * V::WIDTH);
+                        vector.store_masked(step.add(vectors * V::WIDTH), tail_mask);
                     }
                 }
             }
         }
     }
-}
 
-/// Bytes of a line that are asked for before they are needed: processors do not see where so many
-/// lines lead.
-pub(crate) const PACK_PREFETCH_BYTES: usize = 256;
-
-/// Packs lines that each lie in memory as they are, `ld` apart, by transposition.
-struct PackTransposed<'a, T, S> {
-    x: &'a [T],
-    ld: usize,
-    count: usize,
-    size: usize,
-    k: usize,
-    panels: &'a mut [S],
-}
-
-#[allow(unsafe_code)]
-impl<T: Element<Acc = S>, S: SimdScalar> SimdKernel<S> for PackTransposed<'_, T, S> {
+    /// Packs a matrix whose rows are contiguous along k, by transposing.
+    ///
+    /// # Safety
+    /// Like [`StridedPack`], and the processor supports `V`.
     #[inline(always)]
-    unsafe fn run<L: SimdVector<Scalar = S>>(self) {
-        let Self { x, ld, count, size, k, panels } = self;
-        let (x, panels) = (x.as_ptr(), panels.as_mut_ptr());
-        for line in (0..count).step_by(size) {
-            let lines = size.min(count - line);
-            // As many lines as a vector has elements, where they are as wide.
-            let square = if is_wide::<T>() { lines / L::WIDTH * L::WIDTH } else { 0 };
-            for term in (0..k).step_by(L::WIDTH) {
-                let len = L::WIDTH.min(k - term);
-                // SAFETY: the lines that are there have these elements, and the panels room for
-                // places beyond the last.
+    unsafe fn transpose<V: SimdVector<Scalar = S>>(self) {
+        let Self { x, ld, mn, panel_dim, k, panel, .. } = self;
+        let (x, panel) = (x.as_ptr(), panel.as_mut_ptr());
+        for first in (0..mn).step_by(panel_dim) {
+            let rows = panel_dim.min(mn - first);
+            // Rows that are transposed in squares of a vector's width, without widening.
+            let square_rows = if is_wide::<T>() { rows / V::WIDTH * V::WIDTH } else { 0 };
+            for start in (0..k).step_by(V::WIDTH) {
+                let len = V::WIDTH.min(k - start);
+                // SAFETY: the rows from `first` on hold `len` elements from `start` on, and the
+                // panel holds these steps and what may be written behind them.
                 unsafe {
-                    let panel = panels.add(line * k + term * size);
-                    pack_transposed::<L>(
+                    let steps = panel.add(first * k + start * panel_dim);
+                    pack_transposed::<V>(
                         #[inline(always)]
                         |i| {
-                            let x = x.add((line + i) * ld + term);
-                            L::prefetch(
+                            let x = x.add((first + i) * ld + start);
+                            V::prefetch(
                                 x.wrapping_add(PACK_PREFETCH_BYTES / size_of::<T>()).cast(),
                             );
-                            // Of a constant length there is no mask.
-                            match len == L::WIDTH {
-                                true => L::load_as(x, L::WIDTH),
-                                false => L::load_as(x, len),
+                            // A constant length needs no mask.
+                            match len == V::WIDTH {
+                                true => V::load_as(x, V::WIDTH),
+                                false => V::load_as(x, len),
                             }
                         },
-                        if len == L::WIDTH { square } else { 0 },
-                        (lines, len),
-                        (panel, size),
+                        if len == V::WIDTH { square_rows } else { 0 },
+                        (rows, len),
+                        (steps, panel_dim),
                     );
                 }
             }
-            for start in (0..square).step_by(L::WIDTH) {
-                // SAFETY: as above.
+            for square in (0..square_rows).step_by(V::WIDTH) {
+                // SAFETY: `T` is `S`; each of these `WIDTH` rows holds `WIDTH` elements from `start`
+                // on, and each of as many steps has room for the rows.
                 unsafe {
-                    let mut from = [x.cast::<S>(); MAX_LANES];
-                    for (i, from) in from.iter_mut().enumerate().take(L::WIDTH) {
-                        *from = x.add((line + start + i) * ld).cast();
+                    let mut rows = [x.cast::<S>(); MAX_LANES];
+                    for (i, row) in rows.iter_mut().enumerate().take(V::WIDTH) {
+                        *row = x.add((first + square + i) * ld).cast();
                     }
-                    for term in (0..k / L::WIDTH * L::WIDTH).step_by(L::WIDTH) {
-                        let mut there = from;
-                        for from in there.iter_mut().take(L::WIDTH) {
-                            *from = from.wrapping_add(term);
-                            L::prefetch(from.wrapping_add(PACK_PREFETCH_BYTES / size_of::<S>()));
+                    for start in (0..k / V::WIDTH * V::WIDTH).step_by(V::WIDTH) {
+                        let mut sources = rows;
+                        for source in sources.iter_mut().take(V::WIDTH) {
+                            *source = source.wrapping_add(start);
+                            V::prefetch(source.wrapping_add(PACK_PREFETCH_BYTES / size_of::<S>()));
                         }
-                        let panel = panels.add(line * k + term * size);
-                        L::transpose(there, panel.add(start), size);
+                        let steps = panel.add(first * k + start * panel_dim);
+                        V::transpose(sources, steps.add(square), panel_dim);
                     }
                 }
             }
@@ -209,27 +222,31 @@ impl<T: Element<Acc = S>, S: SimdScalar> SimdKernel<S> for PackTransposed<'_, T,
     }
 }
 
-/// Writes `len` places of a panel of `size` lines, and up to three more, from those elements of each
-/// of the `lines` that are there, of lines from `first` on.
-#[allow(unsafe_code)]
+/// Transposes rows `first..panel_dim` into `len` steps of a micro-panel: `load(i)` returns `len`
+/// elements of row `i < rows`, and rows from `rows` on are zero.
+///
+/// # Safety
+/// The processor supports `V`. `steps` is valid for writes of `len` + 3 steps of `panel_dim`
+/// elements, and of three elements more.
 #[inline(always)]
-pub(crate) unsafe fn pack_transposed<L: SimdVector>(
-    load: impl Fn(usize) -> L,
+pub(crate) unsafe fn pack_transposed<V: SimdVector>(
+    load: impl Fn(usize) -> V,
     first: usize,
-    (lines, len): (usize, usize),
-    (panel, size): (*mut L::Scalar, usize),
+    (rows, len): (usize, usize),
+    (steps, panel_dim): (*mut V::Scalar, usize),
 ) {
-    // Backwards: what four lines have beyond the panel's is overwritten.
-    for four in (first..size).step_by(4).rev() {
-        // SAFETY: the caller's: room for four of each place and for the places beyond the last.
+    // Backwards, because four rows may reach beyond `panel_dim`, into the next step.
+    for row in (first..panel_dim).step_by(4).rev() {
+        // SAFETY: a store covers at most `len` + 3 steps, and the last four rows end at most three
+        // elements beyond `panel_dim`. The caller guarantees that these may be written.
         unsafe {
-            let mut vectors = [L::splat(L::Scalar::zero()); 4];
-            for (j, vector) in vectors.iter_mut().enumerate() {
-                if four + j < lines {
-                    *vector = load(four + j);
+            let mut vectors = [V::splat(V::Scalar::zero()); 4];
+            for (i, vector) in vectors.iter_mut().enumerate() {
+                if row + i < rows {
+                    *vector = load(row + i);
                 }
             }
-            L::store_transposed4(vectors, len, panel.add(four), size);
+            V::store_transposed4(vectors, len, steps.add(row), panel_dim);
         }
     }
 }

@@ -1,84 +1,42 @@
-//! Products that read their operands where they lie.
+//! GEMM without packing: kernels that read both operands in place.
 //!
-//! Packing panels, as large products need, costs more than it saves when an operand is used only
-//! a few times or fits a cache. Two kernels read rows as they are stored:
+//! Packing costs more than it saves if an operand is reused only a few times, or stays in cache.
 //!
-//! - `B` not transposed: a tile of `C` gathers multiples of rows of `B`, terms in the order of k.
-//! - `A` not transposed, `B` transposed: a tile of `C` holds dot products of rows of both, each
-//!   in as many interleaved sums as a vector has elements.
+//! - `B` not transposed: the micro-kernel adds multiples of rows of `B`, in the order of k.
+//! - `B` transposed, `A` not: the dot kernel multiplies rows of both.
 //!
-//! Either way an element of `C` is computed the same wherever it lies in its tile, so that no bit
-//! depends on how a product is cut into parts.
+//! An element of `C` is computed the same way wherever it is, so results are bit-identical however
+//! `C` is divided. Two transposed operands have no kernel here.
 
 use crate::{
-    element::Element,
+    element::{DType, Element},
     host::{
-        blas::{
-            gemm::dispatch::{SimdKernel, SimdScalar},
-            kernel::{
-                dot_kernel::gemm_dot,
-                micro_kernel::{B_MASKED, B_MASKED_TAIL, B_WHOLE_VECTORS, MicroTile, micro_kernel},
-            },
+        blas::kernel::{
+            args::{BatchStrides, RawGemm, unaligned_prefix},
+            dot_kernel::gemm_dot,
+            micro_kernel::{B_MASKED, B_MASKED_TAIL, B_WHOLE_VECTORS, MicroTile, micro_kernel},
         },
-        simd::vector::SimdVector,
+        simd::{
+            dispatch::{SimdKernel, SimdScalar},
+            vector::SimdVector,
+        },
     },
     op::{Gemm, Transpose},
 };
+use bytemuck::{cast_slice, cast_slice_mut};
 
-/// Bytes after which addresses share a place in a first-level cache.
-pub(crate) const L1_ALIAS_BYTES: usize = 4096;
-
-/// Vectors of a row of `B` from which on it pays to read from the beginning of a line.
+/// Smallest n, in vectors, at which rows of `B` are read aligned.
 const ALIGN_MIN_VECTORS: usize = 16;
 
-/// Elements of `B` that stay in the first-level cache, or nearly.
+/// Elements of `B` that stay in L1, or nearly.
 const L1_B_MAX_LEN: usize = 1 << 14;
 
-/// A product by addresses; strides in elements.
-#[derive(Clone, Copy)]
-pub(crate) struct RawGemm<S> {
-    pub(crate) m: usize,
-    pub(crate) n: usize,
-    pub(crate) k: usize,
-    pub(crate) alpha: S,
-    pub(crate) beta: S,
-    pub(crate) a: *const S,
-    pub(crate) lda: usize,
-    pub(crate) b: *const S,
-    pub(crate) ldb: usize,
-    pub(crate) c: *mut S,
-    pub(crate) ldc: usize,
-    /// One element for each row, which is added to all of the row, or null.
-    pub(crate) bias: *const S,
-}
-
-impl<S: Element<Acc = S>> RawGemm<S> {
-    /// The product that `op` describes.
-    pub(crate) fn new(op: &Gemm<S>, a: &[S], b: &[S], c: *mut S) -> Self {
-        let Gemm { m, n, k, alpha, beta, lda, ldb, ldc, .. } = *op;
-        Self {
-            m,
-            n,
-            k,
-            alpha,
-            beta,
-            a: a.as_ptr(),
-            lda,
-            b: b.as_ptr(),
-            ldb,
-            c,
-            ldc,
-            bias: std::ptr::null(),
-        }
-    }
-}
-
-/// Whether the kernels here are faster than packed panels for the whole of `op`.
+/// Returns whether these kernels are faster than packed panels for the whole of `op`, as measured.
 pub(crate) fn unpacked_is_faster<S: Element>(op: &Gemm<S>) -> bool {
     match (op.trans_a, op.trans_b) {
         (_, Transpose::No) => op.k * op.n < L1_B_MAX_LEN,
-        // A few rows of `A`, and many terms for a summation of a vector's elements: to transpose `B`
-        // would take longer.
+        // Packing would transpose `B`, which few rows of `A` do not repay. Many terms do repay the
+        // horizontal reduction of each dot product.
         (Transpose::No, Transpose::Yes) => {
             op.k >= 32 && op.k >= 12 * op.m && (op.m * op.n <= 1024 || op.m <= 16)
         }
@@ -86,148 +44,178 @@ pub(crate) fn unpacked_is_faster<S: Element>(op: &Gemm<S>) -> bool {
     }
 }
 
-/// Products of one shape, each operand so many elements after the last.
-#[derive(Clone, Copy)]
-pub(crate) struct BatchStrides {
-    pub(crate) count: usize,
-    pub(crate) a: usize,
-    pub(crate) b: usize,
-    pub(crate) c: usize,
-}
-
-impl BatchStrides {
-    /// A single product.
-    pub(crate) const ONE: Self = Self { count: 1, a: 0, b: 0, c: 0 };
-}
-
-/// `C ← α·op(A)·op(B) + β·C` where [`suits`] knows a kernel, so many times.
+/// Batch of GEMMs `C ← α·op(A)·op(B) + β·C` of one shape, of which at most one operand is
+/// transposed.
 ///
-/// To run it is safe if all that `p` covers at `a` and `b` can be read and at `c` written,
-/// exclusively, each time.
+/// To run it is safe if, for each GEMM of `batch`, all elements of `A` and `B` are valid for reads,
+/// and those of `C` for reads and writes by this thread alone.
 pub(crate) struct UnpackedGemm<'a, S> {
-    pub(crate) a: Transpose,
-    pub(crate) b: Transpose,
+    pub(crate) trans_a: Transpose,
+    pub(crate) trans_b: Transpose,
     pub(crate) p: &'a RawGemm<S>,
-    pub(crate) times: BatchStrides,
+    pub(crate) batch: BatchStrides,
 }
 
-#[allow(unsafe_code)]
 impl<S: SimdScalar> SimdKernel<S> for UnpackedGemm<'_, S> {
     #[inline(always)]
-    unsafe fn run<L: SimdVector<Scalar = S>>(self) {
-        let times = self.times;
-        for i in 0..times.count {
-            let (a, b) = (self.p.a.wrapping_add(i * times.a), self.p.b.wrapping_add(i * times.b));
-            let p = &RawGemm { a, b, c: self.p.c.wrapping_add(i * times.c), ..*self.p };
-            // SAFETY: handed on.
+    unsafe fn run<V: SimdVector<Scalar = S>>(self) {
+        let batch = self.batch;
+        for i in 0..batch.count {
+            let (a, b) = (self.p.a.wrapping_add(i * batch.a), self.p.b.wrapping_add(i * batch.b));
+            let p = &RawGemm { a, b, c: self.p.c.wrapping_add(i * batch.c), ..*self.p };
+            // SAFETY: `p` is the i-th GEMM of the batch, whose operands the caller guarantees.
             unsafe {
-                match (self.a, self.b) {
-                    (Transpose::No, Transpose::Yes) => gemm_dot::<L>(p),
-                    (Transpose::No, _) => outer::<L>(p, (p.lda, 1)),
-                    (Transpose::Yes, _) => outer::<L>(p, (1, p.lda)),
+                match (self.trans_a, self.trans_b) {
+                    (Transpose::No, Transpose::Yes) => gemm_dot::<V>(p),
+                    (Transpose::No, _) => gemm_outer::<V>(p, (p.lda, 1)),
+                    (Transpose::Yes, _) => gemm_outer::<V>(p, (1, p.lda)),
                 }
             }
         }
     }
 }
 
-/// `B` not transposed: tiles of several rows and two vectors; `A`'s strides along m and k.
-#[allow(unsafe_code)]
+/// `C ← α·op(A)·B + β·C`, where `op(A)` has the given strides along m and k. A tile has two vectors
+/// of columns.
+///
+/// # Safety
+/// The processor supports `V`. `p.a` is valid for reads of m×k elements of these strides, and `p.b`
+/// of k rows of n elements. `p.c` is valid for reads and writes of m rows of n elements, and no
+/// other thread accesses them.
 #[inline(always)]
-unsafe fn outer<L: SimdVector>(p: &RawGemm<L::Scalar>, strides: (usize, usize)) {
+unsafe fn gemm_outer<V: SimdVector>(p: &RawGemm<V::Scalar>, strides: (usize, usize)) {
     if p.m == 1 {
-        // SAFETY: handed on.
-        return unsafe { outer_row::<L>(p, strides.1) };
+        // SAFETY: the requirements are the same, for one row.
+        return unsafe { multiply_row::<V>(p, strides.1) };
     }
-    let sizes: &[usize] = if L::MANY { &[12, 10, 8] } else { &[6, 5, 4] };
-    // As few rows computed in vain as possible, then as few tiles.
-    let fitting = sizes.iter().copied().filter(|&rows| rows <= p.m);
-    let rows = fitting.min_by_key(|&rows| p.m.div_ceil(rows) * rows).unwrap_or(match p.m {
+    let sizes: &[usize] = if V::HAS_32_REGISTERS { &[12, 10, 8] } else { &[6, 5, 4] };
+    // Minimise recomputed rows first (the last tile overlaps the one before), then the number of
+    // tiles.
+    let fitting = sizes.iter().copied().filter(|&mr| mr <= p.m);
+    let mr = fitting.min_by_key(|&mr| p.m.div_ceil(mr) * mr).unwrap_or(match p.m {
         4.. => 4,
         2.. => 2,
         _ => 1,
     });
-    // SAFETY: handed on: a tile has no more rows than there are.
+    // SAFETY: the requirements are the same, and `mr` is at most m.
     unsafe {
-        match rows {
-            12 if L::MANY => outer_of::<L, 12>(p, strides),
-            10 if L::MANY => outer_of::<L, 10>(p, strides),
-            8 if L::MANY => outer_of::<L, 8>(p, strides),
-            6 if !L::MANY => outer_of::<L, 6>(p, strides),
-            5 if !L::MANY => outer_of::<L, 5>(p, strides),
-            4 => outer_of::<L, 4>(p, strides),
-            2 => outer_of::<L, 2>(p, strides),
-            _ => outer_of::<L, 1>(p, strides),
+        match mr {
+            12 if V::HAS_32_REGISTERS => multiply_tiles::<V, 12>(p, strides),
+            10 if V::HAS_32_REGISTERS => multiply_tiles::<V, 10>(p, strides),
+            8 if V::HAS_32_REGISTERS => multiply_tiles::<V, 8>(p, strides),
+            6 if !V::HAS_32_REGISTERS => multiply_tiles::<V, 6>(p, strides),
+            5 if !V::HAS_32_REGISTERS => multiply_tiles::<V, 5>(p, strides),
+            4 => multiply_tiles::<V, 4>(p, strides),
+            2 => multiply_tiles::<V, 2>(p, strides),
+            _ => multiply_tiles::<V, 1>(p, strides),
         }
     }
 }
 
-/// Elements of rows of `B` after the last place before them at which whole vectors lie in lines of a
-/// cache; 0 if that is not the same for all rows.
-pub(crate) fn unaligned_prefix<L: SimdVector>(p: &RawGemm<L::Scalar>) -> usize {
-    let size = size_of::<L::Scalar>();
-    let vector = L::WIDTH * size;
-    if (p.ldb * size).is_multiple_of(vector) { p.b.addr() % vector / size } else { 0 }
-}
-
-/// A row times a matrix of short rows.
-#[allow(unsafe_code)]
+/// Multiplies the only row of `A`, of stride `stride_k`, with `B`.
+///
+/// # Safety
+/// Like [`gemm_outer`], with m = 1.
 #[inline(always)]
-unsafe fn outer_row<L: SimdVector>(p: &RawGemm<L::Scalar>, along_k: usize) {
-    let before = if p.n >= ALIGN_MIN_VECTORS * L::WIDTH { unaligned_prefix::<L>(p) } else { 0 };
-    let end = before + p.n;
-    let vectors = end.div_ceil(L::WIDTH);
-    // As many vectors as there are, or nearly: a sum of few waits for itself.
-    let most = vectors.div_ceil(vectors.div_ceil(8));
-    let (b, c) = (p.b.wrapping_sub(before), p.c.wrapping_sub(before));
+unsafe fn multiply_row<V: SimdVector>(p: &RawGemm<V::Scalar>, stride_k: usize) {
+    let prefix = if p.n >= ALIGN_MIN_VECTORS * V::WIDTH { unaligned_prefix::<V>(p) } else { 0 };
+    let end = prefix + p.n;
+    let vectors = end.div_ceil(V::WIDTH);
+    // Tiles of almost equal size, up to eight vectors: with few sums, the latency of each addition
+    // would limit the rate.
+    let tile_vectors = vectors.div_ceil(vectors.div_ceil(8));
+    let (b, c) = (p.b.wrapping_sub(prefix), p.c.wrapping_sub(prefix));
     let p = &RawGemm { b, c, ..*p };
-    for vector in (0..vectors).step_by(most) {
-        let column = vector * L::WIDTH;
-        let columns = before.saturating_sub(column)..(end - column).min(most * L::WIDTH);
-        let count = columns.end.div_ceil(L::WIDTH);
-        let whole = columns == (0..count * L::WIDTH);
+    for vector in (0..vectors).step_by(tile_vectors) {
+        let column = vector * V::WIDTH;
+        let columns = prefix.saturating_sub(column)..(end - column).min(tile_vectors * V::WIDTH);
+        let count = columns.end.div_ceil(V::WIDTH);
+        let whole = columns == (0..count * V::WIDTH);
         let tile = MicroTile { row: 0, rows: 0..1, column, columns };
-        let strides = (0, along_k);
+        let strides = (0, stride_k);
         macro_rules! tile {
             ($($count:pat => $vectors:literal),*) => {
                 match count {
                     $(
-                        $count if whole => micro_kernel::<L, 1, $vectors, B_WHOLE_VECTORS>(p, strides, tile),
-                        $count => micro_kernel::<L, 1, $vectors, B_MASKED>(p, strides, tile),
+                        $count if whole => {
+                            micro_kernel::<V, 1, $vectors, B_WHOLE_VECTORS>(p, strides, tile);
+                        }
+                        $count => micro_kernel::<V, 1, $vectors, B_MASKED>(p, strides, tile),
                     )*
                 }
             };
         }
-        // SAFETY: the columns of the tile are within those of the product.
+        // SAFETY: the tile's columns are those from `prefix` to `end`, the n columns of `B` and `C`;
+        // masks leave out others.
         unsafe { tile!(1 => 1, 2 => 2, 3 => 3, 4 => 4, 5 => 5, 6 => 6, 7 => 7, _ => 8) }
     }
 }
 
-/// In tiles of `ROWS` rows; there are at least as many.
-#[allow(unsafe_code)]
+/// Computes `C` in tiles of `MR` rows and two vectors of columns.
+///
+/// # Safety
+/// Like [`gemm_outer`], and m is at least `MR`.
 #[inline(always)]
-unsafe fn outer_of<L: SimdVector, const ROWS: usize>(
-    p: &RawGemm<L::Scalar>,
+unsafe fn multiply_tiles<V: SimdVector, const MR: usize>(
+    p: &RawGemm<V::Scalar>,
     strides: (usize, usize),
 ) {
-    for column in (0..p.n).step_by(2 * L::WIDTH) {
-        let columns = (p.n - column).min(2 * L::WIDTH);
-        for row in (0..p.m).step_by(ROWS) {
-            // The last tile ends at the last row; what it has in common with the one before it
-            // is not written twice.
-            let start = row.min(p.m - ROWS);
-            let tile =
-                MicroTile { row: start, rows: row - start..ROWS, column, columns: 0..columns };
-            // SAFETY: rows and columns of the tile are within those of the product.
+    for column in (0..p.n).step_by(2 * V::WIDTH) {
+        let columns = (p.n - column).min(2 * V::WIDTH);
+        for row in (0..p.m).step_by(MR) {
+            // The last tile ends at the last row. It does not write the rows that it shares with
+            // the tile before it.
+            let start = row.min(p.m - MR);
+            let tile = MicroTile { row: start, rows: row - start..MR, column, columns: 0..columns };
+            // SAFETY: the tile is within the m rows and n columns, and its mode loads no others.
             unsafe {
-                if columns == 2 * L::WIDTH {
-                    micro_kernel::<L, ROWS, 2, B_WHOLE_VECTORS>(p, strides, tile);
-                } else if columns > L::WIDTH {
-                    micro_kernel::<L, ROWS, 2, B_MASKED_TAIL>(p, strides, tile);
+                if columns == 2 * V::WIDTH {
+                    micro_kernel::<V, MR, 2, B_WHOLE_VECTORS>(p, strides, tile);
+                } else if columns > V::WIDTH {
+                    micro_kernel::<V, MR, 2, B_MASKED_TAIL>(p, strides, tile);
                 } else {
-                    micro_kernel::<L, ROWS, 1, B_MASKED_TAIL>(p, strides, tile);
+                    micro_kernel::<V, MR, 1, B_MASKED_TAIL>(p, strides, tile);
                 }
             }
         }
+    }
+}
+
+/// `yᵀ ← α·xᵀ·op(B) + β·yᵀ` on the calling thread, for `f32` and `f64`. Neither `x` nor `y` is
+/// empty.
+///
+/// # Panics
+/// If `b` is shorter than the matrix.
+pub(crate) fn row_times_matrix<T: Element>(
+    (alpha, beta): (T::Acc, T::Acc),
+    x: &[T],
+    (trans, b, ldb): (Transpose, &[T], usize),
+    y: &mut [T],
+) {
+    fn run<T: Element, S: SimdScalar>(
+        scalars: (T::Acc, T::Acc),
+        x: &[T],
+        (trans_b, b, ldb): (Transpose, &[T], usize),
+        y: &mut [T],
+    ) {
+        let (alpha, beta) = (S::acc(scalars.0.to_f64()), S::acc(scalars.1.to_f64()));
+        let (n, k, lda, ldc) = (y.len(), x.len(), x.len(), y.len());
+        let (rows, columns) = if trans_b == Transpose::No { (k, n) } else { (n, k) };
+        assert!(
+            (rows - 1) * ldb + columns <= b.len(),
+            "b: {} elements for {rows}×{columns}",
+            b.len()
+        );
+        let (a, b) = (cast_slice::<T, S>(x).as_ptr(), cast_slice::<T, S>(b).as_ptr());
+        let (c, bias) = (cast_slice_mut::<T, S>(y).as_mut_ptr(), std::ptr::null());
+        let p = &RawGemm { m: 1, n, k, alpha, beta, a, lda, b, ldb, c, ldc, bias };
+        let (trans_a, batch) = (Transpose::No, BatchStrides::ONE);
+        // SAFETY: `x` has k elements, `y` has n and is borrowed exclusively, and the assertion shows
+        // that `b` holds the matrix.
+        unsafe { S::dispatch(UnpackedGemm { trans_a, trans_b, p, batch }) };
+    }
+    match T::DTYPE {
+        DType::F64 => run::<T, f64>((alpha, beta), x, (trans, b, ldb), y),
+        _ => run::<T, f32>((alpha, beta), x, (trans, b, ldb), y),
     }
 }

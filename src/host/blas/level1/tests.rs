@@ -1,14 +1,17 @@
 use super::*;
-use crate::host::testing::{for_each_element, fractions, integers, operand, threads, wide};
+use crate::host::{
+    simd::level::with_each_simd_level,
+    testing::{for_each_element, fractions, integers, operand, threads, wide},
+};
 
 const LENGTHS: [usize; 9] = [0, 1, 7, 31, 32, 33, 1025, 4096, 2 * GRAIN + 77];
 
-/// What `T` holds of `v`: results are rounded once.
+/// Rounds exact results to `T`, as each operation does once.
 fn rounded<T: Element>(v: impl Iterator<Item = f64>) -> Vec<f64> {
     v.map(|v| T::from_f64(v).to_f64()).collect()
 }
 
-fn updates<T: Element>() {
+fn updates_are_exact<T: Element>() {
     for (workers, len) in threads().iter().flat_map(|w| LENGTHS.map(|len| (w, len))) {
         let (x, y0) = (integers::<T>(1, len), integers::<T>(2, len));
         let pairs = || wide(&x).into_iter().zip(wide(&y0));
@@ -35,7 +38,7 @@ fn updates<T: Element>() {
     }
 }
 
-fn sums<T: Element>() {
+fn sums_are_exact<T: Element>() {
     for (workers, len) in threads().iter().flat_map(|w| LENGTHS.map(|len| (w, len))) {
         let (x, y) = (integers::<T>(3, len), integers::<T>(4, len));
         let pairs = || wide(&x).into_iter().zip(wide(&y));
@@ -52,10 +55,10 @@ fn sums<T: Element>() {
     }
 }
 
-for_each_element!(updates, sums);
+for_each_element!(updates_are_exact, sums_are_exact);
 
 #[test]
-fn sums_of_fractions_are_close_and_the_same_for_any_threads() {
+fn sums_of_fractions_are_accurate_and_bit_identical_for_any_threads() {
     let x = fractions::<f32>(5, 3 * GRAIN + 5);
     let exact: f64 = x.iter().map(|&x| f64::from(x) * f64::from(x)).sum();
     let got = threads().map(|workers| dot(&workers, &x, &x).unwrap());
@@ -63,34 +66,34 @@ fn sums_of_fractions_are_close_and_the_same_for_any_threads() {
     assert!((f64::from(got[0]) / exact - 1.0).abs() < 1e-6);
 }
 
-/// Operands that no cache holds, from anywhere in a line to anywhere.
+/// Operands that exceed the caches take the paths with prefetch and non-temporal stores.
 #[test]
-fn far_operands_are_updated() {
+fn updates_of_large_operands_are_exact() {
     let len = (8 << 20) / size_of::<f32>() + 77;
     let (x, y0) = (integers::<f32>(10, len), integers::<f32>(11, len));
-    let want = |f: fn(f32, f32) -> f32| x.iter().zip(&y0).map(|(&x, &y)| f(x, y)).collect();
-    let want: [Vec<f32>; 3] =
-        [want(|_, y| -2.0 * y), want(|x, y| 3.0 * x + y), want(|x, y| 2.0 * x + 4.0 * y)];
+    let map = |f: fn(f32, f32) -> f32| x.iter().zip(&y0).map(|(&x, &y)| f(x, y)).collect();
+    let expected: [Vec<f32>; 3] =
+        [map(|_, y| -2.0 * y), map(|x, y| 3.0 * x + y), map(|x, y| 2.0 * x + 4.0 * y)];
     for (w, start) in threads().iter().zip([0, 3, 16]) {
-        let room = [vec![7.0; start], y0.clone()].concat();
-        for (i, want) in want.iter().enumerate() {
-            let mut room = room.clone();
-            let y = &mut room[start..];
+        let padded = [vec![7.0; start], y0.clone()].concat();
+        for (i, expected) in expected.iter().enumerate() {
+            let mut padded = padded.clone();
+            let y = &mut padded[start..];
             match i {
                 0 => scal(w, -2.0, y),
                 1 => axpy(w, 3.0, &x, y),
                 _ => axpby(w, 2.0, &x, 4.0, y),
             }
             .unwrap();
-            assert!(y == want, "update {i} from {start}");
-            assert!(room[..start].iter().all(|&before| before == 7.0));
+            assert!(y == expected, "update {i} from {start}");
+            assert!(padded[..start].iter().all(|&before| before == 7.0));
         }
     }
 }
 
-/// An operand may begin anywhere in a cache line, and be long enough for that to matter or not.
+/// Operands start anywhere in a cache line, and are long enough to be aligned, or not.
 #[test]
-fn sums_do_not_depend_on_addresses() {
+fn sums_are_bit_identical_at_any_address() {
     fn bits<T: Element>(len: usize) {
         let (x, y) = (fractions::<T>(6, len), fractions::<T>(7, len));
         let w = Workers::sequential();
@@ -98,22 +101,19 @@ fn sums_do_not_depend_on_addresses() {
             let sums = [dot(&w, x, y), asum(&w, x), sumsq(&w, x), amax(&w, x)];
             sums.map(|sum| sum.unwrap().to_f64().to_bits())
         };
-        let want = all(&x, &y);
-        let shifted = |values: &[T], by: usize| {
-            let mut shifted = vec![T::from_f64(100.0); by];
-            shifted.extend_from_slice(values);
-            shifted
-        };
-        for by in 1..17 {
-            let (x, y) = (shifted(&x, by), shifted(&y, 17 - by));
-            assert_eq!(all(&x[by..], &y[17 - by..]), want, "{len} elements, {by} further");
+        let expected = all(&x, &y);
+        let shifted = |x: &[T], offset: usize| [&vec![T::from_f64(100.0); offset], x].concat();
+        for offset in 1..17 {
+            let (x, y) = (shifted(&x, offset), shifted(&y, 17 - offset));
+            let got = all(&x[offset..], &y[17 - offset..]);
+            assert_eq!(got, expected, "{len} elements at offset {offset}");
         }
     }
     for len in [1000, 9001, 20_000] {
         bits::<f32>(len);
         bits::<f64>(len);
     }
-    // Products that are less than any number.
+    // Products that underflow to −0: the sum is +0.
     let (x, y) = (vec![-1e-30f32; 100], vec![1e-30f32; 100]);
     for (start, len) in (0..17).flat_map(|start| [1, 64, 70].map(|len| (start, len))) {
         let sum = dot(&Workers::sequential(), &x[start..][..len], &y[..len]).unwrap();
@@ -121,36 +121,35 @@ fn sums_do_not_depend_on_addresses() {
     }
 }
 
-/// What this processor has instructions for, and what any has.
+/// At each level, sums and updates are those of the portable loops with emulated FMA.
 #[test]
-fn results_do_not_depend_on_instructions() {
+fn results_are_bit_identical_at_each_simd_level() {
     let (x, y) = (fractions::<f32>(8, 5006), fractions::<f32>(9, 5006));
-    for len in [0, 1, 15, 16, 17, 63, 64, 65, 100, 1000, 4999] {
-        for start in [0, 1, 7] {
-            let (x, y) = (&x[start..][..len], &y[..len]);
-            let (w, fused) = (Workers::sequential(), FmaMode::Emulated);
-            let portable =
-                over_run(false, (x, y), |sum, x, y| fused.mul_add(x, y, sum), |a, b| a + b);
+    let lengths = [0, 1, 15, 16, 17, 63, 64, 65, 100, 1000, 4999];
+    let w = Workers::sequential();
+    for (len, start) in lengths.into_iter().flat_map(|len| [0, 1, 7].map(|start| (len, start))) {
+        let (x, y, fma) = (&x[start..][..len], &y[..len], FmaMode::Emulated);
+        let sum = accumulate(false, (x, y), |sum, x, y| fma.mul_add(x, y, sum), |a, b| a + b);
+        // The elements before and behind the updated ones must not change.
+        let y0 = fractions::<f32>(10, 5100);
+        let mut updated = y0.clone();
+        update_slice(fma, x, &mut updated[2 * start..][..len], |fma, x, y| fma.mul_add(0.3, x, y));
+        with_each_simd_level(|| {
             let got = dot(&w, x, y).unwrap();
-            assert_eq!(got.to_bits(), portable.to_bits(), "{len} elements from {start}");
-            // What is before and behind stays.
-            let mut portable = fractions::<f32>(10, 5100);
-            let mut got = portable.clone();
-            for (y, &x) in portable[2 * start..][..len].iter_mut().zip(x) {
-                *y = fused.mul_add(0.3, x, *y);
-            }
+            assert_eq!(got.to_bits(), sum.to_bits(), "{len} elements from {start}");
+            let mut got = y0.clone();
             axpy(&w, 0.3, x, &mut got[2 * start..][..len]).unwrap();
-            assert!(got == portable, "{len} elements from {start}");
-        }
+            assert!(got == updated, "{len} elements from {start}");
+        });
     }
 }
 
 #[test]
-fn amax_shows_nan() {
+fn amax_with_nan_is_nan() {
     for len in [1, 40, GRAIN + 3] {
-        for at in [0, len - 1] {
+        for position in [0, len - 1] {
             let mut x = vec![-3.0f32; len];
-            x[at] = f32::NAN;
+            x[position] = f32::NAN;
             assert!(threads().iter().all(|w| amax(w, &x).unwrap().is_nan()));
         }
     }
@@ -166,8 +165,8 @@ fn errors_name_the_operand() {
     assert_eq!(operand(dot(&w, &x, &y).map(drop)), ("dot", "y"));
     assert_eq!(operand(dot_strided(&w, 2, &x, 3, &y, 1).map(drop)), ("dot_strided", "x"));
     assert_eq!(operand(dot_strided(&w, 3, &x, 1, &y, 1).map(drop)), ("dot_strided", "y"));
-    let far = dot_strided(&w, usize::MAX, &x, usize::MAX, &y, 1).map(drop);
-    assert_eq!(operand(far), ("dot_strided", "x"));
+    let overflow = dot_strided(&w, usize::MAX, &x, usize::MAX, &y, 1).map(drop);
+    assert_eq!(operand(overflow), ("dot_strided", "x"));
     assert_eq!(dot_strided(&w, 0, &x, 9, &y, 9).unwrap(), 0.0);
     assert_eq!(dot_strided(&w, 3, &x, 0, &y, 0).unwrap(), 0.0);
 }

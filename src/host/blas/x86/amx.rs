@@ -1,18 +1,17 @@
-//! Products of 16-bit elements by AMX, whose tile registers hold matrices of `bf16`.
+//! GEMM of 16-bit elements with AMX, whose tile registers hold matrices of `bf16`.
 //!
-//! A tile of `C` is 16×16 sums in `f32`; one instruction adds to it what 16 rows of `A` and 16
-//! columns of `B` give over 32 terms. Four tiles are computed at a time, each read tile being used
-//! twice. Sums are added up in an order that depends on k alone.
+//! One instruction adds to a tile of `C`, 16×16 sums in `f32`, the products of 16 rows of `A` and 16
+//! columns of `B` over 32 steps along k. Four tiles are computed at a time, so each tile that is
+//! loaded is used twice. The order of a sum depends on k alone.
 //!
-//! An `f16` is the sum of two `bf16`, exactly, and a product of two is four products: of the high
-//! parts, of each with the other's low part, of the low parts. All four are added to the same
-//! sums, 32 terms at a time.
+//! An `f16` is exactly the sum of two `bf16`, so a product of two `f16` is four products of `bf16`.
+//! All four are added to the same sum, 32 steps at a time.
 //!
-//! The processor takes subnormal operands for zero here and makes subnormal sums zero, whatever
-//! is set for other instructions. NaN and infinities propagate. Of `f16` there are no such
-//! operands, as both parts are 2⁻²⁴ or more, or zero, nor such sums, which are multiples of 2⁻⁴⁸.
-//! But an infinity gives NaN, as what is left of it is: the caller has to put right what is not
-//! finite, which no sum of finite `f16` is.
+//! These instructions treat subnormal operands as zero and flush subnormal sums to zero. NaN and
+//! infinities of `bf16` propagate. The parts of an `f16` are zero or at least 2⁻²⁴, and sums of their
+//! products multiples of 2⁻⁴⁸, so none of these is subnormal. An infinite `f16` yields NaN, because
+//! the remainder of its first part is NaN. The caller therefore recomputes sums that are not finite,
+//! which no sum of finite `f16` is.
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -21,11 +20,14 @@ use crate::{
     element::{DType, Element},
     host::{
         blas::{
-            gemm::half::HalfBlock,
-            x86::amx_pack::{AmxPackSource, pack},
+            kernel::half_block::HalfBlock,
+            x86::{
+                amx_pack::{AmxPackSource, pack},
+                amx_tile::{BLOCK_ROWS, TILE_K, TILE_ROW_BYTES, TILE_ROWS, TILE_WORDS, bf16_terms},
+            },
         },
         cache::scratch::with_scratch,
-        simd::vectorized,
+        simd::{level::SimdLevel, vectorized},
     },
     op::{Gemm, Transpose},
 };
@@ -34,161 +36,146 @@ use std::{
     sync::LazyLock,
 };
 
-/// Rows of a tile, of lines or of sums.
-pub(crate) const TILE_ROWS: usize = 16;
-
-/// Terms of a line that a tile has.
-pub(crate) const TILE_K: usize = 32;
-
-/// Rows and columns of four tiles of `C`.
-pub(crate) const BLOCK_ROWS: usize = 2 * TILE_ROWS;
-
-/// Words of 32 bits that a tile has.
-pub(crate) const TILE_WORDS: usize = 256;
-
-/// Terms between two writes of sums. Panels of two tiles' lines stay in the first-level cache: of
-/// `B`, and, where each is read twice, of `A` as well.
-const fn depth(parts: usize) -> usize {
-    if parts == 1 { 512 } else { 192 }
+/// Returns KC. A micro-panel of `B` stays in L1, and with two terms one of `A` as well, because each
+/// of its tiles is loaded twice.
+const fn kc(terms: usize) -> usize {
+    if terms == 1 { 512 } else { 192 }
 }
 
-/// Columns of `B` packed at a time: a piece of a row that memory likes to be read in.
+/// Columns of `B` packed at a time, whose rows are read in runs of 256 bytes.
 const B_PACK_COLUMNS: usize = 4 * BLOCK_ROWS;
 
-/// Bytes of a line of a cache, and of a row of a tile.
-const TILE_ROW_BYTES: usize = 64;
-
-/// Operations from which on this is faster than to widen operands, as measured.
+/// Floating-point operations from which AMX is faster than widening the operands, as measured.
 const MIN_FLOPS: u64 = 1 << 15;
 
-/// Sums from which on products of `bf16` are.
+/// Elements of `C` from which AMX is faster for `bf16`, as measured.
 const MIN_OUTPUTS: usize = 256;
 
-/// Whether `op` is computed so: there are such registers, and it is large enough. Only its shape
-/// counts, so that all parts of a product are computed the same way.
+#[cfg(test)]
+thread_local! {
+    /// Whether a test on this thread uses AMX for GEMMs of any size.
+    static ANY_SIZE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// Returns whether AMX is available and `op` large enough for it. Depends on the whole shape, so that
+/// all parts of a GEMM are computed the same way.
 pub(crate) fn is_profitable<H: Element>(op: &Gemm<H>) -> bool {
     let shape = match H::DTYPE {
         DType::Bf16 => op.m * op.n >= MIN_OUTPUTS,
-        DType::F16 => filled(op) > 0.5,
+        DType::F16 => useful_share(op) > 0.5,
         _ => return false,
     };
     let large = shape && op.flops() >= MIN_FLOPS;
     #[cfg(test)]
-    let large =
-        (large || tests::ANY_SIZE.get()) && !crate::host::blas::gemm::dispatch::is_narrowed();
+    let large = (large || ANY_SIZE.get()) && !crate::host::simd::level::has_test_level();
     large && is_available()
 }
 
-/// The share of what is computed that is not padding.
-fn filled<H: Element>(op: &Gemm<H>) -> f64 {
-    let share = |len: usize, of: usize| len as f64 / len.next_multiple_of(of) as f64;
+/// Returns the share of the computed products that is not padding.
+fn useful_share<H: Element>(op: &Gemm<H>) -> f64 {
+    let share = |len: usize, unit: usize| len as f64 / len.next_multiple_of(unit) as f64;
     share(op.m, BLOCK_ROWS) * share(op.n, BLOCK_ROWS) * share(op.k, TILE_K)
 }
 
-/// How many `bf16` an element is the sum of.
-pub(crate) const fn bf16_terms<H: Element>() -> usize {
-    if matches!(H::DTYPE, DType::F16) { 2 } else { 1 }
-}
-
-/// Whether the processor has the tiles, and the system lets this process use them.
+/// Returns whether the processor has AMX for `bf16`, and Linux permits it to this process.
 pub(crate) fn is_available() -> bool {
-    static THERE: LazyLock<bool> =
-        LazyLock::new(|| crate::host::simd::has_avx512() && has_tiles() && permitted());
-    *THERE
+    static AVAILABLE: LazyLock<bool> = LazyLock::new(|| {
+        SimdLevel::highest() == SimdLevel::Avx512 && has_tiles() && request_permission()
+    });
+    *AVAILABLE
 }
 
-/// Whether there are tiles of `bf16`, and a system that saves them between threads.
+/// Returns whether the processor has tiles of `bf16`, and the system saves them when it switches
+/// threads.
 fn has_tiles() -> bool {
     const BF16_AND_TILE: u32 = 1 << 22 | 1 << 24;
-    const STATE: u64 = 1 << 17 | 1 << 18;
+    const TILE_STATE: u64 = 1 << 17 | 1 << 18;
     if __cpuid(0).eax < 7 || __cpuid_count(7, 0).edx & BF16_AND_TILE != BF16_AND_TILE {
         return false;
     }
     let (low, high): (u32, u32);
-    // SAFETY: reads register 0 into eax and edx, and nothing else; there is one where AVX-512 was
-    // detected.
-    #[allow(unsafe_code)]
+    // SAFETY: `xgetbv` exists where AVX-512 was detected. It writes the state mask to eax and edx,
+    // and nothing else.
     unsafe {
         asm!("xgetbv", in("ecx") 0, out("eax") low, out("edx") high, options(nomem, nostack));
     }
-    (u64::from(high) << 32 | u64::from(low)) & STATE == STATE
+    (u64::from(high) << 32 | u64::from(low)) & TILE_STATE == TILE_STATE
 }
 
-/// Asks Linux for the tiles, once for a process.
-fn permitted() -> bool {
+/// Asks Linux for permission to use the tiles, which holds for the process.
+fn request_permission() -> bool {
     const ARCH_PRCTL: i64 = 158;
-    const REQUEST: u64 = 0x1023;
-    const TILE_DATA: u64 = 18;
+    const ARCH_REQ_XCOMP_PERM: u64 = 0x1023;
+    const XFEATURE_XTILEDATA: u64 = 18;
     let mut result = ARCH_PRCTL;
-    // SAFETY: the call takes two numbers and touches no memory of ours; it overwrites rax, rcx and
-    // r11.
-    #[allow(unsafe_code)]
+    // SAFETY: this system call takes two numbers, accesses no memory of the process, and overwrites
+    // rax, rcx and r11 only.
     unsafe {
         asm!(
-            "syscall", inlateout("rax") result, in("rdi") REQUEST, in("rsi") TILE_DATA,
+            "syscall", inlateout("rax") result,
+            in("rdi") ARCH_REQ_XCOMP_PERM, in("rsi") XFEATURE_XTILEDATA,
             out("rcx") _, out("r11") _, options(nostack)
         );
     }
     result == 0
 }
 
-/// Whether all of them are finite.
+/// Returns whether all sums are finite.
 pub(crate) fn are_finite(sums: &[f32]) -> bool {
-    let most = vectorized(
+    let max = vectorized(
         #[inline(always)]
         || {
-            let mut most = 0;
+            let mut max = 0;
             for sum in sums {
-                // Without their sign, bits are in the order of magnitudes.
-                most = most.max(sum.to_bits() << 1);
+                // Without the sign bit, the order of bit patterns is that of magnitudes.
+                max = max.max(sum.to_bits() << 1);
             }
-            most
+            max
         },
     );
-    most < f32::INFINITY.to_bits() << 1
+    max < f32::INFINITY.to_bits() << 1
 }
 
-/// The sums of `block`: `finish(column, sums)` is called for each [`PAIR`] of columns, with rows
-/// of so many sums.
+/// Computes the sums of `block`. Calls `finish(column, sums)` for each [`BLOCK_ROWS`] columns from
+/// `column` on, with rows of as many sums.
 pub(crate) fn accumulate_block<H: Element>(
     block: &HalfBlock<'_, H>,
     mut finish: impl FnMut(usize, &mut [f32]),
 ) {
     let (op, m, n) = (block.op, block.rows.len(), block.columns.len());
-    let parts = bf16_terms::<H>();
-    let depth = depth(parts).min(op.k.next_multiple_of(TILE_K));
-    // Words of a line of an operand.
-    let length = depth / 2 * parts;
-    let (height, width) = (m.next_multiple_of(BLOCK_ROWS), n.next_multiple_of(BLOCK_ROWS));
-    let group = B_PACK_COLUMNS.min(width);
-    // Sums of one pair of columns, where each is finished before the next.
-    let kept = if op.k > depth { width } else { BLOCK_ROWS };
-    let words = (height + group) * length + kept * height;
-    with_scratch(words + TILE_ROW_BYTES / 4, |room: &mut [f32]| {
-        let aligned = room.as_ptr().align_offset(TILE_ROW_BYTES).min(TILE_ROW_BYTES / 4);
-        let room = &mut room[aligned..];
-        let (a, room) = room.split_at_mut(height * length);
-        let (b, sums) = room.split_at_mut(group * length);
-        for start in (0..op.k).step_by(depth) {
-            let k = depth.min(op.k - start);
-            let (ld, along) = (op.lda, op.trans_a == Transpose::No);
-            let corner = [block.rows.start, start];
-            pack(&AmxPackSource { x: block.a, ld, along, corner, count: m, k, turn: !along }, a);
-            let panel = BLOCK_ROWS / 2 * parts * k.next_multiple_of(TILE_K);
+    let terms = bf16_terms::<H>();
+    let kc = kc(terms).min(op.k.next_multiple_of(TILE_K));
+    // 32-bit words of a row of `A` or column of `B` in a panel.
+    let row_words = kc / 2 * terms;
+    let (padded_m, padded_n) = (m.next_multiple_of(BLOCK_ROWS), n.next_multiple_of(BLOCK_ROWS));
+    let b_columns = B_PACK_COLUMNS.min(padded_n);
+    // With a single block along k, the sums of each panel of columns are finished before the next.
+    let sum_columns = if op.k > kc { padded_n } else { BLOCK_ROWS };
+    let words = (padded_m + b_columns) * row_words + sum_columns * padded_m;
+    with_scratch(words + TILE_ROW_BYTES / 4, |scratch: &mut [f32]| {
+        let aligned = scratch.as_ptr().align_offset(TILE_ROW_BYTES).min(TILE_ROW_BYTES / 4);
+        let (a, scratch) = scratch[aligned..].split_at_mut(padded_m * row_words);
+        let (b, sums) = scratch.split_at_mut(b_columns * row_words);
+        for start in (0..op.k).step_by(kc) {
+            let k = kc.min(op.k - start);
+            let (ld, k_contiguous) = (op.lda, op.trans_a == Transpose::No);
+            let (first, transpose) = ([block.rows.start, start], !k_contiguous);
+            pack(&AmxPackSource { x: block.a, ld, k_contiguous, first, mn: m, k, transpose }, a);
+            let panel = BLOCK_ROWS / 2 * terms * k.next_multiple_of(TILE_K);
             for column in (0..n).step_by(BLOCK_ROWS) {
                 if column % B_PACK_COLUMNS == 0 {
-                    let (ld, along) = (op.ldb, op.trans_b == Transpose::Yes);
-                    let corner = [block.columns.start + column, start];
-                    let count = B_PACK_COLUMNS.min(n - column);
+                    let (ld, k_contiguous) = (op.ldb, op.trans_b == Transpose::Yes);
+                    let (first, transpose) = ([block.columns.start + column, start], k_contiguous);
+                    let mn = B_PACK_COLUMNS.min(n - column);
                     pack(
-                        &AmxPackSource { x: block.b, ld, along, corner, count, k, turn: along },
+                        &AmxPackSource { x: block.b, ld, k_contiguous, first, mn, k, transpose },
                         b,
                     );
                 }
                 let b = &b[column % B_PACK_COLUMNS / BLOCK_ROWS * panel..][..panel];
-                let sums = &mut sums[if op.k > depth { column * height } else { 0 }..];
-                let sums = &mut sums[..height * BLOCK_ROWS];
-                multiply(parts, &a[..height / BLOCK_ROWS * panel], b, start > 0, sums);
+                let sums = &mut sums[if op.k > kc { column * padded_m } else { 0 }..];
+                let sums = &mut sums[..padded_m * BLOCK_ROWS];
+                multiply_panels(terms, &a[..padded_m / BLOCK_ROWS * panel], b, start > 0, sums);
                 if start + k == op.k {
                     finish(column, &mut sums[..m * BLOCK_ROWS]);
                 }
@@ -197,7 +184,7 @@ pub(crate) fn accumulate_block<H: Element>(
     });
 }
 
-/// What `ldtilecfg` takes: all eight tiles have 16 rows of 64 bytes.
+/// Operand of `ldtilecfg`.
 #[repr(C)]
 struct TileConfig {
     palette: u8,
@@ -206,34 +193,36 @@ struct TileConfig {
     rows: [u8; 16],
 }
 
-const SHAPES: TileConfig = {
-    let mut shapes = TileConfig { palette: 1, zeros: [0; 15], bytes: [0; 16], rows: [0; 16] };
+/// Eight tiles of 16 rows of 64 bytes.
+const TILE_CONFIG: TileConfig = {
+    let mut config = TileConfig { palette: 1, zeros: [0; 15], bytes: [0; 16], rows: [0; 16] };
     let mut tile = 0;
     while tile < 8 {
-        (shapes.bytes[tile], shapes.rows[tile]) = (TILE_ROW_BYTES as u16, TILE_ROWS as u8);
+        (config.bytes[tile], config.rows[tile]) = (TILE_ROW_BYTES as u16, TILE_ROWS as u8);
         tile += 1;
     }
-    shapes
+    config
 };
 
-/// Sums of all rows that `a` has with the [`PAIR`] of columns `b`, onto those there are if `add`.
-/// Of two parts, four products are added; tiles are read as seldom as eight registers allow.
-fn multiply(parts: usize, a: &[f32], b: &[f32], add: bool, sums: &mut [f32]) {
-    let (steps, pairs) = (b.len() / (2 * parts * TILE_WORDS), a.len() / b.len());
-    assert!(steps > 0 && b.len() == steps * 2 * parts * TILE_WORDS && a.len() == pairs * b.len());
-    assert!(sums.len() == pairs * BLOCK_ROWS * BLOCK_ROWS);
-    let panel = steps * parts * TILE_WORDS;
-    // SAFETY: `is_there` has seen that there are tiles and that they may be used. They are set up
-    // here and given back below; nothing that is called in between, or that the compiler knows of,
-    // uses them. Each pass reads two panels of `steps` tiles of each operand, and writes, if `add`
-    // reads, 32 rows of 32 sums: `a`, `b` and `sums` have them. The sums of the next pass are asked
-    // for ahead, which may name any address. Beside tiles only the registers named and flags are
-    // changed.
-    #[allow(unsafe_code)]
+/// Multiplies all micro-panels of `a` with the one of `b`; adds to `sums` if `add`, else overwrites
+/// them. With two terms, a step of 32 consists of four products, whose order minimises tile loads.
+fn multiply_panels(terms: usize, a: &[f32], b: &[f32], add: bool, sums: &mut [f32]) {
+    let (steps, a_panels) = (b.len() / (2 * terms * TILE_WORDS), a.len() / b.len());
+    assert!(
+        steps > 0 && b.len() == steps * 2 * terms * TILE_WORDS && a.len() == a_panels * b.len()
+    );
+    assert!(sums.len() == a_panels * BLOCK_ROWS * BLOCK_ROWS);
+    assert!(is_available());
+    let panel = steps * terms * TILE_WORDS;
+    // SAFETY: AMX is available, and `ldtilecfg` configures the tiles; nothing else uses them before
+    // `tilerelease`. Each pass reads two tile panels of `steps` tiles of `a` and of `b`, and writes
+    // 32 rows of 32 sums, which it reads only if `add`; the assertions show that the slices hold
+    // these. Prefetches of the next pass's sums may name any address. Besides tiles, only the named
+    // registers and flags change.
     unsafe {
-        asm!("ldtilecfg [{}]", in(reg) &SHAPES, options(nostack, readonly));
-        for pair in 0..pairs {
-            let a = a.as_ptr().add(pair * 2 * panel);
+        asm!("ldtilecfg [{}]", in(reg) &TILE_CONFIG, options(nostack, readonly));
+        for a_panel in 0..a_panels {
+            let a = a.as_ptr().add(a_panel * 2 * panel);
             let b = b.as_ptr();
             asm!(
                 "test {add:e}, {add:e}",
@@ -299,14 +288,14 @@ fn multiply(parts: usize, a: &[f32], b: &[f32], add: bool, sums: &mut [f32]) {
                 "tilestored [{c1} + 2*{row} + 64], tmm3",
                 add = in(reg) u32::from(add),
                 row = in(reg) TILE_ROW_BYTES,
-                next = in(reg) parts * TILE_WORDS * size_of::<f32>(),
+                next = in(reg) terms * TILE_WORDS * size_of::<f32>(),
                 a0 = inout(reg) a => _,
                 a1 = inout(reg) a.add(panel) => _,
                 b0 = inout(reg) b => _,
                 b1 = inout(reg) b.add(panel) => _,
-                c0 = in(reg) sums.as_mut_ptr().add(pair * BLOCK_ROWS * BLOCK_ROWS),
-                c1 = in(reg) sums.as_mut_ptr().add((pair * BLOCK_ROWS + TILE_ROWS) * BLOCK_ROWS),
-                sums = inout(reg) sums.as_mut_ptr().wrapping_add((pair + 1) * BLOCK_ROWS * BLOCK_ROWS) => _,
+                c0 = in(reg) sums.as_mut_ptr().add(a_panel * BLOCK_ROWS * BLOCK_ROWS),
+                c1 = in(reg) sums.as_mut_ptr().add((a_panel * BLOCK_ROWS + TILE_ROWS) * BLOCK_ROWS),
+                sums = inout(reg) sums.as_mut_ptr().wrapping_add((a_panel + 1) * BLOCK_ROWS * BLOCK_ROWS) => _,
                 steps = inout(reg) steps => _,
                 out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
                 out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,

@@ -1,113 +1,125 @@
-//! Operands as tiles.
+//! Packing of 16-bit operands into AMX tiles of `bf16`.
 
 use crate::{
     element::Element,
-    host::blas::x86::amx::{BLOCK_ROWS, TILE_K, TILE_ROWS, TILE_WORDS, bf16_terms},
+    host::{
+        blas::x86::amx_tile::{BLOCK_ROWS, TILE_K, TILE_ROWS, TILE_WORDS, bf16_terms},
+        simd::level::SimdLevel,
+    },
 };
 use std::arch::x86_64::*;
 
-/// Lines of an operand, rows of `op(A)` or columns of `op(B)`.
+/// Part of `op(A)` or `op(B)` to be packed: `mn` rows of `op(A)`, or columns of `op(B)`, at `k` steps.
 pub(crate) struct AmxPackSource<'a, H> {
     pub(crate) x: &'a [H],
     pub(crate) ld: usize,
-    /// Whether a line is a row of what lies in memory, rather than a column.
-    pub(crate) along: bool,
-    /// The first line and term.
-    pub(crate) corner: [usize; 2],
-    pub(crate) count: usize,
+    /// Whether elements are contiguous along k, rather than along m or n.
+    pub(crate) k_contiguous: bool,
+    /// First row or column, and first step along k.
+    pub(crate) first: [usize; 2],
+    pub(crate) mn: usize,
     pub(crate) k: usize,
-    /// Whether tiles are the other way round than they are read: `A`'s have rows of lines, `B`'s
-    /// rows of pairs of terms.
-    pub(crate) turn: bool,
+    /// Whether the 32-bit words of a tile are transposed after loading. A tile of `A` has one row per
+    /// row of `A`, a tile of `B` one row per pair of steps along k. Loads give rows of the first kind
+    /// if elements are contiguous along k, and of the second kind otherwise.
+    pub(crate) transpose: bool,
 }
 
-/// Copies lines into tiles, those of the first [`LINES`] first, with zeros beyond the last line,
-/// up to a [`PAIR`] of tiles, and the last term. Each tile of a type of two [`parts`] is followed by
-/// that of the low parts.
-pub(crate) fn pack<H: Element>(lines: &AmxPackSource<'_, H>, tiles: &mut [f32]) {
-    let AmxPackSource { ld, along, corner: [line, term], count, k, .. } = *lines;
-    let (first, last) = if along {
-        (line * ld + term, (line + count - 1) * ld + term + k)
+/// Packs the source into tiles: all steps along k of the first [`TILE_ROWS`] rows or columns, then of
+/// the next. Zeros fill the last [`BLOCK_ROWS`] rows or columns, and the last [`TILE_K`] steps. If
+/// elements have two [`bf16_terms`], the tile of the low terms follows that of the high ones.
+///
+/// # Panics
+/// If the source or `tiles` is too short, or the processor lacks AVX-512.
+pub(crate) fn pack<H: Element>(source: &AmxPackSource<'_, H>, tiles: &mut [f32]) {
+    let AmxPackSource { ld, k_contiguous, first: [row, step], mn, k, .. } = *source;
+    let (first, end) = if k_contiguous {
+        (row * ld + step, (row + mn - 1) * ld + step + k)
     } else {
-        (term * ld + line, (term + k - 1) * ld + line + count)
+        (step * ld + row, (step + k - 1) * ld + row + mn)
     };
-    assert!(size_of::<H>() == 2 && last <= lines.x.len(), "{last} of {}", lines.x.len());
-    assert!(
-        count.div_ceil(BLOCK_ROWS) * 2 * k.div_ceil(TILE_K) * bf16_terms::<H>() * TILE_WORDS
-            <= tiles.len()
-    );
-    let x = lines.x[first..].as_ptr();
-    // SAFETY: these lines can be read and so many tiles be written; AVX-512 was detected.
-    #[allow(unsafe_code)]
-    unsafe {
-        pack_tiles(lines, x.cast(), tiles.as_mut_ptr().cast());
-    }
+    let len = source.x.len();
+    assert!(size_of::<H>() == 2 && end <= len, "source: {len} elements, expected {end}");
+    let words = mn.div_ceil(BLOCK_ROWS) * 2 * k.div_ceil(TILE_K) * bf16_terms::<H>() * TILE_WORDS;
+    assert!(words <= tiles.len(), "tiles: {} words, expected {words}", tiles.len());
+    let x = source.x[first..].as_ptr();
+    assert!(SimdLevel::highest() == SimdLevel::Avx512, "AMX tiles are packed with AVX-512");
+    // SAFETY: the assertions show that `x` holds the source, `tiles` its tiles, and that the
+    // processor has AVX-512.
+    unsafe { pack_tiles(source, x.cast(), tiles.as_mut_ptr().cast()) };
 }
 
 /// # Safety
-/// All lines can be read from `x`, their first element, all tiles be written.
+/// `x` points to the first element of the source, all of which is valid for reads. `tiles` is valid
+/// for writes of all tiles.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-#[allow(unsafe_code)]
-unsafe fn pack_tiles<H: Element>(lines: &AmxPackSource<'_, H>, x: *const u16, tiles: *mut u32) {
-    let AmxPackSource { ld, along, count, k, turn, .. } = *lines;
-    let (panels, steps) = (count.div_ceil(BLOCK_ROWS) * 2, k.div_ceil(TILE_K));
+unsafe fn pack_tiles<H: Element>(source: &AmxPackSource<'_, H>, x: *const u16, tiles: *mut u32) {
+    let AmxPackSource { ld, k_contiguous, mn, k, transpose, .. } = *source;
+    let (panels, steps) = (mn.div_ceil(BLOCK_ROWS) * 2, k.div_ceil(TILE_K));
     for i in 0..panels * steps {
-        // As memory likes to be read.
-        let (panel, step) = if along { (i / steps, i % steps) } else { (i % panels, i / panels) };
-        let (line, term) = (panel * TILE_ROWS, step * TILE_K);
-        let (count, k) = (TILE_ROWS.min(count.saturating_sub(line)), TILE_K.min(k - term));
-        // SAFETY: only those lines and terms are read that are there.
+        // In the order of addresses.
+        let (panel, step) =
+            if k_contiguous { (i / steps, i % steps) } else { (i % panels, i / panels) };
+        let (row, start) = (panel * TILE_ROWS, step * TILE_K);
+        let (mn, k) = (TILE_ROWS.min(mn.saturating_sub(row)), TILE_K.min(k - start));
+        // SAFETY: `mn` and `k` are clamped to the source, and the tile is one of those that `tiles`
+        // has room for.
         unsafe {
-            let tile = match along {
-                true => read_along(x.wrapping_add(line * ld + term), ld, count, k),
-                false => read_across(x.wrapping_add(term * ld + line), ld, count, k),
+            let tile = match k_contiguous {
+                true => load_rows(x.wrapping_add(row * ld + start), ld, mn, k),
+                false => load_pairs(x.wrapping_add(start * ld + row), ld, mn, k),
             };
-            let to = tiles.add((panel * steps + step) * bf16_terms::<H>() * TILE_WORDS);
-            let tile = if turn { turned(tile) } else { tile };
+            let dst = tiles.add((panel * steps + step) * bf16_terms::<H>() * TILE_WORDS);
+            let tile = if transpose { transpose_words(tile) } else { tile };
             for (i, &row) in tile.iter().enumerate() {
-                let to = to.add(i * TILE_ROWS);
+                let dst = dst.add(i * TILE_ROWS);
                 if bf16_terms::<H>() == 1 {
-                    _mm512_storeu_si512(to.cast(), row);
+                    _mm512_storeu_si512(dst.cast(), row);
                 } else {
                     let [high, low] = split_f16(row);
-                    _mm512_storeu_si512(to.cast(), high);
-                    _mm512_storeu_si512(to.add(TILE_WORDS).cast(), low);
+                    _mm512_storeu_si512(dst.cast(), high);
+                    _mm512_storeu_si512(dst.add(TILE_WORDS).cast(), low);
                 }
             }
         }
     }
 }
 
-/// Rows of terms: the first `k` of `count` lines.
+/// Loads a tile with a row for each of `mn` rows of `k` elements, which are `ld` apart.
+///
+/// # Safety
+/// `x` is valid for reads of these rows; `mn` is at most [`TILE_ROWS`], `k` at most [`TILE_K`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 #[inline]
-#[allow(unsafe_code)]
-unsafe fn read_along(x: *const u16, ld: usize, count: usize, k: usize) -> [__m512i; TILE_ROWS] {
-    let there = ((1u64 << k) - 1) as __mmask32;
+unsafe fn load_rows(x: *const u16, ld: usize, mn: usize, k: usize) -> [__m512i; TILE_ROWS] {
+    let mask = ((1u64 << k) - 1) as __mmask32;
     let mut tile = [_mm512_setzero_si512(); TILE_ROWS];
-    for (line, row) in tile.iter_mut().enumerate().take(count) {
-        // SAFETY: the line has `k` elements here, and no others are read.
-        *row = unsafe { _mm512_maskz_loadu_epi16(there, x.add(line * ld).cast()) };
+    for (i, row) in tile.iter_mut().enumerate().take(mn) {
+        // SAFETY: the mask selects the `k` elements of row `i`, which is less than `mn`.
+        *row = unsafe { _mm512_maskz_loadu_epi16(mask, x.add(i * ld).cast()) };
     }
     tile
 }
 
-/// Rows of pairs of terms, one of each line.
+/// Loads a tile with a row for each pair of `k` steps, `ld` apart, whose words are the pairs of `mn`
+/// contiguous elements.
+///
+/// # Safety
+/// `x` is valid for reads of these steps; `mn` is at most [`TILE_ROWS`], `k` at most [`TILE_K`].
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 #[inline]
-#[allow(unsafe_code)]
-unsafe fn read_across(x: *const u16, ld: usize, count: usize, k: usize) -> [__m512i; TILE_ROWS] {
-    let there = ((1u32 << count) - 1) as __mmask16;
+unsafe fn load_pairs(x: *const u16, ld: usize, mn: usize, k: usize) -> [__m512i; TILE_ROWS] {
+    let mask = ((1u32 << mn) - 1) as __mmask16;
     let mut tile = [_mm512_setzero_si512(); TILE_ROWS];
     for (pair, row) in tile.iter_mut().enumerate().take(k.div_ceil(2)) {
-        // An odd last term has a zero beside it.
-        let second = if 2 * pair + 1 < k { there } else { 0 };
+        // Zeros pair with the last step of an odd `k`.
+        let second_mask = if 2 * pair + 1 < k { mask } else { 0 };
         let x = x.wrapping_add(2 * pair * ld);
-        // SAFETY: the lines have these elements, and no others are read.
+        // SAFETY: the masks select `mn` elements of steps that are less than `k`.
         let [low, high] = unsafe {
             [
-                _mm256_maskz_loadu_epi16(there, x.cast()),
-                _mm256_maskz_loadu_epi16(second, x.wrapping_add(ld).cast()),
+                _mm256_maskz_loadu_epi16(mask, x.cast()),
+                _mm256_maskz_loadu_epi16(second_mask, x.wrapping_add(ld).cast()),
             ]
         };
         let high = _mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(high));
@@ -116,66 +128,67 @@ unsafe fn read_across(x: *const u16, ld: usize, count: usize, k: usize) -> [__m5
     tile
 }
 
-/// The transposed matrix of words.
+/// Transposes a tile as a 16×16 matrix of 32-bit words.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 #[inline]
-fn turned(rows: [__m512i; TILE_ROWS]) -> [__m512i; TILE_ROWS] {
+fn transpose_words(rows: [__m512i; TILE_ROWS]) -> [__m512i; TILE_ROWS] {
     let mut quads = rows;
-    for (from, to) in rows.chunks_exact(4).zip(quads.chunks_exact_mut(4)) {
-        let [a, b] = [0, 2].map(|i| _mm512_unpacklo_epi32(from[i], from[i + 1]));
-        let [c, d] = [0, 2].map(|i| _mm512_unpackhi_epi32(from[i], from[i + 1]));
-        to[0] = _mm512_unpacklo_epi64(a, b);
-        to[1] = _mm512_unpackhi_epi64(a, b);
-        to[2] = _mm512_unpacklo_epi64(c, d);
-        to[3] = _mm512_unpackhi_epi64(c, d);
+    for (rows, quad) in rows.chunks_exact(4).zip(quads.chunks_exact_mut(4)) {
+        let [a, b] = [0, 2].map(|i| _mm512_unpacklo_epi32(rows[i], rows[i + 1]));
+        let [c, d] = [0, 2].map(|i| _mm512_unpackhi_epi32(rows[i], rows[i + 1]));
+        quad[0] = _mm512_unpacklo_epi64(a, b);
+        quad[1] = _mm512_unpackhi_epi64(a, b);
+        quad[2] = _mm512_unpacklo_epi64(c, d);
+        quad[3] = _mm512_unpackhi_epi64(c, d);
     }
-    // Of four rows, place `i` of each quarter is together now: quarters are put in rows.
-    let mut turned = quads;
+    // Vector `i` of a quad now holds columns `i`, `i + 4`, `i + 8` and `i + 12` of its four rows, in
+    // 128-bit quarters. Shuffles gather each column's quarters from the four quads.
+    let mut columns = quads;
     for i in 0..4 {
         let even = [0, 8].map(|j| _mm512_shuffle_i32x4::<0x88>(quads[j + i], quads[j + 4 + i]));
         let odd = [0, 8].map(|j| _mm512_shuffle_i32x4::<0xdd>(quads[j + i], quads[j + 4 + i]));
-        turned[i] = _mm512_shuffle_i32x4::<0x88>(even[0], even[1]);
-        turned[4 + i] = _mm512_shuffle_i32x4::<0x88>(odd[0], odd[1]);
-        turned[8 + i] = _mm512_shuffle_i32x4::<0xdd>(even[0], even[1]);
-        turned[12 + i] = _mm512_shuffle_i32x4::<0xdd>(odd[0], odd[1]);
+        columns[i] = _mm512_shuffle_i32x4::<0x88>(even[0], even[1]);
+        columns[4 + i] = _mm512_shuffle_i32x4::<0x88>(odd[0], odd[1]);
+        columns[8 + i] = _mm512_shuffle_i32x4::<0xdd>(even[0], even[1]);
+        columns[12 + i] = _mm512_shuffle_i32x4::<0xdd>(odd[0], odd[1]);
     }
-    turned
+    columns
 }
 
-/// What [`split`] puts in order: elements that are first of a pair, then those that are second.
-const APART: [u16; 2 * TILE_ROWS] = {
-    let mut apart = [0; 2 * TILE_ROWS];
+/// Permutation of [`split_f16`]: the first elements of all pairs, then the second ones.
+const DEINTERLEAVE: [u16; 2 * TILE_ROWS] = {
+    let mut order = [0; 2 * TILE_ROWS];
     let mut i = 0;
     while i < TILE_ROWS {
-        (apart[i], apart[TILE_ROWS + i]) = (2 * i as u16, 2 * i as u16 + 1);
+        (order[i], order[TILE_ROWS + i]) = (2 * i as u16, 2 * i as u16 + 1);
         i += 1;
     }
-    apart
+    order
 };
 
-/// The bits of an `f32` that a `bf16` has.
-const HIGH: i32 = !0xffff;
+/// Bits of an `f32` that its `bf16` prefix has.
+const BF16_BITS: i32 = !0xffff;
 
-/// Pairs of `f16` as pairs of `bf16`, whose sums they are, exactly: of 11 significant bits, the
-/// first 8 and what is left, which is normal or zero. Of what is not finite, the first is not.
+/// Splits pairs of `f16` into pairs of `bf16` of the same sum, exactly: the first 8 of the 11
+/// significant bits, and the remainder, which is normal or zero. The first `bf16` of an infinity or
+/// NaN is also one.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 #[inline]
 pub(crate) fn split_f16(pairs: __m512i) -> [__m512i; 2] {
-    // SAFETY: an array is read as long as the vector.
-    #[allow(unsafe_code)]
-    let apart = unsafe { _mm512_loadu_si512(APART.as_ptr().cast()) };
-    let apart = _mm512_permutexvar_epi16(apart, pairs);
-    let [first, second] = [_mm512_castsi512_si256(apart), _mm512_extracti64x4_epi64::<1>(apart)];
+    // SAFETY: the array is as long as the vector.
+    let order = unsafe { _mm512_loadu_si512(DEINTERLEAVE.as_ptr().cast()) };
+    let halves = _mm512_permutexvar_epi16(order, pairs);
+    let [first, second] = [_mm512_castsi512_si256(halves), _mm512_extracti64x4_epi64::<1>(halves)];
     let wide = [_mm512_cvtph_ps(first), _mm512_cvtph_ps(second)];
-    let mask = _mm512_set1_epi32(HIGH);
+    let mask = _mm512_set1_epi32(BF16_BITS);
     let high = wide.map(|x| _mm512_and_si512(_mm512_castps_si512(x), mask));
-    let left = |i| _mm512_castps_si512(_mm512_sub_ps(wide[i], _mm512_castsi512_ps(high[i])));
-    [joined(high), joined([left(0), left(1)])]
+    let low = |i| _mm512_castps_si512(_mm512_sub_ps(wide[i], _mm512_castsi512_ps(high[i])));
+    [interleave(high), interleave([low(0), low(1)])]
 }
 
-/// Pairs of `bf16` from each two of `f32`, which they hold exactly.
+/// Returns pairs of `bf16` from two vectors of `f32` that `bf16` represents exactly.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 #[inline]
-fn joined([first, second]: [__m512i; 2]) -> __m512i {
+fn interleave([first, second]: [__m512i; 2]) -> __m512i {
     _mm512_or_si512(_mm512_srli_epi32::<16>(first), second)
 }

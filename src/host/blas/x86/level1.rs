@@ -1,124 +1,155 @@
-//! Runs of `f32` by AVX-512: sums along them, and functions of each element.
-//!
-//! For sums, lines of the first operand are read whole, wherever it begins: an element's accumulator
-//! is that of its place from there, and the tree in which they are added is the same for each turn,
-//! but for the order of what is added. So the bits are those of [`over_run`](super::over_run).
+//! AVX-512 loops of BLAS level 1 for `f32`: sums of two operands, and elementwise updates.
 
 use crate::host::{
-    blas::level1::{LANES, ROWS},
-    cache::cache_line::{PREFETCH_DISTANCE, store_peel_len},
+    cache::{
+        cache_line::{PREFETCH_DISTANCE, store_peel_len},
+        x86::prefetch_l1,
+    },
+    reduction::tree::{ACCUMULATOR_ROWS, LANES},
 };
-use std::arch::x86_64::{
-    __m512, _MM_HINT_T0, _mm_add_ps, _mm_add_ss, _mm_cvtss_f32, _mm_movehdup_ps, _mm_movehl_ps,
-    _mm_prefetch, _mm256_add_ps, _mm256_castps256_ps128, _mm256_extractf128_ps, _mm512_add_ps,
-    _mm512_castps512_ps256, _mm512_loadu_ps, _mm512_mask_storeu_ps, _mm512_maskz_expandloadu_ps,
-    _mm512_maskz_loadu_ps, _mm512_setzero_ps, _mm512_shuffle_f32x4, _mm512_storeu_ps,
-};
-use std::mem::transmute;
+use std::{arch::x86_64::*, mem::transmute};
 
-/// Elements taken in at a time, by an accumulator each.
-const BLOCK: usize = LANES * ROWS;
+/// Elements that are processed at a time, each by an accumulator of its own.
+const BLOCK: usize = LANES * ACCUMULATOR_ROWS;
 
-/// The sum of all accumulators after `take(sum, xᵢ, yᵢ)` of each pair, equal lengths; zeros change
-/// none. Of what is `far`, more is asked for meanwhile.
+/// Accumulates `f(sum, xᵢ, yᵢ)` over all pairs and adds the accumulators. `f(sum, 0, 0)` must return
+/// `sum`. Prefetches `x` in software if `prefetch`.
+///
+/// Loads of `x` are aligned to cache lines. This rotates the elements among the accumulators, which
+/// changes only the order of the operands of additions in the tree: the result is bit-identical to
+/// that of the portable loop.
+///
+/// # Panics
+/// If the lengths differ.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 pub(crate) fn sum(
-    far: bool,
+    prefetch: bool,
     x: &[f32],
     y: &[f32],
-    take: impl Fn(f32, f32, f32) -> f32 + Copy,
+    f: impl Fn(f32, f32, f32) -> f32 + Copy,
 ) -> f32 {
     assert!(x.len() == y.len());
-    let mut sums = [_mm512_setzero_ps(); ROWS];
-    let before = x.as_ptr().addr() / size_of::<f32>() % LANES;
-    // Places from the beginning of a line to behind the last element.
-    let mut left = before + x.len();
-    let (mut x, mut y) = (x.as_ptr().wrapping_sub(before), y.as_ptr());
-    // SAFETY: the masks leave out what is before the first element and behind the last; vectors
-    // without one are between. The second operand's elements are taken from the first on: before
-    // it there may be a page that is not there, and then masks take long.
-    #[allow(unsafe_code)]
+    let mut sums = [_mm512_setzero_ps(); ACCUMULATOR_ROWS];
+    let prefix = x.as_ptr().addr() / size_of::<f32>() % LANES;
+    // Elements from the start of the cache line to the end of `x`.
+    let mut left = prefix + x.len();
+    let (mut x, mut y) = (x.as_ptr().wrapping_sub(prefix), y.as_ptr());
+    // SAFETY: this function enables AVX-512. Masks leave out what precedes the first element and
+    // follows the last; whole vectors are between. The head of `y` is loaded from its first element
+    // and expanded, because masked loads are slow if they reach into an unmapped page.
     unsafe {
-        if before > 0 {
-            let first = u16::MAX << before & mask_of(left);
-            let head = (_mm512_maskz_loadu_ps(first, x), _mm512_maskz_expandloadu_ps(first, y));
-            sums[0] = taken(sums[0], head.0, head.1, take);
-            y = y.wrapping_sub(before);
-            sums = part::<1>(sums, (x, y), left, take);
+        if prefix > 0 {
+            let mask = u16::MAX << prefix & first_lanes(left);
+            let (head_x, head_y) =
+                (_mm512_maskz_loadu_ps(mask, x), _mm512_maskz_expandloadu_ps(mask, y));
+            sums[0] = map3(sums[0], head_x, head_y, f);
+            y = y.wrapping_sub(prefix);
+            sums = accumulate_tail::<1>(sums, (x, y), left, f);
             (x, y) = (x.wrapping_add(BLOCK), y.wrapping_add(BLOCK));
             left = left.saturating_sub(BLOCK);
         }
         while left >= BLOCK {
             for (row, sum) in sums.iter_mut().enumerate() {
                 let (x, y) = (x.wrapping_add(row * LANES), y.wrapping_add(row * LANES));
-                if far {
-                    _mm_prefetch::<_MM_HINT_T0>(x.cast::<i8>().wrapping_add(PREFETCH_DISTANCE));
+                if prefetch {
+                    prefetch_l1(x.wrapping_byte_add(PREFETCH_DISTANCE));
                 }
-                *sum = taken(*sum, _mm512_loadu_ps(x), _mm512_loadu_ps(y), take);
+                *sum = map3(*sum, _mm512_loadu_ps(x), _mm512_loadu_ps(y), f);
             }
             (x, y) = (x.wrapping_add(BLOCK), y.wrapping_add(BLOCK));
             left -= BLOCK;
         }
         if left > 0 {
-            sums = part::<0>(sums, (x, y), left, take);
+            sums = accumulate_tail::<0>(sums, (x, y), left, f);
         }
     }
-    total(sums)
+    reduce(sums)
 }
 
-/// `yᵢ ← f(xᵢ, yᵢ)`, equal lengths.
+/// `yᵢ ← f(xᵢ, yᵢ)`. Stores are aligned, because a store across two cache lines costs two stores.
 ///
-/// Lines of `y` are written whole: a store into two lines takes as long as both.
+/// # Panics
+/// If the lengths differ.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 pub(crate) fn update(x: &[f32], y: &mut [f32], f: impl Fn(f32, f32) -> f32 + Copy) {
     assert!(x.len() == y.len());
-    let (mut left, before) = (y.len(), store_peel_len(y));
+    let (mut left, peel_len) = (y.len(), store_peel_len(y));
     let (mut x, mut y) = (x.as_ptr(), y.as_mut_ptr());
-    // SAFETY: vectors without a mask end with the last element at the latest, and masks leave out
-    // what is behind it.
-    #[allow(unsafe_code)]
+    // SAFETY: this function enables AVX-512. Whole vectors are loaded and stored only while at least
+    // `BLOCK` elements are left, and masks leave out what follows the last.
     unsafe {
-        if before > 0 {
-            put(mask_of(before), x, y, f);
-            (x, y, left) = (x.wrapping_add(before), y.wrapping_add(before), left - before);
+        if peel_len > 0 {
+            update_masked(first_lanes(peel_len), x, y, f);
+            (x, y, left) = (x.wrapping_add(peel_len), y.wrapping_add(peel_len), left - peel_len);
         }
         while left >= BLOCK {
-            for row in 0..ROWS {
+            for row in 0..ACCUMULATOR_ROWS {
                 let (x, y) = (x.wrapping_add(row * LANES), y.wrapping_add(row * LANES));
-                _mm512_storeu_ps(y, of_each(_mm512_loadu_ps(x), _mm512_loadu_ps(y), f));
+                _mm512_storeu_ps(y, map2(_mm512_loadu_ps(x), _mm512_loadu_ps(y), f));
             }
             (x, y, left) = (x.wrapping_add(BLOCK), y.wrapping_add(BLOCK), left - BLOCK);
         }
         while left > 0 {
-            put(mask_of(left), x, y, f);
+            update_masked(first_lanes(left), x, y, f);
             (x, y) = (x.wrapping_add(LANES), y.wrapping_add(LANES));
             left = left.saturating_sub(LANES);
         }
     }
 }
 
-/// `yᵢ ← f(xᵢ, yᵢ)` where the mask says so.
+/// `yᵢ ← f(xᵢ, yᵢ)` for the lanes of the mask.
 ///
 /// # Safety
-/// The processor has AVX-512, and there are elements where the mask says so.
+/// The processor has AVX-512. `x` is valid for reads, and `y` for reads and writes, of these lanes.
 #[inline(always)]
-#[allow(unsafe_code)]
-unsafe fn put(mask: u16, x: *const f32, y: *mut f32, f: impl Fn(f32, f32) -> f32) {
-    // SAFETY: as of this.
+unsafe fn update_masked(mask: u16, x: *const f32, y: *mut f32, f: impl Fn(f32, f32) -> f32) {
+    // SAFETY: the mask restricts each access to lanes that the caller guarantees.
     unsafe {
-        let values = of_each(_mm512_maskz_loadu_ps(mask, x), _mm512_maskz_loadu_ps(mask, y), f);
+        let values = map2(_mm512_maskz_loadu_ps(mask, x), _mm512_maskz_loadu_ps(mask, y), f);
         _mm512_mask_storeu_ps(y, mask, values);
     }
 }
 
-/// `f(xᵢ, yᵢ)`
+/// Accumulates the `left` elements of `x` and `y`, or the first [`BLOCK`], from row `FIRST` on.
+///
+/// # Safety
+/// The processor has AVX-512, and `x` and `y` are valid for reads of these elements.
+#[inline(always)]
+unsafe fn accumulate_tail<const FIRST: usize>(
+    mut sums: [__m512; ACCUMULATOR_ROWS],
+    (x, y): (*const f32, *const f32),
+    left: usize,
+    f: impl Fn(f32, f32, f32) -> f32,
+) -> [__m512; ACCUMULATOR_ROWS] {
+    for (row, sum) in sums.iter_mut().enumerate().skip(FIRST) {
+        let start = row * LANES;
+        if left <= start {
+            break;
+        }
+        let (x, y) = (x.wrapping_add(start), y.wrapping_add(start));
+        let mask = first_lanes(left - start);
+        // SAFETY: the mask leaves out what follows the last element.
+        unsafe {
+            let (x, y) = (_mm512_maskz_loadu_ps(mask, x), _mm512_maskz_loadu_ps(mask, y));
+            *sum = map3(*sum, x, y, &f);
+        }
+    }
+    sums
+}
+
+/// Returns the mask of the first `count` lanes, or of all.
+#[inline(always)]
+fn first_lanes(count: usize) -> u16 {
+    ((1u32 << count.min(LANES)) - 1) as u16
+}
+
+/// Returns `f(xᵢ, yᵢ)` for each lane.
 ///
 /// # Safety
 /// The processor has AVX-512.
 #[inline(always)]
-#[allow(unsafe_code)]
-unsafe fn of_each(x: __m512, y: __m512, f: impl Fn(f32, f32) -> f32) -> __m512 {
-    // SAFETY: vectors are as many elements.
+unsafe fn map2(x: __m512, y: __m512, f: impl Fn(f32, f32) -> f32) -> __m512 {
+    // SAFETY: `__m512` is 16 `f32`, which may have any bits.
     let [x, mut y]: [[f32; LANES]; 2] = unsafe { transmute([x, y]) };
     for i in 0..LANES {
         y[i] = f(x[i], y[i]);
@@ -127,60 +158,25 @@ unsafe fn of_each(x: __m512, y: __m512, f: impl Fn(f32, f32) -> f32) -> __m512 {
     unsafe { transmute(y) }
 }
 
-/// Takes in what is left, or of more a block, from the vector of row `FROM` on.
-///
-/// # Safety
-/// The processor has AVX-512, and there is as much left of both.
-#[inline(always)]
-#[allow(unsafe_code)]
-unsafe fn part<const FROM: usize>(
-    mut sums: [__m512; ROWS],
-    (x, y): (*const f32, *const f32),
-    left: usize,
-    take: impl Fn(f32, f32, f32) -> f32,
-) -> [__m512; ROWS] {
-    for (row, sum) in sums.iter_mut().enumerate().skip(FROM) {
-        let at = row * LANES;
-        if left <= at {
-            break;
-        }
-        let (x, y) = (x.wrapping_add(at), y.wrapping_add(at));
-        let mask = mask_of(left - at);
-        // SAFETY: as of this: the mask leaves out what is behind the last.
-        unsafe {
-            let (x, y) = (_mm512_maskz_loadu_ps(mask, x), _mm512_maskz_loadu_ps(mask, y));
-            *sum = taken(*sum, x, y, &take);
-        }
-    }
-    sums
-}
-
-/// Which places of a vector are among the first `count`.
-#[inline(always)]
-fn mask_of(count: usize) -> u16 {
-    ((1u32 << count.min(LANES)) - 1) as u16
-}
-
-/// `take(sumᵢ, xᵢ, yᵢ)`
+/// Returns `f(sumᵢ, xᵢ, yᵢ)` for each lane.
 ///
 /// # Safety
 /// The processor has AVX-512.
 #[inline(always)]
-#[allow(unsafe_code)]
-unsafe fn taken(sum: __m512, x: __m512, y: __m512, take: impl Fn(f32, f32, f32) -> f32) -> __m512 {
-    // SAFETY: vectors are as many elements.
+unsafe fn map3(sum: __m512, x: __m512, y: __m512, f: impl Fn(f32, f32, f32) -> f32) -> __m512 {
+    // SAFETY: `__m512` is 16 `f32`, which may have any bits.
     let [mut sum, x, y]: [[f32; LANES]; 3] = unsafe { transmute([sum, x, y]) };
     for i in 0..LANES {
-        sum[i] = take(sum[i], x[i], y[i]);
+        sum[i] = f(sum[i], x[i], y[i]);
     }
     // SAFETY: as above.
     unsafe { transmute(sum) }
 }
 
-/// The sum of all accumulators: those at half the distance are added until one is left.
+/// Adds all accumulators: repeatedly, those at half the distance.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn total([a, b, c, d]: [__m512; ROWS]) -> f32 {
+fn reduce([a, b, c, d]: [__m512; ACCUMULATOR_ROWS]) -> f32 {
     let all = _mm512_add_ps(_mm512_add_ps(a, c), _mm512_add_ps(b, d));
     let high = _mm512_castps512_ps256(_mm512_shuffle_f32x4::<0xee>(all, all));
     let eight = _mm256_add_ps(_mm512_castps512_ps256(all), high);

@@ -1,26 +1,18 @@
 use super::*;
 use crate::{
     host::{
-        affine, affine_in_place, broadcast_in_place,
-        elementwise::broadcast::broadcast,
-        testing::{for_each_element, fractions, integers, operand, rounded, threads},
+        elementwise::broadcast::{affine, affine_in_place, broadcast, broadcast_in_place},
+        simd::level::with_each_simd_level,
+        testing::{for_each_element, fractions, integers, nan, operand, rounded, threads, wide},
     },
     op::Axis,
 };
-use std::iter::zip;
+use std::{cell::RefCell, iter::zip};
 
 const LENGTHS: [usize; 6] = [0, 1, 7, CHUNK, CHUNK + 1, 2 * CHUNK + 19];
 
-fn nan<T: Element>(len: usize) -> Vec<T> {
-    vec![T::from_f64(f64::NAN); len]
-}
-
-fn f64s<T: Element>(x: &[T]) -> Vec<f64> {
-    x.iter().map(|x| x.to_f64()).collect()
-}
-
-/// Formulas in `f64`, written out anew.
-fn oracle<A: Element + Float>(op: Unary<A>, x: f64) -> f64 {
+/// Returns the function of `x` in `f64`.
+fn unary_oracle<A: Element + Float>(op: Unary<A>, x: f64) -> f64 {
     match op {
         Unary::Abs => x.abs(),
         Unary::Neg => -x,
@@ -53,6 +45,7 @@ fn oracle<A: Element + Float>(op: Unary<A>, x: f64) -> f64 {
     }
 }
 
+/// Functions whose results for small integers are exact.
 fn exact_unary<A: Element + Float>() -> [Unary<A>; 15] {
     let c = |v| A::from_f64(v);
     [
@@ -74,36 +67,26 @@ fn exact_unary<A: Element + Float>() -> [Unary<A>; 15] {
     ]
 }
 
-fn small_integers_are_exact<T: Element>() {
+fn unary_of_small_integers_is_exact<T: Element>() {
     let workers = Workers::sequential();
     for len in LENGTHS {
         let x = integers::<T>(1, len);
         for op in exact_unary::<T::Acc>() {
-            let want = rounded::<T>(&f64s(&x).iter().map(|&x| oracle(op, x)).collect::<Vec<_>>());
-            let mut y = nan(len);
+            let exact: Vec<_> = wide(&x).into_iter().map(|x| unary_oracle(op, x)).collect();
+            let (mut y, mut in_place) = (nan(len), x.clone());
             unary(&workers, op, &x, &mut y).unwrap();
-            assert_eq!(f64s(&y), want, "{}", op.name());
-            let mut y = x.clone();
-            unary_in_place(&workers, op, &mut y).unwrap();
-            assert_eq!(f64s(&y), want, "{}", op.name());
+            unary_in_place(&workers, op, &mut in_place).unwrap();
+            for y in [y, in_place] {
+                assert_eq!(wide(&y), rounded::<T>(&exact), "{}", op.name());
+            }
         }
     }
 }
 
-fn transcendental_functions_are_close<T: Element>() {
-    let workers = Workers::sequential();
-    let ulp = match T::DTYPE.name() {
-        "f16" => 2f64.powi(-11),
-        "bf16" => 2f64.powi(-8),
-        "f32" => 2f64.powi(-22),
-        _ => 2f64.powi(-51),
-    };
-    let x: Vec<T> = f64s(&fractions::<T>(2, CHUNK + 9))
-        .into_iter()
-        .map(|x| T::from_f64(2.0 * x + 2.01))
-        .collect();
-    let c = T::acc;
-    for op in [
+/// Functions with rounding errors.
+fn inexact_unary<A: Element + Float>() -> [Unary<A>; 13] {
+    let c = |v| A::from_f64(v);
+    [
         Unary::Exp,
         Unary::Ln,
         Unary::Sqrt,
@@ -117,20 +100,48 @@ fn transcendental_functions_are_close<T: Element>() {
         Unary::ExpAffine { scale: c(-0.5), shift: c(0.25) },
         Unary::LnAffine { scale: c(0.5), shift: c(2.0), factor: c(-0.5) },
         Unary::PowAffine { scale: c(0.5), shift: c(0.25), power: c(0.75) },
-    ] {
-        let mut y = nan(x.len());
-        unary(&workers, op, &x, &mut y).unwrap();
-        for (x, y) in zip(f64s(&x), f64s(&y)) {
-            let want = oracle(op, x);
-            let error = (y - want).abs() / want.abs().max(0.1);
-            assert!(error <= ulp, "{} of {x}: {y}, not {want}", op.name());
-        }
-        let mut in_place = x.clone();
-        unary_in_place(&workers, op, &mut in_place).unwrap();
-        assert_eq!(f64s(&in_place), f64s(&y));
+    ]
+}
+
+fn results_do_not_depend_on_the_simd_level<T: Element>() {
+    let (w, x) = (Workers::sequential(), fractions::<T>(12, CHUNK + 9));
+    for op in inexact_unary::<T::Acc>() {
+        let results = RefCell::new(Vec::new());
+        with_each_simd_level(|| {
+            let (mut y, mut z) = (nan::<T>(x.len()), nan::<T>(x.len()));
+            unary(&w, op, &x, &mut y).unwrap();
+            binary(&w, Binary::Div, &y, &x, &mut z).unwrap();
+            results.borrow_mut().push(bytemuck::cast_slice::<T, u8>(&[y, z].concat()).to_vec());
+        });
+        assert!(results.into_inner().windows(2).all(|pair| pair[0] == pair[1]), "{}", op.name());
     }
 }
 
+fn elementary_functions_are_close_to_the_definition<T: Element>() {
+    let workers = Workers::sequential();
+    let tolerance = match T::DTYPE.name() {
+        "f16" => 2f64.powi(-11),
+        "bf16" => 2f64.powi(-8),
+        "f32" => 2f64.powi(-22),
+        _ => 2f64.powi(-51),
+    };
+    let x = fractions::<T>(2, CHUNK + 9);
+    let x: Vec<T> = x.iter().map(|x| T::from_f64(2.0 * x.to_f64() + 2.01)).collect();
+    for op in inexact_unary::<T::Acc>() {
+        let mut y = nan(x.len());
+        unary(&workers, op, &x, &mut y).unwrap();
+        for (x, y) in zip(wide(&x), wide(&y)) {
+            let expected = unary_oracle(op, x);
+            let error = (y - expected).abs() / expected.abs().max(0.1);
+            assert!(error <= tolerance, "{} of {x}: got {y}, expected {expected}", op.name());
+        }
+        let mut in_place = x.clone();
+        unary_in_place(&workers, op, &mut in_place).unwrap();
+        assert_eq!(wide(&in_place), wide(&y));
+    }
+}
+
+/// Returns the function of `a` and `b` in `f64`.
 fn binary_oracle<A: Element + Float>(op: Binary<A>, a: f64, b: f64) -> f64 {
     match op {
         Binary::Add => a + b,
@@ -169,7 +180,7 @@ fn binary_oracle<A: Element + Float>(op: Binary<A>, a: f64, b: f64) -> f64 {
     }
 }
 
-/// Those whose results for small integers are exact.
+/// Functions whose results for small integers are exact.
 fn exact_binary<A: Element + Float>() -> [Binary<A>; 21] {
     let c = |v| A::from_f64(v);
     [
@@ -197,33 +208,32 @@ fn exact_binary<A: Element + Float>() -> [Binary<A>; 21] {
     ]
 }
 
-/// Integers but for the divisor, whose inverses are exact.
-fn operands<T: Element>(op: Binary<T::Acc>, len: usize, other: usize) -> (Vec<T>, Vec<T>) {
-    let b = integers::<T>(4, other).into_iter().map(|b| match op {
+/// Returns operands of integers; divisors are powers of two, whose quotients are exact.
+fn operands<T: Element>(op: Binary<T::Acc>, a_len: usize, b_len: usize) -> (Vec<T>, Vec<T>) {
+    let b = integers::<T>(4, b_len).into_iter().map(|b| match op {
         Binary::Div | Binary::DivOrZero => T::from_f64(2f64.powi(b.to_f64() as i32)),
         _ => b,
     });
-    (integers(3, len), b.collect())
+    (integers(3, a_len), b.collect())
 }
 
-fn two_operands<T: Element>() {
+fn binary_of_small_integers_is_exact<T: Element>() {
     let workers = Workers::sequential();
     for (len, op) in LENGTHS.into_iter().flat_map(|len| exact_binary().map(|op| (len, op))) {
         let (a, b) = operands::<T>(op, len, len);
-        let pairs = zip(f64s(&a), f64s(&b));
-        let want = rounded::<T>(&pairs.map(|(a, b)| binary_oracle(op, a, b)).collect::<Vec<_>>());
-        let mut y = nan(len);
+        let exact: Vec<_> = zip(wide(&a), wide(&b)).map(|(a, b)| binary_oracle(op, a, b)).collect();
+        let (mut y, mut in_place) = (nan(len), a.clone());
         binary(&workers, op, &a, &b, &mut y).unwrap();
-        assert_eq!(f64s(&y), want, "{}", op.name());
-        let mut y = a.clone();
-        binary_in_place(&workers, op, &b, &mut y).unwrap();
-        assert_eq!(f64s(&y), want, "{}", op.name());
+        binary_in_place(&workers, op, &b, &mut in_place).unwrap();
+        for y in [y, in_place] {
+            assert_eq!(wide(&y), rounded::<T>(&exact), "{}", op.name());
+        }
     }
 }
 
-fn slopes_of_functions_are_close<T: Element>() {
+fn derivatives_are_close_to_the_definition<T: Element>() {
     let (workers, c) = (Workers::sequential(), T::acc);
-    let epsilon = match T::DTYPE.name() {
+    let tolerance = match T::DTYPE.name() {
         "f16" => 2f64.powi(-11),
         "bf16" => 2f64.powi(-8),
         "f32" => 2f64.powi(-21),
@@ -238,64 +248,64 @@ fn slopes_of_functions_are_close<T: Element>() {
     ] {
         let mut y = nan(a.len());
         binary(&workers, op, &a, &b, &mut y).unwrap();
-        for (y, (a, b)) in zip(f64s(&y), zip(f64s(&a), f64s(&b))) {
-            let want = binary_oracle(op, a, b);
-            let error = (y - want).abs() / want.abs().max(0.1);
-            assert!(error <= epsilon, "{} of {a} and {b}: {y}, not {want}", op.name());
+        for (y, (a, b)) in zip(wide(&y), zip(wide(&a), wide(&b))) {
+            let expected = binary_oracle(op, a, b);
+            let error = (y - expected).abs() / expected.abs().max(0.1);
+            let name = op.name();
+            assert!(error <= tolerance, "{name} of {a}, {b}: got {y}, expected {expected}");
         }
         let mut in_place = a.clone();
         binary_in_place(&workers, op, &b, &mut in_place).unwrap();
-        assert_eq!(f64s(&in_place), f64s(&y));
+        assert_eq!(wide(&in_place), wide(&y));
     }
-    let falling = Binary::EluGrad { alpha: c(-0.5) };
+    let decreasing = Binary::EluGrad { alpha: c(-0.5) };
     let (a, b) = ([T::from_f64(3.0)], [T::from_f64(0.0)]);
     let mut y = nan::<T>(1);
-    binary(&workers, falling, &a, &b, &mut y).unwrap();
-    assert_eq!(f64s(&y), [-1.5]);
+    binary(&workers, decreasing, &a, &b, &mut y).unwrap();
+    assert_eq!(wide(&y), [-1.5]);
 }
 
-fn along_an_axis<T: Element>() {
+fn broadcasts_of_small_integers_are_exact<T: Element>() {
     let extents = [(3, 5, 1), (7, 300, 1), (2, 1500, 1), (2, 3, 4), (1, 900, 3), (2, 3, 1700)];
     for (outer, extent, inner) in extents.into_iter().chain([(0, 3, 2), (2, 0, 2), (2, 3, 0)]) {
         let axis = Axis::new(outer, extent, inner).unwrap();
         for op in exact_binary::<T::Acc>() {
             let (a, b) = operands::<T>(op, axis.count(), extent);
-            let want: Vec<_> = (0..axis.count())
+            let exact: Vec<_> = (0..axis.count())
                 .map(|j| binary_oracle(op, a[j].to_f64(), b[j / inner % extent].to_f64()))
                 .collect();
-            let want = rounded::<T>(&want);
             for workers in &threads()[..2] {
-                let mut y = nan(axis.count());
+                let (mut y, mut in_place) = (nan(axis.count()), a.clone());
                 broadcast(workers, op, &axis, &a, &b, &mut y).unwrap();
-                assert_eq!(f64s(&y), want, "{} {axis:?}", op.name());
-                let mut y = a.clone();
-                broadcast_in_place(workers, op, &axis, &b, &mut y).unwrap();
-                assert_eq!(f64s(&y), want, "{} {axis:?}", op.name());
+                broadcast_in_place(workers, op, &axis, &b, &mut in_place).unwrap();
+                for y in [y, in_place] {
+                    assert_eq!(wide(&y), rounded::<T>(&exact), "{} {axis:?}", op.name());
+                }
             }
         }
     }
 }
 
-fn affine_along_an_axis<T: Element>() {
+fn affine_of_small_integers_is_exact<T: Element>() {
     for (outer, extent, inner) in [(3, 5, 1), (2, 1500, 1), (2, 3, 4), (2, 3, 1700), (2, 0, 2)] {
         let axis = Axis::new(outer, extent, inner).unwrap();
         let x = integers::<T>(9, axis.count());
         let (scale, shift) = (integers::<T>(10, extent), integers::<T>(11, extent));
-        let line = |j: usize| {
+        let exact = |j: usize| {
             let e = j / inner % extent;
             x[j].to_f64() * scale[e].to_f64() + shift[e].to_f64()
         };
-        let want = rounded::<T>(&(0..axis.count()).map(line).collect::<Vec<_>>());
+        let expected = rounded::<T>(&(0..axis.count()).map(exact).collect::<Vec<_>>());
         for workers in &threads()[..2] {
             let (mut y, mut in_place) = (nan(axis.count()), x.clone());
             affine(workers, &axis, &x, &scale, &shift, &mut y).unwrap();
             affine_in_place(workers, &axis, &scale, &shift, &mut in_place).unwrap();
-            assert_eq!((f64s(&y), f64s(&in_place)), (want.clone(), want.clone()), "{axis:?}");
+            assert!([y, in_place].iter().all(|y| wide(y) == expected), "{axis:?}");
         }
     }
 }
 
-fn any_number_of_threads<T: Element>() {
+fn results_do_not_depend_on_the_number_of_threads<T: Element>() {
     let len = 2 * GRAIN + 77;
     let (x, b) = (fractions::<T>(5, len), fractions::<T>(6, 700));
     let axis = Axis::new(len / 700, 700, 1).unwrap();
@@ -316,36 +326,33 @@ fn any_number_of_threads<T: Element>() {
 }
 
 for_each_element!(
-    small_integers_are_exact,
-    transcendental_functions_are_close,
-    two_operands,
-    slopes_of_functions_are_close,
-    along_an_axis,
-    affine_along_an_axis,
-    any_number_of_threads
+    unary_of_small_integers_is_exact,
+    elementary_functions_are_close_to_the_definition,
+    binary_of_small_integers_is_exact,
+    derivatives_are_close_to_the_definition,
+    broadcasts_of_small_integers_are_exact,
+    affine_of_small_integers_is_exact,
+    results_do_not_depend_on_the_simd_level,
+    results_do_not_depend_on_the_number_of_threads
 );
 
 #[test]
-fn special_values_are_those_of_the_definition() {
+fn special_values_match_the_definition() {
+    let same = |x: f32, y: f32| x.to_bits() == y.to_bits() || x.is_nan() && y.is_nan();
     let workers = Workers::sequential();
     let x =
         [f32::NAN, -0.0, 0.0, f32::INFINITY, f32::NEG_INFINITY, f32::MIN_POSITIVE, -3.5].repeat(9);
     for op in exact_unary::<f32>() {
         let mut y = vec![7.0; x.len()];
         unary(&workers, op, &x, &mut y).unwrap();
-        assert!(zip(&x, &y).all(|(&x, y)| {
-            let want = op.eval(x);
-            want.to_bits() == y.to_bits() || want.is_nan() && y.is_nan()
-        }));
+        assert!(zip(&x, &y).all(|(&x, &y)| same(op.eval(x), y)), "{}", op.name());
     }
     let reversed: Vec<_> = x.iter().rev().copied().collect();
     for op in exact_binary::<f32>() {
         let mut y = vec![7.0; x.len()];
         binary(&workers, op, &x, &reversed, &mut y).unwrap();
-        assert!(zip(zip(&x, &reversed), &y).all(|((&a, &b), y)| {
-            let want = op.eval(a, b);
-            want.to_bits() == y.to_bits() || want.is_nan() && y.is_nan()
-        }));
+        let mut results = zip(zip(&x, &reversed), &y);
+        assert!(results.all(|((&a, &b), &y)| same(op.eval(a, b), y)), "{}", op.name());
     }
 }
 
@@ -369,9 +376,9 @@ fn errors_name_the_operand() {
     assert_eq!(operand(affine(&w, &axis, &x, &x[..2], &x[..2], &mut y)), ("affine", "y"));
 }
 
-/// What bypasses the caches is computed as what does not.
+/// The operands are long enough for non-temporal stores.
 #[test]
-fn long_operands_are_as_short_ones() {
+fn long_operands_match_the_definition() {
     let w = Workers::sequential();
     let len = (8 << 20) / size_of::<f32>() + 5001;
     let (a, b) = (fractions::<f32>(1, len), fractions::<f32>(2, len));
@@ -383,9 +390,9 @@ fn long_operands_are_as_short_ones() {
     }
 }
 
-/// Blocks of nothing special are computed another way than those with a NaN among them.
+/// A NaN makes the whole block take the slower path for special arguments.
 #[test]
-fn what_is_beside_an_element_does_not_matter() {
+fn results_do_not_depend_on_neighbouring_elements() {
     let w = Workers::sequential();
     let ops = [
         (Unary::Exp, -86.0, 86.0),
@@ -401,12 +408,12 @@ fn what_is_beside_an_element_does_not_matter() {
             .map(|i| low + (high - low) * (i * 7919 % 12_799) as f32 / 12_798.0)
             .chain([low, high, 1.0].repeat(BLOCK))
             .collect();
-        let mut beside = x.clone();
-        beside.iter_mut().step_by(BLOCK / 2).for_each(|x| *x = f32::NAN);
+        let mut with_nan = x.clone();
+        with_nan.iter_mut().step_by(BLOCK / 2).for_each(|x| *x = f32::NAN);
         let (mut y, mut z) = (vec![0.0; x.len()], vec![0.0; x.len()]);
         unary(&w, op, &x, &mut y).unwrap();
-        unary(&w, op, &beside, &mut z).unwrap();
-        for ((x, y), z) in beside.iter().zip(y).zip(z) {
+        unary(&w, op, &with_nan, &mut z).unwrap();
+        for ((x, y), z) in with_nan.iter().zip(y).zip(z) {
             assert!(x.is_nan() || y.to_bits() == z.to_bits(), "{op:?} of {x:e}: {y:e}, {z:e}");
         }
     }

@@ -1,15 +1,12 @@
 use super::*;
 use crate::{
-    host::testing::{for_each_element, integers, operand, rounded, threads, wide},
+    host::indexing::permute::permute,
+    host::testing::{for_each_element, integers, nan, operand, rounded, threads, wide},
     op::Permute,
     shape::Shape,
 };
 
-fn nan<T: Element>(len: usize) -> Vec<T> {
-    vec![T::from_f64(f64::NAN); len]
-}
-
-fn copies<T: Element>() {
+fn copy_2d_copies_the_block_only<T: Element>() {
     let sizes =
         [(3, 4, 7, 5), (1, 6, 0, 2), (5, 1, 1, 1), (200, 700, 701, 800), (2, GRAIN, GRAIN, GRAIN)];
     for (w, (rows, columns, ldx, ldy)) in threads().iter().flat_map(|w| sizes.map(|s| (w, s))) {
@@ -18,17 +15,17 @@ fn copies<T: Element>() {
         let y0 = integers::<T>(2, (rows - 1) * ldy + columns + 3);
         let mut y = y0.clone();
         copy_2d(w, &op, &x, &mut y).unwrap();
-        let mut want = y0;
+        let mut expected = y0;
         for r in 0..rows {
             for c in 0..columns {
-                want[r * ldy + c] = x[r * ldx + c];
+                expected[r * ldy + c] = x[r * ldx + c];
             }
         }
-        assert!(y == want, "{op:?}");
+        assert!(y == expected, "{op:?}");
     }
 }
 
-fn rows<T: Element>() {
+fn gather_and_scatter_add_match_the_definition<T: Element>() {
     let sizes = [(1, 1, 4), (5, 3, 9), (40, 700, 200), (70_000, 2, 90_000), (3, 0, 4), (0, 5, 0)];
     for (table, width, count) in sizes {
         let op = RowIndexing { table, width, count };
@@ -45,8 +42,8 @@ fn rows<T: Element>() {
         for w in &threads() {
             let mut y = nan::<T>(count * width);
             gather(w, &op, &values, &indices, &mut y).unwrap();
-            let want = |i: usize| values[indices[i / width] as usize * width + i % width];
-            assert!(y.iter().enumerate().all(|(i, &y)| y == want(i)), "{op:?}");
+            let expected = |i: usize| values[indices[i / width] as usize * width + i % width];
+            assert!(y.iter().enumerate().all(|(i, &y)| y == expected(i)), "{op:?}");
             let mut got = values.clone();
             scatter_add(w, &op, &dy, &indices, &mut got).unwrap();
             assert!(wide(&got) == sums, "{op:?}");
@@ -54,7 +51,7 @@ fn rows<T: Element>() {
     }
 }
 
-fn permutations<T: Element>() {
+fn permute_matches_the_definition<T: Element>() {
     let cases: [(&[usize], &[usize]); 12] = [
         (&[], &[]),
         (&[7], &[0]),
@@ -74,12 +71,12 @@ fn permutations<T: Element>() {
         let op = Permute::new(shape.clone(), order).unwrap();
         let x = integers::<T>(5, shape.count());
         let output = op.output();
-        let want: Vec<T> = (0..shape.count())
-            .map(|mut at| {
+        let expected: Vec<T> = (0..shape.count())
+            .map(|mut index| {
                 let mut indices = vec![0; extents.len()];
                 for axis in (0..output.len()).rev() {
-                    indices[order[axis]] = at % output[axis];
-                    at /= output[axis];
+                    indices[order[axis]] = index % output[axis];
+                    index /= output[axis];
                 }
                 x[shape.offset(&indices).unwrap()]
             })
@@ -87,12 +84,12 @@ fn permutations<T: Element>() {
         for w in &threads() {
             let mut y = nan::<T>(x.len());
             permute(w, &op, &x, &mut y).unwrap();
-            assert!(y == want, "{op:?}");
+            assert!(y == expected, "{op:?}");
         }
     }
 }
 
-fn tiles<T: Element>() {
+fn tile_and_tile_backward_match_the_definition<T: Element>() {
     let sizes = [
         (1, 1, 1),
         (3, 4, 2),
@@ -115,8 +112,8 @@ fn tiles<T: Element>() {
         for w in &threads() {
             let mut y = nan::<T>(dy.len());
             tile(w, &op, &x, &mut y).unwrap();
-            let want = |i: usize| x[i / (tiles * inner) * inner + i % inner];
-            assert!(y.iter().enumerate().all(|(i, &y)| y == want(i)), "{op:?}");
+            let expected = |i: usize| x[i / (tiles * inner) * inner + i % inner];
+            assert!(y.iter().enumerate().all(|(i, &y)| y == expected(i)), "{op:?}");
             let mut dx = nan::<T>(x.len());
             tile_backward(w, &op, &dy, &mut dx).unwrap();
             assert!(wide(&dx) == rounded::<T>(&sums), "{op:?}");
@@ -124,7 +121,12 @@ fn tiles<T: Element>() {
     }
 }
 
-for_each_element!(copies, rows, permutations, tiles);
+for_each_element!(
+    copy_2d_copies_the_block_only,
+    gather_and_scatter_add_match_the_definition,
+    permute_matches_the_definition,
+    tile_and_tile_backward_match_the_definition
+);
 
 #[test]
 fn errors_name_the_operand() {
@@ -157,7 +159,7 @@ fn errors_name_the_operand() {
 }
 
 #[test]
-fn an_index_past_the_table_is_named_and_nothing_is_written() {
+fn an_index_beyond_the_table_is_an_error_and_nothing_is_written() {
     let w = &Workers::sequential();
     let op = RowIndexing { table: 2, width: 1, count: 3 };
     let (mut table, mut y) = ([1.0f32, 2.0], [3.0f32, 4.0, 5.0]);

@@ -1,3 +1,3 @@
-//! x86-64.
+//! x86-64 fast paths of `math`.
 
 pub(crate) mod sqrt_div;

@@ -1,15 +1,15 @@
-//! Square roots and quotients in `f32` by AVX-512, of which a part is refined from estimates.
+//! Square roots and quotients in `f32` with AVX-512, some of them refined from estimates.
 //!
-//! The divider is busy for ten cycles with a vector, while what adds and multiplies idles. So it
-//! gets some vectors of each block, and others are computed beside it: an estimate, one or two
-//! steps of Newton's, and a last one from the exact remainder (Markstein, *IA-64 and Elementary
-//! Functions*). All are rounded correctly, as the instructions' own results.
+//! The divider is busy with a vector for ten cycles, while the FMA units are idle. It therefore
+//! computes some vectors of each block, and the FMA units compute the others at the same time: an
+//! estimate, one or two Newton steps, and a last step from the exact remainder (Markstein, *IA-64 and
+//! Elementary Functions*). All results are correctly rounded, like those of the instructions.
 //!
-//! That holds for every estimate within 2⁻¹⁴, which is all that processors promise. What a last
-//! step adds to its rounding is less than 2⁻²² units in the last place; where a root or a quotient
-//! is that close to the middle of two numbers, each estimate was tried: `tests` tell how these are
-//! found. Quotients by what is just below a power of two are the exception, and left to the
-//! divider, as are operands near the ends of the range of exponents.
+//! This holds for every estimate with a relative error of 2⁻¹⁴, which is all that processors
+//! guarantee. The last step adds less than 2⁻²² ulp to its rounding error. The tests try every
+//! estimate for the roots and quotients that are so close to halfway between two numbers. The
+//! exceptions are divisors just below a power of two, which are left to the divider, and so are
+//! operands near the ends of the exponent range.
 
 use crate::host::cache::cache_line::zip_with_aligned_stores;
 use std::arch::x86_64::{
@@ -21,13 +21,13 @@ use std::arch::x86_64::{
 /// Elements of a vector.
 const LANES: usize = 16;
 
-/// Elements computed side by side.
+/// Elements of a block.
 const BLOCK: usize = 4 * LANES;
 
-/// Elements of a block whose roots the divider's unit takes.
+/// Elements of a block whose roots the divider computes.
 const SQRT_IN_DIVIDER: usize = LANES;
 
-/// Elements of a block whose quotients the divider takes.
+/// Elements of a block whose quotients the divider computes.
 const DIV_IN_DIVIDER: usize = 2 * LANES;
 
 /// `yᵢ ← √xᵢ`, equal lengths.
@@ -40,11 +40,8 @@ pub(crate) fn sqrt(x: &[f32], y: &mut [f32]) {
         |x, y| {
             let ((x, rest_x), (y, rest_y)) = (x.as_chunks(), y.as_chunks_mut());
             for (x, y) in x.iter().zip(y) {
-                // SAFETY: the processor has what this is compiled for.
-                #[allow(unsafe_code)]
-                unsafe {
-                    sqrt_block(x, y);
-                }
+                // SAFETY: this function is compiled for AVX-512, so its caller checked for it.
+                unsafe { sqrt_block(x, y) };
             }
             for (x, y) in rest_x.iter().zip(rest_y) {
                 *y = x.sqrt();
@@ -66,11 +63,8 @@ pub(crate) fn div(a: &[f32], mut b: &[f32], y: &mut [f32]) {
             let ((a, rest_a), (y, rest_y)) = (a.as_chunks(), y.as_chunks_mut());
             let (part, rest_b) = part.as_chunks();
             for ((a, b), y) in a.iter().zip(part).zip(y) {
-                // SAFETY: the processor has what this is compiled for.
-                #[allow(unsafe_code)]
-                unsafe {
-                    div_block(a, b, y);
-                }
+                // SAFETY: this function is compiled for AVX-512, so its caller checked for it.
+                unsafe { div_block(a, b, y) };
             }
             for ((a, b), y) in rest_a.iter().zip(rest_b).zip(rest_y) {
                 *y = a / b;
@@ -79,25 +73,26 @@ pub(crate) fn div(a: &[f32], mut b: &[f32], y: &mut [f32]) {
     );
 }
 
+/// `yᵢ ← √xᵢ`
+///
 /// # Safety
-/// As of [`sqrt`].
+/// The processor has AVX-512 F.
 #[inline(always)]
-#[allow(unsafe_code)]
 unsafe fn sqrt_block(x: &[f32; BLOCK], y: &mut [f32; BLOCK]) {
-    // From there on remainders are exact.
-    const LEAST: u32 = 2f32.to_bits() - (100 << 23);
-    const RANGE: u32 = f32::INFINITY.to_bits() - LEAST;
-    let mut safe = true;
+    // 2⁻⁹⁹, from which remainders are exact.
+    const MIN: u32 = 2f32.to_bits() - (100 << 23);
+    const RANGE: u32 = f32::INFINITY.to_bits() - MIN;
+    let mut refinable = true;
     for x in &x[SQRT_IN_DIVIDER..] {
-        safe &= x.to_bits().wrapping_sub(LEAST) < RANGE;
+        refinable &= x.to_bits().wrapping_sub(MIN) < RANGE;
     }
     for i in 0..SQRT_IN_DIVIDER {
         y[i] = x[i].sqrt();
     }
-    if safe {
+    if refinable {
         let mut estimate = [0.0; BLOCK];
         for i in (SQRT_IN_DIVIDER..BLOCK).step_by(LANES) {
-            // SAFETY: a vector from there on is within both.
+            // SAFETY: both arrays have a vector from `i` on, since `i + LANES <= BLOCK`.
             unsafe {
                 let x = _mm512_loadu_ps(x.as_ptr().add(i));
                 _mm512_storeu_ps(estimate.as_mut_ptr().add(i), _mm512_rsqrt14_ps(x));
@@ -113,30 +108,31 @@ unsafe fn sqrt_block(x: &[f32; BLOCK], y: &mut [f32; BLOCK]) {
     }
 }
 
-/// `√x` from an estimate of `1 / √x`, rounded correctly for `2⁻⁹⁹ ≤ x < ∞`.
+/// Returns `√x` from an estimate of `1 / √x`, correctly rounded for `2⁻⁹⁹ ≤ x < ∞`.
 #[inline(always)]
 fn refined_sqrt(x: f32, estimate: f32) -> f32 {
     let (root, half) = (x * estimate, 0.5 * estimate);
     let error = (-root).mul_add(half, 0.5);
-    // √x and 1 / 2√x
+    // These approximate √x and 1 / (2·√x).
     let (root, half) = (root.mul_add(error, root), half.mul_add(error, half));
     let remainder = (-root).mul_add(root, x);
     remainder.mul_add(half, root)
 }
 
+/// `yᵢ ← aᵢ / bᵢ`
+///
 /// # Safety
-/// As of [`div`].
+/// The processor has AVX-512 F.
 #[inline(always)]
-#[allow(unsafe_code)]
 unsafe fn div_block(a: &[f32; BLOCK], b: &[f32; BLOCK], y: &mut [f32; BLOCK]) {
     for i in 0..DIV_IN_DIVIDER {
         y[i] = a[i] / b[i];
     }
-    // SAFETY: as of this.
-    if unsafe { is_safe(a, b) } {
+    // SAFETY: the caller guarantees AVX-512 F.
+    if unsafe { is_refinable(a, b) } {
         let mut estimate = [0.0; BLOCK];
         for i in (DIV_IN_DIVIDER..BLOCK).step_by(LANES) {
-            // SAFETY: a vector from there on is within both.
+            // SAFETY: both arrays have a vector from `i` on, since `i + LANES <= BLOCK`.
             unsafe {
                 let b = _mm512_loadu_ps(b.as_ptr().add(i));
                 _mm512_storeu_ps(estimate.as_mut_ptr().add(i), _mm512_rcp14_ps(b));
@@ -152,16 +148,15 @@ unsafe fn div_block(a: &[f32; BLOCK], b: &[f32; BLOCK], y: &mut [f32; BLOCK]) {
     }
 }
 
-/// Whether quotients of the later elements may be refined: `2⁻⁶³ ≤ |a| < 2⁶⁵` and
-/// `2⁻³¹ ≤ |b| < 2³³`, and the fraction of no `b` is all ones.
+/// Returns whether the quotients after the first [`DIV_IN_DIVIDER`] may be refined: `2⁻⁶³ ≤ |a| < 2⁶⁵`,
+/// `2⁻³¹ ≤ |b| < 2³³`, and no fraction of `b` is all ones.
 ///
 /// # Safety
-/// As of [`div`].
+/// The processor has AVX-512 F.
 #[inline(always)]
-#[allow(unsafe_code)]
-unsafe fn is_safe(a: &[f32; BLOCK], b: &[f32; BLOCK]) -> bool {
-    // By the first bits of the exponent: 01 or 10 in the wide range, 011 or 100 in the narrow one.
-    // SAFETY: the processor has these, and a vector from `i` on is within both.
+unsafe fn is_refinable(a: &[f32; BLOCK], b: &[f32; BLOCK]) -> bool {
+    // The first bits of the exponent are 01 or 10 in the range of `a`, and 011 or 100 in that of `b`.
+    // SAFETY: the caller guarantees AVX-512 F, and both arrays have a vector from `i` on.
     unsafe {
         let (mut wide, mut narrow) = (_mm512_set1_epi32(-1), _mm512_setzero_si512());
         let mut fraction = _mm512_setzero_si512();
@@ -181,13 +176,13 @@ unsafe fn is_safe(a: &[f32; BLOCK], b: &[f32; BLOCK]) -> bool {
     }
 }
 
-/// `x & (y ^ z)`
+/// Truth table of `x & (y ^ z)`.
 const AND_DIFFERENT: i32 = 0x60;
 
-/// `x | (y ^ z)`
+/// Truth table of `x | (y ^ z)`.
 const OR_DIFFERENT: i32 = 0xf6;
 
-/// `a / b` from an estimate of `1 / b`, rounded correctly where [`is_safe`] holds.
+/// Returns `a / b` from an estimate of `1 / b`, correctly rounded if [`is_refinable`].
 #[inline(always)]
 fn refined_div(a: f32, b: f32, estimate: f32) -> f32 {
     let mut inverse = estimate;

@@ -1,6 +1,5 @@
-//! Gradients of the filters: sums over all positions of all images.
+//! Gradient of the filters: sums over all positions of all images.
 
-use crate::host::simd::accumulator::accumulator_len;
 use crate::{
     element::Element,
     error::Result,
@@ -10,9 +9,9 @@ use crate::{
         nn::convolution::{
             depthwise::Depthwise,
             implicit_gemm::{ImageGroup, ImplicitColumns},
-            levels, share,
+            schedule::{split_workers, task_workers},
         },
-        simd::accumulator::{is_wide, update_widened, widened},
+        simd::accumulator::{accumulator_len, update_widened, widened},
         threads::Workers,
     },
     op::{Convolution, Gemm, Transpose},
@@ -20,24 +19,30 @@ use crate::{
 use num_traits::Float;
 use std::ops::Range;
 
-/// Most runs of images whose gradients are summed apart.
-const MAX_IMAGE_GROUPS: usize = 8;
+/// Most parts of the batch whose gradients are summed separately.
+const MAX_PARTIAL_SUMS: usize = 8;
 
-/// Elements of the filters' rows that are worth a task when sums are added to them.
-const ROWS: usize = 1 << 16;
+/// Positions of the batch for each part that is summed separately.
+const POSITIONS_PER_PARTIAL_SUM: usize = 1024;
 
-/// Taps of the filters that are worth a task.
+/// Elements of the filters in one task that adds partial sums to them.
+const ADD_GRAIN: usize = 1 << 16;
+
+/// Rows of the im2col matrix in one task: (channel, tap) pairs.
 const TAPS_PER_TASK: usize = 96;
 
-/// Runs of images whose gradients are summed apart, for each to be worth it: none where threads
-/// find enough `parts` of the filters.
-fn runs(op: &Convolution, parts: usize) -> usize {
-    let wanted = op.batch() * op.window().positions() / 1024;
-    wanted.min(MAX_IMAGE_GROUPS.div_ceil(parts)).clamp(1, op.batch())
+/// Returns the images of each part of the batch, and the number of parts.
+///
+/// The more `filter_parts` the filters are cut into, which are tasks, too, the fewer parts there are.
+fn cut_batch(op: &Convolution, filter_parts: usize) -> (usize, usize) {
+    let parts = op.batch() * op.window().positions() / POSITIONS_PER_PARTIAL_SUM;
+    let parts = parts.min(MAX_PARTIAL_SUMS.div_ceil(filter_parts)).clamp(1, op.batch());
+    let images = op.batch().div_ceil(parts);
+    (images, op.batch().div_ceil(images))
 }
 
-/// `dfilters ← dfilters + dy ∗ x` of filters for one channel each.
-pub(crate) fn depthwise<T: Element>(
+/// `dfilters ← dfilters + dy ∗ x` for a depthwise convolution.
+pub(crate) fn by_depthwise<T: Element>(
     workers: &Workers,
     op: &Convolution,
     depthwise: &Depthwise,
@@ -45,64 +50,72 @@ pub(crate) fn depthwise<T: Element>(
     dy: &[T],
     dfilters: &mut [T],
 ) {
-    // A run has to be worth the sums it keeps apart.
-    let images = op.batch().div_ceil(runs(op, 1));
-    let len = op.batch().div_ceil(images) * dfilters.len();
-    with_scratch(len, |sums: &mut [T::Acc]| {
-        depthwise.correlate(share(workers, op), images, x, dy, sums);
-        add_runs(sums, dfilters);
+    let (images, batch_parts) = cut_batch(op, 1);
+    let len = dfilters.len();
+    with_scratch(batch_parts * len, |sums: &mut [T::Acc]| {
+        depthwise.backward_filters(task_workers(workers, op), images, x, dy, sums);
+        let (total, rest) = sums.split_at_mut(len);
+        for sums in rest.chunks(len) {
+            total.iter_mut().zip(sums).for_each(|(total, &sum)| *total = *total + sum);
+        }
+        with_scratch(accumulator_len::<T>(len), |scratch| {
+            update_widened(dfilters, scratch, |d| {
+                d.iter_mut().zip(&*total).for_each(|(d, &sum)| *d = *d + sum)
+            });
+        });
     });
 }
 
-/// `dfilters ← dfilters + dy·columnsᵀ` for all images.
-pub(crate) fn by_slabs<T: Element>(
+/// `dfilters ← dfilters + dy · columnsᵀ` for all images.
+pub(crate) fn by_gemm<T: Element>(
     workers: &Workers,
     op: &Convolution,
     x: &[T],
     dy: &[T],
     dfilters: &mut [T],
 ) -> Result<()> {
-    let slabs = ImplicitColumns::for_filter_gradients(op)?;
-    let (m, n) = (slabs.outputs(), slabs.rows());
-    let (image, result) = (op.window().image_len(), op.outputs() * op.window().positions());
-    let most_parts = n.div_ceil(TAPS_PER_TASK) * op.groups();
-    let images = op.batch().div_ceil(runs(op, most_parts));
-    let runs = op.batch().div_ceil(images);
-    // How taps are shared among threads changes no bit of a sum; how images are, would.
-    let parts = workers.count().div_ceil(runs * op.groups()).min(n.div_ceil(TAPS_PER_TASK));
+    let columns = ImplicitColumns::for_filter_gradients(op)?;
+    let (m, n) = (columns.outputs, columns.rows());
+    let (image_len, output_len) = (op.window().image_len(), op.outputs() * op.window().positions());
+    let max_parts = n.div_ceil(TAPS_PER_TASK);
+    let (images, batch_parts) = cut_batch(op, max_parts * op.groups());
+    // The number of threads decides how rows are cut, which changes no sum. It must not decide how
+    // the batch is cut, which changes the order of additions.
+    let parts = workers.count().div_ceil(batch_parts * op.groups()).min(max_parts);
     let width = n.div_ceil(parts).next_multiple_of(32).min(n);
     let parts = n.div_ceil(width);
-    let (outer, inner) = levels(workers, op, runs * op.groups() * parts);
-    with_scratch(runs * op.groups() * parts * m * width, |sums: &mut [T::Acc]| {
-        outer.try_for_each_chunk(sums, m * width, |task, sums| {
-            let (run, group, part) =
+    let tasks = batch_parts * op.groups() * parts;
+    let (outer_workers, gemm_workers) = split_workers(workers, op, tasks);
+    with_scratch(tasks * m * width, |sums: &mut [T::Acc]| {
+        outer_workers.try_for_each_chunk(sums, m * width, |task, sums| {
+            let (batch_part, group, part) =
                 (task / parts / op.groups(), task / parts % op.groups(), task % parts);
-            let taps = part * width..n.min((part + 1) * width);
-            let run = run * images..op.batch().min((run + 1) * images);
-            for start in run.clone().step_by(slabs.images()) {
-                let count = slabs.images().min(run.end - start);
-                let x = &x[start * image..][..count * image];
-                let dy = &dy[start * result..][..count * result];
-                let beta = T::acc(if start == run.start { 0.0 } else { 1.0 });
-                with_scratch(accumulator_len::<T>(x.len()), |room_x| {
-                    with_scratch(accumulator_len::<T>(dy.len()), |room_y| {
-                        let (x, dy) = (widened(x, room_x), widened(dy, room_y));
-                        let slab = slabs.slab(group, count);
-                        correlate(inner, &slabs, &slab, x, dy, (beta, taps.clone()), sums)
+            let rows = part * width..n.min((part + 1) * width);
+            let part_images = batch_part * images..op.batch().min((batch_part + 1) * images);
+            for start in part_images.clone().step_by(columns.max_images) {
+                let count = columns.max_images.min(part_images.end - start);
+                let x = &x[start * image_len..][..count * image_len];
+                let dy = &dy[start * output_len..][..count * output_len];
+                let beta = T::acc(if start == part_images.start { 0.0 } else { 1.0 });
+                with_scratch(accumulator_len::<T>(x.len()), |x_scratch| {
+                    with_scratch(accumulator_len::<T>(dy.len()), |dy_scratch| {
+                        let (x, dy) = (widened(x, x_scratch), widened(dy, dy_scratch));
+                        let images = columns.image_group(group, count);
+                        let rows = rows.clone();
+                        multiply(gemm_workers, &columns, &images, rows, [x, dy], beta, sums)
                     })
                 })?;
             }
             Ok(())
         })?;
-        with_scratch(if is_wide::<T>() { 0 } else { dfilters.len() }, |room| {
-            update_widened(dfilters, room, |d| {
-                let rows = (ROWS / n).max(1);
-                share(workers, op).for_each_chunk(d, rows * n, |task, d| {
-                    for (row, d) in (task * rows..).zip(d.chunks_exact_mut(n)) {
-                        // Of the row, its part of each task's sums, the runs in order.
+        with_scratch(accumulator_len::<T>(dfilters.len()), |scratch| {
+            update_widened(dfilters, scratch, |d| {
+                let rows_per_task = (ADD_GRAIN / n).max(1);
+                task_workers(workers, op).for_each_chunk(d, rows_per_task * n, |task, d| {
+                    for (row, d) in (task * rows_per_task..).zip(d.chunks_exact_mut(n)) {
                         let (group, o) = (row / m, row % m);
-                        for run in 0..runs {
-                            let first = (run * op.groups() + group) * parts;
+                        for batch_part in 0..batch_parts {
+                            let first = (batch_part * op.groups() + group) * parts;
                             for (part, d) in d.chunks_mut(width).enumerate() {
                                 let sums = &sums[(first + part) * m * width + o * d.len()..];
                                 d.iter_mut().zip(sums).for_each(|(d, &sum)| *d = *d + sum);
@@ -116,36 +129,22 @@ pub(crate) fn by_slabs<T: Element>(
     })
 }
 
-/// `sums ← β·sums + dy·columnsᵀ` for one slab and some taps.
-fn correlate<A: Element<Acc = A> + Float>(
+/// `sums ← β·sums + dy · columnsᵀ` for the images of one GEMM and some rows of the columns.
+fn multiply<A: Element<Acc = A> + Float>(
     workers: &Workers,
-    slabs: &ImplicitColumns,
-    slab: &ImageGroup,
-    x: &[A],
-    dy: &[A],
-    (beta, taps): (A, Range<usize>),
+    columns: &ImplicitColumns,
+    images: &ImageGroup,
+    rows: Range<usize>,
+    [x, dy]: [&[A]; 2],
+    beta: A,
     sums: &mut [A],
 ) -> Result<()> {
-    let (m, n, k) = (slabs.outputs(), taps.len(), slab.columns());
+    let (m, n, k) = (columns.outputs, rows.len(), images.columns);
     let op = Gemm::<A>::with_transpose(Transpose::No, Transpose::Yes, m, n, k).beta(beta);
-    slabs.with_gathered_outputs(slab, dy, |dy, ld| {
-        slabs.with_columns(workers, slab, Transpose::Yes, taps, x, |columns| {
+    columns.with_gathered_outputs(images, dy, |dy, ld| {
+        columns.with_columns(workers, images, Transpose::Yes, rows, x, |columns| {
             let op = op.leading_dims(ld, op.ldb, n);
             gemm_packed(workers, &op, dy, &GemmB::Indirect(columns), None, sums)
         })
     })
-}
-
-/// `dfilters ← dfilters + Σ runs`, in order.
-fn add_runs<T: Element>(sums: &mut [T::Acc], dfilters: &mut [T]) {
-    let len = dfilters.len();
-    let (first, rest) = sums.split_at_mut(len);
-    for run in rest.chunks(len) {
-        first.iter_mut().zip(run).for_each(|(sum, &run)| *sum = *sum + run);
-    }
-    with_scratch(if is_wide::<T>() { 0 } else { len }, |room| {
-        update_widened(dfilters, room, |d| {
-            d.iter_mut().zip(&*first).for_each(|(d, &sum)| *d = *d + sum)
-        });
-    });
 }

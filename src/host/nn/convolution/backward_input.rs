@@ -1,6 +1,6 @@
-//! Gradients of the images: two ways to compute them.
+//! Gradient of the images, in one of two ways: as a convolution of `dy` with flipped filters, or
+//! as a GEMM whose columns `col2im` adds to the images.
 
-use crate::host::simd::accumulator::accumulator_len;
 use crate::{
     element::Element,
     error::Result,
@@ -9,52 +9,58 @@ use crate::{
         cache::scratch::with_scratch,
         nn::{
             col2im::col2im_accumulate,
-            convolution::{forward, levels, share},
+            convolution::{
+                forward,
+                schedule::{split_workers, task_workers},
+            },
             tap_range::WindowTaps,
         },
-        simd::accumulator::{overwrite_widened, widened},
+        simd::accumulator::{accumulator_len, overwrite_widened, widened},
         threads::Workers,
     },
     op::{Convolution, Gemm, SpatialAxis, Transpose, Window},
 };
 use num_traits::Float;
 
-/// Elements of columns that stay in a first-level cache, or nearly, until they are added up.
-const RESIDENT: usize = 1 << 14;
+/// Elements of the columns that about fit in the L1 cache until they are added to the image.
+const L1_COLUMNS_LEN: usize = 1 << 14;
 
-/// Rows of columns below which a product is too low to be fast.
+/// Rows of the columns below which their GEMM is slow.
 const MIN_M: usize = 96;
 
+/// Channels whose filters are flipped together, to read and write runs of contiguous elements.
+const CHANNELS_PER_BLOCK: usize = 16;
+
 /// `dx ← filtersᵀ ∗ dy`
-pub(crate) fn by_slabs<T: Element>(
+pub(crate) fn by_gemm<T: Element>(
     workers: &Workers,
     op: &Convolution,
     filters: &[T::Acc],
     dy: &[T],
     dx: &mut [T],
 ) -> Result<()> {
-    match mirrored(op)? {
-        Some(mirrored) => with_scratch(filters.len(), |turned: &mut [T::Acc]| {
-            mirror(share(workers, op), op, filters, turned);
-            forward::by_slabs(workers, &mirrored, dy, turned, None, None, dx)
+    match flipped_convolution(op)? {
+        Some(flipped_op) => with_scratch(filters.len(), |flipped: &mut [T::Acc]| {
+            flip_filters(task_workers(workers, op), op, filters, flipped);
+            forward::by_gemm(workers, &flipped_op, dy, flipped, None, None, dx)
         }),
         None => by_columns(workers, op, filters, dy, dx),
     }
 }
 
-/// Channels whose filters are mirrored side by side.
-const CHANNELS_PER_BLOCK: usize = 16;
-
-/// The convolution of the gradients of the results, with mirrored filters, that gives those of the
-/// images: where every window is one step from the next, and not much more is computed than by
-/// [`by_columns`], for elements of the image than for windows.
-fn mirrored(op: &Convolution) -> Result<Option<Convolution>> {
+/// Returns the convolution of `dy` with flipped filters that computes `dx`.
+///
+/// `None` for strides above 1, and for padding wider than the kernel's reach. This convolution has
+/// an output for each element of the image, and the GEMM of [`by_columns`] has one for each window.
+/// So it is also `None` if elements outnumber windows by more than 25 %.
+fn flipped_convolution(op: &Convolution) -> Result<Option<Convolution>> {
     let window = op.window();
-    let mirrored = |(axis, &output): (&SpatialAxis, &usize)| {
+    let flipped_axis = |(axis, &output): (&SpatialAxis, &usize)| {
         let pad = (axis.dilation * (axis.kernel - 1)).checked_sub(axis.pad)?;
         (axis.stride == 1).then_some(SpatialAxis { input: output, pad, ..*axis })
     };
-    let axes: Option<Vec<_>> = window.axes().iter().zip(window.output()).map(mirrored).collect();
+    let axes: Option<Vec<_>> =
+        window.axes().iter().zip(window.output()).map(flipped_axis).collect();
     match axes {
         Some(axes) if (1..=5 * window.positions()).contains(&(4 * window.plane_len())) => {
             let window = Window::new(op.outputs(), &axes)?;
@@ -64,20 +70,22 @@ fn mirrored(op: &Convolution) -> Result<Option<Convolution>> {
     }
 }
 
-/// Filters of the [`mirrored`] convolution: of one input plane for all output planes of its group,
-/// their taps in reverse.
-fn mirror<A: Element>(workers: &Workers, op: &Convolution, filters: &[A], mirrored: &mut [A]) {
+/// Writes the filters of the [`flipped_convolution`].
+///
+/// A flipped filter belongs to one input plane. It holds the taps of that plane, in reverse, for
+/// every output plane of the group.
+fn flip_filters<A: Element>(workers: &Workers, op: &Convolution, filters: &[A], flipped: &mut [A]) {
     let (taps, rows) = (op.window().taps(), op.window().column_rows() / op.groups());
     let (channels, outputs) = (rows / taps.max(1), op.outputs() / op.groups());
-    let (part, channel) = (outputs * rows, outputs * taps);
-    if part == 0 {
+    let (group_len, flipped_len) = (outputs * rows, outputs * taps);
+    if group_len == 0 {
         return;
     }
-    for (from, to) in filters.chunks(part).zip(mirrored.chunks_mut(part)) {
-        // A few channels at a time: both sides are then read and written in runs, or nearly.
-        workers.for_each_chunk(to, CHANNELS_PER_BLOCK.min(channels) * channel, |block, to| {
+    for (from, to) in filters.chunks(group_len).zip(flipped.chunks_mut(group_len)) {
+        workers.for_each_chunk(to, CHANNELS_PER_BLOCK.min(channels) * flipped_len, |block, to| {
+            let first = block * CHANNELS_PER_BLOCK;
             for o in 0..outputs {
-                for (c, to) in (block * CHANNELS_PER_BLOCK..).zip(to.chunks_exact_mut(channel)) {
+                for (c, to) in (first..).zip(to.chunks_exact_mut(flipped_len)) {
                     let from = &from[o * rows + c * taps..][..taps];
                     let to = &mut to[o * taps..][..taps];
                     to.iter_mut().zip(from.iter().rev()).for_each(|(to, &from)| *to = from);
@@ -87,7 +95,7 @@ fn mirror<A: Element>(workers: &Workers, op: &Convolution, filters: &[A], mirror
     }
 }
 
-/// The columns `filtersᵀ·dy`, a few channels at a time, added to the images they stem from.
+/// Computes the columns `filtersᵀ · dy`, some channels at a time, and adds them to the images.
 fn by_columns<T: Element>(
     workers: &Workers,
     op: &Convolution,
@@ -96,58 +104,60 @@ fn by_columns<T: Element>(
     dx: &mut [T],
 ) -> Result<()> {
     let window = op.window();
-    let (image, result) = (window.image_len(), op.outputs() * window.positions());
-    let reaches = WindowTaps::of(window);
-    let (outer, inner) = levels(workers, op, op.batch());
-    outer.try_for_each_chunk(dx, image, |i, dx| {
-        let dy = &dy[i * result..][..result];
-        with_scratch(accumulator_len::<T>(dy.len()), |room_y| {
-            with_scratch(accumulator_len::<T>(dx.len()), |room_x| {
-                let dy = widened(dy, room_y);
-                let mut done = Ok(());
-                overwrite_widened(dx, room_x, |dx| {
-                    done = one_image(inner, op, &reaches, filters, dy, dx);
+    let (image_len, output_len) = (window.image_len(), op.outputs() * window.positions());
+    let window_taps = WindowTaps::of(window);
+    let (task_workers, gemm_workers) = split_workers(workers, op, op.batch());
+    task_workers.try_for_each_chunk(dx, image_len, |i, dx| {
+        let dy = &dy[i * output_len..][..output_len];
+        with_scratch(accumulator_len::<T>(dy.len()), |dy_scratch| {
+            with_scratch(accumulator_len::<T>(dx.len()), |dx_scratch| {
+                let dy = widened(dy, dy_scratch);
+                let mut result = Ok(());
+                overwrite_widened(dx, dx_scratch, |dx| {
+                    result = one_image(gemm_workers, op, &window_taps, filters, dy, dx);
                 });
-                done
+                result
             })
         })
     })
 }
 
-/// `dx ← filtersᵀ ∗ dy`
+/// [`by_columns`] for one image.
 fn one_image<A: Element<Acc = A> + Float>(
     workers: &Workers,
     op: &Convolution,
-    reaches: &WindowTaps,
+    window_taps: &WindowTaps,
     filters: &[A],
     dy: &[A],
     dx: &mut [A],
 ) -> Result<()> {
     let window = op.window();
-    let (taps, plane, n) = (window.taps(), window.plane_len(), window.positions());
+    let (taps, plane_len, n) = (window.taps(), window.plane_len(), window.positions());
     let channels = window.channels() / op.groups();
     let (rows, k) = (channels * taps, op.outputs() / op.groups());
-    // Threads that share a product want all of it at once.
-    let few = (RESIDENT / (taps * n).max(1)).max(MIN_M.div_ceil(taps));
-    let most = if workers.count() > 1 { channels } else { few }.clamp(1, channels.max(1));
-    // Alike: products of one row or, if there is but one position, of few are summed otherwise.
-    let most = if n == 1 { channels.max(1) } else { channels.div_ceil(channels.div_ceil(most)) };
+    let block = match n {
+        // A GEMM with one column sums in another order if it has few rows. Not cutting it keeps
+        // results independent of the number of threads.
+        1 => channels.max(1),
+        _ => {
+            // Threads that share a GEMM need all of it; one thread keeps its columns in L1.
+            let l1_channels = (L1_COLUMNS_LEN / (taps * n).max(1)).max(MIN_M.div_ceil(taps));
+            let max = if workers.count() > 1 { channels } else { l1_channels };
+            // Blocks of even length: a last block of one row would be summed in another order.
+            channels.div_ceil(channels.div_ceil(max.clamp(1, channels.max(1))))
+        }
+    };
     for group in 0..op.groups() {
         let (filters, dy) = (&filters[group * k * rows..][..k * rows], &dy[group * k * n..]);
-        for first in (0..channels).step_by(most) {
-            let count = most.min(channels - first);
+        for first in (0..channels).step_by(block) {
+            let count = block.min(channels - first);
             let (row, m) = (first * taps, count * taps);
-            let product = Gemm::<A>::with_transpose(Transpose::Yes, Transpose::No, m, n, k);
+            let gemm_op = Gemm::<A>::with_transpose(Transpose::Yes, Transpose::No, m, n, k)
+                .leading_dims(rows, n, n);
             with_scratch(m * n, |columns: &mut [A]| {
-                gemm(
-                    workers,
-                    &product.leading_dims(rows, n, n),
-                    &filters[row.min(filters.len())..],
-                    dy,
-                    columns,
-                )?;
-                let dx = &mut dx[(group * channels + first) * plane..][..count * plane];
-                col2im_accumulate(workers, reaches, columns, n, dx);
+                gemm(workers, &gemm_op, &filters[row.min(filters.len())..], dy, columns)?;
+                let dx = &mut dx[(group * channels + first) * plane_len..][..count * plane_len];
+                col2im_accumulate(workers, window_taps, columns, n, dx);
                 Ok(())
             })?;
         }

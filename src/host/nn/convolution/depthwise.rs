@@ -1,21 +1,21 @@
-//! Depthwise convolution: every channel has filters of its own.
+//! Depthwise convolution: every channel is a group with filters of its own.
 //!
-//! A product of one row would read its columns once and do little with them. So planes are
-//! rearranged such that what a tap of all windows sees lies side by side (see [`PolyphasePlane`]); then
-//! many windows are summed at once, tap by tap, and nothing of a border is left to look after.
+//! As a GEMM of one row, it would read each column once for very few operations. Instead, each
+//! plane is copied to a polyphase layout (see [`PolyphasePlane`]), where one tap of many windows is
+//! contiguous. Many windows are then summed at once, tap by tap, without special cases at the
+//! borders.
 
-use crate::host::simd::accumulator::accumulator_len;
 use crate::{
     element::Element,
     error::Result,
     host::{
         cache::scratch::with_scratch,
         nn::{
-            convolution::{ALONE, activate},
+            convolution::schedule::{ONE_THREAD, activate},
             polyphase::PolyphasePlane,
         },
         simd::{
-            accumulator::{narrow, overwrite_widened, widen, widened},
+            accumulator::{accumulator_len, narrow, overwrite_widened, widen, widened},
             vectorized,
         },
         threads::Workers,
@@ -25,7 +25,7 @@ use crate::{
 use num_traits::{Float, Zero};
 use std::ops::Range;
 
-/// Most filters of a channel: for more, products are faster.
+/// Most filters per channel; a GEMM is faster for more.
 const MAX_CHANNEL_MULTIPLIER: usize = 4;
 
 /// Windows summed at a time: a few vectors, to hide the latency of an addition.
@@ -34,24 +34,25 @@ const WINDOWS: usize = 64;
 /// Elements of the planes of one task.
 const GRAIN: usize = 1 << 15;
 
-/// How a depthwise convolution in one or two axes is computed.
+/// Geometry of a depthwise convolution in one or two axes.
 pub(crate) struct Depthwise {
-    tiling: PolyphasePlane,
-    /// Where window 0 finds each tap in a rearranged plane.
-    taps: Vec<usize>,
-    /// For every phase, the taps that lie in it: their numbers, and where in the phase.
-    by_phase: Vec<Vec<(usize, usize)>>,
+    layout: PolyphasePlane,
+    /// Offset of each tap of window 0 in the polyphase plane.
+    tap_offsets: Vec<usize>,
+    /// For each phase, its taps: their numbers, and their offsets from the start of the phase.
+    phase_taps: Vec<Vec<(usize, usize)>>,
     channels: usize,
-    /// Filters of a channel.
-    filters: usize,
-    /// Elements of an input plane and of an output plane.
-    plane: usize,
+    /// Filters per channel.
+    multiplier: usize,
+    /// Elements of an input plane.
+    plane_len: usize,
+    /// Elements of an output plane.
     positions: usize,
 }
 
 impl Depthwise {
-    /// `None` if the convolution is no such one.
-    pub(crate) fn of(op: &Convolution) -> Option<Self> {
+    /// Returns `None` if `op` is not depthwise, or if this way would not be faster than a GEMM.
+    pub(crate) fn new(op: &Convolution) -> Option<Self> {
         let window = op.window();
         let channels = window.channels();
         if channels == 0
@@ -65,67 +66,69 @@ impl Depthwise {
             [rows, columns] => [rows, columns],
             _ => return None,
         };
-        let pool = pool(&axes)?;
+        // The polyphase layout takes a pooling. A dilated kernel's window spans its reach.
+        let reach = axes.map(|axis| axis.dilation * (axis.kernel - 1) + 1);
+        let [input, stride, pad] =
+            [axes.map(|axis| axis.input), axes.map(|axis| axis.stride), axes.map(|axis| axis.pad)];
+        let pool = Pool2d::new(1, input, reach, stride, pad, PoolRounding::Floor).ok()?;
         if pool.output()[0] * pool.output()[1] != window.positions()
             || !PolyphasePlane::is_profitable(&pool)
         {
             return None;
         }
-        let tiling = PolyphasePlane::new(&pool);
-        let all = tiling.taps();
+        let layout = PolyphasePlane::new(&pool);
+        let reach_taps = layout.taps();
         let [rows, columns] = axes;
-        // Of a dilated kernel's reach, what its taps see.
-        let offset = |r: usize, c: usize| {
-            all[r * rows.dilation * pool.kernel[1] + c * columns.dilation].offset
+        let offset = |(r, c): (usize, usize)| {
+            reach_taps[r * rows.dilation * reach[1] + c * columns.dilation].offset
         };
-        let taps: Vec<_> =
-            (0..rows.kernel).flat_map(|r| (0..columns.kernel).map(move |c| (r, c))).collect();
-        let taps: Vec<_> = taps.into_iter().map(|(r, c)| offset(r, c)).collect();
-        let mut by_phase = vec![Vec::new(); tiling.phases()];
-        for (tap, offset) in taps.iter().enumerate() {
-            by_phase[offset / tiling.phase_len()].push((tap, offset % tiling.phase_len()));
+        let taps = (0..rows.kernel).flat_map(|r| (0..columns.kernel).map(move |c| (r, c)));
+        let tap_offsets: Vec<_> = taps.map(offset).collect();
+        let mut phase_taps = vec![Vec::new(); layout.phases()];
+        for (tap, offset) in tap_offsets.iter().enumerate() {
+            phase_taps[offset / layout.phase_len()].push((tap, offset % layout.phase_len()));
         }
         Some(Self {
-            tiling,
-            taps,
-            by_phase,
+            layout,
+            tap_offsets,
+            phase_taps,
             channels,
-            filters: op.outputs() / channels,
-            plane: window.plane_len(),
+            multiplier: op.outputs() / channels,
+            plane_len: window.plane_len(),
             positions: window.positions(),
         })
     }
 
-    /// `y ← filters ∗ x + bias`, and a function of it if there is one.
-    pub(crate) fn convolve<T: Element>(
+    /// `y ← activation(filters ∗ x + bias)`
+    pub(crate) fn forward<T: Element>(
         &self,
         workers: &Workers,
         x: &[T],
         filters: &[T::Acc],
         bias: Option<&[T::Acc]>,
-        function: Option<Unary<T::Acc>>,
+        activation: Option<Unary<T::Acc>>,
         y: &mut [T],
     ) -> Result<()> {
-        let results = self.filters * self.positions;
-        let per_task = self.planes_per_task();
-        workers.try_for_each_chunk(y, per_task * results, |task, y| {
-            self.with_rooms::<T>(|wide, tiled, values| {
-                for (p, y) in (task * per_task..).zip(y.chunks_exact_mut(results)) {
-                    self.spread(&x[p * self.plane..][..self.plane], wide, tiled);
-                    for (o, y) in self.outputs(p).zip(y.chunks_exact_mut(self.positions)) {
+        let output_len = self.multiplier * self.positions;
+        let planes = self.planes_per_task();
+        workers.try_for_each_chunk(y, planes * output_len, |task, y| {
+            self.with_buffers::<T>(|wide, phases, values| {
+                for (p, y) in (task * planes..).zip(y.chunks_exact_mut(output_len)) {
+                    self.load_plane(&x[p * self.plane_len..][..self.plane_len], wide, phases);
+                    for (o, y) in self.filters_of(p).zip(y.chunks_exact_mut(self.positions)) {
                         let bias = bias.map_or(T::Acc::zero(), |bias| bias[o]);
-                        let filter = &filters[o * self.taps.len()..][..self.taps.len()];
-                        let values = &mut values[..self.windows()];
+                        let filter = &filters[o * self.tap_offsets.len()..];
+                        let values = &mut values[..self.padded_windows()];
                         values.fill(bias);
-                        let taps = self.taps.iter().copied().zip(filter.iter().copied());
-                        add_taps(tiled, taps, values);
-                        for (window, row) in self.tiling.rows() {
+                        let taps = self.tap_offsets.iter().copied().zip(filter.iter().copied());
+                        add_taps(phases, taps, values);
+                        for (window, row) in self.layout.rows() {
                             narrow(&values[window..][..row.len()], &mut y[row]);
                         }
                     }
                 }
             });
-            activate(&ALONE, function, y)
+            activate(&ONE_THREAD, activation, y)
         })
     }
 
@@ -137,29 +140,31 @@ impl Depthwise {
         dy: &[T],
         dx: &mut [T],
     ) {
-        let results = self.filters * self.positions;
-        let per_task = self.planes_per_task();
-        workers.for_each_chunk(dx, per_task * self.plane, |task, dx| {
-            self.with_rooms::<T>(|wide, tiled, values| {
-                // What precedes the first window and lies between rows of windows stays zero.
-                for (p, dx) in (task * per_task..).zip(dx.chunks_exact_mut(self.plane)) {
-                    tiled.fill(T::Acc::zero());
-                    for (i, o) in self.outputs(p).enumerate() {
-                        let dy = &dy[p * results + i * self.positions..][..self.positions];
-                        let lead = self.lead();
-                        self.place(dy, &mut values[lead..]);
-                        let filter = &filters[o * self.taps.len()..][..self.taps.len()];
-                        for (phase, taps) in self.by_phase.iter().enumerate() {
-                            let taps = taps.iter().map(|&(tap, at)| (lead - at, filter[tap]));
-                            let len = self.tiling.phase_len();
-                            add_taps(values, taps, &mut tiled[phase * len..][..len]);
+        let output_len = self.multiplier * self.positions;
+        let planes = self.planes_per_task();
+        workers.for_each_chunk(dx, planes * self.plane_len, |task, dx| {
+            self.with_buffers::<T>(|wide, phases, values| {
+                // Values before the first window and between rows of windows stay zero.
+                for (p, dx) in (task * planes..).zip(dx.chunks_exact_mut(self.plane_len)) {
+                    phases.fill(T::Acc::zero());
+                    for (i, o) in self.filters_of(p).enumerate() {
+                        let dy = &dy[p * output_len + i * self.positions..][..self.positions];
+                        let first_window = self.max_tap_offset();
+                        self.load_windows(dy, &mut values[first_window..]);
+                        let filter = &filters[o * self.tap_offsets.len()..];
+                        for (phase, taps) in self.phase_taps.iter().enumerate() {
+                            let taps = taps
+                                .iter()
+                                .map(|&(tap, offset)| (first_window - offset, filter[tap]));
+                            let len = self.layout.phase_len();
+                            add_taps(values, taps, &mut phases[phase * len..][..len]);
                         }
                     }
                     overwrite_widened(dx, wide, |dx| {
                         dx.fill(T::Acc::zero());
                         vectorized(
                             #[inline(always)]
-                            || self.tiling.from_phases(tiled, dx),
+                            || self.layout.from_phases(phases, dx),
                         );
                     });
                 }
@@ -167,8 +172,8 @@ impl Depthwise {
         });
     }
 
-    /// The filters' gradients over runs of `images` images, each run's apart: `sums ← dy ∗ x`.
-    pub(crate) fn correlate<T: Element>(
+    /// `sums ← dy ∗ x`, for each part of `images` images of the batch separately.
+    pub(crate) fn backward_filters<T: Element>(
         &self,
         workers: &Workers,
         images: usize,
@@ -176,21 +181,23 @@ impl Depthwise {
         dy: &[T],
         sums: &mut [T::Acc],
     ) {
-        let batch = x.len() / (self.channels * self.plane);
-        let (part, results) = (self.filters * self.taps.len(), self.filters * self.positions);
+        let batch = x.len() / (self.channels * self.plane_len);
+        let output_len = self.multiplier * self.positions;
+        let sums_len = self.multiplier * self.tap_offsets.len();
         let per_task = self.planes_per_task().div_ceil(images);
-        workers.for_each_chunk(sums, per_task * part, |task, sums| {
-            self.with_rooms::<T>(|wide, tiled, values| {
-                for (at, sums) in (task * per_task..).zip(sums.chunks_exact_mut(part)) {
-                    let (run, channel) = (at / self.channels, at % self.channels);
+        workers.for_each_chunk(sums, per_task * sums_len, |task, sums| {
+            self.with_buffers::<T>(|wide, phases, values| {
+                for (i, sums) in (task * per_task..).zip(sums.chunks_exact_mut(sums_len)) {
+                    let (batch_part, channel) = (i / self.channels, i % self.channels);
                     sums.fill(T::Acc::zero());
-                    for image in run * images..batch.min((run + 1) * images) {
+                    for image in batch_part * images..batch.min((batch_part + 1) * images) {
                         let p = image * self.channels + channel;
-                        self.spread(&x[p * self.plane..][..self.plane], wide, tiled);
-                        let dy = dy[p * results..][..results].chunks_exact(self.positions);
-                        for (dy, sums) in dy.zip(sums.chunks_exact_mut(self.taps.len())) {
-                            self.place(dy, values);
-                            add_products(tiled, &self.taps, &values[..self.windows()], sums);
+                        self.load_plane(&x[p * self.plane_len..][..self.plane_len], wide, phases);
+                        let dy = dy[p * output_len..][..output_len].chunks_exact(self.positions);
+                        for (dy, sums) in dy.zip(sums.chunks_exact_mut(self.tap_offsets.len())) {
+                            self.load_windows(dy, values);
+                            let values = &values[..self.padded_windows()];
+                            add_products(phases, &self.tap_offsets, values, sums);
                         }
                     }
                 }
@@ -199,67 +206,61 @@ impl Depthwise {
     }
 
     fn planes_per_task(&self) -> usize {
-        (GRAIN / self.plane.max(1)).max(1)
+        (GRAIN / self.plane_len.max(1)).max(1)
     }
 
-    /// Filters of the channel of plane `p`.
-    fn outputs(&self, p: usize) -> Range<usize> {
+    /// Returns the filters of the channel of plane `p`.
+    fn filters_of(&self, p: usize) -> Range<usize> {
         let channel = p % self.channels;
-        channel * self.filters..(channel + 1) * self.filters
+        channel * self.multiplier..(channel + 1) * self.multiplier
     }
 
-    /// Numbers of windows, up to whole runs of those summed at a time.
-    fn windows(&self) -> usize {
-        self.tiling.window_slots().next_multiple_of(WINDOWS)
+    /// Returns the window slots, rounded up to a multiple of [`WINDOWS`].
+    fn padded_windows(&self) -> usize {
+        self.layout.window_slots().next_multiple_of(WINDOWS)
     }
 
-    /// The farthest that a tap lies behind the start of its phase.
-    fn lead(&self) -> usize {
-        self.by_phase.iter().flatten().map(|&(_, at)| at).max().unwrap_or(0)
+    /// Returns the greatest offset of a tap from the start of its phase.
+    fn max_tap_offset(&self) -> usize {
+        self.phase_taps.iter().flatten().map(|&(_, offset)| offset).max().unwrap_or(0)
     }
 
-    /// Calls `body` with room to widen a plane, and, zeroed, for a rearranged plane and for a
-    /// value of each window behind as many zeros as a tap can look back.
-    fn with_rooms<T: Element>(
+    /// Calls `body` with three zeroed buffers: for a widened plane, a polyphase plane, and a value
+    /// of each window. The values have room for [`Self::max_tap_offset`] leading zeros.
+    fn with_buffers<T: Element>(
         &self,
         body: impl FnOnce(&mut [T::Acc], &mut [T::Acc], &mut [T::Acc]),
     ) {
-        let (wide, tiled) = (accumulator_len::<T>(self.plane), self.tiling.len() + WINDOWS);
-        let values = self.lead() + self.windows().max(self.tiling.phase_len() + WINDOWS);
-        with_scratch(wide + tiled + values, |room: &mut [T::Acc]| {
-            room.fill(T::Acc::zero());
-            let (wide, room) = room.split_at_mut(wide);
-            let (tiled, values) = room.split_at_mut(tiled);
-            body(wide, tiled, values);
+        let (wide_len, phases_len) =
+            (accumulator_len::<T>(self.plane_len), self.layout.len() + WINDOWS);
+        let values_len =
+            self.max_tap_offset() + self.padded_windows().max(self.layout.phase_len() + WINDOWS);
+        with_scratch(wide_len + phases_len + values_len, |scratch: &mut [T::Acc]| {
+            scratch.fill(T::Acc::zero());
+            let (wide, scratch) = scratch.split_at_mut(wide_len);
+            let (phases, values) = scratch.split_at_mut(phases_len);
+            body(wide, phases, values);
         });
     }
 
-    /// Rearranges a plane.
-    fn spread<T: Element>(&self, x: &[T], wide: &mut [T::Acc], tiled: &mut [T::Acc]) {
+    /// Copies plane `x` to the polyphase layout.
+    fn load_plane<T: Element>(&self, x: &[T], wide: &mut [T::Acc], phases: &mut [T::Acc]) {
         let x = widened(x, wide);
         vectorized(
             #[inline(always)]
-            || self.tiling.to_phases(x, tiled),
+            || self.layout.to_phases(x, phases),
         );
     }
 
-    /// Puts each window's element at its number; numbers of no window are left as they are.
-    fn place<T: Element>(&self, dy: &[T], values: &mut [T::Acc]) {
-        for (window, row) in self.tiling.rows() {
+    /// Copies the element of each window to its slot; the slots between rows stay as they are.
+    fn load_windows<T: Element>(&self, dy: &[T], values: &mut [T::Acc]) {
+        for (window, row) in self.layout.rows() {
             widen(&dy[row.clone()], &mut values[window..][..row.len()]);
         }
     }
 }
 
-/// The geometry as that of a pooling, whose windows are the kernel's reach.
-fn pool(axes: &[SpatialAxis; 2]) -> Option<Pool2d> {
-    let reach = axes.map(|axis| axis.dilation * (axis.kernel - 1) + 1);
-    let [input, stride, pad] =
-        [axes.map(|axis| axis.input), axes.map(|axis| axis.stride), axes.map(|axis| axis.pad)];
-    Pool2d::new(1, input, reach, stride, pad, PoolRounding::Floor).ok()
-}
-
-/// `yₙ ← yₙ + Σ wₜ · x[offsetₜ + n]` over taps of offset and weight.
+/// `yₙ ← yₙ + Σ wₜ · x[offsetₜ + n]` over the taps, given as offset and weight.
 fn add_taps<A: Element + Float>(
     x: &[A],
     taps: impl Iterator<Item = (usize, A)> + Clone,
@@ -268,9 +269,9 @@ fn add_taps<A: Element + Float>(
     vectorized(
         #[inline(always)]
         || {
-            let (runs, rest) = y.as_chunks_mut::<WINDOWS>();
-            let done = runs.len() * WINDOWS;
-            for (i, y) in runs.iter_mut().enumerate() {
+            let (blocks, rest) = y.as_chunks_mut::<WINDOWS>();
+            let rest_start = blocks.len() * WINDOWS;
+            for (i, y) in blocks.iter_mut().enumerate() {
                 let mut sum = *y;
                 for (offset, w) in taps.clone() {
                     let x = &x[offset + i * WINDOWS..][..WINDOWS];
@@ -281,14 +282,14 @@ fn add_taps<A: Element + Float>(
                 *y = sum;
             }
             for (offset, w) in taps.clone() {
-                let x = &x[offset + done..][..rest.len()];
+                let x = &x[offset + rest_start..][..rest.len()];
                 rest.iter_mut().zip(x).for_each(|(y, &x)| *y = *y + w * x);
             }
         },
     );
 }
 
-/// `sumsₜ ← sumsₜ + Σ yₙ · x[offsetₜ + n]`; `y` is whole runs.
+/// `sumsₜ ← sumsₜ + Σ yₙ · x[offsetₜ + n]`; the length of `y` is a multiple of [`WINDOWS`].
 fn add_products<A: Element + Float>(x: &[A], offsets: &[usize], y: &[A], sums: &mut [A]) {
     vectorized(
         #[inline(always)]
@@ -301,7 +302,7 @@ fn add_products<A: Element + Float>(x: &[A], offsets: &[usize], y: &[A], sums: &
                         lanes[j] = lanes[j] + y[j] * x[j];
                     }
                 }
-                // Halves are added until one lane is left.
+                // Pairwise reduction: the upper half is added to the lower until one lane is left.
                 let mut len = WINDOWS / 2;
                 while len > 0 {
                     for j in 0..len {

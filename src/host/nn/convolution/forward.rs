@@ -1,6 +1,5 @@
-//! Results: the filters times the columns of the images.
+//! Forward pass by implicit GEMM: `y = filters · columns + bias`.
 
-use crate::host::simd::accumulator::accumulator_len;
 use crate::{
     element::Element,
     error::Result,
@@ -8,75 +7,75 @@ use crate::{
         blas::gemm::{GemmB, gemm_packed},
         cache::scratch::with_scratch,
         nn::convolution::{
-            activate,
             implicit_gemm::{ImageGroup, ImplicitColumns},
-            levels,
+            schedule::{activate, split_workers},
         },
-        simd::accumulator::{overwrite_widened, widened},
+        simd::accumulator::{accumulator_len, overwrite_widened, widened},
         threads::Workers,
     },
     op::{Convolution, Gemm, Transpose, Unary},
 };
 use num_traits::Float;
 
-/// `y ← filters·columns + bias` for all images, and a function of it if there is one.
-pub(crate) fn by_slabs<T: Element>(
+/// `y ← activation(filters · columns + bias)` for all images.
+pub(crate) fn by_gemm<T: Element>(
     workers: &Workers,
     op: &Convolution,
     x: &[T],
     filters: &[T::Acc],
     bias: Option<&[T::Acc]>,
-    function: Option<Unary<T::Acc>>,
+    activation: Option<Unary<T::Acc>>,
     y: &mut [T],
 ) -> Result<()> {
-    let slabs = ImplicitColumns::for_outputs(op)?;
-    let (image, result) = (op.window().image_len(), op.outputs() * op.window().positions());
-    let (outer, inner) = levels(workers, op, slabs.tasks());
-    outer.try_for_each_chunk(y, slabs.images() * result, |task, y| {
-        let images = y.len() / result;
-        let x = &x[task * slabs.images() * image..][..images * image];
-        with_scratch(accumulator_len::<T>(x.len()), |room_x| {
-            with_scratch(accumulator_len::<T>(y.len()), |room_y| {
-                let x = widened(x, room_x);
-                let mut done = Ok(());
-                overwrite_widened(y, room_y, |y| {
-                    done = (0..op.groups()).try_for_each(|group| {
-                        multiply(inner, &slabs, &slabs.slab(group, images), x, filters, bias, y)
+    let columns = ImplicitColumns::for_outputs(op)?;
+    let (image_len, output_len) = (op.window().image_len(), op.outputs() * op.window().positions());
+    let (task_workers, gemm_workers) = split_workers(workers, op, columns.tasks());
+    task_workers.try_for_each_chunk(y, columns.max_images * output_len, |task, y| {
+        let images = y.len() / output_len;
+        let x = &x[task * columns.max_images * image_len..][..images * image_len];
+        with_scratch(accumulator_len::<T>(x.len()), |x_scratch| {
+            with_scratch(accumulator_len::<T>(y.len()), |y_scratch| {
+                let x = widened(x, x_scratch);
+                let mut result = Ok(());
+                overwrite_widened(y, y_scratch, |y| {
+                    result = (0..op.groups()).try_for_each(|group| {
+                        let images = columns.image_group(group, images);
+                        multiply(gemm_workers, &columns, &images, x, filters, bias, y)
                     });
                 });
-                done
+                result
             })
         })?;
-        activate(inner, function, y)
+        activate(gemm_workers, activation, y)
     })
 }
 
-/// `y ← filters·columns + bias` for one slab.
+/// `y ← filters · columns + bias` for the images of one GEMM.
 fn multiply<A: Element<Acc = A> + Float>(
     workers: &Workers,
-    slabs: &ImplicitColumns,
-    slab: &ImageGroup,
+    columns: &ImplicitColumns,
+    images: &ImageGroup,
     x: &[A],
     filters: &[A],
     bias: Option<&[A]>,
     y: &mut [A],
 ) -> Result<()> {
-    let (m, k, n) = (slabs.outputs(), slabs.rows(), slab.columns());
-    let filters = &filters[slab.group() * m * k..][..m * k];
+    let (m, k, n) = (columns.outputs, columns.rows(), images.columns);
+    let filters = &filters[images.group * m * k..][..m * k];
     let op = Gemm::<A>::new(m, n, k);
-    let bias = bias.map(|bias| &bias[slab.group() * m..][..m]);
-    let product = |y: &mut [A]| match slabs.identity(slab, x) {
+    let bias = bias.map(|bias| &bias[images.group * m..][..m]);
+    let gemm = |y: &mut [A]| match columns.image_as_columns(images, x) {
         Some(x) => gemm_packed(workers, &op, filters, &GemmB::Matrix(x), bias, y),
-        None => slabs.with_columns(workers, slab, Transpose::No, 0..k, x, |columns| {
+        None => columns.with_columns(workers, images, Transpose::No, 0..k, x, |columns| {
             gemm_packed(workers, &op, filters, &GemmB::Indirect(columns), bias, y)
         }),
     };
-    if let Some(plane) = slabs.result_mut(slab, y) {
-        return product(plane);
+    if let Some(output) = columns.output_mut(images, y) {
+        return gemm(output);
     }
-    with_scratch(m * n, |side: &mut [A]| {
-        product(side)?;
-        slabs.scatter_results(slab, side, y);
+    with_scratch(m * n, |outputs: &mut [A]| {
+        gemm(outputs)?;
+        columns.scatter_outputs(images, outputs, y);
         Ok(())
     })
 }

@@ -1,15 +1,15 @@
-//! Where the columns of images lie, and how many images are multiplied at a time.
+//! Implicit GEMM: address tables of the im2col matrix, and the images of one GEMM.
 //!
-//! Columns are not made: row r of them (a tap of a channel) at position p is the element
-//! `rows[r] + p's` of the images. For that to hold with padding and strides too, images are
-//! rearranged first into *frames*: padded, and of every stride-th element one plane. A frame is
-//! about as large as its image, columns are as many times larger as a kernel has taps.
+//! The im2col matrix is never stored. Its element in row `r` (a tap of a channel) and column `p` (a
+//! position) is `x[row_offsets[r] + offset(p)]`. With padding or strides there are no such tables, so each
+//! image is first copied to a *frame*: padded, and split into polyphase planes. A frame is about
+//! as large as its image; the matrix would be larger by the number of taps.
 
 use crate::{
     element::Element,
     error::{Error, Result},
     host::{
-        blas::gemm::{CopySpan, IndirectMatrix},
+        blas::kernel::indirect_packing::{CopySpan, IndirectMatrix},
         cache::scratch::with_scratch,
         nn::{im2col::im2col_channels, tap_range::WindowTaps},
         threads::Workers,
@@ -18,303 +18,292 @@ use crate::{
 };
 use std::ops::Range;
 
-/// Columns below which a product is too narrow to be fast.
+/// Columns below which a GEMM is slow.
 const MIN_N: usize = 64;
 
-/// Terms below which a sum over positions is too short to be fast: every sum is read and written
-/// for so many.
+/// Positions below which a GEMM that sums over positions is slow: it reads and writes each sum
+/// once for this many products.
 const MIN_K: usize = 384;
 
-/// Most images side by side.
+/// Most images in one GEMM.
 const MAX_IMAGES: usize = 32;
-/// Elements of frames for which memory is asked before they are made.
+
+/// Elements of frames from which memory is reserved before the tables are made.
 const PREALLOC_CHECK_LEN: usize = 1 << 24;
 
-/// The images of a convolution, by groups, in slabs of a few side by side.
+/// Address tables of the im2col matrix of one group of channels, for several images at a time.
 pub(crate) struct ImplicitColumns {
     /// Windows over the channels of one group.
     window: Window,
     batch: usize,
     groups: usize,
     /// Output planes of one group.
-    outputs: usize,
-    /// Most images side by side.
-    images: usize,
-    /// How one group of an image is rearranged, unless it is used as it is.
-    frame: Option<WindowTaps>,
-    /// Elements of a frame's planes of one channel, and from one image's frame to the next.
-    plane: usize,
-    stride: usize,
-    /// Where each row of the columns begins.
-    rows: Vec<usize>,
-    /// Where positions lie from there, image after image.
-    runs: Vec<CopySpan>,
-    /// Runs of one image.
-    per_image: usize,
+    pub(crate) outputs: usize,
+    /// Most images in one GEMM.
+    pub(crate) max_images: usize,
+    /// Taps that copy an image to its frame; `None` if images are used in place.
+    frame_taps: Option<WindowTaps>,
+    /// Elements of one polyphase plane of a frame.
+    plane_len: usize,
+    /// Elements from one image or frame to the next.
+    image_stride: usize,
+    row_offsets: Vec<usize>,
+    /// Offsets of the positions, in runs of contiguous elements, image after image.
+    position_spans: Vec<CopySpan>,
+    spans_per_image: usize,
 }
 
-/// Images of one group whose columns are multiplied at once.
+/// Images multiplied in one GEMM, restricted to one group of channels.
 pub(crate) struct ImageGroup {
     images: usize,
-    group: usize,
-    columns: usize,
-}
-
-impl ImageGroup {
-    pub(crate) fn group(&self) -> usize {
-        self.group
-    }
-
-    /// Columns in all.
-    pub(crate) fn columns(&self) -> usize {
-        self.columns
-    }
+    /// Index of the group of channels.
+    pub(crate) group: usize,
+    /// Positions of all images.
+    pub(crate) columns: usize,
 }
 
 impl ImplicitColumns {
-    /// For products whose columns are positions.
+    /// Returns the tables for a GEMM whose columns are positions.
     pub(crate) fn for_outputs(op: &Convolution) -> Result<Self> {
         let positions = op.window().positions().max(1);
-        // Wide enough, and little of the last vector computed in vain; as many for each if that
-        // can be had.
-        let wide = |images: &usize| {
+        let is_efficient = |images: &usize| {
             let columns = images * positions;
-            columns >= MIN_N && columns.next_multiple_of(16) - columns <= columns / 15
+            let idle_lanes = columns.next_multiple_of(16) - columns;
+            columns >= MIN_N && idle_lanes <= columns / 15
         };
-        let wide = || (1..MAX_IMAGES).filter(wide).take(4);
-        let even = wide().find(|&images| op.batch().is_multiple_of(images));
-        Self::new(op, even.or(wide().next()).unwrap_or(MAX_IMAGES))
+        // Of the four smallest, the first that divides the batch, or else the smallest.
+        let candidates = || (1..MAX_IMAGES).filter(is_efficient).take(4);
+        let divisor = candidates().find(|&images| op.batch().is_multiple_of(images));
+        Self::new(op, divisor.or(candidates().next()).unwrap_or(MAX_IMAGES))
     }
 
-    /// For sums over positions.
+    /// Returns the tables for a GEMM that sums over positions.
     pub(crate) fn for_filter_gradients(op: &Convolution) -> Result<Self> {
         Self::new(op, MIN_K.div_ceil(op.window().positions().max(1)).min(MAX_IMAGES))
     }
 
-    fn new(op: &Convolution, images: usize) -> Result<Self> {
+    fn new(op: &Convolution, max_images: usize) -> Result<Self> {
         let all = op.window();
         let window = Window::new(all.channels() / op.groups(), all.axes())?;
         let (batch, groups) = (op.batch(), op.groups());
-        let images = images.clamp(1, batch.max(1));
-        expect_frames(&window, images)?;
-        let as_it_is = window.axes().iter().all(|axis| axis.stride == 1 && axis.pad == 0);
-        let phases: Vec<SpatialAxis> = window.axes().iter().map(phases).collect();
-        let extents = extents(&window);
-        let plane = extents.iter().product::<usize>();
-        let planes = phases.iter().map(|axis| axis.kernel).product::<usize>();
-        let (rows, runs) = (rows(&window, &extents, planes * plane), runs(&window, &extents));
-        let per_image = runs.len();
-        let frame = window.channels() * planes * plane;
-        let stride = if as_it_is { groups * frame } else { frame };
+        let max_images = max_images.clamp(1, batch.max(1));
+        check_frame_memory(&window, max_images)?;
+        let in_place = window.axes().iter().all(|axis| axis.stride == 1 && axis.pad == 0);
+        let phases: Vec<SpatialAxis> = window.axes().iter().map(phase_axis).collect();
+        let extents = plane_extents(&window);
+        let plane_len = extents.iter().product::<usize>();
+        let channel_len = phases.iter().map(|axis| axis.kernel).product::<usize>() * plane_len;
+        let frame_len = window.channels() * channel_len;
+        let image_stride = if in_place { groups * frame_len } else { frame_len };
         let positions = window.positions();
-        let runs = (0..images).flat_map(|image| {
-            let shift = move |run: &CopySpan| CopySpan {
-                from: run.from + image * stride,
-                to: run.to + image * positions,
-                ..*run
-            };
-            runs.iter().map(shift).collect::<Vec<_>>()
-        });
+        let spans = position_spans(&window, &extents);
+        let of_image = |image| {
+            spans.iter().map(move |span| CopySpan {
+                from: span.from + image * image_stride,
+                to: span.to + image * positions,
+                ..*span
+            })
+        };
         Ok(Self {
-            runs: runs.collect(),
-            frame: (!as_it_is).then(|| WindowTaps::new(&phases, &extents)),
+            position_spans: (0..max_images).flat_map(of_image).collect(),
+            spans_per_image: spans.len(),
+            row_offsets: row_offsets(&window, &extents, channel_len),
+            frame_taps: (!in_place).then(|| WindowTaps::new(&phases, &extents)),
             outputs: op.outputs() / groups,
             window,
             batch,
             groups,
-            images,
-            plane,
-            stride,
-            rows,
-            per_image,
+            max_images,
+            plane_len,
+            image_stride,
         })
     }
 
-    /// Rows of the columns of one group.
+    /// Returns the rows of the im2col matrix.
     pub(crate) fn rows(&self) -> usize {
         self.window.column_rows()
     }
 
-    /// Output planes of one group.
-    pub(crate) fn outputs(&self) -> usize {
-        self.outputs
-    }
-
-    /// Most images of one slab.
-    pub(crate) fn images(&self) -> usize {
-        self.images
-    }
-
-    /// Runs of so many images in the batch.
+    /// Returns the number of GEMMs for the batch, per group.
     pub(crate) fn tasks(&self) -> usize {
-        self.batch.div_ceil(self.images)
+        self.batch.div_ceil(self.max_images)
     }
 
-    /// So many images of one group, of those that are handed over with it.
-    pub(crate) fn slab(&self, group: usize, images: usize) -> ImageGroup {
+    /// Returns the first `images` images of the operands that are passed with the group.
+    pub(crate) fn image_group(&self, group: usize, images: usize) -> ImageGroup {
         ImageGroup { images, group, columns: images * self.window.positions() }
     }
 
-    /// The image that is its own columns, whose rows are `positions` apart.
-    pub(crate) fn identity<'a, A>(&self, slab: &ImageGroup, x: &'a [A]) -> Option<&'a [A]> {
-        (self.window.is_identity() && slab.images == 1).then(|| &x[self.image(slab, 0)])
+    /// Returns the part of `x` that is its own im2col matrix, if the group is one such image.
+    pub(crate) fn image_as_columns<'a, A>(
+        &self,
+        group: &ImageGroup,
+        x: &'a [A],
+    ) -> Option<&'a [A]> {
+        (self.window.is_identity() && group.images == 1).then(|| &x[self.image_range(group, 0)])
     }
 
-    /// Calls `body` with some rows of the slab's columns, or their transpose.
+    /// Calls `body` with some rows of the im2col matrix of the images, or with their transpose.
     pub(crate) fn with_columns<A: Element, R>(
         &self,
         workers: &Workers,
-        slab: &ImageGroup,
+        group: &ImageGroup,
         trans: Transpose,
         rows: Range<usize>,
         x: &[A],
         body: impl FnOnce(&IndirectMatrix<A>) -> R,
     ) -> R {
-        let (rows, runs) = (&self.rows[rows], &self.runs[..slab.images * self.per_image]);
-        let Some(frame) = &self.frame else {
-            let start = self.image(slab, 0).start.min(x.len());
-            return body(&IndirectMatrix::new(trans, &x[start..], rows, runs));
+        let spans = &self.position_spans[..group.images * self.spans_per_image];
+        let rows = &self.row_offsets[rows];
+        let Some(taps) = &self.frame_taps else {
+            let start = self.image_range(group, 0).start.min(x.len());
+            return body(&IndirectMatrix::new(trans, &x[start..], rows, spans));
         };
-        with_scratch(slab.images * self.stride, |frames: &mut [A]| {
-            for (image, frame_of) in frames.chunks_exact_mut(self.stride.max(1)).enumerate() {
-                im2col_channels(workers, frame, &x[self.image(slab, image)], frame_of, self.plane);
+        with_scratch(group.images * self.image_stride, |frames: &mut [A]| {
+            for (image, frame) in frames.chunks_exact_mut(self.image_stride.max(1)).enumerate() {
+                let x = &x[self.image_range(group, image)];
+                im2col_channels(workers, taps, x, frame, self.plane_len);
             }
-            body(&IndirectMatrix::new(trans, frames, rows, runs))
+            body(&IndirectMatrix::new(trans, frames, rows, spans))
         })
     }
 
-    /// The slab's results, if a product can write them: those of one image.
-    pub(crate) fn result_mut<'a, A>(
+    /// Returns the outputs of the group as a matrix, if it is a single image.
+    pub(crate) fn output_mut<'a, A>(
         &self,
-        slab: &ImageGroup,
+        group: &ImageGroup,
         y: &'a mut [A],
     ) -> Option<&'a mut [A]> {
-        (slab.images == 1).then(|| &mut y[self.result(slab, 0)])
+        (group.images == 1).then(|| &mut y[self.output_range(group, 0)])
     }
 
-    /// Copies results of several images side by side to their places.
-    pub(crate) fn scatter_results<A: Element>(
+    /// Copies the rows of `matrix`, which hold the outputs of all images, to `y`.
+    pub(crate) fn scatter_outputs<A: Element>(
         &self,
-        slab: &ImageGroup,
-        product: &[A],
+        group: &ImageGroup,
+        matrix: &[A],
         y: &mut [A],
     ) {
-        let positions = self.window.positions().max(1);
-        for (row, product) in product.chunks_exact(slab.columns.max(1)).enumerate() {
-            for (image, run) in product.chunks_exact(positions).enumerate() {
-                let at = self.result(slab, image).start + row * positions;
-                y[at..at + positions].copy_from_slice(run);
-            }
-        }
+        self.for_each_output(group, |row, output| y[output].copy_from_slice(&matrix[row]));
     }
 
-    /// Calls `body` with the slab's results side by side, and their leading dimension.
+    /// Calls `body` with the outputs of the group as a matrix, and its leading dimension.
     pub(crate) fn with_gathered_outputs<A: Element, R>(
         &self,
-        slab: &ImageGroup,
+        group: &ImageGroup,
         y: &[A],
         body: impl FnOnce(&[A], usize) -> R,
     ) -> R {
-        let positions = self.window.positions().max(1);
-        if slab.images == 1 {
-            return body(&y[self.result(slab, 0)], positions);
+        if group.images == 1 {
+            return body(&y[self.output_range(group, 0)], self.window.positions());
         }
-        with_scratch(self.outputs * slab.columns, |side: &mut [A]| {
-            for (row, side) in side.chunks_exact_mut(slab.columns.max(1)).enumerate() {
-                for (image, run) in side.chunks_exact_mut(positions).enumerate() {
-                    let at = self.result(slab, image).start + row * positions;
-                    run.copy_from_slice(&y[at..at + positions]);
-                }
-            }
-            body(side, slab.columns)
+        with_scratch(self.outputs * group.columns, |matrix: &mut [A]| {
+            self.for_each_output(group, |row, output| matrix[row].copy_from_slice(&y[output]));
+            body(matrix, group.columns)
         })
     }
 
-    /// Where the slab's group of `image` lies.
-    fn image(&self, slab: &ImageGroup, image: usize) -> Range<usize> {
+    /// Calls `body` for each output plane of each image: with the plane's part of a row of the
+    /// output matrix, and with its range in `y`.
+    fn for_each_output(
+        &self,
+        group: &ImageGroup,
+        mut body: impl FnMut(Range<usize>, Range<usize>),
+    ) {
+        let positions = self.window.positions();
+        for row in 0..self.outputs {
+            for image in 0..group.images {
+                let in_row = row * group.columns + image * positions;
+                let in_y = self.output_range(group, image).start + row * positions;
+                body(in_row..in_row + positions, in_y..in_y + positions);
+            }
+        }
+    }
+
+    /// Returns the range of the group's channels of `image` in `x`.
+    fn image_range(&self, group: &ImageGroup, image: usize) -> Range<usize> {
         let len = self.window.image_len();
-        let start = (image * self.groups + slab.group) * len;
+        let start = (image * self.groups + group.group) * len;
         start..start + len
     }
 
-    /// Where the slab's group of the results of `image` lies.
-    fn result(&self, slab: &ImageGroup, image: usize) -> Range<usize> {
+    /// Returns the range of the group's outputs of `image` in `y`.
+    fn output_range(&self, group: &ImageGroup, image: usize) -> Range<usize> {
         let len = self.outputs * self.window.positions();
-        let start = (image * self.groups + slab.group) * len;
+        let start = (image * self.groups + group.group) * len;
         start..start + len
     }
 }
 
-/// Elements from the first tap to the last.
-fn reach(axis: &SpatialAxis) -> usize {
+/// Returns the elements from the first tap to the last.
+fn tap_distance(axis: &SpatialAxis) -> usize {
     axis.dilation * (axis.kernel - 1)
 }
 
-/// Along one axis of a frame: a tap for every remainder, by the stride, of where a tap lies.
-fn phases(axis: &SpatialAxis) -> SpatialAxis {
-    SpatialAxis { kernel: axis.stride.min(reach(axis) + 1), dilation: 1, ..*axis }
+/// Returns the axis that copies an image to its frame: it has a tap for each phase, the remainder
+/// of a tap's place modulo the stride.
+fn phase_axis(axis: &SpatialAxis) -> SpatialAxis {
+    SpatialAxis { kernel: axis.stride.min(tap_distance(axis) + 1), dilation: 1, ..*axis }
 }
 
-/// Extents of a plane of a frame.
-fn extents(window: &Window) -> Vec<usize> {
+/// Returns the extents of a polyphase plane of a frame.
+fn plane_extents(window: &Window) -> Vec<usize> {
     let axes = window.axes().iter().zip(window.output());
-    axes.map(|(axis, output)| output + reach(axis) / axis.stride).collect()
+    axes.map(|(axis, output)| output + tap_distance(axis) / axis.stride).collect()
 }
 
-/// Fails if there is no memory for the frames of so many images: a dilation far beyond an image
-/// makes them far larger than images, filters and results.
-fn expect_frames(window: &Window, images: usize) -> Result<()> {
-    let planes = window.axes().iter().map(|axis| phases(axis).kernel);
-    let all = [images, window.channels()].into_iter().chain(planes).chain(extents(window));
-    let count = all.fold(1usize, |count, by| count.saturating_mul(by.max(1)));
-    // Few are not worth the question.
-    if count <= PREALLOC_CHECK_LEN || Vec::<f64>::new().try_reserve_exact(count).is_ok() {
+/// Fails if there is no memory for the frames of `images` images. A dilation far beyond an image
+/// makes frames far larger than images, filters and outputs.
+fn check_frame_memory(window: &Window, images: usize) -> Result<()> {
+    let phases = window.axes().iter().map(|axis| phase_axis(axis).kernel);
+    let factors = [images, window.channels()].into_iter().chain(phases);
+    let len = factors
+        .chain(plane_extents(window))
+        .fold(1usize, |len, factor| len.saturating_mul(factor.max(1)));
+    if len <= PREALLOC_CHECK_LEN || Vec::<f64>::new().try_reserve_exact(len).is_ok() {
         return Ok(());
     }
-    let bytes = count.saturating_mul(size_of::<f64>());
-    Err(Error::OutOfMemory { device: "host".into(), bytes })
+    let bytes = len.saturating_mul(size_of::<f64>());
+    Err(Error::out_of_host_memory(bytes))
 }
 
-/// Where rows of the columns begin in a frame: of channels of `channel` elements, whose planes
-/// have these extents.
-fn rows(window: &Window, extents: &[usize], channel: usize) -> Vec<usize> {
-    let plane: usize = extents.iter().product();
-    // Of every tap so far: its plane, and where in that.
+/// Returns the offset of each row of the im2col matrix in a frame, of `channel_len` elements per
+/// channel and planes of these extents.
+fn row_offsets(window: &Window, extents: &[usize], channel_len: usize) -> Vec<usize> {
+    let plane_len: usize = extents.iter().product();
+    // For each tap along the axes so far: the phase, and the offset in the phase's plane.
     let mut taps = vec![(0, 0)];
     for (axis, extent) in window.axes().iter().zip(extents) {
-        let along: Vec<_> = (0..axis.kernel).map(|tap| tap * axis.dilation).collect();
-        let next = |&(plane, at): &(usize, usize)| {
-            let phases = phases(axis).kernel;
-            let place = move |&tap: &usize| {
-                (plane * phases + tap % axis.stride, at * extent + tap / axis.stride)
-            };
-            along.iter().map(place).collect::<Vec<_>>()
+        let phases = phase_axis(axis).kernel;
+        let places = (0..axis.kernel).map(|tap| tap * axis.dilation);
+        let with_axis = |(phase, offset): (usize, usize)| {
+            places.clone().map(move |place| {
+                (phase * phases + place % axis.stride, offset * extent + place / axis.stride)
+            })
         };
-        taps = taps.iter().flat_map(next).collect();
+        taps = taps.into_iter().flat_map(with_axis).collect();
     }
-    let of_channel = |c| taps.iter().map(move |(phase, at)| c * channel + phase * plane + at);
+    let of_channel =
+        |c| taps.iter().map(move |(phase, offset)| c * channel_len + phase * plane_len + offset);
     (0..window.channels()).flat_map(of_channel).collect()
 }
 
-/// Where the positions of one image lie in a plane of its frame, of these extents.
-fn runs(window: &Window, extents: &[usize]) -> Vec<CopySpan> {
+/// Returns the offsets of the positions of one image in a polyphase plane of these extents.
+fn position_spans(window: &Window, extents: &[usize]) -> Vec<CopySpan> {
     let output = window.output();
-    let (width, pitch) =
-        (output.last().copied().unwrap_or(1), extents.last().copied().unwrap_or(1));
-    let mut runs: Vec<CopySpan> = Vec::new();
+    let width = output.last().copied().unwrap_or(1);
+    let plane_width = extents.last().copied().unwrap_or(1);
+    let mut spans: Vec<CopySpan> = Vec::new();
     for to in (0..window.positions()).step_by(width.max(1)) {
-        let (mut row, mut from, mut step) = (to / width, 0, pitch);
+        let (mut row, mut from, mut stride) = (to / width, 0, plane_width);
         for (output, extent) in output.iter().zip(extents).rev().skip(1) {
-            from += row % output * step;
-            (row, step) = (row / output, step * extent);
+            from += row % output * stride;
+            (row, stride) = (row / output, stride * extent);
         }
-        match runs.last_mut() {
+        match spans.last_mut() {
             Some(last) if last.from + last.len == from => last.len += width,
-            _ => runs.push(CopySpan { from, to, len: width }),
+            _ => spans.push(CopySpan { from, to, len: width }),
         }
     }
-    runs
+    spans
 }
-
-#[cfg(test)]
-mod tests;

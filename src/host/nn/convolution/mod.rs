@@ -1,44 +1,52 @@
-//! Convolutions as matrix products: the filters times the columns of the images.
+//! Convolution with groups, in any number of axes: forward pass and both gradients.
 //!
-//! - Columns are never there: a product packs its panels from the images (see `slab`), small
-//!   ones side by side. Which, depends on the shapes alone.
-//! - Gradients of the images are a convolution of those of the results, with the filters mirrored;
-//!   where strides or borders would waste much of it, columns are made and added up.
-//! - Images are shared among threads; where there are too few, threads share each product, which
-//!   has the same bits on any number of them.
-//! - For gradients of the filters, threads share the taps. Of few taps, gradients are summed over a
-//!   fixed number of runs of images, and the sums of runs added in order.
-//! - Depthwise convolutions are no products: see `depthwise`.
-//! - 16-bit images are widened as they are taken up, and results rounded once.
-//! - A function of the results is applied to those of a task at once, while they are in a cache.
+//! By definition a convolution is a GEMM: `y = filters · columns`, where the im2col matrix
+//! `columns` holds every tap of every window. The functions of this file check the operands, widen
+//! 16-bit filters to the accumulator type and choose a path by the shapes alone:
+//!
+//! - `depthwise` computes convolutions in one or two axes where each channel has at most four
+//!   filters of its own. It sums taps over a polyphase layout of each plane, without a GEMM.
+//! - `forward` computes all others. The GEMM reads the images through address tables, which
+//!   `implicit_gemm` makes. Images with strides or padding are first copied to a layout that has
+//!   such tables. Images with few positions are multiplied several at a time.
+//! - `backward_input` runs `forward` on `dy` with flipped filters. With a stride above 1, or where
+//!   the image is much larger than the output, a GEMM computes some channels of the columns
+//!   instead, and `col2im` adds them to the image.
+//! - `backward_filters` multiplies `dy` with the transposed columns. Threads share the rows of the
+//!   columns. If there are few, the images are cut into at most eight parts too, whose sums are
+//!   added in order.
+//! - `schedule` decides which threads run tasks, and which share one GEMM.
+//!
+//! A task widens 16-bit images and rounds results once. It applies the activation to its outputs
+//! while they are in cache. Results are bit-identical on any number of threads.
 
 pub(crate) mod backward_filters;
 pub(crate) mod backward_input;
 pub(crate) mod depthwise;
 pub(crate) mod forward;
 pub(crate) mod implicit_gemm;
+pub(crate) mod schedule;
 
-use crate::host::simd::accumulator::accumulator_len;
 use crate::{
     element::Element,
     error::{Result, check_len},
     host::{
-        cache::scratch::with_scratch, elementwise::map::unary_in_place,
-        nn::convolution::depthwise::Depthwise, simd::accumulator::widened, threads::Workers,
+        cache::scratch::with_scratch,
+        nn::convolution::{
+            depthwise::Depthwise,
+            schedule::{activate, task_workers},
+        },
+        simd::accumulator::{accumulator_len, widened},
+        threads::Workers,
     },
     op::{Convolution, Unary},
 };
 
-/// Floating-point operations below which one thread is faster than several.
-const PARALLEL_MIN_FLOPS: u64 = 2_000_000;
-
-static ALONE: Workers = Workers::sequential();
-
-/// `y ← filters ∗ x + bias`: every image's every window, times every filter of its group.
+/// `y ← filters ∗ x + bias`: each window of each image times each filter of its group.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `x` holds the images, `filters` the filters,
-/// `bias` one element for each output plane and `y` the results.
+/// `bias` one element for each output plane and `y` the outputs.
 pub fn convolve<T: Element>(
     workers: &Workers,
     op: &Convolution,
@@ -50,11 +58,11 @@ pub fn convolve<T: Element>(
     convolve_then(workers, op, x, filters, bias, None, y)
 }
 
-/// `y ← function(filters ∗ x + bias)`: the bits of [`convolve`], then
+/// `y ← function(filters ∗ x + bias)`, bit-identical to [`convolve`] followed by
 /// [`unary_in_place`](crate::host::unary_in_place).
 ///
 /// # Errors
-/// As [`convolve`].
+/// Like [`convolve`].
 pub fn convolve_with_activation<T: Element>(
     workers: &Workers,
     op: &Convolution,
@@ -67,14 +75,14 @@ pub fn convolve_with_activation<T: Element>(
     convolve_then(workers, op, x, filters, bias, Some(function), y)
 }
 
-/// A convolution, and a function of its results if there is one.
+/// A convolution with an optional activation.
 fn convolve_then<T: Element>(
     workers: &Workers,
     op: &Convolution,
     x: &[T],
     filters: &[T],
     bias: Option<&[T]>,
-    function: Option<Unary<T::Acc>>,
+    activation: Option<Unary<T::Acc>>,
     y: &mut [T],
 ) -> Result<()> {
     op.check("convolve", ("x", x.len()), ("filters", filters.len()), ("y", y.len()))?;
@@ -85,34 +93,25 @@ fn convolve_then<T: Element>(
         let planes = y.chunks_mut(op.window().positions()).enumerate();
         let bias = |plane| bias.map_or(T::default(), |bias| bias[plane % op.outputs()]);
         planes.for_each(|(plane, y)| y.fill(bias(plane)));
-        return activate(workers, function, y);
+        return activate(workers, activation, y);
     }
     let bias: Option<Vec<_>> = bias.map(|bias| bias.iter().map(|b| b.to_acc()).collect());
-    with_scratch(accumulator_len::<T>(filters.len()), |room| {
-        let (filters, bias) = (widened(filters, room), bias.as_deref());
-        match Depthwise::of(op) {
+    with_scratch(accumulator_len::<T>(filters.len()), |scratch| {
+        let (filters, bias) = (widened(filters, scratch), bias.as_deref());
+        match Depthwise::new(op) {
             Some(depthwise) => {
-                depthwise.convolve(share(workers, op), x, filters, bias, function, y)
+                depthwise.forward(task_workers(workers, op), x, filters, bias, activation, y)
             }
-            None => forward::by_slabs(workers, op, x, filters, bias, function, y),
+            None => forward::by_gemm(workers, op, x, filters, bias, activation, y),
         }
     })
-}
-
-/// `y ← function(y)`, if there is one.
-fn activate<T: Element>(
-    workers: &Workers,
-    function: Option<Unary<T::Acc>>,
-    y: &mut [T],
-) -> Result<()> {
-    function.map_or(Ok(()), |function| unary_in_place(workers, function, y))
 }
 
 /// Gradient of the images: `dx ← filtersᵀ ∗ dy`; overwrites `dx`.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) unless `filters` holds the filters, `dy` gradients of
-/// the results and `dx` those of the images.
+/// [`Error::Length`](crate::Error::Length) unless `filters` holds the filters, `dy` the gradients
+/// of the outputs and `dx` those of the images.
 pub fn convolve_backward_input<T: Element>(
     workers: &Workers,
     op: &Convolution,
@@ -126,21 +125,21 @@ pub fn convolve_backward_input<T: Element>(
         dx.fill(T::default());
         return Ok(());
     }
-    with_scratch(accumulator_len::<T>(filters.len()), |room| {
-        let filters = widened(filters, room);
-        match Depthwise::of(op) {
-            Some(depthwise) => depthwise.backward_input(share(workers, op), filters, dy, dx),
-            None => return backward_input::by_slabs(workers, op, filters, dy, dx),
+    with_scratch(accumulator_len::<T>(filters.len()), |scratch| {
+        let filters = widened(filters, scratch);
+        match Depthwise::new(op) {
+            Some(depthwise) => depthwise.backward_input(task_workers(workers, op), filters, dy, dx),
+            None => return backward_input::by_gemm(workers, op, filters, dy, dx),
         }
         Ok(())
     })
 }
 
-/// Gradient of the filters, added to what `dfilters` holds: `dfilters ← dfilters + dy ∗ x`.
+/// Gradient of the filters, added to the contents of `dfilters`: `dfilters ← dfilters + dy ∗ x`.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) unless `x` holds the images, `dy` gradients of the
-/// results and `dfilters` those of the filters.
+/// [`Error::Length`](crate::Error::Length) unless `x` holds the images, `dy` the gradients of the
+/// outputs and `dfilters` those of the filters.
 pub fn convolve_backward_filters<T: Element>(
     workers: &Workers,
     op: &Convolution,
@@ -153,27 +152,11 @@ pub fn convolve_backward_filters<T: Element>(
     if x.is_empty() || dy.is_empty() || dfilters.is_empty() {
         return Ok(());
     }
-    match Depthwise::of(op) {
-        Some(depthwise) => backward_filters::depthwise(workers, op, &depthwise, x, dy, dfilters),
-        None => return backward_filters::by_slabs(workers, op, x, dy, dfilters),
+    match Depthwise::new(op) {
+        Some(depthwise) => backward_filters::by_depthwise(workers, op, &depthwise, x, dy, dfilters),
+        None => return backward_filters::by_gemm(workers, op, x, dy, dfilters),
     }
     Ok(())
-}
-
-/// Threads for work in many parts, if it is worth any.
-fn share<'a>(workers: &'a Workers, op: &Convolution) -> &'a Workers {
-    levels(workers, op, usize::MAX).0
-}
-
-/// Threads for tasks and threads within each: the one or the other.
-fn levels<'a>(workers: &'a Workers, op: &Convolution, tasks: usize) -> (&'a Workers, &'a Workers) {
-    if op.flops() < PARALLEL_MIN_FLOPS {
-        (&ALONE, &ALONE)
-    } else if tasks >= workers.count() {
-        (workers, &ALONE)
-    } else {
-        (&ALONE, workers)
-    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,14 @@
-//! Convolution beside its definition.
+//! Tests of convolution against its definition.
 
 use super::*;
 use crate::{
     error::Error,
-    host::testing::{for_each_element, fractions, integers, operand, rounded, threads, wide},
+    host::{
+        elementwise::map::unary_in_place,
+        nn::testing::expect_length_errors,
+        simd::level::with_each_simd_level,
+        testing::{for_each_element, fractions, integers, rounded, threads, wide},
+    },
     op::{SpatialAxis, Window},
 };
 
@@ -11,129 +16,174 @@ fn axis(input: usize, kernel: usize, stride: usize, pad: usize, dilation: usize)
     SpatialAxis { input, kernel, stride, pad, dilation }
 }
 
-fn of(
+fn convolution(
     batch: usize,
+    channels: usize,
     outputs: usize,
     groups: usize,
-    channels: usize,
     axes: &[SpatialAxis],
 ) -> Convolution {
     Convolution::new(batch, outputs, groups, Window::new(channels, axes).unwrap()).unwrap()
 }
 
-/// One image and many, groups, depthwise, no axes, one and three, joined images with a rest.
 fn cases() -> Vec<Convolution> {
+    let square = |input, kernel, stride, pad| [axis(input, kernel, stride, pad, 1); 2];
     vec![
-        of(1, 2, 1, 1, &[axis(4, 3, 1, 0, 1), axis(5, 2, 1, 0, 1)]),
-        of(9, 4, 2, 6, &[axis(7, 3, 2, 1, 1), axis(6, 3, 1, 2, 2)]),
-        of(3, 5, 5, 5, &[axis(5, 3, 1, 1, 1), axis(5, 3, 1, 1, 1)]),
-        of(2, 3, 1, 4, &[axis(3, 1, 1, 0, 1), axis(3, 1, 1, 0, 1)]),
-        of(2, 3, 1, 4, &[]),
-        of(5, 2, 1, 3, &[axis(9, 4, 3, 2, 1)]),
-        of(2, 2, 1, 2, &[axis(4, 2, 1, 0, 1), axis(3, 2, 1, 1, 1), axis(4, 3, 2, 1, 1)]),
-        of(3, 4, 1, 2, &[axis(20, 3, 1, 1, 1), axis(20, 3, 1, 1, 1)]),
-        of(0, 2, 1, 2, &[axis(4, 2, 1, 0, 1)]),
-        of(2, 2, 1, 2, &[axis(0, 3, 1, 2, 1)]),
-        of(2, 2, 1, 0, &[axis(4, 3, 1, 0, 1)]),
+        // LeNet's layers, in small batches.
+        convolution(3, 1, 20, 1, &square(28, 5, 1, 0)),
+        convolution(17, 20, 50, 1, &square(12, 5, 1, 0)),
+        // No image, channel, output or input element.
+        convolution(0, 3, 4, 1, &square(5, 3, 1, 1)),
+        convolution(2, 0, 4, 1, &square(5, 3, 1, 1)),
+        convolution(2, 3, 0, 1, &square(5, 3, 1, 1)),
+        convolution(2, 2, 2, 1, &[axis(0, 3, 1, 2, 1)]),
+        // A single element; no axes; one, two, three and four axes.
+        convolution(1, 1, 1, 1, &square(1, 1, 1, 0)),
+        convolution(3, 4, 5, 1, &[]),
+        convolution(2, 3, 4, 1, &[axis(30, 5, 2, 2, 2)]),
+        convolution(5, 3, 2, 1, &[axis(9, 4, 3, 2, 1)]),
+        convolution(1, 1, 2, 1, &[axis(4, 3, 1, 0, 1), axis(5, 2, 1, 0, 1)]),
+        convolution(2, 4, 6, 2, &[axis(7, 3, 2, 1, 1), axis(9, 2, 1, 3, 2)]),
+        convolution(9, 6, 4, 2, &[axis(7, 3, 2, 1, 1), axis(6, 3, 1, 2, 2)]),
+        convolution(3, 2, 4, 1, &square(20, 3, 1, 1)),
+        convolution(2, 2, 3, 1, &[axis(4, 3, 1, 1, 1), axis(5, 2, 2, 0, 1), axis(6, 3, 1, 1, 1)]),
+        convolution(2, 2, 2, 1, &[axis(4, 2, 1, 0, 1), axis(3, 2, 1, 1, 1), axis(4, 3, 2, 1, 1)]),
+        convolution(1, 1, 2, 1, &[axis(3, 2, 1, 0, 1); 4]),
+        // The image is its own im2col matrix: one at a time, grouped, several in one GEMM.
+        convolution(2, 6, 5, 1, &square(11, 1, 1, 0)),
+        convolution(3, 6, 4, 2, &square(9, 1, 1, 0)),
+        convolution(70, 5, 4, 1, &square(2, 1, 1, 0)),
+        convolution(2, 4, 4, 1, &square(9, 1, 2, 0)),
+        // Depthwise: with multipliers, strides that do not divide the kernel, dilation, one axis,
+        // gaps between windows, many windows.
+        convolution(3, 5, 5, 5, &square(5, 3, 1, 1)),
+        convolution(3, 6, 12, 6, &square(10, 3, 1, 1)),
+        convolution(2, 5, 5, 5, &square(13, 3, 2, 1)),
+        convolution(2, 3, 6, 3, &[axis(9, 2, 3, 1, 1), axis(12, 5, 2, 3, 1)]),
+        convolution(3, 4, 4, 4, &[axis(11, 3, 1, 2, 2), axis(15, 3, 2, 3, 3)]),
+        convolution(2, 7, 14, 7, &[axis(40, 4, 3, 2, 2)]),
+        convolution(2, 3, 3, 3, &[axis(14, 2, 5, 0, 1), axis(17, 1, 4, 0, 1)]),
+        convolution(9, 3, 3, 3, &square(56, 3, 1, 1)),
+        // Depthwise by GEMM: a multiplier of five, and a kernel wider than the image.
+        convolution(2, 2, 10, 2, &square(10, 3, 1, 1)),
+        convolution(2, 2, 2, 2, &square(2, 3, 1, 1)),
+        // Few positions; padding wider than the image.
+        convolution(70, 3, 7, 1, &square(4, 3, 1, 0)),
+        convolution(2, 2, 2, 1, &square(1, 3, 2, 4)),
+        // Columns that do not fit in cache.
+        convolution(2, 40, 6, 2, &square(80, 4, 1, 1)),
+        convolution(1, 96, 8, 1, &[axis(600, 9, 1, 4, 1)]),
+        // One image for several threads, and one channel more than is computed at a time.
+        convolution(1, 97, 16, 1, &square(56, 1, 2, 0)),
+        // The gradient of the image by blocks of channels: of one position, and of one tap each.
+        convolution(1, 260, 128, 1, &square(8, 8, 1, 0)),
+        convolution(1, 257, 64, 1, &square(15, 1, 2, 0)),
     ]
 }
 
-/// Calls `body(y, x, w)` with the indices of every product in the definition.
-fn each_product(op: &Convolution, mut body: impl FnMut(usize, usize, usize)) {
+/// Calls `term(i, j, k)` for each product `x[i] · filters[j]` of the definition of `y[k]`.
+fn each_term(op: &Convolution, mut term: impl FnMut(usize, usize, usize)) {
     let window = op.window();
-    let (rows, outputs) = (window.column_rows() / op.groups(), op.outputs() / op.groups());
-    // The columns of an image that holds its own indices, counted from 1, say what is where.
-    let image: Vec<f64> = (1..=window.image_len()).map(|i| i as f64).collect();
-    let mut columns = vec![0.0; window.columns_len()];
-    crate::host::im2col(&Workers::sequential(), window, &image, &mut columns).unwrap();
-    let positions = window.positions();
-    for (i, o, p) in (0..op.batch() * op.outputs() * positions)
-        .map(|at| (at / positions / op.outputs(), at / positions % op.outputs(), at % positions))
-    {
-        for r in 0..rows {
-            let place = columns[(o / outputs * rows + r) * positions + p] as usize;
-            if place > 0 {
-                let y = (i * op.outputs() + o) * positions + p;
-                body(y, i * window.image_len() + place - 1, o * rows + r);
+    let (channels, outputs) = (window.channels() / op.groups(), op.outputs() / op.groups());
+    let (taps, positions, plane_len) = (window.taps(), window.positions(), window.plane_len());
+    let offset_in_plane = |mut tap: usize, mut position: usize| {
+        let (mut offset, mut stride) = (0, 1);
+        for (axis, &output) in window.axes().iter().zip(window.output()).rev() {
+            let padded = position % output * axis.stride + tap % axis.kernel * axis.dilation;
+            let inside = padded.checked_sub(axis.pad).filter(|&i| i < axis.input)?;
+            offset += inside * stride;
+            stride *= axis.input;
+            (tap, position) = (tap / axis.kernel, position / output);
+        }
+        Some(offset)
+    };
+    for tap in 0..taps {
+        for position in 0..positions {
+            let Some(offset) = offset_in_plane(tap, position) else { continue };
+            for image in 0..op.batch() {
+                for out in 0..op.outputs() {
+                    let group = out / outputs;
+                    for channel in 0..channels {
+                        let plane = image * window.channels() + group * channels + channel;
+                        let y = (image * op.outputs() + out) * positions + position;
+                        term(
+                            plane * plane_len + offset,
+                            (out * channels + channel) * taps + tap,
+                            y,
+                        );
+                    }
+                }
             }
         }
     }
 }
 
-fn all_three_follow_the_definition<T: Element>() {
+/// Operands are integers small enough for exact sums, so results must be bit-identical.
+fn all_directions_follow_the_definition<T: Element>() {
     for op in cases() {
         let x: Vec<T> = integers(1, op.input_len());
-        let w: Vec<T> = integers(2, op.filter_len());
-        let b: Vec<T> = integers(3, op.outputs());
+        let filters: Vec<T> = integers(2, op.filter_len());
+        let bias: Vec<T> = integers(3, op.outputs());
         let dy: Vec<T> = integers(4, op.output_len());
-        let before: Vec<T> = integers(5, op.filter_len());
-        let (wx, ww, wdy, wb) = (wide(&x), wide(&w), wide(&dy), wide(&b));
-        let (mut y, mut dx) = (vec![0.0; dy.len()], vec![0.0; x.len()]);
-        let mut dw = vec![0.0; w.len()];
-        each_product(&op, |at_y, at_x, at_w| {
-            y[at_y] += wx[at_x] * ww[at_w];
-            dx[at_x] += wdy[at_y] * ww[at_w];
-            dw[at_w] += wdy[at_y] * wx[at_x];
+        let dfilters: Vec<T> = integers(5, op.filter_len());
+        let (wide_x, wide_filters, wide_dy) = (wide(&x), wide(&filters), wide(&dy));
+        let (mut y, mut dx, mut df) = (vec![0.0; dy.len()], vec![0.0; x.len()], wide(&dfilters));
+        each_term(&op, |i, j, k| {
+            y[k] += wide_x[i] * wide_filters[j];
+            dx[i] += wide_dy[k] * wide_filters[j];
+            df[j] += wide_dy[k] * wide_x[i];
         });
-        let positions = op.window().positions();
-        let biased: Vec<f64> =
-            (0..y.len()).map(|at| y[at] + wb[at / positions % op.outputs()]).collect();
-        dw.iter_mut().zip(wide(&before)).for_each(|(dw, before)| *dw += before);
+        let bias_of = |k: usize| bias[k / op.window().positions() % op.outputs()].to_f64();
+        let biased: Vec<f64> = y.iter().enumerate().map(|(k, y)| y + bias_of(k)).collect();
         let nan = T::from_f64(f64::NAN);
         for workers in threads() {
             let mut got = vec![nan; y.len()];
-            convolve(&workers, &op, &x, &w, None, &mut got).unwrap();
-            assert_eq!(wide(&got), rounded::<T>(&y), "{op:?}");
-            convolve(&workers, &op, &x, &w, Some(&b), &mut got).unwrap();
-            assert_eq!(wide(&got), rounded::<T>(&biased), "{op:?}");
+            convolve(&workers, &op, &x, &filters, None, &mut got).unwrap();
+            assert_eq!(wide(&got), rounded::<T>(&y), "y of {op:?}");
+            convolve(&workers, &op, &x, &filters, Some(&bias), &mut got).unwrap();
+            assert_eq!(wide(&got), rounded::<T>(&biased), "y with bias of {op:?}");
             let mut got = vec![nan; x.len()];
-            convolve_backward_input(&workers, &op, &w, &dy, &mut got).unwrap();
-            assert_eq!(wide(&got), rounded::<T>(&dx), "{op:?}");
-            let mut got = before.clone();
+            convolve_backward_input(&workers, &op, &filters, &dy, &mut got).unwrap();
+            assert_eq!(wide(&got), rounded::<T>(&dx), "dx of {op:?}");
+            let mut got = dfilters.clone();
             convolve_backward_filters(&workers, &op, &x, &dy, &mut got).unwrap();
-            assert_eq!(wide(&got), rounded::<T>(&dw), "{op:?}");
+            assert_eq!(wide(&got), rounded::<T>(&df), "dfilters of {op:?}");
         }
     }
 }
 
-/// Sums that round: the order of additions must not depend on the threads.
-fn same_bits_for_any_threads<T: Element>() {
-    // Images whose columns one thread makes a part at a time, the last of one row or for a vector.
-    let large = [
-        of(1, 128, 1, 260, &[axis(8, 8, 1, 0, 1), axis(8, 8, 1, 0, 1)]),
-        of(1, 64, 1, 257, &[axis(15, 1, 2, 0, 1), axis(15, 1, 2, 0, 1)]),
-    ];
-    for op in cases().into_iter().chain(large) {
+/// Operands are fractions, whose sums round: threads must not change the order of additions.
+fn results_are_bit_identical_on_any_number_of_threads<T: Element>() {
+    for op in cases() {
         let x: Vec<T> = fractions(1, op.input_len());
-        let w: Vec<T> = fractions(2, op.filter_len());
+        let filters: Vec<T> = fractions(2, op.filter_len());
         let dy: Vec<T> = fractions(3, op.output_len());
         let run = |workers: &Workers| {
-            let (mut y, mut dx, mut dw) = (dy.clone(), x.clone(), w.clone());
-            convolve(workers, &op, &x, &w, None, &mut y).unwrap();
-            convolve_backward_input(workers, &op, &w, &dy, &mut dx).unwrap();
-            convolve_backward_filters(workers, &op, &x, &dy, &mut dw).unwrap();
-            (y, dx, dw)
+            let (mut y, mut dx, mut df) = (dy.clone(), x.clone(), filters.clone());
+            convolve(workers, &op, &x, &filters, None, &mut y).unwrap();
+            convolve_backward_input(workers, &op, &filters, &dy, &mut dx).unwrap();
+            convolve_backward_filters(workers, &op, &x, &dy, &mut df).unwrap();
+            (y, dx, df)
         };
         let [one, two, three] = threads().map(|workers| run(&workers));
         assert!(one == two && one == three, "{op:?}");
     }
 }
 
-/// A function of results gives the bits that it gives afterwards, of what was rounded.
-fn functions_of_results_are_those_of_results<T: Element>() {
+fn activation_is_bit_identical_to_a_separate_pass<T: Element>() {
     let slope = T::acc(0.3);
-    for op in cases() {
+    for op in cases().into_iter().filter(|op| op.flops() < 500_000) {
         let x: Vec<T> = fractions(1, op.input_len());
-        let w: Vec<T> = fractions(2, op.filter_len());
+        let filters: Vec<T> = fractions(2, op.filter_len());
         let b: Vec<T> = fractions(3, op.outputs());
         for workers in threads() {
             for bias in [None, Some(&b[..])] {
                 for function in [Unary::Relu { slope }, Unary::Tanh, Unary::Exp] {
                     let mut want = vec![T::from_f64(f64::NAN); op.output_len()];
                     let mut got = want.clone();
-                    convolve(&workers, &op, &x, &w, bias, &mut want).unwrap();
+                    convolve(&workers, &op, &x, &filters, bias, &mut want).unwrap();
                     unary_in_place(&workers, function, &mut want).unwrap();
-                    convolve_with_activation(&workers, &op, &x, &w, bias, function, &mut got)
+                    convolve_with_activation(&workers, &op, &x, &filters, bias, function, &mut got)
                         .unwrap();
                     let bits = |y: &[T]| bytemuck::cast_slice::<T, u8>(y).to_vec();
                     assert!(bits(&got) == bits(&want), "{op:?} {function:?}");
@@ -144,40 +194,43 @@ fn functions_of_results_are_those_of_results<T: Element>() {
 }
 
 for_each_element!(
-    all_three_follow_the_definition,
-    same_bits_for_any_threads,
-    functions_of_results_are_those_of_results
+    all_directions_follow_the_definition,
+    results_are_bit_identical_on_any_number_of_threads,
+    activation_is_bit_identical_to_a_separate_pass
 );
 
 #[test]
-fn lengths_are_checked() {
-    let window = Window::new(1, &[SpatialAxis::new(4, 2)]).unwrap();
-    let op = Convolution::new(1, 2, 1, window).unwrap();
-    let w = &Workers::sequential();
-    let (x, f, y) = (&mut [0.0f32; 4][..], &mut [0.0f32; 4][..], &mut [0.0f32; 6][..]);
-    let short = &[0.0f32; 3][..];
-    assert_eq!(operand(convolve(w, &op, short, f, None, y)), ("convolve", "x"));
-    assert_eq!(operand(convolve(w, &op, x, short, None, y)), ("convolve", "filters"));
-    assert_eq!(operand(convolve(w, &op, x, f, Some(short), y)), ("convolve", "bias"));
-    assert_eq!(operand(convolve(w, &op, x, f, None, &mut [0.0; 5])), ("convolve", "y"));
-    let name = "convolve_backward_input";
-    assert_eq!(operand(convolve_backward_input(w, &op, short, y, x)), (name, "filters"));
-    assert_eq!(operand(convolve_backward_input(w, &op, f, short, x)), (name, "dy"));
-    let name = "convolve_backward_filters";
-    assert_eq!(operand(convolve_backward_filters(w, &op, short, y, f)), (name, "x"));
-    assert_eq!(operand(convolve_backward_filters(w, &op, x, y, &mut [0.0; 3])), (name, "dfilters"));
+fn every_simd_level_follows_the_definition() {
+    with_each_simd_level(all_directions_follow_the_definition::<f32>);
 }
 
-/// Nothing is made of taps or positions that there is nothing for.
 #[test]
-fn convolutions_of_nothing_need_no_memory() {
+fn length_errors_name_the_operand() {
+    let (w, op) = (&Workers::sequential(), &convolution(2, 3, 4, 1, &[axis(5, 3, 1, 0, 1)]));
+    let operands = [("x", 30), ("filters", 36), ("bias", 4), ("y", 24)];
+    expect_length_errors("convolve", operands, |[x, f, b, mut y]| {
+        convolve(w, op, &x, &f, Some(&b), &mut y)
+    });
+    let operands = [("filters", 36), ("dy", 24), ("dx", 30)];
+    expect_length_errors("convolve_backward_input", operands, |[f, dy, mut dx]| {
+        convolve_backward_input(w, op, &f, &dy, &mut dx)
+    });
+    let operands = [("x", 30), ("dy", 24), ("dfilters", 36)];
+    expect_length_errors("convolve_backward_filters", operands, |[x, dy, mut df]| {
+        convolve_backward_filters(w, op, &x, &dy, &mut df)
+    });
+}
+
+/// No table is made of taps or positions if there are no channels, outputs or images.
+#[test]
+fn an_empty_convolution_allocates_nothing() {
     let (w, pad) = (&Workers::sequential(), 1 << 50);
     let wide = SpatialAxis { pad, ..SpatialAxis::new(1, 2 * pad + 1) };
     let far = SpatialAxis { stride: 3, ..SpatialAxis::new(1 << 28, 3) };
     for (batch, channels, outputs, axes) in
         [(1, 0, 2, &[wide][..]), (1, 2, 0, &[wide]), (0, 1, 2, &[far, far])]
     {
-        let op = Convolution::new(batch, outputs, 1, Window::new(channels, axes).unwrap()).unwrap();
+        let op = convolution(batch, channels, outputs, 1, axes);
         let (f, bias) = (vec![1.0f32; op.filter_len()], vec![3.0; outputs]);
         let (x, dy) = (vec![1.0; op.input_len()], vec![1.0; op.output_len()]);
         let (mut y, mut dx, mut df) = (vec![9.0; dy.len()], vec![9.0; x.len()], f.clone());
@@ -190,17 +243,17 @@ fn convolutions_of_nothing_need_no_memory() {
     }
 }
 
-/// A frame as wide as the dilation is far larger than what it is made of.
+/// A frame is as wide as the dilation, far wider than its image here.
 #[test]
-fn frames_that_memory_cannot_hold_are_refused() {
+fn a_frame_larger_than_memory_is_an_error() {
     let w = &Workers::sequential();
     let axis = SpatialAxis { pad: 1 << 31, dilation: 1 << 32, ..SpatialAxis::new(2, 2) };
-    let op = Convolution::new(1, 1, 1, Window::new(1, &[axis, axis]).unwrap()).unwrap();
+    let op = convolution(1, 1, 1, 1, &[axis, axis]);
     let [x, f, dy] = [op.input_len(), op.filter_len(), op.output_len()].map(|n| vec![1.0f32; n]);
     let (mut y, mut df) = (dy.clone(), f.clone());
-    let refused = |done: Result<()>| matches!(done, Err(Error::OutOfMemory { .. }));
-    assert!(refused(convolve(w, &op, &x, &f, None, &mut y)));
-    assert!(refused(convolve_backward_filters(w, &op, &x, &dy, &mut df)));
+    let is_out_of_memory = |done: Result<()>| matches!(done, Err(Error::OutOfMemory { .. }));
+    assert!(is_out_of_memory(convolve(w, &op, &x, &f, None, &mut y)));
+    assert!(is_out_of_memory(convolve_backward_filters(w, &op, &x, &dy, &mut df)));
     let mut dx = x.clone();
     convolve_backward_input(w, &op, &f, &dy, &mut dx).unwrap_or_default();
 }

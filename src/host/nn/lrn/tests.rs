@@ -1,7 +1,12 @@
+//! Tests of LRN against its definition, finite differences and Caffe.
+
 use super::*;
 use crate::{
     element::DType,
-    host::testing::{for_each_element, fractions, operand, threads, wide},
+    host::{
+        nn::testing::{expect_close, expect_length_errors, numeric_gradient},
+        testing::{for_each_element, fractions, threads, wide},
+    },
     proto::{BlobProtoVector, read_binary},
 };
 use LrnRegion::{AcrossChannels, WithinChannel};
@@ -26,40 +31,39 @@ fn ops() -> Vec<Lrn> {
     ]
 }
 
-/// The region about each element, with the factor of its sum of squares and what is added, as
-/// Caffe composes them: within a channel a square, an average pooling and a power layer.
+/// Returns the region of each element, with the factor of its sum of squares and the added `k`.
+///
+/// Within a channel as Caffe composes LRN: a square, an average pooling and a power layer.
 fn regions(op: &Lrn) -> Vec<(Vec<usize>, f64, f64)> {
     let [height, width] = op.plane;
     let (size, pad) = (op.size as i128, (op.size as i128 - 1) / 2);
-    let at = |n, c, h, w| ((n * op.channels + c) * height + h) * width + w;
-    // First and one past last, in the padded input.
-    let span = |at: usize, extent: usize| {
-        let start = at as i128 - pad;
+    let index = |n, c, h, w| ((n * op.channels + c) * height + h) * width + w;
+    // Start and end in the padded input.
+    let span = |position: usize, extent: usize| {
+        let start = position as i128 - pad;
         (start, (start + size).min(extent as i128 + pad))
     };
     let inside = |(start, end): (i128, i128), extent: usize| {
         start.max(0) as usize..end.min(extent as i128) as usize
     };
-    let mut result = Vec::new();
-    for i in 0..op.count() {
+    let region = |i| {
         let (w, h) = (i % width, i / width % height);
         let (c, n) = (i / width / height % op.channels, i / width / height / op.channels);
-        let (region, divisor, k): (Vec<usize>, f64, f64) = if op.region == AcrossChannels {
+        if op.region == AcrossChannels {
             let channels = (0..op.channels).filter(|d| d.abs_diff(c) <= op.size / 2);
-            (channels.map(|c| at(n, c, h, w)).collect(), op.size as f64, op.k)
-        } else {
-            let (rows, columns) = (span(h, height), span(w, width));
-            let area = (rows.1 - rows.0) * (columns.1 - columns.0);
-            let row = |h| inside(columns, width).map(move |w| at(n, c, h, w));
-            (inside(rows, height).flat_map(row).collect(), area as f64, 1.0)
-        };
-        result.push((region, op.alpha / divisor, k));
-    }
-    result
+            let region = channels.map(|c| index(n, c, h, w)).collect();
+            return (region, op.alpha / op.size as f64, op.k);
+        }
+        let (rows, columns) = (span(h, height), span(w, width));
+        let area = (rows.1 - rows.0) * (columns.1 - columns.0);
+        let row = |h| inside(columns, width).map(move |w| index(n, c, h, w));
+        (inside(rows, height).flat_map(row).collect(), op.alpha / area as f64, 1.0)
+    };
+    (0..op.count()).map(region).collect()
 }
 
-/// Scale and result by the definition.
-fn naive(op: &Lrn, x: &[f64]) -> (Vec<f64>, Vec<f64>) {
+/// Returns `scale` and `y` by the definition.
+fn reference(op: &Lrn, x: &[f64]) -> (Vec<f64>, Vec<f64>) {
     let scale: Vec<f64> = regions(op)
         .iter()
         .map(|(region, factor, k)| k + factor * region.iter().map(|&j| x[j] * x[j]).sum::<f64>())
@@ -68,9 +72,9 @@ fn naive(op: &Lrn, x: &[f64]) -> (Vec<f64>, Vec<f64>) {
     (scale, y)
 }
 
-/// The gradient by the derivative of each result by each element of its region.
-fn naive_backward(op: &Lrn, x: &[f64], dy: &[f64]) -> Vec<f64> {
-    let scale = naive(op, x).0;
+/// Returns the gradient as the sum of the derivatives of each `y` by each element of its region.
+fn reference_backward(op: &Lrn, x: &[f64], dy: &[f64]) -> Vec<f64> {
+    let scale = reference(op, x).0;
     let mut dx = vec![0.0; x.len()];
     for (i, (region, factor, _)) in regions(op).iter().enumerate() {
         dx[i] += dy[i] * scale[i].powf(-op.beta);
@@ -82,7 +86,7 @@ fn naive_backward(op: &Lrn, x: &[f64], dy: &[f64]) -> Vec<f64> {
     dx
 }
 
-/// Runs both ways with one, two and three threads, which must agree in every bit.
+/// Returns `scale`, `y` and `dx`. They must be bit-identical on one, two and three threads.
 fn run<T: Element>(op: &Lrn, x: &[T], dy: &[T]) -> [Vec<f64>; 3] {
     let got = threads().map(|w| {
         let nan = || vec![T::from_f64(f64::NAN); x.len()];
@@ -96,40 +100,33 @@ fn run<T: Element>(op: &Lrn, x: &[T], dy: &[T]) -> [Vec<f64>; 3] {
     first
 }
 
-fn expect_close(got: &[f64], want: &[f64], atol: f64, rtol: f64, what: &str) {
-    assert_eq!(got.len(), want.len());
-    for (i, (got, want)) in got.iter().zip(want).enumerate() {
-        assert!((got - want).abs() <= atol + rtol * want.abs(), "{what} at {i}: {got} {want}");
-    }
-}
-
-/// Largest relative error of one rounding.
-fn unit<T: Element>() -> f64 {
+/// Returns the largest relative error of one rounding.
+fn unit_roundoff<T: Element>() -> f64 {
     let larger = |e: &f64| T::from_f64(1.0 + e).to_f64() > 1.0;
     (1..60).map(|n| 0.5f64.powi(n)).take_while(larger).last().unwrap() / 2.0
 }
 
-fn agrees_with_definition<T: Element>() {
+fn both_directions_follow_the_definition<T: Element>() {
     for op in ops() {
         let (x, dy) = (fractions::<T>(1, op.count()), fractions::<T>(2, op.count()));
         let [scale, y, dx] = run(&op, &x, &dy);
-        let want = naive(&op, &wide(&x));
-        let rtol = unit::<T>() + 16.0 * unit::<T::Acc>();
+        let want = reference(&op, &wide(&x));
+        let rtol = unit_roundoff::<T>() + 16.0 * unit_roundoff::<T::Acc>();
         let what = format!("{op:?}");
         expect_close(&scale, &want.0, 0.0, rtol, &what);
         let atol = if T::DTYPE == DType::F16 { 3e-8 } else { 1e-30 }; // subnormal results
         expect_close(&y, &want.1, atol, rtol, &what);
-        // The gradient is made of rounded operands, and its two terms may cancel.
-        let bound = 8.0 * unit::<T>() + 16.0 * unit::<T::Acc>();
-        expect_close(&dx, &naive_backward(&op, &wide(&x), &wide(&dy)), bound, bound, &what);
+        // `y` and `scale`, from which the gradient is computed, are rounded; its terms may cancel.
+        let bound = 8.0 * unit_roundoff::<T>() + 16.0 * unit_roundoff::<T::Acc>();
+        expect_close(&dx, &reference_backward(&op, &wide(&x), &wide(&dy)), bound, bound, &what);
     }
 }
 
-/// Where s = 16, its power −¾ is ⅛, and nothing is rounded.
-fn exact<T: Element>() {
-    let alone = op(AcrossChannels, [1, 2, 1, 2], 1, 1.0, 0.75, 0.0);
+/// If s = 16, then s^(−¾) = ⅛, and nothing is rounded.
+fn powers_of_two_give_exact_results<T: Element>() {
+    let single = op(AcrossChannels, [1, 2, 1, 2], 1, 1.0, 0.75, 0.0);
     let x = [4.0, -4.0, -4.0, 4.0].map(T::from_f64);
-    let [scale, y, dx] = run(&alone, &x, &[1.0, -2.0, 4.0, 0.0].map(T::from_f64));
+    let [scale, y, dx] = run(&single, &x, &[1.0, -2.0, 4.0, 0.0].map(T::from_f64));
     assert_eq!((scale, y), (vec![16.0; 4], vec![0.5, -0.5, -0.5, 0.5]));
     // dy/8 − 3/2 · x · dy·y/16
     assert_eq!(dx, [-0.0625, 0.125, -0.25, 0.0]);
@@ -138,8 +135,7 @@ fn exact<T: Element>() {
     assert_eq!((scale, y), (vec![16.0; 3], vec![0.0, 0.375, 0.0]));
 }
 
-/// Nothing to do is no error.
-fn empty<T: Element>() {
+fn empty_operands_are_accepted<T: Element>() {
     for region in [AcrossChannels, WithinChannel] {
         for shape in [[0, 3, 2, 2], [2, 0, 2, 2], [2, 3, 0, 2], [2, 3, 2, 0]] {
             run::<T>(&op(region, shape, 3, 1.0, 0.75, 1.0), &[], &[]);
@@ -147,38 +143,29 @@ fn empty<T: Element>() {
     }
 }
 
-for_each_element!(agrees_with_definition, exact, empty);
+for_each_element!(
+    both_directions_follow_the_definition,
+    powers_of_two_give_exact_results,
+    empty_operands_are_accepted
+);
 
 #[test]
-fn gradient_agrees_with_finite_differences() {
+fn backward_is_the_numeric_gradient() {
     for op in ops().into_iter().filter(|op| op.count() < 1000) {
-        let (mut x, dy) = (fractions::<f64>(3, op.count()), fractions::<f64>(4, op.count()));
-        let dx = &run(&op, &x, &dy)[2];
-        let w = Workers::sequential();
-        let objective = |x: &[f64]| -> f64 {
+        let (x, dy) = (fractions::<f64>(3, op.count()), fractions::<f64>(4, op.count()));
+        let want = numeric_gradient(&x, 1e-5, |x| {
             let (mut scale, mut y) = (vec![0.0; x.len()], vec![0.0; x.len()]);
-            lrn(&w, &op, x, &mut scale, &mut y).unwrap();
+            lrn(&Workers::sequential(), &op, x, &mut scale, &mut y).unwrap();
             y.iter().zip(&dy).map(|(y, dy)| y * dy).sum()
-        };
-        let want: Vec<f64> = (0..x.len())
-            .map(|i| {
-                let (step, middle) = (1e-5, x[i]);
-                x[i] = middle + step;
-                let above = objective(&x);
-                x[i] = middle - step;
-                let below = objective(&x);
-                x[i] = middle;
-                (above - below) / (2.0 * step)
-            })
-            .collect();
-        expect_close(dx, &want, 1e-8, 1e-8, &format!("{op:?}"));
+        });
+        expect_close(&run(&op, &x, &dy)[2], &want, 1e-8, 1e-8, &format!("{op:?}"));
     }
 }
 
 #[test]
-fn agrees_with_caffe() {
+fn results_agree_with_caffe() {
     let Some(root) = std::env::var_os("CORTADO_TESTDATA").map(PathBuf::from) else {
-        eprintln!("SKIPPED: set CORTADO_TESTDATA to run LRN against results of Caffe");
+        eprintln!("SKIPPED: set CORTADO_TESTDATA to compare LRN with Caffe's results");
         return;
     };
     let layers = root.join("golden/layers");
@@ -212,20 +199,18 @@ fn agrees_with_caffe() {
 }
 
 #[test]
-fn errors_name_the_operand() {
-    let w = &Workers::sequential();
-    let mut op = op(AcrossChannels, [1, 2, 1, 1], 3, 1.0, 0.75, 1.0);
-    let (x, short) = ([1.0f32; 2], [1.0f32; 1]);
-    assert_eq!(operand(lrn(w, &op, &short, &mut [0.0; 2], &mut [0.0; 2])), ("lrn", "x"));
-    assert_eq!(operand(lrn(w, &op, &x, &mut [0.0; 1], &mut [0.0; 2])), ("lrn", "scale"));
-    assert_eq!(operand(lrn(w, &op, &x, &mut [0.0; 2], &mut [0.0; 1])), ("lrn", "y"));
-    for (i, name) in ["x", "y", "scale", "dy", "dx"].into_iter().enumerate() {
-        let pick = |j| if i == j { &short[..] } else { &x[..] };
-        let mut dx = vec![0.0; 2 - usize::from(i == 4)];
-        let result = lrn_backward(w, &op, pick(0), pick(1), pick(2), pick(3), &mut dx);
-        assert_eq!(operand(result), ("lrn_backward", name));
-    }
+fn errors_name_the_operand_or_size() {
+    let (w, mut op) = (&Workers::sequential(), op(AcrossChannels, [1, 2, 1, 1], 3, 1.0, 0.75, 1.0));
+    let operands = [("x", 2), ("scale", 2), ("y", 2)];
+    expect_length_errors("lrn", operands, |[x, mut scale, mut y]| {
+        lrn(w, &op, &x, &mut scale, &mut y)
+    });
+    let operands = [("x", 2), ("y", 2), ("scale", 2), ("dy", 2), ("dx", 2)];
+    expect_length_errors("lrn_backward", operands, |[x, y, scale, dy, mut dx]| {
+        lrn_backward(w, &op, &x, &y, &scale, &dy, &mut dx)
+    });
     op.size = 4;
+    let x = [1.0f32; 2];
     assert!(lrn(w, &op, &x, &mut [0.0; 2], &mut [0.0; 2]).is_err());
     assert!(lrn_backward(w, &op, &x, &x, &x, &x, &mut [0.0; 2]).is_err());
 }

@@ -1,20 +1,20 @@
-//! Means of windows.
+//! Average pooling.
 
 use crate::{
     element::Element,
     error::Result,
     host::{
-        Workers,
         cache::scratch::with_scratch,
         nn::{
             polyphase::{LANES, PolyphasePlane, Tap},
-            pooling::planes::{lanes, planes, planes_per_task, runs, with_rooms},
+            pooling::planes::{plane_lens, planes_per_task, window_ranges},
         },
-        reduction::tree::{reduce_slice, sum_reducer},
+        reduction::tree::sum_reducer,
         simd::{
-            accumulator::{is_wide, narrow, overwrite_widened, widened},
+            accumulator::{accumulator_len, narrow, overwrite_widened, widened},
             vectorized,
         },
+        threads::Workers,
     },
     op::Pool2d,
 };
@@ -22,8 +22,8 @@ use num_traits::{Float, Zero};
 
 /// `y ← the mean of each window`.
 ///
-/// As in Caffe, what a window covers of the padding counts as zeros; what hangs over the padded
-/// input does not count. A window that starts past the padded input has a mean of NaN or of zero.
+/// As in Caffe, padding within a window counts as zeros, and the part of a window beyond the padded
+/// input does not count. A window that starts beyond the padded input yields NaN or zero.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand.
@@ -37,25 +37,26 @@ pub fn average_pool<T: Element>(
     if y.is_empty() {
         return Ok(());
     }
-    let (from, to) = planes(op);
     if !PolyphasePlane::is_profitable(op) {
-        return mean_one_by_one(workers, op, x, y);
+        forward_by_window(workers, op, x, y);
+        return Ok(());
     }
-    let tiling = PolyphasePlane::new(op);
-    let (taps, sizes) = (tiling.taps(), sizes::<T>(op, &tiling));
+    let (in_len, out_len) = plane_lens(op);
+    let layout = PolyphasePlane::new(op);
+    let (taps, divisors) = (layout.taps(), divisors::<T>(op, &layout));
     let per_task = planes_per_task(op);
-    workers.for_each_chunk(y, per_task * to, |i, y| {
-        with_rooms::<T>(op, &tiling, |room_x, tiled, values| {
-            tiled.fill(T::Acc::zero());
-            for (p, y) in (i * per_task..).zip(y.chunks_exact_mut(to)) {
-                let x = widened(&x[p * from..][..from], room_x);
+    workers.for_each_chunk(y, per_task * out_len, |task, y| {
+        with_buffers::<T>(op, &layout, |wide, phases, means| {
+            phases.fill(T::Acc::zero());
+            for (p, y) in (task * per_task..).zip(y.chunks_exact_mut(out_len)) {
+                let x = widened(&x[p * in_len..][..in_len], wide);
                 vectorized(
                     #[inline(always)]
-                    || tiling.to_phases(x, tiled),
+                    || layout.to_phases(x, phases),
                 );
-                mean(tiled, &taps, &sizes, values);
-                for (window, row) in tiling.rows() {
-                    narrow(&values[window..][..row.len()], &mut y[row]);
+                average(phases, &taps, &divisors, means);
+                for (slot, row) in layout.rows() {
+                    narrow(&means[slot..][..row.len()], &mut y[row]);
                 }
             }
         });
@@ -63,9 +64,8 @@ pub fn average_pool<T: Element>(
     Ok(())
 }
 
-/// `dx ← dy` shared out evenly over its window, by the divisor of [`average_pool`].
-///
-/// `dx` is overwritten.
+/// `dx ←` the sum of `dy / divisor` over the windows of each element, with the divisors of
+/// [`average_pool`]. Overwrites `dx`.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand.
@@ -80,28 +80,29 @@ pub fn average_pool_backward<T: Element>(
         return Ok(());
     }
     if !PolyphasePlane::is_profitable(op) {
-        return share_one_by_one(workers, op, dy, dx);
+        backward_by_window(workers, op, dy, dx);
+        return Ok(());
     }
-    let (from, to) = planes(op);
-    let tiling = PolyphasePlane::new(op);
-    let (taps, sizes) = (tiling.taps(), sizes::<T>(op, &tiling));
+    let (in_len, out_len) = plane_lens(op);
+    let layout = PolyphasePlane::new(op);
+    let (taps, divisors) = (layout.taps(), divisors::<T>(op, &layout));
     let per_task = planes_per_task(op);
-    workers.for_each_chunk(dx, per_task * from, |i, dx| {
-        with_rooms::<T>(op, &tiling, |room_dx, tiled, values| {
-            values.fill(T::Acc::zero());
-            for (p, dx) in (i * per_task..).zip(dx.chunks_exact_mut(from)) {
-                for (window, row) in tiling.rows() {
-                    let dy = &dy[p * to..][row];
-                    let shares = values[window..].iter_mut().zip(&sizes[window..]).zip(dy);
-                    shares.for_each(|((share, &size), dy)| *share = dy.to_acc() / size);
+    workers.for_each_chunk(dx, per_task * in_len, |task, dx| {
+        with_buffers::<T>(op, &layout, |wide, phases, shares| {
+            shares.fill(T::Acc::zero());
+            for (p, dx) in (task * per_task..).zip(dx.chunks_exact_mut(in_len)) {
+                for (slot, row) in layout.rows() {
+                    let dy = &dy[p * out_len..][row];
+                    let row = shares[slot..].iter_mut().zip(&divisors[slot..]).zip(dy);
+                    row.for_each(|((share, &divisor), dy)| *share = dy.to_acc() / divisor);
                 }
-                tiled.fill(T::Acc::zero());
-                spread_out(values, &taps, tiled);
-                overwrite_widened(dx, room_dx, |dx| {
+                phases.fill(T::Acc::zero());
+                add_to_taps(shares, &taps, phases);
+                overwrite_widened(dx, wide, |dx| {
                     dx.fill(T::Acc::zero());
                     vectorized(
                         #[inline(always)]
-                        || tiling.from_phases(tiled, dx),
+                        || layout.from_phases(phases, dx),
                     );
                 });
             }
@@ -110,51 +111,63 @@ pub fn average_pool_backward<T: Element>(
     Ok(())
 }
 
-fn mean_one_by_one<T: Element>(workers: &Workers, op: &Pool2d, x: &[T], y: &mut [T]) -> Result<()> {
-    let ((from, to), per_task) = (planes(op), planes_per_task(op));
-    workers.for_each_chunk(y, per_task * to, |i, y| {
-        for (j, y) in (i * per_task * to..).zip(y) {
-            let x = &x[j / to * from..][..from];
-            let sums = runs(op, j % to).map(|run| reduce_slice(&x[run], sum_reducer(|x| x)));
+/// [`average_pool`], one window at a time.
+fn forward_by_window<T: Element>(workers: &Workers, op: &Pool2d, x: &[T], y: &mut [T]) {
+    let (in_len, out_len) = plane_lens(op);
+    let size = planes_per_task(op) * out_len;
+    workers.for_each_chunk(y, size, |task, y| {
+        for (j, y) in (task * size..).zip(y) {
+            let (x, window) = (&x[j / out_len * in_len..][..in_len], j % out_len);
+            let sums = window_ranges(op, window).map(|i| sum_reducer(|x| x).reduce_slice(&x[i]));
             let sum = sums.fold(T::Acc::zero(), |sum, part| sum + part);
-            *y = T::from_acc(sum / size(op, j % to));
+            *y = T::from_acc(sum / divisor(op, window));
         }
     });
-    Ok(())
 }
 
-fn share_one_by_one<T: Element>(
-    workers: &Workers,
-    op: &Pool2d,
-    dy: &[T],
-    dx: &mut [T],
-) -> Result<()> {
-    let ((from, to), per_task) = (planes(op), planes_per_task(op));
-    workers.for_each_chunk(dx, per_task * from, |i, dx| {
-        with_scratch(if is_wide::<T>() { 0 } else { from }, |room| {
-            for (p, dx) in (i * per_task..).zip(dx.chunks_exact_mut(from)) {
-                overwrite_widened(dx, room, |dx| {
+/// [`average_pool_backward`], one window at a time.
+fn backward_by_window<T: Element>(workers: &Workers, op: &Pool2d, dy: &[T], dx: &mut [T]) {
+    let ((in_len, out_len), per_task) = (plane_lens(op), planes_per_task(op));
+    workers.for_each_chunk(dx, per_task * in_len, |task, dx| {
+        with_scratch(accumulator_len::<T>(in_len), |wide| {
+            for (p, dx) in (task * per_task..).zip(dx.chunks_exact_mut(in_len)) {
+                overwrite_widened(dx, wide, |dx| {
                     dx.fill(T::Acc::zero());
-                    for (window, dy) in dy[p * to..][..to].iter().enumerate() {
-                        let share = dy.to_acc() / size(op, window);
-                        for run in runs(op, window) {
-                            dx[run].iter_mut().for_each(|dx| *dx = *dx + share);
+                    for (window, dy) in dy[p * out_len..][..out_len].iter().enumerate() {
+                        let share = dy.to_acc() / divisor(op, window);
+                        for range in window_ranges(op, window) {
+                            dx[range].iter_mut().for_each(|dx| *dx = *dx + share);
                         }
                     }
                 });
             }
         });
     });
-    Ok(())
 }
 
-/// The divisor of each window's mean.
-fn sizes<T: Element>(op: &Pool2d, tiling: &PolyphasePlane) -> Vec<T::Acc> {
-    tiling.per_window(T::acc(1.0), |row, column| size(op, row * op.output()[1] + column))
+/// Calls `body` with three buffers: to widen an input plane if `T` is 16-bit, for a polyphase
+/// plane, and for a value of each window.
+fn with_buffers<T: Element>(
+    op: &Pool2d,
+    layout: &PolyphasePlane,
+    body: impl FnOnce(&mut [T::Acc], &mut [T::Acc], &mut [T::Acc]),
+) {
+    let wide_len = accumulator_len::<T>(plane_lens(op).0);
+    with_scratch(wide_len + layout.len() + layout.window_slots(), |scratch: &mut [T::Acc]| {
+        let (wide, scratch) = scratch.split_at_mut(wide_len);
+        let (phases, values) = scratch.split_at_mut(layout.len());
+        body(wide, phases, values);
+    });
 }
 
-/// Elements of a window that count towards its mean; not positive past the edge.
-fn size<A: Element>(op: &Pool2d, window: usize) -> A {
+/// Returns the divisor of each window's mean by its slot.
+fn divisors<T: Element>(op: &Pool2d, layout: &PolyphasePlane) -> Vec<T::Acc> {
+    layout.per_window(T::acc(1.0), |row, column| divisor(op, row * op.output()[1] + column))
+}
+
+/// Returns the elements of a window that count towards its mean, padding included. The result is
+/// not positive if the window starts beyond the padded input.
+fn divisor<A: Element>(op: &Pool2d, window: usize) -> A {
     let extent = |axis: usize, p: usize| {
         let start = p * op.stride[axis];
         let end = start.saturating_add(op.kernel[axis]).min(op.input[axis] + 2 * op.pad[axis]);
@@ -164,34 +177,36 @@ fn size<A: Element>(op: &Pool2d, window: usize) -> A {
     A::from_f64(extent(0, window / width) * extent(1, window % width))
 }
 
-/// The mean of each window of rearranged plane `x`.
-fn mean<A: Element + Float>(x: &[A], taps: &[Tap], sizes: &[A], y: &mut [A]) {
+/// `y ← Σ x / divisor` of each window of the polyphase plane `x`.
+fn average<A: Element + Float>(x: &[A], taps: &[Tap], divisors: &[A], y: &mut [A]) {
     vectorized(
         #[inline(always)]
         || {
-            let ((y, _), (sizes, _)) = (y.as_chunks_mut::<LANES>(), sizes.as_chunks::<LANES>());
-            for (i, (y, sizes)) in y.iter_mut().zip(sizes).enumerate() {
+            let (y, divisors) = (y.as_chunks_mut::<LANES>().0, divisors.as_chunks::<LANES>().0);
+            for (i, (y, divisors)) in y.iter_mut().zip(divisors).enumerate() {
                 let mut sum = [A::zero(); LANES];
                 for tap in taps {
-                    let x = lanes(x, tap.offset + i * LANES);
+                    let x: &[A; LANES] = x[tap.offset + i * LANES..]
+                        .first_chunk()
+                        .expect("the layout is padded by LANES elements");
                     for j in 0..LANES {
                         sum[j] = sum[j] + x[j];
                     }
                 }
                 for j in 0..LANES {
-                    y[j] = sum[j] / sizes[j];
+                    y[j] = sum[j] / divisors[j];
                 }
             }
         },
     );
 }
 
-/// Adds each window's `y` to what its taps cover of rearranged plane `x`, in the order of windows.
-fn spread_out<A: Element + Float>(y: &[A], taps: &[Tap], x: &mut [A]) {
+/// Adds each window's `y` to all its taps in the polyphase plane `x`, in the order of windows.
+fn add_to_taps<A: Element + Float>(y: &[A], taps: &[Tap], x: &mut [A]) {
     vectorized(
         #[inline(always)]
         || {
-            // Of what covers an element, the last tap is the first window's.
+            // An element is a later tap of an earlier window, so taps go backwards.
             for tap in taps.iter().rev() {
                 let x = &mut x[tap.offset..][..y.len()];
                 x.iter_mut().zip(y).for_each(|(x, &y)| *x = *x + y);

@@ -1,36 +1,37 @@
-//! Maxima of windows and where they were found.
+//! Max pooling, with the index of each maximum.
 
 use crate::{
     element::{DType, Element, bf16, f16},
     error::{Error, Result, check_len},
     host::{
-        Workers,
         cache::scratch::with_scratch,
         nn::{
             polyphase::{PolyphasePlane, Tap},
-            pooling::planes::{planes, planes_per_task, runs, with_rooms},
+            pooling::planes::{check_mask_range, plane_lens, planes_per_task, window_ranges},
         },
-        reduction::tree::{Reducer, reduce_slice},
+        reduction::tree::reducer,
         simd::{
-            accumulator::{is_wide, overwrite_widened, widened},
+            accumulator::{accumulator_len, overwrite_widened, widened},
             vectorized,
         },
+        threads::Workers,
     },
     op::Pool2d,
 };
 use num_traits::Float;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// `y ← the greatest of each window`, and in `mask` where it was found.
+/// `y ← the maximum of each window`, and `mask ←` its index `row · width + column` in the input
+/// plane.
 ///
-/// A window starts out with the least finite value (of `f32` for `f64`) and takes what is greater:
-/// so of equals the first in row-major order is found, NaN never is, and a window without
-/// anything greater, such as one wholly in the padding, yields that least value and a mask of −1.
-/// Other masks are `row · width + column` within the input plane.
+/// The maximum starts as the lowest finite value (of `f32` for `f64`), and only a greater element
+/// replaces it. So the first of equal elements in row-major order is found, and NaN never is. A
+/// window without a greater element, such as one within the padding, yields that lowest value and
+/// a mask of −1.
 ///
 /// # Errors
-/// [`Error::Length`] names the operand; [`Error::InvalidInput`] if a plane has more elements than a mask
-/// can tell apart.
+/// [`Error::Length`] names the operand; [`Error::InvalidInput`] if a plane has too many elements
+/// for a mask.
 #[doc(alias = "PoolForward")]
 pub fn max_pool<T: Element>(
     workers: &Workers,
@@ -41,51 +42,54 @@ pub fn max_pool<T: Element>(
 ) -> Result<()> {
     op.check("max_pool", ("x", x.len()), ("y", y.len()))?;
     check_len("max_pool", "mask", op.output_len(), mask.len())?;
-    let (from, to) = planes(op);
-    if i32::try_from(from).is_err() {
-        return Err(Error::invalid_input("max_pool", format!("a plane of {from} elements")));
-    }
+    check_mask_range("max_pool", op)?;
     if y.is_empty() {
         return Ok(());
     }
+    let lowest = lowest::<T>();
     if op.kernel == [2, 2]
         && op.stride == [2, 2]
         && (0..2).all(|i| 2 * op.output()[i] <= op.input[i])
     {
-        return max_of_fours(workers, op, x, y, mask);
+        forward_by_plane(
+            workers,
+            op,
+            0,
+            x,
+            y,
+            mask,
+            #[inline(always)]
+            |x, _, y, mask| max_2x2(op, x, lowest, y, mask),
+        );
+    } else if PolyphasePlane::is_profitable(op) {
+        let layout = PolyphasePlane::new(op);
+        let taps = layout.taps();
+        forward_by_plane(
+            workers,
+            op,
+            layout.len(),
+            x,
+            y,
+            mask,
+            #[inline(always)]
+            |x, phases, y, mask| {
+                layout.to_phases(x, phases);
+                max_by_taps(op, &layout, phases, &taps, lowest, y, mask);
+            },
+        );
+    } else {
+        forward_by_window(workers, op, x, y, mask);
     }
-    if !PolyphasePlane::is_profitable(op) {
-        return max_one_by_one(workers, op, x, y, mask);
-    }
-    let (tiling, lowest) = (PolyphasePlane::new(op), lowest::<T>());
-    let (taps, per_task) = (tiling.taps(), planes_per_task(op));
-    workers.for_each_chunk_pair((y, per_task * to), (mask, per_task * to), |i, y, mask| {
-        with_rooms::<T>(op, &tiling, |room_x, tiled, values| {
-            tiled.fill(lowest);
-            let planes = y.chunks_exact_mut(to).zip(mask.chunks_exact_mut(to));
-            for (p, (y, mask)) in (i * per_task..).zip(planes) {
-                let x = widened(&x[p * from..][..from], room_x);
-                overwrite_widened(y, &mut values[..to], |y| {
-                    vectorized(
-                        #[inline(always)]
-                        || {
-                            tiling.to_phases(x, tiled);
-                            greatest(op, &tiling, tiled, &taps, lowest, y, mask);
-                        },
-                    );
-                });
-            }
-        });
-    });
     Ok(())
 }
 
-/// `dx ← dy` put where `mask` says that it came from; what several windows took is summed.
+/// `dx ← dy` of each window, added at the index in `mask`. Overwrites `dx`.
 ///
-/// `dx` is overwritten. A mask of −1 is passed over. On an error `dx` holds no useful values.
+/// A mask of −1 is skipped. After an error the contents of `dx` are unspecified.
 ///
 /// # Errors
-/// [`Error::Length`] names the operand; [`Error::InvalidInput`] names a mask outside the input plane.
+/// [`Error::Length`] names the operand; [`Error::InvalidInput`] names a mask outside the input
+/// plane.
 #[doc(alias = "PoolBackward")]
 pub fn max_pool_backward<T: Element>(
     workers: &Workers,
@@ -99,224 +103,226 @@ pub fn max_pool_backward<T: Element>(
     if dx.is_empty() {
         return Ok(());
     }
-    let (from, to) = planes(op);
-    let first_bad = AtomicUsize::new(usize::MAX);
+    let (in_len, out_len) = plane_lens(op);
+    let (wide_dx_len, wide_dy_len) = (accumulator_len::<T>(in_len), accumulator_len::<T>(out_len));
+    let first_invalid = AtomicUsize::new(usize::MAX);
     let per_task = planes_per_task(op);
-    workers.for_each_chunk(dx, per_task * from, |i, dx| {
-        let len = |plane| if is_wide::<T>() { 0 } else { plane };
-        with_scratch(len(from) + len(to), |room: &mut [T::Acc]| {
-            let (room_dx, room_dy) = room.split_at_mut(len(from));
-            for (p, dx) in (i * per_task..).zip(dx.chunks_exact_mut(from)) {
-                let dy = widened(&dy[p * to..][..to], room_dy);
-                let mask = &mask[p * to..][..to];
-                overwrite_widened(dx, room_dx, |dx| {
-                    if let Some(bad) = scatter(dy, mask, dx) {
-                        first_bad.fetch_min(p * to + bad, Relaxed);
+    workers.for_each_chunk(dx, per_task * in_len, |task, dx| {
+        with_scratch(wide_dx_len + wide_dy_len, |scratch: &mut [T::Acc]| {
+            let (wide_dx, wide_dy) = scratch.split_at_mut(wide_dx_len);
+            for (p, dx) in (task * per_task..).zip(dx.chunks_exact_mut(in_len)) {
+                let dy = widened(&dy[p * out_len..][..out_len], wide_dy);
+                let mask = &mask[p * out_len..][..out_len];
+                overwrite_widened(dx, wide_dx, |dx| {
+                    if let Some(invalid) = scatter(dy, mask, dx) {
+                        first_invalid.fetch_min(p * out_len + invalid, Relaxed);
                     }
                 });
             }
         });
     });
-    match mask.get(first_bad.into_inner()) {
+    match mask.get(first_invalid.into_inner()) {
         None => Ok(()),
-        Some(bad) => {
-            let why = format!("mask {bad} is outside an input plane of {from} elements");
+        Some(invalid) => {
+            let why = format!("mask {invalid} is outside an input plane of {in_len} elements");
             Err(Error::invalid_input("max_pool_backward", why))
         }
     }
 }
 
-fn max_one_by_one<T: Element>(
+/// [`max_pool`], one window at a time.
+fn forward_by_window<T: Element>(
     workers: &Workers,
     op: &Pool2d,
     x: &[T],
     y: &mut [T],
     mask: &mut [i32],
-) -> Result<()> {
-    let ((from, to), per_task, lowest) = (planes(op), planes_per_task(op), lowest::<T>());
-    let greater =
-        Reducer { unit: lowest, term: |x| x, join: |a, b| if b > a { b } else { a }, sum: false };
-    workers.for_each_chunk_pair((y, per_task * to), (mask, per_task * to), |i, y, mask| {
-        for (j, (y, mask)) in (i * per_task * to..).zip(y.iter_mut().zip(mask)) {
-            let x = &x[j / to * from..][..from];
-            let (mut best, mut place) = (lowest, None);
-            for run in runs(op, j % to) {
-                let max = reduce_slice(&x[run.clone()], greater);
-                if max > best {
-                    best = max;
-                    place = run.clone().find(|&at| x[at].to_acc() == max);
+) {
+    let ((in_len, out_len), lowest) = (plane_lens(op), lowest::<T>());
+    let size = planes_per_task(op) * out_len;
+    let greater = reducer(lowest, |a, b| if b > a { b } else { a });
+    workers.for_each_chunk_pair((y, size), (mask, size), |task, y, mask| {
+        for (j, (y, mask)) in (task * size..).zip(y.iter_mut().zip(mask)) {
+            let x = &x[j / out_len * in_len..][..in_len];
+            let (mut max, mut index) = (lowest, None);
+            for range in window_ranges(op, j % out_len) {
+                let range_max = greater.reduce_slice(&x[range.clone()]);
+                if range_max > max {
+                    max = range_max;
+                    index = range.clone().find(|&i| x[i].to_acc() == range_max);
                 }
             }
-            // The first of equals may be a zero of another sign.
-            *y = place.map_or(T::from_acc(lowest), |place| x[place]);
-            *mask = place.map_or(-1, |place| place as i32);
+            // Not `max`: of equal zeros, the first may have the other sign.
+            *y = index.map_or(T::from_acc(lowest), |index| x[index]);
+            *mask = index.map_or(-1, |index| index as i32);
         }
     });
-    Ok(())
 }
 
-/// Windows of two by two that do not overlap, straight from the plane.
-fn max_of_fours<T: Element>(
+/// [`max_pool`], one plane at a time. Calls `kernel(x, phases, y, mask)` with the plane's operands
+/// in the accumulator type, and `phases_len` elements that are initially lowest.
+fn forward_by_plane<T: Element>(
     workers: &Workers,
     op: &Pool2d,
+    phases_len: usize,
     x: &[T],
     y: &mut [T],
     mask: &mut [i32],
-) -> Result<()> {
-    let ((from, to), per_task, lowest) = (planes(op), planes_per_task(op), lowest::<T>());
-    let (width, out) = (op.input[1], op.output()[1]);
-    workers.for_each_chunk_pair((y, per_task * to), (mask, per_task * to), |i, y, mask| {
-        let wide = if is_wide::<T>() { 0 } else { from + to };
-        with_scratch(wide, |room: &mut [T::Acc]| {
-            let (room_x, room_y) = room.split_at_mut(wide.min(from));
-            let planes = y.chunks_exact_mut(to).zip(mask.chunks_exact_mut(to));
-            for (p, (y, mask)) in (i * per_task..).zip(planes) {
-                let x = widened(&x[p * from..][..from], room_x);
-                overwrite_widened(y, room_y, |y| {
+    kernel: impl Fn(&[T::Acc], &mut [T::Acc], &mut [T::Acc], &mut [i32]) + Send + Sync,
+) {
+    let ((in_len, out_len), per_task) = (plane_lens(op), planes_per_task(op));
+    let (wide_x_len, wide_y_len) = (accumulator_len::<T>(in_len), accumulator_len::<T>(out_len));
+    let size = per_task * out_len;
+    workers.for_each_chunk_pair((y, size), (mask, size), |task, y, mask| {
+        with_scratch(wide_x_len + wide_y_len + phases_len, |scratch: &mut [T::Acc]| {
+            let (wide_x, scratch) = scratch.split_at_mut(wide_x_len);
+            let (wide_y, phases) = scratch.split_at_mut(wide_y_len);
+            phases.fill(lowest::<T>());
+            let planes = y.chunks_exact_mut(out_len).zip(mask.chunks_exact_mut(out_len));
+            for (p, (y, mask)) in (task * per_task..).zip(planes) {
+                let x = widened(&x[p * in_len..][..in_len], wide_x);
+                overwrite_widened(y, wide_y, |y| {
                     vectorized(
                         #[inline(always)]
-                        || {
-                            let rows = y.chunks_exact_mut(out).zip(mask.chunks_exact_mut(out));
-                            for (row, (y, mask)) in rows.enumerate() {
-                                fours_of_row(x, (2 * row * width, width), lowest, y, mask);
-                            }
-                        },
+                        || kernel(x, phases, y, mask),
                     );
                 });
             }
         });
     });
-    Ok(())
 }
 
-/// One row of [`max_of_fours`], of the rows of `x` from `start` on.
+/// Maxima of a plane of separate 2×2 windows.
 #[inline(always)]
-fn fours_of_row<A: Element + Float>(
-    x: &[A],
-    (start, width): (usize, usize),
-    lowest: A,
-    y: &mut [A],
-    mask: &mut [i32],
-) {
-    let mut column = 0;
-    while column < y.len() {
-        // Where the rest is too short, the last are computed a second time with it.
-        column = match y.len() {
-            8.. => fours::<A, 8, 16>(x, (start, width), column.min(y.len() - 8), lowest, y, mask),
-            4.. => fours::<A, 4, 8>(x, (start, width), column.min(y.len() - 4), lowest, y, mask),
-            _ => fours::<A, 1, 2>(x, (start, width), column, lowest, y, mask),
-        };
-    }
-}
-
-/// `N` windows from `column` on; returns where they end.
-#[inline(always)]
-fn fours<A: Element + Float, const N: usize, const TWO_N: usize>(
-    x: &[A],
-    (start, width): (usize, usize),
-    column: usize,
-    lowest: A,
-    y: &mut [A],
-    mask: &mut [i32],
-) -> usize {
-    let (mut best, mut place) = ([lowest; N], [-1; N]);
-    for row in 0..2 {
-        let start = start + row * width + 2 * column;
-        let x: &[A; TWO_N] = x[start..].first_chunk().expect("windows lie in the plane");
-        for tap in 0..2 {
-            for j in 0..N {
-                let better = -i32::from(x[2 * j + tap] > best[j]);
-                let here = (start + 2 * j + tap) as i32;
-                best[j] = if x[2 * j + tap] > best[j] { x[2 * j + tap] } else { best[j] };
-                place[j] = (place[j] & !better) | (here & better);
-            }
-        }
-    }
-    y[column..][..N].copy_from_slice(&best);
-    mask[column..][..N].copy_from_slice(&place);
-    column + N
-}
-
-/// What a window has found that found nothing.
-const NOTHING: i32 = i32::MIN;
-
-/// The greatest of each window of rearranged plane `x`, and its place.
-#[inline(always)]
-fn greatest<A: Element + Float>(
-    op: &Pool2d,
-    tiling: &PolyphasePlane,
-    x: &[A],
-    taps: &[Tap],
-    lowest: A,
-    y: &mut [A],
-    mask: &mut [i32],
-) {
-    let (width, [_, right]) = (op.output()[1], op.stride);
-    let down = op.stride[0] * op.input[1];
-    let rows = y.chunks_exact_mut(width).zip(mask.chunks_exact_mut(width));
+fn max_2x2<A: Element + Float>(op: &Pool2d, x: &[A], lowest: A, y: &mut [A], mask: &mut [i32]) {
+    let (width, out_width) = (op.input[1], op.output()[1]);
+    let rows = y.chunks_exact_mut(out_width).zip(mask.chunks_exact_mut(out_width));
     for (row, (y, mask)) in rows.enumerate() {
-        let first = (row * tiling.pitch(), row * down, right);
+        let input = (2 * row * width, width);
         let mut column = 0;
-        while column < width {
-            // Where the rest is too short, the last are computed a second time with it.
-            column = match width {
-                16.. => side_by_side::<A, 16>(x, taps, lowest, first, column, y, mask),
-                8.. => side_by_side::<A, 8>(x, taps, lowest, first, column, y, mask),
-                4.. => side_by_side::<A, 4>(x, taps, lowest, first, column, y, mask),
-                _ => side_by_side::<A, 1>(x, taps, lowest, first, column, y, mask),
+        while column < out_width {
+            // The last block overlaps the one before if the row is no multiple of it.
+            column = match out_width {
+                8.. => {
+                    windows_2x2::<A, 8, 16>(x, input, column.min(out_width - 8), lowest, y, mask)
+                }
+                4.. => windows_2x2::<A, 4, 8>(x, input, column.min(out_width - 4), lowest, y, mask),
+                _ => windows_2x2::<A, 1, 2>(x, input, column, lowest, y, mask),
             };
         }
     }
 }
 
-/// `N` windows of a row, from `column` on or a little before; returns where they end. The row's
-/// first window has a number, it finds place 0 at `place`, and the next as much further `right`.
+/// Maxima of `N` windows of 2×2 from `column` on; returns the column after them.
 #[inline(always)]
-fn side_by_side<A: Element + Float, const N: usize>(
+fn windows_2x2<A: Element + Float, const N: usize, const TWO_N: usize>(
+    x: &[A],
+    (row_start, width): (usize, usize),
+    column: usize,
+    lowest: A,
+    y: &mut [A],
+    mask: &mut [i32],
+) -> usize {
+    let (mut max, mut index) = ([lowest; N], [-1; N]);
+    for row in 0..2 {
+        let start = row_start + row * width + 2 * column;
+        let x: &[A; TWO_N] = x[start..].first_chunk().expect("2x2 windows lie inside the plane");
+        for tap in 0..2 {
+            for j in 0..N {
+                let greater = -i32::from(x[2 * j + tap] > max[j]);
+                let here = (start + 2 * j + tap) as i32;
+                max[j] = if x[2 * j + tap] > max[j] { x[2 * j + tap] } else { max[j] };
+                index[j] = (index[j] & !greater) | (here & greater);
+            }
+        }
+    }
+    y[column..][..N].copy_from_slice(&max);
+    mask[column..][..N].copy_from_slice(&index);
+    column + N
+}
+
+/// Marks a window in which no element is greater than the lowest value.
+const NOT_FOUND: i32 = i32::MIN;
+
+/// Maxima of the windows of polyphase plane `x`.
+#[inline(always)]
+fn max_by_taps<A: Element + Float>(
+    op: &Pool2d,
+    layout: &PolyphasePlane,
     x: &[A],
     taps: &[Tap],
     lowest: A,
-    (number, place, right): (usize, usize, usize),
+    y: &mut [A],
+    mask: &mut [i32],
+) {
+    let (width, [_, column_step]) = (op.output()[1], op.stride);
+    let row_step = op.stride[0] * op.input[1];
+    let rows = y.chunks_exact_mut(width).zip(mask.chunks_exact_mut(width));
+    for (row, (y, mask)) in rows.enumerate() {
+        let first = (row * layout.slot_row_stride(), row * row_step, column_step);
+        let mut column = 0;
+        while column < width {
+            column = match width {
+                16.. => windows_by_taps::<A, 16>(x, taps, lowest, first, column, y, mask),
+                8.. => windows_by_taps::<A, 8>(x, taps, lowest, first, column, y, mask),
+                4.. => windows_by_taps::<A, 4>(x, taps, lowest, first, column, y, mask),
+                _ => windows_by_taps::<A, 1>(x, taps, lowest, first, column, y, mask),
+            };
+        }
+    }
+}
+
+/// Maxima of `N` windows of a row; returns the column after them.
+///
+/// They start at `column`, or before it if the row ends earlier. The row's first window has the
+/// given slot, and its first element the index `row_index`, which grows by `column_step`.
+#[inline(always)]
+fn windows_by_taps<A: Element + Float, const N: usize>(
+    x: &[A],
+    taps: &[Tap],
+    lowest: A,
+    (slot, row_index, column_step): (usize, usize, usize),
     column: usize,
     y: &mut [A],
     mask: &mut [i32],
 ) -> usize {
     let column = column.min(y.len() - N);
-    let (mut best, mut found) = ([lowest; N], [NOTHING; N]);
+    let (mut max, mut index) = ([lowest; N], [NOT_FOUND; N]);
     for tap in taps {
-        let x: &[A; N] = x[tap.offset + number + column..].first_chunk().expect("a whole window");
+        let x: &[A; N] = x[tap.offset + slot + column..].first_chunk().expect("N windows");
         for j in 0..N {
-            // A mask, since a choice of places becomes a branch.
-            let better = -i32::from(x[j] > best[j]);
-            best[j] = if x[j] > best[j] { x[j] } else { best[j] };
-            found[j] = (found[j] & !better) | (tap.place & better);
+            // Bit mask instead of a select: the compiler turns a select of indices into a branch.
+            let greater = -i32::from(x[j] > max[j]);
+            max[j] = if x[j] > max[j] { x[j] } else { max[j] };
+            index[j] = (index[j] & !greater) | (tap.index & greater);
         }
     }
-    // In 32 bits: vectors of longer products are slow.
-    let (first, right) = ((place + column * right) as i32, right as i32);
-    for (j, found) in found.iter_mut().enumerate() {
-        // All bits set are −1.
-        let nothing = -i32::from(*found == NOTHING);
-        let here = first.wrapping_add((j as i32).wrapping_mul(right));
-        *found = found.wrapping_add(here) | nothing;
+    // 32-bit products, as 64-bit vector multiplication is slow.
+    let (first, step) = ((row_index + column * column_step) as i32, column_step as i32);
+    for (j, index) in index.iter_mut().enumerate() {
+        // All bits set, which is −1, if no element was found.
+        let not_found = -i32::from(*index == NOT_FOUND);
+        let window_index = first.wrapping_add((j as i32).wrapping_mul(step));
+        *index = index.wrapping_add(window_index) | not_found;
     }
-    y[column..][..N].copy_from_slice(&best);
-    mask[column..][..N].copy_from_slice(&found);
+    y[column..][..N].copy_from_slice(&max);
+    mask[column..][..N].copy_from_slice(&index);
     column + N
 }
 
-/// Adds `dy` into a zeroed `dx` at `mask`; tells where the first mask outside is.
+/// Adds `dy` to a zeroed `dx` at the indices in `mask`. Returns the position of the first mask
+/// outside `dx`, if any.
 fn scatter<A: Float>(dy: &[A], mask: &[i32], dx: &mut [A]) -> Option<usize> {
     dx.fill(A::zero());
-    let mut bad = None;
-    for (j, (&dy, &place)) in dy.iter().zip(mask).enumerate() {
-        match dx.get_mut(place as usize) {
+    let mut first_invalid = None;
+    for (j, (&dy, &index)) in dy.iter().zip(mask).enumerate() {
+        match dx.get_mut(index as usize) {
             Some(dx) => *dx = *dx + dy,
-            None if place == -1 => {}
-            None => bad = bad.or(Some(j)),
+            None if index == -1 => {}
+            None => first_invalid = first_invalid.or(Some(j)),
         }
     }
-    bad
+    first_invalid
 }
 
 fn lowest<T: Element>() -> T::Acc {

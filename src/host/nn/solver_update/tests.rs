@@ -1,7 +1,10 @@
 use super::*;
 use crate::{
     element,
-    host::testing::{for_each_element, fractions, operand, threads, wide},
+    host::{
+        nn::testing::expect_length_errors,
+        testing::{for_each_element, fractions, operand, threads, wide},
+    },
 };
 
 fn rules<T: Element>() -> [UpdateRule<T>; 6] {
@@ -17,13 +20,13 @@ fn rules<T: Element>() -> [UpdateRule<T>; 6] {
     ]
 }
 
-fn settings<T: Element>(rule: UpdateRule<T>, regularization: Regularization) -> SolverUpdate<T> {
+fn update_with<T: Element>(rule: UpdateRule<T>, regularization: Regularization) -> SolverUpdate<T> {
     let [rate, scale, decay] = [0.125, 0.5, 0.0625].map(T::acc);
     SolverUpdate { rate, scale, decay, regularization, rule }
 }
 
-/// The step of each rule on its own, with the constants above.
-fn formula<T: Element>(rule: UpdateRule<T>, g: f64, h: &mut f64, k: &mut f64) -> f64 {
+/// Returns the step of each rule with the constants of [`rules`] and [`update_with`].
+fn reference_step<T: Element>(rule: UpdateRule<T>, g: f64, h: &mut f64, k: &mut f64) -> f64 {
     let (rate, delta, last) = (0.125, 0.0625, *h);
     match rule {
         UpdateRule::Sgd { .. } | UpdateRule::Nesterov { .. } => *h = 0.75 * last + rate * g,
@@ -49,16 +52,29 @@ fn formula<T: Element>(rule: UpdateRule<T>, g: f64, h: &mut f64, k: &mut f64) ->
     }
 }
 
-/// Values that may be means of squares.
+/// Non-negative values, as the history of squares requires.
 fn squares<T: Element>(tag: u64, len: usize) -> Vec<T::Acc> {
     fractions::<T::Acc>(tag, len).into_iter().map(|v| v * v).collect()
 }
 
-/// Eight steps against the same in `f64`, rounded where the kernel rounds.
-fn agrees_with_the_formula<T: Element>() {
+/// One update, with as much of the history as the rule has.
+fn run<T: Element>(
+    workers: &Workers,
+    op: &SolverUpdate<T>,
+    dw: &[T],
+    weights: &mut [T],
+    masters: Option<&mut [T::Acc]>,
+    mut history: [&mut [T::Acc]; 2],
+) {
+    let history = &mut history[..op.rule.history_count()];
+    solver_update(workers, op, dw, weights, masters, history).unwrap();
+}
+
+/// Eight steps, each compared with the formula in `f64` for the rounded operands.
+fn every_rule_follows_its_formula<T: Element>() {
     let cases = [Regularization::L1, Regularization::L2]
         .into_iter()
-        .flat_map(|pull| rules::<T>().map(|rule| settings(rule, pull)))
+        .flat_map(|regularization| rules::<T>().map(|rule| update_with(rule, regularization)))
         .flat_map(|op| [0, 1, 17, CHUNK + 5].map(|len| (op, len)));
     for (op, len) in cases {
         let ulp = 2f64.powi(if T::DTYPE.size() == 2 { -8 } else { -20 });
@@ -75,11 +91,9 @@ fn agrees_with_the_formula<T: Element>() {
                     Regularization::L2 => w,
                 };
                 let g = 0.5 * dw[i].to_f64() + 0.0625 * pull;
-                want_w[i] -= formula(op.rule, g, &mut want_h[i], &mut want_k[i]);
+                want_w[i] -= reference_step(op.rule, g, &mut want_h[i], &mut want_k[i]);
             }
-            let history: &mut [&mut [T::Acc]] = &mut [&mut h, &mut k];
-            let history = &mut history[..op.rule.history_count()];
-            solver_update(&Workers::sequential(), &op, &dw, &mut w, None, history).unwrap();
+            run(&Workers::sequential(), &op, &dw, &mut w, None, [&mut h, &mut k]);
             let near =
                 |got: f64, want: f64, ulp: f64| (got - want).abs() <= ulp * want.abs().max(1.0);
             for i in 0..len {
@@ -91,8 +105,8 @@ fn agrees_with_the_formula<T: Element>() {
     }
 }
 
-/// Without momentum, decay and with a power of two as the rate nothing is rounded.
-fn plain_descent_is_exact<T: Element>() {
+/// Without momentum and decay, and with a power of two as the rate, nothing is rounded.
+fn plain_sgd_is_exact<T: Element>() {
     let dw: Vec<T> = (-9..9).map(|v| T::from_f64(f64::from(v))).collect();
     let mut w: Vec<T> = (-9..9).map(|v| T::from_f64(f64::from(-v))).collect();
     let mut h = vec![T::acc(5.0); dw.len()];
@@ -108,29 +122,24 @@ fn plain_descent_is_exact<T: Element>() {
     assert_eq!(wide(&w), (-9..9).map(|v| f64::from(-2 * v)).collect::<Vec<_>>());
 }
 
-/// With masters, narrow weights are those of a run in the wide type, rounded.
-fn masters_are_the_wide_run<T: Element>() {
+fn weights_with_masters_are_rounded_weights_of_a_wide_run<T: Element>() {
     for (rule, wide_rule) in rules::<T>().into_iter().zip(rules::<T::Acc>()) {
-        let (op, len) = (settings(rule, Regularization::L2), CHUNK + 7);
-        let wide_op = settings(wide_rule, Regularization::L2);
+        let (op, len) = (update_with(rule, Regularization::L2), CHUNK + 7);
+        let wide_op = update_with(wide_rule, Regularization::L2);
         let dw = fractions::<T>(1, len);
         let mut dw_wide = vec![T::acc(0.0); len];
         widen(&dw, &mut dw_wide);
         let mut w = fractions::<T>(2, len);
         let mut w_wide = vec![T::acc(0.0); len];
         widen(&w, &mut w_wide);
-        // Masters that nobody set are overruled.
+        // The first step sets these stale masters to the weights.
         let mut masters = vec![T::acc(0.0); len];
-        let kept = || [squares::<T>(3, len), squares::<T>(4, len)];
-        let ([mut h, mut k], [mut h_wide, mut k_wide]) = (kept(), kept());
+        let history = || [squares::<T>(3, len), squares::<T>(4, len)];
+        let ([mut h, mut k], [mut h_wide, mut k_wide]) = (history(), history());
         for _ in 0..5 {
             let workers = Workers::sequential();
-            let history: &mut [&mut [T::Acc]] = &mut [&mut h, &mut k];
-            let history = &mut history[..rule.history_count()];
-            solver_update(&workers, &op, &dw, &mut w, Some(&mut masters), history).unwrap();
-            let history: &mut [&mut [T::Acc]] = &mut [&mut h_wide, &mut k_wide];
-            let history = &mut history[..rule.history_count()];
-            solver_update(&workers, &wide_op, &dw_wide, &mut w_wide, None, history).unwrap();
+            run(&workers, &op, &dw, &mut w, Some(&mut masters), [&mut h, &mut k]);
+            run(&workers, &wide_op, &dw_wide, &mut w_wide, None, [&mut h_wide, &mut k_wide]);
         }
         assert_eq!((&masters, &h, &k), (&w_wide, &h_wide, &k_wide), "{rule:?}");
         let mut rounded = vec![T::default(); len];
@@ -139,17 +148,15 @@ fn masters_are_the_wide_run<T: Element>() {
     }
 }
 
-fn any_number_of_threads<T: Element>() {
+fn results_are_bit_identical_on_any_number_of_threads<T: Element>() {
     let len = 2 * GRAIN + 33;
     let dw = fractions::<T>(4, len);
     for rule in [rules::<T>()[0], rules::<T>()[5]] {
-        let op = settings(rule, Regularization::L1);
+        let op = update_with(rule, Regularization::L1);
         let results = threads().map(|workers| {
             let (mut w, mut masters) = (fractions::<T>(5, len), fractions::<T::Acc>(6, len));
             let (mut h, mut k) = (squares::<T>(7, len), squares::<T>(8, len));
-            let history: &mut [&mut [T::Acc]] = &mut [&mut h, &mut k];
-            let history = &mut history[..rule.history_count()];
-            solver_update(&workers, &op, &dw, &mut w, Some(&mut masters), history).unwrap();
+            run(&workers, &op, &dw, &mut w, Some(&mut masters), [&mut h, &mut k]);
             (wide(&w), wide(&masters), wide(&h), wide(&k))
         });
         assert!(results.iter().all(|result| *result == results[0]));
@@ -157,14 +164,14 @@ fn any_number_of_threads<T: Element>() {
 }
 
 for_each_element!(
-    agrees_with_the_formula,
-    plain_descent_is_exact,
-    masters_are_the_wide_run,
-    any_number_of_threads
+    every_rule_follows_its_formula,
+    plain_sgd_is_exact,
+    weights_with_masters_are_rounded_weights_of_a_wide_run,
+    results_are_bit_identical_on_any_number_of_threads
 );
 
 #[test]
-fn masters_keep_what_is_too_small_to_show() {
+fn masters_accumulate_steps_too_small_for_the_weights() {
     let op = SolverUpdate::<element::bf16> {
         rate: 1.0 / 1024.0,
         scale: 1.0,
@@ -172,7 +179,7 @@ fn masters_keep_what_is_too_small_to_show() {
         regularization: Regularization::L2,
         rule: UpdateRule::Sgd { momentum: 0.0 },
     };
-    let run = |masters: bool| {
+    let weight_after_64_steps = |masters: bool| {
         let (dw, mut w, mut m, mut h) = ([element::bf16::ONE], [element::bf16::ONE], [0.0], [0.0]);
         for _ in 0..64 {
             let masters = masters.then_some(&mut m[..]);
@@ -181,20 +188,21 @@ fn masters_keep_what_is_too_small_to_show() {
         }
         w[0].to_f32()
     };
-    assert_eq!((run(true), run(false)), (1.0 - 64.0 / 1024.0, 1.0));
+    assert_eq!(
+        (weight_after_64_steps(true), weight_after_64_steps(false)),
+        (1.0 - 64.0 / 1024.0, 1.0)
+    );
 }
 
 #[test]
-fn errors_name_the_operand() {
-    let rule = rules::<f32>()[5];
-    let (w, op) = (Workers::sequential(), settings::<f32>(rule, Regularization::L2));
-    let (mut a, mut b, mut c, mut d) = ([0.0; 3], [0.0; 3], [0.0; 3], [0.0; 2]);
-    let wrong = solver_update(&w, &op, &[0.0; 2], &mut a, None, &mut [&mut b, &mut c]);
-    assert_eq!(operand(wrong), ("solver_update", "dw"));
-    let wrong = solver_update(&w, &op, &[0.0; 3], &mut a, Some(&mut d), &mut [&mut b, &mut c]);
-    assert_eq!(operand(wrong), ("solver_update", "masters"));
-    let wrong = solver_update(&w, &op, &[0.0; 3], &mut a, None, &mut [&mut b]);
-    assert_eq!(operand(wrong), ("solver_update", "history's blobs"));
-    let wrong = solver_update(&w, &op, &[0.0; 3], &mut a, None, &mut [&mut b, &mut d]);
-    assert_eq!(operand(wrong), ("solver_update", "history"));
+fn length_errors_name_the_operand() {
+    let adam = update_with::<f32>(rules()[5], Regularization::L2);
+    let w = &Workers::sequential();
+    let operands = [("dw", 3), ("masters", 3), ("history", 3)];
+    expect_length_errors("solver_update", operands, |[dw, mut masters, mut h]| {
+        let (mut weights, mut k) = ([0.0; 3], [0.0; 3]);
+        solver_update(w, &adam, &dw, &mut weights, Some(&mut masters), &mut [&mut h, &mut k])
+    });
+    let result = solver_update(w, &adam, &[0.0; 3], &mut [0.0; 3], None, &mut [&mut [0.0; 3]]);
+    assert_eq!(operand(result), ("solver_update", "history count"));
 }

@@ -1,3 +1,3 @@
-//! x86-64.
+//! x86-64 fast paths of `reduction`.
 
 pub(crate) mod row_sums;

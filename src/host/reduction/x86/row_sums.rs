@@ -1,9 +1,9 @@
-//! Sums of rows of `f32` by AVX-512.
+//! Sums of rows of `f32` with AVX-512.
 //!
-//! Lines are read whole, wherever rows begin: an element's lane is that of its place in its line,
-//! so that lanes are turned by the elements before the row. They are joined in a tree that is the
-//! same for each turn, but for the order of what is added: so the bits are those of
-//! [`fold_slice`](super::fold_slice).
+//! Vectors are whole cache lines, wherever rows begin. An element's lane is its position in its
+//! cache line, so the lanes are rotated by the row's offset from a cache line. The tree that reduces
+//! them is symmetric: a rotation only swaps operands of additions. Results are therefore
+//! bit-identical to those of `Reducer::reduce_slice`.
 
 use std::arch::x86_64::{
     __m512, _mm512_add_ps, _mm512_castpd_ps, _mm512_castps_pd, _mm512_loadu_ps,
@@ -13,148 +13,150 @@ use std::arch::x86_64::{
 };
 use std::mem::transmute;
 
-/// Elements of a vector, and of a line.
+/// Elements of a vector, and of a cache line.
 const LANES: usize = 16;
 
-/// Rows of which lanes are filled before they are joined: as many as a vector of sums holds.
+/// Rows of which the lanes are filled before they are reduced: their sums fill a vector.
 const GROUP: usize = 16;
 
-/// As [`GROUP`], of the rows that are left.
-const FEW: usize = 4;
+/// Like [`GROUP`], for the rows after the last whole group.
+const SMALL_GROUP: usize = 4;
 
-/// `store(Σ term(x[i·extent + j]), y[i])`, with `extent` terms each, at least one; `term(0)` is 0.
+/// Calls `store(Σ map(x[i·extent + j]), y[i])` for each row `i` of `extent` elements, which is not 0;
+/// `map(0)` is 0.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 pub(crate) fn sum_rows<Y>(
     x: &[f32],
     extent: usize,
-    term: impl Fn(f32) -> f32 + Copy,
+    map: impl Fn(f32) -> f32 + Copy,
     y: &mut [Y],
     store: impl Fn(f32, &mut Y),
 ) {
-    assert!(extent > 0, "rows of something");
+    assert!(extent > 0, "rows are empty");
     let (mut x, (groups, rest)) = (x, y.as_chunks_mut::<GROUP>());
     for y in groups {
-        let sums = joined(lanes_of_rows(x, extent, term));
+        let sums = reduce_rows(rows_to_lanes(x, extent, map));
         y.iter_mut().zip(sums).for_each(|(y, sum)| store(sum, y));
         x = &x[GROUP * extent..];
     }
-    let (groups, rest) = rest.as_chunks_mut::<FEW>();
+    let (groups, rest) = rest.as_chunks_mut::<SMALL_GROUP>();
     for y in groups {
-        let sums = few_joined(lanes_of_rows(x, extent, term));
+        let sums = reduce_few_rows(rows_to_lanes(x, extent, map));
         y.iter_mut().zip(sums).for_each(|(y, sum)| store(sum, y));
-        x = &x[FEW * extent..];
+        x = &x[SMALL_GROUP * extent..];
     }
     for y in rest {
-        let [lanes] = lanes_of_rows(x, extent, term);
+        let [lanes] = rows_to_lanes(x, extent, map);
         let zero = _mm512_setzero_ps();
-        let [sum, ..] = few_joined([lanes, zero, zero, zero]);
+        let [sum, ..] = reduce_few_rows([lanes, zero, zero, zero]);
         store(sum, y);
         x = &x[extent..];
     }
 }
 
-/// The lanes of the first rows of `x`.
+/// Returns the lanes of the first `ROWS` rows of `x`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn lanes_of_rows<const ROWS: usize>(
+fn rows_to_lanes<const ROWS: usize>(
     x: &[f32],
     extent: usize,
-    term: impl Fn(f32) -> f32 + Copy,
+    map: impl Fn(f32) -> f32 + Copy,
 ) -> [__m512; ROWS] {
     let mut lanes = [_mm512_setzero_ps(); ROWS];
-    let mut place = RowAlignment::of(x, extent);
+    let mut alignment = RowAlignment::new(x, extent);
     for (row, lanes) in lanes.iter_mut().enumerate() {
         let x = &x[row * extent..][..extent];
         if !extent.is_multiple_of(LANES) {
-            place = RowAlignment::of(x, extent);
+            alignment = RowAlignment::new(x, extent);
         }
-        // SAFETY: it is the place of this row, or of one as many lines before.
-        #[allow(unsafe_code)]
-        unsafe {
-            *lanes = lanes_of(x, place, term);
-        }
+        // SAFETY: `alignment` was computed for this row, or for an earlier one that begins a multiple
+        // of 64 bytes before it and is as long.
+        *lanes = unsafe { row_to_lanes(x, alignment, map) };
     }
     lanes
 }
 
-/// Where a row lies among lines.
+/// Position of a row relative to cache lines.
 #[derive(Clone, Copy)]
 struct RowAlignment {
-    /// Elements of the first line that are before it.
-    before: usize,
-    /// Lines after the first.
+    /// Elements of the first cache line that precede the row.
+    offset: usize,
+    /// Cache lines after the first.
     lines: usize,
-    /// Which elements of the first and the last line, apart from others, belong to it.
+    /// Mask of the elements of the first cache line that belong to the row.
     first: u16,
+    /// Mask of the elements of the last cache line that belong to the row, if `lines` is not 0.
     last: u16,
 }
 
 impl RowAlignment {
     #[inline(always)]
-    fn of(x: &[f32], extent: usize) -> Self {
-        let before = x.as_ptr().addr() / size_of::<f32>() % LANES;
-        let end = before + extent - 1;
+    fn new(x: &[f32], extent: usize) -> Self {
+        let offset = x.as_ptr().addr() / size_of::<f32>() % LANES;
+        let end = offset + extent - 1;
         let (lines, last) = (end / LANES, u16::MAX >> (LANES - 1 - end % LANES));
-        let first = u16::MAX << before & if lines == 0 { last } else { u16::MAX };
-        Self { before, lines, first, last }
+        let first = u16::MAX << offset & if lines == 0 { last } else { u16::MAX };
+        Self { offset, lines, first, last }
     }
 }
 
-/// The lanes of a row.
+/// Returns the lanes of a row.
 ///
 /// # Safety
-/// `place` is that of `x`.
+/// `alignment` is that of `x`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-#[allow(unsafe_code)]
-unsafe fn lanes_of(x: &[f32], place: RowAlignment, term: impl Fn(f32) -> f32 + Copy) -> __m512 {
+unsafe fn row_to_lanes(
+    x: &[f32],
+    alignment: RowAlignment,
+    map: impl Fn(f32) -> f32 + Copy,
+) -> __m512 {
     let zero = _mm512_setzero_ps();
-    let mut x = x.as_ptr().wrapping_sub(place.before);
-    // SAFETY: what belongs to the row can be read, and the masks leave out the rest.
-    let first = unsafe { _mm512_mask_loadu_ps(zero, place.first, x) };
-    let (mut even, mut odd) = (add(zero, first, term), zero);
-    let mut left = place.lines;
+    let mut x = x.as_ptr().wrapping_sub(alignment.offset);
+    // SAFETY: the mask selects elements of the row only, and the others are not read.
+    let first = unsafe { _mm512_mask_loadu_ps(zero, alignment.first, x) };
+    let (mut even, mut odd) = (add_mapped(zero, first, map), zero);
+    let mut left = alignment.lines;
     x = x.wrapping_add(LANES);
     while left > 2 {
-        // SAFETY: these are whole lines before the last.
+        // SAFETY: these two cache lines precede the last one, so they lie within the row.
         unsafe {
-            odd = add(odd, _mm512_loadu_ps(x), term);
-            even = add(even, _mm512_loadu_ps(x.wrapping_add(LANES)), term);
+            odd = add_mapped(odd, _mm512_loadu_ps(x), map);
+            even = add_mapped(even, _mm512_loadu_ps(x.wrapping_add(LANES)), map);
         }
         x = x.wrapping_add(2 * LANES);
         left -= 2;
     }
     if left == 2 {
-        // SAFETY: this is the line before the last.
-        odd = add(odd, unsafe { _mm512_loadu_ps(x) }, term);
-        // SAFETY: as of the first.
-        let last = unsafe { _mm512_mask_loadu_ps(zero, place.last, x.wrapping_add(LANES)) };
-        even = add(even, last, term);
+        // SAFETY: this cache line precedes the last one, so it lies within the row.
+        odd = add_mapped(odd, unsafe { _mm512_loadu_ps(x) }, map);
+        // SAFETY: the mask selects elements of the row only.
+        let last = unsafe { _mm512_mask_loadu_ps(zero, alignment.last, x.wrapping_add(LANES)) };
+        even = add_mapped(even, last, map);
     } else if left == 1 {
-        // SAFETY: as of the first.
-        odd = add(odd, unsafe { _mm512_mask_loadu_ps(zero, place.last, x) }, term);
+        // SAFETY: the mask selects elements of the row only.
+        odd = add_mapped(odd, unsafe { _mm512_mask_loadu_ps(zero, alignment.last, x) }, map);
     }
     _mm512_add_ps(even, odd)
 }
 
-/// `sumᵢ + term(xᵢ)`
+/// Returns `sumᵢ + map(xᵢ)` for each lane.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn add(sum: __m512, x: __m512, term: impl Fn(f32) -> f32) -> __m512 {
+fn add_mapped(sum: __m512, x: __m512, map: impl Fn(f32) -> f32) -> __m512 {
     let mut x = elements(x);
     for x in &mut x {
-        *x = term(*x);
+        *x = map(*x);
     }
-    // SAFETY: as many elements are a vector.
-    #[allow(unsafe_code)]
+    // SAFETY: the types have the same size, and every bit pattern is valid.
     _mm512_add_ps(sum, unsafe { transmute::<[f32; LANES], __m512>(x) })
 }
 
-/// The sum of each row's lanes: those at half the distance are added until one is left, of two
-/// rows at a time.
+/// Returns the sum of each row's lanes, in the order of `reduce_lanes`. Each instruction adds lanes
+/// of two rows.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn joined(rows: [__m512; GROUP]) -> [f32; GROUP] {
+fn reduce_rows(rows: [__m512; GROUP]) -> [f32; GROUP] {
     let mut eight = [_mm512_setzero_ps(); 8];
     for (i, out) in eight.iter_mut().enumerate() {
         let (a, b) = (rows[i], rows[i + 8]);
@@ -179,17 +181,17 @@ fn joined(rows: [__m512; GROUP]) -> [f32; GROUP] {
     elements(_mm512_permutexvar_ps(order, sums))
 }
 
-/// As [`joined`], of few rows.
+/// Like [`reduce_rows`], for four rows.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn few_joined([a, b, c, d]: [__m512; FEW]) -> [f32; FEW] {
+fn reduce_few_rows([a, b, c, d]: [__m512; SMALL_GROUP]) -> [f32; SMALL_GROUP] {
     let two = [(a, b), (c, d)];
     let [ab, cd] = two.map(|(a, b)| {
         let (low, high) = (_mm512_shuffle_f32x4::<0x44>(a, b), _mm512_shuffle_f32x4::<0xee>(a, b));
         _mm512_add_ps(low, high)
     });
     let (low, high) = (_mm512_shuffle_f32x4::<0x88>(ab, cd), _mm512_shuffle_f32x4::<0xdd>(ab, cd));
-    // A quarter of each row from here on.
+    // From here on, each quarter of a vector belongs to one row.
     let quarters = _mm512_add_ps(low, high);
     let halves = _mm512_add_ps(quarters, _mm512_permute_ps::<0x4e>(quarters));
     let sums = elements(_mm512_add_ps(halves, _mm512_permute_ps::<0xb1>(halves)));
@@ -198,9 +200,6 @@ fn few_joined([a, b, c, d]: [__m512; FEW]) -> [f32; FEW] {
 
 #[inline(always)]
 fn elements(x: __m512) -> [f32; LANES] {
-    // SAFETY: a vector is as many elements.
-    #[allow(unsafe_code)]
-    unsafe {
-        transmute(x)
-    }
+    // SAFETY: the types have the same size, and every bit pattern is valid.
+    unsafe { transmute(x) }
 }

@@ -1,7 +1,8 @@
-//! Vectors of 16-bit elements on x86-64: widened as they are loaded, rounded as they are stored.
+//! Conversion of 16-bit elements on x86-64, between `f32` vectors and memory.
 //!
-//! What names a number of bits is inlined into functions compiled for AVX-512 (F, BW, VL), or for
-//! AVX2 and F16C, and may be called where the processor has these only.
+//! [`widen`] and [`narrow`] convert slices for `accumulator`, with AVX-512; their results are
+//! bit-identical to those of the crate `half`. The functions whose name has a number of bits convert
+//! one vector for the GEMM kernels, and are inlined into functions compiled for its features.
 
 use crate::{
     element::{DType, Element},
@@ -20,15 +21,14 @@ pub(crate) fn widen<T: Element>(x: &[T], y: &mut [f32]) {
         y,
         #[inline(always)]
         |x, y| {
-            let (runs, rest) = x.as_chunks::<LANES>();
-            let (room, rest_room) = y.as_chunks_mut::<LANES>();
-            // SAFETY: the processor has AVX-512.
-            #[allow(unsafe_code)]
+            let (blocks_x, rest_x) = x.as_chunks::<LANES>();
+            let (blocks_y, rest_y) = y.as_chunks_mut::<LANES>();
+            // SAFETY: this function is compiled for AVX-512, so its caller checked for it.
             unsafe {
-                for (x, y) in runs.iter().zip(room) {
-                    widen_run(x, y);
+                for (x, y) in blocks_x.iter().zip(blocks_y) {
+                    widen_vector(x, y);
                 }
-                widen_run(rest, rest_room);
+                widen_vector(rest_x, rest_y);
             }
         },
     );
@@ -42,60 +42,57 @@ pub(crate) fn narrow<T: Element>(x: &[f32], y: &mut [T]) {
         y,
         #[inline(always)]
         |x, y| {
-            let (runs, rest) = x.as_chunks::<LANES>();
-            let (room, rest_room) = y.as_chunks_mut::<LANES>();
-            // SAFETY: the processor has AVX-512.
-            #[allow(unsafe_code)]
+            let (blocks_x, rest_x) = x.as_chunks::<LANES>();
+            let (blocks_y, rest_y) = y.as_chunks_mut::<LANES>();
+            // SAFETY: this function is compiled for AVX-512, so its caller checked for it.
             unsafe {
-                for (x, y) in runs.iter().zip(room) {
-                    narrow_run(x, y);
+                for (x, y) in blocks_x.iter().zip(blocks_y) {
+                    narrow_vector(x, y);
                 }
-                narrow_run(rest, rest_room);
+                narrow_vector(rest_x, rest_y);
             }
         },
     );
 }
 
-/// As [`widen`], of a vector at most.
+/// [`widen`] of at most [`LANES`] elements.
 ///
 /// # Safety
-/// The processor has AVX-512.
-#[allow(unsafe_code)]
+/// The processor has AVX-512 F, BW and VL.
 #[inline(always)]
-unsafe fn widen_run<T: Element>(x: &[T], y: &mut [f32]) {
+unsafe fn widen_vector<T: Element>(x: &[T], y: &mut [f32]) {
     let count = x.len().min(y.len()).min(LANES);
-    // SAFETY: both hold so many elements.
+    // SAFETY: both slices have at least `count` elements, and the mask stores no more.
     unsafe {
         let wide = widen_512(x.as_ptr(), count);
-        _mm512_mask_storeu_ps(y.as_mut_ptr(), first(count), wide);
+        _mm512_mask_storeu_ps(y.as_mut_ptr(), mask_first(count), wide);
     }
 }
 
-/// As [`narrow`], of a vector at most.
+/// [`narrow`] of at most [`LANES`] elements.
 ///
 /// # Safety
-/// The processor has AVX-512.
-#[allow(unsafe_code)]
+/// The processor has AVX-512 F, BW and VL.
 #[inline(always)]
-unsafe fn narrow_run<T: Element>(x: &[f32], y: &mut [T]) {
+unsafe fn narrow_vector<T: Element>(x: &[f32], y: &mut [T]) {
     let count = x.len().min(y.len()).min(LANES);
-    // SAFETY: both hold so many elements.
+    // SAFETY: both slices have at least `count` elements, and the mask loads no more.
     unsafe {
-        let wide = _mm512_maskz_loadu_ps(first(count), x.as_ptr());
+        let wide = _mm512_maskz_loadu_ps(mask_first(count), x.as_ptr());
         narrow_512(wide, y.as_mut_ptr(), count);
     }
 }
 
-/// The first `count` elements at `p`, widened, the others zero and not read.
+/// Loads and widens the first `count` elements from `p`. The others are zero and not read.
 ///
 /// # Safety
-/// `count` elements of 16 bits at `p` can be read.
-#[allow(unsafe_code)]
+/// The processor has AVX-512 F, BW and VL. `T` is a 16-bit type, `count` is at most 16, and `p` is
+/// valid for reads of `count` elements.
 #[inline(always)]
 pub(crate) unsafe fn widen_512<T: Element>(p: *const T, count: usize) -> __m512 {
-    // SAFETY: the caller's; what is masked out is not touched.
+    // SAFETY: the mask limits the load to the `count` elements that the caller guarantees.
     unsafe {
-        let x = _mm256_maskz_loadu_epi16(first(count), p.cast());
+        let x = _mm256_maskz_loadu_epi16(mask_first(count), p.cast());
         match T::DTYPE {
             DType::F16 => _mm512_cvtph_ps(x),
             _ => from_bf16_512(x),
@@ -103,25 +100,25 @@ pub(crate) unsafe fn widen_512<T: Element>(p: *const T, count: usize) -> __m512 
     }
 }
 
-/// As [`widen_512`].
+/// Like [`widen_512`], but for eight elements and AVX2.
 ///
 /// # Safety
-/// The same.
-#[allow(unsafe_code)]
+/// The processor has AVX2 and F16C. `T` is a 16-bit type, `count` is at most 8, and `p` is valid for
+/// reads of `count` elements.
 #[inline(always)]
 pub(crate) unsafe fn widen_256<T: Element>(p: *const T, count: usize) -> __m256 {
-    // SAFETY: the caller's: not more than `count` elements are read.
+    // SAFETY: each branch reads at most the `count` elements that the caller guarantees.
     unsafe {
-        // There are no masks for 16 bits; panels are often of four lines.
+        // AVX2 has no masked loads of 16 bits. Four is a frequent count: panels have four rows.
         let x = match count {
             8.. => _mm_loadu_si128(p.cast()),
             4 => _mm_loadl_epi64(p.cast()),
             _ => {
-                let mut room = [0u16; 8];
-                for (i, x) in room.iter_mut().enumerate().take(count) {
+                let mut elements = [0u16; 8];
+                for (i, x) in elements.iter_mut().enumerate().take(count) {
                     *x = *p.cast::<u16>().add(i);
                 }
-                _mm_loadu_si128(room.as_ptr().cast())
+                _mm_loadu_si128(elements.as_ptr().cast())
             }
         };
         match T::DTYPE {
@@ -131,31 +128,31 @@ pub(crate) unsafe fn widen_256<T: Element>(p: *const T, count: usize) -> __m256 
     }
 }
 
-/// Writes the first `count` elements to `p`, rounded to nearest, ties to even, and nothing else.
+/// Rounds the first `count` elements to nearest, ties to even, and stores them to `p`.
 ///
 /// # Safety
-/// `count` elements of 16 bits at `p` can be written.
-#[allow(unsafe_code)]
+/// The processor has AVX-512 F, BW and VL. `T` is a 16-bit type, `count` is at most 16, and `p` is
+/// valid for writes of `count` elements.
 #[inline(always)]
 pub(crate) unsafe fn narrow_512<T: Element>(x: __m512, p: *mut T, count: usize) {
-    // SAFETY: the caller's; what is masked out is not touched.
+    // SAFETY: the mask limits the store to the `count` elements that the caller guarantees.
     unsafe {
         let x = match T::DTYPE {
             DType::F16 => _mm512_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(x),
             _ => to_bf16_512(x),
         };
-        _mm256_mask_storeu_epi16(p.cast(), first(count), x);
+        _mm256_mask_storeu_epi16(p.cast(), mask_first(count), x);
     }
 }
 
-/// As [`narrow_512`].
+/// Like [`narrow_512`], but for eight elements and AVX2.
 ///
 /// # Safety
-/// The same.
-#[allow(unsafe_code)]
+/// The processor has AVX2 and F16C. `T` is a 16-bit type, `count` is at most 8, and `p` is valid for
+/// writes of `count` elements.
 #[inline(always)]
 pub(crate) unsafe fn narrow_256<T: Element>(x: __m256, p: *mut T, count: usize) {
-    // SAFETY: the caller's: not more than `count` elements are written.
+    // SAFETY: each branch writes at most the `count` elements that the caller guarantees.
     unsafe {
         let x = match T::DTYPE {
             DType::F16 => _mm256_cvtps_ph::<_MM_FROUND_TO_NEAREST_INT>(x),
@@ -164,25 +161,26 @@ pub(crate) unsafe fn narrow_256<T: Element>(x: __m256, p: *mut T, count: usize) 
         if count >= 8 {
             return _mm_storeu_si128(p.cast(), x);
         }
-        let mut room = [0u16; 8];
-        _mm_storeu_si128(room.as_mut_ptr().cast(), x);
-        for (i, &x) in room.iter().enumerate().take(count) {
+        let mut elements = [0u16; 8];
+        _mm_storeu_si128(elements.as_mut_ptr().cast(), x);
+        for (i, &x) in elements.iter().enumerate().take(count) {
             *p.cast::<u16>().add(i) = x;
         }
     }
 }
 
-/// A mask of the first elements.
 #[inline(always)]
-fn first(count: usize) -> __mmask16 {
+fn mask_first(count: usize) -> __mmask16 {
     ((1u32 << count) - 1) as __mmask16
 }
 
-/// What is an upper half already; NaN is made quiet, as an instruction would.
-#[allow(unsafe_code)]
+/// Widens `bf16`, which are the upper halves of `f32`. Makes NaN quiet, like the F16C instruction.
+///
+/// # Safety
+/// The processor has AVX-512 F.
 #[inline(always)]
 unsafe fn from_bf16_512(x: __m256i) -> __m512 {
-    // SAFETY: of values, by instructions that the caller knows to be there.
+    // SAFETY: the intrinsics access no memory, and the caller guarantees their features.
     unsafe {
         let bits = _mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(x));
         let wide = _mm512_castsi512_ps(bits);
@@ -192,11 +190,14 @@ unsafe fn from_bf16_512(x: __m256i) -> __m512 {
     }
 }
 
-/// Upper halves, rounded by what is added below them; NaN, made quiet, is not.
-#[allow(unsafe_code)]
+/// Rounds to `bf16`: adds just below half a unit, plus the last bit kept, and takes the upper half.
+/// NaN is made quiet instead.
+///
+/// # Safety
+/// The processor has AVX-512 F.
 #[inline(always)]
 unsafe fn to_bf16_512(x: __m512) -> __m256i {
-    // SAFETY: of values, by instructions that the caller knows to be there.
+    // SAFETY: the intrinsics access no memory, and the caller guarantees their features.
     unsafe {
         let bits = _mm512_castps_si512(x);
         let high = _mm512_srli_epi32::<16>(bits);
@@ -209,11 +210,13 @@ unsafe fn to_bf16_512(x: __m512) -> __m256i {
     }
 }
 
-/// As [`to_bf16_512`].
-#[allow(unsafe_code)]
+/// Like [`to_bf16_512`], but for eight elements.
+///
+/// # Safety
+/// The processor has AVX2.
 #[inline(always)]
 unsafe fn to_bf16_256(x: __m256) -> __m128i {
-    // SAFETY: of values, by instructions that the caller knows to be there.
+    // SAFETY: the intrinsics access no memory, and the caller guarantees their features.
     unsafe {
         let bits = _mm256_castps_si256(x);
         let high = _mm256_srli_epi32::<16>(bits);

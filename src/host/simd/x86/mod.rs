@@ -1,3 +1,4 @@
-//! x86-64.
+//! x86-64 intrinsics behind the portable files of `simd`.
 
 pub(crate) mod half;
+mod vector;

@@ -1,29 +1,29 @@
 use super::*;
 use crate::host::math::{div_newton, sqrt_newton};
 
-/// What processors promise of an estimate.
-const WITHIN: f64 = 1.0 / 16_384.0;
+/// Relative error of an estimate that processors guarantee.
+const MAX_ERROR: f64 = 1.0 / 16_384.0;
 
-/// All estimates of `exact`, or every `step`-th.
+/// Returns every `step`-th estimate of `exact`.
 fn estimates(exact: f64, step: u32) -> impl Iterator<Item = f32> {
-    let [low, high] = [-WITHIN, WITHIN].map(|by| (exact * (1.0 + by)) as f32);
+    let [low, high] = [-MAX_ERROR, MAX_ERROR].map(|error| (exact * (1.0 + error)) as f32);
     (low.next_up().to_bits()..high.to_bits()).step_by(step as usize).map(f32::from_bits)
 }
 
-/// All of one exponent, even and odd, by some estimates; those whose roots are next to the middle
-/// of two numbers by all.
+/// Tries all numbers of an even and an odd exponent: those whose roots are close to halfway between
+/// two numbers with all estimates, and some of the others with some estimates.
 #[test]
-fn roots_are_rounded_correctly() {
+fn refined_roots_are_rounded_correctly() {
     let (one, four) = (1f32.to_bits(), 4f32.to_bits());
     let mut close = 0;
     for bits in one..four {
         let x = f32::from_bits(bits);
         let root = f64::from(x).sqrt();
-        // In halves of a unit: middles are odd.
+        // In half units in the last place: odd numbers are halfway between two `f32`.
         let halves = root * f64::from(1 << 24);
-        let middle = ((halves - 1.0) / 2.0).round() * 2.0 + 1.0;
+        let halfway = ((halves - 1.0) / 2.0).round() * 2.0 + 1.0;
         let step = match () {
-            () if (halves - middle).abs() < 1.0 / f64::from(1 << 18) => 1,
+            () if (halves - halfway).abs() < 1.0 / f64::from(1 << 18) => 1,
             () if bits % 64 == 0 => 331,
             () => continue,
         };
@@ -35,19 +35,19 @@ fn roots_are_rounded_correctly() {
     assert_eq!(close, 70);
 }
 
-/// The inverse of 2ⁿ modulo an odd number.
+/// Returns the inverse of 2ⁿ modulo an odd number.
 fn inverse_of_power(n: u32, modulus: u64) -> u64 {
     (0..n).fold(1, |inverse, _| inverse * modulus.div_ceil(2) % modulus)
 }
 
-/// Quotients next to the middle of two numbers: a·2ⁿ − m·b is small for integers a and b of 24 bits
-/// and a middle m, which has one more.
+/// Tries quotients close to halfway between two numbers: a·2ⁿ − m·b is small, where a and b are
+/// integers of 24 bits and the halfway point m is one of 25 bits.
 #[test]
-fn quotients_are_rounded_correctly() {
+fn refined_quotients_are_rounded_correctly() {
     const ONE: u64 = 1 << 23;
     let mut count = 0;
     for b in (ONE + 1..2 * ONE - 1).step_by(2 * 4999) {
-        // A quotient of at least 1, or less.
+        // Quotients of at least 1, and below 1.
         for (n, a_range) in [(24, b..2 * ONE), (25, ONE..b)] {
             let inverse = inverse_of_power(n, b);
             for k in [-7i64, -5, -3, -1, 1, 3, 5, 7] {
@@ -65,30 +65,30 @@ fn quotients_are_rounded_correctly() {
     assert!(count > 4000, "{count}");
 }
 
-/// Of values of all kinds, in blocks that are refined and in others; instructions have the bits.
+/// The operands have blocks that are refined and blocks that are not.
 #[test]
-fn whole_operands_have_the_bits_of_instructions() {
-    let of = |step: usize| (0..=u32::MAX).step_by(step).map(f32::from_bits);
+fn roots_and_quotients_are_bit_identical_to_the_instructions() {
+    let patterns = |step: usize| (0..=u32::MAX).step_by(step).map(f32::from_bits);
     let edges = [0.0, -0.0, f32::NAN, f32::INFINITY, 1e-45, f32::MAX, 2f32.next_down(), 1.0];
-    let mut x: Vec<f32> = of(30_011).collect();
+    let mut x: Vec<f32> = patterns(30_011).collect();
     x.extend((0..4096).map(|i| if i % 200 == 0 { edges[i / 200 % 8] } else { 0.37 * i as f32 }));
     let mut y = vec![-1.0; x.len()];
     if !sqrt_newton(&x, &mut y) {
         return;
     }
     assert!(x.iter().zip(&y).all(|(x, y)| x.sqrt().to_bits() == y.to_bits()));
-    // Next to each other, of all signs and sizes, and with fractions of ones.
-    let others: [Vec<f32>; 3] = [
+    // Divisors close to the dividends, of all signs and sizes, and with fractions of ones.
+    let divisors: [Vec<f32>; 3] = [
         x.iter().map(|x| x * 0.7).collect(),
-        of(30_011).skip(60_000).chain(of(30_011)).chain(of(30_011)).take(x.len()).collect(),
+        patterns(30_011).cycle().skip(60_000).take(x.len()).collect(),
         x.iter().map(|x| f32::from_bits(x.to_bits() | 0x7f_ffff)).collect(),
     ];
-    for b in others {
+    for b in divisors {
         assert!(div_newton(&x, &b, &mut y));
         for ((a, b), y) in x.iter().zip(&b).zip(&y) {
-            let want = a / b;
-            let same = want.to_bits() == y.to_bits() || want.is_nan() && y.is_nan();
-            assert!(same, "{a:e} / {b:e}: {y:e}");
+            let expected = a / b;
+            let same = expected.to_bits() == y.to_bits() || expected.is_nan() && y.is_nan();
+            assert!(same, "{a:e} / {b:e}: got {y:e}, expected {expected:e}");
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Columns of images, pooling, and normalisation by neighbours: moving as many bytes is the limit.
+//! im2col, col2im, LRN and pooling, compared with copying as many bytes.
 
 use crate::cases::{Case, Run, Work, copy, vector};
 use cortado::{
     host,
-    op::{Extent, Lrn, LrnRegion, Pool, Rounding, Window},
+    op::{Lrn, LrnRegion, Pool2d, PoolRounding, SpatialAxis, Window},
 };
 
 const RANGE: [f64; 2] = [-1.0, 1.0];
@@ -16,28 +16,30 @@ pub(crate) fn add(list: &mut Vec<Case>) {
         ("googlenet_3x3", 128, 28, 3, 1, 1),
     ];
     for (name, channels, side, kernel, stride, pad) in layers {
-        let extent = Extent { stride, pad, ..Extent::new(side, kernel) };
-        let window = Window::new(channels, &[extent; 2]).expect("a window");
-        let (image, columns) = (window.image(), window.columns());
+        let axis = SpatialAxis { stride, pad, ..SpatialAxis::new(side, kernel) };
+        let window = Window::new(channels, &[axis; 2]).expect("the kernel fits the image");
+        let (image, columns) = (window.image_len(), window.columns_len());
         let work = Work::Bytes(((image + columns) * size_of::<f32>()) as u64);
         list.push(Case::new("im2col", name.into(), work, {
             let window = window.clone();
             move |_, workers| {
                 let (x, mut y) = (vector::<f32>(image, RANGE), vec![0.0; columns]);
                 let (workers, window) = (workers.clone(), window.clone());
-                let ours = Run::new("cortado", move || {
-                    host::im2col(&workers, &window, &x.get(), &mut y).expect("an image's columns");
+                let run = Run::new("cortado", move || {
+                    host::im2col(&workers, &window, &x.get(), &mut y)
+                        .expect("operands of matching lengths");
                 });
-                vec![ours, copy::<f32>((image + columns) / 2)]
+                vec![run, copy::<f32>((image + columns) / 2)]
             }
         }));
         list.push(Case::new("col2im", name.into(), work, move |_, workers| {
             let (x, mut y) = (vector::<f32>(columns, RANGE), vec![0.0; image]);
             let (workers, window) = (workers.clone(), window.clone());
-            let ours = Run::new("cortado", move || {
-                host::col2im(&workers, &window, &x.get(), &mut y).expect("an image's columns");
+            let run = Run::new("cortado", move || {
+                host::col2im(&workers, &window, &x.get(), &mut y)
+                    .expect("operands of matching lengths");
             });
-            vec![ours, copy::<f32>((image + columns) / 2)]
+            vec![run, copy::<f32>((image + columns) / 2)]
         }));
     }
     pools(list);
@@ -57,10 +59,10 @@ pub(crate) fn add(list: &mut Vec<Case>) {
         list.push(Case::new("lrn", name.into(), work, move |_, workers| {
             let (x, workers) = (vector::<f32>(n, RANGE), workers.clone());
             let (mut scale, mut y) = (vec![0.0; n], vec![0.0; n]);
-            let ours = Run::new("cortado", move || {
+            let run = Run::new("cortado", move || {
                 host::lrn(&workers, &op, &x.get(), &mut scale, &mut y).expect("equal lengths");
             });
-            vec![ours, copy::<f32>(3 * n / 2)]
+            vec![run, copy::<f32>(3 * n / 2)]
         }));
     }
 }
@@ -73,39 +75,44 @@ fn pools(list: &mut Vec<Case>) {
         ("googlenet_7x7", 10 * 1024, 7, 7, 1, 0),
     ] {
         let (kernel, stride, pad) = ([kernel; 2], [stride; 2], [pad; 2]);
-        let op = Pool::new(planes, [side; 2], kernel, stride, pad, Rounding::Ceil).expect("a pool");
+        let op = Pool2d::new(planes, [side; 2], kernel, stride, pad, PoolRounding::Ceil)
+            .expect("the kernel fits the plane");
         let (input, output) = (op.input_len(), op.output_len());
         let work = |elements: usize| Work::Bytes((elements * size_of::<f32>()) as u64);
         list.push(Case::new("pool", format!("max/{name}"), work(input + 2 * output), {
             move |_, workers| {
                 let (x, workers) = (vector::<f32>(input, RANGE), workers.clone());
                 let (mut y, mut mask) = (vec![0.0; output], vec![0; output]);
-                let ours = Run::new("cortado", move || {
-                    host::max_pool(&workers, &op, &x.get(), &mut y, &mut mask).expect("planes");
+                let run = Run::new("cortado", move || {
+                    host::max_pool(&workers, &op, &x.get(), &mut y, &mut mask)
+                        .expect("operands of matching lengths");
                 });
-                vec![ours, copy::<f32>((input + 2 * output) / 2)]
+                vec![run, copy::<f32>((input + 2 * output) / 2)]
             }
         }));
         list.push(Case::new("pool", format!("max_backward/{name}"), work(input + 2 * output), {
             move |_, workers| {
                 let (x, workers) = (vector::<f32>(input, RANGE), workers.clone());
                 let (mut y, mut mask) = (vec![0.0; output], vec![0; output]);
-                host::max_pool(&workers, &op, &x.get(), &mut y, &mut mask).expect("planes");
+                host::max_pool(&workers, &op, &x.get(), &mut y, &mut mask)
+                    .expect("operands of matching lengths");
                 let mut dx = vec![0.0; input];
-                let ours = Run::new("cortado", move || {
-                    host::max_pool_backward(&workers, &op, &y, &mask, &mut dx).expect("planes");
+                let run = Run::new("cortado", move || {
+                    host::max_pool_backward(&workers, &op, &y, &mask, &mut dx)
+                        .expect("operands of matching lengths");
                 });
-                vec![ours, copy::<f32>((input + 2 * output) / 2)]
+                vec![run, copy::<f32>((input + 2 * output) / 2)]
             }
         }));
         list.push(Case::new("pool", format!("average/{name}"), work(input + output), {
             move |_, workers| {
                 let (x, workers) = (vector::<f32>(input, RANGE), workers.clone());
                 let mut y = vec![0.0; output];
-                let ours = Run::new("cortado", move || {
-                    host::average_pool(&workers, &op, &x.get(), &mut y).expect("planes");
+                let run = Run::new("cortado", move || {
+                    host::average_pool(&workers, &op, &x.get(), &mut y)
+                        .expect("operands of matching lengths");
                 });
-                vec![ours, copy::<f32>((input + output) / 2)]
+                vec![run, copy::<f32>((input + output) / 2)]
             }
         }));
     }

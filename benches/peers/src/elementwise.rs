@@ -1,4 +1,4 @@
-//! Functions of each element, and softmax.
+//! Elementwise functions, and softmax.
 
 use crate::{
     Peers,
@@ -18,7 +18,7 @@ type VmlBinary = unsafe extern "C" fn(c_int, *const f32, *const f32, *mut f32, i
 /// `vmsPowx`: n, a, power, y, mode.
 type VmlPowx = unsafe extern "C" fn(c_int, *const f32, f32, *mut f32, i64);
 
-/// Errors below one unit in the last place, as ours: `VML_HA`.
+/// `VML_HA`: errors below 1 ulp, like cortado's.
 const HIGH_ACCURACY: i64 = 2;
 
 pub(crate) fn add(list: &mut Vec<Case>) {
@@ -43,7 +43,7 @@ fn unary(list: &mut Vec<Case>, n: usize) {
         ("relu", Unary::Relu { slope: 0.0 }, [-4.0, 4.0], None),
         ("pow_0.75", Unary::Pow(0.75), [0.01, 10.0], None),
     ];
-    for (name, op, range, theirs) in functions {
+    for (name, op, range, symbol) in functions {
         list.push(Case::new("map", format!("{name}/{n}"), work, move |peers, workers| {
             let operands = (vector::<f32>(n, range), Operand::<f32>::zeros(n));
             let ((x, y), workers) = (operands.clone(), workers.clone());
@@ -51,25 +51,25 @@ fn unary(list: &mut Vec<Case>, n: usize) {
                 host::unary::<f32>(&workers, op, &x.get(), &mut y.get_mut())
                     .expect("equal lengths");
             })];
-            if theirs.is_none() {
+            if symbol.is_none() {
                 runs.push(copy::<f32>(n));
             }
             for library in &peers.libraries {
                 let (x, y) = operands.clone();
-                // SAFETY: the types are those of the C interface.
+                // SAFETY: the types are those of MKL's C interface.
                 let (map, powx) = unsafe {
-                    let map = theirs.and_then(|name| library.symbol::<VmlUnary>(name));
+                    let map = symbol.and_then(|name| library.symbol::<VmlUnary>(name));
                     (map, library.symbol::<VmlPowx>("vmsPowx"))
                 };
                 let n = n as c_int;
                 if let Some(map) = map {
                     runs.push(Run::new(library.name, move || {
-                        // SAFETY: both hold `n` elements.
+                        // SAFETY: both operands hold `n` elements.
                         unsafe { map(n, x.as_ptr(), y.as_mut_ptr(), HIGH_ACCURACY) };
                     }));
                 } else if let (Some(powx), Unary::Pow(p)) = (powx, op) {
                     runs.push(Run::new(library.name, move || {
-                        // SAFETY: both hold `n` elements.
+                        // SAFETY: both operands hold `n` elements.
                         unsafe { powx(n, x.as_ptr(), p, y.as_mut_ptr(), HIGH_ACCURACY) };
                     }));
                 }
@@ -82,7 +82,7 @@ fn unary(list: &mut Vec<Case>, n: usize) {
 fn binary(list: &mut Vec<Case>, n: usize) {
     let work = Work::Bytes((3 * n * size_of::<f32>()) as u64);
     let range = [0.5, 4.0];
-    for (name, op, theirs) in [
+    for (name, op, symbol) in [
         ("add", Binary::Add, "vmsAdd"),
         ("mul", Binary::Mul, "vmsMul"),
         ("div", Binary::Div, "vmsDiv"),
@@ -96,12 +96,12 @@ fn binary(list: &mut Vec<Case>, n: usize) {
                     .expect("equal lengths");
             })];
             for library in &peers.libraries {
-                // SAFETY: the type is that of the C interface.
-                if let Some(map) = unsafe { library.symbol::<VmlBinary>(theirs) } {
+                // SAFETY: the type is that of MKL's C interface.
+                if let Some(map) = unsafe { library.symbol::<VmlBinary>(symbol) } {
                     let (a, b, y) = operands.clone();
                     runs.push(Run::new(library.name, move || {
                         let (a, b, y) = (a.as_ptr(), b.as_ptr(), y.as_mut_ptr());
-                        // SAFETY: all three hold `n` elements.
+                        // SAFETY: all three operands hold `n` elements.
                         unsafe { map(n as c_int, a, b, y, HIGH_ACCURACY) };
                     }));
                 }
@@ -111,14 +111,14 @@ fn binary(list: &mut Vec<Case>, n: usize) {
     }
 }
 
-/// Rows of a thousand classes; MKL's part of it alone is the exponential.
+/// Softmax of rows of 1000 classes. With MKL, only the exponential is its own.
 fn softmax(list: &mut Vec<Case>, n: usize) {
     let work = Work::Bytes((2 * n * size_of::<f32>()) as u64);
     let extent = n.min(1000);
     let rows = n / extent;
     list.push(Case::new("softmax", n.to_string(), work, move |peers, workers: &Workers| {
         let n = rows * extent;
-        let axis = Axis::new(rows, extent, 1).expect("an axis");
+        let axis = Axis::new(rows, extent, 1).expect("extents are positive");
         let operands = (vector::<f32>(n, [-4.0, 4.0]), Operand::<f32>::zeros(n));
         let ((x, y), workers) = (operands.clone(), workers.clone());
         let mut runs = vec![Run::new("cortado", move || {
@@ -126,7 +126,7 @@ fn softmax(list: &mut Vec<Case>, n: usize) {
                 .expect("equal lengths");
         })];
         for library in &peers.libraries {
-            // SAFETY: the type is that of the C interface.
+            // SAFETY: the type is that of MKL's C interface.
             if let Some(exp) = unsafe { library.symbol::<VmlUnary>("vmsExp") } {
                 let (x, y) = operands.clone();
                 runs.push(Run::new(library.name, move || {
@@ -134,7 +134,7 @@ fn softmax(list: &mut Vec<Case>, n: usize) {
                     for (x, y) in x.chunks(extent).zip(y.chunks_mut(extent)) {
                         let max = x.iter().fold(f32::MIN, |max, &x| if x > max { x } else { max });
                         y.iter_mut().zip(x).for_each(|(y, x)| *y = x - max);
-                        // SAFETY: a row holds so many elements.
+                        // SAFETY: the row holds `y.len()` elements; in-place operation is allowed.
                         unsafe { exp(y.len() as c_int, y.as_ptr(), y.as_mut_ptr(), HIGH_ACCURACY) };
                         let sum: f32 = y.iter().sum();
                         y.iter_mut().for_each(|y| *y /= sum);

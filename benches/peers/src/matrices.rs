@@ -1,4 +1,4 @@
-//! Matrix products and products with a vector.
+//! GEMM, batched GEMM and GEMV.
 
 use crate::{
     cases::{Case, Run, Work, vector},
@@ -8,12 +8,12 @@ use crate::{
 use cortado::{
     Element, bf16, f16,
     host::{self, Workers},
-    op::{Batch, Gemm, Gemv, Transpose},
+    op::{Gemm, GemmBatch, Gemv, Transpose},
 };
 use gemm::Parallelism;
 use std::ffi::c_int;
 
-/// m, n, k: squares, then products of LeNet, AlexNet and fully connected layers.
+/// m, n and k: squares, then layers of LeNet and AlexNet, and fully connected layers.
 const SHAPES: [[usize; 3]; 17] = [
     [64, 64, 64],
     [128, 128, 128],
@@ -34,7 +34,7 @@ const SHAPES: [[usize; 3]; 17] = [
     [4096, 1, 4096],
 ];
 
-/// Those that are timed transposed as well: backward passes.
+/// m, n and k of transposed GEMMs: two squares, then backward passes.
 const TRANSPOSED: [[usize; 3]; 6] = [
     [256, 256, 256],
     [1024, 1024, 1024],
@@ -44,7 +44,7 @@ const TRANSPOSED: [[usize; 3]; 6] = [
     [363, 3025, 96],
 ];
 
-/// Rows, columns.
+/// Rows and columns of the matrices of GEMV.
 const MATRICES: [[usize; 2]; 4] = [[64, 64], [256, 256], [1024, 1024], [4096, 4096]];
 
 /// `cblas_?gemm`: order, transposes, m, n, k, α, `A`, `B`, β, `C`.
@@ -83,12 +83,13 @@ type CblasGemv<S> = unsafe extern "C" fn(
 
 const ROW_MAJOR: c_int = 101;
 
+/// Returns the transpose as a `CBLAS_TRANSPOSE`.
 fn cblas(trans: Transpose) -> c_int {
     if trans == Transpose::No { 111 } else { 112 }
 }
 
-/// `matrixmultiply`'s function: m, k, n, α, each operand with its strides, β.
-type Packed<S> = unsafe fn(
+/// `matrixmultiply::?gemm`: m, k, n, α, `A` and its strides, `B` and its strides, β, `C` and its strides.
+type MatrixmultiplyGemm<S> = unsafe fn(
     usize,
     usize,
     usize,
@@ -105,23 +106,23 @@ type Packed<S> = unsafe fn(
     isize,
 );
 
-/// `f32` or `f64`: what the BLAS has names for.
+/// `f32` or `f64`, for which BLAS has functions.
 trait Real: Element<Acc = Self> {
     const LETTER: char;
     const GROUPS: [&'static str; 3];
-    const PACKED: Packed<Self>;
+    const MATRIXMULTIPLY: MatrixmultiplyGemm<Self>;
 }
 
 impl Real for f32 {
     const LETTER: char = 's';
     const GROUPS: [&'static str; 3] = ["sgemm", "sgemv", "sgemm_batched"];
-    const PACKED: Packed<Self> = matrixmultiply::sgemm;
+    const MATRIXMULTIPLY: MatrixmultiplyGemm<Self> = matrixmultiply::sgemm;
 }
 
 impl Real for f64 {
     const LETTER: char = 'd';
     const GROUPS: [&'static str; 3] = ["dgemm", "dgemv", "dgemm_batched"];
-    const PACKED: Packed<Self> = matrixmultiply::dgemm;
+    const MATRIXMULTIPLY: MatrixmultiplyGemm<Self> = matrixmultiply::dgemm;
 }
 
 pub(crate) fn add(list: &mut Vec<Case>) {
@@ -138,7 +139,7 @@ fn name(trans_a: Transpose, trans_b: Transpose, [m, n, k]: [usize; 3]) -> String
     format!("{}{}_{m}x{n}x{k}", letter(trans_a), letter(trans_b))
 }
 
-/// A product's operands: `A`, `B`, and room for `C`.
+/// `A`, `B` and `C` of a GEMM.
 type Operands<T> = (Operand<T>, Operand<T>, Operand<T>);
 
 fn operands<T: Element>(op: &Gemm<T>) -> Operands<T> {
@@ -146,17 +147,18 @@ fn operands<T: Element>(op: &Gemm<T>) -> Operands<T> {
     (vector(op.m * op.k, range), vector(op.k * op.n, range), Operand::zeros(op.m * op.n))
 }
 
-fn ours<T: Element>(workers: &Workers, op: Gemm<T>, (a, b, c): Operands<T>) -> Run {
+fn cortado_gemm<T: Element>(workers: &Workers, op: Gemm<T>, (a, b, c): Operands<T>) -> Run {
     let workers = workers.clone();
     Run::new("cortado", move || {
-        host::gemm(&workers, &op, &a.get(), &b.get(), &mut c.get_mut()).expect("a product");
+        host::gemm(&workers, &op, &a.get(), &b.get(), &mut c.get_mut())
+            .expect("operands of matching lengths");
     })
 }
 
-/// A library's product.
-fn theirs<T: Real>(library: &Library, op: Gemm<T>, (a, b, c): Operands<T>) -> Option<Run> {
+/// GEMM of a BLAS library, or `None` if the library lacks it.
+fn cblas_gemm<T: Real>(library: &Library, op: Gemm<T>, (a, b, c): Operands<T>) -> Option<Run> {
     let name = format!("cblas_{}gemm", T::LETTER);
-    // SAFETY: the type is that of the C interface.
+    // SAFETY: the type is that of the CBLAS interface.
     let gemm = unsafe { library.symbol::<CblasGemm<T>>(&name) }?;
     let [m, n, k, lda, ldb, ldc] =
         [op.m, op.n, op.k, op.lda, op.ldb, op.ldc].map(|extent| extent as c_int);
@@ -164,7 +166,7 @@ fn theirs<T: Real>(library: &Library, op: Gemm<T>, (a, b, c): Operands<T>) -> Op
     Some(Run::new(library.name, move || {
         let (a, b, c) = (a.as_ptr(), b.as_ptr(), c.as_mut_ptr());
         let (one, zero) = (op.alpha, op.beta);
-        // SAFETY: the operands hold all that the extents say.
+        // SAFETY: the operands have the extents of `op`.
         unsafe { gemm(ROW_MAJOR, trans_a, trans_b, m, n, k, one, a, lda, b, ldb, zero, c, ldc) };
     }))
 }
@@ -173,7 +175,7 @@ fn strides(trans: Transpose, ld: usize) -> (isize, isize) {
     if trans == Transpose::No { (ld as isize, 1) } else { (1, ld as isize) }
 }
 
-/// The crate `gemm`.
+/// GEMM of the crate `gemm`.
 fn gemm_crate<T: Element + 'static>(
     workers: &Workers,
     op: Gemm<T>,
@@ -188,7 +190,7 @@ fn gemm_crate<T: Element + 'static>(
     Run::new("gemm", move || {
         let (a, b, c) = (a.as_ptr(), b.as_ptr(), c.as_mut_ptr());
         let (m, n, k, rsc) = (op.m, op.n, op.k, op.ldc as isize);
-        // SAFETY: the operands hold all that the extents say.
+        // SAFETY: the operands have the extents of `op`.
         unsafe {
             gemm::gemm(
                 m, n, k, c, 1, rsc, false, a, csa, rsa, b, csb, rsb, zero, one, false, false,
@@ -198,14 +200,16 @@ fn gemm_crate<T: Element + 'static>(
     })
 }
 
-/// The crate `matrixmultiply`, as it comes, on one thread.
-fn packed<T: Real>(op: Gemm<T>, (a, b, c): Operands<T>) -> Run {
+/// GEMM of the crate `matrixmultiply` with its default features, on one thread.
+fn matrixmultiply_gemm<T: Real>(op: Gemm<T>, (a, b, c): Operands<T>) -> Run {
     let ((rsa, csa), (rsb, csb)) = (strides(op.trans_a, op.lda), strides(op.trans_b, op.ldb));
     Run::new("matrixmultiply", move || {
         let (a, b, c) = (a.as_ptr(), b.as_ptr(), c.as_mut_ptr());
         let (m, n, k, rsc) = (op.m, op.n, op.k, op.ldc as isize);
-        // SAFETY: the operands hold all that the extents say.
-        unsafe { T::PACKED(m, k, n, op.alpha, a, rsa, csa, b, rsb, csb, op.beta, c, rsc, 1) };
+        // SAFETY: the operands have the extents of `op`.
+        unsafe {
+            T::MATRIXMULTIPLY(m, k, n, op.alpha, a, rsa, csa, b, rsb, csb, op.beta, c, rsc, 1)
+        };
     })
 }
 
@@ -216,15 +220,15 @@ fn gemm<T: Real>(list: &mut Vec<Case>) {
     let transposed =
         transposed.into_iter().flat_map(|(a, b)| TRANSPOSED.map(|shape| (a, b, shape)));
     for (trans_a, trans_b, shape) in plain.chain(transposed) {
-        let op = Gemm::<T>::with(trans_a, trans_b, shape[0], shape[1], shape[2]);
+        let op = Gemm::<T>::with_transpose(trans_a, trans_b, shape[0], shape[1], shape[2]);
         let runs = move |peers: &Peers, workers: &Workers| {
             let operands = operands(&op);
-            let mut runs = vec![ours(workers, op, operands.clone())];
+            let mut runs = vec![cortado_gemm(workers, op, operands.clone())];
             let libraries = peers.libraries.iter();
-            runs.extend(libraries.filter_map(|library| theirs(library, op, operands.clone())));
+            runs.extend(libraries.filter_map(|library| cblas_gemm(library, op, operands.clone())));
             runs.push(gemm_crate(workers, op, [op.alpha, op.beta], operands.clone()));
             if workers.count() == 1 {
-                runs.push(packed(op, operands));
+                runs.push(matrixmultiply_gemm(op, operands));
             }
             runs
         };
@@ -233,34 +237,34 @@ fn gemm<T: Real>(list: &mut Vec<Case>) {
     }
 }
 
-/// 16-bit elements beside our own product of `f32`.
+/// GEMM of 16-bit elements, compared with cortado's GEMM of `f32`.
 fn half(list: &mut Vec<Case>) {
     for shape @ [m, n, k] in [[128; 3], [512; 3], [1024; 3], [64, 500, 800]] {
         let work = Work::Flops(2 * (m * n * k) as u64);
         let name = name(Transpose::No, Transpose::No, shape);
-        let single = move |workers: &Workers| {
+        let f32_run = move |workers: &Workers| {
             let op = Gemm::<f32>::new(m, n, k);
-            let run = ours(workers, op, operands(&op));
-            Run { who: "cortado_f32", ..run }
+            let run = cortado_gemm(workers, op, operands(&op));
+            Run { library: "cortado_f32", ..run }
         };
         list.push(Case::new("hgemm", name.clone(), work, move |_, workers| {
             let op = Gemm::<f16>::new(m, n, k);
             let operands = operands(&op);
-            let theirs = gemm_crate(workers, op, [f16::ONE, f16::ZERO], operands.clone());
-            vec![ours(workers, op, operands), single(workers), theirs]
+            let gemm_run = gemm_crate(workers, op, [f16::ONE, f16::ZERO], operands.clone());
+            vec![cortado_gemm(workers, op, operands), f32_run(workers), gemm_run]
         }));
         list.push(Case::new("bgemm", name, work, move |_, workers| {
             let op = Gemm::<bf16>::new(m, n, k);
-            vec![ours(workers, op, operands(&op)), single(workers)]
+            vec![cortado_gemm(workers, op, operands(&op)), f32_run(workers)]
         }));
     }
 }
 
-/// Many small products, a call of a library's for each.
+/// Batched GEMM of small matrices; other libraries are called once for each GEMM.
 fn batched<T: Real>(list: &mut Vec<Case>) {
     for (count, [m, n, k]) in [(64, [16, 16, 16]), (64, [20, 64, 25]), (16, [50, 64, 500])] {
         let op = Gemm::<T>::new(m, n, k);
-        let batch = Batch { count, stride_a: m * k, stride_b: k * n, stride_c: m * n };
+        let batch = GemmBatch { count, stride_a: m * k, stride_b: k * n, stride_c: m * n };
         let range = [-1.0, 1.0];
         let runs = move |peers: &Peers, workers: &Workers| {
             let (a, b) = (vector::<T>(count * m * k, range), vector::<T>(count * k * n, range));
@@ -268,11 +272,12 @@ fn batched<T: Real>(list: &mut Vec<Case>) {
             let ((a, b, c), workers) = (operands.clone(), workers.clone());
             let mut runs = vec![Run::new("cortado", move || {
                 let (a, b, mut c) = (a.get(), b.get(), c.get_mut());
-                host::gemm_batched(&workers, &op, &batch, &a, &b, &mut c).expect("products");
+                host::gemm_batched(&workers, &op, &batch, &a, &b, &mut c)
+                    .expect("operands of matching lengths");
             })];
             for library in &peers.libraries {
                 let name = format!("cblas_{}gemm", T::LETTER);
-                // SAFETY: the type is that of the C interface.
+                // SAFETY: the type is that of the CBLAS interface.
                 let Some(gemm) = (unsafe { library.symbol::<CblasGemm<T>>(&name) }) else {
                     continue;
                 };
@@ -285,7 +290,7 @@ fn batched<T: Real>(list: &mut Vec<Case>) {
                         let (a, b) = (&a[i * batch.stride_a..], &b[i * batch.stride_b..]);
                         let c = c[i * batch.stride_c..].as_mut_ptr();
                         let (a, b, one, zero) = (a.as_ptr(), b.as_ptr(), op.alpha, op.beta);
-                        // SAFETY: the operands hold all that the extents say.
+                        // SAFETY: the operands have the extents of `op`.
                         unsafe { gemm(ROW_MAJOR, no, no, m, n, k, one, a, k, b, n, zero, c, n) };
                     }
                 }));
@@ -308,11 +313,12 @@ fn gemv<T: Real>(list: &mut Vec<Case>) {
             let operands = (a, x, Operand::zeros(outputs));
             let ((a, x, y), workers) = (operands.clone(), workers.clone());
             let mut runs = vec![Run::new("cortado", move || {
-                host::gemv(&workers, &op, &a.get(), &x.get(), &mut y.get_mut()).expect("a product");
+                host::gemv(&workers, &op, &a.get(), &x.get(), &mut y.get_mut())
+                    .expect("operands of matching lengths");
             })];
             for library in &peers.libraries {
                 let name = format!("cblas_{}gemv", T::LETTER);
-                // SAFETY: the type is that of the C interface.
+                // SAFETY: the type is that of the CBLAS interface.
                 let Some(gemv) = (unsafe { library.symbol::<CblasGemv<T>>(&name) }) else {
                     continue;
                 };
@@ -321,7 +327,7 @@ fn gemv<T: Real>(list: &mut Vec<Case>) {
                     let [m, n] = [m, n].map(|extent| extent as c_int);
                     let (a, x, y) = (a.as_ptr(), x.as_ptr(), y.as_mut_ptr());
                     let (one, zero, trans) = (op.alpha, op.beta, cblas(trans));
-                    // SAFETY: the operands hold all that the extents say.
+                    // SAFETY: the operands have the extents of `op`.
                     unsafe { gemv(ROW_MAJOR, trans, m, n, one, a, n, x, 1, zero, y, 1) };
                 }));
             }

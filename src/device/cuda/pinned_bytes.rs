@@ -1,0 +1,52 @@
+//! Pinned host memory as the storage of a host side.
+
+use super::{
+    context::Context,
+    pinned_pool::{Block, MIN_PINNED_BYTES},
+};
+use crate::memory::HostStorage;
+use std::{slice, sync::Arc};
+
+/// Pinned bytes. Copies from and to them are waited for, so that they may be used again as soon
+/// as they are dropped.
+pub(super) struct PinnedBytes {
+    /// `Some` until dropped.
+    block: Option<Block>,
+    len: usize,
+    context: Arc<Context>,
+}
+
+impl PinnedBytes {
+    /// `len` bytes, all zero, if they are worth it and can be had.
+    pub(super) fn zeroed(context: &Arc<Context>, len: usize) -> Option<Self> {
+        let size = len.checked_next_power_of_two().filter(|_| len >= MIN_PINNED_BYTES)?;
+        context.enter().ok()?;
+        let block = Some(context.pinned.take(size)?);
+        let mut taken = Self { block, len, context: Arc::clone(context) };
+        taken.bytes_mut().fill(0);
+        Some(taken)
+    }
+}
+
+impl HostStorage for PinnedBytes {
+    fn bytes(&self) -> &[u8] {
+        let Some(block) = &self.block else { return &[] };
+        // SAFETY: the block holds at least `len` bytes, and lives as long as `self`.
+        unsafe { slice::from_raw_parts(block.start.as_ptr(), self.len) }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        let Some(block) = &mut self.block else { return &mut [] };
+        // SAFETY: as above; it is borrowed exclusively.
+        unsafe { slice::from_raw_parts_mut(block.start.as_ptr(), self.len) }
+    }
+}
+
+impl Drop for PinnedBytes {
+    fn drop(&mut self) {
+        if let Some(block) = self.block.take() {
+            let _ = self.context.enter();
+            self.context.pinned.give(block);
+        }
+    }
+}

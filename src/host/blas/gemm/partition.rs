@@ -1,0 +1,48 @@
+//! Division of a GEMM among threads.
+
+use crate::{
+    element::Element,
+    host::threads::Workers,
+    op::{Gemm, Transpose},
+};
+
+/// Floating-point operations below which one thread is faster than several.
+pub(crate) const PARALLEL_MIN_FLOPS: u64 = 4_000_000;
+
+/// Parts start at a multiple of this many rows or columns: no part cuts a tile of `matrixmultiply`.
+const PARTITION_UNIT: usize = 16;
+
+/// Calls `body(part, row, column)` once for each thread: `part` is the GEMM of a range of rows of `C`,
+/// or of columns if there are more of them, that starts at `row` and `column`.
+pub(crate) fn for_each_part<T: Element>(
+    workers: &Workers,
+    op: &Gemm<T>,
+    body: impl Fn(&Gemm<T>, usize, usize) + Sync,
+) {
+    let parts = if op.flops() < PARALLEL_MIN_FLOPS { 1 } else { workers.count() };
+    if parts == 1 {
+        return body(op, 0, 0);
+    }
+    let (by_rows, extent) = (op.m >= op.n, op.m.max(op.n));
+    let mut size = extent.div_ceil(parts).next_multiple_of(PARTITION_UNIT);
+    // A single row would be summed by the kernels of GEMV, in another order.
+    while by_rows && extent % size == 1 {
+        size += PARTITION_UNIT;
+    }
+    workers.run(extent.div_ceil(size), |i| {
+        let (start, len) = (i * size, size.min(extent - i * size));
+        let (row, column) = if by_rows { (start, 0) } else { (0, start) };
+        let (m, n) = if by_rows { (len, op.n) } else { (op.m, len) };
+        body(&Gemm { m, n, ..*op }, row, column);
+    });
+}
+
+/// Returns the offset in `A` of row `row` of `op(A)`.
+pub(crate) fn a_offset<T: Element>(op: &Gemm<T>, row: usize) -> usize {
+    if op.trans_a == Transpose::No { row * op.lda } else { row }
+}
+
+/// Returns the offset in `B` of column `column` of `op(B)`.
+pub(crate) fn b_offset<T: Element>(op: &Gemm<T>, column: usize) -> usize {
+    if op.trans_b == Transpose::No { column } else { column * op.ldb }
+}

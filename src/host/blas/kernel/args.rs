@@ -1,0 +1,61 @@
+//! Arguments of the GEMM kernels: one GEMM, or a batch of them, by raw pointers.
+
+use crate::{element::Element, host::simd::vector::SimdVector, op::Gemm};
+
+/// GEMM `C ← α·op(A)·op(B) + β·C + bias` by raw pointers; leading dimensions are in elements.
+///
+/// The `# Safety` section of each kernel says which elements it accesses.
+#[derive(Clone, Copy)]
+pub(crate) struct RawGemm<S> {
+    pub(crate) m: usize,
+    pub(crate) n: usize,
+    pub(crate) k: usize,
+    pub(crate) alpha: S,
+    pub(crate) beta: S,
+    pub(crate) a: *const S,
+    pub(crate) lda: usize,
+    pub(crate) b: *const S,
+    pub(crate) ldb: usize,
+    pub(crate) c: *mut S,
+    pub(crate) ldc: usize,
+    /// One element for each row of `C`, added to the whole row, or null. The dot kernel ignores it.
+    pub(crate) bias: *const S,
+}
+
+impl<S: Element<Acc = S>> RawGemm<S> {
+    /// Returns the arguments of `op`, without bias.
+    pub(crate) fn new(op: &Gemm<S>, a: &[S], b: &[S], c: *mut S) -> Self {
+        let Gemm { m, n, k, alpha, beta, lda, ldb, ldc, .. } = *op;
+        let (a, b, bias) = (a.as_ptr(), b.as_ptr(), std::ptr::null());
+        Self { m, n, k, alpha, beta, a, lda, b, ldb, c, ldc, bias }
+    }
+}
+
+/// Number of GEMMs of one shape, and the stride in elements from each operand to the next.
+#[derive(Clone, Copy)]
+pub(crate) struct BatchStrides {
+    pub(crate) count: usize,
+    pub(crate) a: usize,
+    pub(crate) b: usize,
+    pub(crate) c: usize,
+}
+
+impl BatchStrides {
+    /// A single GEMM.
+    pub(crate) const ONE: Self = Self { count: 1, a: 0, b: 0, c: 0 };
+}
+
+/// Returns how many elements a row of `B` starts after a multiple of the vector size, or 0 if rows
+/// differ in this number.
+pub(crate) fn unaligned_prefix<V: SimdVector>(p: &RawGemm<V::Scalar>) -> usize {
+    let size = size_of::<V::Scalar>();
+    let vector = V::WIDTH * size;
+    if (p.ldb * size).is_multiple_of(vector) { p.b.addr() % vector / size } else { 0 }
+}
+
+/// Returns `op` with scalars of type `S`, which is `T` or `T::Acc`.
+pub(crate) fn convert_op<T: Element, S: Element>(op: &Gemm<T>) -> Gemm<S> {
+    let Gemm { m, n, k, trans_a, trans_b, lda, ldb, ldc, .. } = *op;
+    let (alpha, beta) = (S::acc(op.alpha.to_f64()), S::acc(op.beta.to_f64()));
+    Gemm { m, n, k, trans_a, trans_b, alpha, beta, lda, ldb, ldc }
+}

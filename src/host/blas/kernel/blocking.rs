@@ -1,0 +1,111 @@
+//! Cache blocking of the packed GEMM: MR, MC, KC and NC, and the workspace for its panels.
+//!
+//! `C` is row-major, so `A` and `B` swap the roles they have in BLIS: a KC×NC panel of `B` stays in
+//! L2, and an MR×KC micro-panel of `A` stays in L1. KC depends on k alone, so results are
+//! bit-identical however m and n are divided among threads.
+
+use crate::host::{
+    cache::cache_line::{CACHE_LINE, L1_ALIAS_BYTES},
+    simd::vector::SimdVector,
+};
+
+/// Bytes of a panel of `B`: the share of L2 that the rest of the working set leaves.
+const B_PANEL_BYTES: usize = 576 << 10;
+
+/// Largest m at which a panel of `B` is reused so little that a smaller panel is faster: it does not
+/// evict the source rows of the next one.
+const SMALL_M: usize = 96;
+
+/// Largest `B`, in bytes, that is assumed to come from cache. A larger one is packed in bigger
+/// panels, whose rows are read in longer runs. Applies only if m is at most [`SMALL_M`].
+const CACHED_B_MAX_BYTES: usize = 16 << 20;
+
+/// Largest stride, in bytes, between columns of `op(A)` at which a transposed `A` is read in place.
+const IN_PLACE_A_MAX_STRIDE_BYTES: usize = 192;
+
+/// MC, before it is rounded down to a multiple of MR: rows of a panel of `A`.
+const MC: usize = 1536;
+
+/// Largest MR.
+const MAX_MR: usize = 12;
+
+/// Largest NR.
+const MAX_NR: usize = 32;
+
+/// Steps along k reserved behind a panel: packing may write three steps, and three elements, there.
+const PANEL_SLACK: usize = 4;
+
+/// Returns MC for micro-tiles of `mr` rows.
+pub(crate) fn mc(mr: usize) -> usize {
+    MC / mr * mr
+}
+
+/// Returns KC for a GEMM of depth `k`. An MR×KC micro-panel of `A` takes at most 24 KiB, half of a
+/// 48 KiB L1 cache.
+pub(crate) fn kc<S>(k: usize) -> usize {
+    let max_kc = if size_of::<S>() == 4 { 512 } else { 256 };
+    k.div_ceil(k.div_ceil(max_kc).max(1))
+}
+
+/// Returns NC, a multiple of `nr`, for an m×n×k GEMM.
+pub(crate) fn nc<S>([m, n, k]: [usize; 3], nr: usize) -> usize {
+    (b_panel_len::<S>(m, n, k) / kc::<S>(k) / nr * nr).min(n.next_multiple_of(nr))
+}
+
+/// Returns the largest number of elements in a panel of `B`.
+fn b_panel_len<S>(m: usize, n: usize, k: usize) -> usize {
+    let bytes = if m > SMALL_M {
+        B_PANEL_BYTES
+    } else if n * k * size_of::<S>() <= CACHED_B_MAX_BYTES {
+        B_PANEL_BYTES / 4
+    } else {
+        // Rows are read in runs of at least 1 KiB for both element types.
+        B_PANEL_BYTES / (size_of::<S>() / size_of::<f32>())
+    };
+    bytes / size_of::<S>()
+}
+
+/// Returns the number of elements that a panel of `mn`×`k` elements needs, for micro-panels of
+/// `panel_dim`, which is MR or NR.
+pub(crate) fn panel_len(mn: usize, k: usize, panel_dim: usize) -> usize {
+    mn.next_multiple_of(panel_dim.max(1)) * k + PANEL_SLACK * panel_dim.max(PANEL_SLACK)
+}
+
+/// Returns the number of elements that the panels of an m×n×k GEMM need, for any MR and NR.
+pub(crate) fn workspace_len<S>(m: usize, n: usize, k: usize) -> usize {
+    let kc = kc::<S>(k);
+    // NR is 12, 16, 24 or 32, all divisors of 96.
+    let b_panel = (n.next_multiple_of(96) * kc).min(b_panel_len::<S>(m, n, k));
+    let a_panel = MC.min(m + MAX_MR) * kc;
+    a_panel + b_panel + 2 * PANEL_SLACK * MAX_NR + CACHE_LINE / size_of::<S>()
+}
+
+/// Splits a workspace of [`workspace_len`] elements into the cache-line aligned panel of `B`, of
+/// `kc`×`nc`, and the panel of `A`.
+pub(crate) fn split_workspace<S>(
+    workspace: &mut [S],
+    kc: usize,
+    nc: usize,
+) -> (&mut [S], &mut [S]) {
+    let max_offset = CACHE_LINE / size_of::<S>();
+    let start = workspace.as_ptr().align_offset(CACHE_LINE).min(max_offset);
+    workspace[start..].split_at_mut(nc * kc + PANEL_SLACK * MAX_NR)
+}
+
+/// Returns MR for a GEMM of `m` rows: the fewest recomputed rows win. A small micro-tile loads more
+/// per multiplication, which the `+ 1` accounts for.
+pub(crate) fn mr<V: SimdVector>(m: usize) -> usize {
+    let sizes: &[usize] = if V::HAS_32_REGISTERS && m > 4 { &[12, 10, 8] } else { &[4] };
+    let cost = |&mr: &usize| m.div_ceil(mr) * (mr + 1);
+    sizes.iter().copied().min_by_key(cost).unwrap_or(4)
+}
+
+/// Returns whether an `A` with these strides along m and k is as fast in place as packed.
+pub(crate) fn a_is_read_in_place<S>(strides: (usize, usize)) -> bool {
+    match strides {
+        // Columns this close together are read as one sequential stream.
+        (1, stride_k) => stride_k * size_of::<S>() <= IN_PLACE_A_MAX_STRIDE_BYTES,
+        // Rows at a multiple of the aliasing distance would evict one another from L1.
+        (stride_m, _) => !(stride_m * size_of::<S>()).is_multiple_of(L1_ALIAS_BYTES),
+    }
+}

@@ -1,0 +1,13 @@
+//! Block of a 16-bit GEMM: the part of `op(A)·op(B)` that is accumulated in `f32` at a time.
+
+use crate::{element::Element, op::Gemm};
+use std::ops::Range;
+
+/// Rows and columns of `op(A)·op(B)`, for operands that passed [`Gemm::check`].
+pub(crate) struct HalfBlock<'a, H: Element> {
+    pub(crate) op: &'a Gemm<H>,
+    pub(crate) a: &'a [H],
+    pub(crate) b: &'a [H],
+    pub(crate) rows: Range<usize>,
+    pub(crate) columns: Range<usize>,
+}

@@ -1,0 +1,23 @@
+//! Shapes of AMX tiles, and how many tiles of `bf16` an operand takes.
+
+use crate::element::{DType, Element};
+
+/// Rows of a tile: rows of `A` or of sums, or pairs of steps along k of `B`.
+pub(crate) const TILE_ROWS: usize = 16;
+
+/// Steps along k in a tile.
+pub(crate) const TILE_K: usize = 32;
+
+/// Bytes of a row of a tile.
+pub(crate) const TILE_ROW_BYTES: usize = 64;
+
+/// 32-bit words of a tile.
+pub(crate) const TILE_WORDS: usize = 256;
+
+/// MR and NR: rows and columns of the four tiles of `C` that are computed at a time.
+pub(crate) const BLOCK_ROWS: usize = 2 * TILE_ROWS;
+
+/// Returns how many `bf16` terms an element splits into: two for `f16`, one for `bf16`.
+pub(crate) const fn bf16_terms<H: Element>() -> usize {
+    if matches!(H::DTYPE, DType::F16) { 2 } else { 1 }
+}

@@ -1,0 +1,42 @@
+//! Prefetch, streaming store and store fence of x86-64.
+
+use std::{
+    arch::x86_64::{
+        __m128i, _MM_HINT_T0, _MM_HINT_T1, _mm_loadu_si128, _mm_prefetch, _mm_sfence,
+        _mm_stream_si128,
+    },
+    ptr::{from_mut, from_ref},
+};
+
+/// Prefetches the cache line at `p`, which need not be readable, into L1.
+#[inline(always)]
+pub(crate) fn prefetch_l1<A>(p: *const A) {
+    // SAFETY: a prefetch never faults, whatever the address, and changes no memory.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) };
+}
+
+/// Prefetches the cache line at `p`, which need not be readable, into L2.
+#[inline(always)]
+pub(crate) fn prefetch_l2<A>(p: *const A) {
+    // SAFETY: a prefetch never faults, whatever the address, and changes no memory.
+    unsafe { _mm_prefetch::<_MM_HINT_T1>(p.cast()) };
+}
+
+/// A vector of SSE2, as bytes.
+pub(crate) type Vector = [u8; size_of::<__m128i>()];
+
+/// `y ← x` with a streaming store, which bypasses the caches.
+///
+/// # Safety
+/// `y` is aligned to 16 bytes.
+#[inline(always)]
+pub(crate) unsafe fn stream(x: &Vector, y: &mut Vector) {
+    // SAFETY: both are 16 bytes long, the load needs no alignment, and the caller aligned `y`.
+    unsafe { _mm_stream_si128(from_mut(y).cast(), _mm_loadu_si128(from_ref(x).cast())) };
+}
+
+/// Orders streaming stores before later stores, as other threads see them.
+pub(crate) fn store_fence() {
+    // SAFETY: the instruction has no preconditions.
+    unsafe { _mm_sfence() };
+}

@@ -1,0 +1,49 @@
+//! Distribution of a convolution over threads, and the activation of its outputs.
+//!
+//! A convolution is cut into tasks: images, groups of images, or rows of the im2col matrix. If
+//! every thread gets a task, each task runs on one thread. Otherwise tasks run one after another
+//! and all threads share each GEMM, which is bit-identical on any number of threads.
+
+use crate::{
+    element::Element,
+    error::Result,
+    host::{elementwise::map::unary_in_place, threads::Workers},
+    op::{Convolution, Unary},
+};
+
+/// Floating-point operations below which one thread is faster than several.
+const PARALLEL_MIN_FLOPS: u64 = 2_000_000;
+
+/// The calling thread alone.
+pub(crate) static ONE_THREAD: Workers = Workers::sequential();
+
+/// Returns the threads for work that is cut into more tasks than there are threads.
+pub(crate) fn task_workers<'a>(workers: &'a Workers, op: &Convolution) -> &'a Workers {
+    split_workers(workers, op, usize::MAX).0
+}
+
+/// Returns the threads that share `tasks`, and the threads that share the work within one task.
+///
+/// At least one of the two is [`ONE_THREAD`].
+pub(crate) fn split_workers<'a>(
+    workers: &'a Workers,
+    op: &Convolution,
+    tasks: usize,
+) -> (&'a Workers, &'a Workers) {
+    if op.flops() < PARALLEL_MIN_FLOPS {
+        (&ONE_THREAD, &ONE_THREAD)
+    } else if tasks >= workers.count() {
+        (workers, &ONE_THREAD)
+    } else {
+        (&ONE_THREAD, workers)
+    }
+}
+
+/// `y ← activation(y)`, if there is an activation.
+pub(crate) fn activate<T: Element>(
+    workers: &Workers,
+    activation: Option<Unary<T::Acc>>,
+    y: &mut [T],
+) -> Result<()> {
+    activation.map_or(Ok(()), |activation| unary_in_place(workers, activation, y))
+}

@@ -1,0 +1,197 @@
+//! Run-time dispatch of kernels that are generic over the [`SimdVector`] type.
+
+use crate::{
+    element::Element,
+    host::simd::{level::SimdLevel, vector::SimdVector},
+};
+use num_traits::Float;
+
+/// Kernel that is compiled for every vector type of the scalar type `S`.
+pub(crate) trait SimdKernel<S> {
+    /// Runs the kernel with vectors `V`. Implementations and all they call are inlined.
+    ///
+    /// # Safety
+    /// The processor has the features of `V`, and the calling function is compiled for them.
+    /// Implementations may require more.
+    unsafe fn run<V: SimdVector<Scalar = S>>(self);
+}
+
+/// `f32` or `f64`, with its vector type at each SIMD level.
+pub(crate) trait SimdScalar: Element<Acc = Self> + Float {
+    /// Runs `kernel` with the vectors of [`SimdLevel::current`].
+    ///
+    /// # Safety
+    /// The requirements of [`SimdKernel::run`] for `kernel`, except for the processor's features.
+    unsafe fn dispatch(kernel: impl SimdKernel<Self>);
+}
+
+macro_rules! simd_scalar {
+    ($scalar:ty, $vector_512:ident, $vector_256:ident) => {
+        impl SimdScalar for $scalar {
+            unsafe fn dispatch(kernel: impl SimdKernel<Self>) {
+                // SAFETY: the features of a level are detected before it becomes the current one.
+                // The caller guarantees the kernel's other requirements.
+                unsafe {
+                    match SimdLevel::current() {
+                        #[cfg(target_arch = "x86_64")]
+                        SimdLevel::Avx512 => avx512::<std::arch::x86_64::$vector_512>(kernel),
+                        #[cfg(target_arch = "x86_64")]
+                        SimdLevel::Avx2 => avx2::<std::arch::x86_64::$vector_256>(kernel),
+                        SimdLevel::Portable => kernel.run::<[Self; 4]>(),
+                    }
+                }
+            }
+        }
+    };
+}
+simd_scalar!(f32, __m512, __m256);
+simd_scalar!(f64, __m512d, __m256d);
+
+/// # Safety
+/// The processor has the features enabled here, and `V` needs no others. The requirements of
+/// `kernel` hold.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+unsafe fn avx512<V: SimdVector>(kernel: impl SimdKernel<V::Scalar>) {
+    // SAFETY: this function is compiled for the features of `V`; the caller guarantees the
+    // kernel's other requirements.
+    unsafe { kernel.run::<V>() }
+}
+
+/// # Safety
+/// The processor has the features enabled here, and `V` needs no others. The requirements of
+/// `kernel` hold.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,f16c")]
+unsafe fn avx2<V: SimdVector>(kernel: impl SimdKernel<V::Scalar>) {
+    // SAFETY: this function is compiled for the features of `V`; the caller guarantees the
+    // kernel's other requirements.
+    unsafe { kernel.run::<V>() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        element::{bf16, f16},
+        host::{
+            simd::{level::with_each_simd_level, vector::MAX_LANES},
+            testing::integers,
+        },
+    };
+
+    /// Checks every function of a vector type against its definition, on small integers, for which
+    /// all sums are exact.
+    struct CheckVector;
+
+    impl<S: SimdScalar> SimdKernel<S> for CheckVector {
+        unsafe fn run<V: SimdVector<Scalar = S>>(self) {
+            let (n, zero) = (V::WIDTH, S::zero());
+            let x = integers::<S>(1, 20 * n);
+            let row = |i: usize| x[i * n..][..n].to_vec();
+            // SAFETY: `dispatch` runs this at the level of `V`. Pointers are into `x`, whose 20
+            // vectors cover the indices used, or into arrays of `MAX_LANES` elements and more.
+            unsafe {
+                let load = |i: usize| V::load(x[i * n..].as_ptr());
+                let stored = |v: V| {
+                    let mut y = vec![S::one(); n + 1];
+                    v.store(y.as_mut_ptr());
+                    assert!(y.pop() == Some(S::one()), "a store writes beyond the vector");
+                    y
+                };
+                let each = |f: &dyn Fn(usize) -> S| (0..n).map(f).collect::<Vec<_>>();
+                let (a, b, c) = (row(0), row(1), row(2));
+                assert_eq!(stored(V::splat(a[0])), each(&|_| a[0]));
+                assert_eq!(stored(load(0).add(load(1))), each(&|i| a[i] + b[i]));
+                assert_eq!(stored(load(0).mul(load(1))), each(&|i| a[i] * b[i]));
+                assert_eq!(
+                    stored(load(0).mul_add(load(1), load(2))),
+                    each(&|i| a[i] * b[i] + c[i])
+                );
+                for count in 0..=n {
+                    let rotated = stored(load(0).rotate(count));
+                    assert_eq!(rotated, each(&|i| a[(i + count) % n]));
+                    let first = |i: usize| if i < count { a[i] } else { zero };
+                    assert_eq!(stored(V::load_first(a.as_ptr(), count)), each(&first));
+                    for start in 0..=count {
+                        let (mask, inside) = (V::mask(start, count), start..count);
+                        let merge = |other: S, i| if inside.contains(&i) { a[i] } else { other };
+                        let loaded = stored(V::load_masked(a.as_ptr(), mask));
+                        assert_eq!(loaded, each(&|i| merge(zero, i)));
+                        let merged = stored(load(1).load_merge(a.as_ptr(), mask));
+                        assert_eq!(merged, each(&|i| merge(b[i], i)));
+                        let mut y = b.clone();
+                        load(0).store_masked(y.as_mut_ptr(), mask);
+                        assert_eq!(y, each(&|i| merge(b[i], i)));
+                    }
+                    let mut y = b.clone();
+                    load(0).store_first(y.as_mut_ptr(), count);
+                    assert_eq!(y, each(&|i| if i < count { a[i] } else { b[i] }));
+                    let mut y = vec![zero; 5 * (n + 4)];
+                    V::store_transposed4(
+                        [load(0), load(1), load(2), load(3)],
+                        count,
+                        y.as_mut_ptr(),
+                        5,
+                    );
+                    for (i, j) in (0..count).flat_map(|i| (0..4).map(move |j| (i, j))) {
+                        assert!(y[i * 5 + j] == row(j)[i]);
+                    }
+                }
+                let sum = |i: usize| row(i).into_iter().fold(zero, |sum, x| sum + x);
+                let sums = V::horizontal_sum4([load(0), load(1), load(2), load(3)]);
+                assert_eq!(sums, [sum(0), sum(1), sum(2), sum(3)]);
+                let sums = stored(V::horizontal_sum8(std::array::from_fn(load)));
+                assert!((0..n.min(8)).all(|i| sums[i] == sum(i)));
+                let rows = std::array::from_fn::<_, MAX_LANES, _>(|i| x[i * n..].as_ptr());
+                let mut y = vec![zero; n * (n + 1)];
+                V::transpose(rows, y.as_mut_ptr(), n + 1);
+                for (i, j) in (0..n).flat_map(|i| (0..n).map(move |j| (i, j))) {
+                    assert!(y[i * (n + 1) + j] == row(j)[i]);
+                }
+            }
+        }
+    }
+
+    /// Loads all patterns of a 16-bit type, and stores `f32` between and halfway between them.
+    struct CheckHalf<T>(fn(u16) -> T);
+
+    impl<T: Element<Acc = f32>> SimdKernel<f32> for CheckHalf<T> {
+        unsafe fn run<V: SimdVector<Scalar = f32>>(self) {
+            let same = |a: f64, b: f64| a == b || a.is_nan() && b.is_nan();
+            let marker = T::from_f64(1.0);
+            for start in (0..=u16::MAX).step_by(V::WIDTH) {
+                let count = start as usize / V::WIDTH % (V::WIDTH + 1);
+                let x: [T; MAX_LANES] =
+                    std::array::from_fn(|i| self.0(start.wrapping_add(i as u16)));
+                let wide = x.map(|x| f32::from_bits(x.to_acc().to_bits() ^ 0x8000 >> (start % 5)));
+                let (mut loaded, mut stored) = ([0.0f32; MAX_LANES], [marker; MAX_LANES + 1]);
+                // SAFETY: `dispatch` runs this at the level of `V`; all arrays hold a vector.
+                unsafe {
+                    V::load_as(x.as_ptr(), count).store(loaded.as_mut_ptr());
+                    V::load(wide.as_ptr()).store_as(stored.as_mut_ptr(), count);
+                }
+                for i in 0..V::WIDTH {
+                    let (x, y) = if i < count {
+                        (x[i].to_f64(), T::from_acc(wide[i]).to_f64())
+                    } else {
+                        (0.0, 1.0)
+                    };
+                    assert!(same(loaded[i].into(), x), "loads {} for {x}", loaded[i]);
+                    assert!(same(stored[i].to_f64(), y), "stores {} for {}", stored[i], wide[i]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_vector_type_implements_the_definition() {
+        // SAFETY: the kernels require nothing but the processor's features.
+        with_each_simd_level(|| unsafe {
+            f32::dispatch(CheckVector);
+            f64::dispatch(CheckVector);
+            f32::dispatch(CheckHalf(f16::from_bits));
+            f32::dispatch(CheckHalf(bf16::from_bits));
+        });
+    }
+}

@@ -1,0 +1,170 @@
+//! SIMD level of this processor, and kernels compiled for every level and chosen at run time.
+
+use crate::host::simd::fma::FmaMode;
+#[cfg(target_arch = "x86_64")]
+use std::sync::LazyLock;
+
+/// Instruction sets that kernels are compiled for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum SimdLevel {
+    /// AVX-512 F, BW, DQ and VL.
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+    /// AVX2, FMA and F16C.
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    /// Features that the compilation target guarantees.
+    Portable,
+}
+
+impl SimdLevel {
+    /// Returns the level that kernels on this thread use: the highest one, unless a test set another.
+    #[inline(always)]
+    pub(crate) fn current() -> Self {
+        #[cfg(test)]
+        if let Some(level) = TEST_LEVEL.get() {
+            return level;
+        }
+        Self::highest()
+    }
+
+    /// Returns the highest level of this processor.
+    #[inline(always)]
+    pub(crate) fn highest() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        {
+            // Detected once: the check of every feature would slow down short kernels.
+            static HIGHEST: LazyLock<SimdLevel> = LazyLock::new(|| {
+                if has_avx512_features() {
+                    SimdLevel::Avx512
+                } else if has_avx2_features() {
+                    SimdLevel::Avx2
+                } else {
+                    SimdLevel::Portable
+                }
+            });
+            *HIGHEST
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        Self::Portable
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn has_avx512_features() -> bool {
+    is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl")
+}
+
+#[cfg(target_arch = "x86_64")]
+fn has_avx2_features() -> bool {
+    is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("fma")
+        && is_x86_feature_detected!("f16c")
+}
+
+/// Returns whether kernels on this thread may use AVX-512 F, BW, DQ and VL.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(crate) fn has_avx512() -> bool {
+    SimdLevel::current() == SimdLevel::Avx512
+}
+
+/// Runs `kernel` compiled for [`SimdLevel::current`].
+///
+/// The closure and everything it calls must be `#[inline(always)]`: only code inlined here is
+/// compiled for the wider vectors. The compiler neither contracts nor reorders floating-point
+/// operations, so all levels give bit-identical results. `mul_add` is one instruction at the higher
+/// levels and may be a call at the portable one, with the same rounding.
+#[inline(always)]
+pub(crate) fn vectorized<R>(kernel: impl FnOnce() -> R) -> R {
+    vectorized_fma(
+        #[inline(always)]
+        |_| kernel(),
+    )
+}
+
+/// Like [`vectorized`], but passes to `kernel` how to compute `a·b + c`.
+#[inline(always)]
+pub(crate) fn vectorized_fma<R>(kernel: impl FnOnce(FmaMode) -> R) -> R {
+    #[cfg(target_arch = "x86_64")]
+    match SimdLevel::current() {
+        // SAFETY: the level is `Avx512` only where the features of `avx512` were detected.
+        SimdLevel::Avx512 => return unsafe { avx512(kernel) },
+        // SAFETY: the level is `Avx2` only where the features of `avx2` were detected.
+        SimdLevel::Avx2 => return unsafe { avx2(kernel) },
+        SimdLevel::Portable => {}
+    }
+    portable(kernel)
+}
+
+/// Runs `kernel` compiled for the compilation target. Not inlined on x86-64, where this branch is
+/// rarely taken, to keep the caller short.
+#[cfg_attr(target_arch = "x86_64", inline(never))]
+#[cfg_attr(not(target_arch = "x86_64"), inline(always))]
+fn portable<R>(kernel: impl FnOnce(FmaMode) -> R) -> R {
+    kernel(FmaMode::BASE)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn avx512<R>(kernel: impl FnOnce(FmaMode) -> R) -> R {
+    kernel(FmaMode::Hardware)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+fn avx2<R>(kernel: impl FnOnce(FmaMode) -> R) -> R {
+    kernel(FmaMode::Hardware)
+}
+
+/// Returns the name of the SIMD instruction set that kernels on this host use.
+pub fn simd_instruction_set() -> &'static str {
+    match SimdLevel::current() {
+        #[cfg(target_arch = "x86_64")]
+        SimdLevel::Avx512 => "AVX-512",
+        #[cfg(target_arch = "x86_64")]
+        SimdLevel::Avx2 => "AVX2",
+        SimdLevel::Portable if cfg!(target_feature = "sse2") => "SSE2",
+        SimdLevel::Portable if cfg!(target_feature = "neon") => "NEON",
+        SimdLevel::Portable => "none",
+    }
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Level that a test set for kernels on this thread.
+    static TEST_LEVEL: std::cell::Cell<Option<SimdLevel>> = const { std::cell::Cell::new(None) };
+}
+
+/// Returns whether a test set the level of this thread. AMX is then off: it is above all levels.
+#[cfg(all(test, target_arch = "x86_64", target_os = "linux"))]
+pub(crate) fn has_test_level() -> bool {
+    TEST_LEVEL.get().is_some()
+}
+
+/// Calls `body` once for each level of this processor. The level holds for this thread only, so
+/// `body` should use one thread.
+#[cfg(test)]
+pub(crate) fn with_each_simd_level(body: impl Fn()) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if has_avx512_features() {
+            with_level(SimdLevel::Avx512, &body);
+        }
+        if has_avx2_features() {
+            with_level(SimdLevel::Avx2, &body);
+        }
+    }
+    with_level(SimdLevel::Portable, body);
+}
+
+/// Calls `body` at `level`, which this processor has, on this thread.
+#[cfg(test)]
+pub(crate) fn with_level(level: SimdLevel, body: impl FnOnce()) {
+    TEST_LEVEL.set(Some(level));
+    body();
+    TEST_LEVEL.set(None);
+}

@@ -1,0 +1,378 @@
+//! [`SimdVector`] for the AVX-512 and AVX2 registers.
+
+use crate::{
+    element::Element,
+    host::simd::{
+        vector::{MAX_LANES, SimdVector},
+        x86::half::{narrow_256, narrow_512, widen_256, widen_512},
+    },
+};
+use std::arch::x86_64::*;
+
+/// Defines inlined methods whose bodies are one unsafe expression each.
+macro_rules! methods {
+    ($($name:ident($($param:ident $(: $type:ty)?),*) $(-> $result:ty)? = $body:expr;)*) => { $(
+        #[allow(unused_unsafe)] // The masks of AVX-512 are integers, made by safe functions.
+        #[inline(always)]
+        unsafe fn $name($($param $(: $type)?),*) $(-> $result)? {
+            // SAFETY: the trait's callers guarantee the processor's features and that `p` is valid
+            // for the elements documented. The intrinsics access a vector, or the masked elements
+            // of one, and nothing else.
+            unsafe { $body }
+        }
+    )* };
+}
+
+/// Implements [`SimdVector`] by the named intrinsics, or by functions below with their signatures.
+macro_rules! simd_vector {
+    (
+        $vector:ty, $scalar:ty, $width:expr, 32 registers: $has_32_registers:expr,
+        mask: $mask:ty, $mask_first:ident $mask_range:ident,
+        load: $splat:ident $load:ident $load_masked:ident $load_merge:ident,
+        store: $store:ident $store_masked:ident,
+        arithmetic: $add:ident $mul:ident $mul_add:ident, sum4: $sum4:ident, rotate: $rotate:ident,
+        transpose4: $transpose4:ident
+        $(, half: $widen:ident $narrow:ident)?
+        $(, transpose: $transpose:ident, sum8: $sum8:ident)?
+    ) => {
+        impl SimdVector for $vector {
+            type Scalar = $scalar;
+            type Mask = $mask;
+            const WIDTH: usize = $width;
+            const HAS_32_REGISTERS: bool = $has_32_registers;
+
+            methods! {
+                splat(x: $scalar) -> Self = $splat(x);
+                load(p: *const $scalar) -> Self = $load(p);
+                load_first(p: *const $scalar, count: usize) -> Self =
+                    $load_masked(p, $mask_first(count));
+                mask(start: usize, end: usize) -> $mask = $mask_range(start, end);
+                load_masked(p: *const $scalar, mask: $mask) -> Self = $load_masked(p, mask);
+                load_merge(self, p: *const $scalar, mask: $mask) -> Self =
+                    $load_merge(self, p, mask);
+                store(self, p: *mut $scalar) = $store(p, self);
+                store_first(self, p: *mut $scalar, count: usize) =
+                    $store_masked(p, $mask_first(count), self);
+                store_masked(self, p: *mut $scalar, mask: $mask) = $store_masked(p, mask, self);
+                add(self, x: Self) -> Self = $add(self, x);
+                mul(self, x: Self) -> Self = $mul(self, x);
+                mul_add(self, x: Self, y: Self) -> Self = $mul_add(self, x, y);
+                horizontal_sum4(vectors: [Self; 4]) -> [$scalar; 4] = $sum4(vectors);
+                rotate(self, count: usize) -> Self = $rotate(self, count);
+                store_transposed4(v: [Self; 4], count: usize, p: *mut $scalar, stride: usize) =
+                    $transpose4(v, count, p, stride);
+                $(
+                    transpose(rows: [*const $scalar; MAX_LANES], p: *mut $scalar, stride: usize) =
+                        $transpose(rows, p, stride);
+                    horizontal_sum8(vectors: [Self; 8]) -> Self = $sum8(vectors);
+                )?
+            }
+
+            $(
+                #[inline(always)]
+                unsafe fn widen<T: Element<Acc = $scalar>>(p: *const T, count: usize) -> Self {
+                    // SAFETY: as for `methods`; a narrower `T` has 16 bits.
+                    unsafe { $widen(p, count) }
+                }
+
+                #[inline(always)]
+                unsafe fn narrow<T: Element<Acc = $scalar>>(self, p: *mut T, count: usize) {
+                    // SAFETY: as for `methods`; a narrower `T` has 16 bits.
+                    unsafe { $narrow(self, p, count) };
+                }
+            )?
+        }
+    };
+}
+
+simd_vector!(
+    __m512, f32, 16, 32 registers: true,
+    mask: __mmask16, mask_first_512 mask_range_512,
+    load: _mm512_set1_ps _mm512_loadu_ps load_masked_512 load_merge_512,
+    store: _mm512_storeu_ps _mm512_mask_storeu_ps,
+    arithmetic: _mm512_add_ps _mm512_mul_ps _mm512_fmadd_ps, sum4: sum4_512, rotate: rotate_512,
+    transpose4: transpose4_512, half: widen_512 narrow_512,
+    transpose: transpose_512, sum8: sum8_512
+);
+simd_vector!(
+    __m512d, f64, 8, 32 registers: true,
+    mask: __mmask8, mask_first_512d mask_range_512d,
+    load: _mm512_set1_pd _mm512_loadu_pd load_masked_512d load_merge_512d,
+    store: _mm512_storeu_pd _mm512_mask_storeu_pd,
+    arithmetic: _mm512_add_pd _mm512_mul_pd _mm512_fmadd_pd, sum4: sum4_512d, rotate: rotate_512d,
+    transpose4: transpose4_512d, transpose: transpose_512d, sum8: sum8_512d
+);
+simd_vector!(
+    __m256, f32, 8, 32 registers: false,
+    mask: __m256i, mask_first_256 mask_range_256,
+    load: _mm256_set1_ps _mm256_loadu_ps _mm256_maskload_ps load_merge_256,
+    store: _mm256_storeu_ps _mm256_maskstore_ps,
+    arithmetic: _mm256_add_ps _mm256_mul_ps _mm256_fmadd_ps, sum4: sum4_256, rotate: rotate_256,
+    transpose4: transpose4_256, half: widen_256 narrow_256
+);
+simd_vector!(
+    __m256d, f64, 4, 32 registers: false,
+    mask: __m256i, mask_first_256d mask_range_256d,
+    load: _mm256_set1_pd _mm256_loadu_pd _mm256_maskload_pd load_merge_256d,
+    store: _mm256_storeu_pd _mm256_maskstore_pd,
+    arithmetic: _mm256_add_pd _mm256_mul_pd _mm256_fmadd_pd, sum4: sum4_256d, rotate: rotate_256d,
+    transpose4: transpose4_256d
+);
+
+/// Defines a function that is inlined into callers compiled for the features of its vectors.
+///
+/// # Safety
+/// Those of the [`SimdVector`] function that it implements: the processor has the features, and
+/// pointers are valid for the elements accessed.
+macro_rules! simd_fn {
+    ($(#[$doc:meta])* $name:ident($($arg:ident: $ty:ty),*) -> $result:ty { $body:expr }) => {
+        $(#[$doc])*
+        #[inline(always)]
+        unsafe fn $name($($arg: $ty),*) -> $result {
+            // SAFETY: the body consists of intrinsics of the features that the caller guarantees,
+            // and accesses the elements that the caller guarantees.
+            unsafe { $body }
+        }
+    };
+}
+
+simd_fn!(load_masked_512(p: *const f32, mask: __mmask16) -> __m512 {
+    _mm512_maskz_loadu_ps(mask, p)
+});
+simd_fn!(load_masked_512d(p: *const f64, mask: __mmask8) -> __m512d {
+    _mm512_maskz_loadu_pd(mask, p)
+});
+simd_fn!(load_merge_512(v: __m512, p: *const f32, mask: __mmask16) -> __m512 {
+    _mm512_mask_loadu_ps(v, mask, p)
+});
+simd_fn!(load_merge_512d(v: __m512d, p: *const f64, mask: __mmask8) -> __m512d {
+    _mm512_mask_loadu_pd(v, mask, p)
+});
+simd_fn!(load_merge_256(v: __m256, p: *const f32, mask: __m256i) -> __m256 {
+    _mm256_blendv_ps(v, _mm256_maskload_ps(p, mask), _mm256_castsi256_ps(mask))
+});
+simd_fn!(load_merge_256d(v: __m256d, p: *const f64, mask: __m256i) -> __m256d {
+    _mm256_blendv_pd(v, _mm256_maskload_pd(p, mask), _mm256_castsi256_pd(mask))
+});
+
+fn mask_first_512(count: usize) -> __mmask16 {
+    ((1u32 << count) - 1) as __mmask16
+}
+
+fn mask_first_512d(count: usize) -> __mmask8 {
+    ((1u32 << count) - 1) as __mmask8
+}
+
+fn mask_range_512(start: usize, end: usize) -> __mmask16 {
+    mask_first_512(end) & !mask_first_512(start)
+}
+
+fn mask_range_512d(start: usize, end: usize) -> __mmask8 {
+    mask_first_512d(end) & !mask_first_512d(start)
+}
+
+simd_fn!(mask_range_256(start: usize, end: usize) -> __m256i {
+    _mm256_andnot_si256(mask_first_256(start), mask_first_256(end))
+});
+simd_fn!(mask_range_256d(start: usize, end: usize) -> __m256i {
+    _mm256_andnot_si256(mask_first_256d(start), mask_first_256d(end))
+});
+simd_fn!(mask_first_256(count: usize) -> __m256i {
+    _mm256_cmpgt_epi32(_mm256_set1_epi32(count as i32), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))
+});
+simd_fn!(mask_first_256d(count: usize) -> __m256i {
+    _mm256_cmpgt_epi64(_mm256_set1_epi64x(count as i64), _mm256_setr_epi64x(0, 1, 2, 3))
+});
+simd_fn!(
+    /// Adds neighbours first.
+    sum4_256(v: [__m256; 4]) -> [f32; 4] {{
+        let pairs = _mm256_hadd_ps(_mm256_hadd_ps(v[0], v[1]), _mm256_hadd_ps(v[2], v[3]));
+        let high = _mm256_extractf128_ps::<1>(pairs);
+        std::mem::transmute::<__m128, [f32; 4]>(_mm_add_ps(_mm256_castps256_ps128(pairs), high))
+    }}
+);
+simd_fn!(
+    /// Adds neighbours first.
+    sum4_256d(v: [__m256d; 4]) -> [f64; 4] {{
+        let (low, high) = (_mm256_hadd_pd(v[0], v[1]), _mm256_hadd_pd(v[2], v[3]));
+        let even = _mm256_permute2f128_pd::<0x20>(low, high);
+        let odd = _mm256_permute2f128_pd::<0x31>(low, high);
+        std::mem::transmute::<__m256d, [f64; 4]>(_mm256_add_pd(even, odd))
+    }}
+);
+simd_fn!(add_halves_512(v: __m512) -> __m256 {{
+    let high = _mm256_castpd_ps(_mm512_extractf64x4_pd::<1>(_mm512_castps_pd(v)));
+    _mm256_add_ps(_mm512_castps512_ps256(v), high)
+}});
+simd_fn!(add_halves_512d(v: __m512d) -> __m256d {
+    _mm256_add_pd(_mm512_castpd512_pd256(v), _mm512_extractf64x4_pd::<1>(v))
+});
+simd_fn!(sum4_512(v: [__m512; 4]) -> [f32; 4] {{
+    let [a, b, c, d] = v;
+    sum4_256([add_halves_512(a), add_halves_512(b), add_halves_512(c), add_halves_512(d)])
+}});
+simd_fn!(sum4_512d(v: [__m512d; 4]) -> [f64; 4] {{
+    let [a, b, c, d] = v;
+    sum4_256d([add_halves_512d(a), add_halves_512d(b), add_halves_512d(c), add_halves_512d(d)])
+}});
+
+// The permutations below use the low bits of their indices only, which makes them wrap around.
+simd_fn!(rotate_512(v: __m512, count: usize) -> __m512 {{
+    let indices = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    _mm512_permutexvar_ps(_mm512_add_epi32(indices, _mm512_set1_epi32(count as i32)), v)
+}});
+simd_fn!(rotate_512d(v: __m512d, count: usize) -> __m512d {{
+    let indices = _mm512_setr_epi64(0, 1, 2, 3, 4, 5, 6, 7);
+    _mm512_permutexvar_pd(_mm512_add_epi64(indices, _mm512_set1_epi64(count as i64)), v)
+}});
+simd_fn!(rotate_256(v: __m256, count: usize) -> __m256 {{
+    let indices = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    _mm256_permutevar8x32_ps(v, _mm256_add_epi32(indices, _mm256_set1_epi32(count as i32)))
+}});
+simd_fn!(rotate_256d(v: __m256d, count: usize) -> __m256d {
+    _mm256_castps_pd(rotate_256(_mm256_castpd_ps(v), 2 * count))
+});
+
+/// Defines `store_transposed4` for `f32`: a 4×4 transposition in each 128-bit quarter.
+macro_rules! transpose4 {
+    ($name:ident, $vector:ty, $quarters:literal, $low:ident $high:ident
+        $low_pair:ident $high_pair:ident, $pairs:ident, $singles:ident) => {
+        simd_fn!($name(v: [$vector; 4], count: usize, p: *mut f32, stride: usize) -> () {{
+            let (a, b) = ($pairs($low(v[0], v[1])), $pairs($high(v[0], v[1])));
+            let (c, d) = ($pairs($low(v[2], v[3])), $pairs($high(v[2], v[3])));
+            let [a, b, c, d] =
+                [$low_pair(a, c), $high_pair(a, c), $low_pair(b, d), $high_pair(b, d)];
+            let rows = [$singles(a), $singles(b), $singles(c), $singles(d)];
+            let rows = std::mem::transmute::<[$vector; 4], [[__m128; $quarters]; 4]>(rows);
+            let store_row = |i: usize| _mm_storeu_ps(p.add(i * stride), rows[i % 4][i / 4]);
+            // Written out, so that all indices are constants and `rows` stays in registers.
+            for quarter in 0..$quarters {
+                if count > 4 * quarter {
+                    store_row(4 * quarter);
+                    store_row(4 * quarter + 1);
+                    store_row(4 * quarter + 2);
+                    store_row(4 * quarter + 3);
+                }
+            }
+        }});
+    };
+}
+
+/// Defines `store_transposed4` for `f64`: two 2×2 transpositions in each 128-bit quarter.
+macro_rules! transpose4_d {
+    ($name:ident, $vector:ty, $quarters:literal, $low:ident $high:ident) => {
+        simd_fn!($name(v: [$vector; 4], count: usize, p: *mut f64, stride: usize) -> () {{
+            let left = [$low(v[0], v[1]), $high(v[0], v[1])];
+            let right = [$low(v[2], v[3]), $high(v[2], v[3])];
+            let left = std::mem::transmute::<[$vector; 2], [[__m128d; $quarters]; 2]>(left);
+            let right = std::mem::transmute::<[$vector; 2], [[__m128d; $quarters]; 2]>(right);
+            let store_row = |i: usize| {
+                _mm_storeu_pd(p.add(i * stride), left[i % 2][i / 2]);
+                _mm_storeu_pd(p.add(i * stride + 2), right[i % 2][i / 2]);
+            };
+            for quarter in 0..$quarters {
+                if count > 2 * quarter {
+                    store_row(2 * quarter);
+                    store_row(2 * quarter + 1);
+                }
+            }
+        }});
+    };
+}
+
+transpose4!(
+    transpose4_512, __m512, 4, _mm512_unpacklo_ps _mm512_unpackhi_ps
+    _mm512_unpacklo_pd _mm512_unpackhi_pd, _mm512_castps_pd, _mm512_castpd_ps
+);
+transpose4!(
+    transpose4_256, __m256, 2, _mm256_unpacklo_ps _mm256_unpackhi_ps
+    _mm256_unpacklo_pd _mm256_unpackhi_pd, _mm256_castps_pd, _mm256_castpd_ps
+);
+transpose4_d!(transpose4_512d, __m512d, 4, _mm512_unpacklo_pd _mm512_unpackhi_pd);
+transpose4_d!(transpose4_256d, __m256d, 2, _mm256_unpacklo_pd _mm256_unpackhi_pd);
+
+simd_fn!(
+    /// Adds pairs of elements: each quarter holds sums of `a` and `b` in turn.
+    add_pairs_512(a: __m512, b: __m512) -> __m512 {
+        _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b))
+    }
+);
+simd_fn!(add_pairs_512d(a: __m512d, b: __m512d) -> __m512d {
+    _mm512_add_pd(_mm512_unpacklo_pd(a, b), _mm512_unpackhi_pd(a, b))
+});
+simd_fn!(
+    /// Returns the even quarters of both vectors, and the odd ones.
+    even_odd_quarters(a: __m512d, b: __m512d) -> (__m512d, __m512d) {
+        (_mm512_shuffle_f64x2::<0x88>(a, b), _mm512_shuffle_f64x2::<0xdd>(a, b))
+    }
+);
+simd_fn!(sum8_512d(v: [__m512d; 8]) -> __m512d {{
+    let (a, b) = (add_pairs_512d(v[0], v[1]), add_pairs_512d(v[2], v[3]));
+    let (c, d) = (add_pairs_512d(v[4], v[5]), add_pairs_512d(v[6], v[7]));
+    let ((a, b), (c, d)) = (even_odd_quarters(a, b), even_odd_quarters(c, d));
+    let (a, b) = even_odd_quarters(_mm512_add_pd(a, b), _mm512_add_pd(c, d));
+    _mm512_add_pd(a, b)
+}});
+simd_fn!(sum8_512(v: [__m512; 8]) -> __m512 {{
+    let (a, b) = (add_pairs_512(v[0], v[1]), add_pairs_512(v[2], v[3]));
+    let (c, d) = (add_pairs_512(v[4], v[5]), add_pairs_512(v[6], v[7]));
+    let four = |a, b| {
+        let (a, b) = (_mm512_castps_pd(a), _mm512_castps_pd(b));
+        let (low, high) = (_mm512_unpacklo_pd(a, b), _mm512_unpackhi_pd(a, b));
+        _mm512_castps_pd(_mm512_add_ps(_mm512_castpd_ps(low), _mm512_castpd_ps(high)))
+    };
+    let (a, b) = even_odd_quarters(four(a, b), four(c, d));
+    let sums = _mm512_add_ps(_mm512_castpd_ps(a), _mm512_castpd_ps(b));
+    // Two partial sums are left of each vector: of the first four vectors in quarters 0 and 1, of
+    // the others in quarters 2 and 3.
+    let (a, b) = even_odd_quarters(_mm512_castps_pd(sums), _mm512_castps_pd(sums));
+    _mm512_add_ps(_mm512_castpd_ps(a), _mm512_castpd_ps(b))
+}});
+simd_fn!(
+    /// Loads elements `i..i + 4` of every fourth row, from row `first` on. Inserting a quarter from
+    /// memory needs no shuffle unit.
+    load_quarters_512(rows: &[*const f32; MAX_LANES], first: usize, i: usize) -> __m512 {{
+        let quarter = |row: usize| _mm_loadu_ps(rows[first + row].add(i));
+        let x = _mm512_castps128_ps512(quarter(0));
+        let x = _mm512_insertf32x4::<1>(x, quarter(4));
+        let x = _mm512_insertf32x4::<2>(x, quarter(8));
+        _mm512_insertf32x4::<3>(x, quarter(12))
+    }}
+);
+simd_fn!(
+    /// Loads elements `i..i + 2` of every second row, from row `first` on.
+    load_quarters_512d(rows: &[*const f64; MAX_LANES], first: usize, i: usize) -> __m512d {{
+        let quarter = |row: usize| _mm_loadu_pd(rows[first + row].add(i));
+        let x = _mm512_castpd128_pd512(quarter(0));
+        let x = _mm512_insertf64x2::<1>(x, quarter(2));
+        let x = _mm512_insertf64x2::<2>(x, quarter(4));
+        _mm512_insertf64x2::<3>(x, quarter(6))
+    }}
+);
+simd_fn!(transpose_512(rows: [*const f32; MAX_LANES], p: *mut f32, stride: usize) -> () {
+    for i in (0..16).step_by(4) {
+        let (a, b) = (load_quarters_512(&rows, 0, i), load_quarters_512(&rows, 1, i));
+        let (c, d) = (load_quarters_512(&rows, 2, i), load_quarters_512(&rows, 3, i));
+        let pairs = |a, b| {
+            let (low, high) = (_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
+            (_mm512_castps_pd(low), _mm512_castps_pd(high))
+        };
+        let ((a, b), (c, d)) = (pairs(a, b), pairs(c, d));
+        let rows = [
+            _mm512_unpacklo_pd(a, c),
+            _mm512_unpackhi_pd(a, c),
+            _mm512_unpacklo_pd(b, d),
+            _mm512_unpackhi_pd(b, d),
+        ];
+        for (j, row) in rows.into_iter().enumerate() {
+            _mm512_storeu_ps(p.add((i + j) * stride), _mm512_castpd_ps(row));
+        }
+    }
+});
+simd_fn!(transpose_512d(rows: [*const f64; MAX_LANES], p: *mut f64, stride: usize) -> () {
+    for i in (0..8).step_by(2) {
+        let (a, b) = (load_quarters_512d(&rows, 0, i), load_quarters_512d(&rows, 1, i));
+        _mm512_storeu_pd(p.add(i * stride), _mm512_unpacklo_pd(a, b));
+        _mm512_storeu_pd(p.add((i + 1) * stride), _mm512_unpackhi_pd(a, b));
+    }
+});
