@@ -1,17 +1,17 @@
-//! Element types that memory and blobs can hold.
+//! Element types of memory and blobs.
 
 pub use half::{bf16, f16};
 
 use num_traits::Float;
 use std::fmt::{Debug, Display};
 
-/// Run-time name of an [`Element`] type.
+/// An [`Element`] type as a run-time value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DType {
     /// IEEE 754 binary16.
     F16,
-    /// The upper half of a binary32.
+    /// The upper 16 bits of a binary32.
     Bf16,
     /// IEEE 754 binary32.
     F32,
@@ -20,7 +20,7 @@ pub enum DType {
 }
 
 impl DType {
-    /// Lower-case name, as in kernel symbols: `f16`, `bf16`, `f32`, `f64`.
+    /// Returns the lower-case name, as in kernel symbols: `f16`, `bf16`, `f32`, `f64`.
     pub fn name(self) -> &'static str {
         match self {
             Self::F16 => "f16",
@@ -30,7 +30,7 @@ impl DType {
         }
     }
 
-    /// Bytes in one element.
+    /// Returns the bytes of one element.
     pub fn size(self) -> usize {
         match self {
             Self::F16 | Self::Bf16 => 2,
@@ -44,29 +44,28 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// Anything memory can store: plain old data, such as labels or pooling masks.
+/// Plain old data that memory can store, such as labels or pooling masks.
 pub trait Storable: bytemuck::Pod + Send + Sync {}
 impl<T: bytemuck::Pod + Send + Sync> Storable for T {}
 
-/// A number that kernels compute with: [`f32`], [`f64`], [`struct@f16`] or
-/// [`struct@bf16`].
+/// A number type of kernels: [`f32`], [`f64`], [`struct@f16`] or [`struct@bf16`].
 ///
-/// Storage and arithmetic are separate: sums, products and scalars are taken in
-/// [`Acc`](Self::Acc), which is `f32` for the 16-bit types, and rounded once on the way out.
+/// Kernels compute in [`Acc`](Self::Acc), which is `f32` for the 16-bit types, and round once when
+/// they store a result.
 pub trait Element: sealed::Sealed + Storable + PartialOrd + Debug + Display + Default {
-    /// Type in which kernels accumulate and take scalars.
+    /// The accumulator: the type in which kernels compute and take scalars.
     type Acc: Element<Acc = Self::Acc> + Float;
-    /// Run-time name of this type.
+    /// This type as a run-time value.
     const DTYPE: DType;
-    /// Widens, exactly.
+    /// Widens exactly.
     fn to_acc(self) -> Self::Acc;
     /// Narrows, rounding to nearest, ties to even.
     fn from_acc(acc: Self::Acc) -> Self;
     /// Converts from `f64`, rounding to nearest.
     fn from_f64(v: f64) -> Self;
-    /// Converts to `f64`, exactly.
+    /// Converts to `f64` exactly.
     fn to_f64(self) -> f64;
-    /// A kernel scalar from a literal.
+    /// Converts a literal to a kernel scalar.
     fn acc(v: f64) -> Self::Acc {
         <Self::Acc as Element>::from_f64(v)
     }
@@ -118,19 +117,19 @@ element!(
 element!(f32, f32, F32, |x| x, |x| x, |v| v as f32, f64::from);
 element!(f64, f64, F64, |x| x, |x| x, |v| v, |x| x);
 
-/// `x` in `f32`, and of the two neighbours of what does not fit the one whose last bit is set.
+/// Rounds `x` to odd: an inexact result is the neighbour in `f32` whose last bit is set.
 ///
-/// Rounding the result once more, to at least two bits less, then gives the nearest to `x`
-/// itself: nearest twice would round `x` just above a tie to the tie, and that to even. Source:
-/// Boldo and Melquiond 2008, "Emulation of FMA and correctly rounded sums".
+/// Rounding that result to nearest, to at least two bits fewer, gives the value nearest to `x`.
+/// Rounding to nearest twice would not: it moves `x` just above a tie to the tie, and the tie to
+/// even. Source: Boldo and Melquiond 2008, "Emulation of FMA and correctly rounded sums".
 #[inline(always)]
 pub(crate) fn round_to_odd(x: f64) -> f32 {
     let near = x as f32;
-    let (bits, back) = (near.to_bits(), f64::from(near));
+    let (bits, widened) = (near.to_bits(), f64::from(near));
     let even = u32::from(bits & 1 == 0);
-    // One step of the bits is one of the magnitude. Zero and infinity are even as well. NaN is
-    // neither larger nor smaller.
-    let away = u32::from(back.abs() < x.abs()) & even;
-    let toward = u32::from(back.abs() > x.abs()) & even;
-    f32::from_bits(bits + away - toward)
+    // Adding 1 to the bits moves the magnitude to the next larger neighbour. Zero and infinity have
+    // even bits, too. NaN compares as neither smaller nor larger, so it is unchanged.
+    let increase = u32::from(widened.abs() < x.abs()) & even;
+    let decrease = u32::from(widened.abs() > x.abs()) & even;
+    f32::from_bits(bits + increase - decrease)
 }

@@ -1,18 +1,18 @@
-//! The crate's one error type.
+//! The error type of the crate.
 
-use crate::words::did_you_mean;
+use crate::suggest::did_you_mean;
 use std::{error::Error as StdError, path::PathBuf};
 
-/// Shorthand for results of this crate.
+/// A result whose error is [`Error`] by default.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// An error of any kind, as a device or a data source may raise it.
+/// An error of any type, for example from a device driver.
 pub type BoxError = Box<dyn StdError + Send + Sync>;
 
-/// What a caller may want to tell apart; everything else is context.
+/// The failures of this crate, one variant for each kind that a caller may handle differently.
 ///
-/// An error names what it knows: the kernel and the operand as in the kernel's signature, the
-/// device, the file, the layer. [`Error::context`] adds an outer name on the way up.
+/// The message names the kernel and its operand as in the kernel's signature, or the device, the
+/// file or the layer. [`Error::context`] prefixes the place where the error arose.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -28,35 +28,35 @@ pub enum Error {
         /// Elements found.
         got: usize,
     },
-    /// A range reaches outside what it is taken of.
+    /// A range that reaches outside the elements it selects from.
     #[error("range {start}..{end} is outside {what} of {len} elements")]
     Range {
-        /// What the range was taken of.
+        /// Name of the sequence that the range selects from.
         what: &'static str,
         /// First element.
         start: usize,
         /// One past the last element.
         end: usize,
-        /// Elements there are.
+        /// Length of that sequence, in elements.
         len: usize,
     },
     /// An axis that the shape does not have.
     #[error("axis {axis} is out of range for a shape of {axes} axes")]
     Axis {
-        /// The axis asked for; negative ones count from the end.
+        /// The requested axis. Negative axes count from the end.
         axis: isize,
-        /// Axes there are.
+        /// Number of axes of the shape.
         axes: usize,
     },
-    /// Shapes that do not fit each other, or a shape that something cannot take.
+    /// Shapes that do not match each other, or a shape that the operation does not accept.
     #[error("{0}")]
     Shape(String),
-    /// A shape whose element or byte count does not fit in `usize`, or of too many axes.
+    /// A shape whose element or byte count does not fit in `usize`, or with too many axes.
     #[error("shape {shape:?} is too large: {why}")]
     ShapeOverflow {
-        /// The extents.
+        /// Extents of the shape.
         shape: Vec<usize>,
-        /// What overflows.
+        /// Which limit is exceeded.
         why: &'static str,
     },
     /// A parameter outside its domain.
@@ -67,27 +67,27 @@ pub enum Error {
         /// What is wrong with which parameter.
         why: String,
     },
-    /// Storage is borrowed elsewhere in a way that conflicts with this access.
+    /// Storage with an outstanding borrow that conflicts with this access.
     #[error("{what} is already borrowed; does the kernel run in place (`Src::InPlace`)?")]
     Borrowed {
-        /// What is borrowed: `data` or `diff`.
+        /// The borrowed storage: `data` or `diff`.
         what: &'static str,
     },
-    /// An allocation failed. Nothing was changed; it may be tried again.
+    /// An allocation failed. Nothing was changed, so the caller may retry.
     #[error("out of memory on `{device}`: {bytes} bytes")]
     OutOfMemory {
-        /// Where: a device's name, or `host`.
+        /// Name of the device, or `host`.
         device: String,
-        /// Bytes asked for.
+        /// Requested bytes.
         bytes: usize,
     },
-    /// A copy or a fallback that a policy of the thread denies. Nothing was changed.
+    /// A transfer or fallback that a policy of this thread denies. Nothing was changed.
     #[error("denied: {what}")]
     Denied {
-        /// What was to happen, for whom and where.
+        /// Description of the transfer or fallback, with the kernel and its call site.
         what: String,
     },
-    /// A device failed; the backend's own error is the source.
+    /// A device failure, with the backend's own error as the source.
     #[error("device `{device}`: {source}")]
     Device {
         /// [`Memory::name`](crate::Memory::name) of the device.
@@ -95,15 +95,15 @@ pub enum Error {
         /// The backend's error.
         source: BoxError,
     },
-    /// No such device, or none in this build.
+    /// A device name that this build does not know.
     #[error("unknown device `{name}`{}; this build knows: {known}", did_you_mean(name, known.split(", ")))]
     UnknownDevice {
-        /// The name asked for.
+        /// The requested name.
         name: String,
-        /// The names there are, separated by commas.
+        /// The known names, separated by `, `.
         known: String,
     },
-    /// A file could not be read or written.
+    /// A file that could not be read or written.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
@@ -114,32 +114,32 @@ pub enum Error {
     /// Text that does not parse.
     #[error("{file}:{line}:{column}: {message}")]
     Parse {
-        /// File, or what stands in for it.
+        /// Path of the file, or the name that the caller gave to the text.
         file: String,
         /// Line, from 1.
         line: usize,
         /// Column, from 1.
         column: usize,
-        /// What was found and what was expected.
+        /// The unexpected text and what was expected instead.
         message: String,
     },
-    /// A message or file whose content makes no sense.
+    /// A message or file with invalid content.
     #[error("{0}")]
     InvalidData(String),
-    /// No layer of this type is registered.
+    /// A layer type that is not registered.
     #[error("unknown layer type `{kind}`{}; known types: {known}", did_you_mean(kind, known.split(", ")))]
     UnknownLayer {
-        /// The `type` asked for.
+        /// The requested `type`.
         kind: String,
-        /// The types there are, separated by commas.
+        /// The registered types, separated by `, `.
         known: String,
     },
-    /// An error and where it arose: a layer, a blob, a file.
+    /// An error with the place where it arose: a layer, a blob or a file.
     #[error("{context}: {source}")]
     Context {
         /// The place.
         context: String,
-        /// What happened there.
+        /// The error that arose there.
         source: Box<Error>,
     },
 }
@@ -150,23 +150,28 @@ impl Error {
         Self::Device { device: device.into(), source: source.into() }
     }
 
-    /// Wraps an input or output error with the path it concerns.
+    /// Wraps an input or output error, with the path of the file.
     pub fn io(path: impl Into<PathBuf>, source: std::io::Error) -> Self {
         Self::Io { path: path.into(), source }
     }
 
-    /// A parameter of `op` outside its domain.
+    /// Returns [`Error::InvalidInput`] for a parameter of `op`.
     pub fn invalid_input(op: &'static str, why: impl Into<String>) -> Self {
         Self::InvalidInput { op, why: why.into() }
     }
 
-    /// Adds the place where this error arose.
+    /// Returns [`Error::OutOfMemory`] for a host allocation of this many bytes.
+    pub(crate) fn out_of_host_memory(bytes: usize) -> Self {
+        Self::OutOfMemory { device: "host".into(), bytes }
+    }
+
+    /// Wraps this error with the place where it arose.
     #[must_use]
     pub fn context(self, context: impl Into<String>) -> Self {
         Self::Context { context: context.into(), source: Box::new(self) }
     }
 
-    /// The innermost error, past every [`Error::Context`]: what to match on.
+    /// Returns the innermost error, inside every [`Error::Context`]. Match on this one.
     pub fn root(&self) -> &Self {
         match self {
             Self::Context { source, .. } => source.root(),

@@ -1,4 +1,4 @@
-//! First values of parameters.
+//! Fillers: initial values of parameters.
 
 use crate::{
     blob::Blob,
@@ -11,24 +11,27 @@ use crate::{
     shape::Shape,
 };
 
-/// How a parameter is filled; random ones take their numbers from a key, so a key gives the same
-/// bits on every device and for any number of threads.
+/// A distribution or pattern of initial values, like Caffe's `FillerParameter`.
 ///
-/// The first axis of a weight counts its outputs, the second its inputs: *fan-in* is the count
-/// over the first extent, *fan-out* the count over the second (the whole count if there is none).
+/// Random fillers draw their numbers from a key. A key gives bit-identical values on every device
+/// and for any number of threads.
+///
+/// The first axis of a weight counts its outputs, the second its inputs. With `count` elements,
+/// *fan-in* is `count / extent[0]` and *fan-out* is `count / extent[1]`, or `count` if that axis is
+/// missing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Filler {
-    /// One value everywhere.
+    /// The same value everywhere.
     Constant {
         /// The value.
         value: f64,
     },
     /// `U[min, max)`
     Uniform {
-        /// Least value.
+        /// Lower bound, inclusive.
         min: f64,
-        /// Bound above.
+        /// Upper bound, exclusive.
         max: f64,
     },
     /// `N(mean, std²)`
@@ -37,40 +40,40 @@ pub enum Filler {
         mean: f64,
         /// Standard deviation, positive.
         std: f64,
-        /// Each value is kept with probability `sparse / outputs`, else zero: about so many
-        /// values for each input.
+        /// If set, each value is kept with probability `sparse / outputs`, else set to zero. About
+        /// `sparse` values for each input remain.
         sparse: Option<u32>,
     },
-    /// `U[0, 1)`, then scaled so that the values of each output add up to 1.
+    /// `U[0, 1)`, then scaled so that the values of each output sum to 1.
     PositiveUnitball,
-    /// `U[−a, a)` with `a = √(3/n)`; `n` is a fan. Source: Glorot, Bengio 2010.
+    /// `U[−a, a)` with `a = √(3/n)`; `n` is the fan that `norm` selects. Source: Glorot, Bengio 2010.
     Xavier {
-        /// Which fan.
+        /// Selects fan-in, fan-out or their average.
         norm: VarianceNorm,
     },
-    /// `N(0, 2/n)`; `n` is a fan. Source: He, Zhang, Ren, Sun 2015.
+    /// `N(0, 2/n)`; `n` is the fan that `norm` selects. Source: He, Zhang, Ren, Sun 2015.
     Msra {
-        /// Which fan.
+        /// Selects fan-in, fan-out or their average.
         norm: VarianceNorm,
     },
-    /// The weights of bilinear interpolation, for a deconvolution that enlarges: the last two of
-    /// four axes are one square kernel.
+    /// The weights of bilinear interpolation, for a deconvolution that upsamples. The shape has
+    /// four axes, and the last two are a square kernel.
     Bilinear,
 }
 
 impl Default for Filler {
-    /// Zero everywhere.
+    /// Returns a constant filler of 0.
     fn default() -> Self {
         Self::Constant { value: 0.0 }
     }
 }
 
 impl Filler {
-    /// The filler that a definition asks for.
+    /// Returns the filler that `param` describes.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] for an unknown type, `sparse` with a type other than gaussian, a standard
-    /// deviation that is not positive, or `min > max`.
+    /// [`Error::InvalidInput`] for an unknown type, `sparse` with a type other than gaussian, a
+    /// standard deviation that is not positive, or `min > max`.
     #[doc(alias = "GetFiller")]
     pub fn from_proto(param: &FillerParameter) -> Result<Self> {
         let invalid = |why: String| Err(Error::invalid_input("filler", why));
@@ -80,17 +83,19 @@ impl Filler {
         let filler = match param.r#type() {
             "constant" => Self::Constant { value: param.value().into() },
             "uniform" if min <= max => Self::Uniform { min, max },
-            "uniform" => return invalid(format!("uniform needs min ≤ max, not {min} and {max}")),
+            "uniform" => {
+                return invalid(format!("uniform needs `min` ≤ `max`, not {min} and {max}"));
+            }
             "gaussian" if std > 0.0 => {
                 let sparse = match param.sparse() {
                     -1 => None,
                     sparse => Some(u32::try_from(sparse).map_err(|_| {
-                        Error::invalid_input("filler", format!("sparse {sparse} is negative"))
+                        Error::invalid_input("filler", format!("`sparse` {sparse} is negative"))
                     })?),
                 };
                 return Ok(Self::Gaussian { mean, std, sparse });
             }
-            "gaussian" => return invalid(format!("gaussian needs a positive std, not {std}")),
+            "gaussian" => return invalid(format!("gaussian needs a positive `std`, not {std}")),
             "positive_unitball" => Self::PositiveUnitball,
             "xavier" => Self::Xavier { norm },
             "msra" => Self::Msra { norm },
@@ -103,15 +108,15 @@ impl Filler {
         };
         match param.sparse() {
             -1 => Ok(filler),
-            _ => invalid(format!("sparse works with gaussian only, not `{}`", param.r#type())),
+            _ => invalid(format!("`sparse` needs type gaussian, not `{}`", param.r#type())),
         }
     }
 
-    /// Fills the blob's data.
+    /// Fills the data of `blob`.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] for a blob of no elements, or a shape that the filler cannot fill;
-    /// [`Error::Borrowed`]; those of the device.
+    /// [`Error::InvalidInput`] for a blob without elements, or a shape that the filler does not
+    /// accept; [`Error::Borrowed`]; errors of the device.
     #[doc(alias = "Fill")]
     pub fn fill<T: Element, D: Device>(&self, blob: &Blob<T, D>, key: RngKey) -> Result<()> {
         let (device, shape) = (blob.device(), blob.shape());
@@ -133,37 +138,37 @@ impl Filler {
             Self::Gaussian { mean, std, sparse } => {
                 device.gaussian(key, mean, std, data.view_mut())?;
                 match sparse {
-                    Some(kept) => thin(kept, shape, key.child(1), data.host_mut()?),
+                    Some(kept) => sparsify(kept, shape, key.child(1), data.host_mut()?),
                     None => Ok(()),
                 }
             }
             Self::PositiveUnitball => {
                 device.uniform(key, 0.0, 1.0, data.view_mut())?;
-                unit_sums(data.host_mut()?, shape.first().copied().unwrap_or(1))
+                normalize_rows(data.host_mut()?, shape.first().copied().unwrap_or(1))
             }
             Self::Bilinear => bilinear(data.host_write_only()?, shape),
         }
     }
 }
 
-/// The fan that the variance is to follow.
+/// Returns `n` of [`Filler::Xavier`] and [`Filler::Msra`].
 fn fan(shape: &Shape, norm: VarianceNorm) -> f64 {
     let count = shape.count() as f64;
-    let over = |axis: usize| shape.get(axis).map_or(count, |&extent| count / extent as f64);
+    let fan = |axis: usize| shape.get(axis).map_or(count, |&extent| count / extent as f64);
     match norm {
-        VarianceNorm::FanIn => over(0),
-        VarianceNorm::FanOut => over(1),
-        VarianceNorm::Average => (over(0) + over(1)) / 2.0,
+        VarianceNorm::FanIn => fan(0),
+        VarianceNorm::FanOut => fan(1),
+        VarianceNorm::Average => (fan(0) + fan(1)) / 2.0,
     }
 }
 
-/// Keeps each value with probability `kept / outputs`.
-fn thin<T: Element>(kept: u32, shape: &Shape, key: RngKey, data: &mut [T]) -> Result<()> {
-    let none = || Error::invalid_input("filler", "sparse needs a shape of at least one axis");
-    let outputs = *shape.first().ok_or_else(none)?;
+/// Keeps each value with probability `kept / outputs` and sets the others to zero.
+fn sparsify<T: Element>(kept: u32, shape: &Shape, key: RngKey, data: &mut [T]) -> Result<()> {
+    let no_axis = || Error::invalid_input("filler", "`sparse` needs a shape of at least one axis");
+    let outputs = *shape.first().ok_or_else(no_axis)?;
     let p = f64::from(kept) / outputs as f64;
     if p > 1.0 {
-        let why = format!("sparse {kept} keeps more than the {outputs} outputs of shape {shape}");
+        let why = format!("`sparse` {kept} exceeds the {outputs} outputs of shape {shape}");
         return Err(Error::invalid_input("filler", why));
     }
     let mut keep = vec![0; data.len()];
@@ -173,8 +178,8 @@ fn thin<T: Element>(kept: u32, shape: &Shape, key: RngKey, data: &mut [T]) -> Re
     Ok(())
 }
 
-/// Scales each of `rows` equal runs so that it adds up to 1.
-fn unit_sums<T: Element>(data: &mut [T], rows: usize) -> Result<()> {
+/// Scales each of the `rows` rows so that it sums to 1.
+fn normalize_rows<T: Element>(data: &mut [T], rows: usize) -> Result<()> {
     for row in data.chunks_mut((data.len() / rows).max(1)) {
         let sum: f64 = row.iter().map(|value| value.to_f64()).sum();
         row.iter_mut().for_each(|value| *value = T::from_f64(value.to_f64() / sum));
@@ -183,20 +188,17 @@ fn unit_sums<T: Element>(data: &mut [T], rows: usize) -> Result<()> {
 }
 
 fn bilinear<T: Element>(data: &mut [T], shape: &Shape) -> Result<()> {
-    let &[_, _, height, width] = &shape[..] else {
-        return Err(Error::invalid_input(
-            "filler",
-            format!("bilinear needs 4 axes, not shape {shape}"),
-        ));
+    let (height, width) = match shape[..] {
+        [_, _, height, width] if height == width => (height, width),
+        _ => {
+            let why = format!("bilinear needs 4 axes and a square kernel, not shape {shape}");
+            return Err(Error::invalid_input("filler", why));
+        }
     };
-    if height != width {
-        let why = format!("bilinear needs a square kernel, not shape {shape}");
-        return Err(Error::invalid_input("filler", why));
-    }
-    // Single precision, in the order of Caffe's formula: the same bits as its files hold.
+    // Single precision and Caffe's order of operations, for results bit-identical to Caffe's.
     let factor = width.div_ceil(2) as f32;
     let centre = (width as f32 - 1.0) / (2.0 * factor);
-    let weight = |at: usize| 1.0 - (at as f32 / factor - centre).abs();
+    let weight = |x: usize| 1.0 - (x as f32 / factor - centre).abs();
     for (i, value) in data.iter_mut().enumerate() {
         *value = T::from_f64(f64::from(weight(i % width) * weight(i / width % height)));
     }

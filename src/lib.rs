@@ -1,39 +1,40 @@
-//! A backend-generic compute kernel library in Caffe's lineage.
+//! A compute kernel library with interchangeable device backends, derived from Caffe.
 //!
-//! Modules are listed bottom-up; none imports one below it in this list
-//! (`tests/layering.rs` checks).
+//! Modules are listed bottom-up: each imports only modules above it in this list.
+//! `tests/layering.rs` checks this.
 
-mod words; // what was meant
-pub mod error; // what can fail
-mod atomic_fs; // … and what is written whole or not at all
-mod sync; // … and what threads meet at
-pub mod element; // what memory holds
-pub mod shape; // extents of it
-pub mod op; // what kernels compute
-pub mod host; // … on slices
-pub mod memory; // where bytes live
-pub mod kernel; // … on views, per device
-pub mod device; // complete devices
+mod suggest; // spelling suggestions
+pub mod error; // error type
+mod atomic_fs; // atomic file writes
+mod sync; // thread synchronisation
+pub mod element; // element types
+pub mod shape; // shapes of blobs
+pub mod op; // kernel descriptors
+pub mod host; // host kernels on slices
+pub mod memory; // host and device memory
+#[macro_use]
+pub mod kernel; // kernel families of devices
+pub mod device; // devices
 pub mod proto; // Caffe's messages
 #[cfg(feature = "tensor-io")]
-pub mod tensor_io; // others' tensors
-pub mod blob; // data and diff
-pub mod filler; // first values
+pub mod tensor_io; // NumPy and safetensors files
+pub mod blob; // blobs: data and diff
+pub mod filler; // initial parameter values
 #[cfg(feature = "net")]
-pub mod data; // batches for nets
+pub mod data; // data sources and batches
 #[cfg(feature = "net")]
-pub mod layer; // steps
+pub mod layer; // layers
 #[cfg(feature = "net")]
-pub mod net; // graphs
+pub mod net; // nets
 #[cfg(feature = "net")]
-pub mod solver; // training
+pub mod solver; // solvers
 #[cfg(feature = "conformance")]
-pub mod conformance; // what any device must pass
-pub mod bench_kit; // what devices time
+pub mod conformance; // conformance kit for devices
+pub mod bench_kit; // benchmark kit for devices
 #[cfg(feature = "cli")]
-pub mod cli; // the command
+pub mod cli; // `cortado` command
 
-pub mod guide; // a chapter: writing a backend
+pub mod guide; // guide to writing a backend
 
 pub use crate::{
     blob::Blob,
@@ -51,7 +52,7 @@ pub use crate::{
     solver::Solver,
 };
 
-/// The program in the README, compiled and run.
+/// Runs the program in the README as a doctest.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

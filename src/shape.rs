@@ -1,15 +1,15 @@
-//! Extents of blobs: counts, axes and offsets that never wrap.
+//! Shapes of blobs, with overflow-checked counts, axes and offsets.
 
 use crate::error::{Error, Result};
 use std::{fmt, ops::Deref};
 
-/// Most axes a shape may have, as in Caffe.
+/// The maximum number of axes of a shape, as in Caffe.
 pub const MAX_AXES: usize = 32;
 
-/// Extents of a blob, outermost first, whose product is known to fit.
+/// The extents of a blob, outermost first. Their product does not overflow.
 ///
-/// Dereferences to `[usize]`. A shape of no axes holds one element; an extent of zero makes
-/// the count zero.
+/// Dereferences to `[usize]`. A shape without axes has one element; an extent of 0 makes the count
+/// 0.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     extents: Vec<usize>,
@@ -17,19 +17,19 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Takes `extents` as a shape.
+    /// Creates the shape with these extents.
     ///
     /// # Errors
-    /// [`Error::ShapeOverflow`] if there are more than [`MAX_AXES`], or if the number of
-    /// elements, each of up to 16 bytes, does not fit in `isize`.
+    /// [`Error::ShapeOverflow`] for more than [`MAX_AXES`] axes, or if the size in bytes does not
+    /// fit `isize` with elements of 16 bytes.
     #[doc(alias = "Reshape")]
     pub fn new(extents: &[usize]) -> Result<Self> {
         let too_large = |why| Error::ShapeOverflow { shape: extents.to_vec(), why };
         if extents.len() > MAX_AXES {
             return Err(too_large("more than 32 axes"));
         }
-        // Zero extents are left out, so that every partial product (a stride, a count over a
-        // range of axes) fits as well.
+        // Skip extents of 0, so that every partial product (a stride, the count of a range of axes)
+        // fits as well.
         let product = extents
             .iter()
             .filter(|&&extent| extent != 0)
@@ -40,15 +40,15 @@ impl Shape {
         Ok(Self { extents: extents.to_vec(), count })
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// Elements in the axes `start..end`; an empty range counts 1.
+    /// Returns the product of the extents of the axes `start..end`; 1 for an empty range.
     ///
     /// # Errors
-    /// [`Error::Range`] if the range reaches outside the axes.
+    /// [`Error::Range`] unless the range is within the axes.
     pub fn count_range(&self, start: usize, end: usize) -> Result<usize> {
         let len = self.extents.len();
         let axes = self.extents.get(start..end);
@@ -56,7 +56,7 @@ impl Shape {
         Ok(axes.iter().product())
     }
 
-    /// The axis that `axis` means: negative ones count from the end.
+    /// Returns the number of `axis`, which counts from the end if it is negative.
     ///
     /// # Errors
     /// [`Error::Axis`] unless `-axes ≤ axis < axes`.
@@ -70,36 +70,38 @@ impl Shape {
         }
     }
 
-    /// Elements before, along and after `axis`, which may be negative.
+    /// Returns the product of the extents before `axis`, its extent, and the product of those after
+    /// it. `axis` may be negative.
     ///
     /// # Errors
-    /// [`Error::Axis`] if there is no such axis.
+    /// [`Error::Axis`] if `axis` is out of range.
     pub fn split_at_axis(&self, axis: isize) -> Result<(usize, usize, usize)> {
         let axis = self.canonical_axis(axis)?;
         let inner = self.extents[axis + 1..].iter().product();
         Ok((self.extents[..axis].iter().product(), self.extents[axis], inner))
     }
 
-    /// Position of the element at `indices`; missing trailing indices count as 0.
+    /// Returns the offset of the element at `indices`; missing trailing indices count as 0.
     ///
     /// # Errors
-    /// [`Error::Shape`] if there are too many indices or one reaches its extent.
+    /// [`Error::Shape`] for too many indices or an index outside its extent.
     pub fn offset(&self, indices: &[usize]) -> Result<usize> {
         let inside = indices.len() <= self.extents.len()
             && indices.iter().zip(&self.extents).all(|(&index, &extent)| index < extent);
         if !inside {
-            return Err(Error::Shape(format!("no element {indices:?} in shape {self}")));
+            return Err(Error::Shape(format!(
+                "indices {indices:?} are out of range in shape {self}"
+            )));
         }
         let padded = indices.iter().copied().chain(std::iter::repeat(0));
-        Ok(self.extents.iter().zip(padded).fold(0, |at, (&extent, index)| at * extent + index))
+        Ok(self.extents.iter().zip(padded).fold(0, |sum, (&extent, index)| sum * extent + index))
     }
 
-    /// Extent of `axis` as Caffe's four-axis accessors give it: of at most four axes, with
-    /// ones standing for those that are missing. `axis` is 0 to 3 for num, channels, height and
-    /// width, or -4 to -1.
+    /// Returns the extent of one of at most four axes; 1 if it is missing. `axis` is 0 to 3 for num,
+    /// channels, height and width, or −4 to −1 from the end.
     ///
     /// # Errors
-    /// [`Error::Shape`] for more than four axes, [`Error::Axis`] for an axis outside -4..4.
+    /// [`Error::Shape`] for more than four axes; [`Error::Axis`] for an axis outside −4..4.
     #[doc(alias = "LegacyShape")]
     pub fn legacy(&self, axis: isize) -> Result<usize> {
         let axes = self.extents.len();
@@ -121,7 +123,7 @@ impl Deref for Shape {
 }
 
 impl fmt::Display for Shape {
-    /// As Caffe prints it: `64 1 28 28 (50176)`.
+    /// Formats a shape like Caffe: `64 1 28 28 (50176)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for extent in &self.extents {
             write!(f, "{extent} ")?;

@@ -1,5 +1,7 @@
-//! The locks, cells and threads that coherence and queues are made of; in builds with
-//! `--cfg loom`, stand-ins that let loom try every interleaving.
+//! Locks, cells and threads for coherence and queues.
+//!
+//! In builds with `--cfg loom`, loom's own types replace them, so that loom can explore every
+//! interleaving.
 
 #[cfg(not(loom))]
 pub(crate) use parking_lot::Mutex;
@@ -31,7 +33,7 @@ mod explored {
     /// loom's mutex with parking_lot's interface.
     pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
 
-    /// loom's guard, which a wait takes out and puts back.
+    /// loom's guard. `Condvar` takes it out during a wait and then puts it back.
     pub(crate) struct MutexGuard<'a, T>(pub(super) Option<loom::sync::MutexGuard<'a, T>>);
 
     impl<T> Mutex<T> {
@@ -49,17 +51,17 @@ mod explored {
     impl<T> Deref for MutexGuard<'_, T> {
         type Target = T;
         fn deref(&self) -> &T {
-            self.0.as_ref().expect("held but while it waits")
+            self.0.as_ref().expect("the lock is held except during a wait")
         }
     }
 
     impl<T> DerefMut for MutexGuard<'_, T> {
         fn deref_mut(&mut self) -> &mut T {
-            self.0.as_mut().expect("held but while it waits")
+            self.0.as_mut().expect("the lock is held except during a wait")
         }
     }
 
-    /// The standard cell, whose being filled is published through an atomic that loom sees.
+    /// The standard cell, with an atomic flag that shows loom when the cell was filled.
     pub(crate) struct OnceLock<T> {
         cell: std::sync::OnceLock<T>,
         is_filled: AtomicBool,
@@ -103,23 +105,27 @@ mod waiting {
     use super::explored::MutexGuard;
     use std::time::Instant;
 
-    /// loom's condition variable with parking_lot's interface. Time does not pass in it.
+    /// loom's condition variable with parking_lot's interface. Waits never time out.
     pub(crate) struct Condvar(loom::sync::Condvar);
 
-    /// How a wait with a deadline ended.
-    pub(crate) struct Woken;
+    /// Result of a wait with a deadline.
+    pub(crate) struct WaitTimeoutResult;
 
     impl Condvar {
         pub(crate) fn new() -> Self {
             Self(loom::sync::Condvar::new())
         }
         pub(crate) fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
-            let held = guard.0.take().expect("held before it waits");
+            let held = guard.0.take().expect("the lock is held before a wait");
             guard.0 = Some(self.0.wait(held).unwrap_or_else(|poisoned| poisoned.into_inner()));
         }
-        pub(crate) fn wait_until<T>(&self, guard: &mut MutexGuard<'_, T>, _: Instant) -> Woken {
+        pub(crate) fn wait_until<T>(
+            &self,
+            guard: &mut MutexGuard<'_, T>,
+            _: Instant,
+        ) -> WaitTimeoutResult {
             self.wait(guard);
-            Woken
+            WaitTimeoutResult
         }
         pub(crate) fn notify_one(&self) {
             self.0.notify_one();
@@ -129,7 +135,7 @@ mod waiting {
         }
     }
 
-    impl Woken {
+    impl WaitTimeoutResult {
         pub(crate) fn timed_out(&self) -> bool {
             false
         }

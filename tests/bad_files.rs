@@ -1,4 +1,4 @@
-//! Damaged binary files: an error that says where, in bounded memory and time, never a panic.
+//! Damaged binary files cause an error with the position, in bounded memory and time, and no panic.
 
 use std::fmt::Debug;
 
@@ -58,8 +58,8 @@ fn field(key: &[u8], content: &[u8]) -> Vec<u8> {
     [key, &[content.len() as u8], content].concat()
 }
 
-/// What reading says, which has to begin with the file's name.
-fn refusal<M: Message + Name + Default + Debug>(bytes: &[u8]) -> String {
+/// Checks that reading fails with the file's name. Returns the message after `byte `.
+fn read_error<M: Message + Name + Default + Debug>(bytes: &[u8]) -> String {
     let error = parse_binary::<M>(bytes, "some.file").unwrap_err().to_string();
     let start = format!("some.file: not a {}: byte ", M::full_name());
     assert!(error.starts_with(&start), "{error}");
@@ -67,84 +67,87 @@ fn refusal<M: Message + Name + Default + Debug>(bytes: &[u8]) -> String {
     error[start.len()..].to_owned()
 }
 
-/// Cut at every byte, a message is refused or, where a field of its own ends, read in part.
-fn cut<M: Message + Name + Default + Debug>(message: &M) {
+/// Truncates a message at every byte. Reading fails, or succeeds in part at the end of a field.
+fn check_truncated<M: Message + Name + Default + Debug>(message: &M) {
     let bytes = message.encode_to_vec();
-    let mut whole = 0;
+    let mut readable = 0;
     for end in 0..bytes.len() {
         match parse_binary::<M>(&bytes[..end], "some.file") {
             Ok(part) => {
                 assert_eq!(part.encode_to_vec(), bytes[..end]);
-                whole += 1;
+                readable += 1;
             }
             Err(_) => {
-                let error = refusal::<M>(&bytes[..end]);
-                let at: usize = error.split([':', ',']).next().unwrap().parse().unwrap();
-                assert!(at <= end, "{error}");
+                let error = read_error::<M>(&bytes[..end]);
+                let byte: usize = error.split([':', ',']).next().unwrap().parse().unwrap();
+                assert!(byte <= end, "{error}");
             }
         }
     }
-    assert!((1..=8).contains(&whole), "{whole} of {}", bytes.len());
+    assert!((1..=8).contains(&readable), "{readable} of {}", bytes.len());
 }
 
 #[test]
-fn files_cut_short() {
-    cut(&net());
-    cut(&state());
-    cut(&blob(&[2, 3], 6));
-    cut(&BlobProtoVector { blobs: vec![blob(&[2, 3], 6), blob(&[2], 2)] });
-    cut(&datum());
+fn truncated_files_are_rejected_or_read_in_part() {
+    check_truncated(&net());
+    check_truncated(&state());
+    check_truncated(&blob(&[2, 3], 6));
+    check_truncated(&BlobProtoVector { blobs: vec![blob(&[2, 3], 6), blob(&[2], 2)] });
+    check_truncated(&datum());
 }
 
 #[test]
-fn any_byte_changed() {
-    fn changed<M: Message + Name + Default>(message: &M) {
+fn files_with_a_changed_byte_are_rejected_or_read_in_bounded_memory() {
+    fn check_changed<M: Message + Name + Default>(message: &M) {
         let bytes = message.encode_to_vec();
-        for at in 0..bytes.len() {
+        for i in 0..bytes.len() {
             for value in 0..=255 {
                 let mut changed = bytes.clone();
-                changed[at] = value;
+                changed[i] = value;
                 if let Ok((read, unknown)) = UnknownFields::parse::<M>(&changed, "") {
                     let written = unknown.encode(&read).unwrap();
-                    assert!(written.len() <= 3 * bytes.len(), "{at} {value}");
+                    assert!(written.len() <= 3 * bytes.len(), "{i} {value}");
                 }
             }
         }
     }
-    changed(&net());
-    changed(&state());
-    changed(&datum());
+    check_changed(&net());
+    check_changed(&state());
+    check_changed(&datum());
 }
 
 #[test]
-fn the_place_is_told() {
+fn errors_name_the_byte_and_the_field() {
     let bad = field(&[0x2a], &[0; 7]);
     let layer = field(&[0xa2, 0x06], &field(&[0x3a], &bad));
     let good = field(&[0xa2, 0x06], &field(&[0x0a], b"a"));
-    let refused = refusal::<NetParameter>(&[&good[..], &layer].concat());
-    assert_eq!(refused, "13, in layer[1].blobs[0].data: 7 bytes of values of 4 bytes each");
+    let error = read_error::<NetParameter>(&[&good[..], &layer].concat());
+    assert_eq!(
+        error,
+        "13, in layer[1].blobs[0].data: packed length of 7 bytes is not a multiple of 4"
+    );
 
     let unknown = field(&[0x3a], &[0xa3, 0x06, 0x08]);
-    let refused = refusal::<BlobProto>(&unknown);
-    assert_eq!(refused, "5, in shape.field 100: the bytes end within a number");
+    let error = read_error::<BlobProto>(&unknown);
+    assert_eq!(error, "5, in shape.field 100: truncated varint");
 }
 
 #[test]
-fn files_of_another_type() {
+fn files_of_another_type_are_rejected() {
     let (net, state) = (net().encode_to_vec(), state().encode_to_vec());
     let (blob, datum) = (blob(&[2, 3], 6).encode_to_vec(), datum().encode_to_vec());
     let vector = BlobProtoVector { blobs: vec![BlobProto::decode(&blob[..]).unwrap()] };
     let vector = vector.encode_to_vec();
     for bytes in [&net, &blob, &vector, &datum[..]] {
         let read = parse_binary::<SolverState>(bytes, "");
-        // A picture's channels may as well be an iteration.
+        // The bytes of a datum are a valid solver state: its channels read as `iter`.
         assert!(read.is_err() || bytes == datum, "{read:?}");
     }
     for bytes in [&state, &blob] {
-        refusal::<NetParameter>(bytes);
+        read_error::<NetParameter>(bytes);
     }
-    refusal::<BlobProto>(&net);
-    assert_eq!(refusal::<Datum>(&blob), "0: no field of a caffe.Datum is here");
+    read_error::<BlobProto>(&net);
+    assert_eq!(read_error::<Datum>(&blob), "0: no known field");
     for other in [
         &b"name: \"a\"\nlayer { name: \"b\" }\n"[..],
         b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR",
@@ -155,64 +158,64 @@ fn files_of_another_type() {
         &[0; 100],
         &[0xff; 100],
     ] {
-        refusal::<NetParameter>(other);
-        refusal::<SolverState>(other);
-        refusal::<BlobProto>(other);
-        refusal::<BlobProtoVector>(other);
-        refusal::<Datum>(other);
+        read_error::<NetParameter>(other);
+        read_error::<SolverState>(other);
+        read_error::<BlobProto>(other);
+        read_error::<BlobProtoVector>(other);
+        read_error::<Datum>(other);
     }
-    // Another encoding of a name is no damage; C++ has no opinion on it.
+    // Like C++ protobuf, accept a name that is not UTF-8.
     let latin = field(&[0x0a], b"caf\xe9");
     assert_eq!(parse_binary::<NetParameter>(&latin, "").unwrap().name(), "caf\u{fffd}");
-    refusal::<NetParameter>(&field(&[0x0a], b"caf\xe9\x01"));
+    read_error::<NetParameter>(&field(&[0x0a], b"caf\xe9\x01"));
 }
 
 #[test]
-fn claimed_lengths_cost_nothing() {
+fn false_lengths_are_rejected_without_allocation() {
     let lengths: [&[u8]; 4] = [
         &[0x7f],
         &[0xff, 0xff, 0xff, 0xff, 0x07],
         &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f],
         &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01],
     ];
-    // A string, a message, packed numbers, an unknown field, in this order of types.
+    // A string, messages, packed numbers, bytes and an unknown field.
     for length in lengths {
-        refusal::<NetParameter>(&[&[0x0a], length].concat());
-        refusal::<NetParameter>(&[&[0xa2, 0x06], length].concat());
-        refusal::<BlobProto>(&[&[0x2a], length, &[0; 9]].concat());
-        refusal::<BlobProto>(&[&[0x3a], length].concat());
-        refusal::<Datum>(&[&[0x22], length].concat());
-        refusal::<SolverState>(&[&[0xfa, 0x7f], length].concat());
+        read_error::<NetParameter>(&[&[0x0a], length].concat());
+        read_error::<NetParameter>(&[&[0xa2, 0x06], length].concat());
+        read_error::<BlobProto>(&[&[0x2a], length, &[0; 9]].concat());
+        read_error::<BlobProto>(&[&[0x3a], length].concat());
+        read_error::<Datum>(&[&[0x22], length].concat());
+        read_error::<SolverState>(&[&[0xfa, 0x7f], length].concat());
     }
-    let refused = refusal::<BlobProto>(&[0x2a, 0xff, 0xff, 0xff, 0xff, 0x07, 0]);
-    assert_eq!(refused, "1, in data: a length of 2147483647 bytes where 1 are left");
+    let error = read_error::<BlobProto>(&[0x2a, 0xff, 0xff, 0xff, 0xff, 0x07, 0]);
+    assert_eq!(error, "1, in data: length 2147483647 exceeds remaining length 1");
 }
 
 #[test]
-fn numbers_that_never_end() {
+fn overlong_varints_are_rejected() {
     for length in [10, 11, 1000] {
-        refusal::<BlobProto>(&[&[0x08], &vec![0xff; length][..]].concat());
-        refusal::<BlobProto>(&[&[0x80], &vec![0x80; length][..]].concat());
-        refusal::<BlobProto>(&[&[0x2a], &vec![0x80; length][..]].concat());
-        refusal::<BlobProto>(&[&[0xf8, 0x7f], &vec![0x80; length][..]].concat());
+        read_error::<BlobProto>(&[&[0x08], &vec![0xff; length][..]].concat());
+        read_error::<BlobProto>(&[&[0x80], &vec![0x80; length][..]].concat());
+        read_error::<BlobProto>(&[&[0x2a], &vec![0x80; length][..]].concat());
+        read_error::<BlobProto>(&[&[0xf8, 0x7f], &vec![0x80; length][..]].concat());
     }
 }
 
 #[test]
-fn deep_groups() {
+fn groups_nested_more_than_100_deep_are_rejected() {
     let groups = |depth: usize| {
         let (open, close) = (vec![0x7b; depth], vec![0x7c; depth]);
         [&field(&[0x2a], &[0; 4])[..], &open, &close].concat()
     };
     assert_eq!(parse_binary::<BlobProto>(&groups(90), "").unwrap().data, [0.0]);
     for depth in [101, 200, 1_000_000] {
-        assert!(refusal::<BlobProto>(&groups(depth)).ends_with("nested more than 100 deep"));
-        refusal::<BlobProto>(&groups(depth)[..depth]);
+        assert!(read_error::<BlobProto>(&groups(depth)).ends_with("nested more than 100 deep"));
+        read_error::<BlobProto>(&groups(depth)[..depth]);
     }
 }
 
 #[test]
-fn blobs_of_absurd_shapes() {
+fn blobs_of_overflowing_or_negative_shapes_are_rejected() {
     let cpu = CpuDevice::with_threads(1).unwrap();
     let (max, int) = (i64::MAX, i64::from(i32::MAX));
     let shapes: [&[i64]; 10] = [
@@ -231,28 +234,28 @@ fn blobs_of_absurd_shapes() {
         for values in [0, 1, 6] {
             let bytes = blob(dims, values).encode_to_vec();
             let read: BlobProto = parse_binary(&bytes, "").unwrap();
-            let mut into = Blob::<f32, _>::new(&cpu, &[2]).unwrap();
-            assert!(into.from_proto(&read, true).is_err(), "{dims:?} {values}");
-            assert_eq!(into.shape()[..], [2]);
+            let mut blob = Blob::<f32, _>::new(&cpu, &[2]).unwrap();
+            assert!(blob.from_proto(&read, true).is_err(), "{dims:?} {values}");
+            assert_eq!(blob.shape()[..], [2]);
         }
     }
-    // Shape and data that disagree, either way.
-    let mut into = Blob::<f64, _>::new(&cpu, &[]).unwrap();
+    // More and fewer values than the count of the shape.
+    let mut target = Blob::<f64, _>::new(&cpu, &[]).unwrap();
     for (dims, values) in [(&[2, 3][..], 5), (&[2, 3], 7), (&[2], 0), (&[], 2)] {
-        let error = into.from_proto(&blob(dims, values), true).unwrap_err().to_string();
+        let error = target.from_proto(&blob(dims, values), true).unwrap_err().to_string();
         assert!(error.contains("values of data for shape"), "{error}");
     }
 }
 
 #[test]
-fn files_are_named() {
+fn errors_start_with_the_path_of_the_file() {
     let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("bad_files.caffemodel");
     std::fs::write(&path, &net().encode_to_vec()[..40]).unwrap();
     let error = proto::read_binary::<NetParameter>(&path).unwrap_err().to_string();
     assert!(error.starts_with(path.to_str().unwrap()) && error.contains("byte "), "{error}");
     std::fs::remove_file(path).unwrap();
-    let folder = env!("CARGO_TARGET_TMPDIR");
-    assert!(proto::read_binary::<NetParameter>(folder).is_err());
+    let directory = env!("CARGO_TARGET_TMPDIR");
+    assert!(proto::read_binary::<NetParameter>(directory).is_err());
 }
 
 #[cfg(feature = "net")]
@@ -270,30 +273,29 @@ mod weights {
         Net::builder(&CpuDevice::with_threads(1).unwrap()).build(&param).unwrap()
     }
 
-    /// Loads the weights, which have to be refused with the layer's name.
-    fn refused(blobs: Vec<BlobProto>) -> String {
+    /// Checks that loading the weights fails with the layer's name.
+    fn check_rejected(blobs: Vec<BlobProto>) {
         let layer = LayerParameter { name: Some("a".into()), blobs, ..Default::default() };
         let weights = NetParameter { layer: vec![layer], ..Default::default() };
         let read = parse_binary::<NetParameter>(&weights.encode_to_vec(), "").unwrap();
         let error = built().copy_trained_from(&read).unwrap_err().to_string();
         assert!(error.contains("`a`"), "{error}");
-        error
     }
 
     #[test]
-    fn of_other_shapes_or_numbers_are_refused() {
+    fn blobs_of_another_shape_or_number_are_rejected() {
         assert_eq!(built().copy_trained_from(&net()).unwrap(), ["a"]);
-        refused(vec![]);
-        refused(vec![blob(&[2, 3], 6)]);
-        refused(vec![blob(&[3, 2], 6), blob(&[2], 2)]);
-        refused(vec![blob(&[2, 3], 5), blob(&[2], 2)]);
-        refused(vec![blob(&[2, 3], 6), blob(&[2], 0)]);
-        refused(vec![blob(&[i64::MAX, 3], 6), blob(&[2], 2)]);
-        refused(vec![blob(&[-2, -3], 6), blob(&[2], 2)]);
+        check_rejected(vec![]);
+        check_rejected(vec![blob(&[2, 3], 6)]);
+        check_rejected(vec![blob(&[3, 2], 6), blob(&[2], 2)]);
+        check_rejected(vec![blob(&[2, 3], 5), blob(&[2], 2)]);
+        check_rejected(vec![blob(&[2, 3], 6), blob(&[2], 0)]);
+        check_rejected(vec![blob(&[i64::MAX, 3], 6), blob(&[2], 2)]);
+        check_rejected(vec![blob(&[-2, -3], 6), blob(&[2], 2)]);
     }
 
     #[test]
-    fn cut_short_are_refused_or_load_whole_layers() {
+    fn truncated_files_are_rejected_or_load_complete_layers() {
         let bytes = net().encode_to_vec();
         for end in 0..bytes.len() {
             if let Ok(weights) = parse_binary::<NetParameter>(&bytes[..end], "") {
@@ -303,25 +305,25 @@ mod weights {
     }
 
     #[test]
-    fn lenet_cut_anywhere() {
+    fn a_truncated_lenet_is_rejected_or_read_in_part() {
         let Some(folder) = std::env::var_os("CORTADO_TESTDATA") else {
-            eprintln!("SKIPPED: set CORTADO_TESTDATA to run cut files of LeNet");
+            eprintln!("SKIPPED: set CORTADO_TESTDATA to run the test that truncates LeNet");
             return;
         };
         let lenet = "golden/lenet/lenet_iter_10000.caffemodel";
         let bytes = std::fs::read(std::path::Path::new(&folder).join(lenet)).unwrap();
-        let near = |at: usize| at.saturating_sub(40)..(at + 40).min(bytes.len());
+        let near = |byte: usize| byte.saturating_sub(40)..(byte + 40).min(bytes.len());
         let steps = (0..bytes.len()).step_by(bytes.len() / 97);
-        let mut whole = 0;
+        let mut readable = 0;
         for end in steps.chain(near(0)).chain(near(bytes.len())) {
             match parse_binary::<NetParameter>(&bytes[..end], "some.file") {
                 Ok(part) => {
                     assert_eq!(part.encode_to_vec(), bytes[..end]);
-                    whole += 1;
+                    readable += 1;
                 }
-                Err(_) => drop(refusal::<NetParameter>(&bytes[..end])),
+                Err(_) => drop(read_error::<NetParameter>(&bytes[..end])),
             }
         }
-        assert!(whole < 9, "{whole}");
+        assert!(readable < 9, "{readable}");
     }
 }

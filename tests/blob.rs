@@ -1,4 +1,4 @@
-//! Blobs: shapes, sharing, arithmetic, and messages of real Caffe.
+//! Tests of blobs: shapes, sharing, arithmetic, and shape comparison like Caffe's.
 
 mod support;
 
@@ -26,7 +26,7 @@ fn diff<T: Element, D: Device>(blob: &Blob<T, D>) -> Vec<f64> {
 }
 
 #[test]
-fn shapes_and_axes() {
+fn shape_counts_axes_and_offsets_are_checked() {
     let shape = Shape::new(&[2, 3, 4, 5]).unwrap();
     assert_eq!(shape.count(), 120);
     assert_eq!(shape.count_range(1, 3).unwrap(), 12);
@@ -51,7 +51,7 @@ fn shapes_and_axes() {
 }
 
 #[test]
-fn legacy_extents() {
+fn legacy_extents_of_missing_axes_are_one() {
     let blob = blob(&[2, 3], 0..6);
     let extents = [blob.num(), blob.channels(), blob.height(), blob.width()].map(Result::unwrap);
     assert_eq!(extents, [2, 3, 1, 1]);
@@ -61,7 +61,7 @@ fn legacy_extents() {
 }
 
 #[test]
-fn elements_by_index() {
+fn indices_out_of_range_are_errors() {
     let blob = blob(&[2, 3], 0..6);
     assert_eq!(blob.data_at(&[1, 1]).unwrap(), 4.0);
     assert_eq!(blob.diff_at(&[1, 1]).unwrap(), 0.0);
@@ -71,23 +71,24 @@ fn elements_by_index() {
 }
 
 #[test]
-fn storage_only_grows() {
+fn reshape_keeps_storage_that_is_large_enough() {
     let mut blob = blob(&[2, 3], 0..6);
-    let at = |blob: &Blob<f32, CpuDevice>| blob.data().unwrap().host().unwrap().as_ptr() as usize;
-    let before = at(&blob);
+    let address =
+        |blob: &Blob<f32, CpuDevice>| blob.data().unwrap().host().unwrap().as_ptr() as usize;
+    let before = address(&blob);
     blob.reshape(&[2, 2]).unwrap();
-    assert_eq!((data(&blob), at(&blob)), (vec![0.0, 1.0, 2.0, 3.0], before));
+    assert_eq!((data(&blob), address(&blob)), (vec![0.0, 1.0, 2.0, 3.0], before));
     blob.reshape(&[6]).unwrap();
-    assert_eq!((data(&blob), at(&blob)), ((0..6).map(f64::from).collect(), before));
+    assert_eq!((data(&blob), address(&blob)), ((0..6).map(f64::from).collect(), before));
     blob.reshape(&[7]).unwrap();
     assert_eq!(data(&blob), [0.0; 7]);
     assert!(blob.reshape(&[usize::MAX, 3]).is_err());
-    assert_eq!(blob.shape()[..], [7], "a refused shape changes nothing");
+    assert_eq!(blob.shape()[..], [7], "an invalid shape does not change the blob");
 }
 
-/// The sequence that makes Caffe write past the other blob's end.
+/// In Caffe, these calls write past the end of the other blob.
 #[test]
-fn a_shared_blob_that_grows_leaves_the_others_alone() {
+fn growing_a_shared_blob_does_not_change_its_aliases() {
     let (mut a, b) = (blob(&[2], 10..12), blob(&[2], 20..22));
     a.share_data(&b).unwrap();
     assert!(a.shares_data_with(&b) && !a.shares_diff_with(&b));
@@ -102,7 +103,7 @@ fn a_shared_blob_that_grows_leaves_the_others_alone() {
 }
 
 #[test]
-fn a_smaller_alias_sees_its_part() {
+fn writing_a_smaller_alias_changes_only_its_elements() {
     let (mut a, b) = (blob(&[4], 0..4), blob(&[2, 2], 4..8));
     a.share_data(&b).unwrap();
     a.reshape(&[3]).unwrap();
@@ -111,7 +112,7 @@ fn a_smaller_alias_sees_its_part() {
 }
 
 #[test]
-fn conflicts_are_errors_at_once() {
+fn conflicting_access_returns_borrowed_errors() {
     let mut a = blob(&[2], 0..2);
     let alias = a.share();
     let reading = a.data().unwrap();
@@ -129,7 +130,7 @@ fn conflicts_are_errors_at_once() {
 }
 
 #[test]
-fn swapping_takes_aliases_along() {
+fn aliases_see_swapped_data() {
     let (a, b) = (blob(&[2], 0..2), blob(&[2], 5..7));
     let alias = a.share();
     a.swap_data(&b).unwrap();
@@ -141,17 +142,14 @@ fn swapping_takes_aliases_along() {
     assert!(a.swap_data(&shrunk).is_err(), "aliases of `a` rely on its storage's size");
 }
 
-fn arithmetic<T: Element>() {
-    let of = |values: &[f64]| {
+fn check_arithmetic<T: Element>() {
+    let blob = |values: &[f64]| {
         let values = values.iter().map(|&value| T::from_f64(value)).collect();
         Blob::from_vec(&cpu(), &[4], values).unwrap()
     };
-    let a = of(&[1.0, -2.0, 3.0, -4.0]);
-    a.diff_mut()
-        .unwrap()
-        .host_mut()
-        .unwrap()
-        .copy_from_slice(of(&[0.5, 1.0, -1.0, 2.0]).data().unwrap().host().unwrap());
+    let a = blob(&[1.0, -2.0, 3.0, -4.0]);
+    let diffs = [0.5, 1.0, -1.0, 2.0].map(T::from_f64);
+    a.diff_mut().unwrap().host_mut().unwrap().copy_from_slice(&diffs);
     assert_eq!(a.asum_data().unwrap().to_f64(), 10.0);
     assert_eq!(a.sumsq_data().unwrap().to_f64(), 30.0);
     assert_eq!(a.asum_diff().unwrap().to_f64(), 4.5);
@@ -176,45 +174,46 @@ fn arithmetic<T: Element>() {
 }
 
 #[test]
-fn arithmetic_in_every_element_type() {
-    arithmetic::<f32>();
-    arithmetic::<f64>();
-    arithmetic::<f16>();
-    arithmetic::<bf16>();
+fn arithmetic_copies_and_messages_work_in_every_element_type() {
+    check_arithmetic::<f32>();
+    check_arithmetic::<f64>();
+    check_arithmetic::<f16>();
+    check_arithmetic::<bf16>();
 }
 
 #[test]
-fn messages_that_do_not_fit() {
-    let shaped = |dim: &[i64], values: usize| BlobProto {
+fn messages_that_do_not_fit_are_errors() {
+    let message = |dim: &[i64], values: usize| BlobProto {
         shape: Some(BlobShape { dim: dim.to_vec() }),
         data: vec![1.0; values],
         ..Default::default()
     };
     let mut blob = blob(&[2], 0..2);
     for (bad, reshape) in [
-        (shaped(&[2], 3), true),
-        (shaped(&[-2], 2), true),
-        (shaped(&[3], 3), false),
-        (shaped(&[i64::MAX, 4], 2), true),
-        (BlobProto { diff: vec![0.0; 3], ..shaped(&[2], 2) }, true),
-        (BlobProto { double_data: vec![0.0], ..shaped(&[2], 2) }, true),
+        (message(&[2], 3), true),
+        (message(&[-2], 2), true),
+        (message(&[3], 3), false),
+        (message(&[i64::MAX, 4], 2), true),
+        (BlobProto { diff: vec![0.0; 3], ..message(&[2], 2) }, true),
+        (BlobProto { double_data: vec![0.0], ..message(&[2], 2) }, true),
     ] {
         assert!(blob.from_proto(&bad, reshape).is_err(), "{bad:?}");
         assert_eq!((blob.shape()[..].to_vec(), data(&blob)), (vec![2], vec![0.0, 1.0]));
     }
-    // As in Caffe: a message of no elements only fits a blob that held some.
+    // As in Caffe, a message without elements is valid only for a blob that held some.
     let mut fresh = Blob::<f32, _>::new(&cpu(), &[0]).unwrap();
-    assert!(fresh.from_proto(&shaped(&[0, 3], 0), true).is_err());
-    blob.from_proto(&shaped(&[0, 3], 0), true).unwrap();
+    assert!(fresh.from_proto(&message(&[0, 3], 0), true).is_err());
+    blob.from_proto(&message(&[0, 3], 0), true).unwrap();
     assert_eq!(blob.shape()[..], [0, 3]);
     let scalar = self::blob(&[], [7]).to_proto(false).unwrap();
     assert_eq!((scalar.shape, scalar.data), (None, vec![7.0]));
 }
 
-/// Caffe's verdicts on whether a message has a blob's shape.
 #[test]
-fn shape_equals_as_caffe_says() {
-    let Some(folder) = testdata("golden/blobproto", "shapes of real Caffe") else { return };
+fn shape_equals_agrees_with_caffe() {
+    let Some(folder) = testdata("golden/blobproto", "the shape comparisons of Caffe") else {
+        return;
+    };
     let mut checked = 0;
     for row in table(&folder.join("shape_equals.tsv")) {
         let extents = |text: &str| match text {
@@ -229,9 +228,9 @@ fn shape_equals_as_caffe_says() {
         };
         let message: BlobProto = proto::parse_binary(&bytes, "row").unwrap();
         let blob = Blob::<f32, _>::new(&cpu(), &extents(&row[0])).unwrap();
-        let want = matches!(row[3].as_str(), "1" | "true" | "yes");
-        assert_eq!(blob.shape_equals(&message), want, "{row:?}");
+        let expected = matches!(row[3].as_str(), "1" | "true" | "yes");
+        assert_eq!(blob.shape_equals(&message), expected, "{row:?}");
         checked += 1;
     }
-    assert!(checked > 10, "{checked}");
+    assert!(checked > 10, "only {checked} rows");
 }

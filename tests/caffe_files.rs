@@ -1,4 +1,4 @@
-//! Binary files that Caffe wrote, and what it makes of damaged ones.
+//! Binary files written by Caffe, and damaged ones: comparison with what Caffe reads and refuses.
 
 mod support;
 
@@ -14,7 +14,8 @@ use cortado::{
 use sha2::{Digest, Sha256};
 use support::{table, testdata};
 
-fn survives<M: Message + Name + Default>(path: PathBuf) -> M {
+/// Reads a file, writes the message, and asserts that both files are equal. Returns the message.
+fn assert_round_trip<M: Message + Name + Default>(path: PathBuf) -> M {
     let message: M = proto::read_binary(&path).unwrap();
     let copy = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(path.file_name().unwrap());
     proto::write_binary(&copy, &message).unwrap();
@@ -24,51 +25,51 @@ fn survives<M: Message + Name + Default>(path: PathBuf) -> M {
 }
 
 #[test]
-fn lenet_survives_byte_for_byte() {
+fn lenet_files_are_rewritten_byte_for_byte() {
     let Some(lenet) = testdata("golden/lenet", "LeNet as Caffe trained it") else { return };
-    let net: NetParameter = survives(lenet.join("lenet_iter_10000.caffemodel"));
+    let net: NetParameter = assert_round_trip(lenet.join("lenet_iter_10000.caffemodel"));
     assert_eq!(net.name(), "LeNet");
-    let learned: usize =
-        net.layer.iter().flat_map(|layer| &layer.blobs).map(|b| b.data.len()).sum();
+    let blobs = net.layer.iter().flat_map(|layer| &layer.blobs);
+    let weights: usize = blobs.map(|blob| blob.data.len()).sum();
     // 20 and 50 filters of 5 x 5, 500 and 10 outputs, each with a bias.
-    assert_eq!(learned, 20 * 26 + 50 * (20 * 25 + 1) + 500 * (800 + 1) + 10 * 501);
+    assert_eq!(weights, 20 * 26 + 50 * (20 * 25 + 1) + 500 * (800 + 1) + 10 * 501);
 
-    let state: SolverState = survives(lenet.join("lenet_iter_10000.solverstate"));
+    let state: SolverState = assert_round_trip(lenet.join("lenet_iter_10000.solverstate"));
     assert_eq!((state.iter(), state.history.len()), (10000, 8));
 
-    let mean: BlobProto = survives(lenet.join("mnist_mean.binaryproto"));
+    let mean: BlobProto = assert_round_trip(lenet.join("mnist_mean.binaryproto"));
     assert_eq!(mean.data.len(), 28 * 28);
 }
 
 #[test]
-fn snapshots_survive_byte_for_byte() {
+fn snapshots_are_rewritten_byte_for_byte() {
     let Some(set) = testdata("golden/solvers", "snapshots of real Caffe") else { return };
-    let mut seen = 0;
+    let mut files = 0;
     for row in table(&set.join("cases.tsv")) {
         let case = set.join(&row[0]);
         for stem in ["snap_iter_10", "snap_iter_25"] {
-            let model: NetParameter = survives(case.join(format!("{stem}.caffemodel")));
-            let state: SolverState = survives(case.join(format!("{stem}.solverstate")));
+            let model: NetParameter = assert_round_trip(case.join(format!("{stem}.caffemodel")));
+            let state: SolverState = assert_round_trip(case.join(format!("{stem}.solverstate")));
             assert!(!model.layer.is_empty() && !state.history.is_empty());
-            seen += 1;
+            files += 1;
         }
     }
-    assert_eq!(seen, 98);
+    assert_eq!(files, 98);
 }
 
-/// Messages that Caffe accepts and blobs here refuse.
+/// Messages that Caffe accepts and cortado refuses, with the reason.
 const STRICTER: [(&str, &str); 2] = [
     ("over_int32_wrap_to_1", "an extent of 2^32 + 1, which Caffe takes as 1"),
     ("x_dim_wraps_to_3", "an extent of 2^32 + 3, which Caffe takes as 3"),
 ];
 
-/// A row of Caffe's verdicts on files of blobs.
+/// Caffe's verdict on a file of one blob or a vector of blobs.
 struct Row {
     name: String,
     vector: bool,
-    /// Shape of a blob that has to fit the file as it is.
+    /// Shape of the blob read into, which the file's shape must match.
     into: Option<Vec<usize>>,
-    /// Shape of a blob that held values before.
+    /// Shape of a blob with values, which reading may reshape.
     after: Option<Vec<usize>>,
     verdict: String,
     shape: String,
@@ -77,7 +78,7 @@ struct Row {
 fn rows(folder: &Path) -> Vec<Row> {
     let shape = |text: &str| text.split([',', 'x']).map(|axis| axis.parse().unwrap()).collect();
     let row = |columns: Vec<String>| {
-        let option = |name| columns[1].split(' ').find_map(|word| word.strip_prefix(name));
+        let option = |name| columns[1].split(' ').find_map(|option| option.strip_prefix(name));
         Row {
             name: columns[0].clone(),
             vector: columns[1].starts_with("BlobProtoVector"),
@@ -90,12 +91,15 @@ fn rows(folder: &Path) -> Vec<Row> {
     table(&folder.join("verdicts.tsv")).into_iter().map(row).collect()
 }
 
-/// The blobs of a row's file, each with whether a gradient was read; `None` if one is refused.
-fn blobs<T: Element>(row: &Row, protos: &[BlobProto]) -> Option<Vec<(Blob<T, CpuDevice>, bool)>> {
+/// Reads the blobs, each with whether it has a gradient; `None` if one is refused.
+fn read_blobs<T: Element>(
+    row: &Row,
+    protos: &[BlobProto],
+) -> Option<Vec<(Blob<T, CpuDevice>, bool)>> {
     let cpu = CpuDevice::with_threads(1).unwrap();
     let read = |proto: &BlobProto| {
-        let held = row.into.as_ref().or(row.after.as_ref());
-        let mut blob = Blob::new(&cpu, held.unwrap_or(&vec![0])).unwrap();
+        let shape = row.into.as_ref().or(row.after.as_ref());
+        let mut blob = Blob::new(&cpu, shape.unwrap_or(&vec![0])).unwrap();
         if row.after.is_some() {
             blob.data_mut().unwrap().host_mut().unwrap().fill(T::from_f64(1.0));
             blob.diff_mut().unwrap().host_mut().unwrap().fill(T::from_f64(1.0));
@@ -113,19 +117,19 @@ fn protos(row: &Row, bytes: &[u8]) -> cortado::Result<Vec<BlobProto>> {
     }
 }
 
-/// As the table of verdicts describes blobs.
-fn described<T: Element>(blobs: &[(Blob<T, CpuDevice>, bool)]) -> String {
-    let one = |(blob, diff): &(Blob<T, CpuDevice>, bool)| {
+/// Returns shapes and gradients in the format of the table of verdicts.
+fn describe<T: Element>(blobs: &[(Blob<T, CpuDevice>, bool)]) -> String {
+    let describe_one = |(blob, diff): &(Blob<T, CpuDevice>, bool)| {
         let extents: Vec<String> = blob.shape().iter().map(|extent| extent.to_string()).collect();
         let extents = if extents.is_empty() { "-".into() } else { extents.join(",") };
         format!("{extents} diff={}", u8::from(*diff))
     };
-    let all: Vec<String> = blobs.iter().map(one).collect();
-    if all.is_empty() { "-".into() } else { all.join(";") }
+    let descriptions: Vec<String> = blobs.iter().map(describe_one).collect();
+    if descriptions.is_empty() { "-".into() } else { descriptions.join(";") }
 }
 
 #[test]
-fn blobs_are_read_or_refused_as_caffe_does() {
+fn blobs_are_read_or_refused_as_by_caffe() {
     let Some(folder) = testdata("golden/blobproto", "damaged BlobProto files") else { return };
     let (mut stricter, mut refused) = (Vec::new(), 0);
     for row in rows(&folder) {
@@ -133,15 +137,14 @@ fn blobs_are_read_or_refused_as_caffe_does() {
         let read = protos(&row, &bytes);
         if row.verdict == "parse_reject" {
             let error = read.expect_err(&row.name).to_string();
-            // A file is named with the place where it is wrong.
-            let place = format!("{}: not a caffe.BlobProto", row.name);
-            assert!(error.starts_with(&place) && error.contains(": byte "), "{error}");
+            let prefix = format!("{}: not a caffe.BlobProto", row.name);
+            assert!(error.starts_with(&prefix) && error.contains(": byte "), "{error}");
             refused += 1;
             continue;
         }
-        match (read.ok().and_then(|protos| blobs::<f32>(&row, &protos)), &*row.verdict) {
+        match (read.ok().and_then(|protos| read_blobs::<f32>(&row, &protos)), &*row.verdict) {
             (None, "ok") => stricter.push(row.name),
-            (Some(blobs), "ok") => assert_eq!(described(&blobs), row.shape, "{}", row.name),
+            (Some(blobs), "ok") => assert_eq!(describe(&blobs), row.shape, "{}", row.name),
             (blobs, verdict) => assert!(blobs.is_none(), "{}: {verdict}", row.name),
         }
     }
@@ -149,13 +152,14 @@ fn blobs_are_read_or_refused_as_caffe_does() {
     assert!(refused > 15, "{refused}");
 }
 
-fn rewritten<T: Element>(row: &Row, bytes: &[u8], index: usize, diff: bool) -> Option<Vec<u8>> {
-    let blobs = blobs::<T>(row, &protos(row, bytes).ok()?)?;
+/// Reads blobs and encodes the one at `index`; `None` if one is refused.
+fn reencode<T: Element>(row: &Row, bytes: &[u8], index: usize, diff: bool) -> Option<Vec<u8>> {
+    let blobs = read_blobs::<T>(row, &protos(row, bytes).ok()?)?;
     Some(blobs[index].0.to_proto(diff).unwrap().encode_to_vec())
 }
 
 #[test]
-fn blobs_are_written_back_as_caffe_does() {
+fn blobs_are_written_as_by_caffe() {
     let Some(folder) = testdata("golden/blobproto", "BlobProto files of Caffe") else { return };
     let rows = rows(&folder);
     let mut compared = 0;
@@ -169,8 +173,8 @@ fn blobs_are_written_back_as_caffe_does() {
         }
         let bytes = fs::read(folder.join(format!("cases/{}.bin", row.name))).unwrap();
         let written = match kind.starts_with("f32") {
-            true => rewritten::<f32>(row, &bytes, index, kind.ends_with("diff")),
-            false => rewritten::<f64>(row, &bytes, index, kind.ends_with("diff")),
+            true => reencode::<f32>(row, &bytes, index, kind.ends_with("diff")),
+            false => reencode::<f64>(row, &bytes, index, kind.ends_with("diff")),
         };
         let written = written.unwrap_or_else(|| panic!("{}: refused", output[0]));
         let hash: String =

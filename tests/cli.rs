@@ -1,4 +1,4 @@
-//! The `cortado` command as somebody new to it uses it, rightly and wrongly.
+//! The `cortado` command: training, testing, logs and snapshots.
 #![cfg(feature = "cli")]
 
 #[path = "cli/classify.rs"]
@@ -30,9 +30,9 @@ use command::{Folder, NET, Ran, SOLVER, message, shape};
 use optimised::optimised;
 use std::{collections::BTreeSet, env, fs, path::PathBuf};
 
-/// What Caffe's log does not have.
+/// A log line that Caffe's log does not have.
 const WAITED: &str = "    Waited for data: Ns, N% of the time";
-/// What training logs at a display.
+/// Log lines of a display.
 const DISPLAY: [&str; 4] = [
     "Iteration N (N iter/s, Ns/N iters), loss = N",
     "    Train net output #N: loss = N (* N = N loss)",
@@ -57,7 +57,7 @@ fn shapes(ran: &Ran) -> Vec<String> {
 }
 
 #[test]
-fn training_logs_and_snapshots_as_the_solver_asks() {
+fn training_logs_and_writes_snapshots_at_the_solvers_intervals() {
     let folder = Folder::new("training");
     let ran = folder.run("train --solver solver.prototxt").succeeded();
 
@@ -75,10 +75,9 @@ fn training_logs_and_snapshots_as_the_solver_asks() {
     assert_eq!(folder.files(".solverstate"), files.map(|stem| format!("{stem}.solverstate")));
 }
 
-/// With `debug_info`, each displayed iteration and each batch of a test shows all blobs, in Caffe's
-/// words.
+/// With `debug_info`, each displayed iteration and each test batch logs all blobs in Caffe's words.
 #[test]
-fn debug_info_shows_magnitudes() {
+fn debug_info_logs_the_mean_magnitude_of_each_blob() {
     let folder = Folder::new("debug");
     folder.write("solver.prototxt", format!("{SOLVER} debug_info: true"));
     let ran = folder.run("train --solver solver.prototxt").succeeded();
@@ -111,13 +110,13 @@ fn debug_info_shows_magnitudes() {
     let half = [&batch[..], &batch, &pass, &pass].concat();
     let shapes: Vec<_> = traced.iter().map(|line| shape(line)).collect();
     assert_eq!(shapes, [&half[..], &half, &batch, &batch].concat());
-    // Softmax and labels: the loss is the mean loss, a probability at most 1 off.
+    // The loss blob is the mean loss. A softmax gradient is a probability minus at most 1.
     let value = |line: &str| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap();
     let loss = ran.log.iter().find(|line| line.contains("Iteration 0 (")).unwrap();
     let first = &traced[2 * batch.len()..];
     assert_eq!(value(first[5]), value(loss));
     assert!((0.0..0.25).contains(&value(first[6])), "{}", first[6]);
-    // A test's accuracy is the mean of its batches'.
+    // A test's accuracy is the mean over its batches.
     let test = ran.log.iter().find(|line| line.contains("accuracy = ")).unwrap();
     let mean = (value(traced[9]) + value(traced[9 + batch.len()])) / 2.0;
     assert!((mean - value(test)).abs() < 1e-5, "{mean}: {test}");
@@ -125,9 +124,9 @@ fn debug_info_shows_magnitudes() {
     assert!(!plain.log.iter().any(|line| line.starts_with("    [")));
 }
 
-/// What Caffe's log parsers look for is in both logs, in the same form.
+/// Both logs have the lines that Caffe's log parsers read, in the same form.
 #[test]
-fn log_lines_have_the_form_of_caffes() {
+fn log_lines_have_the_form_of_caffes_log_lines() {
     let Some(data) = env::var_os("CORTADO_TESTDATA").map(PathBuf::from) else {
         eprintln!("SKIPPED: set CORTADO_TESTDATA to run the comparison with a log of Caffe's");
         return;
@@ -142,7 +141,7 @@ fn log_lines_have_the_form_of_caffes() {
     assert!(ours.is_subset(&caffes), "{:?}", ours.difference(&caffes));
 }
 
-/// The scores that Caffe's log has at the end of its training are those of its snapshot here.
+/// Caffe's snapshot gets the scores here that Caffe's log has at the end of training.
 #[test]
 fn caffes_weights_give_caffes_scores() {
     let Some(data) = env::var_os("CORTADO_TESTDATA").map(PathBuf::from) else {
@@ -169,7 +168,7 @@ fn caffes_weights_give_caffes_scores() {
         number.parse().unwrap()
     };
     assert_eq!(score(&out, "accuracy"), score(&log, "accuracy"), "{out}");
-    // Six digits are printed.
+    // The log has six digits.
     let (ours, caffes) = (score(&out, "loss"), score(&log, "Test net output #1: loss"));
     assert!((ours - caffes).abs() <= 2e-7, "{ours} {caffes}");
 }
@@ -184,29 +183,29 @@ fn one_seed_gives_one_model_on_any_number_of_threads() {
     let one = train("--threads 1");
     assert!(train("--threads 2") == one);
     folder.write_replaced("solver.prototxt", SOLVER, "random_seed: 7", "random_seed: 8");
-    assert!(train("--threads 1").0 != one.0, "the seed is of no effect");
+    assert!(train("--threads 1").0 != one.0, "the seed has no effect");
 }
 
-/// The data starts again from the first record, as Caffe's does, so each batch is all of it here.
+/// A resumed run reads data from the first record, as Caffe's does, so each batch has all records here.
 #[test]
-fn a_run_resumed_at_the_middle_ends_as_the_unbroken_one() {
+fn a_resumed_run_writes_the_same_snapshots_as_an_uninterrupted_one() {
     let folder = Folder::new("resumed");
     folder.write_replaced("net.prototxt", NET, "count=200", "count=8");
     folder.run("train --solver solver.prototxt").succeeded();
     let files = ["lenet_iter_8.caffemodel", "lenet_iter_8.solverstate"];
-    let unbroken = files.map(|file| folder.read(file));
+    let uninterrupted = files.map(|file| folder.read(file));
     folder.write(files[0], "");
     let args = "train --solver solver.prototxt --snapshot lenet_iter_4.solverstate";
     let ran = folder.run(args).succeeded();
-    assert!(files.map(|file| folder.read(file)) == unbroken);
-    assert!(!ran.log.iter().any(|said| said.contains("Iteration 0")), "{ran:#?}");
+    assert!(files.map(|file| folder.read(file)) == uninterrupted);
+    assert!(!ran.log.iter().any(|line| line.contains("Iteration 0")), "{ran:#?}");
 
     let tuned = format!("{args} --weights lenet_iter_4.caffemodel");
     folder.run(&tuned).refused_with(&["--snapshot", "--weights", "cannot be used with"]);
 }
 
 #[test]
-fn snapshots_are_hdf5_if_the_solver_says_so() {
+fn snapshot_format_hdf5_writes_hdf5_snapshots() {
     let folder = Folder::new("hdf5");
     folder.write_replaced("net.prototxt", NET, "count=200", "count=8");
     folder.write_replaced("solver.prototxt", SOLVER, "display: 2", "snapshot_format: HDF5");
@@ -221,14 +220,14 @@ fn snapshots_are_hdf5_if_the_solver_says_so() {
     }
     ran.succeeded();
     let files = ["lenet_iter_8.caffemodel.h5", "lenet_iter_8.solverstate.h5"];
-    let unbroken = files.map(|file| folder.read(file));
+    let uninterrupted = files.map(|file| folder.read(file));
     folder.write(files[0], "");
     let resume = "train --solver solver.prototxt --snapshot lenet_iter_4.solverstate.h5";
     folder.run(resume).succeeded();
-    assert!(files.map(|file| folder.read(file)) == unbroken);
+    assert!(files.map(|file| folder.read(file)) == uninterrupted);
     assert_eq!(folder.files(".caffemodel"), [""; 0]);
 
-    // Binary files of the same run hold the same weights.
+    // The same run with binary snapshots has the same weights.
     let scores = |weights: &str| {
         let args = format!("test --model net.prototxt --iterations 3 --weights {weights}");
         folder.run(&args).succeeded().out
@@ -243,16 +242,16 @@ fn snapshots_are_hdf5_if_the_solver_says_so() {
     for part in ["solver state", "iter: 8", &format!("learned_net: {}", files[0]), "history.1"] {
         assert!(state.contains(part), "{state}");
     }
-    for cut in files {
-        folder.write(cut, &folder.read(cut)[..1000]);
-        folder.run(&format!("inspect {cut}")).failed_with(&[cut]);
+    for file in files {
+        folder.write(file, &folder.read(file)[..1000]); // truncated
+        folder.run(&format!("inspect {file}")).failed_with(&[file]);
     }
 }
 
 #[test]
-fn testing_prints_means() {
+fn test_prints_the_means_of_the_batches() {
     let folder = Folder::new("testing");
-    folder.run("train -solver solver.prototxt").succeeded(); // one dash, as in Caffe's scripts
+    folder.run("train -solver solver.prototxt").succeeded(); // with one dash, as in Caffe's scripts
     let ran = folder
         .run("test -model net.prototxt -weights=lenet_iter_8.caffemodel -iterations 3")
         .succeeded();

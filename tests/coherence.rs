@@ -1,13 +1,13 @@
-//! Random histories of two memories on one mirror device, with failures injected anywhere, work in
-//! flight included.
+//! Model-based test of two memories on one simulated device: random operations, with faults
+//! injected anywhere, in flight as well.
 //!
-//! The model knows what the documentation promises and no more:
-//! - Reads return what was last written. An operation that fails changes no value.
-//! - Work in flight may fail. Then what it was to write is lost, which shows as NaN, and the next
-//!   wait tells of it, once; a wait on a fork that comes after that work tells of it too. The
-//!   work behind it runs all the same.
+//! The model knows only what the documentation promises:
+//! - A read returns the last value written. An operation that fails changes no value.
+//! - Work in flight may fail. Its outputs are then lost and read as NaN, and the next wait returns
+//!   the error, once. A wait on a fork that is ordered after that work returns it as well. The work
+//!   behind it still runs.
 //!
-//! `CORTADO_SEED` and `CORTADO_CASES` draw other histories, and more of them.
+//! `CORTADO_SEED` selects other operations, `CORTADO_CASES` their number of sequences.
 
 use cortado::{
     Error, Head, Memory, Result, SyncedMemory, View, ViewMut,
@@ -25,33 +25,33 @@ use std::{collections::VecDeque, ops::Range, sync::atomic::Ordering::SeqCst};
 const LEN: usize = 4;
 const MEMORIES: usize = 2;
 const STEPS: usize = 50;
-/// Under an interpreter a few histories must do.
+/// Number of sequences; few under Miri, which is slow.
 const CASES: u32 = if cfg!(miri) { 8 } else { 10_000 };
 
-/// What can be done to the memories, of which the first number picks one.
+/// An operation; the first number selects the memory.
 #[derive(Clone, Debug)]
 enum Step {
     ReadHost(usize, Range<usize>),
     ReadDevice(usize),
     WriteHost(usize, Range<usize>, f32),
-    /// Fetches nothing if the range is all.
+    /// Transfers nothing if the range is the whole memory.
     OverwriteHost(usize, Range<usize>, f32),
     CommitHost(usize, f32),
     RefuseHost(usize),
     Adopt(usize, f32),
-    /// Through a fork.
+    /// On a fork.
     Prefetch(usize),
-    /// A kernel that overwrites: fetches nothing if the range is all.
+    /// A kernel that overwrites; it transfers nothing if the range is the whole memory.
     Fill(usize, Range<usize>, f32),
     /// A kernel that updates.
     Scal(usize, Range<usize>, f32),
-    /// The same on a fork, ordered after the device's queue and before what follows there.
-    ScalElsewhere(usize, Range<usize>, f32),
-    /// From the other memory.
+    /// The same on a fork, ordered after the work queued on the device and before later work.
+    ScalOnFork(usize, Range<usize>, f32),
+    /// Reads the other memory.
     Axpy(usize, Range<usize>, f32),
     Copy(usize, Range<usize>),
     Wait,
-    /// Drops a memory, with whatever is in flight, for a new one.
+    /// Replaces a memory by a new one while work on it may be in flight.
     Replace(usize),
     Inject(Fault, u64),
 }
@@ -69,19 +69,19 @@ fn steps() -> BoxedStrategy<Step> {
     let scaled = (one.clone(), range(), factor);
     let faults = vec![Fault::Alloc, Fault::Copy, Fault::Launch, Fault::InFlight, Fault::InFlight];
     prop_oneof![
-        2 => (one.clone(), range()).prop_map(|(at, part)| ReadHost(at, part)),
+        2 => (one.clone(), range()).prop_map(|(index, part)| ReadHost(index, part)),
         2 => one.clone().prop_map(ReadDevice),
-        1 => some.clone().prop_map(|(at, part, value)| WriteHost(at, part, value)),
-        1 => some.clone().prop_map(|(at, part, value)| OverwriteHost(at, part, value)),
-        1 => all.clone().prop_map(|(at, value)| CommitHost(at, value)),
+        1 => some.clone().prop_map(|(index, part, value)| WriteHost(index, part, value)),
+        1 => some.clone().prop_map(|(index, part, value)| OverwriteHost(index, part, value)),
+        1 => all.clone().prop_map(|(index, value)| CommitHost(index, value)),
         1 => one.clone().prop_map(RefuseHost),
-        1 => all.prop_map(|(at, value)| Adopt(at, value)),
+        1 => all.prop_map(|(index, value)| Adopt(index, value)),
         2 => one.clone().prop_map(Prefetch),
-        2 => some.prop_map(|(at, part, value)| Fill(at, part, value)),
-        2 => scaled.clone().prop_map(|(at, part, factor)| Scal(at, part, factor)),
-        1 => scaled.clone().prop_map(|(at, part, factor)| ScalElsewhere(at, part, factor)),
-        2 => scaled.prop_map(|(at, part, factor)| Axpy(at, part, factor)),
-        1 => (one.clone(), range()).prop_map(|(at, part)| Copy(at, part)),
+        2 => some.prop_map(|(index, part, value)| Fill(index, part, value)),
+        2 => scaled.clone().prop_map(|(index, part, factor)| Scal(index, part, factor)),
+        1 => scaled.clone().prop_map(|(index, part, factor)| ScalOnFork(index, part, factor)),
+        2 => scaled.prop_map(|(index, part, factor)| Axpy(index, part, factor)),
+        1 => (one.clone(), range()).prop_map(|(index, part)| Copy(index, part)),
         1 => Just(Wait),
         1 => one.prop_map(Replace),
         3 => (prop::sample::select(faults), 1..6u64).prop_map(|(fault, nth)| Inject(fault, nth)),
@@ -91,10 +91,10 @@ fn steps() -> BoxedStrategy<Step> {
 
 // The model.
 
-/// Elements, of which those without a value were lost in flight.
+/// Elements; `None` for those lost in flight.
 type Values = [Option<f32>; LEN];
-/// A failure; which one does not matter.
-type Told<T = ()> = Result<T, ()>;
+/// Result of an operation of the model, which does not predict the error.
+type ModelResult<T = ()> = Result<T, ()>;
 
 #[derive(Clone, Debug, Default)]
 struct Model {
@@ -102,26 +102,26 @@ struct Model {
     /// All device allocations ever made: queued work may outlive its memory.
     buffers: Vec<Values>,
     queue: VecDeque<Job>,
-    /// Whether a failure in flight is still to be told.
+    /// Whether a failure in flight has not been returned yet.
     failed: bool,
     faults: Vec<(Fault, u64)>,
-    /// What the last step has to return.
+    /// Result that the last operation has to return.
     outcome: Outcome,
 }
 
-type Outcome = Option<Told<Option<Values>>>;
+type Outcome = Option<ModelResult<Option<Values>>>;
 
 #[derive(Clone, Debug, Default)]
 struct Sides {
-    /// The host's value, if it is current.
+    /// Value of the host side, if it is valid.
     host: Option<Values>,
-    /// Whether the device's is.
-    on_device: bool,
-    /// The device's allocation, current or not.
+    /// Whether the device side is valid.
+    device_valid: bool,
+    /// Index of the device's allocation, whose content may be stale.
     buffer: Option<usize>,
 }
 
-/// Work in flight.
+/// Queued work.
 #[derive(Clone, Debug)]
 struct Job {
     to: usize,
@@ -138,63 +138,65 @@ enum Work {
 }
 
 impl Model {
-    fn take(&mut self, step: &Step) -> Told<Option<Values>> {
+    fn run_step(&mut self, step: &Step) -> ModelResult<Option<Values>> {
         match step.clone() {
-            ReadHost(at, _) => return self.host(at).map(Some),
-            ReadDevice(at) => {
-                let buffer = self.device(at)?;
+            ReadHost(index, _) => return self.host(index).map(Some),
+            ReadDevice(index) => {
+                let buffer = self.device(index)?;
                 self.event(Fault::Copy)?;
                 self.wait()?;
                 return Ok(Some(self.buffers[buffer]));
             }
-            WriteHost(at, part, value) | OverwriteHost(at, part, value) => {
+            WriteHost(index, part, value) | OverwriteHost(index, part, value) => {
                 let mut values = [None; LEN];
                 if part != (0..LEN) || matches!(step, WriteHost(..)) {
-                    values = self.host(at)?;
+                    values = self.host(index)?;
                 }
                 values[part].fill(Some(value));
-                self.wrote_host(at, values);
+                self.set_host(index, values);
             }
-            CommitHost(at, value) | Adopt(at, value) => self.wrote_host(at, [Some(value); LEN]),
-            RefuseHost(at) => {
-                // What was not written is kept where it is safe from a half-written host.
-                let sides = &mut self.memories[at];
-                sides.host = sides.host.filter(|_| !sides.on_device);
+            CommitHost(index, value) | Adopt(index, value) => {
+                self.set_host(index, [Some(value); LEN])
+            }
+            RefuseHost(index) => {
+                // A valid device side keeps the value, so the write may have changed the host side.
+                let sides = &mut self.memories[index];
+                sides.host = sides.host.filter(|_| !sides.device_valid);
                 return Err(());
             }
-            Prefetch(at) => self.prefetch(at)?,
-            Fill(at, part, value) => {
+            Prefetch(index) => self.prefetch(index)?,
+            Fill(index, part, value) => {
                 self.event(Fault::Launch)?;
-                self.kernel(at, part, true, Work::Put([Some(value); LEN]))?;
+                self.queue_kernel(index, part, true, Work::Put([Some(value); LEN]))?;
             }
-            Scal(at, part, factor) => {
+            Scal(index, part, factor) => {
                 self.event(Fault::Launch)?;
-                self.kernel(at, part, false, Work::Scal(factor))?;
+                self.queue_kernel(index, part, false, Work::Scal(factor))?;
             }
-            ScalElsewhere(at, part, factor) => {
-                self.device(at)?;
+            ScalOnFork(index, part, factor) => {
+                self.device(index)?;
                 self.event(Fault::Launch)?;
-                self.kernel(at, part, false, Work::Scal(factor))?;
+                self.queue_kernel(index, part, false, Work::Scal(factor))?;
             }
-            Axpy(at, part, factor) => {
+            Axpy(index, part, factor) => {
                 self.event(Fault::Launch)?;
-                let x = self.device(1 - at)?;
-                self.kernel(at, part, false, Work::Axpy(factor, x))?;
+                let x = self.device(1 - index)?;
+                self.queue_kernel(index, part, false, Work::Axpy(factor, x))?;
             }
-            Copy(at, part) => {
+            Copy(index, part) => {
                 self.event(Fault::Launch)?;
-                let x = self.device(1 - at)?;
-                self.kernel(at, part, true, Work::Copy(x))?;
+                let x = self.device(1 - index)?;
+                self.queue_kernel(index, part, true, Work::Copy(x))?;
             }
             Wait => self.wait()?,
-            Replace(at) => self.memories[at] = Sides::default(),
+            Replace(index) => self.memories[index] = Sides::default(),
             Inject(fault, nth) => self.faults.push((fault, nth)),
         }
         Ok(None)
     }
 
-    fn head(&self, at: usize) -> Head {
-        match (self.memories[at].host.is_some(), self.memories[at].on_device) {
+    fn head(&self, index: usize) -> Head {
+        match (self.memories[index].host.is_some(), self.memories[index].device_valid) {
             (false, false) => Head::Uninitialized,
             (true, false) => Head::HeadAtHost,
             (false, true) => Head::HeadAtDevice,
@@ -202,111 +204,117 @@ impl Model {
         }
     }
 
-    fn host(&mut self, at: usize) -> Told<Values> {
-        let Sides { host, on_device, buffer } = self.memories[at];
+    fn host(&mut self, index: usize) -> ModelResult<Values> {
+        let Sides { host, device_valid, buffer } = self.memories[index];
         let values = match (host, buffer) {
             (Some(values), _) => values,
-            (None, Some(buffer)) if on_device => {
+            (None, Some(buffer)) if device_valid => {
                 self.event(Fault::Copy)?;
                 self.wait()?;
                 self.buffers[buffer]
             }
             _ => [Some(0.0); LEN],
         };
-        self.memories[at].host = Some(values);
+        self.memories[index].host = Some(values);
         Ok(values)
     }
 
-    fn wrote_host(&mut self, at: usize, values: Values) {
-        self.memories[at].host = Some(values);
-        self.memories[at].on_device = false;
+    fn set_host(&mut self, index: usize, values: Values) {
+        self.memories[index].host = Some(values);
+        self.memories[index].device_valid = false;
     }
 
-    fn allocated(&mut self, at: usize) -> Told<usize> {
-        if self.memories[at].buffer.is_none() {
+    fn allocate(&mut self, index: usize) -> ModelResult<usize> {
+        if self.memories[index].buffer.is_none() {
             self.event(Fault::Alloc)?;
-            self.memories[at].buffer = Some(self.buffers.len());
+            self.memories[index].buffer = Some(self.buffers.len());
             self.buffers.push([Some(0.0); LEN]);
         }
-        self.memories[at].buffer.ok_or(())
+        self.memories[index].buffer.ok_or(())
     }
 
-    /// The upload that makes the device's side current, if it takes one.
-    fn upload(&mut self, at: usize) -> Told<Option<Job>> {
-        let to = self.allocated(at)?;
-        let Some(values) = self.memories[at].host else { return Ok(None) };
+    /// Returns the upload that makes the device side valid, if one is needed.
+    fn upload(&mut self, index: usize) -> ModelResult<Option<Job>> {
+        let to = self.allocate(index)?;
+        let Some(values) = self.memories[index].host else { return Ok(None) };
         self.event(Fault::Copy)?;
         Ok(Some(Job { to, range: 0..LEN, work: Work::Put(values) }))
     }
 
-    fn device(&mut self, at: usize) -> Told<usize> {
-        if !self.memories[at].on_device {
-            let upload = self.upload(at)?;
+    fn device(&mut self, index: usize) -> ModelResult<usize> {
+        if !self.memories[index].device_valid {
+            let upload = self.upload(index)?;
             self.queue.extend(upload);
-            self.memories[at].on_device = true;
+            self.memories[index].device_valid = true;
         }
-        self.allocated(at)
+        self.allocate(index)
     }
 
-    /// The fork has a queue, and a failure, of its own.
-    fn prefetch(&mut self, at: usize) -> Told {
-        if self.memories[at].on_device {
+    /// The fork has its own queue and its own failure.
+    fn prefetch(&mut self, index: usize) -> ModelResult {
+        if self.memories[index].device_valid {
             return Ok(());
         }
-        let upload = self.upload(at)?;
-        self.settle();
+        let upload = self.upload(index)?;
+        self.run_queue();
         let lost = upload.is_some_and(|job| self.run(job));
         if lost || self.failed {
             return Err(());
         }
-        self.memories[at].on_device = true;
+        self.memories[index].device_valid = true;
         Ok(())
     }
 
-    fn kernel(&mut self, at: usize, range: Range<usize>, overwrites: bool, work: Work) -> Told {
+    fn queue_kernel(
+        &mut self,
+        index: usize,
+        range: Range<usize>,
+        overwrites: bool,
+        work: Work,
+    ) -> ModelResult {
         let whole = range == (0..LEN);
-        let to = if overwrites && whole { self.allocated(at)? } else { self.device(at)? };
-        let sides = &mut self.memories[at];
-        (sides.host, sides.on_device) = (None, true);
+        let to = if overwrites && whole { self.allocate(index)? } else { self.device(index)? };
+        let sides = &mut self.memories[index];
+        (sides.host, sides.device_valid) = (None, true);
         self.queue.push_back(Job { to, range, work });
         Ok(())
     }
 
-    fn wait(&mut self) -> Told {
-        self.settle();
+    fn wait(&mut self) -> ModelResult {
+        self.run_queue();
         if std::mem::take(&mut self.failed) { Err(()) } else { Ok(()) }
     }
 
-    fn settle(&mut self) {
+    fn run_queue(&mut self) {
         while let Some(job) = self.queue.pop_front() {
             self.failed |= self.run(job);
         }
     }
 
-    /// Whether it fails.
+    /// Runs a job and returns whether it fails.
     fn run(&mut self, Job { to, range, work }: Job) -> bool {
         let lost = self.event(Fault::InFlight).is_err();
         for i in range {
-            let here = self.buffers[to][i];
+            let y = self.buffers[to][i];
             self.buffers[to][i] = match work {
                 _ if lost => None,
                 Work::Put(values) => values[i],
-                Work::Scal(factor) => here.map(|here| factor * here),
-                Work::Axpy(factor, x) => here.zip(self.buffers[x][i]).map(|(y, x)| factor * x + y),
+                Work::Scal(factor) => y.map(|y| factor * y),
+                Work::Axpy(factor, x) => y.zip(self.buffers[x][i]).map(|(y, x)| factor * x + y),
                 Work::Copy(x) => self.buffers[x][i],
             };
         }
         lost
     }
 
-    /// Fails if this event is to fail.
-    fn event(&mut self, event: Fault) -> Told {
-        for (_, left) in self.faults.iter_mut().filter(|(fault, _)| *fault == event) {
-            *left -= 1;
+    /// Counts an event; fails if a fault occurs at it.
+    fn event(&mut self, event: Fault) -> ModelResult {
+        for (_, remaining) in self.faults.iter_mut().filter(|(fault, _)| *fault == event) {
+            *remaining -= 1;
         }
-        let before = self.faults.len();
-        self.faults.retain(|(_, left)| *left > 0);
-        if self.faults.len() < before { Err(()) } else { Ok(()) }
+        let count = self.faults.len();
+        self.faults.retain(|(_, remaining)| *remaining > 0);
+        if self.faults.len() < count { Err(()) } else { Ok(()) }
     }
 }
 
@@ -319,25 +327,25 @@ impl ReferenceStateMachine for Model {
     }
     fn transitions(_: &Self) -> BoxedStrategy<Step> {
         thread_local! {
-            // Made once: making it takes longer than drawing from it.
+            // Created once per thread: creation takes longer than drawing from it.
             static STEPS: BoxedStrategy<Step> = steps();
         }
         STEPS.with(Clone::clone)
     }
     fn apply(mut model: Self, step: &Step) -> Self {
-        model.outcome = Some(model.take(step));
+        model.outcome = Some(model.run_step(step));
         model
     }
 }
 
-// What is tried.
+// The device.
 
-struct Trial {
+struct SystemUnderTest {
     device: SimulatedDevice,
     memories: [SyncedMemory<SimulatedDevice>; MEMORIES],
 }
 
-impl Trial {
+impl SystemUnderTest {
     fn new() -> Result<Self> {
         let device = SimulatedDevice::with_threads(1)?;
         let memories = [(); MEMORIES].map(|()| Self::memory(&device));
@@ -348,78 +356,84 @@ impl Trial {
         SyncedMemory::new(device, LEN * size_of::<f32>())
     }
 
-    /// A part of a memory, and the same part of the other.
+    /// Returns a part of a memory for writing, and the same part of the other for reading.
     fn parts(
         &mut self,
-        at: usize,
+        index: usize,
         part: Range<usize>,
     ) -> Result<(ViewMut<'_, f32, SimulatedDevice>, View<'_, f32, SimulatedDevice>)> {
         let [first, second] = &mut self.memories;
-        let (ours, other) = if at == 0 { (first, second) } else { (second, first) };
-        Ok((ViewMut::new(ours, LEN)?.slice(part.clone())?, View::new(&*other, LEN)?.slice(part)?))
+        let (own, other) = if index == 0 { (first, second) } else { (second, first) };
+        Ok((ViewMut::new(own, LEN)?.slice(part.clone())?, View::new(&*other, LEN)?.slice(part)?))
     }
 
-    /// Takes a step; returns what it read, and where. `safe` is whether a refused write may leave
-    /// half of it on the host.
-    fn take(&mut self, step: Step, safe: bool) -> Result<Option<(Range<usize>, Vec<f32>)>> {
+    /// Runs an operation. Returns the range and the values that it read. `may_write` says whether a
+    /// refused write may change the host side.
+    fn run_step(
+        &mut self,
+        step: Step,
+        may_write: bool,
+    ) -> Result<Option<(Range<usize>, Vec<f32>)>> {
         let device = self.device.clone();
         match step {
-            ReadHost(at, part) => {
-                let view = View::<f32, _>::new(&self.memories[at], LEN)?.slice(part.clone())?;
+            ReadHost(index, part) => {
+                let view = View::<f32, _>::new(&self.memories[index], LEN)?.slice(part.clone())?;
                 return Ok(Some((part, view.host()?.to_vec())));
             }
-            ReadDevice(at) => {
+            ReadDevice(index) => {
                 let mut read = vec![0.0f32; LEN];
-                let buffer = self.memories[at].device()?;
+                let buffer = self.memories[index].device()?;
                 device.download(buffer, 0, bytemuck::cast_slice_mut(&mut read))?;
                 return Ok(Some((0..LEN, read)));
             }
-            WriteHost(at, part, value) => self.parts(at, part)?.0.host_mut()?.fill(value),
-            OverwriteHost(at, part, value) => {
-                self.parts(at, part)?.0.host_write_only()?.fill(value);
+            WriteHost(index, part, value) => self.parts(index, part)?.0.host_mut()?.fill(value),
+            OverwriteHost(index, part, value) => {
+                self.parts(index, part)?.0.host_write_only()?.fill(value);
             }
-            CommitHost(at, value) => self.parts(at, 0..LEN)?.0.host_overwrite(|values| {
+            CommitHost(index, value) => self.parts(index, 0..LEN)?.0.host_overwrite(|values| {
                 values.fill(value);
                 Ok(())
             })?,
-            RefuseHost(at) => self.parts(at, 0..LEN)?.0.host_overwrite(|values| {
-                if safe {
+            RefuseHost(index) => self.parts(index, 0..LEN)?.0.host_overwrite(|values| {
+                if may_write {
                     values[..LEN / 2].fill(-7.0);
                 }
                 Err(Error::invalid_input("test", "refused"))
             })?,
-            Adopt(at, value) => self.memories[at].adopt(HostBytes::adopt(vec![value; LEN]))?,
-            Prefetch(at) => self.memories[at].prefetch(&device.fork_queue()?)?,
-            Fill(at, part, value) => device.fill(value, self.parts(at, part)?.0)?,
-            Scal(at, part, factor) => device.scal(factor, self.parts(at, part)?.0)?,
-            ScalElsewhere(at, part, factor) => {
+            Adopt(index, value) => {
+                self.memories[index].adopt(HostBytes::adopt(vec![value; LEN]))?
+            }
+            Prefetch(index) => self.memories[index].prefetch(&device.fork_queue()?)?,
+            Fill(index, part, value) => device.fill(value, self.parts(index, part)?.0)?,
+            Scal(index, part, factor) => device.scal(factor, self.parts(index, part)?.0)?,
+            ScalOnFork(index, part, factor) => {
                 let fork = device.fork_queue()?;
-                // The copy that the kernel needs belongs to the memory's own queue.
-                self.memories[at].device()?;
+                // The upload that the kernel needs is queued on the device, not on the fork.
+                self.memories[index].device()?;
                 fork.order_after(&device)?;
-                fork.scal(factor, self.parts(at, part)?.0)?;
+                fork.scal(factor, self.parts(index, part)?.0)?;
                 device.order_after(&fork)?;
             }
-            Axpy(at, part, factor) => {
-                let (y, x) = self.parts(at, part)?;
+            Axpy(index, part, factor) => {
+                let (y, x) = self.parts(index, part)?;
                 device.axpy(factor, x, y)?;
             }
-            Copy(at, part) => {
-                let (y, x) = self.parts(at, part)?;
+            Copy(index, part) => {
+                let (y, x) = self.parts(index, part)?;
                 device.copy(x, y)?;
             }
             Wait => device.synchronize()?,
-            Replace(at) => self.memories[at] = Self::memory(&device),
+            Replace(index) => self.memories[index] = Self::memory(&device),
             Inject(fault, nth) => device.inject_fault(fault, nth),
         }
         Ok(None)
     }
 
-    /// Takes a step that the model has taken.
-    fn follow(&mut self, model: &Model, step: &Step) -> Result<(), TestCaseError> {
-        let safe = matches!(step, RefuseHost(at) if model.memories[*at].on_device);
-        let found = self.take(step.clone(), safe);
-        let agree = match (&found, &model.outcome) {
+    /// Runs an operation that the model has run, and compares results and heads.
+    fn check_step(&mut self, model: &Model, step: &Step) -> Result<(), TestCaseError> {
+        let may_write = matches!(step, RefuseHost(index) if model.memories[*index].device_valid);
+        let result = self.run_step(step.clone(), may_write);
+        let agrees = match (&result, &model.outcome) {
             (Err(_), Some(Err(()))) | (Ok(None), Some(Ok(None))) => true,
             (Ok(Some((part, read))), Some(Ok(Some(values)))) => {
                 values[part.clone()].iter().zip(read).all(|(want, read)| match want {
@@ -429,28 +443,31 @@ impl Trial {
             }
             _ => false,
         };
-        prop_assert!(agree, "{step:?}: {found:?}, not {:?}", model.outcome);
-        for (at, memory) in self.memories.iter().enumerate() {
-            prop_assert_eq!(memory.head(), model.head(at), "memory {} after {:?}", at, step);
+        prop_assert!(agrees, "{step:?}: {result:?}, not {:?}", model.outcome);
+        for (index, memory) in self.memories.iter().enumerate() {
+            prop_assert_eq!(memory.head(), model.head(index), "memory {} after {:?}", index, step);
         }
         Ok(())
     }
 }
 
-/// Follows a history; then reads both sides of what it left, past all failures still to come.
-fn follow((mut model, steps, seen): <Histories as Strategy>::Value) -> Result<(), TestCaseError> {
-    let mut trial = Trial::new().map_err(|error| TestCaseError::fail(error.to_string()))?;
+/// Runs a sequence of operations; then reads both sides of each memory until no fault is left.
+fn check_sequence(
+    (mut model, steps, count): <Sequences as Strategy>::Value,
+) -> Result<(), TestCaseError> {
+    let mut system =
+        SystemUnderTest::new().map_err(|error| TestCaseError::fail(error.to_string()))?;
     for step in steps {
-        if let Some(seen) = &seen {
-            seen.fetch_add(1, SeqCst); // shrinking begins by dropping what nobody saw
+        if let Some(count) = &count {
+            count.fetch_add(1, SeqCst); // shrinking first drops the operations that never ran
         }
         model = Model::apply(model, &step);
-        trial.follow(&model, &step)?;
+        system.check_step(&model, &step)?;
     }
-    for step in (0..MEMORIES).flat_map(|at| [ReadDevice(at), ReadHost(at, 0..LEN)]) {
+    for step in (0..MEMORIES).flat_map(|index| [ReadDevice(index), ReadHost(index, 0..LEN)]) {
         loop {
             model = Model::apply(model, &step);
-            trial.follow(&model, &step)?;
+            system.check_step(&model, &step)?;
             if matches!(model.outcome, Some(Ok(_))) {
                 break;
             }
@@ -459,51 +476,51 @@ fn follow((mut model, steps, seen): <Histories as Strategy>::Value) -> Result<()
     Ok(())
 }
 
-type Histories = proptest_state_machine::strategy::Sequential<
+type Sequences = proptest_state_machine::strategy::Sequential<
     Model,
     Step,
     BoxedStrategy<Model>,
     BoxedStrategy<Step>,
 >;
 
-/// A number from the environment.
-fn number<N: std::str::FromStr>(variable: &str, default: N) -> N {
+/// Returns a number from the environment.
+fn env_number<N: std::str::FromStr>(variable: &str, default: N) -> N {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// What a history comes to that no step can be left out of: shrinking tries each but once.
+/// Removes operations until none can be removed: proptest's shrinking tries each only once.
 fn shortest(mut steps: Vec<Step>) -> Vec<Step> {
-    let mut at = 0;
-    while at < steps.len() {
+    let mut index = 0;
+    while index < steps.len() {
         let mut fewer = steps.clone();
-        fewer.remove(at);
-        match follow((Model::default(), fewer.clone(), None)) {
-            Ok(()) => at += 1,
-            Err(_) => (steps, at) = (fewer, 0),
+        fewer.remove(index);
+        match check_sequence((Model::default(), fewer.clone(), None)) {
+            Ok(()) => index += 1,
+            Err(_) => (steps, index) = (fewer, 0),
         }
     }
     steps
 }
 
 #[test]
-fn random_histories_follow_the_model() {
-    let (seed, cases) = (number("CORTADO_SEED", 1), number("CORTADO_CASES", CASES));
+fn random_operations_agree_with_the_model() {
+    let (seed, cases) = (env_number("CORTADO_SEED", 1), env_number("CORTADO_CASES", CASES));
     println!("CORTADO_SEED={seed} CORTADO_CASES={cases}");
     let config = Config {
         cases,
         rng_seed: RngSeed::Fixed(seed),
-        // The default takes three quarters of the time in a build that is not optimised.
+        // The default generator takes three quarters of the time in an unoptimised build.
         rng_algorithm: RngAlgorithm::XorShift,
         failure_persistence: None,
         ..Config::default()
     };
-    let histories = Model::sequential_strategy(1..=STEPS);
-    match TestRunner::new(config).run(&histories, follow) {
+    let sequences = Model::sequential_strategy(1..=STEPS);
+    match TestRunner::new(config).run(&sequences, check_sequence) {
         Ok(()) => {}
         Err(TestError::Fail(_, (_, steps, _))) => {
             let steps = shortest(steps);
-            let why = follow((Model::default(), steps.clone(), None));
-            panic!("{why:?}\n  smallest history: {steps:?}\n  then both sides are read")
+            let why = check_sequence((Model::default(), steps.clone(), None));
+            panic!("{why:?}\n  smallest sequence: {steps:?}\n  then both sides are read")
         }
         Err(error) => panic!("{error}"),
     }

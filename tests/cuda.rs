@@ -85,7 +85,7 @@ cortado::conformance!(cuda, or_skip!(strict(0)).0);
 #[test]
 fn the_readme_shows_the_coverage() {
     let table =
-        include_str!("../README.md").split_once("| kernel | CPU | mirror | CUDA | wgpu |\n");
+        include_str!("../README.md").split_once("| kernel | CPU | simulated | CUDA | wgpu |\n");
     let (_, rows) = table.unwrap();
     for row in rows.lines().skip(1).take_while(|row| row.starts_with('|')) {
         assert_eq!(row.split('|').nth(4), Some(" all "), "{row}");

@@ -1,4 +1,4 @@
-//! Sources that fail or are slow, as a net and a solver see them.
+//! Errors and delays of data sources, seen by nets and solvers.
 #![cfg(feature = "net")]
 
 use cortado::{
@@ -16,15 +16,16 @@ use std::{
 };
 use tempfile::TempDir;
 
-const LONG: Duration = Duration::from_secs(20);
+/// Time after which a test fails instead of waiting on.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 type Read = fn(u64, &TempDir, &mut Record) -> Result<()>;
 
-/// Record i is up to `read`, which has a folder of its own.
+/// A source whose record i is made by `read`, which can use a directory.
 struct Scripted {
     read: Read,
     next: u64,
-    folder: Arc<TempDir>,
+    dir: Arc<TempDir>,
 }
 
 impl Source for Scripted {
@@ -37,24 +38,25 @@ impl Source for Scripted {
     fn read(&mut self, record: &mut Record) -> Result<()> {
         record.bytes_mut([1, 1, 2])?.fill(1);
         self.next += 1;
-        (self.read)(self.next - 1, &self.folder, record)
+        (self.read)(self.next - 1, &self.dir, record)
     }
 }
 
-/// The scheme `script`, and what tells whether its source is gone, and with it the thread.
+/// Returns a registry with the scheme `script`, and a weak reference that dies with its source, and so
+/// with the thread that reads it.
 fn sources(read: Read) -> (SourceRegistry, Weak<TempDir>) {
-    let folder = Arc::new(TempDir::new().unwrap());
-    let gone = Arc::downgrade(&folder);
-    let folder = Mutex::new(Some(folder));
+    let dir = Arc::new(TempDir::new().unwrap());
+    let alive = Arc::downgrade(&dir);
+    let dir = Mutex::new(Some(dir));
     let mut sources = SourceRegistry::default();
     sources.register("script", move |_| {
-        let folder = folder.lock().unwrap().take().unwrap();
-        Ok(Box::new(Scripted { read, next: 0, folder }))
+        let dir = dir.lock().unwrap().take().unwrap();
+        Ok(Box::new(Scripted { read, next: 0, dir }))
     });
-    (sources, gone)
+    (sources, alive)
 }
 
-const COMPUTING: &str = r#"
+const CLASSIFIER: &str = r#"
     layer { name: "ip" type: "InnerProduct" bottom: "x" top: "y"
       inner_product_param { num_output: 2 weight_filler { type: "xavier" } } }
     layer { name: "loss" type: "SoftmaxWithLoss" bottom: "y" bottom: "label" top: "l" }"#;
@@ -63,7 +65,7 @@ fn layers(source: &str, transform: &str) -> String {
     format!(
         r#"layer {{ name: "d" type: "Data" top: "x" top: "label"
              data_param {{ source: "{source}" batch_size: 4 prefetch: 2 }}
-             transform_param {{ {transform} }} }} {COMPUTING}"#
+             transform_param {{ {transform} }} }} {CLASSIFIER}"#
     )
 }
 
@@ -81,9 +83,9 @@ fn panicking(i: u64, _: &TempDir, _: &mut Record) -> Result<()> {
     Ok(())
 }
 
-/// A file that is there for some time.
-fn disappearing(i: u64, folder: &TempDir, record: &mut Record) -> Result<()> {
-    let path = folder.path().join("records");
+/// Reads a file that is removed before record 9.
+fn disappearing(i: u64, dir: &TempDir, record: &mut Record) -> Result<()> {
+    let path = dir.path().join("records");
     let failed = |error| Error::io(&path, error);
     match i {
         0 => fs::write(&path, [7; 2]).map_err(failed)?,
@@ -99,76 +101,77 @@ fn taller(i: u64, _: &TempDir, record: &mut Record) -> Result<()> {
     if i == 9 { record.bytes_mut([1, 2, 2]).map(|bytes| bytes.fill(1)) } else { Ok(()) }
 }
 
+fn slow(_: u64, _: &TempDir, _: &mut Record) -> Result<()> {
+    thread::sleep(Duration::from_millis(5));
+    Ok(())
+}
+
 #[test]
-fn whoever_calls_forward_hears_of_what_went_wrong() {
+fn forward_returns_errors_and_panics_of_the_source_with_the_record() {
     let cases: [(Read, &str); 4] = [
         (unreadable, "layer `d` (Data): script:a, record 9: unreadable"),
         (panicking, "layer `d` (Data): script:a, record 9: panicked: broken"),
         (disappearing, "records: No such file"),
-        (taller, "layer `d` (Data): script:a, record 9: 1 x 2 x 2 after records of 1 x 1 x 2"),
+        (taller, "layer `d` (Data): script:a, record 9: shape 1 x 2 x 2 after 1 x 1 x 2"),
     ];
     for (read, want) in cases {
-        let (sources, gone) = sources(read);
+        let (sources, alive) = sources(read);
         let mut net = net(&layers("script:a", ""), sources).unwrap();
-        // Two batches are good.
+        // The first two batches are valid.
         net.forward().unwrap();
         net.forward().unwrap();
         let error = net.forward().unwrap_err().to_string();
         assert!(error.starts_with("layer `d` (Data): script:a, record 9: "), "{error}");
         assert!(error.contains(want), "{error}");
         for _ in 0..2 {
-            let again = net.forward().unwrap_err().to_string();
-            assert_eq!(again, "layer `d` (Data): script:a: no more is read after an error");
+            let next_error = net.forward().unwrap_err().to_string();
+            assert_eq!(next_error, "layer `d` (Data): script:a: no more records after an error");
         }
-        // The thread that reads ends by itself.
         let start = Instant::now();
-        while gone.strong_count() > 0 {
-            assert!(start.elapsed() < LONG, "the thread goes on");
+        while alive.strong_count() > 0 {
+            assert!(start.elapsed() < TIMEOUT, "the reader thread must end by itself");
             thread::yield_now();
         }
     }
 }
 
 #[test]
-fn dropping_a_net_ends_its_threads() {
-    let slow: Read = |_, _, _| {
-        thread::sleep(Duration::from_millis(5));
-        Ok(())
-    };
+fn dropping_a_net_joins_its_threads() {
     for passes in 0..3 {
-        let (sources, gone) = sources(slow);
+        let (sources, alive) = sources(slow);
         let mut net = net(&layers("script:a", ""), sources).unwrap();
         (0..passes).for_each(|_| _ = net.forward().unwrap());
         drop(net);
-        assert_eq!(gone.strong_count(), 0);
+        assert_eq!(alive.strong_count(), 0);
     }
 }
 
 #[test]
-fn a_mean_file_of_another_shape_is_told_with_source_and_record() {
-    let folder = TempDir::new().unwrap();
-    let path = folder.path().join("mean.binaryproto").display().to_string();
+fn the_error_for_a_mean_file_of_another_shape_names_source_and_record() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("mean.binaryproto").display().to_string();
     let extents = [Some(1), Some(1), Some(3), Some(3)];
     let [num, channels, height, width] = extents;
     let mean = BlobProto { num, channels, height, width, data: vec![0.0; 9], ..Default::default() };
     proto::write_binary(&path, &mean).unwrap();
-    let (sources, gone) = sources(|_, _, _| Ok(()));
+    let (sources, alive) = sources(|_, _, _| Ok(()));
     let text = layers("script:a", &format!("mean_file: {path:?}"));
     let error = net(&text, sources).err().unwrap().to_string();
-    for part in ["`d`", "script:a, record 0: ", &path, "is 1 x 3 x 3, the record 1 x 1 x 2"] {
+    for part in ["`d`", "script:a, record 0: ", &path, "is 1 x 3 x 3, but the record is 1 x 1 x 2"]
+    {
         assert!(error.contains(part), "{error}");
     }
-    assert_eq!(gone.strong_count(), 0);
+    assert_eq!(alive.strong_count(), 0);
 }
 
 #[test]
-fn a_truncated_source_is_told_by_its_file() {
-    let folder = TempDir::new().unwrap();
-    let prefix = folder.path().join("t");
+fn the_error_for_a_truncated_source_names_its_file() {
+    let dir = TempDir::new().unwrap();
+    let prefix = dir.path().join("t");
     let file = |ending: &str| PathBuf::from(format!("{}-{ending}", prefix.display()));
     let header = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect();
     let mut images: Vec<u8> = header(&[0x803, 2, 2, 2]);
-    images.extend([0; 7]); // of 8
+    images.extend([0; 7]); // one byte short
     let mut labels: Vec<u8> = header(&[0x801, 2]);
     labels.extend([0; 2]);
     fs::write(file("images-idx3-ubyte"), images).unwrap();
@@ -179,47 +182,43 @@ fn a_truncated_source_is_told_by_its_file() {
     assert!(error.contains("but only 7 follow"), "{error}");
 }
 
-/// A solver tells how long its train net waited: in all, and since the last display.
+/// Events of a solver contain the time its train net waited: in total and since the last display.
 #[test]
-fn waiting_for_data_is_told() {
-    let slow: Read = |_, _, _| {
-        thread::sleep(Duration::from_millis(5));
-        Ok(())
-    };
+fn solver_events_contain_the_data_wait_time() {
     let text = |layers: &str| {
         format!(
             r#"base_lr: 0.01 lr_policy: "fixed" max_iter: 9 display: 4 snapshot_after_train: false
                net_param {{ {layers} }}"#
         )
     };
-    let told = |text: &str, sources| {
+    let events = |text: &str, sources| {
         let device = CpuDevice::with_threads(1).unwrap();
         let builder = Solver::<f32, _>::builder(&device).sources(sources);
         let mut solver =
             builder.build(proto::parse_text(text, "solver.prototxt").unwrap()).unwrap();
-        let told = Arc::new(Mutex::new(Vec::new()));
-        let ours = Arc::clone(&told);
+        let waits = Arc::new(Mutex::new(Vec::new()));
+        let observed = Arc::clone(&waits);
         solver.add_observer(move |event| match *event {
             Event::Iterated { waited, .. } => {
-                ours.lock().unwrap().push((waited.map(|waited| waited.as_secs_f64()), None));
+                observed.lock().unwrap().push((waited.map(|waited| waited.as_secs_f64()), None));
             }
             Event::Displayed { waited, seconds, .. } => {
-                let mut told = ours.lock().unwrap();
-                told.last_mut().unwrap().1 = waited.map(|waited| (waited, seconds));
+                let mut waits = observed.lock().unwrap();
+                waits.last_mut().unwrap().1 = waited.map(|waited| (waited, seconds));
             }
             _ => {}
         });
         solver.solve().unwrap();
-        told.lock().unwrap().clone()
+        waits.lock().unwrap().clone()
     };
 
     let sources = sources(slow).0;
-    let told_slow = told(&text(&layers("script:a", "")), sources);
-    let total: Vec<_> = told_slow.iter().map(|(waited, _)| waited.unwrap()).collect();
+    let waits = events(&text(&layers("script:a", "")), sources);
+    let total: Vec<_> = waits.iter().map(|(waited, _)| waited.unwrap()).collect();
     assert!(total.is_sorted(), "{total:?}");
-    // 20 ms a batch, but for the two that were ready.
+    // 20 ms for each batch except the two that were prefetched.
     assert!(total[8] > 0.1, "{total:?}");
-    let shown: Vec<_> = told_slow.iter().filter_map(|(_, shown)| *shown).collect();
+    let shown: Vec<_> = waits.iter().filter_map(|(_, shown)| *shown).collect();
     assert_eq!(shown.len(), 3);
     for (waited, seconds) in &shown[1..] {
         assert!(*waited > 0.5 * seconds && waited <= seconds, "{shown:?}");
@@ -229,6 +228,6 @@ fn waiting_for_data_is_told() {
 
     let dummy = r#"layer { name: "d" type: "DummyData" top: "x" top: "label"
         dummy_data_param { shape { dim: 4 dim: 2 } shape { dim: 4 } } }"#;
-    let without = text(&format!("{dummy} {COMPUTING}"));
-    assert!(told(&without, SourceRegistry::empty()).iter().all(|told| *told == (None, None)));
+    let without = text(&format!("{dummy} {CLASSIFIER}"));
+    assert!(events(&without, SourceRegistry::empty()).iter().all(|wait| *wait == (None, None)));
 }

@@ -1,4 +1,4 @@
-//! Databases: made by the command as Caffe's tools make them, and read by nets.
+//! Databases written by the command, like those of Caffe's tools, and read by nets.
 #![cfg(feature = "cli")]
 
 #[path = "support/command.rs"]
@@ -9,11 +9,11 @@ mod support;
 
 use command::Folder;
 use cortado::{
-    CpuDevice, Net,
+    CpuDevice, Net, Result,
     data::{Color, IdxSource, Image, LmdbReader, LmdbSource, Record, RecordValues, Source},
     proto::{self, BlobProto, NetParameter},
 };
-use std::{fs, path::Path};
+use std::{collections::BTreeSet, fs, path::Path};
 use support::testdata;
 
 const SOLVER: &str = "net: 'lenet_train_test.prototxt' base_lr: 0.01 momentum: 0.9 \
@@ -21,13 +21,21 @@ const SOLVER: &str = "net: 'lenet_train_test.prototxt' base_lr: 0.01 momentum: 0
     test_iter: 1 test_interval: 12 test_initialization: false snapshot_after_train: false \
     random_seed: 3";
 
-/// A whole IDX file of one image for each label.
+/// Returns the content of an IDX file.
 fn idx(axes: u8, extents: &[u32], values: &[u8]) -> Vec<u8> {
     let header = [0x0800 | u32::from(axes)].into_iter().chain(extents.iter().copied());
     header.flat_map(u32::to_be_bytes).chain(values.iter().copied()).collect()
 }
 
-/// All keys and values.
+fn build(text: &str) -> Result<Net<f32, CpuDevice>> {
+    Net::builder(&CpuDevice::with_threads(1)?).build(&proto::parse_text(text, "net")?)
+}
+
+fn values(net: &Net<f32, CpuDevice>, blob: &str) -> Vec<f32> {
+    net.blob(blob).unwrap().data().unwrap().host().unwrap().to_vec()
+}
+
+/// Reads all keys and values.
 fn entries(path: &Path) -> Vec<(String, Vec<u8>)> {
     let (mut reader, mut entries) = (LmdbReader::open(path).unwrap(), Vec::new());
     while reader.advance().unwrap() {
@@ -38,13 +46,13 @@ fn entries(path: &Path) -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn a_database_that_is_there_stays_unless_forced() {
+fn an_existing_database_is_replaced_only_with_force() {
     let folder = Folder::new("databases-force");
     folder.write("images", idx(3, &[2, 1, 2], &[1, 2, 3, 4]));
     folder.write("labels", idx(1, &[2], &[200, 7]));
     let ran = folder.run("convert-mnist images labels db").succeeded();
     assert_eq!(ran.out, "db: 2 records\n");
-    // channels, height, width, data, label; 200 takes two bytes.
+    // Fields: channels, height, width, data, label. The label 200 needs two bytes.
     let want = [
         ("00000000".to_owned(), vec![8, 1, 16, 1, 24, 2, 34, 2, 1, 2, 40, 200, 1]),
         ("00000001".to_owned(), vec![8, 1, 16, 1, 24, 2, 34, 2, 3, 4, 40, 7]),
@@ -52,25 +60,25 @@ fn a_database_that_is_there_stays_unless_forced() {
     assert_eq!(entries(&folder.path("db")), want);
 
     folder.write("labels", idx(1, &[2], &[1, 1]));
-    folder.run("convert-mnist images labels db").failed_with(&["db: it exists already"]);
+    folder.run("convert-mnist images labels db").failed_with(&["db: already exists"]);
     assert_eq!(entries(&folder.path("db")), want);
     folder.run("convert-mnist images labels db --backend lmdb --force").succeeded();
     assert_eq!(entries(&folder.path("db"))[0].1.last(), Some(&1));
     folder.run("convert-mnist images labels e --backend leveldb").refused_with(&["lmdb"]);
 
-    // What fails on the way leaves nothing behind.
+    // A failed conversion leaves no file behind.
     folder.write("labels", idx(1, &[3], &[1, 1, 1]));
     folder.run("convert-mnist images labels f").failed_with(&["3 labels", "2 images"]);
-    let mut names: Vec<_> = fs::read_dir(folder.path("")).unwrap().map(|e| e.unwrap()).collect();
-    names.sort_by_key(|entry| entry.file_name());
-    let names: Vec<_> = names.into_iter().map(|e| e.file_name().into_string().unwrap()).collect();
-    assert_eq!(names, ["db", "images", "labels", "net.prototxt", "solver.prototxt"]);
+    let files = fs::read_dir(folder.path("")).unwrap();
+    let names: BTreeSet<_> = files.map(|file| file.unwrap().file_name()).collect();
+    let want = ["db", "images", "labels", "net.prototxt", "solver.prototxt"];
+    assert_eq!(names, want.map(Into::into).into());
 }
 
-/// MNIST as Caffe's tool converts it, and Caffe's own net, which names a path and a backend.
+/// Converts MNIST like Caffe's tool, and trains Caffe's own net, which names a path and a backend.
 #[test]
 fn caffes_lenet_trains_from_converted_mnist() {
-    let Some(mnist) = testdata("data/mnist", "the conversion of MNIST") else {
+    let Some(mnist) = testdata("data/mnist", "the test that converts MNIST") else {
         return;
     };
     let folder = Folder::new("databases-lenet");
@@ -91,13 +99,13 @@ fn caffes_lenet_trains_from_converted_mnist() {
         got.read(&mut b).unwrap();
         assert_eq!((a.shape(), a.values(), a.label()), (b.shape(), b.values(), b.label()));
     }
-    // The first comes round again.
+    // The first record follows the last one.
     idx().read(&mut a).unwrap();
     got.read(&mut b).unwrap();
     assert_eq!((a.values(), a.label()), (b.values(), b.label()));
     for (i, (key, datum)) in entries(&folder.path(database)).into_iter().enumerate() {
         assert_eq!(key, format!("{i:08}"));
-        // channels, height, width; data of 784 bytes; label.
+        // Fields: channels, height, width, 784 bytes of data, label.
         assert_eq!(datum[..9], [8, 1, 16, 28, 24, 28, 34, 144, 6]);
         assert_eq!((datum.len(), datum[793]), (795, 40));
     }
@@ -117,16 +125,16 @@ fn images() -> String {
     format!("{}/tests/images/", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Pixels, or files that nets decode: the same records. One that is missing is left out.
+/// Records of pixels and of encoded files are equal when read. A missing image is skipped.
 #[test]
-fn sets_of_images_are_converted() {
+fn convert_imageset_writes_pixels_or_encoded_files() {
     let folder = Folder::new("databases-imageset");
     let list = "color.png 1\ngray.png 2\nno such.png 3\npalette.png 4\n";
     folder.write("list", list);
     let run = |args: &str| folder.run(&format!("convert-imageset {args}")).succeeded();
     let ran = run(&format!("{} list pixels", images()));
     assert_eq!(ran.out, "pixels: 3 records\n");
-    assert!(ran.log.iter().any(|line| line.starts_with("left out: ")), "{ran:#?}");
+    assert!(ran.log.iter().any(|line| line.starts_with("skipped: ")), "{ran:#?}");
     run(&format!("--encoded {} list encoded", images()));
     let keys =
         |db: &str| entries(&folder.path(db)).into_iter().map(|(key, _)| key).collect::<Vec<_>>();
@@ -135,7 +143,7 @@ fn sets_of_images_are_converted() {
         (keys("pixels"), keys("encoded")),
         (want.map(Into::into).into(), want.map(Into::into).into())
     );
-    // data, label, encoded
+    // Fields: data, label, encoded.
     let file = fs::read(format!("{}gray.png", images())).unwrap();
     let datum = [&[34, file.len() as u8], &file[..], &[40, 2, 56, 1]].concat();
     assert_eq!(entries(&folder.path("encoded"))[1].1, datum);
@@ -155,79 +163,69 @@ fn sets_of_images_are_converted() {
         assert_eq!(a.shape(), [3, 9, 11]);
     }
 
-    let mixed = format!(
-        "--shuffle --gray -resize_height=6 -resize_width 5 --encode_type png {} list grey",
-        images()
-    );
-    run(&mixed);
+    let options = "--shuffle --gray -resize_height=6 -resize_width 5 --encode_type png";
+    run(&format!("{options} {} list grey", images()));
     let mut source = LmdbSource::open(folder.path("grey")).unwrap();
     let mut record = Record::default();
     source.read(&mut record).unwrap();
     assert_eq!(record.shape(), [1, 6, 5]);
     folder.write("two", "color.png 1\n");
     let refused = folder.run(&format!("convert-imageset --encode_type jpg {} two x", images()));
-    refused.failed_with(&["a file of type `jpg` cannot be made"]);
+    refused.failed_with(&["cannot encode as `jpg`"]);
 
     let mean = folder.run("compute-image-mean pixels mean.binaryproto").succeeded();
     assert!(mean.out.starts_with("3 records\nmean_value channel [0]: "), "{mean:?}");
     let mean: BlobProto = proto::read_binary(folder.path("mean.binaryproto")).unwrap();
     let extents = [mean.num(), mean.channels(), mean.height(), mean.width()];
     assert_eq!((extents, mean.data.len()), ([1, 3, 9, 11], 297));
-    let of = |record: &Record, at: usize| match record.values() {
-        RecordValues::Bytes(bytes) => f64::from(bytes[at]),
+    let value = |record: &Record, i: usize| match record.values() {
+        RecordValues::Bytes(bytes) => f64::from(bytes[i]),
         RecordValues::Floats(_) => panic!("floats"),
     };
-    for (at, got) in mean.data.iter().enumerate() {
-        let want = records("pixels").iter().map(|record| of(record, at)).sum::<f64>() / 3.0;
+    let pixels = records("pixels");
+    for (i, got) in mean.data.iter().enumerate() {
+        let want = pixels.iter().map(|record| value(record, i)).sum::<f64>() / 3.0;
         assert_eq!(*got, want as f32);
     }
 }
 
-/// The layer `ImageData`, beside the images as they are decoded.
 #[test]
-fn nets_read_lists_of_images() {
+fn an_image_data_layer_returns_the_decoded_images() {
     let folder = Folder::new("databases-images");
     folder.write("list", "color.png 1\npalette.png 4\ngray.png 2\n");
-    let definition = |more: &str| {
-        let (list, root) = (folder.path("list").display().to_string(), images());
-        proto::parse_text::<NetParameter>(
-            &format!(
-                "layer {{ name: 'i' type: 'ImageData' top: 'x' top: 'l'
-                 image_data_param {{ source: '{list}' root_folder: '{root}' batch_size: 2 {more} }} }}"
-            ),
-            "net",
-        )
-    };
     let net = |more: &str| {
-        let device = CpuDevice::with_threads(1).unwrap();
-        Net::<f32, _>::builder(&device).build(&definition(more).unwrap()).unwrap()
+        let (list, root) = (folder.path("list").display().to_string(), images());
+        build(&format!(
+            "layer {{ name: 'i' type: 'ImageData' top: 'x' top: 'l'
+             image_data_param {{ source: '{list}' root_folder: '{root}' batch_size: 2 {more} }} }}"
+        ))
     };
-    let mut colors = net("");
-    let mut seen = Vec::new();
+    let mut colors = net("").unwrap();
+    let mut labels = Vec::new();
     for _ in 0..3 {
         colors.forward().unwrap();
         assert_eq!(**colors.blob("x").unwrap().shape(), [2, 3, 9, 11]);
-        seen.extend(colors.blob("l").unwrap().data().unwrap().host().unwrap().to_vec());
+        labels.extend(values(&colors, "l"));
     }
-    assert_eq!(seen, [1.0, 4.0, 2.0, 1.0, 4.0, 2.0]);
-    let x = colors.blob("x").unwrap().data().unwrap().host().unwrap().to_vec();
+    assert_eq!(labels, [1.0, 4.0, 2.0, 1.0, 4.0, 2.0]);
     let mut record = Record::default();
     Image::read(format!("{}gray.png", images()), Color::Bgr).unwrap().store(&mut record).unwrap();
     let RecordValues::Bytes(bytes) = record.values() else { panic!("floats") };
-    assert_eq!(x[297..], bytes.iter().map(|byte| f32::from(*byte)).collect::<Vec<_>>());
+    assert_eq!(
+        values(&colors, "x")[297..],
+        bytes.iter().map(|byte| f32::from(*byte)).collect::<Vec<_>>()
+    );
 
-    let mut grey = net("is_color: false new_height: 4 new_width: 5 shuffle: true rand_skip: 2");
+    let grey = net("is_color: false new_height: 4 new_width: 5 shuffle: true rand_skip: 2");
+    let mut grey = grey.unwrap();
     grey.forward().unwrap();
     assert_eq!(**grey.blob("x").unwrap().shape(), [2, 1, 4, 5]);
-    let device = CpuDevice::with_threads(1).unwrap();
-    let half = Net::<f32, _>::builder(&device).build(&definition("new_height: 4").unwrap());
-    let text = half.err().unwrap().to_string();
-    assert!(text.contains("needs both of new_height and new_width"), "{text}");
+    let text = net("new_height: 4").err().unwrap().to_string();
+    assert!(text.contains("give both new_height and new_width"), "{text}");
 }
 
-/// The layer `WindowData`: what a batch is made of, and that a seed gives it.
 #[test]
-fn nets_draw_windows_of_images() {
+fn a_window_data_layer_draws_batches_that_depend_on_the_seed_only() {
     let folder = format!("{}/../windows/", images());
     let definition = format!(
         "layer {{ name: 'w' type: 'WindowData' top: 'x' top: 'l'
@@ -242,23 +240,21 @@ fn nets_draw_windows_of_images() {
         let batch = |_| {
             net.forward().unwrap();
             assert_eq!(**net.blob("x").unwrap().shape(), [8, 3, 8, 8]);
-            let values = |name| net.blob(name).unwrap().data().unwrap().host().unwrap().to_vec();
-            [values("x"), values("l")]
+            [values(&net, "x"), values(&net, "l")]
         };
         (0..4).map(batch).collect::<Vec<_>>()
     };
-    let drawn = batches(1);
-    for [_, labels] in &drawn {
+    let want = batches(1);
+    for [_, labels] in &want {
         assert_eq!(labels[..4], [0.0; 4]);
         assert!(labels[4..].iter().all(|label| (1.0..=4.0).contains(label)));
     }
-    assert_ne!(drawn[0], drawn[1]);
-    assert_eq!(batches(2), drawn);
+    assert_ne!(want[0], want[1]);
+    assert_eq!(batches(2), want);
 }
 
-/// The scores of a net in a database, by themselves and beside a second blob's.
 #[test]
-fn features_are_extracted() {
+fn extract_features_writes_the_values_of_blobs_to_databases() {
     let folder = Folder::new("databases-features");
     folder.run("train --solver solver.prototxt").succeeded();
     let extract = "extract-features lenet_iter_8.caffemodel net.prototxt";
@@ -277,31 +273,26 @@ fn features_are_extracted() {
     let mut record = Record::default();
     for _ in 0..3 {
         net.forward().unwrap();
-        for want in net.blob("ip").unwrap().data().unwrap().host().unwrap().chunks(10) {
+        for want in values(&net, "ip").chunks(10) {
             scores.read(&mut record).unwrap();
             assert_eq!((record.shape(), record.values()), ([10, 1, 1], RecordValues::Floats(want)));
         }
     }
-    folder.run(&format!("{extract} no,ip a,b 1")).failed_with(&["there is no blob `no`"]);
+    folder.run(&format!("{extract} no,ip a,b 1")).failed_with(&["unknown blob `no`"]);
     folder.run(&format!("{extract} ip a,b 1")).failed_with(&["1 blobs, but 2 databases"]);
     assert!(!folder.path("a").exists());
 }
 
-/// What a net writes as HDF5 is what another reads: batch by batch, over the end of the file.
+/// The reading net's batches continue across the end of the file.
 #[cfg(feature = "hdf5")]
 #[test]
-fn nets_write_and_read_hdf5() {
+fn an_hdf5_data_layer_reads_what_an_hdf5_output_layer_writes() {
     use cortado::layer::Hdf5OutputLayer;
 
     let folder = Folder::new("databases-hdf5");
     let file = folder.path("out put.h5").display().to_string();
     folder.write("list", format!("{file}\n"));
-    let device = CpuDevice::with_threads(1).unwrap();
-    let net = |text: &str| {
-        let definition = proto::parse_text::<NetParameter>(text, "net").unwrap();
-        Net::<f32, _>::builder(&device).build(&definition)
-    };
-    let mut writing = net(&format!(
+    let mut writing = build(&format!(
         "layer {{ name: 'd' type: 'Data' top: 'x' top: 'l'
            data_param {{ source: 'digits:train?count=20&seed=1' batch_size: 4 }} }}
          layer {{ name: 'o' type: 'HDF5Output' bottom: 'x' bottom: 'l'
@@ -311,8 +302,8 @@ fn nets_write_and_read_hdf5() {
     let (mut images, mut labels) = (Vec::new(), Vec::new());
     for pass in 0..3 {
         writing.forward().unwrap();
-        images.extend_from_slice(writing.blob("x").unwrap().data().unwrap().host().unwrap());
-        labels.extend_from_slice(writing.blob("l").unwrap().data().unwrap().host().unwrap());
+        images.extend(values(&writing, "x"));
+        labels.extend(values(&writing, "l"));
         if pass == 1 {
             writing.layer_as::<Hdf5OutputLayer>("o").unwrap().write().unwrap();
         }
@@ -321,7 +312,7 @@ fn nets_write_and_read_hdf5() {
 
     let list = folder.path("list").display().to_string();
     let reading = |more: &str| {
-        net(&format!(
+        build(&format!(
             "layer {{ name: 'h' type: 'HDF5Data' top: 'data' top: 'label' {more}
                hdf5_data_param {{ source: '{list}' batch_size: 5 }} }}"
         ))
@@ -331,13 +322,12 @@ fn nets_write_and_read_hdf5() {
         read.forward().unwrap();
         let (data, label) = (read.blob("data").unwrap(), read.blob("label").unwrap());
         assert_eq!((&**data.shape(), &**label.shape()), (&[5, 1, 28, 28][..], &[5, 1, 1, 1][..]));
-        let (data, label) = (data.data().unwrap(), label.data().unwrap());
-        for (i, item) in data.host().unwrap().chunks(784).enumerate() {
-            let at = (5 * pass + i) % 12;
-            assert_eq!(item, &images[784 * at..][..784]);
-            assert_eq!(label.host().unwrap()[i], labels[at]);
+        for (i, item) in values(&read, "data").chunks(784).enumerate() {
+            let row = (5 * pass + i) % 12;
+            assert_eq!(item, &images[784 * row..][..784]);
+            assert_eq!(values(&read, "label")[i], labels[row]);
         }
     }
     let text = reading("transform_param { scale: 2 }").err().unwrap().to_string();
-    assert!(text.contains("takes no transform_param"), "{text}");
+    assert!(text.contains("does not support transform_param"), "{text}");
 }

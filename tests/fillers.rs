@@ -1,4 +1,4 @@
-//! Fillers beside what real Caffe fills, and the promise of the same bits.
+//! Fillers compared with those of Caffe, and their bit-identical results for a key.
 #![cfg(feature = "net")]
 
 mod support;
@@ -26,7 +26,7 @@ fn parse(text: &str) -> Result<Filler, cortado::Error> {
     Filler::from_proto(&param)
 }
 
-/// Statistics of many draws: mean, standard deviation, least, greatest, share of zeros.
+/// Mean, standard deviation, minimum, maximum and fraction of zeros of many values.
 struct Stats {
     mean: f64,
     std: f64,
@@ -49,10 +49,12 @@ fn stats(values: &[f64]) -> Stats {
 }
 
 #[test]
-fn as_caffe_fills() {
-    let Some(folder) = testdata("golden/fillers", "fillers of real Caffe") else { return };
+fn values_have_the_statistics_of_caffes_fillers() {
+    let Some(folder) = testdata("golden/fillers", "the comparison with Caffe's fillers") else {
+        return;
+    };
     let cpu = CpuDevice::new();
-    let (mut exact, mut random, mut refused) = (0, 0, 0);
+    let (mut exact, mut random, mut rejected) = (0, 0, 0);
     for row in table(&folder.join("fillers.tsv")) {
         let name = &row[0];
         let text = if row[1] == "-" { "" } else { &row[1] };
@@ -60,13 +62,14 @@ fn as_caffe_fills() {
             "-" => Vec::new(),
             shape => shape.split(',').map(|extent| extent.parse().unwrap()).collect(),
         };
-        let one = |seed| parse(text).and_then(|filler| fill::<f32, _>(&cpu, &filler, &shape, seed));
+        let fill_with =
+            |seed| parse(text).and_then(|filler| fill::<f32, _>(&cpu, &filler, &shape, seed));
         if row[3] == "refuse" {
-            assert!(one(1).is_err(), "{name}");
-            refused += 1;
+            assert!(fill_with(1).is_err(), "{name}");
+            rejected += 1;
             continue;
         }
-        let first = one(1).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let first = fill_with(1).unwrap_or_else(|error| panic!("{name}: {error}"));
         if row[4] == "exact" {
             let path = folder.join("exact").join(format!("{name}.binaryproto"));
             let want: BlobProtoVector = proto::read_binary(path).unwrap();
@@ -76,30 +79,30 @@ fn as_caffe_fills() {
         }
         let number = |column: usize| row[column].parse::<f64>().unwrap();
         let draws = number(5) as u64;
-        let mut all: Vec<f64> = Vec::new();
+        let mut values: Vec<f64> = Vec::new();
         for seed in 0..draws.min(40_000 / first.len() as u64 + 1) {
-            all.extend(one(seed).unwrap().into_iter().map(f64::from));
+            values.extend(fill_with(seed).unwrap().into_iter().map(f64::from));
         }
-        let (ours, n) = (stats(&all), all.len() as f64);
-        // Six standard errors of a mean; a standard deviation's is smaller than that of a mean
-        // by √2 for a normal distribution, and smaller still for a uniform one.
+        let (actual, n) = (stats(&values), values.len() as f64);
+        // Six standard errors of the mean. That of the standard deviation is smaller: by √2 for a
+        // normal distribution, and by more for a uniform one.
         let (mean, std) = (number(8), number(9));
         let error = 6.0 * std / n.sqrt();
-        assert!((ours.mean - mean).abs() <= error, "{name}: mean {} {mean}", ours.mean);
-        assert!((ours.std - std).abs() <= error, "{name}: std {} {std}", ours.std);
+        assert!((actual.mean - mean).abs() <= error, "{name}: mean {} {mean}", actual.mean);
+        assert!((actual.std - std).abs() <= error, "{name}: std {} {std}", actual.std);
         let spread = number(7) - number(6);
-        assert!(ours.min >= number(6) - 0.2 * spread, "{name}: least {}", ours.min);
-        assert!(ours.max <= number(7) + 0.2 * spread, "{name}: greatest {}", ours.max);
+        assert!(actual.min >= number(6) - 0.2 * spread, "{name}: minimum {}", actual.min);
+        assert!(actual.max <= number(7) + 0.2 * spread, "{name}: maximum {}", actual.max);
         let zeros = number(11);
         let bound = 6.0 * (zeros * (1.0 - zeros) / n).sqrt() + 1e-4;
-        assert!((ours.zeros - zeros).abs() <= bound, "{name}: zeros {} {zeros}", ours.zeros);
+        assert!((actual.zeros - zeros).abs() <= bound, "{name}: zeros {} {zeros}", actual.zeros);
         random += 1;
     }
-    assert!(exact >= 15 && random >= 60 && refused >= 8, "{exact} {random} {refused}");
+    assert!(exact >= 15 && random >= 60 && rejected >= 8, "{exact} {random} {rejected}");
 }
 
 #[test]
-fn unit_ball_rows_add_up_to_one() {
+fn positive_unitball_rows_sum_to_one() {
     let values =
         fill::<f64, _>(&CpuDevice::new(), &Filler::PositiveUnitball, &[5, 3, 7], 1).unwrap();
     for row in values.chunks(21) {
@@ -109,31 +112,31 @@ fn unit_ball_rows_add_up_to_one() {
 }
 
 #[test]
-fn same_bits_on_any_number_of_threads() {
+fn values_are_bit_identical_for_any_number_of_threads() {
     let filler = parse("type: 'gaussian' std: 0.1 sparse: 3").unwrap();
-    let on = |threads| {
+    let fill_on = |threads| {
         let cpu = CpuDevice::with_threads(threads).unwrap();
         fill::<f32, _>(&cpu, &filler, &[100, 1001], 9).unwrap()
     };
-    let one = on(1);
-    assert!(one == on(2) && one == on(3));
-    assert!(one != fill::<f32, _>(&CpuDevice::new(), &filler, &[100, 1001], 10).unwrap());
+    let want = fill_on(1);
+    assert!(want == fill_on(2) && want == fill_on(3));
+    assert!(want != fill::<f32, _>(&CpuDevice::new(), &filler, &[100, 1001], 10).unwrap());
     let narrow = fill::<f16, _>(&CpuDevice::new(), &filler, &[100, 1001], 9).unwrap();
     let near = |(a, b): (&f32, &f16)| (f64::from(*a) - b.to_f64()).abs() <= 1e-3;
-    assert!(one.iter().zip(&narrow).all(near));
+    assert!(want.iter().zip(&narrow).all(near));
 }
 
 #[test]
-fn definitions_that_fill_nothing() {
-    for (text, says) in [
+fn invalid_fillers_and_empty_blobs_are_rejected() {
+    for (text, part) in [
         ("type: 'normal'", "`normal`"),
-        ("type: 'gaussian' std: 0", "positive std"),
-        ("type: 'gaussian' sparse: -2", "sparse -2"),
-        ("type: 'uniform' min: 1 max: 0", "min ≤ max"),
+        ("type: 'gaussian' std: 0", "positive `std`"),
+        ("type: 'gaussian' sparse: -2", "`sparse` -2"),
+        ("type: 'uniform' min: 1 max: 0", "`min` ≤ `max`"),
         ("type: 'xavier' sparse: 1", "sparse"),
     ] {
         let message = parse(text).unwrap_err().to_string();
-        assert!(message.starts_with("filler: ") && message.contains(says), "{message}");
+        assert!(message.starts_with("filler: ") && message.contains(part), "{message}");
     }
     let empty = fill::<f32, _>(&CpuDevice::new(), &Filler::default(), &[0, 3], 1);
     assert!(empty.unwrap_err().to_string().contains("no elements"));

@@ -1,9 +1,13 @@
-//! A convolution and the activation after it run as one where nothing can tell, with the bits that
-//! they have one after the other.
+//! Fusion of a convolution with the activation after it: results are bit-identical, and only
+//! activations whose fusion has no other effect are fused.
 #![cfg(feature = "net")]
 
+#[macro_use]
+#[path = "support/remote.rs"]
+mod remote;
+
 use cortado::{
-    CpuDevice, Device, Element, Memory, Net, Result, Solver, View, ViewMut, bf16,
+    CpuDevice, Device, Element, Net, Result, Solver, View, ViewMut, bf16,
     device::{SimulatedDevice, simulated::Fault},
     f16,
     kernel::{Conv, fallback},
@@ -15,32 +19,15 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
-/// Memory that is reached only by copies; it counts convolutions that are activated.
+/// A device with separate memory, which counts fused convolutions.
 #[derive(Clone, Debug, Default)]
-struct Counting {
-    activated: Arc<AtomicUsize>,
+struct CountingDevice {
+    fused: Arc<AtomicUsize>,
 }
 
-impl Memory for Counting {
-    type Buffer = Vec<u8>;
+remote_memory!(CountingDevice);
 
-    fn name(&self) -> String {
-        "counting".into()
-    }
-    fn alloc(&self, bytes: usize) -> Result<Vec<u8>> {
-        Ok(vec![0; bytes])
-    }
-    fn upload(&self, src: &[u8], dst: &mut Vec<u8>, at: usize) -> Result<()> {
-        dst[at..at + src.len()].copy_from_slice(src);
-        Ok(())
-    }
-    fn download(&self, src: &Vec<u8>, at: usize, dst: &mut [u8]) -> Result<()> {
-        dst.copy_from_slice(&src[at..at + dst.len()]);
-        Ok(())
-    }
-}
-
-impl Conv for Counting {
+impl Conv for CountingDevice {
     fn convolve_with_activation<T: Element>(
         &self,
         op: &Convolution,
@@ -50,16 +37,16 @@ impl Conv for Counting {
         function: Unary<T::Acc>,
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        self.activated.fetch_add(1, Relaxed);
+        self.fused.fetch_add(1, Relaxed);
         fallback::convolve_with_activation(self, op, x, filters, bias, function, y)
     }
 }
 
 cortado::families!(
-    Counting: Blas, Elementwise, Reductions, Random, Pooling, Normalize, Losses, Indexing, Update
+    CountingDevice: Blas, Elementwise, Reductions, Random, Pooling, Normalize, Losses, Indexing, Update
 );
 
-/// A convolution of `x` to `c`.
+/// A convolution from `x` to `c`.
 const CONVOLUTION: &str = "
     layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: [2, 3, 9, 8] } } }
     layer { name: 'conv' type: 'Convolution' bottom: 'x' top: 'c'
@@ -67,37 +54,37 @@ const CONVOLUTION: &str = "
         weight_filler { type: 'xavier' } bias_filler { value: 0.1 } } }
 ";
 
-/// A layer from `c` to `top`.
-fn after(kind: &str, top: &str, rest: &str) -> String {
+/// Returns a layer from `c` to `top`.
+fn layer_after(kind: &str, top: &str, rest: &str) -> String {
     format!("layer {{ name: 'next' type: '{kind}' bottom: 'c' top: '{top}' {rest} }}")
 }
 
-/// Activations in place that may be run with what is before them.
-fn activations() -> Vec<String> {
+/// Layers after the convolution that are fused with it.
+fn fusible() -> Vec<String> {
     vec![
-        after("ReLU", "c", ""),
-        after("ReLU", "c", "relu_param { negative_slope: 0.1 }"),
-        after("TanH", "c", ""),
-        after("Sigmoid", "c", ""),
+        layer_after("ReLU", "c", ""),
+        layer_after("ReLU", "c", "relu_param { negative_slope: 0.1 }"),
+        layer_after("TanH", "c", ""),
+        layer_after("Sigmoid", "c", ""),
     ]
 }
 
-/// What follows a convolution and may not be run with it.
-fn others() -> Vec<String> {
+/// Layers after the convolution that must not be fused with it.
+fn not_fusible() -> Vec<String> {
     vec![
-        // Its gradient asks for what it overwrites.
-        after("ReLU", "c", "relu_param { negative_slope: -0.5 }"),
-        after("Swish", "c", ""),
-        after("ReLU", "y", ""),
-        after("ReLU", "y", "") + "layer { name: 'also' type: 'TanH' bottom: 'c' top: 'z' }",
-        after("ReLU", "c", "loss_weight: 1"),
-        after("PReLU", "c", ""),
-        after("Power", "y", "") + "layer { name: 'last' type: 'ReLU' bottom: 'c' top: 'z' }",
+        // The gradient needs the input, which the activation overwrites.
+        layer_after("ReLU", "c", "relu_param { negative_slope: -0.5 }"),
+        layer_after("Swish", "c", ""),
+        layer_after("ReLU", "y", ""),
+        layer_after("ReLU", "y", "") + "layer { name: 'also' type: 'TanH' bottom: 'c' top: 'z' }",
+        layer_after("ReLU", "c", "loss_weight: 1"),
+        layer_after("PReLU", "c", ""),
+        layer_after("Power", "y", "") + "layer { name: 'last' type: 'ReLU' bottom: 'c' top: 'z' }",
     ]
 }
 
 fn net<T: Element, D: Device>(text: &str, device: &D, phase: Phase) -> Net<T, D> {
-    let definition = proto::parse_text(text, "a net of this test").unwrap();
+    let definition = proto::parse_text(text, "net.prototxt").unwrap();
     let net: Net<T, D> = Net::builder(device).phase(phase).seed(5).build(&definition).unwrap();
     let mut x = net.blob("x").unwrap().data_mut().unwrap();
     let values = x.host_mut().unwrap().iter_mut().enumerate();
@@ -106,12 +93,12 @@ fn net<T: Element, D: Device>(text: &str, device: &D, phase: Phase) -> Net<T, D>
     net
 }
 
-fn one_by_one<T: Element, D: Device>(net: &mut Net<T, D>) -> f64 {
+fn forward_one_by_one<T: Element, D: Device>(net: &mut Net<T, D>) -> f64 {
     let layers = 0..net.layer_names().len();
-    layers.map(|place| net.forward_layers(place..place + 1).unwrap()).sum()
+    layers.map(|index| net.forward_layers(index..index + 1).unwrap()).sum()
 }
 
-/// The bytes of all blobs.
+/// Returns the bytes of all blobs.
 fn bytes<T: Element, D: Device>(net: &Net<T, D>) -> Vec<u8> {
     let blobs = net.blobs().map(|(_, blob)| {
         bytemuck::cast_slice::<T, u8>(blob.data().unwrap().host().unwrap()).to_vec()
@@ -119,115 +106,116 @@ fn bytes<T: Element, D: Device>(net: &Net<T, D>) -> Vec<u8> {
     blobs.collect::<Vec<_>>().concat()
 }
 
-fn same_bits<T: Element, D: Device>(device: &D) {
-    for next in activations().into_iter().chain(others()) {
+fn values(net: &Net<f32, CountingDevice>, blob: &str) -> Vec<f32> {
+    net.blob(blob).unwrap().data().unwrap().host().unwrap().to_vec()
+}
+
+fn assert_bit_identical<T: Element, D: Device>(device: &D) {
+    for next in fusible().into_iter().chain(not_fusible()) {
         let text = CONVOLUTION.to_owned() + &next;
         let [mut one, mut two] = [0, 1].map(|_| net::<T, D>(&text, device, Phase::Train));
-        assert_eq!(one.forward().unwrap(), one_by_one(&mut two), "{next}");
+        assert_eq!(one.forward().unwrap(), forward_one_by_one(&mut two), "{next}");
         assert!(bytes(&one) == bytes(&two), "{next}");
     }
 }
 
 #[test]
-fn results_are_those_of_one_after_the_other() {
+fn fused_results_are_bit_identical() {
     for threads in [1, 3] {
         let device = CpuDevice::with_threads(threads).unwrap();
-        same_bits::<f32, _>(&device);
-        same_bits::<f64, _>(&device);
-        same_bits::<f16, _>(&device);
-        same_bits::<bf16, _>(&device);
+        assert_bit_identical::<f32, _>(&device);
+        assert_bit_identical::<f64, _>(&device);
+        assert_bit_identical::<f16, _>(&device);
+        assert_bit_identical::<bf16, _>(&device);
     }
-    same_bits::<f32, _>(&SimulatedDevice::new());
-    same_bits::<bf16, _>(&SimulatedDevice::new());
-    same_bits::<f32, _>(&Counting::default());
+    assert_bit_identical::<f32, _>(&SimulatedDevice::new());
+    assert_bit_identical::<bf16, _>(&SimulatedDevice::new());
+    assert_bit_identical::<f32, _>(&CountingDevice::default());
 }
 
 #[test]
-fn they_run_as_one_where_nothing_can_tell() {
+fn only_fusible_activations_are_fused() {
     let count = |text: &str, phase| {
-        let device = Counting::default();
+        let device = CountingDevice::default();
         net::<f32, _>(text, &device, phase).forward().unwrap();
-        device.activated.load(Relaxed)
+        device.fused.load(Relaxed)
     };
     for phase in [Phase::Train, Phase::Test] {
-        for next in activations() {
+        for next in fusible() {
             assert_eq!(count(&(CONVOLUTION.to_owned() + &next), phase), 1, "{next}");
         }
-        for next in others() {
+        for next in not_fusible() {
             assert_eq!(count(&(CONVOLUTION.to_owned() + &next), phase), 0, "{next}");
         }
     }
-    // Whoever reads the activation's result comes later.
-    let readers = after("ReLU", "c", "")
+    // Later layers that read the result of the activation do not prevent the fusion.
+    let readers = layer_after("ReLU", "c", "")
         + "layer { name: 'a' type: 'TanH' bottom: 'c' top: 'a' }
            layer { name: 'b' type: 'TanH' bottom: 'c' top: 'b' }";
     assert_eq!(count(&(CONVOLUTION.to_owned() + &readers), Phase::Train), 1);
 }
 
-/// Parts of a net end where they are said to end.
 #[test]
-fn a_part_that_ends_between_them_does_not_run_the_second() {
-    let device = Counting::default();
-    let text = CONVOLUTION.to_owned() + &after("ReLU", "c", "");
+fn a_partial_pass_that_ends_before_the_activation_is_not_fused() {
+    let device = CountingDevice::default();
+    let text = CONVOLUTION.to_owned() + &layer_after("ReLU", "c", "");
     let mut net = net::<f32, _>(&text, &device, Phase::Train);
     net.forward_layers(0..2).unwrap();
-    assert_eq!(device.activated.load(Relaxed), 0);
-    let of =
-        |net: &Net<f32, Counting>| net.blob("c").unwrap().data().unwrap().host().unwrap().to_vec();
-    let sums = of(&net);
+    assert_eq!(device.fused.load(Relaxed), 0);
+    let c = |net: &Net<f32, CountingDevice>| values(net, "c");
+    let sums = c(&net);
     assert!(sums.iter().any(|&sum| sum < 0.0));
     net.forward_layers(2..3).unwrap();
     let want: Vec<f32> = sums.iter().map(|sum| sum.max(0.0)).collect();
-    assert_eq!(of(&net), want);
+    assert_eq!(c(&net), want);
     net.forward_layers(1..3).unwrap();
-    assert_eq!((of(&net), device.activated.load(Relaxed)), (want, 1));
+    assert_eq!((c(&net), device.fused.load(Relaxed)), (want, 1));
 }
 
 #[test]
-fn an_error_of_either_names_both() {
+fn an_error_of_a_fused_layer_names_both_layers() {
     let device = SimulatedDevice::new();
-    let text = CONVOLUTION.to_owned() + &after("ReLU", "c", "");
+    let text = CONVOLUTION.to_owned() + &layer_after("ReLU", "c", "");
     let mut net = net::<f32, _>(&text, &device, Phase::Train);
     for launch in [1, 2] {
         device.inject_fault(Fault::Launch, launch);
         let error = net.forward().unwrap_err().to_string();
-        let said = error.contains("layer `conv` (Convolution)") && error.contains("`next`");
-        assert!(said && error.contains("injected"), "{error}");
+        for part in ["layer `conv` (Convolution)", "`next`", "injected"] {
+            assert!(error.contains(part), "{error}");
+        }
     }
     net.forward().unwrap();
 }
 
 #[test]
-fn nets_that_reuse_memory_have_the_same_results() {
+fn fused_layers_in_nets_that_reuse_memory_have_the_same_results() {
     let text = CONVOLUTION.to_owned()
-        + &after("ReLU", "c", "")
+        + &layer_after("ReLU", "c", "")
         + "layer { name: 'second' type: 'Convolution' bottom: 'c' top: 'd'
              convolution_param { num_output: 3 kernel_size: 2
                weight_filler { type: 'xavier' } } }
            layer { name: 'tanh' type: 'TanH' bottom: 'd' top: 'd' }
            layer { name: 'pool' type: 'Pooling' bottom: 'd' top: 'y'
              pooling_param { kernel_size: 2 } }";
-    let device = Counting::default();
+    let device = CountingDevice::default();
     let mut whole = net::<f32, _>(&text, &device, Phase::Test);
-    one_by_one(&mut whole);
-    assert_eq!(device.activated.load(Relaxed), 0);
-    let definition = proto::parse_text(&text, "a net of this test").unwrap();
+    forward_one_by_one(&mut whole);
+    assert_eq!(device.fused.load(Relaxed), 0);
+    let definition = proto::parse_text(&text, "net.prototxt").unwrap();
     let builder = Net::<f32, _>::builder(&device).seed(5).reuse_memory(true);
     let mut shared = builder.build(&definition).unwrap();
-    let [x, mut to] = [&whole, &shared].map(|net| net.blob("x").unwrap().share());
-    to.copy_from(&x, false, false).unwrap();
+    let [x, mut target] = [&whole, &shared].map(|net| net.blob("x").unwrap().share());
+    target.copy_from(&x, false, false).unwrap();
     shared.forward().unwrap();
-    assert_eq!(device.activated.load(Relaxed), 2);
-    let result =
-        |net: &Net<f32, Counting>| net.blob("y").unwrap().data().unwrap().host().unwrap().to_vec();
-    assert_eq!(result(&shared), result(&whole));
+    assert_eq!(device.fused.load(Relaxed), 2);
+    assert_eq!(values(&shared, "y"), values(&whole, "y"));
 }
 
-/// With `debug_info`, a solver runs layers one by one and shows what is between them.
+/// With `debug_info`, a solver runs the layers one by one, so none are fused.
 #[test]
-fn training_leaves_the_same_weights() {
+fn training_with_fused_layers_is_bit_identical() {
     let train = |rest: &str| {
-        let device = Counting::default();
+        let device = CountingDevice::default();
         let text = format!(
             "base_lr: 0.05 lr_policy: 'fixed' random_seed: 3 snapshot_after_train: false {rest}
              net_param {{
@@ -244,16 +232,16 @@ fn training_leaves_the_same_weights() {
                  top: 'loss' }} }}"
         );
         let param = proto::parse_text(text, "solver.prototxt").unwrap();
-        let mut solver = Solver::<f32, Counting>::new(param, &device).unwrap();
+        let mut solver = Solver::<f32, CountingDevice>::new(param, &device).unwrap();
         solver.step(4).unwrap();
         let weights = solver.net().learnable_params().map(|param| {
             let data = param.blob().data().unwrap();
             data.host().unwrap().iter().map(|value| value.to_bits()).collect::<Vec<_>>()
         });
-        (weights.collect::<Vec<_>>().concat(), device.activated.load(Relaxed))
+        (weights.collect::<Vec<_>>().concat(), device.fused.load(Relaxed))
     };
-    let (as_one, activated) = train("");
-    let (one_by_one, none) = train("debug_info: true display: 1");
-    assert_eq!((activated, none), (4, 0));
-    assert!(as_one == one_by_one, "weights differ");
+    let (fused_weights, fused) = train("");
+    let (weights, not_fused) = train("debug_info: true display: 1");
+    assert_eq!((fused, not_fused), (4, 0));
+    assert!(fused_weights == weights, "weights differ");
 }

@@ -1,5 +1,5 @@
-//! What `src/proto` includes is what `proto/caffe.proto` gives. With `CORTADO_UPDATE` set, it is
-//! made so.
+//! Compares `src/proto/generated` with what `proto/caffe.proto` generates. With `CORTADO_UPDATE`
+//! set, writes the files instead.
 
 use prost_build::{Config, Module};
 use protox::{
@@ -12,7 +12,7 @@ use std::{env, fs, path::Path};
 
 const UPDATE: &str = "CORTADO_UPDATE=1 cargo test --no-default-features --test generated";
 
-/// Messages whose Rust names differ from Caffe's in capitals; documented under both.
+/// Messages whose Rust names differ from Caffe's in capitals; Caffe's become `doc(alias)`.
 const RENAMED: [&str; 8] = [
     "ELUParameter",
     "HDF5DataParameter",
@@ -25,24 +25,24 @@ const RENAMED: [&str; 8] = [
 ];
 
 #[test]
-fn committed_messages_are_of_the_committed_definition() {
+fn committed_files_match_the_definition() {
     let messages = protox::compile(["proto/caffe.proto"], ["proto"]).unwrap();
-    let committed = [
+    let generated = [
         ("caffe.rs", types(&messages).into_bytes()),
         ("caffe_schema.rs", schema(&messages).into_bytes()),
         ("caffe.fds", descriptors(messages)),
     ];
-    for (name, content) in committed {
+    for (name, content) in generated {
         let path = Path::new("src/proto/generated").join(name);
         if env::var_os("CORTADO_UPDATE").is_some() {
             fs::write(&path, &content).unwrap();
         }
         let same = fs::read(&path).is_ok_and(|found| found == content);
-        assert!(same, "{} is not what proto/caffe.proto gives: run {UPDATE}", path.display());
+        assert!(same, "{}: outdated; run {UPDATE}", path.display());
     }
 }
 
-/// Rust types, as prost makes them.
+/// Generates the Rust types with prost.
 fn types(messages: &FileDescriptorSet) -> String {
     let mut config = Config::new();
     config.enable_type_names();
@@ -56,8 +56,7 @@ fn types(messages: &FileDescriptorSet) -> String {
     modules.remove(&module("caffe")).unwrap()
 }
 
-/// Descriptors, by which text is read and printed. Comments have become documentation of the
-/// types; the library does without.
+/// Encodes the descriptors, which the text format uses, without comments.
 fn descriptors(mut messages: FileDescriptorSet) -> Vec<u8> {
     for file in &mut messages.file {
         file.source_code_info = None;
@@ -65,8 +64,8 @@ fn descriptors(mut messages: FileDescriptorSet) -> Vec<u8> {
     messages.encode_to_vec()
 }
 
-/// Tables of messages and fields, as Rust code: descriptors would need a library to read them,
-/// which a build without the text format does without.
+/// Generates the tables of messages and fields as Rust code. Descriptors need prost-reflect, which
+/// a build without the text format does not have.
 fn schema(messages: &FileDescriptorSet) -> String {
     let pool = DescriptorPool::from_file_descriptor_set(messages.clone()).unwrap();
     let all: Vec<MessageDescriptor> = pool.all_messages().collect();
@@ -90,7 +89,7 @@ fn schema(messages: &FileDescriptorSet) -> String {
     code + "];\n"
 }
 
-/// How a field's values are encoded; a nested message by its place in the table.
+/// Returns the encoding of a field's values; a nested message by its index in the table.
 fn kind(field: &FieldDescriptor, all: &[MessageDescriptor]) -> String {
     match field.kind() {
         Kind::Message(message) => {

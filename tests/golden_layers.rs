@@ -1,73 +1,52 @@
-//! Layers and small nets, forward and backward, beside results of real Caffe.
+//! Compares forward and backward passes of layers and small nets with results of Caffe.
 #![cfg(feature = "net")]
 
 #[path = "support/golden.rs"]
 mod golden;
+#[path = "support/remote.rs"]
+mod remote;
 mod support;
 
 use cortado::{
-    Blob, CpuDevice, Device, Element, Error, LayerRegistry, Memory, Net,
+    Blob, CpuDevice, Device, Element, LayerRegistry, Net,
+    blob::ReadGuard,
     device::SimulatedDevice,
     proto::{self, BlobProto, NetParameter},
 };
 use golden::{Tolerances, golden};
+use remote::Remote;
 use std::path::Path;
 use support::{table, testdata};
 
-/// Cases in which gradients are right where Caffe's are not: docs/decisions/0013.
-const RIGHT_IN_PLACE: [&str; 3] = ["bnll_inplace", "clip_inplace", "power_inplace_linear"];
-
-/// Memory that is reached only by copies; all kernels run on the host.
-#[derive(Clone, Debug)]
-struct Remote;
-
-impl Memory for Remote {
-    type Buffer = Vec<u8>;
-
-    fn name(&self) -> String {
-        "remote".into()
-    }
-    fn alloc(&self, bytes: usize) -> cortado::Result<Vec<u8>> {
-        Ok(vec![0; bytes])
-    }
-    fn upload(&self, src: &[u8], dst: &mut Vec<u8>, at: usize) -> cortado::Result<()> {
-        dst[at..at + src.len()].copy_from_slice(src);
-        Ok(())
-    }
-    fn download(&self, src: &Vec<u8>, at: usize, dst: &mut [u8]) -> cortado::Result<()> {
-        dst.copy_from_slice(&src[at..at + dst.len()]);
-        Ok(())
-    }
-}
-
-cortado::families!(Remote);
+/// Cases whose gradients differ from Caffe's, which are wrong: see docs/decisions/0013.
+const CAFFE_IS_WRONG: [&str; 3] = ["bnll_inplace", "clip_inplace", "power_inplace_linear"];
 
 #[test]
-fn f32_on_the_cpu() {
+fn golden_cases_pass_in_f32_on_the_cpu() {
     run_all::<f32, _>(&CpuDevice::new());
 }
 
 #[test]
-fn f64_on_the_cpu() {
+fn golden_cases_pass_in_f64_on_the_cpu() {
     run_all::<f64, _>(&CpuDevice::new());
 }
 
 #[test]
-fn f32_on_a_discrete_device() {
+fn golden_cases_pass_on_a_device_with_separate_memory() {
     run_all::<f32, _>(&Remote);
 }
 
 #[test]
-fn f32_on_the_mirror_device() {
+fn golden_cases_pass_on_the_simulated_device() {
     run_all::<f32, _>(&SimulatedDevice::new());
 }
 
 fn run_all<T: Element, D: Device>(device: &D) {
-    let Some(set) = testdata("golden/layers", "the layers of real Caffe") else { return };
+    let Some(set) = testdata("golden/layers", "the golden layers of Caffe") else { return };
     let tolerances = Tolerances::read(&set);
     let registry = LayerRegistry::<T, D>::standard();
     let known: Vec<&str> = registry.kinds().collect();
-    let (mut passed, mut wrong) = (0, Vec::new());
+    let (mut passed, mut failures) = (0, Vec::new());
     for row in table(&set.join("cases.tsv")) {
         let (case, forwards, backward) = (&row[0], row[4].parse().unwrap(), row[5] == "1");
         if !row[2].split(',').all(|kind| known.contains(&kind)) {
@@ -80,14 +59,15 @@ fn run_all<T: Element, D: Device>(device: &D) {
         });
         match checked {
             Ok(()) => passed += 1,
-            Err(why) => wrong.push(format!("{case}: {why}")),
+            Err(why) => failures.push(format!("{case}: {why}")),
         }
     }
-    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), passed + wrong.len(), wrong.join("\n"));
-    assert!(passed >= 445, "only {passed} cases ran");
+    let (failed, text) = (failures.len(), failures.join("\n"));
+    assert!(failures.is_empty(), "{failed} of {} cases failed:\n{text}", passed + failed);
+    assert!(passed >= 445, "expected at least 445 cases, found {passed}");
 }
 
-/// A golden case and the net that has to reproduce it.
+/// A golden case and the net that must reproduce it.
 struct Case<T: Element, D: Device> {
     net: Net<T, D>,
     blobs: Vec<(String, String, BlobProto)>,
@@ -96,43 +76,39 @@ struct Case<T: Element, D: Device> {
 impl<T: Element, D: Device> Case<T, D> {
     fn build(folder: &Path, device: &D) -> Result<Self, String> {
         let mut definition: NetParameter = proto::read_net(folder.join("net.prototxt")).unwrap();
-        for layer in &mut definition.layer {
-            // Files lie beside the net.
-            if let Some(infogain) = &mut layer.infogain_loss_param {
-                let beside = |file| folder.join(file).display().to_string();
-                infogain.source = infogain.source.take().map(beside);
-            }
+        for infogain in definition.layer.iter_mut().filter_map(|l| l.infogain_loss_param.as_mut()) {
+            // The path of the matrix is relative to the folder of the net.
+            let source = infogain.source.take();
+            infogain.source = source.map(|file| folder.join(file).display().to_string());
         }
-        let net = Net::builder(device).build(&definition).map_err(said)?;
+        let net = Net::builder(device).build(&definition).map_err(text)?;
         Ok(Self { net, blobs: golden(folder) })
     }
 
-    /// The golden blobs of one kind.
-    fn of(&self, kind: &str) -> Vec<(String, BlobProto)> {
-        let of_kind = self.blobs.iter().filter(|(k, _, _)| k == kind);
-        of_kind.map(|(_, name, blob)| (name.clone(), blob.clone())).collect()
+    /// Returns the golden blobs of one kind.
+    fn blobs(&self, kind: &str) -> Vec<(String, BlobProto)> {
+        let blobs = self.blobs.iter().filter(|(k, _, _)| k == kind);
+        blobs.map(|(_, name, blob)| (name.clone(), blob.clone())).collect()
     }
 
     fn blob(&self, name: &str) -> Result<&Blob<T, D>, String> {
-        self.net.blob(name).ok_or_else(|| format!("there is no blob `{name}`"))
+        self.net.blob(name).ok_or_else(|| format!("blob `{name}` is missing"))
     }
 
-    /// A parameter called `layer.index`.
+    /// Returns the parameter called `layer.index`.
     fn param(&self, name: &str) -> Result<Blob<T, D>, String> {
         let (layer, index) = name.rsplit_once('.').unwrap();
-        let missing = || format!("there is no parameter `{name}`");
+        let missing = || format!("parameter `{name}` is missing");
         let layer = self.net.layer(layer).ok_or_else(missing)?;
         let param = layer.params().get(index.parse::<usize>().unwrap()).ok_or_else(missing)?;
         Ok(param.share())
     }
 
     fn set_inputs(&mut self, kind: &str) -> Result<(), String> {
-        for (name, value) in self.of(kind) {
-            self.net
-                .blob_mut(&name)
-                .ok_or("no such input")?
-                .from_proto(&value, true)
-                .map_err(said)?;
+        for (name, value) in self.blobs(kind) {
+            let blob =
+                self.net.blob_mut(&name).ok_or_else(|| format!("blob `{name}` is missing"))?;
+            blob.from_proto(&value, true).map_err(text)?;
         }
         Ok(())
     }
@@ -144,79 +120,84 @@ impl<T: Element, D: Device> Case<T, D> {
         forwards: usize,
         backward: bool,
     ) -> Result<(), String> {
-        for (name, value) in self.of("param") {
-            self.param(&name)?.from_proto(&value, false).map_err(said)?;
+        for (name, value) in self.blobs("param") {
+            self.param(&name)?.from_proto(&value, false).map_err(text)?;
         }
         let mut losses = Vec::new();
         for _ in 0..forwards {
             self.set_inputs("input")?;
-            losses.push(self.net.forward().map_err(said)?);
+            losses.push(self.net.forward().map_err(text)?);
         }
         let compare = |kind: &str, name: &str, got: &[f64], want: &BlobProto| {
             tolerances.compare((case, kind, name), got, &want.data)
         };
-        for (name, want) in self.of("loss") {
+        for (name, want) in self.blobs("loss") {
             compare("loss", &name, &losses, &want)?;
         }
         for kind in ["top", "blob"] {
-            for (name, want) in self.of(kind) {
+            for (name, want) in self.blobs(kind) {
                 let blob = self.blob(&name)?;
-                let shape: Vec<_> = want.shape.iter().flat_map(|shape| &shape.dim).collect();
-                let same = shape.iter().copied().eq(&ints(blob.shape()));
-                if !same {
-                    return Err(format!("{name} has shape {}, not {shape:?}", blob.shape()));
+                let shape: Vec<_> =
+                    want.shape.iter().flat_map(|shape| &shape.dim).copied().collect();
+                if !blob.shape().iter().map(|&extent| extent as i64).eq(shape.iter().copied()) {
+                    return Err(format!(
+                        "{name}: expected shape {shape:?}, found {}",
+                        blob.shape()
+                    ));
                 }
                 compare(kind, &name, &data(blob)?, &want)?;
             }
         }
-        for (name, want) in self.of("param_after") {
+        for (name, want) in self.blobs("param_after") {
             compare("param_after", &name, &data(&self.param(&name)?)?, &want)?;
         }
         if backward {
             self.backward()?;
             for kind in ["bottom_diff", "blob_diff"] {
-                for (name, want) in self.of(kind) {
+                for (name, want) in self.blobs(kind) {
                     let same = compare(kind, &name, &diff(self.blob(&name)?)?, &want);
-                    match RIGHT_IN_PLACE.contains(&case) {
-                        true => assert!(same.is_err(), "{case} is listed as other than Caffe's"),
+                    match CAFFE_IS_WRONG.contains(&case) {
+                        true => {
+                            assert!(same.is_err(), "{case} equals Caffe; remove it from the list")
+                        }
                         false => same?,
                     }
                 }
             }
-            for (name, want) in self.of("param_diff") {
+            for (name, want) in self.blobs("param_diff") {
                 compare("param_diff", &name, &diff(&self.param(&name)?)?, &want)?;
             }
         }
-        if !self.of("input2").is_empty() {
+        if !self.blobs("input2").is_empty() {
             self.set_inputs("input2")?;
-            self.net.reshape().map_err(said)?;
-            self.net.forward().map_err(said)?;
-            for (name, want) in self.of("top2") {
+            self.net.reshape().map_err(text)?;
+            self.net.forward().map_err(text)?;
+            for (name, want) in self.blobs("top2") {
                 compare("top2", &name, &data(self.blob(&name)?)?, &want)?;
             }
         }
         Ok(())
     }
 
-    /// A case whose mask is free: it has Caffe's values, in Caffe's shares, and the gradient's is
-    /// the same.
+    /// Checks a case with a random mask: its values and their fraction equal Caffe's, and the
+    /// gradient has the same mask.
     fn check_dropout(&mut self, case: &str, tolerances: &Tolerances) -> Result<(), String> {
         self.set_inputs("input")?;
-        self.net.forward().map_err(said)?;
-        let first = |kind: &str| self.of(kind).swap_remove(0);
+        self.net.forward().map_err(text)?;
+        let first = |kind: &str| self.blobs(kind).swap_remove(0);
         let ((x, input), (y, mask)) = (first("input"), first("mask"));
         let (_, top_diff) = first("top_diff");
         let factor = f64::from(mask.data.iter().copied().fold(0.0, f32::max));
         let top = data(self.blob(&y)?)?;
-        let ours: Vec<f64> = top.iter().map(|&y| if y == 0.0 { 0.0 } else { factor }).collect();
+        let drawn: Vec<f64> = top.iter().map(|&y| if y == 0.0 { 0.0 } else { factor }).collect();
         let (n, p) = (top.len() as f64, 1.0 / factor);
-        let stay = ours.iter().filter(|&&m| m != 0.0).count() as f64;
-        if (stay - n * p).abs() > 4.0 * (n * p * (1.0 - p)).sqrt() {
-            return Err(format!("{stay} of {n} elements stay, with probability {p}"));
+        let kept = drawn.iter().filter(|&&m| m != 0.0).count() as f64;
+        if (kept - n * p).abs() > 4.0 * (n * p * (1.0 - p)).sqrt() {
+            return Err(format!("{kept} of {n} elements are kept, with probability {p}"));
         }
         self.backward()?;
         let masked = |from: &BlobProto| -> Vec<f32> {
-            from.data.iter().zip(&ours).map(|(x, mask)| (f64::from(*x) * mask) as f32).collect()
+            from.data.iter().zip(&drawn).map(|(x, mask)| (f64::from(*x) * mask) as f32).collect()
         };
         tolerances.compare((case, "top", &y), &top, &masked(&input))?;
         let gradient = diff(self.blob(&x)?)?;
@@ -224,39 +205,40 @@ impl<T: Element, D: Device> Case<T, D> {
         Ok(())
     }
 
-    /// A backward pass from the case's gradients, zero where it gives none.
+    /// Runs a backward pass from the case's gradients, which are zero for other outputs.
     fn backward(&mut self) -> Result<(), String> {
-        self.net.clear_param_diffs().map_err(said)?;
-        let given = self.of("top_diff");
+        self.net.clear_param_diffs().map_err(text)?;
+        let gradients = self.blobs("top_diff");
         for (name, blob, weight) in self.net.outputs() {
-            let values = given.iter().find(|(top, _)| top == name).map(|(_, blob)| &blob.data);
+            let values = gradients.iter().find(|(top, _)| top == name).map(|(_, blob)| &blob.data);
             if values.is_none() && weight != 0.0 {
                 continue;
             }
-            let mut diff = blob.diff_mut().map_err(said)?;
-            let diff = diff.host_mut().map_err(said)?;
+            let mut diff = blob.diff_mut().map_err(text)?;
+            let diff = diff.host_mut().map_err(text)?;
             for (i, diff) in diff.iter_mut().enumerate() {
                 *diff = T::from_f64(values.map_or(0.0, |values| values[i].into()));
             }
         }
-        self.net.backward().map_err(said)
+        self.net.backward().map_err(text)
     }
 }
 
 fn data<T: Element, D: Device>(blob: &Blob<T, D>) -> Result<Vec<f64>, String> {
-    let data = blob.data().map_err(said)?;
-    Ok(data.host().map_err(said)?.iter().map(|value| value.to_f64()).collect())
+    values(blob.data())
 }
 
 fn diff<T: Element, D: Device>(blob: &Blob<T, D>) -> Result<Vec<f64>, String> {
-    let diff = blob.diff().map_err(said)?;
-    Ok(diff.host().map_err(said)?.iter().map(|value| value.to_f64()).collect())
+    values(blob.diff())
 }
 
-fn ints(shape: &[usize]) -> Vec<i64> {
-    shape.iter().map(|&extent| extent as i64).collect()
+fn values<T: Element, D: Device>(
+    guard: cortado::Result<ReadGuard<'_, T, D>>,
+) -> Result<Vec<f64>, String> {
+    let guard = guard.map_err(text)?;
+    Ok(guard.host().map_err(text)?.iter().map(|value| value.to_f64()).collect())
 }
 
-fn said(error: Error) -> String {
+fn text(error: cortado::Error) -> String {
     error.to_string()
 }

@@ -1,6 +1,5 @@
-//! Doubtful definitions beside what real Caffe makes of them: what it refuses, or crashes on, is an
-//! error that says where and why; what it accepts is accepted. The exceptions are listed, each with
-//! its reason.
+//! Definitions that Caffe refuses, crashes on, or accepts unexpectedly. cortado must agree, and
+//! each error must name the layer or the file. Exceptions are listed with their reasons.
 #![cfg(feature = "net")]
 
 mod support;
@@ -12,23 +11,23 @@ use cortado::{
 use std::{fmt::Write, path::Path};
 use support::{table, testdata};
 
-/// What Caffe accepts and this crate does not.
+/// Definitions that Caffe accepts and cortado refuses, with the reason.
 const STRICTER: [(&str, &str); 6] = [
-    ("clip_crossed", "no number is above the upper bound and below the lower"),
+    ("clip_crossed", "the lower bound exceeds the upper bound"),
     ("clip_no_param", "the bounds of Clip are required"),
-    ("conv_dilation_zero", "all taps would be one"),
-    ("dropout_ratio_large", "what stays would change its sign"),
-    ("dropout_ratio_one", "nothing stays that could be scaled up"),
+    ("conv_dilation_zero", "all taps of a window would read the same element"),
+    ("dropout_ratio_large", "the scale of the remaining values would be negative"),
+    ("dropout_ratio_one", "no value would remain"),
     (
         "hinge_more_labels",
-        "Caffe would take the first labels, which are not the first of each item",
+        "Caffe would read the first labels, which are not the first label of each item",
     ),
 ];
 
-/// What Caffe refuses and this crate does not.
+/// Definitions that Caffe refuses and cortado accepts, with the reason.
 const LAXER: [(&str, &str); 7] = [
-    ("conv_engine_cudnn", "the device decides what runs on it; `engine` is not looked at"),
-    ("input_huge", "counts are of 64 bits, and nothing is allocated before it is touched"),
+    ("conv_engine_cudnn", "`engine` is ignored, because the device selects its kernels"),
+    ("input_huge", "counts have 64 bits, and memory is allocated at the first access"),
     ("pool_stochastic_forward", "stochastic pooling runs on every device"),
     ("zero_batch_ip", "a batch may be empty"),
     ("zero_batch_softmax", "a batch may be empty"),
@@ -37,47 +36,46 @@ const LAXER: [(&str, &str); 7] = [
 ];
 
 #[test]
-fn refused_as_caffe_refuses() {
+fn definitions_are_refused_as_by_caffe() {
     let Some(set) = testdata("golden/nets/refused", "definitions that Caffe refuses") else {
         return;
     };
     let registry = LayerRegistry::<f32, CpuDevice>::standard();
-    let (mut tried, mut later, mut wrong) = (0, 0, String::new());
+    let (mut tried, mut unsupported, mut wrong) = (0, 0, String::new());
     for row in table(&set.join("verdicts.tsv")) {
         let [name, kind, verdict, .., input, _] = &row[..] else { panic!("{row:?}") };
         if kind.starts_with("solver") {
             continue;
         }
         let read = proto::read_net(set.join(format!("{name}.prototxt")));
-        let missing = read.as_ref().is_ok_and(|net| lacks(net, &registry));
+        let is_unsupported = read.as_ref().is_ok_and(|net| has_unsupported_layer(net, &registry));
         let result = read.and_then(|net| run(&set, name, kind, input, &net));
         let stricter = STRICTER.iter().any(|(listed, _)| listed == name);
         let laxer = LAXER.iter().any(|(listed, _)| listed == name);
         let accepts = if verdict == "accept" { !stricter } else { laxer };
         match result {
-            // A layer that is not there yet.
-            Err(error) if missing => {
+            Err(error) if is_unsupported => {
                 assert!(matches!(error.root(), Error::UnknownLayer { .. }), "{name}: {error}");
-                later += 1;
+                unsupported += 1;
             }
             Ok(()) if accepts => tried += 1,
-            Err(error) if !accepts && says_where(&error, name) => tried += 1,
+            Err(error) if !accepts && names_layer_or_file(&error, name) => tried += 1,
             other => writeln!(wrong, "{name} ({verdict}): {other:?}").unwrap(),
         }
     }
     assert!(wrong.is_empty(), "{wrong}");
-    assert_eq!(tried + later, 245);
+    assert_eq!(tried + unsupported, 245);
     assert!(tried >= 190, "only {tried} rows were tried");
 }
 
-/// Whether a definition needs layers that are not there.
-fn lacks(net: &NetParameter, registry: &LayerRegistry<f32, CpuDevice>) -> bool {
-    let there = |kind: &str| registry.kinds().any(|known| known == kind);
-    let caffes = ["Conv", ""];
-    net.layer.iter().any(|layer| !there(layer.r#type()) && !caffes.contains(&layer.r#type()))
+/// Whether a definition has a layer type that cortado does not support. `Conv` and the empty type
+/// are unknown to Caffe too.
+fn has_unsupported_layer(net: &NetParameter, registry: &LayerRegistry<f32, CpuDevice>) -> bool {
+    let is_known = |kind: &str| ["Conv", ""].contains(&kind) || registry.kinds().any(|k| k == kind);
+    net.layer.iter().any(|layer| !is_known(layer.r#type()))
 }
 
-/// Builds the net and, as its kind asks, runs it.
+/// Builds the net; also copies weights or runs passes if the kind of the case requires it.
 fn run(
     set: &Path,
     name: &str,
@@ -106,8 +104,8 @@ fn run(
     if kind == "net_backward" { net.backward() } else { Ok(()) }
 }
 
-/// Whether an error names the layer, or for a file the line or the file itself.
-fn says_where(error: &Error, name: &str) -> bool {
+/// Whether an error names the layer or the file.
+fn names_layer_or_file(error: &Error, name: &str) -> bool {
     let text = error.to_string();
     text.contains("layer `") || text.contains(&format!("{name}.prototxt"))
 }

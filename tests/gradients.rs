@@ -1,9 +1,8 @@
-//! Gradients of layers against differences of their tops, on odd shapes, and in place.
+//! Compares gradients of layers with finite differences, for odd shapes and in place.
 //!
-//! To add a row, append `layer("type: '…' …").bottom(&[…])` to the list of a group, with
-//! `.in_place()` where the layer allows it, or add a group: see
-//! [`GradientCheck`](cortado::conformance::GradientCheck) for what can be given. Each row runs on
-//! the CPU and, to see that layers ask for the copies they need, on the mirror device.
+//! To add a check, append `layer("type: '…' …").bottom(&[…])` to a test, with `.in_place()` if the
+//! layer allows it; [`GradientCheck`](cortado::conformance::GradientCheck) has further options. Each
+//! check runs on the CPU and on the simulated device, which detects missing transfers.
 
 use cortado::{CpuDevice, conformance::GradientCheck, device::SimulatedDevice};
 
@@ -11,25 +10,25 @@ fn layer(definition: &str) -> GradientCheck {
     GradientCheck::new(definition)
 }
 
-/// Runs all rows; tells all that fail.
-fn run(rows: impl IntoIterator<Item = GradientCheck>) {
-    let mut wrong = Vec::new();
-    for (i, row) in rows.into_iter().enumerate() {
-        for result in [row.run(&CpuDevice::new()), row.run(&SimulatedDevice::new())] {
-            wrong.extend(result.err().map(|error| format!("row {i}: {error}")));
+/// Runs all checks and reports every failure.
+fn run(checks: impl IntoIterator<Item = GradientCheck>) {
+    let mut failures = Vec::new();
+    for (i, check) in checks.into_iter().enumerate() {
+        for result in [check.run(&CpuDevice::new()), check.run(&SimulatedDevice::new())] {
+            failures.extend(result.err().map(|error| format!("check {i}: {error}")));
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// An elementwise function: on no axes, on one element and on more than a vector, and in place.
-fn function(definition: &str) -> Vec<GradientCheck> {
+/// Checks an elementwise function without axes, on one element, on more than a vector and in place.
+fn neuron_checks(definition: &str) -> Vec<GradientCheck> {
     let on = |shape: &[usize]| layer(definition).bottom(shape);
     vec![on(&[]), on(&[1, 1]), on(&[2, 3, 7]), on(&[37]), on(&[3, 5, 2]).in_place()]
 }
 
 #[test]
-fn functions_of_one_element() {
+fn gradients_of_neuron_layers() {
     let absolute = |shape: &[usize]| layer("type: 'AbsVal'").bottom(shape);
     run([absolute(&[]), absolute(&[2, 3, 7])]);
     let definitions = [
@@ -57,11 +56,11 @@ fn functions_of_one_element() {
         "type: 'Swish' swish_param { beta: -1.5 }",
         "type: 'TanH'",
     ];
-    run(definitions.into_iter().flat_map(function));
+    run(definitions.into_iter().flat_map(neuron_checks));
 }
 
 #[test]
-fn parametric_relu() {
+fn gradients_of_prelu() {
     let prelu = |more: &str, shape: &[usize]| layer(&format!("type: 'PReLU' {more}")).bottom(shape);
     let shared = "prelu_param { channel_shared: true }";
     run([
@@ -73,9 +72,9 @@ fn parametric_relu() {
     ]);
 }
 
-/// Scale and Bias: learned along one axis, several and none, or given by a second bottom.
-fn with_an_operand(kind: &str, param: &str, more: &str) -> Vec<GradientCheck> {
-    let of = |param_text: &str| layer(&format!("type: '{kind}' {param} {{ {param_text} {more} }}"));
+/// Checks Scale or Bias with operands along one axis, several and none, learned or as a bottom.
+fn operand_checks(kind: &str, param: &str, fields: &str) -> Vec<GradientCheck> {
+    let of = |axes: &str| layer(&format!("type: '{kind}' {param} {{ {axes} {fields} }}"));
     vec![
         of("").bottom(&[2, 3]),
         of("").bottom(&[2, 3, 5]).in_place(),
@@ -92,21 +91,21 @@ fn with_an_operand(kind: &str, param: &str, more: &str) -> Vec<GradientCheck> {
 }
 
 #[test]
-fn bias() {
-    run(with_an_operand("Bias", "bias_param", ""));
+fn gradients_of_bias() {
+    run(operand_checks("Bias", "bias_param", ""));
 }
 
 #[test]
-fn scale() {
-    run(with_an_operand("Scale", "scale_param", ""));
-    run(with_an_operand("Scale", "scale_param", "bias_term: true"));
+fn gradients_of_scale() {
+    run(operand_checks("Scale", "scale_param", ""));
+    run(operand_checks("Scale", "scale_param", "bias_term: true"));
 }
 
 #[test]
-fn batch_norm() {
+fn gradients_of_batch_norm() {
     let norm =
         |more: &str, shape: &[usize]| layer(&format!("type: 'BatchNorm' {more}")).bottom(shape);
-    // Stored sums, of weight 2.
+    // Stored statistics, with a weight of 2.
     let stored = |shape: &[usize]| {
         norm("batch_norm_param { use_global_stats: true eps: 0.1 }", shape)
             .param(0, |i| i as f64 - 0.5)
@@ -125,7 +124,7 @@ fn batch_norm() {
 }
 
 #[test]
-fn mean_and_variance() {
+fn gradients_of_mvn() {
     let mvn = |more: &str, shape: &[usize]| {
         layer(&format!("type: 'MVN' mvn_param {{ {more} }}")).bottom(shape)
     };
@@ -139,7 +138,7 @@ fn mean_and_variance() {
 }
 
 #[test]
-fn local_response() {
+fn gradients_of_lrn() {
     let lrn = |more: &str, shape: &[usize]| {
         layer(&format!("type: 'LRN' lrn_param {{ {more} }}")).bottom(shape)
     };
@@ -153,7 +152,7 @@ fn local_response() {
 }
 
 #[test]
-fn several_to_one() {
+fn gradients_of_eltwise() {
     let of = |more: &str, bottoms: usize| {
         let one = layer(&format!("{more} type: 'Eltwise'"));
         (0..bottoms).fold(one, |one, _| one.bottom(&[2, 3, 5]))
@@ -164,7 +163,7 @@ fn several_to_one() {
         let (bottoms, coeffs): (String, String) = (bottoms.collect(), coeffs.collect());
         of(&format!("{bottoms} eltwise_param {{ {coeffs} }}"), n)
     };
-    // No two of which are equal at one place.
+    // No two bottoms are equal at any element, where the maximum has no gradient.
     let maximum = |bottoms: usize| {
         let one = layer("type: 'Eltwise' eltwise_param { operation: MAX }");
         (0..bottoms).fold(one, |one, b| {
@@ -187,20 +186,20 @@ fn several_to_one() {
 }
 
 #[test]
-fn dropout_in_the_test_phase() {
+fn gradients_of_dropout_in_the_test_phase() {
     run([
         layer("type: 'Dropout' phase: TEST").bottom(&[2, 3]),
         layer("type: 'Dropout' phase: TEST").bottom(&[7]).in_place(),
     ]);
 }
 
-/// A layer of filters or columns.
+/// Checks a layer that has a `convolution_param`.
 fn windows(kind: &str, param: &str, shape: &[usize]) -> GradientCheck {
     layer(&format!("type: '{kind}' convolution_param {{ {param} }}")).bottom(shape)
 }
 
 #[test]
-fn filters_and_columns() {
+fn gradients_of_convolution_deconvolution_and_im2col() {
     let two = "bottom: 'x' bottom: 'z' top: 'a' top: 'b' type: 'Convolution'
         convolution_param { num_output: 2 kernel_size: 2 }";
     let uneven = "kernel_h: 3 kernel_w: 2 stride_h: 2 stride_w: 1 pad_h: 1 pad_w: 0";
@@ -214,7 +213,7 @@ fn filters_and_columns() {
         windows("Convolution", "num_output: 2 kernel_size: 3 dilation: 2 pad: 1", &[2, 3, 11]),
         windows("Convolution", "num_output: 2 kernel_size: 2 axis: 2", &[2, 1, 2, 3, 4, 3]),
         windows("Convolution", "num_output: 3 kernel_size: 1", &[3, 2, 3, 1]),
-        // Depthwise: one and two filters a channel.
+        // Depthwise, with one and two filters per channel.
         windows("Convolution", "num_output: 3 group: 3 kernel_size: 3 pad: 1", &[2, 3, 5, 7]),
         windows(
             "Convolution",
@@ -232,8 +231,8 @@ fn filters_and_columns() {
 }
 
 #[test]
-fn pooling() {
-    // No two of which are equal in a window, nor are sums of what is positive small.
+fn gradients_of_pooling() {
+    // No two inputs of a window are equal, and no sum of the positive ones is small.
     let pool = |phase: &str, param: &str| {
         layer(&format!("type: 'Pooling' {phase} pooling_param {{ {param} }}"))
             .bottom_with(&[2, 3, 5, 7], |i| ((i * 37 % 101) as f64 - 30.5) / 64.0)
@@ -250,8 +249,8 @@ fn pooling() {
 }
 
 #[test]
-fn recurrent_layers() {
-    // The first step begins all sequences, so that no pass depends on the one before it.
+fn gradients_of_recurrent_layers() {
+    // `cont` is 0 in the first step, so that no pass depends on the state of the preceding one.
     let cont = |streams: usize| move |i: usize| f64::from(u8::from(i >= streams && i % 4 != 2));
     let recurrent = |kind: &str, param: &str, x: &[usize]| {
         layer(&format!("type: '{kind}' recurrent_param {{ num_output: 2 {param} }}"))
@@ -259,9 +258,9 @@ fn recurrent_layers() {
             .constant(&x[..2], cont(x[1]))
     };
     let exposed = "expose_hidden: true";
-    let mut rows = Vec::new();
+    let mut checks = Vec::new();
     for kind in ["LSTM", "RNN"] {
-        rows.extend([
+        checks.extend([
             recurrent(kind, "", &[4, 3, 5]),
             recurrent(kind, "", &[1, 2, 3]),
             recurrent(kind, "", &[3, 1, 2, 2]),
@@ -269,19 +268,18 @@ fn recurrent_layers() {
         ]);
     }
     let state = [1, 3, 2];
-    rows.extend([
+    checks.extend([
         recurrent("LSTM", exposed, &[4, 3, 2]).bottom(&state).bottom(&state),
         recurrent("LSTM", exposed, &[2, 3, 2]).bottom(&[3, 1]).bottom(&state).bottom(&state),
         recurrent("RNN", exposed, &[4, 3, 2]).bottom(&state),
         recurrent("RNN", exposed, &[2, 3, 2]).bottom(&[3, 1]).bottom(&state),
         layer("type: 'LSTMUnit'").bottom(&[1, 3, 5]).bottom(&[1, 3, 20]).constant(&[1, 3], cont(1)),
     ]);
-    run(rows);
+    run(checks);
 }
 
-/// A check that fails nothing proves nothing.
 #[test]
-fn wrong_gradients_are_found() {
+fn a_wrong_gradient_fails_the_check() {
     use cortado::{
         LayerRegistry, Result,
         layer::{Neuron, NeuronGradient},
@@ -289,7 +287,7 @@ fn wrong_gradients_are_found() {
         proto::LayerParameter,
     };
 
-    /// `y = x²`, whose gradient is taken of its output.
+    /// `y = x²`, with the wrong gradient `2·y·dy`.
     struct Square;
 
     impl Neuron for Square {
@@ -313,7 +311,7 @@ fn wrong_gradients_are_found() {
 }
 
 #[test]
-fn layers_that_move_elements() {
+fn gradients_of_shape_and_index_layers() {
     let reduction = |operation: &str| {
         let definition = format!("type: 'Reduction' reduction_param {{ {operation} coeff: -1.5 }}");
         layer(&definition).bottom(&[3, 5, 7])
@@ -359,13 +357,13 @@ fn layers_that_move_elements() {
     ]);
 }
 
-/// Scores of which none is near a hinge's kink.
+/// Adds scores that are not close to the point where a hinge has no derivative.
 fn scores(shape: &[usize], definition: &str) -> GradientCheck {
     layer(definition).bottom_with(shape, |i| ((i * 37 % 41) as f64 - 20.3) / 9.7)
 }
 
 #[test]
-fn losses() {
+fn gradients_of_losses() {
     let probability = |i: usize| 0.05 + (i * 7 % 11) as f64 / 12.0;
     let class = |i: usize| (i * 2 % 3) as f64;
     let ignored = "loss_param { ignore_label: 1 normalization: VALID }";
@@ -395,7 +393,7 @@ fn losses() {
             .constant(&[2, 7], class)
             .constant(&[9], matrix),
         layer("type: 'SoftmaxWithLoss'").bottom(&[2, 3, 5]).constant(&[2, 5], class),
-        // Within the margin the gradient has Caffe's 1e-4 in it, which the loss has not.
+        // Within the margin, Caffe adds 1e-4 to the divisor of the gradient, but not to the loss.
         pairs("type: 'ContrastiveLoss' contrastive_loss_param { margin: 0.01 }"),
         pairs("type: 'ContrastiveLoss' contrastive_loss_param { margin: 9 legacy_version: true }"),
     ]);

@@ -1,4 +1,4 @@
-//! Inference with 16-bit elements, beside f32.
+//! Compares inference with 16-bit elements and with f32.
 #![cfg(feature = "net")]
 
 use cortado::{
@@ -8,7 +8,7 @@ use cortado::{
 };
 use std::{env, path::PathBuf};
 
-/// Accuracy of the LeNet that Caffe trained, on as many of MNIST's batches of 100 as are asked for.
+/// Returns the accuracy of the LeNet that Caffe trained, over `batches` batches of 100 MNIST digits.
 fn accuracy<T: Element>(definition: &NetParameter, trained: &NetParameter, batches: usize) -> f64 {
     let builder = Net::<T, CpuDevice>::builder(&CpuDevice::new()).phase(Phase::Test);
     let mut net = builder.build(definition).unwrap();
@@ -18,7 +18,7 @@ fn accuracy<T: Element>(definition: &NetParameter, trained: &NetParameter, batch
 }
 
 #[test]
-fn lenet_loses_nothing_to_half_precision() {
+fn lenet_has_the_same_accuracy_in_half_precision() {
     let Some(data) = env::var_os("CORTADO_TESTDATA").map(PathBuf::from) else {
         eprintln!("SKIPPED: set CORTADO_TESTDATA to run the LeNet that Caffe trained on MNIST");
         return;
@@ -30,10 +30,10 @@ fn lenet_loses_nothing_to_half_precision() {
     let trained = data.join("golden/lenet/lenet_iter_10000.caffemodel");
     let trained = proto::read_trained_net(trained).unwrap();
 
-    // All of them in release, where 16-bit elements are not slow.
+    // Debug builds are too slow with 16-bit elements for all batches.
     let batches = if cfg!(debug_assertions) { 3 } else { 100 };
-    let want = accuracy::<f32>(&definition, &trained, batches);
+    let expected = accuracy::<f32>(&definition, &trained, batches);
     let halves = [accuracy::<f16>, accuracy::<bf16>].map(|run| run(&definition, &trained, batches));
-    eprintln!("accuracy in f32 {want}, in f16 and bf16 {halves:?}");
-    assert!(halves.iter().all(|half| (half - want).abs() <= 0.002), "{want} {halves:?}");
+    eprintln!("accuracy: {expected} in f32, {halves:?} in f16 and bf16");
+    assert!(halves.iter().all(|half| (half - expected).abs() <= 0.002));
 }

@@ -1,4 +1,4 @@
-//! HDF5 files of trained nets and solver states: those in `tests/hdf5` are h5py's.
+//! HDF5 files of trained nets and solver states. h5py wrote the files in `tests/hdf5`.
 #![cfg(all(feature = "hdf5", feature = "net"))]
 
 mod support;
@@ -16,7 +16,7 @@ use std::{
 };
 use support::{table, testdata};
 
-/// A net with the layers of the fixtures; `b` has the weights of `a`.
+/// A net with the layers of the fixtures; `b` shares the weights of `a`.
 const NET: &str = r#"
     layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 4 dim: 4 } } }
     layer { name: "conv" type: "Convolution" bottom: "x" top: "conv"
@@ -32,8 +32,8 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hdf5").join(name)
 }
 
-/// A path to write to, of no file yet.
-fn fresh(name: &str) -> PathBuf {
+/// Returns a path at which no file exists.
+fn output_path(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hdf5");
     fs::create_dir_all(&folder).unwrap();
     let path = folder.join(name);
@@ -46,7 +46,7 @@ fn net() -> Net<f32, CpuDevice> {
     Net::builder(&CpuDevice::with_threads(1).unwrap()).build(&definition).unwrap()
 }
 
-/// `(start + i) / 8` for each element, as `ramp` in `make.py`.
+/// Returns a blob with element `i` equal to `(start + i) / 8`, like `ramp` in `make.py`.
 fn ramp(dim: &[i64], start: i64) -> BlobProto {
     let count = dim.iter().product::<i64>();
     let data = (start..start + count).map(|i| i as f32 / 8.0).collect();
@@ -57,7 +57,7 @@ fn layer(name: &str, blobs: Vec<BlobProto>) -> LayerParameter {
     LayerParameter { name: Some(name.into()), blobs, ..Default::default() }
 }
 
-/// What the fixtures hold, in the order of names.
+/// Returns the contents of the fixtures, sorted by layer name.
 fn trained() -> NetParameter {
     let layer = vec![
         layer("a", vec![ramp(&[8, 8], -32), ramp(&[8], 100)]),
@@ -73,12 +73,12 @@ fn values(net: &Net<f32, CpuDevice>, layer: &str, index: usize) -> Vec<f32> {
     net.layer(layer).unwrap().params()[index].data().unwrap().host().unwrap().to_vec()
 }
 
-/// Asserts that an error is one line with all of `parts`.
-fn says<T: std::fmt::Debug>(result: cortado::Result<T>, parts: &[&str]) {
+/// Asserts that the result is a one-line error that contains all `parts`.
+fn assert_error_contains<T: std::fmt::Debug>(result: cortado::Result<T>, parts: &[&str]) {
     let error = result.unwrap_err().to_string();
     assert_eq!(error.lines().count(), 1, "{error}");
     for part in parts {
-        assert!(error.contains(part), "no `{part}` in: {error}");
+        assert!(error.contains(part), "error lacks `{part}`: {error}");
     }
 }
 
@@ -106,8 +106,8 @@ fn weights_are_read_and_copied() {
 }
 
 #[test]
-fn the_content_tells_where_the_name_does_not() {
-    let path = fresh("renamed.caffemodel");
+fn hdf5_files_with_other_extensions_are_recognised_by_content() {
+    let path = output_path("renamed.caffemodel");
     fs::copy(fixture("float.caffemodel.h5"), &path).unwrap();
     assert_eq!(proto::read_trained_net(&path).unwrap(), trained());
     fs::copy(fixture("float.solverstate.h5"), &path).unwrap();
@@ -115,41 +115,41 @@ fn the_content_tells_where_the_name_does_not() {
 }
 
 #[test]
-fn gradients_come_along() {
+fn gradients_are_read_and_written() {
     let read = proto::read_trained_net(fixture("diffs.caffemodel.h5")).unwrap();
     let negated = |dim: &[i64], start| {
         ramp(dim, start).data.into_iter().map(|value| -value).collect::<Vec<_>>()
     };
     assert_eq!(read.layer[0].blobs[0].diff, negated(&[8, 8], -32));
-    // Where values are shared, too.
+    // A blob with shared values has its own gradient.
     let shared = &read.layer[1].blobs[0];
     assert_eq!((&shared.data[..], &shared.diff), (&[][..], &negated(&[8, 8], -32)));
     assert_eq!(shared.shape, ramp(&[8, 8], 0).shape);
 
-    let path = fresh("diffs.caffemodel.h5");
+    let path = output_path("diffs.caffemodel.h5");
     proto::write_trained_net(&path, &read).unwrap();
     assert_eq!(proto::read_trained_net(&path).unwrap(), read);
 }
 
 #[test]
-fn a_net_is_written_as_caffe_lays_it_out() {
+fn a_net_is_written_in_caffes_layout() {
     let mut net = net();
     net.copy_trained_from(&trained()).unwrap();
     let mut message = net.to_proto(false).unwrap();
     assert_eq!(message.layer[4].blobs[0].data, ramp(&[8, 8], -32).data);
     net.strip_shared_params(&mut message);
-    let path = fresh("net.caffemodel.h5");
+    let path = output_path("net.caffemodel.h5");
     proto::write_trained_net(&path, &message).unwrap();
-    // The same groups and datasets as in h5py's file: nothing of `b.0`.
+    // The same groups and datasets as in h5py's file: none for `b.0`, which shares its values.
     assert_eq!(proto::read_trained_net(&path).unwrap(), trained());
-    // Nothing in it depends on when it was written.
+    // The file has no timestamps: writing it again gives the same bytes.
     let first = fs::read(&path).unwrap();
     proto::write_trained_net(&path, &message).unwrap();
     assert!(fs::read(&path).unwrap() == first);
 }
 
 #[test]
-fn every_value_and_shape_comes_back() {
+fn values_and_shapes_are_read_back_bit_identical() {
     let shaped = |dim: &[i64], data: Vec<f32>, double_data: Vec<f64>| BlobProto {
         shape: Some(BlobShape { dim: dim.to_vec() }),
         data,
@@ -165,10 +165,10 @@ fn every_value_and_shape_comes_back() {
         shaped(&[0, 3], vec![], vec![]),
     ];
     let mut layers = vec![layer("one", blobs.clone())];
-    // More than a group lists in its own header.
+    // More layers than fit into the header of a group.
     layers.extend((10..40).map(|i| layer(&format!("é {i}"), vec![ramp(&[i], i)])));
     let message = NetParameter { layer: layers, ..Default::default() };
-    let path = fresh("values.caffemodel.h5");
+    let path = output_path("values.caffemodel.h5");
     proto::write_trained_net(&path, &message).unwrap();
     let read = proto::read_trained_net(&path).unwrap();
     assert_eq!(read.encode_to_vec().len(), message.encode_to_vec().len());
@@ -177,7 +177,7 @@ fn every_value_and_shape_comes_back() {
     let mut read = read;
     read.layer.sort_by(|a, b| a.name().cmp(b.name()));
     assert!(read.encode_to_vec() == sorted.encode_to_vec());
-    // The four extents of older files are those of the array.
+    // The four legacy extents become the shape.
     let (num, channels, height, width) = (Some(1), Some(1), Some(2), Some(3));
     let legacy = BlobProto { num, channels, height, width, ..ramp(&[1, 1, 2, 3], 1) };
     let legacy = BlobProto { shape: None, ..legacy };
@@ -199,7 +199,7 @@ fn states_are_read_and_written() {
         current_step: Some(2),
     };
     assert_eq!(read, want);
-    let path = fresh("state.solverstate.h5");
+    let path = output_path("state.solverstate.h5");
     for learned_net in [None, Some(String::new()), Some("é/a b.caffemodel.h5".into())] {
         let state = SolverState { learned_net, ..want.clone() };
         proto::write_solver_state(&path, &state).unwrap();
@@ -208,34 +208,40 @@ fn states_are_read_and_written() {
 }
 
 #[test]
-fn what_does_not_fit_is_named_and_nothing_is_lost() {
+fn errors_of_unsuitable_files_name_the_problem_and_change_nothing() {
     let refused = |name: &str, parts: &[&str]| {
         let mut net = net();
         let before = net.to_proto(false).unwrap();
         let path = fixture(name);
         let copied = proto::read_trained_net(&path)
             .and_then(|read| net.copy_trained_from(&read).map_err(|error| error.context(name)));
-        says(copied, &[&[name], parts].concat());
+        assert_error_contains(copied, &[&[name], parts].concat());
         assert_eq!(net.to_proto(false).unwrap(), before, "{name}");
     };
     refused("shape.caffemodel.h5", &["layer `a`", "parameter 1", "4 2", "8"]);
-    refused("missing.caffemodel.h5", &["layer `a`", "2 parameters", "1"]);
-    refused("surplus.caffemodel.h5", &["layer `a`", "2 parameters", "3"]);
+    refused("missing.caffemodel.h5", &["layer `a`", "2 parameters", "has 1"]);
+    refused("surplus.caffemodel.h5", &["layer `a`", "2 parameters", "has 3"]);
     refused("named.caffemodel.h5", &["`data/a/bias`", "0, 1"]);
-    refused("text.caffemodel.h5", &["`data/a/1`", "no numbers"]);
+    refused("text.caffemodel.h5", &["`data/a/1`", "not numbers"]);
     refused("float.solverstate.h5", &["`data`"]);
     let state = |name: &str| proto::read_solver_state(fixture(name));
-    says(state("no_step.solverstate.h5"), &["no_step.solverstate.h5", "`current_step`"]);
-    says(state("float.caffemodel.h5"), &["float.caffemodel.h5", "`history`"]);
-    says(state("gone.solverstate.h5"), &["gone.solverstate.h5", "No such file"]);
-    let path = fresh("other.caffemodel.h5");
+    assert_error_contains(
+        state("no_step.solverstate.h5"),
+        &["no_step.solverstate.h5", "`current_step`"],
+    );
+    assert_error_contains(state("float.caffemodel.h5"), &["float.caffemodel.h5", "`history`"]);
+    assert_error_contains(state("gone.solverstate.h5"), &["gone.solverstate.h5", "No such file"]);
+    let path = output_path("other.caffemodel.h5");
     fs::write(&path, trained().encode_to_vec()).unwrap();
-    says(proto::read_trained_net(&path), &["other.caffemodel.h5", "no HDF5 file"]);
+    assert_error_contains(
+        proto::read_trained_net(&path),
+        &["other.caffemodel.h5", "not an HDF5 file"],
+    );
 }
 
 #[test]
-fn names_that_no_group_can_have_are_refused() {
-    let path = fresh("names.caffemodel.h5");
+fn layer_names_that_are_invalid_group_names_are_refused() {
+    let path = output_path("names.caffemodel.h5");
     for (names, why) in [
         (&["a/b"][..], "slash"),
         (&["."], "group"),
@@ -246,24 +252,27 @@ fn names_that_no_group_can_have_are_refused() {
         let layers = names.iter().map(|name| layer(name, vec![])).collect();
         let message = NetParameter { layer: layers, ..Default::default() };
         let written = proto::write_trained_net(&path, &message);
-        says(written, &["names.caffemodel.h5", "layer `", why]);
+        assert_error_contains(written, &["names.caffemodel.h5", "layer `", why]);
         assert!(!path.exists());
     }
-    // A solver says so before it trains.
+    // A solver fails when it is built, before training.
     let definition = NET.replace("\"conv\" type", "\"block/conv\" type");
     let solver = format!("net_param {{ {definition} }} base_lr: 0.1 lr_policy: 'fixed'");
     let solver = format!("{solver} max_iter: 1 snapshot_format: HDF5 snapshot_prefix: 'n'");
     let param = proto::parse_text::<SolverParameter>(solver, "solver").unwrap();
     let built = Solver::<f32, _>::new(param, &CpuDevice::with_threads(1).unwrap()).map(|_| ());
-    says(built, &["snapshot_format", "layer `block/conv`", "slash", "BINARYPROTO"]);
+    assert_error_contains(
+        built,
+        &["snapshot_format", "layer `block/conv`", "slash", "BINARYPROTO"],
+    );
 }
 
 #[test]
-fn damaged_files_are_refused_or_read_whole() {
+fn damaged_files_are_refused_or_read_without_panic() {
     for name in ["float.caffemodel.h5", "diffs.caffemodel.h5"] {
         let bytes = fs::read(fixture(name)).unwrap();
         let whole = proto::read_trained_net(fixture(name)).unwrap();
-        let path = fresh(&format!("cut.{name}"));
+        let path = output_path(&format!("cut.{name}"));
         let mut refused = 0;
         for end in (0..bytes.len()).step_by(61).chain([bytes.len() - 1]) {
             fs::write(&path, &bytes[..end]).unwrap();
@@ -287,22 +296,22 @@ fn damaged_files_are_refused_or_read_whole() {
     }
 }
 
-/// Snapshots of Caffe's of every method, turned into HDF5 and back.
 #[test]
-fn caffes_own_snapshots_survive() {
+fn caffes_snapshots_are_converted_to_hdf5_and_back() {
     let Some(solvers) = testdata("golden/solvers", "the conversion of Caffe's snapshots") else {
         return;
     };
     let mut cases = 0;
     for row in table(&solvers.join("cases.tsv")) {
         let case = solvers.join(&row[0]);
-        let (model, state) = (fresh("golden.caffemodel.h5"), fresh("golden.solverstate.h5"));
+        let (model, state) =
+            (output_path("golden.caffemodel.h5"), output_path("golden.solverstate.h5"));
         let net = proto::read_trained_net(case.join("snap_iter_10.caffemodel")).unwrap();
         proto::write_trained_net(&model, &net).unwrap();
         let read = proto::read_trained_net(&model).unwrap();
         for layer in &net.layer {
-            let of_name = |other: &&LayerParameter| other.name() == layer.name();
-            let got = read.layer.iter().find(of_name).unwrap();
+            let is_same = |other: &&LayerParameter| other.name() == layer.name();
+            let got = read.layer.iter().find(is_same).unwrap();
             let bytes = |blobs: &[BlobProto]| {
                 blobs.iter().flat_map(Message::encode_to_vec).collect::<Vec<_>>()
             };
@@ -317,7 +326,7 @@ fn caffes_own_snapshots_survive() {
     assert!(cases > 40, "{cases}");
 }
 
-/// The inputs of a golden case, by name.
+/// Reads the inputs of a golden case by name.
 fn inputs(case: &Path) -> Vec<(String, BlobProto)> {
     let golden: BlobProtoVector = proto::read_binary(case.join("golden.binaryproto")).unwrap();
     let index = fs::read_to_string(case.join("index.tsv")).unwrap();
@@ -326,9 +335,9 @@ fn inputs(case: &Path) -> Vec<(String, BlobProto)> {
     blobs.filter_map(|(line, blob)| Some((name(line)?, blob))).collect()
 }
 
-/// From Caffe's snapshots after ten iterations, in either format, to the same bits.
+/// Resumes Caffe's snapshots after ten iterations in both formats.
 #[test]
-fn runs_resumed_from_hdf5_go_on_as_from_binary_files() {
+fn runs_resumed_from_hdf5_and_binary_files_are_bit_identical() {
     let Some(solvers) = testdata("golden/solvers", "resuming Caffe's snapshots") else { return };
     let device = CpuDevice::with_threads(1).unwrap();
     let mut resumed = 0;
@@ -339,17 +348,17 @@ fn runs_resumed_from_hdf5_go_on_as_from_binary_files() {
             param.net_param = Some(proto::read_net(case.join("net.prototxt")).unwrap());
         }
         param.snapshot = Some(0);
-        // Methods and layers that there are not yet.
+        // Skip cases with unsupported layers.
         let Ok(mut binary) = Solver::<f32, _>::new(param.clone(), &device) else { continue };
         let mut hdf5 = Solver::<f32, _>::new(param, &device).unwrap();
 
         let net = proto::read_trained_net(case.join("snap_iter_10.caffemodel")).unwrap();
         let mut state = proto::read_solver_state(case.join("snap_iter_10.solverstate")).unwrap();
-        for (solver, end) in [(&mut binary, ""), (&mut hdf5, ".h5")] {
-            let model = fresh(&format!("resumed.caffemodel{end}"));
-            let path = fresh(&format!("resumed.solverstate{end}"));
+        for (solver, suffix) in [(&mut binary, ""), (&mut hdf5, ".h5")] {
+            let model = output_path(&format!("resumed.caffemodel{suffix}"));
+            let path = output_path(&format!("resumed.solverstate{suffix}"));
             let mut net = net.clone();
-            if end == ".h5" {
+            if suffix == ".h5" {
                 solver.net().strip_shared_params(&mut net);
             }
             proto::write_trained_net(&model, &net).unwrap();

@@ -1,4 +1,4 @@
-//! Nets of a thousand classes: examples/imagenet, on one image.
+//! The nets of examples/imagenet, which have 1000 classes, on one image.
 #![cfg(feature = "net")]
 
 #[path = "support/optimised.rs"]
@@ -19,14 +19,14 @@ fn definition(name: &str) -> NetParameter {
     let path = folder.join(name).with_extension("prototxt");
     let text = fs::read_to_string(&path).unwrap();
     assert!(text.contains("dim: [10, 3, ") && text.contains("dim: 10 }"), "{name}");
-    let one = text.replace("dim: [10, 3, ", "dim: [1, 3, ").replace("dim: 10 }", "dim: 1 }");
-    proto::parse_text(one, name).unwrap()
+    let text = text.replace("dim: [10, 3, ", "dim: [1, 3, ").replace("dim: 10 }", "dim: 1 }");
+    proto::parse_text(text, name).unwrap()
 }
 
 fn build(name: &str, phase: Phase, reuse: bool) -> CpuNet {
     let builder = CpuNet::builder(&CpuDevice::new()).phase(phase).seed(1).reuse_memory(reuse);
     let net = builder.build(&definition(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
-    // An image of noise, of class 7.
+    // An image of noise, with the label 7.
     let mut state = 1_u32;
     let mut noise = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -43,13 +43,13 @@ fn asum(blob: &Blob<f32, CpuDevice>) -> f64 {
     blob.diff().unwrap().host().unwrap().iter().map(|&value| f64::from(value.abs())).sum()
 }
 
-/// Builds a net, counts its parameters, and sends a gradient to each of them.
-fn trains(name: &str, params: usize) {
+/// Builds a net and checks its number of parameters, its loss and that each parameter gets a gradient.
+fn check_training(name: &str, params: usize) {
     let mut net = build(name, Phase::Train, false);
     let count: usize = net.params().iter().map(|param| param.blob().count()).sum();
     assert_eq!(count, params, "{name}");
     let loss = net.forward().unwrap();
-    // As good as a guess among a thousand, or worse.
+    // No better than a guess among 1000 classes.
     assert!(loss.is_finite() && loss > 0.9 * 1000_f64.ln(), "{name}: {loss}");
     net.backward().unwrap();
     for param in net.learnable_params().filter(|param| param.lr_mult != Some(0.0)) {
@@ -60,44 +60,43 @@ fn trains(name: &str, params: usize) {
 }
 
 #[test]
-fn alexnet() {
-    trains("alexnet", 60_965_224);
+fn alexnet_trains() {
+    check_training("alexnet", 60_965_224);
 }
 
 #[test]
-fn caffenet() {
-    trains("caffenet", 60_965_224);
+fn caffenet_trains() {
+    check_training("caffenet", 60_965_224);
 }
 
 #[test]
-fn googlenet() {
-    trains("googlenet", 13_378_280); // 6,998,552 of them without the two classifiers on the way
+fn googlenet_trains() {
+    check_training("googlenet", 13_378_280); // 6,998,552 without the two auxiliary classifiers
 }
 
 #[test]
-fn resnet50() {
-    // 25,557,032 that learn; mean and variance of 26,560 channels; a factor for each of 53 layers.
-    trains("resnet50", 25_557_032 + 2 * 26_560 + 53);
+fn resnet50_trains() {
+    // 25,557,032 learnable parameters, mean and variance of 26,560 channels, 53 scale factors.
+    check_training("resnet50", 25_557_032 + 2 * 26_560 + 53);
 }
 
-/// What the nets compute in inference is the same in less memory.
 #[test]
-fn inference_in_less_memory() {
+fn reusing_memory_changes_no_result_of_inference() {
     for (name, output) in [("googlenet", "classifier"), ("resnet50", "fc1000")] {
-        if name == "resnet50" && !optimised("its inference") {
+        if name == "resnet50" && !optimised("the inference of ResNet-50") {
             continue;
         }
-        let [apart, shared] = [false, true].map(|reuse| {
+        let [separate, reused] = [false, true].map(|reuse| {
             let mut net = build(name, Phase::Test, reuse);
             let loss = net.forward().unwrap();
             let MemoryUse { activations, .. } = net.memory_use().unwrap();
-            let top = net.outputs().map(|(name, _, _)| name.to_owned()).collect::<Vec<_>>();
+            let outputs = net.outputs().map(|(name, _, _)| name.to_owned()).collect::<Vec<_>>();
             let scores = net.blob("loss").unwrap().data().unwrap().host().unwrap().to_vec();
             assert!(net.blob(output).is_some());
-            (loss.to_bits(), top, scores, activations)
+            ((loss.to_bits(), outputs, scores), activations)
         });
-        assert_eq!((&apart.0, &apart.1, &apart.2), (&shared.0, &shared.1, &shared.2), "{name}");
-        eprintln!("{name}: {} bytes of activations, {} shared", apart.3, shared.3);
-        assert!(5 * shared.3 < 2 * apart.3, "{name}: {} of {} bytes", shared.3, apart.3);
+        assert_eq!(separate.0, reused.0, "{name}");
+        eprintln!("{name}: {} bytes of activations, {} with reuse", separate.1, reused.1);
+        assert!(5 * reused.1 < 2 * separate.1, "{name}: {} of {} bytes", reused.1, separate.1);
     }
 }

@@ -46,7 +46,7 @@ fn inspect_json(folder: &Folder, file: &str) -> Value {
 }
 
 #[test]
-fn a_trained_net_is_told_as_a_table() {
+fn inspect_prints_a_trained_net_as_a_table() {
     let folder = Folder::new("inspect-net");
     proto::write_binary(folder.path("small.caffemodel"), &net()).unwrap();
     let want = "\
@@ -67,26 +67,26 @@ total                         10     40
 }
 
 #[test]
-fn json_tells_the_same() {
+fn inspect_json_agrees_with_the_table() {
     let folder = Folder::new("inspect-json");
     proto::write_binary(folder.path("small.caffemodel"), &net()).unwrap();
-    let told = inspect_json(&folder, "small.caffemodel");
-    assert_eq!(told["file"], "small.caffemodel");
-    assert_eq!(told["kind"], "trained net");
-    assert_eq!(told["fields"], json!({ "name": "small" }));
+    let report = inspect_json(&folder, "small.caffemodel");
+    assert_eq!(report["file"], "small.caffemodel");
+    assert_eq!(report["kind"], "trained net");
+    assert_eq!(report["fields"], json!({ "name": "small" }));
     let ip = json!({ "name": "ip", "type": "InnerProduct", "bottoms": ["x"], "tops": ["y"] });
-    assert_eq!(told["layers"][0], ip);
-    assert_eq!(told["layers"][1]["bottoms"], json!(["y", "label"]));
+    assert_eq!(report["layers"][0], ip);
+    assert_eq!(report["layers"][1]["bottoms"], json!(["y", "label"]));
     let weights = json!({
         "name": "ip.0", "type": "f32", "shape": [2, 2], "elements": 4, "bytes": 16,
         "min": -1.0, "max": 3.0, "mean": 1.0, "std": 2.0, "nan": 0, "inf": 0,
     });
-    assert_eq!(told["arrays"][0], weights);
-    assert_eq!(told["total"], json!({ "arrays": 3, "elements": 10, "bytes": 40 }));
+    assert_eq!(report["arrays"][0], weights);
+    assert_eq!(report["total"], json!({ "arrays": 3, "elements": 10, "bytes": 40 }));
 }
 
 #[test]
-fn definitions_are_told_from_each_other() {
+fn net_and_solver_definitions_are_recognised() {
     let folder = Folder::new("inspect-definitions");
     let net = inspect_json(&folder, "net.prototxt");
     assert_eq!((&net["kind"], &net["fields"]["name"]), (&json!("net"), &json!("LeNet")));
@@ -114,7 +114,7 @@ fn definitions_are_told_from_each_other() {
 }
 
 #[test]
-fn messages_are_known_by_their_content() {
+fn binary_messages_are_recognised_by_content() {
     let folder = Folder::new("inspect-messages");
     let state = SolverState {
         iter: Some(4),
@@ -146,7 +146,7 @@ fn messages_are_known_by_their_content() {
 }
 
 #[test]
-fn files_of_others_are_told() {
+fn numpy_and_safetensors_files_are_recognised() {
     let folder = Folder::new("inspect-others");
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tensor_io");
     let cases = [
@@ -156,13 +156,13 @@ fn files_of_others_are_told() {
     ];
     for (file, kind, names) in cases {
         let bytes = fs::read(fixtures.join(file)).unwrap();
-        for name in [file, "without-ending"] {
+        for name in [file, "without-extension"] {
             folder.write(name, &bytes);
-            let told = inspect_json(&folder, name);
-            assert_eq!(told["kind"], kind);
-            let arrays = told["arrays"].as_array().unwrap();
-            let told: Vec<_> = arrays.iter().map(|array| array["name"].clone()).collect();
-            assert_eq!(told, names);
+            let report = inspect_json(&folder, name);
+            assert_eq!(report["kind"], kind);
+            let arrays = report["arrays"].as_array().unwrap();
+            let found: Vec<_> = arrays.iter().map(|array| array["name"].clone()).collect();
+            assert_eq!(found, names);
         }
     }
     let empty = fs::read(fixtures.join("empty.npy")).unwrap();
@@ -171,7 +171,7 @@ fn files_of_others_are_told() {
 }
 
 #[test]
-fn what_cannot_be_read_is_one_line_and_a_status() {
+fn an_unreadable_file_is_an_error_of_one_line() {
     let folder = Folder::new("inspect-wrong");
     let fails = |file: &str, parts: &[&str]| {
         folder.run(&format!("inspect {file}")).failed_with(&[&["cortado: ", file], parts].concat());
@@ -179,10 +179,10 @@ fn what_cannot_be_read_is_one_line_and_a_status() {
     fails("gone", &["No such file"]);
     fails("gone.npy", &["No such file"]);
     folder.write("rubbish", [7; 40]);
-    fails("rubbish", &["no known kind"]);
+    fails("rubbish", &["unknown or damaged file format"]);
     folder.write("rubbish.npz", "PK");
     fails("rubbish.npz", &[]);
-    // The error is where reading as a solver stopped, not where reading as a net did.
+    // The error is that of the solver parser, which came farther than the net parser.
     folder.write("wrong.prototxt", "base_lr: 0.1\nmax_itre: 3\n");
     fails("wrong.prototxt", &["wrong.prototxt:2:1: ", "max_itre"]);
     folder.write_replaced("wrong-net.prototxt", NET, "bottom: \"ip\"", "botom: \"ip\"");
@@ -193,7 +193,7 @@ fn what_cannot_be_read_is_one_line_and_a_status() {
     fails("short.caffemodel", &["layer `ip`", "2 values of data"]);
     folder.run("inspect").refused_with(&["<FILE>"]);
 
-    // A terminal would obey what a file's names say.
+    // Control characters in names are escaped: a terminal would execute them.
     let mut loud = net();
     loud.name = Some("\u{1b}[2J".into());
     proto::write_binary(folder.path("loud.caffemodel"), &loud).unwrap();
@@ -201,9 +201,9 @@ fn what_cannot_be_read_is_one_line_and_a_status() {
     assert!(table.contains("name: \\u{1b}[2J\n"), "{table}");
 }
 
-/// Weights in others' formats are taken where a caffemodel is.
+/// `--weights` accepts safetensors and NumPy files.
 #[test]
-fn weights_of_others_are_tested() {
+fn test_accepts_weights_in_other_formats() {
     use cortado::{CpuDevice, Net, tensor_io};
     let folder = Folder::new("inspect-weights");
     folder.run("train --solver solver.prototxt").succeeded();

@@ -1,88 +1,195 @@
-//! What layers do that no other program can be asked about.
+//! Behaviour of layers that no golden file and no gradient check covers.
 #![cfg(feature = "net")]
 
 use cortado::{
-    CpuDevice, Net, Result,
-    layer::{DataLayer, MemoryDataLayer},
-    proto::{self, NetParameter},
+    Blob, CpuDevice, Element, LayerRegistry, Net, Result,
+    data::SourceRegistry,
+    layer::{DataLayer, Layer, LayerContext, MemoryDataLayer, PropagateDown},
+    op::RngKey,
+    proto::{self, LayerParameter, NetParameter, Phase},
 };
 
-type CpuNet = Net<f32, CpuDevice>;
-
-fn net(text: &str) -> Result<CpuNet> {
-    let definition: NetParameter = proto::parse_text(text, "a net of this test")?;
-    Net::builder(&CpuDevice::new()).build(&definition)
+fn try_net<T: Element>(text: &str, phase: Phase) -> Result<Net<T, CpuDevice>> {
+    let definition: NetParameter = proto::parse_text(text, "net.prototxt")?;
+    Net::builder(&CpuDevice::new()).phase(phase).seed(5).build(&definition)
 }
 
-fn data(net: &CpuNet, name: &str) -> Vec<f32> {
+fn net(text: &str) -> Net<f32, CpuDevice> {
+    try_net(text, Phase::Train).unwrap()
+}
+
+fn data<T: Element>(net: &Net<T, CpuDevice>, name: &str) -> Vec<T> {
     net.blob(name).unwrap().data().unwrap().host().unwrap().to_vec()
 }
 
-fn diff(net: &CpuNet, name: &str) -> Vec<f32> {
+fn diff<T: Element>(net: &Net<T, CpuDevice>, name: &str) -> Vec<T> {
     net.blob(name).unwrap().diff().unwrap().host().unwrap().to_vec()
 }
 
-fn set(net: &CpuNet, name: &str, values: &[f32]) {
+fn set<T: Element>(net: &Net<T, CpuDevice>, name: &str, values: &[T]) {
     let mut data = net.blob(name).unwrap().data_mut().unwrap();
     data.host_mut().unwrap().copy_from_slice(values);
 }
 
+/// Makes the layer that `text` defines, called `probe`.
+fn layer(text: &str) -> Result<Box<dyn Layer<f32, CpuDevice>>> {
+    let param: LayerParameter = proto::parse_text(&format!("name: 'probe' {text}"), "layer")?;
+    with_context(|cx| LayerRegistry::standard().make(&param, cx))
+}
+
+fn with_context<R>(body: impl FnOnce(&LayerContext<'_, CpuDevice>) -> R) -> R {
+    let (device, sources) = (CpuDevice::new(), SourceRegistry::default());
+    let (phase, key) = (Phase::Train, RngKey::new(1));
+    body(&LayerContext { device: &device, phase, key, sources: &sources })
+}
+
+/// Calls `method` of a layer with new blobs.
+fn call(
+    layer: &mut dyn Layer<f32, CpuDevice>,
+    method: &str,
+    [bottoms, tops]: [usize; 2],
+) -> Result<()> {
+    let device = CpuDevice::new();
+    let blobs = |count| (0..count).map(|_| Blob::new(&device, &[2, 3, 4, 5]).unwrap());
+    let (bottom, mut top): (Vec<_>, Vec<_>) = (blobs(bottoms).collect(), blobs(tops).collect());
+    let flags = [vec![false; bottoms], vec![false; layer.params().len()]];
+    let propagate = PropagateDown { bottom: &flags[0], params: &flags[1] };
+    match method {
+        "setup" => with_context(|cx| layer.setup(cx, &bottom)),
+        "reshape" => layer.reshape(&bottom, &mut top),
+        "forward" => layer.forward(&device, &bottom, &top),
+        _ => layer.backward(&device, &top, propagate, &bottom),
+    }
+}
+
 #[test]
-fn memory_data_goes_round_in_order() {
+fn every_layer_called_with_wrong_blob_counts_returns_an_error() {
+    // Fields without which the constructor of a layer fails.
+    let fields = [
+        ("Clip", "clip_param { min: 0 max: 1 }"),
+        ("Convolution", "convolution_param { num_output: 1 kernel_size: 1 }"),
+        ("Deconvolution", "convolution_param { num_output: 1 kernel_size: 1 }"),
+        ("DummyData", "dummy_data_param { shape { dim: 2 } }"),
+        ("Embed", "embed_param { num_output: 1 input_dim: 2 }"),
+        ("Filter", "bottom: 'x' bottom: 'selector' top: 'y'"),
+        ("InfogainLoss", "bottom: 'x' bottom: 'label' bottom: 'matrix'"),
+        ("InnerProduct", "inner_product_param { num_output: 1 }"),
+        ("LSTM", "recurrent_param { num_output: 1 }"),
+        ("MemoryData", "memory_data_param { batch_size: 1 channels: 1 height: 1 width: 1 }"),
+        ("Pooling", "pooling_param { kernel_size: 1 }"),
+        ("RNN", "recurrent_param { num_output: 1 }"),
+        ("SPP", "spp_param { pyramid_height: 1 }"),
+        ("Tile", "tile_param { tiles: 2 }"),
+    ];
+    let needs_files =
+        ["Data", "HDF5Data", "HDF5Output", "ImageData", "Parameter", "Python", "WindowData"];
+    for kind in LayerRegistry::<f32, CpuDevice>::standard().kinds() {
+        if needs_files.contains(&kind) {
+            continue;
+        }
+        let fields = fields.iter().find(|(of, _)| *of == kind).map_or("", |(_, fields)| fields);
+        let mut layer = layer(&format!("type: '{kind}' {fields}")).unwrap();
+        let arity = layer.arity();
+        for counts in (0..36).map(|i| [i / 6, i % 6]) {
+            let wrong = arity.check(counts[0], counts[1]).is_err();
+            for method in ["reshape", "forward", "backward"] {
+                let error = call(&mut *layer, method, counts).unwrap_err().to_string();
+                assert!(error.starts_with(&format!("{method} of layer `probe` ({kind}): ")));
+                let problem = if wrong { "expected " } else { "called before " };
+                assert!(error.contains(problem), "{counts:?}: {error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn blob_counts_must_fit_the_arity_and_earlier_calls() {
+    let expect_error = |result: Result<()>, expected: &str| {
+        assert_eq!(result.unwrap_err().to_string(), expected);
+    };
+    let mut relu = layer("type: 'ReLU'").unwrap();
+    for method in ["setup", "reshape"] {
+        let expected =
+            format!("{method} of layer `probe` (ReLU): expected 1 bottom blob, found 0");
+        expect_error(call(&mut *relu, method, [0, 1]), &expected);
+        call(&mut *relu, method, [1, 1]).unwrap();
+    }
+    for method in ["forward", "backward"] {
+        call(&mut *relu, method, [1, 1]).unwrap();
+        for (counts, problem) in [
+            ([0, 1], "expected 1 bottom blob, found 0"),
+            ([2, 1], "expected 1 bottom blob, found 2"),
+            ([1, 0], "expected 1 top blob, found 0"),
+            ([1, 2], "expected 1 top blob, found 2"),
+        ] {
+            let expected = format!("{method} of layer `probe` (ReLU): {problem}");
+            expect_error(call(&mut *relu, method, counts), &expected);
+        }
+    }
+
+    let mut concat = layer("type: 'Concat'").unwrap();
+    call(&mut *concat, "setup", [2, 1]).unwrap();
+    call(&mut *concat, "reshape", [2, 1]).unwrap();
+    for (method, bottoms) in [("reshape", 3), ("forward", 3), ("backward", 1)] {
+        let expected =
+            format!("{method} of layer `probe` (Concat): expected 2 bottom blobs, found {bottoms}");
+        expect_error(call(&mut *concat, method, [bottoms, 1]), &expected);
+    }
+}
+
+#[test]
+fn memory_data_wraps_around_and_reset_restarts() {
     let mut net = net("layer { name: 'in' type: 'MemoryData' top: 'x' top: 'l'
-         memory_data_param { batch_size: 2 channels: 1 height: 1 width: 3 } }")
-    .unwrap();
+         memory_data_param { batch_size: 2 channels: 1 height: 1 width: 3 } }");
     let error = net.forward().unwrap_err().to_string();
     assert!(error.contains("layer `in`") && error.contains("reset"), "{error}");
     assert!(net.layer_as::<DataLayer<f32, CpuDevice>>("in").is_none());
     let layer = net.layer_as::<MemoryDataLayer<f32>>("in").unwrap();
     let items = |n: u16| (0..n).map(f32::from).collect::<Vec<_>>();
-    assert!(layer.reset(items(9), items(3)).is_err(), "no whole batches");
-    assert!(layer.reset(items(11), items(4)).is_err(), "an item too short");
+    assert!(layer.reset(items(9), items(3)).is_err(), "3 items are not whole batches of 2");
+    assert!(layer.reset(items(11), items(4)).is_err(), "4 items have 12 elements");
     assert!(layer.reset(vec![], vec![]).is_err());
     layer.reset(items(12), items(4)).unwrap();
     for first in [0.0, 6.0, 0.0] {
         net.forward().unwrap();
-        let want: Vec<f32> = items(6).iter().map(|i| i + first).collect();
-        assert_eq!(data(&net, "x"), want);
+        let expected: Vec<f32> = items(6).iter().map(|i| i + first).collect();
+        assert_eq!(data(&net, "x"), expected);
         assert_eq!(data(&net, "l"), [first / 3.0, first / 3.0 + 1.0]);
     }
     let layer = net.layer_as::<MemoryDataLayer<f32>>("in").unwrap();
     layer.reset(vec![7.0; 6], vec![1.0; 2]).unwrap();
     net.forward().unwrap();
-    assert_eq!(data(&net, "x"), [7.0; 6], "a reset starts anew");
+    assert_eq!(data(&net, "x"), [7.0; 6]);
 }
 
 #[test]
-fn dummy_data_is_drawn_anew_and_constants_stay() {
+fn dummy_data_redraws_random_tops_and_keeps_constants() {
     let mut net = net("layer { name: 'in' type: 'DummyData' top: 'c' top: 'u' dummy_data_param {
-         shape { dim: 3 } data_filler { value: 2 } data_filler { type: 'uniform' } } }")
-    .unwrap();
+         shape { dim: 3 } data_filler { value: 2 } data_filler { type: 'uniform' } } }");
     net.forward().unwrap();
     assert_eq!(data(&net, "c"), [2.0; 3]);
     let first = data(&net, "u");
     set(&net, "c", &[1.0, 2.0, 3.0]);
     net.forward().unwrap();
-    assert_eq!(data(&net, "c"), [1.0, 2.0, 3.0], "what the caller wrote");
+    assert_eq!(data(&net, "c"), [1.0, 2.0, 3.0], "values of the caller persist");
     assert_ne!(data(&net, "u"), first);
 }
 
 #[test]
-fn python_says_how_to_have_a_layer_of_ones_own() {
+fn python_layer_error_explains_custom_layers() {
     let text = "layer { name: 'p' type: 'Python' top: 'y'
          python_param { module: 'm' layer: 'L' } }";
-    let error = net(text).err().unwrap().to_string();
+    let error = try_net::<f32>(text, Phase::Train).err().unwrap().to_string();
     for word in ["layer `p`", "`m.L`", "LayerRegistry::with", "NetBuilder::registry"] {
         assert!(error.contains(word), "{error}");
     }
 }
 
 #[test]
-fn gradients_of_a_parameter_add_up() {
+fn parameter_layer_accumulates_gradients() {
     let mut net = net("layer { name: 'p' type: 'Parameter' top: 'p'
            parameter_param { shape { dim: 2 } } }
-         layer { name: 'sum' type: 'Reduction' bottom: 'p' top: 'sum' loss_weight: 3 }")
-    .unwrap();
+         layer { name: 'sum' type: 'Reduction' bottom: 'p' top: 'sum' loss_weight: 3 }");
     for passes in [1.0, 2.0] {
         net.forward().unwrap();
         net.backward().unwrap();
@@ -93,14 +200,13 @@ fn gradients_of_a_parameter_add_up() {
 }
 
 #[test]
-fn another_shape_is_no_copy() {
+fn reshape_and_flatten_do_not_copy() {
     let mut net = net("force_backward: true
          layer { name: 'in' type: 'Input' top: 'x' input_param { shape { dim: 2 dim: 3 } } }
          layer { name: 'r' type: 'Reshape' bottom: 'x' top: 'r'
            reshape_param { shape { dim: 3 dim: -1 } } }
          layer { name: 'f' type: 'Flatten' bottom: 'r' top: 'f' flatten_param { axis: 0 } }
-         layer { name: 'sum' type: 'Reduction' bottom: 'f' top: 'sum' loss_weight: 1 }")
-    .unwrap();
+         layer { name: 'sum' type: 'Reduction' bottom: 'f' top: 'sum' loss_weight: 1 }");
     for extents in [[2, 3], [6, 5], [1, 3]] {
         net.blob_mut("x").unwrap().reshape(&extents).unwrap();
         net.forward().unwrap();
@@ -112,63 +218,60 @@ fn another_shape_is_no_copy() {
 }
 
 #[test]
-fn a_diff_that_is_left_out_stays_zero() {
-    // `side` computes its bottom's gradient, the Flatten above it is told not to hand it on.
+fn shared_top_without_propagate_down_does_not_change_the_bottom_diff() {
+    // `side` computes the gradient of `f`, which Flatten must not pass on to `p`.
     let mut net = net("layer { name: 'p' type: 'Parameter' top: 'p'
            parameter_param { shape { dim: 2 } } }
          layer { name: 'f' type: 'Flatten' bottom: 'p' top: 'f' propagate_down: false
            flatten_param { axis: 0 } }
          layer { name: 'side' type: 'Reduction' bottom: 'f' top: 'side' loss_weight: 5
            propagate_down: true }
-         layer { name: 'main' type: 'Reduction' bottom: 'p' top: 'main' loss_weight: 1 }")
-    .unwrap();
+         layer { name: 'main' type: 'Reduction' bottom: 'p' top: 'main' loss_weight: 1 }");
     net.forward().unwrap();
     net.backward().unwrap();
     assert_eq!(net.params()[0].blob().diff().unwrap().host().unwrap(), [1.0; 2]);
 }
 
 #[test]
-fn the_reference_of_a_crop_has_no_gradient() {
+fn crop_reference_has_a_zero_gradient() {
     let mut net = net("force_backward: true
          layer { name: 'in' type: 'Input' top: 'x' top: 'like'
            input_param { shape { dim: 2 dim: 2 dim: 3 dim: 4 }
                          shape { dim: 2 dim: 1 dim: 2 dim: 2 } } }
          layer { name: 'c' type: 'Crop' bottom: 'x' bottom: 'like' top: 'y'
            crop_param { axis: 1 offset: 1 offset: 0 offset: 2 } }
-         layer { name: 'sum' type: 'Reduction' bottom: 'y' top: 'sum' loss_weight: 1 }")
-    .unwrap();
+         layer { name: 'sum' type: 'Reduction' bottom: 'y' top: 'sum' loss_weight: 1 }");
     set(&net, "x", &(0u16..48).map(f32::from).collect::<Vec<_>>());
     net.blob("like").unwrap().diff_mut().unwrap().host_mut().unwrap().fill(9.0);
     net.forward().unwrap();
     net.backward().unwrap();
-    let kept = [14.0, 15.0, 18.0, 19.0, 38.0, 39.0, 42.0, 43.0];
-    assert_eq!(data(&net, "y"), kept);
-    let ones = (0u16..48).map(|i| f32::from(u8::from(kept.contains(&f32::from(i)))));
+    let cropped = [14.0, 15.0, 18.0, 19.0, 38.0, 39.0, 42.0, 43.0];
+    assert_eq!(data(&net, "y"), cropped);
+    let ones = (0u16..48).map(|i| f32::from(u8::from(cropped.contains(&f32::from(i)))));
     assert_eq!(diff(&net, "x"), ones.collect::<Vec<_>>());
     assert_eq!(diff(&net, "like"), [0.0; 8]);
 }
 
 #[test]
-fn nothing_may_be_filtered_out() {
+fn filter_keeps_selected_items_or_none() {
     let mut net = net("layer { name: 'in' type: 'Input' top: 'x' top: 's'
            input_param { shape { dim: 3 dim: 2 } shape { dim: 3 } } }
-         layer { name: 'f' type: 'Filter' bottom: 'x' bottom: 's' top: 'y' }")
-    .unwrap();
-    assert_eq!(net.blob("y").unwrap().shape()[..], [3, 2], "before the first pass");
+         layer { name: 'f' type: 'Filter' bottom: 'x' bottom: 's' top: 'y' }");
+    assert_eq!(net.blob("y").unwrap().shape()[..], [3, 2], "all items before the first pass");
     set(&net, "x", &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
-    for (selector, want) in [
+    for (selector, expected) in [
         ([0.0, 0.0, 0.0], &[][..]),
         ([0.0, -1.0, 0.0], &[3.0, 4.0]),
         ([1.0, 0.0, 0.5], &[1.0, 2.0, 5.0, 6.0]),
     ] {
         set(&net, "s", &selector);
         net.forward().unwrap();
-        assert_eq!(data(&net, "y"), want);
+        assert_eq!(data(&net, "y"), expected);
     }
 }
 
 #[test]
-fn indices_that_no_row_has_are_refused() {
+fn invalid_indices_are_errors() {
     for (layer, bad) in [
         ("type: 'Embed' bottom: 'i' top: 'y' embed_param { input_dim: 4 num_output: 2 }", 4.0),
         ("type: 'BatchReindex' bottom: 'x' bottom: 'i' top: 'y'", 3.0),
@@ -181,12 +284,100 @@ fn indices_that_no_row_has_are_refused() {
             "layer {{ name: 'in' type: 'Input' top: 'x' top: 'i'
                input_param {{ shape {{ dim: 3 dim: 2 }} shape {{ dim: 3 }} }} }}
              layer {{ name: 'bad' {layer} }}"
-        ))
-        .unwrap();
+        ));
         set(&net, "i", &[0.0, bad, 1.0]);
         let error = net.forward().unwrap_err().to_string();
         assert!(error.contains("layer `bad`") && error.contains(&bad.to_string()), "{error}");
         set(&net, "i", &[0.0, 1.0, 1.0]);
         net.forward().unwrap();
+    }
+}
+
+/// Stochastic pooling of two planes of 4 × 5; the last windows of 2 × 2 exceed the edge.
+mod stochastic_pooling {
+    use super::{data, diff, set, try_net};
+    use cortado::{CpuDevice, Net, proto::Phase};
+
+    fn net(phase: Phase) -> Net<f64, CpuDevice> {
+        let text = "force_backward: true
+            layer { name: 'x' type: 'Input' top: 'x'
+              input_param { shape { dim: 1 dim: 2 dim: 4 dim: 5 } } }
+            layer { name: 'p' type: 'Pooling' bottom: 'x' top: 'y'
+              pooling_param { pool: STOCHASTIC kernel_size: 2 stride: 2 } }";
+        try_net(text, phase).unwrap()
+    }
+
+    /// Positive and negative inputs, with one window that has only negative ones.
+    fn inputs() -> Vec<f64> {
+        let input = |i| if [0, 1, 5, 6].contains(&i) { -1.0 } else { f64::from(i).sin() + 0.6 };
+        (0..40).map(input).collect()
+    }
+
+    fn forward(net: &mut Net<f64, CpuDevice>, x: &[f64]) -> Vec<f64> {
+        set(net, "x", x);
+        net.forward().unwrap();
+        data(net, "y")
+    }
+
+    fn backward(net: &mut Net<f64, CpuDevice>, dy: &[f64]) -> Vec<f64> {
+        net.blob("y").unwrap().diff_mut().unwrap().host_mut().unwrap().copy_from_slice(dy);
+        net.backward().unwrap();
+        diff(net, "x")
+    }
+
+    /// Returns the indices of the elements in each of the twelve windows.
+    fn windows() -> Vec<Vec<usize>> {
+        let window = |w: usize| {
+            let (plane, row, column) = (w / 6, w % 6 / 3 * 2, w % 3 * 2);
+            let columns = column..5.min(column + 2);
+            let taps = (row..row + 2).flat_map(|r| columns.clone().map(move |c| (r, c)));
+            taps.map(|(r, c)| plane * 20 + r * 5 + c).collect()
+        };
+        (0..12).map(window).collect()
+    }
+
+    #[test]
+    fn training_redraws_every_pass_reproducibly() {
+        let (mut net, mut same) = (net(Phase::Train), net(Phase::Train));
+        let (x, dy) = (inputs(), (1..=12).map(f64::from).collect::<Vec<_>>());
+        let mut outputs = Vec::new();
+        for _ in 0..20 {
+            let y = forward(&mut net, &x);
+            assert_eq!(y, forward(&mut same, &x));
+            let dx = backward(&mut net, &dy);
+            for (w, window) in windows().into_iter().enumerate() {
+                let drawn: Vec<_> = window.iter().filter(|&&i| dx[i] != 0.0).collect();
+                assert_eq!(drawn.len(), 1);
+                assert_eq!((x[*drawn[0]], dx[*drawn[0]]), (y[w], dy[w]));
+                assert!(y[w] > 0.0 || window.iter().all(|&i| x[i] <= 0.0));
+            }
+            outputs.push(y);
+        }
+        outputs.dedup();
+        assert!(outputs.len() > 15, "only {} of 20 outputs differ", outputs.len());
+    }
+
+    #[test]
+    fn test_phase_computes_weighted_means_and_their_gradient() {
+        let mut net = net(Phase::Test);
+        let (x, dy) = (inputs(), (1..=12).map(f64::from).collect::<Vec<_>>());
+        let means = |x: &[f64]| -> Vec<f64> {
+            let mean = |window: Vec<usize>| {
+                let positive = || window.iter().map(|&i| x[i].max(0.0));
+                let sum: f64 = positive().sum();
+                if sum > 0.0 { positive().map(|x| x * x).sum::<f64>() / sum } else { 0.0 }
+            };
+            windows().into_iter().map(mean).collect()
+        };
+        for (y, expected) in forward(&mut net, &x).iter().zip(means(&x)) {
+            assert!((y - expected).abs() < 1e-12, "expected {expected}, found {y}");
+        }
+        let objective = |x: &[f64]| means(x).iter().zip(&dy).map(|(y, dy)| y * dy).sum::<f64>();
+        for (i, dx) in backward(&mut net, &dy).into_iter().enumerate() {
+            let [mut lower, mut upper] = [x.clone(), x.clone()];
+            (lower[i], upper[i]) = (lower[i] - 1e-6, upper[i] + 1e-6);
+            let expected = (objective(&upper) - objective(&lower)) / 2e-6;
+            assert!((dx - expected).abs() < 1e-6, "dx[{i}]: expected {expected}, found {dx}");
+        }
     }
 }

@@ -1,38 +1,17 @@
-//! The ledger: who copied what and where, and what a thread lets happen.
+//! Tests of the ledger: attribution of transfers and fallbacks, and policies of threads.
+
+#[path = "support/remote.rs"]
+mod remote;
 
 use cortado::{
-    Blob, CpuDevice, Device, Error, Head, Memory, Result, SyncedMemory, assert_transfers, families,
-    kernel::fallback,
+    Blob, CpuDevice, Device, Error, Head, Result, SyncedMemory, assert_transfers,
+    kernel::{Blas, fallback},
     ledger::{self, Entry, EventKind, Ledger, LedgerContext, Policy, Total},
     op::Gemm,
 };
+use remote::Remote;
 
-/// Memory of its own, kernels all on the host.
-#[derive(Clone, Debug)]
-struct Remote;
-
-impl Memory for Remote {
-    type Buffer = Vec<u8>;
-
-    fn name(&self) -> String {
-        "remote".into()
-    }
-    fn alloc(&self, bytes: usize) -> Result<Vec<u8>> {
-        Ok(vec![0; bytes])
-    }
-    fn upload(&self, src: &[u8], dst: &mut Vec<u8>, at: usize) -> Result<()> {
-        dst[at..at + src.len()].copy_from_slice(src);
-        Ok(())
-    }
-    fn download(&self, src: &Vec<u8>, at: usize, dst: &mut [u8]) -> Result<()> {
-        dst.copy_from_slice(&src[at..at + dst.len()]);
-        Ok(())
-    }
-}
-
-families!(Remote);
-
-/// A blob whose current value is on the device.
+/// Returns a blob whose data is valid on the device only.
 fn on_device<D: Device>(device: &D, values: Vec<f32>) -> Blob<f32, D> {
     let blob = Blob::from_vec(device, &[values.len()], values).unwrap();
     blob.data_mut().unwrap().view_mut().device_mut().unwrap();
@@ -45,7 +24,7 @@ fn product<D: Device>(device: &D, [a, b, c]: [&Blob<f32, D>; 3]) -> Result<()> {
 }
 
 #[test]
-fn copies_are_on_the_account_of_kernel_type_and_call() {
+fn transfers_are_attributed_to_kernel_element_type_and_call_site() {
     let [a, b] = [[1.0; 4], [2.0; 4]].map(|v| on_device(&Remote, v.to_vec()));
     let c = Blob::new(&Remote, &[4]).unwrap();
     let ledger = Ledger::new();
@@ -55,14 +34,14 @@ fn copies_are_on_the_account_of_kernel_type_and_call() {
     let line = line!() + 1;
     c.data().unwrap().view().device().unwrap();
     drop(open);
-    a.data_mut().unwrap().view_mut().device_mut().unwrap(); // not recorded: the ledger is closed
+    a.data_mut().unwrap().view_mut().device_mut().unwrap(); // Not recorded: the ledger is closed.
 
     let entries = ledger.entries();
     let find = |kind, kernel| -> &Entry {
-        let mut found = entries.iter().filter(|e| (e.kind, e.kernel) == (kind, kernel));
-        let only = found.next().unwrap();
-        assert!(found.next().is_none());
-        only
+        let mut matches = entries.iter().filter(|e| (e.kind, e.kernel) == (kind, kernel));
+        let entry = matches.next().unwrap();
+        assert!(matches.next().is_none());
+        entry
     };
     assert_eq!(entries.len(), 3, "{ledger}");
     let gemm = find(EventKind::Download, Some("gemm"));
@@ -86,43 +65,49 @@ fn copies_are_on_the_account_of_kernel_type_and_call() {
 fn the_cpu_neither_copies_nor_falls_back() {
     let device = CpuDevice::new();
     let [a, b, c] = [1.0, 2.0, 3.0].map(|v| on_device(&device, vec![v; 4]));
-    let _rulings =
+    let _policies =
         (ledger::set_transfer_policy(Policy::Deny), ledger::set_fallback_policy(Policy::Deny));
     assert_transfers!(uploads: 0, downloads: 0, { product(&device, [&a, &b, &c]).unwrap() });
     assert_eq!(c.data().unwrap().host().unwrap(), [4.0; 4]);
 }
 
 #[test]
-fn what_is_denied_does_not_happen() {
+fn denied_transfers_and_fallbacks_do_not_happen() {
     let [a, b, c] = [1.0, 2.0, 7.0].map(|v| on_device(&Remote, vec![v; 4]));
-    let refused = |result: Result<()>, word: &str| {
+    let expect_denied = |result: Result<()>, word: &str| {
         let error = result.unwrap_err();
         assert!(matches!(error.root(), Error::Denied { .. }), "{error}");
         assert!(error.to_string().contains(word), "{error}");
     };
     {
-        let _ruling = ledger::set_fallback_policy(Policy::Deny);
-        refused(product(&Remote, [&a, &b, &c]), "fallback to the host on `remote`: gemm of f32 at");
+        let _policy = ledger::set_fallback_policy(Policy::Deny);
+        expect_denied(
+            product(&Remote, [&a, &b, &c]),
+            "fallback to the host on `remote`: gemm of f32 at",
+        );
     }
     {
-        let _ruling = ledger::set_transfer_policy(Policy::Deny);
-        refused(product(&Remote, [&a, &b, &c]), "download of 16 bytes on `remote` by gemm of f32");
+        let _policy = ledger::set_transfer_policy(Policy::Deny);
+        expect_denied(
+            product(&Remote, [&a, &b, &c]),
+            "download of 16 bytes on `remote` by gemm of f32",
+        );
         let direct = c.data().unwrap().view().host().map(drop);
-        refused(direct, "download of 16 bytes on `remote` at tests");
+        expect_denied(direct, "download of 16 bytes on `remote` at tests");
         let _inner = ledger::set_transfer_policy(Policy::Warn);
-        assert_eq!(a.data().unwrap().host().unwrap(), [1.0; 4], "the innermost ruling counts");
+        assert_eq!(a.data().unwrap().host().unwrap(), [1.0; 4], "the innermost policy applies");
     }
     assert_eq!(c.data().unwrap().head(), Head::HeadAtDevice);
-    assert_eq!(c.data().unwrap().host().unwrap(), [7.0; 4], "nothing was changed");
+    assert_eq!(c.data().unwrap().host().unwrap(), [7.0; 4], "a denied kernel writes nothing");
     product(&Remote, [&a, &b, &c]).unwrap();
-    assert_eq!(c.data().unwrap().host().unwrap(), [4.0; 4], "the rulings have ended");
+    assert_eq!(c.data().unwrap().host().unwrap(), [4.0; 4], "the policies have ended");
 }
 
 #[test]
-fn rulings_and_ledgers_are_of_a_thread_unless_handed_on() {
+fn policies_and_ledgers_apply_to_other_threads_only_through_a_context() {
     let ledger = Ledger::new();
     let _open = ledger.open();
-    let _ruling = ledger::set_transfer_policy(Policy::Deny);
+    let _policy = ledger::set_transfer_policy(Policy::Deny);
     let copy = || {
         let mut memory = SyncedMemory::new(&Remote, 8);
         memory.host_mut().unwrap().fill(1);
@@ -133,21 +118,20 @@ fn rulings_and_ledgers_are_of_a_thread_unless_handed_on() {
     assert_eq!(ledger.total(EventKind::Upload).count, 0);
     let context = LedgerContext::current();
     std::thread::scope(|scope| {
-        let handed_on = scope.spawn(move || {
+        let thread = scope.spawn(move || {
             let _entered = context.enter();
             let denied = copy();
             let _inner = ledger::set_transfer_policy(Policy::Allow);
             (denied, copy())
         });
-        let (denied, allowed) = handed_on.join().unwrap();
+        let (denied, allowed) = thread.join().unwrap();
         assert!(denied.is_err() && allowed.is_ok());
     });
     assert_eq!(ledger.total(EventKind::Upload), Total { count: 1, bytes: 8 });
 }
 
-/// A device whose own kernel meets memory that is on the host.
 #[test]
-fn a_devices_own_kernel_has_an_account_too() {
+fn transfers_of_a_native_kernel_are_attributed_to_it() {
     let ledger = Ledger::new();
     let a = Blob::from_vec(&Remote, &[2], vec![1.0f32, 2.0]).unwrap();
     {
@@ -159,28 +143,22 @@ fn a_devices_own_kernel_has_an_account_too() {
         a.data_mut().unwrap().view_mut().device_mut().unwrap();
         a.data().unwrap().host().unwrap();
     }
-    let seen: Vec<_> = ledger.entries().iter().map(|e| (e.kernel.unwrap(), e.kind)).collect();
+    let recorded: Vec<_> = ledger.entries().iter().map(|e| (e.kernel.unwrap(), e.kind)).collect();
     let doubled = [("doubled", EventKind::Upload), ("doubled", EventKind::Download)];
-    assert_eq!(seen, [&[("asum", EventKind::Fallback)], &doubled[..]].concat(), "{ledger}");
+    assert_eq!(recorded, [&[("asum", EventKind::Fallback)], &doubled[..]].concat(), "{ledger}");
 }
 
-/// A kernel that refuses its operands leaves what it was to overwrite alone.
 #[test]
-fn a_refused_kernel_loses_nothing() {
+fn a_kernel_with_invalid_operands_does_not_change_its_output() {
     let (a, b) = (on_device(&Remote, vec![1.0; 4]), on_device(&Remote, vec![2.0; 4]));
     let c = on_device(&Remote, vec![7.0; 3]);
     let error = product(&Remote, [&a, &b, &c]).unwrap_err();
     assert!(matches!(error, Error::Length { operand: "c", .. }), "{error}");
     assert_eq!(c.data().unwrap().host().unwrap(), [7.0; 3]);
     let short = Blob::<f32, _>::new(&Remote, &[2]).unwrap();
-    let copied = Remote.copy_into(&a, &short);
+    let (x, mut y) = (a.data().unwrap(), short.data_mut().unwrap());
+    let copied = Remote.copy(x.view(), y.view_mut());
+    drop(y);
     assert!(matches!(copied, Err(Error::Length { .. })));
-    assert_eq!(short.data().unwrap().host().unwrap(), [0.0; 2], "nobody wrote it");
-}
-
-impl Remote {
-    fn copy_into(&self, x: &Blob<f32, Self>, y: &Blob<f32, Self>) -> Result<()> {
-        use cortado::kernel::Blas;
-        self.copy(x.data()?.view(), y.data_mut()?.view_mut())
-    }
+    assert_eq!(short.data().unwrap().host().unwrap(), [0.0; 2]);
 }

@@ -1,4 +1,4 @@
-//! Every interleaving of threads that read one memory, or meet at a queue, tried by loom:
+//! Runs every interleaving of threads that share a memory or a queue, with loom:
 //!
 //! ```sh
 //! RUSTFLAGS='--cfg loom' cargo test --no-default-features --features net --test loom
@@ -19,7 +19,7 @@ use loom::{
     thread,
 };
 
-/// Memory of its own that counts its copies, and fails the first of them if told to.
+/// A device with its own memory that counts copies. The first one fails if `fails_first` is set.
 #[derive(Clone, Debug)]
 struct Remote {
     copies: Arc<AtomicUsize>,
@@ -57,7 +57,7 @@ impl Memory for Remote {
     }
 }
 
-/// A memory of two bytes that is current on the device alone.
+/// Returns a memory of two bytes that is valid on the device only.
 fn on_device(device: &Remote) -> SyncedMemory<Remote> {
     let mut memory = SyncedMemory::new(device, 2);
     memory.device_mut().unwrap().fill(7);
@@ -69,8 +69,8 @@ fn readers_of_one_side_share_one_copy() {
     model(|| {
         let device = Remote::new();
         let memory = Arc::new(on_device(&device));
-        let theirs = Arc::clone(&memory);
-        let other = thread::spawn(move || assert_eq!(theirs.host().unwrap(), [7, 7]));
+        let shared = Arc::clone(&memory);
+        let other = thread::spawn(move || assert_eq!(shared.host().unwrap(), [7, 7]));
         assert_eq!(memory.host().unwrap(), [7, 7]);
         other.join().unwrap();
         assert_eq!((memory.head(), device.copies.load(Relaxed)), (Head::Synced, 1));
@@ -78,15 +78,15 @@ fn readers_of_one_side_share_one_copy() {
 }
 
 #[test]
-fn readers_of_both_sides_do_not_meet() {
+fn readers_of_both_sides_run_concurrently() {
     model(|| {
         let device = Remote::new();
         let mut memory = SyncedMemory::new(&device, 2);
         memory.host_mut().unwrap().fill(7);
         let memory = Arc::new(memory);
         let threads = [(); 2].map(|()| {
-            let theirs = Arc::clone(&memory);
-            thread::spawn(move || assert_eq!(theirs.device().unwrap()[..], [7, 7]))
+            let shared = Arc::clone(&memory);
+            thread::spawn(move || assert_eq!(shared.device().unwrap()[..], [7, 7]))
         });
         assert_eq!(memory.host().unwrap(), [7, 7]);
         for thread in threads {
@@ -97,12 +97,12 @@ fn readers_of_both_sides_do_not_meet() {
 }
 
 #[test]
-fn memory_that_nobody_wrote_reads_as_zero_everywhere() {
+fn unwritten_memory_reads_as_zero_on_both_sides() {
     model(|| {
         let device = Remote::new();
         let memory = Arc::new(SyncedMemory::new(&device, 2));
-        let theirs = Arc::clone(&memory);
-        let other = thread::spawn(move || assert_eq!(theirs.device().unwrap()[..], [0, 0]));
+        let shared = Arc::clone(&memory);
+        let other = thread::spawn(move || assert_eq!(shared.device().unwrap()[..], [0, 0]));
         assert_eq!(memory.host().unwrap(), [0, 0]);
         other.join().unwrap();
         assert!(device.copies.load(Relaxed) <= 1);
@@ -110,31 +110,31 @@ fn memory_that_nobody_wrote_reads_as_zero_everywhere() {
 }
 
 #[test]
-fn a_prefetch_meets_a_reader() {
+fn a_prefetch_and_a_reader_share_one_copy() {
     model(|| {
         let device = Remote::new();
         let mut memory = SyncedMemory::new(&device, 2);
         memory.host_mut().unwrap().fill(7);
         let memory = Arc::new(memory);
-        let (theirs, queue) = (Arc::clone(&memory), device.fork().unwrap());
-        let other = thread::spawn(move || theirs.prefetch(&queue).unwrap());
+        let (shared, queue) = (Arc::clone(&memory), device.fork_queue().unwrap());
+        let other = thread::spawn(move || shared.prefetch(&queue).unwrap());
         assert_eq!(memory.device().unwrap()[..], [7, 7]);
         other.join().unwrap();
         assert_eq!((memory.head(), device.copies.load(Relaxed)), (Head::Synced, 1));
     });
 }
 
-/// One of two readers may fail; the other, or a second try, finds the value.
+/// One of two readers fails. The other one and a retry read the value.
 #[test]
-fn a_copy_that_fails_harms_nobody_else() {
+fn a_failed_copy_fails_one_reader_only() {
     model(|| {
         let device = Remote { fails_first: true, ..Remote::new() };
         let memory = Arc::new(on_device(&device));
-        let theirs = Arc::clone(&memory);
-        let other = thread::spawn(move || theirs.host().map(<[u8]>::to_vec).ok());
-        let ours = memory.host().map(<[u8]>::to_vec).ok();
-        let read = [ours, other.join().unwrap()];
-        assert_eq!(read.iter().flatten().count(), 1, "the first copy fails, the second holds");
+        let shared = Arc::clone(&memory);
+        let other = thread::spawn(move || shared.host().map(<[u8]>::to_vec).ok());
+        let result = memory.host().map(<[u8]>::to_vec).ok();
+        let read = [result, other.join().unwrap()];
+        assert_eq!(read.iter().flatten().count(), 1, "only the first copy may fail");
         assert!(read.iter().flatten().all(|bytes| bytes[..] == [7, 7]));
         assert_eq!(memory.host().unwrap(), [7, 7]);
         assert_eq!(device.copies.load(Relaxed), 2);

@@ -1,4 +1,4 @@
-//! Coherence: which transitions copy, what is allocated, and that failures change nothing.
+//! Tests of coherence: which accesses copy and allocate, and that failures change nothing.
 
 use cortado::{
     CpuDevice, Error, Head, Memory, Result, SyncedMemory, View, ViewMut,
@@ -12,13 +12,13 @@ use std::{
     },
 };
 
-/// Memory of its own that counts what crosses and can be made to fail.
+/// A device with separate memory that counts its calls and can be made to fail.
 #[derive(Clone, Debug, Default)]
 struct Remote {
     allocs: Arc<AtomicUsize>,
     uploads: Arc<AtomicUsize>,
     downloads: Arc<AtomicUsize>,
-    broken: Arc<AtomicBool>,
+    fails: Arc<AtomicBool>,
 }
 
 impl Remote {
@@ -26,9 +26,9 @@ impl Remote {
         [&self.allocs, &self.uploads, &self.downloads].map(|count| count.load(Relaxed))
     }
 
-    fn work(&self, count: &AtomicUsize) -> Result<()> {
-        if self.broken.load(Relaxed) {
-            return Err(Error::device("remote", "broken"));
+    fn count_call(&self, count: &AtomicUsize) -> Result<()> {
+        if self.fails.load(Relaxed) {
+            return Err(Error::device("remote", "failing on purpose"));
         }
         count.fetch_add(1, Relaxed);
         Ok(())
@@ -42,22 +42,22 @@ impl Memory for Remote {
         "remote".into()
     }
     fn alloc(&self, bytes: usize) -> Result<Vec<u8>> {
-        self.work(&self.allocs)?;
+        self.count_call(&self.allocs)?;
         Ok(vec![0; bytes])
     }
-    fn upload(&self, src: &[u8], dst: &mut Vec<u8>, at: usize) -> Result<()> {
-        self.work(&self.uploads)?;
-        dst[at..at + src.len()].copy_from_slice(src);
+    fn upload(&self, src: &[u8], dst: &mut Vec<u8>, offset: usize) -> Result<()> {
+        self.count_call(&self.uploads)?;
+        dst[offset..offset + src.len()].copy_from_slice(src);
         Ok(())
     }
-    fn download(&self, src: &Vec<u8>, at: usize, dst: &mut [u8]) -> Result<()> {
-        self.work(&self.downloads)?;
-        dst.copy_from_slice(&src[at..at + dst.len()]);
+    fn download(&self, src: &Vec<u8>, offset: usize, dst: &mut [u8]) -> Result<()> {
+        self.count_call(&self.downloads)?;
+        dst.copy_from_slice(&src[offset..offset + dst.len()]);
         Ok(())
     }
 }
 
-/// Memory shared with the host that cannot adopt host bytes.
+/// A device with unified memory that cannot adopt host bytes.
 #[derive(Clone, Debug)]
 struct Unified;
 
@@ -90,7 +90,7 @@ impl Mapping<Vec<u8>> for Unified {
     }
 }
 
-/// What can be done to a memory, and the side it reads or writes.
+/// An operation on a memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Step {
     ReadHost,
@@ -101,8 +101,8 @@ enum Step {
     OverwriteDevice(u8),
     Adopt(u8),
     Prefetch,
-    CommitHost(u8),
-    RefuseHost,
+    HostOverwrite(u8),
+    HostOverwriteFails,
 }
 
 const KINDS: usize = 10;
@@ -118,18 +118,18 @@ fn step(kind: usize, value: u8) -> Step {
         5 => Step::OverwriteDevice(value),
         6 => Step::Adopt(value),
         7 => Step::Prefetch,
-        8 => Step::CommitHost(value),
-        _ => Step::RefuseHost,
+        8 => Step::HostOverwrite(value),
+        _ => Step::HostOverwriteFails,
     }
 }
 
-/// Takes a step on the memory; returns the value that it found, if it looked.
-fn take(memory: &mut SyncedMemory<Remote>, step: Step) -> Result<Option<u8>> {
+/// Applies a step to the memory; returns the value that the step read, if any.
+fn apply(memory: &mut SyncedMemory<Remote>, step: Step) -> Result<Option<u8>> {
     let found = match step {
         Step::ReadHost => memory.host()?.to_vec(),
         Step::ReadDevice => memory.device()?.clone(),
-        Step::WriteHost(value) => change(memory.host_mut()?, value),
-        Step::WriteDevice(value) => change(memory.device_mut()?, value),
+        Step::WriteHost(value) => replace(memory.host_mut()?, value),
+        Step::WriteDevice(value) => replace(memory.device_mut()?, value),
         Step::OverwriteHost(value) => {
             return memory.host_write_only().map(|bytes| fill(bytes, value));
         }
@@ -143,10 +143,10 @@ fn take(memory: &mut SyncedMemory<Remote>, step: Step) -> Result<Option<u8>> {
             let queue = memory.device_handle().fork_queue()?;
             return memory.prefetch(&queue).map(|()| None);
         }
-        Step::CommitHost(value) => return memory.host_overwrite(|bytes| Ok(fill(bytes, value))),
-        Step::RefuseHost => {
-            let refused = |_: &mut [u8]| Err(Error::invalid_input("test", "refused"));
-            return memory.host_overwrite::<Option<u8>>(refused);
+        Step::HostOverwrite(value) => return memory.host_overwrite(|bytes| Ok(fill(bytes, value))),
+        Step::HostOverwriteFails => {
+            let fails = |_: &mut [u8]| Err(Error::invalid_input("test", "fails"));
+            return memory.host_overwrite::<Option<u8>>(fails);
         }
     };
     assert!(found.iter().all(|byte| *byte == found[0]));
@@ -158,57 +158,57 @@ fn fill(bytes: &mut [u8], value: u8) -> Option<u8> {
     None
 }
 
-/// Fills `bytes`; returns what they held.
-fn change(bytes: &mut [u8], value: u8) -> Vec<u8> {
+/// Fills `bytes`; returns their previous values.
+fn replace(bytes: &mut [u8], value: u8) -> Vec<u8> {
     let found = bytes.to_vec();
     bytes.fill(value);
     found
 }
 
-/// The whole protocol: the last value written, and the sides that are current.
+/// A model of the coherence protocol: the last value written and the valid sides.
 #[derive(Default)]
 struct Model {
     value: u8,
     host: bool,
     device: bool,
-    /// Whether the device has an allocation, current or not.
+    /// Whether the device has an allocation, valid or stale.
     allocated: bool,
 }
 
 impl Model {
-    /// What the device has to do for a step: allocate, upload, download.
+    /// Returns whether the device has to allocate, upload and download for a step.
     fn needs(&self, step: Step) -> [bool; 3] {
-        let touched = self.host || self.device;
+        let initialized = self.host || self.device;
         match step {
-            Step::ReadHost | Step::WriteHost(_) => [false, false, touched && !self.host],
+            Step::ReadHost | Step::WriteHost(_) => [false, false, initialized && !self.host],
             Step::ReadDevice | Step::WriteDevice(_) | Step::Prefetch => {
-                [!self.allocated, touched && !self.device, false]
+                [!self.allocated, initialized && !self.device, false]
             }
             Step::OverwriteDevice(_) => [!self.allocated, false, false],
             _ => [false; 3],
         }
     }
 
-    /// Takes a step; returns what a reader has to see.
-    fn take(&mut self, step: Step) -> Option<u8> {
-        let seen = self.value;
+    /// Applies a step; returns the value that the step reads, if any.
+    fn apply(&mut self, step: Step) -> Option<u8> {
+        let value = self.value;
         self.allocated |= self.needs(step)[0];
         (self.value, self.host, self.device) = match step {
-            Step::ReadHost => (seen, true, self.device),
-            Step::ReadDevice | Step::Prefetch => (seen, self.host, true),
+            Step::ReadHost => (value, true, self.device),
+            Step::ReadDevice | Step::Prefetch => (value, self.host, true),
             Step::WriteHost(value)
             | Step::OverwriteHost(value)
             | Step::Adopt(value)
-            | Step::CommitHost(value) => (value, true, false),
+            | Step::HostOverwrite(value) => (value, true, false),
             Step::WriteDevice(value) | Step::OverwriteDevice(value) => (value, false, true),
-            // What was not written is kept where it is safe from a half-written host.
-            Step::RefuseHost => (seen, self.host && !self.device, self.device),
+            // The failed write may have changed the host, so only the device stays valid.
+            Step::HostOverwriteFails => (value, self.host && !self.device, self.device),
         };
-        let looks = |step| {
+        let reads = |step| {
             use Step::{ReadDevice, ReadHost, WriteDevice, WriteHost};
             matches!(step, ReadHost | ReadDevice | WriteHost(_) | WriteDevice(_))
         };
-        looks(step).then_some(seen)
+        reads(step).then_some(value)
     }
 
     fn head(&self) -> Head {
@@ -221,65 +221,65 @@ impl Model {
     }
 }
 
-/// Takes the steps on a memory and on the model. Where a step is said to be `broken` the device
-/// fails in whatever it is asked for: then nothing may change.
-fn follow(history: &[(Step, bool)]) {
+/// Applies the steps to a memory and to the model, and compares both after every step. In a step
+/// marked as failing, every call of the device fails; the memory must not change then.
+fn check_history(history: &[(Step, bool)]) {
     let device = Remote::default();
     let mut memory = SyncedMemory::new(&device, LEN);
     let mut model = Model::default();
     let mut copies = [0; 3];
-    for (place, &(step, broken)) in history.iter().enumerate() {
+    for (index, &(step, fails)) in history.iter().enumerate() {
         let needs = model.needs(step);
-        device.broken.store(broken, Relaxed);
-        let found = take(&mut memory, step);
-        if (broken && needs.contains(&true)) || step == Step::RefuseHost {
-            assert!(found.is_err(), "{history:?}, step {place}");
+        device.fails.store(fails, Relaxed);
+        let found = apply(&mut memory, step);
+        if (fails && needs.contains(&true)) || step == Step::HostOverwriteFails {
+            assert!(found.is_err(), "{history:?}, step {index}");
         } else {
-            let found = found.unwrap_or_else(|error| panic!("{history:?}, step {place}: {error}"));
+            let found = found.unwrap_or_else(|error| panic!("{history:?}, step {index}: {error}"));
             for (count, need) in copies.iter_mut().zip(needs) {
                 *count += usize::from(need);
             }
-            assert_eq!(found, model.take(step), "{history:?}, step {place}");
+            assert_eq!(found, model.apply(step), "{history:?}, step {index}");
         }
-        if step == Step::RefuseHost {
-            model.take(step);
+        if step == Step::HostOverwriteFails {
+            model.apply(step);
         }
-        assert_eq!(device.counts(), copies, "{history:?}, step {place}");
-        assert_eq!(memory.head(), model.head(), "{history:?}, step {place}");
+        assert_eq!(device.counts(), copies, "{history:?}, step {index}");
+        assert_eq!(memory.head(), model.head(), "{history:?}, step {index}");
     }
-    device.broken.store(false, Relaxed);
+    device.fails.store(false, Relaxed);
     assert_eq!(memory.host().unwrap(), [model.value; LEN], "{history:?}");
 }
 
-/// Steps of a short history; an interpreter has to do with fewer.
-const SHORT: usize = if cfg!(miri) { 3 } else { 5 };
+/// Steps of a history; fewer under Miri, which is slow.
+const HISTORY_LEN: usize = if cfg!(miri) { 3 } else { 5 };
 
-/// Every sequence of five steps, with every allocation and copy accounted for.
+/// Runs every sequence of five steps and compares values, valid sides, allocations and copies.
 #[test]
-fn every_short_history_follows_the_model() {
-    for history in 0..KINDS.pow(SHORT as u32) {
-        let kind = |place: usize| history / KINDS.pow(place as u32) % KINDS;
-        let steps: [_; SHORT] =
-            std::array::from_fn(|place| (step(kind(place), place as u8 + 1), false));
-        follow(&steps);
+fn every_short_history_agrees_with_the_model() {
+    for history in 0..KINDS.pow(HISTORY_LEN as u32) {
+        let kind = |index: usize| history / KINDS.pow(index as u32) % KINDS;
+        let steps: [_; HISTORY_LEN] =
+            std::array::from_fn(|index| (step(kind(index), index as u8 + 1), false));
+        check_history(&steps);
     }
 }
 
-/// Every sequence of four steps in which the device fails at any of them.
+/// Runs every sequence of four steps, with every combination of failing steps.
 #[test]
-fn failures_anywhere_change_nothing() {
-    const STEPS: usize = SHORT - 1;
+fn a_failing_step_of_a_history_changes_nothing() {
+    const STEPS: usize = HISTORY_LEN - 1;
     for history in 0..(2 * KINDS).pow(STEPS as u32) {
-        let kind = |place: usize| history / (2 * KINDS).pow(place as u32) % (2 * KINDS);
-        let steps: [_; STEPS] = std::array::from_fn(|place| {
-            (step(kind(place) % KINDS, place as u8 + 1), kind(place) >= KINDS)
+        let kind = |index: usize| history / (2 * KINDS).pow(index as u32) % (2 * KINDS);
+        let steps: [_; STEPS] = std::array::from_fn(|index| {
+            (step(kind(index) % KINDS, index as u8 + 1), kind(index) >= KINDS)
         });
-        follow(&steps);
+        check_history(&steps);
     }
 }
 
 #[test]
-fn nothing_is_allocated_before_it_is_touched() {
+fn a_new_memory_allocates_nothing() {
     let device = Remote::default();
     let memory = SyncedMemory::new(&device, usize::MAX / 2);
     assert_eq!((memory.head(), device.counts()), (Head::Uninitialized, [0; 3]));
@@ -288,7 +288,7 @@ fn nothing_is_allocated_before_it_is_touched() {
 }
 
 #[test]
-fn unified_memory_never_copies() {
+fn unified_memory_is_never_copied() {
     let mut memory = SyncedMemory::new(&Unified, 2);
     memory.host_mut().unwrap().fill(5);
     assert_eq!(memory.device().unwrap(), &[5, 5]);
@@ -302,54 +302,54 @@ fn unified_memory_never_copies() {
 }
 
 #[test]
-fn adopted_bytes_are_not_copied() {
+fn adopt_does_not_copy_bytes() {
     let bytes = vec![1.5f32, 2.5];
-    let at = bytes.as_ptr() as usize;
+    let address = bytes.as_ptr() as usize;
     let mut memory = SyncedMemory::new(&Remote::default(), 8);
     memory.adopt(HostBytes::adopt(bytes)).unwrap();
-    assert_eq!(memory.host().unwrap().as_ptr() as usize, at);
+    assert_eq!(memory.host().unwrap().as_ptr() as usize, address);
     assert_eq!(View::<f32, _>::new(&memory, 2).unwrap().host().unwrap(), [1.5, 2.5]);
 
     let bytes = vec![3.5f32, 4.5];
-    let at = bytes.as_ptr() as usize;
+    let address = bytes.as_ptr() as usize;
     let mut memory = SyncedMemory::new(&CpuDevice::new(), 8);
     memory.adopt(HostBytes::adopt(bytes)).unwrap();
-    assert_eq!(memory.host().unwrap().as_ptr() as usize, at);
+    assert_eq!(memory.host().unwrap().as_ptr() as usize, address);
     let wrong = memory.adopt(HostBytes::adopt(vec![0u8; 7]));
     assert!(matches!(wrong, Err(Error::Length { operand: "bytes", want: 8, got: 7, .. })));
 }
 
 #[test]
-fn a_failed_copy_loses_nothing() {
+fn a_failed_copy_does_not_change_the_value() {
     let device = Remote::default();
     let mut memory = SyncedMemory::new(&device, LEN);
     memory.host_mut().unwrap().fill(1);
-    device.broken.store(true, Relaxed);
+    device.fails.store(true, Relaxed);
     assert!(memory.device().is_err());
     assert!(memory.device_mut().is_err());
     assert!(memory.device_write_only().is_err());
     assert_eq!((memory.head(), memory.host().unwrap()), (Head::HeadAtHost, &[1; LEN][..]));
-    device.broken.store(false, Relaxed);
+    device.fails.store(false, Relaxed);
     memory.device_mut().unwrap().fill(2);
-    device.broken.store(true, Relaxed);
+    device.fails.store(true, Relaxed);
     assert!(memory.host().is_err());
     assert!(memory.host_mut().is_err());
     assert_eq!(memory.head(), Head::HeadAtDevice);
-    device.broken.store(false, Relaxed);
+    device.fails.store(false, Relaxed);
     assert_eq!(memory.host().unwrap(), [2; LEN]);
 }
 
 #[test]
-fn a_panic_while_overwriting_loses_nothing() {
+fn a_panic_in_host_overwrite_does_not_change_the_value() {
     let written = Step::WriteDevice(7);
     let histories: [(&[Step], u8); 4] =
         [(&[], 0), (&[Step::WriteHost(7)], 7), (&[written], 7), (&[written, Step::ReadHost], 7)];
     for (history, value) in histories {
         let mut memory = SyncedMemory::new(&Remote::default(), LEN);
         for &step in history {
-            take(&mut memory, step).unwrap();
+            apply(&mut memory, step).unwrap();
         }
-        let panics = || memory.host_overwrite::<()>(|_| panic!("not today"));
+        let panics = || memory.host_overwrite::<()>(|_| panic!("test"));
         assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
         assert_eq!(memory.host().unwrap(), [value; LEN]);
         assert_eq!(memory.device().unwrap(), &[value; LEN]);
@@ -357,7 +357,7 @@ fn a_panic_while_overwriting_loses_nothing() {
 }
 
 #[test]
-fn readers_on_many_threads_share_one_copy() {
+fn concurrent_readers_copy_once() {
     let device = Remote::default();
     let mut memory = SyncedMemory::new(&device, 1 << 16);
     memory.device_mut().unwrap().fill(9);
@@ -373,7 +373,7 @@ fn readers_on_many_threads_share_one_copy() {
 }
 
 #[test]
-fn views_stay_inside() {
+fn views_outside_their_memory_are_errors() {
     let device = Remote::default();
     let mut memory = SyncedMemory::new(&device, 10);
     assert!(matches!(View::<f32, _>::new(&memory, 3), Err(Error::Range { len: 2, .. })));
@@ -390,9 +390,9 @@ fn views_stay_inside() {
     assert_eq!((bytes.offset, bytes.bytes, &bytes.buffer[2..4]), (2, 6, &[7, 0][..]));
 }
 
-/// Overwriting a part must keep the rest: only a view of the whole memory fetches nothing.
+/// Only a view of the whole memory may skip the copy before it is overwritten.
 #[test]
-fn overwriting_a_part_keeps_the_rest() {
+fn overwriting_a_part_preserves_the_rest() {
     let device = Remote::default();
     let mut memory = SyncedMemory::new(&device, 4);
     memory.device_mut().unwrap().fill(1);
@@ -406,9 +406,8 @@ fn overwriting_a_part_keeps_the_rest() {
     assert_eq!(view.as_view().host().unwrap(), [4; 4]);
 }
 
-/// Adopted bytes need not be aligned for every element.
 #[test]
-fn misaligned_bytes_are_an_error() {
+fn views_of_misaligned_adopted_bytes_are_errors() {
     struct Shifted(Vec<u64>);
     impl cortado::memory::HostStorage for Shifted {
         fn bytes(&self) -> &[u8] {

@@ -1,5 +1,5 @@
-//! Definitions that make no net, and what nets do with each other's weights: on the mirror device,
-//! where nothing works by luck.
+//! Invalid definitions, shared and copied weights, memory reuse and partial passes of nets, on the
+//! simulated device, which exposes missing transfers.
 #![cfg(feature = "net")]
 
 use cortado::{
@@ -9,18 +9,18 @@ use cortado::{
 };
 use std::sync::LazyLock;
 
-type MirrorNet = Net<f32, SimulatedDevice>;
+type SimulatedNet = Net<f32, SimulatedDevice>;
 
-/// One device for all, as nets that share weights need.
+/// The device of all nets, because nets that share weights must be on one device.
 static DEVICE: LazyLock<SimulatedDevice> =
     LazyLock::new(|| SimulatedDevice::with_threads(1).unwrap());
 
-fn build(text: &str) -> cortado::Result<MirrorNet> {
+fn build(text: &str) -> cortado::Result<SimulatedNet> {
     let definition: NetParameter = proto::parse_text(text, "net.prototxt")?;
-    MirrorNet::builder(&DEVICE).seed(3).build(&definition)
+    SimulatedNet::builder(&DEVICE).seed(3).build(&definition)
 }
 
-/// `x` of 2×3, then the layers of `rest`.
+/// Returns an Input layer `x` of shape 2×3, followed by the layers of `rest`.
 fn after_x(rest: &str) -> String {
     let x = r#"layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 } } }"#;
     format!("{x}\n{rest}")
@@ -33,23 +33,30 @@ fn ip(name: &str, bottom: &str, top: &str, rest: &str) -> String {
     )
 }
 
-fn weights(net: &MirrorNet) -> Vec<Vec<f32>> {
+/// Asserts that a definition is refused with a one-line error that contains all `parts`.
+fn assert_build_fails(text: &str, parts: &[&str]) {
+    let error = build(text).err().unwrap_or_else(|| panic!("accepted: {text}")).to_string();
+    assert!(parts.iter().all(|part| error.contains(part)), "{error}\nlacks one of {parts:?}");
+    assert_eq!(error.lines().count(), 1, "{error}");
+}
+
+fn weights(net: &SimulatedNet) -> Vec<Vec<f32>> {
     let values = |blob: &Blob<f32, SimulatedDevice>| blob.data().unwrap().host().unwrap().to_vec();
     net.params().iter().map(|param| values(param.blob())).collect()
 }
 
-/// Each refusal names the layer and the reason.
 #[test]
-fn definitions_that_make_no_net() {
+fn errors_of_invalid_definitions_name_layer_and_reason() {
     let two = ip("a", "x", "y", "") + &ip("b", "x", "y", "");
     let shared = ip("a", "x", "y", "param { name: \"w\" lr_mult: 1 }")
         + &ip("b", "y", "z", "param { name: \"w\" lr_mult: 2 }");
-    // 64 times 2⁵⁸ along the axis, of no elements; and 2⁵⁰ steps, each of which has its cells.
+    // 64 bottoms of extent 2⁵⁸ along the axis and no elements: the sum of the extents overflows.
     let long = r#"layer { name: "h" type: "Input" top: "h"
         input_param { shape { dim: 288230376151711744 dim: 0 } } }
         layer { name: "c" type: "Concat" top: "y" concat_param { axis: 0 }"#
         .to_owned();
     let bottoms = r#" bottom: "h""#.repeat(64);
+    // 2⁵⁰ time steps, each with its own cells: the host runs out of memory.
     let steps = r#"layer { name: "s" type: "Input" top: "s" top: "cont"
         input_param { shape { dim: [1125899906842624, 1, 1] } shape { dim: [1125899906842624, 1] } } }
         layer { name: "l" type: "LSTM" bottom: "s" bottom: "cont" top: "y"
@@ -64,7 +71,7 @@ fn definitions_that_make_no_net() {
         (ip("a", "x", "y", "propagate_down: [true, true]"), ["`a`", "propagate_down"]),
         (ip("a", "x", "y", "param {} param {} param {}"), ["`a`", "`param` entries"]),
         (ip("a", "x", "y", "include {} exclude {}"), ["`a`", "not both"]),
-        (ip("a", "x", "y", "blobs {}"), ["`a`", "2 parameters, not 1"]),
+        (ip("a", "x", "y", "blobs {}"), ["`a`", "1 `blobs` for 2 parameters"]),
         (r#"layer { name: "r" type: "ReLu" bottom: "x" top: "y" }"#.into(), ["`ReLu`", "ReLU"]),
         (r#"layer { name: "r" type: "ReLU" top: "y" }"#.into(), ["`r`", "1 bottom"]),
         (
@@ -95,19 +102,15 @@ fn definitions_that_make_no_net() {
         (steps, ["`l`", "out of memory on `host`"]),
     ];
     for (layers, parts) in cases {
-        let message = build(&after_x(&layers)).err().map(|error| error.to_string());
-        let message = message.unwrap_or_else(|| panic!("{layers} is accepted"));
-        assert!(parts.iter().all(|part| message.contains(part)), "{message}\nwants {parts:?}");
-        assert_eq!(message.lines().count(), 1, "{message}");
+        assert_build_fails(&after_x(&layers), &parts);
     }
     for old in ["layers { name: \"a\" }", "input: \"x\" input_dim: [1, 1, 1, 1]"] {
-        let message = build(old).err().unwrap().to_string();
-        assert!(message.contains("upgraded"), "{message}");
+        assert_build_fails(old, &["upgrade-net"]);
     }
 }
 
 #[test]
-fn shared_parameters_are_one() {
+fn parameters_of_one_name_share_values() {
     let named = "param { name: \"w\" } param { name: \"b\" }";
     let net = build(&after_x(&(ip("a", "x", "y", named) + &ip("b", "y", "z", named)))).unwrap();
     assert_eq!((net.params().len(), net.learnable_params().len()), (4, 2));
@@ -116,7 +119,7 @@ fn shared_parameters_are_one() {
 }
 
 #[test]
-fn weights_travel_by_layer_name() {
+fn weights_are_copied_and_shared_by_layer_name() {
     let source = build(&after_x(&(ip("a", "x", "y", "") + &ip("b", "y", "z", "")))).unwrap();
     let saved = source.to_proto(false).unwrap();
     let mut target = build(&after_x(&(ip("b", "x", "y", "") + &ip("c", "y", "z", "")))).unwrap();
@@ -124,7 +127,7 @@ fn weights_travel_by_layer_name() {
     assert_eq!(target.copy_trained_from(&saved).unwrap(), ["b"]);
     let after = weights(&target);
     assert_eq!((&after[0], &after[2]), (&weights(&source)[2], &before[2]));
-    // Its own copy: the source stays as it is.
+    // The target has its own copy, so the source is unchanged.
     target.params()[0].blob().data_mut().unwrap().host_mut().unwrap().fill(0.0);
     assert_ne!(weights(&source)[2], weights(&target)[0]);
 
@@ -140,15 +143,15 @@ fn weights_travel_by_layer_name() {
 }
 
 #[test]
-fn seeds_name_the_first_values_of_each_layer() {
+fn initial_values_depend_on_seed_and_layer_name_only() {
     let one = build(&after_x(&ip("b", "x", "y", ""))).unwrap();
     let two = build(&after_x(&(ip("a", "x", "w", "") + &ip("b", "w", "y", "")))).unwrap();
-    assert_eq!(weights(&one)[0], weights(&two)[2], "other layers do not matter");
-    assert_ne!(weights(&two)[0], weights(&two)[2], "other names do");
+    assert_eq!(weights(&one)[0], weights(&two)[2], "values depend on other layers");
+    assert_ne!(weights(&two)[0], weights(&two)[2], "values do not depend on the name");
 }
 
 #[test]
-fn reshaped_inputs_carry_through() {
+fn reshaped_inputs_reshape_later_layers() {
     let mut net = build(&after_x(&ip("a", "x", "y", ""))).unwrap();
     net.blob_mut("x").unwrap().reshape(&[5, 3]).unwrap();
     net.forward().unwrap();
@@ -161,25 +164,24 @@ fn reshaped_inputs_carry_through() {
     net.forward().unwrap();
 }
 
-/// Two nets on threads of their own, weights in common.
 #[test]
 fn nets_on_two_threads_share_weights() {
     let text = after_x(&ip("a", "x", "y", ""));
     let source = build(&text).unwrap();
     source.blob("x").unwrap().data_mut().unwrap().host_mut().unwrap().fill(1.0);
-    let run = |mut net: MirrorNet| {
+    let run = |mut net: SimulatedNet| {
         net.blob("x").unwrap().data_mut().unwrap().host_mut().unwrap().fill(1.0);
         for _ in 0..50 {
             net.forward().unwrap();
         }
         net.blob("y").unwrap().data().unwrap().host().unwrap().to_vec()
     };
-    let alias = || {
+    let sharing_net = || {
         let mut net = build(&text).unwrap();
         net.share_trained_with(&source).unwrap();
         net
     };
-    let (one, two) = (alias(), alias());
+    let (one, two) = (sharing_net(), sharing_net());
     let [one, two] = std::thread::scope(|scope| {
         [scope.spawn(move || run(one)), scope.spawn(move || run(two))].map(|t| t.join().unwrap())
     });
@@ -187,7 +189,7 @@ fn nets_on_two_threads_share_weights() {
     assert_eq!(source.phase(), Phase::Test);
 }
 
-/// A net with a branch, a layer in place, and outputs in the middle and at the end.
+/// A net with a branch, an in-place layer, and outputs in the middle and at the end.
 const BRANCHED: &str = r#"
 layer { name: "a" type: "InnerProduct" bottom: "x" top: "a"
         inner_product_param { num_output: 7 weight_filler { type: "xavier" } } }
@@ -204,15 +206,15 @@ layer { name: "d" type: "InnerProduct" bottom: "s" top: "d"
 layer { name: "e" type: "ReLU" bottom: "d" top: "e" }"#;
 
 #[test]
-fn inference_with_less_memory_gives_the_same_bits() {
+fn inference_with_memory_reuse_is_bit_identical() {
     let build = |reuse| {
         let definition = proto::parse_text(after_x(BRANCHED), "net.prototxt").unwrap();
-        MirrorNet::builder(&DEVICE).seed(3).reuse_memory(reuse).build(&definition).unwrap()
+        SimulatedNet::builder(&DEVICE).seed(3).reuse_memory(reuse).build(&definition).unwrap()
     };
     let nets = [false, true].map(build);
     let results = nets.map(|mut net| {
         let mut results = Vec::new();
-        // As built; larger than planned for; planned anew; smaller.
+        // As built; larger without a new plan; larger with one; smaller without and with one.
         for (rows, plan) in [(2, false), (4, false), (5, true), (3, false), (3, true)] {
             let x = net.blob_mut("x").unwrap();
             x.reshape(&[rows, 3]).unwrap();
@@ -232,25 +234,26 @@ fn inference_with_less_memory_gives_the_same_bits() {
                 }
             }
         }
-        let distinct: usize = (0..net.blobs().len())
+        let distinct_blobs: usize = (0..net.blobs().len())
             .filter(|&i| {
                 let (_, blob) = net.blobs().nth(i).unwrap();
                 !net.blobs().take(i).any(|(_, other)| other.shares_data_with(blob))
             })
             .count();
-        (results, distinct, net.memory_use().unwrap(), net.backward().is_ok())
+        (results, distinct_blobs, net.memory_use().unwrap(), net.backward().is_ok())
     });
-    let [(want, apart, all, backward), (got, shared, fewer, none)] = results;
+    let [(want, all_blobs, full, backward), (got, reused_blobs, reduced, reused_backward)] =
+        results;
     assert_eq!(got, want);
-    // x, a, b, side, c, s, d, e; a's splits are a. Then c takes the place of a, s that of b …
-    assert_eq!((apart, shared), (8, 5));
-    assert!(fewer.activations < all.activations, "{fewer:?} {all:?}");
-    assert_eq!(fewer.params, all.params);
-    assert!(backward && !none);
+    // Separate: x, a with its splits, b, side, c, s, d, e. Reused: c has the storage of a, s of b …
+    assert_eq!((all_blobs, reused_blobs), (8, 5));
+    assert!(reduced.activations < full.activations, "{reduced:?} {full:?}");
+    assert_eq!(reduced.params, full.params);
+    assert!(backward && !reused_backward);
 }
 
 #[test]
-fn layers_run_in_parts() {
+fn partial_passes_equal_a_whole_pass() {
     let whole = &mut build(&after_x(BRANCHED)).unwrap();
     let parts = &mut build(&after_x(BRANCHED)).unwrap();
     for net in [&mut *whole, &mut *parts] {
@@ -261,7 +264,8 @@ fn layers_run_in_parts() {
     let layers = parts.layer_names().len();
     parts.forward_layers(0..3).unwrap();
     parts.forward_layers(3..layers).unwrap();
-    let values = |net: &MirrorNet| net.blob("e").unwrap().data().unwrap().host().unwrap().to_vec();
+    let values =
+        |net: &SimulatedNet| net.blob("e").unwrap().data().unwrap().host().unwrap().to_vec();
     assert_eq!(values(parts), values(whole));
     parts.backward_layers(layers - 1..layers).unwrap();
     for wrong in [0..layers + 1, layers + 1..layers + 2] {
@@ -271,41 +275,39 @@ fn layers_run_in_parts() {
     }
 }
 
-/// What layers after `x`, of 2×3, do not take, by a word of the reason.
+/// Each case is a layer after `x`, of shape 2×3, and a part of the error.
 #[test]
-fn parameters_that_make_no_layer() {
+fn invalid_layer_parameters_are_refused() {
     let cases = [
         ("type: 'Clip'", "min and max"),
         ("type: 'Clip' clip_param { min: 1 max: 0 }", "min 1"),
         ("type: 'Exp' exp_param { base: -2 }", "base -2"),
         ("type: 'Log' log_param { base: 0 }", "base 0"),
-        ("type: 'Log' log_param { base: 1 }", "base 1"),
-        ("type: 'Dropout' dropout_param { dropout_ratio: 1 }", "dropout_ratio < 1"),
+        ("type: 'Log' log_param { base: 1 }", "base must not be 1"),
+        ("type: 'Dropout' dropout_param { dropout_ratio: 1 }", "in [0, 1), found 1"),
         ("type: 'LRN'", "4 axes"),
-        ("type: 'LRN' lrn_param { local_size: 2 }", "local_size 2"),
+        ("type: 'LRN' lrn_param { local_size: 2 }", "local_size must be odd, found 2"),
         ("type: 'PReLU' prelu_param { filler { type: 'none' } }", "none"),
         ("type: 'Eltwise'", "at least 2 bottom"),
-        ("type: 'Eltwise' bottom: 'x' eltwise_param { coeff: 1 }", "1 coeff"),
-        ("type: 'Eltwise' bottom: 'x' eltwise_param { operation: PROD coeff: [1, 1] }", "product"),
+        ("type: 'Eltwise' bottom: 'x' eltwise_param { coeff: 1 }", "expected 2 values of coeff, found 1"),
+        ("type: 'Eltwise' bottom: 'x' eltwise_param { operation: PROD coeff: [1, 1] }", "PROD does not take coeff"),
         ("type: 'Scale' scale_param { axis: 2 }", "axis 2"),
-        ("type: 'Scale' scale_param { num_axes: 2 }", "past shape"),
-        ("type: 'Scale' scale_param { num_axes: -2 }", "num_axes -2"),
+        ("type: 'Scale' scale_param { num_axes: 2 }", "does not have 2 axes"),
+        ("type: 'Scale' scale_param { num_axes: -2 }", "found -2"),
         ("type: 'Bias' bottom: 'x'", "does not fit"),
-        ("type: 'BatchNorm' param { lr_mult: 1 }", "lr_mult has to be 0"),
-        ("type: 'BatchNorm' param { lr_mult: 0 } param {}", "parameter 1 is not learned"),
+        ("type: 'BatchNorm' param { lr_mult: 1 }", "lr_mult 1 must be 0"),
+        ("type: 'BatchNorm' param { lr_mult: 0 } param {}", "parameter 1 is not trainable"),
     ];
     for (layer, reason) in cases {
         let text = after_x(&format!("layer {{ name: 'a' bottom: 'x' top: 'y' {layer} }}"));
-        let error = build(&text).err().unwrap_or_else(|| panic!("built: {layer}")).to_string();
-        let said = error.contains("`a`") && error.contains(reason);
-        assert!(said, "{layer}: {error}");
+        assert_build_fails(&text, &["`a`", reason]);
     }
     let in_place = "layer { name: 'a' type: 'AbsVal' bottom: 'x' top: 'x' }";
-    assert!(build(&after_x(in_place)).is_err());
+    assert_build_fails(&after_x(in_place), &["`a`", "in place"]);
 }
 
 #[test]
-fn statistics_are_told_from_weights() {
+fn batch_norm_statistics_get_param_entries_of_rate_zero() {
     let norm =
         "layer { name: 'n' type: 'BatchNorm' bottom: 'x' top: 'y' param { name: 'm' lr_mult: 0 } }";
     let net = build(&after_x(norm)).unwrap();
@@ -314,9 +316,9 @@ fn statistics_are_told_from_weights() {
     assert_eq!(entries.iter().map(|entry| entry.name()).collect::<Vec<_>>(), ["m", "", ""]);
 }
 
-/// A step on which no gradient passes is an error where one is asked for, and only there.
+/// The forward pass works; only a requested gradient is an error.
 #[test]
-fn thresholds_pass_no_gradient() {
+fn a_gradient_through_a_threshold_is_an_error() {
     let text = ip("a", "x", "y", "")
         + "layer { name: 't' type: 'Threshold' bottom: 'y' top: 'z' loss_weight: 1 }";
     let mut net = build(&after_x(&text)).unwrap();

@@ -1,4 +1,4 @@
-//! Recurrent layers: sequences in parts, states from one pass to the next, and refusals.
+//! Tests of LSTM and RNN: split sequences, states between passes, and shape errors.
 #![cfg(feature = "net")]
 
 use cortado::{
@@ -10,9 +10,9 @@ const STREAMS: usize = 3;
 const INPUTS: usize = 4;
 const OUTPUTS: usize = 2;
 
-type Cpu = Net<f64, CpuDevice>;
+type CpuNet = Net<f64, CpuDevice>;
 
-fn net(prototxt: &str) -> cortado::Result<Cpu> {
+fn net(prototxt: &str) -> cortado::Result<CpuNet> {
     let definition: NetParameter = proto::parse_text(prototxt, "net.prototxt").unwrap();
     Net::builder(&CpuDevice::new()).seed(7).build(&definition)
 }
@@ -24,7 +24,7 @@ fn input(name: &str, shape: &[usize]) -> String {
     )
 }
 
-/// A recurrent layer whose parameters are shared by name.
+/// Defines a recurrent layer; layers of one kind share their parameters.
 fn layer(kind: &str, name: &str, bottoms: &[&str], tops: &[&str]) -> String {
     let list = |field: &str, names: &[&str]| -> String {
         names.iter().map(|name| format!("{field}: '{name}' ")).collect()
@@ -42,26 +42,26 @@ fn layer(kind: &str, name: &str, bottoms: &[&str], tops: &[&str]) -> String {
     )
 }
 
-/// One layer over `steps` steps.
-fn whole(kind: &str, steps: usize) -> Cpu {
+/// Builds a net of one recurrent layer over `steps` steps.
+fn one_layer_net(kind: &str, steps: usize) -> CpuNet {
     let shape = [steps, STREAMS, INPUTS];
     let inputs = input("x", &shape) + &input("cont", &shape[..2]);
     let layer = layer(kind, "rec", &["x", "cont"], &["y"]);
     net(&format!("force_backward: true\n{inputs}{layer}")).unwrap()
 }
 
-fn set(net: &mut Cpu, name: &str, shape: &[usize], values: &[f64]) {
+fn set(net: &mut CpuNet, name: &str, shape: &[usize], data: &[f64]) {
     let blob = net.blob_mut(name).unwrap();
     blob.reshape(shape).unwrap();
-    blob.data_mut().unwrap().host_mut().unwrap().copy_from_slice(values);
+    blob.data_mut().unwrap().host_mut().unwrap().copy_from_slice(data);
 }
 
-fn set_diff(net: &Cpu, name: &str, values: &[f64]) {
+fn set_diff(net: &CpuNet, name: &str, diff: &[f64]) {
     let blob = net.blob(name).unwrap();
-    blob.diff_mut().unwrap().host_mut().unwrap().copy_from_slice(values);
+    blob.diff_mut().unwrap().host_mut().unwrap().copy_from_slice(diff);
 }
 
-fn data(net: &Cpu, name: &str) -> Vec<f64> {
+fn data(net: &CpuNet, name: &str) -> Vec<f64> {
     net.blob(name).unwrap().data().unwrap().host().unwrap().to_vec()
 }
 
@@ -69,30 +69,31 @@ fn diff(blob: &Blob<f64, CpuDevice>) -> Vec<f64> {
     blob.diff().unwrap().host().unwrap().to_vec()
 }
 
-/// Some numbers about zero.
-fn numbers(tag: usize, len: usize) -> Vec<f64> {
-    (0..len).map(|i| ((i * 37 + tag * 101) as f64 * 0.61).sin()).collect()
+/// Returns deterministic values in −1..1, different for each `seed`.
+fn values(seed: usize, len: usize) -> Vec<f64> {
+    (0..len).map(|i| ((i * 37 + seed * 101) as f64 * 0.61).sin()).collect()
 }
 
-/// Sequences that begin here and there.
-fn conts(steps: usize) -> Vec<f64> {
+/// Returns a `cont` with sequences that start at various steps.
+fn sequence_starts(steps: usize) -> Vec<f64> {
     (0..steps * STREAMS).map(|i| if i % 5 == 1 { 0.0 } else { 1.0 }).collect()
 }
 
-fn near(what: &str, got: &[f64], want: &[f64]) {
-    assert_eq!(got.len(), want.len(), "{what}");
-    for (i, (got, want)) in got.iter().zip(want).enumerate() {
-        assert!((got - want).abs() < 1e-12, "{what}[{i}]: {got} for {want}");
+fn assert_near(name: &str, found: &[f64], expected: &[f64]) {
+    assert_eq!(found.len(), expected.len(), "{name}");
+    for (i, (found, expected)) in found.iter().zip(expected).enumerate() {
+        let near = (found - expected).abs() < 1e-12;
+        assert!(near, "{name}[{i}]: expected {expected}, found {found}");
     }
 }
 
-/// Two layers over halves of a sequence, the second fed with the first's exposed states, are one
-/// layer over all of it: forward, and backward through the states.
-fn halves(kind: &str, states: &[&str]) {
+/// Asserts that two layers over halves of a sequence equal one layer over the whole sequence,
+/// forward and backward. The exposed states of the first layer are initial states of the second.
+fn check_halves(kind: &str, states: &[&str]) {
     let (steps, half) = (6, [3, STREAMS, INPUTS]);
-    let (x, cont) = (numbers(1, steps * STREAMS * INPUTS), conts(steps));
-    let dy = numbers(2, steps * STREAMS * OUTPUTS);
-    let mut one = whole(kind, steps);
+    let (x, cont) = (values(1, steps * STREAMS * INPUTS), sequence_starts(steps));
+    let dy = values(2, steps * STREAMS * OUTPUTS);
+    let mut one = one_layer_net(kind, steps);
     set(&mut one, "x", &[steps, STREAMS, INPUTS], &x);
     set(&mut one, "cont", &[steps, STREAMS], &cont);
     one.forward().unwrap();
@@ -105,27 +106,26 @@ fn halves(kind: &str, states: &[&str]) {
         text += &input(&format!("x{part}"), &half);
         text += &input(&format!("cont{part}"), &half[..2]);
     }
-    let of = |part: &str| -> Vec<String> { states.iter().map(|s| format!("{s}{part}")).collect() };
-    let [given, between, last] = [of("0"), of("1"), of("2")];
-    given.iter().for_each(|name| text += &input(name, &[1, STREAMS, OUTPUTS]));
+    let names = |part: &str| states.iter().map(|s| format!("{s}{part}")).collect::<Vec<_>>();
+    let [initial, middle, last] = ["0", "1", "2"].map(names);
+    initial.iter().for_each(|name| text += &input(name, &[1, STREAMS, OUTPUTS]));
     let layer = |part: &str, bottoms: &[String], tops: &[String]| {
         let (x, cont, y) = (format!("x{part}"), format!("cont{part}"), format!("y{part}"));
         let bottoms: Vec<_> = [&x, &cont].into_iter().chain(bottoms).map(String::as_str).collect();
         let tops: Vec<_> = [&y].into_iter().chain(tops).map(String::as_str).collect();
         layer(kind, &format!("rec{part}"), &bottoms, &tops)
     };
-    text += &(layer("1", &given, &between) + &layer("2", &between, &last));
+    text += &(layer("1", &initial, &middle) + &layer("2", &middle, &last));
     let mut two = net(&text).unwrap();
     for (part, i) in [("1", 0), ("2", 1)] {
-        let cut =
-            |values: &[f64]| values[i * values.len() / 2..(i + 1) * values.len() / 2].to_vec();
-        set(&mut two, &format!("x{part}"), &half, &cut(&x));
-        set(&mut two, &format!("cont{part}"), &half[..2], &cut(&cont));
+        let half_of = |all: &[f64]| all[i * all.len() / 2..(i + 1) * all.len() / 2].to_vec();
+        set(&mut two, &format!("x{part}"), &half, &half_of(&x));
+        set(&mut two, &format!("cont{part}"), &half[..2], &half_of(&cont));
     }
-    for (ours, theirs) in two.learnable_params().zip(one.learnable_params()) {
-        let theirs = theirs.blob().data().unwrap();
-        let mut ours = ours.blob().data_mut().unwrap();
-        ours.host_mut().unwrap().copy_from_slice(theirs.host().unwrap());
+    for (copy, original) in two.learnable_params().zip(one.learnable_params()) {
+        let original = original.blob().data().unwrap();
+        let mut copy = copy.blob().data_mut().unwrap();
+        copy.host_mut().unwrap().copy_from_slice(original.host().unwrap());
     }
     two.forward().unwrap();
     two.clear_param_diffs().unwrap();
@@ -133,56 +133,50 @@ fn halves(kind: &str, states: &[&str]) {
     set_diff(&two, "y2", &dy[dy.len() / 2..]);
     two.backward().unwrap();
 
-    near("y", &[data(&two, "y1"), data(&two, "y2")].concat(), &data(&one, "y"));
+    assert_near("y", &[data(&two, "y1"), data(&two, "y2")].concat(), &data(&one, "y"));
     let dx = ["x1", "x2"].map(|x| diff(two.blob(x).unwrap())).concat();
-    near("dx", &dx, &diff(one.blob("x").unwrap()));
-    for (ours, theirs) in two.learnable_params().zip(one.learnable_params()) {
-        near(&ours.name, &diff(ours.blob()), &diff(theirs.blob()));
+    assert_near("dx", &dx, &diff(one.blob("x").unwrap()));
+    for (found, expected) in two.learnable_params().zip(one.learnable_params()) {
+        assert_near(&found.name, &diff(found.blob()), &diff(expected.blob()));
     }
 }
 
 #[test]
-fn gradients_pass_through_exposed_states_of_lstm() {
-    halves("LSTM", &["h", "c"]);
+fn a_sequence_split_over_two_layers_equals_one_layer() {
+    check_halves("LSTM", &["h", "c"]);
+    check_halves("RNN", &["h"]);
 }
 
 #[test]
-fn gradients_pass_through_exposed_states_of_rnn() {
-    halves("RNN", &["h"]);
-}
-
-/// A sequence in two passes, of other numbers of steps, gives what it gives in one.
-#[test]
-fn states_go_on_to_the_next_pass() {
+fn a_sequence_split_over_passes_equals_one_pass() {
     for kind in ["LSTM", "RNN"] {
-        let (x, cont) = (numbers(3, 5 * STREAMS * INPUTS), vec![1.0; 5 * STREAMS]);
-        let mut one = whole(kind, 5);
+        let (x, cont) = (values(3, 5 * STREAMS * INPUTS), vec![1.0; 5 * STREAMS]);
+        let mut one = one_layer_net(kind, 5);
         set(&mut one, "x", &[5, STREAMS, INPUTS], &x);
         set(&mut one, "cont", &[5, STREAMS], &cont);
         one.forward().unwrap();
-        let mut parts = whole(kind, 3);
-        let (mut got, mut at) = (Vec::new(), 0);
+        let mut split = one_layer_net(kind, 3);
+        let (mut found, mut first) = (Vec::new(), 0);
         for steps in [3, 1, 1] {
-            let (from, to) = (at * STREAMS, (at + steps) * STREAMS);
-            set(&mut parts, "x", &[steps, STREAMS, INPUTS], &x[from * INPUTS..to * INPUTS]);
-            set(&mut parts, "cont", &[steps, STREAMS], &cont[from..to]);
-            parts.forward().unwrap();
-            got.extend(data(&parts, "y"));
-            at += steps;
+            let (start, end) = (first * STREAMS, (first + steps) * STREAMS);
+            set(&mut split, "x", &[steps, STREAMS, INPUTS], &x[start * INPUTS..end * INPUTS]);
+            set(&mut split, "cont", &[steps, STREAMS], &cont[start..end]);
+            split.forward().unwrap();
+            found.extend(data(&split, "y"));
+            first += steps;
         }
-        near(kind, &got, &data(&one, "y"));
+        assert_near(kind, &found, &data(&one, "y"));
     }
 }
 
-/// Other streams begin with zeros, whatever those before them left.
 #[test]
-fn other_streams_begin_anew() {
+fn changing_the_number_of_streams_resets_the_states() {
     for kind in ["LSTM", "RNN"] {
-        let mut net = whole(kind, 2);
-        set(&mut net, "x", &[2, STREAMS, INPUTS], &numbers(4, 2 * STREAMS * INPUTS));
+        let mut net = one_layer_net(kind, 2);
+        set(&mut net, "x", &[2, STREAMS, INPUTS], &values(4, 2 * STREAMS * INPUTS));
         set(&mut net, "cont", &[2, STREAMS], &[1.0; 2 * STREAMS]);
         net.forward().unwrap();
-        let x = numbers(5, INPUTS);
+        let x = values(5, INPUTS);
         let mut first = Vec::new();
         for cont in [1.0, 0.0] {
             set(&mut net, "x", &[1, 1, INPUTS], &x);
@@ -190,23 +184,22 @@ fn other_streams_begin_anew() {
             net.forward().unwrap();
             match first.is_empty() {
                 true => first = data(&net, "y"),
-                false => near(kind, &data(&net, "y"), &first),
+                false => assert_near(kind, &data(&net, "y"), &first),
             }
         }
     }
 }
 
-/// The way back leaves what it needs as it was.
 #[test]
-fn backward_repeats() {
+fn a_second_backward_pass_returns_the_same_gradients() {
     for kind in ["LSTM", "RNN"] {
-        let mut net = whole(kind, 4);
-        set(&mut net, "x", &[4, STREAMS, INPUTS], &numbers(6, 4 * STREAMS * INPUTS));
-        set(&mut net, "cont", &[4, STREAMS], &conts(4));
+        let mut net = one_layer_net(kind, 4);
+        set(&mut net, "x", &[4, STREAMS, INPUTS], &values(6, 4 * STREAMS * INPUTS));
+        set(&mut net, "cont", &[4, STREAMS], &sequence_starts(4));
         net.forward().unwrap();
         let mut runs = (0..2).map(|_| {
             net.clear_param_diffs().unwrap();
-            set_diff(&net, "y", &numbers(7, 4 * STREAMS * OUTPUTS));
+            set_diff(&net, "y", &values(7, 4 * STREAMS * OUTPUTS));
             net.backward().unwrap();
             let params = net.learnable_params().map(|param| diff(param.blob()));
             params.chain([diff(net.blob("x").unwrap())]).collect::<Vec<_>>()
@@ -216,8 +209,8 @@ fn backward_repeats() {
 }
 
 #[test]
-fn bottoms_that_do_not_fit_are_named() {
-    let refused = |x: &[usize], cont: &[usize], more: &[(&str, &[usize])], exposed: bool| {
+fn errors_of_wrong_shapes_name_the_bottom_and_the_layer() {
+    let error = |x: &[usize], cont: &[usize], more: &[(&str, &[usize])], exposed: bool| {
         let mut text = input("x", x) + &input("cont", cont);
         let mut bottoms = vec!["x", "cont"];
         for (name, shape) in more {
@@ -228,15 +221,18 @@ fn bottoms_that_do_not_fit_are_named() {
         net(&(text + &layer("LSTM", "rec", &bottoms, tops))).err().unwrap().to_string()
     };
     let x = [2, 3, 4];
-    for (why, says) in [
-        (refused(&[2], &[2, 3], &[], false), "bottom 0 (x) has shape"),
-        (refused(&[0, 3, 4], &[0, 3], &[], false), "of at least one step"),
-        (refused(&x, &[2, 4], &[], false), "bottom 1 (cont) has shape"),
-        (refused(&x, &[2, 3, 1], &[], false), "not 2 × 3, as x begins"),
-        (refused(&x, &[2, 3], &[("s", &[2, 5])], false), "bottom 2 (static) has shape"),
-        (refused(&x, &[2, 3], &[], true), "takes 4 to 5 bottom blobs"),
-        (refused(&x, &[2, 3], &[("h", &[1, 3, 2]), ("c", &[1, 2, 2])], true), "given state 1 has"),
+    for (error, expected) in [
+        (error(&[2], &[2, 3], &[], false), "bottom 0 (x): expected shape steps × streams"),
+        (error(&[0, 3, 4], &[0, 3], &[], false), "with at least one step, found 0 3 4"),
+        (error(&x, &[2, 4], &[], false), "bottom 1 (cont): expected shape 2 × 3, found 2 4"),
+        (error(&x, &[2, 3, 1], &[], false), "expected shape 2 × 3, found 2 3 1"),
+        (error(&x, &[2, 3], &[("s", &[2, 5])], false), "bottom 2 (static): expected shape 3 × …"),
+        (error(&x, &[2, 3], &[], true), "expected 4 to 5 bottom blobs, found 2"),
+        (
+            error(&x, &[2, 3], &[("h", &[1, 3, 2]), ("c", &[1, 2, 2])], true),
+            "initial state 1: expected",
+        ),
     ] {
-        assert!(why.contains(says) && why.contains("`rec`"), "{why}");
+        assert!(error.contains(expected) && error.contains("`rec`"), "{error}");
     }
 }

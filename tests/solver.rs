@@ -1,5 +1,5 @@
-//! Solvers as a library's users meet them: what is refused, requests, methods of one's own,
-//! snapshots, 16-bit weights.
+//! The public interface of solvers: invalid definitions, actions, custom methods, snapshots and
+//! 16-bit weights.
 #![cfg(feature = "net")]
 
 mod support;
@@ -24,7 +24,7 @@ use support::{table, testdata};
 
 static CPU: LazyLock<CpuDevice> = LazyLock::new(|| CpuDevice::with_threads(1).unwrap());
 
-/// Eight digits, all of them in each batch, through one fully connected layer.
+/// One fully connected layer on batches of the same eight digits.
 const NET: &str = r#"net_param { name: "digits"
   layer { name: "data" type: "Data" top: "data" top: "label"
     transform_param { scale: 0.00390625 }
@@ -34,7 +34,7 @@ const NET: &str = r#"net_param { name: "digits"
   layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" } }
 "#;
 
-/// A folder of a test's own, empty.
+/// Creates an empty folder for a test.
 fn folder(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("solver").join(name);
     let _ = fs::remove_dir_all(&path);
@@ -42,11 +42,11 @@ fn folder(name: &str) -> PathBuf {
     path
 }
 
-/// The definition of a solver of [`NET`] whose snapshots go to `folder`.
+/// Returns the definition of a solver of [`NET`] that writes snapshots to `folder`.
 fn definition(rest: &str, folder: &Path) -> SolverParameter {
-    let usual = "base_lr: 0.05 lr_policy: \"fixed\" random_seed: 3 snapshot_after_train: false";
+    let common = "base_lr: 0.05 lr_policy: \"fixed\" random_seed: 3 snapshot_after_train: false";
     let mut param: SolverParameter =
-        proto::parse_text(format!("{NET} {usual} {rest}"), "solver.prototxt").unwrap();
+        proto::parse_text(format!("{NET} {common} {rest}"), "solver.prototxt").unwrap();
     param.snapshot_prefix = Some(folder.join("snap").to_string_lossy().into_owned());
     param
 }
@@ -63,14 +63,25 @@ fn weights<T: Element, D: Device>(solver: &Solver<T, D>) -> Vec<f64> {
     blobs.collect::<Vec<_>>().concat()
 }
 
-/// Train and test nets, each with its own state, as Caffe builds them.
+/// Records what `select` returns for the events of a solver.
+fn record<T: Element, R: Send + 'static>(
+    solver: &mut Solver<T, CpuDevice>,
+    select: impl Fn(&Event<'_>) -> Option<R> + Send + 'static,
+) -> Arc<Mutex<Vec<R>>> {
+    let recorded = Arc::new(Mutex::new(Vec::new()));
+    let records = Arc::clone(&recorded);
+    solver.add_observer(move |event| records.lock().unwrap().extend(select(event)));
+    recorded
+}
+
+/// Compares the train and test nets of each golden solver with Caffe's.
 #[test]
-fn nets_are_those_that_caffe_builds() {
+fn train_and_test_nets_are_built_as_by_caffe() {
     let Some(set) = testdata("golden/nets/valid", "solvers of real Caffe") else { return };
     let mut compared = 0;
     for row in table(&set.join("cases.tsv")).iter().filter(|row| row[1] == "solver") {
         let folder = set.join(&row[0]);
-        // Where values come from is of no matter here.
+        // Only the structure is compared, so Input layers can replace the data layers.
         let read = |file: String| {
             let mut net = proto::read_net(folder.join(file)).unwrap();
             for layer in net.layer.iter_mut().filter(|layer| layer.r#type() == "DummyData") {
@@ -106,30 +117,30 @@ fn nets_are_those_that_caffe_builds() {
     assert_eq!(compared, 7);
 }
 
-/// Definitions that Caffe accepts and solvers here refuse.
+/// Definitions that Caffe accepts and cortado refuses, with the reason.
 const STRICTER: [(&str, &str); 4] = [
-    ("solver_unknown_policy_built", "the policy is looked at before the first step"),
-    ("poly_no_max_iter", "the rate would be 0/0"),
-    ("unknown_regularization_no_decay", "the type is looked at whatever the decay"),
+    ("solver_unknown_policy_built", "the policy is checked before the first step"),
+    ("poly_no_max_iter", "the learning rate would be 0/0"),
+    ("unknown_regularization_no_decay", "the type is checked even without weight decay"),
     ("iter_size_zero", "the loss would be 0/0"),
 ];
 
-/// Verdicts on solvers whose layers have to be there.
-const ROWS: usize = 36;
+/// Least number of verdicts on solvers whose layers are supported.
+const MIN_VERDICTS: usize = 36;
 
-/// What is said of each definition that Caffe refuses.
+/// A part of the error for each definition that Caffe refuses.
 const REFUSED: [(&str, &str); 27] = [
-    ("solver_no_net", "one definition of its net"),
-    ("solver_two_nets", "one definition of its net"),
+    ("solver_no_net", "definitions of the train net"),
+    ("solver_two_nets", "definitions of the train net"),
     ("solver_missing_net_file", "/nonexistent/net.prototxt"),
-    ("solver_test_iter_no_net", "test_iter has 1 entries for 0 test nets"),
-    ("solver_test_net_no_iter", "test_iter has 0 entries for 1 test nets"),
+    ("solver_test_iter_no_net", "test_iter: 1 entries for 0 test nets"),
+    ("solver_test_net_no_iter", "test_iter: 0 entries for 1 test nets"),
     ("solver_test_no_interval", "positive test_interval"),
-    ("solver_test_state_count", "1 entries of test_state for 2 nets"),
+    ("solver_test_state_count", "test_state: 1 entries for 2 test nets"),
     ("solver_unknown_type", "unknown solver type `sgd`"),
     ("solver_type_both", "solver_type"),
-    ("solver_adagrad_momentum", "momentum 0.9: AdaGrad takes none"),
-    ("solver_rmsprop_momentum", "momentum 0.9: RMSProp takes none"),
+    ("solver_adagrad_momentum", "momentum 0.9: not supported by AdaGrad"),
+    ("solver_rmsprop_momentum", "momentum 0.9: not supported by RMSProp"),
     ("solver_rmsprop_decay_one", "rms_decay 1 "),
     ("solver_rmsprop_decay_negative", "rms_decay -0.1 "),
     ("solver_average_loss_zero", "average_loss must be positive"),
@@ -149,33 +160,36 @@ const REFUSED: [(&str, &str); 27] = [
 ];
 
 #[test]
-fn what_caffe_refuses_is_refused() {
+fn solvers_are_refused_as_by_caffe() {
     let Some(set) = testdata("golden/nets/refused", "verdicts of real Caffe") else { return };
-    let (mut seen, mut wrong) = (0, Vec::new());
+    let (mut compared, mut wrong) = (0, Vec::new());
     for row in table(&set.join("verdicts.tsv")) {
         let [name, kind, verdict, _, message, ..] = &row[..] else { panic!("{row:?}") };
         if !kind.starts_with("solver") {
             continue;
         }
-        let why = REFUSED.iter().find(|(refused, _)| refused == name).map(|(_, why)| *why);
+        let part = REFUSED.iter().find(|(refused, _)| refused == name).map(|(_, part)| *part);
         let stricter = STRICTER.iter().any(|(refused, _)| refused == name);
         let outcome = try_solver(&set.join(format!("{name}.prototxt")), kind == "solver_step");
         if outcome.as_ref().is_err_and(|e| matches!(e.root(), Error::UnknownLayer { .. })) {
             continue;
         }
-        seen += 1;
-        match (outcome, why) {
-            (Err(error), Some(why)) if verdict != "accept" && error.to_string().contains(why) => {}
+        compared += 1;
+        match (outcome, part) {
+            (Err(error), Some(part)) if verdict != "accept" && error.to_string().contains(part) => {
+            }
             (Err(_), _) if verdict == "accept" && stricter => {}
-            (Ok(said), _) if verdict == "accept" && !stricter && message.starts_with(&said) => {}
+            (Ok(result), _) if verdict == "accept" && !stricter && message.starts_with(&result) => {
+            }
             (outcome, _) => wrong.push(format!("{name}, {verdict}: {outcome:?}")),
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(seen >= ROWS, "only {seen} rows are of layers that are there");
+    assert!(compared >= MIN_VERDICTS, "only {compared} solvers have supported layers");
 }
 
-/// Builds a solver and makes one update if `step`; in the words of Caffe's verdicts.
+/// Builds a solver, and makes one update if `step`. Returns the result in the format of Caffe's
+/// verdicts.
 fn try_solver(path: &Path, step: bool) -> Result<String> {
     let mut solver = Solver::<f32, _>::from_file(path, &*CPU)?;
     if !step {
@@ -187,51 +201,49 @@ fn try_solver(path: &Path, step: bool) -> Result<String> {
             (0..).zip(data.host_mut()?).for_each(|(k, value)| *value = 0.1 * (k % 7) as f32);
         }
     }
-    let told = Arc::new(Mutex::new(String::new()));
-    let tell = Arc::clone(&told);
-    solver.add_observer(move |event| {
-        if let Event::Iterated { loss, rate, .. } = event {
-            let rate = *rate as f32;
-            *tell.lock().unwrap() = format!("loss={loss:.4} rate={rate} params_finite=1");
+    let results = record(&mut solver, |event| match *event {
+        Event::Iterated { loss, rate, .. } => {
+            Some(format!("loss={loss:.4} rate={} params_finite=1", rate as f32))
         }
+        _ => None,
     });
     solver.step(1)?;
     assert!(weights(&solver).iter().all(|weight| weight.is_finite()));
-    let said = told.lock().unwrap().clone();
-    Ok(format!("iter={} {said}", solver.iteration()))
+    Ok(format!("iter={} {}", solver.iteration(), results.lock().unwrap()[0]))
 }
 
-/// Descent by the gradient's sign, of kernels that there are.
-struct Signs;
+/// Descent by the sign of the gradient, composed of existing kernels.
+struct SignDescent;
 
-impl<T: Element, D: Device> Method<T, D> for Signs {
+impl<T: Element, D: Device> Method<T, D> for SignDescent {
     fn histories(&self) -> usize {
         0
     }
 
-    fn update(&mut self, stride: &UpdateParams, param: &LearnableParam<'_, T, D>) -> Result<()> {
-        param.regularize(stride)?;
+    fn update(&mut self, update: &UpdateParams, param: &LearnableParam<'_, T, D>) -> Result<()> {
+        param.regularize(update)?;
         let (mut w, mut dw) = (param.blob.data_mut()?, param.blob.diff_mut()?);
         let device = param.blob.device();
         device.unary(Unary::Sign, Src::InPlace, dw.view_mut())?;
-        device.axpy(T::acc(-stride.rate), dw.view(), w.view_mut())
+        device.axpy(T::acc(-update.rate), dw.view(), w.view_mut())
     }
 }
 
-/// With both regularisations, a clipped gradient, and decay, against the fused kernel of AdaGrad:
-/// its first step, from no history and with no delta, is the sign of the gradient.
+/// Compares a custom method with the kernel of AdaGrad, whose first step with delta 0 is also the
+/// sign of the gradient. Covers both regularisations, a clipped gradient and weight decay.
 #[test]
-fn a_method_of_ones_own() {
+fn a_custom_method_equals_the_fused_kernel() {
     fn check<D: Device>(device: &D) {
-        let folder = folder(&format!("own-{}", device.name()));
-        for pull in ["L1", "L2"] {
+        let folder = folder(&format!("custom-{}", device.name()));
+        for regularization in ["L1", "L2"] {
             let rest = format!(
-                "weight_decay: 0.01 regularization_type: \"{pull}\" iter_size: 2 clip_gradients: 0.5"
+                "weight_decay: 0.01 regularization_type: \"{regularization}\" iter_size: 2
+                 clip_gradients: 0.5"
             );
             let run = |kind: &str| {
                 let methods = MethodRegistry::standard()
-                    .with("Signs", |_| Ok(Signs))
-                    .with("First", |_| Ok(UpdateRule::<f32>::AdaGrad { delta: 0.0 }));
+                    .with("SignDescent", |_| Ok(SignDescent))
+                    .with("FirstStep", |_| Ok(UpdateRule::<f32>::AdaGrad { delta: 0.0 }));
                 let mut param = definition(&rest, &folder);
                 param.r#type = Some(kind.into());
                 let mut solver =
@@ -239,23 +251,23 @@ fn a_method_of_ones_own() {
                 solver.step(1).unwrap();
                 weights(&solver)
             };
-            let off = run("Signs").into_iter().zip(run("First")).map(|(a, b)| (a - b).abs());
-            assert!(off.fold(0.0, f64::max) < 1e-6);
+            let pairs = run("SignDescent").into_iter().zip(run("FirstStep"));
+            assert!(pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max) < 1e-6);
         }
     }
     check(&*CPU);
     check(&SimulatedDevice::new());
     let error = MethodRegistry::<f32, CpuDevice>::standard()
-        .with("Signs", |_| Ok(Signs))
-        .make(&SolverParameter { r#type: Some("Sings".into()), ..Default::default() })
+        .with("SignDescent", |_| Ok(SignDescent))
+        .make(&SolverParameter { r#type: Some("SignDecent".into()), ..Default::default() })
         .err()
         .unwrap();
-    let known = "known types: AdaDelta, AdaGrad, Adam, Nesterov, RMSProp, SGD, Signs";
+    let known = "known types: AdaDelta, AdaGrad, Adam, Nesterov, RMSProp, SGD, SignDescent";
     assert!(error.to_string().contains(known), "{error}");
 }
 
 #[test]
-fn a_snapshot_of_another_solver_or_net_is_refused() {
+fn a_snapshot_of_another_solver_or_net_is_refused_without_changes() {
     let folder = folder("another");
     let mut sgd = solver::<f32>("type: \"SGD\" momentum: 0.9", &folder);
     sgd.step(2).unwrap();
@@ -265,7 +277,7 @@ fn a_snapshot_of_another_solver_or_net_is_refused() {
     let error = adam.restore(&state).unwrap_err().to_string();
     for part in ["solverstate", "2 blobs of history", "2 for each of 2 parameters", "another type"]
     {
-        assert!(error.contains(part), "no `{part}` in: {error}");
+        assert!(error.contains(part), "error lacks `{part}`: {error}");
     }
     let mut param = definition("momentum: 0.9", &folder);
     let net = param.net_param.as_mut().unwrap();
@@ -274,12 +286,12 @@ fn a_snapshot_of_another_solver_or_net_is_refused() {
     let error = wide.restore(&state).unwrap_err();
     assert!(matches!(error.root(), Error::Shape(_)), "{error}");
     for part in ["solverstate", "parameter 0 of layer `ip`", "10 784", "12 784"] {
-        assert!(error.to_string().contains(part), "no `{part}` in: {error}");
+        assert!(error.to_string().contains(part), "error lacks `{part}`: {error}");
     }
     assert_eq!((adam.iteration(), weights(&adam)), (0, before));
     sgd.restore(&state).unwrap();
 
-    // The model is found beside the state, wherever they have gone together.
+    // The model is found next to the state after both files were moved.
     let moved = folder.join("moved");
     fs::create_dir(&moved).unwrap();
     for file in ["snap_iter_2.caffemodel", "snap_iter_2.solverstate"] {
@@ -287,7 +299,7 @@ fn a_snapshot_of_another_solver_or_net_is_refused() {
     }
     sgd.restore(moved.join("snap_iter_2.solverstate")).unwrap();
     fs::remove_file(moved.join("snap_iter_2.caffemodel")).unwrap();
-    // Without it nothing of the solver changes, the momentum neither.
+    // Without the model, the solver is unchanged, including its momentum.
     let [mut failed, mut untouched] = [(); 2].map(|()| {
         let mut solver = solver::<f32>("type: \"SGD\" momentum: 0.9", &folder);
         solver.step(3).unwrap();
@@ -299,11 +311,14 @@ fn a_snapshot_of_another_solver_or_net_is_refused() {
         solver.step(2).unwrap();
     }
     assert_eq!(failed.iteration(), 5);
-    assert!(weights(&failed) == weights(&untouched), "trained on with other weights or momentum");
+    assert!(
+        weights(&failed) == weights(&untouched),
+        "a failed restore changed weights or momentum"
+    );
 }
 
 #[test]
-fn weights_named_by_the_solver_are_copied() {
+fn weights_named_by_the_definition_are_copied() {
     let folder = folder("weights");
     let mut first = solver::<f32>("", &folder);
     first.step(3).unwrap();
@@ -319,88 +334,77 @@ fn weights_named_by_the_solver_are_copied() {
     assert!(error.contains("solverstate") && error.contains("NetParameter"), "{error}");
 }
 
-/// A request is heard before each batch of a test.
+/// The solver asks for an action before each batch of a test.
 #[test]
-fn a_test_stops_within_a_batch() {
+fn a_stop_action_ends_a_test_before_its_next_batch() {
     let folder = folder("stop");
     let rest = "test_iter: 1000000 test_iter: 1000000 test_interval: 2 max_iter: 10";
     let mut param = definition(rest, &folder);
     param.snapshot_after_train = Some(true);
     let mut solver = Solver::<f32, _>::new(param, &*CPU).unwrap();
-    let asked = Arc::new(AtomicUsize::new(0));
-    let asks = Arc::clone(&asked);
-    solver.set_action_function(move || match asks.fetch_add(1, Relaxed) {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&calls);
+    solver.set_action_function(move || match counter.fetch_add(1, Relaxed) {
         2 => Action::Snapshot,
         4 => Action::Stop,
         _ => Action::Continue,
     });
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let tell = Arc::clone(&told);
-    solver.add_observer(move |event| {
-        let word = match event {
-            Event::Testing { net, .. } => format!("testing {net}"),
-            Event::Interrupted { iteration, net } => format!("interrupted {net} at {iteration}"),
-            Event::Snapshot { .. } => "snapshot".into(),
-            Event::Finished { early, .. } => format!("finished, early: {early}"),
-            _ => return,
-        };
-        tell.lock().unwrap().push(word);
+    let events = record(&mut solver, |event| match event {
+        Event::Testing { net, .. } => Some(format!("testing {net}")),
+        Event::Interrupted { iteration, net } => Some(format!("interrupted {net} at {iteration}")),
+        Event::Snapshot { .. } => Some("snapshot".into()),
+        Event::Finished { early, .. } => Some(format!("finished, early: {early}")),
+        _ => None,
     });
     solver.solve().unwrap();
-    // Five questions, all in the first test; at the end the snapshot after training.
+    // All five calls are in the first test. The last snapshot is the one after training.
     let want = ["testing 0", "snapshot", "interrupted 0 at 0", "snapshot", "finished, early: true"];
-    assert_eq!(*told.lock().unwrap(), want);
-    assert_eq!((asked.load(Relaxed), solver.iteration()), (5, 0));
+    assert_eq!(*events.lock().unwrap(), want);
+    assert_eq!((calls.load(Relaxed), solver.iteration()), (5, 0));
 }
 
 #[test]
-fn losses_are_averaged_to_the_end() {
+fn losses_are_averaged_including_the_final_display() {
     let folder = folder("average");
     let mut solver = solver::<f32>("average_loss: 3 max_iter: 6 display: 6", &folder);
-    let told = Arc::new(Mutex::new((Vec::new(), 0.0, 0.0)));
-    let tell = Arc::clone(&told);
-    solver.add_observer(move |event| {
-        let (losses, smoothed, last) = &mut *tell.lock().unwrap();
-        match *event {
-            Event::Iterated { loss, smoothed: mean, .. } => {
-                losses.push(loss);
-                *smoothed = mean;
-            }
-            Event::Finished { loss, .. } => *last = loss.unwrap(),
-            _ => {}
-        }
+    let iterations = record(&mut solver, |event| match *event {
+        Event::Iterated { loss, smoothed, .. } => Some((loss, smoothed)),
+        _ => None,
+    });
+    let finished = record(&mut solver, |event| match *event {
+        Event::Finished { loss, .. } => loss,
+        _ => None,
     });
     solver.solve().unwrap();
-    let (losses, smoothed, last) = &*told.lock().unwrap();
+    let iterations = iterations.lock().unwrap();
+    let losses: Vec<f64> = iterations.iter().map(|(loss, _)| *loss).collect();
     let mean = |losses: &[f64]| losses.iter().sum::<f64>() / 3.0;
     let next = solver.net_mut().forward().unwrap();
-    assert!((smoothed - mean(&losses[3..])).abs() < 1e-9);
-    assert!((last - mean(&[losses[4], losses[5], next])).abs() < 1e-9);
+    assert!((iterations[5].1 - mean(&losses[3..])).abs() < 1e-9);
+    assert!((finished.lock().unwrap()[0] - mean(&[losses[4], losses[5], next])).abs() < 1e-9);
 }
 
-/// The event says what the gradient was cut from, and the step is as long as it should be.
+/// The event has norm and scale of the gradient, and the update has the clipped length.
 #[test]
-fn a_long_gradient_is_clipped() {
+fn a_gradient_above_the_limit_is_clipped() {
     let folder = folder("clip");
     let mut solver = solver::<f64>("clip_gradients: 0.125", &folder);
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let tell = Arc::clone(&told);
-    solver.add_observer(move |event| {
-        if let Event::Clipped { norm, limit, scale, .. } = *event {
-            tell.lock().unwrap().push((norm, limit, scale));
-        }
+    let clipped = record(&mut solver, |event| match *event {
+        Event::Clipped { norm, limit, scale, .. } => Some((norm, limit, scale)),
+        _ => None,
     });
     let before = weights(&solver);
     solver.step(1).unwrap();
-    let moved = weights(&solver).iter().zip(&before).map(|(a, b)| (a - b).powi(2)).sum::<f64>();
-    let (norm, limit, scale) = told.lock().unwrap()[0];
+    let pairs = weights(&solver).into_iter().zip(before);
+    let moved = pairs.map(|(a, b)| (a - b).powi(2)).sum::<f64>();
+    let (norm, limit, scale) = clipped.lock().unwrap()[0];
     assert_eq!((limit, scale), (0.125, 0.125 / norm));
     assert!((moved.sqrt() - 0.125 * f64::from(0.05f32)).abs() < 1e-9);
 }
 
-/// LeNet on digits learns with 16 bits as with 32.
+/// Trains LeNet on digits.
 #[test]
-fn sixteen_bits_learn() {
+fn training_with_16_bits_reduces_the_loss_as_with_32() {
     fn losses<T: Element>() -> Vec<f64> {
         let mut net = proto::read_net("examples/digits/lenet.prototxt").unwrap();
         net.layer[0].data_param.as_mut().unwrap().batch_size = Some(16);
@@ -413,37 +417,35 @@ fn sixteen_bits_learn() {
         (param.net, param.train_net_param, param.test_iter) = (None, Some(net), Vec::new());
         param.snapshot_after_train = Some(false);
         let mut solver = Solver::<T, _>::new(param, &CpuDevice::new()).unwrap();
-        let losses = Arc::new(Mutex::new(Vec::new()));
-        let seen = Arc::clone(&losses);
-        solver.add_observer(move |event| {
-            if let Event::Iterated { loss, .. } = event {
-                seen.lock().unwrap().push(*loss);
-            }
+        let losses = record(&mut solver, |event| match *event {
+            Event::Iterated { loss, .. } => Some(loss),
+            _ => None,
         });
         solver.step(32).unwrap();
         losses.lock().unwrap().clone()
     }
-    let (wide, narrow) = (losses::<f32>(), losses::<bf16>());
-    let last = |losses: &[f64]| losses[24..].iter().sum::<f64>() / 8.0;
-    let (wide_last, narrow_last) = (last(&wide), last(&narrow));
-    assert!(wide_last < 0.75 * wide[0], "{wide:?}");
-    assert!((narrow_last - wide_last).abs() < 0.05 * wide[0], "{narrow:?}\n{wide:?}");
+    let (f32_losses, bf16_losses) = (losses::<f32>(), losses::<bf16>());
+    let final_mean = |losses: &[f64]| losses[24..].iter().sum::<f64>() / 8.0;
+    let (f32_final, bf16_final) = (final_mean(&f32_losses), final_mean(&bf16_losses));
+    assert!(f32_final < 0.75 * f32_losses[0], "{f32_losses:?}");
+    let difference = (bf16_final - f32_final).abs();
+    assert!(difference < 0.05 * f32_losses[0], "{bf16_losses:?}\n{f32_losses:?}");
 }
 
-/// Steps too small for 16 bits add up in the masters, which snapshots hold.
+/// Updates too small for 16-bit weights accumulate in the master weights.
 #[test]
-fn sixteen_bit_snapshots_hold_the_masters() {
+fn snapshots_of_16_bit_nets_have_the_master_weights() {
     fn check<T: Element>(kind: &str) {
         let folder = folder(&format!("masters-{}-{kind}", T::DTYPE.name()));
         let rest = format!("type: \"{kind}\" snapshot: 4");
-        let mut unbroken = solver::<T>(&rest, &folder);
-        unbroken.step(8).unwrap();
-        let (model, _) = unbroken.snapshot().unwrap();
+        let mut uninterrupted = solver::<T>(&rest, &folder);
+        uninterrupted.step(8).unwrap();
+        let (model, _) = uninterrupted.snapshot().unwrap();
         let saved = proto::read_trained_net(&model).unwrap();
-        let exact = &saved.layer[1].blobs[0].data;
-        let rounded = exact.iter().map(|&v| T::from_f64(v.into()).to_f64());
-        assert!(rounded.eq(weights(&unbroken)[..exact.len()].iter().copied()));
-        assert!(exact.iter().any(|&v| T::from_f64(v.into()).to_f64() != f64::from(v)));
+        let masters = &saved.layer[1].blobs[0].data;
+        let rounded = masters.iter().map(|&v| T::from_f64(v.into()).to_f64());
+        assert!(rounded.eq(weights(&uninterrupted)[..masters.len()].iter().copied()));
+        assert!(masters.iter().any(|&v| T::from_f64(v.into()).to_f64() != f64::from(v)));
 
         let mut resumed = solver::<T>(&rest, &folder);
         resumed.restore(folder.join("snap_iter_4.solverstate")).unwrap();

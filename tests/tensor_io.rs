@@ -1,4 +1,4 @@
-//! NumPy's and safetensors' files: those in `tests/tensor_io` are theirs.
+//! Tensor files. Those in `tests/tensor_io` were written by NumPy and safetensors.
 #![cfg(feature = "tensor-io")]
 
 use cortado::{
@@ -12,18 +12,18 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What most of the files hold, 2 × 3: exact in every type.
+/// The values of most files, with shape 2 × 3. They are exact in every element type.
 const GRID: [f64; 6] = [1.0, -2.0, 3.5, 0.25, 0.0, -480.0];
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tensor_io").join(name)
 }
 
-/// A path to write to, of no file yet.
-fn fresh(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("tensor_io");
-    fs::create_dir_all(&folder).unwrap();
-    let path = folder.join(name);
+/// Returns a path at which no file exists.
+fn unused_path(name: &str) -> PathBuf {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("tensor_io");
+    fs::create_dir_all(&dir).unwrap();
+    let path = dir.join(name);
     let _ = fs::remove_file(&path);
     path
 }
@@ -32,8 +32,8 @@ fn grid<T: Element>() -> Tensor {
     Tensor::from_values(&[2, 3], &GRID.map(T::from_f64)).unwrap()
 }
 
-/// Asserts that all of `parts` are in what an error says.
-fn says<T: std::fmt::Debug>(result: cortado::Result<T>, parts: &[&str]) {
+/// Asserts that the error message contains all `parts`.
+fn assert_error<T: std::fmt::Debug>(result: cortado::Result<T>, parts: &[&str]) {
     let error = result.unwrap_err().to_string();
     for part in parts {
         assert!(error.contains(part), "no `{part}` in: {error}");
@@ -41,7 +41,7 @@ fn says<T: std::fmt::Debug>(result: cortado::Result<T>, parts: &[&str]) {
 }
 
 #[test]
-fn numpys_arrays_are_read() {
+fn arrays_of_numpy_are_read() {
     let read = |name| read_npy(fixture(name)).unwrap();
     assert_eq!(read("f2.npy"), grid::<f16>());
     for name in ["f4.npy", "f4_big.npy", "version_2.npy"] {
@@ -58,13 +58,13 @@ fn numpys_arrays_are_read() {
 }
 
 #[test]
-fn arrays_are_written_as_numpy_writes_them() {
+fn written_arrays_have_the_bytes_of_numpys_files() {
     for name in ["f2.npy", "f4.npy", "f8.npy", "scalar.npy", "line.npy", "empty.npy"] {
-        let path = fresh(name);
+        let path = unused_path(name);
         write_npy(&path, &read_npy(fixture(name)).unwrap()).unwrap();
         assert!(fs::read(path).unwrap() == fs::read(fixture(name)).unwrap(), "{name}");
     }
-    let path = fresh("bf16.npy");
+    let path = unused_path("bf16.npy");
     let values = [1.0, -2.0, 3.5].map(bf16::from_f64);
     write_npy(&path, &Tensor::from_values(&[3], &values).unwrap()).unwrap();
     let widened = Tensor::from_values(&[3], &[1.0f32, -2.0, 3.5]).unwrap();
@@ -72,21 +72,22 @@ fn arrays_are_written_as_numpy_writes_them() {
 }
 
 #[test]
-fn arrays_of_other_types_are_refused() {
-    let refused = |name, parts: &[&str]| says(read_npy(fixture(name)), &[&[name], parts].concat());
-    refused("integers.npy", &["`<i8`", "float16, float32 and float64"]);
-    refused("complex.npy", &["`<c8`"]);
-    refused("records.npy", &["records"]);
-    refused("stored.npz", &["does not start as a .npy file"]);
-    says(read_npz(fixture("integers.npz")), &["integers.npz: `counts.npy`: ", "`<i8`"]);
-    says(read_npz(fixture("f4.npy")), &["f4.npy: "]);
-    says(read_npy(fixture("none.npy")), &["none.npy: No such file"]);
+fn arrays_of_unsupported_types_are_rejected() {
+    let check_rejected =
+        |name, parts: &[&str]| assert_error(read_npy(fixture(name)), &[&[name], parts].concat());
+    check_rejected("integers.npy", &["`<i8`", "float16, float32 and float64"]);
+    check_rejected("complex.npy", &["`<c8`"]);
+    check_rejected("records.npy", &["records"]);
+    check_rejected("stored.npz", &["not a .npy file"]);
+    assert_error(read_npz(fixture("integers.npz")), &["integers.npz: `counts.npy`: ", "`<i8`"]);
+    assert_error(read_npz(fixture("f4.npy")), &["f4.npy: "]);
+    assert_error(read_npy(fixture("none.npy")), &["none.npy: No such file"]);
     let integers = read_safetensors(fixture("integers.safetensors"));
-    says(integers, &["integers.safetensors: tensor `ip.0`: ", "I64"]);
+    assert_error(integers, &["integers.safetensors: tensor `ip.0`: ", "I64"]);
 }
 
 #[test]
-fn archives_of_arrays_are_read_and_written() {
+fn npz_archives_are_read_and_written() {
     let stored = read_npz(fixture("stored.npz")).unwrap();
     let want = [("grid".to_owned(), grid::<f32>()), ("half".to_owned(), grid::<f16>())];
     assert_eq!(stored, want);
@@ -94,52 +95,52 @@ fn archives_of_arrays_are_read_and_written() {
     let packed = [("grid".to_owned(), grid::<f32>()), ("zeros".to_owned(), zeros)];
     assert_eq!(read_npz(fixture("packed.npz")).unwrap(), packed);
 
-    let path = fresh("ours.npz");
+    let path = unused_path("written.npz");
     write_npz(&path, &packed).unwrap();
     assert_eq!(read_npz(&path).unwrap(), packed);
     let before = fs::read(&path).unwrap();
     let twice = [packed[0].clone(), packed[0].clone()];
-    says(write_npz(&path, &twice), &["ours.npz: ", "two tensors", "`grid`"]);
+    assert_error(write_npz(&path, &twice), &["written.npz: ", "two tensors", "`grid`"]);
     assert!(fs::read(&path).unwrap() == before);
 }
 
 #[test]
-fn safetensors_are_read_and_written() {
+fn safetensors_files_are_read_and_written() {
     let bf16s = [1.0, -2.0, 3.5].map(bf16::from_f64);
     let want = [("b".to_owned(), Tensor::from_values(&[3], &bf16s).unwrap())];
     assert_eq!(read_safetensors(fixture("bf16.safetensors")).unwrap(), want);
 
-    let mut tensors: Vec<_> = read_safetensors(fixture("weights.safetensors")).unwrap();
-    tensors.sort_by(|a, b| a.0.cmp(&b.0));
+    let read_sorted = |path: &Path| {
+        let mut tensors = read_safetensors(path).unwrap();
+        tensors.sort_by(|a, b| a.0.cmp(&b.0));
+        tensors
+    };
+    let mut tensors = read_sorted(&fixture("weights.safetensors"));
     let names: Vec<_> = tensors.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["ip.0", "ip.1", "other.0", "remark"]);
     assert_eq!(tensors[0].1, grid::<f32>());
     assert_eq!(tensors[1].1, Tensor::from_values(&[2], &[0.5f64, -0.5]).unwrap());
 
-    tensors.push(want[0].clone());
-    let path = fresh("ours.safetensors");
+    tensors.insert(0, want[0].clone());
+    let path = unused_path("written.safetensors");
     write_safetensors(&path, &tensors).unwrap();
-    let mut read = read_safetensors(&path).unwrap();
-    read.sort_by(|a, b| {
-        tensors.iter().position(|t| t == a).cmp(&tensors.iter().position(|t| t == b))
-    });
-    assert_eq!(read, tensors);
-    let twice = [want[0].clone(), want[0].clone()];
-    says(write_safetensors(&path, &twice), &["ours.safetensors: ", "two tensors", "`b`"]);
+    assert_eq!(read_sorted(&path), tensors);
+    let twice = write_safetensors(&path, &[want[0].clone(), want[0].clone()]);
+    assert_error(twice, &["written.safetensors: ", "two tensors", "`b`"]);
     let reserved = [("__metadata__".to_owned(), grid::<f32>())];
-    says(write_safetensors(&path, &reserved), &["`__metadata__`"]);
-    says(write_safetensors("no/such", &tensors), &["no/such: No such file"]);
+    assert_error(write_safetensors(&path, &reserved), &["`__metadata__`"]);
+    assert_error(write_safetensors("no/such", &tensors), &["no/such: No such file"]);
 }
 
-/// One cut or changed byte is read as something or refused, with the file's name.
+/// A file that is truncated or has a changed byte is rejected with the file's name, or read.
 #[test]
-fn damaged_files_are_refused() {
+fn damaged_files_are_rejected_or_read_without_a_panic() {
     let names = ["f4.npy", "stored.npz", "packed.npz", "weights.safetensors", "bf16.safetensors"];
     for name in names {
         let whole = fs::read(fixture(name)).unwrap();
-        let path = fresh(&format!("damaged-{name}"));
+        let path = unused_path(&format!("damaged-{name}"));
         let read = |bytes: &[u8]| {
-            // Some file systems wait for the disk where a file's content is replaced.
+            // Some file systems flush a file whose content is replaced, so remove it first.
             let _ = fs::remove_file(&path);
             fs::write(&path, bytes).unwrap();
             match name.rsplit_once('.').unwrap().1 {
@@ -150,49 +151,49 @@ fn damaged_files_are_refused() {
         };
         read(&whole).unwrap();
         for end in 0..whole.len() {
-            says(read(&whole[..end]), &[name]);
+            assert_error(read(&whole[..end]), &[name]);
         }
         if !name.ends_with("npz") {
-            says(read(&[&whole[..], &[0]].concat()), &[name]);
+            assert_error(read(&[&whole[..], &[0]].concat()), &[name]);
         }
-        for at in 0..whole.len() {
+        for i in 0..whole.len() {
             for value in [0, b'9', 0x7f, 0xff] {
                 let mut changed = whole.clone();
-                changed[at] = value;
+                changed[i] = value;
                 if let Err(error) = read(&changed) {
-                    assert!(error.to_string().contains(name), "{at} {value}: {error}");
+                    assert!(error.to_string().contains(name), "{i} {value}: {error}");
                 }
             }
         }
     }
 }
 
-/// A file of a hundred bytes that claims to be as large as addresses go.
+/// Files of a hundred bytes claim sizes up to the limits of the address space.
 #[test]
-fn absurd_sizes_are_refused_before_memory_is_asked_for() {
-    let path = fresh("absurd.npy");
+fn huge_sizes_are_rejected_without_allocation() {
+    let path = unused_path("huge.npy");
     for shape in ["(1099511627776,)", "(9223372036854775807,)", "(99999999999999999999,)"] {
         let text = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}");
         let length = u16::try_from(text.len()).unwrap().to_le_bytes();
         fs::write(&path, [b"\x93NUMPY\x01\0", &length[..], text.as_bytes()].concat()).unwrap();
-        says(read_npy(&path), &["absurd.npy: "]);
+        assert_error(read_npy(&path), &["huge.npy: "]);
     }
     fs::write(&path, b"\x93NUMPY\x02\0\xff\xff\xff\xff{").unwrap();
-    says(read_npy(&path), &["absurd.npy: ", "4294967295"]);
+    assert_error(read_npy(&path), &["huge.npy: ", "4294967295"]);
 
-    let path = fresh("absurd.safetensors");
+    let path = unused_path("huge.safetensors");
     let file = |header: &str| {
         let length = (header.len() as u64).to_le_bytes();
         fs::write(&path, [&length[..], header.as_bytes()].concat()).unwrap();
         read_safetensors(&path)
     };
     fs::write(&path, [0xff; 16]).unwrap();
-    says(read_safetensors(&path), &["absurd.safetensors: "]);
+    assert_error(read_safetensors(&path), &["huge.safetensors: "]);
     let end = 1u64 << 42;
     let header =
         format!(r#"{{"a":{{"dtype":"F32","shape":[{}],"data_offsets":[0,{end}]}}}}"#, end / 4);
-    says(file(&header), &["absurd.safetensors: ", "0 bytes of values"]);
-    // Nine tensors whose lengths add up to the largest number there is.
+    assert_error(file(&header), &["huge.safetensors: ", "0 bytes of values"]);
+    // Nine tensors whose lengths sum to `u64::MAX`.
     let length = u64::MAX / 8;
     let mut start = 0;
     let mut fields = Vec::new();
@@ -204,10 +205,10 @@ fn absurd_sizes_are_refused_before_memory_is_asked_for() {
         ));
         start = end;
     }
-    says(file(&format!("{{{}}}", fields.join(","))), &["absurd.safetensors: "]);
+    assert_error(file(&format!("{{{}}}", fields.join(","))), &["huge.safetensors: "]);
 
-    // An empty archive whose end tells of a directory of 2³² members, with zip64's fields.
-    let path = fresh("absurd.npz");
+    // An empty archive whose zip64 fields claim a directory of 2³² members.
+    let path = unused_path("huge.npz");
     let members = (1u64 << 32).to_le_bytes();
     let (size, start) = ((1u64 << 45).to_le_bytes(), (1u64 << 46).to_le_bytes());
     let end64 = [
@@ -222,11 +223,11 @@ fn absurd_sizes_are_refused_before_memory_is_asked_for() {
     let locator = [b"PK\x06\x07", &[0; 4][..], &0u64.to_le_bytes(), &[1, 0, 0, 0]];
     let end = [b"PK\x05\x06", &[0, 0, 0, 0][..], &[0xff; 12], &[0, 0]];
     fs::write(&path, [end64.concat(), locator.concat(), end.concat()].concat()).unwrap();
-    says(read_npz(&path), &["absurd.npz: "]);
+    assert_error(read_npz(&path), &["huge.npz: "]);
 }
 
 #[test]
-fn blobs_take_tensors_of_any_type() {
+fn a_blob_converts_tensors_of_any_type() {
     let device = CpuDevice::new();
     let mut blob = Blob::<f32, _>::new(&device, &[3, 2]).unwrap();
     let error = blob.from_tensor(&grid::<f64>(), false).unwrap_err();
@@ -238,7 +239,7 @@ fn blobs_take_tensors_of_any_type() {
         assert_eq!(blob.data().unwrap().host().unwrap(), want);
     }
     assert_eq!(blob.to_tensor().unwrap(), grid::<f32>());
-    // Rounded once: by way of f32 it would be the even neighbour, 1.
+    // Rounded once. With f32 as an intermediate step, the result would be the even neighbour, 1.
     let tie = Tensor::from_values(&[1], &[1.0 + 2f64.powi(-11) + 2f64.powi(-40)]).unwrap();
     assert_eq!(tie.to_vec::<f16>().unwrap(), [f16::from_f64(1.0 + 2f64.powi(-10))]);
 }
@@ -265,7 +266,7 @@ mod nets {
         blob.data().unwrap().host().unwrap().iter().map(|value| value.to_f64()).collect()
     }
 
-    fn copies<T: Element>() {
+    fn check_copied<T: Element>() {
         let mut net = net::<T>();
         net.params()[2].blob().data_mut().unwrap().host_mut().unwrap().fill(T::from_f64(7.0));
         let tensors = read_safetensors(fixture("weights.safetensors")).unwrap();
@@ -277,32 +278,32 @@ mod nets {
 
     #[test]
     fn weights_are_copied_by_name_and_rounded() {
-        copies::<f32>();
-        copies::<f64>();
-        copies::<f16>();
-        copies::<bf16>();
+        check_copied::<f32>();
+        check_copied::<f64>();
+        check_copied::<f16>();
+        check_copied::<bf16>();
     }
 
     #[test]
-    fn weights_go_out_and_in() {
-        let from = net::<bf16>();
-        for (index, param) in from.params().iter().enumerate() {
+    fn weights_written_by_one_net_are_read_by_another() {
+        let source = net::<bf16>();
+        for (index, param) in source.params().iter().enumerate() {
             let mut data = param.blob().data_mut().unwrap();
             data.host_mut().unwrap().fill(bf16::from_f64(1.5 + index as f64));
         }
-        let tensors = from.to_tensors().unwrap();
+        let tensors = source.to_tensors().unwrap();
         let names: Vec<_> = tensors.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["ip.0", "ip.1", "block.1/ip.0"]);
-        let path = fresh("net.safetensors");
+        let path = unused_path("net.safetensors");
         write_safetensors(&path, &tensors).unwrap();
-        let mut to = net::<bf16>();
-        let copied = to.copy_tensors_from(&read_safetensors(&path).unwrap()).unwrap();
+        let mut target = net::<bf16>();
+        let copied = target.copy_tensors_from(&read_safetensors(&path).unwrap()).unwrap();
         assert_eq!(copied, ["ip", "block.1/ip"]);
-        assert_eq!(to.to_tensors().unwrap(), tensors);
+        assert_eq!(target.to_tensors().unwrap(), tensors);
     }
 
     #[test]
-    fn weights_that_do_not_fit_change_nothing() {
+    fn weights_that_do_not_match_change_nothing() {
         let mut net = net::<f32>();
         let before = net.to_tensors().unwrap();
         let named = |name: &str, shape: &[usize]| {
@@ -311,19 +312,19 @@ mod nets {
         };
         let fits = named("block.1/ip.0", &[1, 2]);
         let (weights, bias) = (named("ip.0", &[2, 3]), named("ip.1", &[2]));
-        let mut refused = |tensors: &[&(String, Tensor)], parts: &[&str]| {
+        let mut check_rejected = |tensors: &[&(String, Tensor)], parts: &[&str]| {
             let tensors: Vec<_> = tensors.iter().copied().cloned().collect();
-            let at_layer = [&["layer `ip`"], parts].concat();
-            says(net.copy_tensors_from(&tensors), &at_layer);
+            let parts = [&["layer `ip`"], parts].concat();
+            assert_error(net.copy_tensors_from(&tensors), &parts);
             assert_eq!(net.to_tensors().unwrap(), before);
         };
-        refused(&[&fits, &weights], &["`ip.1` is missing", "2 parameters"]);
-        let turned = named("ip.0", &[3, 2]);
-        refused(&[&turned, &bias, &fits], &["`ip.0`", "3 2 (6)", "2 3 (6)"]);
-        refused(&[&weights, &bias, &named("ip.2", &[1])], &["`ip.2`", "too many"]);
-        refused(&[&weights, &bias, &bias], &["`ip.1`", "twice"]);
+        check_rejected(&[&fits, &weights], &["`ip.1` is missing", "2 parameters"]);
+        let transposed = named("ip.0", &[3, 2]);
+        check_rejected(&[&transposed, &bias, &fits], &["`ip.0`", "3 2 (6)", "2 3 (6)"]);
+        check_rejected(&[&weights, &bias, &named("ip.2", &[1])], &["`ip.2`", "too many"]);
+        check_rejected(&[&weights, &bias, &bias], &["`ip.1`", "twice"]);
 
-        // Of no layer, or of no form that a parameter's name has.
+        // Names without a matching layer, or that are not of the form `<layer>.<index>`.
         let others = ["ip.01", "ip.+1", "ip", "other.0", "ip.", ".0"].map(|name| named(name, &[1]));
         assert_eq!(net.copy_tensors_from(&others).unwrap(), [""; 0]);
     }

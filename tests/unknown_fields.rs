@@ -1,26 +1,31 @@
-//! Unknown fields, at any depth and of any kind, survive reading and writing.
+//! Unknown fields of every wire type and nesting depth are kept when messages are read and written.
 
 use cortado::proto::{
     self, BlobProto, Message, NetParameter, PathStep, SolverState, UnknownFields, parse_binary,
 };
 use proptest::{collection::vec, prelude::*};
 
-/// A message as a tree, encoded here without the crate's help.
+/// A message as a tree, encoded by this test independently of the crate.
 #[derive(Clone, Debug, Default)]
 struct Tree {
-    /// Known fields in the order of their numbers, each whole.
+    /// Known fields in the order of their numbers, each with key and value.
     known: Vec<Vec<u8>>,
-    /// Messages in fields of higher numbers than all of `known`, in order.
+    /// Nested messages, in order, in fields of higher numbers than all of `known`.
     nested: Vec<(u32, Tree)>,
-    /// Unknown fields, each whole, and before how many of the others they stand.
+    /// Unknown fields with key and value, each with the position among the known fields at which
+    /// [`Order::Mixed`] inserts it.
     unknown: Vec<(usize, Vec<u8>)>,
 }
 
+/// Position of the unknown fields in the encoding.
 #[derive(Clone, Copy, PartialEq)]
 enum Order {
+    /// Between the known fields.
     Mixed,
-    Behind,
-    Without,
+    /// After the known fields.
+    Last,
+    /// Left out.
+    Omitted,
 }
 
 fn varint(mut value: u64) -> Vec<u8> {
@@ -48,24 +53,29 @@ impl Tree {
         let known: Vec<Vec<u8>> = self.known.iter().cloned().chain(nested).collect();
         let mut bytes = Vec::new();
         let count = known.len() + 1;
-        for (place, known) in known.into_iter().chain([Vec::new()]).enumerate() {
-            for (_, unknown) in self.unknown.iter().filter(|(before, _)| before % count == place) {
-                if order == Order::Mixed {
-                    bytes.extend(unknown);
-                }
+        for (index, known) in known.into_iter().chain([Vec::new()]).enumerate() {
+            if order == Order::Mixed {
+                let here = self.unknown.iter().filter(|(position, _)| position % count == index);
+                here.for_each(|(_, unknown)| bytes.extend(unknown));
             }
             bytes.extend(known);
         }
-        if order == Order::Behind {
+        if order == Order::Last {
             let mut unknown: Vec<_> = self.unknown.iter().collect();
-            unknown.sort_by_key(|(before, _)| before % count);
+            unknown.sort_by_key(|(position, _)| position % count);
             unknown.into_iter().for_each(|(_, field)| bytes.extend(field));
         }
         bytes
     }
 }
 
-/// Any value of any wire type, in a field of this number; groups hold values in turn.
+/// Encodes a field, with the end of the group if it is one.
+fn field_or_group(number: u32, (wire, value): (u32, Vec<u8>)) -> Vec<u8> {
+    let end = if wire == 3 { field(number, 4, &[]) } else { Vec::new() };
+    [field(number, wire, &value), end].concat()
+}
+
+/// Generates a field of this number with a value of any wire type. Groups contain further fields.
 fn value(number: u32) -> BoxedStrategy<Vec<u8>> {
     let leaf = prop_oneof![
         any::<u64>().prop_map(|value| (0, varint(value))),
@@ -73,31 +83,26 @@ fn value(number: u32) -> BoxedStrategy<Vec<u8>> {
         any::<[u8; 4]>().prop_map(|bytes| (5, bytes.to_vec())),
         vec(any::<u8>(), 0..200).prop_map(|b| (2, [varint(b.len() as u64), b].concat())),
     ];
-    let leaf = leaf.prop_map(|(wire, value)| (wire, value));
     let any_value = leaf.prop_recursive(4, 12, 3, |inner| {
         vec((1_u32..5000, inner), 0..3).prop_map(|fields| {
-            let fields =
-                fields.into_iter().flat_map(|(number, (wire, value)): (u32, (u32, Vec<u8>))| {
-                    let close = if wire == 3 { field(number, 4, &[]) } else { Vec::new() };
-                    [field(number, wire, &value), close].concat()
-                });
-            (3, fields.collect())
+            (
+                3,
+                fields
+                    .into_iter()
+                    .flat_map(|(number, value)| field_or_group(number, value))
+                    .collect(),
+            )
         })
     });
-    any_value
-        .prop_map(move |(wire, value): (u32, Vec<u8>)| {
-            let close = if wire == 3 { field(number, 4, &[]) } else { Vec::new() };
-            [field(number, wire, &value), close].concat()
-        })
-        .boxed()
+    any_value.prop_map(move |value| field_or_group(number, value)).boxed()
 }
 
 fn unknown() -> impl Strategy<Value = Vec<(usize, Vec<u8>)>> {
-    // Numbers that none of Caffe's messages has, of two, three and five bytes a key; and 1, where
-    // a wire type does not fit: a group is no field that Caffe has.
+    // Numbers that no message of Caffe uses, with keys of two, three and five bytes; and number 1
+    // with a wire type that no field has: Caffe's messages have no groups.
     let number = prop_oneof![900_u32..1900, 19_000_u32..20_000, Just((1_u32 << 29) - 1)];
-    let misfit = Just([field(1, 3, &[]), field(1, 4, &[])].concat());
-    vec((0_usize..9, prop_oneof![9 => number.prop_flat_map(value), 1 => misfit]), 0..4)
+    let wrong_type = Just([field(1, 3, &[]), field(1, 4, &[])].concat());
+    vec((0_usize..9, prop_oneof![9 => number.prop_flat_map(value), 1 => wrong_type]), 0..4)
 }
 
 fn shape() -> impl Strategy<Value = Tree> {
@@ -133,19 +138,19 @@ fn net() -> impl Strategy<Value = Tree> {
 
 proptest! {
     #[test]
-    fn survive(tree in net()) {
+    fn unknown_fields_are_kept_after_the_known_ones(tree in net()) {
         let bytes = tree.encode(Order::Mixed);
-        let without = tree.encode(Order::Without);
+        let known = tree.encode(Order::Omitted);
         let (net, unknown) = UnknownFields::parse::<NetParameter>(&bytes, "net").unwrap();
-        prop_assert_eq!(&net.encode_to_vec(), &without);
-        prop_assert_eq!(&parse_binary::<NetParameter>(&bytes, "net").unwrap().encode_to_vec(), &without);
+        prop_assert_eq!(&net.encode_to_vec(), &known);
+        prop_assert_eq!(&parse_binary::<NetParameter>(&bytes, "net").unwrap().encode_to_vec(), &known);
 
         let written = unknown.encode(&net).unwrap();
-        prop_assert_eq!(&written, &tree.encode(Order::Behind));
-        prop_assert_eq!(unknown.is_empty(), written == without);
-        let (again, same) = UnknownFields::parse::<NetParameter>(&written, "net").unwrap();
-        prop_assert_eq!(again.encode_to_vec(), without);
-        prop_assert_eq!(same, unknown);
+        prop_assert_eq!(&written, &tree.encode(Order::Last));
+        prop_assert_eq!(unknown.is_empty(), written == known);
+        let (reread, reread_unknown) = UnknownFields::parse::<NetParameter>(&written, "net").unwrap();
+        prop_assert_eq!(reread.encode_to_vec(), known);
+        prop_assert_eq!(reread_unknown, unknown);
     }
 }
 
@@ -158,7 +163,7 @@ fn layers(number: u32) -> Vec<u8> {
 }
 
 #[test]
-fn follow_messages_that_move() {
+fn unknown_fields_follow_messages_that_move() {
     let (old, mut unknown) = UnknownFields::parse::<NetParameter>(&layers(2), "net").unwrap();
     let path = |field, index| vec![PathStep { field, index }];
     assert_eq!(unknown.paths().collect::<Vec<_>>(), [path(2, 0), path(2, 2)]);
@@ -177,14 +182,14 @@ fn follow_messages_that_move() {
     );
     let want = [delimited(100, &delimited(1, b"input")), layers(100)].concat();
     assert_eq!(unknown.encode(&new).unwrap(), want);
-    // What has nowhere to go is left out.
+    // Fields whose message no longer exists are dropped.
     new.layer.truncate(2);
     assert_eq!(unknown.encode(&new).unwrap(), want[..10 + 9]);
     unknown.remap_paths(|_| false);
     assert!(unknown.is_empty());
 }
 
-/// A net of the V0 format with an unknown field in every message, a varint of this number.
+/// A net of the V0 format. Its messages have unknown fields 901 to 907, varints with values 1 to 7.
 fn v0_net() -> Vec<u8> {
     let text = |number, text: &str| delimited(number, text.as_bytes());
     let padding = [text(1, "pad"), text(2, "padding"), field(7, 0, &[2]), field(901, 0, &[1])];
@@ -206,7 +211,7 @@ fn v0_net() -> Vec<u8> {
 }
 
 #[test]
-fn follow_an_upgrade() {
+fn unknown_fields_follow_an_upgrade() {
     let (old, mut unknown) = UnknownFields::parse::<NetParameter>(&v0_net(), "net").unwrap();
     assert_eq!(unknown.paths().count(), 7);
     let upgraded = proto::upgrade::net(old).unwrap();
@@ -217,13 +222,14 @@ fn follow_an_upgrade() {
     assert_eq!(new, upgraded.message);
     let names: Vec<&str> = new.layer.iter().map(|layer| layer.name()).collect();
     assert_eq!(names, ["input", "conv"]);
-    let at = |path: &[(u32, usize)]| -> Vec<PathStep> {
+    let path = |path: &[(u32, usize)]| -> Vec<PathStep> {
         path.iter().map(|&(field, index)| PathStep { field, index }).collect()
     };
-    // The net's, the shape's in the new layer, the blob's, and both of the layer that is still there.
-    let shape = at(&[(100, 0), (143, 0), (1, 0)]);
-    let want = [at(&[]), shape, at(&[(100, 1)]), at(&[(100, 1), (7, 0)])];
+    // The net, the shape in the new Input layer, the remaining layer, and its blob.
+    let shape = path(&[(100, 0), (143, 0), (1, 0)]);
+    let want = [path(&[]), shape, path(&[(100, 1)]), path(&[(100, 1), (7, 0)])];
     assert_eq!(unknown.paths().collect::<Vec<_>>(), want);
+    // The remaining layer has the fields of its V0 and of its V1 message, in either order.
     let both = [field(903, 0, &[3]), field(905, 0, &[5])].concat();
     let count =
         |bytes: &[u8], part: &[u8]| bytes.windows(part.len()).filter(|w| *w == part).count();
@@ -240,8 +246,8 @@ fn follow_an_upgrade() {
 }
 
 #[test]
-fn never_become_known() {
-    // 50 is unknown to a shape; a BlobProto's 5 would become data where it moved.
+fn unknown_fields_never_become_values_of_known_ones() {
+    // A shape has neither field 50 nor 5. Moved to the BlobProto, field 5 would become its data.
     let bytes = delimited(7, &[field(50, 0, &[1]), field(5, 5, &[0, 0, 128, 63])].concat());
     let (mut blob, mut unknown) = UnknownFields::parse::<BlobProto>(&bytes, "blob").unwrap();
     assert_eq!(unknown.encode(&blob).unwrap(), bytes);
@@ -254,8 +260,9 @@ fn never_become_known() {
 }
 
 #[test]
-fn survive_in_files() {
-    let folder = tempfile_folder("unknown_fields");
+fn unknown_fields_are_kept_in_files() {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("unknown_fields");
+    std::fs::create_dir_all(&folder).unwrap();
     let path = folder.join("a.solverstate");
     let bytes = [field(1, 0, &[7]), delimited(77, b"momentum of a fork")].concat();
     std::fs::write(&path, &bytes).unwrap();
@@ -265,10 +272,4 @@ fn survive_in_files() {
     assert_eq!(std::fs::read(&path).unwrap(), [&[8, 8], &bytes[2..]].concat());
     assert_eq!(proto::read_binary::<SolverState>(&path).unwrap(), state);
     std::fs::remove_dir_all(folder).unwrap();
-}
-
-fn tempfile_folder(name: &str) -> std::path::PathBuf {
-    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    std::fs::create_dir_all(&folder).unwrap();
-    folder
 }

@@ -1,13 +1,16 @@
-//! Upgrades of old formats: small cases, and files that real Caffe upgraded.
+//! Upgrades of Caffe's older formats: single cases, and comparison with files that Caffe upgraded.
 #![cfg(feature = "net")]
 
+#[path = "support/net_state.rs"]
+mod net_state;
 mod support;
 
 use cortado::proto::{
-    self, BlobProto, LayerParameter, Message, NetParameter, NetState, Phase, SolverParameter,
-    V0LayerParameter, V1LayerParameter,
+    self, BlobProto, LayerParameter, Message, NetParameter, SolverParameter, V0LayerParameter,
+    V1LayerParameter,
     upgrade::{self, Change, Upgraded},
 };
+use net_state::RequestedState;
 use std::{collections::BTreeSet, fs, path::Path};
 use support::{table, testdata};
 
@@ -15,35 +18,35 @@ fn net(text: &str) -> NetParameter {
     proto::parse_text(text, "a net").unwrap()
 }
 
-/// A net after its upgrade, as text, and what was done in words.
+/// Returns the text of the upgraded net, and the changes as displayed.
 fn upgraded(text: &str) -> (String, Vec<String>) {
     let Upgraded { message, changes, .. } = upgrade::net(net(text)).unwrap();
-    assert_settled(&message);
+    assert_up_to_date(&message);
     let changes = changes.iter().map(Change::to_string).collect();
     (proto::to_text(&message).unwrap(), changes)
 }
 
-/// Asserts that a text upgrades to what another text says.
-fn becomes(old: &str, new: &str) {
+/// Asserts that a net upgrades to another one; both are text.
+fn assert_upgrades_to(old: &str, new: &str) {
     assert_eq!(upgraded(old).0, proto::to_text(&net(new)).unwrap());
 }
 
-/// Asserts that nothing is left to be upgraded.
-fn assert_settled(message: &NetParameter) {
+/// Asserts that another upgrade changes nothing.
+fn assert_up_to_date(message: &NetParameter) {
     assert_eq!((message.layers.len(), message.input.len()), (0, 0));
     let Upgraded { message: again, changes, .. } = upgrade::net(message.clone()).unwrap();
     assert_eq!((&again, &changes[..]), (message, &[][..]));
 }
 
-/// Asserts that a net is refused in one line with all of `parts`.
-fn refused(text: &str, parts: &[&str]) {
+/// Asserts that the upgrade of a net fails with a one-line error that contains all `parts`.
+fn assert_refused(text: &str, parts: &[&str]) {
     let error = upgrade::net(net(text)).expect_err(text).to_string();
-    assert!(parts.iter().all(|part| error.contains(part)), "{error}\nwants {parts:?}");
+    assert!(parts.iter().all(|part| error.contains(part)), "{error}\nlacks one of {parts:?}");
     assert_eq!(error.lines().count(), 1, "{error}");
 }
 
 #[test]
-fn what_is_up_to_date_stays() {
+fn messages_of_the_current_format_are_unchanged() {
     let text = "name: \"n\" state { level: 2 } layer { name: \"r\" type: \"ReLU\" }";
     let (text_after, changes) = upgraded(text);
     assert_eq!((text_after, changes.len()), (proto::to_text(&net(text)).unwrap(), 0));
@@ -52,7 +55,7 @@ fn what_is_up_to_date_stays() {
 }
 
 #[test]
-fn v0_fields_go_to_the_message_of_their_type() {
+fn v0_fields_move_to_the_parameter_message_of_the_type() {
     let filler = r#"{ type: "xavier" }"#;
     let cases = [
         (
@@ -125,12 +128,12 @@ fn v0_fields_go_to_the_message_of_their_type() {
     ];
     for (old, new) in cases {
         let old = format!("layers {{ layer {{ name: 'l' {old} }} top: 'y' }}");
-        becomes(&old, &format!("layer {{ name: 'l' {new} top: 'y' }}"));
+        assert_upgrades_to(&old, &format!("layer {{ name: 'l' {new} top: 'y' }}"));
     }
 }
 
 #[test]
-fn v0_fields_of_no_use_are_dropped_and_named() {
+fn unused_v0_fields_are_dropped_and_reported() {
     let old = "layers { layer { name: 'r' type: 'relu' group: 2 kernelsize: 3 new_num: 4 } }";
     let (text, changes) = upgraded(old);
     assert_eq!(text, proto::to_text(&net("layer { name: 'r' type: 'ReLU' }")).unwrap());
@@ -142,7 +145,7 @@ fn v0_fields_of_no_use_are_dropped_and_named() {
 }
 
 #[test]
-fn v0_padding_is_merged() {
+fn v0_padding_layers_are_merged_into_the_layer_after() {
     let padding = |bottom: &str, pad: &str| {
         format!(
             "layers {{ layer {{ name: 'p' type: 'padding' {pad} }} bottom: '{bottom}' top: 'p' }}"
@@ -152,54 +155,54 @@ fn v0_padding_is_merged() {
         format!("layers {{ layer {{ name: 'c' type: '{kind}' pad: 9 }} {bottoms} top: 'c' }}")
     };
     let start = "input: 'x'";
-    becomes(
+    assert_upgrades_to(
         &[start, &padding("x", "pad: 2"), &after("conv", "bottom: 'p'")].concat(),
         "layer { name: 'c' type: 'Convolution' bottom: 'x' top: 'c' convolution_param { pad: 2 } }",
     );
-    becomes(
+    assert_upgrades_to(
         &[start, &padding("x", ""), &after("pool", "bottom: 'p'")].concat(),
         "layer { name: 'c' type: 'Pooling' bottom: 'x' top: 'c' pooling_param { pad: 0 } }",
     );
-    // A blob that is made anew after the padding is not padded.
-    let anew = "layers { layer { name: 'r' type: 'relu' } bottom: 'x' top: 'p' }";
-    let (text, _) =
-        upgraded(&[start, &padding("x", "pad: 2"), anew, &after("conv", "bottom: 'p'")].concat());
+    // A blob that another layer produces again after the padding is not padded.
+    let replaced = "layers { layer { name: 'r' type: 'relu' } bottom: 'x' top: 'p' }";
+    let (text, _) = upgraded(
+        &[start, &padding("x", "pad: 2"), replaced, &after("conv", "bottom: 'p'")].concat(),
+    );
     assert!(text.contains("pad: 9") && !text.contains("padding"), "{text}");
 
     let inner = "layers { layer { name: 'c' type: 'relu' } bottom: 'p' top: 'c' }";
-    refused(&[start, &padding("x", "pad: 2"), inner].concat(), &["`c`", "conv and pool"]);
+    assert_refused(&[start, &padding("x", "pad: 2"), inner].concat(), &["`c`", "conv and pool"]);
     let two = after("conv", "bottom: 'x' bottom: 'p'");
-    refused(&[start, &padding("x", "pad: 2"), &two].concat(), &["`c`", "one bottom"]);
+    assert_refused(&[start, &padding("x", "pad: 2"), &two].concat(), &["`c`", "one bottom"]);
     let twice = [start, &padding("x", "pad: 2"), &padding("p", "pad: 2")].concat();
-    refused(&twice, &["`p`", "conv and pool"]);
-    refused(&padding("x", "pad: 2"), &["`p`", "`x`"]);
+    assert_refused(&twice, &["`p`", "conv and pool"]);
+    assert_refused(&padding("x", "pad: 2"), &["`p`", "`x`"]);
     let wide = "layers { layer { name: 'p' type: 'padding' } bottom: 'x' top: 'p' top: 'q' }";
-    refused(&[start, wide].concat(), &["`p`", "one top"]);
+    assert_refused(&[start, wide].concat(), &["`p`", "one top"]);
 }
 
 #[test]
-fn v0_layers_of_two_formats_are_refused() {
-    refused("layers { layer { name: 'a' type: 'reshape' } }", &["`a`", "`reshape`"]);
+fn nets_that_mix_formats_are_refused() {
+    assert_refused("layers { layer { name: 'a' type: 'reshape' } }", &["`a`", "`reshape`"]);
     let old = "layers { layer { name: 'a' type: 'relu' } }";
-    refused(&format!("{old} layers {{ name: 'b' type: RELU }}"), &["`b`", "V0"]);
-    refused("layers { layer { name: 'a' type: 'relu' } type: RELU }", &["`a`", "V1"]);
-    refused(&format!("{old} layer {{ }}"), &["`layer`", "`layers`"]);
-    refused("layers { name: 'b' } layer { }", &["`layer`", "`layers`"]);
+    assert_refused(&format!("{old} layers {{ name: 'b' type: RELU }}"), &["`b`", "V0"]);
+    assert_refused("layers { layer { name: 'a' type: 'relu' } type: RELU }", &["`a`", "V1"]);
+    assert_refused(&format!("{old} layer {{ }}"), &["`layer`", "`layers`"]);
+    assert_refused("layers { name: 'b' } layer { }", &["`layer`", "`layers`"]);
 }
 
-/// Whatever else a net says stays.
 #[test]
-fn fields_of_the_net_stay() {
+fn other_fields_of_the_net_are_kept() {
     let rest = "name: 'n' force_backward: true state { phase: TRAIN } debug_info: true";
     let layers = ["layers { layer { type: 'relu' } }", "layers { type: RELU }"];
     for old in layers {
-        becomes(&format!("{rest} {old}"), &format!("{rest} layer {{ type: 'ReLU' }}"));
+        assert_upgrades_to(&format!("{rest} {old}"), &format!("{rest} layer {{ type: 'ReLU' }}"));
     }
 }
 
 #[test]
-fn v1_lists_become_specs() {
-    becomes(
+fn v1_lists_become_param_entries() {
+    assert_upgrades_to(
         "layers { name: 'i' type: INNER_PRODUCT bottom: 'x' top: 'y' top: 'z' loss_weight: 0.5
          param: 'w' blob_share_mode: PERMISSIVE blob_share_mode: STRICT
          blobs_lr: 1 blobs_lr: 2 blobs_lr: 3 weight_decay: 4 weight_decay: 0
@@ -209,12 +212,11 @@ fn v1_lists_become_specs() {
          param { share_mode: STRICT lr_mult: 2 decay_mult: 0 } param { lr_mult: 3 }
          include { phase: TEST } exclude { stage: 's' } }",
     );
-    becomes("layers { type: NONE } layers { }", "layer { type: '' } layer { }");
+    assert_upgrades_to("layers { type: NONE } layers { }", "layer { type: '' } layer { }");
 }
 
-/// Every message of parameters, with a field in it, arrives.
 #[test]
-fn v1_parameters_arrive() {
+fn v1_parameter_messages_are_kept() {
     let params = [
         "accuracy_param { top_k: 2 }",
         "argmax_param { top_k: 2 }",
@@ -248,12 +250,12 @@ fn v1_parameters_arrive() {
         "window_data_param { source: 's' }",
     ];
     for param in params {
-        becomes(&format!("layers {{ {param} }}"), &format!("layer {{ {param} }}"));
+        assert_upgrades_to(&format!("layers {{ {param} }}"), &format!("layer {{ {param} }}"));
     }
 }
 
 #[test]
-fn data_layers_transform_as_all_do() {
+fn v1_transformation_fields_move_to_transform_param() {
     let fields = "scale: 2 mean_file: 'm' crop_size: 3 mirror: true";
     let kinds = [
         ("DATA", "Data", "data_param"),
@@ -261,61 +263,61 @@ fn data_layers_transform_as_all_do() {
         ("WINDOW_DATA", "WindowData", "window_data_param"),
     ];
     for (old, new, param) in kinds {
-        becomes(
+        assert_upgrades_to(
             &format!("layers {{ type: {old} {param} {{ source: 's' {fields} }} }}"),
             &format!(
                 "layer {{ type: '{new}' transform_param {{ {fields} }} {param} {{ source: 's' }} }}"
             ),
         );
-        // Only a layer of the type has a use for the fields.
-        let idle = format!("type: RELU {param} {{ {fields} }}");
-        becomes(
-            &format!("layers {{ {idle} }}"),
-            &format!("layer {{ {} }}", idle.replace("RELU", "'ReLU'")),
+        // The fields move only in a layer of the data type.
+        let other_type = format!("type: RELU {param} {{ {fields} }}");
+        assert_upgrades_to(
+            &format!("layers {{ {other_type} }}"),
+            &format!("layer {{ {} }}", other_type.replace("RELU", "'ReLU'")),
         );
-        // Today's data layers ignore them, as Caffe's do.
-        let today = format!("layer {{ type: '{new}' {param} {{ {fields} }} }}");
-        becomes(&today, &today);
+        // Current data layers ignore the fields, like Caffe's.
+        let current = format!("layer {{ type: '{new}' {param} {{ {fields} }} }}");
+        assert_upgrades_to(&current, &current);
     }
 }
 
 #[test]
-fn input_fields_become_a_layer() {
+fn input_fields_become_an_input_layer() {
     let layer = "layer { name: 'r' type: 'ReLU' bottom: 'x' top: 'y' }";
-    let becomes = |inputs: &str, shapes: &str| {
+    let assert_inputs_become = |inputs: &str, shapes: &str| {
         let input = format!("layer {{ name: 'input' type: 'Input' {shapes} }}");
-        becomes(&format!("{inputs} {layer}"), &format!("{input} {layer}"));
+        assert_upgrades_to(&format!("{inputs} {layer}"), &format!("{input} {layer}"));
     };
-    becomes(
+    assert_inputs_become(
         "input: 'x' input: 'z' input_dim: [1, 2, 3, 4, 5, 6, 7, 8]",
         "top: 'x' top: 'z' input_param {
          shape { dim: [1, 2, 3, 4] } shape { dim: [5, 6, 7, 8] } }",
     );
-    becomes(
+    assert_inputs_become(
         "input: 'x' input_shape { dim: 2 } input_dim: 1",
         "top: 'x' input_param { shape { dim: 2 } }",
     );
-    // What is left over is of no input.
-    becomes(
+    // Surplus shapes are dropped.
+    assert_inputs_become(
         "input: 'x' input_shape { } input_shape { dim: 2 }",
         "top: 'x' input_param { shape { } }",
     );
-    self::becomes(&format!("input: 'x' {layer}"), layer);
+    assert_upgrades_to(&format!("input: 'x' {layer}"), layer);
     for inputs in [
         "input: 'x' input_dim: [1, 2, 3]",
         "input: 'w' input: 'x' input_dim: [1, 2, 3, 4]",
         "input: 'w' input: 'x' input_shape { dim: 1 }",
         "input: 'w' input: 'x' input_shape { } input_dim: [1, 2, 3, 4, 5, 6, 7, 8]",
     ] {
-        refused(inputs, &["shape", "`x`"]);
+        assert_refused(inputs, &["shape", "`x`"]);
     }
 }
 
 #[test]
-fn batch_norm_statistics_do_not_learn() {
+fn batch_norm_statistics_get_zero_rates() {
     let layer = |kind: &str, specs: &str| format!("layer {{ type: '{kind}' {specs} }}");
     let fixed = "param { lr_mult: 0 decay_mult: 0 }";
-    becomes(
+    assert_upgrades_to(
         &layer("BatchNorm", "param { name: 'm' lr_mult: 2 } param { } param { decay_mult: 0 }"),
         &layer(
             "BatchNorm",
@@ -324,12 +326,12 @@ fn batch_norm_statistics_do_not_learn() {
     );
     for (kind, count) in [("BatchNorm", 2), ("BatchNorm", 4), ("Scale", 3)] {
         let other = layer(kind, &"param { lr_mult: 2 } ".repeat(count));
-        becomes(&other, &other);
+        assert_upgrades_to(&other, &other);
     }
 }
 
 #[test]
-fn a_solver_has_a_type_by_name() {
+fn solver_type_becomes_a_type_name() {
     let solver = |text: &str| {
         let param: SolverParameter = proto::parse_text(text, "a solver").unwrap();
         upgrade::solver(param)
@@ -350,13 +352,13 @@ fn a_solver_has_a_type_by_name() {
     }
     let error = solver("solver_type: SGD type: 'SGD'").unwrap_err().to_string();
     assert!(error.contains("solver_type"), "{error}");
-    let odd = SolverParameter { solver_type: Some(17), ..Default::default() };
-    assert!(upgrade::solver(odd).unwrap_err().to_string().contains("17"));
+    let unknown = SolverParameter { solver_type: Some(17), ..Default::default() };
+    assert!(upgrade::solver(unknown).unwrap_err().to_string().contains("17"));
 }
 
-/// An upgraded model has the values themselves, not a copy of them.
+/// The upgraded net owns the same allocation.
 #[test]
-fn weights_are_moved() {
+fn weights_are_moved_not_copied() {
     let blob = BlobProto { data: vec![1.0, 2.0], ..Default::default() };
     let v0 = V0LayerParameter { blobs: vec![blob.clone()], ..Default::default() };
     let layers = [
@@ -372,9 +374,9 @@ fn weights_are_moved() {
     }
 }
 
-/// In binary files an enum may hold any number: extended Caffes have types of their own.
+/// A binary file may have any number in an enum: forks of Caffe have additional layer types.
 #[test]
-fn an_unknown_number_of_a_type_is_dropped_and_named() {
+fn an_unknown_layer_type_number_is_dropped_and_reported() {
     let layer =
         V1LayerParameter { name: Some("own".into()), r#type: Some(1234), ..Default::default() };
     let old = NetParameter { layers: vec![layer], ..Default::default() };
@@ -385,42 +387,24 @@ fn an_unknown_number_of_a_type_is_dropped_and_named() {
     assert_eq!(changes, [Change::V1, dropped]);
 }
 
-/// Puts what the caller of a golden case asks for into the definition's state.
-fn ask(row: &[String], definition: &mut NetParameter) {
-    let given = |column: usize| (row[column] != "-").then_some(&row[column]);
-    if [2, 3, 4].into_iter().all(|column| given(column).is_none()) {
-        return;
-    }
-    let state = definition.state.get_or_insert_with(NetState::default);
-    if let Some(phase) = given(2) {
-        state.set_phase(Phase::from_str_name(phase).unwrap());
-    }
-    if let Some(level) = given(3) {
-        state.level = Some(level.parse().unwrap());
-    }
-    state
-        .stage
-        .extend(given(4).into_iter().flat_map(|stages| stages.split(',')).map(str::to_owned));
-}
-
-/// The text to compare with `upgraded.prototxt` of a golden case, and what was done.
+/// Returns the text to compare with `upgraded.prototxt` of a golden case, and the changes.
 fn upgraded_case(folder: &Path, row: &[String]) -> (String, Vec<Change>) {
     if row[1] == "solver" {
         let param = proto::read_text(folder.join("solver.prototxt")).unwrap();
         let Upgraded { mut message, changes, .. } = upgrade::solver(param).unwrap();
-        // Caffe completes this, too, when it reads the file.
+        // Caffe also sets the prefix when it reads the file.
         message.snapshot_prefix.get_or_insert_with(|| "solver".into());
         return (proto::to_text(&message).unwrap(), changes);
     }
     let definition = proto::read_text(folder.join("net.prototxt")).unwrap();
     let Upgraded { mut message, changes, .. } = upgrade::net(definition).unwrap();
-    assert_settled(&message);
-    ask(row, &mut message);
+    assert_up_to_date(&message);
+    RequestedState::from_row(row).apply_to(&mut message);
     (proto::to_text(&message).unwrap(), changes)
 }
 
 #[test]
-fn as_caffe_upgrades_them() {
+fn golden_cases_are_upgraded_as_by_caffe() {
     let Some(set) = testdata("golden/nets/valid", "upgrades by real Caffe") else { return };
     let mut compared = 0;
     for row in table(&set.join("cases.tsv")) {
@@ -428,7 +412,8 @@ fn as_caffe_upgrades_them() {
         let (ours, changes) = upgraded_case(&folder, &row);
         let path = folder.join("upgraded.prototxt");
         if !path.exists() {
-            // Decay of statistics whose rate is 0 counts as none; tests/golden_nets.rs compares it.
+            // Caffe does not upgrade statistics whose `lr_mult` is 0; the upgrade here also sets
+            // their `decay_mult`. tests/golden_nets.rs compares these nets.
             assert!(changes.is_empty() || changes == [Change::BatchNorm], "{}", row[0]);
             continue;
         }
@@ -439,9 +424,8 @@ fn as_caffe_upgrades_them() {
     assert_eq!(compared, 24);
 }
 
-/// What the upgrade refuses, Caffe refuses.
 #[test]
-fn refused_as_caffe_refuses_them() {
+fn nets_that_the_upgrade_refuses_are_refused_by_caffe() {
     let Some(set) = testdata("golden/nets/refused", "definitions that Caffe refuses") else {
         return;
     };
@@ -449,13 +433,12 @@ fn refused_as_caffe_refuses_them() {
     for row in table(&set.join("verdicts.tsv")) {
         let (name, kind, verdict) = (&row[0], &row[1], &row[2]);
         let path = set.join(format!("{name}.prototxt"));
-        let error = if kind.starts_with("solver") {
-            proto::read_text(path).ok().and_then(|param| upgrade::solver(param).err())
+        let fails = if kind.starts_with("solver") {
+            proto::read_text(path).is_ok_and(|param| upgrade::solver(param).is_err())
         } else {
-            proto::read_text(path).ok().and_then(|definition| upgrade::net(definition).err())
+            proto::read_text(path).is_ok_and(|definition| upgrade::net(definition).is_err())
         };
-        if let Some(error) = error {
-            eprintln!("{name}: {error}");
+        if fails {
             assert_ne!(verdict, "accept", "{name}");
             refused.insert(name.clone());
         }
@@ -470,10 +453,10 @@ fn refused_as_caffe_refuses_them() {
     assert_eq!(refused, want.map(str::to_owned).into());
 }
 
-/// Files before and after Caffe's authors upgraded them with its own tools: what is left to be done
-/// to the later ones leads to the same.
+/// Caffe's authors upgraded these files with Caffe's tools. The versions before and after must
+/// upgrade to the same net.
 #[test]
-fn as_caffes_authors_upgraded_their_files() {
+fn caffes_files_before_and_after_their_upgrade_give_the_same_net() {
     let Some(folder) = testdata("data/prototxt", "upgrades of Caffe's own files") else { return };
     let read = |name: String| proto::read_text::<NetParameter>(folder.join(name)).unwrap();
     let mut compared = 0;
@@ -494,7 +477,7 @@ fn as_caffes_authors_upgraded_their_files() {
 }
 
 #[test]
-fn files_of_every_age_are_upgraded() {
+fn files_of_every_format_are_upgraded() {
     let Some(folder) = testdata("data/prototxt", "upgrades of Caffe's own files") else { return };
     let (mut files, mut changed, mut refused) = (0, 0, Vec::new());
     for row in table(&folder.join("expected.tsv")).iter().filter(|row| row[2] == "ok") {
@@ -510,18 +493,14 @@ fn files_of_every_age_are_upgraded() {
                 refused.push(row[0].clone());
                 continue;
             };
-            assert_settled(&message);
+            assert_up_to_date(&message);
             let bytes = message.encode_to_vec();
             assert_eq!(proto::parse_binary::<NetParameter>(&bytes, "").unwrap(), message);
             changes
         };
-        for change in changes.iter().filter(|change| matches!(change, Change::Dropped { .. })) {
-            eprintln!("{}: {change}", row[0]);
-        }
         files += 1;
         changed += usize::from(!changes.is_empty());
     }
-    eprintln!("{changed} of {files} files were old");
     assert_eq!(refused, ["mixed_layer_layers.prototxt"]);
     assert!(changed > 60, "{changed} of {files}");
 }

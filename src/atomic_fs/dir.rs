@@ -1,86 +1,83 @@
-//! Folders that appear whole or not at all.
+//! Directories that appear complete or not at all.
 
-use super::beside;
+use super::file::create_temporary;
 use crate::error::{Error, Result};
 use std::{
     fs, io,
     path::{Path, PathBuf},
 };
 
-/// A folder that is filled under another name beside its own. Dropped before it is
-/// [finished](Self::finish), it is gone.
+/// A directory that is filled under a temporary name next to its final one, then renamed.
+///
+/// Dropping it before [`finish`](Self::finish) removes it.
 pub(crate) struct StagedDir {
     target: PathBuf,
-    /// Its name until then.
+    /// The temporary path.
     path: PathBuf,
     replace: bool,
     finished: bool,
 }
 
 impl StagedDir {
-    /// Begins the folder `target`. Fails if there is something of this name, unless it is a
-    /// folder and to be replaced.
+    /// Creates the temporary directory for `target`. Fails if `target` exists, unless it is a
+    /// directory and `replace` is set.
     pub(crate) fn create(target: &Path, replace: bool) -> Result<Self> {
         let target = std::path::absolute(target).map_err(|error| Error::io(target, error))?;
-        match fs::symlink_metadata(&target) {
-            Ok(found) if !found.is_dir() => {
-                let why = "there is a file of this name";
-                return Err(Error::InvalidData(format!("{}: {why}", target.display())));
-            }
-            Ok(_) if !replace => return Err(exists(&target)),
-            _ => {}
+        let refused = match fs::symlink_metadata(&target) {
+            Ok(found) if !found.is_dir() => Some("a file of this name exists"),
+            Ok(_) if !replace => Some("already exists"),
+            _ => None,
+        };
+        if let Some(why) = refused {
+            return Err(Error::InvalidData(format!("{}: {why}", target.display())));
         }
-        let ((), path) = beside(&target, |path| fs::create_dir(path))
+        let ((), path) = create_temporary(&target, |path| fs::create_dir(path))
             .map_err(|error| Error::io(&target, error))?;
         Ok(Self { target, path, replace, finished: false })
     }
 
-    /// Where it is for now.
+    /// Returns the temporary path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where it is to be.
+    /// Returns the final path.
     pub(crate) fn target(&self) -> &Path {
         &self.target
     }
 
-    /// Gives the folder its name; what had it is gone.
+    /// Renames the directory to its final path. Removes a directory that had this path.
     pub(crate) fn finish(mut self) -> Result<()> {
-        let named = self.take_place();
-        named.map_err(|error| Error::io(&self.target, error))?;
+        let renamed = self.rename();
+        renamed.map_err(|error| Error::io(&self.target, error))?;
         self.finished = true;
         Ok(())
     }
 
-    fn take_place(&self) -> io::Result<()> {
+    fn rename(&self) -> io::Result<()> {
         let replaced = match self.replace && self.target.exists() {
-            // A folder cannot take another's place in one step: there is none for a moment.
-            true => Some(beside(&self.target, |path| fs::rename(&self.target, path))?.1),
+            // A rename cannot replace a full directory, so `target` is missing for a moment.
+            true => Some(create_temporary(&self.target, |path| fs::rename(&self.target, path))?.1),
             false => None,
         };
-        let named = fs::rename(&self.path, &self.target);
+        let renamed = fs::rename(&self.path, &self.target);
         if let Some(old) = replaced {
-            match named {
+            match renamed {
                 Ok(()) => fs::remove_dir_all(old)?,
                 Err(_) => fs::rename(old, &self.target)?,
             }
         }
-        named
+        renamed
     }
 }
 
 impl Drop for StagedDir {
     fn drop(&mut self) {
         if !self.finished {
-            // The error that matters is another.
+            // The caller already has the error that matters.
             let _ = fs::remove_dir_all(&self.path);
         }
     }
-}
-
-fn exists(target: &Path) -> Error {
-    Error::InvalidData(format!("{}: it exists already", target.display()))
 }
 
 #[cfg(test)]
@@ -89,38 +86,33 @@ mod tests {
 
     fn names(path: &Path) -> Vec<String> {
         let entries = fs::read_dir(path).unwrap();
-        let mut names: Vec<_> =
-            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-        names.sort();
-        names
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
     }
 
     #[test]
-    fn a_folder_appears_whole_or_not_at_all() {
+    fn a_directory_appears_only_when_it_is_finished() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("a");
-        let folder = StagedDir::create(&target, false).unwrap();
-        fs::write(folder.path().join("x"), "1").unwrap();
+        let staged = StagedDir::create(&target, false).unwrap();
+        fs::write(staged.path().join("x"), "1").unwrap();
         assert!(!target.exists());
-        drop(folder);
+        drop(staged);
         assert_eq!(names(dir.path()), [""; 0]);
 
         for (content, replace) in [("1", false), ("2", true)] {
-            let folder = StagedDir::create(&target, replace).unwrap();
-            fs::write(folder.path().join(content), content).unwrap();
-            folder.finish().unwrap();
-            assert_eq!(
-                (names(dir.path()), names(&target)),
-                (vec!["a".into()], vec![content.into()])
-            );
+            let staged = StagedDir::create(&target, replace).unwrap();
+            fs::write(staged.path().join(content), content).unwrap();
+            staged.finish().unwrap();
+            assert_eq!(names(dir.path()), ["a"]);
+            assert_eq!(names(&target), [content]);
         }
     }
 
     #[test]
-    fn what_is_there_is_not_replaced_unasked() {
+    fn an_existing_file_or_directory_is_not_replaced_by_default() {
         let dir = tempfile::tempdir().unwrap();
         let refused = StagedDir::create(dir.path(), false).err().unwrap();
-        assert!(refused.to_string().ends_with("it exists already"), "{refused}");
+        assert!(refused.to_string().ends_with(": already exists"), "{refused}");
         let file = dir.path().join("file");
         fs::write(&file, "").unwrap();
         assert!(StagedDir::create(&file, true).is_err());

@@ -1,10 +1,10 @@
-//! From which size a device pays.
+//! Break-even sizes: the size of each kernel from which one device is faster than another.
 
 use super::{Survey, Timing};
 use std::{fmt, time::Duration};
 
-/// Two devices beside each other: for each kernel, the least size from which on `device` is
-/// faster than `host` at every size measured.
+/// Comparison of two devices. For each kernel, it holds the smallest measured size from which
+/// `device` is faster than `host` at all sizes.
 #[derive(Clone, Debug)]
 pub struct BreakEven {
     device: String,
@@ -16,16 +16,16 @@ pub struct BreakEven {
 #[derive(Clone, Debug)]
 struct Row {
     kernel: &'static str,
-    /// With the operands on the device, and with operands from the host.
-    from: [Option<usize>; 2],
-    /// How many times as fast at the greatest size.
-    gain: [f64; 2],
+    /// Break-even size with operands on the device, and with transfers.
+    break_even: [Option<usize>; 2],
+    /// Time on the host divided by that on the device, at the greatest size.
+    speedup: [f64; 2],
 }
 
 impl BreakEven {
-    /// Compares the surveys of the same cases on two devices.
+    /// Compares two surveys, of the same cases on two devices.
     pub fn between(device: &Survey, host: &Survey) -> Self {
-        let mut kernels: Vec<_> = device.lines.iter().map(|line| line.kernel).collect();
+        let mut kernels: Vec<_> = device.lines.iter().map(|timing| timing.kernel).collect();
         kernels.dedup();
         let rows = kernels.into_iter().filter_map(|kernel| Row::new(kernel, device, host));
         Self {
@@ -36,61 +36,70 @@ impl BreakEven {
         }
     }
 
-    /// Size from which `kernel` pays with its operands on the device; none if it never does, or
-    /// was not timed.
+    /// Returns the size from which the device is faster at `kernel`, with operands on the device.
+    /// `None` if it never is, or if the kernel was not timed.
     pub fn resident(&self, kernel: &str) -> Option<usize> {
-        self.of(kernel)?.from[0]
+        self.row(kernel)?.break_even[0]
     }
 
-    /// As [`resident`](Self::resident), with operands that come from the host and a result that
-    /// goes there.
+    /// Like [`resident`](Self::resident), but with transfers of operands and result.
     pub fn with_transfers(&self, kernel: &str) -> Option<usize> {
-        self.of(kernel)?.from[1]
+        self.row(kernel)?.break_even[1]
     }
 
-    fn of(&self, kernel: &str) -> Option<&Row> {
+    fn row(&self, kernel: &str) -> Option<&Row> {
         self.rows.iter().find(|row| row.kernel == kernel)
     }
 }
 
 impl Row {
     fn new(kernel: &'static str, device: &Survey, host: &Survey) -> Option<Self> {
-        let of = |survey: &Survey| -> Vec<Timing> {
-            survey.lines.iter().filter(|line| line.kernel == kernel).copied().collect()
+        let timings = |survey: &Survey| -> Vec<Timing> {
+            survey.lines.iter().filter(|timing| timing.kernel == kernel).copied().collect()
         };
-        let (ours, theirs) = (of(device), of(host));
-        let pairs: Vec<_> =
-            ours.into_iter().zip(theirs).filter(|(a, b)| a.size == b.size).collect();
-        // The host's operands are at hand in either case.
-        let times: [fn(&Timing) -> Duration; 2] = [|line| line.time, |line| line.across];
-        let gain = |time: fn(&Timing) -> Duration, (a, b): &(Timing, Timing)| {
-            b.time.as_secs_f64() / time(a).as_secs_f64()
+        let pairs: Vec<_> = timings(device)
+            .into_iter()
+            .zip(timings(host))
+            .filter(|(device, host)| device.size == host.size)
+            .collect();
+        // The host needs no transfers in either case.
+        let times: [fn(&Timing) -> Duration; 2] = [|timing| timing.time, |timing| timing.across];
+        let speedup = |time: fn(&Timing) -> Duration, (device, host): &(Timing, Timing)| {
+            host.time.as_secs_f64() / time(device).as_secs_f64()
         };
-        let from = |time| {
-            let paying = pairs.iter().rev().take_while(|pair| gain(time, pair) > 1.0);
-            paying.last().map(|(a, _)| a.size)
+        let break_even = |time| {
+            let faster = pairs.iter().rev().take_while(|pair| speedup(time, pair) > 1.0);
+            faster.last().map(|(device, _)| device.size)
         };
         let last = pairs.last()?;
-        Some(Self { kernel, from: times.map(from), gain: times.map(|time| gain(time, last)) })
+        let speedups = times.map(|time| speedup(time, last));
+        Some(Self { kernel, break_even: times.map(break_even), speedup: speedups })
     }
 }
 
 impl fmt::Display for BreakEven {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { device, host, element, .. } = self;
-        writeln!(f, "{device} against {host}, {element}: the size from which it is faster")?;
         writeln!(
             f,
-            "{:<15} {:>12} {:>9} {:>12} {:>9}",
-            "kernel", "on device", "gain", "from host", "gain"
+            "{device} compared with {host}, {element}: smallest size at which it is faster"
+        )?;
+        writeln!(
+            f,
+            "{:<15} {:>12} {:>9} {:>14} {:>9}",
+            "kernel", "on device", "speedup", "with transfers", "speedup"
         )?;
         let size = |size: Option<usize>| size.map_or("never".into(), |size| size.to_string());
-        for Row { kernel, from, gain } in &self.rows {
-            let [resident, across] = from.map(size);
-            let [here, crossing] = gain;
-            writeln!(f, "{kernel:<15} {resident:>12} {here:>8.2}x {across:>12} {crossing:>8.2}x")?;
+        for Row { kernel, break_even, speedup } in &self.rows {
+            let [resident, transferred] = break_even.map(size);
+            let [resident_speedup, transferred_speedup] = speedup;
+            writeln!(
+                f,
+                "{kernel:<15} {resident:>12} {resident_speedup:>8.2}x \
+                 {transferred:>14} {transferred_speedup:>8.2}x"
+            )?;
         }
-        writeln!(f, "gain: how many times as fast at the greatest size")
+        writeln!(f, "speedup: at the greatest size")
     }
 }
 
@@ -100,19 +109,19 @@ mod tests {
     use crate::bench_kit::{Peaks, Work};
 
     fn survey(name: &str, times: [[u64; 2]; 3]) -> Survey {
-        let line = |(place, [time, across]): (usize, [u64; 2])| Timing {
+        let timing = |(i, [time, across]): (usize, [u64; 2])| Timing {
             kernel: "copy",
-            size: 10 << place,
+            size: 10 << i,
             work: Work { bytes: 1, flops: 1 },
             time: Duration::from_nanos(time),
             across: Duration::from_nanos(across),
         };
-        let lines = times.into_iter().enumerate().map(line).collect();
+        let lines = times.into_iter().enumerate().map(timing).collect();
         Survey { device: name.into(), element: "f32", lines, peaks: Peaks::default() }
     }
 
     #[test]
-    fn the_least_size_from_which_it_always_pays() {
+    fn break_even_is_the_smallest_size_from_which_all_are_faster() {
         let host = survey("host", [[10, 10], [20, 20], [40, 40]]);
         let device = survey("device", [[9, 99], [21, 99], [20, 40]]);
         let table = BreakEven::between(&device, &host);

@@ -1,4 +1,4 @@
-//! Work that is worth timing on any device.
+//! Benchmark cases: kernels at several sizes, for any device.
 
 use crate::{
     blob::Blob,
@@ -12,30 +12,30 @@ use crate::{
     },
 };
 
-/// How much one run does, whatever the device.
+/// Work of one run, independent of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
-    /// Bytes that have to be read and written: each operand once.
+    /// Bytes read and written, counting each operand once.
     pub bytes: u64,
-    /// Floating-point operations; 0 where moving is all.
+    /// Floating-point operations; 0 for kernels that only move data.
     pub flops: u64,
 }
 
-/// How far the sizes go.
+/// Range of sizes of the cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SizeRange {
-    /// One small size of each: to see that everything runs.
+    /// One small size of each kernel, as a smoke test.
     Smoke,
-    /// From what fits a register file to what fills caches.
+    /// From sizes that fit registers to sizes that fill caches.
     Full,
-    /// One size of each, with `f32` operands of 256 MiB: what is as fast as memory is. All of them
-    /// take some 12 GiB.
+    /// One size of each kernel, limited by memory bandwidth: `f32` operands have 256 MiB. All cases
+    /// together take about 12 GiB.
     Large,
 }
 
 type Run<T, D> = Box<dyn Fn(&D, &[Blob<T, D>]) -> Result<()>>;
 
-/// A kernel at one size, with operands of its own.
+/// A kernel at one size, with its own operands.
 pub struct Case<T: Element, D: Device> {
     device: D,
     kernel: &'static str,
@@ -47,22 +47,22 @@ pub struct Case<T: Element, D: Device> {
 }
 
 impl<T: Element, D: Device> Case<T, D> {
-    /// The kernel's name.
+    /// Returns the kernel's name.
     pub fn kernel(&self) -> &'static str {
         self.kernel
     }
 
-    /// The size: elements of a vector, rows of a square matrix, images of a batch.
+    /// Returns the size: elements of a vector, rows of a square matrix, or images of a batch.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// `kernel/element/size`, unique within the kit.
+    /// Returns `kernel/element/size`, which is unique within the kit.
     pub fn name(&self) -> String {
         format!("{}/{}/{}", self.kernel, T::DTYPE.name(), self.size)
     }
 
-    /// What one run does.
+    /// Returns the work of one run.
     pub fn work(&self) -> Work {
         self.work
     }
@@ -76,7 +76,7 @@ impl<T: Element, D: Device> Case<T, D> {
         self.device.synchronize()
     }
 
-    /// Queues one run, of which several in a row hide what it costs to queue them.
+    /// Queues one run without waiting for it. Queueing several hides the launch overhead.
     ///
     /// # Errors
     /// Those of the kernel.
@@ -84,10 +84,10 @@ impl<T: Element, D: Device> Case<T, D> {
         (self.run)(&self.device, &self.blobs)
     }
 
-    /// Runs once on operands that come from the host, and takes the result there.
+    /// Runs once, with operands uploaded from the host and the result downloaded.
     ///
     /// # Errors
-    /// Those of the kernel and of the copies.
+    /// Those of the kernel and of the transfers.
     pub fn run_with_transfers(&self) -> Result<()> {
         for blob in &self.blobs {
             blob.data_mut()?.host_mut()?;
@@ -100,12 +100,12 @@ impl<T: Element, D: Device> Case<T, D> {
     }
 }
 
-/// Every kernel worth timing, over sizes, with random operands.
+/// Returns the cases of all kernels in the kit, with random operands.
 ///
 /// # Errors
 /// Those of the device's memory.
-pub fn cases<T: Element, D: Device>(device: &D, extent: SizeRange) -> Result<Vec<Case<T, D>>> {
-    let (lengths, edges, batches): (Vec<usize>, Vec<usize>, Vec<usize>) = match extent {
+pub fn cases<T: Element, D: Device>(device: &D, sizes: SizeRange) -> Result<Vec<Case<T, D>>> {
+    let (lengths, edges, batches): (Vec<usize>, Vec<usize>, Vec<usize>) = match sizes {
         SizeRange::Smoke => (vec![1 << 10], vec![16], vec![1]),
         SizeRange::Full => (
             (8..=22).step_by(2).map(|power| 1 << power).collect(),
@@ -135,30 +135,30 @@ struct CaseList<'d, T: Element, D: Device> {
 }
 
 impl<T: Element, D: Device> CaseList<'_, T, D> {
-    /// Adds a case whose operands have these lengths, the output's last. `touched` counts the
-    /// elements read and written, `flops` the operations.
+    /// Adds a case with operands of these lengths, the output last. `accessed` is the number of
+    /// elements read and written, `flops` that of floating-point operations.
     fn add(
         &mut self,
         (kernel, size): (&'static str, usize),
         lengths: &[usize],
-        (touched, flops): (usize, u64),
+        (accessed, flops): (usize, u64),
         run: impl Fn(&D, &[Blob<T, D>]) -> Result<()> + 'static,
     ) -> Result<()> {
-        let random = |(at, &len): (usize, &usize)| {
+        let random = |(i, &len): (usize, &usize)| {
             let blob = Blob::new(self.device, &[len])?;
-            let key = RngKey::new(0).child(at as u64);
+            let key = RngKey::new(0).child(i as u64);
             Filler::Uniform { min: 0.25, max: 1.0 }.fill(&blob, key)?;
             Ok(blob)
         };
         let blobs = lengths.iter().enumerate().map(random).collect::<Result<_>>()?;
-        let work = Work { bytes: (touched * size_of::<T>()) as u64, flops };
+        let work = Work { bytes: (accessed * size_of::<T>()) as u64, flops };
         let (device, run) = (self.device.clone(), Box::new(run));
         self.cases.push(Case { device, kernel, size, work, blobs, run });
         Ok(())
     }
 }
 
-/// Kernels on vectors of `n`.
+/// Adds kernels on vectors of `n` elements.
 fn vectors<T: Element, D: Device>(list: &mut CaseList<'_, T, D>, n: usize) -> Result<()> {
     let count = n as u64;
     let alpha = T::acc(1e-3);
@@ -187,12 +187,12 @@ fn vectors<T: Element, D: Device>(list: &mut CaseList<'_, T, D>, n: usize) -> Re
         d.gaussian(RngKey::new(1), 0.0, 1.0, b[0].data_mut()?.view_mut())
     })?;
     let (momentum, beta2, delta) = (T::acc(0.9), T::acc(0.999), T::acc(1e-8));
-    solver_step(list, n, ("sgd", 7), UpdateRule::Sgd { momentum })?;
-    solver_step(list, n, ("adam", 14), UpdateRule::Adam { beta1: momentum, beta2, delta })
+    update(list, n, ("sgd", 7), UpdateRule::Sgd { momentum })?;
+    update(list, n, ("adam", 14), UpdateRule::Adam { beta1: momentum, beta2, delta })
 }
 
-/// A solver's step on `n` weights, of so many operations each.
-fn solver_step<T: Element, D: Device>(
+/// Adds a solver update of `n` weights, with `flops` operations per weight.
+fn update<T: Element, D: Device>(
     list: &mut CaseList<'_, T, D>,
     n: usize,
     (name, flops): (&'static str, u64),
@@ -200,18 +200,18 @@ fn solver_step<T: Element, D: Device>(
 ) -> Result<()> {
     let (rate, scale, decay) = (T::acc(1e-6), T::acc(1.0), T::acc(5e-4));
     let op = SolverUpdate::<T> { rate, scale, decay, regularization: Regularization::L2, rule };
-    let kept = rule.history_count();
+    let history_count = rule.history_count();
     let history: [Blob<T::Acc, D>; 2] =
         [Blob::new(list.device, &[n])?, Blob::new(list.device, &[n])?];
-    let touched = 3 * n + 2 * kept * n * size_of::<T::Acc>() / size_of::<T>();
-    list.add((name, n), &[n, n], (touched, flops * n as u64), move |d, b| {
+    let accessed = 3 * n + 2 * history_count * n * size_of::<T::Acc>() / size_of::<T>();
+    list.add((name, n), &[n, n], (accessed, flops * n as u64), move |d, b| {
         let (mut h, mut k) = (history[0].data_mut()?, history[1].data_mut()?);
-        let history = &mut [h.view_mut(), k.view_mut()][..kept];
+        let history = &mut [h.view_mut(), k.view_mut()][..history_count];
         d.solver_update(&op, b[0].data()?.view(), b[1].data_mut()?.view_mut(), None, history)
     })
 }
 
-/// Kernels on `n` elements in rows of 64.
+/// Adds kernels on `n` elements in rows of 64.
 fn rows<T: Element, D: Device>(list: &mut CaseList<'_, T, D>, n: usize) -> Result<()> {
     let (count, rows) = (n as u64, n.div_ceil(64));
     let axis = Axis::new(rows, n / rows, 1)?;
@@ -233,7 +233,7 @@ fn rows<T: Element, D: Device>(list: &mut CaseList<'_, T, D>, n: usize) -> Resul
     })
 }
 
-/// Products of square matrices of `n` rows.
+/// Adds products of square matrices of `n` rows.
 fn matrices<T: Element, D: Device>(list: &mut CaseList<'_, T, D>, n: usize) -> Result<()> {
     let square = n * n;
     let op = Gemm::<T>::new(n, n, n);
@@ -248,8 +248,8 @@ fn matrices<T: Element, D: Device>(list: &mut CaseList<'_, T, D>, n: usize) -> R
     })
 }
 
-/// A 5×5 convolution of 20 into 50 planes of 12×12, its columns, and pooling, on `n` images:
-/// LeNet's second layer.
+/// Adds LeNet's second layer on `n` images: a 5×5 convolution of 20 planes of 12×12 into 50 planes,
+/// its im2col, and max pooling.
 fn images<T: Element, D: Device>(list: &mut CaseList<'_, T, D>, n: usize) -> Result<()> {
     let side = op::SpatialAxis::new(12, 5);
     let window = Window::new(20, &[side, side])?;

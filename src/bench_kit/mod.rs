@@ -1,22 +1,21 @@
-//! What every device should time, and how to read the times.
+//! Benchmark kit: kernels to time on any device, and tables of the results.
 //!
-//! Decisions:
-//! - A [`Case`] is a value that describes work (bytes, floating-point operations) and does it when
-//!   told. Any harness may time it; this kit depends on none.
-//! - Times are read against the device itself: a [`Survey`] gives each case's share of the
-//!   bandwidth and of the rate of products that the same device reached in the same minutes.
-//! - Two surveys meet in [`BreakEven`]: the size of each kernel from which a device pays, with its
-//!   operands at hand, and with operands that come from the host and a result that goes there.
+//! - A [`Case`] is one kernel at one size. It states its work (bytes, floating-point operations)
+//!   and runs it. Any benchmark harness may time it; the kit depends on none.
+//! - A [`Survey`] times all cases on one device. It compares them with the bandwidth of `copy` and
+//!   the speed of `gemm` that the device reached in the same survey.
+//! - [`BreakEven`] compares two surveys. For each kernel, it gives the size from which one device
+//!   is faster, with operands on the device, and with transfers from and to the host.
 //!
 //! ```
-//! use cortado::{CpuDevice, bench_kit::{self, Extent, Survey}};
+//! use cortado::{CpuDevice, bench_kit::{self, SizeRange, Survey}};
 //!
 //! let device = CpuDevice::new();
-//! for case in bench_kit::cases::<f32, _>(&device, Extent::Smoke)? {
-//!     case.run()?; // and the device is idle again
+//! for case in bench_kit::cases::<f32, _>(&device, SizeRange::Smoke)? {
+//!     case.run()?; // the device is idle afterwards
 //!     println!("{} does {} flop on {} bytes", case.name(), case.work().flops, case.work().bytes);
 //! }
-//! println!("{}", Survey::measure::<f32, _>(&device, Extent::Smoke)?);
+//! println!("{}", Survey::measure::<f32, _>(&device, SizeRange::Smoke)?);
 //! # Ok::<(), cortado::Error>(())
 //! ```
 

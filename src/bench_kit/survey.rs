@@ -1,4 +1,4 @@
-//! The times of all cases on one device, against what the device itself can do.
+//! Times of all cases on one device, compared with the device's peak rates.
 
 use super::{Case, SizeRange, Work, cases};
 use crate::{device::Device, element::Element, error::Result};
@@ -7,94 +7,92 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// One case, timed.
+/// Times of one case.
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
-    /// The kernel.
+    /// Kernel name.
     pub kernel: &'static str,
-    /// The size, as [`Case::size`].
+    /// Size, like [`Case::size`].
     pub size: usize,
-    /// What one run does.
+    /// Work of one run.
     pub work: Work,
     /// Median time of one run with its operands on the device.
     pub time: Duration,
-    /// As `time`, with operands that come from the host and a result that goes there.
+    /// Like `time`, but including transfers of operands and result.
     pub across: Duration,
 }
 
 impl Timing {
-    /// Bytes a second.
+    /// Returns bytes per second.
     pub fn bandwidth(&self) -> f64 {
         self.work.bytes as f64 / self.time.as_secs_f64()
     }
 
-    /// Floating-point operations a second.
+    /// Returns floating-point operations per second.
     pub fn flops_per_second(&self) -> f64 {
         self.work.flops as f64 / self.time.as_secs_f64()
     }
 }
 
-/// The greatest rates that a device reached.
+/// Peak rates that a device reached.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Peaks {
-    /// Bytes a second, read and written, by `copy`.
+    /// Bytes read and written per second, by `copy`.
     pub bandwidth: f64,
-    /// Floating-point operations a second, by `gemm`.
+    /// Floating-point operations per second, by `gemm`.
     pub rate: f64,
 }
 
-/// All cases of one device and element type, timed.
+/// Times of all cases of one device and element type.
 ///
-/// Its table gives each case's rates as shares of what the same device reached: its bandwidth as a
-/// share of that of a copy of about as many bytes, its operations as a share of the fastest
-/// product's. What is near 100 % of either is as fast as it can be.
+/// The table gives each case's bandwidth as a percentage of that of a copy of about as many bytes,
+/// and its FLOP/s as a percentage of the fastest GEMM. A case near 100 % of either is as fast as
+/// the device allows.
 #[derive(Clone, Debug)]
 pub struct Survey {
     /// Name of the device, with its number of host threads.
     pub device: String,
     /// Name of the element type.
     pub element: &'static str,
-    /// The cases, by kernel and size.
+    /// Times of the cases, ordered by kernel and size.
     pub lines: Vec<Timing>,
-    /// The peaks.
+    /// Peak rates of the device.
     pub peaks: Peaks,
 }
 
 impl Survey {
-    /// Times every case on `device`: some 20 ms for each.
+    /// Times every case on `device`, for about 20 ms each.
     ///
     /// # Errors
     /// Those of the kernels.
-    pub fn measure<T: Element, D: Device>(device: &D, extent: SizeRange) -> Result<Self> {
-        let cases = cases::<T, D>(device, extent)?;
-        let lines: Vec<_> = cases.iter().map(line).collect::<Result<_>>()?;
-        let greatest = |kernel: &str, rate: fn(&Timing) -> f64| {
-            let of_kernel = lines.iter().filter(|line| line.kernel == kernel);
-            of_kernel.map(rate).fold(0.0, f64::max)
+    pub fn measure<T: Element, D: Device>(device: &D, sizes: SizeRange) -> Result<Self> {
+        let cases = cases::<T, D>(device, sizes)?;
+        let lines: Vec<_> = cases.iter().map(time_case).collect::<Result<_>>()?;
+        let peak = |kernel: &str, rate: fn(&Timing) -> f64| {
+            let timings = lines.iter().filter(|timing| timing.kernel == kernel);
+            timings.map(rate).fold(0.0, f64::max)
         };
         let peaks = Peaks {
-            bandwidth: greatest("copy", Timing::bandwidth),
-            rate: greatest("gemm", Timing::flops_per_second),
+            bandwidth: peak("copy", Timing::bandwidth),
+            rate: peak("gemm", Timing::flops_per_second),
         };
         let device = format!("{} ({} threads)", device.name(), device.host_workers().count());
         Ok(Self { device, element: T::DTYPE.name(), lines, peaks })
     }
-}
 
-impl Survey {
-    /// Bandwidth of the copy of about as many bytes as `line` touches.
-    fn copy_like(&self, line: &Timing) -> f64 {
-        let copies = self.lines.iter().filter(|line| line.kernel == "copy");
+    /// Returns the bandwidth of the copy whose bytes are closest to those of `timing`.
+    fn copy_bandwidth(&self, timing: &Timing) -> f64 {
+        let copies = self.lines.iter().filter(|timing| timing.kernel == "copy");
         let nearest = copies.min_by_key(|copy| {
             let [more, less] =
-                [copy.work.bytes.max(line.work.bytes), copy.work.bytes.min(line.work.bytes)];
+                [copy.work.bytes.max(timing.work.bytes), copy.work.bytes.min(timing.work.bytes)];
             more / less.max(1)
         });
         nearest.map_or(f64::NAN, Timing::bandwidth)
     }
 }
 
-fn line<T: Element, D: Device>(case: &Case<T, D>) -> Result<Timing> {
+fn time_case<T: Element, D: Device>(case: &Case<T, D>) -> Result<Timing> {
     let (kernel, size, work) = (case.kernel(), case.size(), case.work());
     let across = median(|| case.run_with_transfers())?;
     let time = median(|| case.run())?;
@@ -104,7 +102,7 @@ fn line<T: Element, D: Device>(case: &Case<T, D>) -> Result<Timing> {
 /// Time for all samples of one case.
 const BUDGET: Duration = Duration::from_millis(10);
 
-/// Median time of a run: of samples long enough for the clock, after one run to warm up.
+/// Returns the median time of a run, after a warm-up run. Each sample is long enough for the clock.
 fn median(mut run: impl FnMut() -> Result<()>) -> Result<Duration> {
     run()?;
     let once = timed(1, &mut run)?;
@@ -127,22 +125,22 @@ fn timed(repeats: u32, run: &mut impl FnMut() -> Result<()>) -> Result<Duration>
 impl fmt::Display for Survey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { device, element, peaks, .. } = self;
-        let (copied, multiplied) = (peaks.bandwidth / 1e9, peaks.rate / 1e9);
-        writeln!(f, "{device}, {element}: copy {copied:.1} GB/s, gemm {multiplied:.1} GFLOP/s")?;
+        let (gb, gflop) = (peaks.bandwidth / 1e9, peaks.rate / 1e9);
+        writeln!(f, "{device}, {element}: copy {gb:.1} GB/s, gemm {gflop:.1} GFLOP/s")?;
         writeln!(
             f,
             "{:<15} {:>8} {:>11} {:>8} {:>8} {:>9} {:>8}",
             "kernel", "size", "time", "GB/s", "of copy", "GFLOP/s", "of gemm"
         )?;
-        for line in &self.lines {
-            let Timing { kernel, size, time, .. } = line;
-            let (bandwidth, rate) = (line.bandwidth(), line.flops_per_second());
+        for timing in &self.lines {
+            let Timing { kernel, size, time, .. } = timing;
+            let (bandwidth, rate) = (timing.bandwidth(), timing.flops_per_second());
             writeln!(
                 f,
                 "{kernel:<15} {size:>8} {:>11} {:>8.2} {:>7.0}% {:>9.2} {:>7.0}%",
                 format!("{time:.2?}"),
                 bandwidth / 1e9,
-                100.0 * bandwidth / self.copy_like(line),
+                100.0 * bandwidth / self.copy_bandwidth(timing),
                 rate / 1e9,
                 100.0 * rate / peaks.rate,
             )?;

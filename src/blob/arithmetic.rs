@@ -1,6 +1,6 @@
-//! A blob's arithmetic, element access and copies.
+//! Element access, copies and arithmetic of blobs.
 
-use super::{Blob, SrcGuard};
+use super::{Blob, storage::SrcGuard};
 use crate::{
     device::Device,
     element::Element,
@@ -8,34 +8,35 @@ use crate::{
 };
 
 impl<T: Element, D: Device> Blob<T, D> {
-    /// The element of the data at `indices`; missing trailing indices count as 0.
+    /// Returns the element of the data at `indices`; missing trailing indices count as 0.
     ///
     /// # Errors
-    /// [`Error::Shape`] if there is none; [`Error::Borrowed`]; those of the device.
+    /// [`Error::Shape`] if `indices` are out of range; [`Error::Borrowed`]; errors of the device.
     pub fn data_at(&self, indices: &[usize]) -> Result<T> {
         Ok(self.data()?.host()?[self.shape().offset(indices)?])
     }
 
-    /// The element of the diff at `indices`; missing trailing indices count as 0.
+    /// Returns the element of the diff at `indices`; missing trailing indices count as 0.
     ///
     /// # Errors
-    /// As [`data_at`](Self::data_at).
+    /// Like [`data_at`](Self::data_at).
     pub fn diff_at(&self, indices: &[usize]) -> Result<T> {
         Ok(self.diff()?.host()?[self.shape().offset(indices)?])
     }
 
-    /// Copies data from `source`, and the diff if `diff`. The shape is taken over if `reshape`;
-    /// else it must be the same.
+    /// Copies the data of `source`, and its diff if `diff`. Takes its shape, too, if `reshape`;
+    /// otherwise the shapes must agree.
     ///
     /// # Errors
-    /// [`Error::Shape`] if shapes differ and `reshape` is false; [`Error::Borrowed`]; those of the
-    /// device.
+    /// [`Error::Shape`] if the shapes differ and `reshape` is false; [`Error::Borrowed`]; errors of
+    /// the device.
     #[doc(alias = "CopyFrom")]
     pub fn copy_from(&mut self, source: &Self, diff: bool, reshape: bool) -> Result<()> {
         if *self.shape() != *source.shape() {
             if !reshape {
-                let (ours, theirs) = (self.shape(), source.shape());
-                return Err(Error::Shape(format!("cannot copy shape {theirs} to {ours}")));
+                let (expected, found) = (self.shape(), source.shape());
+                let why = format!("copy_from: expected shape {expected}, found {found}");
+                return Err(Error::Shape(why));
             }
             self.reshape_like(source)?;
         }
@@ -48,58 +49,58 @@ impl<T: Element, D: Device> Blob<T, D> {
         Ok(())
     }
 
-    /// `Σ |data|`
+    /// Computes `Σ |data|`.
     ///
     /// # Errors
-    /// [`Error::Borrowed`]; those of the device.
+    /// [`Error::Borrowed`]; errors of the device.
     pub fn asum_data(&self) -> Result<T::Acc> {
         self.device().asum(self.data()?.view())
     }
 
-    /// `Σ |diff|`
+    /// Computes `Σ |diff|`.
     ///
     /// # Errors
-    /// [`Error::Borrowed`]; those of the device.
+    /// [`Error::Borrowed`]; errors of the device.
     pub fn asum_diff(&self) -> Result<T::Acc> {
         self.device().asum(self.diff()?.view())
     }
 
-    /// `Σ data²`
+    /// Computes `Σ data²`.
     ///
     /// # Errors
-    /// [`Error::Borrowed`]; those of the device.
+    /// [`Error::Borrowed`]; errors of the device.
     pub fn sumsq_data(&self) -> Result<T::Acc> {
         self.device().sumsq(self.data()?.view())
     }
 
-    /// `Σ diff²`
+    /// Computes `Σ diff²`.
     ///
     /// # Errors
-    /// [`Error::Borrowed`]; those of the device.
+    /// [`Error::Borrowed`]; errors of the device.
     pub fn sumsq_diff(&self) -> Result<T::Acc> {
         self.device().sumsq(self.diff()?.view())
     }
 
-    /// `data ← factor · data`
+    /// Computes `data ← factor · data`.
     ///
     /// # Errors
-    /// [`Error::Borrowed`]; those of the device.
+    /// [`Error::Borrowed`]; errors of the device.
     pub fn scale_data(&self, factor: T::Acc) -> Result<()> {
         self.device().scal(factor, self.data_mut()?.view_mut())
     }
 
-    /// `diff ← factor · diff`
+    /// Computes `diff ← factor · diff`.
     ///
     /// # Errors
-    /// [`Error::Borrowed`]; those of the device.
+    /// [`Error::Borrowed`]; errors of the device.
     pub fn scale_diff(&self, factor: T::Acc) -> Result<()> {
         self.device().scal(factor, self.diff_mut()?.view_mut())
     }
 
-    /// `data ← data − diff`
+    /// Computes `data ← data − diff`.
     ///
     /// # Errors
-    /// [`Error::Borrowed`]; those of the device.
+    /// [`Error::Borrowed`]; errors of the device.
     #[doc(alias = "Update")]
     pub fn update(&self) -> Result<()> {
         let minus_one = T::acc(-1.0);

@@ -1,4 +1,4 @@
-//! Data and gradient under one shape.
+//! Blobs: data and gradient in one shape.
 
 mod arithmetic;
 mod storage;
@@ -15,17 +15,17 @@ use crate::{
     memory::{Head, HostStorage},
     shape::Shape,
 };
-use storage::Storage;
 use std::{fmt, marker::PhantomData, mem::size_of};
+use storage::Storage;
 
 /// Caffe's `Blob`: values and their gradient, in one shape, on one device.
 ///
-/// Nothing is allocated before it is touched; what nobody wrote reads as zero.
+/// The first access allocates memory; unwritten elements read as zero.
 ///
-/// Contents can be shared between blobs ([`share_data`](Self::share_data)), so they are reached
-/// through guards, as an `RwLock`'s are, which check what `&` and `&mut` cannot see: that no alias
-/// is in use. A conflict is [`Error::Borrowed`] at once, never a wait. The shape belongs to the
-/// handle and changes only through `&mut`.
+/// Blobs can share contents ([`share_data`](Self::share_data)). Access to contents therefore goes
+/// through guards like those of an `RwLock`, which check at run time that no alias is in use. A
+/// conflict returns [`Error::Borrowed`] at once instead of waiting. Every handle has its own shape,
+/// which only `&mut` access changes.
 pub struct Blob<T: Storable, D: Device> {
     device: D,
     shape: Shape,
@@ -35,10 +35,10 @@ pub struct Blob<T: Storable, D: Device> {
 }
 
 impl<T: Storable, D: Device> Blob<T, D> {
-    /// A blob of this shape, all zero. Allocates nothing until it is touched.
+    /// Creates a blob of zeros, which the first access allocates.
     ///
     /// # Errors
-    /// [`Error::ShapeOverflow`] as [`Shape::new`].
+    /// [`Error::ShapeOverflow`], like [`Shape::new`].
     pub fn new(device: &D, shape: &[usize]) -> Result<Self> {
         let shape = Shape::new(shape)?;
         let bytes = Self::bytes(&shape)?;
@@ -51,10 +51,10 @@ impl<T: Storable, D: Device> Blob<T, D> {
         })
     }
 
-    /// A blob of this shape that holds `data`, without copying it where the device allows.
+    /// Creates a blob that holds `data`, without copying it if the device can adopt it.
     ///
     /// # Errors
-    /// [`Error::Length`] unless `data` holds as many elements as the shape counts;
+    /// [`Error::Length`] unless the length of `data` is the count of `shape`;
     /// [`Error::ShapeOverflow`].
     #[doc(alias = "set_cpu_data")]
     pub fn from_vec(device: &D, shape: &[usize], data: Vec<T>) -> Result<Self>
@@ -75,29 +75,28 @@ impl<T: Storable, D: Device> Blob<T, D> {
         shape.count().checked_mul(size_of::<T>()).ok_or_else(overflow)
     }
 
-    /// The device this blob lives on.
+    /// Returns the device of this blob.
     pub fn device(&self) -> &D {
         &self.device
     }
 
-    /// Extents, outermost first, with what Caffe asks of them: `count`, `count_range`,
-    /// `canonical_axis`, `offset`.
+    /// Returns the shape, which has Caffe's `count`, `canonical_axis` and `offset`.
     #[doc(alias = "shape_string")]
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     pub fn count(&self) -> usize {
         self.shape.count()
     }
 
-    /// Number of axes.
+    /// Returns the number of axes.
     pub fn num_axes(&self) -> usize {
         self.shape.len()
     }
 
-    /// Extent of the first of at most four axes; 1 if there is none.
+    /// Returns the extent of the first of at most four axes; 1 if it is missing.
     ///
     /// # Errors
     /// [`Error::Shape`] for more than four axes.
@@ -105,7 +104,7 @@ impl<T: Storable, D: Device> Blob<T, D> {
         self.shape.legacy(0)
     }
 
-    /// Extent of the second of at most four axes; 1 if there is none.
+    /// Returns the extent of the second of at most four axes; 1 if it is missing.
     ///
     /// # Errors
     /// [`Error::Shape`] for more than four axes.
@@ -113,7 +112,7 @@ impl<T: Storable, D: Device> Blob<T, D> {
         self.shape.legacy(1)
     }
 
-    /// Extent of the third of at most four axes; 1 if there is none.
+    /// Returns the extent of the third of at most four axes; 1 if it is missing.
     ///
     /// # Errors
     /// [`Error::Shape`] for more than four axes.
@@ -121,7 +120,7 @@ impl<T: Storable, D: Device> Blob<T, D> {
         self.shape.legacy(2)
     }
 
-    /// Extent of the last of four axes; 1 if there is none.
+    /// Returns the extent of the fourth of at most four axes; 1 if it is missing.
     ///
     /// # Errors
     /// [`Error::Shape`] for more than four axes.
@@ -129,15 +128,14 @@ impl<T: Storable, D: Device> Blob<T, D> {
         self.shape.legacy(3)
     }
 
-    /// Changes the shape. Storage is replaced, by zeros, only where it has to grow; values stay
-    /// if it does not.
+    /// Changes the shape. Keeps the storage and its values if it is large enough, else replaces it by
+    /// zeros.
     ///
-    /// A blob that shares its contents and outgrows them gets contents of its own: the others
-    /// keep theirs, whole.
+    /// A blob that outgrows shared storage gets its own; its aliases keep the shared one unchanged.
     ///
     /// # Errors
     /// [`Error::ShapeOverflow`]; [`Error::Borrowed`] if the contents are in use. The blob is
-    /// then as it was.
+    /// unchanged then.
     #[doc(alias = "Reshape")]
     pub fn reshape(&mut self, shape: &[usize]) -> Result<()> {
         if *shape == *self.shape {
@@ -153,16 +151,16 @@ impl<T: Storable, D: Device> Blob<T, D> {
         Ok(())
     }
 
-    /// Takes the shape of another blob.
+    /// Reshapes this blob to the shape of another.
     ///
     /// # Errors
-    /// As [`reshape`](Self::reshape).
+    /// Like [`reshape`](Self::reshape).
     #[doc(alias = "ReshapeLike")]
     pub fn reshape_like<U: Storable>(&mut self, other: &Blob<U, D>) -> Result<()> {
         self.reshape(&other.shape)
     }
 
-    /// Reads the data.
+    /// Locks the data for reading.
     ///
     /// # Errors
     /// [`Error::Borrowed`] while an alias is written.
@@ -172,7 +170,7 @@ impl<T: Storable, D: Device> Blob<T, D> {
         self.data.read(self.count())
     }
 
-    /// Writes the data.
+    /// Locks the data for writing.
     ///
     /// # Errors
     /// [`Error::Borrowed`] while an alias is in use.
@@ -182,7 +180,7 @@ impl<T: Storable, D: Device> Blob<T, D> {
         self.data.write(self.count())
     }
 
-    /// Reads the diff.
+    /// Locks the diff for reading.
     ///
     /// # Errors
     /// [`Error::Borrowed`] while an alias is written.
@@ -192,7 +190,7 @@ impl<T: Storable, D: Device> Blob<T, D> {
         self.diff.read(self.count())
     }
 
-    /// Writes the diff.
+    /// Locks the diff for writing.
     ///
     /// # Errors
     /// [`Error::Borrowed`] while an alias is in use.
@@ -202,7 +200,7 @@ impl<T: Storable, D: Device> Blob<T, D> {
         self.diff.write(self.count())
     }
 
-    /// Writes the data as a function of `input`'s, which may share it.
+    /// Locks the data for writing and `input`'s data for reading; both may share storage.
     ///
     /// # Errors
     /// [`Error::Borrowed`] while an alias is in use.
@@ -213,7 +211,7 @@ impl<T: Storable, D: Device> Blob<T, D> {
         self.data.write_from(self.count(), &input.data, input.count())
     }
 
-    /// Writes the diff as a function of `input`'s, which may share it.
+    /// Locks the diff for writing and `input`'s diff for reading; both may share storage.
     ///
     /// # Errors
     /// [`Error::Borrowed`] while an alias is in use.
@@ -224,7 +222,7 @@ impl<T: Storable, D: Device> Blob<T, D> {
         self.diff.write_from(self.count(), &input.diff, input.count())
     }
 
-    /// Which sides hold the data, without touching it.
+    /// Returns the valid sides of the data, without copying it.
     ///
     /// # Errors
     /// [`Error::Borrowed`] while an alias is written.
@@ -232,13 +230,13 @@ impl<T: Storable, D: Device> Blob<T, D> {
         Ok(self.data()?.head())
     }
 
-    /// Bytes of storage behind the data; nothing need be allocated yet.
+    /// Returns the size in bytes of the storage of the data, allocated or not.
     fn capacity(&self) -> Result<usize> {
         self.data.bytes()
     }
 
-    /// Bytes allocated at present behind data and diff, on host and device together. Blobs that
-    /// share count the same bytes.
+    /// Returns the bytes allocated for data and for diff, on host and device together. Blobs that
+    /// share storage count the same bytes.
     ///
     /// # Errors
     /// [`Error::Borrowed`] while an alias is written.
@@ -246,13 +244,14 @@ impl<T: Storable, D: Device> Blob<T, D> {
         Ok([self.data.allocated()?, self.diff.allocated()?])
     }
 
-    /// How many blobs share this one's data, itself included.
+    /// Returns the number of blobs that share this one's data, including itself.
     #[cfg(feature = "net")]
     pub(crate) fn data_ref_count(&self) -> usize {
         self.data.handles()
     }
 
-    /// Puts this blob's data into storage that others use at other times, unless it is too small.
+    /// Makes this blob's data use the storage of `storage`, unless that is too small. The caller
+    /// ensures that the lifetimes of both contents do not overlap.
     #[cfg(feature = "net")]
     pub(crate) fn use_storage_of(&mut self, storage: &Self) -> Result<()> {
         if storage.capacity()? >= Self::bytes(&self.shape)? {
@@ -261,7 +260,7 @@ impl<T: Storable, D: Device> Blob<T, D> {
         Ok(())
     }
 
-    /// Another handle on the same contents, in the same shape. Not a copy.
+    /// Returns another handle on the same contents, in the same shape, without copying.
     #[must_use]
     pub fn share(&self) -> Self {
         Self {
@@ -273,10 +272,10 @@ impl<T: Storable, D: Device> Blob<T, D> {
         }
     }
 
-    /// Makes this blob's data an alias of `other`'s.
+    /// Makes this blob share the data of `other`.
     ///
     /// # Errors
-    /// [`Error::Length`] unless both count the same.
+    /// [`Error::Length`] unless both have the same count.
     #[doc(alias = "ShareData")]
     pub fn share_data(&mut self, other: &Self) -> Result<()> {
         check_len("share_data", "other", self.count(), other.count())?;
@@ -284,10 +283,10 @@ impl<T: Storable, D: Device> Blob<T, D> {
         Ok(())
     }
 
-    /// Makes this blob's diff an alias of `other`'s.
+    /// Makes this blob share the diff of `other`.
     ///
     /// # Errors
-    /// [`Error::Length`] unless both count the same.
+    /// [`Error::Length`] unless both have the same count.
     #[doc(alias = "ShareDiff")]
     pub fn share_diff(&mut self, other: &Self) -> Result<()> {
         check_len("share_diff", "other", self.count(), other.count())?;
@@ -295,22 +294,21 @@ impl<T: Storable, D: Device> Blob<T, D> {
         Ok(())
     }
 
-    /// Whether both blobs' data are one.
+    /// Returns whether both blobs share their data.
     pub fn shares_data_with(&self, other: &Self) -> bool {
         self.data.same_storage(&other.data)
     }
 
-    /// Whether both blobs' diffs are one.
+    /// Returns whether both blobs share their diff.
     pub fn shares_diff_with(&self, other: &Self) -> bool {
         self.diff.same_storage(&other.diff)
     }
 
-    /// Exchanges data with `other` without copying: how a data layer takes a batch that was
-    /// prepared elsewhere and hands its old storage back. Aliases of either see the exchange.
+    /// Swaps the data with that of `other` without copying. Aliases of either blob see the swap. A
+    /// data layer uses this to take a prefetched batch and to return its old storage.
     ///
     /// # Errors
-    /// [`Error::Length`] unless both count the same in storage of the same size;
-    /// [`Error::Borrowed`].
+    /// [`Error::Length`] unless both have the same count and storage size; [`Error::Borrowed`].
     pub fn swap_data(&self, other: &Self) -> Result<()> {
         check_len("swap_data", "other", self.count(), other.count())?;
         self.data.swap(&other.data)

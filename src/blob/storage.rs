@@ -1,4 +1,4 @@
-//! A blob's data or diff: storage that may be shared, and the guards through which it is reached.
+//! Shared storage of a blob's data or diff, and the guards that give access to it.
 
 use crate::{
     device::Device,
@@ -9,8 +9,9 @@ use crate::{
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::{marker::PhantomData, mem, sync::Arc};
 
-/// Data or diff of a blob.
+/// The data or the diff of a blob.
 pub(super) struct Storage<D: Device> {
+    /// `data` or `diff`, for errors.
     name: &'static str,
     memory: Arc<RwLock<SyncedMemory<D>>>,
 }
@@ -28,7 +29,7 @@ impl<D: Device> Storage<D> {
         Arc::ptr_eq(&self.memory, &other.memory)
     }
 
-    /// New storage if this is smaller than `bytes`. What others share is left alone.
+    /// Returns new storage if this is smaller than `bytes`. Aliases keep this one.
     pub(super) fn grown(&self, device: &D, bytes: usize) -> Result<Option<Self>> {
         Ok((bytes > self.bytes()?).then(|| Self::new(self.name, device, bytes)))
     }
@@ -41,7 +42,7 @@ impl<D: Device> Storage<D> {
         Ok(self.try_read()?.allocated_bytes())
     }
 
-    /// How many handles there are on this storage.
+    /// Returns the number of handles on this storage.
     #[cfg(feature = "net")]
     pub(super) fn handles(&self) -> usize {
         Arc::strong_count(&self.memory)
@@ -59,28 +60,27 @@ impl<D: Device> Storage<D> {
         Ok(WriteGuard { memory: self.try_write()?, len, elements: PhantomData })
     }
 
-    /// Writes this part as a function of `from`, which may be this part.
+    /// Locks this storage for writing and `input` for reading; both may be the same.
     pub(super) fn write_from<'a, T: Storable>(
         &'a self,
         len: usize,
-        from: &'a Self,
-        from_len: usize,
+        input: &'a Self,
+        input_len: usize,
     ) -> Result<(SrcGuard<'a, T, D>, WriteGuard<'a, T, D>)> {
-        let input = if self.same_storage(from) {
-            SrcGuard::InPlace
-        } else {
-            SrcGuard::Other(from.read(from_len)?)
+        let input = match self.same_storage(input) {
+            true => SrcGuard::InPlace,
+            false => SrcGuard::Other(input.read(input_len)?),
         };
         Ok((input, self.write(len)?))
     }
 
-    /// Exchanges contents; the storages must be of one size, since aliases rely on theirs.
+    /// Swaps the contents. Both sizes must be equal, because aliases rely on theirs.
     pub(super) fn swap(&self, other: &Self) -> Result<()> {
         if self.same_storage(other) {
             return Ok(());
         }
         let (mut ours, mut theirs) = (self.try_write()?, other.try_write()?);
-        check_len("swap_data", "other's storage", ours.size(), theirs.size())?;
+        check_len("swap_data", "storage of other", ours.size(), theirs.size())?;
         mem::swap(&mut *ours, &mut *theirs);
         Ok(())
     }
@@ -108,70 +108,69 @@ pub struct WriteGuard<'a, T: Storable, D: Device> {
     elements: PhantomData<T>,
 }
 
-/// Input of a function that may run in place.
+/// The input of a kernel that may run in place.
 pub enum SrcGuard<'a, T: Storable, D: Device> {
     /// The input shares the output's storage.
     InPlace,
-    /// The input is another blob's.
+    /// The input has other storage than the output.
     Other(ReadGuard<'a, T, D>),
 }
 
 impl<T: Storable, D: Device> ReadGuard<'_, T, D> {
-    /// The elements, as a kernel's operand.
+    /// Returns the elements as an input operand of a kernel.
     pub fn view(&self) -> View<'_, T, D> {
         View::new_unchecked(&self.memory, self.len)
     }
 
-    /// The elements on the host.
+    /// Returns the elements on the host.
     ///
     /// # Errors
-    /// Those of [`View::host`].
+    /// Errors of [`View::host`].
     #[track_caller]
     pub fn host(&self) -> Result<&[T]> {
         self.view().host()
     }
 
-    /// Which sides are current.
+    /// Returns the valid sides.
     pub fn head(&self) -> Head {
         self.memory.head()
     }
 
-    /// Brings the elements to the device through `queue`, a fork of the blob's device, and waits
-    /// for them.
+    /// Uploads the elements through `queue`, a fork of the blob's device, and waits for the copy.
     ///
     /// # Errors
-    /// Those of [`SyncedMemory::prefetch`].
+    /// Errors of [`SyncedMemory::prefetch`].
     pub fn prefetch(&self, queue: &D) -> Result<()> {
         self.memory.prefetch(queue)
     }
 }
 
 impl<T: Storable, D: Device> WriteGuard<'_, T, D> {
-    /// The elements, as a kernel's operand that is only read.
+    /// Returns the elements as an input operand of a kernel.
     pub fn view(&self) -> View<'_, T, D> {
         View::new_unchecked(&self.memory, self.len)
     }
 
-    /// The elements, as a kernel's operand.
+    /// Returns the elements as an output operand of a kernel.
     pub fn view_mut(&mut self) -> ViewMut<'_, T, D> {
-        ViewMut::known(&mut self.memory, self.len)
+        ViewMut::new_unchecked(&mut self.memory, self.len)
     }
 
-    /// The elements on the host, writable.
+    /// Returns the elements on the host, writable.
     ///
     /// # Errors
-    /// Those of [`View::host`].
+    /// Errors of [`View::host`].
     #[track_caller]
     pub fn host_mut(&mut self) -> Result<&mut [T]> {
         let range = 0..self.len * size_of::<T>();
         slice_mut(&mut self.memory.host_mut()?[range])
     }
 
-    /// The elements on the host, for overwriting all of them: nothing is fetched if the blob
-    /// fills its storage. Values are unspecified until written.
+    /// Returns the elements on the host, for overwriting all of them. Copies nothing if the blob
+    /// fills its storage. The values are unspecified until they are written.
     ///
     /// # Errors
-    /// Those of [`View::host`].
+    /// Errors of [`View::host`].
     #[track_caller]
     pub fn host_write_only(&mut self) -> Result<&mut [T]> {
         let bytes = self.len * size_of::<T>();
@@ -181,14 +180,14 @@ impl<T: Storable, D: Device> WriteGuard<'_, T, D> {
         slice_mut(&mut self.memory.host_write_only()?[..bytes])
     }
 
-    /// Which sides are current.
+    /// Returns the valid sides.
     pub fn head(&self) -> Head {
         self.memory.head()
     }
 }
 
 impl<T: Storable, D: Device> SrcGuard<'_, T, D> {
-    /// The kernel's operand.
+    /// Returns the input operand for a kernel.
     pub fn src(&self) -> Src<'_, T, D> {
         match self {
             Self::InPlace => Src::InPlace,
@@ -198,7 +197,8 @@ impl<T: Storable, D: Device> SrcGuard<'_, T, D> {
 }
 
 fn slice_mut<T: Storable>(bytes: &mut [u8]) -> Result<&mut [T]> {
-    let misaligned =
-        |error| Error::InvalidData(format!("adopted bytes cannot be elements: {error}"));
+    let misaligned = |error| {
+        Error::InvalidData(format!("adopted bytes are not aligned for the element type: {error}"))
+    };
     bytemuck::try_cast_slice_mut(bytes).map_err(misaligned)
 }

@@ -1,4 +1,4 @@
-//! Blobs as tensors of files.
+//! Conversion of blobs from and to tensors.
 
 use super::Blob;
 use crate::{
@@ -9,26 +9,26 @@ use crate::{
 };
 
 impl<T: Element, D: Device> Blob<T, D> {
-    /// A copy of the data, in this blob's element type and shape.
+    /// Copies the data to a tensor of this blob's element type and shape.
     ///
     /// # Errors
-    /// [`Error::Borrowed`]; those of the device.
+    /// [`Error::Borrowed`]; errors of the device.
     pub fn to_tensor(&self) -> Result<Tensor> {
         Tensor::from_values(self.shape(), self.data()?.host()?)
     }
 
-    /// Takes data from a tensor, rounded to `T`; the shape too if `reshape`, else it must be this
-    /// blob's.
+    /// Copies data from a tensor, rounded to `T`. Takes its shape, too, if `reshape`; otherwise the
+    /// shapes must agree.
     ///
     /// # Errors
-    /// [`Error::Shape`] if the shapes differ; [`Error::Borrowed`]; those of the device. The
-    /// values are then what they were.
+    /// [`Error::Shape`] if the shapes differ; [`Error::Borrowed`]; errors of the device. The values
+    /// are unchanged then.
     pub fn from_tensor(&mut self, tensor: &Tensor, reshape: bool) -> Result<()> {
         if reshape {
             self.reshape(tensor.shape())?;
         } else if self.shape() != tensor.shape() {
-            let (theirs, ours) = (tensor.shape(), self.shape());
-            return Err(Error::Shape(format!("a tensor of shape {theirs} for {ours}")));
+            let (found, expected) = (tensor.shape(), self.shape());
+            return Err(Error::Shape(format!("tensor: expected shape {expected}, found {found}")));
         }
         tensor.copy_to(self.data_mut()?.host_write_only()?)
     }

@@ -1,17 +1,19 @@
-//! Arguments in Caffe's spelling.
+//! Command-line arguments in Caffe's spelling.
 
 use std::ffi::OsString;
 
-/// `-sigint_effect` means `--sigint-effect` and `device_query` means `device-query`, as in Caffe's
-/// scripts; `-h` stays, and so do values and all that follows `--`.
+/// Rewrites Caffe's spelling to clap's: `-sigint_effect` to `--sigint-effect`, and the verb
+/// `device_query` to `device-query`. Keeps `-h`, values, and everything after `--`.
 pub(super) fn normalize_args(args: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
-    let (mut args, mut verb, mut ended) = (args.into_iter(), false, false);
+    let (mut args, mut seen_verb, mut ended) = (args.into_iter(), false, false);
     let program = args.next();
     let rest = args.map(|arg| {
         ended |= arg == "--";
         match arg.to_str() {
             Some(text) if !ended && text.starts_with('-') => flag(text).into(),
-            Some(text) if !ended && !std::mem::replace(&mut verb, true) => hyphens(text).into(),
+            Some(text) if !ended && !std::mem::replace(&mut seen_verb, true) => {
+                hyphens(text).into()
+            }
             _ => arg,
         }
     });
@@ -38,7 +40,7 @@ mod tests {
     use super::normalize_args;
 
     #[test]
-    fn one_dash_or_two_underscores_or_hyphens() {
+    fn caffes_dashes_and_underscores_become_claps() {
         let cases = [
             ("train -solver=a_b.prototxt", "train --solver=a_b.prototxt"),
             ("train --solver a_b.prototxt", "train --solver a_b.prototxt"),

@@ -1,10 +1,10 @@
-//! What a solver tells, as log lines in the words of Caffe's, which its log parsers read.
+//! Solver events as log lines in Caffe's words, which Caffe's log parsers read.
 
 use super::format_g::format_g;
 use crate::solver::{Event, Score, TracedBlob};
 use log::{error, info};
 
-/// Writes events to the log.
+/// Logs solver events.
 pub(super) struct CaffeLog;
 
 impl CaffeLog {
@@ -34,20 +34,20 @@ impl CaffeLog {
                 for (index, output) in outputs.iter().enumerate() {
                     info!("    Train net output #{index}: {}", score(output));
                 }
-                if let Some(waited) = waited {
-                    let share = 100.0 * waited / seconds.max(f64::MIN_POSITIVE);
-                    info!("    Waited for data: {waited:.3}s, {share:.1}% of the time");
+                if let Some(wait) = waited {
+                    let share = 100.0 * wait / seconds.max(f64::MIN_POSITIVE);
+                    info!("    Waited for data: {wait:.3}s, {share:.1}% of the time");
                 }
                 info!("Iteration {iteration}, lr = {}", format_g(rate));
             }
             Event::Traced { layer, what, name, mean } => {
-                let (pass, what, of) = match what {
+                let (pass, kind, part) = match what {
                     TracedBlob::Top => ("Forward", "top", "data"),
                     TracedBlob::Param => ("Forward", "param", "data"),
                     TracedBlob::BottomDiff => ("Backward", "bottom", "diff"),
                     TracedBlob::ParamDiff => ("Backward", "param", "diff"),
                 };
-                info!("    [{pass}] Layer {layer}, {what} blob {name} {of}: {}", format_g(mean));
+                info!("    [{pass}] Layer {layer}, {kind} blob {name} {part}: {}", format_g(mean));
             }
             Event::Norms { l1, l2 } => {
                 let ([data, diff], [l2_data, l2_diff]) = (l1.map(format_g), l2.map(format_g));
@@ -91,7 +91,7 @@ impl CaffeLog {
     }
 }
 
-/// `loss = 0.25 (* 1 = 0.25 loss)`
+/// Formats an output as Caffe does: `loss = 0.25 (* 1 = 0.25 loss)`.
 pub(super) fn score(score: &Score) -> String {
     let Score { name, value, loss_weight } = score;
     let weight = f64::from(*loss_weight);

@@ -10,54 +10,54 @@ use crate::{
 use clap::Args;
 use std::{fs, path::PathBuf};
 
-/// Makes a database of images, as Caffe's convert_imageset does
+/// Convert images to a database, as Caffe's convert_imageset does
 ///
-/// An image has its line's number, from 0 and in eight digits, an underscore and its path as its
-/// key. One that cannot be read is left out, with a warning.
+/// The key of an image is its line number from 0 in eight digits, an underscore and its path. Images
+/// that cannot be read are skipped with a warning.
 #[derive(Args)]
 #[command(after_help = "Example: cortado convert-imageset --resize_height 256 --resize_width 256 \
     --shuffle data/train/ data/train.txt examples/imagenet/ilsvrc12_train_lmdb")]
 pub(super) struct ConvertImageset {
-    /// What is put before the paths in the list: a folder's ends in a slash
+    /// Prefix of the paths in the list; end a folder with a slash
     root: String,
-    /// Images, one a line: a path, a space and a label
+    /// Text file with one image per line: path, space, label
     list: PathBuf,
-    /// Folder to be made
+    /// Folder of the new database
     #[arg(value_name = "DB")]
     database: PathBuf,
-    /// Makes grey images
+    /// Convert images to grayscale
     #[arg(long)]
     gray: bool,
-    /// Mixes the images
+    /// Shuffle the images
     #[arg(long)]
     shuffle: bool,
-    /// Mixes them in another order
+    /// Seed of the shuffle
     #[arg(long, value_name = "N", default_value_t = 0, requires = "shuffle")]
     seed: u64,
-    /// Width that images are brought to; 0 leaves them as they are
+    /// Width to resize images to; 0 keeps their size
     #[arg(long, value_name = "PIXELS", default_value_t = 0)]
     resize_width: usize,
-    /// Height that images are brought to
+    /// Height to resize images to; 0 keeps their size
     #[arg(long, value_name = "PIXELS", default_value_t = 0)]
     resize_height: usize,
-    /// Stops at an image of another size than the first
+    /// Fail if images differ in size
     #[arg(long)]
     check_size: bool,
-    /// Stores files of images, which nets decode, in place of pixels
+    /// Store encoded image files, which nets decode, instead of pixels
     #[arg(long)]
     encoded: bool,
-    /// What such files are: png, or jpg where no image has to be resized; by default, what the
-    /// image's own file is. Implies --encoded
+    /// Type of the encoded files: png, or jpg if images are not changed; by default the type of the
+    /// image's own file. Implies --encoded
     #[arg(long, value_name = "TYPE")]
     encode_type: Option<String>,
     #[command(flatten)]
-    options: DatabaseArgs,
+    database_args: DatabaseArgs,
 }
 
 impl ConvertImageset {
     pub(super) fn run(self) -> Result<()> {
         if (self.resize_height == 0) != (self.resize_width == 0) {
-            let why = "--resize_height and --resize_width go together";
+            let why = "--resize_height and --resize_width: pass both or neither";
             return Err(Error::InvalidData(why.into()));
         }
         let mut images = ImageList::open(&self.list, &*self.root)?;
@@ -66,27 +66,27 @@ impl ConvertImageset {
         }
         let files: Vec<_> = images.shuffled_files().collect();
         let total = Some(files.len() as u64);
-        let mut conversion = DatabaseWriter::new(&self.database, self.options, total)?;
+        let mut writer = DatabaseWriter::new(&self.database, self.database_args, total)?;
         let mut first = None;
         for (index, (file, label)) in files.iter().enumerate() {
             let path = format!("{}{file}", self.root);
             let image = match self.read(&path) {
                 Ok(image) => image,
                 Err(error) => {
-                    log::warn!("left out: {error}");
+                    log::warn!("skipped: {error}");
                     continue;
                 }
             };
             if self.check_size && *first.get_or_insert(image.shape()) != image.shape() {
                 let [_, height, width] = image.shape();
-                let why = format!("{path}: {height} x {width} pixels, unlike the first");
+                let why = format!("{path}: {height} x {width} pixels, unlike the first image");
                 return Err(Error::InvalidData(why));
             }
             let mut datum = self.datum(&path, &image)?;
             datum.label = Some(*label);
-            conversion.put(&format!("{index:08}_{file}"), &datum)?;
+            writer.put(&format!("{index:08}_{file}"), &datum)?;
         }
-        conversion.finish()
+        writer.finish()
     }
 
     fn read(&self, path: &str) -> Result<Image> {
@@ -97,7 +97,7 @@ impl ConvertImageset {
         }
     }
 
-    /// The record of an image, whose label is still to be set.
+    /// Converts an image to a record without a label.
     fn datum(&self, path: &str, image: &Image) -> Result<Datum> {
         if self.encoded || self.encode_type.is_some() {
             let data = Some(self.encode(path, image)?);
@@ -108,22 +108,22 @@ impl ConvertImageset {
         Ok(Datum { encoded: Some(false), ..Datum::try_from(&record)? })
     }
 
-    /// A file as it is, if it will do, or else a new one.
+    /// Returns the image's own file if it has the right type and size, else a newly encoded one.
     fn encode(&self, path: &str, image: &Image) -> Result<Vec<u8>> {
         let kind = |text: &str| match text.to_ascii_lowercase().as_str() {
             "jpeg" => "jpg".to_owned(),
             other => other.to_owned(),
         };
         let own = path.rsplit_once('.').map(|(_, end)| kind(end)).unwrap_or_default();
-        let wanted = self.encode_type.as_deref().map_or_else(|| own.clone(), kind);
-        if wanted == own && self.resize_height == 0 && !self.gray {
+        let target = self.encode_type.as_deref().map_or_else(|| own.clone(), kind);
+        if target == own && self.resize_height == 0 && !self.gray {
             return fs::read(path).map_err(|error| Error::io(path, error));
         }
-        match wanted.as_str() {
+        match target.as_str() {
             "png" => image.encode_png(),
             _ => {
-                let why = "cannot be made, only kept; give --encode_type png";
-                Err(Error::InvalidData(format!("{path}: a file of type `{wanted}` {why}")))
+                let why = format!("{path}: cannot encode as `{target}`; pass --encode_type png");
+                Err(Error::InvalidData(why))
             }
         }
     }

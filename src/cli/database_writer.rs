@@ -1,6 +1,9 @@
-//! What the verbs that write databases have in common.
+//! Writes a database with progress, for the verbs that convert data.
 
-use super::{print, progress::redraw_line};
+use super::{
+    output::print,
+    progress::{REDRAW_INTERVAL, redraw_line},
+};
 use crate::{
     data::LmdbWriter,
     error::{Error, Result},
@@ -18,58 +21,55 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
-    time::{Duration, Instant},
+    time::Instant,
 };
 
-/// How long a progress line stays before it is drawn anew.
-const PERIOD: Duration = Duration::from_millis(100);
-
-/// What a database is and may replace.
+/// Format of a new database, and whether it may replace an old one.
 #[derive(Args, Clone, Copy)]
 pub(super) struct DatabaseArgs {
-    /// Kind of the database
+    /// Format of the database
     #[arg(long, value_enum, default_value_t = Backend::Lmdb)]
     backend: Backend,
-    /// Replaces a database that is there already
+    /// Replace an existing database
     #[arg(long)]
     force: bool,
 }
 
-/// Caffe's names of the kinds of databases, as far as they are written.
+/// Formats that can be written, by Caffe's names.
 #[derive(Clone, Copy, ValueEnum)]
 enum Backend {
     Lmdb,
 }
 
-/// A database that is being written, watched by a person.
+/// A database that is being written, with a progress line at a terminal.
 pub(super) struct DatabaseWriter {
     writer: LmdbWriter,
     path: PathBuf,
     done: u64,
     total: Option<u64>,
+    /// When the progress line was last drawn; `None` if none is shown.
     drawn: Option<Instant>,
-    /// Whether a signal asked to stop.
+    /// Set by SIGINT and SIGTERM.
     stop: Arc<AtomicBool>,
 }
 
 impl DatabaseWriter {
-    /// Begins a database that is to be the folder `path`, of so many records if that is known.
-    /// From now on Ctrl-C stops it, and leaves nothing behind.
-    pub(super) fn new(path: &Path, options: DatabaseArgs, total: Option<u64>) -> Result<Self> {
-        let DatabaseArgs { backend: Backend::Lmdb, force } = options;
+    /// Creates a database that becomes the folder `path` once it is finished. `total` is the number of
+    /// records, if known. From now on Ctrl-C stops the conversion and removes what was written.
+    pub(super) fn new(path: &Path, args: DatabaseArgs, total: Option<u64>) -> Result<Self> {
+        let DatabaseArgs { backend: Backend::Lmdb, force } = args;
         let writer = LmdbWriter::create(path, force)?;
         let stop = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
-            flag::register(signal, Arc::clone(&stop)).map_err(|error| {
-                Error::InvalidData(format!("cannot watch for signals: {error}"))
-            })?;
+            flag::register(signal, Arc::clone(&stop))
+                .map_err(|error| Error::InvalidData(format!("cannot handle signals: {error}")))?;
         }
         let shown = io::stderr().is_terminal() && log::log_enabled!(log::Level::Info);
         let drawn = shown.then(Instant::now);
         Ok(Self { writer, path: path.to_owned(), done: 0, total, drawn, stop })
     }
 
-    /// Adds a record.
+    /// Appends a record.
     pub(super) fn put(&mut self, key: &str, datum: &Datum) -> Result<()> {
         if self.stop.load(Relaxed) {
             let why = "interrupted; no database was written";
@@ -77,7 +77,7 @@ impl DatabaseWriter {
         }
         self.writer.put(key.as_bytes(), &datum.encode_to_vec())?;
         self.done += 1;
-        if self.drawn.is_some_and(|drawn| drawn.elapsed() >= PERIOD) {
+        if self.drawn.is_some_and(|drawn| drawn.elapsed() >= REDRAW_INTERVAL) {
             self.drawn = Some(Instant::now());
             let total = self.total.map(|total| format!("/{total}")).unwrap_or_default();
             redraw_line(&format!("{}{total} records", self.done));
@@ -85,7 +85,7 @@ impl DatabaseWriter {
         Ok(())
     }
 
-    /// Completes the database and says what it holds.
+    /// Completes the database and prints the number of records.
     pub(super) fn finish(self) -> Result<()> {
         if self.drawn.is_some() {
             redraw_line("");

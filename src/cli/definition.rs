@@ -1,4 +1,4 @@
-//! Definitions of nets and solvers from files that may be one another's.
+//! Reads definitions of nets and solvers, and recognises one given in place of the other.
 
 use crate::{
     error::{Error, Result},
@@ -7,22 +7,28 @@ use crate::{
 };
 use std::path::Path;
 
-/// Reads a net's definition.
+/// Reads a net definition.
 pub(super) fn read_net(path: &Path) -> Result<NetParameter> {
     proto::read_net(path).map_err(|error| match proto::read_solver(path) {
-        Ok(_) => mistaken(path, "a solver's definition, not a net's: give the net that it names"),
+        Ok(_) => wrong_kind(
+            path,
+            "a solver definition, not a net definition; pass the net that it names",
+        ),
         Err(_) => error,
     })
 }
 
-/// Reads a solver's definition.
+/// Reads a solver definition.
 pub(super) fn read_solver(path: &Path) -> Result<SolverParameter> {
     solver::read_definition(path).map_err(|error| match proto::read_net(path) {
-        Ok(_) => mistaken(path, "a net's definition, not a solver's: give a solver that names it"),
+        Ok(_) => wrong_kind(
+            path,
+            "a net definition, not a solver definition; pass a solver that names it",
+        ),
         Err(_) => error,
     })
 }
 
-fn mistaken(path: &Path, why: &str) -> Error {
+fn wrong_kind(path: &Path, why: &str) -> Error {
     Error::InvalidData(why.into()).context(path.display().to_string())
 }

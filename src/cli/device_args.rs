@@ -1,4 +1,4 @@
-//! Where work is done.
+//! Flags that choose and open a device.
 
 use crate::{
     device::{self, Device, DeviceJob, DeviceOptions, GemmBackend, with_device_options},
@@ -6,171 +6,175 @@ use crate::{
 };
 use clap::{Args, ValueEnum, builder::TypedValueParser};
 
-/// Device, threads, and what multiplies matrices.
+/// The device, its host threads, and its GEMM backend.
 #[derive(Args, Clone)]
 pub(super) struct DeviceArgs {
-    /// Device to run on, one of those that `cortado device-query` lists
+    /// Device to run on, as listed by `cortado device-query`
     #[arg(long, value_name = "NAME", default_value = "cpu", conflicts_with = "gpu")]
     device: String,
-    /// GPU to run on, by its number, or `all` there are: `--gpu 0` is the device cuda:0
+    /// GPU to run on, by number, or `all`; `--gpu 0` is the device cuda:0
     #[arg(long, value_name = "ID,..", value_delimiter = ',', value_parser = gpu)]
     gpu: Vec<GpuArg>,
-    /// Host threads; 0 takes as many as the machine runs at once
+    /// Number of host threads; 0 uses all processors
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = threads())]
     threads: u16,
-    /// What multiplies matrices on a GPU: cortado itself, or NVIDIA's cuBLAS
-    #[arg(long, value_name = "WHOSE", value_enum)]
-    products: Option<GemmBackendArg>,
-    /// Lets a GPU round f32 operands of products to ten bits (TF32), as fast ones take them
-    #[arg(long)]
-    tf32: bool,
+    /// GEMM on a GPU: cortado's own kernels (default) or NVIDIA's cuBLAS
+    #[arg(long, alias = "products", value_name = "BACKEND", value_enum)]
+    gemm_backend: Option<GemmBackendArg>,
+    /// Allow a GPU to round f32 operands of GEMM to TF32 (10-bit mantissa), which is faster
+    #[arg(long, alias = "tf32")]
+    allow_tf32: bool,
 }
 
-/// Products as an argument.
+/// The value of `--gemm-backend`.
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum GemmBackendArg {
+    #[value(alias = "own")]
     Builtin,
     Cublas,
 }
 
-/// A GPU as Caffe's flag names it.
+/// A GPU as in Caffe's flag `--gpu`.
 #[derive(Clone, Copy)]
 pub(super) enum GpuArg {
     All,
     Number(u32),
 }
 
-/// What the names of GPUs begin with.
-const GPU: &str = "cuda:";
+/// Prefix of the names of GPUs.
+const GPU_PREFIX: &str = "cuda:";
 
 impl DeviceArgs {
-    /// Does the work there, and logs where.
+    /// Opens the device, logs its name, and runs the job on it.
     pub(super) fn run<J: DeviceJob>(&self, job: J) -> Result<J::Output> {
         let device = match &self.gpu[..] {
             [] => self.device.clone(),
-            gpus => one(gpus, &device::device_names())?,
+            gpus => single_gpu(gpus, &device::device_names())?,
         };
-        self.refuse(&device)?;
-        let opening = self.opening();
-        with_device_options(&device, opening, Logged { job, opening })
+        self.check(&device)?;
+        let options = self.options();
+        with_device_options(&device, options, LoggedJob { job, options })
     }
 
-    fn opening(&self) -> DeviceOptions {
-        let products = match self.products {
+    fn options(&self) -> DeviceOptions {
+        let products = match self.gemm_backend {
             Some(GemmBackendArg::Cublas) => GemmBackend::Cublas,
             Some(GemmBackendArg::Builtin) | None => GemmBackend::Builtin,
         };
-        DeviceOptions { threads: self.threads.into(), products, tf32: self.tf32 }
+        DeviceOptions { threads: self.threads.into(), products, tf32: self.allow_tf32 }
     }
 
-    /// Fails if what GPUs alone have is asked of another device. Of one that nobody knows more
-    /// is told as it is opened.
-    fn refuse(&self, device: &str) -> Result<()> {
-        let asked = [("--products", self.products.is_some()), ("--tf32", self.tf32)];
-        match asked.iter().find(|(_, given)| *given) {
+    /// Fails if a flag for GPUs is combined with the CPU. Other names are checked when the device is
+    /// opened.
+    fn check(&self, device: &str) -> Result<()> {
+        let gpu_flags =
+            [("--gemm-backend", self.gemm_backend.is_some()), ("--allow-tf32", self.allow_tf32)];
+        match gpu_flags.iter().find(|(_, given)| *given) {
             Some((option, _)) if device == "cpu" => Err(Error::InvalidData(format!(
-                "{option}: the device cpu has no such choice; name a GPU by --gpu or --device"
+                "{option}: not supported by the device cpu; choose a GPU with --gpu or --device"
             ))),
             _ => Ok(()),
         }
     }
 }
 
-/// The GPUs that were asked for, all of which have to be among these devices.
+/// Returns the device names of the requested GPUs. Fails if one is not among the `known` devices.
 pub(super) fn resolve_gpus(gpus: &[GpuArg], known: &[String]) -> Result<Vec<String>> {
-    let there: Vec<_> = known.iter().filter(|name| name.starts_with(GPU)).cloned().collect();
-    let wanted: Vec<_> = gpus.iter().flat_map(|gpu| gpu.names(&there)).collect();
-    let gone = wanted.iter().find(|name| !there.contains(name));
+    let present: Vec<_> =
+        known.iter().filter(|name| name.starts_with(GPU_PREFIX)).cloned().collect();
+    let requested: Vec<_> = gpus.iter().flat_map(|gpu| gpu.names(&present)).collect();
+    let missing = requested.iter().find(|name| !present.contains(name));
     let known = known.join(", ");
-    let why = match gone {
-        _ if there.is_empty() => {
+    let why = match missing {
+        _ if present.is_empty() => {
             let why =
                 device::cuda_device_count().err().map_or(String::new(), |why| format!(" ({why})"));
-            format!("there are no GPU devices, only {known}{why}: leave out --gpu to use that")
+            format!("no GPU devices found, only {known}{why}; omit --gpu to use that")
         }
-        Some(gone) => format!("there is no {gone}; the devices are {known}"),
-        None => return Ok(wanted),
+        Some(missing) => format!("no {missing}; the devices are {known}"),
+        None => return Ok(requested),
     };
     Err(Error::InvalidData(format!("--gpu: {why}")))
 }
 
-/// The one GPU that was asked for.
-fn one(gpus: &[GpuArg], known: &[String]) -> Result<String> {
+/// Returns the device name of the requested GPU. Fails unless exactly one is requested.
+fn single_gpu(gpus: &[GpuArg], known: &[String]) -> Result<String> {
     let mut named = resolve_gpus(gpus, known)?;
     match (named.pop(), named.len()) {
         (Some(name), 0) => Ok(name),
-        _ => Err(Error::InvalidData("--gpu: a net runs on one device: give one number".into())),
+        _ => Err(Error::InvalidData("--gpu: a net runs on one device; pass one number".into())),
     }
 }
 
 impl GpuArg {
-    fn names(self, there: &[String]) -> Vec<String> {
+    fn names(self, present: &[String]) -> Vec<String> {
         match self {
-            Self::All => there.to_vec(),
-            Self::Number(number) => vec![format!("{GPU}{number}")],
+            Self::All => present.to_vec(),
+            Self::Number(number) => vec![format!("{GPU_PREFIX}{number}")],
         }
     }
 }
 
-/// Reads one.
+/// Parses one item of `--gpu`.
 pub(super) fn gpu(text: &str) -> Result<GpuArg, String> {
     match text {
         "all" => Ok(GpuArg::All),
-        _ => text.parse().map(GpuArg::Number).map_err(|_| "neither a number nor `all`".into()),
+        _ => text.parse().map(GpuArg::Number).map_err(|_| "expected a number or `all`".into()),
     }
 }
 
-/// More than any machine runs at once, and few enough to be started.
+/// Parses `--threads`. The limit is above the processors of any machine, and low enough to start.
 fn threads() -> impl TypedValueParser<Value = u16> {
     clap::value_parser!(u16).range(..=1024)
 }
 
-/// Work that is logged before it begins.
-struct Logged<J> {
+/// A job that logs its device before it starts.
+struct LoggedJob<J> {
     job: J,
-    opening: DeviceOptions,
+    options: DeviceOptions,
 }
 
-impl<J: DeviceJob> DeviceJob for Logged<J> {
+impl<J: DeviceJob> DeviceJob for LoggedJob<J> {
     type Output = J::Output;
 
     fn run<D: Device>(self, device: D) -> Result<J::Output> {
         let (name, threads) = (device.name(), device.host_workers().count());
-        log::info!("Use {name}, {threads} host threads{}.", products(self.opening, &device));
+        log::info!("Use {name}, {threads} host threads{}.", gemm_note(self.options, &device));
         self.job.run(device)
     }
 }
 
-/// What multiplies matrices, and how, where that was asked for.
-fn products<D: Device>(opening: DeviceOptions, device: &D) -> String {
+/// Returns a note on the GEMM backend and TF32, if they are not the default.
+fn gemm_note<D: Device>(options: DeviceOptions, device: &D) -> String {
     let version = device.properties().into_iter().find(|(name, _)| *name == "cuBLAS");
     let by = version.map_or(String::new(), |(name, version)| format!(" by {name} {version}"));
-    match (opening.tf32, &by[..]) {
+    match (options.tf32, &by[..]) {
         (false, "") => String::new(),
-        (false, by) => format!(", products{by}"),
-        (true, by) => format!(", products{by} in TF32"),
+        (false, by) => format!(", GEMM{by}"),
+        (true, by) => format!(", GEMM{by} in TF32"),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{gpu, one, resolve_gpus};
+    use super::{gpu, resolve_gpus, single_gpu};
 
     #[test]
-    fn gpus_are_devices() {
+    fn gpu_numbers_resolve_to_devices_or_name_what_is_missing() {
         let devices = |count: usize| {
             let gpus = (0..count).map(|number| format!("cuda:{number}"));
             ["cpu".to_owned()].into_iter().chain(gpus).collect::<Vec<_>>()
         };
         let ids = |text: &str| text.split(',').map(|id| gpu(id).unwrap()).collect::<Vec<_>>();
-        let said = |text: &str, count| one(&ids(text), &devices(count)).unwrap_err().to_string();
-        assert_eq!(one(&ids("1"), &devices(2)).unwrap(), "cuda:1");
-        assert_eq!(one(&ids("all"), &devices(1)).unwrap(), "cuda:0");
+        let error =
+            |text: &str, count| single_gpu(&ids(text), &devices(count)).unwrap_err().to_string();
+        assert_eq!(single_gpu(&ids("1"), &devices(2)).unwrap(), "cuda:1");
+        assert_eq!(single_gpu(&ids("all"), &devices(1)).unwrap(), "cuda:0");
         assert_eq!(resolve_gpus(&ids("all"), &devices(2)).unwrap(), ["cuda:0", "cuda:1"]);
-        assert!(said("all", 2).contains("one device") && said("0,1", 2).contains("one device"));
-        assert!(said("2", 2).contains("no cuda:2; the devices are cpu, cuda:0, cuda:1"));
+        assert!(error("all", 2).contains("one device") && error("0,1", 2).contains("one device"));
+        assert!(error("2", 2).contains("no cuda:2; the devices are cpu, cuda:0, cuda:1"));
         for none in ["0", "all", "0,1"] {
-            assert!(said(none, 0).contains("no GPU devices, only cpu"));
+            assert!(error(none, 0).contains("no GPU devices found, only cpu"));
         }
         assert!(gpu("first").is_err() && gpu("-1").is_err());
     }

@@ -2,7 +2,7 @@
 
 use super::{
     device_args::{GpuArg, gpu, resolve_gpus},
-    print,
+    output::print,
     table::aligned,
 };
 use crate::{
@@ -11,14 +11,14 @@ use crate::{
 };
 use clap::Args;
 
-/// Lists the devices that nets can run on here, with their properties
+/// List the devices of this machine, with their properties
 #[derive(Args)]
 #[command(after_help = "Example: cortado device-query")]
 pub(super) struct DeviceQuery {
-    /// Tells of this device only
+    /// List only this device
     #[arg(long, value_name = "NAME", conflicts_with = "gpu")]
     device: Option<String>,
-    /// Tells of these GPUs only, by number, or of `all` there are
+    /// List only these GPUs, by number, or `all`
     #[arg(long, value_name = "ID,..", value_delimiter = ',', value_parser = gpu)]
     gpu: Vec<GpuArg>,
 }
@@ -31,19 +31,20 @@ impl DeviceQuery {
             (None, []) => known,
             (None, gpus) => resolve_gpus(gpus, &known)?,
         };
-        let told = names.iter().map(|name| with_device(name, 0, Describe));
-        print(&told.collect::<Result<Vec<_>>>()?.join("\n"))
+        let descriptions = names.iter().map(|name| with_device(name, 0, Describe));
+        print(&descriptions.collect::<Result<Vec<_>>>()?.join("\n"))
     }
 }
 
-/// Tells of a device.
+/// Describes a device.
 struct Describe;
 
 impl DeviceJob for Describe {
     type Output = String;
 
     fn run<D: Device>(self, device: D) -> Result<String> {
-        let memory = if device.host_mapping().is_some() { "is the host's" } else { "of its own" };
+        let memory =
+            if device.host_mapping().is_some() { "shared with the host" } else { "separate" };
         let threads = device.host_workers().count().to_string();
         let mut rows = device.properties();
         rows.extend([("address space", memory.to_owned()), ("host threads", threads)]);

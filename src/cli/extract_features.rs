@@ -3,8 +3,8 @@
 use super::{
     database_writer::{DatabaseArgs, DatabaseWriter},
     definition::read_net,
-    net_state_args::NetStateArgs,
     device_args::DeviceArgs,
+    net_state_args::NetStateArgs,
     train::copy_weights,
 };
 use crate::{
@@ -17,40 +17,40 @@ use crate::{
 use clap::Args;
 use std::path::PathBuf;
 
-/// Stores what a trained net makes of its data, as Caffe's extract_features does
+/// Store blobs that a trained net computes, as Caffe's extract_features does
 ///
-/// Each blob goes to a database of its own, whose item i has the key i in ten digits.
+/// Each blob is stored in a database of its own. The key of item i is i in ten digits.
 #[derive(Args)]
 #[command(after_help = "Example: cortado extract-features lenet_iter_10000.caffemodel \
     examples/mnist/lenet.prototxt ip1,prob ip1_lmdb,prob_lmdb 10")]
 pub(super) struct ExtractFeatures {
-    /// Trained weights, copied by layer name: .safetensors, .npz, .h5, or else a caffemodel
+    /// Trained weights, matched by layer name: .safetensors, .npz, .h5 or caffemodel
     weights: PathBuf,
-    /// Net definition, in text format, built for the TEST phase
+    /// Net definition in text format, built for the TEST phase
     #[arg(value_name = "NET.prototxt")]
     model: PathBuf,
     /// Blobs to store
-    #[arg(value_name = "BLOB,..", value_parser = list)]
+    #[arg(value_name = "BLOB,..", value_parser = name_list)]
     blobs: NameList,
-    /// Folders to be made, one for each blob
-    #[arg(value_name = "DB,..", value_parser = list)]
+    /// Folders of the new databases, one per blob
+    #[arg(value_name = "DB,..", value_parser = name_list)]
     databases: NameList,
-    /// Batches to run
+    /// Number of batches to run
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     batches: u32,
     #[command(flatten)]
-    options: DatabaseArgs,
+    database_args: DatabaseArgs,
     #[command(flatten)]
-    stages: NetStateArgs,
+    net_state: NetStateArgs,
     #[command(flatten)]
-    place: DeviceArgs,
+    device: DeviceArgs,
 }
 
-/// Names between commas, in one argument.
+/// Comma-separated names in one argument.
 #[derive(Clone)]
 struct NameList(Vec<String>);
 
-fn list(text: &str) -> Result<NameList, String> {
+fn name_list(text: &str) -> Result<NameList, String> {
     Ok(NameList(text.split(',').map(str::to_owned).collect()))
 }
 
@@ -58,10 +58,11 @@ impl ExtractFeatures {
     pub(super) fn run(self) -> Result<()> {
         let (blobs, databases) = (self.blobs.0.len(), self.databases.0.len());
         if blobs != databases {
-            let why = format!("{blobs} blobs, but {databases} databases");
+            let why =
+                format!("{blobs} blobs, but {databases} databases; pass one database per blob");
             return Err(Error::InvalidData(why));
         }
-        self.place.clone().run(self)
+        self.device.clone().run(self)
     }
 }
 
@@ -70,36 +71,36 @@ impl DeviceJob for ExtractFeatures {
 
     fn run<D: Device>(self, device: D) -> Result<()> {
         let mut definition = read_net(&self.model)?;
-        self.stages.put(definition.state.get_or_insert_default());
-        let within = |error: Error| error.context(self.model.display().to_string());
+        self.net_state.apply(definition.state.get_or_insert_default());
+        let with_path = |error: Error| error.context(self.model.display().to_string());
         let mut net = Net::<f32, D>::builder(&device)
             .phase(Phase::Test)
             .build(&definition)
-            .map_err(within)?;
+            .map_err(with_path)?;
         copy_weights(&mut net, &self.weights)?;
         if let Some(unknown) = self.blobs.0.iter().find(|name| net.blob(name).is_none()) {
-            let why = format!("there is no blob `{unknown}`");
-            return Err(within(Error::InvalidData(why)));
+            let why = format!("unknown blob `{unknown}`");
+            return Err(with_path(Error::InvalidData(why)));
         }
-        let new = |path: &String| Ok((DatabaseWriter::new(path.as_ref(), self.options, None)?, 0));
+        let new =
+            |path: &String| Ok((DatabaseWriter::new(path.as_ref(), self.database_args, None)?, 0));
         let mut databases: Vec<_> = self.databases.0.iter().map(new).collect::<Result<_>>()?;
         for _ in 0..self.batches {
             net.forward()?;
-            for (name, (conversion, next)) in self.blobs.0.iter().zip(&mut databases) {
+            for (name, (writer, next)) in self.blobs.0.iter().zip(&mut databases) {
                 if let Some(blob) = net.blob(name) {
-                    store(blob, conversion, next)
-                        .map_err(|e| e.context(format!("blob `{name}`")))?;
+                    store(blob, writer, next).map_err(|e| e.context(format!("blob `{name}`")))?;
                 }
             }
         }
-        databases.into_iter().try_for_each(|(conversion, _)| conversion.finish())
+        databases.into_iter().try_for_each(|(writer, _)| writer.finish())
     }
 }
 
-/// Adds a blob's items, of which `next` counts all so far.
+/// Appends a blob's items; `next` is the number of the next item.
 fn store<D: Device>(
     blob: &Blob<f32, D>,
-    conversion: &mut DatabaseWriter,
+    writer: &mut DatabaseWriter,
     next: &mut u64,
 ) -> Result<()> {
     let [channels, height, width] =
@@ -109,7 +110,7 @@ fn store<D: Device>(
     for values in data.host()?.chunks_exact(item.max(1)) {
         let float_data = values.to_vec();
         let datum = Datum { channels, height, width, float_data, ..Default::default() };
-        conversion.put(&format!("{next:010}"), &datum)?;
+        writer.put(&format!("{next:010}"), &datum)?;
         *next += 1;
     }
     Ok(())

@@ -1,6 +1,6 @@
-//! Numbers as C++ streams print them.
+//! Formats numbers as C++ streams do.
 
-/// `value` with six significant digits and no trailing zeros: `%g`.
+/// Formats `value` as `printf("%g")` does: six significant digits without trailing zeros.
 pub(super) fn format_g(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         let name = if value.is_nan() { "nan" } else { "inf" };
@@ -12,13 +12,13 @@ pub(super) fn format_g(value: f64) -> String {
     let exponent: i32 = exponent.parse().unwrap_or(0);
     if (-4..6).contains(&exponent) {
         let decimals = usize::try_from(5 - exponent).unwrap_or(0);
-        return trim(&format!("{value:.decimals$}")).to_owned();
+        return trim_zeros(&format!("{value:.decimals$}")).to_owned();
     }
     let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{}e{sign}{:02}", trim(mantissa), exponent.abs())
+    format!("{}e{sign}{:02}", trim_zeros(mantissa), exponent.abs())
 }
 
-fn trim(number: &str) -> &str {
+fn trim_zeros(number: &str) -> &str {
     match number.contains('.') {
         true => number.trim_end_matches('0').trim_end_matches('.'),
         false => number,
@@ -29,9 +29,9 @@ fn trim(number: &str) -> &str {
 mod tests {
     use super::format_g;
 
-    /// What `printf("%g")` gives.
+    /// The expected texts were printed by `printf("%g")`.
     #[test]
-    fn as_printf() {
+    fn format_g_matches_printf() {
         let cases = [
             (0.0, "0"),
             (-0.0, "-0"),

@@ -1,4 +1,4 @@
-//! The log on standard error, in the format of Caffe's logs.
+//! Logs to standard error in the format of Caffe's logs.
 
 use super::progress::CLEAR;
 use jiff::Zoned;
@@ -8,13 +8,13 @@ use std::{
     process,
 };
 
-/// Writes `I20260131 23:59:59.123456 4321 file.rs:12] message`.
+/// Writes lines such as `I20260131 23:59:59.123456 4321 file.rs:12] message`.
 struct Logger;
 
-/// Logs from now on what is as severe as `least`; a logger installed before stays.
-pub(super) fn install(least: LevelFilter) {
+/// Installs the logger with this level; keeps a logger that is already installed.
+pub(super) fn install(level: LevelFilter) {
     if log::set_logger(&Logger).is_ok() {
-        log::set_max_level(least);
+        log::set_max_level(level);
     }
 }
 
@@ -38,7 +38,7 @@ impl Log for Logger {
         let time = Zoned::now().strftime("%Y%m%d %H:%M:%S%.6f").to_string();
         let (pid, message) = (process::id(), record.args());
         let clear = if io::stderr().is_terminal() { CLEAR } else { "" };
-        // A log that cannot be written has nobody to tell.
+        // There is nowhere to report that the log cannot be written.
         let _ = writeln!(io::stderr(), "{clear}{severity}{time} {pid} {file}:{line}] {message}");
     }
 

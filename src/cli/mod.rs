@@ -1,8 +1,8 @@
 //! The `cortado` command: Caffe's verbs and flags.
 //!
-//! A verb is a file. Results go to standard output, what happens on the way to standard error:
-//! log lines in Caffe's format, or a progress line where a person watches a terminal. Any error is
-//! one line and a non-zero exit status: 1 if the work failed, 2 if the command was wrong.
+//! Each verb has its own file. Results go to standard output. Logs go to standard error: as lines in
+//! Caffe's format, or as a progress line if standard error is a terminal. An error is one line. The
+//! exit status is 1 if the work failed and 2 if the arguments were wrong.
 
 mod classify;
 mod compute_image_mean;
@@ -18,6 +18,7 @@ mod caffe_log;
 mod logger;
 mod format_g;
 mod net_state_args;
+mod output;
 mod device_args;
 mod progress;
 mod run_log;
@@ -31,7 +32,7 @@ mod train;
 mod upgrade_net;
 mod upgrade_solver;
 
-use crate::error::{Error, Result};
+use crate::error::Error;
 use clap::{Parser, Subcommand, error::ErrorKind};
 use log::LevelFilter;
 use std::{
@@ -46,10 +47,10 @@ use std::{
 struct Command {
     #[command(subcommand)]
     verb: Verb,
-    /// Tells of warnings and errors only
+    /// Log only warnings and errors
     #[arg(long, short, global = true, conflicts_with = "verbose")]
     quiet: bool,
-    /// Tells more, such as how a net is built; at a terminal, too, as a log
+    /// Log more, such as how a net is built; never show a progress line
     #[arg(long, short, global = true)]
     verbose: bool,
 }
@@ -71,11 +72,13 @@ enum Verb {
     DeviceQuery(device_query::DeviceQuery),
 }
 
-/// Runs the command that the process's arguments give.
+/// Parses the arguments of the process and runs the command.
 pub fn main() -> ExitCode {
     let command = match Command::try_parse_from(caffe_flags::normalize_args(env::args_os())) {
         Ok(command) => command,
-        Err(error) if error.kind() == ErrorKind::ValueValidation => return refused(&error),
+        Err(error) if error.kind() == ErrorKind::ValueValidation => {
+            return report_invalid_value(&error);
+        }
         Err(error) => error.exit(),
     };
     logger::install(match (command.quiet, command.verbose) {
@@ -101,24 +104,25 @@ pub fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // An error that cannot be written has the exit status left.
-            let _ = writeln!(io::stderr(), "cortado: {error}{}", looked_for(&error));
+            // If standard error cannot be written, the exit status still shows the failure.
+            let _ = writeln!(io::stderr(), "cortado: {error}{}", current_folder(&error));
             ExitCode::FAILURE
         }
     }
 }
 
-/// Tells in one line which value cannot be; more would hide it.
-fn refused(error: &clap::Error) -> ExitCode {
+/// Prints clap's message about an invalid value as one line, without the usage.
+fn report_invalid_value(error: &clap::Error) -> ExitCode {
     let text = error.to_string();
     let line = text.lines().next().unwrap_or_default();
     let line = line.strip_prefix("error: ").unwrap_or(line);
-    let _ = writeln!(io::stderr(), "cortado: {line}; --help tells what can be");
+    let _ = writeln!(io::stderr(), "cortado: {line}; see --help");
     ExitCode::from(2)
 }
 
-/// Where a file is not: the folder is wrong as often as the name.
-fn looked_for(error: &Error) -> String {
+/// Returns a note on the current folder if a relative path was not found: users start commands in
+/// the wrong folder as often as they misspell a name.
+fn current_folder(error: &Error) -> String {
     match (error.root(), env::current_dir()) {
         (Error::Io { path, source }, Ok(folder))
             if source.kind() == io::ErrorKind::NotFound && path.is_relative() =>
@@ -129,25 +133,18 @@ fn looked_for(error: &Error) -> String {
     }
 }
 
-/// Writes to standard output.
-fn print(text: &str) -> Result<()> {
-    let mut out = io::stdout().lock();
-    let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-    printed.map_err(|error| Error::io("standard output", error))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use clap::CommandFactory;
 
     #[test]
-    fn arguments_are_consistent() {
+    fn clap_accepts_the_argument_definitions() {
         Command::command().debug_assert();
     }
 
     #[test]
-    fn every_verb_shows_an_example_that_is_one() {
+    fn the_example_in_each_verbs_help_parses() {
         for verb in Command::command().get_subcommands() {
             let name = verb.get_name();
             let help = verb.get_after_help().map(ToString::to_string).unwrap_or_default();

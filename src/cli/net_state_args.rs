@@ -1,9 +1,9 @@
-//! The state that a net is built in: phase, level and stages.
+//! Flags for the net state: phase, level and stages.
 
 use crate::proto::{NetState, Phase};
 use clap::{Args, ValueEnum};
 
-/// A phase as an argument.
+/// The value of `--phase`.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum PhaseArg {
     Train,
@@ -11,28 +11,28 @@ pub(super) enum PhaseArg {
 }
 
 impl From<PhaseArg> for Phase {
-    fn from(when: PhaseArg) -> Self {
-        match when {
+    fn from(phase: PhaseArg) -> Self {
+        match phase {
             PhaseArg::Train => Self::Train,
             PhaseArg::Test => Self::Test,
         }
     }
 }
 
-/// What a net is built for, besides its phase.
+/// The flags `--level` and `--stage`.
 #[derive(Args)]
 pub(super) struct NetStateArgs {
-    /// Builds the net for this level; for that of its file if not given
+    /// Level of the net state; default: the one in the definition
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     level: Option<i32>,
-    /// Builds the net for these stages, besides those of its file
+    /// Stages of the net state, added to those in the definition
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     stage: Vec<String>,
 }
 
 impl NetStateArgs {
-    /// Adds what was given to a state.
-    pub(super) fn put(&self, state: &mut NetState) {
+    /// Adds the flags to a net state.
+    pub(super) fn apply(&self, state: &mut NetState) {
         state.level = self.level.or(state.level);
         state.stage.extend(self.stage.iter().filter(|stage| !stage.is_empty()).cloned());
     }

@@ -1,4 +1,4 @@
-//! What signals ask of a training run.
+//! Effects of signals on a training run.
 
 use crate::{
     error::{Error, Result},
@@ -20,73 +20,76 @@ use std::{
     },
 };
 
-/// What each signal does.
+/// Flags that choose the effect of each signal.
 #[derive(Args)]
 pub(super) struct Signals {
-    /// What Ctrl-C does
+    /// Effect of Ctrl-C
     #[arg(long, value_name = "EFFECT", value_enum, ignore_case = true, default_value = "stop")]
     sigint_effect: Effect,
-    /// What a hangup does, such as of the terminal
+    /// Effect of SIGHUP, such as when the terminal closes
     #[cfg(unix)]
     #[arg(long, value_name = "EFFECT", value_enum, ignore_case = true, default_value = "snapshot")]
     sighup_effect: Effect,
 }
 
-/// What a signal does.
+/// Effect of a signal.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Effect {
     /// Nothing
     None,
-    /// Stops after the current iteration, with a snapshot
+    /// Write a snapshot and stop after the current iteration
     Stop,
-    /// Writes a snapshot after the current iteration, and goes on
+    /// Write a snapshot after the current iteration and continue
     Snapshot,
 }
 
-/// A signal that is watched for.
-struct Watched {
-    came: Arc<AtomicBool>,
+/// A signal with a handler.
+struct HandledSignal {
+    received: Arc<AtomicBool>,
     effect: Effect,
 }
 
 impl Signals {
-    /// Asks the solver for what the signals ask that came to this process since the last time.
+    /// Installs handlers. Returns a function for the solver, which reports the action requested by the
+    /// signals received since its last call.
     ///
-    /// SIGTERM stops. A second SIGINT or SIGTERM, while the first waits to be heard, ends the
+    /// SIGTERM stops. A second SIGINT or SIGTERM before the solver has handled the first ends the
     /// process at once.
-    pub(super) fn watch(&self) -> Result<impl FnMut() -> Action + Send + 'static> {
+    pub(super) fn install(&self) -> Result<impl FnMut() -> Action + Send + 'static> {
         let signals = [
             (SIGINT, self.sigint_effect),
             (SIGTERM, Effect::Stop),
             #[cfg(unix)]
             (SIGHUP, self.sighup_effect),
         ];
-        let watched = signals.into_iter().map(|(signal, effect)| Watched::new(signal, effect));
-        let watched: Vec<_> = watched
+        let handled =
+            signals.into_iter().map(|(signal, effect)| HandledSignal::new(signal, effect));
+        let handled: Vec<_> = handled
             .collect::<io::Result<_>>()
-            .map_err(|error| Error::InvalidData(format!("cannot watch for signals: {error}")))?;
+            .map_err(|error| Error::InvalidData(format!("cannot handle signals: {error}")))?;
         Ok(move || {
-            let mut actions = watched.iter().map(Watched::action);
+            let mut actions = handled.iter().map(HandledSignal::action);
             actions.find(|action| *action != Action::Continue).unwrap_or(Action::Continue)
         })
     }
 }
 
-impl Watched {
+impl HandledSignal {
     fn new(signal: c_int, effect: Effect) -> io::Result<Self> {
-        let came = Arc::new(AtomicBool::new(false));
-        // The handlers of a signal run in this order: the first one sees what the last time left.
+        let received = Arc::new(AtomicBool::new(false));
+        // Handlers run in the order of registration: the shutdown handler comes first, so that it sees
+        // the flag of an earlier signal only.
         if effect != Effect::None && [SIGINT, SIGTERM].contains(&signal) {
-            flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&came))?;
+            flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&received))?;
         }
-        flag::register(signal, Arc::clone(&came))?;
-        Ok(Self { came, effect })
+        flag::register(signal, Arc::clone(&received))?;
+        Ok(Self { received, effect })
     }
 
     fn action(&self) -> Action {
         match self.effect {
-            Effect::Stop if self.came.load(Relaxed) => Action::Stop,
-            Effect::Snapshot if self.came.swap(false, Relaxed) => Action::Snapshot,
+            Effect::Stop if self.received.load(Relaxed) => Action::Stop,
+            Effect::Snapshot if self.received.swap(false, Relaxed) => Action::Snapshot,
             _ => Action::Continue,
         }
     }

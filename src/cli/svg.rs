@@ -1,6 +1,6 @@
-//! What all images have.
+//! The frame of every SVG image.
 
-/// An image of this size in pixels: its title, then `body`.
+/// Returns an SVG document of this size in pixels, with a title above `body`.
 pub(super) fn page(width: f64, height: f64, title: &str, body: &str) -> String {
     let title = escaped(title);
     format!(
@@ -13,9 +13,10 @@ pub(super) fn page(width: f64, height: f64, title: &str, body: &str) -> String {
     )
 }
 
-/// Pixels around all.
+/// Margin around the content, in pixels.
 pub(super) const MARGIN: f64 = 24.0;
 
+/// Escapes text for XML.
 pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -1,15 +1,16 @@
-//! Tables on a terminal.
+//! Formats tables for a terminal.
 
 use std::fmt::Write;
 
-/// Text of a file with its control characters escaped: a terminal would obey them.
+/// Escapes the control characters of text from a file, which a terminal would execute.
 pub(super) fn plain(text: &str) -> String {
     let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.into() };
     text.chars().map(shown).collect()
 }
 
-/// Rows in columns two blanks apart: the first `left` of them to the left, the others to the right.
-pub(super) fn aligned(rows: &[Vec<String>], left: usize) -> String {
+/// Formats rows as columns two spaces apart. The first `left_aligned` columns are left-aligned, the
+/// others right-aligned.
+pub(super) fn aligned(rows: &[Vec<String>], left_aligned: usize) -> String {
     let length = |cell: &String| cell.chars().count();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column| rows.iter().filter_map(|row| row.get(column)).map(length).max();
@@ -19,7 +20,7 @@ pub(super) fn aligned(rows: &[Vec<String>], left: usize) -> String {
         let mut line = String::new();
         for (column, (cell, &width)) in row.iter().zip(&widths).enumerate() {
             let gap = if column > 0 { "  " } else { "" };
-            let _ = match column < left {
+            let _ = match column < left_aligned {
                 true => write!(line, "{gap}{cell:<width$}"),
                 false => write!(line, "{gap}{cell:>width$}"),
             };

@@ -1,8 +1,8 @@
 //! `cortado test`
 
 use super::{
-    definition::read_net, caffe_log::score, format_g::format_g, net_state_args::NetStateArgs, device_args::DeviceArgs,
-    print, train::copy_weights,
+    caffe_log::score, definition::read_net, device_args::DeviceArgs, format_g::format_g,
+    net_state_args::NetStateArgs, output::print, train::copy_weights,
 };
 use crate::{
     device::{Device, DeviceJob},
@@ -14,29 +14,29 @@ use crate::{
 use clap::Args;
 use std::path::PathBuf;
 
-/// Scores a trained net: means of its outputs over batches
+/// Test a trained net: print the means of its outputs over batches
 #[derive(Args)]
 #[command(after_help = "Example: cortado test --model examples/digits/lenet.prototxt \
     --weights examples/digits/lenet_iter_1000.caffemodel --iterations 100")]
 pub(super) struct Test {
-    /// Net definition, in text format, built for the TEST phase
+    /// Net definition in text format, built for the TEST phase
     #[arg(long, value_name = "FILE")]
     model: PathBuf,
-    /// Trained weights, copied by layer name: .safetensors, .npz, .h5, or else a caffemodel
+    /// Trained weights, matched by layer name: .safetensors, .npz, .h5 or caffemodel
     #[arg(long, value_name = "FILE", value_delimiter = ',', required = true)]
     weights: Vec<PathBuf>,
-    /// Batches to run
+    /// Number of batches to run
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     iterations: u32,
     #[command(flatten)]
-    stages: NetStateArgs,
+    net_state: NetStateArgs,
     #[command(flatten)]
-    place: DeviceArgs,
+    device: DeviceArgs,
 }
 
 impl Test {
     pub(super) fn run(self) -> Result<()> {
-        self.place.clone().run(self)
+        self.device.clone().run(self)
     }
 }
 
@@ -45,7 +45,7 @@ impl DeviceJob for Test {
 
     fn run<D: Device>(self, device: D) -> Result<()> {
         let mut definition = read_net(&self.model)?;
-        self.stages.put(definition.state.get_or_insert_default());
+        self.net_state.apply(definition.state.get_or_insert_default());
         let mut net = Net::<f32, D>::builder(&device)
             .phase(Phase::Test)
             .build(&definition)

@@ -2,9 +2,9 @@
 
 use super::{
     definition::read_net,
-    net_state_args::{NetStateArgs, PhaseArg},
     device_args::DeviceArgs,
-    print,
+    net_state_args::{NetStateArgs, PhaseArg},
+    output::print,
     table::{aligned, plain},
 };
 use crate::{
@@ -20,51 +20,51 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Times the layers of a net
+/// Time the layers of a net
 ///
-/// Prints the median time of each layer over the iterations, after one that is not counted: data,
-/// parameters and memory are then where they stay. GFLOP/s count the products and sums of
-/// convolutions and inner products. Times of a layer end when the device has done its work. An
-/// activation that runs as one with the layer before it, as in any pass, has no forward time of its
-/// own: its cell says so, and the rate above counts its time. How long the net waited for data is
-/// part of its data layers' times, and told apart as a mean.
+/// Prints the median time of each layer over the iterations. A first iteration is not counted; it
+/// allocates memory and moves the parameters to the device. GFLOP/s count the multiplications and
+/// additions of convolutions and inner products. A layer's time ends when the device has finished
+/// its work. An activation that is fused into the layer above it has no forward time of its own:
+/// its cell says `above`, and the layer above includes its time. The time that data layers waited
+/// for data is part of their times, and is also printed as a mean.
 #[derive(Args)]
 #[command(after_help = "Example: cortado time --model examples/digits/lenet.prototxt")]
 pub(super) struct Time {
     /// Net definition, in text format
     #[arg(long, value_name = "FILE")]
     model: PathBuf,
-    /// Passes to time
+    /// Number of passes to time
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     iterations: u32,
-    /// Phase to build the net for; with TEST and --forward, memory is reused
+    /// Phase to build the net for; TEST with --forward-only reuses memory
     #[arg(long, value_enum, ignore_case = true, default_value = "train")]
     phase: PhaseArg,
     #[command(flatten)]
-    stages: NetStateArgs,
-    /// Times forward passes only
-    #[arg(long)]
-    forward: bool,
+    net_state: NetStateArgs,
+    /// Time forward passes only
+    #[arg(long, alias = "forward")]
+    forward_only: bool,
     #[command(flatten)]
-    place: DeviceArgs,
+    device: DeviceArgs,
 }
 
-/// What one layer took.
+/// Times of one layer.
 struct Row {
     name: String,
     kind: String,
     tops: String,
-    /// Seconds of each pass; none forward if the layer before it does its work.
+    /// Seconds of each pass; empty if the layer is fused into the one above it.
     forward: Vec<f64>,
     backward: Vec<f64>,
-    /// Products and sums of a pass, if they are known.
+    /// Floating-point operations of a pass, if known.
     forward_flops: Option<f64>,
     backward_flops: Option<f64>,
 }
 
 impl Time {
     pub(super) fn run(self) -> Result<()> {
-        self.place.clone().run(self)
+        self.device.clone().run(self)
     }
 }
 
@@ -73,45 +73,45 @@ impl DeviceJob for Time {
 
     fn run<D: Device>(self, device: D) -> Result<()> {
         let mut definition = read_net(&self.model)?;
-        self.stages.put(definition.state.get_or_insert_default());
+        self.net_state.apply(definition.state.get_or_insert_default());
         let mut net = Net::<f32, D>::builder(&device)
             .phase(self.phase.into())
-            .reuse_memory(self.forward && self.phase == PhaseArg::Test)
+            .reuse_memory(self.forward_only && self.phase == PhaseArg::Test)
             .build(&definition)
             .map_err(|error| error.context(self.model.display().to_string()))?;
-        print(&report(&measure(&mut net, self.iterations, self.forward)?, &net.memory_use()?))
+        print(&report(&measure(&mut net, self.iterations, self.forward_only)?, &net.memory_use()?))
     }
 }
 
-/// Of an activation that runs as one with the layer above it.
-const ABOVE: &str = "above";
+/// Cell of an activation that is fused into the layer above it.
+const FUSED_ABOVE: &str = "above";
 
-/// What was measured.
+/// Times of all layers and passes.
 struct Measurements {
     rows: Vec<Row>,
     /// Seconds of each forward pass and of each backward pass.
     passes: [Vec<f64>; 2],
-    /// How long these passes waited for data, if they read any.
-    waited: Option<Duration>,
+    /// How long these passes waited for data, if the net reads data.
+    data_wait: Option<Duration>,
 }
 
-/// Times the layers of `net` after a pass that is not counted.
+/// Times the layers of `net`, after one pass that is not counted.
 fn measure<D: Device>(
     net: &mut Net<f32, D>,
     iterations: u32,
-    forward: bool,
+    forward_only: bool,
 ) -> Result<Measurements> {
     let device = net.device().clone();
     let loss = net.forward()?;
     log::info!("Initial loss: {}", super::format_g::format_g(loss));
-    if !forward {
+    if !forward_only {
         net.backward()?;
     }
     device.synchronize()?;
     log::info!("Testing for {iterations} iterations.");
     let mut rows: Vec<Row> = (0..net.layer_names().len()).map(|i| Row::new(net, i)).collect();
     let mut passes = [Vec::new(), Vec::new()];
-    let before = net.data_wait_time().unwrap_or_default();
+    let earlier_wait = net.data_wait_time().unwrap_or_default();
     for _ in 0..iterations {
         passes[0].push(timed(&device, || {
             let mut layers = 0..rows.len();
@@ -122,21 +122,21 @@ fn measure<D: Device>(
             }
             Ok(())
         })?);
-        if forward {
+        if forward_only {
             continue;
         }
         passes[1].push(timed(&device, || {
-            rows.iter_mut().enumerate().rev().try_for_each(|(place, row)| {
-                let layer = || net.backward_layers(place..place + 1);
+            rows.iter_mut().enumerate().rev().try_for_each(|(index, row)| {
+                let layer = || net.backward_layers(index..index + 1);
                 timed(&device, layer).map(|seconds| row.backward.push(seconds))
             })
         })?);
     }
-    let waited = net.data_wait_time().map(|waited| waited.saturating_sub(before));
-    Ok(Measurements { rows, passes, waited })
+    let data_wait = net.data_wait_time().map(|wait| wait.saturating_sub(earlier_wait));
+    Ok(Measurements { rows, passes, data_wait })
 }
 
-/// Seconds until the device has done the work.
+/// Runs `work` and returns the seconds until the device has finished it.
 fn timed<D: Device>(device: &D, work: impl FnOnce() -> Result<()>) -> Result<f64> {
     let start = Instant::now();
     work()?;
@@ -145,16 +145,16 @@ fn timed<D: Device>(device: &D, work: impl FnOnce() -> Result<()>) -> Result<f64
 }
 
 impl Row {
-    fn new<D: Device>(net: &Net<f32, D>, place: usize) -> Self {
-        let param = net.layer_params().nth(place).cloned().unwrap_or_default();
-        let (_, tops) = net.bottoms_and_tops(place).unwrap_or_default();
+    fn new<D: Device>(net: &Net<f32, D>, index: usize) -> Self {
+        let param = net.layer_params().nth(index).cloned().unwrap_or_default();
+        let (_, tops) = net.bottoms_and_tops(index).unwrap_or_default();
         let shapes = tops.iter().filter_map(|top| net.blob(top)).map(|blob| {
             let extents: Vec<_> = blob.shape().iter().map(usize::to_string).collect();
             extents.join("×")
         });
-        let forward_flops = flops(net, place, &param);
-        // A gradient takes what the value took: one of the weights, and one of the bottom.
-        let gradients = net.needs_backward(place).map_or(0, |(backward, bottoms)| {
+        let forward_flops = flops(net, index, &param);
+        // The gradient of the weights and the gradient of the bottom each cost one forward pass.
+        let gradients = net.needs_backward(index).map_or(0, |(backward, bottoms)| {
             usize::from(backward) + usize::from(bottoms.contains(&true))
         });
         Self {
@@ -179,7 +179,7 @@ impl Row {
             self.name.clone(),
             self.kind.clone(),
             self.tops.clone(),
-            forward.map_or(ABOVE.into(), |forward| milliseconds(Some(forward))),
+            forward.map_or(FUSED_ABOVE.into(), |forward| milliseconds(Some(forward))),
             speed(self.forward_flops, forward),
             milliseconds(backward),
             speed(self.backward_flops, backward),
@@ -188,24 +188,25 @@ impl Row {
     }
 }
 
-/// Products and sums of a forward pass: two for each weight and output that it takes part in.
-fn flops<D: Device>(net: &Net<f32, D>, place: usize, param: &LayerParameter) -> Option<f64> {
-    let (bottoms, tops) = net.bottoms_and_tops(place)?;
-    let weights = net.params().iter().find(|p| p.layer == place && p.index == 0)?.blob();
+/// Floating-point operations of a forward pass: two for each pair of a weight and an output to which
+/// it contributes.
+fn flops<D: Device>(net: &Net<f32, D>, index: usize, param: &LayerParameter) -> Option<f64> {
+    let (bottoms, tops) = net.bottoms_and_tops(index)?;
+    let weights = net.params().iter().find(|p| p.layer == index && p.index == 0)?.blob();
     let count = |names: &[&str]| -> usize {
         names.iter().filter_map(|name| net.blob(name)).map(|blob| blob.count()).sum()
     };
-    let (elements, shares) = match param.r#type() {
+    let (elements, filters) = match param.r#type() {
         "Convolution" => (count(&tops), param.convolution_param.as_ref()?.num_output()),
         "InnerProduct" => (count(&tops), param.inner_product_param.as_ref()?.num_output()),
         "Deconvolution" => (count(&bottoms), u32::try_from(*weights.shape().first()?).ok()?),
         _ => return None,
     };
-    Some(2.0 * elements as f64 * weights.count() as f64 / f64::from(shares.max(1)))
+    Some(2.0 * elements as f64 * weights.count() as f64 / f64::from(filters.max(1)))
 }
 
 fn report(times: &Measurements, memory: &MemoryUse) -> String {
-    let Measurements { rows, passes, waited } = times;
+    let Measurements { rows, passes, data_wait } = times;
     let [forward, backward] = passes.each_ref().map(|seconds| median(seconds));
     let whole = rows.iter().flat_map(|row| [median(&row.forward), median(&row.backward)]);
     let whole: f64 = whole.flatten().sum();
@@ -221,10 +222,10 @@ fn report(times: &Measurements, memory: &MemoryUse) -> String {
         let both: Vec<f64> = passes[0].iter().zip(&passes[1]).map(|(f, b)| f + b).collect();
         line("Forward and backward", format!("{} ms", milliseconds(median(&both))));
     }
-    if let Some(waited) = waited.map(|waited| waited.as_secs_f64()) {
-        // A mean, unlike the others: one pass may wait for what several then find ready.
+    if let Some(wait) = data_wait.map(|wait| wait.as_secs_f64()) {
+        // A mean, not a median: one pass may wait for batches that several later passes find ready.
         let (count, all) = (passes[0].len().max(1) as f64, passes.iter().flatten().sum::<f64>());
-        let (each, share) = (milliseconds(Some(waited / count)), 100.0 * waited / all);
+        let (each, share) = (milliseconds(Some(wait / count)), 100.0 * wait / all);
         line("Waiting for data", format!("{each} ms a pass, {share:.1} % of the time"));
     }
     let MemoryUse { activations, gradients, params, param_gradients } = *memory;
@@ -233,8 +234,8 @@ fn report(times: &Measurements, memory: &MemoryUse) -> String {
     line(
         "Memory",
         format!(
-            "{activations} MiB of activations, {gradients} of their gradients, {params} of parameters, \
-         {param_gradients} of theirs"
+            "{activations} MiB of activations, {gradients} MiB of their gradients, {params} MiB of \
+             parameters, {param_gradients} MiB of their gradients"
         ),
     );
     if let Some(peak) = peak_resident() {
@@ -260,7 +261,7 @@ fn mebibytes(bytes: usize) -> String {
     format!("{:.1}", bytes as f64 / f64::from(1 << 20))
 }
 
-/// The most bytes that this process has had in memory, where the system tells (Linux).
+/// Returns the peak resident memory of this process in bytes; `None` except on Linux.
 fn peak_resident() -> Option<usize> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

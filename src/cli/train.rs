@@ -1,17 +1,18 @@
 //! `cortado train`
 
 use super::{
-    definition::read_solver, caffe_log::CaffeLog, net_state_args::NetStateArgs, device_args::DeviceArgs, print,
-    progress::Progress, run_log::RunLogArgs, signals::Signals,
+    caffe_log::CaffeLog, definition::read_solver, device_args::DeviceArgs,
+    net_state_args::NetStateArgs, output::print, progress::Progress, run_log::RunLogArgs,
+    signals::Signals,
 };
 use crate::{
     device::{Device, DeviceJob},
     error::{Error, Result},
-    tensor_io::{self, Tensor},
     memory::ledger::Ledger,
     net::Net,
     proto::{self, SolverParameter, solver_parameter::SolverMode},
     solver::Solver,
+    tensor_io::{self, Tensor},
 };
 use clap::Args;
 use log::Level;
@@ -21,58 +22,57 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Trains a net as a solver file says
+/// Train a net from a solver definition
 ///
-/// Files that the solver names are relative to the current folder. Ctrl-C stops after the current
-/// iteration and writes a snapshot, as SIGTERM does; a second Ctrl-C leaves at once. A hangup writes
-/// a snapshot.
+/// Paths in the solver definition are relative to the current folder. Ctrl-C or SIGTERM stops after
+/// the current iteration and writes a snapshot. A second Ctrl-C exits at once. SIGHUP writes a
+/// snapshot and continues.
 #[derive(Args)]
 #[command(after_help = "Example: cortado train --solver examples/digits/solver.prototxt")]
 pub(super) struct Train {
     /// Solver definition, in text format
     #[arg(long, value_name = "FILE")]
     solver: PathBuf,
-    /// Goes on from this solver state: .solverstate, or .solverstate.h5
+    /// Resume from this solver state: .solverstate or .solverstate.h5
     #[arg(long, value_name = "FILE", conflicts_with = "weights")]
     snapshot: Option<PathBuf>,
-    /// Starts from these trained weights, copied by layer name: .safetensors, .npz, .h5, or else a
-    /// caffemodel
+    /// Start from these trained weights, matched by layer name: .safetensors, .npz, .h5 or caffemodel
     #[arg(long, value_name = "FILE", value_delimiter = ',')]
     weights: Vec<PathBuf>,
-    /// At the end, prints what was copied and what fell back to the host, by kernel and call
-    #[arg(long)]
-    ledger: bool,
+    /// At the end, print transfers and fallbacks to the host by kernel and call site
+    #[arg(long, alias = "ledger")]
+    transfer_report: bool,
     #[command(flatten)]
-    records: RunLogArgs,
+    run_log: RunLogArgs,
     #[command(flatten)]
     signals: Signals,
     #[command(flatten)]
-    stages: NetStateArgs,
+    net_state: NetStateArgs,
     #[command(flatten)]
-    place: DeviceArgs,
+    device: DeviceArgs,
 }
 
 impl Train {
     pub(super) fn run(self) -> Result<()> {
-        self.place.clone().run(self)
+        self.device.clone().run(self)
     }
 
-    /// The solver's definition with what the flags say of its train net.
+    /// Reads the solver definition and adds the net state of the flags to its train net.
     fn definition(&self) -> Result<SolverParameter> {
         let mut param = read_solver(&self.solver)?;
         let file = self.solver.display();
         match param.max_iter {
             None => {
-                let why = "no max_iter: say how many updates to make, such as `max_iter: 1000`";
+                let why = "no max_iter; set the number of iterations, such as `max_iter: 1000`";
                 return Err(Error::InvalidData(why.into()).context(file.to_string()));
             }
-            Some(end) if end <= 0 => log::warn!("{file}: no updates are made: max_iter is {end}"),
+            Some(end) if end <= 0 => log::warn!("{file}: max_iter is {end}, so nothing is trained"),
             Some(_) => {}
         }
         if param.solver_mode.is_some() && param.solver_mode() == SolverMode::Gpu {
-            log::info!("{file}: solver_mode does not choose the device: --device or --gpu does");
+            log::info!("{file}: solver_mode is ignored; --device or --gpu chooses the device");
         }
-        self.stages.put(param.train_state.get_or_insert_default());
+        self.net_state.apply(param.train_state.get_or_insert_default());
         Ok(param)
     }
 }
@@ -81,21 +81,21 @@ impl DeviceJob for Train {
     type Output = ();
 
     fn run<D: Device>(self, device: D) -> Result<()> {
-        let ledger = self.ledger.then(Ledger::new);
+        let ledger = self.transfer_report.then(Ledger::new);
         let _open = ledger.as_ref().map(Ledger::open);
         let mut solver = Solver::<f32, D>::new(self.definition()?, &device)
             .map_err(|error| error.context(self.solver.display().to_string()))?;
         if let Some(state) = &self.snapshot {
             log::info!("Resuming from {}", state.display());
-            solver.restore(state).map_err(|error| explained(state, error))?;
+            solver.restore(state).map_err(|error| explain_caffemodel(state, error))?;
         }
         for path in &self.weights {
             log::info!("Finetuning from {}", path.display());
             copy_weights(solver.net_mut(), path)?;
         }
-        show(&mut solver);
-        let failure = self.records.start(&mut solver, self.snapshot.is_some())?;
-        solver.set_action_function(self.signals.watch()?);
+        show_progress(&mut solver);
+        let failure = self.run_log.start(&mut solver, self.snapshot.is_some())?;
+        solver.set_action_function(self.signals.install()?);
         let solved = solver.solve();
         if let Some(ledger) = ledger {
             print(&ledger.to_string())?;
@@ -104,21 +104,21 @@ impl DeviceJob for Train {
     }
 }
 
-/// Weights are mistaken for a solver's state more often than others.
-fn explained(state: &Path, error: Error) -> Error {
+/// Explains the error of `--snapshot` if the file is a caffemodel, the most common mistake.
+fn explain_caffemodel(state: &Path, error: Error) -> Error {
     match state.to_string_lossy().contains(".caffemodel") {
         true => {
-            let why = "weights without a solver's state: give the .solverstate beside it, or this \
-                       to --weights";
+            let why = "contains weights, not a solver state; pass its .solverstate to --snapshot, or \
+                       this file to --weights";
             Error::InvalidData(why.into()).context(state.display().to_string())
         }
         false => error,
     }
 }
 
-/// Tells of training on standard error: a person at a terminal by a progress line, others by the
-/// log, or as little as the log's level asks for.
-fn show<D: Device>(solver: &mut Solver<f32, D>) {
+/// Shows the progress of training on standard error: as a progress line at a terminal, else as
+/// Caffe's log lines. Log levels below `Info` show neither.
+fn show_progress<D: Device>(solver: &mut Solver<f32, D>) {
     match log::max_level().to_level() {
         Some(Level::Info) if std::io::stderr().is_terminal() => {
             let mut progress = Progress::new(solver.param().max_iter());
@@ -129,8 +129,8 @@ fn show<D: Device>(solver: &mut Solver<f32, D>) {
     }
 }
 
-/// Copies trained layers from a file of weights, whose format its name's ending tells; at least one
-/// has to match.
+/// Copies trained layers from a file of weights, whose extension tells the format. Fails if no layer
+/// matches.
 pub(super) fn copy_weights<D: Device>(net: &mut Net<f32, D>, path: &Path) -> Result<()> {
     let copied = match path.extension().and_then(OsStr::to_str) {
         Some("safetensors") => copy_tensors(net, &tensor_io::read_safetensors(path)?),

@@ -1,6 +1,6 @@
 //! `cortado upgrade-net`
 
-use super::print;
+use super::output::print;
 use crate::{
     error::Result,
     proto::{self, Message, Name, UnknownFields, upgrade},
@@ -8,23 +8,23 @@ use crate::{
 use clap::Args;
 use std::path::{Path, PathBuf};
 
-/// Brings a net of any of Caffe's formats up to date
+/// Upgrade a net from any of Caffe's older formats
 ///
-/// Both files may be the same. Comments in a text file are lost; fields of a binary file that this
-/// program does not know are kept.
+/// Both files may be the same. Comments in a text file are lost. Unknown fields of a binary file are
+/// kept.
 #[derive(Args)]
 #[command(after_help = "Example: cortado upgrade-net old.prototxt new.prototxt")]
 pub(super) struct UpgradeNet {
-    /// Net definition, in text format; or trained net, in binary format
+    /// Net definition in text format, or trained net in binary format
     #[arg(value_name = "IN")]
     from: PathBuf,
     /// File to write, in the same format
     #[arg(value_name = "OUT")]
     to: PathBuf,
-    /// Binary format; not needed if the name of IN ends in .caffemodel or .binaryproto
+    /// Read IN as binary; implied by the extensions .caffemodel and .binaryproto
     #[arg(long)]
     binary: bool,
-    /// Leaves out fields that Caffe does not have, with a warning for each
+    /// Skip unknown fields, with a warning for each
     #[arg(long, conflicts_with = "binary")]
     skip_unknown: bool,
 }
@@ -50,7 +50,7 @@ impl UpgradeNet {
     }
 }
 
-/// Reads a text file, with or without what Caffe does not know.
+/// Reads a text file; unknown fields are an error unless `skip_unknown`.
 pub(super) fn read_text<M>(path: &Path, skip_unknown: bool) -> Result<M>
 where
     M: Message + Name + Default,
@@ -62,7 +62,7 @@ fn is_binary(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == "caffemodel" || end == "binaryproto")
 }
 
-/// Prints what was done to a file, if anything.
+/// Prints the changes made to a file.
 pub(super) fn report(file: &Path, changes: &[upgrade::Change]) -> Result<()> {
     let file = file.display();
     print(&match changes {

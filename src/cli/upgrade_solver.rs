@@ -8,19 +8,19 @@ use crate::{
 use clap::Args;
 use std::path::PathBuf;
 
-/// Brings a solver of any of Caffe's formats up to date
+/// Upgrade a solver definition from any of Caffe's older formats
 ///
-/// Both files may be the same. Comments are lost. Nets inside the solver stay as they are.
+/// Both files may be the same. Comments are lost. Nets inside the solver definition are not upgraded.
 #[derive(Args)]
 #[command(after_help = "Example: cortado upgrade-solver old.prototxt new.prototxt")]
 pub(super) struct UpgradeSolver {
-    /// Solver definition, in text format
+    /// Solver definition in text format
     #[arg(value_name = "IN")]
     from: PathBuf,
     /// File to write, in the same format
     #[arg(value_name = "OUT")]
     to: PathBuf,
-    /// Leaves out fields that Caffe does not have, with a warning for each
+    /// Skip unknown fields, with a warning for each
     #[arg(long)]
     skip_unknown: bool,
 }

@@ -1,9 +1,8 @@
-//! One check: what a kernel, or a property besides kernels, has to hold to.
+//! Checks: named properties that a device must have, most of them of one kernel, and their results.
 
 use super::{
-    runner::CheckRunner,
     failure::{Failure, Verdict, flaw},
-    kit::Kit,
+    runner::CheckRunner,
 };
 use crate::{device::Device, element::DType, op::RngKey};
 use std::{
@@ -14,82 +13,118 @@ use std::{
 /// The element types, in the order in which they are checked and shown.
 pub(super) const DTYPES: [DType; 4] = [DType::F32, DType::F64, DType::F16, DType::Bf16];
 
-/// The work on one element type, if the check is about any.
+/// The result of a check on one element type.
+#[derive(Clone, Debug)]
+pub struct CheckResult {
+    /// The name of the check.
+    pub check: &'static str,
+    /// The kernel, if the check is about one.
+    pub kernel: Option<&'static str>,
+    /// The element type, if the check is about one.
+    pub element: Option<DType>,
+    /// Whether the check passed, and where the kernel ran.
+    pub outcome: Outcome,
+}
+
+/// Whether a check passed, and where its kernel ran.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Passed. If the check is about a kernel, it never fell back to the host.
+    Native,
+    /// Passed, but in some case the kernel fell back to the host.
+    Fallback,
+    /// Not passed.
+    Failed(Failure),
+}
+
+/// The test of one element type, or of none.
 type Body<D> = dyn Fn(&CheckRunner<'_, D>, Option<DType>) -> Verdict;
 
-/// A property of devices, by name.
+/// A property of devices.
 pub(super) struct Check<D: Device> {
-    /// Its name and that of its test: the kernel's, with what it is tried as.
+    /// The name of the check and of its test: the kernel's, and the variant of it.
     pub(super) name: &'static str,
     /// The kernel whose fallbacks count.
     pub(super) kernel: Option<&'static str>,
-    /// What it is tried on: element types, or `None` once.
+    /// The element types, or `None` for a check without one.
     pub(super) elements: Vec<Option<DType>>,
     body: Box<Body<D>>,
 }
 
 impl<D: Device> Check<D> {
-    /// A check that is not about one kernel.
+    /// Creates a check that is not about one kernel.
     pub(super) fn general(name: &'static str, body: fn(&CheckRunner<'_, D>) -> Verdict) -> Self {
-        let body = Box::new(move |bench: &CheckRunner<'_, D>, _| body(bench));
+        let body = Box::new(move |runner: &CheckRunner<'_, D>, _| body(runner));
         Self { name, kernel: None, elements: vec![None], body }
     }
 
-    /// A kernel without an element type.
+    /// Creates a check of a kernel without an element type.
     pub(super) fn of_words(name: &'static str, body: fn(&CheckRunner<'_, D>) -> Verdict) -> Self {
         Self { kernel: Some(name), ..Self::general(name, body) }
     }
 
-    /// A kernel on each element type: made by [`checks!`](super::check::checks).
+    /// Creates a check of a kernel on each element type; [`checks!`](super::check::checks) calls it.
     pub(super) fn of_elements(
         name: &'static str,
         kernel: &'static str,
         body: impl Fn(&CheckRunner<'_, D>, DType) -> Verdict + 'static,
     ) -> Self {
-        let body = Box::new(move |bench: &CheckRunner<'_, D>, element: Option<DType>| {
-            element.map_or(Ok(()), |element| body(bench, element))
+        let body = Box::new(move |runner: &CheckRunner<'_, D>, element: Option<DType>| {
+            element.map_or(Ok(()), |element| body(runner, element))
         });
         Self { name, kernel: Some(kernel), elements: DTYPES.map(Some).to_vec(), body }
     }
 
-    /// Tries it on one of its [`elements`](Self::elements). A panic is a failure.
-    pub(super) fn run(&self, kit: &Kit, device: &D, element: Option<DType>) -> Result<(), Failure> {
+    /// Runs the check on one of its [`elements`](Self::elements). A panic is a failure.
+    pub(super) fn run(
+        &self,
+        device: &D,
+        element: Option<DType>,
+        seed: u64,
+        cases: u32,
+    ) -> Result<(), Failure> {
         let type_name = element.map_or("", DType::name);
-        let key = RngKey::new(kit.seed).named_child(self.name).named_child(type_name);
-        let bench = CheckRunner { device, seed: key.stream, cases: kit.cases };
-        let body = || (self.body)(&bench, element);
+        let key = RngKey::new(seed).named_child(self.name).named_child(type_name);
+        let runner = CheckRunner { device, seed: key.stream, cases };
+        let body = || (self.body)(&runner, element);
         let verdict = catch_unwind(AssertUnwindSafe(body))
-            .unwrap_or_else(|panic| Err(flaw!("panicked: {}", words(&*panic))));
+            .unwrap_or_else(|panic| Err(flaw!("panicked: {}", panic_message(&*panic))));
         verdict.map_err(|flaw| Failure {
             check: self.name,
             element,
             message: flaw.0,
             device: device.name(),
-            seed: kit.seed,
-            cases: kit.cases,
+            seed,
+            cases,
         })
     }
 }
 
-/// What a panic said.
-fn words(panic: &(dyn Any + Send)) -> &str {
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message")
 }
 
-/// Checks of kernels, one a line: `"name" of "kernel": function(arguments)` calls
-/// `function::<T, D>(bench, arguments)` for each element type.
+/// Defines `checks()`, a list of checks of kernels. `"name" of "kernel": function(arguments)` calls
+/// `function::<T, D>(runner, arguments)` for each element type; `without elements "kernel": function()`
+/// is a check of a kernel without an element type.
 macro_rules! checks {
-    ($($name:literal of $kernel:literal: $function:ident($($arg:expr),*);)*) => {
-        vec![$($crate::conformance::check::Check::of_elements($name, $kernel, |bench, dtype| {
-            use $crate::element::{DType, bf16, f16};
-            match dtype {
-                DType::F16 => $function::<f16, D>(bench $(, $arg)*),
-                DType::Bf16 => $function::<bf16, D>(bench $(, $arg)*),
-                DType::F32 => $function::<f32, D>(bench $(, $arg)*),
-                DType::F64 => $function::<f64, D>(bench $(, $arg)*),
-            }
-        })),*]
+    (
+        $($name:literal of $kernel:literal: $function:ident($($arg:expr),*);)*
+        $(without elements $word_kernel:literal: $word_function:ident();)*
+    ) => {
+        pub(super) fn checks<D: $crate::Device>() -> Vec<$crate::conformance::check::Check<D>> {
+            use $crate::{conformance::check::Check, element::{DType, bf16, f16}};
+            vec![
+                $(Check::of_elements($name, $kernel, |runner, dtype| match dtype {
+                    DType::F16 => $function::<f16, D>(runner $(, $arg)*),
+                    DType::Bf16 => $function::<bf16, D>(runner $(, $arg)*),
+                    DType::F32 => $function::<f32, D>(runner $(, $arg)*),
+                    DType::F64 => $function::<f64, D>(runner $(, $arg)*),
+                }),)*
+                $(Check::of_words($word_kernel, $word_function),)*
+            ]
+        }
     };
 }
 pub(super) use checks;

@@ -1,15 +1,16 @@
-//! Comparing elements: the first that differs is named.
+//! Comparison of results, which names the first element that differs.
 
 use super::{
+    expected::Expected,
     failure::{Verdict, flaw},
-    values::Expected,
 };
 use crate::element::{Element, Storable};
 use std::fmt::Debug;
 
-/// Each element is the nearest to what is wanted. All NaNs are equal, and so are zeros.
-pub(super) fn exact<T: Element>(name: &str, got: &[T], want: &[f64]) -> Verdict {
-    lengths(name, got.len(), want.len())?;
+/// Fails unless each element is the one nearest to the expected value. All NaNs are equal, and so
+/// are both zeros.
+pub(super) fn expect_nearest<T: Element>(name: &str, got: &[T], want: &[f64]) -> Verdict {
+    expect_len(name, got.len(), want.len())?;
     for (i, (&got, &want)) in got.iter().zip(want).enumerate() {
         let nearest = T::from_f64(want);
         if !equal(got, nearest) {
@@ -19,16 +20,16 @@ pub(super) fn exact<T: Element>(name: &str, got: &[T], want: &[f64]) -> Verdict 
     Ok(())
 }
 
-/// Each element is as near to its sum as roundings allow.
-pub(super) fn within<T: Element>(name: &str, got: &[T], want: &[Expected]) -> Verdict {
-    lengths(name, got.len(), want.len())?;
+/// Fails unless each element lies within the rounding error of the expected value.
+pub(super) fn expect_within<T: Element>(name: &str, got: &[T], want: &[Expected]) -> Verdict {
+    expect_len(name, got.len(), want.len())?;
     for (i, (&got, want)) in got.iter().zip(want).enumerate() {
         let nearest = T::from_acc(T::acc(want.value));
-        let (off, bound) = ((got.to_f64() - want.value).abs(), want.bound::<T>());
-        if !(equal(got, nearest) || want.roundings > 0.0 && off <= bound) {
+        let (error, bound) = ((got.to_f64() - want.value).abs(), want.bound::<T>());
+        if !(equal(got, nearest) || want.roundings > 0.0 && error <= bound) {
             let want = match want.roundings {
                 0.0 => format!("not {nearest}"),
-                _ => format!("not within {bound:e} of {:e} but {off:e} off", want.value),
+                _ => format!("not {:e}: off by {error:e} where {bound:e} is allowed", want.value),
             };
             return Err(flaw!("{name}[{i}] is {got}, {want}"));
         }
@@ -36,9 +37,9 @@ pub(super) fn within<T: Element>(name: &str, got: &[T], want: &[Expected]) -> Ve
     Ok(())
 }
 
-/// Each element has the bits that are wanted.
-pub(super) fn same<T: Storable + Debug>(name: &str, got: &[T], want: &[T]) -> Verdict {
-    lengths(name, got.len(), want.len())?;
+/// Fails unless the elements are bit-identical to the expected ones.
+pub(super) fn expect_bits<T: Storable + Debug>(name: &str, got: &[T], want: &[T]) -> Verdict {
+    expect_len(name, got.len(), want.len())?;
     let differs = |(_, (got, want)): &(usize, (&T, &T))| {
         bytemuck::bytes_of(*got) != bytemuck::bytes_of(*want)
     };
@@ -48,7 +49,7 @@ pub(super) fn same<T: Storable + Debug>(name: &str, got: &[T], want: &[T]) -> Ve
     }
 }
 
-fn lengths(name: &str, got: usize, want: usize) -> Verdict {
+fn expect_len(name: &str, got: usize, want: usize) -> Verdict {
     if got == want {
         return Ok(());
     }

@@ -1,10 +1,10 @@
-//! Which kernels a device computes itself, as a table.
+//! The table of a device's native kernels.
 
-use super::{CheckResult, Outcome, Report, check::DTYPES};
+use super::check::{CheckResult, DTYPES, Outcome};
 use crate::element::DType;
 use std::fmt;
 
-/// Kernels by element types. `Display` makes a Markdown table of it.
+/// Outcomes by kernel and element type. `Display` writes them as a Markdown table.
 #[derive(Clone, Debug)]
 pub struct Coverage<'a> {
     device: &'a str,
@@ -12,26 +12,26 @@ pub struct Coverage<'a> {
 }
 
 impl<'a> Coverage<'a> {
-    pub(super) fn new(report: &'a Report) -> Self {
+    pub(super) fn new(device: &'a str, findings: &'a [CheckResult]) -> Self {
         let mut rows: Vec<(_, Vec<_>)> = Vec::new();
-        for finding in report.findings.iter().filter(|finding| finding.kernel.is_some()) {
+        for finding in findings.iter().filter(|finding| finding.kernel.is_some()) {
             match rows.last_mut() {
                 Some((check, cells)) if *check == finding.check => cells.push(finding),
                 _ => rows.push((finding.check, vec![finding])),
             }
         }
-        Self { device: &report.device, rows }
+        Self { device, rows }
     }
 
-    /// How many cells there are, and how many of them the device computes itself.
+    /// Returns the number of native cells and the number of all cells.
     pub fn native_cells(&self) -> (usize, usize) {
         let cells = || self.rows.iter().flat_map(|(_, cells)| cells);
         let native = cells().filter(|cell| cell.outcome == Outcome::Native).count();
         (native, cells().count())
     }
 
-    /// An object with the device's name and, by row and element type (`u32` if it has none), one of
-    /// `native`, `fallback` and `failed`; what no check tried is not there.
+    /// Returns a JSON object with the device's name and, by row and element type (`u32` for a kernel
+    /// without one), `native`, `fallback` or `failed`. Untested cells are left out.
     pub fn to_json(&self) -> String {
         let cell = |cell: &&CheckResult| {
             let element = cell.element.map_or("u32", DType::name);
@@ -57,9 +57,9 @@ impl fmt::Display for Coverage<'_> {
         for (name, cells) in &self.rows {
             write!(f, "| {name} |")?;
             for dtype in DTYPES {
-                // A kernel without an element type has one cell, which stands for the row.
-                let stands_for = |cell: &&&CheckResult| cell.element.is_none_or(|e| e == dtype);
-                let cell = cells.iter().find(stands_for);
+                // The one cell of a kernel without an element type fills the whole row.
+                let fits = |cell: &&&CheckResult| cell.element.is_none_or(|e| e == dtype);
+                let cell = cells.iter().find(fits);
                 write!(f, " {} |", cell.map_or("untested", |cell| word(&cell.outcome)))?;
             }
             writeln!(f)?;
@@ -76,7 +76,7 @@ fn word(outcome: &Outcome) -> &'static str {
     }
 }
 
-/// A JSON string.
+/// Returns `text` as a JSON string.
 fn quoted(text: &str) -> String {
     let mut json = String::from('"');
     for c in text.chars() {

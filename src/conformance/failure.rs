@@ -1,4 +1,4 @@
-//! What went wrong, and how to see it again.
+//! Failures of checks: the message of one case, and the report of a whole check.
 
 use crate::{
     element::DType,
@@ -6,15 +6,15 @@ use crate::{
 };
 use std::fmt;
 
-/// What one case of a check found: nothing, or a flaw.
+/// The result of one case of a check.
 pub(super) type Verdict<T = ()> = Result<T, CaseFailure>;
 
-/// What is wrong with a case, in words.
+/// Why a case failed, as text.
 #[derive(Debug)]
 pub(super) struct CaseFailure(pub(super) String);
 
 impl CaseFailure {
-    /// Adds the case in which the flaw showed.
+    /// Appends the case that failed.
     pub(super) fn in_case(self, kind: &str, case: &dyn fmt::Debug) -> Self {
         Self(format!("{}\n  {kind}: {case:?}", self.0))
     }
@@ -22,15 +22,23 @@ impl CaseFailure {
 
 impl From<Error> for CaseFailure {
     fn from(error: Error) -> Self {
-        Self(format!("failed: {error}"))
+        Self(format!("returned an error: {error}"))
     }
 }
 
-/// A flaw with what `format!` makes of the arguments.
+/// Creates a [`CaseFailure`] from the arguments of `format!`.
 macro_rules! flaw {
     ($($arg:tt)*) => { $crate::conformance::failure::CaseFailure(format!($($arg)*)) };
 }
 pub(super) use flaw;
+
+/// Fails if a call succeeded that had to return an error, because it got `invalid` operands.
+pub(super) fn expect_refused<R>(result: Result<R>, invalid: &str) -> Verdict {
+    match result {
+        Err(_) => Ok(()),
+        Ok(_) => Err(flaw!("accepted {invalid}; an error was expected")),
+    }
+}
 
 /// A check that a device did not pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,13 +47,13 @@ pub struct Failure {
     pub check: &'static str,
     /// The element type, if the check is about one.
     pub element: Option<DType>,
-    /// What differed from what, and in which case; of random cases the smallest that fails.
+    /// The difference from the expected result and the case. Random cases are shrunk first.
     pub message: String,
     /// [`Memory::name`](crate::Memory::name) of the device.
     pub device: String,
-    /// The seed of the cases.
+    /// The seed of the random cases.
     pub seed: u64,
-    /// The number of random cases drawn at most.
+    /// The number of random cases.
     pub cases: u32,
 }
 
@@ -58,8 +66,8 @@ impl fmt::Display for Failure {
         }
         write!(
             f,
-            "{message}\n  to repeat: CORTADO_SEED={seed} CORTADO_CASES={cases} and this test, \
-             or Kit::new().seed({seed}).cases({cases}).check(&device, \"{check}\")"
+            "{message}\n  to repeat: run this test with CORTADO_SEED={seed} CORTADO_CASES={cases}, \
+             or call Kit::new().seed({seed}).cases({cases}).check(&device, \"{check}\")"
         )
     }
 }

@@ -1,9 +1,10 @@
-//! Running the checks.
+//! The conformance kit: runs checks on a device and reports the results.
 
 use super::{
-    CheckResult, Failure, Outcome, Report,
-    check::{Check, DTYPES},
-    checks,
+    all_checks::all_checks,
+    check::{Check, CheckResult, DTYPES, Outcome},
+    failure::Failure,
+    report::Report,
 };
 use crate::{
     device::Device,
@@ -12,14 +13,14 @@ use crate::{
 };
 use std::str::FromStr;
 
-/// Random cases of each check on each element type.
+/// Default number of random cases of a check on one element type.
 const CASES: u32 = 24;
 
-/// How the checks are run: the same kit gives the same cases, on any device.
+/// The seed and the number of random cases. Equal kits try equal cases on every device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kit {
-    pub(super) seed: u64,
-    pub(super) cases: u32,
+    seed: u64,
+    cases: u32,
 }
 
 impl Default for Kit {
@@ -29,37 +30,44 @@ impl Default for Kit {
 }
 
 impl Kit {
-    /// A fixed seed and a number of cases that takes seconds, unless the environment's
-    /// `CORTADO_SEED` and `CORTADO_CASES` give others.
+    /// Creates a kit with a fixed seed and a number of cases that takes seconds. The environment
+    /// variables `CORTADO_SEED` and `CORTADO_CASES` override them.
     pub fn new() -> Self {
-        Self { seed: number("CORTADO_SEED", 1), cases: number("CORTADO_CASES", CASES) }
+        Self { seed: from_env("CORTADO_SEED", 1), cases: from_env("CORTADO_CASES", CASES) }
     }
 
-    /// Draws other cases.
+    /// Sets the seed of the random cases.
     #[must_use]
     pub fn seed(self, seed: u64) -> Self {
         Self { seed, ..self }
     }
 
-    /// Draws more or fewer random cases for each check and element type; the fixed ones stay.
+    /// Sets the number of random cases per check and element type. Fixed cases always run.
     #[must_use]
     pub fn cases(self, cases: u32) -> Self {
         Self { cases, ..self }
     }
 
-    /// Runs every check; goes on past failures.
+    /// Runs every check, also after failures.
     pub fn run<D: Device>(&self, device: &D) -> Report {
-        let checks = checks::<D>();
-        let findings = checks.iter().flat_map(|check| self.findings(check, device));
-        Report { device: device.name(), findings: findings.collect() }
+        let mut findings = Vec::new();
+        for check in all_checks::<D>() {
+            findings.extend(check.elements.iter().map(|&element| CheckResult {
+                check: check.name,
+                kernel: check.kernel,
+                element,
+                outcome: self.outcome(&check, device, element),
+            }));
+        }
+        Report { device: device.name(), findings }
     }
 
     /// Runs one check on all element types.
     ///
     /// # Errors
-    /// The first failure; one that says so if there is no check of this name.
+    /// The first failure, or a failure with the check `unknown` if no check is called `name`.
     pub fn check<D: Device>(&self, device: &D, name: &str) -> Result<(), Failure> {
-        let checks = checks::<D>();
+        let checks = all_checks::<D>();
         let Some(check) = checks.iter().find(|check| check.name == name) else {
             return Err(Failure {
                 check: "unknown",
@@ -70,34 +78,33 @@ impl Kit {
                 cases: self.cases,
             });
         };
-        check.elements.iter().try_for_each(|&element| check.run(self, device, element))
+        check.elements.iter().try_for_each(|&element| self.try_check(check, device, element))
     }
 
-    /// Runs checks up to the first that fails: each on one element type before any on the next.
+    /// Runs all checks on one element type, then on the next, and returns the first failure.
     pub fn first_failure<D: Device>(&self, device: &D) -> Option<Failure> {
-        let checks = checks::<D>();
+        let checks = all_checks::<D>();
         let rounds = [None].into_iter().chain(DTYPES.map(Some));
         let mut cells = rounds.flat_map(|element| checks.iter().map(move |check| (check, element)));
         cells.find_map(|(check, element)| {
             let applies = check.elements.contains(&element);
-            applies.then(|| check.run(self, device, element).err()).flatten()
+            applies.then(|| self.try_check(check, device, element).err()).flatten()
         })
     }
 
-    fn findings<D: Device>(&self, check: &Check<D>, device: &D) -> Vec<CheckResult> {
-        let finding = |&element| CheckResult {
-            check: check.name,
-            kernel: check.kernel,
-            element,
-            outcome: self.outcome(check, device, element),
-        };
-        check.elements.iter().map(finding).collect()
+    fn try_check<D: Device>(
+        &self,
+        check: &Check<D>,
+        device: &D,
+        element: Option<DType>,
+    ) -> Result<(), Failure> {
+        check.run(device, element, self.seed, self.cases)
     }
 
     fn outcome<D: Device>(&self, check: &Check<D>, device: &D, element: Option<DType>) -> Outcome {
         let ledger = Ledger::new();
         let open = ledger.open();
-        let result = check.run(self, device, element);
+        let result = self.try_check(check, device, element);
         drop(open);
         let fell_back =
             |entry: &Entry| entry.kind == EventKind::Fallback && entry.kernel == check.kernel;
@@ -109,7 +116,7 @@ impl Kit {
     }
 }
 
-/// A number from the environment.
-fn number<N: FromStr>(variable: &str, default: N) -> N {
+/// Returns a number from the environment.
+fn from_env<N: FromStr>(variable: &str, default: N) -> N {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }

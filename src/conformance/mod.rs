@@ -1,7 +1,7 @@
-//! Checks that any device must pass, for authors of backends.
+//! The conformance kit: checks that every device must pass, for authors of backends.
 //!
-//! A test file of three lines tries every kernel, on every element type, and the coherence of the
-//! memory, on a device of another crate:
+//! A test file of three lines checks every kernel of a device, on every element type, and the
+//! coherence of its memory:
 //!
 //! ```
 //! use cortado::CpuDevice;
@@ -9,65 +9,55 @@
 //! # fn main() {}
 //! ```
 //!
-//! Each check becomes a `#[test]`. [`Kit::run`] runs them all and reports, and its
-//! [`Coverage`] says which kernels the device computes itself and which it leaves to the host.
-//! Authors of layers have `GradientCheck`.
+//! Each check becomes a `#[test]`. [`Kit::run`] runs all of them and returns a [`Report`], whose
+//! [`Coverage`] lists the native kernels and the ones that fall back to the host. Authors of layers
+//! use `GradientCheck`.
 //!
 //! Decisions:
 //! - Results are compared with oracles: plain loops in `f64`, written from the formulas in
 //!   [`op`](crate::op), which share no code with the host kernels.
-//! - Operands of small integers have exact sums, so their results are compared bit by bit; of real
-//!   numbers, within what the roundings of the terms can add up to. There are no other tolerances.
-//! - Operands lie whole or as parts of memories between guards, current on the host, the device or
-//!   both. What a kernel overwrites holds NaN before.
-//! - Cases are drawn from a seed. Of a random case that fails a smallest is looked for.
+//! - Sums of small integers are exact, so their results are compared bit by bit. Sums of real
+//!   numbers may differ by the rounding error of their terms. There are no other tolerances.
+//! - An operand is a whole memory or a part of one between guard elements, valid on the host, the
+//!   device or both. An output that the kernel overwrites holds NaN before.
+//! - Random cases are drawn from a seed. One that fails is shrunk.
 
+// Bottom up: a file imports only files above it.
+mod expected;
+mod failure;
+mod compare;
+mod values;
+mod operand;
 mod runner;
 mod check;
-mod compare;
-mod coverage;
-mod failure;
-#[cfg(feature = "net")]
-mod gradient_check;
-mod kernels;
-mod kit;
+mod oracle;
 mod memory;
+mod kernels;
 #[cfg(feature = "net")]
 mod nets;
-mod operand;
-mod oracle;
+mod all_checks;
+mod coverage;
 mod report;
-#[cfg(feature = "net")]
-mod finite_difference;
-mod values;
+mod kit;
 
+pub use check::{CheckResult, Outcome};
 pub use coverage::Coverage;
 pub use failure::Failure;
-#[cfg(feature = "net")]
-pub use gradient_check::GradientCheck;
 pub use kit::Kit;
-pub use report::{CheckResult, Outcome, Report};
+#[cfg(feature = "net")]
+pub use nets::GradientCheck;
+pub use report::Report;
 
 use crate::device::Device;
-use check::Check;
 
-/// The names of all checks, in the order in which they run: those of the tests that
+/// The names of all checks, in the order in which they run. They also name the tests that
 /// [`conformance!`](crate::conformance!) makes.
 pub const NAMES: &[&str] = crate::conformance!(@names);
 
-/// All checks, in the order of [`NAMES`].
-fn checks<D: Device>() -> Vec<Check<D>> {
-    let mut checks = memory::checks();
-    checks.extend(kernels::checks());
-    #[cfg(feature = "net")]
-    checks.extend(nets::checks());
-    checks
-}
-
-/// Runs one check, as a test does.
+/// Runs one check. The tests of [`conformance!`](crate::conformance!) call it.
 ///
 /// # Panics
-/// With the failure's words if there is one.
+/// With the failure's message if the device fails the check.
 #[doc(hidden)]
 #[track_caller]
 pub fn assert_check<D: Device>(device: &D, name: &str) {
@@ -76,8 +66,8 @@ pub fn assert_check<D: Device>(device: &D, name: &str) {
     }
 }
 
-/// Makes a module of tests, one for each check, that try a device: `conformance!(cpu,
-/// CpuDevice::new());`. The device is made anew for each test.
+/// Defines a module of tests, one per check of a device: `conformance!(cpu, CpuDevice::new());`.
+/// Each test evaluates the device expression anew.
 #[macro_export]
 macro_rules! conformance {
     (@list $($then:tt)*) => {
@@ -98,7 +88,7 @@ macro_rules! conformance {
             convert_integers lstm lstm_backward
             reduce_sum reduce_mean reduce_max reduce_min reduce_abs_sum reduce_sum_sq sum_to_axis
             dot_to_axis arg_max top_k
-            uniform gaussian dropout bernoulli integer
+            uniform gaussian dropout bernoulli random_integers
             im2col col2im convolve convolve_with_activation convolve_backward_input
             convolve_backward_filters
             max_pool max_pool_backward average_pool average_pool_backward stochastic_pool
@@ -106,8 +96,9 @@ macro_rules! conformance {
             moments standardize standardize_backward
             softmax_loss softmax_loss_backward accuracy accuracy_by_class
             class_loss class_loss_backward elementwise_loss elementwise_loss_backward
-            copy_2d gather scatter_add permute tile tile_backward to_indices descend_sgd
-            descend_nesterov descend_adagrad descend_rmsprop descend_adadelta descend_adam
+            copy_2d gather scatter_add permute tile tile_backward to_indices
+            solver_update_sgd solver_update_nesterov solver_update_adagrad solver_update_rmsprop
+            solver_update_adadelta solver_update_adam
         }
     };
     (@names) => { $crate::conformance!(@list @strings) };
@@ -129,7 +120,7 @@ macro_rules! conformance {
     };
 }
 
-/// Adds the checks of nets to a list, if there are nets.
+/// Appends the checks of nets to the list.
 #[cfg(feature = "net")]
 #[doc(hidden)]
 #[macro_export]
@@ -137,7 +128,7 @@ macro_rules! conformance_with_nets {
     ($($list:tt)*) => { $crate::conformance! { $($list)* gradients lenet } };
 }
 
-/// Without nets, the list as it is.
+/// Passes the list on unchanged: without the feature `net` there are no checks of nets.
 #[cfg(not(feature = "net"))]
 #[doc(hidden)]
 #[macro_export]

@@ -1,4 +1,4 @@
-//! Operands of a kernel, placed with care and looked at afterwards.
+//! Operands placed between guard elements, on the host side, the device side or both.
 
 use super::failure::{Verdict, flaw};
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
 use proptest::prelude::*;
 use std::ops::Range;
 
-/// Which sides are current when a kernel starts.
+/// The sides of a memory that are valid when a kernel starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
     Host,
@@ -17,22 +17,22 @@ pub(super) enum Side {
     Both,
 }
 
-/// Where in its memory an operand lies.
+/// The position of an operand in its memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Placement {
-    /// Elements before it.
+    /// Guard elements before the operand.
     pub(super) lead: usize,
-    /// Elements behind it.
+    /// Guard elements after the operand.
     pub(super) tail: usize,
-    /// Where its value is current.
+    /// The valid side.
     pub(super) side: Side,
 }
 
 impl Placement {
-    /// A whole memory, current on the device.
+    /// A whole memory, valid on the device.
     pub(super) const WHOLE: Self = Self { lead: 0, tail: 0, side: Side::Device };
 
-    /// Each side, of a whole memory and of a part of one that is aligned to nothing.
+    /// Each side, of a whole memory and of an unaligned part of one.
     pub(super) const CORNERS: [Self; 6] = [
         Self::WHOLE,
         Self { lead: 3, tail: 2, side: Side::Device },
@@ -42,7 +42,7 @@ impl Placement {
         Self { lead: 5, tail: 1, side: Side::Both },
     ];
 
-    /// Any placement; whole memories as often as parts.
+    /// Returns a strategy that draws whole memories as often as parts.
     pub(super) fn any() -> BoxedStrategy<Self> {
         let ends = prop_oneof![Just((0, 0)), (0..=7usize, 0..=7usize)];
         let sides = prop_oneof![Just(Side::Device), Just(Side::Host), Just(Side::Both)];
@@ -50,7 +50,7 @@ impl Placement {
     }
 }
 
-/// Elements placed for a kernel, between guards that it must neither use nor change.
+/// An operand between guard elements, which a kernel must neither use nor change.
 pub(super) struct Operand<T: Storable, D: Memory> {
     memory: SyncedMemory<D>,
     before: Vec<T>,
@@ -58,90 +58,81 @@ pub(super) struct Operand<T: Storable, D: Memory> {
 }
 
 impl<T: Storable, D: Memory> Operand<T, D> {
-    /// What a kernel reads.
-    pub(super) fn input(device: &D, values: &[T], at: Placement) -> Result<Self> {
+    /// Creates an operand that holds `values`: [`unset`] if the kernel must not read them.
+    pub(super) fn new(device: &D, values: &[T], place: Placement) -> Result<Self> {
         let guards = |n: usize| (0..n).map(guard::<T>);
         let before: Vec<T> =
-            guards(at.lead).chain(values.iter().copied()).chain(guards(at.tail)).collect();
+            guards(place.lead).chain(values.iter().copied()).chain(guards(place.tail)).collect();
         let bytes: &[u8] = bytemuck::cast_slice(&before);
         let mut memory = SyncedMemory::new(device, bytes.len());
         memory.host_write_only()?.copy_from_slice(bytes);
-        match at.side {
+        match place.side {
             Side::Host => {}
             Side::Device => _ = memory.device_mut()?,
             Side::Both => _ = memory.device()?,
         }
-        Ok(Self { memory, before, range: at.lead..at.lead + values.len() })
+        Ok(Self { memory, before, range: place.lead..place.lead + values.len() })
     }
 
-    /// What a kernel writes, and what it holds `before`: [`unset`] if that must not be read.
-    pub(super) fn output(device: &D, before: &[T], at: Placement) -> Result<Self> {
-        Self::input(device, before, at)
-    }
-
-    /// The elements, for a kernel to read.
+    /// Returns the operand for a kernel that reads it.
     pub(super) fn view(&self) -> Result<View<'_, T, D>> {
         View::new(&self.memory, self.before.len())?.slice(self.range.clone())
     }
 
-    /// The elements, for a kernel to write.
+    /// Returns the operand for a kernel that writes it.
     pub(super) fn view_mut(&mut self) -> Result<ViewMut<'_, T, D>> {
         ViewMut::new(&mut self.memory, self.before.len())?.slice(self.range.clone())
     }
 
-    /// What the elements are now. Fails if anything before or behind them changed.
-    pub(super) fn finish(&self) -> Verdict<Vec<T>> {
-        let held = self.held()?;
-        let guards = (0..self.range.start).chain(self.range.end..held.len());
-        for at in guards {
-            if bytes(&held[at]) != bytes(&self.before[at]) {
-                let (first, len) = (self.range.start, self.range.len());
-                return Err(flaw!(
-                    "wrote outside an operand: element {at} of its memory, whose elements \
-                     {first}..{} are the operand's",
-                    first + len
-                ));
-            }
+    /// Returns the operand's current elements. Fails if a guard element changed.
+    pub(super) fn values(&self) -> Verdict<Vec<T>> {
+        let Range { start, end } = self.range;
+        let now = self.memory_content()?;
+        match self.first_change(&now, (0..start).chain(end..now.len())) {
+            None => Ok(now[start..end].to_vec()),
+            Some(i) => Err(flaw!(
+                "wrote outside an operand: changed element {i} of a memory in which the operand \
+                 is elements {start}..{end}"
+            )),
         }
-        Ok(held[self.range.clone()].to_vec())
     }
 
-    /// Fails if anything changed at all: an input, or an output of a call that was refused.
+    /// Fails if any element changed: of an input, or of an output of a refused call.
     pub(super) fn unchanged(&self, name: &str) -> Verdict {
-        let held = self.held()?;
-        let changed = |at: &usize| bytes(&held[*at]) != bytes(&self.before[*at]);
-        match (0..held.len()).find(changed) {
-            None => Ok(()),
-            Some(at) => {
-                let at = at as isize - self.range.start as isize;
-                Err(flaw!("`{name}` was changed at element {at}"))
-            }
-        }
+        let now = self.memory_content()?;
+        let Some(i) = self.first_change(&now, 0..now.len()) else { return Ok(()) };
+        let i = i as isize - self.range.start as isize;
+        Err(flaw!("changed element {i} of `{name}`, which must stay as it was"))
     }
 
-    /// All elements of the memory, as the device holds them if its side is current.
-    fn held(&self) -> Result<Vec<T>> {
-        let mut held = vec![T::zeroed(); self.before.len()];
-        let to = bytemuck::cast_slice_mut(&mut held);
+    fn first_change(&self, now: &[T], mut among: impl Iterator<Item = usize>) -> Option<usize> {
+        among.find(|&i| bytemuck::bytes_of(&now[i]) != bytemuck::bytes_of(&self.before[i]))
+    }
+
+    /// Returns all elements of the memory, from the device if its side is valid.
+    fn memory_content(&self) -> Result<Vec<T>> {
+        let mut content = vec![T::zeroed(); self.before.len()];
+        let bytes = bytemuck::cast_slice_mut(&mut content);
         match self.memory.head() {
             Head::HeadAtDevice | Head::Synced => {
-                self.memory.device_handle().download(self.memory.device()?, 0, to)?;
+                self.memory.device_handle().download(self.memory.device()?, 0, bytes)?;
             }
-            Head::HeadAtHost | Head::Uninitialized => to.copy_from_slice(self.memory.host()?),
+            Head::HeadAtHost | Head::Uninitialized => bytes.copy_from_slice(self.memory.host()?),
         }
-        Ok(held)
+        Ok(content)
     }
 }
 
-/// What an output holds that a kernel overwrites without reading it: NaN spreads.
+/// Returns the content of an output that a kernel must overwrite without reading it: NaN, which
+/// spreads.
 pub(super) fn unset<T: Element>(len: usize) -> Vec<T> {
     vec![T::from_f64(f64::NAN); len]
 }
 
-/// As [`unset`], for indices and counts.
+/// Like [`unset`], but for indices and counts.
 pub(super) const UNSET: u32 = 0x7f7f_7f7f;
 
-/// Element `i` of a guard: NaN or huge, so that a sum that takes it in is far off.
+/// Returns element `i` of a guard: NaN or huge, so that a sum which includes it is far off.
 fn guard<T: Storable>(i: usize) -> T {
     let mut guard = T::zeroed();
     let bytes = bytemuck::bytes_of_mut(&mut guard);
@@ -150,8 +141,4 @@ fn guard<T: Storable>(i: usize) -> T {
         *low = 0x40 + i as u8 % 0x20;
     }
     guard
-}
-
-fn bytes<T: Storable>(element: &T) -> &[u8] {
-    bytemuck::bytes_of(element)
 }

@@ -1,48 +1,27 @@
-//! What a run of the kit found.
+//! The report of a run of all checks.
 
-use super::{Coverage, Failure};
-use crate::element::DType;
+use super::{
+    check::{CheckResult, Outcome},
+    coverage::Coverage,
+    failure::Failure,
+};
 
-/// What every check found on every element type that it is about.
+/// The results of all checks on a device.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// [`Memory::name`](crate::Memory::name) of the device.
     pub device: String,
-    /// In the order of [`NAMES`](super::NAMES).
+    /// One result per check and element type, in the order of [`NAMES`](super::NAMES).
     pub findings: Vec<CheckResult>,
 }
 
-/// What a check found on one element type.
-#[derive(Clone, Debug)]
-pub struct CheckResult {
-    /// The check.
-    pub check: &'static str,
-    /// The kernel that it is about, if it is about one.
-    pub kernel: Option<&'static str>,
-    /// The element type, if it is about one.
-    pub element: Option<DType>,
-    /// How it came out.
-    pub outcome: Outcome,
-}
-
-/// How a check came out.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// Passed; and if it is about a kernel, the device never left that to the host.
-    Native,
-    /// Passed, and in some case the host computed for the device.
-    Fallback,
-    /// Not passed.
-    Failed(Failure),
-}
-
 impl Report {
-    /// Whether nothing failed.
+    /// Returns whether every check passed.
     pub fn passed(&self) -> bool {
         self.failures().next().is_none()
     }
 
-    /// What failed.
+    /// Returns the failures.
     pub fn failures(&self) -> impl Iterator<Item = &Failure> {
         self.findings.iter().filter_map(|finding| match &finding.outcome {
             Outcome::Failed(failure) => Some(failure),
@@ -50,8 +29,8 @@ impl Report {
         })
     }
 
-    /// Which kernels the device computes itself.
+    /// Returns the table of native kernels.
     pub fn coverage(&self) -> Coverage<'_> {
-        Coverage::new(self)
+        Coverage::new(&self.device, &self.findings)
     }
 }

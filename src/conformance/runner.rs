@@ -1,4 +1,4 @@
-//! Where a check stands: the device, and the cases that it is tried on.
+//! Runs one check: the device under test, and its fixed and random cases.
 
 use super::failure::{CaseFailure, Verdict};
 use crate::device::Device;
@@ -8,22 +8,22 @@ use proptest::{
 };
 use std::fmt::Debug;
 
-/// Attempts to find a smaller case that fails.
+/// Attempts to shrink a random case that fails.
 const SHRINKS: u32 = 256;
 
-/// A device on trial and the source of its cases.
+/// The device under test and the source of random cases.
 pub(super) struct CheckRunner<'d, D: Device> {
     /// The device.
     pub(super) device: &'d D,
     /// Seed of this check on this element type.
     pub(super) seed: u64,
-    /// Random cases to draw.
+    /// Number of random cases.
     pub(super) cases: u32,
 }
 
 impl<D: Device> CheckRunner<'_, D> {
-    /// Tries the cases given, in order: the corners that chance might miss.
-    pub(super) fn all<C: Debug>(
+    /// Tries fixed cases, in order: the ones that random cases might miss.
+    pub(super) fn try_cases<C: Debug>(
         &self,
         cases: impl IntoIterator<Item = C>,
         test: impl Fn(&C) -> Verdict,
@@ -34,19 +34,19 @@ impl<D: Device> CheckRunner<'_, D> {
         Ok(())
     }
 
-    /// Tries random cases; of one that fails, finds a smallest. The same seed draws the same cases,
-    /// of which fewer are a prefix of more.
-    pub(super) fn each<S: Strategy>(
+    /// Tries random cases, and shrinks one that fails. The same seed draws the same cases; fewer
+    /// cases are a prefix of more.
+    pub(super) fn try_random<S: Strategy>(
         &self,
         strategy: S,
         test: impl Fn(&S::Value) -> Verdict,
     ) -> Verdict {
-        draw(self.seed, self.cases, &strategy, &test)
+        run(self.seed, self.cases, &strategy, &test)
     }
 }
 
-/// [`CheckRunner::each`], compiled once for a kind of cases, whatever the device.
-fn draw<S: Strategy>(
+/// [`CheckRunner::try_random`], compiled once per type of case instead of once per device.
+fn run<S: Strategy>(
     seed: u64,
     cases: u32,
     strategy: &S,
@@ -62,6 +62,6 @@ fn draw<S: Strategy>(
         TestError::Fail(why, case) => {
             CaseFailure(why.message().to_owned()).in_case("smallest case", &case)
         }
-        TestError::Abort(why) => CaseFailure(format!("no cases: {why}")),
+        TestError::Abort(why) => CaseFailure(format!("no random cases: {why}")),
     })
 }

@@ -1,9 +1,9 @@
-//! What kind of database a path holds.
+//! Detection of LMDB and LevelDB databases.
 
 use std::{fs::File, io::Read, path::Path};
 
-/// Caffe's `backend`, told by what is there: `backend: LEVELDB` is Caffe's default, and so says
-/// nothing.
+/// Caffe's `backend`, detected from the files of the database. The field itself is ignored, because
+/// its default is `LEVELDB`.
 #[derive(Clone, Copy)]
 pub(super) enum Database {
     Lmdb,
@@ -11,25 +11,25 @@ pub(super) enum Database {
 }
 
 impl Database {
-    /// The kind of the database at `path`, or why there is none.
-    pub(super) fn at(path: &Path) -> Result<Self, &'static str> {
+    /// Returns the kind of the database at `path`, or why none was found.
+    pub(super) fn detect(path: &Path) -> Result<Self, &'static str> {
         if path.join("data.mdb").is_file() {
             Ok(Self::Lmdb)
         } else if path.join("CURRENT").is_file() {
             Ok(Self::LevelDb)
         } else if path.is_dir() {
-            Err("this folder is no database: it has neither `data.mdb`, as LMDB, nor `CURRENT`, \
-                 as LevelDB")
+            Err("this directory is not a database: it has neither LMDB's `data.mdb` nor \
+                 LevelDB's `CURRENT`")
         } else if !path.exists() {
-            Err("there is no database of this path")
+            Err("no database has this path")
         } else if is_lmdb(path) {
             Ok(Self::Lmdb)
         } else {
-            Err("this file is no database")
+            Err("this file is not a database")
         }
     }
 
-    /// The scheme of its sources.
+    /// Returns the scheme of its sources.
     pub(super) fn scheme(self) -> &'static str {
         match self {
             Self::Lmdb => "lmdb",
@@ -37,19 +37,19 @@ impl Database {
         }
     }
 
-    /// What is said where that scheme is not known.
-    pub(super) fn refusal(self) -> &'static str {
+    /// Returns the error message for a registry without that scheme.
+    pub(super) fn unsupported(self) -> &'static str {
         match self {
-            Self::Lmdb => "an LMDB database, and no scheme `lmdb` is known",
+            Self::Lmdb => "an LMDB database, but no scheme `lmdb` is registered",
             Self::LevelDb => {
-                "a LevelDB database, which is not read: make it an LMDB one, by `cortado \
-                 convert-mnist` or `cortado convert-imageset` from what it was made from"
+                "LevelDB databases are not supported; convert the original data to LMDB with \
+                 `cortado convert-mnist` or `cortado convert-imageset`"
             }
         }
     }
 }
 
-/// Whether a file starts as LMDB's do, after the 16 bytes of a page's header.
+/// Returns whether the file has LMDB's magic number after the 16 bytes of a page header.
 fn is_lmdb(path: &Path) -> bool {
     let mut start = [0; 20];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));

@@ -1,4 +1,4 @@
-//! Rows of the datasets in HDF5 files.
+//! Rows of datasets in HDF5 files, the source of Caffe's HDF5Data layer.
 
 #[cfg(not(feature = "hdf5"))]
 mod disabled;
@@ -21,41 +21,42 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The rows of datasets in the files that a list names, one a line, round and round.
+/// The rows of datasets in the HDF5 files that a list file names, one path a line. After the last
+/// row, the first one follows again.
 ///
-/// A row is what lies at one place of the first axis, in each dataset. In order, rows are read some
-/// at a time; shuffled, a file at a time. What comes when depends on the key alone.
+/// A row is the part of each dataset at one index of the first axis. Without shuffling, a few rows
+/// are read at a time; with shuffling, all rows of a file. The order depends on the key only.
 #[doc(alias = "HDF5DataLayer")]
 pub struct Hdf5Rows {
     files: Vec<PathBuf>,
     names: Vec<String>,
-    /// Of a row of each dataset.
+    /// Shape of a row of each dataset.
     shapes: Vec<Vec<usize>>,
     shuffle: Option<RngKey>,
-    /// Rows read at once, where they come in order.
+    /// Rows read at a time without shuffling.
     slice: usize,
-    /// The files' order in this round, and the place in it.
-    order: Vec<usize>,
-    place: usize,
-    /// How often an order was drawn.
-    drawn: u64,
+    /// The order of the files in this epoch, and the position of the open one in it.
+    file_order: Vec<usize>,
+    position: usize,
+    /// Number of shuffles so far.
+    shuffles: u64,
     file: Datasets,
     rows: usize,
     row: usize,
-    /// The rows' order in this file, if shuffled, else empty.
-    mixed: Vec<usize>,
-    /// Which rows are held, and their values for each dataset.
-    held: Range<usize>,
+    /// The order of the rows in this file if shuffled, else empty.
+    row_order: Vec<usize>,
+    /// The rows in memory, and their values for each dataset.
+    loaded: Range<usize>,
     values: Vec<Vec<f64>>,
 }
 
 impl Hdf5Rows {
-    /// The datasets of these `names`, read `slice` rows at a time.
+    /// Opens the datasets of these `names`, which are read `slice` rows at a time.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::InvalidData`] for a list without files, a dataset that is not there or
-    /// not of numbers, datasets of unlike numbers of rows, or no rows; without the feature `hdf5`,
-    /// for all.
+    /// [`Error::Io`]; [`Error::InvalidData`] for a list without files, a missing dataset or one that
+    /// has no numbers or no rows, and datasets with different numbers of rows. Without the feature
+    /// `hdf5`, [`Error::InvalidData`] always.
     pub fn open(
         list: impl AsRef<Path>,
         names: &[String],
@@ -66,11 +67,11 @@ impl Hdf5Rows {
         let text = fs::read_to_string(list).map_err(|error| Error::io(list, error))?;
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
         let files: Vec<PathBuf> = lines.map(Into::into).collect();
-        let mut order: Vec<_> = (0..files.len()).collect();
-        let mut drawn = 0;
-        mix(shuffle, &mut drawn, &mut order);
-        let Some(first) = order.first().map(|&first| &files[first]) else {
-            return Err(Error::InvalidData(format!("{}: it lists no files", list.display())));
+        let mut file_order: Vec<_> = (0..files.len()).collect();
+        let mut shuffles = 0;
+        shuffle_order(shuffle, &mut shuffles, &mut file_order);
+        let Some(first) = file_order.first().map(|&first| &files[first]) else {
+            return Err(Error::InvalidData(format!("{}: lists no files", list.display())));
         };
         let (file, rows, shapes) = open(first, names)?;
         let mut opened = Self {
@@ -79,93 +80,94 @@ impl Hdf5Rows {
             shapes,
             shuffle,
             slice: slice.max(1),
-            order,
-            place: 0,
-            drawn,
+            file_order,
+            position: 0,
+            shuffles,
             file,
             rows,
             row: 0,
-            mixed: Vec::new(),
-            held: 0..0,
+            row_order: Vec::new(),
+            loaded: 0..0,
             values: vec![Vec::new(); names.len()],
         };
-        opened.mix_rows();
+        opened.shuffle_rows();
         Ok(opened)
     }
 
-    /// Shapes of a row of each dataset.
+    /// Returns the shape of a row of each dataset.
     pub fn shapes(&self) -> &[Vec<usize>] {
         &self.shapes
     }
 
-    /// The next row: its values in each dataset.
+    /// Returns the values of the next row in each dataset.
     ///
     /// # Errors
-    /// Those of opening the next file; [`Error::Shape`] if its rows have another shape.
+    /// Those of [`open`](Self::open) for the next file; [`Error::Shape`] if its rows have another
+    /// shape.
     pub fn read(&mut self) -> Result<impl Iterator<Item = &[f64]>> {
         if self.row == self.rows {
             self.next_file()?;
         }
-        let row = self.mixed.get(self.row).copied().unwrap_or(self.row);
-        if !self.held.contains(&row) {
-            let held = match self.mixed.is_empty() {
+        let row = self.row_order.get(self.row).copied().unwrap_or(self.row);
+        if !self.loaded.contains(&row) {
+            let range = match self.row_order.is_empty() {
                 true => row..self.rows.min(row.saturating_add(self.slice)),
                 false => 0..self.rows,
             };
-            self.held = 0..0;
+            self.loaded = 0..0;
             for (name, values) in self.names.iter().zip(&mut self.values) {
-                *values = self.file.read(name, &held)?;
+                *values = self.file.read(name, &range)?;
             }
-            self.held = held;
+            self.loaded = range;
         }
         self.row += 1;
-        let at = row - self.held.start;
+        let index = row - self.loaded.start;
         let rows = self.shapes.iter().zip(&self.values);
         Ok(rows.map(move |(shape, values)| {
             let len = shape.iter().product();
-            &values[at * len..][..len]
+            &values[index * len..][..len]
         }))
     }
 
-    /// Goes to the start of the next file.
+    /// Moves to the start of the next file.
     fn next_file(&mut self) -> Result<()> {
-        let mut place = self.place + 1;
-        if place == self.order.len() {
-            place = 0;
-            mix(self.shuffle, &mut self.drawn, &mut self.order);
+        let mut position = self.position + 1;
+        if position == self.file_order.len() {
+            position = 0;
+            shuffle_order(self.shuffle, &mut self.shuffles, &mut self.file_order);
         }
-        // The one file there is stays open.
-        if self.order.len() > 1 {
-            let path = &self.files[self.order[place]];
+        // A single file stays open.
+        if self.file_order.len() > 1 {
+            let path = &self.files[self.file_order[position]];
             let (file, rows, shapes) = open(path, &self.names)?;
             if shapes != self.shapes {
-                let why = format!("rows of shapes {shapes:?} after {:?}", self.shapes);
+                let why = format!("rows have shapes {shapes:?} after {:?}", self.shapes);
                 return Err(Error::Shape(format!("{}: {why}", path.display())));
             }
-            (self.file, self.rows, self.held) = (file, rows, 0..0);
+            (self.file, self.rows, self.loaded) = (file, rows, 0..0);
         }
-        (self.place, self.row) = (place, 0);
-        self.mix_rows();
+        (self.position, self.row) = (position, 0);
+        self.shuffle_rows();
         Ok(())
     }
 
-    fn mix_rows(&mut self) {
+    fn shuffle_rows(&mut self) {
         if self.shuffle.is_some() {
-            self.mixed = (0..self.rows).collect();
-            mix(self.shuffle, &mut self.drawn, &mut self.mixed);
+            self.row_order = (0..self.rows).collect();
+            shuffle_order(self.shuffle, &mut self.shuffles, &mut self.row_order);
         }
     }
 }
 
-/// Mixes an order with the stream of the next number.
-fn mix(key: Option<RngKey>, drawn: &mut u64, order: &mut [usize]) {
+/// Shuffles `order` with a random stream of its own: the child of `key` with number `shuffles`.
+fn shuffle_order(key: Option<RngKey>, shuffles: &mut u64, order: &mut [usize]) {
     if let Some(key) = key {
-        order.shuffle(&mut key.child(*drawn).rng());
-        *drawn += 1;
+        order.shuffle(&mut key.child(*shuffles).rng());
+        *shuffles += 1;
     }
 }
 
-/// A file, the rows of its datasets, and the shape of a row of each.
+/// Opens a file. Returns it, the number of rows, and the shape of a row of each dataset.
 fn open(path: &Path, names: &[String]) -> Result<(Datasets, usize, Vec<Vec<usize>>)> {
     let file = Datasets::open(path)?;
     let invalid = |why: String| Error::InvalidData(format!("{}: {why}", path.display()));
@@ -173,12 +175,15 @@ fn open(path: &Path, names: &[String]) -> Result<(Datasets, usize, Vec<Vec<usize
     for name in names {
         let shape = file.shape(name)?;
         let Some((&count, rest)) = shape.split_first() else {
-            return Err(invalid(format!("`{name}` is one number, without rows")));
+            return Err(invalid(format!("dataset `{name}` is a scalar, without rows")));
         };
         let first = *rows.get_or_insert(count);
-        if count != first || count == 0 {
-            let why = format!("`{name}` has {count} rows, `{}` {first}", names[0]);
-            return Err(invalid(if count == 0 { format!("`{name}` has no rows") } else { why }));
+        if count == 0 {
+            return Err(invalid(format!("dataset `{name}` has no rows")));
+        }
+        if count != first {
+            let why = format!("dataset `{name}` has {count} rows, but `{}` has {first}", names[0]);
+            return Err(invalid(why));
         }
         shapes.push(rest.to_vec());
     }

@@ -1,13 +1,11 @@
-//! Images and labels in IDX files, as MNIST comes in.
+//! IDX files of images and labels, the format of MNIST.
 //!
-//! Format: <https://yann.lecun.com/exdb/mnist/>: a magic number whose third byte tells the type
-//! of the values (8: unsigned bytes) and whose fourth tells the number of axes, then the extents
-//! (32 bits each, big-endian), then the values.
+//! Format: <https://yann.lecun.com/exdb/mnist/>. The third byte of the magic number is the type of
+//! the values (8: unsigned bytes), the fourth the number of axes. The extents follow (32 bits each,
+//! big-endian), then the values.
 
-use crate::{
-    data::{Record, Source},
-    error::{Error, Result},
-};
+use super::{record::Record, source::Source};
+use crate::error::{Error, Result};
 use flate2::bufread::MultiGzDecoder;
 use std::{
     fs::File,
@@ -15,8 +13,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A pair of IDX files, one of images and one of labels, as they are or gzipped. Their content is
-/// held in memory.
+/// Images and labels from a pair of IDX files, gzipped or not. Holds their content in memory.
 pub struct IdxSource {
     name: String,
     shape: [usize; 3],
@@ -26,8 +23,8 @@ pub struct IdxSource {
 }
 
 impl IdxSource {
-    /// Reads `PREFIX-images-idx3-ubyte` and `PREFIX-labels-idx1-ubyte`, or files of these names
-    /// with `.gz` at the end.
+    /// Reads `PREFIX-images-idx3-ubyte` and `PREFIX-labels-idx1-ubyte`, or the files with `.gz`
+    /// appended to these names.
     ///
     /// # Errors
     /// Those of [`open_files`](Self::open_files).
@@ -38,23 +35,23 @@ impl IdxSource {
         Ok(Self { name: format!("idx:{prefix}"), ..Self::open_files(&images, &labels)? })
     }
 
-    /// Reads a file of images and one of their labels.
+    /// Reads a file of images and a file of their labels.
     ///
     /// # Errors
-    /// [`Error::Io`] for a file that cannot be read, [`Error::InvalidData`] for one that is not
-    /// what it should be: another magic number, no images, fewer or more bytes than its header
-    /// promises, as many images as not labels. Each names the file.
+    /// [`Error::Io`] for a file that cannot be read. [`Error::InvalidData`] for another magic number,
+    /// no images, fewer or more bytes than the header states, or numbers of images and labels that
+    /// differ. Each names the file.
     pub fn open_files(images: impl AsRef<Path>, labels: impl AsRef<Path>) -> Result<Self> {
         let (images_path, labels_path) = (images.as_ref(), labels.as_ref());
         let ([count, height, width], images) = load(images_path)?;
         let ([label_count], labels) = load(labels_path)?;
         if images.is_empty() {
-            let why = format!("{count} images of {height} x {width}: nothing to read");
+            let why = format!("no pixels: {count} images of {height} x {width}");
             return Err(invalid(images_path, why));
         }
         if count != label_count {
             let images = images_path.display();
-            let why = format!("{label_count} labels, but {images} holds {count} images");
+            let why = format!("{label_count} labels, but {images} has {count} images");
             return Err(invalid(labels_path, why));
         }
         let name = format!("idx:{}", images_path.display());
@@ -87,7 +84,7 @@ impl Source for IdxSource {
     }
 }
 
-/// The file at `path`, or else at `path.gz`.
+/// Returns `path`, or `path.gz` if there is no file at `path`.
 fn find(path: &str) -> Result<PathBuf> {
     let zipped = format!("{path}.gz");
     if Path::new(path).exists() {
@@ -95,7 +92,7 @@ fn find(path: &str) -> Result<PathBuf> {
     } else if Path::new(&zipped).exists() {
         Ok(zipped.into())
     } else {
-        let why = io::Error::new(ErrorKind::NotFound, "there is no such file, nor one with .gz");
+        let why = io::Error::new(ErrorKind::NotFound, "file not found, with or without .gz");
         Err(Error::io(path, why))
     }
 }
@@ -104,27 +101,27 @@ fn invalid(path: &Path, why: impl std::fmt::Display) -> Error {
     Error::InvalidData(format!("{}: {why}", path.display()))
 }
 
-/// Extents and values of an IDX file of unsigned bytes with `AXES` axes.
+/// Reads extents and values of an IDX file of unsigned bytes with `AXES` axes.
 fn load<const AXES: usize>(path: &Path) -> Result<([usize; AXES], Vec<u8>)> {
     let file = File::open(path).map_err(|error| Error::io(path, error))?;
     let stored = file.metadata().map_err(|error| Error::io(path, error))?.len();
     let mut file = BufReader::new(file);
-    // By content, because some programs unpack a file and leave its name.
-    let zipped = file.fill_buf().map_err(|error| Error::io(path, error))?.starts_with(&GZIP);
+    // Check the content, because some programs unpack a file without renaming it.
+    let zipped = file.fill_buf().map_err(|error| Error::io(path, error))?.starts_with(&GZIP_MAGIC);
     if zipped {
-        parse(path, MultiGzDecoder::new(file), stored.saturating_mul(DEFLATE_LIMIT))
+        parse(path, MultiGzDecoder::new(file), stored.saturating_mul(MAX_DEFLATE_RATIO))
     } else {
         parse(path, file, stored)
     }
 }
 
-/// How a gzip file starts; an IDX file starts with zeros.
-const GZIP: [u8; 2] = [0x1f, 0x8b];
-/// Deflate makes at most this many bytes of one (RFC 1951: 258 bytes for two bits), and so
-/// bounds how far the header of a gzipped file can lie.
-const DEFLATE_LIMIT: u64 = 1032;
+/// First bytes of a gzip file. An IDX file starts with zeros.
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+/// Maximum ratio of unpacked to packed bytes of deflate (RFC 1951: 258 bytes for two bits). Bounds
+/// the size that the header of a packed file can claim.
+pub(super) const MAX_DEFLATE_RATIO: u64 = 1032;
 
-/// Reads header and values from `file`, which can hold at most `limit` bytes.
+/// Reads header and values from `file`, which contains at most `limit` bytes.
 fn parse<const AXES: usize>(
     path: &Path,
     mut file: impl Read,
@@ -133,37 +130,34 @@ fn parse<const AXES: usize>(
     let mut word = || -> Result<u32> {
         let mut bytes = [0; 4];
         file.read_exact(&mut bytes).map_err(|error| match error.kind() {
-            ErrorKind::UnexpectedEof => invalid(path, "ends within its header"),
+            ErrorKind::UnexpectedEof => invalid(path, "the file ends within the header"),
             _ => Error::io(path, error),
         })?;
         Ok(u32::from_be_bytes(bytes))
     };
     let (magic, want) = (word()?, 0x0800 | AXES as u32);
     if magic != want {
-        let why =
-            format!("magic number 0x{magic:08x}; an IDX file of {AXES} axes has 0x{want:08x}");
+        let why = format!("magic number 0x{magic:08x}, 0x{want:08x} needed for {AXES} axes");
         return Err(invalid(path, why));
     }
     let mut extents = [0; AXES];
     for extent in &mut extents {
         *extent = word()? as usize;
     }
-    let promised = format!("its header promises {extents:?} bytes");
+    let header = format!("the header states {extents:?} bytes");
     let len = extents.iter().try_fold(1usize, |len, &extent| len.checked_mul(extent));
     let len = len
         .filter(|&len| len as u64 <= limit)
-        .ok_or_else(|| invalid(path, format!("{promised}, more than the file can hold")))?;
+        .ok_or_else(|| invalid(path, format!("{header}, more than the file can contain")))?;
     let mut values = Vec::new();
-    values
-        .try_reserve_exact(len)
-        .map_err(|_| Error::OutOfMemory { device: "host".into(), bytes: len })?;
+    values.try_reserve_exact(len).map_err(|_| Error::out_of_host_memory(len))?;
     let got = file.by_ref().take(len as u64).read_to_end(&mut values);
     let got = got.map_err(|error| Error::io(path, error))?;
     if got < len {
-        return Err(invalid(path, format!("{promised}, but only {got} follow")));
+        return Err(invalid(path, format!("{header}, but only {got} follow")));
     }
     if file.read(&mut [0]).map_err(|error| Error::io(path, error))? > 0 {
-        return Err(invalid(path, format!("{promised}, but more follow")));
+        return Err(invalid(path, format!("{header}, but more follow")));
     }
     Ok((extents, values))
 }
@@ -187,7 +181,7 @@ mod tests {
         encoder.finish().unwrap()
     }
 
-    /// A directory with the two files, and the prefix of their paths.
+    /// Writes the two files. Returns their directory and the prefix of their paths.
     fn pair(images: &[u8], labels: &[u8]) -> (TempDir, String) {
         let dir = tempfile::tempdir().unwrap();
         let prefix = dir.path().join("t").display().to_string();
@@ -218,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn records_come_in_order_and_round_again() {
+    fn records_come_in_file_order_and_repeat() {
         let (_dir, prefix) = pair(&images(), &labels());
         let mut idx = IdxSource::open(&*prefix).unwrap();
         assert_eq!((idx.describe(), idx.records()), (format!("idx:{prefix}"), Some(3)));
@@ -237,7 +231,7 @@ mod tests {
         fs::remove_file(&plain).unwrap();
         fs::write(format!("{plain}.gz"), zip(&images())).unwrap();
         assert_eq!(next(&mut IdxSource::open(&*prefix).unwrap()), (vec![1, 2], 7));
-        // Unpacked under its old name; packed under the plain one.
+        // An unpacked file with `.gz`, then a packed one without.
         fs::write(format!("{plain}.gz"), images()).unwrap();
         assert_eq!(next(&mut IdxSource::open(&*prefix).unwrap()), (vec![1, 2], 7));
         fs::write(plain, zip(&images())).unwrap();
@@ -245,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_file_is_named() {
+    fn a_missing_file_is_named_in_the_error() {
         let (_dir, prefix) = pair(&images(), &labels());
         fs::remove_file(format!("{prefix}-labels-idx1-ubyte")).unwrap();
         let error = IdxSource::open(&*prefix).err().unwrap();
@@ -254,21 +248,23 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_something_else_are_refused_by_name() {
-        let swapped = error(&labels(), &images());
-        assert!(swapped.contains("t-images-idx3-ubyte: magic number 0x00000801;"), "{swapped}");
-        let wrong = error(&images(), &file(0x0000_0d01, &[3], &[0; 12]));
-        assert!(wrong.contains("t-labels-idx1-ubyte: magic number 0x00000d01;"), "{wrong}");
-        let empty = error(&[], &labels());
-        assert!(empty.contains("t-images-idx3-ubyte: ends within its header"), "{empty}");
-        let none = error(&file(0x803, &[0, 28, 28], &[]), &file(0x801, &[0], &[]));
-        assert!(none.contains("0 images of 28 x 28: nothing to read"), "{none}");
-        let fewer = error(&images(), &file(0x801, &[2], &[7, 8]));
-        assert!(fewer.contains("2 labels, but ") && fewer.contains("holds 3 images"), "{fewer}");
+    fn files_of_another_format_are_named_in_the_error() {
+        let (no_images, no_labels) = (file(0x803, &[0, 28, 28], &[]), file(0x801, &[0], &[]));
+        let (floats, two_labels) = (file(0x0d01, &[3], &[0; 12]), file(0x801, &[2], &[7, 8]));
+        for (images, labels, parts) in [
+            (&labels(), &images(), ["t-images-idx3-ubyte: ", "magic number 0x00000801, "]),
+            (&images(), &floats, ["t-labels-idx1-ubyte: ", "magic number 0x00000d01, "]),
+            (&vec![], &labels(), ["t-images-idx3-ubyte: ", "the file ends within the header"]),
+            (&no_images, &no_labels, ["t-images-idx3-ubyte: ", "0 images of 28 x 28"]),
+            (&images(), &two_labels, ["2 labels, but ", "has 3 images"]),
+        ] {
+            let text = error(images, labels);
+            assert!(parts.iter().all(|part| text.contains(part)), "{text}");
+        }
     }
 
     #[test]
-    fn truncated_and_overlong_files_are_refused() {
+    fn truncated_and_overlong_files_are_rejected() {
         let images = images();
         for len in 0..images.len() {
             let plain = error(&images[..len], &labels());
@@ -282,27 +278,27 @@ mod tests {
             assert!(text.contains("t-images-idx3-ubyte: "), "{text}");
         }
         let longer = error(&images, &[labels(), vec![0]].concat());
-        assert!(longer.contains("promises [3] bytes, but more follow"), "{longer}");
+        assert!(longer.contains("states [3] bytes, but more follow"), "{longer}");
     }
 
     #[test]
-    fn a_lying_header_allocates_nothing() {
+    fn a_header_that_claims_more_than_the_file_contains_is_rejected() {
         for extents in [[u32::MAX; 3], [u32::MAX, 1, 1], [1 << 20, 28, 28]] {
-            let lie = file(0x803, &extents, &[0; 64]);
-            for lie in [zip(&lie), lie] {
-                let text = error(&lie, &labels());
-                assert!(text.contains("more than the file can hold"), "{text}");
+            let images = file(0x803, &extents, &[0; 64]);
+            for images in [zip(&images), images] {
+                let text = error(&images, &labels());
+                assert!(text.contains("more than the file can contain"), "{text}");
             }
         }
     }
 
     #[test]
-    fn real_mnist() {
+    fn mnist_has_its_published_digit_counts() {
         let Ok(directory) = std::env::var("CORTADO_TESTDATA") else {
-            eprintln!("SKIPPED: set CORTADO_TESTDATA to run the reading of MNIST");
+            eprintln!("SKIPPED: set CORTADO_TESTDATA to run the test that reads MNIST");
             return;
         };
-        // Published: how often each digit occurs.
+        // The published counts of each digit.
         let train = [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949];
         let test = [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009];
         for (which, want) in [("train", train), ("t10k", test)] {

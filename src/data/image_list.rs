@@ -1,8 +1,9 @@
-//! Image files that a list names.
+//! Images named by a list file, the source of Caffe's ImageData layer.
 
 use super::{
-    Record, Source,
     image::{Color, Image},
+    record::Record,
+    source::Source,
 };
 use crate::{
     error::{Error, Result},
@@ -11,10 +12,10 @@ use crate::{
 use rand::seq::SliceRandom;
 use std::{fs, path::Path};
 
-/// The image files that a list names, one a line, each with a label after the last space.
+/// The images that a list file names. Each line is a path, a space and a label.
 ///
-/// A path may hold spaces, as in Caffe. Shuffled, each round has an order of its own, which depends
-/// on the key and the number of the round.
+/// A path may contain spaces, as in Caffe. With shuffling, each epoch has its own order, which depends
+/// on the key and the number of the epoch.
 #[doc(alias = "ImageDataLayer")]
 pub struct ImageList {
     name: String,
@@ -23,18 +24,19 @@ pub struct ImageList {
     color: Color,
     size: Option<[usize; 2]>,
     shuffle: Option<RngKey>,
-    /// What comes when in this round, if shuffled, else empty.
+    /// The order of this epoch if shuffled, else empty.
     order: Vec<usize>,
     next: usize,
-    round: u64,
+    epoch: u64,
 }
 
 impl ImageList {
-    /// The files of the list at `path`. Their paths are put after `root`, which ends in a slash if
-    /// it is a folder.
+    /// Opens the list at `path`. `root` is prepended to its paths, so a directory has to end with a
+    /// slash.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::InvalidData`] names the line that has no label, and a list without lines.
+    /// [`Error::Io`]; [`Error::InvalidData`] for an empty list, or a line without a label, which it
+    /// names.
     pub fn open(path: impl AsRef<Path>, root: impl Into<String>) -> Result<Self> {
         let path = path.as_ref();
         let files = read_list(path)?;
@@ -47,52 +49,52 @@ impl ImageList {
             shuffle: None,
             order: Vec::new(),
             next: 0,
-            round: 0,
+            epoch: 0,
         })
     }
 
-    /// Brings all images to `height × width` pixels.
+    /// Resizes all images to `height × width` pixels.
     #[must_use]
     pub fn resized(mut self, height: usize, width: usize) -> Self {
         self.size = Some([height, width]);
         self
     }
 
-    /// Mixes the files, anew for each round.
+    /// Shuffles the files, anew for each epoch.
     #[must_use]
     pub fn shuffled(mut self, key: RngKey) -> Self {
         self.shuffle = Some(key);
-        self.mix();
+        self.shuffle_epoch();
         self
     }
 
-    /// Paths below the root with their labels, in the order of the list.
+    /// Returns the paths, without the root, and labels in the order of the list.
     pub fn files(&self) -> &[(String, i32)] {
         &self.files
     }
 
-    /// As [`files`](Self::files), in the order of this round.
+    /// Like [`files`](Self::files), but in the order of this epoch.
     pub fn shuffled_files(&self) -> impl Iterator<Item = (String, i32)> {
-        (0..self.files.len()).map(|at| self.files[self.at(at)].clone())
+        (0..self.files.len()).map(|position| self.files[self.file_index(position)].clone())
     }
 
-    /// Which file comes at a place of this round.
-    fn at(&self, place: usize) -> usize {
-        self.order.get(place).copied().unwrap_or(place)
+    /// Returns the index in the list of the file at `position` of this epoch.
+    fn file_index(&self, position: usize) -> usize {
+        self.order.get(position).copied().unwrap_or(position)
     }
 
-    fn mix(&mut self) {
+    fn shuffle_epoch(&mut self) {
         if let Some(key) = self.shuffle {
             self.order = (0..self.files.len()).collect();
-            self.order.shuffle(&mut key.child(self.round).rng());
+            self.order.shuffle(&mut key.child(self.epoch).rng());
         }
     }
 
     fn advance(&mut self) {
         self.next += 1;
         if self.next == self.files.len() {
-            (self.next, self.round) = (0, self.round.wrapping_add(1));
-            self.mix();
+            (self.next, self.epoch) = (0, self.epoch.wrapping_add(1));
+            self.shuffle_epoch();
         }
     }
 }
@@ -111,7 +113,7 @@ impl Source for ImageList {
     }
 
     fn read(&mut self, record: &mut Record) -> Result<()> {
-        let (path, label) = &self.files[self.at(self.next)];
+        let (path, label) = &self.files[self.file_index(self.next)];
         let path = format!("{}{path}", self.root);
         let image = Image::read(&path, self.color)?;
         let stored = match self.size {
@@ -126,18 +128,18 @@ impl Source for ImageList {
 
     fn skip(&mut self, count: u64) -> Result<()> {
         let len = self.files.len() as u64;
-        let at = self.next as u64 + count % len;
-        let rounds = count / len + at / len;
-        self.next = (at % len) as usize;
-        if rounds > 0 {
-            self.round = self.round.wrapping_add(rounds);
-            self.mix();
+        let next = self.next as u64 + count % len;
+        let epochs = count / len + next / len;
+        self.next = (next % len) as usize;
+        if epochs > 0 {
+            self.epoch = self.epoch.wrapping_add(epochs);
+            self.shuffle_epoch();
         }
         Ok(())
     }
 }
 
-/// Paths and labels, a pair a line; lines with nothing but spaces are passed over.
+/// Reads the paths and labels. Skips blank lines.
 fn read_list(path: &Path) -> Result<Vec<(String, i32)>> {
     let text = fs::read_to_string(path).map_err(|error| Error::io(path, error))?;
     let mut files = Vec::new();
@@ -145,13 +147,13 @@ fn read_list(path: &Path) -> Result<Vec<(String, i32)>> {
         let pair = line.trim_end().rsplit_once(' ');
         let pair = pair.and_then(|(path, label)| Some((path.trim_end(), label.parse().ok()?)));
         let Some((file, label)) = pair.filter(|(file, _)| !file.is_empty()) else {
-            let why = "a path, a space and a label, which is an integer, are expected";
+            let why = "expected a path, a space and an integer label";
             return Err(Error::InvalidData(format!("{}:{}: {why}", path.display(), index + 1)));
         };
         files.push((file.to_owned(), label));
     }
     if files.is_empty() {
-        return Err(Error::InvalidData(format!("{}: it lists no images", path.display())));
+        return Err(Error::InvalidData(format!("{}: lists no images", path.display())));
     }
     Ok(files)
 }
@@ -168,14 +170,14 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_a_path_and_a_label() {
+    fn a_line_has_a_path_and_a_label() {
         let images = list("a b.jpg 3\n\nc.png -1 \r\n").unwrap();
         assert_eq!(images.files(), [("a b.jpg".to_owned(), 3), ("c.png".to_owned(), -1)]);
         for (text, want) in [
-            ("a.jpg 1\nb.jpg", "list.txt:2: a path, a space and a label"),
+            ("a.jpg 1\nb.jpg", "list.txt:2: expected a path, a space and an integer label"),
             ("a.jpg 1.5", "list.txt:1: "),
             (" 1", "list.txt:1: "),
-            ("\n", "list.txt: it lists no images"),
+            ("\n", "list.txt: lists no images"),
         ] {
             let error = list(text).err().unwrap().to_string();
             assert!(error.contains(want), "{error}");
@@ -183,38 +185,38 @@ mod tests {
     }
 
     #[test]
-    fn each_round_is_shuffled_anew_and_alike_for_a_key() {
+    fn each_epoch_has_its_own_order_which_depends_on_the_key_only() {
         let text: String = (0..40).map(|i| format!("{i}.png {i}\n")).collect();
-        let round = |images: &mut ImageList| {
+        let epoch = |images: &mut ImageList| {
             let order = images.order.clone();
             images.skip(40).unwrap();
             order
         };
         let shuffled = |key| list(&text).unwrap().shuffled(RngKey::new(key));
         let mut images = shuffled(1);
-        let (first, second) = (round(&mut images), round(&mut images));
+        let (first, second) = (epoch(&mut images), epoch(&mut images));
         assert_ne!(first, second);
         for order in [&first, &second] {
             let mut sorted = order.clone();
             sorted.sort_unstable();
             assert_eq!(sorted, (0..40).collect::<Vec<_>>());
         }
-        let mut again = shuffled(1);
-        assert_eq!([round(&mut again), round(&mut again)], [first.clone(), second]);
-        assert_ne!(round(&mut shuffled(2)), first);
+        let mut same_key = shuffled(1);
+        assert_eq!([epoch(&mut same_key), epoch(&mut same_key)], [first.clone(), second]);
+        assert_ne!(epoch(&mut shuffled(2)), first);
 
-        let (mut passed, mut skipped) = (shuffled(1), shuffled(1));
+        let (mut advanced, mut skipped) = (shuffled(1), shuffled(1));
         for count in [0, 3, 36, 1, 40, 95] {
-            (0..count).for_each(|_| passed.advance());
+            (0..count).for_each(|_| advanced.advance());
             skipped.skip(count).unwrap();
-            let place = |images: &ImageList| (images.next, images.round, images.order.clone());
-            assert_eq!(place(&skipped), place(&passed), "{count} more");
+            let state = |images: &ImageList| (images.next, images.epoch, images.order.clone());
+            assert_eq!(state(&skipped), state(&advanced), "after {count} more records");
         }
-        skipped.skip(u64::MAX).unwrap(); // at once
+        skipped.skip(u64::MAX).unwrap(); // takes constant time
     }
 
     #[test]
-    fn a_missing_file_is_named() {
+    fn a_missing_file_is_named_in_the_error() {
         let mut images = list("no such.png 1").unwrap();
         let error = images.read(&mut Record::default()).unwrap_err().to_string();
         assert!(error.starts_with("no such.png: "), "{error}");

@@ -1,33 +1,33 @@
-//! Batches for nets: where records come from, what is done to them, and the threads that prepare
-//! them ahead of time.
+//! Batches of data for nets: sources of records, transformations, and prefetching threads.
 //!
-//! Decisions:
-//! - A [`Source`] is read by one thread, in order, however many take its records in turn
-//!   ([`DataReader`]); kinds of sources are an open registry of schemes, [`SourceRegistry`].
-//! - Databases are LMDB's, read and written without its C library: see [`LmdbReader`].
-//! - What is random is a function of a key and of the record's number: the same seed gives the
-//!   same batches, whatever the threads.
-//! - A fixed number of batches goes round between a thread and the net, and of records between
-//!   threads ([`QueuePair`]); whoever waits on a queue wakes when it is closed: nothing hangs.
+//! - One thread reads a [`Source`] in order, for one or more [`DataReader`]s that take the records in
+//!   turn. [`SourceRegistry`] maps schemes to sources, and callers can register their own.
+//! - LMDB databases are read and written without the C library: see [`LmdbReader`].
+//! - Random choices depend only on a key and the record's number. So a seed gives bit-identical
+//!   batches for any number of threads.
+//! - A fixed number of batches circulates between a thread and the net, and of records between threads
+//!   ([`QueuePair`]). Closing a queue wakes all waiting threads, so none blocks forever.
 
 mod database_kind;
+mod datum;
 mod digits;
 mod hdf5;
 mod idx;
 mod image;
 mod image_list;
 mod lmdb;
-mod queue_pair;
 mod prefetch;
 mod queue;
+mod queue_pair;
 mod reader;
 mod record;
 mod source;
+mod source_registry;
 #[cfg(test)]
 mod testing;
-mod worker_thread;
 mod transform;
 mod window_crops;
+mod worker_thread;
 
 pub use digits::DigitsSource;
 pub use hdf5::Hdf5Rows;
@@ -35,11 +35,12 @@ pub use idx::IdxSource;
 pub use image::{Color, Image};
 pub use image_list::ImageList;
 pub use lmdb::{LmdbReader, LmdbSource, LmdbWriter};
-pub use queue_pair::QueuePair;
 pub use prefetch::{Batch, PrefetchOptions, Prefetcher};
 pub use queue::{BlockingQueue, QueueError};
+pub use queue_pair::QueuePair;
 pub use reader::DataReader;
 pub use record::{Record, RecordValues};
-pub use source::{Source, SourceRegistry};
+pub use source::Source;
+pub use source_registry::SourceRegistry;
 pub use transform::DataTransformer;
 pub use window_crops::WindowCrops;

@@ -1,155 +1,141 @@
-//! Batches prepared ahead of time, by a thread of their own.
+//! A thread that prepares batches ahead of the net.
 
+mod batch;
 mod worker;
 
+pub use batch::Batch;
+
+use super::{
+    queue::QueueError,
+    queue_pair::QueuePair,
+    reader::DataReader,
+    transform::DataTransformer,
+    worker_thread::{JoinOnDrop, WorkerError, catch_panic},
+};
 use crate::{
-    blob::Blob,
-    data::{
-        DataReader, DataTransformer, QueueError, QueuePair,
-        worker_thread::{JoinOnDrop, WorkerError, catch_panic},
-    },
     device::Device,
     element::Element,
     error::{Error, Result},
     memory::ledger,
 };
-use worker::BatchFiller;
 use std::{
     fmt,
     sync::Arc,
     time::{Duration, Instant},
 };
+use worker::BatchFiller;
 
-/// Records made ready for a net.
-///
-/// A batch may be overwritten as soon as it is given back: what brings it to the device is
-/// finished before the net gets it, and what the net has queued on the device by then comes
-/// before what is brought there next ([`SyncedMemory::prefetch`](crate::SyncedMemory::prefetch)).
-#[derive(Debug)]
-pub struct Batch<T: Element, D: Device> {
-    /// Batch × channels × height × width.
-    pub data: Blob<T, D>,
-    /// One label a record.
-    pub label: Blob<T, D>,
-}
-
-/// How batches are prepared.
+/// Batch size, number of batches and threads of a [`Prefetcher`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrefetchOptions {
-    /// Records in each.
+    /// Records in a batch.
     pub size: usize,
-    /// Batches prepared ahead, at most 1024.
+    /// Number of batches prepared ahead, at most 1024.
     pub depth: usize,
-    /// Threads that transform the records of a batch; 0 is as many as the machine runs at once.
-    /// They change no bit.
+    /// Number of threads that transform the records of a batch; 0 selects the number of the
+    /// machine's hardware threads. Results are bit-identical for any number.
     pub threads: usize,
 }
 
-/// A thread that transforms records, by several others if that pays, and brings them to the
-/// device while the net computes on earlier ones.
+/// A thread that transforms records and uploads them while the net computes on earlier ones.
 ///
-/// Batch j holds the reader's records from j · batch size on. A fixed number of batches goes
-/// round: taken by [`next`](Self::next), given back by [`recycle`](Self::recycle). The thread
-/// ends when this is dropped, which waits for it, and at its first error; the log is told of an
-/// error that befell batches which nobody took.
+/// Batch j holds the `size` records of the reader from j · `size` on. Large batches are transformed
+/// by several threads. A fixed number of batches is recycled: [`next`](Self::next) returns one,
+/// [`recycle`](Self::recycle) takes it back.
+///
+/// The thread ends at its first error, or when the prefetcher is dropped, which joins it. An error
+/// that [`next`](Self::next) never returned is logged.
 #[doc(alias = "BasePrefetchingDataLayer")]
 pub struct Prefetcher<T: Element, D: Device> {
     device: D,
     shared: Arc<Shared<T, D>>,
-    /// Ends the thread's waiting for records.
-    stop: Box<dyn Fn() + Send + Sync>,
+    /// Ends the thread's wait for records.
+    stop_reader: Box<dyn Fn() + Send + Sync>,
     shape: [usize; 4],
     depth: usize,
-    /// Batches taken and not given back.
-    out: usize,
-    waited: Duration,
-    /// Dropped, and so waited for, after the queues are closed.
+    /// Number of batches that the caller holds.
+    outstanding: usize,
+    wait_time: Duration,
+    /// Joined on drop, after `drop` has closed the queues.
     _thread: JoinOnDrop,
 }
 
 struct Shared<T: Element, D: Device> {
     name: String,
     batches: QueuePair<Batch<T, D>>,
-    /// What ended the thread, until the caller hears of it.
-    failure: WorkerError,
+    /// The error that ended the thread, until `next` returns it.
+    error: WorkerError,
 }
 
-/// Most batches prepared ahead: more would only fill the memory.
+/// Maximum number of batches prepared ahead. More would only use memory.
 const MAX_DEPTH: usize = 1024;
-/// How long a wait for data is nothing to speak of.
+/// A longer wait for data is logged.
 const SLOW_WAIT: Duration = Duration::from_secs(1);
 
 impl<T: Element, D: Device> Prefetcher<T, D> {
-    /// Waits for the first record, for its shape, and starts to prepare batches.
+    /// Waits for the first record, which gives the shape of all, and starts the thread.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if a batch's size is 0, the depth is not in 1 to 1024, or threads cannot be
-    /// started; those of the first record, which name source and record; those of [`Blob::new`]
-    /// and of [`Memory::fork_queue`](crate::Memory::fork_queue).
+    /// [`Error::InvalidInput`] if `size` is 0, `depth` is not in 1 to 1024, or a thread cannot be
+    /// started; those of reading the first record, with its source and number; those of
+    /// [`Blob::new`](crate::Blob::new) and [`Memory::fork_queue`](crate::Memory::fork_queue).
     pub fn new(
         device: &D,
         reader: DataReader,
         transformer: DataTransformer,
-        batches: PrefetchOptions,
+        options: PrefetchOptions,
     ) -> Result<Self> {
-        let PrefetchOptions { size, depth, threads } = batches;
-        for (what, value, most) in
-            [("batch_size", size, usize::MAX), ("prefetch", depth, MAX_DEPTH)]
-        {
-            if !(1..=most).contains(&value) {
-                let why = match value {
-                    0 => format!("`{what}` is 0"),
-                    _ => format!("`{what}` is {value}, the most is {most}"),
-                };
-                return Err(Error::invalid_input("data_param", why));
-            }
+        let PrefetchOptions { size, depth, threads } = options;
+        if size == 0 {
+            return Err(Error::invalid_input("data_param", "`batch_size` is 0"));
         }
-        let (name, stop) = (reader.source().to_owned(), Box::new(reader.stop()));
+        if !(1..=MAX_DEPTH).contains(&depth) {
+            let why = format!("`prefetch` is {depth}, not in 1 to {MAX_DEPTH}");
+            return Err(Error::invalid_input("data_param", why));
+        }
+        let (name, stop_reader) = (reader.source().to_owned(), Box::new(reader.stop_function()));
         let mut filler =
             BatchFiller::new(reader, transformer, device.fork_queue()?, size, threads)?;
         let shape = filler.shape();
         let batches: Result<Vec<_>> = (0..depth).map(|_| Batch::new(device, shape)).collect();
-        let shared = Arc::new(Shared {
-            name,
-            batches: QueuePair::new(batches?),
-            failure: WorkerError::new(),
-        });
-        let theirs = Arc::clone(&shared);
+        let shared =
+            Arc::new(Shared { name, batches: QueuePair::new(batches?), error: WorkerError::new() });
+        let thread_shared = Arc::clone(&shared);
         let context = ledger::LedgerContext::current();
-        let thread = JoinOnDrop::spawn("cortado-data", move || {
+        let _thread = JoinOnDrop::spawn("cortado-data", move || {
             let _context = context.enter();
-            theirs.run(&mut filler);
+            thread_shared.run(&mut filler);
         })?;
-        let (device, waited) = (device.clone(), Duration::ZERO);
-        Ok(Self { device, shared, stop, shape, depth, out: 0, waited, _thread: thread })
+        let (device, wait_time) = (device.clone(), Duration::ZERO);
+        Ok(Self { device, shared, stop_reader, shape, depth, outstanding: 0, wait_time, _thread })
     }
 
-    /// Shape of a batch's data: batch, channels, height, width.
+    /// Returns the shape of a batch's data: batch, channels, height, width.
     pub fn shape(&self) -> [usize; 4] {
         self.shape
     }
 
-    /// What the source calls itself.
+    /// Returns the name of the source.
     pub fn source(&self) -> &str {
         &self.shared.name
     }
 
-    /// The next batch, current on host and device, waiting for it.
+    /// Waits for the next batch, which is valid on host and device, and returns it.
     ///
-    /// If all batches are out, another is made: what is not given back costs memory, and never
-    /// a standstill.
+    /// If the caller holds all batches, this call allocates another one. So a batch that is not
+    /// recycled costs memory but never blocks.
     ///
     /// # Errors
-    /// What kept the thread from preparing it, a panic too: it names source and record. There
-    /// are no batches after that, and every later call says so.
-    #[allow(clippy::should_implement_trait)] // no iterator: it never ends
+    /// The error or panic of preparing the batch, with the source and the record number. Every
+    /// later call fails, too.
+    #[allow(clippy::should_implement_trait)] // not an `Iterator`, because it never ends
     pub fn next(&mut self) -> Result<Batch<T, D>> {
         let batches = &self.shared.batches;
-        if self.out == self.depth {
-            let another = Batch::new(&self.device, self.shape)?;
-            // Closed after an error, which is to come.
-            let _ = batches.free.push(another);
-            self.out -= 1;
+        if self.outstanding == self.depth {
+            let batch = Batch::new(&self.device, self.shape)?;
+            // Fails if the thread ended at an error, which this function returns below.
+            let _ = batches.free.push(batch);
+            self.outstanding -= 1;
         }
         let start = Instant::now();
         let batch = match batches.full.pop_timeout(SLOW_WAIT) {
@@ -159,36 +145,35 @@ impl<T: Element, D: Device> Prefetcher<T, D> {
                 batches.full.pop_logging(&format!("Waiting for data of {}", self.shared.name))
             }
         };
-        self.waited += start.elapsed();
+        self.wait_time += start.elapsed();
         if let Some(batch) = batch {
-            self.out += 1;
+            self.outstanding += 1;
             return Ok(batch);
         }
-        let failure = self.shared.failure.take();
-        Err(failure.unwrap_or_else(|| {
-            Error::InvalidData(format!("{}: no more is read after an error", self.shared.name))
+        Err(self.shared.error.take().unwrap_or_else(|| {
+            Error::InvalidData(format!("{}: no more records after an error", self.shared.name))
         }))
     }
 
-    /// Takes a batch back, to be overwritten.
+    /// Returns a batch to the thread, which overwrites it. Drops a batch that was reshaped.
     pub fn recycle(&mut self, batch: Batch<T, D>) {
-        if self.out > 0 {
-            self.out -= 1;
-            // Closed after an error: then there is no more use for it.
+        if self.outstanding > 0 && batch.has_shape(self.shape) {
+            self.outstanding -= 1;
+            // After an error the queue is closed and drops the batch.
             let _ = self.shared.batches.free.push(batch);
         }
     }
 
-    /// How long [`next`](Self::next) has waited for data so far.
+    /// Returns the total time for which [`next`](Self::next) has waited for data.
     pub fn wait_time(&self) -> Duration {
-        self.waited
+        self.wait_time
     }
 }
 
 impl<T: Element, D: Device> Drop for Prefetcher<T, D> {
     fn drop(&mut self) {
         self.shared.batches.close();
-        (self.stop)();
+        (self.stop_reader)();
     }
 }
 
@@ -198,22 +183,16 @@ impl<T: Element, D: Device> fmt::Debug for Prefetcher<T, D> {
     }
 }
 
-impl<T: Element, D: Device> Batch<T, D> {
-    fn new(device: &D, shape: [usize; 4]) -> Result<Self> {
-        Ok(Self { data: Blob::new(device, &shape)?, label: Blob::new(device, &shape[..1])? })
-    }
-}
-
 impl<T: Element, D: Device> Shared<T, D> {
-    /// The thread: ends when the queues are closed, or closes them at an error.
+    /// Runs until the queues are closed. Closes them after an error.
     fn run(&self, filler: &mut BatchFiller<D>) {
-        if let Err(error) = catch_panic(|| self.prepare(filler)) {
-            self.failure.set(error);
+        if let Err(error) = catch_panic(|| self.fill_batches(filler)) {
+            self.error.set(error);
         }
         self.batches.close();
     }
 
-    fn prepare(&self, filler: &mut BatchFiller<D>) -> Result<()> {
+    fn fill_batches(&self, filler: &mut BatchFiller<D>) -> Result<()> {
         while let Some(batch) = self.batches.free.pop() {
             if !filler.fill(&batch)? || self.batches.full.push(batch).is_err() {
                 break;

@@ -1,4 +1,4 @@
-//! Queues between threads, whose readers wait.
+//! A blocking queue between threads.
 
 use crate::sync::{Condvar, Mutex, MutexGuard};
 use std::{
@@ -7,25 +7,25 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Why a push or a pop with a timeout came to nothing.
+/// The reason why a push or a pop with a timeout failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueError {
-    /// There was no room, or no item, in time.
+    /// The queue stayed full, or empty, until the timeout.
     TimedOut,
-    /// The queue is closed; for a pop, empty too: nothing will ever come.
+    /// The queue is closed. If a pop failed, the queue is empty, too, and stays empty.
     Closed,
 }
 
 /// A first-in, first-out queue for any number of producers and consumers.
 ///
-/// It can be closed: producers are then refused, consumers drain what is left and then get
-/// nothing, and whoever waits wakes up. Share it by reference or in an [`Arc`](std::sync::Arc).
+/// After it is closed, pushes fail, and pops return the remaining items and then `None`. Closing
+/// wakes every waiting thread. Share the queue by reference or in an [`Arc`](std::sync::Arc).
 pub struct BlockingQueue<T> {
     state: Mutex<State<T>>,
-    /// An item arrived, or the queue was closed.
-    arrived: Condvar,
-    /// An item left, or the queue was closed.
-    left: Condvar,
+    /// Signalled when an item is pushed or the queue is closed.
+    pushed: Condvar,
+    /// Signalled when an item is popped or the queue is closed.
+    popped: Condvar,
     bound: usize,
 }
 
@@ -35,77 +35,77 @@ struct State<T> {
 }
 
 impl<T> BlockingQueue<T> {
-    /// An empty queue without a bound.
+    /// Returns an empty queue without a bound.
     pub fn new() -> Self {
         Self::bounded(usize::MAX)
     }
 
-    /// An empty queue of at most `bound` items (at least 1): [`push`](Self::push) waits while it
-    /// is full.
+    /// Returns an empty queue of at most `bound` items, or 1 if `bound` is 0. [`push`](Self::push)
+    /// waits while it is full.
     pub fn bounded(bound: usize) -> Self {
         Self {
             state: Mutex::new(State { items: VecDeque::new(), closed: false }),
-            arrived: Condvar::new(),
-            left: Condvar::new(),
+            pushed: Condvar::new(),
+            popped: Condvar::new(),
             bound: bound.max(1),
         }
     }
 
-    /// Appends `item`, waiting for room if the queue is bounded and full.
+    /// Appends `item`. Waits while a bounded queue is full.
     ///
     /// # Errors
-    /// Gives `item` back if the queue is closed, also if it is closed while waiting.
+    /// Returns `item` if the queue is closed, even if that happens while this call waits.
     pub fn push(&self, item: T) -> Result<(), T> {
         self.append(item, None).map_err(|(item, _)| item)
     }
 
-    /// As [`push`](Self::push), waiting for at most `timeout`.
+    /// Like [`push`](Self::push), but waits for at most `timeout`.
     ///
     /// # Errors
-    /// Gives `item` back; [`QueueError`] tells a full queue from a closed one.
+    /// Returns `item`; [`QueueError`] distinguishes a full queue from a closed one.
     pub fn push_timeout(&self, item: T, timeout: Duration) -> Result<(), (T, QueueError)> {
-        // A deadline too far off to be represented is none.
+        // Without a deadline if it is too late to be represented.
         self.append(item, Instant::now().checked_add(timeout))
     }
 
-    /// Takes the first item, waiting for one; `None` once the queue is closed and empty.
+    /// Removes the first item. Waits while the queue is empty; returns `None` once it is closed, too.
     pub fn pop(&self) -> Option<T> {
-        self.wait(None, None).ok().and_then(|state| self.take(state))
+        self.wait_for_item(None, None).ok().and_then(|state| self.take(state))
     }
 
-    /// As [`pop`](Self::pop), logging `message` once, at level info, if it has to wait.
+    /// Like [`pop`](Self::pop), but logs `message` once, at level info, if it has to wait.
     #[doc(alias = "pop(log_on_wait)")]
     pub fn pop_logging(&self, message: &str) -> Option<T> {
-        self.wait(None, Some(message)).ok().and_then(|state| self.take(state))
+        self.wait_for_item(None, Some(message)).ok().and_then(|state| self.take(state))
     }
 
-    /// As [`pop`](Self::pop), waiting for at most `timeout`.
+    /// Like [`pop`](Self::pop), but waits for at most `timeout`.
     ///
     /// # Errors
-    /// [`QueueError`] tells an empty queue from a closed one.
+    /// [`QueueError`] distinguishes an empty queue from a closed one.
     pub fn pop_timeout(&self, timeout: Duration) -> Result<T, QueueError> {
-        let state = self.wait(Instant::now().checked_add(timeout), None)?;
+        let state = self.wait_for_item(Instant::now().checked_add(timeout), None)?;
         self.take(state).ok_or(QueueError::Closed)
     }
 
-    /// Takes the first item if there is one now.
+    /// Removes the first item, or returns `None` without waiting if the queue is empty.
     pub fn try_pop(&self) -> Option<T> {
         self.take(self.state.lock())
     }
 
-    /// A copy of the first item, which stays, waiting for one; `None` once the queue is closed
-    /// and empty.
+    /// Returns a copy of the first item, without removing it. Waits while the queue is empty; returns
+    /// `None` once it is closed, too.
     pub fn peek(&self) -> Option<T>
     where
         T: Clone,
     {
-        let state = self.wait(None, None).ok()?;
-        // The item stays, so whoever else waits for it must still hear of it.
-        self.arrived.notify_one();
+        let state = self.wait_for_item(None, None).ok()?;
+        // The item stays in the queue, so another waiting thread must be woken for it.
+        self.pushed.notify_one();
         state.items.front().cloned()
     }
 
-    /// A copy of the first item if there is one now.
+    /// Returns a copy of the first item, or `None` without waiting if the queue is empty.
     pub fn try_peek(&self) -> Option<T>
     where
         T: Clone,
@@ -113,55 +113,55 @@ impl<T> BlockingQueue<T> {
         self.state.lock().items.front().cloned()
     }
 
-    /// Number of items now.
+    /// Returns the current number of items.
     #[doc(alias = "size")]
     pub fn len(&self) -> usize {
         self.state.lock().items.len()
     }
 
-    /// Whether there is no item now.
+    /// Returns whether the queue is empty now.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Refuses what is pushed from now on and wakes everyone who waits. What is in the queue
-    /// can still be taken. Closing twice is harmless.
+    /// Makes later pushes fail and wakes all waiting threads. The items in the queue can still be
+    /// popped. Closing a closed queue does nothing.
     pub fn close(&self) {
         self.state.lock().closed = true;
-        self.arrived.notify_all();
-        self.left.notify_all();
+        self.pushed.notify_all();
+        self.popped.notify_all();
     }
 
-    /// Whether [`close`](Self::close) was called.
+    /// Returns whether [`close`](Self::close) was called.
     pub fn is_closed(&self) -> bool {
         self.state.lock().closed
     }
 
     fn append(&self, item: T, deadline: Option<Instant>) -> Result<(), (T, QueueError)> {
         let mut state = self.state.lock();
-        let mut late = false;
+        let mut timed_out = false;
         while !state.closed && state.items.len() >= self.bound {
-            if late {
+            if timed_out {
                 return Err((item, QueueError::TimedOut));
             }
-            late = sleep(&self.left, &mut state, deadline);
+            timed_out = sleep(&self.popped, &mut state, deadline);
         }
         if state.closed {
             return Err((item, QueueError::Closed));
         }
         state.items.push_back(item);
-        self.arrived.notify_one();
+        self.pushed.notify_one();
         Ok(())
     }
 
-    /// Waits for a first item.
-    fn wait(
+    /// Waits until there is a first item, and returns the locked state.
+    fn wait_for_item(
         &self,
         deadline: Option<Instant>,
         mut message: Option<&str>,
     ) -> Result<MutexGuard<'_, State<T>>, QueueError> {
         let mut state = self.state.lock();
-        let mut late = false;
+        let mut timed_out = false;
         loop {
             if !state.items.is_empty() {
                 return Ok(state);
@@ -169,23 +169,23 @@ impl<T> BlockingQueue<T> {
             if state.closed {
                 return Err(QueueError::Closed);
             }
-            if late {
+            if timed_out {
                 return Err(QueueError::TimedOut);
             }
             if let Some(message) = message.take() {
-                // A logger may do anything, so not under the lock.
+                // Unlocked, because a logger may use this queue.
                 drop(state);
                 log::info!("{message}");
                 state = self.state.lock();
                 continue;
             }
-            late = sleep(&self.arrived, &mut state, deadline);
+            timed_out = sleep(&self.pushed, &mut state, deadline);
         }
     }
 
     fn take(&self, mut state: MutexGuard<'_, State<T>>) -> Option<T> {
         let item = state.items.pop_front()?;
-        self.left.notify_one();
+        self.popped.notify_one();
         Some(item)
     }
 }
@@ -196,7 +196,7 @@ impl<T> Default for BlockingQueue<T> {
     }
 }
 
-/// An unbounded queue that holds what an iterator yields.
+/// Collects the items of an iterator into an unbounded queue.
 impl<T> FromIterator<T> for BlockingQueue<T> {
     fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
         let queue = Self::new();
@@ -215,16 +215,16 @@ impl<T> fmt::Debug for BlockingQueue<T> {
     }
 }
 
-/// Waits until `news` come, or until `deadline`; returns whether that has passed.
+/// Waits for `signal` or until `deadline`. Returns whether the deadline has passed.
 fn sleep<T>(
-    news: &Condvar,
+    signal: &Condvar,
     state: &mut MutexGuard<'_, State<T>>,
     deadline: Option<Instant>,
 ) -> bool {
     match deadline {
-        Some(deadline) => news.wait_until(state, deadline).timed_out(),
+        Some(deadline) => signal.wait_until(state, deadline).timed_out(),
         None => {
-            news.wait(state);
+            signal.wait(state);
             false
         }
     }

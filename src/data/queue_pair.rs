@@ -1,23 +1,22 @@
-//! Items that go round between a producer and a consumer.
+//! A pair of queues that recycles items between a producer and a consumer.
 
-use super::BlockingQueue;
+use super::queue::BlockingQueue;
 
-/// Two queues between which a fixed set of items goes round: the producer takes a free one and
-/// passes it on full, the consumer takes a full one and gives it back free.
+/// Two queues that pass a fixed set of items between a producer and a consumer.
 ///
-/// An item belongs to one of them at a time, so neither can touch what the other works on. What
-/// a device may still be copying out of an item or into it is the items' own matter: see
-/// [`Batch`](super::Batch).
+/// The producer pops an item from `free`, fills it and pushes it to `full`. The consumer pops it from
+/// `full` and returns it to `free`. Only one of them owns an item at any time. The queues do not wait
+/// for pending transfers from or to an item: see [`Batch`](super::Batch).
 #[derive(Debug, Default)]
 pub struct QueuePair<T> {
     /// Items that may be overwritten.
     pub free: BlockingQueue<T>,
-    /// Items that hold something.
+    /// Items that are filled.
     pub full: BlockingQueue<T>,
 }
 
 impl<T> QueuePair<T> {
-    /// A pair whose `items` are all free.
+    /// Returns a pair with these `items`, all free.
     pub fn new(items: impl IntoIterator<Item = T>) -> Self {
         Self { free: items.into_iter().collect(), full: BlockingQueue::new() }
     }
@@ -28,7 +27,7 @@ impl<T> QueuePair<T> {
         self.full.close();
     }
 
-    /// Whether [`close`](Self::close) was called.
+    /// Returns whether [`close`](Self::close) was called.
     pub fn is_closed(&self) -> bool {
         self.free.is_closed()
     }
@@ -39,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn items_go_round() {
+    fn an_item_passes_from_free_to_full_until_the_pair_is_closed() {
         let pair = QueuePair::new([1, 2]);
         let item = pair.free.pop().unwrap();
         pair.full.push(item * 10).unwrap();

@@ -1,21 +1,24 @@
-//! A source for tests, in which things go wrong.
+//! A source for tests that fails or is slow, and a logger that records warnings.
 
-use super::{Record, Source};
+use super::{record::Record, source::Source};
 use crate::error::Result;
 use log::{LevelFilter, Log, Metadata, set_logger, set_max_level};
 use parking_lot::Mutex;
 use std::{
     sync::{Arc, Weak},
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
-/// What all tests of this process together told the log.
-struct Told(Mutex<Vec<String>>);
+/// Time after which a test fails instead of waiting on.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(20);
 
-static TOLD: Told = Told(Mutex::new(Vec::new()));
+/// The warnings that all tests of this process logged.
+struct RecordingLogger(Mutex<Vec<String>>);
 
-impl Log for Told {
+static LOGGER: RecordingLogger = RecordingLogger(Mutex::new(Vec::new()));
+
+impl Log for RecordingLogger {
     fn enabled(&self, _: &Metadata<'_>) -> bool {
         true
     }
@@ -25,49 +28,63 @@ impl Log for Told {
     fn flush(&self) {}
 }
 
-/// Listens to warnings from now on.
-pub(super) fn listen() {
-    // The second time it is set already.
-    let _ = set_logger(&TOLD);
+/// Records warnings from now on.
+pub(super) fn record_warnings() {
+    // Fails if another test has set it already.
+    let _ = set_logger(&LOGGER);
     set_max_level(LevelFilter::Warn);
 }
 
-/// Those heard so far that have `words` in them.
-pub(super) fn heard(words: &str) -> Vec<String> {
-    TOLD.0.lock().iter().filter(|line| line.contains(words)).cloned().collect()
+/// Returns the warnings so far that contain `text`.
+pub(super) fn warnings(text: &str) -> Vec<String> {
+    LOGGER.0.lock().iter().filter(|line| line.contains(text)).cloned().collect()
 }
 
-pub(super) type Mishap = fn(&mut Record) -> Result<()>;
+/// Waits until `done` returns true. Panics with `message` after [`TIMEOUT`].
+pub(super) fn wait_until(done: impl Fn() -> bool, message: &str) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < TIMEOUT, "{message}");
+        thread::yield_now();
+    }
+}
 
-/// Record i of `count` has the values i and i + 0.5 and the label 2i; what goes wrong from record
-/// `at` on is up to `mishap`.
+pub(super) type Fault = fn(&mut Record) -> Result<()>;
+
+/// Record i of `count` has the values i and i + 0.5 and the label 2i. From record `fault_at` on,
+/// `fault` changes the record, fails, panics or takes time.
 pub(super) struct Numbers {
-    pub(super) count: u64,
-    pub(super) next: u64,
-    pub(super) at: u64,
-    pub(super) mishap: Mishap,
+    count: u64,
+    next: u64,
+    fault_at: u64,
+    fault: Fault,
     alive: Arc<()>,
 }
 
 impl Numbers {
     pub(super) fn new(count: u64) -> Self {
-        Self { count, next: 0, at: u64::MAX, mishap: |_| Ok(()), alive: Arc::new(()) }
+        Self::failing(count, u64::MAX, |_| Ok(()))
     }
 
-    pub(super) fn failing(count: u64, at: u64, mishap: Mishap) -> Self {
-        Self { at, mishap, ..Self::new(count) }
+    pub(super) fn failing(count: u64, fault_at: u64, fault: Fault) -> Self {
+        Self { count, next: 0, fault_at, fault, alive: Arc::new(()) }
     }
 
-    /// Tells whether the source, and so the thread that reads it, is gone.
+    /// Returns a weak reference that dies with the source, and so with the thread that reads it.
     pub(super) fn watch(&self) -> Weak<()> {
         Arc::downgrade(&self.alive)
     }
 }
 
-/// A mishap that takes its time and does no harm.
+/// A fault that only takes time.
 pub(super) fn slow(_: &mut Record) -> Result<()> {
     thread::sleep(Duration::from_millis(20));
     Ok(())
+}
+
+/// A fault that gives the record another shape.
+pub(super) fn reshape(record: &mut Record) -> Result<()> {
+    record.floats_mut([1, 2, 2]).map(|_| ())
 }
 
 impl Source for Numbers {
@@ -82,6 +99,6 @@ impl Source for Numbers {
         record.floats_mut([1, 1, 2])?.copy_from_slice(&[i as f32, i as f32 + 0.5]);
         record.set_label(2 * i as i32);
         self.next += 1;
-        if self.next > self.at { (self.mishap)(record) } else { Ok(()) }
+        if self.next > self.fault_at { (self.fault)(record) } else { Ok(()) }
     }
 }

@@ -1,4 +1,4 @@
-//! Threads that end with their owner.
+//! Worker threads: joining, errors and panics.
 
 use crate::{
     error::{Error, Result},
@@ -9,14 +9,15 @@ use crate::{
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// A thread that is waited for when this is dropped; its owner tells it before that it may end.
+/// A thread that is joined on drop. Its owner has to ask it to end before that.
 pub(super) struct JoinOnDrop(Option<JoinHandle<()>>);
 
 impl JoinOnDrop {
+    /// Starts the thread.
     pub(super) fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<Self> {
         let spawned = Builder::new().name(name.into()).spawn(body);
         let thread = spawned.map_err(|error| {
-            Error::invalid_input("data_param", format!("starting a thread: {error}"))
+            Error::invalid_input("data_param", format!("cannot start a thread: {error}"))
         })?;
         Ok(Self(Some(thread)))
     }
@@ -25,19 +26,20 @@ impl JoinOnDrop {
 impl Drop for JoinOnDrop {
     fn drop(&mut self) {
         if let Some(thread) = self.0.take() {
-            // Its panics were caught.
+            // The body catches panics, so the result is always `Ok`.
             let _ = thread.join();
         }
     }
 }
 
-/// What ended a thread that works ahead, until somebody asks for it. What nobody has asked for when
-/// this is dropped is told to the log: a failing device or file is worth a word even to those who
-/// did not get as far.
+/// The error that ended a prefetching thread, until a caller takes it.
+///
+/// An error that no caller took is logged on drop: a failing device or file is worth reporting even
+/// if the net stopped before it.
 pub(super) struct WorkerError(Mutex<Option<Error>>);
 
 impl WorkerError {
-    /// None so far.
+    /// Returns the state without an error.
     pub(super) fn new() -> Self {
         Self(Mutex::new(None))
     }
@@ -54,16 +56,16 @@ impl WorkerError {
 impl Drop for WorkerError {
     fn drop(&mut self) {
         if let Some(error) = self.take() {
-            log::warn!("{error} (read ahead, and not used)");
+            log::warn!("{error} (while prefetching data that was not used)");
         }
     }
 }
 
-/// Does `work`, whose panic becomes an error.
+/// Runs `work` and turns a panic into an error.
 pub(super) fn catch_panic<R>(work: impl FnOnce() -> Result<R>) -> Result<R> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<&str>().copied();
         let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-        Err(Error::InvalidData(format!("panicked: {}", text.unwrap_or("with no message"))))
+        Err(Error::InvalidData(format!("panicked: {}", text.unwrap_or("without a message"))))
     })
 }

@@ -1,4 +1,4 @@
-//! The host as a device.
+//! The host's processor as a device.
 
 use crate::{
     element::Element,
@@ -11,21 +11,21 @@ use crate::{
 };
 use std::{fs, ops::Range};
 
-/// The host's processor. Its memory *is* host memory, so nothing is ever copied, and every kernel
-/// is the host's, run in place on this value's threads.
+/// The host's processor. Its memory is host memory, so nothing is ever transferred. Every kernel
+/// is a host kernel, run in place on the threads of this value.
 #[derive(Clone, Debug)]
 pub struct CpuDevice {
     workers: Workers,
 }
 
 impl CpuDevice {
-    /// With as many threads as the machine runs at once, shared by the whole process.
+    /// Creates a device on the process-wide thread pool, with one thread per hardware thread.
     pub fn new() -> Self {
         Self { workers: Workers::global().clone() }
     }
 
-    /// With `threads` threads of its own, shared by its clones; 1 runs on the calling thread, 0
-    /// is as [`new`](Self::new).
+    /// Creates a device with `threads` threads of its own, shared by its clones; 1 runs on the
+    /// calling thread, 0 is like [`new`](Self::new).
     ///
     /// # Errors
     /// [`Error::InvalidInput`](crate::Error::InvalidInput) if the threads cannot be started.
@@ -55,16 +55,12 @@ impl Memory for CpuDevice {
         Ok(bytes)
     }
     fn upload(&self, src: &[u8], dst: &mut HostBytes, at: usize) -> Result<()> {
-        let len = dst.len();
-        range(at, src.len())
-            .and_then(|bytes| dst.get_mut(bytes))
-            .ok_or_else(|| outside(at, src.len(), len))?
-            .copy_from_slice(src);
+        let range = checked_range(at, src.len(), dst.len())?;
+        dst[range].copy_from_slice(src);
         Ok(())
     }
     fn download(&self, src: &HostBytes, at: usize, dst: &mut [u8]) -> Result<()> {
-        let bytes = range(at, dst.len()).and_then(|bytes| src.get(bytes));
-        dst.copy_from_slice(bytes.ok_or_else(|| outside(at, dst.len(), src.len()))?);
+        dst.copy_from_slice(&src[checked_range(at, dst.len(), src.len())?]);
         Ok(())
     }
     fn host_mapping(&self) -> Option<&dyn Mapping<HostBytes>> {
@@ -75,43 +71,44 @@ impl Memory for CpuDevice {
     }
     fn properties(&self) -> Vec<(&'static str, String)> {
         let gibibytes = |bytes: u64| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30));
-        let known = [
-            ("processor", processor()),
+        let properties = [
+            ("processor", processor_name()),
             ("vector instructions", Some(simd_instruction_set().to_owned())),
-            ("memory", memory().map(gibibytes)),
+            ("memory", memory_bytes().map(gibibytes)),
         ];
-        known.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+        properties.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
     }
-    /// The host's kernels are this device's own.
+    /// Records nothing: host kernels are this device's own.
     fn on_fallback(&self, _: &KernelCall) -> Result<()> {
         Ok(())
     }
 }
 
-/// The processor's name, where the system tells (Linux on x86).
-fn processor() -> Option<String> {
-    Some(told("/proc/cpuinfo", "model name")?.trim().to_owned())
+/// Returns the processor's name; `None` except on Linux on x86.
+fn processor_name() -> Option<String> {
+    Some(proc_entry("/proc/cpuinfo", "model name")?.trim().to_owned())
 }
 
-/// Bytes of memory, where the system tells (Linux).
-fn memory() -> Option<u64> {
-    let kibibytes = told("/proc/meminfo", "MemTotal")?;
+/// Returns the bytes of main memory; `None` except on Linux.
+fn memory_bytes() -> Option<u64> {
+    let kibibytes = proc_entry("/proc/meminfo", "MemTotal")?;
     kibibytes.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// What a file of the system says behind `name` and a colon.
-fn told(file: &str, name: &str) -> Option<String> {
+/// Returns the text after the first `key:` of a file.
+fn proc_entry(file: &str, key: &str) -> Option<String> {
     let text = fs::read_to_string(file).ok()?;
-    let mut lines = text.lines().filter_map(|line| line.split_once(':'));
-    lines.find(|(of, _)| of.trim() == name).map(|(_, value)| value.to_owned())
+    let mut entries = text.lines().filter_map(|line| line.split_once(':'));
+    entries.find(|(name, _)| name.trim() == key).map(|(_, value)| value.to_owned())
 }
 
-fn range(at: usize, len: usize) -> Option<Range<usize>> {
-    Some(at..at.checked_add(len)?)
-}
-
-fn outside(at: usize, len: usize, held: usize) -> Error {
-    Error::Range { what: "a buffer", start: at, end: at.saturating_add(len), len: held }
+/// Returns the range of `len` bytes from `start`; fails if it reaches outside a buffer of `size`.
+fn checked_range(start: usize, len: usize, size: usize) -> Result<Range<usize>> {
+    let end = start.saturating_add(len);
+    if end > size {
+        return Err(Error::Range { what: "a buffer", start, end, len: size });
+    }
+    Ok(start..end)
 }
 
 impl Mapping<HostBytes> for CpuDevice {

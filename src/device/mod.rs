@@ -1,17 +1,18 @@
-//! Complete devices, and choosing one at run time.
+//! Complete devices, and the choice of one at run time.
 
 mod cpu;
 #[cfg(feature = "cuda")]
+#[allow(unsafe_code)] // calls of the driver, cuBLAS and kernels
 pub mod cuda;
-pub mod simulated;
 mod options;
+pub mod simulated;
 
 #[cfg(feature = "cuda")]
 pub use cuda::CudaDevice;
 pub use {
     cpu::CpuDevice,
-    simulated::SimulatedDevice,
     options::{DeviceOptions, GemmBackend},
+    simulated::SimulatedDevice,
 };
 
 use crate::{
@@ -24,8 +25,8 @@ use crate::{
 
 /// A compute device: the only bound that generic code needs.
 ///
-/// Implemented by every type that implements [`Memory`] and all kernel families, by
-/// [`families!`](crate::families) or one by one; there is nothing else to write.
+/// Every type that implements [`Memory`] and all kernel families implements it.
+/// [`families!`](crate::families) implements families whose kernels all stay at their defaults.
 pub trait Device:
     Memory
     + Blas
@@ -56,8 +57,8 @@ impl<D> Device for D where
 {
 }
 
-/// Implements the kernel families named for a type, with all their defaults; without names, all
-/// of them.
+/// Implements the named kernel families for a type, with all kernels at their defaults; without
+/// names, all families.
 ///
 /// ```
 /// # use cortado::{Device, Memory, Result};
@@ -93,78 +94,76 @@ macro_rules! families {
     };
 }
 
-/// Work that is generic over the device, as the verbs of the command line are.
+/// A job that is generic over the device, such as a subcommand of the command line.
 pub trait DeviceJob {
-    /// What the work yields.
+    /// Result of the job.
     type Output;
-    /// Does the work.
+    /// Runs the job.
     fn run<D: Device>(self, device: D) -> Result<Self::Output>;
 }
 
-/// Runs `job` on the device called `name`, with `threads` host threads (0: as many as the
-/// machine runs at once): the one place where a run-time choice becomes a type. `cuda` is
-/// `cuda:0`.
+/// Runs `job` on the device called `name`, with `threads` host threads (0: one per hardware
+/// thread). `cuda` is `cuda:0`.
 ///
 /// # Errors
-/// [`Error::UnknownDevice`] names those that this build knows; [`Error::Device`] if it cannot be
-/// opened; else what the job returns.
+/// [`Error::UnknownDevice`] lists the devices of this build; [`Error::Device`] if the device cannot
+/// be opened; else those of the job.
 pub fn with_device<J: DeviceJob>(name: &str, threads: usize, job: J) -> Result<J::Output> {
     with_device_options(name, DeviceOptions::with_threads(threads), job)
 }
 
-/// As [`on_device`], on a device that is opened so.
+/// Like [`with_device`], but opens the device with these options.
 ///
 /// # Errors
-/// As [`on_device`]; [`Error::InvalidData`] if the device has no choice of what is asked for.
+/// Those of [`with_device`]; [`Error::InvalidData`] if the device lacks one of the options.
 pub fn with_device_options<J: DeviceJob>(
     name: &str,
-    opening: DeviceOptions,
+    options: DeviceOptions,
     job: J,
 ) -> Result<J::Output> {
-    let unknown =
-        || Err(Error::UnknownDevice { name: name.into(), known: device_names().join(", ") });
-    match (name, gpu(name)) {
-        ("cpu", _) => match opening.of_gpus() {
-            None => job.run(CpuDevice::with_threads(opening.threads)?),
-            Some(what) => {
-                Err(Error::InvalidData(format!("device `cpu`: {what} is for NVIDIA GPUs")))
-            }
+    match (name, gpu_ordinal(name)) {
+        ("cpu", _) => match options.gpu_only_option() {
+            None => job.run(CpuDevice::with_threads(options.threads)?),
+            Some(option) => Err(Error::InvalidData(format!(
+                "device `cpu`: {option} is available on NVIDIA GPUs only"
+            ))),
         },
         #[cfg(feature = "cuda")]
         (_, Some(ordinal)) => {
-            let DeviceOptions { threads, products, tf32 } = opening;
+            let DeviceOptions { threads, products, tf32 } = options;
             let builder = CudaDevice::builder().threads(threads).gemm_backend(products).tf32(tf32);
             job.run(builder.open(ordinal)?)
         }
         #[cfg(not(feature = "cuda"))]
-        (_, Some(_)) => Err(Error::InvalidData(format!(
-            "device `{name}`: this build is without the feature `cuda`"
-        ))),
-        _ => unknown(),
+        (_, Some(_)) => Err(Error::InvalidData(format!("device `{name}`: {CUDA_DISABLED}"))),
+        _ => Err(Error::UnknownDevice { name: name.into(), known: device_names().join(", ") }),
     }
 }
 
-/// The number of the GPU called `name`, if it is the name of one.
-fn gpu(name: &str) -> Option<u32> {
+#[cfg(not(feature = "cuda"))]
+const CUDA_DISABLED: &str = "this build lacks the feature `cuda`";
+
+/// Returns the ordinal of the GPU called `name`; `None` for any other name.
+fn gpu_ordinal(name: &str) -> Option<u32> {
     match name.strip_prefix("cuda")? {
         "" => Some(0),
         number => number.strip_prefix(':')?.parse().ok(),
     }
 }
 
-/// The names that [`on_device`] takes on this machine.
+/// Returns the device names that [`with_device`] accepts on this machine.
 pub fn device_names() -> Vec<String> {
     let gpus = (0..cuda_device_count().unwrap_or(0)).map(|gpu| format!("cuda:{gpu}"));
     [String::from("cpu")].into_iter().chain(gpus).collect()
 }
 
-/// How many NVIDIA GPUs there are.
+/// Returns the number of NVIDIA GPUs.
 ///
 /// # Errors
-/// Why this cannot be known: there is no driver, or this build is without the feature `cuda`.
+/// The machine has no driver, or this build lacks the feature `cuda`.
 pub fn cuda_device_count() -> Result<u32> {
     #[cfg(feature = "cuda")]
     return CudaDevice::count();
     #[cfg(not(feature = "cuda"))]
-    Err(Error::InvalidData("this build is without the feature `cuda`".into()))
+    Err(Error::InvalidData(CUDA_DISABLED.into()))
 }

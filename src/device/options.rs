@@ -1,38 +1,38 @@
-//! How a device is opened, where there is a choice.
+//! Options of opening a device.
 
-/// What multiplies matrices on an NVIDIA GPU.
+/// GEMM implementation on an NVIDIA GPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GemmBackend {
     /// The crate's own kernels.
     #[default]
     Builtin,
-    /// NVIDIA's cuBLAS, found at run time: the library or folder that `CORTADO_CUBLAS` names, else
-    /// where the loader looks, and `/usr/local/cuda/lib64`. It multiplies matrices; products with
-    /// vectors and those of convolutions are the crate's own.
+    /// NVIDIA's cuBLAS, loaded at run time from the library or folder that `CORTADO_CUBLAS` names,
+    /// else from the loader's search path or `/usr/local/cuda/lib64`. It computes `gemm` and
+    /// `gemm_batched`; `gemv` and convolutions use the crate's own kernels.
     Cublas,
 }
 
-/// How [`on_device_with`](super::on_device_with) opens a device; the default is how
-/// [`on_device`](super::on_device) does.
+/// Options of [`with_device_options`](super::with_device_options); the default is how
+/// [`with_device`](super::with_device) opens a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceOptions {
-    /// Host threads; 0 takes as many as the machine runs at once.
+    /// Number of host threads; 0 means one per hardware thread.
     pub threads: usize,
-    /// What multiplies matrices; of NVIDIA GPUs only.
+    /// GEMM implementation; only NVIDIA GPUs have a choice.
     pub products: GemmBackend,
-    /// Whether operands of `f32`'s products may be rounded to TF32; of NVIDIA GPUs only.
+    /// Whether `f32` GEMM may round its operands to TF32; only on NVIDIA GPUs.
     pub tf32: bool,
 }
 
 impl DeviceOptions {
-    /// With as many host threads.
+    /// Returns the default options with `threads` host threads.
     #[must_use]
     pub fn with_threads(threads: usize) -> Self {
         Self { threads, ..Self::default() }
     }
 
-    /// What it asks for that NVIDIA GPUs alone have.
-    pub(super) fn of_gpus(self) -> Option<&'static str> {
+    /// Returns the name of the first option set that only NVIDIA GPUs have.
+    pub(super) fn gpu_only_option(self) -> Option<&'static str> {
         match (self.products, self.tf32) {
             (GemmBackend::Cublas, _) => Some("cuBLAS"),
             (_, true) => Some("TF32"),

@@ -1,96 +1,78 @@
-//! Sliding windows: columns and convolution.
+//! Sliding windows: im2col and convolution.
 
 use crate::{
     element::Element,
     error::Result,
-    kernel::{Elementwise, fallback},
-    memory::{Memory, Src, View, ViewMut},
+    kernel::Elementwise,
+    memory::{Src, View, ViewMut},
     op::{Convolution, Unary, Window},
 };
 
-/// Sliding windows over images of any number of spatial axes.
-pub trait Conv: Memory {
-    /// `columns ← the windows of x`, one a column; padding reads as zero.
-    #[doc(alias = "im2col_nd_cpu")]
-    #[track_caller]
-    fn im2col<T: Element>(
-        &self,
-        op: &Window,
-        x: View<'_, T, Self>,
-        columns: ViewMut<'_, T, Self>,
-    ) -> Result<()> {
-        fallback::im2col(self, op, x, columns)
-    }
+macro_rules! kernels {
+    ($then:ident) => {
+        $then! {
+            /// Sliding windows over images of any number of spatial axes.
+            trait Conv {
+                // Not a declaration: the default runs two kernels of the device itself.
+                /// `y ← function(x ∗ filters + bias)`, bit-identical to
+                /// [`convolve`](Self::convolve) followed by [`unary`](Elementwise::unary) in place.
+                /// The default runs these two.
+                ///
+                /// An override saves a pass over `y`. It must round a result to `T` before it
+                /// applies the function.
+                #[track_caller]
+                fn convolve_with_activation<T: Element>(
+                    &self,
+                    op: &Convolution,
+                    x: View<'_, T, Self>,
+                    filters: View<'_, T, Self>,
+                    bias: Option<View<'_, T, Self>>,
+                    function: Unary<T::Acc>,
+                    mut y: ViewMut<'_, T, Self>,
+                ) -> Result<()>
+                where
+                    Self: Elementwise,
+                {
+                    self.convolve(op, x, filters, bias, y.reborrow())?;
+                    self.unary(function, Src::InPlace, y)
+                }
+            }
 
-    /// `x ← Σ of the columns' elements that were taken from each place`: the transpose of
-    /// [`im2col`](Self::im2col).
-    #[doc(alias = "col2im_nd_cpu")]
-    #[track_caller]
-    fn col2im<T: Element>(
-        &self,
-        op: &Window,
-        columns: View<'_, T, Self>,
-        x: ViewMut<'_, T, Self>,
-    ) -> Result<()> {
-        fallback::col2im(self, op, columns, x)
-    }
+            /// `columns ← the windows of x`, one per column; padding reads as zero.
+            #[doc(alias = "im2col_nd_cpu")]
+            fn im2col<T: Element>(op: &Window, x: read T, columns: overwrite T) {
+                op.check("im2col", ("x", x), ("columns", columns))
+            }
 
-    /// `y ← x ∗ filters + bias`, as [`Convolution`] says.
-    #[track_caller]
-    fn convolve<T: Element>(
-        &self,
-        op: &Convolution,
-        x: View<'_, T, Self>,
-        filters: View<'_, T, Self>,
-        bias: Option<View<'_, T, Self>>,
-        y: ViewMut<'_, T, Self>,
-    ) -> Result<()> {
-        fallback::convolve(self, op, x, filters, bias, y)
-    }
+            /// `x ← Σ` of the elements of `columns` that [`im2col`](Self::im2col) copies from each
+            /// element of `x`: the transpose of `im2col`.
+            #[doc(alias = "col2im_nd_cpu")]
+            fn col2im<T: Element>(op: &Window, columns: read T, x: overwrite T) {
+                op.check("col2im", ("x", x), ("columns", columns))
+            }
 
-    /// `y ← function(x ∗ filters + bias)`, with the bits that [`convolve`](Self::convolve) and then
-    /// [`unary`](Elementwise::unary) in place give: by default it is these two.
-    ///
-    /// An override applies the function to results as they are stored, rounded, while they are at
-    /// hand.
-    #[track_caller]
-    fn convolve_with_activation<T: Element>(
-        &self,
-        op: &Convolution,
-        x: View<'_, T, Self>,
-        filters: View<'_, T, Self>,
-        bias: Option<View<'_, T, Self>>,
-        function: Unary<T::Acc>,
-        mut y: ViewMut<'_, T, Self>,
-    ) -> Result<()>
-    where
-        Self: Elementwise,
-    {
-        self.convolve(op, x, filters, bias, y.reborrow())?;
-        self.unary(function, Src::InPlace, y)
-    }
+            /// `y ← x ∗ filters + bias`; see [`Convolution`].
+            fn convolve<T: Element>(
+                op: &Convolution, x: read T, filters: read T, bias: optional T, y: overwrite T
+            ) {
+                op.check("convolve", ("x", x), ("filters", filters), ("y", y))?;
+                check_len("convolve", "bias", op.outputs(), bias.unwrap_or(op.outputs()))
+            }
 
-    /// `dx ← the gradient of x`, given that of `y`.
-    #[track_caller]
-    fn convolve_backward_input<T: Element>(
-        &self,
-        op: &Convolution,
-        filters: View<'_, T, Self>,
-        dy: View<'_, T, Self>,
-        dx: ViewMut<'_, T, Self>,
-    ) -> Result<()> {
-        fallback::convolve_backward_input(self, op, filters, dy, dx)
-    }
+            /// `dx ← the gradient of x`, given the gradient of `y`.
+            fn convolve_backward_input<T: Element>(
+                op: &Convolution, filters: read T, dy: read T, dx: overwrite T
+            ) { op.check("convolve_backward_input", ("dx", dx), ("filters", filters), ("dy", dy)) }
 
-    /// `dfilters ← dfilters + the gradient of the filters`, given that of `y`.
-    #[track_caller]
-    fn convolve_backward_filters<T: Element>(
-        &self,
-        op: &Convolution,
-        x: View<'_, T, Self>,
-        dy: View<'_, T, Self>,
-        dfilters: ViewMut<'_, T, Self>,
-    ) -> Result<()> {
-        fallback::convolve_backward_filters(self, op, x, dy, dfilters)
-    }
+            /// `dfilters ← dfilters + the gradient of the filters`, given the gradient of `y`.
+            fn convolve_backward_filters<T: Element>(
+                op: &Convolution, x: read T, dy: read T, dfilters: update T
+            ) {
+                let filters = ("dfilters", dfilters);
+                op.check("convolve_backward_filters", ("x", x), filters, ("dy", dy))
+            }
+        }
+    };
 }
+kernels!(declare_family);
+pub(crate) use kernels;

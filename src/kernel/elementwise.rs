@@ -2,121 +2,83 @@
 
 use crate::{
     element::{Element, Storable},
-    error::Result,
-    kernel::fallback,
-    memory::{Memory, Src, View, ViewMut},
     op::{Axis, Binary, Lstm, Unary},
 };
 
-/// Functions of elements, one by one.
-pub trait Elementwise: Memory {
-    /// `y ← value`
-    #[doc(alias = "caffe_set")]
-    #[track_caller]
-    fn fill<T: Element>(&self, value: T, y: ViewMut<'_, T, Self>) -> Result<()> {
-        fallback::fill(self, value, y)
-    }
+macro_rules! kernels {
+    ($then:ident) => {
+        $then! {
+            /// Functions applied to each element on its own.
+            trait Elementwise {}
 
-    /// `y ← op(x)`
-    #[doc(alias = "caffe_powx")]
-    #[doc(alias = "caffe_exp")]
-    #[doc(alias = "caffe_cpu_scale")]
-    #[track_caller]
-    fn unary<T: Element>(
-        &self,
-        op: Unary<T::Acc>,
-        x: Src<'_, T, Self>,
-        y: ViewMut<'_, T, Self>,
-    ) -> Result<()> {
-        fallback::unary(self, op, x, y)
-    }
+            /// `y ← value`
+            #[doc(alias = "caffe_set")]
+            fn fill<T: Element>(value: T, y: overwrite T) { Ok(()) }
 
-    /// `y ← a op b`
-    #[doc(alias = "caffe_add")]
-    #[doc(alias = "caffe_mul")]
-    #[track_caller]
-    fn binary<T: Element>(
-        &self,
-        op: Binary<T::Acc>,
-        a: Src<'_, T, Self>,
-        b: View<'_, T, Self>,
-        y: ViewMut<'_, T, Self>,
-    ) -> Result<()> {
-        fallback::binary(self, op, a, b, y)
-    }
+            /// `y ← op(x)`
+            #[doc(alias = "caffe_powx")]
+            #[doc(alias = "caffe_exp")]
+            #[doc(alias = "caffe_cpu_scale")]
+            fn unary<T: Element>(op: Unary<T::Acc>, x: src(unary_in_place) T, y: overwrite T) {
+                check_len(op.name(), "y", x.unwrap_or(y), y)
+            }
 
-    /// `y[o,e,i] ← a[o,e,i] op b[e]`: `b`, of `axis.extent` elements, along one axis.
-    #[track_caller]
-    fn broadcast<T: Element>(
-        &self,
-        op: Binary<T::Acc>,
-        axis: &Axis,
-        a: Src<'_, T, Self>,
-        b: View<'_, T, Self>,
-        y: ViewMut<'_, T, Self>,
-    ) -> Result<()> {
-        fallback::broadcast(self, op, axis, a, b, y)
-    }
+            /// `y ← a op b`
+            #[doc(alias = "caffe_add")]
+            #[doc(alias = "caffe_mul")]
+            fn binary<T: Element>(
+                op: Binary<T::Acc>, a: src(binary_in_place) T, b: read T, y: overwrite T
+            ) { op.check(a.unwrap_or(y), b, y) }
 
-    /// `y[o,e,i] ← x[o,e,i] · scale[e] + shift[e]`: both, of `axis.extent` elements, along one axis.
-    #[track_caller]
-    fn affine<T: Element>(
-        &self,
-        axis: &Axis,
-        x: Src<'_, T, Self>,
-        scale: View<'_, T, Self>,
-        shift: View<'_, T, Self>,
-        y: ViewMut<'_, T, Self>,
-    ) -> Result<()> {
-        fallback::affine(self, axis, x, scale, shift, y)
-    }
+            /// `y[o,e,i] ← a[o,e,i] op b[e]`: `b` has `axis.extent` elements.
+            fn broadcast<T: Element>(
+                op: Binary<T::Acc>,
+                axis: &Axis,
+                a: src(broadcast_in_place) T,
+                b: read T,
+                y: overwrite T
+            ) { op.check_broadcast(axis, a, b, y) }
 
-    /// `y ← x` in another element type, rounded once.
-    #[track_caller]
-    fn convert<T: Element, U: Element>(
-        &self,
-        x: View<'_, T, Self>,
-        y: ViewMut<'_, U, Self>,
-    ) -> Result<()> {
-        fallback::convert(self, x, y)
-    }
+            /// `y[o,e,i] ← x[o,e,i] · scale[e] + shift[e]`: `scale` and `shift` have
+            /// `axis.extent` elements.
+            fn affine<T: Element>(
+                axis: &Axis, x: src(affine_in_place) T, scale: read T, shift: read T, y: overwrite T
+            ) { axis.check_affine(x, scale, shift, y) }
 
-    /// `y ← x`, whole numbers such as places and counts, as elements, rounded once.
-    #[track_caller]
-    fn convert_integers<N: Storable + Into<f64>, T: Element>(
-        &self,
-        x: View<'_, N, Self>,
-        y: ViewMut<'_, T, Self>,
-    ) -> Result<()> {
-        fallback::convert_integers(self, x, y)
-    }
+            /// `y ← x` in another element type, rounded once.
+            fn convert<T: Element, U: Element>(x: read T, y: overwrite U) {
+                check_len("convert", "y", x, y)
+            }
 
-    /// A time step as [`Lstm`] says: `gates ← their activations`, and from them `c` and `h`.
-    #[track_caller]
-    fn lstm<T: Element>(
-        &self,
-        op: &Lstm,
-        c_prev: View<'_, T, Self>,
-        cont: View<'_, T, Self>,
-        gates: ViewMut<'_, T, Self>,
-        c: ViewMut<'_, T, Self>,
-        h: ViewMut<'_, T, Self>,
-    ) -> Result<()> {
-        fallback::lstm(self, op, c_prev, cont, gates, c, h)
-    }
+            /// `y ← x`, integers such as indices and counts as elements, rounded once.
+            fn convert_integers<N: Storable + Into<f64>, T: Element>(x: read N, y: overwrite T) {
+                check_len("convert_integers", "y", x, y)
+            }
 
-    /// A time step back: `gates`, as [`lstm`](Self::lstm) left them, become the gradients of what
-    /// they were made of, and `dc`, the gradient of `c`, that of `c_prev`.
-    #[track_caller]
-    fn lstm_backward<T: Element>(
-        &self,
-        op: &Lstm,
-        c_prev: View<'_, T, Self>,
-        c: View<'_, T, Self>,
-        dh: View<'_, T, Self>,
-        dc: ViewMut<'_, T, Self>,
-        gates: ViewMut<'_, T, Self>,
-    ) -> Result<()> {
-        fallback::lstm_backward(self, op, c_prev, c, dh, dc, gates)
-    }
+            /// One time step of an [`Lstm`]: `gates ← their activations`; `c` and `h` follow from
+            /// them.
+            fn lstm<T: Element>(
+                op: &Lstm,
+                c_prev: read T,
+                cont: read T,
+                gates: update T,
+                c: overwrite T,
+                h: overwrite T
+            ) {
+                op.check("lstm", ("gates", gates), &[("c_prev", c_prev), ("c", c), ("h", h)])?;
+                check_len("lstm", "cont", op.streams(), cont)
+            }
+
+            /// The gradient of one time step. `gates`, as [`lstm`](Self::lstm) left them, become
+            /// the gradients of their inputs; `dc`, the gradient of `c`, becomes that of `c_prev`.
+            fn lstm_backward<T: Element>(
+                op: &Lstm, c_prev: read T, c: read T, dh: read T, dc: update T, gates: update T
+            ) {
+                let states = [("c_prev", c_prev), ("c", c), ("dh", dh), ("dc", dc)];
+                op.check("lstm_backward", ("gates", gates), &states)
+            }
+        }
+    };
 }
+kernels!(declare_family);
+pub(crate) use kernels;

@@ -1,61 +1,62 @@
-//! What every method of every family does by default: run the [`host`](crate::host) kernel on the
-//! host side of the views.
+//! The default of every method of every family: the [`host`](crate::host) kernel, run on the host
+//! side of the views.
 //!
 //! A function here has the method's name and its arguments, the device first. An override that
-//! handles some element types calls it for the others:
+//! handles only some element types calls it for the others:
 //!
 //! ```text
-//! match (x.cast::<f32>(), y.cast::<f32>()) { … , _ => fallback::copy(self, x, y) }
+//! match (x.downcast::<f32>(), y.downcast::<f32>()) { … , _ => fallback::copy(self, x, y) }
 //! ```
 //!
 //! Outputs that are overwritten are committed only once the host kernel has succeeded: a wrong
 //! length leaves them as they were.
 
-mod blas;
-mod elementwise;
-mod indexing;
-mod losses;
-mod normalize;
-mod pooling;
-mod random;
-mod reductions;
-mod update;
-mod conv;
-
-pub use blas::{
-    amax, asum, axpby, axpy, copy, dot, dot_strided, gemm, gemm_batched, gemv, scal, sumsq,
+use super::declare::enter_fallback;
+pub use super::{
+    blas::fallback::*, conv::fallback::*, elementwise::fallback::*, indexing::fallback::*,
+    losses::fallback::*, normalize::fallback::*, pooling::fallback::*, random::fallback::*,
+    reductions::fallback::*,
 };
-pub use elementwise::{
-    affine, binary, broadcast, convert, convert_integers, fill, lstm, lstm_backward, unary,
-};
-pub use indexing::{copy_2d, gather, permute, scatter_add, tile, tile_backward, to_indices};
-pub use losses::{
-    accuracy, accuracy_by_class, class_loss, class_loss_backward, elementwise_loss,
-    elementwise_loss_backward, softmax_loss, softmax_loss_backward,
-};
-pub use normalize::{
-    lrn, lrn_backward, moments, softmax, softmax_backward, standardize, standardize_backward,
-};
-pub use pooling::{
-    average_pool, average_pool_backward, max_pool, max_pool_backward, stochastic_pool,
-};
-pub use random::{bernoulli, dropout, gaussian, integer, uniform};
-pub use reductions::{arg_max, dot_to_axis, reduce, sum_to_axis, top_k};
-pub use update::solver_update;
-pub use conv::{
-    col2im, convolve, convolve_backward_filters, convolve_backward_input, convolve_with_activation,
-    im2col,
-};
-
 use crate::{
+    element::Element,
     error::Result,
-    memory::{KernelCall, Memory, ledger::KernelScope},
+    host,
+    memory::{Memory, View, ViewMut},
+    op::{Convolution, SolverUpdate, Unary},
 };
 
-/// Tells `device` that one of its kernels falls back, and opens the kernel's account.
+/// Runs [`Conv::convolve_with_activation`](crate::kernel::Conv::convolve_with_activation) on the
+/// host, for devices whose `convolve` and `unary` both run there. Ledgers record it as `convolve`.
 #[track_caller]
-fn enter<D: Memory>(device: &D, name: &'static str, element: &'static str) -> Result<KernelScope> {
-    let kernel = KernelCall::new(name, element);
-    device.on_fallback(&kernel)?;
-    Ok(kernel.enter())
+pub fn convolve_with_activation<T: Element, D: Memory>(
+    device: &D,
+    op: &Convolution,
+    x: View<'_, T, D>,
+    filters: View<'_, T, D>,
+    bias: Option<View<'_, T, D>>,
+    function: Unary<T::Acc>,
+    mut y: ViewMut<'_, T, D>,
+) -> Result<()> {
+    let _kernel = enter_fallback(device, "convolve", T::DTYPE.name())?;
+    let (x, filters, bias) = (x.host()?, filters.host()?, bias.map(View::host).transpose()?);
+    y.host_overwrite(|y| {
+        host::convolve_with_activation(device.host_workers(), op, x, filters, bias, function, y)
+    })
+}
+
+/// Runs [`Update::solver_update`](crate::kernel::Update::solver_update) on the host.
+#[track_caller]
+pub fn solver_update<T: Element, D: Memory>(
+    device: &D,
+    op: &SolverUpdate<T>,
+    dw: View<'_, T, D>,
+    mut weights: ViewMut<'_, T, D>,
+    mut masters: Option<ViewMut<'_, T::Acc, D>>,
+    history: &mut [ViewMut<'_, T::Acc, D>],
+) -> Result<()> {
+    let _kernel = enter_fallback(device, "solver_update", T::DTYPE.name())?;
+    let (dw, weights) = (dw.host()?, weights.host_mut()?);
+    let masters = masters.as_mut().map(ViewMut::host_mut).transpose()?;
+    let mut history = history.iter_mut().map(ViewMut::host_mut).collect::<Result<Vec<_>>>()?;
+    host::solver_update(device.host_workers(), op, dw, weights, masters, &mut history)
 }

@@ -1,91 +1,48 @@
-//! Moving elements about.
+//! Copies of elements to other places.
 
 use crate::{
     element::Element,
-    error::Result,
-    kernel::fallback,
-    memory::{Memory, View, ViewMut},
     op::{Copy2d, Permute, RowIndexing, Tile},
 };
 
-/// Elements moved, unchanged.
-pub trait Indexing: Memory {
-    /// `y[r·ldy + c] ← x[r·ldx + c]` over a block; the rest of `y` stays.
-    #[track_caller]
-    fn copy_2d<T: Element>(
-        &self,
-        op: &Copy2d,
-        x: View<'_, T, Self>,
-        y: ViewMut<'_, T, Self>,
-    ) -> Result<()> {
-        fallback::copy_2d(self, op, x, y)
-    }
+macro_rules! kernels {
+    ($then:ident) => {
+        $then! {
+            /// Copies of elements to other places, and the gradients of such copies.
+            trait Indexing {}
 
-    /// `y[i] ← table[indices[i]]`, row by row.
-    #[track_caller]
-    fn gather<T: Element>(
-        &self,
-        op: &RowIndexing,
-        table: View<'_, T, Self>,
-        indices: View<'_, u32, Self>,
-        y: ViewMut<'_, T, Self>,
-    ) -> Result<()> {
-        fallback::gather(self, op, table, indices, y)
-    }
+            /// `y[r·ldy + c] ← x[r·ldx + c]` over a block; the rest of `y` keeps its values.
+            fn copy_2d<T: Element>(op: &Copy2d, x: read T, y: update T) { op.check(x, y) }
 
-    /// `table[indices[i]] ← table[indices[i]] + y[i]`, row by row, in the order of `i`.
-    #[track_caller]
-    fn scatter_add<T: Element>(
-        &self,
-        op: &RowIndexing,
-        y: View<'_, T, Self>,
-        indices: View<'_, u32, Self>,
-        table: ViewMut<'_, T, Self>,
-    ) -> Result<()> {
-        fallback::scatter_add(self, op, y, indices, table)
-    }
+            /// `y[i] ← table[indices[i]]`, row by row.
+            fn gather<T: Element>(
+                op: &RowIndexing, table: read T, indices: read u32, y: overwrite T
+            ) { op.check("gather", ("table", table), ("indices", indices), ("y", y)) }
 
-    /// `y ← x` with its axes in another order.
-    #[track_caller]
-    fn permute<T: Element>(
-        &self,
-        op: &Permute,
-        x: View<'_, T, Self>,
-        y: ViewMut<'_, T, Self>,
-    ) -> Result<()> {
-        fallback::permute(self, op, x, y)
-    }
+            /// `table[indices[i]] ← table[indices[i]] + y[i]`, row by row, in the order of `i`.
+            fn scatter_add<T: Element>(
+                op: &RowIndexing, y: read T, indices: read u32, table: update T
+            ) { op.check("scatter_add", ("table", table), ("indices", indices), ("y", y)) }
 
-    /// `y ← x` repeated along an axis.
-    #[track_caller]
-    fn tile<T: Element>(
-        &self,
-        op: &Tile,
-        x: View<'_, T, Self>,
-        y: ViewMut<'_, T, Self>,
-    ) -> Result<()> {
-        fallback::tile(self, op, x, y)
-    }
+            /// `y ← x` with its axes in another order.
+            fn permute<T: Element>(op: &Permute, x: read T, y: overwrite T) { op.check(x, y) }
 
-    /// `dx ← Σ of dy over the repetitions`.
-    #[track_caller]
-    fn tile_backward<T: Element>(
-        &self,
-        op: &Tile,
-        dy: View<'_, T, Self>,
-        dx: ViewMut<'_, T, Self>,
-    ) -> Result<()> {
-        fallback::tile_backward(self, op, dy, dx)
-    }
+            /// `y ← x` repeated along an axis.
+            fn tile<T: Element>(op: &Tile, x: read T, y: overwrite T) {
+                op.check("tile", ("x", x), ("y", y))
+            }
 
-    /// `yᵢ ← xᵢ`, an integer below `bound` that is held in an element.
-    #[track_caller]
-    fn to_indices<T: Element>(
-        &self,
-        bound: u32,
-        x: View<'_, T, Self>,
-        y: ViewMut<'_, u32, Self>,
-    ) -> Result<()> {
-        fallback::to_indices(self, bound, x, y)
-    }
+            /// `dx ← Σ of dy over the repetitions`.
+            fn tile_backward<T: Element>(op: &Tile, dy: read T, dx: overwrite T) {
+                op.check("tile_backward", ("dx", dx), ("dy", dy))
+            }
+
+            /// `yᵢ ← xᵢ`, an integer below `bound` that is held in an element.
+            fn to_indices<T: Element>(bound: u32, x: read T, y: overwrite u32) {
+                check_len("to_indices", "y", x, y)
+            }
+        }
+    };
 }
+kernels!(declare_family);
+pub(crate) use kernels;

@@ -1,114 +1,88 @@
-//! Losses and measures.
+//! Losses and accuracies.
 
 use crate::{
     element::Element,
-    error::Result,
-    kernel::fallback,
-    memory::{Memory, View, ViewMut},
     op::{Accuracy, ClassLoss, ElementwiseLoss, SoftmaxLoss},
 };
 
-/// Losses, and measures over class scores, whose results stay on the device.
-pub trait Losses: Memory {
-    /// `loss[0] ← the loss` of probabilities `p`, as [`SoftmaxLoss`] says.
-    #[track_caller]
-    fn softmax_loss<T: Element>(
-        &self,
-        op: &SoftmaxLoss,
-        p: View<'_, T, Self>,
-        label: View<'_, T, Self>,
-        loss: ViewMut<'_, T, Self>,
-    ) -> Result<()> {
-        fallback::softmax_loss(self, op, p, label, loss)
-    }
+macro_rules! kernels {
+    ($then:ident) => {
+        $then! {
+            /// Losses, and accuracies of class scores, whose results stay on the device.
+            trait Losses {}
 
-    /// `dx ← scale[0] · (p − onehot(label)) / n`, the gradient of the scores whose softmax `p`
-    /// is; zero where labels are ignored.
-    #[track_caller]
-    fn softmax_loss_backward<T: Element>(
-        &self,
-        op: &SoftmaxLoss,
-        p: View<'_, T, Self>,
-        label: View<'_, T, Self>,
-        scale: View<'_, T, Self>,
-        dx: ViewMut<'_, T, Self>,
-    ) -> Result<()> {
-        fallback::softmax_loss_backward(self, op, p, label, scale, dx)
-    }
+            /// `loss[0] ← the loss` of probabilities `p`; see [`SoftmaxLoss`].
+            fn softmax_loss<T: Element>(
+                op: &SoftmaxLoss, p: read T, label: read T, loss: overwrite T
+            ) {
+                op.check("softmax_loss", p, label)?;
+                check_len("softmax_loss", "loss", 1, loss)
+            }
 
-    /// `y[0] ← the share of right answers`, as [`Accuracy`] says.
-    #[track_caller]
-    fn accuracy<T: Element>(
-        &self,
-        op: &Accuracy,
-        scores: View<'_, T, Self>,
-        label: View<'_, T, Self>,
-        y: ViewMut<'_, T, Self>,
-    ) -> Result<()> {
-        fallback::accuracy(self, op, scores, label, y)
-    }
+            /// `dx ← scale[0] · (p − onehot(label)) / n`: the gradient of the scores whose softmax
+            /// is `p`; zero where labels are ignored.
+            fn softmax_loss_backward<T: Element>(
+                op: &SoftmaxLoss, p: read T, label: read T, scale: read T, dx: overwrite T
+            ) {
+                op.check("softmax_loss_backward", p, label)?;
+                check_len("softmax_loss_backward", "scale", 1, scale)?;
+                check_len("softmax_loss_backward", "dx", op.axis.count(), dx)
+            }
 
-    /// `y[c] ← the share of right answers` among labels `c`; 0 of none.
-    #[track_caller]
-    fn accuracy_by_class<T: Element>(
-        &self,
-        op: &Accuracy,
-        scores: View<'_, T, Self>,
-        label: View<'_, T, Self>,
-        y: ViewMut<'_, T, Self>,
-    ) -> Result<()> {
-        fallback::accuracy_by_class(self, op, scores, label, y)
-    }
+            /// `y[0] ← the share of correct answers`; see [`Accuracy`].
+            fn accuracy<T: Element>(op: &Accuracy, scores: read T, label: read T, y: overwrite T) {
+                op.check("accuracy", scores, label)?;
+                check_len("accuracy", "y", 1, y)
+            }
 
-    /// `loss[0] ← Σ f(x, label) / n`, as [`ClassLoss`] says.
-    #[track_caller]
-    fn class_loss<T: Element>(
-        &self,
-        op: &ClassLoss,
-        x: View<'_, T, Self>,
-        label: View<'_, T, Self>,
-        matrix: Option<View<'_, T, Self>>,
-        loss: ViewMut<'_, T, Self>,
-    ) -> Result<()> {
-        fallback::class_loss(self, op, x, label, matrix, loss)
-    }
+            /// `y[c] ← the share of correct answers` among labels `c`; 0 without such labels.
+            fn accuracy_by_class<T: Element>(
+                op: &Accuracy, scores: read T, label: read T, y: overwrite T
+            ) {
+                op.check("accuracy_by_class", scores, label)?;
+                check_len("accuracy_by_class", "y", op.axis.extent, y)
+            }
 
-    /// `dx ← scale[0] · the derivative of f / n`; zero where labels are ignored.
-    #[track_caller]
-    fn class_loss_backward<T: Element>(
-        &self,
-        op: &ClassLoss,
-        x: View<'_, T, Self>,
-        label: View<'_, T, Self>,
-        matrix: Option<View<'_, T, Self>>,
-        scale: View<'_, T, Self>,
-        dx: ViewMut<'_, T, Self>,
-    ) -> Result<()> {
-        fallback::class_loss_backward(self, op, x, label, matrix, scale, dx)
-    }
+            /// `loss[0] ← Σ f(x, label) / n`; see [`ClassLoss`].
+            fn class_loss<T: Element>(
+                op: &ClassLoss, x: read T, label: read T, matrix: optional T, loss: overwrite T
+            ) {
+                op.check("class_loss", x, label, matrix)?;
+                check_len("class_loss", "loss", 1, loss)
+            }
 
-    /// `loss[0] ← Σ f(x, t) / n`, as [`ElementwiseLoss`] says.
-    #[track_caller]
-    fn elementwise_loss<T: Element>(
-        &self,
-        op: &ElementwiseLoss<T::Acc>,
-        x: View<'_, T, Self>,
-        t: View<'_, T, Self>,
-        loss: ViewMut<'_, T, Self>,
-    ) -> Result<()> {
-        fallback::elementwise_loss(self, op, x, t, loss)
-    }
+            /// `dx ← scale[0] · the derivative of f / n`; zero where labels are ignored.
+            fn class_loss_backward<T: Element>(
+                op: &ClassLoss,
+                x: read T,
+                label: read T,
+                matrix: optional T,
+                scale: read T,
+                dx: overwrite T
+            ) {
+                op.check("class_loss_backward", x, label, matrix)?;
+                check_len("class_loss_backward", "scale", 1, scale)?;
+                check_len("class_loss_backward", "dx", op.axis.count(), dx)
+            }
 
-    /// `dx ← scale[0] · f'(x, t) / n`; zero where targets are ignored.
-    #[track_caller]
-    fn elementwise_loss_backward<T: Element>(
-        &self,
-        op: &ElementwiseLoss<T::Acc>,
-        x: View<'_, T, Self>,
-        t: View<'_, T, Self>,
-        scale: View<'_, T, Self>,
-        dx: ViewMut<'_, T, Self>,
-    ) -> Result<()> {
-        fallback::elementwise_loss_backward(self, op, x, t, scale, dx)
-    }
+            /// `loss[0] ← Σ f(x, t) / n`; see [`ElementwiseLoss`].
+            fn elementwise_loss<T: Element>(
+                op: &ElementwiseLoss<T::Acc>, x: read T, t: read T, loss: overwrite T
+            ) {
+                op.check("elementwise_loss", x, t)?;
+                check_len("elementwise_loss", "loss", 1, loss)
+            }
+
+            /// `dx ← scale[0] · f'(x, t) / n`; zero where targets are ignored.
+            fn elementwise_loss_backward<T: Element>(
+                op: &ElementwiseLoss<T::Acc>, x: read T, t: read T, scale: read T, dx: overwrite T
+            ) {
+                op.check("elementwise_loss_backward", x, t)?;
+                check_len("elementwise_loss_backward", "scale", 1, scale)?;
+                check_len("elementwise_loss_backward", "dx", x, dx)
+            }
+        }
+    };
 }
+kernels!(declare_family);
+pub(crate) use kernels;

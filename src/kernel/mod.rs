@@ -1,32 +1,36 @@
-//! Kernel families: what a device computes.
+//! Kernel families: the traits that say what a device computes.
 //!
-//! Each family is a trait over [`Memory`](crate::Memory) whose methods all have a default: run
-//! the [`host`](crate::host) kernel on the host side of the views (one, `convolve_with_activation`, is
-//! made of two others). Coherence makes that correct on
-//! every device, copy-free on devices that share the host's memory, and lazy on discrete ones. A
-//! backend overrides what it does better, method by method and, matching on
-//! [`Element::DTYPE`](crate::Element::DTYPE), type by type.
+//! Each family is a trait over [`Memory`](crate::Memory) whose methods all have a default, which
+//! runs the [`host`](crate::host) kernel on the host side of the views. Only
+//! `convolve_with_activation` is by default made of two other kernels. The coherence of memory
+//! makes the defaults correct on every device. They copy nothing on devices that share the host's
+//! memory, and on others only what the host side lacks. A backend overrides the kernels that it
+//! computes itself, method by method and, matching on [`Element::DTYPE`](crate::Element::DTYPE),
+//! type by type.
 //!
 //! For every method:
 //! - operands are named `a b c`, `x y`, `dx dy` as in the signature, and errors use these names;
-//! - an override calls the description's `check` with the operands' lengths before it launches
+//! - an override calls the descriptor's `check` with the operands' lengths before it launches
 //!   anything, as the host kernels do;
 //! - an operand that may be the output itself is a [`Src`](crate::Src);
-//! - what is said to be overwritten is not read first, so NaN there does not spread.
+//! - an operand that is overwritten is not read first, so a NaN in it does not spread.
 
-mod blas;
-mod elementwise;
+#[macro_use]
+pub(crate) mod declare;
+pub(crate) mod blas;
+pub(crate) mod conv;
+pub(crate) mod elementwise;
 pub mod fallback;
-mod indexing;
-mod losses;
-mod normalize;
-mod pooling;
-mod random;
-mod reductions;
+pub(crate) mod indexing;
+pub(crate) mod losses;
+pub(crate) mod normalize;
+pub(crate) mod pooling;
+pub(crate) mod random;
+pub(crate) mod reductions;
 mod update;
-mod conv;
 
 pub use blas::Blas;
+pub use conv::Conv;
 pub use elementwise::Elementwise;
 pub use indexing::Indexing;
 pub use losses::Losses;
@@ -35,4 +39,20 @@ pub use pooling::Pooling;
 pub use random::Random;
 pub use reductions::Reductions;
 pub use update::Update;
-pub use conv::Conv;
+
+/// Returns the names of all kernels, as ledgers record them.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    let families = [
+        blas::NAMES,
+        elementwise::NAMES,
+        reductions::NAMES,
+        random::NAMES,
+        conv::NAMES,
+        pooling::NAMES,
+        normalize::NAMES,
+        losses::NAMES,
+        indexing::NAMES,
+        update::NAMES,
+    ];
+    families.into_iter().flatten().copied()
+}

@@ -2,102 +2,69 @@
 
 use crate::{
     element::Element,
-    error::Result,
-    kernel::fallback,
-    memory::{Memory, Src, View, ViewMut},
     op::{Axis, Lrn, Standardize},
 };
 
-/// Elements in relation to their neighbours.
-pub trait Normalize: Memory {
-    /// `y ← eˣ / Σ eˣ` along an axis.
-    #[track_caller]
-    fn softmax<T: Element>(
-        &self,
-        axis: &Axis,
-        x: Src<'_, T, Self>,
-        y: ViewMut<'_, T, Self>,
-    ) -> Result<()> {
-        fallback::softmax(self, axis, x, y)
-    }
+macro_rules! kernels {
+    ($then:ident) => {
+        $then! {
+            /// Elements in relation to their neighbours.
+            trait Normalize {}
 
-    /// `dx ← (dy − Σ dy·y) · y` along an axis; `y` is the softmax.
-    #[track_caller]
-    fn softmax_backward<T: Element>(
-        &self,
-        axis: &Axis,
-        y: View<'_, T, Self>,
-        dy: Src<'_, T, Self>,
-        dx: ViewMut<'_, T, Self>,
-    ) -> Result<()> {
-        fallback::softmax_backward(self, axis, y, dy, dx)
-    }
+            /// `y ← eˣ / Σ eˣ` along an axis.
+            fn softmax<T: Element>(axis: &Axis, x: src(softmax_in_place) T, y: overwrite T) {
+                axis.check_counts("softmax", &[("y", y), ("x", x.unwrap_or(y))])
+            }
 
-    /// `y ← x · s^(−β)`, and `scale ← s`, as [`Lrn`] says.
-    #[track_caller]
-    fn lrn<T: Element>(
-        &self,
-        op: &Lrn,
-        x: View<'_, T, Self>,
-        scale: ViewMut<'_, T, Self>,
-        y: ViewMut<'_, T, Self>,
-    ) -> Result<()> {
-        fallback::lrn(self, op, x, scale, y)
-    }
+            /// `dx ← (dy − Σ dy·y) · y` along an axis; `y` is the softmax.
+            fn softmax_backward<T: Element>(
+                axis: &Axis, y: read T, dy: src(softmax_backward_in_place) T, dx: overwrite T
+            ) {
+                let operands = [("dx", dx), ("dy", dy.unwrap_or(dx)), ("y", y)];
+                axis.check_counts("softmax_backward", &operands)
+            }
 
-    /// `dx ← the gradient of x`, given that of `y` and what [`lrn`](Self::lrn) left in `y` and
-    /// `scale`.
-    #[track_caller]
-    fn lrn_backward<T: Element>(
-        &self,
-        op: &Lrn,
-        x: View<'_, T, Self>,
-        y: View<'_, T, Self>,
-        scale: View<'_, T, Self>,
-        dy: View<'_, T, Self>,
-        dx: ViewMut<'_, T, Self>,
-    ) -> Result<()> {
-        fallback::lrn_backward(self, op, x, y, scale, dy, dx)
-    }
+            /// `y ← x · s^(−β)` and `scale ← s`; see [`Lrn`].
+            fn lrn<T: Element>(op: &Lrn, x: read T, scale: overwrite T, y: overwrite T) {
+                op.check_operands("lrn", &[("x", x), ("scale", scale), ("y", y)])
+            }
 
-    /// `mean[e], variance[e] ← those of x[o,e,i] over o and i`; the variance divides by the
-    /// number of elements.
-    #[track_caller]
-    fn moments<T: Element>(
-        &self,
-        axis: &Axis,
-        x: View<'_, T, Self>,
-        mean: ViewMut<'_, T, Self>,
-        variance: ViewMut<'_, T, Self>,
-    ) -> Result<()> {
-        fallback::moments(self, axis, x, mean, variance)
-    }
+            /// `dx ← the gradient of x`, given the gradient of `y` and the results `y` and `scale`
+            /// of [`lrn`](Self::lrn).
+            fn lrn_backward<T: Element>(
+                op: &Lrn, x: read T, y: read T, scale: read T, dy: read T, dx: overwrite T
+            ) {
+                let operands = [("x", x), ("y", y), ("scale", scale), ("dy", dy), ("dx", dx)];
+                op.check_operands("lrn_backward", &operands)
+            }
 
-    /// `y ← (x − mean) · rate`, as [`Standardize`] says.
-    #[track_caller]
-    fn standardize<T: Element>(
-        &self,
-        op: &Standardize,
-        x: Src<'_, T, Self>,
-        mean: View<'_, T, Self>,
-        variance: View<'_, T, Self>,
-        y: ViewMut<'_, T, Self>,
-    ) -> Result<()> {
-        fallback::standardize(self, op, x, mean, variance, y)
-    }
+            /// `mean[e], variance[e] ← the mean and variance of x[o,e,i] over o and i`; the
+            /// variance divides by the number of elements.
+            fn moments<T: Element>(
+                axis: &Axis, x: read T, mean: overwrite T, variance: overwrite T
+            ) { axis.check_moments(x, mean, variance) }
 
-    /// `dx ← the gradient of x`, given `dy` and the [`moments`](Self::moments) of `x`, as
-    /// [`Standardize`] says.
-    #[track_caller]
-    fn standardize_backward<T: Element>(
-        &self,
-        op: &Standardize,
-        x: View<'_, T, Self>,
-        mean: View<'_, T, Self>,
-        variance: View<'_, T, Self>,
-        dy: Src<'_, T, Self>,
-        dx: ViewMut<'_, T, Self>,
-    ) -> Result<()> {
-        fallback::standardize_backward(self, op, x, mean, variance, dy, dx)
-    }
+            /// `y ← (x − mean) · rate`; see [`Standardize`].
+            fn standardize<T: Element>(
+                op: &Standardize,
+                x: src(standardize_in_place) T,
+                mean: read T,
+                variance: read T,
+                y: overwrite T
+            ) { op.check(x, mean, variance, y) }
+
+            /// `dx ← the gradient of x`, given `dy` and the [`moments`](Self::moments) of `x`; see
+            /// [`Standardize`].
+            fn standardize_backward<T: Element>(
+                op: &Standardize,
+                x: read T,
+                mean: read T,
+                variance: read T,
+                dy: src(standardize_backward_in_place) T,
+                dx: overwrite T
+            ) { op.check_backward(x, mean, variance, dy, dx) }
+        }
+    };
 }
+kernels!(declare_family);
+pub(crate) use kernels;

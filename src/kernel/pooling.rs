@@ -1,74 +1,52 @@
 //! Pooling.
 
-use crate::{
-    element::Element,
-    error::Result,
-    kernel::fallback,
-    memory::{Memory, View, ViewMut},
-    op::Pool2d,
-};
+use crate::{element::Element, op::Pool2d};
 
-/// Pooling of planes.
-pub trait Pooling: Memory {
-    /// `y ← the first greatest of each window`; `mask ← where in its plane`, −1 for a window that
-    /// holds nothing.
-    #[track_caller]
-    fn max_pool<T: Element>(
-        &self,
-        op: &Pool2d,
-        x: View<'_, T, Self>,
-        y: ViewMut<'_, T, Self>,
-        mask: ViewMut<'_, i32, Self>,
-    ) -> Result<()> {
-        fallback::max_pool(self, op, x, y, mask)
-    }
+macro_rules! kernels {
+    ($then:ident) => {
+        $then! {
+            /// Pooling of planes.
+            trait Pooling {}
 
-    /// `dx ← dy, each where its mask says`, zero elsewhere.
-    #[track_caller]
-    fn max_pool_backward<T: Element>(
-        &self,
-        op: &Pool2d,
-        dy: View<'_, T, Self>,
-        mask: View<'_, i32, Self>,
-        dx: ViewMut<'_, T, Self>,
-    ) -> Result<()> {
-        fallback::max_pool_backward(self, op, dy, mask, dx)
-    }
+            /// `y ← the maximum of each window`; `mask ← its index in the plane`, the first of
+            /// equals, −1 for a window without elements.
+            fn max_pool<T: Element>(op: &Pool2d, x: read T, y: overwrite T, mask: overwrite i32) {
+                op.check("max_pool", ("x", x), ("y", y))?;
+                check_len("max_pool", "mask", op.output_len(), mask)
+            }
 
-    /// `y ← the mean of each window`, padding counted.
-    #[track_caller]
-    fn average_pool<T: Element>(
-        &self,
-        op: &Pool2d,
-        x: View<'_, T, Self>,
-        y: ViewMut<'_, T, Self>,
-    ) -> Result<()> {
-        fallback::average_pool(self, op, x, y)
-    }
+            /// `dx ← Σ` of the elements of `dy` whose mask is this index, zero elsewhere.
+            fn max_pool_backward<T: Element>(
+                op: &Pool2d, dy: read T, mask: read i32, dx: overwrite T
+            ) {
+                op.check("max_pool_backward", ("dx", dx), ("dy", dy))?;
+                check_len("max_pool_backward", "mask", op.output_len(), mask)
+            }
 
-    /// `dx ← dy spread over its windows`.
-    #[track_caller]
-    fn average_pool_backward<T: Element>(
-        &self,
-        op: &Pool2d,
-        dy: View<'_, T, Self>,
-        dx: ViewMut<'_, T, Self>,
-    ) -> Result<()> {
-        fallback::average_pool_backward(self, op, dy, dx)
-    }
+            /// `y ← the mean of each window`, padding counted.
+            fn average_pool<T: Element>(op: &Pool2d, x: read T, y: overwrite T) {
+                op.check("average_pool", ("x", x), ("y", y))
+            }
 
-    /// `y ← an element of each window`, drawn in proportion to it by `u`, a number of [0, 1) for
-    /// each; `mask ← where in its plane`, as of [`max_pool`](Self::max_pool), whose way back it
-    /// takes. What `host` documents is binding for all.
-    #[track_caller]
-    fn stochastic_pool<T: Element>(
-        &self,
-        op: &Pool2d,
-        x: View<'_, T, Self>,
-        u: View<'_, f32, Self>,
-        y: ViewMut<'_, T, Self>,
-        mask: ViewMut<'_, i32, Self>,
-    ) -> Result<()> {
-        fallback::stochastic_pool(self, op, x, u, y, mask)
-    }
+            /// `dx ← Σ` of the elements of `dy` whose windows cover it, each divided by the size of
+            /// its window.
+            fn average_pool_backward<T: Element>(op: &Pool2d, dy: read T, dx: overwrite T) {
+                op.check("average_pool_backward", ("dx", dx), ("dy", dy))
+            }
+
+            /// `y ← one element of each window`, drawn with a probability proportional to its
+            /// value by `u`, which holds a number of [0, 1) per window; `mask ← its index in the
+            /// plane`. [`max_pool_backward`](Self::max_pool_backward) computes the gradient. Every
+            /// device must follow the documentation of [`host`](crate::host::stochastic_pool).
+            fn stochastic_pool<T: Element>(
+                op: &Pool2d, x: read T, u: read f32, y: overwrite T, mask: overwrite i32
+            ) {
+                op.check("stochastic_pool", ("x", x), ("y", y))?;
+                check_len("stochastic_pool", "u", op.output_len(), u)?;
+                check_len("stochastic_pool", "mask", op.output_len(), mask)
+            }
+        }
+    };
 }
+kernels!(declare_family);
+pub(crate) use kernels;

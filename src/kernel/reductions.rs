@@ -2,74 +2,51 @@
 
 use crate::{
     element::Element,
-    error::Result,
-    kernel::fallback,
-    memory::{Memory, View, ViewMut},
     op::{Axis, Reduce, TopK},
 };
+use num_traits::Zero;
 
-/// Functions of many elements, whose results stay on the device.
-pub trait Reductions: Memory {
-    /// `y[o,i] ← op over e of x[o,e,i]`: the axis disappears.
-    #[track_caller]
-    fn reduce<T: Element>(
-        &self,
-        op: Reduce,
-        axis: &Axis,
-        x: View<'_, T, Self>,
-        y: ViewMut<'_, T, Self>,
-    ) -> Result<()> {
-        fallback::reduce(self, op, axis, x, y)
-    }
+macro_rules! kernels {
+    ($then:ident) => {
+        $then! {
+            /// Reductions of many elements to few, whose results stay on the device.
+            trait Reductions {}
 
-    /// `y[e] ← β·y[e] + Σ over o, i of x[o,e,i]`: only the axis remains, as in the gradient of
-    /// a bias. β = 0 does not read `y`.
-    #[track_caller]
-    fn sum_to_axis<T: Element>(
-        &self,
-        axis: &Axis,
-        beta: T::Acc,
-        x: View<'_, T, Self>,
-        y: ViewMut<'_, T, Self>,
-    ) -> Result<()> {
-        fallback::sum_to_axis(self, axis, beta, x, y)
-    }
+            /// `y[o,i] ← op over e of x[o,e,i]`: the axis disappears.
+            fn reduce<T: Element>(op: Reduce, axis: &Axis, x: read T, y: overwrite T) {
+                op.check(axis, x, y)
+            }
 
-    /// `y[e] ← β·y[e] + Σ over o, i of a[o,e,i]·b[o,e,i]`, as in the gradient of a factor. β = 0
-    /// does not read `y`.
-    #[track_caller]
-    fn dot_to_axis<T: Element>(
-        &self,
-        axis: &Axis,
-        beta: T::Acc,
-        a: View<'_, T, Self>,
-        b: View<'_, T, Self>,
-        y: ViewMut<'_, T, Self>,
-    ) -> Result<()> {
-        fallback::dot_to_axis(self, axis, beta, a, b, y)
-    }
+            /// `y[e] ← β·y[e] + Σ over o, i of x[o,e,i]`: only the axis remains, as in the
+            /// gradient of a bias. β = 0 does not read `y`.
+            fn sum_to_axis<T: Element>(
+                axis: &Axis, beta: T::Acc, x: read T, y: overwrite(if beta.is_zero()) T
+            ) {
+                axis.check_counts("sum_to_axis", &[("x", x)])?;
+                axis.check_extents("sum_to_axis", &[("y", y)])
+            }
 
-    /// `y[o,i] ← the least e whose x[o,e,i] is greatest`.
-    #[track_caller]
-    fn arg_max<T: Element>(
-        &self,
-        axis: &Axis,
-        x: View<'_, T, Self>,
-        y: ViewMut<'_, u32, Self>,
-    ) -> Result<()> {
-        fallback::arg_max(self, axis, x, y)
-    }
+            /// `y[e] ← β·y[e] + Σ over o, i of a[o,e,i]·b[o,e,i]`, as in the gradient of a factor.
+            /// β = 0 does not read `y`.
+            fn dot_to_axis<T: Element>(
+                axis: &Axis, beta: T::Acc, a: read T, b: read T, y: overwrite(if beta.is_zero()) T
+            ) {
+                axis.check_counts("dot_to_axis", &[("a", a), ("b", b)])?;
+                axis.check_extents("dot_to_axis", &[("y", y)])
+            }
 
-    /// `values[o,j,i], places[o,j,i] ← the j-th greatest of x[o,:,i] and its index`, held in an
-    /// element, as [`TopK`] says.
-    #[track_caller]
-    fn top_k<T: Element>(
-        &self,
-        op: &TopK,
-        x: View<'_, T, Self>,
-        values: ViewMut<'_, T, Self>,
-        places: ViewMut<'_, T, Self>,
-    ) -> Result<()> {
-        fallback::top_k(self, op, x, values, places)
-    }
+            /// `y[o,i] ← the e of the maximum of x[o,e,i]`, the least of several.
+            fn arg_max<T: Element>(axis: &Axis, x: read T, y: overwrite u32) {
+                axis.check_arg_max(x, y)
+            }
+
+            /// `values[o,j,i], places[o,j,i] ← the j-th greatest of x[o,:,i] and its index`, which
+            /// is held in an element; see [`TopK`].
+            fn top_k<T: Element>(op: &TopK, x: read T, values: overwrite T, places: overwrite T) {
+                op.check(x, values, places)
+            }
+        }
+    };
 }
+kernels!(declare_family);
+pub(crate) use kernels;

@@ -1,21 +1,22 @@
-//! Solver steps.
+//! Solver updates.
 
+use super::fallback;
 use crate::{
     element::Element,
     error::Result,
-    kernel::fallback,
     memory::{Memory, View, ViewMut},
     op::SolverUpdate,
 };
 
-/// Solver steps, each one pass over the parameters.
+// Written out: no other kernel has an output that may be missing, or a list of them.
+/// Solver updates, each one pass over the parameters.
 pub trait Update: Memory {
-    /// One step down the gradient, as [`SolverUpdate`] says; `history` holds as many operands as its
-    /// rule keeps values.
+    /// One step down the gradient; see [`SolverUpdate`]. `history` holds as many operands as the
+    /// rule keeps values per weight.
     ///
-    /// `masters`, which weights of 16 bits have, are the same weights in the type that steps are
-    /// computed in: a step too small to show in the weights is not lost. A weight that is not its
-    /// master rounded has been changed from outside: then the step starts from the weight.
+    /// `masters` are the master weights of 16-bit weights, in the accumulator type: a step too
+    /// small to change a weight is not lost. If a weight is not its master rounded, it has been
+    /// changed from outside, and the step starts from the weight.
     #[track_caller]
     fn solver_update<T: Element>(
         &self,
@@ -28,3 +29,5 @@ pub trait Update: Memory {
         fallback::solver_update(self, op, dw, weights, masters, history)
     }
 }
+
+pub(super) const NAMES: &[&str] = &["solver_update"];

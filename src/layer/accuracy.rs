@@ -1,30 +1,20 @@
-//! The share of right answers.
+//! The Accuracy layer: the fraction of correctly classified items.
 
-use super::{Arity, Layer, LayerContext, PropagateDown, loss_common};
-use crate::{
-    blob::Blob,
-    device::Device,
-    element::Element,
-    error::{Error, Result},
-    op::{Accuracy, Axis},
-    proto::LayerParameter,
-};
+use super::{loss_common, prelude::*};
+use crate::op::{Accuracy, Axis};
 
-/// Share of labels whose score is among the `top_k` greatest: bottoms are scores and labels. A
-/// second top has that share for each class, 0 where none is labelled so.
+/// The fraction of labels whose score is among the `top_k` greatest. The bottoms are scores and
+/// labels. A second top holds that fraction per class, 0 for a class without labels.
 pub struct AccuracyLayer {
     axis: isize,
     top_k: usize,
     ignore: Option<i64>,
-    /// For the bottoms' present shapes.
+    /// Derived from the bottoms' shapes by `reshape`.
     op: Option<Accuracy>,
 }
 
 impl AccuracyLayer {
-    /// From the layer's parameters.
-    ///
-    /// # Errors
-    /// None; fallible as all makers are.
+    /// Creates the layer from its parameters.
     pub fn new<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         let param = param.accuracy_param.unwrap_or_default();
         Ok(Self {
@@ -51,10 +41,9 @@ impl<T: Element, D: Device> Layer<T, D> for AccuracyLayer {
 
     fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
         let axis = Axis::of(bottom[0].shape(), self.axis)?;
-        loss_common::expect_labels(bottom[0].shape(), bottom[1].shape(), &axis)?;
+        loss_common::check_labels(bottom[0].shape(), bottom[1].shape(), &axis)?;
         if self.top_k > axis.extent {
-            let why = format!("top_k {} of {} classes", self.top_k, axis.extent);
-            return Err(Error::InvalidData(why));
+            return invalid(format!("top_k {} exceeds the {} classes", self.top_k, axis.extent));
         }
         self.op = Some(Accuracy { axis, top_k: self.top_k, ignore: self.ignore });
         top[0].reshape(&[])?;
@@ -62,24 +51,11 @@ impl<T: Element, D: Device> Layer<T, D> for AccuracyLayer {
     }
 
     fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
-        let op = self.op.as_ref().ok_or_else(loss_common::not_reshaped_error)?;
+        let op = reshaped(&self.op)?;
         let (scores, label, mut y) = (bottom[0].data()?, bottom[1].data()?, top[0].data_mut()?);
         device.accuracy(op, scores.view(), label.view(), y.view_mut())?;
         let Some(by_class) = top.get(1) else { return Ok(()) };
         let mut y = by_class.data_mut()?;
         device.accuracy_by_class(op, scores.view(), label.view(), y.view_mut())
-    }
-
-    fn backward(
-        &mut self,
-        _: &D,
-        _: &[Blob<T, D>],
-        propagate: PropagateDown<'_>,
-        _: &[Blob<T, D>],
-    ) -> Result<()> {
-        if propagate.bottom.contains(&true) {
-            return Err(Error::InvalidData("accuracy has no gradient".into()));
-        }
-        Ok(())
     }
 }

@@ -1,40 +1,35 @@
-//! Where the greatest are.
+//! The ArgMax layer: indices and values of the greatest elements.
 
-use super::{Layer, LayerContext, PropagateDown, concat_layout::ConcatLayout, loss_common};
+use super::{concat_layout::ConcatLayout, prelude::*};
 use crate::{
-    blob::Blob,
-    device::Device,
-    element::Element,
-    error::{Error, Result},
     op::{Axis, TopK},
-    proto::LayerParameter,
     shape::Shape,
 };
 
-/// Indices of the `top_k` greatest along `axis`, the greatest first, or with `out_max_val` their
-/// values. Of equals, that with the larger index comes first, as in Caffe.
+/// The indices of the `top_k` greatest elements along `axis`, in descending order, or their values
+/// with `out_max_val`. Of equal elements, the one with the larger index comes first, as in Caffe.
 ///
-/// Without `axis` it is all axes after the first, the top is `N × 1 × top_k`, and with
-/// `out_max_val` it is `N × 2 × top_k` and has the indices before the values.
+/// Without `axis`, the elements are all those of an item. The top is then `N × 1 × top_k`; with
+/// `out_max_val` it is `N × 2 × top_k` and holds the indices before the values.
 pub struct ArgMaxLayer<T: Element, D: Device> {
     axis: Option<isize>,
     top_k: usize,
     values: bool,
-    /// For the bottom's present shape.
+    /// Derived from the bottom's shape by `reshape`.
     op: Option<TopK>,
-    /// What is found: values in the data, indices in the diff.
+    /// The greatest elements; diff: their indices.
     found: Blob<T, D>,
 }
 
 impl<T: Element, D: Device> ArgMaxLayer<T, D> {
-    /// From the layer's parameters.
+    /// Creates the layer from its parameters.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] without a positive `top_k`.
+    /// [`Error::InvalidData`] if `top_k` is 0.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         let param = param.argmax_param.unwrap_or_default();
         if param.top_k() == 0 {
-            return Err(Error::InvalidData("argmax_param needs a positive top_k".into()));
+            return invalid("argmax_param: top_k must be positive");
         }
         Ok(Self {
             axis: param.axis.map(|axis| axis as isize),
@@ -45,14 +40,13 @@ impl<T: Element, D: Device> ArgMaxLayer<T, D> {
         })
     }
 
-    fn describe(&self, shape: &Shape) -> Result<TopK> {
+    fn op(&self, shape: &Shape) -> Result<TopK> {
         let axis = match self.axis {
             Some(axis) => Axis::of(shape, axis)?,
-            None => loss_common::per_item_axis(shape)?,
+            None => per_item_axis(shape)?,
         };
         if self.top_k > axis.extent {
-            let why = format!("top_k {} of {} elements", self.top_k, axis.extent);
-            return Err(Error::InvalidData(why));
+            return invalid(format!("top_k {} exceeds the {} elements", self.top_k, axis.extent));
         }
         Ok(TopK { axis, k: self.top_k })
     }
@@ -65,7 +59,7 @@ impl<T: Element, D: Device> Layer<T, D> for ArgMaxLayer<T, D> {
 
     fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
         let shape = bottom[0].shape();
-        let op = self.describe(shape)?;
+        let op = self.op(shape)?;
         self.op = Some(op);
         self.found.reshape(&[op.axis.outer, op.k, op.axis.inner])?;
         if let Some(axis) = self.axis {
@@ -79,7 +73,7 @@ impl<T: Element, D: Device> Layer<T, D> for ArgMaxLayer<T, D> {
     }
 
     fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
-        let op = self.op.as_ref().ok_or_else(loss_common::not_reshaped_error)?;
+        let op = reshaped(&self.op)?;
         let (x, mut y) = (bottom[0].data()?, top[0].data_mut()?);
         match (self.values, self.axis) {
             (false, _) => {
@@ -87,29 +81,16 @@ impl<T: Element, D: Device> Layer<T, D> for ArgMaxLayer<T, D> {
                 device.top_k(op, x.view(), values.view_mut(), y.view_mut())
             }
             (true, Some(_)) => {
-                let mut places = self.found.diff_mut()?;
-                device.top_k(op, x.view(), y.view_mut(), places.view_mut())
+                let mut indices = self.found.diff_mut()?;
+                device.top_k(op, x.view(), y.view_mut(), indices.view_mut())
             }
             (true, None) => {
-                let (mut values, mut places) = (self.found.data_mut()?, self.found.diff_mut()?);
-                device.top_k(op, x.view(), values.view_mut(), places.view_mut())?;
-                let joint = ConcatLayout::new(op.axis.outer, [op.k, op.k]);
-                joint.join(device, 0, places.view(), y.view_mut())?;
-                joint.join(device, 1, values.view(), y.view_mut())
+                let (mut values, mut indices) = (self.found.data_mut()?, self.found.diff_mut()?);
+                device.top_k(op, x.view(), values.view_mut(), indices.view_mut())?;
+                let layout = ConcatLayout::new(op.axis.outer, [op.k, op.k]);
+                layout.write_part(device, 0, indices.view(), y.view_mut())?;
+                layout.write_part(device, 1, values.view(), y.view_mut())
             }
         }
-    }
-
-    fn backward(
-        &mut self,
-        _: &D,
-        _: &[Blob<T, D>],
-        propagate: PropagateDown<'_>,
-        _: &[Blob<T, D>],
-    ) -> Result<()> {
-        if propagate.bottom.contains(&true) {
-            return Err(Error::InvalidData("indices of the greatest have no gradient".into()));
-        }
-        Ok(())
     }
 }

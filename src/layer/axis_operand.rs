@@ -1,48 +1,41 @@
-//! An operand along some axes of a layer's input: that of Scale and of Bias.
+//! The operand of Scale and Bias, which is broadcast over the other axes of the first bottom.
 
-use crate::{
-    error::{Error, Result},
-    op::Axis,
-    shape::Shape,
-};
+use super::prelude::*;
+use crate::{op::Axis, shape::Shape};
 
-/// Which axes of the first bottom an operand lies along.
+/// The axes of the first bottom that the operand covers.
 #[derive(Clone, Copy)]
 pub(super) struct AxisOperand {
-    /// The first of them.
+    /// The first axis.
     pub(super) axis: i32,
-    /// How many, if the operand is learned; −1 for all there are.
+    /// The number of axes of a learned operand; −1 for all from `axis` on.
     pub(super) num_axes: i32,
 }
 
 impl AxisOperand {
-    /// The shape of an operand that is learned.
+    /// Returns the shape of a learned operand.
     pub(super) fn shape<'a>(&self, x: &'a Shape) -> Result<&'a [usize]> {
-        let start = x.canonical_axis(self.axis as isize)?;
-        let end = match self.num_axes {
-            -1 => x.len(),
-            num_axes => match usize::try_from(num_axes) {
-                Ok(num_axes) => start + num_axes,
-                Err(_) => {
-                    return Err(Error::InvalidData(format!("num_axes {num_axes} is below -1")));
-                }
-            },
+        let (num_axes, start) = (self.num_axes, x.canonical_axis(self.axis as isize)?);
+        let end = match usize::try_from(num_axes) {
+            Ok(num_axes) => start + num_axes,
+            Err(_) if num_axes == -1 => x.len(),
+            Err(_) => {
+                return invalid(format!("num_axes: expected -1 or more, found {num_axes}"));
+            }
         };
-        let beyond = || {
-            let why = format!("{} axes from {start} on reach past shape {x}", self.num_axes);
-            Error::Shape(why)
-        };
-        x.get(start..end).ok_or_else(beyond)
+        x.get(start..end).ok_or_else(|| {
+            Error::Shape(format!("shape {x} does not have {num_axes} axes from axis {start} on"))
+        })
     }
 
-    /// The axes as one, along which an operand of shape `operand` lies.
+    /// Returns the axes that an operand of shape `operand` covers, merged into one.
     pub(super) fn axis(&self, x: &Shape, operand: &Shape) -> Result<Axis> {
         let start = if operand.is_empty() { 0 } else { x.canonical_axis(self.axis as isize)? };
         let end = start + operand.len();
         if x.get(start..end) != Some(&operand[..]) {
-            let why =
-                format!("an operand of shape {operand} does not fit shape {x} at axis {start}");
-            return Err(Error::Shape(why));
+            return wrong_shape(format!(
+                "operand of shape {operand} does not fit shape {x} at axis {start}"
+            ));
         }
         let (outer, inner) = (x.count_range(0, start)?, x.count_range(end, x.len())?);
         Axis::new(outer, operand.count(), inner)

@@ -1,28 +1,24 @@
-//! What convolution and deconvolution have in common: filters, and the geometry they imply.
+//! Filters and geometry that convolution and deconvolution share.
 
-use super::{LayerContext, PropagateDown, conv_geometry::extents, weight_bias::Weights};
+use super::{conv_geometry::spatial_axes, prelude::*, weight_bias::Weights};
 use crate::{
-    blob::Blob,
-    device::Device,
-    element::Element,
-    error::{Error, Result},
     memory::{View, ViewMut},
     op::{Axis, Convolution, SpatialAxis, Window},
-    proto::{ConvolutionParameter, LayerParameter},
+    proto::ConvolutionParameter,
     shape::Shape,
 };
 
-/// Which side of a convolution the bottoms are.
+/// Whether the bottoms are the images or the outputs of the convolution.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Direction {
-    /// Its images: the layer convolves.
+    /// The bottoms are images: the layer convolves.
     Forward,
-    /// Its results: the layer goes back to images.
+    /// The bottoms are outputs: the layer applies the transposed convolution.
     Backward,
 }
 
-/// A bank of filters: axes before `axis` are the batch, `axis` holds the channels, those after it
-/// are spatial.
+/// A bank of filters and the convolution it defines. In a bottom, the axes before `axis` are the
+/// batch, `axis` holds the channels, and the axes after it are spatial.
 pub(super) struct BaseConvolution<T: Element, D: Device> {
     direction: Direction,
     param: ConvolutionParameter,
@@ -43,11 +39,10 @@ impl<T: Element, D: Device> BaseConvolution<T, D> {
         Ok(Self { direction, param, weights, op: None })
     }
 
-    /// The convolution that has a bottom of this shape on the layer's side, and the axis of the
-    /// channels.
+    /// Returns the convolution for a bottom of this shape, and the axis of the channels.
     fn describe(&self, shape: &Shape) -> Result<(Convolution, usize)> {
         let axis = shape.canonical_axis(self.param.axis() as isize)?;
-        let mut axes = extents(&self.param, &shape[axis + 1..])?;
+        let mut axes = spatial_axes(&self.param, &shape[axis + 1..])?;
         let (mut channels, mut outputs) = (shape[axis], self.weights.outputs());
         if self.direction == Direction::Backward {
             (channels, outputs) = (outputs, channels);
@@ -59,22 +54,24 @@ impl<T: Element, D: Device> BaseConvolution<T, D> {
         Ok((Convolution::new(batch, outputs, groups, window)?, axis))
     }
 
-    /// Makes the parameters.
+    /// Creates the parameters.
     pub(super) fn setup(&mut self, cx: &LayerContext<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
         let (op, _) = self.describe(bottom[0].shape())?;
         let mut shape = vec![op.outputs(), op.window().channels() / op.groups()];
         shape.extend(op.window().axes().iter().map(|axis| axis.kernel));
-        self.weights.make(cx, &shape)
+        self.weights.create(cx, &shape)
     }
 
-    /// Shapes each top after its bottom, which are all alike.
+    /// Derives the shape of the tops from the bottoms, which must all have one shape.
     pub(super) fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
         let first = bottom[0].shape();
         let (op, axis) = self.describe(first)?;
         let filters = self.weights.weights()?.shape();
         if op.filter_len() != filters.count() {
-            let why = format!("{} channels do not fit filters {filters}", first[axis]);
-            return Err(Error::Shape(why));
+            return wrong_shape(format!(
+                "filters of shape {filters} do not fit {} channels",
+                first[axis]
+            ));
         }
         let mut shape = first[..axis].to_vec();
         shape.push(self.weights.outputs());
@@ -84,8 +81,10 @@ impl<T: Element, D: Device> BaseConvolution<T, D> {
         }
         for (bottom, top) in bottom.iter().zip(top) {
             if *bottom.shape() != *first {
-                let why = format!("bottoms of shapes {first} and {}", bottom.shape());
-                return Err(Error::Shape(why));
+                return wrong_shape(format!(
+                    "bottoms have different shapes {first} and {}",
+                    bottom.shape()
+                ));
             }
             top.reshape(&shape)?;
         }
@@ -94,10 +93,10 @@ impl<T: Element, D: Device> BaseConvolution<T, D> {
     }
 
     pub(super) fn op(&self) -> Result<&Convolution> {
-        self.op.as_ref().ok_or_else(|| Error::InvalidData("forward before reshape".into()))
+        reshaped(&self.op)
     }
 
-    /// The tops' channels as an axis.
+    /// Returns the axis of the channels in the tops.
     fn channels(&self) -> Result<Axis> {
         let op = self.op()?;
         let plane = match self.direction {
@@ -112,8 +111,8 @@ impl<T: Element, D: Device> BaseConvolution<T, D> {
         self.weights.add_bias(device, &self.channels()?, y)
     }
 
-    /// Adds to the parameters' gradients, given the images, the results and their gradients on
-    /// one side: those of the tops.
+    /// Adds to the gradients of the parameters. `x` is the image side and `y` the output side of
+    /// the convolution; the side of the tops holds gradients, the side of the bottoms holds data.
     pub(super) fn add_gradients(
         &self,
         device: &D,

@@ -1,91 +1,81 @@
-//! Channels standardized over the batch, or by stored statistics.
+//! The BatchNorm layer.
 
-use super::{Layer, LayerContext, PropagateDown, saved_input::SavedInput};
+use super::{prelude::*, saved_input::SavedInput};
 use crate::{
-    blob::Blob,
-    device::Device,
-    element::Element,
-    error::{Error, Result},
     memory::Src,
     op::{Axis, Binary, EpsilonPlacement, Standardize, Unary},
-    proto::{BatchNormParameter, LayerParameter, Phase},
+    proto::{BatchNormParameter, Phase},
 };
 
-/// Batch normalisation: `y = (x − mean) / √(variance + eps)` for each channel, the second axis.
+/// Batch normalization: `y = (x − mean) / √(variance + eps)` per channel, the second axis.
 ///
-/// Mean and variance are the batch's, or with `use_global_stats` (in the TEST phase, unless said
-/// otherwise) those of the stored sums. The parameters are not learned: sums of means and of
-/// unbiased variances, and the weight by which both are to be divided, each of which a batch
-/// multiplies by `moving_average_fraction` and adds to; a weight of 0 makes both 0.
+/// Mean and variance are those of the batch; with `use_global_stats`, the default in the TEST phase,
+/// they are the stored ones. The three parameters are not learned: a sum of means, a sum of
+/// unbiased variances, and the weight that divides both sums. A batch multiplies each parameter by
+/// `moving_average_fraction` and adds its own value. If the weight is 0, mean and variance are 0.
 ///
-/// Forward reads the input twice, the first time while its channels stay in cache, and writes the
-/// output; backward reads input and gradient twice each and writes the other gradient. Nothing of
-/// the input's size is kept, except the input itself if it runs in place.
+/// The forward pass reads the input twice, the first time while its channels stay in cache, and
+/// writes the output. The backward pass reads input and gradient twice each and writes the other
+/// gradient. The layer saves the input only if it runs in place.
 ///
 /// Source: Ioffe, Szegedy 2015.
 pub struct BatchNormLayer<T: Element, D: Device> {
     param: BatchNormParameter,
-    /// Whether the stored statistics are used.
-    global: bool,
-    /// For the bottom's present shape.
+    /// Whether the layer uses the stored statistics.
+    use_stored: bool,
+    /// Derived from the bottom's shape by `reshape`.
     op: Option<Standardize>,
-    /// Used in the last forward pass, by channel.
+    /// Mean and variance per channel in the last forward pass.
     mean: Blob<T, D>,
     variance: Blob<T, D>,
-    rate: Blob<T, D>,
-    kept: SavedInput<T, D>,
-    /// Sums of means and of variances, and their weight.
+    /// `1 / √(variance + eps)` per channel.
+    inverse_deviation: Blob<T, D>,
+    saved_input: SavedInput<T, D>,
+    /// Sum of means, sum of variances, and their weight.
     params: Vec<Blob<T, D>>,
 }
 
 impl<T: Element, D: Device> BatchNormLayer<T, D> {
-    /// From the layer's parameters.
-    ///
-    /// # Errors
-    /// None; fallible as all makers are.
+    /// Creates the layer from its parameters.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         let param = param.batch_norm_param.unwrap_or_default();
         let blob = || Blob::new(cx.device, &[0]);
         Ok(Self {
             param,
-            global: param.use_global_stats.unwrap_or(cx.phase == Phase::Test),
+            use_stored: param.use_global_stats.unwrap_or(cx.phase == Phase::Test),
             op: None,
             mean: blob()?,
             variance: blob()?,
-            rate: blob()?,
-            kept: SavedInput::new(cx.device)?,
+            inverse_deviation: blob()?,
+            saved_input: SavedInput::new(cx.device)?,
             params: Vec::new(),
         })
     }
 
-    fn op(&self) -> Result<Standardize> {
-        self.op.ok_or_else(|| Error::InvalidData("forward before reshape".into()))
-    }
-
-    /// Mean and variance of what is stored.
-    fn recall(&self, device: &D) -> Result<()> {
+    /// Computes mean and variance from the stored sums.
+    fn load_statistics(&self, device: &D) -> Result<()> {
         let weight = self.params[2].data()?;
-        for (sum, to) in self.params.iter().zip([&self.mean, &self.variance]) {
-            let (sum, mut to) = (sum.data()?, to.data_mut()?);
+        for (sum, mean) in self.params.iter().zip([&self.mean, &self.variance]) {
+            let (sum, mut mean) = (sum.data()?, mean.data_mut()?);
             let axis = Axis::new(1, 1, sum.view().len())?;
             let sum = Src::View(sum.view());
-            device.broadcast(Binary::DivOrZero, &axis, sum, weight.view(), to.view_mut())?;
+            device.broadcast(Binary::DivOrZero, &axis, sum, weight.view(), mean.view_mut())?;
         }
         Ok(())
     }
 
-    /// Adds mean and variance of a batch to what is stored.
-    fn store(&self, device: &D, batch: usize) -> Result<()> {
-        let unbiased = if batch > 1 { batch as f64 / (batch - 1) as f64 } else { 1.0 };
+    /// Adds mean and variance of a batch to the stored sums; `count` is elements per channel.
+    fn store_statistics(&self, device: &D, count: usize) -> Result<()> {
+        let unbiased = if count > 1 { count as f64 / (count - 1) as f64 } else { 1.0 };
         let fraction = T::acc(self.param.moving_average_fraction().into());
-        let parts = [(&self.mean, 1.0), (&self.variance, unbiased)];
-        for (sum, (from, factor)) in self.params.iter().zip(parts) {
-            let (from, mut sum) = (from.data()?, sum.data_mut()?);
-            device.axpby(T::acc(factor), from.view(), fraction, sum.view_mut())?;
+        let statistics = [(&self.mean, 1.0), (&self.variance, unbiased)];
+        for (sum, (value, factor)) in self.params.iter().zip(statistics) {
+            let (value, mut sum) = (value.data()?, sum.data_mut()?);
+            device.axpby(T::acc(factor), value.view(), fraction, sum.view_mut())?;
         }
         let one = T::acc(1.0);
-        let count = Unary::PowAffine { scale: fraction, shift: one, power: one };
-        device.unary(count, Src::InPlace, self.params[2].data_mut()?.view_mut())
+        let next_weight = Unary::PowAffine { scale: fraction, shift: one, power: one };
+        device.unary(next_weight, Src::InPlace, self.params[2].data_mut()?.view_mut())
     }
 }
 
@@ -110,33 +100,31 @@ impl<T: Element, D: Device> Layer<T, D> for BatchNormLayer<T, D> {
         let axis = Axis::of(bottom[0].shape(), 1)?;
         let channels = self.params[0].count();
         if axis.extent != channels {
-            let why = format!("{} channels, statistics of {channels}", axis.extent);
-            return Err(Error::Shape(why));
+            return wrong_shape(format!("expected {channels} channels, found {}", axis.extent));
         }
         let epsilon = self.param.eps().into();
         self.op = Some(Standardize { axis, epsilon, place: EpsilonPlacement::AddedToVariance });
-        for blob in [&mut self.mean, &mut self.variance, &mut self.rate] {
+        for blob in [&mut self.mean, &mut self.variance, &mut self.inverse_deviation] {
             blob.reshape(&[channels])?;
         }
         top[0].reshape_like(&bottom[0])?;
-        if self.global { Ok(()) } else { self.kept.reshape(&bottom[0], &top[0]) }
+        if self.use_stored { Ok(()) } else { self.saved_input.reshape(&bottom[0], &top[0]) }
     }
 
     fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
-        let op = self.op()?;
-        let input = if self.global {
-            self.recall(device)?;
+        let op = *reshaped(&self.op)?;
+        let input = if self.use_stored {
+            self.load_statistics(device)?;
             &bottom[0]
         } else {
-            let input = self.kept.keep(&bottom[0], &top[0])?;
+            let input = self.saved_input.save(&bottom[0], &top[0])?;
             let (mut mean, mut variance) = (self.mean.data_mut()?, self.variance.data_mut()?);
             let x = input.data()?;
             device.moments(&op.axis, x.view(), mean.view_mut(), variance.view_mut())?;
+            drop((mean, variance));
+            self.store_statistics(device, op.axis.reduced_count())?;
             input
         };
-        if !self.global {
-            self.store(device, op.axis.reduced_count())?;
-        }
         let (mean, variance) = (self.mean.data()?, self.variance.data()?);
         let (x, mut y) = top[0].data_mut_from(input)?;
         device.standardize(&op, x.src(), mean.view(), variance.view(), y.view_mut())
@@ -152,17 +140,17 @@ impl<T: Element, D: Device> Layer<T, D> for BatchNormLayer<T, D> {
         if !propagate.bottom[0] {
             return Ok(());
         }
-        let (op, variance) = (self.op()?, self.variance.data()?);
+        let (op, variance) = (*reshaped(&self.op)?, self.variance.data()?);
         let (dy, mut dx) = bottom[0].diff_mut_from(&top[0])?;
-        if self.global {
-            // Statistics that do not depend on the input are constants.
+        if self.use_stored {
+            // The stored statistics do not depend on the input, so `dx = dy / √(variance + eps)`.
             let (scale, shift, power) = (T::acc(1.0), T::acc(op.epsilon), T::acc(-0.5));
-            let of_variance = Unary::PowAffine { scale, shift, power };
-            let mut rate = self.rate.data_mut()?;
-            device.unary(of_variance, Src::View(variance.view()), rate.view_mut())?;
-            return device.broadcast(Binary::Mul, &op.axis, dy.src(), rate.view(), dx.view_mut());
+            let inverse_root = Unary::PowAffine { scale, shift, power };
+            let mut factor = self.inverse_deviation.data_mut()?;
+            device.unary(inverse_root, Src::View(variance.view()), factor.view_mut())?;
+            return device.broadcast(Binary::Mul, &op.axis, dy.src(), factor.view(), dx.view_mut());
         }
-        let (x, mean) = (self.kept.input(&bottom[0], &top[0]).data()?, self.mean.data()?);
+        let (x, mean) = (self.saved_input.input(&bottom[0], &top[0]).data()?, self.mean.data()?);
         let (mean, variance) = (mean.view(), variance.view());
         device.standardize_backward(&op, x.view(), mean, variance, dy.src(), dx.view_mut())
     }

@@ -1,33 +1,25 @@
-//! Items of a batch in another order, some perhaps several times.
+//! The BatchReindex layer: items of a batch selected by index.
 
-use super::{Arity, Layer, LayerContext, PropagateDown, loss_common};
-use crate::{
-    blob::Blob,
-    device::Device,
-    element::Element,
-    error::{Error, Result},
-    op::RowIndexing,
-    proto::LayerParameter,
-    shape::Shape,
-};
+use super::prelude::*;
+use crate::{op::RowIndexing, shape::Shape};
 
-/// `y[i] = x[index[i]]`: bottoms are the items and, of one axis, the indices. An index that no
-/// item has is an error.
+/// `y[i] = x[index[i]]`. The bottoms are the items x and the indices, which have one axis. An index
+/// that is not an item's number is an error.
 pub struct BatchReindexLayer<D: Device> {
     indices: Blob<u32, D>,
 }
 
 impl<D: Device> BatchReindexLayer<D> {
-    /// From the layer's parameters, of which there are none.
+    /// Creates the layer, which has no parameters.
     ///
     /// # Errors
-    /// Those of the device.
+    /// Errors of the device.
     pub fn new(_: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         Ok(Self { indices: Blob::new(cx.device, &[0])? })
     }
 
     fn op(&self, shape: &Shape) -> Result<RowIndexing> {
-        let items = loss_common::per_item_axis(shape)?;
+        let items = per_item_axis(shape)?;
         Ok(RowIndexing { table: items.outer, width: items.extent, count: self.indices.count() })
     }
 }
@@ -44,8 +36,9 @@ impl<T: Element, D: Device> Layer<T, D> for BatchReindexLayer<D> {
     fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
         let (shape, indices) = (bottom[0].shape(), bottom[1].shape());
         if indices.len() != 1 || shape.is_empty() {
-            let why = format!("indices {indices}, which need one axis, for items {shape}");
-            return Err(Error::Shape(why));
+            return wrong_shape(format!(
+                "expected indices of one axis for items {shape}, found {indices}"
+            ));
         }
         self.indices.reshape(indices)?;
         top[0].reshape(&[&indices[..], &shape[1..]].concat())
@@ -53,10 +46,10 @@ impl<T: Element, D: Device> Layer<T, D> for BatchReindexLayer<D> {
 
     fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
         let op = self.op(bottom[0].shape())?;
-        let (x, given, mut y) = (bottom[0].data()?, bottom[1].data()?, top[0].data_mut()?);
+        let (x, index, mut y) = (bottom[0].data()?, bottom[1].data()?, top[0].data_mut()?);
         let mut indices = self.indices.data_mut()?;
         let bound = u32::try_from(op.table).unwrap_or(u32::MAX);
-        device.to_indices(bound, given.view(), indices.view_mut())?;
+        device.to_indices(bound, index.view(), indices.view_mut())?;
         device.gather(&op, x.view(), indices.view(), y.view_mut())
     }
 
@@ -67,12 +60,7 @@ impl<T: Element, D: Device> Layer<T, D> for BatchReindexLayer<D> {
         propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
-        if propagate.bottom[1] {
-            return Err(loss_common::no_gradient("indices", 1));
-        }
-        if !propagate.bottom[0] {
-            return Ok(());
-        }
+        check_no_gradient(propagate.bottom, 1, "indices")?;
         let (dy, mut dx) = (top[0].diff()?, bottom[0].diff_mut()?);
         let (op, indices) = (self.op(bottom[0].shape())?, self.indices.data()?);
         device.fill(T::default(), dx.view_mut())?;

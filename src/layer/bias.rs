@@ -1,38 +1,33 @@
-//! `y = x + b`
+//! The Bias layer: `y = x + b`.
 
-use super::{Arity, Layer, LayerContext, PropagateDown, axis_operand::AxisOperand};
+use super::{
+    axis_operand::AxisOperand,
+    prelude::*,
+    weight_bias::{filled, filler},
+};
 use crate::{
-    blob::{Blob, SrcGuard},
-    device::Device,
-    element::Element,
-    error::{Error, Result},
+    blob::SrcGuard,
     filler::Filler,
     op::{Axis, Binary},
-    proto::{BiasParameter, LayerParameter},
+    proto::BiasParameter,
 };
 
-/// Sum with an operand along some axes: `y = x + b`, where `b` is learned or a second bottom.
+/// `y = x + b`, where `b` covers some axes of `x` and is broadcast over the others. `b` is learned
+/// or the second bottom.
 pub struct BiasLayer<T: Element, D: Device> {
     param: BiasParameter,
-    along: AxisOperand,
-    /// For the bottoms' present shapes.
+    operand: AxisOperand,
+    /// Derived from the bottoms' shapes by `reshape`.
     axis: Option<Axis>,
     params: Vec<Blob<T, D>>,
 }
 
 impl<T: Element, D: Device> BiasLayer<T, D> {
-    /// From the layer's parameters.
-    ///
-    /// # Errors
-    /// None; fallible as all makers are.
+    /// Creates the layer from its parameters.
     pub fn new(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         let param = param.bias_param.clone().unwrap_or_default();
-        let along = AxisOperand { axis: param.axis(), num_axes: param.num_axes() };
-        Ok(Self { param, along, axis: None, params: Vec::new() })
-    }
-
-    fn axis(&self) -> Result<Axis> {
-        self.axis.ok_or_else(|| Error::InvalidData("forward before reshape".into()))
+        let operand = AxisOperand { axis: param.axis(), num_axes: param.num_axes() };
+        Ok(Self { param, operand, axis: None, params: Vec::new() })
     }
 }
 
@@ -51,24 +46,23 @@ impl<T: Element, D: Device> Layer<T, D> for BiasLayer<T, D> {
 
     fn setup(&mut self, cx: &LayerContext<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
         if bottom.len() == 1 {
-            let filler = self.param.filler.as_ref().map(Filler::from_proto).transpose()?;
-            let b = Blob::new(cx.device, self.along.shape(bottom[0].shape())?)?;
-            filler.unwrap_or_default().fill(&b, cx.key.child(0))?;
-            self.params = vec![b];
+            let filler = filler(&self.param.filler, Filler::default())?;
+            let shape = self.operand.shape(bottom[0].shape())?;
+            self.params = vec![filled(cx, shape, &filler, 0)?];
         }
         Ok(())
     }
 
     fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
         let b = bottom.get(1).unwrap_or_else(|| &self.params[0]);
-        self.axis = Some(self.along.axis(bottom[0].shape(), b.shape())?);
+        self.axis = Some(self.operand.axis(bottom[0].shape(), b.shape())?);
         top[0].reshape_like(&bottom[0])
     }
 
     fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
         let b = bottom.get(1).unwrap_or_else(|| &self.params[0]).data()?;
         let (x, mut y) = top[0].data_mut_from(&bottom[0])?;
-        device.broadcast(Binary::Add, &self.axis()?, x.src(), b.view(), y.view_mut())
+        device.broadcast(Binary::Add, reshaped(&self.axis)?, x.src(), b.view(), y.view_mut())
     }
 
     fn backward(
@@ -78,7 +72,7 @@ impl<T: Element, D: Device> Layer<T, D> for BiasLayer<T, D> {
         propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
-        let axis = self.axis()?;
+        let axis = *reshaped(&self.axis)?;
         match bottom.get(1) {
             Some(b) if propagate.bottom[1] => {
                 let (dy, mut db) = (top[0].diff()?, b.diff_mut()?);

@@ -1,28 +1,20 @@
-//! Losses of scores, or of probabilities, against labels.
+//! The HingeLoss and MultinomialLogisticLoss layers.
 
-use super::{Arity, Layer, LayerContext, PropagateDown, loss_common};
+use super::{loss_common, prelude::*};
 use crate::{
-    blob::Blob,
-    device::Device,
-    element::Element,
-    error::Result,
     op::{ClassLoss, ClassLossKind, LossNormalization},
-    proto::{LayerParameter, hinge_loss_parameter::Norm},
+    proto::hinge_loss_parameter::Norm,
 };
 
-/// A loss over N items, each of which has one label; its form alone tells it from others. Bottoms
-/// are scores and labels.
+/// A loss of N items with one label each. The bottoms are scores, or probabilities, and labels.
 pub struct ClassLossLayer {
     kind: &'static str,
     form: ClassLossKind,
 }
 
 impl ClassLossLayer {
-    /// `HingeLoss`: `loss = Σ max(0, 1 ± x)ᵖ / N`, minus for the class of the label, plus for the
-    /// others; p is 1 or, if `norm: L2`, 2.
-    ///
-    /// # Errors
-    /// None; fallible as all makers are.
+    /// Creates a `HingeLoss`: `loss = Σ max(0, 1 ± x)ᵖ / N`, where the sign is minus for the class
+    /// of the label and plus for all other classes. The power p is 2 for `norm: L2`, else 1.
     #[doc(alias = "HingeLossLayer")]
     pub fn hinge<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         let form = match param.hinge_loss_param.unwrap_or_default().norm() {
@@ -32,11 +24,8 @@ impl ClassLossLayer {
         Ok(Self { kind: "HingeLoss", form })
     }
 
-    /// `MultinomialLogisticLoss`: `loss = −Σ ln max(p[label], 1e-20) / N` of probabilities, such as a
-    /// softmax gives.
-    ///
-    /// # Errors
-    /// None; fallible as all makers are.
+    /// Creates a `MultinomialLogisticLoss`: `loss = −Σ ln max(p[label], 1e-20) / N`, where p are
+    /// probabilities such as those of a softmax.
     #[doc(alias = "MultinomialLogisticLossLayer")]
     pub fn multinomial_logistic<D: Device>(
         _: &LayerParameter,
@@ -46,7 +35,7 @@ impl ClassLossLayer {
     }
 
     fn op<T: Element, D: Device>(&self, scores: &Blob<T, D>) -> Result<ClassLoss> {
-        let axis = loss_common::per_item_axis(scores.shape())?;
+        let axis = per_item_axis(scores.shape())?;
         let normalization = LossNormalization::BatchSize;
         Ok(ClassLoss { axis, form: self.form, ignore: None, normalization })
     }
@@ -71,8 +60,8 @@ impl<T: Element, D: Device> Layer<T, D> for ClassLossLayer {
 
     fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
         let (scores, labels) = (bottom[0].shape(), bottom[1].shape());
-        loss_common::expect_batch(scores, labels)?;
-        loss_common::expect_labels(scores, labels, &loss_common::per_item_axis(scores)?)?;
+        loss_common::check_batch(scores, labels)?;
+        loss_common::check_labels(scores, labels, &per_item_axis(scores)?)?;
         top[0].reshape(&[])
     }
 
@@ -88,12 +77,7 @@ impl<T: Element, D: Device> Layer<T, D> for ClassLossLayer {
         propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
-        if propagate.bottom[1] {
-            return Err(loss_common::no_gradient("labels", 1));
-        }
-        if !propagate.bottom[0] {
-            return Ok(());
-        }
+        check_no_gradient(propagate.bottom, 1, "labels")?;
         let (op, weight) = (self.op(&bottom[0])?, top[0].diff()?);
         let (x, label, mut dx) = (bottom[0].data()?, bottom[1].data()?, bottom[0].diff_mut()?);
         let (x, label) = (x.view(), label.view());

@@ -1,34 +1,25 @@
-//! Blobs one after the other along an axis.
+//! The Concat layer.
 
-use super::{
-    Arity, Layer, LayerContext, PropagateDown, shared_top::SharedTop, proto_shape, concat_layout::ConcatLayout,
-};
-use crate::{
-    blob::Blob,
-    device::Device,
-    element::Element,
-    error::{Error, Result},
-    proto::LayerParameter,
-};
+use super::{concat_layout::ConcatLayout, prelude::*, proto_shape, shared_top::SharedTop};
 
-/// Joins its bottoms along `axis`; all other extents must agree. A lone bottom is handed on
-/// without copying.
+/// Concatenates its bottoms along `axis`; all other extents must agree. A single bottom shares its
+/// storage with the top.
 pub struct ConcatLayer {
     axis: isize,
-    alias: SharedTop,
-    /// For the bottoms' present shapes.
-    joint: ConcatLayout,
+    shared_top: SharedTop,
+    /// Derived from the bottoms' shapes by `reshape`.
+    layout: ConcatLayout,
 }
 
 impl ConcatLayer {
-    /// From the layer's parameters.
+    /// Creates the layer from its parameters.
     ///
     /// # Errors
     /// [`Error::InvalidData`] if both `axis` and `concat_dim` are given.
     pub fn new<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         let concat = param.concat_param.unwrap_or_default();
         let axis = proto_shape::axis(concat.axis, ("concat_dim", concat.concat_dim))?;
-        Ok(Self { axis, alias: SharedTop::new(param), joint: ConcatLayout::default() })
+        Ok(Self { axis, shared_top: SharedTop::new(param), layout: ConcatLayout::default() })
     }
 }
 
@@ -46,20 +37,21 @@ impl<T: Element, D: Device> Layer<T, D> for ConcatLayer {
         let axis = first.canonical_axis(self.axis)?;
         let mut shape = first.to_vec();
         for other in bottom[1..].iter().map(Blob::shape) {
-            let alike = |at: usize| at == axis || first[at] == other[at];
-            if other.len() != first.len() || !(0..first.len()).all(alike) {
-                let why = format!("bottoms of shapes {first} and {other} differ off axis {axis}");
-                return Err(Error::Shape(why));
+            let agrees = |i: usize| i == axis || first[i] == other[i];
+            if other.len() != first.len() || !(0..first.len()).all(agrees) {
+                return wrong_shape(format!(
+                    "bottoms of shapes {first} and {other} differ outside axis {axis}"
+                ));
             }
             shape[axis] = shape[axis].saturating_add(other[axis]);
         }
         top[0].reshape(&shape)?;
         if let [only] = bottom {
-            return self.alias.share(only, &mut top[0]);
+            return self.shared_top.share(only, &mut top[0]);
         }
         let inner = first.count_range(axis + 1, first.len())?;
         let columns = bottom.iter().map(|bottom| bottom.shape()[axis] * inner);
-        self.joint = ConcatLayout::new(first.count_range(0, axis)?, columns);
+        self.layout = ConcatLayout::new(first.count_range(0, axis)?, columns);
         Ok(())
     }
 
@@ -69,7 +61,7 @@ impl<T: Element, D: Device> Layer<T, D> for ConcatLayer {
         }
         let mut y = top[0].data_mut()?;
         for (i, bottom) in bottom.iter().enumerate() {
-            self.joint.join(device, i, bottom.data()?.view(), y.view_mut())?;
+            self.layout.write_part(device, i, bottom.data()?.view(), y.view_mut())?;
         }
         Ok(())
     }
@@ -82,11 +74,11 @@ impl<T: Element, D: Device> Layer<T, D> for ConcatLayer {
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
         if let [only] = bottom {
-            return SharedTop::backward(device, &top[0], propagate, only);
+            return SharedTop::backward(device, &top[0], only);
         }
         let dy = top[0].diff()?;
         for (i, bottom) in bottom.iter().enumerate().filter(|(i, _)| propagate.bottom[*i]) {
-            self.joint.part(device, i, dy.view(), bottom.diff_mut()?.view_mut())?;
+            self.layout.read_part(device, i, dy.view(), bottom.diff_mut()?.view_mut())?;
         }
         Ok(())
     }

@@ -1,14 +1,12 @@
-//! Parts side by side along an axis of a whole: what Concat joins, Slice parts, SPP joins.
+//! Positions of parts that are concatenated along an axis, for Concat, Slice, SPP and ArgMax.
 
+use super::prelude::*;
 use crate::{
-    device::Device,
-    element::Element,
-    error::Result,
     memory::{View, ViewMut},
     op::Copy2d,
 };
 
-/// The whole as a matrix, and the columns of each part.
+/// The concatenated array as a row-major matrix, each part of which is a range of columns.
 #[derive(Default)]
 pub(super) struct ConcatLayout {
     rows: usize,
@@ -18,18 +16,18 @@ pub(super) struct ConcatLayout {
 }
 
 impl ConcatLayout {
-    /// Parts of so many columns.
-    pub(super) fn new(rows: usize, parts: impl IntoIterator<Item = usize>) -> Self {
-        let mut joint = Self { rows, ..Self::default() };
-        for columns in parts {
-            joint.parts.push((joint.columns, columns));
-            joint.columns += columns;
+    /// Places parts with these numbers of columns side by side.
+    pub(super) fn new(rows: usize, part_columns: impl IntoIterator<Item = usize>) -> Self {
+        let mut layout = Self { rows, ..Self::default() };
+        for columns in part_columns {
+            layout.parts.push((layout.columns, columns));
+            layout.columns += columns;
         }
-        joint
+        layout
     }
 
-    /// Writes a part into the whole.
-    pub(super) fn join<T: Element, D: Device>(
+    /// Copies `x` to its columns of `whole`.
+    pub(super) fn write_part<T: Element, D: Device>(
         &self,
         device: &D,
         part: usize,
@@ -45,8 +43,8 @@ impl ConcatLayout {
         device.copy_2d(&op, x, whole.slice(first..end)?)
     }
 
-    /// Reads a part out of the whole.
-    pub(super) fn part<T: Element, D: Device>(
+    /// Copies a part of `whole` to `y`.
+    pub(super) fn read_part<T: Element, D: Device>(
         &self,
         device: &D,
         part: usize,

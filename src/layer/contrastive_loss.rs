@@ -1,32 +1,27 @@
-//! Pairs that are alike close to each other, the others apart.
+//! The ContrastiveLoss layer, for pairs of feature vectors.
 
-use super::{Arity, Layer, LayerContext, PropagateDown, loss_common};
+use super::{loss_common, prelude::*};
 use crate::{
-    blob::Blob,
-    device::Device,
-    element::Element,
-    error::{Error, Result},
     op::{Axis, Binary, ElementwiseLoss, ElementwiseLossKind, LossNormalization, Reduce},
-    proto::{ContrastiveLossParameter, LayerParameter},
+    proto::ContrastiveLossParameter,
 };
 
-/// `loss = Σ (s·d² + (1 − s)·max(0, margin − d)²) / 2N` over N pairs at distances d: bottoms are
-/// the features of the pairs, of two axes, and s, which is 0 for pairs that are not alike.
+/// `loss = Σ (s·d² + (1 − s)·max(0, margin − d)²) / 2N` over N pairs, where d is the distance of the
+/// two feature vectors of a pair, and s is 1 for similar pairs and 0 for dissimilar ones. The
+/// bottoms are the first features, the second features, and s.
 ///
-/// With `legacy_version` those cost `max(0, margin − d²)`. Source: Hadsell, Chopra, LeCun 2006.
+/// With `legacy_version`, a dissimilar pair costs `max(0, margin − d²)`. Source: Hadsell, Chopra,
+/// LeCun 2006.
 pub struct ContrastiveLossLayer<T: Element, D: Device> {
     param: ContrastiveLossParameter,
-    /// What features differ by.
+    /// Difference of the features of each pair.
     difference: Blob<T, D>,
-    /// Squared distances, and the loss' slope along them.
+    /// Squared distance of each pair; diff: the derivative of the loss with respect to it.
     distance: Blob<T, D>,
 }
 
 impl<T: Element, D: Device> ContrastiveLossLayer<T, D> {
-    /// From the layer's parameters.
-    ///
-    /// # Errors
-    /// None; fallible as all makers are.
+    /// Creates the layer from its parameters.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         Ok(Self {
             param: param.contrastive_loss_param.unwrap_or_default(),
@@ -35,7 +30,7 @@ impl<T: Element, D: Device> ContrastiveLossLayer<T, D> {
         })
     }
 
-    /// The loss of the distances.
+    /// Describes the loss as a function of the squared distances.
     fn op(&self) -> ElementwiseLoss<T::Acc> {
         let margin = T::acc(self.param.margin().into());
         let form = match self.param.legacy_version() {
@@ -65,32 +60,32 @@ impl<T: Element, D: Device> Layer<T, D> for ContrastiveLossLayer<T, D> {
     }
 
     fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
-        let (a, b, alike) = (bottom[0].shape(), bottom[1].shape(), bottom[2].shape());
-        loss_common::expect_batch(a, b)?;
-        loss_common::expect_batch(a, alike)?;
+        let (a, b, similar) = (bottom[0].shape(), bottom[1].shape(), bottom[2].shape());
+        loss_common::check_batch(a, b)?;
+        loss_common::check_batch(a, similar)?;
         if bottom[0].channels()? != bottom[1].channels()? {
-            return Err(Error::Shape(format!("features of shapes {a} and {b}")));
+            return wrong_shape(format!("features of shapes {a} and {b} differ in length"));
         }
-        // Axes after the second have to be of extent 1.
-        let items = loss_common::per_item_axis(a)?;
+        // Axes after the second must have extent 1.
+        let items = per_item_axis(a)?;
         if items.extent != bottom[0].channels()? || items.count() != b.count() {
-            return Err(Error::Shape(format!("features of shapes {a} and {b} are no vectors")));
+            return wrong_shape(format!("features of shapes {a} and {b} are not vectors"));
         }
-        loss_common::expect_labels(a, alike, &items)?;
+        loss_common::check_labels(a, similar, &items)?;
         self.difference.reshape(a)?;
         self.distance.reshape(&a[..1])?;
         top[0].reshape(&[])
     }
 
     fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
-        let (a, b, alike) = (bottom[0].data()?, bottom[1].data()?, bottom[2].data()?);
-        let (op, axis) = (self.op(), loss_common::per_item_axis(bottom[0].shape())?);
+        let (a, b, similar) = (bottom[0].data()?, bottom[1].data()?, bottom[2].data()?);
+        let (op, axis) = (self.op(), per_item_axis(bottom[0].shape())?);
         let (mut difference, mut distance) =
             (self.difference.data_mut()?, self.distance.data_mut()?);
         device.binary(Binary::Sub, a.view().into(), b.view(), difference.view_mut())?;
         device.reduce(Reduce::SumSq, &axis, difference.view(), distance.view_mut())?;
         let mut loss = top[0].data_mut()?;
-        device.elementwise_loss(&op, distance.view(), alike.view(), loss.view_mut())
+        device.elementwise_loss(&op, distance.view(), similar.view(), loss.view_mut())
     }
 
     fn backward(
@@ -100,16 +95,15 @@ impl<T: Element, D: Device> Layer<T, D> for ContrastiveLossLayer<T, D> {
         propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
-        if propagate.bottom[2] {
-            return Err(loss_common::no_gradient("pairs' labels", 2));
-        }
-        let (op, items) = (self.op(), loss_common::per_item_axis(bottom[0].shape())?);
+        check_no_gradient(propagate.bottom, 2, "similarity of the pairs")?;
+        let (op, items) = (self.op(), per_item_axis(bottom[0].shape())?);
         let (difference, distance) = (self.difference.data()?, self.distance.data()?);
-        let (alike, weight, mut slope) =
+        let (similar, weight, mut slope) =
             (bottom[2].data()?, top[0].diff()?, self.distance.diff_mut()?);
-        let (x, t) = (distance.view(), alike.view());
+        let (x, t) = (distance.view(), similar.view());
         device.elementwise_loss_backward(&op, x, t, weight.view(), slope.view_mut())?;
-        // The squared distance grows by twice the difference, the other way for the other bottom.
+        // The derivative of d² is twice the difference for the first bottom and the negative of
+        // that for the second; `slope` is scaled by 2, then by −1.
         let axis = Axis::new(1, items.outer, items.extent)?;
         for (i, factor) in [(0, 2.0), (1, -1.0)] {
             device.scal(T::acc(factor), slope.view_mut())?;

@@ -1,15 +1,17 @@
-//! How prototxt gives windows: kernels, strides, padding and dilation.
+//! Kernel, stride, padding and dilation fields of `convolution_param`.
 
-use crate::{
-    error::{Error, Result},
-    op::SpatialAxis,
-    proto::ConvolutionParameter,
-};
+use super::prelude::*;
+use crate::{op::SpatialAxis, proto::ConvolutionParameter};
 
-/// The windows along spatial axes of these extents, by Caffe's rules for giving their parameters:
-/// `kernel_h` and `kernel_w` for two axes, or one value for all, or one for each.
-pub(super) fn extents(param: &ConvolutionParameter, spatial: &[usize]) -> Result<Vec<SpatialAxis>> {
-    let axes = spatial.len();
+/// Returns the window along each spatial axis; `inputs` are the extents of these axes.
+///
+/// By Caffe's rules, each field is a pair such as `kernel_h` and `kernel_w` for two axes, or one
+/// value for all axes, or one value per axis.
+pub(super) fn spatial_axes(
+    param: &ConvolutionParameter,
+    inputs: &[usize],
+) -> Result<Vec<SpatialAxis>> {
+    let axes = inputs.len();
     let kernel = pair_or_list(
         ("kernel", [param.kernel_h, param.kernel_w], &param.kernel_size),
         (axes, None),
@@ -18,8 +20,8 @@ pub(super) fn extents(param: &ConvolutionParameter, spatial: &[usize]) -> Result
         pair_or_list(("stride", [param.stride_h, param.stride_w], &param.stride), (axes, Some(1)))?;
     let pad = pair_or_list(("pad", [param.pad_h, param.pad_w], &param.pad), (axes, Some(0)))?;
     let dilation = pair_or_list(("dilation", [None, None], &param.dilation), (axes, Some(1)))?;
-    let each = spatial.iter().zip(kernel).zip(stride).zip(pad).zip(dilation);
-    Ok(each
+    let fields = inputs.iter().zip(kernel).zip(stride).zip(pad).zip(dilation);
+    Ok(fields
         .map(|((((&input, kernel), stride), pad), dilation)| SpatialAxis {
             input,
             kernel,
@@ -30,35 +32,33 @@ pub(super) fn extents(param: &ConvolutionParameter, spatial: &[usize]) -> Result
         .collect())
 }
 
-/// One value for each of `axes` from a height and width or from a list; `default` where neither
-/// is given.
+/// Returns one value per axis from a pair of height and width or from a list; `default` if both
+/// are missing.
 fn pair_or_list(
     (name, pair, list): (&str, [Option<u32>; 2], &[u32]),
     (axes, default): (usize, Option<usize>),
 ) -> Result<Vec<usize>> {
-    let invalid = |why: String| Error::InvalidData(format!("convolution_param: {why}"));
+    let reject = |why: String| invalid(format!("convolution_param: {why}"));
     if pair != [None, None] {
         if !list.is_empty() {
-            return Err(invalid(format!("{name} is given both by _h and _w and as a list")));
+            return reject(format!("{name}_h and {name}_w exclude the list {name}"));
         }
         if axes != 2 {
-            return Err(invalid(format!("{name}_h and {name}_w need 2 spatial axes, not {axes}")));
+            return reject(format!("{name}_h and {name}_w need 2 spatial axes, found {axes}"));
         }
-        let both = pair.map(|value| value.map(|value| value as usize).or(default));
-        return match (name, both) {
+        let values = pair.map(|value| value.map(|value| value as usize).or(default));
+        return match (name, values) {
             ("stride", _) if pair.contains(&None) => {
-                Err(invalid("stride_h and stride_w need each other".into()))
+                reject("give both stride_h and stride_w, or neither".into())
             }
             (_, [Some(height), Some(width)]) => Ok(vec![height, width]),
-            _ => Err(invalid(format!("{name}_h and {name}_w need each other"))),
+            _ => reject(format!("give both {name}_h and {name}_w, or neither")),
         };
     }
     match (list, default) {
         ([], Some(default)) => Ok(vec![default; axes]),
         ([one], _) => Ok(vec![*one as usize; axes]),
         (list, _) if list.len() == axes => Ok(list.iter().map(|&value| value as usize).collect()),
-        (list, _) => {
-            Err(invalid(format!("{} values of {name} for {axes} spatial axes", list.len())))
-        }
+        (list, _) => reject(format!("{name}: expected 1 or {axes} values, found {}", list.len())),
     }
 }

@@ -1,28 +1,26 @@
-//! Convolution in any number of spatial axes.
+//! Convolution over any number of spatial axes.
 
 use super::{
-    Arity, Layer, LayerContext, PropagateDown,
     base_convolution::{BaseConvolution, Direction},
+    prelude::*,
 };
-use crate::{
-    blob::Blob, device::Device, element::Element, error::Result, op::Unary, proto::LayerParameter,
-};
+use crate::op::Unary;
 
-/// Convolution with a bank of filters: axes before `axis` are the batch, `axis` holds the
-/// channels, those after it are spatial. Each bottom has its top; all share the filters.
+/// Convolution with a bank of filters. The axes before `axis` are the batch, `axis` holds the
+/// channels, and the axes after it are spatial. Every bottom has a top; all share the filters.
 pub struct ConvolutionLayer<T: Element, D: Device>(BaseConvolution<T, D>);
 
 impl<T: Element, D: Device> ConvolutionLayer<T, D> {
-    /// From the layer's parameters.
+    /// Creates the layer from its parameters.
     ///
     /// # Errors
-    /// [`Error::InvalidData`](crate::Error::InvalidData) without a positive `num_output`; those of the
-    /// fillers.
+    /// [`Error::InvalidData`](crate::Error::InvalidData) if `num_output` is 0;
+    /// errors of the fillers.
     pub fn new(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         BaseConvolution::new(Direction::Forward, param).map(Self)
     }
 
-    /// Convolves each bottom, and applies a function to the results if there is one.
+    /// Convolves each bottom and applies `function`, if any, to the outputs.
     fn convolve(
         &self,
         device: &D,

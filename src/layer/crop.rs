@@ -1,45 +1,41 @@
-//! A part of a blob, of another's extents.
+//! The Crop layer.
 
-use super::{Arity, Layer, LayerContext, PropagateDown};
-use crate::{
-    blob::Blob,
-    device::Device,
-    element::Element,
-    error::{Error, Result},
-    op::Copy2d,
-    proto::LayerParameter,
-    shape::Shape,
-};
+use super::prelude::*;
+use crate::{op::Copy2d, shape::Shape};
 
-/// Crops its first bottom to the extents of the second from `axis` on, `offset` elements in: one
-/// for all axes or one for each. The second bottom gives its shape only; its gradient is zero.
+/// Crops its first bottom, from `axis` on, to the extents of the second. `offset` holds the first
+/// index to keep, one for all cropped axes or one per axis. Only the shape of the second bottom
+/// matters; its gradient is zero.
 pub struct CropLayer {
     axis: isize,
     offsets: Vec<usize>,
-    /// For the bottoms' present shapes.
-    window: CropRegion,
+    /// Derived from the bottoms' shapes by `reshape`.
+    region: CropRegion,
 }
 
-/// One axis, cropped.
-struct Cut {
+/// How one axis is cropped.
+struct AxisCrop {
+    /// Extent in the bottom.
     whole: usize,
+    /// Extent in the top.
     part: usize,
+    /// First index in the bottom.
     offset: usize,
 }
 
-/// Where the top lies in the bottom: the blocks to copy, whose places are the same multiples of
+/// The region of the bottom that becomes the top, as 2-D blocks to copy: one block per index of
 /// the axes in `outer`.
 #[derive(Default)]
 struct CropRegion {
-    outer: Vec<Cut>,
-    rows: Option<Cut>,
-    columns: Option<Cut>,
+    outer: Vec<AxisCrop>,
+    rows: Option<AxisCrop>,
+    columns: Option<AxisCrop>,
 }
 
 impl CropRegion {
-    /// Axes that are not cropped join the one before: what remains is few blocks of long rows.
-    fn new(axes: impl IntoIterator<Item = Cut>) -> Self {
-        let mut outer: Vec<Cut> = Vec::new();
+    /// Merges every uncropped axis with the axis before it, which leaves few blocks of long rows.
+    fn new(axes: impl IntoIterator<Item = AxisCrop>) -> Self {
+        let mut outer: Vec<AxisCrop> = Vec::new();
         for axis in axes {
             match outer.last_mut() {
                 Some(last) if axis.whole == axis.part => {
@@ -55,9 +51,9 @@ impl CropRegion {
         Self { outer, rows, columns }
     }
 
-    /// Calls `copy` with the place of each block in the whole and in the part, and its extents.
+    /// Calls `copy` with the offset of each block in the bottom and in the top, and its extents.
     fn blocks(&self, mut copy: impl FnMut(usize, usize, Copy2d) -> Result<()>) -> Result<()> {
-        let one = Cut { whole: 1, part: 1, offset: 0 };
+        let one = AxisCrop { whole: 1, part: 1, offset: 0 };
         let columns = self.columns.as_ref().unwrap_or(&one);
         let rows = self.rows.as_ref().unwrap_or(&one);
         let op = Copy2d {
@@ -66,60 +62,60 @@ impl CropRegion {
             ldx: columns.whole,
             ldy: columns.part,
         };
-        let blocks: usize = self.outer.iter().map(|cut| cut.part).product();
+        let blocks: usize = self.outer.iter().map(|crop| crop.part).product();
         if op.rows * op.columns == 0 {
             return Ok(());
         }
         for block in 0..blocks {
-            // The block's indices, innermost first, give its place in the whole.
-            let (mut rest, mut at, mut stride) = (block, 0, rows.whole * columns.whole);
-            for cut in self.outer.iter().rev() {
-                at += (rest % cut.part + cut.offset) * stride;
-                rest /= cut.part;
-                stride *= cut.whole;
+            // Decode the block number into indices of the outer axes, innermost first.
+            let (mut rest, mut offset, mut stride) = (block, 0, rows.whole * columns.whole);
+            for crop in self.outer.iter().rev() {
+                offset += (rest % crop.part + crop.offset) * stride;
+                rest /= crop.part;
+                stride *= crop.whole;
             }
-            let first = at + rows.offset * columns.whole + columns.offset;
-            copy(first, block * op.rows * op.columns, op)?;
+            let whole = offset + rows.offset * columns.whole + columns.offset;
+            copy(whole, block * op.rows * op.columns, op)?;
         }
         Ok(())
     }
 }
 
 impl CropLayer {
-    /// From the layer's parameters.
-    ///
-    /// # Errors
-    /// None; fallible as all makers are.
+    /// Creates the layer from its parameters.
     pub fn new<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         let param = param.crop_param.clone().unwrap_or_default();
         let offsets = param.offset.iter().map(|&offset| offset as usize).collect();
-        Ok(Self { axis: param.axis() as isize, offsets, window: CropRegion::default() })
+        Ok(Self { axis: param.axis() as isize, offsets, region: CropRegion::default() })
     }
 
-    /// How each axis is cropped.
-    fn cuts(&self, shape: &Shape, like: &Shape) -> Result<Vec<Cut>> {
+    /// Returns how each axis of `shape` is cropped to that of `like`.
+    fn axis_crops(&self, shape: &Shape, like: &Shape) -> Result<Vec<AxisCrop>> {
         let axis = shape.canonical_axis(self.axis)?;
         let (axes, offsets) = (shape.len() - axis, self.offsets.len());
         if offsets > 1 && offsets != axes {
-            let why = format!("{offsets} offsets for {axes} axes from axis {axis} on of {shape}");
-            return Err(Error::Shape(why));
+            return wrong_shape(format!(
+                "offset: expected 1 or {axes} values for shape {shape}, found {offsets}"
+            ));
         }
         if like.len() != shape.len() {
-            let why = format!("bottoms of shapes {shape} and {like} differ in their axes");
-            return Err(Error::Shape(why));
+            return wrong_shape(format!(
+                "bottoms of shapes {shape} and {like} differ in their number of axes"
+            ));
         }
-        let cut = |(at, (&whole, &part)): (usize, (&usize, &usize))| {
-            let Some(from) = at.checked_sub(axis) else {
-                return Ok(Cut { whole, part: whole, offset: 0 });
+        let crop = |(i, (&whole, &part)): (usize, (&usize, &usize))| {
+            let Some(index) = i.checked_sub(axis) else {
+                return Ok(AxisCrop { whole, part: whole, offset: 0 });
             };
-            let offset = self.offsets.get(from).or(self.offsets.first()).copied().unwrap_or(0);
+            let offset = self.offsets.get(index).or(self.offsets.first()).copied().unwrap_or(0);
             if offset.checked_add(part).is_none_or(|end| end > whole) {
-                let why = format!("axis {at} of {shape} does not hold {part} elements at {offset}");
-                return Err(Error::Shape(why));
+                return wrong_shape(format!(
+                    "axis {i} of {shape} does not hold {part} elements from {offset} on"
+                ));
             }
-            Ok(Cut { whole, part, offset })
+            Ok(AxisCrop { whole, part, offset })
         };
-        shape.iter().zip(like.iter()).enumerate().map(cut).collect()
+        shape.iter().zip(like.iter()).enumerate().map(crop).collect()
     }
 }
 
@@ -133,18 +129,18 @@ impl<T: Element, D: Device> Layer<T, D> for CropLayer {
     }
 
     fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
-        let cuts = self.cuts(bottom[0].shape(), bottom[1].shape())?;
-        top[0].reshape(&cuts.iter().map(|cut| cut.part).collect::<Vec<_>>())?;
-        self.window = CropRegion::new(cuts);
+        let crops = self.axis_crops(bottom[0].shape(), bottom[1].shape())?;
+        top[0].reshape(&crops.iter().map(|crop| crop.part).collect::<Vec<_>>())?;
+        self.region = CropRegion::new(crops);
         Ok(())
     }
 
     fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
         let (x, mut y) = (bottom[0].data()?, top[0].data_mut()?);
         let (x, mut y) = (x.view(), y.view_mut());
-        self.window.blocks(|whole, part, op| {
-            let (x, ends) = (x.slice(whole..x.len())?, part..part + op.rows * op.columns);
-            device.copy_2d(&op, x, y.slice_mut(ends)?)
+        self.region.blocks(|whole, part, op| {
+            let (x, range) = (x.slice(whole..x.len())?, part..part + op.rows * op.columns);
+            device.copy_2d(&op, x, y.slice_mut(range)?)
         })
     }
 
@@ -164,7 +160,7 @@ impl<T: Element, D: Device> Layer<T, D> for CropLayer {
         let (dy, mut dx) = (top[0].diff()?, bottom[0].diff_mut()?);
         let (dy, mut dx) = (dy.view(), dx.view_mut());
         device.fill(T::default(), dx.reborrow())?;
-        self.window.blocks(|whole, part, op| {
+        self.region.blocks(|whole, part, op| {
             let (dy, end) = (dy.slice(part..part + op.rows * op.columns)?, dx.len());
             let op = Copy2d { ldx: op.ldy, ldy: op.ldx, ..op };
             device.copy_2d(&op, dy, dx.slice_mut(whole..end)?)

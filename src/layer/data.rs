@@ -1,82 +1,128 @@
-//! Batches out of a source of records.
+//! Layers that read batches of records from databases, image lists and image windows.
 
-use super::{Arity, Layer, LayerContext, PropagateDown};
+use super::prelude::*;
 use crate::{
-    blob::Blob,
-    data::{Color, DataReader, DataTransformer, PrefetchOptions, Prefetcher, Source},
-    device::Device,
-    element::Element,
-    error::{Error, Result},
-    proto::{LayerParameter, TransformationParameter},
+    data::{
+        Color, DataReader, DataTransformer, ImageList, PrefetchOptions, Prefetcher, Source,
+        WindowCrops,
+    },
+    proto::TransformationParameter,
 };
 use std::time::Duration;
 
-/// Hands out batches of a source, read and prepared ahead by threads: tops are the data and, if
-/// there is a second, the labels.
+/// Batches of a source's records, which background threads read and transform ahead of time. The
+/// tops are the data and, if there is a second top, the labels.
 ///
-/// `source` is the path of a database, or names a scheme, as [`SourceRegistry`](crate::data::Sources) has
-/// it. What kind of database it is the path tells, whatever `backend` says.
+/// `source` is the path of a database or starts with a scheme that the
+/// [`SourceRegistry`](crate::data::SourceRegistry) knows. The files at the path determine the kind
+/// of database; the `backend` field is ignored.
 pub struct DataLayer<T: Element, D: Device> {
     kind: &'static str,
     prefetcher: Prefetcher<T, D>,
 }
 
-/// How a source's records are taken: fields of the layer's parameters.
-pub(super) struct BatchParams {
-    pub(super) batch_size: u32,
-    pub(super) prefetch: u32,
-    pub(super) rand_skip: u32,
+/// The fields of layer parameters that control batches.
+struct BatchParams {
+    batch_size: u32,
+    /// Batches prepared ahead.
+    prefetch: u32,
+    rand_skip: u32,
 }
 
+/// Batches prepared ahead by the layers whose parameters have no `prefetch` field.
+const PREFETCH: u32 = 4;
+/// Largest number of records that one thread passes to another at once.
+const MAX_RECORDS_PER_RUN: usize = 64;
+
 impl<T: Element, D: Device> DataLayer<T, D> {
-    /// From the layer's parameters; opens the source and starts the thread.
+    /// Creates a layer of type `Data`; opens the source and starts the reader thread.
     ///
     /// # Errors
-    /// Those of the source, of the first record and of `transform_param`.
+    /// Errors of the source, of the first record and of `transform_param`.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         let data = param.data_param.clone().unwrap_or_default();
         let transform = param.transform_param.clone().unwrap_or_default();
         if data.source().is_empty() {
-            return Err(Error::InvalidData("data_param needs a source".into()));
+            return invalid("data_param: source is required");
         }
         let mut source = cx.sources.open(data.source())?;
         source.set_color(Color::forced(&transform)?);
-        let taken = BatchParams {
+        let batches = BatchParams {
             batch_size: data.batch_size(),
             prefetch: data.prefetch(),
             rand_skip: data.rand_skip(),
         };
-        Self::of("Data", source, &transform, taken, cx)
+        Self::from_source("Data", source, &transform, batches, cx)
     }
 
-    /// Of a source, for the layer type `kind`.
-    pub(super) fn of(
+    /// Creates a layer of type `ImageData`, which reads the [`ImageList`] of `image_data_param`.
+    ///
+    /// All images must have the same size after `new_height`, `new_width` and `crop_size`.
+    ///
+    /// # Errors
+    /// Errors of the list, of the first image and of `transform_param`; [`Error::InvalidData`] if
+    /// only one of `new_height` and `new_width` is given.
+    #[doc(alias = "ImageDataLayer")]
+    pub fn of_images(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
+        let images = param.image_data_param.clone().unwrap_or_default();
+        let mut source = ImageList::open(images.source(), images.root_folder())?;
+        match (images.new_height(), images.new_width()) {
+            (0, 0) => {}
+            (0, _) | (_, 0) => {
+                return invalid("image_data_param: give both new_height and new_width, or neither");
+            }
+            (height, width) => source = source.resized(height as usize, width as usize),
+        }
+        if images.shuffle() {
+            source = source.shuffled(cx.key.named_child("shuffle"));
+        }
+        source.set_color(if images.is_color() { Color::Bgr } else { Color::Gray });
+        let transform = param.transform_param.clone().unwrap_or_default();
+        let (batch_size, rand_skip) = (images.batch_size(), images.rand_skip());
+        let batches = BatchParams { batch_size, prefetch: PREFETCH, rand_skip };
+        Self::from_source("ImageData", Box::new(source), &transform, batches, cx)
+    }
+
+    /// Creates a layer of type `WindowData`, which reads the [`WindowCrops`] of
+    /// `window_data_param`.
+    ///
+    /// # Errors
+    /// Errors of [`WindowCrops::open`] and of the first window.
+    #[doc(alias = "WindowDataLayer")]
+    pub fn of_windows(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
+        let windows = param.window_data_param.clone().unwrap_or_default();
+        let transform = param.transform_param.clone().unwrap_or_default();
+        let source = WindowCrops::open(&windows, &transform, cx.key.named_child("windows"))?;
+        let batch_size = windows.batch_size();
+        let batches = BatchParams { batch_size, prefetch: PREFETCH, rand_skip: 0 };
+        // The source applies `transform_param` itself when it crops a window.
+        let no_transform = TransformationParameter::default();
+        Self::from_source("WindowData", Box::new(source), &no_transform, batches, cx)
+    }
+
+    fn from_source(
         kind: &'static str,
         source: Box<dyn Source>,
         transform: &TransformationParameter,
-        taken: BatchParams,
+        batches: BatchParams,
         cx: &LayerContext<'_, D>,
     ) -> Result<Self> {
         let transformer = DataTransformer::new(transform, cx.phase, cx.key)?;
-        let skip = match taken.rand_skip {
+        let skip = match batches.rand_skip {
             0 => 0,
-            most => cx.key.named_child("rand_skip").words(0)[0] % most,
+            bound => cx.key.named_child("rand_skip").words(0)[0] % bound,
         };
-        let batches = PrefetchOptions {
-            size: taken.batch_size as usize,
-            depth: taken.prefetch as usize,
+        let options = PrefetchOptions {
+            size: batches.batch_size as usize,
+            depth: batches.prefetch as usize,
             threads: cx.device.host_workers().count(),
         };
-        let reader = DataReader::new(source, skip.into(), batches.size.clamp(1, LONGEST_RUN))?;
-        let prefetcher = Prefetcher::new(cx.device, reader, transformer, batches)?;
+        let run = options.size.clamp(1, MAX_RECORDS_PER_RUN);
+        let reader = DataReader::new(source, skip.into(), run)?;
+        let prefetcher = Prefetcher::new(cx.device, reader, transformer, options)?;
         Ok(Self { kind, prefetcher })
     }
 }
-
-/// Batches prepared ahead where the parameters do not say.
-pub(super) const PREFETCH: u32 = 4;
-/// Most records that are handed from thread to thread at once.
-const LONGEST_RUN: usize = 64;
 
 impl<T: Element, D: Device> Layer<T, D> for DataLayer<T, D> {
     fn kind(&self) -> &'static str {
@@ -99,19 +145,9 @@ impl<T: Element, D: Device> Layer<T, D> for DataLayer<T, D> {
 
     fn forward(&mut self, _: &D, _: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
         let batch = self.prefetcher.next()?;
-        let taken = top[0].swap_data(&batch.data);
-        let taken = taken.and_then(|()| top.get(1).map_or(Ok(()), |l| l.swap_data(&batch.label)));
+        let data = top[0].swap_data(&batch.data);
+        let swapped = data.and_then(|()| top.get(1).map_or(Ok(()), |l| l.swap_data(&batch.label)));
         self.prefetcher.recycle(batch);
-        taken
-    }
-
-    fn backward(
-        &mut self,
-        _: &D,
-        _: &[Blob<T, D>],
-        _: PropagateDown<'_>,
-        _: &[Blob<T, D>],
-    ) -> Result<()> {
-        Ok(())
+        swapped
     }
 }

@@ -1,24 +1,23 @@
-//! Transposed convolution in any number of spatial axes.
+//! Transposed convolution over any number of spatial axes.
 
 use super::{
-    Arity, Layer, LayerContext, PropagateDown,
     base_convolution::{BaseConvolution, Direction},
+    prelude::*,
 };
-use crate::{blob::Blob, device::Device, element::Element, error::Result, proto::LayerParameter};
 
-/// What a convolution does to gradients: every element of a bottom adds its multiple of the
-/// filters to a window of the top. Extents grow by `stride`, where a convolution's shrink.
+/// Transposed convolution: every element of a bottom adds a multiple of the filters to a window of
+/// the top. Extents grow by the factor `stride`, where those of a convolution shrink.
 ///
-/// Parameters are those of [`ConvolutionLayer`](super::ConvolutionLayer); filters are `channels ×
-/// num_output/group × kernel…`.
+/// It takes the parameters of [`ConvolutionLayer`](crate::layer::ConvolutionLayer). The filters have
+/// the shape `channels × num_output/group × kernel…`.
 pub struct DeconvolutionLayer<T: Element, D: Device>(BaseConvolution<T, D>);
 
 impl<T: Element, D: Device> DeconvolutionLayer<T, D> {
-    /// From the layer's parameters.
+    /// Creates the layer from its parameters.
     ///
     /// # Errors
-    /// [`Error::InvalidData`](crate::Error::InvalidData) without a positive `num_output`; those of the
-    /// fillers.
+    /// [`Error::InvalidData`](crate::Error::InvalidData) if `num_output` is 0;
+    /// errors of the fillers.
     pub fn new(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         BaseConvolution::new(Direction::Backward, param).map(Self)
     }

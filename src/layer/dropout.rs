@@ -1,22 +1,19 @@
-//! Elements left out by chance.
+//! The Dropout layer.
 
-use super::{Layer, LayerContext, PropagateDown};
+use super::prelude::*;
 use crate::{
-    blob::{Blob, SrcGuard, WriteGuard},
-    device::Device,
-    element::Element,
-    error::{Error, Result},
+    blob::{SrcGuard, WriteGuard},
     op::RngKey,
-    proto::{LayerParameter, Phase},
+    proto::Phase,
 };
 
-/// Dropout: in training each element is 0 with probability `dropout_ratio`, else divided by that
-/// of staying; in tests nothing changes.
+/// Dropout. In training, each element becomes 0 with probability `dropout_ratio`, and is otherwise
+/// divided by `1 − dropout_ratio`. In the TEST phase, the top equals the bottom.
 ///
-/// No mask is stored: which elements stay depends on the layer's key, on how many forward passes
-/// there were and on the element's place alone, so the backward pass draws them again.
+/// The layer stores no mask. The random numbers depend only on the layer's key, the number of
+/// forward passes and the element's index, so the backward pass draws the same mask again.
 pub struct DropoutLayer {
-    /// Probability of staying; `None` if nothing is left out.
+    /// Probability that an element is kept; `None` in the TEST phase.
     keep: Option<f64>,
     key: RngKey,
     /// Forward passes so far.
@@ -24,21 +21,22 @@ pub struct DropoutLayer {
 }
 
 impl DropoutLayer {
-    /// From the layer's parameters.
+    /// Creates the layer from its parameters.
     ///
     /// # Errors
     /// [`Error::InvalidData`] unless `0 ≤ dropout_ratio < 1`.
     pub fn new<D: Device>(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         let ratio = param.dropout_param.unwrap_or_default().dropout_ratio();
         if !(0.0..1.0).contains(&ratio) {
-            let why = format!("dropout_param: needs 0 ≤ dropout_ratio < 1, not {ratio}");
-            return Err(Error::InvalidData(why));
+            return invalid(format!(
+                "dropout_param: dropout_ratio must be in [0, 1), found {ratio}"
+            ));
         }
         let keep = (cx.phase == Phase::Train).then_some(1.0 - f64::from(ratio));
         Ok(Self { keep, key: cx.key, passes: 0 })
     }
 
-    /// `y` of `x`, as `dx` of `dy`.
+    /// Computes `y` from `x`, or `dx` from `dy`.
     fn apply<T: Element, D: Device>(
         &self,
         device: &D,
@@ -76,12 +74,9 @@ impl<T: Element, D: Device> Layer<T, D> for DropoutLayer {
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: PropagateDown<'_>,
+        _: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
-        match propagate.bottom[0] {
-            true => self.apply(device, bottom[0].diff_mut_from(&top[0])?),
-            false => Ok(()),
-        }
+        self.apply(device, bottom[0].diff_mut_from(&top[0])?)
     }
 }

@@ -1,37 +1,28 @@
-//! Made-up data.
+//! The DummyData layer.
 
-use super::{Arity, Layer, LayerContext, PropagateDown, proto_shape};
-use crate::{
-    blob::Blob,
-    device::Device,
-    element::Element,
-    error::{Error, Result},
-    filler::Filler,
-    op::RngKey,
-    proto::{DummyDataParameter, LayerParameter},
-    shape::Shape,
-};
+use super::{prelude::*, proto_shape};
+use crate::{filler::Filler, op::RngKey, proto::DummyDataParameter, shape::Shape};
 
-/// Tops filled by fillers: one shape and one filler for all, or one for each.
+/// Tops that fillers fill. The definition gives one shape and one filler for all tops, or one per
+/// top.
 ///
-/// Constants are written once, so that what the caller puts in their place stays; random tops
-/// are drawn anew in every pass.
+/// Constants are written once, so that values which the caller sets later persist. Random tops are
+/// redrawn in every forward pass.
 pub struct DummyDataLayer {
     shapes: Vec<Shape>,
     fillers: Vec<Filler>,
     key: RngKey,
     shaped: bool,
-    /// Passes made.
+    /// Forward passes so far.
     passes: u64,
 }
 
 impl DummyDataLayer {
-    /// From the layer's parameters.
+    /// Creates the layer from its parameters.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] unless there is one shape, or one for each top, and none, one, or one
-    /// filler for each; if shapes are given both by `shape` and by the older fields. Those of the
-    /// fillers.
+    /// [`Error::InvalidData`] unless there are one shape or one per top, and no filler, one, or one
+    /// per top; also if both `shape` and the older fields are given. Errors of the fillers.
     pub fn new<D: Device>(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         let (dummy, tops) = (param.dummy_data_param.clone().unwrap_or_default(), param.top.len());
         let fillers = dummy.data_filler.iter().map(Filler::from_proto).collect::<Result<Vec<_>>>();
@@ -39,13 +30,13 @@ impl DummyDataLayer {
             none if none.is_empty() => vec![Filler::default()],
             some => some,
         };
-        let fillers = for_each("data_filler", &fillers, tops)?;
+        let fillers = one_per_top("data_filler", &fillers, tops)?;
         let shapes = shapes(&dummy, tops)?;
         Ok(Self { shapes, fillers, key: cx.key, shaped: false, passes: 0 })
     }
 }
 
-/// The shape of each top.
+/// Returns the shape of each top.
 fn shapes(param: &DummyDataParameter, tops: usize) -> Result<Vec<Shape>> {
     let older = [
         ("num", &param.num),
@@ -55,13 +46,13 @@ fn shapes(param: &DummyDataParameter, tops: usize) -> Result<Vec<Shape>> {
     ];
     if older.iter().all(|(_, values)| values.is_empty()) {
         let shapes = param.shape.iter().map(proto_shape::shape).collect::<Result<Vec<_>>>()?;
-        return for_each("shape", &shapes, tops);
+        return one_per_top("shape", &shapes, tops);
     }
     if !param.shape.is_empty() {
-        let why = "give either shapes or num, channels, height and width, which are older";
-        return Err(Error::InvalidData(format!("dummy_data_param: {why}")));
+        let why = "shape excludes the older num, channels, height and width";
+        return invalid(format!("dummy_data_param: {why}"));
     }
-    let extents = older.iter().map(|(name, values)| for_each(name, values, tops));
+    let extents = older.iter().map(|(name, values)| one_per_top(name, values, tops));
     let extents = extents.collect::<Result<Vec<_>>>()?;
     let shape = |top: usize| {
         Shape::new(&extents.iter().map(|values| values[top] as usize).collect::<Vec<_>>())
@@ -69,14 +60,14 @@ fn shapes(param: &DummyDataParameter, tops: usize) -> Result<Vec<Shape>> {
     (0..tops).map(shape).collect()
 }
 
-/// One value for each top, out of one for all or one for each.
-fn for_each<V: Clone>(name: &str, values: &[V], tops: usize) -> Result<Vec<V>> {
+/// Returns one value per top from one value for all or one per top.
+fn one_per_top<V: Clone>(name: &str, values: &[V], tops: usize) -> Result<Vec<V>> {
     match values {
         [one] => Ok(vec![one.clone(); tops]),
-        each if each.len() == tops => Ok(each.to_vec()),
-        other => {
-            let why = format!("gives {} of {name} for {tops} tops", other.len());
-            Err(Error::InvalidData(format!("dummy_data_param {why}")))
+        values if values.len() == tops => Ok(values.to_vec()),
+        values => {
+            let why = format!("{name}: expected 1 or {tops} values, found {}", values.len());
+            invalid(format!("dummy_data_param: {why}"))
         }
     }
 }
@@ -87,7 +78,7 @@ impl<T: Element, D: Device> Layer<T, D> for DummyDataLayer {
     }
 
     fn arity(&self) -> Arity {
-        Arity::between(0..=0, 1..=usize::MAX)
+        Arity::exactly(0, self.shapes.len().max(1))
     }
 
     fn reshape(&mut self, _: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
@@ -109,16 +100,6 @@ impl<T: Element, D: Device> Layer<T, D> for DummyDataLayer {
             }
         }
         self.passes += 1;
-        Ok(())
-    }
-
-    fn backward(
-        &mut self,
-        _: &D,
-        _: &[Blob<T, D>],
-        _: PropagateDown<'_>,
-        _: &[Blob<T, D>],
-    ) -> Result<()> {
         Ok(())
     }
 }

@@ -1,45 +1,43 @@
-//! Sum, product or maximum of several blobs.
+//! The Eltwise layer: sum, product or maximum of several blobs.
 
-use super::{Arity, Layer, LayerContext, PropagateDown};
+use super::prelude::*;
 use crate::{
-    blob::{Blob, SrcGuard},
-    device::Device,
-    element::Element,
-    error::{Error, Result},
+    blob::SrcGuard,
     memory::Src,
     op::{Binary, Unary},
-    proto::{LayerParameter, eltwise_parameter::EltwiseOp},
+    proto::eltwise_parameter::EltwiseOp,
 };
 
-/// One element of each bottom to one: `y = Σ coeff·x`, `y = Π x` or `y = max x`.
+/// `y = Σ coeff·x`, `y = Π x` or `y = max x` over the bottoms, element by element.
 ///
-/// Of bottoms that are equal, the second has the maximum before the first, and the first before
-/// all others.
+/// Where several bottoms share the maximum, one of them receives the gradient: the second bottom if
+/// it is among them, else the one with the least number.
 pub struct EltwiseLayer<T: Element, D: Device> {
     operation: EltwiseOp,
-    /// Of each bottom in a sum, if given.
+    /// Coefficient of each bottom in a sum; empty for all 1.
     coeffs: Vec<f64>,
-    /// Whether gradients of a product are products rather than quotients.
+    /// Whether the gradient of a product multiplies the other bottoms instead of dividing `y`.
     stable: bool,
-    /// Which elements of a bottom exceed those of another.
+    /// 1 where one bottom exceeds another, else 0.
     greater: Blob<T, D>,
 }
 
 impl<T: Element, D: Device> EltwiseLayer<T, D> {
-    /// From the layer's parameters.
+    /// Creates the layer from its parameters.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] for coefficients of a product, or of other than all bottoms.
+    /// [`Error::InvalidData`] if a product has `coeff`, or unless there is one per bottom or none.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         let bottoms = param.bottom.len();
         let param = param.eltwise_param.clone().unwrap_or_default();
         let (operation, given) = (param.operation(), param.coeff.len());
         if operation == EltwiseOp::Prod && given > 0 {
-            return Err(Error::InvalidData("eltwise_param: a product takes no coeff".into()));
+            return invalid("eltwise_param: PROD does not take coeff");
         }
         if ![0, bottoms].contains(&given) {
-            let why = format!("eltwise_param: {given} coeff entries for {bottoms} bottoms");
-            return Err(Error::InvalidData(why));
+            return invalid(format!(
+                "eltwise_param: expected {bottoms} values of coeff, found {given}"
+            ));
         }
         Ok(Self {
             operation,
@@ -53,7 +51,7 @@ impl<T: Element, D: Device> EltwiseLayer<T, D> {
         self.coeffs.get(bottom).copied().unwrap_or(1.0)
     }
 
-    /// `y ← Σ coeff·x`: one pass for two bottoms without coefficients.
+    /// `y ← Σ coeff·x`. Adds the first two bottoms in one pass if their coefficients are 1.
     fn sum(&self, device: &D, bottom: &[Blob<T, D>], top: &Blob<T, D>) -> Result<()> {
         let (first, mut y) = top.data_mut_from(&bottom[0])?;
         let added = match (self.coeff(0), self.coeff(1)) {
@@ -74,7 +72,7 @@ impl<T: Element, D: Device> EltwiseLayer<T, D> {
     }
 
     /// `y ← op` of all bottoms.
-    fn fold(
+    fn reduce(
         &self,
         device: &D,
         op: Binary<T::Acc>,
@@ -101,7 +99,7 @@ impl<T: Element, D: Device> EltwiseLayer<T, D> {
         }
     }
 
-    /// `dx ← dy ·` the product of the others, one by one or as `y / x`.
+    /// `dx ← dy ·` the product of the other bottoms; that product is `y / x` unless `stable`.
     fn product_backward(
         &self,
         device: &D,
@@ -123,7 +121,7 @@ impl<T: Element, D: Device> EltwiseLayer<T, D> {
         Ok(())
     }
 
-    /// `dx ← dy` where this bottom has the maximum, else 0.
+    /// `dx ← dy` where bottom `i` receives the gradient of the maximum, else 0.
     fn maximum_backward(
         &self,
         device: &D,
@@ -135,7 +133,7 @@ impl<T: Element, D: Device> EltwiseLayer<T, D> {
         let mut greater = self.greater.data_mut()?;
         let mut first = true;
         for (j, other) in bottom.iter().enumerate().filter(|(j, _)| *j != i) {
-            let op = if rank(i) < rank(j) { Binary::GreaterEqual } else { Binary::Greater };
+            let op = if priority(i) < priority(j) { Binary::GreaterEqual } else { Binary::Greater };
             let other = other.data()?;
             if std::mem::take(&mut first) {
                 device.binary(op, x.view().into(), other.view(), dx.view_mut())?;
@@ -148,8 +146,8 @@ impl<T: Element, D: Device> EltwiseLayer<T, D> {
     }
 }
 
-/// Which of equal bottoms has the maximum: the least.
-fn rank(bottom: usize) -> usize {
+/// Returns the priority of a bottom for the gradient of a shared maximum; the least wins.
+fn priority(bottom: usize) -> usize {
     match bottom {
         0 => 1,
         1 => 0,
@@ -163,7 +161,10 @@ impl<T: Element, D: Device> Layer<T, D> for EltwiseLayer<T, D> {
     }
 
     fn arity(&self) -> Arity {
-        Arity::between(2..=usize::MAX, 1..=1)
+        match self.coeffs.len() {
+            0 => Arity::between(2..=usize::MAX, 1..=1),
+            bottoms => Arity::exactly(bottoms.max(2), 1),
+        }
     }
 
     fn allows_in_place(&self) -> bool {
@@ -176,7 +177,7 @@ impl<T: Element, D: Device> Layer<T, D> for EltwiseLayer<T, D> {
             bottom.iter().enumerate().find(|(_, other)| *other.shape() != *shape)
         {
             let other = other.shape();
-            return Err(Error::Shape(format!("bottom {i} has shape {other}, bottom 0 {shape}")));
+            return wrong_shape(format!("bottom {i} has shape {other}, but bottom 0 has {shape}"));
         }
         if self.operation == EltwiseOp::Max && bottom.len() > 2 {
             self.greater.reshape_like(&bottom[0])?;
@@ -187,8 +188,8 @@ impl<T: Element, D: Device> Layer<T, D> for EltwiseLayer<T, D> {
     fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
         match self.operation {
             EltwiseOp::Sum => self.sum(device, bottom, &top[0]),
-            EltwiseOp::Prod => self.fold(device, Binary::Mul, bottom, &top[0]),
-            EltwiseOp::Max => self.fold(device, Binary::Max, bottom, &top[0]),
+            EltwiseOp::Prod => self.reduce(device, Binary::Mul, bottom, &top[0]),
+            EltwiseOp::Max => self.reduce(device, Binary::Max, bottom, &top[0]),
         }
     }
 
@@ -199,7 +200,7 @@ impl<T: Element, D: Device> Layer<T, D> for EltwiseLayer<T, D> {
         propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
-        // The first last: if it is the top, its gradient is overwritten.
+        // In reverse: in place, the first bottom's gradient overwrites that of the top.
         for i in (0..bottom.len()).rev().filter(|&i| propagate.bottom[i]) {
             match self.operation {
                 EltwiseOp::Sum => self.sum_backward(device, i, &top[0], &bottom[i])?,

@@ -1,17 +1,10 @@
-//! A learnt vector for each index.
+//! The Embed layer: a learned vector per index.
 
-use super::{Layer, LayerContext, PropagateDown, loss_common, weight_bias::Weights};
-use crate::{
-    blob::Blob,
-    device::Device,
-    element::Element,
-    error::{Error, Result},
-    op::{Axis, RowIndexing},
-    proto::LayerParameter,
-};
+use super::{prelude::*, weight_bias::Weights};
+use crate::op::{Axis, RowIndexing};
 
-/// `y[i] = W[index[i]] + b`: weights are `input_dim` × `num_output`; the top has an axis more than
-/// the indices. An index that has no row is an error.
+/// `y[i] = W[index[i]] + b`, where W is `input_dim` × `num_output`. The top has one axis more than
+/// the indices. An index outside W is an error.
 pub struct EmbedLayer<T: Element, D: Device> {
     rows: usize,
     indices: Blob<u32, D>,
@@ -19,14 +12,14 @@ pub struct EmbedLayer<T: Element, D: Device> {
 }
 
 impl<T: Element, D: Device> EmbedLayer<T, D> {
-    /// From the layer's parameters.
+    /// Creates the layer from its parameters.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] without positive `num_output` and `input_dim`; those of the fillers.
+    /// [`Error::InvalidData`] if `num_output` or `input_dim` is 0; errors of the fillers.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         let param = param.embed_param.clone().unwrap_or_default();
         if param.input_dim() == 0 {
-            return Err(Error::InvalidData("embed_param needs a positive input_dim".into()));
+            return invalid("embed_param: input_dim must be positive");
         }
         let fillers = [&param.weight_filler, &param.bias_filler];
         Ok(Self {
@@ -40,7 +33,7 @@ impl<T: Element, D: Device> EmbedLayer<T, D> {
         RowIndexing { table: self.rows, width: self.weights.outputs(), count: self.indices.count() }
     }
 
-    /// The bias along the outputs.
+    /// Returns the axis of the outputs in the top.
     fn axis(&self) -> Result<Axis> {
         Axis::new(self.indices.count(), self.weights.outputs(), 1)
     }
@@ -53,7 +46,7 @@ impl<T: Element, D: Device> Layer<T, D> for EmbedLayer<T, D> {
 
     fn setup(&mut self, cx: &LayerContext<'_, D>, _: &[Blob<T, D>]) -> Result<()> {
         let shape = [self.rows, self.weights.outputs()];
-        self.weights.make(cx, &shape)
+        self.weights.create(cx, &shape)
     }
 
     fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
@@ -63,10 +56,10 @@ impl<T: Element, D: Device> Layer<T, D> for EmbedLayer<T, D> {
     }
 
     fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
-        let (given, mut y) = (bottom[0].data()?, top[0].data_mut()?);
+        let (index, mut y) = (bottom[0].data()?, top[0].data_mut()?);
         let (table, mut indices) = (self.weights.weights()?.data()?, self.indices.data_mut()?);
         let bound = u32::try_from(self.rows).unwrap_or(u32::MAX);
-        device.to_indices(bound, given.view(), indices.view_mut())?;
+        device.to_indices(bound, index.view(), indices.view_mut())?;
         device.gather(&self.op(), table.view(), indices.view(), y.view_mut())?;
         self.weights.add_bias(device, &self.axis()?, y.view_mut())
     }
@@ -78,9 +71,7 @@ impl<T: Element, D: Device> Layer<T, D> for EmbedLayer<T, D> {
         propagate: PropagateDown<'_>,
         _: &[Blob<T, D>],
     ) -> Result<()> {
-        if propagate.bottom[0] {
-            return Err(loss_common::no_gradient("indices", 0));
-        }
+        check_no_gradient(propagate.bottom, 0, "indices")?;
         let dy = top[0].diff()?;
         if propagate.params[0] {
             let (indices, mut dw) = (self.indices.data()?, self.weights.weights()?.diff_mut()?);

@@ -1,31 +1,21 @@
-//! Half the squared distance.
+//! The EuclideanLoss layer: half the mean squared distance.
 
-use super::{Arity, Layer, LayerContext, PropagateDown, loss_common};
-use crate::{
-    blob::Blob,
-    device::Device,
-    element::Element,
-    error::{Error, Result},
-    op::{ElementwiseLoss, ElementwiseLossKind, LossNormalization},
-    proto::LayerParameter,
-};
+use super::{loss_common, prelude::*};
+use crate::op::{ElementwiseLoss, ElementwiseLossKind, LossNormalization};
 
-/// `loss = Σ (a − b)² / 2N` over N items of two bottoms, both of which have a gradient.
+/// `loss = Σ (a − b)² / 2N` over N items. Both bottoms, a and b, have a gradient.
 pub struct EuclideanLossLayer;
 
 impl EuclideanLossLayer {
-    /// From the layer's parameters, of which there are none.
-    ///
-    /// # Errors
-    /// None; fallible as all makers are.
+    /// Creates the layer, which has no parameters.
     pub fn new<D: Device>(_: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         Ok(Self)
     }
 }
 
-/// The loss of bottoms of this blob's count.
+/// Describes the loss for bottoms of this shape.
 fn op<T: Element, D: Device>(bottom: &Blob<T, D>) -> Result<ElementwiseLoss<T::Acc>> {
-    let items = loss_common::per_item_axis(bottom.shape())?;
+    let items = per_item_axis(bottom.shape())?;
     Ok(ElementwiseLoss {
         form: ElementwiseLossKind::Squared,
         batch: items.outer,
@@ -50,9 +40,9 @@ impl<T: Element, D: Device> Layer<T, D> for EuclideanLossLayer {
 
     fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
         let (a, b) = (bottom[0].shape(), bottom[1].shape());
-        loss_common::expect_batch(a, b)?;
+        loss_common::check_batch(a, b)?;
         if a.count() != b.count() {
-            return Err(Error::Shape(format!("bottoms of shapes {a} and {b} differ in count")));
+            return wrong_shape(format!("bottoms of shapes {a} and {b} differ in count"));
         }
         top[0].reshape(&[])
     }
@@ -70,10 +60,10 @@ impl<T: Element, D: Device> Layer<T, D> for EuclideanLossLayer {
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
         let (op, weight) = (op(&bottom[0])?, top[0].diff()?);
-        for (own, other) in [(0, 1), (1, 0)] {
-            if propagate.bottom[own] {
-                let (x, t) = (bottom[own].data()?, bottom[other].data()?);
-                let mut dx = bottom[own].diff_mut()?;
+        for (i, other) in [(0, 1), (1, 0)] {
+            if propagate.bottom[i] {
+                let (x, t) = (bottom[i].data()?, bottom[other].data()?);
+                let mut dx = bottom[i].diff_mut()?;
                 let (x, t, weight) = (x.view(), t.view(), weight.view());
                 device.elementwise_loss_backward(&op, x, t, weight, dx.view_mut())?;
             }

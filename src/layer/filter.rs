@@ -1,53 +1,49 @@
-//! Items of a batch that a selector picks.
+//! The Filter layer: items of a batch that a selector picks.
 
-use super::{Arity, Layer, LayerContext, PropagateDown};
-use crate::{
-    blob::Blob,
-    device::Device,
-    element::Element,
-    error::{Error, Result},
-    op::RowIndexing,
-    proto::LayerParameter,
-};
+use super::prelude::*;
+use crate::op::RowIndexing;
 
-/// Keeps the items of its bottoms for which the last bottom, the selector, is not zero: each
-/// other bottom has its top.
+/// Keeps those items of its bottoms for which the last bottom, the selector, is not zero. Every
+/// bottom but the selector has a top.
 ///
-/// How many there are is known from the selector's values only, so these are read on the host.
-/// Before the first pass, when there are none, all items count as kept.
+/// The number of kept items depends on the values of the selector, which the layer reads on the
+/// host. The first `reshape`, before the selector has values, keeps all items.
 pub struct FilterLayer<D: Device> {
-    shaped: bool,
-    /// Indices of the items kept.
+    tops: usize,
+    has_reshaped: bool,
+    /// Indices of the kept items.
     kept: Blob<u32, D>,
 }
 
 impl<D: Device> FilterLayer<D> {
-    /// From the layer's parameters, of which there are none.
+    /// Creates the layer, which has no parameters.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] unless there is one top less than there are bottoms.
+    /// [`Error::InvalidData`] unless there is one top per bottom but the selector.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         let (bottoms, tops) = (param.bottom.len(), param.top.len());
         if tops + 1 != bottoms {
-            let why = format!("takes a top for each bottom but the last, not {tops} of {bottoms}");
-            return Err(Error::InvalidData(why));
+            let expected = bottoms.saturating_sub(1);
+            return invalid(format!(
+                "expected {expected} tops for {bottoms} bottoms, found {tops}"
+            ));
         }
-        Ok(Self { shaped: false, kept: Blob::new(cx.device, &[0])? })
+        Ok(Self { tops, has_reshaped: false, kept: Blob::new(cx.device, &[0])? })
     }
 
-    /// Reads the selector.
+    /// Reads which items the selector keeps.
     fn select<T: Element>(&mut self, selector: &Blob<T, D>) -> Result<()> {
-        let all = !std::mem::replace(&mut self.shaped, true);
+        let keep_all = !std::mem::replace(&mut self.has_reshaped, true);
         let selector = selector.data()?;
-        let chosen = selector.host()?.iter().zip(0..);
-        let kept = chosen.filter(|(value, _)| all || value.to_f64() != 0.0).map(|(_, item)| item);
-        let kept: Vec<u32> = kept.collect();
+        let items = selector.host()?.iter().zip(0..);
+        let kept = items.filter(|(value, _)| keep_all || value.to_f64() != 0.0);
+        let kept: Vec<u32> = kept.map(|(_, item)| item).collect();
         self.kept.reshape(&[kept.len()])?;
         self.kept.data_mut()?.host_write_only()?.copy_from_slice(&kept);
         Ok(())
     }
 
-    /// Items kept of a bottom.
+    /// Describes the selection of the kept items of a bottom.
     fn op<T: Element>(&self, bottom: &Blob<T, D>) -> Result<RowIndexing> {
         let (_, table, width) = bottom.shape().split_at_axis(0)?;
         Ok(RowIndexing { table, width, count: self.kept.count() })
@@ -60,20 +56,21 @@ impl<T: Element, D: Device> Layer<T, D> for FilterLayer<D> {
     }
 
     fn arity(&self) -> Arity {
-        Arity::between(2..=usize::MAX, 1..=usize::MAX)
+        Arity::exactly(self.tops.max(1) + 1, self.tops.max(1))
     }
 
     fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
-        let (selector, bottom) = bottom.split_last().ok_or_else(no_selector)?;
+        let [bottom @ .., selector] = bottom else { return invalid("the selector is missing") };
         let shape = selector.shape();
         let (_, items, width) = shape.split_at_axis(0)?;
         if width != 1 {
-            return Err(Error::Shape(format!("the selector, {shape}, has more than one axis")));
+            return wrong_shape(format!("selector: expected one axis, found shape {shape}"));
         }
         for other in bottom.iter().map(Blob::shape) {
             if other.first() != Some(&items) {
-                let why = format!("a bottom {other} for a selector of {items} items");
-                return Err(Error::Shape(why));
+                return wrong_shape(format!(
+                    "a bottom of shape {other} does not have the selector's {items} items"
+                ));
             }
         }
         self.select(selector)?;
@@ -99,11 +96,7 @@ impl<T: Element, D: Device> Layer<T, D> for FilterLayer<D> {
         propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
-        if propagate.bottom.last() == Some(&true) {
-            return Err(Error::InvalidData(
-                "no gradient reaches the selector (the last bottom)".into(),
-            ));
-        }
+        check_no_gradient(propagate.bottom, bottom.len() - 1, "selector")?;
         let kept = self.kept.data()?;
         let pairs = bottom.iter().zip(top).zip(propagate.bottom);
         for ((bottom, top), _) in pairs.filter(|(_, propagates)| **propagates) {
@@ -113,8 +106,4 @@ impl<T: Element, D: Device> Layer<T, D> for FilterLayer<D> {
         }
         Ok(())
     }
-}
-
-fn no_selector() -> Error {
-    Error::InvalidData("needs a selector, the last bottom".into())
 }

@@ -1,31 +1,21 @@
-//! Several axes as one.
+//! The Flatten layer.
 
-use super::{Layer, LayerContext, PropagateDown, shared_top::SharedTop};
-use crate::{
-    blob::Blob,
-    device::Device,
-    element::Element,
-    error::{Error, Result},
-    proto::LayerParameter,
-};
+use super::{prelude::*, shared_top::SharedTop};
 
-/// Makes one axis of those from `axis` to `end_axis`, both included, without copying. If the
-/// latter is just before the former, that is an axis of extent 1.
+/// Merges the axes from `axis` to `end_axis`, both included, into one, without copying. If
+/// `end_axis` is `axis − 1`, it inserts an axis of extent 1.
 pub struct FlattenLayer {
     axis: isize,
     end: isize,
-    alias: SharedTop,
+    shared_top: SharedTop,
 }
 
 impl FlattenLayer {
-    /// From the layer's parameters.
-    ///
-    /// # Errors
-    /// None; fallible as all makers are.
+    /// Creates the layer from its parameters.
     pub fn new<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         let flatten = param.flatten_param.unwrap_or_default();
         let (axis, end) = (flatten.axis() as isize, flatten.end_axis() as isize);
-        Ok(Self { axis, end, alias: SharedTop::new(param) })
+        Ok(Self { axis, end, shared_top: SharedTop::new(param) })
     }
 }
 
@@ -39,12 +29,14 @@ impl<T: Element, D: Device> Layer<T, D> for FlattenLayer {
         let start = shape.canonical_axis(self.axis)?;
         let end = shape.canonical_axis(self.end)? + 1;
         if end < start {
-            let why = format!("end_axis {} lies before axis {} of {shape}", self.end, self.axis);
-            return Err(Error::Shape(why));
+            return wrong_shape(format!(
+                "end_axis {} precedes axis {} of {shape}",
+                self.end, self.axis
+            ));
         }
         let flat = shape.count_range(start, end)?;
         top[0].reshape(&[&shape[..start], &[flat], &shape[end..]].concat())?;
-        self.alias.share(&bottom[0], &mut top[0])
+        self.shared_top.share(&bottom[0], &mut top[0])
     }
 
     fn forward(&mut self, _: &D, _: &[Blob<T, D>], _: &[Blob<T, D>]) -> Result<()> {
@@ -55,9 +47,9 @@ impl<T: Element, D: Device> Layer<T, D> for FlattenLayer {
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: PropagateDown<'_>,
+        _: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
-        SharedTop::backward(device, &top[0], propagate, &bottom[0])
+        SharedTop::backward(device, &top[0], &bottom[0])
     }
 }

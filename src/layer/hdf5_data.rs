@@ -1,44 +1,37 @@
-//! Batches out of HDF5 files.
+//! The HDF5Data layer: batches from HDF5 files.
 
-use super::{Arity, Layer, LayerContext, PropagateDown};
-use crate::{
-    blob::Blob,
-    data::Hdf5Rows,
-    device::Device,
-    element::Element,
-    error::{Error, Result},
-    proto::LayerParameter,
-};
+use super::prelude::*;
+use crate::data::Hdf5Rows;
 
-/// Hands out rows of the HDF5 files that `source` lists, one a line: each top is the dataset of its
-/// name, `batch_size` rows of it at a time, over the ends of files and round and round.
+/// Rows of the HDF5 files that `source` lists, one file per line. Each top is `batch_size` rows of
+/// the dataset with its name. A batch may span files; after the last file, the first follows.
 ///
-/// With `shuffle` the files are mixed for each round, and the rows within each file.
+/// With `shuffle`, every round shuffles the files and the rows within each file.
 #[doc(alias = "HDF5DataLayer")]
 pub struct Hdf5DataLayer {
     rows: Hdf5Rows,
     batch: usize,
+    tops: usize,
 }
 
 impl Hdf5DataLayer {
     /// From the layer's parameters; opens the first file.
     ///
     /// # Errors
-    /// Those of [`Hdf5Rows::open`]; [`Error::InvalidData`] for a `batch_size` of 0, and for
-    /// `transform_param`, which is for records.
+    /// Errors of [`Hdf5Rows::open`]; [`Error::InvalidData`] for a `batch_size` of 0, and for
+    /// `transform_param`, which applies to records only.
     pub fn new<D: Device>(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         let data = param.hdf5_data_param.clone().unwrap_or_default();
         if param.transform_param.is_some() {
-            let why = "HDF5Data hands out its rows as they are: it takes no transform_param";
-            return Err(Error::InvalidData(why.into()));
+            return invalid("HDF5Data does not support transform_param");
         }
         let batch = data.batch_size() as usize;
         if batch == 0 {
-            return Err(Error::InvalidData("hdf5_data_param needs a batch_size".into()));
+            return invalid("hdf5_data_param: batch_size must be positive");
         }
         let shuffle = data.shuffle().then(|| cx.key.named_child("shuffle"));
         let rows = Hdf5Rows::open(data.source(), &param.top, batch, shuffle)?;
-        Ok(Self { rows, batch })
+        Ok(Self { rows, batch, tops: param.top.len() })
     }
 }
 
@@ -48,7 +41,7 @@ impl<T: Element, D: Device> Layer<T, D> for Hdf5DataLayer {
     }
 
     fn arity(&self) -> Arity {
-        Arity::between(0..=0, 1..=usize::MAX)
+        Arity::exactly(0, self.tops.max(1))
     }
 
     fn reshape(&mut self, _: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
@@ -68,16 +61,6 @@ impl<T: Element, D: Device> Layer<T, D> for Hdf5DataLayer {
                 to.iter_mut().zip(row).for_each(|(to, from)| *to = T::from_f64(*from));
             }
         }
-        Ok(())
-    }
-
-    fn backward(
-        &mut self,
-        _: &D,
-        _: &[Blob<T, D>],
-        _: PropagateDown<'_>,
-        _: &[Blob<T, D>],
-    ) -> Result<()> {
         Ok(())
     }
 }

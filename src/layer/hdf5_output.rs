@@ -1,81 +1,74 @@
-//! Blobs into an HDF5 file.
+//! The HDF5Output layer: writes blobs to an HDF5 file.
 
-use super::{Arity, Layer, LayerContext, PropagateDown};
-use crate::{
-    blob::Blob,
-    device::Device,
-    element::Element,
-    error::{Error, Result},
-    proto::{BlobProto, BlobShape, LayerParameter, expect_hdf5, write_hdf5_blobs},
-};
+use super::prelude::*;
+use crate::proto::{BlobProto, BlobShape, check_hdf5_names, write_hdf5_blobs};
 use std::{
     iter,
     path::{Path, PathBuf},
 };
 
-/// The datasets' names, for each bottom.
+/// The name of the dataset for each bottom.
 const NAMES: [&str; 2] = ["data", "label"];
 
 /// Writes its bottoms as the datasets `data` and `label` of `file_name`, with four axes, as Caffe
-/// does; the items of each forward pass after those of the one before.
+/// does. Each forward pass appends its items.
 ///
-/// They are held in memory. The file is written at the first pass, and with all items by
-/// [`write`](Self::write) or when the net is dropped, which tells an error to the log only.
+/// The layer holds all items in memory. It writes the file in the first forward pass, in
+/// [`write`](Self::write), and when it is dropped; an error is only logged then.
 #[doc(alias = "HDF5OutputLayer")]
 pub struct Hdf5OutputLayer {
     path: PathBuf,
-    held: [BlobProto; 2],
+    datasets: [BlobProto; 2],
     passes: u64,
-    /// Whether items came that are not written yet.
-    stale: bool,
+    /// Whether the file lacks items.
+    unwritten: bool,
 }
 
 impl Hdf5OutputLayer {
-    /// From the layer's parameters.
+    /// Creates the layer from its parameters.
     ///
     /// # Errors
     /// [`Error::InvalidData`] without a `file_name`, and without the feature `hdf5`.
     pub fn new<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         let path = param.hdf5_output_param.clone().unwrap_or_default().file_name().to_owned();
         if path.is_empty() {
-            return Err(Error::InvalidData("hdf5_output_param needs a file_name".into()));
+            return invalid("hdf5_output_param: file_name is required");
         }
-        expect_hdf5(iter::empty())?;
-        let held = [BlobProto::default(), BlobProto::default()];
-        Ok(Self { path: path.into(), held, passes: 0, stale: false })
+        check_hdf5_names(iter::empty())?;
+        let datasets = [BlobProto::default(), BlobProto::default()];
+        Ok(Self { path: path.into(), datasets, passes: 0, unwritten: false })
     }
 
-    /// The file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Writes the items that came so far: the file has them all or is as it was.
+    /// Writes all items so far. On an error, the file is unchanged.
     ///
     /// # Errors
     /// [`Error::Io`].
     #[doc(alias = "SaveBlobs")]
     pub fn write(&mut self) -> Result<()> {
-        if self.stale {
-            write_hdf5_blobs(&self.path, NAMES.into_iter().zip(&self.held))?;
-            self.stale = false;
+        if self.unwritten {
+            write_hdf5_blobs(&self.path, NAMES.into_iter().zip(&self.datasets))?;
+            self.unwritten = false;
         }
         Ok(())
     }
 }
 
-/// Adds a blob's items to those held.
-fn add<T: Element, D: Device>(held: &mut BlobProto, blob: &Blob<T, D>) -> Result<()> {
+/// Appends the items of a blob to a dataset.
+fn append<T: Element, D: Device>(dataset: &mut BlobProto, blob: &Blob<T, D>) -> Result<()> {
     let item = [blob.channels()?, blob.height()?, blob.width()?].map(|extent| extent as i64);
-    let shape = held.shape.get_or_insert_with(|| BlobShape { dim: [&[0], &item[..]].concat() });
+    let shape = dataset.shape.get_or_insert_with(|| BlobShape { dim: [&[0], &item[..]].concat() });
     if shape.dim[1..] != item {
-        let why = format!("items of {item:?} after {:?}", &shape.dim[1..]);
-        return Err(Error::Shape(why));
+        return wrong_shape(format!("items: expected shape {:?}, found {item:?}", &shape.dim[1..]));
     }
     let values = blob.to_proto(false)?;
     shape.dim[0] += blob.num()? as i64;
-    held.data.extend(values.data);
-    held.double_data.extend(values.double_data);
+    dataset.data.extend(values.data);
+    dataset.double_data.extend(values.double_data);
     Ok(())
 }
 
@@ -91,18 +84,18 @@ impl<T: Element, D: Device> Layer<T, D> for Hdf5OutputLayer {
     fn reshape(&mut self, bottom: &[Blob<T, D>], _: &mut [Blob<T, D>]) -> Result<()> {
         let (data, labels) = (bottom[0].num()?, bottom[1].num()?);
         if data != labels {
-            return Err(Error::Shape(format!("{data} items, but {labels} labels")));
+            return wrong_shape(format!("{data} items do not match {labels} labels"));
         }
         Ok(())
     }
 
     fn forward(&mut self, _: &D, bottom: &[Blob<T, D>], _: &[Blob<T, D>]) -> Result<()> {
-        for (held, bottom) in self.held.iter_mut().zip(bottom) {
-            add(held, bottom)?;
+        for (dataset, bottom) in self.datasets.iter_mut().zip(bottom) {
+            append(dataset, bottom)?;
         }
-        self.stale = true;
+        self.unwritten = true;
         self.passes += 1;
-        // What is wrong with the file is said before it has all been computed.
+        // The first pass writes the file, so that an unwritable path shows up early.
         if self.passes == 1 { self.write() } else { Ok(()) }
     }
 
@@ -113,10 +106,7 @@ impl<T: Element, D: Device> Layer<T, D> for Hdf5OutputLayer {
         propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
-        for (bottom, _) in bottom.iter().zip(propagate.bottom).filter(|(_, wanted)| **wanted) {
-            device.fill(T::default(), bottom.diff_mut()?.view_mut())?;
-        }
-        Ok(())
+        zero_gradients(device, propagate, bottom)
     }
 }
 

@@ -1,34 +1,21 @@
-//! Images to columns.
+//! Im2col as a layer: images to the matrix of their windows.
 
-use super::{Layer, LayerContext, PropagateDown, conv_geometry::extents};
-use crate::{
-    blob::Blob,
-    device::Device,
-    element::Element,
-    error::{Error, Result},
-    op::Window,
-    proto::{ConvolutionParameter, LayerParameter},
-};
+use super::{conv_geometry::spatial_axes, prelude::*};
+use crate::{op::Window, proto::ConvolutionParameter};
 
-/// The windows of each image side by side: channels become `channels · ∏kernel`, spatial extents
-/// the numbers of windows. Geometry is given as for a convolution.
+/// Im2col: turns each image into the matrix of its windows. The channels become
+/// `channels · ∏kernel`, and the spatial extents become the numbers of windows. The parameters are
+/// those of a convolution.
 pub struct Im2colLayer {
     param: ConvolutionParameter,
-    /// For the bottom's present shape.
+    /// Derived from the bottom's shape by `reshape`.
     op: Option<Window>,
 }
 
 impl Im2colLayer {
-    /// From the layer's parameters.
-    ///
-    /// # Errors
-    /// None; fallible as all makers are.
+    /// Creates the layer from its parameters.
     pub fn new<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         Ok(Self { param: param.convolution_param.clone().unwrap_or_default(), op: None })
-    }
-
-    fn op(&self) -> Result<&Window> {
-        self.op.as_ref().ok_or_else(|| Error::InvalidData("forward before reshape".into()))
     }
 }
 
@@ -40,7 +27,7 @@ impl<T: Element, D: Device> Layer<T, D> for Im2colLayer {
     fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
         let shape = bottom[0].shape();
         let axis = shape.canonical_axis(self.param.axis() as isize)?;
-        let op = Window::new(shape[axis], &extents(&self.param, &shape[axis + 1..])?)?;
+        let op = Window::new(shape[axis], &spatial_axes(&self.param, &shape[axis + 1..])?)?;
         let mut shape = shape[..axis].to_vec();
         shape.push(op.column_rows());
         shape.extend(op.output());
@@ -50,7 +37,7 @@ impl<T: Element, D: Device> Layer<T, D> for Im2colLayer {
     }
 
     fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
-        let (op, x, mut y) = (self.op()?, bottom[0].data()?, top[0].data_mut()?);
+        let (op, x, mut y) = (reshaped(&self.op)?, bottom[0].data()?, top[0].data_mut()?);
         let (image, columns) = (op.image_len(), op.columns_len());
         for i in 0..top[0].count() / columns.max(1) {
             let x = x.view().slice(i * image..(i + 1) * image)?;
@@ -63,13 +50,10 @@ impl<T: Element, D: Device> Layer<T, D> for Im2colLayer {
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: PropagateDown<'_>,
+        _: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
-        if !propagate.bottom[0] {
-            return Ok(());
-        }
-        let (op, dy, mut dx) = (self.op()?, top[0].diff()?, bottom[0].diff_mut()?);
+        let (op, dy, mut dx) = (reshaped(&self.op)?, top[0].diff()?, bottom[0].diff_mut()?);
         let (image, columns) = (op.image_len(), op.columns_len());
         for i in 0..top[0].count() / columns.max(1) {
             let dy = dy.view().slice(i * columns..(i + 1) * columns)?;

@@ -1,48 +1,44 @@
-//! Multinomial logistic loss whose mistakes are not all alike.
+//! The InfogainLoss layer: multinomial logistic loss weighted by an infogain matrix.
 
-use super::{Arity, Layer, LayerContext, PropagateDown, loss_common};
+use super::{loss_common, prelude::*};
 use crate::{
-    blob::Blob,
-    device::Device,
-    element::Element,
-    error::{Error, Result},
     op::{Axis, ClassLoss, ClassLossKind, LossNormalization},
-    proto::{self, BlobProto, LayerParameter},
+    proto::{self, BlobProto},
 };
 
-/// `loss = −Σ Σ H[label, k] · ln softmax(x)[k] / n`: bottoms are scores, labels and, unless `source`
-/// names a file with it, the matrix H. A second top has the softmax.
+/// `loss = −Σ Σ H[label, k] · ln softmax(x)[k] / n`. The bottoms are scores x, labels and the
+/// matrix H; without a third bottom, the file `source` holds H. A second top holds the softmax.
 pub struct InfogainLossLayer<T: Element, D: Device> {
     axis: isize,
     ignore: Option<i64>,
     normalization: LossNormalization,
-    /// H, if it comes from a file.
+    /// H if it was read from a file.
     matrix: Option<Blob<T, D>>,
-    /// For the bottoms' present shapes.
+    /// Derived from the bottoms' shapes by `reshape`.
     op: Option<ClassLoss>,
     probabilities: Blob<T, D>,
 }
 
 impl<T: Element, D: Device> InfogainLossLayer<T, D> {
-    /// From the layer's parameters.
+    /// Creates the layer from its parameters.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] without a matrix, for the older `normalize`, which this loss never had,
-    /// or if there are two tops and no `loss_weight`; those of the file.
+    /// [`Error::InvalidData`] without a matrix, for the older `normalize`, which this loss never
+    /// had, or for two tops without `loss_weight`; errors of the file.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         let infogain = param.infogain_loss_param.clone().unwrap_or_default();
         let loss = param.loss_param.unwrap_or_default();
         if loss.normalize.is_some() {
-            return Err(Error::InvalidData("loss_param: give normalization, not normalize".into()));
+            return invalid("loss_param: normalize is not supported; use normalization");
         }
         if param.top.len() > 1 && param.loss_weight.is_empty() {
-            return Err(Error::InvalidData("two tops need a loss_weight each".into()));
+            return invalid("loss_weight: expected 2 values for 2 tops, found none");
         }
         let mut matrix = None;
         if param.bottom.len() < 3 {
             if infogain.source().is_empty() {
-                let why = "needs the matrix, as a third bottom or from the file `source` names";
-                return Err(Error::InvalidData(format!("infogain_loss_param {why}")));
+                let why = "the matrix is missing; give a third bottom or the file `source`";
+                return invalid(format!("infogain_loss_param: {why}"));
             }
             let message: BlobProto = proto::read_binary(infogain.source())?;
             let mut blob = Blob::new(cx.device, &[0])?;
@@ -59,13 +55,10 @@ impl<T: Element, D: Device> InfogainLossLayer<T, D> {
         })
     }
 
-    fn op(&self) -> Result<&ClassLoss> {
-        self.op.as_ref().ok_or_else(loss_common::not_reshaped_error)
-    }
-
-    /// H, wherever it comes from.
+    /// Returns H, which `source` or the third bottom holds.
     fn matrix<'a>(&'a self, bottom: &'a [Blob<T, D>]) -> Result<&'a Blob<T, D>> {
-        self.matrix.as_ref().or(bottom.get(2)).ok_or_else(loss_common::not_reshaped_error)
+        let missing = || Error::InvalidData("the third bottom, the matrix, is missing".into());
+        self.matrix.as_ref().or(bottom.get(2)).ok_or_else(missing)
     }
 }
 
@@ -89,13 +82,13 @@ impl<T: Element, D: Device> Layer<T, D> for InfogainLossLayer<T, D> {
     fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
         let (scores, labels) = (bottom[0].shape(), bottom[1].shape());
         let axis = Axis::of(scores, self.axis)?;
-        loss_common::expect_batch(scores, labels)?;
-        loss_common::expect_labels(scores, labels, &axis)?;
+        loss_common::check_batch(scores, labels)?;
+        loss_common::check_labels(scores, labels, &axis)?;
         let (matrix, classes) = (self.matrix(bottom)?.shape(), axis.extent);
         if classes.checked_mul(classes) != Some(matrix.count()) {
-            let why =
-                format!("a matrix {matrix} for {classes} classes, not {classes} by {classes}");
-            return Err(Error::Shape(why));
+            return wrong_shape(format!(
+                "expected a matrix of {classes} × {classes}, found shape {matrix}"
+            ));
         }
         let (ignore, normalization) = (self.ignore, self.normalization);
         let form = ClassLossKind::LogWithSoftmaxGradient;
@@ -108,7 +101,7 @@ impl<T: Element, D: Device> Layer<T, D> for InfogainLossLayer<T, D> {
     }
 
     fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
-        let (op, matrix) = (self.op()?, self.matrix(bottom)?.data()?);
+        let (op, matrix) = (reshaped(&self.op)?, self.matrix(bottom)?.data()?);
         let (x, label) = (bottom[0].data()?, bottom[1].data()?);
         let (mut p, mut loss) = (self.probabilities.data_mut()?, top[0].data_mut()?);
         device.softmax(&op.axis, x.view().into(), p.view_mut())?;
@@ -122,15 +115,10 @@ impl<T: Element, D: Device> Layer<T, D> for InfogainLossLayer<T, D> {
         propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
-        for (i, what) in [(1, "labels"), (2, "matrix")] {
-            if propagate.bottom.get(i) == Some(&true) {
-                return Err(loss_common::no_gradient(what, i));
-            }
-        }
-        if !propagate.bottom[0] {
-            return Ok(());
-        }
-        let (op, matrix, weight) = (self.op()?, self.matrix(bottom)?.data()?, top[0].diff()?);
+        check_no_gradient(propagate.bottom, 1, "labels")?;
+        check_no_gradient(propagate.bottom, 2, "matrix")?;
+        let (op, matrix, weight) =
+            (reshaped(&self.op)?, self.matrix(bottom)?.data()?, top[0].diff()?);
         let (p, label) = (self.probabilities.data()?, bottom[1].data()?);
         let (matrix, mut dx) = (Some(matrix.view()), bottom[0].diff_mut()?);
         let (p, label, weight) = (p.view(), label.view(), weight.view());

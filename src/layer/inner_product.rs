@@ -1,31 +1,25 @@
-//! `y = W·x + b`, fully connected.
+//! The InnerProduct layer, fully connected: `y = W·x + b`.
 
-use super::{Layer, LayerContext, PropagateDown, weight_bias::Weights};
-use crate::{
-    blob::Blob,
-    device::Device,
-    element::Element,
-    error::{Error, Result},
-    op::{Axis, Gemm, Transpose},
-    proto::LayerParameter,
-};
+use super::{prelude::*, weight_bias::Weights};
+use crate::op::{Axis, Gemm, Transpose};
 
-/// Fully connected layer: the axes from `axis` on are one input vector of K elements; weights are
-/// N×K, or K×N if `transpose`, where N is `num_output`.
+/// Fully connected layer. The axes from `axis` on form one input vector of K elements. The weights
+/// are N×K, or K×N with `transpose`, where N is `num_output`.
 pub struct InnerProductLayer<T: Element, D: Device> {
     axis: isize,
     transpose: bool,
-    /// Input vectors, and elements of one.
+    /// Number of input vectors.
     rows: usize,
+    /// Elements of one input vector.
     inputs: usize,
     weights: Weights<T, D>,
 }
 
 impl<T: Element, D: Device> InnerProductLayer<T, D> {
-    /// From the layer's parameters.
+    /// Creates the layer from its parameters.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] without a positive `num_output`; those of the fillers.
+    /// [`Error::InvalidData`] if `num_output` is 0; errors of the fillers.
     pub fn new(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         let param = param.inner_product_param.clone().unwrap_or_default();
         let fillers = [&param.weight_filler, &param.bias_filler];
@@ -43,7 +37,7 @@ impl<T: Element, D: Device> InnerProductLayer<T, D> {
         })
     }
 
-    /// How the weights are read to map inputs to outputs, and back.
+    /// Returns whether GEMM transposes the weights: forward, then backward.
     fn transposes(&self) -> (Transpose, Transpose) {
         match self.transpose {
             false => (Transpose::Yes, Transpose::No),
@@ -62,7 +56,7 @@ impl<T: Element, D: Device> Layer<T, D> for InnerProductLayer<T, D> {
         let inputs = shape.count_range(shape.canonical_axis(self.axis)?, shape.len())?;
         let outputs = self.weights.outputs();
         let shape = if self.transpose { [inputs, outputs] } else { [outputs, inputs] };
-        self.weights.make(cx, &shape)?;
+        self.weights.create(cx, &shape)?;
         self.inputs = inputs;
         Ok(())
     }
@@ -72,8 +66,10 @@ impl<T: Element, D: Device> Layer<T, D> for InnerProductLayer<T, D> {
         let axis = shape.canonical_axis(self.axis)?;
         let inputs = shape.count_range(axis, shape.len())?;
         if inputs != self.inputs {
-            let why = format!("input vectors of {inputs} elements, weights for {}", self.inputs);
-            return Err(Error::Shape(why));
+            return wrong_shape(format!(
+                "input vectors: expected {} elements, found {inputs}",
+                self.inputs
+            ));
         }
         self.rows = shape.count_range(0, axis)?;
         let mut shape = shape[..axis].to_vec();

@@ -1,35 +1,31 @@
-//! Tops that the caller fills.
+//! The Input layer: tops that the caller fills.
 
-use super::{Arity, Layer, LayerContext, PropagateDown, proto_shape};
-use crate::{
-    blob::Blob,
-    device::Device,
-    element::Element,
-    error::{Error, Result},
-    proto::LayerParameter,
-    shape::Shape,
-};
+use super::{prelude::*, proto_shape};
+use crate::shape::Shape;
 
-/// Inputs of a net: tops of given shapes whose data the caller writes. One shape for all tops, one
-/// for each, or none; the caller may reshape them later.
+/// Inputs of a net, whose data the caller writes. The definition gives one shape for all tops, one
+/// per top, or none. The caller may reshape the tops later.
 pub struct InputLayer {
     shapes: Vec<Shape>,
     shaped: bool,
 }
 
 impl InputLayer {
-    /// From the layer's parameters.
+    /// Creates the layer from its parameters.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] unless there are no, one, or as many shapes as tops.
+    /// [`Error::InvalidData`] unless there are no shapes, one, or one per top.
     pub fn new<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         let given = param.input_param.as_ref().map_or(&[][..], |input| &input.shape);
         let tops = param.top.len();
         if given.len() > 1 && given.len() != tops {
-            let why = format!("input_param gives {} shapes for {tops} tops", given.len());
-            return Err(Error::InvalidData(why));
+            return invalid(format!(
+                "input_param: expected 1 or {tops} shapes, found {}",
+                given.len()
+            ));
         }
-        Ok(Self { shapes: given.iter().map(proto_shape::shape).collect::<Result<_>>()?, shaped: false })
+        let shapes = given.iter().map(proto_shape::shape).collect::<Result<_>>()?;
+        Ok(Self { shapes, shaped: false })
     }
 }
 
@@ -39,11 +35,14 @@ impl<T: Element, D: Device> Layer<T, D> for InputLayer {
     }
 
     fn arity(&self) -> Arity {
-        Arity::between(0..=0, 1..=usize::MAX)
+        match self.shapes.len() {
+            0 | 1 => Arity::between(0..=0, 1..=usize::MAX),
+            tops => Arity::exactly(0, tops),
+        }
     }
 
     fn reshape(&mut self, _: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
-        // Once: what the caller makes of the shapes afterwards stays.
+        // Only once, so that shapes which the caller sets later persist.
         if !self.shaped {
             for (i, top) in top.iter_mut().enumerate() {
                 let shape = self.shapes.get(i).or(self.shapes.first());
@@ -57,16 +56,6 @@ impl<T: Element, D: Device> Layer<T, D> for InputLayer {
     }
 
     fn forward(&mut self, _: &D, _: &[Blob<T, D>], _: &[Blob<T, D>]) -> Result<()> {
-        Ok(())
-    }
-
-    fn backward(
-        &mut self,
-        _: &D,
-        _: &[Blob<T, D>],
-        _: PropagateDown<'_>,
-        _: &[Blob<T, D>],
-    ) -> Result<()> {
         Ok(())
     }
 }

@@ -1,15 +1,12 @@
-//! Rows times weights.
+//! The matrix product with transposed weights, and its gradients.
 
+use super::prelude::*;
 use crate::{
-    blob::Blob,
-    device::Device,
-    element::Element,
-    error::Result,
     memory::{View, ViewMut},
     op::{Gemm, Transpose},
 };
 
-/// `y = x·Wᵀ` for `rows` rows; weights are outputs × inputs.
+/// `y = x·Wᵀ`, where `x` is rows × inputs and `W` is outputs × inputs.
 #[derive(Clone, Copy)]
 pub(super) struct Linear {
     pub(super) rows: usize,

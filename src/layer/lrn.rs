@@ -1,43 +1,37 @@
-//! Local response normalisation.
+//! The LRN layer: local response normalization.
 
-use super::{Layer, LayerContext, PropagateDown};
+use super::prelude::*;
 use crate::{
-    blob::Blob,
-    device::Device,
-    element::Element,
-    error::{Error, Result},
     op::{Lrn, LrnRegion},
-    proto::{LayerParameter, LrnParameter, lrn_parameter::NormRegion},
+    proto::{LrnParameter, lrn_parameter::NormRegion},
 };
 
-/// Local response normalisation over neighbouring channels or positions: see [`Lrn`].
+/// Local response normalization over neighbouring channels or positions; see [`Lrn`].
 ///
-/// Within a channel `k` counts as 1, as in Caffe.
+/// `WITHIN_CHANNEL` uses 1 instead of `k`, as in Caffe.
 #[doc(alias = "LRNLayer")]
 pub struct LrnLayer<T: Element, D: Device> {
     param: LrnParameter,
-    /// For the bottom's present shape.
+    /// Derived from the bottom's shape by `reshape`.
     op: Option<Lrn>,
-    /// What responses were divided by, before its power.
+    /// Base of the power by which [`Lrn`] divides.
     scale: Blob<T, D>,
 }
 
 impl<T: Element, D: Device> LrnLayer<T, D> {
-    /// From the layer's parameters.
+    /// Creates the layer from its parameters.
     ///
     /// # Errors
     /// [`Error::InvalidData`] for an even `local_size`.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         let param = param.lrn_param.unwrap_or_default();
         if param.local_size().is_multiple_of(2) {
-            let why = format!("lrn_param: local_size {} is not odd", param.local_size());
-            return Err(Error::InvalidData(why));
+            return invalid(format!(
+                "lrn_param: local_size must be odd, found {}",
+                param.local_size()
+            ));
         }
         Ok(Self { param, op: None, scale: Blob::new(cx.device, &[0])? })
-    }
-
-    fn op(&self) -> Result<&Lrn> {
-        self.op.as_ref().ok_or_else(|| Error::InvalidData("forward before reshape".into()))
     }
 }
 
@@ -47,11 +41,7 @@ impl<T: Element, D: Device> Layer<T, D> for LrnLayer<T, D> {
     }
 
     fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
-        let shape = bottom[0].shape();
-        let &[batch, channels, height, width] = &shape[..] else {
-            let why = format!("needs 4 axes (num, channels, height, width), not {shape}");
-            return Err(Error::Shape(why));
-        };
+        let [batch, channels, height, width] = image_extents(bottom[0].shape())?;
         let param = &self.param;
         self.op = Some(Lrn {
             region: match param.norm_region() {
@@ -72,22 +62,19 @@ impl<T: Element, D: Device> Layer<T, D> for LrnLayer<T, D> {
 
     fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
         let (x, mut scale, mut y) = (bottom[0].data()?, self.scale.data_mut()?, top[0].data_mut()?);
-        device.lrn(self.op()?, x.view(), scale.view_mut(), y.view_mut())
+        device.lrn(reshaped(&self.op)?, x.view(), scale.view_mut(), y.view_mut())
     }
 
     fn backward(
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: PropagateDown<'_>,
+        _: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
-        if !propagate.bottom[0] {
-            return Ok(());
-        }
         let (x, y, scale) = (bottom[0].data()?, top[0].data()?, self.scale.data()?);
         let (dy, mut dx) = (top[0].diff()?, bottom[0].diff_mut()?);
         let (x, y, scale, dy) = (x.view(), y.view(), scale.view(), dy.view());
-        device.lrn_backward(self.op()?, x, y, scale, dy, dx.view_mut())
+        device.lrn_backward(reshaped(&self.op)?, x, y, scale, dy, dx.view_mut())
     }
 }

@@ -1,41 +1,27 @@
-//! One step of long short-term memory.
+//! The LSTMUnit layer: one step of long short-term memory.
 
-use super::{Arity, Layer, LayerContext, PropagateDown};
-use crate::{
-    blob::Blob,
-    device::Device,
-    element::Element,
-    error::{Error, Result},
-    op::Lstm,
-    proto::LayerParameter,
-};
+use super::prelude::*;
+use crate::op::Lstm;
 
-/// Cells and hidden states after a step, as [`Lstm`] says.
+/// Computes cell and hidden states after one step; see [`Lstm`].
 ///
-/// Bottoms: the cells before it, of 1 × streams × outputs; its gates, of 1 × streams × 4·outputs;
-/// `cont` of 1 × streams. Tops: `c` and `h`. A `cont` between 0 and 1 scales the forget gate; its
-/// gradient is then Caffe's, which takes `cont·σ` for a sigmoid.
+/// Bottoms: the preceding cell states, of 1 × streams × outputs; the gates, of 1 × streams ×
+/// 4·outputs; `cont`, of 1 × streams. Tops: `c` and `h`. A `cont` between 0 and 1 scales the forget
+/// gate. The gradient then equals Caffe's, which differentiates `cont·σ` as if it were a sigmoid.
 pub struct LstmUnitLayer<T: Element, D: Device> {
-    /// For the bottoms' present shapes.
+    /// Derived from the bottoms' shapes by `reshape`.
     op: Option<Lstm>,
-    /// The gates, activated; diff: those of the gradient.
+    /// The activated gates; diff: scratch for an unrequested gradient.
     gates: Blob<T, D>,
-    /// Where the gradient of the cells goes if nobody wants it.
+    /// Diff: scratch for an unrequested gradient of the cell states.
     cells: Blob<T, D>,
 }
 
 impl<T: Element, D: Device> LstmUnitLayer<T, D> {
-    /// From the layer's parameters, of which there are none.
-    ///
-    /// # Errors
-    /// None; fallible as all makers are.
+    /// Creates the layer, which has no parameters.
     pub fn new(_: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         let blob = || Blob::new(cx.device, &[0]);
         Ok(Self { op: None, gates: blob()?, cells: blob()? })
-    }
-
-    fn op(&self) -> Result<&Lstm> {
-        self.op.as_ref().ok_or_else(|| Error::InvalidData("forward before reshape".into()))
     }
 }
 
@@ -55,12 +41,11 @@ impl<T: Element, D: Device> Layer<T, D> for LstmUnitLayer<T, D> {
     fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
         let [c, gates, cont] = [0, 1, 2].map(|i| bottom[i].shape());
         let &[1, streams, outputs] = &c[..] else {
-            return Err(Error::Shape(format!("cells are 1 × streams × outputs, not {c}")));
+            return wrong_shape(format!("cells: expected 1 × streams × outputs, found shape {c}"));
         };
         let op = Lstm::new(streams, outputs)?;
         if gates[..] != [1, streams, 4 * outputs] || cont[..] != [1, streams] {
-            let why = format!("gates {gates} and cont {cont} do not fit cells {c}");
-            return Err(Error::Shape(why));
+            return wrong_shape(format!("gates {gates} and cont {cont} do not fit cells {c}"));
         }
         top.iter_mut().try_for_each(|top| top.reshape_like(&bottom[0]))?;
         self.gates.reshape_like(&bottom[1])?;
@@ -75,7 +60,7 @@ impl<T: Element, D: Device> Layer<T, D> for LstmUnitLayer<T, D> {
         device.copy(bottom[1].data()?.view(), gates.view_mut())?;
         let (mut c, mut h) = (top[0].data_mut()?, top[1].data_mut()?);
         let (c_prev, cont) = (c_prev.view(), cont.view());
-        device.lstm(self.op()?, c_prev, cont, gates.view_mut(), c.view_mut(), h.view_mut())
+        device.lstm(reshaped(&self.op)?, c_prev, cont, gates.view_mut(), c.view_mut(), h.view_mut())
     }
 
     fn backward(
@@ -85,16 +70,21 @@ impl<T: Element, D: Device> Layer<T, D> for LstmUnitLayer<T, D> {
         propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
-        if propagate.bottom[2] {
-            return Err(Error::InvalidData("no gradient reaches cont (bottom 2)".into()));
-        }
+        check_no_gradient(propagate.bottom, 2, "cont")?;
         let (c_prev, c, dh) = (bottom[0].data()?, top[0].data()?, top[1].diff()?);
-        let wanted = |i: usize, spare| if propagate.bottom[i] { &bottom[i] } else { spare };
-        let mut dc = wanted(0, &self.cells).diff_mut()?;
-        let mut dgates = wanted(1, &self.gates).diff_mut()?;
+        let target = |i: usize, scratch| if propagate.bottom[i] { &bottom[i] } else { scratch };
+        let mut dc = target(0, &self.cells).diff_mut()?;
+        let mut dgates = target(1, &self.gates).diff_mut()?;
         device.copy(top[0].diff()?.view(), dc.view_mut())?;
         device.copy(self.gates.data()?.view(), dgates.view_mut())?;
         let (c_prev, c) = (c_prev.view(), c.view());
-        device.lstm_backward(self.op()?, c_prev, c, dh.view(), dc.view_mut(), dgates.view_mut())
+        device.lstm_backward(
+            reshaped(&self.op)?,
+            c_prev,
+            c,
+            dh.view(),
+            dc.view_mut(),
+            dgates.view_mut(),
+        )
     }
 }

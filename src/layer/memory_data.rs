@@ -1,64 +1,59 @@
-//! Batches out of arrays that the caller gives.
+//! The MemoryData layer: batches from arrays of the caller.
 
-use super::{Arity, Layer, LayerContext, PropagateDown};
-use crate::{
-    blob::Blob,
-    device::Device,
-    element::Element,
-    error::{Error, Result},
-    proto::LayerParameter,
-    shape::Shape,
-};
+use super::prelude::*;
+use crate::shape::Shape;
 
-/// Hands out batches of an array of items and of their labels, in order and round and round. Tops
-/// are the data, `batch_size × channels × height × width`, and the labels.
+/// Batches from an array of items and an array of labels, in order, starting over at the end. The
+/// tops are the data, `batch_size × channels × height × width`, and the labels.
 ///
-/// The arrays come from [`reset`](Self::reset), which a net's layer is reached for by
-/// [`Net::layer_as`](crate::Net::layer_as).
+/// [`reset`](Self::reset) sets the arrays; [`Net::layer_as`](crate::Net::layer_as) returns a net's
+/// layer to call it on.
 pub struct MemoryDataLayer<T: Element> {
     shape: Shape,
     data: Vec<T>,
     labels: Vec<T>,
-    /// The next batch's first item.
+    /// First item of the next batch.
     next: usize,
 }
 
 impl<T: Element> MemoryDataLayer<T> {
-    /// From the layer's parameters.
+    /// Creates the layer from its parameters.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] unless all four extents are given and positive.
+    /// [`Error::InvalidData`] unless all four extents are positive.
     pub fn new<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         let param = param.memory_data_param.unwrap_or_default();
         let extents = [param.batch_size(), param.channels(), param.height(), param.width()];
         let shape = Shape::new(&extents.map(|extent| extent as usize))?;
         if shape.count() == 0 {
-            let what = "positive batch_size, channels, height and width";
-            return Err(Error::InvalidData(format!("memory_data_param needs {what}")));
+            let why = "batch_size, channels, height and width must be positive";
+            return invalid(format!("memory_data_param: {why}"));
         }
         Ok(Self { shape, data: Vec::new(), labels: Vec::new(), next: 0 })
     }
 
-    /// Takes new items and their labels, and starts with the first. They are handed out as they
-    /// are: `transform_param` is for records.
+    /// Replaces the items and their labels; the next batch starts with the first item. The layer
+    /// ignores `transform_param`, which applies to records only.
     ///
     /// # Errors
-    /// [`Error::Length`] unless `data` holds an item for each of `labels`; [`Error::InvalidData`] if
-    /// there are none, or if they are no whole number of batches. The layer is then as it was.
+    /// [`Error::Length`] unless `data` holds one item per label; [`Error::InvalidData`] unless there
+    /// are one or more whole batches. The layer is unchanged then.
     #[doc(alias = "Reset")]
     pub fn reset(&mut self, data: Vec<T>, labels: Vec<T>) -> Result<()> {
         let (items, batch) = (labels.len(), self.shape[0]);
         if items == 0 || !items.is_multiple_of(batch) {
-            return Err(Error::InvalidData(format!("{items} items are no batches of {batch}")));
+            return invalid(format!(
+                "reset: expected one or more batches of {batch}, found {items} items"
+            ));
         }
-        let want = items.saturating_mul(self.item());
-        crate::error::check_len("reset", "data", want, data.len())?;
+        let expected = items.saturating_mul(self.item_len());
+        crate::error::check_len("reset", "data", expected, data.len())?;
         *self = Self { shape: self.shape.clone(), data, labels, next: 0 };
         Ok(())
     }
 
-    /// Elements of an item.
-    fn item(&self) -> usize {
+    /// Returns the number of elements of an item.
+    fn item_len(&self) -> usize {
         self.shape[1..].iter().product()
     }
 }
@@ -79,25 +74,14 @@ impl<T: Element, D: Device> Layer<T, D> for MemoryDataLayer<T> {
 
     fn forward(&mut self, _: &D, _: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
         if self.labels.is_empty() {
-            let how = "give it some by `MemoryDataLayer::reset`";
-            return Err(Error::InvalidData(format!("the layer has no data: {how}")));
+            return invalid("the layer has no data; set it with `MemoryDataLayer::reset`");
         }
-        let (batch, item) = (self.shape[0], self.item());
+        let (batch, item_len) = (self.shape[0], self.item_len());
         let items = self.next..self.next + batch;
-        let data = &self.data[items.start * item..items.end * item];
+        let data = &self.data[items.start * item_len..items.end * item_len];
         top[0].data_mut()?.host_write_only()?.copy_from_slice(data);
         top[1].data_mut()?.host_write_only()?.copy_from_slice(&self.labels[items.clone()]);
         self.next = items.end % self.labels.len();
-        Ok(())
-    }
-
-    fn backward(
-        &mut self,
-        _: &D,
-        _: &[Blob<T, D>],
-        _: PropagateDown<'_>,
-        _: &[Blob<T, D>],
-    ) -> Result<()> {
         Ok(())
     }
 }

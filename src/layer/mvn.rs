@@ -1,46 +1,35 @@
-//! Mean and variance taken out.
+//! The MVN layer: mean-variance normalization.
 
-use super::{Layer, LayerContext, PropagateDown, saved_input::SavedInput};
+use super::{prelude::*, saved_input::SavedInput};
 use crate::{
-    blob::Blob,
-    device::Device,
-    element::Element,
-    error::{Error, Result},
     op::{Axis, Binary, EpsilonPlacement, Standardize},
-    proto::{LayerParameter, MvnParameter},
+    proto::MvnParameter,
 };
 
-/// Mean-variance normalisation: `y = (x − mean) / (√variance + eps)` over each channel of each
-/// image, or over each image if `across_channels`; or `y = x − mean` without
-/// `normalize_variance`.
+/// Mean-variance normalization: `y = (x − mean) / (√variance + eps)`, or `y = x − mean` without
+/// `normalize_variance`. Mean and variance are those of each channel of each image, or of each
+/// image with `across_channels`.
 ///
-/// The top has four axes, as in Caffe: missing ones are added.
+/// As in Caffe, the top has four axes; those that the bottom lacks have extent 1.
 pub struct MvnLayer<T: Element, D: Device> {
     param: MvnParameter,
-    /// For the bottom's present shape.
+    /// Derived from the bottom's shape by `reshape`.
     op: Option<Standardize>,
     mean: Blob<T, D>,
     variance: Blob<T, D>,
-    kept: SavedInput<T, D>,
+    saved_input: SavedInput<T, D>,
 }
 
 impl<T: Element, D: Device> MvnLayer<T, D> {
-    /// From the layer's parameters.
-    ///
-    /// # Errors
-    /// None; fallible as all makers are.
+    /// Creates the layer from its parameters.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         Ok(Self {
             param: param.mvn_param.unwrap_or_default(),
             op: None,
             mean: Blob::new(cx.device, &[0])?,
             variance: Blob::new(cx.device, &[0])?,
-            kept: SavedInput::new(cx.device)?,
+            saved_input: SavedInput::new(cx.device)?,
         })
-    }
-
-    fn op(&self) -> Result<Standardize> {
-        self.op.ok_or_else(|| Error::InvalidData("forward before reshape".into()))
     }
 }
 
@@ -67,15 +56,15 @@ impl<T: Element, D: Device> Layer<T, D> for MvnLayer<T, D> {
         self.variance.reshape(&[axis.extent])?;
         top[0].reshape(&shape)?;
         match self.param.normalize_variance() {
-            true => self.kept.reshape(&bottom[0], &top[0]),
+            true => self.saved_input.reshape(&bottom[0], &top[0]),
             false => Ok(()),
         }
     }
 
     fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
-        let op = self.op()?;
+        let op = *reshaped(&self.op)?;
         let input = match self.param.normalize_variance() {
-            true => self.kept.keep(&bottom[0], &top[0])?,
+            true => self.saved_input.save(&bottom[0], &top[0])?,
             false => &bottom[0],
         };
         let (mut mean, mut variance) = (self.mean.data_mut()?, self.variance.data_mut()?);
@@ -91,15 +80,12 @@ impl<T: Element, D: Device> Layer<T, D> for MvnLayer<T, D> {
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: PropagateDown<'_>,
+        _: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
-        if !propagate.bottom[0] {
-            return Ok(());
-        }
-        let op = self.op()?;
+        let op = *reshaped(&self.op)?;
         if self.param.normalize_variance() {
-            let x = self.kept.input(&bottom[0], &top[0]).data()?;
+            let x = self.saved_input.input(&bottom[0], &top[0]).data()?;
             let (mean, variance) = (self.mean.data()?, self.variance.data()?);
             let (mean, variance) = (mean.view(), variance.view());
             let (dy, mut dx) = bottom[0].diff_mut_from(&top[0])?;
@@ -112,7 +98,7 @@ impl<T: Element, D: Device> Layer<T, D> for MvnLayer<T, D> {
                 dx.view_mut(),
             );
         }
-        // As forward: the mean is taken off the gradient, too.
+        // The gradient of `x − mean` is `dy` minus its mean.
         let (mut mean, mut variance) = (self.mean.data_mut()?, self.variance.data_mut()?);
         device.moments(&op.axis, top[0].diff()?.view(), mean.view_mut(), variance.view_mut())?;
         let (dy, mut dx) = bottom[0].diff_mut_from(&top[0])?;

@@ -1,22 +1,15 @@
-//! Layers that apply one function to every element.
+//! The trait of layers that apply one function to every element.
 
-use super::{Layer, LayerContext, PropagateDown, saved_input::SavedInput};
-use crate::{
-    blob::Blob,
-    device::Device,
-    element::Element,
-    error::{Error, Result},
-    op::{Binary, Unary},
-    proto::LayerParameter,
-};
+use super::{prelude::*, saved_input::SavedInput};
+use crate::op::{Binary, Unary};
 
-/// A function of one element and its chain rule, of which [`NeuronLayer`] makes a layer that
-/// passes over its operands once in each direction.
+/// A function of one element and its derivative. [`NeuronLayer`] makes a layer of it, which runs
+/// one kernel in each direction.
 ///
 /// ```
 /// use cortado::{
 ///     CpuDevice, LayerRegistry, Result,
-///     layer::{Gradient, Neuron},
+///     layer::{Neuron, NeuronGradient},
 ///     op::{Binary, Unary},
 ///     proto::LayerParameter,
 /// };
@@ -35,9 +28,9 @@ use crate::{
 ///         Unary::Sqrt
 ///     }
 ///
-///     fn gradient(&self) -> Gradient {
+///     fn gradient(&self) -> NeuronGradient {
 ///         let (scale, shift, power) = (1.0, 0.0, 0.5);
-///         Gradient::OfInput(Binary::PowAffineGrad { scale, shift, power })
+///         NeuronGradient::OfInput(Binary::PowAffineGrad { scale, shift, power })
 ///     }
 /// }
 ///
@@ -48,13 +41,13 @@ pub trait Neuron: Send + 'static {
     /// The `type` by which prototxt names the layer.
     const KIND: &'static str;
 
-    /// Whether a top may be its bottom.
+    /// Whether the top may share its bottom's storage.
     const IN_PLACE: bool = true;
 
-    /// From the layer's parameters.
+    /// Creates the function from the parameters of the layer.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] for parameters that make no function.
+    /// [`Error::InvalidData`] for invalid parameters.
     fn new(param: &LayerParameter) -> Result<Self>
     where
         Self: Sized;
@@ -62,37 +55,37 @@ pub trait Neuron: Send + 'static {
     /// `y = f(x)`
     fn function(&self) -> Unary<f64>;
 
-    /// `dx`, given `dy` and `x` or `y`.
+    /// Returns how `dx` is computed from `dy` and either `x` or `y`.
     fn gradient(&self) -> NeuronGradient;
 }
 
-/// How a gradient passes a function of one element.
+/// The gradient of a function of one element.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum NeuronGradient {
-    /// `dx = op(dy, x)`. A layer that runs in place keeps `x`.
+    /// `dx = op(dy, x)`. A layer that runs in place saves `x`.
     OfInput(Binary<f64>),
     /// `dx = op(dy, y)`
     OfOutput(Binary<f64>),
-    /// It does not.
+    /// The function has no gradient.
     None,
 }
 
 /// The layer of a [`Neuron`].
 pub struct NeuronLayer<N: Neuron, T: Element, D: Device> {
     neuron: N,
-    kept: SavedInput<T, D>,
+    saved_input: SavedInput<T, D>,
 }
 
 impl<N: Neuron, T: Element, D: Device> NeuronLayer<N, T, D> {
-    /// From the layer's parameters.
+    /// Creates the layer from its parameters.
     ///
     /// # Errors
-    /// Those of [`Neuron::new`].
+    /// Errors of [`Neuron::new`].
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
-        Ok(Self { neuron: N::new(param)?, kept: SavedInput::new(cx.device)? })
+        Ok(Self { neuron: N::new(param)?, saved_input: SavedInput::new(cx.device)? })
     }
 
-    fn keeps_input(&self) -> bool {
+    fn saves_input(&self) -> bool {
         matches!(self.neuron.gradient(), NeuronGradient::OfInput(_))
     }
 }
@@ -108,42 +101,41 @@ impl<N: Neuron, T: Element, D: Device> Layer<T, D> for NeuronLayer<N, T, D> {
 
     fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
         top[0].reshape_like(&bottom[0])?;
-        match self.keeps_input() {
-            true => self.kept.reshape(&bottom[0], &top[0]),
+        match self.saves_input() {
+            true => self.saved_input.reshape(&bottom[0], &top[0]),
             false => Ok(()),
         }
     }
 
     fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
-        let input = match self.keeps_input() {
-            true => self.kept.keep(&bottom[0], &top[0])?,
+        let input = match self.saves_input() {
+            true => self.saved_input.save(&bottom[0], &top[0])?,
             false => &bottom[0],
         };
         let (x, mut y) = top[0].data_mut_from(input)?;
         device.unary(self.neuron.function().cast(), x.src(), y.view_mut())
     }
 
-    /// None if the input has to be kept: in place, it would be lost.
+    /// `None` if the backward pass reads the input, which a fused in-place layer does not save.
     fn fusible_activation(&self) -> Option<Unary<f64>> {
-        (!self.keeps_input()).then(|| self.neuron.function())
+        (!self.saves_input()).then(|| self.neuron.function())
     }
 
     fn backward(
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: PropagateDown<'_>,
+        _: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
-        if !propagate.bottom[0] {
-            return Ok(());
-        }
-        let (op, of) = match self.neuron.gradient() {
-            NeuronGradient::OfInput(op) => (op, self.kept.input(&bottom[0], &top[0])),
+        let (op, operand) = match self.neuron.gradient() {
+            NeuronGradient::OfInput(op) => (op, self.saved_input.input(&bottom[0], &top[0])),
             NeuronGradient::OfOutput(op) => (op, &top[0]),
-            NeuronGradient::None => return Err(Error::InvalidData("no gradient passes it".into())),
+            NeuronGradient::None => {
+                return invalid("the function has no gradient");
+            }
         };
-        let (value, (dy, mut dx)) = (of.data()?, bottom[0].diff_mut_from(&top[0])?);
+        let (value, (dy, mut dx)) = (operand.data()?, bottom[0].diff_mut_from(&top[0])?);
         device.binary(op.cast(), dy.src(), value.view(), dx.view_mut())
     }
 }

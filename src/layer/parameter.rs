@@ -1,19 +1,16 @@
-//! Values that are learnt, as a top.
+//! A learned parameter as a top.
 
-use super::{Arity, Layer, LayerContext, PropagateDown, proto_shape};
-use crate::{
-    blob::Blob, device::Device, element::Element, error::Result, proto::LayerParameter,
-    shape::Shape,
-};
+use super::{prelude::*, proto_shape};
+use crate::shape::Shape;
 
-/// Hands out its one parameter, of the given shape and zero at first, without copying.
+/// Makes its only parameter, initially zero, the top without copying.
 pub struct ParameterLayer<T: Element, D: Device> {
     shape: Shape,
     params: Vec<Blob<T, D>>,
 }
 
 impl<T: Element, D: Device> ParameterLayer<T, D> {
-    /// From the layer's parameters.
+    /// Creates the layer from its parameters.
     ///
     /// # Errors
     /// [`Error::InvalidData`](crate::Error::InvalidData) for a negative extent.
@@ -47,8 +44,8 @@ impl<T: Element, D: Device> Layer<T, D> for ParameterLayer<T, D> {
         Ok(())
     }
 
-    /// Adds, as parameters' gradients are: sharing the diff too, as Caffe does, would lose all but
-    /// the last of several passes.
+    /// Adds the top's diff to the parameter's. Caffe shares one diff instead, which keeps only the
+    /// last of several accumulated passes.
     fn backward(
         &mut self,
         device: &D,

@@ -1,86 +1,77 @@
-//! Pooling over windows of two spatial axes.
+//! The Pooling layer: maximum, average and stochastic pooling over two spatial axes.
 
-use super::{Arity, Layer, LayerContext, PropagateDown, stochastic_pooling::Stochastic};
+use super::{prelude::*, stochastic_pooling::Stochastic};
 use crate::{
-    blob::Blob,
-    device::Device,
-    element::Element,
-    error::{Error, Result},
     op::{Pool2d, PoolRounding},
     proto::{
-        LayerParameter, Phase, PoolingParameter,
+        Phase, PoolingParameter,
         pooling_parameter::{PoolMethod, RoundMode},
     },
     shape::Shape,
 };
 
-/// Maximum, average or an element drawn at random over windows, which round up at the border unless
-/// `round_mode: FLOOR`.
+/// The maximum, the average or a random element of each window. The number of windows is rounded
+/// up, or down with `round_mode: FLOOR`.
 ///
-/// A second top of the maximum tells where each was found: `row · width + column` within its
-/// plane, −1 for a window that holds nothing.
+/// A second top of `MAX` holds the position of each maximum, `row · width + column` within its
+/// plane, or −1 for a window without elements.
 ///
-/// `STOCHASTIC` draws an element of each window in proportion to it, negative ones never; in the
-/// TEST phase it takes their mean, so weighted.
+/// `STOCHASTIC` draws an element of each window with a probability proportional to its value; a
+/// negative element is never drawn. In the TEST phase, it computes the mean with these weights.
 pub struct PoolingLayer<T: Element, D: Device> {
     param: PoolingParameter,
     phase: Phase,
-    /// For stochastic pooling only.
+    /// Set for stochastic pooling only.
     stochastic: Option<Stochastic<T, D>>,
-    /// For the bottom's present shape.
+    /// Derived from the bottom's shape by `reshape`.
     op: Option<Pool2d>,
-    /// Where each maximum, or what was drawn, was.
+    /// Position of each maximum or drawn element.
     mask: Blob<i32, D>,
 }
 
 impl<T: Element, D: Device> PoolingLayer<T, D> {
-    /// From the layer's parameters.
+    /// Creates the layer from its parameters.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] if kernel, stride or padding are given twice or not at all, or with
-    /// `global_pooling`, or with padding for stochastic pooling.
+    /// [`Error::InvalidData`] if the kernel is missing, if kernel, stride or padding is given twice
+    /// or by half, with `global_pooling`, or for padding of stochastic pooling.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         let param = param.pooling_param.unwrap_or_default();
-        let invalid = |why: &str| Err(Error::InvalidData(format!("pooling_param: {why}")));
+        let reject = |why: &str| invalid(format!("pooling_param: {why}"));
         let stochastic = param.pool() == PoolMethod::Stochastic;
         if stochastic && pads(&param) != [0, 0] {
-            return invalid("STOCHASTIC pooling takes no padding");
+            return reject("STOCHASTIC pooling does not support padding");
         }
-        let pair = (param.kernel_h.is_some(), param.kernel_w.is_some());
+        let pair = [param.kernel_h, param.kernel_w].map(|extent| extent.is_some());
         let kernel = param.kernel_size.is_some();
         if param.global_pooling() {
-            if kernel || pair != (false, false) {
-                return invalid("global_pooling takes no kernel");
+            if kernel || pair != [false; 2] {
+                return reject("global_pooling excludes kernel_size, kernel_h and kernel_w");
             }
             if pads(&param) != [0, 0] || strides(&param) != [1, 1] {
-                return invalid("global_pooling takes no padding and no stride");
+                return reject("global_pooling excludes padding and stride");
             }
-        } else if pair.0 != pair.1 || kernel == pair.0 {
-            return invalid("give either kernel_size or both kernel_h and kernel_w");
+        } else if pair[0] != pair[1] || kernel == pair[0] {
+            return reject("give either kernel_size or both kernel_h and kernel_w");
         }
-        if param.pad_h.is_some() != param.pad_w.is_some() {
-            return invalid("pad_h and pad_w need each other");
-        }
-        if param.pad.is_some() && param.pad_h.is_some() {
-            return invalid("give either pad or pad_h and pad_w");
-        }
-        if param.stride_h.is_some() != param.stride_w.is_some() {
-            return invalid("stride_h and stride_w need each other");
-        }
-        if param.stride.is_some() && param.stride_h.is_some() {
-            return invalid("give either stride or stride_h and stride_w");
+        for (name, size, [height, width]) in [
+            ("pad", param.pad, [param.pad_h, param.pad_w]),
+            ("stride", param.stride, [param.stride_h, param.stride_w]),
+        ] {
+            if height.is_some() != width.is_some() {
+                return reject(&format!("give both {name}_h and {name}_w, or neither"));
+            }
+            if size.is_some() && height.is_some() {
+                return reject(&format!("give either {name} or both {name}_h and {name}_w"));
+            }
         }
         let stochastic = stochastic.then(|| Stochastic::new(cx)).transpose()?;
         let mask = Blob::new(cx.device, &[0])?;
         Ok(Self { param, phase: cx.phase, stochastic, op: None, mask })
     }
 
-    fn describe(&self, shape: &Shape) -> Result<Pool2d> {
-        let &[batch, channels, height, width] = &shape[..] else {
-            return Err(Error::Shape(format!(
-                "needs 4 axes (num, channels, height, width), not {shape}"
-            )));
-        };
+    fn pool(&self, shape: &Shape) -> Result<Pool2d> {
+        let [batch, channels, height, width] = image_extents(shape)?;
         let param = &self.param;
         let size = |value: Option<u32>| value.or(param.kernel_size).unwrap_or(0) as usize;
         let kernel = match param.global_pooling() {
@@ -93,10 +84,6 @@ impl<T: Element, D: Device> PoolingLayer<T, D> {
         };
         let planes = Shape::new(&[batch, channels])?.count();
         Pool2d::new(planes, [height, width], kernel, strides(param), pads(param), rounding)
-    }
-
-    fn op(&self) -> Result<&Pool2d> {
-        self.op.as_ref().ok_or_else(|| Error::InvalidData("forward before reshape".into()))
     }
 }
 
@@ -120,7 +107,7 @@ impl<T: Element, D: Device> Layer<T, D> for PoolingLayer<T, D> {
 
     fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
         let shape = bottom[0].shape();
-        let op = self.describe(shape)?;
+        let op = self.pool(shape)?;
         let [height, width] = op.output();
         let shape = [shape[0], shape[1], height, width];
         top.iter_mut().try_for_each(|top| top.reshape(&shape))?;
@@ -135,7 +122,7 @@ impl<T: Element, D: Device> Layer<T, D> for PoolingLayer<T, D> {
     }
 
     fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
-        let (op, x, mut y) = (*self.op()?, bottom[0].data()?, top[0].data_mut()?);
+        let (op, x, mut y) = (*reshaped(&self.op)?, bottom[0].data()?, top[0].data_mut()?);
         match (&mut self.stochastic, self.phase) {
             (Some(stochastic), Phase::Train) => {
                 let mut mask = self.mask.data_mut()?;
@@ -160,13 +147,10 @@ impl<T: Element, D: Device> Layer<T, D> for PoolingLayer<T, D> {
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: PropagateDown<'_>,
+        _: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
-        if !propagate.bottom[0] {
-            return Ok(());
-        }
-        let (op, dy, mut dx) = (self.op()?, top[0].diff()?, bottom[0].diff_mut()?);
+        let (op, dy, mut dx) = (reshaped(&self.op)?, top[0].diff()?, bottom[0].diff_mut()?);
         match (&self.stochastic, self.phase) {
             (Some(stochastic), Phase::Test) => {
                 let y = top[0].data()?;

@@ -1,49 +1,45 @@
-//! `y = max(x, 0) + a · min(x, 0)` with learned slopes
+//! The PReLU layer: `y = max(x, 0) + a · min(x, 0)` with learned slopes a.
 
-use super::{Layer, LayerContext, PropagateDown, saved_input::SavedInput};
+use super::{
+    prelude::*,
+    saved_input::SavedInput,
+    weight_bias::{filled, filler},
+};
 use crate::{
-    blob::Blob,
-    device::Device,
-    element::Element,
-    error::{Error, Result},
     filler::Filler,
     memory::Src,
     op::{Axis, Binary},
-    proto::{LayerParameter, PReLuParameter},
+    proto::PReLuParameter,
 };
 
-/// Parametric ReLU: `y = x` where `x > 0`, else `a · x`, where the slope `a` is learned, one for
-/// each channel, the second axis, or one for all if `channel_shared`.
+/// Parametric ReLU: `y = x` where `x > 0`, else `a · x`. The slope `a` is learned, one per channel
+/// (the second axis) or a single one with `channel_shared`.
 ///
 /// Source: He, Zhang, Ren, Sun 2015.
 #[doc(alias = "PReLULayer")]
 pub struct PreluLayer<T: Element, D: Device> {
     param: PReLuParameter,
-    /// For the bottom's present shape.
+    /// Derived from the bottom's shape by `reshape`.
     axis: Option<Axis>,
-    kept: SavedInput<T, D>,
-    /// Terms of the slopes' gradient, then the slope of each element.
+    saved_input: SavedInput<T, D>,
+    /// Scratch: the terms of the slopes' gradient, then the derivative at each element.
     terms: Blob<T, D>,
     params: Vec<Blob<T, D>>,
 }
 
 impl<T: Element, D: Device> PreluLayer<T, D> {
-    /// From the layer's parameters.
+    /// Creates the layer from its parameters.
     ///
     /// # Errors
-    /// Those of the fillers.
+    /// Errors of the device.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         Ok(Self {
             param: param.prelu_param.clone().unwrap_or_default(),
             axis: None,
-            kept: SavedInput::new(cx.device)?,
+            saved_input: SavedInput::new(cx.device)?,
             terms: Blob::new(cx.device, &[0])?,
             params: Vec::new(),
         })
-    }
-
-    fn axis(&self) -> Result<Axis> {
-        self.axis.ok_or_else(|| Error::InvalidData("forward before reshape".into()))
     }
 }
 
@@ -57,22 +53,16 @@ impl<T: Element, D: Device> Layer<T, D> for PreluLayer<T, D> {
     }
 
     fn setup(&mut self, cx: &LayerContext<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
-        let slopes = match self.param.channel_shared() {
-            true => Blob::new(cx.device, &[])?,
-            false => Blob::new(cx.device, &[bottom[0].channels()?])?,
-        };
-        let filler = match &self.param.filler {
-            Some(filler) => Filler::from_proto(filler)?,
-            None => Filler::Constant { value: 0.25 },
-        };
-        filler.fill(&slopes, cx.key.child(0))?;
-        self.params = vec![slopes];
+        let channels = [bottom[0].channels()?];
+        let shape = if self.param.channel_shared() { &[] } else { &channels[..] };
+        let filler = filler(&self.param.filler, Filler::Constant { value: 0.25 })?;
+        self.params = vec![filled(cx, shape, &filler, 0)?];
         Ok(())
     }
 
     fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
         let shape = bottom[0].shape();
-        // Caffe's limit of four axes, and no fewer than two.
+        // As in Caffe, at most four axes (`channels` checks) and at least two (`Axis::of`).
         bottom[0].channels()?;
         let channels = Axis::of(shape, 1)?;
         let axis = match self.param.channel_shared() {
@@ -81,18 +71,18 @@ impl<T: Element, D: Device> Layer<T, D> for PreluLayer<T, D> {
         };
         if axis.extent != self.params[0].count() {
             let slopes = self.params[0].count();
-            return Err(Error::Shape(format!("{} channels, {slopes} slopes", axis.extent)));
+            return wrong_shape(format!("{slopes} slopes do not fit {} channels", axis.extent));
         }
         self.axis = Some(axis);
         self.terms.reshape_like(&bottom[0])?;
         top[0].reshape_like(&bottom[0])?;
-        self.kept.reshape(&bottom[0], &top[0])
+        self.saved_input.reshape(&bottom[0], &top[0])
     }
 
     fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
-        let (axis, slopes) = (self.axis()?, self.params[0].data()?);
-        let (x, mut y) = top[0].data_mut_from(self.kept.keep(&bottom[0], &top[0])?)?;
-        device.broadcast(Binary::Prelu, &axis, x.src(), slopes.view(), y.view_mut())
+        let (axis, slopes) = (reshaped(&self.axis)?, self.params[0].data()?);
+        let (x, mut y) = top[0].data_mut_from(self.saved_input.save(&bottom[0], &top[0])?)?;
+        device.broadcast(Binary::Prelu, axis, x.src(), slopes.view(), y.view_mut())
     }
 
     fn backward(
@@ -102,7 +92,8 @@ impl<T: Element, D: Device> Layer<T, D> for PreluLayer<T, D> {
         propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
-        let (axis, x) = (self.axis()?, self.kept.input(&bottom[0], &top[0]).data()?);
+        let (axis, x) =
+            (*reshaped(&self.axis)?, self.saved_input.input(&bottom[0], &top[0]).data()?);
         let mut terms = self.terms.data_mut()?;
         if propagate.params[0] {
             let (dy, mut da) = (top[0].diff()?, self.params[0].diff_mut()?);

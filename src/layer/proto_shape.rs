@@ -1,12 +1,9 @@
-//! Shapes out of definitions.
+//! Shape and axis fields of layer parameters.
 
-use crate::{
-    error::{Error, Result},
-    proto::BlobShape,
-    shape::Shape,
-};
+use super::prelude::*;
+use crate::{proto::BlobShape, shape::Shape};
 
-/// The shape that a message gives.
+/// Converts a `BlobShape` message to a shape.
 ///
 /// # Errors
 /// [`Error::InvalidData`] for a negative extent; [`Error::ShapeOverflow`].
@@ -16,17 +13,16 @@ pub(super) fn shape(proto: &BlobShape) -> Result<Shape> {
     Shape::new(&extents.collect::<Result<Vec<_>>>()?)
 }
 
-/// The axis that either of two fields gives: `axis`, which may be negative, or an older one.
+/// Returns the axis in `axis`, which may be negative, or in the older field `name`; 1 without
+/// either.
 ///
 /// # Errors
 /// [`Error::InvalidData`] if both are given.
-pub(super) fn axis(axis: Option<i32>, (older, value): (&str, Option<u32>)) -> Result<isize> {
-    match (axis, value) {
-        (Some(_), Some(_)) => Err(Error::InvalidData(format!(
-            "give either axis or {older}, which is older, not both"
-        ))),
+pub(super) fn axis(axis: Option<i32>, (name, older): (&str, Option<u32>)) -> Result<isize> {
+    match (axis, older) {
+        (Some(_), Some(_)) => invalid(format!("axis and the older {name} exclude each other")),
         (Some(axis), None) => Ok(axis as isize),
-        (None, Some(value)) => Ok(value as isize),
+        (None, Some(older)) => Ok(older as isize),
         (None, None) => Ok(1),
     }
 }

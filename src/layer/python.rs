@@ -1,28 +1,21 @@
-//! Layers in Python, which this crate does not run.
+//! The Python layer, which this crate does not run.
 
-use super::{Arity, Layer, LayerContext, PropagateDown};
-use crate::{
-    blob::Blob,
-    device::Device,
-    element::Element,
-    error::{Error, Result},
-    proto::LayerParameter,
-};
+use super::prelude::*;
 
-/// There is none: its maker says how to have a layer of one's own.
+/// A layer that cannot be created; the error says how to implement a custom layer.
 pub enum PythonLayer {}
 
 impl PythonLayer {
-    /// Fails.
+    /// Always fails.
     ///
     /// # Errors
-    /// [`Error::InvalidData`], always.
+    /// [`Error::InvalidData`].
     pub fn new<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         let python = param.python_param.clone().unwrap_or_default();
         let (module, layer) = (python.module(), python.layer());
         let how = "implement `Layer`, give it a type with `LayerRegistry::with`, and build the net \
                    with `NetBuilder::registry`";
-        Err(Error::InvalidData(format!("`{module}.{layer}` in Python cannot be run: {how}")))
+        Err(Error::InvalidData(format!("Python layer `{module}.{layer}` is not supported; {how}")))
     }
 }
 
@@ -40,16 +33,6 @@ impl<T: Element, D: Device> Layer<T, D> for PythonLayer {
     }
 
     fn forward(&mut self, _: &D, _: &[Blob<T, D>], _: &[Blob<T, D>]) -> Result<()> {
-        match *self {}
-    }
-
-    fn backward(
-        &mut self,
-        _: &D,
-        _: &[Blob<T, D>],
-        _: PropagateDown<'_>,
-        _: &[Blob<T, D>],
-    ) -> Result<()> {
         match *self {}
     }
 }

@@ -1,32 +1,25 @@
-//! Many elements made one.
+//! The Reduction layer.
 
-use super::{Layer, LayerContext, PropagateDown};
+use super::prelude::*;
 use crate::{
-    blob::Blob,
-    device::Device,
-    element::Element,
-    error::Result,
     memory::Src,
     op::{Axis, Binary, Reduce, Tile, Unary},
-    proto::{LayerParameter, reduction_parameter::ReductionOp},
+    proto::reduction_parameter::ReductionOp,
     shape::Shape,
 };
 
-/// `y = coeff · f(x)` over all axes from `axis` on, where f is the sum, the sum of magnitudes or
-/// of squares, or the mean.
+/// `y = coeff · f(x)` over all axes from `axis` on, where f is the sum, the sum of magnitudes, the
+/// sum of squares or the mean.
 pub struct ReductionLayer<T: Element, D: Device> {
     operation: ReductionOp,
     axis: isize,
     coeff: f64,
-    /// The gradient of each result, times its factor.
+    /// The gradient of each result, scaled by the constant factor of the derivative.
     scaled: Blob<T, D>,
 }
 
 impl<T: Element, D: Device> ReductionLayer<T, D> {
-    /// From the layer's parameters.
-    ///
-    /// # Errors
-    /// None; fallible as all makers are.
+    /// Creates the layer from its parameters.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         let param = param.reduction_param.unwrap_or_default();
         Ok(Self {
@@ -37,8 +30,8 @@ impl<T: Element, D: Device> ReductionLayer<T, D> {
         })
     }
 
-    /// Results, and the elements of each.
-    fn extents(&self, shape: &Shape) -> Result<(usize, usize)> {
+    /// Returns the number of results and the number of elements of each.
+    fn counts(&self, shape: &Shape) -> Result<(usize, usize)> {
         let axis = shape.canonical_axis(self.axis)?;
         Ok((shape.count_range(0, axis)?, shape.count_range(axis, shape.len())?))
     }
@@ -55,7 +48,7 @@ impl<T: Element, D: Device> Layer<T, D> for ReductionLayer<T, D> {
     }
 
     fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
-        let (results, each) = self.extents(bottom[0].shape())?;
+        let (results, each) = self.counts(bottom[0].shape())?;
         let op = match self.operation {
             ReductionOp::Sum => Reduce::Sum,
             ReductionOp::Asum => Reduce::AbsSum,
@@ -74,13 +67,10 @@ impl<T: Element, D: Device> Layer<T, D> for ReductionLayer<T, D> {
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: PropagateDown<'_>,
+        _: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
-        if !propagate.bottom[0] {
-            return Ok(());
-        }
-        let (results, each) = self.extents(bottom[0].shape())?;
+        let (results, each) = self.counts(bottom[0].shape())?;
         let factor = match self.operation {
             ReductionOp::Sum | ReductionOp::Asum => self.coeff,
             ReductionOp::Sumsq => 2.0 * self.coeff,

@@ -1,55 +1,50 @@
-//! A simple recurrent network, unrolled over whole sequences.
+//! The RNN layer: a simple recurrent network over whole sequences.
 
-use super::{Arity, Layer, LayerContext, PropagateDown, linear::Linear, recurrent::Recurrent};
+use super::{linear::Linear, prelude::*, recurrent::Recurrent};
 use crate::{
-    blob::Blob,
-    device::Device,
-    element::Element,
-    error::Result,
     memory::Src,
     op::{Axis, Binary, Unary},
-    proto::LayerParameter,
 };
 
 /// `h = tanh(W_xh·x + b_h (+ W_xh_static·static) + W_hh·(cont · h_prev))` and
-/// `y = tanh(W_ho·h + b_o)` over sequences of inputs, with their gradient through time.
+/// `y = tanh(W_ho·h + b_o)` over sequences, with backpropagation through time.
 ///
-/// Bottoms: `x` of steps × streams × …; `cont` of steps × streams, 0 where a sequence begins and
-/// otherwise 1; optionally a static input of streams × …, which every step sees; with
-/// `expose_hidden` the state `h` before the first step, of 1 × streams × `num_output`. Tops: `y`
-/// of every step; with `expose_hidden` the state after the last.
+/// Bottoms: `x` of steps × streams × …; `cont` of steps × streams, 0 at the first step of a sequence
+/// and otherwise 1; optionally a static input of streams × …, which is added at every step; with
+/// `expose_hidden`, the initial state `h` of 1 × streams × `num_output`. Tops: `y` of every step;
+/// with `expose_hidden`, the final state.
 ///
-/// Without `expose_hidden` the state goes on from one forward pass to the next, beginning with
-/// zeros. Parameters: `W_xh` and `b_h`, `W_xh_static` if there is a static input, `W_hh`, `W_ho`
-/// and `b_o`.
+/// Without `expose_hidden`, the state is initially zero and persists from one forward pass to the
+/// next. Parameters: `W_xh`, `b_h`, `W_xh_static` if there is a static input, `W_hh`, `W_ho` and
+/// `b_o`.
 #[doc(alias = "RecurrentLayer")]
 pub struct RnnLayer<T: Element, D: Device> {
     core: Recurrent<T, D>,
     /// Hidden states of all steps.
     hidden: Blob<T, D>,
-    /// Results of all steps: the top may be changed in place.
-    results: Blob<T, D>,
+    /// Outputs of all steps, which backward needs; a later layer may overwrite the top in place.
+    outputs: Blob<T, D>,
 }
 
 impl<T: Element, D: Device> RnnLayer<T, D> {
-    /// From the layer's parameters.
+    /// Creates the layer from its parameters.
     ///
     /// # Errors
-    /// [`Error::InvalidData`](crate::Error::InvalidData) without a positive `num_output`; those of the
-    /// fillers.
+    /// [`Error::InvalidData`](crate::Error::InvalidData) if `num_output` is 0;
+    /// errors of the fillers.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         let core = Recurrent::new(param, cx, (1, 1))?;
         let blob = || Blob::new(cx.device, &[0]);
-        Ok(Self { core, hidden: blob()?, results: blob()? })
+        Ok(Self { core, hidden: blob()?, outputs: blob()? })
     }
 
-    /// From the hidden states of all steps to their results.
-    fn product(&self) -> Linear {
-        let (extents, outputs) = (self.core.extents, self.core.outputs());
-        Linear { rows: extents.steps * extents.streams, inputs: outputs, outputs }
+    /// Describes the matrix product that maps the hidden states of all steps to outputs.
+    fn output_product(&self) -> Linear {
+        let (sizes, outputs) = (self.core.sizes, self.core.outputs());
+        Linear { rows: sizes.steps * sizes.streams, inputs: outputs, outputs }
     }
 
-    /// `W_ho` and `b_o`: the last parameters.
+    /// Returns the indices of `W_ho` and `b_o`, the last parameters.
     fn output_params(&self) -> (usize, usize) {
         let count = self.core.params.len();
         (count.saturating_sub(2), count.saturating_sub(1))
@@ -79,29 +74,22 @@ impl<T: Element, D: Device> Layer<T, D> for RnnLayer<T, D> {
     fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
         self.core.reshape(bottom[0].device(), bottom, top)?;
         self.hidden.reshape_like(&top[0])?;
-        self.results.reshape_like(&top[0])
+        self.outputs.reshape_like(&top[0])
     }
 
     fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
-        let (core, steps) = (&self.core, self.core.extents.steps);
-        core.feed(device, bottom)?;
-        let (cont, mut gates) = (bottom[1].data()?, core.gates.data_mut()?);
-        let mut hidden = self.hidden.data_mut()?;
+        let (core, steps) = (&self.core, self.core.sizes.steps);
+        core.input_gates(device, bottom)?;
+        let (mut gates, mut hidden) = (core.gates.data_mut()?, self.hidden.data_mut()?);
         for step in 0..steps {
-            let cont = cont.view().slice(core.cont_row(step))?;
-            let row = gates.view_mut().slice(core.gates_row(step))?;
-            match step.checked_sub(1) {
-                None => core.with_first(bottom, |h| core.recur(device, step, cont, h, row))?,
-                Some(last) => {
-                    core.recur(device, step, cont, hidden.view().slice(core.row(last))?, row)?;
-                }
-            }
-            let row = gates.view().slice(core.gates_row(step))?;
-            device.unary(Unary::Tanh, row.into(), hidden.view_mut().slice(core.row(step))?)?;
+            core.add_hidden(device, step, bottom, hidden.view(), gates.view_mut())?;
+            let row = gates.view().slice(core.gates_range(step))?;
+            let h = hidden.view_mut().slice(core.state_range(step))?;
+            device.unary(Unary::Tanh, row.into(), h)?;
         }
-        core.keep(device, hidden.view().slice(core.row(steps - 1))?, top)?;
-        let ((w, b), product) = (self.output_params(), self.product());
-        let (b, mut y) = (core.params[b].data()?, self.results.data_mut()?);
+        core.save_hidden(device, hidden.view().slice(core.state_range(steps - 1))?, top)?;
+        let ((w, b), product) = (self.output_params(), self.output_product());
+        let (b, mut y) = (core.params[b].data()?, self.outputs.data_mut()?);
         product.forward(device, hidden.view(), &core.params[w], y.view_mut())?;
         let axis = Axis::new(product.rows, product.outputs, 1)?;
         device.broadcast(Binary::Add, &axis, Src::InPlace, b.view(), y.view_mut())?;
@@ -116,9 +104,9 @@ impl<T: Element, D: Device> Layer<T, D> for RnnLayer<T, D> {
         propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
-        let ((w, b), product) = (self.output_params(), self.product());
-        let (y, h) = (self.results.data()?, self.hidden.data()?);
-        let (mut dy, mut dh) = (self.results.diff_mut()?, self.hidden.diff_mut()?);
+        let ((w, b), product) = (self.output_params(), self.output_product());
+        let (y, h) = (self.outputs.data()?, self.hidden.data()?);
+        let (mut dy, mut dh) = (self.outputs.diff_mut()?, self.hidden.diff_mut()?);
         let core = &self.core;
         device.binary(Binary::TanhGrad, top[0].diff()?.view().into(), y.view(), dy.view_mut())?;
         if propagate.params[w] {
@@ -132,13 +120,14 @@ impl<T: Element, D: Device> Layer<T, D> for RnnLayer<T, D> {
         product.backward(device, dy.view(), &core.params[w], dh.view_mut())?;
         let (cont, mut dgates) = (bottom[1].data()?, core.gates.diff_mut()?);
         core.begin_backward(device, propagate, top)?;
-        for step in (0..core.extents.steps).rev() {
-            let arriving = core.arriving(device, dh.view().slice(core.row(step))?)?;
-            let h = h.view().slice(core.row(step))?;
-            let row = dgates.view_mut().slice(core.gates_row(step))?;
-            device.binary(Binary::TanhGrad, arriving.view().into(), h, row)?;
-            let cont = cont.view().slice(core.cont_row(step))?;
-            core.pass_on(device, cont, dgates.view().slice(core.gates_row(step))?)?;
+        for step in (0..core.sizes.steps).rev() {
+            let gradient =
+                core.hidden_gradient(device, dh.view().slice(core.state_range(step))?)?;
+            let h = h.view().slice(core.state_range(step))?;
+            let row = dgates.view_mut().slice(core.gates_range(step))?;
+            device.binary(Binary::TanhGrad, gradient.view().into(), h, row)?;
+            let cont = cont.view().slice(core.cont_range(step))?;
+            core.propagate_hidden(device, cont, dgates.view().slice(core.gates_range(step))?)?;
         }
         drop(dgates);
         core.finish_backward(device, propagate, bottom)

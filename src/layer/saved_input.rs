@@ -1,38 +1,34 @@
-//! The input of a layer that may run in place.
+//! The input of an in-place layer, saved for its backward pass.
 
-use crate::{
-    blob::Blob,
-    device::Device,
-    element::Element,
-    error::{Error, Result},
-};
+use super::prelude::*;
 
-/// Room for a layer's input, which its backward pass reads and its output may replace.
+/// Storage for a layer's input, which the backward pass reads and an in-place output overwrites.
 pub(super) struct SavedInput<T: Element, D: Device> {
-    aside: Blob<T, D>,
+    saved: Blob<T, D>,
 }
 
 impl<T: Element, D: Device> SavedInput<T, D> {
     pub(super) fn new(device: &D) -> Result<Self> {
-        Ok(Self { aside: Blob::new(device, &[0])? })
+        Ok(Self { saved: Blob::new(device, &[0])? })
     }
 
-    /// Makes room if `y` is `x`.
+    /// Reserves storage if `y` shares the data of `x`.
     pub(super) fn reshape(&mut self, x: &Blob<T, D>, y: &Blob<T, D>) -> Result<()> {
         match x.shares_data_with(y) {
-            true => self.aside.reshape_like(x),
+            true => self.saved.reshape_like(x),
             false => Ok(()),
         }
     }
 
-    /// Puts `x` aside if `y` is `x`; yields the blob that has it. Then `y` has to be overwritten.
+    /// Saves `x` if `y` shares its data, and returns the blob that holds `x` from now on. The
+    /// caller must overwrite `y` then.
     ///
-    /// Storage is exchanged rather than copied, except where one was made for a larger shape.
-    pub(super) fn keep<'a>(&'a self, x: &'a Blob<T, D>, y: &Blob<T, D>) -> Result<&'a Blob<T, D>> {
+    /// Swaps the storages instead of copying, unless their sizes differ.
+    pub(super) fn save<'a>(&'a self, x: &'a Blob<T, D>, y: &Blob<T, D>) -> Result<&'a Blob<T, D>> {
         if x.shares_data_with(y) {
-            match x.swap_data(&self.aside) {
+            match x.swap_data(&self.saved) {
                 Err(Error::Length { .. }) => {
-                    x.device().copy(x.data()?.view(), self.aside.data_mut()?.view_mut())?;
+                    x.device().copy(x.data()?.view(), self.saved.data_mut()?.view_mut())?;
                 }
                 swapped => swapped?,
             }
@@ -40,8 +36,8 @@ impl<T: Element, D: Device> SavedInput<T, D> {
         Ok(self.input(x, y))
     }
 
-    /// The blob that has what was `x` in the forward pass.
+    /// Returns the blob that holds the forward pass's `x`.
     pub(super) fn input<'a>(&'a self, x: &'a Blob<T, D>, y: &Blob<T, D>) -> &'a Blob<T, D> {
-        if x.shares_data_with(y) { &self.aside } else { x }
+        if x.shares_data_with(y) { &self.saved } else { x }
     }
 }

@@ -1,38 +1,37 @@
-//! A top that is its bottom, perhaps in another shape.
+//! A top that shares its bottom's storage, possibly in another shape.
 
-use super::PropagateDown;
-use crate::{blob::Blob, device::Device, element::Element, error::Result, proto::LayerParameter};
+use super::prelude::*;
 
-/// Hands a bottom on as a top without copying: data and diff are one.
+/// Makes a top share the data and, usually, the diff of its bottom, so that nothing is copied.
 ///
-/// The diff of a bottom that `propagate_down` leaves out stays its own: others may add it up.
+/// The diffs stay separate if the definition has a `propagate_down: false`: layers above may write
+/// the top's diff, which must not reach the bottom.
 pub(super) struct SharedTop {
-    diff: bool,
+    shares_diff: bool,
 }
 
 impl SharedTop {
     pub(super) fn new(param: &LayerParameter) -> Self {
-        Self { diff: !param.propagate_down.contains(&false) }
+        Self { shares_diff: !param.propagate_down.contains(&false) }
     }
 
-    /// Makes `top`, of the bottom's count, an alias of `bottom`.
+    /// Makes `top` share the storage of `bottom`, which has the same count.
     pub(super) fn share<T: Element, D: Device>(
         &self,
         bottom: &Blob<T, D>,
         top: &mut Blob<T, D>,
     ) -> Result<()> {
         top.share_data(bottom)?;
-        if self.diff { top.share_diff(bottom) } else { Ok(()) }
+        if self.shares_diff { top.share_diff(bottom) } else { Ok(()) }
     }
 
-    /// Copies the gradient where it is not one.
+    /// Copies the gradient to the bottom unless both share one diff.
     pub(super) fn backward<T: Element, D: Device>(
         device: &D,
         top: &Blob<T, D>,
-        propagate: PropagateDown<'_>,
         bottom: &Blob<T, D>,
     ) -> Result<()> {
-        if !propagate.bottom[0] || bottom.shares_diff_with(top) {
+        if bottom.shares_diff_with(top) {
             return Ok(());
         }
         device.copy(top.diff()?.view(), bottom.diff_mut()?.view_mut())

@@ -1,29 +1,20 @@
-//! Cross entropy of the sigmoid of scores, each by itself.
+//! The SigmoidCrossEntropyLoss layer: cross entropy of the sigmoid of each score.
 
-use super::{Arity, Layer, LayerContext, PropagateDown, loss_common};
-use crate::{
-    blob::Blob,
-    device::Device,
-    element::Element,
-    error::{Error, Result},
-    op::{ElementwiseLoss, ElementwiseLossKind, LossNormalization},
-    proto::LayerParameter,
-};
+use super::{loss_common, prelude::*};
+use crate::op::{ElementwiseLoss, ElementwiseLossKind, LossNormalization};
 
-/// `loss = Σ (ln(1 + eˣ) − t·x) / n`: bottoms are scores and targets, which are probabilities.
+/// `loss = Σ (ln(1 + eˣ) − t·x) / n`. The bottoms are scores x and targets t, which are
+/// probabilities.
 ///
-/// Divides by the batch size unless told otherwise. A target is compared with `ignore_label` without
-/// its fraction, as in Caffe.
+/// The default divisor n is the batch size. As in Caffe, a target is truncated to an integer before
+/// it is compared with `ignore_label`.
 pub struct SigmoidCrossEntropyLossLayer {
     ignore: Option<i64>,
     normalization: LossNormalization,
 }
 
 impl SigmoidCrossEntropyLossLayer {
-    /// From the layer's parameters.
-    ///
-    /// # Errors
-    /// None; fallible as all makers are.
+    /// Creates the layer from its parameters.
     pub fn new<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         let loss = param.loss_param.unwrap_or_default();
         let normalization = loss_common::normalization(&loss, LossNormalization::BatchSize);
@@ -31,7 +22,7 @@ impl SigmoidCrossEntropyLossLayer {
     }
 
     fn op<T: Element, D: Device>(&self, scores: &Blob<T, D>) -> Result<ElementwiseLoss<T::Acc>> {
-        let items = loss_common::per_item_axis(scores.shape())?;
+        let items = per_item_axis(scores.shape())?;
         Ok(ElementwiseLoss {
             form: ElementwiseLossKind::SigmoidCrossEntropy,
             batch: items.outer,
@@ -61,10 +52,9 @@ impl<T: Element, D: Device> Layer<T, D> for SigmoidCrossEntropyLossLayer {
 
     fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
         let (scores, targets) = (bottom[0].shape(), bottom[1].shape());
-        loss_common::expect_batch(scores, targets)?;
+        loss_common::check_batch(scores, targets)?;
         if scores.count() != targets.count() {
-            let why = format!("targets {targets} for scores {scores}: they differ in count");
-            return Err(Error::Shape(why));
+            return wrong_shape(format!("targets {targets} and scores {scores} differ in count"));
         }
         top[0].reshape(&[])
     }
@@ -81,12 +71,7 @@ impl<T: Element, D: Device> Layer<T, D> for SigmoidCrossEntropyLossLayer {
         propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
-        if propagate.bottom[1] {
-            return Err(loss_common::no_gradient("targets", 1));
-        }
-        if !propagate.bottom[0] {
-            return Ok(());
-        }
+        check_no_gradient(propagate.bottom, 1, "targets")?;
         let (op, weight) = (self.op(&bottom[0])?, top[0].diff()?);
         let (x, t, mut dx) = (bottom[0].data()?, bottom[1].data()?, bottom[0].diff_mut()?);
         device.elementwise_loss_backward(&op, x.view(), t.view(), weight.view(), dx.view_mut())

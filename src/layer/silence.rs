@@ -1,16 +1,12 @@
-//! What nobody is to see.
+//! The Silence layer.
 
-use super::{Arity, Layer, LayerContext, PropagateDown};
-use crate::{blob::Blob, device::Device, element::Element, error::Result, proto::LayerParameter};
+use super::prelude::*;
 
-/// Consumes its bottoms, so that they are no outputs of the net. Their gradients are zero.
+/// Consumes its bottoms, so that they are not outputs of the net. Their gradients are zero.
 pub struct SilenceLayer;
 
 impl SilenceLayer {
-    /// From the layer's parameters, of which there are none.
-    ///
-    /// # Errors
-    /// None; fallible as all makers are.
+    /// Creates the layer, which has no parameters.
     pub fn new<D: Device>(_: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         Ok(Self)
     }
@@ -40,11 +36,6 @@ impl<T: Element, D: Device> Layer<T, D> for SilenceLayer {
         propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
-        for (bottom, _) in
-            bottom.iter().zip(propagate.bottom).filter(|(_, propagates)| **propagates)
-        {
-            device.fill(T::default(), bottom.diff_mut()?.view_mut())?;
-        }
-        Ok(())
+        zero_gradients(device, propagate, bottom)
     }
 }

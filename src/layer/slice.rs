@@ -1,49 +1,49 @@
-//! Parts of a blob along an axis.
+//! The Slice layer.
 
-use super::{
-    Arity, Layer, LayerContext, PropagateDown, shared_top::SharedTop, proto_shape, concat_layout::ConcatLayout,
-};
-use crate::{
-    blob::Blob,
-    device::Device,
-    element::Element,
-    error::{Error, Result},
-    proto::LayerParameter,
-};
+use super::{concat_layout::ConcatLayout, prelude::*, proto_shape, shared_top::SharedTop};
 
-/// Parts its bottom along `axis`: before each `slice_point`, or equally if there is none. A lone
-/// top is the bottom, uncopied.
+/// Splits its bottom along `axis`: before each `slice_point`, or into equal parts without one. A
+/// single top shares its storage with the bottom.
 pub struct SliceLayer {
     axis: isize,
     points: Vec<usize>,
-    alias: SharedTop,
-    /// For the bottom's present shape.
-    joint: ConcatLayout,
+    shared_top: SharedTop,
+    /// Derived from the bottom's shape by `reshape`.
+    layout: ConcatLayout,
 }
 
 impl SliceLayer {
-    /// From the layer's parameters.
+    /// Creates the layer from its parameters.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] if both `axis` and `slice_dim` are given, or if there is not one
-    /// `slice_point` less than there are tops.
+    /// [`Error::InvalidData`] if both `axis` and `slice_dim` are given, or unless the number of
+    /// `slice_point` entries is 0 or one less than the number of tops.
     pub fn new<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         let slice = param.slice_param.clone().unwrap_or_default();
         let axis = proto_shape::axis(slice.axis, ("slice_dim", slice.slice_dim))?;
         let (points, tops) = (slice.slice_point.len(), param.top.len());
         if points > 0 && points + 1 != tops {
-            return Err(Error::InvalidData(format!("{points} slice points for {tops} tops")));
+            return invalid(format!(
+                "slice_point: expected {} values, found {points}",
+                tops.max(1) - 1
+            ));
         }
         let points = slice.slice_point.iter().map(|&point| point as usize).collect();
-        Ok(Self { axis, points, alias: SharedTop::new(param), joint: ConcatLayout::default() })
+        Ok(Self {
+            axis,
+            points,
+            shared_top: SharedTop::new(param),
+            layout: ConcatLayout::default(),
+        })
     }
 
-    /// How much of an axis of this extent each of the tops gets.
+    /// Returns the extent of each top along the axis, whose extent in the bottom is `extent`.
     fn extents(&self, extent: usize, tops: usize) -> Result<Vec<usize>> {
         if self.points.is_empty() {
             if !extent.is_multiple_of(tops) {
-                let why = format!("an axis of extent {extent} does not divide into {tops} tops");
-                return Err(Error::Shape(why));
+                return wrong_shape(format!(
+                    "an axis of extent {extent} is not a multiple of {tops} tops"
+                ));
             }
             return Ok(vec![extent / tops; tops]);
         }
@@ -56,8 +56,9 @@ impl SliceLayer {
             }
             _ => {
                 let points = &self.points;
-                let why = format!("slice points {points:?} do not rise within 0 and {extent}");
-                Err(Error::Shape(why))
+                wrong_shape(format!(
+                    "slice_point: {points:?} must ascend strictly between 0 and {extent}"
+                ))
             }
         };
         ends.map(part).collect()
@@ -70,7 +71,10 @@ impl<T: Element, D: Device> Layer<T, D> for SliceLayer {
     }
 
     fn arity(&self) -> Arity {
-        Arity::between(1..=1, 1..=usize::MAX)
+        match self.points.len() {
+            0 => Arity::between(1..=1, 1..=usize::MAX),
+            points => Arity::exactly(1, points + 1),
+        }
     }
 
     fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
@@ -83,11 +87,11 @@ impl<T: Element, D: Device> Layer<T, D> for SliceLayer {
             top.reshape(&part)?;
         }
         if let [only] = top {
-            return self.alias.share(&bottom[0], only);
+            return self.shared_top.share(&bottom[0], only);
         }
         let inner = shape.count_range(axis + 1, shape.len())?;
         let columns = extents.into_iter().map(|extent| extent * inner);
-        self.joint = ConcatLayout::new(shape.count_range(0, axis)?, columns);
+        self.layout = ConcatLayout::new(shape.count_range(0, axis)?, columns);
         Ok(())
     }
 
@@ -97,7 +101,7 @@ impl<T: Element, D: Device> Layer<T, D> for SliceLayer {
         }
         let x = bottom[0].data()?;
         for (i, top) in top.iter().enumerate() {
-            self.joint.part(device, i, x.view(), top.data_mut()?.view_mut())?;
+            self.layout.read_part(device, i, x.view(), top.data_mut()?.view_mut())?;
         }
         Ok(())
     }
@@ -106,18 +110,15 @@ impl<T: Element, D: Device> Layer<T, D> for SliceLayer {
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: PropagateDown<'_>,
+        _: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
         if let [only] = top {
-            return SharedTop::backward(device, only, propagate, &bottom[0]);
-        }
-        if !propagate.bottom[0] {
-            return Ok(());
+            return SharedTop::backward(device, only, &bottom[0]);
         }
         let mut dx = bottom[0].diff_mut()?;
         for (i, top) in top.iter().enumerate() {
-            self.joint.join(device, i, top.diff()?.view(), dx.view_mut())?;
+            self.layout.write_part(device, i, top.diff()?.view(), dx.view_mut())?;
         }
         Ok(())
     }

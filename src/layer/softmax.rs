@@ -1,20 +1,15 @@
-//! Probabilities out of scores.
+//! The Softmax layer.
 
-use super::{Layer, LayerContext, PropagateDown};
-use crate::{
-    blob::Blob, device::Device, element::Element, error::Result, op::Axis, proto::LayerParameter,
-};
+use super::prelude::*;
+use crate::op::Axis;
 
-/// `y = eˣ / Σ eˣ` along `axis`.
+/// Probabilities of scores: `y = eˣ / Σ eˣ` along `axis`.
 pub struct SoftmaxLayer {
     axis: isize,
 }
 
 impl SoftmaxLayer {
-    /// From the layer's parameters.
-    ///
-    /// # Errors
-    /// None; fallible as all makers are.
+    /// Creates the layer from its parameters.
     pub fn new<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         Ok(Self { axis: param.softmax_param.unwrap_or_default().axis() as isize })
     }
@@ -44,14 +39,11 @@ impl<T: Element, D: Device> Layer<T, D> for SoftmaxLayer {
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: PropagateDown<'_>,
+        _: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
-        if propagate.bottom[0] {
-            let axis = Axis::of(bottom[0].shape(), self.axis)?;
-            let (y, (dy, mut dx)) = (top[0].data()?, bottom[0].diff_mut_from(&top[0])?);
-            device.softmax_backward(&axis, y.view(), dy.src(), dx.view_mut())?;
-        }
-        Ok(())
+        let axis = Axis::of(bottom[0].shape(), self.axis)?;
+        let (y, (dy, mut dx)) = (top[0].data()?, bottom[0].diff_mut_from(&top[0])?);
+        device.softmax_backward(&axis, y.view(), dy.src(), dx.view_mut())
     }
 }

@@ -1,30 +1,20 @@
-//! Multinomial logistic loss of the softmax of scores.
+//! The SoftmaxWithLoss layer: multinomial logistic loss of the softmax of scores.
 
-use super::{Arity, Layer, LayerContext, PropagateDown, loss_common};
-use crate::{
-    blob::Blob,
-    device::Device,
-    element::Element,
-    error::Result,
-    op::{Axis, LossNormalization, SoftmaxLoss},
-    proto::LayerParameter,
-};
+use super::{loss_common, prelude::*};
+use crate::op::{Axis, LossNormalization, SoftmaxLoss};
 
-/// `loss = −Σ ln softmax(x)[label] / n`: bottoms are scores and labels.
+/// `loss = −Σ ln softmax(x)[label] / n`. The bottoms are scores and labels.
 pub struct SoftmaxLossLayer<T: Element, D: Device> {
     axis: isize,
     ignore: Option<i64>,
     normalization: LossNormalization,
-    /// For the bottoms' present shapes.
+    /// Derived from the bottoms' shapes by `reshape`.
     op: Option<SoftmaxLoss>,
     probabilities: Blob<T, D>,
 }
 
 impl<T: Element, D: Device> SoftmaxLossLayer<T, D> {
-    /// From the layer's parameters.
-    ///
-    /// # Errors
-    /// None; fallible as all makers are.
+    /// Creates the layer from its parameters.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         let loss = param.loss_param.unwrap_or_default();
         Ok(Self {
@@ -34,10 +24,6 @@ impl<T: Element, D: Device> SoftmaxLossLayer<T, D> {
             op: None,
             probabilities: Blob::new(cx.device, &[0])?,
         })
-    }
-
-    fn op(&self) -> Result<&SoftmaxLoss> {
-        self.op.as_ref().ok_or_else(loss_common::not_reshaped_error)
     }
 }
 
@@ -60,8 +46,8 @@ impl<T: Element, D: Device> Layer<T, D> for SoftmaxLossLayer<T, D> {
 
     fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
         let axis = Axis::of(bottom[0].shape(), self.axis)?;
-        loss_common::expect_batch(bottom[0].shape(), bottom[1].shape())?;
-        loss_common::expect_labels(bottom[0].shape(), bottom[1].shape(), &axis)?;
+        loss_common::check_batch(bottom[0].shape(), bottom[1].shape())?;
+        loss_common::check_labels(bottom[0].shape(), bottom[1].shape(), &axis)?;
         let (ignore, normalization) = (self.ignore, self.normalization);
         self.op = Some(SoftmaxLoss { axis, ignore, normalization });
         self.probabilities.reshape_like(&bottom[0])?;
@@ -69,7 +55,7 @@ impl<T: Element, D: Device> Layer<T, D> for SoftmaxLossLayer<T, D> {
     }
 
     fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
-        let op = self.op()?;
+        let op = reshaped(&self.op)?;
         let (x, label) = (bottom[0].data()?, bottom[1].data()?);
         let (mut p, mut loss) = (self.probabilities.data_mut()?, top[0].data_mut()?);
         device.softmax(&op.axis, x.view().into(), p.view_mut())?;
@@ -83,20 +69,9 @@ impl<T: Element, D: Device> Layer<T, D> for SoftmaxLossLayer<T, D> {
         propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
-        if propagate.bottom[1] {
-            return Err(loss_common::no_gradient("labels", 1));
-        }
-        if propagate.bottom[0] {
-            let (p, label) = (self.probabilities.data()?, bottom[1].data()?);
-            let (weight, mut dx) = (top[0].diff()?, bottom[0].diff_mut()?);
-            device.softmax_loss_backward(
-                self.op()?,
-                p.view(),
-                label.view(),
-                weight.view(),
-                dx.view_mut(),
-            )?;
-        }
-        Ok(())
+        check_no_gradient(propagate.bottom, 1, "labels")?;
+        let (p, label) = (self.probabilities.data()?, bottom[1].data()?);
+        let (op, weight, mut dx) = (reshaped(&self.op)?, top[0].diff()?, bottom[0].diff_mut()?);
+        device.softmax_loss_backward(op, p.view(), label.view(), weight.view(), dx.view_mut())
     }
 }

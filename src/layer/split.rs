@@ -1,19 +1,13 @@
-//! One blob to several consumers.
+//! The Split layer: one blob for several consumers.
 
-use super::{Arity, Layer, LayerContext, PropagateDown};
-use crate::{
-    blob::Blob, device::Device, element::Element, error::Result, memory::Src, op::Binary,
-    proto::LayerParameter,
-};
+use super::prelude::*;
+use crate::{memory::Src, op::Binary};
 
-/// Hands its bottom to each top, without copying; backward adds up the tops' gradients.
+/// Makes every top share the data of the bottom. The gradient is the sum of the tops' gradients.
 pub struct SplitLayer;
 
 impl SplitLayer {
-    /// From the layer's parameters, of which there are none.
-    ///
-    /// # Errors
-    /// None; fallible as all makers are.
+    /// Creates the layer, which has no parameters.
     pub fn new<D: Device>(_: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         Ok(Self)
     }
@@ -44,12 +38,9 @@ impl<T: Element, D: Device> Layer<T, D> for SplitLayer {
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: PropagateDown<'_>,
+        _: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
-        if !propagate.bottom[0] {
-            return Ok(());
-        }
         let mut dx = bottom[0].diff_mut()?;
         let first = top[0].diff()?;
         let Some(second) = top.get(1) else {

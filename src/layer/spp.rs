@@ -1,36 +1,33 @@
-//! Pooling into the same number of elements whatever the extents.
+//! The SPP layer: spatial pyramid pooling.
 
-use super::{Layer, LayerContext, PropagateDown, concat_layout::ConcatLayout};
+use super::{concat_layout::ConcatLayout, prelude::*};
 use crate::{
-    blob::Blob,
-    device::Device,
-    element::Element,
-    error::{Error, Result},
     memory::{Src, View, ViewMut},
     op::{Binary, Pool2d, PoolRounding},
-    proto::{LayerParameter, spp_parameter::PoolMethod},
+    proto::spp_parameter::PoolMethod,
     shape::Shape,
 };
 
-/// Spatial pyramid pooling: level `l` of `pyramid_height` pools into about 2ˡ × 2ˡ bins; all
-/// levels, one after the other, are the top's second axis. A lone level keeps its four axes.
+/// Spatial pyramid pooling. Level `l` of `pyramid_height` pools each channel into about 2ˡ × 2ˡ
+/// bins. The second axis of the top concatenates all levels; a single level keeps its four axes.
+///
 /// Source: He, Zhang, Ren, Sun 2014.
 #[doc(alias = "SPPLayer")]
 pub struct SppLayer<T: Element, D: Device> {
     height: u32,
     method: PoolMethod,
     levels: Vec<Level<T, D>>,
-    /// Where the levels lie in the top.
-    joint: ConcatLayout,
-    /// The gradient by way of one level.
-    part: Blob<T, D>,
+    /// Positions of the levels in the top.
+    layout: ConcatLayout,
+    /// Diff: the contribution of one level to the gradient.
+    level_gradient: Blob<T, D>,
 }
 
-/// A level for the bottom's present shape.
+/// One level of the pyramid.
 struct Level<T: Element, D: Device> {
     op: Pool2d,
     pooled: Blob<T, D>,
-    /// Where each maximum was.
+    /// Index of each maximum.
     mask: Blob<i32, D>,
 }
 
@@ -63,36 +60,35 @@ impl<T: Element, D: Device> Level<T, D> {
 }
 
 impl<T: Element, D: Device> SppLayer<T, D> {
-    /// From the layer's parameters.
+    /// Creates the layer from its parameters.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] without a positive `pyramid_height`, or for stochastic pooling.
+    /// [`Error::InvalidData`] if `pyramid_height` is 0, and for stochastic pooling.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         let param = param.spp_param.unwrap_or_default();
-        let invalid = |why: &str| Err(Error::InvalidData(format!("spp_param: {why}")));
         if param.pyramid_height() == 0 {
-            return invalid("needs a positive pyramid_height");
+            return invalid("spp_param: pyramid_height must be positive");
         }
         if param.pool() == PoolMethod::Stochastic {
-            return invalid("STOCHASTIC pooling is not implemented");
+            return invalid("spp_param: STOCHASTIC pooling is not implemented");
         }
         Ok(Self {
             height: param.pyramid_height(),
             method: param.pool(),
             levels: Vec::new(),
-            joint: ConcatLayout::default(),
-            part: Blob::new(cx.device, &[0])?,
+            layout: ConcatLayout::default(),
+            level_gradient: Blob::new(cx.device, &[0])?,
         })
     }
 
-    /// Pooling into 2ˡ bins along both axes, as far as windows of one size allow.
+    /// Describes pooling into 2ˡ bins along both axes; equal windows may allow fewer.
     fn op(&self, level: u32, planes: usize, input: [usize; 2]) -> Result<Pool2d> {
-        let too_deep = || Error::InvalidData(format!("there are no 2^{level} bins"));
+        let too_deep = || Error::InvalidData(format!("spp_param: 2^{level} bins are too many"));
         let bins = 1usize.checked_shl(level).ok_or_else(too_deep)?;
         let kernel = input.map(|extent| extent.div_ceil(bins));
         let pad = [0, 1].map(|axis| (kernel[axis] * bins - input[axis]).div_ceil(2));
         let pool = Pool2d::new(planes, input, kernel, kernel, pad, PoolRounding::Ceil);
-        pool.map_err(|error| error.context(format!("level {level} of the pyramid")))
+        pool.map_err(|error| error.context(format!("pyramid level {level}")))
     }
 }
 
@@ -103,10 +99,7 @@ impl<T: Element, D: Device> Layer<T, D> for SppLayer<T, D> {
 
     fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
         let shape = bottom[0].shape();
-        let &[batch, channels, height, width] = &shape[..] else {
-            let axes = "4 axes (num, channels, height, width)";
-            return Err(Error::Shape(format!("needs {axes}, not {shape}")));
-        };
+        let [batch, channels, height, width] = image_extents(shape)?;
         let planes = Shape::new(&[batch, channels])?.count();
         let ops = (0..self.height).map(|level| self.op(level, planes, [height, width]));
         let ops = ops.collect::<Result<Vec<_>>>()?;
@@ -132,8 +125,8 @@ impl<T: Element, D: Device> Layer<T, D> for SppLayer<T, D> {
         let bins = ops.iter().map(|op| channels * op.output().iter().product::<usize>());
         let bins: Vec<_> = bins.collect();
         top[0].reshape(&[batch, bins.iter().sum()])?;
-        self.joint = ConcatLayout::new(batch, bins);
-        self.part.reshape(shape)
+        self.layout = ConcatLayout::new(batch, bins);
+        self.level_gradient.reshape(shape)
     }
 
     fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
@@ -144,7 +137,7 @@ impl<T: Element, D: Device> Layer<T, D> for SppLayer<T, D> {
         for (i, level) in self.levels.iter().enumerate() {
             let mut pooled = level.pooled.data_mut()?;
             level.pool(device, self.method, x.view(), pooled.view_mut())?;
-            self.joint.join(device, i, pooled.view(), y.view_mut())?;
+            self.layout.write_part(device, i, pooled.view(), y.view_mut())?;
         }
         Ok(())
     }
@@ -153,26 +146,23 @@ impl<T: Element, D: Device> Layer<T, D> for SppLayer<T, D> {
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: PropagateDown<'_>,
+        _: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
-        if !propagate.bottom[0] {
-            return Ok(());
-        }
         let (dy, mut dx) = (top[0].diff()?, bottom[0].diff_mut()?);
         if let [only] = &self.levels[..] {
             return only.pool_backward(device, self.method, dy.view(), dx.view_mut());
         }
-        let mut part = self.part.diff_mut()?;
+        let mut gradient = self.level_gradient.diff_mut()?;
         for (i, level) in self.levels.iter().enumerate() {
             let mut pooled = level.pooled.diff_mut()?;
-            self.joint.part(device, i, dy.view(), pooled.view_mut())?;
+            self.layout.read_part(device, i, dy.view(), pooled.view_mut())?;
             if i == 0 {
                 level.pool_backward(device, self.method, pooled.view(), dx.view_mut())?;
                 continue;
             }
-            level.pool_backward(device, self.method, pooled.view(), part.view_mut())?;
-            device.binary(Binary::Add, Src::InPlace, part.view(), dx.view_mut())?;
+            level.pool_backward(device, self.method, pooled.view(), gradient.view_mut())?;
+            device.binary(Binary::Add, Src::InPlace, gradient.view(), dx.view_mut())?;
         }
         Ok(())
     }

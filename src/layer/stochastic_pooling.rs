@@ -1,27 +1,23 @@
-//! Stochastic pooling.
+//! Stochastic pooling: random draws in training, weighted means in tests.
 
-use super::LayerContext;
+use super::prelude::*;
 use crate::{
-    blob::Blob,
-    device::Device,
-    element::Element,
-    error::Result,
     memory::{Src, View, ViewMut},
     op::{Binary, Pool2d, RngKey, Unary},
     shape::Shape,
 };
 
-/// An element of each window, drawn in proportion to it; in the TEST phase their mean, so
-/// weighted: `Σ x² / Σ x` over what is positive, 0 where nothing is.
+/// Draws an element of each window with a probability proportional to its value. In the TEST phase,
+/// computes the mean with these weights: `Σ x² / Σ x` over positive elements, 0 without any.
 pub(super) struct Stochastic<T: Element, D: Device> {
     key: RngKey,
-    /// Draws made: each forward pass has a stream of its own.
+    /// Draws so far; each uses a separate random number stream.
     draws: u64,
-    /// A number for each window.
+    /// One random number per window.
     uniform: Blob<f32, D>,
-    /// What is positive of the input; diff: room.
+    /// `max(x, 0)`; diff: scratch.
     positive: Blob<T, D>,
-    /// Means of that; diff: room.
+    /// Mean of `max(x, 0)` of each window, or 1 if that is 0; diff: scratch.
     means: Blob<T, D>,
 }
 
@@ -37,7 +33,7 @@ impl<T: Element, D: Device> Stochastic<T, D> {
         self.means.reshape(output)
     }
 
-    /// Draws anew.
+    /// Draws an element of each window.
     pub(super) fn draw(
         &mut self,
         device: &D,
@@ -52,7 +48,7 @@ impl<T: Element, D: Device> Stochastic<T, D> {
         device.stochastic_pool(op, x, uniform.view(), y, mask)
     }
 
-    /// The weighted mean, as that of the squares divided by that of the elements.
+    /// Computes the weighted mean as the mean of the squares divided by the mean.
     pub(super) fn mean(
         &self,
         device: &D,
@@ -64,18 +60,18 @@ impl<T: Element, D: Device> Stochastic<T, D> {
         let mut means = self.means.data_mut()?;
         device.unary(Unary::Relu { slope: T::acc(0.0) }, x.into(), positive.view_mut())?;
         device.average_pool(op, positive.view(), means.view_mut())?;
-        // Where nothing is positive, the divisor is 1.
-        let mut nothing = self.means.diff_mut()?;
-        device.unary(Unary::Sign, means.view().into(), nothing.view_mut())?;
-        device.unary(Unary::Neg, Src::InPlace, nothing.view_mut())?;
-        device.unary(Unary::AddScalar(T::acc(1.0)), Src::InPlace, nothing.view_mut())?;
-        device.binary(Binary::Add, Src::InPlace, nothing.view(), means.view_mut())?;
+        // Add 1 to means that are 0, so that the division yields 0.
+        let mut is_zero = self.means.diff_mut()?;
+        device.unary(Unary::Sign, means.view().into(), is_zero.view_mut())?;
+        device.unary(Unary::Neg, Src::InPlace, is_zero.view_mut())?;
+        device.unary(Unary::AddScalar(T::acc(1.0)), Src::InPlace, is_zero.view_mut())?;
+        device.binary(Binary::Add, Src::InPlace, is_zero.view(), means.view_mut())?;
         device.unary(Unary::Sqr, positive.view().into(), squares.view_mut())?;
         device.average_pool(op, squares.view(), y.reborrow())?;
         device.binary(Binary::Div, Src::InPlace, means.view(), y)
     }
 
-    /// `dx ← Σ dy · (2x − y) / Σ x` where x is positive; `y` is what [`mean`](Self::mean) gave.
+    /// `dx ← Σ dy · (2x − y) / Σ x` where x is positive; [`mean`](Self::mean) computed `y`.
     pub(super) fn mean_backward(
         &self,
         device: &D,

@@ -1,15 +1,7 @@
-//! Repetition along an axis.
+//! The Tile layer.
 
-use super::{Layer, LayerContext, PropagateDown};
-use crate::{
-    blob::Blob,
-    device::Device,
-    element::Element,
-    error::{Error, Result},
-    op::Tile,
-    proto::LayerParameter,
-    shape::Shape,
-};
+use super::prelude::*;
+use crate::{op::Tile, shape::Shape};
 
 /// Repeats its bottom `tiles` times along `axis`.
 pub struct TileLayer {
@@ -18,15 +10,15 @@ pub struct TileLayer {
 }
 
 impl TileLayer {
-    /// From the layer's parameters.
+    /// Creates the layer from its parameters.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] without positive `tiles`.
+    /// [`Error::InvalidData`] unless `tiles` is positive.
     pub fn new<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         let param = param.tile_param.unwrap_or_default();
         let tiles = usize::try_from(param.tiles()).ok().filter(|&tiles| tiles > 0);
         let tiles =
-            tiles.ok_or_else(|| Error::InvalidData("tile_param needs positive tiles".into()))?;
+            tiles.ok_or_else(|| Error::InvalidData("tile_param: tiles must be positive".into()))?;
         Ok(Self { axis: param.axis() as isize, tiles })
     }
 
@@ -58,12 +50,9 @@ impl<T: Element, D: Device> Layer<T, D> for TileLayer {
         &mut self,
         device: &D,
         top: &[Blob<T, D>],
-        propagate: PropagateDown<'_>,
+        _: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
-        if !propagate.bottom[0] {
-            return Ok(());
-        }
         let op = self.op(bottom[0].shape())?;
         device.tile_backward(&op, top[0].diff()?.view(), bottom[0].diff_mut()?.view_mut())
     }

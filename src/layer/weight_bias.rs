@@ -1,32 +1,28 @@
-//! Weights and a bias: the parameters that layers with filters have in common.
+//! Weight and bias parameters of convolutions, InnerProduct and Embed, and their fillers.
 
-use super::{LayerContext, PropagateDown};
+use super::prelude::*;
 use crate::{
-    blob::Blob,
-    device::Device,
-    element::Element,
-    error::{Error, Result},
     filler::Filler,
     memory::{Src, View, ViewMut},
     op::{Axis, Binary},
     proto::FillerParameter,
 };
 
-/// A layer's weights and, if it has one, its bias, with how they are first filled.
+/// A layer's weights and optional bias, with their fillers.
 pub(super) struct Weights<T: Element, D: Device> {
     outputs: usize,
     weights: Filler,
     /// `None` if the layer has no bias.
     bias: Option<Filler>,
-    /// Weights, then the bias; none before they are made.
+    /// The weights and the bias; empty before [`create`](Self::create).
     blobs: Vec<Blob<T, D>>,
 }
 
 impl<T: Element, D: Device> Weights<T, D> {
-    /// For `outputs` outputs, as `message` says.
+    /// Reads the fillers of weights and bias. `message` is the name of the layer parameter in errors.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] unless there are outputs; those of the fillers.
+    /// [`Error::InvalidData`] if `outputs`, the field `num_output`, is 0; errors of the fillers.
     pub(super) fn new(
         message: &str,
         outputs: u32,
@@ -34,10 +30,10 @@ impl<T: Element, D: Device> Weights<T, D> {
         has_bias: bool,
     ) -> Result<Self> {
         if outputs == 0 {
-            return Err(Error::InvalidData(format!("{message} needs a positive num_output")));
+            return invalid(format!("{message}: num_output must be positive"));
         }
-        let bias = has_bias.then(|| filler(bias)).transpose()?;
-        let (outputs, weights) = (outputs as usize, filler(weights)?);
+        let bias = has_bias.then(|| filler(bias, Filler::default())).transpose()?;
+        let (outputs, weights) = (outputs as usize, filler(weights, Filler::default())?);
         Ok(Self { outputs, weights, bias, blobs: Vec::new() })
     }
 
@@ -45,9 +41,9 @@ impl<T: Element, D: Device> Weights<T, D> {
         self.outputs
     }
 
-    /// Makes weights of `shape` and a bias of one value an output, filled from the layer's own
-    /// streams.
-    pub(super) fn make(&mut self, cx: &LayerContext<'_, D>, shape: &[usize]) -> Result<()> {
+    /// Creates weights of `shape` and a bias with one value per output, filled from the layer's
+    /// random number streams.
+    pub(super) fn create(&mut self, cx: &LayerContext<'_, D>, shape: &[usize]) -> Result<()> {
         self.blobs = vec![filled(cx, shape, &self.weights, 0)?];
         if let Some(filler) = &self.bias {
             self.blobs.push(filled(cx, &[self.outputs], filler, 1)?);
@@ -55,25 +51,25 @@ impl<T: Element, D: Device> Weights<T, D> {
         Ok(())
     }
 
-    /// The weights.
+    /// Returns the weights.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] before they are made.
+    /// [`Error::InvalidData`] before [`create`](Self::create).
     pub(super) fn weights(&self) -> Result<&Blob<T, D>> {
-        self.blobs.first().ok_or_else(|| Error::InvalidData("used before its setup".into()))
+        self.blobs.first().ok_or_else(|| Error::InvalidData("called before setup".into()))
     }
 
     pub(super) fn bias(&self) -> Option<&Blob<T, D>> {
         self.blobs.get(1)
     }
 
-    /// `y ← y + bias`, along an axis of the outputs, if there is a bias.
+    /// `y ← y + bias` if there is a bias; `axis` is the axis of the outputs in `y`.
     pub(super) fn add_bias(&self, device: &D, axis: &Axis, y: ViewMut<'_, T, D>) -> Result<()> {
         let Some(bias) = self.bias() else { return Ok(()) };
         device.broadcast(Binary::Add, axis, Src::InPlace, bias.data()?.view(), y)
     }
 
-    /// Adds to the bias' gradient, given that of `y`, if there is a bias that learns.
+    /// Adds the sum of `dy` over all but `axis` to the gradient of the bias, if one is requested.
     pub(super) fn add_bias_gradient(
         &self,
         device: &D,
@@ -98,12 +94,13 @@ impl<T: Element, D: Device> Weights<T, D> {
     }
 }
 
-/// As a message says; zeros if it says nothing.
-pub(super) fn filler(param: &Option<FillerParameter>) -> Result<Filler> {
-    param.as_ref().map_or(Ok(Filler::default()), Filler::from_proto)
+/// Returns the filler that a message defines; `default` without a message.
+pub(super) fn filler(param: &Option<FillerParameter>, default: Filler) -> Result<Filler> {
+    param.as_ref().map_or(Ok(default), Filler::from_proto)
 }
 
-/// The layer's parameter `index`, filled from a stream of its own.
+/// Creates the layer's parameter number `index`, filled from a separate random number
+/// stream.
 pub(super) fn filled<T: Element, D: Device>(
     cx: &LayerContext<'_, D>,
     shape: &[usize],

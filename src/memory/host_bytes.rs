@@ -1,22 +1,20 @@
-//! Owned host bytes.
+//! Owned bytes in host memory.
 
 use crate::{
     element::Storable,
     error::{Error, Result},
+    host::CACHE_LINE,
 };
 use std::{
     fmt,
     ops::{Deref, DerefMut},
 };
 
-/// Bytes of a cache line, at which host memory begins.
-const CACHE_LINE: usize = 64;
-
-/// Host memory that somebody else allocated: a vector, pinned memory of a driver, a mapped file.
+/// Host memory with its own allocator: a vector, pinned memory of a driver, a mapped file.
 pub trait HostStorage: Send + Sync {
-    /// The bytes.
+    /// Returns the bytes.
     fn bytes(&self) -> &[u8];
-    /// The same bytes, writable.
+    /// Returns the same bytes, writable.
     fn bytes_mut(&mut self) -> &mut [u8];
 }
 
@@ -29,11 +27,11 @@ impl<T: Storable> HostStorage for Vec<T> {
     }
 }
 
-/// Owned host bytes: allocated here, zeroed and aligned to 64, or adopted from their owner.
+/// Owned host bytes: either allocated here, zeroed and aligned to 64, or adopted.
 pub struct HostBytes(Repr);
 
 enum Repr {
-    /// From `start` on, which is at a line.
+    /// `len` bytes from `start` on, which is aligned to a cache line.
     Own {
         bytes: Box<[u8]>,
         start: usize,
@@ -43,16 +41,17 @@ enum Repr {
 }
 
 impl HostBytes {
-    /// `len` zeroed bytes. Pages are not touched until they are used.
+    /// Allocates `len` zeroed bytes. The kernel maps their pages when they are first used.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub fn zeroed(len: usize) -> Result<Self> {
-        // Asked for without an alignment: with one, the allocator would write the zeros itself.
+        // Over-allocate instead of requesting an alignment, for which the allocator would write the
+        // zeros itself instead of mapping fresh pages.
         let bytes = len
             .checked_add(CACHE_LINE - 1)
-            .and_then(|room| bytemuck::allocation::try_zeroed_slice_box::<u8>(room).ok())
-            .ok_or(Error::OutOfMemory { device: "host".into(), bytes: len })?;
+            .and_then(|padded| bytemuck::allocation::try_zeroed_slice_box::<u8>(padded).ok())
+            .ok_or_else(|| Error::out_of_host_memory(len))?;
         let start = bytes.as_ptr().align_offset(CACHE_LINE).min(CACHE_LINE - 1);
         Ok(Self(Repr::Own { bytes, start, len }))
     }
@@ -99,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_zero_and_begins_at_a_line() {
+    fn zeroed_bytes_are_zero_and_aligned_to_a_cache_line() {
         for len in [0, 1, 63, 64, 65, 1000, 1 << 20] {
             let bytes = HostBytes::zeroed(len).unwrap();
             assert_eq!(bytes.len(), len);
@@ -115,7 +114,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn pages_are_not_touched_until_they_are_used() {
+    fn zeroed_bytes_do_not_occupy_pages_before_use() {
         const LEN: usize = 1 << 30;
         let resident = || {
             let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
@@ -123,7 +122,7 @@ mod tests {
         };
         let before = resident();
         let bytes = HostBytes::zeroed(LEN).unwrap();
-        // Other tests run beside this one.
+        // Half of `LEN` allows for the memory of tests that run at the same time.
         assert!(resident().saturating_sub(before) < LEN / 2);
         assert_eq!(bytes[LEN / 2], 0);
     }

@@ -1,8 +1,9 @@
-//! Caffe's `SyncedMemory`: lazily allocated, lazily copied.
+//! Caffe's `SyncedMemory`: allocates and copies on first access.
 
 use super::{
-    HostBytes, Mapping, Memory, StaleAllocation,
+    host_bytes::HostBytes,
     ledger::{EventKind, record_transfer},
+    memory_trait::{Mapping, Memory, StaleAllocation},
 };
 use crate::{
     error::{Error, Result, check_len},
@@ -10,17 +11,17 @@ use crate::{
 };
 use std::fmt;
 
-/// Which sides hold the current value.
+/// The valid sides of a memory: those that hold the current value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[doc(alias = "SyncedHead")]
 pub enum Head {
-    /// Neither: reads as zero.
+    /// Neither; the memory reads as zero.
     #[doc(alias = "UNINITIALIZED")]
     Uninitialized,
-    /// The host alone.
+    /// Only the host.
     #[doc(alias = "HEAD_AT_CPU")]
     HeadAtHost,
-    /// The device alone.
+    /// Only the device.
     #[doc(alias = "HEAD_AT_GPU")]
     HeadAtDevice,
     /// Both.
@@ -28,14 +29,13 @@ pub enum Head {
     Synced,
 }
 
-/// Set of sides that hold the current value. Reading a side adds it; writing a side leaves it
-/// alone in the set. That is the whole protocol.
-struct Current(AtomicU8);
+/// The set of valid sides. Reading a side adds it to the set; writing a side removes the other.
+struct ValidSides(AtomicU8);
 
 const HOST: u8 = 1;
 const DEVICE: u8 = 2;
 
-impl Current {
+impl ValidSides {
     fn read(&self, side: u8) {
         self.0.fetch_or(side, Relaxed);
     }
@@ -52,75 +52,75 @@ impl Current {
     }
 }
 
-/// A run of bytes kept coherent between the host and device `D`.
+/// Bytes that are kept coherent between the host and device `D`.
 ///
-/// Nothing is allocated and nothing copied until a side is asked for. Memory that nobody wrote
+/// The first access to a side allocates it and copies the value there if needed. Unwritten memory
 /// reads as zero. Shared access (`&self`) may copy but never makes a side stale; exclusive access
-/// (`&mut self`) leaves one side current. Where the device shares the host's memory
-/// ([`Memory::host_mapping`]) there is one allocation and never a copy.
+/// (`&mut self`) leaves one valid side. In unified memory ([`Memory::host_mapping`]), there is one
+/// allocation and never a copy.
 ///
-/// When an operation fails, the value is what it was before. An operation that has succeeded may
-/// leave work queued on the device, a copy included. If that fails later, the next call that waits
-/// returns its error; what it was to write on the device is lost there, and this memory is not
-/// told: write it anew.
+/// If an operation fails, the value is unchanged. A successful operation may leave work, such as a
+/// copy, queued on the device. If that work fails later, the next call that waits returns its error.
+/// The bytes that it should have written on the device are then lost, although this memory counts
+/// them as valid; the caller must write them again.
 pub struct SyncedMemory<D: Memory> {
     device: D,
     bytes: usize,
-    current: Current,
-    /// Filled just while current. Unused on mapped devices.
+    valid: ValidSides,
+    /// Filled exactly while valid. Unused with unified memory.
     host: OnceLock<HostBytes>,
-    /// Filled just while current; on mapped devices, once allocated.
+    /// Filled exactly while valid; with unified memory, once allocated.
     dev: OnceLock<D::Buffer>,
-    /// Stale allocations, kept for reuse. Its lock also serializes filling the cells.
-    spare: Mutex<Spare<D::Buffer>>,
+    /// Stale allocations, kept for reuse. Its lock also serializes the filling of `host` and `dev`.
+    spare: Mutex<SpareAllocations<D::Buffer>>,
 }
 
-struct Spare<B> {
+struct SpareAllocations<B> {
     host: Option<HostBytes>,
     dev: Option<B>,
 }
 
 impl<D: Memory> SyncedMemory<D> {
-    /// Describes `bytes` bytes; allocates nothing.
+    /// Creates a memory of `bytes` bytes without allocating it.
     pub fn new(device: &D, bytes: usize) -> Self {
         Self {
             device: device.clone(),
             bytes,
-            current: Current(AtomicU8::new(0)),
+            valid: ValidSides(AtomicU8::new(0)),
             host: OnceLock::new(),
             dev: OnceLock::new(),
-            spare: Mutex::new(Spare { host: None, dev: None }),
+            spare: Mutex::new(SpareAllocations { host: None, dev: None }),
         }
     }
 
-    /// Size in bytes.
+    /// Returns the size in bytes.
     pub fn size(&self) -> usize {
         self.bytes
     }
 
-    /// Bytes allocated at present, on both sides together, stale allocations that are kept for
-    /// reuse included.
+    /// Returns the bytes that are allocated on both sides, including stale allocations kept for
+    /// reuse.
     pub fn allocated_bytes(&self) -> usize {
         let spare = self.spare.lock();
-        let cells = [self.host.get().is_some(), self.dev.get().is_some()];
-        let kept = [spare.host.is_some(), spare.dev.is_some()];
-        self.bytes * cells.iter().chain(&kept).filter(|&&there| there).count()
+        let host = [self.host.get().is_some(), spare.host.is_some()];
+        let device = [self.dev.get().is_some(), spare.dev.is_some()];
+        self.bytes * [host, device].concat().into_iter().map(usize::from).sum::<usize>()
     }
 
-    /// The device this memory is paired with.
+    /// Returns the device of this memory.
     pub fn device_handle(&self) -> &D {
         &self.device
     }
 
-    /// Which sides hold the current value.
+    /// Returns the valid sides.
     pub fn head(&self) -> Head {
-        self.current.head()
+        self.valid.head()
     }
 
-    /// The bytes on the host, copied from the device if only it is current.
+    /// Returns the bytes on the host, which it copies from the device if the host is stale.
     ///
     /// # Errors
-    /// Those of the device; [`Error::OutOfMemory`].
+    /// Errors of the device; [`Error::OutOfMemory`].
     #[doc(alias = "cpu_data")]
     #[track_caller]
     pub fn host(&self) -> Result<&[u8]> {
@@ -128,14 +128,14 @@ impl<D: Memory> SyncedMemory<D> {
             Some(mapping) => mapping.map(self.fill_dev()?)?,
             None => self.fill_host()?,
         };
-        self.current.read(HOST);
+        self.valid.read(HOST);
         Ok(bytes)
     }
 
-    /// The bytes on the host, writable; the device's become stale.
+    /// Returns the bytes on the host, writable; the device becomes stale.
     ///
     /// # Errors
-    /// As [`host`](Self::host).
+    /// Like [`host`](Self::host).
     #[doc(alias = "mutable_cpu_data")]
     #[track_caller]
     pub fn host_mut(&mut self) -> Result<&mut [u8]> {
@@ -145,16 +145,16 @@ impl<D: Memory> SyncedMemory<D> {
         self.host_write_only()
     }
 
-    /// As [`host_mut`](Self::host_mut), but nothing is fetched: for writers that overwrite
-    /// everything. The bytes are initialized, their values unspecified.
+    /// Like [`host_mut`](Self::host_mut), but copies nothing, for writers that overwrite everything.
+    /// The bytes are initialized to unspecified values.
     ///
     /// # Errors
-    /// As [`host`](Self::host).
+    /// Like [`host`](Self::host).
     #[track_caller]
     pub fn host_write_only(&mut self) -> Result<&mut [u8]> {
         if self.device.host_mapping().is_some() {
             self.fill_dev()?;
-            self.current.write(HOST);
+            self.valid.write(HOST);
             let buffer = filled(self.dev.get_mut())?;
             return mapped(&self.device)?.map_mut(buffer);
         }
@@ -163,71 +163,71 @@ impl<D: Memory> SyncedMemory<D> {
             let _ = self.host.set(bytes);
         }
         self.retire_dev();
-        self.current.write(HOST);
+        self.valid.write(HOST);
         Ok(filled(self.host.get_mut())?)
     }
 
-    /// Lets `write` overwrite all bytes on the host; the device's become stale. Nothing is
-    /// fetched. If `write` fails or panics before it writes anything, or if the device is current,
-    /// the value is what it was before.
+    /// Calls `write` to overwrite all bytes on the host, without copying them first; the device
+    /// becomes stale. If `write` fails or panics, the value is unchanged, unless `write` has written
+    /// bytes and only the host was valid or the memory is unified.
     ///
     /// # Errors
-    /// As [`host`](Self::host), and what `write` returns.
+    /// Like [`host`](Self::host); errors of `write`.
     pub fn host_overwrite<R>(&mut self, write: impl FnOnce(&mut [u8]) -> Result<R>) -> Result<R> {
         if self.device.host_mapping().is_some() {
-            let done = write(self.mapped_host()?)?;
-            self.current.write(HOST);
-            return Ok(done);
+            let result = write(self.mapped_host()?)?;
+            self.valid.write(HOST);
+            return Ok(result);
         }
         if self.head() == Head::HeadAtHost {
             return write(filled(self.host.get_mut())?);
         }
         let mut bytes = self.take_host()?;
-        let done = write(&mut bytes);
-        self.put_host(bytes, done.is_ok());
-        done
+        let result = write(&mut bytes);
+        self.put_host(bytes, result.is_ok());
+        result
     }
 
-    /// The device's memory as the host sees it, on a device that maps it.
+    /// Returns the bytes of unified memory.
     fn mapped_host(&mut self) -> Result<&mut [u8]> {
         self.fill_dev()?;
         mapped(&self.device)?.map_mut(filled(self.dev.get_mut())?)
     }
 
-    /// The host's allocation, of any content; not where it has the only value.
+    /// Takes the host's allocation, with unspecified contents. The caller has checked that the host
+    /// is not the only valid side.
     fn take_host(&mut self) -> Result<HostBytes> {
         self.host.take().map_or_else(|| self.recycled_host(), Ok)
     }
 
-    /// Puts back what [`take_host`](Self::take_host) took, overwritten or not.
-    fn put_host(&mut self, mut bytes: HostBytes, written: bool) {
+    /// Returns the allocation of [`take_host`](Self::take_host), which the caller may have written.
+    fn put_host(&mut self, bytes: HostBytes, written: bool) {
         if written {
             let _ = self.host.set(bytes);
             self.retire_dev();
-            self.current.write(HOST);
+            self.valid.write(HOST);
         } else if self.dev.get().is_some() {
-            self.device.on_stale(StaleAllocation::Host(&mut bytes));
-            self.spare.get_mut().host = Some(bytes);
-            self.current.write(DEVICE);
-        } // else nothing was written yet, and it reads as zero still
+            self.retire_host(bytes);
+            self.valid.write(DEVICE);
+        } // Otherwise neither side was valid, and the memory still reads as zero.
     }
 
-    /// The bytes on the device, copied from the host if only it is current.
+    /// Returns the bytes on the device, which it copies from the host if the device is stale.
     ///
     /// # Errors
-    /// As [`host`](Self::host).
+    /// Like [`host`](Self::host).
     #[doc(alias = "gpu_data")]
     #[track_caller]
     pub fn device(&self) -> Result<&D::Buffer> {
         let buffer = self.fill_dev()?;
-        self.current.read(DEVICE);
+        self.valid.read(DEVICE);
         Ok(buffer)
     }
 
-    /// The bytes on the device, writable; the host's become stale.
+    /// Returns the bytes on the device, writable; the host becomes stale.
     ///
     /// # Errors
-    /// As [`host`](Self::host).
+    /// Like [`host`](Self::host).
     #[doc(alias = "mutable_gpu_data")]
     #[track_caller]
     pub fn device_mut(&mut self) -> Result<&mut D::Buffer> {
@@ -235,11 +235,11 @@ impl<D: Memory> SyncedMemory<D> {
         self.device_write_only()
     }
 
-    /// As [`device_mut`](Self::device_mut), but nothing is fetched: for kernels that overwrite
-    /// everything. The bytes are initialized, their values unspecified.
+    /// Like [`device_mut`](Self::device_mut), but copies nothing, for kernels that overwrite
+    /// everything. The bytes are initialized to unspecified values.
     ///
     /// # Errors
-    /// As [`host`](Self::host).
+    /// Like [`host`](Self::host).
     pub fn device_write_only(&mut self) -> Result<&mut D::Buffer> {
         if self.dev.get().is_none() {
             let buffer = match self.spare.get_mut().dev.take() {
@@ -252,34 +252,32 @@ impl<D: Memory> SyncedMemory<D> {
             };
             let _ = self.dev.set(buffer);
         }
-        if let Some(mut stale) = self.host.take() {
-            self.device.on_stale(StaleAllocation::Host(&mut stale));
-            self.spare.get_mut().host = Some(stale);
+        if let Some(stale) = self.host.take() {
+            self.retire_host(stale);
         }
-        self.current.write(DEVICE);
+        self.valid.write(DEVICE);
         filled(self.dev.get_mut())
     }
 
-    /// Makes the device's side current through `queue`, a fork of this memory's device, and
-    /// waits for it: for threads that load data, so that the device's own queue never waits.
-    /// Ordered after all work queued on the device so far, which may still use the allocation
-    /// that is reused here.
+    /// Makes the device valid through `queue`, a fork of this memory's device, and waits for the
+    /// copy. Threads that load data use this, so that the device's own queue never waits. The copy
+    /// starts after all work queued on the device so far, which may still use a reused allocation.
     ///
     /// # Errors
-    /// As [`host`](Self::host).
+    /// Like [`host`](Self::host).
     #[doc(alias = "async_gpu_push")]
     #[track_caller]
     pub fn prefetch(&self, queue: &D) -> Result<()> {
         if self.device.host_mapping().is_none() {
             queue.order_after(&self.device)?;
             self.fill_dev_on(queue, D::synchronize)?;
-            self.current.read(DEVICE);
+            self.valid.read(DEVICE);
         }
         Ok(())
     }
 
-    /// Replaces the value by host bytes that the caller owned, without copying them if the
-    /// device's memory is discrete or can adopt them. They are freed with this memory.
+    /// Replaces the value by `bytes`, which this memory then owns. Copies them only if the device has
+    /// unified memory and cannot adopt them.
     ///
     /// # Errors
     /// [`Error::Length`] unless `bytes` has this memory's size.
@@ -290,20 +288,20 @@ impl<D: Memory> SyncedMemory<D> {
         let Some(mapping) = self.device.host_mapping() else {
             self.retire_dev();
             self.host = OnceLock::from(bytes);
-            self.current.write(HOST);
+            self.valid.write(HOST);
             return Ok(());
         };
         match mapping.adopt(bytes) {
             Ok(buffer) => {
                 self.dev = OnceLock::from(buffer);
-                self.current.write(HOST);
+                self.valid.write(HOST);
             }
             Err(bytes) => self.host_write_only()?.copy_from_slice(&bytes),
         }
         Ok(())
     }
 
-    /// An allocation for the host's side, of any content.
+    /// Returns an allocation for the host, with unspecified contents.
     fn recycled_host(&mut self) -> Result<HostBytes> {
         if let Some(bytes) = self.spare.get_mut().host.take() {
             return Ok(bytes);
@@ -313,7 +311,13 @@ impl<D: Memory> SyncedMemory<D> {
         Ok(bytes)
     }
 
-    /// Keeps the device's allocation, whose content is stale, for reuse.
+    /// Keeps a stale allocation of the host for reuse.
+    fn retire_host(&mut self, mut stale: HostBytes) {
+        self.device.on_stale(StaleAllocation::Host(&mut stale));
+        self.spare.get_mut().host = Some(stale);
+    }
+
+    /// Keeps the stale allocation of the device, if any, for reuse.
     fn retire_dev(&mut self) {
         if let Some(mut stale) = self.dev.take() {
             self.device.on_stale(StaleAllocation::Device(&mut stale));
@@ -328,7 +332,7 @@ impl<D: Memory> SyncedMemory<D> {
         }
         let mut spare = self.spare.lock();
         if let Some(host) = self.host.get() {
-            return Ok(host); // another reader filled it while we waited
+            return Ok(host); // Another reader filled it before this one got the lock.
         }
         let mut bytes = match spare.host.take() {
             Some(bytes) => bytes,
@@ -351,7 +355,7 @@ impl<D: Memory> SyncedMemory<D> {
         self.fill_dev_on(&self.device, |_| Ok(()))
     }
 
-    /// Fills the device's cell through `queue`, which `settle`s before it is published.
+    /// Fills `dev` through `queue`, and calls `settle` before other threads can see it.
     #[track_caller]
     fn fill_dev_on(&self, queue: &D, settle: fn(&D) -> Result<()>) -> Result<&D::Buffer> {
         if let Some(dev) = self.dev.get() {
@@ -389,12 +393,12 @@ impl<D: Memory> fmt::Debug for SyncedMemory<D> {
     }
 }
 
-/// The content of a cell that was filled a moment ago under `&mut self`.
+/// Returns the contents of a cell that the caller has just filled under `&mut self`.
 fn filled<T>(cell: Option<&mut T>) -> Result<&mut T> {
-    cell.ok_or_else(|| Error::InvalidData("memory was not filled".into()))
+    cell.ok_or_else(|| Error::InvalidData("memory is not allocated".into()))
 }
 
 fn mapped<D: Memory>(device: &D) -> Result<&dyn Mapping<D::Buffer>> {
-    let changed = || Error::device(device.name(), "mapping() changed its answer");
+    let changed = || Error::device(device.name(), "host_mapping() changed between calls");
     device.host_mapping().ok_or_else(changed)
 }

@@ -1,9 +1,9 @@
 //! Typed, bounds-checked ranges of a [`SyncedMemory`].
 //!
-//! A view says *which* elements; whoever runs a kernel says *where* it needs them, by calling
-//! `host` or `device`. Copies follow from that alone.
+//! A view selects elements. The kernel that runs calls `host` or `device` to access them there,
+//! which copies them if needed.
 
-use super::{Memory, SyncedMemory};
+use super::{memory_trait::Memory, synced::SyncedMemory};
 use crate::{
     element::{Element, Storable},
     error::{Error, Result},
@@ -24,11 +24,11 @@ pub struct ViewMut<'a, T, D: Memory> {
     elements: PhantomData<&'a mut [T]>,
 }
 
-/// An input that may be the output itself.
+/// An input operand that may be the output operand itself.
 pub enum Src<'a, T, D: Memory> {
-    /// Read the output operand: the kernel runs in place.
+    /// The output operand; the kernel runs in place.
     InPlace,
-    /// Read another operand.
+    /// Another operand.
     View(View<'a, T, D>),
 }
 
@@ -42,7 +42,7 @@ pub struct DeviceSlice<'a, D: Memory> {
     pub bytes: usize,
 }
 
-/// As [`DeviceSlice`], writable.
+/// Like [`DeviceSlice`], but writable.
 pub struct DeviceSliceMut<'a, D: Memory> {
     /// The whole buffer.
     pub buffer: &'a mut D::Buffer,
@@ -60,11 +60,11 @@ struct Span {
 }
 
 impl Span {
-    /// The first `len` elements of `T` in a memory of `bytes`.
+    /// Returns the first `len` elements of `T` in a memory of `bytes` bytes.
     fn first<T>(len: usize, bytes: usize) -> Result<Self> {
-        let held = bytes / size_of::<T>().max(1);
-        if len > held {
-            return Err(Error::Range { what: "a memory", start: 0, end: len, len: held });
+        let available = bytes / size_of::<T>().max(1);
+        if len > available {
+            return Err(Error::Range { what: "a memory", start: 0, end: len, len: available });
         }
         Ok(Self { start: 0, len })
     }
@@ -105,7 +105,7 @@ impl<'a, T: Storable, D: Memory> View<'a, T, D> {
         Ok(Self { mem, span: Span::first::<T>(len, mem.size())?, elements: PhantomData })
     }
 
-    /// Views the first `len` elements of a memory that is known to hold them.
+    /// Views the first `len` elements of `mem`, which must hold at least that many.
     pub(crate) fn new_unchecked(mem: &'a SyncedMemory<D>, len: usize) -> Self {
         debug_assert!(len * size_of::<T>() <= mem.size());
         Self { mem, span: Span { start: 0, len }, elements: PhantomData }
@@ -121,7 +121,7 @@ impl<'a, T: Storable, D: Memory> View<'a, T, D> {
         self.span.len == 0
     }
 
-    /// A sub-range, as the groups of a convolution need.
+    /// Returns a view of a sub-range.
     ///
     /// # Errors
     /// [`Error::Range`] if it reaches outside the view.
@@ -129,21 +129,21 @@ impl<'a, T: Storable, D: Memory> View<'a, T, D> {
         Ok(Self { span: self.span.sub(range)?, ..self })
     }
 
-    /// The elements in host memory.
+    /// Returns the elements in host memory.
     ///
     /// # Errors
-    /// Those of [`SyncedMemory::host`]; [`Error::InvalidData`] if the memory adopted bytes that are
-    /// not aligned for `T`.
+    /// Errors of [`SyncedMemory::host`]; [`Error::InvalidData`] if the memory has adopted bytes that
+    /// are not aligned for `T`.
     #[track_caller]
     pub fn host(self) -> Result<&'a [T]> {
         let bytes = self.mem.host()?;
         bytemuck::try_cast_slice(&bytes[self.span.bytes::<T>()]).map_err(misaligned)
     }
 
-    /// The elements in device memory.
+    /// Returns the elements in device memory.
     ///
     /// # Errors
-    /// Those of [`SyncedMemory::device`].
+    /// Errors of [`SyncedMemory::device`].
     #[track_caller]
     pub fn device(self) -> Result<DeviceSlice<'a, D>> {
         let Range { start, end } = self.span.bytes::<T>();
@@ -161,8 +161,8 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
         Ok(Self { mem, span, elements: PhantomData })
     }
 
-    /// Views the first `len` elements of a memory that is known to hold them.
-    pub(crate) fn known(mem: &'a mut SyncedMemory<D>, len: usize) -> Self {
+    /// Views the first `len` elements of `mem`, which must hold at least that many.
+    pub(crate) fn new_unchecked(mem: &'a mut SyncedMemory<D>, len: usize) -> Self {
         debug_assert!(len * size_of::<T>() <= mem.size());
         Self { mem, span: Span { start: 0, len }, elements: PhantomData }
     }
@@ -177,7 +177,7 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
         self.span.len == 0
     }
 
-    /// A sub-range in place of this view.
+    /// Replaces this view by one of a sub-range.
     ///
     /// # Errors
     /// [`Error::Range`] if it reaches outside the view.
@@ -185,7 +185,7 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
         Ok(Self { span: self.span.sub(range)?, ..self })
     }
 
-    /// A sub-range, borrowed from this view.
+    /// Borrows a sub-range of this view.
     ///
     /// # Errors
     /// [`Error::Range`] if it reaches outside the view.
@@ -193,31 +193,31 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
         Ok(ViewMut { span: self.span.sub(range)?, mem: self.mem, elements: PhantomData })
     }
 
-    /// This view for a while: hands it to a kernel and keeps it.
+    /// Reborrows this view, to pass it to a kernel and use it again.
     pub fn reborrow(&mut self) -> ViewMut<'_, T, D> {
         ViewMut { mem: self.mem, span: self.span, elements: PhantomData }
     }
 
-    /// This view, shared.
+    /// Returns a shared view of the same elements.
     pub fn as_view(&self) -> View<'_, T, D> {
         View { mem: self.mem, span: self.span, elements: PhantomData }
     }
 
-    /// The elements in host memory; the device's become stale.
+    /// Returns the elements in host memory, writable; the device becomes stale.
     ///
     /// # Errors
-    /// As [`View::host`].
+    /// Like [`View::host`].
     #[track_caller]
     pub fn host_mut(&mut self) -> Result<&mut [T]> {
         let range = self.span.bytes::<T>();
         bytemuck::try_cast_slice_mut(&mut self.mem.host_mut()?[range]).map_err(misaligned)
     }
 
-    /// As [`host_mut`](Self::host_mut) for kernels that overwrite every element: nothing is
-    /// fetched if the view covers its whole memory.
+    /// Like [`host_mut`](Self::host_mut), for kernels that overwrite every element: copies nothing
+    /// if the view covers its whole memory.
     ///
     /// # Errors
-    /// As [`View::host`].
+    /// Like [`View::host`].
     #[track_caller]
     pub fn host_write_only(&mut self) -> Result<&mut [T]> {
         if !self.is_whole() {
@@ -227,12 +227,12 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
         bytemuck::try_cast_slice_mut(&mut self.mem.host_write_only()?[range]).map_err(misaligned)
     }
 
-    /// Lets `write` overwrite every element in host memory; the device's become stale. Nothing
-    /// is fetched if the view covers its whole memory, and if `write` fails before it writes
-    /// anything, the elements are what they were.
+    /// Calls `write` to overwrite every element in host memory; the device becomes stale. Copies
+    /// nothing if the view covers its whole memory. If `write` fails before it writes anything, the
+    /// elements are unchanged.
     ///
     /// # Errors
-    /// As [`View::host`], and what `write` returns.
+    /// Like [`View::host`]; errors of `write`.
     #[track_caller]
     pub fn host_overwrite<R>(&mut self, write: impl FnOnce(&mut [T]) -> Result<R>) -> Result<R> {
         if !self.is_whole() {
@@ -244,21 +244,21 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
         })
     }
 
-    /// The elements in device memory; the host's become stale.
+    /// Returns the elements in device memory, writable; the host becomes stale.
     ///
     /// # Errors
-    /// Those of [`SyncedMemory::device_mut`].
+    /// Errors of [`SyncedMemory::device_mut`].
     #[track_caller]
     pub fn device_mut(&mut self) -> Result<DeviceSliceMut<'_, D>> {
         let Range { start, end } = self.span.bytes::<T>();
         Ok(DeviceSliceMut { buffer: self.mem.device_mut()?, offset: start, bytes: end - start })
     }
 
-    /// As [`device_mut`](Self::device_mut) for kernels that overwrite every element: nothing is
-    /// fetched if the view covers its whole memory.
+    /// Like [`device_mut`](Self::device_mut), for kernels that overwrite every element: copies
+    /// nothing if the view covers its whole memory.
     ///
     /// # Errors
-    /// Those of [`SyncedMemory::device_write_only`].
+    /// Errors of [`SyncedMemory::device_write_only`].
     #[track_caller]
     pub fn device_write_only(&mut self) -> Result<DeviceSliceMut<'_, D>> {
         if !self.is_whole() {
@@ -275,7 +275,7 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
 }
 
 impl<'a, T: Element, D: Memory> View<'a, T, D> {
-    /// The same view if `T` is `U`: how a kernel narrows to one element type.
+    /// Returns this view if `T` is `U`, for a kernel that supports one element type.
     pub fn downcast<U: Element>(self) -> Option<View<'a, U, D>> {
         let Self { mem, span, .. } = self;
         (T::DTYPE == U::DTYPE).then_some(View { mem, span, elements: PhantomData })
@@ -283,7 +283,7 @@ impl<'a, T: Element, D: Memory> View<'a, T, D> {
 }
 
 impl<'a, T: Element, D: Memory> ViewMut<'a, T, D> {
-    /// The same view if `T` is `U`: how a kernel narrows to one element type.
+    /// Returns this view if `T` is `U`, for a kernel that supports one element type.
     pub fn downcast<U: Element>(self) -> Option<ViewMut<'a, U, D>> {
         let Self { mem, span, .. } = self;
         (T::DTYPE == U::DTYPE).then_some(ViewMut { mem, span, elements: PhantomData })
@@ -309,26 +309,25 @@ impl<T, D: Memory> fmt::Debug for ViewMut<'_, T, D> {
 }
 
 fn misaligned(error: bytemuck::PodCastError) -> Error {
-    Error::InvalidData(format!("adopted bytes cannot be viewed as elements: {error}"))
+    Error::InvalidData(format!("adopted bytes are not aligned for the element type: {error}"))
 }
 
-/// Proofs for Kani, of all there is: `cargo kani --no-default-features`.
+/// Kani proofs: `cargo kani --no-default-features`.
 #[cfg(kani)]
 mod proofs {
     use super::*;
 
-    /// The elements of a part of a part of a memory lie inside it, and none is lost or added,
-    /// whatever was asked for.
+    /// A sub-range of a sub-range of a memory covers exactly the requested bytes, inside the memory.
     #[kani::proof]
-    fn parts_stay_inside() {
-        let (held, len): (usize, usize) = (kani::any(), kani::any());
+    fn sub_ranges_stay_inside_the_memory() {
+        let (bytes, len): (usize, usize) = (kani::any(), kani::any());
         let [outer, inner]: [Range<usize>; 2] = [(); 2].map(|()| kani::any()..kani::any());
-        let Ok(all) = Span::first::<u32>(len, held) else { return };
+        let Ok(all) = Span::first::<u32>(len, bytes) else { return };
         let Ok(part) = all.sub(outer.clone()) else { return };
         let Ok(part) = part.sub(inner.clone()) else { return };
-        let bytes = part.bytes::<u32>();
-        assert!(bytes.end <= held);
-        assert!(bytes.len() == 4 * (inner.end - inner.start));
-        assert!(bytes.start == 4 * (outer.start + inner.start));
+        let range = part.bytes::<u32>();
+        assert!(range.end <= bytes);
+        assert!(range.len() == 4 * (inner.end - inner.start));
+        assert!(range.start == 4 * (outer.start + inner.start));
     }
 }

@@ -1,31 +1,27 @@
-//! Which gradients a net has to compute.
+//! Decides which gradients a net computes.
 
-use super::Net;
+use super::graph::Net;
 use crate::{device::Device, element::Element};
 use std::collections::HashSet;
 
 impl<T: Element, D: Device> Net<T, D> {
-    /// Leaves out what does not reach the objective, and what nothing below needs: walks the
-    /// layers from the last to the first.
+    /// Skips the backward pass of layers that do not contribute to the objective, and of layers
+    /// whose top gradients no later layer computes. Walks the layers from the last to the first.
     pub(super) fn prune_backward(&mut self) {
-        let Self { steps, blobs, .. } = self;
-        // By name, as in Caffe: an in-place chain is one blob.
+        let Self { nodes, blobs, .. } = self;
+        // By name, as in Caffe: all blobs of an in-place chain have one name.
         let mut under_loss: HashSet<&str> = HashSet::new();
         let mut skipped: HashSet<&str> = HashSet::new();
-        for step in steps.iter_mut().rev() {
+        for node in nodes.iter_mut().rev() {
             let name = |&id: &usize| blobs[id].name.as_str();
-            let weighted = step.loss_weights.iter().any(|&weight| weight != 0.0);
-            let contributes = weighted || step.tops.iter().any(|id| under_loss.contains(name(id)));
-            let unwanted = step.tops.iter().all(|id| skipped.contains(name(id)));
-            if step.backward && unwanted {
-                step.backward = false;
-                step.propagate_bottoms.fill(false);
+            let weighted = node.loss_weights.iter().any(|&weight| weight != 0.0);
+            let contributes = weighted || node.tops.iter().any(|id| under_loss.contains(name(id)));
+            let all_skipped = node.tops.iter().all(|id| skipped.contains(name(id)));
+            if !contributes || node.backward && all_skipped {
+                node.backward = false;
+                node.propagate_bottoms.fill(false);
             }
-            if !contributes {
-                step.backward = false;
-                step.propagate_bottoms.fill(false);
-            }
-            for (id, &propagates) in step.bottoms.iter().zip(&step.propagate_bottoms) {
+            for (id, &propagates) in node.bottoms.iter().zip(&node.propagate_bottoms) {
                 if contributes {
                     under_loss.insert(name(id));
                 }
@@ -36,14 +32,14 @@ impl<T: Element, D: Device> Net<T, D> {
         }
     }
 
-    /// Computes every gradient there is, as `force_backward` asks.
+    /// Enables every gradient that the layers allow, for `force_backward`.
     pub(super) fn force_backward(&mut self) {
-        for step in &mut self.steps {
-            step.backward = true;
-            for (index, propagates) in step.propagate_bottoms.iter_mut().enumerate() {
-                *propagates |= step.layer.allow_force_backward(index);
+        for node in &mut self.nodes {
+            node.backward = true;
+            for (index, propagates) in node.propagate_bottoms.iter_mut().enumerate() {
+                *propagates |= node.layer.allow_force_backward(index);
             }
-            step.propagate_params.fill(true);
+            node.propagate_params.fill(true);
         }
     }
 }

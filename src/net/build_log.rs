@@ -1,12 +1,12 @@
-//! How a net is built, told to the log in Caffe's words at the level of debugging.
+//! Debug log of a net's construction, in Caffe's words.
 
-use super::{Net, NetLayer};
+use super::graph::{Net, NetLayer};
 use crate::{device::Device, element::Element};
 use log::debug;
 
-/// Tells how the newest layer is wired and which shapes it gives its tops.
-pub(super) fn layer<T: Element, D: Device>(net: &Net<T, D>) {
-    let Some(NetLayer { param, bottoms, tops, loss_weights, .. }) = net.steps.last() else {
+/// Logs the bottoms, tops and top shapes of the newest layer.
+pub(super) fn log_layer<T: Element, D: Device>(net: &Net<T, D>) {
+    let Some(NetLayer { param, bottoms, tops, loss_weights, .. }) = net.nodes.last() else {
         return;
     };
     let name = param.name();
@@ -25,9 +25,9 @@ pub(super) fn layer<T: Element, D: Device>(net: &Net<T, D>) {
     }
 }
 
-/// Tells which layers have a backward pass and what the net puts out.
-pub(super) fn net<T: Element, D: Device>(net: &Net<T, D>) {
-    for NetLayer { param, backward, .. } in net.steps.iter().rev() {
+/// Logs which layers have a backward pass, and the outputs of the net.
+pub(super) fn log_net<T: Element, D: Device>(net: &Net<T, D>) {
+    for NetLayer { param, backward, .. } in net.nodes.iter().rev() {
         let needs = if *backward { "needs" } else { "does not need" };
         debug!("{} {needs} backward computation.", param.name());
     }

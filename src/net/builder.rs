@@ -1,7 +1,10 @@
-//! From a definition to a net.
+//! Builds a net from its definition.
 
 use super::{
-    Net, NetBlob, NetLayer, Param, filter_net, insert_splits, split::unknown_bottom_error, build_log,
+    build_log::{log_layer, log_net},
+    filter::filter_net,
+    graph::{Net, NetBlob, NetLayer, Param},
+    split::{insert_splits, unknown_bottom_error},
 };
 use crate::{
     blob::Blob,
@@ -18,9 +21,10 @@ use crate::{
 };
 use std::collections::{BTreeSet, HashMap};
 
-/// How to build a net.
+/// Options for building a net.
 ///
-/// What is not said here, the definition says: its `state`, else the TEST phase, level 0.
+/// Options that are not set come from the definition's `state`; by default the phase is TEST and
+/// the level 0.
 pub struct NetBuilder<T: Element, D: Device> {
     device: D,
     phase: Option<Phase>,
@@ -32,9 +36,10 @@ pub struct NetBuilder<T: Element, D: Device> {
     sources: SourceRegistry,
 }
 
-impl<T: Element, D: Device> NetBuilder<T, D> {
-    pub(super) fn new(device: &D) -> Self {
-        Self {
+impl<T: Element, D: Device> Net<T, D> {
+    /// Starts building a net on `device`.
+    pub fn builder(device: &D) -> NetBuilder<T, D> {
+        NetBuilder {
             device: device.clone(),
             phase: None,
             level: None,
@@ -45,61 +50,62 @@ impl<T: Element, D: Device> NetBuilder<T, D> {
             sources: SourceRegistry::default(),
         }
     }
+}
 
-    /// Builds for this phase.
+impl<T: Element, D: Device> NetBuilder<T, D> {
+    /// Sets the phase.
     #[must_use]
     pub fn phase(self, phase: Phase) -> Self {
         Self { phase: Some(phase), ..self }
     }
 
-    /// Builds for this level.
+    /// Sets the level.
     #[must_use]
     pub fn level(self, level: i32) -> Self {
         Self { level: Some(level), ..self }
     }
 
-    /// Builds for these stages, besides those of the definition.
+    /// Adds these stages to those of the definition.
     #[must_use]
     pub fn stages(self, stages: impl IntoIterator<Item = String>) -> Self {
         Self { stages: stages.into_iter().collect(), ..self }
     }
 
-    /// Seeds all randomness of the net; 0 if not called.
+    /// Sets the seed of all random numbers of the net; 0 by default.
     #[must_use]
     pub fn seed(self, seed: u64) -> Self {
         Self { seed, ..self }
     }
 
     /// Builds a net for inference only, in which intermediate results share memory: an activation
-    /// takes that of one that no layer needs any more. Not if not called.
+    /// reuses the memory of one that no later layer needs. Off by default.
     ///
-    /// Results are the same. Inputs and outputs keep their memory; what other blobs hold after a
-    /// forward pass is unspecified, and a backward pass is an error.
+    /// The outputs are the same. Inputs and outputs keep their own memory. The contents of other
+    /// blobs after a forward pass are unspecified, and a backward pass is an error.
     #[must_use]
     pub fn reuse_memory(self, reuse: bool) -> Self {
         Self { reuse_memory: reuse, ..self }
     }
 
-    /// Makes layers with this registry instead of the standard one.
+    /// Creates layers with this registry instead of the standard one.
     #[must_use]
     pub fn registry(self, registry: LayerRegistry<T, D>) -> Self {
         Self { registry, ..self }
     }
 
-    /// Finds records with these instead of the standard sources.
+    /// Opens data sources with this registry instead of the standard one.
     #[must_use]
     pub fn sources(self, sources: SourceRegistry) -> Self {
         Self { sources, ..self }
     }
 
-    /// Builds the net: filters the definition, inserts splits, makes and wires the layers, shapes
-    /// all blobs, shares parameters and finds which gradients are needed.
+    /// Builds the net: filters the definition, inserts splits, creates and connects the layers,
+    /// shapes all blobs, shares parameters and decides which gradients are computed.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] for a definition that makes no net; what layers return, with the
-    /// layer's name.
+    /// [`Error::InvalidData`] for an invalid definition; errors of a layer, with the layer's name.
     pub fn build(&self, definition: &NetParameter) -> Result<Net<T, D>> {
-        expect_current(definition)?;
+        check_format(definition)?;
         let mut state = definition.state.clone().unwrap_or_default();
         if let Some(phase) = self.phase {
             state.set_phase(phase);
@@ -107,63 +113,64 @@ impl<T: Element, D: Device> NetBuilder<T, D> {
         state.level = self.level.or(state.level);
         state.stage.extend(self.stages.iter().cloned());
         let definition = insert_splits(&filter_net(definition, &state)?)?;
-        let mut wiring = Wiring::new(self, &state, definition.name());
+        let mut construction = Construction::new(self, &state, definition.name());
         for param in &definition.layer {
             let in_layer = |error: Error| error.context(format!("layer `{}`", param.name()));
-            wiring.add(param).map_err(in_layer)?;
+            construction.add_layer(param).map_err(in_layer)?;
         }
-        wiring.finish(definition.force_backward())
+        construction.finish(definition.force_backward())
     }
 }
 
-/// Fails for definitions in old formats: files of them are upgraded when they are read.
-fn expect_current(definition: &NetParameter) -> Result<()> {
-    let old = if !definition.layers.is_empty() {
-        "its `layers` are in an old format"
+/// Fails for a definition in an old format. Reading it from a file would have upgraded it.
+fn check_format(definition: &NetParameter) -> Result<()> {
+    let field = if !definition.layers.is_empty() {
+        "`layers`"
     } else if !definition.input.is_empty() {
-        "its inputs are given by `input` fields instead of an Input layer"
+        "`input`"
     } else {
         return Ok(());
     };
+    let remedy = "upgrade it with `proto::upgrade::net` or `cortado upgrade-net`";
     let name = definition.name();
-    let how = "`proto::upgrade::net` or `cortado upgrade-net`";
-    Err(Error::InvalidData(format!("net `{name}` has to be upgraded first, by {how}: {old}")))
+    Err(Error::InvalidData(format!("net `{name}`: {field} is of an old format; {remedy}")))
 }
 
 /// A net being built.
-struct Wiring<'a, T: Element, D: Device> {
+struct Construction<'a, T: Element, D: Device> {
     builder: &'a NetBuilder<T, D>,
     net: Net<T, D>,
+    /// Index of each blob by name.
     ids: HashMap<String, usize>,
     /// Tops that no layer has consumed yet.
     available: BTreeSet<String>,
-    /// Whether a gradient for the blob is of use.
-    needed: Vec<bool>,
-    /// Named parameters: place in the net's parameters.
+    /// For each blob, whether layers before it need its gradient.
+    needs_gradient: Vec<bool>,
+    /// Named parameters: index in the net's parameters.
     named: HashMap<String, usize>,
 }
 
-impl<'a, T: Element, D: Device> Wiring<'a, T, D> {
+impl<'a, T: Element, D: Device> Construction<'a, T, D> {
     fn new(builder: &'a NetBuilder<T, D>, state: &NetState, name: &str) -> Self {
         let net = Net {
             device: builder.device.clone(),
             name: name.to_owned(),
             phase: state.phase(),
-            steps: Vec::new(),
+            nodes: Vec::new(),
             blobs: Vec::new(),
             params: Vec::new(),
             learnable: Vec::new(),
             outputs: Vec::new(),
-            lives: None,
+            live_ranges: None,
         };
         let (ids, available) = (HashMap::new(), BTreeSet::new());
-        Self { builder, net, ids, available, needed: Vec::new(), named: HashMap::new() }
+        Self { builder, net, ids, available, needs_gradient: Vec::new(), named: HashMap::new() }
     }
 
-    /// Makes a layer and wires it.
-    fn add(&mut self, param: &LayerParameter) -> Result<()> {
+    /// Creates a layer and connects it.
+    fn add_layer(&mut self, param: &LayerParameter) -> Result<()> {
         if param.r#type().is_empty() {
-            return Err(Error::InvalidData("has no type".into()));
+            return Err(Error::InvalidData("no type given".into()));
         }
         log::debug!("Creating Layer {}", param.name());
         let mut param = param.clone();
@@ -184,7 +191,7 @@ impl<'a, T: Element, D: Device> Wiring<'a, T, D> {
         let propagate_bottoms = self.propagate_bottoms(&param, &bottoms)?;
         let loss_weights = loss_weights(&param, &*layer, tops.len())?;
         let saved = std::mem::take(&mut param.blobs);
-        self.net.steps.push(NetLayer {
+        self.net.nodes.push(NetLayer {
             layer,
             param,
             bottoms,
@@ -195,7 +202,7 @@ impl<'a, T: Element, D: Device> Wiring<'a, T, D> {
             loss_weights,
         });
         self.set_up(&cx, &saved)?;
-        build_log::layer(&self.net);
+        log_layer(&self.net);
         Ok(())
     }
 
@@ -203,18 +210,15 @@ impl<'a, T: Element, D: Device> Wiring<'a, T, D> {
         let mut bottoms = Vec::with_capacity(param.bottom.len());
         for (i, name) in param.bottom.iter().enumerate() {
             if !self.available.remove(name) {
-                return Err(unknown_bottom_error(
-                    name,
-                    i,
-                    self.available.iter().map(String::as_str),
-                ));
+                let known = self.available.iter().map(String::as_str);
+                return Err(unknown_bottom_error(name, i, known));
             }
             bottoms.push(self.ids[name]);
         }
         Ok(bottoms)
     }
 
-    /// The tops: those named, and for some layers automatic ones up to as many as they need.
+    /// Returns the tops: the named ones, and for a loss the unnamed ones that its arity requires.
     fn tops(&mut self, param: &LayerParameter, layer: &dyn Layer<T, D>) -> Result<Vec<usize>> {
         let mut tops = Vec::with_capacity(param.top.len());
         for (i, name) in param.top.iter().enumerate() {
@@ -229,100 +233,104 @@ impl<'a, T: Element, D: Device> Wiring<'a, T, D> {
                     let why = format!("top blob `{name}` is produced by several layers");
                     return Err(Error::InvalidData(why));
                 }
-                None => self.blob(name)?,
+                None => self.add_blob(name)?,
             };
             self.available.insert(name.clone());
             tops.push(id);
         }
         while layer.is_loss() && tops.len() < *layer.arity().top.start() {
-            tops.push(self.blob("(automatic)")?);
+            tops.push(self.add_blob("(automatic)")?);
         }
         Ok(tops)
     }
 
-    fn blob(&mut self, name: &str) -> Result<usize> {
+    fn add_blob(&mut self, name: &str) -> Result<usize> {
         let blob = Blob::new(&self.net.device, &[])?;
         let id = self.net.blobs.len();
         self.net.blobs.push(NetBlob { name: name.to_owned(), blob, loss_weight: 0.0 });
-        self.needed.push(false);
+        self.needs_gradient.push(false);
         self.ids.insert(name.to_owned(), id);
         Ok(id)
     }
 
     fn propagate_bottoms(&self, param: &LayerParameter, bottoms: &[usize]) -> Result<Vec<bool>> {
         match param.propagate_down.len() {
-            0 => Ok(bottoms.iter().map(|&id| self.needed[id]).collect()),
+            0 => Ok(bottoms.iter().map(|&id| self.needs_gradient[id]).collect()),
             given if given == bottoms.len() => Ok(param.propagate_down.clone()),
             given => {
-                let why =
-                    format!("propagate_down has {given} entries for {} bottoms", bottoms.len());
+                let why = format!("propagate_down: {given} entries for {} bottoms", bottoms.len());
                 Err(Error::InvalidData(why))
             }
         }
     }
 
-    /// Sets the newest layer up: parameters, shapes, needs.
+    /// Sets up the newest layer: parameters, shapes, required gradients.
     fn set_up(&mut self, cx: &LayerContext<'_, D>, saved: &[BlobProto]) -> Result<()> {
-        let place = self.net.steps.len() - 1;
-        let step = &self.net.steps[place];
+        let index = self.net.nodes.len() - 1;
+        let node = &self.net.nodes[index];
         let share = |&id: &usize| self.net.blobs[id].blob.share();
-        let bottom: Vec<_> = step.bottoms.iter().map(share).collect();
-        self.net.steps[place].layer.setup(cx, &bottom)?;
-        let params = self.net.steps[place].layer.params_mut();
+        let bottom: Vec<_> = node.bottoms.iter().map(share).collect();
+        let layer = &mut self.net.nodes[index].layer;
+        layer.setup(cx, &bottom)?;
+        let params = layer.params_mut();
         if !saved.is_empty() {
             if saved.len() != params.len() {
-                let why = format!("has {} parameters, not {}", params.len(), saved.len());
+                let why = format!("{} `blobs` for {} parameters", saved.len(), params.len());
                 return Err(Error::InvalidData(why));
             }
             for (param, proto) in params.iter_mut().zip(saved) {
                 param.from_proto(proto, false)?;
             }
         }
-        self.net.reshape_layer(place)?;
-        self.add_params(place)?;
-        let step = &self.net.steps[place];
-        for (&id, &weight) in step.tops.iter().zip(&step.loss_weights) {
-            self.needed[id] = step.backward;
+        self.net.reshape_layer(index)?;
+        self.add_params(index)?;
+        let node = &self.net.nodes[index];
+        for (&id, &weight) in node.tops.iter().zip(&node.loss_weights) {
+            self.needs_gradient[id] = node.backward;
             self.net.blobs[id].loss_weight = weight;
         }
         Ok(())
     }
 
-    fn add_params(&mut self, place: usize) -> Result<()> {
-        let count = self.net.steps[place].layer.params().len();
-        let specs = self.net.steps[place].param.param.clone();
+    fn add_params(&mut self, layer: usize) -> Result<()> {
+        let node = &self.net.nodes[layer];
+        let count = node.layer.params().len();
+        let specs = node.param.param.clone();
         if specs.len() > count {
-            let why = format!("has {count} parameters, but {} `param` entries", specs.len());
+            let why = format!("{} `param` entries for {count} parameters", specs.len());
             return Err(Error::InvalidData(why));
         }
-        let learned = self.net.steps[place].layer.params_are_trainable();
+        let trainable = node.layer.params_are_trainable();
         for index in 0..count {
             let spec = match specs.get(index) {
                 Some(spec) => spec.clone(),
-                None if learned => ParamSpec::default(),
-                None => self.add_fixed_spec(place),
+                None if trainable => ParamSpec::default(),
+                None => self.add_fixed_spec(layer),
             };
-            if !learned && spec.lr_mult() != 0.0 {
-                let why = format!("parameter {index} is not learned: its lr_mult has to be 0");
+            let learns = spec.lr_mult() != 0.0;
+            if learns && !trainable {
+                let lr_mult = spec.lr_mult();
+                let why =
+                    format!("parameter {index} is not trainable: lr_mult {lr_mult} must be 0");
                 return Err(Error::InvalidData(why));
             }
-            let learns = spec.lr_mult() != 0.0;
-            let step = &mut self.net.steps[place];
-            step.propagate_params.push(learns);
-            step.backward |= learns;
-            self.add_param(place, index, &spec)?;
+            let node = &mut self.net.nodes[layer];
+            node.propagate_params.push(learns);
+            node.backward |= learns;
+            self.add_param(layer, index, &spec)?;
         }
         Ok(())
     }
 
-    /// Completes a layer's definition by a `param` entry of what is not learned.
-    fn add_fixed_spec(&mut self, place: usize) -> ParamSpec {
+    /// Adds a `param` entry with `lr_mult` 0, for a parameter that is not trainable, to the layer's
+    /// definition.
+    fn add_fixed_spec(&mut self, layer: usize) -> ParamSpec {
         let spec = ParamSpec { lr_mult: Some(0.0), ..ParamSpec::default() };
-        self.net.steps[place].param.param.push(spec.clone());
+        self.net.nodes[layer].param.param.push(spec.clone());
         spec
     }
 
-    fn add_param(&mut self, place: usize, index: usize, spec: &ParamSpec) -> Result<()> {
+    fn add_param(&mut self, layer: usize, index: usize, spec: &ParamSpec) -> Result<()> {
         let id = self.net.params.len();
         let owner = match spec.name() {
             "" => None,
@@ -335,7 +343,7 @@ impl<'a, T: Element, D: Device> Wiring<'a, T, D> {
             },
         };
         if let Some(owner) = owner {
-            self.share_param(place, index, owner, spec)?;
+            self.share_param(layer, index, owner, spec)?;
         } else {
             self.net.learnable.push(id);
         }
@@ -343,23 +351,23 @@ impl<'a, T: Element, D: Device> Wiring<'a, T, D> {
             "" => index.to_string(),
             name => name.to_owned(),
         };
-        let blob = self.net.steps[place].layer.params()[index].share();
+        let blob = self.net.nodes[layer].layer.params()[index].share();
         let (lr_mult, decay_mult) = (spec.lr_mult, spec.decay_mult);
-        self.net.params.push(Param { name, layer: place, index, owner, lr_mult, decay_mult, blob });
+        self.net.params.push(Param { name, layer, index, owner, lr_mult, decay_mult, blob });
         Ok(())
     }
 
-    /// Makes a parameter an alias of the one that first had its name.
+    /// Makes a parameter share the values and gradient of the first one with its name.
     fn share_param(
         &mut self,
-        place: usize,
+        layer: usize,
         index: usize,
         owner: usize,
         spec: &ParamSpec,
     ) -> Result<()> {
         let Self { net, .. } = self;
         let owner = &mut net.params[owner];
-        let ours = &mut net.steps[place].layer.params_mut()[index];
+        let ours = &mut net.nodes[layer].layer.params_mut()[index];
         let fits = match spec.share_mode() {
             DimCheckMode::Permissive => ours.count() == owner.blob.count(),
             DimCheckMode::Strict => *ours.shape() == *owner.blob.shape(),
@@ -367,11 +375,11 @@ impl<'a, T: Element, D: Device> Wiring<'a, T, D> {
         let name = spec.name();
         if !fits {
             let (ours, owners) = (ours.shape(), owner.blob.shape());
-            let why = format!("shared parameter `{name}` has shape {ours}, its owner {owners}");
+            let why = format!("shared parameter `{name}`: shape {ours}; its owner has {owners}");
             return Err(Error::Shape(why));
         }
-        agree("lr_mult", name, &mut owner.lr_mult, spec.lr_mult)?;
-        agree("decay_mult", name, &mut owner.decay_mult, spec.decay_mult)?;
+        merge_mult("lr_mult", name, &mut owner.lr_mult, spec.lr_mult)?;
+        merge_mult("decay_mult", name, &mut owner.decay_mult, spec.decay_mult)?;
         ours.share_data(&owner.blob)?;
         ours.share_diff(&owner.blob)
     }
@@ -385,16 +393,16 @@ impl<'a, T: Element, D: Device> Wiring<'a, T, D> {
         if self.builder.reuse_memory {
             self.net.reuse_memory()?;
         }
-        build_log::net(&self.net);
+        log_net(&self.net);
         Ok(self.net)
     }
 }
 
-/// A factor that several sharers give has to be the same; the first one given counts.
-fn agree(field: &str, name: &str, owners: &mut Option<f32>, given: Option<f32>) -> Result<()> {
+/// Sets the owner's factor if only the sharing parameter gives one; fails if both differ.
+fn merge_mult(field: &str, name: &str, owners: &mut Option<f32>, given: Option<f32>) -> Result<()> {
     match (*owners, given) {
         (Some(first), Some(given)) if first != given => {
-            let why = format!("shared parameter `{name}` has {field} {given}, its owner {first}");
+            let why = format!("shared parameter `{name}`: {field} {given}; its owner has {first}");
             Err(Error::InvalidData(why))
         }
         (None, Some(_)) => {
@@ -405,7 +413,7 @@ fn agree(field: &str, name: &str, owners: &mut Option<f32>, given: Option<f32>) 
     }
 }
 
-/// The weight of each top in the objective: those given, else 1 for the first of a loss.
+/// Returns the weight of each top in the objective; by default 1 for the first top of a loss.
 fn loss_weights<T: Element, D: Device>(
     param: &LayerParameter,
     layer: &dyn Layer<T, D>,
@@ -414,8 +422,6 @@ fn loss_weights<T: Element, D: Device>(
     match param.loss_weight.len() {
         0 => Ok((0..tops).map(|top| f32::from(layer.is_loss() && top == 0)).collect()),
         given if given == tops => Ok(param.loss_weight.clone()),
-        given => {
-            Err(Error::InvalidData(format!("loss_weight has {given} entries for {tops} tops")))
-        }
+        given => Err(Error::InvalidData(format!("loss_weight: {given} entries for {tops} tops"))),
     }
 }

@@ -1,14 +1,14 @@
-//! Which layers of a definition belong to a net in a given state.
+//! Filters the layers of a definition by phase, level and stage.
 
 use crate::{
     error::{Error, Result},
     proto::{LayerParameter, NetParameter, NetState, NetStateRule},
 };
 
-/// The definition without the layers that its include and exclude rules leave out of `state`.
+/// Returns the definition without the layers that include and exclude rules remove in `state`.
 ///
 /// # Errors
-/// [`Error::InvalidData`] for a layer that has rules of both kinds.
+/// [`Error::InvalidData`] for a layer with both include and exclude rules.
 #[doc(alias = "FilterNet")]
 pub fn filter_net(param: &NetParameter, state: &NetState) -> Result<NetParameter> {
     let mut filtered = NetParameter { layer: Vec::new(), ..param.clone() };
@@ -32,14 +32,14 @@ fn includes(layer: &LayerParameter, state: &NetState) -> Result<bool> {
     }
 }
 
-/// Whether a state meets a rule: its phase, a level between both bounds, all of `stage` and none
-/// of `not_stage`.
+/// Whether a state meets a rule: it has the phase, a level within both bounds, every `stage` and no
+/// `not_stage`.
 #[doc(alias = "StateMeetsRule")]
 pub fn state_meets_rule(state: &NetState, rule: &NetStateRule) -> bool {
     let has = |stage: &String| state.stage.contains(stage);
     rule.phase.is_none_or(|phase| phase == state.phase() as i32)
-        && rule.min_level.is_none_or(|least| state.level() >= least)
-        && rule.max_level.is_none_or(|most| state.level() <= most)
+        && rule.min_level.is_none_or(|min| state.level() >= min)
+        && rule.max_level.is_none_or(|max| state.level() <= max)
         && rule.stage.iter().all(has)
         && !rule.not_stage.iter().any(has)
 }

@@ -1,43 +1,37 @@
-//! Memory that intermediate results share, and how much a net takes.
+//! Memory reuse between intermediate results, and the memory use of a net.
 
-use super::Net;
+use super::graph::{LiveRange, Net};
 use crate::{blob::Blob, device::Device, element::Element, error::Result};
 
-/// Bytes that a net has allocated, on host and device together; what is shared counts once.
+/// Bytes that a net has allocated on host and device. Shared memory counts once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemoryUse {
     /// Values of the blobs between layers.
     pub activations: usize,
-    /// Their gradients.
+    /// Gradients of these blobs.
     pub gradients: usize,
-    /// Parameters.
+    /// Values of the parameters.
     pub params: usize,
-    /// Parameters' gradients.
+    /// Gradients of the parameters.
     pub param_gradients: usize,
 }
 
-/// Blobs that share storage because layers let them (in place, Split, Reshape …), from the first
-/// layer that writes them to the last that reads them.
-pub(super) struct LiveRange {
-    blobs: Vec<usize>,
-    first: usize,
-    last: usize,
-}
-
-/// Storage for one life at a time.
+/// Storage that live ranges use one after the other.
 struct StorageSlot {
+    /// Elements.
     count: usize,
-    /// The last layer that needs what is in it so far.
-    busy: usize,
-    lives: Vec<usize>,
+    /// The last layer of the live ranges assigned so far.
+    last: usize,
+    /// Indices of the live ranges.
+    live_ranges: Vec<usize>,
 }
 
 impl<T: Element, D: Device> Net<T, D> {
-    /// What the net has allocated so far. Allocation is lazy: what no pass has touched yet takes
-    /// nothing. What layers hold besides their parameters is not counted.
+    /// Returns the bytes allocated so far. Allocation is lazy, so blobs that no pass has accessed
+    /// count as 0. Memory of layers other than their parameters is not counted.
     ///
     /// # Errors
-    /// [`Error::Borrowed`](crate::Error::Borrowed) while a blob is written.
+    /// [`Error::Borrowed`](crate::Error::Borrowed) while a blob is borrowed mutably.
     pub fn memory_use(&self) -> Result<MemoryUse> {
         let blobs: Vec<_> = self.blobs.iter().map(|net_blob| &net_blob.blob).collect();
         let params: Vec<_> = self.params.iter().map(|param| param.blob()).collect();
@@ -46,72 +40,76 @@ impl<T: Element, D: Device> Net<T, D> {
         Ok(MemoryUse { activations, gradients, params, param_gradients })
     }
 
-    /// Makes this a net for inference only, whose intermediate results share storage.
+    /// Makes this net inference-only, and lets its intermediate results share storage.
     pub(super) fn reuse_memory(&mut self) -> Result<()> {
-        for step in &mut self.steps {
-            step.backward = false;
-            step.propagate_bottoms.fill(false);
-            step.propagate_params.fill(false);
+        for node in &mut self.nodes {
+            node.backward = false;
+            node.propagate_bottoms.fill(false);
+            node.propagate_params.fill(false);
         }
-        self.lives = Some(self.mortal_lives());
+        self.live_ranges = Some(self.reusable_ranges());
         self.share_memory()
     }
 
-    /// Gives intermediate results storage in which others live before and after them, if they are
-    /// to share any.
+    /// Assigns storage to the intermediate results so that those with disjoint live ranges share
+    /// it. Does nothing in a net that does not reuse memory.
     pub(super) fn share_memory(&mut self) -> Result<()> {
-        let Self { device, blobs, lives: Some(lives), .. } = self else { return Ok(()) };
-        let count = |life: &LiveRange| life.blobs.iter().map(|&id| blobs[id].blob.count()).max();
-        let counts: Vec<usize> = lives.iter().filter_map(count).collect();
-        for slot in slots(lives, &counts) {
+        let Self { device, blobs, live_ranges: Some(ranges), .. } = self else { return Ok(()) };
+        let count = |range: &LiveRange| range.blobs.iter().map(|&id| blobs[id].blob.count()).max();
+        let counts: Vec<usize> = ranges.iter().filter_map(count).collect();
+        for slot in assign_slots(ranges, &counts) {
             let storage = Blob::new(device, &[slot.count])?;
-            for &id in slot.lives.iter().flat_map(|&life| &lives[life].blobs) {
+            for &id in slot.live_ranges.iter().flat_map(|&range| &ranges[range].blobs) {
                 blobs[id].blob.use_storage_of(&storage)?;
             }
         }
         Ok(())
     }
 
-    /// The lives after which storage may be used again, by their beginnings. None is shared yet.
-    fn mortal_lives(&self) -> Vec<LiveRange> {
-        let mut lives: Vec<LiveRange> = Vec::new();
-        // Blobs that keep what is in them: what makes blobs out of nothing may do so once, and its
-        // user may write them.
-        let mut kept = self.outputs.clone();
-        for (place, step) in self.steps.iter().enumerate() {
-            for &id in step.bottoms.iter().chain(&step.tops) {
+    /// Returns the live ranges whose storage can be reused, in the order of their first layer. The
+    /// net must not reuse memory yet.
+    fn reusable_ranges(&self) -> Vec<LiveRange> {
+        let mut ranges: Vec<LiveRange> = Vec::new();
+        // Outputs and inputs keep their storage: the user writes inputs, and a layer without
+        // bottoms may fill its tops only once.
+        let mut excluded = self.outputs.clone();
+        for (index, node) in self.nodes.iter().enumerate() {
+            for &id in node.bottoms.iter().chain(&node.tops) {
                 let blob = &self.blobs[id].blob;
                 let shares = |&other: &usize| blob.shares_data_with(&self.blobs[other].blob);
-                let life = lives.iter().position(|life| life.blobs.iter().any(shares));
-                let life = life.unwrap_or_else(|| {
-                    lives.push(LiveRange { blobs: vec![], first: place, last: place });
-                    lives.len() - 1
+                let range = ranges.iter().position(|range| range.blobs.iter().any(shares));
+                let range = range.unwrap_or_else(|| {
+                    ranges.push(LiveRange { blobs: vec![], first: index, last: index });
+                    ranges.len() - 1
                 });
-                let life = &mut lives[life];
-                if !life.blobs.contains(&id) {
-                    life.blobs.push(id);
+                let range = &mut ranges[range];
+                if !range.blobs.contains(&id) {
+                    range.blobs.push(id);
                 }
-                life.last = place;
+                range.last = index;
             }
-            if step.bottoms.is_empty() {
-                kept.extend(&step.tops);
+            if node.bottoms.is_empty() {
+                excluded.extend(&node.tops);
             }
         }
-        // A handle that is not the net's is a layer's, which may rely on what is there.
+        // More handles than the net's blobs means that a layer has one and may rely on the
+        // contents.
         let handles =
-            |life: &LiveRange| life.blobs.first().map(|&id| self.blobs[id].blob.data_ref_count());
-        let mortal = |life: &LiveRange| !life.blobs.iter().any(|id| kept.contains(id));
-        lives.retain(|life| mortal(life) && handles(life) == Some(life.blobs.len()));
-        lives
+            |range: &LiveRange| range.blobs.first().map(|&id| self.blobs[id].blob.data_ref_count());
+        ranges.retain(|range| {
+            !range.blobs.iter().any(|id| excluded.contains(id))
+                && handles(range) == Some(range.blobs.len())
+        });
+        ranges
     }
 }
 
-/// Storage for all lives of so many elements: for each, in order, the smallest that is free and
-/// large enough, else the largest that is free, made larger, else new.
-fn slots(lives: &[LiveRange], counts: &[usize]) -> Vec<StorageSlot> {
+/// Assigns live ranges of `counts` elements to slots, in order: to the smallest free slot that is
+/// large enough; else to the largest free slot, which grows; else to a new slot.
+fn assign_slots(ranges: &[LiveRange], counts: &[usize]) -> Vec<StorageSlot> {
     let mut slots: Vec<StorageSlot> = Vec::new();
-    for (place, (life, &count)) in lives.iter().zip(counts).enumerate() {
-        let free = slots.iter_mut().filter(|slot| slot.busy < life.first);
+    for (index, (range, &count)) in ranges.iter().zip(counts).enumerate() {
+        let free = slots.iter_mut().filter(|slot| slot.last < range.first);
         let fit = |slot: &StorageSlot| match slot.count.checked_sub(count) {
             Some(spare) => (0, spare),
             None => (1, count - slot.count),
@@ -119,21 +117,21 @@ fn slots(lives: &[LiveRange], counts: &[usize]) -> Vec<StorageSlot> {
         match free.min_by_key(|slot| fit(slot)) {
             Some(slot) => {
                 slot.count = slot.count.max(count);
-                slot.busy = life.last;
-                slot.lives.push(place);
+                slot.last = range.last;
+                slot.live_ranges.push(index);
             }
-            None => slots.push(StorageSlot { count, busy: life.last, lives: vec![place] }),
+            None => slots.push(StorageSlot { count, last: range.last, live_ranges: vec![index] }),
         }
     }
     slots
 }
 
-/// Bytes behind data and diffs of blobs that may share.
+/// Returns the bytes allocated for the data and for the diffs of blobs, which may share storage.
 fn allocated<T: Element, D: Device>(blobs: &[&Blob<T, D>]) -> Result<[usize; 2]> {
     let mut sum = [0; 2];
-    for (place, blob) in blobs.iter().enumerate() {
+    for (index, blob) in blobs.iter().enumerate() {
         let bytes = blob.allocated_bytes()?;
-        let before = &blobs[..place];
+        let before = &blobs[..index];
         if !before.iter().any(|other| other.shares_data_with(blob)) {
             sum[0] += bytes[0];
         }
@@ -148,22 +146,20 @@ fn allocated<T: Element, D: Device>(blobs: &[&Blob<T, D>]) -> Result<[usize; 2]>
 mod tests {
     use super::*;
 
-    fn life(first: usize, last: usize) -> LiveRange {
-        LiveRange { blobs: Vec::new(), first, last }
-    }
-
     #[test]
-    fn a_slot_has_one_life_at_a_time_and_room_for_each() {
-        // A chain, a branch that lives on beside it, and what follows both.
-        let lives = [life(0, 1), life(1, 4), life(2, 3), life(3, 4), life(5, 6)];
+    fn slots_hold_disjoint_live_ranges_and_fit_the_largest() {
+        // A chain, a branch parallel to it, and a layer after both.
+        let ranges = [(0, 1), (1, 4), (2, 3), (3, 4), (5, 6)];
+        let ranges = ranges.map(|(first, last)| LiveRange { blobs: Vec::new(), first, last });
         let counts = [8, 6, 5, 9, 2];
-        let slots = slots(&lives, &counts);
+        let slots = assign_slots(&ranges, &counts);
         for slot in &slots {
-            let held: Vec<_> = slot.lives.iter().map(|&place| &lives[place]).collect();
-            assert!(held.windows(2).all(|pair| pair[0].last < pair[1].first));
-            assert_eq!(slot.lives.iter().map(|&place| counts[place]).max(), Some(slot.count));
+            let assigned: Vec<_> = slot.live_ranges.iter().map(|&index| &ranges[index]).collect();
+            assert!(assigned.windows(2).all(|pair| pair[0].last < pair[1].first));
+            let largest = slot.live_ranges.iter().map(|&index| counts[index]).max();
+            assert_eq!(largest, Some(slot.count));
         }
-        let held: Vec<_> = slots.iter().map(|slot| slot.lives.clone()).collect();
-        assert_eq!(held, [vec![0, 2], vec![1, 4], vec![3]]);
+        let assigned: Vec<_> = slots.iter().map(|slot| slot.live_ranges.clone()).collect();
+        assert_eq!(assigned, [vec![0, 2], vec![1, 4], vec![3]]);
     }
 }

@@ -1,57 +1,57 @@
-//! Split layers where a blob has several consumers.
+//! Inserts a Split layer after each blob that has several consumers.
 
 use crate::{
     error::{Error, Result},
     proto::{LayerParameter, NetParameter},
-    words::did_you_mean,
+    suggest::did_you_mean,
 };
 use std::collections::HashMap;
 
-/// A top: the layer's place, and its place among the layer's tops.
+/// A top: index of the layer, and index among the layer's tops.
 type Top = (usize, usize);
 
-/// Which tops a definition's bottoms mean, and how tops are used.
+/// The tops that the bottoms of a definition refer to, and the uses of each top.
 #[derive(Default)]
 struct BlobUses {
-    /// For each layer the source of each bottom.
+    /// For each layer, the source of each bottom.
     sources: Vec<Vec<Top>>,
-    uses: HashMap<Top, Uses>,
+    uses: HashMap<Top, TopUses>,
 }
 
-/// How a top is used.
+/// Uses of a top.
 #[derive(Default)]
-struct Uses {
+struct TopUses {
     /// Consumers, and one more if the top has a weight in the objective.
     count: usize,
     loss_weight: f32,
-    /// Splits handed out so far.
-    taken: usize,
+    /// Splits assigned to consumers so far.
+    assigned: usize,
 }
 
-/// The definition with a Split layer after each top that has several consumers, which then
-/// consume the splits. A top with a loss weight counts as consumed by the objective: its first
-/// split carries the weight.
+/// Returns the definition with a Split layer after each top that has several consumers, which then
+/// consume the splits. A top with a loss weight counts as consumed by the objective: the first
+/// split gets the weight.
 ///
 /// # Errors
-/// [`Error::InvalidData`] if a bottom is no layer's top.
+/// [`Error::InvalidData`] if a bottom is not the top of an earlier layer.
 #[doc(alias = "InsertSplits")]
 pub fn insert_splits(param: &NetParameter) -> Result<NetParameter> {
-    let BlobUses { sources, mut uses } = survey(param)?;
+    let BlobUses { sources, mut uses } = blob_uses(param)?;
     let mut split = NetParameter { layer: Vec::new(), ..param.clone() };
     for (i, layer) in param.layer.iter().enumerate() {
         let mut layer = layer.clone();
         for (bottom, source) in layer.bottom.iter_mut().zip(&sources[i]) {
             let Some(used) = uses.get_mut(source).filter(|used| used.count > 1) else { continue };
             let producer = param.layer[source.0].name();
-            *bottom = split_top(bottom, producer, source.1, used.taken);
-            used.taken += 1;
+            *bottom = split_top(bottom, producer, source.1, used.assigned);
+            used.assigned += 1;
         }
         let mut splits = Vec::new();
         for (j, top) in layer.top.iter().enumerate() {
             let Some(used) = uses.get_mut(&(i, j)).filter(|used| used.count > 1) else { continue };
             splits.push(split_layer(top, layer.name(), j, used));
             if used.loss_weight != 0.0 {
-                used.taken += 1;
+                used.assigned += 1;
             }
         }
         if splits.iter().any(|split| !split.loss_weight.is_empty()) {
@@ -63,25 +63,25 @@ pub fn insert_splits(param: &NetParameter) -> Result<NetParameter> {
     Ok(split)
 }
 
-fn survey(param: &NetParameter) -> Result<BlobUses> {
-    let mut last: HashMap<&str, Top> = HashMap::new();
+fn blob_uses(param: &NetParameter) -> Result<BlobUses> {
+    let mut last_top: HashMap<&str, Top> = HashMap::new();
     let BlobUses { mut sources, mut uses } = BlobUses::default();
     for (i, layer) in param.layer.iter().enumerate() {
-        let mut tops = Vec::with_capacity(layer.bottom.len());
+        let mut bottoms = Vec::with_capacity(layer.bottom.len());
         for (j, bottom) in layer.bottom.iter().enumerate() {
-            let source = last.get(bottom.as_str()).copied().ok_or_else(|| {
-                let unknown = unknown_bottom_error(bottom, j, last.keys().copied());
+            let source = last_top.get(bottom.as_str()).copied().ok_or_else(|| {
+                let unknown = unknown_bottom_error(bottom, j, last_top.keys().copied());
                 unknown.context(format!("layer `{}`", layer.name()))
             })?;
             uses.entry(source).or_default().count += 1;
-            tops.push(source);
+            bottoms.push(source);
         }
-        sources.push(tops);
+        sources.push(bottoms);
         for (j, top) in layer.top.iter().enumerate() {
-            last.insert(top, (i, j));
+            last_top.insert(top, (i, j));
         }
         for (top, &weight) in layer.top.iter().zip(&layer.loss_weight) {
-            let used = uses.entry(last[top.as_str()]).or_default();
+            let used = uses.entry(last_top[top.as_str()]).or_default();
             used.loss_weight = weight;
             used.count += usize::from(weight != 0.0);
         }
@@ -89,17 +89,17 @@ fn survey(param: &NetParameter) -> Result<BlobUses> {
     Ok(BlobUses { sources, uses })
 }
 
-/// A bottom that no layer before makes: of those known, one may be meant.
+/// Returns the error for a bottom that no earlier layer produces; suggests a similar known name.
 pub(super) fn unknown_bottom_error<'a>(
     bottom: &str,
     index: usize,
     known: impl IntoIterator<Item = &'a str>,
 ) -> Error {
-    let meant = did_you_mean(bottom, known);
-    Error::InvalidData(format!("unknown bottom blob `{bottom}`{meant} (bottom {index})"))
+    let suggestion = did_you_mean(bottom, known);
+    Error::InvalidData(format!("unknown bottom blob `{bottom}`{suggestion} (bottom {index})"))
 }
 
-fn split_layer(top: &str, producer: &str, index: usize, used: &Uses) -> LayerParameter {
+fn split_layer(top: &str, producer: &str, index: usize, used: &TopUses) -> LayerParameter {
     let mut loss_weight = Vec::new();
     if used.loss_weight != 0.0 {
         loss_weight.resize(used.count, 0.0);

@@ -1,11 +1,11 @@
-//! Parameters in and out of nets as tensors of files, by name.
+//! Copies parameters between nets and named tensors of files.
 //!
-//! Names are `<layer>.<index>`, as in `conv1.0`. The index is Caffe's own name for a blob of a
-//! layer: what it means differs from type to type (weights, or a running mean), so that `weight`
-//! and `bias` would fit only some. The dot is how others join a layer's name to a parameter's. It
-//! is the last one that counts: names of layers may have dots and slashes.
+//! The names are `<layer>.<index>`, such as `conv1.0`. Caffe identifies a layer's parameters by
+//! index only. Names such as `weight` and `bias` would be wrong for some layer types, for example
+//! for a running mean. The index follows the last dot, because layer names may contain dots and
+//! slashes.
 
-use super::Net;
+use super::graph::Net;
 use crate::{
     device::Device,
     element::Element,
@@ -15,80 +15,78 @@ use crate::{
 use std::collections::BTreeMap;
 
 impl<T: Element, D: Device> Net<T, D> {
-    /// A copy of all parameters of all layers, shared ones too, in the net's element type, under
-    /// the names `<layer>.<index>`.
+    /// Copies the parameters of all layers, including shared ones, to tensors of the net's element
+    /// type named `<layer>.<index>`.
     ///
     /// # Errors
     /// Those of the device.
     pub fn to_tensors(&self) -> Result<Vec<(String, Tensor)>> {
         let mut tensors = Vec::with_capacity(self.params.len());
-        for step in &self.steps {
-            for (index, param) in step.layer.params().iter().enumerate() {
-                tensors.push((name(step.param.name(), index), param.to_tensor()?));
+        for node in &self.nodes {
+            for (index, param) in node.layer.params().iter().enumerate() {
+                tensors.push((tensor_name(node.param.name(), index), param.to_tensor()?));
             }
         }
         Ok(tensors)
     }
 
-    /// Copies tensors with names `<layer>.<index>` to the parameters of the layers, rounded to the
-    /// net's element type. Layers of which there is no tensor stay as they are; tensors of layers
-    /// that the net does not have, or with names of another form, are passed over. Returns the
-    /// names of the layers copied, in the net's order.
+    /// Copies tensors named `<layer>.<index>` to the parameters of the layers, rounded to the net's
+    /// element type. Layers without a tensor are unchanged. Tensors of other layers, or with names
+    /// of another form, are ignored. Returns the names of the copied layers, in the net's order.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] if a layer has another number of parameters or a name comes twice,
-    /// [`Error::Shape`] if a parameter has another shape: each names layer and tensor, and nothing
-    /// has been changed. Those of the device.
+    /// [`Error::InvalidData`] if a layer has another number of parameters or a tensor is given
+    /// twice; [`Error::Shape`] if a parameter has another shape. Both name the layer and the
+    /// tensor, and leave the net unchanged. Those of the device.
     #[doc(alias = "CopyTrainedLayersFrom")]
     pub fn copy_tensors_from(&mut self, source: &[(String, Tensor)]) -> Result<Vec<String>> {
         let mut layers = BTreeMap::<usize, BTreeMap<usize, &Tensor>>::new();
         for (full, tensor) in source {
-            let Some((layer, index)) = parts(full) else { continue };
-            let Some(place) = self.place(layer) else { continue };
-            if layers.entry(place).or_default().insert(index, tensor).is_some() {
-                let twice = Error::InvalidData(format!("tensor `{full}`: it is given twice"));
-                return Err(self.at_layer(place, twice));
+            let Some((name, index)) = split_name(full) else { continue };
+            let Some(layer) = self.layer_index(name) else { continue };
+            if layers.entry(layer).or_default().insert(index, tensor).is_some() {
+                let twice = Error::InvalidData(format!("tensor `{full}`: given twice"));
+                return Err(self.in_layer(layer, twice));
             }
         }
-        for (&place, tensors) in &layers {
-            self.expect_tensors(place, tensors).map_err(|error| self.at_layer(place, error))?;
+        for (&layer, tensors) in &layers {
+            self.check_tensors(layer, tensors).map_err(|error| self.in_layer(layer, error))?;
         }
         let mut copied = Vec::new();
-        for (place, tensors) in layers {
-            let step = &mut self.steps[place];
-            let params = step.layer.params_mut().iter_mut();
+        for (layer, tensors) in layers {
+            let params = self.nodes[layer].layer.params_mut().iter_mut();
             let result = params
                 .zip(tensors.into_values())
                 .try_for_each(|(param, tensor)| param.from_tensor(tensor, false));
-            result.map_err(|error| self.at_layer(place, error))?;
-            copied.push(self.steps[place].param.name().to_owned());
+            result.map_err(|error| self.in_layer(layer, error))?;
+            copied.push(self.nodes[layer].param.name().to_owned());
         }
         Ok(copied)
     }
 
-    /// Fails unless there is a tensor of the right shape for each parameter of a layer, and no
-    /// other.
-    fn expect_tensors(&self, place: usize, tensors: &BTreeMap<usize, &Tensor>) -> Result<()> {
-        let step = &self.steps[place];
-        let (layer, params) = (step.param.name(), step.layer.params());
+    /// Fails unless each parameter of a layer has a tensor of its shape, and no tensor is left
+    /// over.
+    fn check_tensors(&self, layer: usize, tensors: &BTreeMap<usize, &Tensor>) -> Result<()> {
+        let node = &self.nodes[layer];
+        let (layer, params) = (node.param.name(), node.layer.params());
         let count = params.len();
         for (index, param) in params.iter().enumerate() {
-            let full = name(layer, index);
+            let full = tensor_name(layer, index);
             let Some(tensor) = tensors.get(&index) else {
-                let why = format!("tensor `{full}` is missing: the layer has {count} parameters");
+                let why = format!("missing tensor `{full}`: the layer has {count} parameters");
                 return Err(Error::InvalidData(why));
             };
             if tensor.shape() != param.shape() {
                 let (theirs, ours) = (tensor.shape(), param.shape());
-                let why = format!("tensor `{full}` has the shape {theirs}, the parameter {ours}");
+                let why = format!("tensor `{full}`: shape {theirs}; the parameter has {ours}");
                 return Err(Error::Shape(why));
             }
         }
         match tensors.keys().find(|&&index| index >= count) {
             Some(&index) => {
-                let full = name(layer, index);
+                let full = tensor_name(layer, index);
                 let why =
-                    format!("tensor `{full}` is one too many: the layer has {count} parameters");
+                    format!("unexpected tensor `{full}`: the layer has only {count} parameters");
                 Err(Error::InvalidData(why))
             }
             None => Ok(()),
@@ -96,13 +94,13 @@ impl<T: Element, D: Device> Net<T, D> {
     }
 }
 
-fn name(layer: &str, index: usize) -> String {
+fn tensor_name(layer: &str, index: usize) -> String {
     format!("{layer}.{index}")
 }
 
-/// Layer and index of a name that [`name`] could have made.
-fn parts(full: &str) -> Option<(&str, usize)> {
+/// Returns layer and index of a name made by [`tensor_name`]; `None` for any other name.
+fn split_name(full: &str) -> Option<(&str, usize)> {
     let (layer, index) = full.rsplit_once('.')?;
     let number = index.parse().ok()?;
-    (name(layer, number) == full).then_some((layer, number))
+    (tensor_name(layer, number) == full).then_some((layer, number))
 }

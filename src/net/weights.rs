@@ -1,6 +1,6 @@
-//! Parameters in and out of nets: trained layers by name, shared between nets, as messages.
+//! Copies parameters between nets and messages by layer name, and shares them between nets.
 
-use super::{Net, Param};
+use super::graph::{Net, Param};
 use crate::{
     blob::Blob,
     device::Device,
@@ -10,38 +10,36 @@ use crate::{
 };
 
 impl<T: Element, D: Device> Net<T, D> {
-    /// Copies the parameters of layers that have the same name in `source`; other layers stay as
-    /// they are, and so do parameters that share another's values and have none in `source`, be it
-    /// that their message is empty or that they are the last and have none. Returns the names of
-    /// the layers copied.
+    /// Copies the parameters of layers that have the same name in `source`. Other layers are
+    /// unchanged. A parameter that shares another's values may be missing in `source`: its message
+    /// is empty, or the list of messages ends before it. Returns the names of the copied layers.
     ///
-    /// [`proto::read_trained_net`](crate::proto::read_trained_net) reads files of any age.
+    /// [`proto::read_trained_net`](crate::proto::read_trained_net) reads files of any format.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] or [`Error::Shape`] if a layer's parameters are other in number or
-    /// shape: nothing has been changed. For messages that contradict themselves, too, and those of
-    /// the device; the layers before are then already copied.
+    /// [`Error::InvalidData`] or [`Error::Shape`] if the number or the shape of a layer's
+    /// parameters differs; the net is then unchanged. [`Error::InvalidData`] for a message with
+    /// contradictory fields, and errors of the device; earlier layers are then already copied.
     #[doc(alias = "CopyTrainedLayersFrom")]
     pub fn copy_trained_from(&mut self, source: &NetParameter) -> Result<Vec<String>> {
         if !source.layers.is_empty() {
-            let why =
-                "the weights are in an old format; upgrade them first (`proto::upgrade::net`)";
+            let why = "weights in an old format; upgrade them first with `proto::upgrade::net`";
             return Err(Error::InvalidData(why.into()));
         }
         for from in &source.layer {
-            let Some(place) = self.place(from.name()) else { continue };
-            let fits = self.expect_blobs(place, &from.blobs).map_err(renamed);
-            fits.map_err(|error| self.at_layer(place, error))?;
+            let Some(layer) = self.layer_index(from.name()) else { continue };
+            let checked = self.check_blobs(layer, &from.blobs).map_err(suggest_renaming);
+            checked.map_err(|error| self.in_layer(layer, error))?;
         }
         let mut copied = Vec::new();
         for from in &source.layer {
-            let Some(place) = self.place(from.name()) else { continue };
-            let params = self.steps[place].layer.params_mut().iter_mut();
+            let Some(layer) = self.layer_index(from.name()) else { continue };
+            let params = self.nodes[layer].layer.params_mut().iter_mut();
             let result = params
                 .zip(&from.blobs)
                 .filter(|(_, proto)| has_data(proto))
                 .try_for_each(|(param, proto)| param.from_proto(proto, false));
-            result.map_err(|error| self.at_layer(place, error))?;
+            result.map_err(|error| self.in_layer(layer, error))?;
             if !from.blobs.is_empty() {
                 copied.push(from.name().to_owned());
             }
@@ -49,26 +47,26 @@ impl<T: Element, D: Device> Net<T, D> {
         Ok(copied)
     }
 
-    /// Shares the values (not the gradients) of parameters with the layers that have the same
-    /// name in `source`: what one net learns, the other has.
+    /// Shares the values (not the gradients) of parameters with the layers of the same name in
+    /// `source`: an update of one net is visible in the other.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] or [`Error::Shape`] if a layer's parameters are other in number or
-    /// shape.
+    /// [`Error::InvalidData`] or [`Error::Shape`] if the number or the shape of a layer's
+    /// parameters differs.
     #[doc(alias = "ShareTrainedLayersWith")]
     pub fn share_trained_with(&mut self, source: &Self) -> Result<()> {
-        for from in &source.steps {
-            let Some(place) = self.place(from.param.name()) else { continue };
-            let params = self.steps[place].layer.params_mut();
-            let shared = expect_params(params.len(), from.layer.params().len())
+        for from in &source.nodes {
+            let Some(layer) = self.layer_index(from.param.name()) else { continue };
+            let params = self.nodes[layer].layer.params_mut();
+            let shared = check_count(params.len(), from.layer.params().len())
                 .and_then(|()| params.iter_mut().zip(from.layer.params()).try_for_each(share_data));
-            shared.map_err(|error| self.at_layer(place, error))?;
+            shared.map_err(|error| self.in_layer(layer, error))?;
         }
         self.refresh_params();
         Ok(())
     }
 
-    /// The net as a message, with the values of its parameters, and with their gradients if
+    /// Converts the net to a message with the values of its parameters, and their gradients if
     /// `diffs`.
     ///
     /// # Errors
@@ -76,17 +74,17 @@ impl<T: Element, D: Device> Net<T, D> {
     #[doc(alias = "ToProto")]
     pub fn to_proto(&self, diffs: bool) -> Result<NetParameter> {
         let mut net = NetParameter { name: Some(self.name.clone()), ..Default::default() };
-        for step in &self.steps {
-            let mut layer = step.param.clone();
-            let params = step.layer.params().iter();
+        for node in &self.nodes {
+            let mut layer = node.param.clone();
+            let params = node.layer.params().iter();
             layer.blobs = params.map(|param| param.to_proto(diffs)).collect::<Result<_>>()?;
             net.layer.push(layer);
         }
         Ok(net)
     }
 
-    /// Takes out of a message of this net the values of parameters that share another's: a file
-    /// then has them once, as Caffe's HDF5 files do. Gradients stay.
+    /// Removes the values of parameters that share another's from a message of this net. A file
+    /// then has shared values once, like Caffe's HDF5 files. Gradients are kept.
     pub fn strip_shared_params(&self, message: &mut NetParameter) {
         for param in self.params.iter().filter(|param| param.owner.is_some()) {
             let layer = message.layer.get_mut(param.layer);
@@ -96,16 +94,15 @@ impl<T: Element, D: Device> Net<T, D> {
         }
     }
 
-    /// As [`copy_trained_from`](Self::copy_trained_from), from a file that has to have some of
-    /// the net's layers.
+    /// Like [`copy_trained_from`](Self::copy_trained_from), but fails if no layer is copied.
     pub(crate) fn copy_some_from(&mut self, source: &NetParameter) -> Result<()> {
         let copied = self.copy_trained_from(source)?;
         let trained = source.layer.iter().filter(|layer| !layer.blobs.is_empty());
         self.check_copied(&copied, trained.map(|layer| layer.name()))
     }
 
-    /// Fails if there was something to copy and nothing was `copied`, from a file that has weights
-    /// of layers of these names.
+    /// Fails if no layer was copied to a net with learnable parameters. `found` are the names of
+    /// the layers with weights in the file.
     pub(crate) fn check_copied<'a>(
         &self,
         copied: &[String],
@@ -114,60 +111,57 @@ impl<T: Element, D: Device> Net<T, D> {
         if !copied.is_empty() || self.learnable.is_empty() {
             return Ok(());
         }
-        let ours = self.steps.iter().filter(|step| !step.layer.params().is_empty());
-        let ours = few(ours.map(|step| step.param.name()));
-        let why = "no layer of the net has trained weights in this file";
-        Err(Error::InvalidData(format!("{why}: it has {}, the net {ours}", few(found))))
+        let ours = self.nodes.iter().filter(|node| !node.layer.params().is_empty());
+        let ours = list_names(ours.map(|node| node.param.name()));
+        let found = list_names(found);
+        let why = "no layer name in common with this file";
+        Err(Error::InvalidData(format!("{why}: it has {found}; the net has {ours}")))
     }
 
-    /// Fails unless a layer's parameters can be copied from these messages.
-    fn expect_blobs(&self, place: usize, blobs: &[BlobProto]) -> Result<()> {
-        let params = self.steps[place].layer.params();
-        let shared = |index| {
-            let at = |param: &&Param<T, D>| (param.layer, param.index) == (place, index);
-            self.params.iter().find(at).is_some_and(|param| param.owner.is_some())
+    /// Fails unless the parameters of a layer can be copied from these messages.
+    fn check_blobs(&self, layer: usize, blobs: &[BlobProto]) -> Result<()> {
+        let params = self.nodes[layer].layer.params();
+        let is_shared = |index| {
+            let is_same = |param: &&Param<T, D>| (param.layer, param.index) == (layer, index);
+            self.params.iter().find(is_same).is_some_and(|param| param.owner.is_some())
         };
         for (index, param) in params.iter().enumerate() {
             match blobs.get(index) {
                 Some(proto) if has_data(proto) => {
-                    let expected = param.expect_shape(proto);
-                    expected.map_err(|error| error.context(format!("parameter {index}")))?;
+                    let checked = param.check_shape(proto);
+                    checked.map_err(|error| error.context(format!("parameter {index}")))?;
                 }
-                _ if shared(index) => {}
+                _ if is_shared(index) => {}
                 Some(_) if blobs.len() == params.len() => {
-                    let why = format!("the other net has no values for parameter {index}");
+                    let why = format!("parameter {index}: no values in the other net");
                     return Err(Error::InvalidData(why));
                 }
-                _ => expect_params(params.len(), blobs.len())?,
+                _ => check_count(params.len(), blobs.len())?,
             }
         }
-        if blobs.len() > params.len() { expect_params(params.len(), blobs.len()) } else { Ok(()) }
+        if blobs.len() > params.len() { check_count(params.len(), blobs.len()) } else { Ok(()) }
     }
 
-    /// Takes handles on the layers' parameters as they now are.
-    pub(super) fn refresh_params(&mut self) {
+    /// Replaces the net's handles to parameters by handles to the layers' current parameters.
+    fn refresh_params(&mut self) {
         for param in &mut self.params {
-            param.blob = self.steps[param.layer].layer.params()[param.index].share();
+            param.blob = self.nodes[param.layer].layer.params()[param.index].share();
         }
-    }
-
-    pub(super) fn place(&self, layer: &str) -> Option<usize> {
-        self.steps.iter().position(|step| step.param.name() == layer)
     }
 }
 
-/// What fine-tuning does about weights of another shape.
-fn renamed(error: Error) -> Error {
+/// Adds a remedy to a shape error: for fine-tuning, a layer with another shape is renamed.
+fn suggest_renaming(error: Error) -> Error {
     match error.root() {
         Error::Shape(_) => {
-            Error::Shape(format!("{error}; a layer of another name would be trained anew"))
+            Error::Shape(format!("{error}; rename the layer to train it from scratch"))
         }
         _ => error,
     }
 }
 
-/// The first of some names.
-fn few<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+/// Lists the first four names and the number of the rest.
+fn list_names<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let mut names = names.into_iter();
     let first: Vec<_> = names.by_ref().take(4).map(|name| format!("`{name}`")).collect();
     match (first.is_empty(), names.count()) {
@@ -181,9 +175,9 @@ fn has_data(proto: &BlobProto) -> bool {
     !proto.data.is_empty() || !proto.double_data.is_empty()
 }
 
-fn expect_params(ours: usize, theirs: usize) -> Result<()> {
+fn check_count(ours: usize, theirs: usize) -> Result<()> {
     if ours != theirs {
-        let why = format!("has {ours} parameters, the other net's layer has {theirs}");
+        let why = format!("{ours} parameters; the other net's layer has {theirs}");
         return Err(Error::InvalidData(why));
     }
     Ok(())
@@ -191,9 +185,8 @@ fn expect_params(ours: usize, theirs: usize) -> Result<()> {
 
 fn share_data<T: Element, D: Device>((ours, theirs): (&mut Blob<T, D>, &Blob<T, D>)) -> Result<()> {
     if *ours.shape() != *theirs.shape() {
-        let why =
-            format!("cannot share parameters of shapes {} and {}", ours.shape(), theirs.shape());
-        return Err(Error::Shape(why));
+        let (ours, theirs) = (ours.shape(), theirs.shape());
+        return Err(Error::Shape(format!("cannot share parameters of shapes {ours} and {theirs}")));
     }
     ours.share_data(theirs)
 }

@@ -1,12 +1,11 @@
-//! One axis of a shape, with what lies before and after it.
+//! One axis of a shape, with the products of the extents before and after it.
 
 use crate::{
-    error::{Error, Result},
+    error::{Error, Result, check_len},
     shape::Shape,
 };
 
-/// Operand viewed as `outer × extent × inner`, row-major: the axis a kernel works along, the
-/// product of the axes before it and that of the axes after it.
+/// A row-major operand seen as `outer × extent × inner` around the axis that a kernel works along.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Axis {
     /// Product of the extents before the axis.
@@ -18,7 +17,7 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// From its three extents.
+    /// Describes an axis by its three extents.
     ///
     /// # Errors
     /// [`Error::ShapeOverflow`] if their product overflows.
@@ -27,36 +26,88 @@ impl Axis {
         Ok(Self { outer, extent, inner })
     }
 
-    /// Axis `axis` of `shape`; negative ones count from the end.
+    /// Returns axis `axis` of `shape`. Negative axes count from the end.
     ///
     /// # Errors
-    /// [`Error::Axis`] if there is no such axis.
+    /// [`Error::Axis`] if the shape has no such axis.
     pub fn of(shape: &Shape, axis: isize) -> Result<Self> {
         let (outer, extent, inner) = shape.split_at_axis(axis)?;
         Ok(Self { outer, extent, inner })
     }
 
-    /// Elements in all: `outer · extent · inner`; of extents that [`new`](Self::new) refuses
-    /// `usize::MAX`, which no operand has.
+    /// Returns the number of elements, `outer · extent · inner`. For extents that
+    /// [`new`](Self::new) rejects, returns `usize::MAX`, which is the length of no operand.
     pub fn count(&self) -> usize {
         if self.fits() { self.outer * self.extent * self.inner } else { usize::MAX }
     }
 
-    /// Elements that remain once the axis is reduced away: `outer · inner`; `usize::MAX` as
-    /// [`count`](Self::count).
+    /// Returns the number of elements after reducing the axis, `outer · inner`. Returns
+    /// `usize::MAX` like [`count`](Self::count).
     pub fn reduced_count(&self) -> usize {
         if self.fits() { self.outer * self.inner } else { usize::MAX }
     }
 
-    /// Whether [`Shape::new`] would take the extents.
+    /// Returns whether [`Shape::new`] would accept the extents.
     fn fits(&self) -> bool {
-        let [outer, extent, inner] = [self.outer, self.extent, self.inner].map(|by| by.max(1));
+        let [outer, extent, inner] = [self.outer, self.extent, self.inner].map(|n| n.max(1));
         let product = outer.checked_mul(extent).and_then(|product| product.checked_mul(inner));
         product.is_some_and(|product| product <= isize::MAX as usize / 16)
     }
 
-    /// As [`Axis::new`] but fails on an axis of extent zero, along which there is nothing to
-    /// take a maximum of.
+    /// Fails unless all `operands` have the axis' count of elements.
+    pub(crate) fn check_counts(
+        &self,
+        op: &'static str,
+        operands: &[(&'static str, usize)],
+    ) -> Result<()> {
+        operands.iter().try_for_each(|&(name, len)| check_len(op, name, self.count(), len))
+    }
+
+    /// Fails unless all `operands` have the axis' extent.
+    pub(crate) fn check_extents(
+        &self,
+        op: &'static str,
+        operands: &[(&'static str, usize)],
+    ) -> Result<()> {
+        operands.iter().try_for_each(|&(name, len)| check_len(op, name, self.extent, len))
+    }
+
+    /// Fails unless the operands of `affine` have these lengths; `x` is `None` in place.
+    pub(crate) fn check_affine(
+        &self,
+        x: Option<usize>,
+        scale: usize,
+        shift: usize,
+        y: usize,
+    ) -> Result<()> {
+        check_len("affine", "x", self.count(), x.unwrap_or(self.count()))?;
+        self.check_extents("affine", &[("scale", scale), ("shift", shift)])?;
+        check_len("affine", "y", self.count(), y)
+    }
+
+    /// Fails unless the operands of `arg_max` have these lengths and there is a maximum.
+    pub(crate) fn check_arg_max(&self, x: usize, y: usize) -> Result<()> {
+        check_len("arg_max", "x", self.count(), x)?;
+        check_len("arg_max", "y", self.reduced_count(), y)?;
+        self.check_non_empty("arg_max")?;
+        if u32::try_from(self.extent).is_err() {
+            let why = format!("axis extent {} exceeds {}", self.extent, u32::MAX);
+            return Err(Error::invalid_input("arg_max", why));
+        }
+        Ok(())
+    }
+
+    /// Fails unless the operands of `moments` have these lengths and there is a mean.
+    pub(crate) fn check_moments(&self, x: usize, mean: usize, variance: usize) -> Result<()> {
+        check_len("moments", "x", self.count(), x)?;
+        self.check_extents("moments", &[("mean", mean), ("variance", variance)])?;
+        if self.extent != 0 && self.reduced_count() == 0 {
+            return Err(Error::invalid_input("moments", "no elements to average"));
+        }
+        Ok(())
+    }
+
+    /// Fails if the extent is zero, since there is then no maximum.
     pub(crate) fn check_non_empty(&self, op: &'static str) -> Result<()> {
         if self.extent == 0 && self.reduced_count() != 0 {
             return Err(Error::invalid_input(op, "the axis has no elements"));
@@ -70,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_new_refuses_counts_more_than_any_operand_has() {
+    fn extents_that_new_rejects_have_the_greatest_count() {
         for [outer, extent, inner] in
             [[1 << 32, 1 << 32, 1], [usize::MAX, 2, 0], [0, 1 << 40, 1 << 40], [1 << 60, 1, 1]]
         {

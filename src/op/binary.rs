@@ -1,170 +1,129 @@
 //! Functions of two elements.
 
 use super::{
+    Axis,
     elementary::{ElementaryFunctions, StdFunctions},
-    unary::pow,
+    unary::{pow, scalar_functions},
 };
-use crate::element::Element;
+use crate::{
+    element::Element,
+    error::{Result, check_len},
+};
 use num_traits::Float;
 
-/// A function of two elements, computed in the accumulator type `A`.
-///
-/// The `…Grad` functions are chain rules: `a` is the gradient of the result, `b` the value that
-/// their documentation names.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum Binary<A> {
-    /// `a + b`
-    Add,
-    /// `a − b`
-    Sub,
-    /// `a · b`
-    Mul,
-    /// `c · a · b`
-    MulScaled(A),
-    /// `a · b` where `b < 0`, else 0.
-    MulNegative,
-    /// `a / b`
-    Div,
-    /// `a / b`, but 0 where `b = 0`.
-    DivOrZero,
-    /// The greater; `b` if either is NaN.
-    Max,
-    /// The lesser; `b` if either is NaN.
-    Min,
-    /// 1 where `a > b`, else 0.
-    Greater,
-    /// 1 where `a ≥ b`, else 0.
-    GreaterEqual,
-    /// `a` where `a > 0`, else `a · b`.
-    Prelu,
-    /// 1 where `a > 0`, else `b`: the slope of [`Prelu`](Self::Prelu).
-    PreluSlope,
-    /// `a · sign b`; `b` is the input of `|x|`.
-    AbsGrad,
-    /// `a` where `b > 0`, else `slope · a`; `b` is ReLU's input, or its output if `slope ≥ 0`.
-    ReluGrad {
-        /// Slope left of zero.
-        slope: A,
-    },
-    /// `a` where `b > 0`, else `a · (b + alpha)`; `b` is ELU's output. If `alpha < 0`, `b` is its
-    /// input, and the latter is `a · alpha · eᵇ`.
-    EluGrad {
-        /// What the function falls to, negated.
-        alpha: A,
-    },
-    /// `a · b · (1 − b)`; `b` is the sigmoid's output.
-    SigmoidGrad,
-    /// `a · (1 − b²)`; `b` is the hyperbolic tangent's output.
-    TanhGrad,
-    /// `a · (1 − e⁻ᵇ)`; `b` is softplus' output.
-    SoftplusGrad,
-    /// `a · s · (1 + beta·b·(1 − s))` with `s = 1 / (1 + e^(−beta·b))`; `b` is Swish's input.
-    SwishGrad {
-        /// Factor of the exponent.
-        beta: A,
-    },
-    /// `a` where `low ≤ b ≤ high`, else 0; `b` is the input.
-    ClipGrad {
-        /// Least result.
-        low: A,
-        /// Greatest result.
-        high: A,
-    },
-    /// `a · factor · scale / (scale·b + shift)`; `b` is the input.
-    LnAffineGrad {
-        /// Factor of `b`.
-        scale: A,
-        /// What is added to that.
-        shift: A,
-        /// Factor of the logarithm.
-        factor: A,
-    },
-    /// `a · power · scale · (scale·b + shift)^(power − 1)`, but 0 if that begins with a factor of
-    /// 0; `b` is the input.
-    PowAffineGrad {
-        /// Factor of `b`.
-        scale: A,
-        /// What is added to that.
-        shift: A,
-        /// The exponent.
-        power: A,
-    },
-}
-
-impl<A: Element> Binary<A> {
-    /// The same function with its scalars in another type.
-    pub fn cast<B: Element>(self) -> Binary<B> {
-        let to = |scalar: A| B::from_f64(scalar.to_f64());
-        match self {
-            Self::Add => Binary::Add,
-            Self::Sub => Binary::Sub,
-            Self::Mul => Binary::Mul,
-            Self::MulScaled(c) => Binary::MulScaled(to(c)),
-            Self::MulNegative => Binary::MulNegative,
-            Self::Div => Binary::Div,
-            Self::DivOrZero => Binary::DivOrZero,
-            Self::Max => Binary::Max,
-            Self::Min => Binary::Min,
-            Self::Greater => Binary::Greater,
-            Self::GreaterEqual => Binary::GreaterEqual,
-            Self::Prelu => Binary::Prelu,
-            Self::PreluSlope => Binary::PreluSlope,
-            Self::AbsGrad => Binary::AbsGrad,
-            Self::ReluGrad { slope } => Binary::ReluGrad { slope: to(slope) },
-            Self::EluGrad { alpha } => Binary::EluGrad { alpha: to(alpha) },
-            Self::SigmoidGrad => Binary::SigmoidGrad,
-            Self::TanhGrad => Binary::TanhGrad,
-            Self::SoftplusGrad => Binary::SoftplusGrad,
-            Self::SwishGrad { beta } => Binary::SwishGrad { beta: to(beta) },
-            Self::ClipGrad { low, high } => Binary::ClipGrad { low: to(low), high: to(high) },
-            Self::LnAffineGrad { scale, shift, factor } => {
-                Binary::LnAffineGrad { scale: to(scale), shift: to(shift), factor: to(factor) }
-            }
-            Self::PowAffineGrad { scale, shift, power } => {
-                Binary::PowAffineGrad { scale: to(scale), shift: to(shift), power: to(power) }
-            }
-        }
+scalar_functions! {
+    /// A function of two elements, computed in the accumulator type `A`.
+    ///
+    /// The `…Grad` functions apply the chain rule: `a` is the gradient of the result, and `b` its
+    /// input or output, as documented.
+    Binary {
+        /// `a + b`
+        Add => "add",
+        /// `a − b`
+        Sub => "sub",
+        /// `a · b`
+        Mul => "mul",
+        /// `c · a · b`
+        MulScaled(c: A) => "mul_scaled",
+        /// `a · b` where `b < 0`, else 0.
+        MulNegative => "mul_negative",
+        /// `a / b`
+        Div => "div",
+        /// `a / b`, but 0 where `b = 0`.
+        DivOrZero => "div_or_zero",
+        /// `max(a, b)`; `b` if either is NaN.
+        Max => "max",
+        /// `min(a, b)`; `b` if either is NaN.
+        Min => "min",
+        /// 1 where `a > b`, else 0.
+        Greater => "greater",
+        /// 1 where `a ≥ b`, else 0.
+        GreaterEqual => "greater_equal",
+        /// `a` where `a > 0`, else `a · b`.
+        Prelu => "prelu",
+        /// 1 where `a > 0`, else `b`: the derivative of [`Prelu`](Self::Prelu).
+        PreluSlope => "prelu_slope",
+        /// `a · sign b`; `b` is the input of `|x|`.
+        AbsGrad => "abs_grad",
+        /// `a` where `b > 0`, else `slope · a`; `b` is ReLU's input, or its output if `slope ≥ 0`.
+        ReluGrad {
+            /// Slope left of zero.
+            slope: A,
+        } => "relu_grad",
+        /// `a` where `b > 0`, else `a · (b + alpha)`; `b` is ELU's output. If `alpha < 0`, `b` is
+        /// ELU's input, and the second case is `a · alpha · eᵇ`.
+        EluGrad {
+            /// Negative limit of the function at −∞.
+            alpha: A,
+        } => "elu_grad",
+        /// `a · b · (1 − b)`; `b` is the sigmoid's output.
+        SigmoidGrad => "sigmoid_grad",
+        /// `a · (1 − b²)`; `b` is the hyperbolic tangent's output.
+        TanhGrad => "tanh_grad",
+        /// `a · (1 − e⁻ᵇ)`; `b` is softplus' output.
+        SoftplusGrad => "softplus_grad",
+        /// `a · s · (1 + beta·b·(1 − s))` with `s = 1 / (1 + e^(−beta·b))`; `b` is Swish's input.
+        SwishGrad {
+            /// Factor of the exponent.
+            beta: A,
+        } => "swish_grad",
+        /// `a` where `low ≤ b ≤ high`, else 0; `b` is the input.
+        ClipGrad {
+            /// Lower bound.
+            low: A,
+            /// Upper bound.
+            high: A,
+        } => "clip_grad",
+        /// `a · factor · scale / (scale·b + shift)`; `b` is the input.
+        LnAffineGrad {
+            /// Factor of `b`.
+            scale: A,
+            /// Summand after scaling.
+            shift: A,
+            /// Factor of the logarithm.
+            factor: A,
+        } => "ln_affine_grad",
+        /// `a · power · scale · (scale·b + shift)^(power − 1)`, but 0 if `power · scale` is 0; `b`
+        /// is the input.
+        PowAffineGrad {
+            /// Factor of `b`.
+            scale: A,
+            /// Summand after scaling.
+            shift: A,
+            /// The exponent.
+            power: A,
+        } => "pow_affine_grad",
     }
 }
 
 impl<A: Float> Binary<A> {
-    /// Kernel name, as in device symbols.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Add => "add",
-            Self::Sub => "sub",
-            Self::Mul => "mul",
-            Self::MulScaled(_) => "mul_scaled",
-            Self::MulNegative => "mul_negative",
-            Self::Div => "div",
-            Self::DivOrZero => "div_or_zero",
-            Self::Max => "max",
-            Self::Min => "min",
-            Self::Greater => "greater",
-            Self::GreaterEqual => "greater_equal",
-            Self::Prelu => "prelu",
-            Self::PreluSlope => "prelu_slope",
-            Self::AbsGrad => "abs_grad",
-            Self::ReluGrad { .. } => "relu_grad",
-            Self::EluGrad { .. } => "elu_grad",
-            Self::SigmoidGrad => "sigmoid_grad",
-            Self::TanhGrad => "tanh_grad",
-            Self::SoftplusGrad => "softplus_grad",
-            Self::SwishGrad { .. } => "swish_grad",
-            Self::ClipGrad { .. } => "clip_grad",
-            Self::LnAffineGrad { .. } => "ln_affine_grad",
-            Self::PowAffineGrad { .. } => "pow_affine_grad",
-        }
+    /// Fails unless `b` and `y` are as long as `a`.
+    ///
+    /// # Errors
+    /// [`Error::Length`](crate::Error::Length) names the operand.
+    pub fn check(&self, a: usize, b: usize, y: usize) -> Result<()> {
+        check_len(self.name(), "b", a, b)?;
+        check_len(self.name(), "y", a, y)
     }
 
-    /// The function itself: what every device must agree with.
+    /// Fails unless operands of [`broadcast`](crate::kernel::Elementwise::broadcast) have these
+    /// lengths; `a` is `None` in place.
+    ///
+    /// # Errors
+    /// [`Error::Length`](crate::Error::Length) names the operand.
+    pub fn check_broadcast(&self, axis: &Axis, a: Option<usize>, b: usize, y: usize) -> Result<()> {
+        check_len(self.name(), "a", axis.count(), a.unwrap_or(axis.count()))?;
+        check_len(self.name(), "b", axis.extent, b)?;
+        check_len(self.name(), "y", axis.count(), y)
+    }
+
+    /// Evaluates the function. Every device must agree with this value.
     #[inline(always)]
     pub fn eval(&self, a: A, b: A) -> A {
         self.eval_with::<StdFunctions>(a, b)
     }
 
-    /// As [`eval`](Self::eval), by the elementary functions of `F`.
+    /// Like [`eval`](Self::eval), but with the elementary functions of `F`.
     #[inline(always)]
     pub(crate) fn eval_with<F: ElementaryFunctions<A>>(&self, a: A, b: A) -> A {
         let (zero, one) = (A::zero(), A::one());

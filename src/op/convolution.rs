@@ -8,9 +8,9 @@ use crate::{
 
 /// Convolution of `batch` images of `window.channels()` planes into `outputs` planes.
 ///
-/// Operands, row-major: images `x` of batch × channels × input…, filters `w` of outputs ×
-/// channels/groups × kernel…, biases of outputs, results `y` of batch × outputs × output….
-/// Output planes of group g see the input planes of group g only.
+/// Row-major operands: images `x` of batch × channels × input…, filters `w` of outputs ×
+/// channels/groups × kernel…, a bias of outputs elements, and outputs `y` of batch × outputs ×
+/// output…. Output planes of group g depend only on the input planes of group g.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Convolution {
     batch: usize,
@@ -38,48 +38,48 @@ impl Convolution {
         Ok(Self { batch, outputs, groups, window })
     }
 
-    /// Images.
+    /// Returns the number of images.
     pub fn batch(&self) -> usize {
         self.batch
     }
 
-    /// Output planes of one image.
+    /// Returns the output planes of one image.
     pub fn outputs(&self) -> usize {
         self.outputs
     }
 
-    /// Groups.
+    /// Returns the number of groups.
     pub fn groups(&self) -> usize {
         self.groups
     }
 
-    /// Windows over one whole image.
+    /// Returns the windows over one image.
     pub fn window(&self) -> &Window {
         &self.window
     }
 
-    /// Elements of `x`.
+    /// Returns the elements of `x`.
     pub fn input_len(&self) -> usize {
         self.batch * self.window.image_len()
     }
 
-    /// Elements of `w`.
+    /// Returns the elements of `w`.
     pub fn filter_len(&self) -> usize {
         self.outputs * (self.window.column_rows() / self.groups)
     }
 
-    /// Elements of `y`.
+    /// Returns the elements of `y`.
     pub fn output_len(&self) -> usize {
         self.batch * self.outputs * self.window.positions()
     }
 
-    /// Floating-point operations of one pass over the batch, or as many as can be counted.
+    /// Returns the floating-point operations of one pass over the batch; saturates.
     pub fn flops(&self) -> u64 {
-        let each = 2 * (self.window.column_rows() / self.groups) as u64;
-        each.saturating_mul(self.output_len() as u64)
+        let per_output = 2 * (self.window.column_rows() / self.groups) as u64;
+        per_output.saturating_mul(self.output_len() as u64)
     }
 
-    /// Fails unless operands of these lengths are `x` (or its gradient), `w` and `y`.
+    /// Fails unless `x`, `w` and `y`, or their gradients, have these lengths.
     ///
     /// # Errors
     /// [`Error::Length`] names the operand.

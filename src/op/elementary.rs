@@ -1,56 +1,51 @@
-//! Where functions of elements take the elementary ones from.
+//! Implementations of exp, ln, tanh and pow that [`Unary`](super::Unary) and
+//! [`Binary`](super::Binary) are evaluated with.
 
 use num_traits::Float;
 
-/// Elementary functions of `A`.
+/// Elementary functions of `A`, by default those of the standard library.
 ///
-/// Those of [`Library`] are what every device must agree with; a device may have faster ones.
-pub(crate) trait ElementaryFunctions<A> {
+/// The standard library defines the values that every device must agree with. Kernels may use
+/// faster implementations.
+pub(crate) trait ElementaryFunctions<A: Float> {
     /// `eˣ`
-    fn exp(x: A) -> A;
-    /// `eˣ − 1`
-    fn exp_m1(x: A) -> A;
-    /// `ln x`
-    fn ln(x: A) -> A;
-    /// `ln(1 + x)`
-    fn ln_1p(x: A) -> A;
-    /// `tanh x`
-    fn tanh(x: A) -> A;
-    /// `xᵖ`
-    fn powf(x: A, p: A) -> A;
-}
-
-/// The functions of the standard library.
-pub(crate) struct StdFunctions;
-
-impl<A: Float> ElementaryFunctions<A> for StdFunctions {
     #[inline(always)]
     fn exp(x: A) -> A {
         x.exp()
     }
 
+    /// `eˣ − 1`
     #[inline(always)]
     fn exp_m1(x: A) -> A {
         x.exp_m1()
     }
 
+    /// `ln x`
     #[inline(always)]
     fn ln(x: A) -> A {
         x.ln()
     }
 
+    /// `ln(1 + x)`
     #[inline(always)]
     fn ln_1p(x: A) -> A {
         x.ln_1p()
     }
 
+    /// `tanh x`
     #[inline(always)]
     fn tanh(x: A) -> A {
         x.tanh()
     }
 
+    /// `xᵖ`
     #[inline(always)]
     fn powf(x: A, p: A) -> A {
         x.powf(p)
     }
 }
+
+/// The functions of the standard library.
+pub(crate) struct StdFunctions;
+
+impl<A: Float> ElementaryFunctions<A> for StdFunctions {}

@@ -1,4 +1,4 @@
-//! Matrix products and matrix-vector products.
+//! Matrix-matrix and matrix-vector products.
 
 use crate::{
     element::Element,
@@ -17,8 +17,8 @@ pub enum Transpose {
 
 /// `C ← α·op(A)·op(B) + β·C`: row-major, `op(A)` is m×k, `op(B)` k×n and `C` m×n.
 ///
-/// As in the BLAS, β = 0 means that `C` is not read: NaN there does not spread. Likewise α = 0
-/// or k = 0 means that `A` and `B` are not read.
+/// As in BLAS, `C` is not read if β = 0, so a NaN in it does not spread. Likewise, `A` and `B` are
+/// not read if α = 0 or k = 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gemm<T: Element> {
     /// Rows of `op(A)` and of `C`.
@@ -33,7 +33,7 @@ pub struct Gemm<T: Element> {
     pub trans_b: Transpose,
     /// Factor of the product.
     pub alpha: T::Acc,
-    /// Factor of what `C` held.
+    /// Factor of the previous `C`.
     pub beta: T::Acc,
     /// Leading dimension of `A` as stored: elements from one row to the next.
     pub lda: usize,
@@ -44,12 +44,12 @@ pub struct Gemm<T: Element> {
 }
 
 impl<T: Element> Gemm<T> {
-    /// `C(m×n) ← A(m×k)·B(k×n)`, packed.
+    /// Describes `C(m×n) ← A(m×k)·B(k×n)`, without gaps between rows.
     pub fn new(m: usize, n: usize, k: usize) -> Self {
         Self::with_transpose(Transpose::No, Transpose::No, m, n, k)
     }
 
-    /// `C(m×n) ← op(A)·op(B)`, packed.
+    /// Describes `C(m×n) ← op(A)·op(B)`, without gaps between rows.
     pub fn with_transpose(
         trans_a: Transpose,
         trans_b: Transpose,
@@ -69,7 +69,7 @@ impl<T: Element> Gemm<T> {
         Self { alpha, ..self }
     }
 
-    /// Adds `beta` times what `C` held.
+    /// Adds `beta` times the previous `C`.
     #[must_use]
     pub fn beta(self, beta: T::Acc) -> Self {
         Self { beta, ..self }
@@ -81,22 +81,22 @@ impl<T: Element> Gemm<T> {
         self.beta(T::Acc::one())
     }
 
-    /// Operands that are parts of wider matrices.
+    /// Sets the leading dimensions, for operands that are parts of wider matrices.
     #[must_use]
     pub fn leading_dims(self, lda: usize, ldb: usize, ldc: usize) -> Self {
         Self { lda, ldb, ldc, ..self }
     }
 
-    /// Whether `C` is overwritten without being read, and densely: each element between its
-    /// first and last.
+    /// Returns whether `C` is not read, and every element from its first to its last is written.
     pub fn overwrites(&self) -> bool {
         self.beta.is_zero() && (self.ldc == self.n || self.m <= 1)
     }
 
-    /// Elements from the first to the last used of `A`, `B` and `C`.
+    /// Returns the elements from the first to the last used of `A`, `B` and `C`.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if a leading dimension is shorter than a row, or an extent overflows.
+    /// [`Error::InvalidInput`] if a leading dimension is shorter than a row, or an extent
+    /// overflows.
     pub fn spans(&self) -> Result<(usize, usize, usize)> {
         let stored = |trans, rows, columns| match trans {
             Transpose::No => (rows, columns),
@@ -109,10 +109,10 @@ impl<T: Element> Gemm<T> {
         ))
     }
 
-    /// Fails unless operands of these lengths hold all that is used.
+    /// Fails unless operands of these lengths hold all elements that are used.
     ///
     /// # Errors
-    /// [`Error::Length`] names the operand; [`Error::InvalidInput`] a leading dimension that is too
+    /// [`Error::Length`] names the operand; [`Error::InvalidInput`] if a leading dimension is too
     /// short.
     pub fn check(&self, a: usize, b: usize, c: usize) -> Result<()> {
         let (want_a, want_b, want_c) = self.spans()?;
@@ -121,7 +121,7 @@ impl<T: Element> Gemm<T> {
         check_min_len("gemm", "c", want_c, c)
     }
 
-    /// The product as `A` times a column, if that and the result are stored densely.
+    /// Returns the product as `op(A)` times a column, if `B` and `C` are contiguous columns.
     pub(crate) fn as_gemv(&self) -> Option<Gemv<T>> {
         let dense_b = self.trans_b == Transpose::Yes || self.ldb == 1 || self.k == 1;
         let dense_c = self.ldc == 1 || self.m == 1;
@@ -131,7 +131,7 @@ impl<T: Element> Gemm<T> {
         (self.n == 1 && dense_b && dense_c).then_some(Gemv { m, n, trans, alpha, beta, lda })
     }
 
-    /// The product as a row times `B`, that is `Bᵀ` times a column, if the row is stored densely.
+    /// Returns the product as `op(B)ᵀ` times a column, if `A` is a contiguous row.
     pub(crate) fn as_transposed_gemv(&self) -> Option<Gemv<T>> {
         let dense_a = self.trans_a == Transpose::No || self.lda == 1 || self.k == 1;
         let (m, n, trans) = match self.trans_b {
@@ -142,18 +142,18 @@ impl<T: Element> Gemm<T> {
         (self.m == 1 && dense_a).then_some(Gemv { m, n, trans, alpha, beta, lda })
     }
 
-    /// Floating-point operations: `2·m·n·k`, or as many as can be counted.
+    /// Returns the floating-point operations, `2·m·n·k`; saturates.
     pub fn flops(&self) -> u64 {
         [self.m, self.n, self.k].into_iter().fold(2, |flops, by| flops.saturating_mul(by as u64))
     }
 }
 
-/// `count` products of one shape, each operand a constant stride after the last.
+/// `count` GEMMs of one shape, whose operands are a constant stride apart.
 ///
-/// A stride of zero uses the same `A` or `B` for all; the `C`s may not overlap.
+/// With a stride of zero, all use the same `A` or `B`. The `C`s must not overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GemmBatch {
-    /// Number of products.
+    /// Number of GEMMs.
     pub count: usize,
     /// Elements from one `A` to the next.
     pub stride_a: usize,
@@ -164,11 +164,10 @@ pub struct GemmBatch {
 }
 
 impl GemmBatch {
-    /// Fails unless operands of these lengths hold `count` products of `op` without overlap
-    /// of the `C`s.
+    /// Fails unless operands of these lengths hold those of `count` GEMMs, and no two `C`s overlap.
     ///
     /// # Errors
-    /// As [`Gemm::check`].
+    /// Like [`Gemm::check`]; [`Error::InvalidInput`] if two `C`s overlap.
     pub fn check<T: Element>(&self, op: &Gemm<T>, a: usize, b: usize, c: usize) -> Result<()> {
         let Some(last) = self.count.checked_sub(1) else { return Ok(()) };
         let (span_a, span_b, span_c) = op.spans()?;
@@ -176,16 +175,13 @@ impl GemmBatch {
             let why = format!("stride_c {} overlaps matrices of {span_c} elements", self.stride_c);
             return Err(Error::invalid_input("gemm_batched", why));
         }
-        let whole = |stride: usize, span: usize| {
-            stride.checked_mul(last).and_then(|start| start.checked_add(span))
+        let check = |operand, stride: usize, span: usize, got| {
+            let want = stride.checked_mul(last).and_then(|start| start.checked_add(span));
+            check_min_len("gemm_batched", operand, want.unwrap_or(usize::MAX), got)
         };
-        let whole = |operand, stride, span, got| {
-            let want = whole(stride, span).unwrap_or(usize::MAX);
-            check_min_len("gemm_batched", operand, want, got)
-        };
-        whole("a", self.stride_a, span_a, a)?;
-        whole("b", self.stride_b, span_b, b)?;
-        whole("c", self.stride_c, span_c, c)
+        check("a", self.stride_a, span_a, a)?;
+        check("b", self.stride_b, span_b, b)?;
+        check("c", self.stride_c, span_c, c)
     }
 }
 
@@ -196,18 +192,18 @@ pub struct Gemv<T: Element> {
     pub m: usize,
     /// Columns of `A` as stored.
     pub n: usize,
-    /// Whether `op(A)` is `Aᵀ`: then `x` holds m elements and `y` n.
+    /// Whether `op(A)` is `Aᵀ`; if so, `x` has m elements and `y` n.
     pub trans: Transpose,
     /// Factor of the product.
     pub alpha: T::Acc,
-    /// Factor of what `y` held.
+    /// Factor of the previous `y`.
     pub beta: T::Acc,
     /// Leading dimension of `A`.
     pub lda: usize,
 }
 
 impl<T: Element> Gemv<T> {
-    /// `y ← op(A)·x`, packed.
+    /// Describes `y ← op(A)·x`, without gaps between rows of `A`.
     pub fn new(trans: Transpose, m: usize, n: usize) -> Self {
         Self { m, n, trans, alpha: T::Acc::one(), beta: T::Acc::zero(), lda: n }
     }
@@ -218,19 +214,19 @@ impl<T: Element> Gemv<T> {
         Self { alpha, ..self }
     }
 
-    /// Adds `beta` times what `y` held.
+    /// Adds `beta` times the previous `y`.
     #[must_use]
     pub fn beta(self, beta: T::Acc) -> Self {
         Self { beta, ..self }
     }
 
-    /// `A` is part of a wider matrix.
+    /// Sets the leading dimension, for an `A` that is part of a wider matrix.
     #[must_use]
     pub fn leading_dim(self, lda: usize) -> Self {
         Self { lda, ..self }
     }
 
-    /// Elements of `x` and of `y`.
+    /// Returns the elements of `x` and of `y`.
     pub fn lengths(&self) -> (usize, usize) {
         match self.trans {
             Transpose::No => (self.n, self.m),
@@ -238,11 +234,11 @@ impl<T: Element> Gemv<T> {
         }
     }
 
-    /// Fails unless `A` holds all that is used and `x` and `y` just what the shape says.
+    /// Fails unless `A` holds all elements that are used, and `x` and `y` have exactly the lengths
+    /// of the shape.
     ///
     /// # Errors
-    /// [`Error::Length`] names the operand; [`Error::InvalidInput`] a leading dimension that is too
-    /// short.
+    /// [`Error::Length`] names the operand; [`Error::InvalidInput`] if `lda` is too short.
     pub fn check(&self, a: usize, x: usize, y: usize) -> Result<()> {
         let (want_x, want_y) = self.lengths();
         check_min_len("gemv", "a", span("gemv", "lda", (self.m, self.n), self.lda)?, a)?;
@@ -251,7 +247,7 @@ impl<T: Element> Gemv<T> {
     }
 }
 
-/// Elements from the first to the last of a matrix with leading dimension `ld`.
+/// Returns the elements from the first to the last of a matrix with leading dimension `ld`.
 fn span(
     op: &'static str,
     name: &'static str,

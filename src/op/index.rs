@@ -1,4 +1,4 @@
-//! Moving elements about.
+//! Copies that move elements: blocks, rows by index, permutations and repetitions.
 
 use crate::{
     error::{Error, Result, check_len, check_min_len},
@@ -22,7 +22,7 @@ impl Copy2d {
     /// Fails unless operands of these lengths hold the block.
     ///
     /// # Errors
-    /// [`Error::Length`] names the operand; [`Error::InvalidInput`] a leading dimension that is too
+    /// [`Error::Length`] names the operand; [`Error::InvalidInput`] if a leading dimension is too
     /// short.
     pub fn check(&self, x: usize, y: usize) -> Result<()> {
         if self.rows == 0 || self.columns == 0 {
@@ -41,7 +41,7 @@ impl Copy2d {
     }
 }
 
-/// Rows picked out of, or added into, a table of `table × width` by `count` indices.
+/// Rows gathered from, or added to, a table of `table × width` by `count` indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowIndexing {
     /// Rows of the table.
@@ -53,7 +53,7 @@ pub struct RowIndexing {
 }
 
 impl RowIndexing {
-    /// Fails unless the operands have these lengths: the table, the indices and the picked rows.
+    /// Fails unless the table, the indices and the rows have these lengths.
     ///
     /// # Errors
     /// [`Error::Length`] names the operand; [`Error::ShapeOverflow`].
@@ -62,11 +62,11 @@ impl RowIndexing {
         op: &'static str,
         table: (&'static str, usize),
         indices: (&'static str, usize),
-        picked: (&'static str, usize),
+        rows: (&'static str, usize),
     ) -> Result<()> {
         check_len(op, table.0, Shape::new(&[self.table, self.width])?.count(), table.1)?;
         check_len(op, indices.0, self.count, indices.1)?;
-        check_len(op, picked.0, Shape::new(&[self.count, self.width])?.count(), picked.1)
+        check_len(op, rows.0, Shape::new(&[self.count, self.width])?.count(), rows.1)
     }
 }
 
@@ -81,34 +81,43 @@ impl Permute {
     /// Describes a permutation of `shape`.
     ///
     /// # Errors
-    /// [`Error::Shape`] unless `order` names each axis once.
+    /// [`Error::Shape`] unless `order` contains each axis once.
     pub fn new(shape: Shape, order: &[usize]) -> Result<Self> {
         let mut sorted = order.to_vec();
         sorted.sort_unstable();
         if !sorted.into_iter().eq(0..shape.len()) {
-            let why = format!("{order:?} does not name each axis of shape {shape} once");
+            let why = format!("{order:?} does not contain each axis of shape {shape} once");
             return Err(Error::Shape(why));
         }
         Ok(Self { shape, order: order.to_vec() })
     }
 
-    /// The source's shape.
+    /// Returns the shape of the source.
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// The order.
+    /// Returns the order of the axes.
     pub fn order(&self) -> &[usize] {
         &self.order
     }
 
-    /// Extents of the result.
+    /// Fails unless both operands have as many elements as the shape.
+    ///
+    /// # Errors
+    /// [`Error::Length`] names the operand.
+    pub fn check(&self, x: usize, y: usize) -> Result<()> {
+        check_len("permute", "x", self.shape.count(), x)?;
+        check_len("permute", "y", self.shape.count(), y)
+    }
+
+    /// Returns the extents of the result.
     pub fn output(&self) -> Vec<usize> {
         self.order.iter().map(|&axis| self.shape[axis]).collect()
     }
 }
 
-/// Repetition along one axis: `outer` runs of `inner` elements become `outer` times `tiles` runs.
+/// Repetition along one axis: each of `outer` runs of `inner` elements is repeated `tiles` times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tile {
     /// Product of the extents before the axis.

@@ -1,10 +1,10 @@
-//! Losses, and measures over class scores and labels.
+//! Losses, and accuracy over class scores and labels.
 
 use super::Axis;
 use crate::error::{Error, Result, check_len};
 use num_traits::Float;
 
-/// What a summed loss is divided by.
+/// Divisor of a summed loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LossNormalization {
     /// All labels, ignored ones too: `outer · inner`.
@@ -18,7 +18,7 @@ pub enum LossNormalization {
 }
 
 impl LossNormalization {
-    /// What the loss of `outer × inner` labels is divided by when `valid` are not ignored.
+    /// Returns the divisor for `outer × inner` labels, of which `valid` are not ignored.
     pub fn divisor(self, outer: usize, inner: usize, valid: usize) -> f64 {
         let divisor = match self {
             Self::Full => outer.saturating_mul(inner),
@@ -32,76 +32,96 @@ impl LossNormalization {
 
 /// `loss ← −Σ ln max(p[label], tiny) / n` over softmax probabilities `p`.
 ///
-/// `tiny` is the least positive normal `f32`, so that a probability of zero costs 87.3 rather
-/// than infinity. Labels, one for each position of `axis.outer × axis.inner`, are class numbers
-/// held in elements.
+/// `tiny` is the smallest positive normal `f32`, so a probability of zero costs 87.3 instead of
+/// infinity. There is one label for each position of `axis.outer × axis.inner`: a class index,
+/// stored as an element.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SoftmaxLoss {
-    /// The axis of the classes.
+    /// Axis of the classes.
     pub axis: Axis,
-    /// Label of positions that do not count.
+    /// Label of positions that are ignored.
     pub ignore: Option<i64>,
-    /// What `n` is.
+    /// Divisor `n`.
     pub normalization: LossNormalization,
 }
 
 impl SoftmaxLoss {
-    /// What the loss is divided by when `valid` labels are not ignored.
+    /// Returns the divisor if `valid` labels are not ignored.
     pub fn divisor(&self, valid: usize) -> f64 {
         self.normalization.divisor(self.axis.outer, self.axis.inner, valid)
+    }
+
+    /// Fails unless operands have these lengths.
+    ///
+    /// # Errors
+    /// [`Error::Length`] names the operand.
+    pub fn check(&self, op: &'static str, p: usize, label: usize) -> Result<()> {
+        check_len(op, "p", self.axis.count(), p)?;
+        check_len(op, "label", self.axis.reduced_count(), label)
     }
 }
 
 /// Share of the labels whose score is among the `top_k` greatest of its position.
 ///
-/// A score that equals the label's counts against it, as in Caffe; a score of NaN is never right,
-/// unlike Caffe's. Without any label that counts,
-/// the result is 0.
+/// As in Caffe, a score equal to the label's counts against the label. Unlike in Caffe, a label
+/// whose score is NaN is never correct. The result is 0 if all labels are ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accuracy {
-    /// The axis of the classes.
+    /// Axis of the classes.
     pub axis: Axis,
-    /// How many greatest scores count as right.
+    /// Number of greatest scores among which a label counts as correct.
     pub top_k: usize,
-    /// Label of positions that do not count.
+    /// Label of positions that are ignored.
     pub ignore: Option<i64>,
 }
 
-/// `loss ← Σ f(x, label) / n` over class scores or probabilities `x`. Labels are as in
+impl Accuracy {
+    /// Fails unless operands have these lengths.
+    ///
+    /// # Errors
+    /// [`Error::Length`] names the operand.
+    pub fn check(&self, op: &'static str, scores: usize, label: usize) -> Result<()> {
+        check_len(op, "scores", self.axis.count(), scores)?;
+        check_len(op, "label", self.axis.reduced_count(), label)
+    }
+}
+
+/// `loss ← Σ f(x, label) / n` over class scores or probabilities `x`, with labels as in
 /// [`SoftmaxLoss`].
 ///
-/// Where `f` is a logarithm, a matrix of `extent × extent` may weigh every class by the label's row:
-/// `−Σ m[label, k] · ln max(x[k], floor)`; without one it is the label's own logarithm.
+/// A logarithmic `f` may have a matrix `m` of `extent × extent`, which weights each class by the
+/// label's row: `−Σ m[label, k] · ln max(x[k], floor)`. Without it, only the label's class counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClassLoss {
-    /// The axis of the classes.
+    /// Axis of the classes.
     pub axis: Axis,
-    /// What `f` is.
+    /// Kind of `f`.
     pub form: ClassLossKind,
-    /// Label of positions that do not count.
+    /// Label of positions that are ignored.
     pub ignore: Option<i64>,
-    /// What `n` is.
+    /// Divisor `n`.
     pub normalization: LossNormalization,
 }
 
-/// A loss of the scores of all classes, one of which is right.
+/// A loss over the scores of all classes, one of which is correct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ClassLossKind {
     /// `−ln max(x[label], floor)` of probabilities.
     Log,
-    /// As [`Log`](Self::Log), but the gradient is that of the scores whose softmax `x` is.
+    /// Like [`Log`](Self::Log), but the gradient is that of the scores before softmax, where `x` is
+    /// their softmax.
     LogWithSoftmaxGradient,
     /// `max(0, 1 − x[label]) + Σ max(0, 1 + x[k])` over the other classes.
     Hinge,
-    /// As [`Hinge`](Self::Hinge), each term squared.
+    /// Like [`Hinge`](Self::Hinge), with each term squared.
     SquaredHinge,
 }
 
 impl ClassLoss {
-    /// Least probability whose logarithm is taken.
+    /// Lower bound of probabilities before the logarithm.
     pub const FLOOR: f64 = 1e-20;
 
-    /// Fails unless operands have these lengths, and only a logarithm has a matrix.
+    /// Fails unless operands have these lengths. Also fails if a hinge has a matrix.
     ///
     /// # Errors
     /// [`Error::Length`] names the operand; [`Error::InvalidInput`].
@@ -116,7 +136,7 @@ impl ClassLoss {
         check_len(op, "label", self.axis.reduced_count(), label)?;
         let Some(matrix) = matrix else { return Ok(()) };
         if matches!(self.form, ClassLossKind::Hinge | ClassLossKind::SquaredHinge) {
-            return Err(Error::invalid_input(op, "a hinge takes no matrix"));
+            return Err(Error::invalid_input(op, "a hinge loss takes no matrix"));
         }
         check_len(op, "matrix", self.axis.extent.saturating_mul(self.axis.extent), matrix)
     }
@@ -124,65 +144,65 @@ impl ClassLoss {
 
 /// `loss ← Σ f(x, t) / n` over `batch × each` elements and their targets.
 ///
-/// A target counts unless it is to be ignored; as in Caffe, its fraction is left out of account
-/// there, so that 0.7 is ignored where 0 is.
+/// Elements whose target is `ignore` do not count. As in Caffe, targets are truncated for this
+/// comparison, so 0.7 is ignored if 0 is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ElementwiseLoss<A> {
-    /// What `f` is.
+    /// Kind of `f`.
     pub form: ElementwiseLossKind<A>,
-    /// Items.
+    /// Number of items.
     pub batch: usize,
     /// Elements of an item.
     pub each: usize,
-    /// Target of elements that do not count.
+    /// Target of elements that are ignored.
     pub ignore: Option<i64>,
-    /// What `n` is.
+    /// Divisor `n`.
     pub normalization: LossNormalization,
 }
 
-/// A loss of one number against a target.
+/// A loss of one element and its target.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ElementwiseLossKind<A> {
     /// `(x − t)² / 2`
     Squared,
-    /// `ln(1 + eˣ) − t·x`: the cross entropy of the sigmoid of x.
+    /// `ln(1 + eˣ) − t·x`: the cross entropy of the sigmoid of `x`.
     SigmoidCrossEntropy,
-    /// `x / 2` if `⌊|t|⌋ ≠ 0`, else `max(0, margin − √x)² / 2`: x is the squared distance of a
-    /// pair that t says is alike.
+    /// `x / 2` if `⌊|t|⌋ ≠ 0`, which marks a similar pair, else `max(0, margin − √x)² / 2`. `x` is
+    /// the squared distance of the pair.
     Contrastive {
-        /// Distance from which pairs that are not alike cost nothing.
+        /// Distance from which dissimilar pairs cost nothing.
         margin: A,
     },
-    /// As [`Contrastive`](Self::Contrastive), with `max(0, margin − x) / 2` for the latter.
+    /// Like [`Contrastive`](Self::Contrastive), but `max(0, margin − x) / 2` for dissimilar pairs.
     ContrastiveLegacy {
-        /// Squared distance from which pairs that are not alike cost nothing.
+        /// Squared distance from which dissimilar pairs cost nothing.
         margin: A,
     },
 }
 
 impl<A: Float> ElementwiseLossKind<A> {
-    /// The loss itself: what every device must agree with.
+    /// Evaluates the loss. Every device must agree with this value.
     #[inline(always)]
     pub fn eval(&self, x: A, t: A) -> A {
         let (zero, one) = (A::zero(), A::one());
         let half = one / (one + one);
         match *self {
             Self::Squared => half * (x - t) * (x - t),
-            // The exponent is never positive: it cannot overflow.
+            // The exponent is not positive, so `exp` cannot overflow.
             Self::SigmoidCrossEntropy => x.max(zero) - x * t + (-x.abs()).exp().ln_1p(),
             Self::Contrastive { .. } | Self::ContrastiveLegacy { .. } if t.trunc() != zero => {
                 half * x
             }
             Self::Contrastive { margin } => {
-                let short = (margin - x.sqrt()).max(zero);
-                half * short * short
+                let deficit = (margin - x.sqrt()).max(zero);
+                half * deficit * deficit
             }
             Self::ContrastiveLegacy { margin } => half * (margin - x).max(zero),
         }
     }
 
-    /// Its derivative by x. That of [`Contrastive`](Self::Contrastive) has 1e-4 added to the
-    /// distance it divides by, as in Caffe.
+    /// Returns the derivative by `x`. As in Caffe, 1e-4 is added to the distance by which that of
+    /// [`Contrastive`](Self::Contrastive) divides.
     #[inline(always)]
     pub fn derivative(&self, x: A, t: A) -> A {
         let (zero, one) = (A::zero(), A::one());
@@ -212,7 +232,7 @@ impl<A> ElementwiseLoss<A> {
         check_len(op, "t", count, t)
     }
 
-    /// What the loss is divided by when `valid` targets are not ignored.
+    /// Returns the divisor if `valid` targets are not ignored.
     pub fn divisor(&self, valid: usize) -> f64 {
         self.normalization.divisor(self.batch, self.each, valid)
     }

@@ -1,11 +1,11 @@
-//! Local response normalisation.
+//! Local response normalization.
 
 use crate::{
-    error::{Error, Result},
+    error::{Error, Result, check_len},
     shape::Shape,
 };
 
-/// Which elements a response is normalised by.
+/// Elements over which squares are summed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LrnRegion {
@@ -15,16 +15,16 @@ pub enum LrnRegion {
     WithinChannel,
 }
 
-/// `y = x · s^(−β)` with `s = k + α/n · Σ x²` over a region of `n` elements about `x`.
+/// `y = x · s^(−β)` with `s = k + α/n · Σ x²` over a region of `n` elements around `x`.
 ///
-/// Operands are batch × channels × height × width. Across channels `n = size`; within a channel
-/// `n = size²` and, as in Caffe, `k` counts as 1. What the region lacks at the borders counts as
-/// zero. Source: Krizhevsky, Sutskever, Hinton 2012, section 3.3.
+/// Operands are batch × channels × height × width. Across channels, `n = size`. Within a channel,
+/// `n = size²` and, as in Caffe, `k` is taken to be 1. Elements beyond the borders count as zero.
+/// Source: Krizhevsky, Sutskever, Hinton 2012, section 3.3.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Lrn {
-    /// Which elements.
+    /// Region of the sum.
     pub region: LrnRegion,
-    /// Images.
+    /// Number of images.
     pub batch: usize,
     /// Channels of an image.
     pub channels: usize,
@@ -36,12 +36,12 @@ pub struct Lrn {
     pub alpha: f64,
     /// Exponent.
     pub beta: f64,
-    /// What is added to it.
+    /// Constant term of `s`.
     pub k: f64,
 }
 
 impl Lrn {
-    /// Elements of an operand, if they [can be counted](Self::check).
+    /// Returns the elements of an operand; saturates, in which case [`check`](Self::check) fails.
     pub fn count(&self) -> usize {
         let [height, width] = self.plane;
         [self.channels, height, width].into_iter().fold(self.batch, usize::saturating_mul)
@@ -53,9 +53,22 @@ impl Lrn {
     /// [`Error::InvalidInput`], [`Error::ShapeOverflow`].
     pub fn check(&self) -> Result<()> {
         if self.size.is_multiple_of(2) {
-            return Err(Error::invalid_input("lrn", format!("size {} is not odd", self.size)));
+            return Err(Error::invalid_input(
+                "lrn",
+                format!("size {} is even; it must be odd", self.size),
+            ));
         }
         Shape::new(&[self.batch, self.channels, self.plane[0], self.plane[1]])?;
         Ok(())
+    }
+
+    /// Fails like [`check`](Self::check), or if an operand of `op` has another length.
+    pub(crate) fn check_operands(
+        &self,
+        op: &'static str,
+        operands: &[(&'static str, usize)],
+    ) -> Result<()> {
+        self.check()?;
+        operands.iter().try_for_each(|&(name, len)| check_len(op, name, self.count(), len))
     }
 }

@@ -1,4 +1,4 @@
-//! One step of long short-term memory.
+//! One time step of long short-term memory.
 
 use crate::{
     error::{Result, check_len},
@@ -7,9 +7,9 @@ use crate::{
 
 /// One time step of `streams` independent sequences with `outputs` cells each.
 ///
-/// A stream has a row of `outputs` elements in the states `c` (cells) and `h` (hidden), a row of
-/// `4·outputs` in `gates`, and one element of `cont`, which is 0 where a sequence begins and
-/// otherwise 1. With x a row of gates, cut into four:
+/// Each stream has a row of `outputs` elements in the states `c` (cells) and `h` (hidden) and a row
+/// of `4·outputs` elements in `gates`. It has one element in `cont`: 0 where a sequence begins, and
+/// else 1. Let x₀ to x₃ be the quarters of a row of gates:
 ///
 /// ```text
 /// i = σ(x₀)   f = cont · σ(x₁)   o = σ(x₂)   g = tanh x₃
@@ -24,36 +24,36 @@ pub struct Lstm {
 }
 
 impl Lstm {
-    /// Describes a step.
+    /// Describes a time step.
     ///
     /// # Errors
-    /// [`Error::ShapeOverflow`](crate::Error::ShapeOverflow) if the gates are too many to count.
+    /// [`Error::ShapeOverflow`](crate::Error::ShapeOverflow) if there are too many gates to count.
     pub fn new(streams: usize, outputs: usize) -> Result<Self> {
         Shape::new(&[streams, 4, outputs])?;
         Ok(Self { streams, outputs })
     }
 
-    /// Independent sequences.
+    /// Returns the number of independent sequences.
     pub fn streams(&self) -> usize {
         self.streams
     }
 
-    /// Cells of each.
+    /// Returns the cells of each sequence.
     pub fn outputs(&self) -> usize {
         self.outputs
     }
 
-    /// Elements of the gates.
+    /// Returns the elements of the gates.
     pub fn gates(&self) -> usize {
         4 * self.state()
     }
 
-    /// Elements of a state.
+    /// Returns the elements of a state.
     pub fn state(&self) -> usize {
         self.streams * self.outputs
     }
 
-    /// Fails unless operands of these lengths are gates and states.
+    /// Fails unless gates and states have these lengths.
     ///
     /// # Errors
     /// [`Error::Length`](crate::Error::Length) names the operand.

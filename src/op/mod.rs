@@ -1,9 +1,8 @@
-//! What kernels compute, apart from where: shapes, scalars and scalar functions, one definition
-//! each.
+//! Kernel descriptors: the shapes, scalars and scalar functions of each kernel.
 //!
-//! Host kernels, device kernels and tests agree on these definitions. Every description checks
-//! operands with its `check`, which names the operand as the kernel's signature does; a backend
-//! calls it before it launches anything.
+//! Host kernels, device kernels and the conformance tests share these definitions. The `check` of
+//! a descriptor compares operand lengths with the shapes; its errors name the operand as in the
+//! kernel's signature. A backend calls it before it launches anything.
 
 mod axis;
 mod binary;

@@ -5,25 +5,25 @@ use crate::{
     shape::Shape,
 };
 
-/// How the number of windows is rounded.
+/// Rounding of the number of windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PoolRounding {
-    /// Up: the last window may hang over the edge. Caffe's default.
+    /// Up: the last window may extend beyond the input. Caffe's default.
     Ceil,
     /// Down, as convolution does.
     Floor,
 }
 
-/// Pooling of `planes` planes of `input` into planes of `output`; pairs are (height, width).
+/// Pooling of `planes` planes of `input` into planes of `output`. Pairs are (height, width).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pool2d {
-    /// Planes: batch · channels.
+    /// Number of planes: batch · channels.
     pub planes: usize,
     /// Extents of an input plane.
     pub input: [usize; 2],
     /// Extents of a window.
     pub kernel: [usize; 2],
-    /// Steps from one window to the next.
+    /// Elements from one window to the next.
     pub stride: [usize; 2],
     /// Padding on each side.
     pub pad: [usize; 2],
@@ -32,13 +32,15 @@ pub struct Pool2d {
 }
 
 impl Pool2d {
-    /// Describes a pooling as Caffe sizes it: `round((input + 2·pad − kernel) / stride) + 1`
-    /// windows, less the last where, with padding, it would start in the far padding. A kernel
-    /// that reaches past the padded input by less than a stride fits once if rounded up.
+    /// Describes a pooling with the number of windows that Caffe computes.
+    ///
+    /// There are `round((input + 2·pad − kernel) / stride) + 1` windows. With padding, the last is
+    /// dropped if it would start in the padding after the input. With [`PoolRounding::Ceil`], a
+    /// kernel larger than the padded input by less than a stride has one window.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if kernel or stride is zero, if padding reaches the kernel's extent, or if
-    /// no window fits; [`Error::ShapeOverflow`] if an operand is too large to count.
+    /// [`Error::InvalidInput`] if kernel or stride is zero, if padding is not smaller than the
+    /// kernel, or if no window fits; [`Error::ShapeOverflow`] if an operand is too large to count.
     pub fn new(
         planes: usize,
         input: [usize; 2],
@@ -58,26 +60,26 @@ impl Pool2d {
         Ok(Self { planes, input, kernel, stride, pad, rounding, output })
     }
 
-    /// Extents of an output plane.
+    /// Returns the extents of an output plane.
     pub fn output(&self) -> [usize; 2] {
         self.output
     }
 
-    /// Elements of the input.
+    /// Returns the elements of the input.
     pub fn input_len(&self) -> usize {
         self.input.into_iter().fold(self.planes, usize::saturating_mul)
     }
 
-    /// Elements of the output, and of the mask.
+    /// Returns the elements of the output, and of the mask.
     pub fn output_len(&self) -> usize {
         self.output.into_iter().fold(self.planes, usize::saturating_mul)
     }
 
-    /// Fails unless operands of these lengths are an input and an output, and the fields are still
-    /// those that [`new`](Self::new) was given, or others of as many windows.
+    /// Fails unless input and output have these lengths. Also fails if a field was changed such
+    /// that [`new`](Self::new) would fail or compute another number of windows.
     ///
     /// # Errors
-    /// [`Error::Length`] names the operand; those of [`new`](Self::new).
+    /// [`Error::Length`] names the operand; like [`new`](Self::new).
     pub fn check(
         &self,
         op: &'static str,
@@ -88,7 +90,7 @@ impl Pool2d {
         if Self::new(planes, from, kernel, stride, pad, rounding)? != *self {
             return Err(Error::invalid_input(
                 op,
-                format!("there are no {to:?} windows in {from:?}"),
+                format!("fields were changed: {to:?} windows do not match input {from:?}"),
             ));
         }
         check_len(op, input.0, self.input_len(), input.1)?;
@@ -96,30 +98,31 @@ impl Pool2d {
     }
 }
 
+/// Returns the number of windows along one axis.
 fn windows(
     (input, kernel, stride, pad): (usize, usize, usize, usize),
     padded: bool,
     rounding: PoolRounding,
 ) -> Result<usize> {
-    let bad = |why: &str| {
+    let error = |why: &str| {
         let geometry = format!("input {input}, kernel {kernel}, stride {stride}, pad {pad}");
         Error::invalid_input("pool", format!("{why}: {geometry}"))
     };
     if kernel == 0 || stride == 0 {
-        return Err(bad("kernel and stride must be positive"));
+        return Err(error("kernel and stride must be positive"));
     }
     if pad >= kernel {
-        return Err(bad("padding must be smaller than the kernel"));
+        return Err(error("padding must be smaller than the kernel"));
     }
-    let whole = pad.checked_mul(2).and_then(|both| both.checked_add(input));
-    let whole = whole.ok_or_else(|| bad("overflow"))?;
-    let steps = match (whole.checked_sub(kernel), rounding) {
+    let padded_input = pad.checked_mul(2).and_then(|both| both.checked_add(input));
+    let padded_input = padded_input.ok_or_else(|| error("overflow"))?;
+    let steps = match (padded_input.checked_sub(kernel), rounding) {
         (Some(slack), PoolRounding::Ceil) => slack.div_ceil(stride),
         (Some(slack), PoolRounding::Floor) => slack / stride,
-        (None, PoolRounding::Ceil) if input > 0 && kernel - whole < stride => 0,
-        (None, _) => return Err(bad("the kernel does not fit")),
+        (None, PoolRounding::Ceil) if input > 0 && kernel - padded_input < stride => 0,
+        (None, _) => return Err(error("kernel does not fit")),
     };
-    // Caffe drops a last window that would start past the input and the near padding.
+    // Caffe drops a last window that would start in the padding after the input.
     let outside = padded && steps.saturating_mul(stride) >= input + pad;
     Ok(steps + 1 - usize::from(outside))
 }

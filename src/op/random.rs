@@ -1,28 +1,27 @@
-//! Random numbers without hidden state: Philox4x32-10.
+//! Counter-based random numbers: Philox4x32-10.
 //!
-//! An element's number depends on the key and on the element's index alone, so a fill gives the
-//! same bits on every device, for any number of threads and in any order. Source: Salmon, Moraes,
-//! Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+//! The number of an element depends only on the key and the element's index. A fill is therefore
+//! bit-identical on every device, on any number of threads and in any order. Source: Salmon,
+//! Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 
 use rand_core::{Infallible, TryRng};
 
-/// Names one stream of random numbers.
+/// Key of one stream of random numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RngKey {
     /// The seed of the whole run.
     pub seed: u64,
-    /// Which of the run's streams: of a parameter, a layer, a pass.
+    /// Stream within the run, for example of a parameter, a layer or a pass.
     pub stream: u64,
 }
 
 impl RngKey {
-    /// The stream 0 of `seed`.
+    /// Returns the key of stream 0 of `seed`.
     pub fn new(seed: u64) -> Self {
         Self { seed, stream: 0 }
     }
 
-    /// The key of a part, told apart from other parts by `tag`: children of one key have
-    /// unrelated streams.
+    /// Returns a key derived from this one. Keys with different tags have unrelated streams.
     #[must_use]
     pub fn child(self, tag: u64) -> Self {
         let [a, b, c, d] = philox(
@@ -35,7 +34,7 @@ impl RngKey {
         }
     }
 
-    /// As [`child`](Self::child), by name.
+    /// Like [`child`](Self::child), with a name as the tag.
     #[must_use]
     pub fn named_child(self, name: &str) -> Self {
         // FNV-1a, 64 bits.
@@ -45,22 +44,22 @@ impl RngKey {
         self.child(hash)
     }
 
-    /// Four random words for counter `index` of this stream.
+    /// Returns the four random words at counter `index` of this stream.
     #[inline(always)]
     pub fn words(self, index: u64) -> [u32; 4] {
         philox([lo(index), hi(index), lo(self.stream), hi(self.stream)], key(self.seed))
     }
 
-    /// This stream as a sequential generator, for the `rand` crate's distributions and shuffles.
+    /// Returns a sequential generator of this stream, for the `rand` crate's distributions.
     pub fn rng(self) -> Philox {
         Philox { key: self, next: 0, words: [0; 4], left: 0 }
     }
 }
 
-/// Keeps derived keys apart from the streams themselves.
+/// Mixed into the seed when keys are derived, so that a key does not repeat words of the stream.
 const CHILD: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A sequential generator over an [`RngKey`]'s stream.
+/// A sequential generator of the stream of an [`RngKey`].
 #[derive(Clone, Debug)]
 pub struct Philox {
     key: RngKey,
@@ -107,7 +106,7 @@ fn key(seed: u64) -> [u32; 2] {
     [lo(seed), hi(seed)]
 }
 
-/// Ten rounds of the Philox4x32 bijection.
+/// Computes ten rounds of the Philox4x32 bijection.
 #[inline(always)]
 fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
     for round in 0..10 {
@@ -132,7 +131,7 @@ mod tests {
 
     /// Known answers of the Random123 distribution (`kat_vectors`, philox4x32 10).
     #[test]
-    fn known_answers() {
+    fn words_match_the_known_answers() {
         let zero = philox([0; 4], [0; 2]);
         assert_eq!(zero, [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
         let ones = philox([u32::MAX; 4], [u32::MAX; 2]);

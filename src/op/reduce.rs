@@ -1,19 +1,19 @@
-//! Functions of many elements.
+//! Reductions along an axis, and the `k` greatest elements.
 
 use super::Axis;
 use crate::error::{Error, Result, check_len};
 
-/// How many elements become one.
+/// Reduction of `n` elements to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reduce {
     /// `Σ xᵢ`
     Sum,
-    /// `Σ xᵢ / n`; NaN over nothing.
+    /// `Σ xᵢ / n`; NaN if `n = 0`.
     Mean,
-    /// The greatest; over nothing an error. NaN is ignored unless all are NaN.
+    /// The greatest element; an error if `n = 0`. NaN is ignored unless all are NaN.
     Max,
-    /// The least; over nothing an error. NaN is ignored unless all are NaN.
+    /// The least element; an error if `n = 0`. NaN is ignored unless all are NaN.
     Min,
     /// `Σ |xᵢ|`
     AbsSum,
@@ -22,7 +22,7 @@ pub enum Reduce {
 }
 
 impl Reduce {
-    /// Kernel name, as in device symbols.
+    /// Returns the kernel name, as in device symbols.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sum => "sum",
@@ -33,15 +33,28 @@ impl Reduce {
             Self::SumSq => "sum_sq",
         }
     }
+
+    /// Fails unless operands have these lengths. A maximum or minimum also needs an element.
+    ///
+    /// # Errors
+    /// [`Error::Length`] names the operand; [`Error::InvalidInput`].
+    pub fn check(self, axis: &Axis, x: usize, y: usize) -> Result<()> {
+        check_len(self.name(), "x", axis.count(), x)?;
+        check_len(self.name(), "y", axis.reduced_count(), y)?;
+        match self {
+            Self::Max | Self::Min => axis.check_non_empty(self.name()),
+            _ => Ok(()),
+        }
+    }
 }
 
-/// The `k` greatest along an axis, the greatest first; of equals that with the larger index. NaN
-/// is less than any number.
+/// The `k` greatest elements along an axis, in descending order. Of equal elements, the one with
+/// the larger index comes first. NaN is less than any number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TopK {
     /// The axis.
     pub axis: Axis,
-    /// How many.
+    /// Number of elements.
     pub k: usize,
 }
 
@@ -52,7 +65,7 @@ impl TopK {
     /// [`Error::Length`] names the operand; [`Error::InvalidInput`].
     pub fn check(&self, x: usize, values: usize, places: usize) -> Result<()> {
         if self.k > self.axis.extent {
-            let why = format!("the {} greatest of {}", self.k, self.axis.extent);
+            let why = format!("k = {} exceeds the axis extent {}", self.k, self.axis.extent);
             return Err(Error::invalid_input("top_k", why));
         }
         check_len("top_k", "x", self.axis.count(), x)?;

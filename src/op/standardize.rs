@@ -1,9 +1,10 @@
-//! Taking the mean off and dividing by the deviation.
+//! Standardization: subtraction of the mean and division by the deviation.
 
 use super::Axis;
+use crate::error::{Result, check_len};
 use num_traits::Float;
 
-/// Where ε keeps a deviation of zero from being divided by.
+/// Where ε is added, so that a deviation of zero is not a divisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EpsilonPlacement {
@@ -13,23 +14,23 @@ pub enum EpsilonPlacement {
     AddedToDeviation,
 }
 
-/// `y[o,e,i] = (x[o,e,i] − mean[e]) · rate[e]`, where the rate is the inverse of the deviation.
+/// `y[o,e,i] = (x[o,e,i] − mean[e]) · rate[e]`, where the rate is the inverse deviation.
 ///
-/// If mean and variance are those of `x` itself, its gradient is
-/// `dx = (dy − Σ dy / m − y · Σ dy·y / m) · rate` with sums over the `m` elements at `e`. Source:
+/// If `mean` and `variance` are those of `x`, the gradient is
+/// `dx = (dy − Σ dy / m − y · Σ dy·y / m) · rate`, with sums over the `m` elements at `e`. Source:
 /// Ioffe, Szegedy 2015, section 3.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Standardize {
-    /// The positions `e`.
+    /// Axis of the positions `e`.
     pub axis: Axis,
-    /// ε
+    /// ε of the deviation.
     pub epsilon: f64,
-    /// What it is added to.
+    /// Where ε is added.
     pub place: EpsilonPlacement,
 }
 
 impl Standardize {
-    /// What differences from the mean are multiplied by.
+    /// Returns the inverse deviation.
     #[inline(always)]
     pub fn rate<A: Float>(&self, variance: A, epsilon: A) -> A {
         let deviation = match self.place {
@@ -37,5 +38,34 @@ impl Standardize {
             EpsilonPlacement::AddedToDeviation => variance.sqrt() + epsilon,
         };
         A::one() / deviation
+    }
+
+    /// Fails unless operands have these lengths; `x` is `None` in place.
+    ///
+    /// # Errors
+    /// [`Error::Length`](crate::Error::Length) names the operand.
+    pub fn check(&self, x: Option<usize>, mean: usize, variance: usize, y: usize) -> Result<()> {
+        const OP: &str = "standardize";
+        check_len(OP, "x", self.axis.count(), x.unwrap_or(self.axis.count()))?;
+        self.axis.check_extents(OP, &[("mean", mean), ("variance", variance)])?;
+        check_len(OP, "y", self.axis.count(), y)
+    }
+
+    /// Fails unless operands of the gradient have these lengths; `dy` is `None` in place.
+    ///
+    /// # Errors
+    /// [`Error::Length`](crate::Error::Length) names the operand.
+    pub fn check_backward(
+        &self,
+        x: usize,
+        mean: usize,
+        variance: usize,
+        dy: Option<usize>,
+        dx: usize,
+    ) -> Result<()> {
+        const OP: &str = "standardize_backward";
+        let dy = dy.unwrap_or(self.axis.count());
+        self.axis.check_counts(OP, &[("dy", dy), ("x", x), ("dx", dx)])?;
+        self.axis.check_extents(OP, &[("mean", mean), ("variance", variance)])
     }
 }

@@ -4,166 +4,148 @@ use super::elementary::{ElementaryFunctions, StdFunctions};
 use crate::element::Element;
 use num_traits::Float;
 
-/// A function of one element, computed in the accumulator type `A`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum Unary<A> {
-    /// `|x|`
-    Abs,
-    /// `−x`
-    Neg,
-    /// `eˣ`
-    Exp,
-    /// `ln x`
-    Ln,
-    /// `x²`
-    Sqr,
-    /// `√x`
-    Sqrt,
-    /// `1 / x`
-    Recip,
-    /// `tanh x`
-    Tanh,
-    /// `1 / (1 + e⁻ˣ)`
-    Sigmoid,
-    /// `ln(1 + eˣ)`
-    Softplus,
-    /// −1, 0 or 1; 0 for NaN.
-    Sign,
-    /// 1 where the sign bit is set (of −0 too), else 0.
-    SignBit,
-    /// `xᵖ`
-    Pow(A),
-    /// `x + c`
-    AddScalar(A),
-    /// `c · x`
-    Scale(A),
-    /// 1 where `x > t`, else 0.
-    Threshold(A),
-    /// `max(x, 0) + slope · min(x, 0)`
-    Relu {
-        /// Slope left of zero.
-        slope: A,
-    },
-    /// `x` where `x > 0`, else `alpha · (eˣ − 1)`.
-    Elu {
-        /// What the function falls to, negated.
-        alpha: A,
-    },
-    /// `x / (1 + e^(−beta·x))`
-    Swish {
-        /// Factor of the exponent.
-        beta: A,
-    },
-    /// `min(max(x, low), high)`
-    Clip {
-        /// Least result.
-        low: A,
-        /// Greatest result.
-        high: A,
-    },
-    /// `e^(scale·x + shift)`
-    ExpAffine {
-        /// Factor of `x`.
-        scale: A,
-        /// What is added to that.
-        shift: A,
-    },
-    /// `factor · ln(scale·x + shift)`
-    LnAffine {
-        /// Factor of `x`.
-        scale: A,
-        /// What is added to that.
-        shift: A,
-        /// Factor of the logarithm.
-        factor: A,
-    },
-    /// `(scale·x + shift)^power`, by one product at most if the power is 0, 1 or 2.
-    PowAffine {
-        /// Factor of `x`.
-        scale: A,
-        /// What is added to that.
-        shift: A,
-        /// The exponent.
-        power: A,
-    },
-}
+/// Defines an enum of functions with scalars of type `A`, their kernel names and `cast`.
+macro_rules! scalar_functions {
+    (
+        $(#[$meta:meta])*
+        $function:ident {
+            $(
+                $(#[$doc:meta])*
+                $variant:ident
+                $(($value:ident: $value_type:ident))?
+                $({ $($(#[$field_doc:meta])* $field:ident: $field_type:ident),+ $(,)? })?
+                => $name:literal,
+            )+
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        #[non_exhaustive]
+        pub enum $function<A> {
+            $(
+                $(#[$doc])*
+                $variant $(($value_type))? $({ $($(#[$field_doc])* $field: $field_type),+ })?,
+            )+
+        }
 
-impl<A: Element> Unary<A> {
-    /// The same function with its scalars in another type.
-    pub fn cast<B: Element>(self) -> Unary<B> {
-        let to = |scalar: A| B::from_f64(scalar.to_f64());
-        match self {
-            Self::Abs => Unary::Abs,
-            Self::Neg => Unary::Neg,
-            Self::Exp => Unary::Exp,
-            Self::Ln => Unary::Ln,
-            Self::Sqr => Unary::Sqr,
-            Self::Sqrt => Unary::Sqrt,
-            Self::Recip => Unary::Recip,
-            Self::Tanh => Unary::Tanh,
-            Self::Sigmoid => Unary::Sigmoid,
-            Self::Softplus => Unary::Softplus,
-            Self::Sign => Unary::Sign,
-            Self::SignBit => Unary::SignBit,
-            Self::Pow(p) => Unary::Pow(to(p)),
-            Self::AddScalar(c) => Unary::AddScalar(to(c)),
-            Self::Scale(c) => Unary::Scale(to(c)),
-            Self::Threshold(t) => Unary::Threshold(to(t)),
-            Self::Relu { slope } => Unary::Relu { slope: to(slope) },
-            Self::Elu { alpha } => Unary::Elu { alpha: to(alpha) },
-            Self::Swish { beta } => Unary::Swish { beta: to(beta) },
-            Self::Clip { low, high } => Unary::Clip { low: to(low), high: to(high) },
-            Self::ExpAffine { scale, shift } => {
-                Unary::ExpAffine { scale: to(scale), shift: to(shift) }
-            }
-            Self::LnAffine { scale, shift, factor } => {
-                Unary::LnAffine { scale: to(scale), shift: to(shift), factor: to(factor) }
-            }
-            Self::PowAffine { scale, shift, power } => {
-                Unary::PowAffine { scale: to(scale), shift: to(shift), power: to(power) }
+        impl<A: Element> $function<A> {
+            /// Returns the same function with its scalars in another type.
+            pub fn cast<B: Element>(self) -> $function<B> {
+                match self {
+                    $(
+                        Self::$variant $(($value))? $({ $($field),+ })? => $function::$variant
+                            $((B::from_f64($value.to_f64())))?
+                            $({ $($field: B::from_f64($field.to_f64())),+ })?,
+                    )+
+                }
             }
         }
+
+        impl<A> $function<A> {
+            /// Returns the kernel name, as in device symbols.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(Self::$variant { .. } => $name,)+
+                }
+            }
+        }
+    };
+}
+pub(super) use scalar_functions;
+
+scalar_functions! {
+    /// A function of one element, computed in the accumulator type `A`.
+    Unary {
+        /// `|x|`
+        Abs => "abs",
+        /// `−x`
+        Neg => "neg",
+        /// `eˣ`
+        Exp => "exp",
+        /// `ln x`
+        Ln => "ln",
+        /// `x²`
+        Sqr => "sqr",
+        /// `√x`
+        Sqrt => "sqrt",
+        /// `1 / x`
+        Recip => "recip",
+        /// `tanh x`
+        Tanh => "tanh",
+        /// `1 / (1 + e⁻ˣ)`
+        Sigmoid => "sigmoid",
+        /// `ln(1 + eˣ)`
+        Softplus => "softplus",
+        /// −1, 0 or 1; 0 for NaN.
+        Sign => "sign",
+        /// 1 where the sign bit is set, as of −0, else 0.
+        SignBit => "sign_bit",
+        /// `xᵖ`
+        Pow(p: A) => "pow",
+        /// `x + c`
+        AddScalar(c: A) => "add_scalar",
+        /// `c · x`
+        Scale(c: A) => "scale",
+        /// 1 where `x > t`, else 0.
+        Threshold(t: A) => "threshold",
+        /// `max(x, 0) + slope · min(x, 0)`
+        Relu {
+            /// Slope left of zero.
+            slope: A,
+        } => "relu",
+        /// `x` where `x > 0`, else `alpha · (eˣ − 1)`.
+        Elu {
+            /// Negative limit of the function at −∞.
+            alpha: A,
+        } => "elu",
+        /// `x / (1 + e^(−beta·x))`
+        Swish {
+            /// Factor of the exponent.
+            beta: A,
+        } => "swish",
+        /// `min(max(x, low), high)`
+        Clip {
+            /// Lower bound.
+            low: A,
+            /// Upper bound.
+            high: A,
+        } => "clip",
+        /// `e^(scale·x + shift)`
+        ExpAffine {
+            /// Factor of `x`.
+            scale: A,
+            /// Summand after scaling.
+            shift: A,
+        } => "exp_affine",
+        /// `factor · ln(scale·x + shift)`
+        LnAffine {
+            /// Factor of `x`.
+            scale: A,
+            /// Summand after scaling.
+            shift: A,
+            /// Factor of the logarithm.
+            factor: A,
+        } => "ln_affine",
+        /// `(scale·x + shift)^power`, with at most one multiplication for a power of 0, 1 or 2.
+        PowAffine {
+            /// Factor of `x`.
+            scale: A,
+            /// Summand after scaling.
+            shift: A,
+            /// The exponent.
+            power: A,
+        } => "pow_affine",
     }
 }
 
 impl<A: Float> Unary<A> {
-    /// Kernel name, as in device symbols.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Abs => "abs",
-            Self::Neg => "neg",
-            Self::Exp => "exp",
-            Self::Ln => "ln",
-            Self::Sqr => "sqr",
-            Self::Sqrt => "sqrt",
-            Self::Recip => "recip",
-            Self::Tanh => "tanh",
-            Self::Sigmoid => "sigmoid",
-            Self::Softplus => "softplus",
-            Self::Sign => "sign",
-            Self::SignBit => "sign_bit",
-            Self::Pow(_) => "pow",
-            Self::AddScalar(_) => "add_scalar",
-            Self::Scale(_) => "scale",
-            Self::Threshold(_) => "threshold",
-            Self::Relu { .. } => "relu",
-            Self::Elu { .. } => "elu",
-            Self::Swish { .. } => "swish",
-            Self::Clip { .. } => "clip",
-            Self::ExpAffine { .. } => "exp_affine",
-            Self::LnAffine { .. } => "ln_affine",
-            Self::PowAffine { .. } => "pow_affine",
-        }
-    }
-
-    /// The function itself: what every device must agree with.
+    /// Evaluates the function. Every device must agree with this value.
     #[inline(always)]
     pub fn eval(&self, x: A) -> A {
         self.eval_with::<StdFunctions>(x)
     }
 
-    /// As [`eval`](Self::eval), by the elementary functions of `F`.
+    /// Like [`eval`](Self::eval), but with the elementary functions of `F`.
     #[inline(always)]
     pub(crate) fn eval_with<F: ElementaryFunctions<A>>(&self, x: A) -> A {
         let (zero, one) = (A::zero(), A::one());
@@ -177,7 +159,7 @@ impl<A: Float> Unary<A> {
             Self::Recip => one / x,
             Self::Tanh => F::tanh(x),
             Self::Sigmoid => one / (one + F::exp(-x)),
-            // Without overflow, and without loss where the exponential is small.
+            // The exponent is not positive, so `exp` cannot overflow; `ln_1p` is accurate near 0.
             Self::Softplus => x.max(zero) + F::ln_1p(F::exp(-x.abs())),
             Self::Sign if x > zero => one,
             Self::Sign if x < zero => -one,
@@ -204,7 +186,7 @@ impl<A: Float> Unary<A> {
     }
 }
 
-/// `xᵖ`, by one product at most if `p` is 0, 1 or 2.
+/// `xᵖ`, with at most one multiplication for a `p` of 0, 1 or 2.
 #[inline(always)]
 pub(super) fn pow<A: Float, F: ElementaryFunctions<A>>(x: A, p: A) -> A {
     let one = A::one();

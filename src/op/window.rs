@@ -5,53 +5,55 @@ use crate::{
     shape::Shape,
 };
 
-/// A window along one spatial axis; lengths in elements.
+/// One spatial axis of a window; lengths in elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpatialAxis {
     /// Extent of the input.
     pub input: usize,
     /// Taps of the kernel.
     pub kernel: usize,
-    /// Step from one window to the next.
+    /// Elements from one window to the next.
     pub stride: usize,
     /// Zeros before and after the input.
     pub pad: usize,
-    /// Step from one tap to the next.
+    /// Elements from one tap to the next.
     pub dilation: usize,
 }
 
 impl SpatialAxis {
-    /// Stride 1, no padding, no dilation.
+    /// Describes an axis with stride 1, without padding or dilation.
     pub fn new(input: usize, kernel: usize) -> Self {
         Self { input, kernel, stride: 1, pad: 0, dilation: 1 }
     }
 
-    /// Windows that fit: `⌊(input + 2·pad − (dilation·(kernel − 1) + 1)) / stride⌋ + 1`.
+    /// Returns the number of windows: `⌊(input + 2·pad − (dilation·(kernel − 1) + 1)) / stride⌋ +
+    /// 1`.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if kernel, stride or dilation is zero, if no window fits, or on overflow.
+    /// [`Error::InvalidInput`] if kernel, stride or dilation is zero, if no window fits, or on
+    /// overflow.
     pub fn output(&self) -> Result<usize> {
         let Self { input, kernel, stride, pad, dilation } = *self;
-        let bad = |why: &str| {
+        let error = |why: &str| {
             let taps = format!("kernel {kernel}, stride {stride}, pad {pad}, dilation {dilation}");
-            Error::invalid_input("window", format!("{why}: {input} elements, {taps}"))
+            Error::invalid_input("window", format!("{why}: input {input}, {taps}"))
         };
         if kernel == 0 || stride == 0 || dilation == 0 {
-            return Err(bad("kernel, stride and dilation must be positive"));
+            return Err(error("kernel, stride and dilation must be positive"));
         }
         let padded = pad.checked_mul(2).and_then(|pad| pad.checked_add(input));
-        let reach = dilation.checked_mul(kernel - 1).and_then(|reach| reach.checked_add(1));
-        let (Some(padded), Some(reach)) = (padded, reach) else { return Err(bad("overflow")) };
-        let slack = padded.checked_sub(reach).ok_or_else(|| bad("the kernel does not fit"))?;
+        let extent = dilation.checked_mul(kernel - 1).and_then(|last| last.checked_add(1));
+        let (Some(padded), Some(extent)) = (padded, extent) else { return Err(error("overflow")) };
+        let slack = padded.checked_sub(extent).ok_or_else(|| error("kernel does not fit"))?;
         Ok(slack / stride + 1)
     }
 
-    /// The input whose windows number as many as this one has elements: of extent
+    /// Returns the axis of a transposed convolution, which has `input` windows. Its input extent is
     /// `stride·(input − 1) + dilation·(kernel − 1) + 1 − 2·pad`.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if kernel, stride or dilation is zero, if there is no such input, or on
-    /// overflow.
+    /// [`Error::InvalidInput`] if kernel, stride or dilation is zero, if that extent is negative,
+    /// or on overflow.
     pub fn transposed(&self) -> Result<Self> {
         let Self { input, kernel, stride, pad, dilation } = *self;
         let steps = |count: usize, step: usize| count.checked_sub(1)?.checked_mul(step);
@@ -59,18 +61,18 @@ impl SpatialAxis {
             let padded = steps(input, stride)?.checked_add(steps(kernel, dilation)?)?;
             padded.checked_add(1)?.checked_sub(pad.checked_mul(2)?)
         };
-        let none = || {
+        let error = || {
             let taps = format!("kernel {kernel}, stride {stride}, pad {pad}, dilation {dilation}");
             Error::invalid_input("window", format!("no input has {input} windows: {taps}"))
         };
-        let transposed = Self { input: enlarged().ok_or_else(none)?, ..*self };
-        if transposed.output()? == input { Ok(transposed) } else { Err(none()) }
+        let transposed = Self { input: enlarged().ok_or_else(error)?, ..*self };
+        if transposed.output()? == input { Ok(transposed) } else { Err(error()) }
     }
 }
 
 /// Windows over an image of `channels × input…`, in any number of spatial axes.
 ///
-/// The *columns* of an image are the matrix of `channels · ∏kernel` rows (channel outermost,
+/// The im2col matrix of an image, its *columns*, has `channels · ∏kernel` rows (channel outermost,
 /// then the taps in row-major order) and `∏output` columns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Window {
@@ -80,73 +82,73 @@ pub struct Window {
 }
 
 impl Window {
-    /// Windows over `channels` planes along `axes`.
+    /// Describes windows over `channels` planes along `axes`.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] as [`Extent::output`]; [`Error::ShapeOverflow`] if image or columns are
-    /// too large to count.
+    /// Like [`SpatialAxis::output`]; [`Error::ShapeOverflow`] if image or columns are too large to
+    /// count.
     pub fn new(channels: usize, axes: &[SpatialAxis]) -> Result<Self> {
         let output = axes.iter().map(SpatialAxis::output).collect::<Result<Vec<_>>>()?;
         let kernel: Vec<_> = axes.iter().map(|axis| axis.kernel).collect();
         let (taps, positions) = (Shape::new(&kernel)?.count(), Shape::new(&output)?.count());
-        // Taps times positions have to be countable of no channels as well.
+        // Checked even if there are no channels, since kernels compute taps times positions.
         Shape::new(&[channels, taps, positions])?;
         let image: Vec<_> = [channels].into_iter().chain(axes.iter().map(|a| a.input)).collect();
         Shape::new(&image)?;
         Ok(Self { channels, axes: axes.to_vec(), output })
     }
 
-    /// Channels of the image.
+    /// Returns the channels of the image.
     pub fn channels(&self) -> usize {
         self.channels
     }
 
-    /// The spatial axes.
+    /// Returns the spatial axes.
     pub fn axes(&self) -> &[SpatialAxis] {
         &self.axes
     }
 
-    /// Windows along each spatial axis.
+    /// Returns the number of windows along each spatial axis.
     pub fn output(&self) -> &[usize] {
         &self.output
     }
 
-    /// Taps of one channel: `∏kernel`.
+    /// Returns the taps of one channel: `∏kernel`.
     pub fn taps(&self) -> usize {
         self.axes.iter().map(|axis| axis.kernel).product()
     }
 
-    /// Rows of the columns: `channels · ∏kernel`.
+    /// Returns the rows of the im2col matrix: `channels · ∏kernel`.
     pub fn column_rows(&self) -> usize {
         self.channels * self.taps()
     }
 
-    /// Windows in all: `∏output`.
+    /// Returns the number of windows: `∏output`.
     pub fn positions(&self) -> usize {
         self.output.iter().product()
     }
 
-    /// Elements of one channel of the image: `∏input`.
+    /// Returns the elements of one channel of the image: `∏input`.
     pub fn plane_len(&self) -> usize {
         self.axes.iter().map(|axis| axis.input).product()
     }
 
-    /// Elements of the image.
+    /// Returns the elements of the image.
     pub fn image_len(&self) -> usize {
         self.channels * self.plane_len()
     }
 
-    /// Elements of the columns.
+    /// Returns the elements of the im2col matrix.
     pub fn columns_len(&self) -> usize {
         self.column_rows() * self.positions()
     }
 
-    /// Whether the columns are the image itself: 1-tap kernels, stride 1, no padding.
+    /// Returns whether the im2col matrix is the image itself: 1-tap kernels, stride 1, no padding.
     pub fn is_identity(&self) -> bool {
         self.axes.iter().all(|axis| axis.kernel == 1 && axis.stride == 1 && axis.pad == 0)
     }
 
-    /// Fails unless operands of these lengths are the image and its columns.
+    /// Fails unless image and columns have these lengths.
     ///
     /// # Errors
     /// [`Error::Length`] names the operand.
@@ -166,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn transposed_extents_have_as_many_windows() {
+    fn a_transposed_axis_has_one_window_per_input_element() {
         for (input, kernel, stride, pad, dilation) in
             [(1, 1, 1, 0, 1), (4, 3, 2, 1, 1), (5, 2, 3, 0, 4), (7, 4, 4, 1, 2), (3, 1, 5, 0, 1)]
         {
@@ -179,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn transposed_extents_that_there_are_not() {
+    fn an_axis_without_a_transposed_axis_is_an_error() {
         let axis = SpatialAxis { input: 3, kernel: 2, stride: 1, pad: 2, dilation: 1 };
         let bad = [
             SpatialAxis { pad: 3, ..axis },

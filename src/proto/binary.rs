@@ -2,63 +2,67 @@
 
 use std::{
     fs::{self, File},
-    io::{self, Cursor},
+    io::Cursor,
     path::Path,
 };
 
-use prost::{Message, Name, bytes::Buf};
+use prost::{Message, Name};
 
 use super::{
-    splice::{SplicedReader, Splices},
-    atomic_fs,
-    scan::{self, Fields, UnknownFieldAction},
+    scan::{FieldsByPath, UnknownFieldAction, scan},
     schema::Schema,
+    splice::Splices,
     wire::{ReadSeek, WireError},
 };
-use crate::error::{Error, Result};
+use crate::{
+    atomic_fs,
+    error::{Error, Result},
+};
 
-/// The most bytes that protobuf allows a message, and that Caffe reads.
+/// Longest message, in bytes, that protobuf allows and Caffe reads.
 const MAX_MESSAGE_LEN: usize = i32::MAX as usize;
 
 /// Reads a message from its binary form; `file` names it in errors.
 ///
-/// What protobuf's C++ library reads is read, with the same values: a known number in another wire
-/// type counts as unknown, and a zero byte or the end of a group in place of a field ends the
-/// message, which the log is told. Unknown fields are dropped; [`Unknown`](super::Unknown) keeps
-/// them.
+/// Returns the values that protobuf's C++ library reads. A field with a known number but another
+/// wire type counts as unknown. A zero byte or an end of a group in place of a field ends the
+/// message, with a warning in the log. Unknown fields are dropped;
+/// [`UnknownFields`](super::UnknownFields) keeps them.
 ///
 /// # Errors
-/// [`Error::InvalidData`], with the offset and the path of the field, if the bytes end too early or are
-/// no such message; so does a file in which not one known field is. Bytes cut off between two
-/// fields of the outermost message cannot be told from a whole one.
+/// [`Error::InvalidData`], with the offset and the path of the field, if the bytes are truncated,
+/// malformed, or contain no known field. Bytes truncated between two fields of the outermost
+/// message are a shorter valid message, so they are read without an error.
 pub fn parse_binary<M: Message + Name + Default>(bytes: &[u8], file: &str) -> Result<M> {
-    Ok(MessageSource::bytes(bytes, file).decode(UnknownFieldAction::Pass)?.0)
+    Ok(MessageSource::bytes(bytes, file).decode(UnknownFieldAction::Ignore)?.0)
 }
 
 /// Reads a binary file, such as a caffemodel, as [`parse_binary`] does. It may be of any length.
 ///
-/// Memory: the message; a pipe's bytes, too.
+/// Memory: the message; for a pipe, also its bytes.
 #[doc(alias = "ReadProtoFromBinaryFile")]
 pub fn read_binary<M: Message + Name + Default>(path: impl AsRef<Path>) -> Result<M> {
-    Ok(MessageSource::file(path.as_ref())?.decode(UnknownFieldAction::Pass)?.0)
+    Ok(MessageSource::file(path.as_ref())?.decode(UnknownFieldAction::Ignore)?.0)
 }
 
-/// Writes a binary file, whole or not at all; an earlier one is replaced.
+/// Writes a binary file atomically; replaces an existing one.
 ///
-/// Memory: the message and the file, at the same time. Fails with [`Error::InvalidData`] if the message
-/// is longer than protobuf allows (2 GiB), and with [`Error::Io`].
+/// Memory: the message and its binary form.
+///
+/// # Errors
+/// [`Error::InvalidData`] if the message is longer than protobuf allows (2 GiB); [`Error::Io`].
 #[doc(alias = "WriteProtoToBinaryFile")]
 pub fn write_binary<M: Message + Name>(path: impl AsRef<Path>, message: &M) -> Result<()> {
     let path = path.as_ref();
-    expect_length::<M>(path, message.encoded_len())?;
+    check_message_len::<M>(path, message.encoded_len())?;
     atomic_fs::write_atomically(path, &message.encode_to_vec())
 }
 
-/// Fails for a message that no Caffe would read.
-pub(super) fn expect_length<M: Name>(path: &Path, length: usize) -> Result<()> {
-    if length > MAX_MESSAGE_LEN {
+/// Fails if a message is longer than Caffe can read.
+pub(super) fn check_message_len<M: Name>(path: &Path, len: usize) -> Result<()> {
+    if len > MAX_MESSAGE_LEN {
         return Err(Error::InvalidData(format!(
-            "{}: a {} of {length} bytes is longer than protobuf allows ({MAX_MESSAGE_LEN})",
+            "{}: {} of {len} bytes exceeds protobuf's limit of {MAX_MESSAGE_LEN} bytes",
             path.display(),
             M::full_name(),
         )));
@@ -66,84 +70,76 @@ pub(super) fn expect_length<M: Name>(path: &Path, length: usize) -> Result<()> {
     Ok(())
 }
 
-/// Bytes to be read as a message.
+/// The bytes or the file that a message is decoded from.
 pub(super) struct MessageSource<'a> {
+    /// Names the source in errors.
     name: String,
     source: Box<dyn ReadSeek + 'a>,
-    length: u64,
+    len: u64,
 }
 
 impl<'a> MessageSource<'a> {
     pub(super) fn bytes(bytes: &'a [u8], name: &str) -> Self {
-        let (name, length) = (name.to_owned(), bytes.len() as u64);
-        Self { name, source: Box::new(Cursor::new(bytes)), length }
+        let (name, len) = (name.to_owned(), bytes.len() as u64);
+        Self { name, source: Box::new(Cursor::new(bytes)), len }
     }
 
-    /// A file, which is not read as a whole; what cannot be read twice, such as a pipe, is.
+    /// Opens a file. Reads it into memory only if it is not a regular file, because decoding reads
+    /// twice and a pipe can be read only once.
     pub(super) fn file(path: &Path) -> Result<Self> {
         let io = |source| Error::io(path, source);
         let file = File::open(path).map_err(io)?;
-        let found = file.metadata().map_err(io)?;
+        let metadata = file.metadata().map_err(io)?;
         let name = path.display().to_string();
-        if found.is_file() {
-            return Ok(Self { name, source: Box::new(file), length: found.len() });
+        if metadata.is_file() {
+            return Ok(Self { name, source: Box::new(file), len: metadata.len() });
         }
         let bytes = fs::read(path).map_err(io)?;
-        let length = bytes.len() as u64;
-        Ok(Self { name, source: Box::new(Cursor::new(bytes)), length })
+        let len = bytes.len() as u64;
+        Ok(Self { name, source: Box::new(Cursor::new(bytes)), len })
     }
 
-    /// Reads twice: to check, and to take. A type that is none of Caffe's is left to prost.
-    pub(super) fn decode<M>(mut self, task: UnknownFieldAction<'_>) -> Result<(M, Fields)>
+    /// Decodes a message, and returns the unknown fields that the scan collected. Reads the source
+    /// twice: in the scan and in prost. A type that is not one of Caffe's is not scanned.
+    pub(super) fn decode<M>(mut self, action: UnknownFieldAction<'_>) -> Result<(M, FieldsByPath)>
     where
         M: Message + Name + Default,
     {
-        let (edits, unknown) = match Schema::of(&M::full_name()) {
-            Some(schema) => self.check::<M>(schema, task)?,
-            None => Default::default(),
-        };
-        let fail = |fault| error::<M>(&self.name, fault);
-        let mut feed = edits
-            .feed(&mut *self.source, self.length)
-            .map_err(|error| fail(WireError::Io(error)))?;
-        let decoded = M::decode(&mut feed);
-        feed.finish().map_err(|error| fail(WireError::Io(error)))?;
-        let message =
-            decoded.map_err(|error| fail(WireError::Bad { at: 0, why: error.to_string() }))?;
-        Ok((message, unknown))
+        self.scan_and_decode(action).map_err(|error| wire_error::<M>(&self.name, error))
     }
 
-    fn check<M: Name>(
+    fn scan_and_decode<M>(
         &mut self,
-        schema: &'static Schema,
-        task: UnknownFieldAction<'_>,
-    ) -> Result<(Splices, Fields)> {
-        let found = scan::scan(schema, &mut *self.source, self.length, task)
-            .map_err(|fault| error::<M>(&self.name, fault))?;
-        found.remarks.iter().for_each(|remark| log::warn!("{}: {remark}", self.name));
-        Ok((found.edits, found.unknown))
+        action: UnknownFieldAction<'_>,
+    ) -> Result<(M, FieldsByPath), WireError>
+    where
+        M: Message + Name + Default,
+    {
+        let (mut splices, mut unknown) = (Splices::default(), FieldsByPath::new());
+        if let Some(schema) = Schema::of(&M::full_name()) {
+            let result = scan(schema, &mut *self.source, self.len, action)?;
+            result.warnings.iter().for_each(|warning| log::warn!("{}: {warning}", self.name));
+            (splices, unknown) = (result.splices, result.unknown);
+        }
+        let mut reader = splices.reader(&mut *self.source, self.len)?;
+        let decoded = M::decode(&mut reader);
+        reader.finish()?;
+        let malformed = |error: prost::DecodeError| WireError::Malformed {
+            offset: 0,
+            reason: error.to_string(),
+        };
+        Ok((decoded.map_err(malformed)?, unknown))
     }
 }
 
-/// Says which file is no message of a type, and why.
-pub(super) fn error<M: Name>(file: &str, fault: WireError) -> Error {
-    match fault {
+/// Returns the error for a file that could not be read as an `M`.
+pub(super) fn wire_error<M: Name>(file: &str, error: WireError) -> Error {
+    match error {
         WireError::Io(source) => Error::io(file, source),
-        WireError::Bad { why, .. } => {
-            Error::InvalidData(format!("{file}: not a {}: {why}", M::full_name()))
+        WireError::Malformed { reason, .. } => {
+            Error::InvalidData(format!("{file}: not a {}: {reason}", M::full_name()))
         }
     }
-}
-
-/// All bytes there are.
-pub(super) fn drain(mut feed: SplicedReader<'_>) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(feed.remaining());
-    while feed.has_remaining() {
-        let length = feed.chunk().len();
-        bytes.extend_from_slice(feed.chunk());
-        feed.advance(length);
-    }
-    feed.finish().map(|()| bytes)
 }
 
 #[cfg(test)]
@@ -171,8 +167,8 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_those_of_the_format() {
-        // Worked out by hand: packed lists, key = number << 3 | wire type, little endian.
+    fn a_blob_is_encoded_as_the_format_specifies() {
+        // Encoded by hand: packed lists, key = number << 3 | wire type, little endian.
         let want = [
             &[0x2a, 8, 0, 0, 0x80, 0x3f, 0, 0, 0x20, 0xc0][..],
             &[0x3a, 5, 0x0a, 3, 2, 0xac, 0x02],
@@ -183,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_read_packed_or_not() {
+    fn lists_are_read_packed_and_unpacked() {
         let bytes = [0x2d, 0, 0, 0x80, 0x3f, 0x2a, 4, 0, 0, 0x20, 0xc0, 0x3a, 2, 0x08, 7];
         let read = parse_binary::<BlobProto>(&bytes, "b").unwrap();
         assert_eq!(read.data, [1.0, -2.5]);
@@ -191,22 +187,20 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_is_noticed_except_between_fields() {
+    fn a_truncated_message_is_refused_except_between_fields() {
         let bytes = net().encode_to_vec();
-        let between = [0, 3]; // name: "n" takes three bytes; the layer is the rest
+        let field_ends = [0, 3]; // `name: "n"` takes three bytes; the layer is the rest.
         for end in 0..bytes.len() {
             match parse_binary::<NetParameter>(&bytes[..end], "net.caffemodel") {
                 Ok(partial) => {
-                    assert!(between.contains(&end), "{end}");
+                    assert!(field_ends.contains(&end), "{end}");
                     assert_eq!(partial.layer.len(), 0);
                 }
                 Err(error) => {
-                    assert!(!between.contains(&end), "{end}");
-                    let said = error.to_string();
-                    assert!(
-                        said.starts_with("net.caffemodel: not a caffe.NetParameter: "),
-                        "{said}"
-                    );
+                    assert!(!field_ends.contains(&end), "{end}");
+                    let error = error.to_string();
+                    let prefix = "net.caffemodel: not a caffe.NetParameter: ";
+                    assert!(error.starts_with(prefix), "{error}");
                 }
             }
         }
@@ -214,14 +208,14 @@ mod tests {
     }
 
     #[test]
-    fn any_changed_byte_is_read_or_refused() {
+    fn a_message_with_a_changed_byte_is_read_or_refused() {
         let bytes = net().encode_to_vec();
         for at in 0..bytes.len() {
             for value in [0, 1, 0x7f, 0x80, 0xff] {
                 let mut changed = bytes.clone();
                 changed[at] = value;
                 if let Ok(read) = parse_binary::<NetParameter>(&changed, "") {
-                    // Nothing is made up: no list grows beyond the bytes there are.
+                    // A wrong length must not make a list longer than the bytes.
                     assert!(read.encoded_len() <= 2 * bytes.len(), "{at} {value}");
                 }
             }
@@ -229,8 +223,8 @@ mod tests {
     }
 
     #[test]
-    fn absurd_lengths_are_refused_before_memory_is_asked_for() {
-        // Data, a blob in a vector, and an unknown field, said to hold 2^63 - 1 and 2^31 - 1 bytes.
+    fn absurd_lengths_are_refused_before_allocation() {
+        // Data, a blob in a vector, and an unknown field, of 2^63 - 1 and 2^31 - 1 bytes.
         for length in [&[0xff; 8][..], &[0xff, 0xff, 0xff, 0xff]] {
             for key in [0x2a, 0x0a, 0xfa] {
                 let mut bytes = vec![key];
@@ -245,12 +239,12 @@ mod tests {
 
     #[test]
     fn deep_groups_are_refused() {
-        let bytes = vec![0x7b; 100_000]; // field 15, start of a group, never closed
+        let bytes = vec![0x7b; 100_000]; // Field 15: start of a group that never ends.
         assert!(parse_binary::<BlobProto>(&bytes, "").is_err());
     }
 
     #[test]
-    fn missing_file_is_named() {
+    fn a_missing_file_is_named_in_the_error() {
         let error = read_binary::<NetParameter>("no/such.caffemodel").unwrap_err();
         assert!(error.to_string().starts_with("no/such.caffemodel: "), "{error}");
     }

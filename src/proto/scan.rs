@@ -1,77 +1,77 @@
-//! A walk over the bytes of a message before prost reads them.
+//! Scan of the bytes of a message before prost decodes them.
 //!
-//! prost says little about where bytes are wrong, drops what it does not know, and is stricter than
-//! protobuf's C++ library. The walk passes over values without reading them, tells offset and path
-//! of what is wrong, picks up unknown fields, and lists the changes after which prost reads what
-//! C++ reads.
+//! prost does not say where bytes are malformed, drops unknown fields, and is stricter than
+//! protobuf's C++ library. The scan skips values without decoding them. It reports errors with
+//! offset and field path, collects unknown fields, and lists the replacements after which prost
+//! reads what the C++ library reads.
 
 use std::{collections::BTreeMap, fmt, ops::Range};
 
-use prost::encoding::encode_varint;
+use prost::encoding::{WireType, encode_varint};
 
 use super::{
-    splice::Splices,
     schema::{Field, MESSAGES, Schema, WireEncoding},
-    wire::{self, Key, ReadSeek, WireError, WireReader, WireResult, bad},
+    splice::Splices,
+    wire::{Key, ReadSeek, WireError, WireReader, WireResult, for_each_field, malformed},
 };
 
-/// One step from a message to one in it: the field's number, and which of its values, counted from
-/// 0; always 0 in a field that does not repeat.
+/// One step from a message to a message nested in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathStep {
     /// The field's number, such as 100 for the layers of a net.
     pub field: u32,
-    /// Which of the field's messages.
+    /// Index among the field's messages; 0 if the field is not repeated.
     pub index: usize,
 }
 
-/// Bytes of unknown fields by the path of their message.
-pub(super) type Fields = BTreeMap<Vec<PathStep>, Vec<u8>>;
+/// The bytes of unknown fields, by the path of the message that they are in.
+pub(super) type FieldsByPath = BTreeMap<Vec<PathStep>, Vec<u8>>;
 
-/// What a walk found.
+/// The result of a scan.
 #[derive(Debug, Default)]
 pub(super) struct ScanResult {
-    /// What has to be changed for prost to read the bytes as C++ does.
-    pub(super) edits: Splices,
-    /// Unknown fields, if they were asked for.
-    pub(super) unknown: Fields,
-    /// What a reader of the file should hear about.
-    pub(super) remarks: Vec<String>,
+    /// Replacements after which prost reads the bytes as the C++ library does.
+    pub(super) splices: Splices,
+    /// Unknown fields; empty unless the scan collects them.
+    pub(super) unknown: FieldsByPath,
+    /// Warnings about the file, for the log.
+    pub(super) warnings: Vec<String>,
 }
 
-/// What a walk does with unknown fields.
+/// What the scan does with unknown fields.
 pub(super) enum UnknownFieldAction<'a> {
-    Pass,
+    Ignore,
     Collect,
-    /// Puts these at the end of their messages. Those put somewhere are taken out.
-    Graft(&'a mut Fields),
+    /// Inserts these fields at the end of their messages, and removes them from the map.
+    Insert(&'a mut FieldsByPath),
 }
 
-/// Walks over `length` bytes of a source; an error tells offset and path.
+/// Scans the first `len` bytes of a source. Errors state the byte offset and the field path.
 pub(super) fn scan(
     schema: &'static Schema,
     source: &mut dyn ReadSeek,
-    length: u64,
-    task: UnknownFieldAction<'_>,
+    len: u64,
+    action: UnknownFieldAction<'_>,
 ) -> Result<ScanResult, WireError> {
-    let path = Path::default();
-    let mut scan =
-        Scan { input: WireReader::new(source), path, task, found: ScanResult::default() };
-    match scan.message(schema, length) {
-        Ok(_) => Ok(scan.found),
-        Err(WireError::Bad { at, why }) if scan.path.steps.is_empty() => {
-            bad(at, format!("byte {at}: {why}"))
+    let (reader, path) = (WireReader::new(source), Path::default());
+    let mut scan = Scan { reader, path, action, result: ScanResult::default() };
+    match scan.message(schema, len) {
+        Ok(_) => Ok(scan.result),
+        Err(WireError::Malformed { offset, reason }) if scan.path.steps.is_empty() => {
+            malformed(offset, format!("byte {offset}: {reason}"))
         }
-        Err(WireError::Bad { at, why }) => bad(at, format!("byte {at}, in {}: {why}", scan.path)),
+        Err(WireError::Malformed { offset, reason }) => {
+            malformed(offset, format!("byte {offset}, in {}: {reason}", scan.path))
+        }
         Err(error) => Err(error),
     }
 }
 
-/// Where a walk is.
+/// The path from the outermost message to the current field.
 #[derive(Default)]
 struct Path {
     steps: Vec<PathStep>,
-    /// The fields of the steps; none for an unknown one.
+    /// The field of each step; `None` for an unknown field.
     fields: Vec<Option<&'static Field>>,
 }
 
@@ -92,10 +92,10 @@ impl fmt::Display for Path {
         if self.steps.is_empty() {
             return f.write_str("the message");
         }
-        for (place, (step, field)) in self.steps.iter().zip(&self.fields).enumerate() {
-            f.write_str(if place == 0 { "" } else { "." })?;
+        for (depth, (step, field)) in self.steps.iter().zip(&self.fields).enumerate() {
+            f.write_str(if depth == 0 { "" } else { "." })?;
             match field {
-                Some(field) if field.counts() => write!(f, "{}[{}]", field.name, step.index)?,
+                Some(field) if field.is_indexed() => write!(f, "{}[{}]", field.name, step.index)?,
                 Some(field) => f.write_str(field.name)?,
                 None => write!(f, "field {}", step.field)?,
             }
@@ -105,167 +105,170 @@ impl fmt::Display for Path {
 }
 
 struct Scan<'a> {
-    input: WireReader<'a>,
-    /// Left as it was where the walk fails.
+    reader: WireReader<'a>,
+    /// The current path. After an error it still leads to the failed field, and [`scan`] names it.
     path: Path,
-    task: UnknownFieldAction<'a>,
-    found: ScanResult,
+    action: UnknownFieldAction<'a>,
+    result: ScanResult,
 }
 
 impl Scan<'_> {
-    /// A message that ends at `end`. Returns by how many bytes the changes make it longer.
+    /// Scans a message that ends at the offset `end`. Returns the number of bytes that the
+    /// replacements add to it.
     ///
-    /// Recurses as Caffe's messages nest, which none does in itself.
+    /// The recursion depth is bounded, because none of Caffe's messages contains itself.
     fn message(&mut self, schema: &'static Schema, end: u64) -> WireResult<i64> {
         let mut counts = vec![0; schema.len()];
         let (mut growth, mut known) = (0, false);
-        while self.input.at() < end {
-            let start = self.input.at();
-            let key = self.input.key(end)?;
-            if key.ends() {
-                growth += self.stop(start..end)?;
+        while self.reader.offset() < end {
+            let start = self.reader.offset();
+            let key = self.reader.key(end)?;
+            if key.ends_message() {
+                growth += self.end_outermost(start..end)?;
                 break;
             }
             match schema.field(key.number) {
-                Some((place, field)) if field.takes(key.wire) => {
+                Some((field_index, field)) if field.accepts(key.wire_type) => {
                     known = true;
-                    let index = if field.repeated { counts[place] } else { 0 };
-                    counts[place] += 1;
+                    let index = if field.repeated { counts[field_index] } else { 0 };
+                    counts[field_index] += 1;
                     self.path.push(Some(field), PathStep { field: key.number, index });
                     growth += self.value(field, key, end)?;
                     self.path.pop();
                 }
-                misfit => growth += self.stray(key, start..end, misfit.is_some())?,
+                other => growth += self.unknown_field(key, start..end, other.is_some())?,
             }
         }
         if self.path.steps.is_empty()
             && !known
             && end > 0
-            && !matches!(self.task, UnknownFieldAction::Graft(_))
+            && !matches!(self.action, UnknownFieldAction::Insert(_))
         {
-            return bad(0, format!("no field of a {} is here", schema.name));
+            return malformed(0, "no known field");
         }
-        Ok(growth + self.graft(schema))
+        Ok(growth + self.insert_unknown(schema))
     }
 
-    /// What C++ takes as the end of the outermost message, whatever follows.
-    fn stop(&mut self, rest: Range<u64>) -> WireResult<i64> {
+    /// Ends the outermost message as the C++ library does, and removes the remaining bytes.
+    fn end_outermost(&mut self, rest: Range<u64>) -> WireResult<i64> {
         if !self.path.steps.is_empty() {
-            return bad(rest.start, "a zero byte or the end of a group in place of a field");
+            return malformed(rest.start, "zero byte or end of a group in place of a field");
         }
-        self.found.remarks.push(format!(
-            "the message ends at byte {}, and {} bytes are not read",
+        self.result.warnings.push(format!(
+            "the message ends at byte {}; the remaining {} bytes are ignored",
             rest.start,
             rest.end - rest.start
         ));
         let growth = -((rest.end - rest.start) as i64);
-        self.found.edits.replace(rest, Vec::new());
+        self.result.splices.replace(rest, Vec::new());
         Ok(growth)
     }
 
-    /// An unknown field; `misfit` if it has the number of a known one, which prost does not take.
-    fn stray(&mut self, key: Key, rest: Range<u64>, misfit: bool) -> WireResult<i64> {
+    /// Scans an unknown field. One with a `known_number` has the wrong wire type for that field; it
+    /// is removed, because prost would reject it.
+    fn unknown_field(&mut self, key: Key, rest: Range<u64>, known_number: bool) -> WireResult<i64> {
         self.path.push(None, PathStep { field: key.number, index: 0 });
-        self.input.skip_value(key, rest.end)?;
+        self.reader.skip_value(key, rest.end)?;
         self.path.pop();
-        if matches!(self.task, UnknownFieldAction::Collect) {
-            let bytes = self.input.again_from(rest.start)?;
-            self.found.unknown.entry(self.path.steps.clone()).or_default().extend(bytes);
+        if matches!(self.action, UnknownFieldAction::Collect) {
+            let bytes = self.reader.reread_from(rest.start)?;
+            self.result.unknown.entry(self.path.steps.clone()).or_default().extend(bytes);
         }
-        let here = self.input.at();
-        if !misfit {
+        let end = self.reader.offset();
+        if !known_number {
             return Ok(0);
         }
-        self.found.edits.replace(rest.start..here, Vec::new());
-        Ok(-((here - rest.start) as i64))
+        self.result.splices.replace(rest.start..end, Vec::new());
+        Ok(-((end - rest.start) as i64))
     }
 
-    /// The value of a known field. Returns by how many bytes the changes make it longer.
+    /// Scans the value of a known field. Returns the number of bytes that the replacements add.
     fn value(&mut self, field: &Field, key: Key, end: u64) -> WireResult<i64> {
-        if key.wire != prost::encoding::WireType::LengthDelimited {
-            return self.input.skip_value(key, end).map(|()| 0);
+        if key.wire_type != WireType::LengthDelimited {
+            return self.reader.skip_value(key, end).map(|()| 0);
         }
-        let prefix = self.input.at();
-        let stop = self.input.length(end)?;
-        let start = self.input.at();
+        let prefix = self.reader.offset();
+        let stop = self.reader.delimited_end(end)?;
+        let start = self.reader.offset();
         let growth = match field.kind {
-            WireEncoding::Message(place) => self.message(&MESSAGES[place], stop)?,
+            WireEncoding::Message(index) => self.message(&MESSAGES[index], stop)?,
             WireEncoding::Text => self.text(stop)?,
             WireEncoding::Varint => self.varints(stop)?,
             WireEncoding::Fixed32 => self.fixed(4, stop)?,
             WireEncoding::Fixed64 => self.fixed(8, stop)?,
-            WireEncoding::Bytes => self.input.skip_to(stop).map(|()| 0)?,
+            WireEncoding::Bytes => self.reader.skip_to(stop).map(|()| 0)?,
         };
         if growth == 0 {
             return Ok(0);
         }
-        let mut length = Vec::new();
-        encode_varint((stop - start).wrapping_add_signed(growth), &mut length);
-        let longer = length.len() as i64 - (start - prefix) as i64;
-        self.found.edits.replace(prefix..start, length);
-        Ok(growth + longer)
+        let mut len = Vec::new();
+        encode_varint((stop - start).wrapping_add_signed(growth), &mut len);
+        let prefix_growth = len.len() as i64 - (start - prefix) as i64;
+        self.result.splices.replace(prefix..start, len);
+        Ok(growth + prefix_growth)
     }
 
     fn varints(&mut self, stop: u64) -> WireResult<i64> {
-        while self.input.at() < stop {
-            self.input.varint(stop)?;
+        while self.reader.offset() < stop {
+            self.reader.varint(stop)?;
         }
         Ok(0)
     }
 
     fn fixed(&mut self, size: u64, stop: u64) -> WireResult<i64> {
-        let (at, length) = (self.input.at(), stop - self.input.at());
-        if length % size != 0 {
-            return bad(at, format!("{length} bytes of values of {size} bytes each"));
+        let (start, len) = (self.reader.offset(), stop - self.reader.offset());
+        if len % size != 0 {
+            let reason = format!("packed length of {len} bytes is not a multiple of {size}");
+            return malformed(start, reason);
         }
-        self.input.skip_to(stop).map(|()| 0)
+        self.reader.skip_to(stop).map(|()| 0)
     }
 
-    /// A string. C++ takes any bytes; Rust's strings are UTF-8, so other encodings of text are
-    /// replaced. Text has no control characters but tabs and line ends: with them, this is some
-    /// other kind of file.
+    /// Scans a string. The C++ library accepts any bytes, but Rust's strings are UTF-8, so invalid
+    /// bytes are replaced. Text in any encoding has no control characters except tabs and line
+    /// ends; with others, the file is of another kind.
     fn text(&mut self, stop: u64) -> WireResult<i64> {
-        let at = self.input.at();
-        let bytes = self.input.take_to(stop)?;
+        let start = self.reader.offset();
+        let bytes = self.reader.read_to(stop)?;
         if str::from_utf8(&bytes).is_ok() {
             return Ok(0);
         }
         if bytes.iter().any(|byte| byte.is_ascii_control() && !byte.is_ascii_whitespace()) {
-            return bad(at, "this string is no text");
+            return malformed(start, "string is neither UTF-8 nor text");
         }
-        let with = String::from_utf8_lossy(&bytes).into_owned().into_bytes();
-        let replaced = format!("byte {at}, in {}: this string is not UTF-8", self.path);
-        self.found.remarks.push(format!("{replaced}; what is not is read as \u{fffd}"));
-        let growth = with.len() as i64 - bytes.len() as i64;
-        self.found.edits.replace(at..stop, with);
+        let lossy = String::from_utf8_lossy(&bytes).into_owned().into_bytes();
+        let warning = format!("byte {start}, in {}: string is not UTF-8", self.path);
+        self.result.warnings.push(format!("{warning}; invalid bytes are read as \u{fffd}"));
+        let growth = lossy.len() as i64 - bytes.len() as i64;
+        self.result.splices.replace(start..stop, lossy);
         Ok(growth)
     }
 
-    /// Puts unknown fields at the end of the message that is here, if there are some for it.
-    fn graft(&mut self, schema: &Schema) -> i64 {
-        let UnknownFieldAction::Graft(unknown) = &mut self.task else { return 0 };
+    /// Inserts the unknown fields of the current message at its end. Returns their length.
+    fn insert_unknown(&mut self, schema: &Schema) -> i64 {
+        let UnknownFieldAction::Insert(unknown) = &mut self.action else { return 0 };
         let Some(fields) = unknown.remove(&self.path.steps) else { return 0 };
-        let (fields, known) = unknown_to(schema, &fields);
-        if known > 0 {
-            self.found.remarks.push(format!(
-                "{known} unknown fields are left out of {}: a {} knows their numbers",
+        let (fields, known_count) = without_known(schema, &fields);
+        if known_count > 0 {
+            self.result.warnings.push(format!(
+                "{}: {known_count} unknown fields are dropped; {} declares their numbers",
                 self.path, schema.name
             ));
         }
-        let (here, growth) = (self.input.at(), fields.len() as i64);
-        self.found.edits.replace(here..here, fields);
+        let (end, growth) = (self.reader.offset(), fields.len() as i64);
+        self.result.splices.replace(end..end, fields);
         growth
     }
 }
 
-/// Those of some fields that a message does not know, and how many it knows. A message that moved
-/// to another type may carry such: written as they are, they would change the values there.
-fn unknown_to(schema: &Schema, fields: &[u8]) -> (Vec<u8>, usize) {
-    let (mut unknown, mut known) = (Vec::with_capacity(fields.len()), 0);
-    // Only whole fields were collected.
-    let _ = wire::fields(fields, |key, bytes| match schema.field(key.number) {
-        Some((_, field)) if field.takes(key.wire) => known += 1,
+/// Returns the fields that a message type does not declare, and the number of those it does. Fields
+/// that moved to a message of another type could otherwise become values of known fields there.
+fn without_known(schema: &Schema, fields: &[u8]) -> (Vec<u8>, usize) {
+    let (mut unknown, mut known_count) = (Vec::with_capacity(fields.len()), 0);
+    // This cannot fail: the scan has collected whole fields only.
+    let _ = for_each_field(fields, |key, bytes| match schema.field(key.number) {
+        Some((_, field)) if field.accepts(key.wire_type) => known_count += 1,
         _ => unknown.extend_from_slice(bytes),
     });
-    (unknown, known)
+    (unknown, known_count)
 }

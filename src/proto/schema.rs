@@ -1,13 +1,13 @@
-//! What `proto/caffe.proto` says about the encoding of each field, as tables.
+//! Tables of the wire encoding of each field in `proto/caffe.proto`.
 
 use prost::encoding::WireType;
 
 /// A message type.
 #[derive(Debug)]
 pub(super) struct Schema {
-    /// With its package: `caffe.BlobProto`.
+    /// The full name, such as `caffe.BlobProto`.
     pub(super) name: &'static str,
-    /// By number, ascending.
+    /// The fields in ascending order of number.
     fields: &'static [Field],
 }
 
@@ -20,7 +20,7 @@ pub(super) struct Field {
     pub(super) kind: WireEncoding,
 }
 
-/// How a value is encoded.
+/// The encoding of a field's values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum WireEncoding {
     Varint,
@@ -28,60 +28,53 @@ pub(super) enum WireEncoding {
     Fixed64,
     Text,
     Bytes,
-    /// A message, by its place in [`MESSAGES`].
+    /// A message; the index of its type in [`MESSAGES`].
     Message(usize),
 }
 
 include!("generated/caffe_schema.rs");
 
 impl Schema {
-    /// The message type of this name, unless it is none of Caffe's.
+    /// Returns the message type of this full name; `None` if it is not one of Caffe's.
     pub(super) fn of(name: &str) -> Option<&'static Self> {
         MESSAGES.iter().find(|message| message.name == name)
     }
 
-    /// The field of this number, and its place among the fields.
+    /// Returns the field of this number, and its index among the fields.
     pub(super) fn field(&self, number: u32) -> Option<(usize, &'static Field)> {
-        let place = self.fields.binary_search_by_key(&number, |field| field.number).ok()?;
-        Some((place, &self.fields[place]))
+        let index = self.fields.binary_search_by_key(&number, |field| field.number).ok()?;
+        Some((index, &self.fields[index]))
     }
 
-    /// The field of this name.
-    pub(super) fn named(&self, name: &str) -> Option<&'static Field> {
+    /// Returns the field of this name.
+    pub(super) fn field_by_name(&self, name: &str) -> Option<&'static Field> {
         self.fields.iter().find(|field| field.name == name)
     }
 
-    /// How many fields there are.
+    /// Returns the number of fields.
     pub(super) fn len(&self) -> usize {
         self.fields.len()
     }
 }
 
 impl Field {
-    /// Whether a value in this wire type is one of the field. Any other is unknown, though the
-    /// number is not. Lists of numbers come packed into one value, or one by one.
-    pub(super) fn takes(&self, wire: WireType) -> bool {
-        match self.kind {
-            WireEncoding::Varint => wire == WireType::Varint || self.packed(wire),
-            WireEncoding::Fixed32 => wire == WireType::ThirtyTwoBit || self.packed(wire),
-            WireEncoding::Fixed64 => wire == WireType::SixtyFourBit || self.packed(wire),
-            WireEncoding::Text | WireEncoding::Bytes | WireEncoding::Message(_) => {
-                wire == WireType::LengthDelimited
-            }
-        }
+    /// Whether a value of this wire type belongs to the field; otherwise it is an unknown field
+    /// with a known number. A list of numbers is one packed value or one value for each number.
+    pub(super) fn accepts(&self, wire_type: WireType) -> bool {
+        let unpacked = match self.kind {
+            WireEncoding::Varint => WireType::Varint,
+            WireEncoding::Fixed32 => WireType::ThirtyTwoBit,
+            WireEncoding::Fixed64 => WireType::SixtyFourBit,
+            _ => WireType::LengthDelimited,
+        };
+        wire_type == unpacked || self.repeated && wire_type == WireType::LengthDelimited
     }
 
-    /// Whether its values are told apart by an index. Numbers are not: one value may hold many.
-    pub(super) fn counts(&self) -> bool {
-        self.repeated
-            && matches!(
-                self.kind,
-                WireEncoding::Text | WireEncoding::Bytes | WireEncoding::Message(_)
-            )
-    }
-
-    fn packed(&self, wire: WireType) -> bool {
-        self.repeated && wire == WireType::LengthDelimited
+    /// Whether errors name a value of the field by its index. Not for numbers, of which one packed
+    /// value holds many.
+    pub(super) fn is_indexed(&self) -> bool {
+        use WireEncoding::{Bytes, Message, Text};
+        self.repeated && matches!(self.kind, Text | Bytes | Message(_))
     }
 }
 
@@ -90,19 +83,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_in_order_and_messages_in_the_table() {
+    fn fields_are_sorted_and_message_indices_are_in_range() {
         for message in &MESSAGES {
             assert!(message.fields.is_sorted_by_key(|field| field.number), "{}", message.name);
             for field in message.fields {
                 assert!(
-                    !matches!(field.kind, WireEncoding::Message(place) if place >= MESSAGES.len())
+                    !matches!(field.kind, WireEncoding::Message(index) if index >= MESSAGES.len())
                 );
             }
         }
         let (_, data) = Schema::of("caffe.BlobProto").unwrap().field(5).unwrap();
         assert_eq!((data.name, data.repeated, data.kind), ("data", true, WireEncoding::Fixed32));
-        assert!(data.takes(WireType::LengthDelimited) && data.takes(WireType::ThirtyTwoBit));
-        assert!(!data.takes(WireType::Varint));
+        assert!(data.accepts(WireType::LengthDelimited) && data.accepts(WireType::ThirtyTwoBit));
+        assert!(!data.accepts(WireType::Varint));
         assert!(Schema::of("caffe.Nonsense").is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! Bytes read with changes made on the way, so that neither they nor the result lie in memory.
+//! Reads a file with byte ranges replaced, without holding the input or the result in memory.
 
 use std::{
     io::{self, SeekFrom},
@@ -11,130 +11,140 @@ use prost::bytes::Buf;
 
 use super::wire::ReadSeek;
 
-/// Bytes read at a time.
-const WINDOW: usize = 1 << 16;
+/// Bytes read from the source at a time.
+const CHUNK_LEN: usize = 1 << 16;
 
-/// Other bytes for a range of a source.
+/// A byte range of a source, and the bytes that replace it.
 #[derive(Debug)]
-struct Edit {
-    at: Range<u64>,
-    with: Vec<u8>,
+struct Splice {
+    range: Range<u64>,
+    replacement: Vec<u8>,
 }
 
-/// Changes to a source; their ranges do not overlap.
+/// Replacements of byte ranges of a source. The ranges do not overlap.
 #[derive(Debug, Default)]
 pub(super) struct Splices {
-    list: Vec<Edit>,
+    list: Vec<Splice>,
 }
 
 impl Splices {
-    /// Puts `with` in place of a range; of those at one place, earlier ones go first.
-    pub(super) fn replace(&mut self, at: Range<u64>, with: Vec<u8>) {
+    /// Replaces a range. Replacements at one offset keep the order of the calls.
+    pub(super) fn replace(&mut self, range: Range<u64>, replacement: Vec<u8>) {
         match self.list.last_mut() {
-            Some(last) if last.at.end == at.start && last.with.is_empty() && with.is_empty() => {
-                last.at.end = at.end;
+            Some(last)
+                if last.range.end == range.start
+                    && last.replacement.is_empty()
+                    && replacement.is_empty() =>
+            {
+                last.range.end = range.end;
             }
-            _ => self.list.push(Edit { at, with }),
+            _ => self.list.push(Splice { range, replacement }),
         }
     }
 
-    /// Reads `length` bytes of a source, from its beginning, with the changes made.
-    pub(super) fn feed(
+    /// Returns a reader of the first `len` bytes of a source with the replacements made.
+    pub(super) fn reader(
         self,
         source: &mut dyn ReadSeek,
-        length: u64,
+        len: u64,
     ) -> io::Result<SplicedReader<'_>> {
         let mut list = self.list;
-        list.sort_by_key(|edit| edit.at.start);
-        let gone: u64 = list.iter().map(|edit| edit.at.end - edit.at.start).sum();
-        let new: u64 = list.iter().map(|edit| edit.with.len() as u64).sum();
-        let left = usize::try_from(length - gone + new).map_err(io::Error::other)?;
+        list.sort_by_key(|splice| splice.range.start);
+        let removed: u64 = list.iter().map(|splice| splice.range.end - splice.range.start).sum();
+        let added: u64 = list.iter().map(|splice| splice.replacement.len() as u64).sum();
+        let remaining = usize::try_from(len - removed + added).map_err(io::Error::other)?;
         source.seek(SeekFrom::Start(0))?;
-        let edits = list.into_iter().peekable();
-        let mut feed = SplicedReader {
+        let mut reader = SplicedReader {
             source,
-            edits,
-            at: 0,
-            end: length,
-            window: Vec::new(),
-            from: 0,
-            left,
-            failed: None,
+            splices: list.into_iter().peekable(),
+            offset: 0,
+            end: len,
+            chunk: Vec::new(),
+            consumed: 0,
+            remaining,
+            error: None,
         };
-        feed.refill();
-        Ok(feed)
+        reader.refill();
+        Ok(reader)
     }
 }
 
-/// The changed bytes, as prost reads them: through a window of bounded size.
+/// A source with replacements made, as prost reads it: in chunks of bounded length.
 pub(super) struct SplicedReader<'a> {
     source: &'a mut dyn ReadSeek,
-    edits: Peekable<vec::IntoIter<Edit>>,
-    /// Where the source stands, and ends.
-    at: u64,
+    splices: Peekable<vec::IntoIter<Splice>>,
+    /// Current offset in the source, and the offset at which reading ends.
+    offset: u64,
     end: u64,
-    /// Bytes are taken from `from` on; there are some unless nothing is left.
-    window: Vec<u8>,
-    from: usize,
-    /// Bytes to come, those in the window included.
-    left: usize,
-    failed: Option<io::Error>,
+    /// Bytes read last. Some of them are not consumed yet unless `remaining` is 0.
+    chunk: Vec<u8>,
+    consumed: usize,
+    /// Bytes not consumed yet, including those of the chunk.
+    remaining: usize,
+    error: Option<io::Error>,
 }
 
 impl SplicedReader<'_> {
-    /// What went wrong while reading, in which case the bytes were made up from there on.
+    /// Returns the error at which reading failed. The bytes from there on were zeros.
     pub(super) fn finish(self) -> io::Result<()> {
-        self.failed.map_or(Ok(()), Err)
+        self.error.map_or(Ok(()), Err)
+    }
+
+    /// Reads all remaining bytes.
+    pub(super) fn into_bytes(mut self) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; self.remaining];
+        self.copy_to_slice(&mut bytes);
+        self.finish().map(|()| bytes)
     }
 
     fn refill(&mut self) {
-        self.from = 0;
-        self.window.clear();
-        while self.window.is_empty() && self.left > 0 {
-            if self.failed.is_none() {
-                self.failed = self.next().err();
+        self.consumed = 0;
+        self.chunk.clear();
+        while self.chunk.is_empty() && self.remaining > 0 {
+            if self.error.is_none() {
+                self.error = self.read_chunk().err();
             }
-            if self.failed.is_some() {
-                // Whoever reads has been promised `left` bytes, and no way to hear of errors.
-                self.window.clear();
-                self.window.resize(self.left.min(WINDOW), 0);
+            if self.error.is_some() {
+                // `Buf` cannot report errors, and `remaining` has promised this many bytes.
+                self.chunk.clear();
+                self.chunk.resize(self.remaining.min(CHUNK_LEN), 0);
             }
         }
     }
 
-    /// Reads the next change, or bytes up to it.
-    fn next(&mut self) -> io::Result<()> {
-        if let Some(edit) = self.edits.next_if(|edit| edit.at.start == self.at) {
-            self.at = edit.at.end;
-            self.window = edit.with;
-            return self.source.seek(SeekFrom::Start(self.at)).map(drop);
+    /// Reads the replacement at the current offset, or source bytes up to the next replacement.
+    fn read_chunk(&mut self) -> io::Result<()> {
+        if let Some(splice) = self.splices.next_if(|splice| splice.range.start == self.offset) {
+            self.offset = splice.range.end;
+            self.chunk = splice.replacement;
+            return self.source.seek(SeekFrom::Start(self.offset)).map(drop);
         }
-        let stop = self.edits.peek().map_or(self.end, |edit| edit.at.start);
-        let length = (stop - self.at).min(WINDOW as u64);
-        self.window.resize(length as usize, 0);
-        self.source.read_exact(&mut self.window)?;
-        self.at += length;
+        let stop = self.splices.peek().map_or(self.end, |splice| splice.range.start);
+        let len = (stop - self.offset).min(CHUNK_LEN as u64);
+        self.chunk.resize(len as usize, 0);
+        self.source.read_exact(&mut self.chunk)?;
+        self.offset += len;
         Ok(())
     }
 }
 
 impl Buf for SplicedReader<'_> {
     fn remaining(&self) -> usize {
-        self.left
+        self.remaining
     }
 
     fn chunk(&self) -> &[u8] {
-        &self.window[self.from..]
+        &self.chunk[self.consumed..]
     }
 
     fn advance(&mut self, count: usize) {
-        let mut count = count.min(self.left);
+        let mut count = count.min(self.remaining);
         while count > 0 {
-            let step = count.min(self.window.len() - self.from);
-            self.from += step;
-            self.left -= step;
+            let step = count.min(self.chunk.len() - self.consumed);
+            self.consumed += step;
+            self.remaining -= step;
             count -= step;
-            if self.from == self.window.len() {
+            if self.consumed == self.chunk.len() {
                 self.refill();
             }
         }
@@ -146,45 +156,42 @@ mod tests {
     use super::*;
     use std::io::Cursor;
 
-    fn all(edits: Splices, bytes: &[u8]) -> Vec<u8> {
+    fn spliced(splices: Splices, bytes: &[u8]) -> Vec<u8> {
         let mut source = Cursor::new(bytes);
-        let mut feed = edits.feed(&mut source, bytes.len() as u64).unwrap();
-        let mut out = vec![0; feed.remaining()];
-        feed.copy_to_slice(&mut out);
-        feed.finish().unwrap();
-        out
+        splices.reader(&mut source, bytes.len() as u64).unwrap().into_bytes().unwrap()
     }
 
     #[test]
-    fn changes_are_made_in_the_order_of_their_places() {
-        let mut edits = Splices::default();
-        edits.replace(6..6, b"X".to_vec());
-        edits.replace(6..6, b"Y".to_vec());
-        edits.replace(1..2, Vec::new());
-        edits.replace(2..3, Vec::new());
-        edits.replace(0..1, b"long".to_vec());
-        edits.replace(4..5, b"e".to_vec());
-        assert_eq!(all(edits, b"abcdEf"), b"longdefXY");
-        assert_eq!(all(Splices::default(), b""), b"");
+    fn replacements_are_made_in_the_order_of_their_offsets() {
+        let mut splices = Splices::default();
+        splices.replace(6..6, b"X".to_vec());
+        splices.replace(6..6, b"Y".to_vec());
+        splices.replace(1..2, Vec::new());
+        splices.replace(2..3, Vec::new());
+        splices.replace(0..1, b"long".to_vec());
+        splices.replace(4..5, b"e".to_vec());
+        assert_eq!(spliced(splices, b"abcdEf"), b"longdefXY");
+        assert_eq!(spliced(Splices::default(), b""), b"");
     }
 
     #[test]
-    fn windows_are_joined() {
-        let bytes: Vec<u8> = (0..3 * WINDOW + 5).map(|i| (i % 251) as u8).collect();
-        assert!(all(Splices::default(), &bytes) == bytes);
-        let mut edits = Splices::default();
-        edits.replace(10..(2 * WINDOW as u64), vec![1, 2]);
-        assert!(all(edits, &bytes) == [&bytes[..10], &[1, 2], &bytes[2 * WINDOW..]].concat());
+    fn sources_longer_than_a_chunk_are_read_whole() {
+        let bytes: Vec<u8> = (0..3 * CHUNK_LEN + 5).map(|i| (i % 251) as u8).collect();
+        assert!(spliced(Splices::default(), &bytes) == bytes);
+        let mut splices = Splices::default();
+        splices.replace(10..(2 * CHUNK_LEN as u64), vec![1, 2]);
+        let want = [&bytes[..10], &[1, 2], &bytes[2 * CHUNK_LEN..]].concat();
+        assert!(spliced(splices, &bytes) == want);
     }
 
-    /// A source that ends earlier than it said, as a file does that is cut while it is read.
+    /// The source is shorter than stated, like a file that is truncated while it is read.
     #[test]
-    fn a_source_cut_short_is_told_at_the_end() {
+    fn a_source_that_ends_early_is_an_error_at_the_end() {
         let mut source = Cursor::new(b"abc");
-        let mut feed = Splices::default().feed(&mut source, 5).unwrap();
-        let mut out = [1; 5];
-        feed.copy_to_slice(&mut out);
-        assert_eq!(out, [0; 5]);
-        assert_eq!(feed.finish().unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+        let mut reader = Splices::default().reader(&mut source, 5).unwrap();
+        let mut bytes = [1; 5];
+        reader.copy_to_slice(&mut bytes);
+        assert_eq!(bytes, [0; 5]);
+        assert_eq!(reader.finish().unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
     }
 }

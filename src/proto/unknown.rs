@@ -1,30 +1,32 @@
-//! Fields that `proto/caffe.proto` does not know, kept when a file is read, changed and written.
+//! Unknown fields of binary files, kept while a message is read, changed and written.
 
 use std::{fmt, path::Path};
 
 use prost::{Message, Name};
 
 use super::{
-    binary::{self, MessageSource},
-    atomic_fs,
-    scan::{self, Fields, PathStep, UnknownFieldAction},
+    binary::{MessageSource, check_message_len, wire_error},
+    scan::{FieldsByPath, PathStep, UnknownFieldAction, scan},
     schema::Schema,
+    splice::SplicedReader,
     wire::WireError,
 };
-use crate::error::{Error, Result};
+use crate::{
+    atomic_fs,
+    error::{Error, Result},
+};
 
-/// The fields of a file that its message type does not have, as Caffes with extensions of their own
-/// write them: their bytes, and in which message they were.
+/// The unknown fields of a file: their bytes, and the path of the message that each was in. Forks
+/// of Caffe write fields that `proto/caffe.proto` does not declare.
 ///
-/// A message read as [`read_binary`](super::read_binary) does has lost them; one written through
-/// this has them again, behind the known fields of the same message, where protobuf's C++ library
-/// writes them too.
+/// [`read_binary`](super::read_binary) drops unknown fields. [`write`](Self::write) puts them
+/// after the known fields of the same message, as protobuf's C++ library does.
 ///
 /// ```no_run
-/// use cortado::proto::{NetParameter, Unknown};
+/// use cortado::proto::{NetParameter, UnknownFields};
 ///
 /// # fn main() -> cortado::Result<()> {
-/// let (mut net, unknown) = Unknown::read::<NetParameter>("extended.caffemodel")?;
+/// let (mut net, unknown) = UnknownFields::read::<NetParameter>("extended.caffemodel")?;
 /// net.name = Some("renamed".into());
 /// unknown.write("renamed.caffemodel", &net)?;
 /// # Ok(())
@@ -32,51 +34,53 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct UnknownFields {
-    fields: Fields,
+    fields: FieldsByPath,
 }
 
 impl UnknownFields {
-    /// Reads a binary file as [`read_binary`](super::read_binary) does, and what is unknown in it.
+    /// Reads a binary file like [`read_binary`](super::read_binary), together with its unknown
+    /// fields.
     ///
     /// # Errors
-    /// As `read_binary`; [`Error::InvalidData`] if the type is not one of Caffe's.
+    /// Those of `read_binary`; [`Error::InvalidData`] if the type is not one of Caffe's.
     pub fn read<M: Message + Name + Default>(path: impl AsRef<Path>) -> Result<(M, Self)> {
-        let path = path.as_ref();
-        expect_schema::<M>()?;
-        let (message, fields) = MessageSource::file(path)?.decode(UnknownFieldAction::Collect)?;
-        Ok((message, Self { fields }))
+        Self::decode(MessageSource::file(path.as_ref())?)
     }
 
-    /// Reads a message from bytes as [`parse_binary`](super::parse_binary) does, and what is
-    /// unknown in it; `file` names the bytes in errors.
+    /// Reads a message like [`parse_binary`](super::parse_binary), together with its unknown
+    /// fields. `file` names the bytes in errors.
     ///
     /// # Errors
-    /// As `parse_binary`; [`Error::InvalidData`] if the type is not one of Caffe's.
+    /// Those of `parse_binary`; [`Error::InvalidData`] if the type is not one of Caffe's.
     pub fn parse<M: Message + Name + Default>(bytes: &[u8], file: &str) -> Result<(M, Self)> {
-        expect_schema::<M>()?;
-        let (message, fields) =
-            MessageSource::bytes(bytes, file).decode(UnknownFieldAction::Collect)?;
+        Self::decode(MessageSource::bytes(bytes, file))
+    }
+
+    fn decode<M: Message + Name + Default>(source: MessageSource<'_>) -> Result<(M, Self)> {
+        schema_of::<M>()?;
+        let (message, fields) = source.decode(UnknownFieldAction::Collect)?;
         Ok((message, Self { fields }))
     }
 
-    /// Whether there is none.
+    /// Whether there are no unknown fields.
     pub fn is_empty(&self) -> bool {
         self.fields.is_empty()
     }
 
-    /// Paths from the outermost message to those that have unknown fields.
+    /// Returns the paths of the messages that have unknown fields, from the outermost message on.
     pub fn paths(&self) -> impl Iterator<Item = &[PathStep]> {
         self.fields.keys().map(Vec::as_slice)
     }
 
-    /// Changes the paths, for messages that have moved; drops the fields where `to` gives `false`.
+    /// Updates the paths of messages that have moved: `remap` changes a path in place. The fields
+    /// are dropped if it returns `false`.
     ///
-    /// A net whose layers moved from the older `layers` (2) to `layer` (100), behind one that was
-    /// inserted, and each layer's `blobs` from 6 to 7:
+    /// Example: a layer was inserted at the front, layers moved from the older field `layers` (2)
+    /// to `layer` (100), and the `blobs` of each layer from field 6 to field 7:
     ///
     /// ```
-    /// # let mut unknown = cortado::proto::Unknown::default();
-    /// unknown.relocate(|path| {
+    /// # let mut unknown = cortado::proto::UnknownFields::default();
+    /// unknown.remap_paths(|path| {
     ///     let Some(layer) = path.first_mut().filter(|step| step.field == 2) else { return true };
     ///     (layer.field, layer.index) = (100, layer.index + 1);
     ///     match path.get_mut(1) {
@@ -87,18 +91,18 @@ impl UnknownFields {
     ///     true
     /// });
     /// ```
-    pub fn remap_paths(&mut self, mut to: impl FnMut(&mut Vec<PathStep>) -> bool) {
+    pub fn remap_paths(&mut self, mut remap: impl FnMut(&mut Vec<PathStep>) -> bool) {
         for (mut path, fields) in std::mem::take(&mut self.fields) {
-            if to(&mut path) {
+            if remap(&mut path) {
                 self.fields.entry(path).or_default().extend(fields);
             }
         }
     }
 
-    /// A message's binary form with these fields.
+    /// Encodes a message together with these fields.
     ///
-    /// What cannot be put back is left out, and told in the log: fields of a message that is no
-    /// longer there, and fields that the message at their path does know.
+    /// Drops two kinds of fields, with a warning in the log: those of a message that no longer
+    /// exists, and those that the message at their path declares.
     ///
     /// # Errors
     /// [`Error::InvalidData`] if the type is not one of Caffe's.
@@ -107,21 +111,22 @@ impl UnknownFields {
         if self.is_empty() {
             return Ok(bytes);
         }
-        let schema = expect_schema::<M>()?;
+        let schema = schema_of::<M>()?;
         let mut left = self.fields.clone();
         let mut source = std::io::Cursor::new(&bytes[..]);
-        let length = bytes.len() as u64;
-        let found = scan::scan(schema, &mut source, length, UnknownFieldAction::Graft(&mut left))
-            .map_err(|fault| binary::error::<M>("what was to be written", fault))?;
-        found.remarks.iter().for_each(|remark| log::warn!("{remark}"));
+        let len = bytes.len() as u64;
+        let failed = |error| wire_error::<M>("encoded message", error);
+        let action = UnknownFieldAction::Insert(&mut left);
+        let result = scan(schema, &mut source, len, action).map_err(failed)?;
+        result.warnings.iter().for_each(|warning| log::warn!("{warning}"));
         if !left.is_empty() {
-            log::warn!("unknown fields of {} messages that are gone are left out", left.len());
+            log::warn!("unknown fields of {} removed messages are dropped", left.len());
         }
-        let io = |error| binary::error::<M>("what was to be written", WireError::Io(error));
-        binary::drain(found.edits.feed(&mut source, length).map_err(io)?).map_err(io)
+        let spliced = result.splices.reader(&mut source, len).and_then(SplicedReader::into_bytes);
+        spliced.map_err(|error| failed(WireError::Io(error)))
     }
 
-    /// Writes a message with these fields as [`write_binary`](super::write_binary) does.
+    /// Writes a message together with these fields, like [`write_binary`](super::write_binary).
     ///
     /// Memory: the message, and up to twice the file.
     ///
@@ -130,7 +135,7 @@ impl UnknownFields {
     pub fn write<M: Message + Name>(&self, path: impl AsRef<Path>, message: &M) -> Result<()> {
         let path = path.as_ref();
         let bytes = self.encode(message)?;
-        binary::expect_length::<M>(path, bytes.len())?;
+        check_message_len::<M>(path, bytes.len())?;
         atomic_fs::write_atomically(path, &bytes)
     }
 }
@@ -138,12 +143,12 @@ impl UnknownFields {
 impl fmt::Debug for UnknownFields {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lengths = self.fields.iter().map(|(path, bytes)| (path, bytes.len()));
-        f.write_str("Unknown (bytes by path) ")?;
+        f.write_str("UnknownFields (bytes by path) ")?;
         f.debug_map().entries(lengths).finish()
     }
 }
 
-fn expect_schema<M: Name>() -> Result<&'static Schema> {
+fn schema_of<M: Name>() -> Result<&'static Schema> {
     let name = M::full_name();
     Schema::of(&name)
         .ok_or_else(|| Error::InvalidData(format!("{name} is not one of Caffe's messages")))

@@ -1,4 +1,5 @@
-//! Keys, numbers and lengths, read from bytes or from a file; what is wrong is told by its offset.
+//! Reader of protobuf's wire format: keys, varints and lengths, from bytes or a file. Errors state
+//! the byte offset.
 
 use std::io::{self, BufReader, Read, Seek};
 
@@ -9,11 +10,11 @@ pub(super) trait ReadSeek: Read + Seek {}
 
 impl<S: Read + Seek> ReadSeek for S {}
 
-/// Why bytes are no message.
+/// The reason why bytes could not be read as a message.
 #[derive(Debug)]
 pub(super) enum WireError {
     Io(io::Error),
-    Bad { at: u64, why: String },
+    Malformed { offset: u64, reason: String },
 }
 
 impl From<io::Error> for WireError {
@@ -24,73 +25,73 @@ impl From<io::Error> for WireError {
 
 pub(super) type WireResult<T> = Result<T, WireError>;
 
-pub(super) fn bad<T>(at: u64, why: impl Into<String>) -> WireResult<T> {
-    Err(WireError::Bad { at, why: why.into() })
+pub(super) fn malformed<T>(offset: u64, reason: impl Into<String>) -> WireResult<T> {
+    Err(WireError::Malformed { offset, reason: reason.into() })
 }
 
-/// Number and wire type in front of a value.
+/// The field number and wire type in front of a value.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Key {
-    /// Zero only in what ends a message, see [`Key::ends`].
+    /// 0 only in a key that ends a message, see [`Key::ends_message`].
     pub(super) number: u32,
-    pub(super) wire: WireType,
+    pub(super) wire_type: WireType,
 }
 
 impl Key {
-    /// Whether protobuf's C++ library takes it as the end of a message of no given length.
-    pub(super) fn ends(self) -> bool {
-        self.wire == WireType::EndGroup || self.number == 0
+    /// Whether protobuf's C++ library ends the outermost message, which has no length, at this key.
+    pub(super) fn ends_message(self) -> bool {
+        self.wire_type == WireType::EndGroup || self.number == 0
     }
 }
 
-/// As many levels as protobuf allows, and prost.
+/// Deepest nesting of groups; the limit of protobuf and of prost.
 const MAX_DEPTH: usize = 100;
 
-/// A place in a source, with buffered bytes behind it.
+/// A buffered reader that knows its offset in the source.
 ///
-/// Every method that reads is told where the message around it ends. It checks that before it reads
-/// or allocates, so that nothing but bytes there are costs anything.
+/// Each reading method gets the end of the enclosing message. It checks that end before it reads or
+/// allocates, so that a wrong length cannot make it allocate more than the source has.
 pub(super) struct WireReader<'a> {
     reader: BufReader<&'a mut dyn ReadSeek>,
-    at: u64,
+    offset: u64,
 }
 
 impl<'a> WireReader<'a> {
-    /// From where the source stands, which counts as offset 0.
+    /// Starts at the current position of the source, which counts as offset 0.
     pub(super) fn new(source: &'a mut dyn ReadSeek) -> Self {
-        Self { reader: BufReader::new(source), at: 0 }
+        Self { reader: BufReader::new(source), offset: 0 }
     }
 
-    /// Bytes before the next one.
-    pub(super) fn at(&self) -> u64 {
-        self.at
+    /// Returns the offset of the next byte.
+    pub(super) fn offset(&self) -> u64 {
+        self.offset
     }
 
     pub(super) fn key(&mut self, end: u64) -> WireResult<Key> {
-        let at = self.at;
+        let offset = self.offset;
         let raw = self.varint(end)?;
-        let wire = match WireType::try_from(raw & 7) {
-            Ok(wire) if raw <= u32::MAX.into() => wire,
-            _ => return bad(at, format!("no field has the key {raw:#x}")),
+        let wire_type = match WireType::try_from(raw & 7) {
+            Ok(wire_type) if raw <= u32::MAX.into() => wire_type,
+            _ => return malformed(offset, format!("invalid field key {raw:#x}")),
         };
         let number = (raw >> 3) as u32;
-        // Of the keys with number 0, C++ takes the zero byte alone as an end.
-        if number == 0 && raw != 0 && wire != WireType::EndGroup {
-            return bad(at, "a field of number 0");
+        // The C++ library ends a message at a zero byte, but rejects other keys with number 0.
+        if number == 0 && raw != 0 && wire_type != WireType::EndGroup {
+            return malformed(offset, "field number 0");
         }
-        Ok(Key { number, wire })
+        Ok(Key { number, wire_type })
     }
 
     pub(super) fn varint(&mut self, end: u64) -> WireResult<u64> {
-        let start = self.at;
+        let start = self.offset;
         let mut value = 0;
         for shift in (0..64).step_by(7) {
-            if self.at >= end {
-                return bad(self.at, "the bytes end within a number");
+            if self.offset >= end {
+                return malformed(self.offset, "truncated varint");
             }
             let mut byte = [0];
             self.reader.read_exact(&mut byte)?;
-            self.at += 1;
+            self.offset += 1;
             if shift == 63 && byte[0] > 1 {
                 break;
             }
@@ -99,92 +100,98 @@ impl<'a> WireReader<'a> {
                 return Ok(value);
             }
         }
-        bad(start, "a number of more than 64 bits")
+        malformed(start, "varint longer than 64 bits")
     }
 
-    /// Where a value ends that tells its length.
-    pub(super) fn length(&mut self, end: u64) -> WireResult<u64> {
-        let start = self.at;
-        let length = self.varint(end)?;
-        let left = end - self.at;
-        if length > left {
-            return bad(start, format!("a length of {length} bytes where {left} are left"));
+    /// Reads the length of a length-delimited value; returns the offset of the value's end.
+    pub(super) fn delimited_end(&mut self, end: u64) -> WireResult<u64> {
+        let start = self.offset;
+        let len = self.varint(end)?;
+        let left = end - self.offset;
+        if len > left {
+            return malformed(start, format!("length {len} exceeds remaining length {left}"));
         }
-        Ok(self.at + length)
+        Ok(self.offset + len)
     }
 
-    /// Goes to `stop`, which lies between here and the end.
+    /// Moves to the offset `stop`, which the caller has checked against the end.
     pub(super) fn skip_to(&mut self, stop: u64) -> WireResult<()> {
-        self.reader.seek_relative(stop.wrapping_sub(self.at) as i64)?;
-        self.at = stop;
+        self.reader.seek_relative(stop.wrapping_sub(self.offset) as i64)?;
+        self.offset = stop;
         Ok(())
     }
 
-    /// The bytes up to `stop`, which lies between here and the end.
-    pub(super) fn take_to(&mut self, stop: u64) -> WireResult<Vec<u8>> {
-        let length = usize::try_from(stop - self.at).map_err(io::Error::other)?;
-        let mut bytes = vec![0; length];
+    /// Reads the bytes up to the offset `stop`, which the caller has checked against the end.
+    pub(super) fn read_to(&mut self, stop: u64) -> WireResult<Vec<u8>> {
+        let len = usize::try_from(stop - self.offset).map_err(io::Error::other)?;
+        let mut bytes = vec![0; len];
         self.reader.read_exact(&mut bytes)?;
-        self.at = stop;
+        self.offset = stop;
         Ok(bytes)
     }
 
-    /// Passes over a value of any kind, whatever it means.
+    /// Skips a value of any wire type, including a group and all that is nested in it.
     pub(super) fn skip_value(&mut self, key: Key, end: u64) -> WireResult<()> {
-        let mut open = Vec::new();
+        let mut open_groups = Vec::new();
         let mut key = key;
         loop {
-            match key.wire {
+            match key.wire_type {
                 WireType::Varint => drop(self.varint(end)?),
                 WireType::SixtyFourBit => self.skip_fixed(8, end)?,
                 WireType::ThirtyTwoBit => self.skip_fixed(4, end)?,
                 WireType::LengthDelimited => {
-                    let stop = self.length(end)?;
+                    let stop = self.delimited_end(end)?;
                     self.skip_to(stop)?;
                 }
-                WireType::StartGroup if open.len() == MAX_DEPTH => {
-                    return bad(self.at, format!("groups nested more than {MAX_DEPTH} deep"));
+                WireType::StartGroup if open_groups.len() == MAX_DEPTH => {
+                    let reason = format!("groups nested more than {MAX_DEPTH} deep");
+                    return malformed(self.offset, reason);
                 }
-                WireType::StartGroup => open.push(key.number),
-                WireType::EndGroup if open.last() == Some(&key.number) => drop(open.pop()),
-                WireType::EndGroup => return bad(self.at, "the end of a group that is not open"),
+                WireType::StartGroup => open_groups.push(key.number),
+                WireType::EndGroup if open_groups.last() == Some(&key.number) => {
+                    open_groups.pop();
+                }
+                WireType::EndGroup => {
+                    return malformed(self.offset, "end of a group that was not started");
+                }
             }
-            if open.is_empty() {
+            if open_groups.is_empty() {
                 return Ok(());
             }
             key = self.key(end)?;
             if key.number == 0 {
-                return bad(self.at, "a zero byte within a group");
+                return malformed(self.offset, "zero byte within a group");
             }
         }
     }
 
-    fn skip_fixed(&mut self, length: u64, end: u64) -> WireResult<()> {
-        let left = end - self.at;
-        if length > left {
-            return bad(self.at, format!("a value of {length} bytes where {left} are left"));
+    fn skip_fixed(&mut self, len: u64, end: u64) -> WireResult<()> {
+        let left = end - self.offset;
+        if len > left {
+            let reason = format!("value of {len} bytes exceeds remaining length {left}");
+            return malformed(self.offset, reason);
         }
-        self.skip_to(self.at + length)
+        self.skip_to(self.offset + len)
     }
 
-    /// The bytes from `start`, which were passed, up to here.
-    pub(super) fn again_from(&mut self, start: u64) -> WireResult<Vec<u8>> {
-        let stop = self.at;
+    /// Reads the bytes from the offset `start` to the current one again.
+    pub(super) fn reread_from(&mut self, start: u64) -> WireResult<Vec<u8>> {
+        let stop = self.offset;
         self.skip_to(start)?;
-        self.take_to(stop)
+        self.read_to(stop)
     }
 }
 
-/// Calls `each` with the number, the wire type and all bytes of every field of `bytes`.
-pub(super) fn fields(bytes: &[u8], mut each: impl FnMut(Key, &[u8])) -> WireResult<()> {
+/// Calls `visit` with the key and all bytes (key and value) of every field in `bytes`.
+pub(super) fn for_each_field(bytes: &[u8], mut visit: impl FnMut(Key, &[u8])) -> WireResult<()> {
     let mut source = io::Cursor::new(bytes);
-    let mut input = WireReader::new(&mut source);
+    let mut reader = WireReader::new(&mut source);
     let end = bytes.len() as u64;
-    while input.at < end {
-        let start = input.at;
-        let key = input.key(end)?;
-        input.skip_value(key, end)?;
-        each(key, &bytes[start as usize..input.at as usize]);
+    while reader.offset < end {
+        let start = reader.offset;
+        let key = reader.key(end)?;
+        reader.skip_value(key, end)?;
+        visit(key, &bytes[start as usize..reader.offset as usize]);
     }
     Ok(())
 }

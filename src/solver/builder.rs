@@ -1,8 +1,14 @@
-//! From a definition to a solver.
+//! Builds a solver from its definition.
 
 use super::{
-    Action, LrPolicy, MethodRegistry, Shown, Solver, nets::Nets, snapshot, param_state::ParamState,
-    update,
+    event::Action,
+    lr_policy::LrPolicy,
+    nets::Nets,
+    param_state::ParamState,
+    registry::MethodRegistry,
+    snapshot::check_writable,
+    training_run::{LastDisplay, Observers, Solver},
+    update::regularization,
 };
 use crate::{
     data::SourceRegistry,
@@ -18,78 +24,103 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How to build a solver and its nets.
+/// Options for building a solver and its nets.
 pub struct SolverBuilder<T: Element, D: Device> {
     nets: NetBuilder<T, D>,
     methods: MethodRegistry<T, D>,
 }
 
-impl<T: Element, D: Device> SolverBuilder<T, D> {
-    pub(super) fn new(device: &D) -> Self {
-        Self { nets: Net::builder(device), methods: MethodRegistry::standard() }
+impl<T: Element, D: Device> Solver<T, D> {
+    /// Starts building a solver on `device`, with custom layers, data sources or methods.
+    pub fn builder(device: &D) -> SolverBuilder<T, D> {
+        SolverBuilder { nets: Net::builder(device), methods: MethodRegistry::standard() }
     }
 
-    /// Makes the method with this registry instead of the standard one.
+    /// Builds the solver of a definition in a text file. Files named in it are relative to the
+    /// current folder. Without a `snapshot_prefix`, snapshots are written next to the file, under
+    /// its name.
+    ///
+    /// # Errors
+    /// Those of [`SolverBuilder::from_file`].
+    pub fn from_file(path: impl AsRef<Path>, device: &D) -> Result<Self> {
+        Self::builder(device).from_file(path)
+    }
+
+    /// Builds the solver of a definition.
+    ///
+    /// # Errors
+    /// Those of [`SolverBuilder::build`].
+    pub fn new(param: SolverParameter, device: &D) -> Result<Self> {
+        Self::builder(device).build(param)
+    }
+}
+
+impl<T: Element, D: Device> SolverBuilder<T, D> {
+    /// Creates the method with this registry instead of the standard one.
     #[must_use]
     pub fn methods(self, methods: MethodRegistry<T, D>) -> Self {
         Self { methods, ..self }
     }
 
-    /// Makes layers with this registry instead of the standard one.
+    /// Creates layers with this registry instead of the standard one.
     #[must_use]
     pub fn layers(self, layers: LayerRegistry<T, D>) -> Self {
         Self { nets: self.nets.registry(layers), ..self }
     }
 
-    /// Finds records with these instead of the standard sources.
+    /// Opens data sources with this registry instead of the standard one.
     #[must_use]
     pub fn sources(self, sources: SourceRegistry) -> Self {
         Self { nets: self.nets.sources(sources), ..self }
     }
 
-    /// Builds the solver of a definition in a text file, as [`Solver::from_file`] says.
+    /// Builds the solver of a definition in a text file, like [`Solver::from_file`].
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::Parse`]; those of [`build`](Self::build), with the file's name.
+    /// [`Error::Io`] and [`Error::Parse`]; those of [`build`](Self::build), with the file's name.
     pub fn from_file(self, path: impl AsRef<Path>) -> Result<Solver<T, D>> {
         let path = path.as_ref();
         let built = self.build(read_definition(path)?);
         built.map_err(|error| error.context(path.display().to_string()))
     }
 
-    /// Builds the solver and the nets of a definition.
+    /// Builds the solver of a definition, and its nets.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] if the definition makes no solver; those of the nets.
+    /// [`Error::InvalidData`] for an invalid definition; those of the nets.
     pub fn build(self, param: SolverParameter) -> Result<Solver<T, D>> {
-        let param = proto::logged(proto::upgrade::solver(param), "solver")?;
+        let param = proto::log_changes(proto::upgrade::solver(param), "solver")?;
         if param.iter_size() < 1 || param.average_loss() < 1 {
             return Err(Error::InvalidData("iter_size and average_loss must be positive".into()));
         }
         let method = self.methods.make(&param)?;
-        let rates = LrPolicy::new(&param)?;
-        let regularization = update::regularization(&param)?;
+        let lr_policy = LrPolicy::new(&param)?;
+        let regularization = regularization(&param)?;
         let nets = Nets::new(&param, self.nets)?;
         let state = ParamState::new(&nets.train, method.histories())?;
-        snapshot::check_writable(&param, &nets.train)?;
+        check_writable(&param, &nets.train)?;
         Ok(Solver {
             param,
-            rates,
+            lr_policy,
             regularization,
             nets,
             method,
             state,
             iteration: 0,
-            observers: Vec::new(),
-            request: Box::new(|| Action::Continue),
-            shown: Shown { at: Instant::now(), iteration: 0, waited: Duration::ZERO },
+            observers: Observers::default(),
+            action_function: Box::new(|| Action::Continue),
+            last_display: LastDisplay {
+                time: Instant::now(),
+                iteration: 0,
+                data_wait: Duration::ZERO,
+            },
             stopped: false,
         })
     }
 }
 
-/// Reads a solver's definition from a text file of any age; without a `snapshot_prefix`, or with a
-/// folder as one, the file's own name completes it.
+/// Reads a solver's definition from a text file in any of Caffe's formats. If `snapshot_prefix` is
+/// missing or a folder, it is completed with the file's name.
 ///
 /// # Errors
 /// Those of [`proto::read_solver`].

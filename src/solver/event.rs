@@ -1,9 +1,9 @@
-//! What a solver tells its observers, and what it is told.
+//! Events that a solver reports, and actions that it is asked for.
 
-use super::Score;
+use super::score::Score;
 use std::{path::Path, time::Duration};
 
-/// What happened. Iterations count the updates made before.
+/// An event of a solver. The field `iteration` is the number of updates made so far.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
@@ -11,123 +11,123 @@ pub enum Event<'a> {
     Started {
         /// Name of the net.
         net: &'a str,
-        /// Name of the learning rate's policy.
+        /// Name of the learning rate policy.
         policy: &'a str,
-        /// Where it starts.
+        /// Iteration at which training starts.
         iteration: usize,
-        /// Where it is to end.
+        /// Iteration at which training will end.
         end: usize,
     },
-    /// An iteration's gradients are computed.
+    /// The gradients of an iteration are computed; the update follows.
     Iterated {
-        /// Updates made before.
+        /// Updates made so far.
         iteration: usize,
-        /// Objective, the mean over `iter_size` batches.
+        /// Objective, averaged over `iter_size` batches.
         loss: f64,
         /// Mean of the last `average_loss` objectives.
         smoothed: f64,
-        /// Learning rate of the update to come.
+        /// Learning rate of the next update.
         rate: f64,
-        /// How long the train net has waited for data so far; `None` if it reads none.
+        /// Total time that the train net has waited for data; `None` if it reads none.
         waited: Option<Duration>,
     },
-    /// As [`Event::Iterated`], every `display` iterations, with the net's outputs.
+    /// Like [`Event::Iterated`], but every `display` iterations and with the net's outputs.
     Displayed {
-        /// Updates made before.
+        /// Updates made so far.
         iteration: usize,
         /// Objective, averaged over `average_loss` iterations.
         loss: f64,
-        /// Learning rate of the update to come.
+        /// Learning rate of the next update.
         rate: f64,
-        /// The train net's outputs.
+        /// Outputs of the train net.
         outputs: &'a [Score],
         /// Iterations since the last display.
         passed: usize,
         /// Seconds since the last display.
         seconds: f64,
-        /// Seconds of these in which the net waited for data; `None` if it reads none.
+        /// Part of `seconds` in which the net waited for data; `None` if it reads none.
         waited: Option<f64>,
-        /// Iterations from one display to the next.
+        /// Iterations between displays.
         display: usize,
     },
-    /// Mean magnitude of what a layer computed: with `debug_info`, in iterations that are
-    /// displayed and in tests.
+    /// Mean magnitude of a blob of a layer: with `debug_info`, in displayed iterations and in
+    /// tests.
     Traced {
         /// Name of the layer.
         layer: &'a str,
-        /// Which of its blobs.
+        /// Kind of the blob.
         what: TracedBlob,
-        /// Name of the blob; of a parameter the name by which it is shared, or its place.
+        /// Name of the blob. For a parameter, its shared name or its index.
         name: &'a str,
         /// Mean of the absolute values.
         mean: f64,
     },
-    /// Norms of all parameters and their gradients, after a backward pass that was
-    /// [`Traced`](Self::Traced).
+    /// Norms of all parameters and their gradients, after a backward pass with
+    /// [`Traced`](Self::Traced) events.
     Norms {
-        /// Sums of the absolute values: of the values, of the gradients.
+        /// L1 norms of the values and of the gradients.
         l1: [f64; 2],
-        /// Euclidean norms, alike.
+        /// L2 norms of the values and of the gradients.
         l2: [f64; 2],
     },
-    /// The gradient was longer than `clip_gradients`.
+    /// The norm of the gradient exceeded `clip_gradients`.
     Clipped {
-        /// Updates made before.
+        /// Updates made so far.
         iteration: usize,
-        /// Euclidean norm of the gradient, of `iter_size` batches together.
+        /// L2 norm of the gradient, which is the sum over `iter_size` batches.
         norm: f64,
-        /// What it is cut to.
+        /// Norm after clipping: `clip_gradients`.
         limit: f64,
-        /// The gradient's factor.
+        /// Factor of the gradient: `limit / norm`.
         scale: f64,
     },
     /// A test starts.
     Testing {
-        /// Updates made before.
+        /// Updates made so far.
         iteration: usize,
-        /// Which test net.
+        /// Index of the test net.
         net: usize,
     },
-    /// A test is done.
+    /// A test has ended.
     Tested {
-        /// Updates made before.
+        /// Updates made so far.
         iteration: usize,
-        /// Which test net.
+        /// Index of the test net.
         net: usize,
-        /// Means of its outputs.
+        /// Means of the outputs.
         outputs: &'a [Score],
-        /// Mean of its objective, if `test_compute_loss` asks for it.
+        /// Mean of the objective if `test_compute_loss` is set.
         loss: Option<f64>,
     },
-    /// A request stopped a test.
+    /// [`Action::Stop`] ended a test early.
     Interrupted {
-        /// Updates made before.
+        /// Updates made so far.
         iteration: usize,
-        /// Which test net.
+        /// Index of the test net.
         net: usize,
     },
     /// A snapshot was written.
     Snapshot {
-        /// Updates made before.
+        /// Updates made so far.
         iteration: usize,
-        /// The weights.
+        /// File of the weights.
         model: &'a Path,
-        /// The solver's state.
+        /// File of the solver's state.
         state: &'a Path,
     },
     /// Training ends.
     Finished {
         /// Updates made.
         iteration: usize,
-        /// Mean of the last `average_loss` objectives, with one more batch's, if a display falls
-        /// due at the end.
+        /// Mean of the last `average_loss` objectives, including that of one further batch;
+        /// `None` unless a display is due at the end.
         loss: Option<f64>,
-        /// Whether a request ended it early.
+        /// Whether [`Action::Stop`] ended training early.
         early: bool,
     },
 }
 
-/// Which of a layer's blobs.
+/// Kind of a traced blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TracedBlob {
     /// Values of a top, after the forward pass.
@@ -140,14 +140,14 @@ pub enum TracedBlob {
     ParamDiff,
 }
 
-/// What a solver is asked to do after an iteration or before a batch of a test.
+/// What the solver does next, asked for after each iteration and before each batch of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[doc(alias = "SolverAction")]
 pub enum Action {
-    /// Go on.
+    /// Continue.
     Continue,
-    /// Write a snapshot and go on.
+    /// Write a snapshot and continue.
     Snapshot,
-    /// Stop; a snapshot is written as after training.
+    /// Stop. [`Solver::solve`](super::Solver::solve) still writes the snapshot after training.
     Stop,
 }

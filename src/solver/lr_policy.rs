@@ -1,17 +1,18 @@
-//! Learning rates over time.
+//! Learning rate policies.
 
 use crate::{
     error::{Error, Result},
     proto::SolverParameter,
 };
 
-/// How the learning rate depends on the iteration.
+/// The learning rate as a function of the iteration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LrPolicy {
-    base: f64,
-    curve: PolicyKind,
+    base_lr: f64,
+    kind: PolicyKind,
 }
 
+/// The factor of `base_lr` in iteration `i`.
 #[derive(Clone, Debug, PartialEq)]
 enum PolicyKind {
     /// 1
@@ -22,19 +23,19 @@ enum PolicyKind {
     Exp { gamma: f64 },
     /// `(1 + gamma·i)^(−power)`
     Inv { gamma: f64, power: f64 },
-    /// `gammaⁿ` with n the values passed
+    /// `gammaⁿ`, where `n` is the number of `values` reached
     MultiStep { gamma: f64, values: Vec<usize> },
     /// `(1 − i / end)^power`
     Poly { power: f64, end: f64 },
-    /// `1 / (1 + e^(−gamma·(i − middle)))`
-    Sigmoid { gamma: f64, middle: f64 },
+    /// `1 / (1 + e^(−gamma·(i − midpoint)))`
+    Sigmoid { gamma: f64, midpoint: f64 },
 }
 
 impl LrPolicy {
-    /// The policy `lr_policy` of a solver's definition.
+    /// Creates the policy of a solver's definition.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] for an unknown policy, or one that lacks a parameter it needs.
+    /// [`Error::InvalidData`] for an unknown `lr_policy` or a missing parameter of it.
     pub fn new(param: &SolverParameter) -> Result<Self> {
         let missing = |field: &str| {
             let policy = param.lr_policy();
@@ -49,7 +50,7 @@ impl LrPolicy {
             _ => Err(missing(field)),
         };
         let power = f64::from(param.power());
-        let curve = match param.lr_policy() {
+        let kind = match param.lr_policy() {
             "fixed" => PolicyKind::Fixed,
             "step" => PolicyKind::Step {
                 gamma: gamma()?,
@@ -66,8 +67,8 @@ impl LrPolicy {
                 end: positive(param.max_iter, "positive max_iter")? as f64,
             },
             "sigmoid" => {
-                let middle = positive(param.stepsize, "positive stepsize")? as f64;
-                PolicyKind::Sigmoid { gamma: gamma()?, middle }
+                let midpoint = positive(param.stepsize, "positive stepsize")? as f64;
+                PolicyKind::Sigmoid { gamma: gamma()?, midpoint }
             }
             other => {
                 let known = "fixed, step, exp, inv, multistep, poly, sigmoid";
@@ -75,44 +76,49 @@ impl LrPolicy {
                 return Err(Error::InvalidData(why));
             }
         };
-        Ok(Self { base: param.base_lr().into(), curve })
+        Ok(Self { base_lr: param.base_lr().into(), kind })
     }
 
-    /// Steps that a `step` or `multistep` policy has taken by `iteration`; 0 for the others.
+    /// Returns the steps that a `step` or `multistep` policy has taken by `iteration`; 0 for other
+    /// policies.
     pub(super) fn steps(&self, iteration: usize) -> i32 {
-        let steps = match &self.curve {
+        let steps = match &self.kind {
             PolicyKind::Step { size, .. } => iteration / size,
-            PolicyKind::MultiStep { values, .. } => passed(values, iteration),
+            PolicyKind::MultiStep { values, .. } => steps_reached(values, iteration),
             _ => 0,
         };
         i32::try_from(steps).unwrap_or(i32::MAX)
     }
 
-    /// The rate of the update after `iteration` others.
+    /// Returns the learning rate of the update that follows `iteration` updates.
     pub fn rate_at(&self, iteration: usize) -> f64 {
         let i = iteration as f64;
-        let factor = match &self.curve {
+        let factor = match &self.kind {
             PolicyKind::Fixed => 1.0,
             PolicyKind::Step { gamma, size } => gamma.powf((iteration / size) as f64),
             PolicyKind::Exp { gamma } => gamma.powf(i),
             PolicyKind::Inv { gamma, power } => (1.0 + gamma * i).powf(-power),
-            PolicyKind::MultiStep { gamma, values } => gamma.powf(passed(values, iteration) as f64),
+            PolicyKind::MultiStep { gamma, values } => {
+                gamma.powf(steps_reached(values, iteration) as f64)
+            }
             PolicyKind::Poly { power, end } => (1.0 - i / end).powf(*power),
-            PolicyKind::Sigmoid { gamma, middle } => 1.0 / (1.0 + (-gamma * (i - middle)).exp()),
+            PolicyKind::Sigmoid { gamma, midpoint } => {
+                1.0 / (1.0 + (-gamma * (i - midpoint)).exp())
+            }
         };
-        self.base * factor
+        self.base_lr * factor
     }
 }
 
-/// How many steps are taken by `iteration`: at most one an iteration, in the order given, as
-/// Caffe's loop takes them.
-fn passed(values: &[usize], iteration: usize) -> usize {
-    let mut at = 0;
+/// Returns the number of `values` reached by `iteration`. Like Caffe, the
+/// policy takes them in the given order and at most one in an iteration.
+fn steps_reached(values: &[usize], iteration: usize) -> usize {
+    let mut step_iteration = 0;
     let mut steps = 0;
     for &value in values {
-        // A step that fell due together with the one before waits for the next iteration.
-        at = value.max(if steps == 0 { 0 } else { at + 1 });
-        if at > iteration {
+        // A step due in the same iteration as the one before is taken one iteration later.
+        step_iteration = value.max(if steps == 0 { 0 } else { step_iteration + 1 });
+        if step_iteration > iteration {
             break;
         }
         steps += 1;
@@ -125,13 +131,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_step_values_act_one_iteration_apart() {
-        let steps: Vec<_> = (0..8).map(|i| passed(&[3, 3, 6], i)).collect();
+    fn equal_step_values_take_effect_one_iteration_apart() {
+        let steps: Vec<_> = (0..8).map(|i| steps_reached(&[3, 3, 6], i)).collect();
         assert_eq!(steps, [0, 0, 0, 1, 2, 2, 3, 3]);
     }
 
     #[test]
-    fn inv_as_the_lenet_solver_has_it() {
+    fn inv_policy_with_lenet_parameters_matches_caffe() {
         let param = SolverParameter {
             lr_policy: Some("inv".into()),
             base_lr: Some(0.01),
@@ -146,14 +152,17 @@ mod tests {
     }
 
     #[test]
-    fn what_a_policy_needs_is_asked_for() {
-        let with =
-            |policy: &str| SolverParameter { lr_policy: Some(policy.into()), ..Default::default() };
-        for (policy, field) in [("step", "gamma"), ("inv", "gamma"), ("poly", "max_iter")] {
-            let message = LrPolicy::new(&with(policy)).unwrap_err().to_string();
-            assert!(message.contains(field), "{message}");
+    fn missing_parameters_and_unknown_policies_are_errors() {
+        let cases = [
+            ("step", ["`step`", "gamma"]),
+            ("inv", ["`inv`", "gamma"]),
+            ("poly", ["`poly`", "max_iter"]),
+            ("steps", ["`steps`", "multistep"]),
+        ];
+        for (policy, parts) in cases {
+            let param = SolverParameter { lr_policy: Some(policy.into()), ..Default::default() };
+            let error = LrPolicy::new(&param).unwrap_err().to_string();
+            assert!(parts.iter().all(|part| error.contains(part)), "{error}");
         }
-        let message = LrPolicy::new(&with("steps")).unwrap_err().to_string();
-        assert!(message.contains("`steps`") && message.contains("multistep"), "{message}");
     }
 }

@@ -1,4 +1,4 @@
-//! What a method of descent is.
+//! Solver methods: how parameters are updated from their gradients.
 
 use crate::{
     blob::{Blob, WriteGuard},
@@ -9,13 +9,13 @@ use crate::{
     op::{Regularization, SolverUpdate, Unary, UpdateRule, adam_correction},
 };
 
-/// A way from gradients to updates. Object-safe; made by a maker of a
+/// Updates parameters from their gradients. Object-safe; created by a
 /// [`MethodRegistry`](super::MethodRegistry).
 ///
-/// A method keeps nothing itself: its history lies in blobs of the solver's, which snapshots hold.
-/// A [`Rule`] is a method of one kernel.
+/// A method has no state: the solver owns its history blobs and saves them in snapshots. An
+/// [`UpdateRule`] is a method that runs in a single kernel.
 pub trait Method<T: Element, D: Device>: Send {
-    /// How many blobs of history it keeps of each parameter.
+    /// Returns the number of history blobs for each parameter.
     fn histories(&self) -> usize;
 
     /// Updates a parameter from its gradient.
@@ -23,41 +23,41 @@ pub trait Method<T: Element, D: Device>: Send {
     /// # Errors
     /// Those of the device.
     #[doc(alias = "ComputeUpdateValue")]
-    fn update(&mut self, stride: &UpdateParams, param: &LearnableParam<'_, T, D>) -> Result<()>;
+    fn update(&mut self, update: &UpdateParams, param: &LearnableParam<'_, T, D>) -> Result<()>;
 }
 
-/// How far one update goes, whatever the method.
+/// The part of an update that does not depend on the method.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct UpdateParams {
-    /// Updates made before.
+    /// Updates made so far.
     pub iteration: usize,
-    /// Learning rate, the parameter's multiplier included.
+    /// Learning rate times the parameter's `lr_mult`.
     pub rate: f64,
-    /// Factor of the gradient: of clipping, and one over `iter_size`.
+    /// Factor of the gradient: the clipping factor divided by `iter_size`.
     pub scale: f64,
-    /// Weight decay, the parameter's multiplier included.
+    /// Weight decay times the parameter's `decay_mult`.
     pub decay: f64,
-    /// What decay pulls on.
+    /// The norm that weight decay penalises.
     pub regularization: Regularization,
 }
 
-/// A parameter and what its solver keeps of it.
+/// A learnable parameter, and the solver's state for it.
 pub struct LearnableParam<'a, T: Element, D: Device> {
     /// Values and gradient.
     pub blob: &'a Blob<T, D>,
-    /// The same values in the type that steps are computed in, if weights have 16 bits. See
+    /// Master weights in the accumulator type if the weights have 16 bits. See
     /// [`Update::solver_update`](crate::kernel::Update::solver_update).
     pub masters: Option<&'a Blob<T::Acc, D>>,
-    /// As many blobs as the method keeps, in the parameter's shape; zero at first.
+    /// The history blobs of the method, in the shape of the parameter; initially zero.
     pub history: &'a [Blob<T::Acc, D>],
 }
 
 impl<T: Element, D: Device> LearnableParam<'_, T, D> {
-    /// Takes one step, in one pass over all blobs.
+    /// Updates the parameter, its master weights and its history in one pass.
     ///
     /// # Errors
-    /// [`Error::Length`](crate::Error::Length) unless there are as many blobs of history as the
-    /// rule keeps; [`Error::Borrowed`](crate::Error::Borrowed); those of the device.
+    /// [`Error::Length`](crate::Error::Length) if the number of history blobs is not that of the
+    /// rule; [`Error::Borrowed`](crate::Error::Borrowed); those of the device.
     pub fn apply_update(&self, op: &SolverUpdate<T>) -> Result<()> {
         let (dw, mut w) = (self.blob.diff()?, self.blob.data_mut()?);
         let mut masters = self.masters.map(Blob::data_mut).transpose()?;
@@ -68,17 +68,18 @@ impl<T: Element, D: Device> LearnableParam<'_, T, D> {
         self.blob.device().solver_update(op, dw.view(), w.view_mut(), masters, &mut history)
     }
 
-    /// `dw ← scale · dw + decay · r(w)`: for methods that are composed of kernels.
+    /// Scales the gradient and adds the weight decay, `dw ← scale · dw + decay · r(w)`, for methods
+    /// composed of several kernels. `r(w)` is `w` for L2 and `sign(w)` for L1.
     ///
     /// # Errors
     /// [`Error::Borrowed`](crate::Error::Borrowed); those of the device.
     #[doc(alias = "Normalize")]
     #[doc(alias = "Regularize")]
-    pub fn regularize(&self, stride: &UpdateParams) -> Result<()> {
+    pub fn regularize(&self, update: &UpdateParams) -> Result<()> {
         let device = self.blob.device();
         let (w, mut dw) = (self.blob.data()?, self.blob.diff_mut()?);
-        let (scale, decay) = (T::acc(stride.scale), T::acc(stride.decay));
-        if stride.regularization == Regularization::L2 {
+        let (scale, decay) = (T::acc(update.scale), T::acc(update.decay));
+        if update.regularization == Regularization::L2 {
             return device.axpby(decay, w.view(), scale, dw.view_mut());
         }
         let signs = Blob::<T, D>::new(device, self.blob.shape())?;
@@ -92,18 +93,18 @@ impl<T: Element, D: Device> Method<T, D> for UpdateRule<T> {
         Self::history_count(self)
     }
 
-    fn update(&mut self, stride: &UpdateParams, param: &LearnableParam<'_, T, D>) -> Result<()> {
+    fn update(&mut self, update: &UpdateParams, param: &LearnableParam<'_, T, D>) -> Result<()> {
         let correction = match *self {
             Self::Adam { beta1, beta2, .. } => {
-                adam_correction(beta1.to_f64(), beta2.to_f64(), stride.iteration)
+                adam_correction(beta1.to_f64(), beta2.to_f64(), update.iteration)
             }
             _ => 1.0,
         };
         param.apply_update(&SolverUpdate {
-            rate: T::acc(stride.rate * correction),
-            scale: T::acc(stride.scale),
-            decay: T::acc(stride.decay),
-            regularization: stride.regularization,
+            rate: T::acc(update.rate * correction),
+            scale: T::acc(update.scale),
+            decay: T::acc(update.decay),
+            regularization: update.regularization,
             rule: *self,
         })
     }

@@ -1,4 +1,4 @@
-//! The nets that a solver's definition asks for.
+//! Train net and test nets of a solver.
 
 use crate::{
     device::Device,
@@ -9,26 +9,26 @@ use crate::{
 };
 use rand::{TryRng, rngs::SysRng};
 
-/// A train net and test nets.
+/// The train net and the test nets.
 pub(super) struct Nets<T: Element, D: Device> {
     pub(super) train: Net<T, D>,
     pub(super) tests: Vec<TestNet<T, D>>,
 }
 
-/// A test net and how many batches make a test.
+/// A test net, and the number of batches of a test.
 pub(super) struct TestNet<T: Element, D: Device> {
     pub(super) net: Net<T, D>,
     pub(super) batches: usize,
 }
 
 impl<T: Element, D: Device> Nets<T, D> {
-    /// Builds them all with `builder`, and copies the weights that the definition names.
+    /// Builds all nets with `builder`, and copies the weights that the definition names.
     pub(super) fn new(param: &SolverParameter, builder: NetBuilder<T, D>) -> Result<Self> {
         let seed = match u64::try_from(param.random_seed()) {
             Ok(seed) => seed,
             Err(_) => SysRng
                 .try_next_u64()
-                .map_err(|error| Error::InvalidData(format!("no random seed: {error}")))?,
+                .map_err(|error| Error::InvalidData(format!("random seed: {error}")))?,
         };
         let builder = builder.seed(seed);
         let build = |mut definition: NetParameter, phase, state: Option<&NetState>| {
@@ -59,7 +59,7 @@ impl<T: Element, D: Device> Nets<T, D> {
         Ok(nets)
     }
 
-    /// Copies trained layers to all nets; the train net has to have one of them.
+    /// Copies trained layers to all nets. Fails if the train net has none of them.
     fn copy_weights(&mut self, file: &str) -> Result<()> {
         let weights = proto::read_trained_net(file)?;
         let within = |error: Error| error.context(file);
@@ -71,7 +71,7 @@ impl<T: Element, D: Device> Nets<T, D> {
     }
 }
 
-/// What `from` says overrides what `into` said; stages add up.
+/// Overrides phase and level of `into` by those of `from`, and appends the stages.
 fn merge(into: &mut NetState, from: &NetState) {
     into.phase = from.phase.or(into.phase);
     into.level = from.level.or(into.level);
@@ -84,23 +84,23 @@ fn train_definition(param: &SolverParameter) -> Result<NetParameter> {
     let given = inline.clone().count() + files.clone().count();
     if given != 1 {
         let fields = "net, net_param, train_net, train_net_param";
-        let why = format!("the solver needs one definition of its net ({fields}), not {given}");
+        let why = format!("{given} definitions of the train net; give exactly one of {fields}");
         return Err(Error::InvalidData(why));
     }
     match (inline.into_iter().next(), files.into_iter().next()) {
         (Some(definition), _) => upgraded(definition),
         (None, Some(file)) => proto::read_net(file),
-        (None, None) => Err(Error::InvalidData("the solver has no net".into())),
+        (None, None) => Err(Error::InvalidData("train net: no definition".into())),
     }
 }
 
-/// A definition that is part of the solver's, in the format of today.
+/// Upgrades a net's definition that is part of the solver's.
 fn upgraded(definition: NetParameter) -> Result<NetParameter> {
-    proto::logged(proto::upgrade::net(definition), "net in the solver's definition")
+    proto::log_changes(proto::upgrade::net(definition), "net in the solver's definition")
 }
 
-/// Definitions of the test nets: those given for tests alone, then the common one as often as
-/// `test_iter` has entries left.
+/// Returns the definitions of the test nets: first `test_net_param` and `test_net`, then the common
+/// net once for each remaining entry of `test_iter`.
 fn test_definitions(param: &SolverParameter) -> Result<Vec<NetParameter>> {
     let inline = param.test_net_param.iter().cloned();
     let mut definitions = inline.map(upgraded).collect::<Result<Vec<_>>>()?;
@@ -112,22 +112,22 @@ fn test_definitions(param: &SolverParameter) -> Result<Vec<NetParameter>> {
         (None, Some(file)) => Some(proto::read_net(file)?),
         (None, None) => None,
     };
-    let (wanted, given) = (param.test_iter.len(), definitions.len());
-    if wanted < given || (wanted > given && common.is_none()) {
-        let why = format!("test_iter has {wanted} entries for {given} test nets");
+    let (count, given) = (param.test_iter.len(), definitions.len());
+    if count < given || (count > given && common.is_none()) {
+        let why = format!("test_iter: {count} entries for {given} test nets");
         return Err(Error::InvalidData(why));
     }
     if let Some(common) = common {
-        definitions.resize(wanted, common);
+        definitions.resize(count, common);
     }
-    if wanted > 0 && param.test_interval() <= 0 {
+    if count > 0 && param.test_interval() <= 0 {
         return Err(Error::InvalidData("test nets need a positive test_interval".into()));
     }
     if let Some(bad) = param.test_iter.iter().find(|&&batches| batches <= 0) {
-        return Err(Error::InvalidData(format!("test_iter {bad} is not positive")));
+        return Err(Error::InvalidData(format!("test_iter {bad} must be positive")));
     }
-    if !param.test_state.is_empty() && param.test_state.len() != wanted {
-        let why = format!("{} entries of test_state for {wanted} nets", param.test_state.len());
+    if !param.test_state.is_empty() && param.test_state.len() != count {
+        let why = format!("test_state: {} entries for {count} test nets", param.test_state.len());
         return Err(Error::InvalidData(why));
     }
     Ok(definitions)

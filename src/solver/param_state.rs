@@ -1,6 +1,6 @@
-//! What a solver keeps of the parameters that it updates.
+//! Solver state of the learnable parameters: history and master weights.
 
-use super::LearnableParam;
+use super::method::LearnableParam;
 use crate::{
     blob::Blob,
     device::Device,
@@ -10,14 +10,14 @@ use crate::{
     proto::{BlobProto, LayerParameter, NetParameter},
 };
 
-/// What is kept of each learnable parameter of a net, in their order.
+/// History and master weights of each learnable parameter of a net, in the net's order.
 pub(super) struct ParamState<T: Element, D: Device> {
-    params: Vec<Kept<T, D>>,
-    /// Blobs of history of each.
+    params: Vec<HistoryAndMasters<T, D>>,
+    /// History blobs of each parameter.
     histories: usize,
 }
 
-struct Kept<T: Element, D: Device> {
+struct HistoryAndMasters<T: Element, D: Device> {
     masters: Option<Blob<T::Acc, D>>,
     history: Vec<Blob<T::Acc, D>>,
 }
@@ -25,40 +25,43 @@ struct Kept<T: Element, D: Device> {
 impl<T: Element, D: Device> ParamState<T, D> {
     pub(super) fn new(net: &Net<T, D>, histories: usize) -> Result<Self> {
         let has_masters = size_of::<T>() < size_of::<T::Acc>();
-        let kept = |param: &Param<T, D>| {
+        let zero_state = |param: &Param<T, D>| {
             let zeros = || Blob::new(net.device(), param.blob().shape());
             let masters = has_masters.then(zeros).transpose()?;
             let history = (0..histories).map(|_| zeros()).collect::<Result<_>>()?;
-            Ok(Kept { masters, history })
+            Ok(HistoryAndMasters { masters, history })
         };
-        Ok(Self { params: net.learnable_params().map(kept).collect::<Result<_>>()?, histories })
+        let params = net.learnable_params().map(zero_state).collect::<Result<_>>()?;
+        Ok(Self { params, histories })
     }
 
-    /// Each learnable parameter of `net` with what is kept of it.
-    pub(super) fn of<'a>(
+    /// Returns each learnable parameter of `net` with its state.
+    pub(super) fn learnable_params<'a>(
         &'a self,
         net: &'a Net<T, D>,
     ) -> impl Iterator<Item = (&'a Param<T, D>, LearnableParam<'a, T, D>)> {
-        net.learnable_params().zip(&self.params).map(|(param, Kept { masters, history })| {
-            (param, LearnableParam { blob: param.blob(), masters: masters.as_ref(), history })
+        net.learnable_params().zip(&self.params).map(|(param, state)| {
+            let (masters, history) = (state.masters.as_ref(), &state.history[..]);
+            (param, LearnableParam { blob: param.blob(), masters, history })
         })
     }
 
-    /// The history as files hold it: the first blob of every parameter, then the second of every.
+    /// Returns the history in file order: the first blob of every parameter, then the second of
+    /// every parameter.
     pub(super) fn history(&self) -> Result<Vec<BlobProto>> {
         let mut history = Vec::with_capacity(self.histories * self.params.len());
         for i in 0..self.histories {
-            for kept in &self.params {
-                history.push(kept.history[i].to_proto(false)?);
+            for state in &self.params {
+                history.push(state.history[i].to_proto(false)?);
             }
         }
         Ok(history)
     }
 
-    /// The history of a file, for [`set_history`](Self::set_history).
+    /// Reads the history of a file for [`set_history`](Self::set_history).
     ///
     /// # Errors
-    /// [`Error::InvalidData`] and [`Error::Shape`] if it is another method's or another net's.
+    /// [`Error::InvalidData`] or [`Error::Shape`] if it is of another method or another net.
     pub(super) fn read_history(
         &self,
         net: &Net<T, D>,
@@ -66,12 +69,11 @@ impl<T: Element, D: Device> ParamState<T, D> {
     ) -> Result<Vec<Blob<T::Acc, D>>> {
         let (count, each) = (self.params.len(), self.histories);
         if history.len() != count * each {
-            let why = format!(
-                "holds {} blobs of history, where {each} for each of {count} parameters are \
-                 needed: it is of another net or another type of solver",
-                history.len()
-            );
-            return Err(Error::InvalidData(why));
+            let found = history.len();
+            return Err(Error::InvalidData(format!(
+                "{found} blobs of history; {each} for each of {count} parameters needed: the file is \
+                 of another net or another type of solver"
+            )));
         }
         let names: Vec<&str> = net.layer_names().collect();
         let params: Vec<_> = net.learnable_params().collect();
@@ -87,24 +89,23 @@ impl<T: Element, D: Device> ParamState<T, D> {
         Ok(read)
     }
 
-    /// Takes over a history that was read for these parameters.
+    /// Replaces the history by one that [`read_history`](Self::read_history) returned.
     pub(super) fn set_history(&mut self, read: Vec<Blob<T::Acc, D>>) {
         let mut read = read.into_iter();
         for i in 0..self.histories {
-            for (kept, blob) in self.params.iter_mut().zip(&mut read) {
-                kept.history[i] = blob;
+            for (state, blob) in self.params.iter_mut().zip(&mut read) {
+                state.history[i] = blob;
             }
         }
     }
 
-    /// Puts the masters into a message of the net, where they are more exact than its weights.
+    /// Writes master weights into a message of the net where they round to the net's weights.
     pub(super) fn put_masters(&self, net: &Net<T, D>, message: &mut NetParameter) -> Result<()> {
-        let places: Vec<_> =
-            net.learnable_params().map(|param| (param.layer, param.index)).collect();
+        let ids: Vec<_> = net.learnable_params().map(|param| (param.layer, param.index)).collect();
         for param in net.params() {
             let owner = param.owner.and_then(|owner| net.params().get(owner)).unwrap_or(param);
-            let place = places.iter().position(|place| *place == (owner.layer, owner.index));
-            let masters = place.and_then(|place| self.params[place].masters.as_ref());
+            let index = ids.iter().position(|id| *id == (owner.layer, owner.index));
+            let masters = index.and_then(|index| self.params[index].masters.as_ref());
             let layer = message.layer.get_mut(param.layer);
             let blob = layer.and_then(|layer| layer.blobs.get_mut(param.index));
             let (Some(masters), Some(blob)) = (masters, blob) else { continue };
@@ -119,14 +120,14 @@ impl<T: Element, D: Device> ParamState<T, D> {
         Ok(())
     }
 
-    /// Takes the masters over from a message of the net, whose weights the net already has.
+    /// Reads the master weights from a message of the net. The net already has its weights.
     pub(super) fn set_masters(&mut self, net: &Net<T, D>, message: &NetParameter) -> Result<()> {
         let names: Vec<&str> = net.layer_names().collect();
-        for (param, kept) in net.learnable_params().zip(&mut self.params) {
-            let named = |layer: &&LayerParameter| names.get(param.layer) == Some(&layer.name());
-            let layer = message.layer.iter().find(named);
+        for (param, state) in net.learnable_params().zip(&mut self.params) {
+            let is_same = |layer: &&LayerParameter| names.get(param.layer) == Some(&layer.name());
+            let layer = message.layer.iter().find(is_same);
             let proto = layer.and_then(|layer| layer.blobs.get(param.index));
-            if let (Some(masters), Some(proto)) = (&mut kept.masters, proto) {
+            if let (Some(masters), Some(proto)) = (&mut state.masters, proto) {
                 masters.from_proto(proto, false)?;
             }
         }

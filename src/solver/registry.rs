@@ -1,47 +1,51 @@
-//! From `type: "Adam"` to a method.
+//! Registry of solver methods by `type`, such as `"Adam"`.
 
-use super::Method;
+use super::method::Method;
 use crate::{
     device::Device,
     element::Element,
     error::{Error, Result},
     op::UpdateRule,
     proto::SolverParameter,
-    words::did_you_mean,
+    suggest::did_you_mean,
 };
 use std::collections::BTreeMap;
 
 type Maker<T, D> = Box<dyn Fn(&SolverParameter) -> Result<Box<dyn Method<T, D>>> + Send + Sync>;
 
-/// Methods by name. A value, not a global: a solver is built with one.
+/// Solver methods by name. There is no global registry: a solver is built with one.
 ///
-/// A method of one's own, descent by the gradient's sign:
+/// A custom method, descent by the sign of the gradient:
 ///
 /// ```
 /// use cortado::{
 ///     CpuDevice, Device, Element, Result, Solver, Src,
 ///     op::Unary,
 ///     proto::{self, SolverParameter},
-///     solver::{Learned, Method, MethodRegistry, Stride},
+///     solver::{LearnableParam, Method, MethodRegistry, UpdateParams},
 /// };
 ///
-/// struct Signs;
+/// struct SignDescent;
 ///
-/// impl<T: Element, D: Device> Method<T, D> for Signs {
+/// impl<T: Element, D: Device> Method<T, D> for SignDescent {
 ///     fn histories(&self) -> usize {
 ///         0
 ///     }
-///     fn update(&mut self, stride: &Stride, param: &Learned<'_, T, D>) -> Result<()> {
-///         param.regularize(stride)?;
+///     fn update(
+///         &mut self,
+///         update: &UpdateParams,
+///         param: &LearnableParam<'_, T, D>,
+///     ) -> Result<()> {
+///         param.regularize(update)?;
 ///         let (mut w, mut dw) = (param.blob.data_mut()?, param.blob.diff_mut()?);
 ///         let device = param.blob.device();
 ///         device.unary(Unary::Sign, Src::InPlace, dw.view_mut())?;
-///         device.axpy(T::acc(-stride.rate), dw.view(), w.view_mut())
+///         device.axpy(T::acc(-update.rate), dw.view(), w.view_mut())
 ///     }
 /// }
 ///
 /// let text = r#"
-///     type: "Signs" base_lr: 0.001 lr_policy: "fixed" snapshot_after_train: false
+///     type: "SignDescent" base_lr: 0.001 lr_policy: "fixed" snapshot_after_train: false
 ///     net_param {
 ///       layer { name: "data" type: "Data" top: "data" top: "label"
 ///         data_param { source: "digits:train?count=64&seed=1" batch_size: 16 } }
@@ -50,7 +54,7 @@ type Maker<T, D> = Box<dyn Fn(&SolverParameter) -> Result<Box<dyn Method<T, D>>>
 ///       layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
 ///     }"#;
 /// let definition: SolverParameter = proto::parse_text(text, "solver.prototxt")?;
-/// let methods = MethodRegistry::standard().with("Signs", |_| Ok(Signs));
+/// let methods = MethodRegistry::standard().with("SignDescent", |_| Ok(SignDescent));
 /// let mut solver =
 ///     Solver::<f32, _>::builder(&CpuDevice::new()).methods(methods).build(definition)?;
 /// solver.step(5)?;
@@ -63,12 +67,12 @@ pub struct MethodRegistry<T: Element, D: Device> {
 }
 
 impl<T: Element, D: Device> MethodRegistry<T, D> {
-    /// No methods.
+    /// Creates a registry without methods.
     pub fn empty() -> Self {
         Self { makers: BTreeMap::new() }
     }
 
-    /// Caffe's methods.
+    /// Creates a registry of Caffe's methods.
     #[doc(alias = "SGDSolver")]
     #[doc(alias = "NesterovSolver")]
     #[doc(alias = "AdaGradSolver")]
@@ -82,7 +86,7 @@ impl<T: Element, D: Device> MethodRegistry<T, D> {
                 Ok(UpdateRule::AdaDelta { momentum, delta })
             })
             .with("AdaGrad", |param| {
-                without_momentum(param)?;
+                check_no_momentum(param)?;
                 Ok(UpdateRule::AdaGrad { delta: acc::<T>(param.delta()) })
             })
             .with("Adam", |param| {
@@ -93,10 +97,10 @@ impl<T: Element, D: Device> MethodRegistry<T, D> {
                 Ok(UpdateRule::Nesterov { momentum: acc::<T>(param.momentum()) })
             })
             .with("RMSProp", |param| {
-                without_momentum(param)?;
+                check_no_momentum(param)?;
                 let decay = param.rms_decay();
                 if !(0.0..1.0).contains(&decay) {
-                    let why = format!("rms_decay {decay} is not between 0 and 1 (exclusive)");
+                    let why = format!("rms_decay {decay} is out of range; it must be in [0, 1)");
                     return Err(Error::InvalidData(why));
                 }
                 Ok(UpdateRule::RmsProp { decay: acc::<T>(decay), delta: acc::<T>(param.delta()) })
@@ -117,23 +121,24 @@ impl<T: Element, D: Device> MethodRegistry<T, D> {
         self
     }
 
-    /// The methods there are, in order.
+    /// Returns the names of the methods in alphabetical order.
     #[doc(alias = "SolverTypeList")]
     pub fn kinds(&self) -> impl Iterator<Item = &str> {
         self.makers.keys().map(String::as_str)
     }
 
-    /// Makes the method that a solver's definition asks for.
+    /// Creates the method of a solver's definition.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] names the methods there are; else what the maker returns.
+    /// [`Error::InvalidData`], with the known methods, for an unknown type; those of the maker.
     #[doc(alias = "CreateSolver")]
     pub fn make(&self, param: &SolverParameter) -> Result<Box<dyn Method<T, D>>> {
         let kind = param.r#type();
         let make = self.makers.get(kind).ok_or_else(|| {
             let known = self.kinds().collect::<Vec<_>>().join(", ");
-            let meant = did_you_mean(kind, self.kinds());
-            Error::InvalidData(format!("unknown solver type `{kind}`{meant}; known types: {known}"))
+            let suggestion = did_you_mean(kind, self.kinds());
+            let why = format!("unknown solver type `{kind}`{suggestion}; known types: {known}");
+            Error::InvalidData(why)
         })?;
         make(param)
     }
@@ -149,12 +154,12 @@ fn acc<T: Element>(value: f32) -> T::Acc {
     T::acc(value.into())
 }
 
-/// Fails for a momentum that the method has no use for.
-fn without_momentum(param: &SolverParameter) -> Result<()> {
+/// Fails if a momentum is given to a method that does not use it.
+fn check_no_momentum(param: &SolverParameter) -> Result<()> {
     match param.momentum() {
         0.0 => Ok(()),
         momentum => {
-            let why = format!("momentum {momentum}: {} takes none", param.r#type());
+            let why = format!("momentum {momentum}: not supported by {}", param.r#type());
             Err(Error::InvalidData(why))
         }
     }

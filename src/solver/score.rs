@@ -1,4 +1,4 @@
-//! What nets put out, and means of it.
+//! Output values of nets, and their means over batches.
 
 use crate::{
     device::Device,
@@ -7,18 +7,18 @@ use crate::{
     net::Net,
 };
 
-/// An element of a net's output.
+/// One element of an output of a net.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Score {
-    /// The output's name.
+    /// Name of the output.
     pub name: String,
-    /// Its value, or the mean over a test.
+    /// Value of the element, or its mean over a test.
     pub value: f64,
-    /// The output's weight in the objective; 0 if it has none.
+    /// Weight of the output in the objective; 0 if it is not part of it.
     pub loss_weight: f32,
 }
 
-/// Each element of each output of a net.
+/// Returns every element of every output of a net.
 pub(super) fn scores<T: Element, D: Device>(net: &Net<T, D>) -> Result<Vec<Score>> {
     let mut scores = Vec::new();
     for (name, blob, loss_weight) in net.outputs() {
@@ -29,16 +29,16 @@ pub(super) fn scores<T: Element, D: Device>(net: &Net<T, D>) -> Result<Vec<Score
     Ok(scores)
 }
 
-/// Sums of the objective and the outputs over batches.
+/// Sums of the objective and of the outputs over batches.
 #[derive(Default)]
-pub(super) struct Sums {
+pub(super) struct ScoreSums {
     loss: f64,
     scores: Vec<Score>,
     batches: usize,
 }
 
-impl Sums {
-    /// Adds those of a batch.
+impl ScoreSums {
+    /// Adds the objective and the outputs of a batch.
     pub(super) fn add(&mut self, loss: f64, batch: &[Score]) {
         self.loss += loss;
         if self.batches == 0 {
@@ -51,7 +51,7 @@ impl Sums {
         self.batches += 1;
     }
 
-    /// The means of the objective and of the outputs.
+    /// Returns the means of the objective and of the outputs.
     pub(super) fn means(mut self) -> (f64, Vec<Score>) {
         let batches = self.batches as f64;
         self.scores.iter_mut().for_each(|score| score.value /= batches);
@@ -59,24 +59,24 @@ impl Sums {
     }
 }
 
-/// Runs a net forward over `batches` batches and shows each batch's outputs to `each`; returns
-/// the means of the objective and of each element of each output.
+/// Runs a net forward over `batches` batches, and calls `observe` with the index and the outputs of
+/// each. Returns the means of the objective and of every element of every output.
 ///
 /// # Errors
-/// [`Error::InvalidData`] for no batches; those of the net.
+/// [`Error::InvalidData`] for 0 batches; those of the net.
 pub fn mean_scores<T: Element, D: Device>(
     net: &mut Net<T, D>,
     batches: usize,
-    mut each: impl FnMut(usize, &[Score]),
+    mut observe: impl FnMut(usize, &[Score]),
 ) -> Result<(f64, Vec<Score>)> {
     if batches == 0 {
-        return Err(Error::InvalidData("a test needs at least one batch".into()));
+        return Err(Error::InvalidData("0 batches; a test needs at least one".into()));
     }
-    let mut sums = Sums::default();
+    let mut sums = ScoreSums::default();
     for index in 0..batches {
         let loss = net.forward()?;
         let batch = scores(net)?;
-        each(index, &batch);
+        observe(index, &batch);
         sums.add(loss, &batch);
     }
     Ok(sums.means())

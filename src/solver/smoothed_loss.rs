@@ -1,28 +1,29 @@
-//! The mean of the last few losses.
+//! Mean of the last losses.
 
-/// Running mean over a window.
-pub(super) struct Smoothed {
+/// Moving average over the last `window` losses.
+pub(super) struct SmoothedLoss {
     losses: Vec<f64>,
     window: usize,
-    next: usize,
+    /// Index of the oldest loss once the window is full.
+    oldest: usize,
     mean: f64,
 }
 
-impl Smoothed {
+impl SmoothedLoss {
     pub(super) fn new(window: usize) -> Self {
-        Self { losses: Vec::new(), window, next: 0, mean: 0.0 }
+        Self { losses: Vec::new(), window, oldest: 0, mean: 0.0 }
     }
 
-    /// The mean, once `loss` has come in.
+    /// Adds a loss; returns the new mean.
     pub(super) fn add(&mut self, loss: f64) -> f64 {
         if self.losses.len() < self.window {
             self.losses.push(loss);
             let count = self.losses.len() as f64;
             self.mean = (self.mean * (count - 1.0) + loss) / count;
         } else {
-            let oldest = std::mem::replace(&mut self.losses[self.next], loss);
+            let oldest = std::mem::replace(&mut self.losses[self.oldest], loss);
             self.mean += (loss - oldest) / self.window as f64;
-            self.next = (self.next + 1) % self.window;
+            self.oldest = (self.oldest + 1) % self.window;
         }
         self.mean
     }
@@ -33,8 +34,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn means_of_the_last_three() {
-        let mut smoothed = Smoothed::new(3);
+    fn the_mean_covers_the_last_losses_only() {
+        let mut smoothed = SmoothedLoss::new(3);
         let means = [6.0, 0.0, 3.0, 9.0, 0.0].map(|loss| smoothed.add(loss));
         assert_eq!(means, [6.0, 3.0, 3.0, 4.0, 4.0]);
     }

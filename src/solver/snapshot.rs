@@ -1,6 +1,6 @@
 //! Snapshots of a training run.
 
-use super::{Event, Solver};
+use super::{event::Event, training_run::Solver};
 use crate::{
     device::Device,
     element::Element,
@@ -11,36 +11,36 @@ use crate::{
 use std::path::{Path, PathBuf};
 
 impl<T: Element, D: Device> Solver<T, D> {
-    /// Writes the weights to `<prefix>_iter_<n>.caffemodel` and the solver's state to
-    /// `….solverstate`, with `.h5` behind both if the `snapshot_format` is HDF5; returns both paths.
-    /// Either file appears whole or not at all, the weights first.
+    /// Writes the weights to `<prefix>_iter_<n>.caffemodel` and then the solver's state to
+    /// `<prefix>_iter_<n>.solverstate`, each atomically. Both names end in `.h5` if
+    /// `snapshot_format` is HDF5. Returns both paths.
     ///
     /// # Errors
-    /// [`Error::Io`] names the file; those of the device.
+    /// [`Error::Io`] with the file's name; those of the device.
     #[doc(alias = "Snapshot")]
     pub fn snapshot(&mut self) -> Result<(PathBuf, PathBuf)> {
         let stem = format!("{}_iter_{}", self.param.snapshot_prefix(), self.iteration);
         let hdf5 = self.param.snapshot_format() == SnapshotFormat::Hdf5;
-        let end = if hdf5 { ".h5" } else { "" };
-        let model = PathBuf::from(format!("{stem}.caffemodel{end}"));
-        let state = PathBuf::from(format!("{stem}.solverstate{end}"));
-        let mut trained = self.trained()?;
+        let suffix = if hdf5 { ".h5" } else { "" };
+        let model = PathBuf::from(format!("{stem}.caffemodel{suffix}"));
+        let state = PathBuf::from(format!("{stem}.solverstate{suffix}"));
+        let mut trained = self.weights_message()?;
         if hdf5 {
             self.nets.train.strip_shared_params(&mut trained);
         }
         proto::write_trained_net(&model, &trained)?;
-        proto::write_solver_state(&state, &self.state_of(&model)?)?;
+        proto::write_solver_state(&state, &self.state_message(&model)?)?;
         let iteration = self.iteration;
-        self.tell(&Event::Snapshot { iteration, model: &model, state: &state });
+        self.observers.notify(&Event::Snapshot { iteration, model: &model, state: &state });
         Ok((model, state))
     }
 
-    /// Goes on from a snapshot: reads the solver's state, and the weights it names, which may also
-    /// lie beside it.
+    /// Resumes from a snapshot: reads the solver's state and the file of weights that it names. If
+    /// that file does not exist, one of the same name next to the state is read.
     ///
     /// # Errors
-    /// [`Error::Io`] or [`Error::InvalidData`] for files that cannot be read, or are of another type of
-    /// solver; [`Error::Shape`] if they are of another net. The message names both files.
+    /// [`Error::Io`] or [`Error::InvalidData`] if a file cannot be read or is of another type of
+    /// solver; [`Error::Shape`] if it is of another net. The message names both files.
     #[doc(alias = "Restore")]
     pub fn restore(&mut self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
@@ -49,14 +49,14 @@ impl<T: Element, D: Device> Solver<T, D> {
     }
 
     fn resume(&mut self, state: &SolverState, path: &Path) -> Result<()> {
-        let negative = |_| Error::InvalidData(format!("a state after {} iterations", state.iter()));
+        let negative = |_| Error::InvalidData(format!("negative iteration {}", state.iter()));
         let iteration = usize::try_from(state.iter()).map_err(negative)?;
-        // All that may be wrong is read before anything changes.
+        // Read and check everything before changing the solver.
         let history = self.state.read_history(&self.nets.train, &state.history)?;
         if let Some(model) = state.learned_net.as_deref().filter(|model| !model.is_empty()) {
-            let model = beside(path, Path::new(model));
+            let model = find_model(path, Path::new(model));
             let weights = proto::read_trained_net(&model)?;
-            let set = self.set_trained(&weights);
+            let set = self.set_weights(&weights);
             set.map_err(|error| error.context(model.display().to_string()))?;
         }
         self.state.set_history(history);
@@ -64,40 +64,42 @@ impl<T: Element, D: Device> Solver<T, D> {
         Ok(())
     }
 
-    /// The weights as a message; where there are masters, these.
-    fn trained(&self) -> Result<NetParameter> {
+    /// Returns the weights as a message; master weights where they exist.
+    fn weights_message(&self) -> Result<NetParameter> {
         let net = &self.nets.train;
         let mut message = net.to_proto(self.param.snapshot_diff())?;
         self.state.put_masters(net, &mut message)?;
         Ok(message)
     }
 
-    fn set_trained(&mut self, weights: &NetParameter) -> Result<()> {
+    fn set_weights(&mut self, weights: &NetParameter) -> Result<()> {
         let net = &mut self.nets.train;
         net.copy_some_from(weights)?;
         self.state.set_masters(net, weights)
     }
 
-    /// The solver's state as a message that names the weights' file.
-    fn state_of(&self, model: &Path) -> Result<SolverState> {
-        let too_many = || Error::InvalidData("more iterations than a snapshot can count".into());
+    /// Returns the solver's state as a message that names the file of weights.
+    fn state_message(&self, model: &Path) -> Result<SolverState> {
+        let too_many =
+            || Error::InvalidData("iteration exceeds the 32-bit integer of a snapshot".into());
         Ok(SolverState {
             iter: Some(i32::try_from(self.iteration).map_err(|_| too_many())?),
             learned_net: Some(model.to_string_lossy().into_owned()),
             history: self.state.history()?,
-            // As many as the last update's rate had taken.
-            current_step: Some(self.rates.steps(self.iteration.saturating_sub(1))),
+            // The steps taken for the rate of the last update.
+            current_step: Some(self.lr_policy.steps(self.iteration.saturating_sub(1))),
         })
     }
 }
 
-/// The model that a state names: where it says, else beside the state.
-fn beside(state: &Path, model: &Path) -> PathBuf {
-    let beside = state.parent().zip(model.file_name()).map(|(folder, file)| folder.join(file));
-    beside.filter(|beside| !model.exists() && beside.exists()).unwrap_or_else(|| model.into())
+/// Returns the path of the model that a state names, or of the file with this name in the folder of
+/// the state if only that exists.
+fn find_model(state: &Path, model: &Path) -> PathBuf {
+    let moved = state.parent().zip(model.file_name()).map(|(folder, file)| folder.join(file));
+    moved.filter(|moved| !model.exists() && moved.exists()).unwrap_or_else(|| model.into())
 }
 
-/// Fails early if snapshots could not be written.
+/// Fails if snapshots cannot be written. Called before training, so that no results are lost.
 pub(super) fn check_writable<T: Element, D: Device>(
     param: &SolverParameter,
     net: &Net<T, D>,
@@ -106,7 +108,7 @@ pub(super) fn check_writable<T: Element, D: Device>(
         return Ok(());
     }
     if param.snapshot_format() == SnapshotFormat::Hdf5 {
-        proto::expect_hdf5(net.layer_names())
+        proto::check_hdf5_names(net.layer_names())
             .map_err(|error| error.context("snapshot_format HDF5 (or use BINARYPROTO)"))?;
     }
     let prefix = Path::new(param.snapshot_prefix());

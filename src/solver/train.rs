@@ -1,9 +1,10 @@
-//! The training loop and its tests.
+//! The training loop, and the tests of the test nets.
 
 use super::{
-    Action, Event, Score, Shown, Solver,
-    score::{Sums, scores},
-    smoothed_loss::Smoothed,
+    event::{Action, Event},
+    score::{Score, ScoreSums, scores},
+    smoothed_loss::SmoothedLoss,
+    training_run::{LastDisplay, Solver},
 };
 use crate::{
     device::Device,
@@ -13,7 +14,7 @@ use crate::{
 use std::time::Instant;
 
 impl<T: Element, D: Device> Solver<T, D> {
-    /// Trains up to `max_iter`, with the tests and snapshots that the definition asks for.
+    /// Trains up to `max_iter`, with the tests and snapshots of the definition.
     ///
     /// # Errors
     /// Those of the nets, of the device and of writing snapshots.
@@ -22,48 +23,53 @@ impl<T: Element, D: Device> Solver<T, D> {
         let net = self.nets.train.name().to_owned();
         let policy = self.param.lr_policy().to_owned();
         let end = usize::try_from(self.param.max_iter()).unwrap_or(0);
-        self.tell(&Event::Started { net: &net, policy: &policy, iteration: self.iteration, end });
-        let mut smoothed = self.smoothed();
+        self.observers.notify(&Event::Started {
+            net: &net,
+            policy: &policy,
+            iteration: self.iteration,
+            end,
+        });
+        let mut smoothed = self.smoothed_loss();
         self.train(end.saturating_sub(self.iteration), &mut smoothed)?;
-        if self.param.snapshot_after_train() && !self.falls_due(self.param.snapshot()) {
+        if self.param.snapshot_after_train() && !self.is_due(self.param.snapshot()) {
             self.snapshot()?;
         }
         let mut loss = None;
-        if !self.stopped && self.falls_due(self.param.display()) {
+        if !self.stopped && self.is_due(self.param.display()) {
             loss = Some(smoothed.add(self.nets.train.forward()?));
         }
-        if !self.stopped && self.falls_due(self.param.test_interval()) {
+        if !self.stopped && self.is_due(self.param.test_interval()) {
             self.test_all()?;
         }
-        // The last update may be on its way still, and fail.
+        // The device may still be running the last update, which can fail.
         self.nets.train.device().synchronize()?;
         let (iteration, early) = (self.iteration, self.stopped);
-        self.tell(&Event::Finished { iteration, loss, early });
+        self.observers.notify(&Event::Finished { iteration, loss, early });
         Ok(())
     }
 
-    /// Makes `iterations` updates, with the tests and snapshots that fall due, or fewer if a
-    /// request stops it. Losses are averaged anew.
+    /// Makes `iterations` updates with the tests and snapshots that are due, or fewer if
+    /// [`Action::Stop`] ends it. The average of the losses starts again.
     ///
     /// # Errors
-    /// As [`solve`](Self::solve).
+    /// Those of [`solve`](Self::solve).
     #[doc(alias = "Step")]
     pub fn step(&mut self, iterations: usize) -> Result<()> {
-        let mut smoothed = self.smoothed();
+        let mut smoothed = self.smoothed_loss();
         self.train(iterations, &mut smoothed)
     }
 
-    fn smoothed(&self) -> Smoothed {
-        Smoothed::new(usize::try_from(self.param.average_loss()).unwrap_or(1))
+    fn smoothed_loss(&self) -> SmoothedLoss {
+        SmoothedLoss::new(usize::try_from(self.param.average_loss()).unwrap_or(1))
     }
 
-    fn train(&mut self, iterations: usize, smoothed: &mut Smoothed) -> Result<()> {
+    fn train(&mut self, iterations: usize, smoothed: &mut SmoothedLoss) -> Result<()> {
         self.stopped = false;
-        self.shown = self.standing();
+        self.last_display = self.progress();
         for _ in 0..iterations {
             self.nets.train.clear_param_diffs()?;
             let may_test = self.iteration > 0 || self.param.test_initialization();
-            if may_test && self.falls_due(self.param.test_interval()) {
+            if may_test && self.is_due(self.param.test_interval()) {
                 self.test_all()?;
                 if self.stopped {
                     break;
@@ -71,11 +77,11 @@ impl<T: Element, D: Device> Solver<T, D> {
             }
             let loss = self.forward_backward()?;
             let rate = self.learning_rate();
-            self.show(loss, smoothed.add(loss), rate)?;
+            self.report_iteration(loss, smoothed.add(loss), rate)?;
             self.update(rate)?;
             self.iteration += 1;
-            let action = (self.request)();
-            if action == Action::Snapshot || self.falls_due(self.param.snapshot()) {
+            let action = (self.action_function)();
+            if action == Action::Snapshot || self.is_due(self.param.snapshot()) {
                 self.snapshot()?;
             }
             if action == Action::Stop {
@@ -86,15 +92,15 @@ impl<T: Element, D: Device> Solver<T, D> {
         Ok(())
     }
 
-    /// Whether something that is done every so many iterations is to be done now; never for 0.
-    fn falls_due(&self, interval: i32) -> bool {
+    /// Whether the iteration is a multiple of `interval`; `false` if `interval` is not positive.
+    fn is_due(&self, interval: i32) -> bool {
         usize::try_from(interval)
-            .is_ok_and(|every| every > 0 && self.iteration.is_multiple_of(every))
+            .is_ok_and(|interval| interval > 0 && self.iteration.is_multiple_of(interval))
     }
 
     fn forward_backward(&mut self) -> Result<f64> {
         let passes = self.param.iter_size();
-        let traced = self.param.debug_info() && self.falls_due(self.param.display());
+        let traced = self.param.debug_info() && self.is_due(self.param.display());
         let mut loss = 0.0;
         for _ in 0..passes {
             if traced {
@@ -107,24 +113,24 @@ impl<T: Element, D: Device> Solver<T, D> {
         Ok(loss / f64::from(passes))
     }
 
-    /// Where training stands now.
-    fn standing(&self) -> Shown {
-        let waited = self.nets.train.data_wait_time().unwrap_or_default();
-        Shown { at: Instant::now(), iteration: self.iteration, waited }
+    /// Returns the current progress of training.
+    fn progress(&self) -> LastDisplay {
+        let data_wait = self.nets.train.data_wait_time().unwrap_or_default();
+        LastDisplay { time: Instant::now(), iteration: self.iteration, data_wait }
     }
 
-    fn show(&mut self, loss: f64, smoothed: f64, rate: f64) -> Result<()> {
+    fn report_iteration(&mut self, loss: f64, smoothed: f64, rate: f64) -> Result<()> {
         let iteration = self.iteration;
         let waited = self.nets.train.data_wait_time();
-        self.tell(&Event::Iterated { iteration, loss, smoothed, rate, waited });
-        if self.falls_due(self.param.display()) {
+        self.observers.notify(&Event::Iterated { iteration, loss, smoothed, rate, waited });
+        if self.is_due(self.param.display()) {
             let outputs = &scores(&self.nets.train)?[..];
-            let Shown { at, iteration: from, waited: before } = self.shown;
-            let (seconds, passed) = (at.elapsed().as_secs_f64(), iteration - from);
-            let waited = waited.map(|waited| waited.saturating_sub(before).as_secs_f64());
+            let last = self.last_display;
+            let (seconds, passed) = (last.time.elapsed().as_secs_f64(), iteration - last.iteration);
+            let waited = waited.map(|waited| waited.saturating_sub(last.data_wait).as_secs_f64());
             let display = usize::try_from(self.param.display()).unwrap_or(0);
             let loss = smoothed;
-            self.tell(&Event::Displayed {
+            self.observers.notify(&Event::Displayed {
                 iteration,
                 loss,
                 rate,
@@ -134,15 +140,15 @@ impl<T: Element, D: Device> Solver<T, D> {
                 waited,
                 display,
             });
-            self.shown = self.standing();
+            self.last_display = self.progress();
         }
         Ok(())
     }
 
-    /// Tests with every test net, or with fewer if a request stops it.
+    /// Runs all test nets, or fewer if [`Action::Stop`] ends the test.
     ///
     /// # Errors
-    /// Those of the nets and the device; of writing snapshots, if one is requested.
+    /// Those of the nets and the device, and of writing a snapshot for [`Action::Snapshot`].
     #[doc(alias = "TestAll")]
     pub fn test_all(&mut self) -> Result<()> {
         for index in 0..self.nets.tests.len() {
@@ -153,28 +159,30 @@ impl<T: Element, D: Device> Solver<T, D> {
         Ok(())
     }
 
-    /// Tests with one test net; returns the means of its outputs over its batches, or `None` if a
-    /// request stopped it. Requests are asked for before each batch.
+    /// Runs one test net; returns the means of its outputs over its batches. Calls the action
+    /// function before each batch, and returns `None` if it answers [`Action::Stop`].
     ///
     /// # Errors
-    /// [`Error::InvalidData`] if there is no such net; else as [`test_all`](Self::test_all).
+    /// [`Error::InvalidData`] if the net does not exist; those of [`test_all`](Self::test_all).
     #[doc(alias = "Test")]
     pub fn test(&mut self, index: usize) -> Result<Option<Vec<Score>>> {
         let count = self.nets.tests.len();
         let Some(test) = self.nets.tests.get_mut(index) else {
-            return Err(Error::InvalidData(format!("there is no test net {index}, only {count}")));
+            return Err(Error::InvalidData(format!(
+                "test net {index}: the solver has only {count}"
+            )));
         };
         test.net.share_trained_with(&self.nets.train)?;
         let (iteration, batches) = (self.iteration, test.batches);
-        self.tell(&Event::Testing { iteration, net: index });
-        let mut sums = Sums::default();
+        self.observers.notify(&Event::Testing { iteration, net: index });
+        let mut sums = ScoreSums::default();
         for _ in 0..batches {
-            match (self.request)() {
+            match (self.action_function)() {
                 Action::Continue => {}
                 Action::Snapshot => _ = self.snapshot()?,
                 Action::Stop => {
                     self.stopped = true;
-                    self.tell(&Event::Interrupted { iteration, net: index });
+                    self.observers.notify(&Event::Interrupted { iteration, net: index });
                     return Ok(None);
                 }
             }
@@ -186,7 +194,7 @@ impl<T: Element, D: Device> Solver<T, D> {
         }
         let (loss, outputs) = sums.means();
         let loss = self.param.test_compute_loss().then_some(loss);
-        self.tell(&Event::Tested { iteration, net: index, outputs: &outputs, loss });
+        self.observers.notify(&Event::Tested { iteration, net: index, outputs: &outputs, loss });
         Ok(Some(outputs))
     }
 }

@@ -1,6 +1,6 @@
-//! One update of all parameters.
+//! Update of all parameters in one iteration.
 
-use super::{Event, Solver, UpdateParams};
+use super::{event::Event, method::UpdateParams, training_run::Solver};
 use crate::{
     device::Device,
     element::Element,
@@ -10,7 +10,7 @@ use crate::{
     proto::SolverParameter,
 };
 
-/// The regularisation that a solver's definition asks for.
+/// Returns the regularisation of a solver's definition.
 pub(super) fn regularization(param: &SolverParameter) -> Result<Regularization> {
     match param.regularization_type() {
         "L1" => Ok(Regularization::L1),
@@ -26,24 +26,25 @@ impl<T: Element, D: Device> Solver<T, D> {
     /// Updates every learnable parameter from its gradient.
     #[doc(alias = "ApplyUpdate")]
     pub(super) fn update(&mut self, rate: f64) -> Result<()> {
-        let scale = self.clip()? / f64::from(self.param.iter_size());
+        let scale = self.clip_scale()? / f64::from(self.param.iter_size());
         let weight_decay = self.param.weight_decay();
-        for (param, learned) in self.state.of(&self.nets.train) {
-            let stride = UpdateParams {
+        for (param, learnable) in self.state.learnable_params(&self.nets.train) {
+            let update = UpdateParams {
                 iteration: self.iteration,
                 rate: rate * f64::from(param.lr_mult.unwrap_or(1.0)),
                 scale,
                 decay: f64::from(weight_decay * param.decay_mult.unwrap_or(1.0)),
                 regularization: self.regularization,
             };
-            self.method.update(&stride, &learned)?;
+            self.method.update(&update, &learnable)?;
         }
         Ok(())
     }
 
-    /// The factor that brings the norm of the whole gradient down to `clip_gradients`.
+    /// Returns the factor that reduces the norm of the whole gradient to `clip_gradients`; 1 if the
+    /// norm is within the limit.
     #[doc(alias = "ClipGradients")]
-    fn clip(&mut self) -> Result<f64> {
+    fn clip_scale(&mut self) -> Result<f64> {
         let limit = f64::from(self.param.clip_gradients());
         if limit < 0.0 {
             return Ok(1.0);
@@ -53,7 +54,7 @@ impl<T: Element, D: Device> Solver<T, D> {
             return Ok(1.0);
         }
         let scale = limit / norm;
-        self.tell(&Event::Clipped { iteration: self.iteration, norm, limit, scale });
+        self.observers.notify(&Event::Clipped { iteration: self.iteration, norm, limit, scale });
         Ok(scale)
     }
 }

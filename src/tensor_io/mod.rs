@@ -1,9 +1,8 @@
-//! Values in the formats that others use now: NumPy's `.npy` and `.npz`, and safetensors.
+//! Tensor files: NumPy's `.npy` and `.npz`, and safetensors.
 //!
-//! A [`Tensor`] is what such a file holds of one array. [`Blob::to_tensor`](crate::Blob::to_tensor)
-//! and [`Blob::from_tensor`](crate::Blob::from_tensor) are the way to it and back;
-//! `Net::to_tensors` and `Net::copy_tensors_from` do the same for all parameters of a net, each
-//! under the name `<layer>.<index>`.
+//! A [`Tensor`] is one array of such a file. [`Blob::to_tensor`](crate::Blob::to_tensor) and
+//! [`Blob::from_tensor`](crate::Blob::from_tensor) convert a blob. `Net::to_tensors` and
+//! `Net::copy_tensors_from` convert all parameters of a net, each named `<layer>.<index>`.
 //!
 //! ```
 //! use cortado::{Blob, CpuDevice, tensor_io};
@@ -21,9 +20,9 @@
 //! # }
 //! ```
 //!
-//! Files are written whole or not at all. A damaged file is an error that names the file and, where
-//! it holds several, the tensor. No more memory is asked for than a file has bytes to fill, whatever
-//! it claims.
+//! A file is written completely or not at all. The error for a damaged file names the file and, in
+//! a file of several tensors, the tensor. Readers allocate no more memory than the file has bytes,
+//! whatever sizes its header claims.
 
 mod npy_header;
 mod npy;
@@ -35,15 +34,3 @@ pub use npy::{read_npy, write_npy};
 pub use npz::{read_npz, write_npz};
 pub use safetensors::{read_safetensors, write_safetensors};
 pub use tensor::Tensor;
-
-use crate::error::{Error, Result};
-use std::collections::HashSet;
-
-/// Fails if two tensors have one name: a reader would find only one of them.
-fn expect_distinct(tensors: &[(String, Tensor)]) -> Result<()> {
-    let mut seen = HashSet::new();
-    match tensors.iter().find(|(name, _)| !seen.insert(name)) {
-        Some((name, _)) => Err(Error::InvalidData(format!("two tensors have the name `{name}`"))),
-        None => Ok(()),
-    }
-}

@@ -1,14 +1,13 @@
-//! One array in a file: NumPy's `.npy`.
+//! NumPy's `.npy`: a file of one array.
 
 use super::{
-    Tensor,
     npy_header::{self, Header},
-    tensor::swap,
+    tensor::{Tensor, reverse_bytes},
 };
 use crate::{
+    atomic_fs,
     element::DType,
     error::{Error, Result},
-    atomic_fs,
     shape::Shape,
 };
 use std::{
@@ -18,28 +17,28 @@ use std::{
 };
 
 const MAGIC: [u8; 6] = *b"\x93NUMPY";
-/// The values start at a multiple of this.
+/// Alignment in bytes of the first value in the file.
 const ALIGNMENT: usize = 64;
-/// Of plain numbers in at most 32 axes no header comes near it.
-const LONGEST_HEADER: usize = 1 << 16;
+/// Longest accepted header, in bytes. A header of plain numbers in at most 32 axes is far shorter.
+const MAX_HEADER_LEN: usize = 1 << 16;
 
-/// Reads a `.npy` file of `float16`, `float32` or `float64`, big- or little-endian, in C or in
-/// Fortran order, in which the axes are then reversed.
+/// Reads a `.npy` file of `float16`, `float32` or `float64`, big- or little-endian, in C or Fortran
+/// order. Fortran order is converted to C order.
 ///
 /// # Errors
-/// [`Error::Io`]; [`Error::InvalidData`], with the file's name, for elements of another type, a damaged
-/// header, and fewer or more bytes than the shape takes (NumPy lets arrays follow each other in one
-/// file: split it); [`Error::ShapeOverflow`], for more than 32 axes too.
+/// [`Error::Io`]; [`Error::ShapeOverflow`], also for more than 32 axes; [`Error::InvalidData`], with
+/// the file's name, for another element type, a damaged header, and fewer or more bytes than the
+/// shape needs. A file of several arrays, which NumPy can write, therefore has to be split.
 pub fn read_npy(path: impl AsRef<Path>) -> Result<Tensor> {
     let path = path.as_ref();
     let file = File::open(path).map_err(|error| Error::io(path, error))?;
     parse(file, path, &path.display().to_string())
 }
 
-/// Writes a `.npy` file, whole or not at all, with the bytes that NumPy would write. What is `bf16`
-/// is written as `float32`, exactly, since NumPy has no such type.
+/// Writes a `.npy` file, completely or not at all, with the same bytes as NumPy. `bf16`, which NumPy
+/// does not have, is written as `float32` without rounding.
 ///
-/// Memory: the tensor and the file, at the same time.
+/// Holds the tensor and the content of the file in memory at the same time.
 ///
 /// # Errors
 /// [`Error::Io`], [`Error::OutOfMemory`].
@@ -47,57 +46,62 @@ pub fn write_npy(path: impl AsRef<Path>, tensor: &Tensor) -> Result<()> {
     atomic_fs::write_atomically(path.as_ref(), &to_bytes(tensor)?)
 }
 
-/// Reads an array from the file at `path`, or from a part of it; `place` names it in errors.
-pub(super) fn parse(mut from: impl Read, path: &Path, place: &str) -> Result<Tensor> {
-    let cut = |part: &str| Error::InvalidData(format!("{place}: it ends within its {part}"));
-    let failed = |error| Error::io(path, error);
-    let mut exactly = |bytes: &mut [u8]| match from.read_exact(bytes) {
-        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Err(cut("header")),
-        read => read.map_err(failed),
+/// Reads an array from `input`, which is the file at `path` or a member of it. `name` is its name in
+/// errors.
+pub(super) fn parse(mut input: impl Read, path: &Path, name: &str) -> Result<Tensor> {
+    let invalid = |why: &str| Error::InvalidData(format!("{name}: {why}"));
+    let io = |error| Error::io(path, error);
+    let mut read_exact = |bytes: &mut [u8]| match input.read_exact(bytes) {
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
+            Err(invalid("the file ends within the header"))
+        }
+        read => read.map_err(io),
     };
     let mut start = [0; 8];
-    exactly(&mut start)?;
+    read_exact(&mut start)?;
     let [magic @ .., major, _] = start;
     if magic != MAGIC {
-        return Err(Error::InvalidData(format!("{place}: it does not start as a .npy file")));
+        return Err(invalid("not a .npy file"));
     }
     let mut length = [0; 4];
     match major {
-        1 => exactly(&mut length[..2])?,
-        2 | 3 => exactly(&mut length)?,
-        _ => return Err(Error::InvalidData(format!("{place}: .npy version {major} is not known"))),
+        1 => read_exact(&mut length[..2])?,
+        2 | 3 => read_exact(&mut length)?,
+        _ => return Err(invalid(&format!("unknown .npy version {major}; 1 to 3 are supported"))),
     }
     let length = usize::try_from(u32::from_le_bytes(length)).unwrap_or(usize::MAX);
-    if length > LONGEST_HEADER {
-        return Err(Error::InvalidData(format!("{place}: a header of {length} bytes is too long")));
+    if length > MAX_HEADER_LEN {
+        let why =
+            format!("header of {length} bytes is too long; at most {MAX_HEADER_LEN} are read");
+        return Err(invalid(&why));
     }
     let mut text = vec![0; length];
-    exactly(&mut text)?;
-    // Up to version 2 the text is Latin-1, but all of it that is understood is ASCII.
+    read_exact(&mut text)?;
+    // Up to version 2 the text is Latin-1. Every accepted header is ASCII, so UTF-8 works too.
     let header = Header::parse(&String::from_utf8_lossy(&text));
-    let header = header.map_err(|error| error.context(place))?;
+    let header = header.map_err(|error| error.context(name))?;
 
     let size = header.dtype.size();
     let want = header.shape.count() * size;
     let mut bytes = Vec::new();
-    // One more, to see that there is none. What is reserved grows with what has been read.
-    from.take(want as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
+    // One byte more than needed, to detect a longer file. `bytes` grows with the data read, so a
+    // false shape allocates little.
+    input.take(want as u64 + 1).read_to_end(&mut bytes).map_err(io)?;
     if bytes.len() != want {
         let more = if bytes.len() > want { "more" } else { "fewer" };
-        let shape = &header.shape;
-        let why = format!("{place}: {more} values than the {want} bytes of its shape {shape}");
-        return Err(Error::InvalidData(why));
+        let why = format!("{more} values than the {want} bytes of shape {}", header.shape);
+        return Err(invalid(&why));
     }
     if header.big_endian {
-        swap(&mut bytes, size);
+        reverse_bytes(&mut bytes, size);
     }
     if header.fortran_order {
         bytes = to_c_order(&bytes, &header.shape, size);
     }
-    Tensor::new(header.dtype, &header.shape, bytes).map_err(|error| error.context(place))
+    Tensor::new(header.dtype, &header.shape, bytes).map_err(|error| error.context(name))
 }
 
-/// The content of a `.npy` file.
+/// Returns the content of a `.npy` file.
 pub(super) fn to_bytes(tensor: &Tensor) -> Result<Vec<u8>> {
     let Some(mut text) = npy_header::text(tensor.dtype(), tensor.shape()) else {
         return to_bytes(&tensor.to_dtype(DType::F32)?);
@@ -106,31 +110,26 @@ pub(super) fn to_bytes(tensor: &Tensor) -> Result<Vec<u8>> {
     let end = (start + text.len() + 1).next_multiple_of(ALIGNMENT);
     text.extend(std::iter::repeat_n(' ', end - start - text.len() - 1));
     text.push('\n');
-    // At most 32 axes of 20 digits: far below the 2¹⁶ bytes of a version 1 header.
+    // Version 1 allows a header of 2¹⁶ bytes. 32 axes of 20 digits need far fewer.
     let length = (text.len() as u16).to_le_bytes();
     Ok([&MAGIC[..], &[1, 0], &length, text.as_bytes(), tensor.bytes()].concat())
 }
 
-/// Elements of which the first axis is innermost, with the last innermost instead.
+/// Reorders elements from Fortran order (the first axis innermost) to C order.
 fn to_c_order(bytes: &[u8], shape: &Shape, size: usize) -> Vec<u8> {
-    let strides = shape.iter().scan(1, |stride, extent| {
-        let this = *stride;
-        *stride *= extent;
-        Some(this)
-    });
-    let strides: Vec<usize> = strides.collect();
+    let strides: Vec<usize> = (0..shape.len()).map(|axis| shape[..axis].iter().product()).collect();
     let mut index = vec![0; shape.len()];
-    let mut at = 0;
+    let mut offset = 0;
     let mut ordered = Vec::with_capacity(bytes.len());
     for _ in 0..shape.count() {
-        ordered.extend_from_slice(&bytes[at * size..(at + 1) * size]);
+        ordered.extend_from_slice(&bytes[offset * size..][..size]);
         for axis in (0..shape.len()).rev() {
             index[axis] += 1;
-            at += strides[axis];
+            offset += strides[axis];
             if index[axis] < shape[axis] {
                 break;
             }
-            at -= strides[axis] * shape[axis];
+            offset -= strides[axis] * shape[axis];
             index[axis] = 0;
         }
     }

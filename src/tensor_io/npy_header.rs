@@ -1,4 +1,4 @@
-//! The text before the values in a `.npy` file: a Python dictionary.
+//! The header of a `.npy` file: the text of a Python dictionary.
 //!
 //! Source: NumPy's documentation of `numpy.lib.format`, versions 1.0 to 3.0.
 
@@ -8,18 +8,18 @@ use crate::{
     shape::Shape,
 };
 
-/// What a header says.
+/// The parsed header.
 #[derive(Debug, PartialEq)]
 pub(super) struct Header {
     pub(super) dtype: DType,
     pub(super) big_endian: bool,
-    /// The first axis is innermost, not the last.
+    /// The first axis is innermost instead of the last.
     pub(super) fortran_order: bool,
     pub(super) shape: Shape,
 }
 
 impl Header {
-    /// Reads `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`, in any order of keys.
+    /// Parses `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`, in any order of keys.
     pub(super) fn parse(text: &str) -> Result<Self> {
         let mut text = Cursor(text);
         let (mut descr, mut order, mut shape) = (None, None, None);
@@ -28,13 +28,13 @@ impl Header {
             let key = text.string()?;
             text.expect(":")?;
             let new = match key {
-                "descr" => descr.replace(element(&mut text)?).is_none(),
+                "descr" => descr.replace(element_type(&mut text)?).is_none(),
                 "fortran_order" => order.replace(text.boolean()?).is_none(),
                 "shape" => shape.replace(text.tuple()?).is_none(),
-                _ => return Err(invalid(format!("its header has an unknown key `{key}`"))),
+                _ => return Err(invalid(format!("unknown key `{key}` in the header"))),
             };
             if !new {
-                return Err(invalid(format!("its header gives `{key}` twice")));
+                return Err(invalid(format!("key `{key}` occurs twice in the header")));
             }
             if !text.eat(",") {
                 text.expect("}")?;
@@ -42,7 +42,7 @@ impl Header {
             }
         }
         text.expect_end()?;
-        let missing = |key| move || invalid(format!("its header gives no `{key}`"));
+        let missing = |key| move || invalid(format!("the header has no key `{key}`"));
         let (dtype, big_endian) = descr.ok_or_else(missing("descr"))?;
         let fortran_order = order.ok_or_else(missing("fortran_order"))?;
         let shape = Shape::new(&shape.ok_or_else(missing("shape"))?)?;
@@ -50,8 +50,8 @@ impl Header {
     }
 }
 
-/// The header of values in C order, little-endian, as NumPy writes it but for the padding at its
-/// end; `None` for a type that NumPy does not have.
+/// Returns NumPy's header, without the padding at the end, of little-endian values in C order.
+/// Returns `None` for a type that NumPy does not have.
 pub(super) fn text(dtype: DType, shape: &[usize]) -> Option<String> {
     let descr = match dtype {
         DType::F16 => "<f2",
@@ -64,8 +64,7 @@ pub(super) fn text(dtype: DType, shape: &[usize]) -> Option<String> {
     let shape = format!("({}{comma})", extents.join(", "));
     let mut text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
     if let Some(first) = extents.first() {
-        // NumPy leaves room for 21 digits, so that whoever appends to a file can change the first
-        // extent in its place.
+        // NumPy pads the first extent to 21 digits, so that appending to the file can overwrite it.
         text.extend(std::iter::repeat_n(' ', 21usize.saturating_sub(first.len())));
     }
     Some(text)
@@ -75,10 +74,10 @@ fn invalid(why: impl Into<String>) -> Error {
     Error::InvalidData(why.into())
 }
 
-/// Type of the elements, and whether they are big-endian.
-fn element(text: &mut Cursor<'_>) -> Result<(DType, bool)> {
+/// Parses the element type. Returns it and whether the elements are big-endian.
+fn element_type(text: &mut Cursor<'_>) -> Result<(DType, bool)> {
     if text.eat("[") {
-        let why = "its elements are records; only plain float16, float32 and float64 are read";
+        let why = "the elements are records; only plain float16, float32 and float64 are supported";
         return Err(invalid(why));
     }
     let descr = text.string()?;
@@ -92,13 +91,13 @@ fn element(text: &mut Cursor<'_>) -> Result<(DType, bool)> {
         (Some(dtype), Some(b'<')) => Ok((dtype, false)),
         (Some(dtype), Some(b'>')) => Ok((dtype, true)),
         _ => {
-            let why = "only float16, float32 and float64 are read (f2, f4, f8)";
-            Err(invalid(format!("its elements are `{}`; {why}", descr.escape_debug())))
+            let why = "only float16, float32 and float64 (f2, f4, f8) are supported";
+            Err(invalid(format!("the elements are `{}`; {why}", descr.escape_debug())))
         }
     }
 }
 
-/// The rest of a header's text. Blanks before a token do not count.
+/// The unparsed rest of the text. Spaces before a token are skipped.
 struct Cursor<'a>(&'a str);
 
 impl<'a> Cursor<'a> {
@@ -118,16 +117,16 @@ impl<'a> Cursor<'a> {
         if self.0.is_empty() { Ok(()) } else { Err(self.unexpected("its end")) }
     }
 
-    fn unexpected(&self, wanted: &str) -> Error {
+    fn unexpected(&self, expected: &str) -> Error {
         let found: String = self.0.chars().take(16).collect();
-        invalid(format!("its header has `{}` instead of {wanted}", found.escape_debug()))
+        invalid(format!("the header has `{}` instead of {expected}", found.escape_debug()))
     }
 
-    /// A string without escapes: no key or type has any.
+    /// Parses a string without escapes, which no key or type contains.
     fn string(&mut self) -> Result<&'a str> {
         for quote in ["'", "\""] {
             if self.eat(quote) {
-                let unclosed = self.unexpected("a string that ends");
+                let unclosed = self.unexpected("a terminated string");
                 let (string, rest) = self.0.split_once(quote).ok_or(unclosed)?;
                 self.0 = rest;
                 return Ok(string);
@@ -149,7 +148,7 @@ impl<'a> Cursor<'a> {
             let extent = self.0[..end].parse().map_err(|_| self.unexpected("an extent"))?;
             extents.push(extent);
             self.0 = &self.0[end..];
-            self.eat("L"); // a long integer of Python 2
+            self.eat("L"); // suffix of Python 2's long integers
             if !self.eat(",") {
                 self.expect(")")?;
                 break;

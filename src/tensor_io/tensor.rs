@@ -1,13 +1,15 @@
-//! An array as files hold it.
+//! An array as stored in a file.
 
 use crate::{
     element::{DType, Element, bf16, f16},
     error::{Error, Result, check_len},
     shape::Shape,
 };
+use std::collections::HashSet;
 
-/// Element type, shape and values of an array, on no device: bytes in C order (the last axis
-/// innermost), each element little-endian.
+/// Element type, shape and values of an array in host memory.
+///
+/// The bytes are in C order (the last axis innermost), and each element is little-endian.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tensor {
     dtype: DType,
@@ -16,46 +18,44 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    /// A tensor of these bytes.
+    /// Returns a tensor of these bytes.
     ///
     /// # Errors
-    /// [`Error::ShapeOverflow`] as [`Shape::new`]; [`Error::Length`], in bytes, unless there are as
-    /// many as the shape takes.
+    /// Those of [`Shape::new`]; [`Error::Length`] unless `bytes` has the size of the shape.
     pub fn new(dtype: DType, shape: &[usize], bytes: Vec<u8>) -> Result<Self> {
         let shape = Shape::new(shape)?;
         check_len("Tensor::new", "bytes", shape.count() * dtype.size(), bytes.len())?;
         Ok(Self { dtype, shape, bytes })
     }
 
-    /// A tensor that holds a copy of `values`.
+    /// Returns a tensor with a copy of `values`.
     ///
     /// # Errors
-    /// [`Error::ShapeOverflow`]; [`Error::Length`] unless there are as many values as the shape
-    /// counts.
+    /// Those of [`Shape::new`]; [`Error::Length`] unless `values` has the count of the shape.
     pub fn from_values<T: Element>(shape: &[usize], values: &[T]) -> Result<Self> {
         let mut bytes = bytemuck::cast_slice(values).to_vec();
         if cfg!(target_endian = "big") {
-            swap(&mut bytes, T::DTYPE.size());
+            reverse_bytes(&mut bytes, T::DTYPE.size());
         }
         Self::new(T::DTYPE, shape, bytes)
     }
 
-    /// Type of the elements.
+    /// Returns the element type.
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
-    /// Extents, outermost first.
+    /// Returns the extents, outermost first.
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// The elements, little-endian, in C order.
+    /// Returns the bytes of the elements, little-endian, in C order.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The elements, in C order.
+    /// Returns the elements, in C order, converted to `f64`.
     pub fn values(&self) -> impl ExactSizeIterator<Item = f64> {
         self.bytes.chunks_exact(self.dtype.size()).map(|bytes| match self.dtype {
             DType::F16 => element::<f16>(bytes).to_f64(),
@@ -68,15 +68,15 @@ impl Tensor {
     /// Writes the elements to `out`, each rounded to nearest.
     ///
     /// # Errors
-    /// [`Error::Length`] unless `out` has as many elements.
+    /// [`Error::Length`] unless `out` has the same number of elements.
     pub fn copy_to<T: Element>(&self, out: &mut [T]) -> Result<()> {
         check_len("Tensor::copy_to", "out", self.shape.count(), out.len())?;
         if T::DTYPE == self.dtype {
-            // Bit for bit, so that NaNs keep what they carry.
+            // Copy the bytes, because a conversion could change the payload of a NaN.
             let bytes = bytemuck::cast_slice_mut(out);
             bytes.copy_from_slice(&self.bytes);
             if cfg!(target_endian = "big") {
-                swap(bytes, T::DTYPE.size());
+                reverse_bytes(bytes, T::DTYPE.size());
             }
             return Ok(());
         }
@@ -89,23 +89,22 @@ impl Tensor {
         Ok(())
     }
 
-    /// The elements, each rounded to nearest.
+    /// Returns the elements, each rounded to nearest.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         let mut values = Vec::new();
         let count = self.shape.count();
-        values.try_reserve_exact(count).map_err(|_| {
-            let bytes = count.saturating_mul(T::DTYPE.size());
-            Error::OutOfMemory { device: "host".into(), bytes }
-        })?;
+        values
+            .try_reserve_exact(count)
+            .map_err(|_| Error::out_of_host_memory(count.saturating_mul(T::DTYPE.size())))?;
         values.resize(count, T::default());
         self.copy_to(&mut values)?;
         Ok(values)
     }
 
-    /// This tensor with its elements rounded to another type.
+    /// Returns this tensor with its elements rounded to another type.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -119,8 +118,17 @@ impl Tensor {
     }
 }
 
+/// Fails if two tensors have the same name: a reader would find only one of them.
+pub(super) fn check_distinct_names(tensors: &[(String, Tensor)]) -> Result<()> {
+    let mut seen = HashSet::new();
+    match tensors.iter().find(|(name, _)| !seen.insert(name)) {
+        Some((name, _)) => Err(Error::InvalidData(format!("two tensors have the name `{name}`"))),
+        None => Ok(()),
+    }
+}
+
 /// Reverses the bytes of each element.
-pub(super) fn swap(bytes: &mut [u8], size: usize) {
+pub(super) fn reverse_bytes(bytes: &mut [u8], size: usize) {
     bytes.chunks_exact_mut(size).for_each(<[u8]>::reverse);
 }
 
@@ -130,7 +138,7 @@ fn convert<U: Element, T: Element>(bytes: &[u8], out: &mut [T]) {
     }
 }
 
-/// The element of exactly these bytes.
+/// Converts the little-endian bytes of one element.
 fn element<U: Element>(bytes: &[u8]) -> U {
     let mut value = U::default();
     let native = bytemuck::bytes_of_mut(&mut value);

@@ -1,4 +1,4 @@
-//! `cortado classify`: what a net sees of an image, and what is told of its output.
+//! `cortado classify`: the pixels that reach the net, and the printed classes.
 
 use crate::command::Folder;
 use cortado::proto::{self, BlobProto, NetParameter};
@@ -8,20 +8,20 @@ fn images() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/images")
 }
 
-/// An image resized by OpenCV, channel by channel.
+/// Returns an image resized by OpenCV, channel by channel.
 fn expected(file: &str, height: usize, width: usize) -> Vec<f32> {
     let table = fs::read_to_string(images().join("expected.tsv")).unwrap();
     let start = format!("{file}\tresize {height} {width}\t");
     let row = table.lines().find(|row| row.starts_with(&start)).unwrap();
     let columns: Vec<_> = row.split('\t').collect();
     let channels: usize = columns[2].parse().unwrap();
-    let byte = |at: usize| u8::from_str_radix(&columns[5][2 * at..2 * at + 2], 16).unwrap();
+    let byte = |i: usize| u8::from_str_radix(&columns[5][2 * i..2 * i + 2], 16).unwrap();
     let size = height * width;
-    let place = |at: usize| byte(at % size * channels + at / size);
-    (0..channels * size).map(|at| place(at).into()).collect()
+    let planar = |i: usize| byte(i % size * channels + i / size);
+    (0..channels * size).map(|i| planar(i).into()).collect()
 }
 
-/// A net whose output is its input: the classes are the pixels.
+/// Writes a net whose output is its input: the classes are the pixels.
 fn net(folder: &Folder, shape: &str) {
     let dims: Vec<_> = shape.split(' ').map(|dim| format!("dim: {dim}")).collect();
     let dims = dims.join(" ");
@@ -35,21 +35,21 @@ fn net(folder: &Folder, shape: &str) {
 
 const CLASSIFY: &str = "classify --model deploy.prototxt --weights no.caffemodel";
 
-/// The classes that are told, with their scores.
-fn told(out: &str) -> Vec<(f32, String)> {
+/// Returns the printed classes with their scores.
+fn printed_classes(out: &str) -> Vec<(f32, String)> {
     let lines = out.lines().filter_map(|line| line.split_once(" - "));
     lines.map(|(score, name)| (score.parse().unwrap(), name.to_owned())).collect()
 }
 
 #[test]
-fn pixels_come_as_caffes_example_makes_them() {
+fn pixels_match_those_of_caffes_example() {
     let folder = Folder::new("classify");
     for (file, channels, height, width) in [("color.png", 3, 5, 7), ("gray.png", 1, 3, 3)] {
         let pixels = expected(file, height, width);
-        // Ten of a batch in the file: here it is one.
+        // The definition has a batch of ten; classify reshapes it to one.
         net(&folder, &format!("10 {channels} {height} {width}"));
         let means: Vec<f32> = (0..channels).map(|channel| 10.5 * channel as f32 + 3.0).collect();
-        // A mean image of another size, in which the channels have these means.
+        // A mean image of another size, whose channels have these means.
         let mean = BlobProto {
             num: Some(1),
             channels: Some(channels),
@@ -62,13 +62,13 @@ fn pixels_come_as_caffes_example_makes_them() {
         let values = means.iter().map(f32::to_string).collect::<Vec<_>>().join(",");
         let image = images().join(file).display().to_string();
         for mean in ["--mean mean.binaryproto", &format!("--mean-value {values}")] {
-            let args = format!("{CLASSIFY} {mean} --scale 0.5 --top 1000 {image}");
+            let args = format!("{CLASSIFY} {mean} --scale 0.5 --top-k 1000 {image}");
             let out = folder.run(&args).succeeded().out;
             assert!(out.starts_with(&format!("---------- Prediction for {image} ----------\n")));
-            let told = told(&out);
-            assert_eq!(told.len(), pixels.len());
-            assert!(told.is_sorted_by(|(a, _), (b, _)| a >= b), "{out}");
-            for (score, class) in told {
+            let classes = printed_classes(&out);
+            assert_eq!(classes.len(), pixels.len());
+            assert!(classes.is_sorted_by(|(a, _), (b, _)| a >= b), "{out}");
+            for (score, class) in classes {
                 let class: usize = class.parse().unwrap();
                 let want = 0.5 * (pixels[class] - means[class / (height * width)]);
                 assert!((score - want).abs() < 1e-3, "{file}, {class}: {score} {want}");
@@ -78,7 +78,7 @@ fn pixels_come_as_caffes_example_makes_them() {
 }
 
 #[test]
-fn classes_have_names_and_mistakes_a_line() {
+fn classes_have_names_and_errors_are_one_line() {
     let folder = Folder::new("classify-names");
     net(&folder, "1 1 3 3");
     let image = images().join("gray.png").display().to_string();
@@ -88,12 +88,12 @@ fn classes_have_names_and_mistakes_a_line() {
     let out = folder.run(&two).succeeded().out;
     assert_eq!(out.matches("Prediction for").count(), 2);
     let pixels = expected("gray.png", 3, 3);
-    let most = (0..9).rev().max_by(|&a, &b| pixels[a].total_cmp(&pixels[b])).unwrap();
-    assert_eq!(told(&out)[0], (pixels[most], format!("\"{}\"", names[most])));
+    let brightest = (0..9).rev().max_by(|&a, &b| pixels[a].total_cmp(&pixels[b])).unwrap();
+    assert_eq!(printed_classes(&out)[0], (pixels[brightest], format!("\"{}\"", names[brightest])));
     assert_eq!(out.lines().count(), 2 * 6);
 
     folder.write("names.txt", "only one");
-    folder.run(&two).failed_with(&["names.txt: 1 names for 9 classes"]);
+    folder.run(&two).failed_with(&["names.txt: 1 labels, but the net has 9 classes"]);
     folder.run(&format!("{CLASSIFY} gone.jpg")).failed_with(&["gone.jpg: No such file"]);
     folder.run(&format!("{CLASSIFY} deploy.prototxt")).failed_with(&["deploy.prototxt: "]);
     folder.run(CLASSIFY).refused_with(&["IMAGE"]);
@@ -101,5 +101,7 @@ fn classes_have_names_and_mistakes_a_line() {
     folder.run(&two).failed_with(&["deploy.prototxt: input `x`", "1 or 3 channels"]);
     let trained = format!("classify --model net.prototxt --weights no.caffemodel {image}");
     folder.write_replaced("net.prototxt", crate::command::NET, "InnerProduct", "Flatten");
-    folder.run(&trained).failed_with(&["net.prototxt: classify needs a net of one input, not 0"]);
+    folder
+        .run(&trained)
+        .failed_with(&["net.prototxt: classify needs a net with one input, found 0"]);
 }

@@ -1,16 +1,16 @@
-//! Flags that several verbs share, in Caffe's spelling and in others.
+//! Flags that several verbs share, in Caffe's spelling and in clap's.
 
 use crate::command::{Folder, NET, SOLVER};
 
-/// A layer that no net can be built with; it belongs to a level and two stages.
-const DEEP: &str = "layer { name: \"deep\" type: \"Deep\" \
+/// A layer of an unknown type, included for a level and two stages.
+const UNKNOWN_LAYER: &str = "layer { name: \"deep\" type: \"Deep\" \
     include { min_level: 2 stage: \"a\" stage: \"b\" } }";
 
 #[test]
 fn nets_are_built_for_a_level_and_stages() {
     let folder = Folder::new("stages");
     folder.run("train --solver solver.prototxt").succeeded();
-    folder.write("net.prototxt", format!("{NET}{DEEP}"));
+    folder.write("net.prototxt", format!("{NET}{UNKNOWN_LAYER}"));
     for verb in [
         "train --solver solver.prototxt",
         "test --model net.prototxt --weights lenet_iter_8.caffemodel --iterations 1",
@@ -30,7 +30,7 @@ fn nets_are_built_for_a_level_and_stages() {
     };
     assert!(drawn("--level 2 --stage a,b") && !drawn("--level 2"));
 
-    // The solver's file has a say, too; a level given here counts instead of its own.
+    // Stages add to those of the solver definition; a level replaces its level.
     folder.write("solver.prototxt", format!("{SOLVER} train_state {{ level: 2 stage: \"a\" }}"));
     let train = |flags: &str| folder.run(&format!("train --solver solver.prototxt {flags}"));
     train("").succeeded();
@@ -39,10 +39,10 @@ fn nets_are_built_for_a_level_and_stages() {
 }
 
 #[test]
-fn a_gpu_that_is_not_there_has_a_way_out() {
+fn a_missing_gpu_is_an_error_that_names_the_devices() {
     let folder = Folder::new("gpu");
     folder.run("train --solver solver.prototxt").succeeded();
-    let way_out = ["--gpu: there are no GPU devices, only cpu", "leave out --gpu"];
+    let way_out = ["--gpu: no GPU devices found, only cpu", "omit --gpu"];
     for args in [
         "train -solver solver.prototxt -gpu 0",
         "train -solver solver.prototxt -gpu all",
@@ -58,34 +58,42 @@ fn a_gpu_that_is_not_there_has_a_way_out() {
     folder.run(&format!("{time} --gpu first")).refused_with(&["'first'", "number"]);
     folder.run(&format!("{time} --gpu 0 --device cpu")).refused_with(&["cannot be used with"]);
 
-    // Caffe's solver files ask for a GPU more often than not.
+    // Most of Caffe's solver definitions have `solver_mode: GPU`.
     folder.write("solver.prototxt", format!("{SOLVER} solver_mode: GPU"));
     let ran = folder.run("train --solver solver.prototxt").succeeded();
     assert!(ran.log.iter().any(|line| line.contains("solver_mode") && line.contains("--device")));
 }
 
 #[test]
-fn only_gpus_have_a_choice_of_products() {
-    let folder = Folder::new("products");
+fn gemm_flags_with_the_cpu_are_an_error() {
+    let folder = Folder::new("gemm-flags");
     folder.run("train --solver solver.prototxt").succeeded();
     for verb in [
         "train --solver solver.prototxt",
         "test --model net.prototxt --weights lenet_iter_8.caffemodel",
         "time --model net.prototxt --device cpu",
     ] {
-        for flags in ["--products cublas", "-products=own", "--tf32", "--products own -tf32"] {
-            let option = if flags.contains("products") { "--products:" } else { "--tf32:" };
+        for flags in [
+            "--gemm-backend cublas",
+            "-gemm_backend=builtin",
+            "--allow-tf32",
+            "--products own -tf32",
+        ] {
+            let backend = flags.contains("backend") || flags.contains("products");
+            let option = if backend { "--gemm-backend:" } else { "--allow-tf32:" };
             folder.run(&format!("{verb} {flags}")).failed_with(&[option, "cpu", "--gpu"]);
         }
     }
     let time = "time --model net.prototxt";
-    folder.run(&format!("{time} --products mkl")).refused_with(&["'mkl'", "--products"]);
-    folder.run(&format!("{time} --tf32 --device abacus")).failed_with(&["device `abacus`", "cpu"]);
-    folder.run(&format!("{time} --tf32 --gpu 0")).failed_with(&["no GPU devices"]);
+    folder.run(&format!("{time} --gemm-backend mkl")).refused_with(&["'mkl'", "--gemm-backend"]);
+    folder
+        .run(&format!("{time} --allow-tf32 --device abacus"))
+        .failed_with(&["device `abacus`", "cpu"]);
+    folder.run(&format!("{time} --allow-tf32 --gpu 0")).failed_with(&["no GPU devices"]);
 }
 
 #[test]
-fn devices_are_listed() {
+fn device_query_lists_devices_with_properties() {
     let folder = Folder::new("devices");
     let [all, cpu] = ["device_query", "device-query --device cpu"];
     let out = folder.run(all).succeeded().out;

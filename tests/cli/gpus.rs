@@ -1,4 +1,4 @@
-//! GPUs by name and number, on the driver that stands in for NVIDIA's.
+//! GPUs by name and number, with a driver that runs GPU kernels on the CPU.
 
 use crate::{
     command::{Folder, Ran},
@@ -7,57 +7,57 @@ use crate::{
 use std::path::Path;
 
 #[test]
-fn a_gpu_is_a_device_like_another() {
+fn gpus_are_listed_and_used_by_name_and_number() {
     let Some(driver) = cuda_on_cpu::library() else {
-        return println!("SKIPPED: there is no g++, which compiles kernels for the processor");
+        return println!("SKIPPED: no g++ to compile the GPU kernels for the CPU");
     };
     let folder = Folder::new("gpus");
     let run = |args: &str| {
         let output = folder.command(args).env("CORTADO_LIBCUDA", &driver).output();
         Ran::new(args, output.unwrap())
     };
-    let told = run("device-query --gpu all").succeeded().out;
+    let listed = run("device-query --gpu all").succeeded().out;
     for part in ["cuda:0", "cuda:1", "compute capability", "8.0", "CUDA 13.0"] {
-        assert!(told.contains(part), "{told}");
+        assert!(listed.contains(part), "{listed}");
     }
     assert!(run("device-query").succeeded().out.contains("cuda:0"));
     assert!(!run("device-query --device cuda:1").succeeded().out.contains("cuda:0"));
-    run("device-query --gpu 9").failed_with(&["there is no cuda:9", "cpu, cuda:0, cuda:1"]);
-    run("time --model net.prototxt --device cuda:9").failed_with(&["`cuda:9`", "only 4"]);
+    run("device-query --gpu 9").failed_with(&["no cuda:9", "cpu, cuda:0, cuda:1"]);
+    run("time --model net.prototxt --device cuda:9").failed_with(&["`cuda:9`", "4 found"]);
     let log = run("train --solver solver.prototxt --gpu 1").succeeded().log;
     assert!(log.iter().any(|line| line.starts_with("Use cuda:1, ")), "{log:#?}");
 }
 
 #[test]
-fn products_are_chosen_on_a_gpu() {
+fn the_gemm_backend_of_a_gpu_is_chosen_by_flags() {
     let Some(driver) = cuda_on_cpu::library() else {
-        return println!("SKIPPED: there is no g++, which compiles kernels for the processor");
+        return println!("SKIPPED: no g++ to compile the GPU kernels for the CPU");
     };
-    let folder = Folder::new("gpu-products");
+    let folder = Folder::new("gpu-gemm");
     let run = |flags: &str, cublas: &Path| {
         let args = format!("train --solver solver.prototxt --gpu 0 {flags}");
         let mut command = folder.command(&args);
         command.env("CORTADO_LIBCUDA", &driver).env("CORTADO_CUBLAS", cublas);
         Ran::new(&args, command.output().unwrap())
     };
-    // Weights after some steps, and how the device was said to multiply.
+    // Returns the trained weights, and the note on GEMM in the log.
     let trained = |flags: &str| {
         let log = run(flags, driver.parent().unwrap()).succeeded().log;
         let used = log.iter().find_map(|line| line.strip_prefix("Use cuda:0, ")).unwrap();
-        let how = used.split_once(" host threads").unwrap().1.to_owned();
-        (folder.read("lenet_iter_8.caffemodel"), how)
+        let note = used.split_once(" host threads").unwrap().1.to_owned();
+        (folder.read("lenet_iter_8.caffemodel"), note)
     };
-    let (plain, how) = trained("");
-    assert_eq!(how, ".");
-    assert_eq!(trained("--products own"), (plain.clone(), how));
-    let (rounded, how) = trained("--products=own --tf32");
-    assert_eq!(how, ", products in TF32.");
-    assert!(rounded != plain, "--tf32 is of no effect");
-    for (flags, end) in [("", "."), ("--tf32", " in TF32.")] {
-        let (_, how) = trained(&format!("--products cublas {flags}"));
-        assert!(how.starts_with(", products by cuBLAS ") && how.ends_with(end), "{how}");
+    let (plain, note) = trained("");
+    assert_eq!(note, ".");
+    assert_eq!(trained("--gemm-backend builtin"), (plain.clone(), note));
+    let (rounded, note) = trained("--gemm-backend=builtin --allow-tf32");
+    assert_eq!(note, ", GEMM in TF32.");
+    assert!(rounded != plain, "--allow-tf32 has no effect");
+    for (flags, end) in [("", "."), ("--allow-tf32", " in TF32.")] {
+        let (_, note) = trained(&format!("--gemm-backend cublas {flags}"));
+        assert!(note.starts_with(", GEMM by cuBLAS ") && note.ends_with(end), "{note}");
     }
     let nowhere = Path::new("/nowhere");
-    run("--products cublas", nowhere).failed_with(&["cuBLAS", "/nowhere"]);
-    run("--products own", nowhere).succeeded();
+    run("--gemm-backend cublas", nowhere).failed_with(&["cuBLAS", "/nowhere"]);
+    run("--gemm-backend builtin", nowhere).succeeded();
 }

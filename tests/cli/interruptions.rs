@@ -1,4 +1,4 @@
-//! The `cortado` command, interrupted while it trains: politely and not.
+//! Signals during training: SIGINT, SIGTERM, SIGHUP and SIGKILL.
 
 use crate::command::{Folder, NET, SOLVER, message};
 use cortado::{
@@ -15,7 +15,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-/// A run of `train` that is watched.
+/// A running `train`, whose log is read line by line.
 struct Running {
     child: Child,
     lines: Lines<BufReader<ChildStderr>>,
@@ -29,8 +29,8 @@ impl Running {
         Self { child, lines }
     }
 
-    /// Waits until it logs this.
-    fn until(&mut self, line: &str) {
+    /// Waits until the log contains `line`.
+    fn wait_for(&mut self, line: &str) {
         assert!(self.lines.any(|logged| logged.unwrap().contains(line)), "{line}");
     }
 
@@ -39,31 +39,31 @@ impl Running {
         assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
     }
 
-    /// The exit status and what it logs from now on.
-    fn end(mut self) -> (ExitStatus, Vec<String>) {
+    /// Waits for the end. Returns the exit status and the remaining log lines.
+    fn finish(mut self) -> (ExitStatus, Vec<String>) {
         let rest = self.lines.map(|line| message(&line.unwrap()).unwrap().to_owned()).collect();
         (self.child.wait().unwrap(), rest)
     }
 }
 
-/// Interrupts training once it has logged `line`; returns what it logs from then on.
+/// Interrupts training once it has logged `line`. Returns the remaining log lines.
 fn interrupted_at(folder: &Folder, line: &str) -> Vec<String> {
     let mut running = Running::start(folder, "");
-    running.until(line);
+    running.wait_for(line);
     running.signal("-INT");
-    let (status, rest) = running.end();
+    let (status, rest) = running.finish();
     assert!(status.success(), "{status}: {rest:#?}");
     rest
 }
 
-/// A solver that would take hours, and writes no snapshots on its own.
+/// A solver that would run for hours, without snapshots at intervals.
 fn endless() -> String {
     let long = SOLVER.replace("snapshot: 4", "").replace("test_interval: 4", "test_interval: 1000");
     long.replace("max_iter: 8", "max_iter: 100000000")
 }
 
 #[test]
-fn an_interrupt_ends_training_with_a_snapshot() {
+fn sigint_stops_training_with_a_snapshot() {
     let folder = Folder::new("interrupt");
     folder.write("solver.prototxt", endless());
     let rest = interrupted_at(&folder, "Iteration 2, lr = ");
@@ -75,18 +75,18 @@ fn an_interrupt_ends_training_with_a_snapshot() {
     assert_eq!(folder.files(".solverstate"), [state]);
 }
 
-/// The test would take hours.
+/// The test would run for hours.
 #[test]
-fn an_interrupt_ends_a_test_as_well() {
+fn sigint_stops_during_a_test() {
     let folder = Folder::new("interrupt-test");
     folder.write_replaced("solver.prototxt", SOLVER, "test_iter: 2", "test_iter: 100000000");
     let rest = interrupted_at(&folder, "Testing net (#0)");
     assert_eq!(rest, ["Test interrupted.", "Optimization stopped early."]);
 }
 
-/// The signal, the flags with which it asks for a snapshot, and what it does.
+/// Each case: the signal, the flags, and whether the signal writes a snapshot.
 #[test]
-fn signals_do_what_flags_say() {
+fn signal_effects_follow_the_flags() {
     let folder = Folder::new("signals");
     folder.write("solver.prototxt", endless());
     let cases = [
@@ -97,18 +97,18 @@ fn signals_do_what_flags_say() {
     ];
     for (signal, flags, writes) in cases {
         let mut running = Running::start(&folder, flags);
-        running.until("Iteration 2, lr = ");
+        running.wait_for("Iteration 2, lr = ");
         running.signal(signal);
         if writes {
-            running.until("Snapshotting solver state");
+            running.wait_for("Snapshotting solver state");
         }
-        running.until(", lr = "); // it goes on
+        running.wait_for(", lr = "); // training continues
         running.signal("-TERM");
-        let (status, rest) = running.end();
+        let (status, rest) = running.finish();
         assert!(status.success(), "{signal} {flags}: {status}: {rest:#?}");
         assert_eq!(rest.last().unwrap(), "Optimization stopped early.");
         let written = folder.files(".solverstate");
-        // The last one is that of the end.
+        // One more snapshot is written at the end.
         assert_eq!(written.len(), 1 + usize::from(writes), "{signal} {flags}: {written:?}");
         written.iter().for_each(|state| fs::remove_file(folder.path(state)).unwrap());
     }
@@ -116,33 +116,33 @@ fn signals_do_what_flags_say() {
     folder.run(stop).refused_with(&["'stopp'", "none, stop, snapshot"]);
 }
 
-/// An iteration of so many batches would never hear the first signal.
+/// An iteration with this many batches would not end before the test times out.
 #[test]
-fn a_second_interrupt_leaves_at_once() {
+fn a_second_signal_exits_at_once() {
     let folder = Folder::new("interrupt-twice");
     folder.write("solver.prototxt", format!("{} iter_size: 1000000000", endless()));
     for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
         let mut running = Running::start(&folder, "");
-        running.until("Learning Rate Policy");
+        running.wait_for("Learning Rate Policy");
         sleep(Duration::from_millis(100));
         running.signal(signal);
         running.signal("-HUP");
         sleep(Duration::from_millis(100));
         assert_eq!(running.child.try_wait().unwrap(), None);
         running.signal(signal);
-        let (status, _) = running.end();
+        let (status, _) = running.finish();
         assert_eq!(status.code(), Some(code));
     }
     assert_eq!(folder.files(".caffemodel"), [""; 0]);
 }
 
-/// Kills of one run.
+/// Number of times that the run is killed.
 const KILLS: usize = 50;
 
-/// A process that writes a snapshot after each update is killed at random moments and goes on from
-/// its last snapshot: in the end it has the bits of one that was never killed.
+/// A process that writes a snapshot after each update is killed at random moments and resumes from its
+/// last snapshot. The result is bit-identical to that of an uninterrupted run.
 #[test]
-fn a_run_killed_over_and_over_ends_as_the_unbroken_one() {
+fn a_run_killed_repeatedly_ends_bit_identical_to_an_uninterrupted_one() {
     let seed = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64;
     println!("seed {seed}");
     let mut rng = RngKey::new(seed).rng();
@@ -152,7 +152,7 @@ fn a_run_killed_over_and_over_ends_as_the_unbroken_one() {
         solver.replace("max_iter: 8", &format!("max_iter: {max_iter}"))
     };
     let folder = Folder::new("killed");
-    // Data start again from the first record: each batch is all of them.
+    // A resumed run reads data from the first record, so each batch has all records.
     let net = NET.replace("count=200", "count=8");
     folder.write("net.prototxt", &net);
     folder.write("solver.prototxt", solver(1, 1_000_000));
@@ -160,7 +160,7 @@ fn a_run_killed_over_and_over_ends_as_the_unbroken_one() {
         let state = from.map(|n| format!(" --snapshot lenet_iter_{n}.solverstate"));
         format!("train --threads 1 --solver solver.prototxt{}", state.unwrap_or_default())
     };
-    // From start to third snapshot, to know what a random moment is.
+    // Time from the start to the third snapshot; kills are up to twice as late.
     let mut usual = Duration::ZERO;
     let (mut last, mut longest) = (None, 0);
     for kill in 0..KILLS {
@@ -178,7 +178,7 @@ fn a_run_killed_over_and_over_ends_as_the_unbroken_one() {
         child.kill().unwrap();
         let status = child.wait().unwrap();
         assert_eq!(status.signal(), Some(9), "kill {kill}, seed {seed}: {status}");
-        let newest = tidied(&folder);
+        let newest = remove_older_states(&folder);
         longest = longest.max(newest - last.unwrap_or(0));
         last = Some(newest);
     }
@@ -187,18 +187,18 @@ fn a_run_killed_over_and_over_ends_as_the_unbroken_one() {
     folder.write("solver.prototxt", solver(1, end));
     folder.run(&resumed(last)).succeeded();
 
-    let unbroken = Folder::new("killed-not");
-    unbroken.write("net.prototxt", &net);
-    unbroken.write("solver.prototxt", solver(0, end));
-    unbroken.run(&resumed(None)).succeeded();
+    let uninterrupted = Folder::new("not-killed");
+    uninterrupted.write("net.prototxt", &net);
+    uninterrupted.write("solver.prototxt", solver(0, end));
+    uninterrupted.run(&resumed(None)).succeeded();
     for file in [format!("lenet_iter_{end}.caffemodel"), format!("lenet_iter_{end}.solverstate")] {
-        assert!(folder.read(&file) == unbroken.read(&file), "{file}, seed {seed}");
+        assert!(folder.read(&file) == uninterrupted.read(&file), "{file}, seed {seed}");
     }
 }
 
-/// The iteration of the newest state. All states are whole, and so are the weights they name; older
-/// ones are removed.
-fn tidied(folder: &Folder) -> usize {
+/// Checks that all states and the weights they name are complete. Removes all but the newest state, and
+/// returns its iteration.
+fn remove_older_states(folder: &Folder) -> usize {
     let number = |file: &String| {
         let number = file.strip_prefix("lenet_iter_").unwrap().strip_suffix(".solverstate");
         number.unwrap().parse::<usize>().unwrap()

@@ -1,10 +1,10 @@
-//! What somebody new to the command does wrong: an error is one line that names file, line or layer.
+//! Wrong arguments and files: the error is one line that names the file, line or layer.
 
 use crate::command::{Folder, NET, Ran, SOLVER};
 use std::fs;
 
 #[test]
-fn a_wrong_command_gets_the_usage() {
+fn wrong_arguments_print_the_usage() {
     let folder = Folder::new("usage");
     folder.run("").refused_with(&["Usage:", "train", "test", "upgrade-net", "upgrade-solver"]);
     folder.run("tarin").refused_with(&["'tarin'", "Usage:"]);
@@ -17,9 +17,9 @@ fn a_wrong_command_gets_the_usage() {
     assert!(help.out.contains("--solver") && help.out.contains("Ctrl-C"), "{}", help.out);
 }
 
-/// Each line: what is replaced in the solver file by what, and what the error says.
+/// Each case: the text to replace in the solver definition, its replacement, and parts of the error.
 #[test]
-fn a_wrong_solver_file_is_named_with_what_is_wrong() {
+fn an_invalid_solver_is_an_error_that_names_file_and_field() {
     let folder = Folder::new("solver");
     let cases: [(&str, &str, &[&str]); 11] = [
         ("base_lr", "base_lrr", &["bad.prototxt:4:1", "`base_lrr`"]),
@@ -56,9 +56,9 @@ fn a_wrong_solver_file_is_named_with_what_is_wrong() {
     assert_eq!(folder.files(".caffemodel"), [""; 0]);
 }
 
-/// Each line: what is replaced in the net by what, and what the error says.
+/// Each case: the text to replace in the net definition, its replacement, and parts of the error.
 #[test]
-fn a_wrong_net_is_named_with_the_layer() {
+fn an_invalid_net_is_an_error_that_names_the_layer() {
     let folder = Folder::new("net");
     let product = "inner_product_param { num_output: 10 weight_filler { type: \"xavier\" } }";
     let wide = "convolution_param { num_output: 2 kernel_size: 50 }";
@@ -67,7 +67,7 @@ fn a_wrong_net_is_named_with_the_layer() {
     let cases: [(&str, &str, &str, &[&str]); 13] = [
         (NET, "num_output", "num_outptu", &["net.prototxt:15:25", "`num_outptu`"]),
         (NET, "InnerProduct", "InerProduct", &["`ip`", "`InerProduct`", "known", "InnerProduct,"]),
-        (NET, "type: \"InnerProduct\"", "", &["layer `ip`", "has no type"]),
+        (NET, "type: \"InnerProduct\"", "", &["layer `ip`", "no type given"]),
         (NET, "bottom: \"data\"", "bottom: \"dta\"", &["layer `ip`", "`dta`"]),
         (NET, "xavier", "xaviar", &["layer `ip`", "`xaviar`", "xavier"]),
         (NET, "num_output: 10", "", &["layer `ip`", "num_output"]),
@@ -193,16 +193,26 @@ fn the_first_mistakes_have_a_way_out() {
         ("\"ip\"", "\"fc\"", &weights, &["other.caffemodel", "it has `ip`, the net `fc`"]),
         ("", "", "time --model net.prototxt --device cuda:0", &["device `cuda", "cuda`"]),
         ("", "", "time --model net.prototxt --device cud", &["`cud`", "knows: cpu"]),
-        ("", "", "time --model net.prototxt --gpu 0", &["--gpu", "leave out --gpu"]),
+        ("", "", "time --model net.prototxt --gpu 0", &["--gpu", "omit --gpu"]),
         ("", "", &cut, &["cut.solverstate: not a caffe.SolverState: byte "]),
         (
             "",
             "",
             "train --solver net.prototxt",
-            &["net.prototxt: a net's", "give a solver that names"],
+            &["net.prototxt: a net definition", "pass a solver that names"],
         ),
-        ("", "", "time --model solver.prototxt", &["solver.prototxt: a solver's", "give the net"]),
-        ("", "", "draw solver.prototxt -o a.svg", &["solver.prototxt: a solver's", "give the net"]),
+        (
+            "",
+            "",
+            "time --model solver.prototxt",
+            &["solver.prototxt: a solver definition", "pass the net"],
+        ),
+        (
+            "",
+            "",
+            "draw solver.prototxt -o a.svg",
+            &["solver.prototxt: a solver definition", "pass the net"],
+        ),
     ];
     for (from, to, args, parts) in cases {
         folder.write_replaced("net.prototxt", NET, from, to);

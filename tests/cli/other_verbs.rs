@@ -1,16 +1,16 @@
-//! The verbs that neither train nor test.
+//! The verbs `time` and `draw`.
 
 use crate::command::{Folder, NET};
 use cortado::data::{Color, Image};
 
 #[test]
-fn time_tells_of_every_layer_and_of_memory() {
+fn time_prints_each_layer_and_memory() {
     let folder = Folder::new("time");
     let time = |args: &str| {
         let ran = folder.run(&format!("time --model net.prototxt --iterations 3 {args}"));
         ran.succeeded().out
     };
-    let [train, test] = [time(""), time("--phase TEST --forward")];
+    let [train, test] = [time(""), time("--phase TEST --forward-only")];
     let layers = ["data", "ip", "loss", "accuracy"];
     for (out, layers) in [(&train, &layers[..3]), (&test, &layers[..])] {
         for layer in layers {
@@ -33,9 +33,9 @@ fn time_tells_of_every_layer_and_of_memory() {
     folder.run("time --model gone.prototxt").failed_with(&["gone.prototxt: No such file"]);
 }
 
-/// A net that computes next to nothing, fed with corners of images that take long to decode.
+/// A net that computes little, on crops of images that take long to decode.
 #[test]
-fn a_slow_source_shows_up_in_the_time() {
+fn a_slow_source_appears_as_wait_for_data() {
     let folder = Folder::new("slow");
     let small = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/images/color.png");
     let image = Image::read(small, Color::AsStored).unwrap().resize(600, 800).unwrap();
@@ -54,7 +54,7 @@ fn a_slow_source_shows_up_in_the_time() {
 }
 
 #[test]
-fn a_net_is_drawn_row_by_row() {
+fn draw_writes_a_row_per_layer() {
     let folder = Folder::new("draw");
     let draw = |args: &str| {
         folder.run(&format!("draw net.prototxt -o net.svg {args}")).succeeded();
@@ -68,7 +68,7 @@ fn a_net_is_drawn_row_by_row() {
     }
     // A mark for each layer and a line for each blob: data, label, ip, accuracy, loss.
     assert_eq!((test.matches("<circle").count(), test.matches("<path").count()), (4, 5));
-    // Without its data the net still has a picture; text from the file cannot break out of it.
+    // A net without its data is still drawn; text from the file is escaped.
     let gone = NET.replace("digits:train?count=200&seed=1", "idx:gone");
     folder.write("net.prototxt", gone.replace("\"LeNet\"", "\"<LeNet> & co\""));
     let bare = draw("");

@@ -1,4 +1,4 @@
-//! What training shows besides its log: lines of JSON, curves, a progress line.
+//! Records of training besides the log: JSON Lines, plots and the progress line.
 
 use crate::command::{Folder, NET, SOLVER};
 use serde_json::{Value, json};
@@ -9,29 +9,29 @@ fn lines(folder: &Folder, file: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// The values of a member of those events that have it.
-fn told(lines: &[Value], event: &str, member: &str) -> Vec<Value> {
+/// Returns the values of a member in all events of a kind.
+fn members(lines: &[Value], event: &str, member: &str) -> Vec<Value> {
     let events = lines.iter().filter(|line| line["event"] == event);
     events.map(|line| line[member].clone()).collect()
 }
 
-/// The number behind this in a log line.
+/// Returns the number after `before` in each log line that has it.
 fn logged(log: &[String], before: &str) -> Vec<f64> {
-    let behind = log.iter().filter_map(|line| line.split_once(before));
-    behind.map(|(_, rest)| rest.split(' ').next().unwrap().parse().unwrap()).collect()
+    let matches = log.iter().filter_map(|line| line.split_once(before));
+    matches.map(|(_, rest)| rest.split(' ').next().unwrap().parse().unwrap()).collect()
 }
 
-/// Numbers agree to the six digits of the log.
-fn assert_agree(told: &[Value], logged: &[f64]) {
-    assert_eq!(told.len(), logged.len());
-    for (told, logged) in told.iter().zip(logged) {
-        let told = told.as_f64().unwrap();
-        assert!((told - logged).abs() <= 1e-5 * logged.abs(), "{told} {logged}");
+/// Asserts that numbers agree to the six digits of the log.
+fn assert_agree(recorded: &[Value], logged: &[f64]) {
+    assert_eq!(recorded.len(), logged.len());
+    for (recorded, logged) in recorded.iter().zip(logged) {
+        let recorded = recorded.as_f64().unwrap();
+        assert!((recorded - logged).abs() <= 1e-5 * logged.abs(), "{recorded} {logged}");
     }
 }
 
 #[test]
-fn lines_of_json_tell_what_the_log_tells() {
+fn json_lines_agree_with_the_log() {
     let folder = Folder::new("json");
     let train = "train --solver solver.prototxt --log_json run.jsonl";
     let ran = folder.run(train).succeeded();
@@ -41,26 +41,26 @@ fn lines_of_json_tell_what_the_log_tells() {
         "seconds": run[0]["seconds"],
     });
     assert_eq!(run[0], start);
-    assert_eq!(told(&run, "display", "iteration"), [0, 2, 4, 6].map(Value::from));
-    assert_agree(&told(&run, "display", "rate"), &logged(&ran.log, "lr = "));
+    assert_eq!(members(&run, "display", "iteration"), [0, 2, 4, 6].map(Value::from));
+    assert_agree(&members(&run, "display", "rate"), &logged(&ran.log, "lr = "));
     let losses = logged(&ran.log, "iters), loss = ");
-    assert_agree(&told(&run, "display", "loss"), &losses);
-    let outputs = told(&run, "display", "outputs");
+    assert_agree(&members(&run, "display", "loss"), &losses);
+    let outputs = members(&run, "display", "outputs");
     assert_agree(&outputs.iter().map(|o| o["loss"].clone()).collect::<Vec<_>>(), &losses);
-    let speeds = told(&run, "display", "iterations_per_second");
+    let speeds = members(&run, "display", "iterations_per_second");
     assert!(speeds[1..].iter().all(|speed| speed.as_f64().unwrap() > 0.0), "{speeds:?}");
-    let waited = told(&run, "display", "waited");
+    let waited = members(&run, "display", "waited");
     assert!(waited.iter().all(|waited| waited.as_f64() >= Some(0.0)), "{waited:?}");
 
-    assert_eq!(told(&run, "test", "iteration"), [0, 4, 8].map(Value::from));
-    assert_eq!(told(&run, "test", "net"), [0, 0, 0].map(Value::from));
+    assert_eq!(members(&run, "test", "iteration"), [0, 4, 8].map(Value::from));
+    assert_eq!(members(&run, "test", "net"), [0, 0, 0].map(Value::from));
     for (number, name) in ["accuracy", "loss"].iter().enumerate() {
-        let outputs = told(&run, "test", "outputs");
+        let outputs = members(&run, "test", "outputs");
         let values: Vec<_> = outputs.iter().map(|outputs| outputs[name].clone()).collect();
         assert_agree(&values, &logged(&ran.log, &format!("Test net output #{number}: {name} = ")));
     }
-    assert_eq!(told(&run, "snapshot", "iteration"), [4, 8].map(Value::from));
-    assert_eq!(told(&run, "snapshot", "state")[1], "lenet_iter_8.solverstate");
+    assert_eq!(members(&run, "snapshot", "iteration"), [4, 8].map(Value::from));
+    assert_eq!(members(&run, "snapshot", "state")[1], "lenet_iter_8.solverstate");
     let end = run.last().unwrap();
     assert_eq!(
         (&end["event"], &end["iteration"], &end["early"]),
@@ -69,7 +69,7 @@ fn lines_of_json_tell_what_the_log_tells() {
     let seconds: Vec<_> = run.iter().map(|line| line["seconds"].as_f64().unwrap()).collect();
     assert!(seconds.is_sorted() && seconds[0] >= 0.0);
 
-    // A run that goes on adds to the file, even if its last line was cut off; another starts anew.
+    // A resumed run appends to the file, even if its last line was cut off; a new run replaces it.
     let cut = [&folder.read("run.jsonl")[..], b"{}"].concat();
     folder.write("run.jsonl", cut);
     folder.run(&format!("{train} --snapshot lenet_iter_4.solverstate")).succeeded();
@@ -77,7 +77,7 @@ fn lines_of_json_tell_what_the_log_tells() {
     assert_eq!(both[..run.len()], run);
     let rest = &both[run.len() + 1..];
     assert_eq!((&rest[0]["event"], &rest[0]["iteration"]), (&"start".into(), &4.into()));
-    assert_eq!(told(rest, "display", "iteration"), [4, 6].map(Value::from));
+    assert_eq!(members(rest, "display", "iteration"), [4, 6].map(Value::from));
     folder.run(train).succeeded();
     assert_eq!(lines(&folder, "run.jsonl").len(), run.len());
 }
@@ -88,12 +88,12 @@ fn outputs_of_many_elements_are_arrays() {
     let per_class = NET.replace("top: \"accuracy\"", "top: \"accuracy\" top: \"classes\"");
     folder.write("net.prototxt", per_class);
     folder.run("train --solver solver.prototxt --log-json run.jsonl").succeeded();
-    let outputs = told(&lines(&folder, "run.jsonl"), "test", "outputs");
+    let outputs = members(&lines(&folder, "run.jsonl"), "test", "outputs");
     assert_eq!(outputs[0]["classes"].as_array().unwrap().len(), 10);
     assert!(outputs[0]["accuracy"].is_number());
 }
 
-/// The points of an image's curves, by name.
+/// Returns the names and points of the curves stored in an image.
 fn curves(folder: &Folder, file: &str) -> Vec<(String, Vec<[f64; 2]>)> {
     let svg = String::from_utf8(folder.read(file)).unwrap();
     let data = svg.split("<metadata>").nth(1).unwrap().split("</metadata>").next().unwrap();
@@ -107,9 +107,9 @@ fn curves(folder: &Folder, file: &str) -> Vec<(String, Vec<[f64; 2]>)> {
 }
 
 #[test]
-fn curves_are_drawn_and_gone_on_with() {
+fn a_plot_is_continued_by_a_resumed_run() {
     let folder = Folder::new("plot");
-    // Data start again from the first record: each batch is all of them.
+    // A resumed run reads data from the first record, so each batch has all records.
     let net = NET.replace("count=200", "count=8").replace("\"LeNet\"", "\"<LeNet> & co\"");
     folder.write("net.prototxt", net);
     let ran = folder.run("train --solver solver.prototxt --plot whole.svg").succeeded();
@@ -131,7 +131,7 @@ fn curves_are_drawn_and_gone_on_with() {
     let inside = |number: &str| (0.0..1000.0).contains(&number.parse::<f64>().unwrap());
     assert!(coordinates.flat_map(|points| points.split([' ', ','])).all(inside), "{svg}");
 
-    // In two parts, with the same curves in the end.
+    // A run in two parts has the same curves at the end.
     folder.write_replaced("half.prototxt", SOLVER, "max_iter: 8", "max_iter: 4");
     folder.run("train --solver half.prototxt --plot parts.svg").succeeded();
     assert_eq!(curves(&folder, "parts.svg")[0].1.len(), 2);
@@ -140,13 +140,13 @@ fn curves_are_drawn_and_gone_on_with() {
     assert_eq!(curves(&folder, "parts.svg"), whole);
 
     folder.write("other.svg", "<svg/>");
-    folder.run(&format!("{resume} other.svg")).failed_with(&["other.svg: holds no curves"]);
+    folder.run(&format!("{resume} other.svg")).failed_with(&["other.svg: contains no curves"]);
     assert_eq!(folder.read("other.svg"), b"<svg/>");
 }
 
-/// Without displays each iteration is a point; without tests an image is drawn all the same.
+/// Without displays, each iteration is a point.
 #[test]
-fn curves_need_neither_displays_nor_tests() {
+fn a_plot_needs_neither_displays_nor_tests() {
     let folder = Folder::new("plot-bare");
     let bare = SOLVER.replace("display: 2", "").replace("test_iter: 2\ntest_interval: 4\n", "");
     folder.write("solver.prototxt", bare);
@@ -159,16 +159,16 @@ fn curves_need_neither_displays_nor_tests() {
 #[cfg(target_os = "linux")]
 fn a_terminal_gets_a_progress_line() {
     if Command::new("script").arg("--version").output().is_err() {
-        eprintln!("SKIPPED: there is no `script` to give the command a terminal");
+        eprintln!("SKIPPED: no `script` to run the command in a terminal");
         return;
     }
     let folder = Folder::new("progress");
-    // Long enough for a line to be drawn more than once.
+    // Long enough for the line to be redrawn.
     let iterations = if cfg!(debug_assertions) { 2000 } else { 40_000 };
     let longer = SOLVER.replace("max_iter: 8", &format!("max_iter: {iterations}"));
     let longer = longer.replace("snapshot: 4", "");
-    let between = format!("test_interval: {}", iterations / 2);
-    folder.write("solver.prototxt", longer.replace("test_interval: 4", &between));
+    let test_interval = format!("test_interval: {}", iterations / 2);
+    folder.write("solver.prototxt", longer.replace("test_interval: 4", &test_interval));
     let run = |flags: &str| {
         let binary = env!("CARGO_BIN_EXE_cortado");
         let train = format!("{binary} train --solver solver.prototxt {flags}");
@@ -179,8 +179,8 @@ fn a_terminal_gets_a_progress_line() {
         String::from_utf8(output.stdout).unwrap()
     };
     let shown = run("");
-    let of_all = format!("/{iterations}  loss ");
-    for part in ["training LeNet", "█", &of_all, "rate 0.0", " it/s  ", " left", "test net #0"] {
+    let end = format!("/{iterations}  loss ");
+    for part in ["training LeNet", "█", &end, "rate 0.0", " it/s  ", " left", "test net #0"] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     assert!(

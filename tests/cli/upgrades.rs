@@ -1,11 +1,12 @@
-//! Old definitions and weights, upgraded.
+//! Upgrades of old definitions and weights.
 
 use crate::command::{Folder, SOLVER};
 use cortado::proto::{self, NetParameter, V1LayerParameter};
 
-/// A net of the V1 format and what it becomes.
+/// A net in the V1 format.
 const V1_NET: &str = "input: \"x\" layers { name: \"r\" type: RELU bottom: \"x\" top: \"y\" }";
 
+/// The same net in the current format.
 const V2_NET: &str = r#"layer {
   name: "r"
   type: "ReLU"
@@ -39,9 +40,9 @@ fn old_nets_and_solvers_are_upgraded() {
     let fault = format!("fork.prototxt:{line}:1: `NetParameter` has no field `spin`");
     folder.run("upgrade-net fork.prototxt b").failed_with(&[&fault]);
     let ran = folder.run("upgrade-net --skip-unknown fork.prototxt b").succeeded();
-    assert_eq!(ran.log, [format!("{fault}: passed over")]);
+    assert_eq!(ran.log, [format!("{fault}; skipped")]);
     assert_eq!(text("b"), V2_NET);
-    // A varint in the field 1000, which Caffe has not.
+    // A varint in field 1000, which Caffe does not declare.
     let fork = [&folder.read("a")[..], &[0xc0, 0x3e, 7]].concat();
     folder.write("a", &fork);
     folder.run("upgrade-net --binary a b").succeeded();
@@ -54,7 +55,7 @@ fn old_nets_and_solvers_are_upgraded() {
 }
 
 #[test]
-fn a_wrong_upgrade_writes_nothing() {
+fn a_failed_upgrade_writes_nothing() {
     let folder = Folder::new("upgrade-wrong");
     let upgrade = |verb: &str, content: &str| {
         folder.write("old", content);
@@ -72,9 +73,9 @@ fn a_wrong_upgrade_writes_nothing() {
     folder.run("upgrade-net old gone/new").failed_with(&["cortado: gone/new: No such file"]);
 }
 
-/// Definitions and weights are upgraded where they are read, and the log says so.
+/// Definitions and weights are upgraded when they are read, and the upgrade is logged.
 #[test]
-fn training_upgrades_what_it_reads() {
+fn training_upgrades_old_definitions_and_weights() {
     let folder = Folder::new("upgrade-training");
     let old = r#"name: "LeNet"
         layers { name: "data" type: DATA top: "data" top: "label"
@@ -90,7 +91,7 @@ fn training_upgrades_what_it_reads() {
     folder.write("net.prototxt", old);
     folder.write("solver.prototxt", format!("{SOLVER} solver_type: SGD"));
     let ran = folder.run("train --solver solver.prototxt").succeeded();
-    assert!(folder.read(model) == want, "an old definition trains another net");
+    assert!(folder.read(model) == want, "the old definition trains a different net");
     for line in [
         "solver.prototxt: replaced solver_type by type",
         "net.prototxt: moved transformation fields to transform_param",

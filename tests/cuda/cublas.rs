@@ -1,4 +1,4 @@
-//! Products by cuBLAS: on a GPU the real one, else a stand-in on the driver's stand-in.
+//! GEMM by cuBLAS: the real one on a GPU, else the one in `tests/cuda_on_cpu`.
 
 use super::{driver, gpu_with, required};
 use cortado::{
@@ -10,17 +10,17 @@ use cortado::{
 };
 use std::{env, fs};
 
-/// A device that is to use cuBLAS; `None` where there is no compiler for the stand-ins.
+/// Opens a device that uses cuBLAS; `None` without g++ to compile the test driver.
 fn gpu(ordinal: u32, tf32: bool) -> Option<CudaDevice> {
-    let beside = driver().and_then(|driver| driver.parent());
+    let folder = driver().and_then(|driver| driver.parent());
     gpu_with(ordinal, |builder| {
         let builder = builder.gemm_backend(GemmBackend::Cublas).tf32(tf32);
-        beside.into_iter().fold(builder, |builder, folder| builder.cublas_path(folder))
+        folder.into_iter().fold(builder, |builder, folder| builder.cublas_path(folder))
     })
 }
 
 #[test]
-fn products_pass_the_kit() {
+fn gemm_by_cublas_passes_the_kit() {
     let device = or_skip!(gpu(0, false));
     for check in ["gemm", "gemm_batched"] {
         Kit::new().check(&device, check).unwrap();
@@ -28,14 +28,15 @@ fn products_pass_the_kit() {
 }
 
 #[test]
-fn a_device_tells_which_it_uses() {
+fn properties_name_cublas_only_if_it_is_used() {
     let device = or_skip!(gpu(0, false));
-    let told = |device: &CudaDevice| device.properties().iter().any(|(name, _)| *name == "cuBLAS");
-    assert!(told(&device) && told(&device.fork_queue().unwrap()));
-    assert!(!told(&or_skip!(super::gpu(0))));
+    let names_cublas =
+        |device: &CudaDevice| device.properties().iter().any(|(name, _)| *name == "cuBLAS");
+    assert!(names_cublas(&device) && names_cublas(&device.fork_queue().unwrap()));
+    assert!(!names_cublas(&or_skip!(super::gpu(0))));
 }
 
-/// What `n` × `n` elements of `value` give, multiplied by ones on a queue.
+/// Returns the product, on this queue, of an `n` × `n` matrix of `value` and one of ones.
 fn product(queue: &CudaDevice, n: usize, value: f32) -> Blob<f32, CudaDevice> {
     let [a, b, c] = [value, 1.0, f32::NAN].map(|value| {
         let blob = Blob::new(queue, &[n, n]).unwrap();
@@ -49,22 +50,21 @@ fn product(queue: &CudaDevice, n: usize, value: f32) -> Blob<f32, CudaDevice> {
     c
 }
 
-/// Operands of `f32` keep all their bits, unless somebody says that they need not.
 #[test]
-fn bits_are_given_up_on_request_only() {
-    let odd = 1.0 + 1.0 / 4096.0;
-    for (tf32, each) in [(false, odd), (true, 1.0)] {
+fn f32_operands_are_rounded_only_if_tf32_is_allowed() {
+    let value = 1.0 + 1.0 / 4096.0;
+    for (tf32, rounded) in [(false, value), (true, 1.0)] {
         let own = or_skip!(gpu_with(0, |builder| builder.tf32(tf32)));
         for device in [own, or_skip!(gpu(0, tf32))] {
-            let c = product(&device, 256, odd);
-            assert_eq!(c.data().unwrap().host().unwrap(), [256.0 * each; 256 * 256]);
+            let c = product(&device, 256, value);
+            assert_eq!(c.data().unwrap().host().unwrap(), [256.0 * rounded; 256 * 256]);
         }
     }
 }
 
-/// Each queue has a handle; one that is gone has left its work queued.
+/// Each queue has its own handle. The work of a dropped queue still runs.
 #[test]
-fn queues_multiply_on_their_own() {
+fn queues_multiply_independently() {
     let device = or_skip!(gpu(0, false));
     let fork = device.fork_queue().unwrap();
     let (x, y) = (product(&device, 32, 2.0), product(&fork, 32, 3.0));
@@ -74,36 +74,40 @@ fn queues_multiply_on_their_own() {
 }
 
 #[test]
-fn memory_to_work_in_may_be_missing() {
+fn too_little_memory_for_the_workspace_is_an_error() {
     if required() {
         return;
     }
     let small = or_skip!(gpu(3, false));
-    let blob = Blob::<f32, _>::new(&small, &[4, 4]).unwrap();
-    let (a, c) = (blob.data().unwrap(), Blob::<f32, _>::new(&small, &[4, 4]).unwrap());
-    let mut c = c.data_mut().unwrap();
-    let failed = small.gemm(&Gemm::new(4, 4, 4), a.view(), a.view(), c.view_mut()).unwrap_err();
-    assert!(matches!(failed, Error::OutOfMemory { .. }), "{failed}");
+    let [a, c] = [(); 2].map(|()| Blob::<f32, _>::new(&small, &[4, 4]).unwrap());
+    let (a, mut c) = (a.data().unwrap(), c.data_mut().unwrap());
+    let error = small.gemm(&Gemm::new(4, 4, 4), a.view(), a.view(), c.view_mut()).unwrap_err();
+    assert!(matches!(error, Error::OutOfMemory { .. }), "{error}");
 }
 
 #[test]
-fn without_cublas_there_is_one_clear_error() {
+fn without_cublas_the_error_lists_the_paths_tried() {
     let mut builder = CudaDevice::builder().gemm_backend(GemmBackend::Cublas);
     if !required() {
         builder = builder.driver_path(or_skip!(driver()));
     }
-    let refused = |path: &str| builder.clone().cublas_path(path.as_ref()).open(0).unwrap_err();
-    let said = refused("/nowhere").to_string();
-    assert!(said.starts_with("device `cuda:0`: no cuBLAS: none of /nowhere opens ("), "{said}");
-    assert!(said.ends_with("; CORTADO_CUBLAS may say where it is"), "{said}");
+    let error = |path: &str| {
+        builder.clone().cublas_path(path.as_ref()).open(0).unwrap_err().to_string()
+    };
+    let message = error("/nowhere");
+    let start = "device `cuda:0`: no cuBLAS: cannot open any of /nowhere (";
+    assert!(message.starts_with(start), "{message}");
+    assert!(message.ends_with("; set CORTADO_CUBLAS to its path"), "{message}");
 
     let empty = env::temp_dir().join("no_cublas");
     fs::create_dir_all(&empty).unwrap();
-    let said = refused(empty.to_str().unwrap()).to_string();
-    assert!(said.contains("libcublas.so.13, ") && said.contains("no_cublas/libcublas.so opens"));
+    let message = error(empty.to_str().unwrap());
+    assert!(message.contains("libcublas.so.13, "), "{message}");
+    assert!(message.contains("no_cublas/libcublas.so ("), "{message}");
 
-    // What is there but is no cuBLAS is told of as well.
+    // A library without cuBLAS' functions is an error that names the library.
     let Some(driver) = driver() else { return };
-    let said = refused(driver.to_str().unwrap()).to_string();
-    assert!(said.contains(&format!("{}: ", driver.display())) && said.contains("cublas"), "{said}");
+    let message = error(driver.to_str().unwrap());
+    assert!(message.contains(&format!("{}: ", driver.display())), "{message}");
+    assert!(message.contains("cublas"), "{message}");
 }

@@ -1,5 +1,5 @@
-//! Products and sums that are large enough for every shape of tiles, and to be split: of whole
-//! numbers, whose sums are exact in any order, beside the CPU's.
+//! Matrix products, sums and convolutions large enough for every tile shape and for split sums,
+//! compared with the CPU. The operands are integers, whose sums are exact in any order.
 
 use super::{gpu, gpu_with};
 use cortado::{
@@ -8,219 +8,168 @@ use cortado::{
     op::{Axis, Convolution, Gemm, Gemv, Reduce, SpatialAxis, Transpose, Window},
 };
 
-/// A kernel of any device: of two operands onto a third.
-trait Kernel<T: Element> {
-    fn lengths(&self) -> [usize; 3];
+/// A kernel that reads `a` and `b`, and updates or overwrites `c`.
+#[derive(Debug)]
+enum Kernel<T: Element> {
+    Gemm(Gemm<T>),
+    Gemv(Gemv<T>),
+    Sum(Axis),
+    DotToAxis(Axis),
+    Convolve(Convolution),
+    ConvolveBackwardInput(Convolution),
+    ConvolveBackwardFilters(Convolution),
+}
+
+impl<T: Element> Kernel<T> {
+    /// Returns the lengths of `a`, `b` and `c`.
+    fn lengths(&self) -> [usize; 3] {
+        let conv = |op: &Convolution| [op.input_len(), op.filter_len(), op.output_len()];
+        match self {
+            Self::Gemm(op) => op.spans().unwrap().into(),
+            Self::Gemv(op) => {
+                let (x, y) = op.lengths();
+                [op.m * op.lda, x, y]
+            }
+            Self::Sum(axis) => [axis.count(), 0, axis.reduced_count()],
+            Self::DotToAxis(axis) => [axis.count(), axis.count(), axis.extent],
+            Self::Convolve(op) => conv(op),
+            Self::ConvolveBackwardInput(op) => {
+                let [x, filters, y] = conv(op);
+                [filters, y, x]
+            }
+            Self::ConvolveBackwardFilters(op) => {
+                let [x, filters, y] = conv(op);
+                [x, y, filters]
+            }
+        }
+    }
+
     fn run<D: Device>(
         &self,
         device: &D,
         a: View<'_, T, D>,
         b: View<'_, T, D>,
         c: ViewMut<'_, T, D>,
-    ) -> Result<()>;
+    ) -> Result<()> {
+        match self {
+            Self::Gemm(op) => device.gemm(op, a, b, c),
+            Self::Gemv(op) => device.gemv(op, a, b, c),
+            Self::Sum(axis) => device.reduce(Reduce::Sum, axis, a, c),
+            Self::DotToAxis(axis) => device.dot_to_axis(axis, T::acc(2.0), a, b, c),
+            Self::Convolve(op) => device.convolve(op, a, b, None, c),
+            Self::ConvolveBackwardInput(op) => device.convolve_backward_input(op, a, b, c),
+            Self::ConvolveBackwardFilters(op) => device.convolve_backward_filters(op, a, b, c),
+        }
+    }
+
+    /// Returns `c` after running the kernel on a device.
+    fn result<D: Device>(&self, device: &D) -> Vec<f64> {
+        let lengths = self.lengths();
+        let [a, b, mut c] = [0, 1, 2].map(|i| operand::<T, D>(device, lengths[i], i));
+        let (a, b) = (View::new(&a, lengths[0]).unwrap(), View::new(&b, lengths[1]).unwrap());
+        self.run(device, a, b, ViewMut::new(&mut c, lengths[2]).unwrap()).unwrap();
+        let c = View::<T, D>::new(&c, lengths[2]).unwrap();
+        c.host().unwrap().iter().map(|c| c.to_f64()).collect()
+    }
+
+    /// Checks that the GPU and the CPU give the same result.
+    fn check(&self) {
+        let expected = self.result(&CpuDevice::new());
+        // Rounding to TF32 does not change the operands, which have few bits.
+        let tf32 = (T::DTYPE == DType::F32).then(|| gpu_with(0, |builder| builder.tf32(true)));
+        for gpu in [gpu(0), tf32.flatten()].into_iter().flatten() {
+            let found = self.result(&gpu);
+            let mut pairs = found.iter().zip(&expected).enumerate();
+            let difference = pairs.find(|(_, (found, expected))| found != expected);
+            assert_eq!(difference, None, "{self:?} of {}", T::DTYPE.name());
+        }
+    }
 }
 
-/// Small whole numbers, for each operand others.
-fn operand<T: Element, D: Device>(device: &D, len: usize, which: usize) -> SyncedMemory<D> {
+/// Returns an operand of integers from −2 to 2, which differ from operand to operand.
+fn operand<T: Element, D: Device>(device: &D, len: usize, number: usize) -> SyncedMemory<D> {
     let mut memory = SyncedMemory::new(device, len * size_of::<T>());
     let mut view = ViewMut::<T, D>::new(&mut memory, len).unwrap();
     for (i, x) in view.host_mut().unwrap().iter_mut().enumerate() {
-        *x = T::from_f64(((i * 7 + which * 5 + i / 11) % 5) as f64 - 2.0);
+        *x = T::from_f64(((i * 7 + number * 5 + i / 11) % 5) as f64 - 2.0);
     }
     memory
 }
 
-/// What a kernel leaves in its third operand.
-fn result<T: Element, D: Device>(kernel: &impl Kernel<T>, device: &D) -> Vec<f64> {
-    let [len_a, len_b, len_c] = kernel.lengths();
-    let (a, b) = (operand::<T, D>(device, len_a, 0), operand::<T, D>(device, len_b, 1));
-    let mut c = operand::<T, D>(device, len_c, 2);
-    let (a, b) = (View::new(&a, len_a).unwrap(), View::new(&b, len_b).unwrap());
-    kernel.run(device, a, b, ViewMut::new(&mut c, len_c).unwrap()).unwrap();
-    let c = View::<T, D>::new(&c, len_c).unwrap();
-    c.host().unwrap().iter().map(|c| c.to_f64()).collect()
-}
-
-fn same<T: Element>(kernel: &impl Kernel<T>, what: &str) {
-    let want = result(kernel, &CpuDevice::new());
-    // Rounding the operands changes nothing: they are of few bits.
-    let rounding = (T::DTYPE == DType::F32).then(|| gpu_with(0, |builder| builder.tf32(true)));
-    for gpu in [gpu(0), rounding.flatten()].into_iter().flatten() {
-        expect_same::<T>(&result(kernel, &gpu), &want, what);
-    }
-}
-
-fn expect_same<T: Element>(got: &[f64], want: &[f64], what: &str) {
-    let differs = got.iter().zip(want).position(|(got, want)| got != want);
-    assert_eq!(
-        differs,
-        None,
-        "{what} of {}: {:?}",
-        T::DTYPE.name(),
-        differs.map(|i| (got[i], want[i]))
-    );
-}
-
-/// Checks every element type.
-macro_rules! of_each_type {
-    ($check:ident) => {{
-        $check::<f32>();
-        $check::<f64>();
-        $check::<f16>();
-        $check::<bf16>();
+/// Checks the kernels that a function returns, for every element type.
+macro_rules! check_each_type {
+    ($kernels:ident) => {{
+        $kernels::<f32>().iter().for_each(Kernel::check);
+        $kernels::<f64>().iter().for_each(Kernel::check);
+        $kernels::<f16>().iter().for_each(Kernel::check);
+        $kernels::<bf16>().iter().for_each(Kernel::check);
     }};
 }
 
-impl<T: Element> Kernel<T> for Gemm<T> {
-    fn lengths(&self) -> [usize; 3] {
-        self.spans().unwrap().into()
-    }
-    fn run<D: Device>(
-        &self,
-        device: &D,
-        a: View<'_, T, D>,
-        b: View<'_, T, D>,
-        c: ViewMut<'_, T, D>,
-    ) -> Result<()> {
-        device.gemm(self, a, b, c)
-    }
-}
-
-fn gemm<T: Element>() {
+fn gemms<T: Element>() -> Vec<Kernel<T>> {
     use Transpose::{No, Yes};
     let extents = [(130, 140, 40), (128, 256, 64), (200, 72, 700), (20, 300, 65), (66, 65, 1030)];
+    let mut kernels = Vec::new();
     for (m, n, k) in extents {
         for (a, b) in [(No, Yes), (Yes, No)] {
-            let op = Gemm::<T>::with_transpose(a, b, m, n, k);
-            same(&op, &format!("{op:?}"));
+            kernels.push(Kernel::Gemm(Gemm::with_transpose(a, b, m, n, k)));
         }
         for (a, b) in [(No, No), (Yes, Yes)] {
             let op = Gemm::<T>::with_transpose(a, b, m, n, k);
-            let wider = op.leading_dims(op.lda + 3, op.ldb + 1, n + 5);
-            let wider = wider.alpha(T::acc(2.0)).beta(T::acc(-1.0));
-            same(&wider, &format!("{wider:?}"));
+            let op = op.leading_dims(op.lda + 3, op.ldb + 1, n + 5);
+            kernels.push(Kernel::Gemm(op.alpha(T::acc(2.0)).beta(T::acc(-1.0))));
         }
     }
+    kernels
 }
 
 #[test]
-fn products_of_matrices() {
-    of_each_type!(gemm);
+fn gemm_equals_the_cpu_for_every_tile_shape() {
+    check_each_type!(gemms);
 }
 
-impl<T: Element> Kernel<T> for Gemv<T> {
-    fn lengths(&self) -> [usize; 3] {
-        let (x, y) = self.lengths();
-        [self.m * self.lda, x, y]
-    }
-    fn run<D: Device>(
-        &self,
-        device: &D,
-        a: View<'_, T, D>,
-        x: View<'_, T, D>,
-        y: ViewMut<'_, T, D>,
-    ) -> Result<()> {
-        device.gemv(self, a, x, y)
-    }
-}
-
-fn gemv<T: Element>() {
+fn gemvs<T: Element>() -> Vec<Kernel<T>> {
+    let mut kernels = Vec::new();
     for (m, n) in [(3, 9001), (9000, 3), (70, 2048), (300, 600)] {
         for trans in [Transpose::No, Transpose::Yes] {
             let op = Gemv::<T>::new(trans, m, n);
-            same(&op, &format!("{op:?}"));
-            let wider = op.leading_dim(n + 8).alpha(T::acc(2.0)).beta(T::acc(3.0));
-            same(&wider, &format!("{wider:?}"));
+            let padded = op.leading_dim(n + 8).alpha(T::acc(2.0)).beta(T::acc(3.0));
+            kernels.extend([op, padded].map(Kernel::Gemv));
         }
     }
+    kernels
 }
 
 #[test]
-fn products_with_vectors() {
-    of_each_type!(gemv);
+fn gemv_equals_the_cpu_for_split_sums() {
+    check_each_type!(gemvs);
 }
 
-/// Sums along, and onto, an axis.
-struct Sums {
-    axis: Axis,
-    onto: bool,
-}
-
-impl<T: Element> Kernel<T> for Sums {
-    fn lengths(&self) -> [usize; 3] {
-        let len = if self.onto { self.axis.extent } else { self.axis.reduced_count() };
-        [self.axis.count(), self.axis.count(), len]
-    }
-    fn run<D: Device>(
-        &self,
-        device: &D,
-        a: View<'_, T, D>,
-        b: View<'_, T, D>,
-        c: ViewMut<'_, T, D>,
-    ) -> Result<()> {
-        match self.onto {
-            true => device.dot_to_axis(&self.axis, T::acc(2.0), a, b, c),
-            false => device.reduce(Reduce::Sum, &self.axis, a, c),
-        }
-    }
-}
-
-fn sums<T: Element>() {
+fn sums<T: Element>() -> Vec<Kernel<T>> {
     let axes =
         [(2, 20_011, 1), (3, 2000, 7), (1, 1500, 40), (3000, 5, 1), (40, 3, 700), (900, 4, 9)];
-    for (outer, extent, inner) in axes {
-        let axis = Axis::new(outer, extent, inner).unwrap();
-        for onto in [false, true] {
-            same::<T>(&Sums { axis, onto }, &format!("{axis:?}, onto: {onto}"));
-        }
-    }
+    let axes = axes.map(|(outer, extent, inner)| Axis::new(outer, extent, inner).unwrap());
+    axes.into_iter().flat_map(|axis| [Kernel::Sum(axis), Kernel::DotToAxis(axis)]).collect()
 }
 
 #[test]
-fn sums_that_are_split() {
-    of_each_type!(sums);
+fn reductions_equal_the_cpu_for_split_sums() {
+    check_each_type!(sums);
 }
 
-/// A convolution, or one of its gradients.
-struct Pass<'a> {
-    op: &'a Convolution,
-    which: usize,
-}
-
-impl<T: Element> Kernel<T> for Pass<'_> {
-    fn lengths(&self) -> [usize; 3] {
-        let (x, w, y) = (self.op.input_len(), self.op.filter_len(), self.op.output_len());
-        [[x, w, y], [w, y, x], [x, y, w]][self.which]
-    }
-    fn run<D: Device>(
-        &self,
-        device: &D,
-        a: View<'_, T, D>,
-        b: View<'_, T, D>,
-        c: ViewMut<'_, T, D>,
-    ) -> Result<()> {
-        match self.which {
-            0 => device.convolve(self.op, a, b, None, c),
-            1 => device.convolve_backward_input(self.op, a, b, c),
-            _ => device.convolve_backward_filters(self.op, a, b, c),
-        }
-    }
-}
-
-fn convolutions<T: Element>() {
-    for (channels, outputs, groups, stride) in
-        [(36, 130, 1, 1), (70, 70, 2, 1), (36, 33, 1, 2), (8, 16, 8, 2)]
-    {
+fn convolutions<T: Element>() -> Vec<Kernel<T>> {
+    let extents = [(36, 130, 1, 1), (70, 70, 2, 1), (36, 33, 1, 2), (8, 16, 8, 2)];
+    let op = |(channels, outputs, groups, stride)| {
         let axis = |input| SpatialAxis { input, kernel: 3, stride, pad: 1, dilation: 1 };
         let window = Window::new(channels, &[axis(15), axis(16)]).unwrap();
-        let op = Convolution::new(3, outputs, groups, window).unwrap();
-        for which in 0..3 {
-            same::<T>(&Pass { op: &op, which }, &format!("pass {which} of {op:?}"));
-        }
-    }
+        Convolution::new(3, outputs, groups, window).unwrap()
+    };
+    let passes: [fn(Convolution) -> Kernel<T>; 3] =
+        [Kernel::Convolve, Kernel::ConvolveBackwardInput, Kernel::ConvolveBackwardFilters];
+    extents.into_iter().flat_map(|extents| passes.map(|pass| pass(op(extents)))).collect()
 }
 
 #[test]
-fn convolutions_of_many_planes() {
-    of_each_type!(convolutions);
+fn convolutions_of_many_planes_equal_the_cpu() {
+    check_each_type!(convolutions);
 }

@@ -1,4 +1,4 @@
-//! Threads that meet at a queue.
+//! Threads that share a queue or a data reader.
 
 use cortado::{
     Error, Result,
@@ -6,8 +6,8 @@ use cortado::{
 };
 use loom::{model::Builder, sync::Arc, thread};
 
-/// Tries every interleaving in which threads are interrupted, where they would not wait anyway, at
-/// most twice: three times take twenty times as long.
+/// Runs every interleaving with at most two preemptions of a running thread. Three preemptions would
+/// take twenty times as long.
 fn model(body: impl Fn() + Sync + Send + 'static) {
     let mut builder = Builder::new();
     builder.preemption_bound = Some(2);
@@ -20,7 +20,7 @@ fn sorted(mut items: Vec<u32>) -> Vec<u32> {
 }
 
 #[test]
-fn every_item_goes_to_one_consumer() {
+fn every_item_is_popped_by_one_consumer() {
     model(|| {
         let queue = Arc::new(BlockingQueue::new());
         let consumers = [(); 2].map(|()| {
@@ -30,34 +30,34 @@ fn every_item_goes_to_one_consumer() {
         queue.push(1).unwrap();
         queue.push(2).unwrap();
         queue.close();
-        let seen = consumers.map(|consumer| consumer.join().unwrap()).concat();
-        assert_eq!(sorted(seen), [1, 2]);
+        let items = consumers.map(|consumer| consumer.join().unwrap()).concat();
+        assert_eq!(sorted(items), [1, 2]);
     });
 }
 
 #[test]
-fn a_full_queue_holds_producers_back_and_lets_them_go_on() {
+fn producers_wait_for_a_full_queue_and_then_continue() {
     model(|| {
         let queue = Arc::new(BlockingQueue::bounded(1));
         let producers = [1, 2].map(|item| {
             let queue = Arc::clone(&queue);
             thread::spawn(move || queue.push(item).unwrap())
         });
-        let seen = [queue.pop().unwrap(), queue.pop().unwrap()];
+        let items = [queue.pop().unwrap(), queue.pop().unwrap()];
         producers.into_iter().for_each(|producer| producer.join().unwrap());
-        assert_eq!((sorted(seen.to_vec()), queue.len()), (vec![1, 2], 0));
+        assert_eq!((sorted(items.to_vec()), queue.len()), (vec![1, 2], 0));
     });
 }
 
 #[test]
-fn closing_wakes_whoever_waits() {
+fn closing_wakes_all_waiting_threads() {
     model(|| {
         let full = Arc::new(BlockingQueue::bounded(1));
         full.push(1).unwrap();
         let empty = Arc::new(BlockingQueue::<u32>::new());
-        let (theirs, others) = (Arc::clone(&full), Arc::clone(&empty));
-        let pushing = thread::spawn(move || theirs.push(2));
-        let popping = thread::spawn(move || others.pop());
+        let (push_queue, pop_queue) = (Arc::clone(&full), Arc::clone(&empty));
+        let pushing = thread::spawn(move || push_queue.push(2));
+        let popping = thread::spawn(move || pop_queue.pop());
         full.close();
         empty.close();
         assert_eq!(popping.join().unwrap(), None);
@@ -65,38 +65,38 @@ fn closing_wakes_whoever_waits() {
     });
 }
 
-/// An item must not be lost on one who only looks at it.
+/// A push wakes one thread. If that thread only peeks, it must wake another one.
 #[test]
-fn who_peeks_passes_the_news_on() {
+fn a_peeking_thread_wakes_a_popping_thread() {
     model(|| {
         let queue = Arc::new(BlockingQueue::new());
-        let (theirs, others) = (Arc::clone(&queue), Arc::clone(&queue));
-        let peeking = thread::spawn(move || theirs.peek());
-        let popping = thread::spawn(move || others.pop());
+        let (peek_queue, pop_queue) = (Arc::clone(&queue), Arc::clone(&queue));
+        let peeking = thread::spawn(move || peek_queue.peek());
+        let popping = thread::spawn(move || pop_queue.pop());
         queue.push(7).unwrap();
         assert_eq!(popping.join().unwrap(), Some(7));
         queue.push(8).unwrap();
-        let seen = peeking.join().unwrap();
-        assert!(seen == Some(7) || seen == Some(8));
+        let peeked = peeking.join().unwrap();
+        assert!(peeked == Some(7) || peeked == Some(8));
     });
 }
 
-/// The consumer leaves at any moment; no item is in two hands, and the producer ends.
+/// The consumer closes the pair at any moment. Only one thread owns the item, and the producer ends.
 #[test]
-fn a_pair_goes_round_until_it_is_closed() {
+fn a_queue_pair_recycles_its_items_until_it_is_closed() {
     model(|| {
         let pair = Arc::new(QueuePair::new([Box::new(0)]));
-        let theirs = Arc::clone(&pair);
+        let producer_pair = Arc::clone(&pair);
         let producer = thread::spawn(move || {
-            let mut made = 0;
-            while let Some(mut item) = theirs.free.pop() {
-                made += 1;
-                *item = made;
-                if theirs.full.push(item).is_err() {
+            let mut count = 0;
+            while let Some(mut item) = producer_pair.free.pop() {
+                count += 1;
+                *item = count;
+                if producer_pair.full.push(item).is_err() {
                     break;
                 }
             }
-            made
+            count
         });
         let item = pair.full.pop().unwrap();
         assert_eq!(*item, 1);
@@ -106,7 +106,7 @@ fn a_pair_goes_round_until_it_is_closed() {
     });
 }
 
-/// Labels 0, 1, … until record `bad`.
+/// A source with labels 0, 1, …, whose record `bad` cannot be read.
 struct Counting {
     next: i32,
     bad: i32,
@@ -121,7 +121,7 @@ impl Source for Counting {
     }
     fn read(&mut self, record: &mut Record) -> Result<()> {
         if self.next == self.bad {
-            return Err(Error::Invalid("unreadable".into()));
+            return Err(Error::InvalidData("unreadable".into()));
         }
         record.set_label(self.next);
         self.next += 1;
@@ -139,14 +139,13 @@ fn label(data: &mut DataReader) -> Result<i32> {
     Ok(label)
 }
 
-/// Dropped at any moment, a reader ends its thread and waits for it: loom tells of one that is
-/// left, and of a standstill.
+/// loom fails the test if a thread outlives it, or if the threads deadlock.
 #[test]
-fn a_reader_can_be_dropped_at_any_moment() {
-    for taken in 0..3 {
+fn dropping_a_reader_at_any_moment_joins_its_thread() {
+    for count in 0..3 {
         model(move || {
             let mut data = readers(-1, 1);
-            for want in 0..taken {
+            for want in 0..count {
                 assert_eq!(label(&mut data[0]).unwrap(), want);
             }
         });
@@ -154,7 +153,7 @@ fn a_reader_can_be_dropped_at_any_moment() {
 }
 
 #[test]
-fn who_is_dropped_holds_nobody_up() {
+fn a_dropped_reader_does_not_block_the_others() {
     model(|| {
         let mut data = readers(-1, 2);
         let dropped = data.pop().unwrap();
@@ -167,13 +166,13 @@ fn who_is_dropped_holds_nobody_up() {
 }
 
 #[test]
-fn everyone_hears_of_an_error() {
+fn every_reader_receives_an_error() {
     model(move || {
         let mut data = readers(1, 2);
         let mut last = data.pop().unwrap();
         let other = thread::spawn(move || label(&mut last).unwrap_err().to_string());
         assert_eq!(label(&mut data[0]).unwrap(), 0);
-        let ours = label(&mut data[0]).unwrap_err().to_string();
-        assert_eq!([ours, other.join().unwrap()], ["counting, record 1: unreadable"; 2]);
+        let error = label(&mut data[0]).unwrap_err().to_string();
+        assert_eq!([error, other.join().unwrap()], ["counting, record 1: unreadable"; 2]);
     });
 }

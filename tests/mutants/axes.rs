@@ -8,7 +8,7 @@ use cortado::{
 };
 use num_traits::{Float, Zero};
 
-/// Where the elements of each run along an axis are.
+/// Returns the indices of the elements of each run along an axis.
 fn runs(axis: &Axis) -> impl Iterator<Item = impl Iterator<Item = usize> + Clone> {
     let Axis { outer, extent, inner } = *axis;
     (0..outer).flat_map(move |o| {
@@ -24,11 +24,11 @@ impl Reductions for Mutant {
         x: View<'_, T, Self>,
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let taken_for = match op {
+        let wrong_op = match op {
             Reduce::Mean if self.is(Bug::MeanIsSum) => Reduce::Sum,
             op => op,
         };
-        fallback::reduce(self, taken_for, axis, x, y.reborrow())?;
+        fallback::reduce(self, wrong_op, axis, x, y.reborrow())?;
         if self.is(Bug::MaxFromZero) && op == Reduce::Max {
             for y in y.host_mut()? {
                 *y = T::from_acc(y.to_acc().max(T::Acc::zero()));
@@ -44,7 +44,7 @@ impl Reductions for Mutant {
         x: View<'_, T, Self>,
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let beta = if self.is(Bug::SumOntoAdds) { T::acc(1.0) } else { beta };
+        let beta = if self.is(Bug::SumToAxisAdds) { T::acc(1.0) } else { beta };
         fallback::sum_to_axis(self, axis, beta, x, y)
     }
 
@@ -56,7 +56,7 @@ impl Reductions for Mutant {
         b: View<'_, T, Self>,
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let beta = if self.is(Bug::DotOntoOverwrites) { T::acc(0.0) } else { beta };
+        let beta = if self.is(Bug::DotToAxisOverwrites) { T::acc(0.0) } else { beta };
         fallback::dot_to_axis(self, axis, beta, a, b, y)
     }
 
@@ -70,8 +70,8 @@ impl Reductions for Mutant {
         if self.is(Bug::ArgMaxLast) {
             let x = x.host()?;
             for (y, run) in y.host_mut()?.iter_mut().zip(runs(axis)) {
-                let greatest = run.clone().nth(*y as usize).map(|at| x[at]);
-                let equal = |(_, at): &(usize, usize)| Some(x[*at]) == greatest;
+                let maximum = run.clone().nth(*y as usize).map(|i| x[i]);
+                let equal = |(_, i): &(usize, usize)| Some(x[*i]) == maximum;
                 *y = run.enumerate().filter(equal).last().map_or(*y, |(e, _)| e as u32);
             }
         }
@@ -88,10 +88,10 @@ impl Reductions for Mutant {
         fallback::top_k(self, op, x, values.reborrow(), places.reborrow())?;
         if self.is(Bug::TopKFirst) {
             let (x, values, places) = (x.host()?, values.host_mut()?, places.host_mut()?);
-            for (line, found) in runs(&op.axis).zip(runs(&Axis { extent: op.k, ..op.axis })) {
-                for at in found {
-                    let first = line.clone().position(|x_at| x[x_at] == values[at]);
-                    places[at] = first.map_or(places[at], |first| T::from_f64(first as f64));
+            for (run, top) in runs(&op.axis).zip(runs(&Axis { extent: op.k, ..op.axis })) {
+                for i in top {
+                    let first = run.clone().position(|j| x[j] == values[i]);
+                    places[i] = first.map_or(places[i], |first| T::from_f64(first as f64));
                 }
             }
         }
@@ -106,17 +106,17 @@ impl Normalize for Mutant {
         x: Src<'_, T, Self>,
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let x_or_y = match x {
+        let input = match x {
             Src::InPlace => y.as_view(),
             Src::View(x) => x,
         };
-        let powers: Vec<_> = x_or_y.host()?.iter().map(|x| x.to_acc().exp()).collect();
+        let powers: Vec<_> = input.host()?.iter().map(|x| x.to_acc().exp()).collect();
         fallback::softmax(self, axis, x, y.reborrow())?;
         if self.is(Bug::SoftmaxOverflows) {
             let y = y.host_mut()?;
             for run in runs(axis) {
-                let sum = run.clone().fold(T::Acc::zero(), |sum, at| sum + powers[at]);
-                run.for_each(|at| y[at] = T::from_acc(powers[at] / sum));
+                let sum = run.clone().fold(T::Acc::zero(), |sum, i| sum + powers[i]);
+                run.for_each(|i| y[i] = T::from_acc(powers[i] / sum));
             }
         }
         Ok(())
@@ -132,7 +132,7 @@ impl Normalize for Mutant {
         let mut op = *op;
         match (self.bug, op.region) {
             (Bug::LrnAlphaUndivided, LrnRegion::AcrossChannels) => op.alpha *= op.size as f64,
-            (Bug::LrnWithinTakesK, LrnRegion::WithinChannel) => {
+            (Bug::LrnWithinUsesK, LrnRegion::WithinChannel) => {
                 return self.lrn_with_k(&op, x, scale, y);
             }
             _ => {}
@@ -192,13 +192,13 @@ impl Normalize for Mutant {
 }
 
 impl Mutant {
-    /// `1 / √(variance + ε)`, as elements.
+    /// Returns `1 / √(variance + ε)` for each element.
     fn rates<T: Element>(&self, op: &Standardize, variance: View<'_, T, Self>) -> Result<Vec<T>> {
         let rate = |v: &T| T::from_acc(op.rate(v.to_acc(), T::acc(op.epsilon)));
         Ok(variance.host()?.iter().map(rate).collect())
     }
 
-    /// LRN within a channel whose scale begins at `k` rather than 1.
+    /// Computes LRN within a channel with `k` instead of 1 in its scale.
     fn lrn_with_k<T: Element>(
         &self,
         op: &Lrn,

@@ -1,8 +1,8 @@
-//! Bugs of vectors and matrices. `scal` and `axpy` are the mutant's own, on the mirror's memory.
+//! Bugs of vectors and matrices. `scal` and `axpy` run natively, on the simulated device.
 
 use crate::{
     bug::Bug,
-    device::{Mutant, believed, part, part_mut},
+    device::{Mutant, inner_view, inner_view_mut, output_span},
 };
 use cortado::{
     DType, Element, Result, View, ViewMut,
@@ -11,7 +11,7 @@ use cortado::{
 };
 use num_traits::{Float, Zero};
 
-/// `y + 0 · old`: what comes of reading what is to be overwritten.
+/// Computes `y + 0 · old`: the result of a kernel that reads an output it should overwrite.
 fn read_at_zero<T: Element>(old: &[T], y: &mut [T]) {
     for (y, old) in y.iter_mut().zip(old) {
         *y = T::from_acc(y.to_acc() + T::Acc::zero() * old.to_acc());
@@ -31,15 +31,16 @@ impl Blas for Mutant {
     fn scal<T: Element>(&self, alpha: T::Acc, mut x: ViewMut<'_, T, Self>) -> Result<()> {
         let len = if self.is(Bug::ScalDropsTail) { x.len() / 4 * 4 } else { x.len() };
         let mut x = x.slice_mut(0..len)?;
-        if self.is(Bug::Unmarked) {
+        if self.is(Bug::HostNotInvalidated) {
             let slice = x.as_view().device()?;
             let mut memory = slice.buffer.write()?;
-            return self.inner.scal(alpha, part_mut::<T>(&mut memory, slice.offset, slice.bytes)?);
+            let x = inner_view_mut::<T>(&mut memory, slice.offset, slice.bytes)?;
+            return self.inner.scal(alpha, x);
         }
         let slice = x.device_mut()?;
-        let (offset, bytes) = believed::<T>(self.bug, &slice)?;
+        let (offset, bytes) = output_span::<T>(self.bug, &slice)?;
         let mut memory = slice.buffer.write()?;
-        self.inner.scal(alpha, part_mut::<T>(&mut memory, offset, bytes)?)
+        self.inner.scal(alpha, inner_view_mut::<T>(&mut memory, offset, bytes)?)
     }
 
     fn axpy<T: Element>(
@@ -48,19 +49,20 @@ impl Blas for Mutant {
         mut x: View<'_, T, Self>,
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        if self.is(Bug::TakesAnyLength) {
+        if self.is(Bug::AcceptsAnyLength) {
             let len = x.len().min(y.len());
             (x, y) = (x.slice(0..len)?, y.slice(0..len)?);
         }
         if x.len() != y.len() {
-            return self.sticking(fallback::axpy(self, alpha, x, y));
+            return self.persist_error(fallback::axpy(self, alpha, x, y));
         }
         let (x, y) = (x.device()?, y.device_mut()?);
-        let (offset, bytes) = believed::<T>(self.bug, &y)?;
-        let (from, mut to) = (x.buffer.read()?, y.buffer.write()?);
-        let (x, y) = (part::<T>(&from, &x)?, part_mut::<T>(&mut to, offset, bytes)?);
+        let (offset, bytes) = output_span::<T>(self.bug, &y)?;
+        let (x_memory, mut y_memory) = (x.buffer.read()?, y.buffer.write()?);
+        let x = inner_view::<T>(&x_memory, &x)?;
+        let y = inner_view_mut::<T>(&mut y_memory, offset, bytes)?;
         let len = x.len().min(y.len());
-        self.sticking(self.inner.axpy(alpha, x, y.slice(0..len)?))
+        self.persist_error(self.inner.axpy(alpha, x, y.slice(0..len)?))
     }
 
     fn axpby<T: Element>(
@@ -102,14 +104,14 @@ impl Blas for Mutant {
         y: View<'_, T, Self>,
         incy: usize,
     ) -> Result<T::Acc> {
-        if self.is(Bug::DotIgnoresStep) && n <= y.len() {
+        if self.is(Bug::DotIgnoresIncy) && n <= y.len() {
             return fallback::dot_strided(self, n, x, incx, y.slice(0..n)?, 1);
         }
         fallback::dot_strided(self, n, x, incx, y, incy)
     }
 
     fn asum<T: Element>(&self, x: View<'_, T, Self>) -> Result<T::Acc> {
-        if self.is(Bug::AsumForgetsAbs) {
+        if self.is(Bug::AsumWithoutAbs) {
             return Ok(x.host()?.iter().fold(T::Acc::zero(), |sum, x| sum + x.to_acc()));
         }
         fallback::asum(self, x)
@@ -141,7 +143,7 @@ impl Blas for Mutant {
         mut c: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         let old = c.as_view().host()?.to_vec();
-        fallback::gemm(self, &wrong(self.bug, *op), a, b, c.reborrow())?;
+        fallback::gemm(self, &wrong_gemm(self.bug, *op), a, b, c.reborrow())?;
         if self.is(Bug::GemmReadsAtZero) && op.beta.is_zero() {
             read_at_zero(&old, c.host_mut()?);
         }
@@ -161,16 +163,16 @@ impl Blas for Mutant {
     }
 }
 
-/// What a mutant takes the product for.
-fn wrong<T: Element>(bug: Bug, op: Gemm<T>) -> Gemm<T> {
-    let other = |trans| if trans == Transpose::No { Transpose::Yes } else { Transpose::No };
+/// Returns the GEMM that a bug computes instead of `op`.
+fn wrong_gemm<T: Element>(bug: Bug, op: Gemm<T>) -> Gemm<T> {
+    let inverted = |trans| if trans == Transpose::No { Transpose::Yes } else { Transpose::No };
     let packed = Gemm::<T>::with_transpose(op.trans_a, op.trans_b, op.m, op.n, op.k);
     match bug {
         Bug::GemmBetaIgnored => op.beta(T::Acc::zero()),
         Bug::GemmDropsAlpha => op.alpha(T::acc(1.0)),
         Bug::GemmIgnoresLda => op.leading_dims(op.lda.min(packed.lda), op.ldb, op.ldc),
         Bug::GemmIgnoresLdc => op.leading_dims(op.lda, op.ldb, op.ldc.min(packed.ldc)),
-        Bug::GemmSwapsSquareB if op.n == op.k => Gemm { trans_b: other(op.trans_b), ..op },
+        Bug::GemmSwapsSquareB if op.n == op.k => Gemm { trans_b: inverted(op.trans_b), ..op },
         Bug::GemmDropsTail if op.k > 8 => Gemm { k: op.k / 8 * 8, ..op },
         _ => op,
     }

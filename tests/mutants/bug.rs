@@ -1,14 +1,14 @@
-//! The bugs.
+//! The bugs, each with the check that has to find it.
 
-/// Stamps the list of bugs: what each is, and the check that finds it.
+/// Generates [`Bug`] and [`BUGS`] from the list of bugs and checks.
 macro_rules! bugs {
-    ($($(#[$what:meta])* $bug:ident => $check:ident,)*) => {
-        /// One thing that is wrong with a device.
+    ($($(#[$doc:meta])* $bug:ident => $check:ident,)*) => {
+        /// The one bug of a device.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Bug {
-            /// Nothing is.
+            /// No bug.
             None,
-            $($(#[$what])* $bug,)*
+            $($(#[$doc])* $bug,)*
         }
 
         /// Every bug with the check that has to find it.
@@ -24,180 +24,180 @@ bugs! {
     UploadDropsTail => raw_copies,
     /// An upload to a part of a buffer is lost.
     UploadLost => raw_copies,
-    /// An upload goes to the start of the buffer, wherever it should.
-    UploadIgnoresAt => raw_copies,
+    /// An upload always writes the start of the buffer.
+    UploadIgnoresOffset => raw_copies,
     /// A download ends after a page.
     DownloadTruncated => raw_copies,
     /// A download starts at a multiple of a word.
     DownloadAligned => raw_copies,
-    /// A download does not wait for work in the queue.
+    /// A download does not wait for queued work.
     DownloadUnfinished => raw_copies,
-    /// A buffer is downloaded once, and later downloads served from that copy.
+    /// The first download of a buffer is cached, and serves all later ones.
     DownloadStale => coherence,
     // Allocations.
-    /// New memory holds what it held before.
+    /// New device memory is not zeroed.
     AllocNotZeroed => raw_copies,
-    /// New host memory holds what it held before.
+    /// New host memory is not zeroed.
     HostAllocNotZeroed => raw_copies,
-    /// A buffer of no bytes is refused.
-    AllocRefusesNothing => raw_copies,
-    /// A buffer larger than any memory is promised, and kept short.
-    AllocPromises => out_of_memory,
+    /// A buffer of zero bytes is an error.
+    AllocRefusesZeroBytes => raw_copies,
+    /// A buffer larger than any memory is allocated, but with fewer bytes.
+    AllocTooShort => out_of_memory,
     /// An allocation that is too large panics.
     AllocPanics => out_of_memory,
-    /// After an allocation failed, none succeeds.
+    /// After one allocation has failed, all fail.
     AllocNeverRecovers => out_of_memory,
-    /// Freed memory is handed out and cleared while queued work still uses it.
+    /// Freed memory is allocated again and zeroed while queued work still uses it.
     FreedInFlight => queues,
     // Queues.
-    /// `after` does nothing.
-    AfterIgnored => queues,
+    /// `order_after` does nothing.
+    OrderAfterIgnored => queues,
     /// `synchronize` does nothing.
     SynchronizeIgnored => coherence,
-    /// A fork's upload waits for nothing.
+    /// An upload on a fork runs at once, not in the order of the queue.
     ForkUploadsAtOnce => queues,
-    /// A call that is refused leaves the device unusable.
-    ErrorSticks => alive_after_errors,
+    /// After one call has returned an error, all calls do.
+    ErrorsPersist => alive_after_errors,
     // Native kernels.
-    /// A kernel uses the start of the buffer, wherever its operand is.
+    /// A kernel writes the start of the buffer, not the operand's part of it.
     OffsetIgnored => axpy,
-    /// A kernel's operand begins one element late.
+    /// A kernel takes its operand to begin one element later.
     OffsetOffByOne => axpy,
     /// A kernel writes one element past its operand.
-    WritesPast => scal,
-    /// A kernel writes the device's side without saying so: the host's counts as current.
-    Unmarked => sharing,
-    /// An input of another length is taken as far as it goes.
-    TakesAnyLength => alive_after_errors,
+    WritesPastEnd => scal,
+    /// A kernel writes the device side through a shared view, so the host side stays valid.
+    HostNotInvalidated => sharing,
+    /// Operands of different lengths are cut to the shorter one.
+    AcceptsAnyLength => alive_after_errors,
     // Vectors and matrices.
     /// `copy` goes through `f32`.
     CopyNarrows => copy,
-    /// `scal` leaves out what does not fill a vector of four.
+    /// `scal` skips the elements after the last vector of four.
     ScalDropsTail => scal,
-    /// `axpby` multiplies `y` by β = 0 rather than not read it.
+    /// `axpby` multiplies `y` by β = 0 instead of not reading it.
     AxpbyReadsAtZero => axpby,
-    /// `dot` leaves out what does not fill a block, once there is a block.
+    /// `dot` of more than one block skips the elements after the last whole block.
     DotDropsTail => dot,
-    /// `dot` of `f16` is summed in `f16`.
+    /// `dot` of `f16` accumulates in `f16`.
     DotNarrow => dot,
-    /// `dot_strided` takes `y` as packed.
-    DotIgnoresStep => dot_strided,
-    /// `asum` forgets the absolute value.
-    AsumForgetsAbs => asum,
-    /// `amax` loses NaN.
+    /// `dot_strided` takes `y` as contiguous.
+    DotIgnoresIncy => dot_strided,
+    /// `asum` sums the elements, not their absolute values.
+    AsumWithoutAbs => asum,
+    /// `amax` ignores NaN.
     AmaxLosesNan => amax,
-    /// `gemv` drops α.
+    /// `gemv` ignores α.
     GemvDropsAlpha => gemv,
     /// `gemm` takes β as 0.
     GemmBetaIgnored => gemm,
-    /// `gemm` multiplies `C` by β = 0 rather than not read it.
+    /// `gemm` multiplies `C` by β = 0 instead of not reading it.
     GemmReadsAtZero => gemm,
-    /// `gemm` drops α.
+    /// `gemm` ignores α.
     GemmDropsAlpha => gemm,
-    /// `gemm` takes the columns of `A` for its leading dimension.
+    /// `gemm` uses the number of columns of `A` as its leading dimension.
     GemmIgnoresLda => gemm,
-    /// `gemm` takes the columns of `C` for its leading dimension.
+    /// `gemm` uses the number of columns of `C` as its leading dimension.
     GemmIgnoresLdc => gemm,
-    /// `gemm` swaps the flag of `B` where `B` is square.
+    /// `gemm` inverts the transpose flag of `B` where `B` is square.
     GemmSwapsSquareB => gemm,
-    /// `gemm` leaves out the products that do not fill a block of eight.
+    /// `gemm` leaves out the terms after the last block of eight along `k`.
     GemmDropsTail => gemm,
-    /// `gemm_batched` uses the first `B` for all.
+    /// `gemm_batched` uses the first `B` for all products.
     BatchReusesB => gemm_batched,
     // Maps.
     /// `fill` loses the sign of zero.
     FillLosesSign => fill,
-    /// ReLU makes zero of NaN.
+    /// ReLU of NaN is zero.
     ReluLosesNan => unary_relu,
     /// `tanh` is `(e²ˣ − 1) / (e²ˣ + 1)`, which cancels and overflows.
     TanhNaive => unary_tanh,
-    /// Softplus is `ln(1 + eˣ)` as it is written, which overflows.
+    /// Softplus is computed as `ln(1 + eˣ)`, which overflows.
     SoftplusNaive => unary_softplus,
-    /// ELU's exponential is not scaled.
+    /// ELU ignores the factor of its exponential.
     EluIgnoresAlpha => unary_elu,
     /// Swish takes its factor as 1.
     SwishIgnoresBeta => unary_swish,
-    /// What equals a threshold is above it.
+    /// A value equal to the threshold counts as above it.
     ThresholdAtLeast => unary_threshold,
-    /// The exponential forgets what is added.
+    /// The exponential ignores its shift.
     ExpAffineDropsShift => unary_exp_affine,
-    /// The logarithm forgets its factor.
+    /// The logarithm ignores its factor.
     LnAffineDropsFactor => unary_ln_affine,
-    /// The power applies before the sum.
+    /// The power is taken before the shift is added.
     PowAffineShiftsLate => unary_pow_affine,
-    /// A map in place leaves its operand alone.
+    /// A unary map in place leaves its operand unchanged.
     InPlaceIgnored => unary_exp,
-    /// An operation in place takes `b` for `a`.
-    InPlaceSource => binary_sub,
-    /// The maximum with NaN is the other operand.
+    /// A binary map in place reads `b` as `a`.
+    InPlaceReadsB => binary_sub,
+    /// The maximum of NaN and a number is the number.
     MaxLosesNan => binary_max,
     /// ReLU's gradient passes at zero.
     ReluGradAtZero => binary_relu_grad,
-    /// A product forgets its scalar.
+    /// A scaled product ignores its scalar.
     MulScaledDropsScalar => binary_mul_scaled,
-    /// A product with what is not negative remains.
+    /// A product with a non-negative factor is not 0.
     MulNegativeIsMul => binary_mul_negative,
-    /// What is divided by zero is not 0.
+    /// A quotient by zero is not 0.
     DivOrZeroDivides => binary_div_or_zero,
-    /// What equals another is greater.
+    /// `>` holds for equal values.
     GreaterAtEqual => binary_greater,
-    /// What equals another is not as great.
+    /// `≥` does not hold for equal values.
     GreaterEqualIsGreater => binary_greater_equal,
-    /// The slope applies on both sides.
+    /// The slope applies to positive elements, too.
     PreluIsMul => binary_prelu,
     /// The slope is 1 at zero.
     PreluSlopeAtZero => binary_prelu_slope,
     /// The gradient of `|x|` passes at zero.
     AbsGradAtZero => binary_abs_grad,
-    /// ELU's gradient takes its output for its input.
+    /// ELU's gradient uses its output as its input.
     EluGradOfInput => binary_elu_grad,
-    /// Softplus' gradient takes its output for its input.
+    /// Softplus' gradient uses its output as its input.
     SoftplusGradOfInput => binary_softplus_grad,
-    /// Swish's gradient leaves out the factor's inner derivative.
+    /// Swish's gradient leaves out the inner derivative.
     SwishGradDropsBeta => binary_swish_grad,
     /// The gradient does not pass at the bounds.
     ClipGradInside => binary_clip_grad,
     /// The logarithm's gradient leaves out the inner derivative.
     LnAffineGradDropsScale => binary_ln_affine_grad,
-    /// The power's gradient of a constant is NaN where its base is 0.
+    /// The gradient of a constant power is NaN where its base is 0.
     PowAffineGradOfConstant => binary_pow_affine_grad,
     /// `broadcast` runs along the last axis.
     BroadcastAxis => broadcast,
     /// `affine` adds before it multiplies.
     AffineAddsFirst => affine,
-    /// `convert` cuts off what does not fit `bf16`.
+    /// `convert` to `bf16` truncates instead of rounding.
     ConvertTruncates => convert,
     /// `convert_integers` goes through `f32`.
     IntegersNarrow => convert_integers,
-    /// A sequence that begins keeps its cells.
-    LstmNeverBegins => lstm,
-    /// The gradient of the cells passes by the forget gate.
-    LstmForgetsNothing => lstm_backward,
+    /// The cell state is not reset where a sequence begins.
+    LstmIgnoresCont => lstm,
+    /// The gradient of the cell state ignores the forget gate.
+    LstmSkipsForgetGate => lstm_backward,
     // Along an axis.
     /// The mean is not divided.
     MeanIsSum => reduce_mean,
     /// The maximum starts from zero.
     MaxFromZero => reduce_max,
-    /// `sum_to_axis` adds, whatever β.
-    SumOntoAdds => sum_to_axis,
-    /// `dot_to_axis` overwrites, whatever β.
-    DotOntoOverwrites => dot_to_axis,
-    /// `arg_max` takes the last of several.
+    /// `sum_to_axis` takes β as 1.
+    SumToAxisAdds => sum_to_axis,
+    /// `dot_to_axis` takes β as 0.
+    DotToAxisOverwrites => dot_to_axis,
+    /// `arg_max` returns the last of equal maxima.
     ArgMaxLast => arg_max,
-    /// `top_k` names the first of equals, each time.
+    /// `top_k` returns the index of the first of equal values for each of them.
     TopKFirst => top_k,
     /// Softmax does not subtract the maximum first.
     SoftmaxOverflows => softmax,
     /// The variance divides by `n − 1`.
     VarianceUnbiased => moments,
-    /// ε is added to the variance, wherever it should.
+    /// ε is always added to the variance.
     EpsilonInVariance => standardize,
-    /// The gradient takes mean and variance for constants.
+    /// The gradient takes mean and variance as constants.
     StatisticsConstant => standardize_backward,
     /// LRN across channels does not divide α by `n`.
     LrnAlphaUndivided => lrn_across,
-    /// LRN within a channel takes `k` as given.
-    LrnWithinTakesK => lrn_within,
+    /// LRN within a channel uses `k` instead of 1.
+    LrnWithinUsesK => lrn_within,
     // Images.
     /// `im2col` ignores dilation.
     DilationIgnored => im2col,
@@ -205,80 +205,80 @@ bugs! {
     PadIsEdge => im2col,
     /// `col2im` overwrites where windows overlap.
     Col2imOverwrites => col2im,
-    /// `convolve` leaves out the bias.
+    /// `convolve` ignores the bias.
     BiasIgnored => convolve,
-    /// `convolve_with_activation` does no more than `convolve`.
+    /// `convolve_with_activation` does not apply the function.
     ActivationIgnored => convolve_with_activation,
-    /// The function is one of sums that have not been rounded yet.
-    ActivatesSums => convolve_with_activation,
-    /// The gradient of filters overwrites what was accumulated.
+    /// The function is applied to sums that are not yet rounded.
+    ActivatesUnrounded => convolve_with_activation,
+    /// The gradient of the filters is overwritten instead of accumulated.
     FiltersOverwritten => convolve_backward_filters,
-    /// Of several maxima the mask has the last.
+    /// The mask holds the last of equal maxima.
     MaskHasLast => max_pool,
     /// Padding takes part in the maximum as zero.
     PadInMaximum => max_pool,
-    /// The average divides by what the image has of a window.
+    /// The average divides by the number of elements inside the image.
     AverageClipped => average_pool,
-    /// Elements are drawn as if all were equal.
-    DrawsEvenly => stochastic_pool,
-    // Losses and steps.
-    /// The loss counts labels that are ignored.
+    /// Elements are drawn with equal probabilities.
+    DrawsUniformly => stochastic_pool,
+    // Losses and solver updates.
+    /// The loss counts ignored labels.
     LossCountsIgnored => softmax_loss,
-    /// The loss divides by all labels, not by those that count.
+    /// The loss divides by the number of all labels, not of valid ones.
     LossDividesByAll => softmax_loss,
-    /// The gradient of the loss leaves out its factor.
+    /// The gradient of the loss ignores its factor.
     LossIgnoresScale => softmax_loss_backward,
-    /// The accuracy counts labels that are ignored.
+    /// The accuracy counts ignored labels.
     AccuracyCountsIgnored => accuracy,
-    /// The accuracy by class counts labels that are ignored.
+    /// The accuracy by class counts ignored labels.
     ByClassCountsIgnored => accuracy_by_class,
-    /// The loss of classes leaves out its matrix.
+    /// The class loss ignores its matrix.
     MatrixIgnored => class_loss,
     /// The gradient of probabilities is that of scores.
     GradientOfScores => class_loss_backward,
-    /// The loss of pairs counts targets that are ignored.
-    PairsCountIgnored => elementwise_loss,
-    /// The gradient of pairs divides by all targets, not by those that count.
-    PairsDivideByAll => elementwise_loss_backward,
-    /// The rate applies to what is kept of the last step as well.
-    SgdRateAfterMomentum => descend_sgd,
-    /// Decay pulls on the weight instead of its sign.
-    L1IsL2 => descend_sgd,
-    /// Masters are left alone.
-    MastersIgnored => descend_sgd,
-    /// Masters count whatever the weights are.
-    MastersOverrule => descend_sgd,
+    /// The elementwise loss counts ignored targets.
+    TargetsCountIgnored => elementwise_loss,
+    /// The elementwise gradient divides by the number of all targets, not of valid ones.
+    TargetsDivideByAll => elementwise_loss_backward,
+    /// The learning rate scales the momentum term as well.
+    SgdRateAfterMomentum => solver_update_sgd,
+    /// L1 decay subtracts the weight instead of its sign.
+    L1IsL2 => solver_update_sgd,
+    /// Master weights are not updated.
+    MastersIgnored => solver_update_sgd,
+    /// The step starts from the master weights even where weights have changed.
+    MastersOverrideWeights => solver_update_sgd,
     /// Nesterov's step does not look ahead.
-    NesterovIsSgd => descend_nesterov,
-    /// AdaGrad's divisor has no `delta`.
-    AdaGradDropsDelta => descend_adagrad,
-    /// RMSProp's history is a sum, as AdaGrad's is.
-    RmsPropSums => descend_rmsprop,
+    NesterovIsSgd => solver_update_nesterov,
+    /// AdaGrad's divisor lacks `delta`.
+    AdaGradDropsDelta => solver_update_adagrad,
+    /// RMSProp's history is a sum, like AdaGrad's.
+    RmsPropSums => solver_update_rmsprop,
     /// AdaDelta's two histories are exchanged.
-    AdaDeltaSwaps => descend_adadelta,
-    /// Adam keeps of each of its means what it should keep of the other.
-    AdamSwapsBetas => descend_adam,
-    // Moves and random numbers.
-    /// `copy_2d` packs its result.
+    AdaDeltaSwaps => solver_update_adadelta,
+    /// Adam's two decay rates are exchanged.
+    AdamSwapsBetas => solver_update_adam,
+    // Indexing and random numbers.
+    /// `copy_2d` ignores the destination's leading dimension.
     CopyPacks => copy_2d,
-    /// `gather` takes an index past the table for the last.
+    /// `gather` takes an index past the table as the last row.
     GatherClamps => gather,
     /// `scatter_add` overwrites.
     ScatterOverwrites => scatter_add,
-    /// `permute` goes the other way.
+    /// `permute` applies the inverse order.
     PermuteInverse => permute,
-    /// `to_indices` leaves out fractions.
+    /// `to_indices` truncates fractions instead of returning an error.
     IndicesTruncated => to_indices,
     /// `tile` repeats elements instead of runs.
     TileInner => tile,
-    /// A random number has its neighbour's index.
+    /// Element `i` of random numbers is element `i + 1`.
     RandomOffByOne => uniform,
-    /// Numbers of a narrow deviation are drawn in `f32`.
+    /// Numbers with a narrow deviation are computed in `f32`.
     GaussianNarrow => gaussian,
-    /// What stays is not scaled up.
+    /// Kept elements are not scaled up.
     DropoutUnscaled => dropout,
-    /// An integer is a remainder.
-    IntegerModulo => integer,
-    /// A Bernoulli number is 1 where the word is large, not where it is small.
+    /// A random integer is a remainder.
+    RandomIntegersModulo => random_integers,
+    /// A Bernoulli number is 1 where the random word is large instead of small.
     BernoulliFlipped => bernoulli,
 }

@@ -1,9 +1,9 @@
-//! A device around the mirror, with bugs in its memory and its queues.
+//! The device with a bug: a wrapper of the simulated device. Bugs of memory and queues are here.
 
 use crate::bug::Bug;
 use cortado::{
     Element, Error, Memory, Result, SyncedMemory, View, ViewMut,
-    device::SimulatedDevice,
+    device::{SimulatedDevice, simulated},
     memory::{DeviceSlice, DeviceSliceMut, HostBytes, StaleAllocation},
 };
 use std::sync::{
@@ -11,7 +11,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering::Relaxed},
 };
 
-/// The mirror with a bug.
+/// The simulated device with a bug.
 #[derive(Clone, Debug)]
 pub(crate) struct Mutant {
     pub(crate) inner: SimulatedDevice,
@@ -20,45 +20,47 @@ pub(crate) struct Mutant {
     shared: Arc<Shared>,
 }
 
-/// What forks share.
+/// State that forks share.
 #[derive(Debug, Default)]
 struct Shared {
-    /// Out of order for good.
+    /// Whether every further call fails.
     broken: AtomicBool,
     /// Freed memory, for [`Bug::FreedInFlight`].
-    freed: Mutex<Vec<OnMirror>>,
+    freed: Mutex<Vec<DeviceMemory>>,
 }
 
-/// Memory of the mirror, current on its device side alone.
-type OnMirror = SyncedMemory<SimulatedDevice>;
+/// Memory of the simulated device, valid on its device side alone.
+type DeviceMemory = SyncedMemory<SimulatedDevice>;
 
-/// Memory of a mutant.
+/// Allocation on a mutant.
 pub(crate) struct Buffer {
-    memory: Option<RwLock<OnMirror>>,
-    /// What was first downloaded, for [`Bug::DownloadStale`].
-    seen: Mutex<Option<Vec<u8>>>,
-    /// Where the memory goes, for [`Bug::FreedInFlight`].
-    heir: Option<Arc<Shared>>,
+    memory: Option<RwLock<DeviceMemory>>,
+    /// First content downloaded, for [`Bug::DownloadStale`].
+    downloaded: Mutex<Option<Vec<u8>>>,
+    /// The state that receives the memory when it is freed, for [`Bug::FreedInFlight`].
+    recycler: Option<Arc<Shared>>,
 }
 
 impl Buffer {
-    pub(crate) fn read(&self) -> Result<RwLockReadGuard<'_, OnMirror>> {
+    pub(crate) fn read(&self) -> Result<RwLockReadGuard<'_, DeviceMemory>> {
         Ok(self.memory()?.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(crate) fn write(&self) -> Result<RwLockWriteGuard<'_, OnMirror>> {
+    pub(crate) fn write(&self) -> Result<RwLockWriteGuard<'_, DeviceMemory>> {
         Ok(self.memory()?.write().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn memory(&self) -> Result<&RwLock<OnMirror>> {
-        self.memory.as_ref().ok_or_else(|| Error::device("mutant", "used after its end"))
+    fn memory(&self) -> Result<&RwLock<DeviceMemory>> {
+        self.memory
+            .as_ref()
+            .ok_or_else(|| Error::device("mutant", "buffer used after it was freed"))
     }
 }
 
 impl Drop for Buffer {
     fn drop(&mut self) {
-        if let (Some(heir), Some(memory)) = (&self.heir, self.memory.take())
-            && let (Ok(mut freed), Ok(memory)) = (heir.freed.lock(), memory.into_inner())
+        if let (Some(recycler), Some(memory)) = (&self.recycler, self.memory.take())
+            && let (Ok(mut freed), Ok(memory)) = (recycler.freed.lock(), memory.into_inner())
         {
             freed.push(memory);
         }
@@ -74,43 +76,48 @@ impl Mutant {
         self.bug == bug
     }
 
-    /// What refuses every call once something was refused, for [`Bug::ErrorSticks`].
-    pub(crate) fn sticking(&self, result: Result<()>) -> Result<()> {
-        if self.is(Bug::ErrorSticks) {
+    /// Returns `result`; with [`Bug::ErrorsPersist`], every call after an error fails.
+    pub(crate) fn persist_error(&self, result: Result<()>) -> Result<()> {
+        if self.is(Bug::ErrorsPersist) {
             self.shared.broken.fetch_or(result.is_err(), Relaxed);
         }
-        self.usable().and(result)
+        self.check_usable().and(result)
     }
 
-    /// New elements on this device.
+    /// Returns a new memory with these elements.
     pub(crate) fn scratch<T: cortado::Storable>(&self, values: &[T]) -> Result<SyncedMemory<Self>> {
         let mut memory = SyncedMemory::new(self, size_of_val(values));
         memory.host_write_only()?.copy_from_slice(bytemuck::cast_slice(values));
         Ok(memory)
     }
 
-    fn usable(&self) -> Result<()> {
+    fn check_usable(&self) -> Result<()> {
         match self.shared.broken.load(Relaxed) {
             true => Err(Error::device("mutant", "broken")),
             false => Ok(()),
         }
     }
 
-    /// Memory that was freed, cleared at once.
-    fn reused(&self, bytes: usize) -> Result<Option<OnMirror>> {
+    /// Returns freed memory of this size, zeroed without waiting for queued work.
+    fn reuse(&self, bytes: usize) -> Result<Option<DeviceMemory>> {
         let mut freed = self.shared.freed.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(fits) = freed.iter().position(|memory| memory.size() == bytes) else {
+        let Some(index) = freed.iter().position(|memory| memory.size() == bytes) else {
             return Ok(None);
         };
-        let mut memory = freed.swap_remove(fits);
-        let at_once = self.inner.fork_queue()?;
-        at_once.upload(&vec![0; bytes], memory.device_mut()?, 0)?;
-        at_once.synchronize()?;
+        let mut memory = freed.swap_remove(index);
+        self.upload_at_once(&vec![0; bytes], memory.device_mut()?, 0)?;
         Ok(Some(memory))
     }
 
-    fn new_memory(&self, bytes: usize) -> Result<OnMirror> {
-        let mut memory = OnMirror::new(&self.inner, bytes);
+    /// Uploads ahead of all queued work.
+    fn upload_at_once(&self, src: &[u8], dst: &mut simulated::Buffer, at: usize) -> Result<()> {
+        let fork = self.inner.fork_queue()?;
+        fork.upload(src, dst, at)?;
+        fork.synchronize()
+    }
+
+    fn new_memory(&self, bytes: usize) -> Result<DeviceMemory> {
+        let mut memory = DeviceMemory::new(&self.inner, bytes);
         memory.device()?;
         if self.is(Bug::AllocNotZeroed) {
             self.inner.on_stale(StaleAllocation::Device(memory.device_mut()?));
@@ -119,36 +126,40 @@ impl Mutant {
     }
 }
 
-/// The mirror's view of a mutant's operand.
-pub(crate) fn part<'a, T: Element>(
-    memory: &'a OnMirror,
-    of: &DeviceSlice<'_, Mutant>,
+/// Returns the simulated device's view of a mutant's operand.
+pub(crate) fn inner_view<'a, T: Element>(
+    memory: &'a DeviceMemory,
+    operand: &DeviceSlice<'_, Mutant>,
 ) -> Result<View<'a, T, SimulatedDevice>> {
-    let (start, len) = (of.offset / size_of::<T>(), of.bytes / size_of::<T>());
+    let (start, len) = (operand.offset / size_of::<T>(), operand.bytes / size_of::<T>());
     View::new(memory, memory.size() / size_of::<T>())?.slice(start..start + len)
 }
 
-/// As [`part`], writable, from byte `offset` and of `bytes`.
-pub(crate) fn part_mut<'a, T: Element>(
-    memory: &'a mut OnMirror,
+/// Returns the simulated device's mutable view of `bytes` bytes from byte `offset`.
+pub(crate) fn inner_view_mut<'a, T: Element>(
+    memory: &'a mut DeviceMemory,
     offset: usize,
     bytes: usize,
 ) -> Result<ViewMut<'a, T, SimulatedDevice>> {
     let (start, len) = (offset / size_of::<T>(), bytes / size_of::<T>());
-    let all = memory.size() / size_of::<T>();
-    ViewMut::new(memory, all)?.slice(start..start + len)
+    let total = memory.size() / size_of::<T>();
+    ViewMut::new(memory, total)?.slice(start..start + len)
 }
 
-/// Where a native kernel believes its output to be: offset and bytes.
-pub(crate) fn believed<T: Element>(
+/// Returns the offset and the length, in bytes, that a native kernel uses for its output.
+pub(crate) fn output_span<T: Element>(
     bug: Bug,
     y: &DeviceSliceMut<'_, Mutant>,
 ) -> Result<(usize, usize)> {
-    let (size, held) = (size_of::<T>(), y.buffer.read()?.size());
+    let (element, total) = (size_of::<T>(), y.buffer.read()?.size());
     Ok(match bug {
         Bug::OffsetIgnored => (0, y.bytes),
-        Bug::OffsetOffByOne if y.offset + y.bytes + size <= held => (y.offset + size, y.bytes),
-        Bug::WritesPast if y.offset + y.bytes + size <= held => (y.offset, y.bytes + size),
+        Bug::OffsetOffByOne if y.offset + y.bytes + element <= total => {
+            (y.offset + element, y.bytes)
+        }
+        Bug::WritesPastEnd if y.offset + y.bytes + element <= total => {
+            (y.offset, y.bytes + element)
+        }
         _ => (y.offset, y.bytes),
     })
 }
@@ -161,43 +172,40 @@ impl Memory for Mutant {
     }
 
     fn alloc(&self, bytes: usize) -> Result<Buffer> {
-        self.usable()?;
-        let huge = bytes > 1 << 40;
+        self.check_usable()?;
+        let is_huge = bytes > 1 << 40;
         let memory = match self.bug {
-            Bug::AllocRefusesNothing if bytes == 0 => {
+            Bug::AllocRefusesZeroBytes if bytes == 0 => {
                 return Err(Error::device(self.name(), "an allocation of 0 bytes"));
             }
-            Bug::AllocPromises if huge => self.new_memory(64)?,
-            Bug::AllocPanics if huge => panic!("{bytes} bytes"),
-            Bug::FreedInFlight => match self.reused(bytes)? {
+            Bug::AllocTooShort if is_huge => self.new_memory(64)?,
+            Bug::AllocPanics if is_huge => panic!("{bytes} bytes"),
+            Bug::FreedInFlight => match self.reuse(bytes)? {
                 Some(memory) => memory,
                 None => self.new_memory(bytes)?,
             },
             _ => {
                 let memory = self.new_memory(bytes);
-                let spoils = self.is(Bug::AllocNeverRecovers) && memory.is_err();
-                self.shared.broken.fetch_or(spoils, Relaxed);
+                let breaks = self.is(Bug::AllocNeverRecovers) && memory.is_err();
+                self.shared.broken.fetch_or(breaks, Relaxed);
                 memory?
             }
         };
-        let heir = self.is(Bug::FreedInFlight).then(|| Arc::clone(&self.shared));
-        Ok(Buffer { memory: Some(RwLock::new(memory)), seen: Mutex::default(), heir })
+        let recycler = self.is(Bug::FreedInFlight).then(|| Arc::clone(&self.shared));
+        let memory = Some(RwLock::new(memory));
+        Ok(Buffer { memory, downloaded: Mutex::default(), recycler })
     }
 
     fn upload(&self, src: &[u8], dst: &mut Buffer, at: usize) -> Result<()> {
         let mut memory = dst.write()?;
-        let (held, dst) = (memory.size(), memory.device_mut()?);
+        let (size, dst) = (memory.size(), memory.device_mut()?);
         let whole_words = src.len() / 4 * 4;
         match self.bug {
-            Bug::UploadLate if at + src.len() < held => self.inner.upload(src, dst, at + 1),
+            Bug::UploadLate if at + src.len() < size => self.inner.upload(src, dst, at + 1),
             Bug::UploadDropsTail => self.inner.upload(&src[..whole_words], dst, at),
             Bug::UploadLost if at > 0 => Ok(()),
-            Bug::UploadIgnoresAt => self.inner.upload(src, dst, 0),
-            Bug::ForkUploadsAtOnce if self.is_fork => {
-                let at_once = self.inner.fork_queue()?;
-                at_once.upload(src, dst, at)?;
-                at_once.synchronize()
-            }
+            Bug::UploadIgnoresOffset => self.inner.upload(src, dst, 0),
+            Bug::ForkUploadsAtOnce if self.is_fork => self.upload_at_once(src, dst, at),
             _ => self.inner.upload(src, dst, at),
         }
     }
@@ -216,11 +224,11 @@ impl Memory for Mutant {
                 Ok(())
             }
             Bug::DownloadStale if at == 0 && dst.len() == memory.size() => {
-                let mut seen = src.seen.lock().unwrap_or_else(PoisonError::into_inner);
-                if seen.is_none() {
+                let mut downloaded = src.downloaded.lock().unwrap_or_else(PoisonError::into_inner);
+                if downloaded.is_none() {
                     self.inner.download(from, at, dst)?;
                 }
-                dst.copy_from_slice(seen.get_or_insert_with(|| dst.to_vec()));
+                dst.copy_from_slice(downloaded.get_or_insert_with(|| dst.to_vec()));
                 Ok(())
             }
             _ => self.inner.download(from, at, dst),
@@ -240,7 +248,7 @@ impl Memory for Mutant {
 
     fn order_after(&self, other: &Self) -> Result<()> {
         match self.bug {
-            Bug::AfterIgnored => Ok(()),
+            Bug::OrderAfterIgnored => Ok(()),
             _ => self.inner.order_after(&other.inner),
         }
     }

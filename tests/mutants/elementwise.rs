@@ -1,4 +1,4 @@
-//! Bugs of maps and of random numbers.
+//! Bugs of elementwise maps and of random numbers.
 
 use crate::{bug::Bug, device::Mutant};
 use cortado::{
@@ -8,7 +8,7 @@ use cortado::{
 };
 use num_traits::Float;
 
-/// What a bug makes of `y = op(x)`, where it makes another value of it.
+/// Returns the value that a bug computes instead of `y = op(x)`, if it differs.
 fn wrong_unary<A: Float>(bug: Bug, op: Unary<A>, x: A, y: A) -> Option<A> {
     let (zero, one) = (A::zero(), A::one());
     match (bug, op) {
@@ -30,7 +30,7 @@ fn wrong_unary<A: Float>(bug: Bug, op: Unary<A>, x: A, y: A) -> Option<A> {
     }
 }
 
-/// What a bug makes of `a op b`, where it makes another value of it.
+/// Returns the value that a bug computes instead of `a op b`, if it differs.
 fn wrong_binary<A: Float>(bug: Bug, op: Binary<A>, a: A, b: A) -> Option<A> {
     let (zero, one) = (A::zero(), A::one());
     match (bug, op) {
@@ -65,8 +65,8 @@ fn wrong_binary<A: Float>(bug: Bug, op: Binary<A>, a: A, b: A) -> Option<A> {
 
 impl Elementwise for Mutant {
     fn fill<T: Element>(&self, value: T, y: ViewMut<'_, T, Self>) -> Result<()> {
-        let loses = self.is(Bug::FillLosesSign) && value.to_f64() == 0.0;
-        fallback::fill(self, if loses { T::default() } else { value }, y)
+        let loses_sign = self.is(Bug::FillLosesSign) && value.to_f64() == 0.0;
+        fallback::fill(self, if loses_sign { T::default() } else { value }, y)
     }
 
     fn unary<T: Element>(
@@ -96,15 +96,15 @@ impl Elementwise for Mutant {
         b: View<'_, T, Self>,
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let of = match a {
-            Src::InPlace if self.is(Bug::InPlaceSource) => Src::View(b),
+        let a = match a {
+            Src::InPlace if self.is(Bug::InPlaceReadsB) => Src::View(b),
             a => a,
         };
-        let values = match of {
+        let values = match a {
             Src::InPlace => y.as_view().host()?.to_vec(),
             Src::View(a) => a.host()?.to_vec(),
         };
-        fallback::binary(self, op, of, b, y.reborrow())?;
+        fallback::binary(self, op, a, b, y.reborrow())?;
         let operands = values.into_iter().zip(b.host()?);
         for (y, (a, b)) in y.host_mut()?.iter_mut().zip(operands) {
             if let Some(wrong) = wrong_binary(self.bug, op, a.to_acc(), b.to_acc()) {
@@ -184,7 +184,7 @@ impl Elementwise for Mutant {
         c: ViewMut<'_, T, Self>,
         h: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        if self.is(Bug::LstmNeverBegins) {
+        if self.is(Bug::LstmIgnoresCont) {
             let ones = self.scratch(&vec![T::from_f64(1.0); cont.len()])?;
             let cont = View::new(&ones, cont.len())?;
             return fallback::lstm(self, op, c_prev, cont, gates, c, h);
@@ -203,7 +203,7 @@ impl Elementwise for Mutant {
     ) -> Result<()> {
         let before = dc.as_view().host()?.to_vec();
         fallback::lstm_backward(self, op, c_prev, c, dh, dc.reborrow(), gates)?;
-        if self.is(Bug::LstmForgetsNothing) {
+        if self.is(Bug::LstmSkipsForgetGate) {
             dc.host_mut()?.copy_from_slice(&before);
         }
         Ok(())
@@ -273,9 +273,9 @@ impl Random for Mutant {
         bound: u64,
         mut y: ViewMut<'_, u32, Self>,
     ) -> Result<()> {
-        fallback::integer(self, key, bound, y.reborrow())?;
-        if self.is(Bug::IntegerModulo) {
-            fallback::integer(self, key, 1 << 32, y.reborrow())?;
+        fallback::random_integers(self, key, bound, y.reborrow())?;
+        if self.is(Bug::RandomIntegersModulo) {
+            fallback::random_integers(self, key, 1 << 32, y.reborrow())?;
             y.host_mut()?.iter_mut().for_each(|y| *y = (u64::from(*y) % bound) as u32);
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Bugs of windows and pooling.
+//! Bugs of convolution and pooling.
 
 use crate::{bug::Bug, device::Mutant};
 use cortado::{
@@ -9,24 +9,24 @@ use cortado::{
 use num_traits::{Float, Zero};
 use std::ops::Range;
 
-/// The place in the image that an element of the columns is taken from, if it is no padding.
-fn source(bug: Bug, op: &Window, row: usize, position: usize) -> Option<usize> {
+/// Returns the index of the image's element that im2col copies; `None` for padding.
+fn source_index(bug: Bug, op: &Window, row: usize, position: usize) -> Option<usize> {
     let (mut taps, mut windows) = (row % op.taps(), position);
-    let (mut place, mut stride) = (0, 1);
+    let (mut index, mut stride) = (0, 1);
     for (axis, &output) in op.axes().iter().zip(op.output()).rev() {
         let dilation = if bug == Bug::DilationIgnored { 1 } else { axis.dilation };
         let padded = windows % output * axis.stride + taps % axis.kernel * dilation;
         (windows, taps) = (windows / output, taps / axis.kernel);
-        let at = match padded.checked_sub(axis.pad) {
-            Some(at) if at < axis.input => at,
+        let coordinate = match padded.checked_sub(axis.pad) {
+            Some(coordinate) if coordinate < axis.input => coordinate,
             _ if bug != Bug::PadIsEdge || axis.input == 0 => return None,
             Some(_) => axis.input - 1,
             None => 0,
         };
-        place += at * stride;
+        index += coordinate * stride;
         stride *= axis.input;
     }
-    Some(row / op.taps() * stride + place)
+    Some(row / op.taps() * stride + index)
 }
 
 impl Conv for Mutant {
@@ -40,7 +40,7 @@ impl Conv for Mutant {
         if matches!(self.bug, Bug::DilationIgnored | Bug::PadIsEdge) {
             let (x, positions) = (x.host()?, op.positions());
             for (i, column) in columns.host_mut()?.iter_mut().enumerate() {
-                let from = source(self.bug, op, i / positions, i % positions);
+                let from = source_index(self.bug, op, i / positions, i % positions);
                 *column = from.map_or(T::default(), |from| x[from]);
             }
         }
@@ -57,7 +57,7 @@ impl Conv for Mutant {
         if self.is(Bug::Col2imOverwrites) {
             let (x, positions) = (x.host_mut()?, op.positions());
             for (i, column) in columns.host()?.iter().enumerate() {
-                if let Some(to) = source(self.bug, op, i / positions, i % positions) {
+                if let Some(to) = source_index(self.bug, op, i / positions, i % positions) {
                     x[to] = *column;
                 }
             }
@@ -90,7 +90,7 @@ impl Conv for Mutant {
             return self.convolve(op, x, filters, bias, y);
         }
         fallback::convolve_with_activation(self, op, x, filters, bias, function, y.reborrow())?;
-        if self.is(Bug::ActivatesSums) {
+        if self.is(Bug::ActivatesUnrounded) {
             let wide = |x: View<'_, T, Self>| -> Result<Vec<T::Acc>> {
                 Ok(x.host()?.iter().map(|x| x.to_acc()).collect())
             };
@@ -125,38 +125,38 @@ impl Conv for Mutant {
     }
 }
 
-/// A window of a pooling: the result it belongs to, and the rows and columns of the padded
+/// Pooling window: its plane, the index of its result, and the rows and columns of the padded
 /// image that it covers.
-struct Place {
+struct PoolWindow {
     plane: usize,
     result: usize,
     spans: [Range<usize>; 2],
 }
 
-impl Place {
+impl PoolWindow {
     fn all(op: &Pool2d) -> impl Iterator<Item = Self> {
         let (op, [height, width]) = (*op, op.output());
         (0..op.planes * height * width).map(move |result| {
-            let at = [result / width % height, result % width];
+            let position = [result / width % height, result % width];
             let spans = [0, 1].map(|axis| {
-                let start = at[axis] * op.stride[axis];
+                let start = position[axis] * op.stride[axis];
                 start..(start + op.kernel[axis]).min(op.input[axis] + 2 * op.pad[axis])
             });
             Self { plane: result / (height * width), result, spans }
         })
     }
 
-    /// Elements, padding included.
+    /// Returns the number of elements, padding included.
     fn size(&self) -> usize {
         self.spans.iter().map(ExactSizeIterator::len).product()
     }
 
-    /// Places in the plane, without padding.
+    /// Returns the indices of the elements in the plane, without padding.
     fn inside(&self, op: &Pool2d) -> Vec<usize> {
         let inside = |axis: usize| {
-            let places =
-                self.spans[axis].clone().filter_map(move |at| at.checked_sub(op.pad[axis]));
-            places.filter(move |&at| at < op.input[axis])
+            let unpadded =
+                self.spans[axis].clone().filter_map(move |i| i.checked_sub(op.pad[axis]));
+            unpadded.filter(move |&i| i < op.input[axis])
         };
         inside(0).flat_map(|row| inside(1).map(move |column| row * op.input[1] + column)).collect()
     }
@@ -175,15 +175,15 @@ impl Pooling for Mutant {
             return Ok(());
         }
         let (x, y, mask) = (x.host()?, y.host_mut()?, mask.host_mut()?);
-        for window in Place::all(op) {
+        for window in PoolWindow::all(op) {
             let (inside, result) = (window.inside(op), window.result);
             if self.is(Bug::PadInMaximum) && inside.len() < window.size() {
                 y[result] = T::from_acc(y[result].to_acc().max(T::Acc::zero()));
             }
             if self.is(Bug::MaskHasLast) {
                 let plane = &x[window.plane * op.input[0] * op.input[1]..];
-                let last = inside.into_iter().rfind(|&at| plane[at] == y[result]);
-                mask[result] = last.map_or(mask[result], |at| at as i32);
+                let last = inside.into_iter().rfind(|&i| plane[i] == y[result]);
+                mask[result] = last.map_or(mask[result], |i| i as i32);
             }
         }
         Ok(())
@@ -198,32 +198,32 @@ impl Pooling for Mutant {
         fallback::average_pool(self, op, x, y.reborrow())?;
         if self.is(Bug::AverageClipped) {
             let y = y.host_mut()?;
-            for window in Place::all(op) {
+            for window in PoolWindow::all(op) {
                 let share = window.size() as f64 / window.inside(op).len().max(1) as f64;
                 y[window.result] = T::from_f64(y[window.result].to_f64() * share);
             }
         }
         Ok(())
     }
+
     fn stochastic_pool<T: Element>(
         &self,
         op: &Pool2d,
         x: View<'_, T, Self>,
         u: View<'_, f32, Self>,
-        y: ViewMut<'_, T, Self>,
+        mut y: ViewMut<'_, T, Self>,
         mut mask: ViewMut<'_, i32, Self>,
     ) -> Result<()> {
-        if self.is(Bug::DrawsEvenly) {
-            let mut y = y;
+        if self.is(Bug::DrawsUniformly) {
             let ones = self.scratch(&vec![T::from_f64(1.0); x.len()])?;
             let even = View::new(&ones, x.len())?;
             fallback::stochastic_pool(self, op, even, u, y.reborrow(), mask.reborrow())?;
             let plane = op.input[0] * op.input[1];
             let windows = op.output()[0] * op.output()[1];
             let (x, mask) = (x.host()?, mask.host_mut()?);
-            for (at, y) in y.host_mut()?.iter_mut().enumerate() {
-                if let Ok(place) = usize::try_from(mask[at]) {
-                    *y = x[at / windows * plane + place];
+            for (i, y) in y.host_mut()?.iter_mut().enumerate() {
+                if let Ok(index) = usize::try_from(mask[i]) {
+                    *y = x[i / windows * plane + index];
                 }
             }
             return Ok(());

@@ -1,4 +1,4 @@
-//! Bugs of moving elements about.
+//! Bugs of the indexing kernels.
 
 use crate::{bug::Bug, device::Mutant};
 use cortado::{

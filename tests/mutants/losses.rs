@@ -1,14 +1,19 @@
-//! Bugs of losses and solver steps.
+//! Bugs of losses and solver updates.
 
 use crate::{bug::Bug, device::Mutant};
 use cortado::{
     Element, Result, View, ViewMut,
     kernel::{Losses, Update, fallback},
     op::{
-        Accuracy, ClassLoss, ClassLossKind, ElementwiseLoss, LossNormalization, Regularization,
-        SoftmaxLoss, SolverUpdate, UpdateRule,
+        Accuracy, Axis, ClassLoss, ClassLossKind, ElementwiseLoss, LossNormalization,
+        Regularization, SoftmaxLoss, SolverUpdate, UpdateRule,
     },
 };
+
+/// Stops ignoring a label that is a class; another label would be an error.
+fn without_classes(ignore: Option<i64>, axis: &Axis) -> Option<i64> {
+    ignore.filter(|&label| label < 0 || label >= axis.extent as i64)
+}
 
 impl Losses for Mutant {
     fn softmax_loss<T: Element>(
@@ -20,10 +25,7 @@ impl Losses for Mutant {
     ) -> Result<()> {
         let mut op = *op;
         match (self.bug, op.normalization) {
-            // Labels that are no class stay ignored.
-            (Bug::LossCountsIgnored, _) => {
-                op.ignore = op.ignore.filter(|&label| label < 0 || label >= op.axis.extent as i64);
-            }
+            (Bug::LossCountsIgnored, _) => op.ignore = without_classes(op.ignore, &op.axis),
             (Bug::LossDividesByAll, LossNormalization::Valid) => {
                 op.normalization = LossNormalization::Full;
             }
@@ -41,8 +43,8 @@ impl Losses for Mutant {
         dx: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         let one = self.scratch(&[T::from_f64(1.0)])?;
-        let ignores = self.is(Bug::LossIgnoresScale) && scale.len() == 1;
-        let scale = if ignores { View::new(&one, 1)? } else { scale };
+        let ignores_scale = self.is(Bug::LossIgnoresScale) && scale.len() == 1;
+        let scale = if ignores_scale { View::new(&one, 1)? } else { scale };
         fallback::softmax_loss_backward(self, op, p, label, scale, dx)
     }
 
@@ -55,7 +57,7 @@ impl Losses for Mutant {
     ) -> Result<()> {
         let mut op = *op;
         if self.is(Bug::AccuracyCountsIgnored) {
-            op.ignore = op.ignore.filter(|&label| label < 0 || label >= op.axis.extent as i64);
+            op.ignore = without_classes(op.ignore, &op.axis);
         }
         fallback::accuracy(self, &op, scores, label, y)
     }
@@ -69,7 +71,7 @@ impl Losses for Mutant {
     ) -> Result<()> {
         let mut op = *op;
         if self.is(Bug::ByClassCountsIgnored) {
-            op.ignore = op.ignore.filter(|&label| label < 0 || label >= op.axis.extent as i64);
+            op.ignore = without_classes(op.ignore, &op.axis);
         }
         fallback::accuracy_by_class(self, &op, scores, label, y)
     }
@@ -82,9 +84,9 @@ impl Losses for Mutant {
         matrix: Option<View<'_, T, Self>>,
         loss: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let fits = matrix.is_some_and(|matrix| matrix.len() == op.axis.extent.pow(2));
-        let log = matches!(op.form, ClassLossKind::Log | ClassLossKind::LogWithSoftmaxGradient);
-        let ignored = self.is(Bug::MatrixIgnored) && fits && log;
+        let is_valid = matrix.is_some_and(|matrix| matrix.len() == op.axis.extent.pow(2));
+        let is_log = matches!(op.form, ClassLossKind::Log | ClassLossKind::LogWithSoftmaxGradient);
+        let ignored = self.is(Bug::MatrixIgnored) && is_valid && is_log;
         fallback::class_loss(self, op, x, label, matrix.filter(|_| !ignored), loss)
     }
 
@@ -113,7 +115,7 @@ impl Losses for Mutant {
         t: View<'_, T, Self>,
         loss: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let ignore = op.ignore.filter(|_| !self.is(Bug::PairsCountIgnored));
+        let ignore = op.ignore.filter(|_| !self.is(Bug::TargetsCountIgnored));
         fallback::elementwise_loss(self, &ElementwiseLoss { ignore, ..*op }, x, t, loss)
     }
 
@@ -126,7 +128,7 @@ impl Losses for Mutant {
         dx: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         let normalization = match op.normalization {
-            LossNormalization::Valid if self.is(Bug::PairsDivideByAll) => LossNormalization::Full,
+            LossNormalization::Valid if self.is(Bug::TargetsDivideByAll) => LossNormalization::Full,
             normalization => normalization,
         };
         let op = ElementwiseLoss { normalization, ..*op };
@@ -156,7 +158,7 @@ impl Update for Mutant {
             }
             (Bug::L1IsL2, _) => op.regularization = Regularization::L2,
             (Bug::MastersIgnored, _) => masters = None,
-            (Bug::MastersOverrule, _) => {
+            (Bug::MastersOverrideWeights, _) => {
                 if let Some(masters) = &mut masters {
                     let rounded = masters.host_mut()?.iter().map(|&master| T::from_acc(master));
                     weights.host_mut()?.iter_mut().zip(rounded).for_each(|(w, m)| *w = m);

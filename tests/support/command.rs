@@ -1,4 +1,4 @@
-//! The `cortado` command in a folder of its own.
+//! Runs the `cortado` command in a separate folder for each test.
 
 use std::{
     fs,
@@ -6,7 +6,7 @@ use std::{
     process::{Command, Output},
 };
 
-/// A solver of a few iterations.
+/// A solver with eight iterations.
 pub(crate) const SOLVER: &str = r#"net: "net.prototxt"
 test_iter: 2
 test_interval: 4
@@ -23,7 +23,7 @@ snapshot_prefix: "lenet"
 random_seed: 7
 "#;
 
-/// One fully connected layer on small batches of drawn digits.
+/// One fully connected layer on small batches of synthetic digits.
 pub(crate) const NET: &str = r#"name: "LeNet"
 layer {
   name: "data"
@@ -61,7 +61,7 @@ layer {
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    /// A folder of this name with nothing but `solver.prototxt` and `net.prototxt`.
+    /// Creates a folder of this name that contains only `solver.prototxt` and `net.prototxt`.
     pub(crate) fn new(name: &str) -> Self {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cli").join(name);
         if path.exists() {
@@ -82,7 +82,7 @@ impl Folder {
         fs::write(self.path(file), content).unwrap();
     }
 
-    /// Writes a file as a copy of `text` with something replaced that it does contain.
+    /// Writes `text` to a file with `from` replaced by `to`. Panics if `text` lacks `from`.
     pub(crate) fn write_replaced(&self, file: &str, text: &str, from: &str, to: &str) {
         assert!(text.contains(from), "{from}");
         self.write(file, text.replace(from, to));
@@ -92,21 +92,21 @@ impl Folder {
         fs::read(self.path(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
     }
 
-    /// Names of the files that end so, in order.
-    pub(crate) fn files(&self, end: &str) -> Vec<String> {
+    /// Returns the sorted names of the files with this suffix.
+    pub(crate) fn files(&self, suffix: &str) -> Vec<String> {
         let entries = fs::read_dir(&self.0).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
-        let mut names: Vec<_> = names.filter(|name| name.ends_with(end)).collect();
+        let mut names: Vec<_> = names.filter(|name| name.ends_with(suffix)).collect();
         names.sort();
         names
     }
 
-    /// The command with arguments that are separated by spaces.
+    /// Returns the command with arguments, which are separated by spaces.
     pub(crate) fn command(&self, args: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cortado"));
-        // What GPUs a machine may have is for tests of them.
-        let no_gpus = ("CORTADO_LIBCUDA", "/nowhere/libcuda.so.1");
-        command.args(args.split_whitespace()).current_dir(&self.0).env(no_gpus.0, no_gpus.1);
+        // Hide the GPUs of the machine, so that results do not depend on it.
+        command.env("CORTADO_LIBCUDA", "/nowhere/libcuda.so.1");
+        command.args(args.split_whitespace()).current_dir(&self.0);
         command
     }
 
@@ -116,7 +116,7 @@ impl Folder {
     }
 }
 
-/// What came of a command.
+/// The result of a command.
 #[derive(Debug)]
 pub(crate) struct Ran {
     /// The arguments.
@@ -142,52 +142,53 @@ impl Ran {
         Self { args: args.to_owned(), code: output.status.code(), out, log, err }
     }
 
-    /// Asserts that all went well.
+    /// Asserts that the command succeeded without errors.
     pub(crate) fn succeeded(self) -> Self {
         assert_eq!((self.code, &self.err[..]), (Some(0), &[][..]), "{self:#?}");
         self
     }
 
-    /// Asserts that the command failed with one line, which has all of `parts`.
+    /// Asserts that the command failed with one line of error that contains all `parts`.
     pub(crate) fn failed_with(&self, parts: &[&str]) {
         assert_eq!((self.code, self.err.len()), (Some(1), 1), "{self:#?}");
-        self.complained(parts);
+        self.assert_error_contains(parts);
     }
 
-    /// Asserts that the command was refused as wrong, with all of `parts`.
+    /// Asserts that the arguments were refused with an error that contains all `parts`.
     pub(crate) fn refused_with(&self, parts: &[&str]) {
         assert_eq!(self.code, Some(2), "{self:#?}");
-        self.complained(parts);
+        self.assert_error_contains(parts);
     }
 
-    fn complained(&self, parts: &[&str]) {
+    fn assert_error_contains(&self, parts: &[&str]) {
         let err = self.err.join("\n");
         assert!(!err.contains("panicked"), "{self:#?}");
         for part in parts {
-            assert!(err.contains(part), "no `{part}` in what `{}` says: {err}", self.args);
+            assert!(err.contains(part), "`{}`: error lacks `{part}`: {err}", self.args);
         }
     }
 }
 
-/// The message of a log line, `I20260131 23:59:59.123456 4321 file.rs:12] message`.
+/// Returns the message of a log line, `I20260131 23:59:59.123456 4321 file.rs:12] message`; `None`
+/// for other lines.
 pub(crate) fn message(line: &str) -> Option<&str> {
     let (head, message) = line.split_once("] ")?;
-    let [date, time, pid, place] = head.split_whitespace().collect::<Vec<_>>()[..] else {
+    let [date, time, pid, location] = head.split_whitespace().collect::<Vec<_>>()[..] else {
         return None;
     };
     let digits = |text: &str| text.bytes().map(|byte| byte.is_ascii_digit()).collect::<Vec<_>>();
-    let form: Vec<_> = "00:00:00.000000".bytes().map(|byte| byte == b'0').collect();
-    let (file, number) = place.rsplit_once(':')?;
+    let time_pattern = digits("00:00:00.000000");
+    let (file, number) = location.rsplit_once(':')?;
     let fits = date.starts_with(['I', 'W', 'E', 'F'])
         && digits(&date[1..]) == [true; 8]
-        && digits(time) == form
+        && digits(time) == time_pattern
         && pid.parse::<u32>().is_ok()
         && !file.is_empty()
         && number.parse::<u32>().is_ok();
     fits.then_some(message)
 }
 
-/// A message with `N` for each number.
+/// Replaces each number of a message by `N`.
 pub(crate) fn shape(message: &str) -> String {
     let mut shape = String::new();
     let mut rest = message;
@@ -197,7 +198,7 @@ pub(crate) fn shape(message: &str) -> String {
             let inside = |next: char| next.is_ascii_digit() || "-+.e".contains(next);
             let number = digits.trim_start_matches(inside);
             let token = &rest[..rest.len() - number.len()];
-            // The dot before a file's ending is none of the number's.
+            // A final dot belongs to a file extension, not to the number.
             rest = if token.ends_with('.') { &rest[token.len() - 1..] } else { number };
             shape.push('N');
         } else {

@@ -1,10 +1,10 @@
-//! Cases whose results real Caffe computed, and how near others have to come.
+//! Golden cases, whose results Caffe computed, and the tolerances of comparisons with them.
 
 use crate::support::table;
 use cortado::proto::{self, BlobProto, BlobProtoVector};
 use std::{collections::HashMap, fs, path::Path};
 
-/// The blobs of a golden case: kind, name, values.
+/// Reads the blobs of a golden case: kind, name, values.
 pub(crate) fn golden(case: &Path) -> Vec<(String, String, BlobProto)> {
     let blobs: BlobProtoVector = proto::read_binary(case.join("golden.binaryproto")).unwrap();
     let index = fs::read_to_string(case.join("index.tsv")).unwrap();
@@ -13,7 +13,7 @@ pub(crate) fn golden(case: &Path) -> Vec<(String, String, BlobProto)> {
     names.zip(blobs.blobs).map(|((kind, name), blob)| (kind.into(), name.into(), blob)).collect()
 }
 
-/// How far a result may be from Caffe's: by case, kind and name.
+/// Absolute and relative tolerances by case, kind and name of a blob.
 pub(crate) struct Tolerances(HashMap<(String, String, String), (f64, f64)>);
 
 impl Tolerances {
@@ -26,7 +26,7 @@ impl Tolerances {
         Self(rows.collect())
     }
 
-    /// Says what differs most if `got` is not within the tolerance of `want`.
+    /// Returns the first difference if `got` is not within the tolerance of `want`.
     pub(crate) fn compare(
         &self,
         (case, kind, name): (&str, &str, &str),
@@ -36,7 +36,7 @@ impl Tolerances {
         let key = (case.to_owned(), kind.to_owned(), name.to_owned());
         let (atol, rtol) = self.0.get(&key).ok_or(format!("no tolerance for {key:?}"))?;
         if got.len() != want.len() {
-            return Err(format!("{kind} {name}: {} values, not {}", got.len(), want.len()));
+            return Err(format!("{kind} {name}: {} values; Caffe has {}", got.len(), want.len()));
         }
         for (i, (&got, &want)) in got.iter().zip(want).enumerate() {
             let want = f64::from(want);
@@ -44,7 +44,7 @@ impl Tolerances {
                 || (got.is_nan() && want.is_nan())
                 || (got - want).abs() <= atol + rtol * want.abs();
             if !agree {
-                return Err(format!("{kind} {name}[{i}]: {got}, Caffe has {want} (± {atol})"));
+                return Err(format!("{kind} {name}[{i}]: {got}; Caffe has {want} (± {atol})"));
             }
         }
         Ok(())

@@ -1,6 +1,6 @@
-//! What is run in optimised builds only.
+//! Tests that run in optimised builds only, because they would take minutes in others.
 
-/// Whether this is one; else it is said loudly what is skipped, for it would take minutes.
+/// Whether the build is optimised; otherwise prints a notice that `what` is skipped.
 pub(crate) fn optimised(what: &str) -> bool {
     if cfg!(debug_assertions) {
         eprintln!("SKIPPED: add --release to run {what}");

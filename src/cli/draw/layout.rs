@@ -1,74 +1,74 @@
-//! Which lane each blob runs in, beside the rows of layers.
+//! Layout of the drawing: the lane of each blob and of each layer's mark.
 
-use super::Row;
+use super::row::Row;
 use std::collections::HashMap;
 
-/// A blob: the line from the layer that makes it to the last that reads it.
+/// A blob: a line from the layer that computes it to the last layer that reads it.
 #[derive(Debug, PartialEq)]
 pub(super) struct BlobLine {
     pub(super) lane: usize,
+    /// Row that computes the blob.
     pub(super) from: usize,
-    /// Rows that read it, in order.
+    /// Rows that read the blob, in order.
     pub(super) readers: Vec<usize>,
 }
 
-/// Where everything is drawn.
+/// Positions of all marks and lines.
 #[derive(Debug, PartialEq)]
 pub(super) struct DrawLayout {
     /// The lane of each row's mark.
     pub(super) marks: Vec<usize>,
     pub(super) lines: Vec<BlobLine>,
-    /// How many lanes there are.
-    pub(super) count: usize,
+    pub(super) lane_count: usize,
 }
 
 impl DrawLayout {
-    /// A chain of layers runs down one lane, as far left as can be; what branches off takes the next
-    /// that is free.
+    /// Assigns lanes. A chain of layers stays in the leftmost possible lane; a branch gets the next
+    /// free lane.
     pub(super) fn new(rows: &[Row]) -> Self {
-        let mut lines = lines(rows);
-        let mut makes = vec![Vec::new(); rows.len()];
-        let mut reads = vec![Vec::new(); rows.len()];
-        for (place, line) in lines.iter().enumerate() {
-            makes[line.from].push(place);
-            line.readers.iter().for_each(|&row| reads[row].push(place));
+        let mut lines = blob_lines(rows);
+        let mut written = vec![Vec::new(); rows.len()];
+        let mut read = vec![Vec::new(); rows.len()];
+        for (index, line) in lines.iter().enumerate() {
+            written[line.from].push(index);
+            line.readers.iter().for_each(|&row| read[row].push(index));
         }
-        let mut taken: Vec<bool> = Vec::new();
+        let mut occupied: Vec<bool> = Vec::new();
         let mut marks = Vec::with_capacity(rows.len());
         for row in 0..rows.len() {
-            for &place in &reads[row] {
-                if lines[place].readers.last() == Some(&row) {
-                    taken[lines[place].lane] = false;
+            for &index in &read[row] {
+                if lines[index].readers.last() == Some(&row) {
+                    occupied[lines[index].lane] = false;
                 }
             }
-            let read = || reads[row].iter().map(|&place| lines[place].lane);
-            let (ending, any) = (read().filter(|&lane| !taken[lane]).min(), read().min());
-            for &place in &makes[row] {
-                let ending = ending.filter(|&lane| !taken[lane]);
-                let lane = ending.or_else(|| taken.iter().position(|taken| !taken));
+            let lanes = || read[row].iter().map(|&index| lines[index].lane);
+            let (ending, any) = (lanes().filter(|&lane| !occupied[lane]).min(), lanes().min());
+            for &index in &written[row] {
+                let ending = ending.filter(|&lane| !occupied[lane]);
+                let lane = ending.or_else(|| occupied.iter().position(|occupied| !occupied));
                 let lane = lane.unwrap_or_else(|| {
-                    taken.push(false);
-                    taken.len() - 1
+                    occupied.push(false);
+                    occupied.len() - 1
                 });
-                // What nobody reads needs no line below its layer.
-                taken[lane] = !lines[place].readers.is_empty();
-                lines[place].lane = lane;
+                // A blob without readers does not occupy the lane below its layer.
+                occupied[lane] = !lines[index].readers.is_empty();
+                lines[index].lane = lane;
             }
-            let own = makes[row].first().map(|&place| lines[place].lane);
+            let own = written[row].first().map(|&index| lines[index].lane);
             marks.push(own.or(any).unwrap_or(0));
         }
-        Self { marks, lines, count: taken.len().max(1) }
+        Self { marks, lines, lane_count: occupied.len().max(1) }
     }
 }
 
-/// The blobs; one that is changed in place stays the same.
-fn lines(rows: &[Row]) -> Vec<BlobLine> {
+/// Returns a line per blob. A blob that layers change in place has one line.
+fn blob_lines(rows: &[Row]) -> Vec<BlobLine> {
     let mut lines: Vec<BlobLine> = Vec::new();
     let mut current: HashMap<&str, usize> = HashMap::new();
     for (row, layer) in rows.iter().enumerate() {
         for bottom in &layer.bottom_names() {
-            if let Some(&place) = current.get(bottom) {
-                lines[place].readers.push(row);
+            if let Some(&index) = current.get(bottom) {
+                lines[index].readers.push(row);
             }
         }
         for top in layer.tops.iter().filter(|top| !layer.bottoms.contains(top)) {
@@ -80,7 +80,7 @@ fn lines(rows: &[Row]) -> Vec<BlobLine> {
 }
 
 impl Row {
-    /// Its bottoms, each once.
+    /// Returns the names of the bottoms without duplicates.
     fn bottom_names(&self) -> Vec<&str> {
         let mut names: Vec<&str> = Vec::new();
         for bottom in &self.bottoms {
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_never_cross_the_lane_of_another() {
+    fn lines_that_overlap_have_different_lanes() {
         let rows = [
             row("", "data label"),
             row("data", "a"),
@@ -116,16 +116,16 @@ mod tests {
             row("d label", "loss"),
             row("d label", ""),
         ];
-        let lanes = DrawLayout::new(&rows);
-        assert_eq!(lanes.marks, [0, 0, 0, 2, 0, 0, 2, 0]);
-        assert_eq!(lanes.count, 3);
-        for (i, a) in lanes.lines.iter().enumerate() {
-            for b in &lanes.lines[..i] {
+        let layout = DrawLayout::new(&rows);
+        assert_eq!(layout.marks, [0, 0, 0, 2, 0, 0, 2, 0]);
+        assert_eq!(layout.lane_count, 3);
+        for (i, a) in layout.lines.iter().enumerate() {
+            for b in &layout.lines[..i] {
                 let end = |line: &BlobLine| line.readers.last().copied().unwrap_or(line.from);
                 assert!(a.lane != b.lane || end(b) <= a.from, "{a:?} {b:?}");
             }
         }
-        let label = &lanes.lines[1];
+        let label = &layout.lines[1];
         assert_eq!(label.readers, [6, 7]);
     }
 }

@@ -1,24 +1,26 @@
-//! Rows and lanes as an SVG image.
+//! Draws rows and lanes as an SVG image.
 
 use super::{
-    Row,
     layout::{BlobLine, DrawLayout},
+    row::Row,
 };
 use crate::cli::svg::{MARGIN, escaped, page};
 use std::fmt::Write;
 
-/// Pixels: of a row, between lanes, of a character.
+/// Height of a row, in pixels.
 const ROW: f64 = 26.0;
+/// Distance between lanes, in pixels.
 const LANE: f64 = 20.0;
+/// Width of a character, in pixels.
 const CHARACTER: f64 = 7.3;
-/// Between two columns of text.
+/// Gap between columns of text, in pixels.
 const GAP: f64 = 22.0;
 
-/// The image.
+/// Returns the image.
 pub(super) fn draw(title: &str, rows: &[Row]) -> String {
-    let lanes = DrawLayout::new(rows);
-    let columns: Vec<Vec<String>> = rows.iter().map(texts).collect();
-    let mut x = MARGIN + lanes.count as f64 * LANE;
+    let layout = DrawLayout::new(rows);
+    let columns: Vec<Vec<String>> = rows.iter().map(cells).collect();
+    let mut x = MARGIN + layout.lane_count as f64 * LANE;
     let mut starts = Vec::new();
     for column in 0..columns.first().map_or(0, Vec::len) {
         starts.push(x);
@@ -32,22 +34,22 @@ pub(super) fn draw(title: &str, rows: &[Row]) -> String {
     let height = y(rows.len()) + MARGIN;
     let mut svg = String::new();
     // Writing to a string does not fail.
-    for line in &lanes.lines {
+    for line in &layout.lines {
         let _ = writeln!(
             svg,
             r##"<path d="{}" fill="none" stroke="#9aa5b1" stroke-width="2"/>"##,
-            path(line, &lanes)
+            path(line, &layout)
         );
     }
-    for (place, row) in rows.iter().enumerate() {
-        let (x, y) = (lane_x(lanes.marks[place]), y(place));
+    for (index, row) in rows.iter().enumerate() {
+        let (x, y) = (lane_x(layout.marks[index]), y(index));
         let colour = colour(row);
         let fill = if row.in_place() { "#fff" } else { colour };
         let _ = writeln!(
             svg,
             r#"<circle cx="{x}" cy="{y}" r="6" fill="{fill}" stroke="{colour}" stroke-width="2.5"/>"#
         );
-        for (column, (text, start)) in columns[place].iter().zip(&starts).enumerate() {
+        for (column, (text, start)) in columns[index].iter().zip(&starts).enumerate() {
             if !text.is_empty() {
                 let grey = if column == 0 { "#111" } else { "#52606d" };
                 let _ = writeln!(
@@ -71,23 +73,24 @@ fn summary(title: &str, rows: &[Row]) -> String {
     }
 }
 
-/// What a row says, column by column.
-fn texts(row: &Row) -> Vec<String> {
+/// Returns the text of each column of a row.
+fn cells(row: &Row) -> Vec<String> {
     let kind = if row.in_place() { format!("{} (in place)", row.kind) } else { row.kind.clone() };
     let params = if row.params > 0 { grouped(row.params) } else { String::new() };
     vec![row.name.clone(), kind, row.settings.clone(), row.shapes.clone(), params]
 }
 
-/// From the mark that makes a blob down its lane, and from there to each that reads it.
-fn path(line: &BlobLine, lanes: &DrawLayout) -> String {
+/// Returns the SVG path of a blob: from the mark of the layer that computes it down the blob's lane,
+/// with a branch to each reader.
+fn path(line: &BlobLine, layout: &DrawLayout) -> String {
     let x = lane_x(line.lane);
-    let (from, start) = (lane_x(lanes.marks[line.from]), y(line.from));
+    let (from, start) = (lane_x(layout.marks[line.from]), y(line.from));
     let mut path = format!("M{from} {start}");
-    // The lane begins at the mark or, if that is in another, a row below; it ends a row above its
-    // last reader, if that has its mark in another.
+    // The vertical line begins at the mark, or one row below it if the mark is in another lane. It
+    // ends at the last reader, or one row above it if the reader's mark is in another lane.
     let last = line.readers.last().copied().unwrap_or(line.from);
     let begin = if from == x { line.from } else { line.from + 1 };
-    let end = if lane_x(lanes.marks[last]) == x { last } else { last.saturating_sub(1) };
+    let end = if lane_x(layout.marks[last]) == x { last } else { last.saturating_sub(1) };
     if end >= begin {
         if from != x {
             path.push_str(&bend(from, x, y(begin)));
@@ -95,18 +98,19 @@ fn path(line: &BlobLine, lanes: &DrawLayout) -> String {
         let _ = write!(path, "V{}", y(end));
     }
     for &reader in &line.readers {
-        let to = lane_x(lanes.marks[reader]);
-        let leaves = if reader > begin { x } else { from };
-        if to != leaves {
-            let _ = write!(path, "M{leaves} {}{}", y(reader) - ROW, bend(leaves, to, y(reader)));
-        } else if leaves != x {
-            let _ = write!(path, "M{leaves} {}V{}", y(reader) - ROW, y(reader));
+        let to = lane_x(layout.marks[reader]);
+        let branch_x = if reader > begin { x } else { from };
+        if to != branch_x {
+            let _ =
+                write!(path, "M{branch_x} {}{}", y(reader) - ROW, bend(branch_x, to, y(reader)));
+        } else if branch_x != x {
+            let _ = write!(path, "M{branch_x} {}V{}", y(reader) - ROW, y(reader));
         }
     }
     path
 }
 
-/// From the row above at `x` to the mark at `to`.
+/// Returns a curve from `x` in the row above to the mark at `to`.
 fn bend(x: f64, to: f64, y: f64) -> String {
     format!("C{x} {} {to} {} {to} {y}", y - ROW / 3.0, y - 2.0 * ROW / 3.0)
 }
@@ -119,7 +123,7 @@ fn y(row: usize) -> f64 {
     2.0 * MARGIN + row as f64 * ROW
 }
 
-/// By what a layer is for: data, weights, windows, results, all else.
+/// Returns the colour of a layer by its role: data, loss, pooling, weights, or other.
 fn colour(row: &Row) -> &'static str {
     match row.kind.as_str() {
         kind if row.bottoms.is_empty() || kind == "Input" => "#2f6f4f",
@@ -130,12 +134,12 @@ fn colour(row: &Row) -> &'static str {
     }
 }
 
-/// Digits in groups of three.
+/// Formats a number with digits in groups of three.
 fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push('\u{2009}');
         }
         text.push(digit);

@@ -1,20 +1,20 @@
-//! An array and statistics of its values.
+//! Statistics of the values of an array.
 
-use crate::{element::DType, tensor_io::Tensor, shape::Shape};
+use crate::{element::DType, shape::Shape, tensor_io::Tensor};
 
-/// What is told of an array.
+/// Description of an array.
 pub(super) struct Array {
     pub(super) name: String,
     pub(super) dtype: DType,
     pub(super) shape: Shape,
     /// `None` if no value is finite.
-    pub(super) spread: Option<Spread>,
+    pub(super) statistics: Option<Statistics>,
     pub(super) nans: usize,
     pub(super) infinities: usize,
 }
 
-/// Statistics of finite values.
-pub(super) struct Spread {
+/// Statistics of the finite values.
+pub(super) struct Statistics {
     pub(super) min: f64,
     pub(super) max: f64,
     pub(super) mean: f64,
@@ -27,7 +27,8 @@ impl Array {
         let nans = tensor.values().filter(|value| value.is_nan()).count();
         let infinities = tensor.values().filter(|value| value.is_infinite()).count();
         let (dtype, shape) = (tensor.dtype(), tensor.shape().clone());
-        Self { name: name.into(), dtype, shape, spread: Spread::of(tensor), nans, infinities }
+        let statistics = Statistics::of(tensor);
+        Self { name: name.into(), dtype, shape, statistics, nans, infinities }
     }
 
     pub(super) fn elements(&self) -> usize {
@@ -39,8 +40,8 @@ impl Array {
     }
 }
 
-impl Spread {
-    /// In two passes, since squares less a square would cancel.
+impl Statistics {
+    /// Computes the statistics in two passes: the one-pass formula cancels.
     fn of(tensor: &Tensor) -> Option<Self> {
         let finite = || tensor.values().filter(|value| value.is_finite());
         let (mut count, mut sum) = (0.0, 0.0);
@@ -52,7 +53,7 @@ impl Spread {
         }
         let mean =
             if sum.is_finite() { sum / count } else { finite().map(|value| value / count).sum() };
-        // Scaled by the largest distance, whose square could overflow.
+        // Scaled by the largest deviation, because its square could overflow.
         let scale = (max - mean).max(mean - min);
         let scaled = |value: f64| if scale > 0.0 { (value - mean) / scale } else { 0.0 };
         let squares: f64 = finite().map(|value| scaled(value).powi(2)).sum();

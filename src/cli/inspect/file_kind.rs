@@ -1,4 +1,4 @@
-//! What a file is.
+//! Detects what a file holds.
 
 use crate::{
     error::{Error, Result},
@@ -8,14 +8,14 @@ use crate::{
 };
 use std::{ffi::OsStr, fs, path::Path};
 
-/// What a file holds, and in which format.
+/// Content and format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileKind {
-    /// A net's definition in text.
+    /// Net definition in text format.
     Net,
-    /// A solver's definition in text.
+    /// Solver definition in text format.
     Solver,
-    /// A net with its parameters.
+    /// Net with parameters.
     TrainedNet,
     SolverState,
     Blob,
@@ -38,10 +38,10 @@ impl FileKind {
         }
     }
 
-    /// The kind of the file, by its name's ending, or else by what it holds.
+    /// Detects the kind by the file's extension, else by its content.
     pub(super) fn of(path: &Path) -> Result<Self> {
-        let ending = path.extension().and_then(OsStr::to_str);
-        let by_name = match ending {
+        let extension = path.extension().and_then(OsStr::to_str);
+        let by_name = match extension {
             Some("npy") => Some(Self::Npy),
             Some("npz") => Some(Self::Npz),
             Some("safetensors") => Some(Self::Safetensors),
@@ -55,7 +55,7 @@ impl FileKind {
         }
         let bytes = fs::read(path).map_err(|error| Error::io(path, error))?;
         let file = path.display().to_string();
-        match ending {
+        match extension {
             Some("prototxt") => text(&bytes, &file),
             Some("binaryproto") => message(&bytes, &file),
             _ if bytes.starts_with(b"\x89HDF") => hdf5(path),
@@ -64,7 +64,7 @@ impl FileKind {
     }
 }
 
-/// The second ending of the name tells, or else what can be read.
+/// Detects the kind of an HDF5 file by its second extension, else by trying to read it.
 fn hdf5(path: &Path) -> Result<FileKind> {
     let stem = path.file_stem().map(Path::new).and_then(Path::extension);
     match stem.and_then(OsStr::to_str) {
@@ -79,7 +79,7 @@ fn content(bytes: &[u8], file: &str) -> Result<FileKind> {
     match bytes {
         [0x93, b'N', b'U', b'M', b'P', b'Y', ..] => Ok(FileKind::Npy),
         [b'P', b'K', 3, 4, ..] => Ok(FileKind::Npz),
-        // The length of the header, far below 2⁴⁸, and the brace with which that starts.
+        // Safetensors: the header's length, far below 2⁴⁸, then the opening brace of the header.
         [_, _, _, _, _, _, 0, 0, b'{', ..] => Ok(FileKind::Safetensors),
         _ if bytes.iter().all(|&byte| byte >= b' ' || byte.is_ascii_whitespace()) => {
             text(bytes, file)
@@ -88,40 +88,43 @@ fn content(bytes: &[u8], file: &str) -> Result<FileKind> {
     }
 }
 
-/// A definition is a net's if it reads as one. If it is neither's, the error is of the reading
-/// that came farther.
+/// Detects whether a definition is a net's or a solver's. If neither parser accepts it, the error is
+/// that of the parser that came farther.
 fn text(bytes: &[u8], file: &str) -> Result<FileKind> {
     let Err(net) = proto::parse_text::<NetParameter>(bytes, file) else { return Ok(FileKind::Net) };
     match proto::parse_text::<SolverParameter>(bytes, file) {
         Ok(_) => Ok(FileKind::Solver),
-        Err(solver) if place(&solver) > place(&net) => Err(solver),
+        Err(solver) if error_position(&solver) > error_position(&net) => Err(solver),
         Err(_) => Err(net),
     }
 }
 
-/// Where reading stopped.
-fn place(error: &Error) -> Option<(usize, usize)> {
+/// Returns the line and column of a parse error.
+fn error_position(error: &Error) -> Option<(usize, usize)> {
     match error {
         Error::Parse { line, column, .. } => Some((*line, *column)),
         _ => None,
     }
 }
 
-/// Messages do not tell what they are: it is the kind to which the fewest fields are unknown.
+/// Detects the type of a binary message: the type that leaves the fewest fields unknown.
 fn message(bytes: &[u8], file: &str) -> Result<FileKind> {
     let kinds = [
-        (unknown_to::<BlobProto>(bytes, file), FileKind::Blob),
-        (unknown_to::<NetParameter>(bytes, file), FileKind::TrainedNet),
-        (unknown_to::<SolverState>(bytes, file), FileKind::SolverState),
+        (unknown_fields::<BlobProto>(bytes, file), FileKind::Blob),
+        (unknown_fields::<NetParameter>(bytes, file), FileKind::TrainedNet),
+        (unknown_fields::<SolverState>(bytes, file), FileKind::SolverState),
     ];
     let likely = kinds.into_iter().filter_map(|(unknown, kind)| Some((unknown?, kind)));
     let likeliest = likely.min_by_key(|(unknown, _)| *unknown).map(|(_, kind)| kind);
-    let why = || Error::InvalidData(format!("{file}: it is of no known kind, or damaged"));
+    let why = || Error::InvalidData(format!("{file}: unknown or damaged file format"));
     likeliest.ok_or_else(why)
 }
 
-/// How many fields are unknown to this kind of message, if some are known.
-fn unknown_to<M: Message + Name + Default + PartialEq>(bytes: &[u8], file: &str) -> Option<usize> {
+/// Counts the fields that this message type does not declare; `None` if it declares none of them.
+fn unknown_fields<M: Message + Name + Default + PartialEq>(
+    bytes: &[u8],
+    file: &str,
+) -> Option<usize> {
     let (message, unknown) = UnknownFields::parse::<M>(bytes, file).ok()?;
     (message != M::default()).then(|| unknown.paths().count())
 }

@@ -5,22 +5,22 @@ mod file_kind;
 mod read;
 mod report;
 
-use super::print;
+use super::output::print;
 use crate::error::Result;
 use clap::Args;
 use std::path::PathBuf;
 
-/// Prints what is in a file: layers, fields, and arrays with statistics of their values
+/// Print the contents of a file: layers, fields, and arrays with statistics
 ///
-/// Reads definitions of nets and solvers, trained nets and solver states, also as HDF5, and blobs of
-/// Caffe's, NumPy's .npy and .npz, and safetensors. The name's ending tells the kind, or else the content.
-/// Statistics are those of the finite values.
+/// Reads definitions of nets and solvers; trained nets and solver states, also as HDF5; Caffe's blobs;
+/// NumPy's .npy and .npz; and safetensors. The extension or the content tells the format. Statistics
+/// include finite values only.
 #[derive(Args)]
 #[command(after_help = "Example: cortado inspect examples/digits/lenet_iter_1000.caffemodel")]
 pub(super) struct Inspect {
     /// File to read
     file: PathBuf,
-    /// Prints JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

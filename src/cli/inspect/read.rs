@@ -1,4 +1,4 @@
-//! From a file to what is told of it.
+//! Reads a file into a report.
 
 use super::{
     array::Array,
@@ -10,35 +10,33 @@ use crate::{
     device::CpuDevice,
     element::Element,
     error::{Error, Result},
-    tensor_io::{self, Tensor},
     proto::{self, BlobProto, NetParameter, SolverState},
+    tensor_io::{self, Tensor},
 };
 use serde_json::Value;
 use std::path::Path;
 
-/// Reads a file of any kind.
+/// Reads a file of any kind that `inspect` knows.
 pub(super) fn report(path: &Path) -> Result<FileReport> {
     let file = path.display().to_string();
     let kind = FileKind::of(path)?;
     let mut report = FileReport::new(&file, kind);
     match kind {
-        FileKind::Net => of_net(&mut report, &proto::read_net(path)?, false)?,
-        FileKind::TrainedNet => of_net(&mut report, &proto::read_trained_net(path)?, true)?,
+        FileKind::Net => report_net(&mut report, &proto::read_net(path)?, false)?,
+        FileKind::TrainedNet => report_net(&mut report, &proto::read_trained_net(path)?, true)?,
         FileKind::Solver => {
             report.fields = fields(&proto::to_text(&proto::read_solver(path)?)?);
         }
-        FileKind::SolverState => of_state(&mut report, &proto::read_solver_state(path)?)?,
+        FileKind::SolverState => report_state(&mut report, &proto::read_solver_state(path)?)?,
         FileKind::Blob => {
             let blob: BlobProto = proto::read_binary(path)?;
-            report.arrays = Some(parts("", &blob).map_err(|error| error.context(file))?);
+            report.arrays = Some(data_and_diff("", &blob).map_err(|error| error.context(file))?);
         }
         FileKind::Npy => {
             report.arrays = Some(vec![Array::new("data", &tensor_io::read_npy(path)?)])
         }
         FileKind::Npz => report.arrays = Some(arrays(&tensor_io::read_npz(path)?)),
-        FileKind::Safetensors => {
-            report.arrays = Some(arrays(&tensor_io::read_safetensors(path)?))
-        }
+        FileKind::Safetensors => report.arrays = Some(arrays(&tensor_io::read_safetensors(path)?)),
     }
     Ok(report)
 }
@@ -47,14 +45,14 @@ fn arrays(tensors: &[(String, Tensor)]) -> Vec<Array> {
     tensors.iter().map(|(name, tensor)| Array::new(name, tensor)).collect()
 }
 
-fn of_net(report: &mut FileReport, net: &NetParameter, trained: bool) -> Result<()> {
+fn report_net(report: &mut FileReport, net: &NetParameter, trained: bool) -> Result<()> {
     report.fields.push(("name".into(), net.name().into()));
     report.layers = Some(net.layer.iter().map(LayerReport::new).collect());
     let mut arrays = Vec::new();
     for layer in &net.layer {
         for (index, blob) in layer.blobs.iter().enumerate() {
             let name = format!("{}.{index}", layer.name());
-            arrays.extend(parts(&name, blob).map_err(|error| {
+            arrays.extend(data_and_diff(&name, blob).map_err(|error| {
                 error.context(format!("{}: layer `{}`", report.file, layer.name()))
             })?);
         }
@@ -63,7 +61,7 @@ fn of_net(report: &mut FileReport, net: &NetParameter, trained: bool) -> Result<
     Ok(())
 }
 
-fn of_state(report: &mut FileReport, state: &SolverState) -> Result<()> {
+fn report_state(report: &mut FileReport, state: &SolverState) -> Result<()> {
     report.fields = vec![
         ("iter".into(), state.iter().into()),
         ("learned_net".into(), state.learned_net().into()),
@@ -72,16 +70,16 @@ fn of_state(report: &mut FileReport, state: &SolverState) -> Result<()> {
     let mut arrays = Vec::new();
     for (index, blob) in state.history.iter().enumerate() {
         let name = format!("history.{index}");
-        let within = |error: Error| error.context(format!("{}: `{name}`", report.file));
-        arrays.extend(parts(&name, blob).map_err(within)?);
+        let with_name = |error: Error| error.context(format!("{}: `{name}`", report.file));
+        arrays.extend(data_and_diff(&name, blob).map_err(with_name)?);
     }
     report.arrays = Some(arrays);
     Ok(())
 }
 
-/// Data of a message, and diff if there is one; nothing of one that is empty, since it shares
-/// another's values.
-fn parts(name: &str, blob: &BlobProto) -> Result<Vec<Array>> {
+/// Returns the data of a blob and its diff, if any. An empty message has neither: it stands for a
+/// parameter shared with another layer.
+fn data_and_diff(name: &str, blob: &BlobProto) -> Result<Vec<Array>> {
     if *blob == BlobProto::default() {
         return Ok(Vec::new());
     }
@@ -89,16 +87,16 @@ fn parts(name: &str, blob: &BlobProto) -> Result<Vec<Array>> {
         true => tensors::<f32>(blob)?,
         false => tensors::<f64>(blob)?,
     };
-    let named = |part: &str| match name {
+    let full_name = |part: &str| match name {
         "" => part.to_owned(),
         _ if part == "data" => name.to_owned(),
         _ => format!("{name} {part}"),
     };
-    let names = ["data", "diff"].map(named);
+    let names = ["data", "diff"].map(full_name);
     Ok(names.into_iter().zip(&tensors).map(|(name, tensor)| Array::new(name, tensor)).collect())
 }
 
-/// By way of a blob, which checks a message.
+/// Converts a message to tensors by way of a blob, which checks it.
 fn tensors<T: Element>(proto: &BlobProto) -> Result<Vec<Tensor>> {
     let mut blob = Blob::<T, _>::new(&CpuDevice::new(), &[])?;
     blob.from_proto(proto, true)?;
@@ -110,8 +108,7 @@ fn tensors<T: Element>(proto: &BlobProto) -> Result<Vec<Tensor>> {
     Ok(tensors)
 }
 
-/// The fields of a message in text format, in which each starts a line of its own. A message in it
-/// is left as text.
+/// Splits a message in text format into its fields. A nested message stays text.
 fn fields(text: &str) -> Vec<(String, Value)> {
     let mut fields: Vec<(String, Value)> = Vec::new();
     let mut inner: Option<(String, String)> = None;
@@ -130,7 +127,8 @@ fn fields(text: &str) -> Vec<(String, Value)> {
     fields
 }
 
-/// A number, a truth value, a string without escapes; else the text as it is, such as an enum's.
+/// Converts a number, boolean or string without escapes to JSON; other text, such as an enum's name,
+/// becomes a string.
 fn scalar(text: &str) -> Value {
     let quoted = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
     match quoted {

@@ -1,4 +1,4 @@
-//! What is told of a file, as a table and as JSON.
+//! Formats the report on a file as a table or as JSON.
 
 use super::{
     super::{
@@ -12,14 +12,14 @@ use crate::proto::LayerParameter;
 use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
-/// What a file holds.
+/// Contents of a file.
 pub(super) struct FileReport {
     pub(super) file: String,
     kind: FileKind,
     pub(super) fields: Vec<(String, Value)>,
-    /// `None` for what has no layers.
+    /// `None` for a kind of file without layers.
     pub(super) layers: Option<Vec<LayerReport>>,
-    /// `None` for what has no arrays.
+    /// `None` for a kind of file without arrays.
     pub(super) arrays: Option<Vec<Array>>,
 }
 
@@ -47,7 +47,7 @@ impl FileReport {
         Self { file: file.to_owned(), kind, fields: Vec::new(), layers: None, arrays: None }
     }
 
-    /// All of it in one object, on lines.
+    /// Formats the report as one JSON object, indented.
     pub(super) fn json(&self) -> String {
         let mut object = Map::new();
         object.insert("file".into(), json!(self.file));
@@ -69,7 +69,7 @@ impl FileReport {
         format!("{:#}\n", Value::Object(object))
     }
 
-    /// Fields by name, with a list for one that the file gives several times.
+    /// Returns the fields by name; a repeated field becomes a list.
     fn grouped_fields(&self) -> Map<String, Value> {
         let mut fields = Map::<String, Value>::new();
         for (name, value) in &self.fields {
@@ -84,7 +84,7 @@ impl FileReport {
         fields
     }
 
-    /// For a person to read.
+    /// Formats the report as a table.
     pub(super) fn table(&self) -> String {
         let mut text = format!("{}: {}\n", self.file, self.kind.name());
         for (name, value) in &self.fields {
@@ -133,17 +133,17 @@ impl LayerReport {
 
 impl Array {
     fn json(&self) -> Value {
-        let spread = self.spread.as_ref();
+        let statistics = self.statistics.as_ref();
         json!({
             "name": self.name,
             "type": self.dtype.name(),
             "shape": self.shape[..],
             "elements": self.elements(),
             "bytes": self.bytes(),
-            "min": spread.map(|spread| spread.min),
-            "max": spread.map(|spread| spread.max),
-            "mean": spread.map(|spread| spread.mean),
-            "std": spread.map(|spread| spread.std),
+            "min": statistics.map(|s| s.min),
+            "max": statistics.map(|s| s.max),
+            "mean": statistics.map(|s| s.mean),
+            "std": statistics.map(|s| s.std),
             "nan": self.nans,
             "inf": self.infinities,
         })
@@ -153,8 +153,8 @@ impl Array {
         let extents: Vec<_> = self.shape.iter().map(usize::to_string).collect();
         let mut row = vec![plain(&self.name), self.dtype.name().to_owned(), extents.join("×")];
         row.extend([self.elements(), self.bytes()].map(|size| size.to_string()));
-        row.extend(match &self.spread {
-            Some(spread) => [spread.min, spread.max, spread.mean, spread.std].map(format_g),
+        row.extend(match &self.statistics {
+            Some(s) => [s.min, s.max, s.mean, s.std].map(format_g),
             None => ["–"; 4].map(str::to_owned),
         });
         row.extend([self.nans, self.infinities].map(|count| count.to_string()));
@@ -162,8 +162,8 @@ impl Array {
     }
 }
 
-/// Elements and bytes of all arrays.
+/// Returns the total elements and bytes of the arrays.
 fn totals(arrays: &[Array]) -> (usize, usize) {
-    // All of them have been in memory at once, so that neither sum wraps.
+    // All arrays are in memory at once, so neither sum overflows.
     (arrays.iter().map(Array::elements).sum(), arrays.iter().map(Array::bytes).sum())
 }

@@ -1,4 +1,4 @@
-//! Curves as an SVG image.
+//! Draws curves as an SVG image.
 
 use super::curves::{Curve, Curves};
 use crate::cli::{
@@ -7,17 +7,21 @@ use crate::cli::{
 };
 use std::fmt::Write;
 
-/// Pixels: of a panel, left of it for the ticks' labels, between two panels, of a character.
+/// Width of a panel, in pixels.
 const WIDTH: f64 = 680.0;
+/// Height of a panel, in pixels.
 const HEIGHT: f64 = 240.0;
+/// Width of the tick labels to the left of a panel, in pixels.
 const LABELS: f64 = 64.0;
+/// Gap between two panels, in pixels.
 const GAP: f64 = 56.0;
+/// Width of a character, in pixels.
 const CHARACTER: f64 = 7.3;
-/// Of curves, in their order.
+/// Colours of the curves, in order.
 const COLOURS: [&str; 6] = ["#1f5fbf", "#b3261e", "#2f6f4f", "#8a5a00", "#6b4fa0", "#52606d"];
 
-/// Panels, one below the other; those without curves are left out. `data` goes into the image as
-/// it is.
+/// Draws panels one below the other; panels without curves are omitted. `data` is inserted into the
+/// image unchanged.
 pub(super) fn draw(title: &str, panels: &[(&str, &Curves)], data: &str) -> String {
     let drawn: Vec<_> = panels.iter().filter(|(_, curves)| !curves.0.is_empty()).collect();
     let points = drawn.iter().flat_map(|(_, curves)| curves.0.iter().flat_map(|c| &c.points));
@@ -33,13 +37,13 @@ pub(super) fn draw(title: &str, panels: &[(&str, &Curves)], data: &str) -> Strin
     page(right + MARGIN, top, title, &body)
 }
 
-/// A curve's name and where it is now.
+/// Returns a curve's name and last value.
 fn legend(curve: &Curve) -> String {
     let last = curve.points.last().map_or(f64::NAN, |point| point[1]);
     format!("{} {}", curve.name, format_g(last))
 }
 
-/// From values to a share of a panel's extent.
+/// Maps values to fractions of a panel's width or height.
 struct ChartAxis {
     low: f64,
     high: f64,
@@ -52,25 +56,25 @@ impl ChartAxis {
         let (low, high) = values.fold(bounds, |(low, high), v| (low.min(v), high.max(v)));
         match low < high {
             true => Self { low, high, logarithmic: false },
-            // One value, or none.
+            // All values are equal.
             false if low.is_finite() => Self { low, high: low + 1.0, logarithmic: false },
             false => Self { low: 0.0, high: 1.0, logarithmic: false },
         }
     }
 
-    /// Logarithmic for positive values that differ by more than a factor of fifty.
-    fn of(curves: &[Curve]) -> Self {
+    /// Returns an axis that is logarithmic if all values are positive and span more than a factor of 50.
+    fn for_curves(curves: &[Curve]) -> Self {
         let linear = Self::linear(curves.iter().flat_map(|c| &c.points).map(|point| point[1]));
         let logarithmic = linear.low > 0.0 && linear.high > 50.0 * linear.low;
         Self { logarithmic, ..linear }
     }
 
-    fn at(&self, value: f64) -> f64 {
+    fn position(&self, value: f64) -> f64 {
         let scale = |value: f64| if self.logarithmic { value.log10() } else { value };
         (scale(value) - scale(self.low)) / (scale(self.high) - scale(self.low))
     }
 
-    /// Some round values.
+    /// Returns round values within the axis.
     fn ticks(&self) -> Vec<f64> {
         if self.logarithmic {
             let decades = self.low.log10().floor() as i32..=self.high.log10().ceil() as i32;
@@ -81,7 +85,7 @@ impl ChartAxis {
         }
         let rough = (self.high - self.low) / 6.0;
         if rough == 0.0 {
-            return vec![self.low]; // numbers have no room for more
+            return vec![self.low]; // the range is too narrow for several ticks
         }
         let power = 10f64.powi(rough.log10().floor() as i32);
         let step = [1.0, 2.0, 5.0, 10.0].map(|head| head * power);
@@ -92,13 +96,13 @@ impl ChartAxis {
 }
 
 fn panel(svg: &mut String, top: f64, name: &str, curves: &[Curve], x: &ChartAxis) {
-    let y = ChartAxis::of(curves);
+    let y = ChartAxis::for_curves(curves);
     let left = MARGIN + LABELS;
     let (right, bottom) = (left + WIDTH, top + HEIGHT);
-    let across = |value: f64| left + WIDTH * x.at(value);
-    let up = |value: f64| bottom - HEIGHT * y.at(value);
+    let to_x = |value: f64| left + WIDTH * x.position(value);
+    let to_y = |value: f64| bottom - HEIGHT * y.position(value);
     // Writing to a string does not fail.
-    for (value, at) in y.ticks().into_iter().map(|tick| (format_g(tick), up(tick))) {
+    for (value, at) in y.ticks().into_iter().map(|tick| (format_g(tick), to_y(tick))) {
         let _ = writeln!(
             svg,
             r##"<path d="M{left} {at:.1}H{right}" stroke="#e4e7eb"/><text x="{:.1}" y="{:.1}" text-anchor="end" fill="#52606d">{value}</text>"##,
@@ -106,7 +110,7 @@ fn panel(svg: &mut String, top: f64, name: &str, curves: &[Curve], x: &ChartAxis
             at + 4.0
         );
     }
-    for (value, at) in x.ticks().into_iter().map(|tick| (format_g(tick), across(tick))) {
+    for (value, at) in x.ticks().into_iter().map(|tick| (format_g(tick), to_x(tick))) {
         let _ = writeln!(
             svg,
             r##"<path d="M{at:.1} {bottom}v5" stroke="#52606d"/><text x="{at:.1}" y="{:.1}" text-anchor="middle" fill="#52606d">{value}</text>"##,
@@ -119,18 +123,18 @@ fn panel(svg: &mut String, top: f64, name: &str, curves: &[Curve], x: &ChartAxis
         top - 8.0,
         bottom + 34.0
     );
-    for (place, curve) in curves.iter().enumerate() {
-        let colour = COLOURS[place % COLOURS.len()];
-        let points: Vec<_> = curve.points.iter().map(|&[x, y]| (across(x), up(y))).collect();
+    for (index, curve) in curves.iter().enumerate() {
+        let colour = COLOURS[index % COLOURS.len()];
+        let points: Vec<_> = curve.points.iter().map(|&[x, y]| (to_x(x), to_y(y))).collect();
         let path: Vec<_> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
-        // A line of one point is none to be seen.
+        // The circle makes a curve of one point visible.
         let (end_x, end_y) = points.last().copied().unwrap_or((left, bottom));
         let _ = writeln!(
             svg,
             r#"<polyline points="{}" fill="none" stroke="{colour}" stroke-width="1.5"/><circle cx="{end_x:.1}" cy="{end_y:.1}" r="3" fill="{colour}"/><text x="{:.1}" y="{:.1}" fill="{colour}">{}</text>"#,
             path.join(" "),
             right + MARGIN,
-            top + 12.0 + 18.0 * place as f64,
+            top + 12.0 + 18.0 * index as f64,
             escaped(&legend(curve))
         );
     }
@@ -141,7 +145,7 @@ mod tests {
     use super::ChartAxis;
 
     #[test]
-    fn ticks_are_round_and_inside() {
+    fn ticks_are_round_and_within_the_axis() {
         let axis = |low: f64, high: f64| ChartAxis::linear([low, high].into_iter());
         assert_eq!(axis(0.0, 10_000.0).ticks(), [0.0, 2e3, 4e3, 6e3, 8e3, 1e4]);
         assert_eq!(axis(-1.0, 1.0).ticks(), [-1.0, -0.5, 0.0, 0.5, 1.0]);
@@ -150,6 +154,6 @@ mod tests {
         assert_eq!(axis(0.0, 5e-324).ticks(), [0.0]);
         let decades = ChartAxis { low: 0.004, high: 3.0, logarithmic: true };
         assert_eq!(decades.ticks().len(), 3); // 0.01, 0.1, 1
-        assert_eq!((decades.at(0.004), decades.at(3.0)), (0.0, 1.0));
+        assert_eq!((decades.position(0.004), decades.position(3.0)), (0.0, 1.0));
     }
 }

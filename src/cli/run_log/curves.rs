@@ -1,40 +1,40 @@
-//! Values over iterations.
+//! Curves: values over iterations.
 
 use serde_json::{Value, json};
 
-/// Curves that share an axis, in the order in which they began.
+/// Curves that share an axis, in the order of their first points.
 #[derive(Default)]
 pub(super) struct Curves(pub(super) Vec<Curve>);
 
-/// Points of iteration and value.
+/// A curve whose points are pairs of iteration and value.
 pub(super) struct Curve {
     pub(super) name: String,
     pub(super) points: Vec<[f64; 2]>,
 }
 
-/// Points of a curve; more than an image has columns are of no use.
-const MOST: usize = 2048;
+/// Largest number of points per curve. An image has fewer columns than this.
+const MAX_POINTS: usize = 2048;
 
 impl Curves {
-    /// Adds a point to a curve. What is not finite leaves a gap.
+    /// Adds a point to a curve. Values that are not finite are skipped.
     pub(super) fn add(&mut self, name: &str, iteration: usize, value: f64) {
         if !value.is_finite() {
             return;
         }
         let known = self.0.iter().position(|curve| curve.name == name);
-        let place = known.unwrap_or(self.0.len());
+        let index = known.unwrap_or(self.0.len());
         if known.is_none() {
             self.0.push(Curve { name: name.to_owned(), points: Vec::new() });
         }
-        let points = &mut self.0[place].points;
+        let points = &mut self.0[index].points;
         points.push([iteration as f64, value]);
-        if points.len() > MOST {
-            *points = thinned(points);
+        if points.len() > MAX_POINTS {
+            *points = downsampled(points);
         }
     }
 
-    /// Forgets all from an iteration on.
-    pub(super) fn cut(&mut self, iteration: usize) {
+    /// Removes the points from `iteration` on.
+    pub(super) fn truncate(&mut self, iteration: usize) {
         for curve in &mut self.0 {
             curve.points.retain(|point| point[0] < iteration as f64);
         }
@@ -57,12 +57,12 @@ impl Curves {
     }
 }
 
-/// Half as many points as there may be, each the mean of those in an equal part of the iterations.
-fn thinned(points: &[[f64; 2]]) -> Vec<[f64; 2]> {
+/// Replaces the points in each of `MAX_POINTS / 2` equal ranges of iterations by their mean.
+fn downsampled(points: &[[f64; 2]]) -> Vec<[f64; 2]> {
     let [low, high] = [points.first(), points.last()].map(|end| end.map_or(0.0, |point| point[0]));
-    let part =
-        |point: &[f64; 2]| ((point[0] - low) / (high - low) * (MOST / 2 - 1) as f64) as usize;
-    points.chunk_by(|a, b| part(a) == part(b)).map(mean).collect()
+    let range =
+        |point: &[f64; 2]| ((point[0] - low) / (high - low) * (MAX_POINTS / 2 - 1) as f64) as usize;
+    points.chunk_by(|a, b| range(a) == range(b)).map(mean).collect()
 }
 
 fn mean(points: &[[f64; 2]]) -> [f64; 2] {
@@ -75,15 +75,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_curves_keep_their_form() {
+    fn long_curves_are_downsampled_evenly() {
         let mut curves = Curves::default();
         (0..100_000).for_each(|i| curves.add("line", i, 3.0 * i as f64));
         curves.add("line", 100_000, f64::NAN);
         let [curve] = &curves.0[..] else { panic!("{}", curves.to_json()) };
-        assert!((MOST / 2..=MOST).contains(&curve.points.len()));
+        assert!((MAX_POINTS / 2..=MAX_POINTS).contains(&curve.points.len()));
         assert!(curve.points.windows(2).all(|pair| pair[0][0] < pair[1][0]));
         assert!(curve.points.iter().all(|[x, y]| (3.0 * x - y).abs() < 1e-6));
-        curves.cut(50_000);
+        curves.truncate(50_000);
         let last = curves.0[0].points.last().unwrap()[0];
         assert!((49_000.0..50_000.0).contains(&last), "{last}");
         let read = Curves::from_json(&curves.to_json()).unwrap();

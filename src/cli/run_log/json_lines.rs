@@ -1,6 +1,6 @@
-//! A training run as lines of JSON.
+//! Logs a training run as JSON Lines.
 
-use super::by_name;
+use super::outputs::by_name;
 use crate::{
     error::{Error, Result},
     solver::{Event, Score},
@@ -13,7 +13,7 @@ use std::{
     time::Instant,
 };
 
-/// Writes an object a line, each at once.
+/// Writes one JSON object per line, each as soon as its event happens.
 pub(super) struct JsonLines {
     file: File,
     path: PathBuf,
@@ -21,14 +21,14 @@ pub(super) struct JsonLines {
 }
 
 impl JsonLines {
-    /// A new file; or the end of one.
-    pub(super) fn open(path: &Path, goes_on: bool) -> Result<Self> {
-        let opened = if goes_on { at_end(path) } else { File::create(path) };
+    /// Creates the file, or opens it for appending if `append`.
+    pub(super) fn open(path: &Path, append: bool) -> Result<Self> {
+        let opened = if append { open_at_end(path) } else { File::create(path) };
         let file = opened.map_err(|error| Error::io(path, error))?;
         Ok(Self { file, path: path.to_owned(), start: Instant::now() })
     }
 
-    pub(super) fn tell(&mut self, event: &Event<'_>) -> Result<()> {
+    pub(super) fn record(&mut self, event: &Event<'_>) -> Result<()> {
         let Some(mut object) = object(event) else { return Ok(()) };
         object["seconds"] = self.start.elapsed().as_secs_f64().into();
         let line = format!("{object}\n");
@@ -36,8 +36,8 @@ impl JsonLines {
     }
 }
 
-/// Lines that come next have a line of their own, even if the last one was cut off.
-fn at_end(path: &Path) -> io::Result<File> {
+/// Opens a file for appending and completes its last line if that was cut off.
+fn open_at_end(path: &Path) -> io::Result<File> {
     let mut file = OpenOptions::new().create(true).append(true).read(true).open(path)?;
     if file.metadata()?.is_file() && file.seek(SeekFrom::End(0))? > 0 {
         let mut last = [0];

@@ -1,14 +1,15 @@
-//! Files in which a training run tells of itself.
+//! Files that record a training run: JSON Lines and a plot.
 
 mod chart;
 mod curves;
 mod json_lines;
+mod outputs;
 mod plot;
 
 use crate::{
     device::Device,
     error::{Error, Result},
-    solver::{Event, Score, Solver},
+    solver::{Event, Solver},
 };
 use clap::Args;
 use json_lines::JsonLines;
@@ -16,80 +17,68 @@ use parking_lot::Mutex;
 use plot::Plot;
 use std::{path::PathBuf, sync::Arc};
 
-/// Which files.
+/// The flags `--log-json` and `--plot`.
 #[derive(Args)]
 pub(super) struct RunLogArgs {
-    /// Writes what happens to this file as JSON, one object a line
+    /// Log events to this file as JSON Lines
     ///
-    /// The member `event` is start, display, test, snapshot or end, `iteration` the updates made
-    /// before, `seconds` the time since the start. Displays have `loss`, `rate`,
-    /// `iterations_per_second`, `waited` (seconds since the last one in which the net waited for
-    /// data; null if it reads none) and `outputs`, which are numbers by name, arrays where there
-    /// are several; tests `net` and `outputs`; snapshots `model` and `state`. What is not finite
-    /// is null. With --snapshot, lines are added to those that are there.
+    /// Each object has `event` (start, display, test, snapshot or end), `iteration` (the number of
+    /// updates so far) and `seconds` (since the start). A display also has `loss`, `rate`,
+    /// `iterations_per_second`, `waited` (seconds that the net waited for data since the last display;
+    /// null if it reads no data) and `outputs` (numbers by name; arrays for outputs with several
+    /// elements). A test has `net` and `outputs`, a snapshot `model` and `state`. Values that are not
+    /// finite are null. With --snapshot, lines are appended to the file.
     #[arg(long, value_name = "FILE")]
     log_json: Option<PathBuf>,
-    /// Draws the curves of losses and scores, anew at each test and snapshot and at the end
+    /// Plot losses and scores; redrawn at each test and snapshot and at the end
     ///
-    /// With --snapshot, the curves in the file are gone on with.
+    /// With --snapshot, the curves in the file are continued.
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
 }
 
-/// Why a file was given up, once training is over.
+/// First error in writing the files, reported at the end of training.
 pub(super) struct RunLogError(Arc<Mutex<Option<Error>>>);
 
 impl RunLogArgs {
-    /// Starts the files, or goes on with them if training does.
+    /// Creates the files, or continues them if `resume`.
     pub(super) fn start<D: Device>(
         &self,
         solver: &mut Solver<f32, D>,
-        goes_on: bool,
+        resume: bool,
     ) -> Result<RunLogError> {
         let failure = RunLogError(Arc::default());
         if let Some(path) = &self.log_json {
-            let mut journal = JsonLines::open(path, goes_on)?;
-            failure.observe(solver, move |event| journal.tell(event));
+            let mut json_lines = JsonLines::open(path, resume)?;
+            failure.observe(solver, move |event| json_lines.record(event));
         }
         if let Some(path) = &self.plot {
-            let mut plot = Plot::open(path, goes_on, solver.param().display() > 0)?;
-            failure.observe(solver, move |event| plot.tell(event));
+            let mut plot = Plot::open(path, resume, solver.param().display() > 0)?;
+            failure.observe(solver, move |event| plot.record(event));
         }
         Ok(failure)
     }
 }
 
 impl RunLogError {
-    /// Training is worth more than what is told of it, and goes on without a file that fails.
+    /// Passes events to `record`. After an error, training continues without the file.
     fn observe<D: Device>(
         &self,
         solver: &mut Solver<f32, D>,
-        mut tell: impl FnMut(&Event<'_>) -> Result<()> + Send + 'static,
+        mut record: impl FnMut(&Event<'_>) -> Result<()> + Send + 'static,
     ) {
-        let (first, mut works) = (Arc::clone(&self.0), true);
+        let (first_error, mut works) = (Arc::clone(&self.0), true);
         solver.add_observer(move |event| {
-            if works && let Err(error) = tell(event) {
-                log::warn!("{error}; training goes on without it");
-                first.lock().get_or_insert(error);
+            if works && let Err(error) = record(event) {
+                log::warn!("{error}; training continues without this file");
+                first_error.lock().get_or_insert(error);
                 works = false;
             }
         });
     }
 
-    /// The first of them, if any.
+    /// Returns the first error.
     pub(super) fn result(self) -> Result<()> {
         self.0.lock().take().map_or(Ok(()), Err)
     }
-}
-
-/// Outputs by name, in their order: all elements of each, and its weight in the objective.
-fn by_name(scores: &[Score]) -> Vec<(&str, Vec<f64>, f32)> {
-    let mut outputs: Vec<(&str, Vec<f64>, f32)> = Vec::new();
-    for Score { name, value, loss_weight } in scores {
-        match outputs.last_mut() {
-            Some((last, values, _)) if last == name => values.push(*value),
-            _ => outputs.push((name, vec![*value], *loss_weight)),
-        }
-    }
-    outputs
 }

@@ -1,9 +1,9 @@
-//! A training run as an image.
+//! Plots the losses and scores of a training run.
 
-use super::{by_name, chart, curves::Curves};
+use super::{chart, curves::Curves, outputs::by_name};
 use crate::{
-    error::{Error, Result},
     atomic_fs,
+    error::{Error, Result},
     solver::{Event, Score},
 };
 use serde_json::{Value, json};
@@ -13,24 +13,24 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Keeps the curves and draws them. The image holds their points, too: from there a run that is
-/// resumed has those before.
+/// Collects curves and draws them. The image file also stores their points, so that a resumed run can
+/// continue them.
 pub(super) struct Plot {
     path: PathBuf,
     title: String,
-    /// Outputs with a weight in the objective, and the objective itself.
+    /// The objective, and outputs with a loss weight.
     losses: Curves,
     /// Other outputs.
     scores: Curves,
-    /// Whether displays tell the train net's objective; if none come, each iteration does.
+    /// Whether display events give the train net's objective; if there are none, each iteration does.
     displays: bool,
 }
 
-/// What the points are between.
+/// Tags around the points in the image file.
 const DATA: [&str; 2] = ["<metadata>", "</metadata>"];
 
 impl Plot {
-    pub(super) fn open(path: &Path, goes_on: bool, displays: bool) -> Result<Self> {
+    pub(super) fn open(path: &Path, resume: bool, displays: bool) -> Result<Self> {
         let mut plot = Self {
             path: path.to_owned(),
             title: String::new(),
@@ -38,14 +38,14 @@ impl Plot {
             scores: Curves::default(),
             displays,
         };
-        if goes_on {
+        if resume {
             plot.read()?;
         }
-        plot.draw()?; // an image that cannot be written is told before training
+        plot.draw()?; // reports a path that cannot be written before training starts
         Ok(plot)
     }
 
-    /// Takes over the curves of an image, if there is one.
+    /// Reads the curves of an existing image.
     fn read(&mut self) -> Result<()> {
         let text = match fs::read_to_string(&self.path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
@@ -55,19 +55,19 @@ impl Plot {
         let data: Value = data.and_then(|data| serde_json::from_str(data).ok()).unwrap_or_default();
         let curves = [&data["losses"], &data["scores"]].map(Curves::from_json);
         let [Some(losses), Some(scores)] = curves else {
-            let why = "holds no curves to go on with: name another file for --plot";
+            let why = "contains no curves to continue; pass another file to --plot";
             return Err(Error::InvalidData(why.into()).context(self.path.display().to_string()));
         };
         (self.losses, self.scores) = (losses, scores);
         Ok(())
     }
 
-    pub(super) fn tell(&mut self, event: &Event<'_>) -> Result<()> {
+    pub(super) fn record(&mut self, event: &Event<'_>) -> Result<()> {
         match *event {
             Event::Started { net, iteration, .. } => {
                 net.clone_into(&mut self.title);
-                self.losses.cut(iteration);
-                self.scores.cut(iteration);
+                self.losses.truncate(iteration);
+                self.scores.truncate(iteration);
             }
             Event::Iterated { iteration, smoothed, .. } if !self.displays => {
                 self.losses.add("train loss", iteration, smoothed);
@@ -105,7 +105,7 @@ impl Plot {
 
     fn draw(&self) -> Result<()> {
         let data = json!({ "losses": self.losses.to_json(), "scores": self.scores.to_json() });
-        // In JSON these stand in strings only, where they may be escaped.
+        // Both characters occur in JSON only within strings, where they may be escaped.
         let data = data.to_string().replace('<', r"\u003c").replace('&', r"\u0026");
         let data = format!("{}{data}{}\n", DATA[0], DATA[1]);
         let panels = [("loss", &self.losses), ("score", &self.scores)];

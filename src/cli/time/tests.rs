@@ -6,10 +6,10 @@ use crate::{
 };
 use std::thread;
 
-/// Records of two bytes, each of which takes its time.
-struct Slow(Duration);
+/// A source of two-byte records that waits before each.
+struct SlowSource(Duration);
 
-impl Source for Slow {
+impl Source for SlowSource {
     fn describe(&self) -> String {
         "slow".into()
     }
@@ -26,7 +26,7 @@ impl Source for Slow {
 fn timed_report(rest: &str, last: &str, milliseconds: u64) -> String {
     let mut sources = SourceRegistry::default();
     let pause = Duration::from_millis(milliseconds);
-    sources.register("slow", move |_| Ok(Box::new(Slow(pause))));
+    sources.register("slow", move |_| Ok(Box::new(SlowSource(pause))));
     let text = format!(
         r#"{rest} layer {{ name: "ip" type: "InnerProduct" bottom: "{last}" top: "last"
            inner_product_param {{ num_output: 2 weight_filler {{ type: "xavier" }} }} }}"#
@@ -37,8 +37,8 @@ fn timed_report(rest: &str, last: &str, milliseconds: u64) -> String {
     report(&measure(&mut net, 12, true).unwrap(), &net.memory_use().unwrap())
 }
 
-/// Milliseconds a pass, and per cent of the time.
-fn waiting(report: &str) -> Option<[f64; 2]> {
+/// Parses the wait for data: milliseconds per pass, and percent of the time.
+fn data_wait(report: &str) -> Option<[f64; 2]> {
     let line = report.lines().find_map(|line| line.strip_prefix("Waiting for data: "))?;
     let line = line.strip_suffix(" % of the time").unwrap();
     let (each, share) = line.split_once(" ms a pass, ").unwrap();
@@ -49,24 +49,23 @@ const DATA: &str = r#"layer { name: "x" type: "Data" top: "x"
     data_param { source: "slow:" batch_size: 3 prefetch: 2 } }"#;
 
 #[test]
-fn a_slow_source_shows() {
+fn a_slow_source_appears_as_wait_for_data() {
     let report = timed_report(DATA, "x", 5);
-    let [each, share] = waiting(&report).unwrap();
-    // 15 ms a batch, less the two that were ready.
+    let [each, share] = data_wait(&report).unwrap();
+    // 15 ms per batch, except for the two batches that were prefetched.
     assert!(each > 10.0 && share > 90.0, "{report}");
 }
 
 #[test]
-fn nothing_is_said_of_data_where_there_is_none() {
+fn a_net_without_data_layers_reports_no_wait() {
     let input = r#"layer { name: "x" type: "Input" top: "x"
         input_param { shape { dim: 3 dim: 2 } } }"#;
     let report = timed_report(input, "x", 0);
-    assert!(waiting(&report).is_none() && report.contains("Forward pass: "), "{report}");
+    assert!(data_wait(&report).is_none() && report.contains("Forward pass: "), "{report}");
 }
 
-/// What a pass runs as one is timed as one.
 #[test]
-fn an_activation_is_timed_with_its_convolution() {
+fn a_fused_activation_is_timed_with_its_convolution() {
     let convolution = r#"layer { name: "x" type: "Input" top: "x"
         input_param { shape { dim: 1 dim: 1 dim: 4 dim: 4 } } }
         layer { name: "conv" type: "Convolution" bottom: "x" top: "c"

@@ -1,184 +1,177 @@
-//! [`Blas`](crate::kernel::Blas): vectors; and the list of all of its checks.
+//! Vector kernels of [`Blas`](crate::kernel::Blas).
 
-use super::{
-    matrices::{gemm, gemm_batched, gemv},
-    vector_cases::{Case, maps, refused, refuses_lengths, totals},
-};
-use crate::{
-    conformance::{
-        runner::CheckRunner,
-        check::{Check, checks},
-        compare::{exact, same},
-        failure::{Verdict, flaw},
-        operand::{Operand, Placement, unset},
-        values::{Expected, Values},
-    },
-    device::Device,
-    element::Element,
-    error::Result,
-    memory::{View, ViewMut},
-};
-use num_traits::Float;
-use proptest::prelude::*;
+use super::{cases::Vector, prelude::*};
+use num_traits::Zero;
 
-pub(super) fn checks<D: Device>() -> Vec<Check<D>> {
-    checks! {
-        "copy" of "copy": copy();
-        "scal" of "scal": scal();
-        "axpy" of "axpy": axpy();
-        "axpby" of "axpby": axpby();
-        "dot" of "dot": dot();
-        "dot_strided" of "dot_strided": dot_strided();
-        "asum" of "asum": asum();
-        "sumsq" of "sumsq": sumsq();
-        "amax" of "amax": amax();
-        "gemv" of "gemv": gemv();
-        "gemm" of "gemm": gemm();
-        "gemm_batched" of "gemm_batched": gemm_batched();
-    }
+checks! {
+    "copy" of "copy": copy();
+    "scal" of "scal": scal();
+    "axpy" of "axpy": axpy();
+    "axpby" of "axpby": axpby();
+    "dot" of "dot": dot();
+    "dot_strided" of "dot_strided": dot_strided();
+    "asum" of "asum": asum();
+    "sumsq" of "sumsq": sumsq();
+    "amax" of "amax": amax();
 }
 
-fn copy<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
-    let kernel = |_: &Case, x: View<'_, T, D>, y: ViewMut<'_, T, D>| bench.device.copy(x, y);
-    maps(bench, |_| true, &kernel, &|_, x, _| Expected::once(x))?;
-    refuses_lengths(bench, &kernel)?;
-    // Bits, not values.
-    let xs = [-0.0, f64::NAN, f64::INFINITY, f64::MIN_POSITIVE, 1.0].map(T::from_f64);
-    let x = Operand::input(bench.device, &xs, Placement::WHOLE)?;
-    let mut y = Operand::output(bench.device, &[T::default(); 5], Placement::WHOLE)?;
-    bench.device.copy(x.view()?, y.view_mut()?)?;
-    same("y", &y.finish()?, &xs)
+fn copy<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+    runner.try_kernel(
+        &vector_cases(),
+        |case, setup| (setup.operands([("x", case.len)]), [("y", unset::<T>(case.len))]),
+        |_, [x], [y]| runner.device.copy(x, y),
+        |_, [x], _| [Want::Bits(x.to_vec())],
+    )?;
+    // Values that some copies through arithmetic would change.
+    let x = [-0.0, f64::NAN, f64::INFINITY, f64::MIN_POSITIVE, 1.0].map(T::from_f64);
+    let y = ("y", &[T::default(); 5][..]);
+    let [got] =
+        runner.call(&CaseSetup::WHOLE, [("x", &x)], [y], |[x], [y]| runner.device.copy(x, y))?;
+    expect_bits("y", &got, &x)
 }
 
-fn scal<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
-    let kernel = |case: &Case, _: View<'_, T, D>, x: ViewMut<'_, T, D>| -> Result<()> {
-        bench.device.scal(T::acc(case.alpha), x)
-    };
-    maps(bench, |_| false, &kernel, &|case, _, x| Expected::once(case.alpha * x))
+fn scal<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+    runner.try_kernel(
+        &vector_cases().without_refused(),
+        |case, setup| ([], setup.operands::<T, 1>([("x", case.len)])),
+        |case, [], [x]| runner.device.scal(T::acc(case.alpha), x),
+        |case, [], [x]| [Want::Sums(x.iter().map(|x| Expected::exact(case.alpha * x)).collect())],
+    )
 }
 
-fn axpy<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
-    let kernel = |case: &Case, x: View<'_, T, D>, y: ViewMut<'_, T, D>| -> Result<()> {
-        bench.device.axpy(T::acc(case.alpha), x, y)
-    };
-    maps(bench, |_| false, &kernel, &|case, x, y| [case.alpha * x, y].into_iter().collect())?;
-    refuses_lengths(bench, &kernel)
+fn axpy<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+    scaled_sum::<T, D>(runner, |_| 1.0, |case, x, y| runner.device.axpy(T::acc(case.alpha), x, y))
 }
 
-fn axpby<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
-    let kernel = |case: &Case, x: View<'_, T, D>, y: ViewMut<'_, T, D>| -> Result<()> {
-        bench.device.axpby(T::acc(case.alpha), x, T::acc(case.beta), y)
-    };
-    let oracle = |case: &Case, x, y| [case.alpha * x, case.beta * y].into_iter().collect();
-    maps(bench, |case| case.beta == 0.0, &kernel, &oracle)?;
-    refuses_lengths(bench, &kernel)
+fn axpby<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+    scaled_sum::<T, D>(
+        runner,
+        |case| case.beta,
+        |case, x, y| runner.device.axpby(T::acc(case.alpha), x, T::acc(case.beta), y),
+    )
 }
 
-fn dot<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
-    let kernel = |x: View<'_, T, D>, y: View<'_, T, D>| bench.device.dot(x, y);
-    totals(bench, &kernel, |x, y| x.iter().zip(y).map(|(x, y)| x * y).collect())?;
-    bench.all([(3, 4), (4, 3), (0, 1)], |&(xs, ys): &(usize, usize)| {
-        let x = Operand::input(bench.device, &vec![T::from_f64(1.0); xs], Placement::WHOLE)?;
-        let y = Operand::input(bench.device, &vec![T::from_f64(1.0); ys], Placement::WHOLE)?;
-        refused(bench.device.dot(x.view()?, y.view()?), "`x` and `y` of different lengths")
+/// Tries a kernel that computes `y ← α·x + β·y`.
+fn scaled_sum<T: Element, D: Device>(
+    runner: &CheckRunner<'_, D>,
+    beta: fn(&Vector) -> f64,
+    kernel: impl Fn(&Vector, View<'_, T, D>, ViewMut<'_, T, D>) -> Result<()>,
+) -> Verdict {
+    runner.try_kernel(
+        &vector_cases(),
+        |case, setup| {
+            let [x, y] = setup.operands::<T, 2>([("x", case.len), ("y", case.len)]);
+            ([x], [times_beta(y, beta(case))])
+        },
+        |case, [x], [y]| kernel(case, x, y),
+        |case, [x], [y]| {
+            let scaled = |y| if beta(case) == 0.0 { 0.0 } else { beta(case) * y };
+            let terms = x.iter().zip(y).map(|(x, &y)| [case.alpha * x, scaled(y)]);
+            [Want::Sums(terms.map(Expected::from_iter).collect())]
+        },
+    )
+}
+
+fn dot<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+    let kernel = |x: View<'_, T, D>, y: View<'_, T, D>| runner.device.dot(x, y);
+    returns_sum(runner, &kernel, |x, y| x.iter().zip(y).map(|(x, y)| x * y).collect())?;
+    runner.try_cases([1, 4], |&len| {
+        runner.check_lengths::<T, T, 2, 0>([("x", len), ("y", len)], [], |[x, y], []| {
+            kernel(x, y).map(drop)
+        })
     })
 }
 
-/// Operands of a strided dot product: lengths are what is used, and some.
+/// Tries a kernel that returns one number, in the accumulator.
+fn returns_sum<T: Element, D: Device>(
+    runner: &CheckRunner<'_, D>,
+    kernel: &dyn Fn(View<'_, T, D>, View<'_, T, D>) -> Result<T::Acc>,
+    oracle: fn(&[f64], &[f64]) -> Expected,
+) -> Verdict {
+    runner.try_all(&vector_cases(), |case, setup| {
+        let mut stream = setup.stream();
+        let [x, y] = [(); 2].map(|()| stream.take::<T>(case.len));
+        let mut sum = T::Acc::zero();
+        runner.call::<T, T, 2, 0>(setup, [("x", &x), ("y", &y)], [], |[x, y], []| {
+            sum = kernel(x, y)?;
+            Ok(())
+        })?;
+        setup.values.judge("result", &[sum], &[oracle(&wide(&x), &wide(&y))])
+    })
+}
+
+/// A strided dot product. Each operand has `rest` more elements than the product reads.
 #[derive(Clone, Copy, Debug)]
 struct Strided {
     n: usize,
-    steps: [usize; 2],
+    strides: [usize; 2],
     rest: usize,
-    values: Values,
-    seed: u64,
-    x: Placement,
-    y: Placement,
 }
 
 impl Strided {
     fn lengths(&self) -> [usize; 2] {
-        self.steps.map(|step| match self.n {
-            0 => self.rest,
-            n => (n - 1) * step + 1 + self.rest,
-        })
+        let read = |stride| self.n.checked_sub(1).map_or(0, |last| last * stride + 1);
+        self.strides.map(|stride| read(stride) + self.rest)
     }
 
-    fn corners() -> Vec<Self> {
-        let (values, x, y) = (Values::Integers, Placement::WHOLE, Placement::CORNERS[3]);
-        let all = [0, 1, 2, 33, 1025]
+    fn cases() -> Cases<Self> {
+        let [x, y] = [Placement::WHOLE, Placement::CORNERS[3]];
+        let setup = CaseSetup { places: [x, y, x, y, x], ..CaseSetup::WHOLE };
+        let fixed = [0, 1, 2, 33, 1025]
             .into_iter()
-            .flat_map(|n| [[1, 1], [0, 1], [3, 0], [2, 5]].map(|steps| (n, steps)));
-        all.map(|(n, steps)| Self { n, steps, rest: n % 2, values, seed: 1, x, y }).collect()
-    }
-
-    fn any() -> BoxedStrategy<Self> {
-        let steps = [0..6usize, 0..6usize];
-        let places = (Placement::any(), Placement::any());
-        (0..500usize, steps, 0..3usize, Values::any(), any::<u64>(), places)
-            .prop_map(|(n, steps, rest, values, seed, (x, y))| Self {
-                n,
-                steps,
-                rest,
-                values,
-                seed,
-                x,
-                y,
-            })
-            .boxed()
+            .flat_map(|n| [[1, 1], [0, 1], [3, 0], [2, 5]].map(|strides| (n, strides)))
+            .map(|(n, strides)| (Self { n, strides, rest: n % 2 }, setup));
+        let random = (0..500usize, [0..6usize, 0..6usize], 0..3usize)
+            .prop_map(|(n, strides, rest)| Self { n, strides, rest });
+        Cases::from_fixed(fixed.collect(), random)
     }
 }
 
-fn dot_strided<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
-    let test = |case: &Strided| {
-        let Strided { n, steps: [incx, incy], .. } = *case;
-        let mut draw = case.values.from(case.seed);
-        let [xs, ys] = case.lengths().map(|len| draw.take::<T>(len));
-        let x = Operand::input(bench.device, &xs, case.x)?;
-        let y = Operand::input(bench.device, &ys, case.y)?;
-        let dot = bench.device.dot_strided(n, x.view()?, incx, y.view()?, incy)?;
-        let term = |i: usize| xs[i * incx].to_f64() * ys[i * incy].to_f64();
-        case.values.judge("result", &[dot], &[(0..n).map(term).collect()])
-    };
-    bench.all(Strided::corners(), test)?;
-    bench.each(Strided::any(), test)?;
-    bench.all([(6, 4), (7, 3)], |&(xs, ys): &(usize, usize)| {
-        let x = Operand::input(bench.device, &vec![T::from_f64(1.0); xs], Placement::WHOLE)?;
-        let y = Operand::input(bench.device, &vec![T::from_f64(1.0); ys], Placement::WHOLE)?;
-        let dot = bench.device.dot_strided(4, x.view()?, 2, y.view()?, 1);
-        refused(dot, "an operand that ends before the last element used")
+fn dot_strided<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+    runner.try_all(&Strided::cases(), |case, setup| {
+        let Strided { n, strides: [incx, incy], .. } = *case;
+        let mut stream = setup.stream();
+        let [x, y] = case.lengths().map(|len| stream.take::<T>(len));
+        let mut dot = T::Acc::zero();
+        runner.call::<T, T, 2, 0>(setup, [("x", &x), ("y", &y)], [], |[x, y], []| {
+            dot = runner.device.dot_strided(n, x, incx, y, incy)?;
+            Ok(())
+        })?;
+        let term = |i: usize| x[i * incx].to_f64() * y[i * incy].to_f64();
+        setup.values.judge("result", &[dot], &[(0..n).map(term).collect()])
+    })?;
+    runner.try_cases([(6, 4), (7, 3)], |&(x, y)| {
+        let invalid = "operands that end before the last of 4 elements, 2 apart in x and 1 in y";
+        runner.check_refused::<T, T, 2, 0>(invalid, [("x", x), ("y", y)], [], |[x, y], []| {
+            runner.device.dot_strided(4, x, 2, y, 1).map(drop)
+        })
     })
 }
 
-fn asum<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
-    let kernel = |x: View<'_, T, D>, _: View<'_, T, D>| bench.device.asum(x);
-    totals(bench, &kernel, |x, _| x.iter().map(|x| x.abs()).collect())
+fn asum<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+    let oracle = |x: &[f64], _: &[f64]| x.iter().map(|x| x.abs()).collect();
+    returns_sum::<T, D>(runner, &|x, _| runner.device.asum(x), oracle)
 }
 
-fn sumsq<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
-    let kernel = |x: View<'_, T, D>, _: View<'_, T, D>| bench.device.sumsq(x);
-    totals(bench, &kernel, |x, _| x.iter().map(|x| x * x).collect())
+fn sumsq<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+    let oracle = |x: &[f64], _: &[f64]| x.iter().map(|x| x * x).collect();
+    returns_sum::<T, D>(runner, &|x, _| runner.device.sumsq(x), oracle)
 }
 
-fn amax<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
-    let kernel = |x: View<'_, T, D>, _: View<'_, T, D>| bench.device.amax(x);
-    totals(bench, &kernel, |x, _| {
-        Expected::once(x.iter().fold(0.0, |max: f64, x| max.max(x.abs())))
+fn amax<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+    returns_sum::<T, D>(runner, &|x, _| runner.device.amax(x), |x, _| {
+        Expected::exact(x.iter().fold(0.0, |max: f64, x| max.max(x.abs())))
     })?;
-    // One that is negative and largest, at each place in turn; then one that is infinite.
-    bench.all((0..70).step_by(3), |&at: &usize| {
-        for large in [-5.0, f64::NEG_INFINITY] {
-            let mut xs = Values::Integers.from(1).take::<T>(70);
-            xs[at] = T::from_f64(large);
-            let x = Operand::input(bench.device, &xs, Placement::CORNERS[1])?;
-            exact("result", &[bench.device.amax(x.view()?)?], &[-large])?;
+    // An element that is largest, infinite or NaN, at various positions.
+    runner.try_cases((0..70).step_by(3), |&at: &usize| {
+        let large = [(-5.0, Placement::CORNERS[1]), (f64::NEG_INFINITY, Placement::CORNERS[1])];
+        for (value, place) in large.into_iter().chain([(f64::NAN, Placement::WHOLE)]) {
+            let mut x = Values::Integers.stream(1).take::<T>(70);
+            x[at] = T::from_f64(value);
+            let x = Operand::new(runner.device, &x, place)?;
+            let name = format!("result with x[{at}] = {value}");
+            expect_nearest(&name, &[runner.device.amax(x.view()?)?], &[value.abs()])?;
         }
-        let mut xs = Values::Integers.from(1).take::<T>(70);
-        xs[at] = unset(1)[0];
-        let x = Operand::input(bench.device, &xs, Placement::WHOLE)?;
-        match bench.device.amax(x.view()?)? {
-            max if max.is_nan() => Ok(()),
-            max => Err(flaw!("result is {max} where an element is NaN")),
-        }
+        Ok(())
     })
 }

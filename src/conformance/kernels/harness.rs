@@ -1,193 +1,273 @@
-//! Calls of kernels on operands that are placed with care and looked at afterwards.
+//! Calls kernels on placed operands and judges the results.
 
+use super::cases::{CaseSetup, Cases, Length, Named};
 use crate::{
     conformance::{
+        compare::{expect_bits, expect_nearest},
+        expected::Expected,
+        failure::{Verdict, expect_refused, flaw},
+        operand::{Operand, Placement, unset},
         runner::CheckRunner,
-        failure::{Verdict, flaw},
-        operand::{Operand, Placement},
-        values::{ValueStream, Values},
+        values::{Values, wide},
     },
     device::Device,
     element::{Element, Storable},
-    error::Result,
-    memory::{View, ViewMut},
+    error::{Error, Result},
+    memory::{Src, View, ViewMut},
 };
-use proptest::prelude::*;
 use std::fmt::Debug;
 
-/// Most operands that a kernel has.
-pub(super) const OPERANDS: usize = 5;
+/// Like [`Named`], but borrowed.
+pub(super) type Given<'a, T> = (&'static str, &'a [T]);
 
-/// What a case has beside its description.
-#[derive(Clone, Debug)]
-pub(super) struct CaseSetup {
-    /// Which numbers the operands hold.
-    pub(super) values: Values,
-    /// Where they are drawn from.
-    pub(super) seed: u64,
-    /// Where the operands lie.
-    pub(super) at: [Placement; OPERANDS],
+/// The expected elements of an output, and how near the actual ones must be.
+pub(super) enum Want {
+    /// Bit-identical elements.
+    Bits(Vec<f64>),
+    /// The nearest elements.
+    Nearest(Vec<f64>),
+    /// Elements within the rounding error; exact if the operands are integers.
+    Sums(Vec<Expected>),
+    /// Elements within the rounding error, whatever the operands.
+    Within(Vec<Expected>),
 }
 
-impl CaseSetup {
-    fn plain(values: Values) -> Self {
-        Self { values, seed: 1, at: [Placement::WHOLE; OPERANDS] }
+impl Want {
+    pub(super) fn judge<T: Element>(&self, name: &str, got: &[T], values: Values) -> Verdict {
+        match self {
+            Self::Bits(want) => {
+                let want: Vec<T> = want.iter().map(|&want| T::from_f64(want)).collect();
+                expect_bits(name, got, &want)
+            }
+            Self::Nearest(want) => expect_nearest(name, got, want),
+            Self::Sums(want) => values.judge(name, got, want),
+            Self::Within(want) => Values::Reals.judge(name, got, want),
+        }
+    }
+}
+
+impl<D: Device> CheckRunner<'_, D> {
+    /// Tries the fixed and the random cases.
+    pub(super) fn try_all<C: Clone + Debug + 'static>(
+        &self,
+        cases: &Cases<C>,
+        test: impl Fn(&C, &CaseSetup) -> Verdict,
+    ) -> Verdict {
+        let test = |(case, setup): &(C, CaseSetup)| test(case, setup);
+        self.try_cases(&cases.fixed, |case| test(case))?;
+        self.try_random(cases.random(), test)
     }
 
-    /// Each placement of each operand, beside different ones of the others.
-    fn placements() -> impl Iterator<Item = Self> {
-        let corners = Placement::CORNERS;
-        (0..corners.len()).map(move |turn| Self {
-            at: std::array::from_fn(|operand| corners[(turn + operand) % corners.len()]),
-            ..Self::plain(Values::Integers)
+    /// Tries a kernel whose operands all have elements of type `T`, and wrong lengths of each one.
+    ///
+    /// `operands` returns the inputs and what the outputs hold before the call. `want` gets both
+    /// and returns the expected outputs.
+    pub(super) fn try_kernel<
+        C: Clone + Debug + 'static,
+        T: Element,
+        const I: usize,
+        const O: usize,
+    >(
+        &self,
+        cases: &Cases<C>,
+        operands: impl Fn(&C, &CaseSetup) -> ([Named<T>; I], [Named<T>; O]),
+        kernel: impl Fn(&C, [View<'_, T, D>; I], [ViewMut<'_, T, D>; O]) -> Result<()>,
+        want: impl Fn(&C, [&[f64]; I], [&[f64]; O]) -> [Want; O],
+    ) -> Verdict {
+        self.try_all(cases, |case, setup| {
+            let (inputs, outputs) = operands(case, setup);
+            let (x, y) = (inputs.each_ref().map(wide_named), outputs.each_ref().map(wide_named));
+            let want = want(case, x.each_ref().map(|x| &x[..]), y.each_ref().map(|y| &y[..]));
+            let got =
+                self.call(setup, given(&inputs), given(&outputs), |x, y| kernel(case, x, y))?;
+            let mut results = outputs.iter().zip(&got).zip(&want);
+            results.try_for_each(|((output, got), want)| want.judge(output.0, got, setup.values))
+        })?;
+        self.try_cases(&cases.refused, |case| {
+            let (inputs, outputs) = operands(case, &CaseSetup::WHOLE);
+            let (inputs, outputs) = (inputs.each_ref().map(length), outputs.each_ref().map(length));
+            self.check_lengths(inputs, outputs, |x, y| kernel(case, x, y))
         })
     }
 
-    fn any() -> impl Strategy<Value = Self> {
-        let at = prop::array::uniform5(Placement::any());
-        (Values::any(), any::<u64>(), at).prop_map(|(values, seed, at)| Self { values, seed, at })
+    /// Tries a kernel that reads its source from an operand or, in place, from its output; and
+    /// wrong lengths of each operand.
+    ///
+    /// `operands` returns the source, the other inputs and the name of the output, which is as long
+    /// as the source.
+    pub(super) fn try_in_place<C: Clone + Debug + 'static, T: Element, const I: usize>(
+        &self,
+        cases: &Cases<C>,
+        operands: impl Fn(&C, &CaseSetup) -> (Named<T>, [Named<T>; I], &'static str),
+        kernel: impl Fn(&C, Src<'_, T, D>, [View<'_, T, D>; I], ViewMut<'_, T, D>) -> Result<()>,
+        want: impl Fn(&C, &[f64], [&[f64]; I]) -> Want,
+    ) -> Verdict {
+        self.try_all(cases, |case, setup| {
+            let ((source, x), inputs, output) = operands(case, setup);
+            let others = inputs.each_ref().map(wide_named);
+            let want = want(case, &wide(&x), others.each_ref().map(|input| &input[..]));
+            let inputs = given(&inputs);
+            let [got] = self.call(setup, inputs, [(output, &x)], |inputs, [y]| {
+                kernel(case, Src::InPlace, inputs, y)
+            })?;
+            want.judge(&format!("in place: {output}"), &got, setup.values)?;
+            let operand = Operand::new(self.device, &x, setup.places[I + 1])?;
+            let [got] = self.call(setup, inputs, [(output, &unset(x.len()))], |inputs, [y]| {
+                kernel(case, operand.view()?.into(), inputs, y)
+            })?;
+            operand.unchanged(source)?;
+            want.judge(output, &got, setup.values)
+        })?;
+        self.try_cases(&cases.refused, |case| {
+            let ((source, x), inputs, output) = operands(case, &CaseSetup::WHOLE);
+            let (inputs, output) = (inputs.each_ref().map(length), [(output, x.len())]);
+            self.check_lengths(inputs, output, |inputs, [y]| {
+                kernel(case, Src::InPlace, inputs, y)
+            })?;
+            let source_of =
+                |len| Operand::new(self.device, &vec![T::default(); len], Placement::CORNERS[3]);
+            let operand = source_of(x.len())?;
+            self.check_lengths(inputs, output, |inputs, [y]| {
+                kernel(case, operand.view()?.into(), inputs, y)
+            })?;
+            self.try_cases([x.len() - 1, x.len() + 1], |&len| {
+                let operand = source_of(len)?;
+                let invalid = format!("`{source}` of {len} elements instead of {}", x.len());
+                self.check_refused(&invalid, inputs, output, |inputs, [y]| {
+                    kernel(case, operand.view()?.into(), inputs, y)
+                })
+            })
+        })
     }
 
-    /// The numbers of the case.
-    pub(super) fn draw(&self) -> ValueStream {
-        self.values.from(self.seed)
+    /// Calls a kernel and returns its outputs. Fails if the kernel changes an input or a guard.
+    pub(super) fn call<T: Storable, U: Storable, const I: usize, const O: usize>(
+        &self,
+        setup: &CaseSetup,
+        inputs: [Given<'_, T>; I],
+        outputs: [Given<'_, U>; O],
+        kernel: impl FnOnce([View<'_, T, D>; I], [ViewMut<'_, U, D>; O]) -> Result<()>,
+    ) -> Verdict<[Vec<U>; O]> {
+        let (result, read, written) = self.run(setup, inputs, outputs, kernel)?;
+        result?;
+        inputs.iter().zip(&read).try_for_each(|((name, _), operand)| operand.unchanged(name))?;
+        Ok(array(written.iter().map(Operand::values).collect::<Verdict<_>>()?)?)
     }
-}
 
-/// Tries a kernel on every corner with integers and with real numbers, on the last of them with
-/// every placement, and on random cases.
-pub(super) fn tries<C: Clone + Debug, D: Device>(
-    bench: &CheckRunner<'_, D>,
-    corners: Vec<C>,
-    any: impl Strategy<Value = C>,
-    test: impl Fn(&C, &CaseSetup) -> Verdict,
-) -> Verdict {
-    tries_all(bench, &corners, any, &|(case, how)| test(case, how))
-}
-
-/// [`tries`], compiled once for a kind of cases.
-fn tries_all<C: Clone + Debug, D: Device>(
-    bench: &CheckRunner<'_, D>,
-    corners: &[C],
-    any: impl Strategy<Value = C>,
-    test: &dyn Fn(&(C, CaseSetup)) -> Verdict,
-) -> Verdict {
-    for values in [Values::Integers, Values::Reals] {
-        bench.all(corners.iter().map(|case| (case.clone(), CaseSetup::plain(values))), test)?;
+    /// Calls a kernel with operands of these lengths. Fails unless the kernel returns an error,
+    /// because of `invalid` operands, and leaves its outputs alone.
+    pub(super) fn check_refused<T: Storable, U: Storable, const I: usize, const O: usize>(
+        &self,
+        invalid: &str,
+        inputs: [Length; I],
+        outputs: [Length; O],
+        kernel: impl FnOnce([View<'_, T, D>; I], [ViewMut<'_, U, D>; O]) -> Result<()>,
+    ) -> Verdict {
+        // Zeros are valid labels and indices, so only the lengths can be wrong. An output that
+        // holds other bytes shows what the kernel writes.
+        let read = inputs.map(|input| filled::<T>(input, 0));
+        let written = outputs.map(|output| filled::<U>(output, 0x3f));
+        let setup = CaseSetup::placed(Placement::CORNERS[1]);
+        let (result, _, written) = self.run(&setup, given(&read), given(&written), kernel)?;
+        expect_refused(result, invalid)?;
+        outputs.iter().zip(&written).try_for_each(|((name, _), operand)| operand.unchanged(name))
     }
-    if let Some(case) = corners.last() {
-        bench.all(CaseSetup::placements().map(|how| (case.clone(), how)), test)?;
-    }
-    bench.each((any, CaseSetup::any()), test)
-}
 
-/// An operand's name, its elements and where they lie.
-pub(super) type Given<'a, T> = (&'static str, &'a [T], Placement);
-
-/// Calls a kernel; yields what it left in its outputs. It may not change its inputs.
-pub(super) fn call<T: Storable, D: Device, const I: usize, const O: usize>(
-    bench: &CheckRunner<'_, D>,
-    inputs: [Given<'_, T>; I],
-    outputs: [Given<'_, T>; O],
-    kernel: impl FnOnce([View<'_, T, D>; I], [ViewMut<'_, T, D>; O]) -> Result<()>,
-) -> Verdict<[Vec<T>; O]> {
-    let (read, mut written) = (placed(bench, inputs)?, placed(bench, outputs)?);
-    kernel(views(&read)?, views_mut(&mut written)?)?;
-    for ((name, ..), operand) in inputs.iter().zip(&read) {
-        operand.unchanged(name)?;
-    }
-    array(written.iter().map(Operand::finish).collect::<Verdict<_>>()?)
-}
-
-/// Calls a kernel that has to refuse its operands and to leave its outputs alone.
-pub(super) fn refused<T: Storable, D: Device, const I: usize, const O: usize>(
-    bench: &CheckRunner<'_, D>,
-    inputs: [Given<'_, T>; I],
-    outputs: [Given<'_, T>; O],
-    kernel: impl FnOnce([View<'_, T, D>; I], [ViewMut<'_, T, D>; O]) -> Result<()>,
-) -> Verdict {
-    let (read, mut written) = (placed(bench, inputs)?, placed(bench, outputs)?);
-    if kernel(views(&read)?, views_mut(&mut written)?).is_ok() {
-        return Err(flaw!("was not refused"));
-    }
-    outputs.iter().zip(&written).try_for_each(|((name, ..), operand)| operand.unchanged(name))
-}
-
-/// Tries a kernel with each operand in turn an element shorter and longer than it should be.
-pub(super) fn refuses_lengths<T: Element, D: Device, const I: usize, const O: usize>(
-    bench: &CheckRunner<'_, D>,
-    inputs: [(&'static str, usize); I],
-    outputs: [(&'static str, usize); O],
-    kernel: impl Fn([View<'_, T, D>; I], [ViewMut<'_, T, D>; O]) -> Result<()>,
-) -> Verdict {
-    let right: Vec<usize> = inputs.iter().chain(&outputs).map(|operand| operand.1).collect();
-    bench.all(one_off(&right), |lengths| {
-        let values: Vec<Vec<T>> = lengths.iter().map(|&len| ones(len)).collect();
-        let given = |i: usize, name| (name, &values[i][..], Placement::CORNERS[1]);
-        let ins = std::array::from_fn(|i| given(i, inputs[i].0));
-        let outs = std::array::from_fn(|i| given(I + i, outputs[i].0));
-        refused(bench, ins, outs, &kernel)
-    })
-}
-
-/// The lengths with one of them an element less or more.
-fn one_off(right: &[usize]) -> Vec<Vec<usize>> {
-    let mut wrong = Vec::new();
-    for (i, &len) in right.iter().enumerate() {
-        for len in len.checked_sub(1).into_iter().chain([len + 1]) {
-            let mut lengths = right.to_vec();
-            lengths[i] = len;
-            wrong.push(lengths);
+    /// Calls a kernel with each operand in turn an element shorter and longer than it should be.
+    /// Fails unless the kernel refuses all of them.
+    pub(super) fn check_lengths<T: Storable, U: Storable, const I: usize, const O: usize>(
+        &self,
+        inputs: [Length; I],
+        outputs: [Length; O],
+        kernel: impl Fn([View<'_, T, D>; I], [ViewMut<'_, U, D>; O]) -> Result<()>,
+    ) -> Verdict {
+        for operand in 0..I + O {
+            let (name, len) = if operand < I { inputs[operand] } else { outputs[operand - I] };
+            for wrong in len.checked_sub(1).into_iter().chain([len + 1]) {
+                let (mut inputs, mut outputs) = (inputs, outputs);
+                let length =
+                    if operand < I { &mut inputs[operand] } else { &mut outputs[operand - I] };
+                length.1 = wrong;
+                let invalid = format!("`{name}` of {wrong} elements instead of {len}");
+                self.check_refused(&invalid, inputs, outputs, &kernel)
+                    .map_err(|flaw| flaw.in_case("lengths", &(inputs, outputs)))?;
+            }
         }
+        Ok(())
     }
-    wrong
-}
 
-/// Tries that a call which cannot go well is an error at the latest when its output is downloaded
-/// or, in another call, when the device is synchronized.
-pub(super) fn fails_in_time<T: Element, D: Device, const I: usize>(
-    bench: &CheckRunner<'_, D>,
-    inputs: [Given<'_, T>; I],
-    output: Given<'_, T>,
-    kernel: impl Fn([View<'_, T, D>; I], [ViewMut<'_, T, D>; 1]) -> Result<()>,
-) -> Verdict {
-    bench.all(["download", "synchronize"], |&by| {
-        let (read, mut written) = (placed(bench, inputs)?, placed(bench, [output])?);
-        let called = kernel(views(&read)?, views_mut(&mut written)?);
-        let seen = called.is_err()
-            || match by {
-                "download" => written[0].view()?.host().is_err(),
-                _ => bench.device.synchronize().is_err(),
+    /// Fails unless an invalid call returns an error, or else the next download of its output or,
+    /// in another call, the next `synchronize` of the device.
+    pub(super) fn check_late_error<T: Storable, U: Storable, const I: usize>(
+        &self,
+        invalid: &str,
+        inputs: [Given<'_, T>; I],
+        output: Given<'_, U>,
+        kernel: impl Fn([View<'_, T, D>; I], [ViewMut<'_, U, D>; 1]) -> Result<()>,
+    ) -> Verdict {
+        let [whole, part, ..] = Placement::CORNERS;
+        let setup = CaseSetup { places: [whole, part, part, part, part], ..CaseSetup::WHOLE };
+        for wait in ["download of the output", "synchronize"] {
+            let (result, _, written) = self.run(&setup, inputs, [output], &kernel)?;
+            let waited = || match wait {
+                "synchronize" => self.device.synchronize(),
+                _ => written[0].view()?.host().map(drop),
             };
-        if seen { Ok(()) } else { Err(flaw!("no error by the next {by}")) }
-    })
+            if result.and_then(|()| waited()).is_ok() {
+                return Err(flaw!("accepted {invalid}: no error by the next {wait}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Places the operands and calls a kernel. Returns its result, its inputs and its outputs.
+    #[expect(clippy::type_complexity)]
+    fn run<T: Storable, U: Storable, const I: usize, const O: usize>(
+        &self,
+        setup: &CaseSetup,
+        inputs: [Given<'_, T>; I],
+        outputs: [Given<'_, U>; O],
+        kernel: impl FnOnce([View<'_, T, D>; I], [ViewMut<'_, U, D>; O]) -> Result<()>,
+    ) -> Result<(Result<()>, Vec<Operand<T, D>>, Vec<Operand<U, D>>)> {
+        let read = placed(self.device, &inputs, &setup.places)?;
+        let mut written = placed(self.device, &outputs, &setup.places[I..])?;
+        let views = array(read.iter().map(Operand::view).collect::<Result<_>>()?)?;
+        let views_mut = array(written.iter_mut().map(Operand::view_mut).collect::<Result<_>>()?)?;
+        let result = kernel(views, views_mut);
+        Ok((result, read, written))
+    }
 }
 
-/// Ones.
-pub(super) fn ones<T: Element>(len: usize) -> Vec<T> {
-    vec![T::from_f64(1.0); len]
-}
-
-fn placed<T: Storable, D: Device, const N: usize>(
-    bench: &CheckRunner<'_, D>,
-    given: [Given<'_, T>; N],
+fn placed<T: Storable, D: Device>(
+    device: &D,
+    given: &[Given<'_, T>],
+    places: &[Placement],
 ) -> Result<Vec<Operand<T, D>>> {
-    given.iter().map(|(_, values, at)| Operand::input(bench.device, values, *at)).collect()
+    given.iter().zip(places).map(|(x, place)| Operand::new(device, x.1, *place)).collect()
 }
 
-fn views<T: Storable, D: Device, const N: usize>(
-    operands: &[Operand<T, D>],
-) -> Verdict<[View<'_, T, D>; N]> {
-    array(operands.iter().map(Operand::view).collect::<Result<_>>()?)
+/// Borrows the operands.
+pub(super) fn given<T, const N: usize>(operands: &[Named<T>; N]) -> [Given<'_, T>; N] {
+    operands.each_ref().map(|(name, values)| (*name, &values[..]))
 }
 
-fn views_mut<T: Storable, D: Device, const N: usize>(
-    operands: &mut [Operand<T, D>],
-) -> Verdict<[ViewMut<'_, T, D>; N]> {
-    array(operands.iter_mut().map(Operand::view_mut).collect::<Result<_>>()?)
+fn wide_named<T: Element>((_, values): &Named<T>) -> Vec<f64> {
+    wide(values)
 }
 
-/// The items, of which there are `N`.
-fn array<V, const N: usize>(items: Vec<V>) -> Verdict<[V; N]> {
-    items.try_into().map_err(|items: Vec<V>| flaw!("{} operands, not {N}", items.len()))
+fn length<T>((name, values): &Named<T>) -> Length {
+    (name, values.len())
+}
+
+/// Returns an operand all of whose bytes are `byte`.
+fn filled<T: Storable>((name, len): Length, byte: u8) -> Named<T> {
+    let mut values = vec![T::zeroed(); len];
+    bytemuck::cast_slice_mut(&mut values).fill(byte);
+    (name, values)
+}
+
+/// Returns the items, of which there are `N`.
+fn array<V, const N: usize>(items: Vec<V>) -> Result<[V; N]> {
+    let wrong = |items: Vec<V>| format!("{} operands, not {N}", items.len());
+    items.try_into().map_err(|items| Error::invalid_input("conformance", wrong(items)))
 }

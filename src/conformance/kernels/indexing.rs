@@ -1,53 +1,39 @@
 //! [`Indexing`](crate::kernel::Indexing).
 
-use super::harness::{CaseSetup, call, fails_in_time, ones, refused, refuses_lengths, tries};
+use super::prelude::*;
 use crate::{
-    conformance::{
-        runner::CheckRunner,
-        check::{Check, checks},
-        compare::{exact, same},
-        failure::{Verdict, flaw},
-        operand::{Operand, Placement, UNSET, unset},
-        oracle::indexing as oracle,
-        values::wide,
-    },
-    device::Device,
-    element::Element,
-    error::Result,
+    conformance::oracle::indexing as oracle,
     op::{Copy2d, Permute, RowIndexing, Tile},
     shape::Shape,
 };
-use proptest::prelude::*;
 
-pub(super) fn checks<D: Device>() -> Vec<Check<D>> {
-    checks! {
-        "copy_2d" of "copy_2d": copy_2d();
-        "gather" of "gather": gather();
-        "scatter_add" of "scatter_add": scatter_add();
-        "permute" of "permute": permute();
-        "tile" of "tile": tile();
-        "tile_backward" of "tile_backward": tile_backward();
-        "to_indices" of "to_indices": to_indices();
-    }
+checks! {
+    "copy_2d" of "copy_2d": copy_2d();
+    "gather" of "gather": gather();
+    "scatter_add" of "scatter_add": scatter_add();
+    "permute" of "permute": permute();
+    "tile" of "tile": tile();
+    "tile_backward" of "tile_backward": tile_backward();
+    "to_indices" of "to_indices": to_indices();
 }
 
-fn copy_2d<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
-    let device = bench.device;
-    // Elements of an operand: those of the block and what lies between its rows, and some more.
+fn copy_2d<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+    let device = runner.device;
+    // Elements from the first to the last of a block, with the gaps between its rows.
     let span = |op: &Copy2d, ld| match (op.rows, op.columns) {
         (0, _) | (_, 0) => 0,
         (rows, columns) => (rows - 1) * ld + columns,
     };
-    tries(bench, blocks(), any_block(), |op, how| {
-        let mut draw = how.draw();
-        let x = draw.take::<T>(span(op, op.ldx) + how.seed as usize % 3);
-        let before = draw.take::<T>(span(op, op.ldy) + how.seed as usize % 2);
-        let (given, y) = (("x", &x[..], how.at[0]), ("y", &before[..], how.at[1]));
-        let [got] = call(bench, [given], [y], |[x], [y]| device.copy_2d(op, x, y))?;
-        same("y", &got, &oracle::copy_2d(op, &x, &before))
+    runner.try_all(&blocks(), |op, setup| {
+        let mut stream = setup.stream();
+        let x = stream.take::<T>(span(op, op.ldx) + setup.seed as usize % 3);
+        let y = stream.take::<T>(span(op, op.ldy) + setup.seed as usize % 2);
+        let [got] =
+            runner.call(setup, [("x", &x)], [("y", &y)], |[x], [y]| device.copy_2d(op, x, y))?;
+        expect_bits("y", &got, &oracle::copy_2d(op, &x, &y))
     })?;
     let block = |rows, columns, ldx, ldy| Copy2d { rows, columns, ldx, ldy };
-    let refusals = [
+    let invalid = [
         (block(3, 4, 5, 6), 13, 16),
         (block(3, 4, 5, 6), 14, 15),
         (block(1, 4, 0, 0), 4, 3),
@@ -57,176 +43,152 @@ fn copy_2d<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
         (block(2, 2, usize::MAX, 2), 9, 9),
         (block(usize::MAX, 1, 2, 2), 9, 9),
     ];
-    bench.all(refusals, |(op, xs, ys)| {
-        let (x, y) = (ones::<T>(*xs), ones::<T>(*ys));
-        let (x, y) = (("x", &x[..], Placement::WHOLE), ("y", &y[..], Placement::CORNERS[1]));
-        refused(bench, [x], [y], |[x], [y]| device.copy_2d(op, x, y))
+    runner.try_cases(invalid, |(op, x, y)| {
+        let invalid = "operands of these lengths, which do not hold the block";
+        runner.check_refused::<T, T, 1, 1>(invalid, [("x", *x)], [("y", *y)], |[x], [y]| {
+            device.copy_2d(op, x, y)
+        })
     })
 }
 
-/// The rows of a case.
-fn indices(op: &RowIndexing, how: &CaseSetup) -> Vec<u32> {
-    // Several of the same row even where the table is large.
-    let rows = how.draw().below(op.table.clamp(1, 40), op.count);
+/// Returns the row indices of a case. Some rows repeat even if the table is large.
+fn indices(op: &RowIndexing, setup: &CaseSetup) -> Vec<u32> {
+    let rows = setup.stream().indices(op.table.clamp(1, 40), op.count);
     rows.into_iter().map(|row| (op.table - 1 - row) as u32).collect()
 }
 
-fn gather<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
-    let device = bench.device;
-    tries(bench, tables(), any_table(), |op, how| {
-        let (table, rows) = (how.draw().take::<T>(op.table * op.width), indices(op, how));
-        let indices = Operand::input(device, &rows, how.at[1])?;
-        let before = unset(op.count * op.width);
-        let (given, y) = (("table", &table[..], how.at[0]), ("y", &before[..], how.at[2]));
-        let [got] =
-            call(bench, [given], [y], |[table], [y]| device.gather(op, table, indices.view()?, y))?;
-        indices.unchanged("indices")?;
-        same("y", &got, &oracle::gather(&table, op.width, &rows))
+fn gather<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+    let lengths = |op: &RowIndexing| [("table", op.table * op.width), ("y", op.count * op.width)];
+    try_indexed::<T, D>(
+        runner,
+        |op, setup| {
+            let [table, (name, y)] = setup.operands(lengths(op));
+            [table, (name, unset(y.len()))]
+        },
+        |op, table, rows, y| runner.device.gather(op, table, rows, y),
+        |op, rows, [table, _]| Want::Bits(oracle::gather(table, op.width, rows)),
+    )
+}
+
+fn scatter_add<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+    // Rows are added in order and each sum is rounded to the nearest, so the result is unique.
+    let round = |sum| T::from_f64(sum).to_f64();
+    try_indexed::<T, D>(
+        runner,
+        |op, setup| setup.operands([("y", op.count * op.width), ("table", op.table * op.width)]),
+        |op, y, rows, table| runner.device.scatter_add(op, y, rows, table),
+        |op, rows, [y, table]| Want::Nearest(oracle::scatter_add(table, op.width, rows, y, round)),
+    )
+}
+
+/// Tries a kernel of an input, row indices and an output; wrong lengths of each operand; and
+/// indices outside the table, each followed by valid ones.
+fn try_indexed<T: Element, D: Device>(
+    runner: &CheckRunner<'_, D>,
+    operands: impl Fn(&RowIndexing, &CaseSetup) -> [Named<T>; 2],
+    kernel: impl Fn(&RowIndexing, View<'_, T, D>, View<'_, u32, D>, ViewMut<'_, T, D>) -> Result<()>,
+    want: impl Fn(&RowIndexing, &[u32], [&[f64]; 2]) -> Want,
+) -> Verdict {
+    runner.try_all(&tables(), |op, setup| {
+        let [(input, x), (output, y)] = operands(op, setup);
+        let indices = indices(op, setup);
+        let rows = Operand::new(runner.device, &indices, setup.places[2])?;
+        let [got] = runner.call(setup, [(input, &x)], [(output, &y)], |[x], [y]| {
+            kernel(op, x, rows.view()?, y)
+        })?;
+        rows.unchanged("indices")?;
+        want(op, &indices, [&wide(&x), &wide(&y)]).judge(output, &got, setup.values)
     })?;
     let op = RowIndexing { table: 4, width: 3, count: 2 };
-    let rows = |rows: &[u32]| Operand::input(device, rows, Placement::CORNERS[3]);
-    refuses_lengths::<T, D, _, _>(bench, [("table", 12)], [("y", 6)], |[table], [y]| {
-        device.gather(&op, table, rows(&[3, 0])?.view()?, y)
+    let kernel = |rows: &[u32], x: View<'_, T, D>, y: ViewMut<'_, T, D>| {
+        let rows = Operand::new(runner.device, rows, Placement::CORNERS[3])?;
+        kernel(&op, x, rows.view()?, y)
+    };
+    let [(input, x), (output, y)] = operands(&op, &CaseSetup::WHOLE);
+    let (x, y) = ([(input, &x[..])], (output, &y[..]));
+    let lengths = ([(input, x[0].1.len())], [(output, y.1.len())]);
+    runner.check_lengths(lengths.0, lengths.1, |[x], [y]| kernel(&[3, 0], x, y))?;
+    runner.try_cases([&[1][..], &[1, 1, 1]], |rows| {
+        let invalid = format!("{} indices instead of 2", rows.len());
+        runner.check_refused(&invalid, lengths.0, lengths.1, |[x], [y]| kernel(rows, x, y))
     })?;
-    let (table, y) = (ones::<T>(12), ones::<T>(6));
-    let (table, y) =
-        (("table", &table[..], Placement::WHOLE), ("y", &y[..], Placement::CORNERS[1]));
-    bench.all([&[1][..], &[1, 1, 1]], |wrong| {
-        refused(bench, [table], [y], |[table], [y]| {
-            device.gather(&op, table, rows(wrong)?.view()?, y)
-        })
-    })?;
-    bench.all([[4, 0], [0, 4], [u32::MAX, 1]], |bad| {
-        fails_in_time(bench, [table], y, |[table], [y]| {
-            device.gather(&op, table, rows(bad)?.view()?, y)
-        })?;
-        let good = rows(&[3, 0])?;
-        call(bench, [table], [y], |[table], [y]| device.gather(&op, table, good.view()?, y))
-            .map(drop)
+    runner.try_cases([[4, 0], [0, 4], [u32::MAX, 1]], |rows| {
+        let invalid = "an index outside a table of 4 rows";
+        runner.check_late_error(invalid, x, y, |[x], [y]| kernel(rows, x, y))?;
+        runner.call(&CaseSetup::WHOLE, x, [y], |[x], [y]| kernel(&[3, 0], x, y)).map(drop)
     })
 }
 
-fn scatter_add<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
-    let device = bench.device;
-    tries(bench, tables(), any_table(), |op, how| {
-        let mut draw = how.draw();
-        let (y, before) = (draw.take::<T>(op.count * op.width), draw.take(op.table * op.width));
-        let rows = indices(op, how);
-        let indices = Operand::input(device, &rows, how.at[1])?;
-        let (given, table) = (("y", &y[..], how.at[0]), ("table", &before[..], how.at[2]));
-        let [got] = call(bench, [given], [table], |[y], [table]| {
-            device.scatter_add(op, y, indices.view()?, table)
-        })?;
-        indices.unchanged("indices")?;
-        // In order, and each sum the nearest: there is one result.
-        let round = |sum| T::from_f64(sum).to_f64();
-        let want = oracle::scatter_add(&wide(&before), op.width, &rows, &wide(&y), round);
-        exact("table", &got, &want)
-    })?;
-    let op = RowIndexing { table: 4, width: 3, count: 2 };
-    let rows = |rows: &[u32]| Operand::input(device, rows, Placement::CORNERS[3]);
-    refuses_lengths::<T, D, _, _>(bench, [("y", 6)], [("table", 12)], |[y], [table]| {
-        device.scatter_add(&op, y, rows(&[3, 0])?.view()?, table)
-    })?;
-    let (y, table) = (ones::<T>(6), ones::<T>(12));
-    let (y, table) =
-        (("y", &y[..], Placement::WHOLE), ("table", &table[..], Placement::CORNERS[1]));
-    bench.all([&[1][..], &[1, 1, 1]], |wrong| {
-        refused(bench, [y], [table], |[y], [table]| {
-            device.scatter_add(&op, y, rows(wrong)?.view()?, table)
-        })
-    })?;
-    bench.all([[4, 0], [0, 4], [u32::MAX, 1]], |bad| {
-        fails_in_time(bench, [y], table, |[y], [table]| {
-            device.scatter_add(&op, y, rows(bad)?.view()?, table)
-        })?;
-        let good = rows(&[3, 0])?;
-        call(bench, [y], [table], |[y], [table]| device.scatter_add(&op, y, good.view()?, table))
-            .map(drop)
-    })
+fn permute<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+    runner.try_kernel(
+        &permutations()?,
+        |op, setup| {
+            let len = op.shape().count();
+            (setup.operands([("x", len)]), [("y", unset::<T>(len))])
+        },
+        |op, [x], [y]| runner.device.permute(op, x, y),
+        |op, [x], _| [Want::Bits(oracle::permute(op, x))],
+    )
 }
 
-fn permute<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
-    tries(bench, permutations()?, any_permutation(), |op, how| {
-        let x = how.draw().take::<T>(op.shape().count());
-        let before = unset(x.len());
-        let (given, y) = (("x", &x[..], how.at[0]), ("y", &before[..], how.at[1]));
-        let [got] = call(bench, [given], [y], |[x], [y]| bench.device.permute(op, x, y))?;
-        same("y", &got, &oracle::permute(op, &x))
-    })?;
-    let op = permutation(&[2, 3, 2], &[2, 0, 1])?;
-    refuses_lengths::<T, D, _, _>(bench, [("x", 12)], [("y", 12)], |[x], [y]| {
-        bench.device.permute(&op, x, y)
-    })
+fn tile<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+    runner.try_kernel(
+        &tiles(),
+        |op, setup| {
+            let len = op.outer * op.inner;
+            (setup.operands([("x", len)]), [("y", unset::<T>(len * op.tiles))])
+        },
+        |op, [x], [y]| runner.device.tile(op, x, y),
+        |op, [x], _| [Want::Bits(oracle::tile(op, x))],
+    )
 }
 
-fn tile<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
-    tries(bench, tiles(), any_tile(), |op, how| {
-        let x = how.draw().take::<T>(op.outer * op.inner);
-        let before = unset(x.len() * op.tiles);
-        let (given, y) = (("x", &x[..], how.at[0]), ("y", &before[..], how.at[1]));
-        let [got] = call(bench, [given], [y], |[x], [y]| bench.device.tile(op, x, y))?;
-        same("y", &got, &oracle::tile(op, &x))
-    })?;
-    let op = Tile { outer: 2, inner: 3, tiles: 2 };
-    refuses_lengths::<T, D, _, _>(bench, [("x", 6)], [("y", 12)], |[x], [y]| {
-        bench.device.tile(&op, x, y)
-    })
+fn tile_backward<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+    runner.try_kernel(
+        &tiles(),
+        |op, setup| {
+            let len = op.outer * op.inner;
+            (setup.operands([("dy", len * op.tiles)]), [("dx", unset::<T>(len))])
+        },
+        |op, [dy], [dx]| runner.device.tile_backward(op, dy, dx),
+        |op, [dy], _| [Want::Sums(oracle::tile_backward(op, dy))],
+    )
 }
 
-fn tile_backward<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
-    let device = bench.device;
-    tries(bench, tiles(), any_tile(), |op, how| {
-        let dy = how.draw().take::<T>(op.outer * op.tiles * op.inner);
-        let before = unset(op.outer * op.inner);
-        let (given, dx) = (("dy", &dy[..], how.at[0]), ("dx", &before[..], how.at[1]));
-        let [got] = call(bench, [given], [dx], |[dy], [dx]| device.tile_backward(op, dy, dx))?;
-        how.values.judge("dx", &got, &oracle::tile_backward(op, &wide(&dy)))
-    })?;
-    let op = Tile { outer: 2, inner: 3, tiles: 2 };
-    refuses_lengths::<T, D, _, _>(bench, [("dy", 12)], [("dx", 6)], |[dy], [dx]| {
-        device.tile_backward(&op, dy, dx)
-    })
-}
-
-fn to_indices<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
-    let device = bench.device;
-    let bounds = [(1, 0), (1, 1), (9, 40), (200, 1025), (u32::MAX, 3)];
-    tries(bench, bounds.into(), (1..200u32, 0..99usize), |&(bound, count), how| {
-        // Below 257 every integer is one of every element type.
-        let want = how.draw().below(bound.min(200) as usize, count);
+fn to_indices<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+    let kernel = |bound| {
+        move |[x]: [View<'_, T, D>; 1], [y]: [ViewMut<'_, u32, D>; 1]| {
+            runner.device.to_indices(bound, x, y)
+        }
+    };
+    let corners = vec![(1, 0), (1, 1), (9, 40), (200, 1025), (u32::MAX, 3)];
+    let cases = Cases::new(corners, (1..200u32, 0..99usize), (4, 4));
+    runner.try_all(&cases, |&(bound, count), setup| {
+        // All element types hold the integers below 257.
+        let want = setup.stream().indices(bound.min(200) as usize, count);
         let want: Vec<u32> = want.into_iter().map(|index| index as u32).collect();
-        let given: Vec<_> = want.iter().map(|&index| T::from_f64(index.into())).collect();
-        let x = Operand::input(device, &given, how.at[0])?;
-        let mut y = Operand::output(device, &vec![UNSET; count], how.at[1])?;
-        device.to_indices(bound, x.view()?, y.view_mut()?)?;
-        x.unchanged("x")?;
-        same("y", &y.finish()?, &want)
+        let x: Vec<_> = want.iter().map(|&index| T::from_f64(index.into())).collect();
+        let y = ("y", &vec![UNSET; count][..]);
+        let [got] = runner.call(setup, [("x", &x)], [y], kernel(bound))?;
+        expect_bits("y", &got, &want)
     })?;
-    bench.all([(3, 4), (5, 4), (4, 3), (4, 5)], |&(xs, ys)| {
-        let x = Operand::input(device, &ones::<T>(xs), Placement::WHOLE)?;
-        let mut y = Operand::output(device, &vec![UNSET; ys], Placement::CORNERS[1])?;
-        if device.to_indices(4, x.view()?, y.view_mut()?).is_ok() {
-            return Err(flaw!("was not refused"));
-        }
-        y.unchanged("y")
-    })?;
-    bench.all([-1.0, 4.0, 0.5, 60_000.0, f64::NAN, f64::INFINITY], |&bad| {
-        let run = |given: [f64; 4]| {
-            let x = Operand::input(device, &given.map(T::from_f64), Placement::CORNERS[1])?;
-            let mut y = Operand::output(device, &[UNSET; 4], Placement::WHOLE)?;
-            let called = device.to_indices(4, x.view()?, y.view_mut()?);
-            called.and_then(|()| y.view()?.host().map(|_| ()))
-        };
-        if run([0.0, 3.0, bad, 1.0]).is_ok() {
-            return Err(flaw!("no error by the next download"));
-        }
-        Ok(run([0.0, 3.0, 2.0, 1.0])?)
+    runner.check_lengths([("x", 4)], [("y", 4)], kernel(4))?;
+    runner.try_cases([-1.0, 4.0, 0.5, 60_000.0, f64::NAN, f64::INFINITY], |&invalid| {
+        let y = ("y", &[UNSET; 4][..]);
+        let x = [0.0, 3.0, invalid, 1.0].map(T::from_f64);
+        runner.check_late_error(
+            &format!("{invalid} as an index below 4"),
+            [("x", &x)],
+            y,
+            kernel(4),
+        )?;
+        let x = [0.0, 3.0, 2.0, 1.0].map(T::from_f64);
+        runner.call(&CaseSetup::WHOLE, [("x", &x)], [y], kernel(4)).map(drop)
     })
 }
 
-/// No block, one element, one row whatever the leading dimensions, gaps, and more than a block.
-fn blocks() -> Vec<Copy2d> {
+/// Returns empty blocks, one element, one row with any leading dimensions, gaps, and large blocks.
+fn blocks() -> Cases<Copy2d> {
     let blocks = [
         [0, 3, 3, 3],
         [3, 0, 3, 3],
@@ -239,20 +201,14 @@ fn blocks() -> Vec<Copy2d> {
         [33, 65, 65, 130],
         [4, 5, 8, 7],
     ];
-    blocks.map(|[rows, columns, ldx, ldy]| Copy2d { rows, columns, ldx, ldy }).into()
+    let block = |[rows, columns, ldx, ldy]: [usize; 4]| Copy2d { rows, columns, ldx, ldy };
+    let random = (0..=40usize, 0..=40usize, 0..=5usize, 0..=5usize)
+        .prop_map(move |(rows, columns, x, y)| block([rows, columns, columns + x, columns + y]));
+    Cases::new(blocks.map(block).into(), random, block([4, 5, 8, 7]))
 }
 
-fn any_block() -> impl Strategy<Value = Copy2d> {
-    (0..=40usize, 0..=40usize, 0..=5usize, 0..=5usize).prop_map(|(rows, columns, x, y)| Copy2d {
-        rows,
-        columns,
-        ldx: columns + x,
-        ldy: columns + y,
-    })
-}
-
-/// No indices, no elements, one of each, wide and narrow rows.
-fn tables() -> Vec<RowIndexing> {
+/// Returns no indices, empty rows, one of each, wide rows and narrow rows.
+fn tables() -> Cases<RowIndexing> {
     let tables = [
         [5, 3, 0],
         [0, 3, 0],
@@ -264,25 +220,19 @@ fn tables() -> Vec<RowIndexing> {
         [9, 1, 1025],
         [7, 5, 20],
     ];
-    tables.map(|[table, width, count]| RowIndexing { table, width, count }).into()
-}
-
-fn any_table() -> impl Strategy<Value = RowIndexing> {
-    (1..=60usize, 0..=70usize, 0..=40usize).prop_map(|(table, width, count)| RowIndexing {
-        table,
-        width,
-        count,
-    })
+    let rows = |[table, width, count]: [usize; 3]| RowIndexing { table, width, count };
+    let random = [1..=60usize, 0..=70, 0..=40].prop_map(rows);
+    Cases::new(tables.map(rows).into(), random, rows([4, 3, 2]))
 }
 
 fn permutation(shape: &[usize], order: &[usize]) -> Result<Permute> {
     Permute::new(Shape::new(shape)?, order)
 }
 
-/// No axes, no elements, nothing moved, transposes about the sizes of tiles, channels to the end
-/// and back.
-fn permutations() -> Result<Vec<Permute>> {
-    Ok(vec![
+/// Returns permutations without axes, without elements and without movement, transposes near the
+/// sizes of tiles, and channels moved to the end and back.
+fn permutations() -> Result<Cases<Permute>> {
+    let corners = vec![
         permutation(&[], &[])?,
         permutation(&[3, 0, 2], &[1, 2, 0])?,
         permutation(&[5], &[0])?,
@@ -294,20 +244,19 @@ fn permutations() -> Result<Vec<Permute>> {
         permutation(&[2, 17, 19, 3], &[0, 3, 1, 2])?,
         permutation(&[2, 3, 1, 4, 2, 3], &[5, 0, 3, 2, 4, 1])?,
         permutation(&[4, 3, 5], &[2, 0, 1])?,
-    ])
-}
-
-fn any_permutation() -> impl Strategy<Value = Permute> {
+    ];
     let shape = prop::collection::vec(0..=7usize, 0..=5);
     let shape = shape.prop_flat_map(|shape| {
         let order: Vec<_> = (0..shape.len()).collect();
         (Just(shape), Just(order).prop_shuffle())
     });
-    shape.prop_filter_map("no permutation", |(shape, order)| permutation(&shape, &order).ok())
+    let random =
+        shape.prop_filter_map("too large", |(shape, order)| permutation(&shape, &order).ok());
+    Ok(Cases::new(corners, random, permutation(&[2, 3, 2], &[2, 0, 1])?))
 }
 
-/// Nothing, no tiles, one element, and more than a block of each.
-fn tiles() -> Vec<Tile> {
+/// Returns empty operands, no tiles, one element, and long runs.
+fn tiles() -> Cases<Tile> {
     let tiles = [
         [0, 3, 2],
         [3, 0, 2],
@@ -320,13 +269,7 @@ fn tiles() -> Vec<Tile> {
         [3, 17, 70],
         [3, 7, 4],
     ];
-    tiles.map(|[outer, inner, tiles]| Tile { outer, inner, tiles }).into()
-}
-
-fn any_tile() -> impl Strategy<Value = Tile> {
-    (0..=6usize, 0..=70usize, 0..=7usize).prop_map(|(outer, inner, tiles)| Tile {
-        outer,
-        inner,
-        tiles,
-    })
+    let tile = |[outer, inner, tiles]: [usize; 3]| Tile { outer, inner, tiles };
+    let random = [0..=6usize, 0..=70, 0..=7].prop_map(tile);
+    Cases::new(tiles.map(tile).into(), random, tile([2, 3, 2]))
 }

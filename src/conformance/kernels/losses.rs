@@ -1,158 +1,130 @@
-//! [`Losses`](crate::kernel::Losses).
+//! Losses and accuracies of [`Losses`](crate::kernel::Losses) over class scores.
 
-use super::harness::{CaseSetup, call, fails_in_time, ones, refuses_lengths, tries};
+use super::{harness::given, prelude::*};
 use crate::{
-    conformance::{
-        runner::CheckRunner,
-        check::{Check, checks},
-        compare::within,
-        failure::Verdict,
-        operand::{Placement, unset},
-        oracle::losses as oracle,
-        values::{Expected, wide},
+    conformance::oracle::losses as oracle,
+    op::{
+        Accuracy, ClassLoss,
+        ClassLossKind::{self, Hinge, Log, LogWithSoftmaxGradient, SquaredHinge},
+        LossNormalization, SoftmaxLoss,
     },
-    device::Device,
-    element::Element,
-    error::Result,
-    memory::{View, ViewMut},
-    op::{Accuracy, Axis, LossNormalization, SoftmaxLoss},
 };
-use proptest::prelude::*;
+use std::fmt::Debug;
 
-pub(super) fn checks<D: Device>() -> Vec<Check<D>> {
-    checks! {
-        "softmax_loss" of "softmax_loss": softmax_loss();
-        "softmax_loss_backward" of "softmax_loss_backward": softmax_loss_backward();
-        "accuracy" of "accuracy": accuracy();
-        "accuracy_by_class" of "accuracy_by_class": accuracy_by_class();
-    }
+checks! {
+    "softmax_loss" of "softmax_loss": softmax_loss();
+    "softmax_loss_backward" of "softmax_loss_backward": softmax_loss_backward();
+    "accuracy" of "accuracy": accuracy();
+    "accuracy_by_class" of "accuracy_by_class": accuracy_by_class();
+    "class_loss" of "class_loss": class_loss();
+    "class_loss_backward" of "class_loss_backward": class_loss_backward();
 }
 
-/// Probabilities, some of them 0 and 1, and labels, some of them ignored.
-fn probabilities<T: Element>(op: &SoftmaxLoss, how: &CaseSetup) -> (Vec<T>, Vec<T>) {
-    let mut p = how.draw().between::<T>(0.0, 1.0, op.axis.count());
-    p.iter_mut().step_by(5).for_each(|p| *p = T::from_f64(0.0));
-    p.iter_mut().skip(1).step_by(7).for_each(|p| *p = T::from_f64(1.0));
-    (p, labels(&op.axis, op.ignore, how))
+/// The factor of gradients.
+pub(super) const SCALE: f64 = -2.5;
+
+/// Returns the numbers with some replaced by 0 and some by 1.
+fn with_zeros_and_ones<T: Element>(mut x: Vec<T>) -> Vec<T> {
+    x.iter_mut().step_by(5).for_each(|x| *x = T::from_f64(0.0));
+    x.iter_mut().skip(1).step_by(7).for_each(|x| *x = T::from_f64(1.0));
+    x
 }
 
-/// Classes, and every third position ignored if any may be.
-pub(super) fn labels<T: Element>(axis: &Axis, ignore: Option<i64>, how: &CaseSetup) -> Vec<T> {
-    let mut draw = how.draw();
-    let classes =
-        draw.below(axis.extent.max(1), axis.reduced_count()).into_iter().map(|class| class as f64);
-    let label = |(at, class)| match ignore {
-        Some(ignore) if at % 3 == 0 => ignore as f64,
-        _ => class,
+/// Returns labels of classes, every third of them ignored if any may be.
+fn labels<T: Element>(axis: &Axis, ignore: Option<i64>, setup: &CaseSetup) -> Vec<T> {
+    let classes = setup.stream().indices(axis.extent.max(1), axis.reduced_count());
+    let label = |(i, class)| match ignore {
+        Some(ignore) if i % 3 == 0 => T::from_f64(ignore as f64),
+        _ => T::from_f64(class as f64),
     };
-    classes.enumerate().map(|at| T::from_f64(label(at))).collect()
+    classes.into_iter().enumerate().map(label).collect()
 }
 
-fn softmax_loss<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
-    let device = bench.device;
-    tries(bench, losses()?, any_loss(), |op, how| {
-        let (p, label) = probabilities::<T>(op, how);
-        let given = [("p", &p[..], how.at[0]), ("label", &label[..], how.at[1])];
-        let loss = ("loss", &unset(1)[..], how.at[2]);
-        let [got] =
-            call(bench, given, [loss], |[p, l], [loss]| device.softmax_loss(op, p, l, loss))?;
-        within("loss", &got, &[oracle::softmax_loss(op, &wide(&p), &wide(&label))])
-    })?;
-    let op = loss([2, 3, 2], None, LossNormalization::Valid)?;
-    let given = [("p", 12), ("label", 4)];
-    refuses_lengths::<T, D, _, _>(bench, given, [("loss", 1)], |[p, l], [loss]| {
-        device.softmax_loss(&op, p, l, loss)
-    })?;
-    refuses_labels::<T, D>(bench, 1, |[p, l], [loss]| device.softmax_loss(&op, p, l, loss))
+/// Returns probabilities and labels.
+fn probabilities<T: Element>(op: &SoftmaxLoss, setup: &CaseSetup) -> [Named<T>; 2] {
+    let p = with_zeros_and_ones(setup.stream().uniform(0.0, 1.0, op.axis.count()));
+    [("p", p), ("label", labels(&op.axis, op.ignore, setup))]
 }
 
-fn softmax_loss_backward<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
-    let device = bench.device;
-    tries(bench, losses()?, any_loss(), |op, how| {
-        let ((p, label), scale) = (probabilities::<T>(op, how), [T::from_f64(-2.5)]);
-        let given = [
-            ("p", &p[..], how.at[0]),
-            ("label", &label[..], how.at[1]),
-            ("scale", &scale[..], how.at[2]),
-        ];
-        let before = unset(op.axis.count());
-        let [got] = call(bench, given, [("dx", &before[..], how.at[3])], |[p, l, scale], [dx]| {
-            device.softmax_loss_backward(op, p, l, scale, dx)
-        })?;
-        within("dx", &got, &oracle::softmax_loss_backward(op, &wide(&p), &wide(&label), -2.5))
-    })?;
-    let op = loss([2, 3, 2], None, LossNormalization::Valid)?;
-    let given = [("p", 12), ("label", 4), ("scale", 1)];
-    refuses_lengths::<T, D, _, _>(bench, given, [("dx", 12)], |[p, l, scale], [dx]| {
-        device.softmax_loss_backward(&op, p, l, scale, dx)
-    })?;
-    refuses_labels::<T, D>(bench, 12, |[p, l], [dx]| {
-        device.softmax_loss_backward(&op, p, l, p.slice(0..1)?, dx)
-    })
+fn softmax_loss<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+    let device = runner.device;
+    try_labelled(
+        runner,
+        &losses()?,
+        |op, setup| (probabilities::<T>(op, setup), [("loss", unset(1))]),
+        |op, [p, label], [loss]| device.softmax_loss(op, p, label, loss),
+        |op, [p, label], _| [Want::Within(vec![oracle::softmax_loss(op, p, label)])],
+    )
 }
 
-fn accuracy<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
-    let device = bench.device;
-    tries(bench, accuracies()?, any_accuracy(), |op, how| {
-        let mut scores = how.draw().take::<T>(op.axis.count());
-        // A net that diverged is never right.
-        scores
-            .iter_mut()
-            .rev()
-            .take(op.axis.inner)
-            .for_each(|score| *score = T::from_f64(f64::NAN));
-        let label = labels::<T>(&op.axis, op.ignore, how);
-        let given = [("scores", &scores[..], how.at[0]), ("label", &label[..], how.at[1])];
-        let y = ("y", &unset(1)[..], how.at[2]);
-        let [got] = call(bench, given, [y], |[scores, l], [y]| device.accuracy(op, scores, l, y))?;
-        let want = oracle::accuracy(op, &wide(&scores), &wide(&label));
-        within("y", &got, &[Expected::from_iter([want])])
-    })?;
-    let op = Accuracy { axis: Axis::new(2, 3, 2)?, top_k: 1, ignore: None };
-    let given = [("scores", 12), ("label", 4)];
-    refuses_lengths::<T, D, _, _>(bench, given, [("y", 1)], |[scores, l], [y]| {
-        device.accuracy(&op, scores, l, y)
-    })?;
-    refuses_labels::<T, D>(bench, 1, |[scores, l], [y]| device.accuracy(&op, scores, l, y))
+fn softmax_loss_backward<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+    let device = runner.device;
+    try_labelled(
+        runner,
+        &losses()?,
+        |op, setup| {
+            let [p, label] = probabilities::<T>(op, setup);
+            let dx = ("dx", unset(p.1.len()));
+            ([p, label, ("scale", vec![T::from_f64(SCALE)])], [dx])
+        },
+        |op, [p, label, scale], [dx]| device.softmax_loss_backward(op, p, label, scale, dx),
+        |op, [p, label, _], _| [Want::Within(oracle::softmax_loss_backward(op, p, label, SCALE))],
+    )
 }
 
-fn accuracy_by_class<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
-    let device = bench.device;
-    tries(bench, accuracies()?, any_accuracy(), |op, how| {
-        let scores = how.draw().take::<T>(op.axis.count());
-        let label = labels::<T>(&op.axis, op.ignore, how);
-        let given = [("scores", &scores[..], how.at[0]), ("label", &label[..], how.at[1])];
-        let before = unset(op.axis.extent);
-        let [got] = call(bench, given, [("y", &before[..], how.at[2])], |[scores, label], [y]| {
-            device.accuracy_by_class(op, scores, label, y)
-        })?;
-        within("y", &got, &oracle::accuracy_by_class(op, &wide(&scores), &wide(&label)))
-    })?;
-    let op = Accuracy { axis: Axis::new(2, 3, 2)?, top_k: 1, ignore: None };
-    let given = [("scores", 12), ("label", 4)];
-    refuses_lengths::<T, D, _, _>(bench, given, [("y", 3)], |[scores, label], [y]| {
-        device.accuracy_by_class(&op, scores, label, y)
-    })?;
-    refuses_labels::<T, D>(bench, 3, |[scores, label], [y]| {
-        device.accuracy_by_class(&op, scores, label, y)
-    })
+fn accuracy<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+    let device = runner.device;
+    try_labelled(
+        runner,
+        &accuracies()?,
+        |op, setup| {
+            let mut scores = setup.stream().take::<T>(op.axis.count());
+            // NaN, the score of a net that diverged, is never among the largest.
+            let last = scores.iter_mut().rev().take(op.axis.inner);
+            last.for_each(|score| *score = T::from_f64(f64::NAN));
+            let label = labels(&op.axis, op.ignore, setup);
+            ([("scores", scores), ("label", label)], [("y", unset(1))])
+        },
+        |op, [scores, label], [y]| device.accuracy(op, scores, label, y),
+        |op, [scores, label], _| [Want::Within(vec![oracle::accuracy(op, scores, label)])],
+    )
 }
 
-/// Tries labels that are no class, of two by two positions of three classes, and then right ones.
-pub(super) fn refuses_labels<T: Element, D: Device>(
-    bench: &CheckRunner<'_, D>,
-    outputs: usize,
-    kernel: impl Fn([View<'_, T, D>; 2], [ViewMut<'_, T, D>; 1]) -> Result<()>,
+fn accuracy_by_class<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+    let device = runner.device;
+    try_labelled(
+        runner,
+        &accuracies()?,
+        |op, setup| {
+            let scores = setup.stream().take::<T>(op.axis.count());
+            let label = labels(&op.axis, op.ignore, setup);
+            ([("scores", scores), ("label", label)], [("y", unset(op.axis.extent))])
+        },
+        |op, [scores, label], [y]| device.accuracy_by_class(op, scores, label, y),
+        |op, [scores, label], _| [Want::Within(oracle::accuracy_by_class(op, scores, label))],
+    )
+}
+
+/// Tries a kernel whose second input holds labels. On the case for wrong lengths, of 2 × 2 positions
+/// and 3 classes, also tries labels that name no class, and valid ones after each.
+fn try_labelled<C: Clone + Debug + 'static, T: Element, D: Device, const I: usize>(
+    runner: &CheckRunner<'_, D>,
+    cases: &Cases<C>,
+    operands: impl Fn(&C, &CaseSetup) -> ([Named<T>; I], [Named<T>; 1]),
+    kernel: impl Fn(&C, [View<'_, T, D>; I], [ViewMut<'_, T, D>; 1]) -> Result<()>,
+    want: impl Fn(&C, [&[f64]; I], [&[f64]; 1]) -> [Want; 1],
 ) -> Verdict {
-    let (p, before, at) = (ones::<T>(12), ones::<T>(outputs), Placement::CORNERS[1]);
-    let output = ("the output", &before[..], at);
-    bench.all([-1.0, 3.0, 0.5, 60_000.0, f64::NAN, f64::INFINITY], |&label| {
-        let label = [0.0, 2.0, label, 1.0].map(T::from_f64);
-        let given = [("p", &p[..], Placement::WHOLE), ("label", &label[..], at)];
-        fails_in_time(bench, given, output, &kernel)?;
-        let label = [0.0, 2.0, 1.0, 1.0].map(T::from_f64);
-        let given = [("p", &p[..], Placement::WHOLE), ("label", &label[..], at)];
-        call(bench, given, [output], &kernel).map(drop)
+    runner.try_kernel(cases, &operands, &kernel, want)?;
+    let invalid = [-1.0, 3.0, 0.5, 60_000.0, f64::NAN, f64::INFINITY];
+    let cases = cases.refused.iter().flat_map(|case| invalid.map(|invalid| (case, invalid)));
+    runner.try_cases(cases, |&(case, invalid)| {
+        let (mut inputs, [(output, y)]) = operands(case, &CaseSetup::WHOLE);
+        inputs[1].1 = [0.0, 2.0, invalid, 1.0].map(T::from_f64).into();
+        let call = |x: [View<'_, T, D>; I], y: [ViewMut<'_, T, D>; 1]| kernel(case, x, y);
+        let invalid = format!("label {invalid} of 3 classes");
+        runner.check_late_error(&invalid, given(&inputs), (output, &y), call)?;
+        inputs[1].1 = [0.0, 2.0, 1.0, 1.0].map(T::from_f64).into();
+        runner.call(&CaseSetup::WHOLE, given(&inputs), [(output, &y)], call).map(drop)
     })
 }
 
@@ -171,43 +143,39 @@ fn loss(
     Ok(SoftmaxLoss { axis: Axis::new(outer, extent, inner)?, ignore, normalization })
 }
 
-/// No positions, one that is ignored, more than a block, and every normalization with a class and
-/// with none ignored.
-fn losses() -> Result<Vec<SoftmaxLoss>> {
-    let mut cases = vec![
-        loss([0, 3, 2], None, LossNormalization::Valid)?,
-        loss([1, 1, 1], Some(-1), LossNormalization::Valid)?,
-        loss([1, 4, 1], Some(0), LossNormalization::Valid)?,
-        loss([1, 1, 1], None, LossNormalization::Full)?,
-        loss([1025, 3, 1], None, LossNormalization::Full)?,
-        loss([3, 2, 400], Some(1), LossNormalization::Valid)?,
-        loss([2, 200, 3], None, LossNormalization::BatchSize)?,
+/// Returns losses without positions, with one that is ignored, with many, and with every
+/// normalization while a class is ignored and while none is.
+fn losses() -> Result<Cases<SoftmaxLoss>> {
+    use LossNormalization::{BatchSize, Full, Valid};
+    let mut corners = vec![
+        loss([0, 3, 2], None, Valid)?,
+        loss([1, 1, 1], Some(-1), Valid)?,
+        loss([1, 4, 1], Some(0), Valid)?,
+        loss([1, 1, 1], None, Full)?,
+        loss([1025, 3, 1], None, Full)?,
+        loss([3, 2, 400], Some(1), Valid)?,
+        loss([2, 200, 3], None, BatchSize)?,
     ];
     for normalization in NORMALIZATIONS {
         for ignore in [None, Some(2), Some(255)] {
-            cases.push(loss([4, 5, 3], ignore, normalization)?);
+            corners.push(loss([4, 5, 3], ignore, normalization)?);
         }
     }
-    Ok(cases)
+    let random = (random_shape(), prop::sample::select(&NORMALIZATIONS[..]))
+        .prop_map(|((axis, ignore), normalization)| SoftmaxLoss { axis, ignore, normalization });
+    Ok(Cases::new(corners, random, loss([2, 3, 2], None, Valid)?))
 }
 
-pub(super) fn any_shape() -> impl Strategy<Value = (Axis, Option<i64>)> {
+/// Draws positions, classes and an ignored label.
+fn random_shape() -> impl Strategy<Value = (Axis, Option<i64>)> {
     let axis = (0..=9usize, 1..=12usize, 1..=9usize);
     let axis = axis.prop_map(|(outer, extent, inner)| Axis { outer, extent, inner });
     (axis, prop::option::of(-1..12i64))
 }
 
-fn any_loss() -> impl Strategy<Value = SoftmaxLoss> {
-    let normalization = prop::sample::select(&NORMALIZATIONS[..]);
-    (any_shape(), normalization).prop_map(|((axis, ignore), normalization)| SoftmaxLoss {
-        axis,
-        ignore,
-        normalization,
-    })
-}
-
-/// No positions, one, more than a block; none, some and more than all scores counted.
-fn accuracies() -> Result<Vec<Accuracy>> {
+/// Returns accuracies without positions, with one and with many; none, some and more than all
+/// scores counted.
+fn accuracies() -> Result<Cases<Accuracy>> {
     let cases = [
         ([0, 3, 2], 1, None),
         ([1, 1, 1], 1, None),
@@ -222,9 +190,104 @@ fn accuracies() -> Result<Vec<Accuracy>> {
     let case = |([outer, extent, inner], top_k, ignore): ([usize; 3], _, _)| {
         Ok(Accuracy { axis: Axis::new(outer, extent, inner)?, top_k, ignore })
     };
-    cases.into_iter().map(case).collect()
+    let random = (random_shape(), 1..=4usize).prop_map(|((axis, ignore), top_k)| Accuracy {
+        axis,
+        top_k,
+        ignore,
+    });
+    let corners = cases.into_iter().map(case).collect::<Result<_>>()?;
+    Ok(Cases::new(corners, random, case(([2, 3, 2], 1, None))?))
 }
 
-fn any_accuracy() -> impl Strategy<Value = Accuracy> {
-    (any_shape(), 1..=4usize).prop_map(|((axis, ignore), top_k)| Accuracy { axis, top_k, ignore })
+/// A loss, and whether it has a matrix.
+type MatrixLoss = (ClassLoss, bool);
+
+/// Returns scores, or probabilities of which some are 0 and 1; labels; and a matrix.
+fn class_operands<T: Element>((op, _): &MatrixLoss, setup: &CaseSetup) -> [Named<T>; 3] {
+    let x = match op.form {
+        Hinge | SquaredHinge => setup.stream().take(op.axis.count()),
+        _ => setup.stream().uniform(0.0, 1.0, op.axis.count()),
+    };
+    let matrix = setup.stream().take(op.axis.extent * op.axis.extent);
+    [
+        ("x", with_zeros_and_ones(x)),
+        ("label", labels(&op.axis, op.ignore, setup)),
+        ("matrix", matrix),
+    ]
+}
+
+fn class_loss<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+    let device = runner.device;
+    try_labelled(
+        runner,
+        &class_losses(Log)?,
+        |case, setup| (class_operands::<T>(case, setup), [("loss", unset(1))]),
+        |(op, has_matrix), [x, label, matrix], [loss]| {
+            device.class_loss(op, x, label, has_matrix.then_some(matrix), loss)
+        },
+        |(op, has_matrix), [x, label, matrix], _| {
+            [Want::Within(vec![oracle::class_loss(op, x, label, has_matrix.then_some(matrix))])]
+        },
+    )?;
+    let hinge = valid(Hinge)?;
+    runner.check_refused::<T, T, 1, 1>("a matrix", [("x", 12)], [("loss", 1)], |[x], [loss]| {
+        device.class_loss(&hinge, x, x.slice(0..4)?, Some(x.slice(0..9)?), loss)
+    })
+}
+
+fn class_loss_backward<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+    let device = runner.device;
+    try_labelled(
+        runner,
+        &class_losses(LogWithSoftmaxGradient)?,
+        |case, setup| {
+            let [x, label, matrix] = class_operands::<T>(case, setup);
+            let dx = ("dx", unset(x.1.len()));
+            ([x, label, matrix, ("scale", vec![T::from_f64(SCALE)])], [dx])
+        },
+        |(op, has_matrix), [x, label, matrix, scale], [dx]| {
+            device.class_loss_backward(op, x, label, has_matrix.then_some(matrix), scale, dx)
+        },
+        |(op, has_matrix), [x, label, matrix, _], _| {
+            let matrix = has_matrix.then_some(matrix);
+            [Want::Within(oracle::class_loss_backward(op, x, label, matrix, SCALE))]
+        },
+    )
+}
+
+const KINDS: [(ClassLossKind, bool); 6] = [
+    (Log, false),
+    (Log, true),
+    (LogWithSoftmaxGradient, false),
+    (LogWithSoftmaxGradient, true),
+    (Hinge, false),
+    (SquaredHinge, false),
+];
+
+fn valid(form: ClassLossKind) -> Result<ClassLoss> {
+    let (axis, normalization) = (Axis::new(2, 3, 2)?, LossNormalization::Valid);
+    Ok(ClassLoss { axis, form, ignore: None, normalization })
+}
+
+/// Returns each kind without positions, with one class, with many positions and with every
+/// normalization. Wrong lengths are tried with kind `refused` and a matrix.
+fn class_losses(refused: ClassLossKind) -> Result<Cases<MatrixLoss>> {
+    let mut corners = Vec::new();
+    for (form, has_matrix) in KINDS {
+        for [outer, extent, inner] in [[0, 3, 2], [1, 1, 1], [1025, 3, 1], [2, 40, 3]] {
+            let axis = Axis::new(outer, extent, inner)?;
+            corners.push((ClassLoss { axis, ..valid(form)? }, has_matrix));
+        }
+        for normalization in NORMALIZATIONS {
+            let axis = Axis::new(4, 5, 3)?;
+            corners.push((ClassLoss { axis, form, ignore: Some(2), normalization }, has_matrix));
+        }
+    }
+    let normalization = prop::sample::select(&NORMALIZATIONS[..]);
+    let random = (random_shape(), normalization, prop::sample::select(&KINDS[..])).prop_map(
+        |((axis, ignore), normalization, (form, has_matrix))| {
+            (ClassLoss { axis, form, ignore, normalization }, has_matrix)
+        },
+    );
+    Ok(Cases::new(corners, random, (valid(refused)?, true)))
 }

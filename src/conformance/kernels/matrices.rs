@@ -1,96 +1,77 @@
-//! [`Blas`](crate::kernel::Blas): matrices.
+//! Matrix kernels of [`Blas`](crate::kernel::Blas).
 
-use super::vector_cases::{SCALARS, refused};
+use super::{cases::SCALARS, prelude::*};
 use crate::{
-    conformance::{
-        runner::CheckRunner,
-        failure::Verdict,
-        operand::{Operand, Placement, unset},
-        oracle::gemm,
-        values::{Values, wide},
-    },
-    device::Device,
-    element::Element,
+    conformance::oracle::gemm as oracle,
     op::{Gemm, GemmBatch, Gemv, Transpose},
 };
-use proptest::prelude::*;
 
-/// Extents about the sizes of vectors and tiles.
+checks! {
+    "gemv" of "gemv": gemv();
+    "gemm" of "gemm": gemm();
+    "gemm_batched" of "gemm_batched": gemm_batched();
+}
+
+/// Extents near the sizes of vectors and tiles.
 const EXTENTS: [usize; 12] = [0, 1, 2, 3, 5, 8, 13, 17, 33, 64, 65, 130];
 
-/// What lies between the rows of a result and must stay.
+/// The elements between the rows of a result, which must stay.
 const GAP: f64 = 77.0;
 
-/// Operands of a product, or of a batch of them.
+/// A matrix product, or the product of a matrix and a vector.
 #[derive(Clone, Copy, Debug)]
-struct Case {
+struct Product {
     extents: [usize; 3],
     trans: [bool; 2],
     alpha: f64,
     beta: f64,
-    /// Elements of each operand between its rows, and between those of a batch and behind them.
+    /// Elements of each operand between its rows, between its matrices and after them.
     gaps: [usize; 3],
-    values: Values,
-    seed: u64,
-    places: [Placement; 3],
 }
 
-impl Case {
-    const SMALL: Self = Self {
-        extents: [3, 5, 4],
-        trans: [false; 2],
-        alpha: 1.0,
-        beta: 0.0,
-        gaps: [0; 3],
-        values: Values::Integers,
-        seed: 1,
-        places: [Placement::WHOLE; 3],
-    };
+impl Product {
+    const SMALL: Self =
+        Self { extents: [3, 5, 4], trans: [false; 2], alpha: 1.0, beta: 0.0, gaps: [0; 3] };
 
-    /// Every extent with several others; every way to transpose, pair of scalars and placement.
-    fn corners() -> Vec<Self> {
+    /// Returns every extent with several others; every transposition, pair of scalars and placement.
+    fn cases() -> Cases<Self> {
         let transposes = [[false, false], [false, true], [true, false], [true, true]];
-        let mut cases = Vec::new();
+        let mut whole = Vec::new();
         for (i, j) in (0..12).flat_map(|i| (0..4).map(move |j| (i, j))) {
             let extents =
                 [EXTENTS[i], EXTENTS[(5 * i + j) % 12], EXTENTS[(7 * i + 3 * j + 1) % 12]];
-            cases.push(Self { extents, trans: transposes[(i + j) % 4], ..Self::SMALL });
+            whole.push(Self { extents, trans: transposes[(i + j) % 4], ..Self::SMALL });
         }
         for trans in transposes {
-            cases.push(Self { trans, extents: [33, 17, 65], gaps: [2, 1, 3], ..Self::SMALL });
-            // Square operands have the same lengths transposed.
+            whole.push(Self { trans, extents: [33, 17, 65], gaps: [2, 1, 3], ..Self::SMALL });
+            // A square operand has the same length transposed.
             let squares = [[6, 6, 6], [9, 2, 9], [2, 9, 9], [33, 33, 33]];
-            cases.extend(squares.map(|extents| Self { trans, extents, ..Self::SMALL }));
+            whole.extend(squares.map(|extents| Self { trans, extents, ..Self::SMALL }));
             for (alpha, beta) in SCALARS.into_iter().flat_map(|a| SCALARS.map(|b| (a, b))) {
-                cases.push(Self { trans, alpha, beta, ..Self::SMALL });
+                whole.push(Self { trans, alpha, beta, ..Self::SMALL });
             }
         }
-        for (i, place) in Placement::CORNERS.into_iter().enumerate() {
-            let places = [place, Placement::CORNERS[(i + 1) % 6], Placement::CORNERS[(i + 3) % 6]];
-            cases.push(Self { places, ..Self::SMALL });
-            cases.push(Self { places, beta: 1.0, gaps: [1; 3], ..Self::SMALL });
+        let mut fixed: Vec<_> = whole.into_iter().map(|case| (case, CaseSetup::WHOLE)).collect();
+        let corners = Placement::CORNERS;
+        for (i, place) in corners.into_iter().enumerate() {
+            let places = [place, corners[(i + 1) % 6], corners[(i + 3) % 6], place, place];
+            let setup = CaseSetup { places, ..CaseSetup::WHOLE };
+            let gaps = Self { beta: 1.0, gaps: [1; 3], ..Self::SMALL };
+            fixed.extend([(Self::SMALL, setup), (gaps, setup)]);
         }
-        cases
-    }
-
-    fn any() -> BoxedStrategy<Self> {
         let extent = || prop_oneof![0..20usize, 0..70usize];
         let scalar = || prop::sample::select(&SCALARS[..]);
         let gap = || prop_oneof![Just(0usize), 0..4usize];
         let shape = ([extent(), extent(), extent()], any::<[bool; 2]>(), [gap(), gap(), gap()]);
-        let places = [Placement::any(), Placement::any(), Placement::any()];
-        (shape, scalar(), scalar(), Values::any(), any::<u64>(), places)
-            .prop_map(|((extents, trans, gaps), alpha, beta, values, seed, places)| Self {
+        let random =
+            (shape, scalar(), scalar()).prop_map(|((extents, trans, gaps), alpha, beta)| Self {
                 extents,
                 trans,
                 alpha,
                 beta,
                 gaps,
-                values,
-                seed,
-                places,
-            })
-            .boxed()
+            });
+        Cases::from_fixed(fixed, random)
     }
 
     fn gemm<T: Element>(&self) -> Gemm<T> {
@@ -113,9 +94,9 @@ fn transpose(yes: bool) -> Transpose {
     if yes { Transpose::Yes } else { Transpose::No }
 }
 
-/// Fills the parts of a result that a product writes: with NaN if it overwrites them. What is
-/// between them holds [`GAP`].
-fn result<T: Element>(op: &Gemm<T>, starts: &[usize], values: &[T]) -> Vec<T> {
+/// Returns `C` before a product: `values` where the product writes, or NaN if it must not read
+/// them, and [`GAP`] elsewhere.
+fn c_before<T: Element>(op: &Gemm<T>, starts: &[usize], values: &[T]) -> Vec<T> {
     let mut c = vec![T::from_f64(GAP); values.len()];
     if op.n == 0 {
         return c;
@@ -128,126 +109,98 @@ fn result<T: Element>(op: &Gemm<T>, starts: &[usize], values: &[T]) -> Vec<T> {
     c
 }
 
-pub(super) fn gemm<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
-    let test = |case: &Case| {
-        let op = case.gemm::<T>();
-        let spans = op.spans()?;
-        let mut draw = case.values.from(case.seed);
-        let spans = [spans.0, spans.1, spans.2];
-        let [mut xs, mut ys, zs] = [0, 1, 2].map(|i| draw.take::<T>(spans[i] + case.gaps[i]));
-        if case.alpha == 0.0 || op.k == 0 {
-            (xs, ys) = (unset(xs.len()), unset(ys.len())); // not read
-        }
-        let zs = result(&op, &[0], &zs);
-        let a = Operand::input(bench.device, &xs, case.places[0])?;
-        let b = Operand::input(bench.device, &ys, case.places[1])?;
-        let mut c = Operand::output(bench.device, &zs, case.places[2])?;
-        bench.device.gemm(&op, a.view()?, b.view()?, c.view_mut()?)?;
-        a.unchanged("a")?;
-        b.unchanged("b")?;
-        let want = gemm::gemm(&op, &wide(&xs), &wide(&ys), &wide(&zs));
-        case.values.judge("c", &c.finish()?, &want)
-    };
-    bench.all(Case::corners(), test)?;
-    bench.each(Case::any(), test)?;
-    refuses_products(bench, Gemm::<T>::new(3, 5, 4), None)
-}
+/// The number of products in a batch, and whether all of them use the same `A` and the same `B`.
+type Batch = (usize, [bool; 2]);
 
-/// Tries that a product refuses operands that are too short, and leading dimensions.
-fn refuses_products<T: Element, D: Device>(
-    bench: &CheckRunner<'_, D>,
-    op: Gemm<T>,
-    batch: Option<GemmBatch>,
-) -> Verdict {
-    let count = batch.map_or(1, |batch| batch.count);
-    let whole = [12 * count, 20 * count, 15 * count];
-    let short = |i: usize| {
-        let mut lengths = whole;
-        lengths[i] -= 1;
-        (lengths, op)
-    };
-    let narrow = [op.leading_dims(3, 5, 5), op.leading_dims(4, 4, 5), op.leading_dims(4, 5, 4)];
-    let cases = [short(0), short(1), short(2)].into_iter().chain(narrow.map(|op| (whole, op)));
-    bench.all(cases, |(lengths, op)| {
-        let [a, b, c] = lengths.map(|len| vec![T::from_f64(1.0); len]);
-        let a = Operand::input(bench.device, &a, Placement::WHOLE)?;
-        let b = Operand::input(bench.device, &b, Placement::WHOLE)?;
-        let mut c = Operand::output(bench.device, &c, Placement::WHOLE)?;
-        let (a, b, out) = (a.view()?, b.view()?, c.view_mut()?);
-        let result = match &batch {
-            None => bench.device.gemm(op, a, b, out),
-            Some(batch) => bench.device.gemm_batched(op, batch, a, b, out),
-        };
-        refused(result, "an operand or a leading dimension that is too short")?;
-        c.unchanged("c")
+fn gemm<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+    products::<T, D>(runner, &Product::cases().with(&[(1, [false; 2])]), 1, |op, _, [a, b], c| {
+        runner.device.gemm(op, a, b, c)
     })
 }
 
-pub(super) fn gemm_batched<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
-    let test = |&(case, count, shared): &(Case, usize, [bool; 2])| {
-        let op = case.gemm::<T>();
-        let (a, b, c) = op.spans()?;
-        let stride = |i: usize, span| if shared[i] { 0 } else { span + case.gaps[i] };
-        let (stride_a, stride_b, stride_c) = (stride(0, a), stride(1, b), c + case.gaps[2]);
-        let batch = GemmBatch { count, stride_a, stride_b, stride_c };
-        let len = |stride: usize, span| count.checked_sub(1).map_or(0, |last| last * stride + span);
-        let mut draw = case.values.from(case.seed);
-        let (mut xs, mut ys) = (draw.take::<T>(len(stride_a, a)), draw.take(len(stride_b, b)));
-        if case.alpha == 0.0 || op.k == 0 {
-            (xs, ys) = (unset(xs.len()), unset(ys.len()));
-        }
-        let starts: Vec<_> = (0..count).map(|i| i * stride_c).collect();
-        let zs = result(&op, &starts, &draw.take(len(stride_c, c)));
-        let a = Operand::input(bench.device, &xs, case.places[0])?;
-        let b = Operand::input(bench.device, &ys, case.places[1])?;
-        let mut c = Operand::output(bench.device, &zs, case.places[2])?;
-        bench.device.gemm_batched(&op, &batch, a.view()?, b.view()?, c.view_mut()?)?;
-        let (xs, ys, zs) = (wide(&xs), wide(&ys), wide(&zs));
-        let mut want = gemm::gemm(&Gemm { m: 0, ..op }, &[], &[], &zs);
-        for (i, start) in starts.into_iter().enumerate() {
-            let (x, y) = (&xs[i * stride_a..], &ys[i * stride_b..]);
-            let one = gemm::gemm(&op, x, y, &zs[start..]);
-            let end = want.len().min(start + op.spans()?.2);
-            want[start..end].copy_from_slice(&one[..end - start]);
-        }
-        case.values.judge("c", &c.finish()?, &want)
-    };
-    let small = |case: &Case| case.extents.iter().product::<usize>() < 40_000;
-    let corners = Case::corners().into_iter().filter(small).enumerate();
-    bench.all(corners.map(|(i, case)| (case, i % 5, [i % 3 == 0, i % 7 == 0])), test)?;
-    bench.each((Case::any(), 0..5usize, any::<[bool; 2]>()), test)?;
-    let batch = GemmBatch { count: 3, stride_a: 12, stride_b: 20, stride_c: 15 };
-    refuses_products(bench, Gemm::<T>::new(3, 5, 4), Some(batch))
+fn gemm_batched<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+    let batches: Vec<Batch> = (0..105).map(|i| (i % 5, [i % 3 == 0, i % 7 == 0])).collect();
+    let mut cases = Product::cases();
+    cases.fixed.retain(|(case, _)| case.extents.iter().product::<usize>() < 40_000);
+    products::<T, D>(runner, &cases.with(&batches), 3, |op, batch, [a, b], c| {
+        runner.device.gemm_batched(op, batch, a, b, c)
+    })
 }
 
-pub(super) fn gemv<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
-    let test = |case: &Case| {
-        let op = case.gemv::<T>();
-        let mut draw = case.values.from(case.seed);
-        let (len_x, len_y) = op.lengths();
-        let (rows, columns) = (op.m.saturating_sub(1), op.n);
-        let xs = draw.take::<T>(rows * op.lda + columns + case.gaps[1]);
-        let (ys, mut zs) = (draw.take::<T>(len_x), draw.take::<T>(len_y));
-        if case.beta == 0.0 {
-            zs = unset(len_y);
+/// Tries batches of products, and operands and leading dimensions that are too short in a batch of
+/// `refused_count`.
+fn products<T: Element, D: Device>(
+    runner: &CheckRunner<'_, D>,
+    cases: &Cases<(Product, Batch)>,
+    refused_count: usize,
+    kernel: impl Fn(&Gemm<T>, &GemmBatch, [View<'_, T, D>; 2], ViewMut<'_, T, D>) -> Result<()>,
+) -> Verdict {
+    runner.try_all(cases, |&(case, (count, shared)), setup| {
+        let op = case.gemm::<T>();
+        let spans = <[usize; 3]>::from(op.spans()?);
+        let is_shared = [shared[0], shared[1], false];
+        let stride = |i: usize| if is_shared[i] { 0 } else { spans[i] + case.gaps[i] };
+        let [stride_a, stride_b, stride_c] = [0, 1, 2].map(stride);
+        let mut stream = setup.stream();
+        let [mut a, mut b, c] = [0, 1, 2].map(|i| {
+            let len = count.checked_sub(1).map_or(0, |last| last * stride(i) + spans[i]);
+            stream.take::<T>(len + case.gaps[i])
+        });
+        if case.alpha == 0.0 || op.k == 0 {
+            (a, b) = (unset(a.len()), unset(b.len())); // not read
         }
-        let a = Operand::input(bench.device, &xs, case.places[0])?;
-        let x = Operand::input(bench.device, &ys, case.places[1])?;
-        let mut y = Operand::output(bench.device, &zs, case.places[2])?;
-        bench.device.gemv(&op, a.view()?, x.view()?, y.view_mut()?)?;
-        let want = gemm::gemv(&op, &wide(&xs), &wide(&ys), &wide(&zs));
-        case.values.judge("y", &y.finish()?, &want)
-    };
-    bench.all(Case::corners(), test)?;
-    bench.each(Case::any(), test)?;
+        let starts: Vec<_> = (0..count).map(|i| i * stride_c).collect();
+        let c = c_before(&op, &starts, &c);
+        let (a_wide, b_wide, c_wide) = (wide(&a), wide(&b), wide(&c));
+        let mut want = oracle::gemm(&Gemm { m: 0, ..op }, &[], &[], &c_wide);
+        for (i, start) in starts.into_iter().enumerate() {
+            let (a, b) = (&a_wide[i * stride_a..], &b_wide[i * stride_b..]);
+            let product = oracle::gemm(&op, a, b, &c_wide[start..]);
+            want[start..start + spans[2]].copy_from_slice(&product[..spans[2]]);
+        }
+        let batch = GemmBatch { count, stride_a, stride_b, stride_c };
+        let [got] = runner.call(setup, [("a", &a), ("b", &b)], [("c", &c)], |inputs, [c]| {
+            kernel(&op, &batch, inputs, c)
+        })?;
+        setup.values.judge("c", &got, &want)
+    })?;
+    let (op, batch) =
+        (Gemm::<T>::new(3, 5, 4), GemmBatch { count: 3, stride_a: 12, stride_b: 20, stride_c: 15 });
+    let [a, b, c] = [12, 20, 15].map(|len| len * refused_count);
+    let short = [[a - 1, b, c], [a, b - 1, c], [a, b, c - 1]].map(|lengths| (op, lengths));
+    let narrow = [op.leading_dims(3, 5, 5), op.leading_dims(4, 4, 5), op.leading_dims(4, 5, 4)];
+    let wrong = short.into_iter().chain(narrow.map(|op| (op, [a, b, c])));
+    runner.try_cases(wrong, |&(op, [a, b, c])| {
+        let invalid = "an operand or a leading dimension that is too short";
+        runner.check_refused::<T, T, 2, 1>(invalid, [("a", a), ("b", b)], [("c", c)], |ab, [c]| {
+            kernel(&op, &batch, ab, c)
+        })
+    })
+}
+
+fn gemv<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+    runner.try_all(&Product::cases(), |case, setup| {
+        let op = case.gemv::<T>();
+        let mut stream = setup.stream();
+        let (x_len, y_len) = op.lengths();
+        let a = stream.take::<T>(op.m.saturating_sub(1) * op.lda + op.n + case.gaps[1]);
+        let x = stream.take::<T>(x_len);
+        let (_, y) = times_beta(("y", stream.take(y_len)), case.beta);
+        let want = oracle::gemv(&op, &wide(&a), &wide(&x), &wide(&y));
+        let [got] = runner.call(setup, [("a", &a), ("x", &x)], [("y", &y)], |[a, x], [y]| {
+            runner.device.gemv(&op, a, x, y)
+        })?;
+        setup.values.judge("y", &got, &want)
+    })?;
     let op = Gemv::<T>::new(Transpose::No, 3, 4);
     let wrong = [[11, 4, 3], [12, 5, 3], [12, 3, 3], [12, 4, 4], [12, 4, 2]];
-    bench.all(wrong, |lengths: &[usize; 3]| {
-        let [a, x, y] = lengths.map(|len| vec![T::from_f64(1.0); len]);
-        let a = Operand::input(bench.device, &a, Placement::WHOLE)?;
-        let x = Operand::input(bench.device, &x, Placement::WHOLE)?;
-        let mut y = Operand::output(bench.device, &y, Placement::WHOLE)?;
-        refused(bench.device.gemv(&op, a.view()?, x.view()?, y.view_mut()?), "wrong lengths")?;
-        y.unchanged("y")
+    runner.try_cases(wrong, |&[a, x, y]| {
+        let invalid = "other lengths than a: 12, x: 4, y: 3";
+        runner.check_refused::<T, T, 2, 1>(
+            invalid,
+            [("a", a), ("x", x)],
+            [("y", y)],
+            |[a, x], [y]| runner.device.gemv(&op, a, x, y),
+        )
     })
 }

@@ -1,33 +1,31 @@
-//! Checks of kernels, family by family.
+//! Checks of kernels, by kernel family.
 
-mod axis_cases;
-mod blas;
+mod cases;
 mod harness;
-mod class_losses;
-mod elementwise;
-mod indexing;
-mod convert_integers;
-mod losses;
-mod lstm;
+mod prelude;
+mod blas;
 mod matrices;
-mod normalize;
-mod pair_losses;
-mod pooling;
-mod random;
+mod elementwise;
+mod lstm;
 mod reductions;
-mod update;
-mod vector_cases;
+mod random;
 mod conv;
+mod pooling;
+mod normalize;
+mod losses;
+mod pair_losses;
+mod indexing;
+mod update;
 
 use super::check::Check;
 use crate::device::Device;
 
-/// Of all families, in their order.
+/// Returns the checks of all kernel families, in their order.
 pub(super) fn checks<D: Device>() -> Vec<Check<D>> {
     let families = [
         blas::checks(),
+        matrices::checks(),
         elementwise::checks(),
-        convert_integers::checks(),
         lstm::checks(),
         reductions::checks(),
         random::checks(),
@@ -35,7 +33,6 @@ pub(super) fn checks<D: Device>() -> Vec<Check<D>> {
         pooling::checks(),
         normalize::checks(),
         losses::checks(),
-        class_losses::checks(),
         pair_losses::checks(),
         indexing::checks(),
         update::checks(),

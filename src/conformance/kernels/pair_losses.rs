@@ -1,137 +1,97 @@
-//! Losses of [`Losses`](crate::kernel::Losses) of numbers against targets.
+//! Losses of [`Losses`](crate::kernel::Losses) between numbers and targets.
 
 use super::{
-    harness::{CaseSetup, call, refuses_lengths, tries},
-    losses::NORMALIZATIONS,
+    losses::{NORMALIZATIONS, SCALE},
+    prelude::*,
 };
 use crate::{
-    conformance::{
-        runner::CheckRunner,
-        check::{Check, checks},
-        compare::within,
-        failure::Verdict,
-        operand::unset,
-        oracle::losses as oracle,
-        values::wide,
+    conformance::oracle::losses as oracle,
+    op::{
+        ElementwiseLoss,
+        ElementwiseLossKind::{self, Contrastive, ContrastiveLegacy, SigmoidCrossEntropy, Squared},
+        LossNormalization,
     },
-    device::Device,
-    element::Element,
-    op::{ElementwiseLoss, ElementwiseLossKind, LossNormalization},
 };
-use proptest::prelude::*;
 
-pub(super) fn checks<D: Device>() -> Vec<Check<D>> {
-    checks! {
-        "elementwise_loss" of "elementwise_loss": elementwise_loss();
-        "elementwise_loss_backward" of "elementwise_loss_backward": elementwise_loss_backward();
-    }
+checks! {
+    "elementwise_loss" of "elementwise_loss": elementwise_loss();
+    "elementwise_loss_backward" of "elementwise_loss_backward": elementwise_loss_backward();
 }
 
-/// The loss as a kernel on `T` takes it.
+/// Returns the loss as a kernel on `T` takes it.
 fn narrow<T: Element>(op: &ElementwiseLoss<f64>) -> ElementwiseLoss<T::Acc> {
     let &ElementwiseLoss { form, batch, each, ignore, normalization } = op;
     let form = match form {
-        ElementwiseLossKind::Squared => ElementwiseLossKind::Squared,
-        ElementwiseLossKind::SigmoidCrossEntropy => ElementwiseLossKind::SigmoidCrossEntropy,
-        ElementwiseLossKind::Contrastive { margin } => {
-            ElementwiseLossKind::Contrastive { margin: T::acc(margin) }
-        }
-        ElementwiseLossKind::ContrastiveLegacy { margin } => {
-            ElementwiseLossKind::ContrastiveLegacy { margin: T::acc(margin) }
-        }
+        Squared => Squared,
+        SigmoidCrossEntropy => SigmoidCrossEntropy,
+        Contrastive { margin } => Contrastive { margin: T::acc(margin) },
+        ContrastiveLegacy { margin } => ContrastiveLegacy { margin: T::acc(margin) },
     };
     ElementwiseLoss { form, batch, each, ignore, normalization }
 }
 
-/// Numbers, not negative if they are distances, and targets on both sides of integers.
-fn operands<T: Element>(op: &ElementwiseLoss<f64>, how: &CaseSetup) -> [Vec<T>; 2] {
-    let (mut draw, count) = (how.draw(), op.batch * op.each);
+/// Returns numbers, not negative if they are distances, and targets on both sides of integers.
+fn operands<T: Element>(op: &ElementwiseLoss<f64>, setup: &CaseSetup) -> [Named<T>; 2] {
+    let (mut stream, count) = (setup.stream(), op.batch * op.each);
     let x = match op.form {
-        ElementwiseLossKind::Squared | ElementwiseLossKind::SigmoidCrossEntropy => draw.take(count),
-        _ => draw.between(0.0, 4.0, count),
+        Squared | SigmoidCrossEntropy => stream.take(count),
+        _ => stream.uniform(0.0, 4.0, count),
     };
-    [x, draw.between(-2.0, 2.0, count)]
+    [("x", x), ("t", stream.uniform(-2.0, 2.0, count))]
 }
 
-fn elementwise_loss<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
-    let device = bench.device;
-    tries(bench, cases(), any_case(), |case, how| {
-        let ([x, t], op) = (operands::<T>(case, how), narrow::<T>(case));
-        let given = [("x", &x[..], how.at[0]), ("t", &t[..], how.at[1])];
-        let loss = ("loss", &unset(1)[..], how.at[2]);
-        let [got] =
-            call(bench, given, [loss], |[x, t], [loss]| device.elementwise_loss(&op, x, t, loss))?;
-        within("loss", &got, &[oracle::elementwise_loss(case, &wide(&x), &wide(&t))])
-    })?;
-    let op = narrow::<T>(&plain(ElementwiseLossKind::Squared));
-    refuses_lengths::<T, D, _, _>(bench, [("x", 6), ("t", 6)], [("loss", 1)], |[x, t], [loss]| {
-        device.elementwise_loss(&op, x, t, loss)
-    })
+fn elementwise_loss<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+    runner.try_kernel(
+        &cases(),
+        |op, setup| (operands::<T>(op, setup), [("loss", unset(1))]),
+        |op, [x, t], [loss]| runner.device.elementwise_loss(&narrow::<T>(op), x, t, loss),
+        |op, [x, t], _| [Want::Within(vec![oracle::elementwise_loss(op, x, t)])],
+    )
 }
 
-fn elementwise_loss_backward<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
-    let device = bench.device;
-    tries(bench, cases(), any_case(), |case, how| {
-        let ([x, t], op) = (operands::<T>(case, how), narrow::<T>(case));
-        let scale = [T::from_f64(-2.5)];
-        let given =
-            [("x", &x[..], how.at[0]), ("t", &t[..], how.at[1]), ("scale", &scale[..], how.at[2])];
-        let before = unset(x.len());
-        let [got] = call(bench, given, [("dx", &before[..], how.at[3])], |[x, t, scale], [dx]| {
-            device.elementwise_loss_backward(&op, x, t, scale, dx)
-        })?;
-        within("dx", &got, &oracle::elementwise_loss_backward(case, &wide(&x), &wide(&t), -2.5))
-    })?;
-    let op = narrow::<T>(&plain(ElementwiseLossKind::Squared));
-    let given = [("x", 6), ("t", 6), ("scale", 1)];
-    refuses_lengths::<T, D, _, _>(bench, given, [("dx", 6)], |[x, t, scale], [dx]| {
-        device.elementwise_loss_backward(&op, x, t, scale, dx)
-    })
+fn elementwise_loss_backward<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+    runner.try_kernel(
+        &cases(),
+        |op, setup| {
+            let [x, t] = operands::<T>(op, setup);
+            let dx = ("dx", unset(x.1.len()));
+            ([x, t, ("scale", vec![T::from_f64(SCALE)])], [dx])
+        },
+        |op, [x, t, scale], [dx]| {
+            runner.device.elementwise_loss_backward(&narrow::<T>(op), x, t, scale, dx)
+        },
+        |op, [x, t, _], _| [Want::Within(oracle::elementwise_loss_backward(op, x, t, SCALE))],
+    )
 }
 
-/// Margins that every element type holds.
-const FORMS: [ElementwiseLossKind<f64>; 4] = [
-    ElementwiseLossKind::Squared,
-    ElementwiseLossKind::SigmoidCrossEntropy,
-    ElementwiseLossKind::Contrastive { margin: 1.5 },
-    ElementwiseLossKind::ContrastiveLegacy { margin: 1.5 },
-];
+/// Every kind of loss. All element types hold the margins.
+const KINDS: [ElementwiseLossKind<f64>; 4] =
+    [Squared, SigmoidCrossEntropy, Contrastive { margin: 1.5 }, ContrastiveLegacy { margin: 1.5 }];
 
-fn plain(form: ElementwiseLossKind<f64>) -> ElementwiseLoss<f64> {
-    ElementwiseLoss {
+/// Returns each kind without elements, with one and with many, and with every normalization.
+fn cases() -> Cases<ElementwiseLoss<f64>> {
+    let full = |form, batch, each| ElementwiseLoss {
         form,
-        batch: 2,
-        each: 3,
+        batch,
+        each,
         ignore: None,
         normalization: LossNormalization::Full,
-    }
-}
-
-/// Each form over nothing, one element, more than a block, and with every normalization.
-fn cases() -> Vec<ElementwiseLoss<f64>> {
-    let mut cases = Vec::new();
-    for form in FORMS {
-        for (batch, each) in [(0, 3), (1, 1), (1025, 1), (5, 4099)] {
-            cases.push(ElementwiseLoss { batch, each, ..plain(form) });
-        }
-        for normalization in NORMALIZATIONS {
-            let (batch, each, ignore) = (4, 15, Some(1));
-            cases.push(ElementwiseLoss { form, batch, each, ignore, normalization });
-        }
-    }
-    cases
-}
-
-fn any_case() -> impl Strategy<Value = ElementwiseLoss<f64>> {
-    let normalization = prop::sample::select(&NORMALIZATIONS[..]);
-    let form = prop::sample::select(&FORMS[..]);
-    (form, 0..9usize, 0..99usize, prop::option::of(-1..2i64), normalization).prop_map(
-        |(form, batch, each, ignore, normalization)| ElementwiseLoss {
-            form,
-            batch,
-            each,
-            ignore,
+    };
+    let mut corners = Vec::new();
+    for form in KINDS {
+        let sizes = [(0, 3), (1, 1), (1025, 1), (5, 4099)];
+        corners.extend(sizes.map(|(batch, each)| full(form, batch, each)));
+        corners.extend(NORMALIZATIONS.map(|normalization| ElementwiseLoss {
+            ignore: Some(1),
             normalization,
-        },
-    )
+            ..full(form, 4, 15)
+        }));
+    }
+    let normalization = prop::sample::select(&NORMALIZATIONS[..]);
+    let form = prop::sample::select(&KINDS[..]);
+    let random = (form, 0..9usize, 0..99usize, prop::option::of(-1..2i64), normalization);
+    let random = random.prop_map(move |(form, batch, each, ignore, normalization)| {
+        ElementwiseLoss { ignore, normalization, ..full(form, batch, each) }
+    });
+    Cases::new(corners, random, full(Squared, 2, 3))
 }

@@ -1,192 +1,177 @@
 //! [`Pooling`](crate::kernel::Pooling).
 
-use super::harness::{CaseSetup, call, ones, refused, refuses_lengths, tries};
+use super::prelude::*;
 use crate::{
-    conformance::{
-        runner::CheckRunner,
-        check::{Check, checks},
-        compare::{exact, same, within},
-        failure::Verdict,
-        operand::{Operand, Placement, UNSET, unset},
-        oracle::pooling as oracle,
-        values::{Expected, wide},
-    },
-    device::Device,
-    element::{DType, Element, bf16, f16},
-    error::Result,
+    conformance::oracle::pooling as oracle,
+    element::{DType, bf16, f16},
     op::{Pool2d, PoolRounding},
 };
-use proptest::prelude::*;
 
-pub(super) fn checks<D: Device>() -> Vec<Check<D>> {
-    checks! {
-        "max_pool" of "max_pool": max_pool();
-        "max_pool_backward" of "max_pool_backward": max_pool_backward();
-        "average_pool" of "average_pool": average_pool();
-        "average_pool_backward" of "average_pool_backward": average_pool_backward();
-        "stochastic_pool" of "stochastic_pool": stochastic_pool();
-    }
+checks! {
+    "max_pool" of "max_pool": max_pool();
+    "max_pool_backward" of "max_pool_backward": max_pool_backward();
+    "average_pool" of "average_pool": average_pool();
+    "average_pool_backward" of "average_pool_backward": average_pool_backward();
+    "stochastic_pool" of "stochastic_pool": stochastic_pool();
 }
 
-fn max_pool<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
-    tries(bench, pools()?, any_pool(), |op, how| {
-        let mut draw = how.draw();
-        let mut x = draw.take::<T>(op.input_len());
-        maxima(bench, op, how, &x)?;
-        // NaN is never the greatest, nor is what is no greater than the least.
-        let others = [f64::NAN, f64::NEG_INFINITY, lowest::<T>(), f64::INFINITY, -0.0];
-        for x in &mut x {
-            if let [other @ 0..5] = draw.below(8, 1)[..] {
-                *x = T::from_f64(others[other]);
-            }
+fn max_pool<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+    let device = runner.device;
+    runner.try_all(&pools()?, |op, setup| {
+        let mut stream = setup.stream();
+        let integers_or_reals = stream.take::<T>(op.input_len());
+        // NaN is never the largest, nor are values that do not exceed the lowest.
+        let special = [f64::NAN, f64::NEG_INFINITY, lowest::<T>(), f64::INFINITY, -0.0];
+        let replaced = integers_or_reals.iter().map(|x| match stream.indices(8, 1)[..] {
+            [i @ 0..5] => T::from_f64(special[i]),
+            _ => *x,
+        });
+        for x in [replaced.collect(), integers_or_reals.clone()] {
+            let want = oracle::max_pool(op, &wide(&x), lowest::<T>());
+            expect_pooled(runner, op, setup, &x, want, |x, y, mask| {
+                device.max_pool(op, x, y, mask)
+            })?;
         }
-        maxima(bench, op, how, &x)
+        Ok(())
     })?;
     let op = small()?;
-    let (inputs, outputs) = ([("x", op.input_len())], [("y", op.output_len())]);
-    refuses_lengths::<T, D, _, _>(bench, inputs, outputs, |[x], [y]| {
-        let mut mask = no_mask(bench, op.output_len(), Placement::WHOLE)?;
-        bench.device.max_pool(&op, x, y, mask.view_mut()?)
+    check_pool_lengths::<T, D>(runner, &op, |x, y, mask| device.max_pool(&op, x, y, mask))
+}
+
+/// Calls a kernel and compares the pooled elements and the mask.
+fn expect_pooled<T: Element, D: Device>(
+    runner: &CheckRunner<'_, D>,
+    op: &Pool2d,
+    setup: &CaseSetup,
+    x: &[T],
+    (want, want_mask): (Vec<f64>, Vec<i32>),
+    kernel: impl FnOnce(View<'_, T, D>, ViewMut<'_, T, D>, ViewMut<'_, i32, D>) -> Result<()>,
+) -> Verdict {
+    let mut mask = unset_mask(runner, op.output_len(), setup.places[2])?;
+    let y = ("y", &unset(op.output_len())[..]);
+    let [y] = runner.call(setup, [("x", x)], [y], |[x], [y]| kernel(x, y, mask.view_mut()?))?;
+    expect_nearest("y", &y, &want)?;
+    expect_bits("mask", &mask.values()?, &want_mask)
+}
+
+/// Tries wrong lengths of the input, the output and the mask.
+fn check_pool_lengths<T: Element, D: Device>(
+    runner: &CheckRunner<'_, D>,
+    op: &Pool2d,
+    kernel: impl Fn(View<'_, T, D>, ViewMut<'_, T, D>, ViewMut<'_, i32, D>) -> Result<()>,
+) -> Verdict {
+    let (x, y) = ([("x", op.input_len())], [("y", op.output_len())]);
+    runner.check_lengths(x, y, |[x], [y]| {
+        kernel(x, y, unset_mask(runner, op.output_len(), Placement::WHOLE)?.view_mut()?)
     })?;
-    bench.all([op.output_len() - 1, op.output_len() + 1], |&masks| {
-        let (x, y) = (ones::<T>(op.input_len()), ones::<T>(op.output_len()));
-        let mut mask = no_mask(bench, masks, Placement::CORNERS[1])?;
-        let (x, y) = (("x", &x[..], Placement::WHOLE), ("y", &y[..], Placement::WHOLE));
-        refused(bench, [x], [y], |[x], [y]| bench.device.max_pool(&op, x, y, mask.view_mut()?))?;
+    runner.try_cases([op.output_len() - 1, op.output_len() + 1], |&len| {
+        let mut mask = unset_mask(runner, len, Placement::CORNERS[1])?;
+        let invalid = format!("a mask of {len} elements instead of {}", op.output_len());
+        runner.check_refused(&invalid, x, y, |[x], [y]| kernel(x, y, mask.view_mut()?))?;
         mask.unchanged("mask")
     })
 }
 
-/// Tries one plane of values.
-fn maxima<T: Element, D: Device>(
-    bench: &CheckRunner<'_, D>,
-    op: &Pool2d,
-    how: &CaseSetup,
-    x: &[T],
-) -> Verdict {
-    let before = unset(op.output_len());
-    let mut mask = no_mask(bench, op.output_len(), how.at[2])?;
-    let (given, y) = (("x", x, how.at[0]), ("y", &before[..], how.at[1]));
-    let [y] =
-        call(bench, [given], [y], |[x], [y]| bench.device.max_pool(op, x, y, mask.view_mut()?))?;
-    let (want, places) = oracle::max_pool(op, &wide(x), lowest::<T>());
-    exact("y", &y, &want)?;
-    same("mask", &mask.finish()?, &places)
-}
-
-fn max_pool_backward<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
-    let device = bench.device;
-    tries(bench, pools()?, any_pool(), |op, how| {
-        let mut draw = how.draw();
-        let (x, dy) = (draw.take::<T>(op.input_len()), draw.take::<T>(op.output_len()));
-        let (_, places) = oracle::max_pool(op, &wide(&x), lowest::<T>());
-        let mask = Operand::input(device, &places, how.at[1])?;
-        let before = unset(op.input_len());
-        let (given, dx) = (("dy", &dy[..], how.at[0]), ("dx", &before[..], how.at[2]));
-        let [got] = call(bench, [given], [dx], |[dy], [dx]| {
+fn max_pool_backward<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+    let device = runner.device;
+    runner.try_all(&pools()?, |op, setup| {
+        let mut stream = setup.stream();
+        let [x, dy] = [op.input_len(), op.output_len()].map(|len| stream.take::<T>(len));
+        let (_, elements) = oracle::max_pool(op, &wide(&x), lowest::<T>());
+        let mask = Operand::new(device, &elements, setup.places[2])?;
+        let dx = ("dx", &unset(op.input_len())[..]);
+        let [got] = runner.call(setup, [("dy", &dy)], [dx], |[dy], [dx]| {
             device.max_pool_backward(op, dy, mask.view()?, dx)
         })?;
         mask.unchanged("mask")?;
-        how.values.judge("dx", &got, &oracle::max_pool_backward(op, &wide(&dy), &places))
+        setup.values.judge("dx", &got, &oracle::max_pool_backward(op, &wide(&dy), &elements))
     })?;
     let op = small()?;
-    let back = |masks: usize, value| Operand::input(device, &vec![value; masks], Placement::WHOLE);
-    let (inputs, outputs) = ([("dy", op.output_len())], [("dx", op.input_len())]);
-    refuses_lengths::<T, D, _, _>(bench, inputs, outputs, |[dy], [dx]| {
-        device.max_pool_backward(&op, dy, back(op.output_len(), 0)?.view()?, dx)
+    let mask_of = |len: usize, value| Operand::new(device, &vec![value; len], Placement::WHOLE);
+    let (dy, dx) = ([("dy", op.output_len())], [("dx", op.input_len())]);
+    runner.check_lengths::<T, T, 1, 1>(dy, dx, |[dy], [dx]| {
+        device.max_pool_backward(&op, dy, mask_of(op.output_len(), 0)?.view()?, dx)
     })?;
-    let (dy, dx) = (ones::<T>(op.output_len()), ones::<T>(op.input_len()));
-    let (dy, dx) = ([("dy", &dy[..], Placement::WHOLE)], ("dx", &dx[..], Placement::CORNERS[1]));
-    bench.all([op.output_len() - 1, op.output_len() + 1], |&masks| {
-        let mask = back(masks, 0)?;
-        refused(bench, dy, [dx], |[dy], [dx]| device.max_pool_backward(&op, dy, mask.view()?, dx))
+    runner.try_cases([op.output_len() - 1, op.output_len() + 1], |&masks| {
+        let invalid = "a mask of another length than `dy`";
+        runner.check_refused::<T, T, 1, 1>(invalid, dy, dx, |[dy], [dx]| {
+            device.max_pool_backward(&op, dy, mask_of(masks, 0)?.view()?, dx)
+        })
     })?;
-    // What comes of masks outside of the plane is open, but it stays within the operand.
-    bench.all([i32::MIN, -2, (op.input[0] * op.input[1]) as i32, i32::MAX], |&place| {
-        let (mask, mut dx) = (back(op.output_len(), place)?, Operand::input(device, dx.1, dx.2)?);
-        let dy = Operand::input(device, dy[0].1, dy[0].2)?;
-        // An error is as good as none, at the call or when the work is waited for.
+    // A mask outside the plane may give an error or any result, but no access outside `dx`.
+    runner.try_cases([i32::MIN, -2, (op.input[0] * op.input[1]) as i32, i32::MAX], |&element| {
+        let ones = |len, place| Operand::new(device, &vec![T::from_f64(1.0); len], place);
+        let mask = mask_of(op.output_len(), element)?;
+        let dy = ones(op.output_len(), Placement::WHOLE)?;
+        let mut dx = ones(op.input_len(), Placement::CORNERS[1])?;
         let _ = device.max_pool_backward(&op, dy.view()?, mask.view()?, dx.view_mut()?);
         let _ = device.synchronize();
-        dx.finish().map(drop)
+        dx.values().map(drop)
     })
 }
 
-fn average_pool<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
-    tries(bench, pools()?, any_pool(), |op, how| {
-        let x = how.draw().take::<T>(op.input_len());
-        let before = unset(op.output_len());
-        let (given, y) = (("x", &x[..], how.at[0]), ("y", &before[..], how.at[1]));
-        let [mut got] = call(bench, [given], [y], |[x], [y]| bench.device.average_pool(op, x, y))?;
+fn average_pool<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+    let device = runner.device;
+    runner.try_all(&pools()?, |op, setup| {
+        let x = setup.stream().take::<T>(op.input_len());
+        let y = ("y", &unset(op.output_len())[..]);
+        let [mut got] =
+            runner.call(setup, [("x", &x)], [y], |[x], [y]| device.average_pool(op, x, y))?;
         let want = oracle::average_pool(op, &wide(&x));
-        // A window past the padded input has a mean of NaN or of zero.
-        let nothing =
-            |(got, want): &(&mut T, &Expected)| want.value.is_nan() && got.to_f64() == 0.0;
-        let nothings = got.iter_mut().zip(&want).filter(nothing);
-        nothings.for_each(|(got, want)| *got = T::from_f64(want.value));
-        within("y", &got, &want)
+        // The mean of a window outside the padded input may be NaN or zero.
+        let empty = |(got, want): &(&mut T, &Expected)| want.value.is_nan() && got.to_f64() == 0.0;
+        let empty = got.iter_mut().zip(&want).filter(empty);
+        empty.for_each(|(got, want)| *got = T::from_f64(want.value));
+        expect_within("y", &got, &want)
     })?;
     let op = small()?;
-    let (inputs, outputs) = ([("x", op.input_len())], [("y", op.output_len())]);
-    refuses_lengths::<T, D, _, _>(bench, inputs, outputs, |[x], [y]| {
-        bench.device.average_pool(&op, x, y)
-    })
+    let (x, y) = ([("x", op.input_len())], [("y", op.output_len())]);
+    runner.check_lengths::<T, T, 1, 1>(x, y, |[x], [y]| device.average_pool(&op, x, y))
 }
 
-fn average_pool_backward<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
-    let device = bench.device;
-    tries(bench, pools()?, any_pool(), |op, how| {
-        let dy = how.draw().take::<T>(op.output_len());
-        let before = unset(op.input_len());
-        let (given, dx) = (("dy", &dy[..], how.at[0]), ("dx", &before[..], how.at[1]));
-        let [got] =
-            call(bench, [given], [dx], |[dy], [dx]| device.average_pool_backward(op, dy, dx))?;
-        within("dx", &got, &oracle::average_pool_backward(op, &wide(&dy)))
-    })?;
-    let op = small()?;
-    let (inputs, outputs) = ([("dy", op.output_len())], [("dx", op.input_len())]);
-    refuses_lengths::<T, D, _, _>(bench, inputs, outputs, |[dy], [dx]| {
-        device.average_pool_backward(&op, dy, dx)
-    })
+fn average_pool_backward<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+    runner.try_kernel(
+        &pools()?,
+        |op, setup| {
+            let dy = setup.stream().take::<T>(op.output_len());
+            ([("dy", dy)], [("dx", unset(op.input_len()))])
+        },
+        |op, [dy], [dx]| runner.device.average_pool_backward(op, dy, dx),
+        |op, [dy], _| [Want::Within(oracle::average_pool_backward(op, dy))],
+    )
 }
 
-fn stochastic_pool<T: Element, D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
-    let device = bench.device;
-    tries(bench, pools()?, any_pool(), |op, how| {
-        let mut draw = how.draw();
-        let (x, mut u) =
-            (draw.take::<T>(op.input_len()), draw.between::<f32>(0.0, 1.0, op.output_len()));
+fn stochastic_pool<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+    let device = runner.device;
+    runner.try_all(&pools()?, |op, setup| {
+        let mut stream = setup.stream();
+        let x = stream.take::<T>(op.input_len());
+        let mut u = stream.uniform::<f32>(0.0, 1.0, op.output_len());
         u.iter_mut().step_by(3).for_each(|u| *u = 0.0);
-        let u = Operand::input(device, &u, how.at[1])?;
-        let before = unset(op.output_len());
-        let mut mask = no_mask(bench, op.output_len(), how.at[2])?;
-        let (given, y) = (("x", &x[..], how.at[0]), ("y", &before[..], how.at[3]));
-        let [y] = call(bench, [given], [y], |[x], [y]| {
-            device.stochastic_pool(op, x, u.view()?, y, mask.view_mut()?)
+        let want = oracle::stochastic_pool(op, &wide(&x), &u);
+        let u = Operand::new(device, &u, setup.places[3])?;
+        expect_pooled(runner, op, setup, &x, want, |x, y, mask| {
+            device.stochastic_pool(op, x, u.view()?, y, mask)
         })?;
-        u.unchanged("u")?;
-        let (want, places) = oracle::stochastic_pool(op, &wide(&x), &u.finish()?);
-        exact("y", &y, &want)?;
-        same("mask", &mask.finish()?, &places)
+        u.unchanged("u")
     })?;
-    let (op, zeros) = (small()?, |len| Operand::input(device, &vec![0.0; len], Placement::WHOLE));
-    let outputs = op.output_len();
-    refuses_lengths::<T, D, _, _>(bench, [("x", op.input_len())], [("y", outputs)], |[x], [y]| {
-        let mut mask = no_mask(bench, outputs, Placement::WHOLE)?;
-        device.stochastic_pool(&op, x, zeros(outputs)?.view()?, y, mask.view_mut()?)
+    let (op, len) = (small()?, small()?.output_len());
+    let zeros = |len| Operand::new(device, &vec![0.0; len], Placement::WHOLE);
+    check_pool_lengths::<T, D>(runner, &op, |x, y, mask| {
+        device.stochastic_pool(&op, x, zeros(len)?.view()?, y, mask)
     })?;
-    bench.all([(outputs - 1, outputs), (outputs, outputs + 1)], |&(us, masks)| {
-        let (x, y) = (ones::<T>(op.input_len()), ones::<T>(outputs));
-        let (u, mut mask) = (zeros(us)?, no_mask(bench, masks, Placement::CORNERS[1])?);
-        let (x, y) = (("x", &x[..], Placement::WHOLE), ("y", &y[..], Placement::WHOLE));
-        refused(bench, [x], [y], |[x], [y]| {
+    runner.try_cases([len - 1, len + 1], |&wrong| {
+        let mut mask = unset_mask(runner, len, Placement::CORNERS[1])?;
+        let (u, invalid) = (zeros(wrong)?, format!("`u` of {wrong} elements instead of {len}"));
+        let (x, y) = ([("x", op.input_len())], [("y", len)]);
+        runner.check_refused::<T, T, 1, 1>(&invalid, x, y, |[x], [y]| {
             device.stochastic_pool(&op, x, u.view()?, y, mask.view_mut()?)
         })?;
         mask.unchanged("mask")
     })
 }
 
-/// What a window starts out with: the least finite value, of `f32` for `f64`.
+/// Returns the value that a maximum starts with: the smallest finite one, of `f32` for `f64`.
 fn lowest<T: Element>() -> f64 {
     match T::DTYPE {
         DType::F16 => f16::MIN.to_f64(),
@@ -195,25 +180,25 @@ fn lowest<T: Element>() -> f64 {
     }
 }
 
-/// A mask that is to be overwritten.
-fn no_mask<D: Device>(
-    bench: &CheckRunner<'_, D>,
+/// Returns a mask that a kernel must overwrite.
+fn unset_mask<D: Device>(
+    runner: &CheckRunner<'_, D>,
     len: usize,
-    at: Placement,
+    place: Placement,
 ) -> Result<Operand<i32, D>> {
-    Operand::output(bench.device, &vec![UNSET as i32; len], at)
+    Operand::new(runner.device, &vec![UNSET as i32; len], place)
 }
 
-/// Two planes of 3 × 5 under 2 × 3.
+/// Returns windows of 2 × 3 in two planes of 3 × 5.
 fn small() -> Result<Pool2d> {
     Pool2d::new(2, [3, 5], [2, 3], [1, 2], [0, 0], PoolRounding::Ceil)
 }
 
-/// Nothing, one element, windows that hang over the edge, lie in the padding or past it, leave
-/// gaps, overlap, cover all, and planes of more than a block.
-fn pools() -> Result<Vec<Pool2d>> {
+/// Returns empty planes, one element, windows that extend past the edge, lie in the padding or
+/// outside it, leave gaps, overlap or cover the plane, and planes larger than a block.
+fn pools() -> Result<Cases<Pool2d>> {
     use PoolRounding::{Ceil, Floor};
-    Ok(vec![
+    let corners = vec![
         Pool2d::new(0, [4, 4], [2, 2], [2, 2], [0, 0], Ceil)?,
         Pool2d::new(2, [0, 3], [2, 2], [1, 1], [1, 1], Ceil)?,
         Pool2d::new(1, [1, 1], [1, 1], [1, 1], [0, 0], Ceil)?,
@@ -229,17 +214,18 @@ fn pools() -> Result<Vec<Pool2d>> {
         Pool2d::new(3, [33, 65], [3, 2], [2, 3], [1, 0], Ceil)?,
         Pool2d::new(2, [64, 66], [2, 2], [2, 2], [0, 0], Ceil)?,
         small()?,
-    ])
+    ];
+    Ok(Cases::new(corners, random_pool(), small()?))
 }
 
-fn any_pool() -> impl Strategy<Value = Pool2d> {
+fn random_pool() -> impl Strategy<Value = Pool2d> {
     let axis = || (0..=9usize, 1..=5usize, 1..=4usize, 0..=4usize);
     let rounding = prop_oneof![Just(PoolRounding::Ceil), Just(PoolRounding::Floor)];
     (0..=3usize, axis(), axis(), rounding)
         .prop_map(|(planes, rows, columns, rounding)| {
-            // What is left is at least a window, but for its padding.
-            let input = |(more, kernel, _, pad): (usize, usize, usize, usize)| {
-                (kernel.saturating_sub(2 * (pad % kernel)) + more).max(1)
+            // The padded input holds at least one window.
+            let input = |(slack, kernel, _, pad): (usize, usize, usize, usize)| {
+                (kernel.saturating_sub(2 * (pad % kernel)) + slack).max(1)
             };
             let pair = |of: fn((usize, usize, usize, usize)) -> usize| [of(rows), of(columns)];
             let (kernel, stride) = (pair(|axis| axis.1), pair(|axis| axis.2));

@@ -1,35 +1,34 @@
-//! [`SyncedMemory`]: any sequence of accesses, on one side and the other, against a plain vector
-//! and the set of sides that are current.
+//! Coherence of [`SyncedMemory`]: sequences of accesses to both sides, compared with a plain vector
+//! and the set of valid sides.
 
-use super::pattern;
 use crate::{
     conformance::{
-        runner::CheckRunner,
-        compare::same,
+        compare::expect_bits,
         failure::{CaseFailure, Verdict, flaw},
+        runner::CheckRunner,
+        values::byte_pattern,
     },
     device::Device,
     memory::{Head, HostBytes, Memory, SyncedMemory, View, ViewMut},
 };
 use proptest::prelude::*;
-use std::ops::Range;
 
-/// An access; a write leaves its own bytes.
+/// An access. Each write stores different bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Access {
     ReadHost,
     ReadDevice,
-    /// Some bytes of what is there.
+    /// Writes some of the bytes.
     WriteHost,
     WriteDevice,
-    /// All bytes, without fetching.
+    /// Writes all bytes, so nothing is transferred first.
     OverwriteHost,
     OverwriteDevice,
-    /// All bytes of a view of a part: the rest is fetched.
+    /// Overwrites a view of a part; the rest is transferred first.
     OverwritePartOnHost,
     OverwritePartOnDevice,
     Adopt,
-    /// Through another queue.
+    /// Uploads through another queue.
     Prefetch,
 }
 use Access::*;
@@ -54,15 +53,16 @@ struct Case {
 }
 
 impl Case {
-    /// Every access after every pair of others: every transition, with and without old copies.
+    /// Returns every access after every pair of others: every transition, with and without stale
+    /// copies.
     fn corners() -> impl Iterator<Item = Self> {
         let after = |first, then| ACCESSES.map(|last| vec![first, then, last, ReadHost]);
         let all = ACCESSES.iter().flat_map(move |&a| ACCESSES.map(|b| after(a, b)).concat());
-        let some = all.map(|accesses| Self { size: 37, accesses });
-        let alone = [0, 1, 4099].into_iter().flat_map(|size| {
+        let triples = all.map(|accesses| Self { size: 37, accesses });
+        let single = [0, 1, 4099].into_iter().flat_map(|size| {
             ACCESSES.map(|access| Self { size, accesses: vec![access, ReadDevice, ReadHost] })
         });
-        some.chain(alone)
+        triples.chain(single)
     }
 
     fn any() -> BoxedStrategy<Self> {
@@ -72,126 +72,91 @@ impl Case {
     }
 }
 
-/// Memory on trial beside what it has to hold.
-struct Twin<D: Memory> {
+/// A memory under test, its expected content and its expected valid sides.
+struct ModelledMemory<D: Memory> {
     memory: SyncedMemory<D>,
     want: Vec<u8>,
-    host: bool,
-    device: bool,
+    host_valid: bool,
+    device_valid: bool,
 }
 
-pub(super) fn coherence<D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
+pub(super) fn coherence<D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
     let test = |case: &Case| {
-        let mut twin = Twin::new(bench.device, case.size);
-        twin.heads()?;
+        let mut memory = ModelledMemory::new(runner.device, case.size);
+        memory.expect_head()?;
         for (i, &access) in case.accesses.iter().enumerate() {
-            let step = |CaseFailure(why)| flaw!("access {i} ({access:?}): {why}");
-            twin.access(access, i as u64 + 1).map_err(step)?;
-            twin.heads().map_err(step)?;
+            let name_access = |CaseFailure(why)| flaw!("access {i} ({access:?}): {why}");
+            memory.access(access, i as u64 + 1).map_err(name_access)?;
+            memory.expect_head().map_err(name_access)?;
         }
-        twin.read_device()?;
-        twin.read_host()
+        memory.read_device()?;
+        memory.read_host()
     };
-    bench.all(Case::corners(), test)?;
-    bench.each(Case::any(), test)
+    runner.try_cases(Case::corners(), test)?;
+    runner.try_random(Case::any(), test)
 }
 
-impl<D: Memory> Twin<D> {
+impl<D: Memory> ModelledMemory<D> {
     fn new(device: &D, size: usize) -> Self {
         let memory = SyncedMemory::new(device, size);
-        Self { memory, want: vec![0; size], host: false, device: false }
+        Self { memory, want: vec![0; size], host_valid: false, device_valid: false }
     }
 
     fn access(&mut self, access: Access, seed: u64) -> Verdict {
         let size = self.want.len();
-        let (all, part) = (0..size, size / 3..size - size / 4);
+        let range = match access {
+            ReadHost | ReadDevice | Prefetch => 0..0,
+            OverwriteHost | OverwriteDevice | Adopt => 0..size,
+            _ => size / 3..size - size / 4,
+        };
+        let (start, bytes) = (range.start, byte_pattern(seed, range.len()));
+        self.want[range.clone()].copy_from_slice(&bytes);
+        let device = self.memory.device_handle().clone();
         match access {
-            ReadHost => self.read_host(),
-            ReadDevice => self.read_device(),
-            WriteHost => {
-                let bytes = self.renew(part.clone(), seed);
-                self.memory.host_mut()?[part].copy_from_slice(&bytes);
-                self.wrote_host()
+            ReadHost => return self.read_host(),
+            ReadDevice => return self.read_device(),
+            Prefetch => {
+                self.memory.prefetch(&device.fork_queue()?)?;
+                self.device_valid |= device.host_mapping().is_none();
+                return Ok(());
             }
-            OverwriteHost => {
-                let bytes = self.renew(all, seed);
-                self.memory.host_write_only()?.copy_from_slice(&bytes);
-                self.wrote_host()
-            }
+            WriteHost => self.memory.host_mut()?[range].copy_from_slice(&bytes),
+            OverwriteHost => self.memory.host_write_only()?.copy_from_slice(&bytes),
             OverwritePartOnHost => {
-                let bytes = self.renew(part.clone(), seed);
-                let mut view = ViewMut::new(&mut self.memory, size)?.slice(part)?;
+                let mut view = ViewMut::new(&mut self.memory, size)?.slice(range)?;
                 view.host_write_only()?.copy_from_slice(&bytes);
-                self.wrote_host()
             }
-            Adopt => {
-                let bytes = self.renew(all, seed);
-                self.memory.adopt(HostBytes::adopt(bytes))?;
-                self.wrote_host()
-            }
-            WriteDevice => {
-                let bytes = self.renew(part.clone(), seed);
-                let device = self.memory.device_handle().clone();
-                device.upload(&bytes, self.memory.device_mut()?, part.start)?;
-                self.wrote_device()
-            }
-            OverwriteDevice => {
-                let bytes = self.renew(all, seed);
-                let device = self.memory.device_handle().clone();
-                device.upload(&bytes, self.memory.device_write_only()?, 0)?;
-                self.wrote_device()
-            }
+            Adopt => self.memory.adopt(HostBytes::adopt(bytes))?,
+            WriteDevice => device.upload(&bytes, self.memory.device_mut()?, start)?,
+            OverwriteDevice => device.upload(&bytes, self.memory.device_write_only()?, 0)?,
             OverwritePartOnDevice => {
-                let bytes = self.renew(part.clone(), seed);
-                let device = self.memory.device_handle().clone();
-                let mut view = ViewMut::<u8, D>::new(&mut self.memory, size)?.slice(part)?;
+                let mut view = ViewMut::<u8, D>::new(&mut self.memory, size)?.slice(range)?;
                 let slice = view.device_write_only()?;
                 device.upload(&bytes, slice.buffer, slice.offset)?;
-                self.wrote_device()
-            }
-            Prefetch => {
-                let device = self.memory.device_handle();
-                self.memory.prefetch(&device.fork_queue()?)?;
-                self.device |= device.host_mapping().is_none();
-                Ok(())
             }
         }
-    }
-
-    /// New bytes for a range.
-    fn renew(&mut self, range: Range<usize>, seed: u64) -> Vec<u8> {
-        let bytes = pattern(seed, range.len());
-        self.want[range].copy_from_slice(&bytes);
-        bytes
-    }
-
-    fn wrote_host(&mut self) -> Verdict {
-        (self.host, self.device) = (true, false);
-        Ok(())
-    }
-
-    fn wrote_device(&mut self) -> Verdict {
-        (self.host, self.device) = (false, true);
+        let on_device = matches!(access, WriteDevice | OverwriteDevice | OverwritePartOnDevice);
+        (self.host_valid, self.device_valid) = (!on_device, on_device);
         Ok(())
     }
 
     fn read_host(&mut self) -> Verdict {
-        self.host = true;
-        same("byte on the host", self.memory.host()?, &self.want)?;
+        self.host_valid = true;
+        expect_bits("byte on the host", self.memory.host()?, &self.want)?;
         let part = self.want.len() / 2..self.want.len();
         let view = View::<u8, D>::new(&self.memory, self.want.len())?.slice(part.clone())?;
-        same("byte of a view", view.host()?, &self.want[part])
+        expect_bits("byte of a view on the host", view.host()?, &self.want[part])
     }
 
     fn read_device(&mut self) -> Verdict {
-        self.device = true;
+        self.device_valid = true;
         let mut got = vec![0xee; self.want.len()];
         self.memory.device_handle().download(self.memory.device()?, 0, &mut got)?;
-        same("byte on the device", &got, &self.want)
+        expect_bits("byte on the device", &got, &self.want)
     }
 
-    fn heads(&self) -> Verdict {
-        let want = match (self.host, self.device) {
+    fn expect_head(&self) -> Verdict {
+        let want = match (self.host_valid, self.device_valid) {
             (false, false) => Head::Uninitialized,
             (true, false) => Head::HeadAtHost,
             (false, true) => Head::HeadAtDevice,

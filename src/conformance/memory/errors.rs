@@ -1,11 +1,11 @@
-//! Failures: they are errors, change nothing, and leave a device that works.
+//! Failures: they return errors, change nothing, and leave the device usable.
 
 use crate::{
     conformance::{
-        runner::CheckRunner,
-        compare::same,
-        failure::{Verdict, flaw},
+        compare::expect_bits,
+        failure::{Verdict, expect_refused, flaw},
         operand::{Operand, Placement, UNSET},
+        runner::CheckRunner,
     },
     device::Device,
     error::{Error, Result},
@@ -13,66 +13,71 @@ use crate::{
     op::{Axis, Gemm, Reduce},
 };
 
-/// More than any address space holds, and no more than a slice may.
-const ABSURD: usize = isize::MAX as usize / 2 / 4096 * 4096;
+/// Bytes that exceed any address space but not the length of a slice.
+const TOO_LARGE: usize = isize::MAX as usize / 2 / 4096 * 4096;
 
-pub(super) fn out_of_memory<D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
-    let device = bench.device;
+pub(super) fn out_of_memory<D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+    let device = runner.device;
     for _ in 0..3 {
-        ran_out(device.alloc(ABSURD).map(drop))?;
-        ran_out(device.alloc_host(ABSURD).map(drop))?;
-        let mut memory = SyncedMemory::new(device, ABSURD);
-        ran_out(memory.device().map(drop))?;
-        ran_out(memory.host().map(drop))?;
-        ran_out(memory.device_write_only().map(drop))?;
-        ran_out(memory.host_write_only().map(drop))?;
+        expect_out_of_memory(device.alloc(TOO_LARGE).map(drop))?;
+        expect_out_of_memory(device.alloc_host(TOO_LARGE).map(drop))?;
+        let mut memory = SyncedMemory::new(device, TOO_LARGE);
+        expect_out_of_memory(memory.device().map(drop))?;
+        expect_out_of_memory(memory.host().map(drop))?;
+        expect_out_of_memory(memory.device_write_only().map(drop))?;
+        expect_out_of_memory(memory.host_write_only().map(drop))?;
         if memory.head() != Head::Uninitialized {
-            return Err(flaw!("the head is {:?} after failures alone", memory.head()));
+            return Err(flaw!("the head is {:?} after failed allocations only", memory.head()));
         }
-        works(device)?;
+        expect_usable(device)?;
     }
     Ok(())
 }
 
-fn ran_out(result: Result<()>) -> Verdict {
+fn expect_out_of_memory(result: Result<()>) -> Verdict {
     match result {
-        Ok(()) => Err(flaw!("allocated {ABSURD} bytes")),
+        Ok(()) => Err(flaw!("allocated {TOO_LARGE} bytes; an error was expected")),
         Err(error) => match error.root() {
             Error::OutOfMemory { .. } | Error::Device { .. } => Ok(()),
-            other => Err(flaw!("too large an allocation is another error: {other}")),
+            other => {
+                Err(flaw!("an allocation of {TOO_LARGE} bytes returned another error: {other}"))
+            }
         },
     }
 }
 
-pub(super) fn alive_after_errors<D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
-    let device = bench.device;
-    let x = Operand::input(device, &[1.0f32; 12], Placement::WHOLE)?;
-    let mut y = Operand::output(device, &[2.0f32; 11], Placement::CORNERS[1])?;
-    let mut z = Operand::output(device, &[UNSET; 3], Placement::WHOLE)?;
-    let (product, axis) = (Gemm::<f32>::new(3, 4, 4), Axis::new(1, 12, 1)?);
+pub(super) fn alive_after_errors<D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+    let device = runner.device;
+    let x = Operand::new(device, &[1.0f32; 12], Placement::WHOLE)?;
+    let mut y = Operand::new(device, &[2.0f32; 11], Placement::CORNERS[1])?;
+    let mut z = Operand::new(device, &[UNSET; 3], Placement::WHOLE)?;
+    let (gemm, axis) = (Gemm::<f32>::new(3, 4, 4), Axis::new(1, 12, 1)?);
     for _ in 0..20 {
-        refused("axpy", device.axpy(1.0, x.view()?, y.view_mut()?))?;
-        refused("gemm", device.gemm(&product, x.view()?, x.view()?, y.view_mut()?))?;
-        refused("reduce", device.reduce(Reduce::Sum, &axis, x.view()?, y.view_mut()?))?;
-        refused("arg_max", device.arg_max(&axis, x.view()?, z.view_mut()?))?;
-        refused("dot", device.dot(x.view()?, y.view()?))?;
-        refused("slice", x.view()?.slice(7..13))?;
+        let axpy = device.axpy(1.0, x.view()?, y.view_mut()?);
+        expect_refused(axpy, "`x` of 12 and `y` of 11 elements in axpy")?;
+        let product = device.gemm(&gemm, x.view()?, x.view()?, y.view_mut()?);
+        expect_refused(product, "`b` of 12 elements instead of 16 in gemm")?;
+        let sum = device.reduce(Reduce::Sum, &axis, x.view()?, y.view_mut()?);
+        expect_refused(sum, "`y` of 11 elements instead of 1 in reduce")?;
+        let arg_max = device.arg_max(&axis, x.view()?, z.view_mut()?);
+        expect_refused(arg_max, "`y` of 3 elements instead of 1 in arg_max")?;
+        expect_refused(
+            device.dot(x.view()?, y.view()?),
+            "`x` of 12 and `y` of 11 elements in dot",
+        )?;
+        expect_refused(x.view()?.slice(7..13), "the range 7..13 of a view of 12 elements")?;
     }
     device.synchronize()?;
     x.unchanged("x")?;
     y.unchanged("y")?;
     z.unchanged("z")?;
-    works(device)
+    expect_usable(device)
 }
 
-fn refused<R>(kernel: &str, result: Result<R>) -> Verdict {
-    result.err().map(drop).ok_or_else(|| flaw!("`{kernel}` took operands that do not fit"))
-}
-
-/// A kernel gives what it should.
-fn works<D: Device>(device: &D) -> Verdict {
-    let x = Operand::input(device, &[1.0f32, 2.0, 3.0], Placement::WHOLE)?;
-    let mut y = Operand::output(device, &[1.0f32; 3], Placement::WHOLE)?;
+/// Fails unless a kernel computes the right result.
+fn expect_usable<D: Device>(device: &D) -> Verdict {
+    let x = Operand::new(device, &[1.0f32, 2.0, 3.0], Placement::WHOLE)?;
+    let mut y = Operand::new(device, &[1.0f32; 3], Placement::WHOLE)?;
     device.axpy(2.0, x.view()?, y.view_mut()?)?;
-    same("y after an error", &y.finish()?, &[3.0, 5.0, 7.0])
+    expect_bits("y after an error", &y.values()?, &[3.0, 5.0, 7.0])
 }

@@ -1,102 +1,85 @@
-//! Queues: what is ordered before what, and how long memory lives that queued work uses.
+//! Queues: the order of work on them, and the lifetime of memory that queued work uses.
 
 use crate::{
     conformance::{
-        runner::CheckRunner,
-        compare::same,
+        compare::expect_bits,
         failure::Verdict,
         operand::{Operand, Placement},
+        runner::CheckRunner,
     },
     device::Device,
-    memory::Memory,
 };
 
-/// Elements; enough that a kernel on them takes a device longer than it takes to call it.
+/// Elements of an operand. A kernel on them takes a device longer than the call that queues it.
 const LEN: usize = 1 << 16;
 
 /// Kernels in a row.
 const CALLS: usize = 12;
 
-pub(super) fn queues<D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
-    dropped_in_flight(bench.device)?;
-    downloads_after(bench.device)?;
-    computes_after(bench.device)?;
-    uploads_after(bench.device)
+/// `1 + Σ i` over the calls.
+const SUM: f32 = 1.0 + (CALLS * (CALLS - 1) / 2) as f32;
+
+pub(super) fn queues<D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+    drops_operands_in_flight(runner.device)?;
+    downloads_after_kernels(runner.device)?;
+    uploads_between_kernels(runner.device, Some(&runner.device.fork_queue()?))?;
+    uploads_between_kernels(runner.device, None)
 }
 
-fn ones<D: Memory>(device: &D) -> Verdict<Operand<f32, D>> {
-    Ok(Operand::input(device, &vec![1.0f32; LEN], Placement::WHOLE)?)
+fn filled<D: Device>(device: &D, value: f32) -> Verdict<Operand<f32, D>> {
+    Ok(Operand::new(device, &vec![value; LEN], Placement::WHOLE)?)
 }
 
-/// Memory may be dropped while queued work uses it: that gets what it should, and leaves memory
-/// allocated since then alone.
-fn dropped_in_flight<D: Device>(device: &D) -> Verdict {
-    let mut y = ones(device)?;
+/// Drops operands while queued kernels still read them, and allocates memory that must stay zero.
+fn drops_operands_in_flight<D: Device>(device: &D) -> Verdict {
+    let mut y = filled(device, 1.0)?;
     let mut fresh = Vec::new();
     for i in 0..CALLS {
-        let x = Operand::input(device, &vec![i as f32; LEN], Placement::WHOLE)?;
+        let x = filled(device, i as f32)?;
         device.axpy(1.0, x.view()?, y.view_mut()?)?;
         drop(x);
         fresh.push(device.alloc(size_of::<f32>() * LEN)?);
     }
-    let sum = 1.0 + (0..CALLS).sum::<usize>() as f32;
-    same("sum of dropped operands", &y.finish()?, &vec![sum; LEN])?;
+    expect_bits("sum of dropped operands", &y.values()?, &vec![SUM; LEN])?;
     let (mut got, zeros) = (vec![0xff; size_of::<f32>() * LEN], vec![0; size_of::<f32>() * LEN]);
     for buffer in fresh {
         device.download(&buffer, 0, &mut got)?;
-        same("byte of memory allocated since", &got, &zeros)?;
+        expect_bits("byte of memory allocated after the drop", &got, &zeros)?;
     }
     Ok(())
 }
 
-/// `2^CALLS`, by as many calls.
-fn doubled<D: Device>(device: &D) -> Verdict<(Operand<f32, D>, Vec<f32>)> {
-    let mut y = ones(device)?;
+/// Doubles 1 in `CALLS` kernels, then downloads on another queue that is ordered after them.
+fn downloads_after_kernels<D: Device>(device: &D) -> Verdict {
+    let fork = device.fork_queue()?;
+    let mut y = filled(device, 1.0)?;
     for _ in 0..CALLS {
         device.scal(2.0, y.view_mut()?)?;
     }
-    Ok((y, vec![(1u32 << CALLS) as f32; LEN]))
-}
-
-/// A copy on another queue sees what was computed before it was told to come after.
-fn downloads_after<D: Device>(device: &D) -> Verdict {
-    let fork = device.fork_queue()?;
-    let (y, want) = doubled(device)?;
     let slice = y.view()?.device()?;
     fork.order_after(device)?;
     let mut got = vec![0.0f32; LEN];
     fork.download(slice.buffer, slice.offset, bytemuck::cast_slice_mut(&mut got))?;
-    same("element downloaded on another queue", &got, &want)
+    expect_bits("element downloaded on another queue", &got, &vec![(1u32 << CALLS) as f32; LEN])
 }
 
-/// A kernel sees what another queue uploaded before it was told to come after.
-fn computes_after<D: Device>(device: &D) -> Verdict {
-    let fork = device.fork_queue()?;
-    let (mut x, mut y) = (ones(device)?, ones(device)?);
+/// Uploads `x` between kernels that read it: on the device's queue, or on a fork in both of whose
+/// directions work is ordered. The last kernel is awaited by `synchronize` or by the download.
+fn uploads_between_kernels<D: Device>(device: &D, fork: Option<&D>) -> Verdict {
+    let (mut x, mut y) = (filled(device, 1.0)?, filled(device, 1.0)?);
     for i in 0..CALLS {
         let values = vec![i as f32; LEN];
         let mut view = x.view_mut()?;
         let slice = view.device_write_only()?;
-        fork.order_after(device)?;
-        fork.upload(bytemuck::cast_slice(&values), slice.buffer, slice.offset)?;
-        device.order_after(&fork)?;
+        fork.map_or(Ok(()), |fork| fork.order_after(device))?;
+        let queue = fork.unwrap_or(device);
+        queue.upload(bytemuck::cast_slice(&values), slice.buffer, slice.offset)?;
+        fork.map_or(Ok(()), |fork| device.order_after(fork))?;
         device.axpy(1.0, x.view()?, y.view_mut()?)?;
     }
-    let sum = 1.0 + (0..CALLS).sum::<usize>() as f32;
-    same("sum of what another queue uploaded", &y.finish()?, &vec![sum; LEN])
-}
-
-/// An upload waits for kernels that still read what it replaces, and `synchronize` for all.
-fn uploads_after<D: Device>(device: &D) -> Verdict {
-    let (mut x, mut y) = (ones(device)?, ones(device)?);
-    for i in 0..CALLS {
-        let values = vec![i as f32; LEN];
-        let mut view = x.view_mut()?;
-        let slice = view.device_write_only()?;
-        device.upload(bytemuck::cast_slice(&values), slice.buffer, slice.offset)?;
-        device.axpy(1.0, x.view()?, y.view_mut()?)?;
+    if fork.is_none() {
+        device.synchronize()?;
     }
-    device.synchronize()?;
-    let sum = 1.0 + (0..CALLS).sum::<usize>() as f32;
-    same("sum of what was uploaded", &y.finish()?, &vec![sum; LEN])
+    let name = if fork.is_some() { "sum of uploads on a fork" } else { "sum of uploads" };
+    expect_bits(name, &y.values()?, &vec![SUM; LEN])
 }

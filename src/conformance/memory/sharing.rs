@@ -1,34 +1,34 @@
-//! Memory that is seen from several places: blobs that share it, threads that read it.
+//! Shared memory: blobs that share their data, and threads that read at the same time.
 
-use super::pattern;
 use crate::{
     blob::Blob,
     conformance::{
-        runner::CheckRunner,
-        compare::same,
+        compare::expect_bits,
         failure::{Verdict, flaw},
+        runner::CheckRunner,
+        values::byte_pattern,
     },
     device::Device,
     memory::SyncedMemory,
 };
 use std::thread;
 
-pub(super) fn sharing<D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
-    bench.all([0, 1, 5, 4099], |&len| shared_by_blobs(bench.device, len))?;
-    bench.all([1, 4099, 1 << 18], |&size| read_by_threads(bench.device, size))
+pub(super) fn sharing<D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+    runner.try_cases([0, 1, 5, 4099], |&len| shared_by_blobs(runner.device, len))?;
+    runner.try_cases([1, 4099, 1 << 18], |&size| read_by_threads(runner.device, size))
 }
 
-/// What is written through one of two blobs, on either side, is read through the other.
+/// Writes through one of two blobs that share data, on either side, and reads through the other.
 fn shared_by_blobs<D: Device>(device: &D, len: usize) -> Verdict {
     let first = Blob::<f32, D>::from_vec(device, &[len], vec![1.0; len])?;
     let mut second = Blob::<f32, D>::new(device, &[len])?;
     second.share_data(&first)?;
     device.scal(3.0, second.data_mut()?.view_mut())?;
-    same("element scaled on the device", first.data()?.host()?, &vec![3.0; len])?;
+    expect_bits("element scaled on the device", first.data()?.host()?, &vec![3.0; len])?;
     first.data_mut()?.host_mut()?.fill(5.0);
     device.scal(2.0, second.data_mut()?.view_mut())?;
     device.axpy(1.0, first.diff()?.view(), first.data_mut()?.view_mut())?;
-    same("element written on the host", second.data()?.host()?, &vec![10.0; len])?;
+    expect_bits("element written on the host", second.data()?.host()?, &vec![10.0; len])?;
     if first.data_head()? == second.data_head()? {
         Ok(())
     } else {
@@ -36,9 +36,9 @@ fn shared_by_blobs<D: Device>(device: &D, len: usize) -> Verdict {
     }
 }
 
-/// Threads that ask for one side or the other at the same time all get the value.
+/// Reads both sides of a memory from four threads at the same time.
 fn read_by_threads<D: Device>(device: &D, size: usize) -> Verdict {
-    let want = &pattern(7, size);
+    let want = &byte_pattern(7, size);
     for on_device in [true, false] {
         let mut memory = SyncedMemory::new(device, size);
         memory.host_write_only()?.copy_from_slice(want);
@@ -47,11 +47,11 @@ fn read_by_threads<D: Device>(device: &D, size: usize) -> Verdict {
         }
         let read = |from_device: bool| -> Verdict {
             if !from_device {
-                return same("byte on the host", memory.host()?, want);
+                return expect_bits("byte on the host", memory.host()?, want);
             }
             let mut got = vec![0; size];
             device.download(memory.device()?, 0, &mut got)?;
-            same("byte on the device", &got, want)
+            expect_bits("byte on the device", &got, want)
         };
         thread::scope(|scope| {
             let readers = [true, false, true, false].map(|side| scope.spawn(move || read(side)));

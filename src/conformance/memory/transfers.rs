@@ -1,17 +1,18 @@
-//! The methods of [`Memory`](crate::Memory) that move bytes.
+//! Allocations and transfers of [`Memory`](crate::Memory).
 
-use super::pattern;
 use crate::{
-    conformance::{runner::CheckRunner, compare::same, failure::Verdict},
+    conformance::{
+        compare::expect_bits, failure::Verdict, runner::CheckRunner, values::byte_pattern,
+    },
     device::Device,
     memory::Memory,
 };
 use proptest::prelude::*;
 
-/// Sizes of buffers: nothing, less than a word, and about pages.
+/// Sizes of buffers: empty, less than a word, and near the page size.
 const SIZES: [usize; 9] = [0, 1, 3, 7, 64, 1000, 4096, 4097, 65_537];
 
-/// A copy of `len` bytes to or from byte `at` of a buffer of `size`.
+/// A copy of `len` bytes to or from byte `at` of a buffer of `size` bytes.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     size: usize,
@@ -38,39 +39,39 @@ impl Case {
     }
 }
 
-pub(super) fn raw_copies<D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
-    let test = |case: &Case| uploads_and_downloads(bench.device, case);
-    bench.all(Case::corners(), test)?;
-    bench.each(Case::any(), test)?;
-    bench.all(SIZES, |&size| allocates_zeros(bench.device, size))
+pub(super) fn raw_copies<D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+    let test = |case: &Case| uploads_and_downloads(runner.device, case);
+    runner.try_cases(Case::corners(), test)?;
+    runner.try_random(Case::any(), test)?;
+    runner.try_cases(SIZES, |&size| allocates_zeros(runner.device, size))
 }
 
-/// What is uploaded to a part is there, and nothing else changes; a part is downloaded as it is.
+/// Uploads a part of a buffer, then downloads all of it and the part.
 fn uploads_and_downloads<D: Memory>(device: &D, &Case { size, at, len }: &Case) -> Verdict {
-    let mut want = pattern(1, size);
+    let mut want = byte_pattern(1, size);
     let mut buffer = device.alloc(size)?;
     device.upload(&want, &mut buffer, 0)?;
-    let part = pattern(2, len);
+    let part = byte_pattern(2, len);
     device.upload(&part, &mut buffer, at)?;
     want[at..at + len].copy_from_slice(&part);
     let mut got = vec![0; size];
     device.download(&buffer, 0, &mut got)?;
-    same("byte", &got, &want)?;
+    expect_bits("byte of the buffer", &got, &want)?;
     let mut got = vec![0; len];
     device.download(&buffer, at, &mut got)?;
-    same("byte of the part", &got, &part)
+    expect_bits("byte of the part", &got, &part)
 }
 
-/// New memory is zero, on both sides, even where something else was before.
+/// Expects zeros in new memory, on both sides, even after earlier allocations held other bytes.
 fn allocates_zeros<D: Memory>(device: &D, size: usize) -> Verdict {
     for _ in 0..4 {
         let mut buffer = device.alloc(size)?;
         let mut got = vec![0xff; size];
         device.download(&buffer, 0, &mut got)?;
-        same("byte of new memory", &got, &vec![0; size])?;
+        expect_bits("byte of new memory", &got, &vec![0; size])?;
         device.upload(&vec![0xff; size], &mut buffer, 0)?;
         let mut host = device.alloc_host(size)?;
-        same("byte of new host memory", &host, &vec![0; size])?;
+        expect_bits("byte of new host memory", &host, &vec![0; size])?;
         host.fill(0xff);
     }
     Ok(())

@@ -1,13 +1,15 @@
-//! Gradients of small nets against differences of their objective.
+//! Gradients of small nets, compared with finite differences of the objective.
 
-use super::{named, set};
+use super::{
+    blobs::{diff, named, set_data},
+    finite_difference::{FiniteDifference, compare_gradient},
+};
 use crate::{
     blob::Blob,
     conformance::{
+        failure::{CaseFailure, Verdict},
         runner::CheckRunner,
-        failure::{Verdict, flaw},
-        finite_difference::{FiniteDifference, ROUNDINGS},
-        values::{Values, epsilon, wide},
+        values::{Values, wide},
     },
     device::Device,
     element::Element,
@@ -16,7 +18,8 @@ use crate::{
     proto::{NetParameter, Phase, parse_text},
 };
 
-/// Layers from blob `data`, of 2 × 4 × 5 × 4, to blob `scores`.
+/// The first layer of each net. It reads blob `data` of 2 × 4 × 5 × 4; an inner product writes blob
+/// `scores`, the others blob `middle`.
 const LAYERS: [(&str, &str); 6] = [
     ("InnerProduct", "bottom: 'data' top: 'scores' inner_product_param { num_output: 3 }"),
     (
@@ -40,21 +43,20 @@ const LAYERS: [(&str, &str); 6] = [
     ("ReLU", "bottom: 'data' top: 'middle' relu_param { negative_slope: 0.1 }"),
 ];
 
-/// Elements of a blob whose gradients are looked at, at most.
+/// Largest number of elements of a blob whose gradients are checked.
 const ELEMENTS: usize = 24;
 
-/// Each layer, under an inner product if it is none and a softmax loss, in `f32` and `f64`. The
-/// differences are taken in `f64`, on the device as well.
-pub(super) fn gradients<D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
-    bench.all(LAYERS, |(kind, layer)| {
+/// Checks each net in `f32` and `f64`. The device computes the differences in `f64`.
+pub(super) fn gradients<D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+    runner.try_cases(LAYERS, |(kind, layer)| {
         let definition = parse_text(definition(kind, layer), "a net of the kit")?;
-        let slopes = slopes(&mut filled::<f64, D>(bench, &definition)?)?;
-        compare(&mut filled::<f32, D>(bench, &definition)?, &slopes)?;
-        compare(&mut filled::<f64, D>(bench, &definition)?, &slopes)
+        let differences = differences(&mut filled::<f64, D>(runner, &definition)?)?;
+        compare(&mut filled::<f32, D>(runner, &definition)?, &differences)?;
+        compare(&mut filled::<f64, D>(runner, &definition)?, &differences)
     })
 }
 
-/// A net of the layer, what turns its results into scores, and the loss.
+/// Returns a net of the layer, an inner product unless the layer is one, and a softmax loss.
 fn definition(kind: &str, layer: &str) -> String {
     let scores = match kind {
         "InnerProduct" => "",
@@ -74,81 +76,71 @@ fn definition(kind: &str, layer: &str) -> String {
     )
 }
 
-/// The net with the same values whatever the element type, and no two equal elements of `data`, so
-/// that a step changes no maximum and no sign.
+/// Builds the net, with the same values for every element type. No two elements of `data` are equal
+/// or near 0, so a step changes no maximum and no sign.
 fn filled<T: Element, D: Device>(
-    bench: &CheckRunner<'_, D>,
+    runner: &CheckRunner<'_, D>,
     definition: &NetParameter,
 ) -> Verdict<Net<T, D>> {
-    let net = Net::builder(bench.device).phase(Phase::Train).build(definition)?;
+    let net = Net::builder(runner.device).phase(Phase::Train).build(definition)?;
     let data = named(&net, "data")?;
     let count = data.count();
     let value = |i: usize| ((i * 67 % count) as f64 + 0.5) / count as f64 - 0.5;
-    set(data, &(0..count).map(|i| f64::from(value(i) as f32)).collect::<Vec<_>>())?;
-    set(named(&net, "label")?, &[2.0, 0.0])?;
-    let mut draw = Values::Reals.from(1);
+    set_data(data, &(0..count).map(|i| f64::from(value(i) as f32)).collect::<Vec<_>>())?;
+    set_data(named(&net, "label")?, &[2.0, 0.0])?;
+    let mut stream = Values::Reals.stream(1);
     for param in net.learnable_params() {
-        set(param.blob(), &wide(&draw.take::<f32>(param.blob().count())))?;
+        set_data(param.blob(), &wide(&stream.take::<f32>(param.blob().count())))?;
     }
     Ok(net)
 }
 
-/// What gradients are taken of: the data and all parameters.
-fn subjects<T: Element, D: Device>(net: &Net<T, D>) -> Verdict<Vec<Blob<T, D>>> {
+/// Returns the blobs with gradients: the data and all parameters.
+fn differentiated_blobs<T: Element, D: Device>(net: &Net<T, D>) -> Verdict<Vec<Blob<T, D>>> {
     let params = net.learnable_params().map(|param| param.blob().share());
     Ok([named(net, "data")?.share()].into_iter().chain(params).collect())
 }
 
-/// The gradients of some elements of each subject.
-fn slopes<D: Device>(net: &mut Net<f64, D>) -> Verdict<Vec<Vec<FiniteDifference>>> {
-    let mut slopes = Vec::new();
-    for blob in subjects(net)? {
-        let every = blob.count().div_ceil(ELEMENTS);
-        let places = (0..blob.count()).step_by(every);
-        slopes.push(places.map(|place| slope(net, &blob, place)).collect::<Result<_>>()?);
+/// Returns the derivatives of some elements of each blob.
+fn differences<D: Device>(net: &mut Net<f64, D>) -> Verdict<Vec<Vec<FiniteDifference>>> {
+    let mut differences = Vec::new();
+    for blob in differentiated_blobs(net)? {
+        let step = blob.count().div_ceil(ELEMENTS);
+        let indices = (0..blob.count()).step_by(step);
+        differences.push(indices.map(|i| difference(net, &blob, i)).collect::<Result<_>>()?);
     }
-    Ok(slopes)
+    Ok(differences)
 }
 
-fn slope<D: Device>(
+fn difference<D: Device>(
     net: &mut Net<f64, D>,
     blob: &Blob<f64, D>,
-    place: usize,
+    index: usize,
 ) -> Result<FiniteDifference> {
-    let middle = blob.data()?.host()?[place];
+    let x = blob.data()?.host()?[index];
     let loss = net.forward()?;
-    let mut at = |value| {
-        blob.data_mut()?.host_mut()?[place] = value;
+    let mut objective = |value| {
+        blob.data_mut()?.host_mut()?[index] = value;
         net.forward()
     };
-    let slope = FiniteDifference::of(place, middle, loss, &mut at);
-    at(middle)?;
-    slope
+    let difference = FiniteDifference::new(index, x, loss, &mut objective);
+    objective(x)?;
+    difference
 }
 
-/// Compares the gradients of a backward pass with differences.
+/// Compares the gradients of a backward pass with the differences.
 fn compare<T: Element, D: Device>(
     net: &mut Net<T, D>,
-    slopes: &[Vec<FiniteDifference>],
+    differences: &[Vec<FiniteDifference>],
 ) -> Verdict {
     net.clear_param_diffs()?;
     net.forward()?;
     net.backward()?;
-    for (i, (blob, slopes)) in subjects(net)?.iter().zip(slopes).enumerate() {
-        let diff = wide(blob.diff()?.host()?);
-        let greatest = slopes.iter().fold(0.0f64, |max, slope| max.max(slope.value.abs()));
-        for &FiniteDifference { place, value, unsure } in slopes {
-            let bound = unsure + ROUNDINGS * epsilon::<T>() * greatest;
-            let off = (diff[place] - value).abs();
-            if off.is_nan() || off > bound {
-                let (got, element) = (diff[place], T::DTYPE.name());
-                let of = if i == 0 { "data".into() } else { format!("parameter {}", i - 1) };
-                return Err(flaw!(
-                    "the gradient of {of}[{place}] in {element} is {got:e}, not {value:e}: off by \
-                     {off:e} where {bound:e} is allowed"
-                ));
-            }
-        }
+    let element = T::DTYPE.name();
+    for (i, (blob, differences)) in differentiated_blobs(net)?.iter().zip(differences).enumerate() {
+        let blob_name = if i == 0 { "data".into() } else { format!("parameter {}", i - 1) };
+        let name = format!("in {element}: the gradient of {blob_name}");
+        compare_gradient::<T>(&name, &diff(blob)?, differences).map_err(CaseFailure)?;
     }
     Ok(())
 }

@@ -1,11 +1,11 @@
-//! A few steps of training of a net in the shape of LeNet.
+//! A few iterations of training of a small LeNet.
 
-use super::{get, named, set};
+use super::blobs::{data, named, set_data};
 use crate::{
     conformance::{
-        runner::CheckRunner,
-        compare::exact,
+        compare::expect_nearest,
         failure::{Verdict, flaw},
+        runner::CheckRunner,
         values::Values,
     },
     device::{CpuDevice, Device},
@@ -16,7 +16,7 @@ use crate::{
 };
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// LeNet on smaller images, with fewer planes.
+/// LeNet on smaller images, with fewer channels.
 const SOLVER: &str = "
 base_lr: 0.05 momentum: 0.9 weight_decay: 0.0005 lr_policy: 'inv' gamma: 0.01 power: 0.75
 random_seed: 1 snapshot_after_train: false
@@ -43,34 +43,34 @@ net_param {
   layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip2' bottom: 'label' top: 'loss' }
 }";
 
-/// Steps of training.
-const STEPS: usize = 6;
+/// Iterations of training.
+const ITERATIONS: usize = 6;
 
-/// How many times the processor's own error another device may be off: it adds in another order,
-/// and computes exponentials in another way.
-const SLACK: f64 = 16.0;
+/// Allowed error of a device, as a multiple of the CPU's error in `f32`. A device adds in another
+/// order and computes exponentials differently.
+const ERROR_FACTOR: f64 = 16.0;
 
-/// Trains in `f32` on the device, and on the processor in `f32` and `f64`. How far those two are
-/// apart tells what roundings amount to in this net.
-pub(super) fn lenet<D: Device>(bench: &CheckRunner<'_, D>) -> Verdict {
+/// Trains in `f32` on the device, and in `f32` and `f64` on the CPU. The difference between the two
+/// CPU runs measures the rounding error of this net.
+pub(super) fn lenet<D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
     let host = CpuDevice::new();
     let first = weights(&solver::<f32, _>(&host)?)?;
-    let ours = solver::<f32, _>(bench.device)?;
-    for (i, (got, want)) in weights(&ours)?.iter().zip(&first).enumerate() {
+    let on_device = solver::<f32, _>(runner.device)?;
+    for (i, (got, want)) in weights(&on_device)?.iter().zip(&first).enumerate() {
         let got: Vec<f32> = got.iter().map(|&w| w as f32).collect();
-        exact(&format!("first value of parameter {i}"), &got, want)?;
+        expect_nearest(&format!("initial value of parameter {i}"), &got, want)?;
     }
     let want = train(solver::<f64, _>(&host)?, &first)?;
-    let theirs = train(solver::<f32, _>(&host)?, &first)?;
-    let ours = train(ours, &first)?;
-    for (i, ((got, theirs), want)) in ours.iter().zip(&theirs).zip(&want).enumerate() {
-        let name = i.checked_sub(1).map_or("loss".into(), |i| format!("parameter {i}"));
-        let greatest = want.iter().fold(0.0f64, |max, want| max.max(want.abs()));
-        let rounding = distance(theirs, want).max(f64::from(f32::EPSILON) * greatest);
-        let (off, bound) = (distance(got, want), SLACK * rounding);
-        if off.is_nan() || off > bound {
+    let on_host = train(solver::<f32, _>(&host)?, &first)?;
+    let got = train(on_device, &first)?;
+    for (i, ((got, on_host), want)) in got.iter().zip(&on_host).zip(&want).enumerate() {
+        let name = i.checked_sub(1).map_or("the loss".into(), |i| format!("parameter {i}"));
+        let largest = want.iter().fold(0.0f64, |max, want| max.max(want.abs()));
+        let rounding = distance(on_host, want).max(f64::from(f32::EPSILON) * largest);
+        let (error, bound) = (distance(got, want), ERROR_FACTOR * rounding);
+        if error.is_nan() || error > bound {
             return Err(flaw!(
-                "after {STEPS} steps of training {name} is off by {off:e} where {bound:e} is allowed"
+                "after {ITERATIONS} iterations {name} is off by {error:e} where {bound:e} is allowed"
             ));
         }
     }
@@ -82,38 +82,38 @@ fn solver<T: Element, D: Device>(device: &D) -> Result<Solver<T, D>> {
 }
 
 fn weights<T: Element, D: Device>(solver: &Solver<T, D>) -> Result<Vec<Vec<f64>>> {
-    solver.net().learnable_params().map(|param| get(param.blob())).collect()
+    solver.net().learnable_params().map(|param| data(param.blob())).collect()
 }
 
-/// The losses of some steps from the weights `first` on, and the weights after them.
+/// Trains from the weights `first`. Returns the losses and the final weights.
 fn train<T: Element, D: Device>(
     mut solver: Solver<T, D>,
     first: &[Vec<f64>],
 ) -> Verdict<Vec<Vec<f64>>> {
     for (param, values) in solver.net().learnable_params().zip(first) {
-        set(param.blob(), values)?;
+        set_data(param.blob(), values)?;
     }
     let losses = Arc::new(Mutex::new(Vec::new()));
-    let seen = Arc::clone(&losses);
+    let observed = Arc::clone(&losses);
     solver.add_observer(move |event| {
         if let Event::Iterated { loss, .. } = event {
-            seen.lock().unwrap_or_else(PoisonError::into_inner).push(*loss);
+            observed.lock().unwrap_or_else(PoisonError::into_inner).push(*loss);
         }
     });
-    for step in 0..STEPS {
-        let (data, labels) = batch(step as u64);
-        set(named(solver.net(), "data")?, &data)?;
-        set(named(solver.net(), "label")?, &labels)?;
+    for iteration in 0..ITERATIONS {
+        let (data, labels) = batch(iteration as u64);
+        set_data(named(solver.net(), "data")?, &data)?;
+        set_data(named(solver.net(), "label")?, &labels)?;
         solver.step(1)?;
     }
     let losses = losses.lock().unwrap_or_else(PoisonError::into_inner).clone();
     Ok([losses].into_iter().chain(weights(&solver)?).collect())
 }
 
-/// Images of noise, each with a bright quarter, and which it is.
-fn batch(step: u64) -> (Vec<f64>, Vec<f64>) {
-    let mut draw = Values::Reals.from(step);
-    let (noise, labels) = (draw.take::<f32>(8 * 256), draw.below(4, 8));
+/// Returns images of noise, each with a bright quarter, and labels that name the quarter.
+fn batch(seed: u64) -> (Vec<f64>, Vec<f64>) {
+    let mut stream = Values::Reals.stream(seed);
+    let (noise, labels) = (stream.take::<f32>(8 * 256), stream.indices(4, 8));
     let pixel = |(i, noise): (usize, &f32)| {
         let (image, row, column) = (i / 256, i / 16 % 16, i % 16);
         let bright = row / 8 * 2 + column / 8 == labels[image];
@@ -123,8 +123,8 @@ fn batch(step: u64) -> (Vec<f64>, Vec<f64>) {
     (data, labels.iter().map(|&label| label as f64).collect())
 }
 
-/// The greatest difference of two lists of equal lengths; NaN if one has any.
+/// Returns the largest difference between two lists of equal lengths; NaN if there is one.
 fn distance(a: &[f64], b: &[f64]) -> f64 {
     let differences = a.iter().zip(b).map(|(a, b)| (a - b).abs());
-    differences.fold(0.0, |max: f64, off| if max.is_nan() || off <= max { max } else { off })
+    differences.fold(0.0, |max: f64, next| if max.is_nan() || next <= max { max } else { next })
 }

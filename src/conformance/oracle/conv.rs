@@ -1,47 +1,50 @@
-//! Columns and convolutions.
+//! im2col, col2im and convolution.
 
 use crate::{
-    conformance::values::Expected,
+    conformance::expected::Expected,
     op::{Convolution, Window},
 };
 
-/// Element of a plane that tap `tap` of the window at `position` sees; `None` in the padding.
-/// Both count in row-major order.
-fn seen(window: &Window, mut tap: usize, mut position: usize) -> Option<usize> {
-    let (mut place, mut step, mut inside) = (0, 1, true);
+/// Returns the element of a plane that tap `tap` of the window at `position` reads; `None` in the
+/// padding. Taps and positions count in row-major order.
+fn tap_element(window: &Window, mut tap: usize, mut position: usize) -> Option<usize> {
+    let (mut element, mut stride, mut inside) = (0, 1, true);
     for (axis, &output) in window.axes().iter().zip(window.output()).rev() {
         let padded = position % output * axis.stride + tap % axis.kernel * axis.dilation;
         (position, tap) = (position / output, tap / axis.kernel);
         match padded.checked_sub(axis.pad) {
-            Some(at) if at < axis.input => place += at * step,
+            Some(at) if at < axis.input => element += at * stride,
             _ => inside = false,
         }
-        step *= axis.input;
+        stride *= axis.input;
     }
-    inside.then_some(place)
+    inside.then_some(element)
 }
 
-/// Calls `body(image element, columns element)` for every element of the columns.
+/// Calls `body(image element, column element)` for every element of the column matrix.
 fn each_column(window: &Window, mut body: impl FnMut(Option<usize>, usize)) {
     for row in 0..window.column_rows() {
         let (channel, tap) = (row / window.taps(), row % window.taps());
         for position in 0..window.positions() {
-            let place = seen(window, tap, position).map(|at| channel * window.plane_len() + at);
-            body(place, row * window.positions() + position);
+            let element = tap_element(window, tap, position);
+            body(
+                element.map(|at| channel * window.plane_len() + at),
+                row * window.positions() + position,
+            );
         }
     }
 }
 
-/// The columns of `x`; padding reads as zero.
-pub(in crate::conformance) fn im2col(window: &Window, x: &[f64]) -> Vec<f64> {
+/// Returns the column matrix of `x`, in which padding is zero.
+pub(crate) fn im2col(window: &Window, x: &[f64]) -> Vec<f64> {
     let mut columns = vec![0.0; window.columns_len()];
     each_column(window, |from, to| columns[to] = from.map_or(0.0, |from| x[from]));
     columns
 }
 
-/// The image whose every element is the sum of its places in the columns.
-pub(in crate::conformance) fn col2im(window: &Window, columns: &[f64]) -> Vec<Expected> {
-    let mut x = vec![Expected::none(); window.image_len()];
+/// Returns the image whose elements are the sums of the column elements that stand for them.
+pub(crate) fn col2im(window: &Window, columns: &[f64]) -> Vec<Expected> {
+    let mut x = vec![Expected::zero(); window.image_len()];
     each_column(window, |to, from| {
         if let Some(to) = to {
             x[to].add(columns[from]);
@@ -52,23 +55,23 @@ pub(in crate::conformance) fn col2im(window: &Window, columns: &[f64]) -> Vec<Ex
 
 /// Calls `body(i, j, k)` for every product `x[i] · w[j]` that is a term of `y[k]`.
 ///
-/// A convolution and both of its gradients are sums over these: the relation is the same, what
-/// is summed differs.
+/// A convolution and both of its gradients are sums over these triples; only the summed product
+/// differs.
 fn each_product(op: &Convolution, mut body: impl FnMut(usize, usize, usize)) {
     let window = op.window();
     let channels = window.channels() / op.groups();
     let outputs = op.outputs() / op.groups();
-    let places = |tap| (0..window.positions()).map(move |position| seen(window, tap, position));
-    let places: Vec<Vec<_>> = (0..window.taps()).map(|tap| places(tap).collect()).collect();
+    let of_tap = |tap| (0..window.positions()).map(move |p| tap_element(window, tap, p)).collect();
+    let elements: Vec<Vec<_>> = (0..window.taps()).map(of_tap).collect();
     for (image, output) in (0..op.batch()).flat_map(|b| (0..op.outputs()).map(move |o| (b, o))) {
         let first = output / outputs * channels;
         for (channel, tap) in (0..channels).flat_map(|c| (0..window.taps()).map(move |t| (c, t))) {
             let plane = (image * window.channels() + first + channel) * window.plane_len();
             let weight = (output * channels + channel) * window.taps() + tap;
             let result = (image * op.outputs() + output) * window.positions();
-            for (position, place) in places[tap].iter().enumerate() {
-                if let Some(place) = place {
-                    body(plane + place, weight, result + position);
+            for (position, element) in elements[tap].iter().enumerate() {
+                if let Some(element) = element {
+                    body(plane + element, weight, result + position);
                 }
             }
         }
@@ -76,13 +79,13 @@ fn each_product(op: &Convolution, mut body: impl FnMut(usize, usize, usize)) {
 }
 
 /// `y ← x ∗ w + bias`
-pub(in crate::conformance) fn convolve(
+pub(crate) fn convolve(
     op: &Convolution,
     x: &[f64],
     w: &[f64],
     bias: Option<&[f64]>,
 ) -> Vec<Expected> {
-    let mut y = vec![Expected::none(); op.output_len()];
+    let mut y = vec![Expected::zero(); op.output_len()];
     each_product(op, |i, j, k| y[k].add(x[i] * w[j]));
     if let Some(bias) = bias {
         let plane = op.window().positions();
@@ -93,26 +96,21 @@ pub(in crate::conformance) fn convolve(
     y
 }
 
-/// `dx ← the gradient of x`
-pub(in crate::conformance) fn convolve_backward_input(
-    op: &Convolution,
-    w: &[f64],
-    dy: &[f64],
-) -> Vec<Expected> {
-    let mut dx = vec![Expected::none(); op.input_len()];
+/// `dx ← wᵀ ∗ dy`, the gradient of `x`.
+pub(crate) fn convolve_backward_input(op: &Convolution, w: &[f64], dy: &[f64]) -> Vec<Expected> {
+    let mut dx = vec![Expected::zero(); op.input_len()];
     each_product(op, |i, j, k| dx[i].add(w[j] * dy[k]));
     dx
 }
 
-/// `dw ← before + the gradient of w`
-pub(in crate::conformance) fn convolve_backward_filters(
+/// `dw ← before + x ∗ dy`, the gradient of `w`.
+pub(crate) fn convolve_backward_filters(
     op: &Convolution,
     x: &[f64],
     dy: &[f64],
     before: &[f64],
 ) -> Vec<Expected> {
-    let mut dw: Vec<Expected> =
-        before.iter().map(|&before| Expected::from_iter([before])).collect();
+    let mut dw: Vec<_> = before.iter().map(|&before| Expected::from_iter([before])).collect();
     each_product(op, |i, j, k| dw[j].add(x[i] * dy[k]));
     dw
 }

@@ -1,12 +1,12 @@
-//! Matrix products.
+//! GEMM and GEMV.
 
 use crate::{
-    conformance::values::Expected,
+    conformance::expected::Expected,
     element::Element,
     op::{Gemm, Gemv, Transpose},
 };
 
-/// Element (`row`, `column`) of `op(X)`, stored with `ld` elements from row to row.
+/// Returns element (`row`, `column`) of `op(X)`, stored with leading dimension `ld`.
 fn at(x: &[f64], ld: usize, trans: Transpose, row: usize, column: usize) -> f64 {
     match trans {
         Transpose::No => x[row * ld + column],
@@ -14,15 +14,10 @@ fn at(x: &[f64], ld: usize, trans: Transpose, row: usize, column: usize) -> f64 
     }
 }
 
-/// `C ← α·op(A)·op(B) + β·C`; what lies between its rows and behind them stays.
-pub(in crate::conformance) fn gemm<T: Element>(
-    op: &Gemm<T>,
-    a: &[f64],
-    b: &[f64],
-    c: &[f64],
-) -> Vec<Expected> {
+/// `C ← α·op(A)·op(B) + β·C`. Elements between its rows and after them stay.
+pub(crate) fn gemm<T: Element>(op: &Gemm<T>, a: &[f64], b: &[f64], c: &[f64]) -> Vec<Expected> {
     let (alpha, beta) = (op.alpha.to_f64(), op.beta.to_f64());
-    let mut want: Vec<_> = c.iter().map(|&c| Expected::once(c)).collect();
+    let mut want: Vec<_> = c.iter().map(|&c| Expected::exact(c)).collect();
     for i in 0..op.m {
         for j in 0..op.n {
             let c = &mut want[i * op.ldc + j];
@@ -39,12 +34,7 @@ pub(in crate::conformance) fn gemm<T: Element>(
 }
 
 /// `y ← α·op(A)·x + β·y`
-pub(in crate::conformance) fn gemv<T: Element>(
-    op: &Gemv<T>,
-    a: &[f64],
-    x: &[f64],
-    y: &[f64],
-) -> Vec<Expected> {
+pub(crate) fn gemv<T: Element>(op: &Gemv<T>, a: &[f64], x: &[f64], y: &[f64]) -> Vec<Expected> {
     let (alpha, beta) = (op.alpha.to_f64(), op.beta.to_f64());
     let sum = |(i, y): (usize, &f64)| {
         let term = |(j, x): (usize, &f64)| alpha * at(a, op.lda, op.trans, i, j) * x;

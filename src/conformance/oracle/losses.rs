@@ -1,32 +1,38 @@
-//! Losses, and measures over class scores and labels.
+//! Losses, and accuracy over class scores and labels.
 
-use super::normalize::lines;
+use super::axis::lines;
 use crate::{
-    conformance::values::Expected,
+    conformance::expected::Expected,
     op::{
         Accuracy, Axis, ClassLoss, ClassLossKind, ElementwiseLoss, ElementwiseLossKind,
         LossNormalization, SoftmaxLoss,
     },
 };
 
-/// Places of each position's classes, and the class that its label names, if it counts.
+/// Returns, for each position whose label is not ignored, the indices of its classes and the class
+/// of its label.
 fn positions(
     axis: &Axis,
     label: &[f64],
     ignore: Option<i64>,
-) -> impl Iterator<Item = (Vec<usize>, Option<usize>)> {
-    lines(axis).zip(label).map(move |(line, &label)| {
-        let counts = ignore.is_none_or(|ignore| label != ignore as f64);
-        (line, counts.then_some(label as usize))
-    })
+) -> impl Iterator<Item = (Vec<usize>, usize)> {
+    let labelled = lines(axis).zip(label);
+    let counted = labelled.filter(move |(_, label)| ignore.is_none_or(|i| **label != i as f64));
+    counted.map(|(line, &label)| (line, label as usize))
 }
 
-fn divisor(op: &SoftmaxLoss, label: &[f64]) -> f64 {
-    let valid = positions(&op.axis, label, op.ignore).filter(|(_, class)| class.is_some()).count();
-    divide(op.normalization, [op.axis.outer, op.axis.inner], valid)
+/// Returns the divisor of a loss over classes.
+fn class_divisor(
+    axis: &Axis,
+    label: &[f64],
+    ignore: Option<i64>,
+    normalization: LossNormalization,
+) -> f64 {
+    let valid = positions(axis, label, ignore).count();
+    divisor(normalization, [axis.outer, axis.inner], valid)
 }
 
-fn divide(normalization: LossNormalization, [outer, inner]: [usize; 2], valid: usize) -> f64 {
+fn divisor(normalization: LossNormalization, [outer, inner]: [usize; 2], valid: usize) -> f64 {
     let divisor = match normalization {
         LossNormalization::Full => outer * inner,
         LossNormalization::Valid => valid,
@@ -38,29 +44,27 @@ fn divide(normalization: LossNormalization, [outer, inner]: [usize; 2], valid: u
 
 /// `−Σ ln max(p[label], tiny) / n`
 ///
-/// A logarithm near 0 is only as good as its argument near 1: each counts as a term of 1 more.
-pub(in crate::conformance) fn softmax_loss(op: &SoftmaxLoss, p: &[f64], label: &[f64]) -> Expected {
-    let mut sum = Expected::none();
+/// The absolute error of a logarithm near 0 is the relative error of its argument near 1. So each
+/// logarithm adds 1 to the magnitude.
+pub(crate) fn softmax_loss(op: &SoftmaxLoss, p: &[f64], label: &[f64]) -> Expected {
+    let mut sum = Expected::zero();
     for (line, class) in positions(&op.axis, label, op.ignore) {
-        if let Some(class) = class {
-            sum.add(-p[line[class]].max(f32::MIN_POSITIVE.into()).ln());
-            sum.magnitude += 1.0;
-        }
+        sum.add(-p[line[class]].max(f32::MIN_POSITIVE.into()).ln());
+        sum.magnitude += 1.0;
     }
-    sum.scaled(1.0 / divisor(op, label))
+    sum.scaled(1.0 / class_divisor(&op.axis, label, op.ignore, op.normalization))
 }
 
 /// `scale · (p − onehot(label)) / n`, zero where labels are ignored.
-pub(in crate::conformance) fn softmax_loss_backward(
+pub(crate) fn softmax_loss_backward(
     op: &SoftmaxLoss,
     p: &[f64],
     label: &[f64],
     scale: f64,
 ) -> Vec<Expected> {
-    let factor = scale / divisor(op, label);
-    let mut dx = vec![Expected::none(); p.len()];
+    let factor = scale / class_divisor(&op.axis, label, op.ignore, op.normalization);
+    let mut dx = vec![Expected::zero(); p.len()];
     for (line, class) in positions(&op.axis, label, op.ignore) {
-        let Some(class) = class else { continue };
         for (other, &at) in line.iter().enumerate() {
             dx[at].add(p[at]);
             dx[at].add(if other == class { -1.0 } else { 0.0 });
@@ -70,87 +74,77 @@ pub(in crate::conformance) fn softmax_loss_backward(
     dx
 }
 
-/// The share of the labels whose score is among the greatest.
-pub(in crate::conformance) fn accuracy(op: &Accuracy, scores: &[f64], label: &[f64]) -> f64 {
-    let (mut right, mut valid) = (0, 0);
-    for (line, class) in positions(&op.axis, label, op.ignore) {
-        let Some(class) = class else { continue };
-        right += usize::from(is_right(op, scores, &line, class));
-        valid += 1;
-    }
-    right as f64 / valid.max(1) as f64
+/// Returns the share of labels whose score is among the `top_k` largest.
+pub(crate) fn accuracy(op: &Accuracy, scores: &[f64], label: &[f64]) -> Expected {
+    share_of_right(op, scores, positions(&op.axis, label, op.ignore))
 }
 
-/// That share for each class.
-pub(in crate::conformance) fn accuracy_by_class(
+/// Returns, for each class, the share of its labels whose score is among the `top_k` largest.
+pub(crate) fn accuracy_by_class(op: &Accuracy, scores: &[f64], label: &[f64]) -> Vec<Expected> {
+    let of_class = |class| positions(&op.axis, label, op.ignore).filter(move |(_, c)| *c == class);
+    (0..op.axis.extent).map(|class| share_of_right(op, scores, of_class(class))).collect()
+}
+
+fn share_of_right(
     op: &Accuracy,
     scores: &[f64],
-    label: &[f64],
-) -> Vec<Expected> {
-    let of = |wanted: usize| {
-        let named = positions(&op.axis, label, op.ignore).filter(|(_, c)| *c == Some(wanted));
-        let right: Vec<bool> = named.map(|(line, _)| is_right(op, scores, &line, wanted)).collect();
-        Expected::from_iter([
-            right.iter().filter(|right| **right).count() as f64 / right.len().max(1) as f64
-        ])
+    positions: impl Iterator<Item = (Vec<usize>, usize)>,
+) -> Expected {
+    let is_right = |(line, class): (Vec<usize>, usize)| {
+        let own = scores[line[class]];
+        let others = line.iter().enumerate().filter(|(other, _)| *other != class);
+        let rank = others.filter(|(_, at)| scores[**at] >= own).count();
+        !own.is_nan() && rank < op.top_k
     };
-    (0..op.axis.extent).map(of).collect()
-}
-
-fn is_right(op: &Accuracy, scores: &[f64], line: &[usize], class: usize) -> bool {
-    let own = scores[line[class]];
-    let others = line.iter().enumerate().filter(|(other, _)| *other != class);
-    let ahead = others.filter(|(_, at)| scores[**at] >= own).count();
-    !own.is_nan() && ahead < op.top_k
+    let right: Vec<bool> = positions.map(is_right).collect();
+    let count = right.iter().filter(|right| **right).count();
+    Expected::from_iter([count as f64 / right.len().max(1) as f64])
 }
 
 /// `Σ f(x, label) / n`
 ///
-/// A term of a hinge is as good as the numbers that cancel in it, a logarithm as in [`softmax_loss`].
-pub(in crate::conformance) fn class_loss(
+/// The error of a hinge term is relative to the numbers that cancel in it, that of a logarithm as in
+/// [`softmax_loss`].
+pub(crate) fn class_loss(
     op: &ClassLoss,
     x: &[f64],
     label: &[f64],
     matrix: Option<&[f64]>,
 ) -> Expected {
-    let (mut sum, mut valid) = (Expected::none(), 0);
+    let mut sum = Expected::zero();
     for (line, class) in positions(&op.axis, label, op.ignore) {
-        let Some(class) = class else { continue };
         for (k, x) in line.iter().map(|&at| x[at]).enumerate() {
-            let (weight, short) = (weight(op, matrix, class, k), short(class, k, x));
+            let (weight, hinge) = (weight(op, matrix, class, k), hinge(class, k, x));
             match op.form {
                 ClassLossKind::Log | ClassLossKind::LogWithSoftmaxGradient => {
                     sum.add(-weight * x.max(1e-20).ln());
                     sum.magnitude += weight.abs();
                 }
                 ClassLossKind::Hinge => {
-                    sum.add(short);
+                    sum.add(hinge);
                     sum.magnitude += 1.0 + x.abs();
                 }
                 ClassLossKind::SquaredHinge => {
-                    sum.add(short * short);
+                    sum.add(hinge * hinge);
                     sum.magnitude += (1.0 + x.abs()) * (1.0 + x.abs());
                 }
             }
         }
-        valid += 1;
     }
-    sum.scaled(1.0 / divide(op.normalization, [op.axis.outer, op.axis.inner], valid))
+    sum.scaled(1.0 / class_divisor(&op.axis, label, op.ignore, op.normalization))
 }
 
 /// `scale · the derivative of f / n`, zero where labels are ignored.
-pub(in crate::conformance) fn class_loss_backward(
+pub(crate) fn class_loss_backward(
     op: &ClassLoss,
     x: &[f64],
     label: &[f64],
     matrix: Option<&[f64]>,
     scale: f64,
 ) -> Vec<Expected> {
-    let valid = positions(&op.axis, label, op.ignore).filter(|(_, class)| class.is_some()).count();
-    let factor = scale / divide(op.normalization, [op.axis.outer, op.axis.inner], valid);
-    let mut dx = vec![Expected::none(); x.len()];
+    let factor = scale / class_divisor(&op.axis, label, op.ignore, op.normalization);
+    let mut dx = vec![Expected::zero(); x.len()];
     for (line, class) in positions(&op.axis, label, op.ignore) {
-        let Some(class) = class else { continue };
         for (k, &at) in line.iter().enumerate() {
             let own = weight(op, matrix, class, k);
             match op.form {
@@ -160,10 +154,10 @@ pub(in crate::conformance) fn class_loss_backward(
                         .for_each(|k| dx[at].add(x[at] * weight(op, matrix, class, k)));
                     dx[at].add(-own);
                 }
-                ClassLossKind::Hinge if short(class, k, x[at]) > 0.0 => dx[at].add(sign(class, k)),
+                ClassLossKind::Hinge if hinge(class, k, x[at]) > 0.0 => dx[at].add(sign(class, k)),
                 ClassLossKind::Hinge => {}
                 ClassLossKind::SquaredHinge => {
-                    dx[at].add(2.0 * sign(class, k) * short(class, k, x[at]));
+                    dx[at].add(2.0 * sign(class, k) * hinge(class, k, x[at]));
                     dx[at].magnitude += 2.0 + 2.0 * x[at].abs();
                 }
             }
@@ -182,18 +176,14 @@ fn sign(class: usize, k: usize) -> f64 {
     if k == class { -1.0 } else { 1.0 }
 }
 
-fn short(class: usize, k: usize, x: f64) -> f64 {
+fn hinge(class: usize, k: usize, x: f64) -> f64 {
     (1.0 + sign(class, k) * x).max(0.0)
 }
 
 /// `Σ f(x, t) / n`
-pub(in crate::conformance) fn elementwise_loss(
-    op: &ElementwiseLoss<f64>,
-    x: &[f64],
-    t: &[f64],
-) -> Expected {
-    let (mut sum, mut valid) = (Expected::none(), 0);
-    for (&x, &t) in x.iter().zip(t).filter(|(_, t)| pair_counts(op, **t)) {
+pub(crate) fn elementwise_loss(op: &ElementwiseLoss<f64>, x: &[f64], t: &[f64]) -> Expected {
+    let (mut sum, mut valid) = (Expected::zero(), 0);
+    for (&x, &t) in x.iter().zip(t).filter(|(_, t)| target_counts(op, **t)) {
         match op.form {
             ElementwiseLossKind::Squared => {
                 sum.add((x - t).powi(2) / 2.0);
@@ -215,29 +205,29 @@ pub(in crate::conformance) fn elementwise_loss(
         }
         valid += 1;
     }
-    sum.scaled(1.0 / divide(op.normalization, [op.batch, op.each], valid))
+    sum.scaled(1.0 / divisor(op.normalization, [op.batch, op.each], valid))
 }
 
 /// `scale · f'(x, t) / n`, zero where targets are ignored.
-pub(in crate::conformance) fn elementwise_loss_backward(
+pub(crate) fn elementwise_loss_backward(
     op: &ElementwiseLoss<f64>,
     x: &[f64],
     t: &[f64],
     scale: f64,
 ) -> Vec<Expected> {
-    let valid = t.iter().filter(|t| pair_counts(op, **t)).count();
-    let factor = scale / divide(op.normalization, [op.batch, op.each], valid);
+    let valid = t.iter().filter(|t| target_counts(op, **t)).count();
+    let factor = scale / divisor(op.normalization, [op.batch, op.each], valid);
     let slope = |(&x, &t): (&f64, &f64)| {
         let terms = match op.form {
-            _ if !pair_counts(op, t) => vec![],
+            _ if !target_counts(op, t) => vec![],
             ElementwiseLossKind::Squared => vec![x, -t],
             ElementwiseLossKind::SigmoidCrossEntropy => {
                 vec![1.0 / (1.0 + (-x).exp()), -t, 1.0, -1.0]
             }
             _ if t.trunc() != 0.0 => vec![0.5],
             ElementwiseLossKind::Contrastive { margin } if x.sqrt() < margin => {
-                let per = 2.0 * (x.sqrt() + 1e-4);
-                vec![-margin / per, x.sqrt() / per]
+                let divisor = 2.0 * (x.sqrt() + 1e-4);
+                vec![-margin / divisor, x.sqrt() / divisor]
             }
             ElementwiseLossKind::ContrastiveLegacy { margin } if x < margin => vec![-0.5],
             _ => vec![],
@@ -247,6 +237,6 @@ pub(in crate::conformance) fn elementwise_loss_backward(
     x.iter().zip(t).map(slope).collect()
 }
 
-fn pair_counts(op: &ElementwiseLoss<f64>, t: f64) -> bool {
+fn target_counts(op: &ElementwiseLoss<f64>, t: f64) -> bool {
     op.ignore.is_none_or(|ignore| t.trunc() != ignore as f64)
 }

@@ -1,12 +1,12 @@
-//! Long short-term memory, cell by cell.
+//! Long short-term memory (LSTM), cell by cell.
 
-use crate::{conformance::values::Expected, op::Lstm};
+use crate::{conformance::expected::Expected, op::Lstm};
 
-/// Roundings of a few functions, products and sums, each as coarse as OpenCL C grants.
+/// Roundings of a few functions, products and sums, within the errors that OpenCL C allows.
 const ROUNDINGS: f64 = 32.0;
 
-/// A value that roundings of terms of this magnitude lead to.
-fn about(value: f64, magnitude: f64) -> Expected {
+/// Returns a value whose error is [`ROUNDINGS`] relative to `magnitude`.
+fn with_error(value: f64, magnitude: f64) -> Expected {
     Expected { value, magnitude, roundings: ROUNDINGS, inexact: true }
 }
 
@@ -14,59 +14,54 @@ fn sigmoid(x: f64) -> f64 {
     1.0 / (1.0 + (-x).exp())
 }
 
-/// Where a cell's four gates are.
-fn gates_of(op: &Lstm, cell: usize) -> [usize; 4] {
+/// Returns the indices of a cell's four gates.
+fn gate_indices(op: &Lstm, cell: usize) -> [usize; 4] {
     let (stream, j) = (cell / op.outputs(), cell % op.outputs());
     [0, 1, 2, 3].map(|gate| (stream * 4 + gate) * op.outputs() + j)
 }
 
-/// Gates, cells and hidden states after a step.
-pub(in crate::conformance) fn lstm(
-    op: &Lstm,
-    c_prev: &[f64],
-    cont: &[f64],
-    x: &[f64],
-) -> [Vec<Expected>; 3] {
-    let mut gates = vec![Expected::none(); op.gates()];
+/// Returns the gates, cells and hidden states after a step.
+pub(crate) fn lstm(op: &Lstm, c_prev: &[f64], cont: &[f64], x: &[f64]) -> [Vec<Expected>; 3] {
+    let mut gates = vec![Expected::zero(); op.gates()];
     let (mut c, mut h) = (Vec::new(), Vec::new());
     for (cell, &c_prev) in c_prev.iter().enumerate() {
-        let at = gates_of(op, cell);
+        let at = gate_indices(op, cell);
         let [i, f, o, g] = at.map(|at| x[at]);
         let f = cont[cell / op.outputs()] * sigmoid(f);
         let activated = [sigmoid(i), f, sigmoid(o), g.tanh()];
-        at.iter().zip(activated).for_each(|(&at, gate)| gates[at] = about(gate, gate.abs()));
+        at.iter().zip(activated).for_each(|(&at, gate)| gates[at] = with_error(gate, gate.abs()));
         let [i, f, o, g] = activated;
         let (value, magnitude) = (f * c_prev + i * g, (f * c_prev).abs() + (i * g).abs());
-        c.push(about(value, magnitude));
+        c.push(with_error(value, magnitude));
         // The slope of tanh is at most 1.
-        h.push(about(o * value.tanh(), o.abs() * magnitude));
+        h.push(with_error(o * value.tanh(), o.abs() * magnitude));
     }
     [gates, c, h]
 }
 
-/// Gradients of the cells before a step and of what its gates were made of.
-pub(in crate::conformance) fn lstm_backward(
+/// Returns the gradients of the cells before a step and of the gates' inputs.
+pub(crate) fn lstm_backward(
     op: &Lstm,
     [c_prev, c, dh, dc]: [&[f64]; 4],
     gates: &[f64],
 ) -> [Vec<Expected>; 2] {
-    let (mut dc_prev, mut dgates) = (Vec::new(), vec![Expected::none(); op.gates()]);
+    let (mut dc_prev, mut dgates) = (Vec::new(), vec![Expected::zero(); op.gates()]);
     for cell in 0..op.state() {
-        let at = gates_of(op, cell);
+        let at = gate_indices(op, cell);
         let [i, f, o, g] = at.map(|at| gates[at]);
         let (t, dh) = (c[cell].tanh(), dh[cell]);
         let through = dh * o * (1.0 - t * t);
-        let (dcell, most) = (dc[cell] + through, dc[cell].abs() + (dh * o).abs() * (1.0 + t * t));
+        let (dcell, size) = (dc[cell] + through, dc[cell].abs() + (dh * o).abs() * (1.0 + t * t));
         let product = |factors: f64, one_minus: f64| {
             let largest = 1.0 + one_minus.abs();
-            about(dcell * factors * (1.0 - one_minus), most * factors.abs() * largest)
+            with_error(dcell * factors * (1.0 - one_minus), size * factors.abs() * largest)
         };
         dgates[at[0]] = product(g * i, i);
         dgates[at[1]] = product(c_prev[cell] * f, f);
         let output = dh * t * o;
-        dgates[at[2]] = about(output * (1.0 - o), output.abs() * (1.0 + o.abs()));
+        dgates[at[2]] = with_error(output * (1.0 - o), output.abs() * (1.0 + o.abs()));
         dgates[at[3]] = product(i, g * g);
-        dc_prev.push(about(dcell * f, most * f.abs()));
+        dc_prev.push(with_error(dcell * f, size * f.abs()));
     }
     [dc_prev, dgates]
 }

@@ -1,6 +1,7 @@
-//! What kernels should give: plain loops in `f64`, written from the formulas in
+//! Oracles: the expected results of kernels, as plain loops in `f64` written from the formulas in
 //! [`op`](crate::op).
 
+mod axis;
 pub(super) mod indexing;
 pub(super) mod losses;
 pub(super) mod lstm;

@@ -1,10 +1,11 @@
 //! Pooling, window by window.
 
-use crate::{conformance::values::Expected, op::Pool2d};
+use crate::{conformance::expected::Expected, op::Pool2d};
 use std::ops::Range;
 
-/// What window `at` covers along one axis of the input, and how much of the padded input.
-fn reach(op: &Pool2d, axis: usize, at: usize) -> (Range<usize>, usize) {
+/// Returns the range of the input that window `at` covers along one axis, and the length of the
+/// window in the padded input.
+fn covered(op: &Pool2d, axis: usize, at: usize) -> (Range<usize>, usize) {
     let (input, pad) = (op.input[axis], op.pad[axis]);
     let start = at * op.stride[axis];
     let end = (start + op.kernel[axis]).min(input + 2 * pad);
@@ -12,26 +13,22 @@ fn reach(op: &Pool2d, axis: usize, at: usize) -> (Range<usize>, usize) {
     (inside(start)..inside(end), end.saturating_sub(start))
 }
 
-/// Calls `body(window, elements, size)` for each window of each plane: its number among the
-/// outputs, the elements of the input it covers in row-major order, and how many it counts as.
+/// Calls `body(window, elements, size)` for each window of each plane: the index of its output, the
+/// input elements that it covers in row-major order, and its size in the padded input.
 fn each_window(op: &Pool2d, mut body: impl FnMut(usize, &[usize], usize)) {
     let ([height, width], plane) = (op.output(), op.input[0] * op.input[1]);
-    for (window, place) in (0..op.output_len()).map(|w| (w, w % (height * width))) {
-        let (rows, tall) = reach(op, 0, place / width);
-        let (columns, wide) = reach(op, 1, place % width);
+    for (window, position) in (0..op.output_len()).map(|w| (w, w % (height * width))) {
+        let (rows, window_height) = covered(op, 0, position / width);
+        let (columns, window_width) = covered(op, 1, position % width);
         let start = window / (height * width) * plane;
         let in_row = |row| columns.clone().map(move |column| start + row * op.input[1] + column);
         let elements: Vec<_> = rows.flat_map(in_row).collect();
-        body(window, &elements, tall * wide);
+        body(window, &elements, window_height * window_width);
     }
 }
 
-/// Maxima and masks. A window starts out with `lowest` and takes what is greater.
-pub(in crate::conformance) fn max_pool(
-    op: &Pool2d,
-    x: &[f64],
-    lowest: f64,
-) -> (Vec<f64>, Vec<i32>) {
+/// Returns maxima and masks. A maximum starts at `lowest`, with mask −1.
+pub(crate) fn max_pool(op: &Pool2d, x: &[f64], lowest: f64) -> (Vec<f64>, Vec<i32>) {
     let plane = op.input[0] * op.input[1];
     let (mut y, mut mask) = (vec![lowest; op.output_len()], vec![-1; op.output_len()]);
     each_window(op, |window, elements, _| {
@@ -44,25 +41,21 @@ pub(in crate::conformance) fn max_pool(
     (y, mask)
 }
 
-/// The gradient of what `mask` says was taken.
-pub(in crate::conformance) fn max_pool_backward(
-    op: &Pool2d,
-    dy: &[f64],
-    mask: &[i32],
-) -> Vec<Expected> {
-    let mut dx = vec![Expected::none(); op.input_len()];
+/// Returns the gradient of the elements that `mask` names.
+pub(crate) fn max_pool_backward(op: &Pool2d, dy: &[f64], mask: &[i32]) -> Vec<Expected> {
+    let mut dx = vec![Expected::zero(); op.input_len()];
     let (from, to) = (op.input[0] * op.input[1], op.output()[0] * op.output()[1]);
-    for (window, (&dy, &place)) in dy.iter().zip(mask).enumerate() {
-        if place >= 0 {
-            dx[window / to * from + place as usize].add(dy);
+    for (window, (&dy, &element)) in dy.iter().zip(mask).enumerate() {
+        if element >= 0 {
+            dx[window / to * from + element as usize].add(dy);
         }
     }
     dx
 }
 
-/// Means, in which padding counts as zeros.
-pub(in crate::conformance) fn average_pool(op: &Pool2d, x: &[f64]) -> Vec<Expected> {
-    let mut y = vec![Expected::none(); op.output_len()];
+/// Returns means, in which padding counts as zeros.
+pub(crate) fn average_pool(op: &Pool2d, x: &[f64]) -> Vec<Expected> {
+    let mut y = vec![Expected::zero(); op.output_len()];
     each_window(op, |window, elements, size| {
         elements.iter().for_each(|&at| y[window].add(x[at]));
         y[window] = y[window].scaled(1.0 / size as f64);
@@ -70,21 +63,17 @@ pub(in crate::conformance) fn average_pool(op: &Pool2d, x: &[f64]) -> Vec<Expect
     y
 }
 
-/// Gradients, spread evenly over their windows.
-pub(in crate::conformance) fn average_pool_backward(op: &Pool2d, dy: &[f64]) -> Vec<Expected> {
-    let mut dx = vec![Expected::none(); op.input_len()];
+/// Returns gradients, spread evenly over their windows.
+pub(crate) fn average_pool_backward(op: &Pool2d, dy: &[f64]) -> Vec<Expected> {
+    let mut dx = vec![Expected::zero(); op.input_len()];
     each_window(op, |window, elements, size| {
         elements.iter().for_each(|&at| dx[at].add(dy[window] / size as f64));
     });
     dx
 }
 
-/// Elements drawn by `u` and masks; `y` is 0 and the mask −1 for a window that holds nothing.
-pub(in crate::conformance) fn stochastic_pool(
-    op: &Pool2d,
-    x: &[f64],
-    u: &[f32],
-) -> (Vec<f64>, Vec<i32>) {
+/// Returns the elements that `u` draws, and masks. An empty window gives 0 and mask −1.
+pub(crate) fn stochastic_pool(op: &Pool2d, x: &[f64], u: &[f32]) -> (Vec<f64>, Vec<i32>) {
     let plane = op.input[0] * op.input[1];
     let (mut y, mut mask) = (vec![0.0; op.output_len()], vec![-1; op.output_len()]);
     each_window(op, |window, elements, _| {

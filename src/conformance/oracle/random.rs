@@ -1,13 +1,14 @@
-//! Random numbers, written from the words of [`host::random`](crate::host) and of Salmon et al.
+//! Random numbers, written from the description in [`host::random`](crate::host) and from Salmon
+//! et al. 2011.
 
 use crate::{
-    conformance::values::{Expected, epsilon},
+    conformance::expected::{Expected, epsilon},
     element::{DType, Element, bf16, f16},
     op::RngKey,
 };
 use std::f64::consts::TAU;
 
-/// Philox4x32-10: the counter's words are the index and the stream, low halves first.
+/// Returns four words of Philox4x32-10. The counter is the index and the stream, low halves first.
 fn words(key: RngKey, index: u64) -> [u32; 4] {
     const MULTIPLIERS: [u64; 2] = [0xD251_1F53, 0xCD9E_8D57];
     const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
@@ -22,29 +23,25 @@ fn words(key: RngKey, index: u64) -> [u32; 4] {
     })
 }
 
-/// Word `i` of the stream.
+/// Returns word `i` of the stream.
 fn word(key: RngKey, i: usize) -> u64 {
     u64::from(words(key, i as u64 / 4)[i % 4])
 }
 
-/// The two fractions of which elements `2·pair` and `2·pair + 1` are made.
+/// Returns the two fractions from which elements `2·pair` and `2·pair + 1` are computed.
 fn fractions(key: RngKey, pair: u64) -> [f64; 2] {
     let [a, b, c, d] = words(key, pair).map(u64::from);
     [a << 32 | b, c << 32 | d].map(|bits| (bits >> 11) as f64 / (1u64 << 53) as f64)
 }
 
-/// `yᵢ ~ U[lo, hi)`, inside the interval as `T` has it.
-pub(in crate::conformance) fn uniform<T: Element>(
-    key: RngKey,
-    (lo, hi): (f64, f64),
-    len: usize,
-) -> Vec<T> {
-    let inside = inside::<T>(lo, hi);
+/// `yᵢ ~ U[lo, hi)`, clamped to the values of `T` in the interval.
+pub(crate) fn uniform<T: Element>(key: RngKey, (lo, hi): (f64, f64), len: usize) -> Vec<T> {
+    let bounds = extremes::<T>(lo, hi);
     let element = |i: usize| {
         let y = T::from_f64(lo + (hi - lo) * fractions(key, i as u64 / 2)[i % 2]);
-        match inside {
-            Some((least, _)) if y < least => least,
-            Some((_, most)) if y > most => most,
+        match bounds {
+            Some((min, _)) if y < min => min,
+            Some((_, max)) if y > max => max,
             Some(_) => y,
             None => T::from_f64(lo),
         }
@@ -52,26 +49,26 @@ pub(in crate::conformance) fn uniform<T: Element>(
     (0..len).map(element).collect()
 }
 
-/// The least and the greatest value of `T` in `[lo, hi)`, if it has any.
-fn inside<T: Element>(lo: f64, hi: f64) -> Option<(T, T)> {
+/// Returns the smallest and the largest value of `T` in `[lo, hi)`, if there are any.
+fn extremes<T: Element>(lo: f64, hi: f64) -> Option<(T, T)> {
     let mut candidates: Vec<f64> = match T::DTYPE {
         DType::F64 => [lo, hi].map(|x| [x, x.next_down(), x.next_up()]).concat(),
         DType::F32 => {
             let near = |x: f32| [x, x.next_down(), x.next_up()].map(f64::from);
             [lo, hi].map(|x| near(x as f32)).concat()
         }
-        // All there are.
+        // All values of the type.
         DType::F16 => (0..=u16::MAX).map(|bits| f16::from_bits(bits).to_f64()).collect(),
         DType::Bf16 => (0..=u16::MAX).map(|bits| bf16::from_bits(bits).to_f64()).collect(),
     };
     candidates.retain(|x| (lo..hi).contains(x));
-    let least = candidates.iter().copied().reduce(f64::min)?;
-    let most = candidates.iter().copied().reduce(f64::max)?;
-    Some((T::from_f64(least), T::from_f64(most)))
+    let min = candidates.iter().copied().reduce(f64::min)?;
+    let max = candidates.iter().copied().reduce(f64::max)?;
+    Some((T::from_f64(min), T::from_f64(max)))
 }
 
-/// `yᵢ ~ N(mean, std²)` by Box and Muller, with the standard library's functions.
-pub(in crate::conformance) fn gaussian<T: Element>(
+/// `yᵢ ~ N(mean, std²)` by the Box-Muller transform, with the standard library's functions.
+pub(crate) fn gaussian<T: Element>(
     key: RngKey,
     (mean, std): (f64, f64),
     len: usize,
@@ -81,24 +78,25 @@ pub(in crate::conformance) fn gaussian<T: Element>(
         let r = (-2.0 * (u + 1.0 / (1u64 << 53) as f64).ln()).sqrt();
         let (sin, cos) = (TAU * v).sin_cos();
         let value = mean + std * r * if i.is_multiple_of(2) { cos } else { sin };
-        // Sine and cosine are good to so much of the circle's radius, not of themselves; and all
-        // of it is taken in `f64`, whatever the accumulator.
+        // The error of sine and cosine is relative to the radius. Devices compute in `f64`,
+        // whatever the accumulator.
         let roundings = ROUNDINGS * f64::EPSILON / epsilon::<T::Acc>();
         Expected { value, magnitude: mean.abs() + std * r, roundings, inexact: true }
     };
     (0..len).map(element).collect()
 }
 
-/// Of `2πv`, the logarithm, the root, sine and cosine and their products, on both sides, in `f64`.
+/// Roundings, in `f64`, of `2πv`, the logarithm, the root, sine, cosine and their products, by the
+/// oracle and by the device.
 const ROUNDINGS: f64 = 16.0;
 
 /// `yᵢ ← 1` with probability `p` in units of 2⁻³², rounded up.
-pub(in crate::conformance) fn bernoulli(key: RngKey, p: f64, len: usize) -> Vec<u32> {
+pub(crate) fn bernoulli(key: RngKey, p: f64, len: usize) -> Vec<u32> {
     let below = (p * 2.0f64.powi(32)).ceil() as u64;
     (0..len).map(|i| u32::from(word(key, i) < below)).collect()
 }
 
-/// `yᵢ ~` the integers below `bound`.
-pub(in crate::conformance) fn integer(key: RngKey, bound: u64, len: usize) -> Vec<u32> {
+/// `yᵢ ~ U{0, …, bound − 1}`
+pub(crate) fn random_integers(key: RngKey, bound: u64, len: usize) -> Vec<u32> {
     (0..len).map(|i| ((word(key, i) * bound) >> 32) as u32).collect()
 }

@@ -1,10 +1,10 @@
-//! Solver steps.
+//! Solver updates.
 
-use crate::{conformance::values::Expected, op::Regularization};
+use crate::{conformance::expected::Expected, op::Regularization};
 
-/// The rules, by name.
+/// An update rule without its constants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::conformance) enum Rule {
+pub(crate) enum Rule {
     Sgd,
     Nesterov,
     AdaGrad,
@@ -13,65 +13,62 @@ pub(in crate::conformance) enum Rule {
     Adam,
 }
 
-/// A step and its constants, in `f64`.
+/// A solver update and its constants, in `f64`.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::conformance) struct Step {
+pub(crate) struct Step {
     pub rule: Rule,
     pub regularization: Regularization,
     pub rate: f64,
     pub scale: f64,
     pub decay: f64,
-    /// What the rule keeps of its first value: momentum, `decay` or `beta1`.
+    /// Share of the first history value that the rule keeps: momentum, `decay` or `beta1`.
     pub keep: f64,
-    /// What Adam keeps of its second value: `beta2`.
+    /// Share of the second history value that Adam keeps: `beta2`.
     pub keep2: f64,
     pub delta: f64,
 }
 
-/// Roundings on the way to a step, apart from those that magnitudes account for.
+/// Roundings of a step, apart from those that the magnitudes account for.
 const ROUNDINGS: f64 = 12.0;
 
-/// The weight and what is kept of it, before a step or after.
-pub(in crate::conformance) struct Weight<V> {
+/// A weight and its two history values, before a step or after it.
+pub(crate) struct Weight<V> {
     pub w: V,
     pub h: V,
     pub k: V,
 }
 
-/// What one step makes of a weight.
+/// Returns a weight and its history after one step.
 ///
-/// A magnitude says how far a result may be off, in roundings: through a quotient or a root errors
-/// go as its derivatives say.
-pub(in crate::conformance) fn solver_update(
-    step: &Step,
-    dw: f64,
-    old: &Weight<f64>,
-) -> Weight<Expected> {
+/// The magnitude of a result is its error per rounding. Errors pass through quotients and roots by
+/// their derivatives.
+pub(crate) fn solver_update(step: &Step, dw: f64, old: &Weight<f64>) -> Weight<Expected> {
     let Step { rate, scale, decay, keep, keep2, delta, .. } = *step;
     let Weight { w, h, k } = *old;
-    let pull = match step.regularization {
+    let penalty = match step.regularization {
         Regularization::L1 if w == 0.0 => 0.0,
         Regularization::L1 => w.signum(),
         Regularization::L2 => w,
     };
-    let (g, g_size) = (scale * dw + decay * pull, (scale * dw).abs() + (decay * pull).abs());
+    let (g, g_size) = (scale * dw + decay * penalty, (scale * dw).abs() + (decay * penalty).abs());
     let mean = |keep: f64, old: f64, new: f64, new_size: f64| {
         let value = keep * old + (1.0 - keep) * new;
         (value, (keep * old).abs() + (1.0 - keep).abs() * new_size)
     };
     let square = (g * g, 2.0 * g.abs() * g_size);
-    // (numerator, its magnitude) / (the root of a mean of squares + delta)
+    // `rate · top / (√squares + delta)` and its magnitude, from `top` and its magnitude.
     let over_root = |(top, size): (f64, f64), squares: f64| {
         let root = squares.sqrt();
-        let below = root + delta;
-        (rate * top / below, rate * (size / below + top.abs() * (g_size + root) / (below * below)))
+        let divisor = root + delta;
+        let error = size / divisor + top.abs() * (g_size + root) / (divisor * divisor);
+        (rate * top / divisor, rate * error)
     };
     let momentum = (keep * h + rate * g, (keep * h).abs() + rate * g_size);
-    let (moved, new_h, new_k) = match step.rule {
+    let (change, new_h, new_k) = match step.rule {
         Rule::Sgd => (momentum, momentum, (k, 0.0)),
         Rule::Nesterov => {
-            let ahead = (1.0 + keep) * momentum.0 - keep * h;
-            ((ahead, (1.0 + keep) * momentum.1 + (keep * h).abs()), momentum, (k, 0.0))
+            let lookahead = (1.0 + keep) * momentum.0 - keep * h;
+            ((lookahead, (1.0 + keep) * momentum.1 + (keep * h).abs()), momentum, (k, 0.0))
         }
         Rule::AdaGrad => {
             let squares = (h + square.0, h + square.1);
@@ -102,6 +99,6 @@ pub(in crate::conformance) fn solver_update(
         roundings: ROUNDINGS,
         inexact,
     };
-    let new_w = sum((w - moved.0, w.abs() + moved.1));
+    let new_w = sum((w - change.0, w.abs() + change.1));
     Weight { w: new_w, h: sum(new_h), k: sum(new_k) }
 }

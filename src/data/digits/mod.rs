@@ -1,47 +1,47 @@
-//! Built-in digits: images of handwritten-looking digits, drawn as they are asked for.
+//! Synthetic images of handwritten digits, drawn on demand.
 
 mod pen;
 mod raster;
 mod strokes;
 
+use super::{record::Record, source::Source};
 use crate::{
-    data::{Record, Source},
     error::{Error, Result},
     op::RngKey,
 };
 use pen::{Dice, Hand};
+use raster::SIDE;
 use std::str::FromStr;
 
-/// Pixels of an image's side.
-const SIDE: usize = 28;
 /// Pixels of an image.
 const PIXELS: usize = SIDE * SIDE;
-/// The counters of an image's random words: the hand's are from 0 on, the grain of the paper's
-/// from here, and there the label's.
-const NOISE: u64 = 1 << 32;
-const LABEL: u64 = u64::MAX;
-/// Drawn images are kept if all of them take at most this many bytes.
-const KEEP: u64 = 64 << 20;
+/// First counter of the random words for the grain of the paper. [`Hand`] uses those from 0 on.
+const NOISE_COUNTER: u64 = 1 << 32;
+/// Counter of the random words for the label.
+const LABEL_COUNTER: u64 = u64::MAX;
+/// Images are cached if all of them take at most this many bytes.
+const MAX_CACHED_BYTES: u64 = 64 << 20;
 
-/// Images of 28 × 28 bytes that look like handwritten digits, of ten equally frequent classes.
+/// Images of 28 × 28 bytes that look like handwritten digits, in ten equally frequent classes.
 ///
-/// Written `digits:train?count=60000&seed=1`, where `train` may be `test`, and either parameter
-/// may be missing: `count` is then 60,000 for `train` and 10,000 for `test`, `seed` 1.
+/// The name of the source is `digits:train?count=60000&seed=1`, or with `test` for `train`. By
+/// default, `count` is 60,000 for `train` and 10,000 for `test`, and `seed` is 1.
 ///
-/// Image i is a function of (`seed`, split, i) alone, the same bits on every machine: neither
-/// the order of reading nor `count` change it, and the two splits are drawn from unrelated
-/// random numbers. The strokes of one of the usual ways to write the digit have their points
-/// strayed, and are bent, scaled, slanted, turned and moved, and drawn in ink of random width and
-/// darkness on paper with a little grain. About as hard as MNIST: a linear classifier tells 89 %
-/// of the test images, LeNet 99 % after 1000 batches of 64.
+/// Image i depends only on `seed`, the split and i, and is bit-identical on every machine. The two
+/// splits use independent random numbers.
+///
+/// Each digit starts from one of the common ways to write it. Its points are displaced at random, and
+/// its strokes are bent, scaled, slanted, rotated and moved. Ink width, darkness and paper grain are
+/// random, too. The difficulty is about that of MNIST: a linear classifier recognises 89 % of the
+/// test images, LeNet 99 % after 1000 batches of 64.
 pub struct DigitsSource {
     split: Split,
     count: u64,
     seed: u64,
     key: RngKey,
     next: u64,
-    /// The first images drawn, in order, if they are kept.
-    kept: Vec<u8>,
+    /// The first images, in order, if images are cached.
+    cache: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,25 +60,25 @@ impl Split {
 }
 
 impl DigitsSource {
-    /// The key of image `index`, and its label.
+    /// Returns the key of image `index`, and its label.
     fn label(&self, index: u64) -> (RngKey, usize) {
         let key = self.key.child(index);
-        let [word, ..] = key.words(LABEL);
+        let [word, ..] = key.words(LABEL_COUNTER);
         (key, ((u64::from(word) * 10) >> 32) as usize)
     }
 }
 
-/// Draws the image of `key`.
+/// Draws the image of `key` and `label`.
 fn draw(key: RngKey, label: usize, image: &mut [u8]) {
     let mut dice = Dice::new(key);
     let hand = Hand::new(&mut dice);
-    let mut line = Vec::with_capacity(64);
-    hand.write(label, &mut dice, &mut line);
+    let mut segments = Vec::with_capacity(64);
+    hand.write(label, &mut dice, &mut segments);
     let mut noise = [0; PIXELS];
     for (i, bytes) in noise.as_chunks_mut::<16>().0.iter_mut().enumerate() {
-        *bytes = bytemuck::cast(key.words(NOISE + i as u64).map(u32::to_le));
+        *bytes = bytemuck::cast(key.words(NOISE_COUNTER + i as u64).map(u32::to_le));
     }
-    raster::draw(&line, hand.ink, &noise, image);
+    raster::draw(&segments, hand.ink, &noise, image);
 }
 
 impl Source for DigitsSource {
@@ -93,15 +93,15 @@ impl Source for DigitsSource {
     fn read(&mut self, record: &mut Record) -> Result<()> {
         let (key, label) = self.label(self.next);
         let image = record.bytes_mut([1, SIDE, SIDE])?;
-        let kept = self.kept.len() as u64 / PIXELS as u64;
-        if self.next < kept {
+        let cached = self.cache.len() as u64 / PIXELS as u64;
+        if self.next < cached {
             let start = self.next as usize * PIXELS;
-            image.copy_from_slice(&self.kept[start..start + PIXELS]);
+            image.copy_from_slice(&self.cache[start..start + PIXELS]);
         } else {
             draw(key, label, image);
-            let keep = self.next == kept && self.count <= KEEP / PIXELS as u64;
-            if keep && self.kept.try_reserve(PIXELS).is_ok() {
-                self.kept.extend_from_slice(image);
+            let keep = self.next == cached && self.count <= MAX_CACHED_BYTES / PIXELS as u64;
+            if keep && self.cache.try_reserve(PIXELS).is_ok() {
+                self.cache.extend_from_slice(image);
             }
         }
         record.set_label(label as i32);
@@ -118,41 +118,46 @@ impl Source for DigitsSource {
 impl FromStr for DigitsSource {
     type Err = Error;
 
-    /// Takes what follows `digits:`.
+    /// Parses the text after `digits:`.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] for another split than `train` and `test`, an unknown or repeated
-    /// parameter, a `count` outside 1 to 2³², or a `seed` that is no number; it names the
-    /// parameter.
-    fn from_str(which: &str) -> Result<Self> {
-        let invalid = |why: String| Error::InvalidData(format!("source `digits:{which}`: {why}"));
-        let (split, parameters) = which.split_once('?').unwrap_or((which, ""));
-        let (split, usual) = match split {
+    /// [`Error::InvalidData`] for a split other than `train` and `test`, an unknown or repeated
+    /// parameter, a `count` outside 1 to 2³², or a `seed` that is not a whole number. The message
+    /// names the parameter.
+    fn from_str(name: &str) -> Result<Self> {
+        let invalid = |why: String| Error::InvalidData(format!("source `digits:{name}`: {why}"));
+        let (split, parameters) = name.split_once('?').unwrap_or((name, ""));
+        let (split, default_count) = match split {
             "train" => (Split::Train, 60_000),
             "test" => (Split::Test, 10_000),
-            other => return Err(invalid(format!("split `{other}`: `train` or `test` expected"))),
+            other => {
+                return Err(invalid(format!("unknown split `{other}`; use `train` or `test`")));
+            }
         };
         let (mut count, mut seed) = (None, None);
         for parameter in parameters.split('&').filter(|parameter| !parameter.is_empty()) {
             let (key, value) = parameter.split_once('=').unwrap_or((parameter, ""));
-            let place = match key {
+            let field = match key {
                 "count" => &mut count,
                 "seed" => &mut seed,
-                _ => return Err(invalid(format!("parameter `{key}`; known are count, seed"))),
+                _ => {
+                    return Err(invalid(format!(
+                        "unknown parameter `{key}`; known parameters: count, seed"
+                    )));
+                }
             };
-            let number = value.parse::<u64>();
-            let number = number
-                .map_err(|_| invalid(format!("parameter `{key}`: `{value}` is no whole number")))?;
-            if place.replace(number).is_some() {
-                return Err(invalid(format!("parameter `{key}` is given twice")));
+            let not_whole = || invalid(format!("`{key}`: `{value}` is not a whole number"));
+            let number = value.parse::<u64>().map_err(|_| not_whole())?;
+            if field.replace(number).is_some() {
+                return Err(invalid(format!("`{key}`: given twice")));
             }
         }
-        let (count, seed) = (count.unwrap_or(usual), seed.unwrap_or(1));
+        let (count, seed) = (count.unwrap_or(default_count), seed.unwrap_or(1));
         if !(1..=1 << 32).contains(&count) {
-            return Err(invalid(format!("parameter `count`: {count} is not in 1..=4294967296")));
+            return Err(invalid(format!("`count`: {count} is not in 1 to 4294967296")));
         }
         let key = RngKey::new(seed).named_child("digits").named_child(split.name());
-        Ok(Self { split, count, seed, key, next: 0, kept: Vec::new() })
+        Ok(Self { split, count, seed, key, next: 0, cache: Vec::new() })
     }
 }
 
@@ -162,8 +167,8 @@ mod tests {
     use crate::data::RecordValues;
     use std::collections::HashSet;
 
-    fn digits(which: &str) -> DigitsSource {
-        which.parse().unwrap()
+    fn digits(name: &str) -> DigitsSource {
+        name.parse().unwrap()
     }
 
     fn next(digits: &mut DigitsSource) -> (i32, Vec<u8>) {
@@ -174,29 +179,29 @@ mod tests {
         (record.label(), bytes.to_vec())
     }
 
-    fn first(which: &str, count: usize) -> Vec<(i32, Vec<u8>)> {
-        let mut digits = digits(which);
+    fn first(name: &str, count: usize) -> Vec<(i32, Vec<u8>)> {
+        let mut digits = digits(name);
         (0..count).map(|_| next(&mut digits)).collect()
     }
 
     #[test]
-    fn an_image_depends_on_seed_split_and_index_alone() {
+    fn an_image_depends_on_seed_split_and_index_only() {
         let want = first("train?count=30", 65);
-        assert_eq!(want[..5], want[30..35], "the second round is as the first");
-        // Too many to be kept, and in another order.
+        assert_eq!(want[..5], want[30..35], "the images repeat after the last one");
+        // Too many images for the cache, in another order.
         let mut digits = digits("train?seed=1&count=4294967296");
         digits.skip(7).unwrap();
         assert_eq!(next(&mut digits), want[7]);
         digits.skip((1 << 32) - 5).unwrap();
         assert_eq!(next(&mut digits), want[3]);
         assert_eq!(next(&mut digits), want[4]);
-        digits.skip(u64::MAX - 4).unwrap(); // 5 less than a multiple of the count
+        digits.skip(u64::MAX - 4).unwrap(); // 5 below a multiple of the count
         assert_eq!(next(&mut digits), want[0]);
-        assert!(digits.kept.is_empty());
+        assert!(digits.cache.is_empty());
     }
 
     #[test]
-    fn skipping_past_what_is_kept_and_back_changes_nothing() {
+    fn skipping_in_and_out_of_the_cache_changes_no_image() {
         let want = first("test?count=9", 9);
         let mut digits = digits("test?count=9");
         for step in [3, 1, 5, 8, 2, 7, 1, 1, 4] {
@@ -206,11 +211,11 @@ mod tests {
         }
     }
 
-    /// FNV-1a over labels and images: the same on every machine, now and later.
+    /// Compares FNV-1a hashes of labels and images, which are bit-identical on every machine.
     #[test]
-    fn images_are_these() {
-        let hash = |which| {
-            first(which, 200).iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, (label, image)| {
+    fn images_have_their_recorded_hashes() {
+        let hash = |name| {
+            first(name, 200).iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, (label, image)| {
                 [&[*label as u8], &image[..]].concat().iter().fold(hash, |hash, &byte| {
                     (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
                 })
@@ -223,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_images_are_alike() {
+    fn images_of_all_splits_and_seeds_differ() {
         let sets = ["train", "test", "train?seed=2", "test?seed=2"];
         let images: HashSet<_> = sets.iter().flat_map(|set| first(set, 500)).collect();
         assert_eq!(images.len(), 2000);
@@ -234,14 +239,14 @@ mod tests {
         let digits = digits("train");
         let mut histogram = [0_u32; 10];
         (0..60_000).for_each(|index| histogram[digits.label(index).1] += 1);
-        // Each is binomial: 6000 with a deviation of 73.
+        // Each count is binomial, with mean 6000 and a standard deviation of 73.
         assert!(histogram.iter().all(|count| count.abs_diff(6000) < 4 * 73), "{histogram:?}");
     }
 
-    /// The nearest class mean finds many digits and misses many: the images are neither noise
-    /// nor all alike. (It finds 73 %; of MNIST's, 82 %.)
+    /// Bounds the accuracy of the nearest class mean, which excludes both noise and classes that are
+    /// too easy. It is 73 % here and 82 % for MNIST.
     #[test]
-    fn digits_can_be_told_apart_but_not_too_easily() {
+    fn the_nearest_class_mean_recognises_50_to_90_percent_of_the_digits() {
         let (train, test) = (first("train", 2000), first("test", 500));
         let mut means = [[0.0; PIXELS]; 10];
         for (label, image) in &train {
@@ -252,19 +257,19 @@ mod tests {
         let distance = |mean: &[f32], image: &[u8]| -> f32 {
             mean.iter().zip(image).map(|(mean, &x)| (mean - f32::from(x)).powi(2)).sum()
         };
-        let right = test.iter().filter(|(label, image)| {
+        let correct = test.iter().filter(|(label, image)| {
             let all = means.each_ref().map(|mean| distance(mean, image));
             all.iter().all(|&other| all[*label as usize] <= other)
         });
-        let share = right.count() as f32 / test.len() as f32;
-        assert!((0.5..0.9).contains(&share), "{share}");
+        let accuracy = correct.count() as f32 / test.len() as f32;
+        assert!((0.5..0.9).contains(&accuracy), "{accuracy}");
         let bright = test.iter().all(|(_, image)| image.iter().any(|&x| x > 120));
         let dark = test.iter().all(|(_, image)| image.iter().filter(|&&x| x == 0).count() > 300);
         assert!(bright && dark);
     }
 
     #[test]
-    fn parameters_have_defaults_and_describe_themselves() {
+    fn the_description_contains_given_and_default_parameters() {
         assert_eq!(digits("train").describe(), "digits:train?count=60000&seed=1");
         assert_eq!(digits("test?").describe(), "digits:test?count=10000&seed=1");
         let both = digits("test?seed=18446744073709551615&count=5");
@@ -273,23 +278,23 @@ mod tests {
     }
 
     #[test]
-    fn bad_parameters_are_named() {
-        for (which, want) in [
-            ("validate", "split `validate`: `train` or `test` expected"),
-            ("", "split ``: `train` or `test` expected"),
-            ("train?size=5", "parameter `size`; known are count, seed"),
-            ("train?count=many", "parameter `count`: `many` is no whole number"),
-            ("train?count=-1", "parameter `count`: `-1` is no whole number"),
-            ("train?count", "parameter `count`: `` is no whole number"),
-            ("train?count=0", "parameter `count`: 0 is not in 1..=4294967296"),
-            ("train?count=4294967297", "parameter `count`: 4294967297 is not in"),
-            ("test?seed=1&seed=1", "parameter `seed` is given twice"),
-            ("test?seed=1.5", "parameter `seed`: `1.5` is no whole number"),
+    fn invalid_parameters_are_named_in_the_error() {
+        for (name, want) in [
+            ("validate", "unknown split `validate`; use `train` or `test`"),
+            ("", "unknown split ``; use `train` or `test`"),
+            ("train?size=5", "unknown parameter `size`; known parameters: count, seed"),
+            ("train?count=many", "`count`: `many` is not a whole number"),
+            ("train?count=-1", "`count`: `-1` is not a whole number"),
+            ("train?count", "`count`: `` is not a whole number"),
+            ("train?count=0", "`count`: 0 is not in 1 to 4294967296"),
+            ("train?count=4294967297", "`count`: 4294967297 is not in"),
+            ("test?seed=1&seed=1", "`seed`: given twice"),
+            ("test?seed=1.5", "`seed`: `1.5` is not a whole number"),
         ] {
-            let error = which.parse::<DigitsSource>().err().unwrap();
+            let error = name.parse::<DigitsSource>().err().unwrap();
             assert!(matches!(error, Error::InvalidData(_)), "{error:?}");
             let text = error.to_string();
-            assert!(text.contains(&format!("`digits:{which}`")) && text.contains(want), "{text}");
+            assert!(text.contains(&format!("`digits:{name}`")) && text.contains(want), "{text}");
         }
     }
 }

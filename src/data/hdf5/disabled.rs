@@ -1,15 +1,15 @@
-//! In place of HDF5, where the crate is built without it.
+//! Stub for builds without the feature `hdf5`.
 
 use crate::error::{Error, Result};
 use std::{ops::Range, path::Path};
 
-/// A file that is read: there is none.
+/// An open file, which this build cannot have.
 pub(super) enum Datasets {}
 
 impl Datasets {
     pub(super) fn open(path: &Path) -> Result<Self> {
-        let why = "HDF5 is not part of this build; it needs the feature `hdf5`";
-        Err(Error::Invalid(format!("{}: {why}", path.display())))
+        let why = "HDF5 is not part of this build; enable the feature `hdf5`";
+        Err(Error::InvalidData(format!("{}: {why}", path.display())))
     }
 
     pub(super) fn shape(&self, _name: &str) -> Result<Vec<usize>> {

@@ -1,13 +1,13 @@
-//! Files of datasets, by the crate that reads them.
+//! Datasets of an HDF5 file, read with the crate `hdf5_pure`.
 
-use crate::error::{Error, Result};
+use crate::{
+    data::idx::MAX_DEFLATE_RATIO,
+    error::{Error, Result},
+};
 use hdf5_pure::{Dataset, File};
 use std::{fmt::Display, fs, ops::Range, path::Path};
 
-/// A byte that deflate has packed becomes at most so many.
-const MAX_DEFLATE_RATIO: u64 = 1032;
-
-/// A file that is read as its values are asked for.
+/// An open HDF5 file. Values are read on request.
 pub(super) struct Datasets {
     file: File,
     name: String,
@@ -24,30 +24,31 @@ impl Datasets {
         Ok(Self { file, name, length })
     }
 
-    /// Extents of a dataset.
+    /// Returns the extents of a dataset.
     pub(super) fn shape(&self, name: &str) -> Result<Vec<usize>> {
         let damaged = |error| self.damaged(name, error);
         let found = self.dataset(name)?;
         let (extents, size) = (found.shape().map_err(damaged)?, found.element_size());
         let size = size.map_err(damaged)?;
-        // Rows of nothing count as well: there is a number for each.
-        let bytes = extents.iter().try_fold(size, |bytes, &by| bytes.checked_mul(by.max(1)));
-        let most = self.length.saturating_mul(MAX_DEFLATE_RATIO);
-        if bytes.is_none_or(|bytes| bytes > most) {
+        // An extent of 0 counts as 1, which bounds the number of empty rows, too.
+        let bytes =
+            extents.iter().try_fold(size, |bytes, &extent| bytes.checked_mul(extent.max(1)));
+        let max = self.length.saturating_mul(MAX_DEFLATE_RATIO);
+        if bytes.is_none_or(|bytes| bytes > max) {
             let why = format!("the file is too short for its shape {extents:?}");
             return Err(self.damaged(name, why));
         }
         Ok(extents.into_iter().map(|extent| extent as usize).collect())
     }
 
-    /// Values of some rows.
+    /// Reads the values of some rows.
     pub(super) fn read(&self, name: &str, rows: &Range<usize>) -> Result<Vec<f64>> {
         let shape = self.shape(name)?;
         let values = self.dataset(name)?.read_f64_rows(rows.start as u64, rows.len() as u64);
         let values = values.map_err(|error| self.damaged(name, error))?;
         let want = shape.iter().skip(1).product::<usize>() * rows.len();
         if values.len() != want {
-            return Err(self.damaged(name, format!("{} values for {want}", values.len())));
+            return Err(self.damaged(name, format!("{} values instead of {want}", values.len())));
         }
         Ok(values)
     }

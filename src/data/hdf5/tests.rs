@@ -3,7 +3,7 @@ use crate::proto::{BlobProto, BlobShape, write_hdf5_blobs};
 use std::collections::BTreeSet;
 use tempfile::TempDir;
 
-/// A file whose rows count on from `start`: row i of `x` is [i, i + ½], of `y` 10·i.
+/// Writes a file with rows from `start` on: row i of `x` is [i, i + ½], row i of `y` is 10·i.
 fn write(path: &Path, start: usize, rows: usize) {
     let blob = |dim: Vec<i64>, data| BlobProto {
         shape: Some(BlobShape { dim }),
@@ -17,7 +17,7 @@ fn write(path: &Path, start: usize, rows: usize) {
     write_hdf5_blobs(path, blobs.iter().map(|(name, blob)| (*name, blob))).unwrap();
 }
 
-/// Files of so many rows, and the list of them.
+/// Writes files with these numbers of rows, and a list of them.
 fn files(counts: &[usize]) -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let (mut start, mut list) = (0, String::new());
@@ -36,19 +36,19 @@ fn names() -> [String; 2] {
     ["x".into(), "y".into()]
 }
 
-/// The next rows, by their numbers.
+/// Reads the next rows and returns their numbers.
 fn read(rows: &mut Hdf5Rows, count: usize) -> Vec<usize> {
-    let one = |_| {
+    let read_row = |_| {
         let row: Vec<_> = rows.read().unwrap().map(<[f64]>::to_vec).collect();
         let number = row[0][0];
         assert_eq!(row, [vec![number, number + 0.5], vec![10.0 * number]]);
         number as usize
     };
-    (0..count).map(one).collect()
+    (0..count).map(read_row).collect()
 }
 
 #[test]
-fn rows_come_in_order_over_the_ends_of_files() {
+fn rows_come_in_order_across_files_and_epochs() {
     for counts in [&[5][..], &[2, 1, 4]] {
         let (_dir, list) = files(counts);
         let total = counts.iter().sum::<usize>();
@@ -62,25 +62,25 @@ fn rows_come_in_order_over_the_ends_of_files() {
 }
 
 #[test]
-fn shuffled_rounds_have_each_row_once_and_repeat_for_a_key() {
+fn a_shuffled_epoch_has_each_row_once_in_an_order_that_depends_on_the_key_only() {
     let (_dir, list) = files(&[20, 30]);
     let open = |key| Hdf5Rows::open(&list, &names(), 4, Some(RngKey::new(key))).unwrap();
-    let (mut rows, mut again) = (open(1), open(1));
-    let rounds = [(); 3].map(|()| read(&mut rows, 50));
-    for round in &rounds {
-        assert_eq!(round.iter().collect::<BTreeSet<_>>().len(), 50);
-        // A file after the other.
-        let first = round[0] < 20;
+    let (mut rows, mut same_key) = (open(1), open(1));
+    let epochs = [(); 3].map(|()| read(&mut rows, 50));
+    for epoch in &epochs {
+        assert_eq!(epoch.iter().collect::<BTreeSet<_>>().len(), 50);
+        // The rows of one file come before those of the other.
+        let first = epoch[0] < 20;
         let len = if first { 20 } else { 30 };
-        assert!(round[..len].iter().all(|row| (*row < 20) == first), "{round:?}");
+        assert!(epoch[..len].iter().all(|row| (*row < 20) == first), "{epoch:?}");
     }
-    assert_ne!(rounds[0], rounds[1]);
-    assert_eq!([(); 3].map(|()| read(&mut again, 50)), rounds);
-    assert_ne!(read(&mut open(2), 50), rounds[0]);
+    assert_ne!(epochs[0], epochs[1]);
+    assert_eq!([(); 3].map(|()| read(&mut same_key, 50)), epochs);
+    assert_ne!(read(&mut open(2), 50), epochs[0]);
 }
 
 #[test]
-fn what_does_not_fit_is_named() {
+fn errors_name_the_file_and_the_dataset() {
     let (dir, list) = files(&[3, 2]);
     let error = |names: &[&str]| {
         let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
@@ -95,13 +95,13 @@ fn what_does_not_fit_is_named() {
     let text = rows.read().err().unwrap().to_string();
     assert!(text.contains("a b 1.h5: "), "{text}");
     fs::write(&list, "\n").unwrap();
-    assert!(error(&["x"]).contains("it lists no files"));
+    assert!(error(&["x"]).contains("lists no files"));
     fs::write(&list, "none.h5").unwrap();
     assert!(error(&["x"]).starts_with("none.h5: "));
 }
 
 #[test]
-fn more_rows_of_nothing_than_a_file_can_tell_of_are_refused() {
+fn a_number_of_empty_rows_beyond_the_file_size_is_rejected() {
     let dir = tempfile::tempdir().unwrap();
     let (path, list) = (dir.path().join("a.h5"), dir.path().join("list"));
     let shape = Some(BlobShape { dim: vec![1 << 60, 0] });
@@ -112,9 +112,9 @@ fn more_rows_of_nothing_than_a_file_can_tell_of_are_refused() {
     assert!(error.contains("the file is too short for its shape"), "{error}");
 }
 
-/// A file of h5py's: see `tests/hdf5/make.py`.
+/// Reads a file that h5py wrote: see `tests/hdf5/make.py`.
 #[test]
-fn packed_chunks_of_any_numbers_are_read() {
+fn compressed_chunks_of_all_number_types_are_read() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hdf5/rows.h5");
     let dir = tempfile::tempdir().unwrap();
     let list = dir.path().join("list");

@@ -1,24 +1,24 @@
-//! JPEG and PNG files to images.
+//! JPEG and PNG decoding.
 
-use super::{Color, Image};
+use super::pixels::{Color, Image};
 use crate::error::{Error, Result};
 use png::{ColorType, Transformations};
-use std::io::Cursor;
+use std::{fmt::Display, io::Cursor};
 use zune_jpeg::{
     JpegDecoder,
     zune_core::{bytestream::ZCursor, colorspace::ColorSpace, options::DecoderOptions},
 };
 
-/// How these files start.
-const JPEG: [u8; 3] = [0xff, 0xd8, 0xff];
-const PNG: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
-/// The most pixels along a side: JPEG's own limit.
+/// First bytes of the files.
+const JPEG_MAGIC: [u8; 3] = [0xff, 0xd8, 0xff];
+const PNG_MAGIC: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
+/// Largest height and width of a JPEG image in pixels, which is the format's own limit.
 const MAX_SIDE: usize = 1 << 16;
 
 pub(super) fn decode(bytes: &[u8], color: Color) -> Result<Image> {
-    if bytes.starts_with(&JPEG) {
+    if bytes.starts_with(&JPEG_MAGIC) {
         jpeg(bytes, color)
-    } else if bytes.starts_with(&PNG) {
+    } else if bytes.starts_with(&PNG_MAGIC) {
         png(bytes, color)
     } else {
         Err(Error::InvalidData("neither a JPEG nor a PNG image".into()))
@@ -26,8 +26,7 @@ pub(super) fn decode(bytes: &[u8], color: Color) -> Result<Image> {
 }
 
 fn jpeg(bytes: &[u8], color: Color) -> Result<Image> {
-    let damaged =
-        |why: &dyn std::fmt::Display| Error::InvalidData(format!("not a JPEG image: {why}"));
+    let damaged = |why: &dyn Display| Error::InvalidData(format!("damaged JPEG image: {why}"));
     let open = |space| {
         let options = DecoderOptions::new_fast()
             .set_max_width(MAX_SIDE)
@@ -37,31 +36,29 @@ fn jpeg(bytes: &[u8], color: Color) -> Result<Image> {
     };
     let mut header = open(ColorSpace::RGB);
     header.decode_headers().map_err(|error| damaged(&error))?;
-    let info = header.info().ok_or_else(|| damaged(&"it has no header"))?;
-    // Grey is the luminance that the file has, as libjpeg gives it.
+    let info = header.info().ok_or_else(|| damaged(&"no header"))?;
+    // Like libjpeg, take grey from the luminance that the file stores.
     let gray = color == Color::Gray || color == Color::AsStored && info.components == 1;
     let mut decoder = open(if gray { ColorSpace::Luma } else { ColorSpace::RGB });
     let (height, width) = (usize::from(info.height), usize::from(info.width));
-    // The decoder does not ask whether there is as much memory: for pixels, and for twice as much
-    // of coefficients where the image comes in several scans.
+    // The decoder aborts if it runs out of memory, so test first. It needs 3 bytes a pixel, and for
+    // the coefficients of a file of several scans 6 more.
     let bytes = 3 * 3 * height * width;
-    let memory = |_| Error::OutOfMemory { device: "host".into(), bytes };
-    Vec::<u8>::new().try_reserve_exact(bytes).map_err(memory)?;
+    Vec::<u8>::new().try_reserve_exact(bytes).map_err(|_| Error::out_of_host_memory(bytes))?;
     let pixels = decoder.decode().map_err(|error| damaged(&error))?;
     image(pixels, if gray { 1 } else { 3 }, height, width)
         .ok_or_else(|| damaged(&"pixels are missing"))
 }
 
 fn png(bytes: &[u8], color: Color) -> Result<Image> {
-    let damaged =
-        |why: &dyn std::fmt::Display| Error::InvalidData(format!("not a PNG image: {why}"));
+    let damaged = |why: &dyn Display| Error::InvalidData(format!("damaged PNG image: {why}"));
     let mut decoder = png::Decoder::new(Cursor::new(bytes));
     decoder.set_transformations(Transformations::EXPAND | Transformations::STRIP_16);
     let mut reader = decoder.read_info().map_err(|error| damaged(&error))?;
-    let size = reader.output_buffer_size().ok_or_else(|| damaged(&"it is too large"))?;
-    // Pages that the image turns out not to fill are not touched.
-    let memory = |_| Error::OutOfMemory { device: "host".into(), bytes: size };
-    let mut pixels = bytemuck::allocation::try_zeroed_vec(size).map_err(memory)?;
+    let size = reader.output_buffer_size().ok_or_else(|| damaged(&"too large"))?;
+    // Zeroed allocation: pages that a damaged image does not fill are never touched.
+    let pixels = bytemuck::allocation::try_zeroed_vec(size);
+    let mut pixels = pixels.map_err(|_| Error::out_of_host_memory(size))?;
     let frame = reader.next_frame(&mut pixels).map_err(|error| damaged(&error))?;
     pixels.truncate(frame.buffer_size());
     let channels = match frame.color_type {
@@ -75,7 +72,7 @@ fn png(bytes: &[u8], color: Color) -> Result<Image> {
         .ok_or_else(|| damaged(&"pixels are missing"))
 }
 
-/// Brings the pixels of a PNG to what is asked for; red still comes first.
+/// Converts the pixels of a PNG to `color`. Red still comes first. Returns the channels, too.
 fn convert(pixels: Vec<u8>, channels: usize, color: Color) -> (Vec<u8>, usize) {
     let each = |to: fn(&[u8]) -> [u8; 3]| pixels.chunks_exact(channels).flat_map(to).collect();
     match (color, channels) {
@@ -84,26 +81,26 @@ fn convert(pixels: Vec<u8>, channels: usize, color: Color) -> (Vec<u8>, usize) {
         (Color::Gray, _) => (pixels.chunks_exact(channels).map(luminance).collect(), 1),
         (Color::Bgr, 1 | 2) => (each(|x| [x[0]; 3]), 3),
         (Color::Bgr, _) => (each(|x| [x[0], x[1], x[2]]), 3),
-        // Grey and alpha: OpenCV has four channels wherever there is alpha.
+        // Grey and alpha: OpenCV returns four channels for every file with alpha.
         (Color::AsStored, _) => {
             (pixels.chunks_exact(2).flat_map(|x| [x[0], x[0], x[0], x[1]]).collect(), 4)
         }
     }
 }
 
-/// 0.299·R + 0.587·G + 0.114·B, as libpng rounds it.
+/// Returns 0.299·R + 0.587·G + 0.114·B, rounded like libpng.
 fn luminance(pixel: &[u8]) -> u8 {
     let [r, g, b] = [pixel[0], pixel[1], pixel[2]].map(u32::from);
     ((9797 * r + 19234 * g + 3737 * b + (1 << 14)) >> 15) as u8
 }
 
-/// Blue comes first. `None` if there are fewer pixels or more.
+/// Returns the image with blue first, or `None` unless `pixels` has the length of the shape.
 fn image(mut pixels: Vec<u8>, channels: usize, height: usize, width: usize) -> Option<Image> {
     if channels > 1 {
         pixels.chunks_exact_mut(channels).for_each(|pixel| pixel.swap(0, 2));
     }
-    let whole = pixels.len() == channels * height * width && !pixels.is_empty();
-    whole.then_some(Image { channels, height, width, pixels })
+    let complete = pixels.len() == channels * height * width && !pixels.is_empty();
+    complete.then_some(Image { channels, height, width, pixels })
 }
 
 #[cfg(test)]

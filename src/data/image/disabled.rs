@@ -1,16 +1,16 @@
-//! In place of decoders, where the crate is built without them.
+//! Stub for builds without the feature `image`.
 
-use super::{Color, Image};
+use super::pixels::{Color, Image};
 use crate::error::{Error, Result};
 
 pub(super) fn decode(_: &[u8], _: Color) -> Result<Image> {
-    Err(refusal())
+    Err(disabled())
 }
 
 pub(super) fn encode_png(_: &Image) -> Result<Vec<u8>> {
-    Err(refusal())
+    Err(disabled())
 }
 
-fn refusal() -> Error {
-    Error::Invalid("images are not part of this build; they need the feature `image`".into())
+fn disabled() -> Error {
+    Error::InvalidData("images are not part of this build; enable the feature `image`".into())
 }

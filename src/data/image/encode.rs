@@ -1,18 +1,17 @@
-//! Images to PNG files.
+//! PNG encoding.
 
-use super::Image;
+use super::pixels::Image;
 use crate::error::{Error, Result};
 use png::ColorType;
 
-/// As OpenCV packs them: the same pixels, in other bytes.
+/// Returns a PNG file that decodes to the same pixels as OpenCV's, though its bytes differ.
 pub(super) fn encode_png(image: &Image) -> Result<Vec<u8>> {
     let [channels, height, width] = image.shape();
     let mut pixels = image.pixels.clone();
     if channels > 1 {
         pixels.chunks_exact_mut(channels).for_each(|pixel| pixel.swap(0, 2));
     }
-    let wrong =
-        |error: png::EncodingError| Error::InvalidData(format!("writing a PNG image: {error}"));
+    let failed = |error: png::EncodingError| Error::InvalidData(format!("PNG encoding: {error}"));
     let mut bytes = Vec::new();
     let mut encoder = png::Encoder::new(&mut bytes, width as u32, height as u32);
     encoder.set_color(match channels {
@@ -20,8 +19,8 @@ pub(super) fn encode_png(image: &Image) -> Result<Vec<u8>> {
         3 => ColorType::Rgb,
         _ => ColorType::Rgba,
     });
-    let mut writer = encoder.write_header().map_err(wrong)?;
-    writer.write_image_data(&pixels).map_err(wrong)?;
-    writer.finish().map_err(wrong)?;
+    let mut writer = encoder.write_header().map_err(failed)?;
+    writer.write_image_data(&pixels).map_err(failed)?;
+    writer.finish().map_err(failed)?;
     Ok(bytes)
 }

@@ -1,52 +1,52 @@
-//! Images brought to another size.
+//! Image resizing by bilinear interpolation.
 
-use super::Image;
+use super::pixels::Image;
 use crate::{
     error::{Error, Result},
     shape::Shape,
 };
 
-/// Bits of a weight after the point.
-const BITS: u32 = 11;
+/// Fractional bits of a weight.
+const WEIGHT_BITS: u32 = 11;
 
-/// Where a pixel comes from: the one before, the one after, and how much each counts for.
-type Mix = (usize, usize, [i32; 2]);
+/// The two source pixels of a pixel along one axis, and their weights.
+type Taps = (usize, usize, [i32; 2]);
 
-/// `y[i] = Σⱼ wⱼ·x[j]` over the pixels to both sides of (i + ½)·scale − ½, along both axes.
+/// Computes `y[i] = Σⱼ wⱼ·x[j]` over the two pixels nearest to `(i + ½)·scale − ½`, along both axes.
 ///
-/// The rounding is that of OpenCV's loops for bytes.
+/// Rounds like OpenCV's loops for bytes.
 pub(super) fn resize(x: &Image, height: usize, width: usize) -> Result<Image> {
     if [height, width, x.height, x.width].contains(&0) {
-        let why = format!("{} x {} pixels to {height} x {width}", x.height, x.width);
+        let why = format!("cannot resize {} x {} pixels to {height} x {width}", x.height, x.width);
         return Err(Error::invalid_input("resize", why));
     }
     let channels = x.channels;
     let count = Shape::new(&[height, width, channels])?.count();
     let mut pixels = Vec::new();
-    // Where each pixel of a row and a column comes from, and two mixed rows.
-    let row = width.saturating_mul(size_of::<Mix>() + 2 * channels * size_of::<i32>());
-    let others = height.saturating_mul(size_of::<Mix>()).saturating_add(row);
-    let bytes = count.saturating_add(others);
-    let out = |_| Error::OutOfMemory { device: "host".into(), bytes };
+    // Memory of the taps of both axes and of two interpolated rows.
+    let row = width.saturating_mul(size_of::<Taps>() + 2 * channels * size_of::<i32>());
+    let scratch = height.saturating_mul(size_of::<Taps>()).saturating_add(row);
+    let bytes = count.saturating_add(scratch);
+    let out = |_| Error::out_of_host_memory(bytes);
     pixels.try_reserve_exact(count).map_err(out)?;
-    Vec::<u8>::new().try_reserve_exact(others).map_err(out)?;
-    let (rows, columns) = (mixes(x.height, height), mixes(x.width, width));
-    // The two mixed rows that the last pixel row was made of, by their numbers.
-    let mut mixed = [(usize::MAX, Vec::new()), (usize::MAX, Vec::new())];
+    Vec::<u8>::new().try_reserve_exact(scratch).map_err(out)?;
+    let (rows, columns) = (taps(x.height, height), taps(x.width, width));
+    // The two source rows of the last pixel row, interpolated along x, with their indices.
+    let mut cached = [(usize::MAX, Vec::new()), (usize::MAX, Vec::new())];
     for (above, below, weights) in rows {
         for (slot, row) in [above, below].into_iter().enumerate() {
-            if mixed[slot].0 == row {
+            if cached[slot].0 == row {
                 continue;
             }
-            if slot == 0 && mixed[1].0 == row {
-                mixed.swap(0, 1);
+            if slot == 0 && cached[1].0 == row {
+                cached.swap(0, 1);
                 continue;
             }
             let from = &x.pixels[row * x.width * channels..][..x.width * channels];
-            mixed[slot].0 = row;
-            mix(from, channels, &columns, &mut mixed[slot].1);
+            cached[slot].0 = row;
+            interpolate_row(from, channels, &columns, &mut cached[slot].1);
         }
-        let pair = mixed[0].1.iter().zip(&mixed[1].1);
+        let pair = cached[0].1.iter().zip(&cached[1].1);
         pixels.extend(pair.map(|(above, below)| {
             let part = |weight: i32, value: i32| (weight * (value >> 4)) >> 16;
             let sum = part(weights[0], *above) + part(weights[1], *below);
@@ -56,35 +56,35 @@ pub(super) fn resize(x: &Image, height: usize, width: usize) -> Result<Image> {
     Ok(Image { channels, height, width, pixels })
 }
 
-/// Mixes the pixels of a row, with `BITS` more bits.
-fn mix(from: &[u8], channels: usize, columns: &[Mix], to: &mut Vec<i32>) {
+/// Interpolates a row along x. The results have `WEIGHT_BITS` fractional bits.
+fn interpolate_row(from: &[u8], channels: usize, columns: &[Taps], to: &mut Vec<i32>) {
     to.clear();
     for &(before, after, weights) in columns {
         to.extend((0..channels).map(|channel| {
-            let value = |at: usize| i32::from(from[at * channels + channel]);
+            let value = |column: usize| i32::from(from[column * channels + channel]);
             value(before) * weights[0] + value(after) * weights[1]
         }));
     }
 }
 
-/// Where each of `to` pixels comes from among `from`.
-fn mixes(from: usize, to: usize) -> Vec<Mix> {
+/// Returns the taps of `to` pixels in a line of `from` pixels.
+fn taps(from: usize, to: usize) -> Vec<Taps> {
     let scale = from as f64 / to as f64;
-    let place = |i: usize| {
-        let at = ((i as f64 + 0.5) * scale - 0.5) as f32;
-        let before = at.floor();
+    let taps_of = |i: usize| {
+        let centre = ((i as f64 + 0.5) * scale - 0.5) as f32;
+        let before = centre.floor();
         if before < 0.0 {
-            return (0, 0, [1 << BITS, 0]);
+            return (0, 0, [1 << WEIGHT_BITS, 0]);
         }
         let first = (before as usize).min(from - 1);
         if first + 1 >= from {
-            return (first, first, [1 << BITS, 0]);
+            return (first, first, [1 << WEIGHT_BITS, 0]);
         }
-        let part = at - before;
-        let weight = |part: f32| (part * (1 << BITS) as f32).round_ties_even() as i32;
+        let part = centre - before;
+        let weight = |part: f32| (part * (1 << WEIGHT_BITS) as f32).round_ties_even() as i32;
         (first, first + 1, [weight(1.0 - part), weight(part)])
     };
-    (0..to).map(place).collect()
+    (0..to).map(taps_of).collect()
 }
 
 #[cfg(test)]
@@ -97,16 +97,13 @@ mod tests {
         Image { channels, height, width, pixels }
     }
 
-    /// The mix as it is defined, in `f64`.
-    fn at(x: &Image, [y, i]: [f64; 2], channel: usize) -> f64 {
+    /// Computes the definition of the interpolation in `f64`.
+    fn interpolated(x: &Image, [y, i]: [f64; 2], channel: usize) -> f64 {
         let clamp = |v: f64, len: usize| v.clamp(0.0, len as f64 - 1.0);
         let (y, i) = (clamp(y, x.height), clamp(i, x.width));
         let value = |y: f64, i: f64| {
-            let (y, i) = (y as usize, i as usize);
-            f64::from(
-                x.pixels
-                    [(y.min(x.height - 1) * x.width + i.min(x.width - 1)) * x.channels + channel],
-            )
+            let (y, i) = ((y as usize).min(x.height - 1), (i as usize).min(x.width - 1));
+            f64::from(x.pixels[(y * x.width + i) * x.channels + channel])
         };
         let (fy, fi) = (y.fract(), i.fract());
         let (y, i) = (y.floor(), i.floor());
@@ -116,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn each_pixel_is_the_mix_of_its_neighbours() {
+    fn each_pixel_is_interpolated_from_its_neighbours() {
         for (from, to) in [([5, 7], [5, 7]), ([5, 7], [11, 3]), ([8, 6], [4, 3]), ([1, 1], [3, 2])]
         {
             for channels in [1, 3] {
@@ -126,10 +123,10 @@ mod tests {
                 for (i, got) in y.pixels.iter().enumerate() {
                     let (channel, column) = (i % channels, i / channels % to[1]);
                     let row = i / channels / to[1];
-                    let place = |i: usize, axis: usize| {
+                    let centre = |i: usize, axis: usize| {
                         (i as f64 + 0.5) * from[axis] as f64 / to[axis] as f64 - 0.5
                     };
-                    let want = at(&x, [place(row, 0), place(column, 1)], channel);
+                    let want = interpolated(&x, [centre(row, 0), centre(column, 1)], channel);
                     assert!((f64::from(*got) - want).abs() <= 1.0, "{i}: {got}, {want}");
                 }
                 if from == to {

@@ -1,14 +1,13 @@
-//! LMDB databases, as Caffe keeps its records in, read and written without the C library.
+//! Caffe's LMDB databases, read and written without the C library.
 //!
-//! A database is a file, `data.mdb` in a folder of its own, that is a B+ tree of pages: two *meta*
-//! pages, the newer of which tells the tree's root; *branch* pages with keys and children; *leaf*
-//! pages with keys and values; values too long for a leaf on *overflow* pages of their own. The
-//! format is that of LMDB 0.9 on 64-bit little-endian machines; what it is comes from LMDB's own
-//! `mdb.c`.
+//! A database is a directory with the file `data.mdb`, a B+ tree of pages. Two *meta* pages come
+//! first; the newer one contains the number of the root page. *Branch* pages contain keys and
+//! children, *leaf* pages contain keys and values. A value too long for a leaf has its own *overflow*
+//! pages. The format is that of LMDB 0.9 on 64-bit little-endian machines, as in its `mdb.c`.
 //!
-//! Reading takes no lock, writes nothing beside the database and maps no memory: read-only file
-//! systems will do, and a damaged file is an error. The price is that nobody may write to the
-//! database meanwhile.
+//! The reader takes no lock, creates no file and maps no memory. So it works on read-only file systems
+//! and returns an error for a damaged file. In exchange, no process may write to the database
+//! meanwhile.
 
 mod page;
 mod reader;
@@ -18,10 +17,3 @@ mod writer;
 pub use reader::LmdbReader;
 pub use source::LmdbSource;
 pub use writer::LmdbWriter;
-
-use std::path::{Path, PathBuf};
-
-/// The file of the database at `path`, which is a folder with a `data.mdb` or the file itself.
-fn file_of(path: &Path) -> PathBuf {
-    if path.is_dir() { path.join("data.mdb") } else { path.to_owned() }
-}

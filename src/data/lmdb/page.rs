@@ -1,40 +1,40 @@
-//! What is where in a page.
+//! Layout of a page.
 
-/// Bytes of a page's header: its number (8), 2 unused, flags (2), then the ends of the pointers
-/// and of the free space (2 each), or how many pages an overflow page and its followers are (4).
+/// Bytes of a page header: page number (8), unused (2), flags (2), and the ends of the pointers and of
+/// the free space (2 each). An overflow page has the number of its pages (4) instead of the two ends.
 pub(super) const HEADER: usize = 16;
-/// A node's header: what it refers to (4), flags (2), length of the key (2).
+/// Bytes of a node header: length of the value or child page (4), flags (2), length of the key (2).
 pub(super) const NODE: usize = 8;
 
-/// Flags of pages.
+/// Page flags.
 pub(super) const BRANCH: u16 = 0x01;
 pub(super) const LEAF: u16 = 0x02;
 pub(super) const OVERFLOW: u16 = 0x04;
 pub(super) const META: u16 = 0x08;
 
-/// Flags of a leaf's node: its value is on overflow pages, a database, or one of several.
+/// Flags of a leaf node: its value is on overflow pages, is a database, or is one of several values.
 pub(super) const BIG: u16 = 0x01;
 pub(super) const DATABASE: u16 = 0x02;
-pub(super) const SEVERAL: u16 = 0x04;
+pub(super) const DUPLICATE: u16 = 0x04;
 
-/// In place of a root: the tree is empty.
+/// The root page number of an empty tree.
 pub(super) const NO_PAGE: u64 = u64::MAX;
 
-/// Identifies a meta page; its version.
+/// Magic number and version of a meta page.
 pub(super) const MAGIC: u32 = 0xBEEF_C0DE;
 pub(super) const VERSION: u32 = 1;
 
-/// Offsets in a meta page, after its header.
+/// Offsets of fields in a meta page.
 pub(super) const META_VERSION: usize = HEADER + 4;
 pub(super) const META_MAP_SIZE: usize = HEADER + 16;
-/// The tree of free pages, whose first field is used for the size of a page; that of the records.
+/// The tree of free pages, whose first field contains the page size, and the tree of records.
 pub(super) const META_FREE: usize = HEADER + 24;
 pub(super) const META_MAIN: usize = META_FREE + TREE;
 pub(super) const META_LAST_PAGE: usize = META_MAIN + TREE;
 pub(super) const META_TRANSACTION: usize = META_LAST_PAGE + 8;
 pub(super) const META_END: usize = META_TRANSACTION + 8;
 
-/// Bytes that describe a tree, and offsets in them.
+/// Bytes of a tree description, and offsets of its fields.
 const TREE: usize = 48;
 pub(super) const TREE_FLAGS: usize = 4;
 pub(super) const TREE_DEPTH: usize = 6;
@@ -44,30 +44,30 @@ pub(super) const TREE_OVERFLOWS: usize = 24;
 pub(super) const TREE_ENTRIES: usize = 32;
 pub(super) const TREE_ROOT: usize = 40;
 
-/// Bytes of a page, or of its start.
+/// A page or its first bytes. Reads outside it return `None`.
 #[derive(Clone, Copy)]
 pub(super) struct Page<'a>(pub(super) &'a [u8]);
 
-/// A node of a branch or leaf.
+/// A node of a branch or leaf page.
 pub(super) struct Node<'a> {
     low: u32,
     pub(super) flags: u16,
     pub(super) key: &'a [u8],
-    /// What follows in the page.
+    /// The bytes of the page after the key.
     rest: &'a [u8],
 }
 
 impl<'a> Page<'a> {
-    pub(super) fn u16(self, at: usize) -> Option<u16> {
-        self.0.get(at..)?.first_chunk().copied().map(u16::from_le_bytes)
+    pub(super) fn u16(self, offset: usize) -> Option<u16> {
+        self.0.get(offset..)?.first_chunk().copied().map(u16::from_le_bytes)
     }
 
-    pub(super) fn u32(self, at: usize) -> Option<u32> {
-        self.0.get(at..)?.first_chunk().copied().map(u32::from_le_bytes)
+    pub(super) fn u32(self, offset: usize) -> Option<u32> {
+        self.0.get(offset..)?.first_chunk().copied().map(u32::from_le_bytes)
     }
 
-    pub(super) fn u64(self, at: usize) -> Option<u64> {
-        self.0.get(at..)?.first_chunk().copied().map(u64::from_le_bytes)
+    pub(super) fn u64(self, offset: usize) -> Option<u64> {
+        self.0.get(offset..)?.first_chunk().copied().map(u64::from_le_bytes)
     }
 
     pub(super) fn number(self) -> Option<u64> {
@@ -78,13 +78,13 @@ impl<'a> Page<'a> {
         self.u16(10)
     }
 
-    /// Nodes of a branch or leaf.
+    /// Returns the number of nodes of a branch or leaf page.
     pub(super) fn count(self) -> usize {
         let end = self.u16(12).map_or(0, usize::from);
         end.saturating_sub(HEADER) / 2
     }
 
-    /// A node; `None` if it is not within the page.
+    /// Returns a node, or `None` if it exceeds the page.
     pub(super) fn node(self, index: usize) -> Option<Node<'a>> {
         let start = usize::from(self.u16(HEADER + 2 * index)?);
         let key = start + NODE;
@@ -99,22 +99,22 @@ impl<'a> Page<'a> {
 }
 
 impl<'a> Node<'a> {
-    /// The page below, of a branch's node: its number has 48 bits.
+    /// Returns the 48-bit page number of the child of a branch node.
     pub(super) fn child(&self) -> u64 {
         u64::from(self.low) | u64::from(self.flags) << 32
     }
 
-    /// Length of the value, of a leaf's node.
+    /// Returns the length of the value of a leaf node.
     pub(super) fn len(&self) -> usize {
         self.low as usize
     }
 
-    /// The value, if it is not on overflow pages.
+    /// Returns the value of a leaf node, unless it is on overflow pages.
     pub(super) fn value(&self) -> Option<&'a [u8]> {
         self.rest.get(..self.len())
     }
 
-    /// The first overflow page of the value.
+    /// Returns the number of the first overflow page of the value.
     pub(super) fn overflow(&self) -> Option<u64> {
         Page(self.rest).u64(0)
     }

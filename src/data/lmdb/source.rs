@@ -1,14 +1,14 @@
-//! Caffe's records out of a database.
+//! Caffe's records in LMDB databases.
 
-use super::LmdbReader;
+use super::reader::LmdbReader;
 use crate::{
-    data::{Color, Record, Source},
+    data::{image::Color, record::Record, source::Source},
     error::{Error, Result},
 };
 use std::path::Path;
 
-/// A database whose values are Caffe's `Datum`s, in the order of their keys. Encoded ones are
-/// decoded as they are read.
+/// A database whose values are Caffe's `Datum` messages, in the order of their keys. Encoded images
+/// are decoded when they are read.
 #[doc(alias = "DataReader")]
 pub struct LmdbSource {
     reader: LmdbReader,
@@ -17,7 +17,7 @@ pub struct LmdbSource {
 }
 
 impl LmdbSource {
-    /// Opens the database at `path`, a folder with a `data.mdb` or such a file.
+    /// Opens the database at `path`, which is a directory with a `data.mdb` or such a file.
     ///
     /// # Errors
     /// Those of [`LmdbReader::open`]; [`Error::InvalidData`] if it is empty.
@@ -25,13 +25,13 @@ impl LmdbSource {
         let path = path.as_ref();
         let reader = LmdbReader::open(path)?;
         if reader.entries() == 0 {
-            return Err(Error::InvalidData(format!("{}: it holds no records", path.display())));
+            return Err(Error::InvalidData(format!("{}: no records", path.display())));
         }
         let name = format!("lmdb:{}", path.display());
         Ok(Self { reader, name, color: Color::default() })
     }
 
-    /// Goes to the next record, round and round.
+    /// Moves to the next record, or after the last one to the first.
     fn advance(&mut self) -> Result<()> {
         if !self.reader.advance()? {
             self.reader.rewind();

@@ -1,39 +1,39 @@
-//! Writes a database from records that come in the order of their keys.
+//! A writer of LMDB databases, for records in the order of their keys.
 
 use super::page::{
     BIG, BRANCH, HEADER, LEAF, MAGIC, META, META_FREE, META_LAST_PAGE, META_MAIN, META_MAP_SIZE,
-    META_TRANSACTION, META_VERSION, NO_PAGE, NODE, OVERFLOW, TREE_BRANCHES, TREE_DEPTH,
+    META_TRANSACTION, META_VERSION, NO_PAGE, NODE, OVERFLOW, Page, TREE_BRANCHES, TREE_DEPTH,
     TREE_ENTRIES, TREE_FLAGS, TREE_LEAVES, TREE_OVERFLOWS, TREE_ROOT, VERSION,
 };
 use crate::{
-    error::{Error, Result},
     atomic_fs::StagedDir,
+    error::{Error, Result},
 };
 use std::{
     fs::File,
     io::{self, BufWriter, Seek, SeekFrom, Write},
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 const PAGE_SIZE: usize = 4096;
-/// LMDB's own limits: of a key, and of a node on a leaf, of which two have to fit.
-const LONGEST_KEY: usize = 511;
-const LARGEST_NODE: usize = (PAGE_SIZE - HEADER) / 2 - 2;
-/// Of the tree of free pages.
+/// Maximum length of a key, which is LMDB's own limit.
+const MAX_KEY_LEN: usize = 511;
+/// Maximum size of a leaf node: two nodes have to fit on a page.
+const MAX_NODE_SIZE: usize = (PAGE_SIZE - HEADER) / 2 - 2;
+/// Flag of the tree of free pages.
 const INTEGER_KEYS: u16 = 0x08;
 
-/// A new database, as one transaction of LMDB's would leave it.
+/// A new database in the state after a single LMDB transaction.
 ///
-/// Pages are written one after the other, each once, so a database of any size takes a page of
-/// memory a level. It comes to be in a folder beside, which takes its name at
-/// [`finish`](Self::finish): until then, or if that never comes, there is none. LMDB adds the
-/// `lock.mdb` when it opens the database.
+/// Each page is written once, in order. So a database of any size needs one page of memory for each
+/// level of its tree. The database is written to a temporary directory, which
+/// [`finish`](Self::finish) renames. LMDB itself creates the `lock.mdb` when it opens the database.
 pub struct LmdbWriter {
-    folder: StagedDir,
+    dir: StagedDir,
     file: BufWriter<File>,
     pages: u64,
-    /// The pages that are being filled: a leaf, then a branch for each level above.
-    levels: Vec<Filling>,
+    /// The unfinished pages: a leaf, then a branch for each level above.
+    levels: Vec<PageBuilder>,
     last_key: Vec<u8>,
     entries: u64,
     leaves: u64,
@@ -41,58 +41,58 @@ pub struct LmdbWriter {
     overflows: u64,
 }
 
-/// A page that is being filled: nodes from its end, pointers to them from its start.
-struct Filling {
+/// An unfinished page. Its nodes grow from the end, the pointers to them from the start.
+struct PageBuilder {
     page: Box<[u8; PAGE_SIZE]>,
     kind: u16,
-    /// Its first key: that of a branch's first node is left out in the page.
-    first: Vec<u8>,
+    /// The first key, which a branch page does not store.
+    first_key: Vec<u8>,
     nodes: usize,
-    free: usize,
-    /// Where its last node but one begins.
-    before: usize,
+    /// Start of the last node, where the free space ends.
+    free_end: usize,
+    /// The same without the last node.
+    previous_free_end: usize,
 }
 
 impl LmdbWriter {
-    /// Begins a database that is to be the folder `path`.
+    /// Starts a database that will be the directory `path`.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] if there is something at `path` and `replace` is not set;
+    /// [`Error::InvalidData`] if `path` exists, unless it is a directory and `replace` is set;
     /// [`Error::Io`].
     pub fn create(path: impl AsRef<Path>, replace: bool) -> Result<Self> {
-        let folder = StagedDir::create(path.as_ref(), replace)?;
+        let dir = StagedDir::create(path.as_ref(), replace)?;
         let io = |error| Error::io(path.as_ref(), error);
         let mut file = BufWriter::with_capacity(1 << 20, {
-            File::create_new(folder.path().join("data.mdb")).map_err(io)?
+            File::create_new(dir.path().join("data.mdb")).map_err(io)?
         });
-        // No header until all is there.
+        // Leave the meta pages empty until all other pages are written.
         file.write_all(&[0; 2 * PAGE_SIZE]).map_err(io)?;
         let (levels, last_key) = (Vec::new(), Vec::new());
-        let (entries, leaves, branches, overflows) = (0, 0, 0, 0);
-        let pages = 2;
-        Ok(Self { folder, file, pages, levels, last_key, entries, leaves, branches, overflows })
+        let (pages, entries, leaves, branches, overflows) = (2, 0, 0, 0, 0);
+        Ok(Self { dir, file, pages, levels, last_key, entries, leaves, branches, overflows })
     }
 
-    /// Adds a record.
+    /// Appends a record.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] for a key of no bytes, of more than 511, or that is not greater than
-    /// the one before, and for a value of 4 GiB; [`Error::Io`].
+    /// [`Error::InvalidData`] for an empty key, a key of more than 511 bytes or not greater than the
+    /// previous one, and a value of 4 GiB or more; [`Error::Io`].
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        let refused = |why: &str| {
-            let key = String::from_utf8_lossy(key);
-            Err(Error::InvalidData(format!("{}: key `{key}` {why}", self.target().display())))
+        let invalid = |why: &str| {
+            let (path, key) = (self.dir.target().display(), String::from_utf8_lossy(key));
+            Err(Error::InvalidData(format!("{path}: key `{key}`: {why}")))
         };
-        if key.is_empty() || key.len() > LONGEST_KEY {
-            return refused("is not of 1 to 511 bytes");
+        if key.is_empty() || key.len() > MAX_KEY_LEN {
+            return invalid(&format!("{} bytes long, not 1 to {MAX_KEY_LEN}", key.len()));
         }
         if self.entries > 0 && key <= &self.last_key[..] {
-            return refused("does not come after the one before");
+            return invalid("not greater than the previous key");
         }
         let Ok(length) = u32::try_from(value.len()) else {
-            return refused("has a value of more than 4 GiB");
+            return invalid("value of 4 GiB or more");
         };
-        if NODE + key.len() + value.len() > LARGEST_NODE {
+        if NODE + key.len() + value.len() > MAX_NODE_SIZE {
             let first = self.overflow(value);
             let first = first.map_err(|error| self.io(error))?;
             self.insert(0, key, length, BIG, &first.to_le_bytes())?;
@@ -105,37 +105,33 @@ impl LmdbWriter {
         Ok(())
     }
 
-    /// Completes the database and gives it its name.
+    /// Completes the database and renames it to its path.
     ///
     /// # Errors
-    /// [`Error::Io`]; there is then no new database.
+    /// [`Error::Io`]. No database is created then.
     #[doc(alias = "Commit")]
     pub fn finish(mut self) -> Result<()> {
         let (mut root, mut level) = (NO_PAGE, 0);
-        // The last page of a level may be one too many for the level above.
+        // Adding the last page of a level can add a page, and so a level, above.
         while level < self.levels.len() {
             if level > 0 {
-                let below = std::mem::take(&mut self.levels[level - 1].first);
-                self.insert_child(level, &below, root)?;
+                let key = std::mem::take(&mut self.levels[level - 1].first_key);
+                self.insert_child(level, &key, root)?;
             }
             root = self.flush(level)?;
             level += 1;
         }
-        let written = self.write_headers(root);
+        let written = self.write_meta_pages(root);
         written.map_err(|error| self.io(error))?;
         drop(self.file);
-        self.folder.finish()
-    }
-
-    fn target(&self) -> PathBuf {
-        self.folder.target().to_owned()
+        self.dir.finish()
     }
 
     fn io(&self, error: io::Error) -> Error {
-        Error::io(self.target(), error)
+        Error::io(self.dir.target(), error)
     }
 
-    /// Writes a value on pages of its own; the first one's number.
+    /// Writes a value to overflow pages. Returns the number of the first one.
     fn overflow(&mut self, value: &[u8]) -> io::Result<u64> {
         let first = self.pages;
         let count = (HEADER + value.len()).div_ceil(PAGE_SIZE);
@@ -145,14 +141,14 @@ impl LmdbWriter {
         set(&mut header, 12, (count as u32).to_le_bytes());
         self.file.write_all(&header)?;
         self.file.write_all(value)?;
-        let rest = count * PAGE_SIZE - HEADER - value.len();
-        self.file.write_all(&[0; PAGE_SIZE][..rest])?;
+        let padding = count * PAGE_SIZE - HEADER - value.len();
+        self.file.write_all(&[0; PAGE_SIZE][..padding])?;
         self.pages += count as u64;
         self.overflows += count as u64;
         Ok(first)
     }
 
-    /// Adds a node to the page of a level, or to a new one once it is full.
+    /// Adds a node to the page of a level. Starts a new page if it is full.
     fn insert(
         &mut self,
         level: usize,
@@ -163,16 +159,16 @@ impl LmdbWriter {
     ) -> Result<()> {
         if level == self.levels.len() {
             let kind = if level == 0 { LEAF } else { BRANCH };
-            self.levels.push(Filling::new(kind));
+            self.levels.push(PageBuilder::new(kind));
         }
-        if !self.levels[level].has_room(key.len() + rest.len()) {
-            // A branch has two children at least, so the next page takes one over.
+        if !self.levels[level].fits(key.len() + rest.len()) {
+            // A branch needs at least two children, so move one to the next page.
             let moved = (level > 0).then(|| self.levels[level].take_last());
             let number = self.flush(level)?;
-            let first = std::mem::take(&mut self.levels[level].first);
-            self.insert_child(level + 1, &first, number)?;
+            let first_key = std::mem::take(&mut self.levels[level].first_key);
+            self.insert_child(level + 1, &first_key, number)?;
             let kind = self.levels[level].kind;
-            self.levels[level] = Filling::new(kind);
+            self.levels[level] = PageBuilder::new(kind);
             if let Some((key, child)) = moved {
                 self.insert_child(level, &key, child)?;
             }
@@ -185,24 +181,21 @@ impl LmdbWriter {
         self.insert(level, key, child as u32, (child >> 32) as u16, &[])
     }
 
-    /// Writes the page of a level; its number.
+    /// Writes the page of a level. Returns its number.
     fn flush(&mut self, level: usize) -> Result<u64> {
         let number = self.pages;
-        let filling = &mut self.levels[level];
-        filling.close(number);
-        let written = self.file.write_all(&filling.page[..]);
+        let builder = &mut self.levels[level];
+        builder.write_header(number);
+        let written = self.file.write_all(&builder.page[..]);
         written.map_err(|error| self.io(error))?;
         self.pages += 1;
-        if level == 0 {
-            self.leaves += 1
-        } else {
-            self.branches += 1
-        }
+        let count = if level == 0 { &mut self.leaves } else { &mut self.branches };
+        *count += 1;
         Ok(number)
     }
 
-    /// Of an empty database, and of this one as the transaction after that.
-    fn write_headers(&mut self, root: u64) -> io::Result<()> {
+    /// Writes the meta page of an empty database, and that of this one as the next transaction.
+    fn write_meta_pages(&mut self, root: u64) -> io::Result<()> {
         self.file.seek(SeekFrom::Start(0))?;
         for (number, root) in [(0, NO_PAGE), (1, root)] {
             let mut page = [0; PAGE_SIZE];
@@ -234,30 +227,31 @@ impl LmdbWriter {
     }
 }
 
-impl Filling {
+impl PageBuilder {
     fn new(kind: u16) -> Self {
         let page = Box::new([0; PAGE_SIZE]);
-        Self { page, kind, first: Vec::new(), nodes: 0, free: PAGE_SIZE, before: PAGE_SIZE }
+        let (first_key, free_end, previous_free_end) = (Vec::new(), PAGE_SIZE, PAGE_SIZE);
+        Self { page, kind, first_key, nodes: 0, free_end, previous_free_end }
     }
 
-    /// Whether a node with so many bytes after its header fits.
-    fn has_room(&self, bytes: usize) -> bool {
+    /// Returns whether a node with this number of bytes after its header fits.
+    fn fits(&self, bytes: usize) -> bool {
         let pointers = HEADER + 2 * (self.nodes + 1);
-        pointers + (NODE + bytes).next_multiple_of(2) <= self.free
+        pointers + (NODE + bytes).next_multiple_of(2) <= self.free_end
     }
 
-    /// Adds a node that fits.
+    /// Adds a node, which has to fit.
     fn push(&mut self, key: &[u8], low: u32, flags: u16, rest: &[u8]) {
         let mut stored = key;
         if self.nodes == 0 {
-            self.first = key.to_vec();
+            self.first_key = key.to_vec();
             if self.kind == BRANCH {
                 stored = &[];
             }
         }
-        self.before = self.free;
-        self.free -= (NODE + stored.len() + rest.len()).next_multiple_of(2);
-        let start = self.free;
+        self.previous_free_end = self.free_end;
+        self.free_end -= (NODE + stored.len() + rest.len()).next_multiple_of(2);
+        let start = self.free_end;
         set(&mut *self.page, start, low.to_le_bytes());
         set(&mut *self.page, start + 4, flags.to_le_bytes());
         set(&mut *self.page, start + 6, (stored.len() as u16).to_le_bytes());
@@ -268,27 +262,27 @@ impl Filling {
         self.nodes += 1;
     }
 
-    /// Takes a full branch's last node off: its key and child.
+    /// Removes the last node of a full branch. Returns its key and child.
     fn take_last(&mut self) -> (Vec<u8>, u64) {
-        let page = super::page::Page(&self.page[..]);
+        let page = Page(&self.page[..]);
         let last = page.node(self.nodes - 1).map(|node| (node.key.to_vec(), node.child()));
         self.nodes -= 1;
-        self.free = self.before;
+        self.free_end = self.previous_free_end;
         last.unwrap_or_default()
     }
 
-    /// Writes the header.
-    fn close(&mut self, number: u64) {
+    /// Writes the page header.
+    fn write_header(&mut self, number: u64) {
         set(&mut *self.page, 0, number.to_le_bytes());
         set(&mut *self.page, 10, self.kind.to_le_bytes());
         set(&mut *self.page, 12, ((HEADER + 2 * self.nodes) as u16).to_le_bytes());
-        set(&mut *self.page, 14, (self.free as u16).to_le_bytes());
+        set(&mut *self.page, 14, (self.free_end as u16).to_le_bytes());
     }
 }
 
-/// Overwrites bytes of a page.
-fn set<const N: usize>(page: &mut [u8], at: usize, bytes: [u8; N]) {
-    page[at..at + N].copy_from_slice(&bytes);
+/// Overwrites the bytes at `offset`.
+fn set<const N: usize>(page: &mut [u8], offset: usize, bytes: [u8; N]) {
+    page[offset..offset + N].copy_from_slice(&bytes);
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 use super::*;
 use crate::{
+    blob::Blob,
     data::{
         DigitsSource, Record, Source,
-        testing::{Mishap, Numbers, heard, listen, slow},
+        testing::{Fault, Numbers, TIMEOUT, record_warnings, reshape, slow, wait_until, warnings},
     },
-    device::{CpuDevice, SimulatedDevice, simulated::Fault},
+    device::{CpuDevice, SimulatedDevice, simulated},
     host::Workers,
     kernel::Blas,
     memory::{Head, Memory},
@@ -16,13 +17,16 @@ use std::{
     thread,
 };
 
-const LONG: Duration = Duration::from_secs(20);
-
 fn transformer(param: &TransformationParameter) -> DataTransformer {
     DataTransformer::new(param, Phase::Train, RngKey::new(3)).unwrap()
 }
 
-fn batches(size: usize, depth: usize) -> PrefetchOptions {
+/// Returns transformations that crop and mirror at random.
+fn random_crop(size: u32) -> TransformationParameter {
+    TransformationParameter { crop_size: Some(size), mirror: Some(true), ..Default::default() }
+}
+
+fn options(size: usize, depth: usize) -> PrefetchOptions {
     PrefetchOptions { size, depth, threads: 2 }
 }
 
@@ -33,10 +37,11 @@ fn prefetcher<D: Device>(
     depth: usize,
 ) -> Result<Prefetcher<f32, D>> {
     let reader = DataReader::new(Box::new(source), 0, batch.max(1))?;
-    let with = transformer(&TransformationParameter::default());
-    Prefetcher::new(device, reader, with, batches(batch, depth))
+    let transformer = transformer(&TransformationParameter::default());
+    Prefetcher::new(device, reader, transformer, options(batch, depth))
 }
 
+/// Returns the labels of a batch, after a check of its data.
 fn labels<D: Device>(batch: &Batch<f32, D>) -> Vec<f32> {
     let (data, label) = (batch.data.data().unwrap(), batch.label.data().unwrap());
     let (data, label) = (data.host().unwrap(), label.host().unwrap());
@@ -47,16 +52,13 @@ fn labels<D: Device>(batch: &Batch<f32, D>) -> Vec<f32> {
 }
 
 #[test]
-fn batches_hold_the_records_in_order_round_and_round() {
+fn batches_contain_the_records_in_order_and_repeat() {
     for depth in [1, 2, 4] {
         let mut data = prefetcher(&CpuDevice::new(), Numbers::new(5), 3, depth).unwrap();
         assert_eq!((data.shape(), data.source()), ([3, 1, 1, 2], "numbers"));
         for j in 0..20 {
             let batch = data.next().unwrap();
-            assert_eq!(
-                (&**batch.data.shape(), &**batch.label.shape()),
-                (&[3, 1, 1, 2][..], &[3][..])
-            );
+            assert!(batch.has_shape([3, 1, 1, 2]));
             let want: Vec<_> = (3 * j..3 * j + 3).map(|i| (i % 5 * 2) as f32).collect();
             assert_eq!(labels(&batch), want);
             data.recycle(batch);
@@ -64,69 +66,69 @@ fn batches_hold_the_records_in_order_round_and_round() {
     }
 }
 
-/// Images of the first batches of digits, and their labels, mirrored and cropped at random.
+/// Returns images and labels of the first four batches of digits, cropped and mirrored at random.
 fn digits(threads: usize, depth: usize, run: usize) -> Vec<(Vec<f32>, Vec<f32>)> {
-    let param =
-        TransformationParameter { crop_size: Some(24), mirror: Some(true), ..Default::default() };
     let source = Box::new("train?count=50".parse::<DigitsSource>().unwrap());
     let reader = DataReader::new(source, 0, run).unwrap();
-    let how = PrefetchOptions { size: 300, depth, threads };
+    let (transformer, options) =
+        (transformer(&random_crop(24)), PrefetchOptions { size: 300, depth, threads });
     let mut data =
-        Prefetcher::<f32, _>::new(&CpuDevice::new(), reader, transformer(&param), how).unwrap();
+        Prefetcher::<f32, _>::new(&CpuDevice::new(), reader, transformer, options).unwrap();
     let batches = (0..4).map(|_| {
         let batch = data.next().unwrap();
         let values = |blob: &Blob<f32, _>| blob.data().unwrap().host().unwrap().to_vec();
-        let taken = (values(&batch.data), values(&batch.label));
+        let contents = (values(&batch.data), values(&batch.label));
         data.recycle(batch);
-        taken
+        contents
     });
     batches.collect()
 }
 
-/// Bit for bit, and as the transformer says one by one.
+/// Compares with the transformer called for each record, too.
 #[test]
-fn random_choices_are_the_same_on_any_number_of_threads() {
+fn batches_are_bit_identical_for_any_number_of_threads() {
     let want = digits(1, 1, 1);
     for (threads, depth, run) in [(1, 3, 300), (2, 2, 300), (8, 3, 300), (8, 1, 299), (0, 2, 64)] {
         assert!(digits(threads, depth, run) == want, "{threads} threads, runs of {run}");
     }
-    assert_ne!(want[0].0[..576], want[0].0[50 * 576..51 * 576], "the first, and its second time");
+    assert_ne!(
+        want[0].0[..576],
+        want[0].0[50 * 576..51 * 576],
+        "a record must get another crop when it repeats"
+    );
 
-    let param =
-        TransformationParameter { crop_size: Some(24), mirror: Some(true), ..Default::default() };
-    let (with, mut record) = (transformer(&param), Record::default());
+    let (transformer, mut record) = (transformer(&random_crop(24)), Record::default());
     let mut source = "train?count=50".parse::<DigitsSource>().unwrap();
     for (j, (images, labels)) in want.iter().enumerate() {
         for (i, image) in images.chunks(576).enumerate() {
             source.read(&mut record).unwrap();
-            let mut alone = [0.0_f32; 576];
-            with.transform((300 * j + i) as u64, &record, &mut alone).unwrap();
-            assert!(image == alone && labels[i] == record.label() as f32, "record {i} of {j}");
+            let mut y = [0.0_f32; 576];
+            transformer.transform((300 * j + i) as u64, &record, &mut y).unwrap();
+            assert!(image == y && labels[i] == record.label() as f32, "record {i} of batch {j}");
         }
     }
 }
 
-/// Two nets that share a reader get together what one gets alone.
 #[test]
-fn shared_readers_choose_as_one() {
+fn two_nets_that_share_a_source_get_the_batches_of_one_net() {
     let param = TransformationParameter { crop_size: Some(9), ..Default::default() };
     let images = |count: usize, size: usize| -> Vec<Vec<Vec<f32>>> {
         let source = Box::new("train?count=10".parse::<DigitsSource>().unwrap());
         let readers = DataReader::shared(source, 4, 3, count).unwrap();
         let nets = readers.into_iter().map(|reader| {
-            let with = transformer(&param);
-            Prefetcher::<f32, _>::new(&CpuDevice::new(), reader, with, batches(size, 2)).unwrap()
+            let (transformer, options) = (transformer(&param), options(size, 2));
+            Prefetcher::<f32, _>::new(&CpuDevice::new(), reader, transformer, options).unwrap()
         });
         let mut nets: Vec<_> = nets.collect();
-        let mut taken = vec![Vec::new(); count];
+        let mut images = vec![Vec::new(); count];
         for _ in 0..12 / size / count {
-            for (net, taken) in nets.iter_mut().zip(&mut taken) {
+            for (net, images) in nets.iter_mut().zip(&mut images) {
                 let batch = net.next().unwrap();
-                taken.extend(batch.data.data().unwrap().host().unwrap().chunks(81).map(Vec::from));
+                images.extend(batch.data.data().unwrap().host().unwrap().chunks(81).map(Vec::from));
                 net.recycle(batch);
             }
         }
-        taken
+        images
     };
     let (one, two) = (images(1, 4), images(2, 2));
     let merged: Vec<_> = two[0].iter().zip(&two[1]).flat_map(|(a, b)| [a, b]).collect();
@@ -134,31 +136,29 @@ fn shared_readers_choose_as_one() {
 }
 
 #[test]
-fn batches_that_are_not_given_back_are_replaced() {
+fn batches_that_are_not_recycled_are_replaced() {
     let mut data = prefetcher(&CpuDevice::new(), Numbers::new(100), 2, 2).unwrap();
-    let mut kept: Vec<_> = (0..10).map(|_| data.next().unwrap()).collect();
-    for (j, batch) in kept.iter().enumerate() {
+    let mut batches: Vec<_> = (0..10).map(|_| data.next().unwrap()).collect();
+    for (j, batch) in batches.iter().enumerate() {
         assert_eq!(labels(batch), [4.0 * j as f32, 4.0 * j as f32 + 2.0]);
     }
-    kept.drain(..).for_each(|batch| data.recycle(batch));
+    batches[0].data.reshape(&[1]).unwrap(); // not recycled
+    batches.drain(..).for_each(|batch| data.recycle(batch));
     assert!(data.shared.batches.free.len() + data.shared.batches.full.len() <= 2);
     assert_eq!(labels(&data.next().unwrap()), [40.0, 42.0]);
 }
 
 #[test]
-fn an_error_comes_after_the_batches_before_it_and_names_source_and_record() {
-    let mishaps: [(Mishap, _); 3] = [
+fn an_error_follows_the_batches_before_it_and_names_source_and_record() {
+    let faults: [(Fault, _); 3] = [
         (|_| Err(Error::InvalidData("unreadable".into())), "numbers, record 5: unreadable"),
         (|_| panic!("broken {}", 7), "numbers, record 5: panicked: broken 7"),
-        (
-            |record| record.floats_mut([1, 2, 2]).map(|_| ()),
-            "numbers, record 5: 1 x 2 x 2 after records of 1 x 1 x 2",
-        ),
+        (reshape, "numbers, record 5: shape 1 x 2 x 2 after 1 x 1 x 2"),
     ];
-    for (mishap, want) in mishaps {
-        // The second time round.
-        let source = Numbers::failing(7, 12, mishap);
-        let gone = source.watch();
+    for (fault, want) in faults {
+        // Record 12 of a source of 7 is record 5 again.
+        let source = Numbers::failing(7, 12, fault);
+        let alive = source.watch();
         let mut data = prefetcher(&CpuDevice::new(), source, 3, 2).unwrap();
         for j in 0..4 {
             let batch = data.next().unwrap();
@@ -167,32 +167,29 @@ fn an_error_comes_after_the_batches_before_it_and_names_source_and_record() {
         }
         assert_eq!(data.next().unwrap_err().to_string(), want);
         for _ in 0..3 {
-            let again = data.next().unwrap_err().to_string();
-            assert_eq!(again, "numbers: no more is read after an error");
+            let next_error = data.next().unwrap_err().to_string();
+            assert_eq!(next_error, "numbers: no more records after an error");
         }
         drop(data);
-        assert_eq!(gone.strong_count(), 0, "the threads are gone");
+        assert_eq!(alive.strong_count(), 0, "drop must join the threads");
     }
 }
 
-/// Of several that fail, on any threads, it is the first.
 #[test]
-fn the_first_record_that_cannot_be_transformed_is_named() {
-    let changing: Mishap = |record| record.floats_mut([1, 2, 2]).map(|_| ());
+fn of_several_failing_records_the_first_is_named_in_the_error() {
     for _ in 0..20 {
-        let reader =
-            DataReader::new(Box::new(Numbers::failing(900, 77, changing)), 0, 300).unwrap();
-        let with = transformer(&TransformationParameter::default());
-        let mut filler = BatchFiller::new(reader, with, CpuDevice::new(), 300, 8).unwrap();
-        filler.share_out(1, Workers::new(8).unwrap());
+        let reader = DataReader::new(Box::new(Numbers::failing(900, 77, reshape)), 0, 300).unwrap();
+        let transformer = transformer(&TransformationParameter::default());
+        let mut filler = BatchFiller::new(reader, transformer, CpuDevice::new(), 300, 8).unwrap();
+        filler.set_workers(1, Workers::new(8).unwrap());
         let batch = Batch::<f32, _>::new(&CpuDevice::new(), filler.shape()).unwrap();
         let error = filler.fill(&batch).unwrap_err().to_string();
-        assert!(error.starts_with("numbers, record 77: 1 x 2 x 2 after"), "{error}");
+        assert!(error.starts_with("numbers, record 77: shape 1 x 2 x 2 after"), "{error}");
     }
 }
 
 #[test]
-fn what_is_wrong_from_the_start_is_said_at_once() {
+fn invalid_options_and_a_failing_first_record_are_errors_of_new() {
     let cpu = CpuDevice::new();
     let source = Numbers::failing(7, 0, |_| Err(Error::InvalidData("unreadable".into())));
     let error = prefetcher(&cpu, source, 3, 2).unwrap_err().to_string();
@@ -205,37 +202,36 @@ fn what_is_wrong_from_the_start_is_said_at_once() {
     }
     let param = TransformationParameter { crop_size: Some(2), ..Default::default() };
     let reader = DataReader::new(Box::new(Numbers::new(7)), 0, 1).unwrap();
-    let made = Prefetcher::<f32, _>::new(&cpu, reader, transformer(&param), batches(1, 1));
+    let made = Prefetcher::<f32, _>::new(&cpu, reader, transformer(&param), options(1, 1));
     let error = made.unwrap_err().to_string();
     assert!(error.starts_with("numbers, record 0: ") && error.contains("crop_size"), "{error}");
 }
 
 #[test]
 fn dropping_ends_the_threads_in_every_state() {
-    let panicking: Mishap = |_| panic!("broken");
-    let changing: Mishap = |record| record.floats_mut([1, 2, 2]).map(|_| ());
+    let panicking: Fault = |_| panic!("broken");
     let start = Instant::now();
-    for (at, mishap) in [(u64::MAX, slow as Mishap), (5, slow), (5, panicking), (5, changing)] {
-        for taken in 0..3 {
+    for (at, fault) in [(u64::MAX, slow as Fault), (5, slow), (5, panicking), (5, reshape)] {
+        for held in 0..3 {
             for pause in [0, 10] {
-                let source = Numbers::failing(7, at, mishap);
-                let gone = source.watch();
+                let source = Numbers::failing(7, at, fault);
+                let alive = source.watch();
                 let mut data = prefetcher(&CpuDevice::new(), source, 2, 2).unwrap();
-                let kept: Vec<_> = (0..taken).map(|_| data.next()).collect();
+                let batches: Vec<_> = (0..held).map(|_| data.next()).collect();
                 thread::sleep(Duration::from_millis(pause));
                 let shared = Arc::downgrade(&data.shared);
                 drop(data);
-                let left = (shared.strong_count(), gone.strong_count());
-                assert_eq!(left, (0, 0), "the threads are gone");
-                drop(kept);
+                let references = (shared.strong_count(), alive.strong_count());
+                assert_eq!(references, (0, 0), "drop must join the threads");
+                drop(batches);
             }
         }
     }
-    assert!(start.elapsed() < LONG);
+    assert!(start.elapsed() < TIMEOUT);
 }
 
 #[test]
-fn waiting_is_measured() {
+fn wait_time_is_measured() {
     let mut data = prefetcher(&CpuDevice::new(), Numbers::failing(7, 2, slow), 2, 2).unwrap();
     assert_eq!(data.wait_time(), Duration::ZERO);
     let start = Instant::now();
@@ -247,74 +243,71 @@ fn waiting_is_measured() {
     assert!(waited > Duration::from_millis(200) && waited <= start.elapsed(), "{waited:?}");
 }
 
-/// The mirror runs what is queued when something waits for it, and forks lag behind as far as
-/// they may. So a batch that went round before a kernel had read it, or came before its upload
-/// was done, would show.
+/// The simulated device delays queued work as long as possible. So the test fails if a batch is
+/// overwritten before a kernel has read it, or returned before its upload is done.
 #[test]
-fn a_batch_goes_round_when_the_device_is_done_with_it() {
+fn a_batch_is_overwritten_only_after_the_device_has_read_it() {
     let device = SimulatedDevice::with_threads(1).unwrap();
     for depth in [1, 3] {
         let mut data = prefetcher(&device, Numbers::new(1000), 3, depth).unwrap();
         let top = Blob::<f32, _>::new(&device, &[3, 1, 1, 2]).unwrap();
-        let seen: Vec<_> =
+        let copies: Vec<_> =
             (0..40).map(|_| Blob::<f32, _>::new(&device, &[3, 1, 1, 2]).unwrap()).collect();
-        for seen in &seen {
+        for copy in &copies {
             let batch = data.next().unwrap();
             top.swap_data(&batch.data).unwrap();
             data.recycle(batch);
-            let (x, mut y) = (top.data().unwrap(), seen.data_mut().unwrap());
+            let (x, mut y) = (top.data().unwrap(), copy.data_mut().unwrap());
             device.copy(x.view(), y.view_mut()).unwrap();
         }
-        for (j, seen) in seen.iter().enumerate() {
+        for (j, copy) in copies.iter().enumerate() {
             let first = 3.0 * j as f32;
             let want = [0.0, 0.5, 1.0, 1.5, 2.0, 2.5].map(|x| first + x);
-            assert_eq!(seen.data().unwrap().host().unwrap(), want);
+            assert_eq!(copy.data().unwrap().host().unwrap(), want);
         }
     }
 }
 
 #[test]
-fn a_copy_that_fails_is_told() {
-    for fault in [Fault::Copy, Fault::InFlight] {
+fn a_failed_upload_is_an_error_of_next() {
+    for fault in [simulated::Fault::Copy, simulated::Fault::InFlight] {
         let device = SimulatedDevice::with_threads(1).unwrap();
-        device.inject_fault(fault, 5); // a batch takes two
+        device.inject_fault(fault, 5); // each batch needs two copies
         let mut data = prefetcher(&device, Numbers::new(10), 3, 4).unwrap();
         for j in 0..2 {
             let batch = data.next().unwrap();
             assert_eq!(labels(&batch)[0], 6.0 * j as f32);
         }
         let error = data.next().unwrap_err().to_string();
-        assert!(error.starts_with("numbers, taking a batch to the device: "), "{error}");
+        assert!(error.starts_with("numbers, uploading a batch: "), "{error}");
         assert!(error.contains("injected fault"), "{error}");
     }
 }
 
 #[test]
-fn what_befalls_batches_that_nobody_takes_is_told_to_the_log() {
-    listen();
+fn errors_of_unconsumed_batches_are_logged() {
+    record_warnings();
     let [device, other] = [(); 2].map(|()| SimulatedDevice::with_threads(1).unwrap());
-    device.inject_fault(Fault::Copy, 5); // a batch takes two
-    let torn: Mishap = |_| Err(Error::InvalidData("a torn page of a batch".into()));
+    device.inject_fault(simulated::Fault::Copy, 5); // each batch needs two copies
+    let torn: Fault = |_| Err(Error::InvalidData("a torn page of a batch".into()));
     let mut both = [
         prefetcher(&device, Numbers::new(10), 3, 4).unwrap(),
         prefetcher(&other, Numbers::failing(10, 5, torn), 3, 4).unwrap(),
     ];
-    let start = Instant::now();
-    while both.iter().any(|data| !data.shared.batches.is_closed()) {
-        assert!(start.elapsed() < LONG, "the threads go on");
-        thread::yield_now();
-    }
+    let ended = || both.iter().all(|data| data.shared.batches.is_closed());
+    wait_until(ended, "the threads must end by themselves");
     both.iter_mut().for_each(|data| drop(data.next().unwrap()));
-    let words = ["numbers, taking a batch to the device: ", "a torn page of a batch"];
-    assert_eq!(words.map(|words| heard(words).len()), [0, 0], "the batches before are good");
+    let texts = ["numbers, uploading a batch: ", "a torn page of a batch"];
+    assert_eq!(texts.map(|text| warnings(text).len()), [0, 0], "errors are logged on drop only");
     drop(both);
-    let [fault, torn] = words.map(heard);
+    let [fault, torn] = texts.map(warnings);
     assert!(matches!(&fault[..], [fault] if fault.contains("injected fault")), "{fault:?}");
-    let want = "numbers, record 5: a torn page of a batch (read ahead, and not used)";
+    let want =
+        "numbers, record 5: a torn page of a batch (while prefetching data that was not used)";
     assert_eq!(torn, [want]);
 }
 
-/// A device with memory of its own, whose forks count their uploads apart.
+/// A device with its own memory. Its forked queues have a separate count of uploads.
 #[derive(Clone, Debug, Default)]
 struct Discrete {
     uploads: Arc<AtomicU64>,
@@ -345,7 +338,7 @@ impl Memory for Discrete {
 crate::families!(Discrete);
 
 #[test]
-fn batches_are_on_the_device_before_the_net_asks() {
+fn batches_are_uploaded_before_the_net_uses_them() {
     let device = Discrete::default();
     let mut data = prefetcher(&device, Numbers::new(5), 3, 2).unwrap();
     let top = Blob::<f32, _>::new(&device, &[3, 1, 1, 2]).unwrap();
@@ -355,7 +348,7 @@ fn batches_are_on_the_device_before_the_net_asks() {
             assert_eq!(blob.data_head().unwrap(), Head::Synced);
         }
         labels(&batch);
-        // As a data layer does: the net computes on the batch's storage.
+        // Like a data layer: the net computes on the storage of the batch.
         top.swap_data(&batch.data).unwrap();
         data.recycle(batch);
         assert_eq!(top.data().unwrap().view().device().unwrap().bytes, 24);

@@ -1,8 +1,10 @@
-//! What the thread that prepares batches does.
+//! The work of the prefetching thread: it fills batches.
 
-use super::Batch;
+use super::batch::Batch;
 use crate::{
-    data::{DataReader, DataTransformer, Record, worker_thread::catch_panic},
+    data::{
+        reader::DataReader, record::Record, transform::DataTransformer, worker_thread::catch_panic,
+    },
     device::Device,
     element::Element,
     error::{Error, Result},
@@ -10,23 +12,23 @@ use crate::{
     sync::Mutex,
 };
 
-/// Elements that a thread transforms at least: fewer are not worth another.
+/// Minimum number of elements for which another thread pays.
 const GRAIN: usize = 1 << 16;
 
-/// Fills batches with a reader's records.
+/// Fills batches with the records of a reader.
 pub(super) struct BatchFiller<D> {
     reader: DataReader,
     transformer: DataTransformer,
-    /// A queue of the device's apart from the net's.
+    /// A fork of the device's queue, for uploads that overlap with the net's work.
     queue: D,
     shape: [usize; 4],
     workers: Workers,
-    /// Records for a thread at a time.
+    /// Records that a thread transforms at a time.
     grain: usize,
 }
 
 impl<D: Device> BatchFiller<D> {
-    /// Waits for the first record, whose shape is that of all.
+    /// Waits for the first record, which gives the shape of all.
     pub(super) fn new(
         mut reader: DataReader,
         transformer: DataTransformer,
@@ -35,7 +37,7 @@ impl<D: Device> BatchFiller<D> {
         threads: usize,
     ) -> Result<Self> {
         let first = reader.records()?.first().map(|record| transformer.output_shape(record));
-        let shape = first.unwrap_or_else(|| Err(Error::InvalidData("there are no records".into())));
+        let shape = first.unwrap_or_else(|| Err(Error::InvalidData("no records".into())));
         let number = reader.next_record();
         let [channels, height, width] =
             shape.map_err(|error| reader.locate_error(number, error))?;
@@ -49,18 +51,18 @@ impl<D: Device> BatchFiller<D> {
         Ok(Self { reader, transformer, queue, shape, workers, grain })
     }
 
-    /// Batch, channels, height and width.
+    /// Returns batch, channels, height and width.
     pub(super) fn shape(&self) -> [usize; 4] {
         self.shape
     }
 
-    /// Shares work out in pieces of `grain` records, however little that is.
+    /// Sets the threads and the records that each transforms at a time.
     #[cfg(test)]
-    pub(super) fn share_out(&mut self, grain: usize, workers: Workers) {
+    pub(super) fn set_workers(&mut self, grain: usize, workers: Workers) {
         (self.grain, self.workers) = (grain, workers);
     }
 
-    /// Overwrites `batch` with the next records; `false` if the reader was stopped meanwhile.
+    /// Overwrites `batch` with the next records. Returns `false` if the reader was stopped.
     pub(super) fn fill<T: Element>(&mut self, batch: &Batch<T, D>) -> Result<bool> {
         {
             let (mut data, mut label) = (batch.data.data_mut()?, batch.label.data_mut()?);
@@ -82,33 +84,33 @@ impl<D: Device> BatchFiller<D> {
             batch.data.data()?.prefetch(&self.queue)?;
             batch.label.data()?.prefetch(&self.queue)
         };
-        upload().map(|()| true).map_err(|error| {
-            error.context(format!("{}, taking a batch to the device", self.reader.source()))
-        })
+        upload()
+            .map(|()| true)
+            .map_err(|error| error.context(format!("{}, uploading a batch", self.reader.source())))
     }
 
-    /// Transforms as many of the next records as there are labels.
+    /// Transforms one of the next records for each label, on several threads.
     fn transform<T: Element>(&mut self, images: &mut [T], labels: &mut [T]) -> Result<()> {
-        let (number, step) = (self.reader.next_record(), self.reader.stride());
+        let (number, stride) = (self.reader.next_record(), self.reader.stride());
         let size = self.shape[1..].iter().product::<usize>();
         let records = self.reader.records()?;
         let (transformer, shape, grain) = (&self.transformer, self.shape, self.grain);
-        // That of the first record that has one, whichever thread is first.
-        let failure: Mutex<Option<(usize, Error)>> = Mutex::new(None);
+        // The error of the first record that fails, whichever thread finishes first.
+        let first_error: Mutex<Option<(usize, Error)>> = Mutex::new(None);
         self.workers.for_each_chunk_pair(
             (labels, grain),
             (images, grain * size),
             |chunk, labels, images| {
                 for (i, label) in labels.iter_mut().enumerate() {
-                    let (at, image) = (chunk * grain + i, &mut images[i * size..][..size]);
-                    let record = &records[at];
-                    let number = number + at as u64 * step;
+                    let (index, image) = (chunk * grain + i, &mut images[i * size..][..size]);
+                    let record = &records[index];
+                    let number = number + index as u64 * stride;
                     match catch_panic(|| transform(transformer, number, record, shape, image)) {
                         Ok(()) => *label = T::from_f64(record.label().into()),
                         Err(error) => {
-                            let mut failure = failure.lock();
-                            if failure.as_ref().is_none_or(|(first, _)| at < *first) {
-                                *failure = Some((at, error));
+                            let mut first_error = first_error.lock();
+                            if first_error.as_ref().is_none_or(|(first, _)| index < *first) {
+                                *first_error = Some((index, error));
                             }
                             return;
                         }
@@ -116,9 +118,11 @@ impl<D: Device> BatchFiller<D> {
                 }
             },
         );
-        match failure.lock().take() {
+        match first_error.lock().take() {
             None => Ok(()),
-            Some((at, error)) => Err(self.reader.locate_error(number + at as u64 * step, error)),
+            Some((index, error)) => {
+                Err(self.reader.locate_error(number + index as u64 * stride, error))
+            }
         }
     }
 }
@@ -134,7 +138,7 @@ fn transform<T: Element>(
     if got != shape[1..] {
         let [c, h, w] = got;
         let [_, channels, height, width] = shape;
-        let why = format!("{c} x {h} x {w} after records of {channels} x {height} x {width}");
+        let why = format!("shape {c} x {h} x {w} after {channels} x {height} x {width}");
         return Err(Error::Shape(why));
     }
     transformer.transform(number, record, image)

@@ -1,18 +1,16 @@
 use super::*;
-use crate::data::testing::{Mishap, Numbers, heard, listen, slow};
+use crate::data::testing::{Fault, Numbers, TIMEOUT, record_warnings, slow, wait_until, warnings};
 use std::{
     collections::HashSet,
     thread,
     time::{Duration, Instant},
 };
 
-const LONG: Duration = Duration::from_secs(20);
-
 fn reader(source: Numbers, run: usize) -> DataReader {
     DataReader::new(Box::new(source), 0, run).unwrap()
 }
 
-/// The label's half of the next record, which is consumed.
+/// Consumes the next record and returns half its label.
 fn next(reader: &mut DataReader) -> Result<u64> {
     let label = reader.records()?[0].label();
     reader.consume(1);
@@ -20,13 +18,13 @@ fn next(reader: &mut DataReader) -> Result<u64> {
 }
 
 #[test]
-fn records_come_in_order_round_and_round() {
+fn records_come_in_order_and_repeat() {
     for run in [1, 3, 64] {
         let mut data = reader(Numbers::new(5), run);
         for i in 0..50 {
             assert_eq!((data.next_record(), next(&mut data).unwrap()), (i, i % 5), "runs of {run}");
         }
-        // Several at once, as many as there are.
+        // All available records at once.
         let mut i = 50;
         while i < 100 {
             let records = data.records().unwrap();
@@ -41,13 +39,13 @@ fn records_come_in_order_round_and_round() {
 }
 
 #[test]
-fn what_is_skipped_counts_in_the_name_of_a_record_alone() {
+fn skipped_records_count_in_errors_but_not_in_record_numbers() {
     let source = Numbers::failing(7, 12, |_| Err(Error::InvalidData("unreadable".into())));
     let mut data = DataReader::new(Box::new(source), 3, 4).unwrap();
     for i in 0..9 {
         assert_eq!((data.next_record(), next(&mut data).unwrap()), (i, (i + 3) % 7));
     }
-    // 3 + 9 = 12, the sixth of the second round.
+    // Record 3 + 9 = 12 of a source of 7 is record 5 again.
     assert_eq!(next(&mut data).unwrap_err().to_string(), "numbers, record 5: unreadable");
 
     let source = Numbers::failing(7, 2, |_| Err(Error::InvalidData("unreadable".into())));
@@ -56,7 +54,7 @@ fn what_is_skipped_counts_in_the_name_of_a_record_alone() {
 }
 
 #[test]
-fn runs_and_readers_are_counted() {
+fn invalid_run_lengths_and_reader_counts_are_rejected() {
     for (run, count) in [(0, 1), (1025, 1), (usize::MAX, 1), (1, 0), (1, 1025), (1, usize::MAX)] {
         let error = DataReader::shared(Box::new(Numbers::new(7)), 0, run, count).unwrap_err();
         assert!(matches!(error, Error::InvalidInput { op: "DataReader", .. }), "{error}");
@@ -64,17 +62,17 @@ fn runs_and_readers_are_counted() {
 }
 
 #[test]
-fn several_take_turns_whatever_their_speed() {
+fn readers_of_different_speed_get_the_records_in_turn() {
     for run in [1, 2, 5] {
         let readers = DataReader::shared(Box::new(Numbers::new(11)), 2, run, 3).unwrap();
         thread::scope(|scope| {
-            for (which, mut data) in (0..).zip(readers) {
+            for (reader, mut data) in (0..).zip(readers) {
                 scope.spawn(move || {
                     for j in 0..200 {
-                        let number = which + 3 * j;
+                        let number = reader + 3 * j;
                         assert_eq!((data.next_record(), data.stride()), (number, 3));
                         assert_eq!(next(&mut data).unwrap(), (number + 2) % 11);
-                        if which == 1 && j % 50 == 0 {
+                        if reader == 1 && j % 50 == 0 {
                             thread::sleep(Duration::from_millis(2));
                         }
                     }
@@ -85,16 +83,16 @@ fn several_take_turns_whatever_their_speed() {
 }
 
 #[test]
-fn who_is_dropped_holds_nobody_up() {
-    for (run, taken) in [(1, 0), (4, 0), (4, 1), (4, 7), (2, 20)] {
+fn a_dropped_reader_does_not_block_the_others() {
+    for (run, consumed) in [(1, 0), (4, 0), (4, 1), (4, 7), (2, 20)] {
         let mut readers = DataReader::shared(Box::new(Numbers::new(1000)), 0, run, 3).unwrap();
         let mut last = readers.pop().unwrap();
         let mut dropped = readers.pop().unwrap();
         let mut first = readers.pop().unwrap();
         for j in 0..100 {
-            if j < taken {
+            if j < consumed {
                 assert_eq!(next(&mut dropped).unwrap(), 3 * j + 1);
-            } else if j == taken {
+            } else if j == consumed {
                 dropped = DataReader::shared(Box::new(Numbers::new(1)), 0, 1, 1).unwrap().remove(0);
             }
             assert_eq!(next(&mut last).unwrap(), 3 * j + 2);
@@ -104,17 +102,16 @@ fn who_is_dropped_holds_nobody_up() {
     }
 }
 
-/// Each of several gets what precedes the error, and then hears of it.
 #[test]
-fn an_error_comes_to_everyone_after_what_precedes_it() {
-    let mishaps: [(Mishap, &str); 2] = [
+fn every_reader_gets_the_records_before_an_error_and_then_the_error() {
+    let faults: [(Fault, &str); 2] = [
         (|_| Err(Error::InvalidData("unreadable".into())), "numbers, record 5: unreadable"),
         (|_| panic!("broken {}", 7), "numbers, record 5: panicked: broken 7"),
     ];
-    for (mishap, want) in mishaps {
+    for (fault, want) in faults {
         for run in [1, 2, 16] {
-            let source = Numbers::failing(100, 5, mishap);
-            let gone = source.watch();
+            let source = Numbers::failing(100, 5, fault);
+            let alive = source.watch();
             let mut readers = DataReader::shared(Box::new(source), 0, run, 2).unwrap();
             for number in 0..5 {
                 assert_eq!(next(&mut readers[number % 2]).unwrap(), number as u64);
@@ -122,46 +119,39 @@ fn an_error_comes_to_everyone_after_what_precedes_it() {
             for data in &mut readers {
                 assert_eq!(data.records().unwrap_err().to_string(), want);
                 for _ in 0..2 {
-                    let again = data.records().unwrap_err().to_string();
-                    assert_eq!(again, "numbers: no more is read after an error");
+                    let next_error = data.records().unwrap_err().to_string();
+                    assert_eq!(next_error, "numbers: no more records after an error");
                 }
                 data.consume(1);
             }
-            // The thread ends by itself; nobody waits for it here.
-            let start = Instant::now();
-            while gone.strong_count() > 0 {
-                assert!(start.elapsed() < LONG, "the thread goes on");
-                thread::yield_now();
-            }
+            wait_until(|| alive.strong_count() == 0, "the thread must end by itself");
         }
     }
 }
 
 #[test]
-fn an_error_is_told_to_the_log_unless_the_reader_was_told() {
-    listen();
-    let mishaps: [(Mishap, &str); 2] = [
-        (|_| Err(Error::InvalidData("a page nobody read".into())), "a page nobody read"),
-        (|_| Err(Error::InvalidData("a page somebody read".into())), "a page somebody read"),
+fn an_error_is_logged_unless_the_reader_received_it() {
+    record_warnings();
+    let faults: [(bool, Fault, &str); 2] = [
+        (false, |_| Err(Error::InvalidData("unreceived error".into())), "unreceived error"),
+        (true, |_| Err(Error::InvalidData("received error".into())), ": received error"),
     ];
-    for (told, (mishap, words)) in [false, true].into_iter().zip(mishaps) {
-        let source = Numbers::failing(100, 1, mishap);
-        let gone = source.watch();
+    for (received, fault, text) in faults {
+        let source = Numbers::failing(100, 1, fault);
+        let alive = source.watch();
         let mut data = reader(source, 1);
         assert_eq!(next(&mut data).unwrap(), 0);
-        if told {
-            assert!(next(&mut data).unwrap_err().to_string().contains(words));
+        if received {
+            assert!(next(&mut data).unwrap_err().to_string().contains(text));
         }
-        while gone.strong_count() > 0 {
-            thread::yield_now();
-        }
+        wait_until(|| alive.strong_count() == 0, "the thread must end by itself");
         drop(data);
-        assert_eq!(heard(words).len(), usize::from(!told));
+        assert_eq!(warnings(text).len(), usize::from(!received));
     }
 }
 
 #[test]
-fn buffers_of_records_go_round() {
+fn record_buffers_are_recycled() {
     let mut data = reader(Numbers::new(9), 4);
     let mut buffers = HashSet::new();
     for _ in 0..100 {
@@ -177,28 +167,27 @@ fn buffers_of_records_go_round() {
 #[test]
 fn dropping_ends_the_thread_in_every_state() {
     let start = Instant::now();
-    let panicking: Mishap = |_| panic!("broken");
-    for (at, mishap) in [(u64::MAX, slow as Mishap), (0, slow), (5, slow), (5, panicking)] {
-        for taken in 0..4 {
+    let panicking: Fault = |_| panic!("broken");
+    for (at, fault) in [(u64::MAX, slow as Fault), (0, slow), (5, slow), (5, panicking)] {
+        for consumed in 0..4 {
             for pause in [0, 10] {
-                let source = Numbers::failing(7, at, mishap);
-                let gone = source.watch();
+                let source = Numbers::failing(7, at, fault);
+                let alive = source.watch();
                 let mut readers = DataReader::shared(Box::new(source), 0, 2, 2).unwrap();
-                for i in 0..taken {
+                for i in 0..consumed {
                     let _ = next(&mut readers[i % 2]);
                 }
                 thread::sleep(Duration::from_millis(pause));
                 drop(readers);
-                assert_eq!(gone.strong_count(), 0, "the thread is gone");
+                assert_eq!(alive.strong_count(), 0, "drop must join the thread");
             }
         }
     }
-    assert!(start.elapsed() < LONG);
+    assert!(start.elapsed() < TIMEOUT);
 }
 
-/// Not after a whole run: reading one may take long.
 #[test]
-fn dropping_waits_for_a_single_record() {
+fn dropping_waits_for_one_record_and_not_for_a_run() {
     let data = reader(Numbers::failing(7, 0, slow), 1000);
     let start = Instant::now();
     drop(data);

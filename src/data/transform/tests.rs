@@ -11,6 +11,7 @@ fn new(param: TransformationParameter, phase: Phase) -> DataTransformer {
     DataTransformer::new(&param, phase, KEY).unwrap()
 }
 
+/// A record of bytes.
 fn bytes() -> Record {
     let mut record = Record::default();
     let values = record.bytes_mut(SHAPE).unwrap();
@@ -18,6 +19,7 @@ fn bytes() -> Record {
     record
 }
 
+/// A record of floats.
 fn floats() -> Record {
     let mut record = Record::default();
     let values = record.floats_mut(SHAPE).unwrap();
@@ -32,15 +34,15 @@ fn values(record: &Record) -> Vec<f32> {
     }
 }
 
-fn transformed<T: Element>(with: &DataTransformer, number: u64, record: &Record) -> Vec<T> {
-    let count = with.output_shape(record).unwrap().iter().product();
+fn transformed<T: Element>(transformer: &DataTransformer, number: u64, record: &Record) -> Vec<T> {
+    let count = transformer.output_shape(record).unwrap().iter().product();
     let mut y = vec![T::from_f64(f64::NAN); count];
-    with.transform(number, record, &mut y).unwrap();
+    transformer.transform(number, record, &mut y).unwrap();
     y
 }
 
-/// `scale · (x − mean)` of the window at (`top`, `left`), element by element.
-fn naive(
+/// Computes `scale · (x − mean)` of the crop at (`top`, `left`), element by element.
+fn reference(
     record: &Record,
     mean: impl Fn(usize, usize) -> f32,
     scale: f32,
@@ -68,18 +70,18 @@ fn mean_file(proto: &BlobProto) -> (tempfile::TempDir, String) {
     (dir, path)
 }
 
-fn image(i: usize) -> f32 {
+fn mean_at(i: usize) -> f32 {
     (i % 7) as f32 * 10.5
 }
 
-fn image_proto() -> BlobProto {
+fn mean_proto() -> BlobProto {
     let [channels, height, width] = SHAPE.map(|extent| Some(extent as i32));
-    let data = (0..SHAPE.iter().product()).map(image).collect();
+    let data = (0..SHAPE.iter().product()).map(mean_at).collect();
     BlobProto { num: Some(1), channels, height, width, data, ..Default::default() }
 }
 
 #[test]
-fn values_are_scaled_less_the_mean() {
+fn the_mean_value_is_subtracted_before_scaling() {
     let whole = (0, 0, SHAPE[1], SHAPE[2]);
     for record in [bytes(), floats()] {
         let plain = new(TransformationParameter::default(), Phase::Train);
@@ -87,7 +89,7 @@ fn values_are_scaled_less_the_mean() {
 
         let scale = Some(0.00390625);
         let param = TransformationParameter { scale, ..Default::default() };
-        let want = naive(&record, |_, _| 0.0, 0.00390625, whole, false);
+        let want = reference(&record, |_, _| 0.0, 0.00390625, whole, false);
         assert_eq!(transformed::<f32>(&new(param.clone(), Phase::Test), 3, &record), want);
         let halves: Vec<f16> = want.iter().map(|&y| f16::from_f32(y)).collect();
         assert_eq!(transformed::<f16>(&new(param.clone(), Phase::Test), 3, &record), halves);
@@ -95,7 +97,7 @@ fn values_are_scaled_less_the_mean() {
         assert_eq!(transformed::<f64>(&new(param, Phase::Test), 3, &record), doubles);
 
         for means in [vec![104.5], vec![104.0, 117.0, 123.0]] {
-            let want = naive(&record, |c, _| means[c % means.len()], 0.5, whole, false);
+            let want = reference(&record, |c, _| means[c % means.len()], 0.5, whole, false);
             let param = TransformationParameter {
                 scale: Some(0.5),
                 mean_value: means,
@@ -107,13 +109,13 @@ fn values_are_scaled_less_the_mean() {
 }
 
 #[test]
-fn a_mean_file_is_taken_off_where_the_window_is() {
+fn a_mean_file_is_subtracted_at_the_position_of_the_crop() {
     let in_shape = BlobProto {
         shape: Some(BlobShape { dim: SHAPE.map(|extent| extent as i64).to_vec() }),
-        data: image_proto().data,
+        data: mean_proto().data,
         ..Default::default()
     };
-    for proto in [image_proto(), in_shape] {
+    for proto in [mean_proto(), in_shape] {
         let (_dir, path) = mean_file(&proto);
         for (crop, window) in [(0, (0, 0, 5, 4)), (2, (1, 1, 2, 2)), (4, (0, 0, 4, 4))] {
             let param = TransformationParameter {
@@ -123,7 +125,7 @@ fn a_mean_file_is_taken_off_where_the_window_is() {
                 ..Default::default()
             };
             for record in [bytes(), floats()] {
-                let want = naive(&record, |_, i| image(i), 2.0, window, false);
+                let want = reference(&record, |_, i| mean_at(i), 2.0, window, false);
                 let test = new(param.clone(), Phase::Test);
                 assert_eq!(transformed::<f32>(&test, 0, &record), want, "crop {crop}");
             }
@@ -131,11 +133,11 @@ fn a_mean_file_is_taken_off_where_the_window_is() {
     }
 }
 
-/// Every window and direction occurs, about equally often, and what a number gives does not
-/// depend on what came before.
+/// Every crop and direction occurs about equally often. The result for a number does not depend on
+/// earlier calls.
 #[test]
-fn windows_are_random_in_training_and_repeatable() {
-    let (_dir, path) = mean_file(&image_proto());
+fn training_crops_are_random_and_depend_on_the_key_and_number_only() {
+    let (_dir, path) = mean_file(&mean_proto());
     let param = TransformationParameter {
         crop_size: Some(3),
         mirror: Some(true),
@@ -144,22 +146,22 @@ fn windows_are_random_in_training_and_repeatable() {
     };
     let (record, train) = (bytes(), new(param.clone(), Phase::Train));
     assert_eq!(train.output_shape(&record).unwrap(), [3, 3, 3]);
-    let windows: Vec<_> = (0..3).flat_map(|y| (0..2).map(move |x| (y, x, 3, 3))).collect();
-    let windows = windows.into_iter().flat_map(|window| [(window, false), (window, true)]);
-    let windows: Vec<_> = windows
-        .map(|(window, mirrored)| naive(&record, |_, i| image(i), 1.0, window, mirrored))
-        .collect();
-    let mut seen = [0; 12];
+    let crop = |i: usize| {
+        let crop = (i / 4, i / 2 % 2, 3, 3);
+        reference(&record, |_, i| mean_at(i), 1.0, crop, i % 2 == 1)
+    };
+    let crops: Vec<_> = (0..12).map(crop).collect();
+    let mut histogram = [0; 12];
     for number in 0..1200 {
         let y: Vec<f32> = transformed(&train, number, &record);
-        seen[windows.iter().position(|window| *window == y).unwrap()] += 1;
+        histogram[crops.iter().position(|crop| *crop == y).unwrap()] += 1;
     }
-    // Binomial: 100 with a deviation of 9.6.
-    assert!(seen.iter().all(|count| (60..140).contains(count)), "{seen:?}");
+    // Binomial, with mean 100 and a standard deviation of 9.6.
+    assert!(histogram.iter().all(|count| (60..140).contains(count)), "{histogram:?}");
 
-    let again = new(param.clone(), Phase::Train);
+    let same_key = new(param.clone(), Phase::Train);
     for number in (0..50).rev() {
-        let y: Vec<f32> = transformed(&again, number, &record);
+        let y: Vec<f32> = transformed(&same_key, number, &record);
         assert_eq!(y, transformed::<f32>(&train, number, &record));
     }
     let other = DataTransformer::new(&param, Phase::Train, RngKey::new(6)).unwrap();
@@ -170,12 +172,12 @@ fn windows_are_random_in_training_and_repeatable() {
 }
 
 #[test]
-fn testing_crops_the_middle_and_may_mirror() {
+fn test_crops_are_centred_and_mirrored_at_random() {
     let param =
         TransformationParameter { crop_size: Some(3), mirror: Some(true), ..Default::default() };
     let (record, test) = (floats(), new(param, Phase::Test));
     let [plain, mirrored] =
-        [false, true].map(|mirror| naive(&record, |_, _| 0.0, 1.0, (1, 0, 3, 3), mirror));
+        [false, true].map(|mirror| reference(&record, |_, _| 0.0, 1.0, (1, 0, 3, 3), mirror));
     let count = (0..200).filter(|&number| {
         let y: Vec<f32> = transformed(&test, number, &record);
         assert!(y == plain || y == mirrored);
@@ -185,61 +187,51 @@ fn testing_crops_the_middle_and_may_mirror() {
 }
 
 #[test]
-fn what_does_not_fit_is_named() {
+fn invalid_parameters_are_named_in_the_error() {
     let error = |param: TransformationParameter| {
         let made = DataTransformer::new(&param, Phase::Train, KEY);
-        let error = made.and_then(|with| with.transform(0, &bytes(), &mut [0.0_f32; 60]));
+        let error =
+            made.and_then(|transformer| transformer.transform(0, &bytes(), &mut [0.0_f32; 60]));
         error.unwrap_err().to_string()
     };
-    let with = TransformationParameter::default;
     let cases = [
-        (
-            TransformationParameter { crop_size: Some(5), ..with() },
-            "`crop_size` 5 is too large for a record of 3 x 5 x 4",
-        ),
-        (
-            TransformationParameter { mean_value: vec![1.0, 2.0], ..with() },
-            "2 times `mean_value` for a record of 3 x 5 x 4",
-        ),
-        (
-            TransformationParameter {
-                mean_value: vec![1.0],
-                mean_file: Some("mean".into()),
-                ..with()
-            },
-            "`mean_file` and `mean_value` exclude each other",
-        ),
-        (
-            TransformationParameter { mean_file: Some("no/such/file".into()), ..with() },
-            "no/such/file: ",
-        ),
+        (Some(5), vec![], None, "`crop_size` 5 is too large for a record of 3 x 5 x 4"),
+        (None, vec![1.0, 2.0], None, "2 values of `mean_value` for a record of 3 x 5 x 4"),
+        (None, vec![1.0], Some("mean"), "`mean_file` and `mean_value` exclude each other"),
+        (None, vec![], Some("no/such/file"), "no/such/file: "),
     ];
-    for (param, want) in cases {
-        let text = error(param);
+    for (crop_size, mean_value, mean_file, want) in cases {
+        let mean_file = mean_file.map(str::to_owned);
+        let text = error(TransformationParameter {
+            crop_size,
+            mean_value,
+            mean_file,
+            ..Default::default()
+        });
         assert!(text.contains(want), "{text}");
     }
-    let plain = new(with(), Phase::Test);
+    let plain = new(TransformationParameter::default(), Phase::Test);
     let error = plain.transform(0, &bytes(), &mut [0.0_f32; 59]).unwrap_err();
     assert!(matches!(error, Error::Length { operand: "y", want: 60, got: 59, .. }), "{error}");
 }
 
 #[test]
-fn a_mean_file_of_another_shape_is_named() {
+fn a_mean_file_of_another_shape_is_named_in_the_error() {
     let text = |proto| {
         let (_dir, path) = mean_file(&proto);
         let param = TransformationParameter { mean_file: Some(path.clone()), ..Default::default() };
         let made = DataTransformer::new(&param, Phase::Train, KEY);
-        let error = made.and_then(|with| with.output_shape(&bytes()).map(|_| ()));
+        let error = made.and_then(|transformer| transformer.output_shape(&bytes()).map(|_| ()));
         let text = error.unwrap_err().to_string();
         assert!(text.contains(&path), "{text}");
         text
     };
-    let taller = BlobProto { height: Some(4), width: Some(5), ..image_proto() };
+    let taller = BlobProto { height: Some(4), width: Some(5), ..mean_proto() };
     let taller = text(taller);
-    assert!(taller.contains("is 3 x 4 x 5, the record 3 x 5 x 4"), "{taller}");
-    let two = BlobProto { num: Some(2), channels: Some(1), height: Some(6), ..image_proto() };
+    assert!(taller.contains("is 3 x 4 x 5, but the record is 3 x 5 x 4"), "{taller}");
+    let two = BlobProto { num: Some(2), channels: Some(1), height: Some(6), ..mean_proto() };
     let two = text(BlobProto { width: Some(5), ..two });
-    assert!(two.contains("no image's"), "{two}");
-    let short = text(BlobProto { data: vec![0.0; 59], ..image_proto() });
+    assert!(two.contains("not that of one image"), "{two}");
+    let short = text(BlobProto { data: vec![0.0; 59], ..mean_proto() });
     assert!(short.contains("59 values"), "{short}");
 }

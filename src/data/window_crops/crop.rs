@@ -1,20 +1,20 @@
-//! Which pixels of an image a window takes, and where in the result they go.
+//! The source rectangle of a window and its position in the crop.
 
 use super::window_file::WindowBox;
 
-/// How windows are brought to one size.
+/// The size and padding of all crops.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CropGeometry {
-    /// Rows and columns of the result.
+    /// Rows and columns of a crop.
     pub(super) crop: usize,
-    /// How many of these, on each side, show what surrounds the window.
+    /// Rows and columns of context on each side of the window.
     pub(super) pad: usize,
-    /// Whether windows are widened to squares.
+    /// Whether windows are widened to squares first.
     pub(super) square: bool,
 }
 
-/// Pixels along one axis: `count` of the image, from `from` on, become `len` of the result, which
-/// begin after `pad` others.
+/// Pixels along one axis: `count` pixels of the image, from `from` on, become `len` pixels of the
+/// crop, after `pad` zeros.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct CropSpan {
     pub(super) from: usize,
@@ -24,17 +24,17 @@ pub(super) struct CropSpan {
 }
 
 impl CropGeometry {
-    /// Rows and columns of a window of an image of `extents`; `None` if it takes nothing of it.
+    /// Returns rows and columns of a window, or `None` if it is outside the image.
     ///
-    /// Roundings are Caffe's, in single precision.
-    pub(super) fn places(
+    /// Rounds like Caffe, in single precision.
+    pub(super) fn spans(
         &self,
         window: &WindowBox,
         [height, width]: [usize; 2],
         mirrored: bool,
     ) -> Option<[CropSpan; 2]> {
         if self.pad == 0 && !self.square {
-            return Some([self.whole(window.y, height)?, self.whole(window.x, width)?]);
+            return Some([self.exact(window.y, height)?, self.exact(window.x, width)?]);
         }
         let half = |[first, last]: [i32; 2]| (i64::from(last) - i64::from(first) + 1) as f32 / 2.0;
         let halves = [half(window.y), half(window.x)];
@@ -44,25 +44,32 @@ impl CropGeometry {
         let widest = halves[0].max(halves[1]);
         let [tall, wide] = if self.square { [widest; 2] } else { halves };
         Some([
-            self.around(window.y[0] as f32 + halves[0], tall, height, false)?,
-            self.around(window.x[0] as f32 + halves[1], wide, width, mirrored)?,
+            self.with_context(window.y[0] as f32 + halves[0], tall, height, false)?,
+            self.with_context(window.x[0] as f32 + halves[1], wide, width, mirrored)?,
         ])
     }
 
-    /// A window that is taken as it is.
-    fn whole(&self, [first, last]: [i32; 2], extent: usize) -> Option<CropSpan> {
+    /// Returns the span of a window without context.
+    fn exact(&self, [first, last]: [i32; 2], extent: usize) -> Option<CropSpan> {
         let (from, last) = (usize::try_from(first).ok()?, usize::try_from(last).ok()?);
         let count = (last + 1).checked_sub(from).filter(|&count| count > 0 && last < extent)?;
         Some(CropSpan { from, count, len: self.crop, pad: 0 })
     }
 
-    /// The surroundings of `centre`, up to `half` and the context's share on each side.
-    fn around(&self, centre: f32, half: f32, extent: usize, mirrored: bool) -> Option<CropSpan> {
+    /// Returns the span of a window with its context: `half` and the padding on each side of
+    /// `centre`, clipped to the image.
+    fn with_context(
+        &self,
+        centre: f32,
+        half: f32,
+        extent: usize,
+        mirrored: bool,
+    ) -> Option<CropSpan> {
         let crop = self.crop as f32;
         let reach = half * (crop / (self.crop - 2 * self.pad) as f32);
         let (first, last) = ((centre - reach).round() as i64, (centre + reach).round() as i64);
         let ratio = crop / last.saturating_sub(first).saturating_add(1) as f32;
-        // What lies before the image and after it.
+        // Pixels before the start and after the end of the image.
         let before = first.saturating_neg().max(0);
         let after = last.saturating_sub(i64::try_from(extent).ok()?).saturating_add(1).max(0);
         let (first, last) = (first.saturating_add(before), last.saturating_sub(after));

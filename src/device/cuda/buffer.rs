@@ -1,4 +1,4 @@
-//! Memory of a GPU.
+//! Device memory of a GPU.
 
 use super::stream::Stream;
 use crate::error::{Error, Result};
@@ -6,69 +6,71 @@ use cust::sys::{CUdeviceptr, cuMemsetD8Async};
 use parking_lot::Mutex;
 use std::{fmt, sync::Arc};
 
-/// A run of bytes of a GPU. Dropped, it is given back when the work that uses it is done.
+/// A range of device memory. After the buffer is dropped, the memory is freed once the queued work
+/// that uses it is done.
 pub struct CudaBuffer {
     address: CUdeviceptr,
     bytes: usize,
-    /// The queue in whose order it was taken and is given back.
-    home: Arc<Stream>,
-    /// Other queues that have used it.
-    guests: Mutex<Vec<Arc<Stream>>>,
+    /// The queue that allocates and frees the memory in its order.
+    owner: Arc<Stream>,
+    /// Other queues that have used the memory.
+    users: Mutex<Vec<Arc<Stream>>>,
 }
 
 impl CudaBuffer {
-    /// `bytes` bytes of any content.
-    pub(super) fn new(home: &Arc<Stream>, bytes: usize) -> Result<Self> {
-        let address = if bytes == 0 { 0 } else { take(home, bytes)? };
-        Ok(Self { address, bytes, home: Arc::clone(home), guests: Mutex::default() })
+    /// Allocates `bytes` uninitialised bytes.
+    pub(super) fn new(owner: &Arc<Stream>, bytes: usize) -> Result<Self> {
+        let address = if bytes == 0 { 0 } else { alloc(owner, bytes)? };
+        Ok(Self { address, bytes, owner: Arc::clone(owner), users: Mutex::default() })
     }
 
-    /// `bytes` bytes, all zero.
-    pub(super) fn zeroed(home: &Arc<Stream>, bytes: usize) -> Result<Self> {
-        let buffer = Self::new(home, bytes)?;
+    /// Allocates `bytes` bytes, all zero.
+    pub(super) fn zeroed(owner: &Arc<Stream>, bytes: usize) -> Result<Self> {
+        let buffer = Self::new(owner, bytes)?;
         if bytes > 0 {
-            // SAFETY: the buffer has that many bytes.
-            let set = unsafe { cuMemsetD8Async(buffer.address, 0, bytes, home.raw()) };
-            home.context.check("cuMemsetD8Async", set)?;
+            // SAFETY: `new` allocated `bytes` bytes at this address, in the order of the same stream.
+            let set = unsafe { cuMemsetD8Async(buffer.address, 0, bytes, owner.raw()) };
+            owner.context.check("cuMemsetD8Async", set)?;
         }
         Ok(buffer)
     }
 
-    /// Bytes of it.
+    /// Returns the size in bytes.
     pub fn len(&self) -> usize {
         self.bytes
     }
 
-    /// Whether there are none.
+    /// Returns whether the size is 0.
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }
 
-    /// Its address, for work on `stream` that is queued before the buffer is dropped.
+    /// Returns the address, for work on `stream` that is queued before the buffer is dropped.
     pub(super) fn used_by(&self, stream: &Arc<Stream>) -> CUdeviceptr {
-        if !Arc::ptr_eq(stream, &self.home) {
-            let mut guests = self.guests.lock();
-            if !guests.iter().any(|guest| Arc::ptr_eq(guest, stream)) {
-                guests.push(Arc::clone(stream));
+        if !Arc::ptr_eq(stream, &self.owner) {
+            let mut users = self.users.lock();
+            if !users.iter().any(|user| Arc::ptr_eq(user, stream)) {
+                users.push(Arc::clone(stream));
             }
         }
         self.address
     }
 }
 
-/// Takes memory; if there is too little, once more when all that the queue gave back is free.
-fn take(home: &Stream, bytes: usize) -> Result<CUdeviceptr> {
-    let context = &home.context;
+/// Allocates memory. If there is too little, waits until the queue's frees are done, trims the pool
+/// and tries once more.
+fn alloc(owner: &Stream, bytes: usize) -> Result<CUdeviceptr> {
+    let context = &owner.context;
     context.enter()?;
-    let taken = match context.pool.take(bytes, home.raw()) {
+    let address = match context.pool.take(bytes, owner.raw()) {
         Err(failure) if failure.is_out_of_memory() => {
-            home.wait()?;
+            owner.wait()?;
             context.pool.release().map_err(|failure| context.error(failure))?;
-            context.pool.take(bytes, home.raw())
+            context.pool.take(bytes, owner.raw())
         }
-        taken => taken,
+        result => result,
     };
-    taken.map_err(|failure| match failure.is_out_of_memory() {
+    address.map_err(|failure| match failure.is_out_of_memory() {
         true => Error::OutOfMemory { device: context.name.clone(), bytes },
         false => context.error(failure),
     })
@@ -76,19 +78,19 @@ fn take(home: &Stream, bytes: usize) -> Result<CUdeviceptr> {
 
 impl Drop for CudaBuffer {
     fn drop(&mut self) {
-        if self.bytes == 0 || self.home.context.enter().is_err() {
+        if self.bytes == 0 || self.owner.context.enter().is_err() {
             return;
         }
-        for guest in self.guests.get_mut() {
-            // If that fails the GPU is lost, and all memory with it.
-            let _ = self.home.after(guest);
+        for user in self.users.get_mut() {
+            // This fails only if the GPU is lost, and all its memory with it.
+            let _ = self.owner.order_after(user);
         }
-        self.home.context.pool.give(self.address, self.bytes, self.home.raw());
+        self.owner.context.pool.give(self.address, self.bytes, self.owner.raw());
     }
 }
 
 impl fmt::Debug for CudaBuffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "CudaBuffer({} bytes of {})", self.bytes, self.home.context.name)
+        write!(f, "CudaBuffer({} bytes of {})", self.bytes, self.owner.context.name)
     }
 }

@@ -1,4 +1,4 @@
-//! A GPU: its context, its pool of memory, its modules, and what it was told to do lately.
+//! The state that all queues of a GPU share: context, memory pools, modules, recent launches.
 
 use super::{
     error::{CudaFailure, PendingLaunch, check_driver, from_cust},
@@ -16,10 +16,10 @@ use cust::{
 use parking_lot::Mutex;
 use std::{collections::VecDeque, env};
 
-/// What all queues of a GPU share.
+/// A CUDA context and what belongs to it.
 pub(super) struct Context {
     pub(super) name: String,
-    // In the order in which they end.
+    // Fields are dropped in this order; the context comes last.
     pub(super) modules: Modules,
     pub(super) pinned: PinnedPool,
     pub(super) pool: MemoryPool,
@@ -27,12 +27,12 @@ pub(super) struct Context {
     device: Device,
     pub(super) multiprocessors: usize,
     pub(super) launches: Launches,
-    /// Whether every launch is waited for.
+    /// Whether each launch is followed by a synchronization.
     pub(super) synchronous: bool,
 }
 
 impl Context {
-    /// Opens the GPU of this number, of whose memory at most `limit` bytes are to be used.
+    /// Opens the GPU with this number; `limit` bounds the bytes of its memory that are used.
     pub(super) fn new(ordinal: u32, limit: Option<usize>) -> Result<Self> {
         let name = format!("cuda:{ordinal}");
         let on = |failure: CudaFailure| failure.on(&name);
@@ -57,23 +57,24 @@ impl Context {
         })
     }
 
-    /// Makes this the calling thread's GPU: before every call of the driver, since a thread has
-    /// whichever it used last.
+    /// Makes this context current on the calling thread. Needed before every call of the driver,
+    /// because a thread keeps the context that it used last.
     pub(super) fn enter(&self) -> Result<()> {
         let entered = CurrentContext::set_current(&self.primary);
         entered.map_err(|error| from_cust("cuCtxSetCurrent")(error).on(&self.name))
     }
 
-    /// What the driver's function `call` said, with the launches that may be the cause of it.
+    /// Checks the result of the driver function `call`. An error lists the launches that may have caused
+    /// it.
     pub(super) fn check(&self, call: &'static str, result: CUresult) -> Result<()> {
         check_driver(call, result).map_err(|failure| self.error(failure))
     }
 
     pub(super) fn error(&self, failure: CudaFailure) -> Error {
-        failure.after(|| self.launches.pending()).on(&self.name)
+        failure.with_launches(|| self.launches.pending()).on(&self.name)
     }
 
-    /// Names and values, as far as the driver tells them.
+    /// Returns names and values of the properties that the driver reports.
     pub(super) fn properties(&self) -> Vec<(&'static str, String)> {
         let number = |which| self.device.get_attribute(which).ok();
         let capability = number(DeviceAttribute::ComputeCapabilityMajor)
@@ -95,30 +96,30 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // Its parts end where it is current.
+        // The fields call the driver when they are dropped, and need this context.
         let _ = self.enter();
     }
 }
 
-/// The launches that nobody has waited for yet, the latest of them.
+/// The latest launches that have not been synchronized.
 #[derive(Default)]
 pub(super) struct Launches(Mutex<VecDeque<(usize, PendingLaunch)>>);
 
-/// How many are remembered.
-const REMEMBERED: usize = 16;
+/// Number of launches that are remembered.
+const MAX_LAUNCHES: usize = 16;
 
 impl Launches {
     pub(super) fn add(&self, stream: CUstream, launched: PendingLaunch) {
         let mut launches = self.0.lock();
-        if launches.len() == REMEMBERED {
+        if launches.len() == MAX_LAUNCHES {
             launches.pop_front();
         }
         launches.push_back((stream as usize, launched));
     }
 
-    /// Those of a queue that was waited for did well.
-    pub(super) fn done(&self, stream: CUstream) {
-        self.0.lock().retain(|(of, _)| *of != stream as usize);
+    /// Forgets the launches of a queue that has been synchronized without error.
+    pub(super) fn clear(&self, stream: CUstream) {
+        self.0.lock().retain(|(queue, _)| *queue != stream as usize);
     }
 
     fn pending(&self) -> Vec<PendingLaunch> {

@@ -25,38 +25,38 @@ use std::{
 pub struct CudaDevice {
     pub(super) stream: Arc<Stream>,
     pub(super) workers: Workers,
-    /// What multiplies matrices, if that is not the crate's own.
+    /// cuBLAS, if it replaces the crate's own GEMM.
     pub(super) cublas: Option<Arc<Cublas>>,
-    /// Whether operands of `f32`'s products are rounded.
+    /// Whether GEMM may round `f32` operands to TF32.
     pub(super) tf32: bool,
 }
 
 impl CudaDevice {
-    /// The GPU of this number, from 0.
+    /// Opens the GPU with this number, counted from 0.
     ///
     /// # Errors
-    /// [`Error::Device`] if there is no driver, or no such GPU.
+    /// [`Error::Device`] without a driver or such a GPU.
     pub fn new(ordinal: u32) -> Result<Self> {
         Self::builder().open(ordinal)
     }
 
-    /// To open one otherwise than [`new`](Self::new) does.
+    /// Returns a builder, which opens a GPU with options.
     pub fn builder() -> CudaBuilder {
         CudaBuilder::default()
     }
 
-    /// How many GPUs there are.
+    /// Returns the number of GPUs.
     ///
     /// # Errors
-    /// [`Error::Device`] if there is no driver.
+    /// [`Error::Device`] without a driver.
     pub fn count() -> Result<u32> {
         Self::builder().count()
     }
 
-    /// Gives back what is kept for reuse: memory of the GPU, and pinned memory of the host.
+    /// Frees cached memory of the GPU and cached pinned host memory, after waiting for queued work.
     ///
     /// # Errors
-    /// [`Error::Device`] if queued work fails, which is waited for.
+    /// [`Error::Device`] if queued work fails.
     pub fn trim_pools(&self) -> Result<()> {
         self.stream.wait()?;
         let context = self.context();
@@ -75,68 +75,67 @@ impl fmt::Debug for CudaDevice {
     }
 }
 
-/// Opens GPUs.
+/// Opens a [`CudaDevice`] with options.
 #[derive(Clone, Debug, Default)]
 pub struct CudaBuilder {
     memory_limit: Option<usize>,
     threads: usize,
-    products: GemmBackend,
+    gemm_backend: GemmBackend,
     tf32: bool,
     driver: Option<PathBuf>,
     cublas: Option<PathBuf>,
 }
 
 impl CudaBuilder {
-    /// At most this many bytes of the GPU's memory: more is [`Error::OutOfMemory`]. Without it,
-    /// all there are.
+    /// Limits the device to this many bytes of the GPU's memory; allocating more is
+    /// [`Error::OutOfMemory`]. Default: no limit.
     #[must_use]
     pub fn memory_limit(self, bytes: usize) -> Self {
         Self { memory_limit: Some(bytes), ..self }
     }
 
-    /// As many host threads for what is left to the host; 0 takes the process' own.
+    /// Sets the number of host threads for fallbacks; 0 uses the global thread pool.
     #[must_use]
     pub fn threads(self, threads: usize) -> Self {
         Self { threads, ..self }
     }
 
-    /// What multiplies matrices; without it, the crate's own kernels.
+    /// Sets the GEMM backend. Default: the crate's own kernels.
     #[must_use]
-    pub fn gemm_backend(self, products: GemmBackend) -> Self {
-        Self { products, ..self }
+    pub fn gemm_backend(self, gemm_backend: GemmBackend) -> Self {
+        Self { gemm_backend, ..self }
     }
 
-    /// Whether the operands of `f32`'s products of matrices, convolutions' too, may be rounded to ten
-    /// bits (TF32), as tensor cores take them; without it, products are exact but for the rounding
-    /// of sums.
+    /// Allows GEMM and convolution to round `f32` operands to TF32 (10-bit mantissa), the input format
+    /// of tensor cores. Default: not allowed; then only sums are rounded.
     #[must_use]
     pub fn tf32(self, allowed: bool) -> Self {
         Self { tf32: allowed, ..self }
     }
 
-    /// The driver's library at this place. A process has one: another than the one in use is an
-    /// error.
+    /// Sets the path of the driver library. A process has one driver: a path other than that of the
+    /// open library is an error.
     #[doc(hidden)]
     #[must_use]
     pub fn driver_path(self, path: &Path) -> Self {
         Self { driver: Some(path.to_owned()), ..self }
     }
 
-    /// cuBLAS at this place, or in this folder.
+    /// Sets the path of cuBLAS or of the folder that contains it.
     #[doc(hidden)]
     #[must_use]
     pub fn cublas_path(self, path: &Path) -> Self {
         Self { cublas: Some(path.to_owned()), ..self }
     }
 
-    /// Opens the GPU of this number, from 0.
+    /// Opens the GPU with this number, counted from 0.
     ///
     /// # Errors
-    /// [`Error::Device`] if there is no driver, no such GPU, or no cuBLAS that was asked for.
+    /// [`Error::Device`] without a driver, such a GPU, or the requested cuBLAS.
     pub fn open(self, ordinal: u32) -> Result<CudaDevice> {
         let count = self.count()?;
         if ordinal >= count {
-            let why = format!("there is no GPU of this number, only {count} of them");
+            let why = format!("no such GPU ({count} found)");
             return Err(Error::device(format!("cuda:{ordinal}"), why));
         }
         let workers = match self.threads {
@@ -145,7 +144,7 @@ impl CudaBuilder {
         };
         let context = Arc::new(Context::new(ordinal, self.memory_limit)?);
         let stream = Arc::new(Stream::new(&context)?);
-        let cublas = match self.products {
+        let cublas = match self.gemm_backend {
             GemmBackend::Builtin => None,
             GemmBackend::Cublas => {
                 let library = Library::open(self.cublas.as_deref());
@@ -156,7 +155,7 @@ impl CudaBuilder {
         Ok(CudaDevice { stream, workers, cublas, tf32: self.tf32 })
     }
 
-    /// How many GPUs there are.
+    /// Returns the number of GPUs.
     fn count(&self) -> Result<u32> {
         driver::open(self.driver.as_deref()).map_err(|why| Error::device("cuda", why))?;
         let count = cust::init(CudaFlags::empty())

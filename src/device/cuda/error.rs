@@ -1,29 +1,29 @@
-//! What the driver reports, with what it leaves out.
+//! Errors of the driver, with the launches that may have caused them.
 
 use super::driver::{describe, raw_code};
 use crate::error::{Error, Result};
 use cust::{error::CudaError, sys::CUresult};
 use std::{fmt, panic::Location};
 
-/// A failure that the driver reported.
+/// An error that the driver returned.
 #[derive(Debug)]
 pub struct CudaFailure {
-    /// The driver's function that reported it.
+    /// Driver function that returned the error.
     pub call: &'static str,
-    /// The driver's code, unabridged.
+    /// The driver's error code.
     pub code: u32,
     name: String,
     text: String,
-    /// Work that may have caused it, if it is not the call's own fault: the oldest first.
+    /// Launches that may have caused the error, oldest first; empty if the call itself is the cause.
     pub launches: Vec<PendingLaunch>,
 }
 
-/// A launch that was queued and not waited for yet.
+/// A launch that has been queued and not yet synchronized.
 #[derive(Clone, Debug)]
 pub struct PendingLaunch {
-    /// The kernel's symbol.
+    /// Symbol of the kernel.
     pub kernel: &'static str,
-    /// What called the kernel.
+    /// Call site of the kernel.
     pub site: &'static Location<'static>,
 }
 
@@ -37,14 +37,14 @@ impl CudaFailure {
         Self { call, code, name, text, launches: Vec::new() }
     }
 
-    /// Whether a kernel that ran earlier may be the cause.
-    fn is_of_queued_work(&self) -> bool {
+    /// Returns whether an earlier launch may be the cause.
+    fn may_come_from_queued_work(&self) -> bool {
         matches!(self.code, 214 | 220 | 226 | 700 | 702 | 710 | 714..=719 | 999)
     }
 
-    /// Adds what was queued, if that may be the cause.
-    pub(super) fn after(mut self, launches: impl FnOnce() -> Vec<PendingLaunch>) -> Self {
-        if self.is_of_queued_work() {
+    /// Adds the queued launches, if one of them may be the cause.
+    pub(super) fn with_launches(mut self, launches: impl FnOnce() -> Vec<PendingLaunch>) -> Self {
+        if self.may_come_from_queued_work() {
             self.launches = launches();
         }
         self
@@ -54,7 +54,7 @@ impl CudaFailure {
         self.code == CUresult::CUDA_ERROR_OUT_OF_MEMORY as u32
     }
 
-    /// As an error of the device called `name`.
+    /// Converts to an error of the device called `name`.
     pub(super) fn on(self, name: &str) -> Error {
         Error::device(name, self)
     }
@@ -72,7 +72,7 @@ impl fmt::Display for CudaFailure {
                 for launch in launches.iter().rev().skip(1) {
                     write!(f, ", before it {launch}")?;
                 }
-                write!(f, " (CORTADO_CUDA_SYNC=1 tells which)")?;
+                write!(f, " (set CORTADO_CUDA_SYNC=1 to find out which)")?;
             }
         }
         Ok(())
@@ -87,7 +87,7 @@ impl fmt::Display for PendingLaunch {
 
 impl std::error::Error for CudaFailure {}
 
-/// What the driver's function `call` said.
+/// Converts the result of the driver function `call`.
 pub(super) fn check_driver(call: &'static str, result: CUresult) -> Result<(), CudaFailure> {
     match result {
         CUresult::CUDA_SUCCESS => Ok(()),
@@ -95,7 +95,7 @@ pub(super) fn check_driver(call: &'static str, result: CUresult) -> Result<(), C
     }
 }
 
-/// What `cust` said of the driver's function `call`.
+/// Converts an error of `cust` from the driver function `call`.
 pub(super) fn from_cust(call: &'static str) -> impl FnOnce(CudaError) -> CudaFailure {
     move |error| CudaFailure::new(call, error as u32)
 }

@@ -1,5 +1,5 @@
-//! What kernels find wrong with values: a queue keeps the first of each kind, and whoever next
-//! waits for it is told.
+//! Errors in values that kernels find while they run. A queue keeps the first position of each kind,
+//! and the next wait for the queue returns the error.
 
 use super::error::{CudaFailure, check_driver};
 use crate::error::Error;
@@ -9,71 +9,74 @@ use std::{
     sync::atomic::{AtomicU64, Ordering::Relaxed},
 };
 
-/// A kind of complaint.
+/// A kind of invalid value.
 #[derive(Clone, Copy)]
 pub(super) enum KernelError {
-    /// A label is no class.
+    /// A label that is neither a class nor ignored.
     Label,
-    /// An index names no row.
+    /// An index that is outside the table.
     Index,
-    /// A number is no index.
+    /// A number that is not an index below the bound.
     Number,
 }
 
-/// Who complains of what.
+/// Subject and problem of each kind of error.
 const KINDS: [(&str, &str); 3] = [
-    ("label", "is no class, nor one that is ignored"),
+    ("label", "is neither a class nor ignored"),
     ("index", "is outside the table"),
-    ("to_indices", "is no index below the bound"),
+    ("to_indices", "is not an index below the bound"),
 ];
 
-/// A word for each kind: 0, or the complement of the first position.
+/// A word for each kind: 0, or the bitwise complement of the first invalid position.
 type Words = [AtomicU64; KINDS.len()];
 
-/// Words of pinned host memory that the GPU writes to, so that nothing is copied where nobody
-/// complains.
+/// Words of pinned host memory, which the GPU writes directly. A check for errors therefore needs no
+/// copy.
 pub(super) struct KernelErrorFlags(NonNull<Words>);
 
-// SAFETY: the memory belongs to this, and its words are atomic.
+// SAFETY: `self` owns the memory, which any thread may access and free.
 unsafe impl Send for KernelErrorFlags {}
-// SAFETY: as above.
+// SAFETY: the words are atomic, so threads may access them at once.
 unsafe impl Sync for KernelErrorFlags {}
 
 impl KernelErrorFlags {
-    /// In the context that is current.
+    /// Allocates the words in the current context, all 0.
     pub(super) fn new() -> Result<Self, CudaFailure> {
         let mut start = ptr::null_mut();
-        // SAFETY: there is room for the address.
-        let taken = match unsafe { cuMemAllocHost_v2(&mut start, size_of::<Words>()) } {
+        // SAFETY: `start` is a valid place for the address.
+        let result = match unsafe { cuMemAllocHost_v2(&mut start, size_of::<Words>()) } {
             CUresult::CUDA_SUCCESS if start.is_null() => CUresult::CUDA_ERROR_OUT_OF_MEMORY,
-            taken => taken,
+            result => result,
         };
-        check_driver("cuMemAllocHost", taken)?;
-        // SAFETY: it is not null, for that was an error.
+        check_driver("cuMemAllocHost", result)?;
+        // SAFETY: a null address was turned into an error above.
         let words = unsafe { NonNull::new_unchecked(start.cast::<Words>()) };
-        // SAFETY: as many bytes were taken. From here on they are initialised.
+        // SAFETY: the allocation has the size of `Words` and is aligned to a page.
         unsafe { words.write_bytes(0, 1) };
         Ok(Self(words))
     }
 
-    /// Where the GPU finds the word of a kind: pinned memory has one address for both sides.
+    /// Returns the GPU's address of the word of a kind. Pinned memory has the same address on host and
+    /// GPU.
     pub(super) fn address(&self, kind: KernelError) -> CUdeviceptr {
         self.0.as_ptr() as CUdeviceptr + (size_of::<AtomicU64>() * kind as usize) as u64
     }
 
-    /// The first kind that there is a complaint of; all are forgotten. What writes them is done.
+    /// Returns the error of the first kind that was reported, and clears all words. The caller has waited
+    /// for the kernels that write them.
     pub(super) fn take(&self) -> Option<Error> {
-        // SAFETY: the words are initialised, and live as long as `self`.
+        // SAFETY: `new` initialised the words, and they are freed only when `self` is dropped.
         let words = unsafe { self.0.as_ref() };
         let found = words.each_ref().map(|word| word.swap(0, Relaxed));
-        let (word, (op, what)) = found.into_iter().zip(KINDS).find(|(word, _)| *word != 0)?;
-        Some(Error::invalid_input(op, format!("that at position {} {what}", !word)))
+        let (word, (subject, problem)) =
+            found.into_iter().zip(KINDS).find(|(word, _)| *word != 0)?;
+        Some(Error::invalid_input(subject, format!("the value at position {} {problem}", !word)))
     }
 }
 
 impl Drop for KernelErrorFlags {
     fn drop(&mut self) {
-        // SAFETY: nobody else has the memory, and what writes to it is done.
+        // SAFETY: `self` owns the memory, and `Stream::drop` has waited for the kernels that write to it.
         let _ = unsafe { cuMemFreeHost(self.0.as_ptr().cast()) };
     }
 }

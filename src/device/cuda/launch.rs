@@ -1,4 +1,4 @@
-//! Launches of kernels.
+//! Launches kernels.
 
 use super::{
     CudaBuffer, CudaDevice,
@@ -15,56 +15,56 @@ use crate::{
 use cust::sys::cuLaunchKernel;
 use std::{ffi::c_void, marker::PhantomData, panic::Location, ptr};
 
-/// Threads of a block, unless a launch says otherwise.
+/// Default number of threads per block.
 pub(super) const THREADS: u32 = 256;
 
-/// Blocks of a grid for each multiprocessor, of which it runs some at once: those that there are
-/// go on with what is left.
-const BLOCKS: usize = 32;
+/// Largest number of blocks per multiprocessor. A multiprocessor runs several at once; the threads of
+/// a smaller grid loop over the remaining items.
+const BLOCKS_PER_MULTIPROCESSOR: usize = 32;
 
-/// A kernel about to be launched: arguments are given in the order of its parameters.
+/// A kernel about to be launched. Arguments are added in the order of its parameters.
 ///
-/// Operands are borrowed until it is launched, and memory is given back in the order of queues,
-/// so that they live as long as it runs. Each argument has the size that the PTX declares.
-#[must_use = "a kernel runs when a grid is given"]
+/// Operands are borrowed until the launch, and memory is freed in queue order, so operands live until
+/// the kernel has run. The launch checks the size of each argument against the PTX.
+#[must_use = "the kernel is launched when the grid is given"]
 pub(super) struct Launch<'a> {
     device: &'a CudaDevice,
     kernel: &'static PtxKernel,
     function: Function,
-    /// The arguments, each from a multiple of eight bytes.
+    /// The arguments, each aligned to eight bytes.
     words: Vec<u64>,
-    /// Where each begins in `words`.
+    /// Index in `words` at which each argument starts.
     starts: Vec<usize>,
     site: &'static Location<'static>,
-    /// While operands are asked for.
-    _account: ledger::KernelScope,
+    /// Attributes transfers of operands to this kernel.
+    _scope: ledger::KernelScope,
     operands: PhantomData<&'a CudaBuffer>,
 }
 
 impl CudaDevice {
-    /// The kernel `{name}_{dtype}`, on an account of that name.
+    /// Prepares a launch of the kernel `{name}_{dtype}`, which the ledger records as `name`.
     #[track_caller]
     pub(super) fn kernel<T: Element>(&self, name: &'static str) -> Result<Launch<'_>> {
         self.variant::<T>(name, name)
     }
 
-    /// The kernel `{symbol}_{dtype}`, on the account of `name`.
+    /// Prepares a launch of the kernel `{symbol}_{dtype}`, which the ledger records as `name`.
     #[track_caller]
     pub(super) fn variant<T: Element>(
         &self,
         name: &'static str,
         symbol: &str,
     ) -> Result<Launch<'_>> {
-        let account = ledger::enter_kernel(name, T::DTYPE.name());
-        self.symbol(account, &format!("{symbol}_{}", T::DTYPE.name()))
+        let scope = ledger::enter_kernel(name, T::DTYPE.name());
+        self.symbol(scope, &format!("{symbol}_{}", T::DTYPE.name()))
     }
 
-    /// The kernel called `symbol`, on an account that is open.
+    /// Prepares a launch of the kernel called `symbol` within an open ledger scope.
     #[track_caller]
-    pub(super) fn symbol(&self, account: ledger::KernelScope, symbol: &str) -> Result<Launch<'_>> {
+    pub(super) fn symbol(&self, scope: ledger::KernelScope, symbol: &str) -> Result<Launch<'_>> {
         let site = Location::caller();
-        let none = || Error::device(&*self.context().name, format!("there is no kernel {symbol}"));
-        let kernel = module::find(symbol).ok_or_else(none)?;
+        let unknown = || Error::device(&*self.context().name, format!("unknown kernel {symbol}"));
+        let kernel = module::find(symbol).ok_or_else(unknown)?;
         let context = self.context();
         context.enter()?;
         let function =
@@ -76,17 +76,17 @@ impl CudaDevice {
             words: Vec::with_capacity(12),
             starts: Vec::with_capacity(12),
             site,
-            _account: account,
+            _scope: scope,
             operands: PhantomData,
         })
     }
 
-    /// Room for `len` values between two launches, of any content.
+    /// Allocates `len` uninitialised values that live between two launches.
     pub(super) fn scratch<T: Storable>(&self, len: usize) -> Result<CudaBuffer> {
         CudaBuffer::new(&self.stream, len.saturating_mul(size_of::<T>()))
     }
 
-    /// The first values of a buffer, once all queued work is done: a kernel's result.
+    /// Waits for queued work and downloads the first `N` values of a buffer.
     #[track_caller]
     pub(super) fn fetch<T: Storable, const N: usize>(&self, from: &CudaBuffer) -> Result<[T; N]> {
         let mut values = [T::zeroed(); N];
@@ -99,7 +99,7 @@ impl CudaDevice {
 }
 
 impl<'a> Launch<'a> {
-    /// The next argument: a number, or a structure laid out as in C.
+    /// Adds an argument: a number or a C-layout struct.
     pub(super) fn arg<P: Storable>(mut self, value: P) -> Self {
         let start = self.words.len();
         self.starts.push(start);
@@ -109,33 +109,33 @@ impl<'a> Launch<'a> {
         self
     }
 
-    /// The next argument, a `size_t`.
+    /// Adds an argument of type `size_t`.
     pub(super) fn size(self, value: usize) -> Self {
         self.arg(value as u64)
     }
 
-    /// The next arguments, each a `size_t`.
+    /// Adds arguments of type `size_t`.
     pub(super) fn sizes<const N: usize>(self, values: [usize; N]) -> Self {
         values.into_iter().fold(self, Self::size)
     }
 
-    /// The next operand, which is read.
+    /// Adds an operand that the kernel reads.
     pub(super) fn read(self, x: DeviceSlice<'a, CudaDevice>) -> Self {
         self.operand(x.buffer, x.offset)
     }
 
-    /// The next operand, which is written.
+    /// Adds an operand that the kernel writes.
     pub(super) fn write(self, y: DeviceSliceMut<'a, CudaDevice>) -> Self {
         self.operand(y.buffer, y.offset)
     }
 
-    /// The next operand: a buffer from a byte on.
+    /// Adds an operand: a buffer from byte `offset` on.
     pub(super) fn operand(self, buffer: &'a CudaBuffer, offset: usize) -> Self {
         let address = buffer.used_by(&self.device.stream);
         self.arg(if buffer.is_empty() { 0 } else { address + offset as u64 })
     }
 
-    /// The next two operands: an input and an output that is overwritten, which may be the same.
+    /// Adds an input and an output that is overwritten, possibly in place.
     #[track_caller]
     pub(super) fn src_dst<T: Element>(
         self,
@@ -152,77 +152,78 @@ impl<'a> Launch<'a> {
         }
     }
 
-    /// The next operand, which there is none of: null.
-    pub(super) fn none(self) -> Self {
+    /// Adds a null pointer for an absent operand.
+    pub(super) fn null(self) -> Self {
         self.size(0)
     }
 
-    /// The next operand: where to complain of values.
-    pub(super) fn complaint(self, kind: KernelError) -> Result<Self> {
-        let address = self.device.stream.complaints()?.address(kind);
+    /// Adds the flag in which the kernel reports invalid values.
+    pub(super) fn error_flag(self, kind: KernelError) -> Result<Self> {
+        let address = self.device.stream.error_flags()?.address(kind);
         Ok(self.arg(address))
     }
 
-    /// For `n` items, one or more a thread; nothing happens if there are none.
+    /// Launches threads for `n` items; does nothing if `n` is 0.
     pub(super) fn grid_1d(self, n: usize) -> Result<()> {
         self.blocks(n.div_ceil(THREADS as usize), THREADS)
     }
 
-    /// On `blocks` blocks of so many threads, or on fewer that go on with what is left; nothing
-    /// happens if there are none.
+    /// Launches at most `blocks` blocks of `threads` threads; does nothing if `blocks` is 0. In a smaller
+    /// grid, blocks loop over the remaining work.
     pub(super) fn blocks(self, blocks: usize, threads: u32) -> Result<()> {
-        let most = self.most_blocks();
-        self.grid([blocks.min(most), 1, 1], [threads, 1, 1])
+        let max_blocks = self.max_blocks();
+        self.grid([blocks.min(max_blocks), 1, 1], [threads, 1, 1])
     }
 
-    /// For the elements of `rows` × `columns`, with the last argument of kernels that use
-    /// `kernels/rows.cuh`: how many threads lie side by side in a row.
+    /// Launches threads for `rows` × `columns` elements. Adds the last argument of kernels that use
+    /// `kernels/rows.cuh`: the number of threads that share a row.
     pub(super) fn grid_2d(self, rows: usize, columns: usize) -> Result<()> {
-        let most = self.most_blocks();
+        let max_blocks = self.max_blocks();
         let span = match columns {
-            // A warp wastes less of a row's end than a block does.
+            // A warp leaves fewer threads idle at the end of a row than a block does.
             0..=64 => columns.max(1),
             65..1024 => 32,
             _ => THREADS as usize,
         };
-        let across = columns.div_ceil(span).min(most);
+        let across = columns.div_ceil(span).min(max_blocks);
         let down = rows.div_ceil(THREADS as usize / span);
-        let down = down.min(most.div_ceil(across.max(1))).min(65535);
+        let down = down.min(max_blocks.div_ceil(across.max(1))).min(65535);
         self.arg(span as u32).grid([across, down, 1], [THREADS, 1, 1])
     }
 
-    /// As [`over`](Self::over) for kernels that move 16 bytes at a time where rows can be cut so.
-    pub(super) fn over_packs<T: Element>(self, rows: usize, columns: usize) -> Result<()> {
+    /// Like [`grid_2d`](Self::grid_2d), but for kernels that move 16 bytes at a time if the columns are a
+    /// multiple of that.
+    pub(super) fn grid_2d_packs<T: Element>(self, rows: usize, columns: usize) -> Result<()> {
         let pack = 16 / size_of::<T>();
         self.grid_2d(rows, if columns.is_multiple_of(pack) { columns / pack } else { columns })
     }
 
-    /// Blocks of a grid that are worth it.
-    fn most_blocks(&self) -> usize {
-        BLOCKS * self.device.context().multiprocessors
+    /// Returns the number of blocks beyond which a larger grid is not faster.
+    fn max_blocks(&self) -> usize {
+        BLOCKS_PER_MULTIPROCESSOR * self.device.context().multiprocessors
     }
 
-    /// On a grid of blocks of threads; nothing happens if there are none.
+    /// Launches a grid; does nothing if it has no blocks.
     pub(super) fn grid(mut self, blocks: [usize; 3], threads: [u32; 3]) -> Result<()> {
         if blocks.contains(&0) {
             return Ok(());
         }
         let context = self.device.context();
         let kernel = self.kernel;
-        let wrong = |why: String| Error::device(&*context.name, format!("{}: {why}", kernel.name));
-        let most = [i32::MAX as usize, 65535, 65535];
-        if blocks.iter().zip(most).any(|(blocks, most)| *blocks > most) {
-            return Err(wrong(format!("a grid of {blocks:?} blocks is too large")));
+        let error = |why: String| Error::device(&*context.name, format!("{}: {why}", kernel.name));
+        let limits = [i32::MAX as usize, 65535, 65535];
+        if blocks.iter().zip(limits).any(|(blocks, limit)| *blocks > limit) {
+            return Err(error(format!("grid of {blocks:?} blocks exceeds {limits:?}")));
         }
         let [gx, gy, gz] = blocks.map(|blocks| blocks as u32);
         let [bx, by, bz] = threads;
-        if !self.fits() {
-            let given = format!(
-                "{} arguments of other sizes than {:?}",
+        if !self.arguments_match() {
+            let why = format!(
+                "{} arguments, whose sizes are not {:?}",
                 self.starts.len(),
                 kernel.parameters
             );
-            return Err(wrong(given));
+            return Err(error(why));
         }
         context.enter()?;
         let words = &mut self.words;
@@ -231,9 +232,9 @@ impl<'a> Launch<'a> {
         context
             .launches
             .add(self.device.stream.raw(), PendingLaunch { kernel: kernel.name, site: self.site });
-        // SAFETY: there is an argument of the right size for each parameter, copied during the
-        // call. What kernels do with operands is for this module to get right: it gives them
-        // views of at least as many elements as it tells them.
+        // SAFETY: `arguments_match` compared the size of each argument with the PTX. The driver copies the
+        // arguments during the call. Each launching method checks that its operands hold at least the
+        // elements that the extents among the arguments describe.
         let launched = unsafe {
             cuLaunchKernel(
                 self.function.0,
@@ -253,8 +254,8 @@ impl<'a> Launch<'a> {
         if context.synchronous { self.device.stream.wait() } else { Ok(()) }
     }
 
-    /// Whether the arguments are as the PTX declares them, rounded up to eight bytes.
-    fn fits(&self) -> bool {
+    /// Returns whether the arguments have the sizes that the PTX declares, rounded up to eight bytes.
+    fn arguments_match(&self) -> bool {
         let ends = self.starts.iter().copied().skip(1).chain([self.words.len()]);
         let sizes = self.starts.iter().zip(ends).map(|(start, end)| end - start);
         sizes.eq(self.kernel.parameters.iter().map(|bytes| bytes.div_ceil(8)))

@@ -1,4 +1,4 @@
-//! Copies and queues.
+//! Copies between host and GPU, and queues.
 
 use super::{CudaBuffer, CudaDevice, pinned_bytes::PinnedBytes, stream::Stream};
 use crate::{
@@ -20,9 +20,10 @@ impl Memory for CudaDevice {
         CudaBuffer::zeroed(&self.stream, bytes)
     }
 
-    fn upload(&self, src: &[u8], dst: &mut CudaBuffer, at: usize) -> Result<()> {
-        let Some(address) = self.part(dst, at, src.len())? else { return Ok(()) };
-        // SAFETY: both are of `src.len()` bytes, and `src` is borrowed until the copy is done.
+    fn upload(&self, src: &[u8], dst: &mut CudaBuffer, offset: usize) -> Result<()> {
+        let Some(address) = self.copy_address(dst, offset, src.len())? else { return Ok(()) };
+        // SAFETY: `copy_address` checked that `dst` holds `src.len()` bytes from `address` on. `src` is
+        // borrowed until `wait` returns, when the copy is done.
         let copied = unsafe {
             cuMemcpyHtoDAsync_v2(address, src.as_ptr().cast(), src.len(), self.stream.raw())
         };
@@ -30,9 +31,10 @@ impl Memory for CudaDevice {
         self.stream.wait()
     }
 
-    fn download(&self, src: &CudaBuffer, at: usize, dst: &mut [u8]) -> Result<()> {
-        let Some(address) = self.part(src, at, dst.len())? else { return Ok(()) };
-        // SAFETY: both are of `dst.len()` bytes, and `dst` is borrowed until the copy is done.
+    fn download(&self, src: &CudaBuffer, offset: usize, dst: &mut [u8]) -> Result<()> {
+        let Some(address) = self.copy_address(src, offset, dst.len())? else { return Ok(()) };
+        // SAFETY: `copy_address` checked that `src` holds `dst.len()` bytes from `address` on. `dst` is
+        // borrowed until `wait` returns, when the copy is done.
         let copied = unsafe {
             cuMemcpyDtoHAsync_v2(dst.as_mut_ptr().cast(), address, dst.len(), self.stream.raw())
         };
@@ -51,10 +53,10 @@ impl Memory for CudaDevice {
     }
 
     fn order_after(&self, other: &Self) -> Result<()> {
-        self.stream.after(&other.stream)
+        self.stream.order_after(&other.stream)
     }
 
-    /// Pinned where that pays.
+    /// Allocates pinned memory if the size is worth pinning, else pageable memory.
     fn alloc_host(&self, bytes: usize) -> Result<HostBytes> {
         match PinnedBytes::zeroed(self.context(), bytes) {
             Some(pinned) => Ok(HostBytes::adopt(pinned)),
@@ -75,18 +77,26 @@ impl Memory for CudaDevice {
 }
 
 impl CudaDevice {
-    /// The address of `bytes` bytes of a buffer from `at` for a copy on this queue, which is
-    /// entered; nothing if there are none.
-    fn part(&self, buffer: &CudaBuffer, at: usize, bytes: usize) -> Result<Option<CUdeviceptr>> {
-        let end = at.checked_add(bytes).filter(|end| *end <= buffer.len());
+    /// Returns the address of a buffer's bytes from `offset` on for a copy on this queue, and makes the
+    /// context current; returns `None` if `bytes` is 0.
+    ///
+    /// # Errors
+    /// [`Error::Range`] if the buffer does not hold `bytes` bytes from `offset` on.
+    fn copy_address(
+        &self,
+        buffer: &CudaBuffer,
+        offset: usize,
+        bytes: usize,
+    ) -> Result<Option<CUdeviceptr>> {
+        let end = offset.checked_add(bytes).filter(|end| *end <= buffer.len());
         if end.is_none() {
-            let (end, len) = (at.saturating_add(bytes), buffer.len());
-            return Err(Error::Range { what: "a buffer", start: at, end, len });
+            let (end, len) = (offset.saturating_add(bytes), buffer.len());
+            return Err(Error::Range { what: "a buffer", start: offset, end, len });
         }
         if bytes == 0 {
             return Ok(None);
         }
         self.context().enter()?;
-        Ok(Some(buffer.used_by(&self.stream) + at as u64))
+        Ok(Some(buffer.used_by(&self.stream) + offset as u64))
     }
 }

@@ -1,4 +1,4 @@
-//! Memory of a GPU, taken and given back in the order of a queue.
+//! A pool of device memory, allocated and freed in the order of a queue.
 
 use super::error::{CudaFailure, check_driver};
 use cust::sys::{
@@ -14,21 +14,22 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
-/// A pool that keeps what was given back, until [`release`](Self::release).
+/// A pool that caches freed memory until [`release`](Self::release).
 pub(super) struct MemoryPool {
     raw: CUmemoryPool,
+    /// Largest value of `in_use`.
     limit: usize,
-    /// Bytes taken and not given back yet.
-    held: AtomicUsize,
+    /// Bytes allocated and not freed yet.
+    in_use: AtomicUsize,
 }
 
 // SAFETY: the driver's functions may be called from any thread with any pool.
 unsafe impl Send for MemoryPool {}
-// SAFETY: as above.
+// SAFETY: the driver's functions may be called from several threads at once.
 unsafe impl Sync for MemoryPool {}
 
 impl MemoryPool {
-    /// On the GPU of this number, of at most `limit` bytes.
+    /// Creates a pool of the GPU with this number, from which at most `limit` bytes can be allocated.
     pub(super) fn new(ordinal: u32, limit: Option<usize>) -> Result<Self, CudaFailure> {
         let properties = CUmemPoolProps_st {
             allocType: CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -38,53 +39,60 @@ impl MemoryPool {
             reserved: [0; 64],
         };
         let mut raw = ptr::null_mut();
-        // SAFETY: there is room for the pool, and the properties are filled.
+        // SAFETY: `raw` is a valid place for the handle, and all fields of `properties` are set.
         check_driver("cuMemPoolCreate", unsafe { cuMemPoolCreate(&mut raw, &properties) })?;
-        let pool = Self { raw, limit: limit.unwrap_or(usize::MAX), held: AtomicUsize::new(0) };
-        let mut keep = u64::MAX;
-        // SAFETY: the attribute is a `u64`, which is read during the call.
+        let pool = Self { raw, limit: limit.unwrap_or(usize::MAX), in_use: AtomicUsize::new(0) };
+        let mut threshold = u64::MAX;
+        // SAFETY: this attribute is a `u64`, which the driver reads during the call.
         let set = unsafe {
-            cuMemPoolSetAttribute(raw, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, (&raw mut keep).cast())
+            cuMemPoolSetAttribute(
+                raw,
+                CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
+                (&raw mut threshold).cast(),
+            )
         };
         check_driver("cuMemPoolSetAttribute", set)?;
         Ok(pool)
     }
 
-    /// `bytes` bytes of any content, for work on `stream` from now on.
+    /// Allocates `bytes` uninitialised bytes, for work that is queued on `stream` from now on.
     pub(super) fn take(&self, bytes: usize, stream: CUstream) -> Result<CUdeviceptr, CudaFailure> {
-        let within = |held: usize| held.checked_add(bytes).filter(|held| *held <= self.limit);
-        if self.held.fetch_update(Relaxed, Relaxed, within).is_err() {
+        let add = |in_use: usize| in_use.checked_add(bytes).filter(|sum| *sum <= self.limit);
+        if self.in_use.fetch_update(Relaxed, Relaxed, add).is_err() {
             return check_driver("cuMemAllocFromPoolAsync", CUresult::CUDA_ERROR_OUT_OF_MEMORY)
                 .map(|()| 0);
         }
         let mut address = 0;
-        // SAFETY: pool and stream live, and there is room for the address.
-        let taken = unsafe { cuMemAllocFromPoolAsync(&mut address, bytes, self.raw, stream) };
-        check_driver("cuMemAllocFromPoolAsync", taken).inspect_err(|_| self.forget(bytes))?;
+        // SAFETY: pool and stream are live, and `address` is a valid place for the address.
+        let result = unsafe { cuMemAllocFromPoolAsync(&mut address, bytes, self.raw, stream) };
+        check_driver("cuMemAllocFromPoolAsync", result)
+            .inspect_err(|_| self.subtract_in_use(bytes))?;
         Ok(address)
     }
 
-    /// Gives `bytes` bytes back, which nothing but work that `stream` already has may use.
+    /// Frees `bytes` bytes at `address` when the work queued on `stream` so far is done. No other work
+    /// may use them.
     pub(super) fn give(&self, address: CUdeviceptr, bytes: usize, stream: CUstream) {
-        // SAFETY: the bytes were taken from this pool, and nobody has their address any more.
+        // SAFETY: `CudaBuffer::drop`, the only caller, passes memory that it took from this pool, and gives
+        // up the only copy of its address. It has ordered `stream` after the other queues that used it.
         let _ = unsafe { cuMemFreeAsync(address, stream) };
-        self.forget(bytes);
+        self.subtract_in_use(bytes);
     }
 
-    fn forget(&self, bytes: usize) {
-        self.held.fetch_sub(bytes, Relaxed);
+    fn subtract_in_use(&self, bytes: usize) {
+        self.in_use.fetch_sub(bytes, Relaxed);
     }
 
-    /// Gives the GPU what the pool keeps and nobody uses.
+    /// Returns the pool's cached memory to the GPU.
     pub(super) fn release(&self) -> Result<(), CudaFailure> {
-        // SAFETY: the pool lives.
+        // SAFETY: `raw` is live until `self` is dropped.
         check_driver("cuMemPoolTrimTo", unsafe { cuMemPoolTrimTo(self.raw, 0) })
     }
 }
 
 impl Drop for MemoryPool {
     fn drop(&mut self) {
-        // SAFETY: nobody else has the pool. What is still to be given back is waited for.
+        // SAFETY: `self` owns the pool. The driver defers its destruction until queued frees are done.
         let _ = unsafe { cuMemPoolDestroy(self.raw) };
     }
 }

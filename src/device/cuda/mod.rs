@@ -1,12 +1,13 @@
-//! NVIDIA GPUs, by CUDA's driver (the feature `cuda`).
+//! NVIDIA GPUs through the CUDA driver (feature `cuda`).
 //!
 //! Decisions:
-//! - The driver is opened when a device is: a program built with this feature starts anywhere.
-//! - A device is a context and a queue. Memory is taken and given back in the order of queues, so
-//!   that nothing waits for it, and what a queue still uses is not given to another.
-//! - Kernels are compiled from `kernels/*.cu` to PTX when the crate is built, and by the driver
-//!   for the GPU at hand when one of a file is first launched.
-//! - Matrix products are the crate's own, or cuBLAS' where that is asked for
+//! - The driver library is opened with the first device, so a program built with this feature starts
+//!   on any machine.
+//! - A device is a context and a queue. Memory is allocated and freed in queue order: no call waits
+//!   for it, and memory that queued work still uses is not reused by another queue.
+//! - The build compiles `kernels/*.cu` to PTX. The driver compiles a file's PTX for the GPU when one
+//!   of its kernels is first launched.
+//! - GEMM uses the crate's own kernels, or cuBLAS on request
 //!   (`docs/decisions/0021-cublas-on-request.md`).
 //! - `docs/decisions/0020-cuda-driver-at-run-time.md` explains the tests without a GPU; `docs/gpu`
 //!   lists what has never run on one.

@@ -1,4 +1,4 @@
-//! Compiled kernels, loaded when one of them is first launched.
+//! PTX modules, loaded when one of their kernels is first launched.
 
 use super::error::{CudaFailure, from_cust};
 use cust::{module::Module, sys::CUfunction};
@@ -8,24 +8,24 @@ use std::collections::HashMap;
 /// A kernel as its PTX declares it.
 #[derive(Debug)]
 pub(super) struct PtxKernel {
-    /// Its symbol.
+    /// Symbol of the kernel.
     pub(super) name: &'static str,
-    /// The module it is in.
+    /// Index of its module.
     module: usize,
-    /// Bytes of each parameter.
+    /// Size of each parameter, in bytes.
     pub(super) parameters: &'static [usize],
 }
 
-// `MODULES`, the PTX of every file of kernels, and `KERNELS`, what is in it, by name.
+// Defines `MODULES`, the PTX of each file, and `KERNELS`, sorted by name.
 include!(concat!(env!("OUT_DIR"), "/cuda_kernels.rs"));
 
-/// The kernel of this name, if there is one.
+/// Looks up a kernel by name.
 pub(super) fn find(name: &str) -> Option<&'static PtxKernel> {
     let at = KERNELS.binary_search_by(|kernel| kernel.name.cmp(name)).ok()?;
     KERNELS.get(at)
 }
 
-/// What a context has loaded.
+/// The modules that a context has loaded.
 #[derive(Default)]
 pub(super) struct Modules(Mutex<Loaded>);
 
@@ -35,7 +35,7 @@ struct Loaded {
     modules: HashMap<usize, Module>,
 }
 
-/// A loaded kernel, of a module that lives as long as the context.
+/// A loaded kernel. Its module lives as long as the context.
 #[derive(Clone, Copy)]
 pub(super) struct Function(pub(super) CUfunction);
 
@@ -43,7 +43,7 @@ pub(super) struct Function(pub(super) CUfunction);
 unsafe impl Send for Function {}
 
 impl Modules {
-    /// The kernel, loaded with its module if need be. Its context is current.
+    /// Returns the kernel, after loading its module if necessary. The context must be current.
     pub(super) fn function(&self, kernel: &'static PtxKernel) -> Result<Function, CudaFailure> {
         let Loaded { functions, modules } = &mut *self.0.lock();
         if let Some(known) = functions.get(kernel.name) {

@@ -7,8 +7,8 @@ use super::{
 use crate::memory::HostStorage;
 use std::{slice, sync::Arc};
 
-/// Pinned bytes. Copies from and to them are waited for, so that they may be used again as soon
-/// as they are dropped.
+/// Pinned bytes. Transfers from and to them are synchronized, so the block can be reused as soon as it
+/// is dropped.
 pub(super) struct PinnedBytes {
     /// `Some` until dropped.
     block: Option<Block>,
@@ -17,14 +17,14 @@ pub(super) struct PinnedBytes {
 }
 
 impl PinnedBytes {
-    /// `len` bytes, all zero, if they are worth it and can be had.
+    /// Returns `len` zero bytes; `None` if they are too few to pin, or pinning fails.
     pub(super) fn zeroed(context: &Arc<Context>, len: usize) -> Option<Self> {
         let size = len.checked_next_power_of_two().filter(|_| len >= MIN_PINNED_BYTES)?;
         context.enter().ok()?;
         let block = Some(context.pinned.take(size)?);
-        let mut taken = Self { block, len, context: Arc::clone(context) };
-        taken.bytes_mut().fill(0);
-        Some(taken)
+        let mut pinned = Self { block, len, context: Arc::clone(context) };
+        pinned.bytes_mut().fill(0);
+        Some(pinned)
     }
 }
 
@@ -37,7 +37,8 @@ impl HostStorage for PinnedBytes {
 
     fn bytes_mut(&mut self) -> &mut [u8] {
         let Some(block) = &mut self.block else { return &mut [] };
-        // SAFETY: as above; it is borrowed exclusively.
+        // SAFETY: the block holds at least `len` bytes, lives as long as `self`, and is borrowed
+        // exclusively.
         unsafe { slice::from_raw_parts_mut(block.start.as_ptr(), self.len) }
     }
 }

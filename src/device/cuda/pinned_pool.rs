@@ -1,4 +1,4 @@
-//! Host memory that the GPU reaches by itself.
+//! A pool of pinned host memory, which the GPU can access directly.
 
 use cust::sys::{CUresult, cuMemAllocHost_v2, cuMemFreeHost};
 use parking_lot::Mutex;
@@ -7,25 +7,25 @@ use std::{
     ptr::{self, NonNull},
 };
 
-/// Pinned blocks that are free: pinning costs far more than to copy what is in them.
+/// Free pinned blocks. They are cached because pinning costs far more than copying their contents.
 #[derive(Default)]
 pub(super) struct PinnedPool(Mutex<Free>);
 
 #[derive(Default)]
 struct Free {
     bytes: usize,
-    /// By their sizes.
+    /// Free blocks by size.
     blocks: BTreeMap<usize, Vec<Block>>,
 }
 
-/// Bytes of free blocks kept at most.
+/// Largest total size of cached blocks, in bytes.
 const MAX_CACHED_BYTES: usize = 1 << 28;
 
-/// What is smaller is not worth a page of its own.
+/// Smallest size that is pinned, in bytes; smaller blocks would waste most of their pages.
 pub(super) const MIN_PINNED_BYTES: usize = 1 << 14;
 
 impl PinnedPool {
-    /// A free block of this size, or a new one. The context is current.
+    /// Returns a free block of this size, or a new one. The context must be current.
     pub(super) fn take(&self, size: usize) -> Option<Block> {
         let mut free = self.0.lock();
         match free.blocks.get_mut(&size).and_then(Vec::pop) {
@@ -37,7 +37,7 @@ impl PinnedPool {
         }
     }
 
-    /// Keeps a block for later, if there are not enough. The context is current.
+    /// Caches a block, or frees it if the cache is full. The context must be current.
     pub(super) fn give(&self, block: Block) {
         let mut free = self.0.lock();
         if free.bytes + block.size <= MAX_CACHED_BYTES {
@@ -46,7 +46,7 @@ impl PinnedPool {
         }
     }
 
-    /// Frees what is free. The context is current.
+    /// Frees all cached blocks. The context must be current.
     pub(super) fn release(&self) {
         *self.0.lock() = Free::default();
     }
@@ -58,18 +58,18 @@ pub(super) struct Block {
     size: usize,
 }
 
-// SAFETY: the memory belongs to the block.
+// SAFETY: the block owns its memory.
 unsafe impl Send for Block {}
-// SAFETY: as above; what is shared is only read.
+// SAFETY: a shared block only gives read access.
 unsafe impl Sync for Block {}
 
 impl Block {
     fn new(size: usize) -> Option<Self> {
         let mut start = ptr::null_mut();
-        // SAFETY: there is room for the address.
-        let taken = unsafe { cuMemAllocHost_v2(&mut start, size) };
-        let start = NonNull::new(start.cast()).filter(|_| taken == CUresult::CUDA_SUCCESS)?;
-        // SAFETY: the block is of `size` bytes. From here on they are initialised.
+        // SAFETY: `start` is a valid place for the address.
+        let result = unsafe { cuMemAllocHost_v2(&mut start, size) };
+        let start = NonNull::new(start.cast()).filter(|_| result == CUresult::CUDA_SUCCESS)?;
+        // SAFETY: the block has `size` bytes. This initialises them.
         unsafe { start.write_bytes(0, size) };
         Some(Self { start, size })
     }
@@ -77,7 +77,7 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        // SAFETY: the block came from the driver, and nobody else has it.
+        // SAFETY: the driver allocated the block, and `self` owns it.
         let _ = unsafe { cuMemFreeHost(self.start.as_ptr().cast()) };
     }
 }

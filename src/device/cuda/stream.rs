@@ -1,4 +1,4 @@
-//! Queues of work, and how they wait for each other.
+//! Queues (CUDA streams), and the order between them.
 
 use super::{
     context::Context,
@@ -16,67 +16,67 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-/// A queue of a device's work. Dropped, it ends when its work is done.
+/// A queue of a device. When it is dropped, its queued work still runs.
 pub(super) struct Stream {
     pub(super) context: Arc<Context>,
     raw: CUstream,
-    /// Once there is a kernel that may complain.
-    complaints: OnceLock<KernelErrorFlags>,
+    /// Created for the first kernel that reports invalid values.
+    error_flags: OnceLock<KernelErrorFlags>,
 }
 
 // SAFETY: the driver's functions may be called from any thread with any stream.
 unsafe impl Send for Stream {}
-// SAFETY: as above.
+// SAFETY: the driver's functions may be called from several threads at once.
 unsafe impl Sync for Stream {}
 
 impl Stream {
-    /// A queue that no other one waits for, the driver's default one included: those of `cust`
-    /// always do.
+    /// Creates a queue that does not wait for the driver's default queue. The streams of `cust` always
+    /// wait for it.
     pub(super) fn new(context: &Arc<Context>) -> Result<Self> {
         context.enter()?;
         let mut raw = ptr::null_mut();
-        // SAFETY: there is room for the stream, and a context is current.
-        let made =
+        // SAFETY: `raw` is a valid place for the handle, and a context is current.
+        let created =
             unsafe { cuStreamCreateWithPriority(&mut raw, CU_STREAM_NON_BLOCKING as u32, 0) };
-        context.check("cuStreamCreateWithPriority", made)?;
-        Ok(Self { context: Arc::clone(context), raw, complaints: OnceLock::new() })
+        context.check("cuStreamCreateWithPriority", created)?;
+        Ok(Self { context: Arc::clone(context), raw, error_flags: OnceLock::new() })
     }
 
     pub(super) fn raw(&self) -> CUstream {
         self.raw
     }
 
-    /// Where kernels of this queue complain of values.
-    pub(super) fn complaints(&self) -> Result<&KernelErrorFlags> {
-        if let Some(known) = self.complaints.get() {
+    /// Returns the flags in which kernels of this queue report invalid values.
+    pub(super) fn error_flags(&self) -> Result<&KernelErrorFlags> {
+        if let Some(known) = self.error_flags.get() {
             return Ok(known);
         }
         self.context.enter()?;
         let new = KernelErrorFlags::new().map_err(|failure| self.context.error(failure))?;
-        Ok(self.complaints.get_or_init(|| new))
+        Ok(self.error_flags.get_or_init(|| new))
     }
 
-    /// Waits for all that was queued so far; what it complained of is an error.
+    /// Waits for all queued work. Invalid values that its kernels reported are an error.
     pub(super) fn wait(&self) -> Result<()> {
         self.context.enter()?;
-        // SAFETY: the stream lives.
+        // SAFETY: `raw` is a live stream of the current context.
         let waited = unsafe { cuStreamSynchronize(self.raw) };
         self.context.check("cuStreamSynchronize", waited)?;
-        self.context.launches.done(self.raw);
-        self.complaints.get().and_then(KernelErrorFlags::take).map_or(Ok(()), Err)
+        self.context.launches.clear(self.raw);
+        self.error_flags.get().and_then(KernelErrorFlags::take).map_or(Ok(()), Err)
     }
 
-    /// Makes later work wait for what `other` has queued so far.
-    pub(super) fn after(&self, other: &Self) -> Result<()> {
+    /// Makes later work wait for the work that `other` has queued so far.
+    pub(super) fn order_after(&self, other: &Self) -> Result<()> {
         if ptr::eq(self, other) {
             return Ok(());
         }
         other.context.enter()?;
         let event = Event::new().map_err(|failure| failure.on(&other.context.name))?;
-        // SAFETY: event and stream are of the context that is current.
+        // SAFETY: event and stream belong to the current context.
         other.context.check("cuEventRecord", unsafe { cuEventRecord(event.0, other.raw) })?;
         self.context.enter()?;
-        // SAFETY: both live. The event may end before the wait does: the driver keeps it.
+        // SAFETY: stream and event are live. The driver keeps the event until the wait is over.
         self.context.check("cuStreamWaitEvent", unsafe { cuStreamWaitEvent(self.raw, event.0, 0) })
     }
 }
@@ -84,25 +84,25 @@ impl Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         if self.context.enter().is_ok() {
-            if self.complaints.get().is_some() {
-                // What may still complain needs where to.
-                // SAFETY: the stream lives.
+            if self.error_flags.get().is_some() {
+                // Queued kernels may still write to the flags.
+                // SAFETY: `raw` is a live stream of the current context.
                 let _ = unsafe { cuStreamSynchronize(self.raw) };
             }
-            // SAFETY: nobody else has the stream. What is queued still runs.
+            // SAFETY: `self` owns the stream. The driver finishes queued work before it frees it.
             let _ = unsafe { cuStreamDestroy_v2(self.raw) };
         }
     }
 }
 
-/// A mark in a queue.
+/// An event: a position in a queue.
 struct Event(CUevent);
 
 impl Event {
-    /// In the context that is current.
+    /// Creates an event in the current context.
     fn new() -> Result<Self, CudaFailure> {
         let mut raw = ptr::null_mut();
-        // SAFETY: there is room for the event.
+        // SAFETY: `raw` is a valid place for the handle.
         check_driver("cuEventCreate", unsafe {
             cuEventCreate(&mut raw, CU_EVENT_DISABLE_TIMING as u32)
         })?;
@@ -112,7 +112,7 @@ impl Event {
 
 impl Drop for Event {
     fn drop(&mut self) {
-        // SAFETY: nobody else has the event.
+        // SAFETY: `self` owns the event.
         let _ = unsafe { cuEventDestroy_v2(self.0) };
     }
 }

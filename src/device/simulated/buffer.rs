@@ -1,4 +1,4 @@
-//! Memory of the mirror device.
+//! Memory of the simulated device.
 
 use super::state::DeviceState;
 use crate::{
@@ -11,33 +11,33 @@ use parking_lot::{
 };
 use std::{fmt, ops::Range, sync::Arc};
 
-/// What memory without a value holds, over and over: NaN in every element type, an index out of
+/// Repeated content of memory without a value: NaN in every element type, and an index outside
 /// every range.
 pub const POISON: [u8; 2] = [0xfd, 0x7f];
 
-/// Overwrites `bytes` by [`POISON`].
+/// Overwrites `bytes` with [`POISON`].
 pub(super) fn poison(bytes: &mut [u8]) {
     const BLOCK: &[u8] = [POISON; 512].as_flattened();
-    for part in bytes.chunks_mut(BLOCK.len()) {
-        part.copy_from_slice(&BLOCK[..part.len()]);
+    for chunk in bytes.chunks_mut(BLOCK.len()) {
+        chunk.copy_from_slice(&BLOCK[..chunk.len()]);
     }
 }
 
-/// A run of bytes on a [`MirrorDevice`](super::MirrorDevice).
+/// Allocation on a [`SimulatedDevice`](super::SimulatedDevice).
 pub struct Buffer(Arc<Allocation>);
 
 /// Bytes that live as long as a buffer, or queued work, refers to them.
 struct Allocation {
     len: usize,
     bytes: RwLock<HostBytes>,
-    machine: Arc<DeviceState>,
+    state: Arc<DeviceState>,
 }
 
 impl Buffer {
-    /// `len` zeroed bytes.
-    pub(super) fn zeroed(machine: &Arc<DeviceState>, len: usize) -> Result<Self> {
-        let bytes = RwLock::new(machine.allocate(len)?);
-        Ok(Self(Arc::new(Allocation { len, bytes, machine: Arc::clone(machine) })))
+    /// Allocates `len` zeroed bytes.
+    pub(super) fn zeroed(state: &Arc<DeviceState>, len: usize) -> Result<Self> {
+        let bytes = RwLock::new(state.allocate(len)?);
+        Ok(Self(Arc::new(Allocation { len, bytes, state: Arc::clone(state) })))
     }
 
     /// Size in bytes.
@@ -45,23 +45,23 @@ impl Buffer {
         self.0.len
     }
 
-    /// What the memory holds at this moment, whatever work is still queued.
+    /// Returns the current content, without waiting for queued work.
     pub fn snapshot(&self) -> Vec<u8> {
         self.0.bytes.read().to_vec()
     }
 
-    /// All of it.
+    /// Returns the region of all bytes.
     pub(super) fn whole(&self) -> Region {
-        Region { memory: Arc::clone(&self.0), range: 0..self.0.len }
+        Region { allocation: Arc::clone(&self.0), range: 0..self.0.len }
     }
 
-    /// The part of `len` bytes from `at`.
-    pub(super) fn region(&self, at: usize, len: usize) -> Result<Region> {
-        let (end, held) = (at.saturating_add(len), self.bytes());
-        if end > held {
-            return Err(Error::Range { what: "a buffer", start: at, end, len: held });
+    /// Returns the region of `len` bytes that starts at byte `start`.
+    pub(super) fn region(&self, start: usize, len: usize) -> Result<Region> {
+        let (end, size) = (start.saturating_add(len), self.bytes());
+        if end > size {
+            return Err(Error::Range { what: "a buffer", start, end, len: size });
         }
-        Ok(Region { memory: Arc::clone(&self.0), range: at..end })
+        Ok(Region { allocation: Arc::clone(&self.0), range: start..end })
     }
 }
 
@@ -73,33 +73,33 @@ impl fmt::Debug for Buffer {
 
 impl Drop for Allocation {
     fn drop(&mut self) {
-        self.machine.free(self.bytes.get_mut());
+        self.state.free(self.bytes.get_mut());
     }
 }
 
-/// A part of a buffer's memory, which it keeps alive.
+/// Part of an allocation, which it keeps alive.
 #[derive(Clone)]
 pub(super) struct Region {
-    memory: Arc<Allocation>,
+    allocation: Arc<Allocation>,
     range: Range<usize>,
 }
 
 impl Region {
-    /// The elements, to be read. The part was taken of a view of `T`, so it is aligned.
+    /// Locks the elements for reading. The region belongs to a view of `T`, so it is aligned.
     pub(super) fn read<T: Storable>(&self) -> MappedRwLockReadGuard<'_, [T]> {
-        RwLockReadGuard::map(self.memory.bytes.read(), |bytes| {
+        RwLockReadGuard::map(self.allocation.bytes.read(), |bytes| {
             bytemuck::cast_slice(&bytes[self.range.clone()])
         })
     }
 
-    /// The elements, to be written.
+    /// Locks the elements for writing.
     pub(super) fn write<T: Storable>(&self) -> MappedRwLockWriteGuard<'_, [T]> {
-        RwLockWriteGuard::map(self.memory.bytes.write(), |bytes| {
+        RwLockWriteGuard::map(self.allocation.bytes.write(), |bytes| {
             bytemuck::cast_slice_mut(&mut bytes[self.range.clone()])
         })
     }
 
-    /// Overwrites the part by [`POISON`].
+    /// Overwrites the region with [`POISON`].
     pub(super) fn poison(&self) {
         poison(&mut self.write::<u8>());
     }

@@ -1,41 +1,41 @@
-//! Faults made on purpose.
+//! Injected faults.
 
 use parking_lot::Mutex;
 
-/// What can be made to fail.
+/// Kinds of events that can be made to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fault {
     /// An allocation: [`Error::OutOfMemory`](crate::Error::OutOfMemory), and nothing is allocated.
     Alloc,
-    /// A copy, up or down: [`Error::Device`](crate::Error::Device), and nothing is copied.
+    /// An upload or a download: [`Error::Device`](crate::Error::Device), and nothing is copied.
     Copy,
-    /// A kernel's launch: [`Error::Device`](crate::Error::Device), and nothing is queued.
+    /// The launch of a kernel: [`Error::Device`](crate::Error::Device), and nothing is queued.
     Launch,
-    /// Queued work, a kernel or an upload, while it runs: [`Error::Device`](crate::Error::Device)
-    /// from the next call that waits; what the work would have written is poisoned.
+    /// Queued work, a kernel or an upload, while it runs. The next call that waits returns
+    /// [`Error::Device`](crate::Error::Device); the outputs of the work are poisoned.
     InFlight,
 }
 
-/// The faults still to come, each with the number of events until it strikes.
+/// Pending faults, each with the number of events of its kind until it occurs.
 #[derive(Debug, Default)]
 pub(super) struct Faults(Mutex<Vec<(Fault, u64)>>);
 
 impl Faults {
-    /// Lets the `nth` event of a kind fail; 1 is the next.
+    /// Makes the `nth` event of a kind fail; 1 is the next.
     pub(super) fn inject(&self, fault: Fault, nth: u64) {
         self.0.lock().push((fault, nth.max(1)));
     }
 
-    /// Tells of an event; whether it is to fail.
-    pub(super) fn strikes(&self, event: Fault) -> bool {
-        let mut strikes = false;
-        self.0.lock().retain_mut(|(fault, left)| {
+    /// Counts an event, and returns whether it has to fail.
+    pub(super) fn occurs(&self, event: Fault) -> bool {
+        let mut occurs = false;
+        self.0.lock().retain_mut(|(fault, remaining)| {
             if *fault == event {
-                *left -= 1;
-                strikes |= *left == 0;
+                *remaining -= 1;
+                occurs |= *remaining == 0;
             }
-            *left > 0
+            *remaining > 0
         });
-        strikes
+        occurs
     }
 }

@@ -1,6 +1,6 @@
-//! Launching kernels: what every override shares.
+//! The launch of a kernel: resolves operands to device regions and queues the host function.
 
-use super::{SimulatedDevice, buffer::Region, fault::Fault, state::DeviceState, queue::Job};
+use super::{SimulatedDevice, buffer::Region, fault::Fault, queue::Job, state::DeviceState};
 use crate::{
     element::Storable,
     error::Result,
@@ -13,20 +13,20 @@ use crate::{
 use parking_lot::{MappedRwLockReadGuard, MappedRwLockWriteGuard, Mutex};
 use std::{marker::PhantomData, mem, sync::Arc};
 
-/// A kernel about to be queued. Views become operands, which the kernel's closure owns and opens
+/// A kernel about to be queued. Views become operands, which the queued closure owns and locks
 /// when it runs.
 pub(super) struct Launch<'d> {
     device: &'d SimulatedDevice,
     kernel: KernelCall,
-    writes: Vec<Region>,
-    /// Keeps the kernel's account open: operands may have to be copied.
-    _account: KernelScope,
+    outputs: Vec<Region>,
+    /// Attributes the uploads of operands to the kernel.
+    _scope: KernelScope,
 }
 
-/// An operand to be read.
+/// An operand that is read.
 pub(super) struct Input<T>(Region, PhantomData<fn() -> T>);
 
-/// An operand to be written.
+/// An operand that is written.
 pub(super) struct Output<T>(Region, PhantomData<fn(T)>);
 
 impl<T: Storable> Input<T> {
@@ -42,64 +42,62 @@ impl<T: Storable> Output<T> {
 }
 
 impl<'d> Launch<'d> {
-    /// Begins a launch; operands have been checked.
+    /// Starts a launch whose operands have been checked.
     ///
     /// # Errors
-    /// An injected [`Fault::Launch`], before any operand is touched.
+    /// An injected [`Fault::Launch`], before any operand is transferred.
     #[track_caller]
     pub(super) fn new(
         device: &'d SimulatedDevice,
         kernel: &'static str,
         element: &'static str,
     ) -> Result<Self> {
-        if device.machine.faults.strikes(Fault::Launch) {
-            return Err(DeviceState::failed(format!(
-                "launch of {kernel} of {element}: injected fault"
-            )));
+        if device.state.faults.occurs(Fault::Launch) {
+            let what = format!("launch of {kernel} of {element}: injected fault");
+            return Err(DeviceState::error(what));
         }
         let kernel = KernelCall::new(kernel, element);
-        Ok(Self { device, kernel, writes: Vec::new(), _account: kernel.enter() })
+        Ok(Self { device, kernel, outputs: Vec::new(), _scope: kernel.enter() })
     }
 
-    /// An operand that is read.
+    /// Adds an operand that is read.
     #[track_caller]
-    pub(super) fn reads<T: Storable>(&self, x: View<'_, T, SimulatedDevice>) -> Result<Input<T>> {
+    pub(super) fn reads<T: Storable>(
+        &mut self,
+        x: View<'_, T, SimulatedDevice>,
+    ) -> Result<Input<T>> {
         let slice = x.device()?;
         Ok(Input(slice.buffer.region(slice.offset, slice.bytes)?, PhantomData))
     }
 
-    /// An operand that is read and written, or written in part.
+    /// Adds an operand that is read and written, or written in part.
     #[track_caller]
     pub(super) fn updates<T: Storable>(
         &mut self,
-        mut y: ViewMut<'_, T, SimulatedDevice>,
-    ) -> Result<Output<T>> {
-        let slice = y.device_mut()?;
-        self.output(slice.buffer.region(slice.offset, slice.bytes)?)
-    }
-
-    /// An operand that is overwritten.
-    #[track_caller]
-    pub(super) fn writes<T: Storable>(
-        &mut self,
-        mut y: ViewMut<'_, T, SimulatedDevice>,
-    ) -> Result<Output<T>> {
-        let slice = y.device_write_only()?;
-        self.output(slice.buffer.region(slice.offset, slice.bytes)?)
-    }
-
-    /// An operand that is overwritten if `only`, else updated.
-    #[track_caller]
-    pub(super) fn writes_if<T: Storable>(
-        &mut self,
-        only: bool,
         y: ViewMut<'_, T, SimulatedDevice>,
     ) -> Result<Output<T>> {
-        if only { self.writes(y) } else { self.updates(y) }
+        self.overwrites_if(false, y)
     }
 
-    fn output<T>(&mut self, region: Region) -> Result<Output<T>> {
-        self.writes.push(region.clone());
+    /// Adds an operand that is overwritten.
+    #[track_caller]
+    pub(super) fn overwrites<T: Storable>(
+        &mut self,
+        y: ViewMut<'_, T, SimulatedDevice>,
+    ) -> Result<Output<T>> {
+        self.overwrites_if(true, y)
+    }
+
+    /// Adds an operand that is overwritten if `is_overwritten`, else updated.
+    #[track_caller]
+    pub(super) fn overwrites_if<T: Storable>(
+        &mut self,
+        is_overwritten: bool,
+        mut y: ViewMut<'_, T, SimulatedDevice>,
+    ) -> Result<Output<T>> {
+        let slice = if is_overwritten { y.device_write_only()? } else { y.device_mut()? };
+        let region = slice.buffer.region(slice.offset, slice.bytes)?;
+        self.outputs.push(region.clone());
         Ok(Output(region, PhantomData))
     }
 
@@ -112,7 +110,7 @@ impl<'d> Launch<'d> {
         Ok(())
     }
 
-    /// Queues the kernel and brings its result to the host.
+    /// Queues the kernel, waits for it and returns its result.
     #[track_caller]
     pub(super) fn value<R: Send + 'static>(
         mut self,
@@ -120,28 +118,28 @@ impl<'d> Launch<'d> {
     ) -> Result<R> {
         let device = self.device;
         let result = Arc::new(Mutex::new(None));
-        let place = Arc::clone(&result);
+        let slot = Arc::clone(&result);
         ledger::record_transfer(device, EventKind::Download, size_of::<R>(), || {
             self.enqueue(move |workers| {
-                *place.lock() = Some(kernel(workers)?);
+                *slot.lock() = Some(kernel(workers)?);
                 Ok(())
             });
             device.synchronize()
         })?;
-        let lost = || format!("{}: another wait was told its failure", self.kernel);
-        result.lock().take().ok_or_else(|| DeviceState::failed(lost()))
+        let lost = || format!("{}: failed, and another wait returned the error", self.kernel);
+        result.lock().take().ok_or_else(|| DeviceState::error(lost()))
     }
 
     fn enqueue(&mut self, kernel: impl FnOnce(&Workers) -> Result<()> + Send + 'static) {
-        let SimulatedDevice { machine, queue, workers } = self.device;
+        let SimulatedDevice { state, queue, workers } = self.device;
         let workers = workers.clone();
-        machine.count(|counters| counters.kernels += 1);
+        state.count(|counters| counters.kernels += 1);
         let job = Job {
             name: self.kernel.to_string(),
-            writes: mem::take(&mut self.writes),
+            outputs: mem::take(&mut self.outputs),
             staged: 0,
             body: Box::new(move || kernel(&workers)),
         };
-        queue.job(machine, job);
+        queue.push_job(state, job);
     }
 }

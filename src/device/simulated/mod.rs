@@ -1,96 +1,88 @@
-//! A discrete device on the host, for finding coherence bugs without any other hardware.
+//! A simulated discrete device in host memory, which finds coherence bugs without a GPU.
 //!
 //! Decisions:
-//! - Its memory is its own: nothing is seen on the other side that was not copied there.
-//! - Queued work runs when something waits for it, and not before; forks that nothing orders lag
-//!   behind. So a missing wait or order shows in the first run.
-//! - Memory without a value (stale, freed, written by work that failed) holds [`POISON`].
-//! - Every kernel is native: it is checked and queued at the call, and is the host's when it
-//!   runs. Results have the host's bits.
+//! - Its memory is its own: one side sees a value of the other only after a copy.
+//! - Queued work runs only when a caller waits for it; forks that nothing orders lag behind. A
+//!   missing wait or order therefore shows in the first run.
+//! - Memory without a value (stale, freed, or written by work that failed) holds [`POISON`].
+//! - Every kernel is native: a call checks its operands and queues the host kernel. Results are
+//!   bit-identical to the host's.
 //! - Allocations, copies, launches and work in flight fail on demand ([`Fault`]).
 
 mod buffer;
 mod fault;
 mod kernels;
 mod launch;
-mod state;
 mod queue;
+mod state;
 
 pub use buffer::{Buffer, POISON};
 pub use fault::Fault;
 pub use state::Counters;
 
 use crate::{
-    element::Element,
     error::Result,
     host::Workers,
     memory::{Memory, StaleAllocation},
 };
 use buffer::poison;
-use launch::Launch;
-use state::DeviceState;
 use queue::{Job, Queue};
+use state::DeviceState;
 use std::{fmt, sync::Arc};
 
 /// A device in host memory that is as strict as the contract of [`Memory`] allows. See the
 /// [module](self).
 #[derive(Clone)]
 pub struct SimulatedDevice {
-    machine: Arc<DeviceState>,
+    state: Arc<DeviceState>,
     queue: Arc<Queue>,
     workers: Workers,
 }
 
 impl SimulatedDevice {
-    /// A device of its own, with as many threads as the machine runs at once.
+    /// Creates a device that runs kernels on the process-wide thread pool.
     pub fn new() -> Self {
-        Self::on(Workers::global().clone())
+        Self::with_workers(Workers::global().clone())
     }
 
-    /// With `threads` threads of its own; 1 runs on the thread that waits, 0 is as
-    /// [`new`](Self::new).
+    /// Creates a device with `threads` threads of its own; 1 runs on the thread that waits, 0 is
+    /// like [`new`](Self::new).
     ///
     /// # Errors
     /// [`Error::InvalidInput`](crate::Error::InvalidInput) if the threads cannot be started.
     pub fn with_threads(threads: usize) -> Result<Self> {
         match threads {
             0 => Ok(Self::new()),
-            _ => Ok(Self::on(Workers::new(threads)?)),
+            _ => Ok(Self::with_workers(Workers::new(threads)?)),
         }
     }
 
-    fn on(workers: Workers) -> Self {
-        Self { machine: Arc::default(), queue: Arc::default(), workers }
+    fn with_workers(workers: Workers) -> Self {
+        Self { state: Arc::default(), queue: Arc::default(), workers }
     }
 
-    /// Lets the `nth` event from now fail, on this handle or any fork of it; 1 is the next.
+    /// Makes the `nth` event from now fail, on this handle or any fork of it; 1 is the next.
     pub fn inject_fault(&self, fault: Fault, nth: u64) {
-        self.machine.faults.inject(fault, nth);
+        self.state.faults.inject(fault, nth);
     }
 
-    /// What the device, its forks included, did so far.
+    /// Returns the counts of events on the device and its forks so far.
     pub fn counters(&self) -> Counters {
-        self.machine.counters()
+        self.state.counters()
     }
 
-    /// Pieces of work that wait in this handle's queue.
+    /// Number of pending pieces of work in this handle's queue.
     pub fn pending(&self) -> usize {
         self.queue.len()
     }
 
-    #[track_caller]
-    fn launch<T: Element>(&self, kernel: &'static str) -> Result<Launch<'_>> {
-        Launch::new(self, kernel, T::DTYPE.name())
-    }
-
-    /// Fails if this copy is to fail.
-    fn copy_fault(&self, direction: &str, bytes: usize) -> Result<()> {
-        match self.machine.faults.strikes(Fault::Copy) {
-            true => {
-                Err(DeviceState::failed(format!("{direction} of {bytes} bytes: injected fault")))
-            }
-            false => Ok(()),
+    /// Fails if an injected [`Fault::Copy`] occurs at this copy.
+    fn check_copy_fault(&self, direction: &str, bytes: usize) -> Result<()> {
+        if self.state.faults.occurs(Fault::Copy) {
+            let what = format!("{direction} of {bytes} bytes: injected fault");
+            return Err(DeviceState::error(what));
         }
+        Ok(())
     }
 }
 
@@ -102,7 +94,7 @@ impl Default for SimulatedDevice {
 
 impl fmt::Debug for SimulatedDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MirrorDevice").field("pending", &self.pending()).finish_non_exhaustive()
+        f.debug_struct("SimulatedDevice").field("pending", &self.pending()).finish_non_exhaustive()
     }
 }
 
@@ -113,56 +105,58 @@ impl Memory for SimulatedDevice {
         DeviceState::NAME.into()
     }
     fn alloc(&self, bytes: usize) -> Result<Buffer> {
-        Buffer::zeroed(&self.machine, bytes)
+        Buffer::zeroed(&self.state, bytes)
     }
     fn upload(&self, src: &[u8], dst: &mut Buffer, at: usize) -> Result<()> {
         let region = dst.region(at, src.len())?;
-        self.copy_fault("upload", src.len())?;
-        self.machine.count(|counters| counters.uploads += 1);
-        let (staged, to) = (src.to_vec(), region.clone());
+        self.check_copy_fault("upload", src.len())?;
+        self.state.count(|counters| counters.uploads += 1);
+        let (staged, target) = (src.to_vec(), region.clone());
         let job = Job {
             name: format!("upload of {} bytes", src.len()),
-            writes: vec![region],
+            outputs: vec![region],
             staged: staged.len(),
             body: Box::new(move || {
-                to.write::<u8>().copy_from_slice(&staged);
+                target.write::<u8>().copy_from_slice(&staged);
                 Ok(())
             }),
         };
-        self.queue.job(&self.machine, job);
+        self.queue.push_job(&self.state, job);
         Ok(())
     }
     fn download(&self, src: &Buffer, at: usize, dst: &mut [u8]) -> Result<()> {
         let region = src.region(at, dst.len())?;
-        self.copy_fault("download", dst.len())?;
-        self.queue.wait(&self.machine)?;
-        self.machine.count(|counters| counters.downloads += 1);
+        self.check_copy_fault("download", dst.len())?;
+        self.queue.wait(&self.state)?;
+        self.state.count(|counters| counters.downloads += 1);
         dst.copy_from_slice(&region.read::<u8>());
         Ok(())
     }
     fn synchronize(&self) -> Result<()> {
-        self.queue.wait(&self.machine)
+        self.queue.wait(&self.state)
     }
     fn fork_queue(&self) -> Result<Self> {
         Ok(Self { queue: Arc::default(), ..self.clone() })
     }
     fn order_after(&self, other: &Self) -> Result<()> {
-        if !Arc::ptr_eq(&self.machine, &other.machine) {
+        if !Arc::ptr_eq(&self.state, &other.state) {
             return other.synchronize();
         }
         if !Arc::ptr_eq(&self.queue, &other.queue) {
-            self.queue.after(&self.machine, &other.queue);
+            self.queue.order_after(&self.state, &other.queue);
         }
         Ok(())
     }
     fn host_workers(&self) -> &Workers {
         &self.workers
     }
-    /// Poisons it: host bytes now, device bytes once the work queued so far is done with them.
+    /// Poisons it: host bytes at once, device bytes after the work queued so far.
     fn on_stale(&self, allocation: StaleAllocation<'_, Buffer>) {
         match allocation {
             StaleAllocation::Host(bytes) => poison(bytes),
-            StaleAllocation::Device(buffer) => self.queue.poison(&self.machine, buffer.whole()),
+            StaleAllocation::Device(buffer) => {
+                self.queue.push_poison(&self.state, buffer.whole());
+            }
         }
     }
 }

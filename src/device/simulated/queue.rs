@@ -1,132 +1,127 @@
-//! In-order queues whose work runs when somebody waits for it, and not before.
+//! In-order queues whose work runs only when a caller waits for it.
 //!
 //! Decisions:
-//! - Work that nothing waits for stays queued: whatever relies on an order that it did not ask
-//!   for finds the old bytes.
-//! - A wait runs the waiting queue alone, and of others what it is ordered
-//!   [`after`](Queue::after): they lag behind as far as they may.
-//! - A failure in flight is kept by its queue and told once, by the first call that waits for that
-//!   queue; waits of queues ordered after it tell of it too. The work behind it runs all the same.
+//! - Work stays queued until something waits for it. Code that relies on an order that it did not
+//!   request therefore reads the old bytes.
+//! - A wait runs only the waiting queue and, of other queues, the work that it was
+//!   [ordered after](Queue::order_after). Other queues lag behind as far as the contract allows.
+//! - A queue keeps a failure in flight, and the first call that waits for that queue returns it,
+//!   once. Waits for queues ordered after it return it as well. The work behind it still runs.
 
 use super::{buffer::Region, fault::Fault, state::DeviceState};
 use crate::error::{Error, Result};
 use parking_lot::Mutex;
 use std::{collections::VecDeque, sync::Arc};
 
-/// Work that a queue holds before it runs some on its own account, …
-const MOST_WORK: usize = 4096;
-/// … and bytes of it: copies of what was uploaded.
-const MOST_BYTES: usize = 64 << 20;
+/// Most pieces of work that a queue holds before it runs them without a wait.
+const MAX_PENDING_WORK: usize = 4096;
+/// Most bytes that pending uploads hold before the queue runs without a wait.
+const MAX_STAGED_BYTES: usize = 64 << 20;
 
 /// A queue of work in order.
 #[derive(Default)]
-pub(super) struct Queue(Mutex<Line>);
+pub(super) struct Queue(Mutex<QueueState>);
 
 #[derive(Default)]
-struct Line {
-    waiting: VecDeque<Work>,
-    /// Work ever queued: the place behind the last in line.
+struct QueueState {
+    pending: VecDeque<Work>,
+    /// Number of pieces of work ever queued.
     end: u64,
-    /// Bytes that waiting uploads hold.
+    /// Bytes that pending uploads hold.
     staged: usize,
     failure: Option<Error>,
 }
 
 enum Work {
     Job(Job),
-    /// Run the other queue up to a place first.
-    After(Arc<Queue>, u64),
+    /// Runs the other queue up to a position first.
+    OrderAfter(Arc<Queue>, u64),
     Poison(Region),
 }
 
 /// A kernel or an upload.
 pub(super) struct Job {
-    /// As errors name it.
+    /// The name in errors.
     pub(super) name: String,
-    /// What it overwrites or updates.
-    pub(super) writes: Vec<Region>,
-    /// Bytes it holds that are not the device's.
+    /// Regions that the job overwrites or updates.
+    pub(super) outputs: Vec<Region>,
+    /// Bytes that an upload holds.
     pub(super) staged: usize,
     pub(super) body: Box<dyn FnOnce() -> Result<()> + Send>,
 }
 
 impl Queue {
-    pub(super) fn job(&self, machine: &DeviceState, job: Job) {
-        self.push(machine, Work::Job(job));
+    pub(super) fn push_job(&self, state: &DeviceState, job: Job) {
+        self.push(state, Work::Job(job));
     }
 
-    pub(super) fn poison(&self, machine: &DeviceState, region: Region) {
-        self.push(machine, Work::Poison(region));
+    pub(super) fn push_poison(&self, state: &DeviceState, region: Region) {
+        self.push(state, Work::Poison(region));
     }
 
-    /// Orders what follows after all that `other` holds now.
-    pub(super) fn after(&self, machine: &DeviceState, other: &Arc<Self>) {
+    /// Orders what is queued from now on after everything that `other` holds now.
+    pub(super) fn order_after(&self, state: &DeviceState, other: &Arc<Self>) {
         let end = other.0.lock().end;
-        self.push(machine, Work::After(Arc::clone(other), end));
+        self.push(state, Work::OrderAfter(Arc::clone(other), end));
     }
 
-    /// Pieces of work that wait.
+    /// Number of pending pieces of work.
     pub(super) fn len(&self) -> usize {
-        self.0.lock().waiting.len()
+        self.0.lock().pending.len()
     }
 
     /// Runs all work queued so far.
     ///
     /// # Errors
     /// The first failure since the last wait.
-    pub(super) fn wait(&self, machine: &DeviceState) -> Result<()> {
-        self.settle(machine);
-        self.failure()
+    pub(super) fn wait(&self, state: &DeviceState) -> Result<()> {
+        self.run_pending(state);
+        self.0.lock().failure.take().map_or(Ok(()), Err)
     }
 
-    fn push(&self, machine: &DeviceState, work: Work) {
-        let mut line = self.0.lock();
-        line.staged += work.staged();
-        line.waiting.push_back(work);
-        line.end += 1;
-        if line.waiting.len() > MOST_WORK || line.staged > MOST_BYTES {
-            drop(line);
-            self.settle(machine);
+    fn push(&self, state: &DeviceState, work: Work) {
+        let mut queue = self.0.lock();
+        queue.staged += work.staged();
+        queue.pending.push_back(work);
+        queue.end += 1;
+        if queue.pending.len() > MAX_PENDING_WORK || queue.staged > MAX_STAGED_BYTES {
+            drop(queue);
+            self.run_pending(state);
         }
     }
 
-    fn settle(&self, machine: &DeviceState) {
-        let _turn = machine.turn();
+    fn run_pending(&self, state: &DeviceState) {
+        let _running = state.lock_run();
         let end = self.0.lock().end;
-        self.run(machine, end);
+        self.run(state, end);
     }
 
-    /// Runs work up to `end`. Two queues never run each other: an order points to work that was
-    /// queued before it.
-    fn run(&self, machine: &DeviceState, end: u64) {
-        while let Some(work) = self.next(end) {
-            if let Err(error) = work.run(machine) {
+    /// Runs work up to position `end`. Two queues never wait for each other: an order refers to
+    /// work that was queued before it.
+    fn run(&self, state: &DeviceState, end: u64) {
+        while let Some(work) = self.pop(end) {
+            if let Err(error) = work.run(state) {
                 self.0.lock().failure.get_or_insert(error);
             }
         }
     }
 
-    /// Takes the first in line, if it stands before `end`.
-    fn next(&self, end: u64) -> Option<Work> {
-        let mut line = self.0.lock();
-        let first = line.end - line.waiting.len() as u64;
+    /// Removes the first pending work, if its position is before `end`.
+    fn pop(&self, end: u64) -> Option<Work> {
+        let mut queue = self.0.lock();
+        let first = queue.end - queue.pending.len() as u64;
         if first >= end {
             return None;
         }
-        let work = line.waiting.pop_front()?;
-        line.staged -= work.staged();
+        let work = queue.pending.pop_front()?;
+        queue.staged -= work.staged();
         Some(work)
     }
 
-    /// Takes the failure.
-    fn failure(&self) -> Result<()> {
-        self.0.lock().failure.take().map_or(Ok(()), Err)
-    }
-
-    /// Tells a queue ordered after this one of the failure, which stays here.
-    fn failed(&self) -> Result<()> {
-        let line = self.0.lock();
-        line.failure.as_ref().map_or(Ok(()), |error| Err(DeviceState::failed(error.to_string())))
+    /// Returns a copy of the failure, for a queue ordered after this one.
+    fn check_failure(&self) -> Result<()> {
+        let queue = self.0.lock();
+        queue.failure.as_ref().map_or(Ok(()), |error| Err(DeviceState::error(error.to_string())))
     }
 }
 
@@ -138,12 +133,12 @@ impl Work {
         }
     }
 
-    fn run(self, machine: &DeviceState) -> Result<()> {
+    fn run(self, state: &DeviceState) -> Result<()> {
         match self {
-            Self::Job(job) => job.run(machine),
-            Self::After(other, end) => {
-                other.run(machine, end);
-                other.failed()
+            Self::Job(job) => job.run(state),
+            Self::OrderAfter(other, end) => {
+                other.run(state, end);
+                other.check_failure()
             }
             Self::Poison(region) => {
                 region.poison();
@@ -154,14 +149,14 @@ impl Work {
 }
 
 impl Job {
-    fn run(self, machine: &DeviceState) -> Result<()> {
-        machine.count(|counters| counters.ran += 1);
-        let outcome = match machine.faults.strikes(Fault::InFlight) {
-            true => Err(DeviceState::failed("injected fault")),
+    fn run(self, state: &DeviceState) -> Result<()> {
+        state.count(|counters| counters.ran += 1);
+        let result = match state.faults.occurs(Fault::InFlight) {
+            true => Err(DeviceState::error("injected fault")),
             false => (self.body)(),
         };
-        outcome.map_err(|error| {
-            self.writes.iter().for_each(Region::poison);
+        result.map_err(|error| {
+            self.outputs.iter().for_each(Region::poison);
             error.context(format!("{}, in flight", self.name))
         })
     }

@@ -1,4 +1,4 @@
-//! What all handles of one mirror device share.
+//! State that all handles of one simulated device share.
 
 use super::{
     buffer::poison,
@@ -11,10 +11,10 @@ use crate::{
 use parking_lot::{Mutex, MutexGuard};
 use std::mem;
 
-/// Bytes of freed memory that are kept.
+/// Most bytes of freed memory that are cached for reuse.
 const MAX_CACHED_BYTES: usize = 64 << 20;
 
-/// What a [`MirrorDevice`](super::MirrorDevice) and its forks did so far.
+/// Events on a [`SimulatedDevice`](super::SimulatedDevice) and its forks so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Allocations.
@@ -31,22 +31,22 @@ pub struct Counters {
     pub ran: u64,
 }
 
-/// The device itself.
+/// Faults, counters and freed memory of a device.
 #[derive(Debug, Default)]
 pub(super) struct DeviceState {
     pub(super) faults: Faults,
     counters: Mutex<Counters>,
-    /// Held by whoever runs queued work: one piece runs at a time on the whole device.
-    turn: Mutex<()>,
+    /// Held while a thread runs queued work: one piece runs at a time on the whole device.
+    run_lock: Mutex<()>,
     /// Freed memory, poisoned, oldest first.
     freed: Mutex<Vec<HostBytes>>,
 }
 
 impl DeviceState {
-    pub(super) const NAME: &str = "mirror";
+    pub(super) const NAME: &str = "simulated";
 
-    /// A failure of `what`.
-    pub(super) fn failed(what: impl Into<String>) -> Error {
+    /// Returns an error of the device that says `what` failed.
+    pub(super) fn error(what: impl Into<String>) -> Error {
         Error::device(Self::NAME, what.into())
     }
 
@@ -58,14 +58,14 @@ impl DeviceState {
         change(&mut self.counters.lock());
     }
 
-    pub(super) fn turn(&self) -> MutexGuard<'_, ()> {
-        self.turn.lock()
+    pub(super) fn lock_run(&self) -> MutexGuard<'_, ()> {
+        self.run_lock.lock()
     }
 
-    /// Zeroed memory, by preference memory that was in use before.
+    /// Returns zeroed memory; freed memory of the same size is preferred.
     pub(super) fn allocate(&self, len: usize) -> Result<HostBytes> {
         let full = |_| Error::OutOfMemory { device: Self::NAME.into(), bytes: len };
-        if self.faults.strikes(Fault::Alloc) {
+        if self.faults.occurs(Fault::Alloc) {
             return Err(full(()));
         }
         let bytes = match self.reuse(len) {
@@ -81,8 +81,8 @@ impl DeviceState {
 
     fn reuse(&self, len: usize) -> Option<HostBytes> {
         let mut freed = self.freed.lock();
-        let fits = freed.iter().position(|bytes| bytes.len() == len)?;
-        let mut bytes = freed.remove(fits);
+        let index = freed.iter().position(|bytes| bytes.len() == len)?;
+        let mut bytes = freed.remove(index);
         bytes.fill(0);
         Some(bytes)
     }
@@ -91,12 +91,12 @@ impl DeviceState {
     pub(super) fn free(&self, bytes: &mut HostBytes) {
         self.count(|counters| counters.bytes -= bytes.len());
         poison(bytes);
-        let Ok(nothing) = HostBytes::zeroed(0) else { return };
+        let Ok(empty) = HostBytes::zeroed(0) else { return };
         let mut freed = self.freed.lock();
-        freed.push(mem::replace(bytes, nothing));
-        let mut held: usize = freed.iter().map(|bytes| bytes.len()).sum();
-        while held > MAX_CACHED_BYTES {
-            held -= freed.remove(0).len();
+        freed.push(mem::replace(bytes, empty));
+        let mut cached: usize = freed.iter().map(|bytes| bytes.len()).sum();
+        while cached > MAX_CACHED_BYTES {
+            cached -= freed.remove(0).len();
         }
     }
 }
@@ -107,12 +107,12 @@ mod tests {
     use crate::device::simulated::POISON;
 
     #[test]
-    fn freed_memory_is_poisoned_and_what_is_kept_of_it_bounded() {
-        let machine = DeviceState::default();
-        machine.free(&mut machine.allocate(4).unwrap());
-        assert_eq!(machine.freed.lock()[0][..], [POISON, POISON].concat());
-        let mut large = [0; 3].map(|_| machine.allocate(MAX_CACHED_BYTES / 2).unwrap());
-        large.iter_mut().for_each(|bytes| machine.free(bytes));
-        assert_eq!(machine.freed.lock().len(), 2);
+    fn freed_memory_is_poisoned_and_the_cache_of_it_is_bounded() {
+        let state = DeviceState::default();
+        state.free(&mut state.allocate(4).unwrap());
+        assert_eq!(state.freed.lock()[0][..], [POISON, POISON].concat());
+        let mut large = [0; 3].map(|_| state.allocate(MAX_CACHED_BYTES / 2).unwrap());
+        large.iter_mut().for_each(|bytes| state.free(bytes));
+        assert_eq!(state.freed.lock().len(), 2);
     }
 }

@@ -175,8 +175,8 @@ impl LrnWindows {
     /// Sums terms over the windows of `elements`, of which there is at least one.
     ///
     /// `term(i, terms)` writes the terms of the elements from `i` on. `body(i, sums)` receives the
-    /// sums of the windows centred at the elements from `i` on, and may change them. Both are called
-    /// with at most [`CHUNK`] elements.
+    /// sums of the windows centred at the elements from `i` on, and may change them. Both are
+    /// called with at most [`CHUNK`] elements.
     fn for_each_sum<A: Element<Acc = A> + Float>(
         &self,
         elements: Range<usize>,

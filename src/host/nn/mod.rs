@@ -1,8 +1,8 @@
 //! Neural-network kernels on plain slices.
 //!
-//! Each public function checks its operands against a descriptor of [`crate::op`]. It computes in the
-//! accumulator type, [`Element::Acc`](crate::Element::Acc), and rounds each result once. Work is cut
-//! into tasks such that results are bit-identical on any number of threads.
+//! Each public function checks its operands against a descriptor of [`crate::op`]. It computes in
+//! the accumulator type, [`Element::Acc`](crate::Element::Acc), and rounds each result once. Work
+//! is cut into tasks such that results are bit-identical on any number of threads.
 //!
 //! Convolution and im2col:
 //! - `tap_range` computes at which positions a tap lies inside the image. `im2col` copies these
@@ -17,8 +17,8 @@
 //! - `pooling` falls back to one window at a time where a plane has few windows or large ones.
 //! - `lrn` sums squares over windows of channels or of a plane.
 //!
-//! The other kernels are one or two passes over their operands, in loops that the compiler vectorises for
-//! each SIMD level: `softmax`, `standardize`, `lstm`, `solver_update` and the losses
+//! The other kernels are one or two passes over their operands, in loops that the compiler
+//! vectorises for each SIMD level: `softmax`, `standardize`, `lstm`, `solver_update` and the losses
 //! (`softmax_loss`, `class_loss`, `elementwise_loss`).
 
 pub(crate) mod class_loss;

@@ -24,7 +24,8 @@ pub(crate) struct PolyphasePlane {
     runs: Vec<Run>,
 }
 
-/// Elements of the plane, from `from` on a stride apart, that are contiguous in the layout from `to`.
+/// Elements of the plane, from `from` on a stride apart, that are contiguous in the layout from
+/// `to`.
 struct Run {
     from: usize,
     to: usize,
@@ -218,8 +219,8 @@ fn copy_even<A: Copy>(x: &[A], y: &mut [A]) {
     }
 }
 
-/// [`copy_even`] of at least `N` elements, in blocks of `N` from `SPAN = 2·N − 1` elements; the last
-/// block may overlap the one before.
+/// [`copy_even`] of at least `N` elements, in blocks of `N` from `SPAN = 2·N − 1` elements; the
+/// last block may overlap the one before.
 #[inline(always)]
 fn copy_even_blocks<A: Copy, const N: usize, const SPAN: usize>(x: &[A], y: &mut [A]) {
     let last = y.len() - N;

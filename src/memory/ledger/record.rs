@@ -1,17 +1,17 @@
-//! The record itself.
+//! Ledgers: counts of transfers and fallbacks by kernel call and device.
 
-use super::{DIRECT, KernelCall, Watch, with};
+use super::kernel_call::{DIRECT_ACCESS, KernelCall};
 use parking_lot::Mutex;
-use std::{collections::BTreeMap, fmt, marker::PhantomData, panic::Location, sync::Arc};
+use std::{collections::BTreeMap, fmt, panic::Location, sync::Arc};
 
-/// What an event was.
+/// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum EventKind {
     /// A copy from host to device.
     Upload,
     /// A copy from device to host.
     Download,
-    /// A kernel that a device left to the host.
+    /// A kernel that ran on the host because the device has no override.
     Fallback,
 }
 
@@ -29,12 +29,12 @@ impl fmt::Display for EventKind {
     }
 }
 
-/// Events, and the bytes that they copied.
+/// A number of events and the bytes that they copied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Total {
     /// Number of events.
     pub count: u64,
-    /// Bytes copied; 0 for fallbacks, whose copies are events of their own.
+    /// Bytes copied; 0 for fallbacks, whose copies are separate events.
     pub bytes: u64,
 }
 
@@ -48,13 +48,13 @@ impl Total {
 /// Events of one kind with one cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// What they were.
+    /// Kind of the events.
     pub kind: EventKind,
-    /// The kernel that caused them; none if the memory was asked for directly.
+    /// The kernel that caused them; `None` for accesses outside kernels.
     pub kernel: Option<&'static str>,
-    /// The kernel's element type, or nothing.
+    /// Element type of the kernel; empty outside kernels.
     pub element: &'static str,
-    /// The call of the kernel, or what asked for the memory.
+    /// Call site of the kernel, or the code that accessed the memory.
     pub site: &'static Location<'static>,
     /// Name of the device.
     pub device: String,
@@ -64,10 +64,10 @@ pub struct Entry {
     pub bytes: u64,
 }
 
-/// Events by cause, with the device's name, and what they were.
-type Book = BTreeMap<(KernelCall, String), BTreeMap<EventKind, Total>>;
+/// Totals by cause and device name, then by kind.
+type EventTable = BTreeMap<(KernelCall, String), BTreeMap<EventKind, Total>>;
 
-/// A record of copies and fallbacks. Clones are the same record.
+/// A record of transfers and fallbacks. Clones share one record.
 ///
 /// ```
 /// use cortado::{CpuDevice, Blob, ledger::{EventKind, Ledger}};
@@ -78,35 +78,32 @@ type Book = BTreeMap<(KernelCall, String), BTreeMap<EventKind, Total>>;
 ///     let blob = Blob::from_vec(&CpuDevice::new(), &[3], vec![1.0f32, 2.0, 3.0])?;
 ///     blob.data()?.host()?;
 /// }
-/// assert_eq!(ledger.total(EventKind::Download).count, 0, "on the CPU nothing is ever copied");
+/// assert_eq!(ledger.total(EventKind::Download).count, 0, "the CPU never copies");
 /// # Ok::<(), cortado::Error>(())
 /// ```
 #[derive(Clone, Default)]
 pub struct Ledger {
-    book: Arc<Mutex<Book>>,
+    events: Arc<Mutex<EventTable>>,
 }
 
 impl Ledger {
-    /// An empty record.
+    /// Creates an empty ledger.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Records what the calling thread does, and threads that read data on its behalf, until the
-    /// guard is dropped. Ledgers nest: all that are open record.
-    pub fn open(&self) -> LedgerGuard {
-        let watch = Watch::new();
-        with(|here| here.ledgers.push(self.clone()));
-        LedgerGuard { ledger: self.clone(), _watch: watch, thread: PhantomData }
+    /// Returns whether both are clones of one ledger.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.events, &other.events)
     }
 
-    /// Everything so far, by kernel, element type, call and device.
+    /// Returns all events so far, by kernel, element type, call site and device.
     pub fn entries(&self) -> Vec<Entry> {
-        let book = self.book.lock();
-        let rows = book.iter().flat_map(|((kernel, device), kinds)| {
+        let events = self.events.lock();
+        let rows = events.iter().flat_map(|((kernel, device), kinds)| {
             kinds.iter().map(move |(&kind, total)| Entry {
                 kind,
-                kernel: (kernel.name != DIRECT).then_some(kernel.name),
+                kernel: (kernel.name != DIRECT_ACCESS).then_some(kernel.name),
                 element: kernel.element,
                 site: kernel.site,
                 device: device.clone(),
@@ -117,23 +114,23 @@ impl Ledger {
         rows.collect()
     }
 
-    /// All events of a kind.
+    /// Returns the total of all events of a kind.
     pub fn total(&self, kind: EventKind) -> Total {
         let mut sum = Total::default();
-        for kinds in self.book.lock().values() {
+        for kinds in self.events.lock().values() {
             sum.add(kinds.get(&kind).copied().unwrap_or_default());
         }
         sum
     }
 
-    /// Forgets everything.
+    /// Removes all events.
     pub fn clear(&self) {
-        self.book.lock().clear();
+        self.events.lock().clear();
     }
 
     pub(super) fn record(&self, kind: EventKind, cause: KernelCall, device: String, bytes: u64) {
-        let mut book = self.book.lock();
-        let kinds = book.entry((cause, device)).or_default();
+        let mut events = self.events.lock();
+        let kinds = events.entry((cause, device)).or_default();
         kinds.entry(kind).or_default().add(Total { count: 1, bytes });
     }
 }
@@ -144,22 +141,22 @@ impl fmt::Debug for Ledger {
     }
 }
 
-/// A table: one line for each cause, the greatest in bytes first, and a line of totals.
+/// A table with one line per cause, in descending order of bytes, and a line of totals.
 impl fmt::Display for Ledger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let book = self.book.lock();
+        let events = self.events.lock();
         let sum =
             |kinds: &BTreeMap<EventKind, Total>| kinds.values().map(|total| total.bytes).sum();
         let mut rows: Vec<(u64, _, _)> =
-            book.iter().map(|(cause, kinds)| (sum(kinds), cause, kinds)).collect();
+            events.iter().map(|(cause, kinds)| (sum(kinds), cause, kinds)).collect();
         rows.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
         writeln!(
             f,
             "{:<26} {:<5} {:>9} {:>9} {:>14} {:>9} {:>14}  called at",
             "kernel", "type", "fallbacks", "uploads", "bytes", "downloads", "bytes"
         )?;
-        let line = |f: &mut fmt::Formatter<'_>, name: &str, element: &str, kinds: [Total; 3]| {
-            let [fallbacks, up, down] = kinds;
+        let write_row = |f: &mut fmt::Formatter<'_>, name: &str, element: &str, row: [Total; 3]| {
+            let [fallbacks, up, down] = row;
             write!(
                 f,
                 "{name:<26} {element:<5} {:>9} {:>9} {:>14} {:>9} {:>14}",
@@ -168,41 +165,21 @@ impl fmt::Display for Ledger {
         };
         let mut totals = [Total::default(); 3];
         for (_, (kernel, device), kinds) in rows {
-            let of = EventKind::ALL.map(|kind| kinds.get(&kind).copied().unwrap_or_default());
-            let name = if kernel.name == DIRECT { "(direct access)" } else { kernel.name };
-            line(f, name, kernel.element, of)?;
+            let row = EventKind::ALL.map(|kind| kinds.get(&kind).copied().unwrap_or_default());
+            let name = if kernel.name == DIRECT_ACCESS { "(direct access)" } else { kernel.name };
+            write_row(f, name, kernel.element, row)?;
             writeln!(f, "  {} on {device}", kernel.site)?;
-            for (total, of) in totals.iter_mut().zip(of) {
-                total.add(of);
+            for (total, other) in totals.iter_mut().zip(row) {
+                total.add(other);
             }
         }
-        line(f, "total", "", totals)?;
+        write_row(f, "total", "", totals)?;
         writeln!(f)
     }
 }
 
-/// Keeps a [`Ledger`] open on the thread that opened it.
-#[must_use = "the ledger is closed when this is dropped"]
-#[derive(Debug)]
-pub struct LedgerGuard {
-    ledger: Ledger,
-    _watch: Watch,
-    thread: PhantomData<*const ()>,
-}
-
-impl Drop for LedgerGuard {
-    fn drop(&mut self) {
-        with(|here| {
-            let is_this = |ledger: &Ledger| Arc::ptr_eq(&ledger.book, &self.ledger.book);
-            if let Some(at) = here.ledgers.iter().rposition(is_this) {
-                here.ledgers.remove(at);
-            }
-        });
-    }
-}
-
-/// Runs a block and asserts how many copies it makes on this thread, in each direction; its value
-/// is the block's. A failure prints the [`Ledger`].
+/// Runs a block and asserts the number of uploads and downloads that it makes on the calling
+/// thread. Returns the value of the block. A failure prints the [`Ledger`].
 ///
 /// ```
 /// use cortado::{CpuDevice, SyncedMemory, assert_transfers};

@@ -1,46 +1,42 @@
-//! In place of HDF5, where the crate is built without it.
+//! Replacement of this folder's functions in builds without the feature `hdf5`: all calls fail.
 
-use super::{ABSENT, BlobProto, Group};
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    proto::messages::{NetParameter, SolverState},
+};
 use std::path::Path;
 
-/// A file that is read: there is none.
-pub(super) enum Reader {}
-
-impl Reader {
-    pub(super) fn open(path: &Path) -> Result<Self> {
-        Err(refusal(path))
-    }
-
-    pub(super) fn groups(&self, _group: &str) -> Result<Vec<String>> {
-        match *self {}
-    }
-
-    pub(super) fn datasets(&self, _group: &str) -> Result<Vec<String>> {
-        match *self {}
-    }
-
-    pub(super) fn blob(&self, _dataset: &str) -> Result<BlobProto> {
-        match *self {}
-    }
-
-    pub(super) fn integer(&self, _dataset: &str) -> Result<i32> {
-        match *self {}
-    }
-
-    pub(super) fn text(&self, _dataset: &str) -> Result<String> {
-        match *self {}
-    }
-
-    pub(super) fn damaged(&self, _place: &str, _why: &str) -> Error {
-        match *self {}
-    }
+pub(in crate::proto) fn read_net(path: &Path) -> Result<NetParameter> {
+    Err(unavailable(path))
 }
 
-pub(super) fn write(path: &Path, _root: Group<'_>) -> Result<()> {
-    Err(refusal(path))
+pub(in crate::proto) fn write_net(path: &Path, _net: &NetParameter) -> Result<()> {
+    Err(unavailable(path))
 }
 
-fn refusal(path: &Path) -> Error {
-    Error::Invalid(format!("{}: {ABSENT}", path.display()))
+pub(in crate::proto) fn read_state(path: &Path) -> Result<SolverState> {
+    Err(unavailable(path))
+}
+
+pub(in crate::proto) fn write_state(path: &Path, _state: &SolverState) -> Result<()> {
+    Err(unavailable(path))
+}
+
+#[cfg(feature = "net")]
+pub(crate) fn write_hdf5_blobs<'a>(
+    path: &Path,
+    _blobs: impl IntoIterator<Item = (&'a str, &'a crate::proto::BlobProto)>,
+) -> Result<()> {
+    Err(unavailable(path))
+}
+
+#[cfg(feature = "net")]
+pub(crate) fn check_hdf5_names<'a>(_layers: impl Iterator<Item = &'a str>) -> Result<()> {
+    Err(Error::InvalidData(UNAVAILABLE.into()))
+}
+
+const UNAVAILABLE: &str = "HDF5 is not part of this build; enable the feature `hdf5`";
+
+fn unavailable(path: &Path) -> Error {
+    Error::InvalidData(format!("{}: {UNAVAILABLE}", path.display()))
 }

@@ -1,49 +1,52 @@
-//! HDF5 files as they are read.
+//! Reader of HDF5 files, for the feature `hdf5`.
 
-use super::{super::BlobShape, BlobProto, SIGNATURE};
-use crate::error::{Error, Result};
+use super::detect::SIGNATURE;
+use crate::{
+    error::{Error, Result},
+    proto::messages::{BlobProto, BlobShape},
+};
 use hdf5_pure::{DType, Dataset, File, Group};
 use std::{cell::Cell, fmt::Display, fs, path::Path};
 
-/// A byte that deflate has packed becomes at most so many.
+/// Highest compression ratio of deflate.
 const MAX_DEFLATE_RATIO: u64 = 1032;
 
-/// A file that is read. Paths of groups and datasets are from its root, which is the empty one.
+/// An open file. Paths of groups and datasets are relative to its root, whose path is empty.
 pub(super) struct Reader {
     file: File,
     name: String,
-    /// Bytes of values that the file may still unpack to.
-    left: Cell<u64>,
+    /// Bytes of values that further datasets may have; limits the allocations for a damaged file.
+    byte_budget: Cell<u64>,
 }
 
 impl Reader {
-    /// Memory: the file.
+    /// Opens a file. Memory: the file.
     pub(super) fn open(path: &Path) -> Result<Self> {
         let bytes = fs::read(path).map_err(|error| Error::io(path, error))?;
         let name = path.display().to_string();
-        let left = Cell::new((bytes.len() as u64).saturating_mul(MAX_DEFLATE_RATIO));
+        let byte_budget = Cell::new((bytes.len() as u64).saturating_mul(MAX_DEFLATE_RATIO));
         if !bytes.starts_with(&SIGNATURE) {
-            return Err(Error::InvalidData(format!("{name}: it is no HDF5 file")));
+            return Err(Error::InvalidData(format!("{name}: not an HDF5 file")));
         }
         let opened = File::from_bytes(bytes);
         let file = opened.map_err(|error| Error::InvalidData(format!("{name}: {error}")))?;
-        Ok(Self { file, name, left })
+        Ok(Self { file, name, byte_budget })
     }
 
-    /// Names of the groups in a group.
+    /// Returns the names of the groups in a group.
     pub(super) fn groups(&self, group: &str) -> Result<Vec<String>> {
         let names = self.group(group)?.groups();
         names.map_err(|error| self.damaged(group, error))
     }
 
-    /// Names of the datasets in a group.
+    /// Returns the names of the datasets in a group.
     pub(super) fn datasets(&self, group: &str) -> Result<Vec<String>> {
         let names = self.group(group)?.datasets();
         names.map_err(|error| self.damaged(group, error))
     }
 
-    /// A dataset of numbers as a message with its shape and data: `float`, or `double` for types
-    /// that `float` would round.
+    /// Reads a dataset of numbers as a message with shape and data. The data is `float`, or
+    /// `double` for types that `float` would round.
     pub(super) fn blob(&self, dataset: &str) -> Result<BlobProto> {
         let damaged = |error| self.damaged(dataset, error);
         let found = self.dataset(dataset)?;
@@ -60,43 +63,45 @@ impl Reader {
                 blob.double_data = found.read_f64().map_err(damaged)?;
             }
             other => {
-                return Err(self.damaged(dataset, format!("its elements are {other}, no numbers")));
+                return Err(self.damaged(dataset, format!("elements of type {other}, not numbers")));
             }
         }
-        let got = blob.data.len() + blob.double_data.len();
-        if got as u64 != count {
-            return Err(self.damaged(dataset, format!("{got} values for a shape of {count}")));
+        let len = blob.data.len() + blob.double_data.len();
+        if len as u64 != count {
+            return Err(self.damaged(dataset, format!("{len} values; its shape has {count}")));
         }
         Ok(blob)
     }
 
-    /// A dataset of one integer.
+    /// Reads a dataset of one integer.
     pub(super) fn integer(&self, dataset: &str) -> Result<i32> {
         let found = self.dataset(dataset)?;
         if self.count(dataset, &found)? != 1 {
-            return Err(self.damaged(dataset, "it is not one integer"));
+            return Err(self.damaged(dataset, "not a single integer"));
         }
         let values = found.read_i64().map_err(|error| self.damaged(dataset, error))?;
         let value = values.first().copied().unwrap_or_default();
-        i32::try_from(value).map_err(|_| self.damaged(dataset, format!("{value} is too large")))
+        i32::try_from(value).map_err(|_| {
+            self.damaged(dataset, format!("{value} is out of the range of 32-bit integers"))
+        })
     }
 
-    /// A dataset of one string.
+    /// Reads a dataset of one string.
     pub(super) fn text(&self, dataset: &str) -> Result<String> {
         let found = self.dataset(dataset)?;
         self.count(dataset, &found)?;
         let values = found.read_string().map_err(|error| self.damaged(dataset, error))?;
         let [text] = &values[..] else {
-            return Err(self.damaged(dataset, "it is not one string"));
+            return Err(self.damaged(dataset, "not a single string"));
         };
-        // As C reads it.
+        // Like C, stop at the first zero byte.
         Ok(text.split('\0').next().unwrap_or_default().to_owned())
     }
 
-    /// What is wrong with a group or a dataset.
-    pub(super) fn damaged(&self, place: &str, why: impl Display) -> Error {
-        let place = if place.is_empty() { "/" } else { place };
-        Error::InvalidData(format!("{}: `{place}`: {why}", self.name))
+    /// Returns an error that names the file and a group or dataset.
+    pub(super) fn damaged(&self, path: &str, why: impl Display) -> Error {
+        let path = if path.is_empty() { "/" } else { path };
+        Error::InvalidData(format!("{}: `{path}`: {why}", self.name))
     }
 
     fn group(&self, group: &str) -> Result<Group> {
@@ -110,21 +115,23 @@ impl Reader {
         self.file.dataset(dataset).map_err(|error| self.damaged(dataset, error))
     }
 
-    /// How many elements a dataset has. What all datasets that were read claim together is no more
-    /// than the file can hold, though one dataset may go by many names.
+    /// Returns the number of elements of a dataset. Fails if all datasets read so far, each counted
+    /// once for every read, have more bytes than the file can hold.
     fn count(&self, dataset: &str, found: &Dataset) -> Result<u64> {
         let damaged = |error| self.damaged(dataset, error);
-        let (extents, size) = (found.shape().map_err(damaged)?, found.element_size());
-        let size = size.map_err(damaged)?;
-        let product = |from: u64| extents.iter().try_fold(from, |to, &by| to.checked_mul(by));
-        let left = product(size).and_then(|bytes| self.left.get().checked_sub(bytes));
-        match (product(1), left) {
-            (Some(count), Some(left)) => {
-                self.left.set(left);
+        let extents = found.shape().map_err(damaged)?;
+        let element_size = found.element_size().map_err(damaged)?;
+        let times_extents =
+            |factor: u64| extents.iter().try_fold(factor, |product, &by| product.checked_mul(by));
+        let bytes = times_extents(element_size);
+        let budget = bytes.and_then(|bytes| self.byte_budget.get().checked_sub(bytes));
+        match (times_extents(1), budget) {
+            (Some(count), Some(budget)) => {
+                self.byte_budget.set(budget);
                 Ok(count)
             }
             _ => {
-                let why = format!("the file is too short for its shape {extents:?}");
+                let why = format!("file too short for a dataset of shape {extents:?}");
                 Err(self.damaged(dataset, why))
             }
         }

@@ -1,7 +1,14 @@
-//! A solver's state in an HDF5 file: `iter`, `learned_net`, `current_step` and `history/<index>`.
+//! Solver states in HDF5 files: `iter`, `learned_net`, `current_step` and `history/<index>`.
 
-use super::{super::SolverState, Group, Node, Reader, write};
-use crate::error::{Error, Result};
+use super::{
+    node::{Group, Node},
+    reader::Reader,
+    writer::write,
+};
+use crate::{
+    error::{Error, Result},
+    proto::messages::SolverState,
+};
 use std::path::Path;
 
 const ITER: &str = "iter";
@@ -10,25 +17,25 @@ const CURRENT_STEP: &str = "current_step";
 const HISTORY: &str = "history";
 
 #[doc(alias = "RestoreSolverStateFromHDF5")]
-pub(in super::super) fn read_state(path: &Path) -> Result<SolverState> {
+pub(in crate::proto) fn read_state(path: &Path) -> Result<SolverState> {
     let file = Reader::open(path)?;
-    let named = file.datasets("")?.iter().any(|name| name == LEARNED_NET);
+    let has_net = file.datasets("")?.iter().any(|name| name == LEARNED_NET);
     let count = file.datasets(HISTORY)?.len();
     let history = (0..count).map(|index| file.blob(&format!("{HISTORY}/{index}")));
     Ok(SolverState {
         iter: Some(file.integer(ITER)?),
-        learned_net: named.then(|| file.text(LEARNED_NET)).transpose()?,
+        learned_net: has_net.then(|| file.text(LEARNED_NET)).transpose()?,
         current_step: Some(file.integer(CURRENT_STEP)?),
         history: history.collect::<Result<_>>()?,
     })
 }
 
 #[doc(alias = "SnapshotSolverStateToHDF5")]
-pub(in super::super) fn write_state(path: &Path, state: &SolverState) -> Result<()> {
+pub(in crate::proto) fn write_state(path: &Path, state: &SolverState) -> Result<()> {
     let within = |error: Error| error.context(path.display().to_string());
     let mut history = Group::new();
     for (index, blob) in state.history.iter().enumerate() {
-        let missing = || Error::InvalidData(format!("history {index} has no values"));
+        let missing = || Error::InvalidData(format!("history {index}: no values"));
         let array = Node::data(blob).and_then(|array| array.ok_or_else(missing));
         history.insert(index.to_string(), array.map_err(within)?);
     }

@@ -1,9 +1,9 @@
-//! HDF5 files as they are written.
+//! Writer of HDF5 files, for the feature `hdf5`.
 
-use super::{Group, Node};
+use super::node::{Group, Node};
 use crate::{
-    error::{Error, Result},
     atomic_fs,
+    error::{Error, Result},
 };
 use hdf5_pure::{
     CharacterSet, DatasetBuilder, Datatype, FileBuilder, FinishedGroup, GroupBuilder, LibVer,
@@ -11,9 +11,9 @@ use hdf5_pure::{
 };
 use std::path::Path;
 
-/// Writes a file, whole or not at all, that HDF5 1.8 and whatever is newer reads.
+/// Writes a file atomically, in a format that HDF5 1.8 and later read.
 ///
-/// Memory: the arrays twice more.
+/// Memory: twice the arrays.
 pub(super) fn write(path: &Path, root: Group<'_>) -> Result<()> {
     let mut builder = FileBuilder::new();
     builder.with_libver_bounds(LibVer::Earliest, LibVer::V18);
@@ -26,9 +26,8 @@ pub(super) fn write(path: &Path, root: Group<'_>) -> Result<()> {
             leaf => dataset(builder.create_dataset(&name), leaf),
         }
     }
-    let bytes = builder.finish();
-    let bytes =
-        bytes.map_err(|error| Error::InvalidData(format!("{}: {error}", path.display())))?;
+    let failed = |error| Error::InvalidData(format!("{}: {error}", path.display()));
+    let bytes = builder.finish().map_err(failed)?;
     atomic_fs::write_atomically(path, &bytes)
 }
 
@@ -45,7 +44,8 @@ fn group(mut builder: GroupBuilder, content: Group<'_>) -> FinishedGroup {
     builder.finish()
 }
 
-/// With the types and shapes that HDF5's own short functions give, which Caffe calls.
+/// Builds a dataset with the type and shape that HDF5's high-level functions (`H5LTmake_dataset_*`)
+/// choose, which Caffe calls.
 fn dataset(builder: &mut DatasetBuilder, leaf: Node<'_>) {
     match leaf {
         Node::Array { shape, floats, doubles: [] } => {

@@ -1,10 +1,10 @@
-//! Text to tokens.
+//! Lexer of the text format.
 
 use std::fmt;
 
-use super::TextError;
+use super::error::{TextError, error};
 
-/// A word of the text format.
+/// A token of the text format.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token<'a> {
     /// A letter or `_`, then letters, digits and `_`.
@@ -13,7 +13,7 @@ pub(super) enum Token<'a> {
     Integer(&'a str),
     /// With a point, an exponent or an `f` at its end, without a sign.
     Float(&'a str),
-    /// What a quoted string stands for.
+    /// The value of a quoted string, with escapes replaced.
     String(Vec<u8>),
     /// Any other character.
     Symbol(u8),
@@ -34,26 +34,27 @@ impl fmt::Display for Token<'_> {
     }
 }
 
-/// The text that has not become tokens yet.
+/// Splits a text into tokens.
 pub(super) struct Lexer<'a> {
     text: &'a [u8],
-    at: usize,
+    /// Bytes consumed.
+    offset: usize,
 }
 
 impl<'a> Lexer<'a> {
     pub(super) fn new(text: &'a [u8]) -> Self {
-        Self { text, at: 0 }
+        Self { text, offset: 0 }
     }
 
-    /// The next token and the byte it starts at.
+    /// Returns the next token and the byte offset at which it starts.
     pub(super) fn next(&mut self) -> Result<(Token<'a>, usize), TextError> {
         self.skip_space_and_comments();
-        let start = self.at;
+        let start = self.offset;
         let token = match self.peek() {
             None => Token::End,
             Some(b'a'..=b'z' | b'A'..=b'Z' | b'_') => {
-                self.skip(is_word);
-                Token::Identifier(self.since(start))
+                self.skip(is_identifier);
+                Token::Identifier(self.consumed_since(start))
             }
             Some(b'0'..=b'9') => self.number()?,
             Some(b'.') if self.text.get(start + 1).is_some_and(u8::is_ascii_digit) => {
@@ -61,35 +62,36 @@ impl<'a> Lexer<'a> {
             }
             Some(quote @ (b'"' | b'\'')) => Token::String(self.string(quote)?),
             Some(symbol @ b'!'..=b'~') => {
-                self.at += 1;
+                self.offset += 1;
                 Token::Symbol(symbol)
             }
-            Some(byte) => return Err(fault(start, format!("byte {byte:#04x} outside a string"))),
+            Some(byte) => return Err(error(start, format!("byte {byte:#04x} outside a string"))),
         };
         Ok((token, start))
     }
 
     fn peek(&self) -> Option<u8> {
-        self.text.get(self.at).copied()
+        self.text.get(self.offset).copied()
     }
 
-    fn accept(&mut self, wanted: impl Fn(u8) -> bool) -> bool {
-        let found = self.peek().is_some_and(wanted);
-        self.at += usize::from(found);
+    /// Consumes the next byte if `matches` holds for it; returns whether it does.
+    fn accept(&mut self, matches: impl Fn(u8) -> bool) -> bool {
+        let found = self.peek().is_some_and(matches);
+        self.offset += usize::from(found);
         found
     }
 
-    /// Goes past the bytes that are wanted, and says how many they were.
-    fn skip(&mut self, wanted: impl Fn(u8) -> bool) -> usize {
-        let rest = &self.text[self.at..];
-        let count = rest.iter().position(|&byte| !wanted(byte)).unwrap_or(rest.len());
-        self.at += count;
+    /// Consumes the leading bytes for which `matches` holds; returns their count.
+    fn skip(&mut self, matches: impl Fn(u8) -> bool) -> usize {
+        let rest = &self.text[self.offset..];
+        let count = rest.iter().position(|&byte| !matches(byte)).unwrap_or(rest.len());
+        self.offset += count;
         count
     }
 
-    /// The text from `start` on; only called where all of it is ASCII.
-    fn since(&self, start: usize) -> &'a str {
-        str::from_utf8(&self.text[start..self.at]).unwrap_or_default()
+    /// Returns the text consumed since `start`, which the callers have checked to be ASCII.
+    fn consumed_since(&self, start: usize) -> &'a str {
+        str::from_utf8(&self.text[start..self.offset]).unwrap_or_default()
     }
 
     fn skip_space_and_comments(&mut self) {
@@ -103,33 +105,34 @@ impl<'a> Lexer<'a> {
     }
 
     fn number(&mut self) -> Result<Token<'a>, TextError> {
-        let start = self.at;
+        let start = self.offset;
         let mut float = false;
         if self.accept(|byte| byte == b'0') && self.accept(|byte| matches!(byte, b'x' | b'X')) {
             if self.skip(|byte| byte.is_ascii_hexdigit()) == 0 {
-                return Err(fault(start, "`0x` without hexadecimal digits"));
+                return Err(error(start, "`0x` without hexadecimal digits"));
             }
         } else {
             self.skip(|byte| byte.is_ascii_digit());
             float = self.fraction(start)?;
         }
-        let text = self.since(start);
-        if self.peek().is_some_and(|byte| byte == b'.' || is_word(byte)) {
-            return Err(fault(self.at, format!("a space is missing after the number {text}")));
+        let text = self.consumed_since(start);
+        if self.peek().is_some_and(|byte| byte == b'.' || is_identifier(byte)) {
+            return Err(error(self.offset, format!("missing space after the number {text}")));
         }
         if float {
             return Ok(Token::Float(text));
         }
-        // `0x` is fine: only a decimal digit after the zero makes a number octal.
+        // A leading zero makes a number octal unless `x` follows.
         if text.starts_with('0') && text.contains(['8', '9']) && !text.contains(['x', 'X']) {
-            return Err(fault(start, format!("{text} starts with 0 but is not octal")));
+            return Err(error(start, format!("{text} starts with 0 but is not octal")));
         }
         Ok(Token::Integer(text))
     }
 
-    /// What may follow the digits of a decimal number; whether there was any of it.
+    /// Consumes the fraction, exponent and suffix of a decimal number; returns whether one was
+    /// there.
     fn fraction(&mut self, start: usize) -> Result<bool, TextError> {
-        let digits = &self.text[start..self.at];
+        let digits = &self.text[start..self.offset];
         if digits.len() > 1 && digits[0] == b'0' {
             return Ok(false);
         }
@@ -139,10 +142,8 @@ impl<'a> Lexer<'a> {
         if exponent {
             self.accept(|byte| matches!(byte, b'+' | b'-'));
             if self.skip(|byte| byte.is_ascii_digit()) == 0 {
-                return Err(fault(
-                    start,
-                    format!("no digits in the exponent of {}", self.since(start)),
-                ));
+                let number = self.consumed_since(start);
+                return Err(error(start, format!("no digits in the exponent of {number}")));
             }
         }
         let suffix = self.accept(|byte| matches!(byte, b'f' | b'F'));
@@ -150,32 +151,37 @@ impl<'a> Lexer<'a> {
     }
 
     fn string(&mut self, quote: u8) -> Result<Vec<u8>, TextError> {
-        let start = self.at;
-        self.at += 1;
+        let start = self.offset;
+        self.offset += 1;
         let mut value = Vec::new();
         loop {
-            let plain = self.at;
+            let run_start = self.offset;
             self.skip(|byte| !matches!(byte, b'\\' | b'\n' | 0) && byte != quote);
-            value.extend_from_slice(&self.text[plain..self.at]);
+            value.extend_from_slice(&self.text[run_start..self.offset]);
             match self.peek() {
                 Some(b'\\') => self.escape(&mut value)?,
                 Some(byte) if byte == quote => {
-                    self.at += 1;
+                    self.offset += 1;
                     return Ok(value);
                 }
-                Some(b'\n') => return Err(fault(start, "this string does not end on its line")),
-                _ => return Err(fault(start, "this string does not end")),
+                Some(b'\n') => {
+                    return Err(error(
+                        start,
+                        "unterminated string: strings end on the line they start on",
+                    ));
+                }
+                _ => return Err(error(start, "unterminated string")),
             }
         }
     }
 
     fn escape(&mut self, value: &mut Vec<u8>) -> Result<(), TextError> {
-        let start = self.at;
-        self.at += 1;
+        let start = self.offset;
+        self.offset += 1;
         let Some(kind) = self.peek() else {
-            return Err(fault(start, "this string does not end"));
+            return Err(error(start, "unterminated string"));
         };
-        self.at += 1;
+        self.offset += 1;
         let byte = match kind {
             b'a' => 0x07,
             b'b' => 0x08,
@@ -185,34 +191,35 @@ impl<'a> Lexer<'a> {
             b't' => b'\t',
             b'v' => 0x0b,
             b'\\' | b'?' | b'\'' | b'"' => kind,
-            // Up to three digits, of which the first has been read; 8 bits are kept.
+            // Up to three digits, starting with the one just consumed; truncated to 8 bits.
             b'0'..=b'7' => {
-                self.at -= 1;
+                self.offset -= 1;
                 self.digits(8, 1, 3).unwrap_or(0) as u8
             }
             b'x' | b'X' => match self.digits(16, 1, 2) {
                 Some(byte) => byte as u8,
-                None => return Err(fault(start, "`\\x` without hexadecimal digits")),
+                None => return Err(error(start, "`\\x` without hexadecimal digits")),
             },
             b'u' | b'U' => {
                 let character = self.code_point(start, kind)?;
                 value.extend(character.encode_utf8(&mut [0; 4]).bytes());
                 return Ok(());
             }
-            _ => return Err(fault(start, "unknown escape sequence")),
+            _ => return Err(error(start, "unknown escape sequence")),
         };
         value.push(byte);
         Ok(())
     }
 
-    /// Character of `\uXXXX` or `\UXXXXXXXX`; two of the former may form a pair as in UTF-16.
+    /// Reads the character of `\uXXXX` or `\UXXXXXXXX`. Two `\uXXXX` may form a UTF-16 surrogate
+    /// pair.
     fn code_point(&mut self, start: usize, kind: u8) -> Result<char, TextError> {
-        let length = if kind == b'u' { 4 } else { 8 };
-        let mut code = self.digits(16, length, length);
+        let digits = if kind == b'u' { 4 } else { 8 };
+        let mut code = self.digits(16, digits, digits);
         if let Some(high @ 0xd800..=0xdbff) = code
-            && self.text[self.at..].starts_with(b"\\u")
+            && self.text[self.offset..].starts_with(b"\\u")
         {
-            self.at += 2;
+            self.offset += 2;
             code = match self.digits(16, 4, 4) {
                 Some(low @ 0xdc00..=0xdfff) => {
                     Some(0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00))
@@ -222,28 +229,24 @@ impl<'a> Lexer<'a> {
         }
         code.and_then(char::from_u32).ok_or_else(|| {
             let kind = char::from(kind);
-            fault(start, format!("`\\{kind}` without {length} digits that make a character"))
+            error(start, format!("`\\{kind}` without {digits} digits of a valid character"))
         })
     }
 
-    /// A number of `least` to `most` digits.
-    fn digits(&mut self, radix: u32, least: usize, most: usize) -> Option<u32> {
+    /// Reads a number of `min` to `max` digits.
+    fn digits(&mut self, radix: u32, min: usize, max: usize) -> Option<u32> {
         let digit = |byte: u8| char::from(byte).to_digit(radix);
-        let rest = self.text[self.at..].iter().take(most);
+        let rest = self.text[self.offset..].iter().take(max);
         let (mut count, mut value) = (0, 0);
         for digit in rest.map_while(|&byte| digit(byte)) {
             value = value * radix + digit;
             count += 1;
         }
-        self.at += count;
-        (count >= least).then_some(value)
+        self.offset += count;
+        (count >= min).then_some(value)
     }
 }
 
-fn is_word(byte: u8) -> bool {
+fn is_identifier(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
-}
-
-fn fault(at: usize, message: impl Into<String>) -> TextError {
-    TextError { at, message: message.into() }
 }

@@ -1,8 +1,9 @@
-//! Floating-point numbers in print.
+//! Formatting of floating-point numbers.
 
-/// The shorter of 6 and 9 digits that reads back as the same number, as C prints it with `%g`.
+/// Formats with 6 significant digits if they parse to the same number, else with 9, as C's `%g`.
 ///
-/// Subnormal numbers take 9: C's `strtof`, which Google's printer asks, calls them out of range.
+/// Subnormal numbers have 9: Google's printer checks with `strtof`, which reports them as out of
+/// range.
 pub(super) fn format_f32(value: f32) -> String {
     let short = general(f64::from(value), 6);
     if !value.is_subnormal() && short.parse() == Ok(value) {
@@ -12,14 +13,14 @@ pub(super) fn format_f32(value: f32) -> String {
     }
 }
 
-/// The shorter of 15 and 17 digits that reads back as the same number, as C prints it with `%g`.
+/// Formats with 15 significant digits if they parse to the same number, else with 17, as C's `%g`.
 pub(super) fn format_f64(value: f64) -> String {
     let short = general(value, 15);
     if short.parse() == Ok(value) { short } else { general(value, 17) }
 }
 
-/// C's `%.{digits}g`: so many significant digits without trailing zeros, and an exponent if it is
-/// below -4 or not below `digits`.
+/// Formats like C's `%.{digits}g`: `digits` significant digits without trailing zeros, in
+/// scientific notation if the exponent is below -4 or at least `digits`.
 fn general(value: f64, digits: usize) -> String {
     if value.is_nan() {
         return "nan".into();
@@ -61,7 +62,7 @@ mod tests {
             (1e-5, "1e-05"),
             (16777216.0, "16777216"),
             (1.0 / 3.0, "0.333333343"),
-            (1.220_703_1e-4, "0.000122070312"), // 2^-13: the tenth digit is 5, and goes to even
+            (1.220_703_1e-4, "0.000122070312"), // 2^-13: the tenth digit is 5, rounded to even
             (3.662_109_4e-4, "0.000366210938"), // 3 * 2^-13, likewise
             (f32::MAX, "3.40282347e+38"),
             (f32::MIN_POSITIVE, "1.17549435e-38"),

@@ -1,68 +1,63 @@
-//! Tokens to a message in the binary format.
+//! Parser: converts tokens to a message in the binary format.
 
-mod skip;
-
-use std::collections::HashSet;
+use std::{collections::HashSet, mem};
 
 use prost::encoding::{WireType, encode_key, encode_varint};
 use prost_reflect::{EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor};
 
 use super::{
-    TextError,
+    error::{TextError, error},
     lexer::{Lexer, Token},
 };
-use crate::words::did_you_mean;
+use crate::suggest::did_you_mean;
 
-/// What becomes of a field that its message does not have.
+/// Treatment of unknown fields.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum UnknownFieldPolicy {
-    /// It is a fault.
+    /// Fail.
     Reject,
-    /// It is passed over.
+    /// Skip the field and report it.
     Skip,
 }
 
-/// The message that `text` describes, in the binary format; and what was passed over.
+/// Converts a text to the binary format. Also returns an error for each skipped field.
 pub(super) fn parse(
     message: &MessageDescriptor,
     text: &[u8],
-    strangers: UnknownFieldPolicy,
+    unknown_fields: UnknownFieldPolicy,
 ) -> Result<(Vec<u8>, Vec<TextError>), TextError> {
     let mut lexer = Lexer::new(text);
-    let (token, at) = lexer.next()?;
-    let mut wire = Vec::new();
-    let mut parser = Parser { lexer, token, at, strangers, skipped: Vec::new() };
-    parser.fields(message, &Token::End, &mut wire)?;
-    Ok((wire, parser.skipped))
+    let (token, offset) = lexer.next()?;
+    let (wire, skipped) = (Vec::new(), Vec::new());
+    let mut parser = Parser { lexer, token, offset, unknown_fields, wire, skipped };
+    parser.fields(message, &Token::End)?;
+    Ok((parser.wire, parser.skipped))
 }
 
-/// A lexer and the one token that is looked at, which starts at byte `at`.
+/// Recursive-descent parser with one token of lookahead, which starts at the byte `offset`.
 ///
-/// Methods that take a field append it to `wire`. They call each other only as deep as messages
-/// nest, and none of Caffe's contains itself.
+/// The recursion depth is bounded, because none of Caffe's messages contains itself.
 struct Parser<'a> {
     lexer: Lexer<'a>,
     token: Token<'a>,
-    at: usize,
-    strangers: UnknownFieldPolicy,
+    offset: usize,
+    unknown_fields: UnknownFieldPolicy,
+    /// The current message so far, in the binary format.
+    wire: Vec<u8>,
     skipped: Vec<TextError>,
 }
 
 impl<'a> Parser<'a> {
-    /// Fields up to the token `end`, which is not consumed.
-    fn fields(
-        &mut self,
-        message: &MessageDescriptor,
-        end: &Token<'_>,
-        wire: &mut Vec<u8>,
-    ) -> Result<(), TextError> {
+    /// Parses fields up to the token `end`, which is not consumed.
+    fn fields(&mut self, message: &MessageDescriptor, end: &Token<'_>) -> Result<(), TextError> {
         let mut seen = HashSet::new();
         while self.token != *end {
-            self.field(message, &mut seen, wire)?;
+            self.field(message, &mut seen)?;
         }
         for field in message.fields() {
             if field.is_required() && !seen.contains(&field.number()) {
-                return self.fault(format!("`{}` lacks `{}`", message.name(), field.name()));
+                let (message, field) = (message.name(), field.name());
+                return self.fail(format!("`{message}` lacks the required field `{field}`"));
             }
         }
         Ok(())
@@ -72,26 +67,24 @@ impl<'a> Parser<'a> {
         &mut self,
         message: &MessageDescriptor,
         seen: &mut HashSet<u32>,
-        wire: &mut Vec<u8>,
     ) -> Result<(), TextError> {
         let Token::Identifier(name) = self.token else {
-            return self.unexpected("the name of a field");
+            return self.unexpected("a field name");
         };
         let Some(field) = message.get_field_by_name(name) else {
             let fields = message.fields();
             let message = format!("`{}` has no field `{name}`", message.name());
-            if self.strangers == UnknownFieldPolicy::Reject {
+            if self.unknown_fields == UnknownFieldPolicy::Reject {
                 let fields: Vec<_> = fields.map(|field| field.name().to_owned()).collect();
-                return self
-                    .fault(message + &did_you_mean(name, fields.iter().map(String::as_str)));
+                return self.fail(message + &did_you_mean(name, fields.iter().map(String::as_str)));
             }
-            self.skipped.push(TextError { at: self.at, message });
+            self.skipped.push(error(self.offset, message));
             self.advance()?;
-            self.skip()?;
+            self.skip_value()?;
             return self.separator();
         };
         if !seen.insert(field.number()) && !field.is_list() {
-            return self.fault(format!("`{name}` is given twice, but does not repeat"));
+            return self.fail(format!("second value of `{name}`, which is not repeated"));
         }
         self.advance()?;
 
@@ -100,14 +93,14 @@ impl<'a> Parser<'a> {
             return self.unexpected("`:`");
         }
         if field.is_list() && self.accept(b'[')? {
-            self.list(&field, &kind, wire)?;
+            self.list(&field, &kind)?;
         } else {
-            self.value(&field, &kind, wire)?;
+            self.value(&field, &kind)?;
         }
         self.separator()
     }
 
-    /// What may stand behind a field.
+    /// Skips the optional separator after a field.
     fn separator(&mut self) -> Result<(), TextError> {
         if !self.accept(b',')? {
             self.accept(b';')?;
@@ -115,18 +108,13 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// What follows `[`.
-    fn list(
-        &mut self,
-        field: &FieldDescriptor,
-        kind: &Kind,
-        wire: &mut Vec<u8>,
-    ) -> Result<(), TextError> {
+    /// Parses a list after its `[`.
+    fn list(&mut self, field: &FieldDescriptor, kind: &Kind) -> Result<(), TextError> {
         if self.accept(b']')? {
             return Ok(());
         }
         loop {
-            self.value(field, kind, wire)?;
+            self.value(field, kind)?;
             if self.accept(b']')? {
                 return Ok(());
             }
@@ -136,41 +124,39 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// One value. Those of packed fields are written one by one, which reads the same.
-    fn value(
-        &mut self,
-        field: &FieldDescriptor,
-        kind: &Kind,
-        wire: &mut Vec<u8>,
-    ) -> Result<(), TextError> {
+    /// Parses one value. Values of packed fields are written unpacked, which decodes the same.
+    fn value(&mut self, field: &FieldDescriptor, kind: &Kind) -> Result<(), TextError> {
         match kind {
             Kind::Message(inner) => {
                 let body = self.nested(inner)?;
-                put_bytes(field, &body, wire);
+                self.put_bytes(field, &body);
             }
             Kind::String => {
-                let at = self.at;
+                let offset = self.offset;
                 let value = self.string()?;
                 if str::from_utf8(&value).is_err() {
-                    return Err(TextError { at, message: "this string is not UTF-8".into() });
+                    return Err(error(offset, "string is not UTF-8"));
                 }
-                put_bytes(field, &value, wire);
+                self.put_bytes(field, &value);
             }
-            Kind::Bytes => put_bytes(field, &self.string()?, wire),
+            Kind::Bytes => {
+                let value = self.string()?;
+                self.put_bytes(field, &value);
+            }
             Kind::Float => {
-                let value = self.double()? as f32; // beyond its range: infinite
-                encode_key(field.number(), WireType::ThirtyTwoBit, wire);
-                wire.extend(value.to_le_bytes());
+                let value = self.double()? as f32; // out of range becomes infinity
+                encode_key(field.number(), WireType::ThirtyTwoBit, &mut self.wire);
+                self.wire.extend(value.to_le_bytes());
             }
             Kind::Double => {
                 let value = self.double()?;
-                encode_key(field.number(), WireType::SixtyFourBit, wire);
-                wire.extend(value.to_le_bytes());
+                encode_key(field.number(), WireType::SixtyFourBit, &mut self.wire);
+                self.wire.extend(value.to_le_bytes());
             }
             _ => {
                 let value = self.varint(field, kind)?;
-                encode_key(field.number(), WireType::Varint, wire);
-                encode_varint(value, wire);
+                encode_key(field.number(), WireType::Varint, &mut self.wire);
+                encode_varint(value, &mut self.wire);
             }
         }
         Ok(())
@@ -184,10 +170,11 @@ impl<'a> Parser<'a> {
             Kind::Uint64 => self.unsigned(u64::MAX),
             Kind::Bool => self.bool(),
             Kind::Enum(values) => self.enum_number(values),
-            _ => self.fault(format!("`{}` is of a type that text cannot hold", field.name())),
+            _ => self.fail(format!("`{}`: type not supported in text", field.name())),
         }
     }
 
+    /// Parses a nested message; returns its binary form.
     fn nested(&mut self, message: &MessageDescriptor) -> Result<Vec<u8>, TextError> {
         let end = match self.token {
             Token::Symbol(b'{') => Token::Symbol(b'}'),
@@ -195,13 +182,13 @@ impl<'a> Parser<'a> {
             _ => return self.unexpected("`{`"),
         };
         self.advance()?;
-        let mut body = Vec::new();
-        self.fields(message, &end, &mut body)?;
+        let outer = mem::take(&mut self.wire);
+        self.fields(message, &end)?;
         self.advance()?;
-        Ok(body)
+        Ok(mem::replace(&mut self.wire, outer))
     }
 
-    /// Adjacent strings are one.
+    /// Parses a string; adjacent strings are concatenated.
     fn string(&mut self) -> Result<Vec<u8>, TextError> {
         if !matches!(self.token, Token::String(_)) {
             return self.unexpected("a string");
@@ -214,7 +201,8 @@ impl<'a> Parser<'a> {
         Ok(value)
     }
 
-    /// The sign is a token of its own, so that spaces may follow it. Whole numbers are decimal.
+    /// Parses a number. Spaces may follow the sign, which is a separate token. Integers are
+    /// decimal.
     fn double(&mut self) -> Result<f64, TextError> {
         let negative = self.accept(b'-')?;
         let value = match self.token {
@@ -247,11 +235,11 @@ impl<'a> Parser<'a> {
                 self.advance()?;
                 Ok(value)
             }
-            _ => self.fault(format!("{text} is out of range: at most {max}")),
+            _ => self.fail(format!("{text} is out of range: at most {max}")),
         }
     }
 
-    /// From `-max - 1` to `max`, as 64 bits of two's complement.
+    /// Parses an integer from `-max - 1` to `max`; returns it in two's complement.
     fn signed(&mut self, max: i64) -> Result<u64, TextError> {
         if self.accept(b'-')? {
             Ok(self.unsigned(max as u64 + 1)?.wrapping_neg())
@@ -272,7 +260,7 @@ impl<'a> Parser<'a> {
     }
 
     fn enum_number(&mut self, values: &EnumDescriptor) -> Result<u64, TextError> {
-        let at = self.at;
+        let offset = self.offset;
         let (given, value) = match self.token {
             Token::Identifier(name) => {
                 self.advance()?;
@@ -286,15 +274,58 @@ impl<'a> Parser<'a> {
         };
         let Some(value) = value else {
             let known: Vec<_> = values.values().map(|value| value.name().to_owned()).collect();
-            let message =
-                format!("`{}` has no value {given}, only {}", values.name(), known.join(", "));
-            return Err(TextError { at, message });
+            let known = known.join(", ");
+            let name = values.name();
+            let message = format!("`{name}` has no value {given}; known values: {known}");
+            return Err(error(offset, message));
         };
         Ok(i64::from(value.number()) as u64)
     }
 
+    /// Skips the value of an unknown field: `:` and a value, or a message. Inside a message only
+    /// matching brackets are checked.
+    fn skip_value(&mut self) -> Result<(), TextError> {
+        let colon = self.accept(b':')?;
+        if !colon && !matches!(self.token, Token::Symbol(b'{' | b'<')) {
+            return self.unexpected("`:`");
+        }
+        self.accept(b'-')?;
+        // A loop instead of recursion, because unknown messages may nest arbitrarily deep.
+        let mut closing = Vec::new();
+        loop {
+            match self.token {
+                Token::Symbol(b'{') => closing.push(b'}'),
+                Token::Symbol(b'<') => closing.push(b'>'),
+                Token::Symbol(b'[') => closing.push(b']'),
+                Token::Symbol(symbol @ (b'}' | b'>' | b']')) if closing.last() == Some(&symbol) => {
+                    closing.pop();
+                }
+                Token::Symbol(b':' | b',' | b';' | b'-' | b'.' | b'/') if !closing.is_empty() => {}
+                Token::Symbol(_) | Token::End => return self.unexpected("a value"),
+                Token::String(_) => {
+                    self.string()?;
+                    if closing.is_empty() {
+                        return Ok(());
+                    }
+                    continue;
+                }
+                Token::Identifier(_) | Token::Integer(_) | Token::Float(_) => {}
+            }
+            self.advance()?;
+            if closing.is_empty() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn put_bytes(&mut self, field: &FieldDescriptor, bytes: &[u8]) {
+        encode_key(field.number(), WireType::LengthDelimited, &mut self.wire);
+        encode_varint(bytes.len() as u64, &mut self.wire);
+        self.wire.extend_from_slice(bytes);
+    }
+
     fn advance(&mut self) -> Result<(), TextError> {
-        (self.token, self.at) = self.lexer.next()?;
+        (self.token, self.offset) = self.lexer.next()?;
         Ok(())
     }
 
@@ -307,21 +338,15 @@ impl<'a> Parser<'a> {
     }
 
     fn unexpected<T>(&self, expected: &str) -> Result<T, TextError> {
-        self.fault(format!("expected {expected}, found {}", self.token))
+        self.fail(format!("expected {expected}, found {}", self.token))
     }
 
-    fn fault<T>(&self, message: String) -> Result<T, TextError> {
-        Err(TextError { at: self.at, message })
+    fn fail<T>(&self, message: String) -> Result<T, TextError> {
+        Err(error(self.offset, message))
     }
 }
 
-fn put_bytes(field: &FieldDescriptor, bytes: &[u8], wire: &mut Vec<u8>) {
-    encode_key(field.number(), WireType::LengthDelimited, wire);
-    encode_varint(bytes.len() as u64, wire);
-    wire.extend_from_slice(bytes);
-}
-
-/// Decimal, octal or hexadecimal; `None` beyond 64 bits.
+/// Parses a decimal, octal or hexadecimal number; `None` beyond 64 bits.
 fn integer(text: &str) -> Option<u64> {
     let (digits, radix) = match text.as_bytes() {
         [b'0', b'x' | b'X', ..] => (&text[2..], 16),

@@ -1,4 +1,4 @@
-//! A message in the binary format to text.
+//! Printer: converts a message from the binary format to text.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use prost_reflect::{Kind, MessageDescriptor};
 
 use super::number;
 
-/// Text of the message that `wire` holds, `None` if it holds another.
+/// Returns the text of a message; `None` if `wire` is not a valid encoding of its type.
 pub(super) fn print(message: &MessageDescriptor, wire: &[u8]) -> Option<String> {
     let mut text = String::new();
     fields(message, wire, 0, &mut text)?;
@@ -76,7 +76,7 @@ fn scalar(kind: &Kind, wire: &mut &[u8], text: &mut String) -> Option<()> {
     writeln!(text, ": {value}").ok()
 }
 
-/// Printable ASCII as it is, the rest as C writes it.
+/// Appends printable ASCII unchanged, and other bytes as C escapes.
 fn escape(bytes: &[u8], text: &mut String) {
     for &byte in bytes {
         match byte {
@@ -99,6 +99,6 @@ fn array<const N: usize>(wire: &mut &[u8]) -> Option<[u8; N]> {
 }
 
 fn bytes<'a>(wire: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let length = usize::try_from(varint(wire)?).ok()?;
-    wire.split_off(..length)
+    let len = usize::try_from(varint(wire)?).ok()?;
+    wire.split_off(..len)
 }

@@ -5,18 +5,18 @@ fn parse(text: impl AsRef<[u8]>) -> Result<NetParameter> {
     parse_text(text, "net.prototxt")
 }
 
-fn fault(text: impl AsRef<[u8]>) -> String {
+fn parse_error(text: impl AsRef<[u8]>) -> String {
     parse(text).unwrap_err().to_string()
 }
 
-/// The bytes that `\`-escapes stand for, which need not be text.
-fn data(literal: &[u8]) -> Result<Vec<u8>> {
+/// Parses the bytes of a string literal.
+fn parse_bytes(literal: &[u8]) -> Result<Vec<u8>> {
     let text = [&b"data: \""[..], literal, b"\""].concat();
     parse_text::<Datum>(text, "datum").map(|datum| datum.data().to_vec())
 }
 
 #[test]
-fn errors_say_where_and_what() {
+fn errors_state_position_and_problem() {
     let cases = [
         ("name: 12", "1:7: expected a string, found `12`"),
         ("name \"n\"", "1:6: expected `:`, found the string \"n\""),
@@ -24,38 +24,38 @@ fn errors_say_where_and_what() {
             "name: \"n\"\n\nlayer {\n  tipe: \"x\" }",
             "4:3: `LayerParameter` has no field `tipe` (did you mean `type`?)",
         ),
-        ("name: \"a\"\nname: \"b\"", "2:1: `name` is given twice, but does not repeat"),
-        ("layer {\n", "2:1: expected the name of a field, found the end of the text"),
-        ("layer { >", "1:9: expected the name of a field, found `>`"),
+        ("name: \"a\"\nname: \"b\"", "2:1: second value of `name`, which is not repeated"),
+        ("layer {\n", "2:1: expected a field name, found the end of the text"),
+        ("layer { >", "1:9: expected a field name, found `>`"),
         ("layer: 3", "1:8: expected `{`, found `3`"),
-        ("layer { phase: BOTH }", "1:16: `Phase` has no value BOTH, only TRAIN, TEST"),
-        ("layer { phase: -1 }", "1:16: `Phase` has no value -1, only TRAIN, TEST"),
+        ("layer { phase: BOTH }", "1:16: `Phase` has no value BOTH; known values: TRAIN, TEST"),
+        ("layer { phase: -1 }", "1:16: `Phase` has no value -1; known values: TRAIN, TEST"),
         ("force_backward: 2", "1:17: 2 is out of range: at most 1"),
         ("input_dim: 2147483648", "1:12: 2147483648 is out of range: at most 2147483647"),
         ("input_dim: [1, 2", "1:17: expected `,` or `]`, found the end of the text"),
         ("input_dim: 0x", "1:12: `0x` without hexadecimal digits"),
         ("input_dim: 08", "1:12: 08 starts with 0 but is not octal"),
-        ("input_dim: 5name: \"n\"", "1:13: a space is missing after the number 5"),
+        ("input_dim: 5name: \"n\"", "1:13: missing space after the number 5"),
         ("layer { loss_weight: 010 }", "1:22: expected a decimal number, found `010`"),
         ("layer { loss_weight: 1e }", "1:22: no digits in the exponent of 1e"),
-        ("layer { clip_param { min: 0 } }", "1:29: `ClipParameter` lacks `max`"),
-        ("name: \"a\nb\"", "1:7: this string does not end on its line"),
-        ("name: \"a", "1:7: this string does not end"),
-        ("name: \"a\\", "1:9: this string does not end"),
+        ("layer { clip_param { min: 0 } }", "1:29: `ClipParameter` lacks the required field `max`"),
+        ("name: \"a\nb\"", "1:7: unterminated string: strings end on the line they start on"),
+        ("name: \"a", "1:7: unterminated string"),
+        ("name: \"a\\", "1:9: unterminated string"),
         ("name: \"\\q\"", "1:8: unknown escape sequence"),
         ("name: \"\\xg\"", "1:8: `\\x` without hexadecimal digits"),
-        ("name: \"\\u12\"", "1:8: `\\u` without 4 digits that make a character"),
-        ("name: \"\\377\"", "1:7: this string is not UTF-8"),
+        ("name: \"\\u12\"", "1:8: `\\u` without 4 digits of a valid character"),
+        ("name: \"\\377\"", "1:7: string is not UTF-8"),
         ("name: \"äöü\" é", "1:13: byte 0xc3 outside a string"),
         ("\t# ä\n\tlayer \0", "2:8: byte 0x00 outside a string"),
     ];
     for (text, want) in cases {
-        assert_eq!(fault(text), format!("net.prototxt:{want}"), "{text}");
+        assert_eq!(parse_error(text), format!("net.prototxt:{want}"), "{text}");
     }
 }
 
 #[test]
-fn escapes_are_those_of_c() {
+fn escapes_are_read_as_in_c() {
     let cases: [(&[u8], &[u8]); 7] = [
         (br#"\a\b\f\n\r\t\v\\\?\'\""#, b"\x07\x08\x0c\n\r\t\x0b\\?'\""),
         (br"\0\12\1234\777", b"\0\nS4\xff"),
@@ -66,15 +66,15 @@ fn escapes_are_those_of_c() {
         (b"\xff", b"\xff"),
     ];
     for (literal, want) in cases {
-        assert_eq!(data(literal).unwrap(), want, "{}", literal.escape_ascii());
+        assert_eq!(parse_bytes(literal).unwrap(), want, "{}", literal.escape_ascii());
     }
     for literal in [&br"\ud83d"[..], br"\ude00", br"\ud83dx", br"\U00110000", br"\U0000004"] {
-        assert!(data(literal).is_err(), "{}", literal.escape_ascii());
+        assert!(parse_bytes(literal).is_err(), "{}", literal.escape_ascii());
     }
 }
 
 #[test]
-fn bytes_print_as_c_escapes_and_come_back() {
+fn bytes_are_printed_as_c_escapes_and_read_back() {
     let datum = Datum { data: Some((0..=255).collect()), ..Default::default() };
     let text = to_text(&datum).unwrap();
     assert!(text.starts_with(r#"data: "\000\001\002\003\004\005\006\007\010\t\n\013\014\r\016"#));
@@ -84,7 +84,7 @@ fn bytes_print_as_c_escapes_and_come_back() {
 }
 
 #[test]
-fn layout_is_googles() {
+fn printed_layout_is_that_of_google() {
     let text = "name: \"n\"
 input_dim: 1
 input_dim: -2
@@ -105,7 +105,7 @@ layer {
 }
 
 #[test]
-fn numbers_keep_their_bits() {
+fn numbers_are_read_back_bit_identical() {
     let values = [0.1, -0.0, f32::MAX, f32::MIN_POSITIVE, 1e-45, f32::INFINITY, 1.0 / 3.0];
     let blob = BlobProto {
         data: values.to_vec(),
@@ -125,12 +125,12 @@ fn numbers_keep_their_bits() {
 }
 
 #[test]
-fn comments_may_hold_any_bytes() {
+fn comments_may_contain_any_bytes() {
     assert_eq!(parse(b"# \xe9\x01 { \"\nname: 'n' #").unwrap().name(), "n");
 }
 
 #[test]
-fn a_cut_text_is_read_or_refused() {
+fn a_truncated_text_is_read_or_refused() {
     let text = "layer { name: \"a\\n\" loss_weight: [1.5e3, -0x1] include < level: 1 > } # end";
     for end in 0..text.len() {
         let _ = parse(&text[..end]);
@@ -141,7 +141,7 @@ fn a_cut_text_is_read_or_refused() {
 }
 
 #[test]
-fn only_caffes_messages_have_text() {
+fn text_of_messages_other_than_caffes_is_refused() {
     #[derive(Clone, PartialEq, prost::Message)]
     struct Foreign {}
     impl Name for Foreign {
@@ -153,11 +153,11 @@ fn only_caffes_messages_have_text() {
     }
 }
 
-/// The parser's depth on the stack is bounded by this.
+/// This bounds the recursion depth of the parser.
 #[test]
 fn no_message_contains_itself() {
     fn depth(message: &MessageDescriptor, left: usize) -> usize {
-        assert!(left > 0, "{} nests too deep", message.full_name());
+        assert!(left > 0, "{} nests deeper than expected", message.full_name());
         let inner = message.fields().filter_map(|field| field.kind().as_message().cloned());
         1 + inner.map(|inner| depth(&inner, left - 1)).max().unwrap_or(0)
     }
@@ -168,7 +168,7 @@ fn no_message_contains_itself() {
 }
 
 #[test]
-fn strangers_are_passed_over_on_request() {
+fn unknown_fields_are_skipped_on_request() {
     let text = r#"name: "n"  odd: -1.5e3, layer { # of a fork
   type: "Fork" fork_param { a: [1, { b < > }] s: "}" '{' n: -inf; [x.y/z]: 3 } next: A;
   other: 'x' "y" z: [] clip_param { min: 1 extra: { } max: 2 } fork < >; name: "l"
@@ -177,7 +177,7 @@ fn strangers_are_passed_over_on_request() {
     let read = |text: &str| parse_text_lossy::<NetParameter>(text, "net.prototxt");
     let want = "name: 'n' layer { type: 'Fork' name: 'l' clip_param { min: 1 max: 2 } }";
     assert_eq!(read(&deep).unwrap(), parse(want).unwrap());
-    let faults = [
+    let errors = [
         ("odd", "1:4: expected `:`, found the end of the text"),
         ("odd: }", "1:6: expected a value, found `}`"),
         ("odd: - ", "1:8: expected a value, found the end of the text"),
@@ -187,8 +187,8 @@ fn strangers_are_passed_over_on_request() {
         ("odd { a: 1", "1:11: expected a value, found the end of the text"),
         ("layer { pool: 1 name: 3 }", "1:23: expected a string, found `3`"),
     ];
-    for (text, want) in faults {
-        let fault = read(text).unwrap_err().to_string();
-        assert_eq!(fault, format!("net.prototxt:{want}"), "{text}");
+    for (text, want) in errors {
+        let error = read(text).unwrap_err().to_string();
+        assert_eq!(error, format!("net.prototxt:{want}"), "{text}");
     }
 }

@@ -1,9 +1,9 @@
-//! Rates of BatchNorm statistics.
+//! Sets the learning rates and weight decays of BatchNorm statistics to 0.
 
-use super::Change;
-use crate::{error::Result, proto::NetParameter};
+use super::change::Change;
+use crate::{error::Result, proto::messages::NetParameter};
 
-/// What a statistic has: rate and decay.
+/// `lr_mult` and `decay_mult` of a statistic.
 const FIXED: (Option<f32>, Option<f32>) = (Some(0.0), Some(0.0));
 
 #[doc(alias = "UpgradeNetBatchNorm")]

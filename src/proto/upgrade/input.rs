@@ -1,9 +1,9 @@
-//! Inputs that fields of the net declare.
+//! Replaces the input fields of a net by an Input layer.
 
-use super::Change;
+use super::change::Change;
 use crate::{
     error::{Error, Result},
-    proto::{BlobShape, InputParameter, LayerParameter, NetParameter},
+    proto::messages::{BlobShape, InputParameter, LayerParameter, NetParameter},
 };
 use std::mem;
 
@@ -12,7 +12,7 @@ pub(super) fn upgrade(net: &mut NetParameter) -> Result<Vec<Change>> {
     if net.input.is_empty() {
         return Ok(Vec::new());
     }
-    let shapes = shapes(net)?;
+    let shapes = take_shapes(net)?;
     let top = mem::take(&mut net.input);
     if !shapes.is_empty() {
         let layer = LayerParameter {
@@ -27,9 +27,9 @@ pub(super) fn upgrade(net: &mut NetParameter) -> Result<Vec<Change>> {
     Ok(vec![Change::Inputs])
 }
 
-/// Takes the shapes out of the net: one for each input, or none at all. `input_shape` counts if
-/// both forms are there; what is left over is of no input.
-fn shapes(net: &mut NetParameter) -> Result<Vec<BlobShape>> {
+/// Removes the shapes from the net and returns one for each input, or none if none was given.
+/// `input_shape` takes precedence over `input_dim`. Surplus shapes are dropped.
+fn take_shapes(net: &mut NetParameter) -> Result<Vec<BlobShape>> {
     let (mut shapes, dims) = (mem::take(&mut net.input_shape), mem::take(&mut net.input_dim));
     let field = if shapes.is_empty() { "input_dim" } else { "input_shape" };
     if shapes.is_empty() {
@@ -39,7 +39,7 @@ fn shapes(net: &mut NetParameter) -> Result<Vec<BlobShape>> {
     let given = !shapes.is_empty() || !dims.is_empty();
     if given && shapes.len() < net.input.len() {
         let input = &net.input[shapes.len()];
-        return Err(Error::InvalidData(format!("{field} gives no shape for input `{input}`")));
+        return Err(Error::InvalidData(format!("input `{input}`: no shape in {field}")));
     }
     shapes.truncate(net.input.len());
     Ok(shapes)

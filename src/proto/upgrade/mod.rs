@@ -1,156 +1,115 @@
-//! Upgrades: nets and solvers in formats that Caffe has left behind become what they are today.
+//! Upgrades of nets and solvers from Caffe's older formats to the current one.
 //!
-//! [`net`] takes these steps, each if it is needed, in Caffe's order:
+//! [`net`] takes these steps as needed, in Caffe's order:
 //!
 //! 1. *Layers of the V0 format* (`layers { layer { type: "conv" … } }`) become layers of the V1
-//!    format. Padding layers disappear: the convolution or pooling after each pads by itself.
-//!    What transforms data goes to `transform_param`, every other field to the parameter message of
-//!    its layer's type.
-//! 2. *Transformation fields* (`scale`, `mean_file`, `crop_size`, `mirror`) of V1's DATA, IMAGE_DATA
-//!    and WINDOW_DATA layers move to their `transform_param`.
-//! 3. *Layers of the V1 format* (`layers { type: CONVOLUTION … }`) become layers of today's:
-//!    the type is a string, and `param` holds what was said of each learnable blob in the lists
-//!    `param` (names), `blob_share_mode`, `blobs_lr` and `weight_decay`.
+//!    format. Padding layers are removed: the convolution or pooling after each gets its padding.
+//!    Transformation fields move to `transform_param`, every other field to the message of the
+//!    layer's type.
+//! 2. *Transformation fields* (`scale`, `mean_file`, `crop_size`, `mirror`) of V1's DATA,
+//!    IMAGE_DATA and WINDOW_DATA layers move to their `transform_param`.
+//! 3. *Layers of the V1 format* (`layers { type: CONVOLUTION … }`) become layers of the current
+//!    format. The type becomes a string. The lists `param` (names), `blob_share_mode`, `blobs_lr`
+//!    and `weight_decay` become one `param` entry for each learnable blob.
 //! 4. *Input fields* (`input` with `input_shape`, or with four `input_dim` each) become an Input
-//!    layer before all others. Inputs without any shape, as trained nets have them, disappear.
-//! 5. *BatchNorm layers with three `param`*: these are statistics, which no solver may touch, so
-//!    their rates become 0.
+//!    layer at the front. Inputs without any shape, as in trained nets, are removed.
+//! 5. *BatchNorm layers with three `param`*: their learning rates and weight decays become 0,
+//!    because these parameters are statistics, which a solver must not update.
 //!
-//! [`solver`] has one: `solver_type`, an enum, becomes `type`, a string.
+//! [`solver`] has one step: the enum `solver_type` becomes the string `type`.
 //!
-//! A field of a V0 layer that is of no use to its type is dropped, and named among the changes.
-//! Layers' `blobs` are moved, never copied. What is up to date stays as it is, so that upgrading
-//! twice is upgrading once.
+//! A field of a V0 layer that its type does not use is dropped and reported. The `blobs` of layers
+//! are moved, never copied. Upgrading a message that is up to date does not change it.
 //!
-//! What differs from Caffe:
-//! - `state`, `debug_info` and `input_shape` of a net with V0 layers stay; Caffe forgets them.
-//! - In such a net, a layer of another format, and fields of the V1 format beside a V0 layer, are
-//!   errors: Caffe forgets those, too.
-//! - A padding layer without exactly one bottom and one top is an error even if nobody reads it.
-//! - Too few `input_shape` or `input_dim` are an error: Caffe reads past the end of the list.
-//! - No empty `data_param` or `transform_param` is left where there was nothing to move.
+//! Differences from Caffe:
+//! - `state`, `debug_info` and `input_shape` of a net with V0 layers are kept; Caffe drops them.
+//! - In such a net, a layer of another format is an error, as are V1 fields next to a V0 layer.
+//!   Caffe drops those too.
+//! - A padding layer without exactly one bottom and one top is an error even if its top is unused.
+//! - Too few `input_shape` or `input_dim` are an error; Caffe reads past the end of the list.
+//! - No empty `data_param` or `transform_param` is added when there is no field to move.
 
 mod batch_norm;
+mod change;
 mod input;
-mod relocation;
 mod padding;
+mod relocation;
 mod solver;
 mod transform;
 mod v0;
 mod v1;
 
-use super::{NetParameter, SolverParameter, UnknownFields};
-use crate::error::{Error, Result};
-use relocation::Moves;
-use std::fmt;
+pub use change::Change;
 
-/// A message as it is written today, and what had to be done to it.
+use super::{
+    messages::{NetParameter, SolverParameter},
+    unknown::UnknownFields,
+};
+use crate::error::{Error, Result};
+use relocation::Relocation;
+
+/// A message in the current format, and the changes that the upgrade made.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use]
 pub struct Upgraded<M> {
     /// The message.
     pub message: M,
-    /// What was done, in order; nothing if the message was up to date.
+    /// The changes in the order they were made; empty if the message was up to date.
     pub changes: Vec<Change>,
-    /// Where parts of the message went; `None` if all are where they were.
-    moves: Option<Moves>,
+    /// New paths of nested messages; `None` if none has moved.
+    relocation: Option<Relocation>,
 }
 
 impl<M> Upgraded<M> {
-    /// Lets unknown fields follow the messages that they were read with.
+    /// Updates the paths of unknown fields that were read with the message.
     ///
-    /// A field of a layer stays one of the layer, under its number, whatever the format; what has no
-    /// message left to be in is told when they are [written](Unknown::write).
+    /// An unknown field of a layer keeps its number in every format. Fields whose message was
+    /// removed are dropped with a warning when they are [written](UnknownFields::write).
     pub fn relocate(&self, unknown: &mut UnknownFields) {
-        if let Some(moves) = &self.moves {
+        if let Some(relocation) = &self.relocation {
             unknown.remap_paths(|path| {
-                moves.follow(path);
+                relocation.remap(path);
                 true
             });
         }
     }
 }
 
-/// One thing that an upgrade did. Shown as a phrase, such as `upgraded layers of the V1 format`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Change {
-    /// Layers of the V0 format were upgraded to the V1 format.
-    V0,
-    /// Transformation fields of data layers were moved to `transform_param`.
-    Transformation,
-    /// Layers of the V1 format were upgraded to the one of today.
-    V1,
-    /// Input fields were replaced by an Input layer, or removed.
-    Inputs,
-    /// Rates of BatchNorm layers' statistics were set to 0.
-    BatchNorm,
-    /// `solver_type` was replaced by `type`.
-    SolverType,
-    /// A field was dropped, since layers of the type have no use for it.
-    Dropped {
-        /// Name of the layer.
-        layer: String,
-        /// Name of the field, in the old format.
-        field: &'static str,
-    },
-}
-
-impl fmt::Display for Change {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::V0 => "upgraded layers of the V0 format",
-            Self::Transformation => "moved transformation fields to transform_param",
-            Self::V1 => "upgraded layers of the V1 format",
-            Self::Inputs => "upgraded input fields",
-            Self::BatchNorm => "set the rates of BatchNorm statistics to 0",
-            Self::SolverType => "replaced solver_type by type",
-            Self::Dropped { layer, field } => {
-                return write!(f, "dropped `{field}` of layer `{layer}`: of no use to its type");
-            }
-        })
-    }
-}
-
-/// A step: changes what is old, says what it did.
+/// An upgrade step: changes the net in place and returns the changes.
 type Step = fn(&mut NetParameter) -> Result<Vec<Change>>;
 
 const STEPS: [Step; 5] =
     [v0::upgrade, transform::upgrade, v1::upgrade, input::upgrade, batch_norm::upgrade];
 
-/// Upgrades a net, be it a definition or trained.
+/// Upgrades a net: a definition or a trained net.
 ///
 /// # Errors
-/// [`Error::InvalidData`], with the layer's name, for what is in two formats at once, a layer type or a
-/// bottom that the V0 format does not know, padding before anything but a convolution or a pooling,
-/// and inputs without their shape.
+/// [`Error::InvalidData`], with the layer's name, for a net or layer that mixes formats, an unknown
+/// V0 layer type, an unknown bottom of a V0 layer, padding before a layer that is neither a
+/// convolution nor a pooling, or an input without a shape.
 #[doc(alias = "UpgradeNetAsNeeded")]
 pub fn net(mut net: NetParameter) -> Result<Upgraded<NetParameter>> {
     if !net.layer.is_empty() && !net.layers.is_empty() {
-        let why = "a net has both `layer` and `layers` fields; write all of them as `layer`";
+        let why = "both `layer` and `layers` are set; write all layers as `layer`";
         return Err(Error::InvalidData(why.into()));
     }
-    let stays = net.layers.iter().map(|layer| !padding::is_padding(layer));
-    let stays: Vec<bool> = stays.chain(net.layer.iter().map(|_| true)).collect();
+    let kept = net.layers.iter().map(|layer| !padding::is_padding(layer));
+    let kept: Vec<bool> = kept.chain(net.layer.iter().map(|_| true)).collect();
     let mut changes = Vec::new();
     for step in STEPS {
         changes.extend(step(&mut net)?);
     }
-    let moves = Some(Moves::new(&stays, &net));
-    Ok(Upgraded { message: net, changes, moves })
+    let relocation = Some(Relocation::new(&kept, &net));
+    Ok(Upgraded { message: net, changes, relocation })
 }
 
-/// Upgrades a solver. Nets inside it stay as they are.
+/// Upgrades a solver's definition. Nets inside it are not upgraded.
 ///
 /// # Errors
-/// [`Error::InvalidData`] if it has both `solver_type` and `type`, or a `solver_type` without a name.
+/// [`Error::InvalidData`] if it has both `solver_type` and `type`, or a `solver_type` whose number
+/// has no name.
 #[doc(alias = "UpgradeSolverAsNeeded")]
 pub fn solver(mut solver: SolverParameter) -> Result<Upgraded<SolverParameter>> {
     let changes = solver::upgrade(&mut solver)?;
-    Ok(Upgraded { message: solver, changes, moves: None })
-}
-
-/// An error of the layer of this name.
-fn at_layer(name: &str, why: impl Into<String>) -> Error {
-    Error::InvalidData(why.into()).context(format!("layer `{name}`"))
+    Ok(Upgraded { message: solver, changes, relocation: None })
 }

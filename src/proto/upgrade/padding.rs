@@ -1,27 +1,26 @@
-//! Padding layers of the V0 format: the layers after them pad by themselves.
+//! Merges the padding layers of the V0 format into the layers after them.
 
-use super::{at_layer, v0::name};
 use crate::{
-    error::Result,
-    proto::{NetParameter, V1LayerParameter},
+    error::{Error, Result},
+    proto::messages::{NetParameter, V1LayerParameter},
 };
 use std::{collections::HashMap, mem};
 
-/// What a padding layer does.
+/// The bottom and the padding of a padding layer.
 struct Padding {
     bottom: String,
     pad: u32,
 }
 
 impl Padding {
-    /// That of a layer, if it is a padding layer.
-    fn of(layer: &V1LayerParameter) -> Result<Option<Self>> {
+    /// Returns the padding of a layer; `None` if it is not a padding layer.
+    fn from_layer(layer: &V1LayerParameter) -> Result<Option<Self>> {
         let Some(old) = layer.layer.as_ref().filter(|_| is_padding(layer)) else {
             return Ok(None);
         };
         match (&layer.bottom[..], &layer.top[..]) {
             ([bottom], [_]) => Ok(Some(Self { bottom: bottom.clone(), pad: old.pad() })),
-            _ => Err(at_layer(name(layer), "padding takes one bottom and makes one top")),
+            _ => Err(layer_error(layer, "a padding layer takes one bottom and one top")),
         }
     }
 }
@@ -33,11 +32,11 @@ pub(super) fn is_padding(layer: &V1LayerParameter) -> bool {
 /// Removes the padding layers of a net.
 #[doc(alias = "UpgradeV0PaddingLayers")]
 pub(super) fn merge(net: &mut NetParameter) -> Result<()> {
-    // The blobs so far, each with the padding that made it, if one did.
+    // The blobs so far, each with the padding layer that produced it, if any.
     let mut blobs: HashMap<_, _> = net.input.iter().map(|input| (input.clone(), None)).collect();
     for mut layer in mem::take(&mut net.layers) {
-        take_padding(&mut layer, &blobs)?;
-        match Padding::of(&layer)? {
+        merge_into_layer(&mut layer, &blobs)?;
+        match Padding::from_layer(&layer)? {
             Some(padding) => {
                 blobs.extend(layer.top.pop().map(|top| (top, Some(padding))));
             }
@@ -50,24 +49,29 @@ pub(super) fn merge(net: &mut NetParameter) -> Result<()> {
     Ok(())
 }
 
-/// Takes over the padding before a layer, if its bottom comes from there.
-fn take_padding(
+/// Moves the padding to a layer whose bottom comes from a padding layer.
+fn merge_into_layer(
     layer: &mut V1LayerParameter,
     blobs: &HashMap<String, Option<Padding>>,
 ) -> Result<()> {
     for index in 0..layer.bottom.len() {
         let bottom = &layer.bottom[index];
-        let Some(maker) = blobs.get(bottom) else {
-            return Err(at_layer(name(layer), format!("no layer before it makes `{bottom}`")));
+        let Some(padding) = blobs.get(bottom) else {
+            return Err(layer_error(layer, format!("unknown bottom blob `{bottom}`")));
         };
-        let Some(Padding { bottom, pad }) = maker else { continue };
+        let Some(Padding { bottom, pad }) = padding else { continue };
         let kind = layer.layer.as_ref().map_or("", |old| old.r#type());
         if !["conv", "pool"].contains(&kind) || layer.bottom.len() != 1 {
             let why = "only conv and pool layers with one bottom can follow a padding layer";
-            return Err(at_layer(name(layer), why));
+            return Err(layer_error(layer, why));
         }
         layer.bottom[index].clone_from(bottom);
         layer.layer.get_or_insert_default().pad = Some(*pad);
     }
     Ok(())
+}
+
+fn layer_error(layer: &V1LayerParameter, problem: impl Into<String>) -> Error {
+    let name = layer.layer.as_ref().map_or(layer.name(), |old| old.name());
+    Error::InvalidData(problem.into()).context(format!("layer `{name}`"))
 }

@@ -1,41 +1,45 @@
-//! Where the messages of a net went, for what is known of them by their place only.
+//! Maps the paths of messages before an upgrade to those after it, for unknown fields.
 
-use crate::proto::{NetParameter, PathStep, schema::Schema};
+use crate::proto::{messages::NetParameter, scan::PathStep, schema::Schema};
 
-/// Where the layers of a net went.
+/// New positions of the layers of a net.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Moves {
-    /// The place of each layer as it was; nowhere for a padding layer.
+pub(super) struct Relocation {
+    /// The new index of each old layer; `None` for a removed padding layer.
     layers: Vec<Option<usize>>,
-    /// Whether the first layer is a new one, which holds the inputs.
-    inputs: bool,
+    /// Whether an Input layer was inserted at the front.
+    has_input_layer: bool,
 }
 
-impl Moves {
-    /// Compares a net with what it was: `stays` tells of each layer whether it is still there.
-    pub(super) fn new(stays: &[bool], net: &NetParameter) -> Self {
-        let kept = stays.iter().filter(|&&stays| stays).count();
-        let inputs = net.layer.len() > kept;
-        let mut places = usize::from(inputs)..;
-        let layers = stays.iter().map(|&stays| if stays { places.next() } else { None }).collect();
-        Self { layers, inputs }
+impl Relocation {
+    /// Derives the positions from `kept`, which says for each old layer whether the upgraded `net`
+    /// still has it.
+    pub(super) fn new(kept: &[bool], net: &NetParameter) -> Self {
+        let kept_count = kept.iter().filter(|&&kept| kept).count();
+        let has_input_layer = net.layer.len() > kept_count;
+        let mut indices = usize::from(has_input_layer)..;
+        let layers = kept.iter().map(|&kept| if kept { indices.next() } else { None }).collect();
+        Self { layers, has_input_layer }
     }
 
-    /// The path to where a message is now. What is gone keeps its path, which leads nowhere.
-    pub(super) fn follow(&self, path: &mut Vec<PathStep>) {
+    /// Replaces the old path of a message by the new one. The path of a removed message stays; no
+    /// message has it any more.
+    pub(super) fn remap(&self, path: &mut Vec<PathStep>) {
         let Some(&first) = path.first() else { return };
-        match name("NetParameter", first.field) {
-            Some("input_shape") if self.inputs => {
-                let to = [("NetParameter", "layer"), ("LayerParameter", "input_param")];
-                let to = to.into_iter().filter_map(|(message, field)| step(message, field, 0));
-                let shape = step("InputParameter", "shape", first.index);
-                path.splice(..1, to.chain(shape));
+        match field_name("NetParameter", first.field) {
+            Some("input_shape") if self.has_input_layer => {
+                let steps = [
+                    step("NetParameter", "layer", 0),
+                    step("LayerParameter", "input_param", 0),
+                    step("InputParameter", "shape", first.index),
+                ];
+                path.splice(..1, steps.into_iter().flatten());
             }
             Some(old @ ("layer" | "layers")) => {
-                let Some(&Some(place)) = self.layers.get(first.index) else { return };
-                path.splice(..1, step("NetParameter", "layer", place));
+                let Some(&Some(index)) = self.layers.get(first.index) else { return };
+                path.splice(..1, step("NetParameter", "layer", index));
                 if old == "layers" {
-                    modernise(path);
+                    update_layer_field(path);
                 }
             }
             _ => {}
@@ -43,26 +47,28 @@ impl Moves {
     }
 }
 
-/// Gives the second step the number that its field has in today's layers. Names have stayed.
-fn modernise(path: &mut Vec<PathStep>) {
+/// Replaces the field number of the second step by that of the current layer format, where the
+/// field has the same name.
+fn update_layer_field(path: &mut Vec<PathStep>) {
     let mut layer = "V1LayerParameter";
-    // Fields of a V0 layer are in a message inside that of the V1 format.
-    if path.get(1).and_then(|step| name(layer, step.field)) == Some("layer") {
+    // The fields of a V0 layer are in a message nested in the V1 layer.
+    if path.get(1).and_then(|step| field_name(layer, step.field)) == Some("layer") {
         path.remove(1);
         layer = "V0LayerParameter";
     }
     if let Some(inner) = path.get_mut(1) {
-        let today = name(layer, inner.field).and_then(|name| step("LayerParameter", name, 0));
-        inner.field = today.map_or(inner.field, |today| today.field);
+        let name = field_name(layer, inner.field);
+        let current = name.and_then(|name| step("LayerParameter", name, 0));
+        inner.field = current.map_or(inner.field, |current| current.field);
     }
 }
 
-fn name(message: &str, number: u32) -> Option<&'static str> {
+fn field_name(message: &str, number: u32) -> Option<&'static str> {
     Some(schema(message)?.field(number)?.1.name)
 }
 
 fn step(message: &str, name: &str, index: usize) -> Option<PathStep> {
-    Some(PathStep { field: schema(message)?.named(name)?.number, index })
+    Some(PathStep { field: schema(message)?.field_by_name(name)?.number, index })
 }
 
 fn schema(message: &str) -> Option<&'static Schema> {

@@ -1,20 +1,20 @@
-//! The type of a solver.
+//! Replaces `solver_type` of a solver by `type`.
 
-use super::Change;
+use super::change::Change;
 use crate::{
     error::{Error, Result},
-    proto::{SolverParameter, solver_parameter::SolverType},
+    proto::messages::{SolverParameter, solver_parameter::SolverType},
 };
 
 #[doc(alias = "UpgradeSolverType")]
 pub(super) fn upgrade(solver: &mut SolverParameter) -> Result<Vec<Change>> {
     let Some(number) = solver.solver_type else { return Ok(Vec::new()) };
     if solver.r#type.is_some() {
-        let why = "give either type or solver_type, its older form, not both";
+        let why = "both type and solver_type are set; remove solver_type, the older form";
         return Err(Error::InvalidData(why.into()));
     }
     let name = type_name(number)
-        .ok_or_else(|| Error::InvalidData(format!("solver_type {number} has no name")))?;
+        .ok_or_else(|| Error::InvalidData(format!("unknown solver_type {number}")))?;
     (solver.r#type, solver.solver_type) = (Some(name.into()), None);
     Ok(vec![Change::SolverType])
 }

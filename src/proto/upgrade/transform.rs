@@ -1,12 +1,13 @@
-//! Transformation fields of V1 data layers.
+//! Moves the transformation fields of V1 data layers to `transform_param`.
 
-use super::Change;
+use super::change::Change;
 use crate::{
     error::Result,
-    proto::{NetParameter, v1_layer_parameter::LayerType},
+    proto::messages::{NetParameter, v1_layer_parameter::LayerType},
 };
 
-/// Moves what transforms data to `transform_param`; says whether there was any.
+/// Moves the listed fields of a parameter message to `transform_param`; returns whether any was
+/// set.
 macro_rules! move_fields {
     ($layer:ident.$param:ident: $($field:ident)*) => {{
         let mut moved = false;

@@ -1,16 +1,16 @@
-//! From the V0 format to V1.
+//! Upgrades layers of the V0 format to V1.
 
-use super::{Change, at_layer, padding};
+use super::{change::Change, padding};
 use crate::{
-    error::Result,
-    proto::{
+    error::{Error, Result},
+    proto::messages::{
         NetParameter, TransformationParameter, V0LayerParameter, V1LayerParameter,
         v1_layer_parameter::LayerType,
     },
 };
 use std::mem;
 
-/// Layer types: their names in V0 and in V1.
+/// The layer types: names in V0 and values in V1.
 const TYPES: [(&str, LayerType); 24] = [
     ("accuracy", LayerType::Accuracy),
     ("bnll", LayerType::Bnll),
@@ -46,7 +46,7 @@ pub(super) fn upgrade(net: &mut NetParameter) -> Result<Vec<Change>> {
     padding::merge(net)?;
     let mut changes = vec![Change::V0];
     for layer in &mut net.layers {
-        let (upgraded, dropped) = current(mem::take(layer))?;
+        let (upgraded, dropped) = to_v1(mem::take(layer))?;
         let dropped = dropped.into_iter();
         let name = upgraded.name();
         changes.extend(dropped.map(|field| Change::Dropped { layer: name.to_owned(), field }));
@@ -55,33 +55,31 @@ pub(super) fn upgrade(net: &mut NetParameter) -> Result<Vec<Change>> {
     Ok(changes)
 }
 
-/// A layer's name, in either format.
-pub(super) fn name(layer: &V1LayerParameter) -> &str {
-    layer.layer.as_ref().map_or(layer.name(), |old| old.name())
-}
-
-/// A layer in the V1 format, and the fields that have no place there.
-fn current(mut outer: V1LayerParameter) -> Result<(V1LayerParameter, Vec<&'static str>)> {
+/// Returns a layer in the V1 format, and the names of the dropped fields.
+fn to_v1(mut outer: V1LayerParameter) -> Result<(V1LayerParameter, Vec<&'static str>)> {
     let Some(old) = outer.layer.take() else {
-        let why = "is not in the V0 format, as other layers of the net are";
-        return Err(at_layer(outer.name(), why));
+        let why = "not in the V0 format, unlike other layers of the net";
+        return Err(layer_error(outer.name(), why));
     };
     let (bottom, top) = (mem::take(&mut outer.bottom), mem::take(&mut outer.top));
     if outer != V1LayerParameter::default() {
-        return Err(at_layer(old.name(), "mixes the V0 and the V1 format"));
+        return Err(layer_error(old.name(), "mixes fields of the V0 and the V1 format"));
     }
     let (layer, dropped) = parameters(old)?;
     Ok((V1LayerParameter { bottom, top, ..layer }, dropped))
 }
 
-fn type_of(name: &str, kind: &str) -> Result<LayerType> {
+fn v1_type(layer: &str, kind: &str) -> Result<LayerType> {
     let found = TYPES.iter().find(|(old, _)| *old == kind);
-    found
-        .map(|&(_, new)| new)
-        .ok_or_else(|| at_layer(name, format!("unknown type `{kind}` of the V0 format")))
+    let unknown = || layer_error(layer, format!("unknown V0 layer type `{kind}`"));
+    found.map(|&(_, new)| new).ok_or_else(unknown)
 }
 
-/// Where a value goes: into an optional field, or as one of a list.
+fn layer_error(layer: &str, problem: impl Into<String>) -> Error {
+    Error::InvalidData(problem.into()).context(format!("layer `{layer}`"))
+}
+
+/// A field that a value can be moved to: an optional one is set, a repeated one gets an element.
 trait Put<T> {
     fn put(&mut self, value: T);
 }
@@ -98,17 +96,17 @@ impl<T> Put<T> for Vec<T> {
     }
 }
 
-/// Sizes of images were signed; negative ones become huge, as in Caffe.
+/// V0 image sizes are signed, V1 sizes are not. Like Caffe, this wraps negative sizes.
 impl Put<i32> for Option<u32> {
     fn put(&mut self, value: i32) {
         *self = Some(value.cast_unsigned());
     }
 }
 
-/// Moves each field to where layers of a type have it: `field: "type" => message.field, …;`. A
-/// field that is set in a layer of any other type is noted as dropped.
+/// Moves each V0 field to the V1 field of the layer's type: `field: "type" => message.field, …;`. A
+/// field that is set in a layer of another type is reported as dropped.
 ///
-/// The fields handled otherwise and those in the table are all there are, or it does not compile.
+/// The destructuring pattern has no `..`, so a field that is missing here does not compile.
 macro_rules! moves {
     ($old:ident: $($field:ident: $($type:literal => $to:ident $(.$part:ident)?),+;)*) => {{
         let V0LayerParameter {
@@ -136,7 +134,7 @@ macro_rules! moves {
         };
         let kind = r#type.as_deref();
         if let Some(kind) = kind {
-            new.set_type(type_of(new.name(), kind)?);
+            new.set_type(v1_type(new.name(), kind)?);
         }
         $(if let Some(value) = $field {
             match kind {
@@ -148,7 +146,7 @@ macro_rules! moves {
     }};
 }
 
-/// What the V0 layer said, without its wiring, and the fields that its type has no use for.
+/// Returns the V1 layer without bottoms and tops, and the fields that its type does not use.
 #[doc(alias = "UpgradeV0LayerParameter")]
 fn parameters(old: V0LayerParameter) -> Result<(V1LayerParameter, Vec<&'static str>)> {
     Ok(moves! { old:
@@ -164,7 +162,7 @@ fn parameters(old: V0LayerParameter) -> Result<(V1LayerParameter, Vec<&'static s
         kernelsize: "conv" => convolution_param.kernel_size, "pool" => pooling_param.kernel_size;
         group: "conv" => convolution_param.group;
         stride: "conv" => convolution_param.stride, "pool" => pooling_param.stride;
-        pool: "pool" => pooling_param.pool; // the methods have the same numbers
+        pool: "pool" => pooling_param.pool; // both enums have the same numbers
         dropout_ratio: "dropout" => dropout_param.dropout_ratio;
         local_size: "lrn" => lrn_param.local_size;
         alpha: "lrn" => lrn_param.alpha;

@@ -1,9 +1,9 @@
-//! From the V1 format to the one of today.
+//! Upgrades layers of the V1 format to the current one.
 
-use super::Change;
+use super::change::Change;
 use crate::{
     error::Result,
-    proto::{
+    proto::messages::{
         LayerParameter, NetParameter, ParamSpec, V1LayerParameter, v1_layer_parameter::LayerType,
     },
 };
@@ -17,7 +17,7 @@ pub(super) fn upgrade(net: &mut NetParameter) -> Result<Vec<Change>> {
     let mut changes = vec![Change::V1];
     for old in mem::take(&mut net.layers) {
         let typed = old.r#type.is_some();
-        let layer = current(old);
+        let layer = to_current(old);
         if typed && layer.r#type.is_none() {
             changes.push(Change::Dropped { layer: layer.name().to_owned(), field: "type" });
         }
@@ -26,17 +26,17 @@ pub(super) fn upgrade(net: &mut NetParameter) -> Result<Vec<Change>> {
     Ok(changes)
 }
 
-/// Moves a layer's fields; those listed have the same name and type in both formats.
+/// Moves the fields of a layer. The listed ones have the same name and type in both formats.
 ///
-/// The fields handled otherwise and those listed are all there are, or it does not compile.
+/// The destructuring pattern has no `..`, so a field that is missing here does not compile.
 macro_rules! moves {
     ($old:ident: $($same:ident)*) => {{
         let V1LayerParameter {
             layer: _, r#type, param, blob_share_mode, blobs_lr, weight_decay, $($same),*
         } = $old;
         LayerParameter {
-            // A type of an extended Caffe has a number without a name. Trained layers do without
-            // one: they are told by their names.
+            // The type number of a fork of Caffe has no name here. Trained layers do not need a
+            // type, because they are matched by layer name.
             r#type: r#type.and_then(type_name).map(str::to_owned),
             param: specs(param, blob_share_mode, blobs_lr, weight_decay),
             $($same,)*
@@ -45,9 +45,9 @@ macro_rules! moves {
     }};
 }
 
-/// A layer in the format of today.
+/// Returns a layer in the current format.
 #[doc(alias = "UpgradeV1LayerParameter")]
-fn current(old: V1LayerParameter) -> LayerParameter {
+fn to_current(old: V1LayerParameter) -> LayerParameter {
     moves! { old:
         name bottom top include exclude blobs loss_weight
         accuracy_param argmax_param concat_param contrastive_loss_param convolution_param
@@ -59,7 +59,7 @@ fn current(old: V1LayerParameter) -> LayerParameter {
     }
 }
 
-/// What four lists say of a layer's learnable blobs; they may be of different lengths.
+/// Returns one entry for each learnable blob from four lists, which may differ in length.
 fn specs(
     names: Vec<String>,
     share_modes: Vec<i32>,
@@ -69,14 +69,14 @@ fn specs(
     let lengths = [names.len(), share_modes.len(), lr_mults.len(), decay_mults.len()];
     let mut specs = vec![ParamSpec::default(); lengths.into_iter().max().unwrap_or(0)];
     specs.iter_mut().zip(names).for_each(|(spec, name)| spec.name = Some(name));
-    // Both formats number the modes alike.
+    // The share modes have the same numbers in both formats.
     specs.iter_mut().zip(share_modes).for_each(|(spec, mode)| spec.share_mode = Some(mode));
     specs.iter_mut().zip(lr_mults).for_each(|(spec, mult)| spec.lr_mult = Some(mult));
     specs.iter_mut().zip(decay_mults).for_each(|(spec, mult)| spec.decay_mult = Some(mult));
     specs
 }
 
-/// What a type of the V1 format is called today.
+/// Returns the current name of a V1 layer type.
 #[doc(alias = "UpgradeV1LayerType")]
 fn type_name(number: i32) -> Option<&'static str> {
     Some(match LayerType::try_from(number).ok()? {

@@ -1,10 +1,11 @@
 use super::*;
 use std::{fs, path::Path};
 
-/// What OpenCV reads and makes of the same files: see `tests/images/make.py`.
+/// OpenCV's result for a file, written by `tests/images/make.py`.
 struct Case {
     file: String,
-    how: String,
+    /// What OpenCV did: decoded to `stored`, `bgr` or `gray`, or resized.
+    operation: String,
     image: Image,
 }
 
@@ -21,42 +22,42 @@ fn cases() -> Vec<Case> {
         let pixels = (0..fields[5].len()).step_by(2).map(byte).collect();
         let (channels, height, width) = (number(2), number(3), number(4));
         let image = Image { channels, height, width, pixels };
-        Case { file: fields[0].into(), how: fields[1].into(), image }
+        Case { file: fields[0].into(), operation: fields[1].into(), image }
     };
     text.lines().skip(1).map(case).collect()
 }
 
-/// The largest difference of a value.
-fn difference(a: &Image, b: &Image) -> u8 {
+/// Returns the largest difference of a value.
+fn max_difference(a: &Image, b: &Image) -> u8 {
     assert_eq!(a.shape(), b.shape());
     a.pixels.iter().zip(&b.pixels).map(|(a, b)| a.abs_diff(*b)).max().unwrap()
 }
 
 #[test]
-fn files_are_what_opencv_reads_in_them() {
-    for Case { file, how, image } in cases() {
+fn decoded_files_match_opencv() {
+    for Case { file, operation, image } in cases() {
         let read = |color| Image::read(folder().join(&file), color).unwrap();
-        // Decoders of JPEG round in their own ways, and libraries the luminance of colours.
-        let (got, most) = match how.as_str() {
+        // JPEG decoders round differently, and so do conversions from colour to grey.
+        let (got, tolerance) = match operation.as_str() {
             "stored" => (read(Color::AsStored), u8::from(file.ends_with("jpg"))),
             "bgr" => (read(Color::Bgr), u8::from(file.ends_with("jpg"))),
             "gray" => (read(Color::Gray), 1),
             _ => continue,
         };
-        let worst = difference(&got, &image);
-        assert!(worst <= most, "{file}, {how}: {worst}");
+        let worst = max_difference(&got, &image);
+        assert!(worst <= tolerance, "{file}, {operation}: {worst}");
     }
 }
 
 #[test]
-fn sizes_are_those_that_opencv_makes() {
+fn resized_images_match_opencv() {
     let mut count = 0;
-    for Case { file, how, image } in cases() {
-        if how.starts_with("resize") {
+    for Case { file, operation, image } in cases() {
+        if operation.starts_with("resize") {
             let [_, height, width] = image.shape();
             let whole = Image::read(folder().join(&file), Color::AsStored).unwrap();
-            let worst = difference(&whole.resize(height, width).unwrap(), &image);
-            assert!(worst <= 1, "{file}, {how}: {worst}");
+            let worst = max_difference(&whole.resize(height, width).unwrap(), &image);
+            assert!(worst <= 1, "{file}, {operation}: {worst}");
             count += 1;
         }
     }
@@ -74,7 +75,7 @@ fn channels_are_stored_as_planes() {
 }
 
 #[test]
-fn what_is_encoded_is_decoded() {
+fn decoding_an_encoded_image_restores_it() {
     for (file, color) in
         [("color.png", Color::Bgr), ("gray.png", Color::AsStored), ("alpha.png", Color::AsStored)]
     {
@@ -84,7 +85,7 @@ fn what_is_encoded_is_decoded() {
 }
 
 #[test]
-fn damaged_files_are_refused() {
+fn damaged_files_are_rejected_without_a_panic() {
     for file in ["color.png", "color.jpg", "palette.png", "gray.jpg"] {
         let whole = fs::read(folder().join(file)).unwrap();
         for len in 0..whole.len() / 2 {

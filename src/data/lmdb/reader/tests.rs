@@ -1,10 +1,10 @@
 use super::*;
 use std::{fs, io::Write, path::PathBuf};
 
-/// Of the values in `tree`.
+/// Lengths of the values in `tree`.
 const LENGTHS: [usize; 16] = [0, 3, 40, 7, 1, 1547, 2, 5, 1548, 0, 3, 4080, 1, 4081, 2, 8300];
 
-/// A database that LMDB itself wrote: see `tests/lmdb/make.py`.
+/// Returns the path of a database that LMDB itself wrote: see `tests/lmdb/make.py`.
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/lmdb").join(format!("{name}.mdb"))
 }
@@ -13,7 +13,7 @@ fn error(path: &Path) -> String {
     LmdbReader::open(path).err().unwrap().to_string()
 }
 
-/// Reads all there is.
+/// Reads all records and returns their total size.
 fn drain(path: &Path) -> Result<usize> {
     let (mut reader, mut bytes) = (LmdbReader::open(path)?, 0);
     while reader.advance()? {
@@ -24,7 +24,7 @@ fn drain(path: &Path) -> Result<usize> {
 }
 
 #[test]
-fn what_lmdb_wrote_is_read_in_order_and_again() {
+fn a_database_of_lmdb_is_read_in_order_and_again_after_a_rewind() {
     let mut reader = LmdbReader::open(fixture("tree")).unwrap();
     assert_eq!((reader.entries(), reader.levels.len()), (32, 3));
     assert_eq!(reader.entry().unwrap(), (&[][..], &[][..]));
@@ -49,18 +49,18 @@ fn an_empty_database_has_no_records() {
 }
 
 #[test]
-fn what_caffe_does_not_write_is_refused() {
+fn databases_that_caffe_does_not_write_are_rejected() {
     let mut reader = LmdbReader::open(fixture("databases")).unwrap();
     assert!(reader.advance().unwrap());
     let text = reader.entry().unwrap_err().to_string();
-    assert!(text.contains("`inner` is a database of its own"), "{text}");
+    assert!(text.contains("`inner` is a nested database"), "{text}");
 
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("data.mdb");
     let missing = LmdbReader::open(dir.path()).err().unwrap();
     assert!(matches!(&missing, Error::Io { path: p, .. } if *p == path), "{missing}");
     let whole = fs::read(fixture("tree")).unwrap();
-    let changed = |at: usize, bytes: &[u8]| {
+    let error_with = |at: usize, bytes: &[u8]| {
         let mut file = whole.clone();
         for page in [0, 4096] {
             file[page + at..][..bytes.len()].copy_from_slice(bytes);
@@ -70,36 +70,37 @@ fn what_caffe_does_not_write_is_refused() {
     };
     let magic = MAGIC.to_be_bytes();
     for (at, bytes, want) in [
-        (16, &[0; 4][..], "it is no LMDB database"),
+        (16, &[0; 4][..], "not an LMDB database"),
         (16, &magic, "of a 32-bit or big-endian machine"),
         (12, &MAGIC.to_le_bytes(), "of a 32-bit or big-endian machine"),
-        (20, &[2], "of format 2; format 1 is read"),
-        (40, &[1, 16], "pages of 4097 bytes"),
-        (92, &[4], "its keys have several values each"),
-        (94, &[33], "a tree of 33 levels"),
-        (120, &[0], "a tree of 3 levels and 0 records"),
-        (136, &[0xff; 8], "pages of 4096 bytes follow its first"),
+        (20, &[2], "of format 2; only 1 is supported"),
+        (40, &[1, 16], "page size of 4097 bytes"),
+        (92, &[4], "keys have several values each"),
+        (94, &[33], "tree of 33 levels"),
+        (120, &[0], "tree of 3 levels and 0 records"),
+        (136, &[0xff; 8], "too short for page 18446744073709551615 of 4096 bytes"),
     ] {
-        let text = changed(at, bytes);
+        let text = error_with(at, bytes);
         assert!(text.contains(want), "{at}: {text}");
     }
 }
 
 #[test]
-fn truncated_databases_are_refused() {
+fn truncated_databases_are_rejected() {
     let whole = fs::read(fixture("tree")).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a");
     for length in (0..whole.len()).step_by(512).chain([whole.len() - 1]) {
         fs::write(&path, &whole[..length]).unwrap();
         let text = error(&path);
-        assert!(text.contains("no LMDB database") || text.contains("damaged: "), "{text}");
+        assert!(text.contains("not an LMDB database") || text.contains("damaged: "), "{text}");
     }
 }
 
-/// Each byte that tells where something is, changed: an error or other records, and an end.
+/// Changes each byte of headers and some of pointers. The reader returns an error or other records,
+/// and terminates.
 #[test]
-fn damage_is_an_error_or_goes_unseen() {
+fn damaged_databases_never_cause_a_panic_or_an_endless_loop() {
     let whole = fs::read(fixture("tree")).unwrap();
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a");

@@ -2,7 +2,7 @@ use super::*;
 use crate::data::LmdbReader;
 use std::fs;
 
-/// Keys with values of many lengths, both sides of where overflow pages begin.
+/// Returns records whose values have lengths on both sides of the limit for overflow pages.
 fn records(count: usize, key_length: usize) -> Vec<(Vec<u8>, Vec<u8>)> {
     let record = |i: usize| {
         let key = format!("{i:0key_length$}").into_bytes();
@@ -23,9 +23,9 @@ fn read(path: &Path) -> Vec<(Vec<u8>, Vec<u8>)> {
     records
 }
 
-/// Counts at which a level begins, and around: 7 to 8 keys of 500 bytes fit a page.
+/// 7 to 8 keys of 500 bytes fit on a page, so the counts include those at which a level is added.
 #[test]
-fn what_is_written_is_read() {
+fn a_database_of_any_number_of_levels_reads_back() {
     let dir = tempfile::tempdir().unwrap();
     for (i, (count, key_length)) in
         (0..70).chain([400, 500]).map(|n| (n, 500)).chain([(3000, 8)]).enumerate()
@@ -44,16 +44,16 @@ fn what_is_written_is_read() {
 }
 
 #[test]
-fn keys_that_cannot_be_are_refused() {
+fn keys_of_invalid_length_or_order_are_rejected() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a");
     let mut writer = LmdbWriter::create(&path, false).unwrap();
     writer.put(b"b", b"1").unwrap();
     for (key, want) in [
-        (&b"b"[..], "`b` does not come after the one before"),
-        (b"a", "`a` does not come after the one before"),
-        (b"", "`` is not of 1 to 511 bytes"),
-        (&[b'c'; 512], "is not of 1 to 511 bytes"),
+        (&b"b"[..], "key `b`: not greater than the previous key"),
+        (b"a", "key `a`: not greater than the previous key"),
+        (b"", "key ``: 0 bytes long, not 1 to 511"),
+        (&[b'c'; 512], ": 512 bytes long, not 1 to 511"),
     ] {
         let error = writer.put(key, b"2").unwrap_err().to_string();
         assert!(error.contains(want), "{error}");
@@ -61,20 +61,20 @@ fn keys_that_cannot_be_are_refused() {
     writer.put(&[b'c'; 511], &[2; 5000]).unwrap();
     writer.finish().unwrap();
     assert_eq!(read(&path), [(b"b".to_vec(), b"1".to_vec()), (vec![b'c'; 511], vec![2; 5000])]);
-    let again = LmdbWriter::create(&path, false).err().unwrap().to_string();
-    assert!(again.contains("exists already"), "{again}");
+    let error = LmdbWriter::create(&path, false).err().unwrap().to_string();
+    assert!(error.contains("already exists"), "{error}");
 }
 
-/// The headers come last: a database that was not finished is none, whatever its name.
+/// The meta pages are written last, so the reader rejects an unfinished database.
 #[test]
-fn an_unfinished_database_is_none() {
+fn an_unfinished_database_is_rejected_and_removed_on_drop() {
     let dir = tempfile::tempdir().unwrap();
     let mut writer = LmdbWriter::create(dir.path().join("a"), false).unwrap();
     for (key, value) in records(3000, 8) {
         writer.put(&key, &value).unwrap();
     }
-    let error = LmdbReader::open(writer.folder.path()).err().unwrap().to_string();
-    assert!(error.contains("it is no LMDB database"), "{error}");
+    let error = LmdbReader::open(writer.dir.path()).err().unwrap().to_string();
+    assert!(error.contains("not an LMDB database"), "{error}");
     drop(writer);
     assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
 }

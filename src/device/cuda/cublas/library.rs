@@ -1,4 +1,4 @@
-//! The library, found at run time: its functions, and what they answer.
+//! Loads the cuBLAS library at run time, and converts its status codes.
 
 use crate::error::BoxError;
 use std::{
@@ -8,39 +8,39 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Its file, the newest first.
-const NAMES: &[&str] = if cfg!(windows) {
+/// File names, newest first.
+const FILE_NAMES: &[&str] = if cfg!(windows) {
     &["cublas64_13.dll", "cublas64_12.dll"]
 } else {
     &["libcublas.so.13", "libcublas.so.12", "libcublas.so"]
 };
 
-/// Where else than in the loader's places it is looked for.
-const FOLDER: &str = "/usr/local/cuda/lib64";
+/// Folder that is searched after the loader's search path.
+const DEFAULT_FOLDER: &str = "/usr/local/cuda/lib64";
 
-/// Names the library, or the folder that it is in.
+/// Environment variable with the path of the library or its folder.
 const CUBLAS_ENV: &str = "CORTADO_CUBLAS";
 
-/// The oldest whose functions are as they are declared here: CUDA 11's.
-const OLDEST: c_int = 11;
+/// Oldest major version whose functions have these signatures: that of CUDA 11.
+const MIN_VERSION: c_int = 11;
 
 /// `cublasHandle_t`
 pub(super) type RawHandle = *mut c_void;
 
-/// Declares the functions that are called; each answers with a status.
+/// Declares the functions that the crate calls; each returns a status.
 macro_rules! functions {
     ($(fn $name:ident = $symbol:literal($($kind:ty),* $(,)?);)*) => {
-        /// cuBLAS. It stays for as long as the process.
+        /// cuBLAS, loaded until the process ends.
         pub(crate) struct Library {
             $(pub(super) $name: unsafe extern "C" fn($($kind),*) -> c_int,)*
         }
 
         impl Library {
-            /// Those of a library that is open.
+            /// Looks up the functions of an open library.
             fn of(library: libloading::Library) -> Result<Self, libloading::Error> {
-                // What it leaves behind in a process does not outlive it.
+                // The library is never unloaded, because it leaves threads and handlers in the process.
                 let library = ManuallyDrop::new(library);
-                // SAFETY: the library's functions of these names have these types.
+                // SAFETY: the functions of these names have these signatures since `MIN_VERSION`.
                 Ok(unsafe { Self { $($name: *library.get($symbol)?,)* } })
             }
         }
@@ -67,70 +67,71 @@ functions! {
 }
 
 impl Library {
-    /// Opens the library at `path`, or in it; without one, where `CORTADO_CUBLAS` says; else where
-    /// libraries are.
+    /// Opens the library at `path`, a file or folder; without `path`, at that of `CORTADO_CUBLAS`; else
+    /// on the loader's search path.
     ///
     /// # Errors
-    /// If there is none, with the places; or if it is too old.
+    /// If no library opens, with the paths tried; or if it is too old.
     pub(crate) fn open(path: Option<&Path>) -> Result<Self, BoxError> {
         let path = path.map(Path::to_owned).or_else(|| env::var_os(CUBLAS_ENV).map(PathBuf::from));
-        let inside = |folder: &Path| NAMES.iter().map(|name| folder.join(name)).collect();
-        let places: Vec<PathBuf> = match path {
-            Some(folder) if folder.is_dir() => inside(&folder),
+        let in_folder = |folder: &Path| FILE_NAMES.iter().map(|name| folder.join(name)).collect();
+        let paths: Vec<PathBuf> = match path {
+            Some(folder) if folder.is_dir() => in_folder(&folder),
             Some(file) => vec![file],
-            None => [inside(Path::new("")), inside(Path::new(FOLDER))].concat(),
+            None => [in_folder(Path::new("")), in_folder(Path::new(DEFAULT_FOLDER))].concat(),
         };
         let mut why = String::new();
-        for place in &places {
-            match load(place) {
+        for path in &paths {
+            match load(path) {
                 Ok(library) => {
-                    let opened = Self::of(library).map_err(BoxError::from).and_then(Self::checked);
-                    return opened.map_err(|why| format!("{}: {why}", place.display()).into());
+                    let opened =
+                        Self::of(library).map_err(BoxError::from).and_then(Self::check_version);
+                    return opened.map_err(|why| format!("{}: {why}", path.display()).into());
                 }
                 Err(error) if why.is_empty() => why = error.to_string(),
                 Err(_) => {}
             }
         }
-        let places: Vec<_> = places.iter().map(|place| place.display().to_string()).collect();
-        let places = places.join(", ");
-        Err(format!("no cuBLAS: none of {places} opens ({why}); {CUBLAS_ENV} may say where it is")
+        let paths: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
+        let paths = paths.join(", ");
+        Err(format!("no cuBLAS: cannot open any of {paths} ({why}); set {CUBLAS_ENV} to its path")
             .into())
     }
 
-    fn checked(self) -> Result<Self, BoxError> {
+    fn check_version(self) -> Result<Self, BoxError> {
         match self.version()? {
-            [major, ..] if major < OLDEST => {
-                Err(format!("cuBLAS {major} is too old: it has to be {OLDEST} or later").into())
+            [major, ..] if major < MIN_VERSION => {
+                Err(format!("cuBLAS {major} is too old; {MIN_VERSION} or later is needed").into())
             }
             _ => Ok(self),
         }
     }
 
-    /// Its major and minor version, and the patch.
+    /// Returns the major, minor and patch version.
     pub(super) fn version(&self) -> Result<[c_int; 3], String> {
         let mut version = [0; 3];
         for (which, part) in (0..).zip(&mut version) {
-            // SAFETY: there is room for the number.
+            // SAFETY: `part` is a valid place for the number.
             check_status("cublasGetProperty", unsafe { (self.property)(which, part) })?;
         }
         Ok(version)
     }
 }
 
-/// Opens a file; what it needs is opened before it if that is beside it.
-fn load(place: &Path) -> Result<libloading::Library, libloading::Error> {
-    // SAFETY: a library's initialisation may run at any time.
-    let open = |place: &Path| unsafe { libloading::Library::new(place) };
-    if let (Some(folder), Some(name)) = (place.parent(), place.file_name()) {
-        let lower = name.to_string_lossy().replacen("cublas", "cublasLt", 1);
-        if folder != Path::new("") && folder.join(&lower).exists() {
-            mem::forget(open(&folder.join(lower))?);
+/// Opens the library at `path`, after cuBLASLt if that is in the same folder: cuBLAS depends on it.
+fn load(path: &Path) -> Result<libloading::Library, libloading::Error> {
+    // SAFETY: the initialisation of cuBLAS has no preconditions.
+    let open = |path: &Path| unsafe { libloading::Library::new(path) };
+    if let (Some(folder), Some(name)) = (path.parent(), path.file_name()) {
+        let dependency = name.to_string_lossy().replacen("cublas", "cublasLt", 1);
+        if folder != Path::new("") && folder.join(&dependency).exists() {
+            mem::forget(open(&folder.join(dependency))?);
         }
     }
-    open(place)
+    open(path)
 }
 
-/// What the function `call` answered.
+/// Converts the status of the function `call`.
 pub(super) fn check_status(call: &str, status: c_int) -> Result<(), String> {
     let name = match status {
         0 => return Ok(()),
@@ -143,7 +144,7 @@ pub(super) fn check_status(call: &str, status: c_int) -> Result<(), String> {
         14 => "CUBLAS_STATUS_INTERNAL_ERROR",
         15 => "CUBLAS_STATUS_NOT_SUPPORTED",
         16 => "CUBLAS_STATUS_LICENSE_ERROR",
-        _ => "a status that is not known",
+        _ => "unknown status",
     };
     Err(format!("{call}: {name} ({status})"))
 }

@@ -1,11 +1,10 @@
-//! Matrix products by NVIDIA's cuBLAS, where that is asked for and there.
+//! GEMM by NVIDIA's cuBLAS, on request.
 //!
 //! Decisions:
-//! - A queue has a handle of its own, with memory to work in from the queue: nothing is shared
-//!   that another queue would have to wait for, or that cuBLAS would take for itself.
-//! - It counts columns first: what it calls `A·B` is `Bᵀ·Aᵀ` here.
-//! - It is given products only: where `k` or α is 0 there is none, and the crate's own kernels do
-//!   what is left.
+//! - Each queue has its own handle, and a workspace allocated on that queue. No queue waits for another,
+//!   and cuBLAS allocates no workspace itself.
+//! - cuBLAS is column-major. The crate's row-major `A·B` is its `Bᵀ·Aᵀ`.
+//! - If `k` or α is 0, there is nothing to multiply, and the crate's own kernel scales `C`.
 
 mod library;
 
@@ -28,7 +27,7 @@ use std::{
     sync::Arc,
 };
 
-/// Bytes that products work in: as many as fast ones on the newest GPUs take.
+/// Workspace of a handle, in bytes: as much as the fastest algorithms on the newest GPUs need.
 const WORKSPACE: usize = 32 << 20;
 
 /// `CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION`: sums of 16-bit elements stay in 32 bits.
@@ -43,48 +42,49 @@ pub(super) struct Cublas {
     library: Arc<Library>,
     stream: Arc<Stream>,
     tf32: bool,
-    /// Once there is a product.
+    /// Created by the first product.
     handle: Mutex<Option<Handle>>,
 }
 
 impl Cublas {
-    /// For a queue; operands of `f32` are rounded if `tf32` says so.
+    /// Prepares cuBLAS for a queue; with `tf32`, `f32` operands are rounded to TF32.
     pub(super) fn new(library: &Arc<Library>, stream: &Arc<Stream>, tf32: bool) -> Self {
         let (library, stream) = (Arc::clone(library), Arc::clone(stream));
         Self { library, stream, tf32, handle: Mutex::default() }
     }
 
-    /// For another queue.
+    /// Prepares the same library for another queue.
     pub(super) fn fork(&self, stream: &Arc<Stream>) -> Self {
         Self::new(&self.library, stream, self.tf32)
     }
 
-    /// Whether it is a product that cuBLAS counts.
-    pub(super) fn takes<T: Element>(op: &Gemm<T>, batch: &GemmBatch) -> bool {
-        let counted = [op.m, op.n, op.k, op.lda, op.ldb, op.ldc, batch.count];
+    /// Returns whether cuBLAS can compute the product: it is not empty, and its extents fit in `c_int`.
+    pub(super) fn supports<T: Element>(op: &Gemm<T>, batch: &GemmBatch) -> bool {
+        let extents = [op.m, op.n, op.k, op.lda, op.ldb, op.ldc, batch.count];
         let is_product = !op.alpha.is_zero() && ![op.m, op.n, op.k, batch.count].contains(&0);
-        is_product && counted.iter().all(|&extent| c_int::try_from(extent).is_ok())
+        is_product && extents.iter().all(|&extent| c_int::try_from(extent).is_ok())
     }
 
-    /// The library's version, as it is written.
+    /// Returns the library's version as text.
     pub(super) fn version(&self) -> Option<String> {
         let [major, minor, patch] = self.library.version().ok()?;
         Some(format!("{major}.{minor}.{patch}"))
     }
 
-    /// `Cᵢ ← α·op(Aᵢ)·op(Bᵢ) + β·Cᵢ`, of what it [`takes`](Self::takes), for the kernel `account`;
-    /// lengths were checked.
+    /// Computes `Cᵢ ← α·op(Aᵢ)·op(Bᵢ) + β·Cᵢ` of a [supported](Self::supports) product. The caller has
+    /// checked the lengths. Each operand is a buffer and an offset in bytes; the ledger records the call
+    /// as `kernel_name`.
     #[track_caller]
     pub(super) fn multiply<T: Element>(
         &self,
-        account: &'static str,
+        kernel_name: &'static str,
         op: &Gemm<T>,
         batch: &GemmBatch,
         a: (&CudaBuffer, usize),
         b: (&CudaBuffer, usize),
         c: (&CudaBuffer, usize),
     ) -> Result<()> {
-        let _account = ledger::enter_kernel(account, T::DTYPE.name());
+        let _scope = ledger::enter_kernel(kernel_name, T::DTYPE.name());
         let (site, context) = (Location::caller(), &self.stream.context);
         let address = |(buffer, offset): (&CudaBuffer, usize)| {
             (buffer.used_by(&self.stream) + offset as u64) as *mut c_void
@@ -98,16 +98,16 @@ impl Cublas {
         let kernel = if batch.count == 1 { "cublasGemmEx" } else { "cublasGemmStridedBatchedEx" };
 
         context.enter()?;
-        let mut held = self.handle.lock();
-        let handle = match &mut *held {
-            Some(known) => known.raw,
+        let mut locked = self.handle.lock();
+        let handle = match &mut *locked {
+            Some(handle) => handle.raw,
             none => none.insert(Handle::new(&self.library, &self.stream, self.tf32)?).raw,
         };
         context.launches.add(self.stream.raw(), PendingLaunch { kernel, site });
-        let steps = [batch.stride_a, batch.stride_b, batch.stride_c];
-        let [step_a, step_b, step_c] = steps.map(|step| step as c_longlong);
-        // SAFETY: the operands have as many elements as the extents tell, and results of a batch
-        // are apart. The scalars are of the type that is computed in, and read during the call.
+        let strides = [batch.stride_a, batch.stride_b, batch.stride_c];
+        let [stride_a, stride_b, stride_c] = strides.map(|stride| stride as c_longlong);
+        // SAFETY: `GemmBatch::check` passed: the operands hold all elements of the extents, and the results
+        // of a batch do not overlap. The scalars have the compute type and are read during the call.
         #[rustfmt::skip]
         let status = unsafe {
             match batch.count {
@@ -118,18 +118,18 @@ impl Cublas {
                 ),
                 count => (self.library.gemm_batched)(
                     handle, left, right, m, n, k, alpha,
-                    b, kind, ldb, step_b, a, kind, lda, step_a, beta,
-                    c, kind, ldc, step_c, count as c_int, sums, ANY_ALGORITHM,
+                    b, kind, ldb, stride_b, a, kind, lda, stride_a, beta,
+                    c, kind, ldc, stride_c, count as c_int, sums, ANY_ALGORITHM,
                 ),
             }
         };
-        drop(held);
-        checked(context, kernel, status)?;
+        drop(locked);
+        check(context, kernel, status)?;
         if context.synchronous { self.stream.wait() } else { Ok(()) }
     }
 }
 
-/// A handle of a queue, and the memory that its products work in.
+/// A cuBLAS handle of a queue, with its workspace.
 struct Handle {
     raw: RawHandle,
     library: Arc<Library>,
@@ -137,18 +137,18 @@ struct Handle {
     _workspace: CudaBuffer,
 }
 
-// SAFETY: the library's functions may be called from any thread, by one at a time.
+// SAFETY: a handle may be used from any thread, by one thread at a time; a mutex ensures that.
 unsafe impl Send for Handle {}
 
 impl Handle {
-    /// In the queue's context, which is current.
+    /// Creates a handle in the queue's context, which must be current.
     fn new(library: &Arc<Library>, stream: &Arc<Stream>, tf32: bool) -> Result<Self> {
         let context = &stream.context;
-        let check = |call, status| checked(context, call, status);
+        let check_call = |call, status| check(context, call, status);
         let workspace = CudaBuffer::new(stream, WORKSPACE)?;
         let mut raw = ptr::null_mut();
-        // SAFETY: there is room for the handle.
-        check("cublasCreate", unsafe { (library.create)(&mut raw) })?;
+        // SAFETY: `raw` is a valid place for the handle.
+        check_call("cublasCreate", unsafe { (library.create)(&mut raw) })?;
         let address = workspace.used_by(stream) as *mut c_void;
         let handle = Self {
             raw,
@@ -156,15 +156,15 @@ impl Handle {
             context: Arc::clone(context),
             _workspace: workspace,
         };
-        // The queue first, for which the library would have memory of its own.
-        // SAFETY: handle and stream live.
-        check("cublasSetStream", unsafe { (library.set_stream)(raw, stream.raw().cast()) })?;
-        // SAFETY: as many bytes are the handle's for as long as it lives.
+        // Setting the stream resets the workspace, so it comes first.
+        // SAFETY: handle and stream are live.
+        check_call("cublasSetStream", unsafe { (library.set_stream)(raw, stream.raw().cast()) })?;
+        // SAFETY: the handle owns the workspace, which has `WORKSPACE` bytes.
         let set = unsafe { (library.set_workspace)(raw, address, WORKSPACE) };
-        check("cublasSetWorkspace", set)?;
+        check_call("cublasSetWorkspace", set)?;
         let mode = if tf32 { TF32 | WIDE_SUMS } else { WIDE_SUMS };
-        // SAFETY: the handle lives.
-        check("cublasSetMathMode", unsafe { (library.set_math_mode)(raw, mode) })?;
+        // SAFETY: the handle is live.
+        check_call("cublasSetMathMode", unsafe { (library.set_math_mode)(raw, mode) })?;
         Ok(handle)
     }
 }
@@ -172,12 +172,12 @@ impl Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         let _ = self.context.enter();
-        // SAFETY: nobody else has the handle. What is queued still runs.
+        // SAFETY: `self` owns the handle. Queued work still runs.
         let _ = unsafe { (self.library.destroy)(self.raw) };
     }
 }
 
-fn checked(context: &Context, call: &str, status: c_int) -> Result<()> {
+fn check(context: &Context, call: &str, status: c_int) -> Result<()> {
     check_status(call, status).map_err(|why| Error::device(&*context.name, why))
 }
 
@@ -189,7 +189,7 @@ fn operation(trans: Transpose) -> c_int {
     }
 }
 
-/// An element's `cudaDataType`, and the `cublasComputeType_t` of its sums.
+/// Returns the `cudaDataType` of an element type and the `cublasComputeType_t` of its sums.
 fn types(element: DType) -> (c_int, c_int) {
     const SUMS_IN_32: c_int = 68;
     const SUMS_IN_64: c_int = 70;

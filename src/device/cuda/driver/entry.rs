@@ -1,4 +1,4 @@
-//! One entry point: where it is, and what its results mean here.
+//! Entry points: lookup of their addresses, and conversion of their results.
 
 use super::library::{NO_DEVICE, library};
 use std::{
@@ -15,7 +15,7 @@ const NOT_FOUND: c_uint = 500;
 /// `CUDA_ERROR_UNKNOWN`
 const UNKNOWN: c_uint = 999;
 
-/// An entry point of the driver, looked up once.
+/// An entry point of the driver, whose address is looked up once.
 pub(super) struct Entry {
     name: &'static CStr,
     address: AtomicPtr<c_void>,
@@ -26,12 +26,12 @@ impl Entry {
         Self { name, address: AtomicPtr::new(ptr::null_mut()) }
     }
 
-    /// Its address, or the code that stands for having none.
+    /// Returns the address, or an error code if the library or the symbol is missing.
     pub(super) fn find(&self) -> Result<NonNull<c_void>, c_uint> {
         if let Some(known) = NonNull::new(self.address.load(Relaxed)) {
             return Ok(known);
         }
-        // SAFETY: nothing is done with the address here but to keep it.
+        // SAFETY: the address is only stored here, so its type does not matter.
         let found = unsafe { library()?.get::<*mut c_void>(self.name.to_bytes_with_nul()) };
         let found = found.ok().and_then(|symbol| NonNull::new(*symbol)).ok_or(NOT_FOUND)?;
         self.address.store(found.as_ptr(), Relaxed);
@@ -40,19 +40,19 @@ impl Entry {
 }
 
 thread_local! {
-    static RAW: Cell<c_uint> = const { Cell::new(0) };
+    static LAST_ERROR: Cell<c_uint> = const { Cell::new(0) };
 }
 
-/// What the driver answered last on this thread that was not success, as it was.
+/// Returns the last error code of the driver on this thread, unchanged.
 pub(crate) fn raw_code() -> c_uint {
-    RAW.get()
+    LAST_ERROR.get()
 }
 
-/// A result that `cust` knows. Its enumeration ends with CUDA 11.4, and a value outside it would
-/// be undefined: later ones become "unknown", and [`raw_code`] keeps them.
+/// Converts a result to one that `cust` knows. The enumeration of `cust` ends with CUDA 11.4, and other
+/// values would be undefined behaviour. Later codes become "unknown"; [`raw_code`] keeps them.
 pub(super) fn to_cust_code(code: c_uint) -> c_uint {
     if code != 0 {
-        RAW.set(code);
+        LAST_ERROR.set(code);
     }
     match code {
         0..=8 | 34 | 100..=102 | 200..=202 | 205..=224 | 300..=304 => code,
@@ -61,7 +61,7 @@ pub(super) fn to_cust_code(code: c_uint) -> c_uint {
     }
 }
 
-/// Defines entry points that pass on to the driver's.
+/// Defines entry points that call those of the driver library.
 macro_rules! entry_points {
     ($(fn $name:ident($($argument:ident: $kind:ty),*);)*) => {$(
         #[unsafe(no_mangle)]
@@ -73,11 +73,11 @@ macro_rules! entry_points {
                         concat!(stringify!($name), "\0").as_bytes(),
                     ) {
                         Ok(name) => name,
-                        Err(_) => panic!("a name with a zero"),
+                        Err(_) => panic!("the name contains a zero byte"),
                     },
                 );
             let code = match ENTRY.find() {
-                // SAFETY: the driver's function of this name has this type.
+                // SAFETY: the signature is that of the driver's function of this name in `cust::sys`.
                 Ok(found) => unsafe {
                     std::mem::transmute::<*mut c_void, Function>(found.as_ptr())($($argument),*)
                 },
@@ -89,42 +89,42 @@ macro_rules! entry_points {
 }
 pub(super) use entry_points;
 
-/// Text for a code. Succeeds even without a driver: `cust` panics where it does not.
+/// Returns the text of an error code. Succeeds even without a driver, because `cust` panics on failure.
 #[unsafe(no_mangle)]
 #[allow(non_snake_case)]
 unsafe extern "C" fn cuGetErrorString(error: c_uint, text: *mut *const c_char) -> c_uint {
     type Function = unsafe extern "C" fn(c_uint, *mut *const c_char) -> c_uint;
     static ENTRY: Entry = Entry::new(c"cuGetErrorString");
     if let Ok(found) = ENTRY.find() {
-        // SAFETY: the driver's function of this name has this type.
+        // SAFETY: `cuGetErrorString` has this signature in every version of the driver.
         let code = unsafe { transmute::<*mut c_void, Function>(found.as_ptr())(error, text) };
         if code == 0 {
             return code;
         }
     }
     let unknown = match error {
-        NO_DEVICE => c"no CUDA-capable device is detected, or no driver",
-        _ => c"an error that the driver does not know",
+        NO_DEVICE => c"no CUDA-capable device or no driver found",
+        _ => c"unknown error",
     };
-    // SAFETY: whoever asks for a text has room for its address.
+    // SAFETY: `cust` passes a valid pointer for the address of the text.
     unsafe { text.write(unknown.as_ptr()) };
     0
 }
 
-/// The driver's name of `code` and its text; a number where it knows none.
+/// Returns the driver's name and text of `code`; the number if the driver does not know it.
 pub(crate) fn describe(code: c_uint) -> (String, String) {
     type Function = unsafe extern "C" fn(c_uint, *mut *const c_char) -> c_uint;
     let ask = |name: &'static CStr| -> Option<String> {
         let found = Entry::new(name).find().ok()?;
         let mut text = ptr::null();
-        // SAFETY: both functions that are asked for have this type, and give text that stays.
+        // SAFETY: both functions have this signature, and the texts they return are static.
         unsafe {
             let code = transmute::<*mut c_void, Function>(found.as_ptr())(code, &mut text);
-            let told = code == 0 && !text.is_null();
-            told.then(|| CStr::from_ptr(text).to_string_lossy().into_owned())
+            let found = code == 0 && !text.is_null();
+            found.then(|| CStr::from_ptr(text).to_string_lossy().into_owned())
         }
     };
     let name = ask(c"cuGetErrorName").unwrap_or_else(|| format!("CUDA error {code}"));
-    let text = ask(c"cuGetErrorString").unwrap_or_else(|| "no text is known".into());
+    let text = ask(c"cuGetErrorString").unwrap_or_else(|| "no description".into());
     (name, text)
 }

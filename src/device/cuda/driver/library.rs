@@ -13,8 +13,8 @@ use std::{
 /// `CUDA_ERROR_NO_DEVICE`
 pub(super) const NO_DEVICE: c_uint = 100;
 
-/// Where the library is looked for if `CORTADO_LIBCUDA` does not say where it is.
-const PLACES: &[&str] = if cfg!(windows) {
+/// Paths that are tried if `CORTADO_LIBCUDA` is not set.
+const DEFAULT_PATHS: &[&str] = if cfg!(windows) {
     &["nvcuda.dll"]
 } else {
     &[
@@ -25,63 +25,64 @@ const PLACES: &[&str] = if cfg!(windows) {
     ]
 };
 
-/// The driver and where it came from. It stays for as long as the process.
+/// The driver library, open until the process ends.
 struct Driver {
     library: Library,
-    asked: Option<PathBuf>,
+    /// The path that was requested; `None` for a default path.
+    requested: Option<PathBuf>,
 }
 
 static DRIVER: OnceLock<Driver> = OnceLock::new();
 
-/// Opens the driver, from `path` if that is given. A process has one driver.
+/// Opens the driver library, at `path` if given. A process has one driver.
 ///
 /// # Errors
-/// If there is none, or another one than `path` is open.
+/// If no library opens, or one at another path than `path` is open.
 pub(crate) fn open(path: Option<&Path>) -> Result<(), BoxError> {
     let path = path.map(Path::to_owned).or_else(|| env::var_os(LIBCUDA_ENV).map(PathBuf::from));
     if DRIVER.get().is_none() {
         let library = match &path {
             Some(path) => load(path.into())?,
-            None => first_of(PLACES)?,
+            None => open_first(DEFAULT_PATHS)?,
         };
-        // Whoever is second finds the first one's.
-        let _ = DRIVER.set(Driver { library, asked: path.clone() });
+        // If another thread was faster, its library is used.
+        let _ = DRIVER.set(Driver { library, requested: path.clone() });
     }
-    let open = DRIVER.get().and_then(|driver| driver.asked.as_deref());
+    let open = DRIVER.get().and_then(|driver| driver.requested.as_deref());
     match path {
         Some(path) if open != Some(&path) => {
-            let open = open.map_or("the system's".into(), |open| open.display().to_string());
-            Err(format!("{}: the driver in use is {open}", path.display()).into())
+            let open = open.map_or("the default one".into(), |open| open.display().to_string());
+            Err(format!("{}: cannot open a second driver; {open} is in use", path.display()).into())
         }
         _ => Ok(()),
     }
 }
 
-/// Names the driver's library.
+/// Environment variable with the path of the driver library.
 const LIBCUDA_ENV: &str = "CORTADO_LIBCUDA";
 
 fn load(name: OsString) -> Result<Library, BoxError> {
-    // SAFETY: a driver's initialisation may run at any time.
+    // SAFETY: the driver library's initialisation has no preconditions.
     Ok(unsafe { Library::new(name) }?)
 }
 
-fn first_of(places: &[&str]) -> Result<Library, BoxError> {
+fn open_first(paths: &[&str]) -> Result<Library, BoxError> {
     let mut why = String::new();
-    for place in places {
-        match load(place.into()) {
+    for path in paths {
+        match load(path.into()) {
             Ok(library) => return Ok(library),
             Err(error) if why.is_empty() => why = error.to_string(),
             Err(_) => {}
         }
     }
     Err(format!(
-        "no NVIDIA driver: none of {} opens ({why}); {LIBCUDA_ENV} may say where it is",
-        places.join(", "),
+        "no NVIDIA driver: cannot open any of {} ({why}); set {LIBCUDA_ENV} to its path",
+        paths.join(", "),
     )
     .into())
 }
 
-/// The open library, or the default one; the code of "no device" without any.
+/// Returns the open library, or opens a default one; else the code of "no device".
 pub(super) fn library() -> Result<&'static Library, c_uint> {
     if DRIVER.get().is_none() {
         let _ = open(None);

@@ -1,9 +1,8 @@
-//! NVIDIA's driver, opened when it is first needed.
+//! NVIDIA's driver, loaded at run time.
 //!
-//! `cust` names the driver's entry points as a linker would find them. They are defined here
-//! instead, so that a program starts on any machine: each looks its place up in the driver's
-//! library when it is first called. A machine without the library has no devices, which is an
-//! error like another.
+//! `cust` declares the driver's entry points as external symbols. This module defines them, so that a
+//! program links and starts without the driver. Each entry point looks up its address in the driver
+//! library at its first call. Without the library, opening a device is an ordinary error.
 
 mod entry;
 mod library;

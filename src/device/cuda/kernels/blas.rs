@@ -1,4 +1,4 @@
-//! Basic linear algebra.
+//! Launches of BLAS kernels.
 
 use super::reduce_launch::ReductionLaunch;
 use crate::{
@@ -51,7 +51,7 @@ impl Blas for CudaDevice {
 
     fn dot<T: Element>(&self, x: View<'_, T, Self>, y: View<'_, T, Self>) -> Result<T::Acc> {
         check_len("dot", "y", x.len(), y.len())?;
-        self.number(ReductionLaunch::new("dot", "dot"), x.len(), (x, 1), Some((y, 1)))
+        self.reduce_to_number(ReductionLaunch::new("dot", "dot"), x.len(), (x, 1), Some((y, 1)))
     }
 
     fn dot_strided<T: Element>(
@@ -67,20 +67,25 @@ impl Blas for CudaDevice {
             check_min_len("dot_strided", "x", span(incx), x.len())?;
             check_min_len("dot_strided", "y", span(incy), y.len())?;
         }
-        self.number(ReductionLaunch::new("dot_strided", "dot"), n, (x, incx), Some((y, incy)))
+        self.reduce_to_number(
+            ReductionLaunch::new("dot_strided", "dot"),
+            n,
+            (x, incx),
+            Some((y, incy)),
+        )
     }
 
     fn asum<T: Element>(&self, x: View<'_, T, Self>) -> Result<T::Acc> {
-        self.number(ReductionLaunch::new("asum", "abs_sum"), x.len(), (x, 1), None)
+        self.reduce_to_number(ReductionLaunch::new("asum", "abs_sum"), x.len(), (x, 1), None)
     }
 
     fn sumsq<T: Element>(&self, x: View<'_, T, Self>) -> Result<T::Acc> {
-        // Of two operands, of which one is left away.
-        self.number(ReductionLaunch::new("sumsq", "dot"), x.len(), (x, 1), None)
+        // Without a second operand, `dot` multiplies the first by itself.
+        self.reduce_to_number(ReductionLaunch::new("sumsq", "dot"), x.len(), (x, 1), None)
     }
 
     fn amax<T: Element>(&self, x: View<'_, T, Self>) -> Result<T::Acc> {
-        self.number(ReductionLaunch::new("amax", "amax"), x.len(), (x, 1), None)
+        self.reduce_to_number(ReductionLaunch::new("amax", "amax"), x.len(), (x, 1), None)
     }
 
     fn gemv<T: Element>(
@@ -91,7 +96,7 @@ impl Blas for CudaDevice {
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         op.check(a.len(), x.len(), y.len())?;
-        self.times_vector("gemv", op, a, x, y)
+        self.launch_gemv("gemv", op, a, x, y)
     }
 
     fn gemm<T: Element>(
@@ -101,21 +106,21 @@ impl Blas for CudaDevice {
         b: View<'_, T, Self>,
         mut c: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let one = GemmBatch { count: 1, stride_a: 0, stride_b: 0, stride_c: 0 };
-        if !Self::counts(op, &one) {
+        let batch = GemmBatch { count: 1, stride_a: 0, stride_b: 0, stride_c: 0 };
+        if !Self::supports_gemm(op, &batch) {
             return fallback::gemm(self, op, a, b, c);
         }
         op.check(a.len(), b.len(), c.len())?;
-        if let Some(product) = op.as_gemv() {
-            return self.times_vector("gemm", &product, a, b.slice(0..op.k)?, c.slice(0..op.m)?);
+        if let Some(gemv) = op.as_gemv() {
+            return self.launch_gemv("gemm", &gemv, a, b.slice(0..op.k)?, c.slice(0..op.m)?);
         }
-        if let Some(product) = op.as_transposed_gemv() {
-            return self.times_vector("gemm", &product, b, a.slice(0..op.k)?, c.slice(0..op.n)?);
+        if let Some(gemv) = op.as_transposed_gemv() {
+            return self.launch_gemv("gemm", &gemv, b, a.slice(0..op.k)?, c.slice(0..op.n)?);
         }
-        // Only a product that fills every element of the view may leave the old ones behind.
-        let fills = op.overwrites() && op.m.checked_mul(op.n) == Some(c.len());
-        let c = if fills { c.device_write_only()? } else { c.device_mut()? };
-        self.multiply("gemm", op, &one, a.device()?, b.device()?, c)
+        // Old elements need not reach the device only if the product overwrites all of them.
+        let overwrites_all = op.overwrites() && op.m.checked_mul(op.n) == Some(c.len());
+        let c = if overwrites_all { c.device_write_only()? } else { c.device_mut()? };
+        self.launch_gemm("gemm", op, &batch, a.device()?, b.device()?, c)
     }
 
     fn gemm_batched<T: Element>(
@@ -126,10 +131,10 @@ impl Blas for CudaDevice {
         b: View<'_, T, Self>,
         mut c: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        if !Self::counts(op, batch) {
+        if !Self::supports_gemm(op, batch) {
             return fallback::gemm_batched(self, op, batch, a, b, c);
         }
         batch.check(op, a.len(), b.len(), c.len())?;
-        self.multiply("gemm_batched", op, batch, a.device()?, b.device()?, c.device_mut()?)
+        self.launch_gemm("gemm_batched", op, batch, a.device()?, b.device()?, c.device_mut()?)
     }
 }

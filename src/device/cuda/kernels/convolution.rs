@@ -1,10 +1,10 @@
 //! Convolution: `kernels/convolution.cu`.
 //!
-//! - Products with columns that are never stored, one a group; gradients of images too, where
-//!   windows are one element apart.
-//! - Where they are further apart, most taps of such products would see nothing: the gradients of
-//!   the columns are made, some images at a time, and folded.
-//! - Filters of one channel are no products.
+//! - The forward pass is an implicit GEMM for each group: the im2col matrix is never stored. With
+//!   stride 1, the gradient of the images is computed this way too.
+//! - With a larger stride, most taps of such a GEMM would read zeros. The gradient of the im2col matrix
+//!   is stored instead, for some images at a time, and col2im adds it up.
+//! - Depthwise convolutions, whose filters have one channel, are computed directly.
 
 use super::{
     gemm::{THREADS, TileShape},
@@ -19,10 +19,10 @@ use crate::{
 };
 use bytemuck::{Pod, Zeroable};
 
-/// Bytes of columns at a time, about.
-const COLUMNS: usize = 256 << 20;
+/// Approximate size in bytes of the im2col matrices that are stored at a time.
+const COLUMNS_BYTES: usize = 256 << 20;
 
-/// What taps see along an axis, as the kernels declare it.
+/// The elements that the taps of a window read along an axis: `TapAxis` of the kernels.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct TapAxis {
@@ -35,7 +35,7 @@ struct TapAxis {
     advance: u32,
 }
 
-/// As the kernels declare it.
+/// `Product` of the kernels.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct ForwardArgs {
@@ -50,7 +50,7 @@ struct ForwardArgs {
     k: u32,
 }
 
-/// As the kernels declare it.
+/// `Gradient` of the kernels.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct GradientArgs {
@@ -63,7 +63,7 @@ struct GradientArgs {
     chunk: u32,
 }
 
-/// As the kernels declare it.
+/// `Depthwise` of the kernels.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct DepthwiseArgs {
@@ -73,51 +73,51 @@ struct DepthwiseArgs {
     outputs: u64,
 }
 
-/// A convolution that is counted in 32 bits, and its parts that belong together.
+/// A grouped convolution whose elements the kernels can count in 32 bits.
 pub(super) struct Groups<'a> {
     op: &'a Convolution,
-    along: [WindowAxis; AXES],
-    /// Channels of a group.
+    axes: [WindowAxis; AXES],
+    /// Channels per group.
     channels: usize,
-    /// Output planes of a group.
+    /// Output planes per group.
     outputs: usize,
 }
 
 impl<'a> Groups<'a> {
-    /// None if kernels cannot count it.
-    pub(super) fn of(op: &'a Convolution) -> Option<Self> {
-        let along = window_axes(op.window())?;
+    /// Returns `None` if the kernels cannot count the elements.
+    pub(super) fn new(op: &'a Convolution) -> Option<Self> {
+        let axes = window_axes(op.window())?;
         let (channels, outputs) =
             (op.window().channels() / op.groups(), op.outputs() / op.groups());
-        let most = i32::MAX as usize / 4;
-        let counted = op.batch().checked_mul(op.window().positions().max(op.window().plane_len()))?
-            <= most
-            && op.outputs().checked_mul(op.window().positions())? <= most
-            && op.filter_len() <= most
-            && op.groups() <= most
-            // Of no images, channels or outputs as well.
+        let max = i32::MAX as usize / 4;
+        let countable = op.batch().checked_mul(op.window().positions().max(op.window().plane_len()))?
+            <= max
+            && op.outputs().checked_mul(op.window().positions())? <= max
+            && op.filter_len() <= max
+            && op.groups() <= max
+            // The products above are 0 without images, channels or outputs, whatever these extents.
             && [op.window().taps(), op.window().positions(), op.window().plane_len()]
                 .into_iter()
-                .all(|count| count <= most);
-        counted.then_some(Self { op, along, channels, outputs })
+                .all(|count| count <= max);
+        countable.then_some(Self { op, axes, channels, outputs })
     }
 
     fn is_depthwise(&self) -> bool {
         self.channels == 1
     }
 
-    fn depthwise(&self) -> DepthwiseArgs {
+    fn depthwise_args(&self) -> DepthwiseArgs {
         DepthwiseArgs {
-            window: self.along,
+            window: self.axes,
             batch: self.op.batch() as u64,
             channels: self.op.groups() as u64,
             outputs: self.outputs as u64,
         }
     }
 
-    /// What taps of the windows see of the images.
-    fn sights(&self) -> [TapAxis; AXES] {
-        self.along.map(|axis| TapAxis {
+    /// Returns the elements of the images that taps read.
+    fn image_axes(&self) -> [TapAxis; AXES] {
+        self.axes.map(|axis| TapAxis {
             range: axis.input as u32,
             columns: axis.output as u32,
             taps: axis.kernel as u32,
@@ -128,9 +128,9 @@ impl<'a> Groups<'a> {
         })
     }
 
-    /// What taps see of the results, from an element of an image that windows are at each of.
-    fn reversed(&self) -> [TapAxis; AXES] {
-        self.along.map(|axis| TapAxis {
+    /// Returns the elements of `dy` that taps read for the gradient of each image element, with stride 1.
+    fn gradient_axes(&self) -> [TapAxis; AXES] {
+        self.axes.map(|axis| TapAxis {
             range: axis.output as u32,
             columns: axis.input as u32,
             taps: axis.kernel as u32,
@@ -141,15 +141,15 @@ impl<'a> Groups<'a> {
         })
     }
 
-    /// Products of `rows` × k filters of each group with columns of `channels`.
-    fn product(
+    /// Returns the GEMM of `rows` × k filters of each group with im2col matrices of `channels` channels.
+    fn gemm_args(
         &self,
         mut axes: [TapAxis; AXES],
         tiles: TileShape,
         rows: usize,
         channels: usize,
     ) -> ForwardArgs {
-        // From one k of a thread's to the next.
+        // Two successive k of a thread are `THREADS / across` apart, which is split into taps per axis.
         let mut advance = THREADS / tiles.across as u32;
         for axis in axes.iter_mut().rev() {
             (axis.advance, advance) = (advance % axis.taps, advance / axis.taps);
@@ -181,18 +181,14 @@ impl<'a> Groups<'a> {
         let columns = self.op.batch() * self.op.window().positions();
         let tiles = device.tiles(T::DTYPE, self.outputs, columns, self.op.groups());
         let launch = if self.is_depthwise() {
-            device.variant::<T>("convolve", "depthwise")?.arg(self.depthwise())
+            device.variant::<T>("convolve", "depthwise")?.arg(self.depthwise_args())
         } else {
-            let product = self.product(self.sights(), tiles, self.outputs, self.channels);
-            device.variant::<T>("convolve", &tiles.symbol("convolve"))?.arg(product)
+            let args = self.gemm_args(self.image_axes(), tiles, self.outputs, self.channels);
+            device.variant::<T>("convolve", &tiles.symbol("convolve"))?.arg(args)
         };
         let launch = launch.read(x.device()?).read(filters.device()?);
-        let launch = match bias {
-            Some(bias) => launch.read(bias.device()?),
-            None => launch.arg(0u64),
-        };
         let n = y.len();
-        let launch = launch.write(y.device_write_only()?);
+        let launch = launch.read_optional(bias)?.write(y.device_write_only()?);
         if self.is_depthwise() {
             return launch.grid_1d(n);
         }
@@ -211,12 +207,12 @@ impl<'a> Groups<'a> {
         const NAME: &str = "convolve_backward_input";
         let n = dx.len();
         if self.is_depthwise() {
-            let launch = device.variant::<T>(NAME, "depthwise_input")?.arg(self.depthwise());
+            let launch = device.variant::<T>(NAME, "depthwise_input")?.arg(self.depthwise_args());
             let launch = launch.read(filters.device()?).read(dy.device()?);
             return launch.write(dx.device_write_only()?).grid_1d(n);
         }
-        if self.along.iter().any(|axis| axis.stride > 1) {
-            return self.fold_columns(device, filters, dy, dx);
+        if self.axes.iter().any(|axis| axis.stride > 1) {
+            return self.backward_input_by_col2im(device, filters, dy, dx);
         }
         let (op, count) = (self.op, filters.len());
         let transposed = device.scratch::<T>(count)?;
@@ -225,16 +221,16 @@ impl<'a> Groups<'a> {
         launch.read(filters.device()?).operand(&transposed, 0).grid_1d(count)?;
         let columns = op.batch() * op.window().plane_len();
         let tiles = device.tiles(T::DTYPE, self.channels, columns, op.groups());
-        let product = self.product(self.reversed(), tiles, self.channels, self.outputs);
-        let launch = device.variant::<T>(NAME, &tiles.symbol("convolve"))?.arg(product);
-        let launch = launch.read(dy.device()?).operand(&transposed, 0).arg(0u64);
+        let args = self.gemm_args(self.gradient_axes(), tiles, self.channels, self.outputs);
+        let launch = device.variant::<T>(NAME, &tiles.symbol("convolve"))?.arg(args);
+        let launch = launch.read(dy.device()?).operand(&transposed, 0).null();
         let blocks = tiles.count(self.channels, columns) * op.groups();
         launch.write(dx.device_write_only()?).grid([blocks, 1, 1], [THREADS, 1, 1])
     }
 
-    /// `dx ← filtersᵀ · dy`, folded.
+    /// Computes `dx ← col2im(filtersᵀ · dy)`, some images at a time.
     #[track_caller]
-    fn fold_columns<T: Element>(
+    fn backward_input_by_col2im<T: Element>(
         &self,
         device: &CudaDevice,
         filters: View<'_, T, CudaDevice>,
@@ -249,26 +245,26 @@ impl<'a> Groups<'a> {
             return Ok(());
         }
         let bytes = window.columns_len().max(1) * size_of::<T::Acc>();
-        let together = (COLUMNS / bytes).clamp(1, op.batch());
-        let columns = device.scratch::<T::Acc>(together * window.columns_len())?;
+        let batch_len = (COLUMNS_BYTES / bytes).clamp(1, op.batch());
+        let columns = device.scratch::<T::Acc>(batch_len * window.columns_len())?;
         let gemm =
             Gemm::<T>::with_transpose(Transpose::Yes, Transpose::No, k, positions, self.outputs);
-        let result = op.outputs() * positions;
-        let into = dx.device_write_only()?;
-        for first in (0..op.batch()).step_by(together) {
-            let count = together.min(op.batch() - first);
-            let batch = GemmBatch { count, stride_a: 0, stride_b: result, stride_c: k * positions };
+        let stride_b = op.outputs() * positions;
+        let dx = dx.device_write_only()?;
+        for first in (0..op.batch()).step_by(batch_len) {
+            let count = batch_len.min(op.batch() - first);
+            let batch = GemmBatch { count, stride_a: 0, stride_b, stride_c: k * positions };
             for group in 0..op.groups() {
                 let filters = filters.slice(group * self.outputs * k..filters.len())?;
-                let start = first * result + group * self.outputs * positions;
+                let start = first * stride_b + group * self.outputs * positions;
                 let operands = (filters.device()?, dy.slice(start..dy.len())?.device()?);
-                let at = group * count * k * positions;
-                device.multiply_wide(NAME, &gemm, &batch, operands, (&columns, at))?;
+                let first_c = group * count * k * positions;
+                device.gemm_to_accumulators(NAME, &gemm, &batch, operands, (&columns, first_c))?;
             }
-            let launch = device.variant::<T>(NAME, "fold_images")?.arg(self.along);
+            let launch = device.variant::<T>(NAME, "col2im_images")?.arg(self.axes);
             let launch = launch.sizes([count, op.groups(), self.channels]).operand(&columns, 0);
-            let offset = into.offset + first * image * size_of::<T>();
-            launch.operand(into.buffer, offset).grid_1d(count * image)?;
+            let offset = dx.offset + first * image * size_of::<T>();
+            launch.operand(dx.buffer, offset).grid_1d(count * image)?;
         }
         Ok(())
     }
@@ -287,20 +283,21 @@ impl<'a> Groups<'a> {
             return Ok(());
         }
         if self.is_depthwise() {
-            let launch = device.variant::<T>(NAME, "depthwise_filters")?.arg(self.depthwise());
+            let launch = device.variant::<T>(NAME, "depthwise_filters")?.arg(self.depthwise_args());
             let launch = launch.read(x.device()?).read(dy.device()?);
             return launch.write(dfilters.device_mut()?).grid_1d(n.saturating_mul(32));
         }
         let columns = self.channels * op.window().taps();
         let k = op.batch() * op.window().positions();
-        // Sums are long, and split anyway: large tiles pay even if there are few.
+        // The sums are long, and splitting them multiplies the blocks. Large tiles are therefore faster
+        // even if there are few.
         let tiles = device.tiles(T::DTYPE, self.outputs, columns, k.div_ceil(1024) * op.groups());
         let blocks = tiles.count(self.outputs, columns) * op.groups();
         let split = device.split_tiles(blocks, k);
         let parts = device.scratch::<T::Acc>(split.parts * n)?;
         let launch = device.variant::<T>(NAME, &tiles.symbol("convolve_filters"))?;
         let launch = launch.arg(GradientArgs {
-            axes: self.sights(),
+            axes: self.image_axes(),
             batch: op.batch() as u32,
             groups: op.groups() as u32,
             rows: self.outputs as u32,

@@ -1,6 +1,6 @@
-//! Functions of elements, one by one.
+//! Launches of elementwise kernels.
 
-use super::lstm;
+use super::{lstm, src_len};
 use crate::{
     device::CudaDevice,
     element::{Element, Storable},
@@ -13,67 +13,41 @@ use crate::{
 use num_traits::Zero;
 use std::any::TypeId;
 
-/// The scalars of a function, in the order of its fields; what it has fewer is 0.
+/// Returns the scalars of a function in the order of its fields; unused ones are 0.
 fn unary_scalars<A: Element + Zero>(op: Unary<A>) -> [A; 3] {
-    let none = A::zero();
+    let zero = A::zero();
     match op {
         Unary::Pow(a) | Unary::AddScalar(a) | Unary::Scale(a) | Unary::Threshold(a) => {
-            [a, none, none]
+            [a, zero, zero]
         }
-        Unary::Relu { slope } => [slope, none, none],
-        Unary::Elu { alpha } => [alpha, none, none],
-        Unary::Swish { beta } => [beta, none, none],
-        Unary::Clip { low, high } => [low, high, none],
-        Unary::ExpAffine { scale, shift } => [scale, shift, none],
+        Unary::Relu { slope } => [slope, zero, zero],
+        Unary::Elu { alpha } => [alpha, zero, zero],
+        Unary::Swish { beta } => [beta, zero, zero],
+        Unary::Clip { low, high } => [low, high, zero],
+        Unary::ExpAffine { scale, shift } => [scale, shift, zero],
         Unary::LnAffine { scale, shift, factor } => [scale, shift, factor],
         Unary::PowAffine { scale, shift, power } => [scale, shift, power],
-        Unary::Abs
-        | Unary::Neg
-        | Unary::Exp
-        | Unary::Ln
-        | Unary::Sqr
-        | Unary::Sqrt
-        | Unary::Recip
-        | Unary::Tanh
-        | Unary::Sigmoid
-        | Unary::Softplus
-        | Unary::Sign
-        | Unary::SignBit => [none; 3],
+        _ => [zero; 3],
     }
 }
 
-/// As [`unary_scalars`].
+/// Like [`unary_scalars`], but for functions of two elements.
 fn binary_scalars<A: Element + Zero>(op: Binary<A>) -> [A; 3] {
-    let none = A::zero();
+    let zero = A::zero();
     match op {
-        Binary::MulScaled(c) => [c, none, none],
-        Binary::ReluGrad { slope } => [slope, none, none],
-        Binary::EluGrad { alpha } => [alpha, none, none],
-        Binary::SwishGrad { beta } => [beta, none, none],
-        Binary::ClipGrad { low, high } => [low, high, none],
+        Binary::MulScaled(c) => [c, zero, zero],
+        Binary::ReluGrad { slope } => [slope, zero, zero],
+        Binary::EluGrad { alpha } => [alpha, zero, zero],
+        Binary::SwishGrad { beta } => [beta, zero, zero],
+        Binary::ClipGrad { low, high } => [low, high, zero],
         Binary::LnAffineGrad { scale, shift, factor } => [scale, shift, factor],
         Binary::PowAffineGrad { scale, shift, power } => [scale, shift, power],
-        Binary::Add
-        | Binary::Sub
-        | Binary::Mul
-        | Binary::MulNegative
-        | Binary::Div
-        | Binary::DivOrZero
-        | Binary::Max
-        | Binary::Min
-        | Binary::Greater
-        | Binary::GreaterEqual
-        | Binary::Prelu
-        | Binary::PreluSlope
-        | Binary::AbsGrad
-        | Binary::SigmoidGrad
-        | Binary::TanhGrad
-        | Binary::SoftplusGrad => [none; 3],
+        _ => [zero; 3],
     }
 }
 
-/// The name of a type of whole numbers that there are kernels for.
-fn integer<N: 'static>() -> Option<&'static str> {
+/// Returns the name of an integer type that the conversion kernels support.
+fn integer_name<N: 'static>() -> Option<&'static str> {
     let known = [
         (TypeId::of::<i8>(), "i8"),
         (TypeId::of::<u8>(), "u8"),
@@ -98,9 +72,7 @@ impl Elementwise for CudaDevice {
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         let n = y.len();
-        if let Src::View(x) = x {
-            check_len(op.name(), "y", x.len(), n)?;
-        }
+        check_len(op.name(), "y", src_len(&x).unwrap_or(n), n)?;
         let [a, b, c] = unary_scalars(op);
         let launch = self.variant::<T>("unary", op.name())?.size(n);
         launch.src_dst(x, &mut y)?.arg(a).arg(b).arg(c).grid_1d(n)
@@ -114,11 +86,7 @@ impl Elementwise for CudaDevice {
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         let n = y.len();
-        if let Src::View(a) = a {
-            check_len(op.name(), "b", a.len(), b.len())?;
-            check_len(op.name(), "y", a.len(), n)?;
-        }
-        check_len(op.name(), "b", n, b.len())?;
+        op.check(src_len(&a).unwrap_or(n), b.len(), n)?;
         let [p, q, r] = binary_scalars(op);
         let launch = self.variant::<T>("binary", op.name())?.size(n).read(b.device()?);
         launch.src_dst(a, &mut y)?.arg(p).arg(q).arg(r).grid_1d(n)
@@ -133,11 +101,7 @@ impl Elementwise for CudaDevice {
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         let n = y.len();
-        if let Src::View(a) = a {
-            check_len(op.name(), "a", axis.count(), a.len())?;
-        }
-        check_len(op.name(), "b", axis.extent, b.len())?;
-        check_len(op.name(), "y", axis.count(), n)?;
+        op.check_broadcast(axis, src_len(&a), b.len(), n)?;
         let [p, q, r] = binary_scalars(op);
         let launch = self.variant::<T>("broadcast", &format!("{}_along", op.name()))?;
         let launch = launch.sizes([n, axis.extent, axis.inner]).read(b.device()?);
@@ -153,12 +117,7 @@ impl Elementwise for CudaDevice {
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         let n = y.len();
-        if let Src::View(x) = x {
-            check_len("affine", "x", axis.count(), x.len())?;
-        }
-        check_len("affine", "scale", axis.extent, scale.len())?;
-        check_len("affine", "shift", axis.extent, shift.len())?;
-        check_len("affine", "y", axis.count(), n)?;
+        axis.check_affine(src_len(&x), scale.len(), shift.len(), n)?;
         let launch = self.kernel::<T>("affine")?.sizes([n, axis.extent, axis.inner]);
         let launch = launch.read(scale.device()?).read(shift.device()?);
         launch.src_dst(x, &mut y)?.grid_1d(n)
@@ -180,14 +139,14 @@ impl Elementwise for CudaDevice {
         x: View<'_, N, Self>,
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let Some(from) = integer::<N>() else {
+        let Some(source) = integer_name::<N>() else {
             return fallback::convert_integers(self, x, y);
         };
-        let account = ledger::enter_kernel("convert_integers", T::DTYPE.name());
+        let scope = ledger::enter_kernel("convert_integers", T::DTYPE.name());
         check_len("convert_integers", "y", x.len(), y.len())?;
         let n = y.len();
-        let symbol = format!("convert_integers_{from}_{}", T::DTYPE.name());
-        let launch = self.symbol(account, &symbol)?;
+        let symbol = format!("convert_integers_{source}_{}", T::DTYPE.name());
+        let launch = self.symbol(scope, &symbol)?;
         launch.size(n).read(x.device()?).write(y.device_write_only()?).grid_1d(n)
     }
 

@@ -1,4 +1,4 @@
-//! Matrix products in tiles: `kernels/gemm.cu`, and the shapes of tiles that convolutions have too.
+//! Tiled GEMM: `kernels/gemm.cu`, and the tile shapes that convolutions share with it.
 
 use super::split_reduction::SplitReduction;
 use crate::{
@@ -14,13 +14,13 @@ use crate::{
 use bytemuck::{Pod, Zeroable};
 use num_traits::Zero;
 
-/// Threads of a block.
+/// Threads per block.
 pub(super) const THREADS: u32 = 256;
 
-/// Terms of a sum that pay for a block of its own.
-const CHUNK: usize = 256;
+/// Terms of a sum that are worth a block of their own.
+const MIN_TERMS: usize = 256;
 
-/// As the kernels declare it.
+/// `Gemm` of the kernels.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct GemmArgs {
@@ -36,12 +36,15 @@ struct GemmArgs {
     b_along_k: u32,
 }
 
-/// The shape of a product's tiles, as `kernels/tiled_gemm.cuh` has them.
+/// A tile shape of `kernels/tiled_gemm.cuh`.
 #[derive(Clone, Copy)]
 pub(super) struct TileShape {
     name: &'static str,
+    /// Rows of a tile.
     pub down: usize,
+    /// Columns of a tile.
     pub across: usize,
+    /// Whether operands are rounded to TF32.
     tf32: bool,
 }
 
@@ -54,20 +57,21 @@ impl TileShape {
         Self { name, down, across, tf32: false }
     }
 
-    /// The kernel of this shape: what symbols begin with.
+    /// Returns the symbol of a kernel for this shape, without the element type.
     pub(super) fn symbol(self, kernel: &str) -> String {
         let rounded = if self.tf32 { "tf32_" } else { "" };
         format!("{kernel}_{rounded}{}", self.name)
     }
 
-    /// Tiles of a product of so many rows and columns.
+    /// Returns the number of tiles of a `rows` × `columns` matrix.
     pub(super) fn count(self, rows: usize, columns: usize) -> usize {
         rows.div_ceil(self.down).saturating_mul(columns.div_ceil(self.across))
     }
 }
 
 impl CudaDevice {
-    /// The tiles for `count` products: large ones if there are enough to fill the GPU.
+    /// Returns the tile shape for `count` products: the large one if its tiles are enough to fill the
+    /// GPU.
     pub(super) fn tiles(
         &self,
         element: DType,
@@ -87,35 +91,37 @@ impl CudaDevice {
         TileShape { tf32: self.tf32 && element == DType::F32, ..tiles }
     }
 
-    /// How the sums of `blocks` tiles are split.
+    /// Returns the split of the sums of `blocks` tiles.
     pub(super) fn split_tiles(&self, blocks: usize, k: usize) -> SplitReduction {
-        // A multiprocessor is full with fewer blocks of tiles than of other things.
-        self.split(2 * blocks, k, CHUNK)
+        // A tile's block needs more registers than that of another kernel, so fewer of them fill a
+        // multiprocessor.
+        self.split(2 * blocks, k, MIN_TERMS)
     }
 
-    /// Whether products of these extents are counted in 32 bits, as kernels do.
-    pub(super) fn counts<T: Element>(op: &op::Gemm<T>, batch: &GemmBatch) -> bool {
+    /// Returns whether the kernels, which count in 32 bits, support products of these extents.
+    pub(super) fn supports_gemm<T: Element>(op: &op::Gemm<T>, batch: &GemmBatch) -> bool {
         let tiles = TileShape::LOW.count(op.m, op.n).max(TileShape::SMALL.count(op.m, op.n));
-        let most = i32::MAX as usize;
-        op.m <= most && op.n <= most && tiles.saturating_mul(batch.count) <= most / 64
+        let max = i32::MAX as usize;
+        op.m <= max && op.n <= max && tiles.saturating_mul(batch.count) <= max / 64
     }
 
-    /// `Cᵢ ← α·op(Aᵢ)·op(Bᵢ) + β·Cᵢ`, for the kernel `account`; lengths were checked.
+    /// Computes `Cᵢ ← α·op(Aᵢ)·op(Bᵢ) + β·Cᵢ`, which the ledger records as `kernel_name`. The caller has
+    /// checked the lengths.
     #[track_caller]
-    pub(super) fn multiply<T: Element>(
+    pub(super) fn launch_gemm<T: Element>(
         &self,
-        account: &'static str,
+        kernel_name: &'static str,
         op: &op::Gemm<T>,
         batch: &GemmBatch,
         a: DeviceSlice<'_, Self>,
         b: DeviceSlice<'_, Self>,
         c: DeviceSliceMut<'_, Self>,
     ) -> Result<()> {
-        if let Some(cublas) = self.cublas.as_ref().filter(|_| Cublas::takes(op, batch)) {
+        if let Some(cublas) = self.cublas.as_ref().filter(|_| Cublas::supports(op, batch)) {
             let (a, b, c) = ((a.buffer, a.offset), (b.buffer, b.offset), (&*c.buffer, c.offset));
-            return cublas.multiply(account, op, batch, a, b, c);
+            return cublas.multiply(kernel_name, op, batch, a, b, c);
         }
-        // As in the BLAS, α = 0 reads neither operand, and nothing is 0 whatever α.
+        // Like in the BLAS, neither operand is read if α = 0. An empty sum is 0 even if α is infinite.
         let k = if op.alpha.is_zero() { 0 } else { op.k };
         let alpha = if k == 0 { T::Acc::zero() } else { op.alpha };
         let op = op::Gemm { k, alpha, ..*op };
@@ -125,41 +131,35 @@ impl CudaDevice {
             return Ok(());
         }
         let split = self.split_tiles(blocks, k);
-        let shape = GemmArgs::new(&op, batch, split);
+        let args = GemmArgs::new(&op, batch, split);
         let symbol = tiles.symbol("gemm");
         let (c, offset) = (&*c.buffer, c.offset);
-        let parts = match split.parts {
-            1 => None,
-            parts => Some(self.scratch::<T::Acc>(parts * batch.count * op.m * op.n)?),
-        };
-        let launch = self.variant::<T>(account, &symbol)?.arg(shape);
+        let parts = self.partial_sums::<T>(split, batch.count * op.m * op.n)?;
+        let launch = self.variant::<T>(kernel_name, &symbol)?.arg(args);
         let launch = launch.arg(op.alpha).arg(op.beta).read(a).read(b).operand(c, offset);
-        let launch = match &parts {
-            Some(parts) => launch.operand(parts, 0),
-            None => launch.arg(0u64),
-        };
-        launch.grid([blocks * split.parts, 1, 1], [THREADS, 1, 1])?;
+        launch.scratch(parts.as_ref()).grid([blocks * split.parts, 1, 1], [THREADS, 1, 1])?;
         let Some(parts) = parts else { return Ok(()) };
-        let launch = self.variant::<T>(account, "add_parts")?.arg(shape);
+        let launch = self.variant::<T>(kernel_name, "add_parts")?.arg(args);
         let launch = launch.arg(op.alpha).arg(op.beta).operand(&parts, 0).operand(c, offset);
         launch.grid_1d(batch.count * op.m * op.n)
     }
 
-    /// `Cᵢ ← op(Aᵢ)·op(Bᵢ)`, the packed `C`s being what elements are computed in.
+    /// Computes `Cᵢ ← op(Aᵢ)·op(Bᵢ)` into packed matrices of accumulators, which begin at accumulator
+    /// `first_c` of the buffer.
     #[track_caller]
-    pub(super) fn multiply_wide<T: Element>(
+    pub(super) fn gemm_to_accumulators<T: Element>(
         &self,
-        account: &'static str,
+        kernel_name: &'static str,
         op: &op::Gemm<T>,
         batch: &GemmBatch,
         (a, b): (DeviceSlice<'_, Self>, DeviceSlice<'_, Self>),
-        (c, first): (&CudaBuffer, usize),
+        (c, first_c): (&CudaBuffer, usize),
     ) -> Result<()> {
         let tiles = self.tiles(T::DTYPE, op.m, op.n, batch.count);
-        let whole = SplitReduction { parts: 1, chunk: op.k };
-        let launch = self.variant::<T>(account, &tiles.symbol("gemm"))?;
-        let launch = launch.arg(GemmArgs::new(op, batch, whole)).arg(op.alpha).arg(op.beta);
-        let launch = launch.read(a).read(b).arg(0u64).operand(c, first * size_of::<T::Acc>());
+        let unsplit = SplitReduction { parts: 1, chunk: op.k };
+        let launch = self.variant::<T>(kernel_name, &tiles.symbol("gemm"))?;
+        let launch = launch.arg(GemmArgs::new(op, batch, unsplit)).arg(op.alpha).arg(op.beta);
+        let launch = launch.read(a).read(b).null().operand(c, first_c * size_of::<T::Acc>());
         launch.grid([tiles.count(op.m, op.n) * batch.count, 1, 1], [THREADS, 1, 1])
     }
 }

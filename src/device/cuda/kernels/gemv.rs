@@ -11,16 +11,16 @@ use crate::{
 use bytemuck::{Pod, Zeroable};
 use num_traits::{One, Zero};
 
-/// Bytes of a row that a warp takes at once.
-const WIDE: usize = 512;
+/// Bytes of a row that a warp loads at once.
+const WARP_BYTES: usize = 512;
 
-/// Blocks of a grid at most: each goes on with what is left.
-const BLOCKS: usize = 1 << 20;
+/// Largest number of blocks of a grid. Blocks of a smaller grid loop over the remaining work.
+const MAX_BLOCKS: usize = 1 << 20;
 
-/// As the kernels declare it.
+/// `Gemv` of the kernels.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
-struct Gemv {
+struct GemvArgs {
     m: u64,
     n: u64,
     lda: u64,
@@ -30,11 +30,12 @@ struct Gemv {
 }
 
 impl CudaDevice {
-    /// `y ← α·op(A)·x + β·y`, for the kernel `account`; lengths were checked.
+    /// Computes `y ← α·op(A)·x + β·y`, which the ledger records as `kernel_name`. The caller has checked
+    /// the lengths.
     #[track_caller]
-    pub(super) fn times_vector<T: Element>(
+    pub(super) fn launch_gemv<T: Element>(
         &self,
-        account: &'static str,
+        kernel_name: &'static str,
         op: &op::Gemv<T>,
         a: View<'_, T, Self>,
         x: View<'_, T, Self>,
@@ -44,26 +45,23 @@ impl CudaDevice {
         if outputs == 0 {
             return Ok(());
         }
-        // As in the BLAS, α = 0 reads neither operand.
+        // Like in the BLAS, neither operand is read if α = 0.
         let items = if op.alpha.is_zero() { 0 } else { items };
-        let (symbol, (m, n), blocks, least) = match op.trans {
+        let (symbol, (m, n), blocks, min_items) = match op.trans {
             Transpose::No => {
                 ("gemv_rows", (outputs, items), outputs.div_ceil(8 / warps(items)), 4096)
             }
             Transpose::Yes => {
-                let wide = WIDE / T::DTYPE.size();
-                ("gemv_columns", (items, outputs), outputs.div_ceil(wide), 128)
+                let columns = WARP_BYTES / T::DTYPE.size();
+                ("gemv_columns", (items, outputs), outputs.div_ceil(columns), 128)
             }
         };
-        let split = self.split(blocks, items, least);
-        let parts = match split.parts {
-            1 => None,
-            parts => Some(self.scratch::<T::Acc>(outputs.saturating_mul(parts))?),
-        };
+        let split = self.split(blocks, items, min_items);
+        let parts = self.partial_sums::<T>(split, outputs)?;
         let finish = [op.alpha, T::Acc::one(), op.beta];
         let y = if op.beta.is_zero() { y.device_write_only()? } else { y.device_mut()? };
         let (buffer, offset) = (&*y.buffer, y.offset);
-        let launch = self.variant::<T>(account, symbol)?.arg(Gemv {
+        let launch = self.variant::<T>(kernel_name, symbol)?.arg(GemvArgs {
             m: m as u64,
             n: n as u64,
             lda: op.lda as u64,
@@ -72,14 +70,10 @@ impl CudaDevice {
             warps: warps(items) as u64,
         });
         let launch = launch.arg(finish).read(a.device()?).read(x.device()?);
-        let launch = launch.operand(buffer, offset);
-        let launch = match &parts {
-            Some(parts) => launch.operand(parts, 0),
-            None => launch.arg(0u64),
-        };
-        launch.grid([(blocks * split.parts).min(BLOCKS), 1, 1], [256, 1, 1])?;
+        let launch = launch.operand(buffer, offset).scratch(parts.as_ref());
+        launch.grid([(blocks * split.parts).min(MAX_BLOCKS), 1, 1], [256, 1, 1])?;
         let Some(parts) = parts else { return Ok(()) };
-        let launch = self.variant::<T>(account, "finish_sum")?.sizes([outputs, split.parts]);
+        let launch = self.variant::<T>(kernel_name, "finish_sum")?.sizes([outputs, split.parts]);
         let launch = launch.arg(finish).operand(&parts, 0).operand(buffer, offset);
         launch.grid_1d(outputs.saturating_mul(32))
     }

@@ -1,15 +1,14 @@
-//! Columns of images: `kernels/im2col.cu`; convolution is in `convolution`.
+//! Launches of im2col and col2im, and the convolution kernels' support checks.
 
-use super::{convolution, window_axis::window_axes};
+use super::{convolution::Groups, window_axis::window_axes};
 use crate::{
     device::CudaDevice,
     element::Element,
     error::{Result, check_len},
     kernel::{Conv, fallback},
     memory::{View, ViewMut},
-    op::{Convolution, SpatialAxis, Window},
+    op::{Convolution, Window},
 };
-use bytemuck::{Pod, Zeroable};
 
 impl Conv for CudaDevice {
     fn im2col<T: Element>(
@@ -20,7 +19,7 @@ impl Conv for CudaDevice {
     ) -> Result<()> {
         let Some(axes) = window_axes(op) else { return fallback::im2col(self, op, x, columns) };
         op.check("im2col", ("x", x.len()), ("columns", columns.len()))?;
-        let launch = self.kernel::<T>("im2col")?.arg(along).size(op.channels());
+        let launch = self.kernel::<T>("im2col")?.arg(axes).size(op.channels());
         let launch = launch.read(x.device()?).write(columns.device_write_only()?);
         launch.grid_1d(op.channels() * op.positions())
     }
@@ -33,7 +32,7 @@ impl Conv for CudaDevice {
     ) -> Result<()> {
         let Some(axes) = window_axes(op) else { return fallback::col2im(self, op, columns, x) };
         op.check("col2im", ("x", x.len()), ("columns", columns.len()))?;
-        let launch = self.kernel::<T>("col2im")?.arg(along).size(op.channels());
+        let launch = self.kernel::<T>("col2im")?.arg(axes).size(op.channels());
         let launch = launch.read(columns.device()?).write(x.device_write_only()?);
         launch.grid_1d(op.image_len())
     }
@@ -46,7 +45,7 @@ impl Conv for CudaDevice {
         bias: Option<View<'_, T, Self>>,
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let Some(groups) = convolution::Groups::of(op) else {
+        let Some(groups) = Groups::new(op) else {
             return fallback::convolve(self, op, x, filters, bias, y);
         };
         op.check("convolve", ("x", x.len()), ("filters", filters.len()), ("y", y.len()))?;
@@ -63,7 +62,7 @@ impl Conv for CudaDevice {
         dy: View<'_, T, Self>,
         dx: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let Some(groups) = convolution::Groups::of(op) else {
+        let Some(groups) = Groups::new(op) else {
             return fallback::convolve_backward_input(self, op, filters, dy, dx);
         };
         let lengths = [("dx", dx.len()), ("filters", filters.len()), ("dy", dy.len())];
@@ -78,7 +77,7 @@ impl Conv for CudaDevice {
         dy: View<'_, T, Self>,
         dfilters: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let Some(groups) = convolution::Groups::of(op) else {
+        let Some(groups) = Groups::new(op) else {
             return fallback::convolve_backward_filters(self, op, x, dy, dfilters);
         };
         let lengths = [("x", x.len()), ("dfilters", dfilters.len()), ("dy", dy.len())];

@@ -1,4 +1,4 @@
-//! Moving elements about.
+//! Launches of gather, scatter, copies, permutations and tiling.
 
 use crate::{
     device::{CudaDevice, cuda::kernel_errors::KernelError},
@@ -10,17 +10,19 @@ use crate::{
     op::{Copy2d, Permute, RowIndexing, Tile},
 };
 
-/// Most axes that a permutation's kernel takes.
-const AXES: usize = 8;
+/// Largest number of axes that the kernel `permute` supports.
+const MAX_AXES: usize = 8;
 
-/// Extent of the tiles that are transposed at a time.
-const TILE: usize = 32;
+/// Rows, and columns, of a tile that a block transposes.
+const TRANSPOSE_TILE: usize = 32;
 
-/// A transposition as (batch, rows, columns) of the result, if the axes are those of one.
-fn transposition(axes: &Axes) -> Option<[usize; 3]> {
+/// Returns (batch, rows, columns) of the result, if the permutation is a transposition of matrices.
+fn transpose_extents(axes: &Axes) -> Option<[usize; 3]> {
     match (&axes.extents[..], &axes.strides[..]) {
-        (&[rows, columns], &[1, step]) if step == rows => Some([1, rows, columns]),
-        (&[batch, rows, columns], &[all, 1, step]) if step == rows && all == rows * columns => {
+        (&[rows, columns], &[1, stride]) if stride == rows => Some([1, rows, columns]),
+        (&[batch, rows, columns], &[batch_stride, 1, stride])
+            if stride == rows && batch_stride == rows * columns =>
+        {
             Some([batch, rows, columns])
         }
         _ => None,
@@ -38,7 +40,7 @@ impl Indexing for CudaDevice {
         let &Copy2d { rows, columns, ldx, ldy } = op;
         let launch = self.kernel::<T>("copy_2d")?.sizes([rows, columns]).read(x.device()?);
         let launch = launch.size(ldx).write(y.device_mut()?).size(ldy);
-        launch.over_packs::<T>(rows, columns)
+        launch.grid_2d_packs::<T>(rows, columns)
     }
 
     fn gather<T: Element>(
@@ -53,7 +55,7 @@ impl Indexing for CudaDevice {
         let &RowIndexing { table: rows, width, count } = op;
         let launch = self.kernel::<T>("gather")?.sizes([rows, width, count]);
         let launch = launch.read(table.device()?).read(indices.device()?);
-        let launch = launch.complaint(KernelError::Index)?.write(y.device_write_only()?);
+        let launch = launch.error_flag(KernelError::Index)?.write(y.device_write_only()?);
         launch.grid_2d(count, width)
     }
 
@@ -69,7 +71,7 @@ impl Indexing for CudaDevice {
         let &RowIndexing { table: rows, width, count } = op;
         let launch = self.kernel::<T>("scatter_add")?.sizes([rows, width, count]);
         let launch = launch.read(y.device()?).read(indices.device()?);
-        launch.complaint(KernelError::Index)?.write(table.device_mut()?).blocks(count, 256)
+        launch.error_flag(KernelError::Index)?.write(table.device_mut()?).blocks(count, 256)
     }
 
     fn permute<T: Element>(
@@ -84,23 +86,26 @@ impl Indexing for CudaDevice {
         if n == 0 {
             return Ok(());
         }
-        let axes = Axes::of(op);
-        if let Some([batch, rows, columns]) = transposition(&axes) {
+        let axes = Axes::new(op);
+        if let Some([batch, rows, columns]) = transpose_extents(&axes) {
             let launch = self.variant::<T>("permute", "transpose")?.sizes([batch, rows, columns]);
             let launch = launch.read(x.device()?).write(y.device_write_only()?);
-            return launch.blocks(batch * rows.div_ceil(TILE) * columns.div_ceil(TILE), 256);
+            return launch.blocks(
+                batch * rows.div_ceil(TRANSPOSE_TILE) * columns.div_ceil(TRANSPOSE_TILE),
+                256,
+            );
         }
         let count = axes.extents.len();
-        if count > AXES {
+        if count > MAX_AXES {
             return fallback::permute(self, op, x, y);
         }
-        // As in kernels/indexing.cu: how many, their extents, the source's steps.
-        let mut all = [0; 1 + 2 * AXES];
-        all[0] = count as u64;
-        let (extents, strides) = all[1..].split_at_mut(AXES);
+        // The struct of kernels/indexing.cu: axis count, extents, strides of the source.
+        let mut words = [0; 1 + 2 * MAX_AXES];
+        words[0] = count as u64;
+        let (extents, strides) = words[1..].split_at_mut(MAX_AXES);
         extents.iter_mut().zip(&axes.extents).for_each(|(to, extent)| *to = *extent as u64);
         strides.iter_mut().zip(&axes.strides).for_each(|(to, stride)| *to = *stride as u64);
-        let launch = self.kernel::<T>("permute")?.size(n).arg(all);
+        let launch = self.kernel::<T>("permute")?.size(n).arg(words);
         launch.read(x.device()?).write(y.device_write_only()?).grid_1d(n)
     }
 
@@ -137,6 +142,6 @@ impl Indexing for CudaDevice {
         check_len("to_indices", "y", x.len(), y.len())?;
         let n = y.len();
         let launch = self.kernel::<T>("to_indices")?.size(n).arg(bound).read(x.device()?);
-        launch.complaint(KernelError::Number)?.write(y.device_write_only()?).grid_1d(n)
+        launch.error_flag(KernelError::Number)?.write(y.device_write_only()?).grid_1d(n)
     }
 }

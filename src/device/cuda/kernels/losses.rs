@@ -1,7 +1,7 @@
-//! Losses and measures.
+//! Launches of losses and accuracies.
 //!
-//! A label that is no class is an error that the GPU finds out: it turns up when somebody next
-//! waits for its queue, as the loss itself does.
+//! The kernels report invalid labels. The next wait for the queue, for example to read the loss,
+//! returns the error.
 
 use crate::{
     device::{
@@ -19,19 +19,19 @@ use crate::{
 };
 use bytemuck::{Pod, Zeroable};
 
-/// Threads of a block that sums.
+/// Threads per block of a sum.
 const THREADS: usize = 256;
 
-/// Threads that share a label where each looks at all of its scores.
+/// Threads that share a label where each label needs all of its scores.
 const WARP: usize = 32;
 
-/// Most blocks that sum: the next launch joins their parts in one each.
-const PARTS: usize = 256;
+/// Largest number of blocks of a sum. A second launch, of one block, adds their parts.
+const MAX_PARTS: usize = 256;
 
-/// A sum, and how many went into it.
+/// `Part` of the kernels: a sum, and the number of its terms.
 type Part = [f64; 2];
 
-/// Labels as the kernels take them: `kernels/labels.cuh`.
+/// `Labels` of `kernels/labels.cuh`.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct Labels {
@@ -40,7 +40,7 @@ struct Labels {
     inner: u64,
     ignored: f64,
     has_ignored: u64,
-    /// What a sum is divided by; 0 for the number of labels that count.
+    /// Divisor of the sum; 0 stands for the number of labels that are not ignored.
     divisor: f64,
 }
 
@@ -55,70 +55,40 @@ impl Labels {
             divisor,
         }
     }
+
+    /// Returns the labels of a loss whose divisor may depend on the labels.
+    fn of_loss(axis: &Axis, ignore: Option<i64>, normalization: LossNormalization) -> Self {
+        Self::new(axis, ignore, divisor(normalization, axis.outer, axis.inner))
+    }
 }
 
-/// Pairs as the kernels take them: `kernels/elementwise_loss.cu`.
+/// `ElementwiseLoss` of the kernels.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
-struct Pairs {
+struct ElementwiseLossArgs {
     count: u64,
     divisor: f64,
     form: u32,
     has_ignored: u32,
 }
 
-/// What a sum is divided by; 0 if the number that counts has to be found out.
-fn divisor(normalization: LossNormalization, [outer, inner]: [usize; 2]) -> f64 {
+/// Returns the divisor of a sum; 0 if it is the number of labels that are not ignored.
+fn divisor(normalization: LossNormalization, outer: usize, inner: usize) -> f64 {
     match normalization {
         LossNormalization::Valid => 0.0,
-        known => known.divisor(outer, inner, 0),
+        normalization => normalization.divisor(outer, inner, 0),
     }
 }
 
-fn labels(op: &SoftmaxLoss) -> Labels {
-    let divisor = divisor(op.normalization, [op.axis.outer, op.axis.inner]);
-    Labels::new(&op.axis, op.ignore, divisor)
-}
-
-fn class_labels(op: &ClassLoss) -> (Labels, u32) {
-    let divisor = divisor(op.normalization, [op.axis.outer, op.axis.inner]);
-    let form = match op.form {
-        ClassLossKind::Log => 0,
-        ClassLossKind::LogWithSoftmaxGradient => 1,
-        ClassLossKind::Hinge => 2,
-        ClassLossKind::SquaredHinge => 3,
-    };
-    (Labels::new(&op.axis, op.ignore, divisor), form)
-}
-
-/// The pairs, and their margin and the target that is ignored.
-fn pairs<T: Element>(op: &ElementwiseLoss<T::Acc>) -> (Pairs, [T::Acc; 2]) {
-    let none = T::acc(0.0);
-    let (form, margin) = match op.form {
-        ElementwiseLossKind::Squared => (0, none),
-        ElementwiseLossKind::SigmoidCrossEntropy => (1, none),
-        ElementwiseLossKind::Contrastive { margin } => (2, margin),
-        ElementwiseLossKind::ContrastiveLegacy { margin } => (3, margin),
-    };
-    let count = op.batch * op.each;
-    // Without one to ignore, every target counts.
-    let divisor = match op.ignore {
-        None => op.divisor(count),
-        Some(_) => divisor(op.normalization, [op.batch, op.each]),
-    };
-    let has_ignored = u32::from(op.ignore.is_some());
-    let ignored = op.ignore.map_or(none, |ignore| T::acc(ignore as f64));
-    (Pairs { count: count as u64, divisor, form, has_ignored }, [margin, ignored])
-}
-
-/// Blocks that sum `n` items, each of so many threads.
-fn blocks(n: usize, threads_each: usize) -> usize {
-    n.saturating_mul(threads_each).div_ceil(THREADS).clamp(1, PARTS)
+/// Returns the number of blocks that sum `n` items of `threads` threads each.
+fn sum_blocks(n: usize, threads: usize) -> usize {
+    n.saturating_mul(threads).div_ceil(THREADS).clamp(1, MAX_PARTS)
 }
 
 impl CudaDevice {
-    /// Launches a kernel on so many blocks, whose arguments end with the parts that they sum and
-    /// `y`, which becomes the sum divided.
+    /// Launches a kernel on `blocks` blocks that store their parts, and then a block that stores the
+    /// parts' sum, divided, to `y`. A single block stores `y` itself. `launch` has all arguments but the
+    /// parts and `y`.
     #[track_caller]
     fn mean<T: Element>(
         &self,
@@ -129,16 +99,16 @@ impl CudaDevice {
     ) -> Result<()> {
         let parts = self.scratch::<Part>(if blocks > 1 { blocks } else { 0 })?;
         let launch = launch.operand(&parts, 0).write(y.device_write_only()?);
-        launch.summing(blocks)?;
+        launch.sum_grid(blocks)?;
         if blocks == 1 {
             return Ok(());
         }
         let launch = self.variant::<T>(name, "mean_of_parts")?.size(blocks).arg(divisor);
-        let launch = launch.operand(&parts, 0).write(y.device_write_only()?);
-        launch.summing(1)
+        launch.operand(&parts, 0).write(y.device_write_only()?).sum_grid(1)
     }
 
-    /// Parts of the number of labels that count, if it has to be known; and how many parts.
+    /// Counts the labels that are not ignored, if the divisor is their number. Returns the parts of the
+    /// count, and their number.
     #[track_caller]
     fn count_labels<T: Element>(
         &self,
@@ -146,21 +116,82 @@ impl CudaDevice {
         labels: Labels,
         label: View<'_, T, Self>,
     ) -> Result<(CudaBuffer, usize)> {
-        // Where there are no scores, nobody else looks at the labels.
+        // Without classes, no thread of the gradient's kernel checks labels, so check them here.
         if labels.divisor != 0.0 && labels.extent != 0 {
             return Ok((self.scratch::<Part>(0)?, 0));
         }
-        let blocks = blocks(label.len(), 1);
+        let blocks = sum_blocks(label.len(), 1);
         let parts = self.scratch::<Part>(blocks)?;
         let launch = self.variant::<T>(name, "count_labels")?.arg(labels).read(label.device()?);
-        let launch = launch.complaint(KernelError::Label)?.operand(&parts, 0);
-        launch.summing(blocks)?;
+        launch.error_flag(KernelError::Label)?.operand(&parts, 0).sum_grid(blocks)?;
         Ok((parts, blocks))
+    }
+
+    /// Prepares a launch of an accuracy kernel, up to the error flag.
+    #[track_caller]
+    fn accuracy_kernel<'a, T: Element>(
+        &'a self,
+        name: &'static str,
+        op: &Accuracy,
+        scores: View<'a, T, Self>,
+        label: View<'a, T, Self>,
+    ) -> Result<Launch<'a>> {
+        op.check(name, scores.len(), label.len())?;
+        let labels = Labels::new(&op.axis, op.ignore, 0.0);
+        let launch = self.kernel::<T>(name)?.arg(labels).size(op.top_k).read(scores.device()?);
+        launch.read(label.device()?).error_flag(KernelError::Label)
+    }
+
+    /// Prepares a launch of a kernel of a class loss, up to the matrix.
+    #[track_caller]
+    fn class_loss_kernel<'a, T: Element>(
+        &'a self,
+        name: &'static str,
+        (op, labels): (&ClassLoss, Labels),
+        x: View<'a, T, Self>,
+        label: View<'a, T, Self>,
+        matrix: Option<View<'a, T, Self>>,
+    ) -> Result<Launch<'a>> {
+        let form = match op.form {
+            ClassLossKind::Log => 0u32,
+            ClassLossKind::LogWithSoftmaxGradient => 1,
+            ClassLossKind::Hinge => 2,
+            ClassLossKind::SquaredHinge => 3,
+        };
+        let launch = self.kernel::<T>(name)?.arg(labels).arg(form).read(x.device()?);
+        launch.read(label.device()?).read_optional(matrix)
+    }
+
+    /// Prepares a launch of a kernel of an elementwise loss, up to its constants. Returns the divisor
+    /// too; 0 stands for the number of targets that are not ignored.
+    #[track_caller]
+    fn elementwise_loss_kernel<T: Element>(
+        &self,
+        (name, symbol): (&'static str, &str),
+        op: &ElementwiseLoss<T::Acc>,
+    ) -> Result<(Launch<'_>, f64)> {
+        let zero = T::acc(0.0);
+        let (form, margin) = match op.form {
+            ElementwiseLossKind::Squared => (0, zero),
+            ElementwiseLossKind::SigmoidCrossEntropy => (1, zero),
+            ElementwiseLossKind::Contrastive { margin } => (2, margin),
+            ElementwiseLossKind::ContrastiveLegacy { margin } => (3, margin),
+        };
+        let count = op.batch * op.each;
+        // If no target is ignored, the host knows the number of targets.
+        let divisor = match op.ignore {
+            None => op.divisor(count),
+            Some(_) => divisor(op.normalization, op.batch, op.each),
+        };
+        let has_ignored = u32::from(op.ignore.is_some());
+        let ignored = op.ignore.map_or(zero, |ignore| T::acc(ignore as f64));
+        let args = ElementwiseLossArgs { count: count as u64, divisor, form, has_ignored };
+        Ok((self.variant::<T>(name, symbol)?.arg(args).arg([margin, ignored]), divisor))
     }
 }
 
 impl Launch<'_> {
-    fn summing(self, blocks: usize) -> Result<()> {
+    fn sum_grid(self, blocks: usize) -> Result<()> {
         self.grid([blocks, 1, 1], [THREADS as u32, 1, 1])
     }
 }
@@ -174,13 +205,12 @@ impl Losses for CudaDevice {
         loss: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         const OP: &str = "softmax_loss";
-        check_len(OP, "p", op.axis.count(), p.len())?;
-        check_len(OP, "label", op.axis.reduced_count(), label.len())?;
+        op.check(OP, p.len(), label.len())?;
         check_len(OP, "loss", 1, loss.len())?;
-        let (labels, blocks) = (labels(op), blocks(label.len(), 1));
+        let labels = Labels::of_loss(&op.axis, op.ignore, op.normalization);
         let launch = self.kernel::<T>(OP)?.arg(labels).read(p.device()?).read(label.device()?);
-        let launch = launch.complaint(KernelError::Label)?;
-        self.mean(OP, (launch, blocks), labels.divisor, loss)
+        let launch = launch.error_flag(KernelError::Label)?;
+        self.mean(OP, (launch, sum_blocks(label.len(), 1)), labels.divisor, loss)
     }
 
     fn softmax_loss_backward<T: Element>(
@@ -192,15 +222,14 @@ impl Losses for CudaDevice {
         mut dx: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         const OP: &str = "softmax_loss_backward";
-        check_len(OP, "p", op.axis.count(), p.len())?;
-        check_len(OP, "label", op.axis.reduced_count(), label.len())?;
+        op.check(OP, p.len(), label.len())?;
         check_len(OP, "scale", 1, scale.len())?;
         check_len(OP, "dx", op.axis.count(), dx.len())?;
-        let labels = labels(op);
+        let labels = Labels::of_loss(&op.axis, op.ignore, op.normalization);
         let (counts, parts) = self.count_labels(OP, labels, label)?;
         let launch = self.kernel::<T>(OP)?.arg(labels).read(p.device()?).read(label.device()?);
         let launch = launch.read(scale.device()?).operand(&counts, 0).size(parts);
-        let launch = launch.complaint(KernelError::Label)?.write(dx.device_write_only()?);
+        let launch = launch.error_flag(KernelError::Label)?.write(dx.device_write_only()?);
         launch.grid_1d(op.axis.count())
     }
 
@@ -212,13 +241,9 @@ impl Losses for CudaDevice {
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         const OP: &str = "accuracy";
-        check_len(OP, "scores", op.axis.count(), scores.len())?;
-        check_len(OP, "label", op.axis.reduced_count(), label.len())?;
         check_len(OP, "y", 1, y.len())?;
-        let labels = Labels::new(&op.axis, op.ignore, 0.0);
-        let launch = self.kernel::<T>(OP)?.arg(labels).size(op.top_k).read(scores.device()?);
-        let launch = launch.read(label.device()?).complaint(KernelError::Label)?;
-        self.mean(OP, (launch, blocks(label.len(), WARP)), 0.0, y)
+        let launch = self.accuracy_kernel(OP, op, scores, label)?;
+        self.mean(OP, (launch, sum_blocks(label.len(), WARP)), 0.0, y)
     }
 
     fn accuracy_by_class<T: Element>(
@@ -229,13 +254,9 @@ impl Losses for CudaDevice {
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         const OP: &str = "accuracy_by_class";
-        check_len(OP, "scores", op.axis.count(), scores.len())?;
-        check_len(OP, "label", op.axis.reduced_count(), label.len())?;
         check_len(OP, "y", op.axis.extent, y.len())?;
-        let labels = Labels::new(&op.axis, op.ignore, 0.0);
-        let launch = self.kernel::<T>(OP)?.arg(labels).size(op.top_k).read(scores.device()?);
-        let launch = launch.read(label.device()?).complaint(KernelError::Label)?;
-        // A block at least, which looks at the labels.
+        let launch = self.accuracy_kernel(OP, op, scores, label)?;
+        // At least one block, because block 0 reports invalid labels.
         launch.write(y.device_write_only()?).blocks(op.axis.extent.max(1), THREADS as u32)
     }
 
@@ -250,10 +271,10 @@ impl Losses for CudaDevice {
         const OP: &str = "class_loss";
         op.check(OP, x.len(), label.len(), matrix.map(|matrix| matrix.len()))?;
         check_len(OP, "loss", 1, loss.len())?;
-        let (labels, form) = class_labels(op);
-        let launch = self.kernel::<T>(OP)?.arg(labels).arg(form).read(x.device()?);
-        let launch = launch.read(label.device()?).matrix(matrix)?.complaint(KernelError::Label)?;
-        self.mean(OP, (launch, blocks(label.len(), WARP)), labels.divisor, loss)
+        let labels = Labels::of_loss(&op.axis, op.ignore, op.normalization);
+        let launch = self.class_loss_kernel(OP, (op, labels), x, label, matrix)?;
+        let launch = launch.error_flag(KernelError::Label)?;
+        self.mean(OP, (launch, sum_blocks(label.len(), WARP)), labels.divisor, loss)
     }
 
     fn class_loss_backward<T: Element>(
@@ -269,12 +290,12 @@ impl Losses for CudaDevice {
         op.check(OP, x.len(), label.len(), matrix.map(|matrix| matrix.len()))?;
         check_len(OP, "scale", 1, scale.len())?;
         check_len(OP, "dx", op.axis.count(), dx.len())?;
-        let (labels, form) = class_labels(op);
+        let labels = Labels::of_loss(&op.axis, op.ignore, op.normalization);
         let (counts, parts) = self.count_labels(OP, labels, label)?;
-        let launch = self.kernel::<T>(OP)?.arg(labels).arg(form).read(x.device()?);
-        let launch = launch.read(label.device()?).matrix(matrix)?.read(scale.device()?);
-        let launch = launch.operand(&counts, 0).size(parts).complaint(KernelError::Label)?;
-        launch.write(dx.device_write_only()?).grid_1d(op.axis.reduced_count().saturating_mul(WARP))
+        let launch = self.class_loss_kernel(OP, (op, labels), x, label, matrix)?;
+        let launch = launch.read(scale.device()?).operand(&counts, 0).size(parts);
+        let launch = launch.error_flag(KernelError::Label)?.write(dx.device_write_only()?);
+        launch.grid_1d(op.axis.reduced_count().saturating_mul(WARP))
     }
 
     fn elementwise_loss<T: Element>(
@@ -287,10 +308,9 @@ impl Losses for CudaDevice {
         const OP: &str = "elementwise_loss";
         op.check(OP, x.len(), t.len())?;
         check_len(OP, "loss", 1, loss.len())?;
-        let (pairs, numbers) = pairs::<T>(op);
-        let launch = self.kernel::<T>(OP)?.arg(pairs).arg(numbers);
+        let (launch, divisor) = self.elementwise_loss_kernel::<T>((OP, OP), op)?;
         let launch = launch.read(x.device()?).read(t.device()?);
-        self.mean(OP, (launch, blocks(x.len(), 1)), pairs.divisor, loss)
+        self.mean(OP, (launch, sum_blocks(x.len(), 1)), divisor, loss)
     }
 
     fn elementwise_loss_backward<T: Element>(
@@ -305,25 +325,16 @@ impl Losses for CudaDevice {
         op.check(OP, x.len(), t.len())?;
         check_len(OP, "scale", 1, scale.len())?;
         check_len(OP, "dx", x.len(), dx.len())?;
-        let (pairs, numbers) = pairs::<T>(op);
-        let parts = if pairs.divisor == 0.0 { blocks(t.len(), 1) } else { 0 };
+        let counted = op.ignore.is_some() && op.normalization == LossNormalization::Valid;
+        let parts = if counted { sum_blocks(t.len(), 1) } else { 0 };
         let counts = self.scratch::<Part>(parts)?;
         if parts > 0 {
-            let launch = self.variant::<T>(OP, "count_targets")?.arg(pairs).arg(numbers);
-            launch.read(t.device()?).operand(&counts, 0).summing(parts)?;
+            let (launch, _) = self.elementwise_loss_kernel::<T>((OP, "count_targets"), op)?;
+            launch.read(t.device()?).operand(&counts, 0).sum_grid(parts)?;
         }
-        let launch = self.kernel::<T>(OP)?.arg(pairs).arg(numbers).read(x.device()?);
-        let launch = launch.read(t.device()?).read(scale.device()?).operand(&counts, 0);
-        launch.size(parts).write(dx.device_write_only()?).grid_1d(t.len())
-    }
-}
-
-impl<'a> Launch<'a> {
-    /// The next operand, if there is one.
-    fn matrix<T: Element>(self, matrix: Option<View<'a, T, CudaDevice>>) -> Result<Self> {
-        match matrix {
-            Some(matrix) => Ok(self.read(matrix.device()?)),
-            None => Ok(self.none()),
-        }
+        let (launch, _) = self.elementwise_loss_kernel::<T>((OP, OP), op)?;
+        let launch = launch.read(x.device()?).read(t.device()?).read(scale.device()?);
+        let launch = launch.operand(&counts, 0).size(parts).write(dx.device_write_only()?);
+        launch.grid_1d(t.len())
     }
 }

@@ -1,4 +1,4 @@
-//! Time steps of long short-term memory, which `Elementwise` has.
+//! Launches of LSTM time steps, for the `Elementwise` family.
 
 use crate::{
     device::CudaDevice,
@@ -8,16 +8,16 @@ use crate::{
     op::Lstm,
 };
 
-type In<'a, T> = View<'a, T, CudaDevice>;
-type Out<'a, T> = ViewMut<'a, T, CudaDevice>;
+type Input<'a, T> = View<'a, T, CudaDevice>;
+type Output<'a, T> = ViewMut<'a, T, CudaDevice>;
 
 #[track_caller]
 pub(super) fn forward<T: Element>(
     device: &CudaDevice,
     op: &Lstm,
-    (c_prev, cont): (In<'_, T>, In<'_, T>),
-    mut gates: Out<'_, T>,
-    [mut c, mut h]: [Out<'_, T>; 2],
+    (c_prev, cont): (Input<'_, T>, Input<'_, T>),
+    mut gates: Output<'_, T>,
+    [mut c, mut h]: [Output<'_, T>; 2],
 ) -> Result<()> {
     let states = [("c_prev", c_prev.len()), ("c", c.len()), ("h", h.len())];
     op.check("lstm", ("gates", gates.len()), &states)?;
@@ -31,9 +31,9 @@ pub(super) fn forward<T: Element>(
 pub(super) fn backward<T: Element>(
     device: &CudaDevice,
     op: &Lstm,
-    [c_prev, c, dh]: [In<'_, T>; 3],
-    mut dc: Out<'_, T>,
-    mut gates: Out<'_, T>,
+    [c_prev, c, dh]: [Input<'_, T>; 3],
+    mut dc: Output<'_, T>,
+    mut gates: Output<'_, T>,
 ) -> Result<()> {
     const OP: &str = "lstm_backward";
     let states = [("c_prev", c_prev.len()), ("c", c.len()), ("dh", dh.len()), ("dc", dc.len())];

@@ -1,19 +1,52 @@
-//! How each kernel of the families is launched.
+//! Launches of the kernels, one file for each family or kernel source.
+
+use super::{CudaBuffer, CudaDevice, launch::Launch};
+use crate::{
+    element::{Element, Storable},
+    error::Result,
+    memory::{Memory, Src, View},
+};
 
 mod blas;
 mod convolution;
 mod elementwise;
-mod reduce_launch;
 mod gemm;
 mod gemv;
+mod im2col;
 mod indexing;
 mod losses;
 mod lstm;
 mod normalize;
 mod pooling;
 mod random;
+mod reduce_launch;
 mod reductions;
 mod split_reduction;
 mod update;
 mod window_axis;
-mod im2col;
+
+impl<'a> Launch<'a> {
+    /// Adds an operand that the kernel reads, or a null pointer.
+    fn read_optional<T: Element>(self, x: Option<View<'a, T, CudaDevice>>) -> Result<Self> {
+        match x {
+            Some(x) => Ok(self.read(x.device()?)),
+            None => Ok(self.null()),
+        }
+    }
+
+    /// Adds a scratch buffer, or a null pointer.
+    fn scratch(self, buffer: Option<&'a CudaBuffer>) -> Self {
+        match buffer {
+            Some(buffer) => self.operand(buffer, 0),
+            None => self.null(),
+        }
+    }
+}
+
+/// Returns the length of an input, or `None` if the kernel works in place.
+fn src_len<T: Storable, D: Memory>(x: &Src<'_, T, D>) -> Option<usize> {
+    match x {
+        Src::View(x) => Some(x.len()),
+        Src::InPlace => None,
+    }
+}

@@ -1,87 +1,106 @@
-//! Normalisation.
+//! Launches of normalisation kernels.
 
+use super::src_len;
 use crate::{
-    device::{
-        CudaDevice,
-        cuda::{CudaBuffer, launch::Launch},
-    },
+    device::{CudaDevice, cuda::launch::Launch},
     element::Element,
-    error::{Error, Result, check_len},
+    error::Result,
     kernel::Normalize,
     memory::{Src, View, ViewMut},
     op::{Axis, EpsilonPlacement, Lrn, LrnRegion, Standardize},
 };
 
-/// Rows side by side, at least as many as a warp has lanes, are a thread's each.
-const BESIDE: usize = 32;
+/// Smallest `inner` extent from which a softmax kernel's thread computes a row alone. The threads of a
+/// warp then read neighbouring elements.
+const MIN_INNER: usize = 32;
 
-/// Rows up to this long are a warp's, longer ones a block's.
-const SHORT: usize = 512;
+/// Longest row that a block of one warp computes; a longer one gets [`THREADS`] threads.
+const MAX_WARP_ROW: usize = 512;
 
-/// Blocks that share the sums at a position.
-const PARTS: usize = 64;
+/// Threads per block.
+const THREADS: u32 = 256;
 
-/// Elements that are worth a block of them.
-const PART: usize = 1 << 12;
+/// Largest number of blocks that share the sums of a position of the axis.
+const MAX_PARTS: usize = 64;
 
-/// Sums of two kinds, in double precision.
+/// Elements that are worth a block of their own.
+const MIN_PART: usize = 1 << 12;
+
+/// `Sums` of the kernels: two sums in double precision.
 type Sums = [f64; 2];
 
 impl CudaDevice {
-    /// A kernel along an axis, on the account of `name`: a thread's rows or, under the name of
-    /// `by_block`, a block's.
+    /// Prepares a launch of a softmax kernel: `name`, in which a thread computes a row, or `by_block`, in
+    /// which a block does.
     #[track_caller]
-    fn along<T: Element>(
+    fn softmax_kernel<T: Element>(
         &self,
         axis: &Axis,
         [name, by_block]: [&'static str; 2],
     ) -> Result<Launch<'_>> {
-        let symbol = if axis.inner < BESIDE { by_block } else { name };
+        let symbol = if axis.inner < MIN_INNER { by_block } else { name };
         let launch = self.variant::<T>(name, symbol)?;
         Ok(launch.sizes([axis.reduced_count(), axis.extent, axis.inner]))
     }
 }
 
 impl Launch<'_> {
-    /// On a grid for what [`along`](CudaDevice::along) chose.
-    fn all_along(self, axis: &Axis) -> Result<()> {
-        match (axis.inner < BESIDE, axis.extent <= SHORT) {
-            (false, _) => self.grid_1d(axis.reduced_count()),
-            (true, true) => self.blocks(axis.reduced_count(), 32),
-            (true, false) => self.blocks(axis.reduced_count(), 256),
+    /// Launches the kernel that [`softmax_kernel`](CudaDevice::softmax_kernel) prepared.
+    fn softmax_grid(self, axis: &Axis) -> Result<()> {
+        let rows = axis.reduced_count();
+        if axis.inner >= MIN_INNER {
+            return self.grid_1d(rows);
         }
+        self.blocks(rows, if axis.extent <= MAX_WARP_ROW { 32 } else { THREADS })
     }
 
-    /// On a grid that sums at all positions, in `parts` of each.
-    fn sums(self, axis: &Axis, parts: usize) -> Result<()> {
-        if axis.inner == 1 {
-            let blocks = axis.extent.div_ceil(32).min(i32::MAX as usize);
-            return self.grid([blocks, parts, 1], [256, 1, 1]);
-        }
-        self.grid([parts, axis.extent.min(65535), 1], [256, 1, 1])
+    /// Launches a kernel that computes `parts` parts of the sums of each position of an axis.
+    fn sums_grid(self, axis: &Axis, parts: usize) -> Result<()> {
+        let blocks = match axis.inner {
+            1 => [axis.extent.div_ceil(32).min(i32::MAX as usize), parts, 1],
+            _ => [parts, axis.extent.min(65535), 1],
+        };
+        self.grid(blocks, [THREADS, 1, 1])
+    }
+
+    /// Adds `Rate` of the kernels: ε, and whether it is added to the variance.
+    fn rate<T: Element>(self, op: &Standardize) -> Self {
+        let in_variance = u32::from(op.place == EpsilonPlacement::AddedToVariance);
+        self.arg(T::acc(op.epsilon)).arg(in_variance)
     }
 }
 
-/// Into how many parts the sums at each position of an axis are taken.
-fn parts(axis: &Axis) -> usize {
-    axis.reduced_count().div_ceil(PART).clamp(1, PARTS)
+/// Returns the number of parts of the sums of each position of an axis.
+fn part_count(axis: &Axis) -> usize {
+    axis.reduced_count().div_ceil(MIN_PART).clamp(1, MAX_PARTS)
 }
 
+/// Returns `Axis` of the kernels.
 fn extents(axis: &Axis) -> [u64; 3] {
     [axis.outer as u64, axis.extent as u64, axis.inner as u64]
 }
 
-/// As the kernels of regions take them: extents, and k, α/n, β and 2αβ/n.
-fn region<T: Element>(op: &Lrn) -> ([u64; 5], [T::Acc; 4]) {
-    let [height, width] = op.plane;
-    let extents = [op.batch, op.channels, height, width, op.size / 2].map(|extent| extent as u64);
-    let size = op.size as f64;
-    let (k, n) = match op.region {
-        LrnRegion::AcrossChannels => (op.k, size),
-        LrnRegion::WithinChannel => (1.0, size * size),
-    };
-    let factor = op.alpha / n;
-    (extents, [k, factor, op.beta, 2.0 * op.beta * factor].map(T::acc))
+impl CudaDevice {
+    /// Prepares a launch of an LRN kernel, which depends on the region: with the extents, and k, α/n, β
+    /// and 2αβ/n.
+    #[track_caller]
+    fn lrn_kernel<T: Element>(
+        &self,
+        name: &'static str,
+        op: &Lrn,
+        [across, within]: [&str; 2],
+    ) -> Result<Launch<'_>> {
+        let [height, width] = op.plane;
+        let extents = [op.batch, op.channels, height, width, op.size / 2].map(|n| n as u64);
+        let size = op.size as f64;
+        let (symbol, k, n) = match op.region {
+            LrnRegion::AcrossChannels => (across, op.k, size),
+            LrnRegion::WithinChannel => (within, 1.0, size * size),
+        };
+        let factor = op.alpha / n;
+        let power = [k, factor, op.beta, 2.0 * op.beta * factor].map(T::acc);
+        Ok(self.variant::<T>(name, symbol)?.arg(extents).arg(power))
+    }
 }
 
 impl Normalize for CudaDevice {
@@ -91,12 +110,9 @@ impl Normalize for CudaDevice {
         x: Src<'_, T, Self>,
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        if let Src::View(x) = x {
-            check_len("softmax", "x", axis.count(), x.len())?;
-        }
-        check_len("softmax", "y", axis.count(), y.len())?;
-        let launch = self.along::<T>(axis, ["softmax", "softmax_by_block"])?;
-        launch.src_dst(x, &mut y)?.all_along(axis)
+        axis.check_counts("softmax", &[("x", src_len(&x).unwrap_or(y.len())), ("y", y.len())])?;
+        let launch = self.softmax_kernel::<T>(axis, ["softmax", "softmax_by_block"])?;
+        launch.src_dst(x, &mut y)?.softmax_grid(axis)
     }
 
     fn softmax_backward<T: Element>(
@@ -107,13 +123,10 @@ impl Normalize for CudaDevice {
         mut dx: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         const OP: &str = "softmax_backward";
-        if let Src::View(dy) = dy {
-            check_len(OP, "dy", axis.count(), dy.len())?;
-        }
-        check_len(OP, "dx", axis.count(), dx.len())?;
-        check_len(OP, "y", axis.count(), y.len())?;
-        let launch = self.along::<T>(axis, [OP, "softmax_backward_by_block"])?;
-        launch.read(y.device()?).src_dst(dy, &mut dx)?.all_along(axis)
+        let dy_len = src_len(&dy).unwrap_or(dx.len());
+        axis.check_counts(OP, &[("dy", dy_len), ("dx", dx.len()), ("y", y.len())])?;
+        let launch = self.softmax_kernel::<T>(axis, [OP, "softmax_backward_by_block"])?;
+        launch.read(y.device()?).src_dst(dy, &mut dx)?.softmax_grid(axis)
     }
 
     fn lrn<T: Element>(
@@ -123,18 +136,11 @@ impl Normalize for CudaDevice {
         mut scale: ViewMut<'_, T, Self>,
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        op.check()?;
-        for (operand, len) in [("x", x.len()), ("scale", scale.len()), ("y", y.len())] {
-            check_len("lrn", operand, op.count(), len)?;
-        }
-        let symbol = match op.region {
-            LrnRegion::AcrossChannels => "lrn_across",
-            LrnRegion::WithinChannel => "lrn_within",
-        };
-        let (extents, power) = region::<T>(op);
-        let launch = self.variant::<T>("lrn", symbol)?.arg(extents).arg(power).read(x.device()?);
-        let launch = launch.write(scale.device_write_only()?).write(y.device_write_only()?);
-        launch.over_channels(op)
+        op.check_operands("lrn", &[("x", x.len()), ("scale", scale.len()), ("y", y.len())])?;
+        let launch = self.lrn_kernel::<T>("lrn", op, ["lrn_across", "lrn_within"])?;
+        let launch = launch.read(x.device()?).write(scale.device_write_only()?);
+        let launch = launch.write(y.device_write_only()?);
+        launch.grid_2d(op.batch * op.channels, op.plane[0] * op.plane[1])
     }
 
     fn lrn_backward<T: Element>(
@@ -147,19 +153,13 @@ impl Normalize for CudaDevice {
         mut dx: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         const OP: &str = "lrn_backward";
-        op.check()?;
-        let given = [("x", x.len()), ("y", y.len()), ("scale", scale.len()), ("dy", dy.len())];
-        for (operand, len) in given.into_iter().chain([("dx", dx.len())]) {
-            check_len(OP, operand, op.count(), len)?;
-        }
-        let symbol = match op.region {
-            LrnRegion::AcrossChannels => "lrn_across_backward",
-            LrnRegion::WithinChannel => "lrn_within_backward",
-        };
-        let (extents, power) = region::<T>(op);
-        let launch = self.variant::<T>(OP, symbol)?.arg(extents).arg(power);
-        let launch = launch.read(x.device()?).read(y.device()?).read(scale.device()?);
-        launch.read(dy.device()?).write(dx.device_write_only()?).over_channels(op)
+        let inputs = [("x", x.len()), ("y", y.len()), ("scale", scale.len()), ("dy", dy.len())];
+        op.check_operands(OP, &[&inputs[..], &[("dx", dx.len())]].concat())?;
+        let symbols = ["lrn_across_backward", "lrn_within_backward"];
+        let launch = self.lrn_kernel::<T>(OP, op, symbols)?.read(x.device()?).read(y.device()?);
+        let launch = launch.read(scale.device()?).read(dy.device()?);
+        let launch = launch.write(dx.device_write_only()?);
+        launch.grid_2d(op.batch * op.channels, op.plane[0] * op.plane[1])
     }
 
     fn moments<T: Element>(
@@ -170,16 +170,11 @@ impl Normalize for CudaDevice {
         mut variance: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         const OP: &str = "moments";
-        check_len(OP, "x", axis.count(), x.len())?;
-        check_len(OP, "mean", axis.extent, mean.len())?;
-        check_len(OP, "variance", axis.extent, variance.len())?;
-        if axis.extent != 0 && axis.reduced_count() == 0 {
-            return Err(Error::invalid_input(OP, "there are no elements to take a mean of"));
-        }
-        let parts = parts(axis);
+        axis.check_moments(x.len(), mean.len(), variance.len())?;
+        let parts = part_count(axis);
         let sums = self.scratch::<Sums>(axis.extent * parts)?;
         let launch = self.variant::<T>(OP, "moment_sums")?.arg(extents(axis));
-        launch.read(x.device()?).operand(&sums, 0).sums(axis, parts)?;
+        launch.read(x.device()?).operand(&sums, 0).sums_grid(axis, parts)?;
         let launch = self.kernel::<T>(OP)?.arg(extents(axis)).read(x.device()?);
         let launch = launch.operand(&sums, 0).size(parts).write(mean.device_write_only()?);
         launch.write(variance.device_write_only()?).grid_1d(32 * axis.extent)
@@ -193,17 +188,11 @@ impl Normalize for CudaDevice {
         variance: View<'_, T, Self>,
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        const OP: &str = "standardize";
         let axis = &op.axis;
-        if let Src::View(x) = x {
-            check_len(OP, "x", axis.count(), x.len())?;
-        }
-        check_len(OP, "mean", axis.extent, mean.len())?;
-        check_len(OP, "variance", axis.extent, variance.len())?;
-        check_len(OP, "y", axis.count(), y.len())?;
-        let launch = self.kernel::<T>(OP)?.arg(extents(axis)).rate::<T>(op);
+        op.check(src_len(&x), mean.len(), variance.len(), y.len())?;
+        let launch = self.kernel::<T>("standardize")?.arg(extents(axis)).rate::<T>(op);
         let launch = launch.read(mean.device()?).read(variance.device()?);
-        launch.src_dst(x, &mut y)?.over_packs::<T>(axis.outer * axis.extent, axis.inner)
+        launch.src_dst(x, &mut y)?.grid_2d_packs::<T>(axis.outer * axis.extent, axis.inner)
     }
 
     fn standardize_backward<T: Element>(
@@ -217,44 +206,26 @@ impl Normalize for CudaDevice {
     ) -> Result<()> {
         const OP: &str = "standardize_backward";
         let axis = &op.axis;
-        check_len(OP, "x", axis.count(), x.len())?;
-        check_len(OP, "mean", axis.extent, mean.len())?;
-        check_len(OP, "variance", axis.extent, variance.len())?;
-        check_len(OP, "dx", axis.count(), dx.len())?;
-        if let Src::View(dy) = dy {
-            check_len(OP, "dy", axis.count(), dy.len())?;
-        }
+        op.check_backward(x.len(), mean.len(), variance.len(), src_len(&dy), dx.len())?;
         if dx.is_empty() {
             return Ok(());
         }
-        let parts = parts(axis);
+        let parts = part_count(axis);
         let sums = self.scratch::<Sums>(axis.extent * parts)?;
-        let lines: CudaBuffer = self.scratch::<[T::Acc; 4]>(axis.extent)?;
+        let lines = self.scratch::<[T::Acc; 4]>(axis.extent)?;
         let launch = self.variant::<T>(OP, "slope_sums")?.arg(extents(axis));
         let launch = launch.read(x.device()?).read(mean.device()?);
         let launch = match dy {
             Src::View(dy) => launch.read(dy.device()?),
             Src::InPlace => launch.read(dx.as_view().device()?),
         };
-        launch.operand(&sums, 0).sums(axis, parts)?;
+        launch.operand(&sums, 0).sums_grid(axis, parts)?;
         let launch = self.variant::<T>(OP, "lines")?.arg(extents(axis)).rate::<T>(op);
         let launch = launch.read(mean.device()?).read(variance.device()?);
         let launch = launch.operand(&sums, 0).size(parts).operand(&lines, 0);
         launch.grid_1d(32 * axis.extent)?;
         let launch = self.kernel::<T>(OP)?.arg(extents(axis)).operand(&lines, 0);
         let launch = launch.read(x.device()?).src_dst(dy, &mut dx)?;
-        launch.over_packs::<T>(axis.outer * axis.extent, axis.inner)
-    }
-}
-
-impl Launch<'_> {
-    fn over_channels(self, op: &Lrn) -> Result<()> {
-        self.grid_2d(op.batch * op.channels, op.plane[0] * op.plane[1])
-    }
-
-    /// ε, and what it is added to.
-    fn rate<T: Element>(self, op: &Standardize) -> Self {
-        let in_variance = u32::from(op.place == EpsilonPlacement::AddedToVariance);
-        self.arg(T::acc(op.epsilon)).arg(in_variance)
+        launch.grid_2d_packs::<T>(axis.outer * axis.extent, axis.inner)
     }
 }

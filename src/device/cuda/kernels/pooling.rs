@@ -1,4 +1,4 @@
-//! Pooling.
+//! Launches of pooling kernels.
 
 use crate::{
     device::{CudaDevice, cuda::launch::Launch},
@@ -10,7 +10,7 @@ use crate::{
 };
 use bytemuck::{Pod, Zeroable};
 
-/// A pooling as its kernels take it; pairs are (height, width).
+/// `Pool` of the kernels; pairs are (height, width).
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct PoolArgs {
@@ -22,21 +22,27 @@ struct PoolArgs {
     pad: [u32; 2],
 }
 
-/// Fails if places in a plane are more than masks can tell apart.
-fn shape(name: &'static str, op: &Pool2d) -> Result<PoolArgs> {
+/// Returns the kernels' argument.
+///
+/// # Errors
+/// [`Error::InvalidInput`] if a plane has more elements than the `i32` indices of masks can number.
+fn pool_args(name: &'static str, op: &Pool2d) -> Result<PoolArgs> {
     let planes = [op.input, op.output()].map(|[height, width]| height * width);
     if let Some(plane) = planes.into_iter().find(|plane| i32::try_from(*plane).is_err()) {
-        return Err(Error::invalid_input(name, format!("a plane of {plane} elements")));
+        return Err(Error::invalid_input(
+            name,
+            format!("plane of {plane} elements exceeds {}", i32::MAX),
+        ));
     }
-    // What is larger than any plane is as good as the largest number.
-    let small = |pair: [usize; 2]| pair.map(|extent| u32::try_from(extent).unwrap_or(u32::MAX));
+    // An extent beyond 32 bits exceeds every plane, so `u32::MAX` has the same effect.
+    let saturate = |pair: [usize; 2]| pair.map(|extent| u32::try_from(extent).unwrap_or(u32::MAX));
     Ok(PoolArgs {
         planes: op.planes as u64,
-        input: small(op.input),
-        output: small(op.output()),
-        kernel: small(op.kernel),
-        stride: small(op.stride),
-        pad: small(op.pad),
+        input: saturate(op.input),
+        output: saturate(op.output()),
+        kernel: saturate(op.kernel),
+        stride: saturate(op.stride),
+        pad: saturate(op.pad),
     })
 }
 
@@ -45,11 +51,11 @@ fn area([height, width]: [usize; 2]) -> usize {
 }
 
 impl Launch<'_> {
-    fn over_windows(self, op: &Pool2d) -> Result<()> {
+    fn grid_over_outputs(self, op: &Pool2d) -> Result<()> {
         self.grid_2d(op.planes, area(op.output()))
     }
 
-    fn over_inputs(self, op: &Pool2d) -> Result<()> {
+    fn grid_over_inputs(self, op: &Pool2d) -> Result<()> {
         self.grid_2d(op.planes, area(op.input))
     }
 }
@@ -64,9 +70,9 @@ impl Pooling for CudaDevice {
     ) -> Result<()> {
         op.check("max_pool", ("x", x.len()), ("y", y.len()))?;
         check_len("max_pool", "mask", op.output_len(), mask.len())?;
-        let launch = self.kernel::<T>("max_pool")?.arg(shape("max_pool", op)?);
+        let launch = self.kernel::<T>("max_pool")?.arg(pool_args("max_pool", op)?);
         let launch = launch.read(x.device()?).write(y.device_write_only()?);
-        launch.write(mask.device_write_only()?).over_windows(op)
+        launch.write(mask.device_write_only()?).grid_over_outputs(op)
     }
 
     fn max_pool_backward<T: Element>(
@@ -79,9 +85,9 @@ impl Pooling for CudaDevice {
         const OP: &str = "max_pool_backward";
         op.check(OP, ("dx", dx.len()), ("dy", dy.len()))?;
         check_len(OP, "mask", op.output_len(), mask.len())?;
-        let launch = self.kernel::<T>(OP)?.arg(shape(OP, op)?);
+        let launch = self.kernel::<T>(OP)?.arg(pool_args(OP, op)?);
         let launch = launch.read(dy.device()?).read(mask.device()?);
-        launch.write(dx.device_write_only()?).over_inputs(op)
+        launch.write(dx.device_write_only()?).grid_over_inputs(op)
     }
 
     fn average_pool<T: Element>(
@@ -92,12 +98,12 @@ impl Pooling for CudaDevice {
     ) -> Result<()> {
         const OP: &str = "average_pool";
         op.check(OP, ("x", x.len()), ("y", y.len()))?;
-        // A warp for each window where those are few and large: of whole planes, say.
+        // With few and large windows, for example of whole planes, a warp computes each.
         let by_warp = area(op.output()) < 32 && area(op.kernel) >= 32;
         let symbol = if by_warp { "average_pool_by_warp" } else { OP };
-        let launch = self.variant::<T>(OP, symbol)?.arg(shape(OP, op)?);
+        let launch = self.variant::<T>(OP, symbol)?.arg(pool_args(OP, op)?);
         let launch = launch.read(x.device()?).write(y.device_write_only()?);
-        if by_warp { launch.grid_1d(32 * op.output_len()) } else { launch.over_windows(op) }
+        if by_warp { launch.grid_1d(32 * op.output_len()) } else { launch.grid_over_outputs(op) }
     }
 
     fn average_pool_backward<T: Element>(
@@ -108,8 +114,8 @@ impl Pooling for CudaDevice {
     ) -> Result<()> {
         const OP: &str = "average_pool_backward";
         op.check(OP, ("dx", dx.len()), ("dy", dy.len()))?;
-        let launch = self.kernel::<T>(OP)?.arg(shape(OP, op)?).read(dy.device()?);
-        launch.write(dx.device_write_only()?).over_inputs(op)
+        let launch = self.kernel::<T>(OP)?.arg(pool_args(OP, op)?).read(dy.device()?);
+        launch.write(dx.device_write_only()?).grid_over_inputs(op)
     }
 
     fn stochastic_pool<T: Element>(
@@ -124,8 +130,9 @@ impl Pooling for CudaDevice {
         op.check(OP, ("x", x.len()), ("y", y.len()))?;
         check_len(OP, "u", op.output_len(), u.len())?;
         check_len(OP, "mask", op.output_len(), mask.len())?;
-        let launch = self.kernel::<T>(OP)?.arg(shape(OP, op)?).read(x.device()?).read(u.device()?);
+        let launch =
+            self.kernel::<T>(OP)?.arg(pool_args(OP, op)?).read(x.device()?).read(u.device()?);
         let launch = launch.write(y.device_write_only()?).write(mask.device_write_only()?);
-        launch.over_windows(op)
+        launch.grid_over_outputs(op)
     }
 }

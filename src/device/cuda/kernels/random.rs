@@ -1,5 +1,6 @@
-//! Random numbers: the host's, bit for bit.
+//! Launches of random number kernels, whose results are bit-identical to the host's.
 
+use super::src_len;
 use crate::{
     device::{CudaDevice, cuda::launch::Launch},
     element::Element,
@@ -12,10 +13,10 @@ use crate::{
 };
 
 impl CudaDevice {
-    /// A kernel of words, which have no element type.
+    /// Prepares a launch of `{symbol}_u32`, which the ledger records as `name`.
     #[track_caller]
-    fn words(&self, name: &'static str) -> Result<Launch<'_>> {
-        self.symbol(ledger::enter_kernel(name, "u32"), &format!("{name}_u32"))
+    fn u32_kernel(&self, name: &'static str, symbol: &str) -> Result<Launch<'_>> {
+        self.symbol(ledger::enter_kernel(name, "u32"), &format!("{symbol}_u32"))
     }
 }
 
@@ -34,10 +35,10 @@ impl Random for CudaDevice {
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         let width = expect_interval(lo, hi)?;
-        let (least, most) = bounds::<T>(lo, hi);
+        let (min, max) = bounds::<T>(lo, hi);
         let n = y.len();
         let launch = self.kernel::<T>("uniform")?.size(n).key(key).arg(lo).arg(width);
-        launch.arg(least).arg(most).write(y.device_write_only()?).grid_1d(n.div_ceil(2))
+        launch.arg(min).arg(max).write(y.device_write_only()?).grid_1d(n.div_ceil(2))
     }
 
     fn gaussian<T: Element>(
@@ -56,7 +57,7 @@ impl Random for CudaDevice {
     fn bernoulli(&self, key: RngKey, p: f64, mut y: ViewMut<'_, u32, Self>) -> Result<()> {
         let below = expect_probability(p)?;
         let n = y.len();
-        let launch = self.words("bernoulli")?.size(n).key(key).arg(below);
+        let launch = self.u32_kernel("bernoulli", "bernoulli")?.size(n).key(key).arg(below);
         launch.write(y.device_write_only()?).grid_1d(n.div_ceil(4))
     }
 
@@ -69,9 +70,7 @@ impl Random for CudaDevice {
     ) -> Result<()> {
         let below = expect_keep(keep)?;
         let n = y.len();
-        if let Src::View(x) = x {
-            check_len("dropout", "y", x.len(), n)?;
-        }
+        check_len("dropout", "y", src_len(&x).unwrap_or(n), n)?;
         let launch = self.kernel::<T>("dropout")?.size(n).key(key).arg(below);
         launch.arg(T::acc(1.0 / keep)).src_dst(x, &mut y)?.grid_1d(n.div_ceil(4))
     }
@@ -84,8 +83,7 @@ impl Random for CudaDevice {
     ) -> Result<()> {
         expect_bound(bound)?;
         let n = y.len();
-        let scope = ledger::enter_kernel("random_integers", "u32");
-        let launch = self.symbol(scope, "integer_u32")?.size(n).key(key).arg(bound);
+        let launch = self.u32_kernel("random_integers", "integer")?.size(n).key(key).arg(bound);
         launch.write(y.device_write_only()?).grid_1d(n.div_ceil(4))
     }
 }

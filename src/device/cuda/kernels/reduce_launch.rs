@@ -1,8 +1,8 @@
-//! Many elements folded into one, for many outputs at a time: `kernels/reduce.cu`.
+//! Reductions of many elements to each output: `kernels/reduce.cu`.
 
 use super::split_reduction::SplitReduction;
 use crate::{
-    device::CudaDevice,
+    device::{CudaDevice, cuda::launch::Launch},
     element::Element,
     error::Result,
     memory::{View, ViewMut},
@@ -10,40 +10,40 @@ use crate::{
 use bytemuck::{Pod, Zeroable};
 use num_traits::{One, Zero};
 
-/// Threads of a block.
+/// Threads per block.
 const THREADS: u32 = 256;
 
-/// Warps of a block.
+/// Warps per block.
 const WARPS: usize = 8;
 
-/// Items that pay for a block.
-const LONG: usize = 1024;
+/// Number of items above which all warps of a block share a row.
+const LONG_ROW: usize = 1024;
 
-/// Blocks of a grid at most: each goes on with what is left.
-const BLOCKS: usize = 1 << 20;
+/// Largest number of blocks of a grid. Blocks of a smaller grid loop over the remaining work.
+const MAX_BLOCKS: usize = 1 << 20;
 
-/// Where the items of outputs are.
+/// Positions of the items of an output.
 #[derive(Clone, Copy)]
-pub(super) enum Items {
-    /// Output `q`'s item `t` is element `q·q_step + t / run · run_step + t mod run · steps[0]`;
-    /// of the second operand, `steps[1]` apart.
+pub(super) enum Layout {
+    /// Item `t` of output `q` is element `q·q_step + t / run · run_step + t mod run · steps[0]`. In the
+    /// second operand, items of a run are `steps[1]` apart.
     Rows { q_step: usize, run: usize, run_step: usize, steps: [usize; 2] },
-    /// Output `q`'s item `t` is element `(q / inner · items + t) · inner + q mod inner`.
+    /// Item `t` of output `q` is element `(q / inner · items + t) · inner + q mod inner`.
     Columns { inner: usize },
 }
 
-/// A fold, and what becomes of its result `v`: `α·v / divisor + β·y`.
+/// A reduction whose result `v` becomes `v / divisor + β·y`.
 #[derive(Clone, Copy)]
 pub(super) struct ReductionLaunch<T: Element> {
-    /// The kernel this is for.
-    pub account: &'static str,
-    /// Which, as symbols have it.
+    /// Name of the kernel that the ledger records.
+    pub kernel_name: &'static str,
+    /// Name of the rule within symbols.
     pub rule: &'static str,
     pub divisor: T::Acc,
     pub beta: T::Acc,
 }
 
-/// As the kernels declare it.
+/// `Rows` of the kernels.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Rows {
@@ -58,7 +58,7 @@ struct Rows {
     warps: u64,
 }
 
-/// As the kernels declare it.
+/// `Columns` of the kernels.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct Columns {
@@ -70,21 +70,22 @@ struct Columns {
     deep: u64,
 }
 
-/// Outputs, and the items of each.
+/// Number of outputs, and of the items of each.
 pub(super) type Extents = (usize, usize);
 
 impl<T: Element> ReductionLaunch<T> {
-    /// A fold whose result is the output.
-    pub(super) fn new(account: &'static str, rule: &'static str) -> Self {
-        Self { account, rule, divisor: T::Acc::one(), beta: T::Acc::zero() }
+    /// Returns a reduction whose result is the output.
+    pub(super) fn new(kernel_name: &'static str, rule: &'static str) -> Self {
+        Self { kernel_name, rule, divisor: T::Acc::one(), beta: T::Acc::zero() }
     }
 
+    /// Returns `Finish` of the kernels: α, divisor and β.
     fn finish(&self) -> [T::Acc; 3] {
         [T::Acc::one(), self.divisor, self.beta]
     }
 
-    /// The kernel that folds parts.
-    fn finisher(&self) -> &'static str {
+    /// Returns the kernel that reduces the parts of each output.
+    fn finish_kernel(&self) -> &'static str {
         match self.rule {
             "max" => "finish_max",
             "min" => "finish_min",
@@ -95,13 +96,13 @@ impl<T: Element> ReductionLaunch<T> {
 }
 
 impl CudaDevice {
-    /// Folds elements of `x`, or of `x` and `z`, onto `y`.
+    /// Reduces elements of `x`, or of `x` and `z`, to `y`.
     #[track_caller]
-    pub(super) fn fold<T: Element>(
+    pub(super) fn reduce_to<T: Element>(
         &self,
-        fold: ReductionLaunch<T>,
+        reduction: ReductionLaunch<T>,
         extents: Extents,
-        place: Items,
+        layout: Layout,
         (x, z): (View<'_, T, Self>, Option<View<'_, T, Self>>),
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
@@ -109,19 +110,64 @@ impl CudaDevice {
         if outputs == 0 {
             return Ok(());
         }
-        let (blocks, split) = self.blocks(extents, place);
-        let parts = match split.parts {
-            1 => None,
-            parts => Some(self.scratch::<T::Acc>(outputs.saturating_mul(parts))?),
+        let (blocks, split) = self.split_outputs(extents, layout);
+        let parts = self.partial_sums::<T>(split, outputs)?;
+        let y = if reduction.beta.is_zero() { y.device_write_only()? } else { y.device_mut()? };
+        let (buffer, offset) = (&*y.buffer, y.offset);
+        let layout = (layout, split, warps(items));
+        let launch = self.reduce_parts(reduction, extents, layout, (x, z))?.operand(buffer, offset);
+        let grid = [(blocks * split.parts).min(MAX_BLOCKS), 1, 1];
+        launch.scratch(parts.as_ref()).grid(grid, [THREADS, 1, 1])?;
+        let Some(parts) = parts else { return Ok(()) };
+        let launch = self.variant::<T>(reduction.kernel_name, reduction.finish_kernel())?;
+        let launch = launch.sizes([outputs, split.parts]).arg(reduction.finish());
+        let launch = launch.operand(&parts, 0).operand(buffer, offset);
+        launch.grid_1d(outputs.saturating_mul(32))
+    }
+
+    /// Reduces `items` elements of one or two vectors, given with their increments, to a number.
+    #[track_caller]
+    pub(super) fn reduce_to_number<T: Element>(
+        &self,
+        reduction: ReductionLaunch<T>,
+        items: usize,
+        (x, incx): (View<'_, T, Self>, usize),
+        z: Option<(View<'_, T, Self>, usize)>,
+    ) -> Result<T::Acc> {
+        let steps = [incx, z.map_or(incx, |(_, incz)| incz)];
+        let layout = Layout::Rows { q_step: 0, run: items, run_step: 0, steps };
+        let (_, split) = self.split_outputs((1, items), layout);
+        let parts = self.scratch::<T::Acc>(split.parts)?;
+        let result = self.scratch::<T::Acc>(1)?;
+        let operands = (x, z.map(|(z, _)| z));
+        let launch = self.reduce_parts(reduction, (1, items), (layout, split, WARPS), operands)?;
+        launch.null().operand(&parts, 0).grid([split.parts, 1, 1], [THREADS, 1, 1])?;
+        // The parts and the result have the accumulator type.
+        let launch = self.variant::<T::Acc>(reduction.kernel_name, reduction.finish_kernel())?;
+        let launch = launch.sizes([1, split.parts]).arg(reduction.finish());
+        launch.operand(&parts, 0).operand(&result, 0).grid([1, 1, 1], [32, 1, 1])?;
+        let [value] = self.fetch::<T::Acc, 1>(&result)?;
+        Ok(value)
+    }
+
+    /// Prepares the launch that reduces the parts of all outputs. The caller adds the output and the
+    /// parts. In a layout of rows, `warps` warps share a row.
+    #[track_caller]
+    fn reduce_parts<'a, T: Element>(
+        &'a self,
+        reduction: ReductionLaunch<T>,
+        (outputs, items): Extents,
+        (layout, split, warps): (Layout, SplitReduction, usize),
+        (x, z): (View<'a, T, Self>, Option<View<'a, T, Self>>),
+    ) -> Result<Launch<'a>> {
+        let kernel = match layout {
+            Layout::Rows { .. } => "reduce_rows",
+            Layout::Columns { .. } => "reduce_columns",
         };
-        let y = if fold.beta.is_zero() { y.device_write_only()? } else { y.device_mut()? };
-        let family = match place {
-            Items::Rows { .. } => "fold_rows",
-            Items::Columns { .. } => "fold_columns",
-        };
-        let launch = self.variant::<T>(fold.account, &format!("{family}_{}", fold.rule))?;
-        let launch = match place {
-            Items::Rows { q_step, run, run_step, steps } => launch.arg(Rows {
+        let symbol = format!("{kernel}_{}", reduction.rule);
+        let launch = self.variant::<T>(reduction.kernel_name, &symbol)?;
+        let launch = match layout {
+            Layout::Rows { q_step, run, run_step, steps } => launch.arg(Rows {
                 outputs: outputs as u64,
                 items: items as u64,
                 q_step: q_step as u64,
@@ -130,99 +176,42 @@ impl CudaDevice {
                 steps: steps.map(|step| step as u64),
                 splits: split.parts as u64,
                 chunk: split.chunk as u64,
-                warps: warps(items) as u64,
+                warps: warps as u64,
             }),
-            Items::Columns { inner } => launch.arg(Columns {
+            Layout::Columns { inner } => launch.arg(Columns {
                 outputs: outputs as u64,
                 items: items as u64,
                 inner: inner as u64,
                 splits: split.parts as u64,
                 chunk: split.chunk as u64,
-                deep: deep(extents) as u64,
+                deep: threads_per_column((outputs, items)) as u64,
             }),
         };
-        let launch = launch.arg(fold.finish()).read(x.device()?);
-        let launch = match z {
-            Some(z) => launch.read(z.device()?),
-            None => launch.arg(0u64),
-        };
-        let (buffer, offset) = (&*y.buffer, y.offset);
-        let launch = launch.operand(buffer, offset);
-        let launch = match &parts {
-            Some(parts) => launch.operand(parts, 0),
-            None => launch.arg(0u64),
-        };
-        launch.grid([(blocks * split.parts).min(BLOCKS), 1, 1], [THREADS, 1, 1])?;
-        let Some(parts) = parts else { return Ok(()) };
-        let launch = self.variant::<T>(fold.account, fold.finisher())?;
-        let launch = launch.sizes([outputs, split.parts]).arg(fold.finish()).operand(&parts, 0);
-        launch.operand(buffer, offset).grid_1d(outputs.saturating_mul(32))
+        launch.arg(reduction.finish()).read(x.device()?).read_optional(z)
     }
 
-    /// Folds a whole vector, or two, with the steps between their elements, into a number.
-    #[track_caller]
-    pub(super) fn number<T: Element>(
-        &self,
-        fold: ReductionLaunch<T>,
-        items: usize,
-        (x, step_x): (View<'_, T, Self>, usize),
-        z: Option<(View<'_, T, Self>, usize)>,
-    ) -> Result<T::Acc> {
-        let step_z = z.map_or(step_x, |(_, step)| step);
-        let place = Items::Rows { q_step: 0, run: items, run_step: 0, steps: [step_x, step_z] };
-        let (_, split) = self.blocks((1, items), place);
-        let parts = self.scratch::<T::Acc>(split.parts)?;
-        let result = self.scratch::<T::Acc>(1)?;
-        let launch = self.variant::<T>(fold.account, &format!("fold_rows_{}", fold.rule))?;
-        let launch = launch.arg(Rows {
-            outputs: 1,
-            items: items as u64,
-            q_step: 0,
-            run: items.max(1) as u64,
-            run_step: 0,
-            steps: [step_x, step_z].map(|step| step as u64),
-            splits: split.parts as u64,
-            chunk: split.chunk as u64,
-            warps: WARPS as u64,
-        });
-        let launch = launch.arg(fold.finish()).read(x.device()?);
-        let launch = match z {
-            Some((z, _)) => launch.read(z.device()?),
-            None => launch.arg(0u64),
-        };
-        let launch = launch.arg(0u64).operand(&parts, 0);
-        launch.grid([split.parts, 1, 1], [THREADS, 1, 1])?;
-        // Parts are what elements are computed in: so is what they are folded into.
-        let launch = self.variant::<T::Acc>(fold.account, fold.finisher())?;
-        let launch = launch.sizes([1, split.parts]).arg(fold.finish());
-        launch.operand(&parts, 0).operand(&result, 0).grid([1, 1, 1], [32, 1, 1])?;
-        let [value] = self.fetch::<T::Acc, 1>(&result)?;
-        Ok(value)
-    }
-
-    /// Blocks for each part of all outputs, and how their items are split.
-    fn blocks(&self, extents: Extents, place: Items) -> (usize, SplitReduction) {
+    /// Returns the blocks for one part of all outputs, and the split of their items.
+    fn split_outputs(&self, extents: Extents, layout: Layout) -> (usize, SplitReduction) {
         let (outputs, items) = extents;
-        match place {
-            Items::Rows { .. } => {
-                let blocks = outputs.div_ceil(WARPS / warps(items));
-                (blocks, self.split(blocks, items, 4 * LONG))
+        let (outputs_per_block, min_items) = match layout {
+            Layout::Rows { .. } => (WARPS / warps(items), 4 * LONG_ROW),
+            Layout::Columns { .. } => {
+                (THREADS as usize / threads_per_column(extents), LONG_ROW / 4)
             }
-            Items::Columns { .. } => {
-                let blocks = outputs.div_ceil(THREADS as usize / deep(extents));
-                (blocks, self.split(blocks, items, LONG / 4))
-            }
-        }
+        };
+        let blocks = outputs.div_ceil(outputs_per_block);
+        (blocks, self.split(blocks, items, min_items))
     }
 }
 
-/// Warps that share a row.
+/// Returns the number of warps that share a row.
 pub(super) fn warps(items: usize) -> usize {
-    if items > LONG { WARPS } else { 1 }
+    if items > LONG_ROW { WARPS } else { 1 }
 }
 
-/// Threads that share a column: few, so that neighbours are read together.
-fn deep((outputs, items): Extents) -> usize {
-    let most = THREADS as usize / outputs.next_power_of_two().clamp(1, 32);
-    items.next_power_of_two().min(most)
+/// Returns the number of threads that share a column: few, because threads of neighbouring columns
+/// read neighbouring elements.
+fn threads_per_column((outputs, items): Extents) -> usize {
+    let max = THREADS as usize / outputs.next_power_of_two().clamp(1, 32);
+    items.next_power_of_two().min(max)
 }

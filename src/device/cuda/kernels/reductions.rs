@@ -1,38 +1,38 @@
-//! Reductions.
+//! Launches of reductions along axes.
 
-use super::reduce_launch::{Items, ReductionLaunch};
+use super::reduce_launch::{Layout, ReductionLaunch};
 use crate::{
     device::CudaDevice,
     element::Element,
-    error::{Error, Result, check_len},
+    error::Result,
     kernel::{Reductions, fallback},
     memory::{View, ViewMut},
     op::{Axis, Reduce, TopK},
 };
 use bytemuck::{Pod, Zeroable};
 
-/// An axis, as the kernels declare it.
+/// `Axis` of the kernels.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
-struct Extents {
+struct AxisArgs {
     outer: u64,
     extent: u64,
     inner: u64,
 }
 
-impl Extents {
+impl AxisArgs {
     fn of(axis: &Axis) -> Self {
         let Axis { outer, extent, inner } = *axis;
         Self { outer: outer as u64, extent: extent as u64, inner: inner as u64 }
     }
 }
 
-/// Where the items of `y[e]` are, which is of all elements but those along the axis.
-fn onto(axis: &Axis) -> Items {
+/// Returns the layout of reductions over all axes but `axis`.
+fn layout_to_axis(axis: &Axis) -> Layout {
     let Axis { extent, inner, .. } = *axis;
     match inner {
-        1 => Items::Columns { inner: extent },
-        _ => Items::Rows { q_step: inner, run: inner, run_step: extent * inner, steps: [1, 1] },
+        1 => Layout::Columns { inner: extent },
+        _ => Layout::Rows { q_step: inner, run: inner, run_step: extent * inner, steps: [1, 1] },
     }
 }
 
@@ -44,28 +44,24 @@ impl Reductions for CudaDevice {
         x: View<'_, T, Self>,
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        check_len(op.name(), "x", axis.count(), x.len())?;
-        check_len(op.name(), "y", axis.reduced_count(), y.len())?;
+        op.check(axis, x.len(), y.len())?;
         let rule = match op {
             Reduce::Sum | Reduce::Mean => "sum",
             Reduce::AbsSum => "abs_sum",
-            // Of two operands, of which one is left away.
+            // Without a second operand, `dot` multiplies the first by itself.
             Reduce::SumSq => "dot",
-            Reduce::Max | Reduce::Min => {
-                axis.check_non_empty(op.name())?;
-                op.name()
-            }
+            Reduce::Max | Reduce::Min => op.name(),
         };
-        let mut fold = ReductionLaunch::new("reduce", rule);
+        let mut reduction = ReductionLaunch::new("reduce", rule);
         if op == Reduce::Mean {
-            fold.divisor = T::acc(axis.extent as f64);
+            reduction.divisor = T::acc(axis.extent as f64);
         }
         let Axis { extent, inner, .. } = *axis;
-        let place = match inner {
-            1 => Items::Rows { q_step: extent, run: extent, run_step: 0, steps: [1, 1] },
-            _ => Items::Columns { inner },
+        let layout = match inner {
+            1 => Layout::Rows { q_step: extent, run: extent, run_step: 0, steps: [1, 1] },
+            _ => Layout::Columns { inner },
         };
-        self.fold(fold, (axis.reduced_count(), extent), place, (x, None), y)
+        self.reduce_to(reduction, (axis.reduced_count(), extent), layout, (x, None), y)
     }
 
     fn sum_to_axis<T: Element>(
@@ -75,10 +71,11 @@ impl Reductions for CudaDevice {
         x: View<'_, T, Self>,
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        check_len("sum_to_axis", "x", axis.count(), x.len())?;
-        check_len("sum_to_axis", "y", axis.extent, y.len())?;
-        let fold = ReductionLaunch { beta, ..ReductionLaunch::new("sum_to_axis", "sum") };
-        self.fold(fold, (axis.extent, axis.reduced_count()), onto(axis), (x, None), y)
+        axis.check_counts("sum_to_axis", &[("x", x.len())])?;
+        axis.check_extents("sum_to_axis", &[("y", y.len())])?;
+        let reduction = ReductionLaunch { beta, ..ReductionLaunch::new("sum_to_axis", "sum") };
+        let extents = (axis.extent, axis.reduced_count());
+        self.reduce_to(reduction, extents, layout_to_axis(axis), (x, None), y)
     }
 
     fn dot_to_axis<T: Element>(
@@ -89,11 +86,11 @@ impl Reductions for CudaDevice {
         b: View<'_, T, Self>,
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        check_len("dot_to_axis", "a", axis.count(), a.len())?;
-        check_len("dot_to_axis", "b", axis.count(), b.len())?;
-        check_len("dot_to_axis", "y", axis.extent, y.len())?;
-        let fold = ReductionLaunch { beta, ..ReductionLaunch::new("dot_to_axis", "dot") };
-        self.fold(fold, (axis.extent, axis.reduced_count()), onto(axis), (a, Some(b)), y)
+        axis.check_counts("dot_to_axis", &[("a", a.len()), ("b", b.len())])?;
+        axis.check_extents("dot_to_axis", &[("y", y.len())])?;
+        let reduction = ReductionLaunch { beta, ..ReductionLaunch::new("dot_to_axis", "dot") };
+        let extents = (axis.extent, axis.reduced_count());
+        self.reduce_to(reduction, extents, layout_to_axis(axis), (a, Some(b)), y)
     }
 
     fn arg_max<T: Element>(
@@ -102,17 +99,9 @@ impl Reductions for CudaDevice {
         x: View<'_, T, Self>,
         mut y: ViewMut<'_, u32, Self>,
     ) -> Result<()> {
-        check_len("arg_max", "x", axis.count(), x.len())?;
-        check_len("arg_max", "y", axis.reduced_count(), y.len())?;
-        axis.check_non_empty("arg_max")?;
-        if u32::try_from(axis.extent).is_err() {
-            return Err(Error::invalid_input(
-                "arg_max",
-                format!("an axis of {} elements", axis.extent),
-            ));
-        }
+        axis.check_arg_max(x.len(), y.len())?;
         let lanes = if axis.inner == 1 { 32 } else { 1 };
-        let launch = self.kernel::<T>("arg_max")?.arg(Extents::of(axis)).read(x.device()?);
+        let launch = self.kernel::<T>("arg_max")?.arg(AxisArgs::of(axis)).read(x.device()?);
         launch.write(y.device_write_only()?).grid_1d(axis.reduced_count().saturating_mul(lanes))
     }
 
@@ -127,7 +116,7 @@ impl Reductions for CudaDevice {
             return fallback::top_k(self, op, x, values, places);
         }
         op.check(x.len(), values.len(), places.len())?;
-        let launch = self.kernel::<T>("top_k")?.arg(Extents::of(&op.axis)).size(op.k);
+        let launch = self.kernel::<T>("top_k")?.arg(AxisArgs::of(&op.axis)).size(op.k);
         let launch = launch.read(x.device()?).write(values.device_write_only()?);
         let launch = launch.write(places.device_write_only()?);
         launch.grid_1d(op.axis.reduced_count().saturating_mul(32))

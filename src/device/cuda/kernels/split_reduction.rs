@@ -1,28 +1,45 @@
-//! How sums are split where there are too few of them to fill a GPU.
+//! Splits sums into parts where there are too few sums to fill a GPU.
 
-use crate::device::CudaDevice;
+use crate::{
+    device::{CudaDevice, cuda::CudaBuffer},
+    element::Element,
+    error::Result,
+};
 
-/// Blocks that a multiprocessor is to have.
-const BLOCKS: usize = 4;
+/// Blocks per multiprocessor below which sums are split.
+const BLOCKS_PER_MULTIPROCESSOR: usize = 4;
 
-/// Parts of a sum at most, which are then added.
-const PARTS: usize = 256;
+/// Largest number of parts of a sum. A second launch adds the parts.
+const MAX_PARTS: usize = 256;
 
-/// Parts of every sum.
+/// A split that is the same for every sum of a launch.
 #[derive(Clone, Copy)]
 pub(super) struct SplitReduction {
-    /// How many.
+    /// Number of parts.
     pub parts: usize,
-    /// Items of each but the last: a multiple of what is loaded at once.
+    /// Items of each part but the last: a multiple of the items that a thread loads at once.
     pub chunk: usize,
 }
 
 impl CudaDevice {
-    /// Splits sums of `items`, done in `blocks` blocks, into parts of about `least` items or more.
-    pub(super) fn split(&self, blocks: usize, items: usize, least: usize) -> SplitReduction {
-        let wanted = (BLOCKS * self.context().multiprocessors).div_ceil(blocks.max(1));
-        let parts = wanted.min(items / least).clamp(1, PARTS);
+    /// Splits sums of `items` items, computed by `blocks` blocks, into parts of at least about
+    /// `min_items` items.
+    pub(super) fn split(&self, blocks: usize, items: usize, min_items: usize) -> SplitReduction {
+        let target = BLOCKS_PER_MULTIPROCESSOR * self.context().multiprocessors;
+        let parts = target.div_ceil(blocks.max(1)).min(items / min_items).clamp(1, MAX_PARTS);
         let chunk = items.div_ceil(parts).next_multiple_of(64);
         SplitReduction { parts: items.div_ceil(chunk.max(1)).max(1), chunk }
+    }
+
+    /// Allocates the partial sums of `outputs` outputs, unless there is one part.
+    pub(super) fn partial_sums<T: Element>(
+        &self,
+        split: SplitReduction,
+        outputs: usize,
+    ) -> Result<Option<CudaBuffer>> {
+        match split.parts {
+            1 => Ok(None),
+            parts => self.scratch::<T::Acc>(outputs.saturating_mul(parts)).map(Some),
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Solver steps.
+//! Launches of solver updates.
 
 use crate::{
     device::CudaDevice,
@@ -10,15 +10,15 @@ use crate::{
 };
 use num_traits::Zero;
 
-/// A rule's symbol and its constants: two shares that are kept, and delta.
-fn rule<T: Element>(rule: UpdateRule<T>) -> (&'static str, [T::Acc; 3]) {
-    let none = T::Acc::zero();
+/// Returns a rule's symbol and its constants `keep`, `keep2` and `delta`; unused ones are 0.
+fn symbol_and_constants<T: Element>(rule: UpdateRule<T>) -> (&'static str, [T::Acc; 3]) {
+    let zero = T::Acc::zero();
     match rule {
-        UpdateRule::Sgd { momentum } => ("sgd", [momentum, none, none]),
-        UpdateRule::Nesterov { momentum } => ("nesterov", [momentum, none, none]),
-        UpdateRule::AdaGrad { delta } => ("ada_grad", [none, none, delta]),
-        UpdateRule::RmsProp { decay, delta } => ("rms_prop", [decay, none, delta]),
-        UpdateRule::AdaDelta { momentum, delta } => ("ada_delta", [momentum, none, delta]),
+        UpdateRule::Sgd { momentum } => ("sgd", [momentum, zero, zero]),
+        UpdateRule::Nesterov { momentum } => ("nesterov", [momentum, zero, zero]),
+        UpdateRule::AdaGrad { delta } => ("ada_grad", [zero, zero, delta]),
+        UpdateRule::RmsProp { decay, delta } => ("rms_prop", [decay, zero, delta]),
+        UpdateRule::AdaDelta { momentum, delta } => ("ada_delta", [momentum, zero, delta]),
         UpdateRule::Adam { beta1, beta2, delta } => ("adam", [beta1, beta2, delta]),
     }
 }
@@ -35,21 +35,18 @@ impl Update for CudaDevice {
         let n = weights.len();
         let lengths = history.iter().map(ViewMut::len);
         op.check(n, dw.len(), masters.as_ref().map(ViewMut::len), lengths)?;
-        let (symbol, [keep, keep2, delta]) = rule::<T>(op.rule);
+        let (symbol, [keep, keep2, delta]) = symbol_and_constants::<T>(op.rule);
         let launch = self.variant::<T>("solver_update", symbol)?.size(n);
         let launch = launch.arg([op.rate, op.scale, op.decay, keep, keep2, delta]);
         let launch = launch.arg(u32::from(op.regularization == Regularization::L1));
         let launch = launch.read(dw.device()?).write(weights.device_mut()?);
-        let launch = match &mut masters {
-            Some(masters) => launch.write(masters.device_mut()?),
-            None => launch.none(),
-        };
-        let mut kept = history.iter_mut();
+        let mut history = history.iter_mut();
+        let [first, second] = [history.next(), history.next()];
         let mut launch = launch;
-        for _ in 0..2 {
-            launch = match kept.next() {
-                Some(kept) => launch.write(kept.device_mut()?),
-                None => launch.none(),
+        for operand in [masters.as_mut(), first, second] {
+            launch = match operand {
+                Some(operand) => launch.write(operand.device_mut()?),
+                None => launch.null(),
             };
         }
         launch.grid_1d(n)

@@ -1,12 +1,12 @@
-//! Windows as the kernels declare them.
+//! Windows as the kernels' arguments.
 
 use crate::op::{SpatialAxis, Window};
 use bytemuck::{Pod, Zeroable};
 
-/// Axes that kernels know.
+/// Number of axes of a window in the kernels.
 pub(super) const AXES: usize = 3;
 
-/// A window along an axis, as the kernels declare it.
+/// A window along an axis: `Extent` of `kernels/window.cuh`.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 pub(super) struct WindowAxis {
@@ -18,32 +18,31 @@ pub(super) struct WindowAxis {
     pub dilation: i32,
 }
 
-/// Windows along all axes, those that there are not first: of one element.
+/// Returns the window along all axes, after leading axes of one element if it has fewer than [`AXES`].
 ///
-/// None if there are too many of them, or places in the padded image that are not counted in 32
-/// bits.
+/// Returns `None` if it has more axes, or if a position in the padded image exceeds 32 bits.
 pub(super) fn window_axes(window: &Window) -> Option<[WindowAxis; AXES]> {
-    let mut all =
+    let mut axes =
         [WindowAxis { input: 1, output: 1, kernel: 1, stride: 1, pad: 0, dilation: 1 }; AXES];
     let missing = AXES.checked_sub(window.axes().len())?;
-    let most = |counts: [usize; 2]| {
-        counts[0].checked_mul(counts[1].max(1)).filter(|most| *most <= i32::MAX as usize / 4)
+    let check_product = |a: usize, b: usize| {
+        a.checked_mul(b.max(1)).filter(|product| *product <= i32::MAX as usize / 4)
     };
-    most([window.plane_len(), window.channels()])?;
+    check_product(window.plane_len(), window.channels())?;
     for (i, (axis, &output)) in window.axes().iter().zip(window.output()).enumerate() {
         let &SpatialAxis { input, kernel, stride, pad, dilation } = axis;
-        most([output, stride])?;
-        most([kernel, dilation])?;
-        most([input.checked_add(pad)?, 1])?;
-        let count = |count: usize| i32::try_from(count).ok();
-        all[missing + i] = WindowAxis {
-            input: count(input)?,
-            output: count(output)?,
-            kernel: count(kernel)?,
-            stride: count(stride)?,
-            pad: count(pad)?,
-            dilation: count(dilation)?,
+        check_product(output, stride)?;
+        check_product(kernel, dilation)?;
+        check_product(input.checked_add(pad)?, 1)?;
+        let convert = |count: usize| i32::try_from(count).ok();
+        axes[missing + i] = WindowAxis {
+            input: convert(input)?,
+            output: convert(output)?,
+            kernel: convert(kernel)?,
+            stride: convert(stride)?,
+            pad: convert(pad)?,
+            dilation: convert(dilation)?,
         };
     }
-    Some(all)
+    Some(axes)
 }

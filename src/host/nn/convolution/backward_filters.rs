@@ -33,7 +33,8 @@ const TAPS_PER_TASK: usize = 96;
 
 /// Returns the images of each part of the batch, and the number of parts.
 ///
-/// The more `filter_parts` the filters are cut into, which are tasks, too, the fewer parts there are.
+/// The more `filter_parts` the filters are cut into, which are tasks, too, the fewer parts there
+/// are.
 fn cut_batch(op: &Convolution, filter_parts: usize) -> (usize, usize) {
     let parts = op.batch() * op.window().positions() / POSITIONS_PER_PARTIAL_SUM;
     let parts = parts.min(MAX_PARTIAL_SUMS.div_ceil(filter_parts)).clamp(1, op.batch());

@@ -50,7 +50,7 @@ pub(crate) fn by_gemm<T: Element>(
 
 /// Returns the convolution of `dy` with flipped filters that computes `dx`.
 ///
-/// `None` for strides above 1, and for padding wider than the kernel's reach. This convolution has
+/// `None` for strides above 1, and for padding as wide as the dilated kernel. This convolution has
 /// an output for each element of the image, and the GEMM of [`by_columns`] has one for each window.
 /// So it is also `None` if elements outnumber windows by more than 25 %.
 fn flipped_convolution(op: &Convolution) -> Result<Option<Convolution>> {

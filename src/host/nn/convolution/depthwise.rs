@@ -66,21 +66,21 @@ impl Depthwise {
             [rows, columns] => [rows, columns],
             _ => return None,
         };
-        // The polyphase layout takes a pooling. A dilated kernel's window spans its reach.
-        let reach = axes.map(|axis| axis.dilation * (axis.kernel - 1) + 1);
+        // A pooling whose windows extend from the first to the last tap of a dilated kernel.
+        let extents = axes.map(|axis| axis.dilation * (axis.kernel - 1) + 1);
         let [input, stride, pad] =
             [axes.map(|axis| axis.input), axes.map(|axis| axis.stride), axes.map(|axis| axis.pad)];
-        let pool = Pool2d::new(1, input, reach, stride, pad, PoolRounding::Floor).ok()?;
+        let pool = Pool2d::new(1, input, extents, stride, pad, PoolRounding::Floor).ok()?;
         if pool.output()[0] * pool.output()[1] != window.positions()
             || !PolyphasePlane::is_profitable(&pool)
         {
             return None;
         }
         let layout = PolyphasePlane::new(&pool);
-        let reach_taps = layout.taps();
+        let pool_taps = layout.taps();
         let [rows, columns] = axes;
         let offset = |(r, c): (usize, usize)| {
-            reach_taps[r * rows.dilation * reach[1] + c * columns.dilation].offset
+            pool_taps[r * rows.dilation * extents[1] + c * columns.dilation].offset
         };
         let taps = (0..rows.kernel).flat_map(|r| (0..columns.kernel).map(move |c| (r, c)));
         let tap_offsets: Vec<_> = taps.map(offset).collect();

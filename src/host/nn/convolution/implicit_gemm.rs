@@ -1,9 +1,9 @@
 //! Implicit GEMM: address tables of the im2col matrix, and the images of one GEMM.
 //!
 //! The im2col matrix is never stored. Its element in row `r` (a tap of a channel) and column `p` (a
-//! position) is `x[row_offsets[r] + offset(p)]`. With padding or strides there are no such tables, so each
-//! image is first copied to a *frame*: padded, and split into polyphase planes. A frame is about
-//! as large as its image; the matrix would be larger by the number of taps.
+//! position) is `x[row_offsets[r] + offset(p)]`. With padding or strides there are no such tables,
+//! so each image is first copied to a *frame*: padded, and split into polyphase planes. A frame is
+//! about as large as its image; the matrix would be larger by the number of taps.
 
 use crate::{
     element::Element,

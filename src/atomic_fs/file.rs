@@ -1,0 +1,120 @@
+//! Atomic replacement of a file's content.
+
+use crate::error::{Error, Result};
+use std::{
+    fs::{self, File},
+    io::{self, Write},
+    path::{Path, PathBuf},
+    process,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+/// Replaces the content of the file by `bytes`, or leaves it unchanged.
+///
+/// The bytes are written to a temporary file in the same directory and flushed to the disk. A
+/// rename then replaces the target, so readers see the old or the new content, even after a crash.
+/// A link is followed. A pipe or a terminal is written to directly.
+pub(crate) fn write_atomically(path: &Path, bytes: &[u8]) -> Result<()> {
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let written = match fs::metadata(&target) {
+        Ok(found) if !found.is_file() => fs::write(&target, bytes),
+        _ => replace(&target, bytes),
+    };
+    written.map_err(|source| Error::io(path, source))
+}
+
+fn replace(target: &Path, bytes: &[u8]) -> io::Result<()> {
+    let (file, temporary) = create_temporary(target, |path| File::create_new(path))?;
+    let written = write_and_close(file, bytes).and_then(|()| fs::rename(&temporary, target));
+    if written.is_err() {
+        // Return the first error, not one of the cleanup.
+        let _ = fs::remove_file(&temporary);
+    }
+    written
+}
+
+/// Writes, flushes and closes the file. Some systems do not rename open files.
+fn write_and_close(mut file: File, bytes: &[u8]) -> io::Result<()> {
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// Calls `create` with an unused temporary name in the directory of `target`. Returns the result
+/// and the path.
+pub(super) fn create_temporary<F>(
+    target: &Path,
+    mut create: impl FnMut(&Path) -> io::Result<F>,
+) -> io::Result<(F, PathBuf)> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    loop {
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = target.with_file_name(format!(".cortado-{}-{count}.tmp", process::id()));
+        match create(&path) {
+            // A crashed process with the same id left this name behind.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            created => return created.map(|created| (created, path)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A directory for one test, removed when it ends.
+    struct TestDir(PathBuf);
+
+    impl TestDir {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("cortado-{name}-{}", process::id()));
+            fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+
+        fn names(&self) -> Vec<String> {
+            let entries = fs::read_dir(&self.0).unwrap();
+            entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect()
+        }
+    }
+
+    impl Drop for TestDir {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn write_atomically_replaces_the_content_and_leaves_no_temporary_file() {
+        let dir = TestDir::new("replace");
+        let path = dir.0.join("a");
+        for content in ["first", "second, longer", ""] {
+            write_atomically(&path, content.as_bytes()).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), content);
+        }
+        assert_eq!(dir.names(), ["a"]);
+    }
+
+    #[test]
+    fn a_failed_write_names_the_file_and_leaves_no_temporary_file() {
+        let dir = TestDir::new("refuse");
+        let directory = dir.0.join("directory");
+        fs::create_dir(&directory).unwrap();
+        for path in [directory.clone(), dir.0.join("missing").join("a")] {
+            let error = write_atomically(&path, b"x").unwrap_err();
+            assert!(matches!(&error, Error::Io { path: p, .. } if *p == path), "{error}");
+        }
+        assert_eq!(dir.names(), ["directory"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn write_atomically_follows_a_link() {
+        let dir = TestDir::new("link");
+        let (path, link) = (dir.0.join("a"), dir.0.join("link"));
+        fs::write(&path, "old").unwrap();
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        write_atomically(&link, b"new").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    }
+}

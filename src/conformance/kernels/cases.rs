@@ -1,0 +1,228 @@
+//! Cases of kernel checks: fixed and random descriptions, with values and placements of operands.
+
+use crate::{
+    conformance::{
+        operand::{Placement, unset},
+        values::{ValueStream, Values},
+    },
+    element::Element,
+    op::Axis,
+};
+use proptest::prelude::*;
+use std::fmt::Debug;
+
+/// An operand's name and its elements before the call.
+pub(super) type Named<T> = (&'static str, Vec<T>);
+
+/// An operand's name and length.
+pub(super) type Length = (&'static str, usize);
+
+/// The largest number of operands of a kernel.
+const OPERANDS: usize = 5;
+
+/// The values and placements of a case's operands.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CaseSetup {
+    pub(super) values: Values,
+    /// Seed of the values.
+    pub(super) seed: u64,
+    /// Placement of each operand: inputs first, then outputs.
+    pub(super) places: [Placement; OPERANDS],
+}
+
+impl CaseSetup {
+    /// Integers in whole memories.
+    pub(super) const WHOLE: Self =
+        Self { values: Values::Integers, seed: 1, places: [Placement::WHOLE; OPERANDS] };
+
+    /// Returns a setup of integers in which all operands have the same placement.
+    pub(super) fn placed(place: Placement) -> Self {
+        Self { places: [place; OPERANDS], ..Self::WHOLE }
+    }
+
+    /// Returns setups that place each operand in every way, next to operands placed otherwise.
+    fn placements() -> impl Iterator<Item = Self> {
+        let corners = Placement::CORNERS;
+        (0..corners.len()).map(move |turn| Self {
+            places: std::array::from_fn(|operand| corners[(turn + operand) % corners.len()]),
+            ..Self::WHOLE
+        })
+    }
+
+    /// Returns setups with every pair of placements of two adjacent operands.
+    fn pairs_of_placements() -> impl Iterator<Item = Self> {
+        let pairs = |(x, seed)| {
+            Placement::CORNERS.map(|y| Self { seed, places: [x, y, x, y, x], ..Self::WHOLE })
+        };
+        Placement::CORNERS.into_iter().zip(0..).flat_map(pairs)
+    }
+
+    fn any() -> impl Strategy<Value = Self> {
+        let places = prop::array::uniform5(Placement::any());
+        (Values::any(), any::<u64>(), places).prop_map(|(values, seed, places)| Self {
+            values,
+            seed,
+            places,
+        })
+    }
+
+    /// Returns the case's stream of values.
+    pub(super) fn stream(&self) -> ValueStream {
+        self.values.stream(self.seed)
+    }
+
+    /// Returns operands of these names and lengths, filled from the stream in order.
+    pub(super) fn operands<T: Element, const N: usize>(
+        &self,
+        lengths: [Length; N],
+    ) -> [Named<T>; N] {
+        let mut stream = self.stream();
+        lengths.map(|(name, len)| (name, stream.take(len)))
+    }
+}
+
+/// Returns what an output holds before a kernel adds `β` times it: `y`, or values that the kernel
+/// must not read if β is 0.
+pub(super) fn times_beta<T: Element>((name, y): Named<T>, beta: f64) -> Named<T> {
+    (name, if beta == 0.0 { unset(y.len()) } else { y })
+}
+
+/// The cases of a check. A `C` describes the kernel's work, a [`CaseSetup`] its operands.
+#[derive(Clone, Debug)]
+pub(super) struct Cases<C: Debug> {
+    pub(super) fixed: Vec<(C, CaseSetup)>,
+    random: BoxedStrategy<C>,
+    /// Descriptions on which each operand in turn gets a wrong length.
+    pub(super) refused: Vec<C>,
+}
+
+impl<C: Clone + Debug + 'static> Cases<C> {
+    /// Creates cases: every corner with integers and with reals, the last one with every placement.
+    pub(super) fn new(
+        corners: Vec<C>,
+        random: impl Strategy<Value = C> + 'static,
+        refused: C,
+    ) -> Self {
+        let mut fixed = Vec::new();
+        for values in [Values::Integers, Values::Reals] {
+            let setup = CaseSetup { values, ..CaseSetup::WHOLE };
+            fixed.extend(corners.iter().map(|corner| (corner.clone(), setup)));
+        }
+        if let Some(last) = corners.last() {
+            fixed.extend(CaseSetup::placements().map(|setup| (last.clone(), setup)));
+        }
+        Self { fixed, random: random.boxed(), refused: vec![refused] }
+    }
+
+    /// Returns the cases that `keep` accepts.
+    pub(super) fn filter(mut self, keep: fn(&C) -> bool) -> Self {
+        self.fixed.retain(|(case, _)| keep(case));
+        Self { random: self.random.prop_filter("not accepted", keep).boxed(), ..self }
+    }
+
+    /// Returns these cases without those of wrong lengths.
+    pub(super) fn without_refused(self) -> Self {
+        Self { refused: Vec::new(), ..self }
+    }
+
+    /// Returns these cases, each with one of the parameters.
+    pub(super) fn with<P: Clone + Debug + 'static>(self, parameters: &[P]) -> Cases<(C, P)> {
+        let turns = || parameters.iter().cloned().cycle();
+        let fixed = self.fixed.into_iter().zip(turns());
+        let random = (self.random, prop::sample::select(parameters.to_vec()));
+        Cases {
+            fixed: fixed.map(|((case, setup), parameter)| ((case, parameter), setup)).collect(),
+            random: random.boxed(),
+            refused: self.refused.into_iter().zip(turns()).collect(),
+        }
+    }
+
+    /// Returns the strategy of random cases.
+    pub(super) fn random(&self) -> impl Strategy<Value = (C, CaseSetup)> {
+        (self.random.clone(), CaseSetup::any())
+    }
+
+    /// Creates cases from a list of all fixed ones.
+    pub(super) fn from_fixed(
+        fixed: Vec<(C, CaseSetup)>,
+        random: impl Strategy<Value = C> + 'static,
+    ) -> Self {
+        Self { fixed, random: random.boxed(), refused: Vec::new() }
+    }
+}
+
+/// Scalars, some of which have special code in kernels. All give exact multiples of integers.
+pub(super) const SCALARS: [f64; 5] = [0.0, 1.0, -1.0, 0.5, 2.0];
+
+/// Lengths near the sizes of vectors, warps, tasks and blocks.
+const LENGTHS: [usize; 14] = [0, 1, 2, 3, 7, 8, 31, 33, 64, 255, 257, 1024, 1025, 4099];
+
+/// The length and the scalars of an elementwise kernel.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Vector {
+    pub(super) len: usize,
+    pub(super) alpha: f64,
+    pub(super) beta: f64,
+}
+
+/// Returns cases with every length, every pair of scalars and every pair of placements.
+pub(super) fn vector_cases() -> Cases<Vector> {
+    let of_len = |len| Vector { len, alpha: 0.5, beta: 2.0 };
+    let scalars = SCALARS.into_iter().flat_map(|a| SCALARS.map(|b| (a, b)));
+    let scaled = scalars.map(|(alpha, beta)| Vector { len: 19, alpha, beta });
+    let whole = LENGTHS.into_iter().map(of_len).chain(scaled).map(|case| (case, CaseSetup::WHOLE));
+    let placed = CaseSetup::pairs_of_placements().map(|setup| (of_len(37), setup));
+    let scalar = || prop::sample::select(&SCALARS[..]);
+    let random = (prop_oneof![0..80usize, 0..3000usize], scalar(), scalar());
+    let random = random.prop_map(|(len, alpha, beta)| Vector { len, alpha, beta });
+    let refused = [1, 4, 1024].map(of_len).into();
+    Cases { refused, ..Cases::from_fixed(whole.chain(placed).collect(), random) }
+}
+
+/// Outer extent, extent of the axis and inner extent: empty ones, ones of 1, and long ones.
+const SHAPES: [[usize; 3]; 17] = [
+    [1, 1, 1],
+    [0, 3, 2],
+    [2, 3, 0],
+    [1, 7, 1],
+    [5, 1, 3],
+    [3, 5, 7],
+    [2, 33, 65],
+    [65, 33, 1],
+    [1, 33, 65],
+    [1, 1, 130],
+    [130, 1, 1],
+    [1, 1025, 1],
+    [3, 1025, 2],
+    [2, 4, 1025],
+    [300, 3, 5],
+    [1, 4099, 1],
+    [17, 16, 16],
+];
+
+/// The axis of a kernel that works along one, and the factor of what its output held.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AxisCase {
+    pub(super) axis: Axis,
+    pub(super) beta: f64,
+}
+
+/// Returns cases with every shape, every scalar and every pair of placements. No axis is empty.
+pub(super) fn axis_cases() -> Cases<AxisCase> {
+    let case = |[outer, extent, inner]: [usize; 3], beta| AxisCase {
+        axis: Axis { outer, extent, inner },
+        beta,
+    };
+    let seeded = |(shape, seed)| (case(shape, 0.0), CaseSetup { seed, ..CaseSetup::WHOLE });
+    let scaled = SCALARS.map(|beta| (case([3, 5, 2], beta), CaseSetup::WHOLE));
+    let placed = CaseSetup::pairs_of_placements().map(|setup| (case([2, 9, 3], 0.0), setup));
+    let shape = prop_oneof![
+        [0..4usize, 1..9usize, 1..9usize],
+        [0..3usize, 1..200usize, 1..4usize],
+        [0..40usize, 1..6usize, 1..40usize],
+    ];
+    let random = (shape, prop::sample::select(&SCALARS[..]));
+    let random = random.prop_map(move |(shape, beta)| case(shape, beta));
+    let fixed = SHAPES.into_iter().zip(0..).map(seeded).chain(scaled).chain(placed).collect();
+    Cases { refused: vec![case([2, 3, 4], 1.0)], ..Cases::from_fixed(fixed, random) }
+}

@@ -1,0 +1,23 @@
+//! The imports that most checks of kernels need.
+
+pub(super) use super::{
+    cases::{CaseSetup, Cases, Named, axis_cases, times_beta, vector_cases},
+    harness::Want,
+};
+pub(super) use crate::{
+    conformance::{
+        check::checks,
+        compare::{expect_bits, expect_nearest, expect_within},
+        expected::Expected,
+        failure::Verdict,
+        operand::{Operand, Placement, UNSET, unset},
+        runner::CheckRunner,
+        values::{Values, wide},
+    },
+    device::Device,
+    element::{Element, Storable},
+    error::Result,
+    memory::{Src, View, ViewMut},
+    op::Axis,
+};
+pub(super) use proptest::prelude::*;

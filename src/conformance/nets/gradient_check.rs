@@ -1,0 +1,342 @@
+//! Gradients of one layer, compared with finite differences of its tops.
+
+use super::{
+    blobs::{data, diff, set_data},
+    finite_difference::{FiniteDifference, ROUNDINGS, compare_all, compare_gradient},
+};
+use crate::{
+    blob::Blob,
+    conformance::{
+        expected::epsilon,
+        values::{ValueStream, Values},
+    },
+    data::SourceRegistry,
+    device::Device,
+    element::{Element, bf16, f16},
+    error::{Error, Result},
+    layer::{Layer, LayerContext, LayerRegistry, PropagateDown},
+    op::RngKey,
+    proto::{LayerParameter, parse_text},
+};
+
+/// Allowed roundings to the element type in a gradient, from intermediate results that a layer
+/// stores.
+const STORED: f64 = 16.0;
+
+/// Compares a layer's gradients in `f64` with finite differences of `Σ weight · top`. Then compares
+/// its tops and gradients in the other element types with those in `f64`.
+///
+/// Also checks that a backward pass overwrites the gradients of bottoms, adds to those of
+/// parameters, and leaves gradients alone that were not requested.
+///
+/// ```
+/// use cortado::{CpuDevice, conformance::GradientCheck};
+///
+/// # fn main() -> cortado::Result<()> {
+/// let layer = "type: 'InnerProduct' inner_product_param { num_output: 3 }";
+/// GradientCheck::new(layer).bottom(&[4, 5]).run(&CpuDevice::new())
+/// # }
+/// ```
+///
+/// [`run_with`](Self::run_with) checks a layer of your own registry.
+///
+/// The step of the differences is 10⁻⁴, so the layer has to be smooth within that distance of its
+/// inputs. Random inputs are further than that from 0.
+#[must_use]
+pub struct GradientCheck {
+    layer: String,
+    bottoms: Vec<Bottom>,
+    params: Vec<(usize, Function)>,
+    in_place: bool,
+}
+
+/// Returns the value of element `i`.
+type Function = Box<dyn Fn(usize) -> f64>;
+
+struct Bottom {
+    shape: Vec<usize>,
+    /// Random if `None`.
+    values: Option<Function>,
+    /// Whether the layer computes a gradient for it.
+    propagates: bool,
+}
+
+impl GradientCheck {
+    /// Creates a check of the layer that this text defines: the fields of a `LayerParameter`, at
+    /// least its `type`. Without `top` fields it has as few tops as it can.
+    pub fn new(layer: &str) -> Self {
+        let (bottoms, params) = (Vec::new(), Vec::new());
+        Self { layer: layer.to_owned(), bottoms, params, in_place: false }
+    }
+
+    /// Adds a bottom of random numbers in [−1, 1].
+    pub fn bottom(self, shape: &[usize]) -> Self {
+        self.add(shape, None, true)
+    }
+
+    /// Adds a bottom that holds `value(i)`.
+    pub fn bottom_with(self, shape: &[usize], value: impl Fn(usize) -> f64 + 'static) -> Self {
+        self.add(shape, Some(Box::new(value)), true)
+    }
+
+    /// Adds a bottom that holds `value(i)` and has no gradient, such as labels.
+    pub fn constant(self, shape: &[usize], value: impl Fn(usize) -> f64 + 'static) -> Self {
+        self.add(shape, Some(Box::new(value)), false)
+    }
+
+    fn add(mut self, shape: &[usize], values: Option<Function>, propagates: bool) -> Self {
+        self.bottoms.push(Bottom { shape: shape.to_owned(), values, propagates });
+        self
+    }
+
+    /// Sets a parameter to `value(i)`. Without it, a trainable parameter holds random numbers in
+    /// [−1, 1], and another one the layer's initial values.
+    pub fn param(mut self, index: usize, value: impl Fn(usize) -> f64 + 'static) -> Self {
+        self.params.push((index, Box::new(value)));
+        self
+    }
+
+    /// Runs the layer in place: the first top is the first bottom.
+    pub fn in_place(self) -> Self {
+        Self { in_place: true, ..self }
+    }
+
+    /// Runs the check on a layer of the standard registry, in all element types.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] names the first wrong gradient. Errors of the layer are passed on.
+    pub fn run<D: Device>(&self, device: &D) -> Result<()> {
+        let want = self.run_in_f64(device, &LayerRegistry::standard())?;
+        self.compare_in::<f32, D>(device, &want)?;
+        self.compare_in::<f16, D>(device, &want)?;
+        self.compare_in::<bf16, D>(device, &want)
+    }
+
+    /// Runs the check on a layer of a registry, in `f64`.
+    ///
+    /// # Errors
+    /// Like [`run`](Self::run).
+    pub fn run_with<D: Device>(&self, device: &D, registry: &LayerRegistry<f64, D>) -> Result<()> {
+        self.run_in_f64(device, registry).map(|_| ())
+    }
+
+    /// Checks the gradients in `f64` and returns the results.
+    fn run_in_f64<D: Device>(
+        &self,
+        device: &D,
+        registry: &LayerRegistry<f64, D>,
+    ) -> Result<Results> {
+        let mut trial = Trial::new(self, device, registry)?;
+        let results = trial.results()?;
+        for operand in trial.differentiated() {
+            let differences = trial.differences(operand)?;
+            let (name, got) = &results[operand];
+            compare_gradient::<f64>(name, got, &differences).or_else(wrong)?;
+        }
+        trial.expect_independent(&results)?;
+        Ok(results)
+    }
+
+    /// Compares the results in a narrower type with those in `f64`.
+    fn compare_in<T: Element, D: Device>(&self, device: &D, want: &Results) -> Result<()> {
+        let got = Trial::<T, D>::new(self, device, &LayerRegistry::standard())?.results()?;
+        let rounding = ROUNDINGS * epsilon::<T::Acc>() + STORED * epsilon::<T>();
+        got.iter().zip(want).try_for_each(|((name, got), (_, want))| {
+            let name = format!("in {}: {name}", T::DTYPE.name());
+            let largest = want.iter().fold(0.0f64, |max, value| max.max(value.abs()));
+            compare_all(&name, got, want, rounding * largest).or_else(wrong)
+        })
+    }
+}
+
+fn wrong(why: String) -> Result<()> {
+    Err(Error::invalid_input("gradient check", why))
+}
+
+/// Names and values: the gradient of each operand, empty for one without a gradient; then the tops.
+type Results = Vec<(String, Vec<f64>)>;
+
+/// A layer with its bottoms and tops.
+struct Trial<T: Element, D: Device> {
+    device: D,
+    layer: Box<dyn Layer<T, D>>,
+    bottom: Vec<Blob<T, D>>,
+    top: Vec<Blob<T, D>>,
+    in_place: bool,
+    /// Values of the operands: the bottoms, then the parameters.
+    values: Vec<Vec<f64>>,
+    /// Whether the layer computes a gradient, by operand.
+    propagates: Vec<bool>,
+    /// Weights of the tops in the objective.
+    weights: Vec<Vec<f64>>,
+}
+
+impl<T: Element, D: Device> Trial<T, D> {
+    fn new(check: &GradientCheck, device: &D, registry: &LayerRegistry<T, D>) -> Result<Self> {
+        let param: LayerParameter = parse_text(check.layer.as_str(), "the layer")?;
+        let (sources, key) = (SourceRegistry::default(), RngKey::new(1));
+        let cx = LayerContext { device, phase: param.phase(), key, sources: &sources };
+        let mut layer = registry.make(&param, &cx)?;
+        let shapes = check.bottoms.iter().map(|bottom| Blob::new(device, &bottom.shape));
+        let bottom: Vec<Blob<T, D>> = shapes.collect::<Result<_>>()?;
+        let arity = layer.arity();
+        let tops = match (param.top.len(), arity.equal) {
+            (0, true) => bottom.len(),
+            (0, false) => *arity.top.start(),
+            (named, _) => named,
+        };
+        arity.check(bottom.len(), tops)?;
+        let mut top = (0..tops).map(|_| Blob::new(device, &[])).collect::<Result<Vec<_>>>()?;
+        if check.in_place {
+            if !layer.allows_in_place() {
+                return Err(Error::InvalidData(format!("{} cannot run in place", layer.kind())));
+            }
+            top[0] = bottom[0].share();
+        }
+        let mut stream = Values::Reals.stream(1);
+        let mut values_of = |function: Option<&Function>, count| match function {
+            Some(value) => (0..count).map(value).collect(),
+            None => away_from_zero(&mut stream, count),
+        };
+        let bottoms = check.bottoms.iter().zip(&bottom);
+        let mut values: Vec<_> =
+            bottoms.map(|(given, blob)| values_of(given.values.as_ref(), blob.count())).collect();
+        set_all(&bottom, &values)?;
+        layer.setup(&cx, &bottom)?;
+        layer.reshape(&bottom, &mut top)?;
+        let trainable = layer.params_are_trainable();
+        for (index, blob) in layer.params().iter().enumerate() {
+            let given = check.params.iter().find(|(i, _)| *i == index).map(|(_, value)| value);
+            values.push(match given {
+                None if !trainable => data(blob)?,
+                given => values_of(given, blob.count()),
+            });
+        }
+        let weights = top.iter().map(|top| values_of(None, top.count())).collect();
+        let propagates = check.bottoms.iter().map(|bottom| bottom.propagates);
+        let propagates = propagates.chain(layer.params().iter().map(|_| trainable)).collect();
+        let (device, in_place) = (device.clone(), check.in_place);
+        Ok(Self { device, layer, bottom, top, in_place, values, propagates, weights })
+    }
+
+    /// Returns the operands with a gradient.
+    fn differentiated(&self) -> Vec<usize> {
+        (0..self.propagates.len()).filter(|&operand| self.propagates[operand]).collect()
+    }
+
+    fn gradient_name(&self, operand: usize) -> String {
+        match operand.checked_sub(self.bottom.len()) {
+            None => format!("the gradient of bottom {operand}"),
+            Some(param) => format!("the gradient of parameter {param}"),
+        }
+    }
+
+    fn blob(&self, operand: usize) -> &Blob<T, D> {
+        self.bottom
+            .get(operand)
+            .unwrap_or_else(|| &self.layer.params()[operand - self.bottom.len()])
+    }
+
+    /// Runs a forward pass from the values.
+    fn forward(&mut self) -> Result<()> {
+        let (bottom, params) = self.values.split_at(self.bottom.len());
+        set_all(&self.bottom, bottom)?;
+        set_all(self.layer.params(), params)?;
+        self.layer.reshape(&self.bottom, &mut self.top)?;
+        self.layer.forward(&self.device, &self.bottom, &self.top)
+    }
+
+    /// Returns the terms of the objective.
+    fn terms(&self) -> Result<Vec<f64>> {
+        let mut terms = Vec::new();
+        for (top, weights) in self.top.iter().zip(&self.weights) {
+            terms.extend(data(top)?.iter().zip(weights).map(|(y, w)| y * w));
+        }
+        Ok(terms)
+    }
+
+    /// Runs a backward pass to the `requested` operands. Fails if it changes another gradient.
+    fn backward(&mut self, requested: &[bool]) -> Result<Vec<Vec<f64>>> {
+        for operand in 0..self.values.len() {
+            let before = if operand < self.bottom.len() { f64::NAN } else { BEFORE };
+            self.blob(operand).diff_mut()?.host_mut()?.fill(T::from_f64(before));
+        }
+        for (top, weights) in self.top.iter().zip(&self.weights) {
+            let mut diff = top.diff_mut()?;
+            diff.host_mut()?.iter_mut().zip(weights).for_each(|(d, &w)| *d = T::from_f64(w));
+        }
+        let (bottom, params) = requested.split_at(self.bottom.len());
+        let propagate = PropagateDown { bottom, params };
+        self.layer.backward(&self.device, &self.top, propagate, &self.bottom)?;
+        let mut gradients = Vec::new();
+        for (operand, &requested) in requested.iter().enumerate() {
+            let diff = diff(self.blob(operand))?;
+            let is_bottom = operand < self.bottom.len();
+            let shared = self.in_place && operand == 0;
+            let unchanged = |d: &f64| if is_bottom { d.is_nan() } else { *d == BEFORE };
+            if !requested && !shared && self.propagates[operand] && !diff.iter().all(unchanged) {
+                let name = self.gradient_name(operand);
+                wrong(format!("{name} was written although it was not requested"))?;
+            }
+            let before = if is_bottom { 0.0 } else { BEFORE };
+            let diff = diff.into_iter().map(|d| d - before);
+            gradients.push(if requested { diff.collect() } else { Vec::new() });
+        }
+        Ok(gradients)
+    }
+
+    fn results(&mut self) -> Result<Results> {
+        self.forward()?;
+        let tops: Vec<_> = self.top.iter().map(data).collect::<Result<_>>()?;
+        let gradients = self.backward(&self.propagates.clone())?.into_iter().enumerate();
+        let gradients = gradients.map(|(i, gradient)| (self.gradient_name(i), gradient));
+        let tops = tops.into_iter().enumerate().map(|(i, top)| (format!("top {i}"), top));
+        Ok(gradients.chain(tops).collect())
+    }
+
+    /// Fails unless each gradient is the same when it is requested alone.
+    fn expect_independent(&mut self, all: &Results) -> Result<()> {
+        for operand in self.differentiated() {
+            let only: Vec<_> = (0..self.propagates.len()).map(|other| other == operand).collect();
+            self.forward()?;
+            let alone = self.backward(&only)?;
+            let (name, want) = &all[operand];
+            let name = format!("requested alone: {name}");
+            compare_all(&name, &alone[operand], want, 0.0).or_else(wrong)?;
+        }
+        Ok(())
+    }
+}
+
+impl<D: Device> Trial<f64, D> {
+    fn differences(&mut self, operand: usize) -> Result<Vec<FiniteDifference>> {
+        self.forward()?;
+        let magnitude = self.terms()?.iter().map(|term| term.abs()).sum();
+        let mut differences = Vec::new();
+        for i in 0..self.values[operand].len() {
+            let x = self.values[operand][i];
+            let difference = FiniteDifference::new(i, x, magnitude, |value| {
+                self.values[operand][i] = value;
+                self.forward()?;
+                Ok(self.terms()?.iter().sum())
+            });
+            self.values[operand][i] = x;
+            differences.push(difference?);
+        }
+        Ok(differences)
+    }
+}
+
+/// Gradient of every parameter before a backward pass, which adds to it.
+const BEFORE: f64 = 0.25;
+
+/// Returns random numbers that all element types hold, at least 1/16 from 0.
+fn away_from_zero(stream: &mut ValueStream, count: usize) -> Vec<f64> {
+    let drawn = stream.take::<f64>(count).into_iter();
+    let away = |x: f64| x.signum() * (1.0 / 16.0 + x.abs() * 15.0 / 16.0);
+    drawn.map(|x| bf16::from_f64(away(x)).to_f64()).collect()
+}
+
+fn set_all<T: Element, D: Device>(blobs: &[Blob<T, D>], values: &[Vec<f64>]) -> Result<()> {
+    blobs.iter().zip(values).try_for_each(|(blob, values)| set_data(blob, values))
+}

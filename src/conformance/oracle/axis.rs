@@ -1,0 +1,18 @@
+//! Indices of the elements along an axis and across it.
+
+use crate::op::Axis;
+
+/// Returns the indices of the elements along the axis, for each outer and inner index.
+pub(super) fn lines(axis: &Axis) -> impl Iterator<Item = Vec<usize>> {
+    let Axis { extent, inner, .. } = *axis;
+    (0..axis.reduced_count()).map(move |line| {
+        let start = line / inner * extent * inner + line % inner;
+        (0..extent).map(|e| start + e * inner).collect()
+    })
+}
+
+/// Returns the indices of the elements at position `e` of the axis.
+pub(super) fn slice(axis: &Axis, e: usize) -> impl Iterator<Item = usize> + Clone {
+    let Axis { extent, inner, .. } = *axis;
+    (0..axis.reduced_count()).map(move |line| (line / inner * extent + e) * inner + line % inner)
+}

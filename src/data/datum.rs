@@ -1,0 +1,140 @@
+//! Conversion between records and Caffe's `Datum` messages.
+
+use super::{
+    image::{Color, Image},
+    record::{Record, RecordValues},
+};
+use crate::{
+    error::{Error, Result},
+    proto::{Datum, Message, Name},
+    shape::Shape,
+};
+
+impl Record {
+    /// Fills this record from an encoded `Datum` message. An encoded image is decoded to `color`.
+    ///
+    /// # Errors
+    /// [`Error::InvalidData`] for bytes that are not a `Datum`; those of `Record::try_from` and of
+    /// [`Image::decode`].
+    pub fn read_datum(&mut self, message: &[u8], color: Color) -> Result<()> {
+        let Self { mut bytes, mut floats, .. } = std::mem::take(self);
+        bytes.clear();
+        floats.clear();
+        let mut datum = Datum { data: Some(bytes), float_data: floats, ..Default::default() };
+        let read = datum.merge(message);
+        read.map_err(|error| Error::InvalidData(format!("not a {}: {error}", Datum::full_name())))?;
+        if datum.encoded() {
+            self.label = datum.label();
+            return Image::decode(datum.data(), color)?.store(self);
+        }
+        *self = Self::try_from(datum)?;
+        Ok(())
+    }
+}
+
+impl TryFrom<Datum> for Record {
+    type Error = Error;
+
+    /// Takes the bytes of the datum, or like Caffe its floats if it has no bytes. Copies nothing.
+    ///
+    /// # Errors
+    /// [`Error::InvalidData`] for an encoded image, a negative extent, or a number of values that
+    /// differs from the shape's count; [`Error::ShapeOverflow`].
+    fn try_from(datum: Datum) -> Result<Self> {
+        if datum.encoded() {
+            let why = "datum: holds an encoded image; `Record::read_datum` decodes it";
+            return Err(Error::InvalidData(why.into()));
+        }
+        let extents = [datum.channels(), datum.height(), datum.width()];
+        let [Ok(channels), Ok(height), Ok(width)] = extents.map(usize::try_from) else {
+            return Err(Error::InvalidData(format!("datum: negative extent in {extents:?}")));
+        };
+        let (shape, label) = ([channels, height, width], datum.label());
+        let (bytes, floats) = (datum.data.unwrap_or_default(), datum.float_data);
+        let is_float = bytes.is_empty();
+        let (got, want) =
+            (if is_float { floats.len() } else { bytes.len() }, Shape::new(&shape)?.count());
+        if got != want {
+            let why = format!("datum: {got} values, {want} needed for shape {extents:?}");
+            return Err(Error::InvalidData(why));
+        }
+        Ok(Self { shape, bytes, floats, is_float, label })
+    }
+}
+
+impl TryFrom<&Record> for Datum {
+    type Error = Error;
+
+    /// Copies the record to a message, whose field `encoded` stays unset.
+    ///
+    /// # Errors
+    /// [`Error::InvalidData`] for an extent above `i32::MAX`.
+    fn try_from(record: &Record) -> Result<Self> {
+        let shape = record.shape;
+        let [Ok(channels), Ok(height), Ok(width)] = shape.map(i32::try_from) else {
+            let why =
+                format!("record: an extent of {shape:?} exceeds the range of a datum's int32");
+            return Err(Error::InvalidData(why));
+        };
+        let (data, float_data) = match record.values() {
+            RecordValues::Bytes(bytes) => (Some(bytes.to_vec()), Vec::new()),
+            RecordValues::Floats(floats) => (None, floats.to_vec()),
+        };
+        let (channels, height, width) = (Some(channels), Some(height), Some(width));
+        let label = Some(record.label);
+        Ok(Self { channels, height, width, data, float_data, label, encoded: None })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn datum() -> Datum {
+        let (channels, height, width) = (Some(1), Some(2), Some(2));
+        Datum { channels, height, width, label: Some(-3), ..Default::default() }
+    }
+
+    #[test]
+    fn a_record_takes_the_bytes_of_a_datum_or_else_its_floats() {
+        let floats = Datum { float_data: vec![1.5; 4], ..datum() };
+        let both = Datum { data: Some(vec![1, 2, 3, 4]), ..floats.clone() };
+        let record = Record::try_from(both).unwrap();
+        assert_eq!((record.shape(), record.label()), ([1, 2, 2], -3));
+        assert_eq!(record.values(), RecordValues::Bytes(&[1, 2, 3, 4]));
+        assert_eq!(Record::try_from(floats).unwrap().values(), RecordValues::Floats(&[1.5; 4]));
+    }
+
+    #[test]
+    fn one_record_reads_several_messages() {
+        let mut record = Record::default();
+        let floats = Datum { float_data: vec![1.5; 4], ..datum() };
+        let bytes = Datum { data: Some(vec![1, 2, 3, 4]), label: None, ..datum() };
+        for datum in [&floats, &bytes, &floats] {
+            record.read_datum(&datum.encode_to_vec(), Color::AsStored).unwrap();
+            let want = Record::try_from(datum.clone()).unwrap();
+            assert_eq!((record.shape(), record.label()), (want.shape(), want.label()));
+            assert_eq!(record.values(), want.values());
+            let label = datum.label.or(Some(0));
+            assert_eq!(Datum::try_from(&record).unwrap(), Datum { label, ..datum.clone() });
+        }
+        let error =
+            record.read_datum(&bytes.encode_to_vec()[..8], Color::Gray).unwrap_err().to_string();
+        assert!(error.starts_with("not a caffe.Datum: "), "{error}");
+        assert_eq!(record.count(), 0);
+    }
+
+    #[test]
+    fn an_inconsistent_datum_is_rejected() {
+        for (datum, want) in [
+            (datum(), "0 values, 4 needed"),
+            (Datum { data: Some(vec![0; 5]), ..datum() }, "5 values, 4 needed"),
+            (Datum { float_data: vec![0.0; 3], ..datum() }, "3 values, 4 needed"),
+            (Datum { channels: Some(-1), ..datum() }, "extent in [-1, 2, 2]"),
+            (Datum { encoded: Some(true), data: Some(vec![0; 4]), ..datum() }, "encoded"),
+        ] {
+            let text = Record::try_from(datum).unwrap_err().to_string();
+            assert!(text.contains(want), "{text}");
+        }
+    }
+}

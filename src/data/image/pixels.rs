@@ -1,0 +1,118 @@
+//! A decoded image and its colour channels.
+
+use crate::{
+    data::record::Record,
+    error::{Error, Result},
+    proto::TransformationParameter,
+};
+
+/// The channels to which an encoded image is decoded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Color {
+    /// The channels of the file: blue, green and red, or grey. A PNG with alpha has four channels.
+    #[default]
+    AsStored,
+    /// Blue, green and red.
+    #[doc(alias = "force_color")]
+    Bgr,
+    /// Grey.
+    #[doc(alias = "force_gray")]
+    Gray,
+}
+
+impl Color {
+    /// Returns the channels that `transform_param` selects.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] for both `force_color` and `force_gray`.
+    pub fn forced(param: &TransformationParameter) -> Result<Self> {
+        match (param.force_color(), param.force_gray()) {
+            (false, false) => Ok(Self::AsStored),
+            (true, false) => Ok(Self::Bgr),
+            (false, true) => Ok(Self::Gray),
+            (true, true) => {
+                let why = "`force_color` and `force_gray` exclude each other";
+                Err(Error::invalid_input("transform_param", why))
+            }
+        }
+    }
+}
+
+/// A decoded image with 8 bits a channel: grey, or blue, green and red, like OpenCV's.
+#[derive(Clone, Debug, PartialEq)]
+#[doc(alias = "Mat")]
+pub struct Image {
+    pub(super) channels: usize,
+    pub(super) height: usize,
+    pub(super) width: usize,
+    /// Interleaved channels, row by row.
+    pub(super) pixels: Vec<u8>,
+}
+
+impl Image {
+    /// Returns channels, height and width.
+    pub fn shape(&self) -> [usize; 3] {
+        [self.channels, self.height, self.width]
+    }
+
+    /// Copies the rectangle of `[height, width]` pixels whose first pixel is `[row, column]`.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] for a rectangle that exceeds the image; [`Error::OutOfMemory`].
+    #[doc(alias = "roi")]
+    pub fn part(&self, from: [usize; 2], size: [usize; 2]) -> Result<Self> {
+        let ([row, column], [height, width]) = (from, size);
+        let inside = |from: usize, size: usize, extent| {
+            from.checked_add(size).is_some_and(|end| end <= extent)
+        };
+        if !inside(row, height, self.height) || !inside(column, width, self.width) {
+            let part = format!("{height} x {width} pixels at {row}, {column}");
+            let why = format!("{part} exceed an image of {} x {}", self.height, self.width);
+            return Err(Error::invalid_input("part", why));
+        }
+        let bytes = height * width * self.channels;
+        let mut pixels = Vec::new();
+        pixels.try_reserve_exact(bytes).map_err(|_| Error::out_of_host_memory(bytes))?;
+        for row in row..row + height {
+            let start = (row * self.width + column) * self.channels;
+            pixels.extend_from_slice(&self.pixels[start..start + width * self.channels]);
+        }
+        Ok(Self { channels: self.channels, height, width, pixels })
+    }
+
+    /// Copies the image to `record`, channel by channel. The label of the record does not change.
+    ///
+    /// # Errors
+    /// Those of [`Record::bytes_mut`].
+    #[doc(alias = "CVMatToDatum")]
+    pub fn store(&self, record: &mut Record) -> Result<()> {
+        let planes = record.bytes_mut(self.shape())?;
+        let size = (self.height * self.width).max(1);
+        for (channel, plane) in planes.chunks_exact_mut(size).enumerate() {
+            let values = self.pixels.iter().skip(channel).step_by(self.channels);
+            plane.iter_mut().zip(values).for_each(|(to, from)| *to = *from);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn force_color_and_force_gray_select_the_channels_and_exclude_each_other() {
+        let forced = |color, gray| {
+            Color::forced(&TransformationParameter {
+                force_color: Some(color),
+                force_gray: Some(gray),
+                ..Default::default()
+            })
+        };
+        assert_eq!(forced(false, false).unwrap(), Color::AsStored);
+        assert_eq!(forced(true, false).unwrap(), Color::Bgr);
+        assert_eq!(forced(false, true).unwrap(), Color::Gray);
+        let error = forced(true, true).unwrap_err().to_string();
+        assert!(error.contains("`force_color` and `force_gray` exclude each other"), "{error}");
+    }
+}

@@ -1,0 +1,26 @@
+//! A batch of transformed records.
+
+use crate::{blob::Blob, device::Device, element::Element, error::Result};
+
+/// A batch of transformed records, as blobs of the net's device.
+///
+/// A recycled batch can be overwritten at once. Its upload is done before the net gets it, and the
+/// next upload to it waits for the work that the net has queued on it
+/// ([`SyncedMemory::prefetch`](crate::SyncedMemory::prefetch)).
+#[derive(Debug)]
+pub struct Batch<T: Element, D: Device> {
+    /// Batch × channels × height × width.
+    pub data: Blob<T, D>,
+    /// One label for each record.
+    pub label: Blob<T, D>,
+}
+
+impl<T: Element, D: Device> Batch<T, D> {
+    pub(super) fn new(device: &D, shape: [usize; 4]) -> Result<Self> {
+        Ok(Self { data: Blob::new(device, &shape)?, label: Blob::new(device, &shape[..1])? })
+    }
+
+    pub(super) fn has_shape(&self, shape: [usize; 4]) -> bool {
+        self.data.shape()[..] == shape && self.label.shape()[..] == shape[..1]
+    }
+}

@@ -1,0 +1,268 @@
+//! The macros that expand a kernel's declaration.
+//!
+//! A kernel is declared once, in its family's file, inside a macro `kernels!` that passes all
+//! declarations of the family to another macro. `declare_family!` expands them to the trait, to
+//! the functions of [`fallback`](super::fallback) and to the list of names. The simulated device
+//! expands the same declarations to its own implementation.
+
+use crate::{
+    error::Result,
+    memory::{KernelCall, Memory, ledger::KernelScope},
+};
+
+/// Expands the declarations of a family to its trait, its fallback functions and their names.
+///
+/// A declaration looks like a method. Its body is the check of the operands:
+///
+/// ```text
+/// /// `y[o,e,i] ← x[o,e,i] · scale[e] + shift[e]`
+/// fn affine<T: Element>(
+///     axis: &Axis, x: src(affine_in_place) T, scale: read T, shift: read T, y: overwrite T
+/// ) { axis.check_affine(x, scale, shift, y) }
+/// ```
+///
+/// An argument with a plain type is a parameter, taken by value or by reference. An argument whose
+/// type follows one of these words is an operand:
+/// - `read T`: a [`View`](crate::View) that the kernel reads;
+/// - `optional T`: an `Option<View>` that the kernel reads;
+/// - `update T`: a [`ViewMut`](crate::ViewMut) that the kernel reads and writes, or writes in part;
+/// - `overwrite T`: a `ViewMut` whose every element the kernel writes without reading any;
+/// - `overwrite(if condition) T`: the same if the condition holds, else an update;
+/// - `src(function) T`: a [`Src`](crate::Src). In place, the host function of this name runs
+///   instead, without the operand, and an `overwrite` operand is updated.
+///
+/// The host function has the kernel's name and takes the arguments in their order. Inputs come
+/// before outputs. The body sees the lengths of the operands by their names: `usize`, but
+/// `Option<usize>` for `optional` and `src`. Without `-> T::Acc` the kernel returns nothing.
+/// Ledgers record the kernel by its name and by `T`, or by `u32` if it has no element type.
+/// The declarations follow `trait Family { … }`, whose own methods stay as they are.
+macro_rules! declare_family {
+    (
+        $(#[$attr:meta])*
+        trait $family:ident { $($methods:tt)* }
+        $($kernels:tt)*
+    ) => {
+        $(#[$attr])*
+        pub trait $family: $crate::memory::Memory {
+            each_kernel! { [trait_method] $family $($kernels)* }
+            $($methods)*
+        }
+
+        pub(crate) mod fallback {
+            use super::*;
+            each_kernel! { [fallback_function] $family $($kernels)* }
+        }
+
+        pub(crate) const NAMES: &[&str] = kernel_names!($($kernels)*);
+    };
+}
+
+/// Passes each declaration, its arguments parsed, to the macro named in brackets.
+macro_rules! each_kernel {
+    ($then:tt $family:ident $(
+        $(#[$attr:meta])*
+        fn $kernel:ident $(<$($param:ident: $bound:ident $(+ $more:path)?),+>)? ($($args:tt)*)
+        $(-> $result:ty)? $check:block
+    )*) => {
+        $(parse_arguments! {
+            $then
+            {
+                [$(#[$attr])*] $family $kernel [$($($param: $bound $(+ $more)?,)+)?] [$($result)?]
+                $check
+            }
+            [] $($args)*
+        })*
+    };
+}
+
+/// Lists the names of all declarations.
+macro_rules! kernel_names {
+    ($(
+        $(#[$attr:meta])*
+        fn $kernel:ident $(<$($param:ident: $bound:ident $(+ $more:path)?),+>)? ($($args:tt)*)
+        $(-> $result:ty)? $check:block
+    )*) => {
+        &[$(stringify!($kernel)),*]
+    };
+}
+
+/// Turns each argument into a group `(kind name [type] details)`.
+macro_rules! parse_arguments {
+    ([$then:ident] $kernel:tt [$($done:tt)*]) => { $then! { $kernel $($done)* } };
+    ($then:tt $kernel:tt [$($done:tt)*] $x:ident: read $T:ty $(, $($rest:tt)*)?) => {
+        parse_arguments! { $then $kernel [$($done)* (read $x [$T])] $($($rest)*)? }
+    };
+    ($then:tt $kernel:tt [$($done:tt)*] $x:ident: optional $T:ty $(, $($rest:tt)*)?) => {
+        parse_arguments! { $then $kernel [$($done)* (optional $x [$T])] $($($rest)*)? }
+    };
+    (
+        $then:tt $kernel:tt [$($done:tt)*]
+        $x:ident: src($in_place:ident) $T:ty $(, $($rest:tt)*)?
+    ) => {
+        parse_arguments! { $then $kernel [$($done)* (src $x [$T] $in_place)] $($($rest)*)? }
+    };
+    ($then:tt $kernel:tt [$($done:tt)*] $x:ident: update $T:ty $(, $($rest:tt)*)?) => {
+        parse_arguments! { $then $kernel [$($done)* (update $x [$T])] $($($rest)*)? }
+    };
+    (
+        $then:tt $kernel:tt [$($done:tt)*]
+        $x:ident: overwrite(if $condition:expr) $T:ty $(, $($rest:tt)*)?
+    ) => {
+        parse_arguments! {
+            $then $kernel [$($done)* (overwrite_if $x [$T] $condition)] $($($rest)*)?
+        }
+    };
+    ($then:tt $kernel:tt [$($done:tt)*] $x:ident: overwrite $T:ty $(, $($rest:tt)*)?) => {
+        parse_arguments! { $then $kernel [$($done)* (overwrite $x [$T])] $($($rest)*)? }
+    };
+    ($then:tt $kernel:tt [$($done:tt)*] $x:ident: &$T:ty $(, $($rest:tt)*)?) => {
+        parse_arguments! { $then $kernel [$($done)* (reference $x [$T])] $($($rest)*)? }
+    };
+    ($then:tt $kernel:tt [$($done:tt)*] $x:ident: $T:ty $(, $($rest:tt)*)?) => {
+        parse_arguments! { $then $kernel [$($done)* (value $x [$T])] $($($rest)*)? }
+    };
+}
+
+/// The type of an argument on the device `$D`.
+macro_rules! argument_type {
+    (value $T:ty, $D:ty) => { $T };
+    (reference $T:ty, $D:ty) => { &$T };
+    (read $T:ty, $D:ty) => { $crate::memory::View<'_, $T, $D> };
+    (optional $T:ty, $D:ty) => { Option<$crate::memory::View<'_, $T, $D>> };
+    (src $T:ty, $D:ty) => { $crate::memory::Src<'_, $T, $D> };
+    ($output:ident $T:ty, $D:ty) => { $crate::memory::ViewMut<'_, $T, $D> };
+}
+
+/// The type of what a kernel returns.
+macro_rules! result_type {
+    () => { $crate::error::Result<()> };
+    ($R:ty) => { $crate::error::Result<$R> };
+}
+
+/// The name by which ledgers record the element type of a kernel with these generics.
+macro_rules! element_name {
+    () => {
+        "u32"
+    };
+    ($($generics:tt)+) => {
+        T::DTYPE.name()
+    };
+}
+
+/// A method of a family's trait, which runs the fallback function.
+macro_rules! trait_method {
+    (
+        {
+            [$($attr:tt)*] $family:ident $kernel:ident [$($generics:tt)*] [$($result:ty)?]
+            $check:block
+        }
+        $(($kind:ident $x:ident [$T:ty] $($details:tt)*))*
+    ) => {
+        $($attr)*
+        #[track_caller]
+        fn $kernel<$($generics)*>(
+            &self,
+            $($x: argument_type!($kind $T, Self)),*
+        ) -> result_type!($($result)?) {
+            fallback::$kernel(self, $($x),*)
+        }
+    };
+}
+
+/// A function of [`fallback`](super::fallback), which runs the host function.
+macro_rules! fallback_function {
+    (
+        {
+            [$($attr:tt)*] $family:ident $kernel:ident [$($generics:tt)*] [$($result:ty)?]
+            $check:block
+        }
+        $(($kind:ident $x:ident [$T:ty] $($details:tt)*))*
+    ) => {
+        #[doc = concat!(
+            "Runs [`", stringify!($family), "::", stringify!($kernel), "`](crate::kernel::",
+            stringify!($family), "::", stringify!($kernel), ") on the host."
+        )]
+        #[track_caller]
+        pub fn $kernel<$($generics)* D: $crate::memory::Memory>(
+            device: &D,
+            $($x: argument_type!($kind $T, D)),*
+        ) -> result_type!($($result)?) {
+            let _kernel = $crate::kernel::declare::enter_fallback(
+                device,
+                stringify!($kernel),
+                element_name!($($generics)*),
+            )?;
+            call_host! {
+                [$crate::host::$kernel] [device.host_workers()] []
+                $(($kind $x [$T] $($details)*))*
+            }
+        }
+    };
+}
+
+/// Calls a host function with the host side of each operand.
+///
+/// An operand that is overwritten is available only inside the closure of `host_overwrite`, so the
+/// expansion nests the operands in their order. Everything else is a parameter, passed on.
+macro_rules! call_host {
+    ([$(@in_place)? $function:path] [$workers:expr] [$($arg:ident)*]) => {
+        $function($workers, $($arg),*)
+    };
+    ($call:tt $workers:tt [$($arg:ident)*] (read $x:ident $T:tt) $($rest:tt)*) => {{
+        let $x = $x.host()?;
+        call_host! { $call $workers [$($arg)* $x] $($rest)* }
+    }};
+    ($call:tt $workers:tt [$($arg:ident)*] (optional $x:ident $T:tt) $($rest:tt)*) => {{
+        let $x = $x.map($crate::memory::View::host).transpose()?;
+        call_host! { $call $workers [$($arg)* $x] $($rest)* }
+    }};
+    ($call:tt $workers:tt $args:tt (src $x:ident $T:tt $in_place:ident) $($rest:tt)*) => {
+        match $x {
+            $crate::memory::Src::View($x) => {
+                call_host! { $call $workers $args (read $x $T) $($rest)* }
+            }
+            $crate::memory::Src::InPlace => {
+                call_host! { [@in_place $crate::host::$in_place] $workers $args $($rest)* }
+            }
+        }
+    };
+    ($call:tt $workers:tt [$($arg:ident)*] (update $x:ident $T:tt) $($rest:tt)*) => {{
+        let mut $x = $x;
+        let $x = $x.host_mut()?;
+        call_host! { $call $workers [$($arg)* $x] $($rest)* }
+    }};
+    ([@in_place $f:path] $workers:tt $args:tt (overwrite $x:ident $T:tt) $($rest:tt)*) => {
+        call_host! { [@in_place $f] $workers $args (update $x $T) $($rest)* }
+    };
+    ($call:tt $workers:tt [$($arg:ident)*] (overwrite $x:ident $T:tt) $($rest:tt)*) => {{
+        let mut $x = $x;
+        $x.host_overwrite(|$x| call_host! { $call $workers [$($arg)* $x] $($rest)* })
+    }};
+    (
+        $call:tt $workers:tt [$($arg:ident)*]
+        (overwrite_if $x:ident [$T:ty] $condition:expr) $($rest:tt)*
+    ) => {{
+        let mut $x = $x;
+        let overwrites = $condition;
+        let run = |$x: &mut [$T]| call_host! { $call $workers [$($arg)* $x] $($rest)* };
+        if overwrites { $x.host_overwrite(run) } else { run($x.host_mut()?) }
+    }};
+    ($call:tt $workers:tt [$($arg:ident)*] ($parameter:ident $x:ident $T:tt) $($rest:tt)*) => {
+        call_host! { $call $workers [$($arg)* $x] $($rest)* }
+    };
+}
+
+/// Reports to `device` that one of its kernels falls back, and opens the kernel's ledger scope.
+///
+/// # Errors
+/// Those of [`Memory::on_fallback`].
+#[track_caller]
+pub(crate) fn enter_fallback<D: Memory>(
+    device: &D,
+    name: &'static str,
+    element: &'static str,
+) -> Result<KernelScope> {
+    let kernel = KernelCall::new(name, element);
+    device.on_fallback(&kernel)?;
+    Ok(kernel.enter())
+}

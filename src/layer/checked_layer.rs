@@ -1,0 +1,162 @@
+//! Checks of blob counts and call order, around every layer that a registry makes.
+
+use super::prelude::*;
+use crate::op::Unary;
+use std::{any::Any, time::Duration};
+
+/// A layer, and the blob counts that it may be called with.
+pub(super) struct CheckedLayer<L> {
+    layer: L,
+    name: String,
+    /// The layer's arity, narrowed to the counts that `setup` and `reshape` received.
+    arity: Arity,
+    stage: Stage,
+}
+
+/// The last method that prepared a layer.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    Constructor,
+    Setup,
+    Reshape,
+}
+
+impl<L> CheckedLayer<L> {
+    pub(super) fn new<T: Element, D: Device>(layer: L, param: &LayerParameter) -> Self
+    where
+        L: Layer<T, D>,
+    {
+        let (name, arity) = (param.name().to_owned(), layer.arity());
+        Self { layer, name, arity, stage: Stage::Constructor }
+    }
+
+    /// Fails unless the layer takes this many bottoms and tops and `required` has run.
+    fn check<T: Element, D: Device>(
+        &self,
+        method: &str,
+        required: Stage,
+        [bottoms, tops]: [usize; 2],
+    ) -> Result<()>
+    where
+        L: Layer<T, D>,
+    {
+        let counted = self.arity.check(bottoms, tops);
+        let checked = counted.and_then(|()| match required {
+            required if self.stage >= required => Ok(()),
+            Stage::Reshape => invalid("called before reshape"),
+            _ => invalid("called before setup"),
+        });
+        let (name, kind) = (&self.name, self.layer.kind());
+        checked.map_err(|error| error.context(format!("{method} of layer `{name}` ({kind})")))
+    }
+}
+
+impl<T: Element, D: Device> dyn Layer<T, D> {
+    /// Returns the layer as an `L`; `None` if it is of another type.
+    pub fn downcast_mut<L: Layer<T, D>>(&mut self) -> Option<&mut L> {
+        let layer: &mut dyn Any = self;
+        if layer.is::<CheckedLayer<L>>() {
+            return layer.downcast_mut().map(|checked: &mut CheckedLayer<L>| &mut checked.layer);
+        }
+        layer.downcast_mut()
+    }
+}
+
+impl<T: Element, D: Device, L: Layer<T, D>> Layer<T, D> for CheckedLayer<L> {
+    fn kind(&self) -> &'static str {
+        self.layer.kind()
+    }
+
+    fn arity(&self) -> Arity {
+        self.layer.arity()
+    }
+
+    fn setup(&mut self, cx: &LayerContext<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
+        let bottoms = bottom.len();
+        let fitting_tops = if self.arity.equal { bottoms } else { *self.arity.top.start() };
+        self.check("setup", Stage::Constructor, [bottoms, fitting_tops])?;
+        self.layer.setup(cx, bottom)?;
+        self.arity.bottom = bottoms..=bottoms;
+        self.stage = self.stage.max(Stage::Setup);
+        Ok(())
+    }
+
+    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+        self.check("reshape", Stage::Setup, [bottom.len(), top.len()])?;
+        self.layer.reshape(bottom, top)?;
+        self.arity.top = top.len()..=top.len();
+        self.stage = Stage::Reshape;
+        Ok(())
+    }
+
+    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+        self.check("forward", Stage::Reshape, [bottom.len(), top.len()])?;
+        self.layer.forward(device, bottom, top)
+    }
+
+    fn fusible_activation(&self) -> Option<Unary<f64>> {
+        self.layer.fusible_activation()
+    }
+
+    fn forward_fused(
+        &mut self,
+        device: &D,
+        bottom: &[Blob<T, D>],
+        top: &[Blob<T, D>],
+        function: Unary<f64>,
+    ) -> Result<bool> {
+        self.check("forward", Stage::Reshape, [bottom.len(), top.len()])?;
+        self.layer.forward_fused(device, bottom, top, function)
+    }
+
+    fn backward(
+        &mut self,
+        device: &D,
+        top: &[Blob<T, D>],
+        propagate: PropagateDown<'_>,
+        bottom: &[Blob<T, D>],
+    ) -> Result<()> {
+        self.check("backward", Stage::Reshape, [bottom.len(), top.len()])?;
+        let flags = [propagate.bottom.len(), propagate.params.len()];
+        let expected = [bottom.len(), self.layer.params().len()];
+        if flags != expected {
+            let (name, kind) = (&self.name, self.layer.kind());
+            return invalid(format!(
+                "backward of layer `{name}` ({kind}): expected {expected:?} propagate flags for \
+                 bottoms and parameters, found {flags:?}"
+            ));
+        }
+        match propagate.bottom.contains(&true) || propagate.params.contains(&true) {
+            true => self.layer.backward(device, top, propagate, bottom),
+            false => Ok(()),
+        }
+    }
+
+    fn allows_in_place(&self) -> bool {
+        self.layer.allows_in_place()
+    }
+
+    fn allow_force_backward(&self, bottom: usize) -> bool {
+        self.layer.allow_force_backward(bottom)
+    }
+
+    fn is_loss(&self) -> bool {
+        self.layer.is_loss()
+    }
+
+    fn params_are_trainable(&self) -> bool {
+        self.layer.params_are_trainable()
+    }
+
+    fn data_wait_time(&self) -> Option<Duration> {
+        self.layer.data_wait_time()
+    }
+
+    fn params(&self) -> &[Blob<T, D>] {
+        self.layer.params()
+    }
+
+    fn params_mut(&mut self) -> &mut [Blob<T, D>] {
+        self.layer.params_mut()
+    }
+}

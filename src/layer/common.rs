@@ -1,0 +1,70 @@
+//! Checks and errors that several layers share.
+
+use super::layer_trait::PropagateDown;
+use crate::{
+    blob::Blob,
+    device::Device,
+    element::Element,
+    error::{Error, Result},
+    op::Axis,
+    shape::Shape,
+};
+
+/// Returns [`Error::InvalidData`] with this message.
+pub(super) fn invalid<R>(why: impl Into<String>) -> Result<R> {
+    Err(Error::InvalidData(why.into()))
+}
+
+/// Returns [`Error::Shape`] with this message.
+pub(super) fn wrong_shape<R>(why: impl Into<String>) -> Result<R> {
+    Err(Error::Shape(why.into()))
+}
+
+/// Returns a value that `reshape` derives from the shapes of the bottoms.
+///
+/// # Errors
+/// [`Error::InvalidData`] if `reshape` has not run yet.
+pub(super) fn reshaped<V>(value: &Option<V>) -> Result<&V> {
+    value.as_ref().ok_or_else(|| Error::InvalidData("called before reshape".into()))
+}
+
+/// Returns the axis over all elements of an item, in a batch whose first axis counts items.
+pub(super) fn per_item_axis(shape: &Shape) -> Result<Axis> {
+    let (batch, item_len) = (shape.count_range(0, 1)?, shape.count_range(1, shape.len())?);
+    Axis::new(batch, item_len, 1)
+}
+
+/// Returns the extents of a batch of images: num, channels, height and width.
+///
+/// # Errors
+/// [`Error::Shape`] unless there are four axes.
+pub(super) fn image_extents(shape: &Shape) -> Result<[usize; 4]> {
+    shape[..].try_into().map_err(|_| {
+        Error::Shape(format!("expected 4 axes (num, channels, height, width), found shape {shape}"))
+    })
+}
+
+/// Sets the requested gradients of bottoms to zero.
+pub(super) fn zero_gradients<T: Element, D: Device>(
+    device: &D,
+    propagate: PropagateDown<'_>,
+    bottom: &[Blob<T, D>],
+) -> Result<()> {
+    for (bottom, _) in bottom.iter().zip(propagate.bottom).filter(|(_, requested)| **requested) {
+        device.fill(T::default(), bottom.diff_mut()?.view_mut())?;
+    }
+    Ok(())
+}
+
+/// Fails if a gradient is requested of a bottom that has none, such as labels.
+///
+/// # Errors
+/// [`Error::InvalidData`] names the bottom and its content.
+pub(super) fn check_no_gradient(propagate: &[bool], bottom: usize, content: &str) -> Result<()> {
+    match propagate.get(bottom) {
+        Some(true) => {
+            Err(Error::InvalidData(format!("bottom {bottom} ({content}) has no gradient")))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,210 @@
+//! The [`Layer`] trait, and the values that a net passes to its layers.
+
+use crate::{
+    blob::Blob,
+    data::SourceRegistry,
+    device::Device,
+    element::Element,
+    error::{Error, Result},
+    op::{RngKey, Unary},
+    proto::Phase,
+};
+use std::{any::Any, ops::RangeInclusive, time::Duration};
+
+/// The net's settings for the constructor and [`Layer::setup`] of a layer.
+#[derive(Clone, Copy)]
+pub struct LayerContext<'a, D: Device> {
+    /// The device of the net.
+    pub device: &'a D,
+    /// The phase of the net: training or testing.
+    pub phase: Phase,
+    /// The key of the layer's own random number streams.
+    pub key: RngKey,
+    /// Opens the record sources of data layers.
+    pub sources: &'a SourceRegistry,
+}
+
+/// The gradients that a backward pass has to compute.
+#[derive(Clone, Copy, Debug)]
+pub struct PropagateDown<'a> {
+    /// One flag per bottom.
+    pub bottom: &'a [bool],
+    /// One flag per parameter.
+    pub params: &'a [bool],
+}
+
+/// The numbers of bottoms and tops that a layer takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arity {
+    /// Allowed numbers of bottoms.
+    pub bottom: RangeInclusive<usize>,
+    /// Allowed numbers of tops.
+    pub top: RangeInclusive<usize>,
+    /// Whether the number of tops must equal the number of bottoms.
+    pub equal: bool,
+}
+
+impl Arity {
+    /// Exactly `bottom` bottoms and `top` tops.
+    pub fn exactly(bottom: usize, top: usize) -> Self {
+        Self::between(bottom..=bottom, top..=top)
+    }
+
+    /// Numbers of bottoms and tops within these ranges.
+    pub fn between(bottom: RangeInclusive<usize>, top: RangeInclusive<usize>) -> Self {
+        Self { bottom, top, equal: false }
+    }
+
+    /// At least one bottom, and one top per bottom.
+    pub fn one_top_per_bottom() -> Self {
+        Self { bottom: 1..=usize::MAX, top: 1..=usize::MAX, equal: true }
+    }
+
+    /// Fails unless the layer takes this many bottoms and tops.
+    ///
+    /// # Errors
+    /// [`Error::InvalidData`] with the expected and the given number.
+    pub fn check(&self, bottoms: usize, tops: usize) -> Result<()> {
+        for (kind, range, found) in [("bottom", &self.bottom, bottoms), ("top", &self.top, tops)] {
+            if !range.contains(&found) {
+                let expected = match (*range.start(), *range.end()) {
+                    (min, usize::MAX) => format!("at least {min}"),
+                    (min, max) if min == max => min.to_string(),
+                    (min, max) => format!("{min} to {max}"),
+                };
+                let plural = if expected == "1" { "" } else { "s" };
+                let why = format!("expected {expected} {kind} blob{plural}, found {found}");
+                return Err(Error::InvalidData(why));
+            }
+        }
+        if self.equal && bottoms != tops {
+            let why = format!("expected one top blob per bottom: {bottoms} tops, found {tops}");
+            return Err(Error::InvalidData(why));
+        }
+        Ok(())
+    }
+}
+
+/// One step of a net. Object-safe: nets hold `Box<dyn Layer<T, D>>`.
+///
+/// A [`LayerRegistry`](crate::LayerRegistry) makes a layer from its `LayerParameter`. The net then
+/// calls [`setup`](Self::setup) once, and [`reshape`](Self::reshape) before every
+/// [`forward`](Self::forward). Only `reshape` changes the shapes of the tops; the other methods
+/// write the contents of blobs.
+///
+/// A layer that a registry makes checks the blob counts of every call. The call returns an error,
+/// and the implementation does not run, if the counts do not fit [`arity`](Self::arity) or differ
+/// from those of earlier calls.
+pub trait Layer<T: Element, D: Device>: Any + Send {
+    /// Returns the `type` by which prototxt names this layer.
+    #[doc(alias = "type")]
+    fn kind(&self) -> &'static str;
+
+    /// Returns the numbers of bottoms and tops that the layer takes; one of each by default.
+    #[doc(alias = "ExactNumBottomBlobs")]
+    #[doc(alias = "EqualNumBottomTopBlobs")]
+    fn arity(&self) -> Arity {
+        Arity::exactly(1, 1)
+    }
+
+    /// Creates and fills the parameters; the shapes of the bottoms are known by now.
+    #[doc(alias = "LayerSetUp")]
+    fn setup(&mut self, cx: &LayerContext<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
+        let _ = (cx, bottom);
+        Ok(())
+    }
+
+    /// Derives the shapes of the tops from those of the bottoms.
+    #[doc(alias = "Reshape")]
+    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()>;
+
+    /// Computes the data of the tops.
+    #[doc(alias = "Forward_cpu")]
+    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()>;
+
+    /// Returns the function that this layer applies to every element, if an in-place
+    /// [`forward`](Self::forward) does nothing else. The net may then skip that call and pass the
+    /// function to [`forward_fused`](Self::forward_fused) of the preceding layer.
+    fn fusible_activation(&self) -> Option<Unary<f64>> {
+        None
+    }
+
+    /// Computes `function` of the data of the tops, bit-identical to [`forward`](Self::forward)
+    /// followed by `function`. Returns `false`, and does nothing, if the layer has no fused
+    /// implementation.
+    fn forward_fused(
+        &mut self,
+        device: &D,
+        bottom: &[Blob<T, D>],
+        top: &[Blob<T, D>],
+        function: Unary<f64>,
+    ) -> Result<bool> {
+        let _ = (device, bottom, top, function);
+        Ok(false)
+    }
+
+    /// Computes the gradients that `propagate` requests: overwrites the diffs of bottoms, adds to
+    /// the diffs of parameters. A layer that a registry makes runs this only if `propagate` requests
+    /// at least one gradient.
+    ///
+    /// # Errors
+    /// By default, for layers without a gradient, [`Error::InvalidData`] if one is requested.
+    #[doc(alias = "Backward_cpu")]
+    fn backward(
+        &mut self,
+        device: &D,
+        top: &[Blob<T, D>],
+        propagate: PropagateDown<'_>,
+        bottom: &[Blob<T, D>],
+    ) -> Result<()> {
+        let _ = (device, top, bottom);
+        match propagate.bottom.contains(&true) || propagate.params.contains(&true) {
+            true => Err(Error::InvalidData(format!("{} has no gradient", self.kind()))),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns whether a top may share its bottom's storage.
+    fn allows_in_place(&self) -> bool {
+        false
+    }
+
+    /// Returns whether a gradient can reach this bottom.
+    #[doc(alias = "AllowForceBackward")]
+    fn allow_force_backward(&self, bottom: usize) -> bool {
+        let _ = bottom;
+        true
+    }
+
+    /// Returns whether this is a loss. The first top of a loss has the weight 1 in the objective
+    /// unless the definition sets another. The net adds unnamed tops for those that the definition
+    /// omits.
+    #[doc(alias = "AutoTopBlobs")]
+    #[doc(alias = "SetLossWeights")]
+    fn is_loss(&self) -> bool {
+        false
+    }
+
+    /// Returns whether a solver may change the parameters. If not, their `lr_mult` is 0: a
+    /// definition may omit it, and must not set another.
+    fn params_are_trainable(&self) -> bool {
+        true
+    }
+
+    /// Returns how long forward passes have waited for data so far; `None` if the layer reads no
+    /// data.
+    fn data_wait_time(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Returns the parameters.
+    #[doc(alias = "blobs")]
+    fn params(&self) -> &[Blob<T, D>] {
+        &[]
+    }
+
+    /// Returns the parameters, for a net that shares or replaces them.
+    fn params_mut(&mut self) -> &mut [Blob<T, D>] {
+        &mut []
+    }
+}

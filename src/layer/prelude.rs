@@ -1,0 +1,16 @@
+//! The imports of almost every layer.
+
+pub(super) use super::{
+    common::{
+        check_no_gradient, image_extents, invalid, per_item_axis, reshaped, wrong_shape,
+        zero_gradients,
+    },
+    layer_trait::{Arity, Layer, LayerContext, PropagateDown},
+};
+pub(super) use crate::{
+    blob::Blob,
+    device::Device,
+    element::Element,
+    error::{Error, Result},
+    proto::LayerParameter,
+};

@@ -1,0 +1,401 @@
+//! The part that LSTM and RNN share: parameters, input products and the recurrent product.
+
+use super::{
+    linear::Linear,
+    prelude::*,
+    weight_bias::{filled, filler},
+};
+use crate::{
+    blob::ReadGuard,
+    filler::Filler,
+    memory::{Src, View, ViewMut},
+    op::{Axis, Binary, Gemm, Transpose},
+};
+use std::ops::Range;
+
+/// Sizes of the bottoms.
+#[derive(Clone, Copy, Default)]
+pub(super) struct SequenceSizes {
+    /// Time steps.
+    pub(super) steps: usize,
+    /// Independent sequences in the batch.
+    pub(super) streams: usize,
+    /// Elements of an input per step and stream.
+    inputs: usize,
+    /// Elements of a static input per stream; 0 without one.
+    statics: usize,
+}
+
+/// Parameters and state of a recurrent layer.
+///
+/// The bottoms are inputs `x` of steps × streams × …, `cont` of steps × streams, an optional static
+/// input of streams × …, and the initial states if they are exposed.
+///
+/// The *gates* of a step are `W_x·x + b (+ W_s·static) + W_h·(cont · h)`. One GEMM computes `W_x·x`
+/// for the whole sequence.
+pub(super) struct Recurrent<T: Element, D: Device> {
+    /// Elements of the hidden state of a stream.
+    outputs: usize,
+    /// Elements of the gates of a stream.
+    gates_len: usize,
+    /// Number of exposed states.
+    exposed: usize,
+    fillers: [Filler; 2],
+    has_statics: bool,
+    pub(super) sizes: SequenceSizes,
+    /// `W_x`, `b`, `W_s` if there is a static input, `W_h`, then parameters of the LSTM or RNN.
+    pub(super) params: Vec<Blob<T, D>>,
+    /// Gates of all steps; diff: their gradient.
+    pub(super) gates: Blob<T, D>,
+    /// `cont · h` for the `h` before each step.
+    masked_hidden: Blob<T, D>,
+    /// `W_s·static`; diff: its gradient.
+    static_gates: Blob<T, D>,
+    /// Hidden state after the last step.
+    last_hidden: Blob<T, D>,
+    /// Data: gradient of a step's hidden state. Diff: the part that the next step contributes.
+    hidden_gradient: Blob<T, D>,
+}
+
+impl<T: Element, D: Device> Recurrent<T, D> {
+    /// Creates a layer with `gates` gates per output and `states` states.
+    ///
+    /// # Errors
+    /// [`Error::InvalidData`] if `num_output` is 0; errors of the fillers.
+    pub(super) fn new(
+        param: &LayerParameter,
+        cx: &LayerContext<'_, D>,
+        (gates, states): (usize, usize),
+    ) -> Result<Self> {
+        let param = param.recurrent_param.clone().unwrap_or_default();
+        if param.num_output() == 0 {
+            return invalid("recurrent_param: num_output must be positive");
+        }
+        let outputs = param.num_output() as usize;
+        let blob = || Blob::new(cx.device, &[0]);
+        Ok(Self {
+            outputs,
+            gates_len: gates * outputs,
+            exposed: if param.expose_hidden() { states } else { 0 },
+            fillers: [
+                filler(&param.weight_filler, Filler::default())?,
+                filler(&param.bias_filler, Filler::default())?,
+            ],
+            has_statics: false,
+            sizes: SequenceSizes::default(),
+            params: Vec::new(),
+            gates: blob()?,
+            masked_hidden: blob()?,
+            static_gates: blob()?,
+            last_hidden: blob()?,
+            hidden_gradient: blob()?,
+        })
+    }
+
+    pub(super) fn arity(&self) -> Arity {
+        let states = self.exposed;
+        Arity::between(2 + states..=3 + states, 1 + states..=1 + states)
+    }
+
+    pub(super) fn outputs(&self) -> usize {
+        self.outputs
+    }
+
+    /// Returns the range of a step's hidden states among those of all steps.
+    pub(super) fn state_range(&self, step: usize) -> Range<usize> {
+        let len = self.sizes.streams * self.outputs;
+        step * len..(step + 1) * len
+    }
+
+    /// Returns the range of a step's gates.
+    pub(super) fn gates_range(&self, step: usize) -> Range<usize> {
+        let len = self.sizes.streams * self.gates_len;
+        step * len..(step + 1) * len
+    }
+
+    /// Returns the range of a step's `cont`.
+    pub(super) fn cont_range(&self, step: usize) -> Range<usize> {
+        step * self.sizes.streams..(step + 1) * self.sizes.streams
+    }
+
+    /// Returns the initial states among the bottoms; none unless they are exposed.
+    pub(super) fn initial_states<'a>(&self, bottom: &'a [Blob<T, D>]) -> &'a [Blob<T, D>] {
+        &bottom[bottom.len() - self.exposed..]
+    }
+
+    /// Creates the parameters.
+    pub(super) fn setup(&mut self, cx: &LayerContext<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
+        self.has_statics = bottom.len() > 2 + self.exposed;
+        let SequenceSizes { inputs, statics, .. } = self.sizes_of(bottom)?;
+        self.params.clear();
+        self.add_weights(cx, [self.gates_len, inputs])?;
+        self.add_bias(cx, self.gates_len)?;
+        if self.has_statics {
+            self.add_weights(cx, [self.gates_len, statics])?;
+        }
+        self.add_weights(cx, [self.gates_len, self.outputs])
+    }
+
+    pub(super) fn add_weights(
+        &mut self,
+        cx: &LayerContext<'_, D>,
+        shape: [usize; 2],
+    ) -> Result<()> {
+        let weights = filled(cx, &shape, &self.fillers[0], self.params.len() as u64)?;
+        self.params.push(weights);
+        Ok(())
+    }
+
+    pub(super) fn add_bias(&mut self, cx: &LayerContext<'_, D>, len: usize) -> Result<()> {
+        let bias = filled(cx, &[len], &self.fillers[1], self.params.len() as u64)?;
+        self.params.push(bias);
+        Ok(())
+    }
+
+    /// Returns the axis of the streams in a hidden state.
+    fn stream_axis(&self) -> Result<Axis> {
+        Axis::new(1, self.sizes.streams, self.outputs)
+    }
+
+    /// Returns the index of `W_h` among the parameters.
+    fn hidden_weights(&self) -> usize {
+        if self.has_statics { 3 } else { 2 }
+    }
+
+    /// Returns the sizes of the bottoms.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if the bottoms do not fit each other.
+    fn sizes_of(&self, bottom: &[Blob<T, D>]) -> Result<SequenceSizes> {
+        let (x, cont) = (bottom[0].shape(), bottom[1].shape());
+        let wrong = |operand: &str, expected: &str, found| {
+            wrong_shape(format!("{operand}: expected shape {expected}, found {found}"))
+        };
+        if x.len() < 2 || x[0] == 0 {
+            return wrong("bottom 0 (x)", "steps × streams × … with at least one step", x);
+        }
+        let (steps, streams) = (x[0], x[1]);
+        if **cont != [steps, streams] {
+            return wrong("bottom 1 (cont)", &format!("{steps} × {streams}"), cont);
+        }
+        let inputs = x.count_range(2, x.len())?;
+        let mut statics = 0;
+        if self.has_statics {
+            let shape = bottom[2].shape();
+            if shape.first() != Some(&streams) {
+                return wrong("bottom 2 (static)", &format!("{streams} × …"), shape);
+            }
+            statics = shape.count_range(1, shape.len())?;
+        }
+        for (i, state) in self.initial_states(bottom).iter().enumerate() {
+            if **state.shape() != [1, streams, self.outputs] {
+                let expected = format!("1 × {streams} × {}", self.outputs);
+                return wrong(&format!("initial state {i}"), &expected, state.shape());
+            }
+        }
+        Ok(SequenceSizes { steps, streams, inputs, statics })
+    }
+
+    /// Derives the shapes of tops and intermediate blobs. Returns whether the number of streams
+    /// changed; the states are then zero.
+    pub(super) fn reshape(
+        &mut self,
+        device: &D,
+        bottom: &[Blob<T, D>],
+        top: &mut [Blob<T, D>],
+    ) -> Result<bool> {
+        let sizes = self.sizes_of(bottom)?;
+        let SequenceSizes { steps, streams, inputs, statics } = sizes;
+        let fit = |index: usize, inputs| {
+            self.params.get(index).is_some_and(|weights| weights.count() == self.gates_len * inputs)
+        };
+        if !fit(0, inputs) || self.has_statics && !fit(2, statics) {
+            return wrong_shape(format!(
+                "the weights do not fit {inputs} inputs and {statics} static inputs"
+            ));
+        }
+        for (i, top) in top.iter_mut().enumerate() {
+            top.reshape(&[if i == 0 { steps } else { 1 }, streams, self.outputs])?;
+        }
+        self.gates.reshape(&[steps, streams, self.gates_len])?;
+        self.masked_hidden.reshape(&[steps, streams, self.outputs])?;
+        self.hidden_gradient.reshape(&[streams, self.outputs])?;
+        if self.has_statics {
+            self.static_gates.reshape(&[streams, self.gates_len])?;
+        }
+        let streams_changed = self.last_hidden.shape()[..] != [1, streams, self.outputs];
+        if streams_changed {
+            self.last_hidden = Blob::new(device, &[1, streams, self.outputs])?;
+        }
+        self.sizes = sizes;
+        Ok(streams_changed)
+    }
+
+    /// `gates ← W_x·x + b (+ W_s·static)` for all steps.
+    pub(super) fn input_gates(&self, device: &D, bottom: &[Blob<T, D>]) -> Result<()> {
+        let SequenceSizes { steps, streams, inputs, statics } = self.sizes;
+        if steps == 0 {
+            return invalid("called before reshape");
+        }
+        let (x, b, mut gates) = (bottom[0].data()?, self.params[1].data()?, self.gates.data_mut()?);
+        let product = Linear { rows: steps * streams, inputs, outputs: self.gates_len };
+        product.forward(device, x.view(), &self.params[0], gates.view_mut())?;
+        let axis = Axis::new(steps * streams, self.gates_len, 1)?;
+        device.broadcast(Binary::Add, &axis, Src::InPlace, b.view(), gates.view_mut())?;
+        if self.has_statics {
+            let (x, mut static_gates) = (bottom[2].data()?, self.static_gates.data_mut()?);
+            let product = Linear { rows: streams, inputs: statics, outputs: self.gates_len };
+            product.forward(device, x.view(), &self.params[2], static_gates.view_mut())?;
+            let axis = Axis::new(steps, streams * self.gates_len, 1)?;
+            device.broadcast(
+                Binary::Add,
+                &axis,
+                Src::InPlace,
+                static_gates.view(),
+                gates.view_mut(),
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Adds `W_h·(cont · h)` to the `gates` of a step. `h` is the hidden state before the step: one
+    /// of `hidden`, which holds those of all steps. Before the first step, it is the exposed initial
+    /// state or the one after the last step of the preceding pass.
+    pub(super) fn add_hidden(
+        &self,
+        device: &D,
+        step: usize,
+        bottom: &[Blob<T, D>],
+        hidden: View<'_, T, D>,
+        gates: ViewMut<'_, T, D>,
+    ) -> Result<()> {
+        let initial;
+        let h = match step.checked_sub(1) {
+            Some(previous) => hidden.slice(self.state_range(previous))?,
+            None => {
+                initial =
+                    self.initial_states(bottom).first().unwrap_or(&self.last_hidden).data()?;
+                initial.view()
+            }
+        };
+        let (cont, mut masked) = (bottom[1].data()?, self.masked_hidden.data_mut()?);
+        let (cont, range) = (cont.view().slice(self.cont_range(step))?, self.state_range(step));
+        let step_masked = masked.view_mut().slice(range.clone())?;
+        device.broadcast(Binary::Mul, &self.stream_axis()?, h.into(), cont, step_masked)?;
+        let (streams, w) = (self.sizes.streams, self.params[self.hidden_weights()].data()?);
+        let (width, outputs) = (self.gates_len, self.outputs);
+        let op = Gemm::with_transpose(Transpose::No, Transpose::Yes, streams, width, outputs);
+        let gates = gates.slice(self.gates_range(step))?;
+        device.gemm(&op.accumulate(), masked.view().slice(range)?, w.view(), gates)
+    }
+
+    /// Saves the hidden state after the last step for the next pass, and copies it to its top if it
+    /// is exposed.
+    pub(super) fn save_hidden(
+        &self,
+        device: &D,
+        h: View<'_, T, D>,
+        top: &[Blob<T, D>],
+    ) -> Result<()> {
+        device.copy(h, self.last_hidden.data_mut()?.view_mut())?;
+        match top.get(1) {
+            Some(top) => device.copy(h, top.data_mut()?.view_mut()),
+            None => Ok(()),
+        }
+    }
+
+    /// Starts backpropagation through time with the gradient of the final hidden state, which is
+    /// zero unless that state is exposed.
+    pub(super) fn begin_backward(
+        &self,
+        device: &D,
+        propagate: PropagateDown<'_>,
+        top: &[Blob<T, D>],
+    ) -> Result<()> {
+        check_no_gradient(propagate.bottom, 1, "cont")?;
+        let mut gradient = self.hidden_gradient.diff_mut()?;
+        match top.get(1) {
+            Some(top) => device.copy(top.diff()?.view(), gradient.view_mut()),
+            None => device.fill(T::default(), gradient.view_mut()),
+        }
+    }
+
+    /// Computes the gradient of a step's hidden state: the sum of `dy`, from the top, and the part
+    /// that the next step contributes.
+    pub(super) fn hidden_gradient(
+        &self,
+        device: &D,
+        dy: View<'_, T, D>,
+    ) -> Result<ReadGuard<'_, T, D>> {
+        let (next, mut dh) = (self.hidden_gradient.diff()?, self.hidden_gradient.data_mut()?);
+        device.binary(Binary::Add, dy.into(), next.view(), dh.view_mut())?;
+        drop(dh);
+        self.hidden_gradient.data()
+    }
+
+    /// Computes the contribution to the preceding step's gradient: `cont · W_hᵀ·dgates`.
+    pub(super) fn propagate_hidden(
+        &self,
+        device: &D,
+        cont: View<'_, T, D>,
+        dgates: View<'_, T, D>,
+    ) -> Result<()> {
+        let w = self.params[self.hidden_weights()].data()?;
+        let mut dh = self.hidden_gradient.diff_mut()?;
+        let op = Gemm::new(self.sizes.streams, self.outputs, self.gates_len);
+        device.gemm(&op, dgates, w.view(), dh.view_mut())?;
+        let axis = self.stream_axis()?;
+        device.broadcast(Binary::Mul, &axis, Src::InPlace, cont, dh.view_mut())
+    }
+
+    /// Computes the gradients of parameters and bottoms. The gradients of all gates and of the
+    /// initial hidden state are known by now.
+    pub(super) fn finish_backward(
+        &self,
+        device: &D,
+        propagate: PropagateDown<'_>,
+        bottom: &[Blob<T, D>],
+    ) -> Result<()> {
+        let SequenceSizes { steps, streams, inputs, statics } = self.sizes;
+        let dgates = self.gates.diff()?;
+        let all_steps = |inputs| Linear { rows: steps * streams, inputs, outputs: self.gates_len };
+        if propagate.params[0] {
+            let x = bottom[0].data()?;
+            all_steps(inputs).weights_gradient(device, x.view(), dgates.view(), &self.params[0])?;
+        }
+        if propagate.params[1] {
+            let (axis, mut db) =
+                (Axis::new(steps * streams, self.gates_len, 1)?, self.params[1].diff_mut()?);
+            device.sum_to_axis(&axis, T::acc(1.0), dgates.view(), db.view_mut())?;
+        }
+        if propagate.params[self.hidden_weights()] {
+            let (h, w) = (self.masked_hidden.data()?, &self.params[self.hidden_weights()]);
+            all_steps(self.outputs).weights_gradient(device, h.view(), dgates.view(), w)?;
+        }
+        if propagate.bottom[0] {
+            let mut dx = bottom[0].diff_mut()?;
+            all_steps(inputs).backward(device, dgates.view(), &self.params[0], dx.view_mut())?;
+        }
+        if self.has_statics {
+            let mut dstatic_gates = self.static_gates.diff_mut()?;
+            let axis = Axis::new(steps, streams * self.gates_len, 1)?;
+            device.sum_to_axis(&axis, T::acc(0.0), dgates.view(), dstatic_gates.view_mut())?;
+            let product = Linear { rows: streams, inputs: statics, outputs: self.gates_len };
+            if propagate.params[2] {
+                let x = bottom[2].data()?;
+                let dy = dstatic_gates.view();
+                product.weights_gradient(device, x.view(), dy, &self.params[2])?;
+            }
+            if propagate.bottom[2] {
+                let mut dx = bottom[2].diff_mut()?;
+                product.backward(device, dstatic_gates.view(), &self.params[2], dx.view_mut())?;
+            }
+        }
+        match self.initial_states(bottom).first() {
+            Some(h) if propagate.bottom[bottom.len() - self.exposed] => {
+                device.copy(self.hidden_gradient.diff()?.view(), h.diff_mut()?.view_mut())
+            }
+            _ => Ok(()),
+        }
+    }
+}

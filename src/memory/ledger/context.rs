@@ -1,0 +1,275 @@
+//! The open ledgers, policies and running kernel of each thread.
+
+use super::{
+    kernel_call::{DIRECT_ACCESS, KernelCall},
+    policy::Policy,
+    record::{EventKind, Ledger},
+};
+use crate::error::Result;
+use std::{
+    cell::RefCell,
+    marker::PhantomData,
+    mem,
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+};
+
+/// The open ledgers, policies and running kernel of a thread. A thread that works on another one's
+/// behalf enters that one's context.
+#[derive(Clone, Debug, Default)]
+pub struct LedgerContext {
+    ledgers: Vec<Ledger>,
+    transfers: Policy,
+    fallbacks: Policy,
+    kernel: Option<KernelCall>,
+}
+
+thread_local! {
+    static CONTEXT: RefCell<LedgerContext> = RefCell::default();
+}
+
+/// Runs `f` on the calling thread's context. `f` must not call this function.
+fn with_context<R>(f: impl FnOnce(&mut LedgerContext) -> R) -> R {
+    CONTEXT.with_borrow_mut(f)
+}
+
+/// Number of [`Watch`]es in the process. While it is 0, events do not look at their context.
+static WATCHES: AtomicUsize = AtomicUsize::new(0);
+
+#[inline]
+fn is_watched() -> bool {
+    WATCHES.load(Relaxed) != 0
+}
+
+/// Makes events look at their thread's context until it is dropped. Stays on its thread.
+#[derive(Debug)]
+struct Watch(PhantomData<*const ()>);
+
+impl Watch {
+    fn new() -> Self {
+        WATCHES.fetch_add(1, Relaxed);
+        Self(PhantomData)
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        WATCHES.fetch_sub(1, Relaxed);
+    }
+}
+
+impl LedgerContext {
+    /// Returns the context of the calling thread.
+    pub fn current() -> Self {
+        if is_watched() { with_context(|context| context.clone()) } else { Self::default() }
+    }
+
+    /// Replaces the calling thread's context until the guard is dropped.
+    pub fn enter(self) -> ContextGuard {
+        let is_default = self.ledgers.is_empty()
+            && self.transfers == Policy::Allow
+            && self.fallbacks == Policy::Allow;
+        let watch = (!is_default).then(Watch::new);
+        let previous = with_context(|context| mem::replace(context, self));
+        ContextGuard { previous, _watch: watch, thread: PhantomData }
+    }
+
+    fn record(
+        &self,
+        kind: EventKind,
+        cause: KernelCall,
+        device: impl Fn() -> String,
+        bytes: usize,
+    ) {
+        for ledger in &self.ledgers {
+            ledger.record(kind, cause, device(), bytes as u64);
+        }
+    }
+}
+
+/// Restores a thread's previous [`LedgerContext`] when it is dropped.
+#[must_use = "the context is left when this is dropped"]
+pub struct ContextGuard {
+    previous: LedgerContext,
+    _watch: Option<Watch>,
+    thread: PhantomData<*const ()>,
+}
+
+impl Drop for ContextGuard {
+    fn drop(&mut self) {
+        let previous = mem::take(&mut self.previous);
+        with_context(|context| *context = previous);
+    }
+}
+
+impl Ledger {
+    /// Records the events of the calling thread, and of threads that read data on its behalf, until
+    /// the guard is dropped. Ledgers nest: every open ledger records.
+    pub fn open(&self) -> LedgerGuard {
+        let watch = Watch::new();
+        with_context(|context| context.ledgers.push(self.clone()));
+        LedgerGuard { ledger: self.clone(), _watch: watch }
+    }
+}
+
+/// Keeps a [`Ledger`] open on the thread that opened it.
+#[must_use = "the ledger is closed when this is dropped"]
+#[derive(Debug)]
+pub struct LedgerGuard {
+    ledger: Ledger,
+    _watch: Watch,
+}
+
+impl Drop for LedgerGuard {
+    fn drop(&mut self) {
+        with_context(|context| {
+            let is_this = |ledger: &Ledger| ledger.is_same(&self.ledger);
+            if let Some(index) = context.ledgers.iter().rposition(is_this) {
+                context.ledgers.remove(index);
+            }
+        });
+    }
+}
+
+/// Keeps a [`Policy`] in force on the thread that set it.
+#[must_use = "the policy ends when this is dropped"]
+#[derive(Debug)]
+pub struct PolicyGuard {
+    subject: Subject,
+    previous: Policy,
+    _watch: Watch,
+}
+
+/// The events that a policy applies to.
+#[derive(Clone, Copy, Debug)]
+enum Subject {
+    Transfers,
+    Fallbacks,
+}
+
+/// Sets the calling thread's policy for copies between host and device, until the guard is dropped.
+/// The innermost policy applies.
+///
+/// ```
+/// use cortado::{CpuDevice, SyncedMemory, ledger::{self, Policy}};
+///
+/// let _policy = ledger::set_transfer_policy(Policy::Deny);
+/// let mut memory = SyncedMemory::new(&CpuDevice::new(), 16);
+/// memory.host_mut()?.fill(1);
+/// assert!(memory.device().is_ok(), "the CPU never copies");
+/// # Ok::<(), cortado::Error>(())
+/// ```
+pub fn set_transfer_policy(policy: Policy) -> PolicyGuard {
+    PolicyGuard::new(Subject::Transfers, policy)
+}
+
+/// Like [`set_transfer_policy`], but for kernels that run on the host because the device has no
+/// override.
+pub fn set_fallback_policy(policy: Policy) -> PolicyGuard {
+    PolicyGuard::new(Subject::Fallbacks, policy)
+}
+
+impl PolicyGuard {
+    fn new(subject: Subject, policy: Policy) -> Self {
+        let watch = Watch::new();
+        Self { subject, previous: replace_policy(subject, policy), _watch: watch }
+    }
+}
+
+impl Drop for PolicyGuard {
+    fn drop(&mut self) {
+        replace_policy(self.subject, self.previous);
+    }
+}
+
+/// Sets a policy and returns the previous one.
+fn replace_policy(subject: Subject, policy: Policy) -> Policy {
+    with_context(|context| {
+        let current = match subject {
+            Subject::Transfers => &mut context.transfers,
+            Subject::Fallbacks => &mut context.fallbacks,
+        };
+        mem::replace(current, policy)
+    })
+}
+
+impl KernelCall {
+    /// Attributes the calling thread's transfers to this kernel until the guard is dropped.
+    pub fn enter(self) -> KernelScope {
+        let outer = is_watched().then(|| with_context(|context| context.kernel.replace(self)));
+        KernelScope { outer, thread: PhantomData }
+    }
+}
+
+/// Enters a device's own kernel: the first statement of every override.
+///
+/// ```
+/// # fn launch<T: cortado::Element>() {
+/// let _kernel = cortado::ledger::enter_kernel("gemm", T::DTYPE.name());
+/// # }
+/// ```
+#[track_caller]
+pub fn enter_kernel(name: &'static str, element: &'static str) -> KernelScope {
+    KernelCall::new(name, element).enter()
+}
+
+/// Attributes transfers to a running kernel, on the thread that entered it.
+#[must_use = "the kernel is left when this is dropped"]
+pub struct KernelScope {
+    /// The kernel around this one; `None` if no [`Watch`] existed at entry.
+    outer: Option<Option<KernelCall>>,
+    thread: PhantomData<*const ()>,
+}
+
+impl Drop for KernelScope {
+    fn drop(&mut self) {
+        if let Some(outer) = self.outer {
+            with_context(|context| context.kernel = outer);
+        }
+    }
+}
+
+/// Applies the calling thread's fallback policy to `kernel` of the device called `device()`, and
+/// records the fallback.
+///
+/// # Errors
+/// [`Error::Denied`](crate::Error::Denied).
+pub(in crate::memory) fn fallback_event(
+    device: impl Fn() -> String,
+    kernel: &KernelCall,
+) -> Result<()> {
+    if !is_watched() {
+        return Ok(());
+    }
+    let context = LedgerContext::current();
+    let describe = || format!("fallback to the host on `{}`: {kernel}", device());
+    context.fallbacks.apply(describe)?;
+    context.record(EventKind::Fallback, *kernel, device, 0);
+    Ok(())
+}
+
+/// Runs `copy` if the calling thread's transfer policy allows it, and records it if it succeeds.
+///
+/// # Errors
+/// [`Error::Denied`](crate::Error::Denied); errors of `copy`.
+#[track_caller]
+pub(super) fn transfer_event(
+    device: impl Fn() -> String,
+    kind: EventKind,
+    bytes: usize,
+    copy: impl FnOnce() -> Result<()>,
+) -> Result<()> {
+    if !is_watched() {
+        return copy();
+    }
+    let context = LedgerContext::current();
+    // Not in a closure, which would be the caller that `#[track_caller]` finds.
+    let direct = KernelCall::new(DIRECT_ACCESS, "");
+    let cause = context.kernel.unwrap_or(direct);
+    context.transfers.apply(|| match cause.name {
+        DIRECT_ACCESS => format!("{kind} of {bytes} bytes on `{}` at {}", device(), cause.site),
+        _ => format!("{kind} of {bytes} bytes on `{}` by {cause}", device()),
+    })?;
+    copy()?;
+    context.record(kind, cause, device, bytes);
+    Ok(())
+}

@@ -1,0 +1,115 @@
+//! The [`Memory`] trait, which every device implements.
+
+use super::{
+    host_bytes::HostBytes,
+    ledger::{context::fallback_event, kernel_call::KernelCall},
+};
+use crate::{error::Result, host::Workers};
+use std::fmt::Debug;
+
+/// The memory of a compute device: the only trait that a backend must implement.
+///
+/// A value is a cheap handle: clones refer to the same device and the same in-order queue of work.
+/// The device must keep memory allocated until queued work that uses it is done, even if its buffer
+/// is dropped before that.
+pub trait Memory: Clone + Debug + Send + Sync + 'static {
+    /// An owned allocation of bytes on the device, which `drop` frees.
+    type Buffer: Send + Sync;
+
+    /// Returns a short, stable name such as `cpu` or `cuda:0`.
+    fn name(&self) -> String;
+
+    /// Allocates `bytes` bytes, all zero. `bytes` may be 0.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory) if there is too little memory; the caller
+    /// may free some and retry.
+    fn alloc(&self, bytes: usize) -> Result<Self::Buffer>;
+
+    /// Copies `src` to the bytes of `dst` from `offset` on, after all work queued so far. On return,
+    /// the caller may reuse `src`. The caller has checked that the range is inside the buffer.
+    fn upload(&self, src: &[u8], dst: &mut Self::Buffer, offset: usize) -> Result<()>;
+
+    /// Copies the bytes of `src` from `offset` on to `dst`, after all work queued so far. On return,
+    /// `dst` is complete. The caller has checked that the range is inside the buffer.
+    fn download(&self, src: &Self::Buffer, offset: usize, dst: &mut [u8]) -> Result<()>;
+
+    /// Waits until all queued work is done. Does nothing by default, for devices without a queue.
+    fn synchronize(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Returns a handle on the same memory with a separate queue, for copies that overlap with
+    /// kernels. Only [`order_after`](Self::order_after) orders the two queues. By default, the
+    /// handle has the same queue, and nothing overlaps.
+    fn fork_queue(&self) -> Result<Self> {
+        Ok(self.clone())
+    }
+
+    /// Orders this queue after `other`: work queued here from now on starts only when everything
+    /// queued on `other` so far is done.
+    fn order_after(&self, other: &Self) -> Result<()> {
+        other.synchronize()
+    }
+
+    /// Allocates host memory for data that is transferred often; a device may return pinned memory.
+    fn alloc_host(&self, bytes: usize) -> Result<HostBytes> {
+        HostBytes::zeroed(bytes)
+    }
+
+    /// Returns direct host access if the device has unified memory, which is never copied. `None`,
+    /// the default, means that host and device have separate memories.
+    fn host_mapping(&self) -> Option<&dyn Mapping<Self::Buffer>> {
+        None
+    }
+
+    /// Returns the threads that run fallbacks on the host.
+    fn host_workers(&self) -> &Workers {
+        Workers::global()
+    }
+
+    /// Returns names and values of device properties for display, such as the size of its memory.
+    /// Empty by default.
+    fn properties(&self) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+
+    /// Called before a fallback, a kernel that runs on the host because this device has no override.
+    /// By default, records it in the [`ledger`](crate::memory::ledger).
+    ///
+    /// # Errors
+    /// [`Error::Denied`](crate::Error::Denied); the kernel does not run then.
+    fn on_fallback(&self, kernel: &KernelCall) -> Result<()> {
+        fallback_event(|| self.name(), kernel)
+    }
+
+    /// Called with an allocation whose contents are stale: one kept for reuse, or a new one about to
+    /// be overwritten. Does nothing by default. A test device poisons the contents, so that a read
+    /// of stale data shows up.
+    fn on_stale(&self, allocation: StaleAllocation<'_, Self::Buffer>) {
+        let _ = allocation;
+    }
+}
+
+/// An allocation whose contents are stale.
+pub enum StaleAllocation<'a, B> {
+    /// On the host.
+    Host(&'a mut HostBytes),
+    /// On the device.
+    Device(&'a mut B),
+}
+
+/// Host access to device buffers in unified memory.
+///
+/// `map` and `map_mut` wait for queued work that uses the buffer.
+pub trait Mapping<B> {
+    /// Returns the bytes of the buffer.
+    fn map<'a>(&self, buffer: &'a B) -> Result<&'a [u8]>;
+    /// Returns the bytes of the buffer, writable.
+    fn map_mut<'a>(&self, buffer: &'a mut B) -> Result<&'a mut [u8]>;
+    /// Adopts host bytes as a buffer without copying them. Returns them as the error if the device
+    /// cannot do so, which is the default.
+    fn adopt(&self, bytes: HostBytes) -> Result<B, HostBytes> {
+        Err(bytes)
+    }
+}

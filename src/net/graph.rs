@@ -1,0 +1,201 @@
+//! The graph of a net: layers, the blobs between them, and parameters.
+
+use crate::{
+    blob::Blob,
+    device::Device,
+    element::Element,
+    error::Error,
+    layer::Layer,
+    proto::{LayerParameter, Phase},
+};
+use std::time::Duration;
+
+/// A directed acyclic graph of layers, in the order of their execution.
+///
+/// [`Net::builder`] builds it. A net has no global state: nets on different threads are independent
+/// unless they share weights.
+pub struct Net<T: Element, D: Device> {
+    pub(super) device: D,
+    pub(super) name: String,
+    pub(super) phase: Phase,
+    pub(super) nodes: Vec<NetLayer<T, D>>,
+    pub(super) blobs: Vec<NetBlob<T, D>>,
+    pub(super) params: Vec<Param<T, D>>,
+    /// Indices in `params` of the parameters that own their values.
+    pub(super) learnable: Vec<usize>,
+    /// Indices in `blobs` of the net's outputs.
+    pub(super) outputs: Vec<usize>,
+    /// Live ranges of the blobs that share storage; `None` in a net that does not reuse memory.
+    pub(super) live_ranges: Option<Vec<LiveRange>>,
+}
+
+/// A layer, its bottoms and its tops.
+pub(super) struct NetLayer<T: Element, D: Device> {
+    pub(super) layer: Box<dyn Layer<T, D>>,
+    pub(super) param: LayerParameter,
+    /// Indices in the net's blobs.
+    pub(super) bottoms: Vec<usize>,
+    pub(super) tops: Vec<usize>,
+    /// Which gradients the backward pass computes.
+    pub(super) propagate_bottoms: Vec<bool>,
+    pub(super) propagate_params: Vec<bool>,
+    /// Whether the layer has a backward pass.
+    pub(super) backward: bool,
+    /// Weight of each top in the objective.
+    pub(super) loss_weights: Vec<f32>,
+}
+
+/// A blob between layers.
+pub(super) struct NetBlob<T: Element, D: Device> {
+    pub(super) name: String,
+    pub(super) blob: Blob<T, D>,
+    /// Weight in the objective.
+    pub(super) loss_weight: f32,
+}
+
+/// Blobs that share storage because a layer aliases them (in place, Split, Reshape, …), and the
+/// layers that access them: from the first that writes to the last that reads.
+pub(super) struct LiveRange {
+    pub(super) blobs: Vec<usize>,
+    pub(super) first: usize,
+    pub(super) last: usize,
+}
+
+/// A parameter of a layer.
+pub struct Param<T: Element, D: Device> {
+    /// The name by which parameters are shared; without one, the index in the layer.
+    pub name: String,
+    /// Index of the layer in the net.
+    pub layer: usize,
+    /// Index of the parameter in the layer.
+    pub index: usize,
+    /// Index, in the net's parameters, of the parameter whose values it shares.
+    pub owner: Option<usize>,
+    /// Factor of the learning rate; 1 if the definition gives none.
+    pub lr_mult: Option<f32>,
+    /// Factor of the weight decay; 1 if the definition gives none.
+    pub decay_mult: Option<f32>,
+    pub(super) blob: Blob<T, D>,
+}
+
+impl<T: Element, D: Device> Param<T, D> {
+    /// Returns the values and the gradient.
+    pub fn blob(&self) -> &Blob<T, D> {
+        &self.blob
+    }
+}
+
+impl<T: Element, D: Device> Net<T, D> {
+    /// Returns the name of the net.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the device that the net runs on.
+    pub fn device(&self) -> &D {
+        &self.device
+    }
+
+    /// Returns the phase: training or test.
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// Returns the names of the layers, in order.
+    pub fn layer_names(&self) -> impl ExactSizeIterator<Item = &str> {
+        self.nodes.iter().map(|node| node.param.name())
+    }
+
+    /// Returns a layer by name.
+    #[doc(alias = "layer_by_name")]
+    pub fn layer(&self, name: &str) -> Option<&dyn Layer<T, D>> {
+        let node = self.nodes.iter().find(|node| node.param.name() == name)?;
+        Some(&*node.layer)
+    }
+
+    /// Returns a layer by name as its concrete type, which may have methods of its own. `None` if
+    /// no layer has this name or it is of another type.
+    pub fn layer_as<L: Layer<T, D>>(&mut self, name: &str) -> Option<&mut L> {
+        let node = self.nodes.iter_mut().find(|node| node.param.name() == name)?;
+        node.layer.downcast_mut()
+    }
+
+    /// Returns the definitions of the layers after filtering and splitting, in order, without
+    /// parameter values.
+    pub fn layer_params(&self) -> impl ExactSizeIterator<Item = &LayerParameter> {
+        self.nodes.iter().map(|node| &node.param)
+    }
+
+    /// Returns the names of the bottoms and tops of the layer at an index.
+    pub fn bottoms_and_tops(&self, layer: usize) -> Option<(Vec<&str>, Vec<&str>)> {
+        let node = self.nodes.get(layer)?;
+        let names = |ids: &[usize]| ids.iter().map(|&id| self.blobs[id].name.as_str()).collect();
+        Some((names(&node.bottoms), names(&node.tops)))
+    }
+
+    /// Returns whether the layer at an index has a backward pass, and which bottoms get a gradient.
+    #[doc(alias = "layer_need_backward")]
+    #[doc(alias = "bottom_need_backward")]
+    pub fn needs_backward(&self, layer: usize) -> Option<(bool, &[bool])> {
+        self.nodes.get(layer).map(|node| (node.backward, &node.propagate_bottoms[..]))
+    }
+
+    /// Returns all blobs with their names, in the order in which layers produce them.
+    pub fn blobs(&self) -> impl ExactSizeIterator<Item = (&str, &Blob<T, D>)> {
+        self.blobs.iter().map(|blob| (blob.name.as_str(), &blob.blob))
+    }
+
+    /// Returns a blob by name.
+    #[doc(alias = "blob_by_name")]
+    pub fn blob(&self, name: &str) -> Option<&Blob<T, D>> {
+        self.blobs.iter().find(|blob| blob.name == name).map(|blob| &blob.blob)
+    }
+
+    /// Returns a blob by name, for reshaping. The next forward pass reshapes the layers after it.
+    pub fn blob_mut(&mut self, name: &str) -> Option<&mut Blob<T, D>> {
+        self.blobs.iter_mut().find(|blob| blob.name == name).map(|blob| &mut blob.blob)
+    }
+
+    /// Returns the weight of a blob in the objective; 0 for a blob that is not part of it.
+    #[doc(alias = "blob_loss_weights")]
+    pub fn loss_weight(&self, name: &str) -> Option<f32> {
+        self.blobs.iter().find(|blob| blob.name == name).map(|blob| blob.loss_weight)
+    }
+
+    /// Returns the blobs that no layer consumes: name, blob and weight in the objective, sorted by
+    /// name.
+    #[doc(alias = "output_blobs")]
+    pub fn outputs(&self) -> impl ExactSizeIterator<Item = (&str, &Blob<T, D>, f32)> {
+        self.outputs.iter().map(|&id| {
+            let NetBlob { name, blob, loss_weight } = &self.blobs[id];
+            (name.as_str(), blob, *loss_weight)
+        })
+    }
+
+    /// Returns the total time that layers have waited for data; `None` if no layer reads data.
+    pub fn data_wait_time(&self) -> Option<Duration> {
+        let times = self.nodes.iter().filter_map(|node| node.layer.data_wait_time());
+        times.reduce(Duration::saturating_add)
+    }
+
+    /// Returns the parameters of all layers in order, including shared ones.
+    pub fn params(&self) -> &[Param<T, D>] {
+        &self.params
+    }
+
+    /// Returns the parameters that own their values. A solver updates these.
+    pub fn learnable_params(&self) -> impl ExactSizeIterator<Item = &Param<T, D>> {
+        self.learnable.iter().map(|&index| &self.params[index])
+    }
+
+    /// Returns the index of a layer by name.
+    pub(super) fn layer_index(&self, name: &str) -> Option<usize> {
+        self.nodes.iter().position(|node| node.param.name() == name)
+    }
+
+    /// Adds the layer at an index to an error.
+    pub(super) fn in_layer(&self, index: usize, error: Error) -> Error {
+        let node = &self.nodes[index];
+        error.context(format!("layer `{}` ({})", node.param.name(), node.layer.kind()))
+    }
+}

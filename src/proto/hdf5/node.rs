@@ -1,0 +1,55 @@
+//! Groups and datasets to be written.
+
+use crate::{
+    error::{Error, Result},
+    proto::messages::BlobProto,
+};
+use std::collections::BTreeMap;
+
+/// The nodes of a group by name.
+pub(super) type Group<'a> = BTreeMap<String, Node<'a>>;
+
+/// A group or a dataset.
+pub(super) enum Node<'a> {
+    Group(Group<'a>),
+    /// An array of `doubles`, or of `floats` if there are no doubles.
+    Array {
+        shape: Vec<u64>,
+        floats: &'a [f32],
+        doubles: &'a [f64],
+    },
+    Integer(i32),
+    Text(&'a str),
+}
+
+impl<'a> Node<'a> {
+    /// Returns the data of a blob; `None` if it has none.
+    pub(super) fn data(blob: &'a BlobProto) -> Result<Option<Self>> {
+        Self::array(blob, &blob.data, &blob.double_data)
+    }
+
+    /// Returns the gradient of a blob; `None` if it has none.
+    pub(super) fn diff(blob: &'a BlobProto) -> Result<Option<Self>> {
+        Self::array(blob, &blob.diff, &blob.double_diff)
+    }
+
+    fn array(blob: &BlobProto, floats: &'a [f32], doubles: &'a [f64]) -> Result<Option<Self>> {
+        let shape = shape(blob)?;
+        let given = !floats.is_empty() || !doubles.is_empty() || shape.contains(&0);
+        Ok(given.then_some(Self::Array { shape, floats, doubles }))
+    }
+}
+
+/// Returns the extents of a blob: the four legacy fields if any of them is set, else `shape`.
+fn shape(blob: &BlobProto) -> Result<Vec<u64>> {
+    let legacy = [blob.num, blob.channels, blob.height, blob.width];
+    let dim = match &blob.shape {
+        _ if legacy.iter().any(Option::is_some) => {
+            legacy.iter().map(|extent| extent.unwrap_or(0).into()).collect()
+        }
+        Some(shape) => shape.dim.clone(),
+        None => Vec::new(),
+    };
+    let negative = |_| Error::Shape(format!("shape {dim:?}: negative extent"));
+    dim.iter().map(|&extent| u64::try_from(extent).map_err(negative)).collect()
+}

@@ -1,0 +1,97 @@
+//! The solver's state: nets, method, iteration and observers.
+
+use super::{
+    event::{Action, Event},
+    lr_policy::LrPolicy,
+    method::Method,
+    nets::Nets,
+    param_state::ParamState,
+};
+use crate::{
+    device::Device, element::Element, net::Net, op::Regularization, proto::SolverParameter,
+};
+use std::time::{Duration, Instant};
+
+/// The observers of a solver.
+#[derive(Default)]
+pub(super) struct Observers(Vec<Box<dyn FnMut(&Event<'_>) + Send>>);
+
+impl Observers {
+    pub(super) fn notify(&mut self, event: &Event<'_>) {
+        self.0.iter_mut().for_each(|observer| observer(event));
+    }
+}
+
+type ActionFunction = Box<dyn FnMut() -> Action + Send>;
+
+/// Trains a net.
+pub struct Solver<T: Element, D: Device> {
+    pub(super) param: SolverParameter,
+    pub(super) lr_policy: LrPolicy,
+    pub(super) regularization: Regularization,
+    pub(super) nets: Nets<T, D>,
+    pub(super) method: Box<dyn Method<T, D>>,
+    pub(super) state: ParamState<T, D>,
+    /// Updates made.
+    pub(super) iteration: usize,
+    pub(super) observers: Observers,
+    pub(super) action_function: ActionFunction,
+    pub(super) last_display: LastDisplay,
+    /// Whether an action stopped the training or the test.
+    pub(super) stopped: bool,
+}
+
+/// Progress at the last [`Event::Displayed`], or at the start of training.
+#[derive(Clone, Copy)]
+pub(super) struct LastDisplay {
+    pub(super) time: Instant,
+    pub(super) iteration: usize,
+    /// Total time that the train net had waited for data.
+    pub(super) data_wait: Duration,
+}
+
+impl<T: Element, D: Device> Solver<T, D> {
+    /// Returns the definition.
+    pub fn param(&self) -> &SolverParameter {
+        &self.param
+    }
+
+    /// Returns the train net.
+    pub fn net(&self) -> &Net<T, D> {
+        &self.nets.train
+    }
+
+    /// Returns the train net for changes, such as copying weights or writing inputs.
+    pub fn net_mut(&mut self) -> &mut Net<T, D> {
+        &mut self.nets.train
+    }
+
+    /// Returns the test nets.
+    pub fn test_nets(&self) -> impl ExactSizeIterator<Item = &Net<T, D>> {
+        self.nets.tests.iter().map(|test| &test.net)
+    }
+
+    /// Returns the number of updates made.
+    #[doc(alias = "iter")]
+    pub fn iteration(&self) -> usize {
+        self.iteration
+    }
+
+    /// Returns the learning rate of the next update.
+    #[doc(alias = "GetLearningRate")]
+    pub fn learning_rate(&self) -> f64 {
+        self.lr_policy.rate_at(self.iteration)
+    }
+
+    /// Adds an observer, which is called with every later event.
+    pub fn add_observer(&mut self, observer: impl FnMut(&Event<'_>) + Send + 'static) {
+        self.observers.0.push(Box::new(observer));
+    }
+
+    /// Sets the function that is called after each iteration, and before each batch of a test, to
+    /// ask whether to continue.
+    #[doc(alias = "SetActionFunction")]
+    pub fn set_action_function(&mut self, function: impl FnMut() -> Action + Send + 'static) {
+        self.action_function = Box::new(function);
+    }
+}

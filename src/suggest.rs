@@ -1,0 +1,42 @@
+//! "Did you mean" suggestions for misspelt names.
+
+/// Longer names get no suggestion: comparing two names takes time by the product of their lengths.
+const MAX_WORD_LEN: usize = 64;
+
+/// Returns `` (did you mean `NAME`?)`` with the known name nearest to `word`, or an empty string.
+///
+/// The distance counts inserted, removed, replaced and swapped letters, whatever their case. A name
+/// is near at a distance of at most a third of `word`'s length, or of 1.
+pub(crate) fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    let (word, len) = (word.to_lowercase(), word.chars().count());
+    let distance = |name: &str| strsim::osa_distance(&word, &name.to_lowercase());
+    let known = known.into_iter().filter(|_| len <= MAX_WORD_LEN);
+    match known.map(|name| (distance(name), name)).min() {
+        Some((distance, name)) if distance <= (len / 3).max(1) && distance < len => {
+            format!(" (did you mean `{name}`?)")
+        }
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn did_you_mean_names_the_nearest_known_name() {
+        let known = ["base_lr", "ReLU", "PReLU", "SGD", "num_output", "InnerProduct"];
+        for (word, want) in [
+            ("base_lrr", " (did you mean `base_lr`?)"),
+            ("relu", " (did you mean `ReLU`?)"),
+            ("SDG", " (did you mean `SGD`?)"),
+            ("num_outptu", " (did you mean `num_output`?)"),
+            ("InerProdutc", " (did you mean `InnerProduct`?)"),
+            ("Softmax", ""),
+            ("x", ""),
+            ("", ""),
+            (&"x".repeat(1 << 20), ""),
+        ] {
+            assert_eq!(super::did_you_mean(word, known), want, "{word}");
+        }
+        assert_eq!(super::did_you_mean("sdg", []), "");
+    }
+}

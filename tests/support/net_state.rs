@@ -1,0 +1,34 @@
+//! The state that a golden case of a net requests: phase, level and stages.
+
+use cortado::proto::{NetParameter, NetState, Phase};
+
+/// Phase, level and stages of a case; those that it does not request are `None` or empty.
+pub(crate) struct RequestedState {
+    pub(crate) phase: Option<Phase>,
+    pub(crate) level: Option<i32>,
+    pub(crate) stages: Vec<String>,
+}
+
+impl RequestedState {
+    /// Reads the columns 2 to 4 of a row of `cases.tsv`.
+    pub(crate) fn from_row(row: &[String]) -> Self {
+        let given = |column: usize| (row[column] != "-").then_some(&row[column]);
+        let phase = given(2).map(|name| Phase::from_str_name(name).unwrap());
+        let level = given(3).map(|level| level.parse().unwrap());
+        let stages = given(4).into_iter().flat_map(|stages| stages.split(','));
+        Self { phase, level, stages: stages.map(str::to_owned).collect() }
+    }
+
+    /// Adds the request to the state of a definition.
+    pub(crate) fn apply_to(&self, definition: &mut NetParameter) {
+        if self.phase.is_none() && self.level.is_none() && self.stages.is_empty() {
+            return;
+        }
+        let state = definition.state.get_or_insert_with(NetState::default);
+        if let Some(phase) = self.phase {
+            state.set_phase(phase);
+        }
+        state.level = self.level.or(state.level);
+        state.stage.extend(self.stages.iter().cloned());
+    }
+}
