@@ -1,4 +1,4 @@
-//! Compiles kernels for NVIDIA GPUs, where they are asked for; else there is nothing to do.
+//! Compiles the GPU kernels if the feature `cuda` is enabled.
 
 use std::{env, error::Error, path::PathBuf};
 
@@ -8,7 +8,7 @@ mod cuda;
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=build.rs");
     if env::var_os("CARGO_FEATURE_CUDA").is_some() {
-        cuda::kernels(&PathBuf::from(env::var("OUT_DIR")?))?;
+        cuda::compile_kernels(&PathBuf::from(env::var("OUT_DIR")?))?;
     }
     Ok(())
 }

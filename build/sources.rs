@@ -1,16 +1,16 @@
-//! Which sources kernels are compiled from, and how: the same for the build script, which may
-//! have to do with PTX compiled before, and the test that this is up to date.
+//! Sources and compiler flags of the GPU kernels. The build script, `scripts/ptx` and the test that
+//! `kernels/ptx` is up to date share this file.
 
 use std::{collections::BTreeMap, fs, io, path::Path};
 
-/// How nvcc compiles: for any GPU from compute capability 8.0 on.
+/// Flags of nvcc: PTX for any GPU of compute capability 8.0 or later.
 pub(super) const FLAGS: &[&str] = &["-std=c++17", "-arch=compute_80", "--ptx"];
 
-/// Sources by their file names.
+/// Contents of the source files, by name.
 pub(super) struct Sources(BTreeMap<String, String>);
 
-/// The sources in a folder.
-pub(super) fn of(folder: &Path) -> io::Result<Sources> {
+/// Reads the sources in a folder.
+pub(super) fn read(folder: &Path) -> io::Result<Sources> {
     let mut sources = BTreeMap::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -23,12 +23,13 @@ pub(super) fn of(folder: &Path) -> io::Result<Sources> {
 }
 
 impl Sources {
-    /// The names of what is compiled by itself, without `.cu`.
+    /// Returns the names of the files to compile, without `.cu`.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().filter_map(|name| name.strip_suffix(".cu"))
     }
 
-    /// What tells these sources from others: a line for each, of its hash and its name.
+    /// Returns the hash and name of each source, one per line, after those of the flags.
+    /// `kernels/ptx` contains this record of its sources.
     pub(super) fn record(&self) -> String {
         let flags = format!("{:016x} {}\n", hash(&FLAGS.join(" ")), FLAGS.join(" "));
         let lines = self.0.iter().map(|(name, text)| format!("{:016x} {name}\n", hash(text)));
@@ -36,7 +37,7 @@ impl Sources {
     }
 }
 
-/// FNV-1a. Line ends do not count, which a checkout may change.
+/// Returns the FNV-1a hash of a text without carriage returns, which a checkout may add.
 fn hash(text: &str) -> u64 {
     let bytes = text.bytes().filter(|byte| *byte != b'\r');
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {

@@ -1,4 +1,4 @@
-//! A layer of one's own, in a net that is written as Caffe's are.
+//! A custom layer, used in a net that is defined in Caffe's text format.
 //!
 //! `cargo run --release --example custom_layer`
 
@@ -12,7 +12,7 @@ use cortado::{
 
 /// `y = x / (knee + |x|)`
 ///
-/// Its parameter comes in `python_param`, Caffe's field for those of layers that it does not know.
+/// Its parameter comes in `python_param`, which Caffe's schema has for layers defined in Python.
 struct Softsign<T: Element, D: Device> {
     knee: f64,
     denominator: Blob<T, D>,
@@ -22,8 +22,9 @@ impl<T: Element, D: Device> Softsign<T, D> {
     fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         let text = param.python_param.as_ref().map_or("", |python| python.param_str());
         let knee = text.strip_prefix("knee:").and_then(|knee| knee.trim().parse().ok());
-        let knee =
-            knee.ok_or_else(|| Error::InvalidData("needs a param_str `knee: number`".into()))?;
+        let knee = knee.ok_or_else(|| {
+            Error::InvalidData("python_param: expected param_str `knee: NUMBER`".into())
+        })?;
         Ok(Self { knee, denominator: Blob::new(cx.device, &[0])? })
     }
 }

@@ -1,14 +1,14 @@
-//! Matrix products in every element type, timed.
+//! GEMM throughput in every element type.
 //!
 //! `cargo run --release --example gemm`
 
 use cortado::{Blob, CpuDevice, Device, Element, Filler, Memory, Result, bf16, f16, op};
 use std::time::Instant;
 
-/// GFLOP/s of the best of a few products `C(n×n) ← A·B`.
-fn rate<T: Element, D: Device>(device: &D, n: usize) -> Result<f64> {
-    let square = || Blob::<T, D>::new(device, &[n, n]);
-    let (a, b, c) = (square()?, square()?, square()?);
+/// Returns the GFLOP/s of `C(n×n) ← A·B`, the best of five calls.
+fn gflops<T: Element, D: Device>(device: &D, n: usize) -> Result<f64> {
+    let matrix = || Blob::<T, D>::new(device, &[n, n]);
+    let (a, b, c) = (matrix()?, matrix()?, matrix()?);
     let filler = Filler::Uniform { min: -1.0, max: 1.0 };
     filler.fill(&a, op::RngKey::new(1))?;
     filler.fill(&b, op::RngKey::new(2))?;
@@ -25,18 +25,18 @@ fn rate<T: Element, D: Device>(device: &D, n: usize) -> Result<f64> {
 }
 
 fn main() -> Result<()> {
-    let one = CpuDevice::with_threads(1)?;
-    let all = CpuDevice::new();
-    println!("GFLOP/s of C(n×n) = A·B, one thread / {}", all.host_workers().count());
+    let one_thread = CpuDevice::with_threads(1)?;
+    let all_threads = CpuDevice::new();
+    println!("GFLOP/s of C(n×n) = A·B, one thread / {}", all_threads.host_workers().count());
     println!("{:>6} {:>15} {:>15} {:>15} {:>15}", "n", "f32", "f64", "f16", "bf16");
     for n in [64, 256, 512, 1024] {
         let pair = |one: f64, all: f64| format!("{one:.0} / {all:.0}");
         println!(
             "{n:>6} {:>15} {:>15} {:>15} {:>15}",
-            pair(rate::<f32, _>(&one, n)?, rate::<f32, _>(&all, n)?),
-            pair(rate::<f64, _>(&one, n)?, rate::<f64, _>(&all, n)?),
-            pair(rate::<f16, _>(&one, n)?, rate::<f16, _>(&all, n)?),
-            pair(rate::<bf16, _>(&one, n)?, rate::<bf16, _>(&all, n)?),
+            pair(gflops::<f32, _>(&one_thread, n)?, gflops::<f32, _>(&all_threads, n)?),
+            pair(gflops::<f64, _>(&one_thread, n)?, gflops::<f64, _>(&all_threads, n)?),
+            pair(gflops::<f16, _>(&one_thread, n)?, gflops::<f16, _>(&all_threads, n)?),
+            pair(gflops::<bf16, _>(&one_thread, n)?, gflops::<bf16, _>(&all_threads, n)?),
         );
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! A walk through coherent memory: what is allocated and copied, and when.
+//! Coherent memory step by step: prints each allocation and each transfer when it happens.
 //!
 //! `cargo run --release --example tour`
 
@@ -8,7 +8,7 @@ use cortado::{
     op::Unary,
 };
 
-/// A device with memory of its own, so that something has to cross. Four methods make one.
+/// A device with separate memory, so that transfers happen. It needs four methods only.
 #[derive(Clone, Debug)]
 struct Discrete;
 
@@ -37,7 +37,7 @@ impl Memory for Discrete {
 cortado::families!(Discrete: Blas, Reductions, Random, Conv, Pooling, Normalize, Losses,
     Indexing, Update);
 
-/// One family of kernels is overridden in part: `fill` runs on the device.
+/// Overrides one kernel of a family: `fill` runs on the device.
 impl Elementwise for Discrete {
     fn fill<T: cortado::Element>(
         &self,
@@ -54,22 +54,22 @@ impl Elementwise for Discrete {
 
 fn tour<D: Device>(device: &D) -> Result<()> {
     println!("\non {}:", device.name());
-    let show = |what: &str, blob: &Blob<f32, D>| -> Result<()> {
-        println!("{:>14}  after {what}", format!("{:?}", blob.data_head()?));
+    let show = |step: &str, blob: &Blob<f32, D>| -> Result<()> {
+        println!("{:>14}  after {step}", format!("{:?}", blob.data_head()?));
         Ok(())
     };
     let x = Blob::<f32, D>::new(device, &[2, 3])?;
-    show("making a blob", &x)?;
+    show("creating a blob", &x)?;
     device.fill(1.5, x.data_mut()?.view_mut())?;
     show("filling it with 1.5", &x)?;
     println!("{:>14}  x[1,2] = {}", "", x.data_at(&[1, 2])?);
     show("reading an element on the host", &x)?;
     device.unary(Unary::Sqr, cortado::Src::InPlace, x.data_mut()?.view_mut())?;
-    show("squaring it, which this device leaves to the host", &x)?;
+    show("squaring it, a kernel that `Discrete` does not override", &x)?;
     println!("{:>14}  Σ|x| = {}", "", x.asum_data()?);
-    show("a sum on the host: nothing had to move", &x)?;
+    show("summing on the host, without a transfer", &x)?;
     device.fill(0.0, x.data_mut()?.view_mut())?;
-    show("filling it anew: the old values are not copied first", &x)
+    show("filling it again: the old values are not copied first", &x)
 }
 
 fn main() -> Result<()> {

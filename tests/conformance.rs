@@ -58,7 +58,7 @@ static CPU: LazyLock<Report> = LazyLock::new(|| Kit::new().cases(0).run(&CpuDevi
 
 #[test]
 fn names_lists_the_checks_in_order() {
-    let mut checks: Vec<_> = CPU.findings.iter().map(|finding| finding.check).collect();
+    let mut checks: Vec<_> = CPU.results.iter().map(|finding| finding.check).collect();
     checks.dedup();
     assert_eq!(NAMES, checks);
 }
@@ -86,7 +86,7 @@ fn coverage_distinguishes_native_kernels_from_fallbacks() {
 #[test]
 fn every_kernel_has_checks_and_every_check_is_of_a_declared_kernel() {
     let declared: BTreeSet<_> = kernel::names().collect();
-    let checked = CPU.findings.iter().filter_map(|finding| Some((finding.kernel?, finding.check)));
+    let checked = CPU.results.iter().filter_map(|finding| Some((finding.kernel?, finding.check)));
     assert_eq!(checked.clone().map(|(kernel, _)| kernel).collect::<BTreeSet<_>>(), declared);
     let table = CPU.coverage().to_string();
     for (kernel, check) in checked {

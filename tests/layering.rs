@@ -107,7 +107,22 @@ fn code(text: &str) -> String {
         };
         code.replace_range(start..start + end, "");
     }
-    code
+    without_inline_modules(code)
+}
+
+/// Rewrites `super` within inline modules: there it means the file's own module.
+fn without_inline_modules(code: String) -> String {
+    let Some(start) = code.match_indices("mod ").find_map(|(start, keyword)| {
+        let name = &code[start + keyword.len()..];
+        let end = name.find(|c: char| !c.is_alphanumeric() && c != '_')?;
+        name[end..].starts_with(" {").then_some(start + keyword.len() + end + 2)
+    }) else {
+        return code;
+    };
+    let end = start + closing_brace(&code[start..]);
+    let block = code[start..end].replace("super::", "self::");
+    let rest = without_inline_modules(code[end..].to_owned());
+    format!("{}{block}{rest}", &code[..start])
 }
 
 fn without_strings(text: &str) -> String {

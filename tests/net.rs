@@ -72,31 +72,7 @@ fn errors_of_invalid_definitions_name_layer_and_reason() {
         (ip("a", "x", "y", "param {} param {} param {}"), ["`a`", "`param` entries"]),
         (ip("a", "x", "y", "include {} exclude {}"), ["`a`", "not both"]),
         (ip("a", "x", "y", "blobs {}"), ["`a`", "1 `blobs` for 2 parameters"]),
-        (r#"layer { name: "r" type: "ReLu" bottom: "x" top: "y" }"#.into(), ["`ReLu`", "ReLU"]),
         (r#"layer { name: "r" type: "ReLU" top: "y" }"#.into(), ["`r`", "1 bottom"]),
-        (
-            r#"layer { name: "c" type: "Convolution" bottom: "x" top: "y"
-               convolution_param { num_output: 2 kernel_size: 5 axis: 0 } }"#
-                .into(),
-            ["`c`", "kernel does not fit"],
-        ),
-        (
-            r#"layer { name: "p" type: "Pooling" bottom: "x" top: "y"
-               pooling_param { kernel_size: 2 } }"#
-                .into(),
-            ["`p`", "4 axes"],
-        ),
-        (
-            r#"layer { name: "i" type: "InnerProduct" bottom: "x" top: "y"
-               inner_product_param { num_output: 2 axis: 2 } }"#
-                .into(),
-            ["`i`", "axis 2"],
-        ),
-        (
-            r#"layer { name: "s" type: "SoftmaxWithLoss" bottom: "x" bottom: "x" top: "l" }"#
-                .into(),
-            ["`s`", "labels"],
-        ),
         (r#"layer { name: "d" type: "Data" top: "y" }"#.into(), ["`d`", "source"]),
         (long + &bottoms + "}", ["`c`", "too large"]),
         (steps, ["`l`", "out of memory on `host`"]),
@@ -285,12 +261,26 @@ fn invalid_layer_parameters_are_refused() {
         ("type: 'Log' log_param { base: 0 }", "base 0"),
         ("type: 'Log' log_param { base: 1 }", "base must not be 1"),
         ("type: 'Dropout' dropout_param { dropout_ratio: 1 }", "in [0, 1), found 1"),
+        ("type: 'ReLu'", "ReLU"),
+        (
+            "type: 'Convolution' convolution_param { num_output: 2 kernel_size: 5 axis: 0 }",
+            "kernel does not",
+        ),
+        ("type: 'Pooling' pooling_param { kernel_size: 2 }", "4 axes"),
+        ("type: 'InnerProduct' inner_product_param { num_output: 2 axis: 2 }", "axis 2"),
+        ("type: 'SoftmaxWithLoss' bottom: 'x'", "labels"),
         ("type: 'LRN'", "4 axes"),
         ("type: 'LRN' lrn_param { local_size: 2 }", "local_size must be odd, found 2"),
         ("type: 'PReLU' prelu_param { filler { type: 'none' } }", "none"),
         ("type: 'Eltwise'", "at least 2 bottom"),
-        ("type: 'Eltwise' bottom: 'x' eltwise_param { coeff: 1 }", "expected 2 values of coeff, found 1"),
-        ("type: 'Eltwise' bottom: 'x' eltwise_param { operation: PROD coeff: [1, 1] }", "PROD does not take coeff"),
+        (
+            "type: 'Eltwise' bottom: 'x' eltwise_param { coeff: 1 }",
+            "expected 2 values of coeff, found 1",
+        ),
+        (
+            "type: 'Eltwise' bottom: 'x' eltwise_param { operation: PROD coeff: [1, 1] }",
+            "PROD does not take coeff",
+        ),
         ("type: 'Scale' scale_param { axis: 2 }", "axis 2"),
         ("type: 'Scale' scale_param { num_axes: 2 }", "does not have 2 axes"),
         ("type: 'Scale' scale_param { num_axes: -2 }", "found -2"),

@@ -1,4 +1,4 @@
-//! Committed PTX, which is built in where there is no nvcc, is of the committed sources.
+//! Checks that the committed PTX matches the sources. Builds without nvcc use it.
 
 use std::{env, fs, path::Path, process::Command};
 
@@ -6,39 +6,45 @@ use std::{env, fs, path::Path, process::Command};
 mod sources;
 
 #[test]
-fn committed_ptx_is_of_the_committed_sources() {
-    let sources = sources::of(Path::new("kernels")).unwrap();
+fn committed_ptx_records_the_hashes_of_the_sources() {
+    let sources = sources::read(Path::new("kernels")).unwrap();
     let recorded = fs::read_to_string("kernels/ptx/SOURCES").unwrap_or_default();
-    assert_eq!(recorded, sources.record(), "run scripts/ptx");
-    assert!(sources.names().all(|name| Path::new(&committed(name)).is_file()), "run scripts/ptx");
+    assert_eq!(recorded, sources.record(), "kernels/ptx is out of date; run scripts/ptx");
+    for name in sources.names() {
+        assert!(
+            Path::new(&ptx_path(name)).is_file(),
+            "{} is missing; run scripts/ptx",
+            ptx_path(name)
+        );
+    }
 }
 
-/// Where `CORTADO_NVCC` names the compiler that made it.
+/// Runs only if `CORTADO_NVCC` names an nvcc of the release that compiled the PTX.
 #[test]
-fn committed_ptx_is_what_the_compiler_gives() {
+fn committed_ptx_equals_the_output_of_nvcc() {
     let Some(nvcc) = env::var_os("CORTADO_NVCC") else {
-        return println!("skipped: CORTADO_NVCC names no compiler");
+        return println!("SKIPPED: CORTADO_NVCC is not set");
     };
-    let told = Command::new(&nvcc).arg("--version").output().unwrap();
-    if !String::from_utf8_lossy(&told.stdout).contains("release 13.0") {
-        return println!("skipped: kernels/ptx is of CUDA 13.0, and CORTADO_NVCC is not");
+    let version = Command::new(&nvcc).arg("--version").output().unwrap();
+    if !String::from_utf8_lossy(&version.stdout).contains("release 13.0") {
+        return println!("SKIPPED: CORTADO_NVCC is not CUDA 13.0, which compiled kernels/ptx");
     }
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let sources = sources::of(Path::new("kernels")).unwrap();
+    let sources = sources::read(Path::new("kernels")).unwrap();
     let compile = |name| {
         let ptx = folder.join(format!("{name}.ptx"));
         let mut command = Command::new(&nvcc);
         command.args(sources::FLAGS).arg(format!("kernels/{name}.cu")).arg("-o").arg(&ptx);
         (name, ptx, command.spawn().unwrap())
     };
-    let running: Vec<_> = sources.names().map(compile).collect();
-    for (name, ptx, mut child) in running {
-        assert!(child.wait().unwrap().success(), "{name}");
-        let same = fs::read_to_string(ptx).unwrap() == fs::read_to_string(committed(name)).unwrap();
-        assert!(same, "{} is not what nvcc gives: run scripts/ptx", committed(name));
+    let builds: Vec<_> = sources.names().map(compile).collect();
+    for (name, ptx, mut child) in builds {
+        assert!(child.wait().unwrap().success(), "kernels/{name}.cu does not compile");
+        let equal = fs::read_to_string(ptx).unwrap() == fs::read_to_string(ptx_path(name)).unwrap();
+        assert!(equal, "{} differs from the output of nvcc; run scripts/ptx", ptx_path(name));
     }
 }
 
-fn committed(name: &str) -> String {
+fn ptx_path(name: &str) -> String {
     format!("kernels/ptx/{name}.ptx")
 }

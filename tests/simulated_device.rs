@@ -79,9 +79,9 @@ fn kernels_are_queued_like_copies() {
     device.axpy(2.0, view(&x), view_mut(&mut y)).unwrap();
     device.unary(Unary::Neg, Src::InPlace, view_mut(&mut y)).unwrap();
     let counters = device.counters();
-    assert_eq!((counters.kernels, counters.uploads, counters.ran), (2, 2, 0));
+    assert_eq!((counters.kernels, counters.uploads, counters.executed), (2, 2, 0));
     assert_eq!(values(&y), [-12.0, -24.0]);
-    assert_eq!(device.counters().ran, 4);
+    assert_eq!(device.counters().executed, 4);
 }
 
 #[test]
@@ -444,7 +444,7 @@ mod training {
         let reference = SimulatedDevice::with_threads(1).unwrap();
         solve(&reference).and_then(|()| reference.synchronize()).unwrap();
         let device = SimulatedDevice::with_threads(1).unwrap();
-        device.inject_fault(Fault::InFlight, reference.counters().ran);
+        device.inject_fault(Fault::InFlight, reference.counters().executed);
         let error = solve(&device).unwrap_err().to_string();
         assert!(error.contains("solver_update") && error.contains("in flight"), "{error}");
     }

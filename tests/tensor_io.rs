@@ -318,10 +318,10 @@ mod nets {
             assert_error(net.copy_tensors_from(&tensors), &parts);
             assert_eq!(net.to_tensors().unwrap(), before);
         };
-        check_rejected(&[&fits, &weights], &["`ip.1` is missing", "2 parameters"]);
+        check_rejected(&[&fits, &weights], &["missing tensor `ip.1`", "2 parameters"]);
         let transposed = named("ip.0", &[3, 2]);
         check_rejected(&[&transposed, &bias, &fits], &["`ip.0`", "3 2 (6)", "2 3 (6)"]);
-        check_rejected(&[&weights, &bias, &named("ip.2", &[1])], &["`ip.2`", "too many"]);
+        check_rejected(&[&weights, &bias, &named("ip.2", &[1])], &["unexpected tensor `ip.2`"]);
         check_rejected(&[&weights, &bias, &bias], &["`ip.1`", "twice"]);
 
         // Names without a matching layer, or that are not of the form `<layer>.<index>`.

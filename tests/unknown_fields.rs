@@ -120,20 +120,18 @@ fn blob() -> impl Strategy<Value = Tree> {
     })
 }
 
-fn layer() -> impl Strategy<Value = Tree> {
-    ("[a-z]{0,9}", vec(blob(), 0..3), unknown()).prop_map(|(name, blobs, unknown)| Tree {
+/// Generates a message with a name in field 1 and nested messages in the field `number`.
+fn named(number: u32, nested: impl Strategy<Value = Tree>) -> impl Strategy<Value = Tree> {
+    ("[a-z]{0,9}", vec(nested, 0..4), unknown()).prop_map(move |(name, nested, unknown)| Tree {
         known: vec![delimited(1, name.as_bytes())],
-        nested: blobs.into_iter().map(|blob| (7, blob)).collect(),
+        nested: nested.into_iter().map(|tree| (number, tree)).collect(),
         unknown,
     })
 }
 
 fn net() -> impl Strategy<Value = Tree> {
-    ("[a-z]{0,9}", vec(layer(), 0..4), unknown()).prop_map(|(name, layers, unknown)| Tree {
-        known: vec![delimited(1, name.as_bytes())],
-        nested: layers.into_iter().map(|layer| (100, layer)).collect(),
-        unknown,
-    })
+    let layer = named(7, blob());
+    named(100, layer)
 }
 
 proptest! {

@@ -56,74 +56,59 @@ fn messages_of_the_current_format_are_unchanged() {
 
 #[test]
 fn v0_fields_move_to_the_parameter_message_of_the_type() {
-    let filler = r#"{ type: "xavier" }"#;
     let cases = [
         (
-            format!(
-                "type: 'conv' num_output: 2 biasterm: false kernelsize: 3 stride: 2 group: 2
-                 pad: 1 weight_filler {filler} bias_filler {filler}"
-            ),
-            format!(
-                "type: 'Convolution' convolution_param {{ num_output: 2 bias_term: false
-                 kernel_size: 3 stride: 2 group: 2 pad: 1 weight_filler {filler}
-                 bias_filler {filler} }}"
-            ),
+            "type: 'conv' num_output: 2 biasterm: false kernelsize: 3 stride: 2 group: 2 pad: 1
+             weight_filler { type: 'x' } bias_filler { type: 'y' }",
+            "type: 'Convolution' convolution_param { num_output: 2 bias_term: false kernel_size: 3
+             stride: 2 group: 2 pad: 1 weight_filler { type: 'x' } bias_filler { type: 'y' } }",
         ),
         (
-            format!("type: 'innerproduct' num_output: 2 biasterm: false weight_filler {filler}"),
-            format!(
-                "type: 'InnerProduct' inner_product_param {{ num_output: 2 bias_term: false
-                 weight_filler {filler} }}"
-            ),
+            "type: 'innerproduct' num_output: 2 biasterm: false weight_filler { type: 'x' }",
+            "type: 'InnerProduct' inner_product_param { num_output: 2 bias_term: false
+             weight_filler { type: 'x' } }",
         ),
         (
-            "type: 'pool' pool: STOCHASTIC kernelsize: 3 stride: 2 pad: 1".into(),
-            "type: 'Pooling' pooling_param { pool: STOCHASTIC kernel_size: 3 stride: 2 pad: 1 }"
-                .into(),
+            "type: 'pool' pool: STOCHASTIC kernelsize: 3 stride: 2 pad: 1",
+            "type: 'Pooling' pooling_param { pool: STOCHASTIC kernel_size: 3 stride: 2 pad: 1 }",
         ),
         (
-            "type: 'lrn' local_size: 3 alpha: 2 beta: 3 k: 4".into(),
-            "type: 'LRN' lrn_param { local_size: 3 alpha: 2 beta: 3 k: 4 }".into(),
+            "type: 'lrn' local_size: 3 alpha: 2 beta: 3 k: 4",
+            "type: 'LRN' lrn_param { local_size: 3 alpha: 2 beta: 3 k: 4 }",
         ),
         (
             "type: 'images' source: 's' batchsize: 4 rand_skip: 5 shuffle_images: true
-             new_height: 6 new_width: 7 scale: 2 meanfile: 'm' cropsize: 8 mirror: true"
-                .into(),
+             new_height: 6 new_width: 7 scale: 2 meanfile: 'm' cropsize: 8 mirror: true",
             "type: 'ImageData' image_data_param { source: 's' batch_size: 4 rand_skip: 5
              shuffle: true new_height: 6 new_width: 7 }
-             transform_param { scale: 2 mean_file: 'm' crop_size: 8 mirror: true }"
-                .into(),
+             transform_param { scale: 2 mean_file: 'm' crop_size: 8 mirror: true }",
         ),
         (
             "type: 'window_data' source: 's' batchsize: 4 det_fg_threshold: 0.1
-             det_bg_threshold: 0.2 det_fg_fraction: 0.3 det_context_pad: 4 det_crop_mode: 'square'"
-                .into(),
+             det_bg_threshold: 0.2 det_fg_fraction: 0.3 det_context_pad: 4 det_crop_mode: 'square'",
             "type: 'WindowData' window_data_param { source: 's' batch_size: 4 fg_threshold: 0.1
-             bg_threshold: 0.2 fg_fraction: 0.3 context_pad: 4 crop_mode: 'square' }"
-                .into(),
+             bg_threshold: 0.2 fg_fraction: 0.3 context_pad: 4 crop_mode: 'square' }",
         ),
         (
-            "type: 'hdf5_data' source: 's' batchsize: 4".into(),
-            "type: 'HDF5Data' hdf5_data_param { source: 's' batch_size: 4 }".into(),
+            "type: 'hdf5_data' source: 's' batchsize: 4",
+            "type: 'HDF5Data' hdf5_data_param { source: 's' batch_size: 4 }",
         ),
         (
-            "type: 'hdf5_output' hdf5_output_param { file_name: 'f' }".into(),
-            "type: 'HDF5Output' hdf5_output_param { file_name: 'f' }".into(),
+            "type: 'hdf5_output' hdf5_output_param { file_name: 'f' }",
+            "type: 'HDF5Output' hdf5_output_param { file_name: 'f' }",
         ),
         (
-            "type: 'infogain_loss' source: 's'".into(),
-            "type: 'InfogainLoss' infogain_loss_param { source: 's' }".into(),
+            "type: 'infogain_loss' source: 's'",
+            "type: 'InfogainLoss' infogain_loss_param { source: 's' }",
         ),
         (
-            "type: 'dropout' dropout_ratio: 0.25".into(),
-            "type: 'Dropout' dropout_param { dropout_ratio: 0.25 }".into(),
+            "type: 'dropout' dropout_ratio: 0.25",
+            "type: 'Dropout' dropout_param { dropout_ratio: 0.25 }",
         ),
         (
-            "type: 'concat' concat_dim: 2 blobs_lr: 1 blobs_lr: 2 weight_decay: 3 blobs { num: 1 }"
-                .into(),
+            "type: 'concat' concat_dim: 2 blobs_lr: 1 blobs_lr: 2 weight_decay: 3 blobs { num: 1 }",
             "type: 'Concat' concat_param { concat_dim: 2 } blobs { num: 1 }
-             param { lr_mult: 1 decay_mult: 3 } param { lr_mult: 2 }"
-                .into(),
+             param { lr_mult: 1 decay_mult: 3 } param { lr_mult: 2 }",
         ),
     ];
     for (old, new) in cases {

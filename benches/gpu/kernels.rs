@@ -1,4 +1,4 @@
-//! Kernels of the bench kit: how long they take to load, and what they reach of a copy's bandwidth.
+//! Kernels of the bench kit: load times, and bandwidths relative to a copy.
 
 use crate::{Bench, clock};
 use cortado::{
@@ -8,15 +8,15 @@ use cortado::{
 };
 use std::time::Instant;
 
-/// The first run of each kernel, then the shares.
+/// Prints the load times, then the bandwidths.
 pub(crate) fn tables(bench: &Bench) -> Result<()> {
-    loading(bench)?;
-    shares::<f32>(bench)?;
-    shares::<bf16>(bench)
+    load_times(bench)?;
+    bandwidths::<f32>(bench)?;
+    bandwidths::<bf16>(bench)
 }
 
-/// The first run of each kernel, for which the driver compiles the file that it is in.
-fn loading(bench: &Bench) -> Result<()> {
+/// Times the first run of each kernel, for which the driver compiles its module.
+fn load_times(bench: &Bench) -> Result<()> {
     let start = Instant::now();
     let mut slowest = (0.0, "");
     for case in cases::<f32, _>(&bench.device, SizeRange::Smoke)? {
@@ -27,20 +27,20 @@ fn loading(bench: &Bench) -> Result<()> {
             slowest = (seconds, case.kernel());
         }
     }
-    let (all, (seconds, kernel)) = (start.elapsed().as_secs_f64(), slowest);
+    let (total, (seconds, kernel)) = (start.elapsed().as_secs_f64(), slowest);
     println!(
-        "\n### Loading\n\nThe first runs of the kit's kernels take {all:.2} s; the slowest is \
-         {kernel}, {seconds:.2} s. What the driver has compiled before, it keeps."
+        "\n### Loading\n\nThe first runs of the kit's kernels take {total:.2} s; the slowest is \
+         {kernel}, {seconds:.2} s. The driver caches compiled kernels between processes."
     );
     Ok(())
 }
 
-/// Bandwidths with operands of 2²⁶ elements.
-fn shares<T: Element>(bench: &Bench) -> Result<()> {
-    let extent = if bench.brief { SizeRange::Smoke } else { SizeRange::Large };
+/// Prints the bandwidths with operands of 2²⁶ elements.
+fn bandwidths<T: Element>(bench: &Bench) -> Result<()> {
+    let sizes = if bench.brief { SizeRange::Smoke } else { SizeRange::Large };
     let mut rows = Vec::new();
-    for case in cases::<T, _>(&bench.device, extent)? {
-        // Products are for another table.
+    for case in cases::<T, _>(&bench.device, sizes)? {
+        // The GEMM table shows these in TFLOP/s.
         if ["gemm", "convolve", "im2col"].contains(&case.kernel()) {
             continue;
         }

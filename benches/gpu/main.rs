@@ -1,19 +1,19 @@
-//! An NVIDIA GPU against what it can do: copies, kernels as shares of the bandwidth of a copy,
-//! matrix products beside cuBLAS', and steps of training. Prints tables in Markdown.
+//! Benchmarks of an NVIDIA GPU: host transfers, kernels relative to the bandwidth of a copy, GEMM
+//! compared with cuBLAS, and training steps. Prints tables in Markdown.
 //!
 //! ```sh
-//! cargo bench --features cuda --bench gpu              # on a GPU; some minutes
-//! cargo bench --features cuda --bench gpu -- --test    # everything once and small, without one
+//! cargo bench --features cuda --bench gpu              # on a GPU; takes minutes
+//! cargo bench --features cuda --bench gpu -- --test    # once, on small operands; needs no GPU
 //! ```
 //!
-//! `scripts/gpu.sh` runs it on a machine without cargo, beside PyTorch.
+//! `scripts/gpu.sh` runs it, and the same nets in PyTorch, on a machine without cargo.
 
 mod clock;
 #[path = "../../tests/cuda_on_cpu/mod.rs"]
 mod cuda_on_cpu;
+mod gemm;
 mod kernels;
 mod nets;
-mod products;
 mod transfers;
 
 use cortado::{
@@ -25,17 +25,20 @@ use cortado::{
 };
 use std::{env, path::PathBuf};
 
-/// What is measured, and how.
+/// Device and options of all benchmarks.
 struct Bench {
-    /// To open the device with, in other ways than the usual.
+    /// Opens the device with other options.
     builder: CudaBuilder,
     device: CudaDevice,
-    /// Everything once, on small operands.
+    /// Runs everything once, on small operands.
     brief: bool,
 }
 
 impl Bench {
-    /// A device that has its products from cuBLAS, if there is one.
+    /// Opens the device with cuBLAS as its GEMM backend.
+    ///
+    /// # Errors
+    /// Without cuBLAS.
     fn cublas(&self, tf32: bool) -> Result<CudaDevice> {
         self.builder.clone().gemm_backend(GemmBackend::Cublas).tf32(tf32).open(0)
     }
@@ -47,7 +50,7 @@ fn main() -> Result<()> {
     let mut builder = CudaDevice::builder();
     if brief && !required {
         let Some(driver) = cuda_on_cpu::library() else {
-            println!("SKIPPED: there is no g++, which compiles kernels for the processor");
+            println!("SKIPPED: no g++ to compile the kernels for the CPU");
             return Ok(());
         };
         let folder = driver.parent().map_or_else(PathBuf::new, PathBuf::from);
@@ -58,7 +61,7 @@ fn main() -> Result<()> {
             println!("SKIPPED: {error}");
             return Ok(());
         }
-        opened => opened?,
+        device => device?,
     };
     for (name, value) in device.properties() {
         println!("- {name}: {value}");
@@ -66,6 +69,6 @@ fn main() -> Result<()> {
     let bench = Bench { builder, device, brief };
     transfers::table(&bench)?;
     kernels::tables(&bench)?;
-    products::table(&bench, required)?;
+    gemm::table(&bench, required)?;
     nets::table(&bench)
 }

@@ -1,4 +1,4 @@
-//! Steps of training of examples' nets, on operands that are on the GPU.
+//! Training steps of example nets, whose inputs are already on the GPU.
 
 use crate::{Bench, clock};
 use cortado::{
@@ -8,19 +8,19 @@ use cortado::{
 };
 use std::{fs, time::Instant};
 
-/// Nets, their batches, and the images they take.
+/// Name, path and input shape of each net.
 const NETS: [(&str, &str, [usize; 4]); 3] = [
     ("LeNet", "examples/mnist/lenet.prototxt", [64, 1, 28, 28]),
     ("AlexNet", "examples/imagenet/alexnet.prototxt", [10, 3, 227, 227]),
     ("GoogLeNet", "examples/imagenet/googlenet.prototxt", [10, 3, 224, 224]),
 ];
 
-/// Steps of a measurement: what varies from one to the next is in the median of five.
+/// Steps per sample.
 const STEPS: usize = 20;
 
-/// Milliseconds of a step: forward, backward and update.
+/// Prints the milliseconds of a step: forward, backward and update.
 pub(crate) fn table(bench: &Bench) -> Result<()> {
-    println!("\n### Steps of training\n\nf32, with momentum; milliseconds.\n");
+    println!("\n### Training steps\n\nf32, SGD with momentum; milliseconds.\n");
     println!("| net | batch | first step | step | images/s |\n|---|--:|--:|--:|--:|");
     for (name, path, shape) in NETS {
         let [batch, channels, rows, columns] = if bench.brief { [1, 1, 28, 28] } else { shape };
@@ -34,14 +34,14 @@ pub(crate) fn table(bench: &Bench) -> Result<()> {
             return Ok(());
         }
         let seconds = clock::seconds(&bench.device, false, || solver.step(STEPS))?;
-        let each = seconds / STEPS as f64;
-        let (ms, rate) = (each * 1e3, batch as f64 / each);
+        let step = seconds / STEPS as f64;
+        let (ms, rate) = (step * 1e3, batch as f64 / step);
         println!("| {name} | {batch} | {first:.1} | {ms:.3} | {rate:.0} |");
     }
     Ok(())
 }
 
-/// The net in `path` on grey images, which are made once.
+/// Builds a solver of the net at `path`. Its images are constant and filled once.
 fn solver(device: &CudaDevice, path: &str, shape: [usize; 4]) -> Result<Solver<f32, CudaDevice>> {
     let text = fs::read_to_string(path).map_err(|error| cortado::Error::io(path, error))?;
     let mut net: NetParameter = parse_text(text, path)?;

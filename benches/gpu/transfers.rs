@@ -1,13 +1,13 @@
-//! Copies between host and GPU, and computing meanwhile.
+//! Copies between host and GPU, alone and while another queue computes.
 
 use crate::{Bench, clock};
 use cortado::{Blob, Memory, Result, device::CudaDevice, kernel::Blas, op::Gemm};
 
-/// GB/s of copies of each size, from and to memory of both kinds; then what a copy costs that
-/// another queue computes beside.
+/// Prints the GB/s of copies of each size from and to pageable and pinned memory; then the time of
+/// a copy during computation on another queue.
 pub(crate) fn table(bench: &Bench) -> Result<()> {
     let (device, brief) = (&bench.device, bench.brief);
-    println!("\n### Copies\n\nGB/s; pinned memory is what `host_alloc` gives.\n");
+    println!("\n### Copies\n\nGB/s; `alloc_host` allocates the pinned memory.\n");
     println!("| bytes | up, pageable | up, pinned | down, pageable | down, pinned |");
     println!("|--:|--:|--:|--:|--:|");
     let sizes: &[usize] =
@@ -27,30 +27,30 @@ pub(crate) fn table(bench: &Bench) -> Result<()> {
     overlap(bench)
 }
 
-/// A pinned upload on one queue while another one multiplies for about as long.
+/// Times a pinned upload on one queue while another queue multiplies for about as long.
 fn overlap(bench: &Bench) -> Result<()> {
     let (device, brief) = (&bench.device, bench.brief);
     let (bytes, n) = if brief { (1 << 16, 16) } else { (1 << 28, 2048) };
-    let copying = device.fork_queue()?;
-    let (pinned, mut buffer) = (device.alloc_host(bytes)?, copying.alloc(bytes)?);
+    let copy_queue = device.fork_queue()?;
+    let (pinned, mut buffer) = (device.alloc_host(bytes)?, copy_queue.alloc(bytes)?);
     let [a, c] = [(); 2].map(|()| Blob::<f32, CudaDevice>::new(device, &[n, n]));
     let (a, c) = (a?, c?);
     let (op, operand, mut result) = (Gemm::new(n, n, n), a.data()?, c.data_mut()?);
     let mut multiply = || device.gemm(&op, operand.view(), operand.view(), result.view_mut());
-    let copy = clock::seconds(&copying, brief, || copying.upload(&pinned, &mut buffer, 0))?;
+    let copy = clock::seconds(&copy_queue, brief, || copy_queue.upload(&pinned, &mut buffer, 0))?;
     let product = clock::seconds(device, brief, &mut multiply)?;
     let count = (copy / product).ceil().clamp(1.0, 10_000.0);
     let computing = product * count;
     let both = clock::seconds(device, brief, || {
         (0..count as usize).try_for_each(|_| multiply())?;
-        copying.upload(&pinned, &mut buffer, 0)?;
+        copy_queue.upload(&pinned, &mut buffer, 0)?;
         device.synchronize()
     })?;
     let hidden = 100.0 * (copy + computing - both) / copy.min(computing);
     let [copy, computing, both] = [copy, computing, both].map(|seconds| seconds * 1e3);
     println!(
-        "\nA pinned upload of {bytes} bytes takes {copy:.2} ms, products on another queue \
-         {computing:.2} ms, both together {both:.2} ms: {hidden:.0} % of the shorter is hidden."
+        "\nA pinned upload of {bytes} bytes takes {copy:.2} ms, GEMM on another queue \
+         {computing:.2} ms, both at once {both:.2} ms: {hidden:.0} % of the shorter overlaps the longer."
     );
     Ok(())
 }

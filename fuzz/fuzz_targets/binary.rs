@@ -1,12 +1,12 @@
-//! Binary messages: what is read and written is read again as the same message, with the same
-//! unknown fields; where prost alone reads the bytes, it reads the same.
+//! Binary messages: writing and reading a message again keeps the message and its unknown fields.
+//! Bytes that prost accepts yield the same message with prost.
 #![no_main]
 
 use cortado::{
     Blob, CpuDevice,
     proto::{
         self, BlobProto, BlobProtoVector, Datum, Message, Name, NetParameter, SolverParameter,
-        SolverState, Unknown,
+        SolverState, UnknownFields,
     },
 };
 use libfuzzer_sys::fuzz_target;
@@ -15,35 +15,35 @@ use std::sync::LazyLock;
 static DEVICE: LazyLock<CpuDevice> = LazyLock::new(|| CpuDevice::with_threads(1).unwrap());
 
 fuzz_target!(|bytes: &[u8]| {
-    survives::<NetParameter>(bytes);
-    survives::<SolverParameter>(bytes);
-    survives::<SolverState>(bytes);
-    survives::<BlobProtoVector>(bytes);
-    survives::<Datum>(bytes);
-    if let Some(message) = survives::<BlobProto>(bytes) {
-        fills_a_blob(&message);
+    check_round_trip::<NetParameter>(bytes);
+    check_round_trip::<SolverParameter>(bytes);
+    check_round_trip::<SolverState>(bytes);
+    check_round_trip::<BlobProtoVector>(bytes);
+    check_round_trip::<Datum>(bytes);
+    if let Some(message) = check_round_trip::<BlobProto>(bytes) {
+        check_blob(&message);
     }
 });
 
-fn survives<M: Message + Name + Default>(bytes: &[u8]) -> Option<M> {
-    let (message, unknown) = Unknown::parse::<M>(bytes, "bytes").ok()?;
+fn check_round_trip<M: Message + Name + Default>(bytes: &[u8]) -> Option<M> {
+    let (message, unknown) = UnknownFields::parse::<M>(bytes, "bytes").ok()?;
     let encoded = message.encode_to_vec();
     assert_eq!(proto::parse_binary::<M>(bytes, "bytes").unwrap().encode_to_vec(), encoded);
     if let Ok(other) = M::decode(bytes) {
         assert_eq!(other.encode_to_vec(), encoded);
     }
-    // Of a message with nothing in it no known field is left, and so it may not be read.
+    // A file without any known field may be rejected, so an empty message is not read again.
     if !encoded.is_empty() {
         let written = unknown.encode(&message).unwrap();
-        let (again, still) = Unknown::parse::<M>(&written, "written").unwrap();
+        let (again, unknown_again) = UnknownFields::parse::<M>(&written, "written").unwrap();
         assert_eq!(again.encode_to_vec(), encoded);
-        assert_eq!(still, unknown);
+        assert_eq!(unknown_again, unknown);
     }
     Some(message)
 }
 
-/// A message that fills a blob is what becomes of that blob.
-fn fills_a_blob(message: &BlobProto) {
+/// Checks that a blob filled from a message survives a round trip through another message.
+fn check_blob(message: &BlobProto) {
     let mut blob = Blob::<f64, _>::new(&*DEVICE, &[]).unwrap();
     if blob.from_proto(message, true).is_ok() {
         let written = blob.to_proto(true).unwrap();

@@ -1,5 +1,5 @@
-//! Databases, images and HDF5: records that are read and written are read again as the same ones,
-//! and so are images; nets and solver states only have to be read or refused.
+//! Databases, images and HDF5: writing and reading records or images again keeps them. Nets and
+//! solver states only have to be read or rejected without a panic.
 #![no_main]
 
 use cortado::{
@@ -15,20 +15,21 @@ use std::{
     sync::LazyLock,
 };
 
-/// The file that all of it goes through.
+/// Path of the input file.
 static FILE: LazyLock<PathBuf> =
     LazyLock::new(|| std::env::temp_dir().join(format!("cortado-fuzz-{}", process::id())));
 
-/// Records looked at: a damaged tree can lead through the same pages for ever.
-const RECORDS: usize = 500;
+/// Most records read: a damaged tree can visit the same pages forever.
+const MAX_RECORDS: usize = 500;
 
-/// Elements of images that are written again: headers may claim a hundred million, and mean it.
-const ELEMENTS: usize = 1 << 20;
+/// Most elements of an image that is written again. Small files can hold images of 10⁸ elements,
+/// which take too long.
+const MAX_ELEMENTS: usize = 1 << 20;
 
 fuzz_target!(|bytes: &[u8]| {
     let image = Image::decode(bytes, Color::AsStored);
     if let Ok(image) = image
-        && image.shape().iter().product::<usize>() <= ELEMENTS
+        && image.shape().iter().product::<usize>() <= MAX_ELEMENTS
     {
         let again = Image::decode(&image.encode_png().unwrap(), Color::AsStored).unwrap();
         assert_eq!(again.shape(), image.shape());
@@ -36,14 +37,14 @@ fuzz_target!(|bytes: &[u8]| {
     }
     fs::write(&*FILE, bytes).unwrap();
     if let Ok(records) = read(&FILE) {
-        let folder = FILE.with_extension("lmdb");
+        let dir = FILE.with_extension("lmdb");
         let ascending = records.is_sorted_by(|(a, _), (b, _)| a < b);
-        let mut database = LmdbWriter::create(&folder, true).unwrap();
+        let mut database = LmdbWriter::create(&dir, true).unwrap();
         let put = records.iter().try_for_each(|(key, value)| database.put(key, value));
         if put.is_ok() {
             assert!(ascending);
             database.finish().unwrap();
-            assert_eq!(read(&folder).unwrap(), records);
+            assert_eq!(read(&dir).unwrap(), records);
         }
     }
     let _ = proto::read_trained_net(&*FILE);
@@ -55,7 +56,7 @@ type Records = Vec<(Vec<u8>, Vec<u8>)>;
 fn read(path: &Path) -> Result<Records> {
     let mut reader = LmdbReader::open(path)?;
     let mut records = Records::new();
-    while records.len() < RECORDS && reader.advance()? {
+    while records.len() < MAX_RECORDS && reader.advance()? {
         let (key, value) = reader.entry()?;
         records.push((key.to_vec(), value.to_vec()));
     }

@@ -1,9 +1,9 @@
-//! NumPy's files and safetensors: what is read and written is read again as the same tensors.
+//! NumPy files and safetensors: writing and reading tensors again keeps them.
 #![no_main]
 
 use cortado::{
     Result,
-    interchange::{self, Tensor},
+    tensor_io::{self, Tensor},
 };
 use libfuzzer_sys::fuzz_target;
 use std::{
@@ -15,27 +15,27 @@ use std::{
     sync::LazyLock,
 };
 
-/// The file that all of it goes through.
+/// Path of the input file.
 static FILE: LazyLock<PathBuf> =
     LazyLock::new(|| std::env::temp_dir().join(format!("cortado-fuzz-{}", process::id())));
 
 fuzz_target!(|bytes: &[u8]| {
     fs::write(&*FILE, bytes).unwrap();
-    survives(
-        |path| interchange::read_npy(path),
-        |path, tensor| interchange::write_npy(path, tensor),
+    check_round_trip(
+        |path| tensor_io::read_npy(path),
+        |path, tensor| tensor_io::write_npy(path, tensor),
     );
-    survives(
-        |path| interchange::read_npz(path).map(distinct),
-        |path, tensors| interchange::write_npz(path, tensors),
+    check_round_trip(
+        |path| tensor_io::read_npz(path).map(distinct),
+        |path, tensors| tensor_io::write_npz(path, tensors),
     );
-    survives(
-        |path| interchange::read_safetensors(path).map(distinct),
-        |path, tensors| interchange::write_safetensors(path, tensors),
+    check_round_trip(
+        |path| tensor_io::read_safetensors(path).map(distinct),
+        |path, tensors| tensor_io::write_safetensors(path, tensors),
     );
 });
 
-fn survives<T: PartialEq + Debug>(
+fn check_round_trip<T: PartialEq + Debug>(
     read: impl Fn(&Path) -> Result<T>,
     write: impl Fn(&Path, &T) -> Result<()>,
 ) {
@@ -44,8 +44,8 @@ fn survives<T: PartialEq + Debug>(
     assert_eq!(read(&FILE).unwrap(), value);
 }
 
-/// One tensor of each name, since no file is written with two; in an order that does not depend on
-/// the file's.
+/// Sorts the tensors by name and keeps the first of each name, because the writers reject duplicate
+/// names.
 fn distinct(mut tensors: Vec<(String, Tensor)>) -> Vec<(String, Tensor)> {
     let mut seen = HashSet::new();
     tensors.retain(|(name, _)| seen.insert(name.clone()));

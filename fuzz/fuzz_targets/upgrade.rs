@@ -1,4 +1,4 @@
-//! Upgrades of messages in text or binary: nothing old is left, and twice is once.
+//! Upgrades of messages in text or binary format remove all old fields and are idempotent.
 #![no_main]
 
 use cortado::proto::{
@@ -11,23 +11,24 @@ fuzz_target!(|bytes: &[u8]| {
     for net in read::<NetParameter>(bytes) {
         if let Ok(Upgraded { message, .. }) = upgrade::net(net) {
             assert!(message.layers.is_empty() && message.input.is_empty());
-            settled(upgrade::net, &message);
+            check_idempotent(upgrade::net, &message);
         }
     }
     for solver in read::<SolverParameter>(bytes) {
         if let Ok(Upgraded { message, .. }) = upgrade::solver(solver) {
             assert_eq!(message.solver_type, None);
-            settled(upgrade::solver, &message);
+            check_idempotent(upgrade::solver, &message);
         }
     }
 });
 
-/// What the bytes are as text, and what they are as a binary file.
+/// Parses the bytes as text and as a binary file.
 fn read<M: Message + Name + Default>(bytes: &[u8]) -> impl Iterator<Item = M> {
     [proto::parse_text(bytes, "text"), proto::parse_binary(bytes, "bytes")].into_iter().flatten()
 }
 
-fn settled<M: Message + Clone>(
+/// Checks that a second upgrade changes nothing.
+fn check_idempotent<M: Message + Clone>(
     upgrade: impl FnOnce(M) -> cortado::Result<Upgraded<M>>,
     message: &M,
 ) {

@@ -25,7 +25,7 @@ struct Row {
 impl BreakEven {
     /// Compares two surveys, of the same cases on two devices.
     pub fn between(device: &Survey, host: &Survey) -> Self {
-        let mut kernels: Vec<_> = device.lines.iter().map(|timing| timing.kernel).collect();
+        let mut kernels: Vec<_> = device.timings.iter().map(|timing| timing.kernel).collect();
         kernels.dedup();
         let rows = kernels.into_iter().filter_map(|kernel| Row::new(kernel, device, host));
         Self {
@@ -55,7 +55,7 @@ impl BreakEven {
 impl Row {
     fn new(kernel: &'static str, device: &Survey, host: &Survey) -> Option<Self> {
         let timings = |survey: &Survey| -> Vec<Timing> {
-            survey.lines.iter().filter(|timing| timing.kernel == kernel).copied().collect()
+            survey.timings.iter().filter(|timing| timing.kernel == kernel).copied().collect()
         };
         let pairs: Vec<_> = timings(device)
             .into_iter()
@@ -63,7 +63,7 @@ impl Row {
             .filter(|(device, host)| device.size == host.size)
             .collect();
         // The host needs no transfers in either case.
-        let times: [fn(&Timing) -> Duration; 2] = [|timing| timing.time, |timing| timing.across];
+        let times: [fn(&Timing) -> Duration; 2] = [|timing| timing.time, |timing| timing.time_with_transfers];
         let speedup = |time: fn(&Timing) -> Duration, (device, host): &(Timing, Timing)| {
             host.time.as_secs_f64() / time(device).as_secs_f64()
         };
@@ -114,10 +114,10 @@ mod tests {
             size: 10 << i,
             work: Work { bytes: 1, flops: 1 },
             time: Duration::from_nanos(time),
-            across: Duration::from_nanos(across),
+            time_with_transfers: Duration::from_nanos(across),
         };
         let lines = times.into_iter().enumerate().map(timing).collect();
-        Survey { device: name.into(), element: "f32", lines, peaks: Peaks::default() }
+        Survey { device: name.into(), element: "f32", timings: lines, peaks: Peaks::default() }
     }
 
     #[test]

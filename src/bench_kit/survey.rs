@@ -19,7 +19,7 @@ pub struct Timing {
     /// Median time of one run with its operands on the device.
     pub time: Duration,
     /// Like `time`, but including transfers of operands and result.
-    pub across: Duration,
+    pub time_with_transfers: Duration,
 }
 
 impl Timing {
@@ -40,7 +40,7 @@ pub struct Peaks {
     /// Bytes read and written per second, by `copy`.
     pub bandwidth: f64,
     /// Floating-point operations per second, by `gemm`.
-    pub rate: f64,
+    pub flops_per_second: f64,
 }
 
 /// Times of all cases of one device and element type.
@@ -55,7 +55,7 @@ pub struct Survey {
     /// Name of the element type.
     pub element: &'static str,
     /// Times of the cases, ordered by kernel and size.
-    pub lines: Vec<Timing>,
+    pub timings: Vec<Timing>,
     /// Peak rates of the device.
     pub peaks: Peaks,
 }
@@ -74,15 +74,15 @@ impl Survey {
         };
         let peaks = Peaks {
             bandwidth: peak("copy", Timing::bandwidth),
-            rate: peak("gemm", Timing::flops_per_second),
+            flops_per_second: peak("gemm", Timing::flops_per_second),
         };
         let device = format!("{} ({} threads)", device.name(), device.host_workers().count());
-        Ok(Self { device, element: T::DTYPE.name(), lines, peaks })
+        Ok(Self { device, element: T::DTYPE.name(), timings: lines, peaks })
     }
 
     /// Returns the bandwidth of the copy whose bytes are closest to those of `timing`.
     fn copy_bandwidth(&self, timing: &Timing) -> f64 {
-        let copies = self.lines.iter().filter(|timing| timing.kernel == "copy");
+        let copies = self.timings.iter().filter(|timing| timing.kernel == "copy");
         let nearest = copies.min_by_key(|copy| {
             let [more, less] =
                 [copy.work.bytes.max(timing.work.bytes), copy.work.bytes.min(timing.work.bytes)];
@@ -96,7 +96,7 @@ fn time_case<T: Element, D: Device>(case: &Case<T, D>) -> Result<Timing> {
     let (kernel, size, work) = (case.kernel(), case.size(), case.work());
     let across = median(|| case.run_with_transfers())?;
     let time = median(|| case.run())?;
-    Ok(Timing { kernel, size, work, time, across })
+    Ok(Timing { kernel, size, work, time, time_with_transfers: across })
 }
 
 /// Time for all samples of one case.
@@ -125,14 +125,14 @@ fn timed(repeats: u32, run: &mut impl FnMut() -> Result<()>) -> Result<Duration>
 impl fmt::Display for Survey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { device, element, peaks, .. } = self;
-        let (gb, gflop) = (peaks.bandwidth / 1e9, peaks.rate / 1e9);
+        let (gb, gflop) = (peaks.bandwidth / 1e9, peaks.flops_per_second / 1e9);
         writeln!(f, "{device}, {element}: copy {gb:.1} GB/s, gemm {gflop:.1} GFLOP/s")?;
         writeln!(
             f,
             "{:<15} {:>8} {:>11} {:>8} {:>8} {:>9} {:>8}",
             "kernel", "size", "time", "GB/s", "of copy", "GFLOP/s", "of gemm"
         )?;
-        for timing in &self.lines {
+        for timing in &self.timings {
             let Timing { kernel, size, time, .. } = timing;
             let (bandwidth, rate) = (timing.bandwidth(), timing.flops_per_second());
             writeln!(
@@ -142,7 +142,7 @@ impl fmt::Display for Survey {
                 bandwidth / 1e9,
                 100.0 * bandwidth / self.copy_bandwidth(timing),
                 rate / 1e9,
-                100.0 * rate / peaks.rate,
+                100.0 * rate / peaks.flops_per_second,
             )?;
         }
         Ok(())

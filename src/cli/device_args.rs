@@ -61,7 +61,7 @@ impl DeviceArgs {
             Some(GemmBackendArg::Cublas) => GemmBackend::Cublas,
             Some(GemmBackendArg::Builtin) | None => GemmBackend::Builtin,
         };
-        DeviceOptions { threads: self.threads.into(), products, tf32: self.allow_tf32 }
+        DeviceOptions { threads: self.threads.into(), gemm_backend: products, tf32: self.allow_tf32 }
     }
 
     /// Fails if a flag for GPUs is combined with the CPU. Other names are checked when the device is

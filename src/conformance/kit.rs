@@ -59,7 +59,7 @@ impl Kit {
                 outcome: self.outcome(&check, device, element),
             }));
         }
-        Report { device: device.name(), findings }
+        Report { device: device.name(), results: findings }
     }
 
     /// Runs one check on all element types.

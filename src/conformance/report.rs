@@ -12,7 +12,7 @@ pub struct Report {
     /// [`Memory::name`](crate::Memory::name) of the device.
     pub device: String,
     /// One result per check and element type, in the order of [`NAMES`](super::NAMES).
-    pub findings: Vec<CheckResult>,
+    pub results: Vec<CheckResult>,
 }
 
 impl Report {
@@ -23,7 +23,7 @@ impl Report {
 
     /// Returns the failures.
     pub fn failures(&self) -> impl Iterator<Item = &Failure> {
-        self.findings.iter().filter_map(|finding| match &finding.outcome {
+        self.results.iter().filter_map(|finding| match &finding.outcome {
             Outcome::Failed(failure) => Some(failure),
             Outcome::Native | Outcome::Fallback => None,
         })
@@ -31,6 +31,6 @@ impl Report {
 
     /// Returns the table of native kernels.
     pub fn coverage(&self) -> Coverage<'_> {
-        Coverage::new(&self.device, &self.findings)
+        Coverage::new(&self.device, &self.results)
     }
 }

@@ -130,7 +130,7 @@ pub fn with_device_options<J: DeviceJob>(
         },
         #[cfg(feature = "cuda")]
         (_, Some(ordinal)) => {
-            let DeviceOptions { threads, products, tf32 } = options;
+            let DeviceOptions { threads, gemm_backend: products, tf32 } = options;
             let builder = CudaDevice::builder().threads(threads).gemm_backend(products).tf32(tf32);
             job.run(builder.open(ordinal)?)
         }

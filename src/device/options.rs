@@ -19,7 +19,7 @@ pub struct DeviceOptions {
     /// Number of host threads; 0 means one per hardware thread.
     pub threads: usize,
     /// GEMM implementation; only NVIDIA GPUs have a choice.
-    pub products: GemmBackend,
+    pub gemm_backend: GemmBackend,
     /// Whether `f32` GEMM may round its operands to TF32; only on NVIDIA GPUs.
     pub tf32: bool,
 }
@@ -33,7 +33,7 @@ impl DeviceOptions {
 
     /// Returns the name of the first option set that only NVIDIA GPUs have.
     pub(super) fn gpu_only_option(self) -> Option<&'static str> {
-        match (self.products, self.tf32) {
+        match (self.gemm_backend, self.tf32) {
             (GemmBackend::Cublas, _) => Some("cuBLAS"),
             (_, true) => Some("TF32"),
             _ => None,

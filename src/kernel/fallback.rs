@@ -1,4 +1,4 @@
-//! The default of every method of every family: the [`host`](crate::host) kernel, run on the host
+//! The default of every method of every family: the [`host`] kernel, run on the host
 //! side of the views.
 //!
 //! A function here has the method's name and its arguments, the device first. An override that

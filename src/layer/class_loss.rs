@@ -37,7 +37,7 @@ impl ClassLossLayer {
     fn op<T: Element, D: Device>(&self, scores: &Blob<T, D>) -> Result<ClassLoss> {
         let axis = per_item_axis(scores.shape())?;
         let normalization = LossNormalization::BatchSize;
-        Ok(ClassLoss { axis, form: self.form, ignore: None, normalization })
+        Ok(ClassLoss { axis, kind: self.form, ignore: None, normalization })
     }
 }
 

@@ -17,9 +17,9 @@ impl EuclideanLossLayer {
 fn op<T: Element, D: Device>(bottom: &Blob<T, D>) -> Result<ElementwiseLoss<T::Acc>> {
     let items = per_item_axis(bottom.shape())?;
     Ok(ElementwiseLoss {
-        form: ElementwiseLossKind::Squared,
+        kind: ElementwiseLossKind::Squared,
         batch: items.outer,
-        each: items.extent,
+        item_len: items.extent,
         ignore: None,
         normalization: LossNormalization::BatchSize,
     })

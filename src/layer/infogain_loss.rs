@@ -92,7 +92,7 @@ impl<T: Element, D: Device> Layer<T, D> for InfogainLossLayer<T, D> {
         }
         let (ignore, normalization) = (self.ignore, self.normalization);
         let form = ClassLossKind::LogWithSoftmaxGradient;
-        self.op = Some(ClassLoss { axis, form, ignore, normalization });
+        self.op = Some(ClassLoss { axis, kind: form, ignore, normalization });
         self.probabilities.reshape_like(&bottom[0])?;
         top[0].reshape(&[])?;
         let Some(probabilities) = top.get_mut(1) else { return Ok(()) };

@@ -41,7 +41,7 @@ pub struct Arity {
     /// Allowed numbers of tops.
     pub top: RangeInclusive<usize>,
     /// Whether the number of tops must equal the number of bottoms.
-    pub equal: bool,
+    pub tops_equal_bottoms: bool,
 }
 
 impl Arity {
@@ -52,12 +52,12 @@ impl Arity {
 
     /// Numbers of bottoms and tops within these ranges.
     pub fn between(bottom: RangeInclusive<usize>, top: RangeInclusive<usize>) -> Self {
-        Self { bottom, top, equal: false }
+        Self { bottom, top, tops_equal_bottoms: false }
     }
 
     /// At least one bottom, and one top per bottom.
     pub fn one_top_per_bottom() -> Self {
-        Self { bottom: 1..=usize::MAX, top: 1..=usize::MAX, equal: true }
+        Self { bottom: 1..=usize::MAX, top: 1..=usize::MAX, tops_equal_bottoms: true }
     }
 
     /// Fails unless the layer takes this many bottoms and tops.
@@ -77,7 +77,7 @@ impl Arity {
                 return Err(Error::InvalidData(why));
             }
         }
-        if self.equal && bottoms != tops {
+        if self.tops_equal_bottoms && bottoms != tops {
             let why = format!("expected one top blob per bottom: {bottoms} tops, found {tops}");
             return Err(Error::InvalidData(why));
         }

@@ -24,9 +24,9 @@ impl SigmoidCrossEntropyLossLayer {
     fn op<T: Element, D: Device>(&self, scores: &Blob<T, D>) -> Result<ElementwiseLoss<T::Acc>> {
         let items = per_item_axis(scores.shape())?;
         Ok(ElementwiseLoss {
-            form: ElementwiseLossKind::SigmoidCrossEntropy,
+            kind: ElementwiseLossKind::SigmoidCrossEntropy,
             batch: items.outer,
-            each: items.extent,
+            item_len: items.extent,
             ignore: self.ignore,
             normalization: self.normalization,
         })

@@ -96,7 +96,7 @@ pub struct ClassLoss {
     /// Axis of the classes.
     pub axis: Axis,
     /// Kind of `f`.
-    pub form: ClassLossKind,
+    pub kind: ClassLossKind,
     /// Label of positions that are ignored.
     pub ignore: Option<i64>,
     /// Divisor `n`.
@@ -135,7 +135,7 @@ impl ClassLoss {
         check_len(op, "x", self.axis.count(), x)?;
         check_len(op, "label", self.axis.reduced_count(), label)?;
         let Some(matrix) = matrix else { return Ok(()) };
-        if matches!(self.form, ClassLossKind::Hinge | ClassLossKind::SquaredHinge) {
+        if matches!(self.kind, ClassLossKind::Hinge | ClassLossKind::SquaredHinge) {
             return Err(Error::invalid_input(op, "a hinge loss takes no matrix"));
         }
         check_len(op, "matrix", self.axis.extent.saturating_mul(self.axis.extent), matrix)
@@ -149,11 +149,11 @@ impl ClassLoss {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ElementwiseLoss<A> {
     /// Kind of `f`.
-    pub form: ElementwiseLossKind<A>,
+    pub kind: ElementwiseLossKind<A>,
     /// Number of items.
     pub batch: usize,
     /// Elements of an item.
-    pub each: usize,
+    pub item_len: usize,
     /// Target of elements that are ignored.
     pub ignore: Option<i64>,
     /// Divisor `n`.
@@ -227,13 +227,13 @@ impl<A> ElementwiseLoss<A> {
     /// # Errors
     /// [`Error::Length`] names the operand; [`Error::ShapeOverflow`].
     pub fn check(&self, op: &'static str, x: usize, t: usize) -> Result<()> {
-        let count = Axis::new(self.batch, self.each, 1)?.count();
+        let count = Axis::new(self.batch, self.item_len, 1)?.count();
         check_len(op, "x", count, x)?;
         check_len(op, "t", count, t)
     }
 
     /// Returns the divisor if `valid` targets are not ignored.
     pub fn divisor(&self, valid: usize) -> f64 {
-        self.normalization.divisor(self.batch, self.each, valid)
+        self.normalization.divisor(self.batch, self.item_len, valid)
     }
 }

@@ -26,14 +26,14 @@ pub struct Standardize {
     /// ε of the deviation.
     pub epsilon: f64,
     /// Where ε is added.
-    pub place: EpsilonPlacement,
+    pub epsilon_placement: EpsilonPlacement,
 }
 
 impl Standardize {
     /// Returns the inverse deviation.
     #[inline(always)]
     pub fn rate<A: Float>(&self, variance: A, epsilon: A) -> A {
-        let deviation = match self.place {
+        let deviation = match self.epsilon_placement {
             EpsilonPlacement::AddedToVariance => (variance + epsilon).sqrt(),
             EpsilonPlacement::AddedToDeviation => variance.sqrt() + epsilon,
         };

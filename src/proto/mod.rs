@@ -7,7 +7,7 @@
 //! as [`pooling_parameter::PoolMethod`]. A field with a default has a getter, which returns the
 //! default if the field is unset: `filler.std()` is 1 unless `filler.std` is `Some`.
 //!
-//! [`read_trained_net`], `read_net` and `read_solver` [upgrade](upgrade) files in Caffe's older
+//! [`read_trained_net`], `read_net` and `read_solver` [upgrade] files in Caffe's older
 //! formats. The other functions return the message as it is in the file.
 //!
 //! [`read_trained_net`] and [`read_solver_state`] also read HDF5 files (`.caffemodel.h5`,

@@ -1,5 +1,5 @@
-//! Steps of training of whole nets, of which nothing is left to the host: examples' nets, with
-//! fewer planes and smaller images.
+//! Training steps of the example nets, with fewer planes and smaller images. No kernel may fall
+//! back to the host.
 
 use super::gpu;
 use cortado::{
@@ -10,8 +10,8 @@ use cortado::{
 };
 use std::fs;
 
-/// An eighth of the planes, and images of so many rows and columns.
-fn small(path: &str, channels: usize, side: usize) -> NetParameter {
+/// Reads a net with an eighth of the planes, for images of `side` rows and columns.
+fn small_net(path: &str, channels: usize, side: usize) -> NetParameter {
     let text = fs::read_to_string(path).unwrap();
     let mut net: NetParameter = parse_text(text, path).unwrap();
     net.layer.retain(|layer| !["Data", "Input"].contains(&layer.r#type()));
@@ -27,7 +27,7 @@ fn small(path: &str, channels: usize, side: usize) -> NetParameter {
         if let Some(product) = &mut layer.inner_product_param {
             product.num_output = product.num_output.map(|outputs| outputs.div_ceil(8).min(64));
         }
-        // The last one averages what is left of the image, which is 7 × 7 of a whole one.
+        // The last pooling covers the whole plane: 7 × 7 at the full image size, 3 × 3 here.
         if let Some(pool) = layer.pooling_param.as_mut().filter(|pool| pool.kernel_size == Some(7))
         {
             pool.kernel_size = Some(3);
@@ -36,15 +36,16 @@ fn small(path: &str, channels: usize, side: usize) -> NetParameter {
     net
 }
 
-/// Trains a step of a net of so many losses: nothing falls back, images and labels go to the device,
-/// and of what it computes the losses come back.
-fn trains(net: NetParameter, losses: u64) {
-    let Some(device) = gpu(0) else { return };
+/// Checks that a training step uploads only images and labels, downloads only the losses, and does
+/// not fall back to the host.
+fn check_step(net: NetParameter, losses: u64) {
+    let device = or_skip!(gpu(0));
     let param = "base_lr: 0.01 momentum: 0.9 weight_decay: 0.0005 lr_policy: 'fixed' \
                  random_seed: 1 snapshot_after_train: false";
     let mut param: SolverParameter = parse_text(param, "the solver").unwrap();
     param.net_param = Some(net);
     let mut solver = Solver::<f32, CudaDevice>::new(param, &device).unwrap();
+    // Fills a blob and returns its size in bytes.
     let fill = |name| {
         let mut blob = solver.net().blob(name).unwrap().data_mut().unwrap();
         let values = blob.host_mut().unwrap();
@@ -54,24 +55,24 @@ fn trains(net: NetParameter, losses: u64) {
     let inputs = fill("data") + fill("label");
     let record = Ledger::new();
     {
-        let (_record, _none) = (record.open(), ledger::set_fallback_policy(Policy::Deny));
+        let (_record, _policy) = (record.open(), ledger::set_fallback_policy(Policy::Deny));
         solver.step(1).unwrap();
     }
-    let copied = [EventKind::Upload, EventKind::Download].map(|kind| record.total(kind).bytes);
-    assert_eq!(copied, [inputs, 4 * losses], "{:#?}", record.entries());
+    let transferred = [EventKind::Upload, EventKind::Download].map(|kind| record.total(kind).bytes);
+    assert_eq!(transferred, [inputs, 4 * losses], "{:#?}", record.entries());
 }
 
 #[test]
-fn lenet() {
-    trains(small("examples/mnist/lenet.prototxt", 1, 28), 1);
+fn a_step_of_lenet_stays_on_the_device() {
+    check_step(small_net("examples/mnist/lenet.prototxt", 1, 28), 1);
 }
 
 #[test]
-fn alexnet() {
-    trains(small("examples/imagenet/alexnet.prototxt", 3, 67), 1);
+fn a_step_of_alexnet_stays_on_the_device() {
+    check_step(small_net("examples/imagenet/alexnet.prototxt", 3, 67), 1);
 }
 
 #[test]
-fn googlenet() {
-    trains(small("examples/imagenet/googlenet.prototxt", 3, 96), 3);
+fn a_step_of_googlenet_stays_on_the_device() {
+    check_step(small_net("examples/imagenet/googlenet.prototxt", 3, 96), 3);
 }

@@ -1,5 +1,5 @@
-//! A stand-in for NVIDIA's driver: the kernels of `kernels/*.cu`, compiled by g++ for this
-//! machine's processor, behind the driver's functions. The README here tells how it works.
+//! Builds a CUDA driver for tests without a GPU: the functions of NVIDIA's driver, and the kernels
+//! of `kernels/*.cu`, compiled by g++ for the CPU. The README in this folder describes it.
 
 use std::{
     collections::hash_map::DefaultHasher,
@@ -9,33 +9,33 @@ use std::{
     process::Command,
 };
 
-/// How sources are compiled: as strictly as the device computes, and for debugging.
+/// Compiler flags: no contraction of floating-point operations, and line numbers for debugging.
 const FLAGS: &[&str] =
     &["-std=c++17", "-O1", "-g1", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing", "-w"];
 
-/// Builds the driver, or finds it as it was built from these sources before; in its folder is a
-/// `libcublas.so` too. `None` without g++.
+/// Returns the path of the driver, built from the current sources if necessary. Its folder also
+/// contains `libcublas.so`. Returns `None` without g++.
 pub(crate) fn library() -> Option<PathBuf> {
     Command::new("g++").arg("--version").output().ok()?;
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cuda_on_cpu");
     fs::create_dir_all(&out).unwrap();
-    // One process builds; others wait for what it has built.
+    // One process builds; other test processes wait and use the result.
     let lock = File::create(out.join("lock")).unwrap();
     lock.lock().unwrap();
 
-    let own = Path::new("tests/cuda_on_cpu");
-    let headers = [files(own, "h"), files(own.join("include"), "h"), files("kernels", "cuh")];
+    let folder = Path::new("tests/cuda_on_cpu");
+    let headers = [files(folder, "h"), files(folder.join("include"), "h"), files("kernels", "cuh")];
     let headers = digest(headers.concat().iter());
-    let cublas = object(&own.join("cublas/cublas.cc"), false, headers, &out);
+    let cublas = object(&folder.join("cublas/cublas.cc"), false, headers, &out);
     let objects: Vec<PathBuf> = std::thread::scope(|scope| {
-        let of_driver = files(own, "cc").into_iter().map(|source| (source, false));
-        let of_kernels = files("kernels", "cu").into_iter().map(|source| (source, true));
+        let driver = files(folder, "cc").into_iter().map(|source| (source, false));
+        let kernels = files("kernels", "cu").into_iter().map(|source| (source, true));
         let out = &out;
-        let building: Vec<_> = of_driver
-            .chain(of_kernels)
-            .map(|(source, kernels)| scope.spawn(move || object(&source, kernels, headers, out)))
-            .collect();
-        building.into_iter().map(|object| object.join().unwrap()).collect()
+        let build = |(source, kernels): (PathBuf, bool)| {
+            scope.spawn(move || object(&source, kernels, headers, out))
+        };
+        let builds: Vec<_> = driver.chain(kernels).map(build).collect();
+        builds.into_iter().map(|build| build.join().unwrap()).collect()
     });
     let folder = out.join(format!("{:016x}", digest(objects.iter().chain([&cublas]))));
     fs::create_dir_all(&folder).unwrap();
@@ -44,7 +44,7 @@ pub(crate) fn library() -> Option<PathBuf> {
     Some(driver)
 }
 
-/// Links a library, unless it is there.
+/// Links a library, unless it exists.
 fn link(objects: &[PathBuf], library: PathBuf) -> PathBuf {
     if !library.exists() {
         let unfinished = library.with_extension("unfinished");
@@ -56,12 +56,13 @@ fn link(objects: &[PathBuf], library: PathBuf) -> PathBuf {
     library
 }
 
-/// The address sanitizer, where the tests run under it.
+/// Returns the flag of the address sanitizer, if the tests run under it.
 fn sanitizer() -> Option<&'static str> {
     std::env::var_os("CORTADO_CUDA_ASAN").map(|_| "-fsanitize=address")
 }
 
-/// An object file of one source, named after what it depends on.
+/// Compiles one source, unless its object file exists. The file name contains a hash of the source,
+/// the headers and the flags. `kernels` says whether the source contains kernels.
 fn object(source: &Path, kernels: bool, headers: u64, out: &Path) -> PathBuf {
     let stem = source.file_stem().unwrap().to_string_lossy();
     let mut hasher = DefaultHasher::new();
@@ -81,7 +82,7 @@ fn object(source: &Path, kernels: bool, headers: u64, out: &Path) -> PathBuf {
     } else {
         compile.arg("-c").arg(source);
     }
-    // Appears whole, so that a build that was interrupted is not taken for one.
+    // Renamed when complete, so that an interrupted build leaves no object file.
     let unfinished = out.join(format!("{base}.unfinished"));
     compile.arg("-o").arg(&unfinished);
     run(compile);
@@ -95,7 +96,7 @@ fn compiler() -> Command {
     command
 }
 
-/// A source, and a line for each of its kernels that makes it known to the driver.
+/// Returns code that includes a source and registers each of its kernels with the driver.
 fn registrations(source: &Path) -> String {
     let mut listing = compiler();
     listing.args(["-std=c++17", "-E", "-P", "-DCUDA_ON_CPU_LISTING", "-x", "c++"]);
@@ -107,8 +108,8 @@ fn registrations(source: &Path) -> String {
     let mut shared = "nullptr".to_owned();
     // `extern __shared__ float sums[];`
     if let Some((_, rest)) = text.split_once("extern __shared__ ") {
-        let (declared, _) = rest.split_once("[]").expect("shared memory of no fixed size");
-        let (kind, name) = declared.trim().rsplit_once(' ').expect("a type and a name");
+        let (declared, _) = rest.split_once("[]").expect("shared memory must have no fixed size");
+        let (kind, name) = declared.trim().rsplit_once(' ').expect("shared memory needs a name");
         code += &format!(
             "alignas(16) thread_local {kind} {name}[cuda_on_cpu::SHARED / sizeof({name}[0])];\n\
              static char *shared_memory() {{ return reinterpret_cast<char *>({name}); }}\n"
@@ -116,7 +117,7 @@ fn registrations(source: &Path) -> String {
         shared = "shared_memory".into();
     }
     for rest in text.split("extern \"C\" __global__ void ").skip(1) {
-        let (name, _) = rest.split_once('(').expect("parameters");
+        let (name, _) = rest.split_once('(').expect("kernel has no parameter list");
         let name = name.trim();
         code += &format!(
             "static cuda_on_cpu::Registration<{name}> {name}_registration(\"{name}\", {shared});\n"
@@ -125,14 +126,15 @@ fn registrations(source: &Path) -> String {
     code
 }
 
-/// What a command prints; a panic with what it complains of if it fails.
+/// Runs a command and returns its output; panics with its error output if it fails.
 fn run(mut command: Command) -> String {
-    let done = command.output().unwrap();
-    let said = String::from_utf8_lossy(&done.stderr);
-    assert!(done.status.success(), "{command:?}:\n{said}");
-    String::from_utf8(done.stdout).unwrap()
+    let output = command.output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}:\n{errors}");
+    String::from_utf8(output.stdout).unwrap()
 }
 
+/// Returns the files with an extension, in order of their names.
 fn files(folder: impl AsRef<Path>, extension: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<_> =
@@ -141,7 +143,7 @@ fn files(folder: impl AsRef<Path>, extension: &str) -> Vec<PathBuf> {
     files
 }
 
-/// Of files' names and contents.
+/// Returns a hash of the files' names and contents.
 fn digest<'a>(files: impl Iterator<Item = &'a PathBuf>) -> u64 {
     let mut hasher = DefaultHasher::new();
     for file in files {

@@ -168,9 +168,9 @@ impl Normalize for Mutant {
         let place = if self.is(Bug::EpsilonInVariance) {
             EpsilonPlacement::AddedToVariance
         } else {
-            op.place
+            op.epsilon_placement
         };
-        fallback::standardize(self, &Standardize { place, ..*op }, x, mean, variance, y)
+        fallback::standardize(self, &Standardize { epsilon_placement: place, ..*op }, x, mean, variance, y)
     }
 
     fn standardize_backward<T: Element>(

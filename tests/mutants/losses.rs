@@ -85,7 +85,7 @@ impl Losses for Mutant {
         loss: ViewMut<'_, T, Self>,
     ) -> Result<()> {
         let is_valid = matrix.is_some_and(|matrix| matrix.len() == op.axis.extent.pow(2));
-        let is_log = matches!(op.form, ClassLossKind::Log | ClassLossKind::LogWithSoftmaxGradient);
+        let is_log = matches!(op.kind, ClassLossKind::Log | ClassLossKind::LogWithSoftmaxGradient);
         let ignored = self.is(Bug::MatrixIgnored) && is_valid && is_log;
         fallback::class_loss(self, op, x, label, matrix.filter(|_| !ignored), loss)
     }
@@ -99,13 +99,13 @@ impl Losses for Mutant {
         scale: View<'_, T, Self>,
         dx: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let form = match op.form {
+        let form = match op.kind {
             ClassLossKind::Log if self.is(Bug::GradientOfScores) => {
                 ClassLossKind::LogWithSoftmaxGradient
             }
             form => form,
         };
-        fallback::class_loss_backward(self, &ClassLoss { form, ..*op }, x, label, matrix, scale, dx)
+        fallback::class_loss_backward(self, &ClassLoss { kind: form, ..*op }, x, label, matrix, scale, dx)
     }
 
     fn elementwise_loss<T: Element>(

@@ -1,11 +1,11 @@
-//! The first stage of the tutorial: a device in four methods, with every kernel on the host.
+//! First stage of the tutorial: a device with four methods, which runs every kernel on the host.
 
 // The backend starts here.
 
 use cortado::{Error, Memory, Result};
 use pollster::block_on;
 
-/// Memory on whatever adapter wgpu finds.
+/// Memory of an adapter that wgpu finds.
 #[derive(Clone, Debug)]
 pub struct FourMethods {
     device: wgpu::Device,
@@ -14,17 +14,17 @@ pub struct FourMethods {
 
 impl FourMethods {
     pub fn new() -> Result<Self> {
-        let failed = |error: &dyn std::fmt::Display| Error::device("wgpu", error.to_string());
+        let wgpu_error = |error: &dyn std::fmt::Display| Error::device("wgpu", error.to_string());
         let adapter = block_on(wgpu::Instance::default().request_adapter(&Default::default()));
-        let adapter = adapter.map_err(|error| failed(&error))?;
-        let wanted =
+        let adapter = adapter.map_err(|error| wgpu_error(&error))?;
+        let descriptor =
             wgpu::DeviceDescriptor { required_limits: adapter.limits(), ..Default::default() };
-        let opened = block_on(adapter.request_device(&wanted));
-        let (device, queue) = opened.map_err(|error| failed(&error))?;
+        let opened = block_on(adapter.request_device(&descriptor));
+        let (device, queue) = opened.map_err(|error| wgpu_error(&error))?;
         Ok(Self { device, queue })
     }
 
-    /// A buffer of whole words that hold `bytes`. wgpu zeroes what nobody wrote.
+    /// Creates a buffer of `bytes`, rounded up to whole words. wgpu zeroes it.
     fn buffer(&self, bytes: usize, usage: wgpu::BufferUsages) -> Result<wgpu::Buffer> {
         let too_large = || Error::OutOfMemory { device: self.name(), bytes };
         let size = (bytes as u64).max(4).next_multiple_of(4);
@@ -52,7 +52,7 @@ impl Memory for FourMethods {
         self.buffer(bytes, wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::STORAGE)
     }
     fn upload(&self, src: &[u8], dst: &mut wgpu::Buffer, at: usize) -> Result<()> {
-        // Whole words cross: those at the ends are completed by what they hold.
+        // wgpu copies whole words. The other bytes of the first and last word are downloaded first.
         let (start, end) = (at / 4 * 4, (at + src.len()).next_multiple_of(4));
         let mut words = vec![0; end - start];
         if words.len() != src.len() {
@@ -67,16 +67,16 @@ impl Memory for FourMethods {
         if dst.is_empty() {
             return Ok(());
         }
-        let failed = |error: String| Error::device(self.name(), error);
+        let wgpu_error = |error: String| Error::device(self.name(), error);
         let (start, end) = (at / 4 * 4, (at + dst.len()).next_multiple_of(4));
-        let near = self.buffer(end - start, wgpu::BufferUsages::MAP_READ)?;
+        let staging = self.buffer(end - start, wgpu::BufferUsages::MAP_READ)?;
         let mut encoder = self.device.create_command_encoder(&Default::default());
-        encoder.copy_buffer_to_buffer(src, start as u64, &near, 0, (end - start) as u64);
+        encoder.copy_buffer_to_buffer(src, start as u64, &staging, 0, (end - start) as u64);
         self.queue.submit([encoder.finish()]);
-        near.map_async(wgpu::MapMode::Read, .., |_| ());
+        staging.map_async(wgpu::MapMode::Read, .., |_| ());
         let waited = self.device.poll(wgpu::PollType::wait_indefinitely());
-        waited.map_err(|error| failed(error.to_string()))?;
-        let mapped = near.get_mapped_range(..).map_err(|error| failed(error.to_string()))?;
+        waited.map_err(|error| wgpu_error(error.to_string()))?;
+        let mapped = staging.get_mapped_range(..).map_err(|error| wgpu_error(error.to_string()))?;
         dst.copy_from_slice(&mapped[at - start..][..dst.len()]);
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What each stage of the tutorial brings: steps of LeNet a second, and copies a step.
+//! Measures each stage of the tutorial: LeNet's training steps per second and transfers per step.
 
 #[allow(dead_code, unreachable_pub)]
 #[path = "four_methods.rs"]
@@ -6,7 +6,7 @@ mod four_methods;
 
 use cortado::{
     CpuDevice, Device, Result, Solver,
-    ledger::{Kind, Ledger},
+    ledger::{EventKind, Ledger},
     proto::{self, SolverParameter},
 };
 use cortado_wgpu::WgpuDevice;
@@ -15,37 +15,37 @@ use std::time::Instant;
 const WARM_UP: usize = 3;
 const STEPS: usize = 20;
 
-/// What a stage adds to those before it, of what a step of LeNet calls.
+/// Stages, and the kernels of LeNet's training step that each adds to the stages before it.
 const STAGES: [(&str, &[&str]); 3] = [
     (
-        "products and convolutions",
+        "GEMM and convolutions",
         &["gemm", "convolve", "convolve_backward_input", "convolve_backward_filters"],
     ),
     (
-        "pooling, maps and sums",
+        "pooling, elementwise functions and reductions",
         &["max_pool", "max_pool_backward", "unary", "binary", "broadcast", "sum_to_axis"],
     ),
     (
         "loss and update",
-        &["softmax", "softmax_loss", "softmax_loss_backward", "dot", "fill", "sgd"],
+        &["softmax", "softmax_loss", "softmax_loss_backward", "dot", "fill", "solver_update"],
     ),
 ];
 
 fn main() -> Result<()> {
     let device = WgpuDevice::new()?;
-    println!("{}: a step is a batch of 64\n", device.adapter());
-    println!("| kernels on the device | steps a second | copies a step | kB a step |");
+    println!("{}: a step trains a batch of 64\n", device.adapter());
+    println!("| kernels on the device | steps per second | transfers per step | kB per step |");
     println!("|---|--:|--:|--:|");
     measure("none: four methods", &four_methods::FourMethods::new()?)?;
     for (i, (stage, _)) in STAGES.iter().enumerate() {
-        let left = STAGES[i + 1..].iter().flat_map(|(_, kernels)| *kernels).copied();
-        let device = device.clone().leave_to_host(&left.collect::<Vec<_>>());
+        let left_to_host = STAGES[i + 1..].iter().flat_map(|(_, kernels)| *kernels).copied();
+        let device = device.clone().leave_to_host(&left_to_host.collect::<Vec<_>>());
         measure(&format!("+ {stage}"), &device)?;
     }
     measure("for comparison: `CpuDevice`", &CpuDevice::new())
 }
 
-/// Trains the LeNet of the digits example, and prints a row.
+/// Trains the LeNet of the digits example and prints a table row.
 fn measure<D: Device>(stage: &str, device: &D) -> Result<()> {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
     let mut param: SolverParameter =
@@ -55,16 +55,16 @@ fn measure<D: Device>(stage: &str, device: &D) -> Result<()> {
     param.test_initialization = Some(false);
     param.display = Some(0);
     let ledger = Ledger::new();
-    let open = ledger.open(); // for the thread that prepares batches, too
+    let open = ledger.open(); // the prefetch thread, started by the solver, inherits it
     let mut solver = Solver::<f32, D>::new(param, device)?;
     solver.step(WARM_UP)?;
     device.synchronize()?;
-    let copied = || [Kind::Upload, Kind::Download].map(|kind| ledger.total(kind));
-    let (before, start) = (copied(), Instant::now());
+    let totals = || [EventKind::Upload, EventKind::Download].map(|kind| ledger.total(kind));
+    let (before, start) = (totals(), Instant::now());
     solver.step(STEPS)?;
     device.synchronize()?;
     let seconds = start.elapsed().as_secs_f64();
-    let after = copied();
+    let after = totals();
     drop(open);
     let sum = |f: fn(&cortado::ledger::Total) -> u64| {
         let sum = |totals: &[_; 2]| totals.iter().map(f).sum::<u64>();

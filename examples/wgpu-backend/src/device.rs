@@ -1,18 +1,18 @@
-//! The device: an adapter, a stream of work for it, and what is left to the host.
+//! The device: an adapter, a stream of work for it, and the kernels left to the host.
 
-use crate::{complaints, kernel::Pipeline, stream::Stream};
+use crate::{kernel::Pipeline, kernel_errors, stream::Stream};
 use cortado::{DType, Element, Error, Result, ledger};
 use parking_lot::Mutex;
 use pollster::block_on;
 use std::{collections::HashMap, fmt, sync::Arc};
 
-/// An adapter of wgpu, and one in-order stream of work for it. Clones share both; a
-/// [`fork`](cortado::Memory::fork_queue) has a stream of its own.
+/// A wgpu adapter with one in-order stream of work. Clones share both; a
+/// [fork](cortado::Memory::fork_queue) shares the adapter but has a separate stream.
 #[derive(Clone)]
 pub struct WgpuDevice {
     pub(crate) shared: Arc<Shared>,
     pub(crate) stream: Arc<Stream>,
-    left: Arc<[&'static str]>,
+    left_to_host: Arc<[&'static str]>,
 }
 
 pub(crate) struct Shared {
@@ -20,31 +20,31 @@ pub(crate) struct Shared {
     pub queue: wgpu::Queue,
     pub limits: wgpu::Limits,
     adapter: String,
-    /// By the kernel's name and variant.
+    /// Compiled pipelines, by the kernel's name and variant.
     pub pipelines: Mutex<HashMap<String, Arc<Pipeline>>>,
-    /// What went wrong with queued work, until somebody waits for it.
+    /// First wgpu error of queued work, until a caller waits for the queue.
     failure: Arc<Mutex<Option<String>>>,
 }
 
 impl WgpuDevice {
-    /// The most powerful adapter.
+    /// Opens the most powerful adapter.
     ///
     /// # Errors
-    /// [`Error::Device`] if there is none, or as [`on`](Self::on).
+    /// [`Error::Device`] if no adapter is found, or as for [`on`](Self::on).
     pub fn new() -> Result<Self> {
         let options = wgpu::RequestAdapterOptions {
             power_preference: wgpu::PowerPreference::HighPerformance,
             ..Default::default()
         };
         let adapter = block_on(wgpu::Instance::default().request_adapter(&options));
-        Self::on(&adapter.map_err(failed)?)
+        Self::on(&adapter.map_err(wgpu_error)?)
     }
 
-    /// The adapter given, with all of its limits.
+    /// Opens `adapter` with all of its limits.
     ///
     /// # Errors
-    /// [`Error::Device`] if it cannot be opened or has no immediates, in which kernels take
-    /// their parameters.
+    /// [`Error::Device`] if the adapter cannot be opened or does not support immediates, through
+    /// which kernels receive their parameters.
     pub fn on(adapter: &wgpu::Adapter) -> Result<Self> {
         let limits = adapter.limits();
         let (device, queue) = block_on(adapter.request_device(&wgpu::DeviceDescriptor {
@@ -52,68 +52,69 @@ impl WgpuDevice {
             required_limits: limits.clone(),
             ..Default::default()
         }))
-        .map_err(failed)?;
+        .map_err(wgpu_error)?;
         let failure = Arc::new(Mutex::new(None));
-        let seen = Arc::clone(&failure);
+        let first_failure = Arc::clone(&failure);
         device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
-            seen.lock().get_or_insert(error.to_string());
+            first_failure.lock().get_or_insert(error.to_string());
         }));
         let (adapter, pipelines) = (adapter.get_info().name, Mutex::default());
-        let stream = Arc::new(Stream::new(complaints::buffer(&device)));
+        let stream = Arc::new(Stream::new(kernel_errors::buffer(&device)));
         let shared = Arc::new(Shared { device, queue, limits, adapter, pipelines, failure });
-        Ok(Self { shared, stream, left: Arc::new([]) })
+        Ok(Self { shared, stream, left_to_host: Arc::new([]) })
     }
 
-    /// This device without kernels of its own by these names: to see what each of them brings,
-    /// or which of them errs.
+    /// Runs the kernels of these names on the host, to measure what each contributes or to find
+    /// the one that is wrong.
     #[must_use]
     pub fn leave_to_host(self, kernels: &[&'static str]) -> Self {
-        Self { left: [&*self.left, kernels].concat().into(), ..self }
+        Self { left_to_host: [&*self.left_to_host, kernels].concat().into(), ..self }
     }
 
-    /// The adapter's name.
+    /// Returns the adapter's name.
     pub fn adapter(&self) -> &str {
         &self.shared.adapter
     }
 
-    /// Another stream.
-    pub(crate) fn forked(&self) -> Self {
-        let stream = Arc::new(Stream::new(complaints::buffer(&self.shared.device)));
+    /// Returns this device with a new stream.
+    pub(crate) fn with_new_stream(&self) -> Self {
+        let stream = Arc::new(Stream::new(kernel_errors::buffer(&self.shared.device)));
         Self { stream, ..self.clone() }
     }
 
-    /// Opens the account of kernel `name` if it has a shader for `T`.
+    /// Opens the ledger scope of kernel `name`, or returns `None` if it runs on the host: for an
+    /// element type other than `f32`, or if it is left to the host.
     #[track_caller]
-    pub(crate) fn native<T: Element>(&self, name: &'static str) -> Option<ledger::Running> {
-        if T::DTYPE != DType::F32 || self.left.contains(&name) {
+    pub(crate) fn native<T: Element>(&self, name: &'static str) -> Option<ledger::KernelScope> {
+        if T::DTYPE != DType::F32 || self.left_to_host.contains(&name) {
             return None;
         }
-        // Not in a closure, which would be the caller.
-        Some(ledger::kernel(name, T::DTYPE.name()))
+        // Not in a closure: the ledger would record the closure as the call site.
+        Some(ledger::enter_kernel(name, T::DTYPE.name()))
     }
 
-    /// Opens the account of kernel `name` of words, if it is not left to the host.
+    /// Like [`native`](Self::native), but for a kernel that writes `u32`.
     #[track_caller]
-    pub(crate) fn native_words(&self, name: &'static str) -> Option<ledger::Running> {
-        if self.left.contains(&name) {
+    pub(crate) fn native_words(&self, name: &'static str) -> Option<ledger::KernelScope> {
+        if self.left_to_host.contains(&name) {
             return None;
         }
-        Some(ledger::kernel(name, "u32"))
+        Some(ledger::enter_kernel(name, "u32"))
     }
 
-    /// Waits for the queue, and tells what went wrong with its work.
+    /// Waits for the queue. Fails with the first error of its work.
     pub(crate) fn wait(&self) -> Result<()> {
         let waited = self.shared.device.poll(wgpu::PollType::wait_indefinitely());
-        waited.map_err(failed)?;
+        waited.map_err(wgpu_error)?;
         match self.shared.failure.lock().take() {
-            Some(failure) => Err(failed(failure)),
+            Some(failure) => Err(wgpu_error(failure)),
             None => Ok(()),
         }
     }
 }
 
-/// An error of wgpu's.
-pub(crate) fn failed(error: impl fmt::Display) -> Error {
+/// Converts an error of wgpu.
+pub(crate) fn wgpu_error(error: impl fmt::Display) -> Error {
     Error::device("wgpu", error.to_string())
 }
 

@@ -1,37 +1,37 @@
-//! Kernels: what they are made of, and how they are launched.
+//! Declaration, compilation and launch of kernels.
 //!
-//! A kernel is declared by its operands and scalars, from which bindings and parameters are
-//! written in WGSL, and by a body, a file under `shaders`. Parameters travel as immediates: `p.n`,
-//! the number of items, then for each operand the element at which its view starts, under the
-//! operand's name, then the scalars.
+//! A kernel declares its operands and scalars, from which the bindings and parameters are generated
+//! in WGSL, and its body, usually files under `shaders`. Parameters are passed as immediates: the
+//! number of items `p.n`; for each operand, under its name, the element at which its view starts;
+//! then the scalars.
 
-use crate::{complaints::Complaint, device::WgpuDevice};
+use crate::{device::WgpuDevice, kernel_errors::KernelError};
 use cortado::{
     Memory, Result,
     memory::{DeviceSlice, DeviceSliceMut},
 };
 use std::{fmt::Write, sync::Arc};
 
-/// Threads of a workgroup.
+/// Threads per workgroup.
 pub(crate) const THREADS: usize = 256;
 
-/// Workgroups launched at most: those that there are go on with what is left.
-const GROUPS: usize = 32768;
+/// Most workgroups of a launch. With more items, each workgroup loops over several.
+const MAX_GROUPS: usize = 32768;
 
-/// A kernel, apart from its variants.
+/// Declaration of a kernel, without its variants.
 pub(crate) struct Kernel {
     pub name: &'static str,
-    /// Operands that are read, of `f32` if the name has no type after a colon.
+    /// Operands that the kernel reads, as `name` for `f32` or `name: type`.
     pub reads: &'static [&'static str],
-    /// Operands that are written, alike.
+    /// Operands that the kernel writes, in the same notation.
     pub writes: &'static [&'static str],
-    /// Scalars, of `u32` if there is no type.
+    /// Scalars, as `name` for `u32` or `name: type`.
     pub scalars: &'static [&'static str],
-    /// What is needed besides: functions, then the kernel.
+    /// WGSL source parts: helper functions, then the entry point.
     pub body: &'static [&'static str],
 }
 
-/// `main` of bodies that are functions `each` of an item's number.
+/// Entry point that calls `each(i)` for every item `i`.
 pub(crate) const EACH: &str = include_str!("shaders/each.wgsl");
 
 /// A compiled kernel.
@@ -40,21 +40,23 @@ pub(crate) struct Pipeline {
     layout: wgpu::BindGroupLayout,
 }
 
-/// A kernel about to be launched: operands and scalars are given in the order declared.
+/// A launch in preparation. Operands and scalars are added in the order declared.
 pub(crate) struct Launch<'d> {
     device: &'d WgpuDevice,
     pipeline: Arc<Pipeline>,
     buffers: Vec<wgpu::Buffer>,
-    words: Vec<u32>,
+    /// Parameters, whose first word is the number of items.
+    params: Vec<u32>,
 }
 
 impl Kernel {
-    /// To be launched as it is.
+    /// Prepares a launch.
     pub(crate) fn on<'d>(&self, device: &'d WgpuDevice) -> Launch<'d> {
         self.variant(device, "", String::new)
     }
 
-    /// To be launched in a variant: `source` is put before the body.
+    /// Prepares a launch of a variant, whose `source` precedes the body.
+    /// `variant` is a unique key of that source.
     pub(crate) fn variant<'d>(
         &self,
         device: &'d WgpuDevice,
@@ -68,7 +70,7 @@ impl Kernel {
             Some(pipeline) => Arc::clone(pipeline),
             None => Arc::clone(pipelines.entry(key.clone()).or_insert(compile())),
         };
-        Launch { device, pipeline, buffers: Vec::new(), words: vec![0] }
+        Launch { device, pipeline, buffers: Vec::new(), params: vec![0] }
     }
 
     fn compile(&self, device: &WgpuDevice, label: &str, variant: &str) -> Pipeline {
@@ -78,21 +80,21 @@ impl Kernel {
             label: Some(label),
             source: wgpu::ShaderSource::Wgsl(source.into()),
         });
-        let kinds = self.reads.iter().map(|_| true).chain(self.writes.iter().map(|_| false));
-        let entries: Vec<_> = (0..).zip(kinds).map(|(i, read_only)| entry(i, read_only)).collect();
+        let operands = 0..(self.reads.len() + self.writes.len()) as u32;
+        let entries: Vec<_> = operands.map(|i| entry(i, i < self.reads.len() as u32)).collect();
         let layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
             label: Some(label),
             entries: &entries,
         });
-        let words = 1 + entries.len() + self.scalars.len();
-        let whole = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+        let params = 1 + entries.len() + self.scalars.len();
+        let pipeline_layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
             label: Some(label),
             bind_group_layouts: &[Some(&layout)],
-            immediate_size: 4 * words as u32,
+            immediate_size: 4 * params as u32,
         });
         let pipeline = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
             label: Some(label),
-            layout: Some(&whole),
+            layout: Some(&pipeline_layout),
             module: &module,
             entry_point: Some("main"),
             compilation_options: wgpu::PipelineCompilationOptions {
@@ -104,7 +106,7 @@ impl Kernel {
         Pipeline { pipeline, layout }
     }
 
-    /// Bindings and parameters.
+    /// Returns the WGSL source of the bindings and parameters.
     fn header(&self) -> String {
         let mut bindings = String::new();
         let mut fields = "n: u32, ".to_string();
@@ -140,47 +142,47 @@ fn entry(binding: u32, read_only: bool) -> wgpu::BindGroupLayoutEntry {
 }
 
 impl<'d> Launch<'d> {
-    /// The next operand, which is read.
+    /// Adds an operand that the kernel reads.
     pub(crate) fn read<D: Memory<Buffer = wgpu::Buffer>>(self, x: DeviceSlice<'_, D>) -> Self {
         self.operand(x.buffer, x.offset / 4)
     }
 
-    /// The next operand, which is written.
+    /// Adds an operand that the kernel writes.
     pub(crate) fn write<D: Memory<Buffer = wgpu::Buffer>>(self, y: DeviceSliceMut<'_, D>) -> Self {
         self.operand(y.buffer, y.offset / 4)
     }
 
-    /// The next operand, from an element on.
+    /// Adds an operand that begins at element `start` of `buffer`.
     pub(crate) fn operand(mut self, buffer: &wgpu::Buffer, start: usize) -> Self {
         self.buffers.push(buffer.clone());
-        self.words.push(start as u32);
+        self.params.push(start as u32);
         self
     }
 
-    /// The next scalars.
+    /// Adds integer scalars.
     pub(crate) fn sizes<const N: usize>(mut self, values: [usize; N]) -> Self {
-        self.words.extend(values.map(|value| value as u32));
+        self.params.extend(values.map(|value| value as u32));
         self
     }
 
-    /// The next scalars.
+    /// Adds `f32` scalars.
     pub(crate) fn floats<const N: usize>(mut self, values: [f32; N]) -> Self {
-        self.words.extend(values.map(f32::to_bits));
+        self.params.extend(values.map(f32::to_bits));
         self
     }
 
-    /// The next operand, to which a complaint of this kind goes.
-    pub(crate) fn complaints(self, kind: Complaint) -> Self {
+    /// Adds the error flag of this kind as an operand.
+    pub(crate) fn error_flag(self, kind: KernelError) -> Self {
         let device = self.device;
-        self.operand(&device.stream.complaints, kind as usize)
+        self.operand(&device.stream.kernel_errors, kind as usize)
     }
 
-    /// For `n` items, one a thread.
+    /// Launches one thread for each of `n` items.
     pub(crate) fn each(self, n: usize) -> Result<()> {
         self.groups(n, n.div_ceil(THREADS))
     }
 
-    /// For `n` items that `groups` workgroups share; nothing happens if there are none.
+    /// Launches `groups` workgroups, which share `n` items. Does nothing if either is 0.
     pub(crate) fn groups(self, n: usize, groups: usize) -> Result<()> {
         match n == 0 || groups == 0 {
             true => Ok(()),
@@ -188,13 +190,13 @@ impl<'d> Launch<'d> {
         }
     }
 
-    /// For `n` items, even none, in one workgroup.
-    pub(crate) fn once(self, n: usize) -> Result<()> {
+    /// Launches one workgroup for `n` items, even if `n` is 0.
+    pub(crate) fn one_group(self, n: usize) -> Result<()> {
         self.dispatch(n, 1)
     }
 
     fn dispatch(mut self, n: usize, groups: usize) -> Result<()> {
-        self.words[0] = n as u32;
+        self.params[0] = n as u32;
         let entries: Vec<_> = (0..)
             .zip(&self.buffers)
             .map(|(binding, buffer)| wgpu::BindGroupEntry {
@@ -210,8 +212,8 @@ impl<'d> Launch<'d> {
         self.device.record(|pass| {
             pass.set_pipeline(&self.pipeline.pipeline);
             pass.set_bind_group(0, &group, &[]);
-            pass.set_immediates(0, bytemuck::cast_slice(&self.words));
-            pass.dispatch_workgroups(groups.min(GROUPS) as u32, 1, 1);
+            pass.set_immediates(0, bytemuck::cast_slice(&self.params));
+            pass.dispatch_workgroups(groups.min(MAX_GROUPS) as u32, 1, 1);
         });
         Ok(())
     }

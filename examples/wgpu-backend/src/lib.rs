@@ -1,14 +1,14 @@
-//! A backend of cortado in WGSL compute shaders, on whatever wgpu finds: Vulkan, Metal or
-//! Direct3D 12, a GPU or a processor that plays one. The README tells how it came to be.
+//! A cortado backend in WGSL compute shaders, on any adapter that wgpu finds: a GPU or a software
+//! renderer, through Vulkan, Metal or Direct3D 12. The README describes how it was written.
 //!
-//! What is native is so for `f32`; other elements, and kernels that have no shader, run on the
-//! host, by default.
+//! Kernels with a shader are native for `f32`. Other element types, and kernels without a shader,
+//! fall back to the host.
 
 #![warn(missing_docs)]
 
-mod complaints;
 mod device;
 mod kernel;
+mod kernel_errors;
 mod kernels;
 mod memory;
 mod stream;

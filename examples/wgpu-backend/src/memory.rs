@@ -1,8 +1,8 @@
-//! Memory: buffers of whole words, and copies of any bytes of them.
+//! Memory: buffers of whole words, and copies of any of their bytes.
 
 use crate::{
-    complaints,
-    device::{WgpuDevice, failed},
+    device::{WgpuDevice, wgpu_error},
+    kernel_errors,
 };
 use cortado::{Error, Memory, Result};
 use pollster::block_on;
@@ -21,37 +21,38 @@ impl Memory for WgpuDevice {
     }
 
     fn upload(&self, src: &[u8], dst: &mut wgpu::Buffer, at: usize) -> Result<()> {
-        let words = words(at, src.len());
+        let words = word_range(at, src.len());
         if words == (at..at + src.len()) {
             self.flush(|| self.shared.queue.write_buffer(dst, at as u64, src));
             return Ok(());
         }
-        let mut whole = vec![0; words.len()];
-        self.download(dst, words.start, &mut whole)?;
-        whole[at - words.start..][..src.len()].copy_from_slice(src);
-        self.upload(&whole, dst, words.start)
+        let mut padded = vec![0; words.len()];
+        self.download(dst, words.start, &mut padded)?;
+        padded[at - words.start..][..src.len()].copy_from_slice(src);
+        self.upload(&padded, dst, words.start)
     }
 
     fn download(&self, src: &wgpu::Buffer, at: usize, dst: &mut [u8]) -> Result<()> {
         if dst.is_empty() {
             return Ok(());
         }
-        let words = words(at, dst.len());
-        let mapped = self.settle(Some((src, words.clone())))?;
+        let words = word_range(at, dst.len());
+        let mapped = self.wait_and_read(Some((src, words.clone())))?;
         dst.copy_from_slice(&mapped[at - words.start..][..dst.len()]);
         Ok(())
     }
 
     fn synchronize(&self) -> Result<()> {
-        self.settle(None).map(|_| ())
+        self.wait_and_read(None).map(|_| ())
     }
 
-    fn fork(&self) -> Result<Self> {
-        Ok(self.forked())
+    fn fork_queue(&self) -> Result<Self> {
+        Ok(self.with_new_stream())
     }
 
-    /// Streams of one device share its queue, which is in order by itself.
-    fn after(&self, other: &Self) -> Result<()> {
+    /// Streams of one device share its in-order queue, so submitting the other stream's work is
+    /// enough.
+    fn order_after(&self, other: &Self) -> Result<()> {
         if !Arc::ptr_eq(&self.shared, &other.shared) {
             return other.synchronize();
         }
@@ -61,35 +62,34 @@ impl Memory for WgpuDevice {
 }
 
 impl WgpuDevice {
-    /// Waits for all work, and fetches whole words of a buffer. What was wrong with values that
-    /// kernels met is an error here, and then forgotten.
-    fn settle(&self, src: Option<(&wgpu::Buffer, Range<usize>)>) -> Result<Vec<u8>> {
+    /// Waits for all work and returns the content of a word-aligned byte range of `src`. Fails if a kernel reported an invalid value, and clears that report.
+    fn wait_and_read(&self, src: Option<(&wgpu::Buffer, Range<usize>)>) -> Result<Vec<u8>> {
         let bytes = src.as_ref().map_or(0, |(_, words)| words.len());
-        let complaints = &self.stream.complaints;
-        let near = self.buffer(bytes + complaints.size() as usize, BufferUsages::MAP_READ)?;
+        let flags = &self.stream.kernel_errors;
+        let staging = self.buffer(bytes + flags.size() as usize, BufferUsages::MAP_READ)?;
         let mut encoder = self.encoder();
         if let Some((src, words)) = src {
-            encoder.copy_buffer_to_buffer(src, words.start as u64, &near, 0, bytes as u64);
+            encoder.copy_buffer_to_buffer(src, words.start as u64, &staging, 0, bytes as u64);
         }
-        encoder.copy_buffer_to_buffer(complaints, 0, &near, bytes as u64, complaints.size());
+        encoder.copy_buffer_to_buffer(flags, 0, &staging, bytes as u64, flags.size());
         self.flush(|| self.shared.queue.submit([encoder.finish()]));
-        near.map_async(wgpu::MapMode::Read, .., |_| ());
+        staging.map_async(wgpu::MapMode::Read, .., |_| ());
         self.wait()?;
-        let mut mapped = near.get_mapped_range(..).map_err(failed)?.to_vec();
-        if let Some(error) = complaints::error(&mapped[bytes..]) {
-            self.flush(|| self.shared.queue.write_buffer(complaints, 0, &complaints::NONE));
+        let mut mapped = staging.get_mapped_range(..).map_err(wgpu_error)?.to_vec();
+        if let Some(error) = kernel_errors::error(&mapped[bytes..]) {
+            self.flush(|| self.shared.queue.write_buffer(flags, 0, &kernel_errors::CLEARED));
             return Err(error);
         }
         mapped.truncate(bytes);
         Ok(mapped)
     }
 
-    /// A buffer of whole words that hold `bytes`. wgpu zeroes what nobody wrote.
+    /// Creates a buffer of `bytes`, rounded up to whole words. wgpu zeroes it.
     pub(crate) fn buffer(&self, bytes: usize, usage: BufferUsages) -> Result<wgpu::Buffer> {
         let too_large = || Error::OutOfMemory { device: self.name(), bytes };
         let size = (bytes as u64).max(4).checked_next_multiple_of(4).ok_or_else(too_large)?;
         let limits = &self.shared.limits;
-        // What cannot be bound is of no use to kernels.
+        // Kernels could not bind a larger buffer.
         if size > limits.max_buffer_size.min(limits.max_storage_buffer_binding_size) {
             return Err(too_large());
         }
@@ -104,7 +104,7 @@ impl WgpuDevice {
     }
 }
 
-/// The whole words about `len` bytes from `at` on, in bytes.
-fn words(at: usize, len: usize) -> Range<usize> {
+/// Returns the byte range of the words that contain `len` bytes from `at` on.
+fn word_range(at: usize, len: usize) -> Range<usize> {
     at / 4 * 4..(at + len).next_multiple_of(4)
 }

@@ -1,23 +1,24 @@
 //! Work recorded for the queue, in order.
 //!
-//! All streams of a device go to its one queue, and what a stream submits is in order with what
-//! was submitted before: a stream is after another as soon as that is flushed.
+//! All streams of a device submit to its one queue, which runs submissions in order. Submitting a
+//! stream's work therefore orders it before all work that any stream submits later.
 
 use crate::device::WgpuDevice;
 use parking_lot::Mutex;
 
-/// Launches after which recorded work is handed to the device, to keep it busy meanwhile.
+/// Launches after which recorded work is submitted, so that the device starts while the host
+/// records more.
 const BATCH: usize = 32;
 
 pub(crate) struct Stream {
     recorded: Mutex<Recorded>,
-    /// What this stream's kernels find wrong with values.
-    pub complaints: wgpu::Buffer,
-    /// Buffers for intermediate results, free for the next kernel that needs one.
+    /// Flags of invalid values that this stream's kernels found.
+    pub kernel_errors: wgpu::Buffer,
+    /// Cached buffers for intermediate results of the next kernels.
     pub scratch: Mutex<Vec<wgpu::Buffer>>,
 }
 
-/// Work that was not handed to the queue yet.
+/// Work that is not yet submitted to the queue.
 #[derive(Default)]
 struct Recorded {
     encoder: Option<wgpu::CommandEncoder>,
@@ -26,17 +27,17 @@ struct Recorded {
 }
 
 impl Stream {
-    pub(crate) fn new(complaints: wgpu::Buffer) -> Self {
-        Self { recorded: Mutex::default(), complaints, scratch: Mutex::default() }
+    pub(crate) fn new(kernel_errors: wgpu::Buffer) -> Self {
+        Self { recorded: Mutex::default(), kernel_errors, scratch: Mutex::default() }
     }
 }
 
 impl WgpuDevice {
-    /// Adds one dispatch to the recorded work; `set` says which.
-    pub(crate) fn record(&self, set: impl FnOnce(&mut wgpu::ComputePass<'static>)) {
+    /// Records one launch, which `dispatch` adds to the pass.
+    pub(crate) fn record(&self, dispatch: impl FnOnce(&mut wgpu::ComputePass<'static>)) {
         let recorded = &mut *self.stream.recorded.lock();
         let Recorded { encoder, pass, launches } = recorded;
-        set(pass.get_or_insert_with(|| {
+        dispatch(pass.get_or_insert_with(|| {
             let encoder = encoder.get_or_insert_with(|| self.encoder());
             encoder.begin_compute_pass(&Default::default()).forget_lifetime()
         }));
@@ -46,11 +47,11 @@ impl WgpuDevice {
         }
     }
 
-    /// Hands all recorded work to the queue, and then does `last` before any more is recorded.
-    pub(crate) fn flush<R>(&self, last: impl FnOnce() -> R) -> R {
+    /// Submits all recorded work, then runs `then` before more work can be recorded.
+    pub(crate) fn flush<R>(&self, then: impl FnOnce() -> R) -> R {
         let mut recorded = self.stream.recorded.lock();
         self.submit(&mut recorded);
-        last()
+        then()
     }
 
     fn submit(&self, recorded: &mut Recorded) {

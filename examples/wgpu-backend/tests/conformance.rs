@@ -1,5 +1,5 @@
-//! The backend against cortado's own checks: one device, whose pipelines are compiled once, and for
-//! each test a stream of its own, since some of them make the device complain.
+//! Runs cortado's conformance kit. All tests share one device, so that its pipelines are compiled
+//! once. Each test has its own stream, because some tests provoke errors that the next wait returns.
 
 use cortado::{Memory, conformance::Kit};
 use cortado_wgpu::WgpuDevice;
@@ -7,26 +7,26 @@ use std::sync::OnceLock;
 
 fn stream() -> WgpuDevice {
     static DEVICE: OnceLock<WgpuDevice> = OnceLock::new();
-    DEVICE.get_or_init(|| WgpuDevice::new().unwrap()).fork().unwrap()
+    DEVICE.get_or_init(|| WgpuDevice::new().unwrap()).fork_queue().unwrap()
 }
 
 cortado::conformance!(wgpu, stream());
 
 #[test]
-fn cortados_readme_shows_the_coverage() {
+fn readme_of_cortado_shows_the_native_kernels() {
     let readme = include_str!("../../../README.md");
     let report = Kit::new().cases(0).run(&stream());
     for row in report.coverage().to_string().lines().skip(2) {
         let (kernel, cells) = row[2..].split_once(" |").unwrap();
         let cells = ["f32", "f64", "f16", "bf16"].into_iter().zip(cells.split('|'));
-        let own: Vec<_> =
+        let native: Vec<_> =
             cells.filter(|(_, cell)| *cell == " native ").map(|(element, _)| element).collect();
-        let own = match own.len() {
+        let native = match native.len() {
             0 => "–".into(),
             4 => "all".into(),
-            _ => own.join(" "),
+            _ => native.join(" "),
         };
-        let shown = format!("| {kernel} | all | all | all | {own} |\n");
-        assert!(readme.contains(&shown), "not shown: {shown}");
+        let row = format!("| {kernel} | all | all | all | {native} |\n");
+        assert!(readme.contains(&row), "row missing from README.md: {row}");
     }
 }

@@ -1,8 +1,8 @@
-//! LeNet on both stages of the tutorial.
+//! LeNet training on the first and the last stage of the tutorial.
 
 use cortado::{
     CpuDevice, Device, Solver,
-    ledger::{self, Kind, Ledger, Policy, Total},
+    ledger::{self, EventKind, Ledger, Policy, Total},
     proto::{self, SolverParameter},
     solver::Event,
 };
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 mod four_methods;
 use four_methods::FourMethods;
 
-/// The digits example's solver, wherever tests are run from.
+/// Returns the solver of the digits example, with absolute paths.
 fn solver<D: Device>(device: &D) -> Solver<f32, D> {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
     let mut param: SolverParameter =
@@ -25,14 +25,14 @@ fn solver<D: Device>(device: &D) -> Solver<f32, D> {
     Solver::new(param, device).unwrap()
 }
 
-/// Losses of the first iterations.
+/// Returns the losses of the first iterations.
 fn losses<D: Device>(device: &D, iterations: usize) -> Vec<f64> {
     let mut solver = solver(device);
     let losses = Arc::new(Mutex::new(Vec::new()));
-    let seen = Arc::clone(&losses);
-    solver.observe(move |event| {
+    let recorded = Arc::clone(&losses);
+    solver.add_observer(move |event| {
         if let Event::Iterated { loss, .. } = event {
-            seen.lock().unwrap().push(*loss);
+            recorded.lock().unwrap().push(*loss);
         }
     });
     solver.step(iterations).unwrap();
@@ -41,55 +41,59 @@ fn losses<D: Device>(device: &D, iterations: usize) -> Vec<f64> {
 }
 
 #[test]
-fn four_methods_train_with_the_bits_of_the_cpu() {
+fn losses_with_four_methods_are_bit_identical_to_the_cpus() {
     assert_eq!(losses(&FourMethods::new().unwrap(), 10), losses(&CpuDevice::new(), 10));
 }
 
-/// Losses agree with the CPU's as far as roundings of single precision let them.
 #[test]
-fn kernels_train_with_the_losses_of_the_cpu() {
+fn losses_with_shaders_agree_with_the_cpus_within_rounding() {
     let device = WgpuDevice::new().unwrap();
-    for (step, (ours, theirs)) in
+    for (step, (device_loss, cpu_loss)) in
         losses(&device, 10).iter().zip(losses(&CpuDevice::new(), 10)).enumerate()
     {
-        assert!((ours - theirs).abs() < 1e-5 * theirs, "step {step}: {ours}, not {theirs}");
+        assert!(
+            (device_loss - cpu_loss).abs() < 1e-5 * cpu_loss,
+            "step {step}: {device_loss}, on the CPU {cpu_loss}"
+        );
     }
 }
 
-/// After the first steps every kernel is the device's own, and nothing crosses but batches, on
-/// their way in, and losses, on theirs out.
+/// After the first steps, every kernel runs on the device. Batches are uploaded, losses downloaded.
 #[test]
-fn training_copies_batches_and_losses_only() {
+fn training_transfers_batches_and_losses_only() {
     const STEPS: usize = 5;
     let (all, steps) = (Ledger::new(), Ledger::new());
     let device = WgpuDevice::new().unwrap();
-    let _all = all.open(); // also what the thread does that prepares batches, from here on
+    let _all = all.open(); // the prefetch thread, started by the solver, inherits it
     let mut solver = solver(&device);
     solver.step(3).unwrap();
-    let by_kernels = |ledger: &Ledger| {
+    let kernel_uploads = |ledger: &Ledger| {
         let entries = ledger.entries().into_iter();
-        let uploads = entries.filter(|entry| entry.kind == Kind::Upload && entry.kernel.is_some());
+        let uploads =
+            entries.filter(|entry| entry.kind == EventKind::Upload && entry.kernel.is_some());
         uploads.map(|entry| entry.count).sum::<u64>()
     };
-    let warm = by_kernels(&all);
-    let (_steps, _strict) = (steps.open(), ledger::fallbacks(Policy::Deny));
+    let after_warm_up = kernel_uploads(&all);
+    let (_steps, _strict) = (steps.open(), ledger::set_fallback_policy(Policy::Deny));
     solver.step(STEPS).unwrap();
-    assert_eq!(steps.total(Kind::Upload), Total::default(), "{steps}");
+    assert_eq!(steps.total(EventKind::Upload), Total::default(), "{steps}");
     let losses = Total { count: STEPS as u64, bytes: 4 * STEPS as u64 };
-    assert_eq!(steps.total(Kind::Download), losses, "{steps}");
-    // That leaves the uploads of the other thread, which runs no kernel.
-    assert_eq!(by_kernels(&all), warm, "{all}");
+    assert_eq!(steps.total(EventKind::Download), losses, "{steps}");
+    // The prefetch thread runs no kernel, so its uploads are not counted here.
+    assert_eq!(kernel_uploads(&all), after_warm_up, "{all}");
 }
 
-/// What the README shows is what is compiled here.
 #[test]
-fn the_readme_shows_the_first_stage() {
+fn readme_shows_the_source_of_four_methods() {
     let (readme, source) =
         (include_str!("../README.md"), include_str!("../examples/four_methods.rs"));
     let stage = source.split("// The backend starts here.\n\n").nth(1).unwrap();
     let stage = stage.split("\n// The backend ends here.").next().unwrap();
-    assert!(readme.contains(stage), "the README shows another text");
+    assert!(
+        readme.contains(stage),
+        "README.md differs from examples/four_methods.rs; copy the source into its first code block"
+    );
     let code =
         stage.lines().filter(|line| !line.trim().is_empty() && !line.trim().starts_with("//"));
-    assert!(code.count() <= 80, "the first stage has grown");
+    assert!(code.count() <= 80, "the first stage has more than 80 lines of code");
 }

@@ -18,7 +18,7 @@ checks! {
 fn copy<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
     runner.try_kernel(
         &vector_cases(),
-        |case, setup| (setup.operands([("x", case.len)]), [("y", unset::<T>(case.len))]),
+        |case, setup| setup.fresh::<T, 1, 1>([("x", case.len)], [("y", case.len)]),
         |_, [x], [y]| runner.device.copy(x, y),
         |_, [x], _| [Want::Bits(x.to_vec())],
     )?;

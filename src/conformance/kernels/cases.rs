@@ -59,11 +59,8 @@ impl CaseSetup {
 
     fn any() -> impl Strategy<Value = Self> {
         let places = prop::array::uniform5(Placement::any());
-        (Values::any(), any::<u64>(), places).prop_map(|(values, seed, places)| Self {
-            values,
-            seed,
-            places,
-        })
+        let setup = |(values, seed, places)| Self { values, seed, places };
+        (Values::any(), any::<u64>(), places).prop_map(setup)
     }
 
     /// Returns the case's stream of values.
@@ -78,6 +75,15 @@ impl CaseSetup {
     ) -> [Named<T>; N] {
         let mut stream = self.stream();
         lengths.map(|(name, len)| (name, stream.take(len)))
+    }
+
+    /// Returns inputs like [`operands`](Self::operands), and outputs to be overwritten.
+    pub(super) fn fresh<T: Element, const I: usize, const O: usize>(
+        &self,
+        inputs: [Length; I],
+        outputs: [Length; O],
+    ) -> ([Named<T>; I], [Named<T>; O]) {
+        (self.operands(inputs), outputs.map(|(name, len)| (name, unset(len))))
     }
 }
 

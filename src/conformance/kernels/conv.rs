@@ -19,8 +19,7 @@ fn im2col<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
     runner.try_kernel(
         &windows()?,
         |op, setup| {
-            let x = setup.operands::<T, 1>([("x", op.image_len())]);
-            (x, [("columns", unset(op.columns_len()))])
+            setup.fresh::<T, 1, 1>([("x", op.image_len())], [("columns", op.columns_len())])
         },
         |op, [x], [columns]| runner.device.im2col(op, x, columns),
         |op, [x], _| [Want::Bits(oracle::im2col(op, x))],
@@ -31,8 +30,7 @@ fn col2im<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
     runner.try_kernel(
         &windows()?,
         |op, setup| {
-            let columns = setup.operands::<T, 1>([("columns", op.columns_len())]);
-            (columns, [("x", unset(op.image_len()))])
+            setup.fresh::<T, 1, 1>([("columns", op.columns_len())], [("x", op.image_len())])
         },
         |op, [columns], [x]| runner.device.col2im(op, columns, x),
         |op, [columns], _| [Want::Sums(oracle::col2im(op, columns))],
@@ -121,13 +119,9 @@ fn convolve_backward_filters<T: Element, D: Device>(runner: &CheckRunner<'_, D>)
 
 /// Returns windows along axes given as `[input, kernel, stride, pad, dilation]`.
 fn window(channels: usize, axes: &[[usize; 5]]) -> Result<Window> {
-    let axis = |&[input, kernel, stride, pad, dilation]: &[usize; 5]| SpatialAxis {
-        input,
-        kernel,
-        stride,
-        pad,
-        dilation,
-    };
+    fn axis(&[input, kernel, stride, pad, dilation]: &[usize; 5]) -> SpatialAxis {
+        SpatialAxis { input, kernel, stride, pad, dilation }
+    }
     Window::new(channels, &axes.iter().map(axis).collect::<Vec<_>>())
 }
 

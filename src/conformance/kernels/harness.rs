@@ -124,19 +124,19 @@ impl<D: Device> CheckRunner<'_, D> {
             self.check_lengths(inputs, output, |inputs, [y]| {
                 kernel(case, Src::InPlace, inputs, y)
             })?;
-            let source_of =
-                |len| Operand::new(self.device, &vec![T::default(); len], Placement::CORNERS[3]);
-            let operand = source_of(x.len())?;
-            self.check_lengths(inputs, output, |inputs, [y]| {
-                kernel(case, operand.view()?.into(), inputs, y)
-            })?;
-            self.try_cases([x.len() - 1, x.len() + 1], |&len| {
-                let operand = source_of(len)?;
-                let invalid = format!("`{source}` of {len} elements instead of {}", x.len());
-                self.check_refused(&invalid, inputs, output, |inputs, [y]| {
+            for len in [x.len(), x.len() - 1, x.len() + 1] {
+                let x_of_len = vec![T::default(); len];
+                let operand = Operand::new(self.device, &x_of_len, Placement::CORNERS[3])?;
+                let call = |inputs: [View<'_, T, D>; I], [y]: [ViewMut<'_, T, D>; 1]| {
                     kernel(case, operand.view()?.into(), inputs, y)
-                })
-            })
+                };
+                let invalid = format!("`{source}` of {len} elements instead of {}", x.len());
+                match len == x.len() {
+                    true => self.check_lengths(inputs, output, call)?,
+                    false => self.check_refused(&invalid, inputs, output, call)?,
+                }
+            }
+            Ok(())
         })
     }
 

@@ -124,7 +124,7 @@ fn permute<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
         &permutations()?,
         |op, setup| {
             let len = op.shape().count();
-            (setup.operands([("x", len)]), [("y", unset::<T>(len))])
+            setup.fresh::<T, 1, 1>([("x", len)], [("y", len)])
         },
         |op, [x], [y]| runner.device.permute(op, x, y),
         |op, [x], _| [Want::Bits(oracle::permute(op, x))],
@@ -136,7 +136,7 @@ fn tile<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
         &tiles(),
         |op, setup| {
             let len = op.outer * op.inner;
-            (setup.operands([("x", len)]), [("y", unset::<T>(len * op.tiles))])
+            setup.fresh::<T, 1, 1>([("x", len)], [("y", len * op.tiles)])
         },
         |op, [x], [y]| runner.device.tile(op, x, y),
         |op, [x], _| [Want::Bits(oracle::tile(op, x))],
@@ -148,7 +148,7 @@ fn tile_backward<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict 
         &tiles(),
         |op, setup| {
             let len = op.outer * op.inner;
-            (setup.operands([("dy", len * op.tiles)]), [("dx", unset::<T>(len))])
+            setup.fresh::<T, 1, 1>([("dy", len * op.tiles)], [("dx", len)])
         },
         |op, [dy], [dx]| runner.device.tile_backward(op, dy, dx),
         |op, [dy], _| [Want::Sums(oracle::tile_backward(op, dy))],
@@ -176,12 +176,8 @@ fn to_indices<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
     runner.try_cases([-1.0, 4.0, 0.5, 60_000.0, f64::NAN, f64::INFINITY], |&invalid| {
         let y = ("y", &[UNSET; 4][..]);
         let x = [0.0, 3.0, invalid, 1.0].map(T::from_f64);
-        runner.check_late_error(
-            &format!("{invalid} as an index below 4"),
-            [("x", &x)],
-            y,
-            kernel(4),
-        )?;
+        let invalid = format!("{invalid} as an index below 4");
+        runner.check_late_error(&invalid, [("x", &x)], y, kernel(4))?;
         let x = [0.0, 3.0, 2.0, 1.0].map(T::from_f64);
         runner.call(&CaseSetup::WHOLE, [("x", &x)], [y], kernel(4)).map(drop)
     })

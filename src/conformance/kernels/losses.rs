@@ -204,7 +204,7 @@ type MatrixLoss = (ClassLoss, bool);
 
 /// Returns scores, or probabilities of which some are 0 and 1; labels; and a matrix.
 fn class_operands<T: Element>((op, _): &MatrixLoss, setup: &CaseSetup) -> [Named<T>; 3] {
-    let x = match op.form {
+    let x = match op.kind {
         Hinge | SquaredHinge => setup.stream().take(op.axis.count()),
         _ => setup.stream().uniform(0.0, 1.0, op.axis.count()),
     };
@@ -266,7 +266,7 @@ const KINDS: [(ClassLossKind, bool); 6] = [
 
 fn valid(form: ClassLossKind) -> Result<ClassLoss> {
     let (axis, normalization) = (Axis::new(2, 3, 2)?, LossNormalization::Valid);
-    Ok(ClassLoss { axis, form, ignore: None, normalization })
+    Ok(ClassLoss { axis, kind: form, ignore: None, normalization })
 }
 
 /// Returns each kind without positions, with one class, with many positions and with every
@@ -280,13 +280,14 @@ fn class_losses(refused: ClassLossKind) -> Result<Cases<MatrixLoss>> {
         }
         for normalization in NORMALIZATIONS {
             let axis = Axis::new(4, 5, 3)?;
-            corners.push((ClassLoss { axis, form, ignore: Some(2), normalization }, has_matrix));
+            corners
+                .push((ClassLoss { axis, kind: form, ignore: Some(2), normalization }, has_matrix));
         }
     }
     let normalization = prop::sample::select(&NORMALIZATIONS[..]);
     let random = (random_shape(), normalization, prop::sample::select(&KINDS[..])).prop_map(
         |((axis, ignore), normalization, (form, has_matrix))| {
-            (ClassLoss { axis, form, ignore, normalization }, has_matrix)
+            (ClassLoss { axis, kind: form, ignore, normalization }, has_matrix)
         },
     );
     Ok(Cases::new(corners, random, (valid(refused)?, true)))

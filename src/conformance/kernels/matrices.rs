@@ -63,15 +63,9 @@ impl Product {
         let scalar = || prop::sample::select(&SCALARS[..]);
         let gap = || prop_oneof![Just(0usize), 0..4usize];
         let shape = ([extent(), extent(), extent()], any::<[bool; 2]>(), [gap(), gap(), gap()]);
-        let random =
-            (shape, scalar(), scalar()).prop_map(|((extents, trans, gaps), alpha, beta)| Self {
-                extents,
-                trans,
-                alpha,
-                beta,
-                gaps,
-            });
-        Cases::from_fixed(fixed, random)
+        let product =
+            |((extents, trans, gaps), alpha, beta)| Self { extents, trans, alpha, beta, gaps };
+        Cases::from_fixed(fixed, (shape, scalar(), scalar()).prop_map(product))
     }
 
     fn gemm<T: Element>(&self) -> Gemm<T> {
@@ -195,12 +189,9 @@ fn gemv<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
     let op = Gemv::<T>::new(Transpose::No, 3, 4);
     let wrong = [[11, 4, 3], [12, 5, 3], [12, 3, 3], [12, 4, 4], [12, 4, 2]];
     runner.try_cases(wrong, |&[a, x, y]| {
-        let invalid = "other lengths than a: 12, x: 4, y: 3";
-        runner.check_refused::<T, T, 2, 1>(
-            invalid,
-            [("a", a), ("x", x)],
-            [("y", y)],
-            |[a, x], [y]| runner.device.gemv(&op, a, x, y),
-        )
+        let (invalid, inputs) = ("lengths other than 12, 4 and 3", [("a", a), ("x", x)]);
+        runner.check_refused::<T, T, 2, 1>(invalid, inputs, [("y", y)], |[a, x], [y]| {
+            runner.device.gemv(&op, a, x, y)
+        })
     })
 }

@@ -62,8 +62,8 @@ fn lrn<T: Element, D: Device>(runner: &CheckRunner<'_, D>, region: LrnRegion) ->
     runner.try_kernel(
         &responses(region),
         |op, setup| {
-            let outputs = ["scale", "y"].map(|name| (name, unset::<T>(op.count())));
-            (setup.operands([("x", op.count())]), outputs)
+            let len = op.count();
+            setup.fresh::<T, 1, 2>([("x", len)], [("scale", len), ("y", len)])
         },
         |op, [x], [scale, y]| device.lrn(op, x, scale, y),
         |op, [x], _| [Want::Within(oracle::lrn_scale(op, x)), Want::Within(oracle::lrn(op, x))],
@@ -121,7 +121,7 @@ const EPSILON_PLACEMENTS: [EpsilonPlacement; 2] =
     [EpsilonPlacement::AddedToVariance, EpsilonPlacement::AddedToDeviation];
 
 fn with_epsilon(&(axis, place): &(Axis, EpsilonPlacement)) -> Standardize {
-    Standardize { axis, epsilon: 0.125, place }
+    Standardize { axis, epsilon: 0.125, epsilon_placement: place }
 }
 
 /// Returns numbers to be standardized, and a mean and a variance for each position of the axis.

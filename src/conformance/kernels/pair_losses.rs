@@ -20,20 +20,20 @@ checks! {
 
 /// Returns the loss as a kernel on `T` takes it.
 fn narrow<T: Element>(op: &ElementwiseLoss<f64>) -> ElementwiseLoss<T::Acc> {
-    let &ElementwiseLoss { form, batch, each, ignore, normalization } = op;
+    let &ElementwiseLoss { kind: form, batch, item_len: each, ignore, normalization } = op;
     let form = match form {
         Squared => Squared,
         SigmoidCrossEntropy => SigmoidCrossEntropy,
         Contrastive { margin } => Contrastive { margin: T::acc(margin) },
         ContrastiveLegacy { margin } => ContrastiveLegacy { margin: T::acc(margin) },
     };
-    ElementwiseLoss { form, batch, each, ignore, normalization }
+    ElementwiseLoss { kind: form, batch, item_len: each, ignore, normalization }
 }
 
 /// Returns numbers, not negative if they are distances, and targets on both sides of integers.
 fn operands<T: Element>(op: &ElementwiseLoss<f64>, setup: &CaseSetup) -> [Named<T>; 2] {
-    let (mut stream, count) = (setup.stream(), op.batch * op.each);
-    let x = match op.form {
+    let (mut stream, count) = (setup.stream(), op.batch * op.item_len);
+    let x = match op.kind {
         Squared | SigmoidCrossEntropy => stream.take(count),
         _ => stream.uniform(0.0, 4.0, count),
     };
@@ -71,9 +71,9 @@ const KINDS: [ElementwiseLossKind<f64>; 4] =
 /// Returns each kind without elements, with one and with many, and with every normalization.
 fn cases() -> Cases<ElementwiseLoss<f64>> {
     let full = |form, batch, each| ElementwiseLoss {
-        form,
+        kind: form,
         batch,
-        each,
+        item_len: each,
         ignore: None,
         normalization: LossNormalization::Full,
     };

@@ -132,10 +132,7 @@ fn average_pool<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
 fn average_pool_backward<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
     runner.try_kernel(
         &pools()?,
-        |op, setup| {
-            let dy = setup.stream().take::<T>(op.output_len());
-            ([("dy", dy)], [("dx", unset(op.input_len()))])
-        },
+        |op, setup| setup.fresh::<T, 1, 1>([("dy", op.output_len())], [("dx", op.input_len())]),
         |op, [dy], [dx]| runner.device.average_pool_backward(op, dy, dx),
         |op, [dy], _| [Want::Within(oracle::average_pool_backward(op, dy))],
     )

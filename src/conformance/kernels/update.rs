@@ -4,19 +4,25 @@ use super::prelude::*;
 use crate::{
     conformance::{
         failure::expect_refused,
-        oracle::update::{self as oracle, Rule, Step, Weight},
+        oracle::update::{self as oracle, Weight},
     },
-    op::{self, Regularization, SolverUpdate},
+    op::{
+        Regularization, SolverUpdate,
+        UpdateRule::{self, AdaDelta, AdaGrad, Adam, Nesterov, RmsProp, Sgd},
+    },
 };
 
 checks! {
-    "solver_update_sgd" of "solver_update": solver_update(Rule::Sgd);
-    "solver_update_nesterov" of "solver_update": solver_update(Rule::Nesterov);
-    "solver_update_adagrad" of "solver_update": solver_update(Rule::AdaGrad);
-    "solver_update_rmsprop" of "solver_update": solver_update(Rule::RmsProp);
-    "solver_update_adadelta" of "solver_update": solver_update(Rule::AdaDelta);
-    "solver_update_adam" of "solver_update": solver_update(Rule::Adam);
+    "solver_update_sgd" of "solver_update": solver_update(|keep, _| Sgd { momentum: keep });
+    "solver_update_nesterov" of "solver_update": solver_update(|keep, _| Nesterov { momentum: keep });
+    "solver_update_adagrad" of "solver_update": solver_update(|_, delta| AdaGrad { delta });
+    "solver_update_rmsprop" of "solver_update": solver_update(|decay, delta| RmsProp { decay, delta });
+    "solver_update_adadelta" of "solver_update": solver_update(|keep, delta| AdaDelta { momentum: keep, delta });
+    "solver_update_adam" of "solver_update": solver_update(|beta1, delta| Adam { beta1, beta2: 0.875, delta });
 }
+
+/// Returns an update rule with a decay factor and a `delta`.
+type Rule = fn(f64, f64) -> UpdateRule<f64>;
 
 /// The operands of a call.
 struct Operands<T: Element, D: Device> {
@@ -37,33 +43,32 @@ impl<T: Element, D: Device> Operands<T, D> {
 }
 
 fn solver_update<T: Element, D: Device>(runner: &CheckRunner<'_, D>, rule: Rule) -> Verdict {
-    runner.try_all(&steps(rule), |(len, step), setup| {
-        updates::<T, D>(runner, *len, step, setup, false)?;
+    runner.try_all(&updates(rule), |(len, op), setup| {
+        update::<T, D>(runner, *len, op, setup, false)?;
         // Weights of 32 and 64 bits have no separate masters.
         if T::DTYPE == <T::Acc as Element>::DTYPE {
             return Ok(());
         }
-        updates::<T, D>(runner, *len, step, setup, true)
+        update::<T, D>(runner, *len, op, setup, true)
     })?;
     check_operands::<T, D>(runner, rule)
 }
 
 /// Tries one update, with master weights or without.
-fn updates<T: Element, D: Device>(
+fn update<T: Element, D: Device>(
     runner: &CheckRunner<'_, D>,
     len: usize,
-    step: &Step,
+    op: &SolverUpdate<f64>,
     setup: &CaseSetup,
     has_masters: bool,
 ) -> Verdict {
     let device = runner.device;
     let mut stream = setup.stream();
     let [dw, w] = [(); 2].map(|()| stream.take::<T>(len));
-    let op = typed::<T>(step);
     let mut history: Vec<Vec<T::Acc>> =
         (0..op.rule.history_count()).map(|_| stream.take(len)).collect();
-    for squares in history.iter_mut().skip(usize::from(step.rule == Rule::Adam)) {
-        if !matches!(step.rule, Rule::Sgd | Rule::Nesterov) {
+    for squares in history.iter_mut().skip(usize::from(matches!(op.rule, Adam { .. }))) {
+        if !matches!(op.rule, Sgd { .. } | Nesterov { .. }) {
             squares.iter_mut().for_each(|v| *v = *v * *v);
         }
     }
@@ -86,13 +91,13 @@ fn updates<T: Element, D: Device>(
         masters: has_masters.then(|| place((&masters, &setup.places[4]))).transpose()?,
         history: history.iter().zip(&setup.places[2..]).map(place).collect::<Result<_>>()?,
     };
-    operands.call(device, &op)?;
+    operands.call(device, &narrow(op))?;
     operands.dw.unchanged("dw")?;
 
     let old_value = |n: usize, i: usize| history.get(n).map_or(0.0, |values| values[i].to_f64());
     let old = |i| Weight { w: start(i), h: old_value(0, i), k: old_value(1, i) };
     let new: Vec<Weight<Expected>> =
-        (0..len).map(|i| oracle::solver_update(step, dw[i].to_f64(), &old(i))).collect();
+        (0..len).map(|i| oracle::solver_update(op, dw[i].to_f64(), &old(i))).collect();
     let want: [Vec<Expected>; 2] =
         [new.iter().map(|new| new.h).collect(), new.iter().map(|new| new.k).collect()];
     for (i, (history, want)) in operands.history.iter().zip(&want).enumerate() {
@@ -114,7 +119,7 @@ fn updates<T: Element, D: Device>(
 /// Tries each operand an element shorter and longer than the others, and one history too few and
 /// too many.
 fn check_operands<T: Element, D: Device>(runner: &CheckRunner<'_, D>, rule: Rule) -> Verdict {
-    let op = typed::<T>(&step(rule, Regularization::L2, [0.5; 5]));
+    let op = narrow::<T>(&updates(rule).refused[0].1);
     let right = vec![7; 2 + op.rule.history_count()];
     let one_off = |i: usize, len| (0..right.len()).map(|j| if i == j { len } else { 7 }).collect();
     let mut wrong: Vec<Vec<usize>> =
@@ -140,36 +145,33 @@ fn check_operands<T: Element, D: Device>(runner: &CheckRunner<'_, D>, rule: Rule
 }
 
 /// Returns the update as a kernel on `T` takes it.
-fn typed<T: Element>(step: &Step) -> SolverUpdate<T> {
-    let [keep, keep2, delta] = [step.keep, step.keep2, step.delta].map(T::acc);
-    let rule = match step.rule {
-        Rule::Sgd => op::UpdateRule::Sgd { momentum: keep },
-        Rule::Nesterov => op::UpdateRule::Nesterov { momentum: keep },
-        Rule::AdaGrad => op::UpdateRule::AdaGrad { delta },
-        Rule::RmsProp => op::UpdateRule::RmsProp { decay: keep, delta },
-        Rule::AdaDelta => op::UpdateRule::AdaDelta { momentum: keep, delta },
-        Rule::Adam => op::UpdateRule::Adam { beta1: keep, beta2: keep2, delta },
+fn narrow<T: Element>(op: &SolverUpdate<f64>) -> SolverUpdate<T> {
+    let [rate, scale, decay] = [op.rate, op.scale, op.decay].map(T::acc);
+    let rule = match op.rule {
+        Sgd { momentum } => Sgd { momentum: T::acc(momentum) },
+        Nesterov { momentum } => Nesterov { momentum: T::acc(momentum) },
+        AdaGrad { delta } => AdaGrad { delta: T::acc(delta) },
+        RmsProp { decay, delta } => RmsProp { decay: T::acc(decay), delta: T::acc(delta) },
+        AdaDelta { momentum, delta } => {
+            AdaDelta { momentum: T::acc(momentum), delta: T::acc(delta) }
+        }
+        Adam { beta1, beta2, delta } => {
+            Adam { beta1: T::acc(beta1), beta2: T::acc(beta2), delta: T::acc(delta) }
+        }
     };
-    SolverUpdate {
-        rate: T::acc(step.rate),
-        scale: T::acc(step.scale),
-        decay: T::acc(step.decay),
-        regularization: step.regularization,
-        rule,
-    }
-}
-
-fn step(
-    rule: Rule,
-    regularization: Regularization,
-    [rate, keep, decay, scale, delta]: [f64; 5],
-) -> Step {
-    Step { rule, regularization, rate, scale, decay, keep, keep2: 0.875, delta }
+    SolverUpdate { rate, scale, decay, regularization: op.regularization, rule }
 }
 
 /// Returns lengths near the sizes of vectors and blocks, and constants that are often zero or one.
 /// With them, updates of integers are exact even in eight bits, unless the rule has a quotient.
-fn steps(rule: Rule) -> Cases<(usize, Step)> {
+fn updates(rule: Rule) -> Cases<(usize, SolverUpdate<f64>)> {
+    let update = move |regularization, [rate, keep, decay, scale, delta]: [f64; 5]| SolverUpdate {
+        rate,
+        scale,
+        decay,
+        regularization,
+        rule: rule(keep, delta),
+    };
     let usual = [0.5, 0.5, 0.25, 2.0, 0.125];
     let constants = [
         usual,
@@ -181,19 +183,19 @@ fn steps(rule: Rule) -> Cases<(usize, Step)> {
     let penalties = [Regularization::L1, Regularization::L2];
     let constants = constants
         .into_iter()
-        .flat_map(|constants| penalties.map(|penalty| (19, step(rule, penalty, constants))));
+        .flat_map(|constants| penalties.map(|penalty| (19, update(penalty, constants))));
     let lengths = [0, 1, 2, 3, 31, 33, 255, 257, 1025, 4099];
-    let usual = (7, step(rule, Regularization::L2, usual));
+    let usual = (7, update(Regularization::L2, usual));
     let corners = constants.chain(lengths.map(|len| (len, usual.1))).collect();
-    let of = |values: [f64; 4]| prop::sample::select(values.to_vec());
-    let constants = [
-        of([0.0, 1.0, 0.5, 0.25]),
-        of([0.0, 1.0, 0.5, 0.5]),
-        of([0.0, 1.0, 0.5, 0.25]),
-        of([0.0, 1.0, 0.5, 2.0]),
-        of([1.0, 0.5, 0.25, 0.0625]),
+    let choices = [
+        [0.0, 1.0, 0.5, 0.25],
+        [0.0, 1.0, 0.5, 0.5],
+        [0.0, 1.0, 0.5, 0.25],
+        [0.0, 1.0, 0.5, 2.0],
+        [1.0, 0.5, 0.25, 0.0625],
     ];
+    let constants = choices.map(|values| prop::sample::select(values.to_vec()));
     let random = (0..1500usize, prop::sample::select(penalties.to_vec()), constants)
-        .prop_map(move |(len, penalty, constants)| (len, step(rule, penalty, constants)));
+        .prop_map(move |(len, penalty, constants)| (len, update(penalty, constants)));
     Cases::new(corners, random, usual)
 }

@@ -180,7 +180,7 @@ impl<T: Element, D: Device> Trial<T, D> {
         let shapes = check.bottoms.iter().map(|bottom| Blob::new(device, &bottom.shape));
         let bottom: Vec<Blob<T, D>> = shapes.collect::<Result<_>>()?;
         let arity = layer.arity();
-        let tops = match (param.top.len(), arity.equal) {
+        let tops = match (param.top.len(), arity.tops_equal_bottoms) {
             (0, true) => bottom.len(),
             (0, false) => *arity.top.start(),
             (named, _) => named,

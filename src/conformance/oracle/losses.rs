@@ -115,7 +115,7 @@ pub(crate) fn class_loss(
     for (line, class) in positions(&op.axis, label, op.ignore) {
         for (k, x) in line.iter().map(|&at| x[at]).enumerate() {
             let (weight, hinge) = (weight(op, matrix, class, k), hinge(class, k, x));
-            match op.form {
+            match op.kind {
                 ClassLossKind::Log | ClassLossKind::LogWithSoftmaxGradient => {
                     sum.add(-weight * x.max(1e-20).ln());
                     sum.magnitude += weight.abs();
@@ -147,7 +147,7 @@ pub(crate) fn class_loss_backward(
     for (line, class) in positions(&op.axis, label, op.ignore) {
         for (k, &at) in line.iter().enumerate() {
             let own = weight(op, matrix, class, k);
-            match op.form {
+            match op.kind {
                 ClassLossKind::Log => dx[at].add(-own / x[at].max(1e-20)),
                 ClassLossKind::LogWithSoftmaxGradient => {
                     (0..op.axis.extent)
@@ -184,7 +184,7 @@ fn hinge(class: usize, k: usize, x: f64) -> f64 {
 pub(crate) fn elementwise_loss(op: &ElementwiseLoss<f64>, x: &[f64], t: &[f64]) -> Expected {
     let (mut sum, mut valid) = (Expected::zero(), 0);
     for (&x, &t) in x.iter().zip(t).filter(|(_, t)| target_counts(op, **t)) {
-        match op.form {
+        match op.kind {
             ElementwiseLossKind::Squared => {
                 sum.add((x - t).powi(2) / 2.0);
                 sum.magnitude += (x.abs() + t.abs()).powi(2);
@@ -205,7 +205,7 @@ pub(crate) fn elementwise_loss(op: &ElementwiseLoss<f64>, x: &[f64], t: &[f64]) 
         }
         valid += 1;
     }
-    sum.scaled(1.0 / divisor(op.normalization, [op.batch, op.each], valid))
+    sum.scaled(1.0 / divisor(op.normalization, [op.batch, op.item_len], valid))
 }
 
 /// `scale · f'(x, t) / n`, zero where targets are ignored.
@@ -216,9 +216,9 @@ pub(crate) fn elementwise_loss_backward(
     scale: f64,
 ) -> Vec<Expected> {
     let valid = t.iter().filter(|t| target_counts(op, **t)).count();
-    let factor = scale / divisor(op.normalization, [op.batch, op.each], valid);
+    let factor = scale / divisor(op.normalization, [op.batch, op.item_len], valid);
     let slope = |(&x, &t): (&f64, &f64)| {
-        let terms = match op.form {
+        let terms = match op.kind {
             _ if !target_counts(op, t) => vec![],
             ElementwiseLossKind::Squared => vec![x, -t],
             ElementwiseLossKind::SigmoidCrossEntropy => {

@@ -129,7 +129,7 @@ pub(crate) fn moments(axis: &Axis, x: &[f64], epsilon: f64) -> [Vec<Expected>; 2
 
 /// Returns the inverse of the standard deviation, which takes a root, a sum and a quotient.
 fn rate(op: &Standardize, variance: f64) -> f64 {
-    match op.place {
+    match op.epsilon_placement {
         EpsilonPlacement::AddedToVariance => 1.0 / (variance + op.epsilon).sqrt(),
         EpsilonPlacement::AddedToDeviation => 1.0 / (variance.sqrt() + op.epsilon),
     }

@@ -1,32 +1,9 @@
 //! Solver updates.
 
-use crate::{conformance::expected::Expected, op::Regularization};
-
-/// An update rule without its constants.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rule {
-    Sgd,
-    Nesterov,
-    AdaGrad,
-    RmsProp,
-    AdaDelta,
-    Adam,
-}
-
-/// A solver update and its constants, in `f64`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Step {
-    pub rule: Rule,
-    pub regularization: Regularization,
-    pub rate: f64,
-    pub scale: f64,
-    pub decay: f64,
-    /// Share of the first history value that the rule keeps: momentum, `decay` or `beta1`.
-    pub keep: f64,
-    /// Share of the second history value that Adam keeps: `beta2`.
-    pub keep2: f64,
-    pub delta: f64,
-}
+use crate::{
+    conformance::expected::Expected,
+    op::{Regularization, SolverUpdate, UpdateRule},
+};
 
 /// Roundings of a step, apart from those that the magnitudes account for.
 const ROUNDINGS: f64 = 12.0;
@@ -42,10 +19,14 @@ pub(crate) struct Weight<V> {
 ///
 /// The magnitude of a result is its error per rounding. Errors pass through quotients and roots by
 /// their derivatives.
-pub(crate) fn solver_update(step: &Step, dw: f64, old: &Weight<f64>) -> Weight<Expected> {
-    let Step { rate, scale, decay, keep, keep2, delta, .. } = *step;
+pub(crate) fn solver_update(
+    op: &SolverUpdate<f64>,
+    dw: f64,
+    old: &Weight<f64>,
+) -> Weight<Expected> {
+    let SolverUpdate { rate, scale, decay, .. } = *op;
     let Weight { w, h, k } = *old;
-    let penalty = match step.regularization {
+    let penalty = match op.regularization {
         Regularization::L1 if w == 0.0 => 0.0,
         Regularization::L1 => w.signum(),
         Regularization::L2 => w,
@@ -57,42 +38,44 @@ pub(crate) fn solver_update(step: &Step, dw: f64, old: &Weight<f64>) -> Weight<E
     };
     let square = (g * g, 2.0 * g.abs() * g_size);
     // `rate · top / (√squares + delta)` and its magnitude, from `top` and its magnitude.
-    let over_root = |(top, size): (f64, f64), squares: f64| {
+    let over_root = |(top, size): (f64, f64), squares: f64, delta: f64| {
         let root = squares.sqrt();
         let divisor = root + delta;
         let error = size / divisor + top.abs() * (g_size + root) / (divisor * divisor);
         (rate * top / divisor, rate * error)
     };
-    let momentum = (keep * h + rate * g, (keep * h).abs() + rate * g_size);
-    let (change, new_h, new_k) = match step.rule {
-        Rule::Sgd => (momentum, momentum, (k, 0.0)),
-        Rule::Nesterov => {
-            let lookahead = (1.0 + keep) * momentum.0 - keep * h;
-            ((lookahead, (1.0 + keep) * momentum.1 + (keep * h).abs()), momentum, (k, 0.0))
+    let velocity = |keep: f64| (keep * h + rate * g, (keep * h).abs() + rate * g_size);
+    let (change, new_h, new_k) = match op.rule {
+        UpdateRule::Sgd { momentum } => (velocity(momentum), velocity(momentum), (k, 0.0)),
+        UpdateRule::Nesterov { momentum } => {
+            let (value, size) = velocity(momentum);
+            let lookahead = (1.0 + momentum) * value - momentum * h;
+            let size = (1.0 + momentum) * size + (momentum * h).abs();
+            ((lookahead, size), velocity(momentum), (k, 0.0))
         }
-        Rule::AdaGrad => {
+        UpdateRule::AdaGrad { delta } => {
             let squares = (h + square.0, h + square.1);
-            (over_root((g, g_size), squares.0), squares, (k, 0.0))
+            (over_root((g, g_size), squares.0, delta), squares, (k, 0.0))
         }
-        Rule::RmsProp => {
-            let squares = mean(keep, h, square.0, square.1);
-            (over_root((g, g_size), squares.0), squares, (k, 0.0))
+        UpdateRule::RmsProp { decay, delta } => {
+            let squares = mean(decay, h, square.0, square.1);
+            (over_root((g, g_size), squares.0, delta), squares, (k, 0.0))
         }
-        Rule::AdaDelta => {
-            let squares = mean(keep, h, square.0, square.1);
+        UpdateRule::AdaDelta { momentum, delta } => {
+            let squares = mean(momentum, h, square.0, square.1);
             let ratio = (k + delta) / (squares.0 + delta);
             let s = g * ratio.sqrt();
             let s_size = g_size * ratio.sqrt() + s.abs() * (1.0 + squares.1 / (squares.0 + delta));
-            let steps = mean(keep, k, s * s, 2.0 * s.abs() * s_size + s * s);
+            let steps = mean(momentum, k, s * s, 2.0 * s.abs() * s_size + s * s);
             ((rate * s, rate * s_size), squares, steps)
         }
-        Rule::Adam => {
-            let first = mean(keep, h, g, g_size);
-            let squares = mean(keep2, k, square.0, square.1);
-            (over_root(first, squares.0), first, squares)
+        UpdateRule::Adam { beta1, beta2, delta } => {
+            let first = mean(beta1, h, g, g_size);
+            let squares = mean(beta2, k, square.0, square.1);
+            (over_root(first, squares.0, delta), first, squares)
         }
     };
-    let inexact = !matches!(step.rule, Rule::Sgd | Rule::Nesterov);
+    let inexact = !matches!(op.rule, UpdateRule::Sgd { .. } | UpdateRule::Nesterov { .. });
     let sum = |(value, magnitude): (f64, f64)| Expected {
         value,
         magnitude,

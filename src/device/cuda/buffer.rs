@@ -28,7 +28,8 @@ impl CudaBuffer {
     pub(super) fn zeroed(owner: &Arc<Stream>, bytes: usize) -> Result<Self> {
         let buffer = Self::new(owner, bytes)?;
         if bytes > 0 {
-            // SAFETY: `new` allocated `bytes` bytes at this address, in the order of the same stream.
+            // SAFETY: `new` allocated `bytes` bytes at this address, in the order of the same
+            // stream.
             let set = unsafe { cuMemsetD8Async(buffer.address, 0, bytes, owner.raw()) };
             owner.context.check("cuMemsetD8Async", set)?;
         }

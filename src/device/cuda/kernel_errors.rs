@@ -1,5 +1,5 @@
-//! Errors in values that kernels find while they run. A queue keeps the first position of each kind,
-//! and the next wait for the queue returns the error.
+//! Errors in values that kernels find while they run. A queue keeps the first position of each
+//! kind, and the next wait for the queue returns the error.
 
 use super::error::{CudaFailure, check_driver};
 use crate::error::Error;
@@ -30,8 +30,8 @@ const KINDS: [(&str, &str); 3] = [
 /// A word for each kind: 0, or the bitwise complement of the first invalid position.
 type Words = [AtomicU64; KINDS.len()];
 
-/// Words of pinned host memory, which the GPU writes directly. A check for errors therefore needs no
-/// copy.
+/// Words of pinned host memory, which the GPU writes directly. A check for errors therefore needs
+/// no copy.
 pub(super) struct KernelErrorFlags(NonNull<Words>);
 
 // SAFETY: `self` owns the memory, which any thread may access and free.
@@ -56,14 +56,14 @@ impl KernelErrorFlags {
         Ok(Self(words))
     }
 
-    /// Returns the GPU's address of the word of a kind. Pinned memory has the same address on host and
-    /// GPU.
+    /// Returns the GPU's address of the word of a kind. Pinned memory has the same address on host
+    /// and GPU.
     pub(super) fn address(&self, kind: KernelError) -> CUdeviceptr {
         self.0.as_ptr() as CUdeviceptr + (size_of::<AtomicU64>() * kind as usize) as u64
     }
 
-    /// Returns the error of the first kind that was reported, and clears all words. The caller has waited
-    /// for the kernels that write them.
+    /// Returns the error of the first kind that was reported, and clears all words. The caller has
+    /// waited for the kernels that write them.
     pub(super) fn take(&self) -> Option<Error> {
         // SAFETY: `new` initialised the words, and they are freed only when `self` is dropped.
         let words = unsafe { self.0.as_ref() };
@@ -76,7 +76,8 @@ impl KernelErrorFlags {
 
 impl Drop for KernelErrorFlags {
     fn drop(&mut self) {
-        // SAFETY: `self` owns the memory, and `Stream::drop` has waited for the kernels that write to it.
+        // SAFETY: `self` owns the memory, and `Stream::drop` has waited for the kernels that write
+        // to it.
         let _ = unsafe { cuMemFreeHost(self.0.as_ptr().cast()) };
     }
 }

@@ -29,7 +29,8 @@ unsafe impl Send for MemoryPool {}
 unsafe impl Sync for MemoryPool {}
 
 impl MemoryPool {
-    /// Creates a pool of the GPU with this number, from which at most `limit` bytes can be allocated.
+    /// Creates a pool of the GPU with this number, from which at most `limit` bytes can be
+    /// allocated.
     pub(super) fn new(ordinal: u32, limit: Option<usize>) -> Result<Self, CudaFailure> {
         let properties = CUmemPoolProps_st {
             allocType: CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -42,14 +43,10 @@ impl MemoryPool {
         // SAFETY: `raw` is a valid place for the handle, and all fields of `properties` are set.
         check_driver("cuMemPoolCreate", unsafe { cuMemPoolCreate(&mut raw, &properties) })?;
         let pool = Self { raw, limit: limit.unwrap_or(usize::MAX), in_use: AtomicUsize::new(0) };
-        let mut threshold = u64::MAX;
+        let mut bytes = u64::MAX;
         // SAFETY: this attribute is a `u64`, which the driver reads during the call.
         let set = unsafe {
-            cuMemPoolSetAttribute(
-                raw,
-                CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
-                (&raw mut threshold).cast(),
-            )
+            cuMemPoolSetAttribute(raw, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, (&raw mut bytes).cast())
         };
         check_driver("cuMemPoolSetAttribute", set)?;
         Ok(pool)
@@ -65,21 +62,21 @@ impl MemoryPool {
         let mut address = 0;
         // SAFETY: pool and stream are live, and `address` is a valid place for the address.
         let result = unsafe { cuMemAllocFromPoolAsync(&mut address, bytes, self.raw, stream) };
-        check_driver("cuMemAllocFromPoolAsync", result)
-            .inspect_err(|_| self.subtract_in_use(bytes))?;
+        check_driver("cuMemAllocFromPoolAsync", result).inspect_err(|_| self.count_freed(bytes))?;
         Ok(address)
     }
 
-    /// Frees `bytes` bytes at `address` when the work queued on `stream` so far is done. No other work
-    /// may use them.
+    /// Frees `bytes` bytes at `address` when the work queued on `stream` so far is done. No other
+    /// work may use them.
     pub(super) fn give(&self, address: CUdeviceptr, bytes: usize, stream: CUstream) {
-        // SAFETY: `CudaBuffer::drop`, the only caller, passes memory that it took from this pool, and gives
-        // up the only copy of its address. It has ordered `stream` after the other queues that used it.
+        // SAFETY: `CudaBuffer::drop`, the only caller, passes memory that it took from this pool,
+        // and gives up the only copy of its address. It has ordered `stream` after the other queues
+        // that used it.
         let _ = unsafe { cuMemFreeAsync(address, stream) };
-        self.subtract_in_use(bytes);
+        self.count_freed(bytes);
     }
 
-    fn subtract_in_use(&self, bytes: usize) {
+    fn count_freed(&self, bytes: usize) {
         self.in_use.fetch_sub(bytes, Relaxed);
     }
 
@@ -92,7 +89,8 @@ impl MemoryPool {
 
 impl Drop for MemoryPool {
     fn drop(&mut self) {
-        // SAFETY: `self` owns the pool. The driver defers its destruction until queued frees are done.
+        // SAFETY: `self` owns the pool. The driver defers its destruction until queued frees are
+        // done.
         let _ = unsafe { cuMemPoolDestroy(self.raw) };
     }
 }

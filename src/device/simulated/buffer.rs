@@ -1,6 +1,6 @@
 //! Memory of the simulated device.
 
-use super::state::DeviceState;
+use super::{poison::poison, state::DeviceState};
 use crate::{
     element::Storable,
     error::{Error, Result},
@@ -10,18 +10,6 @@ use parking_lot::{
     MappedRwLockReadGuard, MappedRwLockWriteGuard, RwLock, RwLockReadGuard, RwLockWriteGuard,
 };
 use std::{fmt, ops::Range, sync::Arc};
-
-/// Repeated content of memory without a value: NaN in every element type, and an index outside
-/// every range.
-pub const POISON: [u8; 2] = [0xfd, 0x7f];
-
-/// Overwrites `bytes` with [`POISON`].
-pub(super) fn poison(bytes: &mut [u8]) {
-    const BLOCK: &[u8] = [POISON; 512].as_flattened();
-    for chunk in bytes.chunks_mut(BLOCK.len()) {
-        chunk.copy_from_slice(&BLOCK[..chunk.len()]);
-    }
-}
 
 /// Allocation on a [`SimulatedDevice`](super::SimulatedDevice).
 pub struct Buffer(Arc<Allocation>);
@@ -99,7 +87,7 @@ impl Region {
         })
     }
 
-    /// Overwrites the region with [`POISON`].
+    /// Overwrites the region with [`POISON`](super::POISON).
     pub(super) fn poison(&self) {
         poison(&mut self.write::<u8>());
     }

@@ -13,19 +13,20 @@ mod buffer;
 mod fault;
 mod kernels;
 mod launch;
+mod poison;
 mod queue;
 mod state;
 
-pub use buffer::{Buffer, POISON};
 pub use fault::Fault;
 pub use state::Counters;
+pub use {buffer::Buffer, poison::POISON};
 
 use crate::{
     error::Result,
     host::Workers,
     memory::{Memory, StaleAllocation},
 };
-use buffer::poison;
+use poison::poison;
 use queue::{Job, Queue};
 use state::DeviceState;
 use std::{fmt, sync::Arc};

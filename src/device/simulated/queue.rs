@@ -150,7 +150,7 @@ impl Work {
 
 impl Job {
     fn run(self, state: &DeviceState) -> Result<()> {
-        state.count(|counters| counters.ran += 1);
+        state.count(|counters| counters.executed += 1);
         let result = match state.faults.occurs(Fault::InFlight) {
             true => Err(DeviceState::error("injected fault")),
             false => (self.body)(),

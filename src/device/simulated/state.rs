@@ -1,8 +1,8 @@
 //! State that all handles of one simulated device share.
 
 use super::{
-    buffer::poison,
     fault::{Fault, Faults},
+    poison::poison,
 };
 use crate::{
     error::{Error, Result},
@@ -28,7 +28,7 @@ pub struct Counters {
     /// Kernels queued.
     pub kernels: u64,
     /// Kernels and uploads that ran, or failed in flight.
-    pub ran: u64,
+    pub executed: u64,
 }
 
 /// Faults, counters and freed memory of a device.

@@ -34,7 +34,7 @@ pub fn class_loss<T: Element>(
         let log = |class| x(class).max(ClassLoss::FLOOR).ln();
         let hinge = |class| (1.0 + hinge_sign(class, correct) * x(class)).max(0.0);
         let classes = 0..axis.extent;
-        sum += match (op.form, matrix) {
+        sum += match (op.kind, matrix) {
             (ClassLossKind::Log | ClassLossKind::LogWithSoftmaxGradient, None) => -log(correct),
             (ClassLossKind::Log | ClassLossKind::LogWithSoftmaxGradient, Some(matrix)) => {
                 let row = &matrix[correct * axis.extent..][..axis.extent];
@@ -82,7 +82,7 @@ pub fn class_loss_backward<T: Element>(
         for k in 0..axis.extent {
             let i = score_index(axis, position, k);
             let value = x[i].to_f64();
-            let derivative = correct.map_or(0.0, |correct| match op.form {
+            let derivative = correct.map_or(0.0, |correct| match op.kind {
                 // Without weight, 0 even where the division would be 0/0.
                 ClassLossKind::Log if weight(k) == 0.0 => 0.0,
                 ClassLossKind::Log => -weight(k) / value.max(ClassLoss::FLOOR),
@@ -90,7 +90,7 @@ pub fn class_loss_backward<T: Element>(
                 ClassLossKind::Hinge | ClassLossKind::SquaredHinge => {
                     let sign = hinge_sign(k, correct);
                     let hinge = (1.0 + sign * value).max(0.0);
-                    match op.form {
+                    match op.kind {
                         ClassLossKind::SquaredHinge => 2.0 * sign * hinge,
                         _ if hinge > 0.0 => sign,
                         _ => 0.0,
@@ -121,7 +121,7 @@ mod tests {
 
     fn op(form: ClassLossKind) -> ClassLoss {
         let axis = Axis::new(2, 3, 2).unwrap();
-        ClassLoss { axis, form, ignore: Some(1), normalization: LossNormalization::Valid }
+        ClassLoss { axis, kind: form, ignore: Some(1), normalization: LossNormalization::Valid }
     }
 
     const LABELS: [f64; 4] = [0.0, 1.0, 2.0, 0.0];
@@ -204,7 +204,7 @@ mod tests {
             class_loss_backward(w, op, &x, &label, None, &scale, &mut dx)
         });
         let (x, loss, dx) = (&[0.5; 12][..], &mut [0.0][..], &mut [0.0; 12][..]);
-        let hinge = ClassLoss { form: ClassLossKind::Hinge, ..*op };
+        let hinge = ClassLoss { kind: ClassLossKind::Hinge, ..*op };
         assert!(class_loss(w, &hinge, x, &LABELS, Some(&MATRIX), loss).is_err());
         for bad in [-1.0, 3.0, 0.5, f64::NAN] {
             let label = [0.0, 0.0, bad, 0.0];

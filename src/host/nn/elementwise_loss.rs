@@ -31,7 +31,7 @@ pub fn elementwise_loss<T: Element>(
     let sums = workers.map(x.len().div_ceil(GRAIN), |task| {
         let range = task * GRAIN..x.len().min((task + 1) * GRAIN);
         let (x, t) = (&x[range.clone()], &t[range]);
-        match op.form {
+        match op.kind {
             // A separate loop for a kind that is known at compile time, so that it vectorises.
             ElementwiseLossKind::Squared => {
                 sum(x, t, ignore, |x, t| ElementwiseLossKind::Squared.eval(x, t))
@@ -68,7 +68,7 @@ pub fn elementwise_loss_backward<T: Element>(
             let (x, t) = (x.to_acc(), t.to_acc());
             *dx = match Some(t.trunc()) == ignore {
                 true => T::default(),
-                false => T::from_acc(factor * op.form.derivative(x, t)),
+                false => T::from_acc(factor * op.kind.derivative(x, t)),
             };
         }
     });
@@ -130,14 +130,14 @@ mod tests {
         ignore: Option<i64>,
         n: LossNormalization,
     ) -> ElementwiseLoss<A> {
-        ElementwiseLoss { form, batch: 2, each: 3, ignore, normalization: n }
+        ElementwiseLoss { kind: form, batch: 2, item_len: 3, ignore, normalization: n }
     }
 
     #[test]
     fn losses_have_known_values() {
         let loss = |form, x, t| {
             let op =
-                ElementwiseLoss { batch: 1, each: 1, ..op(form, None, LossNormalization::None) };
+                ElementwiseLoss { batch: 1, item_len: 1, ..op(form, None, LossNormalization::None) };
             let mut loss = [f64::NAN];
             elementwise_loss(&Workers::sequential(), &op, &[x], &[t], &mut loss).unwrap();
             loss[0]
@@ -193,7 +193,7 @@ mod tests {
     fn results_are_bit_identical_on_any_number_of_threads() {
         let op = ElementwiseLoss {
             batch: 3,
-            each: GRAIN,
+            item_len: GRAIN,
             ..op(ElementwiseLossKind::SigmoidCrossEntropy, Some(1), LossNormalization::Valid)
         };
         let x: Vec<f32> = (0..3 * GRAIN).map(|i| (i % 97) as f32 / 9.0 - 5.0).collect();

@@ -1,9 +1,8 @@
-//! Basic linear algebra.
+//! BLAS: vector operations, gemv and GEMM.
 
 use super::{
-    float,
-    fold::{Items, Rule, Steps, fold, sum_of},
-    gemm,
+    float, gemm,
+    reduce_launch::{Layout, Reducer, ReductionShape, reduce, sum_reducer},
     scratch::Scratch,
 };
 use crate::{
@@ -12,16 +11,16 @@ use crate::{
 };
 use cortado::{
     Element, Result, View, ViewMut,
-    error::{expect_at_least, expect_len},
+    error::{check_len, check_min_len},
     kernel::{Blas, fallback},
     ledger,
-    op::{Batch, Gemm, Gemv, Transpose},
+    op::{Gemm, GemmBatch, Gemv, Transpose},
 };
 use num_traits::Zero;
 
 const COPY: Kernel = Kernel {
     name: "copy",
-    // By words, whose bits stay what they are.
+    // Words, because copying as `f32` may change the bits of a NaN.
     reads: &["x: u32"],
     writes: &["y: u32"],
     scalars: &[],
@@ -61,22 +60,27 @@ const SCALED: Kernel = Kernel {
 };
 
 impl WgpuDevice {
-    /// A vector, or two with the steps between their elements, folded into a number.
+    /// Reduces a strided vector, or the terms of two, and downloads the result.
     #[track_caller]
-    fn number<T: Element>(
+    fn reduce_to_host<T: Element>(
         &self,
-        rule: Rule<'_>,
+        reducer: Reducer<'_>,
         n: usize,
         (x, incx): (View<'_, T, Self>, usize),
         y: Option<(View<'_, T, Self>, usize)>,
     ) -> Result<T::Acc> {
-        let place = Items { outputs: 1, items: n, q: Steps::by(0), t: Steps::by(incx) };
+        let shape = ReductionShape {
+            outputs: 1,
+            items: n,
+            q: Layout::strided(0),
+            t: Layout::strided(incx),
+        };
         let y = match y {
             Some((y, incy)) => Some((y.device()?, incy)),
             None => None,
         };
         let result = Scratch::new(self, 1)?;
-        fold(self, rule, place, x.device()?, y, [0.0; 2], (&result, 0))?;
+        reduce(self, reducer, shape, x.device()?, y, [0.0; 2], (&result, 0))?;
         Ok(T::acc(result.first()?.into()))
     }
 }
@@ -87,14 +91,14 @@ impl Blas for WgpuDevice {
         if words == 0 {
             return fallback::copy(self, x, y);
         }
-        let _running = ledger::kernel("copy", T::DTYPE.name());
-        expect_len("copy", "y", x.len(), y.len())?;
+        let _scope = ledger::enter_kernel("copy", T::DTYPE.name());
+        check_len("copy", "y", x.len(), y.len())?;
         let n = words * x.len();
         COPY.on(self).read(x.device()?).write(y.device_write_only()?).each(n)
     }
 
     fn scal<T: Element>(&self, alpha: T::Acc, mut x: ViewMut<'_, T, Self>) -> Result<()> {
-        let Some(_running) = self.native::<T>("scal") else {
+        let Some(_scope) = self.native::<T>("scal") else {
             return fallback::scal(self, alpha, x);
         };
         let n = x.len();
@@ -107,10 +111,10 @@ impl Blas for WgpuDevice {
         x: View<'_, T, Self>,
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let Some(_running) = self.native::<T>("axpy") else {
+        let Some(_scope) = self.native::<T>("axpy") else {
             return fallback::axpy(self, alpha, x, y);
         };
-        expect_len("axpy", "y", x.len(), y.len())?;
+        check_len("axpy", "y", x.len(), y.len())?;
         let launch = AXPY.on(self).read(x.device()?).write(y.device_mut()?);
         launch.floats([float(alpha)]).each(x.len())
     }
@@ -122,10 +126,10 @@ impl Blas for WgpuDevice {
         beta: T::Acc,
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let Some(_running) = self.native::<T>("axpby") else {
+        let Some(_scope) = self.native::<T>("axpby") else {
             return fallback::axpby(self, alpha, x, beta, y);
         };
-        expect_len("axpby", "y", x.len(), y.len())?;
+        check_len("axpby", "y", x.len(), y.len())?;
         if beta.is_zero() {
             let launch = SCALED.on(self).read(x.device()?).write(y.device_write_only()?);
             return launch.floats([float(alpha)]).each(x.len());
@@ -135,11 +139,11 @@ impl Blas for WgpuDevice {
     }
 
     fn dot<T: Element>(&self, x: View<'_, T, Self>, y: View<'_, T, Self>) -> Result<T::Acc> {
-        let Some(_running) = self.native::<T>("dot") else {
+        let Some(_scope) = self.native::<T>("dot") else {
             return fallback::dot(self, x, y);
         };
-        expect_len("dot", "y", x.len(), y.len())?;
-        self.number(sum_of("dot", "x * z"), x.len(), (x, 1), Some((y, 1)))
+        check_len("dot", "y", x.len(), y.len())?;
+        self.reduce_to_host(sum_reducer("dot", "x * z"), x.len(), (x, 1), Some((y, 1)))
     }
 
     fn dot_strided<T: Element>(
@@ -150,39 +154,39 @@ impl Blas for WgpuDevice {
         y: View<'_, T, Self>,
         incy: usize,
     ) -> Result<T::Acc> {
-        let Some(_running) = self.native::<T>("dot_strided") else {
+        let Some(_scope) = self.native::<T>("dot_strided") else {
             return fallback::dot_strided(self, n, x, incx, y, incy);
         };
         if let Some(last) = n.checked_sub(1) {
             let span = |inc: usize| last.saturating_mul(inc).saturating_add(1);
-            expect_at_least("dot_strided", "x", span(incx), x.len())?;
-            expect_at_least("dot_strided", "y", span(incy), y.len())?;
+            check_min_len("dot_strided", "x", span(incx), x.len())?;
+            check_min_len("dot_strided", "y", span(incy), y.len())?;
         }
-        self.number(sum_of("dot", "x * z"), n, (x, incx), Some((y, incy)))
+        self.reduce_to_host(sum_reducer("dot", "x * z"), n, (x, incx), Some((y, incy)))
     }
 
     fn asum<T: Element>(&self, x: View<'_, T, Self>) -> Result<T::Acc> {
-        let Some(_running) = self.native::<T>("asum") else {
+        let Some(_scope) = self.native::<T>("asum") else {
             return fallback::asum(self, x);
         };
-        self.number(sum_of("abs_sum", "abs(x)"), x.len(), (x, 1), None)
+        self.reduce_to_host(sum_reducer("abs_sum", "abs(x)"), x.len(), (x, 1), None)
     }
 
     fn sumsq<T: Element>(&self, x: View<'_, T, Self>) -> Result<T::Acc> {
-        let Some(_running) = self.native::<T>("sumsq") else {
+        let Some(_scope) = self.native::<T>("sumsq") else {
             return fallback::sumsq(self, x);
         };
-        self.number(sum_of("sum_sq", "x * x"), x.len(), (x, 1), None)
+        self.reduce_to_host(sum_reducer("sum_sq", "x * x"), x.len(), (x, 1), None)
     }
 
     fn amax<T: Element>(&self, x: View<'_, T, Self>) -> Result<T::Acc> {
-        let Some(_running) = self.native::<T>("amax") else {
+        let Some(_scope) = self.native::<T>("amax") else {
             return fallback::amax(self, x);
         };
-        // NaN is greater than anything.
-        let join = "select(b, a, a >= b || is_nan(a))";
-        let rule = Rule { join, ..sum_of("amax", "abs(x)") };
-        self.number(rule, x.len(), (x, 1), None)
+        // NaN counts as greater than every number.
+        let combine = "select(b, a, a >= b || is_nan(a))";
+        let reducer = Reducer { combine, ..sum_reducer("amax", "abs(x)") };
+        self.reduce_to_host(reducer, x.len(), (x, 1), None)
     }
 
     fn gemv<T: Element>(
@@ -192,31 +196,31 @@ impl Blas for WgpuDevice {
         x: View<'_, T, Self>,
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let Some(_running) = self.native::<T>("gemv") else {
+        let Some(_scope) = self.native::<T>("gemv") else {
             return fallback::gemv(self, op, a, x, y);
         };
         op.check(a.len(), x.len(), y.len())?;
         let (items, outputs) = op.lengths();
         let (q, t) = match op.trans {
-            Transpose::No => (Steps::by(op.lda), Steps::NEXT),
-            Transpose::Yes => (Steps::NEXT, Steps::by(op.lda)),
+            Transpose::No => (Layout::strided(op.lda), Layout::CONTIGUOUS),
+            Transpose::Yes => (Layout::CONTIGUOUS, Layout::strided(op.lda)),
         };
-        // As in the BLAS, α = 0 reads neither operand.
+        // Like the BLAS, read neither operand if α = 0.
         let items = if op.alpha.is_zero() { 0 } else { items };
-        let (rule, y) = match op.beta.is_zero() {
+        let (reducer, y) = match op.beta.is_zero() {
             true => {
-                let rule = Rule { finish: "p.a * v", ..sum_of("gemv", "x * z") };
-                (rule, y.device_write_only()?)
+                let reducer = Reducer { finish: "p.a * v", ..sum_reducer("gemv", "x * z") };
+                (reducer, y.device_write_only()?)
             }
             false => {
                 let finish = "p.a * v + p.b * y[at]";
-                (Rule { finish, ..sum_of("gemv onto", "x * z") }, y.device_mut()?)
+                (Reducer { finish, ..sum_reducer("gemv accumulate", "x * z") }, y.device_mut()?)
             }
         };
         let scalars = [float(op.alpha), float(op.beta)];
         let x = Some((x.device()?, 1));
-        let place = Items { outputs, items, q, t };
-        fold(self, rule, place, a.device()?, x, scalars, (y.buffer, y.offset / 4))
+        let shape = ReductionShape { outputs, items, q, t };
+        reduce(self, reducer, shape, a.device()?, x, scalars, (y.buffer, y.offset / 4))
     }
 
     fn gemm<T: Element>(
@@ -226,26 +230,26 @@ impl Blas for WgpuDevice {
         b: View<'_, T, Self>,
         mut c: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let Some(_running) = self.native::<T>("gemm") else {
+        let Some(_scope) = self.native::<T>("gemm") else {
             return fallback::gemm(self, op, a, b, c);
         };
         op.check(a.len(), b.len(), c.len())?;
-        let one = Batch { count: 1, stride_a: 0, stride_b: 0, stride_c: 0 };
-        // Only a product that fills every element of the view may leave the old ones behind.
+        let single = GemmBatch { count: 1, stride_a: 0, stride_b: 0, stride_c: 0 };
+        // Write-only access requires that the GEMM overwrites every element of the view.
         let fills = op.overwrites() && op.m.checked_mul(op.n) == Some(c.len());
         let c = if fills { c.device_write_only()? } else { c.device_mut()? };
-        gemm::multiply(self, op, &one, a.device()?, b.device()?, c)
+        gemm::multiply(self, op, &single, a.device()?, b.device()?, c)
     }
 
     fn gemm_batched<T: Element>(
         &self,
         op: &Gemm<T>,
-        batch: &Batch,
+        batch: &GemmBatch,
         a: View<'_, T, Self>,
         b: View<'_, T, Self>,
         mut c: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let Some(_running) = self.native::<T>("gemm_batched") else {
+        let Some(_scope) = self.native::<T>("gemm_batched") else {
             return fallback::gemm_batched(self, op, batch, a, b, c);
         };
         batch.check(op, a.len(), b.len(), c.len())?;

@@ -1,12 +1,12 @@
-//! Sliding windows, and convolution as products with columns that are never stored: the tiles of
-//! a product read elements of the images where those of the columns are asked for.
+//! im2col, col2im, and convolution by implicit GEMM: the tiled GEMM reads the images where it needs
+//! elements of the im2col matrix, which is never stored.
 //!
-//! The geometry is written into the shaders as constants, so that places are found without
-//! divisions; a window of other extents is another pipeline.
+//! The geometry is constant in the shaders, so that the compiler turns its divisions into cheaper
+//! operations. Each window shape therefore has its own pipeline.
 
 use super::{
-    fold::{Items, Rule, Steps, fold, sum_of},
-    gemm::{TILES, Tiles},
+    gemm::{TILED_GEMM, TileShape},
+    reduce_launch::{Layout, Reducer, ReductionShape, reduce, sum_reducer},
     scratch::Scratch,
 };
 use crate::{
@@ -15,18 +15,18 @@ use crate::{
 };
 use cortado::{
     Element, Result, View, ViewMut,
-    error::expect_len,
-    kernel::{Windows, fallback},
+    error::check_len,
+    kernel::{Conv, fallback},
     memory::DeviceSlice,
-    op::{Convolution, Extent, Window},
+    op::{Convolution, SpatialAxis, Window},
 };
 use std::fmt::Write;
 
-/// Terms of a filter's gradient that pay for a product of their own.
+/// Terms of the filters' gradient for which a separate GEMM pays.
 const CHUNK: usize = 2048;
 
-/// Products at most that the gradient of the filters is summed of.
-const SPLITS: usize = 32;
+/// Most GEMMs that the filters' gradient is split into.
+const MAX_SPLITS: usize = 32;
 
 const IM2COL: Kernel = Kernel {
     name: "im2col",
@@ -49,7 +49,7 @@ const CONVOLVE: Kernel = Kernel {
     reads: &["x", "filters", "bias"],
     writes: &["y"],
     scalars: &["rows", "columns", "k"],
-    body: &[include_str!("../shaders/convolve.wgsl"), TILES],
+    body: &[include_str!("../shaders/convolve.wgsl"), TILED_GEMM],
 };
 
 const BACKWARD_INPUT: Kernel = Kernel {
@@ -57,7 +57,7 @@ const BACKWARD_INPUT: Kernel = Kernel {
     reads: &["filters", "dy"],
     writes: &["dx"],
     scalars: &["rows", "columns", "k"],
-    body: &[include_str!("../shaders/convolve_backward_input.wgsl"), TILES],
+    body: &[include_str!("../shaders/convolve_backward_input.wgsl"), TILED_GEMM],
 };
 
 const BACKWARD_FILTERS: Kernel = Kernel {
@@ -65,22 +65,21 @@ const BACKWARD_FILTERS: Kernel = Kernel {
     reads: &["x", "dy"],
     writes: &["parts"],
     scalars: &["rows", "columns", "k", "chunk"],
-    body: &[include_str!("../shaders/convolve_backward_filters.wgsl"), TILES],
+    body: &[include_str!("../shaders/convolve_backward_filters.wgsl"), TILED_GEMM],
 };
 
-/// Constants of a window and the functions between its places:
+/// Returns the constants of a window and its index functions:
 ///
-/// - `place(row, position)`, the element of the image that row `row` of the columns sees at a
-///   position, or NOWHERE in the padding;
-/// - `position(tap, pixel)`, the position at which a tap of the kernel sees an element of a plane,
-///   or NOWHERE.
+/// - `place(row, position)`: the index in the image of an element of the im2col matrix, or NOWHERE
+///   in the padding;
+/// - `position(tap, pixel)`: the position at which a tap reads an element of a plane, or NOWHERE.
 ///
-/// Differences that would be negative wrap, and are too large then.
-fn geometry(window: &Window) -> String {
+/// Negative differences wrap to large values, which the bounds check rejects.
+fn geometry_source(window: &Window) -> String {
     let (mut place, mut position) = (String::new(), String::new());
     let (mut plane, mut positions) = (1, 1);
-    for (extent, output) in window.axes().iter().zip(window.output()).rev() {
-        let &Extent { input, kernel, stride, pad, dilation } = extent;
+    for (axis, output) in window.axes().iter().zip(window.output()).rev() {
+        let &SpatialAxis { input, kernel, stride, pad, dilation } = axis;
         let _ = write!(
             place,
             "    i = q % {output}u * {stride}u + r % {kernel}u * {dilation}u - {pad}u;
@@ -88,19 +87,20 @@ fn geometry(window: &Window) -> String {
     at += i * {plane}u; r /= {kernel}u; q /= {output}u;
 "
         );
-        let (nonzero, reach) = (input.max(1), output * stride);
-        let skipped = if stride == 1 { String::new() } else { format!(" || i % {stride}u != 0u") };
+        let (divisor, end) = (input.max(1), output * stride);
+        let between_strides =
+            if stride == 1 { String::new() } else { format!(" || i % {stride}u != 0u") };
         let _ = write!(
             position,
-            "    i = q % {nonzero}u + {pad}u - r % {kernel}u * {dilation}u;
-    if i >= {reach}u{skipped} {{ return NOWHERE; }}
-    at += i / {stride}u * {positions}u; r /= {kernel}u; q /= {nonzero}u;
+            "    i = q % {divisor}u + {pad}u - r % {kernel}u * {dilation}u;
+    if i >= {end}u{between_strides} {{ return NOWHERE; }}
+    at += i / {stride}u * {positions}u; r /= {kernel}u; q /= {divisor}u;
 "
         );
         plane *= input;
         positions *= output;
     }
-    let (image, taps) = (window.image(), window.taps());
+    let (image, taps) = (window.image_len(), window.taps());
     format!(
         "const NOWHERE = 0xffffffffu;
 const IMAGE = {image}u;
@@ -119,56 +119,57 @@ fn position(tap: u32, pixel: u32) -> u32 {{
     )
 }
 
-/// Tells windows apart.
-fn name(window: &Window) -> String {
-    let mut name = format!("{}", window.channels());
+/// Returns the unique key of a window.
+fn window_key(window: &Window) -> String {
+    let mut key = window.channels().to_string();
     for axis in window.axes() {
-        let Extent { input, kernel, stride, pad, dilation } = axis;
-        let _ = write!(name, " {input}:{kernel}/{stride}+{pad}*{dilation}");
+        let SpatialAxis { input, kernel, stride, pad, dilation } = axis;
+        let _ = write!(key, " {input}:{kernel}/{stride}+{pad}*{dilation}");
     }
-    name
+    key
 }
 
-/// A convolution's groups, and the rows and columns of their products.
+/// Groups of a convolution, and the shader source that depends on their shape.
 struct Groups {
-    /// Channels of a group.
+    /// Channels per group.
     channels: usize,
-    /// Output planes of a group.
+    /// Output planes per group.
     outputs: usize,
     source: String,
-    name: String,
+    key: String,
 }
 
 impl Groups {
-    fn of(op: &Convolution) -> Self {
+    fn new(op: &Convolution) -> Self {
         let (window, groups) = (op.window(), op.groups());
         let (channels, outputs) = (window.channels() / groups, op.outputs() / groups);
         let constants = format!(
-            "const GROUPS = {groups}u;\nconst CHANNELS = {channels}u;\nconst OUTPUTS = {outputs}u;\n"
+            "const GROUPS = {groups}u; const CHANNELS = {channels}u; const OUTPUTS = {outputs}u;\n"
         );
-        let name = format!("{} {groups} {outputs}", name(window));
-        Self { channels, outputs, source: constants + &geometry(window), name }
+        let key = format!("{} {groups} {outputs}", window_key(window));
+        Self { channels, outputs, source: constants + &geometry_source(window), key }
     }
 }
 
-/// Whether there is anything to compute but zeros. What is not there need not be bound.
+/// Returns whether an operand is empty. The gradient's sums are then empty, so there is
+/// nothing to launch.
 fn is_empty(op: &Convolution) -> bool {
     op.input_len() == 0 || op.filter_len() == 0 || op.output_len() == 0
 }
 
-impl Windows for WgpuDevice {
+impl Conv for WgpuDevice {
     fn im2col<T: Element>(
         &self,
         op: &Window,
         x: View<'_, T, Self>,
         mut columns: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let Some(_running) = self.native::<T>("im2col") else {
+        let Some(_scope) = self.native::<T>("im2col") else {
             return fallback::im2col(self, op, x, columns);
         };
         op.check("im2col", ("x", x.len()), ("columns", columns.len()))?;
         let n = columns.len();
-        let launch = IM2COL.variant(self, &name(op), || geometry(op));
+        let launch = IM2COL.variant(self, &window_key(op), || geometry_source(op));
         launch.read(x.device()?).write(columns.device_write_only()?).each(n)
     }
 
@@ -178,7 +179,7 @@ impl Windows for WgpuDevice {
         columns: View<'_, T, Self>,
         mut x: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let Some(_running) = self.native::<T>("col2im") else {
+        let Some(_scope) = self.native::<T>("col2im") else {
             return fallback::col2im(self, op, columns, x);
         };
         op.check("col2im", ("x", x.len()), ("columns", columns.len()))?;
@@ -186,7 +187,7 @@ impl Windows for WgpuDevice {
         if n == 0 {
             return Ok(());
         }
-        let launch = COL2IM.variant(self, &name(op), || geometry(op));
+        let launch = COL2IM.variant(self, &window_key(op), || geometry_source(op));
         launch.read(columns.device()?).write(x.device_write_only()?).each(n)
     }
 
@@ -198,24 +199,24 @@ impl Windows for WgpuDevice {
         bias: Option<View<'_, T, Self>>,
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let Some(_running) = self.native::<T>("convolve") else {
+        let Some(_scope) = self.native::<T>("convolve") else {
             return fallback::convolve(self, op, x, filters, bias, y);
         };
         op.check("convolve", ("x", x.len()), ("filters", filters.len()), ("y", y.len()))?;
         if let Some(bias) = &bias {
-            expect_len("convolve", "bias", op.outputs(), bias.len())?;
+            check_len("convolve", "bias", op.outputs(), bias.len())?;
         }
-        let groups = Groups::of(op);
+        let groups = Groups::new(op);
         let (rows, columns) = (groups.outputs, op.batch() * op.window().positions());
-        let tiles = Tiles::of(rows, columns);
-        let variant = format!("{} {} {}", tiles.name(), groups.name, bias.is_some());
+        let tiles = TileShape::new(rows, columns);
+        let variant = format!("{} {} {}", tiles.key(), groups.key, bias.is_some());
         let launch = CONVOLVE.variant(self, &variant, || {
             let bias = if bias.is_some() { "bias[p.bias + plane]" } else { "0.0" };
             let bias = format!("fn bias_of(plane: u32) -> f32 {{ return {bias}; }}\n");
             [&groups.source, &tiles.constants(true, false), &bias].map(|part| &part[..]).concat()
         });
         let launch = launch.read(x.device()?).read(filters.device()?);
-        // Something has to be bound.
+        // The binding must not be empty, so the filters stand in for a missing bias.
         let launch = launch.read(bias.unwrap_or(filters).device()?);
         let k = groups.channels * op.window().taps();
         let launch = launch.write(y.device_write_only()?).sizes([rows, columns, k]);
@@ -229,7 +230,7 @@ impl Windows for WgpuDevice {
         dy: View<'_, T, Self>,
         mut dx: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let Some(_running) = self.native::<T>("convolve_backward_input") else {
+        let Some(_scope) = self.native::<T>("convolve_backward_input") else {
             return fallback::convolve_backward_input(self, op, filters, dy, dx);
         };
         let kernel = "convolve_backward_input";
@@ -237,10 +238,10 @@ impl Windows for WgpuDevice {
         if dx.is_empty() {
             return Ok(());
         }
-        let groups = Groups::of(op);
-        let (rows, columns) = (groups.channels, op.batch() * op.window().plane());
-        let tiles = Tiles::of(rows, columns);
-        let variant = format!("{} {}", tiles.name(), groups.name);
+        let groups = Groups::new(op);
+        let (rows, columns) = (groups.channels, op.batch() * op.window().plane_len());
+        let tiles = TileShape::new(rows, columns);
+        let variant = format!("{} {}", tiles.key(), groups.key);
         let source = || groups.source.clone() + &tiles.constants(false, false);
         let launch = BACKWARD_INPUT.variant(self, &variant, source);
         let launch = launch.read(filters.device()?).read(dy.device()?);
@@ -256,7 +257,7 @@ impl Windows for WgpuDevice {
         dy: View<'_, T, Self>,
         mut dfilters: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let Some(_running) = self.native::<T>("convolve_backward_filters") else {
+        let Some(_scope) = self.native::<T>("convolve_backward_filters") else {
             return fallback::convolve_backward_filters(self, op, x, dy, dfilters);
         };
         let kernel = "convolve_backward_filters";
@@ -264,12 +265,12 @@ impl Windows for WgpuDevice {
         if is_empty(op) {
             return Ok(());
         }
-        let groups = Groups::of(op);
+        let groups = Groups::new(op);
         let (rows, columns) = (groups.outputs, groups.channels * op.window().taps());
         let k = op.batch() * op.window().positions();
-        let splits = k.div_ceil(CHUNK).min(SPLITS);
-        let tiles = Tiles::of(rows, columns);
-        let variant = format!("{} {}", tiles.name(), groups.name);
+        let splits = k.div_ceil(CHUNK).min(MAX_SPLITS);
+        let tiles = TileShape::new(rows, columns);
+        let variant = format!("{} {}", tiles.key(), groups.key);
         let source = || groups.source.clone() + &tiles.constants(true, true);
         let launch = BACKWARD_FILTERS.variant(self, &variant, source);
         let len = op.filter_len();
@@ -277,11 +278,16 @@ impl Windows for WgpuDevice {
         let launch = launch.read(x.device()?).read(dy.device()?).operand(&parts, 0);
         let chunk = k.div_ceil(splits);
         tiles.launch(launch.sizes([rows, columns, k, chunk]), splits * op.groups())?;
-        // Each element is the sum of its parts, in order, added to what was there.
-        let rule = Rule { finish: "y[at] + v", ..sum_of("added", "x") };
-        let place = Items { outputs: len, items: splits, q: Steps::NEXT, t: Steps::by(len) };
+        // Adds the sum of the parts, in order, to the old gradient.
+        let reducer = Reducer { finish: "y[at] + v", ..sum_reducer("accumulate", "x") };
+        let shape = ReductionShape {
+            outputs: len,
+            items: splits,
+            q: Layout::CONTIGUOUS,
+            t: Layout::strided(len),
+        };
         let parts = DeviceSlice { buffer: &*parts, offset: 0, bytes: 4 * splits * len };
         let dfilters = dfilters.device_mut()?;
-        fold(self, rule, place, parts, None, [0.0; 2], (dfilters.buffer, dfilters.offset / 4))
+        reduce(self, reducer, shape, parts, None, [0.0; 2], (dfilters.buffer, dfilters.offset / 4))
     }
 }

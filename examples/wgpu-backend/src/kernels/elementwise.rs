@@ -1,13 +1,13 @@
-//! Functions of elements, one by one.
+//! Elementwise functions of one and two operands.
 
-use super::{float, source_of};
+use super::{float, source_function};
 use crate::{
     device::WgpuDevice,
     kernel::{EACH, Kernel},
 };
 use cortado::{
     Element, Result, Src, View, ViewMut,
-    error::expect_len,
+    error::check_len,
     kernel::{Elementwise, fallback},
     op::{Axis, Binary, Unary},
 };
@@ -36,37 +36,38 @@ const BINARY: Kernel = Kernel {
     name: "binary",
     reads: &["a", "b"],
     writes: &["y"],
-    // `b` repeats each element `inner` times, and all of that from the start.
+    // `b` is broadcast: each element is repeated `inner` times, and the whole for each outer index.
     scalars: &["extent", "inner", "slope: f32"],
     body: &["fn each(i: u32) { y[p.y + i] = f(source(i), b[p.b + place(i)]); }", EACH],
 };
 
 const BINARY_IN_PLACE: Kernel = Kernel { name: "binary in place", reads: &["b"], ..BINARY };
 
-/// The function in WGSL, of `x`, `p.a` and `p.b`; and the two scalars.
+/// Returns the WGSL expression of `x`, `p.a` and `p.b`, and the two scalars. Returns `None` for a
+/// function without a shader.
 fn unary<A: Element>(op: &Unary<A>) -> Option<(&'static str, [f32; 2])> {
-    let with = |expression| Some((expression, [0.0, 0.0]));
+    let without_scalars = |expression| Some((expression, [0.0, 0.0]));
     match *op {
-        Unary::Abs => with("bitcast<f32>(bitcast<u32>(x) & 0x7fffffffu)"),
-        Unary::Neg => with("bitcast<f32>(bitcast<u32>(x) ^ 0x80000000u)"),
-        Unary::Exp => with("exponential(x)"),
-        Unary::Ln => with("logarithm(x)"),
-        Unary::Sqr => with("x * x"),
-        Unary::Sqrt => with("sqrt(x)"),
-        Unary::Recip => with("1.0 / x"),
-        Unary::Tanh => with("hyperbolic_tangent(x)"),
-        Unary::Sigmoid => with("sigmoid(x)"),
-        Unary::Sign => with("select(select(0.0, -1.0, x < 0.0), 1.0, x > 0.0)"),
-        Unary::SignBit => with("f32(bitcast<u32>(x) >> 31u)"),
+        Unary::Abs => without_scalars("bitcast<f32>(bitcast<u32>(x) & 0x7fffffffu)"),
+        Unary::Neg => without_scalars("bitcast<f32>(bitcast<u32>(x) ^ 0x80000000u)"),
+        Unary::Exp => without_scalars("exponential(x)"),
+        Unary::Ln => without_scalars("logarithm(x)"),
+        Unary::Sqr => without_scalars("x * x"),
+        Unary::Sqrt => without_scalars("sqrt(x)"),
+        Unary::Recip => without_scalars("1.0 / x"),
+        Unary::Tanh => without_scalars("hyperbolic_tangent(x)"),
+        Unary::Sigmoid => without_scalars("sigmoid(x)"),
+        Unary::Sign => without_scalars("select(select(0.0, -1.0, x < 0.0), 1.0, x > 0.0)"),
+        Unary::SignBit => without_scalars("f32(bitcast<u32>(x) >> 31u)"),
         Unary::AddScalar(c) => Some(("x + p.a", [float(c), 0.0])),
         Unary::Scale(c) => Some(("p.a * x", [float(c), 0.0])),
         Unary::Relu { slope } => Some(("select(p.a * x, x, x > 0.0)", [float(slope), 0.0])),
-        // Where the bounds are the wrong way round, the upper one counts.
+        // If `low > high`, the result is `high`.
         Unary::Clip { low, high } => Some((
             "select(select(x, p.b, x > p.b), p.a, x < p.a)",
             [float(low).min(float(high)), float(high)],
         )),
-        // Greater exponents need more than single precision on the way.
+        // Larger exponents need more than single precision for intermediate results.
         Unary::Pow(p) if float(p).abs() <= 16.0 => {
             let integer = match float(p) {
                 p if p % 2.0 == 0.0 => 2.0,
@@ -79,7 +80,8 @@ fn unary<A: Element>(op: &Unary<A>) -> Option<(&'static str, [f32; 2])> {
     }
 }
 
-/// The function in WGSL, of `a`, `b` and `p.slope`; and that scalar.
+/// Returns the WGSL expression of `a`, `b` and `p.slope`, and that scalar. Returns `None` for a
+/// function without a shader.
 fn binary<A: Element>(op: &Binary<A>) -> Option<(&'static str, f32)> {
     Some(match *op {
         Binary::Add => ("a + b", 0.0),
@@ -103,25 +105,25 @@ fn binary<A: Element>(op: &Binary<A>) -> Option<(&'static str, f32)> {
     })
 }
 
-/// `binary` and `broadcast`; lengths were checked. `period` is what `b` covers.
-fn combine<T: Element>(
+/// Launches `binary`, or `broadcast` along an axis. The caller has checked the lengths.
+fn launch_binary<T: Element>(
     device: &WgpuDevice,
     (name, expression, slope): (&str, &str, f32),
-    (along, axis): (bool, &Axis),
+    (broadcast, axis): (bool, &Axis),
     a: Src<'_, T, WgpuDevice>,
     b: View<'_, T, WgpuDevice>,
     mut y: ViewMut<'_, T, WgpuDevice>,
 ) -> Result<()> {
-    let variant = if along { format!("{name} along") } else { name.to_string() };
+    let variant = if broadcast { format!("{name} broadcast") } else { name.to_string() };
     let source = |operand| {
-        let place = if along { "i / p.inner % p.extent" } else { "i" };
+        let place = if broadcast { "i / p.inner % p.extent" } else { "i" };
         let function = format!("fn f(a: f32, b: f32) -> f32 {{ return {expression}; }}\n");
         let place = format!("fn place(i: u32) -> u32 {{ return {place}; }}\n");
-        [source_of(operand), function, place].concat()
+        [source_function(operand), function, place].concat()
     };
     let n = y.len();
     let launch = match a {
-        Src::From(a) => BINARY
+        Src::View(a) => BINARY
             .variant(device, &variant, || source("a"))
             .read(a.device()?)
             .read(b.device()?)
@@ -136,7 +138,7 @@ fn combine<T: Element>(
 
 impl Elementwise for WgpuDevice {
     fn fill<T: Element>(&self, value: T, mut y: ViewMut<'_, T, Self>) -> Result<()> {
-        let Some(_running) = self.native::<T>("fill") else {
+        let Some(_scope) = self.native::<T>("fill") else {
             return fallback::fill(self, value, y);
         };
         let n = y.len();
@@ -149,18 +151,18 @@ impl Elementwise for WgpuDevice {
         x: Src<'_, T, Self>,
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let (Some(_running), Some((expression, scalars))) = (self.native::<T>("unary"), unary(&op))
+        let (Some(_scope), Some((expression, scalars))) = (self.native::<T>("unary"), unary(&op))
         else {
             return fallback::unary(self, op, x, y);
         };
         let n = y.len();
         let source = |operand| {
             let function = format!("fn f(x: f32) -> f32 {{ return {expression}; }}\n");
-            source_of(operand) + &function
+            source_function(operand) + &function
         };
         let launch = match x {
-            Src::From(x) => {
-                expect_len(op.name(), "y", x.len(), n)?;
+            Src::View(x) => {
+                check_len(op.name(), "y", x.len(), n)?;
                 let launch = UNARY.variant(self, op.name(), || source("x"));
                 launch.read(x.device()?).write(y.device_write_only()?)
             }
@@ -179,17 +181,17 @@ impl Elementwise for WgpuDevice {
         b: View<'_, T, Self>,
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let (Some(_running), Some((expression, slope))) = (self.native::<T>("binary"), binary(&op))
+        let (Some(_scope), Some((expression, slope))) = (self.native::<T>("binary"), binary(&op))
         else {
             return fallback::binary(self, op, a, b, y);
         };
-        if let Src::From(a) = a {
-            expect_len(op.name(), "b", a.len(), b.len())?;
-            expect_len(op.name(), "y", a.len(), y.len())?;
+        if let Src::View(a) = a {
+            check_len(op.name(), "b", a.len(), b.len())?;
+            check_len(op.name(), "y", a.len(), y.len())?;
         }
-        expect_len(op.name(), "b", y.len(), b.len())?;
+        check_len(op.name(), "b", y.len(), b.len())?;
         let whole = Axis { outer: 1, extent: y.len(), inner: 1 };
-        combine(self, (op.name(), expression, slope), (false, &whole), a, b, y)
+        launch_binary(self, (op.name(), expression, slope), (false, &whole), a, b, y)
     }
 
     fn broadcast<T: Element>(
@@ -200,16 +202,16 @@ impl Elementwise for WgpuDevice {
         b: View<'_, T, Self>,
         y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let (Some(_running), Some((expression, slope))) =
+        let (Some(_scope), Some((expression, slope))) =
             (self.native::<T>("broadcast"), binary(&op))
         else {
             return fallback::broadcast(self, op, axis, a, b, y);
         };
-        if let Src::From(a) = a {
-            expect_len(op.name(), "a", axis.count(), a.len())?;
+        if let Src::View(a) = a {
+            check_len(op.name(), "a", axis.count(), a.len())?;
         }
-        expect_len(op.name(), "b", axis.extent, b.len())?;
-        expect_len(op.name(), "y", axis.count(), y.len())?;
-        combine(self, (op.name(), expression, slope), (true, axis), a, b, y)
+        check_len(op.name(), "b", axis.extent, b.len())?;
+        check_len(op.name(), "y", axis.count(), y.len())?;
+        launch_binary(self, (op.name(), expression, slope), (true, axis), a, b, y)
     }
 }

@@ -1,4 +1,4 @@
-//! Matrix products in tiles: plain ones here, those of images in `convolution`.
+//! Tiled GEMM, which `convolution` uses too.
 
 use super::float;
 use crate::{
@@ -8,12 +8,12 @@ use crate::{
 use cortado::{
     Element, Result,
     memory::{DeviceSlice, DeviceSliceMut},
-    op::{Batch, Gemm, Transpose},
+    op::{Gemm, GemmBatch, Transpose},
 };
 use num_traits::Zero;
 
-/// Products in tiles, by `load_a`, `load_b` and `store` of a variant.
-pub(super) const TILES: &str = include_str!("../shaders/gemm.wgsl");
+/// Tiled GEMM that calls `load_a`, `load_b` and `store` of a variant.
+pub(super) const TILED_GEMM: &str = include_str!("../shaders/gemm.wgsl");
 
 const GEMM: Kernel = Kernel {
     name: "gemm",
@@ -32,32 +32,32 @@ const GEMM: Kernel = Kernel {
         "alpha: f32",
         "beta: f32",
     ],
-    body: &[TILES],
+    body: &[TILED_GEMM],
 };
 
-/// The shape of a product and of its tiles.
+/// Shape of a GEMM's output and of its tiles.
 #[derive(Clone, Copy)]
-pub(super) struct Tiles {
+pub(super) struct TileShape {
     rows: usize,
     columns: usize,
-    /// Threads of a workgroup, each of four rows and columns.
+    /// Threads of a workgroup along rows and columns. Each computes 4×4 elements.
     down: usize,
     across: usize,
 }
 
-impl Tiles {
-    pub(super) fn of(rows: usize, columns: usize) -> Self {
-        let threads = |extent: usize, most| extent.div_ceil(4).next_power_of_two().clamp(4, most);
+impl TileShape {
+    pub(super) fn new(rows: usize, columns: usize) -> Self {
+        let threads = |extent: usize, max| extent.div_ceil(4).next_power_of_two().clamp(4, max);
         let down = threads(rows, 16);
         Self { rows, columns, down, across: threads(columns, THREADS / down) }
     }
 
-    /// Tells variants apart.
-    pub(super) fn name(&self) -> String {
+    /// Returns the unique key of the tile shape.
+    pub(super) fn key(&self) -> String {
         format!("{}x{}", self.down, self.across)
     }
 
-    /// The constants of the shader: tiles, and whether neighbours in memory are along k.
+    /// Returns the shader's constants: tile shape, and whether `A` and `B` are contiguous along k.
     pub(super) fn constants(&self, a_along_k: bool, b_along_k: bool) -> String {
         let Self { down, across, .. } = self;
         format!(
@@ -69,7 +69,7 @@ const B_ALONG_K = {b_along_k};
         )
     }
 
-    /// Launches `count` products.
+    /// Launches `count` GEMMs.
     pub(super) fn launch(&self, launch: Launch<'_>, count: usize) -> Result<()> {
         let down = self.rows.div_ceil(4 * self.down);
         let tiles = down * self.columns.div_ceil(4 * self.across) * count;
@@ -77,23 +77,23 @@ const B_ALONG_K = {b_along_k};
     }
 }
 
-/// `Cᵢ ← α·op(Aᵢ)·op(Bᵢ) + β·Cᵢ`; lengths were checked.
+/// Computes `Cᵢ ← α·op(Aᵢ)·op(Bᵢ) + β·Cᵢ`. The caller has checked the lengths.
 pub(super) fn multiply<T: Element>(
     device: &WgpuDevice,
     op: &Gemm<T>,
-    batch: &Batch,
+    batch: &GemmBatch,
     a: DeviceSlice<'_, WgpuDevice>,
     b: DeviceSlice<'_, WgpuDevice>,
     c: DeviceSliceMut<'_, WgpuDevice>,
 ) -> Result<()> {
-    let tiles = Tiles::of(op.m, op.n);
-    let (at, bt) = (op.trans_a == Transpose::Yes, op.trans_b == Transpose::Yes);
-    let onto = !op.beta.is_zero();
-    let variant = format!("{} {at} {bt} {onto}", tiles.name());
+    let tiles = TileShape::new(op.m, op.n);
+    let (ta, tb) = (op.trans_a == Transpose::Yes, op.trans_b == Transpose::Yes);
+    let adds_c = !op.beta.is_zero();
+    let variant = format!("{} {ta} {tb} {adds_c}", tiles.key());
     let source = || {
-        let a = if at { "k * p.lda + row" } else { "row * p.lda + k" };
-        let b = if bt { "column * p.ldb + k" } else { "k * p.ldb + column" };
-        let sum = if onto { "p.alpha * sum + p.beta * c[at]" } else { "p.alpha * sum" };
+        let a = if ta { "k * p.lda + row" } else { "row * p.lda + k" };
+        let b = if tb { "column * p.ldb + k" } else { "k * p.ldb + column" };
+        let sum = if adds_c { "p.alpha * sum + p.beta * c[at]" } else { "p.alpha * sum" };
         let loads = format!(
             "fn load_a(z: u32, row: u32, k: u32) -> f32 {{ return a[p.a + z * p.stride_a + {a}]; }}
 fn load_b(z: u32, k: u32, column: u32) -> f32 {{ return b[p.b + z * p.stride_b + {b}]; }}
@@ -105,9 +105,9 @@ fn k_start(z: u32) -> u32 {{ return 0u; }}
 fn k_end(z: u32) -> u32 {{ return p.k; }}
 "
         );
-        tiles.constants(!at, bt) + &loads
+        tiles.constants(!ta, tb) + &loads
     };
-    // As in the BLAS, α = 0 reads neither operand.
+    // Like the BLAS, read neither operand if α = 0.
     let k = if op.alpha.is_zero() { 0 } else { op.k };
     let launch = GEMM.variant(device, &variant, source).read(a).read(b).write(c);
     let launch = launch.sizes([op.m, op.n, k, op.lda, op.ldb, op.ldc]);

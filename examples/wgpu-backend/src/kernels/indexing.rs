@@ -1,18 +1,17 @@
-//! Moving elements about.
+//! Copies by index: 2-D copies, tiling, gather, scatter and permutation.
 
-use super::fold::{Items, Steps, fold, sum_of};
+use super::reduce_launch::{Layout, ReductionShape, reduce, sum_reducer};
 use crate::{
-    complaints::Complaint,
     device::WgpuDevice,
     kernel::{EACH, Kernel},
+    kernel_errors::KernelError,
 };
 use cortado::{
     Element, Result, View, ViewMut,
-    error::expect_len,
+    error::check_len,
     kernel::{Indexing, fallback},
-    op::{Copy2d, Permute, Rows, Tile},
+    op::{Copy2d, Permute, RowIndexing, Tile},
 };
-
 use std::fmt::Write;
 
 const COPY_2D: Kernel = Kernel {
@@ -43,16 +42,16 @@ const TILE: Kernel = Kernel {
     ],
 };
 
-/// Complains of indices that name no row; what follows then does nothing.
+/// Reports indices outside the table. The kernel launched next then does nothing.
 const INDICES: Kernel = Kernel {
     name: "indices",
     reads: &["indices: u32"],
-    writes: &["complaints: atomic<u32>"],
+    writes: &["error_flags: atomic<u32>"],
     scalars: &["table_rows"],
     body: &[
         "fn each(i: u32) {
     if indices[p.indices + i] >= p.table_rows {
-        atomicMax(&complaints[p.complaints], ~i);
+        atomicMax(&error_flags[p.error_flags], ~i);
     }
 }",
         EACH,
@@ -61,12 +60,12 @@ const INDICES: Kernel = Kernel {
 
 const GATHER: Kernel = Kernel {
     name: "gather",
-    reads: &["table: u32", "indices: u32", "complaints: u32"],
+    reads: &["table: u32", "indices: u32", "error_flags: u32"],
     writes: &["y: u32"],
     scalars: &["width"],
     body: &[
         "fn each(i: u32) {
-    if complaints[p.complaints] == 0u {
+    if error_flags[p.error_flags] == 0u {
         let row = indices[p.indices + i / p.width];
         y[p.y + i] = table[p.table + row * p.width + i % p.width];
     }
@@ -75,15 +74,15 @@ const GATHER: Kernel = Kernel {
     ],
 };
 
-/// A thread sums a column, so that each row sees its sums in order.
+/// One thread per column, so that the terms of each element are added in order.
 const SCATTER_ADD: Kernel = Kernel {
     name: "scatter_add",
-    reads: &["y", "indices: u32", "complaints: u32"],
+    reads: &["y", "indices: u32", "error_flags: u32"],
     writes: &["table"],
     scalars: &["width", "count"],
     body: &[
         "fn each(column: u32) {
-    if complaints[p.complaints] != 0u {
+    if error_flags[p.error_flags] != 0u {
         return;
     }
     for (var i = 0u; i < p.count; i++) {
@@ -103,8 +102,8 @@ const PERMUTE: Kernel = Kernel {
     body: &["fn each(i: u32) { y[p.y + i] = x[p.x + place(i)]; }", EACH],
 };
 
-/// `place(i)`, where element `i` of the result stands in the source.
-fn places(op: &Permute) -> String {
+/// Returns the WGSL function `place(i)`, the index in the source of element `i` of the result.
+fn place_function(op: &Permute) -> String {
     let mut body = String::new();
     for &axis in op.order().iter().rev() {
         let (extent, step) = (op.shape()[axis], op.shape()[axis + 1..].iter().product::<usize>());
@@ -114,8 +113,9 @@ fn places(op: &Permute) -> String {
 }
 
 impl WgpuDevice {
-    fn expect_rows(&self, op: &Rows, indices: View<'_, u32, Self>) -> Result<()> {
-        let launch = INDICES.on(self).read(indices.device()?).complaints(Complaint::Index);
+    /// Queues a check of the indices, whose error the next wait returns.
+    fn check_indices(&self, op: &RowIndexing, indices: View<'_, u32, Self>) -> Result<()> {
+        let launch = INDICES.on(self).read(indices.device()?).error_flag(KernelError::Index);
         launch.sizes([op.table]).each(op.count)
     }
 }
@@ -127,7 +127,7 @@ impl Indexing for WgpuDevice {
         x: View<'_, T, Self>,
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let Some(_running) = self.native::<T>("copy_2d") else {
+        let Some(_scope) = self.native::<T>("copy_2d") else {
             return fallback::copy_2d(self, op, x, y);
         };
         op.check(x.len(), y.len())?;
@@ -141,7 +141,7 @@ impl Indexing for WgpuDevice {
         x: View<'_, T, Self>,
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let Some(_running) = self.native::<T>("tile") else {
+        let Some(_scope) = self.native::<T>("tile") else {
             return fallback::tile(self, op, x, y);
         };
         op.check("tile", ("x", x.len()), ("y", y.len()))?;
@@ -156,55 +156,55 @@ impl Indexing for WgpuDevice {
         dy: View<'_, T, Self>,
         mut dx: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let Some(_running) = self.native::<T>("tile_backward") else {
+        let Some(_scope) = self.native::<T>("tile_backward") else {
             return fallback::tile_backward(self, op, dy, dx);
         };
         op.check("tile_backward", ("dx", dx.len()), ("dy", dy.len()))?;
         let &Tile { inner, tiles, .. } = op;
-        let place = Items {
+        let shape = ReductionShape {
             outputs: dx.len(),
             items: tiles,
-            q: Steps { run: inner, step: tiles * inner },
-            t: Steps::by(inner),
+            q: Layout { run: inner, stride: tiles * inner },
+            t: Layout::strided(inner),
         };
         let dx = dx.device_write_only()?;
         let dx = (&*dx.buffer, dx.offset / 4);
-        fold(self, sum_of("sum", "x"), place, dy.device()?, None, [0.0; 2], dx)
+        reduce(self, sum_reducer("sum", "x"), shape, dy.device()?, None, [0.0; 2], dx)
     }
 
     fn gather<T: Element>(
         &self,
-        op: &Rows,
+        op: &RowIndexing,
         table: View<'_, T, Self>,
         indices: View<'_, u32, Self>,
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let Some(_running) = self.native::<T>("gather") else {
+        let Some(_scope) = self.native::<T>("gather") else {
             return fallback::gather(self, op, table, indices, y);
         };
         let lens = (table.len(), indices.len(), y.len());
         op.check("gather", ("table", lens.0), ("indices", lens.1), ("y", lens.2))?;
-        self.expect_rows(op, indices)?;
+        self.check_indices(op, indices)?;
         let launch = GATHER.on(self).read(table.device()?).read(indices.device()?);
-        let launch = launch.complaints(Complaint::Index).write(y.device_write_only()?);
+        let launch = launch.error_flag(KernelError::Index).write(y.device_write_only()?);
         launch.sizes([op.width]).each(lens.2)
     }
 
     fn scatter_add<T: Element>(
         &self,
-        op: &Rows,
+        op: &RowIndexing,
         y: View<'_, T, Self>,
         indices: View<'_, u32, Self>,
         mut table: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let Some(_running) = self.native::<T>("scatter_add") else {
+        let Some(_scope) = self.native::<T>("scatter_add") else {
             return fallback::scatter_add(self, op, y, indices, table);
         };
         let lens = (table.len(), indices.len(), y.len());
         op.check("scatter_add", ("table", lens.0), ("indices", lens.1), ("y", lens.2))?;
-        self.expect_rows(op, indices)?;
+        self.check_indices(op, indices)?;
         let launch = SCATTER_ADD.on(self).read(y.device()?).read(indices.device()?);
-        let launch = launch.complaints(Complaint::Index).write(table.device_mut()?);
+        let launch = launch.error_flag(KernelError::Index).write(table.device_mut()?);
         launch.sizes([op.width, op.count]).each(op.width)
     }
 
@@ -214,17 +214,17 @@ impl Indexing for WgpuDevice {
         x: View<'_, T, Self>,
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let Some(_running) = self.native::<T>("permute") else {
+        let Some(_scope) = self.native::<T>("permute") else {
             return fallback::permute(self, op, x, y);
         };
         let n = op.shape().count();
-        expect_len("permute", "x", n, x.len())?;
-        expect_len("permute", "y", n, y.len())?;
+        check_len("permute", "x", n, x.len())?;
+        check_len("permute", "y", n, y.len())?;
         if n == 0 {
             return Ok(());
         }
-        let places = places(op);
-        let launch = PERMUTE.variant(self, &places, || places.clone());
+        let source = place_function(op);
+        let launch = PERMUTE.variant(self, &source, || source.clone());
         launch.read(x.device()?).write(y.device_write_only()?).each(n)
     }
 }

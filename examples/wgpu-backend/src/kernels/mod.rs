@@ -1,28 +1,28 @@
-//! The kernels, family by family.
+//! The kernels, one module for each family.
 
 mod blas;
 mod convolution;
 mod elementwise;
-mod fold;
 mod gemm;
 mod indexing;
 mod losses;
 mod normalize;
 mod pooling;
 mod random;
+mod reduce_launch;
 mod reductions;
 mod scratch;
 mod update;
 
 use cortado::Element;
 
-/// A scalar of a native kernel.
+/// Converts a scalar to the type of the shaders.
 fn float<A: Element>(scalar: A) -> f32 {
     scalar.to_f64() as f32
 }
 
-/// `unary`, `binary`, … for which another operand may stand in for the output: the WGSL function
-/// `source` that reads it.
-fn source_of(operand: &str) -> String {
+/// Returns the WGSL function `source`, which reads an element of `operand`. In-place variants pass
+/// their output.
+fn source_function(operand: &str) -> String {
     format!("fn source(i: u32) -> f32 {{ return {operand}[p.{operand} + i]; }}\n")
 }

@@ -1,13 +1,13 @@
-//! Normalisation.
+//! Softmax, LRN and moments.
 
-use super::source_of;
+use super::source_function;
 use crate::{
     device::WgpuDevice,
     kernel::{EACH, Kernel, Launch},
 };
 use cortado::{
     Element, Error, Result, Src, View, ViewMut,
-    error::expect_len,
+    error::check_len,
     kernel::{Normalize, fallback},
     op::{Axis, Lrn, LrnRegion},
 };
@@ -37,21 +37,21 @@ const LRN: Kernel = Kernel {
     name: "lrn",
     reads: &["x"],
     writes: &["scale", "y"],
-    scalars: REGION,
-    body: &[MATH, ABOUT, include_str!("../shaders/lrn.wgsl"), EACH],
+    scalars: REGION_SCALARS,
+    body: &[MATH, LRN_REGION, include_str!("../shaders/lrn.wgsl"), EACH],
 };
 
 const LRN_BACKWARD: Kernel = Kernel {
     name: "lrn_backward",
     reads: &["x", "y", "scale", "dy"],
     writes: &["dx"],
-    scalars: REGION,
-    body: &[MATH, ABOUT, include_str!("../shaders/lrn_backward.wgsl"), EACH],
+    scalars: REGION_SCALARS,
+    body: &[MATH, LRN_REGION, include_str!("../shaders/lrn_backward.wgsl"), EACH],
 };
 
 const MATH: &str = include_str!("../shaders/math.wgsl");
-const ABOUT: &str = include_str!("../shaders/lrn_region.wgsl");
-const REGION: &[&str] =
+const LRN_REGION: &str = include_str!("../shaders/lrn_region.wgsl");
+const REGION_SCALARS: &[&str] =
     &["channels", "height", "width", "half", "k: f32", "factor: f32", "beta: f32"];
 
 const MOMENTS: Kernel = Kernel {
@@ -63,8 +63,8 @@ const MOMENTS: Kernel = Kernel {
 };
 
 impl WgpuDevice {
-    /// Kernel `kernel`, which is of regions as `op` says; and the scalars.
-    fn regions(&self, kernel: &Kernel, op: &Lrn) -> (Launch<'_>, [usize; 4], [f32; 3]) {
+    /// Prepares a launch of an LRN kernel for the region of `op`, and returns its scalars.
+    fn lrn_launch(&self, kernel: &Kernel, op: &Lrn) -> (Launch<'_>, [usize; 4], [f32; 3]) {
         let within = op.region == LrnRegion::WithinChannel;
         let size = op.size as f64;
         let (k, n) = if within { (1.0, size * size) } else { (op.k, size) };
@@ -83,23 +83,23 @@ impl Normalize for WgpuDevice {
         x: Src<'_, T, Self>,
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let Some(_running) = self.native::<T>("softmax") else {
+        let Some(_scope) = self.native::<T>("softmax") else {
             return fallback::softmax(self, axis, x, y);
         };
-        if let Src::From(x) = x {
-            expect_len("softmax", "x", axis.count(), x.len())?;
+        if let Src::View(x) = x {
+            check_len("softmax", "x", axis.count(), x.len())?;
         }
-        expect_len("softmax", "y", axis.count(), y.len())?;
+        check_len("softmax", "y", axis.count(), y.len())?;
         let launch = match x {
-            Src::From(x) => SOFTMAX
-                .variant(self, "", || source_of("x"))
+            Src::View(x) => SOFTMAX
+                .variant(self, "", || source_function("x"))
                 .read(x.device()?)
                 .write(y.device_write_only()?),
             Src::InPlace => {
-                SOFTMAX_IN_PLACE.variant(self, "", || source_of("y")).write(y.device_mut()?)
+                SOFTMAX_IN_PLACE.variant(self, "", || source_function("y")).write(y.device_mut()?)
             }
         };
-        launch.sizes([axis.extent, axis.inner]).each(axis.rest())
+        launch.sizes([axis.extent, axis.inner]).each(axis.reduced_count())
     }
 
     fn softmax_backward<T: Element>(
@@ -109,26 +109,26 @@ impl Normalize for WgpuDevice {
         dy: Src<'_, T, Self>,
         mut dx: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let Some(_running) = self.native::<T>("softmax_backward") else {
+        let Some(_scope) = self.native::<T>("softmax_backward") else {
             return fallback::softmax_backward(self, axis, y, dy, dx);
         };
-        if let Src::From(dy) = dy {
-            expect_len("softmax_backward", "dy", axis.count(), dy.len())?;
+        if let Src::View(dy) = dy {
+            check_len("softmax_backward", "dy", axis.count(), dy.len())?;
         }
-        expect_len("softmax_backward", "dx", axis.count(), dx.len())?;
-        expect_len("softmax_backward", "y", axis.count(), y.len())?;
+        check_len("softmax_backward", "dx", axis.count(), dx.len())?;
+        check_len("softmax_backward", "y", axis.count(), y.len())?;
         let launch = match dy {
-            Src::From(dy) => BACKWARD
-                .variant(self, "", || source_of("dy"))
+            Src::View(dy) => BACKWARD
+                .variant(self, "", || source_function("dy"))
                 .read(y.device()?)
                 .read(dy.device()?)
                 .write(dx.device_write_only()?),
             Src::InPlace => BACKWARD_IN_PLACE
-                .variant(self, "", || source_of("dx"))
+                .variant(self, "", || source_function("dx"))
                 .read(y.device()?)
                 .write(dx.device_mut()?),
         };
-        launch.sizes([axis.extent, axis.inner]).each(axis.rest())
+        launch.sizes([axis.extent, axis.inner]).each(axis.reduced_count())
     }
 
     fn lrn<T: Element>(
@@ -138,14 +138,14 @@ impl Normalize for WgpuDevice {
         mut scale: ViewMut<'_, T, Self>,
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let Some(_running) = self.native::<T>("lrn") else {
+        let Some(_scope) = self.native::<T>("lrn") else {
             return fallback::lrn(self, op, x, scale, y);
         };
         op.check()?;
         for (operand, len) in [("x", x.len()), ("scale", scale.len()), ("y", y.len())] {
-            expect_len("lrn", operand, op.count(), len)?;
+            check_len("lrn", operand, op.count(), len)?;
         }
-        let (launch, sizes, floats) = self.regions(&LRN, op);
+        let (launch, sizes, floats) = self.lrn_launch(&LRN, op);
         let launch = launch.read(x.device()?).write(scale.device_write_only()?);
         launch.write(y.device_write_only()?).sizes(sizes).floats(floats).each(op.count())
     }
@@ -159,15 +159,15 @@ impl Normalize for WgpuDevice {
         dy: View<'_, T, Self>,
         mut dx: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let Some(_running) = self.native::<T>("lrn_backward") else {
+        let Some(_scope) = self.native::<T>("lrn_backward") else {
             return fallback::lrn_backward(self, op, x, y, scale, dy, dx);
         };
         op.check()?;
-        let given = [("x", x.len()), ("y", y.len()), ("scale", scale.len()), ("dy", dy.len())];
-        for (operand, len) in given.into_iter().chain([("dx", dx.len())]) {
-            expect_len("lrn_backward", operand, op.count(), len)?;
+        let lens = [x.len(), y.len(), scale.len(), dy.len(), dx.len()];
+        for (operand, len) in ["x", "y", "scale", "dy", "dx"].into_iter().zip(lens) {
+            check_len("lrn_backward", operand, op.count(), len)?;
         }
-        let (launch, sizes, floats) = self.regions(&LRN_BACKWARD, op);
+        let (launch, sizes, floats) = self.lrn_launch(&LRN_BACKWARD, op);
         let launch = launch.read(x.device()?).read(y.device()?).read(scale.device()?);
         let launch = launch.read(dy.device()?).write(dx.device_write_only()?);
         launch.sizes(sizes).floats(floats).each(op.count())
@@ -180,14 +180,14 @@ impl Normalize for WgpuDevice {
         mut mean: ViewMut<'_, T, Self>,
         mut variance: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let Some(_running) = self.native::<T>("moments") else {
+        let Some(_scope) = self.native::<T>("moments") else {
             return fallback::moments(self, axis, x, mean, variance);
         };
-        expect_len("moments", "x", axis.count(), x.len())?;
-        expect_len("moments", "mean", axis.extent, mean.len())?;
-        expect_len("moments", "variance", axis.extent, variance.len())?;
-        if axis.extent != 0 && axis.rest() == 0 {
-            return Err(Error::value("moments", "there are no elements to take a mean of"));
+        check_len("moments", "x", axis.count(), x.len())?;
+        check_len("moments", "mean", axis.extent, mean.len())?;
+        check_len("moments", "variance", axis.extent, variance.len())?;
+        if axis.extent != 0 && axis.reduced_count() == 0 {
+            return Err(Error::invalid_input("moments", "the mean of no elements is undefined"));
         }
         let launch = MOMENTS.on(self).read(x.device()?).write(mean.device_write_only()?);
         let launch = launch.write(variance.device_write_only()?);

@@ -1,5 +1,5 @@
-//! Random numbers that are made of words. Uniform and normal ones are left to the host: all of
-//! their arithmetic is in double precision.
+//! Bernoulli numbers and random integers. Uniform and normal numbers run on the host, because their
+//! arithmetic is in double precision.
 
 use crate::{
     device::WgpuDevice,
@@ -11,7 +11,8 @@ use cortado::{
     op::RngKey,
 };
 
-/// A word for each element; `most` is one less than the limit that variants compare or scale with.
+/// Philox, one word per element. Variants compare words with `most` or scale words by it. It is one
+/// less than their limit, which may not fit 32 bits.
 const WORDS: Kernel = Kernel {
     name: "random",
     reads: &[],
@@ -21,8 +22,9 @@ const WORDS: Kernel = Kernel {
 };
 
 impl WgpuDevice {
-    /// `f` of the words of `key`, for numbers below `limit`, which is not 0.
-    fn words(
+    /// Fills `y` with `f(word)` for the random words of `key`. `f` reads `limit - 1`, where `limit` is
+    /// not 0, as `p.most`.
+    fn fill_random(
         &self,
         name: &str,
         f: &str,
@@ -32,35 +34,40 @@ impl WgpuDevice {
         let n = y.len();
         let source = || format!("fn f(word: u32) -> u32 {{ return {f}; }}\n");
         let launch = WORDS.variant(self, name, source).write(y.device_write_only()?);
-        let halves = |word: u64| [word as u32 as usize, (word >> 32) as usize];
-        let launch = launch.sizes(halves(key.seed)).sizes(halves(key.stream));
+        let low_and_high = |word: u64| [word as u32 as usize, (word >> 32) as usize];
+        let launch = launch.sizes(low_and_high(key.seed)).sizes(low_and_high(key.stream));
         launch.sizes([(limit - 1) as usize]).each(n)
     }
 }
 
 impl Random for WgpuDevice {
     fn bernoulli(&self, key: RngKey, p: f64, y: ViewMut<'_, u32, Self>) -> Result<()> {
-        let Some(_running) = self.native_words("bernoulli") else {
+        let Some(_scope) = self.native_words("bernoulli") else {
             return fallback::bernoulli(self, key, p, y);
         };
         if !(0.0..=1.0).contains(&p) {
-            return Err(Error::value("bernoulli", format!("needs 0 ≤ p ≤ 1, not {p}")));
+            return Err(Error::invalid_input("bernoulli", format!("p is {p}, expected 0 ≤ p ≤ 1")));
         }
         match (p * 4_294_967_296.0).ceil() as u64 {
-            0 => self.words("never", "0u", (key, 1), y),
-            below => self.words("bernoulli", "select(0u, 1u, word <= p.most)", (key, below), y),
+            0 => self.fill_random("never", "0u", (key, 1), y),
+            below => {
+                self.fill_random("bernoulli", "select(0u, 1u, word <= p.most)", (key, below), y)
+            }
         }
     }
 
-    fn integer(&self, key: RngKey, bound: u64, y: ViewMut<'_, u32, Self>) -> Result<()> {
-        let Some(_running) = self.native_words("integer") else {
-            return fallback::integer(self, key, bound, y);
+    fn random_integers(&self, key: RngKey, bound: u64, y: ViewMut<'_, u32, Self>) -> Result<()> {
+        let Some(_scope) = self.native_words("random_integers") else {
+            return fallback::random_integers(self, key, bound, y);
         };
         if !(1..=1 << 32).contains(&bound) {
-            return Err(Error::value("integer", format!("needs 1 ≤ bound ≤ 2³², not {bound}")));
+            return Err(Error::invalid_input(
+                "random_integers",
+                format!("bound is {bound}, expected 1 ≤ bound ≤ 2³²"),
+            ));
         }
-        // word · bound = word · most + word; the upper half of that.
+        // The upper half of word · bound = word · most + word.
         let upper = "times(word, p.most).y + select(0u, 1u, times(word, p.most).x > ~word)";
-        self.words("integer", upper, (key, bound), y)
+        self.fill_random("random_integers", upper, (key, bound), y)
     }
 }

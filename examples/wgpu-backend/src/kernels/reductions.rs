@@ -1,8 +1,8 @@
-//! Reductions.
+//! Reductions along an axis, and arg max.
 
 use super::{
     float,
-    fold::{Items, Rule, Steps, fold, sum_of},
+    reduce_launch::{Layout, Reducer, ReductionShape, reduce, sum_reducer},
 };
 use crate::{
     device::WgpuDevice,
@@ -10,7 +10,7 @@ use crate::{
 };
 use cortado::{
     Element, Error, Result, View, ViewMut,
-    error::expect_len,
+    error::check_len,
     kernel::{Reductions, fallback},
     op::{Axis, Reduce},
 };
@@ -24,22 +24,27 @@ const ARG_MAX: Kernel = Kernel {
     body: &[include_str!("../shaders/arg_max.wgsl"), EACH],
 };
 
-fn rule(op: Reduce) -> Option<Rule<'static>> {
-    let extreme = |name, join| Rule { name, join, unit: "0x7fc00000u", ..sum_of(name, "x") };
+fn reducer(op: Reduce) -> Option<Reducer<'static>> {
+    let extreme = |name, combine| Reducer {
+        name,
+        combine,
+        identity: "0x7fc00000u",
+        ..sum_reducer(name, "x")
+    };
     Some(match op {
-        Reduce::Sum => sum_of("sum", "x"),
-        Reduce::Mean => Rule { finish: "v / p.a", ..sum_of("mean", "x") },
+        Reduce::Sum => sum_reducer("sum", "x"),
+        Reduce::Mean => Reducer { finish: "v / p.a", ..sum_reducer("mean", "x") },
         Reduce::Max => extreme("max", "select(a, b, b > a || is_nan(a))"),
         Reduce::Min => extreme("min", "select(a, b, b < a || is_nan(a))"),
-        Reduce::AbsSum => sum_of("abs_sum", "abs(x)"),
-        Reduce::SumSq => sum_of("sum_sq", "x * x"),
+        Reduce::AbsSum => sum_reducer("abs_sum", "abs(x)"),
+        Reduce::SumSq => sum_reducer("sum_sq", "x * x"),
         _ => return None,
     })
 }
 
-fn expect_non_empty(op: &'static str, axis: &Axis) -> Result<()> {
-    match axis.extent == 0 && axis.rest() != 0 {
-        true => Err(Error::value(op, "the axis has no elements")),
+fn check_non_empty(op: &'static str, axis: &Axis) -> Result<()> {
+    match axis.extent == 0 && axis.reduced_count() != 0 {
+        true => Err(Error::invalid_input(op, "the axis has no elements")),
         false => Ok(()),
     }
 }
@@ -52,24 +57,24 @@ impl Reductions for WgpuDevice {
         x: View<'_, T, Self>,
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let (Some(_running), Some(rule)) = (self.native::<T>("reduce"), rule(op)) else {
+        let (Some(_scope), Some(reducer)) = (self.native::<T>("reduce"), reducer(op)) else {
             return fallback::reduce(self, op, axis, x, y);
         };
-        expect_len(op.name(), "x", axis.count(), x.len())?;
-        expect_len(op.name(), "y", axis.rest(), y.len())?;
+        check_len(op.name(), "x", axis.count(), x.len())?;
+        check_len(op.name(), "y", axis.reduced_count(), y.len())?;
         if matches!(op, Reduce::Max | Reduce::Min) {
-            expect_non_empty(op.name(), axis)?;
+            check_non_empty(op.name(), axis)?;
         }
         let &Axis { extent, inner, .. } = axis;
-        let place = Items {
-            outputs: axis.rest(),
+        let shape = ReductionShape {
+            outputs: axis.reduced_count(),
             items: extent,
-            q: Steps { run: inner, step: extent * inner },
-            t: Steps::by(inner),
+            q: Layout { run: inner, stride: extent * inner },
+            t: Layout::strided(inner),
         };
         let y = y.device_write_only()?;
         let n = [extent as f32, 0.0];
-        fold(self, rule, place, x.device()?, None, n, (y.buffer, y.offset / 4))
+        reduce(self, reducer, shape, x.device()?, None, n, (y.buffer, y.offset / 4))
     }
 
     fn sum_to_axis<T: Element>(
@@ -79,27 +84,28 @@ impl Reductions for WgpuDevice {
         x: View<'_, T, Self>,
         mut y: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        let Some(_running) = self.native::<T>("sum_to_axis") else {
+        let Some(_scope) = self.native::<T>("sum_to_axis") else {
             return fallback::sum_to_axis(self, axis, beta, x, y);
         };
-        expect_len("sum_to_axis", "x", axis.count(), x.len())?;
-        expect_len("sum_to_axis", "y", axis.extent, y.len())?;
+        check_len("sum_to_axis", "x", axis.count(), x.len())?;
+        check_len("sum_to_axis", "y", axis.extent, y.len())?;
         let &Axis { outer, extent, inner } = axis;
-        let place = Items {
+        let shape = ReductionShape {
             outputs: extent,
             items: outer * inner,
-            q: Steps::by(inner),
-            t: Steps { run: inner, step: extent * inner },
+            q: Layout::strided(inner),
+            t: Layout { run: inner, stride: extent * inner },
         };
-        let (rule, y) = match beta.is_zero() {
-            true => (sum_of("sum", "x"), y.device_write_only()?),
+        let (reducer, y) = match beta.is_zero() {
+            true => (sum_reducer("sum", "x"), y.device_write_only()?),
             false => {
-                let rule = Rule { finish: "p.b * y[at] + v", ..sum_of("sum_to_axis", "x") };
-                (rule, y.device_mut()?)
+                let reducer =
+                    Reducer { finish: "p.b * y[at] + v", ..sum_reducer("sum_to_axis", "x") };
+                (reducer, y.device_mut()?)
             }
         };
         let beta = [0.0, float(beta)];
-        fold(self, rule, place, x.device()?, None, beta, (y.buffer, y.offset / 4))
+        reduce(self, reducer, shape, x.device()?, None, beta, (y.buffer, y.offset / 4))
     }
 
     fn arg_max<T: Element>(
@@ -108,13 +114,13 @@ impl Reductions for WgpuDevice {
         x: View<'_, T, Self>,
         mut y: ViewMut<'_, u32, Self>,
     ) -> Result<()> {
-        let Some(_running) = self.native::<T>("arg_max") else {
+        let Some(_scope) = self.native::<T>("arg_max") else {
             return fallback::arg_max(self, axis, x, y);
         };
-        expect_len("arg_max", "x", axis.count(), x.len())?;
-        expect_len("arg_max", "y", axis.rest(), y.len())?;
-        expect_non_empty("arg_max", axis)?;
+        check_len("arg_max", "x", axis.count(), x.len())?;
+        check_len("arg_max", "y", axis.reduced_count(), y.len())?;
+        check_non_empty("arg_max", axis)?;
         let launch = ARG_MAX.on(self).read(x.device()?).write(y.device_write_only()?);
-        launch.sizes([axis.extent, axis.inner]).each(axis.rest())
+        launch.sizes([axis.extent, axis.inner]).each(axis.reduced_count())
     }
 }

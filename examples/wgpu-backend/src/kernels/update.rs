@@ -1,4 +1,4 @@
-//! Solver steps.
+//! Solver updates.
 
 use super::float;
 use crate::{
@@ -8,7 +8,7 @@ use crate::{
 use cortado::{
     Element, Result, View, ViewMut,
     kernel::{Update, fallback},
-    op::{Descent, Regularization, Rule},
+    op::{Regularization, SolverUpdate, UpdateRule},
 };
 
 const SGD: Kernel = Kernel {
@@ -22,17 +22,17 @@ const SGD: Kernel = Kernel {
 impl Update for WgpuDevice {
     fn solver_update<T: Element>(
         &self,
-        op: &Descent<T>,
+        op: &SolverUpdate<T>,
         dw: View<'_, T, Self>,
         mut weights: ViewMut<'_, T, Self>,
         masters: Option<ViewMut<'_, T::Acc, Self>>,
         history: &mut [ViewMut<'_, T::Acc, Self>],
     ) -> Result<()> {
-        // Other rules are left to the host.
-        let Rule::Sgd { momentum } = op.rule else {
+        // Only SGD has a shader.
+        let UpdateRule::Sgd { momentum } = op.rule else {
             return fallback::solver_update(self, op, dw, weights, masters, history);
         };
-        let Some(_running) = self.native::<T>("solver_update").filter(|_| masters.is_none()) else {
+        let Some(_scope) = self.native::<T>("solver_update").filter(|_| masters.is_none()) else {
             return fallback::solver_update(self, op, dw, weights, masters, history);
         };
         op.check(weights.len(), dw.len(), None, history.iter().map(ViewMut::len))?;

@@ -10,7 +10,7 @@ fn main(@builtin(local_invocation_index) lane: u32) {
         if class_ >= 0 {
             sum += of_label(at, u32(class_));
         } else if class_ != IGNORED {
-            atomicMax(&complaints[p.complaints], ~at);
+            atomicMax(&error_flags[p.error_flags], ~at);
         }
     }
     parts[lane] = sum;

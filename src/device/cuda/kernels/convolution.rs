@@ -2,16 +2,16 @@
 //!
 //! - The forward pass is an implicit GEMM for each group: the im2col matrix is never stored. With
 //!   stride 1, the gradient of the images is computed this way too.
-//! - With a larger stride, most taps of such a GEMM would read zeros. The gradient of the im2col matrix
-//!   is stored instead, for some images at a time, and col2im adds it up.
+//! - With a larger stride, most taps of such a GEMM would read zeros. The gradient of the im2col
+//!   matrix is stored instead, for some images at a time, and col2im adds it up.
 //! - Depthwise convolutions, whose filters have one channel, are computed directly.
 
 use super::{
-    gemm::{THREADS, TileShape},
+    gemm::THREADS,
     window_axis::{AXES, WindowAxis, window_axes},
 };
 use crate::{
-    device::CudaDevice,
+    device::{CudaDevice, cuda::launch::Launch},
     element::Element,
     error::Result,
     memory::{View, ViewMut},
@@ -86,19 +86,15 @@ pub(super) struct Groups<'a> {
 impl<'a> Groups<'a> {
     /// Returns `None` if the kernels cannot count the elements.
     pub(super) fn new(op: &'a Convolution) -> Option<Self> {
-        let axes = window_axes(op.window())?;
-        let (channels, outputs) =
-            (op.window().channels() / op.groups(), op.outputs() / op.groups());
-        let max = i32::MAX as usize / 4;
-        let countable = op.batch().checked_mul(op.window().positions().max(op.window().plane_len()))?
-            <= max
-            && op.outputs().checked_mul(op.window().positions())? <= max
-            && op.filter_len() <= max
-            && op.groups() <= max
-            // The products above are 0 without images, channels or outputs, whatever these extents.
-            && [op.window().taps(), op.window().positions(), op.window().plane_len()]
-                .into_iter()
-                .all(|count| count <= max);
+        let window = op.window();
+        let axes = window_axes(window)?;
+        let (taps, positions, plane) = (window.taps(), window.positions(), window.plane_len());
+        let columns = op.batch().checked_mul(positions.max(plane))?;
+        let output_len = op.outputs().checked_mul(positions)?;
+        // Without images, channels or outputs, the products are 0, whatever the last three are.
+        let counts = [columns, output_len, op.filter_len(), op.groups(), taps, positions, plane];
+        let (channels, outputs) = (window.channels() / op.groups(), op.outputs() / op.groups());
+        let countable = counts.into_iter().all(|count| count <= i32::MAX as usize / 4);
         countable.then_some(Self { op, axes, channels, outputs })
     }
 
@@ -128,35 +124,40 @@ impl<'a> Groups<'a> {
         })
     }
 
-    /// Returns the elements of `dy` that taps read for the gradient of each image element, with stride 1.
+    /// Returns the elements of `dy` that taps read for the gradient of each image element, with
+    /// stride 1.
     fn gradient_axes(&self) -> [TapAxis; AXES] {
-        self.axes.map(|axis| TapAxis {
-            range: axis.output as u32,
-            columns: axis.input as u32,
-            taps: axis.kernel as u32,
-            stride: 1,
-            step: -axis.dilation,
-            origin: axis.pad,
-            advance: 0,
+        self.image_axes().map(|axis| TapAxis {
+            range: axis.columns,
+            columns: axis.range,
+            step: -axis.step,
+            origin: -axis.origin,
+            ..axis
         })
     }
 
-    /// Returns the GEMM of `rows` × k filters of each group with im2col matrices of `channels` channels.
-    fn gemm_args(
+    /// Prepares the GEMM, for each group, of `rows` × k filters with the im2col matrix of
+    /// `channels` channels. Returns the number of blocks too.
+    #[track_caller]
+    fn implicit_gemm<'d, T: Element>(
         &self,
+        (device, name): (&'d CudaDevice, &'static str),
         mut axes: [TapAxis; AXES],
-        tiles: TileShape,
         rows: usize,
         channels: usize,
-    ) -> ForwardArgs {
-        // Two successive k of a thread are `THREADS / across` apart, which is split into taps per axis.
-        let mut advance = THREADS / tiles.across as u32;
+    ) -> Result<(Launch<'d>, usize)> {
+        let positions: u32 = axes.iter().map(|axis| axis.columns).product();
+        let columns = self.op.batch() * positions as usize;
+        let tiles = device.tiles(T::DTYPE, rows, columns, self.op.groups());
+        // Two successive k of a thread are `THREADS / across` apart, which is split into taps per
+        // axis.
+        let mut advance = THREADS / tiles.columns as u32;
         for axis in axes.iter_mut().rev() {
             (axis.advance, advance) = (advance % axis.taps, advance / axis.taps);
         }
         let plane = axes.iter().map(|axis| axis.range).product();
         let taps: u32 = axes.iter().map(|axis| axis.taps).product();
-        ForwardArgs {
+        let args = ForwardArgs {
             axes,
             batch: self.op.batch() as u32,
             groups: self.op.groups() as u32,
@@ -164,9 +165,11 @@ impl<'a> Groups<'a> {
             channels: channels as u32,
             advance: advance * plane,
             plane,
-            positions: axes.iter().map(|axis| axis.columns).product(),
+            positions,
             k: channels as u32 * taps,
-        }
+        };
+        let launch = device.variant::<T>(name, &tiles.symbol("convolve"))?.arg(args);
+        Ok((launch, tiles.count(rows, columns) * self.op.groups()))
     }
 
     #[track_caller]
@@ -178,21 +181,19 @@ impl<'a> Groups<'a> {
         bias: Option<View<'_, T, CudaDevice>>,
         mut y: ViewMut<'_, T, CudaDevice>,
     ) -> Result<()> {
-        let columns = self.op.batch() * self.op.window().positions();
-        let tiles = device.tiles(T::DTYPE, self.outputs, columns, self.op.groups());
-        let launch = if self.is_depthwise() {
-            device.variant::<T>("convolve", "depthwise")?.arg(self.depthwise_args())
-        } else {
-            let args = self.gemm_args(self.image_axes(), tiles, self.outputs, self.channels);
-            device.variant::<T>("convolve", &tiles.symbol("convolve"))?.arg(args)
-        };
-        let launch = launch.read(x.device()?).read(filters.device()?);
+        const NAME: &str = "convolve";
         let n = y.len();
-        let launch = launch.read_optional(bias)?.write(y.device_write_only()?);
+        let (launch, blocks) = if self.is_depthwise() {
+            (device.variant::<T>(NAME, "depthwise")?.arg(self.depthwise_args()), 0)
+        } else {
+            let axes = self.image_axes();
+            self.implicit_gemm::<T>((device, NAME), axes, self.outputs, self.channels)?
+        };
+        let launch = launch.read(x.device()?).read(filters.device()?).read_optional(bias)?;
+        let launch = launch.write(y.device_write_only()?);
         if self.is_depthwise() {
             return launch.grid_1d(n);
         }
-        let blocks = tiles.count(self.outputs, columns) * self.op.groups();
         launch.grid([blocks, 1, 1], [THREADS, 1, 1])
     }
 
@@ -219,12 +220,10 @@ impl<'a> Groups<'a> {
         let launch = device.variant::<T>(NAME, "transpose_filters")?;
         let launch = launch.sizes([count, self.outputs, self.channels, op.window().taps()]);
         launch.read(filters.device()?).operand(&transposed, 0).grid_1d(count)?;
-        let columns = op.batch() * op.window().plane_len();
-        let tiles = device.tiles(T::DTYPE, self.channels, columns, op.groups());
-        let args = self.gemm_args(self.gradient_axes(), tiles, self.channels, self.outputs);
-        let launch = device.variant::<T>(NAME, &tiles.symbol("convolve"))?.arg(args);
+        let axes = self.gradient_axes();
+        let (launch, blocks) =
+            self.implicit_gemm::<T>((device, NAME), axes, self.channels, self.outputs)?;
         let launch = launch.read(dy.device()?).operand(&transposed, 0).null();
-        let blocks = tiles.count(self.channels, columns) * op.groups();
         launch.write(dx.device_write_only()?).grid([blocks, 1, 1], [THREADS, 1, 1])
     }
 
@@ -289,8 +288,8 @@ impl<'a> Groups<'a> {
         }
         let columns = self.channels * op.window().taps();
         let k = op.batch() * op.window().positions();
-        // The sums are long, and splitting them multiplies the blocks. Large tiles are therefore faster
-        // even if there are few.
+        // The sums are long, and splitting them multiplies the blocks. Large tiles are therefore
+        // faster even if there are few.
         let tiles = device.tiles(T::DTYPE, self.outputs, columns, k.div_ceil(1024) * op.groups());
         let blocks = tiles.count(self.outputs, columns) * op.groups();
         let split = device.split_tiles(blocks, k);
@@ -303,7 +302,7 @@ impl<'a> Groups<'a> {
             rows: self.outputs as u32,
             channels: self.channels as u32,
             splits: split.parts as u32,
-            chunk: split.chunk as u32,
+            chunk: split.part_len as u32,
         });
         let launch = launch.read(x.device()?).read(dy.device()?).operand(&parts, 0);
         launch.grid([blocks * split.parts, 1, 1], [THREADS, 1, 1])?;

@@ -1,6 +1,6 @@
-//! Launches of elementwise kernels.
+//! Launches of elementwise kernels and LSTM steps.
 
-use super::{lstm, src_len};
+use super::src_len;
 use crate::{
     device::CudaDevice,
     element::{Element, Storable},
@@ -155,11 +155,16 @@ impl Elementwise for CudaDevice {
         op: &Lstm,
         c_prev: View<'_, T, Self>,
         cont: View<'_, T, Self>,
-        gates: ViewMut<'_, T, Self>,
-        c: ViewMut<'_, T, Self>,
-        h: ViewMut<'_, T, Self>,
+        mut gates: ViewMut<'_, T, Self>,
+        mut c: ViewMut<'_, T, Self>,
+        mut h: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        lstm::forward(self, op, (c_prev, cont), gates, [c, h])
+        let states = [("c_prev", c_prev.len()), ("c", c.len()), ("h", h.len())];
+        op.check("lstm", ("gates", gates.len()), &states)?;
+        check_len("lstm", "cont", op.streams(), cont.len())?;
+        let launch = self.kernel::<T>("lstm")?.sizes([op.streams(), op.outputs()]);
+        let launch = launch.read(c_prev.device()?).read(cont.device()?).write(gates.device_mut()?);
+        launch.write(c.device_write_only()?).write(h.device_write_only()?).grid_1d(op.state())
     }
 
     fn lstm_backward<T: Element>(
@@ -168,9 +173,14 @@ impl Elementwise for CudaDevice {
         c_prev: View<'_, T, Self>,
         c: View<'_, T, Self>,
         dh: View<'_, T, Self>,
-        dc: ViewMut<'_, T, Self>,
-        gates: ViewMut<'_, T, Self>,
+        mut dc: ViewMut<'_, T, Self>,
+        mut gates: ViewMut<'_, T, Self>,
     ) -> Result<()> {
-        lstm::backward(self, op, [c_prev, c, dh], dc, gates)
+        const OP: &str = "lstm_backward";
+        let states = [("c_prev", c_prev.len()), ("c", c.len()), ("dh", dh.len()), ("dc", dc.len())];
+        op.check(OP, ("gates", gates.len()), &states)?;
+        let launch = self.kernel::<T>(OP)?.sizes([op.streams(), op.outputs()]);
+        let launch = launch.read(c_prev.device()?).read(c.device()?).read(dh.device()?);
+        launch.write(dc.device_mut()?).write(gates.device_mut()?).grid_1d(op.state())
     }
 }

@@ -41,9 +41,9 @@ struct GemmArgs {
 pub(super) struct TileShape {
     name: &'static str,
     /// Rows of a tile.
-    pub down: usize,
+    pub rows: usize,
     /// Columns of a tile.
-    pub across: usize,
+    pub columns: usize,
     /// Whether operands are rounded to TF32.
     tf32: bool,
 }
@@ -54,7 +54,7 @@ impl TileShape {
     const SMALL: Self = Self::new("small", 64, 64);
 
     const fn new(name: &'static str, down: usize, across: usize) -> Self {
-        Self { name, down, across, tf32: false }
+        Self { name, rows: down, columns: across, tf32: false }
     }
 
     /// Returns the symbol of a kernel for this shape, without the element type.
@@ -65,13 +65,13 @@ impl TileShape {
 
     /// Returns the number of tiles of a `rows` × `columns` matrix.
     pub(super) fn count(self, rows: usize, columns: usize) -> usize {
-        rows.div_ceil(self.down).saturating_mul(columns.div_ceil(self.across))
+        rows.div_ceil(self.rows).saturating_mul(columns.div_ceil(self.columns))
     }
 }
 
 impl CudaDevice {
-    /// Returns the tile shape for `count` products: the large one if its tiles are enough to fill the
-    /// GPU.
+    /// Returns the tile shape for `count` products: the large one if its tiles are enough to fill
+    /// the GPU.
     pub(super) fn tiles(
         &self,
         element: DType,
@@ -82,8 +82,8 @@ impl CudaDevice {
         let large = TileShape::LARGE.count(rows, columns).saturating_mul(count);
         let tiles = match element {
             DType::F64 => TileShape::SMALL,
-            _ if rows <= TileShape::LOW.down => TileShape::LOW,
-            _ if columns > TileShape::SMALL.across && large >= self.context().multiprocessors => {
+            _ if rows <= TileShape::LOW.rows => TileShape::LOW,
+            _ if columns > TileShape::SMALL.columns && large >= self.context().multiprocessors => {
                 TileShape::LARGE
             }
             _ => TileShape::SMALL,
@@ -105,8 +105,8 @@ impl CudaDevice {
         op.m <= max && op.n <= max && tiles.saturating_mul(batch.count) <= max / 64
     }
 
-    /// Computes `Cᵢ ← α·op(Aᵢ)·op(Bᵢ) + β·Cᵢ`, which the ledger records as `kernel_name`. The caller has
-    /// checked the lengths.
+    /// Computes `Cᵢ ← α·op(Aᵢ)·op(Bᵢ) + β·Cᵢ`, which the ledger records as `kernel_name`. The
+    /// caller has checked the lengths.
     #[track_caller]
     pub(super) fn launch_gemm<T: Element>(
         &self,
@@ -121,7 +121,8 @@ impl CudaDevice {
             let (a, b, c) = ((a.buffer, a.offset), (b.buffer, b.offset), (&*c.buffer, c.offset));
             return cublas.multiply(kernel_name, op, batch, a, b, c);
         }
-        // Like in the BLAS, neither operand is read if α = 0. An empty sum is 0 even if α is infinite.
+        // Like in the BLAS, neither operand is read if α = 0. An empty sum is 0 even if α is
+        // infinite.
         let k = if op.alpha.is_zero() { 0 } else { op.k };
         let alpha = if k == 0 { T::Acc::zero() } else { op.alpha };
         let op = op::Gemm { k, alpha, ..*op };
@@ -144,8 +145,8 @@ impl CudaDevice {
         launch.grid_1d(batch.count * op.m * op.n)
     }
 
-    /// Computes `Cᵢ ← op(Aᵢ)·op(Bᵢ)` into packed matrices of accumulators, which begin at accumulator
-    /// `first_c` of the buffer.
+    /// Computes `Cᵢ ← op(Aᵢ)·op(Bᵢ)` into packed matrices of accumulators, which begin at
+    /// accumulator `first_c` of the buffer.
     #[track_caller]
     pub(super) fn gemm_to_accumulators<T: Element>(
         &self,
@@ -156,7 +157,7 @@ impl CudaDevice {
         (c, first_c): (&CudaBuffer, usize),
     ) -> Result<()> {
         let tiles = self.tiles(T::DTYPE, op.m, op.n, batch.count);
-        let unsplit = SplitReduction { parts: 1, chunk: op.k };
+        let unsplit = SplitReduction { parts: 1, part_len: op.k };
         let launch = self.variant::<T>(kernel_name, &tiles.symbol("gemm"))?;
         let launch = launch.arg(GemmArgs::new(op, batch, unsplit)).arg(op.alpha).arg(op.beta);
         let launch = launch.read(a).read(b).null().operand(c, first_c * size_of::<T::Acc>());
@@ -174,7 +175,7 @@ impl GemmArgs {
             strides: [batch.stride_a, batch.stride_b, batch.stride_c].map(|stride| stride as u64),
             count: batch.count as u64,
             splits: split.parts as u64,
-            chunk: split.chunk as u64,
+            chunk: split.part_len as u64,
             a_along_k: u32::from(op.trans_a == Transpose::No),
             b_along_k: u32::from(op.trans_b == Transpose::Yes),
         }

@@ -8,7 +8,6 @@ use crate::{
     memory::{View, ViewMut},
     op::{self, Transpose},
 };
-use bytemuck::{Pod, Zeroable};
 use num_traits::{One, Zero};
 
 /// Bytes of a row that a warp loads at once.
@@ -17,21 +16,9 @@ const WARP_BYTES: usize = 512;
 /// Largest number of blocks of a grid. Blocks of a smaller grid loop over the remaining work.
 const MAX_BLOCKS: usize = 1 << 20;
 
-/// `Gemv` of the kernels.
-#[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
-struct GemvArgs {
-    m: u64,
-    n: u64,
-    lda: u64,
-    splits: u64,
-    chunk: u64,
-    warps: u64,
-}
-
 impl CudaDevice {
-    /// Computes `y ← α·op(A)·x + β·y`, which the ledger records as `kernel_name`. The caller has checked
-    /// the lengths.
+    /// Computes `y ← α·op(A)·x + β·y`, which the ledger records as `kernel_name`. The caller has
+    /// checked the lengths.
     #[track_caller]
     pub(super) fn launch_gemv<T: Element>(
         &self,
@@ -61,14 +48,9 @@ impl CudaDevice {
         let finish = [op.alpha, T::Acc::one(), op.beta];
         let y = if op.beta.is_zero() { y.device_write_only()? } else { y.device_mut()? };
         let (buffer, offset) = (&*y.buffer, y.offset);
-        let launch = self.variant::<T>(kernel_name, symbol)?.arg(GemvArgs {
-            m: m as u64,
-            n: n as u64,
-            lda: op.lda as u64,
-            splits: split.parts as u64,
-            chunk: split.chunk as u64,
-            warps: warps(items) as u64,
-        });
+        // `Gemv` of the kernels.
+        let fields = [m, n, op.lda, split.parts, split.part_len, warps(items)];
+        let launch = self.variant::<T>(kernel_name, symbol)?.struct_of(fields);
         let launch = launch.arg(finish).read(a.device()?).read(x.device()?);
         let launch = launch.operand(buffer, offset).scratch(parts.as_ref());
         launch.grid([(blocks * split.parts).min(MAX_BLOCKS), 1, 1], [256, 1, 1])?;

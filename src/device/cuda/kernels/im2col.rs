@@ -1,4 +1,4 @@
-//! Launches of im2col and col2im, and the convolution kernels' support checks.
+//! Launches of im2col and col2im (`kernels/im2col.cu`), and dispatch of convolutions.
 
 use super::{convolution::Groups, window_axis::window_axes};
 use crate::{

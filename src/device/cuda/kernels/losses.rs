@@ -86,9 +86,9 @@ fn sum_blocks(n: usize, threads: usize) -> usize {
 }
 
 impl CudaDevice {
-    /// Launches a kernel on `blocks` blocks that store their parts, and then a block that stores the
-    /// parts' sum, divided, to `y`. A single block stores `y` itself. `launch` has all arguments but the
-    /// parts and `y`.
+    /// Launches a kernel on `blocks` blocks that store their parts, and then a block that stores
+    /// the parts' sum, divided, to `y`. A single block stores `y` itself. `launch` has all
+    /// arguments but the parts and `y`.
     #[track_caller]
     fn mean<T: Element>(
         &self,
@@ -107,8 +107,8 @@ impl CudaDevice {
         launch.operand(&parts, 0).write(y.device_write_only()?).sum_grid(1)
     }
 
-    /// Counts the labels that are not ignored, if the divisor is their number. Returns the parts of the
-    /// count, and their number.
+    /// Counts the labels that are not ignored, if the divisor is their number. Returns the parts of
+    /// the count, and their number.
     #[track_caller]
     fn count_labels<T: Element>(
         &self,
@@ -152,7 +152,7 @@ impl CudaDevice {
         label: View<'a, T, Self>,
         matrix: Option<View<'a, T, Self>>,
     ) -> Result<Launch<'a>> {
-        let form = match op.form {
+        let form = match op.kind {
             ClassLossKind::Log => 0u32,
             ClassLossKind::LogWithSoftmaxGradient => 1,
             ClassLossKind::Hinge => 2,
@@ -162,8 +162,8 @@ impl CudaDevice {
         launch.read(label.device()?).read_optional(matrix)
     }
 
-    /// Prepares a launch of a kernel of an elementwise loss, up to its constants. Returns the divisor
-    /// too; 0 stands for the number of targets that are not ignored.
+    /// Prepares a launch of a kernel of an elementwise loss, up to its constants. Returns the
+    /// divisor too; 0 stands for the number of targets that are not ignored.
     #[track_caller]
     fn elementwise_loss_kernel<T: Element>(
         &self,
@@ -171,17 +171,17 @@ impl CudaDevice {
         op: &ElementwiseLoss<T::Acc>,
     ) -> Result<(Launch<'_>, f64)> {
         let zero = T::acc(0.0);
-        let (form, margin) = match op.form {
+        let (form, margin) = match op.kind {
             ElementwiseLossKind::Squared => (0, zero),
             ElementwiseLossKind::SigmoidCrossEntropy => (1, zero),
             ElementwiseLossKind::Contrastive { margin } => (2, margin),
             ElementwiseLossKind::ContrastiveLegacy { margin } => (3, margin),
         };
-        let count = op.batch * op.each;
+        let count = op.batch * op.item_len;
         // If no target is ignored, the host knows the number of targets.
         let divisor = match op.ignore {
             None => op.divisor(count),
-            Some(_) => divisor(op.normalization, op.batch, op.each),
+            Some(_) => divisor(op.normalization, op.batch, op.item_len),
         };
         let has_ignored = u32::from(op.ignore.is_some());
         let ignored = op.ignore.map_or(zero, |ignore| T::acc(ignore as f64));

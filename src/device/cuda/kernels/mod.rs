@@ -4,7 +4,8 @@ use super::{CudaBuffer, CudaDevice, launch::Launch};
 use crate::{
     element::{Element, Storable},
     error::Result,
-    memory::{Memory, Src, View},
+    memory::{Memory, Src, View, ViewMut},
+    op::Axis,
 };
 
 mod blas;
@@ -15,7 +16,6 @@ mod gemv;
 mod im2col;
 mod indexing;
 mod losses;
-mod lstm;
 mod normalize;
 mod pooling;
 mod random;
@@ -26,10 +26,34 @@ mod update;
 mod window_axis;
 
 impl<'a> Launch<'a> {
+    /// Adds an axis: `Axis` of the kernels.
+    fn axis(self, axis: &Axis) -> Self {
+        self.struct_of([axis.outer, axis.extent, axis.inner])
+    }
+
+    /// Adds a struct of `uint64_t` fields.
+    fn struct_of<const N: usize>(self, fields: [usize; N]) -> Self
+    where
+        [u64; N]: Storable,
+    {
+        self.arg(fields.map(|field| field as u64))
+    }
+
     /// Adds an operand that the kernel reads, or a null pointer.
     fn read_optional<T: Element>(self, x: Option<View<'a, T, CudaDevice>>) -> Result<Self> {
         match x {
             Some(x) => Ok(self.read(x.device()?)),
+            None => Ok(self.null()),
+        }
+    }
+
+    /// Adds an operand that the kernel updates, or a null pointer.
+    fn write_optional<T: Element>(
+        self,
+        y: Option<&'a mut ViewMut<'_, T, CudaDevice>>,
+    ) -> Result<Self> {
+        match y {
+            Some(y) => Ok(self.write(y.device_mut()?)),
             None => Ok(self.null()),
         }
     }

@@ -10,8 +10,8 @@ use crate::{
     op::{Axis, EpsilonPlacement, Lrn, LrnRegion, Standardize},
 };
 
-/// Smallest `inner` extent from which a softmax kernel's thread computes a row alone. The threads of a
-/// warp then read neighbouring elements.
+/// Smallest `inner` extent from which a softmax kernel's thread computes a row alone. The threads
+/// of a warp then read neighbouring elements.
 const MIN_INNER: usize = 32;
 
 /// Longest row that a block of one warp computes; a longer one gets [`THREADS`] threads.
@@ -30,8 +30,8 @@ const MIN_PART: usize = 1 << 12;
 type Sums = [f64; 2];
 
 impl CudaDevice {
-    /// Prepares a launch of a softmax kernel: `name`, in which a thread computes a row, or `by_block`, in
-    /// which a block does.
+    /// Prepares a launch of a softmax kernel: `name`, in which a thread computes a row, or
+    /// `by_block`, in which a block does.
     #[track_caller]
     fn softmax_kernel<T: Element>(
         &self,
@@ -65,7 +65,7 @@ impl Launch<'_> {
 
     /// Adds `Rate` of the kernels: ε, and whether it is added to the variance.
     fn rate<T: Element>(self, op: &Standardize) -> Self {
-        let in_variance = u32::from(op.place == EpsilonPlacement::AddedToVariance);
+        let in_variance = u32::from(op.epsilon_placement == EpsilonPlacement::AddedToVariance);
         self.arg(T::acc(op.epsilon)).arg(in_variance)
     }
 }
@@ -75,14 +75,9 @@ fn part_count(axis: &Axis) -> usize {
     axis.reduced_count().div_ceil(MIN_PART).clamp(1, MAX_PARTS)
 }
 
-/// Returns `Axis` of the kernels.
-fn extents(axis: &Axis) -> [u64; 3] {
-    [axis.outer as u64, axis.extent as u64, axis.inner as u64]
-}
-
 impl CudaDevice {
-    /// Prepares a launch of an LRN kernel, which depends on the region: with the extents, and k, α/n, β
-    /// and 2αβ/n.
+    /// Prepares a launch of an LRN kernel, which depends on the region: with the extents, and k,
+    /// α/n, β and 2αβ/n.
     #[track_caller]
     fn lrn_kernel<T: Element>(
         &self,
@@ -91,7 +86,7 @@ impl CudaDevice {
         [across, within]: [&str; 2],
     ) -> Result<Launch<'_>> {
         let [height, width] = op.plane;
-        let extents = [op.batch, op.channels, height, width, op.size / 2].map(|n| n as u64);
+        let extents = [op.batch, op.channels, height, width, op.size / 2];
         let size = op.size as f64;
         let (symbol, k, n) = match op.region {
             LrnRegion::AcrossChannels => (across, op.k, size),
@@ -99,7 +94,7 @@ impl CudaDevice {
         };
         let factor = op.alpha / n;
         let power = [k, factor, op.beta, 2.0 * op.beta * factor].map(T::acc);
-        Ok(self.variant::<T>(name, symbol)?.arg(extents).arg(power))
+        Ok(self.variant::<T>(name, symbol)?.struct_of(extents).arg(power))
     }
 }
 
@@ -173,9 +168,9 @@ impl Normalize for CudaDevice {
         axis.check_moments(x.len(), mean.len(), variance.len())?;
         let parts = part_count(axis);
         let sums = self.scratch::<Sums>(axis.extent * parts)?;
-        let launch = self.variant::<T>(OP, "moment_sums")?.arg(extents(axis));
+        let launch = self.variant::<T>(OP, "moment_sums")?.axis(axis);
         launch.read(x.device()?).operand(&sums, 0).sums_grid(axis, parts)?;
-        let launch = self.kernel::<T>(OP)?.arg(extents(axis)).read(x.device()?);
+        let launch = self.kernel::<T>(OP)?.axis(axis).read(x.device()?);
         let launch = launch.operand(&sums, 0).size(parts).write(mean.device_write_only()?);
         launch.write(variance.device_write_only()?).grid_1d(32 * axis.extent)
     }
@@ -190,7 +185,7 @@ impl Normalize for CudaDevice {
     ) -> Result<()> {
         let axis = &op.axis;
         op.check(src_len(&x), mean.len(), variance.len(), y.len())?;
-        let launch = self.kernel::<T>("standardize")?.arg(extents(axis)).rate::<T>(op);
+        let launch = self.kernel::<T>("standardize")?.axis(axis).rate::<T>(op);
         let launch = launch.read(mean.device()?).read(variance.device()?);
         launch.src_dst(x, &mut y)?.grid_2d_packs::<T>(axis.outer * axis.extent, axis.inner)
     }
@@ -213,18 +208,18 @@ impl Normalize for CudaDevice {
         let parts = part_count(axis);
         let sums = self.scratch::<Sums>(axis.extent * parts)?;
         let lines = self.scratch::<[T::Acc; 4]>(axis.extent)?;
-        let launch = self.variant::<T>(OP, "slope_sums")?.arg(extents(axis));
+        let launch = self.variant::<T>(OP, "slope_sums")?.axis(axis);
         let launch = launch.read(x.device()?).read(mean.device()?);
         let launch = match dy {
             Src::View(dy) => launch.read(dy.device()?),
             Src::InPlace => launch.read(dx.as_view().device()?),
         };
         launch.operand(&sums, 0).sums_grid(axis, parts)?;
-        let launch = self.variant::<T>(OP, "lines")?.arg(extents(axis)).rate::<T>(op);
+        let launch = self.variant::<T>(OP, "lines")?.axis(axis).rate::<T>(op);
         let launch = launch.read(mean.device()?).read(variance.device()?);
         let launch = launch.operand(&sums, 0).size(parts).operand(&lines, 0);
         launch.grid_1d(32 * axis.extent)?;
-        let launch = self.kernel::<T>(OP)?.arg(extents(axis)).operand(&lines, 0);
+        let launch = self.kernel::<T>(OP)?.axis(axis).operand(&lines, 0);
         let launch = launch.read(x.device()?).src_dst(dy, &mut dx)?;
         launch.grid_2d_packs::<T>(axis.outer * axis.extent, axis.inner)
     }

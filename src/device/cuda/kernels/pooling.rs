@@ -29,10 +29,8 @@ struct PoolArgs {
 fn pool_args(name: &'static str, op: &Pool2d) -> Result<PoolArgs> {
     let planes = [op.input, op.output()].map(|[height, width]| height * width);
     if let Some(plane) = planes.into_iter().find(|plane| i32::try_from(*plane).is_err()) {
-        return Err(Error::invalid_input(
-            name,
-            format!("plane of {plane} elements exceeds {}", i32::MAX),
-        ));
+        let why = format!("plane of {plane} elements exceeds {}", i32::MAX);
+        return Err(Error::invalid_input(name, why));
     }
     // An extent beyond 32 bits exceeds every plane, so `u32::MAX` has the same effect.
     let saturate = |pair: [usize; 2]| pair.map(|extent| u32::try_from(extent).unwrap_or(u32::MAX));

@@ -7,7 +7,6 @@ use crate::{
     error::Result,
     memory::{View, ViewMut},
 };
-use bytemuck::{Pod, Zeroable};
 use num_traits::{One, Zero};
 
 /// Threads per block.
@@ -25,8 +24,8 @@ const MAX_BLOCKS: usize = 1 << 20;
 /// Positions of the items of an output.
 #[derive(Clone, Copy)]
 pub(super) enum Layout {
-    /// Item `t` of output `q` is element `q·q_step + t / run · run_step + t mod run · steps[0]`. In the
-    /// second operand, items of a run are `steps[1]` apart.
+    /// Item `t` of output `q` is element `q·q_step + t / run · run_step + t mod run · steps[0]`. In
+    /// the second operand, items of a run are `steps[1]` apart.
     Rows { q_step: usize, run: usize, run_step: usize, steps: [usize; 2] },
     /// Item `t` of output `q` is element `(q / inner · items + t) · inner + q mod inner`.
     Columns { inner: usize },
@@ -41,33 +40,6 @@ pub(super) struct ReductionLaunch<T: Element> {
     pub rule: &'static str,
     pub divisor: T::Acc,
     pub beta: T::Acc,
-}
-
-/// `Rows` of the kernels.
-#[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
-struct Rows {
-    outputs: u64,
-    items: u64,
-    q_step: u64,
-    run: u64,
-    run_step: u64,
-    steps: [u64; 2],
-    splits: u64,
-    chunk: u64,
-    warps: u64,
-}
-
-/// `Columns` of the kernels.
-#[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
-struct Columns {
-    outputs: u64,
-    items: u64,
-    inner: u64,
-    splits: u64,
-    chunk: u64,
-    deep: u64,
 }
 
 /// Number of outputs, and of the items of each.
@@ -150,8 +122,8 @@ impl CudaDevice {
         Ok(value)
     }
 
-    /// Prepares the launch that reduces the parts of all outputs. The caller adds the output and the
-    /// parts. In a layout of rows, `warps` warps share a row.
+    /// Prepares the launch that reduces the parts of all outputs. The caller adds the output and
+    /// the parts. In a layout of rows, `warps` warps share a row.
     #[track_caller]
     fn reduce_parts<'a, T: Element>(
         &'a self,
@@ -167,25 +139,19 @@ impl CudaDevice {
         let symbol = format!("{kernel}_{}", reduction.rule);
         let launch = self.variant::<T>(reduction.kernel_name, &symbol)?;
         let launch = match layout {
-            Layout::Rows { q_step, run, run_step, steps } => launch.arg(Rows {
-                outputs: outputs as u64,
-                items: items as u64,
-                q_step: q_step as u64,
-                run: run.max(1) as u64,
-                run_step: run_step as u64,
-                steps: steps.map(|step| step as u64),
-                splits: split.parts as u64,
-                chunk: split.chunk as u64,
-                warps: warps as u64,
-            }),
-            Layout::Columns { inner } => launch.arg(Columns {
-                outputs: outputs as u64,
-                items: items as u64,
-                inner: inner as u64,
-                splits: split.parts as u64,
-                chunk: split.chunk as u64,
-                deep: threads_per_column((outputs, items)) as u64,
-            }),
+            // `Rows` of the kernels.
+            Layout::Rows { q_step, run, run_step, steps: [step_x, step_z] } => {
+                let run = run.max(1);
+                let (parts, chunk) = (split.parts, split.part_len);
+                launch.struct_of([
+                    outputs, items, q_step, run, run_step, step_x, step_z, parts, chunk, warps,
+                ])
+            }
+            // `Columns` of the kernels.
+            Layout::Columns { inner } => {
+                let deep = threads_per_column((outputs, items));
+                launch.struct_of([outputs, items, inner, split.parts, split.part_len, deep])
+            }
         };
         launch.arg(reduction.finish()).read(x.device()?).read_optional(z)
     }

@@ -9,23 +9,6 @@ use crate::{
     memory::{View, ViewMut},
     op::{Axis, Reduce, TopK},
 };
-use bytemuck::{Pod, Zeroable};
-
-/// `Axis` of the kernels.
-#[repr(C)]
-#[derive(Clone, Copy, Pod, Zeroable)]
-struct AxisArgs {
-    outer: u64,
-    extent: u64,
-    inner: u64,
-}
-
-impl AxisArgs {
-    fn of(axis: &Axis) -> Self {
-        let Axis { outer, extent, inner } = *axis;
-        Self { outer: outer as u64, extent: extent as u64, inner: inner as u64 }
-    }
-}
 
 /// Returns the layout of reductions over all axes but `axis`.
 fn layout_to_axis(axis: &Axis) -> Layout {
@@ -101,7 +84,7 @@ impl Reductions for CudaDevice {
     ) -> Result<()> {
         axis.check_arg_max(x.len(), y.len())?;
         let lanes = if axis.inner == 1 { 32 } else { 1 };
-        let launch = self.kernel::<T>("arg_max")?.arg(AxisArgs::of(axis)).read(x.device()?);
+        let launch = self.kernel::<T>("arg_max")?.axis(axis).read(x.device()?);
         launch.write(y.device_write_only()?).grid_1d(axis.reduced_count().saturating_mul(lanes))
     }
 
@@ -116,7 +99,7 @@ impl Reductions for CudaDevice {
             return fallback::top_k(self, op, x, values, places);
         }
         op.check(x.len(), values.len(), places.len())?;
-        let launch = self.kernel::<T>("top_k")?.arg(AxisArgs::of(&op.axis)).size(op.k);
+        let launch = self.kernel::<T>("top_k")?.axis(&op.axis).size(op.k);
         let launch = launch.read(x.device()?).write(values.device_write_only()?);
         let launch = launch.write(places.device_write_only()?);
         launch.grid_1d(op.axis.reduced_count().saturating_mul(32))

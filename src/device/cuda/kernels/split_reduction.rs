@@ -18,7 +18,7 @@ pub(super) struct SplitReduction {
     /// Number of parts.
     pub parts: usize,
     /// Items of each part but the last: a multiple of the items that a thread loads at once.
-    pub chunk: usize,
+    pub part_len: usize,
 }
 
 impl CudaDevice {
@@ -28,7 +28,7 @@ impl CudaDevice {
         let target = BLOCKS_PER_MULTIPROCESSOR * self.context().multiprocessors;
         let parts = target.div_ceil(blocks.max(1)).min(items / min_items).clamp(1, MAX_PARTS);
         let chunk = items.div_ceil(parts).next_multiple_of(64);
-        SplitReduction { parts: items.div_ceil(chunk.max(1)).max(1), chunk }
+        SplitReduction { parts: items.div_ceil(chunk.max(1)).max(1), part_len: chunk }
     }
 
     /// Allocates the partial sums of `outputs` outputs, unless there is one part.

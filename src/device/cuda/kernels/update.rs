@@ -41,14 +41,7 @@ impl Update for CudaDevice {
         let launch = launch.arg(u32::from(op.regularization == Regularization::L1));
         let launch = launch.read(dw.device()?).write(weights.device_mut()?);
         let mut history = history.iter_mut();
-        let [first, second] = [history.next(), history.next()];
-        let mut launch = launch;
-        for operand in [masters.as_mut(), first, second] {
-            launch = match operand {
-                Some(operand) => launch.write(operand.device_mut()?),
-                None => launch.null(),
-            };
-        }
-        launch.grid_1d(n)
+        let launch = launch.write_optional(masters.as_mut())?.write_optional(history.next())?;
+        launch.write_optional(history.next())?.grid_1d(n)
     }
 }

@@ -1,12 +1,12 @@
-//! Matrix products, the crate's own beside cuBLAS'.
+//! GEMM rates of the crate's kernels and of cuBLAS.
 
 use crate::{Bench, clock};
 use cortado::op::{Gemm, RngKey};
 use cortado::{Blob, Element, Filler, Memory, Result, bf16, device::CudaDevice, kernel::Blas};
 
-/// m, n, k: LeNet's products, of a batch of 64; AlexNet's convolutions by image and group, and its
-/// inner products of a batch of 10; some of GoogLeNet's convolutions.
-const NETS: [[usize; 3]; 12] = [
+/// m, n, k of LeNet's GEMMs (batch 64), AlexNet's convolutions per image and group, its inner
+/// products (batch 10), and some of GoogLeNet's convolutions.
+const NET_SHAPES: [[usize; 3]; 12] = [
     [20, 576, 25],
     [50, 64, 500],
     [64, 500, 800],
@@ -21,22 +21,22 @@ const NETS: [[usize; 3]; 12] = [
     [128, 784, 864],
 ];
 
-/// TFLOP/s of each shape. That there is no cuBLAS is an error if it is `required`.
+/// Prints the TFLOP/s of each shape. If `required`, a missing cuBLAS is an error.
 pub(crate) fn table(bench: &Bench, required: bool) -> Result<()> {
-    println!("\n### Matrix products\n");
-    let (exact, rounding) = (&bench.device, bench.builder.clone().tf32(true).open(0)?);
-    let theirs = match bench.cublas(false) {
+    println!("\n### GEMM\n");
+    let (exact, tf32) = (&bench.device, bench.builder.clone().tf32(true).open(0)?);
+    let cublas = match bench.cublas(false) {
         Err(error) if !required => {
-            println!("Nothing to compare with: {error}\n");
+            println!("Without cuBLAS: {error}\n");
             None
         }
-        opened => Some(opened?),
+        device => Some(device?),
     };
-    let theirs_rounding = theirs.as_ref().map(|_| bench.cublas(true)).transpose()?;
+    let cublas_tf32 = cublas.as_ref().map(|_| bench.cublas(true)).transpose()?;
     if let Some((_, version)) =
-        theirs.iter().flat_map(CudaDevice::properties).find(|(name, _)| *name == "cuBLAS")
+        cublas.iter().flat_map(CudaDevice::properties).find(|(name, _)| *name == "cuBLAS")
     {
-        println!("Beside cuBLAS {version}, in the same run.\n");
+        println!("Compared with cuBLAS {version} in the same run.\n");
     }
     println!("TFLOP/s.\n");
     println!(
@@ -45,12 +45,12 @@ pub(crate) fn table(bench: &Bench, required: bool) -> Result<()> {
     println!("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|");
     let squares = (8..=13).map(|power| [1 << power; 3]);
     let shapes: Vec<[usize; 3]> =
-        if bench.brief { vec![[16, 8, 24]] } else { squares.chain(NETS).collect() };
+        if bench.brief { vec![[16, 8, 24]] } else { squares.chain(NET_SHAPES).collect() };
     for shape in shapes {
         let cells = [
-            pair::<f32>(exact, &theirs, bench.brief, shape)?,
-            pair::<f32>(&rounding, &theirs_rounding, bench.brief, shape)?,
-            pair::<bf16>(exact, &theirs, bench.brief, shape)?,
+            pair::<f32>(exact, &cublas, bench.brief, shape)?,
+            pair::<f32>(&tf32, &cublas_tf32, bench.brief, shape)?,
+            pair::<bf16>(exact, &cublas, bench.brief, shape)?,
         ];
         let [m, n, k] = shape;
         println!("| {m} × {n} × {k} |{}", cells.concat());
@@ -58,24 +58,24 @@ pub(crate) fn table(bench: &Bench, required: bool) -> Result<()> {
     Ok(())
 }
 
-/// Cells of a row: what is reached, by cuBLAS too, and its share.
+/// Returns cells of a row: the crate's rate, that of cuBLAS, and their ratio.
 fn pair<T: Element>(
     own: &CudaDevice,
-    theirs: &Option<CudaDevice>,
+    cublas: &Option<CudaDevice>,
     brief: bool,
     shape: [usize; 3],
 ) -> Result<String> {
     let own = rate::<T>(own, brief, shape)?;
-    Ok(match theirs {
+    Ok(match cublas {
         Some(device) => {
-            let theirs = rate::<T>(device, brief, shape)?;
-            format!(" {own:.2} | {theirs:.2} | {:.0} % |", 100.0 * own / theirs)
+            let cublas = rate::<T>(device, brief, shape)?;
+            format!(" {own:.2} | {cublas:.2} | {:.0} % |", 100.0 * own / cublas)
         }
         None => format!(" {own:.2} | | |"),
     })
 }
 
-/// TFLOP/s of a product of random operands.
+/// Returns the TFLOP/s of a product of random operands.
 fn rate<T: Element>(device: &CudaDevice, brief: bool, [m, n, k]: [usize; 3]) -> Result<f64> {
     let random = |shape: [usize; 2]| -> Result<Blob<T, CudaDevice>> {
         let blob = Blob::new(device, &shape)?;

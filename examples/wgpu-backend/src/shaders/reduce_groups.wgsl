@@ -12,15 +12,15 @@ fn main(
     for (var w = group.x; w < p.n; w += groups.x) {
         let start = w % p.splits * p.chunk;
         let end = min(start + p.chunk, p.items);
-        var sum = unit();
+        var sum = identity();
         for (var t = start + lane; t < end; t += 256u) {
-            sum = join(sum, term(w / p.splits, t));
+            sum = combine(sum, term(w / p.splits, t));
         }
         parts[lane] = sum;
         for (var half = 128u; half > 0u; half /= 2u) {
             workgroupBarrier();
             if lane < half {
-                parts[lane] = join(parts[lane], parts[lane + half]);
+                parts[lane] = combine(parts[lane], parts[lane + half]);
             }
         }
         if lane == 0u {

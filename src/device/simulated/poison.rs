@@ -1,0 +1,13 @@
+//! The content of memory without a value.
+
+/// Repeated content of memory without a value: NaN in every element type, and an index outside
+/// every range.
+pub const POISON: [u8; 2] = [0xfd, 0x7f];
+
+/// Overwrites `bytes` with [`POISON`].
+pub(super) fn poison(bytes: &mut [u8]) {
+    const BLOCK: &[u8] = [POISON; 512].as_flattened();
+    for chunk in bytes.chunks_mut(BLOCK.len()) {
+        chunk.copy_from_slice(&BLOCK[..chunk.len()]);
+    }
+}
