@@ -55,7 +55,8 @@ impl Sources {
         let mut path = path.to_vec();
         // A chain of re-exports is short.
         for _ in 0..8 {
-            let known = (1..=path.len()).rev().find(|&len| self.files.contains_key(&path[..len]))?;
+            let known =
+                (1..=path.len()).rev().find(|&len| self.files.contains_key(&path[..len]))?;
             let (module, file) = self.files.get_key_value(&path[..known])?;
             match path.get(known).and_then(|item| file.reexports.get(item)) {
                 Some(target) => path = [target, &path[known + 1..]].concat(),
@@ -75,7 +76,8 @@ impl Sources {
             .iter()
             .map(|(module, file)| {
                 let targets = of((module, file));
-                let known = targets.iter().map(|target| self.files.get_key_value(target).unwrap().0);
+                let known =
+                    targets.iter().map(|target| self.files.get_key_value(target).unwrap().0);
                 (module, known.collect())
             })
             .collect()

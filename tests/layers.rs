@@ -109,8 +109,7 @@ fn blob_counts_must_fit_the_arity_and_earlier_calls() {
     };
     let mut relu = layer("type: 'ReLU'").unwrap();
     for method in ["setup", "reshape"] {
-        let expected =
-            format!("{method} of layer `probe` (ReLU): expected 1 bottom blob, found 0");
+        let expected = format!("{method} of layer `probe` (ReLU): expected 1 bottom blob, found 0");
         expect_error(call(&mut *relu, method, [0, 1]), &expected);
         call(&mut *relu, method, [1, 1]).unwrap();
     }

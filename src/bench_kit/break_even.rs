@@ -63,7 +63,8 @@ impl Row {
             .filter(|(device, host)| device.size == host.size)
             .collect();
         // The host needs no transfers in either case.
-        let times: [fn(&Timing) -> Duration; 2] = [|timing| timing.time, |timing| timing.time_with_transfers];
+        let times: [fn(&Timing) -> Duration; 2] =
+            [|timing| timing.time, |timing| timing.time_with_transfers];
         let speedup = |time: fn(&Timing) -> Duration, (device, host): &(Timing, Timing)| {
             host.time.as_secs_f64() / time(device).as_secs_f64()
         };

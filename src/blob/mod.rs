@@ -128,8 +128,8 @@ impl<T: Storable, D: Device> Blob<T, D> {
         self.shape.legacy(3)
     }
 
-    /// Changes the shape. Keeps the storage and its values if it is large enough, else replaces it by
-    /// zeros.
+    /// Changes the shape. Keeps the storage and its values if it is large enough, else replaces it
+    /// by zeros.
     ///
     /// A blob that outgrows shared storage gets its own; its aliases keep the shared one unchanged.
     ///

@@ -27,13 +27,13 @@ impl<T: Element, D: Device> Blob<T, D> {
         Ok(proto)
     }
 
-    /// Copies the data, and the diff if present, from a message. Takes its shape, too, if `reshape`;
-    /// otherwise the shapes must agree. Rounds the values to `T`.
+    /// Copies the data, and the diff if present, from a message. Takes its shape, too, if
+    /// `reshape`; otherwise the shapes must agree. Rounds the values to `T`.
     ///
     /// # Errors
     /// [`Error::Shape`] if the shapes differ, an extent is negative, or the number of values is not
-    /// the count of the shape; also, as in Caffe, for a message without elements unless the blob has
-    /// held some before. [`Error::Borrowed`]; errors of the device. The blob is unchanged then.
+    /// the count of the shape; also, as in Caffe, for a message without elements unless the blob
+    /// has held some before. [`Error::Borrowed`]; errors of the device. The blob is unchanged then.
     #[doc(alias = "FromProto")]
     pub fn from_proto(&mut self, proto: &BlobProto, reshape: bool) -> Result<()> {
         let extents = extents(proto)?;
@@ -77,8 +77,9 @@ impl<T: Element, D: Device> Blob<T, D> {
         Err(Error::Shape(format!("message: expected shape {expected}, found {found}")))
     }
 
-    /// Returns whether a message has this blob's shape. The older fields `num`, `channels`, `height`
-    /// and `width` match a blob of at most four axes, padded with leading axes of extent 1.
+    /// Returns whether a message has this blob's shape. The older fields `num`, `channels`,
+    /// `height` and `width` match a blob of at most four axes, padded with leading axes of extent
+    /// 1.
     #[doc(alias = "ShapeEquals")]
     pub fn shape_equals(&self, proto: &BlobProto) -> bool {
         let Ok(extents) = extents(proto) else { return false };

@@ -21,8 +21,9 @@ use std::{
 
 /// Classify images, as Caffe's cpp_classification does
 ///
-/// The net must have one input, of one or three channels, and one output. The whole image is resized
-/// to the input's height and width. A net that was trained on crops scores somewhat better on crops.
+/// The net must have one input, of one or three channels, and one output. The whole image is
+/// resized to the input's height and width. A net that was trained on crops scores somewhat better
+/// on crops.
 #[derive(Args)]
 #[command(after_help = "Example: cortado classify --model deploy.prototxt \
     --weights bvlc_reference_caffenet.caffemodel --mean imagenet_mean.binaryproto \

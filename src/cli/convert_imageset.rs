@@ -12,8 +12,8 @@ use std::{fs, path::PathBuf};
 
 /// Convert images to a database, as Caffe's convert_imageset does
 ///
-/// The key of an image is its line number from 0 in eight digits, an underscore and its path. Images
-/// that cannot be read are skipped with a warning.
+/// The key of an image is its line number from 0 in eight digits, an underscore and its path.
+/// Images that cannot be read are skipped with a warning.
 #[derive(Args)]
 #[command(after_help = "Example: cortado convert-imageset --resize_height 256 --resize_width 256 \
     --shuffle data/train/ data/train.txt examples/imagenet/ilsvrc12_train_lmdb")]

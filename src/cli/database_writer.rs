@@ -54,8 +54,8 @@ pub(super) struct DatabaseWriter {
 }
 
 impl DatabaseWriter {
-    /// Creates a database that becomes the folder `path` once it is finished. `total` is the number of
-    /// records, if known. From now on Ctrl-C stops the conversion and removes what was written.
+    /// Creates a database that becomes the folder `path` once it is finished. `total` is the number
+    /// of records, if known. From now on Ctrl-C stops the conversion and removes what was written.
     pub(super) fn new(path: &Path, args: DatabaseArgs, total: Option<u64>) -> Result<Self> {
         let DatabaseArgs { backend: Backend::Lmdb, force } = args;
         let writer = LmdbWriter::create(path, force)?;

@@ -61,11 +61,15 @@ impl DeviceArgs {
             Some(GemmBackendArg::Cublas) => GemmBackend::Cublas,
             Some(GemmBackendArg::Builtin) | None => GemmBackend::Builtin,
         };
-        DeviceOptions { threads: self.threads.into(), gemm_backend: products, tf32: self.allow_tf32 }
+        DeviceOptions {
+            threads: self.threads.into(),
+            gemm_backend: products,
+            tf32: self.allow_tf32,
+        }
     }
 
-    /// Fails if a flag for GPUs is combined with the CPU. Other names are checked when the device is
-    /// opened.
+    /// Fails if a flag for GPUs is combined with the CPU. Other names are checked when the device
+    /// is opened.
     fn check(&self, device: &str) -> Result<()> {
         let gpu_flags =
             [("--gemm-backend", self.gemm_backend.is_some()), ("--allow-tf32", self.allow_tf32)];

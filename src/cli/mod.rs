@@ -1,8 +1,8 @@
 //! The `cortado` command: Caffe's verbs and flags.
 //!
-//! Each verb has its own file. Results go to standard output. Logs go to standard error: as lines in
-//! Caffe's format, or as a progress line if standard error is a terminal. An error is one line. The
-//! exit status is 1 if the work failed and 2 if the arguments were wrong.
+//! Each verb has its own file. Results go to standard output. Logs go to standard error: as lines
+//! in Caffe's format, or as a progress line if standard error is a terminal. An error is one line.
+//! The exit status is 1 if the work failed and 2 if the arguments were wrong.
 
 mod classify;
 mod compute_image_mean;

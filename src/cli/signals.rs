@@ -50,8 +50,8 @@ struct HandledSignal {
 }
 
 impl Signals {
-    /// Installs handlers. Returns a function for the solver, which reports the action requested by the
-    /// signals received since its last call.
+    /// Installs handlers. Returns a function for the solver, which reports the action requested by
+    /// the signals received since its last call.
     ///
     /// SIGTERM stops. A second SIGINT or SIGTERM before the solver has handled the first ends the
     /// process at once.
@@ -77,8 +77,8 @@ impl Signals {
 impl HandledSignal {
     fn new(signal: c_int, effect: Effect) -> io::Result<Self> {
         let received = Arc::new(AtomicBool::new(false));
-        // Handlers run in the order of registration: the shutdown handler comes first, so that it sees
-        // the flag of an earlier signal only.
+        // Handlers run in the order of registration: the shutdown handler comes first, so that it
+        // sees the flag of an earlier signal only.
         if effect != Effect::None && [SIGINT, SIGTERM].contains(&signal) {
             flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&received))?;
         }

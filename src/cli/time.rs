@@ -188,8 +188,8 @@ impl Row {
     }
 }
 
-/// Floating-point operations of a forward pass: two for each pair of a weight and an output to which
-/// it contributes.
+/// Floating-point operations of a forward pass: two for each pair of a weight and an output to
+/// which it contributes.
 fn flops<D: Device>(net: &Net<f32, D>, index: usize, param: &LayerParameter) -> Option<f64> {
     let (bottoms, tops) = net.bottoms_and_tops(index)?;
     let weights = net.params().iter().find(|p| p.layer == index && p.index == 0)?.blob();

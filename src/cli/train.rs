@@ -36,7 +36,8 @@ pub(super) struct Train {
     /// Resume from this solver state: .solverstate or .solverstate.h5
     #[arg(long, value_name = "FILE", conflicts_with = "weights")]
     snapshot: Option<PathBuf>,
-    /// Start from these trained weights, matched by layer name: .safetensors, .npz, .h5 or caffemodel
+    /// Start from these trained weights, matched by layer name: .safetensors, .npz, .h5 or
+    /// caffemodel
     #[arg(long, value_name = "FILE", value_delimiter = ',')]
     weights: Vec<PathBuf>,
     /// At the end, print transfers and fallbacks to the host by kernel and call site
@@ -129,8 +130,8 @@ fn show_progress<D: Device>(solver: &mut Solver<f32, D>) {
     }
 }
 
-/// Copies trained layers from a file of weights, whose extension tells the format. Fails if no layer
-/// matches.
+/// Copies trained layers from a file of weights, whose extension tells the format. Fails if no
+/// layer matches.
 pub(super) fn copy_weights<D: Device>(net: &mut Net<f32, D>, path: &Path) -> Result<()> {
     let copied = match path.extension().and_then(OsStr::to_str) {
         Some("safetensors") => copy_tensors(net, &tensor_io::read_safetensors(path)?),

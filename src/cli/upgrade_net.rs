@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 /// Upgrade a net from any of Caffe's older formats
 ///
-/// Both files may be the same. Comments in a text file are lost. Unknown fields of a binary file are
-/// kept.
+/// Both files may be the same. Comments in a text file are lost. Unknown fields of a binary file
+/// are kept.
 #[derive(Args)]
 #[command(after_help = "Example: cortado upgrade-net old.prototxt new.prototxt")]
 pub(super) struct UpgradeNet {

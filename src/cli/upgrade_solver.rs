@@ -10,7 +10,8 @@ use std::path::PathBuf;
 
 /// Upgrade a solver definition from any of Caffe's older formats
 ///
-/// Both files may be the same. Comments are lost. Nets inside the solver definition are not upgraded.
+/// Both files may be the same. Comments are lost. Nets inside the solver definition are not
+/// upgraded.
 #[derive(Args)]
 #[command(after_help = "Example: cortado upgrade-solver old.prototxt new.prototxt")]
 pub(super) struct UpgradeSolver {

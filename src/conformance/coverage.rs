@@ -49,20 +49,15 @@ impl<'a> Coverage<'a> {
 
 impl fmt::Display for Coverage<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "| kernel |")?;
-        DTYPES.iter().try_for_each(|dtype| write!(f, " {} |", dtype.name()))?;
-        write!(f, "\n|---|")?;
-        DTYPES.iter().try_for_each(|_| write!(f, "---|"))?;
-        writeln!(f)?;
+        let names = DTYPES.map(DType::name).join(" | ");
+        writeln!(f, "| kernel | {names} |\n|---|{}", "---|".repeat(DTYPES.len()))?;
         for (name, cells) in &self.rows {
-            write!(f, "| {name} |")?;
-            for dtype in DTYPES {
+            let cell = |dtype| {
                 // The one cell of a kernel without an element type fills the whole row.
                 let fits = |cell: &&&CheckResult| cell.element.is_none_or(|e| e == dtype);
-                let cell = cells.iter().find(fits);
-                write!(f, " {} |", cell.map_or("untested", |cell| word(&cell.outcome)))?;
-            }
-            writeln!(f)?;
+                cells.iter().find(fits).map_or("untested", |cell| word(&cell.outcome))
+            };
+            writeln!(f, "| {name} | {} |", DTYPES.map(cell).join(" | "))?;
         }
         Ok(())
     }

@@ -1,9 +1,11 @@
 //! The conformance kit: runs checks on a device and reports the results.
 
+#[cfg(feature = "net")]
+use super::nets;
 use super::{
-    all_checks::all_checks,
     check::{Check, CheckResult, DTYPES, Outcome},
     failure::Failure,
+    kernels, memory,
     report::Report,
 };
 use crate::{
@@ -15,6 +17,15 @@ use std::str::FromStr;
 
 /// Default number of random cases of a check on one element type.
 const CASES: u32 = 24;
+
+/// Returns all checks, in the order of [`NAMES`](super::NAMES).
+pub(super) fn all_checks<D: Device>() -> Vec<Check<D>> {
+    let mut checks = memory::checks();
+    checks.extend(kernels::checks());
+    #[cfg(feature = "net")]
+    checks.extend(nets::checks());
+    checks
+}
 
 /// The seed and the number of random cases. Equal kits try equal cases on every device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -35,7 +35,6 @@ mod memory;
 mod kernels;
 #[cfg(feature = "net")]
 mod nets;
-mod all_checks;
 mod coverage;
 mod report;
 mod kit;

@@ -103,7 +103,11 @@ impl<T: Element, D: Device> Layer<T, D> for BatchNormLayer<T, D> {
             return wrong_shape(format!("expected {channels} channels, found {}", axis.extent));
         }
         let epsilon = self.param.eps().into();
-        self.op = Some(Standardize { axis, epsilon, epsilon_placement: EpsilonPlacement::AddedToVariance });
+        self.op = Some(Standardize {
+            axis,
+            epsilon,
+            epsilon_placement: EpsilonPlacement::AddedToVariance,
+        });
         for blob in [&mut self.mean, &mut self.variance, &mut self.inverse_deviation] {
             blob.reshape(&[channels])?;
         }

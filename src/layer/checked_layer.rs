@@ -73,7 +73,8 @@ impl<T: Element, D: Device, L: Layer<T, D>> Layer<T, D> for CheckedLayer<L> {
 
     fn setup(&mut self, cx: &LayerContext<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
         let bottoms = bottom.len();
-        let fitting_tops = if self.arity.tops_equal_bottoms { bottoms } else { *self.arity.top.start() };
+        let fitting_tops =
+            if self.arity.tops_equal_bottoms { bottoms } else { *self.arity.top.start() };
         self.check("setup", Stage::Constructor, [bottoms, fitting_tops])?;
         self.layer.setup(cx, bottom)?;
         self.arity.bottom = bottoms..=bottoms;

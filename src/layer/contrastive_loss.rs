@@ -38,7 +38,13 @@ impl<T: Element, D: Device> ContrastiveLossLayer<T, D> {
             true => ElementwiseLossKind::ContrastiveLegacy { margin },
         };
         let normalization = LossNormalization::BatchSize;
-        ElementwiseLoss { kind: form, batch: self.distance.count(), item_len: 1, ignore: None, normalization }
+        ElementwiseLoss {
+            kind: form,
+            batch: self.distance.count(),
+            item_len: 1,
+            ignore: None,
+            normalization,
+        }
     }
 }
 

@@ -51,7 +51,11 @@ impl<T: Element, D: Device> Layer<T, D> for MvnLayer<T, D> {
             false => Axis::new(1, num * channels, height * width)?,
         };
         let epsilon = self.param.eps().into();
-        self.op = Some(Standardize { axis, epsilon, epsilon_placement: EpsilonPlacement::AddedToDeviation });
+        self.op = Some(Standardize {
+            axis,
+            epsilon,
+            epsilon_placement: EpsilonPlacement::AddedToDeviation,
+        });
         self.mean.reshape(&[axis.extent])?;
         self.variance.reshape(&[axis.extent])?;
         top[0].reshape(&shape)?;

@@ -170,7 +170,14 @@ impl Normalize for Mutant {
         } else {
             op.epsilon_placement
         };
-        fallback::standardize(self, &Standardize { epsilon_placement: place, ..*op }, x, mean, variance, y)
+        fallback::standardize(
+            self,
+            &Standardize { epsilon_placement: place, ..*op },
+            x,
+            mean,
+            variance,
+            y,
+        )
     }
 
     fn standardize_backward<T: Element>(

@@ -105,7 +105,15 @@ impl Losses for Mutant {
             }
             form => form,
         };
-        fallback::class_loss_backward(self, &ClassLoss { kind: form, ..*op }, x, label, matrix, scale, dx)
+        fallback::class_loss_backward(
+            self,
+            &ClassLoss { kind: form, ..*op },
+            x,
+            label,
+            matrix,
+            scale,
+            dx,
+        )
     }
 
     fn elementwise_loss<T: Element>(

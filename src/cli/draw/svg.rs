@@ -80,8 +80,8 @@ fn cells(row: &Row) -> Vec<String> {
     vec![row.name.clone(), kind, row.settings.clone(), row.shapes.clone(), params]
 }
 
-/// Returns the SVG path of a blob: from the mark of the layer that computes it down the blob's lane,
-/// with a branch to each reader.
+/// Returns the SVG path of a blob: from the mark of the layer that computes it down the blob's
+/// lane, with a branch to each reader.
 fn path(line: &BlobLine, layout: &DrawLayout) -> String {
     let x = lane_x(line.lane);
     let (from, start) = (lane_x(layout.marks[line.from]), y(line.from));

@@ -12,9 +12,9 @@ use std::path::PathBuf;
 
 /// Print the contents of a file: layers, fields, and arrays with statistics
 ///
-/// Reads definitions of nets and solvers; trained nets and solver states, also as HDF5; Caffe's blobs;
-/// NumPy's .npy and .npz; and safetensors. The extension or the content tells the format. Statistics
-/// include finite values only.
+/// Reads definitions of nets and solvers; trained nets and solver states, also as HDF5; Caffe's
+/// blobs; NumPy's .npy and .npz; and safetensors. The extension or the content tells the format.
+/// Statistics include finite values only.
 #[derive(Args)]
 #[command(after_help = "Example: cortado inspect examples/digits/lenet_iter_1000.caffemodel")]
 pub(super) struct Inspect {

@@ -127,8 +127,8 @@ fn fields(text: &str) -> Vec<(String, Value)> {
     fields
 }
 
-/// Converts a number, boolean or string without escapes to JSON; other text, such as an enum's name,
-/// becomes a string.
+/// Converts a number, boolean or string without escapes to JSON; other text, such as an enum's
+/// name, becomes a string.
 fn scalar(text: &str) -> Value {
     let quoted = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
     match quoted {

@@ -62,7 +62,8 @@ impl ChartAxis {
         }
     }
 
-    /// Returns an axis that is logarithmic if all values are positive and span more than a factor of 50.
+    /// Returns an axis that is logarithmic if all values are positive and span more than a factor
+    /// of 50.
     fn for_curves(curves: &[Curve]) -> Self {
         let linear = Self::linear(curves.iter().flat_map(|c| &c.points).map(|point| point[1]));
         let logarithmic = linear.low > 0.0 && linear.high > 50.0 * linear.low;

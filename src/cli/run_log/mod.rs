@@ -24,10 +24,10 @@ pub(super) struct RunLogArgs {
     ///
     /// Each object has `event` (start, display, test, snapshot or end), `iteration` (the number of
     /// updates so far) and `seconds` (since the start). A display also has `loss`, `rate`,
-    /// `iterations_per_second`, `waited` (seconds that the net waited for data since the last display;
-    /// null if it reads no data) and `outputs` (numbers by name; arrays for outputs with several
-    /// elements). A test has `net` and `outputs`, a snapshot `model` and `state`. Values that are not
-    /// finite are null. With --snapshot, lines are appended to the file.
+    /// `iterations_per_second`, `waited` (seconds that the net waited for data since the last
+    /// display; null if it reads no data) and `outputs` (numbers by name; arrays for outputs with
+    /// several elements). A test has `net` and `outputs`, a snapshot `model` and `state`. Values
+    /// that are not finite are null. With --snapshot, lines are appended to the file.
     #[arg(long, value_name = "FILE")]
     log_json: Option<PathBuf>,
     /// Plot losses and scores; redrawn at each test and snapshot and at the end

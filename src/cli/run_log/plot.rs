@@ -13,8 +13,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Collects curves and draws them. The image file also stores their points, so that a resumed run can
-/// continue them.
+/// Collects curves and draws them. The image file also stores their points, so that a resumed run
+/// can continue them.
 pub(super) struct Plot {
     path: PathBuf,
     title: String,
@@ -22,7 +22,8 @@ pub(super) struct Plot {
     losses: Curves,
     /// Other outputs.
     scores: Curves,
-    /// Whether display events give the train net's objective; if there are none, each iteration does.
+    /// Whether display events give the train net's objective; if there are none, each iteration
+    /// does.
     displays: bool,
 }
 

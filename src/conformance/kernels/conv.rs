@@ -86,7 +86,7 @@ fn convolve_with_activation<T: Element, D: Device>(runner: &CheckRunner<'_, D>) 
         }
         Ok(())
     })?;
-    let (op, function) = (convolution(2, 2, 2, small()?)?, ACTIVATIONS[0].cast());
+    let (op, function) = (Convolution::new(2, 2, 2, small()?)?, ACTIVATIONS[0].cast());
     let [x, w, bias, y] = operands::<T>(&op, &CaseSetup::WHOLE).map(|x| (x.0, x.1.len()));
     runner.check_lengths::<T, T, 3, 1>([x, w, bias], [y], |[x, w, bias], [y]| {
         device.convolve_with_activation(&op, x, w, Some(bias), function, y)
@@ -152,27 +152,23 @@ fn windows() -> Result<Cases<Window>> {
     Ok(Cases::new(window_corners()?, random_window(3), small()?))
 }
 
-fn convolution(batch: usize, outputs: usize, groups: usize, window: Window) -> Result<Convolution> {
-    Convolution::new(batch, outputs, groups, window)
-}
-
 /// Returns convolutions over [`window_corners`], with groups, with depthwise filters, and with 1 × 1
 /// kernels, which are matrix products.
 fn convolutions() -> Result<Cases<Convolution>> {
     let mut corners = vec![
-        convolution(0, 2, 1, small()?)?,
-        convolution(2, 0, 1, small()?)?,
-        convolution(2, 6, 3, window(3, &[[6, 3, 1, 1, 1], [5, 3, 2, 1, 1]])?)?,
-        convolution(2, 4, 4, window(4, &[[6, 3, 1, 1, 1], [7, 3, 1, 1, 1]])?)?,
-        convolution(3, 9, 1, window(7, &[[5, 1, 1, 0, 1], [7, 1, 1, 0, 1]])?)?,
-        convolution(3, 4, 2, window(4, &[[5, 1, 2, 0, 1], [7, 1, 2, 0, 1]])?)?,
-        convolution(2, 17, 1, window(5, &[[14, 5, 1, 0, 1], [13, 5, 1, 0, 1]])?)?,
-        convolution(1, 3, 1, window(6, &[[67, 3, 1, 1, 1]])?)?,
+        Convolution::new(0, 2, 1, small()?)?,
+        Convolution::new(2, 0, 1, small()?)?,
+        Convolution::new(2, 6, 3, window(3, &[[6, 3, 1, 1, 1], [5, 3, 2, 1, 1]])?)?,
+        Convolution::new(2, 4, 4, window(4, &[[6, 3, 1, 1, 1], [7, 3, 1, 1, 1]])?)?,
+        Convolution::new(3, 9, 1, window(7, &[[5, 1, 1, 0, 1], [7, 1, 1, 0, 1]])?)?,
+        Convolution::new(3, 4, 2, window(4, &[[5, 1, 2, 0, 1], [7, 1, 2, 0, 1]])?)?,
+        Convolution::new(2, 17, 1, window(5, &[[14, 5, 1, 0, 1], [13, 5, 1, 0, 1]])?)?,
+        Convolution::new(1, 3, 1, window(6, &[[67, 3, 1, 1, 1]])?)?,
     ];
     for window in window_corners()? {
-        corners.push(convolution(2, 3, 1, window)?);
+        corners.push(Convolution::new(2, 3, 1, window)?);
     }
-    Ok(Cases::new(corners, random_convolution(), convolution(2, 2, 2, small()?)?))
+    Ok(Cases::new(corners, random_convolution(), Convolution::new(2, 2, 2, small()?)?))
 }
 
 fn random_window(channels: usize) -> impl Strategy<Value = Window> {

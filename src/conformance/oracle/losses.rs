@@ -4,7 +4,10 @@ use super::axis::lines;
 use crate::{
     conformance::expected::Expected,
     op::{
-        Accuracy, Axis, ClassLoss, ClassLossKind, ElementwiseLoss, ElementwiseLossKind,
+        Accuracy, Axis, ClassLoss,
+        ClassLossKind::{Hinge, Log, LogWithSoftmaxGradient, SquaredHinge},
+        ElementwiseLoss,
+        ElementwiseLossKind::{Contrastive, ContrastiveLegacy, SigmoidCrossEntropy, Squared},
         LossNormalization, SoftmaxLoss,
     },
 };
@@ -116,15 +119,15 @@ pub(crate) fn class_loss(
         for (k, x) in line.iter().map(|&at| x[at]).enumerate() {
             let (weight, hinge) = (weight(op, matrix, class, k), hinge(class, k, x));
             match op.kind {
-                ClassLossKind::Log | ClassLossKind::LogWithSoftmaxGradient => {
+                Log | LogWithSoftmaxGradient => {
                     sum.add(-weight * x.max(1e-20).ln());
                     sum.magnitude += weight.abs();
                 }
-                ClassLossKind::Hinge => {
+                Hinge => {
                     sum.add(hinge);
                     sum.magnitude += 1.0 + x.abs();
                 }
-                ClassLossKind::SquaredHinge => {
+                SquaredHinge => {
                     sum.add(hinge * hinge);
                     sum.magnitude += (1.0 + x.abs()) * (1.0 + x.abs());
                 }
@@ -148,15 +151,15 @@ pub(crate) fn class_loss_backward(
         for (k, &at) in line.iter().enumerate() {
             let own = weight(op, matrix, class, k);
             match op.kind {
-                ClassLossKind::Log => dx[at].add(-own / x[at].max(1e-20)),
-                ClassLossKind::LogWithSoftmaxGradient => {
+                Log => dx[at].add(-own / x[at].max(1e-20)),
+                LogWithSoftmaxGradient => {
                     (0..op.axis.extent)
                         .for_each(|k| dx[at].add(x[at] * weight(op, matrix, class, k)));
                     dx[at].add(-own);
                 }
-                ClassLossKind::Hinge if hinge(class, k, x[at]) > 0.0 => dx[at].add(sign(class, k)),
-                ClassLossKind::Hinge => {}
-                ClassLossKind::SquaredHinge => {
+                Hinge if hinge(class, k, x[at]) > 0.0 => dx[at].add(sign(class, k)),
+                Hinge => {}
+                SquaredHinge => {
                     dx[at].add(2.0 * sign(class, k) * hinge(class, k, x[at]));
                     dx[at].magnitude += 2.0 + 2.0 * x[at].abs();
                 }
@@ -185,20 +188,20 @@ pub(crate) fn elementwise_loss(op: &ElementwiseLoss<f64>, x: &[f64], t: &[f64]) 
     let (mut sum, mut valid) = (Expected::zero(), 0);
     for (&x, &t) in x.iter().zip(t).filter(|(_, t)| target_counts(op, **t)) {
         match op.kind {
-            ElementwiseLossKind::Squared => {
+            Squared => {
                 sum.add((x - t).powi(2) / 2.0);
                 sum.magnitude += (x.abs() + t.abs()).powi(2);
             }
-            ElementwiseLossKind::SigmoidCrossEntropy => {
+            SigmoidCrossEntropy => {
                 sum.add(x.exp().ln_1p() - t * x);
                 sum.magnitude += 2.0 + (t * x).abs() + x.abs();
             }
             _ if t.trunc() != 0.0 => sum.add(x / 2.0),
-            ElementwiseLossKind::Contrastive { margin } => {
+            Contrastive { margin } => {
                 sum.add((margin - x.sqrt()).max(0.0).powi(2) / 2.0);
                 sum.magnitude += (margin + x.sqrt()).powi(2);
             }
-            ElementwiseLossKind::ContrastiveLegacy { margin } => {
+            ContrastiveLegacy { margin } => {
                 sum.add((margin - x).max(0.0) / 2.0);
                 sum.magnitude += margin + x;
             }
@@ -220,16 +223,16 @@ pub(crate) fn elementwise_loss_backward(
     let slope = |(&x, &t): (&f64, &f64)| {
         let terms = match op.kind {
             _ if !target_counts(op, t) => vec![],
-            ElementwiseLossKind::Squared => vec![x, -t],
-            ElementwiseLossKind::SigmoidCrossEntropy => {
+            Squared => vec![x, -t],
+            SigmoidCrossEntropy => {
                 vec![1.0 / (1.0 + (-x).exp()), -t, 1.0, -1.0]
             }
             _ if t.trunc() != 0.0 => vec![0.5],
-            ElementwiseLossKind::Contrastive { margin } if x.sqrt() < margin => {
+            Contrastive { margin } if x.sqrt() < margin => {
                 let divisor = 2.0 * (x.sqrt() + 1e-4);
                 vec![-margin / divisor, x.sqrt() / divisor]
             }
-            ElementwiseLossKind::ContrastiveLegacy { margin } if x < margin => vec![-0.5],
+            ContrastiveLegacy { margin } if x < margin => vec![-0.5],
             _ => vec![],
         };
         terms.into_iter().collect::<Expected>().scaled(factor)

@@ -64,8 +64,8 @@ impl Context {
         entered.map_err(|error| from_cust("cuCtxSetCurrent")(error).on(&self.name))
     }
 
-    /// Checks the result of the driver function `call`. An error lists the launches that may have caused
-    /// it.
+    /// Checks the result of the driver function `call`. An error lists the launches that may have
+    /// caused it.
     pub(super) fn check(&self, call: &'static str, result: CUresult) -> Result<()> {
         check_driver(call, result).map_err(|failure| self.error(failure))
     }

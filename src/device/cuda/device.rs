@@ -106,8 +106,8 @@ impl CudaBuilder {
         Self { gemm_backend, ..self }
     }
 
-    /// Allows GEMM and convolution to round `f32` operands to TF32 (10-bit mantissa), the input format
-    /// of tensor cores. Default: not allowed; then only sums are rounded.
+    /// Allows GEMM and convolution to round `f32` operands to TF32 (10-bit mantissa), the input
+    /// format of tensor cores. Default: not allowed; then only sums are rounded.
     #[must_use]
     pub fn tf32(self, allowed: bool) -> Self {
         Self { tf32: allowed, ..self }

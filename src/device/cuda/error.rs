@@ -14,7 +14,8 @@ pub struct CudaFailure {
     pub code: u32,
     name: String,
     text: String,
-    /// Launches that may have caused the error, oldest first; empty if the call itself is the cause.
+    /// Launches that may have caused the error, oldest first; empty if the call itself is the
+    /// cause.
     pub launches: Vec<PendingLaunch>,
 }
 

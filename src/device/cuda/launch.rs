@@ -18,14 +18,14 @@ use std::{ffi::c_void, marker::PhantomData, panic::Location, ptr};
 /// Default number of threads per block.
 pub(super) const THREADS: u32 = 256;
 
-/// Largest number of blocks per multiprocessor. A multiprocessor runs several at once; the threads of
-/// a smaller grid loop over the remaining items.
+/// Largest number of blocks per multiprocessor. A multiprocessor runs several at once; the threads
+/// of a smaller grid loop over the remaining items.
 const BLOCKS_PER_MULTIPROCESSOR: usize = 32;
 
 /// A kernel about to be launched. Arguments are added in the order of its parameters.
 ///
-/// Operands are borrowed until the launch, and memory is freed in queue order, so operands live until
-/// the kernel has run. The launch checks the size of each argument against the PTX.
+/// Operands are borrowed until the launch, and memory is freed in queue order, so operands live
+/// until the kernel has run. The launch checks the size of each argument against the PTX.
 #[must_use = "the kernel is launched when the grid is given"]
 pub(super) struct Launch<'a> {
     device: &'a CudaDevice,
@@ -168,8 +168,8 @@ impl<'a> Launch<'a> {
         self.blocks(n.div_ceil(THREADS as usize), THREADS)
     }
 
-    /// Launches at most `blocks` blocks of `threads` threads; does nothing if `blocks` is 0. In a smaller
-    /// grid, blocks loop over the remaining work.
+    /// Launches at most `blocks` blocks of `threads` threads; does nothing if `blocks` is 0. In a
+    /// smaller grid, blocks loop over the remaining work.
     pub(super) fn blocks(self, blocks: usize, threads: u32) -> Result<()> {
         let max_blocks = self.max_blocks();
         self.grid([blocks.min(max_blocks), 1, 1], [threads, 1, 1])
@@ -191,8 +191,8 @@ impl<'a> Launch<'a> {
         self.arg(span as u32).grid([across, down, 1], [THREADS, 1, 1])
     }
 
-    /// Like [`grid_2d`](Self::grid_2d), but for kernels that move 16 bytes at a time if the columns are a
-    /// multiple of that.
+    /// Like [`grid_2d`](Self::grid_2d), but for kernels that move 16 bytes at a time if the columns
+    /// are a multiple of that.
     pub(super) fn grid_2d_packs<T: Element>(self, rows: usize, columns: usize) -> Result<()> {
         let pack = 16 / size_of::<T>();
         self.grid_2d(rows, if columns.is_multiple_of(pack) { columns / pack } else { columns })
@@ -232,9 +232,9 @@ impl<'a> Launch<'a> {
         context
             .launches
             .add(self.device.stream.raw(), PendingLaunch { kernel: kernel.name, site: self.site });
-        // SAFETY: `arguments_match` compared the size of each argument with the PTX. The driver copies the
-        // arguments during the call. Each launching method checks that its operands hold at least the
-        // elements that the extents among the arguments describe.
+        // SAFETY: `arguments_match` compared the size of each argument with the PTX. The driver
+        // copies the arguments during the call. Each launching method checks that its operands hold
+        // at least the elements that the extents among the arguments describe.
         let launched = unsafe {
             cuLaunchKernel(
                 self.function.0,
@@ -254,7 +254,8 @@ impl<'a> Launch<'a> {
         if context.synchronous { self.device.stream.wait() } else { Ok(()) }
     }
 
-    /// Returns whether the arguments have the sizes that the PTX declares, rounded up to eight bytes.
+    /// Returns whether the arguments have the sizes that the PTX declares, rounded up to eight
+    /// bytes.
     fn arguments_match(&self) -> bool {
         let ends = self.starts.iter().copied().skip(1).chain([self.words.len()]);
         let sizes = self.starts.iter().zip(ends).map(|(start, end)| end - start);

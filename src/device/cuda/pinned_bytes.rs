@@ -7,8 +7,8 @@ use super::{
 use crate::memory::HostStorage;
 use std::{slice, sync::Arc};
 
-/// Pinned bytes. Transfers from and to them are synchronized, so the block can be reused as soon as it
-/// is dropped.
+/// Pinned bytes. Transfers from and to them are synchronized, so the block can be reused as soon as
+/// it is dropped.
 pub(super) struct PinnedBytes {
     /// `Some` until dropped.
     block: Option<Block>,

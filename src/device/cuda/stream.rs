@@ -30,8 +30,8 @@ unsafe impl Send for Stream {}
 unsafe impl Sync for Stream {}
 
 impl Stream {
-    /// Creates a queue that does not wait for the driver's default queue. The streams of `cust` always
-    /// wait for it.
+    /// Creates a queue that does not wait for the driver's default queue. The streams of `cust`
+    /// always wait for it.
     pub(super) fn new(context: &Arc<Context>) -> Result<Self> {
         context.enter()?;
         let mut raw = ptr::null_mut();

@@ -136,8 +136,11 @@ mod tests {
     #[test]
     fn losses_have_known_values() {
         let loss = |form, x, t| {
-            let op =
-                ElementwiseLoss { batch: 1, item_len: 1, ..op(form, None, LossNormalization::None) };
+            let op = ElementwiseLoss {
+                batch: 1,
+                item_len: 1,
+                ..op(form, None, LossNormalization::None)
+            };
             let mut loss = [f64::NAN];
             elementwise_loss(&Workers::sequential(), &op, &[x], &[t], &mut loss).unwrap();
             loss[0]

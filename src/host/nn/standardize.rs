@@ -250,7 +250,11 @@ mod tests {
         [(3, 1, 1), (4, 3, 1), (300, 130, 1), (5, 200, 7), (3, 2, 16), (6, 5, 49), (2, 3, 2500)];
 
     fn op(outer: usize, extent: usize, inner: usize, place: EpsilonPlacement) -> Standardize {
-        Standardize { axis: Axis::new(outer, extent, inner).unwrap(), epsilon: 1e-3, epsilon_placement: place }
+        Standardize {
+            axis: Axis::new(outer, extent, inner).unwrap(),
+            epsilon: 1e-3,
+            epsilon_placement: place,
+        }
     }
 
     /// The tolerance is relative to the greatest element.

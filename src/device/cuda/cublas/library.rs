@@ -38,7 +38,8 @@ macro_rules! functions {
         impl Library {
             /// Looks up the functions of an open library.
             fn of(library: libloading::Library) -> Result<Self, libloading::Error> {
-                // The library is never unloaded, because it leaves threads and handlers in the process.
+                // The library is never unloaded, because it leaves threads and handlers in the
+                // process.
                 let library = ManuallyDrop::new(library);
                 // SAFETY: the functions of these names have these signatures since `MIN_VERSION`.
                 Ok(unsafe { Self { $($name: *library.get($symbol)?,)* } })
@@ -67,8 +68,8 @@ functions! {
 }
 
 impl Library {
-    /// Opens the library at `path`, a file or folder; without `path`, at that of `CORTADO_CUBLAS`; else
-    /// on the loader's search path.
+    /// Opens the library at `path`, a file or folder; without `path`, at that of `CORTADO_CUBLAS`;
+    /// else on the loader's search path.
     ///
     /// # Errors
     /// If no library opens, with the paths tried; or if it is too old.

@@ -48,8 +48,9 @@ pub(crate) fn raw_code() -> c_uint {
     LAST_ERROR.get()
 }
 
-/// Converts a result to one that `cust` knows. The enumeration of `cust` ends with CUDA 11.4, and other
-/// values would be undefined behaviour. Later codes become "unknown"; [`raw_code`] keeps them.
+/// Converts a result to one that `cust` knows. The enumeration of `cust` ends with CUDA 11.4, and
+/// other values would be undefined behaviour. Later codes become "unknown"; [`raw_code`] keeps
+/// them.
 pub(super) fn to_cust_code(code: c_uint) -> c_uint {
     if code != 0 {
         LAST_ERROR.set(code);
@@ -77,7 +78,8 @@ macro_rules! entry_points {
                     },
                 );
             let code = match ENTRY.find() {
-                // SAFETY: the signature is that of the driver's function of this name in `cust::sys`.
+                // SAFETY: the signature is that of the driver's function of this name in
+                // `cust::sys`.
                 Ok(found) => unsafe {
                     std::mem::transmute::<*mut c_void, Function>(found.as_ptr())($($argument),*)
                 },
@@ -89,7 +91,8 @@ macro_rules! entry_points {
 }
 pub(super) use entry_points;
 
-/// Returns the text of an error code. Succeeds even without a driver, because `cust` panics on failure.
+/// Returns the text of an error code. Succeeds even without a driver, because `cust` panics on
+/// failure.
 #[unsafe(no_mangle)]
 #[allow(non_snake_case)]
 unsafe extern "C" fn cuGetErrorString(error: c_uint, text: *mut *const c_char) -> c_uint {

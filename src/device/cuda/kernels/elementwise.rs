@@ -27,7 +27,18 @@ fn unary_scalars<A: Element + Zero>(op: Unary<A>) -> [A; 3] {
         Unary::ExpAffine { scale, shift } => [scale, shift, zero],
         Unary::LnAffine { scale, shift, factor } => [scale, shift, factor],
         Unary::PowAffine { scale, shift, power } => [scale, shift, power],
-        _ => [zero; 3],
+        Unary::Abs
+        | Unary::Neg
+        | Unary::Exp
+        | Unary::Ln
+        | Unary::Sqr
+        | Unary::Sqrt
+        | Unary::Recip
+        | Unary::Tanh
+        | Unary::Sigmoid
+        | Unary::Softplus
+        | Unary::Sign
+        | Unary::SignBit => [zero; 3],
     }
 }
 
@@ -42,7 +53,22 @@ fn binary_scalars<A: Element + Zero>(op: Binary<A>) -> [A; 3] {
         Binary::ClipGrad { low, high } => [low, high, zero],
         Binary::LnAffineGrad { scale, shift, factor } => [scale, shift, factor],
         Binary::PowAffineGrad { scale, shift, power } => [scale, shift, power],
-        _ => [zero; 3],
+        Binary::Add
+        | Binary::Sub
+        | Binary::Mul
+        | Binary::MulNegative
+        | Binary::Div
+        | Binary::DivOrZero
+        | Binary::Max
+        | Binary::Min
+        | Binary::Greater
+        | Binary::GreaterEqual
+        | Binary::Prelu
+        | Binary::PreluSlope
+        | Binary::AbsGrad
+        | Binary::SigmoidGrad
+        | Binary::TanhGrad
+        | Binary::SoftplusGrad => [zero; 3],
     }
 }
 
