@@ -202,7 +202,7 @@ fn flattened(tree: &str) -> Vec<(ModulePath, String)> {
     let tree = tree.trim();
     if let Some((prefix, group)) = tree.split_once('{') {
         let group = &group[..closing_brace(group)];
-        let inner = split_group(group).into_iter().flat_map(|item| flattened(item));
+        let inner = split_group(group).into_iter().flat_map(flattened);
         let prefix = segments(prefix.trim_end_matches("::"));
         return inner
             .map(|(path, name)| {

@@ -33,7 +33,7 @@ fn set<T: Element>(net: &Net<T, CpuDevice>, name: &str, values: &[T]) {
 
 /// Makes the layer that `text` defines, called `probe`.
 fn layer(text: &str) -> Result<Box<dyn Layer<f32, CpuDevice>>> {
-    let param: LayerParameter = proto::parse_text(&format!("name: 'probe' {text}"), "layer")?;
+    let param: LayerParameter = proto::parse_text(format!("name: 'probe' {text}"), "layer")?;
     with_context(|cx| LayerRegistry::standard().make(&param, cx))
 }
 

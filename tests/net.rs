@@ -264,7 +264,7 @@ fn invalid_layer_parameters_are_refused() {
         ("type: 'ReLu'", "ReLU"),
         (
             "type: 'Convolution' convolution_param { num_output: 2 kernel_size: 5 axis: 0 }",
-            "kernel",
+            "kernel does not fit",
         ),
         ("type: 'Pooling' pooling_param { kernel_size: 2 }", "4 axes"),
         ("type: 'InnerProduct' inner_product_param { num_output: 2 axis: 2 }", "axis 2"),
@@ -274,7 +274,10 @@ fn invalid_layer_parameters_are_refused() {
         ("type: 'PReLU' prelu_param { filler { type: 'none' } }", "none"),
         ("type: 'Eltwise'", "at least 2 bottom"),
         ("type: 'Eltwise' bottom: 'x' eltwise_param { coeff: 1 }", "2 values of coeff"),
-        ("type: 'Eltwise' bottom: 'x' eltwise_param { operation: PROD coeff: [1, 1] }", "PROD"),
+        (
+            "type: 'Eltwise' bottom: 'x' eltwise_param { operation: PROD coeff: [1, 1] }",
+            "PROD does not take coeff",
+        ),
         ("type: 'Scale' scale_param { axis: 2 }", "axis 2"),
         ("type: 'Scale' scale_param { num_axes: 2 }", "does not have 2 axes"),
         ("type: 'Scale' scale_param { num_axes: -2 }", "found -2"),

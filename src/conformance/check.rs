@@ -52,15 +52,14 @@ pub(super) struct Check<D: Device> {
 }
 
 impl<D: Device> Check<D> {
-    /// Creates a check that is not about one kernel.
-    pub(super) fn general(name: &'static str, body: fn(&CheckRunner<'_, D>) -> Verdict) -> Self {
+    /// Creates a check without an element type.
+    pub(super) fn once(
+        name: &'static str,
+        kernel: Option<&'static str>,
+        body: fn(&CheckRunner<'_, D>) -> Verdict,
+    ) -> Self {
         let body = Box::new(move |runner: &CheckRunner<'_, D>, _| body(runner));
-        Self { name, kernel: None, elements: vec![None], body }
-    }
-
-    /// Creates a check of a kernel without an element type.
-    pub(super) fn of_words(name: &'static str, body: fn(&CheckRunner<'_, D>) -> Verdict) -> Self {
-        Self { kernel: Some(name), ..Self::general(name, body) }
+        Self { name, kernel, elements: vec![None], body }
     }
 
     /// Creates a check of a kernel on each element type; [`checks!`](super::check::checks) calls it.
@@ -122,7 +121,7 @@ macro_rules! checks {
                     DType::F32 => $function::<f32, D>(runner $(, $arg)*),
                     DType::F64 => $function::<f64, D>(runner $(, $arg)*),
                 }),)*
-                $(Check::of_words($word_kernel, $word_function),)*
+                $(Check::once($word_kernel, Some($word_kernel), $word_function),)*
             ]
         }
     };

@@ -19,7 +19,7 @@ use std::str::FromStr;
 const CASES: u32 = 24;
 
 /// Returns all checks, in the order of [`NAMES`](super::NAMES).
-pub(super) fn all_checks<D: Device>() -> Vec<Check<D>> {
+fn all_checks<D: Device>() -> Vec<Check<D>> {
     let mut checks = memory::checks();
     checks.extend(kernels::checks());
     #[cfg(feature = "net")]

@@ -115,7 +115,7 @@ impl<T: Element, D: Device> Net<T, D> {
         let ours = list_names(ours.map(|node| node.param.name()));
         let found = list_names(found);
         let why = "no layer name in common with this file";
-        Err(Error::InvalidData(format!("{why}: it has {found}; the net has {ours}")))
+        Err(Error::InvalidData(format!("{why}: the file has {found}; the net has {ours}")))
     }
 
     /// Fails unless the parameters of a layer can be copied from these messages.

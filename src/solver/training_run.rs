@@ -12,9 +12,12 @@ use crate::{
 };
 use std::time::{Duration, Instant};
 
+/// A callback for events of a solver.
+type Observer = Box<dyn FnMut(&Event<'_>) + Send>;
+
 /// The observers of a solver.
 #[derive(Default)]
-pub(super) struct Observers(Vec<Box<dyn FnMut(&Event<'_>) + Send>>);
+pub(super) struct Observers(Vec<Observer>);
 
 impl Observers {
     pub(super) fn notify(&mut self, event: &Event<'_>) {

@@ -108,7 +108,7 @@ fn device_query_lists_devices_with_properties() {
 }
 
 #[test]
-fn the_log_is_as_long_as_asked_for() {
+fn quiet_and_verbose_set_the_log_level() {
     let folder = Folder::new("log-length");
     let quiet = folder.run("-q train --solver solver.prototxt").succeeded();
     assert_eq!((&quiet.log[..], &quiet.out[..]), (&[][..], ""));
@@ -134,9 +134,9 @@ fn the_log_is_as_long_as_asked_for() {
         assert!(!usual.log.iter().any(|logged| logged == line), "{line}: {usual:#?}");
     }
     folder.run(&format!("{test} -q -v")).refused_with(&["cannot be used with"]);
-    // What went wrong is told however quiet.
+    // Errors and warnings are logged even with --quiet.
     folder.run("--quiet train --solver gone").failed_with(&["cortado: gone: No such file"]);
     folder.write_replaced("solver.prototxt", SOLVER, "max_iter: 8", "max_iter: 0");
-    let none = folder.run("--quiet train --solver solver.prototxt").succeeded();
-    assert_eq!(none.log, ["solver.prototxt: no updates are made: max_iter is 0"]);
+    let ran = folder.run("--quiet train --solver solver.prototxt").succeeded();
+    assert_eq!(ran.log, ["solver.prototxt: max_iter is 0, so nothing is trained"]);
 }

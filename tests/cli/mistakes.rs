@@ -74,7 +74,7 @@ fn an_invalid_net_is_an_error_that_names_the_layer() {
         (NET, "num_output: 10", "num_output: 5", &["layer `accuracy`", "5 classes"]),
         (NET, source, "digts:train", &["layer `data`", "`digts`", "digits, idx"]),
         (NET, source, "mnist_train_lmdb", &["layer `data`", "`mnist_train_lmdb`", "scheme"]),
-        (NET, source, "idx:gone/train", &["layer `data`", "gone/train", "no such file"]),
+        (NET, source, "idx:gone/train", &["layer `data`", "gone/train", "file not found"]),
         (NET, "batch_size: 8", "", &["layer `data`", "batch_size"]),
         (&convolution, "", "", &["layer `ip`", "kernel", "50", "28"]),
         ("name: \"LeNet\"", "", "", &["solver.prototxt", "no layers"]),
@@ -103,7 +103,7 @@ fn a_wrong_snapshot_or_model_is_named() {
         |state: &str| folder.run(&format!("train --solver solver.prototxt --snapshot {state}"));
     resume("gone").failed_with(&["gone: No such file"]);
     resume("garbage").failed_with(&["garbage: not a caffe.SolverState"]);
-    resume(model).failed_with(&[model, "without a solver's state", ".solverstate", "--weights"]);
+    resume(model).failed_with(&[model, "not a solver state", ".solverstate", "--weights"]);
     let tune =
         |model: &str| folder.run(&format!("train --solver solver.prototxt -weights {model}"));
     tune("garbage").failed_with(&["garbage: not a caffe.NetParameter"]);
@@ -119,7 +119,7 @@ fn a_wrong_snapshot_or_model_is_named() {
     resume(state).failed_with(&[state, model, "No such file"]);
 }
 
-/// Results that nobody can read are a failure, not a panic.
+/// A failed write to standard output is an error, not a panic.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_full_disk_is_an_error() {
@@ -130,11 +130,14 @@ fn a_full_disk_is_an_error() {
     let output = folder.command(args).stdout(full).output().unwrap();
     Ran::new(args, output).failed_with(&["standard output: "]);
 
-    // A file that tells of training is given up; training is not.
+    // Training continues without a log file that cannot be written.
     fs::remove_file(folder.path("lenet_iter_8.caffemodel")).unwrap();
     let ran = folder.run("train --solver solver.prototxt --log-json /dev/full");
     ran.failed_with(&["cortado: /dev/full: No space left"]);
-    assert!(ran.log.iter().any(|line| line.contains("training goes on without it")), "{ran:#?}");
+    assert!(
+        ran.log.iter().any(|line| line.contains("training continues without this file")),
+        "{ran:#?}"
+    );
     assert!(folder.path("lenet_iter_8.caffemodel").exists());
     for flag in ["--plot", "--log-json"] {
         let train = format!("train --solver solver.prototxt {flag} gone/file");
@@ -142,7 +145,7 @@ fn a_full_disk_is_an_error() {
     }
 }
 
-/// A snapshot that does not fit leaves no part of itself, and those before as they were.
+/// A snapshot that does not fit on the disk leaves no temporary file.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_disk_that_fills_up_is_named_with_the_snapshot() {
@@ -156,9 +159,10 @@ fn a_disk_that_fills_up_is_named_with_the_snapshot() {
     assert_eq!([folder.files(".caffemodel"), folder.files(".tmp")], [[""; 0]; 2]);
 }
 
-/// What is wrong, the command, and what the one line says: what and where, and the way out.
+/// Each case: the text to replace in the net definition, its replacement, the arguments, and parts of
+/// the error: what is wrong, where, and the remedy.
 #[test]
-fn the_first_mistakes_have_a_way_out() {
+fn errors_of_common_mistakes_name_the_remedy() {
     let folder = Folder::new("first-mistakes");
     folder.run("train --solver solver.prototxt").succeeded();
     let (train, test) = ("train --solver solver.prototxt", "test --model net.prototxt --weights");
@@ -189,8 +193,18 @@ fn the_first_mistakes_have_a_way_out() {
             train,
             &["layer `data`", "gone-images", ".gz"],
         ),
-        ("num_output: 10", "num_output: 9", &trained, &["`ip`", "10 784", "9 784", "another name"]),
-        ("\"ip\"", "\"fc\"", &weights, &["other.caffemodel", "it has `ip`, the net `fc`"]),
+        (
+            "num_output: 10",
+            "num_output: 9",
+            &trained,
+            &["`ip`", "10 784", "9 784", "rename the layer"],
+        ),
+        (
+            "\"ip\"",
+            "\"fc\"",
+            &weights,
+            &["other.caffemodel", "the file has `ip`; the net has `fc`"],
+        ),
         ("", "", "time --model net.prototxt --device cuda:0", &["device `cuda", "cuda`"]),
         ("", "", "time --model net.prototxt --device cud", &["`cud`", "knows: cpu"]),
         ("", "", "time --model net.prototxt --gpu 0", &["--gpu", "omit --gpu"]),

@@ -74,7 +74,7 @@ fn scaled_sum<T: Element, D: Device>(
 
 fn dot<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
     let kernel = |x: View<'_, T, D>, y: View<'_, T, D>| runner.device.dot(x, y);
-    returns_sum(runner, &kernel, |x, y| x.iter().zip(y).map(|(x, y)| x * y).collect())?;
+    returns_sum(runner, kernel, |x, y| x.iter().zip(y).map(|(x, y)| x * y).collect())?;
     runner.try_cases([1, 4], |&len| {
         runner.check_lengths::<T, T, 2, 0>([("x", len), ("y", len)], [], |[x, y], []| {
             kernel(x, y).map(drop)
@@ -85,7 +85,7 @@ fn dot<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
 /// Tries a kernel that returns one number, in the accumulator.
 fn returns_sum<T: Element, D: Device>(
     runner: &CheckRunner<'_, D>,
-    kernel: &dyn Fn(View<'_, T, D>, View<'_, T, D>) -> Result<T::Acc>,
+    kernel: impl Fn(View<'_, T, D>, View<'_, T, D>) -> Result<T::Acc>,
     oracle: fn(&[f64], &[f64]) -> Expected,
 ) -> Verdict {
     runner.try_all(&vector_cases(), |case, setup| {
@@ -150,18 +150,20 @@ fn dot_strided<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
 
 fn asum<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
     let oracle = |x: &[f64], _: &[f64]| x.iter().map(|x| x.abs()).collect();
-    returns_sum::<T, D>(runner, &|x, _| runner.device.asum(x), oracle)
+    returns_sum::<T, D>(runner, |x, _| runner.device.asum(x), oracle)
 }
 
 fn sumsq<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
     let oracle = |x: &[f64], _: &[f64]| x.iter().map(|x| x * x).collect();
-    returns_sum::<T, D>(runner, &|x, _| runner.device.sumsq(x), oracle)
+    returns_sum::<T, D>(runner, |x, _| runner.device.sumsq(x), oracle)
 }
 
 fn amax<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
-    returns_sum::<T, D>(runner, &|x, _| runner.device.amax(x), |x, _| {
-        Expected::exact(x.iter().fold(0.0, |max: f64, x| max.max(x.abs())))
-    })?;
+    returns_sum::<T, D>(
+        runner,
+        |x, _| runner.device.amax(x),
+        |x, _| Expected::exact(x.iter().fold(0.0, |max: f64, x| max.max(x.abs()))),
+    )?;
     // An element that is largest, infinite or NaN, at various positions.
     runner.try_cases((0..70).step_by(3), |&at: &usize| {
         let large = [(-5.0, Placement::CORNERS[1]), (f64::NEG_INFINITY, Placement::CORNERS[1])];

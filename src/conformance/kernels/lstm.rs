@@ -28,10 +28,9 @@ fn lstm_backward<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict 
     runner.try_kernel(
         &cases()?,
         |op, setup| {
-            let states = ["c_prev", "c", "dh", "dc"].map(|name| (name, op.state()));
-            let [c_prev, c, dh, dc] = states;
-            let [c_prev, c, dh, dc, gates] =
-                setup.operands::<T, 5>([c_prev, c, dh, dc, ("gates", op.gates())]);
+            let (n, gates) = (op.state(), ("gates", op.gates()));
+            let lengths = [("c_prev", n), ("c", n), ("dh", n), ("dc", n), gates];
+            let [c_prev, c, dh, dc, gates] = setup.operands::<T, 5>(lengths);
             ([c_prev, c, dh], [dc, gates])
         },
         |op, [c_prev, c, dh], [dc, gates]| {

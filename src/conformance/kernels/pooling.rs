@@ -47,7 +47,7 @@ fn expect_pooled<T: Element, D: Device>(
     (want, want_mask): (Vec<f64>, Vec<i32>),
     kernel: impl FnOnce(View<'_, T, D>, ViewMut<'_, T, D>, ViewMut<'_, i32, D>) -> Result<()>,
 ) -> Verdict {
-    let mut mask = unset_mask(runner, op.output_len(), setup.places[2])?;
+    let mut mask = unset_mask(runner.device, op.output_len(), setup.places[2])?;
     let y = ("y", &unset(op.output_len())[..]);
     let [y] = runner.call(setup, [("x", x)], [y], |[x], [y]| kernel(x, y, mask.view_mut()?))?;
     expect_nearest("y", &y, &want)?;
@@ -62,10 +62,10 @@ fn check_pool_lengths<T: Element, D: Device>(
 ) -> Verdict {
     let (x, y) = ([("x", op.input_len())], [("y", op.output_len())]);
     runner.check_lengths(x, y, |[x], [y]| {
-        kernel(x, y, unset_mask(runner, op.output_len(), Placement::WHOLE)?.view_mut()?)
+        kernel(x, y, unset_mask(runner.device, op.output_len(), Placement::WHOLE)?.view_mut()?)
     })?;
     runner.try_cases([op.output_len() - 1, op.output_len() + 1], |&len| {
-        let mut mask = unset_mask(runner, len, Placement::CORNERS[1])?;
+        let mut mask = unset_mask(runner.device, len, Placement::CORNERS[1])?;
         let invalid = format!("a mask of {len} elements instead of {}", op.output_len());
         runner.check_refused(&invalid, x, y, |[x], [y]| kernel(x, y, mask.view_mut()?))?;
         mask.unchanged("mask")
@@ -158,7 +158,7 @@ fn stochastic_pool<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdic
         device.stochastic_pool(&op, x, zeros(len)?.view()?, y, mask)
     })?;
     runner.try_cases([len - 1, len + 1], |&wrong| {
-        let mut mask = unset_mask(runner, len, Placement::CORNERS[1])?;
+        let mut mask = unset_mask(runner.device, len, Placement::CORNERS[1])?;
         let (u, invalid) = (zeros(wrong)?, format!("`u` of {wrong} elements instead of {len}"));
         let (x, y) = ([("x", op.input_len())], [("y", len)]);
         runner.check_refused::<T, T, 1, 1>(&invalid, x, y, |[x], [y]| {
@@ -178,12 +178,8 @@ fn lowest<T: Element>() -> f64 {
 }
 
 /// Returns a mask that a kernel must overwrite.
-fn unset_mask<D: Device>(
-    runner: &CheckRunner<'_, D>,
-    len: usize,
-    place: Placement,
-) -> Result<Operand<i32, D>> {
-    Operand::new(runner.device, &vec![UNSET as i32; len], place)
+fn unset_mask<D: Device>(device: &D, len: usize, place: Placement) -> Result<Operand<i32, D>> {
+    Operand::new(device, &vec![UNSET as i32; len], place)
 }
 
 /// Returns windows of 2 × 3 in two planes of 3 × 5.

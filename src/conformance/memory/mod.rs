@@ -12,11 +12,11 @@ use crate::device::Device;
 /// Returns the checks of memory and queues.
 pub(super) fn checks<D: Device>() -> Vec<Check<D>> {
     vec![
-        Check::general("raw_copies", transfers::raw_copies),
-        Check::general("coherence", coherence::coherence),
-        Check::general("sharing", sharing::sharing),
-        Check::general("queues", queues::queues),
-        Check::general("out_of_memory", errors::out_of_memory),
-        Check::general("alive_after_errors", errors::alive_after_errors),
+        Check::once("raw_copies", None, transfers::raw_copies),
+        Check::once("coherence", None, coherence::coherence),
+        Check::once("sharing", None, sharing::sharing),
+        Check::once("queues", None, queues::queues),
+        Check::once("out_of_memory", None, errors::out_of_memory),
+        Check::once("alive_after_errors", None, errors::alive_after_errors),
     ]
 }

@@ -33,13 +33,15 @@ impl FiniteDifference {
     }
 }
 
-/// Compares a gradient in `T` with differences at some of its elements. `Err` describes the first
-/// element that differs.
+/// `Err` describes the first element that differs too much.
+type Compared = std::result::Result<(), String>;
+
+/// Compares a gradient in `T` with differences at some of its elements.
 pub(super) fn compare_gradient<T: Element>(
     name: &str,
     gradient: &[f64],
     differences: &[FiniteDifference],
-) -> std::result::Result<(), String> {
+) -> Compared {
     let largest = differences.iter().fold(0.0f64, |max, slope| max.max(slope.derivative.abs()));
     differences.iter().try_for_each(|&FiniteDifference { index, derivative, error }| {
         let bound = error + ROUNDINGS * epsilon::<T>() * largest;
@@ -47,24 +49,13 @@ pub(super) fn compare_gradient<T: Element>(
     })
 }
 
-/// Compares all elements with their expected values. `Err` describes the first that differs.
-pub(super) fn compare_all(
-    name: &str,
-    got: &[f64],
-    want: &[f64],
-    bound: f64,
-) -> std::result::Result<(), String> {
+/// Compares all elements with their expected values.
+pub(super) fn compare_all(name: &str, got: &[f64], want: &[f64], bound: f64) -> Compared {
     let mut pairs = got.iter().zip(want).enumerate();
     pairs.try_for_each(|(i, (&got, &want))| compare_element(name, i, got, want, bound))
 }
 
-fn compare_element(
-    name: &str,
-    index: usize,
-    got: f64,
-    want: f64,
-    bound: f64,
-) -> std::result::Result<(), String> {
+fn compare_element(name: &str, index: usize, got: f64, want: f64, bound: f64) -> Compared {
     let error = (got - want).abs();
     if error <= bound {
         return Ok(());

@@ -13,5 +13,8 @@ use crate::device::Device;
 
 /// Returns the checks of nets.
 pub(super) fn checks<D: Device>() -> Vec<Check<D>> {
-    vec![Check::general("gradients", gradients::gradients), Check::general("lenet", lenet::lenet)]
+    vec![
+        Check::once("gradients", None, gradients::gradients),
+        Check::once("lenet", None, lenet::lenet),
+    ]
 }

@@ -132,7 +132,7 @@ impl PolyphasePlane {
 
     /// Copies plane `x` to the layout `phases`, whose padding is left unchanged.
     #[inline(always)]
-    pub(crate) fn to_phases<A: Copy>(&self, x: &[A], phases: &mut [A]) {
+    pub(crate) fn split_phases<A: Copy>(&self, x: &[A], phases: &mut [A]) {
         let stride = self.op.stride[1];
         for run in &self.runs {
             let (x, to) = (&x[run.from..], &mut phases[run.to..][..run.len]);
@@ -146,7 +146,7 @@ impl PolyphasePlane {
 
     /// Copies the layout `phases` back to plane `x`. Elements that no tap reads are left unchanged.
     #[inline(always)]
-    pub(crate) fn from_phases<A: Copy>(&self, phases: &[A], x: &mut [A]) {
+    pub(crate) fn merge_phases<A: Copy>(&self, phases: &[A], x: &mut [A]) {
         let stride = self.op.stride[1];
         for run in &self.runs {
             let (x, from) = (&mut x[run.from..], &phases[run.to..][..run.len]);

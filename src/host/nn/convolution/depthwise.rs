@@ -164,7 +164,7 @@ impl Depthwise {
                         dx.fill(T::Acc::zero());
                         vectorized(
                             #[inline(always)]
-                            || self.layout.from_phases(phases, dx),
+                            || self.layout.merge_phases(phases, dx),
                         );
                     });
                 }
@@ -248,7 +248,7 @@ impl Depthwise {
         let x = widened(x, wide);
         vectorized(
             #[inline(always)]
-            || self.layout.to_phases(x, phases),
+            || self.layout.split_phases(x, phases),
         );
     }
 

@@ -52,7 +52,7 @@ pub fn average_pool<T: Element>(
                 let x = widened(&x[p * in_len..][..in_len], wide);
                 vectorized(
                     #[inline(always)]
-                    || layout.to_phases(x, phases),
+                    || layout.split_phases(x, phases),
                 );
                 average(phases, &taps, &divisors, means);
                 for (slot, row) in layout.rows() {
@@ -102,7 +102,7 @@ pub fn average_pool_backward<T: Element>(
                     dx.fill(T::Acc::zero());
                     vectorized(
                         #[inline(always)]
-                        || layout.from_phases(phases, dx),
+                        || layout.merge_phases(phases, dx),
                     );
                 });
             }

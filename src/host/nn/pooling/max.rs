@@ -73,7 +73,7 @@ pub fn max_pool<T: Element>(
             mask,
             #[inline(always)]
             |x, phases, y, mask| {
-                layout.to_phases(x, phases);
+                layout.split_phases(x, phases);
                 max_by_taps(op, &layout, phases, &taps, lowest, y, mask);
             },
         );
