@@ -223,5 +223,5 @@ fn test_accepts_weights_in_other_formats() {
 
     tensor_io::write_npz(folder.path("other.npz"), &tensors[..1]).unwrap();
     let args = "test --model net.prototxt --weights other.npz --iterations 2";
-    folder.run(args).failed_with(&["other.npz: layer `ip`", "`ip.1` is missing"]);
+    folder.run(args).failed_with(&["other.npz: layer `ip`", "missing tensor `ip.1`"]);
 }
