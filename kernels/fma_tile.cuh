@@ -27,7 +27,7 @@ template <class T, int DOWN_, int ACROSS_, int DEPTH_, int TALL, int WIDE> struc
     static constexpr int DOWN = DOWN_, ACROSS = ACROSS_, DEPTH = DEPTH_;
     static constexpr int RUN = VECTOR<T>;
     static constexpr int THREADS_DOWN = DOWN / TALL, THREADS_ACROSS = ACROSS / WIDE;
-    static_assert(THREADS_DOWN * THREADS_ACROSS == THREADS, "each thread has a part op the tile");
+    static_assert(THREADS_DOWN * THREADS_ACROSS == THREADS, "each thread has a part of the tile");
     // With 64 sums or more, an unrolled loop over k needs more registers than a thread has.
     static constexpr int UNROLLED = TALL * WIDE < 64 ? DEPTH : 1;
     using Left = LanesPanel<T, DOWN, DEPTH>;

@@ -173,7 +173,7 @@ template <class T, int EXTENT, int DEPTH> struct TensorPanel {
 template <int DOWN_, int ACROSS_, int DEPTH_, int TALL_, int WIDE_> struct WarpTile {
     static constexpr int DOWN = DOWN_, ACROSS = ACROSS_, DEPTH = DEPTH_, TALL = TALL_, WIDE = WIDE_;
     static constexpr int WARPS_ACROSS = ACROSS / WIDE;
-    static_assert(DOWN / TALL * WARPS_ACROSS == THREADS / 32, "each warp has a part op the tile");
+    static_assert(DOWN / TALL * WARPS_ACROSS == THREADS / 32, "each warp has a part of the tile");
 
     float sums[TALL / 16][WIDE / 8][4];
 
