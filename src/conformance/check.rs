@@ -62,7 +62,8 @@ impl<D: Device> Check<D> {
         Self { name, kernel, elements: vec![None], body }
     }
 
-    /// Creates a check of a kernel on each element type; [`checks!`](super::check::checks) calls it.
+    /// Creates a check of a kernel on each element type; [`checks!`](super::check::checks) calls
+    /// it.
     pub(super) fn of_elements(
         name: &'static str,
         kernel: &'static str,
@@ -105,8 +106,8 @@ fn panic_message(panic: &(dyn Any + Send)) -> &str {
 }
 
 /// Defines `checks()`, a list of checks of kernels. `"name" of "kernel": function(arguments)` calls
-/// `function::<T, D>(runner, arguments)` for each element type; `without elements "kernel": function()`
-/// is a check of a kernel without an element type.
+/// `function::<T, D>(runner, arguments)` for each element type; `without elements "kernel":
+/// function()` is a check of a kernel without an element type.
 macro_rules! checks {
     (
         $($name:literal of $kernel:literal: $function:ident($($arg:expr),*);)*

@@ -30,8 +30,8 @@ impl<'a> Coverage<'a> {
         (native, cells().count())
     }
 
-    /// Returns a JSON object with the device's name and, by row and element type (`u32` for a kernel
-    /// without one), `native`, `fallback` or `failed`. Untested cells are left out.
+    /// Returns a JSON object with the device's name and, by row and element type (`u32` for a
+    /// kernel without one), `native`, `fallback` or `failed`. Untested cells are left out.
     pub fn to_json(&self) -> String {
         let cell = |cell: &&CheckResult| {
             let element = cell.element.map_or("u32", DType::name);

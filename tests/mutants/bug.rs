@@ -6,12 +6,12 @@ macro_rules! bugs {
         /// The one bug of a device.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Bug {
-            /// No bug.
+            /// The device has no bug.
             None,
             $($(#[$doc])* $bug,)*
         }
 
-        /// Every bug with the check that has to find it.
+        /// All bugs, each with the check that has to find it.
         pub(crate) const BUGS: &[(Bug, &str)] = &[$((Bug::$bug, stringify!($check)),)*];
     };
 }
@@ -22,65 +22,65 @@ bugs! {
     UploadLate => raw_copies,
     /// An upload copies whole words only.
     UploadDropsTail => raw_copies,
-    /// An upload to a part of a buffer is lost.
+    /// An upload to part of a buffer is lost.
     UploadLost => raw_copies,
     /// An upload always writes the start of the buffer.
     UploadIgnoresOffset => raw_copies,
-    /// A download ends after a page.
+    /// A download copies at most one page.
     DownloadTruncated => raw_copies,
-    /// A download starts at a multiple of a word.
+    /// A download rounds its start down to a word boundary.
     DownloadAligned => raw_copies,
     /// A download does not wait for queued work.
     DownloadUnfinished => raw_copies,
-    /// The first download of a buffer is cached, and serves all later ones.
+    /// The first download of a buffer is cached, and later downloads return the cached bytes.
     DownloadStale => coherence,
     // Allocations.
     /// New device memory is not zeroed.
     AllocNotZeroed => raw_copies,
     /// New host memory is not zeroed.
     HostAllocNotZeroed => raw_copies,
-    /// A buffer of zero bytes is an error.
+    /// Allocating a buffer of zero bytes is an error.
     AllocRefusesZeroBytes => raw_copies,
-    /// A buffer larger than any memory is allocated, but with fewer bytes.
+    /// An allocation too large for any memory succeeds with fewer bytes than requested.
     AllocTooShort => out_of_memory,
     /// An allocation that is too large panics.
     AllocPanics => out_of_memory,
-    /// After one allocation has failed, all fail.
+    /// After one allocation has failed, all later allocations fail.
     AllocNeverRecovers => out_of_memory,
-    /// Freed memory is allocated again and zeroed while queued work still uses it.
+    /// Freed memory is zeroed and reused while queued work still uses it.
     FreedInFlight => queues,
     // Queues.
     /// `order_after` does nothing.
     OrderAfterIgnored => queues,
     /// `synchronize` does nothing.
     SynchronizeIgnored => coherence,
-    /// An upload on a fork runs at once, not in the order of the queue.
+    /// An upload on a fork runs at once instead of in queue order.
     ForkUploadsAtOnce => queues,
-    /// After one call has returned an error, all calls do.
+    /// After one call has returned an error, all later calls return one too.
     ErrorsPersist => alive_after_errors,
     // Native kernels.
-    /// A kernel writes the start of the buffer, not the operand's part of it.
+    /// A kernel ignores the operand's offset and writes to the start of the buffer.
     OffsetIgnored => axpy,
-    /// A kernel takes its operand to begin one element later.
+    /// A kernel adds one element to its operand's offset.
     OffsetOffByOne => axpy,
-    /// A kernel writes one element past its operand.
+    /// A kernel writes one element past the end of its operand.
     WritesPastEnd => scal,
     /// A kernel writes the device side through a shared view, so the host side stays valid.
     HostNotInvalidated => sharing,
-    /// Operands of different lengths are cut to the shorter one.
+    /// Operands of different lengths are truncated to the shorter length.
     AcceptsAnyLength => alive_after_errors,
-    // Vectors and matrices.
-    /// `copy` goes through `f32`.
+    // Vector and matrix kernels.
+    /// `copy` converts its elements to `f32` and back.
     CopyNarrows => copy,
     /// `scal` skips the elements after the last vector of four.
     ScalDropsTail => scal,
     /// `axpby` multiplies `y` by β = 0 instead of not reading it.
     AxpbyReadsAtZero => axpby,
-    /// `dot` of more than one block skips the elements after the last whole block.
+    /// `dot` over more than one block skips the elements after the last whole block.
     DotDropsTail => dot,
     /// `dot` of `f16` accumulates in `f16`.
     DotNarrow => dot,
-    /// `dot_strided` takes `y` as contiguous.
+    /// `dot_strided` reads `y` as if it were contiguous.
     DotIgnoresIncy => dot_strided,
     /// `asum` sums the elements, not their absolute values.
     AsumWithoutAbs => asum,
@@ -88,197 +88,197 @@ bugs! {
     AmaxLosesNan => amax,
     /// `gemv` ignores α.
     GemvDropsAlpha => gemv,
-    /// `gemm` takes β as 0.
+    /// `gemm` computes with β = 0.
     GemmBetaIgnored => gemm,
     /// `gemm` multiplies `C` by β = 0 instead of not reading it.
     GemmReadsAtZero => gemm,
     /// `gemm` ignores α.
     GemmDropsAlpha => gemm,
-    /// `gemm` uses the number of columns of `A` as its leading dimension.
+    /// `gemm` uses the number of columns of `A` as the leading dimension of `A`.
     GemmIgnoresLda => gemm,
-    /// `gemm` uses the number of columns of `C` as its leading dimension.
+    /// `gemm` uses the number of columns of `C` as the leading dimension of `C`.
     GemmIgnoresLdc => gemm,
     /// `gemm` inverts the transpose flag of `B` where `B` is square.
     GemmSwapsSquareB => gemm,
-    /// `gemm` leaves out the terms after the last block of eight along `k`.
+    /// `gemm` omits the terms after the last block of eight along `k`.
     GemmDropsTail => gemm,
     /// `gemm_batched` uses the first `B` for all products.
     BatchReusesB => gemm_batched,
-    // Maps.
+    // Elementwise functions.
     /// `fill` loses the sign of zero.
     FillLosesSign => fill,
-    /// ReLU of NaN is zero.
+    /// ReLU returns zero for NaN.
     ReluLosesNan => unary_relu,
-    /// `tanh` is `(e²ˣ − 1) / (e²ˣ + 1)`, which cancels and overflows.
+    /// `tanh` is computed as `(e²ˣ − 1) / (e²ˣ + 1)`, which cancels or overflows.
     TanhNaive => unary_tanh,
     /// Softplus is computed as `ln(1 + eˣ)`, which overflows.
     SoftplusNaive => unary_softplus,
-    /// ELU ignores the factor of its exponential.
+    /// ELU ignores its parameter α.
     EluIgnoresAlpha => unary_elu,
-    /// Swish takes its factor as 1.
+    /// Swish ignores its factor β.
     SwishIgnoresBeta => unary_swish,
-    /// A value equal to the threshold counts as above it.
+    /// The threshold function returns 1 for a value equal to the threshold.
     ThresholdAtLeast => unary_threshold,
-    /// The exponential ignores its shift.
+    /// `exp_affine` ignores its shift.
     ExpAffineDropsShift => unary_exp_affine,
-    /// The logarithm ignores its factor.
+    /// `ln_affine` ignores its factor.
     LnAffineDropsFactor => unary_ln_affine,
-    /// The power is taken before the shift is added.
+    /// `pow_affine` adds its shift after the power instead of before it.
     PowAffineShiftsLate => unary_pow_affine,
-    /// A unary map in place leaves its operand unchanged.
+    /// A unary kernel that runs in place leaves its operand unchanged.
     InPlaceIgnored => unary_exp,
-    /// A binary map in place reads `b` as `a`.
+    /// A binary kernel that runs in place reads `b` instead of `a`.
     InPlaceReadsB => binary_sub,
-    /// The maximum of NaN and a number is the number.
+    /// The maximum of NaN and a number is the number instead of NaN.
     MaxLosesNan => binary_max,
-    /// ReLU's gradient passes at zero.
+    /// The gradient of ReLU is passed on where the input is zero.
     ReluGradAtZero => binary_relu_grad,
-    /// A scaled product ignores its scalar.
+    /// `mul_scaled` ignores its scalar.
     MulScaledDropsScalar => binary_mul_scaled,
-    /// A product with a non-negative factor is not 0.
+    /// `mul_negative` multiplies by a non-negative factor as well, instead of returning 0.
     MulNegativeIsMul => binary_mul_negative,
-    /// A quotient by zero is not 0.
+    /// `div_or_zero` divides by zero instead of returning 0.
     DivOrZeroDivides => binary_div_or_zero,
-    /// `>` holds for equal values.
+    /// `greater` returns 1 for equal values.
     GreaterAtEqual => binary_greater,
-    /// `≥` does not hold for equal values.
+    /// `greater_equal` returns 0 for equal values.
     GreaterEqualIsGreater => binary_greater_equal,
-    /// The slope applies to positive elements, too.
+    /// PReLU multiplies positive elements by the slope as well.
     PreluIsMul => binary_prelu,
-    /// The slope is 1 at zero.
+    /// The slope of PReLU is 1 where the input is zero.
     PreluSlopeAtZero => binary_prelu_slope,
-    /// The gradient of `|x|` passes at zero.
+    /// The gradient of `|x|` at zero is not zero.
     AbsGradAtZero => binary_abs_grad,
-    /// ELU's gradient uses its output as its input.
+    /// The gradient of ELU uses ELU's output in place of its input.
     EluGradOfInput => binary_elu_grad,
-    /// Softplus' gradient uses its output as its input.
+    /// The gradient of softplus uses softplus's output in place of its input.
     SoftplusGradOfInput => binary_softplus_grad,
-    /// Swish's gradient leaves out the inner derivative.
+    /// The gradient of Swish omits the inner derivative.
     SwishGradDropsBeta => binary_swish_grad,
-    /// The gradient does not pass at the bounds.
+    /// The gradient of clip is zero for inputs equal to a bound.
     ClipGradInside => binary_clip_grad,
-    /// The logarithm's gradient leaves out the inner derivative.
+    /// The gradient of `ln_affine` omits the inner derivative.
     LnAffineGradDropsScale => binary_ln_affine_grad,
-    /// The gradient of a constant power is NaN where its base is 0.
+    /// The gradient of a constant power is NaN instead of 0 where the base is 0.
     PowAffineGradOfConstant => binary_pow_affine_grad,
-    /// `broadcast` runs along the last axis.
+    /// `broadcast` treats the last axis as the operand's axis.
     BroadcastAxis => broadcast,
     /// `affine` adds before it multiplies.
     AffineAddsFirst => affine,
     /// `convert` to `bf16` truncates instead of rounding.
     ConvertTruncates => convert,
-    /// `convert_integers` goes through `f32`.
+    /// `convert_integers` converts through `f32`.
     IntegersNarrow => convert_integers,
-    /// The cell state is not reset where a sequence begins.
+    /// `lstm` does not reset the cell state where a sequence begins.
     LstmIgnoresCont => lstm,
     /// The gradient of the cell state ignores the forget gate.
     LstmSkipsForgetGate => lstm_backward,
-    // Along an axis.
-    /// The mean is not divided.
+    // Kernels along an axis.
+    /// The mean is not divided by the number of elements.
     MeanIsSum => reduce_mean,
-    /// The maximum starts from zero.
+    /// The maximum is initialised with zero, which exceeds negative elements.
     MaxFromZero => reduce_max,
-    /// `sum_to_axis` takes β as 1.
+    /// `sum_to_axis` computes with β = 1.
     SumToAxisAdds => sum_to_axis,
-    /// `dot_to_axis` takes β as 0.
+    /// `dot_to_axis` computes with β = 0.
     DotToAxisOverwrites => dot_to_axis,
-    /// `arg_max` returns the last of equal maxima.
+    /// `arg_max` returns the index of the last of several equal maxima.
     ArgMaxLast => arg_max,
-    /// `top_k` returns the index of the first of equal values for each of them.
+    /// `top_k` returns the same index, that of the first, for all equal values.
     TopKFirst => top_k,
-    /// Softmax does not subtract the maximum first.
+    /// Softmax does not subtract the maximum before it computes exponentials.
     SoftmaxOverflows => softmax,
-    /// The variance divides by `n − 1`.
+    /// The variance is divided by `n − 1` instead of `n`.
     VarianceUnbiased => moments,
-    /// ε is always added to the variance.
+    /// `standardize` always adds ε to the variance.
     EpsilonInVariance => standardize,
-    /// The gradient takes mean and variance as constants.
+    /// `standardize_backward` treats mean and variance as constants.
     StatisticsConstant => standardize_backward,
     /// LRN across channels does not divide α by `n`.
     LrnAlphaUndivided => lrn_across,
     /// LRN within a channel uses `k` instead of 1.
     LrnWithinUsesK => lrn_within,
-    // Images.
+    // Image kernels.
     /// `im2col` ignores dilation.
     DilationIgnored => im2col,
-    /// `im2col` repeats the edge instead of padding.
+    /// `im2col` repeats the edge of the image instead of padding with zeros.
     PadIsEdge => im2col,
-    /// `col2im` overwrites where windows overlap.
+    /// `col2im` overwrites elements where windows overlap instead of summing them.
     Col2imOverwrites => col2im,
     /// `convolve` ignores the bias.
     BiasIgnored => convolve,
-    /// `convolve_with_activation` does not apply the function.
+    /// `convolve_with_activation` does not apply the activation.
     ActivationIgnored => convolve_with_activation,
-    /// The function is applied to sums that are not yet rounded.
+    /// `convolve_with_activation` applies the activation to sums before they are rounded.
     ActivatesUnrounded => convolve_with_activation,
     /// The gradient of the filters is overwritten instead of accumulated.
     FiltersOverwritten => convolve_backward_filters,
-    /// The mask holds the last of equal maxima.
+    /// The mask of `max_pool` holds the index of the last of several equal maxima.
     MaskHasLast => max_pool,
-    /// Padding takes part in the maximum as zero.
+    /// `max_pool` includes padding in the maximum as zeros.
     PadInMaximum => max_pool,
-    /// The average divides by the number of elements inside the image.
+    /// `average_pool` divides by the number of elements inside the image, without padding.
     AverageClipped => average_pool,
-    /// Elements are drawn with equal probabilities.
+    /// `stochastic_pool` draws all elements of a window with equal probability.
     DrawsUniformly => stochastic_pool,
     // Losses and solver updates.
-    /// The loss counts ignored labels.
+    /// `softmax_loss` adds the losses of ignored labels.
     LossCountsIgnored => softmax_loss,
-    /// The loss divides by the number of all labels, not of valid ones.
+    /// `softmax_loss` divides by the number of all labels instead of valid labels.
     LossDividesByAll => softmax_loss,
-    /// The gradient of the loss ignores its factor.
+    /// `softmax_loss_backward` ignores the scale factor of the gradient.
     LossIgnoresScale => softmax_loss_backward,
     /// The accuracy counts ignored labels.
     AccuracyCountsIgnored => accuracy,
     /// The accuracy by class counts ignored labels.
     ByClassCountsIgnored => accuracy_by_class,
-    /// The class loss ignores its matrix.
+    /// `class_loss` ignores the infogain matrix.
     MatrixIgnored => class_loss,
-    /// The gradient of probabilities is that of scores.
+    /// `class_loss_backward` returns the gradient of scores instead of probabilities.
     GradientOfScores => class_loss_backward,
-    /// The elementwise loss counts ignored targets.
+    /// `elementwise_loss` adds the losses of ignored targets.
     TargetsCountIgnored => elementwise_loss,
-    /// The elementwise gradient divides by the number of all targets, not of valid ones.
+    /// `elementwise_loss_backward` divides by the number of all targets, not of valid targets.
     TargetsDivideByAll => elementwise_loss_backward,
-    /// The learning rate scales the momentum term as well.
+    /// SGD multiplies the momentum term by the learning rate as well.
     SgdRateAfterMomentum => solver_update_sgd,
     /// L1 decay subtracts the weight instead of its sign.
     L1IsL2 => solver_update_sgd,
     /// Master weights are not updated.
     MastersIgnored => solver_update_sgd,
-    /// The step starts from the master weights even where weights have changed.
+    /// The update starts from the master weights even where the weights have been changed since.
     MastersOverrideWeights => solver_update_sgd,
-    /// Nesterov's step does not look ahead.
+    /// Nesterov's update has no look-ahead.
     NesterovIsSgd => solver_update_nesterov,
     /// AdaGrad's divisor lacks `delta`.
     AdaGradDropsDelta => solver_update_adagrad,
-    /// RMSProp's history is a sum, like AdaGrad's.
+    /// RMSProp's history is a sum, like AdaGrad's, instead of a moving average.
     RmsPropSums => solver_update_rmsprop,
-    /// AdaDelta's two histories are exchanged.
+    /// AdaDelta's two histories are swapped.
     AdaDeltaSwaps => solver_update_adadelta,
-    /// Adam's two decay rates are exchanged.
+    /// Adam's two decay rates are swapped.
     AdamSwapsBetas => solver_update_adam,
     // Indexing and random numbers.
     /// `copy_2d` ignores the destination's leading dimension.
     CopyPacks => copy_2d,
-    /// `gather` takes an index past the table as the last row.
+    /// `gather` returns the last row for an index beyond the end of the table.
     GatherClamps => gather,
-    /// `scatter_add` overwrites.
+    /// `scatter_add` overwrites elements instead of adding to them.
     ScatterOverwrites => scatter_add,
-    /// `permute` applies the inverse order.
+    /// `permute` applies the inverse permutation.
     PermuteInverse => permute,
     /// `to_indices` truncates fractions instead of returning an error.
     IndicesTruncated => to_indices,
-    /// `tile` repeats elements instead of runs.
+    /// `tile` repeats each element instead of each run of elements.
     TileInner => tile,
-    /// Element `i` of random numbers is element `i + 1`.
+    /// A random fill stores element `i + 1` of the random sequence at index `i`.
     RandomOffByOne => uniform,
-    /// Numbers with a narrow deviation are computed in `f32`.
+    /// Gaussian numbers with a small standard deviation are computed in `f32`.
     GaussianNarrow => gaussian,
-    /// Kept elements are not scaled up.
+    /// Dropout does not scale up the elements that it keeps.
     DropoutUnscaled => dropout,
-    /// A random integer is a remainder.
+    /// A random integer is the remainder of a division, so its distribution is not uniform.
     RandomIntegersModulo => random_integers,
-    /// A Bernoulli number is 1 where the random word is large instead of small.
+    /// A Bernoulli number is 1 if the random word is above the threshold instead of below it.
     BernoulliFlipped => bernoulli,
 }

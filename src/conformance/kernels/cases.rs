@@ -40,7 +40,7 @@ impl CaseSetup {
         Self { places: [place; OPERANDS], ..Self::WHOLE }
     }
 
-    /// Returns setups that place each operand in every way, next to operands placed otherwise.
+    /// Returns setups in which each operand takes every placement, different from the others.
     fn placements() -> impl Iterator<Item = Self> {
         let corners = Placement::CORNERS;
         (0..corners.len()).map(move |turn| Self {
@@ -57,7 +57,8 @@ impl CaseSetup {
         Placement::CORNERS.into_iter().zip(0..).flat_map(pairs)
     }
 
-    fn any() -> impl Strategy<Value = Self> {
+    /// Draws values, seeds and placements.
+    pub(super) fn any() -> impl Strategy<Value = Self> {
         let places = prop::array::uniform5(Placement::any());
         let setup = |(values, seed, places)| Self { values, seed, places };
         (Values::any(), any::<u64>(), places).prop_map(setup)
@@ -97,8 +98,8 @@ pub(super) fn times_beta<T: Element>((name, y): Named<T>, beta: f64) -> Named<T>
 #[derive(Clone, Debug)]
 pub(super) struct Cases<C: Debug> {
     pub(super) fixed: Vec<(C, CaseSetup)>,
-    random: BoxedStrategy<C>,
-    /// Descriptions on which each operand in turn gets a wrong length.
+    pub(super) random: BoxedStrategy<C>,
+    /// Descriptions whose operands get wrong lengths, one at a time.
     pub(super) refused: Vec<C>,
 }
 
@@ -126,7 +127,7 @@ impl<C: Clone + Debug + 'static> Cases<C> {
         Self { random: self.random.prop_filter("not accepted", keep).boxed(), ..self }
     }
 
-    /// Returns these cases without those of wrong lengths.
+    /// Returns these cases without wrong lengths.
     pub(super) fn without_refused(self) -> Self {
         Self { refused: Vec::new(), ..self }
     }
@@ -143,12 +144,7 @@ impl<C: Clone + Debug + 'static> Cases<C> {
         }
     }
 
-    /// Returns the strategy of random cases.
-    pub(super) fn random(&self) -> impl Strategy<Value = (C, CaseSetup)> {
-        (self.random.clone(), CaseSetup::any())
-    }
-
-    /// Creates cases from a list of all fixed ones.
+    /// Creates cases from a list of the fixed ones, without wrong lengths.
     pub(super) fn from_fixed(
         fixed: Vec<(C, CaseSetup)>,
         random: impl Strategy<Value = C> + 'static,
@@ -185,7 +181,7 @@ pub(super) fn vector_cases() -> Cases<Vector> {
     Cases { refused, ..Cases::from_fixed(whole.chain(placed).collect(), random) }
 }
 
-/// Outer extent, extent of the axis and inner extent: empty ones, ones of 1, and long ones.
+/// Outer extent, extent of the axis and inner extent: 0, 1 or large.
 const SHAPES: [[usize; 3]; 17] = [
     [1, 1, 1],
     [0, 3, 2],
@@ -206,7 +202,7 @@ const SHAPES: [[usize; 3]; 17] = [
     [17, 16, 16],
 ];
 
-/// The axis of a kernel that works along one, and the factor of what its output held.
+/// The axis that a kernel works along, and the factor β of its output's previous content.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AxisCase {
     pub(super) axis: Axis,

@@ -152,8 +152,8 @@ fn windows() -> Result<Cases<Window>> {
     Ok(Cases::new(window_corners()?, random_window(3), small()?))
 }
 
-/// Returns convolutions over [`window_corners`], with groups, with depthwise filters, and with 1 × 1
-/// kernels, which are matrix products.
+/// Returns cases: convolutions over [`window_corners`], with groups, with depthwise filters, and
+/// with 1 × 1 kernels, which are matrix products.
 fn convolutions() -> Result<Cases<Convolution>> {
     let mut corners = vec![
         Convolution::new(0, 2, 1, small()?)?,

@@ -81,7 +81,8 @@ fn pow_affine_grad() -> [Binary<f64>; 6] {
     POWERS.map(|power| Binary::PowAffineGrad { scale: 0.5, shift: 4.0, power })
 }
 
-/// Returns extrema, overflows and undefined arguments of functions, and values all over their range.
+/// Returns extrema, overflows and undefined arguments of functions, and values all over their
+/// range.
 fn special_values<T: Element>() -> Vec<T> {
     let values = [0.0, 1e-3, 0.1, 0.7, 1.5, 3.0, 7.5, 10.0, f64::INFINITY];
     let signed = values.into_iter().flat_map(|x| [x, -x]);

@@ -55,7 +55,7 @@ impl<D: Device> CheckRunner<'_, D> {
     ) -> Verdict {
         let test = |(case, setup): &(C, CaseSetup)| test(case, setup);
         self.try_cases(&cases.fixed, |case| test(case))?;
-        self.try_random(cases.random(), test)
+        self.try_random((cases.random.clone(), CaseSetup::any()), test)
     }
 
     /// Tries a kernel whose operands all have elements of type `T`, and wrong lengths of each one.
@@ -140,7 +140,8 @@ impl<D: Device> CheckRunner<'_, D> {
         })
     }
 
-    /// Calls a kernel and returns its outputs. Fails if the kernel changes an input or a guard.
+    /// Calls a kernel and returns its outputs. Fails if the kernel changes an input or a guard
+    /// element.
     pub(super) fn call<T: Storable, U: Storable, const I: usize, const O: usize>(
         &self,
         setup: &CaseSetup,
@@ -154,8 +155,8 @@ impl<D: Device> CheckRunner<'_, D> {
         Ok(array(written.iter().map(Operand::values).collect::<Verdict<_>>()?)?)
     }
 
-    /// Calls a kernel with operands of these lengths. Fails unless the kernel returns an error,
-    /// because of `invalid` operands, and leaves its outputs alone.
+    /// Calls a kernel with operands of these lengths. Fails unless the kernel returns an error and
+    /// leaves its outputs alone. `invalid` names what is wrong with the operands.
     pub(super) fn check_refused<T: Storable, U: Storable, const I: usize, const O: usize>(
         &self,
         invalid: &str,
@@ -259,14 +260,14 @@ fn length<T>((name, values): &Named<T>) -> Length {
     (name, values.len())
 }
 
-/// Returns an operand all of whose bytes are `byte`.
+/// Returns an operand in which every byte is `byte`.
 fn filled<T: Storable>((name, len): Length, byte: u8) -> Named<T> {
     let mut values = vec![T::zeroed(); len];
     bytemuck::cast_slice_mut(&mut values).fill(byte);
     (name, values)
 }
 
-/// Returns the items, of which there are `N`.
+/// Converts a list of `N` items to an array.
 fn array<V, const N: usize>(items: Vec<V>) -> Result<[V; N]> {
     let wrong = |items: Vec<V>| format!("{} operands, not {N}", items.len());
     items.try_into().map_err(|items| Error::invalid_input("conformance", wrong(items)))

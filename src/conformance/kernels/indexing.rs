@@ -58,12 +58,12 @@ fn indices(op: &RowIndexing, setup: &CaseSetup) -> Vec<u32> {
 }
 
 fn gather<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
-    let lengths = |op: &RowIndexing| [("table", op.table * op.width), ("y", op.count * op.width)];
     try_indexed::<T, D>(
         runner,
         |op, setup| {
-            let [table, (name, y)] = setup.operands(lengths(op));
-            [table, (name, unset(y.len()))]
+            let (table, y) = (("table", op.table * op.width), ("y", op.count * op.width));
+            let ([table], [y]) = setup.fresh([table], [y]);
+            [table, y]
         },
         |op, table, rows, y| runner.device.gather(op, table, rows, y),
         |op, rows, [table, _]| Want::Bits(oracle::gather(table, op.width, rows)),
@@ -86,23 +86,22 @@ fn scatter_add<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
 fn try_indexed<T: Element, D: Device>(
     runner: &CheckRunner<'_, D>,
     operands: impl Fn(&RowIndexing, &CaseSetup) -> [Named<T>; 2],
-    kernel: impl Fn(&RowIndexing, View<'_, T, D>, View<'_, u32, D>, ViewMut<'_, T, D>) -> Result<()>,
+    call: impl Fn(&RowIndexing, View<'_, T, D>, View<'_, u32, D>, ViewMut<'_, T, D>) -> Result<()>,
     want: impl Fn(&RowIndexing, &[u32], [&[f64]; 2]) -> Want,
 ) -> Verdict {
     runner.try_all(&tables(), |op, setup| {
         let [(input, x), (output, y)] = operands(op, setup);
         let indices = indices(op, setup);
         let rows = Operand::new(runner.device, &indices, setup.places[2])?;
-        let [got] = runner.call(setup, [(input, &x)], [(output, &y)], |[x], [y]| {
-            kernel(op, x, rows.view()?, y)
-        })?;
+        let [got] = runner
+            .call(setup, [(input, &x)], [(output, &y)], |[x], [y]| call(op, x, rows.view()?, y))?;
         rows.unchanged("indices")?;
         want(op, &indices, [&wide(&x), &wide(&y)]).judge(output, &got, setup.values)
     })?;
     let op = RowIndexing { table: 4, width: 3, count: 2 };
     let kernel = |rows: &[u32], x: View<'_, T, D>, y: ViewMut<'_, T, D>| {
         let rows = Operand::new(runner.device, rows, Placement::CORNERS[3])?;
-        kernel(&op, x, rows.view()?, y)
+        call(&op, x, rows.view()?, y)
     };
     let [(input, x), (output, y)] = operands(&op, &CaseSetup::WHOLE);
     let (x, y) = ([(input, &x[..])], (output, &y[..]));
@@ -183,7 +182,8 @@ fn to_indices<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
     })
 }
 
-/// Returns empty blocks, one element, one row with any leading dimensions, gaps, and large blocks.
+/// Returns cases: empty blocks, one element, one row with any leading dimensions, gaps, and large
+/// blocks.
 fn blocks() -> Cases<Copy2d> {
     let blocks = [
         [0, 3, 3, 3],
@@ -203,7 +203,7 @@ fn blocks() -> Cases<Copy2d> {
     Cases::new(blocks.map(block).into(), random, block([4, 5, 8, 7]))
 }
 
-/// Returns no indices, empty rows, one of each, wide rows and narrow rows.
+/// Returns cases: no indices, empty rows, one of each, wide rows and narrow rows.
 fn tables() -> Cases<RowIndexing> {
     let tables = [
         [5, 3, 0],
@@ -225,8 +225,8 @@ fn permutation(shape: &[usize], order: &[usize]) -> Result<Permute> {
     Permute::new(Shape::new(shape)?, order)
 }
 
-/// Returns permutations without axes, without elements and without movement, transposes near the
-/// sizes of tiles, and channels moved to the end and back.
+/// Returns cases: permutations without axes, without elements and without movement, transposes near
+/// the sizes of tiles, and channels moved to the end and back.
 fn permutations() -> Result<Cases<Permute>> {
     let corners = vec![
         permutation(&[], &[])?,
@@ -251,7 +251,7 @@ fn permutations() -> Result<Cases<Permute>> {
     Ok(Cases::new(corners, random, permutation(&[2, 3, 2], &[2, 0, 1])?))
 }
 
-/// Returns empty operands, no tiles, one element, and long runs.
+/// Returns cases: empty operands, no tiles, one element, and long runs.
 fn tiles() -> Cases<Tile> {
     let tiles = [
         [0, 3, 2],

@@ -105,8 +105,8 @@ fn accuracy_by_class<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verd
     )
 }
 
-/// Tries a kernel whose second input holds labels. On the case for wrong lengths, of 2 × 2 positions
-/// and 3 classes, also tries labels that name no class, and valid ones after each.
+/// Tries a kernel whose second input holds labels. On the case for wrong lengths, of 2 × 2
+/// positions and 3 classes, also tries labels that name no class, and valid ones after each.
 fn try_labelled<C: Clone + Debug + 'static, T: Element, D: Device, const I: usize>(
     runner: &CheckRunner<'_, D>,
     cases: &Cases<C>,
@@ -143,7 +143,7 @@ fn loss(
     Ok(SoftmaxLoss { axis: Axis::new(outer, extent, inner)?, ignore, normalization })
 }
 
-/// Returns losses without positions, with one that is ignored, with many, and with every
+/// Returns cases: losses without positions, with one that is ignored, with many, and with every
 /// normalization while a class is ignored and while none is.
 fn losses() -> Result<Cases<SoftmaxLoss>> {
     use LossNormalization::{BatchSize, Full, Valid};
@@ -173,8 +173,8 @@ fn random_shape() -> impl Strategy<Value = (Axis, Option<i64>)> {
     (axis, prop::option::of(-1..12i64))
 }
 
-/// Returns accuracies without positions, with one and with many; none, some and more than all
-/// scores counted.
+/// Returns cases: accuracies without positions, with one and with many; none, some and more than
+/// all scores counted.
 fn accuracies() -> Result<Cases<Accuracy>> {
     let cases = [
         ([0, 3, 2], 1, None),
@@ -264,30 +264,29 @@ const KINDS: [(ClassLossKind, bool); 6] = [
     (SquaredHinge, false),
 ];
 
-fn valid(form: ClassLossKind) -> Result<ClassLoss> {
+fn valid(kind: ClassLossKind) -> Result<ClassLoss> {
     let (axis, normalization) = (Axis::new(2, 3, 2)?, LossNormalization::Valid);
-    Ok(ClassLoss { axis, kind: form, ignore: None, normalization })
+    Ok(ClassLoss { axis, kind, ignore: None, normalization })
 }
 
-/// Returns each kind without positions, with one class, with many positions and with every
+/// Returns cases: each kind without positions, with one class, with many positions and with every
 /// normalization. Wrong lengths are tried with kind `refused` and a matrix.
 fn class_losses(refused: ClassLossKind) -> Result<Cases<MatrixLoss>> {
     let mut corners = Vec::new();
-    for (form, has_matrix) in KINDS {
+    for (kind, has_matrix) in KINDS {
         for [outer, extent, inner] in [[0, 3, 2], [1, 1, 1], [1025, 3, 1], [2, 40, 3]] {
             let axis = Axis::new(outer, extent, inner)?;
-            corners.push((ClassLoss { axis, ..valid(form)? }, has_matrix));
+            corners.push((ClassLoss { axis, ..valid(kind)? }, has_matrix));
         }
         for normalization in NORMALIZATIONS {
             let axis = Axis::new(4, 5, 3)?;
-            corners
-                .push((ClassLoss { axis, kind: form, ignore: Some(2), normalization }, has_matrix));
+            corners.push((ClassLoss { axis, kind, ignore: Some(2), normalization }, has_matrix));
         }
     }
     let normalization = prop::sample::select(&NORMALIZATIONS[..]);
     let random = (random_shape(), normalization, prop::sample::select(&KINDS[..])).prop_map(
-        |((axis, ignore), normalization, (form, has_matrix))| {
-            (ClassLoss { axis, kind: form, ignore, normalization }, has_matrix)
+        |((axis, ignore), normalization, (kind, has_matrix))| {
+            (ClassLoss { axis, kind, ignore, normalization }, has_matrix)
         },
     );
     Ok(Cases::new(corners, random, (valid(refused)?, true)))

@@ -42,7 +42,7 @@ fn lstm_backward<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict 
     )
 }
 
-/// Returns empty steps, one cell, more streams than cells, more cells than streams, and large steps.
+/// Returns cases: empty steps, one cell, more streams than cells and the reverse, and large steps.
 fn cases() -> Result<Cases<Lstm>> {
     let steps = [(0, 3), (3, 0), (1, 1), (7, 2), (2, 9), (33, 40), (3, 5)];
     let corners = steps.into_iter().map(|(streams, outputs)| Lstm::new(streams, outputs));

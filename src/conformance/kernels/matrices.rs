@@ -33,7 +33,8 @@ impl Product {
     const SMALL: Self =
         Self { extents: [3, 5, 4], trans: [false; 2], alpha: 1.0, beta: 0.0, gaps: [0; 3] };
 
-    /// Returns every extent with several others; every transposition, pair of scalars and placement.
+    /// Returns every extent with several others, and every transposition, pair of scalars and
+    /// placement.
     fn cases() -> Cases<Self> {
         let transposes = [[false, false], [false, true], [true, false], [true, true]];
         let mut whole = Vec::new();

@@ -166,8 +166,8 @@ fn standardize_backward<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> V
     })
 }
 
-/// Returns empty axes, one element, classes of batches and of pixels, and many elements along the
-/// axis, before it and after it.
+/// Returns cases: empty axes, one element, classes of batches and of pixels, and many elements
+/// along the axis, before it and after it.
 fn axes() -> Result<Cases<Axis>> {
     let extents = [
         [0, 3, 2],
@@ -194,8 +194,8 @@ fn response(region: LrnRegion, [batch, channels, height, width]: [usize; 4], siz
     Lrn { region, batch, channels, plane: [height, width], size, alpha, beta, k }
 }
 
-/// Returns empty images, regions of one element, regions larger than the image, and AlexNet's
-/// constants.
+/// Returns cases: empty images, regions of one element, regions larger than the image, and
+/// AlexNet's constants.
 fn responses(region: LrnRegion) -> Cases<Lrn> {
     let shapes = [
         ([0, 3, 2, 2], 3),

@@ -20,14 +20,14 @@ checks! {
 
 /// Returns the loss as a kernel on `T` takes it.
 fn narrow<T: Element>(op: &ElementwiseLoss<f64>) -> ElementwiseLoss<T::Acc> {
-    let &ElementwiseLoss { kind: form, batch, item_len: each, ignore, normalization } = op;
-    let form = match form {
+    let &ElementwiseLoss { kind, batch, item_len, ignore, normalization } = op;
+    let kind = match kind {
         Squared => Squared,
         SigmoidCrossEntropy => SigmoidCrossEntropy,
         Contrastive { margin } => Contrastive { margin: T::acc(margin) },
         ContrastiveLegacy { margin } => ContrastiveLegacy { margin: T::acc(margin) },
     };
-    ElementwiseLoss { kind: form, batch, item_len: each, ignore, normalization }
+    ElementwiseLoss { kind, batch, item_len, ignore, normalization }
 }
 
 /// Returns numbers, not negative if they are distances, and targets on both sides of integers.
@@ -68,30 +68,27 @@ fn elementwise_loss_backward<T: Element, D: Device>(runner: &CheckRunner<'_, D>)
 const KINDS: [ElementwiseLossKind<f64>; 4] =
     [Squared, SigmoidCrossEntropy, Contrastive { margin: 1.5 }, ContrastiveLegacy { margin: 1.5 }];
 
-/// Returns each kind without elements, with one and with many, and with every normalization.
+/// Returns cases: each kind without elements, with one and with many, and with every normalization.
 fn cases() -> Cases<ElementwiseLoss<f64>> {
-    let full = |form, batch, each| ElementwiseLoss {
-        kind: form,
-        batch,
-        item_len: each,
-        ignore: None,
-        normalization: LossNormalization::Full,
+    let full = |kind, batch, item_len| {
+        let (ignore, normalization) = (None, LossNormalization::Full);
+        ElementwiseLoss { kind, batch, item_len, ignore, normalization }
     };
     let mut corners = Vec::new();
-    for form in KINDS {
+    for kind in KINDS {
         let sizes = [(0, 3), (1, 1), (1025, 1), (5, 4099)];
-        corners.extend(sizes.map(|(batch, each)| full(form, batch, each)));
+        corners.extend(sizes.map(|(batch, item_len)| full(kind, batch, item_len)));
         corners.extend(NORMALIZATIONS.map(|normalization| ElementwiseLoss {
             ignore: Some(1),
             normalization,
-            ..full(form, 4, 15)
+            ..full(kind, 4, 15)
         }));
     }
     let normalization = prop::sample::select(&NORMALIZATIONS[..]);
-    let form = prop::sample::select(&KINDS[..]);
-    let random = (form, 0..9usize, 0..99usize, prop::option::of(-1..2i64), normalization);
-    let random = random.prop_map(move |(form, batch, each, ignore, normalization)| {
-        ElementwiseLoss { ignore, normalization, ..full(form, batch, each) }
+    let kind = prop::sample::select(&KINDS[..]);
+    let random = (kind, 0..9usize, 0..99usize, prop::option::of(-1..2i64), normalization);
+    let random = random.prop_map(move |(kind, batch, item_len, ignore, normalization)| {
+        ElementwiseLoss { ignore, normalization, ..full(kind, batch, item_len) }
     });
     Cases::new(corners, random, full(Squared, 2, 3))
 }

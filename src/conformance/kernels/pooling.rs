@@ -19,14 +19,14 @@ fn max_pool<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
     let device = runner.device;
     runner.try_all(&pools()?, |op, setup| {
         let mut stream = setup.stream();
-        let integers_or_reals = stream.take::<T>(op.input_len());
+        let numbers = stream.take::<T>(op.input_len());
         // NaN is never the largest, nor are values that do not exceed the lowest.
         let special = [f64::NAN, f64::NEG_INFINITY, lowest::<T>(), f64::INFINITY, -0.0];
-        let replaced = integers_or_reals.iter().map(|x| match stream.indices(8, 1)[..] {
+        let with_special = numbers.iter().map(|x| match stream.indices(8, 1)[..] {
             [i @ 0..5] => T::from_f64(special[i]),
             _ => *x,
         });
-        for x in [replaced.collect(), integers_or_reals.clone()] {
+        for x in [with_special.collect(), numbers.clone()] {
             let want = oracle::max_pool(op, &wide(&x), lowest::<T>());
             expect_pooled(runner, op, setup, &x, want, |x, y, mask| {
                 device.max_pool(op, x, y, mask)
@@ -187,8 +187,8 @@ fn small() -> Result<Pool2d> {
     Pool2d::new(2, [3, 5], [2, 3], [1, 2], [0, 0], PoolRounding::Ceil)
 }
 
-/// Returns empty planes, one element, windows that extend past the edge, lie in the padding or
-/// outside it, leave gaps, overlap or cover the plane, and planes larger than a block.
+/// Returns cases: empty planes, one element, windows that extend past the edge, lie in the padding
+/// or outside it, leave gaps, overlap or cover the plane, and planes larger than a block.
 fn pools() -> Result<Cases<Pool2d>> {
     use PoolRounding::{Ceil, Floor};
     let corners = vec![

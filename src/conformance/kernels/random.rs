@@ -27,7 +27,8 @@ struct Draw<P> {
     parameters: P,
 }
 
-/// Returns every length, set of parameters and placement, and keys in which each half matters.
+/// Returns cases: every length, set of parameters and placement, and keys in which each half
+/// matters.
 fn cases<P: Copy + Debug + 'static>(choices: &'static [P]) -> Cases<Draw<P>> {
     let one = Draw { key: RngKey { seed: 1, stream: 2 }, len: 37, parameters: choices[0] };
     let keys = [(1 << 40, 0), (0, 1 << 40), (u64::MAX, 3), (3, u64::MAX)];
@@ -110,8 +111,7 @@ fn gaussian<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
         expect_within("y", &got, &oracle::gaussian::<T>(case.key, case.parameters, case.len))?;
         let wide = normals::<f64, D>(runner, case, setup)?.into_iter().map(T::from_f64);
         expect_bits("y, compared with y of `f64`, rounded", &got, &wide.collect::<Vec<_>>())?;
-        // The oracle's functions may round otherwise than the host's, so the last bits are compared
-        // with the host's.
+        // The oracle's functions round differently, so the last bits are compared with the host's.
         let mut cpu = unset::<T>(case.len);
         host::gaussian(Workers::global(), case.key, mean, std, &mut cpu)?;
         expect_bits("y, compared with y of the CPU", &got, &cpu)

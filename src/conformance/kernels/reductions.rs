@@ -19,7 +19,7 @@ checks! {
     "top_k" of "top_k": top_k();
 }
 
-/// Returns elements of which every other seed makes some NaN.
+/// Returns elements. If the seed is even, some of them are NaN.
 fn with_nans<T: Element>(axis: &Axis, setup: &CaseSetup) -> Vec<T> {
     let mut stream = setup.stream();
     let mut x = stream.take::<T>(axis.count());

@@ -13,16 +13,23 @@ use crate::{
 };
 
 checks! {
-    "solver_update_sgd" of "solver_update": solver_update(|keep, _| Sgd { momentum: keep });
-    "solver_update_nesterov" of "solver_update": solver_update(|keep, _| Nesterov { momentum: keep });
-    "solver_update_adagrad" of "solver_update": solver_update(|_, delta| AdaGrad { delta });
-    "solver_update_rmsprop" of "solver_update": solver_update(|decay, delta| RmsProp { decay, delta });
-    "solver_update_adadelta" of "solver_update": solver_update(|keep, delta| AdaDelta { momentum: keep, delta });
-    "solver_update_adam" of "solver_update": solver_update(|beta1, delta| Adam { beta1, beta2: 0.875, delta });
+    "solver_update_sgd" of "solver_update": solver_update(SGD);
+    "solver_update_nesterov" of "solver_update": solver_update(NESTEROV);
+    "solver_update_adagrad" of "solver_update": solver_update(ADAGRAD);
+    "solver_update_rmsprop" of "solver_update": solver_update(RMSPROP);
+    "solver_update_adadelta" of "solver_update": solver_update(ADADELTA);
+    "solver_update_adam" of "solver_update": solver_update(ADAM);
 }
 
 /// Returns an update rule with a decay factor and a `delta`.
 type Rule = fn(f64, f64) -> UpdateRule<f64>;
+
+const SGD: Rule = |momentum, _| Sgd { momentum };
+const NESTEROV: Rule = |momentum, _| Nesterov { momentum };
+const ADAGRAD: Rule = |_, delta| AdaGrad { delta };
+const RMSPROP: Rule = |decay, delta| RmsProp { decay, delta };
+const ADADELTA: Rule = |momentum, delta| AdaDelta { momentum, delta };
+const ADAM: Rule = |beta1, delta| Adam { beta1, beta2: 0.875, delta };
 
 /// The operands of a call.
 struct Operands<T: Element, D: Device> {
@@ -162,8 +169,9 @@ fn narrow<T: Element>(op: &SolverUpdate<f64>) -> SolverUpdate<T> {
     SolverUpdate { rate, scale, decay, regularization: op.regularization, rule }
 }
 
-/// Returns lengths near the sizes of vectors and blocks, and constants that are often zero or one.
-/// With them, updates of integers are exact even in eight bits, unless the rule has a quotient.
+/// Returns cases: lengths near the sizes of vectors and blocks, and constants that are often zero
+/// or one. With them, updates of integers are exact even in eight bits, unless the rule has a
+/// quotient.
 fn updates(rule: Rule) -> Cases<(usize, SolverUpdate<f64>)> {
     let update = move |regularization, [rate, keep, decay, scale, delta]: [f64; 5]| SolverUpdate {
         rate,

@@ -63,8 +63,8 @@ fn downloads_after_kernels<D: Device>(device: &D) -> Verdict {
     expect_bits("element downloaded on another queue", &got, &vec![(1u32 << CALLS) as f32; LEN])
 }
 
-/// Uploads `x` between kernels that read it: on the device's queue, or on a fork in both of whose
-/// directions work is ordered. The last kernel is awaited by `synchronize` or by the download.
+/// Uploads `x` between kernels that read it: on the device's own queue, or on a fork that is
+/// ordered before and after the kernels.
 fn uploads_between_kernels<D: Device>(device: &D, fork: Option<&D>) -> Verdict {
     let (mut x, mut y) = (filled(device, 1.0)?, filled(device, 1.0)?);
     for i in 0..CALLS {

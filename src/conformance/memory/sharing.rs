@@ -29,10 +29,9 @@ fn shared_by_blobs<D: Device>(device: &D, len: usize) -> Verdict {
     device.scal(2.0, second.data_mut()?.view_mut())?;
     device.axpy(1.0, first.diff()?.view(), first.data_mut()?.view_mut())?;
     expect_bits("element written on the host", second.data()?.host()?, &vec![10.0; len])?;
-    if first.data_head()? == second.data_head()? {
-        Ok(())
-    } else {
-        Err(flaw!("blobs that share their data have different heads"))
+    match first.data_head()? == second.data_head()? {
+        true => Ok(()),
+        false => Err(flaw!("blobs that share their data have different heads")),
     }
 }
 

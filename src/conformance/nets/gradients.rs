@@ -18,29 +18,14 @@ use crate::{
     proto::{NetParameter, Phase, parse_text},
 };
 
-/// The first layer of each net. It reads blob `data` of 2 × 4 × 5 × 4; an inner product writes blob
-/// `scores`, the others blob `middle`.
+/// The first layer of each net and its parameters. It reads blob `data` of 2 × 4 × 5 × 4.
 const LAYERS: [(&str, &str); 6] = [
-    ("InnerProduct", "bottom: 'data' top: 'scores' inner_product_param { num_output: 3 }"),
-    (
-        "Convolution",
-        "bottom: 'data' top: 'middle'
-         convolution_param { num_output: 6 group: 2 kernel_size: 3 pad: 1 stride: 2 }",
-    ),
-    (
-        "Convolution",
-        "bottom: 'data' top: 'middle' convolution_param { num_output: 3 kernel_size: 2 }",
-    ),
-    (
-        "Pooling",
-        "bottom: 'data' top: 'middle' pooling_param { pool: MAX kernel_size: 3 stride: 2 }",
-    ),
-    (
-        "Pooling",
-        "bottom: 'data' top: 'middle'
-         pooling_param { pool: AVE kernel_size: 3 stride: 2 pad: 1 }",
-    ),
-    ("ReLU", "bottom: 'data' top: 'middle' relu_param { negative_slope: 0.1 }"),
+    ("InnerProduct", "inner_product_param { num_output: 3 }"),
+    ("Convolution", "convolution_param { num_output: 6 group: 2 kernel_size: 3 pad: 1 stride: 2 }"),
+    ("Convolution", "convolution_param { num_output: 3 kernel_size: 2 }"),
+    ("Pooling", "pooling_param { pool: MAX kernel_size: 3 stride: 2 }"),
+    ("Pooling", "pooling_param { pool: AVE kernel_size: 3 stride: 2 pad: 1 }"),
+    ("ReLU", "relu_param { negative_slope: 0.1 }"),
 ];
 
 /// Largest number of elements of a blob whose gradients are checked.
@@ -48,8 +33,8 @@ const ELEMENTS: usize = 24;
 
 /// Checks each net in `f32` and `f64`. The device computes the differences in `f64`.
 pub(super) fn gradients<D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
-    runner.try_cases(LAYERS, |(kind, layer)| {
-        let definition = parse_text(definition(kind, layer), "a net of the kit")?;
+    runner.try_cases(LAYERS, |(kind, param)| {
+        let definition = parse_text(definition(kind, param), "a net of the kit")?;
         let differences = differences(&mut filled::<f64, D>(runner, &definition)?)?;
         compare(&mut filled::<f32, D>(runner, &definition)?, &differences)?;
         compare(&mut filled::<f64, D>(runner, &definition)?, &differences)
@@ -57,19 +42,20 @@ pub(super) fn gradients<D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
 }
 
 /// Returns a net of the layer, an inner product unless the layer is one, and a softmax loss.
-fn definition(kind: &str, layer: &str) -> String {
-    let scores = match kind {
-        "InnerProduct" => "",
-        _ => {
+fn definition(kind: &str, param: &str) -> String {
+    let (top, scores) = match kind {
+        "InnerProduct" => ("scores", ""),
+        _ => (
+            "middle",
             "layer { name: 'scores' type: 'InnerProduct' bottom: 'middle' top: 'scores'
-             inner_product_param { num_output: 3 } }"
-        }
+             inner_product_param { num_output: 3 } }",
+        ),
     };
     format!(
         "force_backward: true
          layer {{ name: 'input' type: 'Input' top: 'data' top: 'label' input_param {{
          shape {{ dim: 2 dim: 4 dim: 5 dim: 4 }} shape {{ dim: 2 }} }} }}
-         layer {{ name: 'layer' type: '{kind}' {layer} }}
+         layer {{ name: 'layer' type: '{kind}' bottom: 'data' top: '{top}' {param} }}
          {scores}
          layer {{ name: 'loss' type: 'SoftmaxWithLoss' bottom: 'scores' bottom: 'label'
          top: 'loss' }}"

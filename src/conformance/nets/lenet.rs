@@ -70,7 +70,7 @@ pub(super) fn lenet<D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
         let (error, bound) = (distance(got, want), ERROR_FACTOR * rounding);
         if error.is_nan() || error > bound {
             return Err(flaw!(
-                "after {ITERATIONS} iterations {name} is off by {error:e} where {bound:e} is allowed"
+                "{name} is off by {error:e} after {ITERATIONS} iterations; {bound:e} is allowed"
             ));
         }
     }
@@ -123,7 +123,7 @@ fn batch(seed: u64) -> (Vec<f64>, Vec<f64>) {
     (data, labels.iter().map(|&label| label as f64).collect())
 }
 
-/// Returns the largest difference between two lists of equal lengths; NaN if there is one.
+/// Returns the largest difference between two lists of equal lengths; NaN if an element is NaN.
 fn distance(a: &[f64], b: &[f64]) -> f64 {
     let differences = a.iter().zip(b).map(|(a, b)| (a - b).abs());
     differences.fold(0.0, |max: f64, next| if max.is_nan() || next <= max { max } else { next })

@@ -106,8 +106,8 @@ fn share_of_right(
 
 /// `Σ f(x, label) / n`
 ///
-/// The error of a hinge term is relative to the numbers that cancel in it, that of a logarithm as in
-/// [`softmax_loss`].
+/// The error of a hinge term is relative to the numbers that cancel in it, that of a logarithm as
+/// in [`softmax_loss`].
 pub(crate) fn class_loss(
     op: &ClassLoss,
     x: &[f64],
