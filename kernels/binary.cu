@@ -1,5 +1,5 @@
 // Functions of two elements, defined in src/op/binary.rs. Both operands have the same length, or
-// the second is broadcast from one axis of the first.
+// the second has the extent of one axis and is broadcast along the others.
 //
 // Every kernel takes three scalars, in the order of the function's fields; unused ones are ignored.
 

@@ -69,7 +69,7 @@ __device__ void gemv_rows(const Gemv &op, const Finish<acc_t<T>> &finish, const 
     }
 }
 
-// y ← Aᵀ·x: a lane sums one vector of columns, each warp of a block every eighth row.
+// y ← Aᵀ·x: a lane sums one vector of columns; each warp of a block reads every eighth row.
 template <class T>
 __device__ void gemv_columns(const Gemv &op, const Finish<acc_t<T>> &finish, const T *a,
                              const T *x, T *y, acc_t<T> *parts) {

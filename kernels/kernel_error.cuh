@@ -3,7 +3,7 @@
 
 #include "element.cuh"
 
-// 0, or the greatest bitwise complement of an invalid position, which is that of the first one.
+// 0, or the bitwise complement of the first invalid position, the greatest complement of all.
 using ErrorFlag = unsigned long long;
 
 __device__ __forceinline__ void report_error(ErrorFlag *word, size_t at) {

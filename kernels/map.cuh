@@ -1,4 +1,4 @@
-// Elementwise maps. Threads read and write 16 bytes at once if all operands are aligned to that.
+// Elementwise maps. Threads read and write 16 bytes at once if all operands are 16-byte aligned.
 #pragma once
 
 #include "element.cuh"

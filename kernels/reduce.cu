@@ -24,7 +24,7 @@ struct Rows {
     uint64_t warps;         // warps that share a part: 1, or all of a block
 };
 
-// Reduces thread `rank`'s share of the items from `first` to `last`, which `count` threads divide.
+// Reduces thread `rank`'s share of the items from `first` to `last`, which `count` threads share.
 template <class Rule, class T>
 __device__ __forceinline__ acc_t<T> reduce_run(const Rows &rows, const T *x, const T *z,
                                              size_t first, size_t last, size_t rank,

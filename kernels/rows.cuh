@@ -1,4 +1,4 @@
-// Assignment of threads to rows and columns, such that short rows leave no thread idle.
+// Assignment of threads to rows and columns, so that short rows leave no thread idle.
 #pragma once
 
 #include "element.cuh"

@@ -67,7 +67,7 @@ template <class T, size_t N> __device__ __forceinline__ const Run<T, N> &run(con
     return reinterpret_cast<const Run<T, N> *>(x)[i];
 }
 
-// Updates run `i`. `masters` may be null, and `k` too if the rule has one history.
+// Updates run `i`. `masters` may be null. So may `k` if the rule has only one history.
 template <class T, class Rule, size_t N>
 __device__ __forceinline__ void solver_update_run(size_t i, const SolverUpdate<acc_t<T>> &op, bool l1,
                                             const T *dw, T *weights, acc_t<T> *masters,

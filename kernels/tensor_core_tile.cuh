@@ -14,7 +14,7 @@ template <class T>
 __device__ __forceinline__ void multiply_add(float (&sums)[4], const uint32_t (&a)[4],
                                              const uint32_t *b);
 
-// Rounds to the nearest TF32 number: its significand has ten bits after the first.
+// Rounds to the nearest TF32 number, whose mantissa has ten bits after the implicit first.
 __device__ __forceinline__ float rounded(float x);
 
 // sums (16 × 8) += a (16 × 8) · b (8 × 8) of `rounded` numbers, distributed as by `mma.m16n8k8`.
@@ -68,7 +68,7 @@ __device__ __forceinline__ void multiply_add(float (&sums)[4], const float (&a)[
 
 #else
 
-// Shared memory by which the lanes of a warp exchange operands.
+// Shared memory through which the lanes of a warp exchange operands.
 struct Exchange {
     const void *rows[THREADS];
     uint32_t words[THREADS][6];

@@ -68,7 +68,7 @@ template <class T, int EXTENT, int DEPTH> struct Matrix {
     }
 };
 
-// Tile shapes for large GEMMs, for small ones, and for those of few rows (`Low`). `Rounded` ones
+// Tile shapes for large GEMMs, small GEMMs, and GEMMs with few rows (`Low`). `Rounded` shapes
 // compute in TF32.
 template <class T> struct Shapes {
     using Large = Tensor<T, 128, 128, 32, 64, 32>;

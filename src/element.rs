@@ -30,7 +30,7 @@ impl DType {
         }
     }
 
-    /// Returns the bytes of one element.
+    /// Returns the size of one element in bytes.
     pub fn size(self) -> usize {
         match self {
             Self::F16 | Self::Bf16 => 2,
@@ -48,7 +48,7 @@ mod sealed {
 pub trait Storable: bytemuck::Pod + Send + Sync {}
 impl<T: bytemuck::Pod + Send + Sync> Storable for T {}
 
-/// A number type of kernels: [`f32`], [`f64`], [`struct@f16`] or [`struct@bf16`].
+/// A numeric type that kernels support: [`f32`], [`f64`], [`struct@f16`] or [`struct@bf16`].
 ///
 /// Kernels compute in [`Acc`](Self::Acc), which is `f32` for the 16-bit types, and round once when
 /// they store a result.
@@ -119,8 +119,8 @@ element!(f64, f64, F64, |x| x, |x| x, |v| v, |x| x);
 
 /// Rounds `x` to odd: an inexact result is the neighbour in `f32` whose last bit is set.
 ///
-/// Rounding that result to nearest, to at least two bits fewer, gives the value nearest to `x`.
-/// Rounding to nearest twice would not: it moves `x` just above a tie to the tie, and the tie to
+/// Rounding that result to nearest, with at least two bits fewer, gives the value nearest to `x`.
+/// Rounding to nearest twice would not: a value just above a tie is rounded to the tie, and then to
 /// even. Source: Boldo and Melquiond 2008, "Emulation of FMA and correctly rounded sums".
 #[inline(always)]
 pub(crate) fn round_to_odd(x: f64) -> f32 {

@@ -64,7 +64,7 @@ pub enum Error {
     InvalidInput {
         /// Kernel, filler or function.
         op: &'static str,
-        /// What is wrong with which parameter.
+        /// The parameter and what is wrong with it.
         why: String,
     },
     /// Storage with an outstanding borrow that conflicts with this access.

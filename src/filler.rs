@@ -57,7 +57,7 @@ pub enum Filler {
         norm: VarianceNorm,
     },
     /// The weights of bilinear interpolation, for a deconvolution that upsamples. The shape has
-    /// four axes, and the last two are a square kernel.
+    /// four axes, and the last two form a square kernel.
     Bilinear,
 }
 

@@ -8,14 +8,14 @@ pub mod error; // error type
 mod atomic_fs; // atomic file writes
 mod sync; // thread synchronisation
 pub mod element; // element types
-pub mod shape; // shapes of blobs
-pub mod op; // kernel descriptors
+pub mod shape; // blob shapes
+pub mod op; // parameters of kernels
 pub mod host; // host kernels on slices
 pub mod memory; // host and device memory
 #[macro_use]
-pub mod kernel; // kernel families of devices
+pub mod kernel; // kernel traits that devices implement
 pub mod device; // devices
-pub mod proto; // Caffe's messages
+pub mod proto; // Caffe's protobuf messages
 #[cfg(feature = "tensor-io")]
 pub mod tensor_io; // NumPy and safetensors files
 pub mod blob; // blobs: data and diff

@@ -17,11 +17,11 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Creates the shape with these extents.
+    /// Creates a shape with these extents.
     ///
     /// # Errors
-    /// [`Error::ShapeOverflow`] for more than [`MAX_AXES`] axes, or if the size in bytes does not
-    /// fit `isize` with elements of 16 bytes.
+    /// [`Error::ShapeOverflow`] for more than [`MAX_AXES`] axes, or if the size in bytes, with
+    /// elements of 16 bytes, does not fit in `isize`.
     #[doc(alias = "Reshape")]
     pub fn new(extents: &[usize]) -> Result<Self> {
         let too_large = |why| Error::ShapeOverflow { shape: extents.to_vec(), why };
@@ -56,7 +56,7 @@ impl Shape {
         Ok(axes.iter().product())
     }
 
-    /// Returns the number of `axis`, which counts from the end if it is negative.
+    /// Returns the index of `axis`. A negative `axis` counts from the end.
     ///
     /// # Errors
     /// [`Error::Axis`] unless `-axes ≤ axis < axes`.
@@ -97,8 +97,8 @@ impl Shape {
         Ok(self.extents.iter().zip(padded).fold(0, |sum, (&extent, index)| sum * extent + index))
     }
 
-    /// Returns the extent of one of at most four axes; 1 if it is missing. `axis` is 0 to 3 for num,
-    /// channels, height and width, or −4 to −1 from the end.
+    /// Returns the extent of one of at most four axes, or 1 if the axis is missing. `axis` is 0 to
+    /// 3 for num, channels, height and width, or −4 to −1 from the end.
     ///
     /// # Errors
     /// [`Error::Shape`] for more than four axes; [`Error::Axis`] for an axis outside −4..4.

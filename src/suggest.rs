@@ -1,12 +1,12 @@
 //! "Did you mean" suggestions for misspelt names.
 
-/// Longer names get no suggestion: comparing two names takes time by the product of their lengths.
+/// Longer names get no suggestion, because comparing two names takes time quadratic in the length.
 const MAX_WORD_LEN: usize = 64;
 
 /// Returns `` (did you mean `NAME`?)`` with the known name nearest to `word`, or an empty string.
 ///
-/// The distance counts inserted, removed, replaced and swapped letters, whatever their case. A name
-/// is near at a distance of at most a third of `word`'s length, or of 1.
+/// The distance counts inserted, removed, replaced and swapped letters, ignoring case. A name is
+/// suggested at a distance of at most a third of `word`'s length, or of 1.
 pub(crate) fn did_you_mean<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let (word, len) = (word.to_lowercase(), word.chars().count());
     let distance = |name: &str| strsim::osa_distance(&word, &name.to_lowercase());

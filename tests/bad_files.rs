@@ -1,4 +1,4 @@
-//! Damaged binary files cause an error with the position, in bounded memory and time, and no panic.
+//! Reading damaged binary files: an error with the position, no panic, bounded memory and time.
 
 use std::fmt::Debug;
 
@@ -67,7 +67,7 @@ fn read_error<M: Message + Name + Default + Debug>(bytes: &[u8]) -> String {
     error[start.len()..].to_owned()
 }
 
-/// Truncates a message at every byte. Reading fails, or succeeds in part at the end of a field.
+/// Truncates a message at every byte. Reading fails unless the cut is at the end of a field.
 fn check_truncated<M: Message + Name + Default + Debug>(message: &M) {
     let bytes = message.encode_to_vec();
     let mut readable = 0;
@@ -239,7 +239,7 @@ fn blobs_of_overflowing_or_negative_shapes_are_rejected() {
             assert_eq!(blob.shape()[..], [2]);
         }
     }
-    // More and fewer values than the count of the shape.
+    // More and fewer values than the shape requires.
     let mut target = Blob::<f64, _>::new(&cpu, &[]).unwrap();
     for (dims, values) in [(&[2, 3][..], 5), (&[2, 3], 7), (&[2], 0), (&[], 2)] {
         let error = target.from_proto(&blob(dims, values), true).unwrap_err().to_string();

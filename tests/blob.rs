@@ -200,7 +200,7 @@ fn messages_that_do_not_fit_are_errors() {
         assert!(blob.from_proto(&bad, reshape).is_err(), "{bad:?}");
         assert_eq!((blob.shape()[..].to_vec(), data(&blob)), (vec![2], vec![0.0, 1.0]));
     }
-    // As in Caffe, a message without elements is valid only for a blob that held some.
+    // As in Caffe, a message without elements is valid only for a blob that had elements before.
     let mut fresh = Blob::<f32, _>::new(&cpu(), &[0]).unwrap();
     assert!(fresh.from_proto(&message(&[0, 3], 0), true).is_err());
     blob.from_proto(&message(&[0, 3], 0), true).unwrap();

@@ -1,4 +1,4 @@
-//! Binary files written by Caffe, and damaged ones: comparison with what Caffe reads and refuses.
+//! Reads binary files written by Caffe, and damaged files, and compares the results with Caffe's.
 
 mod support;
 
@@ -14,7 +14,7 @@ use cortado::{
 use sha2::{Digest, Sha256};
 use support::{table, testdata};
 
-/// Reads a file, writes the message, and asserts that both files are equal. Returns the message.
+/// Reads a file, writes its message, and asserts that both files are equal. Returns the message.
 fn assert_round_trip<M: Message + Name + Default>(path: PathBuf) -> M {
     let message: M = proto::read_binary(&path).unwrap();
     let copy = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(path.file_name().unwrap());
@@ -67,9 +67,9 @@ const STRICTER: [(&str, &str); 2] = [
 struct Row {
     name: String,
     vector: bool,
-    /// Shape of the blob read into, which the file's shape must match.
+    /// Shape of the destination blob, which the file's shape must match.
     into: Option<Vec<usize>>,
-    /// Shape of a blob with values, which reading may reshape.
+    /// Shape of a destination blob with values, which reading may change.
     after: Option<Vec<usize>>,
     verdict: String,
     shape: String,
@@ -91,7 +91,7 @@ fn rows(folder: &Path) -> Vec<Row> {
     table(&folder.join("verdicts.tsv")).into_iter().map(row).collect()
 }
 
-/// Reads the blobs, each with whether it has a gradient; `None` if one is refused.
+/// Reads the blobs and whether each has a gradient. Returns `None` if a blob is refused.
 fn read_blobs<T: Element>(
     row: &Row,
     protos: &[BlobProto],
@@ -117,7 +117,7 @@ fn protos(row: &Row, bytes: &[u8]) -> cortado::Result<Vec<BlobProto>> {
     }
 }
 
-/// Returns shapes and gradients in the format of the table of verdicts.
+/// Formats shapes and gradients as in the table of verdicts.
 fn describe<T: Element>(blobs: &[(Blob<T, CpuDevice>, bool)]) -> String {
     let describe_one = |(blob, diff): &(Blob<T, CpuDevice>, bool)| {
         let extents: Vec<String> = blob.shape().iter().map(|extent| extent.to_string()).collect();
@@ -152,7 +152,7 @@ fn blobs_are_read_or_refused_as_by_caffe() {
     assert!(refused > 15, "{refused}");
 }
 
-/// Reads blobs and encodes the one at `index`; `None` if one is refused.
+/// Reads blobs and encodes the one at `index`. Returns `None` if a blob is refused.
 fn reencode<T: Element>(row: &Row, bytes: &[u8], index: usize, diff: bool) -> Option<Vec<u8>> {
     let blobs = read_blobs::<T>(row, &protos(row, bytes).ok()?)?;
     Some(blobs[index].0.to_proto(diff).unwrap().encode_to_vec())

@@ -30,9 +30,9 @@ use command::{Folder, NET, Ran, SOLVER, message, shape};
 use optimised::optimised;
 use std::{collections::BTreeSet, env, fs, path::PathBuf};
 
-/// A log line that Caffe's log does not have.
+/// A log line that does not occur in Caffe's log.
 const WAITED: &str = "    Waited for data: Ns, N% of the time";
-/// Log lines of a display.
+/// The log lines that each displayed iteration prints.
 const DISPLAY: [&str; 4] = [
     "Iteration N (N iter/s, Ns/N iters), loss = N",
     "    Train net output #N: loss = N (* N = N loss)",
@@ -141,7 +141,7 @@ fn log_lines_have_the_form_of_caffes_log_lines() {
     assert!(ours.is_subset(&caffes), "{:?}", ours.difference(&caffes));
 }
 
-/// Caffe's snapshot gets the scores here that Caffe's log has at the end of training.
+/// Testing Caffe's snapshot gives the scores that Caffe logged at the end of training.
 #[test]
 fn caffes_weights_give_caffes_scores() {
     let Some(data) = env::var_os("CORTADO_TESTDATA").map(PathBuf::from) else {
@@ -168,7 +168,7 @@ fn caffes_weights_give_caffes_scores() {
         number.parse().unwrap()
     };
     assert_eq!(score(&out, "accuracy"), score(&log, "accuracy"), "{out}");
-    // The log has six digits.
+    // The log prints six significant digits.
     let (ours, caffes) = (score(&out, "loss"), score(&log, "Test net output #1: loss"));
     assert!((ours - caffes).abs() <= 2e-7, "{ours} {caffes}");
 }
@@ -186,7 +186,7 @@ fn one_seed_gives_one_model_on_any_number_of_threads() {
     assert!(train("--threads 1").0 != one.0, "the seed has no effect");
 }
 
-/// A resumed run reads data from the first record, as Caffe's does, so each batch has all records here.
+/// As in Caffe, a resumed run reads data from the first record, so each batch here has all records.
 #[test]
 fn a_resumed_run_writes_the_same_snapshots_as_an_uninterrupted_one() {
     let folder = Folder::new("resumed");
@@ -227,7 +227,7 @@ fn snapshot_format_hdf5_writes_hdf5_snapshots() {
     assert!(files.map(|file| folder.read(file)) == uninterrupted);
     assert_eq!(folder.files(".caffemodel"), [""; 0]);
 
-    // The same run with binary snapshots has the same weights.
+    // The same run with binary snapshots produces the same weights.
     let scores = |weights: &str| {
         let args = format!("test --model net.prototxt --iterations 3 --weights {weights}");
         folder.run(&args).succeeded().out

@@ -1,13 +1,13 @@
 //! Model-based test of two memories on one simulated device: random operations, with faults
-//! injected anywhere, in flight as well.
+//! injected into calls and into queued work.
 //!
 //! The model knows only what the documentation promises:
 //! - A read returns the last value written. An operation that fails changes no value.
-//! - Work in flight may fail. Its outputs are then lost and read as NaN, and the next wait returns
-//!   the error, once. A wait on a fork that is ordered after that work returns it as well. The work
-//!   behind it still runs.
+//! - Queued work may fail. Its outputs are then lost and read as NaN, and the next wait returns the
+//!   error, once. A wait on a fork that is ordered after that work returns the error as well. Work
+//!   queued later still runs.
 //!
-//! `CORTADO_SEED` selects other operations, `CORTADO_CASES` their number of sequences.
+//! `CORTADO_SEED` selects other operations, and `CORTADO_CASES` sets the number of sequences.
 
 use cortado::{
     Error, Head, Memory, Result, SyncedMemory, View, ViewMut,
@@ -25,7 +25,7 @@ use std::{collections::VecDeque, ops::Range, sync::atomic::Ordering::SeqCst};
 const LEN: usize = 4;
 const MEMORIES: usize = 2;
 const STEPS: usize = 50;
-/// Number of sequences; few under Miri, which is slow.
+/// Default number of sequences. It is small under Miri, which is slow.
 const CASES: u32 = if cfg!(miri) { 8 } else { 10_000 };
 
 /// An operation; the first number selects the memory.
@@ -39,15 +39,15 @@ enum Step {
     CommitHost(usize, f32),
     RefuseHost(usize),
     Adopt(usize, f32),
-    /// On a fork.
+    /// Prefetches a memory on a fork.
     Prefetch(usize),
-    /// A kernel that overwrites; it transfers nothing if the range is the whole memory.
+    /// A kernel that overwrites the range. It transfers nothing if the range is the whole memory.
     Fill(usize, Range<usize>, f32),
-    /// A kernel that updates.
+    /// A kernel that updates the range.
     Scal(usize, Range<usize>, f32),
-    /// The same on a fork, ordered after the work queued on the device and before later work.
+    /// `Scal` on a fork, ordered after the work queued on the device and before later work.
     ScalOnFork(usize, Range<usize>, f32),
-    /// Reads the other memory.
+    /// A kernel that also reads the other memory.
     Axpy(usize, Range<usize>, f32),
     Copy(usize, Range<usize>),
     Wait,
@@ -91,9 +91,9 @@ fn steps() -> BoxedStrategy<Step> {
 
 // The model.
 
-/// Elements; `None` for those lost in flight.
+/// Elements of a memory; `None` for an element that failed work has lost.
 type Values = [Option<f32>; LEN];
-/// Result of an operation of the model, which does not predict the error.
+/// Result of an operation of the model, which predicts a failure but not its error.
 type ModelResult<T = ()> = Result<T, ()>;
 
 #[derive(Clone, Debug, Default)]
@@ -102,10 +102,10 @@ struct Model {
     /// All device allocations ever made: queued work may outlive its memory.
     buffers: Vec<Values>,
     queue: VecDeque<Job>,
-    /// Whether a failure in flight has not been returned yet.
+    /// Whether queued work has failed and no call has returned the error yet.
     failed: bool,
     faults: Vec<(Fault, u64)>,
-    /// Result that the last operation has to return.
+    /// Result that the last operation must return.
     outcome: Outcome,
 }
 
@@ -250,7 +250,7 @@ impl Model {
         self.allocate(index)
     }
 
-    /// The fork has its own queue and its own failure.
+    /// Uploads on a fork, which has its own queue and reports its own failures.
     fn prefetch(&mut self, index: usize) -> ModelResult {
         if self.memories[index].device_valid {
             return Ok(());
@@ -291,7 +291,7 @@ impl Model {
         }
     }
 
-    /// Runs a job and returns whether it fails.
+    /// Runs a job and returns whether it failed.
     fn run(&mut self, Job { to, range, work }: Job) -> bool {
         let lost = self.event(Fault::InFlight).is_err();
         for i in range {
@@ -307,7 +307,7 @@ impl Model {
         lost
     }
 
-    /// Counts an event; fails if a fault occurs at it.
+    /// Counts down the faults injected for this event, and fails if one of them is due.
     fn event(&mut self, event: Fault) -> ModelResult {
         for (_, remaining) in self.faults.iter_mut().filter(|(fault, _)| *fault == event) {
             *remaining -= 1;
@@ -327,7 +327,7 @@ impl ReferenceStateMachine for Model {
     }
     fn transitions(_: &Self) -> BoxedStrategy<Step> {
         thread_local! {
-            // Created once per thread: creation takes longer than drawing from it.
+            // Created once per thread, because creating it takes longer than drawing from it.
             static STEPS: BoxedStrategy<Step> = steps();
         }
         STEPS.with(Clone::clone)
@@ -356,7 +356,7 @@ impl SystemUnderTest {
         SyncedMemory::new(device, LEN * size_of::<f32>())
     }
 
-    /// Returns a part of a memory for writing, and the same part of the other for reading.
+    /// Returns part of one memory for writing, and the same part of the other for reading.
     fn parts(
         &mut self,
         index: usize,
@@ -367,8 +367,8 @@ impl SystemUnderTest {
         Ok((ViewMut::new(own, LEN)?.slice(part.clone())?, View::new(&*other, LEN)?.slice(part)?))
     }
 
-    /// Runs an operation. Returns the range and the values that it read. `may_write` says whether a
-    /// refused write may change the host side.
+    /// Runs an operation. Returns the range and the values that it read. `may_write` states whether
+    /// a rejected write may change the host side.
     fn run_step(
         &mut self,
         step: Step,
@@ -429,7 +429,7 @@ impl SystemUnderTest {
         Ok(None)
     }
 
-    /// Runs an operation that the model has run, and compares results and heads.
+    /// Runs an operation that the model has already run, and compares results and valid sides.
     fn check_step(&mut self, model: &Model, step: &Step) -> Result<(), TestCaseError> {
         let may_write = matches!(step, RefuseHost(index) if model.memories[*index].device_valid);
         let result = self.run_step(step.clone(), may_write);
@@ -451,7 +451,7 @@ impl SystemUnderTest {
     }
 }
 
-/// Runs a sequence of operations; then reads both sides of each memory until no fault is left.
+/// Runs a sequence of operations, then reads both sides of each memory until the reads succeed.
 fn check_sequence(
     (mut model, steps, count): <Sequences as Strategy>::Value,
 ) -> Result<(), TestCaseError> {
@@ -483,12 +483,12 @@ type Sequences = proptest_state_machine::strategy::Sequential<
     BoxedStrategy<Step>,
 >;
 
-/// Returns a number from the environment.
+/// Reads a number from an environment variable.
 fn env_number<N: std::str::FromStr>(variable: &str, default: N) -> N {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// Removes operations until none can be removed: proptest's shrinking tries each only once.
+/// Removes operations as long as the test still fails; proptest tries to remove each only once.
 fn shortest(mut steps: Vec<Step>) -> Vec<Step> {
     let mut index = 0;
     while index < steps.len() {
@@ -509,7 +509,7 @@ fn random_operations_agree_with_the_model() {
     let config = Config {
         cases,
         rng_seed: RngSeed::Fixed(seed),
-        // The default generator takes three quarters of the time in an unoptimised build.
+        // In an unoptimised build, the default generator takes three quarters of the run time.
         rng_algorithm: RngAlgorithm::XorShift,
         failure_persistence: None,
         ..Config::default()

@@ -1,4 +1,4 @@
-//! The conformance kit, run on the CPU, the simulated device and a device of four methods.
+//! Runs the conformance kit on the CPU, the simulated device and a device with four methods.
 
 #[macro_use]
 #[path = "support/remote.rs"]
@@ -18,7 +18,7 @@ struct Remote {
     axpy: Axpy,
 }
 
-/// Behaviour of its `axpy`.
+/// Behaviour of `axpy` on a `Remote` device.
 #[derive(Clone, Copy, Debug, Default)]
 enum Axpy {
     #[default]

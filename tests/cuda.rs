@@ -1,4 +1,4 @@
-//! The unmodified CUDA backend, on a test driver that runs its kernels on the CPU; with
+//! Tests of the unmodified CUDA backend, on a test driver that runs its kernels on the CPU or, with
 //! `CORTADO_REQUIRE_CUDA=1`, on a GPU.
 
 #[macro_use]
@@ -38,12 +38,12 @@ use std::{
     thread,
 };
 
-/// Returns whether the tests must run on a GPU, and fail without one.
+/// Returns whether the tests must run on a GPU and fail if there is none.
 fn required() -> bool {
     env::var_os("CORTADO_REQUIRE_CUDA").is_some_and(|value| value == "1")
 }
 
-/// Returns the path of the test driver; `None` without g++ to compile it, or if a GPU is required.
+/// Returns the path of the test driver, or `None` if g++ is missing or a GPU is required.
 fn driver() -> Option<&'static Path> {
     static DRIVER: OnceLock<Option<PathBuf>> = OnceLock::new();
     if required() {
@@ -56,7 +56,7 @@ fn driver() -> Option<&'static Path> {
     library
 }
 
-/// Opens a GPU, or a card of the test driver; `None` without either.
+/// Opens a GPU or a card of the test driver. Returns `None` if neither is available.
 fn gpu(ordinal: u32) -> Option<CudaDevice> {
     gpu_with(ordinal, |builder| builder)
 }
@@ -71,12 +71,12 @@ fn gpu_with(
     Some(builder.open(ordinal).unwrap())
 }
 
-/// Opens a card of the test driver, for tests of properties that a real GPU does not have.
+/// Opens a card of the test driver, for tests that need properties that no real GPU has.
 fn test_card(ordinal: u32) -> Option<CudaDevice> {
     if required() { None } else { gpu(ordinal) }
 }
 
-/// Opens a device that denies host fallbacks as long as the guard lives.
+/// Opens a device. Host fallbacks are errors until the returned guard is dropped.
 fn strict(ordinal: u32) -> Option<(CudaDevice, PolicyGuard)> {
     Some((gpu(ordinal)?, ledger::set_fallback_policy(Policy::Deny)))
 }
@@ -114,7 +114,7 @@ fn properties_describe_the_gpu_and_its_driver() {
     }
 }
 
-/// Runs in a process of its own, because a process that has opened a driver keeps it.
+/// Runs in a separate process, because a process cannot unload a driver that it has opened.
 #[test]
 fn without_a_driver_the_error_names_its_path() {
     if env::var_os("CORTADO_LIBCUDA").is_none_or(|path| path != "/nowhere/libcuda.so.1") {

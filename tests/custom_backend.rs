@@ -1,5 +1,5 @@
-//! A backend from outside the crate: four memory methods, and every kernel at its default on the
-//! host. It trains the LeNet of the examples bit-identically to the CPU.
+//! A backend outside the crate, with four memory methods and the default of every kernel, which
+//! runs on the host. It trains the examples' LeNet with results bit-identical to the CPU's.
 #![cfg(feature = "net")]
 
 #[path = "support/digits.rs"]
@@ -10,7 +10,7 @@ use digits::train_digits;
 
 // The backend starts here.
 
-/// Memory that is reached only by copies.
+/// A device whose memory the host can access only by copies.
 #[derive(Clone, Debug)]
 struct Remote;
 

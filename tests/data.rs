@@ -1,4 +1,4 @@
-//! Errors and delays of data sources, seen by nets and solvers.
+//! Tests of how nets and solvers react to errors and delays of data sources.
 #![cfg(feature = "net")]
 
 use cortado::{
@@ -16,12 +16,12 @@ use std::{
 };
 use tempfile::TempDir;
 
-/// Time after which a test fails instead of waiting on.
+/// Time after which a waiting test fails.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 type Read = fn(u64, &TempDir, &mut Record) -> Result<()>;
 
-/// A source whose record i is made by `read`, which can use a directory.
+/// A source that calls `read` to make each record. `read` gets the record's number and a directory.
 struct Scripted {
     read: Read,
     next: u64,
@@ -42,8 +42,8 @@ impl Source for Scripted {
     }
 }
 
-/// Returns a registry with the scheme `script`, and a weak reference that dies with its source, and so
-/// with the thread that reads it.
+/// Returns a registry with the scheme `script`. The weak reference expires when the source is
+/// dropped, which shows that the reader thread has ended.
 fn sources(read: Read) -> (SourceRegistry, Weak<TempDir>) {
     let dir = Arc::new(TempDir::new().unwrap());
     let alive = Arc::downgrade(&dir);
@@ -83,7 +83,7 @@ fn panicking(i: u64, _: &TempDir, _: &mut Record) -> Result<()> {
     Ok(())
 }
 
-/// Reads a file that is removed before record 9.
+/// Returns records from a file that is removed before record 9.
 fn disappearing(i: u64, dir: &TempDir, record: &mut Record) -> Result<()> {
     let path = dir.path().join("records");
     let failed = |error| Error::io(&path, error);
@@ -182,7 +182,7 @@ fn the_error_for_a_truncated_source_names_its_file() {
     assert!(error.contains("but only 7 follow"), "{error}");
 }
 
-/// Events of a solver contain the time its train net waited: in total and since the last display.
+/// Solver events contain how long the train net waited, in total and since the last display.
 #[test]
 fn solver_events_contain_the_data_wait_time() {
     let text = |layers: &str| {
@@ -216,7 +216,7 @@ fn solver_events_contain_the_data_wait_time() {
     let waits = events(&text(&layers("script:a", "")), sources);
     let total: Vec<_> = waits.iter().map(|(waited, _)| waited.unwrap()).collect();
     assert!(total.is_sorted(), "{total:?}");
-    // 20 ms for each batch except the two that were prefetched.
+    // The net waits 20 ms for each batch except the two that were prefetched.
     assert!(total[8] > 0.1, "{total:?}");
     let shown: Vec<_> = waits.iter().filter_map(|(_, shown)| *shown).collect();
     assert_eq!(shown.len(), 3);

@@ -1,4 +1,4 @@
-//! Databases written by the command, like those of Caffe's tools, and read by nets.
+//! Databases that the command writes as Caffe's tools do, and that nets read.
 #![cfg(feature = "cli")]
 
 #[path = "support/command.rs"]
@@ -75,7 +75,7 @@ fn an_existing_database_is_replaced_only_with_force() {
     assert_eq!(names, want.map(Into::into).into());
 }
 
-/// Converts MNIST like Caffe's tool, and trains Caffe's own net, which names a path and a backend.
+/// Converts MNIST as Caffe's tool does, and trains Caffe's net, which names a path and a backend.
 #[test]
 fn caffes_lenet_trains_from_converted_mnist() {
     let Some(mnist) = testdata("data/mnist", "the test that converts MNIST") else {
@@ -125,7 +125,7 @@ fn images() -> String {
     format!("{}/tests/images/", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Records of pixels and of encoded files are equal when read. A missing image is skipped.
+/// A record of pixels and one of an encoded file give the same values. A missing image is skipped.
 #[test]
 fn convert_imageset_writes_pixels_or_encoded_files() {
     let folder = Folder::new("databases-imageset");
@@ -283,7 +283,7 @@ fn extract_features_writes_the_values_of_blobs_to_databases() {
     assert!(!folder.path("a").exists());
 }
 
-/// The reading net's batches continue across the end of the file.
+/// The batches of the net continue at the first record after the end of the file.
 #[cfg(feature = "hdf5")]
 #[test]
 fn an_hdf5_data_layer_reads_what_an_hdf5_output_layer_writes() {

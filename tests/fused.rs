@@ -46,7 +46,7 @@ cortado::families!(
     CountingDevice: Blas, Elementwise, Reductions, Random, Pooling, Normalize, Losses, Indexing, Update
 );
 
-/// A convolution from `x` to `c`.
+/// A convolution layer with bottom `x` and top `c`.
 const CONVOLUTION: &str = "
     layer { name: 'x' type: 'Input' top: 'x' input_param { shape { dim: [2, 3, 9, 8] } } }
     layer { name: 'conv' type: 'Convolution' bottom: 'x' top: 'c'
@@ -54,12 +54,12 @@ const CONVOLUTION: &str = "
         weight_filler { type: 'xavier' } bias_filler { value: 0.1 } } }
 ";
 
-/// Returns a layer from `c` to `top`.
+/// Returns a layer with bottom `c` and top `top`.
 fn layer_after(kind: &str, top: &str, rest: &str) -> String {
     format!("layer {{ name: 'next' type: '{kind}' bottom: 'c' top: '{top}' {rest} }}")
 }
 
-/// Layers after the convolution that are fused with it.
+/// Layers that must be fused with the convolution before them.
 fn fusible() -> Vec<String> {
     vec![
         layer_after("ReLU", "c", ""),
@@ -69,7 +69,7 @@ fn fusible() -> Vec<String> {
     ]
 }
 
-/// Layers after the convolution that must not be fused with it.
+/// Layers that must not be fused with the convolution before them.
 fn not_fusible() -> Vec<String> {
     vec![
         // The gradient needs the input, which the activation overwrites.

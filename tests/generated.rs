@@ -12,7 +12,7 @@ use std::{env, fs, path::Path};
 
 const UPDATE: &str = "CORTADO_UPDATE=1 cargo test --no-default-features --test generated";
 
-/// Messages whose Rust names differ from Caffe's in capitals; Caffe's become `doc(alias)`.
+/// Messages whose Rust names differ from Caffe's in case. Caffe's names become `doc(alias)`.
 const RENAMED: [&str; 8] = [
     "ELUParameter",
     "HDF5DataParameter",
@@ -56,7 +56,7 @@ fn types(messages: &FileDescriptorSet) -> String {
     modules.remove(&module("caffe")).unwrap()
 }
 
-/// Encodes the descriptors, which the text format uses, without comments.
+/// Encodes the descriptors for the text format, without comments.
 fn descriptors(mut messages: FileDescriptorSet) -> Vec<u8> {
     for file in &mut messages.file {
         file.source_code_info = None;
@@ -89,7 +89,7 @@ fn schema(messages: &FileDescriptorSet) -> String {
     code + "];\n"
 }
 
-/// Returns the encoding of a field's values; a nested message by its index in the table.
+/// Returns how a field's values are encoded. A nested message is given by its index in the table.
 fn kind(field: &FieldDescriptor, all: &[MessageDescriptor]) -> String {
     match field.kind() {
         Kind::Message(message) => {

@@ -1,4 +1,4 @@
-//! Compares forward and backward passes of layers and small nets with results of Caffe.
+//! Compares forward and backward passes of layers and small nets with Caffe's results.
 #![cfg(feature = "net")]
 
 #[path = "support/golden.rs"]
@@ -18,7 +18,7 @@ use remote::Remote;
 use std::path::Path;
 use support::{table, testdata};
 
-/// Cases whose gradients differ from Caffe's, which are wrong: see docs/decisions/0013.
+/// Cases for which Caffe's gradients are wrong and cortado's differ: see docs/decisions/0013.
 const CAFFE_IS_WRONG: [&str; 3] = ["bnll_inplace", "clip_inplace", "power_inplace_linear"];
 
 #[test]
@@ -77,7 +77,7 @@ impl<T: Element, D: Device> Case<T, D> {
     fn build(folder: &Path, device: &D) -> Result<Self, String> {
         let mut definition: NetParameter = proto::read_net(folder.join("net.prototxt")).unwrap();
         for infogain in definition.layer.iter_mut().filter_map(|l| l.infogain_loss_param.as_mut()) {
-            // The path of the matrix is relative to the folder of the net.
+            // The path of the infogain matrix is relative to the net's folder.
             let source = infogain.source.take();
             infogain.source = source.map(|file| folder.join(file).display().to_string());
         }
@@ -179,8 +179,8 @@ impl<T: Element, D: Device> Case<T, D> {
         Ok(())
     }
 
-    /// Checks a case with a random mask: its values and their fraction equal Caffe's, and the
-    /// gradient has the same mask.
+    /// Checks a case with a random mask: the values and their fraction equal Caffe's, and the
+    /// gradient uses the same mask.
     fn check_dropout(&mut self, case: &str, tolerances: &Tolerances) -> Result<(), String> {
         self.set_inputs("input")?;
         self.net.forward().map_err(text)?;
@@ -205,7 +205,7 @@ impl<T: Element, D: Device> Case<T, D> {
         Ok(())
     }
 
-    /// Runs a backward pass from the case's gradients, which are zero for other outputs.
+    /// Runs a backward pass from the gradients of the case. Other outputs have a gradient of zero.
     fn backward(&mut self) -> Result<(), String> {
         self.net.clear_param_diffs().map_err(text)?;
         let gradients = self.blobs("top_diff");

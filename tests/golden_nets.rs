@@ -1,4 +1,4 @@
-//! Filtered, split and built nets, compared with those of Caffe.
+//! Compares nets with Caffe's after filtering, after inserting splits, and after building.
 #![cfg(feature = "net")]
 
 #[path = "support/net_state.rs"]
@@ -20,7 +20,7 @@ use support::{table, testdata};
 
 type SimulatedNet = Net<f32, SimulatedDevice>;
 
-/// Returns the cases of nets: name, folder, requested state, upgraded definition.
+/// Returns the golden cases: name, folder, requested state and upgraded definition.
 fn cases(set: &Path) -> Vec<(String, PathBuf, RequestedState, NetParameter)> {
     let rows = table(&set.join("cases.tsv")).into_iter().filter(|row| row[1] != "solver");
     let rows = rows.map(|row| {

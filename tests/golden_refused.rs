@@ -1,5 +1,5 @@
-//! Definitions that Caffe refuses, crashes on, or accepts unexpectedly. cortado must agree, and
-//! each error must name the layer or the file. Exceptions are listed with their reasons.
+//! Definitions that Caffe refuses, crashes on, or accepts unexpectedly. cortado must agree with
+//! Caffe, and errors must name the layer or the file. Exceptions are listed with their reasons.
 #![cfg(feature = "net")]
 
 mod support;
@@ -68,8 +68,8 @@ fn definitions_are_refused_as_by_caffe() {
     assert!(tried >= 190, "only {tried} rows were tried");
 }
 
-/// Whether a definition has a layer type that cortado does not support. `Conv` and the empty type
-/// are unknown to Caffe too.
+/// Returns whether a definition has a layer type that cortado does not support. `Conv` and the
+/// empty type do not count, because Caffe does not support them either.
 fn has_unsupported_layer(net: &NetParameter, registry: &LayerRegistry<f32, CpuDevice>) -> bool {
     let is_known = |kind: &str| ["Conv", ""].contains(&kind) || registry.kinds().any(|k| k == kind);
     net.layer.iter().any(|layer| !is_known(layer.r#type()))
@@ -104,7 +104,7 @@ fn run(
     if kind == "net_backward" { net.backward() } else { Ok(()) }
 }
 
-/// Whether an error names the layer or the file.
+/// Returns whether an error names the layer or the file.
 fn names_layer_or_file(error: &Error, name: &str) -> bool {
     let text = error.to_string();
     text.contains("layer `") || text.contains(&format!("{name}.prototxt"))

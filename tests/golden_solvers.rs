@@ -1,4 +1,4 @@
-//! Training runs compared with those of Caffe, and snapshots exchanged with Caffe.
+//! Compares training runs with Caffe's, and exchanges snapshots with Caffe.
 #![cfg(feature = "net")]
 
 #[path = "support/golden.rs"]
@@ -20,7 +20,7 @@ use std::{
 };
 use support::{table, testdata};
 
-/// Least number of cases with supported layers.
+/// Least number of golden cases whose layers must all be supported.
 const MIN_CASES: usize = 49;
 
 #[test]
@@ -38,7 +38,7 @@ fn simulated_device_f32_runs_match_caffe() {
     run_all::<f32, _>("simulated", &SimulatedDevice::new());
 }
 
-/// Includes the cases whose layers are not supported.
+/// Covers all cases, including those whose layers are not supported.
 #[test]
 fn learning_rates_of_all_policies_match_caffe() {
     let Some(set) = testdata("golden/solvers", "rates of real Caffe") else { return };
@@ -81,9 +81,9 @@ fn run_all<T: Element, D: Device>(name: &str, device: &D) {
 struct Case<D: Device> {
     name: String,
     device: D,
-    /// Folder of Caffe's files.
+    /// Folder that contains Caffe's files.
     folder: PathBuf,
-    /// Folder of the snapshots that this test writes.
+    /// Folder for the snapshots that this test writes.
     output: PathBuf,
     blobs: Vec<(String, String, BlobProto)>,
 }
@@ -143,7 +143,7 @@ impl<D: Device> Case<D> {
             proto::read_binary(state).unwrap()
         };
 
-        // In several calls of `step`.
+        // The same iterations in several calls of `step`.
         let (mut solver, _) = self.build::<T>().map_err(message)?;
         compare_params("param@0", solver.net())?;
         for (steps, kind) in [(1, "param@1"), (1, "param@2"), (3, "param@5"), (20, "param@25")] {
@@ -171,7 +171,7 @@ impl<D: Device> Case<D> {
         let final_loss = solver.net_mut().forward().map_err(message)?;
         compare("final_loss", "-", &[final_loss], self.blobs("final_loss").next().unwrap().1)?;
 
-        // In one call of `step`.
+        // The same iterations in one call of `step`.
         let (mut solver, iterations) = self.build::<T>().map_err(message)?;
         solver.step(25).map_err(message)?;
         let iterations = iterations.lock().unwrap();
@@ -183,7 +183,7 @@ impl<D: Device> Case<D> {
             return Err("the weights differ between one call of `step` and several".into());
         }
 
-        // Resumed from the snapshot of this run; bit-identical.
+        // A run resumed from the snapshot of this run is bit-identical to it.
         let (mut solver, _) = self.build::<T>().map_err(message)?;
         solver.restore(self.output.join("snap_iter_10.solverstate")).map_err(message)?;
         solver.step(15).map_err(message)?;
@@ -192,7 +192,7 @@ impl<D: Device> Case<D> {
             return Err("the resumed run has different weights or history".into());
         }
 
-        // Resumed from Caffe's snapshot.
+        // A run resumed from Caffe's snapshot.
         self.check_same_layout()?;
         let (mut solver, _) = self.build::<T>().map_err(message)?;
         solver.restore(self.folder.join("snap_iter_10.solverstate")).map_err(message)?;
@@ -210,8 +210,8 @@ impl<D: Device> Case<D> {
         snapshot_values(&self.folder.join(model), &self.folder.join(state))
     }
 
-    /// Fails if the snapshots of this run and of Caffe after ten iterations differ in more than
-    /// values.
+    /// Fails if the snapshots of this run and of Caffe after ten iterations differ in anything
+    /// but values.
     fn check_same_layout(&self) -> Result<(), String> {
         let read = |folder: &Path| {
             let model: NetParameter =
@@ -253,7 +253,7 @@ fn snapshot_values(model: &Path, state: &Path) -> Vec<Vec<f64>> {
     weights.chain(&state.history).map(values).collect()
 }
 
-/// Returns the shape, the number of values and the number of gradients.
+/// Returns the blob's shape, number of values and number of gradients.
 fn layout(blob: &BlobProto) -> (Vec<i64>, usize, usize) {
     let shape = blob.shape.iter().flat_map(|shape| shape.dim.clone()).collect();
     let diffs = blob.diff.len() + blob.double_diff.len();

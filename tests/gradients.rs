@@ -21,7 +21,7 @@ fn run(checks: impl IntoIterator<Item = GradientCheck>) {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// Checks an elementwise function without axes, on one element, on more than a vector and in place.
+/// Checks an elementwise layer without axes, with one element, with several vectors, and in place.
 fn neuron_checks(definition: &str) -> Vec<GradientCheck> {
     let on = |shape: &[usize]| layer(definition).bottom(shape);
     vec![on(&[]), on(&[1, 1]), on(&[2, 3, 7]), on(&[37]), on(&[3, 5, 2]).in_place()]
@@ -72,7 +72,7 @@ fn gradients_of_prelu() {
     ]);
 }
 
-/// Checks Scale or Bias with operands along one axis, several and none, learned or as a bottom.
+/// Checks Scale or Bias. The operand spans one, several or no axes, and is learned or a bottom.
 fn operand_checks(kind: &str, param: &str, fields: &str) -> Vec<GradientCheck> {
     let of = |axes: &str| layer(&format!("type: '{kind}' {param} {{ {axes} {fields} }}"));
     vec![
@@ -105,7 +105,7 @@ fn gradients_of_scale() {
 fn gradients_of_batch_norm() {
     let norm =
         |more: &str, shape: &[usize]| layer(&format!("type: 'BatchNorm' {more}")).bottom(shape);
-    // Stored statistics, with a weight of 2.
+    // BatchNorm with stored statistics, whose weight is 2.
     let stored = |shape: &[usize]| {
         norm("batch_norm_param { use_global_stats: true eps: 0.1 }", shape)
             .param(0, |i| i as f64 - 0.5)
@@ -163,7 +163,7 @@ fn gradients_of_eltwise() {
         let (bottoms, coeffs): (String, String) = (bottoms.collect(), coeffs.collect());
         of(&format!("{bottoms} eltwise_param {{ {coeffs} }}"), n)
     };
-    // No two bottoms are equal at any element, where the maximum has no gradient.
+    // The bottoms differ at every element, because the maximum of equal values has no derivative.
     let maximum = |bottoms: usize| {
         let one = layer("type: 'Eltwise' eltwise_param { operation: MAX }");
         (0..bottoms).fold(one, |one, b| {
@@ -232,7 +232,7 @@ fn gradients_of_convolution_deconvolution_and_im2col() {
 
 #[test]
 fn gradients_of_pooling() {
-    // No two inputs of a window are equal, and no sum of the positive ones is small.
+    // All inputs of a window differ, and the sum of the positive ones is never small.
     let pool = |phase: &str, param: &str| {
         layer(&format!("type: 'Pooling' {phase} pooling_param {{ {param} }}"))
             .bottom_with(&[2, 3, 5, 7], |i| ((i * 37 % 101) as f64 - 30.5) / 64.0)
@@ -250,7 +250,7 @@ fn gradients_of_pooling() {
 
 #[test]
 fn gradients_of_recurrent_layers() {
-    // `cont` is 0 in the first step, so that no pass depends on the state of the preceding one.
+    // `cont` is 0 in the first step, so that no pass depends on the state of the previous pass.
     let cont = |streams: usize| move |i: usize| f64::from(u8::from(i >= streams && i % 4 != 2));
     let recurrent = |kind: &str, param: &str, x: &[usize]| {
         layer(&format!("type: '{kind}' recurrent_param {{ num_output: 2 {param} }}"))
@@ -287,7 +287,7 @@ fn a_wrong_gradient_fails_the_check() {
         proto::LayerParameter,
     };
 
-    /// `y = x²`, with the wrong gradient `2·y·dy`.
+    /// Computes `y = x²`, with the wrong gradient `2·y·dy`.
     struct Square;
 
     impl Neuron for Square {
@@ -357,7 +357,7 @@ fn gradients_of_shape_and_index_layers() {
     ]);
 }
 
-/// Adds scores that are not close to the point where a hinge has no derivative.
+/// Adds scores that stay away from the point where the hinge has no derivative.
 fn scores(shape: &[usize], definition: &str) -> GradientCheck {
     layer(definition).bottom_with(shape, |i| ((i * 37 % 41) as f64 - 20.3) / 9.7)
 }

@@ -1,4 +1,4 @@
-//! Compares inference with 16-bit elements and with f32.
+//! Compares inference with 16-bit elements to inference with `f32`.
 #![cfg(feature = "net")]
 
 use cortado::{
@@ -8,7 +8,7 @@ use cortado::{
 };
 use std::{env, path::PathBuf};
 
-/// Returns the accuracy of the LeNet that Caffe trained, over `batches` batches of 100 MNIST digits.
+/// Returns the accuracy of a LeNet that Caffe trained, on `batches` batches of 100 MNIST digits.
 fn accuracy<T: Element>(definition: &NetParameter, trained: &NetParameter, batches: usize) -> f64 {
     let builder = Net::<T, CpuDevice>::builder(&CpuDevice::new()).phase(Phase::Test);
     let mut net = builder.build(definition).unwrap();
@@ -30,7 +30,7 @@ fn lenet_has_the_same_accuracy_in_half_precision() {
     let trained = data.join("golden/lenet/lenet_iter_10000.caffemodel");
     let trained = proto::read_trained_net(trained).unwrap();
 
-    // Debug builds are too slow with 16-bit elements for all batches.
+    // Debug builds are too slow to test all batches with 16-bit elements.
     let batches = if cfg!(debug_assertions) { 3 } else { 100 };
     let expected = accuracy::<f32>(&definition, &trained, batches);
     let halves = [accuracy::<f16>, accuracy::<bf16>].map(|run| run(&definition, &trained, batches));

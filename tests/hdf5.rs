@@ -1,4 +1,4 @@
-//! HDF5 files of trained nets and solver states. h5py wrote the files in `tests/hdf5`.
+//! Tests of HDF5 files with trained nets and solver states. h5py wrote the files in `tests/hdf5`.
 #![cfg(all(feature = "hdf5", feature = "net"))]
 
 mod support;
@@ -32,7 +32,7 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/hdf5").join(name)
 }
 
-/// Returns a path at which no file exists.
+/// Returns a path at which no file exists yet.
 fn output_path(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hdf5");
     fs::create_dir_all(&folder).unwrap();
@@ -121,7 +121,7 @@ fn gradients_are_read_and_written() {
         ramp(dim, start).data.into_iter().map(|value| -value).collect::<Vec<_>>()
     };
     assert_eq!(read.layer[0].blobs[0].diff, negated(&[8, 8], -32));
-    // A blob with shared values has its own gradient.
+    // A blob whose values are shared has a gradient of its own.
     let shared = &read.layer[1].blobs[0];
     assert_eq!((&shared.data[..], &shared.diff), (&[][..], &negated(&[8, 8], -32)));
     assert_eq!(shared.shape, ramp(&[8, 8], 0).shape);
@@ -140,7 +140,7 @@ fn a_net_is_written_in_caffes_layout() {
     net.strip_shared_params(&mut message);
     let path = output_path("net.caffemodel.h5");
     proto::write_trained_net(&path, &message).unwrap();
-    // The same groups and datasets as in h5py's file: none for `b.0`, which shares its values.
+    // The groups and datasets equal those of h5py's file. `b.0` has none, because it is shared.
     assert_eq!(proto::read_trained_net(&path).unwrap(), trained());
     // The file has no timestamps: writing it again gives the same bytes.
     let first = fs::read(&path).unwrap();
@@ -165,7 +165,7 @@ fn values_and_shapes_are_read_back_bit_identical() {
         shaped(&[0, 3], vec![], vec![]),
     ];
     let mut layers = vec![layer("one", blobs.clone())];
-    // More layers than fit into the header of a group.
+    // The net has more layers than fit into the header of a group.
     layers.extend((10..40).map(|i| layer(&format!("é {i}"), vec![ramp(&[i], i)])));
     let message = NetParameter { layer: layers, ..Default::default() };
     let path = output_path("values.caffemodel.h5");
@@ -255,7 +255,7 @@ fn layer_names_that_are_invalid_group_names_are_refused() {
         assert_error_contains(written, &["names.caffemodel.h5", "layer `", why]);
         assert!(!path.exists());
     }
-    // A solver fails when it is built, before training.
+    // Building the solver fails, so the error appears before training starts.
     let definition = NET.replace("\"conv\" type", "\"block/conv\" type");
     let solver = format!("net_param {{ {definition} }} base_lr: 0.1 lr_policy: 'fixed'");
     let solver = format!("{solver} max_iter: 1 snapshot_format: HDF5 snapshot_prefix: 'n'");

@@ -1,4 +1,4 @@
-//! The nets of examples/imagenet, which have 1000 classes, on one image.
+//! Runs the nets of examples/imagenet, which have 1000 classes, on one image.
 #![cfg(feature = "net")]
 
 #[path = "support/optimised.rs"]
@@ -26,7 +26,7 @@ fn definition(name: &str) -> NetParameter {
 fn build(name: &str, phase: Phase, reuse: bool) -> CpuNet {
     let builder = CpuNet::builder(&CpuDevice::new()).phase(phase).seed(1).reuse_memory(reuse);
     let net = builder.build(&definition(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
-    // An image of noise, with the label 7.
+    // The image is noise, and its label is 7.
     let mut state = 1_u32;
     let mut noise = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -43,13 +43,13 @@ fn asum(blob: &Blob<f32, CpuDevice>) -> f64 {
     blob.diff().unwrap().host().unwrap().iter().map(|&value| f64::from(value.abs())).sum()
 }
 
-/// Builds a net and checks its number of parameters, its loss and that each parameter gets a gradient.
+/// Builds a net. Checks its loss, its number of parameters, and that each of them gets a gradient.
 fn check_training(name: &str, params: usize) {
     let mut net = build(name, Phase::Train, false);
     let count: usize = net.params().iter().map(|param| param.blob().count()).sum();
     assert_eq!(count, params, "{name}");
     let loss = net.forward().unwrap();
-    // No better than a guess among 1000 classes.
+    // The loss of an untrained net is that of a guess among 1000 classes.
     assert!(loss.is_finite() && loss > 0.9 * 1000_f64.ln(), "{name}: {loss}");
     net.backward().unwrap();
     for param in net.learnable_params().filter(|param| param.lr_mult != Some(0.0)) {
@@ -76,7 +76,7 @@ fn googlenet_trains() {
 
 #[test]
 fn resnet50_trains() {
-    // 25,557,032 learnable parameters, mean and variance of 26,560 channels, 53 scale factors.
+    // 25,557,032 learnable parameters, means and variances of 26,560 channels, and 53 factors.
     check_training("resnet50", 25_557_032 + 2 * 26_560 + 53);
 }
 

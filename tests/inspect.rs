@@ -1,4 +1,4 @@
-//! `cortado inspect` on files of every kind.
+//! Runs `cortado inspect` on every kind of file.
 #![cfg(feature = "cli")]
 
 #[path = "support/command.rs"]
@@ -182,7 +182,7 @@ fn an_unreadable_file_is_an_error_of_one_line() {
     fails("rubbish", &["unknown or damaged file format"]);
     folder.write("rubbish.npz", "PK");
     fails("rubbish.npz", &[]);
-    // The error is that of the solver parser, which came farther than the net parser.
+    // The error comes from the solver parser, which got further than the net parser.
     folder.write("wrong.prototxt", "base_lr: 0.1\nmax_itre: 3\n");
     fails("wrong.prototxt", &["wrong.prototxt:2:1: ", "max_itre"]);
     folder.write_replaced("wrong-net.prototxt", NET, "bottom: \"ip\"", "botom: \"ip\"");

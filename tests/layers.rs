@@ -1,4 +1,4 @@
-//! Behaviour of layers that no golden file and no gradient check covers.
+//! Tests of layers for behaviour that neither golden files nor gradient checks cover.
 #![cfg(feature = "net")]
 
 use cortado::{
@@ -31,7 +31,7 @@ fn set<T: Element>(net: &Net<T, CpuDevice>, name: &str, values: &[T]) {
     data.host_mut().unwrap().copy_from_slice(values);
 }
 
-/// Makes the layer that `text` defines, called `probe`.
+/// Builds the layer that `text` defines, with the name `probe`.
 fn layer(text: &str) -> Result<Box<dyn Layer<f32, CpuDevice>>> {
     let param: LayerParameter = proto::parse_text(format!("name: 'probe' {text}"), "layer")?;
     with_context(|cx| LayerRegistry::standard().make(&param, cx))
@@ -64,7 +64,7 @@ fn call(
 
 #[test]
 fn every_layer_called_with_wrong_blob_counts_returns_an_error() {
-    // Fields without which the constructor of a layer fails.
+    // Fields that the constructors of some layers require.
     let fields = [
         ("Clip", "clip_param { min: 0 max: 1 }"),
         ("Convolution", "convolution_param { num_output: 1 kernel_size: 1 }"),
@@ -292,7 +292,7 @@ fn invalid_indices_are_errors() {
     }
 }
 
-/// Stochastic pooling of two planes of 4 × 5; the last windows of 2 × 2 exceed the edge.
+/// Stochastic pooling of two planes of 4 × 5 with windows of 2 × 2. The last ones exceed the edge.
 mod stochastic_pooling {
     use super::{data, diff, set, try_net};
     use cortado::{CpuDevice, Net, proto::Phase};
@@ -306,7 +306,7 @@ mod stochastic_pooling {
         try_net(text, phase).unwrap()
     }
 
-    /// Positive and negative inputs, with one window that has only negative ones.
+    /// Inputs of both signs. One window has only negative inputs.
     fn inputs() -> Vec<f64> {
         let input = |i| if [0, 1, 5, 6].contains(&i) { -1.0 } else { f64::from(i).sin() + 0.6 };
         (0..40).map(input).collect()

@@ -1,4 +1,4 @@
-//! Tests of the ledger: attribution of transfers and fallbacks, and policies of threads.
+//! Tests of the ledger: attribution of transfers and fallbacks, and per-thread policies.
 
 #[path = "support/remote.rs"]
 mod remote;
@@ -11,7 +11,7 @@ use cortado::{
 };
 use remote::Remote;
 
-/// Returns a blob whose data is valid on the device only.
+/// Returns a blob whose data is valid only on the device.
 fn on_device<D: Device>(device: &D, values: Vec<f32>) -> Blob<f32, D> {
     let blob = Blob::from_vec(device, &[values.len()], values).unwrap();
     blob.data_mut().unwrap().view_mut().device_mut().unwrap();

@@ -19,7 +19,7 @@ use loom::{
     thread,
 };
 
-/// A device with its own memory that counts copies. The first one fails if `fails_first` is set.
+/// A device with its own memory, which counts copies. If `fails_first` is set, the first one fails.
 #[derive(Clone, Debug)]
 struct Remote {
     copies: Arc<AtomicUsize>,
@@ -57,7 +57,7 @@ impl Memory for Remote {
     }
 }
 
-/// Returns a memory of two bytes that is valid on the device only.
+/// Returns a `SyncedMemory` of two bytes that is valid only on the device.
 fn on_device(device: &Remote) -> SyncedMemory<Remote> {
     let mut memory = SyncedMemory::new(device, 2);
     memory.device_mut().unwrap().fill(7);
@@ -124,7 +124,7 @@ fn a_prefetch_and_a_reader_share_one_copy() {
     });
 }
 
-/// One of two readers fails. The other one and a retry read the value.
+/// One of two readers fails. The other reader and a retry of the first one get the value.
 #[test]
 fn a_failed_copy_fails_one_reader_only() {
     model(|| {

@@ -1,4 +1,4 @@
-//! Tests of coherence: which accesses copy and allocate, and that failures change nothing.
+//! Tests of coherence: which accesses copy or allocate, and that failures change nothing.
 
 use cortado::{
     CpuDevice, Error, Head, Memory, Result, SyncedMemory, View, ViewMut,
@@ -90,7 +90,7 @@ impl Mapping<Vec<u8>> for Unified {
     }
 }
 
-/// An operation on a memory.
+/// An operation on a `SyncedMemory`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Step {
     ReadHost,
@@ -123,7 +123,7 @@ fn step(kind: usize, value: u8) -> Step {
     }
 }
 
-/// Applies a step to the memory; returns the value that the step read, if any.
+/// Applies a step to the memory. Returns the value that the step read, if any.
 fn apply(memory: &mut SyncedMemory<Remote>, step: Step) -> Result<Option<u8>> {
     let found = match step {
         Step::ReadHost => memory.host()?.to_vec(),
@@ -165,7 +165,7 @@ fn replace(bytes: &mut [u8], value: u8) -> Vec<u8> {
     found
 }
 
-/// A model of the coherence protocol: the last value written and the valid sides.
+/// A model of the coherence protocol, which holds the last value written and the valid sides.
 #[derive(Default)]
 struct Model {
     value: u8,
@@ -189,7 +189,7 @@ impl Model {
         }
     }
 
-    /// Applies a step; returns the value that the step reads, if any.
+    /// Applies a step to the model. Returns the value that the step reads, if any.
     fn apply(&mut self, step: Step) -> Option<u8> {
         let value = self.value;
         self.allocated |= self.needs(step)[0];
@@ -222,7 +222,7 @@ impl Model {
 }
 
 /// Applies the steps to a memory and to the model, and compares both after every step. In a step
-/// marked as failing, every call of the device fails; the memory must not change then.
+/// marked as failing, every device call fails, and the memory must then stay unchanged.
 fn check_history(history: &[(Step, bool)]) {
     let device = Remote::default();
     let mut memory = SyncedMemory::new(&device, LEN);
@@ -251,7 +251,7 @@ fn check_history(history: &[(Step, bool)]) {
     assert_eq!(memory.host().unwrap(), [model.value; LEN], "{history:?}");
 }
 
-/// Steps of a history; fewer under Miri, which is slow.
+/// Number of steps in a history. It is smaller under Miri, which is slow.
 const HISTORY_LEN: usize = if cfg!(miri) { 3 } else { 5 };
 
 /// Runs every sequence of five steps and compares values, valid sides, allocations and copies.
@@ -390,7 +390,7 @@ fn views_outside_their_memory_are_errors() {
     assert_eq!((bytes.offset, bytes.bytes, &bytes.buffer[2..4]), (2, 6, &[7, 0][..]));
 }
 
-/// Only a view of the whole memory may skip the copy before it is overwritten.
+/// The copy before an overwrite may be skipped only for a view of the whole memory.
 #[test]
 fn overwriting_a_part_preserves_the_rest() {
     let device = Remote::default();

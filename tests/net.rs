@@ -1,5 +1,5 @@
-//! Invalid definitions, shared and copied weights, memory reuse and partial passes of nets, on the
-//! simulated device, which exposes missing transfers.
+//! Tests of nets: invalid definitions, shared and copied weights, memory reuse, partial passes.
+//! They run on the simulated device, which exposes missing transfers.
 #![cfg(feature = "net")]
 
 use cortado::{
@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 
 type SimulatedNet = Net<f32, SimulatedDevice>;
 
-/// The device of all nets, because nets that share weights must be on one device.
+/// The device of all nets. Nets that share weights must use the same device.
 static DEVICE: LazyLock<SimulatedDevice> =
     LazyLock::new(|| SimulatedDevice::with_threads(1).unwrap());
 
@@ -20,7 +20,7 @@ fn build(text: &str) -> cortado::Result<SimulatedNet> {
     SimulatedNet::builder(&DEVICE).seed(3).build(&definition)
 }
 
-/// Returns an Input layer `x` of shape 2×3, followed by the layers of `rest`.
+/// Returns the definition of an Input layer `x` of shape 2×3, followed by the layers in `rest`.
 fn after_x(rest: &str) -> String {
     let x = r#"layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 } } }"#;
     format!("{x}\n{rest}")
@@ -190,7 +190,7 @@ fn inference_with_memory_reuse_is_bit_identical() {
     let nets = [false, true].map(build);
     let results = nets.map(|mut net| {
         let mut results = Vec::new();
-        // As built; larger without a new plan; larger with one; smaller without and with one.
+        // As built, larger without and with a new plan, smaller without and with a new plan.
         for (rows, plan) in [(2, false), (4, false), (5, true), (3, false), (3, true)] {
             let x = net.blob_mut("x").unwrap();
             x.reshape(&[rows, 3]).unwrap();
@@ -303,7 +303,7 @@ fn batch_norm_statistics_get_param_entries_of_rate_zero() {
     assert_eq!(entries.iter().map(|entry| entry.name()).collect::<Vec<_>>(), ["m", "", ""]);
 }
 
-/// The forward pass works; only a requested gradient is an error.
+/// The forward pass succeeds. Only a request for a gradient is an error.
 #[test]
 fn a_gradient_through_a_threshold_is_an_error() {
     let text = ip("a", "x", "y", "")

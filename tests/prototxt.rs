@@ -1,4 +1,4 @@
-//! The text format, compared with the results of Google's C++ parser and printer for the same
+//! Compares the text format with the results of Google's C++ parser and printer for the same
 //! files.
 #![cfg(feature = "net")]
 

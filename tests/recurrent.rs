@@ -24,7 +24,7 @@ fn input(name: &str, shape: &[usize]) -> String {
     )
 }
 
-/// Defines a recurrent layer; layers of one kind share their parameters.
+/// Returns the definition of a recurrent layer. Layers of one kind share their parameters.
 fn layer(kind: &str, name: &str, bottoms: &[&str], tops: &[&str]) -> String {
     let list = |field: &str, names: &[&str]| -> String {
         names.iter().map(|name| format!("{field}: '{name}' ")).collect()
@@ -42,7 +42,7 @@ fn layer(kind: &str, name: &str, bottoms: &[&str], tops: &[&str]) -> String {
     )
 }
 
-/// Builds a net of one recurrent layer over `steps` steps.
+/// Builds a net with one recurrent layer over `steps` time steps.
 fn one_layer_net(kind: &str, steps: usize) -> CpuNet {
     let shape = [steps, STREAMS, INPUTS];
     let inputs = input("x", &shape) + &input("cont", &shape[..2]);
@@ -74,7 +74,7 @@ fn values(seed: usize, len: usize) -> Vec<f64> {
     (0..len).map(|i| ((i * 37 + seed * 101) as f64 * 0.61).sin()).collect()
 }
 
-/// Returns a `cont` with sequences that start at various steps.
+/// Returns values for `cont` in which sequences start at various steps.
 fn sequence_starts(steps: usize) -> Vec<f64> {
     (0..steps * STREAMS).map(|i| if i % 5 == 1 { 0.0 } else { 1.0 }).collect()
 }

@@ -1,4 +1,4 @@
-//! The simulated device: delayed work, order of queues, poison and injected faults.
+//! Tests of the simulated device: delayed work, queue order, poison and injected faults.
 
 use cortado::{
     Error, Memory, Result, Src, SyncedMemory, View, ViewMut,
@@ -271,7 +271,7 @@ fn stale_memory_is_poisoned() {
     // The host bytes become stale; `host_write_only` returns the same allocation.
     x.device_mut().unwrap();
     assert_eq!(x.host_write_only().unwrap(), poisoned(16));
-    // The device bytes become stale once the work queued before has run.
+    // The device bytes become stale after all work that was queued earlier has run.
     let stale = x.device_write_only().unwrap();
     assert_eq!(stale.snapshot(), [0; 16]);
     device.synchronize().unwrap();
@@ -460,7 +460,7 @@ mod training {
         });
         let error = error.expect("no fault ended training").to_string();
         assert!(error.contains("in flight"), "{error}");
-        // If the upload of a batch returned the error first, the device still keeps it.
+        // If the upload of a batch returned the error first, the device still holds the error.
         let _ = device.synchronize();
         train_digits(&device, 1).unwrap();
     }

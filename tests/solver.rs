@@ -1,5 +1,5 @@
-//! The public interface of solvers: invalid definitions, actions, custom methods, snapshots and
-//! 16-bit weights.
+//! Tests of the public interface of solvers: invalid definitions, actions, custom methods,
+//! snapshots and 16-bit weights.
 #![cfg(feature = "net")]
 
 mod support;
@@ -24,7 +24,7 @@ use support::{table, testdata};
 
 static CPU: LazyLock<CpuDevice> = LazyLock::new(|| CpuDevice::with_threads(1).unwrap());
 
-/// One fully connected layer on batches of the same eight digits.
+/// A net with one fully connected layer. Every batch holds the same eight digits.
 const NET: &str = r#"net_param { name: "digits"
   layer { name: "data" type: "Data" top: "data" top: "label"
     transform_param { scale: 0.00390625 }
@@ -42,7 +42,7 @@ fn folder(name: &str) -> PathBuf {
     path
 }
 
-/// Returns the definition of a solver of [`NET`] that writes snapshots to `folder`.
+/// Returns the definition of a solver that trains [`NET`] and writes snapshots to `folder`.
 fn definition(rest: &str, folder: &Path) -> SolverParameter {
     let common = "base_lr: 0.05 lr_policy: \"fixed\" random_seed: 3 snapshot_after_train: false";
     let mut param: SolverParameter =
@@ -63,7 +63,7 @@ fn weights<T: Element, D: Device>(solver: &Solver<T, D>) -> Vec<f64> {
     blobs.collect::<Vec<_>>().concat()
 }
 
-/// Records what `select` returns for the events of a solver.
+/// Records the values that `select` returns for a solver's events.
 fn record<T: Element, R: Send + 'static>(
     solver: &mut Solver<T, CpuDevice>,
     select: impl Fn(&Event<'_>) -> Option<R> + Send + 'static,
@@ -125,10 +125,10 @@ const STRICTER: [(&str, &str); 4] = [
     ("iter_size_zero", "the loss would be 0/0"),
 ];
 
-/// Least number of verdicts on solvers whose layers are supported.
+/// Least number of Caffe's verdicts that must be compared, on solvers with supported layers.
 const MIN_VERDICTS: usize = 36;
 
-/// A part of the error for each definition that Caffe refuses.
+/// Each definition that Caffe refuses, with part of the expected error.
 const REFUSED: [(&str, &str); 27] = [
     ("solver_no_net", "definitions of the train net"),
     ("solver_two_nets", "definitions of the train net"),
@@ -188,8 +188,8 @@ fn solvers_are_refused_as_by_caffe() {
     assert!(compared >= MIN_VERDICTS, "only {compared} solvers have supported layers");
 }
 
-/// Builds a solver, and makes one update if `step`. Returns the result in the format of Caffe's
-/// verdicts.
+/// Builds a solver, and performs one update if `step` is true. Returns the result in the format of
+/// Caffe's verdicts.
 fn try_solver(path: &Path, step: bool) -> Result<String> {
     let mut solver = Solver::<f32, _>::from_file(path, &*CPU)?;
     if !step {
@@ -212,7 +212,7 @@ fn try_solver(path: &Path, step: bool) -> Result<String> {
     Ok(format!("iter={} {}", solver.iteration(), results.lock().unwrap()[0]))
 }
 
-/// Descent by the sign of the gradient, composed of existing kernels.
+/// A solver method that descends by the sign of the gradient, composed of existing kernels.
 struct SignDescent;
 
 impl<T: Element, D: Device> Method<T, D> for SignDescent {
@@ -229,8 +229,8 @@ impl<T: Element, D: Device> Method<T, D> for SignDescent {
     }
 }
 
-/// Compares a custom method with the kernel of AdaGrad, whose first step with delta 0 is also the
-/// sign of the gradient. Covers both regularisations, a clipped gradient and weight decay.
+/// Compares a custom method with AdaGrad's kernel, whose first step with delta 0 is also the sign
+/// of the gradient. Covers both regularisation types, a clipped gradient and weight decay.
 #[test]
 fn a_custom_method_equals_the_fused_kernel() {
     fn check<D: Device>(device: &D) {
@@ -291,7 +291,7 @@ fn a_snapshot_of_another_solver_or_net_is_refused_without_changes() {
     assert_eq!((adam.iteration(), weights(&adam)), (0, before));
     sgd.restore(&state).unwrap();
 
-    // The model is found next to the state after both files were moved.
+    // After both files have been moved, the model is found next to the state.
     let moved = folder.join("moved");
     fs::create_dir(&moved).unwrap();
     for file in ["snap_iter_2.caffemodel", "snap_iter_2.solverstate"] {
@@ -299,7 +299,7 @@ fn a_snapshot_of_another_solver_or_net_is_refused_without_changes() {
     }
     sgd.restore(moved.join("snap_iter_2.solverstate")).unwrap();
     fs::remove_file(moved.join("snap_iter_2.caffemodel")).unwrap();
-    // Without the model, the solver is unchanged, including its momentum.
+    // If the model is missing, the solver stays unchanged, including its momentum.
     let [mut failed, mut untouched] = [(); 2].map(|()| {
         let mut solver = solver::<f32>("type: \"SGD\" momentum: 0.9", &folder);
         solver.step(3).unwrap();
@@ -334,7 +334,7 @@ fn weights_named_by_the_definition_are_copied() {
     assert!(error.contains("solverstate") && error.contains("NetParameter"), "{error}");
 }
 
-/// The solver asks for an action before each batch of a test.
+/// The solver requests an action before each test batch.
 #[test]
 fn a_stop_action_ends_a_test_before_its_next_batch() {
     let folder = folder("stop");
@@ -357,7 +357,7 @@ fn a_stop_action_ends_a_test_before_its_next_batch() {
         _ => None,
     });
     solver.solve().unwrap();
-    // All five calls are in the first test. The last snapshot is the one after training.
+    // All five calls occur in the first test. The last snapshot is the one after training.
     let want = ["testing 0", "snapshot", "interrupted 0 at 0", "snapshot", "finished, early: true"];
     assert_eq!(*events.lock().unwrap(), want);
     assert_eq!((calls.load(Relaxed), solver.iteration()), (5, 0));
@@ -384,7 +384,7 @@ fn losses_are_averaged_including_the_final_display() {
     assert!((finished.lock().unwrap()[0] - mean(&[losses[4], losses[5], next])).abs() < 1e-9);
 }
 
-/// The event has norm and scale of the gradient, and the update has the clipped length.
+/// The event contains the gradient's norm and scale, and the update has the clipped length.
 #[test]
 fn a_gradient_above_the_limit_is_clipped() {
     let folder = folder("clip");
@@ -432,7 +432,7 @@ fn training_with_16_bits_reduces_the_loss_as_with_32() {
     assert!(difference < 0.05 * f32_losses[0], "{bf16_losses:?}\n{f32_losses:?}");
 }
 
-/// Updates too small for 16-bit weights accumulate in the master weights.
+/// Updates that are too small for 16-bit weights accumulate in the master weights.
 #[test]
 fn snapshots_of_16_bit_nets_have_the_master_weights() {
     fn check<T: Element>(kind: &str) {

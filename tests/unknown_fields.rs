@@ -8,9 +8,9 @@ use proptest::{collection::vec, prelude::*};
 /// A message as a tree, encoded by this test independently of the crate.
 #[derive(Clone, Debug, Default)]
 struct Tree {
-    /// Known fields in the order of their numbers, each with key and value.
+    /// Encoded known fields, each with key and value, in the order of their numbers.
     known: Vec<Vec<u8>>,
-    /// Nested messages, in order, in fields of higher numbers than all of `known`.
+    /// Nested messages, in order. Their field numbers are higher than those of `known`.
     nested: Vec<(u32, Tree)>,
     /// Unknown fields with key and value, each with the position among the known fields at which
     /// [`Order::Mixed`] inserts it.
@@ -24,7 +24,7 @@ enum Order {
     Mixed,
     /// After the known fields.
     Last,
-    /// Left out.
+    /// Without the unknown fields.
     Omitted,
 }
 
@@ -69,7 +69,7 @@ impl Tree {
     }
 }
 
-/// Encodes a field, with the end of the group if it is one.
+/// Encodes a field. If it is a group, includes the end-of-group tag.
 fn field_or_group(number: u32, (wire, value): (u32, Vec<u8>)) -> Vec<u8> {
     let end = if wire == 3 { field(number, 4, &[]) } else { Vec::new() };
     [field(number, wire, &value), end].concat()
@@ -227,7 +227,7 @@ fn unknown_fields_follow_an_upgrade() {
     let shape = path(&[(100, 0), (143, 0), (1, 0)]);
     let want = [path(&[]), shape, path(&[(100, 1)]), path(&[(100, 1), (7, 0)])];
     assert_eq!(unknown.paths().collect::<Vec<_>>(), want);
-    // The remaining layer has the fields of its V0 and of its V1 message, in either order.
+    // The remaining layer has the fields of its V0 message and its V1 message, in either order.
     let both = [field(903, 0, &[3]), field(905, 0, &[5])].concat();
     let count =
         |bytes: &[u8], part: &[u8]| bytes.windows(part.len()).filter(|w| *w == part).count();
@@ -245,7 +245,7 @@ fn unknown_fields_follow_an_upgrade() {
 
 #[test]
 fn unknown_fields_never_become_values_of_known_ones() {
-    // A shape has neither field 50 nor 5. Moved to the BlobProto, field 5 would become its data.
+    // A shape has no field 50 or 5. If field 5 moved to the BlobProto, it would become its data.
     let bytes = delimited(7, &[field(50, 0, &[1]), field(5, 5, &[0, 0, 128, 63])].concat());
     let (mut blob, mut unknown) = UnknownFields::parse::<BlobProto>(&bytes, "blob").unwrap();
     assert_eq!(unknown.encode(&blob).unwrap(), bytes);

@@ -1,4 +1,4 @@
-//! Upgrades of Caffe's older formats: single cases, and comparison with files that Caffe upgraded.
+//! Upgrades of Caffe's older formats: single cases, and comparisons with files upgraded by Caffe.
 #![cfg(feature = "net")]
 
 #[path = "support/net_state.rs"]
@@ -18,7 +18,7 @@ fn net(text: &str) -> NetParameter {
     proto::parse_text(text, "a net").unwrap()
 }
 
-/// Returns the text of the upgraded net, and the changes as displayed.
+/// Returns the text of the upgraded net, and the list of changes as it is displayed.
 fn upgraded(text: &str) -> (String, Vec<String>) {
     let Upgraded { message, changes, .. } = upgrade::net(net(text)).unwrap();
     assert_up_to_date(&message);
@@ -26,12 +26,12 @@ fn upgraded(text: &str) -> (String, Vec<String>) {
     (proto::to_text(&message).unwrap(), changes)
 }
 
-/// Asserts that a net upgrades to another one; both are text.
+/// Asserts that upgrading one net definition gives another. Both are in text format.
 fn assert_upgrades_to(old: &str, new: &str) {
     assert_eq!(upgraded(old).0, proto::to_text(&net(new)).unwrap());
 }
 
-/// Asserts that another upgrade changes nothing.
+/// Asserts that upgrading an upgraded net again changes nothing.
 fn assert_up_to_date(message: &NetParameter) {
     assert_eq!((message.layers.len(), message.input.len()), (0, 0));
     let Upgraded { message: again, changes, .. } = upgrade::net(message.clone()).unwrap();
@@ -282,7 +282,7 @@ fn input_fields_become_an_input_layer() {
         "input: 'x' input_shape { dim: 2 } input_dim: 1",
         "top: 'x' input_param { shape { dim: 2 } }",
     );
-    // Surplus shapes are dropped.
+    // The upgrade drops surplus shapes.
     assert_inputs_become(
         "input: 'x' input_shape { } input_shape { dim: 2 }",
         "top: 'x' input_param { shape { } }",
@@ -341,7 +341,7 @@ fn solver_type_becomes_a_type_name() {
     assert!(upgrade::solver(unknown).unwrap_err().to_string().contains("17"));
 }
 
-/// The upgraded net owns the same allocation.
+/// The upgraded net keeps the allocation of the original.
 #[test]
 fn weights_are_moved_not_copied() {
     let blob = BlobProto { data: vec![1.0, 2.0], ..Default::default() };
@@ -359,7 +359,7 @@ fn weights_are_moved_not_copied() {
     }
 }
 
-/// A binary file may have any number in an enum: forks of Caffe have additional layer types.
+/// A binary file may have any enum number, because forks of Caffe have additional layer types.
 #[test]
 fn an_unknown_layer_type_number_is_dropped_and_reported() {
     let layer =
@@ -438,8 +438,8 @@ fn nets_that_the_upgrade_refuses_are_refused_by_caffe() {
     assert_eq!(refused, want.map(str::to_owned).into());
 }
 
-/// Caffe's authors upgraded these files with Caffe's tools. The versions before and after must
-/// upgrade to the same net.
+/// Caffe's authors upgraded these files with Caffe's tools. The old and the new version of each
+/// file must upgrade to the same net.
 #[test]
 fn caffes_files_before_and_after_their_upgrade_give_the_same_net() {
     let Some(folder) = testdata("data/prototxt", "upgrades of Caffe's own files") else { return };

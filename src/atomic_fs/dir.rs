@@ -46,7 +46,7 @@ impl StagedDir {
         &self.target
     }
 
-    /// Renames the directory to its final path. Removes a directory that had this path.
+    /// Renames the directory to its final path. Removes any directory that had this path.
     pub(crate) fn finish(mut self) -> Result<()> {
         let renamed = self.rename();
         renamed.map_err(|error| Error::io(&self.target, error))?;
@@ -56,7 +56,7 @@ impl StagedDir {
 
     fn rename(&self) -> io::Result<()> {
         let replaced = match self.replace && self.target.exists() {
-            // A rename cannot replace a full directory, so `target` is missing for a moment.
+            // A rename cannot replace a non-empty directory, so `target` is missing for a moment.
             true => Some(create_temporary(&self.target, |path| fs::rename(&self.target, path))?.1),
             false => None,
         };

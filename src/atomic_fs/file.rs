@@ -27,7 +27,7 @@ fn replace(target: &Path, bytes: &[u8]) -> io::Result<()> {
     let (file, temporary) = create_temporary(target, |path| File::create_new(path))?;
     let written = write_and_close(file, bytes).and_then(|()| fs::rename(&temporary, target));
     if written.is_err() {
-        // Return the first error, not one of the cleanup.
+        // Return the first error, not one from the cleanup.
         let _ = fs::remove_file(&temporary);
     }
     written

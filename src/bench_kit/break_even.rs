@@ -18,7 +18,7 @@ struct Row {
     kernel: &'static str,
     /// Break-even size with operands on the device, and with transfers.
     break_even: [Option<usize>; 2],
-    /// Time on the host divided by that on the device, at the greatest size.
+    /// Time on the host divided by the time on the device, at the largest size.
     speedup: [f64; 2],
 }
 

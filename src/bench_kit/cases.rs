@@ -26,7 +26,7 @@ pub struct Work {
 pub enum SizeRange {
     /// One small size of each kernel, as a smoke test.
     Smoke,
-    /// From sizes that fit registers to sizes that fill caches.
+    /// From sizes that fit in registers to sizes that fill the caches.
     Full,
     /// One size of each kernel, limited by memory bandwidth: `f32` operands have 256 MiB. All cases
     /// together take about 12 GiB.
@@ -70,7 +70,7 @@ impl<T: Element, D: Device> Case<T, D> {
     /// Runs once; the device is idle on return.
     ///
     /// # Errors
-    /// Those of the kernel.
+    /// Errors from the kernel.
     pub fn run(&self) -> Result<()> {
         self.enqueue()?;
         self.device.synchronize()
@@ -79,7 +79,7 @@ impl<T: Element, D: Device> Case<T, D> {
     /// Queues one run without waiting for it. Queueing several hides the launch overhead.
     ///
     /// # Errors
-    /// Those of the kernel.
+    /// Errors from the kernel.
     pub fn enqueue(&self) -> Result<()> {
         (self.run)(&self.device, &self.blobs)
     }
@@ -87,7 +87,7 @@ impl<T: Element, D: Device> Case<T, D> {
     /// Runs once, with operands uploaded from the host and the result downloaded.
     ///
     /// # Errors
-    /// Those of the kernel and of the transfers.
+    /// Errors from the kernel and the transfers.
     pub fn run_with_transfers(&self) -> Result<()> {
         for blob in &self.blobs {
             blob.data_mut()?.host_mut()?;
@@ -103,7 +103,7 @@ impl<T: Element, D: Device> Case<T, D> {
 /// Returns the cases of all kernels in the kit, with random operands.
 ///
 /// # Errors
-/// Those of the device's memory.
+/// Errors from the device's memory.
 pub fn cases<T: Element, D: Device>(device: &D, sizes: SizeRange) -> Result<Vec<Case<T, D>>> {
     let (lengths, edges, batches): (Vec<usize>, Vec<usize>, Vec<usize>) = match sizes {
         SizeRange::Smoke => (vec![1 << 10], vec![16], vec![1]),
@@ -136,7 +136,7 @@ struct CaseList<'d, T: Element, D: Device> {
 
 impl<T: Element, D: Device> CaseList<'_, T, D> {
     /// Adds a case with operands of these lengths, the output last. `accessed` is the number of
-    /// elements read and written, `flops` that of floating-point operations.
+    /// elements read and written, `flops` the number of floating-point operations.
     fn add(
         &mut self,
         (kernel, size): (&'static str, usize),
@@ -233,7 +233,7 @@ fn rows<T: Element, D: Device>(list: &mut CaseList<'_, T, D>, n: usize) -> Resul
     })
 }
 
-/// Adds products of square matrices of `n` rows.
+/// Adds products of square matrices with `n` rows.
 fn matrices<T: Element, D: Device>(list: &mut CaseList<'_, T, D>, n: usize) -> Result<()> {
     let square = n * n;
     let op = Gemm::<T>::new(n, n, n);

@@ -64,7 +64,7 @@ impl Survey {
     /// Times every case on `device`, for about 20 ms each.
     ///
     /// # Errors
-    /// Those of the kernels.
+    /// Errors from the kernels.
     pub fn measure<T: Element, D: Device>(device: &D, sizes: SizeRange) -> Result<Self> {
         let cases = cases::<T, D>(device, sizes)?;
         let lines: Vec<_> = cases.iter().map(time_case).collect::<Result<_>>()?;
@@ -80,7 +80,7 @@ impl Survey {
         Ok(Self { device, element: T::DTYPE.name(), timings: lines, peaks })
     }
 
-    /// Returns the bandwidth of the copy whose bytes are closest to those of `timing`.
+    /// Returns the bandwidth of the copy whose byte count is closest to that of `timing`.
     fn copy_bandwidth(&self, timing: &Timing) -> f64 {
         let copies = self.timings.iter().filter(|timing| timing.kernel == "copy");
         let nearest = copies.min_by_key(|copy| {
@@ -102,7 +102,7 @@ fn time_case<T: Element, D: Device>(case: &Case<T, D>) -> Result<Timing> {
 /// Time for all samples of one case.
 const BUDGET: Duration = Duration::from_millis(10);
 
-/// Returns the median time of a run, after a warm-up run. Each sample is long enough for the clock.
+/// Returns the median time of a run after a warm-up run. Samples are long compared to clock ticks.
 fn median(mut run: impl FnMut() -> Result<()>) -> Result<Duration> {
     run()?;
     let once = timed(1, &mut run)?;

@@ -1,4 +1,4 @@
-//! Blobs: data and gradient in one shape.
+//! Blobs: arrays of values, with gradients of the same shape.
 
 mod arithmetic;
 mod storage;
@@ -18,7 +18,7 @@ use crate::{
 use std::{fmt, marker::PhantomData, mem::size_of};
 use storage::Storage;
 
-/// Caffe's `Blob`: values and their gradient, in one shape, on one device.
+/// Caffe's `Blob`: values and their gradient, of the same shape, on one device.
 ///
 /// The first access allocates memory; unwritten elements read as zero.
 ///
@@ -35,7 +35,7 @@ pub struct Blob<T: Storable, D: Device> {
 }
 
 impl<T: Storable, D: Device> Blob<T, D> {
-    /// Creates a blob of zeros, which the first access allocates.
+    /// Creates a blob of zeros. The first access allocates its memory.
     ///
     /// # Errors
     /// [`Error::ShapeOverflow`], like [`Shape::new`].
@@ -96,46 +96,46 @@ impl<T: Storable, D: Device> Blob<T, D> {
         self.shape.len()
     }
 
-    /// Returns the extent of the first of at most four axes; 1 if it is missing.
+    /// Returns the extent of the first axis, or 1 if the blob has no such axis.
     ///
     /// # Errors
-    /// [`Error::Shape`] for more than four axes.
+    /// [`Error::Shape`] if the blob has more than four axes.
     pub fn num(&self) -> Result<usize> {
         self.shape.legacy(0)
     }
 
-    /// Returns the extent of the second of at most four axes; 1 if it is missing.
+    /// Returns the extent of the second axis, or 1 if the blob has no such axis.
     ///
     /// # Errors
-    /// [`Error::Shape`] for more than four axes.
+    /// [`Error::Shape`] if the blob has more than four axes.
     pub fn channels(&self) -> Result<usize> {
         self.shape.legacy(1)
     }
 
-    /// Returns the extent of the third of at most four axes; 1 if it is missing.
+    /// Returns the extent of the third axis, or 1 if the blob has no such axis.
     ///
     /// # Errors
-    /// [`Error::Shape`] for more than four axes.
+    /// [`Error::Shape`] if the blob has more than four axes.
     pub fn height(&self) -> Result<usize> {
         self.shape.legacy(2)
     }
 
-    /// Returns the extent of the fourth of at most four axes; 1 if it is missing.
+    /// Returns the extent of the fourth axis, or 1 if the blob has no such axis.
     ///
     /// # Errors
-    /// [`Error::Shape`] for more than four axes.
+    /// [`Error::Shape`] if the blob has more than four axes.
     pub fn width(&self) -> Result<usize> {
         self.shape.legacy(3)
     }
 
-    /// Changes the shape. Keeps the storage and its values if it is large enough, else replaces it
-    /// by zeros.
+    /// Changes the shape. Keeps the storage and its values if it is large enough; otherwise
+    /// replaces it with zeros.
     ///
-    /// A blob that outgrows shared storage gets its own; its aliases keep the shared one unchanged.
+    /// A blob that outgrows shared storage gets its own; its aliases keep the shared storage.
     ///
     /// # Errors
-    /// [`Error::ShapeOverflow`]; [`Error::Borrowed`] if the contents are in use. The blob is
-    /// unchanged then.
+    /// [`Error::ShapeOverflow`]; [`Error::Borrowed`] if the contents are in use. On error, the blob
+    /// is unchanged.
     #[doc(alias = "Reshape")]
     pub fn reshape(&mut self, shape: &[usize]) -> Result<()> {
         if *shape == *self.shape {
@@ -163,7 +163,7 @@ impl<T: Storable, D: Device> Blob<T, D> {
     /// Locks the data for reading.
     ///
     /// # Errors
-    /// [`Error::Borrowed`] while an alias is written.
+    /// [`Error::Borrowed`] while an alias is locked for writing.
     #[doc(alias = "cpu_data")]
     #[doc(alias = "gpu_data")]
     pub fn data(&self) -> Result<ReadGuard<'_, T, D>> {
@@ -183,7 +183,7 @@ impl<T: Storable, D: Device> Blob<T, D> {
     /// Locks the diff for reading.
     ///
     /// # Errors
-    /// [`Error::Borrowed`] while an alias is written.
+    /// [`Error::Borrowed`] while an alias is locked for writing.
     #[doc(alias = "cpu_diff")]
     #[doc(alias = "gpu_diff")]
     pub fn diff(&self) -> Result<ReadGuard<'_, T, D>> {
@@ -222,24 +222,24 @@ impl<T: Storable, D: Device> Blob<T, D> {
         self.diff.write_from(self.count(), &input.diff, input.count())
     }
 
-    /// Returns the valid sides of the data, without copying it.
+    /// Returns which sides, host or device, hold the current data; copies nothing.
     ///
     /// # Errors
-    /// [`Error::Borrowed`] while an alias is written.
+    /// [`Error::Borrowed`] while an alias is locked for writing.
     pub fn data_head(&self) -> Result<Head> {
         Ok(self.data()?.head())
     }
 
-    /// Returns the size in bytes of the storage of the data, allocated or not.
+    /// Returns the size of the data's storage in bytes, whether or not it is allocated.
     fn capacity(&self) -> Result<usize> {
         self.data.bytes()
     }
 
-    /// Returns the bytes allocated for data and for diff, on host and device together. Blobs that
-    /// share storage count the same bytes.
+    /// Returns the bytes allocated for data and for diff, on host and device together. Each blob
+    /// that shares storage counts all of it.
     ///
     /// # Errors
-    /// [`Error::Borrowed`] while an alias is written.
+    /// [`Error::Borrowed`] while an alias is locked for writing.
     pub fn allocated_bytes(&self) -> Result<[usize; 2]> {
         Ok([self.data.allocated()?, self.diff.allocated()?])
     }
@@ -250,8 +250,8 @@ impl<T: Storable, D: Device> Blob<T, D> {
         self.data.handles()
     }
 
-    /// Makes this blob's data use the storage of `storage`, unless that is too small. The caller
-    /// ensures that the lifetimes of both contents do not overlap.
+    /// Makes this blob's data use the storage of the blob `storage`, unless it is too small. The
+    /// caller ensures that the two blobs never need their contents at the same time.
     #[cfg(feature = "net")]
     pub(crate) fn use_storage_of(&mut self, storage: &Self) -> Result<()> {
         if storage.capacity()? >= Self::bytes(&self.shape)? {
@@ -260,7 +260,7 @@ impl<T: Storable, D: Device> Blob<T, D> {
         Ok(())
     }
 
-    /// Returns another handle on the same contents, in the same shape, without copying.
+    /// Returns another handle to the same contents, with the same shape, without copying.
     #[must_use]
     pub fn share(&self) -> Self {
         Self {

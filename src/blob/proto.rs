@@ -10,8 +10,8 @@ use crate::{
 };
 
 impl<T: Element, D: Device> Blob<T, D> {
-    /// Converts this blob to a message, with its diff if `diff`. The values are `double` for `f64`
-    /// and `float` otherwise. As in Caffe, the message has no shape if the blob has no axes.
+    /// Converts this blob to a message, with its diff if `diff` is true. Values are `double` for
+    /// `f64`, else `float`. As in Caffe, a blob without axes yields a message without a shape.
     ///
     /// # Errors
     /// [`Error::Borrowed`]; errors of the device.
@@ -27,13 +27,13 @@ impl<T: Element, D: Device> Blob<T, D> {
         Ok(proto)
     }
 
-    /// Copies the data, and the diff if present, from a message. Takes its shape, too, if
-    /// `reshape`; otherwise the shapes must agree. Rounds the values to `T`.
+    /// Copies the data, and the diff if present, from a message. Also takes its shape if `reshape`
+    /// is true; otherwise the shapes must agree. Rounds to `T`.
     ///
     /// # Errors
     /// [`Error::Shape`] if the shapes differ, an extent is negative, or the number of values is not
-    /// the count of the shape; also, as in Caffe, for a message without elements unless the blob
-    /// has held some before. [`Error::Borrowed`]; errors of the device. The blob is unchanged then.
+    /// the count of the shape; also, as in Caffe, if the message has no elements and the blob never
+    /// held any. [`Error::Borrowed`]; errors of the device. On error, the blob is unchanged.
     #[doc(alias = "FromProto")]
     pub fn from_proto(&mut self, proto: &BlobProto, reshape: bool) -> Result<()> {
         let extents = extents(proto)?;
@@ -108,7 +108,7 @@ fn extents(proto: &BlobProto) -> Result<Vec<usize>> {
     dim.iter().map(|&extent| usize::try_from(extent).map_err(negative)).collect()
 }
 
-/// Returns elements as `float` and `double` values, one of which is empty.
+/// Converts elements to lists of `float` and `double` values; one of the lists is empty.
 fn values<T: Element>(elements: &[T]) -> (Vec<f32>, Vec<f64>) {
     match T::DTYPE {
         DType::F64 => (Vec::new(), elements.iter().map(|value| value.to_f64()).collect()),

@@ -11,7 +11,7 @@ use std::{marker::PhantomData, mem, sync::Arc};
 
 /// The data or the diff of a blob.
 pub(super) struct Storage<D: Device> {
-    /// `data` or `diff`, for errors.
+    /// `data` or `diff`, for error messages.
     name: &'static str,
     memory: Arc<RwLock<SyncedMemory<D>>>,
 }
@@ -29,7 +29,7 @@ impl<D: Device> Storage<D> {
         Arc::ptr_eq(&self.memory, &other.memory)
     }
 
-    /// Returns new storage if this is smaller than `bytes`. Aliases keep this one.
+    /// Returns new storage if this storage is smaller than `bytes`. Aliases keep the old storage.
     pub(super) fn grown(&self, device: &D, bytes: usize) -> Result<Option<Self>> {
         Ok((bytes > self.bytes()?).then(|| Self::new(self.name, device, bytes)))
     }
@@ -42,7 +42,7 @@ impl<D: Device> Storage<D> {
         Ok(self.try_read()?.allocated_bytes())
     }
 
-    /// Returns the number of handles on this storage.
+    /// Returns the number of handles to this storage.
     #[cfg(feature = "net")]
     pub(super) fn handles(&self) -> usize {
         Arc::strong_count(&self.memory)
@@ -74,7 +74,7 @@ impl<D: Device> Storage<D> {
         Ok((input, self.write(len)?))
     }
 
-    /// Swaps the contents. Both sizes must be equal, because aliases rely on theirs.
+    /// Swaps the contents. Both sizes must be equal, because aliases rely on the size.
     pub(super) fn swap(&self, other: &Self) -> Result<()> {
         if self.same_storage(other) {
             return Ok(());
@@ -112,7 +112,7 @@ pub struct WriteGuard<'a, T: Storable, D: Device> {
 pub enum SrcGuard<'a, T: Storable, D: Device> {
     /// The input shares the output's storage.
     InPlace,
-    /// The input has other storage than the output.
+    /// The input does not share the output's storage.
     Other(ReadGuard<'a, T, D>),
 }
 
@@ -131,7 +131,7 @@ impl<T: Storable, D: Device> ReadGuard<'_, T, D> {
         self.view().host()
     }
 
-    /// Returns the valid sides.
+    /// Returns which sides, host or device, hold the current value.
     pub fn head(&self) -> Head {
         self.memory.head()
     }
@@ -166,8 +166,8 @@ impl<T: Storable, D: Device> WriteGuard<'_, T, D> {
         slice_mut(&mut self.memory.host_mut()?[range])
     }
 
-    /// Returns the elements on the host, for overwriting all of them. Copies nothing if the blob
-    /// fills its storage. The values are unspecified until they are written.
+    /// Returns the elements on the host, for a caller that overwrites all of them. Copies nothing
+    /// if the blob fills its storage. The values are unspecified until they are written.
     ///
     /// # Errors
     /// Errors of [`View::host`].
@@ -180,7 +180,7 @@ impl<T: Storable, D: Device> WriteGuard<'_, T, D> {
         slice_mut(&mut self.memory.host_write_only()?[..bytes])
     }
 
-    /// Returns the valid sides.
+    /// Returns which sides, host or device, hold the current value.
     pub fn head(&self) -> Head {
         self.memory.head()
     }

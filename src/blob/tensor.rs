@@ -17,12 +17,12 @@ impl<T: Element, D: Device> Blob<T, D> {
         Tensor::from_values(self.shape(), self.data()?.host()?)
     }
 
-    /// Copies data from a tensor, rounded to `T`. Takes its shape, too, if `reshape`; otherwise the
-    /// shapes must agree.
+    /// Copies data from a tensor, rounded to `T`. Also takes its shape if `reshape` is true;
+    /// otherwise the shapes must agree.
     ///
     /// # Errors
-    /// [`Error::Shape`] if the shapes differ; [`Error::Borrowed`]; errors of the device. The values
-    /// are unchanged then.
+    /// [`Error::Shape`] if the shapes differ; [`Error::Borrowed`]; errors of the device. On error,
+    /// the values are unchanged.
     pub fn from_tensor(&mut self, tensor: &Tensor, reshape: bool) -> Result<()> {
         if reshape {
             self.reshape(tensor.shape())?;

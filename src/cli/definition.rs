@@ -1,4 +1,4 @@
-//! Reads definitions of nets and solvers, and recognises one given in place of the other.
+//! Reads definitions of nets and solvers, and reports a definition of the wrong kind.
 
 use crate::{
     error::{Error, Result},

@@ -127,7 +127,7 @@ pub(super) fn gpu(text: &str) -> Result<GpuArg, String> {
     }
 }
 
-/// Parses `--threads`. The limit is above the processors of any machine, and low enough to start.
+/// Parses `--threads`. The limit exceeds any processor count, but that many threads still start.
 fn threads() -> impl TypedValueParser<Value = u16> {
     clap::value_parser!(u16).range(..=1024)
 }

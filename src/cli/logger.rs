@@ -38,7 +38,7 @@ impl Log for Logger {
         let time = Zoned::now().strftime("%Y%m%d %H:%M:%S%.6f").to_string();
         let (pid, message) = (process::id(), record.args());
         let clear = if io::stderr().is_terminal() { CLEAR } else { "" };
-        // There is nowhere to report that the log cannot be written.
+        // A failure to write the log cannot be reported anywhere.
         let _ = writeln!(io::stderr(), "{clear}{severity}{time} {pid} {file}:{line}] {message}");
     }
 

@@ -15,7 +15,7 @@ pub(super) const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Width of the bar in characters.
 const BAR_WIDTH: usize = 20;
-/// Smallest share of the time spent waiting for data that is shown.
+/// Smallest share of the time spent waiting for data at which the wait is shown.
 const MIN_SHOWN_WAIT: f64 = 0.01;
 
 /// Draws the state of training, and prints a line for each test and snapshot.

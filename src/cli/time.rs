@@ -91,7 +91,7 @@ struct Measurements {
     rows: Vec<Row>,
     /// Seconds of each forward pass and of each backward pass.
     passes: [Vec<f64>; 2],
-    /// How long these passes waited for data, if the net reads data.
+    /// Total time that these passes waited for data, if the net reads data.
     data_wait: Option<Duration>,
 }
 
@@ -188,8 +188,8 @@ impl Row {
     }
 }
 
-/// Floating-point operations of a forward pass: two for each pair of a weight and an output to
-/// which it contributes.
+/// Returns the floating-point operations of a forward pass: two for each pair of a weight and an
+/// output to which the weight contributes.
 fn flops<D: Device>(net: &Net<f32, D>, index: usize, param: &LayerParameter) -> Option<f64> {
     let (bottoms, tops) = net.bottoms_and_tops(index)?;
     let weights = net.params().iter().find(|p| p.layer == index && p.index == 0)?.blob();

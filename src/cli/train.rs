@@ -58,7 +58,7 @@ impl Train {
         self.device.clone().run(self)
     }
 
-    /// Reads the solver definition and adds the net state of the flags to its train net.
+    /// Reads the solver definition and adds the net state from the flags to its train net.
     fn definition(&self) -> Result<SolverParameter> {
         let mut param = read_solver(&self.solver)?;
         let file = self.solver.display();

@@ -2,8 +2,8 @@
 
 use std::{fs::File, io::Read, path::Path};
 
-/// Caffe's `backend`, detected from the files of the database. The field itself is ignored, because
-/// its default is `LEVELDB`.
+/// The database format, detected from the database files. Caffe's field `backend` is ignored,
+/// because its default is `LEVELDB`.
 #[derive(Clone, Copy)]
 pub(super) enum Database {
     Lmdb,
@@ -11,7 +11,7 @@ pub(super) enum Database {
 }
 
 impl Database {
-    /// Returns the kind of the database at `path`, or why none was found.
+    /// Returns the kind of the database at `path`, or the reason why none was found.
     pub(super) fn detect(path: &Path) -> Result<Self, &'static str> {
         if path.join("data.mdb").is_file() {
             Ok(Self::Lmdb)
@@ -29,7 +29,7 @@ impl Database {
         }
     }
 
-    /// Returns the scheme of its sources.
+    /// Returns the source scheme for this kind of database.
     pub(super) fn scheme(self) -> &'static str {
         match self {
             Self::Lmdb => "lmdb",
@@ -37,7 +37,7 @@ impl Database {
         }
     }
 
-    /// Returns the error message for a registry without that scheme.
+    /// Returns the error message for a registry that lacks this scheme.
     pub(super) fn unsupported(self) -> &'static str {
         match self {
             Self::Lmdb => "an LMDB database, but no scheme `lmdb` is registered",
@@ -49,7 +49,7 @@ impl Database {
     }
 }
 
-/// Returns whether the file has LMDB's magic number after the 16 bytes of a page header.
+/// Returns whether the file has LMDB's magic number after the 16-byte page header.
 fn is_lmdb(path: &Path) -> bool {
     let mut start = [0; 20];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));

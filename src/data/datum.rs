@@ -14,7 +14,7 @@ impl Record {
     /// Fills this record from an encoded `Datum` message. An encoded image is decoded to `color`.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] for bytes that are not a `Datum`; those of `Record::try_from` and of
+    /// [`Error::InvalidData`] for bytes that are not a `Datum`; errors from `Record::try_from` and
     /// [`Image::decode`].
     pub fn read_datum(&mut self, message: &[u8], color: Color) -> Result<()> {
         let Self { mut bytes, mut floats, .. } = std::mem::take(self);
@@ -35,11 +35,11 @@ impl Record {
 impl TryFrom<Datum> for Record {
     type Error = Error;
 
-    /// Takes the bytes of the datum, or like Caffe its floats if it has no bytes. Copies nothing.
+    /// Moves the bytes of the datum. If it has none, moves its floats, like Caffe. Copies nothing.
     ///
     /// # Errors
     /// [`Error::InvalidData`] for an encoded image, a negative extent, or a number of values that
-    /// differs from the shape's count; [`Error::ShapeOverflow`].
+    /// does not match the shape; [`Error::ShapeOverflow`].
     fn try_from(datum: Datum) -> Result<Self> {
         if datum.encoded() {
             let why = "datum: holds an encoded image; `Record::read_datum` decodes it";
@@ -65,7 +65,7 @@ impl TryFrom<Datum> for Record {
 impl TryFrom<&Record> for Datum {
     type Error = Error;
 
-    /// Copies the record to a message, whose field `encoded` stays unset.
+    /// Copies the record to a message. The field `encoded` stays unset.
     ///
     /// # Errors
     /// [`Error::InvalidData`] for an extent above `i32::MAX`.

@@ -21,11 +21,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The rows of datasets in the HDF5 files that a list file names, one path a line. After the last
-/// row, the first one follows again.
+/// The rows of datasets in HDF5 files. A list file names the HDF5 files, one path per line. After
+/// the last row, reading restarts at the first one.
 ///
-/// A row is the part of each dataset at one index of the first axis. Without shuffling, a few rows
-/// are read at a time; with shuffling, all rows of a file. The order depends on the key only.
+/// A row consists of the elements of each dataset at one index of the first axis. Without
+/// shuffling, a few rows are read at a time; else a whole file. The order depends only on the key.
 #[doc(alias = "HDF5DataLayer")]
 pub struct Hdf5Rows {
     files: Vec<PathBuf>,
@@ -33,7 +33,7 @@ pub struct Hdf5Rows {
     /// Shape of a row of each dataset.
     shapes: Vec<Vec<usize>>,
     shuffle: Option<RngKey>,
-    /// Rows read at a time without shuffling.
+    /// Number of rows read at a time without shuffling.
     slice: usize,
     /// The order of the files in this epoch, and the position of the open one in it.
     file_order: Vec<usize>,
@@ -43,20 +43,20 @@ pub struct Hdf5Rows {
     file: Datasets,
     rows: usize,
     row: usize,
-    /// The order of the rows in this file if shuffled, else empty.
+    /// The order of the rows in this file if they are shuffled, else empty.
     row_order: Vec<usize>,
-    /// The rows in memory, and their values for each dataset.
+    /// The range of rows in memory, and their values for each dataset.
     loaded: Range<usize>,
     values: Vec<Vec<f64>>,
 }
 
 impl Hdf5Rows {
-    /// Opens the datasets of these `names`, which are read `slice` rows at a time.
+    /// Opens the datasets with these `names`, to be read `slice` rows at a time.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::InvalidData`] for a list without files, a missing dataset or one that
-    /// has no numbers or no rows, and datasets with different numbers of rows. Without the feature
-    /// `hdf5`, [`Error::InvalidData`] always.
+    /// [`Error::Io`]; [`Error::InvalidData`] for a list without files, a missing dataset, a dataset
+    /// without numbers or rows, and datasets with different numbers of rows. Without the feature
+    /// `hdf5`, always [`Error::InvalidData`].
     pub fn open(
         list: impl AsRef<Path>,
         names: &[String],
@@ -102,8 +102,8 @@ impl Hdf5Rows {
     /// Returns the values of the next row in each dataset.
     ///
     /// # Errors
-    /// Those of [`open`](Self::open) for the next file; [`Error::Shape`] if its rows have another
-    /// shape.
+    /// Errors from [`open`](Self::open) for the next file; [`Error::Shape`] if its rows have
+    /// another shape.
     pub fn read(&mut self) -> Result<impl Iterator<Item = &[f64]>> {
         if self.row == self.rows {
             self.next_file()?;
@@ -159,7 +159,7 @@ impl Hdf5Rows {
     }
 }
 
-/// Shuffles `order` with a random stream of its own: the child of `key` with number `shuffles`.
+/// Shuffles `order` with its own random stream: child number `shuffles` of `key`.
 fn shuffle_order(key: Option<RngKey>, shuffles: &mut u64, order: &mut [usize]) {
     if let Some(key) = key {
         order.shuffle(&mut key.child(*shuffles).rng());

@@ -27,7 +27,7 @@ impl IdxSource {
     /// appended to these names.
     ///
     /// # Errors
-    /// Those of [`open_files`](Self::open_files).
+    /// Errors from [`open_files`](Self::open_files).
     pub fn open(prefix: impl Into<String>) -> Result<Self> {
         let prefix = prefix.into();
         let images = find(&format!("{prefix}-images-idx3-ubyte"))?;
@@ -38,9 +38,9 @@ impl IdxSource {
     /// Reads a file of images and a file of their labels.
     ///
     /// # Errors
-    /// [`Error::Io`] for a file that cannot be read. [`Error::InvalidData`] for another magic number,
-    /// no images, fewer or more bytes than the header states, or numbers of images and labels that
-    /// differ. Each names the file.
+    /// [`Error::Io`] for a file that cannot be read. [`Error::InvalidData`] for a wrong magic
+    /// number, a file without images, fewer or more bytes than the header states, or different
+    /// numbers of images and labels. Each error names the file.
     pub fn open_files(images: impl AsRef<Path>, labels: impl AsRef<Path>) -> Result<Self> {
         let (images_path, labels_path) = (images.as_ref(), labels.as_ref());
         let ([count, height, width], images) = load(images_path)?;
@@ -101,7 +101,7 @@ fn invalid(path: &Path, why: impl std::fmt::Display) -> Error {
     Error::InvalidData(format!("{}: {why}", path.display()))
 }
 
-/// Reads extents and values of an IDX file of unsigned bytes with `AXES` axes.
+/// Reads the extents and values of an IDX file of unsigned bytes with `AXES` axes.
 fn load<const AXES: usize>(path: &Path) -> Result<([usize; AXES], Vec<u8>)> {
     let file = File::open(path).map_err(|error| Error::io(path, error))?;
     let stored = file.metadata().map_err(|error| Error::io(path, error))?.len();
@@ -115,13 +115,13 @@ fn load<const AXES: usize>(path: &Path) -> Result<([usize; AXES], Vec<u8>)> {
     }
 }
 
-/// First bytes of a gzip file. An IDX file starts with zeros.
+/// First bytes of a gzip file. An IDX file starts with zeros instead.
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 /// Maximum ratio of unpacked to packed bytes of deflate (RFC 1951: 258 bytes for two bits). Bounds
 /// the size that the header of a packed file can claim.
 pub(super) const MAX_DEFLATE_RATIO: u64 = 1032;
 
-/// Reads header and values from `file`, which contains at most `limit` bytes.
+/// Reads the header and values from `file`, which contains at most `limit` bytes.
 fn parse<const AXES: usize>(
     path: &Path,
     mut file: impl Read,
@@ -231,7 +231,7 @@ mod tests {
         fs::remove_file(&plain).unwrap();
         fs::write(format!("{plain}.gz"), zip(&images())).unwrap();
         assert_eq!(next(&mut IdxSource::open(&*prefix).unwrap()), (vec![1, 2], 7));
-        // An unpacked file with `.gz`, then a packed one without.
+        // An uncompressed file with the extension `.gz`, then a compressed one without it.
         fs::write(format!("{plain}.gz"), images()).unwrap();
         assert_eq!(next(&mut IdxSource::open(&*prefix).unwrap()), (vec![1, 2], 7));
         fs::write(plain, zip(&images())).unwrap();
@@ -298,7 +298,7 @@ mod tests {
             eprintln!("SKIPPED: set CORTADO_TESTDATA to run the test that reads MNIST");
             return;
         };
-        // The published counts of each digit.
+        // The published count of each digit.
         let train = [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949];
         let test = [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009];
         for (which, want) in [("train", train), ("t10k", test)] {

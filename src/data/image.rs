@@ -19,11 +19,11 @@ use std::{fs, path::Path};
 use {decode::decode, encode::encode_png};
 
 impl Image {
-    /// Decodes the bytes of a JPEG or PNG file. Their magic number selects the format. Ignores EXIF's
-    /// orientation.
+    /// Decodes the bytes of a JPEG or PNG file. The magic number selects the format. The EXIF
+    /// orientation is ignored.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] for other or damaged bytes, and always without the feature `image`.
+    /// [`Error::InvalidData`] for damaged files and other formats, and always without the feature `image`.
     #[doc(alias = "DecodeDatum")]
     pub fn decode(bytes: &[u8], color: Color) -> Result<Self> {
         decode(bytes, color)
@@ -32,7 +32,7 @@ impl Image {
     /// Reads a JPEG or PNG file.
     ///
     /// # Errors
-    /// [`Error::Io`] and those of [`decode`](Self::decode), with the name of the file.
+    /// [`Error::Io`] and the errors of [`decode`](Self::decode), with the name of the file.
     #[doc(alias = "ReadImageToCVMat")]
     pub fn read(path: impl AsRef<Path>, color: Color) -> Result<Self> {
         let path = path.as_ref();
@@ -49,8 +49,8 @@ impl Image {
         encode_png(self)
     }
 
-    /// Returns the image at another size, interpolated like `cv::resize` by default: from the four
-    /// nearest pixels, with weights that are multiples of 1/2048.
+    /// Resizes the image like `cv::resize` does by default: interpolates between the four nearest
+    /// pixels, with weights that are multiples of 1/2048.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] for an extent of 0; [`Error::ShapeOverflow`], [`Error::OutOfMemory`].

@@ -12,10 +12,10 @@ use crate::{
 use rand::seq::SliceRandom;
 use std::{fs, path::Path};
 
-/// The images that a list file names. Each line is a path, a space and a label.
+/// The images named in a list file. Each line contains a path, a space and a label.
 ///
 /// A path may contain spaces, as in Caffe. With shuffling, each epoch has its own order, which depends
-/// on the key and the number of the epoch.
+/// on the key and the epoch number.
 #[doc(alias = "ImageDataLayer")]
 pub struct ImageList {
     name: String,
@@ -24,19 +24,19 @@ pub struct ImageList {
     color: Color,
     size: Option<[usize; 2]>,
     shuffle: Option<RngKey>,
-    /// The order of this epoch if shuffled, else empty.
+    /// The order of the files in this epoch if they are shuffled, else empty.
     order: Vec<usize>,
     next: usize,
     epoch: u64,
 }
 
 impl ImageList {
-    /// Opens the list at `path`. `root` is prepended to its paths, so a directory has to end with a
-    /// slash.
+    /// Opens the list at `path`. `root` is prepended to each path in the list, so a directory has
+    /// to end with a slash.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::InvalidData`] for an empty list, or a line without a label, which it
-    /// names.
+    /// [`Error::Io`]; [`Error::InvalidData`] for an empty list or a line without a label. The
+    /// message names the line.
     pub fn open(path: impl AsRef<Path>, root: impl Into<String>) -> Result<Self> {
         let path = path.as_ref();
         let files = read_list(path)?;
@@ -60,7 +60,7 @@ impl ImageList {
         self
     }
 
-    /// Shuffles the files, anew for each epoch.
+    /// Shuffles the files again for each epoch.
     #[must_use]
     pub fn shuffled(mut self, key: RngKey) -> Self {
         self.shuffle = Some(key);
@@ -68,7 +68,7 @@ impl ImageList {
         self
     }
 
-    /// Returns the paths, without the root, and labels in the order of the list.
+    /// Returns the paths without the root, and the labels, in the order of the list.
     pub fn files(&self) -> &[(String, i32)] {
         &self.files
     }
@@ -78,7 +78,7 @@ impl ImageList {
         (0..self.files.len()).map(|position| self.files[self.file_index(position)].clone())
     }
 
-    /// Returns the index in the list of the file at `position` of this epoch.
+    /// Returns the list index of the file at `position` in this epoch.
     fn file_index(&self, position: usize) -> usize {
         self.order.get(position).copied().unwrap_or(position)
     }

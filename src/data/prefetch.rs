@@ -28,7 +28,7 @@ use worker::BatchFiller;
 /// Batch size, number of batches and threads of a [`Prefetcher`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrefetchOptions {
-    /// Records in a batch.
+    /// Number of records in a batch.
     pub size: usize,
     /// Number of batches prepared ahead, at most 1024.
     pub depth: usize,
@@ -39,9 +39,9 @@ pub struct PrefetchOptions {
 
 /// A thread that transforms records and uploads them while the net computes on earlier ones.
 ///
-/// Batch j holds the `size` records of the reader from j · `size` on. Large batches are transformed
-/// by several threads. A fixed number of batches is recycled: [`next`](Self::next) returns one,
-/// [`recycle`](Self::recycle) takes it back.
+/// Batch j holds `size` records of the reader, starting at record j · `size`. Large batches are
+/// transformed by several threads. A fixed number of batches is recycled: [`next`](Self::next)
+/// returns one, [`recycle`](Self::recycle) takes it back.
 ///
 /// The thread ends at its first error, or when the prefetcher is dropped, which joins it. An error
 /// that [`next`](Self::next) never returned is logged.
@@ -69,15 +69,15 @@ struct Shared<T: Element, D: Device> {
 
 /// Maximum number of batches prepared ahead. More would only use memory.
 const MAX_DEPTH: usize = 1024;
-/// A longer wait for data is logged.
+/// A wait for data that is longer than this is logged.
 const SLOW_WAIT: Duration = Duration::from_secs(1);
 
 impl<T: Element, D: Device> Prefetcher<T, D> {
-    /// Waits for the first record, which gives the shape of all, and starts the thread.
+    /// Waits for the first record, which determines the shape of all records, and starts the thread.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] if `size` is 0, `depth` is not in 1 to 1024, or a thread cannot be
-    /// started; those of reading the first record, with its source and number; those of
+    /// started; errors from reading the first record, with its source and number; errors from
     /// [`Blob::new`](crate::Blob::new) and [`Memory::fork_queue`](crate::Memory::fork_queue).
     pub fn new(
         device: &D,
@@ -126,8 +126,8 @@ impl<T: Element, D: Device> Prefetcher<T, D> {
     /// recycled costs memory but never blocks.
     ///
     /// # Errors
-    /// The error or panic of preparing the batch, with the source and the record number. Every
-    /// later call fails, too.
+    /// The error or panic that ended the preparation of the batch, with the source and the record
+    /// number. Every later call fails, too.
     #[allow(clippy::should_implement_trait)] // not an `Iterator`, because it never ends
     pub fn next(&mut self) -> Result<Batch<T, D>> {
         let batches = &self.shared.batches;

@@ -12,7 +12,7 @@ use std::{
 pub enum QueueError {
     /// The queue stayed full, or empty, until the timeout.
     TimedOut,
-    /// The queue is closed. If a pop failed, the queue is empty, too, and stays empty.
+    /// The queue is closed. After a failed pop, it is also empty and stays empty.
     Closed,
 }
 
@@ -64,11 +64,11 @@ impl<T> BlockingQueue<T> {
     /// # Errors
     /// Returns `item`; [`QueueError`] distinguishes a full queue from a closed one.
     pub fn push_timeout(&self, item: T, timeout: Duration) -> Result<(), (T, QueueError)> {
-        // Without a deadline if it is too late to be represented.
+        // Wait without a deadline if `Instant` cannot represent it.
         self.append(item, Instant::now().checked_add(timeout))
     }
 
-    /// Removes the first item. Waits while the queue is empty; returns `None` once it is closed, too.
+    /// Removes the first item. Waits while the queue is empty; returns `None` if it is also closed.
     pub fn pop(&self) -> Option<T> {
         self.wait_for_item(None, None).ok().and_then(|state| self.take(state))
     }
@@ -94,7 +94,7 @@ impl<T> BlockingQueue<T> {
     }
 
     /// Returns a copy of the first item, without removing it. Waits while the queue is empty; returns
-    /// `None` once it is closed, too.
+    /// `None` if it is also closed.
     pub fn peek(&self) -> Option<T>
     where
         T: Clone,
@@ -154,7 +154,7 @@ impl<T> BlockingQueue<T> {
         Ok(())
     }
 
-    /// Waits until there is a first item, and returns the locked state.
+    /// Waits until the queue has an item, and returns the locked state.
     fn wait_for_item(
         &self,
         deadline: Option<Instant>,
@@ -173,7 +173,7 @@ impl<T> BlockingQueue<T> {
                 return Err(QueueError::TimedOut);
             }
             if let Some(message) = message.take() {
-                // Unlocked, because a logger may use this queue.
+                // Unlock the queue first, because a logger may use it.
                 drop(state);
                 log::info!("{message}");
                 state = self.state.lock();

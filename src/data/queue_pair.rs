@@ -11,12 +11,12 @@ use super::queue::BlockingQueue;
 pub struct QueuePair<T> {
     /// Items that may be overwritten.
     pub free: BlockingQueue<T>,
-    /// Items that are filled.
+    /// Items that the producer has filled.
     pub full: BlockingQueue<T>,
 }
 
 impl<T> QueuePair<T> {
-    /// Returns a pair with these `items`, all free.
+    /// Returns a pair with these `items`, all of them in `free`.
     pub fn new(items: impl IntoIterator<Item = T>) -> Self {
         Self { free: items.into_iter().collect(), full: BlockingQueue::new() }
     }

@@ -9,7 +9,7 @@ use super::{
 use crate::error::{Error, Result};
 use std::{fmt, sync::Arc};
 
-/// One of n readers of a source, whose records one thread reads for all of them.
+/// One of n readers of a source. A single thread reads the records for all of them.
 ///
 /// Reader i gets records i, i + n, i + 2n, … in order. So n nets that train together see each record
 /// once, and the speed of one net does not change the records of another.
@@ -22,12 +22,12 @@ use std::{fmt, sync::Arc};
 pub struct DataReader {
     name: Arc<SourceName>,
     queues: Arc<ReaderQueues>,
-    /// The run that is being consumed, and how many of its records are.
+    /// The run being consumed, and how many of its records have been consumed.
     run: Option<RecordRun>,
     consumed: usize,
     /// Number of the next record.
     number: u64,
-    /// Difference of the numbers of successive records.
+    /// Difference between the numbers of successive records.
     stride: u64,
     /// Joined on drop, after `drop` has closed the queues.
     _thread: Arc<JoinOnDrop>,
@@ -47,8 +47,8 @@ struct ReaderQueues {
     error: WorkerError,
 }
 
-/// Records that pass through a queue together, because an operation of a queue costs more than a
-/// record.
+/// Records that pass through a queue together. This spreads the cost of a queue operation, which
+/// exceeds that of a record.
 struct RecordRun {
     records: Vec<Record>,
     /// Number of records that were read.
@@ -64,14 +64,14 @@ struct ReadThread {
     number: u64,
 }
 
-/// Runs of each reader: one is read while the other is consumed.
+/// Number of runs for each reader: one is filled while the other is consumed.
 const RUNS: usize = 2;
-/// Maximum number of records in a run, and of readers of a source.
+/// Maximum number of records in a run, and maximum number of readers of a source.
 const MAX_RUN_LEN: usize = 1024;
 
 impl DataReader {
-    /// Skips `skip` records of `source` and reads the following ones ahead, in up to two runs of
-    /// `run` records. The reader gets a run when it is complete.
+    /// Skips `skip` records of `source`, then reads up to two runs of `run` records ahead. The
+    /// reader gets a run when it is complete.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] if `run` is not in 1 to 1024, or the thread cannot be started; those
@@ -84,7 +84,7 @@ impl DataReader {
     /// Like [`new`](Self::new), but returns `count` readers, which get the records in turn.
     ///
     /// # Errors
-    /// Those of [`new`](Self::new); [`Error::InvalidInput`] if `count` is not in 1 to 1024.
+    /// Errors from [`new`](Self::new); [`Error::InvalidInput`] if `count` is not in 1 to 1024.
     pub fn shared(
         mut source: Box<dyn Source>,
         skip: u64,
@@ -126,8 +126,8 @@ impl DataReader {
     /// they are [consumed](Self::consume).
     ///
     /// # Errors
-    /// The error or panic of reading the next record, with the source and the record number. Every
-    /// later call fails, too.
+    /// The error or panic that ended the reading of the next record, with the source and the record
+    /// number. Every later call fails, too.
     pub fn records(&mut self) -> Result<&[Record]> {
         self.wait_for_run()?;
         match &self.run {
@@ -139,8 +139,8 @@ impl DataReader {
         }
     }
 
-    /// Waits for the next records. Returns whether there are any: there are none after a
-    /// [stop](Self::stop_function), nor after an error was returned.
+    /// Waits for the next records. Returns `false` if there are none: after a
+    /// [stop](Self::stop_function), or after an error was returned.
     pub(super) fn wait_for_run(&mut self) -> Result<bool> {
         if self.run.is_none() {
             self.run = self.queues.runs.full.pop();
@@ -166,13 +166,13 @@ impl DataReader {
         }
     }
 
-    /// Returns the number of the next record. Numbers start at 0, run over all readers of the source
-    /// and continue after its last record. They depend only on how many records were consumed.
+    /// Returns the number of the next record. Numbers start at 0, count the records of all readers
+    /// and continue when the source repeats. They depend only on how many records were consumed.
     pub fn next_record(&self) -> u64 {
         self.number
     }
 
-    /// Returns the difference of the numbers of successive records: the number of readers.
+    /// Returns the difference between the numbers of successive records: the number of readers.
     pub fn stride(&self) -> u64 {
         self.stride
     }
@@ -183,7 +183,7 @@ impl DataReader {
         self.name.locate_error(number, error)
     }
 
-    /// Returns a function with which another thread ends this reader's wait.
+    /// Returns a function with which another thread can end this reader's wait.
     pub(super) fn stop_function(&self) -> impl Fn() + Send + Sync + use<> {
         let queues = Arc::clone(&self.queues);
         move || queues.runs.close()
@@ -242,7 +242,7 @@ impl ReadThread {
             runs.iter_mut().flatten().for_each(|run| run.len = 0);
             let filled = catch_panic(|| self.fill(&mut runs));
             let filled = filled.map_err(|error| self.name.locate_error(self.number, error));
-            // The records before an error are valid.
+            // The records read before an error are valid.
             for (queues, run) in self.queues.iter().zip(runs) {
                 if let Some(run) = run.filter(|run| run.len > 0) {
                     let _ = queues.runs.full.push(run);

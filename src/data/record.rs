@@ -28,7 +28,7 @@ pub enum RecordValues<'a> {
 }
 
 impl Record {
-    /// Returns channels, height and width.
+    /// Returns the number of channels, the height and the width.
     pub fn shape(&self) -> [usize; 3] {
         self.shape
     }
@@ -38,7 +38,7 @@ impl Record {
         self.shape.iter().product()
     }
 
-    /// Returns the values. There are [`count`](Self::count) of them.
+    /// Returns all [`count`](Self::count) values.
     pub fn values(&self) -> RecordValues<'_> {
         if self.is_float {
             RecordValues::Floats(&self.floats)
@@ -57,8 +57,8 @@ impl Record {
         self.label = label;
     }
 
-    /// Makes this a record of bytes with this shape and returns the bytes. Their values are
-    /// unspecified until the caller writes them.
+    /// Turns this into a record of bytes with the given shape and returns the bytes. Their values
+    /// are unspecified until the caller writes them.
     ///
     /// # Errors
     /// [`Error::ShapeOverflow`] or [`Error::OutOfMemory`]. The record is then empty.

@@ -11,7 +11,7 @@ pub trait Source: Send {
     /// Returns the name used in errors and logs, such as `idx:data/mnist/train`.
     fn describe(&self) -> String;
 
-    /// Returns the number of records before the first one follows again, if it is known.
+    /// Returns the number of records in one pass over the source, if it is known.
     fn records(&self) -> Option<u64>;
 
     /// Reads the next record into `record`, whose buffers are reused.
@@ -25,10 +25,10 @@ pub trait Source: Send {
         let _ = color;
     }
 
-    /// Skips `count` records. Reads them by default.
+    /// Skips `count` records. The default implementation reads them.
     ///
     /// # Errors
-    /// Those of [`read`](Self::read).
+    /// Errors from [`read`](Self::read).
     #[doc(alias = "Skip")]
     fn skip(&mut self, count: u64) -> Result<()> {
         let mut record = Record::default();

@@ -16,8 +16,8 @@ type Open = dyn Fn(&str) -> Result<Box<dyn Source>> + Send + Sync;
 /// - `digits:train` and `digits:test`: see [`DigitsSource`];
 /// - `lmdb:PATH`: see [`LmdbSource`].
 ///
-/// A path without a scheme, as in Caffe's nets, is a database. Its files
-/// determine whether its scheme is `lmdb` or `leveldb`.
+/// A path without a scheme, as in Caffe's nets, names a database. The database files determine
+/// whether the scheme is `lmdb` or `leveldb`.
 #[derive(Clone)]
 pub struct SourceRegistry {
     schemes: BTreeMap<String, Arc<Open>>,
@@ -29,7 +29,7 @@ impl SourceRegistry {
         Self { schemes: BTreeMap::new() }
     }
 
-    /// Registers `open` for the sources of `scheme`; its argument is the text after the colon.
+    /// Registers `open` for the sources of `scheme`. `open` receives the text after the colon.
     /// Replaces an earlier registration.
     pub fn register(
         &mut self,
@@ -39,11 +39,11 @@ impl SourceRegistry {
         self.schemes.insert(scheme.into(), Arc::new(open));
     }
 
-    /// Opens `source`, at its first record.
+    /// Opens `source` at its first record.
     ///
     /// # Errors
     /// [`Error::InvalidData`] for a scheme that is not registered, or for a path without a
-    /// database; those of the scheme's `open`.
+    /// database; errors from the scheme's `open`.
     pub fn open(&self, source: &str) -> Result<Box<dyn Source>> {
         let scheme = source.split_once(':');
         if let Some((scheme, rest)) = scheme

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Time after which a test fails instead of waiting on.
+/// Time after which a waiting test fails.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The warnings that all tests of this process logged.
@@ -30,7 +30,7 @@ impl Log for RecordingLogger {
 
 /// Records warnings from now on.
 pub(super) fn record_warnings() {
-    // Fails if another test has set it already.
+    // This fails if another test has already set the logger.
     let _ = set_logger(&LOGGER);
     set_max_level(LevelFilter::Warn);
 }
@@ -70,7 +70,7 @@ impl Numbers {
         Self { count, next: 0, fault_at, fault, alive: Arc::new(()) }
     }
 
-    /// Returns a weak reference that dies with the source, and so with the thread that reads it.
+    /// Returns a weak reference that expires when the reading thread drops the source.
     pub(super) fn watch(&self) -> Weak<()> {
         Arc::downgrade(&self.alive)
     }

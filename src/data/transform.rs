@@ -14,7 +14,7 @@ use crate::{
 /// Caffe's `transform_param`: `y = scale · (x − mean)`, cropped and mirrored.
 ///
 /// - `mean_value` is one value for all channels or one for each. `mean_file` is a BlobProto with the
-///   shape of the records. Only one of the two can be given.
+///   shape of the records. Only one of the two can be set.
 /// - `crop_size` crops a square: at a random position in training, in the centre in testing.
 /// - `mirror` flips each record left to right with probability ½, in both phases, like Caffe.
 ///
@@ -53,11 +53,11 @@ struct Crop {
 }
 
 impl DataTransformer {
-    /// Takes the parameters, and reads the `mean_file` if there is one.
+    /// Creates a transformer from the parameters. Reads the `mean_file` if there is one.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] for both `mean_file` and `mean_value`, and for a mean file whose shape
-    /// is not that of one image; those of reading the mean file.
+    /// [`Error::InvalidInput`] if both `mean_file` and `mean_value` are set, or if the mean file
+    /// does not have the shape of one image; errors from reading the mean file.
     pub fn new(param: &TransformationParameter, phase: Phase, key: RngKey) -> Result<Self> {
         let mean = Mean::from_param(param)?;
         let crop_size = usize::try_from(param.crop_size())
@@ -65,12 +65,12 @@ impl DataTransformer {
         Ok(Self { scale: param.scale(), mirror: param.mirror(), crop_size, mean, phase, key })
     }
 
-    /// Returns channels, height and width of the transformed `record`.
+    /// Returns the number of channels, the height and the width of the transformed `record`.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] names the parameter that does not match the record: a `crop_size`
-    /// above its height or width, a number of `mean_value`s other than 1 or its channels, or a
-    /// `mean_file` of another shape.
+    /// above its height or width, a number of `mean_value`s that is neither 1 nor its channels, or
+    /// a `mean_file` of another shape.
     #[doc(alias = "InferBlobShape")]
     pub fn output_shape(&self, record: &Record) -> Result<[usize; 3]> {
         let [channels, height, width] = record.shape();
@@ -89,11 +89,11 @@ impl DataTransformer {
         }
     }
 
-    /// Transforms `record`, which has this `number`, to `y`.
+    /// Transforms `record` and writes the result to `y`. `number` is the record's number.
     ///
     /// # Errors
-    /// Those of [`output_shape`](Self::output_shape); [`Error::Length`] unless `y` has the count of
-    /// that shape.
+    /// Errors from [`output_shape`](Self::output_shape); [`Error::Length`] unless the length of `y`
+    /// matches that shape.
     #[doc(alias = "Transform")]
     pub fn transform<T: Element>(&self, number: u64, record: &Record, y: &mut [T]) -> Result<()> {
         let shape = self.output_shape(record)?;
@@ -234,7 +234,7 @@ impl Mean {
         }
     }
 
-    /// Returns the mean at channel, row and column of its centred crop of this shape.
+    /// Returns the mean at a channel, row and column of its centred crop of this shape.
     pub(super) fn get(&self, [_, rows, columns]: [usize; 3], [c, row, column]: [usize; 3]) -> f32 {
         match self {
             Self::Values(means) => means.get(c).or(means.first()).copied().unwrap_or(0.0),

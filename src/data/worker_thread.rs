@@ -9,7 +9,7 @@ use crate::{
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// A thread that is joined on drop. Its owner has to ask it to end before that.
+/// A thread that is joined on drop. Its owner has to make the thread end before that.
 pub(super) struct JoinOnDrop(Option<JoinHandle<()>>);
 
 impl JoinOnDrop {

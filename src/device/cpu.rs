@@ -78,7 +78,7 @@ impl Memory for CpuDevice {
         ];
         properties.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
     }
-    /// Records nothing: host kernels are this device's own.
+    /// Records nothing, because host kernels are the native kernels of this device.
     fn on_fallback(&self, _: &KernelCall) -> Result<()> {
         Ok(())
     }
@@ -89,7 +89,7 @@ fn processor_name() -> Option<String> {
     Some(proc_entry("/proc/cpuinfo", "model name")?.trim().to_owned())
 }
 
-/// Returns the bytes of main memory; `None` except on Linux.
+/// Returns the size of main memory in bytes; `None` except on Linux.
 fn memory_bytes() -> Option<u64> {
     let kibibytes = proc_entry("/proc/meminfo", "MemTotal")?;
     kibibytes.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
@@ -102,7 +102,7 @@ fn proc_entry(file: &str, key: &str) -> Option<String> {
     entries.find(|(name, _)| name.trim() == key).map(|(_, value)| value.to_owned())
 }
 
-/// Returns the range of `len` bytes from `start`; fails if it reaches outside a buffer of `size`.
+/// Returns the range of `len` bytes from `start`; fails if a buffer of `size` bytes is too small.
 fn checked_range(start: usize, len: usize, size: usize) -> Result<Range<usize>> {
     let end = start.saturating_add(len);
     if end > size {

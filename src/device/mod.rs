@@ -2,7 +2,7 @@
 
 mod cpu;
 #[cfg(feature = "cuda")]
-#[allow(unsafe_code)] // calls of the driver, cuBLAS and kernels
+#[allow(unsafe_code)] // calls into the driver and cuBLAS, and kernel launches
 pub mod cuda;
 mod options;
 pub mod simulated;
@@ -57,8 +57,8 @@ impl<D> Device for D where
 {
 }
 
-/// Implements the named kernel families for a type, with all kernels at their defaults; without
-/// names, all families.
+/// Implements the named kernel families for a type, with every kernel at its default. Without
+/// names, implements all families.
 ///
 /// ```
 /// # use cortado::{Device, Memory, Result};
@@ -107,7 +107,7 @@ pub trait DeviceJob {
 ///
 /// # Errors
 /// [`Error::UnknownDevice`] lists the devices of this build; [`Error::Device`] if the device cannot
-/// be opened; else those of the job.
+/// be opened; otherwise the errors of the job.
 pub fn with_device<J: DeviceJob>(name: &str, threads: usize, job: J) -> Result<J::Output> {
     with_device_options(name, DeviceOptions::with_threads(threads), job)
 }

@@ -12,13 +12,13 @@ pub enum GemmBackend {
     Cublas,
 }
 
-/// Options of [`with_device_options`](super::with_device_options); the default is how
-/// [`with_device`](super::with_device) opens a device.
+/// Options of [`with_device_options`](super::with_device_options); the defaults are those of
+/// [`with_device`](super::with_device).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceOptions {
     /// Number of host threads; 0 means one per hardware thread.
     pub threads: usize,
-    /// GEMM implementation; only NVIDIA GPUs have a choice.
+    /// GEMM implementation; only NVIDIA GPUs offer a choice.
     pub gemm_backend: GemmBackend,
     /// Whether `f32` GEMM may round its operands to TF32; only on NVIDIA GPUs.
     pub tf32: bool,
@@ -31,7 +31,7 @@ impl DeviceOptions {
         Self { threads, ..Self::default() }
     }
 
-    /// Returns the name of the first option set that only NVIDIA GPUs have.
+    /// Returns the name of the first option that is set and that only NVIDIA GPUs support.
     pub(super) fn gpu_only_option(self) -> Option<&'static str> {
         match (self.gemm_backend, self.tf32) {
             (GemmBackend::Cublas, _) => Some("cuBLAS"),

@@ -1,11 +1,11 @@
-//! The kernels of all families on slices in host memory. A device without a kernel of its own falls
-//! back to these.
+//! Kernels of all families, on slices in host memory. A device that does not implement a kernel
+//! falls back to the one here.
 //!
 //! Rules:
 //! - A kernel checks the lengths of its operands first; a wrong length is an error.
 //! - Arithmetic is done in [`Element::Acc`](crate::Element::Acc) and rounded once to the element type.
-//! - Work above a measured size is split among [`Workers`]. Sums are split by their size only, so
-//!   results are bit-identical for any number of threads.
+//! - Work above a measured size is split among [`Workers`]. How a sum is split depends on its size
+//!   only, so results are bit-identical for any number of threads.
 //! - Loops are written for the compiler to vectorise, and compiled for several SIMD levels. x86-64
 //!   intrinsics are in the `x86` modules only. The file named after a kernel holds the portable loop and
 //!   decides when an x86 path replaces it.
@@ -17,8 +17,8 @@
 //! - `threads`: [`Workers`], which splits work into tasks and runs them.
 //! - `math`: exp, ln, tanh, powers, square root and division.
 //! - `reduction`: sums, extremes, moments and rankings along an axis.
-//! - `elementwise`: functions of elements, broadcasts, conversions.
-//! - `blas`: vectors, matrix-vector products and GEMM.
+//! - `elementwise`: elementwise functions, broadcasts, conversions.
+//! - `blas`: vector operations, matrix-vector products and GEMM.
 //! - `indexing`: gather, scatter, permutation and tiling.
 //! - `random`: counter-based random numbers and dropout.
 //! - `nn`: convolution, pooling, normalisation, softmax, losses and solver updates.
@@ -37,7 +37,7 @@ mod math;
 #[allow(unsafe_code)] // intrinsics
 mod reduction;
 mod elementwise;
-#[allow(unsafe_code)] // intrinsics, tiles of a matrix shared by threads
+#[allow(unsafe_code)] // intrinsics, a matrix whose tiles threads share
 mod blas;
 mod indexing;
 mod random;

@@ -49,7 +49,7 @@ macro_rules! kernels {
             /// `Σ xᵢ²`
             fn sumsq<T: Element>(x: read T) -> T::Acc { Ok(()) }
 
-            /// `max |xᵢ|`; 0 without elements.
+            /// `max |xᵢ|`; 0 if there are no elements.
             fn amax<T: Element>(x: read T) -> T::Acc { Ok(()) }
 
             /// `y ← α·op(A)·x + β·y`; β = 0 does not read `y`.
@@ -64,7 +64,7 @@ macro_rules! kernels {
                 op: &Gemm<T>,
                 a: read T,
                 b: read T,
-                // Elements of the view that are not elements of C keep their values.
+                // Elements of the view outside C keep their values.
                 c: overwrite(if op.overwrites() && op.m.checked_mul(op.n) == Some(c.len())) T
             ) { op.check(a, b, c) }
 

@@ -13,7 +13,7 @@ macro_rules! kernels {
         $then! {
             /// Sliding windows over images of any number of spatial axes.
             trait Conv {
-                // Not a declaration: the default runs two kernels of the device itself.
+                // Not declared by macro, because its default runs two kernels of the device.
                 /// `y ← function(x ∗ filters + bias)`, bit-identical to
                 /// [`convolve`](Self::convolve) followed by [`unary`](Elementwise::unary) in place.
                 /// The default runs these two.

@@ -21,21 +21,21 @@ use crate::{
 /// ) { axis.check_affine(x, scale, shift, y) }
 /// ```
 ///
-/// An argument with a plain type is a parameter, taken by value or by reference. An argument whose
+/// An argument with a plain type is a parameter, passed by value or by reference. An argument whose
 /// type follows one of these words is an operand:
 /// - `read T`: a [`View`](crate::View) that the kernel reads;
 /// - `optional T`: an `Option<View>` that the kernel reads;
 /// - `update T`: a [`ViewMut`](crate::ViewMut) that the kernel reads and writes, or writes in part;
 /// - `overwrite T`: a `ViewMut` whose every element the kernel writes without reading any;
 /// - `overwrite(if condition) T`: the same if the condition holds, else an update;
-/// - `src(function) T`: a [`Src`](crate::Src). In place, the host function of this name runs
-///   instead, without the operand, and an `overwrite` operand is updated.
+/// - `src(function) T`: a [`Src`](crate::Src). For a call in place, the host function of this name
+///   runs instead, without this operand, and an `overwrite` operand is updated.
 ///
-/// The host function has the kernel's name and takes the arguments in their order. Inputs come
-/// before outputs. The body sees the lengths of the operands by their names: `usize`, but
+/// The host function has the kernel's name and takes the arguments in the same order. Inputs come
+/// before outputs. In the body, an operand's name stands for its length: a `usize`, or an
 /// `Option<usize>` for `optional` and `src`. Without `-> T::Acc` the kernel returns nothing.
-/// Ledgers record the kernel by its name and by `T`, or by `u32` if it has no element type.
-/// The declarations follow `trait Family { … }`, whose own methods stay as they are.
+/// Ledgers record the kernel by its name and by `T`, or by `u32` if it has no element type. The
+/// declarations follow `trait Family { … }`, whose own methods stay as they are.
 macro_rules! declare_family {
     (
         $(#[$attr:meta])*
@@ -57,7 +57,7 @@ macro_rules! declare_family {
     };
 }
 
-/// Passes each declaration, its arguments parsed, to the macro named in brackets.
+/// Parses the arguments of each declaration and passes it to the macro named in brackets.
 macro_rules! each_kernel {
     ($then:tt $family:ident $(
         $(#[$attr:meta])*
@@ -133,7 +133,7 @@ macro_rules! argument_type {
     ($output:ident $T:ty, $D:ty) => { $crate::memory::ViewMut<'_, $T, $D> };
 }
 
-/// The type of what a kernel returns.
+/// The return type of a kernel.
 macro_rules! result_type {
     () => { $crate::error::Result<()> };
     ($R:ty) => { $crate::error::Result<$R> };
@@ -203,7 +203,7 @@ macro_rules! fallback_function {
 /// Calls a host function with the host side of each operand.
 ///
 /// An operand that is overwritten is available only inside the closure of `host_overwrite`, so the
-/// expansion nests the operands in their order. Everything else is a parameter, passed on.
+/// expansion nests the operands in their order. Parameters are passed on unchanged.
 macro_rules! call_host {
     ([$(@in_place)? $function:path] [$workers:expr] [$($arg:ident)*]) => {
         $function($workers, $($arg),*)

@@ -50,7 +50,7 @@ macro_rules! kernels {
                 check_len("convert", "y", x, y)
             }
 
-            /// `y ← x`, integers such as indices and counts as elements, rounded once.
+            /// `y ← x`: converts integers, such as indices and counts, to elements, rounded once.
             fn convert_integers<N: Storable + Into<f64>, T: Element>(x: read N, y: overwrite T) {
                 check_len("convert_integers", "y", x, y)
             }
@@ -69,8 +69,8 @@ macro_rules! kernels {
                 check_len("lstm", "cont", op.streams(), cont)
             }
 
-            /// The gradient of one time step. `gates`, as [`lstm`](Self::lstm) left them, become
-            /// the gradients of their inputs; `dc`, the gradient of `c`, becomes that of `c_prev`.
+            /// The gradient of one time step. Replaces `gates`, set by [`lstm`](Self::lstm), by the
+            /// gradients of their inputs, and `dc`, the gradient of `c`, by that of `c_prev`.
             fn lstm_backward<T: Element>(
                 op: &Lstm, c_prev: read T, c: read T, dh: read T, dc: update T, gates: update T
             ) {

@@ -1,15 +1,15 @@
 //! The default of every method of every family: the [`host`] kernel, run on the host
 //! side of the views.
 //!
-//! A function here has the method's name and its arguments, the device first. An override that
-//! handles only some element types calls it for the others:
+//! Each function has the name and the arguments of its method, with the device first. An override
+//! that handles only some element types calls it for the others:
 //!
 //! ```text
 //! match (x.downcast::<f32>(), y.downcast::<f32>()) { … , _ => fallback::copy(self, x, y) }
 //! ```
 //!
 //! Outputs that are overwritten are committed only once the host kernel has succeeded: a wrong
-//! length leaves them as they were.
+//! length leaves them unchanged.
 
 use super::declare::enter_fallback;
 pub use super::{

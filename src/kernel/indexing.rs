@@ -37,7 +37,7 @@ macro_rules! kernels {
                 op.check("tile_backward", ("dx", dx), ("dy", dy))
             }
 
-            /// `yᵢ ← xᵢ`, an integer below `bound` that is held in an element.
+            /// `yᵢ ← xᵢ`, an integer below `bound` that is stored as an element.
             fn to_indices<T: Element>(bound: u32, x: read T, y: overwrite u32) {
                 check_len("to_indices", "y", x, y)
             }

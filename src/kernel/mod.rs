@@ -1,12 +1,12 @@
 //! Kernel families: the traits that say what a device computes.
 //!
 //! Each family is a trait over [`Memory`](crate::Memory) whose methods all have a default, which
-//! runs the [`host`](crate::host) kernel on the host side of the views. Only
-//! `convolve_with_activation` is by default made of two other kernels. The coherence of memory
-//! makes the defaults correct on every device. They copy nothing on devices that share the host's
-//! memory, and on others only what the host side lacks. A backend overrides the kernels that it
-//! computes itself, method by method and, matching on [`Element::DTYPE`](crate::Element::DTYPE),
-//! type by type.
+//! runs the [`host`](crate::host) kernel on the host side of the views. Only the default of
+//! `convolve_with_activation` runs two other kernels instead. The coherence of memory makes the
+//! defaults correct on every device. They copy nothing on devices that share the host's memory. On
+//! other devices they copy only operands whose host side is stale. A backend overrides the kernels
+//! that it computes itself, method by method and, matching on
+//! [`Element::DTYPE`](crate::Element::DTYPE), type by type.
 //!
 //! For every method:
 //! - operands are named `a b c`, `x y`, `dx dy` as in the signature, and errors use these names;

@@ -8,7 +8,7 @@ use crate::{
 macro_rules! kernels {
     ($then:ident) => {
         $then! {
-            /// Elements in relation to their neighbours.
+            /// Normalisation of elements by their neighbours.
             trait Normalize {}
 
             /// `y ← eˣ / Σ eˣ` along an axis.

@@ -15,7 +15,7 @@ macro_rules! kernels {
                 check_len("max_pool", "mask", op.output_len(), mask)
             }
 
-            /// `dx ← Σ` of the elements of `dy` whose mask is this index, zero elsewhere.
+            /// `dx ← Σ` of the elements of `dy` whose mask is the element's index, or zero.
             fn max_pool_backward<T: Element>(
                 op: &Pool2d, dy: read T, mask: read i32, dx: overwrite T
             ) {
@@ -23,7 +23,7 @@ macro_rules! kernels {
                 check_len("max_pool_backward", "mask", op.output_len(), mask)
             }
 
-            /// `y ← the mean of each window`, padding counted.
+            /// `y ← the mean of each window`, where padding counts as zeros.
             fn average_pool<T: Element>(op: &Pool2d, x: read T, y: overwrite T) {
                 op.check("average_pool", ("x", x), ("y", y))
             }
@@ -34,10 +34,10 @@ macro_rules! kernels {
                 op.check("average_pool_backward", ("dx", dx), ("dy", dy))
             }
 
-            /// `y ← one element of each window`, drawn with a probability proportional to its
-            /// value by `u`, which holds a number of [0, 1) per window; `mask ← its index in the
-            /// plane`. [`max_pool_backward`](Self::max_pool_backward) computes the gradient. Every
-            /// device must follow the documentation of [`host`](crate::host::stochastic_pool).
+            /// `y ← one element of each window`, drawn with probability proportional to its value;
+            /// `u` holds a random number in [0, 1) per window; `mask ← its index in the plane`.
+            /// [`max_pool_backward`](Self::max_pool_backward) computes the gradient. Every device
+            /// must follow the documentation of [`host`](crate::host::stochastic_pool).
             fn stochastic_pool<T: Element>(
                 op: &Pool2d, x: read T, u: read f32, y: overwrite T, mask: overwrite i32
             ) {

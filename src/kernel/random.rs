@@ -26,8 +26,8 @@ macro_rules! kernels {
             #[doc(alias = "caffe_rng_bernoulli")]
             fn bernoulli(key: RngKey, p: f64, y: overwrite u32) { expect_probability(p).map(drop) }
 
-            /// `yᵢ ← xᵢ / keep` where [`bernoulli`](Self::bernoulli) of the same key and of
-            /// `p = keep` gives 1, else 0. With the same key it computes the gradient from `dy`.
+            /// `yᵢ ← xᵢ / keep` where [`bernoulli`](Self::bernoulli) with `p = keep` and the same
+            /// key gives 1, else 0. Applied to `dy` with the same key, it computes the gradient.
             fn dropout<T: Element>(
                 key: RngKey, keep: f64, x: src(dropout_in_place) T, y: overwrite T
             ) {
@@ -35,7 +35,7 @@ macro_rules! kernels {
                 check_len("dropout", "y", x.unwrap_or(y), y)
             }
 
-            /// `yᵢ ~` the integers below `bound`, which is at most 2³².
+            /// `yᵢ ~` uniform over the integers below `bound`, which is at most 2³².
             #[doc(alias = "caffe_rng_rand")]
             fn random_integers(key: RngKey, bound: u64, y: overwrite u32) { expect_bound(bound) }
         }

@@ -35,13 +35,13 @@ macro_rules! kernels {
                 axis.check_extents("dot_to_axis", &[("y", y)])
             }
 
-            /// `y[o,i] ← the e of the maximum of x[o,e,i]`, the least of several.
+            /// `y[o,i] ← the e of the maximum of x[o,e,i]`, the least if there are several.
             fn arg_max<T: Element>(axis: &Axis, x: read T, y: overwrite u32) {
                 axis.check_arg_max(x, y)
             }
 
             /// `values[o,j,i], places[o,j,i] ← the j-th greatest of x[o,:,i] and its index`, which
-            /// is held in an element; see [`TopK`].
+            /// is stored as an element; see [`TopK`].
             fn top_k<T: Element>(op: &TopK, x: read T, values: overwrite T, places: overwrite T) {
                 op.check(x, values, places)
             }

@@ -8,15 +8,15 @@ use crate::{
     op::SolverUpdate,
 };
 
-// Written out: no other kernel has an output that may be missing, or a list of them.
+// Not declared by macro, because no other kernel has an optional output or a list of outputs.
 /// Solver updates, each one pass over the parameters.
 pub trait Update: Memory {
-    /// One step down the gradient; see [`SolverUpdate`]. `history` holds as many operands as the
-    /// rule keeps values per weight.
+    /// One step down the gradient; see [`SolverUpdate`]. `history` holds one operand for each value
+    /// that the rule keeps per weight.
     ///
-    /// `masters` are the master weights of 16-bit weights, in the accumulator type: a step too
-    /// small to change a weight is not lost. If a weight is not its master rounded, it has been
-    /// changed from outside, and the step starts from the weight.
+    /// `masters` are the master weights of 16-bit weights, in the accumulator type, so that a step
+    /// too small to change a weight is not lost. If a weight differs from its rounded master, other
+    /// code has changed it, and the step starts from the weight.
     #[track_caller]
     fn solver_update<T: Element>(
         &self,

@@ -23,7 +23,7 @@ pub(super) struct BaseConvolution<T: Element, D: Device> {
     direction: Direction,
     param: ConvolutionParameter,
     pub(super) weights: Weights<T, D>,
-    /// For the bottoms' present shape.
+    /// The convolution for the current shape of the bottoms.
     op: Option<Convolution>,
 }
 

@@ -15,7 +15,7 @@ use crate::{
 /// `moving_average_fraction` and adds its own value. If the weight is 0, mean and variance are 0.
 ///
 /// The forward pass reads the input twice, the first time while its channels stay in cache, and
-/// writes the output. The backward pass reads input and gradient twice each and writes the other
+/// writes the output. The backward pass reads input and gradient twice each and writes the input's
 /// gradient. The layer saves the input only if it runs in place.
 ///
 /// Source: Ioffe, Szegedy 2015.
@@ -64,7 +64,7 @@ impl<T: Element, D: Device> BatchNormLayer<T, D> {
         Ok(())
     }
 
-    /// Adds mean and variance of a batch to the stored sums; `count` is elements per channel.
+    /// Adds mean and variance of a batch, with `count` elements per channel, to the stored sums.
     fn store_statistics(&self, device: &D, count: usize) -> Result<()> {
         let unbiased = if count > 1 { count as f64 / (count - 1) as f64 } else { 1.0 };
         let fraction = T::acc(self.param.moving_average_fraction().into());

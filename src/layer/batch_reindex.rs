@@ -4,7 +4,7 @@ use super::prelude::*;
 use crate::{op::RowIndexing, shape::Shape};
 
 /// `y[i] = x[index[i]]`. The bottoms are the items x and the indices, which have one axis. An index
-/// that is not an item's number is an error.
+/// outside the batch is an error.
 pub struct BatchReindexLayer<D: Device> {
     indices: Blob<u32, D>,
 }

@@ -1,4 +1,4 @@
-//! Checks of blob counts and call order, around every layer that a registry makes.
+//! Checks blob counts and call order for every layer that a registry makes.
 
 use super::prelude::*;
 use crate::op::Unary;

@@ -28,7 +28,7 @@ pub(super) fn reshaped<V>(value: &Option<V>) -> Result<&V> {
     value.as_ref().ok_or_else(|| Error::InvalidData("called before reshape".into()))
 }
 
-/// Returns the axis over all elements of an item, in a batch whose first axis counts items.
+/// Returns the axis that spans all elements of an item, in a batch whose first axis counts items.
 pub(super) fn per_item_axis(shape: &Shape) -> Result<Axis> {
     let (batch, item_len) = (shape.count_range(0, 1)?, shape.count_range(1, shape.len())?);
     Axis::new(batch, item_len, 1)
@@ -56,7 +56,7 @@ pub(super) fn zero_gradients<T: Element, D: Device>(
     Ok(())
 }
 
-/// Fails if a gradient is requested of a bottom that has none, such as labels.
+/// Fails if a gradient is requested for a bottom that has none, such as labels.
 ///
 /// # Errors
 /// [`Error::InvalidData`] names the bottom and its content.

@@ -6,9 +6,9 @@ use crate::{
     proto::ContrastiveLossParameter,
 };
 
-/// `loss = Σ (s·d² + (1 − s)·max(0, margin − d)²) / 2N` over N pairs, where d is the distance of the
-/// two feature vectors of a pair, and s is 1 for similar pairs and 0 for dissimilar ones. The
-/// bottoms are the first features, the second features, and s.
+/// `loss = Σ (s·d² + (1 − s)·max(0, margin − d)²) / 2N` over N pairs, where d is the distance
+/// between the feature vectors of a pair, and s is 1 for similar pairs and 0 for dissimilar ones.
+/// The bottoms are the first features, the second features, and s.
 ///
 /// With `legacy_version`, a dissimilar pair costs `max(0, margin − d²)`. Source: Hadsell, Chopra,
 /// LeCun 2006.

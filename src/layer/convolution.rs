@@ -7,7 +7,7 @@ use super::{
 use crate::op::Unary;
 
 /// Convolution with a bank of filters. The axes before `axis` are the batch, `axis` holds the
-/// channels, and the axes after it are spatial. Every bottom has a top; all share the filters.
+/// channels, and the axes after it are spatial. Each bottom has one top; all share the filters.
 pub struct ConvolutionLayer<T: Element, D: Device>(BaseConvolution<T, D>);
 
 impl<T: Element, D: Device> ConvolutionLayer<T, D> {

@@ -24,12 +24,12 @@ pub struct DataLayer<T: Element, D: Device> {
 /// The fields of layer parameters that control batches.
 struct BatchParams {
     batch_size: u32,
-    /// Batches prepared ahead.
+    /// Number of batches prepared ahead of time.
     prefetch: u32,
     rand_skip: u32,
 }
 
-/// Batches prepared ahead by the layers whose parameters have no `prefetch` field.
+/// Number of batches prepared ahead of time by layers that have no `prefetch` field.
 const PREFETCH: u32 = 4;
 /// Largest number of records that one thread passes to another at once.
 const MAX_RECORDS_PER_RUN: usize = 64;

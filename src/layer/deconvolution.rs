@@ -6,7 +6,7 @@ use super::{
 };
 
 /// Transposed convolution: every element of a bottom adds a multiple of the filters to a window of
-/// the top. Extents grow by the factor `stride`, where those of a convolution shrink.
+/// the top. Extents grow by the factor `stride`; in a convolution, they shrink.
 ///
 /// It takes the parameters of [`ConvolutionLayer`](crate::layer::ConvolutionLayer). The filters have
 /// the shape `channels × num_output/group × kernel…`.

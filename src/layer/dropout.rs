@@ -16,7 +16,7 @@ pub struct DropoutLayer {
     /// Probability that an element is kept; `None` in the TEST phase.
     keep: Option<f64>,
     key: RngKey,
-    /// Forward passes so far.
+    /// Number of forward passes so far.
     passes: u64,
 }
 

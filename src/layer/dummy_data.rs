@@ -3,8 +3,8 @@
 use super::{prelude::*, proto_shape};
 use crate::{filler::Filler, op::RngKey, proto::DummyDataParameter, shape::Shape};
 
-/// Tops that fillers fill. The definition gives one shape and one filler for all tops, or one per
-/// top.
+/// Tops whose data fillers generate. The definition gives one shape and one filler for all tops, or
+/// one per top.
 ///
 /// Constants are written once, so that values which the caller sets later persist. Random tops are
 /// redrawn in every forward pass.
@@ -13,7 +13,7 @@ pub struct DummyDataLayer {
     fillers: Vec<Filler>,
     key: RngKey,
     shaped: bool,
-    /// Forward passes so far.
+    /// Number of forward passes so far.
     passes: u64,
 }
 
@@ -21,7 +21,7 @@ impl DummyDataLayer {
     /// Creates the layer from its parameters.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] unless there are one shape or one per top, and no filler, one, or one
+    /// [`Error::InvalidData`] unless there is one shape or one per top, and no filler, one, or one
     /// per top; also if both `shape` and the older fields are given. Errors of the fillers.
     pub fn new<D: Device>(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         let (dummy, tops) = (param.dummy_data_param.clone().unwrap_or_default(), param.top.len());
@@ -60,7 +60,7 @@ fn shapes(param: &DummyDataParameter, tops: usize) -> Result<Vec<Shape>> {
     (0..tops).map(shape).collect()
 }
 
-/// Returns one value per top from one value for all or one per top.
+/// Returns one value per top; a single value applies to all tops.
 fn one_per_top<V: Clone>(name: &str, values: &[V], tops: usize) -> Result<Vec<V>> {
     match values {
         [one] => Ok(vec![one.clone(); tops]),

@@ -11,10 +11,10 @@ use crate::{
 /// `y = Σ coeff·x`, `y = Π x` or `y = max x` over the bottoms, element by element.
 ///
 /// Where several bottoms share the maximum, one of them receives the gradient: the second bottom if
-/// it is among them, else the one with the least number.
+/// it is among them, else the one with the lowest index.
 pub struct EltwiseLayer<T: Element, D: Device> {
     operation: EltwiseOp,
-    /// Coefficient of each bottom in a sum; empty for all 1.
+    /// Coefficient of each bottom in a sum; empty if all are 1.
     coeffs: Vec<f64>,
     /// Whether the gradient of a product multiplies the other bottoms instead of dividing `y`.
     stable: bool,
@@ -26,7 +26,7 @@ impl<T: Element, D: Device> EltwiseLayer<T, D> {
     /// Creates the layer from its parameters.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] if a product has `coeff`, or unless there is one per bottom or none.
+    /// [`Error::InvalidData`] if a product has `coeff`, or if `coeff` is not one value per bottom.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         let bottoms = param.bottom.len();
         let param = param.eltwise_param.clone().unwrap_or_default();
@@ -71,7 +71,7 @@ impl<T: Element, D: Device> EltwiseLayer<T, D> {
         Ok(())
     }
 
-    /// `y ← op` of all bottoms.
+    /// `y ← op(bottoms)`, element by element.
     fn reduce(
         &self,
         device: &D,
@@ -146,7 +146,7 @@ impl<T: Element, D: Device> EltwiseLayer<T, D> {
     }
 }
 
-/// Returns the priority of a bottom for the gradient of a shared maximum; the least wins.
+/// Returns the priority of a bottom for the gradient of a shared maximum; the lowest wins.
 fn priority(bottom: usize) -> usize {
     match bottom {
         0 => 1,
@@ -200,7 +200,7 @@ impl<T: Element, D: Device> Layer<T, D> for EltwiseLayer<T, D> {
         propagate: PropagateDown<'_>,
         bottom: &[Blob<T, D>],
     ) -> Result<()> {
-        // In reverse: in place, the first bottom's gradient overwrites that of the top.
+        // Last bottom first: in place, the first bottom's gradient overwrites the top's gradient.
         for i in (0..bottom.len()).rev().filter(|&i| propagate.bottom[i]) {
             match self.operation {
                 EltwiseOp::Sum => self.sum_backward(device, i, &top[0], &bottom[i])?,

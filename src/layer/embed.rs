@@ -3,7 +3,7 @@
 use super::{prelude::*, weight_bias::Weights};
 use crate::op::{Axis, RowIndexing};
 
-/// `y[i] = W[index[i]] + b`, where W is `input_dim` × `num_output`. The top has one axis more than
+/// `y[i] = W[index[i]] + b`, where W is `input_dim` × `num_output`. The top has one more axis than
 /// the indices. An index outside W is an error.
 pub struct EmbedLayer<T: Element, D: Device> {
     rows: usize,

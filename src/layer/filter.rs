@@ -1,10 +1,10 @@
-//! The Filter layer: items of a batch that a selector picks.
+//! The Filter layer: keeps the items of a batch that a selector picks.
 
 use super::prelude::*;
 use crate::op::RowIndexing;
 
-/// Keeps those items of its bottoms for which the last bottom, the selector, is not zero. Every
-/// bottom but the selector has a top.
+/// Keeps the items of its bottoms for which the last bottom, the selector, is not zero. Every
+/// bottom except the selector has a top.
 ///
 /// The number of kept items depends on the values of the selector, which the layer reads on the
 /// host. The first `reshape`, before the selector has values, keeps all items.
@@ -19,7 +19,7 @@ impl<D: Device> FilterLayer<D> {
     /// Creates the layer, which has no parameters.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] unless there is one top per bottom but the selector.
+    /// [`Error::InvalidData`] unless there is one top per bottom, not counting the selector.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         let (bottoms, tops) = (param.bottom.len(), param.top.len());
         if tops + 1 != bottoms {

@@ -4,9 +4,9 @@ use super::prelude::*;
 use crate::data::Hdf5Rows;
 
 /// Rows of the HDF5 files that `source` lists, one file per line. Each top is `batch_size` rows of
-/// the dataset with its name. A batch may span files; after the last file, the first follows.
+/// the dataset with its name. A batch may span files. The first file follows the last.
 ///
-/// With `shuffle`, every round shuffles the files and the rows within each file.
+/// With `shuffle`, every pass over the data shuffles the files and the rows within each file.
 #[doc(alias = "HDF5DataLayer")]
 pub struct Hdf5DataLayer {
     rows: Hdf5Rows,
@@ -15,7 +15,7 @@ pub struct Hdf5DataLayer {
 }
 
 impl Hdf5DataLayer {
-    /// From the layer's parameters; opens the first file.
+    /// Creates the layer from its parameters, and opens the first file.
     ///
     /// # Errors
     /// Errors of [`Hdf5Rows::open`]; [`Error::InvalidData`] for a `batch_size` of 0, and for

@@ -14,13 +14,13 @@ const NAMES: [&str; 2] = ["data", "label"];
 /// does. Each forward pass appends its items.
 ///
 /// The layer holds all items in memory. It writes the file in the first forward pass, in
-/// [`write`](Self::write), and when it is dropped; an error is only logged then.
+/// [`write`](Self::write), and when it is dropped. During the drop, an error is only logged.
 #[doc(alias = "HDF5OutputLayer")]
 pub struct Hdf5OutputLayer {
     path: PathBuf,
     datasets: [BlobProto; 2],
     passes: u64,
-    /// Whether the file lacks items.
+    /// Whether some items are not yet in the file.
     unwritten: bool,
 }
 
@@ -28,7 +28,7 @@ impl Hdf5OutputLayer {
     /// Creates the layer from its parameters.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] without a `file_name`, and without the feature `hdf5`.
+    /// [`Error::InvalidData`] if `file_name` is missing, or without the feature `hdf5`.
     pub fn new<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
         let path = param.hdf5_output_param.clone().unwrap_or_default().file_name().to_owned();
         if path.is_empty() {

@@ -1,11 +1,10 @@
-//! Im2col as a layer: images to the matrix of their windows.
+//! The Im2col layer: turns each image into the matrix of its windows.
 
 use super::{conv_geometry::spatial_axes, prelude::*};
 use crate::{op::Window, proto::ConvolutionParameter};
 
-/// Im2col: turns each image into the matrix of its windows. The channels become
-/// `channels · ∏kernel`, and the spatial extents become the numbers of windows. The parameters are
-/// those of a convolution.
+/// Turns each image into the matrix of its windows. The channels become `channels · ∏kernel`, and
+/// the spatial extents become the numbers of windows. The parameters are those of a convolution.
 pub struct Im2colLayer {
     param: ConvolutionParameter,
     /// Derived from the bottom's shape by `reshape`.

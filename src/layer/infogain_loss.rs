@@ -12,7 +12,7 @@ pub struct InfogainLossLayer<T: Element, D: Device> {
     axis: isize,
     ignore: Option<i64>,
     normalization: LossNormalization,
-    /// H if it was read from a file.
+    /// The matrix H, if it was read from a file.
     matrix: Option<Blob<T, D>>,
     /// Derived from the bottoms' shapes by `reshape`.
     op: Option<ClassLoss>,
@@ -23,8 +23,8 @@ impl<T: Element, D: Device> InfogainLossLayer<T, D> {
     /// Creates the layer from its parameters.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] without a matrix, for the older `normalize`, which this loss never
-    /// had, or for two tops without `loss_weight`; errors of the file.
+    /// [`Error::InvalidData`] if there is no matrix, for the older `normalize`, which this loss
+    /// never had, or for two tops without `loss_weight`; errors of the file.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         let infogain = param.infogain_loss_param.clone().unwrap_or_default();
         let loss = param.loss_param.unwrap_or_default();

@@ -93,7 +93,7 @@ impl Arity {
 /// write the contents of blobs.
 ///
 /// A layer that a registry makes checks the blob counts of every call. The call returns an error,
-/// and the implementation does not run, if the counts do not fit [`arity`](Self::arity) or differ
+/// and the implementation does not run, if the counts do not match [`arity`](Self::arity) or differ
 /// from those of earlier calls.
 pub trait Layer<T: Element, D: Device>: Any + Send {
     /// Returns the `type` by which prototxt names this layer.
@@ -129,9 +129,9 @@ pub trait Layer<T: Element, D: Device>: Any + Send {
         None
     }
 
-    /// Computes `function` of the data of the tops, bit-identical to [`forward`](Self::forward)
-    /// followed by `function`. Returns `false`, and does nothing, if the layer has no fused
-    /// implementation.
+    /// Computes the tops and applies `function` to them, bit-identical to
+    /// [`forward`](Self::forward) followed by `function`. Returns `false`, and does nothing, if the
+    /// layer has no fused implementation.
     fn forward_fused(
         &mut self,
         device: &D,
@@ -148,7 +148,7 @@ pub trait Layer<T: Element, D: Device>: Any + Send {
     /// at least one gradient.
     ///
     /// # Errors
-    /// By default, for layers without a gradient, [`Error::InvalidData`] if one is requested.
+    /// By default, for layers without gradients, [`Error::InvalidData`] if a gradient is requested.
     #[doc(alias = "Backward_cpu")]
     fn backward(
         &mut self,
@@ -177,8 +177,8 @@ pub trait Layer<T: Element, D: Device>: Any + Send {
     }
 
     /// Returns whether this is a loss. The first top of a loss has the weight 1 in the objective
-    /// unless the definition sets another. The net adds unnamed tops for those that the definition
-    /// omits.
+    /// unless the definition sets another. The net adds an unnamed top for each one that the
+    /// definition omits.
     #[doc(alias = "AutoTopBlobs")]
     #[doc(alias = "SetLossWeights")]
     fn is_loss(&self) -> bool {
@@ -186,7 +186,7 @@ pub trait Layer<T: Element, D: Device>: Any + Send {
     }
 
     /// Returns whether a solver may change the parameters. If not, their `lr_mult` is 0: a
-    /// definition may omit it, and must not set another.
+    /// definition may omit `lr_mult` and must not set another value.
     fn params_are_trainable(&self) -> bool {
         true
     }

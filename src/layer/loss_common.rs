@@ -7,8 +7,8 @@ use crate::{
     shape::Shape,
 };
 
-/// Returns the divisor of a loss: that of `normalization`, else of the older `normalize`, else
-/// `default`.
+/// Returns the normalization of a loss: from the field `normalization`, else from the older
+/// `normalize`, else `default`.
 pub(super) fn normalization(
     param: &LossParameter,
     default: LossNormalization,
@@ -26,7 +26,7 @@ pub(super) fn normalization(
     }
 }
 
-/// Returns the label whose positions do not count.
+/// Returns the label whose positions the loss ignores.
 pub(super) fn ignore(param: &LossParameter) -> Option<i64> {
     param.ignore_label.map(i64::from)
 }

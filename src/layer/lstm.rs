@@ -19,7 +19,7 @@ pub struct LstmLayer<T: Element, D: Device> {
     core: Recurrent<T, D>,
     /// Cell states before the first step and after each step.
     cells: Vec<Blob<T, D>>,
-    /// Diff: gradient of the cell state of one step.
+    /// Its diff holds the gradient of the cell state of one step.
     cell_gradient: Blob<T, D>,
 }
 

@@ -11,9 +11,9 @@ use crate::op::Lstm;
 pub struct LstmUnitLayer<T: Element, D: Device> {
     /// Derived from the bottoms' shapes by `reshape`.
     op: Option<Lstm>,
-    /// The activated gates; diff: scratch for an unrequested gradient.
+    /// The activated gates; the diff is scratch space for a gradient that was not requested.
     gates: Blob<T, D>,
-    /// Diff: scratch for an unrequested gradient of the cell states.
+    /// The diff is scratch space for a gradient of the cell states that was not requested.
     cells: Blob<T, D>,
 }
 

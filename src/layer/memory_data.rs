@@ -6,8 +6,8 @@ use crate::shape::Shape;
 /// Batches from an array of items and an array of labels, in order, starting over at the end. The
 /// tops are the data, `batch_size × channels × height × width`, and the labels.
 ///
-/// [`reset`](Self::reset) sets the arrays; [`Net::layer_as`](crate::Net::layer_as) returns a net's
-/// layer to call it on.
+/// [`reset`](Self::reset) sets the arrays. If the layer is in a net,
+/// [`Net::layer_as`](crate::Net::layer_as) gives access to it.
 pub struct MemoryDataLayer<T: Element> {
     shape: Shape,
     data: Vec<T>,
@@ -36,8 +36,8 @@ impl<T: Element> MemoryDataLayer<T> {
     /// ignores `transform_param`, which applies to records only.
     ///
     /// # Errors
-    /// [`Error::Length`] unless `data` holds one item per label; [`Error::InvalidData`] unless there
-    /// are one or more whole batches. The layer is unchanged then.
+    /// [`Error::Length`] unless `data` holds one item per label; [`Error::InvalidData`] unless the
+    /// items form one or more whole batches. On error, the layer is unchanged.
     #[doc(alias = "Reset")]
     pub fn reset(&mut self, data: Vec<T>, labels: Vec<T>) -> Result<()> {
         let (items, batch) = (labels.len(), self.shape[0]);

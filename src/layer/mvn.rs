@@ -7,8 +7,8 @@ use crate::{
 };
 
 /// Mean-variance normalization: `y = (x − mean) / (√variance + eps)`, or `y = x − mean` without
-/// `normalize_variance`. Mean and variance are those of each channel of each image, or of each
-/// image with `across_channels`.
+/// `normalize_variance`. Mean and variance are computed over each channel of each image, or with
+/// `across_channels` over each image.
 ///
 /// As in Caffe, the top has four axes; those that the bottom lacks have extent 1.
 pub struct MvnLayer<T: Element, D: Device> {

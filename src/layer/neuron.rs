@@ -3,7 +3,7 @@
 use super::{prelude::*, saved_input::SavedInput};
 use crate::op::{Binary, Unary};
 
-/// A function of one element and its derivative. [`NeuronLayer`] makes a layer of it, which runs
+/// A function of one element and its derivative. [`NeuronLayer`] turns it into a layer that runs
 /// one kernel in each direction.
 ///
 /// ```

@@ -1,4 +1,4 @@
-//! Caffe's layers of one function of each element, from AbsVal to Threshold.
+//! Caffe's layers that apply one function to each element, from AbsVal to Threshold.
 
 use super::{
     neuron::{Neuron, NeuronGradient},
@@ -96,7 +96,7 @@ impl Neuron for Elu {
 
     fn gradient(&self) -> NeuronGradient {
         let op = Binary::EluGrad { alpha: self.alpha };
-        // With a negative alpha, the sign of the output does not give that of the input.
+        // With a negative alpha, the sign of the output does not determine that of the input.
         if self.alpha < 0.0 { NeuronGradient::OfInput(op) } else { NeuronGradient::OfOutput(op) }
     }
 }
@@ -221,7 +221,7 @@ impl Neuron for Relu {
 
     fn gradient(&self) -> NeuronGradient {
         let op = Binary::ReluGrad { slope: self.slope };
-        // With a negative slope, the sign of the output does not give that of the input.
+        // With a negative slope, the sign of the output does not determine that of the input.
         if self.slope < 0.0 { NeuronGradient::OfInput(op) } else { NeuronGradient::OfOutput(op) }
     }
 }

@@ -1,9 +1,9 @@
-//! A learned parameter as a top.
+//! The Parameter layer: a learned parameter as a top.
 
 use super::{prelude::*, proto_shape};
 use crate::shape::Shape;
 
-/// Makes its only parameter, initially zero, the top without copying.
+/// Exposes its only parameter, which is initially zero, as the top, without copying it.
 pub struct ParameterLayer<T: Element, D: Device> {
     shape: Shape,
     params: Vec<Blob<T, D>>,

@@ -13,7 +13,7 @@ use crate::{
 /// The maximum, the average or a random element of each window. The number of windows is rounded
 /// up, or down with `round_mode: FLOOR`.
 ///
-/// A second top of `MAX` holds the position of each maximum, `row · width + column` within its
+/// With `MAX`, a second top holds the position of each maximum, `row · width + column` within its
 /// plane, or −1 for a window without elements.
 ///
 /// `STOCHASTIC` draws an element of each window with a probability proportional to its value; a
@@ -33,8 +33,8 @@ impl<T: Element, D: Device> PoolingLayer<T, D> {
     /// Creates the layer from its parameters.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] if the kernel is missing, if kernel, stride or padding is given twice
-    /// or by half, with `global_pooling`, or for padding of stochastic pooling.
+    /// [`Error::InvalidData`] if the kernel is missing; if kernel, stride or padding is given
+    /// twice, for one axis only, or with `global_pooling`; or for padding with `STOCHASTIC`.
     pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
         let param = param.pooling_param.unwrap_or_default();
         let reject = |why: &str| invalid(format!("pooling_param: {why}"));

@@ -1,4 +1,4 @@
-//! The imports of almost every layer.
+//! Imports that almost every layer needs.
 
 pub(super) use super::{
     common::{

@@ -13,8 +13,8 @@ pub(super) fn shape(proto: &BlobShape) -> Result<Shape> {
     Shape::new(&extents.collect::<Result<Vec<_>>>()?)
 }
 
-/// Returns the axis in `axis`, which may be negative, or in the older field `name`; 1 without
-/// either.
+/// Returns the axis from the field `axis`, which may be negative, or from the older field `name`; 1
+/// if both are missing.
 ///
 /// # Errors
 /// [`Error::InvalidData`] if both are given.

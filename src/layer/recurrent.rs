@@ -165,7 +165,7 @@ impl<T: Element, D: Device> Recurrent<T, D> {
     /// Returns the sizes of the bottoms.
     ///
     /// # Errors
-    /// [`Error::Shape`] if the bottoms do not fit each other.
+    /// [`Error::Shape`] if the sizes of the bottoms are inconsistent.
     fn sizes_of(&self, bottom: &[Blob<T, D>]) -> Result<SequenceSizes> {
         let (x, cont) = (bottom[0].shape(), bottom[1].shape());
         let wrong = |operand: &str, expected: &str, found| {
@@ -197,7 +197,7 @@ impl<T: Element, D: Device> Recurrent<T, D> {
     }
 
     /// Derives the shapes of tops and intermediate blobs. Returns whether the number of streams
-    /// changed; the states are then zero.
+    /// changed, which sets the states to zero.
     pub(super) fn reshape(
         &mut self,
         device: &D,
@@ -258,9 +258,9 @@ impl<T: Element, D: Device> Recurrent<T, D> {
         Ok(())
     }
 
-    /// Adds `W_h·(cont · h)` to the `gates` of a step. `h` is the hidden state before the step: one
-    /// of `hidden`, which holds those of all steps. Before the first step, it is the exposed initial
-    /// state or the one after the last step of the preceding pass.
+    /// Adds `W_h·(cont · h)` to the `gates` of a step. `h` is the hidden state before the step,
+    /// from `hidden`, which holds the states of all steps. Before the first step, it is the exposed
+    /// initial state or the one after the last step of the preceding pass.
     pub(super) fn add_hidden(
         &self,
         device: &D,
@@ -349,7 +349,7 @@ impl<T: Element, D: Device> Recurrent<T, D> {
     }
 
     /// Computes the gradients of parameters and bottoms. The gradients of all gates and of the
-    /// initial hidden state are known by now.
+    /// initial hidden state must already be computed.
     pub(super) fn finish_backward(
         &self,
         device: &D,

@@ -22,7 +22,7 @@ impl<T: Element, D: Device> LayerRegistry<T, D> {
         Self { constructors: BTreeMap::new() }
     }
 
-    /// Adds or replaces the layer type [`Neuron::KIND`] of a function of one element.
+    /// Adds or replaces the layer type [`Neuron::KIND`], which applies `N` to each element.
     #[must_use]
     pub fn with_neuron<N: Neuron>(self) -> Self {
         self.with(N::KIND, NeuronLayer::<N, T, D>::new)
@@ -54,7 +54,7 @@ impl<T: Element, D: Device> LayerRegistry<T, D> {
     /// Makes the layer that `param` defines.
     ///
     /// # Errors
-    /// [`Error::UnknownLayer`] lists the registered types; else the errors of the constructor.
+    /// [`Error::UnknownLayer`], which lists the registered types; errors of the constructor.
     #[doc(alias = "CreateLayer")]
     pub fn make(
         &self,

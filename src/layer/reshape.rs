@@ -3,7 +3,7 @@
 use super::{prelude::*, shared_top::SharedTop};
 use crate::{proto::ReshapeParameter, shape::Shape};
 
-/// Replaces `num_axes` axes (all if −1) from `axis` on by those of `shape`, without copying. An
+/// Replaces `num_axes` axes (all if −1) from `axis` on with those of `shape`, without copying. An
 /// extent of 0 stands for the bottom's extent; −1 is inferred from the count.
 pub struct ReshapeLayer {
     param: ReshapeParameter,

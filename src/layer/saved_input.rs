@@ -20,10 +20,10 @@ impl<T: Element, D: Device> SavedInput<T, D> {
         }
     }
 
-    /// Saves `x` if `y` shares its data, and returns the blob that holds `x` from now on. The
-    /// caller must overwrite `y` then.
+    /// Saves `x` if `y` shares its data, and returns the blob that holds `x` from now on. In that
+    /// case, the caller must overwrite `y`.
     ///
-    /// Swaps the storages instead of copying, unless their sizes differ.
+    /// Swaps the storage of two blobs instead of copying, unless the sizes differ.
     pub(super) fn save<'a>(&'a self, x: &'a Blob<T, D>, y: &Blob<T, D>) -> Result<&'a Blob<T, D>> {
         if x.shares_data_with(y) {
             match x.swap_data(&self.saved) {
@@ -36,7 +36,7 @@ impl<T: Element, D: Device> SavedInput<T, D> {
         Ok(self.input(x, y))
     }
 
-    /// Returns the blob that holds the forward pass's `x`.
+    /// Returns the blob that holds the `x` of the forward pass.
     pub(super) fn input<'a>(&'a self, x: &'a Blob<T, D>, y: &Blob<T, D>) -> &'a Blob<T, D> {
         if x.shares_data_with(y) { &self.saved } else { x }
     }

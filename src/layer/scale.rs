@@ -114,7 +114,7 @@ impl<T: Element, D: Device> Layer<T, D> for ScaleLayer<T, D> {
             let (dy, mut db) = (top[0].diff()?, bias.diff_mut()?);
             device.sum_to_axis(&axis, T::acc(1.0), dy.view(), db.view_mut())?;
         }
-        // Overwrite the gradient of a bottom, add to that of a parameter.
+        // Overwrite the gradient of a bottom, but add to the gradient of a parameter.
         let (propagates, beta) = match bottom.get(1) {
             Some(_) => (propagate.bottom[1], 0.0),
             None => (propagate.params[0], 1.0),

@@ -4,7 +4,7 @@ use super::prelude::*;
 
 /// Makes a top share the data and, usually, the diff of its bottom, so that nothing is copied.
 ///
-/// The diffs stay separate if the definition has a `propagate_down: false`: layers above may write
+/// The diffs stay separate if the definition sets `propagate_down: false`: later layers may write
 /// the top's diff, which must not reach the bottom.
 pub(super) struct SharedTop {
     shares_diff: bool,

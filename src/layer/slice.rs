@@ -2,8 +2,8 @@
 
 use super::{concat_layout::ConcatLayout, prelude::*, proto_shape, shared_top::SharedTop};
 
-/// Splits its bottom along `axis`: before each `slice_point`, or into equal parts without one. A
-/// single top shares its storage with the bottom.
+/// Splits its bottom along `axis`: before each `slice_point`, or into equal parts if there is none.
+/// A single top shares its storage with the bottom.
 pub struct SliceLayer {
     axis: isize,
     points: Vec<usize>,

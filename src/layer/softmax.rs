@@ -3,7 +3,7 @@
 use super::prelude::*;
 use crate::op::Axis;
 
-/// Probabilities of scores: `y = eˣ / Σ eˣ` along `axis`.
+/// Converts scores to probabilities: `y = eˣ / Σ eˣ` along `axis`.
 pub struct SoftmaxLayer {
     axis: isize,
 }

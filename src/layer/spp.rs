@@ -81,7 +81,7 @@ impl<T: Element, D: Device> SppLayer<T, D> {
         })
     }
 
-    /// Describes pooling into 2ˡ bins along both axes; equal windows may allow fewer.
+    /// Describes pooling into 2ˡ bins along both axes; windows of equal size may yield fewer.
     fn op(&self, level: u32, planes: usize, input: [usize; 2]) -> Result<Pool2d> {
         let too_deep = || Error::InvalidData(format!("spp_param: 2^{level} bins are too many"));
         let bins = 1usize.checked_shl(level).ok_or_else(too_deep)?;

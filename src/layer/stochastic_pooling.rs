@@ -8,16 +8,16 @@ use crate::{
 };
 
 /// Draws an element of each window with a probability proportional to its value. In the TEST phase,
-/// computes the mean with these weights: `Σ x² / Σ x` over positive elements, 0 without any.
+/// computes the mean with these weights: `Σ x² / Σ x` over positive elements, or 0 without any.
 pub(super) struct Stochastic<T: Element, D: Device> {
     key: RngKey,
-    /// Draws so far; each uses a separate random number stream.
+    /// Number of draws so far; each draw uses a separate random number stream.
     draws: u64,
     /// One random number per window.
     uniform: Blob<f32, D>,
-    /// `max(x, 0)`; diff: scratch.
+    /// `max(x, 0)`; the diff is scratch space.
     positive: Blob<T, D>,
-    /// Mean of `max(x, 0)` of each window, or 1 if that is 0; diff: scratch.
+    /// Mean of `max(x, 0)` over each window, or 1 if that is 0; the diff is scratch space.
     means: Blob<T, D>,
 }
 

@@ -94,7 +94,7 @@ impl<T: Element, D: Device> Weights<T, D> {
     }
 }
 
-/// Returns the filler that a message defines; `default` without a message.
+/// Returns the filler that a message defines; `default` if there is no message.
 pub(super) fn filler(param: &Option<FillerParameter>, default: Filler) -> Result<Filler> {
     param.as_ref().map_or(Ok(default), Filler::from_proto)
 }

@@ -10,7 +10,7 @@ use std::{
     ops::{Deref, DerefMut},
 };
 
-/// Host memory with its own allocator: a vector, pinned memory of a driver, a mapped file.
+/// Host memory that its type allocates and frees: a vector, pinned memory or a mapped file.
 pub trait HostStorage: Send + Sync {
     /// Returns the bytes.
     fn bytes(&self) -> &[u8];
@@ -27,11 +27,11 @@ impl<T: Storable> HostStorage for Vec<T> {
     }
 }
 
-/// Owned host bytes: either allocated here, zeroed and aligned to 64, or adopted.
+/// Owned host bytes: either allocated by this type, zeroed and aligned to 64 bytes, or adopted.
 pub struct HostBytes(Repr);
 
 enum Repr {
-    /// `len` bytes from `start` on, which is aligned to a cache line.
+    /// `len` bytes that begin at `start`, which is aligned to a cache line.
     Own {
         bytes: Box<[u8]>,
         start: usize,
@@ -41,7 +41,7 @@ enum Repr {
 }
 
 impl HostBytes {
-    /// Allocates `len` zeroed bytes. The kernel maps their pages when they are first used.
+    /// Allocates `len` zeroed bytes. The operating system maps each page at its first access.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -122,7 +122,7 @@ mod tests {
         };
         let before = resident();
         let bytes = HostBytes::zeroed(LEN).unwrap();
-        // Half of `LEN` allows for the memory of tests that run at the same time.
+        // The margin of `LEN / 2` covers the memory of tests that run at the same time.
         assert!(resident().saturating_sub(before) < LEN / 2);
         assert_eq!(bytes[LEN / 2], 0);
     }

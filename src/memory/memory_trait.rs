@@ -23,15 +23,15 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory) if there is too little memory; the caller
-    /// may free some and retry.
+    /// may free memory and retry.
     fn alloc(&self, bytes: usize) -> Result<Self::Buffer>;
 
-    /// Copies `src` to the bytes of `dst` from `offset` on, after all work queued so far. On return,
+    /// Copies `src` to `dst`, starting at byte `offset`, after all work queued so far. On return,
     /// the caller may reuse `src`. The caller has checked that the range is inside the buffer.
     fn upload(&self, src: &[u8], dst: &mut Self::Buffer, offset: usize) -> Result<()>;
 
-    /// Copies the bytes of `src` from `offset` on to `dst`, after all work queued so far. On return,
-    /// `dst` is complete. The caller has checked that the range is inside the buffer.
+    /// Copies bytes of `src`, starting at `offset`, to `dst`, after all work queued so far. On
+    /// return, `dst` is complete. The caller has checked that the range is inside the buffer.
     fn download(&self, src: &Self::Buffer, offset: usize, dst: &mut [u8]) -> Result<()>;
 
     /// Waits until all queued work is done. Does nothing by default, for devices without a queue.
@@ -39,7 +39,7 @@ pub trait Memory: Clone + Debug + Send + Sync + 'static {
         Ok(())
     }
 
-    /// Returns a handle on the same memory with a separate queue, for copies that overlap with
+    /// Returns a handle to the same memory with a separate queue, for copies that overlap with
     /// kernels. Only [`order_after`](Self::order_after) orders the two queues. By default, the
     /// handle has the same queue, and nothing overlaps.
     fn fork_queue(&self) -> Result<Self> {
@@ -107,8 +107,8 @@ pub trait Mapping<B> {
     fn map<'a>(&self, buffer: &'a B) -> Result<&'a [u8]>;
     /// Returns the bytes of the buffer, writable.
     fn map_mut<'a>(&self, buffer: &'a mut B) -> Result<&'a mut [u8]>;
-    /// Adopts host bytes as a buffer without copying them. Returns them as the error if the device
-    /// cannot do so, which is the default.
+    /// Adopts host bytes as a buffer without copying them. By default, and if the device cannot
+    /// adopt the bytes, returns them as the error.
     fn adopt(&self, bytes: HostBytes) -> Result<B, HostBytes> {
         Err(bytes)
     }

@@ -1,11 +1,11 @@
 //! Memory of devices, kept coherent with the host, and typed views of it.
 //!
-//! - [`Memory`] is the only trait that a backend must implement. Four of its methods move bytes; the
-//!   others have defaults. A value is a handle on a device *and* on one in-order queue of its work.
-//! - [`SyncedMemory`] tracks which sides, host and device, are valid. Reading a side copies the value
-//!   there if that side is stale; writing a side makes the other stale. Only `&mut` access makes a
-//!   side stale, so no borrow of a stale side exists, and no `unsafe` is needed.
-//! - [`View`] selects elements; the kernel that runs decides on which side it accesses them.
+//! - [`Memory`] is the only trait that a backend must implement. Four methods move bytes; the
+//!   others have defaults. A value is a handle to a device *and* to one of its in-order queues.
+//! - [`SyncedMemory`] tracks which sides, host and device, are valid. Reading a stale side first
+//!   copies the value there; writing a side makes the other stale. Only `&mut` access makes a side
+//!   stale, so no borrow of a stale side exists, and no `unsafe` is needed.
+//! - [`View`] selects elements; the kernel decides on which side it accesses them.
 
 mod host_bytes;
 pub mod ledger;

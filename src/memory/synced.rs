@@ -11,20 +11,20 @@ use crate::{
 };
 use std::fmt;
 
-/// The valid sides of a memory: those that hold the current value.
+/// The valid sides of a [`SyncedMemory`]: the sides that hold the current value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[doc(alias = "SyncedHead")]
 pub enum Head {
-    /// Neither; the memory reads as zero.
+    /// Neither side; the memory reads as zero.
     #[doc(alias = "UNINITIALIZED")]
     Uninitialized,
-    /// Only the host.
+    /// Only the host side.
     #[doc(alias = "HEAD_AT_CPU")]
     HeadAtHost,
-    /// Only the device.
+    /// Only the device side.
     #[doc(alias = "HEAD_AT_GPU")]
     HeadAtDevice,
-    /// Both.
+    /// Both sides.
     #[doc(alias = "SYNCED")]
     Synced,
 }
@@ -67,9 +67,9 @@ pub struct SyncedMemory<D: Memory> {
     device: D,
     bytes: usize,
     valid: ValidSides,
-    /// Filled exactly while valid. Unused with unified memory.
+    /// Filled exactly while the host side is valid. Unused with unified memory.
     host: OnceLock<HostBytes>,
-    /// Filled exactly while valid; with unified memory, once allocated.
+    /// Filled exactly while the device side is valid; with unified memory, once allocated.
     dev: OnceLock<D::Buffer>,
     /// Stale allocations, kept for reuse. Its lock also serializes the filling of `host` and `dev`.
     spare: Mutex<SpareAllocations<D::Buffer>>,
@@ -81,7 +81,7 @@ struct SpareAllocations<B> {
 }
 
 impl<D: Memory> SyncedMemory<D> {
-    /// Creates a memory of `bytes` bytes without allocating it.
+    /// Creates a `SyncedMemory` of `bytes` bytes without allocating it.
     pub fn new(device: &D, bytes: usize) -> Self {
         Self {
             device: device.clone(),
@@ -112,12 +112,12 @@ impl<D: Memory> SyncedMemory<D> {
         &self.device
     }
 
-    /// Returns the valid sides.
+    /// Returns which sides, host or device, hold the current value.
     pub fn head(&self) -> Head {
         self.valid.head()
     }
 
-    /// Returns the bytes on the host, which it copies from the device if the host is stale.
+    /// Returns the bytes on the host; copies them from the device if the host is stale.
     ///
     /// # Errors
     /// Errors of the device; [`Error::OutOfMemory`].
@@ -145,8 +145,8 @@ impl<D: Memory> SyncedMemory<D> {
         self.host_write_only()
     }
 
-    /// Like [`host_mut`](Self::host_mut), but copies nothing, for writers that overwrite everything.
-    /// The bytes are initialized to unspecified values.
+    /// Like [`host_mut`](Self::host_mut), but copies nothing, for writers that overwrite
+    /// everything. The bytes are initialized, but their values are unspecified.
     ///
     /// # Errors
     /// Like [`host`](Self::host).
@@ -168,8 +168,8 @@ impl<D: Memory> SyncedMemory<D> {
     }
 
     /// Calls `write` to overwrite all bytes on the host, without copying them first; the device
-    /// becomes stale. If `write` fails or panics, the value is unchanged, unless `write` has written
-    /// bytes and only the host was valid or the memory is unified.
+    /// becomes stale. If `write` fails or panics, the value is unchanged, unless `write` has
+    /// written bytes and either only the host was valid or memory is unified.
     ///
     /// # Errors
     /// Like [`host`](Self::host); errors of `write`.
@@ -194,13 +194,13 @@ impl<D: Memory> SyncedMemory<D> {
         mapped(&self.device)?.map_mut(filled(self.dev.get_mut())?)
     }
 
-    /// Takes the host's allocation, with unspecified contents. The caller has checked that the host
-    /// is not the only valid side.
+    /// Removes and returns the host's allocation, with unspecified contents. The caller has checked
+    /// that the host is not the only valid side.
     fn take_host(&mut self) -> Result<HostBytes> {
         self.host.take().map_or_else(|| self.recycled_host(), Ok)
     }
 
-    /// Returns the allocation of [`take_host`](Self::take_host), which the caller may have written.
+    /// Puts back the allocation from [`take_host`](Self::take_host), which may be `written`.
     fn put_host(&mut self, bytes: HostBytes, written: bool) {
         if written {
             let _ = self.host.set(bytes);
@@ -212,7 +212,7 @@ impl<D: Memory> SyncedMemory<D> {
         } // Otherwise neither side was valid, and the memory still reads as zero.
     }
 
-    /// Returns the bytes on the device, which it copies from the host if the device is stale.
+    /// Returns the bytes on the device; copies them from the host if the device is stale.
     ///
     /// # Errors
     /// Like [`host`](Self::host).
@@ -236,7 +236,7 @@ impl<D: Memory> SyncedMemory<D> {
     }
 
     /// Like [`device_mut`](Self::device_mut), but copies nothing, for kernels that overwrite
-    /// everything. The bytes are initialized to unspecified values.
+    /// everything. The bytes are initialized, but their values are unspecified.
     ///
     /// # Errors
     /// Like [`host`](Self::host).
@@ -260,7 +260,7 @@ impl<D: Memory> SyncedMemory<D> {
     }
 
     /// Makes the device valid through `queue`, a fork of this memory's device, and waits for the
-    /// copy. Threads that load data use this, so that the device's own queue never waits. The copy
+    /// copy. Data-loading threads call this, so that the device's own queue never waits. The copy
     /// starts after all work queued on the device so far, which may still use a reused allocation.
     ///
     /// # Errors
@@ -276,8 +276,8 @@ impl<D: Memory> SyncedMemory<D> {
         Ok(())
     }
 
-    /// Replaces the value by `bytes`, which this memory then owns. Copies them only if the device has
-    /// unified memory and cannot adopt them.
+    /// Replaces the value with `bytes`, which this memory then owns. Copies them only if the device
+    /// has unified memory and cannot adopt them.
     ///
     /// # Errors
     /// [`Error::Length`] unless `bytes` has this memory's size.
@@ -355,7 +355,7 @@ impl<D: Memory> SyncedMemory<D> {
         self.fill_dev_on(&self.device, |_| Ok(()))
     }
 
-    /// Fills `dev` through `queue`, and calls `settle` before other threads can see it.
+    /// Fills `dev` through `queue`, and calls `settle` before other threads can see the buffer.
     #[track_caller]
     fn fill_dev_on(&self, queue: &D, settle: fn(&D) -> Result<()>) -> Result<&D::Buffer> {
         if let Some(dev) = self.dev.get() {

@@ -1,7 +1,7 @@
 //! Typed, bounds-checked ranges of a [`SyncedMemory`].
 //!
-//! A view selects elements. The kernel that runs calls `host` or `device` to access them there,
-//! which copies them if needed.
+//! A view selects elements. A kernel accesses the elements through `host` or `device`, which copies
+//! them to that side if needed.
 
 use super::{memory_trait::Memory, synced::SyncedMemory};
 use crate::{
@@ -36,9 +36,9 @@ pub enum Src<'a, T, D: Memory> {
 pub struct DeviceSlice<'a, D: Memory> {
     /// The whole buffer.
     pub buffer: &'a D::Buffer,
-    /// First byte of the view.
+    /// Offset in bytes of the view in the buffer.
     pub offset: usize,
-    /// Bytes of the view.
+    /// Size of the view in bytes.
     pub bytes: usize,
 }
 
@@ -46,13 +46,13 @@ pub struct DeviceSlice<'a, D: Memory> {
 pub struct DeviceSliceMut<'a, D: Memory> {
     /// The whole buffer.
     pub buffer: &'a mut D::Buffer,
-    /// First byte of the view.
+    /// Offset in bytes of the view in the buffer.
     pub offset: usize,
-    /// Bytes of the view.
+    /// Size of the view in bytes.
     pub bytes: usize,
 }
 
-/// A range of elements of a memory.
+/// A range of elements of a [`SyncedMemory`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Span {
     start: usize,
@@ -60,7 +60,7 @@ struct Span {
 }
 
 impl Span {
-    /// Returns the first `len` elements of `T` in a memory of `bytes` bytes.
+    /// Returns the range of the first `len` elements of type `T` in `bytes` bytes of memory.
     fn first<T>(len: usize, bytes: usize) -> Result<Self> {
         let available = bytes / size_of::<T>().max(1);
         if len > available {
@@ -100,7 +100,7 @@ impl<'a, T: Storable, D: Memory> View<'a, T, D> {
     /// Views the first `len` elements of `mem`.
     ///
     /// # Errors
-    /// [`Error::Range`] if `mem` holds fewer.
+    /// [`Error::Range`] if `mem` holds fewer elements.
     pub fn new(mem: &'a SyncedMemory<D>, len: usize) -> Result<Self> {
         Ok(Self { mem, span: Span::first::<T>(len, mem.size())?, elements: PhantomData })
     }
@@ -111,12 +111,12 @@ impl<'a, T: Storable, D: Memory> View<'a, T, D> {
         Self { mem, span: Span { start: 0, len }, elements: PhantomData }
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.span.len
     }
 
-    /// Whether there are no elements.
+    /// Returns whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.span.len == 0
     }
@@ -124,7 +124,7 @@ impl<'a, T: Storable, D: Memory> View<'a, T, D> {
     /// Returns a view of a sub-range.
     ///
     /// # Errors
-    /// [`Error::Range`] if it reaches outside the view.
+    /// [`Error::Range`] if the sub-range reaches outside the view.
     pub fn slice(self, range: Range<usize>) -> Result<Self> {
         Ok(Self { span: self.span.sub(range)?, ..self })
     }
@@ -155,7 +155,7 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
     /// Views the first `len` elements of `mem`.
     ///
     /// # Errors
-    /// [`Error::Range`] if `mem` holds fewer.
+    /// [`Error::Range`] if `mem` holds fewer elements.
     pub fn new(mem: &'a mut SyncedMemory<D>, len: usize) -> Result<Self> {
         let span = Span::first::<T>(len, mem.size())?;
         Ok(Self { mem, span, elements: PhantomData })
@@ -167,20 +167,20 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
         Self { mem, span: Span { start: 0, len }, elements: PhantomData }
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.span.len
     }
 
-    /// Whether there are no elements.
+    /// Returns whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.span.len == 0
     }
 
-    /// Replaces this view by one of a sub-range.
+    /// Replaces this view with a view of a sub-range.
     ///
     /// # Errors
-    /// [`Error::Range`] if it reaches outside the view.
+    /// [`Error::Range`] if the sub-range reaches outside the view.
     pub fn slice(self, range: Range<usize>) -> Result<Self> {
         Ok(Self { span: self.span.sub(range)?, ..self })
     }
@@ -188,7 +188,7 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
     /// Borrows a sub-range of this view.
     ///
     /// # Errors
-    /// [`Error::Range`] if it reaches outside the view.
+    /// [`Error::Range`] if the sub-range reaches outside the view.
     pub fn slice_mut(&mut self, range: Range<usize>) -> Result<ViewMut<'_, T, D>> {
         Ok(ViewMut { span: self.span.sub(range)?, mem: self.mem, elements: PhantomData })
     }
@@ -317,7 +317,7 @@ fn misaligned(error: bytemuck::PodCastError) -> Error {
 mod proofs {
     use super::*;
 
-    /// A sub-range of a sub-range of a memory covers exactly the requested bytes, inside the memory.
+    /// A sub-range of a sub-range covers exactly the requested bytes and stays inside the memory.
     #[kani::proof]
     fn sub_ranges_stay_inside_the_memory() {
         let (bytes, len): (usize, usize) = (kani::any(), kani::any());

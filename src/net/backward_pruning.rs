@@ -9,7 +9,7 @@ impl<T: Element, D: Device> Net<T, D> {
     /// whose top gradients no later layer computes. Walks the layers from the last to the first.
     pub(super) fn prune_backward(&mut self) {
         let Self { nodes, blobs, .. } = self;
-        // By name, as in Caffe: all blobs of an in-place chain have one name.
+        // Keyed by blob name, as in Caffe: all blobs of an in-place chain share one name.
         let mut under_loss: HashSet<&str> = HashSet::new();
         let mut skipped: HashSet<&str> = HashSet::new();
         for node in nodes.iter_mut().rev() {

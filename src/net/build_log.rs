@@ -1,4 +1,4 @@
-//! Debug log of a net's construction, in Caffe's words.
+//! Debug log of the construction of a net, in Caffe's wording.
 
 use super::graph::{Net, NetLayer};
 use crate::{device::Device, element::Element};

@@ -65,13 +65,13 @@ impl<T: Element, D: Device> NetBuilder<T, D> {
         Self { level: Some(level), ..self }
     }
 
-    /// Adds these stages to those of the definition.
+    /// Adds these stages to the stages of the definition.
     #[must_use]
     pub fn stages(self, stages: impl IntoIterator<Item = String>) -> Self {
         Self { stages: stages.into_iter().collect(), ..self }
     }
 
-    /// Sets the seed of all random numbers of the net; 0 by default.
+    /// Sets the seed of all random numbers in the net; 0 by default.
     #[must_use]
     pub fn seed(self, seed: u64) -> Self {
         Self { seed, ..self }
@@ -218,7 +218,7 @@ impl<'a, T: Element, D: Device> Construction<'a, T, D> {
         Ok(bottoms)
     }
 
-    /// Returns the tops: the named ones, and for a loss the unnamed ones that its arity requires.
+    /// Returns a layer's tops: named ones and, for a loss, unnamed ones that its arity requires.
     fn tops(&mut self, param: &LayerParameter, layer: &dyn Layer<T, D>) -> Result<Vec<usize>> {
         let mut tops = Vec::with_capacity(param.top.len());
         for (i, name) in param.top.iter().enumerate() {
@@ -357,7 +357,7 @@ impl<'a, T: Element, D: Device> Construction<'a, T, D> {
         Ok(())
     }
 
-    /// Makes a parameter share the values and gradient of the first one with its name.
+    /// Makes a parameter share the values and gradient of the first parameter with its name.
     fn share_param(
         &mut self,
         layer: usize,
@@ -398,7 +398,7 @@ impl<'a, T: Element, D: Device> Construction<'a, T, D> {
     }
 }
 
-/// Sets the owner's factor if only the sharing parameter gives one; fails if both differ.
+/// Sets the owner's factor if only the sharing parameter gives one; fails if the two differ.
 fn merge_mult(field: &str, name: &str, owners: &mut Option<f32>, given: Option<f32>) -> Result<()> {
     match (*owners, given) {
         (Some(first), Some(given)) if first != given => {

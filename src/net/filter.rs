@@ -5,7 +5,7 @@ use crate::{
     proto::{LayerParameter, NetParameter, NetState, NetStateRule},
 };
 
-/// Returns the definition without the layers that include and exclude rules remove in `state`.
+/// Returns the definition without the layers that `include` and `exclude` rules remove in `state`.
 ///
 /// # Errors
 /// [`Error::InvalidData`] for a layer with both include and exclude rules.
@@ -32,8 +32,8 @@ fn includes(layer: &LayerParameter, state: &NetState) -> Result<bool> {
     }
 }
 
-/// Whether a state meets a rule: it has the phase, a level within both bounds, every `stage` and no
-/// `not_stage`.
+/// Returns whether a state meets a rule: it has the rule's phase, a level within both bounds, every
+/// `stage` and no `not_stage`.
 #[doc(alias = "StateMeetsRule")]
 pub fn state_meets_rule(state: &NetState, rule: &NetStateRule) -> bool {
     let has = |stage: &String| state.stage.contains(stage);

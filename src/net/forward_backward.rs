@@ -15,17 +15,17 @@ impl<T: Element, D: Device> Net<T, D> {
     /// Runs all layers forward; returns the objective, `Σ weight · top`.
     ///
     /// # Errors
-    /// Those of a layer, with the layer's name.
+    /// Errors of a layer, with the layer's name.
     pub fn forward(&mut self) -> Result<f64> {
         self.forward_layers(0..self.nodes.len())
     }
 
-    /// Runs the layers at these indices forward; returns their share of the objective. A layer and
-    /// an in-place activation after it may run as one kernel if the range has both; the result is
-    /// bit-identical.
+    /// Runs the layers at these indices forward; returns their part of the objective. A layer and
+    /// an in-place activation after it may run as one kernel if the range contains both; the result
+    /// is bit-identical.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] if the range exceeds the layers; those of a layer, with its name.
+    /// [`Error::InvalidData`] if the range exceeds the layers; errors of a layer, with its name.
     #[doc(alias = "ForwardFromTo")]
     #[doc(alias = "ForwardTo")]
     pub fn forward_layers(&mut self, layers: Range<usize>) -> Result<f64> {
@@ -37,8 +37,8 @@ impl<T: Element, D: Device> Net<T, D> {
         Ok(loss)
     }
 
-    /// Runs the first of these layers, with its activation if both run as one kernel, and removes
-    /// them from the range. The range must be valid. Returns the share of the objective.
+    /// Runs the first layer of the range, with its activation if both run as one kernel, and
+    /// removes them from the range, which must be valid. Returns their part of the objective.
     pub(crate) fn forward_first(&mut self, layers: &mut Range<usize>) -> Result<f64> {
         let Some(index) = layers.next() else { return Ok(0.0) };
         self.reshape_layer(index).map_err(|error| self.in_layer(index, error))?;
@@ -56,7 +56,7 @@ impl<T: Element, D: Device> Net<T, D> {
     /// contents of the parameters' diffs.
     ///
     /// # Errors
-    /// Those of a layer, with the layer's name.
+    /// Errors of a layer, with the layer's name.
     pub fn backward(&mut self) -> Result<()> {
         self.backward_layers(0..self.nodes.len())
     }
@@ -65,7 +65,7 @@ impl<T: Element, D: Device> Net<T, D> {
     /// [`backward`](Self::backward).
     ///
     /// # Errors
-    /// [`Error::InvalidData`] if the range exceeds the layers; those of a layer, with its name.
+    /// [`Error::InvalidData`] if the range exceeds the layers; errors of a layer, with its name.
     #[doc(alias = "BackwardFromTo")]
     #[doc(alias = "BackwardFrom")]
     pub fn backward_layers(&mut self, layers: Range<usize>) -> Result<()> {
@@ -83,10 +83,10 @@ impl<T: Element, D: Device> Net<T, D> {
     }
 
     /// Reshapes all blobs to follow the current shapes of the inputs. A net that reuses memory also
-    /// assigns storage again.
+    /// reassigns storage.
     ///
     /// # Errors
-    /// Those of a layer, with the layer's name.
+    /// Errors of a layer, with the layer's name.
     #[doc(alias = "Reshape")]
     pub fn reshape(&mut self) -> Result<()> {
         for index in 0..self.nodes.len() {
@@ -108,7 +108,7 @@ impl<T: Element, D: Device> Net<T, D> {
     /// Sets the gradients of the parameters to zero.
     ///
     /// # Errors
-    /// Those of the device.
+    /// Errors of the device.
     #[doc(alias = "ClearParamDiffs")]
     pub fn clear_param_diffs(&self) -> Result<()> {
         for param in self.learnable_params() {
@@ -146,7 +146,7 @@ impl<T: Element, D: Device> Net<T, D> {
         Ok(self.nodes[next].layer.fusible_activation())
     }
 
-    /// Runs a reshaped layer, fused with the activation if the layer supports it. Returns the share
+    /// Runs a reshaped layer, fused with the activation if the layer supports it. Returns its part
     /// of the objective, and whether the activation was fused.
     fn forward_layer(
         &mut self,

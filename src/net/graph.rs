@@ -54,7 +54,7 @@ pub(super) struct NetBlob<T: Element, D: Device> {
 }
 
 /// Blobs that share storage because a layer aliases them (in place, Split, Reshape, …), and the
-/// layers that access them: from the first that writes to the last that reads.
+/// layers that access them: from the first that writes them to the last that reads them.
 pub(super) struct LiveRange {
     pub(super) blobs: Vec<usize>,
     pub(super) first: usize,
@@ -63,13 +63,13 @@ pub(super) struct LiveRange {
 
 /// A parameter of a layer.
 pub struct Param<T: Element, D: Device> {
-    /// The name by which parameters are shared; without one, the index in the layer.
+    /// The name by which parameters are shared; if none is given, the index in the layer.
     pub name: String,
     /// Index of the layer in the net.
     pub layer: usize,
     /// Index of the parameter in the layer.
     pub index: usize,
-    /// Index, in the net's parameters, of the parameter whose values it shares.
+    /// Index, among the net's parameters, of the parameter whose values this one shares.
     pub owner: Option<usize>,
     /// Factor of the learning rate; 1 if the definition gives none.
     pub lr_mult: Option<f32>,
@@ -193,7 +193,7 @@ impl<T: Element, D: Device> Net<T, D> {
         self.nodes.iter().position(|node| node.param.name() == name)
     }
 
-    /// Adds the layer at an index to an error.
+    /// Adds the name and type of the layer at an index to an error.
     pub(super) fn in_layer(&self, index: usize, error: Error) -> Error {
         let node = &self.nodes[index];
         error.context(format!("layer `{}` ({})", node.param.name(), node.layer.kind()))

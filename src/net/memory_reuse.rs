@@ -8,7 +8,7 @@ use crate::{blob::Blob, device::Device, element::Element, error::Result};
 pub struct MemoryUse {
     /// Values of the blobs between layers.
     pub activations: usize,
-    /// Gradients of these blobs.
+    /// Gradients of the blobs between layers.
     pub gradients: usize,
     /// Values of the parameters.
     pub params: usize,
@@ -16,9 +16,9 @@ pub struct MemoryUse {
     pub param_gradients: usize,
 }
 
-/// Storage that live ranges use one after the other.
+/// Storage that several live ranges use one after the other.
 struct StorageSlot {
-    /// Elements.
+    /// Number of elements.
     count: usize,
     /// The last layer of the live ranges assigned so far.
     last: usize,
@@ -28,7 +28,7 @@ struct StorageSlot {
 
 impl<T: Element, D: Device> Net<T, D> {
     /// Returns the bytes allocated so far. Allocation is lazy, so blobs that no pass has accessed
-    /// count as 0. Memory of layers other than their parameters is not counted.
+    /// count as 0. Memory that layers own, other than parameters, is not counted.
     ///
     /// # Errors
     /// [`Error::Borrowed`](crate::Error::Borrowed) while a blob is borrowed mutably.
@@ -92,7 +92,7 @@ impl<T: Element, D: Device> Net<T, D> {
                 excluded.extend(&node.tops);
             }
         }
-        // More handles than the net's blobs means that a layer has one and may rely on the
+        // If more handles exist than the net's blobs, a layer holds one and may rely on the
         // contents.
         let handles =
             |range: &LiveRange| range.blobs.first().map(|&id| self.blobs[id].blob.data_ref_count());

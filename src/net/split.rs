@@ -21,16 +21,16 @@ struct BlobUses {
 /// Uses of a top.
 #[derive(Default)]
 struct TopUses {
-    /// Consumers, and one more if the top has a weight in the objective.
+    /// Number of consumers, plus one if the top has a weight in the objective.
     count: usize,
     loss_weight: f32,
-    /// Splits assigned to consumers so far.
+    /// Number of splits assigned to consumers so far.
     assigned: usize,
 }
 
-/// Returns the definition with a Split layer after each top that has several consumers, which then
-/// consume the splits. A top with a loss weight counts as consumed by the objective: the first
-/// split gets the weight.
+/// Returns the definition with a Split layer after each top that has several consumers; each
+/// consumer then reads its own split. A top with a loss weight counts as consumed by the objective:
+/// the first split gets the weight.
 ///
 /// # Errors
 /// [`Error::InvalidData`] if a bottom is not the top of an earlier layer.

@@ -1,4 +1,4 @@
-//! Copies parameters between nets and named tensors of files.
+//! Copies parameters between nets and named tensors in files.
 //!
 //! The names are `<layer>.<index>`, such as `conv1.0`. Caffe identifies a layer's parameters by
 //! index only. Names such as `weight` and `bias` would be wrong for some layer types, for example
@@ -19,7 +19,7 @@ impl<T: Element, D: Device> Net<T, D> {
     /// type named `<layer>.<index>`.
     ///
     /// # Errors
-    /// Those of the device.
+    /// Errors of the device.
     pub fn to_tensors(&self) -> Result<Vec<(String, Tensor)>> {
         let mut tensors = Vec::with_capacity(self.params.len());
         for node in &self.nodes {
@@ -35,9 +35,9 @@ impl<T: Element, D: Device> Net<T, D> {
     /// of another form, are ignored. Returns the names of the copied layers, in the net's order.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] if a layer has another number of parameters or a tensor is given
-    /// twice; [`Error::Shape`] if a parameter has another shape. Both name the layer and the
-    /// tensor, and leave the net unchanged. Those of the device.
+    /// [`Error::InvalidData`] if a layer's number of parameters differs or a tensor appears twice;
+    /// [`Error::Shape`] if a parameter's shape differs. Both name the layer and the tensor, and
+    /// leave the net unchanged. Errors of the device.
     #[doc(alias = "CopyTrainedLayersFrom")]
     pub fn copy_tensors_from(&mut self, source: &[(String, Tensor)]) -> Result<Vec<String>> {
         let mut layers = BTreeMap::<usize, BTreeMap<usize, &Tensor>>::new();
@@ -98,7 +98,7 @@ fn tensor_name(layer: &str, index: usize) -> String {
     format!("{layer}.{index}")
 }
 
-/// Returns layer and index of a name made by [`tensor_name`]; `None` for any other name.
+/// Splits a name made by [`tensor_name`] into layer and index; `None` for any other name.
 fn split_name(full: &str) -> Option<(&str, usize)> {
     let (layer, index) = full.rsplit_once('.')?;
     let number = index.parse().ok()?;

@@ -18,8 +18,8 @@ impl<T: Element, D: Device> Net<T, D> {
     ///
     /// # Errors
     /// [`Error::InvalidData`] or [`Error::Shape`] if the number or the shape of a layer's
-    /// parameters differs; the net is then unchanged. [`Error::InvalidData`] for a message with
-    /// contradictory fields, and errors of the device; earlier layers are then already copied.
+    /// parameters differs; in that case, the net is unchanged. [`Error::InvalidData`] for a message
+    /// with contradictory fields, and errors of the device; both may leave earlier layers copied.
     #[doc(alias = "CopyTrainedLayersFrom")]
     pub fn copy_trained_from(&mut self, source: &NetParameter) -> Result<Vec<String>> {
         if !source.layers.is_empty() {
@@ -67,10 +67,10 @@ impl<T: Element, D: Device> Net<T, D> {
     }
 
     /// Converts the net to a message with the values of its parameters, and their gradients if
-    /// `diffs`.
+    /// `diffs` is true.
     ///
     /// # Errors
-    /// Those of the device.
+    /// Errors of the device.
     #[doc(alias = "ToProto")]
     pub fn to_proto(&self, diffs: bool) -> Result<NetParameter> {
         let mut net = NetParameter { name: Some(self.name.clone()), ..Default::default() };
@@ -84,7 +84,7 @@ impl<T: Element, D: Device> Net<T, D> {
     }
 
     /// Removes the values of parameters that share another's from a message of this net. A file
-    /// then has shared values once, like Caffe's HDF5 files. Gradients are kept.
+    /// then stores shared values only once, like Caffe's HDF5 files. Gradients are kept.
     pub fn strip_shared_params(&self, message: &mut NetParameter) {
         for param in self.params.iter().filter(|param| param.owner.is_some()) {
             let layer = message.layer.get_mut(param.layer);
@@ -101,8 +101,8 @@ impl<T: Element, D: Device> Net<T, D> {
         self.check_copied(&copied, trained.map(|layer| layer.name()))
     }
 
-    /// Fails if no layer was copied to a net with learnable parameters. `found` are the names of
-    /// the layers with weights in the file.
+    /// Fails if no layer was copied to a net with learnable parameters. `found` lists the layers
+    /// with weights in the file.
     pub(crate) fn check_copied<'a>(
         &self,
         copied: &[String],
@@ -150,7 +150,7 @@ impl<T: Element, D: Device> Net<T, D> {
     }
 }
 
-/// Adds a remedy to a shape error: for fine-tuning, a layer with another shape is renamed.
+/// Adds a remedy to a shape error: to fine-tune a layer with another shape, rename it.
 fn suggest_renaming(error: Error) -> Error {
     match error.root() {
         Error::Shape(_) => {

@@ -5,7 +5,7 @@ use crate::{
     shape::Shape,
 };
 
-/// A row-major operand seen as `outer × extent × inner` around the axis that a kernel works along.
+/// A row-major operand viewed as `outer × extent × inner`, where a kernel works along `extent`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Axis {
     /// Product of the extents before the axis.
@@ -36,13 +36,13 @@ impl Axis {
     }
 
     /// Returns the number of elements, `outer · extent · inner`. For extents that
-    /// [`new`](Self::new) rejects, returns `usize::MAX`, which is the length of no operand.
+    /// [`new`](Self::new) rejects, returns `usize::MAX`, which no operand's length can equal.
     pub fn count(&self) -> usize {
         if self.fits() { self.outer * self.extent * self.inner } else { usize::MAX }
     }
 
     /// Returns the number of elements after reducing the axis, `outer · inner`. Returns
-    /// `usize::MAX` like [`count`](Self::count).
+    /// `usize::MAX` in the same cases as [`count`](Self::count).
     pub fn reduced_count(&self) -> usize {
         if self.fits() { self.outer * self.inner } else { usize::MAX }
     }
@@ -54,7 +54,7 @@ impl Axis {
         product.is_some_and(|product| product <= isize::MAX as usize / 16)
     }
 
-    /// Fails unless all `operands` have the axis' count of elements.
+    /// Fails unless every operand has `outer · extent · inner` elements.
     pub(crate) fn check_counts(
         &self,
         op: &'static str,
@@ -63,7 +63,7 @@ impl Axis {
         operands.iter().try_for_each(|&(name, len)| check_len(op, name, self.count(), len))
     }
 
-    /// Fails unless all `operands` have the axis' extent.
+    /// Fails unless every operand has `extent` elements.
     pub(crate) fn check_extents(
         &self,
         op: &'static str,
@@ -72,7 +72,7 @@ impl Axis {
         operands.iter().try_for_each(|&(name, len)| check_len(op, name, self.extent, len))
     }
 
-    /// Fails unless the operands of `affine` have these lengths; `x` is `None` in place.
+    /// Fails unless the operand lengths of `affine` match the axis. `x` is `None` in place.
     pub(crate) fn check_affine(
         &self,
         x: Option<usize>,
@@ -85,7 +85,7 @@ impl Axis {
         check_len("affine", "y", self.count(), y)
     }
 
-    /// Fails unless the operands of `arg_max` have these lengths and there is a maximum.
+    /// Fails unless the operand lengths of `arg_max` match the axis and there is a maximum.
     pub(crate) fn check_arg_max(&self, x: usize, y: usize) -> Result<()> {
         check_len("arg_max", "x", self.count(), x)?;
         check_len("arg_max", "y", self.reduced_count(), y)?;
@@ -97,7 +97,7 @@ impl Axis {
         Ok(())
     }
 
-    /// Fails unless the operands of `moments` have these lengths and there is a mean.
+    /// Fails unless the operand lengths of `moments` match the axis and there is a mean.
     pub(crate) fn check_moments(&self, x: usize, mean: usize, variance: usize) -> Result<()> {
         check_len("moments", "x", self.count(), x)?;
         self.check_extents("moments", &[("mean", mean), ("variance", variance)])?;

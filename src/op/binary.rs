@@ -14,8 +14,8 @@ use num_traits::Float;
 scalar_functions! {
     /// A function of two elements, computed in the accumulator type `A`.
     ///
-    /// The `…Grad` functions apply the chain rule: `a` is the gradient of the result, and `b` its
-    /// input or output, as documented.
+    /// The `…Grad` functions apply the chain rule: `a` is the gradient of the result. `b` is the
+    /// input or output of the original function, as each variant states.
     Binary {
         /// `a + b`
         Add => "add",
@@ -106,8 +106,8 @@ impl<A: Float> Binary<A> {
         check_len(self.name(), "y", a, y)
     }
 
-    /// Fails unless operands of [`broadcast`](crate::kernel::Elementwise::broadcast) have these
-    /// lengths; `a` is `None` in place.
+    /// Fails unless the operand lengths of [`broadcast`](crate::kernel::Elementwise::broadcast)
+    /// match `axis`. `a` is `None` in place.
     ///
     /// # Errors
     /// [`Error::Length`](crate::Error::Length) names the operand.

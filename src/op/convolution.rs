@@ -43,7 +43,7 @@ impl Convolution {
         self.batch
     }
 
-    /// Returns the output planes of one image.
+    /// Returns the number of output planes per image.
     pub fn outputs(&self) -> usize {
         self.outputs
     }
@@ -58,28 +58,28 @@ impl Convolution {
         &self.window
     }
 
-    /// Returns the elements of `x`.
+    /// Returns the number of elements of `x`.
     pub fn input_len(&self) -> usize {
         self.batch * self.window.image_len()
     }
 
-    /// Returns the elements of `w`.
+    /// Returns the number of elements of `w`.
     pub fn filter_len(&self) -> usize {
         self.outputs * (self.window.column_rows() / self.groups)
     }
 
-    /// Returns the elements of `y`.
+    /// Returns the number of elements of `y`.
     pub fn output_len(&self) -> usize {
         self.batch * self.outputs * self.window.positions()
     }
 
-    /// Returns the floating-point operations of one pass over the batch; saturates.
+    /// Returns the floating-point operation count of one pass over the batch, saturating.
     pub fn flops(&self) -> u64 {
         let per_output = 2 * (self.window.column_rows() / self.groups) as u64;
         per_output.saturating_mul(self.output_len() as u64)
     }
 
-    /// Fails unless `x`, `w` and `y`, or their gradients, have these lengths.
+    /// Fails unless the lengths of `x`, `w` and `y`, or of their gradients, match.
     ///
     /// # Errors
     /// [`Error::Length`] names the operand.

@@ -1,5 +1,5 @@
-//! Implementations of exp, ln, tanh and pow that [`Unary`](super::Unary) and
-//! [`Binary`](super::Binary) are evaluated with.
+//! Implementations of exp, ln, tanh and pow for the evaluation of [`Unary`](super::Unary) and
+//! [`Binary`](super::Binary) functions.
 
 use num_traits::Float;
 

@@ -9,9 +9,9 @@ use num_traits::{One, Zero};
 /// Whether an operand is transposed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transpose {
-    /// Used as stored.
+    /// The operand is used as stored.
     No,
-    /// Used transposed.
+    /// The operand is used transposed.
     Yes,
 }
 
@@ -21,11 +21,11 @@ pub enum Transpose {
 /// not read if α = 0 or k = 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gemm<T: Element> {
-    /// Rows of `op(A)` and of `C`.
+    /// Number of rows of `op(A)` and `C`.
     pub m: usize,
-    /// Columns of `op(B)` and of `C`.
+    /// Number of columns of `op(B)` and `C`.
     pub n: usize,
-    /// Columns of `op(A)`, rows of `op(B)`.
+    /// Number of columns of `op(A)` and rows of `op(B)`.
     pub k: usize,
     /// Whether `A` is stored k×m.
     pub trans_a: Transpose,
@@ -35,7 +35,7 @@ pub struct Gemm<T: Element> {
     pub alpha: T::Acc,
     /// Factor of the previous `C`.
     pub beta: T::Acc,
-    /// Leading dimension of `A` as stored: elements from one row to the next.
+    /// Leading dimension of `A` as stored: distance in elements from one row to the next.
     pub lda: usize,
     /// Leading dimension of `B` as stored.
     pub ldb: usize,
@@ -87,12 +87,12 @@ impl<T: Element> Gemm<T> {
         Self { lda, ldb, ldc, ..self }
     }
 
-    /// Returns whether `C` is not read, and every element from its first to its last is written.
+    /// Returns whether the GEMM writes `C` from its first to its last element and reads none.
     pub fn overwrites(&self) -> bool {
         self.beta.is_zero() && (self.ldc == self.n || self.m <= 1)
     }
 
-    /// Returns the elements from the first to the last used of `A`, `B` and `C`.
+    /// Returns the spans of `A`, `B` and `C`: element counts from the first to the last one used.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] if a leading dimension is shorter than a row, or an extent
@@ -109,7 +109,7 @@ impl<T: Element> Gemm<T> {
         ))
     }
 
-    /// Fails unless operands of these lengths hold all elements that are used.
+    /// Fails unless operands of these lengths contain all elements that the GEMM uses.
     ///
     /// # Errors
     /// [`Error::Length`] names the operand; [`Error::InvalidInput`] if a leading dimension is too
@@ -121,7 +121,7 @@ impl<T: Element> Gemm<T> {
         check_min_len("gemm", "c", want_c, c)
     }
 
-    /// Returns the product as `op(A)` times a column, if `B` and `C` are contiguous columns.
+    /// Returns the product as a GEMV with `op(A)`, if `B` and `C` are contiguous columns.
     pub(crate) fn as_gemv(&self) -> Option<Gemv<T>> {
         let dense_b = self.trans_b == Transpose::Yes || self.ldb == 1 || self.k == 1;
         let dense_c = self.ldc == 1 || self.m == 1;
@@ -131,7 +131,7 @@ impl<T: Element> Gemm<T> {
         (self.n == 1 && dense_b && dense_c).then_some(Gemv { m, n, trans, alpha, beta, lda })
     }
 
-    /// Returns the product as `op(B)ᵀ` times a column, if `A` is a contiguous row.
+    /// Returns the product as a GEMV with `op(B)ᵀ`, if `A` is a contiguous row.
     pub(crate) fn as_transposed_gemv(&self) -> Option<Gemv<T>> {
         let dense_a = self.trans_a == Transpose::No || self.lda == 1 || self.k == 1;
         let (m, n, trans) = match self.trans_b {
@@ -142,7 +142,7 @@ impl<T: Element> Gemm<T> {
         (self.m == 1 && dense_a).then_some(Gemv { m, n, trans, alpha, beta, lda })
     }
 
-    /// Returns the floating-point operations, `2·m·n·k`; saturates.
+    /// Returns the number of floating-point operations, `2·m·n·k`, saturating.
     pub fn flops(&self) -> u64 {
         [self.m, self.n, self.k].into_iter().fold(2, |flops, by| flops.saturating_mul(by as u64))
     }
@@ -150,21 +150,21 @@ impl<T: Element> Gemm<T> {
 
 /// `count` GEMMs of one shape, whose operands are a constant stride apart.
 ///
-/// With a stride of zero, all use the same `A` or `B`. The `C`s must not overlap.
+/// With a stride of zero, all GEMMs use the same `A` or `B`. The `C`s must not overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GemmBatch {
     /// Number of GEMMs.
     pub count: usize,
-    /// Elements from one `A` to the next.
+    /// Distance in elements from one `A` to the next.
     pub stride_a: usize,
-    /// Elements from one `B` to the next.
+    /// Distance in elements from one `B` to the next.
     pub stride_b: usize,
-    /// Elements from one `C` to the next.
+    /// Distance in elements from one `C` to the next.
     pub stride_c: usize,
 }
 
 impl GemmBatch {
-    /// Fails unless operands of these lengths hold those of `count` GEMMs, and no two `C`s overlap.
+    /// Fails unless these lengths suffice for all `count` GEMMs and no two `C`s overlap.
     ///
     /// # Errors
     /// Like [`Gemm::check`]; [`Error::InvalidInput`] if two `C`s overlap.
@@ -185,12 +185,12 @@ impl GemmBatch {
     }
 }
 
-/// `y ← α·op(A)·x + β·y`: row-major, `A` is m×n as stored. β = 0 does not read `y`.
+/// `y ← α·op(A)·x + β·y`: row-major, `A` is m×n as stored. `y` is not read if β = 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Gemv<T: Element> {
-    /// Rows of `A` as stored.
+    /// Number of rows of `A` as stored.
     pub m: usize,
-    /// Columns of `A` as stored.
+    /// Number of columns of `A` as stored.
     pub n: usize,
     /// Whether `op(A)` is `Aᵀ`; if so, `x` has m elements and `y` n.
     pub trans: Transpose,
@@ -226,7 +226,7 @@ impl<T: Element> Gemv<T> {
         Self { lda, ..self }
     }
 
-    /// Returns the elements of `x` and of `y`.
+    /// Returns the lengths of `x` and `y`.
     pub fn lengths(&self) -> (usize, usize) {
         match self.trans {
             Transpose::No => (self.n, self.m),
@@ -234,8 +234,8 @@ impl<T: Element> Gemv<T> {
         }
     }
 
-    /// Fails unless `A` holds all elements that are used, and `x` and `y` have exactly the lengths
-    /// of the shape.
+    /// Fails unless `A` contains all elements that the GEMV uses, and `x` and `y` have exactly the
+    /// lengths that it needs.
     ///
     /// # Errors
     /// [`Error::Length`] names the operand; [`Error::InvalidInput`] if `lda` is too short.
@@ -247,7 +247,7 @@ impl<T: Element> Gemv<T> {
     }
 }
 
-/// Returns the elements from the first to the last of a matrix with leading dimension `ld`.
+/// Returns the element count from the first to the last of a matrix with leading dimension `ld`.
 fn span(
     op: &'static str,
     name: &'static str,

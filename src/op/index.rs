@@ -8,18 +8,18 @@ use crate::{
 /// Copy of a `rows × columns` block between row-major matrices: concatenation, slicing, cropping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copy2d {
-    /// Rows of the block.
+    /// Number of rows of the block.
     pub rows: usize,
-    /// Columns of the block.
+    /// Number of columns of the block.
     pub columns: usize,
-    /// Elements from one source row to the next.
+    /// Distance in elements from one source row to the next.
     pub ldx: usize,
-    /// Elements from one destination row to the next.
+    /// Distance in elements from one destination row to the next.
     pub ldy: usize,
 }
 
 impl Copy2d {
-    /// Fails unless operands of these lengths hold the block.
+    /// Fails unless operands of these lengths contain the block.
     ///
     /// # Errors
     /// [`Error::Length`] names the operand; [`Error::InvalidInput`] if a leading dimension is too
@@ -41,19 +41,19 @@ impl Copy2d {
     }
 }
 
-/// Rows gathered from, or added to, a table of `table × width` by `count` indices.
+/// Gather from, or scatter-add to, the rows of a `table × width` matrix, by `count` indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowIndexing {
-    /// Rows of the table.
+    /// Number of rows of the table.
     pub table: usize,
-    /// Elements of a row.
+    /// Number of elements of a row.
     pub width: usize,
     /// Number of indices.
     pub count: usize,
 }
 
 impl RowIndexing {
-    /// Fails unless the table, the indices and the rows have these lengths.
+    /// Fails unless the lengths of the table, the indices and the rows match.
     ///
     /// # Errors
     /// [`Error::Length`] names the operand; [`Error::ShapeOverflow`].
@@ -102,7 +102,7 @@ impl Permute {
         &self.order
     }
 
-    /// Fails unless both operands have as many elements as the shape.
+    /// Fails unless both operands have the element count of the shape.
     ///
     /// # Errors
     /// [`Error::Length`] names the operand.
@@ -124,12 +124,12 @@ pub struct Tile {
     pub outer: usize,
     /// Product of the extents from the axis on.
     pub inner: usize,
-    /// Repetitions.
+    /// Number of repetitions.
     pub tiles: usize,
 }
 
 impl Tile {
-    /// Fails unless operands of these lengths are source and result.
+    /// Fails unless the lengths of source and result match the repetition.
     ///
     /// # Errors
     /// [`Error::Length`] names the operand; [`Error::ShapeOverflow`].

@@ -7,13 +7,13 @@ use num_traits::Float;
 /// Divisor of a summed loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LossNormalization {
-    /// All labels, ignored ones too: `outer · inner`.
+    /// Number of all labels, including ignored ones: `outer · inner`.
     Full,
-    /// Labels that are not ignored; at least 1.
+    /// Number of labels that are not ignored; at least 1.
     Valid,
-    /// The batch: `outer`.
+    /// Batch size: `outer`.
     BatchSize,
-    /// Nothing.
+    /// No divisor: 1.
     None,
 }
 
@@ -51,7 +51,7 @@ impl SoftmaxLoss {
         self.normalization.divisor(self.axis.outer, self.axis.inner, valid)
     }
 
-    /// Fails unless operands have these lengths.
+    /// Fails unless the operand lengths match.
     ///
     /// # Errors
     /// [`Error::Length`] names the operand.
@@ -61,9 +61,9 @@ impl SoftmaxLoss {
     }
 }
 
-/// Share of the labels whose score is among the `top_k` greatest of its position.
+/// Fraction of the labels whose score is among the `top_k` greatest at the label's position.
 ///
-/// As in Caffe, a score equal to the label's counts against the label. Unlike in Caffe, a label
+/// As in Caffe, a tie with another score counts against the label. Unlike in Caffe, a label
 /// whose score is NaN is never correct. The result is 0 if all labels are ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accuracy {
@@ -76,7 +76,7 @@ pub struct Accuracy {
 }
 
 impl Accuracy {
-    /// Fails unless operands have these lengths.
+    /// Fails unless the operand lengths match.
     ///
     /// # Errors
     /// [`Error::Length`] names the operand.
@@ -89,8 +89,8 @@ impl Accuracy {
 /// `loss ← Σ f(x, label) / n` over class scores or probabilities `x`, with labels as in
 /// [`SoftmaxLoss`].
 ///
-/// A logarithmic `f` may have a matrix `m` of `extent × extent`, which weights each class by the
-/// label's row: `−Σ m[label, k] · ln max(x[k], floor)`. Without it, only the label's class counts.
+/// A logarithmic `f` can use a matrix `m` of `extent × extent`. The label's row of `m` weights the
+/// classes: `−Σ m[label, k] · ln max(x[k], floor)`. Without it, only the label's class counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClassLoss {
     /// Axis of the classes.
@@ -106,10 +106,10 @@ pub struct ClassLoss {
 /// A loss over the scores of all classes, one of which is correct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ClassLossKind {
-    /// `−ln max(x[label], floor)` of probabilities.
+    /// `−ln max(x[label], floor)` for probabilities `x`.
     Log,
-    /// Like [`Log`](Self::Log), but the gradient is that of the scores before softmax, where `x` is
-    /// their softmax.
+    /// Like [`Log`](Self::Log), but the gradient is with respect to the scores whose softmax is
+    /// `x`.
     LogWithSoftmaxGradient,
     /// `max(0, 1 − x[label]) + Σ max(0, 1 + x[k])` over the other classes.
     Hinge,
@@ -121,7 +121,7 @@ impl ClassLoss {
     /// Lower bound of probabilities before the logarithm.
     pub const FLOOR: f64 = 1e-20;
 
-    /// Fails unless operands have these lengths. Also fails if a hinge has a matrix.
+    /// Fails unless the operand lengths match. Also fails if a hinge loss has a matrix.
     ///
     /// # Errors
     /// [`Error::Length`] names the operand; [`Error::InvalidInput`].
@@ -142,17 +142,17 @@ impl ClassLoss {
     }
 }
 
-/// `loss ← Σ f(x, t) / n` over `batch × each` elements and their targets.
+/// `loss ← Σ f(x, t) / n` over `batch × item_len` elements and their targets.
 ///
 /// Elements whose target is `ignore` do not count. As in Caffe, targets are truncated for this
-/// comparison, so 0.7 is ignored if 0 is.
+/// comparison, so a target of 0.7 is ignored if `ignore` is 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ElementwiseLoss<A> {
     /// Kind of `f`.
     pub kind: ElementwiseLossKind<A>,
     /// Number of items.
     pub batch: usize,
-    /// Elements of an item.
+    /// Number of elements of an item.
     pub item_len: usize,
     /// Target of elements that are ignored.
     pub ignore: Option<i64>,
@@ -168,7 +168,7 @@ pub enum ElementwiseLossKind<A> {
     /// `ln(1 + eˣ) − t·x`: the cross entropy of the sigmoid of `x`.
     SigmoidCrossEntropy,
     /// `x / 2` if `⌊|t|⌋ ≠ 0`, which marks a similar pair, else `max(0, margin − √x)² / 2`. `x` is
-    /// the squared distance of the pair.
+    /// the squared distance between the two.
     Contrastive {
         /// Distance from which dissimilar pairs cost nothing.
         margin: A,
@@ -201,8 +201,8 @@ impl<A: Float> ElementwiseLossKind<A> {
         }
     }
 
-    /// Returns the derivative by `x`. As in Caffe, 1e-4 is added to the distance by which that of
-    /// [`Contrastive`](Self::Contrastive) divides.
+    /// Returns the derivative with respect to `x`. As in Caffe, 1e-4 is added to the distance in
+    /// the divisor of the derivative of [`Contrastive`](Self::Contrastive).
     #[inline(always)]
     pub fn derivative(&self, x: A, t: A) -> A {
         let (zero, one) = (A::zero(), A::one());
@@ -222,7 +222,7 @@ impl<A: Float> ElementwiseLossKind<A> {
 }
 
 impl<A> ElementwiseLoss<A> {
-    /// Fails unless operands have these lengths.
+    /// Fails unless the operand lengths match.
     ///
     /// # Errors
     /// [`Error::Length`] names the operand; [`Error::ShapeOverflow`].

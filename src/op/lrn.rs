@@ -5,7 +5,7 @@ use crate::{
     shape::Shape,
 };
 
-/// Elements over which squares are summed.
+/// Region over which squares are summed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LrnRegion {
@@ -18,7 +18,7 @@ pub enum LrnRegion {
 /// `y = x · s^(−β)` with `s = k + α/n · Σ x²` over a region of `n` elements around `x`.
 ///
 /// Operands are batch × channels × height × width. Across channels, `n = size`. Within a channel,
-/// `n = size²` and, as in Caffe, `k` is taken to be 1. Elements beyond the borders count as zero.
+/// `n = size²` and, as in Caffe, `k` is always 1. Elements beyond the borders count as zero.
 /// Source: Krizhevsky, Sutskever, Hinton 2012, section 3.3.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Lrn {
@@ -26,7 +26,7 @@ pub struct Lrn {
     pub region: LrnRegion,
     /// Number of images.
     pub batch: usize,
-    /// Channels of an image.
+    /// Number of channels of an image.
     pub channels: usize,
     /// Height and width of a channel.
     pub plane: [usize; 2],
@@ -41,13 +41,13 @@ pub struct Lrn {
 }
 
 impl Lrn {
-    /// Returns the elements of an operand; saturates, in which case [`check`](Self::check) fails.
+    /// Returns the number of elements of an operand. Saturates; [`check`](Self::check) then fails.
     pub fn count(&self) -> usize {
         let [height, width] = self.plane;
         [self.channels, height, width].into_iter().fold(self.batch, usize::saturating_mul)
     }
 
-    /// Fails unless the region's extent is odd and the operands can be counted.
+    /// Fails if the region's extent is even, or if an operand's element count overflows.
     ///
     /// # Errors
     /// [`Error::InvalidInput`], [`Error::ShapeOverflow`].
@@ -62,7 +62,7 @@ impl Lrn {
         Ok(())
     }
 
-    /// Fails like [`check`](Self::check), or if an operand of `op` has another length.
+    /// Fails if [`check`](Self::check) fails, or if an operand of `op` has the wrong length.
     pub(crate) fn check_operands(
         &self,
         op: &'static str,

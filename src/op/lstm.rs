@@ -38,22 +38,22 @@ impl Lstm {
         self.streams
     }
 
-    /// Returns the cells of each sequence.
+    /// Returns the number of cells of each sequence.
     pub fn outputs(&self) -> usize {
         self.outputs
     }
 
-    /// Returns the elements of the gates.
+    /// Returns the number of elements of the gates.
     pub fn gates(&self) -> usize {
         4 * self.state()
     }
 
-    /// Returns the elements of a state.
+    /// Returns the number of elements of a state.
     pub fn state(&self) -> usize {
         self.streams * self.outputs
     }
 
-    /// Fails unless gates and states have these lengths.
+    /// Fails unless the lengths of gates and states match.
     ///
     /// # Errors
     /// [`Error::Length`](crate::Error::Length) names the operand.

@@ -10,7 +10,7 @@ use crate::{
 pub enum PoolRounding {
     /// Up: the last window may extend beyond the input. Caffe's default.
     Ceil,
-    /// Down, as convolution does.
+    /// Down, as in convolution.
     Floor,
 }
 
@@ -23,7 +23,7 @@ pub struct Pool2d {
     pub input: [usize; 2],
     /// Extents of a window.
     pub kernel: [usize; 2],
-    /// Elements from one window to the next.
+    /// Distance in elements from one window to the next.
     pub stride: [usize; 2],
     /// Padding on each side.
     pub pad: [usize; 2],
@@ -32,7 +32,7 @@ pub struct Pool2d {
 }
 
 impl Pool2d {
-    /// Describes a pooling with the number of windows that Caffe computes.
+    /// Describes a pooling operation with the number of windows that Caffe computes.
     ///
     /// There are `round((input + 2·pad − kernel) / stride) + 1` windows. With padding, the last is
     /// dropped if it would start in the padding after the input. With [`PoolRounding::Ceil`], a
@@ -65,18 +65,18 @@ impl Pool2d {
         self.output
     }
 
-    /// Returns the elements of the input.
+    /// Returns the number of elements of the input.
     pub fn input_len(&self) -> usize {
         self.input.into_iter().fold(self.planes, usize::saturating_mul)
     }
 
-    /// Returns the elements of the output, and of the mask.
+    /// Returns the number of elements of the output and of the mask.
     pub fn output_len(&self) -> usize {
         self.output.into_iter().fold(self.planes, usize::saturating_mul)
     }
 
-    /// Fails unless input and output have these lengths. Also fails if a field was changed such
-    /// that [`new`](Self::new) would fail or compute another number of windows.
+    /// Fails unless the lengths of input and output match. Also fails if a field has changed since
+    /// [`new`](Self::new), which would now fail or compute another number of windows.
     ///
     /// # Errors
     /// [`Error::Length`] names the operand; like [`new`](Self::new).

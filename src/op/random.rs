@@ -1,6 +1,6 @@
 //! Counter-based random numbers: Philox4x32-10.
 //!
-//! The number of an element depends only on the key and the element's index. A fill is therefore
+//! An element's random number depends only on the key and the element's index. A fill is therefore
 //! bit-identical on every device, on any number of threads and in any order. Source: Salmon,
 //! Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 
@@ -11,7 +11,7 @@ use rand_core::{Infallible, TryRng};
 pub struct RngKey {
     /// The seed of the whole run.
     pub seed: u64,
-    /// Stream within the run, for example of a parameter, a layer or a pass.
+    /// Stream within the run, for example for a parameter, a layer or a pass.
     pub stream: u64,
 }
 
@@ -56,7 +56,7 @@ impl RngKey {
     }
 }
 
-/// Mixed into the seed when keys are derived, so that a key does not repeat words of the stream.
+/// Mixed into the seed when keys are derived, so that a key does not repeat random words.
 const CHILD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A sequential generator of the stream of an [`RngKey`].
@@ -129,7 +129,7 @@ fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
 mod tests {
     use super::*;
 
-    /// Known answers of the Random123 distribution (`kat_vectors`, philox4x32 10).
+    /// Known answers from the Random123 distribution (`kat_vectors`, philox4x32 10).
     #[test]
     fn words_match_the_known_answers() {
         let zero = philox([0; 4], [0; 2]);

@@ -34,7 +34,7 @@ impl Reduce {
         }
     }
 
-    /// Fails unless operands have these lengths. A maximum or minimum also needs an element.
+    /// Fails unless the operand lengths match. A maximum or minimum also needs `extent > 0`.
     ///
     /// # Errors
     /// [`Error::Length`] names the operand; [`Error::InvalidInput`].
@@ -59,7 +59,7 @@ pub struct TopK {
 }
 
 impl TopK {
-    /// Fails unless the axis has `k` elements and operands have these lengths.
+    /// Fails unless the axis has at least `k` elements and the operand lengths match.
     ///
     /// # Errors
     /// [`Error::Length`] names the operand; [`Error::InvalidInput`].

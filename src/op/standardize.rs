@@ -1,10 +1,10 @@
-//! Standardization: subtraction of the mean and division by the deviation.
+//! Standardization: subtraction of the mean and division by the standard deviation.
 
 use super::Axis;
 use crate::error::{Result, check_len};
 use num_traits::Float;
 
-/// Where ε is added, so that a deviation of zero is not a divisor.
+/// Where ε is added to prevent a division by zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EpsilonPlacement {
@@ -14,7 +14,7 @@ pub enum EpsilonPlacement {
     AddedToDeviation,
 }
 
-/// `y[o,e,i] = (x[o,e,i] − mean[e]) · rate[e]`, where the rate is the inverse deviation.
+/// `y[o,e,i] = (x[o,e,i] − mean[e]) · rate[e]`, where the rate is the inverse standard deviation.
 ///
 /// If `mean` and `variance` are those of `x`, the gradient is
 /// `dx = (dy − Σ dy / m − y · Σ dy·y / m) · rate`, with sums over the `m` elements at `e`. Source:
@@ -23,14 +23,14 @@ pub enum EpsilonPlacement {
 pub struct Standardize {
     /// Axis of the positions `e`.
     pub axis: Axis,
-    /// ε of the deviation.
+    /// Value of ε.
     pub epsilon: f64,
     /// Where ε is added.
     pub epsilon_placement: EpsilonPlacement,
 }
 
 impl Standardize {
-    /// Returns the inverse deviation.
+    /// Returns the inverse standard deviation.
     #[inline(always)]
     pub fn rate<A: Float>(&self, variance: A, epsilon: A) -> A {
         let deviation = match self.epsilon_placement {
@@ -40,7 +40,7 @@ impl Standardize {
         A::one() / deviation
     }
 
-    /// Fails unless operands have these lengths; `x` is `None` in place.
+    /// Fails unless the operand lengths match. `x` is `None` in place.
     ///
     /// # Errors
     /// [`Error::Length`](crate::Error::Length) names the operand.
@@ -51,7 +51,7 @@ impl Standardize {
         check_len(OP, "y", self.axis.count(), y)
     }
 
-    /// Fails unless operands of the gradient have these lengths; `dy` is `None` in place.
+    /// Fails unless the operand lengths of the gradient match. `dy` is `None` in place.
     ///
     /// # Errors
     /// [`Error::Length`](crate::Error::Length) names the operand.

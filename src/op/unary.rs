@@ -78,7 +78,7 @@ scalar_functions! {
         Softplus => "softplus",
         /// −1, 0 or 1; 0 for NaN.
         Sign => "sign",
-        /// 1 where the sign bit is set, as of −0, else 0.
+        /// 1 where the sign bit is set, which includes −0, else 0.
         SignBit => "sign_bit",
         /// `xᵖ`
         Pow(p: A) => "pow",

@@ -48,7 +48,7 @@ pub enum UpdateRule<T: Element> {
         /// Factor of the previous `h`.
         momentum: T::Acc,
     },
-    /// Nesterov's accelerated gradient: `h` as above; the step is
+    /// Nesterov's accelerated gradient: `h` as for [`Sgd`](Self::Sgd); the step is
     /// `(1 + momentum) · h − momentum · (the previous h)`.
     Nesterov {
         /// Factor of the previous `h`.
@@ -83,7 +83,7 @@ pub enum UpdateRule<T: Element> {
     /// h ← beta1 · h + (1 − beta1) · g
     /// k ← beta2 · k + (1 − beta2) · g²
     /// ```
-    /// The step is `rate · h / (√k + delta)`. [`adam_correction`] is a factor of the rate. Source:
+    /// The step is `rate · h / (√k + delta)`. The rate includes [`adam_correction`]. Source:
     /// Kingma and Ba 2015.
     Adam {
         /// Decay factor of the mean of gradients.

@@ -5,18 +5,18 @@ use crate::{
     shape::Shape,
 };
 
-/// One spatial axis of a window; lengths in elements.
+/// One spatial axis of a window. All lengths are in elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpatialAxis {
     /// Extent of the input.
     pub input: usize,
-    /// Taps of the kernel.
+    /// Number of taps of the kernel.
     pub kernel: usize,
-    /// Elements from one window to the next.
+    /// Distance in elements from one window to the next.
     pub stride: usize,
-    /// Zeros before and after the input.
+    /// Number of zeros on each side of the input.
     pub pad: usize,
-    /// Elements from one tap to the next.
+    /// Distance in elements from one tap to the next.
     pub dilation: usize,
 }
 
@@ -91,14 +91,14 @@ impl Window {
         let output = axes.iter().map(SpatialAxis::output).collect::<Result<Vec<_>>>()?;
         let kernel: Vec<_> = axes.iter().map(|axis| axis.kernel).collect();
         let (taps, positions) = (Shape::new(&kernel)?.count(), Shape::new(&output)?.count());
-        // Checked even if there are no channels, since kernels compute taps times positions.
+        // Check this even without channels, because kernels compute taps times positions.
         Shape::new(&[channels, taps, positions])?;
         let image: Vec<_> = [channels].into_iter().chain(axes.iter().map(|a| a.input)).collect();
         Shape::new(&image)?;
         Ok(Self { channels, axes: axes.to_vec(), output })
     }
 
-    /// Returns the channels of the image.
+    /// Returns the number of channels of the image.
     pub fn channels(&self) -> usize {
         self.channels
     }
@@ -113,12 +113,12 @@ impl Window {
         &self.output
     }
 
-    /// Returns the taps of one channel: `∏kernel`.
+    /// Returns the number of taps of one channel: `∏kernel`.
     pub fn taps(&self) -> usize {
         self.axes.iter().map(|axis| axis.kernel).product()
     }
 
-    /// Returns the rows of the im2col matrix: `channels · ∏kernel`.
+    /// Returns the number of rows of the im2col matrix: `channels · ∏kernel`.
     pub fn column_rows(&self) -> usize {
         self.channels * self.taps()
     }
@@ -128,17 +128,17 @@ impl Window {
         self.output.iter().product()
     }
 
-    /// Returns the elements of one channel of the image: `∏input`.
+    /// Returns the number of elements of one channel of the image: `∏input`.
     pub fn plane_len(&self) -> usize {
         self.axes.iter().map(|axis| axis.input).product()
     }
 
-    /// Returns the elements of the image.
+    /// Returns the number of elements of the image.
     pub fn image_len(&self) -> usize {
         self.channels * self.plane_len()
     }
 
-    /// Returns the elements of the im2col matrix.
+    /// Returns the number of elements of the im2col matrix.
     pub fn columns_len(&self) -> usize {
         self.column_rows() * self.positions()
     }
@@ -148,7 +148,7 @@ impl Window {
         self.axes.iter().all(|axis| axis.kernel == 1 && axis.stride == 1 && axis.pad == 0)
     }
 
-    /// Fails unless image and columns have these lengths.
+    /// Fails unless the lengths of the image and the im2col matrix match.
     ///
     /// # Errors
     /// [`Error::Length`] names the operand.

@@ -39,7 +39,7 @@ pub fn parse_binary<M: Message + Name + Default>(bytes: &[u8], file: &str) -> Re
 
 /// Reads a binary file, such as a caffemodel, as [`parse_binary`] does. It may be of any length.
 ///
-/// Memory: the message; for a pipe, also its bytes.
+/// Needs memory for the message, and for a pipe also for its bytes.
 #[doc(alias = "ReadProtoFromBinaryFile")]
 pub fn read_binary<M: Message + Name + Default>(path: impl AsRef<Path>) -> Result<M> {
     Ok(MessageSource::file(path.as_ref())?.decode(UnknownFieldAction::Ignore)?.0)
@@ -47,7 +47,7 @@ pub fn read_binary<M: Message + Name + Default>(path: impl AsRef<Path>) -> Resul
 
 /// Writes a binary file atomically; replaces an existing one.
 ///
-/// Memory: the message and its binary form.
+/// Needs memory for the message and its binary form.
 ///
 /// # Errors
 /// [`Error::InvalidData`] if the message is longer than protobuf allows (2 GiB); [`Error::Io`].
@@ -215,7 +215,7 @@ mod tests {
                 let mut changed = bytes.clone();
                 changed[at] = value;
                 if let Ok(read) = parse_binary::<NetParameter>(&changed, "") {
-                    // A wrong length must not make a list longer than the bytes.
+                    // A wrong length must not make a list longer than the input.
                     assert!(read.encoded_len() <= 2 * bytes.len(), "{at} {value}");
                 }
             }
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn absurd_lengths_are_refused_before_allocation() {
-        // Data, a blob in a vector, and an unknown field, of 2^63 - 1 and 2^31 - 1 bytes.
+        // Lengths 2^63 - 1 and 2^31 - 1 of data, of a blob in a vector and of an unknown field.
         for length in [&[0xff; 8][..], &[0xff, 0xff, 0xff, 0xff]] {
             for key in [0x2a, 0x0a, 0xfa] {
                 let mut bytes = vec![key];

@@ -14,7 +14,7 @@ use super::{
 use super::{messages::SolverParameter, text::read_text};
 use crate::error::Result;
 
-/// Reads a net's definition from a text file in any format that Caffe ever had. Upgrades it, and
+/// Reads a net's definition from a text file in any format that Caffe has used. Upgrades it, and
 /// logs each change.
 ///
 /// # Errors
@@ -26,19 +26,19 @@ pub fn read_net(path: impl AsRef<Path>) -> Result<NetParameter> {
     log_changes(upgrade::net(read_text(path)?), &path.display().to_string())
 }
 
-/// Reads a trained net from a file in any format that Caffe ever had. A binary file is upgraded,
+/// Reads a trained net from a file in any format that Caffe has used. A binary file is upgraded,
 /// and each change is logged. A file is read as HDF5 (feature `hdf5`) if its name ends in `.h5` or
 /// its content is HDF5.
 ///
 /// An HDF5 file has only the name and the blobs of each layer: values in `data/<layer>/<index>`,
-/// gradients in `diff`. It has no values of a blob that shares another's; that blob becomes an
-/// empty message. Numbers of any type are read.
+/// gradients in `diff`. It omits the values of a blob that shares those of another; that blob
+/// becomes an empty message. Numbers of any type are read.
 ///
 /// # Errors
 /// Those of [`read_binary`] and of [`upgrade::net`], with the file's name.
 /// [`Error::InvalidData`](crate::Error::InvalidData) for an HDF5 file in which a dataset or group
 /// is damaged, missing or not part of this layout; the message names both. Without the feature
-/// `hdf5`, for every HDF5 file.
+/// `hdf5`, every HDF5 file is an error.
 #[doc(alias = "ReadNetParamsFromBinaryFileOrDie")]
 pub fn read_trained_net(path: impl AsRef<Path>) -> Result<NetParameter> {
     let path = path.as_ref();
@@ -54,18 +54,18 @@ pub fn read_trained_net(path: impl AsRef<Path>) -> Result<NetParameter> {
 /// The HDF5 layout is that of [`read_trained_net`], with a group for each layer, so that Caffe and
 /// HDF5 since 1.8 read it. `float` stays `float`, and `double` stays `double`.
 ///
-/// Memory: the net, and up to twice the file.
+/// Needs memory for the net and up to twice the file size.
 ///
 /// # Errors
 /// Those of [`write_binary`]. [`Error::InvalidData`](crate::Error::InvalidData) for an HDF5 file if
 /// a layer's name cannot be the name of a group, for example because of a slash. Without the
-/// feature `hdf5`, for every HDF5 file.
+/// feature `hdf5`, every HDF5 file is an error.
 pub fn write_trained_net(path: impl AsRef<Path>, net: &NetParameter) -> Result<()> {
     let path = path.as_ref();
     if hdf5::has_extension(path) { hdf5::write_net(path, net) } else { write_binary(path, net) }
 }
 
-/// Reads a solver's state from a binary or an HDF5 file, chosen as by [`read_trained_net`]. An HDF5
+/// Reads a solver's state from a binary or HDF5 file, detected as by [`read_trained_net`]. An HDF5
 /// file has `iter`, `learned_net`, `current_step` and `history/<index>`.
 ///
 /// # Errors

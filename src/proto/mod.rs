@@ -2,7 +2,7 @@
 //! binaryproto), as text (prototxt, with the feature `net`) and as HDF5 (with the feature `hdf5`).
 //!
 //! [prost](https://docs.rs/prost) generates the types from `proto/caffe.proto`. Some names differ
-//! from Caffe's in capitals: `LRNParameter` is [`LrnParameter`], `ReLUParameter` is
+//! from Caffe's in capitalisation: `LRNParameter` is [`LrnParameter`], `ReLUParameter` is
 //! [`ReLuParameter`]. A type declared inside a message is in a module named after the message, such
 //! as [`pooling_parameter::PoolMethod`]. A field with a default has a getter, which returns the
 //! default if the field is unset: `filler.std()` is 1 unless `filler.std` is `Some`.
@@ -19,8 +19,8 @@
 //! - An enum field keeps a number that its enum does not declare; the getter returns the default.
 //! - Strings are UTF-8. In text of another encoding, invalid bytes are read as U+FFFD and written
 //!   back as such; a warning is logged. In prototxt they are an error.
-//! - A file of another kind is an error: one with bytes but no known field, or with a string that
-//!   is not UTF-8 and contains control characters.
+//! - A file of another kind is an error: a non-empty file without a known field, or one with a
+//!   string that is not UTF-8 and contains control characters.
 //! - A file may be longer than 2 GiB.
 //! - A missing `required` field is an error in text, but not in binary files.
 

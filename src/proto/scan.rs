@@ -226,7 +226,7 @@ impl Scan<'_> {
 
     /// Scans a string. The C++ library accepts any bytes, but Rust's strings are UTF-8, so invalid
     /// bytes are replaced. Text in any encoding has no control characters except tabs and line
-    /// ends; with others, the file is of another kind.
+    /// ends; a file with others is of another kind.
     fn text(&mut self, stop: u64) -> WireResult<i64> {
         let start = self.reader.offset();
         let bytes = self.reader.read_to(stop)?;
@@ -261,8 +261,8 @@ impl Scan<'_> {
     }
 }
 
-/// Returns the fields that a message type does not declare, and the number of those it does. Fields
-/// that moved to a message of another type could otherwise become values of known fields there.
+/// Removes the fields that a message type declares. Returns the others and the removed count.
+/// Fields that moved to a message of another type could otherwise become values of its fields.
 fn without_known(schema: &Schema, fields: &[u8]) -> (Vec<u8>, usize) {
     let (mut unknown, mut known_count) = (Vec::with_capacity(fields.len()), 0);
     // This cannot fail: the scan has collected whole fields only.

@@ -58,8 +58,8 @@ impl Schema {
 }
 
 impl Field {
-    /// Whether a value of this wire type belongs to the field; otherwise it is an unknown field
-    /// with a known number. A list of numbers is one packed value or one value for each number.
+    /// Returns whether a value of this wire type belongs to the field; otherwise it is an unknown
+    /// field with a known number. A list of numbers is one packed value or several values.
     pub(super) fn accepts(&self, wire_type: WireType) -> bool {
         let unpacked = match self.kind {
             WireEncoding::Varint => WireType::Varint,
@@ -70,8 +70,8 @@ impl Field {
         wire_type == unpacked || self.repeated && wire_type == WireType::LengthDelimited
     }
 
-    /// Whether errors name a value of the field by its index. Not for numbers, of which one packed
-    /// value holds many.
+    /// Returns whether errors name a value of the field by its index. They do not for numbers,
+    /// because one packed value holds many.
     pub(super) fn is_indexed(&self) -> bool {
         use WireEncoding::{Bytes, Message, Text};
         self.repeated && matches!(self.kind, Text | Bytes | Message(_))

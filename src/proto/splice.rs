@@ -85,7 +85,7 @@ pub(super) struct SplicedReader<'a> {
 }
 
 impl SplicedReader<'_> {
-    /// Returns the error at which reading failed. The bytes from there on were zeros.
+    /// Returns the error at which reading failed. From there on, the reader supplied zeros.
     pub(super) fn finish(self) -> io::Result<()> {
         self.error.map_or(Ok(()), Err)
     }

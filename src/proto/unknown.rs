@@ -62,7 +62,7 @@ impl UnknownFields {
         Ok((message, Self { fields }))
     }
 
-    /// Whether there are no unknown fields.
+    /// Returns whether there are no unknown fields.
     pub fn is_empty(&self) -> bool {
         self.fields.is_empty()
     }
@@ -128,7 +128,7 @@ impl UnknownFields {
 
     /// Writes a message together with these fields, like [`write_binary`](super::write_binary).
     ///
-    /// Memory: the message, and up to twice the file.
+    /// Needs memory for the message and up to twice the file size.
     ///
     /// # Errors
     /// Those of [`encode`](Self::encode) and of `write_binary`.

@@ -38,7 +38,8 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// Whether protobuf's C++ library ends the outermost message, which has no length, at this key.
+    /// Returns whether this key ends the outermost message, which has no length, in the C++
+    /// library.
     pub(super) fn ends_message(self) -> bool {
         self.wire_type == WireType::EndGroup || self.number == 0
     }
@@ -174,7 +175,7 @@ impl<'a> WireReader<'a> {
         self.skip_to(self.offset + len)
     }
 
-    /// Reads the bytes from the offset `start` to the current one again.
+    /// Rereads the bytes from the offset `start` to the current offset.
     pub(super) fn reread_from(&mut self, start: u64) -> WireResult<Vec<u8>> {
         let stop = self.offset;
         self.skip_to(start)?;

@@ -36,12 +36,12 @@ impl<T: Element, D: Device> Solver<T, D> {
         SolverBuilder { nets: Net::builder(device), methods: MethodRegistry::standard() }
     }
 
-    /// Builds the solver of a definition in a text file. Files named in it are relative to the
+    /// Builds the solver of a definition in a text file. File names in it are relative to the
     /// current folder. Without a `snapshot_prefix`, snapshots are written next to the file, under
     /// its name.
     ///
     /// # Errors
-    /// Those of [`SolverBuilder::from_file`].
+    /// Errors of [`SolverBuilder::from_file`].
     pub fn from_file(path: impl AsRef<Path>, device: &D) -> Result<Self> {
         Self::builder(device).from_file(path)
     }
@@ -49,7 +49,7 @@ impl<T: Element, D: Device> Solver<T, D> {
     /// Builds the solver of a definition.
     ///
     /// # Errors
-    /// Those of [`SolverBuilder::build`].
+    /// Errors of [`SolverBuilder::build`].
     pub fn new(param: SolverParameter, device: &D) -> Result<Self> {
         Self::builder(device).build(param)
     }
@@ -77,7 +77,7 @@ impl<T: Element, D: Device> SolverBuilder<T, D> {
     /// Builds the solver of a definition in a text file, like [`Solver::from_file`].
     ///
     /// # Errors
-    /// [`Error::Io`] and [`Error::Parse`]; those of [`build`](Self::build), with the file's name.
+    /// [`Error::Io`] and [`Error::Parse`]; errors of [`build`](Self::build), with the file's name.
     pub fn from_file(self, path: impl AsRef<Path>) -> Result<Solver<T, D>> {
         let path = path.as_ref();
         let built = self.build(read_definition(path)?);
@@ -87,7 +87,7 @@ impl<T: Element, D: Device> SolverBuilder<T, D> {
     /// Builds the solver of a definition, and its nets.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] for an invalid definition; those of the nets.
+    /// [`Error::InvalidData`] for an invalid definition; errors of the nets.
     pub fn build(self, param: SolverParameter) -> Result<Solver<T, D>> {
         let param = proto::log_changes(proto::upgrade::solver(param), "solver")?;
         if param.iter_size() < 1 || param.average_loss() < 1 {
@@ -123,7 +123,7 @@ impl<T: Element, D: Device> SolverBuilder<T, D> {
 /// missing or a folder, it is completed with the file's name.
 ///
 /// # Errors
-/// Those of [`proto::read_solver`].
+/// Errors of [`proto::read_solver`].
 pub fn read_definition(path: &Path) -> Result<SolverParameter> {
     let mut param = proto::read_solver(path)?;
     let stem = path.file_stem().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Events that a solver reports, and actions that it is asked for.
+//! Events that a solver reports, and actions that a callback requests from it.
 
 use super::score::Score;
 use std::{path::Path, time::Duration};
@@ -50,8 +50,8 @@ pub enum Event<'a> {
         /// Iterations between displays.
         display: usize,
     },
-    /// Mean magnitude of a blob of a layer: with `debug_info`, in displayed iterations and in
-    /// tests.
+    /// Mean magnitude of a blob of a layer. With `debug_info`, reported in displayed iterations and
+    /// in tests.
     Traced {
         /// Name of the layer.
         layer: &'a str,
@@ -78,7 +78,7 @@ pub enum Event<'a> {
         norm: f64,
         /// Norm after clipping: `clip_gradients`.
         limit: f64,
-        /// Factor of the gradient: `limit / norm`.
+        /// Factor that scales the gradient: `limit / norm`.
         scale: f64,
     },
     /// A test starts.
@@ -140,7 +140,7 @@ pub enum TracedBlob {
     ParamDiff,
 }
 
-/// What the solver does next, asked for after each iteration and before each batch of a test.
+/// The solver's next action. A callback returns it after each iteration and before each test batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[doc(alias = "SolverAction")]
 pub enum Action {

@@ -12,7 +12,7 @@ pub struct LrPolicy {
     kind: PolicyKind,
 }
 
-/// The factor of `base_lr` in iteration `i`.
+/// The factor that multiplies `base_lr` in iteration `i`.
 #[derive(Clone, Debug, PartialEq)]
 enum PolicyKind {
     /// 1
@@ -35,7 +35,7 @@ impl LrPolicy {
     /// Creates the policy of a solver's definition.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] for an unknown `lr_policy` or a missing parameter of it.
+    /// [`Error::InvalidData`] for an unknown `lr_policy`, or if the policy lacks a parameter.
     pub fn new(param: &SolverParameter) -> Result<Self> {
         let missing = |field: &str| {
             let policy = param.lr_policy();
@@ -110,8 +110,8 @@ impl LrPolicy {
     }
 }
 
-/// Returns the number of `values` reached by `iteration`. Like Caffe, the
-/// policy takes them in the given order and at most one in an iteration.
+/// Returns the number of `values` reached by `iteration`. Like Caffe, the policy takes them in the
+/// given order, at most one per iteration.
 fn steps_reached(values: &[usize], iteration: usize) -> usize {
     let mut step_iteration = 0;
     let mut steps = 0;

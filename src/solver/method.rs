@@ -21,7 +21,7 @@ pub trait Method<T: Element, D: Device>: Send {
     /// Updates a parameter from its gradient.
     ///
     /// # Errors
-    /// Those of the device.
+    /// Errors of the device.
     #[doc(alias = "ComputeUpdateValue")]
     fn update(&mut self, update: &UpdateParams, param: &LearnableParam<'_, T, D>) -> Result<()>;
 }
@@ -33,7 +33,7 @@ pub struct UpdateParams {
     pub iteration: usize,
     /// Learning rate times the parameter's `lr_mult`.
     pub rate: f64,
-    /// Factor of the gradient: the clipping factor divided by `iter_size`.
+    /// Factor that scales the gradient: the clipping factor divided by `iter_size`.
     pub scale: f64,
     /// Weight decay times the parameter's `decay_mult`.
     pub decay: f64,
@@ -56,8 +56,8 @@ impl<T: Element, D: Device> LearnableParam<'_, T, D> {
     /// Updates the parameter, its master weights and its history in one pass.
     ///
     /// # Errors
-    /// [`Error::Length`](crate::Error::Length) if the number of history blobs is not that of the
-    /// rule; [`Error::Borrowed`](crate::Error::Borrowed); those of the device.
+    /// [`Error::Length`](crate::Error::Length) if the rule needs another number of history blobs;
+    /// [`Error::Borrowed`](crate::Error::Borrowed); errors of the device.
     pub fn apply_update(&self, op: &SolverUpdate<T>) -> Result<()> {
         let (dw, mut w) = (self.blob.diff()?, self.blob.data_mut()?);
         let mut masters = self.masters.map(Blob::data_mut).transpose()?;
@@ -72,7 +72,7 @@ impl<T: Element, D: Device> LearnableParam<'_, T, D> {
     /// composed of several kernels. `r(w)` is `w` for L2 and `sign(w)` for L1.
     ///
     /// # Errors
-    /// [`Error::Borrowed`](crate::Error::Borrowed); those of the device.
+    /// [`Error::Borrowed`](crate::Error::Borrowed); errors of the device.
     #[doc(alias = "Normalize")]
     #[doc(alias = "Regularize")]
     pub fn regularize(&self, update: &UpdateParams) -> Result<()> {

@@ -71,7 +71,7 @@ impl<T: Element, D: Device> Nets<T, D> {
     }
 }
 
-/// Overrides phase and level of `into` by those of `from`, and appends the stages.
+/// Overrides phase and level of `into` with those of `from`, and appends the stages.
 fn merge(into: &mut NetState, from: &NetState) {
     into.phase = from.phase.or(into.phase);
     into.level = from.level.or(into.level);

@@ -61,7 +61,7 @@ impl<T: Element, D: Device> ParamState<T, D> {
     /// Reads the history of a file for [`set_history`](Self::set_history).
     ///
     /// # Errors
-    /// [`Error::InvalidData`] or [`Error::Shape`] if it is of another method or another net.
+    /// [`Error::InvalidData`] or [`Error::Shape`] if the history belongs to another method or net.
     pub(super) fn read_history(
         &self,
         net: &Net<T, D>,
@@ -89,7 +89,7 @@ impl<T: Element, D: Device> ParamState<T, D> {
         Ok(read)
     }
 
-    /// Replaces the history by one that [`read_history`](Self::read_history) returned.
+    /// Replaces the history with one that [`read_history`](Self::read_history) returned.
     pub(super) fn set_history(&mut self, read: Vec<Blob<T::Acc, D>>) {
         let mut read = read.into_iter();
         for i in 0..self.histories {

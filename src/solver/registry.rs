@@ -130,7 +130,7 @@ impl<T: Element, D: Device> MethodRegistry<T, D> {
     /// Creates the method of a solver's definition.
     ///
     /// # Errors
-    /// [`Error::InvalidData`], with the known methods, for an unknown type; those of the maker.
+    /// [`Error::InvalidData`] for an unknown type, with the known ones; errors of the constructor.
     #[doc(alias = "CreateSolver")]
     pub fn make(&self, param: &SolverParameter) -> Result<Box<dyn Method<T, D>>> {
         let kind = param.r#type();

@@ -63,7 +63,7 @@ impl ScoreSums {
 /// each. Returns the means of the objective and of every element of every output.
 ///
 /// # Errors
-/// [`Error::InvalidData`] for 0 batches; those of the net.
+/// [`Error::InvalidData`] for 0 batches; errors of the net.
 pub fn mean_scores<T: Element, D: Device>(
     net: &mut Net<T, D>,
     batches: usize,

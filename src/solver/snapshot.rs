@@ -16,7 +16,7 @@ impl<T: Element, D: Device> Solver<T, D> {
     /// `snapshot_format` is HDF5. Returns both paths.
     ///
     /// # Errors
-    /// [`Error::Io`] with the file's name; those of the device.
+    /// [`Error::Io`] with the file's name; errors of the device.
     #[doc(alias = "Snapshot")]
     pub fn snapshot(&mut self) -> Result<(PathBuf, PathBuf)> {
         let stem = format!("{}_iter_{}", self.param.snapshot_prefix(), self.iteration);
@@ -36,11 +36,11 @@ impl<T: Element, D: Device> Solver<T, D> {
     }
 
     /// Resumes from a snapshot: reads the solver's state and the file of weights that it names. If
-    /// that file does not exist, one of the same name next to the state is read.
+    /// that file does not exist, reads a file of the same name next to the state.
     ///
     /// # Errors
-    /// [`Error::Io`] or [`Error::InvalidData`] if a file cannot be read or is of another type of
-    /// solver; [`Error::Shape`] if it is of another net. The message names both files.
+    /// [`Error::Io`] or [`Error::InvalidData`] if a file cannot be read or is from another type of
+    /// solver; [`Error::Shape`] if it is from another net. The message names both files.
     #[doc(alias = "Restore")]
     pub fn restore(&mut self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
@@ -64,7 +64,7 @@ impl<T: Element, D: Device> Solver<T, D> {
         Ok(())
     }
 
-    /// Returns the weights as a message; master weights where they exist.
+    /// Returns the weights as a message, with master weights where these exist.
     fn weights_message(&self) -> Result<NetParameter> {
         let net = &self.nets.train;
         let mut message = net.to_proto(self.param.snapshot_diff())?;
@@ -86,7 +86,7 @@ impl<T: Element, D: Device> Solver<T, D> {
             iter: Some(i32::try_from(self.iteration).map_err(|_| too_many())?),
             learned_net: Some(model.to_string_lossy().into_owned()),
             history: self.state.history()?,
-            // The steps taken for the rate of the last update.
+            // The number of policy steps that the rate of the last update includes.
             current_step: Some(self.lr_policy.steps(self.iteration.saturating_sub(1))),
         })
     }

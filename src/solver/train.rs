@@ -17,7 +17,7 @@ impl<T: Element, D: Device> Solver<T, D> {
     /// Trains up to `max_iter`, with the tests and snapshots of the definition.
     ///
     /// # Errors
-    /// Those of the nets, of the device and of writing snapshots.
+    /// Errors of the nets, of the device and of writing snapshots.
     #[doc(alias = "Solve")]
     pub fn solve(&mut self) -> Result<()> {
         let net = self.nets.train.name().to_owned();
@@ -49,10 +49,10 @@ impl<T: Element, D: Device> Solver<T, D> {
     }
 
     /// Makes `iterations` updates with the tests and snapshots that are due, or fewer if
-    /// [`Action::Stop`] ends it. The average of the losses starts again.
+    /// [`Action::Stop`] ends training. Restarts the average of the losses.
     ///
     /// # Errors
-    /// Those of [`solve`](Self::solve).
+    /// Errors of [`solve`](Self::solve).
     #[doc(alias = "Step")]
     pub fn step(&mut self, iterations: usize) -> Result<()> {
         let mut smoothed = self.smoothed_loss();
@@ -92,7 +92,7 @@ impl<T: Element, D: Device> Solver<T, D> {
         Ok(())
     }
 
-    /// Whether the iteration is a multiple of `interval`; `false` if `interval` is not positive.
+    /// Returns whether the iteration is a multiple of `interval`; `false` unless that is positive.
     fn is_due(&self, interval: i32) -> bool {
         usize::try_from(interval)
             .is_ok_and(|interval| interval > 0 && self.iteration.is_multiple_of(interval))
@@ -148,7 +148,7 @@ impl<T: Element, D: Device> Solver<T, D> {
     /// Runs all test nets, or fewer if [`Action::Stop`] ends the test.
     ///
     /// # Errors
-    /// Those of the nets and the device, and of writing a snapshot for [`Action::Snapshot`].
+    /// Errors of the nets and the device, and of writing a snapshot for [`Action::Snapshot`].
     #[doc(alias = "TestAll")]
     pub fn test_all(&mut self) -> Result<()> {
         for index in 0..self.nets.tests.len() {
@@ -160,10 +160,10 @@ impl<T: Element, D: Device> Solver<T, D> {
     }
 
     /// Runs one test net; returns the means of its outputs over its batches. Calls the action
-    /// function before each batch, and returns `None` if it answers [`Action::Stop`].
+    /// function before each batch, and returns `None` if that function returns [`Action::Stop`].
     ///
     /// # Errors
-    /// [`Error::InvalidData`] if the net does not exist; those of [`test_all`](Self::test_all).
+    /// [`Error::InvalidData`] if the net does not exist; errors of [`test_all`](Self::test_all).
     #[doc(alias = "Test")]
     pub fn test(&mut self, index: usize) -> Result<Option<Vec<Score>>> {
         let count = self.nets.tests.len();

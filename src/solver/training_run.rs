@@ -35,7 +35,7 @@ pub struct Solver<T: Element, D: Device> {
     pub(super) nets: Nets<T, D>,
     pub(super) method: Box<dyn Method<T, D>>,
     pub(super) state: ParamState<T, D>,
-    /// Updates made.
+    /// Number of updates made.
     pub(super) iteration: usize,
     pub(super) observers: Observers,
     pub(super) action_function: ActionFunction,

@@ -19,7 +19,7 @@ use std::{
 const MAGIC: [u8; 6] = *b"\x93NUMPY";
 /// Alignment in bytes of the first value in the file.
 const ALIGNMENT: usize = 64;
-/// Longest accepted header, in bytes. A header of plain numbers in at most 32 axes is far shorter.
+/// Longest accepted header, in bytes. A header of plain numbers and up to 32 axes is far shorter.
 const MAX_HEADER_LEN: usize = 1 << 16;
 
 /// Reads a `.npy` file of `float16`, `float32` or `float64`, big- or little-endian, in C or Fortran
@@ -27,7 +27,7 @@ const MAX_HEADER_LEN: usize = 1 << 16;
 ///
 /// # Errors
 /// [`Error::Io`]; [`Error::ShapeOverflow`], also for more than 32 axes; [`Error::InvalidData`], with
-/// the file's name, for another element type, a damaged header, and fewer or more bytes than the
+/// the file's name, for other element types, a damaged header, and fewer or more bytes than the
 /// shape needs. A file of several arrays, which NumPy can write, therefore has to be split.
 pub fn read_npy(path: impl AsRef<Path>) -> Result<Tensor> {
     let path = path.as_ref();
@@ -46,8 +46,8 @@ pub fn write_npy(path: impl AsRef<Path>, tensor: &Tensor) -> Result<()> {
     atomic_fs::write_atomically(path.as_ref(), &to_bytes(tensor)?)
 }
 
-/// Reads an array from `input`, which is the file at `path` or a member of it. `name` is its name in
-/// errors.
+/// Reads an array from `input`, which is the file at `path` or a member of it. `name` identifies
+/// the array in errors.
 pub(super) fn parse(mut input: impl Read, path: &Path, name: &str) -> Result<Tensor> {
     let invalid = |why: &str| Error::InvalidData(format!("{name}: {why}"));
     let io = |error| Error::io(path, error);

@@ -13,13 +13,13 @@ use crate::{
 pub(super) struct Header {
     pub(super) dtype: DType,
     pub(super) big_endian: bool,
-    /// The first axis is innermost instead of the last.
+    /// Whether the first axis is innermost instead of the last.
     pub(super) fortran_order: bool,
     pub(super) shape: Shape,
 }
 
 impl Header {
-    /// Parses `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`, in any order of keys.
+    /// Parses `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`, keys in any order.
     pub(super) fn parse(text: &str) -> Result<Self> {
         let mut text = Cursor(text);
         let (mut descr, mut order, mut shape) = (None, None, None);
@@ -50,7 +50,7 @@ impl Header {
     }
 }
 
-/// Returns NumPy's header, without the padding at the end, of little-endian values in C order.
+/// Returns NumPy's header for little-endian values in C order, without the padding at the end.
 /// Returns `None` for a type that NumPy does not have.
 pub(super) fn text(dtype: DType, shape: &[usize]) -> Option<String> {
     let descr = match dtype {

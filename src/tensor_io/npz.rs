@@ -21,7 +21,7 @@ const EXTENSION: &str = ".npy";
 /// Reads the arrays of a `.npz` file, compressed or not, in file order.
 ///
 /// # Errors
-/// Those of [`read_npy`](super::read_npy), with the names of the file and of the array;
+/// Errors from [`read_npy`](super::read_npy), with the names of the file and of the array;
 /// [`Error::InvalidData`] for a file that is not a zip archive, or a member that is not a `.npy` file.
 pub fn read_npz(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>> {
     let path = path.as_ref();

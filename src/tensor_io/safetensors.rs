@@ -9,7 +9,7 @@ use crate::{
 use safetensors::tensor::{Dtype, Metadata, View, serialize};
 use std::{borrow::Cow, fs, path::Path};
 
-/// Bytes of the field that holds the header's length.
+/// Size in bytes of the field that contains the header's length.
 const LENGTH_BYTES: usize = 8;
 /// The header's key for metadata, which no tensor may use as its name.
 const RESERVED: &str = "__metadata__";
@@ -21,7 +21,7 @@ const RESERVED: &str = "__metadata__";
 ///
 /// # Errors
 /// [`Error::Io`]; [`Error::ShapeOverflow`], also for more than 32 axes; [`Error::InvalidData`], with
-/// the name of the file, for a damaged file, and with that of the tensor for another element type.
+/// the name of the file or the tensor, for a damaged file or an unsupported element type.
 pub fn read_safetensors(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>> {
     let path = path.as_ref();
     let bytes = fs::read(path).map_err(|error| Error::io(path, error))?;

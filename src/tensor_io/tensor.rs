@@ -18,10 +18,10 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    /// Returns a tensor of these bytes.
+    /// Returns a tensor whose elements are stored in `bytes`.
     ///
     /// # Errors
-    /// Those of [`Shape::new`]; [`Error::Length`] unless `bytes` has the size of the shape.
+    /// Errors from [`Shape::new`]; [`Error::Length`] unless the length of `bytes` matches.
     pub fn new(dtype: DType, shape: &[usize], bytes: Vec<u8>) -> Result<Self> {
         let shape = Shape::new(shape)?;
         check_len("Tensor::new", "bytes", shape.count() * dtype.size(), bytes.len())?;
@@ -31,7 +31,7 @@ impl Tensor {
     /// Returns a tensor with a copy of `values`.
     ///
     /// # Errors
-    /// Those of [`Shape::new`]; [`Error::Length`] unless `values` has the count of the shape.
+    /// Errors from [`Shape::new`]; [`Error::Length`] unless the length of `values` matches.
     pub fn from_values<T: Element>(shape: &[usize], values: &[T]) -> Result<Self> {
         let mut bytes = bytemuck::cast_slice(values).to_vec();
         if cfg!(target_endian = "big") {

@@ -1,4 +1,4 @@
-//! `cortado classify`: the pixels that reach the net, and the printed classes.
+//! Tests of `cortado classify`: the pixels that the net receives, and the printed classes.
 
 use crate::command::Folder;
 use cortado::proto::{self, BlobProto, NetParameter};
@@ -21,7 +21,7 @@ fn expected(file: &str, height: usize, width: usize) -> Vec<f32> {
     (0..channels * size).map(|i| planar(i).into()).collect()
 }
 
-/// Writes a net whose output is its input: the classes are the pixels.
+/// Writes a net that returns its input, so that the scores of the classes are the pixels.
 fn net(folder: &Folder, shape: &str) {
     let dims: Vec<_> = shape.split(' ').map(|dim| format!("dim: {dim}")).collect();
     let dims = dims.join(" ");
@@ -49,7 +49,7 @@ fn pixels_match_those_of_caffes_example() {
         // The definition has a batch of ten; classify reshapes it to one.
         net(&folder, &format!("10 {channels} {height} {width}"));
         let means: Vec<f32> = (0..channels).map(|channel| 10.5 * channel as f32 + 3.0).collect();
-        // A mean image of another size, whose channels have these means.
+        // A mean image whose size differs from the input's and whose channels have these means.
         let mean = BlobProto {
             num: Some(1),
             channels: Some(channels),

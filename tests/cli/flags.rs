@@ -2,7 +2,7 @@
 
 use crate::command::{Folder, NET, SOLVER};
 
-/// A layer of an unknown type, included for a level and two stages.
+/// A layer of an unknown type, included only for one level and two stages.
 const UNKNOWN_LAYER: &str = "layer { name: \"deep\" type: \"Deep\" \
     include { min_level: 2 stage: \"a\" stage: \"b\" } }";
 
@@ -30,7 +30,7 @@ fn nets_are_built_for_a_level_and_stages() {
     };
     assert!(drawn("--level 2 --stage a,b") && !drawn("--level 2"));
 
-    // Stages add to those of the solver definition; a level replaces its level.
+    // Stages are added to those of the solver definition; a level replaces the one defined there.
     folder.write("solver.prototxt", format!("{SOLVER} train_state {{ level: 2 stage: \"a\" }}"));
     let train = |flags: &str| folder.run(&format!("train --solver solver.prototxt {flags}"));
     train("").succeeded();

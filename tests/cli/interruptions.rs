@@ -46,7 +46,7 @@ impl Running {
     }
 }
 
-/// Interrupts training once it has logged `line`. Returns the remaining log lines.
+/// Interrupts training after it has logged `line`. Returns the remaining log lines.
 fn interrupted_at(folder: &Folder, line: &str) -> Vec<String> {
     let mut running = Running::start(folder, "");
     running.wait_for(line);
@@ -75,7 +75,7 @@ fn sigint_stops_training_with_a_snapshot() {
     assert_eq!(folder.files(".solverstate"), [state]);
 }
 
-/// The test would run for hours.
+/// The test pass of this solver alone would run for hours.
 #[test]
 fn sigint_stops_during_a_test() {
     let folder = Folder::new("interrupt-test");
@@ -116,7 +116,7 @@ fn signal_effects_follow_the_flags() {
     folder.run(stop).refused_with(&["'stopp'", "none, stop, snapshot"]);
 }
 
-/// An iteration with this many batches would not end before the test times out.
+/// Number of batches with which one iteration takes longer than the test may run.
 #[test]
 fn a_second_signal_exits_at_once() {
     let folder = Folder::new("interrupt-twice");
@@ -136,10 +136,10 @@ fn a_second_signal_exits_at_once() {
     assert_eq!(folder.files(".caffemodel"), [""; 0]);
 }
 
-/// Number of times that the run is killed.
+/// How often the run is killed.
 const KILLS: usize = 50;
 
-/// A process that writes a snapshot after each update is killed at random moments and resumes from its
+/// Kills a run that writes a snapshot after each update at random moments, and resumes it from the
 /// last snapshot. The result is bit-identical to that of an uninterrupted run.
 #[test]
 fn a_run_killed_repeatedly_ends_bit_identical_to_an_uninterrupted_one() {
@@ -196,8 +196,8 @@ fn a_run_killed_repeatedly_ends_bit_identical_to_an_uninterrupted_one() {
     }
 }
 
-/// Checks that all states and the weights they name are complete. Removes all but the newest state, and
-/// returns its iteration.
+/// Checks that all solver states, and the weights that they name, are complete. Removes all states
+/// but the newest and returns its iteration.
 fn remove_older_states(folder: &Folder) -> usize {
     let number = |file: &String| {
         let number = file.strip_prefix("lenet_iter_").unwrap().strip_suffix(".solverstate");

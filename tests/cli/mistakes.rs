@@ -1,4 +1,4 @@
-//! Wrong arguments and files: the error is one line that names the file, line or layer.
+//! Wrong arguments and files cause an error of one line, which names the file, line or layer.
 
 use crate::command::{Folder, NET, Ran, SOLVER};
 use std::fs;
@@ -130,7 +130,7 @@ fn a_full_disk_is_an_error() {
     let output = folder.command(args).stdout(full).output().unwrap();
     Ran::new(args, output).failed_with(&["standard output: "]);
 
-    // Training continues without a log file that cannot be written.
+    // If the log file cannot be written, training continues without it.
     fs::remove_file(folder.path("lenet_iter_8.caffemodel")).unwrap();
     let ran = folder.run("train --solver solver.prototxt --log-json /dev/full");
     ran.failed_with(&["cortado: /dev/full: No space left"]);

@@ -1,4 +1,4 @@
-//! Records of training besides the log: JSON Lines, plots and the progress line.
+//! Training output other than the log: JSON Lines, plots and the progress line.
 
 use crate::command::{Folder, NET, SOLVER};
 use serde_json::{Value, json};
@@ -9,19 +9,19 @@ fn lines(folder: &Folder, file: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Returns the values of a member in all events of a kind.
+/// Returns the values that a JSON member has in all events of one kind.
 fn members(lines: &[Value], event: &str, member: &str) -> Vec<Value> {
     let events = lines.iter().filter(|line| line["event"] == event);
     events.map(|line| line[member].clone()).collect()
 }
 
-/// Returns the number after `before` in each log line that has it.
+/// Returns the number that follows `before` in each log line that contains `before`.
 fn logged(log: &[String], before: &str) -> Vec<f64> {
     let matches = log.iter().filter_map(|line| line.split_once(before));
     matches.map(|(_, rest)| rest.split(' ').next().unwrap().parse().unwrap()).collect()
 }
 
-/// Asserts that numbers agree to the six digits of the log.
+/// Asserts that numbers agree to six digits, the precision of the log.
 fn assert_agree(recorded: &[Value], logged: &[f64]) {
     assert_eq!(recorded.len(), logged.len());
     for (recorded, logged) in recorded.iter().zip(logged) {
@@ -131,7 +131,7 @@ fn a_plot_is_continued_by_a_resumed_run() {
     let inside = |number: &str| (0.0..1000.0).contains(&number.parse::<f64>().unwrap());
     assert!(coordinates.flat_map(|points| points.split([' ', ','])).all(inside), "{svg}");
 
-    // A run in two parts has the same curves at the end.
+    // A run that was interrupted and resumed has the same curves at the end.
     folder.write_replaced("half.prototxt", SOLVER, "max_iter: 8", "max_iter: 4");
     folder.run("train --solver half.prototxt --plot parts.svg").succeeded();
     assert_eq!(curves(&folder, "parts.svg")[0].1.len(), 2);
@@ -144,7 +144,7 @@ fn a_plot_is_continued_by_a_resumed_run() {
     assert_eq!(folder.read("other.svg"), b"<svg/>");
 }
 
-/// Without displays, each iteration is a point.
+/// Without displays, the plot has one point per iteration.
 #[test]
 fn a_plot_needs_neither_displays_nor_tests() {
     let folder = Folder::new("plot-bare");
@@ -163,7 +163,7 @@ fn a_terminal_gets_a_progress_line() {
         return;
     }
     let folder = Folder::new("progress");
-    // Long enough for the line to be redrawn.
+    // The run is long enough for the progress line to be redrawn.
     let iterations = if cfg!(debug_assertions) { 2000 } else { 40_000 };
     let longer = SOLVER.replace("max_iter: 8", &format!("max_iter: {iterations}"));
     let longer = longer.replace("snapshot: 4", "");

@@ -1,4 +1,4 @@
-//! GEMM by cuBLAS: the real one on a GPU, else the one in `tests/cuda_on_cpu`.
+//! Tests of GEMM by cuBLAS: NVIDIA's library on a GPU, otherwise the one in `tests/cuda_on_cpu`.
 
 use super::{driver, gpu_with, required};
 use cortado::{
@@ -10,7 +10,7 @@ use cortado::{
 };
 use std::{env, fs};
 
-/// Opens a device that uses cuBLAS; `None` without g++ to compile the test driver.
+/// Opens a device that uses cuBLAS. Returns `None` if g++ is needed but missing.
 fn gpu(ordinal: u32, tf32: bool) -> Option<CudaDevice> {
     let folder = driver().and_then(|driver| driver.parent());
     gpu_with(ordinal, |builder| {
@@ -36,7 +36,7 @@ fn properties_name_cublas_only_if_it_is_used() {
     assert!(!names_cublas(&or_skip!(super::gpu(0))));
 }
 
-/// Returns the product, on this queue, of an `n` × `n` matrix of `value` and one of ones.
+/// Computes, on this queue, the product of an `n` × `n` matrix filled with `value` and one of ones.
 fn product(queue: &CudaDevice, n: usize, value: f32) -> Blob<f32, CudaDevice> {
     let [a, b, c] = [value, 1.0, f32::NAN].map(|value| {
         let blob = Blob::new(queue, &[n, n]).unwrap();
@@ -104,7 +104,7 @@ fn without_cublas_the_error_lists_the_paths_tried() {
     assert!(message.contains("libcublas.so.13, "), "{message}");
     assert!(message.contains("no_cublas/libcublas.so ("), "{message}");
 
-    // A library without cuBLAS' functions is an error that names the library.
+    // Loading a library that lacks cuBLAS's functions fails with an error that names the library.
     let Some(driver) = driver() else { return };
     let message = error(driver.to_str().unwrap());
     assert!(message.contains(&format!("{}: ", driver.display())), "{message}");

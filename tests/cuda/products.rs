@@ -1,5 +1,5 @@
-//! Matrix products, sums and convolutions large enough for every tile shape and for split sums,
-//! compared with the CPU. The operands are integers, whose sums are exact in any order.
+//! Compares matrix products, sums and convolutions with the CPU. They are large enough for every
+//! tile shape and for split sums. Their operands are integers, so sums are exact in any order.
 
 use super::{gpu, gpu_with};
 use cortado::{
@@ -8,7 +8,7 @@ use cortado::{
     op::{Axis, Convolution, Gemm, Gemv, Reduce, SpatialAxis, Transpose, Window},
 };
 
-/// A kernel that reads `a` and `b`, and updates or overwrites `c`.
+/// A kernel that reads the operands `a` and `b`, and updates or overwrites `c`.
 #[derive(Debug)]
 enum Kernel<T: Element> {
     Gemm(Gemm<T>),
@@ -86,7 +86,7 @@ impl<T: Element> Kernel<T> {
     }
 }
 
-/// Returns an operand of integers from −2 to 2, which differ from operand to operand.
+/// Returns integers from −2 to 2 as an operand. They differ from operand to operand.
 fn operand<T: Element, D: Device>(device: &D, len: usize, number: usize) -> SyncedMemory<D> {
     let mut memory = SyncedMemory::new(device, len * size_of::<T>());
     let mut view = ViewMut::<T, D>::new(&mut memory, len).unwrap();
@@ -96,7 +96,7 @@ fn operand<T: Element, D: Device>(device: &D, len: usize, number: usize) -> Sync
     memory
 }
 
-/// Checks the kernels that a function returns, for every element type.
+/// Checks the kernels that the function returns, for every element type.
 macro_rules! check_each_type {
     ($kernels:ident) => {{
         $kernels::<f32>().iter().for_each(Kernel::check);

@@ -1,4 +1,4 @@
-//! Training steps of the example nets, with fewer planes and smaller images. No kernel may fall
+//! Training steps of the example nets, with fewer channels and smaller images. No kernel may fall
 //! back to the host.
 
 use super::gpu;
@@ -10,7 +10,7 @@ use cortado::{
 };
 use std::fs;
 
-/// Reads a net with an eighth of the planes, for images of `side` rows and columns.
+/// Reads a net, reduced to an eighth of its channels and to images of `side` × `side` pixels.
 fn small_net(path: &str, channels: usize, side: usize) -> NetParameter {
     let text = fs::read_to_string(path).unwrap();
     let mut net: NetParameter = parse_text(text, path).unwrap();

@@ -15,9 +15,9 @@ namespace {
 constexpr size_t GUARD_BYTES = 0;
 constexpr size_t MAX_FREED_BYTES = 0;
 #else
-// Bytes before and after a block. A changed guard byte shows a write out of bounds.
+// Number of guard bytes before and after a block. A changed guard byte shows an invalid write.
 constexpr size_t GUARD_BYTES = 256;
-// Limit of freed bytes kept poisoned, to detect writes to freed memory.
+// Most bytes of freed memory that stay poisoned, to detect writes to freed memory.
 constexpr size_t MAX_FREED_BYTES = 32 << 20;
 #endif
 constexpr int GUARD = 0xa5, POISON = 0xff;

@@ -1,4 +1,4 @@
-// Simulated GPUs. Their memory is the host's, and a queue runs only when a call waits for it.
+// Simulated GPUs. They use host memory, and a queue runs only when a call waits for it.
 #pragma once
 
 #include <stdint.h>
@@ -14,7 +14,7 @@
 
 namespace cuda_on_cpu {
 
-// Progress of a queue. Events share it, because they may outlive the queue.
+// Progress of a queue, shared with its events, because they may outlive the queue.
 struct Progress {
     struct Queue *queue;
     uint64_t done;
@@ -31,24 +31,24 @@ struct Queue {
     explicit Queue(Card *card);
     ~Queue();
     void add(std::function<Code()> item);
-    // Runs those of the first `count` items ever queued that have not run yet.
+    // Runs the items that are still waiting among the first `count` ever queued.
     void run(uint64_t count);
 };
 
 struct Event {
     std::shared_ptr<Progress> progress;
-    // Items of the queue up to the event.
+    // Number of items queued before the event.
     uint64_t count = 0;
 };
 
 struct Card {
     int number;
     size_t capacity;
-    // The code of the first failed item; from then on, calls on the card return it.
+    // Result code of the first failed item, which all later calls on the card return.
     Code failed = SUCCESS;
     unsigned retained = 0;
     size_t allocated_bytes = 0;
-    // Sizes of the allocated blocks, by address.
+    // Sizes of the allocated blocks, keyed by address.
     std::map<uint64_t, size_t> memory;
     // Recently freed blocks, kept poisoned to detect writes to them.
     std::deque<std::pair<uint64_t, size_t>> freed;

@@ -1,4 +1,4 @@
-// The driver's result codes that this driver returns.
+// Result codes of NVIDIA's driver that this driver returns.
 #pragma once
 
 namespace cuda_on_cpu {

@@ -1,4 +1,4 @@
-// The driver's functions for memory.
+// Driver functions that allocate, release and copy memory.
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,15 +9,15 @@ using namespace cuda_on_cpu;
 
 namespace {
 
-// A memory pool. It only names its card; all memory is the card's.
+// A memory pool. It only refers to its card, which owns all memory.
 struct Pool {
     int card;
 };
 
 Queue *queue_of(void *stream) { return static_cast<Queue *>(stream); }
 
-// Returns a function that gives a copy its source when the copy runs. Pinned memory is read at that
-// time. Other memory is staged now, as CUDA does when it queues the copy.
+// Returns a function that returns the source of a copy when the copy runs. Pinned memory is read at
+// that time. Other memory is copied to a buffer now, as CUDA does when it queues the copy.
 std::function<const void *()> copy_source(const void *start, size_t bytes) {
     if (pinned().holds(start, bytes)) return [=] { return start; };
     const auto *first = static_cast<const char *>(start);

@@ -1,4 +1,4 @@
-// The driver's functions for devices and contexts, and the names of result codes.
+// Driver functions for devices, contexts and the names of result codes.
 
 #include <string.h>
 

@@ -5,10 +5,10 @@
 
 #define ENTRY extern "C" __attribute__((visibility("default"))) int
 
-// Serializes calls.
+// Takes the lock that serializes all calls of the driver.
 #define LOCK_DRIVER std::lock_guard<std::recursive_mutex> guard(cuda_on_cpu::driver_lock())
 
-// Also requires a current card that has not failed, and names it `card`.
+// Takes the lock and defines `card`. Returns an error if no card is current or it has failed.
 #define REQUIRE_CARD                                       \
     LOCK_DRIVER;                                           \
     if (!current_card) return INVALID_CONTEXT;             \

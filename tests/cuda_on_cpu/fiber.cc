@@ -12,7 +12,7 @@
 #error "switching stacks is implemented for x86-64 only"
 #endif
 
-// Saves the callee-saved registers and the stack pointer, and resumes the stack `to`.
+// Saves the callee-saved registers and the stack pointer, and continues on the stack `to`.
 extern "C" void cuda_on_cpu_switch(void **from, void *to);
 asm(R"(
     .text

@@ -48,7 +48,7 @@ void wait(State state, unsigned awaits) {
     worker.fiber->pause();
 }
 
-// Runs every ready thread until it waits or ends. Returns whether any was ready.
+// Runs every ready thread until it waits or ends. Returns whether any thread was ready.
 bool run_ready(Grid &grid) {
     bool any = false;
     for (Worker &worker : grid.workers) {
@@ -67,7 +67,7 @@ bool run_ready(Grid &grid) {
     return any;
 }
 
-// Releases each warp whose waiting lanes have all arrived. Returns whether any was released.
+// Releases each warp whose lanes have all arrived. Returns whether any warp was released.
 bool release_warps(Grid &grid) {
     bool any = false;
     for (size_t first = 0; first < grid.workers.size(); first += 32) {
@@ -90,7 +90,7 @@ bool release_warps(Grid &grid) {
     return any;
 }
 
-// Releases all threads if all wait at the same barrier; otherwise `error` gets the reason.
+// Releases all threads if all wait at the same barrier. Otherwise sets `error` to the reason.
 bool release_block(Grid &grid, std::string &error) {
     const auto count = [&](State state) {
         return std::count_if(grid.workers.begin(), grid.workers.end(),
@@ -137,7 +137,7 @@ void wait_for_warp(unsigned mask) { wait(State::AtWarp, mask); }
 uint64_t *warp_slots() { return &current_grid->exchange_slots[current_thread->warp * 32]; }
 
 std::string run(Launch &launch) {
-    // Fibers of earlier launches, for reuse. One that was left waiting is destroyed instead.
+    // Fibers of earlier launches, for reuse. A fiber that still waits is destroyed instead.
     static thread_local std::vector<std::unique_ptr<Fiber>> idle_fibers;
     const Index threads = launch.threads;
     Grid grid;

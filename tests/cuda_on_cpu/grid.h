@@ -17,7 +17,7 @@ struct Launch {
     std::vector<std::vector<char>> arguments;
 };
 
-// Runs a launch. Returns an empty string, or the error in how its threads synchronize.
+// Runs a launch. Returns an empty string, or a description of a synchronization error.
 std::string run(Launch &launch);
 
 }  // namespace cuda_on_cpu

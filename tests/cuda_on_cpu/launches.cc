@@ -1,4 +1,4 @@
-// The driver's functions for modules and kernels.
+// Driver functions that load modules and launch kernels.
 
 #include <stdio.h>
 #include <string.h>
@@ -11,14 +11,14 @@ using namespace cuda_on_cpu;
 
 namespace {
 
-// A kernel of a module, with the most shared memory that a launch may ask for.
+// A kernel of a module, with the limit of the shared memory that a launch may request.
 struct Function {
     const Kernel *kernel;
     Card *card;
     size_t shared;
 };
 
-// A module. Its PTX is not run, but only kernels that it contains can be found.
+// A module. Its PTX is not executed, but only kernels that occur in it can be found.
 struct Module {
     std::string ptx;
     Card *card;

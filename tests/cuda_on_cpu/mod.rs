@@ -9,7 +9,7 @@ use std::{
     process::Command,
 };
 
-/// Compiler flags: no contraction of floating-point operations, and line numbers for debugging.
+/// Compiler flags. They forbid contraction to FMA and add line numbers for debugging.
 const FLAGS: &[&str] =
     &["-std=c++17", "-O1", "-g1", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing", "-w"];
 
@@ -44,7 +44,7 @@ pub(crate) fn library() -> Option<PathBuf> {
     Some(driver)
 }
 
-/// Links a library, unless it exists.
+/// Links a library unless it already exists.
 fn link(objects: &[PathBuf], library: PathBuf) -> PathBuf {
     if !library.exists() {
         let unfinished = library.with_extension("unfinished");
@@ -56,7 +56,7 @@ fn link(objects: &[PathBuf], library: PathBuf) -> PathBuf {
     library
 }
 
-/// Returns the flag of the address sanitizer, if the tests run under it.
+/// Returns the compiler flag of the address sanitizer if the tests run under it.
 fn sanitizer() -> Option<&'static str> {
     std::env::var_os("CORTADO_CUDA_ASAN").map(|_| "-fsanitize=address")
 }
@@ -82,7 +82,7 @@ fn object(source: &Path, kernels: bool, headers: u64, out: &Path) -> PathBuf {
     } else {
         compile.arg("-c").arg(source);
     }
-    // Renamed when complete, so that an interrupted build leaves no object file.
+    // Rename the file when it is complete, so that an interrupted build leaves no object file.
     let unfinished = out.join(format!("{base}.unfinished"));
     compile.arg("-o").arg(&unfinished);
     run(compile);
@@ -134,7 +134,7 @@ fn run(mut command: Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Returns the files with an extension, in order of their names.
+/// Returns the files with this extension, sorted by name.
 fn files(folder: impl AsRef<Path>, extension: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let mut files: Vec<_> =

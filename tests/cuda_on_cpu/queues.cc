@@ -1,4 +1,4 @@
-// The driver's functions for queues, and for events in them.
+// Driver functions for queues and events.
 
 #include "entry.h"
 
@@ -13,7 +13,7 @@ ENTRY cuStreamCreateWithPriority(void **stream, unsigned flags, int) {
     return SUCCESS;
 }
 
-// Keeps the queue: its items still run when the card is drained.
+// Does not destroy the queue, because its items must still run when the card's queues are drained.
 ENTRY cuStreamDestroy_v2(void *) { return SUCCESS; }
 
 ENTRY cuStreamSynchronize(void *stream) {

@@ -1,4 +1,4 @@
-//! Threads that share a queue or a data reader.
+//! Loom tests of threads that share a queue or a data reader.
 
 use cortado::{
     Error, Result,
@@ -6,8 +6,8 @@ use cortado::{
 };
 use loom::{model::Builder, sync::Arc, thread};
 
-/// Runs every interleaving with at most two preemptions of a running thread. Three preemptions would
-/// take twenty times as long.
+/// Runs every interleaving in which at most two running threads are preempted. With three
+/// preemptions, the test would take twenty times as long.
 fn model(body: impl Fn() + Sync + Send + 'static) {
     let mut builder = Builder::new();
     builder.preemption_bound = Some(2);
@@ -81,7 +81,7 @@ fn a_peeking_thread_wakes_a_popping_thread() {
     });
 }
 
-/// The consumer closes the pair at any moment. Only one thread owns the item, and the producer ends.
+/// The consumer closes the queue pair at any moment. One thread owns the item; the producer ends.
 #[test]
 fn a_queue_pair_recycles_its_items_until_it_is_closed() {
     model(|| {
@@ -106,7 +106,7 @@ fn a_queue_pair_recycles_its_items_until_it_is_closed() {
     });
 }
 
-/// A source with labels 0, 1, …, whose record `bad` cannot be read.
+/// A source of records with the labels 0, 1, …. Reading record `bad` fails.
 struct Counting {
     next: i32,
     bad: i32,
@@ -139,7 +139,7 @@ fn label(data: &mut DataReader) -> Result<i32> {
     Ok(label)
 }
 
-/// loom fails the test if a thread outlives it, or if the threads deadlock.
+/// loom fails this test if a thread outlives it, or if the threads deadlock.
 #[test]
 fn dropping_a_reader_at_any_moment_joins_its_thread() {
     for count in 0..3 {

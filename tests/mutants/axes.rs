@@ -1,4 +1,4 @@
-//! Bugs of reductions and normalisation.
+//! Bugs in reductions and normalisation.
 
 use crate::{bug::Bug, device::Mutant};
 use cortado::{
@@ -8,7 +8,7 @@ use cortado::{
 };
 use num_traits::{Float, Zero};
 
-/// Returns the indices of the elements of each run along an axis.
+/// Returns, for each run along an axis, the indices of its elements.
 fn runs(axis: &Axis) -> impl Iterator<Item = impl Iterator<Item = usize> + Clone> {
     let Axis { outer, extent, inner } = *axis;
     (0..outer).flat_map(move |o| {
@@ -205,7 +205,7 @@ impl Mutant {
         Ok(variance.host()?.iter().map(rate).collect())
     }
 
-    /// Computes LRN within a channel with `k` instead of 1 in its scale.
+    /// Computes LRN within a channel with `k` instead of 1 as the constant of the scale.
     fn lrn_with_k<T: Element>(
         &self,
         op: &Lrn,

@@ -1,4 +1,4 @@
-//! The device with a bug: a wrapper of the simulated device. Bugs of memory and queues are here.
+//! A device with one bug, which wraps the simulated device. Memory and queue bugs are in this file.
 
 use crate::bug::Bug;
 use cortado::{
@@ -11,7 +11,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering::Relaxed},
 };
 
-/// The simulated device with a bug.
+/// The simulated device with one bug.
 #[derive(Clone, Debug)]
 pub(crate) struct Mutant {
     pub(crate) inner: SimulatedDevice,
@@ -20,22 +20,22 @@ pub(crate) struct Mutant {
     shared: Arc<Shared>,
 }
 
-/// State that forks share.
+/// State that a device shares with its forks.
 #[derive(Debug, Default)]
 struct Shared {
-    /// Whether every further call fails.
+    /// Whether every later call fails.
     broken: AtomicBool,
     /// Freed memory, for [`Bug::FreedInFlight`].
     freed: Mutex<Vec<DeviceMemory>>,
 }
 
-/// Memory of the simulated device, valid on its device side alone.
+/// Memory of the simulated device that is valid only on the device side.
 type DeviceMemory = SyncedMemory<SimulatedDevice>;
 
-/// Allocation on a mutant.
+/// An allocation on a mutant.
 pub(crate) struct Buffer {
     memory: Option<RwLock<DeviceMemory>>,
-    /// First content downloaded, for [`Bug::DownloadStale`].
+    /// Content of the first download, for [`Bug::DownloadStale`].
     downloaded: Mutex<Option<Vec<u8>>>,
     /// The state that receives the memory when it is freed, for [`Bug::FreedInFlight`].
     recycler: Option<Arc<Shared>>,
@@ -76,7 +76,7 @@ impl Mutant {
         self.bug == bug
     }
 
-    /// Returns `result`; with [`Bug::ErrorsPersist`], every call after an error fails.
+    /// Returns `result`. With [`Bug::ErrorsPersist`], an error makes every later call fail.
     pub(crate) fn persist_error(&self, result: Result<()>) -> Result<()> {
         if self.is(Bug::ErrorsPersist) {
             self.shared.broken.fetch_or(result.is_err(), Relaxed);
@@ -84,7 +84,7 @@ impl Mutant {
         self.check_usable().and(result)
     }
 
-    /// Returns a new memory with these elements.
+    /// Returns a new `SyncedMemory` with these elements.
     pub(crate) fn scratch<T: cortado::Storable>(&self, values: &[T]) -> Result<SyncedMemory<Self>> {
         let mut memory = SyncedMemory::new(self, size_of_val(values));
         memory.host_write_only()?.copy_from_slice(bytemuck::cast_slice(values));
@@ -98,7 +98,7 @@ impl Mutant {
         }
     }
 
-    /// Returns freed memory of this size, zeroed without waiting for queued work.
+    /// Returns freed memory of this size, which is zeroed without waiting for queued work.
     fn reuse(&self, bytes: usize) -> Result<Option<DeviceMemory>> {
         let mut freed = self.shared.freed.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(index) = freed.iter().position(|memory| memory.size() == bytes) else {
@@ -109,7 +109,7 @@ impl Mutant {
         Ok(Some(memory))
     }
 
-    /// Uploads ahead of all queued work.
+    /// Uploads at once, before all queued work.
     fn upload_at_once(&self, src: &[u8], dst: &mut simulated::Buffer, at: usize) -> Result<()> {
         let fork = self.inner.fork_queue()?;
         fork.upload(src, dst, at)?;

@@ -1,4 +1,4 @@
-//! Bugs of elementwise maps and of random numbers.
+//! Bugs in elementwise functions and random numbers.
 
 use crate::{bug::Bug, device::Mutant};
 use cortado::{

@@ -1,4 +1,4 @@
-//! Bugs of convolution and pooling.
+//! Bugs in convolution and pooling.
 
 use crate::{bug::Bug, device::Mutant};
 use cortado::{
@@ -9,7 +9,7 @@ use cortado::{
 use num_traits::{Float, Zero};
 use std::ops::Range;
 
-/// Returns the index of the image's element that im2col copies; `None` for padding.
+/// Returns the index of the image element that im2col copies, or `None` for padding.
 fn source_index(bug: Bug, op: &Window, row: usize, position: usize) -> Option<usize> {
     let (mut taps, mut windows) = (row % op.taps(), position);
     let (mut index, mut stride) = (0, 1);
@@ -125,8 +125,8 @@ impl Conv for Mutant {
     }
 }
 
-/// Pooling window: its plane, the index of its result, and the rows and columns of the padded
-/// image that it covers.
+/// A pooling window: its plane, the index of its result, and the rows and columns that it covers
+/// in the padded image.
 struct PoolWindow {
     plane: usize,
     result: usize,
@@ -146,12 +146,12 @@ impl PoolWindow {
         })
     }
 
-    /// Returns the number of elements, padding included.
+    /// Returns the number of elements in the window, including padding.
     fn size(&self) -> usize {
         self.spans.iter().map(ExactSizeIterator::len).product()
     }
 
-    /// Returns the indices of the elements in the plane, without padding.
+    /// Returns the indices, within the plane, of the window's elements that are not padding.
     fn inside(&self, op: &Pool2d) -> Vec<usize> {
         let inside = |axis: usize| {
             let unpadded =

@@ -1,4 +1,4 @@
-//! Bugs of the indexing kernels.
+//! Bugs in the indexing kernels.
 
 use crate::{bug::Bug, device::Mutant};
 use cortado::{

@@ -1,4 +1,4 @@
-//! Bugs of losses and solver updates.
+//! Bugs in losses and solver updates.
 
 use crate::{bug::Bug, device::Mutant};
 use cortado::{
@@ -10,7 +10,7 @@ use cortado::{
     },
 };
 
-/// Stops ignoring a label that is a class; another label would be an error.
+/// Drops an ignored label that is a valid class. Any other label must stay ignored to be accepted.
 fn without_classes(ignore: Option<i64>, axis: &Axis) -> Option<i64> {
     ignore.filter(|&label| label < 0 || label >= axis.extent as i64)
 }

@@ -16,7 +16,7 @@ use bug::{BUGS, Bug};
 use cortado::conformance::Kit;
 use device::Mutant;
 
-// Without a bug the wrapper passes every check, so the failures below are due to the bugs.
+// The wrapper without a bug passes every check, so the failures below are due to the bugs.
 cortado::conformance!(without_bug, Mutant::new(Bug::None));
 
 #[test]

@@ -6,7 +6,7 @@ use std::{
     process::{Command, Output},
 };
 
-/// A solver with eight iterations.
+/// Definition of a solver with eight iterations.
 pub(crate) const SOLVER: &str = r#"net: "net.prototxt"
 test_iter: 2
 test_interval: 4
@@ -23,7 +23,7 @@ snapshot_prefix: "lenet"
 random_seed: 7
 "#;
 
-/// One fully connected layer on small batches of synthetic digits.
+/// A net with one fully connected layer, on small batches of synthetic digits.
 pub(crate) const NET: &str = r#"name: "LeNet"
 layer {
   name: "data"
@@ -57,7 +57,7 @@ layer {
 }
 "#;
 
-/// A folder in which the command is run.
+/// A folder in which a test runs the command.
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
@@ -101,10 +101,10 @@ impl Folder {
         names
     }
 
-    /// Returns the command with arguments, which are separated by spaces.
+    /// Returns the command with these arguments, which are separated by spaces.
     pub(crate) fn command(&self, args: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cortado"));
-        // Hide the GPUs of the machine, so that results do not depend on it.
+        // Hide the machine's GPUs, so that results do not depend on them.
         command.env("CORTADO_LIBCUDA", "/nowhere/libcuda.so.1");
         command.args(args.split_whitespace()).current_dir(&self.0);
         command
@@ -119,7 +119,7 @@ impl Folder {
 /// The result of a command.
 #[derive(Debug)]
 pub(crate) struct Ran {
-    /// The arguments.
+    /// The arguments of the command.
     pub(crate) args: String,
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
@@ -188,7 +188,7 @@ pub(crate) fn message(line: &str) -> Option<&str> {
     fits.then_some(message)
 }
 
-/// Replaces each number of a message by `N`.
+/// Replaces each number in a message by `N`.
 pub(crate) fn shape(message: &str) -> String {
     let mut shape = String::new();
     let mut rest = message;
@@ -198,7 +198,7 @@ pub(crate) fn shape(message: &str) -> String {
             let inside = |next: char| next.is_ascii_digit() || "-+.e".contains(next);
             let number = digits.trim_start_matches(inside);
             let token = &rest[..rest.len() - number.len()];
-            // A final dot belongs to a file extension, not to the number.
+            // A dot at the end belongs to a file extension, not to the number.
             rest = if token.ends_with('.') { &rest[token.len() - 1..] } else { number };
             shape.push('N');
         } else {

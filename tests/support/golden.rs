@@ -1,4 +1,4 @@
-//! Golden cases, whose results Caffe computed, and the tolerances of comparisons with them.
+//! Golden cases, whose results Caffe computed, and the tolerances for comparisons with them.
 
 use crate::support::table;
 use cortado::proto::{self, BlobProto, BlobProtoVector};
@@ -13,7 +13,7 @@ pub(crate) fn golden(case: &Path) -> Vec<(String, String, BlobProto)> {
     names.zip(blobs.blobs).map(|((kind, name), blob)| (kind.into(), name.into(), blob)).collect()
 }
 
-/// Absolute and relative tolerances by case, kind and name of a blob.
+/// Absolute and relative tolerances, by case, blob kind and blob name.
 pub(crate) struct Tolerances(HashMap<(String, String, String), (f64, f64)>);
 
 impl Tolerances {

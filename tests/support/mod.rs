@@ -1,11 +1,11 @@
-//! Test data of the comparisons with Caffe.
+//! Test data for the comparisons with Caffe.
 
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
-/// Returns a folder of test data; without `CORTADO_TESTDATA`, prints a notice and returns `None`.
+/// Returns a folder of test data. Without `CORTADO_TESTDATA`, prints a notice and returns `None`.
 pub(crate) fn testdata(folder: &str, what: &str) -> Option<PathBuf> {
     let Some(root) = std::env::var_os("CORTADO_TESTDATA") else {
         eprintln!("SKIPPED: set CORTADO_TESTDATA to run {what}");

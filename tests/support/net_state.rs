@@ -2,7 +2,7 @@
 
 use cortado::proto::{NetParameter, NetState, Phase};
 
-/// Phase, level and stages of a case; those that it does not request are `None` or empty.
+/// Phase, level and stages that a case requests. A field without a request is `None` or empty.
 pub(crate) struct RequestedState {
     pub(crate) phase: Option<Phase>,
     pub(crate) level: Option<i32>,
@@ -19,7 +19,7 @@ impl RequestedState {
         Self { phase, level, stages: stages.map(str::to_owned).collect() }
     }
 
-    /// Adds the request to the state of a definition.
+    /// Applies the request to the state in a definition.
     pub(crate) fn apply_to(&self, definition: &mut NetParameter) {
         if self.phase.is_none() && self.level.is_none() && self.stages.is_empty() {
             return;

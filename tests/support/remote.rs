@@ -1,4 +1,4 @@
-//! A device whose memory is reached only by copies.
+//! A device whose memory the host can access only by copies.
 
 /// Implements [`Memory`](cortado::Memory) for a device whose buffers are `Vec<u8>`.
 macro_rules! remote_memory {
@@ -29,7 +29,7 @@ macro_rules! remote_memory {
     };
 }
 
-/// The device without kernels of its own. Tests that override one define their own type.
+/// A device without native kernels. Tests that override a kernel define their own type.
 #[allow(dead_code)]
 #[derive(Clone, Debug)]
 pub(crate) struct Remote;

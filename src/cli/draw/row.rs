@@ -39,7 +39,7 @@ impl Row {
     }
 }
 
-/// Returns the settings of a layer that readers look for, such as its kernel size.
+/// Returns the most important settings of a layer, such as its kernel size.
 fn settings(layer: &LayerParameter) -> String {
     let square = |sizes: &[u32], h: Option<u32>, w: Option<u32>| match (sizes, h, w) {
         (_, Some(h), Some(w)) => Some(format!("{h}×{w}")),

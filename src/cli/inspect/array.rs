@@ -41,7 +41,7 @@ impl Array {
 }
 
 impl Statistics {
-    /// Computes the statistics in two passes: the one-pass formula cancels.
+    /// Computes the statistics in two passes: a one-pass formula loses digits to cancellation.
     fn of(tensor: &Tensor) -> Option<Self> {
         let finite = || tensor.values().filter(|value| value.is_finite());
         let (mut count, mut sum) = (0.0, 0.0);

@@ -89,7 +89,7 @@ fn content(bytes: &[u8], file: &str) -> Result<FileKind> {
 }
 
 /// Detects whether a definition is a net's or a solver's. If neither parser accepts it, the error
-/// is that of the parser that came farther.
+/// is that of the parser that got further.
 fn text(bytes: &[u8], file: &str) -> Result<FileKind> {
     let Err(net) = proto::parse_text::<NetParameter>(bytes, file) else { return Ok(FileKind::Net) };
     match proto::parse_text::<SolverParameter>(bytes, file) {

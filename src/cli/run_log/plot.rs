@@ -22,8 +22,8 @@ pub(super) struct Plot {
     losses: Curves,
     /// Other outputs.
     scores: Curves,
-    /// Whether display events give the train net's objective; if there are none, each iteration
-    /// does.
+    /// Whether to plot the train net's objective from display events instead of from each
+    /// iteration.
     displays: bool,
 }
 

@@ -13,18 +13,18 @@ use pen::{Dice, Hand};
 use raster::SIDE;
 use std::str::FromStr;
 
-/// Pixels of an image.
+/// Number of pixels in an image.
 const PIXELS: usize = SIDE * SIDE;
-/// First counter of the random words for the grain of the paper. [`Hand`] uses those from 0 on.
+/// First counter of the random words for the paper grain. [`Hand`] uses the counters from 0 on.
 const NOISE_COUNTER: u64 = 1 << 32;
 /// Counter of the random words for the label.
 const LABEL_COUNTER: u64 = u64::MAX;
-/// Images are cached if all of them take at most this many bytes.
+/// Maximum size in bytes of all images together; a larger set of images is not cached.
 const MAX_CACHED_BYTES: u64 = 64 << 20;
 
 /// Images of 28 × 28 bytes that look like handwritten digits, in ten equally frequent classes.
 ///
-/// The name of the source is `digits:train?count=60000&seed=1`, or with `test` for `train`. By
+/// The source is named `digits:train?count=60000&seed=1`, or `digits:test?…`. By
 /// default, `count` is 60,000 for `train` and 10,000 for `test`, and `seed` is 1.
 ///
 /// Image i depends only on `seed`, the split and i, and is bit-identical on every machine. The two
@@ -40,7 +40,7 @@ pub struct DigitsSource {
     seed: u64,
     key: RngKey,
     next: u64,
-    /// The first images, in order, if images are cached.
+    /// The first images, in order. Empty if images are not cached.
     cache: Vec<u8>,
 }
 
@@ -68,7 +68,7 @@ impl DigitsSource {
     }
 }
 
-/// Draws the image of `key` and `label`.
+/// Draws the image for `key` and `label`.
 fn draw(key: RngKey, label: usize, image: &mut [u8]) {
     let mut dice = Dice::new(key);
     let hand = Hand::new(&mut dice);
@@ -188,7 +188,7 @@ mod tests {
     fn an_image_depends_on_seed_split_and_index_only() {
         let want = first("train?count=30", 65);
         assert_eq!(want[..5], want[30..35], "the images repeat after the last one");
-        // Too many images for the cache, in another order.
+        // A source with too many images for the cache, read in another order.
         let mut digits = digits("train?seed=1&count=4294967296");
         digits.skip(7).unwrap();
         assert_eq!(next(&mut digits), want[7]);
@@ -243,8 +243,8 @@ mod tests {
         assert!(histogram.iter().all(|count| count.abs_diff(6000) < 4 * 73), "{histogram:?}");
     }
 
-    /// Bounds the accuracy of the nearest class mean, which excludes both noise and classes that are
-    /// too easy. It is 73 % here and 82 % for MNIST.
+    /// Bounds the accuracy of a classifier by nearest class mean, so that neither noise nor
+    /// trivially easy classes pass. This accuracy is 73 % here and 82 % for MNIST.
     #[test]
     fn the_nearest_class_mean_recognises_50_to_90_percent_of_the_digits() {
         let (train, test) = (first("train", 2000), first("test", 500));

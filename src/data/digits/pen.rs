@@ -10,7 +10,7 @@ use super::{
 use crate::op::{Philox, RngKey};
 use rand::Rng;
 
-/// The random numbers of one image.
+/// The random numbers for one image.
 pub(super) struct Dice(Philox);
 
 impl Dice {
@@ -18,12 +18,12 @@ impl Dice {
         Self(key.rng())
     }
 
-    /// Returns a number uniform in `0..sides`.
+    /// Returns a uniformly distributed integer in `0..sides`.
     fn integer(&mut self, sides: usize) -> usize {
         ((u64::from(self.0.next_u32()) * sides as u64) >> 32) as usize
     }
 
-    /// Returns a number uniform in `[low, high)`.
+    /// Returns a uniformly distributed number in `[low, high)`.
     fn uniform(&mut self, low: f32, high: f32) -> f32 {
         low + (high - low) * (self.0.next_u32() >> 8) as f32 * (1.0 / (1 << 24) as f32)
     }
@@ -36,16 +36,16 @@ impl Dice {
     }
 }
 
-/// The distortions and the pen of one image.
+/// The distortions and the pen for one image.
 pub(super) struct Hand {
-    /// Affine map from the coordinates of strokes to pixels: a row-major matrix and the centre.
+    /// Affine map from stroke coordinates to pixels: a row-major matrix and the centre.
     matrix: [f32; 4],
     centre: Point,
-    /// Nonlinear distortion: for each coordinate the factors of x², xy, y², x³ and y³.
+    /// Nonlinear distortion: for each coordinate, the coefficients of x², xy, y², x³ and y³.
     bend: [[f32; 5]; 2],
     /// Standard deviation of the random displacement of each point.
     jitter: f32,
-    /// Half the width of a line in pixels, and its relative growth along a stroke.
+    /// Half the line width in pixels, and its relative growth along a stroke.
     radius: f32,
     growth: f32,
     pub(super) ink: Ink,
@@ -84,7 +84,7 @@ impl Hand {
     /// Appends the segments of a random variant of `digit` to `segments`.
     pub(super) fn write(&self, digit: usize, dice: &mut Dice, segments: &mut Vec<Segment>) {
         let variants = DIGITS[digit];
-        // The first variant has twice the probability of each other one.
+        // The first variant is twice as likely as each of the others.
         let variant = dice.integer(variants.len() + 1).saturating_sub(1);
         for stroke in variants[variant] {
             self.stroke(stroke, dice, segments);
@@ -115,7 +115,7 @@ impl Hand {
         }
     }
 
-    /// Distorts a point of a stroke and returns it in pixels.
+    /// Distorts a point of a stroke and returns its pixel coordinates.
     fn to_pixels(&self, [x, y]: Point, dice: &mut Dice) -> Point {
         let bent = self.bend.map(|[xx, xy, yy, xxx, yyy]| {
             x * x * xx + x * y * xy + y * y * yy + x * x * x * xxx + y * y * y * yyy
@@ -127,12 +127,12 @@ impl Hand {
     }
 }
 
-/// Maximum number of points of a stroke.
+/// Maximum number of points in a stroke.
 const MAX_POINTS: usize = 16;
-/// Straight segments that approximate the curve between two points.
+/// Number of straight segments that approximate the curve between two points.
 const SEGMENTS: usize = 4;
 
-/// Returns the Catmull-Rom spline from `b` to `c` with neighbours `a` and `d`, at `t` in 0 to 1.
+/// Evaluates the Catmull-Rom spline from `b` to `c`, with neighbours `a` and `d`, at `t` in [0, 1].
 fn spline(a: Point, b: Point, c: Point, d: Point, t: f32) -> Point {
     std::array::from_fn(|i| {
         let (a, b, c, d) = (a[i], b[i], c[i], d[i]);

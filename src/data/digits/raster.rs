@@ -3,10 +3,10 @@
 use super::strokes::Point;
 use crate::host::vectorized;
 
-/// Pixels of an image's side.
+/// Side length of an image in pixels.
 pub(super) const SIDE: usize = 28;
 
-/// A straight segment in pixels, whose width changes linearly.
+/// A straight segment in pixel coordinates, whose width changes linearly.
 #[derive(Clone, Copy)]
 pub(super) struct Segment {
     pub(super) from: Point,
@@ -22,16 +22,16 @@ pub(super) struct Ink {
     pub(super) fade: f32,
     /// Value of a fully covered pixel, at most 255.
     pub(super) value: f32,
-    /// Largest fraction by which the grain of the paper lowers that value.
+    /// Largest fraction by which the paper grain lowers `value`.
     pub(super) grain: f32,
 }
 
 /// Padded length of a row of the distance field.
 const ROW: usize = SIDE.next_multiple_of(LANES);
-/// 2²³: adding it to a float up to 255 rounds to an integer, which the low bits of the sum contain.
-/// Unlike a saturating cast, this vectorises.
+/// 2²³. Adding it to a float of at most 255 rounds the float to an integer, which the low bits of
+/// the sum contain. Unlike a saturating cast, this vectorises.
 const ROUND: f32 = 8_388_608.0;
-/// Pixels computed at a time.
+/// Number of pixels computed at a time.
 const LANES: usize = 8;
 
 /// Draws `segments` in `ink` on paper with grain `noise`.
@@ -39,7 +39,7 @@ pub(super) fn draw(segments: &[Segment], ink: Ink, noise: &[u8], image: &mut [u8
     vectorized(
         #[inline(always)]
         || {
-            // The maximum, over all segments, of half the width minus the distance to the centre line.
+            // Maximum over all segments: half the width minus the distance to the centre line.
             let mut depth = [-9.0; ROW * SIDE];
             for &segment in segments {
                 add_segment(segment, &mut depth);

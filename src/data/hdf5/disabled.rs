@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use std::{ops::Range, path::Path};
 
-/// An open file, which this build cannot have.
+/// An open file. The type has no values, because this build cannot open one.
 pub(super) enum Datasets {}
 
 impl Datasets {

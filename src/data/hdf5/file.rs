@@ -30,7 +30,7 @@ impl Datasets {
         let found = self.dataset(name)?;
         let (extents, size) = (found.shape().map_err(damaged)?, found.element_size());
         let size = size.map_err(damaged)?;
-        // An extent of 0 counts as 1, which bounds the number of empty rows, too.
+        // Count an extent of 0 as 1, so that the check also bounds the number of empty rows.
         let bytes =
             extents.iter().try_fold(size, |bytes, &extent| bytes.checked_mul(extent.max(1)));
         let max = self.length.saturating_mul(MAX_DEFLATE_RATIO);
@@ -41,7 +41,7 @@ impl Datasets {
         Ok(extents.into_iter().map(|extent| extent as usize).collect())
     }
 
-    /// Reads the values of some rows.
+    /// Reads the values of the given `rows`.
     pub(super) fn read(&self, name: &str, rows: &Range<usize>) -> Result<Vec<f64>> {
         let shape = self.shape(name)?;
         let values = self.dataset(name)?.read_f64_rows(rows.start as u64, rows.len() as u64);

@@ -17,7 +17,7 @@ fn write(path: &Path, start: usize, rows: usize) {
     write_hdf5_blobs(path, blobs.iter().map(|(name, blob)| (*name, blob))).unwrap();
 }
 
-/// Writes files with these numbers of rows, and a list of them.
+/// Writes one file for each number of rows in `counts`, and a list of the files.
 fn files(counts: &[usize]) -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let (mut start, mut list) = (0, String::new());
@@ -36,7 +36,7 @@ fn names() -> [String; 2] {
     ["x".into(), "y".into()]
 }
 
-/// Reads the next rows and returns their numbers.
+/// Reads the next `count` rows and returns their numbers.
 fn read(rows: &mut Hdf5Rows, count: usize) -> Vec<usize> {
     let read_row = |_| {
         let row: Vec<_> = rows.read().unwrap().map(<[f64]>::to_vec).collect();

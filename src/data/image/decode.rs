@@ -9,7 +9,7 @@ use zune_jpeg::{
     zune_core::{bytestream::ZCursor, colorspace::ColorSpace, options::DecoderOptions},
 };
 
-/// First bytes of the files.
+/// Magic numbers of the two formats.
 const JPEG_MAGIC: [u8; 3] = [0xff, 0xd8, 0xff];
 const PNG_MAGIC: [u8; 8] = *b"\x89PNG\r\n\x1a\n";
 /// Largest height and width of a JPEG image in pixels, which is the format's own limit.
@@ -41,8 +41,8 @@ fn jpeg(bytes: &[u8], color: Color) -> Result<Image> {
     let gray = color == Color::Gray || color == Color::AsStored && info.components == 1;
     let mut decoder = open(if gray { ColorSpace::Luma } else { ColorSpace::RGB });
     let (height, width) = (usize::from(info.height), usize::from(info.width));
-    // The decoder aborts if it runs out of memory, so test first. It needs 3 bytes a pixel, and for
-    // the coefficients of a file of several scans 6 more.
+    // The decoder aborts if it runs out of memory, so try to allocate first. It needs 3 bytes per
+    // pixel, and 6 more for the coefficients of a file with several scans.
     let bytes = 3 * 3 * height * width;
     Vec::<u8>::new().try_reserve_exact(bytes).map_err(|_| Error::out_of_host_memory(bytes))?;
     let pixels = decoder.decode().map_err(|error| damaged(&error))?;
@@ -72,7 +72,7 @@ fn png(bytes: &[u8], color: Color) -> Result<Image> {
         .ok_or_else(|| damaged(&"pixels are missing"))
 }
 
-/// Converts the pixels of a PNG to `color`. Red still comes first. Returns the channels, too.
+/// Converts the pixels of a PNG to `color`, with red still first. Also returns the channel count.
 fn convert(pixels: Vec<u8>, channels: usize, color: Color) -> (Vec<u8>, usize) {
     let each = |to: fn(&[u8]) -> [u8; 3]| pixels.chunks_exact(channels).flat_map(to).collect();
     match (color, channels) {
@@ -94,7 +94,7 @@ fn luminance(pixel: &[u8]) -> u8 {
     ((9797 * r + 19234 * g + 3737 * b + (1 << 14)) >> 15) as u8
 }
 
-/// Returns the image with blue first, or `None` unless `pixels` has the length of the shape.
+/// Returns the image with blue first, or `None` if the length of `pixels` does not match.
 fn image(mut pixels: Vec<u8>, channels: usize, height: usize, width: usize) -> Option<Image> {
     if channels > 1 {
         pixels.chunks_exact_mut(channels).for_each(|pixel| pixel.swap(0, 2));

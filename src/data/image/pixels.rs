@@ -24,7 +24,7 @@ impl Color {
     /// Returns the channels that `transform_param` selects.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] for both `force_color` and `force_gray`.
+    /// [`Error::InvalidInput`] if both `force_color` and `force_gray` are set.
     pub fn forced(param: &TransformationParameter) -> Result<Self> {
         match (param.force_color(), param.force_gray()) {
             (false, false) => Ok(Self::AsStored),
@@ -38,7 +38,7 @@ impl Color {
     }
 }
 
-/// A decoded image with 8 bits a channel: grey, or blue, green and red, like OpenCV's.
+/// A decoded image with 8 bits per channel: grey, or blue, green and red, like OpenCV's.
 #[derive(Clone, Debug, PartialEq)]
 #[doc(alias = "Mat")]
 pub struct Image {
@@ -50,12 +50,12 @@ pub struct Image {
 }
 
 impl Image {
-    /// Returns channels, height and width.
+    /// Returns the number of channels, the height and the width.
     pub fn shape(&self) -> [usize; 3] {
         [self.channels, self.height, self.width]
     }
 
-    /// Copies the rectangle of `[height, width]` pixels whose first pixel is `[row, column]`.
+    /// Copies the rectangle of `[height, width]` pixels whose top left pixel is `[row, column]`.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] for a rectangle that exceeds the image; [`Error::OutOfMemory`].
@@ -83,7 +83,7 @@ impl Image {
     /// Copies the image to `record`, channel by channel. The label of the record does not change.
     ///
     /// # Errors
-    /// Those of [`Record::bytes_mut`].
+    /// Errors from [`Record::bytes_mut`].
     #[doc(alias = "CVMatToDatum")]
     pub fn store(&self, record: &mut Record) -> Result<()> {
         let planes = record.bytes_mut(self.shape())?;

@@ -6,15 +6,15 @@ use crate::{
     shape::Shape,
 };
 
-/// Fractional bits of a weight.
+/// Number of fractional bits of a weight.
 const WEIGHT_BITS: u32 = 11;
 
-/// The two source pixels of a pixel along one axis, and their weights.
+/// The two source pixels that determine an output pixel along one axis, and their weights.
 type Taps = (usize, usize, [i32; 2]);
 
 /// Computes `y[i] = Σⱼ wⱼ·x[j]` over the two pixels nearest to `(i + ½)·scale − ½`, along both axes.
 ///
-/// Rounds like OpenCV's loops for bytes.
+/// Rounds like OpenCV's implementation for 8-bit images.
 pub(super) fn resize(x: &Image, height: usize, width: usize) -> Result<Image> {
     if [height, width, x.height, x.width].contains(&0) {
         let why = format!("cannot resize {} x {} pixels to {height} x {width}", x.height, x.width);
@@ -23,7 +23,7 @@ pub(super) fn resize(x: &Image, height: usize, width: usize) -> Result<Image> {
     let channels = x.channels;
     let count = Shape::new(&[height, width, channels])?.count();
     let mut pixels = Vec::new();
-    // Memory of the taps of both axes and of two interpolated rows.
+    // Memory for the taps of both axes and for two interpolated rows.
     let row = width.saturating_mul(size_of::<Taps>() + 2 * channels * size_of::<i32>());
     let scratch = height.saturating_mul(size_of::<Taps>()).saturating_add(row);
     let bytes = count.saturating_add(scratch);
@@ -31,7 +31,7 @@ pub(super) fn resize(x: &Image, height: usize, width: usize) -> Result<Image> {
     pixels.try_reserve_exact(count).map_err(out)?;
     Vec::<u8>::new().try_reserve_exact(scratch).map_err(out)?;
     let (rows, columns) = (taps(x.height, height), taps(x.width, width));
-    // The two source rows of the last pixel row, interpolated along x, with their indices.
+    // The two source rows of the previous output row, interpolated along x, with their indices.
     let mut cached = [(usize::MAX, Vec::new()), (usize::MAX, Vec::new())];
     for (above, below, weights) in rows {
         for (slot, row) in [above, below].into_iter().enumerate() {
@@ -67,7 +67,7 @@ fn interpolate_row(from: &[u8], channels: usize, columns: &[Taps], to: &mut Vec<
     }
 }
 
-/// Returns the taps of `to` pixels in a line of `from` pixels.
+/// Returns the taps that resample a line of `from` pixels to `to` pixels.
 fn taps(from: usize, to: usize) -> Vec<Taps> {
     let scale = from as f64 / to as f64;
     let taps_of = |i: usize| {
@@ -97,7 +97,7 @@ mod tests {
         Image { channels, height, width, pixels }
     }
 
-    /// Computes the definition of the interpolation in `f64`.
+    /// Interpolates in `f64`, directly by the definition.
     fn interpolated(x: &Image, [y, i]: [f64; 2], channel: usize) -> f64 {
         let clamp = |v: f64, len: usize| v.clamp(0.0, len as f64 - 1.0);
         let (y, i) = (clamp(y, x.height), clamp(i, x.width));

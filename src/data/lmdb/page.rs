@@ -1,9 +1,9 @@
 //! Layout of a page.
 
-/// Bytes of a page header: page number (8), unused (2), flags (2), and the ends of the pointers and of
-/// the free space (2 each). An overflow page has the number of its pages (4) instead of the two ends.
+/// Size of a page header in bytes: page number (8), unused (2), flags (2), end of the pointers (2),
+/// end of the free space (2). An overflow page stores its page count (4) instead of the two ends.
 pub(super) const HEADER: usize = 16;
-/// Bytes of a node header: length of the value or child page (4), flags (2), length of the key (2).
+/// Size of a node header in bytes: value length or child page (4), flags (2), key length (2).
 pub(super) const NODE: usize = 8;
 
 /// Page flags.
@@ -12,7 +12,7 @@ pub(super) const LEAF: u16 = 0x02;
 pub(super) const OVERFLOW: u16 = 0x04;
 pub(super) const META: u16 = 0x08;
 
-/// Flags of a leaf node: its value is on overflow pages, is a database, or is one of several values.
+/// Flags of a leaf node: its value is on overflow pages, is a database, or is one of several.
 pub(super) const BIG: u16 = 0x01;
 pub(super) const DATABASE: u16 = 0x02;
 pub(super) const DUPLICATE: u16 = 0x04;
@@ -27,14 +27,14 @@ pub(super) const VERSION: u32 = 1;
 /// Offsets of fields in a meta page.
 pub(super) const META_VERSION: usize = HEADER + 4;
 pub(super) const META_MAP_SIZE: usize = HEADER + 16;
-/// The tree of free pages, whose first field contains the page size, and the tree of records.
+/// The tree of free pages, whose first field is the page size. The tree of records follows.
 pub(super) const META_FREE: usize = HEADER + 24;
 pub(super) const META_MAIN: usize = META_FREE + TREE;
 pub(super) const META_LAST_PAGE: usize = META_MAIN + TREE;
 pub(super) const META_TRANSACTION: usize = META_LAST_PAGE + 8;
 pub(super) const META_END: usize = META_TRANSACTION + 8;
 
-/// Bytes of a tree description, and offsets of its fields.
+/// Size of a tree descriptor in bytes, and offsets of its fields.
 const TREE: usize = 48;
 pub(super) const TREE_FLAGS: usize = 4;
 pub(super) const TREE_DEPTH: usize = 6;
@@ -44,7 +44,7 @@ pub(super) const TREE_OVERFLOWS: usize = 24;
 pub(super) const TREE_ENTRIES: usize = 32;
 pub(super) const TREE_ROOT: usize = 40;
 
-/// A page or its first bytes. Reads outside it return `None`.
+/// A page or its first bytes. Reads outside these bytes return `None`.
 #[derive(Clone, Copy)]
 pub(super) struct Page<'a>(pub(super) &'a [u8]);
 

@@ -22,9 +22,9 @@ const DUPLICATE_KEYS: u16 = 0x04;
 
 /// A cursor over the records of a database, in the order of their keys.
 ///
-/// It starts before the first record. [`advance`](Self::advance) moves it to the next one, and
-/// [`entry`](Self::entry) reads that. Holds one page for each level of the tree and the longest value
-/// in memory.
+/// The cursor starts before the first record. [`advance`](Self::advance) moves it to the next
+/// record, and [`entry`](Self::entry) reads the current one. The cursor keeps one page for each
+/// level of the tree and the longest value in memory.
 pub struct LmdbReader {
     file: Pages,
     root: u64,
@@ -53,7 +53,7 @@ struct Pages {
 }
 
 impl LmdbReader {
-    /// Opens the database at `path`, which is a directory with a `data.mdb` or such a file.
+    /// Opens the database at `path`, which is a directory with a `data.mdb` or the file itself.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::InvalidData`] for a file that is not an LMDB database of a 64-bit
@@ -163,10 +163,10 @@ impl LmdbReader {
         Ok(node.child())
     }
 
-    /// Returns key and value of the current record. Both are empty before the first record.
+    /// Returns the key and value of the current record. Both are empty before the first record.
     ///
     /// # Errors
-    /// Those of [`advance`](Self::advance); [`Error::InvalidData`] for a nested database.
+    /// Errors from [`advance`](Self::advance); [`Error::InvalidData`] for a nested database.
     pub fn entry(&mut self) -> Result<(&[u8], &[u8])> {
         let Some(Level { page, index }) = self.levels.last().filter(|_| self.position > 0) else {
             return Ok((&[], &[]));
@@ -238,7 +238,7 @@ impl Pages {
 /// Returns `None` unless the page is a meta page, and an error if its format is not supported.
 fn check_meta(page: &[u8]) -> Option<Result<(), String>> {
     let page = Page(page);
-    // With 4-byte page numbers, the header has 12 bytes.
+    // A database with 4-byte page numbers has a page header of 12 bytes.
     let foreign = [12, HEADER].into_iter().any(|at| page.u32(at) == Some(MAGIC.swap_bytes()))
         || page.u32(12) == Some(MAGIC);
     if foreign {

@@ -17,10 +17,10 @@ pub struct LmdbSource {
 }
 
 impl LmdbSource {
-    /// Opens the database at `path`, which is a directory with a `data.mdb` or such a file.
+    /// Opens the database at `path`, which is a directory with a `data.mdb` or the file itself.
     ///
     /// # Errors
-    /// Those of [`LmdbReader::open`]; [`Error::InvalidData`] if it is empty.
+    /// Errors from [`LmdbReader::open`]; [`Error::InvalidData`] if the database is empty.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let reader = LmdbReader::open(path)?;
@@ -31,7 +31,7 @@ impl LmdbSource {
         Ok(Self { reader, name, color: Color::default() })
     }
 
-    /// Moves to the next record, or after the last one to the first.
+    /// Moves to the next record, or from the last record to the first.
     fn advance(&mut self) -> Result<()> {
         if !self.reader.advance()? {
             self.reader.rewind();

@@ -23,10 +23,10 @@ const MAX_NODE_SIZE: usize = (PAGE_SIZE - HEADER) / 2 - 2;
 /// Flag of the tree of free pages.
 const INTEGER_KEYS: u16 = 0x08;
 
-/// A new database in the state after a single LMDB transaction.
+/// A new database, as a single LMDB transaction would leave it.
 ///
-/// Each page is written once, in order. So a database of any size needs one page of memory for each
-/// level of its tree. The database is written to a temporary directory, which
+/// Each page is written once, in order. So writing needs one page of memory for each level of the
+/// tree, whatever the size of the database. The database is written to a temporary directory, which
 /// [`finish`](Self::finish) renames. LMDB itself creates the `lock.mdb` when it opens the database.
 pub struct LmdbWriter {
     dir: StagedDir,
@@ -50,7 +50,7 @@ struct PageBuilder {
     nodes: usize,
     /// Start of the last node, where the free space ends.
     free_end: usize,
-    /// The same without the last node.
+    /// The value of `free_end` before the last node was added.
     previous_free_end: usize,
 }
 
@@ -76,8 +76,8 @@ impl LmdbWriter {
     /// Appends a record.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] for an empty key, a key of more than 511 bytes or not greater than the
-    /// previous one, and a value of 4 GiB or more; [`Error::Io`].
+    /// [`Error::InvalidData`] for a key that is empty, longer than 511 bytes or not greater than
+    /// the previous one, and for a value of 4 GiB or more; [`Error::Io`].
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         let invalid = |why: &str| {
             let (path, key) = (self.dir.target().display(), String::from_utf8_lossy(key));
@@ -112,7 +112,7 @@ impl LmdbWriter {
     #[doc(alias = "Commit")]
     pub fn finish(mut self) -> Result<()> {
         let (mut root, mut level) = (NO_PAGE, 0);
-        // Adding the last page of a level can add a page, and so a level, above.
+        // Adding the last page of a level can add a page to the level above, or a new level.
         while level < self.levels.len() {
             if level > 0 {
                 let key = std::mem::take(&mut self.levels[level - 1].first_key);
@@ -194,7 +194,7 @@ impl LmdbWriter {
         Ok(number)
     }
 
-    /// Writes the meta page of an empty database, and that of this one as the next transaction.
+    /// Writes the meta page of an empty database, then this database's as the next transaction.
     fn write_meta_pages(&mut self, root: u64) -> io::Result<()> {
         self.file.seek(SeekFrom::Start(0))?;
         for (number, root) in [(0, NO_PAGE), (1, root)] {
@@ -234,7 +234,7 @@ impl PageBuilder {
         Self { page, kind, first_key, nodes: 0, free_end, previous_free_end }
     }
 
-    /// Returns whether a node with this number of bytes after its header fits.
+    /// Returns whether a node fits that has this number of bytes after its header.
     fn fits(&self, bytes: usize) -> bool {
         let pointers = HEADER + 2 * (self.nodes + 1);
         pointers + (NODE + bytes).next_multiple_of(2) <= self.free_end

@@ -2,10 +2,10 @@
 
 use crate::{blob::Blob, device::Device, element::Element, error::Result};
 
-/// A batch of transformed records, as blobs of the net's device.
+/// A batch of transformed records, as blobs on the net's device.
 ///
-/// A recycled batch can be overwritten at once. Its upload is done before the net gets it, and the
-/// next upload to it waits for the work that the net has queued on it
+/// A recycled batch can be overwritten at once. The net gets a batch only after its upload is done,
+/// and the next upload to the batch waits for the work that the net has queued on it
 /// ([`SyncedMemory::prefetch`](crate::SyncedMemory::prefetch)).
 #[derive(Debug)]
 pub struct Batch<T: Element, D: Device> {

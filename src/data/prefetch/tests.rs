@@ -41,7 +41,7 @@ fn prefetcher<D: Device>(
     Prefetcher::new(device, reader, transformer, options(batch, depth))
 }
 
-/// Returns the labels of a batch, after a check of its data.
+/// Checks the data of a batch and returns its labels.
 fn labels<D: Device>(batch: &Batch<f32, D>) -> Vec<f32> {
     let (data, label) = (batch.data.data().unwrap(), batch.label.data().unwrap());
     let (data, label) = (data.host().unwrap(), label.host().unwrap());
@@ -84,7 +84,7 @@ fn digits(threads: usize, depth: usize, run: usize) -> Vec<(Vec<f32>, Vec<f32>)>
     batches.collect()
 }
 
-/// Compares with the transformer called for each record, too.
+/// Also compares the batches with the transformer's result for each record.
 #[test]
 fn batches_are_bit_identical_for_any_number_of_threads() {
     let want = digits(1, 1, 1);
@@ -156,7 +156,7 @@ fn an_error_follows_the_batches_before_it_and_names_source_and_record() {
         (reshape, "numbers, record 5: shape 1 x 2 x 2 after 1 x 1 x 2"),
     ];
     for (fault, want) in faults {
-        // Record 12 of a source of 7 is record 5 again.
+        // Record 12 of a source of 7 records is record 5 again.
         let source = Numbers::failing(7, 12, fault);
         let alive = source.watch();
         let mut data = prefetcher(&CpuDevice::new(), source, 3, 2).unwrap();

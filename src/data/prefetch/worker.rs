@@ -1,4 +1,4 @@
-//! The work of the prefetching thread: it fills batches.
+//! The prefetching thread's work: filling batches.
 
 use super::batch::Batch;
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
     sync::Mutex,
 };
 
-/// Minimum number of elements for which another thread pays.
+/// Minimum number of elements for which another thread is worth its cost.
 const GRAIN: usize = 1 << 16;
 
 /// Fills batches with the records of a reader.
@@ -23,12 +23,12 @@ pub(super) struct BatchFiller<D> {
     queue: D,
     shape: [usize; 4],
     workers: Workers,
-    /// Records that a thread transforms at a time.
+    /// Number of records that a thread transforms at a time.
     grain: usize,
 }
 
 impl<D: Device> BatchFiller<D> {
-    /// Waits for the first record, which gives the shape of all.
+    /// Waits for the first record, which determines the shape of all records.
     pub(super) fn new(
         mut reader: DataReader,
         transformer: DataTransformer,
@@ -51,12 +51,12 @@ impl<D: Device> BatchFiller<D> {
         Ok(Self { reader, transformer, queue, shape, workers, grain })
     }
 
-    /// Returns batch, channels, height and width.
+    /// Returns the batch size, the number of channels, the height and the width.
     pub(super) fn shape(&self) -> [usize; 4] {
         self.shape
     }
 
-    /// Sets the threads and the records that each transforms at a time.
+    /// Sets the number of threads, and the number of records that each transforms at a time.
     #[cfg(test)]
     pub(super) fn set_workers(&mut self, grain: usize, workers: Workers) {
         (self.grain, self.workers) = (grain, workers);
@@ -89,13 +89,13 @@ impl<D: Device> BatchFiller<D> {
             .map_err(|error| error.context(format!("{}, uploading a batch", self.reader.source())))
     }
 
-    /// Transforms one of the next records for each label, on several threads.
+    /// Transforms the next records, one for each label, on several threads.
     fn transform<T: Element>(&mut self, images: &mut [T], labels: &mut [T]) -> Result<()> {
         let (number, stride) = (self.reader.next_record(), self.reader.stride());
         let size = self.shape[1..].iter().product::<usize>();
         let records = self.reader.records()?;
         let (transformer, shape, grain) = (&self.transformer, self.shape, self.grain);
-        // The error of the first record that fails, whichever thread finishes first.
+        // The error of the lowest-numbered record that failed, whichever thread finishes first.
         let first_error: Mutex<Option<(usize, Error)>> = Mutex::new(None);
         self.workers.for_each_chunk_pair(
             (labels, grain),

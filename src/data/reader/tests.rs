@@ -24,7 +24,7 @@ fn records_come_in_order_and_repeat() {
         for i in 0..50 {
             assert_eq!((data.next_record(), next(&mut data).unwrap()), (i, i % 5), "runs of {run}");
         }
-        // All available records at once.
+        // Consume all available records at once.
         let mut i = 50;
         while i < 100 {
             let records = data.records().unwrap();
@@ -45,7 +45,7 @@ fn skipped_records_count_in_errors_but_not_in_record_numbers() {
     for i in 0..9 {
         assert_eq!((data.next_record(), next(&mut data).unwrap()), (i, (i + 3) % 7));
     }
-    // Record 3 + 9 = 12 of a source of 7 is record 5 again.
+    // Record 3 + 9 = 12 of a source of 7 records is record 5 again.
     assert_eq!(next(&mut data).unwrap_err().to_string(), "numbers, record 5: unreadable");
 
     let source = Numbers::failing(7, 2, |_| Err(Error::InvalidData("unreadable".into())));

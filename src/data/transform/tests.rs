@@ -11,7 +11,7 @@ fn new(param: TransformationParameter, phase: Phase) -> DataTransformer {
     DataTransformer::new(&param, phase, KEY).unwrap()
 }
 
-/// A record of bytes.
+/// Returns a record of bytes.
 fn bytes() -> Record {
     let mut record = Record::default();
     let values = record.bytes_mut(SHAPE).unwrap();
@@ -19,7 +19,7 @@ fn bytes() -> Record {
     record
 }
 
-/// A record of floats.
+/// Returns a record of floats.
 fn floats() -> Record {
     let mut record = Record::default();
     let values = record.floats_mut(SHAPE).unwrap();
@@ -133,8 +133,8 @@ fn a_mean_file_is_subtracted_at_the_position_of_the_crop() {
     }
 }
 
-/// Every crop and direction occurs about equally often. The result for a number does not depend on
-/// earlier calls.
+/// Every crop and direction occurs about equally often. The result for a record number does not
+/// depend on earlier calls.
 #[test]
 fn training_crops_are_random_and_depend_on_the_key_and_number_only() {
     let (_dir, path) = mean_file(&mean_proto());

@@ -5,15 +5,15 @@ use super::window_file::WindowBox;
 /// The size and padding of all crops.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CropGeometry {
-    /// Rows and columns of a crop.
+    /// Height and width of a crop in pixels.
     pub(super) crop: usize,
-    /// Rows and columns of context on each side of the window.
+    /// Width of the context on each side of the window, in crop pixels.
     pub(super) pad: usize,
     /// Whether windows are widened to squares first.
     pub(super) square: bool,
 }
 
-/// Pixels along one axis: `count` pixels of the image, from `from` on, become `len` pixels of the
+/// A span along one axis: `count` pixels of the image, from `from` on, become `len` pixels of the
 /// crop, after `pad` zeros.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct CropSpan {
@@ -24,7 +24,7 @@ pub(super) struct CropSpan {
 }
 
 impl CropGeometry {
-    /// Returns rows and columns of a window, or `None` if it is outside the image.
+    /// Returns the row and column spans of a window, or `None` if it is outside the image.
     ///
     /// Rounds like Caffe, in single precision.
     pub(super) fn spans(

@@ -32,7 +32,7 @@ pub struct WindowCrops {
     name: String,
     root: String,
     windows: WindowFile,
-    /// The content of the image files with `cache_images`, else empty.
+    /// The content of the image files if `cache_images` is set, else empty.
     files: Vec<Vec<u8>>,
     geometry: CropGeometry,
     mirror: bool,
@@ -50,12 +50,12 @@ pub struct WindowCrops {
 
 impl WindowCrops {
     /// Opens the windows of `window_data_param`. `crop_size`, `mirror`, `scale` and the mean come from
-    /// `transform_param`, to which upgrades of older files move them.
+    /// `transform_param`, into which the upgrade of an older file moves them.
     ///
     /// # Errors
-    /// - [`Error::Io`], and those of reading the mean file;
+    /// - [`Error::Io`], and errors from reading the mean file;
     /// - [`Error::InvalidData`] for an invalid line of the window file, which it names, and for a file
-    ///   without the foreground or background windows of a batch;
+    ///   without the foreground or background windows that a batch needs;
     /// - [`Error::InvalidInput`] for a `crop_size` of 0 or at most twice `context_pad`, an unknown
     ///   `crop_mode`, an `fg_fraction` outside 0 to 1, and a mean of another shape.
     pub fn open(
@@ -145,7 +145,7 @@ impl WindowCrops {
         }
     }
 
-    /// Crops a window to `planes`. Returns its rows and columns in the record.
+    /// Crops a window into `planes`. Returns its row and column spans.
     fn crop_window(&mut self, window: &WindowBox, mirrored: bool) -> Result<[CropSpan; 2]> {
         let image = self.image(window.image)?;
         let [_, height, width] = image.shape();

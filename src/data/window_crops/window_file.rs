@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use std::{fs, path::Path, str::FromStr};
 
-/// Images, and their windows with and without an object.
+/// Images, their windows with an object, and their windows without one.
 #[derive(Debug, Default)]
 pub(super) struct WindowFile {
     /// Paths as written in the file.
@@ -14,7 +14,7 @@ pub(super) struct WindowFile {
     pub(super) background: Vec<WindowBox>,
 }
 
-/// A rectangle of an image, both ends included.
+/// A rectangle of an image. Its bounds are inclusive.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct WindowBox {
     pub(super) image: usize,
@@ -26,7 +26,7 @@ pub(super) struct WindowBox {
     pub(super) y: [i32; 2],
 }
 
-/// Overlap thresholds: a window is foreground from one on, and background below the other.
+/// Overlap thresholds: foreground from `foreground` on, background below `background`.
 pub(super) struct Thresholds {
     pub(super) foreground: f32,
     pub(super) background: f32,

@@ -19,7 +19,7 @@ use std::{collections::VecDeque, env};
 /// A CUDA context and what belongs to it.
 pub(super) struct Context {
     pub(super) name: String,
-    // Fields are dropped in this order; the context comes last.
+    // Fields are dropped in declaration order, so the context is dropped last.
     pub(super) modules: Modules,
     pub(super) pinned: PinnedPool,
     pub(super) pool: MemoryPool,
@@ -32,7 +32,7 @@ pub(super) struct Context {
 }
 
 impl Context {
-    /// Opens the GPU with this number; `limit` bounds the bytes of its memory that are used.
+    /// Opens GPU number `ordinal`, of whose memory at most `limit` bytes are used.
     pub(super) fn new(ordinal: u32, limit: Option<usize>) -> Result<Self> {
         let name = format!("cuda:{ordinal}");
         let on = |failure: CudaFailure| failure.on(&name);
@@ -74,7 +74,7 @@ impl Context {
         failure.with_launches(|| self.launches.pending()).on(&self.name)
     }
 
-    /// Returns names and values of the properties that the driver reports.
+    /// Returns the names and values of the properties that the driver reports.
     pub(super) fn properties(&self) -> Vec<(&'static str, String)> {
         let number = |which| self.device.get_attribute(which).ok();
         let capability = number(DeviceAttribute::ComputeCapabilityMajor)

@@ -107,7 +107,7 @@ impl CudaBuilder {
     }
 
     /// Allows GEMM and convolution to round `f32` operands to TF32 (10-bit mantissa), the input
-    /// format of tensor cores. Default: not allowed; then only sums are rounded.
+    /// format of tensor cores. By default, only sums are rounded.
     #[must_use]
     pub fn tf32(self, allowed: bool) -> Self {
         Self { tf32: allowed, ..self }

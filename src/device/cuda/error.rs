@@ -55,7 +55,7 @@ impl CudaFailure {
         self.code == CUresult::CUDA_ERROR_OUT_OF_MEMORY as u32
     }
 
-    /// Converts to an error of the device called `name`.
+    /// Converts this failure to an error of the device called `name`.
     pub(super) fn on(self, name: &str) -> Error {
         Error::device(name, self)
     }
@@ -88,7 +88,7 @@ impl fmt::Display for PendingLaunch {
 
 impl std::error::Error for CudaFailure {}
 
-/// Converts the result of the driver function `call`.
+/// Converts the result code that the driver function `call` returned.
 pub(super) fn check_driver(call: &'static str, result: CUresult) -> Result<(), CudaFailure> {
     match result {
         CUresult::CUDA_SUCCESS => Ok(()),
@@ -96,7 +96,7 @@ pub(super) fn check_driver(call: &'static str, result: CUresult) -> Result<(), C
     }
 }
 
-/// Converts an error of `cust` from the driver function `call`.
+/// Returns a function that converts an error of `cust` from the driver function `call`.
 pub(super) fn from_cust(call: &'static str) -> impl FnOnce(CudaError) -> CudaFailure {
     move |error| CudaFailure::new(call, error as u32)
 }

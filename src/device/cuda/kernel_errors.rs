@@ -1,5 +1,5 @@
-//! Errors in values that kernels find while they run. A queue keeps the first position of each
-//! kind, and the next wait for the queue returns the error.
+//! Invalid values that kernels find while they run. A queue records the first position of each
+//! kind, and the next wait for the queue returns an error.
 
 use super::error::{CudaFailure, check_driver};
 use crate::error::Error;
@@ -27,23 +27,23 @@ const KINDS: [(&str, &str); 3] = [
     ("to_indices", "is not an index below the bound"),
 ];
 
-/// A word for each kind: 0, or the bitwise complement of the first invalid position.
+/// One word per kind: 0, or the bitwise complement of the position of the first invalid value.
 type Words = [AtomicU64; KINDS.len()];
 
-/// Words of pinned host memory, which the GPU writes directly. A check for errors therefore needs
+/// Words in pinned host memory, which the GPU writes directly. A check for errors therefore needs
 /// no copy.
 pub(super) struct KernelErrorFlags(NonNull<Words>);
 
 // SAFETY: `self` owns the memory, which any thread may access and free.
 unsafe impl Send for KernelErrorFlags {}
-// SAFETY: the words are atomic, so threads may access them at once.
+// SAFETY: the words are atomic, so several threads may access them at once.
 unsafe impl Sync for KernelErrorFlags {}
 
 impl KernelErrorFlags {
     /// Allocates the words in the current context, all 0.
     pub(super) fn new() -> Result<Self, CudaFailure> {
         let mut start = ptr::null_mut();
-        // SAFETY: `start` is a valid place for the address.
+        // SAFETY: `start` is valid for writing the address.
         let result = match unsafe { cuMemAllocHost_v2(&mut start, size_of::<Words>()) } {
             CUresult::CUDA_SUCCESS if start.is_null() => CUresult::CUDA_ERROR_OUT_OF_MEMORY,
             result => result,

@@ -18,8 +18,8 @@ use std::{ffi::c_void, marker::PhantomData, panic::Location, ptr};
 /// Default number of threads per block.
 pub(super) const THREADS: u32 = 256;
 
-/// Largest number of blocks per multiprocessor. A multiprocessor runs several at once; the threads
-/// of a smaller grid loop over the remaining items.
+/// Largest number of blocks per multiprocessor. A multiprocessor runs several at once. If there are
+/// more items, the threads loop over them.
 const BLOCKS_PER_MULTIPROCESSOR: usize = 32;
 
 /// A kernel about to be launched. Arguments are added in the order of its parameters.
@@ -81,7 +81,7 @@ impl CudaDevice {
         })
     }
 
-    /// Allocates `len` uninitialised values that live between two launches.
+    /// Allocates `len` uninitialised values, which pass results from one launch to the next.
     pub(super) fn scratch<T: Storable>(&self, len: usize) -> Result<CudaBuffer> {
         CudaBuffer::new(&self.stream, len.saturating_mul(size_of::<T>()))
     }
@@ -168,8 +168,8 @@ impl<'a> Launch<'a> {
         self.blocks(n.div_ceil(THREADS as usize), THREADS)
     }
 
-    /// Launches at most `blocks` blocks of `threads` threads; does nothing if `blocks` is 0. In a
-    /// smaller grid, blocks loop over the remaining work.
+    /// Launches at most `blocks` blocks of `threads` threads; does nothing if `blocks` is 0. If
+    /// there is more work, the blocks loop over it.
     pub(super) fn blocks(self, blocks: usize, threads: u32) -> Result<()> {
         let max_blocks = self.max_blocks();
         self.grid([blocks.min(max_blocks), 1, 1], [threads, 1, 1])
@@ -191,8 +191,8 @@ impl<'a> Launch<'a> {
         self.arg(span as u32).grid([across, down, 1], [THREADS, 1, 1])
     }
 
-    /// Like [`grid_2d`](Self::grid_2d), but for kernels that move 16 bytes at a time if the columns
-    /// are a multiple of that.
+    /// Like [`grid_2d`](Self::grid_2d), but for kernels that move 16 bytes at a time if the size of
+    /// a row is a multiple of that.
     pub(super) fn grid_2d_packs<T: Element>(self, rows: usize, columns: usize) -> Result<()> {
         let pack = 16 / size_of::<T>();
         self.grid_2d(rows, if columns.is_multiple_of(pack) { columns / pack } else { columns })

@@ -23,7 +23,7 @@ impl Memory for CudaDevice {
     fn upload(&self, src: &[u8], dst: &mut CudaBuffer, offset: usize) -> Result<()> {
         let Some(address) = self.copy_address(dst, offset, src.len())? else { return Ok(()) };
         // SAFETY: `copy_address` checked that `dst` holds `src.len()` bytes from `address` on.
-        // `src` is borrowed until `wait` returns, when the copy is done.
+        // `src` stays borrowed until `wait` returns, after the copy is done.
         let copied = unsafe {
             cuMemcpyHtoDAsync_v2(address, src.as_ptr().cast(), src.len(), self.stream.raw())
         };
@@ -34,7 +34,7 @@ impl Memory for CudaDevice {
     fn download(&self, src: &CudaBuffer, offset: usize, dst: &mut [u8]) -> Result<()> {
         let Some(address) = self.copy_address(src, offset, dst.len())? else { return Ok(()) };
         // SAFETY: `copy_address` checked that `src` holds `dst.len()` bytes from `address` on.
-        // `dst` is borrowed until `wait` returns, when the copy is done.
+        // `dst` stays borrowed until `wait` returns, after the copy is done.
         let copied = unsafe {
             cuMemcpyDtoHAsync_v2(dst.as_mut_ptr().cast(), address, dst.len(), self.stream.raw())
         };

@@ -3,14 +3,14 @@
 //! Decisions:
 //! - The driver library is opened with the first device, so a program built with this feature
 //!   starts on any machine.
-//! - A device is a context and a queue. Memory is allocated and freed in queue order: no call waits
-//!   for it, and memory that queued work still uses is not reused by another queue.
+//! - A device is a context and a queue. Memory is allocated and freed in queue order; no call waits
+//!   for either. Another queue does not reuse memory that queued work still uses.
 //! - The build compiles `kernels/*.cu` to PTX. The driver compiles a file's PTX for the GPU when
 //!   one of its kernels is first launched.
 //! - GEMM uses the crate's own kernels, or cuBLAS on request
 //!   (`docs/decisions/0021-cublas-on-request.md`).
 //! - `docs/decisions/0020-cuda-driver-at-run-time.md` explains the tests without a GPU; `docs/gpu`
-//!   lists what has never run on one.
+//!   lists the code that has never run on a GPU.
 
 mod buffer;
 mod kernel_errors;

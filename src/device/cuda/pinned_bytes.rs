@@ -10,7 +10,7 @@ use std::{slice, sync::Arc};
 /// Pinned bytes. Transfers from and to them are synchronized, so the block can be reused as soon as
 /// it is dropped.
 pub(super) struct PinnedBytes {
-    /// `Some` until dropped.
+    /// `Some` until `self` is dropped.
     block: Option<Block>,
     len: usize,
     context: Arc<Context>,

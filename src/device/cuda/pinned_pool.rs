@@ -60,13 +60,13 @@ pub(super) struct Block {
 
 // SAFETY: the block owns its memory.
 unsafe impl Send for Block {}
-// SAFETY: a shared block only gives read access.
+// SAFETY: a shared reference to a block only gives read access.
 unsafe impl Sync for Block {}
 
 impl Block {
     fn new(size: usize) -> Option<Self> {
         let mut start = ptr::null_mut();
-        // SAFETY: `start` is a valid place for the address.
+        // SAFETY: `start` is valid for writing the address.
         let result = unsafe { cuMemAllocHost_v2(&mut start, size) };
         let start = NonNull::new(start.cast()).filter(|_| result == CUresult::CUDA_SUCCESS)?;
         // SAFETY: the block has `size` bytes. This initialises them.

@@ -28,7 +28,7 @@ impl Buffer {
         Ok(Self(Arc::new(Allocation { len, bytes, state: Arc::clone(state) })))
     }
 
-    /// Size in bytes.
+    /// Returns the size in bytes.
     pub fn bytes(&self) -> usize {
         self.0.len
     }
@@ -38,7 +38,7 @@ impl Buffer {
         self.0.bytes.read().to_vec()
     }
 
-    /// Returns the region of all bytes.
+    /// Returns the region that covers all bytes.
     pub(super) fn whole(&self) -> Region {
         Region { allocation: Arc::clone(&self.0), range: 0..self.0.len }
     }
@@ -65,7 +65,7 @@ impl Drop for Allocation {
     }
 }
 
-/// Part of an allocation, which it keeps alive.
+/// Part of an allocation; keeps the allocation alive.
 #[derive(Clone)]
 pub(super) struct Region {
     allocation: Arc<Allocation>,

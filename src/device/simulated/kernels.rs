@@ -22,7 +22,7 @@ use crate::{
 };
 use num_traits::Zero;
 
-/// Implements a family, declared like for `declare_family!`.
+/// Implements a kernel family from declarations in the syntax of `declare_family!`.
 macro_rules! simulate_family {
     (
         $(#[$attr:meta])*
@@ -62,7 +62,7 @@ macro_rules! simulated_method {
     };
 }
 
-/// Shadows an operand by its length, for the check.
+/// Shadows an operand with its length, which the check needs.
 macro_rules! bind_len {
     (value $x:ident) => {};
     (reference $x:ident) => {};

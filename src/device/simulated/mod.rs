@@ -1,9 +1,9 @@
 //! A simulated discrete device in host memory, which finds coherence bugs without a GPU.
 //!
 //! Decisions:
-//! - Its memory is its own: one side sees a value of the other only after a copy.
-//! - Queued work runs only when a caller waits for it; forks that nothing orders lag behind. A
-//!   missing wait or order therefore shows in the first run.
+//! - It has its own memory: host and device see each other's values only after a copy.
+//! - Queued work runs only when a caller waits for it; unordered forks lag behind. A missing wait
+//!   or ordering therefore shows in the first run.
 //! - Memory without a value (stale, freed, or written by work that failed) holds [`POISON`].
 //! - Every kernel is native: a call checks its operands and queues the host kernel. Results are
 //!   bit-identical to the host's.
@@ -62,7 +62,7 @@ impl SimulatedDevice {
         Self { state: Arc::default(), queue: Arc::default(), workers }
     }
 
-    /// Makes the `nth` event from now fail, on this handle or any fork of it; 1 is the next.
+    /// Makes the `nth` event of this kind fail, on this handle or any fork of it; 1 is the next.
     pub fn inject_fault(&self, fault: Fault, nth: u64) {
         self.state.faults.inject(fault, nth);
     }
@@ -72,7 +72,7 @@ impl SimulatedDevice {
         self.state.counters()
     }
 
-    /// Number of pending pieces of work in this handle's queue.
+    /// Returns the number of pending work items in this handle's queue.
     pub fn pending(&self) -> usize {
         self.queue.len()
     }
@@ -151,7 +151,7 @@ impl Memory for SimulatedDevice {
     fn host_workers(&self) -> &Workers {
         &self.workers
     }
-    /// Poisons it: host bytes at once, device bytes after the work queued so far.
+    /// Poisons the allocation: host bytes at once, device bytes after the work queued so far.
     fn on_stale(&self, allocation: StaleAllocation<'_, Buffer>) {
         match allocation {
             StaleAllocation::Host(bytes) => poison(bytes),

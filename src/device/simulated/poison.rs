@@ -1,6 +1,6 @@
-//! The content of memory without a value.
+//! Poison, the byte pattern of memory without a value.
 
-/// Repeated content of memory without a value: NaN in every element type, and an index outside
+/// Byte pattern that fills memory without a value: NaN in every element type, and an index outside
 /// every range.
 pub const POISON: [u8; 2] = [0xfd, 0x7f];
 

@@ -6,16 +6,16 @@
 //! - A wait runs only the waiting queue and, of other queues, the work that it was
 //!   [ordered after](Queue::order_after). Other queues lag behind as far as the contract allows.
 //! - A queue keeps a failure in flight, and the first call that waits for that queue returns it,
-//!   once. Waits for queues ordered after it return it as well. The work behind it still runs.
+//!   once. Waits for queues ordered after it return it as well. Later work still runs.
 
 use super::{buffer::Region, fault::Fault, state::DeviceState};
 use crate::error::{Error, Result};
 use parking_lot::Mutex;
 use std::{collections::VecDeque, sync::Arc};
 
-/// Most pieces of work that a queue holds before it runs them without a wait.
+/// Largest number of work items that a queue holds before it runs them without a wait.
 const MAX_PENDING_WORK: usize = 4096;
-/// Most bytes that pending uploads hold before the queue runs without a wait.
+/// Largest number of bytes that pending uploads hold before the queue runs without a wait.
 const MAX_STAGED_BYTES: usize = 64 << 20;
 
 /// A queue of work in order.
@@ -25,7 +25,7 @@ pub(super) struct Queue(Mutex<QueueState>);
 #[derive(Default)]
 struct QueueState {
     pending: VecDeque<Work>,
-    /// Number of pieces of work ever queued.
+    /// Number of work items ever queued.
     end: u64,
     /// Bytes that pending uploads hold.
     staged: usize,
@@ -34,14 +34,14 @@ struct QueueState {
 
 enum Work {
     Job(Job),
-    /// Runs the other queue up to a position first.
+    /// Runs the other queue up to this position first.
     OrderAfter(Arc<Queue>, u64),
     Poison(Region),
 }
 
 /// A kernel or an upload.
 pub(super) struct Job {
-    /// The name in errors.
+    /// Name of the job in error messages.
     pub(super) name: String,
     /// Regions that the job overwrites or updates.
     pub(super) outputs: Vec<Region>,
@@ -59,13 +59,13 @@ impl Queue {
         self.push(state, Work::Poison(region));
     }
 
-    /// Orders what is queued from now on after everything that `other` holds now.
+    /// Orders work queued from now on after all work that `other` holds now.
     pub(super) fn order_after(&self, state: &DeviceState, other: &Arc<Self>) {
         let end = other.0.lock().end;
         self.push(state, Work::OrderAfter(Arc::clone(other), end));
     }
 
-    /// Number of pending pieces of work.
+    /// Returns the number of pending work items.
     pub(super) fn len(&self) -> usize {
         self.0.lock().pending.len()
     }
@@ -106,7 +106,7 @@ impl Queue {
         }
     }
 
-    /// Removes the first pending work, if its position is before `end`.
+    /// Removes and returns the first pending work item if its position is before `end`.
     fn pop(&self, end: u64) -> Option<Work> {
         let mut queue = self.0.lock();
         let first = queue.end - queue.pending.len() as u64;
@@ -118,7 +118,7 @@ impl Queue {
         Some(work)
     }
 
-    /// Returns a copy of the failure, for a queue ordered after this one.
+    /// Fails with a copy of the stored failure, for a queue ordered after this one.
     fn check_failure(&self) -> Result<()> {
         let queue = self.0.lock();
         queue.failure.as_ref().map_or(Ok(()), |error| Err(DeviceState::error(error.to_string())))

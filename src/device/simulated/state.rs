@@ -11,7 +11,7 @@ use crate::{
 use parking_lot::{Mutex, MutexGuard};
 use std::mem;
 
-/// Most bytes of freed memory that are cached for reuse.
+/// Largest number of bytes of freed memory that are cached for reuse.
 const MAX_CACHED_BYTES: usize = 64 << 20;
 
 /// Events on a [`SimulatedDevice`](super::SimulatedDevice) and its forks so far.
@@ -36,7 +36,7 @@ pub struct Counters {
 pub(super) struct DeviceState {
     pub(super) faults: Faults,
     counters: Mutex<Counters>,
-    /// Held while a thread runs queued work: one piece runs at a time on the whole device.
+    /// Locked while a thread runs queued work: the whole device runs one work item at a time.
     run_lock: Mutex<()>,
     /// Freed memory, poisoned, oldest first.
     freed: Mutex<Vec<HostBytes>>,
@@ -45,7 +45,7 @@ pub(super) struct DeviceState {
 impl DeviceState {
     pub(super) const NAME: &str = "simulated";
 
-    /// Returns an error of the device that says `what` failed.
+    /// Returns a device error which says that `what` failed.
     pub(super) fn error(what: impl Into<String>) -> Error {
         Error::device(Self::NAME, what.into())
     }
@@ -62,7 +62,7 @@ impl DeviceState {
         self.run_lock.lock()
     }
 
-    /// Returns zeroed memory; freed memory of the same size is preferred.
+    /// Returns zeroed memory, preferably freed memory of the same size.
     pub(super) fn allocate(&self, len: usize) -> Result<HostBytes> {
         let full = |_| Error::OutOfMemory { device: Self::NAME.into(), bytes: len };
         if self.faults.occurs(Fault::Alloc) {

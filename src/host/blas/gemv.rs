@@ -31,7 +31,7 @@ use num_traits::{Float, Zero};
 /// Rows multiplied at a time.
 const ROWS: usize = 4;
 
-/// Largest length of a short row, of which L1 holds several.
+/// Largest length of a short row: L1 holds several such rows.
 const SHORT_ROW_LEN: usize = 512;
 
 /// Elements of `A` in one task; chosen so that a second thread pays.
@@ -56,7 +56,7 @@ pub fn gemv<T: Element>(
         y.chunks_mut(CHUNK).for_each(|y| write_back(op, y, &mut buffer, |_| T::Acc::zero()));
         return Ok(());
     }
-    // In long rows, elements of one column are too far apart for its sum to stay in a register.
+    // With long rows, a column's elements are too far apart to keep its sum in a register.
     let unpacked = op.trans == Transpose::No || op.n <= SHORT_ROW_LEN;
     if is_wide::<T>() && unpacked {
         gemv_unpacked(workers, op, a, x, y);
@@ -65,7 +65,7 @@ pub fn gemv<T: Element>(
     match op.trans {
         Transpose::No => with_scratch(accumulator_len::<T>(x.len()), |scratch| {
             let x = widened(x, scratch);
-            // Each row is summed the same way in any task, so results do not depend on tasks.
+            // Each row is summed the same way in any task, so task size does not matter.
             let rows = (GRAIN / x.len()).next_multiple_of(ROWS).max(ROWS);
             workers.for_each_chunk(y, rows, |task, y| {
                 let a = &a[task * rows * op.lda..];
@@ -150,7 +150,7 @@ fn dot_rows<T: Element>(op: &Gemv<T>, a: &[T], x: &[T::Acc], y: &mut [T]) {
     }
 }
 
-/// Returns the dot products of four rows with `x`, equal lengths.
+/// Returns the dot products of four rows with `x`; all lengths are equal.
 #[inline(always)]
 fn dot_four<A: Element + Float>(rows: [&[A]; ROWS], x: &[A]) -> [A; ROWS] {
     let (chunks, rest) = x.as_chunks();
@@ -166,7 +166,7 @@ fn dot_four<A: Element + Float>(rows: [&[A]; ROWS], x: &[A]) -> [A; ROWS] {
     lanes.map(|lanes| reduce_lanes(lanes, |a, b| a + b))
 }
 
-/// Adds one product to each accumulator. Passes them by value, which keeps them in registers.
+/// Adds one product to each accumulator. Passing accumulators by value keeps them in registers.
 #[inline(always)]
 fn accumulate<A: Element + Float>(
     mut lanes: [[A; LANES]; ROWS],
@@ -182,7 +182,7 @@ fn accumulate<A: Element + Float>(
     lanes
 }
 
-/// Computes one element of `y` for each column of `a`: adds multiples of rows, four at a time.
+/// Computes one element of `y` for each column of `a`: adds multiples of four rows at a time.
 #[inline(always)]
 fn add_rows<T: Element>(op: &Gemv<T>, a: &[T], x: &[T::Acc], y: &mut [T]) {
     let mut buffers: [_; ROWS] = [accumulator_buffer::<T::Acc>(); ROWS];
@@ -216,7 +216,7 @@ fn add_rows<T: Element>(op: &Gemv<T>, a: &[T], x: &[T::Acc], y: &mut [T]) {
     }
 }
 
-/// `sums ← sums + Σ xᵢ·rowᵢ`, equal lengths.
+/// `sums ← sums + Σ xᵢ·rowᵢ`; all slices have equal lengths.
 #[inline(always)]
 fn add_four<A: Element + Float>(rows: [&[A]; ROWS], x: [A; ROWS], sums: &mut [A]) {
     let [a, b, c, d] = rows;

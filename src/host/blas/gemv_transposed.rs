@@ -16,7 +16,7 @@ use crate::{
 };
 use num_traits::Float;
 
-/// Bytes of sums that stay in L1, or nearly, while all rows are added.
+/// Bytes of sums that mostly stay in L1 while all rows are added.
 const SUMS_BYTES: usize = 32 << 10;
 
 /// Rows added at a time.
@@ -37,7 +37,7 @@ pub(crate) fn add_long_rows<A: Element + Float>(
     y: &mut [A],
 ) {
     let block = SUMS_BYTES / size_of::<A>();
-    // One thread divides rows only where the sums would exceed L1.
+    // A single thread divides rows only where the sums would exceed L1.
     let task = match workers.count() {
         1 => y.len(),
         _ => (GRAIN / x.len()).next_multiple_of(block / 4).max(block / 4),

@@ -1,8 +1,8 @@
 //! BLAS level 1: copies, updates and sums of vectors.
 //!
-//! A vector is divided into tasks of [`GRAIN`] elements. Sums have a fixed order: each task adds its
-//! elements in [`LANES`] × [`ACCUMULATOR_ROWS`] accumulators, a tree adds these, and the sums of the
-//! tasks are added in order. [`accumulate`] is the portable definition of that order. On AVX-512,
+//! A vector is divided into tasks of [`GRAIN`] elements. Sums have a fixed order: each task adds
+//! its elements in [`LANES`] × [`ACCUMULATOR_ROWS`] accumulators, a tree adds these, and the task
+//! sums are added in order. [`accumulate`] is the portable definition of that order. On AVX-512,
 //! [`x86::level1`](crate::host::blas::x86::level1) replaces the loops for `f32`, bit for bit.
 
 #[cfg(target_arch = "x86_64")]
@@ -198,7 +198,7 @@ pub fn dot<T: Element>(workers: &Workers, x: &[T], y: &[T]) -> Result<T::Acc> {
     ))
 }
 
-/// Fails unless operands of these lengths and increments hold the `n` elements of [`dot_strided`].
+/// Fails unless operands of these lengths and increments hold the `n` elements for [`dot_strided`].
 pub(crate) fn check_strided(n: usize, x: (usize, usize), y: (usize, usize)) -> Result<()> {
     let Some(last) = n.checked_sub(1) else { return Ok(()) };
     [("x", x), ("y", y)].into_iter().try_for_each(|(operand, (len, inc))| {
@@ -289,7 +289,7 @@ fn task_slice<T>(x: &[T], i: usize, len: usize) -> &[T] {
     &x[i * GRAIN..][..len]
 }
 
-/// `yᵢ ← f(fma, xᵢ, yᵢ)`, equal lengths. `f` is passed valid elements of `y` only if `reads_y`.
+/// `yᵢ ← f(fma, xᵢ, yᵢ)` for equal lengths. `f` receives valid elements of `y` only if `reads_y`.
 #[inline(always)]
 fn update_pairs<T: Element>(
     workers: &Workers,
@@ -304,8 +304,8 @@ fn update_pairs<T: Element>(
     }
 }
 
-/// [`update_pairs`] of operands longer than one task, or narrow. Not inlined: saving its registers and
-/// stack frame would slow down short updates.
+/// [`update_pairs`] of operands that are 16-bit or longer than one task. Not inlined: saving its
+/// registers and stack frame would slow down short updates.
 #[inline(never)]
 fn update_tasks<T: Element>(
     workers: &Workers,
@@ -441,8 +441,8 @@ fn sum_elements<T: Element>(
     })
 }
 
-/// Accumulates `f(fma, sum, xᵢ, yᵢ)` over pairs, equal lengths. `f(fma, sum, 0, 0)` must return `sum`, or
-/// a zero of either sign if `sum` is zero. `far` operands are prefetched.
+/// Accumulates `f(fma, sum, xᵢ, yᵢ)` over pairs from slices of equal length. `f(fma, sum, 0, 0)`
+/// must return `sum`, or a zero of either sign if `sum` is zero. Operands are prefetched if `far`.
 #[inline(always)]
 fn sum_slices<A: Element + Float>(
     far: bool,
@@ -489,12 +489,12 @@ fn sum_slices_signed<A: Element + Float>(
     )
 }
 
-/// Accumulates `f(accumulator, xᵢ, yᵢ)` over pairs, equal lengths, and combines the accumulators. Zeros
-/// pad the operands. `far` operands are prefetched.
+/// Accumulates `f(accumulator, xᵢ, yᵢ)` over pairs from slices of equal length, and combines the
+/// accumulators. Zeros pad the operands. Operands are prefetched if `far`.
 ///
-/// Element `i` belongs to accumulator `i`, modulo their number. If loads are aligned, accumulators are
-/// rotated by the peeled length. That only swaps operands in the tree that combines them, so results
-/// are bit-identical for any alignment.
+/// Element `i` belongs to accumulator `i` modulo the number of accumulators. If loads are aligned,
+/// accumulators are rotated by the peeled length. That only swaps operands in the tree that
+/// combines them, so results are bit-identical for any alignment.
 #[inline(always)]
 fn accumulate<A: Element + Float>(
     far: bool,
@@ -546,7 +546,7 @@ fn zero_padded_front<A: Element>(head: &[A]) -> [A; BLOCK] {
     block
 }
 
-/// Accumulates one pair in each accumulator. Passes them by value, which keeps them in registers.
+/// Accumulates one pair in each accumulator. Passing accumulators by value keeps them in registers.
 #[inline(always)]
 fn accumulate_block<A: Element>(
     mut sums: [[A; LANES]; ACCUMULATOR_ROWS],
@@ -563,7 +563,7 @@ fn accumulate_block<A: Element>(
     sums
 }
 
-/// Combines all accumulators: repeatedly, those at half the distance.
+/// Combines all accumulators in a tree: each round combines the lower half with the upper half.
 #[inline(always)]
 fn reduce<A: Element>(sums: [[A; LANES]; ACCUMULATOR_ROWS], combine: impl Fn(A, A) -> A) -> A {
     let [mut a, b, c, d] = sums;
@@ -573,7 +573,7 @@ fn reduce<A: Element>(sums: [[A; LANES]; ACCUMULATOR_ROWS], combine: impl Fn(A, 
     reduce_lanes(a, combine)
 }
 
-/// Returns the larger of two, or the first that is NaN.
+/// Returns the larger of two values, or the first that is NaN.
 #[inline(always)]
 fn larger<A: Float>(a: A, b: A) -> A {
     if a >= b || a.is_nan() { a } else { b }

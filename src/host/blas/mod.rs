@@ -10,7 +10,7 @@
 //! | [`gemv_transposed`], [`gemv`] | matrix-vector products |
 //! | [`gemm`] | choice of a kernel, and division of `C` among threads |
 //!
-//! The portable definition of a result, and the fast path that replaces it:
+//! Portable definition of each result, and the fast path that replaces it:
 //!
 //! | operation | portable definition | fast path, when available | same result? |
 //! |---|---|---|---|

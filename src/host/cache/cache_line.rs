@@ -6,27 +6,27 @@
 #[cfg(target_arch = "x86_64")]
 use crate::host::cache::x86;
 
-/// Bytes of a cache line, and of the widest vector.
+/// Size in bytes of a cache line and of the widest vector.
 pub(crate) const CACHE_LINE: usize = 64;
 
-/// Bytes of a small memory page.
+/// Size in bytes of a small memory page.
 pub(crate) const PAGE_4K: usize = 4 << 10;
 
 /// Distance in bytes at which addresses share an L1 cache set, and at which a load waits for an
 /// earlier store (4K aliasing).
 pub(crate) const L1_ALIAS_BYTES: usize = 4 << 10;
 
-/// Elements of which chunk lengths are a multiple: whole cache lines of every element type.
+/// Unit of chunk lengths, in elements: a whole number of cache lines for every element type.
 pub(crate) const CHUNK_ALIGN: usize = 64;
 
-/// Bytes of an operand from which aligning its loads to cache lines pays, as measured.
+/// Smallest operand, in bytes, for which aligning its loads to cache lines pays, as measured.
 const ALIGN_LOADS_MIN_BYTES: usize = 32 << 10;
 
-/// Bytes of an operand from which aligning its stores to cache lines pays, as measured.
+/// Smallest operand, in bytes, for which aligning its stores to cache lines pays, as measured.
 const ALIGN_STORES_MIN_BYTES: usize = 2 << 10;
 
-/// Returns how many elements of `x`, which is read, precede the first cache line that begins in
-/// `x`; 0 if aligning the loads does not pay.
+/// Returns how many elements of the input `x` precede the first cache-line boundary in it, or 0 if
+/// aligning the loads does not pay.
 #[inline(always)]
 pub(crate) fn load_peel_len<A>(x: &[A]) -> usize {
     peel_len(x, ALIGN_LOADS_MIN_BYTES)
@@ -43,7 +43,7 @@ fn peel_len<A>(x: &[A], min_bytes: usize) -> usize {
     if size_of_val(x) < min_bytes { 0 } else { x.as_ptr().align_offset(CACHE_LINE).min(x.len()) }
 }
 
-/// Calls `body` with the peeled start of `y`, if any, and with the rest, which begins a cache line.
+/// Calls `body` on the unaligned start of `y`, if any, and on the rest, which is aligned.
 #[inline(always)]
 pub(crate) fn with_aligned_stores<Y>(y: &mut [Y], mut body: impl FnMut(&mut [Y])) {
     let peel_len = store_peel_len(y);
@@ -54,7 +54,7 @@ pub(crate) fn with_aligned_stores<Y>(y: &mut [Y], mut body: impl FnMut(&mut [Y])
     body(rest);
 }
 
-/// Like [`with_aligned_stores`], with the same parts of `x`, which is as long as `y`.
+/// Like [`with_aligned_stores`], but also passes the same parts of `x`, which is as long as `y`.
 #[inline(always)]
 pub(crate) fn zip_with_aligned_stores<X, Y>(
     x: &[X],
@@ -69,7 +69,7 @@ pub(crate) fn zip_with_aligned_stores<X, Y>(
     body(rest_x, rest);
 }
 
-/// Elements that [`with_prefetch`] and [`zip_with_prefetch`] prefetch at a time.
+/// Number of elements that [`with_prefetch`] and [`zip_with_prefetch`] prefetch at a time.
 const PREFETCH_BLOCK_LEN: usize = 64;
 
 /// Like [`with_aligned_stores`], for a `y` that exceeds the caches: prefetches ahead of `body`.
@@ -85,7 +85,7 @@ pub(crate) fn with_prefetch<Y>(y: &mut [Y], mut body: impl FnMut(&mut [Y])) {
     body(rest);
 }
 
-/// Like [`with_prefetch`], with the same parts of `x`, which is as long as `y`.
+/// Like [`with_prefetch`], but also passes the same parts of `x`, which is as long as `y`.
 #[inline(always)]
 pub(crate) fn zip_with_prefetch<X, Y>(x: &[X], y: &mut [Y], mut body: impl FnMut(&[X], &mut [Y])) {
     let (first_x, x) = x.split_at(store_peel_len(y));
@@ -101,11 +101,11 @@ pub(crate) fn zip_with_prefetch<X, Y>(x: &[X], y: &mut [Y], mut body: impl FnMut
     body(rest_x, rest);
 }
 
-/// Prefetch distance in bytes of [`prefetch_after`]: beyond what the hardware prefetcher of a
-/// processor that follows several rows at a time has fetched.
+/// Prefetch distance of [`prefetch_after`] in bytes. It reaches beyond the data that the hardware
+/// prefetcher has fetched when it follows several rows at a time.
 pub(crate) const PREFETCH_DISTANCE: usize = 1 << 10;
 
-/// Prefetches as many bytes as `x` has, [`PREFETCH_DISTANCE`] after `x`. They need not exist.
+/// Prefetches a block of the size of `x`, [`PREFETCH_DISTANCE`] after `x`, readable or not.
 #[inline(always)]
 pub(crate) fn prefetch_after<A, const N: usize>(x: &[A; N]) {
     for line in (0..size_of::<[A; N]>()).step_by(CACHE_LINE) {

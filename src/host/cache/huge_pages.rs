@@ -1,14 +1,14 @@
-//! Huge pages behind large host memory, on Linux.
+//! Huge pages for large allocations of host memory, on Linux.
 
-/// Asks the system for huge pages behind `memory`, where it has them; then fewer addresses have to
-/// be translated. The contents stay.
+/// Asks the system to back `memory` with huge pages where possible, which reduces address
+/// translation. The contents are unchanged.
 pub(crate) fn advise_huge_pages(memory: &mut [u8]) {
     #[cfg(target_os = "linux")]
     {
         use crate::host::cache::cache_line::PAGE_4K;
-        /// Bytes of a huge page; less memory than that has none.
+        /// Size of a huge page in bytes. A smaller allocation contains no huge page.
         const HUGE_PAGE: usize = 2 << 20;
-        // The system accepts whole small pages only.
+        // `madvise` accepts only whole small pages.
         let start = memory.as_ptr().align_offset(PAGE_4K).min(memory.len());
         let pages = &mut memory[start..];
         if pages.len() >= HUGE_PAGE {

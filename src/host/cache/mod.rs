@@ -1,13 +1,14 @@
-//! Memory below the kernels: cache lines, prefetch, streaming stores, pages and scratch buffers.
+//! Memory helpers for kernels: cache lines, prefetch, streaming stores, pages, scratch buffers.
 //!
 //! From the bottom up:
 //!
 //! - `x86` wraps the prefetch, streaming-store and fence instructions of x86-64. On other targets
-//!   its callers do nothing, or store the usual way.
+//!   its callers do nothing, or use ordinary stores.
 //! - [`cache_line`] splits loops so that their vectors start at cache lines, and prefetches.
-//! - [`huge_pages`] asks Linux for 2 MiB pages behind large allocations (called by `memory`).
-//! - [`scratch`] lends a thread the buffers it used before (called by GEMM, convolution and others).
-//! - [`nontemporal`] writes large results past the caches; it combines all but `huge_pages`.
+//! - [`huge_pages`] asks Linux for 2 MiB pages for large allocations (called by `memory`).
+//! - [`scratch`] lets a thread reuse its earlier buffers (called by GEMM, convolution and others).
+//! - [`nontemporal`] writes large results with stores that bypass the caches, using all but
+//!   `huge_pages`.
 //!
 //! Nothing here depends on other folders of `host`. `copy_nontemporal` and `map_nontemporal` are
 //! tested against ordinary copies.

@@ -15,27 +15,27 @@ use crate::{
 };
 use bytemuck::{cast_slice, cast_slice_mut};
 
-/// Bytes of an operand from which no cache holds it until it is needed again.
+/// Size of an operand, in bytes, from which no cache is assumed to hold it until its next use.
 const NONTEMPORAL_MIN_BYTES: usize = 8 << 20;
 
-/// Bytes of a block. Its four pages are copied side by side, since the hardware prefetcher fetches
-/// ahead within each page.
+/// Size of a block in bytes. Its four pages are copied side by side, since the hardware prefetcher
+/// fetches ahead within each page.
 const BLOCK: usize = 4 * PAGE_4K;
 
-/// Slices of a block. [`map_nontemporal`] stores one slice of a block for each slice of the next
-/// block that it computes.
+/// Number of slices in a block. [`map_nontemporal`] stores one slice of a block for each slice of
+/// the next block that it computes.
 const SLICES_PER_BLOCK: usize = 16;
 
-/// Cache lines of each page that belong to one slice.
+/// Number of cache lines of each page that belong to one slice.
 const LINES_PER_SLICE: usize = PAGE_4K / CACHE_LINE / SLICES_PER_BLOCK;
 
-/// Returns whether stores to `y`, all of which is overwritten, should bypass the caches.
+/// Returns whether stores that overwrite all of `y` should bypass the caches.
 pub(crate) fn bypasses_cache<T>(y: &[T]) -> bool {
     cfg!(target_arch = "x86_64") && size_of_val(y) >= NONTEMPORAL_MIN_BYTES
 }
 
-/// `y ← x`, with non-temporal stores; equal lengths.
-#[inline(never)] // Saving its registers would slow down short copies.
+/// `y ← x` with non-temporal stores. `x` and `y` are equally long.
+#[inline(never)] // If inlined, saving its registers would slow down short copies.
 pub(crate) fn copy_nontemporal<T: Element>(x: &[T], y: &mut [T]) {
     let (first, blocks, rest) = split_blocks(y);
     let (x_first, x) = x.split_at(first.len());
@@ -48,9 +48,9 @@ pub(crate) fn copy_nontemporal<T: Element>(x: &[T], y: &mut [T]) {
     store_fence();
 }
 
-/// Overwrites `y` with non-temporal stores: `fill(i, part)` writes the elements from `i` on to
-/// `part`, whose content it must not read. It reads `sources` at the same indices, which are
-/// prefetched.
+/// Overwrites `y` with non-temporal stores. `fill(i, part)` writes the elements of `y` from index
+/// `i` on to `part`, whose old content it must not read. It reads each of `sources` at the same
+/// indices, and these elements are prefetched.
 ///
 /// A block is stored slice by slice while the next one is computed, so that memory and arithmetic
 /// units work at the same time.
@@ -95,7 +95,7 @@ fn split_blocks<T: Element>(y: &mut [T]) -> (&mut [T], &mut [[u8; BLOCK]], &mut 
 }
 
 /// `y ← x` for one slice of a block: the same cache lines of each page. Prefetches the same bytes of
-/// the blocks at `next`, which need not exist, into L2: the current blocks fill L1.
+/// the blocks at `next`, which need not exist, into L2, because the current blocks fill L1.
 #[inline(always)]
 fn store_slice<const N: usize>(
     slice: usize,
@@ -112,8 +112,8 @@ fn store_slice<const N: usize>(
             {
                 next.into_iter().for_each(|next| x86::prefetch_l2(next.wrapping_add(offset)));
                 for (x, y) in x.as_chunks().0.iter().zip(y.as_chunks_mut().0) {
-                    // SAFETY: `y` begins a cache line, as asserted above, and each chunk lies at a
-                    // multiple of its 16 bytes from there.
+                    // SAFETY: `y` starts at a cache line, as asserted above, and each chunk is a
+                    // multiple of its 16 bytes away from there.
                     unsafe { x86::stream(x, y) };
                 }
             }

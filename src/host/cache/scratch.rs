@@ -3,20 +3,20 @@
 use crate::element::Element;
 use std::cell::RefCell;
 
-/// Buffers cached by a thread. Kernels nest to this depth: a convolution, its GEMM, its panels.
+/// Most buffers that a thread caches: kernels nest this deep (a convolution, its GEMM, its panels).
 const MAX_CACHED_BUFFERS: usize = 4;
 
-/// Bytes of the largest buffer that is cached; larger ones are freed after use.
+/// Size in bytes of the largest buffer that is cached; larger ones are freed after use.
 const MAX_CACHED_BYTES: usize = 16 << 20;
 
 thread_local! {
     static FREE: RefCell<Vec<Vec<f64>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Calls `body` with `len` elements of unspecified content.
+/// Calls `body` with a buffer of `len` elements whose values are unspecified.
 ///
-/// The buffer leaves the thread's list while in use, so calls may nest. This includes a thread that
-/// waits inside `body` and runs another task meanwhile.
+/// While in use, the buffer is not in the thread's list, so calls may nest. They also nest if a
+/// thread that waits inside `body` runs another task in the meantime.
 pub(crate) fn with_scratch<A: Element, R>(len: usize, body: impl FnOnce(&mut [A]) -> R) -> R {
     let mut buffer = take((len * size_of::<A>()).div_ceil(size_of::<f64>()));
     let result = body(&mut bytemuck::cast_slice_mut(&mut buffer)[..len]);
@@ -27,7 +27,8 @@ pub(crate) fn with_scratch<A: Element, R>(len: usize, body: impl FnOnce(&mut [A]
 /// Returns a buffer of at least `words` values.
 fn take(words: usize) -> Vec<f64> {
     let buffer = FREE.with_borrow_mut(|free| {
-        // The smallest that is large enough, else the smallest of all, which is replaced below.
+        // Take the smallest buffer that is large enough, else the smallest, which is replaced
+        // below.
         let rank = |buffer: &Vec<f64>| (buffer.len() < words, buffer.len());
         let best = (0..free.len()).min_by_key(|&i| rank(&free[i]));
         best.map(|i| free.swap_remove(i)).unwrap_or_default()
@@ -39,7 +40,7 @@ fn take(words: usize) -> Vec<f64> {
     }
 }
 
-/// Caches `buffer`, unless the thread's list is full or the buffer too large.
+/// Caches `buffer`, unless the thread's list is full or the buffer is too large.
 fn put_back(buffer: Vec<f64>) {
     if buffer.len() * size_of::<f64>() <= MAX_CACHED_BYTES {
         FREE.with_borrow_mut(|free| {

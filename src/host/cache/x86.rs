@@ -1,4 +1,4 @@
-//! Prefetch, streaming store and store fence of x86-64.
+//! Prefetch, streaming store and store fence on x86-64.
 
 use std::{
     arch::x86_64::{
@@ -22,7 +22,7 @@ pub(crate) fn prefetch_l2<A>(p: *const A) {
     unsafe { _mm_prefetch::<_MM_HINT_T1>(p.cast()) };
 }
 
-/// A vector of SSE2, as bytes.
+/// The bytes of an SSE2 vector.
 pub(crate) type Vector = [u8; size_of::<__m128i>()];
 
 /// `y ← x` with a streaming store, which bypasses the caches.

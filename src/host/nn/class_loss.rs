@@ -1,4 +1,4 @@
-//! Classification losses over the scores of all classes: log loss, weighted or not, and hinges.
+//! Classification losses over the scores of all classes: (weighted) log loss and hinge loss.
 
 use crate::{
     element::Element,
@@ -14,7 +14,7 @@ use crate::{
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length); [`Error::InvalidInput`](crate::Error::InvalidInput) for
-/// a label that is neither a class nor ignored, and for a hinge with a matrix.
+/// a label that is neither a class nor ignored, and for a hinge loss with a matrix.
 pub fn class_loss<T: Element>(
     _: &Workers,
     op: &ClassLoss,
@@ -83,7 +83,7 @@ pub fn class_loss_backward<T: Element>(
             let i = score_index(axis, position, k);
             let value = x[i].to_f64();
             let derivative = correct.map_or(0.0, |correct| match op.kind {
-                // Without weight, 0 even where the division would be 0/0.
+                // With zero weight, the gradient is 0 even where the division would be 0/0.
                 ClassLossKind::Log if weight(k) == 0.0 => 0.0,
                 ClassLossKind::Log => -weight(k) / value.max(ClassLoss::FLOOR),
                 ClassLossKind::LogWithSoftmaxGradient => value * total - weight(k),
@@ -154,7 +154,7 @@ mod tests {
         }
     }
 
-    /// [`ClassLossKind::LogWithSoftmaxGradient`] is differentiated by the scores before softmax.
+    /// [`ClassLossKind::LogWithSoftmaxGradient`] gives the gradient of the scores before softmax.
     #[test]
     fn gradients_are_the_numeric_gradients() {
         let scores: Vec<f64> = (0..12).map(|i| 0.3 + f64::from(i * 7 % 5) / 3.0).collect();

@@ -1,8 +1,8 @@
-//! col2im: the sum, for each image element, of its copies in an im2col matrix.
+//! col2im: sums the copies of each image element in an im2col matrix.
 //!
 //! Along a last axis of stride 1, a vector of image elements stays in registers while the taps of
-//! that axis are added to it. Adding one tap after another to the image in memory takes many times
-//! as long: each load would wait for the previous tap's store, one element further on. Other
+//! that axis are added to it. Adding one tap after another to the image in memory would take many
+//! times as long: each load would wait for the previous tap's store, one element further on. Other
 //! strides are added tap by tap in a portable loop.
 
 use crate::{
@@ -24,7 +24,7 @@ use crate::{
 use bytemuck::{cast_slice, cast_slice_mut};
 use num_traits::{Float, Zero};
 
-/// Most taps along the last axis that are added to a block of elements in registers.
+/// Largest number of taps along the last axis that are added to a block in registers.
 const MAX_TAPS: usize = 16;
 
 /// Writes to each element of the image `x` the sum of its copies in the im2col matrix `columns`.
@@ -59,7 +59,7 @@ pub fn col2im<T: Element>(
     Ok(())
 }
 
-/// [`col2im`] of whole channels, from a matrix of leading dimension `ld`; overwrites `x`.
+/// [`col2im`] of whole channels, from a matrix with leading dimension `ld`; overwrites `x`.
 pub(crate) fn col2im_accumulate<A: Element + Float>(
     workers: &Workers,
     window_taps: &WindowTaps,
@@ -158,7 +158,7 @@ struct AddRows<'a, S> {
 impl<S: SimdScalar> SimdKernel<S> for AddRows<'_, S> {
     /// # Safety
     /// - The features of `L` are enabled.
-    /// - `columns` holds every position of the plane in the row of every tap, rows `ld` apart.
+    /// - `columns` holds every position of the plane in the row of every tap, with rows `ld` apart.
     /// - `x` holds the rows of the image plane.
     #[inline(always)]
     unsafe fn run<L: SimdVector<Scalar = S>>(self) {
@@ -176,15 +176,15 @@ impl<S: SimdScalar> SimdKernel<S> for AddRows<'_, S> {
 /// The elements that one tap along the last axis adds to a block of an image row.
 #[derive(Clone, Copy)]
 struct BlockTap<M, const VECTORS: usize> {
-    /// Offset of the block's first element from the start of the row of positions; wraps, as the
-    /// first elements may be masked.
+    /// Offset of the block's first element from the start of the row of positions; wraps below 0 if
+    /// the first elements are masked.
     offset: usize,
     /// Elements of the block that the tap reads.
     masks: [M; VECTORS],
 }
 
 impl<M: Copy, const VECTORS: usize> BlockTap<M, VECTORS> {
-    /// Returns the elements that the tap of `range` adds to the block from element `block` on.
+    /// Returns the elements that the tap of `range` adds to the block that starts at `block`.
     ///
     /// # Safety
     /// The features of `L` are enabled.
@@ -215,7 +215,7 @@ impl<S: SimdScalar> AddRows<'_, S> {
         for block in (0..self.plane.row_stride).step_by(VECTORS * L::WIDTH) {
             for (part, ranges) in self.plane.column_taps.chunks(MAX_TAPS).enumerate() {
                 // SAFETY: the features of `L` are enabled. `block` is an element of a row, and the
-                // `taps` are those of the `part` of the last axis, so `add_block` has its operands.
+                // `taps` are those of the `part` of the last axis, so `add_block` may read them.
                 unsafe {
                     let mut taps = [BlockTap::<L::Mask, VECTORS>::new::<L>(&none, 0); MAX_TAPS];
                     for (tap, range) in taps.iter_mut().zip(ranges) {
@@ -250,7 +250,7 @@ impl<S: SimdScalar> AddRows<'_, S> {
         let first_tap = plane.tap + part * MAX_TAPS;
         let columns = self.columns.as_ptr().wrapping_add(plane.position + first_tap * ld);
         for row in 0..plane.rows {
-            // SAFETY: `x` holds `plane.rows` rows, and `count` ends a load or store with its row.
+            // SAFETY: `x` holds `plane.rows` rows, and `count` keeps loads and stores within a row.
             // `position_of` returns a position of the plane, so `sum_taps` starts at a row of
             // positions, and `columns` holds those of all `taps`.
             unsafe {
@@ -280,12 +280,12 @@ impl<S: SimdScalar> AddRows<'_, S> {
     }
 }
 
-/// Returns the sums over the taps of one row, in an accumulator of their own, so that they need not
+/// Returns the sums over the taps of one row. Their accumulator is separate, so that they need not
 /// wait for the taps of another row.
 ///
 /// # Safety
 /// - The features of `L` are enabled.
-/// - The masked elements of tap `i` can be read from `columns + i·ld + offset`, with its `offset`.
+/// - The masked elements of tap `i` can be read from `columns + i·ld + offset`, for its `offset`.
 #[inline(always)]
 unsafe fn sum_taps<L: SimdVector, const VECTORS: usize>(
     mut columns: *const L::Scalar,

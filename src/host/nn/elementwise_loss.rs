@@ -32,7 +32,7 @@ pub fn elementwise_loss<T: Element>(
         let range = task * GRAIN..x.len().min((task + 1) * GRAIN);
         let (x, t) = (&x[range.clone()], &t[range]);
         match op.kind {
-            // A separate loop for a kind that is known at compile time, so that it vectorises.
+            // A separate loop with a constant kind, so that the compiler vectorises it.
             ElementwiseLossKind::Squared => {
                 sum(x, t, ignore, |x, t| ElementwiseLossKind::Squared.eval(x, t))
             }

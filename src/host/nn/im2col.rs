@@ -124,10 +124,10 @@ fn clear_outside<T: Element>(rows: TapRange, columns: TapRange, width: usize, y:
     }
 }
 
-/// Copies runs of `N` to `2·N` elements, from `step` elements apart to `width` apart.
+/// Copies runs of `N` to `2·N` elements: `step` apart in the source, `width` in the output.
 ///
 /// Copies the first `N` and the last `N` elements of each run, which may overlap. Most runs are so
-/// short that a call of `memcpy` would take longer than the copy.
+/// short that a call to `memcpy` would take longer than the copy.
 #[inline(always)]
 fn copy_runs<T: Element, const N: usize>(
     x: &[T],

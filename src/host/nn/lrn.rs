@@ -1,8 +1,8 @@
 //! Local response normalisation.
 //!
-//! Both regions are windows along one axis: the channels of an image, or the rows of a plane, where
-//! the sum of the rows is also summed along the row. Each window is summed from scratch. A running
-//! sum would be faster, but a large element would leave its rounding error in later windows.
+//! Both kinds of region are windows along one axis: channels of an image, or rows of a plane. Sums
+//! of rows are then summed along each row. Each window is summed from scratch. A running sum would
+//! be faster, but a large element would leave its rounding error in later windows.
 
 use crate::{
     element::Element,
@@ -28,7 +28,7 @@ const BLOCK: usize = 128;
 
 /// `scale ← k + α/n · Σ x²` over the region of each element, and `y ← x · scale^(−β)`; see [`Lrn`].
 ///
-/// [`lrn_backward`] reads `scale`. `y` is computed from `scale` before it is rounded to `T`.
+/// [`lrn_backward`] reads `scale`. `y` is computed from `scale` before `scale` is rounded to `T`.
 /// `s^(−3/4)` is computed as `1 / (√s · √√s)`.
 ///
 /// # Errors
@@ -156,14 +156,14 @@ impl LrnWindows {
         }
     }
 
-    /// Returns the elements of a task: a multiple of the inner elements, across outer positions.
+    /// Returns the length of a task: a multiple of `inner`, possibly across outer positions.
     fn task_len(&self) -> usize {
         let inner = self.axis.inner.max(1);
         (GRAIN / inner).max(1) * inner
     }
 
-    /// Returns the positions in the window centred at `position`. All count on through the outer
-    /// positions.
+    /// Returns the positions in the window centred at `position`. Positions are numbered
+    /// consecutively across outer positions.
     #[inline(always)]
     fn window(&self, position: usize) -> Range<usize> {
         let extent = self.axis.extent;
@@ -172,7 +172,7 @@ impl LrnWindows {
         first + centre.saturating_sub(self.radius)..first + end
     }
 
-    /// Sums terms over the windows of `elements`, of which there is at least one.
+    /// Sums terms over the windows of `elements`, which must not be empty.
     ///
     /// `term(i, terms)` writes the terms of the elements from `i` on. `body(i, sums)` receives the
     /// sums of the windows centred at the elements from `i` on, and may change them. Both are

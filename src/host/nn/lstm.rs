@@ -41,9 +41,9 @@ pub fn lstm<T: Element>(
 
 /// Backward pass of one time step, from the gradients `dh` of `h` and `dc` of `c`.
 ///
-/// `dc` becomes the gradient of `c_prev`. `gates`, as activated by [`lstm`], become the gradients
-/// of the gates before activation. The derivative of f is taken as a sigmoid's, which is exact for
-/// a `cont` of 0 or 1.
+/// On return, `dc` holds the gradient of `c_prev`. `gates`, which [`lstm`] activated, hold the
+/// gradients of the gates before activation. The forget gate f is differentiated as a sigmoid,
+/// which is exact for a `cont` of 0 or 1.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand.

@@ -2,14 +2,14 @@
 //!
 //! Each public function checks its operands against a descriptor of [`crate::op`]. It computes in
 //! the accumulator type, [`Element::Acc`](crate::Element::Acc), and rounds each result once. Work
-//! is cut into tasks such that results are bit-identical on any number of threads.
+//! is cut into tasks so that results are bit-identical on any number of threads.
 //!
 //! Convolution and im2col:
 //! - `tap_range` computes at which positions a tap lies inside the image. `im2col` copies these
 //!   ranges, one run of an image row at a time. `col2im` adds the same ranges to the image: tap by
 //!   tap in a portable loop, or, with stride 1 along the last axis, in SIMD registers.
 //! - `convolution` passes images to GEMM without storing the im2col matrix. Depthwise convolutions
-//!   do without GEMM.
+//!   do not use GEMM.
 //!
 //! Windows on planes:
 //! - `polyphase` reorders a plane so that one tap of neighbouring windows is contiguous.

@@ -24,8 +24,8 @@ pub(crate) struct PolyphasePlane {
     runs: Vec<Run>,
 }
 
-/// Elements of the plane, from `from` on a stride apart, that are contiguous in the layout from
-/// `to`.
+/// Elements of the plane, one stride apart from `from` on, that are contiguous in the layout from
+/// `to` on.
 struct Run {
     from: usize,
     to: usize,
@@ -48,8 +48,8 @@ pub(crate) struct Tap {
 }
 
 impl PolyphasePlane {
-    /// Returns whether there are enough windows to fill vectors, and none is larger than the plane,
-    /// in which case the layout would be mostly padding.
+    /// Returns whether there are enough windows to fill vectors, and windows are no larger than the
+    /// plane. For larger windows, the layout would be mostly padding.
     pub(crate) fn is_profitable(op: &Pool2d) -> bool {
         op.output()[0] * op.output()[1] >= LANES / 2
             && (0..2).all(|axis| op.kernel[axis] <= op.input[axis])
@@ -66,7 +66,7 @@ impl PolyphasePlane {
         layout
     }
 
-    /// Returns the elements of the layout, with padding to read [`LANES`] elements at its end.
+    /// Returns the length of the layout, with padding to read [`LANES`] elements at its end.
     pub(crate) fn len(&self) -> usize {
         self.phases() * self.phase_len() + LANES
     }
@@ -77,8 +77,8 @@ impl PolyphasePlane {
         ((height - 1) * self.slot_row_stride() + width).next_multiple_of(LANES)
     }
 
-    /// Returns runs of windows with consecutive slots: the first slot, and the range in the output
-    /// plane.
+    /// Returns, for each run of windows with consecutive slots, the first slot and the range in the
+    /// output plane.
     pub(crate) fn rows(&self) -> impl Iterator<Item = (usize, Range<usize>)> {
         let ([height, width], row_stride) = (self.op.output(), self.slot_row_stride());
         // If no slots are unused between rows, all windows are one run.
@@ -86,7 +86,7 @@ impl PolyphasePlane {
         (0..runs).map(move |run| (run * row_stride, run * len..(run + 1) * len))
     }
 
-    /// Returns the slots from one row of windows to the next.
+    /// Returns the number of slots from one row of windows to the next.
     pub(crate) fn slot_row_stride(&self) -> usize {
         self.extents[1]
     }
@@ -96,7 +96,7 @@ impl PolyphasePlane {
         self.phases[0] * self.phases[1]
     }
 
-    /// Returns the elements of one phase.
+    /// Returns the number of elements of one phase.
     pub(crate) fn phase_len(&self) -> usize {
         self.extents[0] * self.extents[1]
     }
@@ -115,7 +115,7 @@ impl PolyphasePlane {
         taps.map(tap).collect()
     }
 
-    /// Returns `value(row, column)` of each window by its slot, and `unused` for unused slots.
+    /// Returns `value(row, column)` of the window in each slot, or `unused` for unused slots.
     pub(crate) fn per_window<V: Copy>(
         &self,
         unused: V,
@@ -173,7 +173,7 @@ impl PolyphasePlane {
             let to = self.phase_start(phases[0], phases[1]) + i * self.extents[1] + j;
             let run = Run { from: row * width + column, to, len };
             match runs.last_mut() {
-                // Rows of full width are one run.
+                // Consecutive rows of full width form one run.
                 Some(last) if stride[1] == 1 && last.ends_before(&run) => last.len += len,
                 _ => runs.push(run),
             }
@@ -186,7 +186,7 @@ impl PolyphasePlane {
     }
 }
 
-/// `y ← x`. Most runs are so short that a call of `memcpy` would take longer than the copy.
+/// `y ← x`. Most runs are so short that a call to `memcpy` would take longer than the copy.
 #[inline(always)]
 fn copy<A: Copy>(x: &[A], y: &mut [A]) {
     match x.len() {
@@ -219,7 +219,7 @@ fn copy_even<A: Copy>(x: &[A], y: &mut [A]) {
     }
 }
 
-/// [`copy_even`] of at least `N` elements, in blocks of `N` from `SPAN = 2·N − 1` elements; the
+/// [`copy_even`] of at least `N` elements, in blocks of `N` out of `SPAN = 2·N − 1` elements; the
 /// last block may overlap the one before.
 #[inline(always)]
 fn copy_even_blocks<A: Copy, const N: usize, const SPAN: usize>(x: &[A], y: &mut [A]) {

@@ -17,7 +17,7 @@ use crate::{
 };
 use num_traits::{Float, Zero};
 
-/// Elements of one task, about. One thread is faster than several below this length.
+/// Approximate length of one task. One thread is faster than several below this length.
 const GRAIN: usize = 1 << 14;
 
 /// `y ← eˣ⁻ᵐ / Σ eˣ⁻ᵐ` along an axis, where `m` is the maximum. NaN spreads along its axis.
@@ -72,8 +72,8 @@ pub fn softmax_backward_in_place<T: Element>(
     Ok(())
 }
 
-/// Calls `body(start, y)` for the part of `y` of each task, from element `start` on. A task is one
-/// or more outer indices. If there is a `source`, its part is copied to `y` first.
+/// Calls `body(start, y)` for each task's part of `y`, which starts at element `start`. A task is
+/// one or more outer indices. If there is a `source`, its part is copied to `y` first.
 fn for_each_task<T: Element>(
     workers: &Workers,
     axis: &Axis,

@@ -88,7 +88,7 @@ pub fn accuracy<T: Element>(
     Ok(())
 }
 
-/// `y[c] ←` the share of labels `c` whose score is among the `top_k` greatest; 0 if there are none.
+/// `y[c] ←` the share of labels `c` whose score is among the `top_k` greatest; 0 without any.
 ///
 /// # Errors
 /// Like [`softmax_loss`].
@@ -107,7 +107,7 @@ pub fn accuracy_by_class<T: Element>(
     Ok(())
 }
 
-/// Labels, and those whose score is among the greatest.
+/// Counts of labels, and of labels whose score is among the greatest.
 #[derive(Clone, Default)]
 struct HitCount {
     hits: usize,
@@ -139,8 +139,8 @@ fn for_each_label<T: Element>(
         let Some(class) = class_of(name, label, position, axis, op.ignore)? else { continue };
         let score = |class| scores[score_index(axis, position, class)];
         let label_score = score(class);
-        // Includes the label's own score, so a tie counts against the label. A NaN is never greater
-        // or equal, so the rank of a NaN label score is 0, which is no hit.
+        // The rank includes the label's own score, so a tie counts against the label. A NaN is
+        // never greater or equal, so the rank of a NaN label score is 0: not a hit.
         let rank = (0..axis.extent).filter(|&class| score(class) >= label_score);
         body(class, (1..=op.top_k).contains(&rank.take(op.top_k.saturating_add(1)).count()));
     }

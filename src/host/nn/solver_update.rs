@@ -20,13 +20,13 @@ use num_traits::{Float, One};
 #[cfg(test)]
 mod tests;
 
-/// Elements of one task. A second thread pays from twice this length.
+/// Elements of one task. A second thread pays off from twice this length.
 const GRAIN: usize = 1 << 16;
 
 /// Updates weights and history; see [`SolverUpdate`].
 ///
 /// Each product and sum is rounded to `T::Acc`, and each weight to `T` at the end. A master weight
-/// that does not round to its weight is first set to the weight, which was changed elsewhere.
+/// that does not round to its weight is stale and is first set to the weight.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand.
@@ -51,7 +51,7 @@ struct Task<'a, T: Element> {
     dw: &'a [T],
     weights: &'a mut [T],
     masters: Option<&'a mut [T::Acc]>,
-    /// The second is empty if the rule has one history value per weight.
+    /// The second slice is empty if the rule has one history value per weight.
     history: [&'a mut [T::Acc]; 2],
 }
 
@@ -96,7 +96,7 @@ impl<'a, T: Element> Task<'a, T> {
     }
 }
 
-/// Sets each master to its weight unless it rounds to the weight.
+/// Sets each master weight to its weight unless the master rounds to the weight.
 fn reset_stale_masters<T: Element>(
     weights: &[T],
     masters: &mut [T::Acc],

@@ -1,4 +1,4 @@
-//! Standardization: subtraction of the mean and division by the deviation, as in batch norm.
+//! Standardization: subtraction of the mean and division by the standard deviation.
 
 use crate::{
     element::Element,
@@ -19,8 +19,8 @@ use num_traits::Float;
 /// `y ← (x − mean) · rate`; see [`Standardize`].
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) unless `x` and `y` have the axis' count of elements
-/// and `mean` and `variance` its extent.
+/// [`Error::Length`](crate::Error::Length) unless the lengths of `x` and `y` are the axis's count,
+/// and those of `mean` and `variance` its extent.
 pub fn standardize<T: Element>(
     workers: &Workers,
     op: &Standardize,
@@ -88,14 +88,14 @@ pub fn standardize_in_place<T: Element>(
     Ok(())
 }
 
-/// `dx ← the gradient of x`, whose own moments are `mean` and `variance`, from the gradient `dy` of
-/// the standardized `x`; see [`Standardize`].
+/// Computes the gradient `dx` of `x` from the gradient `dy` of the standardized `x`. `mean` and
+/// `variance` are the moments of `x`; see [`Standardize`].
 ///
 /// Reads `x` and `dy` twice: for the sums, and for the result.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) unless `x`, `dy` and `dx` have the axis' count of
-/// elements and `mean` and `variance` its extent.
+/// [`Error::Length`](crate::Error::Length) unless the lengths of `x`, `dy` and `dx` are the axis's
+/// count, and those of `mean` and `variance` its extent.
 pub fn standardize_backward<T: Element>(
     workers: &Workers,
     op: &Standardize,
@@ -129,7 +129,7 @@ pub fn standardize_backward_in_place<T: Element>(
     Ok(())
 }
 
-/// Mean and inverse deviation of each position of the axis.
+/// Mean and inverse deviation at each position of the axis.
 struct MeanAndRate<A> {
     mean: Vec<A>,
     rate: Vec<A>,

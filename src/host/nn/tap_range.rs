@@ -5,8 +5,8 @@ use crate::op::{SpatialAxis, Window};
 /// Elements of the im2col matrix below which one thread is faster than several.
 pub(crate) const PARALLEL_MIN_LEN: usize = 1 << 17;
 
-/// Positions `start..end` along one axis at which one tap lies inside the image. At these it reads
-/// elements `first`, `first + stride`, ….
+/// Positions `start..end` along one axis at which one tap lies inside the image. There, the tap
+/// reads elements `first`, `first + stride`, ….
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TapRange {
     pub(crate) start: usize,
@@ -47,11 +47,11 @@ impl TapRange {
 /// A plane of positions along the last two axes, and the taps that differ along these axes only.
 #[derive(Clone, Copy)]
 pub(crate) struct PlaneTaps<'a> {
-    /// First of the taps.
+    /// Index of the first tap.
     pub(crate) tap: usize,
-    /// Offset of the image plane in the channel; `None` if the taps lie outside along another axis.
+    /// Offset of the image plane in the channel; `None` if the taps lie outside the image.
     pub(crate) image: Option<usize>,
-    /// First of the positions.
+    /// Index of the first position.
     pub(crate) position: usize,
     /// Rows of the image plane, and elements from one to the next.
     pub(crate) rows: usize,
@@ -66,7 +66,7 @@ pub(crate) struct PlaneTaps<'a> {
 
 /// The taps of a window and their ranges along every axis.
 pub(crate) struct WindowTaps {
-    /// At least two: axes of extent 1 are prepended.
+    /// At least two axes; axes of extent 1 are prepended if there are fewer.
     axes: Vec<SpatialAxis>,
     outputs: Vec<usize>,
     /// Range of each tap, by axis.
@@ -94,12 +94,12 @@ impl WindowTaps {
         Self { axes, outputs, ranges }
     }
 
-    /// Returns the taps of one channel.
+    /// Returns the number of taps of one channel.
     pub(crate) fn taps(&self) -> usize {
         self.axes.iter().map(|axis| axis.kernel).product()
     }
 
-    /// Returns the elements of one channel.
+    /// Returns the number of elements of one channel.
     pub(crate) fn channel_len(&self) -> usize {
         self.axes.iter().map(|axis| axis.input).product()
     }
@@ -119,8 +119,8 @@ impl WindowTaps {
         self.axes.last().is_some_and(|axis| axis.stride == 1)
     }
 
-    /// Calls `body` for each plane of positions and each image plane that taps read from there.
-    /// The taps of one plane of positions come in order.
+    /// Calls `body` for each plane of positions and each group of taps that differ along the last
+    /// two axes only. The groups of one plane come in the order of their taps.
     #[inline(always)]
     pub(crate) fn visit_planes<'a>(&'a self, mut body: impl FnMut(PlaneTaps<'a>)) {
         let outer = self.axes.len() - 2;

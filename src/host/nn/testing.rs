@@ -2,7 +2,7 @@
 
 use crate::{error::Result, host::testing::operand};
 
-/// Returns the derivative of `f` by each element of `x`, by central differences.
+/// Returns the derivative of `f` for each element of `x`, from central differences.
 pub(crate) fn numeric_gradient(x: &[f64], step: f64, f: impl Fn(&[f64]) -> f64) -> Vec<f64> {
     let shifted = |i: usize, step: f64| {
         let mut x = x.to_vec();
@@ -19,7 +19,7 @@ pub(crate) fn expect_close(got: &[f64], want: &[f64], atol: f64, rtol: f64, case
     }
 }
 
-/// Calls `kernel` with each operand in turn an element too short or too long. The error must name
+/// Calls `kernel` with each operand in turn one element too short or too long. The error must name
 /// the kernel and that operand.
 pub(crate) fn expect_length_errors<const N: usize>(
     name: &str,

@@ -1,4 +1,4 @@
-//! Conversion of slices between element type and accumulator type.
+//! Conversion of slices between the element type and the accumulator type.
 //!
 //! Kernels compute on [`Element::Acc`] and are compiled once for `f32` and `f64`. 16-bit elements are
 //! widened and narrowed in chunks that stay in L1. `f32` and `f64` are not copied.
@@ -15,7 +15,7 @@ use crate::{
 use ::half::slice::HalfFloatSliceExt;
 use bytemuck::{cast_slice, cast_slice_mut};
 
-/// Elements that are widened at a time.
+/// Number of elements that are widened at a time.
 pub(crate) const CHUNK: usize = 1024;
 
 /// Buffer for a widened chunk.
@@ -38,7 +38,8 @@ pub(crate) fn accumulator_len<T: Element>(len: usize) -> usize {
     if is_wide::<T>() { 0 } else { len }
 }
 
-/// Returns `x` itself if it is wide, else its widened elements in `buffer`, which is at least as long.
+/// Returns `x` if it needs no widening, else its elements widened into `buffer`, which is no
+/// shorter.
 #[inline(always)]
 pub(crate) fn widened<'a, T: Element>(x: &'a [T], buffer: &'a mut [T::Acc]) -> &'a [T::Acc] {
     if is_wide::<T>() {
@@ -49,7 +50,7 @@ pub(crate) fn widened<'a, T: Element>(x: &'a [T], buffer: &'a mut [T::Acc]) -> &
     buffer
 }
 
-/// `y ← x`, exactly; equal lengths.
+/// `y ← x`, converted exactly. `x` and `y` are equally long.
 #[inline]
 pub(crate) fn widen<T: Element>(x: &[T], y: &mut [T::Acc]) {
     #[cfg(target_arch = "x86_64")]
@@ -70,7 +71,7 @@ pub(crate) fn widen<T: Element>(x: &[T], y: &mut [T::Acc]) {
     }
 }
 
-/// `y ← x`, rounded to nearest, ties to even; equal lengths.
+/// `y ← x`, rounded to nearest, ties to even. `x` and `y` are equally long.
 #[inline]
 pub(crate) fn narrow<T: Element>(x: &[T::Acc], y: &mut [T]) {
     #[cfg(target_arch = "x86_64")]
@@ -91,8 +92,8 @@ pub(crate) fn narrow<T: Element>(x: &[T::Acc], y: &mut [T]) {
     }
 }
 
-/// Calls `body` with the elements of `y`, widened in `buffer` unless `y` is wide, and stores what
-/// `body` leaves there.
+/// Calls `body` on the elements of `y`, which are widened into `buffer` if they have 16 bits, and
+/// stores the changed elements in `y`.
 #[inline(always)]
 pub(crate) fn update_widened<T: Element>(
     y: &mut [T],
@@ -108,7 +109,7 @@ pub(crate) fn update_widened<T: Element>(
     narrow(buffer, y);
 }
 
-/// Like [`update_widened`], but `body` overwrites elements of unspecified value.
+/// Like [`update_widened`], but `body` gets unspecified values, all of which it overwrites.
 #[inline(always)]
 pub(crate) fn overwrite_widened<T: Element>(
     y: &mut [T],
@@ -128,7 +129,7 @@ mod tests {
     use super::*;
     use crate::host::simd::level::with_each_simd_level;
 
-    /// The `f32` include every 16-bit pattern as upper half, with ties and NaN.
+    /// The `f32` values include every 16-bit pattern as the upper half, with ties and NaN.
     #[test]
     fn conversions_match_the_half_crate_in_every_bit() {
         let x: Vec<f32> =

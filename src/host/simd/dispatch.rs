@@ -8,7 +8,7 @@ use num_traits::Float;
 
 /// Kernel that is compiled for every vector type of the scalar type `S`.
 pub(crate) trait SimdKernel<S> {
-    /// Runs the kernel with vectors `V`. Implementations and all they call are inlined.
+    /// Runs the kernel with vectors `V`. Implementations and everything they call are inlined.
     ///
     /// # Safety
     /// The processor has the features of `V`, and the calling function is compiled for them.
@@ -89,8 +89,8 @@ mod tests {
             let (n, zero) = (V::WIDTH, S::zero());
             let x = integers::<S>(1, 20 * n);
             let row = |i: usize| x[i * n..][..n].to_vec();
-            // SAFETY: `dispatch` runs this at the level of `V`. Pointers are into `x`, whose 20
-            // vectors cover the indices used, or into arrays of `MAX_LANES` elements and more.
+            // SAFETY: `dispatch` runs this at the level of `V`. Pointers point into `x`, whose 20
+            // vectors cover the indices used, or into arrays of at least `MAX_LANES` elements.
             unsafe {
                 let load = |i: usize| V::load(x[i * n..].as_ptr());
                 let stored = |v: V| {
@@ -153,7 +153,8 @@ mod tests {
         }
     }
 
-    /// Loads all patterns of a 16-bit type, and stores `f32` between and halfway between them.
+    /// Loads every value of a 16-bit type, and stores `f32` values between them, midpoints
+    /// included.
     struct CheckHalf<T>(fn(u16) -> T);
 
     impl<T: Element<Acc = f32>> SimdKernel<f32> for CheckHalf<T> {
@@ -166,7 +167,7 @@ mod tests {
                     std::array::from_fn(|i| self.0(start.wrapping_add(i as u16)));
                 let wide = x.map(|x| f32::from_bits(x.to_acc().to_bits() ^ 0x8000 >> (start % 5)));
                 let (mut loaded, mut stored) = ([0.0f32; MAX_LANES], [marker; MAX_LANES + 1]);
-                // SAFETY: `dispatch` runs this at the level of `V`; all arrays hold a vector.
+                // SAFETY: `dispatch` runs this at the level of `V`; each array can hold a vector.
                 unsafe {
                     V::load_as(x.as_ptr(), count).store(loaded.as_mut_ptr());
                     V::load(wide.as_ptr()).store_as(stored.as_mut_ptr(), count);

@@ -1,4 +1,4 @@
-//! Fused multiply-add, by the processor or emulated.
+//! Fused multiply-add, in hardware or emulated.
 
 use crate::element::{DType, Element};
 use bytemuck::cast;
@@ -7,22 +7,22 @@ use num_traits::Float;
 /// How a kernel computes `a·b + c`.
 #[derive(Clone, Copy)]
 pub(crate) enum FmaMode {
-    /// By the FMA instruction.
+    /// With the FMA instruction.
     Hardware,
-    /// In `f64`, where the code is compiled without the FMA instruction.
+    /// In `f64`, for code that is compiled without the FMA instruction.
     Emulated,
 }
 
 impl FmaMode {
-    /// Mode of code compiled for the plain compilation target.
+    /// Mode for code compiled for the compilation target without extra features.
     pub(crate) const BASE: Self = if cfg!(any(target_arch = "aarch64", target_feature = "fma")) {
         Self::Hardware
     } else {
         Self::Emulated
     };
 
-    /// Returns `a·b + c`: rounded once for `f32`, and twice for `f64`, for which an exact product
-    /// could not be emulated cheaply.
+    /// Returns `a·b + c`, rounded once for `f32` and twice for `f64`, because emulating the exact
+    /// product of two `f64` would be expensive.
     #[inline(always)]
     pub(crate) fn mul_add<A: Element + Float>(self, a: A, b: A, c: A) -> A {
         match (self, A::DTYPE) {
@@ -35,7 +35,7 @@ impl FmaMode {
 
 /// Returns `a·b + c`, rounded once.
 ///
-/// The product is exact in `f64`. If the sum is not, it is rounded to odd. Then it lies halfway
+/// The product is exact in `f64`. If the sum is inexact, it is rounded to odd. It then lies halfway
 /// between two `f32` only if the exact sum does (S. Boldo and G. Melquiond, "Emulation of a FMA and
 /// correctly rounded sums", 2008). D. Knuth's TwoSum yields the rounding error.
 #[inline(always)]
@@ -44,11 +44,11 @@ fn emulated_mul_add(a: f32, b: f32, c: f32) -> f32 {
     let sum = product + c;
     let rest = sum - product;
     let error = (product - (sum - rest)) + (c - rest);
-    // The error of an infinite sum is NaN, for which the comparison is false.
+    // The error of an infinite sum is NaN, so the comparison is false.
     let inexact = if error.abs() > 0.0 { u64::MAX } else { 0 };
     let bits = sum.to_bits();
     let even = (bits & 1).wrapping_sub(1);
-    // +1 or −1: the step of the bits towards the exact sum.
+    // +1 or −1: the change to the bit pattern that moves it towards the exact sum.
     let step = ((bits ^ error.to_bits()) >> 63).wrapping_neg() | 1;
     f64::from_bits(bits.wrapping_add(step & even & inexact)) as f32
 }
@@ -59,7 +59,7 @@ mod tests {
     use crate::op::RngKey;
     use rand_core::Rng;
 
-    /// The operands include sums that nearly cancel and sums halfway between two `f32`.
+    /// The operands include sums that nearly cancel and sums halfway between two `f32` values.
     #[test]
     fn emulated_mul_add_of_f32_rounds_once() {
         let mut rng = RngKey::new(11).rng();
@@ -73,8 +73,8 @@ mod tests {
             check(a, b, c);
             let near = f32::from_bits((-(a * b)).to_bits().wrapping_add(rng.next_u32() % 5));
             check(a, b, near);
-            // Short factors and an addend of any exponent: one of product and addend often lies far
-            // below the bit to which the other is rounded.
+            // Short factors and an addend of any exponent: often, either the product or the addend
+            // lies far below the last bit of the other.
             let [a, b] = [a, b].map(|x| f32::from_bits(x.to_bits() & 0xbf80_0fff | 0x3000_0000));
             let exponent = (rng.next_u32() % 64) << 23 | 0x3000_0000;
             check(a, b, f32::from_bits(c.to_bits() & 0x807f_ffff | exponent));

@@ -1,4 +1,4 @@
-//! SIMD level of this processor, and kernels compiled for every level and chosen at run time.
+//! SIMD level of this processor, and run-time choice among kernels compiled for every level.
 
 use crate::host::simd::fma::FmaMode;
 #[cfg(target_arch = "x86_64")]
@@ -33,7 +33,7 @@ impl SimdLevel {
     pub(crate) fn highest() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
-            // Detected once: the check of every feature would slow down short kernels.
+            // Detected only once, since checking every feature would slow down short kernels.
             static HIGHEST: LazyLock<SimdLevel> = LazyLock::new(|| {
                 if has_avx512_features() {
                     SimdLevel::Avx512
@@ -77,7 +77,7 @@ pub(crate) fn has_avx512() -> bool {
 /// The closure and everything it calls must be `#[inline(always)]`: only code inlined here is
 /// compiled for the wider vectors. The compiler neither contracts nor reorders floating-point
 /// operations, so all levels give bit-identical results. `mul_add` is one instruction at the higher
-/// levels and may be a call at the portable one, with the same rounding.
+/// levels and may be a library call at the portable one, with the same rounding.
 #[inline(always)]
 pub(crate) fn vectorized<R>(kernel: impl FnOnce() -> R) -> R {
     vectorized_fma(
@@ -86,7 +86,7 @@ pub(crate) fn vectorized<R>(kernel: impl FnOnce() -> R) -> R {
     )
 }
 
-/// Like [`vectorized`], but passes to `kernel` how to compute `a·b + c`.
+/// Like [`vectorized`], but passes `kernel` the way to compute `a·b + c`.
 #[inline(always)]
 pub(crate) fn vectorized_fma<R>(kernel: impl FnOnce(FmaMode) -> R) -> R {
     #[cfg(target_arch = "x86_64")]
@@ -139,7 +139,8 @@ thread_local! {
     static TEST_LEVEL: std::cell::Cell<Option<SimdLevel>> = const { std::cell::Cell::new(None) };
 }
 
-/// Returns whether a test set the level of this thread. AMX is then off: it is above all levels.
+/// Returns whether a test set the level of this thread. AMX is then disabled, since it is above all
+/// levels.
 #[cfg(all(test, target_arch = "x86_64", target_os = "linux"))]
 pub(crate) fn has_test_level() -> bool {
     TEST_LEVEL.get().is_some()

@@ -3,16 +3,17 @@
 //! From the bottom up:
 //!
 //! - [`fma`] computes `a·b + c` with the FMA instruction, or emulates it.
-//! - [`level`] detects the processor once. [`vectorized`] compiles a closure for every level and
-//!   runs the highest: most kernels are plain loops in such a closure, which the compiler vectorises.
+//! - [`level`] detects the processor's level once. [`vectorized`] compiles a closure for every
+//!   level and runs the best version. Most kernels are plain loops in it, vectorised by the
+//!   compiler.
 //! - [`accumulator`] converts slices of 16-bit elements to `f32` and back; `x86::half` replaces its
 //!   loops on AVX-512.
-//! - [`vector`] defines the vector trait, and implements it portably by an array; `x86::vector`
-//!   implements it by AVX-512 and AVX2 registers.
+//! - [`vector`] defines the vector trait and implements it portably for an array; `x86::vector`
+//!   implements it for AVX-512 and AVX2 registers.
 //! - [`dispatch`] runs kernels that are generic over the vector trait: GEMM, packing and col2im.
 //!
-//! Results are bit-identical at all levels, except those of matrix products by kernels that use the
-//! vector trait: their order of additions and use of FMA depend on the vector type.
+//! Results are bit-identical at all levels, except for matrix products computed with the vector
+//! trait, whose order of additions and use of FMA depend on the vector type.
 
 pub(crate) mod accumulator;
 pub(crate) mod dispatch;

@@ -17,7 +17,7 @@ use num_traits::{Float, Zero};
 pub(crate) trait SimdVector: Copy {
     /// Element type.
     type Scalar: Element + Float;
-    /// Elements of a vector.
+    /// Number of elements in a vector.
     const WIDTH: usize;
     /// Whether the processor has 32 vector registers rather than 16.
     const HAS_32_REGISTERS: bool;
@@ -25,18 +25,19 @@ pub(crate) trait SimdVector: Copy {
     unsafe fn splat(x: Self::Scalar) -> Self;
     /// Loads `WIDTH` elements from `p`.
     unsafe fn load(p: *const Self::Scalar) -> Self;
-    /// Loads the first `count` elements from `p`. The others are zero and not read.
+    /// Loads the first `count` elements from `p`. The other lanes are zero; their memory is not
+    /// read.
     unsafe fn load_first(p: *const Self::Scalar, count: usize) -> Self;
-    /// Set of elements of a vector.
+    /// Set of lanes of a vector.
     type Mask: Copy;
     /// Returns the mask of elements `start..end`.
     unsafe fn mask(start: usize, end: usize) -> Self::Mask;
-    /// Loads the masked elements from `p`. The others are zero and not read.
+    /// Loads the masked elements from `p`. The other lanes are zero; their memory is not read.
     unsafe fn load_masked(p: *const Self::Scalar, mask: Self::Mask) -> Self;
-    /// Loads the masked elements from `p`. The others are those of `self`, and not read.
+    /// Loads the masked elements from `p`. The other lanes keep `self`; their memory is not read.
     unsafe fn load_merge(self, p: *const Self::Scalar, mask: Self::Mask) -> Self;
-    /// Loads the first `count` elements from `p`, widened if `T` is a 16-bit type. The others are
-    /// zero and not read.
+    /// Loads the first `count` elements from `p`, widened if `T` is a 16-bit type. The other lanes
+    /// are zero; their memory is not read.
     #[inline(always)]
     unsafe fn load_as<T: Element<Acc = Self::Scalar>>(p: *const T, count: usize) -> Self {
         // SAFETY: `p` is valid for `count` elements; a wide `T` is its own accumulator type, so
@@ -45,7 +46,8 @@ pub(crate) trait SimdVector: Copy {
             if is_wide::<T>() { Self::load_first(p.cast(), count) } else { Self::widen(p, count) }
         }
     }
-    /// Loads and widens the first `count` 16-bit elements from `p`. The others are zero and not read.
+    /// Loads and widens the first `count` 16-bit elements from `p`, and no others. Other lanes are
+    /// zero.
     #[inline(always)]
     unsafe fn widen<T: Element<Acc = Self::Scalar>>(p: *const T, count: usize) -> Self {
         let mut elements = [Self::Scalar::zero(); MAX_LANES];
@@ -62,8 +64,8 @@ pub(crate) trait SimdVector: Copy {
     unsafe fn store_first(self, p: *mut Self::Scalar, count: usize);
     /// Stores the masked elements to `p`, and nothing else.
     unsafe fn store_masked(self, p: *mut Self::Scalar, mask: Self::Mask);
-    /// Stores the first `count` elements to `p`, and nothing else. For a 16-bit `T` they are rounded
-    /// to nearest, ties to even.
+    /// Stores the first `count` elements to `p`, and nothing else. For a 16-bit `T`, they are
+    /// rounded to nearest, ties to even.
     #[inline(always)]
     unsafe fn store_as<T: Element<Acc = Self::Scalar>>(self, p: *mut T, count: usize) {
         // SAFETY: `p` is valid for `count` elements; a wide `T` is its own accumulator type, so
@@ -72,7 +74,7 @@ pub(crate) trait SimdVector: Copy {
             if is_wide::<T>() { self.store_first(p.cast(), count) } else { self.narrow(p, count) }
         }
     }
-    /// Rounds the first `count` elements to 16 bits, to nearest, ties to even, and stores them to
+    /// Rounds the first `count` elements to 16 bits (to nearest, ties to even) and stores them to
     /// `p`.
     #[inline(always)]
     unsafe fn narrow<T: Element<Acc = Self::Scalar>>(self, p: *mut T, count: usize) {
@@ -99,22 +101,23 @@ pub(crate) trait SimdVector: Copy {
     unsafe fn mul_add(self, x: Self, y: Self) -> Self;
     /// Returns the sum of the elements of each vector.
     unsafe fn horizontal_sum4(vectors: [Self; 4]) -> [Self::Scalar; 4];
-    /// Returns a vector of the sums of the elements of each vector: of the first `WIDTH` vectors if
-    /// `WIDTH` is below eight. Elements after the eighth are unspecified.
+    /// Returns a vector whose element `i` is the sum of the elements of `vectors[i]`. Sums only
+    /// `WIDTH` vectors if `WIDTH` is below eight. Elements after the eighth are unspecified.
     #[inline(always)]
     unsafe fn horizontal_sum8(vectors: [Self; 8]) -> Self {
         let [a, b, c, d, e, f, g, h] = vectors;
-        // SAFETY: the caller guarantees the features; the array has the eight elements loaded.
+        // SAFETY: the caller guarantees the features; the array has the eight elements that are
+        // loaded.
         unsafe {
             let [a, b, c, d] = Self::horizontal_sum4([a, b, c, d]);
             let [e, f, g, h] = Self::horizontal_sum4([e, f, g, h]);
             Self::load_first([a, b, c, d, e, f, g, h].as_ptr(), Self::WIDTH.min(8))
         }
     }
-    /// Returns the elements rotated by `count`: element `i` is element `i + count`, modulo `WIDTH`.
+    /// Returns the elements rotated by `count`: lane `i` gets element `i + count` modulo `WIDTH`.
     unsafe fn rotate(self, count: usize) -> Self;
-    /// Stores element `i` of the four vectors contiguously to `p + i·stride`, for `i < count`. May
-    /// also store up to three more `i`, for which `p` must be valid.
+    /// Stores element `i` of each vector to `p + i·stride`, contiguously, for every `i < count`.
+    /// May also do so for up to three further `i`, for which `p` must be valid.
     unsafe fn store_transposed4(
         vectors: [Self; 4],
         count: usize,
@@ -129,8 +132,8 @@ pub(crate) trait SimdVector: Copy {
         p: *mut Self::Scalar,
         stride: usize,
     ) {
-        // SAFETY: the first `WIDTH` rows are valid for a vector each, and `p` for the columns. The
-        // last four rows are stored first, so that nothing is written beyond a column's end.
+        // SAFETY: each of the first `WIDTH` rows is valid for a vector, and `p` for the columns.
+        // The last four rows are stored first, so that nothing is written beyond a column's end.
         unsafe {
             for four in (0..Self::WIDTH).step_by(4).rev() {
                 let mut vectors = [Self::splat(Self::Scalar::zero()); 4];
@@ -143,10 +146,10 @@ pub(crate) trait SimdVector: Copy {
     }
 }
 
-/// Elements of the widest vector.
+/// Number of elements in the widest vector.
 pub(crate) const MAX_LANES: usize = 16;
 
-/// The portable vector: four elements, whatever the compiler makes of them.
+/// The portable vector: four elements, which the compiler may or may not vectorise.
 impl<S: Element + Float> SimdVector for [S; 4] {
     type Scalar = S;
     type Mask = [bool; 4];
@@ -239,7 +242,7 @@ impl<S: Element + Float> SimdVector for [S; 4] {
     #[inline(always)]
     unsafe fn store_transposed4(vectors: [Self; 4], count: usize, p: *mut S, stride: usize) {
         for i in 0..count {
-            // SAFETY: `p` is valid for four elements at every multiple of `stride` below `count`.
+            // SAFETY: `p + i·stride` is valid for four elements for every `i < count`.
             unsafe { p.add(i * stride).cast::<Self>().write_unaligned(vectors.map(|v| v[i])) };
         }
     }

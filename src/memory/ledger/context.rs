@@ -13,8 +13,8 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
-/// The open ledgers, policies and running kernel of a thread. A thread that works on another one's
-/// behalf enters that one's context.
+/// The open ledgers, policies and running kernel of a thread. A thread that works on behalf of
+/// another thread enters the context of that thread.
 #[derive(Clone, Debug, Default)]
 pub struct LedgerContext {
     ledgers: Vec<Ledger>,
@@ -32,7 +32,7 @@ fn with_context<R>(f: impl FnOnce(&mut LedgerContext) -> R) -> R {
     CONTEXT.with_borrow_mut(f)
 }
 
-/// Number of [`Watch`]es in the process. While it is 0, events do not look at their context.
+/// Number of [`Watch`]es in the process. While it is 0, events do not check the thread's context.
 static WATCHES: AtomicUsize = AtomicUsize::new(0);
 
 #[inline]
@@ -40,7 +40,7 @@ fn is_watched() -> bool {
     WATCHES.load(Relaxed) != 0
 }
 
-/// Makes events look at their thread's context until it is dropped. Stays on its thread.
+/// Makes events check their thread's context until this value is dropped. Not `Send`.
 #[derive(Debug)]
 struct Watch(PhantomData<*const ()>);
 
@@ -200,7 +200,7 @@ impl KernelCall {
     }
 }
 
-/// Enters a device's own kernel: the first statement of every override.
+/// Records that a device's own kernel starts. Every override must call this first.
 ///
 /// ```
 /// # fn launch<T: cortado::Element>() {
@@ -215,7 +215,7 @@ pub fn enter_kernel(name: &'static str, element: &'static str) -> KernelScope {
 /// Attributes transfers to a running kernel, on the thread that entered it.
 #[must_use = "the kernel is left when this is dropped"]
 pub struct KernelScope {
-    /// The kernel around this one; `None` if no [`Watch`] existed at entry.
+    /// The enclosing kernel; `None` if no [`Watch`] existed at entry.
     outer: Option<Option<KernelCall>>,
     thread: PhantomData<*const ()>,
 }
@@ -262,7 +262,7 @@ pub(super) fn transfer_event(
         return copy();
     }
     let context = LedgerContext::current();
-    // Not in a closure, which would be the caller that `#[track_caller]` finds.
+    // Not in a closure: `#[track_caller]` would report the closure as the caller.
     let direct = KernelCall::new(DIRECT_ACCESS, "");
     let cause = context.kernel.unwrap_or(direct);
     context.transfers.apply(|| match cause.name {

@@ -2,7 +2,7 @@
 
 use std::{fmt, panic::Location};
 
-/// The name that stands for accesses to memory outside any kernel.
+/// Kernel name that stands for memory accesses outside any kernel.
 pub(super) const DIRECT_ACCESS: &str = "";
 
 /// A kernel call: name, element type and call site.
@@ -17,8 +17,8 @@ pub struct KernelCall {
 }
 
 impl KernelCall {
-    /// Describes the kernel `name` for elements of type `element`. The call site is that of the
-    /// function that calls this one, if it is `#[track_caller]`.
+    /// Describes the kernel `name` for elements of type `element`. If the calling function is
+    /// `#[track_caller]`, the call site is where that function is called.
     #[track_caller]
     pub fn new(name: &'static str, element: &'static str) -> Self {
         Self { name, element, site: Location::caller() }

@@ -5,12 +5,12 @@ use crate::error::{Error, Result};
 /// The reaction to a transfer or fallback.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Policy {
-    /// It proceeds; open ledgers record it.
+    /// The event proceeds; open ledgers record it.
     #[default]
     Allow,
-    /// It proceeds, and is logged as a warning.
+    /// The event proceeds, and is logged as a warning.
     Warn,
-    /// It does not happen, and its caller gets [`Error::Denied`].
+    /// The transfer or fallback does not happen, and its caller gets [`Error::Denied`].
     Deny,
 }
 

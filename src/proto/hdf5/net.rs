@@ -85,7 +85,7 @@ fn root_group(net: &NetParameter) -> Result<Group<'_>> {
     Ok(root)
 }
 
-/// Writes blobs as datasets of these names.
+/// Writes blobs as datasets with these names.
 #[cfg(feature = "net")]
 pub(crate) fn write_hdf5_blobs<'a>(
     path: &Path,
@@ -98,7 +98,7 @@ pub(crate) fn write_hdf5_blobs<'a>(
     write(path, root)
 }
 
-/// Returns a group for each layer, with the arrays that `array` makes of its blobs.
+/// Returns a group for each layer, with the arrays that `array` creates from its blobs.
 fn layer_groups<'a>(
     net: &'a NetParameter,
     array: impl Fn(&'a BlobProto) -> Result<Option<Node<'a>>>,

@@ -15,12 +15,12 @@ const MAX_DEFLATE_RATIO: u64 = 1032;
 pub(super) struct Reader {
     file: File,
     name: String,
-    /// Bytes of values that further datasets may have; limits the allocations for a damaged file.
+    /// Bytes that the values of further datasets may take; limits allocations for a damaged file.
     byte_budget: Cell<u64>,
 }
 
 impl Reader {
-    /// Opens a file. Memory: the file.
+    /// Opens a file, which it reads into memory.
     pub(super) fn open(path: &Path) -> Result<Self> {
         let bytes = fs::read(path).map_err(|error| Error::io(path, error))?;
         let name = path.display().to_string();

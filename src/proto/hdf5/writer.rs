@@ -13,7 +13,7 @@ use std::path::Path;
 
 /// Writes a file atomically, in a format that HDF5 1.8 and later read.
 ///
-/// Memory: twice the arrays.
+/// Needs memory for two copies of the arrays.
 pub(super) fn write(path: &Path, root: Group<'_>) -> Result<()> {
     let mut builder = FileBuilder::new();
     builder.with_libver_bounds(LibVer::Earliest, LibVer::V18);
@@ -44,8 +44,8 @@ fn group(mut builder: GroupBuilder, content: Group<'_>) -> FinishedGroup {
     builder.finish()
 }
 
-/// Builds a dataset with the type and shape that HDF5's high-level functions (`H5LTmake_dataset_*`)
-/// choose, which Caffe calls.
+/// Builds a dataset with the type and shape that HDF5's high-level functions
+/// (`H5LTmake_dataset_*`), which Caffe calls, would choose.
 fn dataset(builder: &mut DatasetBuilder, leaf: Node<'_>) {
     match leaf {
         Node::Array { shape, floats, doubles: [] } => {

@@ -11,7 +11,7 @@ pub(super) enum Token<'a> {
     Identifier(&'a str),
     /// Decimal, octal (`017`) or hexadecimal (`0x1F`), without a sign.
     Integer(&'a str),
-    /// With a point, an exponent or an `f` at its end, without a sign.
+    /// Has a decimal point, an exponent or a trailing `f`; without a sign.
     Float(&'a str),
     /// The value of a quoted string, with escapes replaced.
     String(Vec<u8>),
@@ -129,8 +129,8 @@ impl<'a> Lexer<'a> {
         Ok(Token::Integer(text))
     }
 
-    /// Consumes the fraction, exponent and suffix of a decimal number; returns whether one was
-    /// there.
+    /// Consumes the fraction, exponent and suffix of a decimal number; returns whether there was
+    /// one.
     fn fraction(&mut self, start: usize) -> Result<bool, TextError> {
         let digits = &self.text[start..self.offset];
         if digits.len() > 1 && digits[0] == b'0' {

@@ -78,8 +78,8 @@ fn read<M: Message + Name + Default>(path: &Path, unknown: UnknownFieldPolicy) -
     parse(&text, &path.display().to_string(), unknown)
 }
 
-/// Prints a message as text in Caffe's layout: one field a line in the order of their numbers, two
-/// spaces of indentation per level, bytes outside printable ASCII as octal escapes.
+/// Prints a message as text in Caffe's layout: one field per line in the order of the field
+/// numbers, two spaces of indentation per level, bytes outside printable ASCII as octal escapes.
 ///
 /// Reading the text returns the same message, unless an enum field has a number that the enum does
 /// not declare: it is printed as a number, which the parser rejects.

@@ -1,9 +1,9 @@
 //! Formatting of floating-point numbers.
 
-/// Formats with 6 significant digits if they parse to the same number, else with 9, as C's `%g`.
+/// Formats with 6 significant digits if they parse to the same number, else with 9, like `%g`.
 ///
-/// Subnormal numbers have 9: Google's printer checks with `strtof`, which reports them as out of
-/// range.
+/// Subnormal numbers get 9 digits: Google's printer checks with `strtof`, which reports them as out
+/// of range.
 pub(super) fn format_f32(value: f32) -> String {
     let short = general(f64::from(value), 6);
     if !value.is_subnormal() && short.parse() == Ok(value) {
@@ -13,7 +13,7 @@ pub(super) fn format_f32(value: f32) -> String {
     }
 }
 
-/// Formats with 15 significant digits if they parse to the same number, else with 17, as C's `%g`.
+/// Formats with 15 significant digits if they parse to the same number, else with 17, like `%g`.
 pub(super) fn format_f64(value: f64) -> String {
     let short = general(value, 15);
     if short.parse() == Ok(value) { short } else { general(value, 17) }

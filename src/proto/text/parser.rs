@@ -124,7 +124,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses one value. Values of packed fields are written unpacked, which decodes the same.
+    /// Parses one value. Values of packed fields are written unpacked, which decodes identically.
     fn value(&mut self, field: &FieldDescriptor, kind: &Kind) -> Result<(), TextError> {
         match kind {
             Kind::Message(inner) => {

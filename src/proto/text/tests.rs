@@ -153,7 +153,7 @@ fn text_of_messages_other_than_caffes_is_refused() {
     }
 }
 
-/// This bounds the recursion depth of the parser.
+/// The nesting depth of message types bounds the recursion depth of the parser.
 #[test]
 fn no_message_contains_itself() {
     fn depth(message: &MessageDescriptor, left: usize) -> usize {

@@ -27,8 +27,8 @@ pub(super) fn upgrade(net: &mut NetParameter) -> Result<Vec<Change>> {
     Ok(vec![Change::Inputs])
 }
 
-/// Removes the shapes from the net and returns one for each input, or none if none was given.
-/// `input_shape` takes precedence over `input_dim`. Surplus shapes are dropped.
+/// Removes the shapes from the net and returns one for each input, or none if the net has no
+/// shapes. `input_shape` takes precedence over `input_dim`. Surplus shapes are dropped.
 fn take_shapes(net: &mut NetParameter) -> Result<Vec<BlobShape>> {
     let (mut shapes, dims) = (mem::take(&mut net.input_shape), mem::take(&mut net.input_dim));
     let field = if shapes.is_empty() { "input_dim" } else { "input_shape" };

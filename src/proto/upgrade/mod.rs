@@ -56,7 +56,7 @@ pub struct Upgraded<M> {
     pub message: M,
     /// The changes in the order they were made; empty if the message was up to date.
     pub changes: Vec<Change>,
-    /// New paths of nested messages; `None` if none has moved.
+    /// New paths of nested messages; `None` if no message has moved.
     relocation: Option<Relocation>,
 }
 

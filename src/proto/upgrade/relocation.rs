@@ -22,8 +22,8 @@ impl Relocation {
         Self { layers, has_input_layer }
     }
 
-    /// Replaces the old path of a message by the new one. The path of a removed message stays; no
-    /// message has it any more.
+    /// Replaces the old path of a message by the new one. The path of a removed message is left
+    /// unchanged, and no message has this path any more.
     pub(super) fn remap(&self, path: &mut Vec<PathStep>) {
         let Some(&first) = path.first() else { return };
         match field_name("NetParameter", first.field) {

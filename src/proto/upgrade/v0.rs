@@ -79,7 +79,7 @@ fn layer_error(layer: &str, problem: impl Into<String>) -> Error {
     Error::InvalidData(problem.into()).context(format!("layer `{layer}`"))
 }
 
-/// A field that a value can be moved to: an optional one is set, a repeated one gets an element.
+/// A field that can receive a value: an optional field is set, a repeated field gets an element.
 trait Put<T> {
     fn put(&mut self, value: T);
 }
@@ -96,7 +96,7 @@ impl<T> Put<T> for Vec<T> {
     }
 }
 
-/// V0 image sizes are signed, V1 sizes are not. Like Caffe, this wraps negative sizes.
+/// V0 image sizes are signed, but V1 sizes are not. Like Caffe, this wraps negative sizes.
 impl Put<i32> for Option<u32> {
     fn put(&mut self, value: i32) {
         *self = Some(value.cast_unsigned());

@@ -9,7 +9,7 @@
 #include "../include/builtins.h"
 #include "element.cuh"
 
-// Functions of the driver.
+// Functions that the driver exports.
 extern "C" int cuCtxGetCurrent(void **context);
 extern "C" int cuLaunchHostFunc(void *stream, void (*call)(void *), void *data);
 
@@ -36,7 +36,7 @@ struct Handle {
     }
 };
 
-// A column-major operand; the matrices of a batch are `stride` elements apart.
+// A column-major operand. The matrices of a batch begin `stride` elements apart.
 struct Matrix {
     void *data;
     int type, ld;

@@ -23,13 +23,13 @@ struct Block {
 extern thread_local Thread *current_thread;
 extern thread_local Block *current_block;
 
-// Waits until all threads of the block are at the barrier of this number.
+// Waits until all threads of the block have reached the barrier with this number.
 void wait_for_block(unsigned barrier);
 
-// Waits until the lanes of the mask wait too.
+// Waits until all lanes of the mask have called this function.
 void wait_for_warp(unsigned mask);
 
-// Returns the slots, one per lane, by which the current warp exchanges values.
+// Returns the slots, one per lane, through which the current warp exchanges values.
 uint64_t *warp_slots();
 
 // Returns the `value` that lane `from` passes.

@@ -1,4 +1,4 @@
-// nvcc's built-in names, for kernels that g++ compiles. Included before each kernel source.
+// nvcc's built-in names, for kernels compiled by g++. Include this file before a kernel source.
 #pragma once
 
 #include <math.h>
@@ -8,10 +8,10 @@
 
 #include "block.h"
 
-// The preprocessor pass that lists kernels finds them by these words, so it keeps them.
+// The preprocessor pass that lists kernels searches for these words, so they stay undefined in it.
 #ifndef CUDA_ON_CPU_LISTING
 #define __global__
-// One host thread runs a block. `thread_local` lets an array in a function outlive its calls.
+// One host thread runs a block. `thread_local` keeps an array of a function alive between calls.
 #define __shared__ thread_local
 #endif
 #define __device__
@@ -59,7 +59,7 @@ inline void __syncwarp(unsigned mask = ~0u) { cuda_on_cpu::wait_for_warp(mask); 
 inline void __threadfence() {}
 inline void __threadfence_block() {}
 
-// Warp shuffles within groups of `width` lanes. A lane without such a partner gets its own value.
+// Warp shuffles within groups of `width` lanes. A lane without a partner gets its own value.
 template <class T> T __shfl_sync(unsigned mask, T value, int lane, int width = 32) {
     const int own = cuda_on_cpu::current_thread->lane;
     return cuda_on_cpu::exchange(mask, value, (own & ~(width - 1)) | (lane & (width - 1)));

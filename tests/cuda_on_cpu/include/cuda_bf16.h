@@ -1,4 +1,4 @@
-// The part of CUDA's header of the same name that kernels use.
+// The part of CUDA's `cuda_bf16.h` that the kernels use.
 #pragma once
 
 #include "rounding.h"
@@ -14,7 +14,7 @@ inline float __bfloat162float(__nv_bfloat16 x) {
     return value;
 }
 
-// Rounds to nearest, ties to even. Every NaN becomes the one that a GPU returns.
+// Rounds to nearest, ties to even. Every NaN becomes the bit pattern that a GPU returns.
 inline __nv_bfloat16 __float2bfloat16_rn(float x) {
     if (isnan(x)) return {0x7fff};
     uint32_t bits;

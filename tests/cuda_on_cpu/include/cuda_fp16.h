@@ -1,4 +1,4 @@
-// The part of CUDA's header of the same name that kernels use.
+// The part of CUDA's `cuda_fp16.h` that the kernels use.
 #pragma once
 
 #include "rounding.h"
@@ -20,13 +20,13 @@ inline float __half2float(__half x) {
     return sign ? -value : value;
 }
 
-// Rounds to nearest, ties to even. Every NaN becomes the one that a GPU returns.
+// Rounds to nearest, ties to even. Every NaN becomes the bit pattern that a GPU returns.
 inline __half __float2half_rn(float x) {
     if (isnan(x)) return {0x7fff};
     const uint16_t sign = signbit(x) ? 0x8000 : 0;
     const float magnitude = fabsf(x);
     if (magnitude >= 65520) return {uint16_t(sign | 0x7c00)};
-    // Subnormal numbers have a spacing of 2⁻²⁴, like `float` from 0.5 on. Adding 0.5 rounds to it.
+    // Subnormal numbers are 2⁻²⁴ apart, as are `float`s from 0.5 on, so adding 0.5 rounds to them.
     if (magnitude < 0x1p-14f) {
         const float sum = magnitude + 0.5f;
         uint32_t bits;

@@ -1,4 +1,4 @@
-// The registry of kernels by name. tests/cuda_on_cpu/mod.rs generates a line for each kernel.
+// The registry of kernels by name. tests/cuda_on_cpu/mod.rs generates one line for each kernel.
 #pragma once
 
 #include <stddef.h>
@@ -14,9 +14,9 @@ struct Kernel {
     std::string name;
     // Calls the kernel for one thread.
     void (*call)(void **arguments);
-    // Sizes of its arguments in bytes.
+    // Sizes of the kernel's arguments in bytes.
     std::vector<size_t> arguments;
-    // Returns its dynamic shared memory; null if its source declares none.
+    // Returns the kernel's dynamic shared memory, or null if its source declares none.
     char *(*shared)();
 };
 
@@ -25,7 +25,7 @@ inline std::map<std::string, Kernel> &kernels() {
     return all;
 }
 
-// The most dynamic shared memory that a launch can request, in bytes.
+// Largest size of dynamic shared memory that a launch can request, in bytes.
 constexpr size_t SHARED = 227 << 10;
 
 template <auto function> struct Call;

@@ -5,8 +5,8 @@
 #include <stdint.h>
 #include <string.h>
 
-// Rounds `x` to odd: if inexact, to the neighbouring `float` whose last bit is set. Rounding that
-// to fewer bits gives the same result as rounding `x` directly.
+// Rounds `x` to odd: an inexact result is the neighbouring `float` whose last bit is set. Rounding
+// the result to fewer bits then equals rounding `x` directly.
 inline float round_to_odd(double x) {
     const float nearest = float(x);
     if (double(nearest) == x || isnan(x)) return nearest;

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 /// OpenCV's result for a file, written by `tests/images/make.py`.
 struct Case {
     file: String,
-    /// What OpenCV did: decoded to `stored`, `bgr` or `gray`, or resized.
+    /// The operation: decoding to `stored`, `bgr` or `gray`, or resizing.
     operation: String,
     image: Image,
 }
@@ -27,7 +27,7 @@ fn cases() -> Vec<Case> {
     text.lines().skip(1).map(case).collect()
 }
 
-/// Returns the largest difference of a value.
+/// Returns the largest difference between two corresponding values.
 fn max_difference(a: &Image, b: &Image) -> u8 {
     assert_eq!(a.shape(), b.shape());
     a.pixels.iter().zip(&b.pixels).map(|(a, b)| a.abs_diff(*b)).max().unwrap()

@@ -1,7 +1,7 @@
 use super::*;
 use std::{fs, io::Write, path::PathBuf};
 
-/// Lengths of the values in `tree`.
+/// Lengths of the values in the database `tree`.
 const LENGTHS: [usize; 16] = [0, 3, 40, 7, 1, 1547, 2, 5, 1548, 0, 3, 4080, 1, 4081, 2, 8300];
 
 /// Returns the path of a database that LMDB itself wrote: see `tests/lmdb/make.py`.
@@ -97,8 +97,8 @@ fn truncated_databases_are_rejected() {
     }
 }
 
-/// Changes each byte of headers and some of pointers. The reader returns an error or other records,
-/// and terminates.
+/// Changes every header byte and some pointer bytes. The reader must return an error or other
+/// records, and must terminate.
 #[test]
 fn damaged_databases_never_cause_a_panic_or_an_endless_loop() {
     let whole = fs::read(fixture("tree")).unwrap();

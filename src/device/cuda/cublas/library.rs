@@ -21,7 +21,7 @@ const DEFAULT_FOLDER: &str = "/usr/local/cuda/lib64";
 /// Environment variable with the path of the library or its folder.
 const CUBLAS_ENV: &str = "CORTADO_CUBLAS";
 
-/// Oldest major version whose functions have these signatures: that of CUDA 11.
+/// First major version of cuBLAS with the function signatures declared below: that of CUDA 11.
 const MIN_VERSION: c_int = 11;
 
 /// `cublasHandle_t`
@@ -36,12 +36,12 @@ macro_rules! functions {
         }
 
         impl Library {
-            /// Looks up the functions of an open library.
+            /// Looks up the functions in an open library.
             fn of(library: libloading::Library) -> Result<Self, libloading::Error> {
                 // The library is never unloaded, because it leaves threads and handlers in the
                 // process.
                 let library = ManuallyDrop::new(library);
-                // SAFETY: the functions of these names have these signatures since `MIN_VERSION`.
+                // SAFETY: functions with these names have had these signatures since `MIN_VERSION`.
                 Ok(unsafe { Self { $($name: *library.get($symbol)?,)* } })
             }
         }
@@ -68,11 +68,11 @@ functions! {
 }
 
 impl Library {
-    /// Opens the library at `path`, a file or folder; without `path`, at that of `CORTADO_CUBLAS`;
-    /// else on the loader's search path.
+    /// Opens the library at `path`, which names a file or a folder. Without `path`, uses the path
+    /// in `CORTADO_CUBLAS`, or else the loader's search path.
     ///
     /// # Errors
-    /// If no library opens, with the paths tried; or if it is too old.
+    /// If no library can be opened (the error lists the paths tried), or if the library is too old.
     pub(crate) fn open(path: Option<&Path>) -> Result<Self, BoxError> {
         let path = path.map(Path::to_owned).or_else(|| env::var_os(CUBLAS_ENV).map(PathBuf::from));
         let in_folder = |folder: &Path| FILE_NAMES.iter().map(|name| folder.join(name)).collect();
@@ -112,14 +112,14 @@ impl Library {
     pub(super) fn version(&self) -> Result<[c_int; 3], String> {
         let mut version = [0; 3];
         for (which, part) in (0..).zip(&mut version) {
-            // SAFETY: `part` is a valid place for the number.
+            // SAFETY: `part` is valid for writing the number.
             check_status("cublasGetProperty", unsafe { (self.property)(which, part) })?;
         }
         Ok(version)
     }
 }
 
-/// Opens the library at `path`, after cuBLASLt if that is in the same folder: cuBLAS depends on it.
+/// Opens cuBLAS at `path`, after opening its dependency cuBLASLt if that is in the same folder.
 fn load(path: &Path) -> Result<libloading::Library, libloading::Error> {
     // SAFETY: the initialisation of cuBLAS has no preconditions.
     let open = |path: &Path| unsafe { libloading::Library::new(path) };
@@ -132,7 +132,7 @@ fn load(path: &Path) -> Result<libloading::Library, libloading::Error> {
     open(path)
 }
 
-/// Converts the status of the function `call`.
+/// Converts the status that the cuBLAS function `call` returned.
 pub(super) fn check_status(call: &str, status: c_int) -> Result<(), String> {
     let name = match status {
         0 => return Ok(()),

@@ -27,10 +27,10 @@ use std::{
     sync::Arc,
 };
 
-/// Workspace of a handle, in bytes: as much as the fastest algorithms on the newest GPUs need.
+/// Workspace size of a handle in bytes: enough for the fastest algorithms on the newest GPUs.
 const WORKSPACE: usize = 32 << 20;
 
-/// `CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION`: sums of 16-bit elements stay in 32 bits.
+/// `CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION`: keeps sums of 16-bit elements in 32 bits.
 const WIDE_SUMS: c_int = 16;
 /// `CUBLAS_TF32_TENSOR_OP_MATH`
 const TF32: c_int = 3;
@@ -42,7 +42,7 @@ pub(super) struct Cublas {
     library: Arc<Library>,
     stream: Arc<Stream>,
     tf32: bool,
-    /// Created by the first product.
+    /// Created when the first product is computed.
     handle: Mutex<Option<Handle>>,
 }
 
@@ -139,7 +139,7 @@ struct Handle {
     _workspace: CudaBuffer,
 }
 
-// SAFETY: a handle may be used from any thread, by one thread at a time; a mutex ensures that.
+// SAFETY: any thread may use a handle, but only one at a time, which a mutex ensures.
 unsafe impl Send for Handle {}
 
 impl Handle {
@@ -149,7 +149,7 @@ impl Handle {
         let check_call = |call, status| check(context, call, status);
         let workspace = CudaBuffer::new(stream, WORKSPACE)?;
         let mut raw = ptr::null_mut();
-        // SAFETY: `raw` is a valid place for the handle.
+        // SAFETY: `raw` is valid for writing the handle.
         check_call("cublasCreate", unsafe { (library.create)(&mut raw) })?;
         let address = workspace.used_by(stream) as *mut c_void;
         let handle = Self {
@@ -174,7 +174,7 @@ impl Handle {
 impl Drop for Handle {
     fn drop(&mut self) {
         let _ = self.context.enter();
-        // SAFETY: `self` owns the handle. Queued work still runs.
+        // SAFETY: `self` owns the handle. Work that is already queued still runs.
         let _ = unsafe { (self.library.destroy)(self.raw) };
     }
 }

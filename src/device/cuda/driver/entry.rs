@@ -78,8 +78,8 @@ macro_rules! entry_points {
                     },
                 );
             let code = match ENTRY.find() {
-                // SAFETY: the signature is that of the driver's function of this name in
-                // `cust::sys`.
+                // SAFETY: the signature is the one that `cust::sys` declares for the driver
+                // function of this name.
                 Ok(found) => unsafe {
                     std::mem::transmute::<*mut c_void, Function>(found.as_ptr())($($argument),*)
                 },
@@ -114,7 +114,7 @@ unsafe extern "C" fn cuGetErrorString(error: c_uint, text: *mut *const c_char) -
     0
 }
 
-/// Returns the driver's name and text of `code`; the number if the driver does not know it.
+/// Returns the driver's name and text for `code`, or the number if the driver does not know it.
 pub(crate) fn describe(code: c_uint) -> (String, String) {
     type Function = unsafe extern "C" fn(c_uint, *mut *const c_char) -> c_uint;
     let ask = |name: &'static CStr| -> Option<String> {

@@ -34,10 +34,10 @@ struct Driver {
 
 static DRIVER: OnceLock<Driver> = OnceLock::new();
 
-/// Opens the driver library, at `path` if given. A process has one driver.
+/// Opens the driver library, at `path` if that is `Some`. A process has only one driver.
 ///
 /// # Errors
-/// If no library opens, or one at another path than `path` is open.
+/// If no library can be opened, or if a library at a path other than `path` is already open.
 pub(crate) fn open(path: Option<&Path>) -> Result<(), BoxError> {
     let path = path.map(Path::to_owned).or_else(|| env::var_os(LIBCUDA_ENV).map(PathBuf::from));
     if DRIVER.get().is_none() {
@@ -82,7 +82,7 @@ fn open_first(paths: &[&str]) -> Result<Library, BoxError> {
     .into())
 }
 
-/// Returns the open library, or opens a default one; else the code of "no device".
+/// Returns the open library, or opens a default one; fails with [`NO_DEVICE`].
 pub(super) fn library() -> Result<&'static Library, c_uint> {
     if DRIVER.get().is_none() {
         let _ = open(None);

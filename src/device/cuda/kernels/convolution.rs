@@ -3,7 +3,7 @@
 //! - The forward pass is an implicit GEMM for each group: the im2col matrix is never stored. With
 //!   stride 1, the gradient of the images is computed this way too.
 //! - With a larger stride, most taps of such a GEMM would read zeros. The gradient of the im2col
-//!   matrix is stored instead, for some images at a time, and col2im adds it up.
+//!   matrix is stored instead, for a few images at a time, and col2im sums it.
 //! - Depthwise convolutions, whose filters have one channel, are computed directly.
 
 use super::{
@@ -22,7 +22,7 @@ use bytemuck::{Pod, Zeroable};
 /// Approximate size in bytes of the im2col matrices that are stored at a time.
 const COLUMNS_BYTES: usize = 256 << 20;
 
-/// The elements that the taps of a window read along an axis: `TapAxis` of the kernels.
+/// Elements that a window's taps read along an axis; argument struct `TapAxis` of the kernels.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct TapAxis {
@@ -35,7 +35,7 @@ struct TapAxis {
     advance: u32,
 }
 
-/// `Product` of the kernels.
+/// Argument struct `Product` of the kernels.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct ForwardArgs {
@@ -50,7 +50,7 @@ struct ForwardArgs {
     k: u32,
 }
 
-/// `Gradient` of the kernels.
+/// Argument struct `Gradient` of the kernels.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct GradientArgs {
@@ -63,7 +63,7 @@ struct GradientArgs {
     chunk: u32,
 }
 
-/// `Depthwise` of the kernels.
+/// Argument struct `Depthwise` of the kernels.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct DepthwiseArgs {
@@ -91,7 +91,7 @@ impl<'a> Groups<'a> {
         let (taps, positions, plane) = (window.taps(), window.positions(), window.plane_len());
         let columns = op.batch().checked_mul(positions.max(plane))?;
         let output_len = op.outputs().checked_mul(positions)?;
-        // Without images, channels or outputs, the products are 0, whatever the last three are.
+        // The last three count too: without images, channels or outputs, the products are 0.
         let counts = [columns, output_len, op.filter_len(), op.groups(), taps, positions, plane];
         let (channels, outputs) = (window.channels() / op.groups(), op.outputs() / op.groups());
         let countable = counts.into_iter().all(|count| count <= i32::MAX as usize / 4);
@@ -111,7 +111,7 @@ impl<'a> Groups<'a> {
         }
     }
 
-    /// Returns the elements of the images that taps read.
+    /// Returns, for each axis, the image elements that the taps read.
     fn image_axes(&self) -> [TapAxis; AXES] {
         self.axes.map(|axis| TapAxis {
             range: axis.input as u32,
@@ -124,8 +124,8 @@ impl<'a> Groups<'a> {
         })
     }
 
-    /// Returns the elements of `dy` that taps read for the gradient of each image element, with
-    /// stride 1.
+    /// Returns, for each axis, the elements of `dy` that the taps read for the gradient of an image
+    /// element at stride 1.
     fn gradient_axes(&self) -> [TapAxis; AXES] {
         self.image_axes().map(|axis| TapAxis {
             range: axis.columns,
@@ -136,8 +136,8 @@ impl<'a> Groups<'a> {
         })
     }
 
-    /// Prepares the GEMM, for each group, of `rows` × k filters with the im2col matrix of
-    /// `channels` channels. Returns the number of blocks too.
+    /// Prepares one GEMM per group: `rows` × k filters times the im2col matrix of `channels`
+    /// channels. Also returns the number of blocks.
     #[track_caller]
     fn implicit_gemm<'d, T: Element>(
         &self,
@@ -149,8 +149,8 @@ impl<'a> Groups<'a> {
         let positions: u32 = axes.iter().map(|axis| axis.columns).product();
         let columns = self.op.batch() * positions as usize;
         let tiles = device.tiles(T::DTYPE, rows, columns, self.op.groups());
-        // Two successive k of a thread are `THREADS / across` apart, which is split into taps per
-        // axis.
+        // Successive k of a thread differ by the number of threads that load one column of the
+        // tile. This difference is split into taps per axis.
         let mut advance = THREADS / tiles.columns as u32;
         for axis in axes.iter_mut().rev() {
             (axis.advance, advance) = (advance % axis.taps, advance / axis.taps);
@@ -288,8 +288,8 @@ impl<'a> Groups<'a> {
         }
         let columns = self.channels * op.window().taps();
         let k = op.batch() * op.window().positions();
-        // The sums are long, and splitting them multiplies the blocks. Large tiles are therefore
-        // faster even if there are few.
+        // The sums are long, and splitting them increases the number of blocks. Large tiles are
+        // therefore faster even if there are few of them.
         let tiles = device.tiles(T::DTYPE, self.outputs, columns, k.div_ceil(1024) * op.groups());
         let blocks = tiles.count(self.outputs, columns) * op.groups();
         let split = device.split_tiles(blocks, k);

@@ -17,10 +17,10 @@ use num_traits::Zero;
 /// Threads per block.
 pub(super) const THREADS: u32 = 256;
 
-/// Terms of a sum that are worth a block of their own.
+/// Smallest number of terms of a sum for which a separate block pays.
 const MIN_TERMS: usize = 256;
 
-/// `Gemm` of the kernels.
+/// Argument struct `Gemm` of the kernels.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct GemmArgs {
@@ -70,7 +70,7 @@ impl TileShape {
 }
 
 impl CudaDevice {
-    /// Returns the tile shape for `count` products: the large one if its tiles are enough to fill
+    /// Returns the tile shape for `count` products: the large one if it yields enough tiles to fill
     /// the GPU.
     pub(super) fn tiles(
         &self,
@@ -91,10 +91,10 @@ impl CudaDevice {
         TileShape { tf32: self.tf32 && element == DType::F32, ..tiles }
     }
 
-    /// Returns the split of the sums of `blocks` tiles.
+    /// Returns how the sums over k are split when `blocks` tiles are computed.
     pub(super) fn split_tiles(&self, blocks: usize, k: usize) -> SplitReduction {
-        // A tile's block needs more registers than that of another kernel, so fewer of them fill a
-        // multiprocessor.
+        // A block that computes a tile needs more registers than other blocks, so fewer blocks fill
+        // a multiprocessor.
         self.split(2 * blocks, k, MIN_TERMS)
     }
 
@@ -121,8 +121,7 @@ impl CudaDevice {
             let (a, b, c) = ((a.buffer, a.offset), (b.buffer, b.offset), (&*c.buffer, c.offset));
             return cublas.multiply(kernel_name, op, batch, a, b, c);
         }
-        // Like in the BLAS, neither operand is read if α = 0. An empty sum is 0 even if α is
-        // infinite.
+        // As in BLAS, neither operand is read if α = 0. An empty sum is 0 even if α is infinite.
         let k = if op.alpha.is_zero() { 0 } else { op.k };
         let alpha = if k == 0 { T::Acc::zero() } else { op.alpha };
         let op = op::Gemm { k, alpha, ..*op };
@@ -145,8 +144,8 @@ impl CudaDevice {
         launch.grid_1d(batch.count * op.m * op.n)
     }
 
-    /// Computes `Cᵢ ← op(Aᵢ)·op(Bᵢ)` into packed matrices of accumulators, which begin at
-    /// accumulator `first_c` of the buffer.
+    /// Computes `Cᵢ ← op(Aᵢ)·op(Bᵢ)` into packed accumulator matrices, which start at accumulator
+    /// `first_c` of the buffer.
     #[track_caller]
     pub(super) fn gemm_to_accumulators<T: Element>(
         &self,

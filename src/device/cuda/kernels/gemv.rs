@@ -13,7 +13,7 @@ use num_traits::{One, Zero};
 /// Bytes of a row that a warp loads at once.
 const WARP_BYTES: usize = 512;
 
-/// Largest number of blocks of a grid. Blocks of a smaller grid loop over the remaining work.
+/// Largest number of blocks in a grid. If there is more work, the blocks loop over it.
 const MAX_BLOCKS: usize = 1 << 20;
 
 impl CudaDevice {
@@ -32,7 +32,7 @@ impl CudaDevice {
         if outputs == 0 {
             return Ok(());
         }
-        // Like in the BLAS, neither operand is read if α = 0.
+        // As in BLAS, neither operand is read if α = 0.
         let items = if op.alpha.is_zero() { 0 } else { items };
         let (symbol, (m, n), blocks, min_items) = match op.trans {
             Transpose::No => {
@@ -48,7 +48,7 @@ impl CudaDevice {
         let finish = [op.alpha, T::Acc::one(), op.beta];
         let y = if op.beta.is_zero() { y.device_write_only()? } else { y.device_mut()? };
         let (buffer, offset) = (&*y.buffer, y.offset);
-        // `Gemv` of the kernels.
+        // Argument struct `Gemv` of the kernels.
         let fields = [m, n, op.lda, split.parts, split.part_len, warps(items)];
         let launch = self.variant::<T>(kernel_name, symbol)?.struct_of(fields);
         let launch = launch.arg(finish).read(a.device()?).read(x.device()?);

@@ -13,7 +13,7 @@ use crate::{
 /// Largest number of axes that the kernel `permute` supports.
 const MAX_AXES: usize = 8;
 
-/// Rows, and columns, of a tile that a block transposes.
+/// Number of rows, and of columns, in a tile that a block transposes.
 const TRANSPOSE_TILE: usize = 32;
 
 /// Returns (batch, rows, columns) of the result, if the permutation is a transposition of matrices.
@@ -99,7 +99,7 @@ impl Indexing for CudaDevice {
         if count > MAX_AXES {
             return fallback::permute(self, op, x, y);
         }
-        // The struct of kernels/indexing.cu: axis count, extents, strides of the source.
+        // The struct `Axes` of kernels/indexing.cu: axis count, extents and source strides.
         let mut words = [0; 1 + 2 * MAX_AXES];
         words[0] = count as u64;
         let (extents, strides) = words[1..].split_at_mut(MAX_AXES);

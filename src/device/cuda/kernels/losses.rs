@@ -19,16 +19,16 @@ use crate::{
 };
 use bytemuck::{Pod, Zeroable};
 
-/// Threads per block of a sum.
+/// Threads per block in kernels that sum.
 const THREADS: usize = 256;
 
-/// Threads that share a label where each label needs all of its scores.
+/// Threads that share a label in kernels that read all scores of each label.
 const WARP: usize = 32;
 
-/// Largest number of blocks of a sum. A second launch, of one block, adds their parts.
+/// Largest number of blocks that share a sum. A second launch, of one block, adds up their parts.
 const MAX_PARTS: usize = 256;
 
-/// `Part` of the kernels: a sum, and the number of its terms.
+/// The struct `Part` of the kernels: a partial sum and the number of its terms.
 type Part = [f64; 2];
 
 /// `Labels` of `kernels/labels.cuh`.
@@ -62,7 +62,7 @@ impl Labels {
     }
 }
 
-/// `ElementwiseLoss` of the kernels.
+/// Argument struct `ElementwiseLoss` of the kernels.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct ElementwiseLossArgs {
@@ -72,7 +72,7 @@ struct ElementwiseLossArgs {
     has_ignored: u32,
 }
 
-/// Returns the divisor of a sum; 0 if it is the number of labels that are not ignored.
+/// Returns the divisor of a sum; 0 stands for the number of labels that are not ignored.
 fn divisor(normalization: LossNormalization, outer: usize, inner: usize) -> f64 {
     match normalization {
         LossNormalization::Valid => 0.0,
@@ -80,15 +80,15 @@ fn divisor(normalization: LossNormalization, outer: usize, inner: usize) -> f64 
     }
 }
 
-/// Returns the number of blocks that sum `n` items of `threads` threads each.
+/// Returns the number of blocks that sum `n` items, with `threads` threads per item.
 fn sum_blocks(n: usize, threads: usize) -> usize {
     n.saturating_mul(threads).div_ceil(THREADS).clamp(1, MAX_PARTS)
 }
 
 impl CudaDevice {
-    /// Launches a kernel on `blocks` blocks that store their parts, and then a block that stores
-    /// the parts' sum, divided, to `y`. A single block stores `y` itself. `launch` has all
-    /// arguments but the parts and `y`.
+    /// Launches a kernel whose `blocks` blocks store partial sums, and then a block that divides
+    /// their total and stores it to `y`. A single block stores `y` itself. `launch` has all
+    /// arguments except the parts and `y`.
     #[track_caller]
     fn mean<T: Element>(
         &self,
@@ -107,8 +107,8 @@ impl CudaDevice {
         launch.operand(&parts, 0).write(y.device_write_only()?).sum_grid(1)
     }
 
-    /// Counts the labels that are not ignored, if the divisor is their number. Returns the parts of
-    /// the count, and their number.
+    /// Counts the labels that are not ignored if the divisor is their number. Returns the partial
+    /// counts, and how many there are.
     #[track_caller]
     fn count_labels<T: Element>(
         &self,
@@ -127,7 +127,7 @@ impl CudaDevice {
         Ok((parts, blocks))
     }
 
-    /// Prepares a launch of an accuracy kernel, up to the error flag.
+    /// Prepares a launch of an accuracy kernel, with the arguments up to the error flag.
     #[track_caller]
     fn accuracy_kernel<'a, T: Element>(
         &'a self,
@@ -142,7 +142,7 @@ impl CudaDevice {
         launch.read(label.device()?).error_flag(KernelError::Label)
     }
 
-    /// Prepares a launch of a kernel of a class loss, up to the matrix.
+    /// Prepares a launch of a class loss kernel, with the arguments up to the matrix.
     #[track_caller]
     fn class_loss_kernel<'a, T: Element>(
         &'a self,
@@ -162,8 +162,8 @@ impl CudaDevice {
         launch.read(label.device()?).read_optional(matrix)
     }
 
-    /// Prepares a launch of a kernel of an elementwise loss, up to its constants. Returns the
-    /// divisor too; 0 stands for the number of targets that are not ignored.
+    /// Prepares a launch of an elementwise loss kernel, with the arguments up to its constants.
+    /// Also returns the divisor; 0 stands for the number of targets that are not ignored.
     #[track_caller]
     fn elementwise_loss_kernel<T: Element>(
         &self,

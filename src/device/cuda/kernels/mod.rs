@@ -26,7 +26,7 @@ mod update;
 mod window_axis;
 
 impl<'a> Launch<'a> {
-    /// Adds an axis: `Axis` of the kernels.
+    /// Adds an axis as the kernels' struct `Axis`.
     fn axis(self, axis: &Axis) -> Self {
         self.struct_of([axis.outer, axis.extent, axis.inner])
     }

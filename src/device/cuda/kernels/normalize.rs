@@ -10,28 +10,28 @@ use crate::{
     op::{Axis, EpsilonPlacement, Lrn, LrnRegion, Standardize},
 };
 
-/// Smallest `inner` extent from which a softmax kernel's thread computes a row alone. The threads
-/// of a warp then read neighbouring elements.
+/// Smallest `inner` extent at which one thread of a softmax kernel computes a whole row. The
+/// threads of a warp then read neighbouring elements.
 const MIN_INNER: usize = 32;
 
-/// Longest row that a block of one warp computes; a longer one gets [`THREADS`] threads.
+/// Longest row that a block of one warp computes; a longer row gets a block of [`THREADS`] threads.
 const MAX_WARP_ROW: usize = 512;
 
 /// Threads per block.
 const THREADS: u32 = 256;
 
-/// Largest number of blocks that share the sums of a position of the axis.
+/// Largest number of thread blocks that split the reduction at one position of the axis.
 const MAX_PARTS: usize = 64;
 
-/// Elements that are worth a block of their own.
+/// Smallest number of elements for which a separate block pays.
 const MIN_PART: usize = 1 << 12;
 
-/// `Sums` of the kernels: two sums in double precision.
+/// The struct `Sums` of the kernels: two sums in double precision.
 type Sums = [f64; 2];
 
 impl CudaDevice {
     /// Prepares a launch of a softmax kernel: `name`, in which a thread computes a row, or
-    /// `by_block`, in which a block does.
+    /// `by_block`, in which a block computes it.
     #[track_caller]
     fn softmax_kernel<T: Element>(
         &self,
@@ -54,7 +54,7 @@ impl Launch<'_> {
         self.blocks(rows, if axis.extent <= MAX_WARP_ROW { 32 } else { THREADS })
     }
 
-    /// Launches a kernel that computes `parts` parts of the sums of each position of an axis.
+    /// Launches a kernel that computes the sums at each position of an axis in `parts` parts.
     fn sums_grid(self, axis: &Axis, parts: usize) -> Result<()> {
         let blocks = match axis.inner {
             1 => [axis.extent.div_ceil(32).min(i32::MAX as usize), parts, 1],
@@ -63,21 +63,20 @@ impl Launch<'_> {
         self.grid(blocks, [THREADS, 1, 1])
     }
 
-    /// Adds `Rate` of the kernels: ε, and whether it is added to the variance.
+    /// Adds the kernels' struct `Rate`: ε, and whether it is added to the variance.
     fn rate<T: Element>(self, op: &Standardize) -> Self {
         let in_variance = u32::from(op.epsilon_placement == EpsilonPlacement::AddedToVariance);
         self.arg(T::acc(op.epsilon)).arg(in_variance)
     }
 }
 
-/// Returns the number of parts of the sums of each position of an axis.
+/// Returns the number of parts into which the sums at each position of an axis are split.
 fn part_count(axis: &Axis) -> usize {
     axis.reduced_count().div_ceil(MIN_PART).clamp(1, MAX_PARTS)
 }
 
 impl CudaDevice {
-    /// Prepares a launch of an LRN kernel, which depends on the region: with the extents, and k,
-    /// α/n, β and 2αβ/n.
+    /// Prepares a launch of the LRN kernel for the region. Adds the extents, k, α/n, β and 2αβ/n.
     #[track_caller]
     fn lrn_kernel<T: Element>(
         &self,

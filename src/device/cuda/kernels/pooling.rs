@@ -10,7 +10,7 @@ use crate::{
 };
 use bytemuck::{Pod, Zeroable};
 
-/// `Pool` of the kernels; pairs are (height, width).
+/// Argument struct `Pool` of the kernels; pairs are (height, width).
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 struct PoolArgs {
@@ -22,10 +22,10 @@ struct PoolArgs {
     pad: [u32; 2],
 }
 
-/// Returns the kernels' argument.
+/// Returns the argument struct of the pooling kernels.
 ///
 /// # Errors
-/// [`Error::InvalidInput`] if a plane has more elements than the `i32` indices of masks can number.
+/// [`Error::InvalidInput`] if a plane has more elements than `i32` mask indices can address.
 fn pool_args(name: &'static str, op: &Pool2d) -> Result<PoolArgs> {
     let planes = [op.input, op.output()].map(|[height, width]| height * width);
     if let Some(plane) = planes.into_iter().find(|plane| i32::try_from(*plane).is_err()) {
@@ -96,7 +96,7 @@ impl Pooling for CudaDevice {
     ) -> Result<()> {
         const OP: &str = "average_pool";
         op.check(OP, ("x", x.len()), ("y", y.len()))?;
-        // With few and large windows, for example of whole planes, a warp computes each.
+        // If the windows are few and large, such as whole planes, a warp computes each window.
         let by_warp = area(op.output()) < 32 && area(op.kernel) >= 32;
         let symbol = if by_warp { "average_pool_by_warp" } else { OP };
         let launch = self.variant::<T>(OP, symbol)?.arg(pool_args(OP, op)?);

@@ -1,4 +1,4 @@
-//! Reductions of many elements to each output: `kernels/reduce.cu`.
+//! Reductions of many elements to one output each: `kernels/reduce.cu`.
 
 use super::split_reduction::SplitReduction;
 use crate::{
@@ -18,14 +18,14 @@ const WARPS: usize = 8;
 /// Number of items above which all warps of a block share a row.
 const LONG_ROW: usize = 1024;
 
-/// Largest number of blocks of a grid. Blocks of a smaller grid loop over the remaining work.
+/// Largest number of blocks in a grid. If there is more work, the blocks loop over it.
 const MAX_BLOCKS: usize = 1 << 20;
 
-/// Positions of the items of an output.
+/// Positions of the items that are reduced to an output.
 #[derive(Clone, Copy)]
 pub(super) enum Layout {
     /// Item `t` of output `q` is element `q·q_step + t / run · run_step + t mod run · steps[0]`. In
-    /// the second operand, items of a run are `steps[1]` apart.
+    /// the second operand, successive items of a run are `steps[1]` apart.
     Rows { q_step: usize, run: usize, run_step: usize, steps: [usize; 2] },
     /// Item `t` of output `q` is element `(q / inner · items + t) · inner + q mod inner`.
     Columns { inner: usize },
@@ -36,22 +36,22 @@ pub(super) enum Layout {
 pub(super) struct ReductionLaunch<T: Element> {
     /// Name of the kernel that the ledger records.
     pub kernel_name: &'static str,
-    /// Name of the rule within symbols.
+    /// Name of the reduction rule in kernel symbols.
     pub rule: &'static str,
     pub divisor: T::Acc,
     pub beta: T::Acc,
 }
 
-/// Number of outputs, and of the items of each.
+/// Number of outputs, and number of items per output.
 pub(super) type Extents = (usize, usize);
 
 impl<T: Element> ReductionLaunch<T> {
-    /// Returns a reduction whose result is the output.
+    /// Returns a reduction that stores its result unchanged.
     pub(super) fn new(kernel_name: &'static str, rule: &'static str) -> Self {
         Self { kernel_name, rule, divisor: T::Acc::one(), beta: T::Acc::zero() }
     }
 
-    /// Returns `Finish` of the kernels: α, divisor and β.
+    /// Returns the fields of the kernels' struct `Finish`: α, divisor and β.
     fn finish(&self) -> [T::Acc; 3] {
         [T::Acc::one(), self.divisor, self.beta]
     }
@@ -97,7 +97,7 @@ impl CudaDevice {
         launch.grid_1d(outputs.saturating_mul(32))
     }
 
-    /// Reduces `items` elements of one or two vectors, given with their increments, to a number.
+    /// Reduces `items` elements of one or two vectors, each passed with its increment, to a number.
     #[track_caller]
     pub(super) fn reduce_to_number<T: Element>(
         &self,
@@ -139,7 +139,7 @@ impl CudaDevice {
         let symbol = format!("{kernel}_{}", reduction.rule);
         let launch = self.variant::<T>(reduction.kernel_name, &symbol)?;
         let launch = match layout {
-            // `Rows` of the kernels.
+            // Argument struct `Rows` of the kernels.
             Layout::Rows { q_step, run, run_step, steps: [step_x, step_z] } => {
                 let run = run.max(1);
                 let (parts, chunk) = (split.parts, split.part_len);
@@ -147,7 +147,7 @@ impl CudaDevice {
                     outputs, items, q_step, run, run_step, step_x, step_z, parts, chunk, warps,
                 ])
             }
-            // `Columns` of the kernels.
+            // Argument struct `Columns` of the kernels.
             Layout::Columns { inner } => {
                 let deep = threads_per_column((outputs, items));
                 launch.struct_of([outputs, items, inner, split.parts, split.part_len, deep])
@@ -156,7 +156,7 @@ impl CudaDevice {
         launch.arg(reduction.finish()).read(x.device()?).read_optional(z)
     }
 
-    /// Returns the blocks for one part of all outputs, and the split of their items.
+    /// Returns the number of blocks for one part of every output, and the split into parts.
     fn split_outputs(&self, extents: Extents, layout: Layout) -> (usize, SplitReduction) {
         let (outputs, items) = extents;
         let (outputs_per_block, min_items) = match layout {
@@ -175,8 +175,8 @@ pub(super) fn warps(items: usize) -> usize {
     if items > LONG_ROW { WARPS } else { 1 }
 }
 
-/// Returns the number of threads that share a column: few, because threads of neighbouring columns
-/// read neighbouring elements.
+/// Returns the number of threads that share a column. A few suffice, because threads of
+/// neighbouring columns read neighbouring elements.
 fn threads_per_column((outputs, items): Extents) -> usize {
     let max = THREADS as usize / outputs.next_power_of_two().clamp(1, 32);
     items.next_power_of_two().min(max)

@@ -31,7 +31,7 @@ impl CudaDevice {
         SplitReduction { parts: items.div_ceil(chunk.max(1)).max(1), part_len: chunk }
     }
 
-    /// Allocates the partial sums of `outputs` outputs, unless there is one part.
+    /// Allocates the partial sums of `outputs` outputs, unless there is only one part.
     pub(super) fn partial_sums<T: Element>(
         &self,
         split: SplitReduction,

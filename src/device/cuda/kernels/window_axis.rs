@@ -18,8 +18,8 @@ pub(super) struct WindowAxis {
     pub dilation: i32,
 }
 
-/// Returns the window along all axes, after leading axes of one element if it has fewer than
-/// [`AXES`].
+/// Returns the window along each axis. A window with fewer than [`AXES`] axes gets leading axes of
+/// one element.
 ///
 /// Returns `None` if it has more axes, or if a position in the padded image exceeds 32 bits.
 pub(super) fn window_axes(window: &Window) -> Option<[WindowAxis; AXES]> {

@@ -17,8 +17,8 @@ use crate::{
 };
 use bytemuck::cast;
 
-/// Kernels that compute a GEMM. Chosen for the whole GEMM, so that every thread's part is computed the
-/// same way.
+/// Kernels that compute a GEMM. One is chosen for the whole GEMM, so that all threads compute their
+/// parts the same way.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum GemmPath {
     /// Operands are read in place.
@@ -38,11 +38,11 @@ impl GemmPath {
     ///
     /// # Safety
     /// `a` and `b` pass [`Gemm::check`]. `c` is valid for reads and writes of all elements of `op`,
-    /// and no other thread accesses them. It is not read if β is 0.
+    /// and no other thread accesses them. `c` is not read if β is 0.
     pub(crate) unsafe fn run<S: SimdScalar>(self, op: &Gemm<S>, a: &[S], b: &[S], c: *mut S) {
         debug_assert!(op.check(a.len(), b.len(), usize::MAX).is_ok());
         let p = RawGemm::new(op, a, b, c);
-        // SAFETY: `a` and `b` hold what `op` reads, and the caller guarantees `c`.
+        // SAFETY: `a` and `b` hold all that `op` reads, and the caller guarantees a valid `c`.
         unsafe {
             match self {
                 Self::Unpacked => {
@@ -62,11 +62,11 @@ impl GemmPath {
     }
 }
 
-/// Packed GEMM on the calling thread whose `op(B)` is `b`, with a bias for each row of `C`.
+/// Packed GEMM on the calling thread, with `b` as `op(B)` and a bias for each row of `C`.
 ///
 /// # Safety
-/// `a` passes [`Gemm::check`], and `bias` has at least m elements. `c` is valid for reads and writes
-/// of all elements of `op`, and no other thread accesses them. It is not read if β is 0.
+/// `a` passes [`Gemm::check`], and `bias` has at least m elements. `c` is valid for reads and
+/// writes of all elements of `op`, and no other thread accesses them. `c` is not read if β is 0.
 pub(crate) unsafe fn gemm_with_pack_source<S: SimdScalar>(
     op: &Gemm<S>,
     a: &[S],
@@ -75,8 +75,8 @@ pub(crate) unsafe fn gemm_with_pack_source<S: SimdScalar>(
     c: *mut S,
 ) {
     debug_assert!(bias.is_none_or(|bias| bias.len() >= op.m));
-    // SAFETY: `a` and `bias` hold what is read of them, the scratch holds all of `op(B)`, and the
-    // caller guarantees `c`.
+    // SAFETY: `a` and `bias` hold all elements that are read, the scratch holds all of `op(B)`, and
+    // the caller guarantees a valid `c`.
     unsafe {
         if SimdLevel::current() != SimdLevel::Portable {
             let source = StridedSource::for_a(op.trans_a, a, op.lda);
@@ -85,7 +85,7 @@ pub(crate) unsafe fn gemm_with_pack_source<S: SimdScalar>(
             return gemm_in_panels(&source, Some(a_strides(op)), b, p);
         }
         with_scratch(panel_len(op.n, op.k, op.n), |matrix: &mut [S]| {
-            // A single micro-panel of n columns is `op(B)`, stored by rows.
+            // A single micro-panel of n columns holds `op(B)` in row-major order.
             b.pack(0..op.n, 0..op.k, op.n, matrix);
             let p = RawGemm { ldb: op.n, ..RawGemm::new(op, a, matrix, c) };
             matrixmultiply_gemm(op.trans_a, Transpose::No, &p);
@@ -100,7 +100,7 @@ pub(crate) unsafe fn gemm_with_pack_source<S: SimdScalar>(
 /// Packed GEMM `C(m×n) ← op(A)·op(B)` of two pack sources on the calling thread.
 ///
 /// # Panics
-/// If `c` has less than m·n elements.
+/// If `c` has fewer than m·n elements.
 pub(crate) fn gemm_from_pack_sources<S: SimdScalar>(
     [m, n, k]: [usize; 3],
     a: &dyn PackSource<S>,
@@ -115,7 +115,7 @@ pub(crate) fn gemm_from_pack_sources<S: SimdScalar>(
         if SimdLevel::current() != SimdLevel::Portable {
             return gemm_in_panels(a, None, b, p);
         }
-        // Single micro-panels of m rows and of n columns are `op(A)ᵀ` and `op(B)`, stored by rows.
+        // Micro-panels of m rows and n columns hold all of `op(A)ᵀ` and `op(B)`, row-major.
         with_scratch(panel_len(m, k, m), |a_matrix: &mut [S]| {
             a.pack(0..m, 0..k, m, a_matrix);
             with_scratch(panel_len(n, k, n), |b_matrix: &mut [S]| {
@@ -149,11 +149,11 @@ unsafe fn gemm_in_panels<S: SimdScalar>(
     });
 }
 
-/// `C ← α·op(A)·op(B) + β·C` by the crate `matrixmultiply`, which supports all targets.
+/// `C ← α·op(A)·op(B) + β·C` with the crate `matrixmultiply`, which supports all targets.
 ///
 /// # Safety
-/// `p.a` and `p.b` are valid for reads of m×k and k×n elements, as stored. `p.c` is valid for reads
-/// and writes of m rows of n elements, and no other thread accesses them.
+/// `p.a` and `p.b` are valid for reads of all elements of `A` and `B`. `p.c` is valid for reads and
+/// writes of m rows of n elements, and no other thread accesses them.
 unsafe fn matrixmultiply_gemm<S: SimdScalar>(
     trans_a: Transpose,
     trans_b: Transpose,
@@ -169,8 +169,8 @@ unsafe fn matrixmultiply_gemm<S: SimdScalar>(
         ($gemm:path) => {{
             let (alpha, beta) = (cast(alpha), cast(beta));
             let (a, b, c) = (a.cast(), b.cast(), c.cast());
-            // SAFETY: `$gemm` is the function of the type `S`. It accesses the elements that the
-            // caller guarantees.
+            // SAFETY: `$gemm` is the function for the type `S`. It accesses only elements that the
+            // caller guarantees to be valid.
             unsafe { $gemm(m, k, n, alpha, a, rsa, csa, b, rsb, csb, beta, c, p.ldc as isize, 1) }
         }};
     }

@@ -1,7 +1,7 @@
 //! GEMM of 16-bit elements: sums in `f32`, rounded once into `C`.
 //!
-//! A block of `C` is summed over all of k before it is rounded. AMX computes larger GEMMs where it is
-//! available. Else operands are widened while they are packed, or, for small GEMMs, before.
+//! A block of `C` is summed over all of k before it is rounded. AMX computes larger GEMMs where it
+//! is available. Otherwise operands are widened during packing or, for small GEMMs, in advance.
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 use crate::host::blas::x86::{
@@ -46,8 +46,8 @@ const NC: usize = 1024;
 /// KC of the unpacked path.
 const KC: usize = 256;
 
-/// `C ← α·op(A)·op(B) + β·C`, rounded once, for elements of type `H`, which is `T`. `op.check` passed,
-/// and k is not 0.
+/// `C ← α·op(A)·op(B) + β·C`, rounded once. `H` is the same type as `T`. The caller has checked
+/// `op`, and k is not 0.
 pub(crate) fn gemm_half<T: Element, H: Element<Acc = f32>>(
     workers: &Workers,
     op: &Gemm<T>,
@@ -78,7 +78,7 @@ pub(crate) fn gemm_half<T: Element, H: Element<Acc = f32>>(
     });
 }
 
-/// Kernels that sum a block. Chosen for the whole GEMM, so that every block is computed the same way.
+/// Kernels that sum a block. The whole GEMM uses one, so that all blocks are computed the same way.
 #[derive(Clone, Copy)]
 enum HalfPath {
     /// Operands are widened into matrices, which [`GemmPath::Unpacked`] multiplies.
@@ -102,8 +102,8 @@ impl HalfPath {
     }
 }
 
-/// Calls `finish(column, columns, ld, sums)` for ranges of columns of the block: `sums` are those of
-/// `columns` columns from `column` on, in rows that are `ld` apart.
+/// Calls `finish(column, columns, ld, sums)` for each range of columns of the block. `sums` holds
+/// the sums of `columns` columns, starting at `column`, in rows `ld` elements apart.
 fn compute_block<H: Element<Acc = f32>>(
     block: &HalfBlock<'_, H>,
     path: HalfPath,
@@ -129,8 +129,8 @@ fn compute_block<H: Element<Acc = f32>>(
     });
 }
 
-/// Replaces the AMX sums that are not finite, of [`BLOCK_ROWS`] columns from `column` on, by the sums
-/// of widened elements. Computes these for the whole block if `widened_sums` is empty.
+/// Replaces non-finite AMX sums in [`BLOCK_ROWS`] columns, starting at `column`, with sums of
+/// widened elements. Computes the new sums for the whole block if `widened_sums` is empty.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 fn patch_nonfinite<H: Element<Acc = f32>>(
     block: &HalfBlock<'_, H>,
@@ -166,7 +166,7 @@ fn sum_packed<H: Element<Acc = f32>>(block: &HalfBlock<'_, H>, sums: &mut [f32])
 fn sum_unpacked<H: Element<Acc = f32>>(block: &HalfBlock<'_, H>, sums: &mut [f32]) {
     let (op, m, n) = (block.op, block.rows.len(), block.columns.len());
     let kc = KC.min(op.k);
-    // Operands are stored with their rows or with their columns contiguous.
+    // Operands are stored with either their rows or their columns contiguous.
     let matrix_len = |mn| panel_len(mn, kc, mn).max(panel_len(kc, mn, kc));
     with_scratch(matrix_len(m), |a: &mut [f32]| {
         with_scratch(matrix_len(n), |b: &mut [f32]| {
@@ -196,15 +196,15 @@ fn widen_matrix<H: Element<Acc = f32>>(
     matrix: &mut [f32],
 ) {
     let (rows, columns) = if trans == Transpose::No { (rows, columns) } else { (columns, rows) };
-    // A single micro-panel of all columns is the matrix, stored by rows.
+    // A single micro-panel of all columns is the matrix in row-major order.
     let source = StridedSource::for_b(Transpose::No, x, ld);
     source.pack(columns.clone(), rows.clone(), columns.len(), matrix);
 }
 
-/// Kernel `C ← α·sums + β·C`, rounded, over the first `columns` of rows of sums that are `ld` apart.
+/// Kernel `C ← α·sums + β·C`, rounded, for the first `columns` columns of `sums`.
 ///
-/// To run it is safe if `c` is valid for reads and writes of these rows and columns, and no other
-/// thread accesses them. It is not read if β is 0.
+/// Running it is safe if `c` is valid for reads and writes of these rows and columns, and no other
+/// thread accesses them. `c` is not read if β is 0.
 struct WriteBack<'a, H> {
     alpha: f32,
     beta: f32,
@@ -218,8 +218,8 @@ struct WriteBack<'a, H> {
 impl<H: Element<Acc = f32>> SimdKernel<f32> for WriteBack<'_, H> {
     #[inline(always)]
     unsafe fn run<V: SimdVector<Scalar = f32>>(self) {
-        // SAFETY: `count` ends at `columns`, which is at most `ld`, so loads stay in the row of sums
-        // and stores in the row of `c` that the caller guarantees.
+        // SAFETY: `count` ends at `columns`, which is at most `ld`, so loads stay within the row of
+        // sums, and stores within the row of `c`, which the caller guarantees to be valid.
         unsafe {
             let (alpha, beta) = (V::splat(self.alpha), V::splat(self.beta));
             for (row, sums) in self.sums.chunks_exact(self.ld).enumerate() {

@@ -16,8 +16,8 @@
 //!
 //! - `Unpacked`: a small `B`, or few rows of `A` and a transposed `B`.
 //! - `Packed`: all other GEMMs. At the portable SIMD level, `matrixmultiply` replaces the macro-kernel.
-//! - `Amx`: larger GEMMs of 16-bit elements. The other two paths widen these to `f32`. Either way,
-//!   each element of `C` is rounded once.
+//! - `Amx`: larger GEMMs of 16-bit elements. The other two paths widen 16-bit elements to `f32`.
+//!   Every path rounds each element of `C` once.
 //!
 //! KC depends on k alone, and an element of `C` is computed the same way in any tile. Results are
 //! therefore bit-identical for any number of threads.
@@ -94,7 +94,7 @@ pub fn gemm<T: Element>(
     Ok(())
 }
 
-/// [`gemm`] of elements of type `S`, which is `T`.
+/// [`gemm`] for elements of type `S`, which is the same type as `T`.
 fn gemm_wide<T: Element, S: SimdScalar>(
     workers: &Workers,
     op: &Gemm<T>,
@@ -107,17 +107,17 @@ fn gemm_wide<T: Element, S: SimdScalar>(
     for_each_part(workers, op, |part, row, column| {
         let a = &cast_slice(a)[a_offset(op, row)..];
         let b = &cast_slice(b)[b_offset(op, column)..];
-        // SAFETY: `op.check` passed, so `a`, `b` and `c` hold the whole GEMM, hence this part of it.
-        // No two parts share elements of `c`.
+        // SAFETY: `op.check` passed, so `a`, `b` and `c` hold the operands of the whole GEMM. No
+        // two parts share elements of `c`.
         unsafe { path.run(&convert_op::<T, S>(part), a, b, c.at(row, column)) };
     });
 }
 
-/// `B` of [`gemm_packed`].
+/// Operand `B` of [`gemm_packed`].
 pub(crate) enum GemmB<'a, T> {
     /// Matrix in memory, with the transpose and leading dimension of the GEMM.
     Matrix(&'a [T]),
-    /// Matrix addressed through tables. The transpose and leading dimension of the GEMM are not used.
+    /// Matrix addressed through tables. The GEMM's transpose and leading dimension are ignored.
     Indirect(&'a IndirectMatrix<'a, T>),
 }
 
@@ -157,8 +157,8 @@ pub(crate) fn gemm_packed<T: Element>(
             let a = &cast_slice(a)[a_offset(op, row)..];
             let b = SourceBlock { source, first: column };
             let bias = bias.map(|bias| &cast_slice(bias)[row..]);
-            // SAFETY: `op.check` passed and `bias` has m elements, so `a`, `bias` and `c` hold this
-            // part. No two parts share elements of `c`.
+            // SAFETY: `op.check` passed and `bias` has m elements, so `a`, `bias` and `c` hold the
+            // operands of this part. No two parts share elements of `c`.
             unsafe {
                 gemm_with_pack_source(&convert_op::<T, S>(part), a, &b, bias, c.at(row, column));
             }
@@ -187,7 +187,7 @@ pub(crate) fn gemm_packed<T: Element>(
     Ok(())
 }
 
-/// [`gemm`] for each GEMM of a batch; the `C`s do not overlap.
+/// [`gemm`] for each GEMM of a batch; the output matrices do not overlap.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) and [`Error::InvalidInput`](crate::Error::InvalidInput) like
@@ -205,14 +205,14 @@ pub fn gemm_batched<T: Element>(
     if batch.count == 0 || span_c == 0 {
         return Ok(());
     }
-    // Chunks of one stride; the last ends with the last element of `C`.
+    // Each chunk is one stride long; the last one ends with the last element of `C`.
     let stride = if batch.count == 1 { span_c } else { batch.stride_c };
     let c = &mut c[..(batch.count - 1) * stride + span_c];
     let gemm_at = |workers: &Workers, i: usize, c: &mut [T]| {
         let (a, b) = (&a[i * batch.stride_a..][..span_a], &b[i * batch.stride_b..][..span_b]);
         gemm(workers, op, a, b, c)
     };
-    // A GEMM is bit-identical on any number of threads, so both branches give the same results.
+    // GEMM results are bit-identical on any number of threads, so both branches agree.
     if op.flops() >= PARALLEL_MIN_FLOPS && batch.count < 2 * workers.count() {
         return c.chunks_mut(stride).enumerate().try_for_each(|(i, c)| gemm_at(workers, i, c));
     }
@@ -261,8 +261,8 @@ fn gemm_batched_unpacked<T: Element>(
         let c = cast_slice_mut::<T, S>(c).as_mut_ptr();
         let p = &RawGemm::new(&convert_op::<T, S>(op), cast_slice(a), cast_slice(b), c);
         let (trans_a, trans_b) = (op.trans_a, op.trans_b);
-        // SAFETY: `GemmBatch::check` passed, so the operands hold all GEMMs of the batch; `c` is
-        // borrowed exclusively.
+        // SAFETY: `GemmBatch::check` passed, so the slices hold the operands of all GEMMs of the
+        // batch; `c` is borrowed exclusively.
         unsafe { S::dispatch(UnpackedGemm { trans_a, trans_b, p, batch }) };
     }
     let GemmBatch { stride_a, stride_b, stride_c, .. } = *batch;

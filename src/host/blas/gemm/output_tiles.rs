@@ -1,8 +1,8 @@
-//! Matrix `C`, of which each thread writes a part of its own.
+//! Output matrix `C`, shared by threads that each write a separate part.
 
 use std::marker::PhantomData;
 
-/// Row-major matrix under exclusive borrow, whose parts are written through pointers.
+/// Exclusively borrowed row-major matrix, whose parts are written through pointers.
 pub(crate) struct OutputTiles<'a, T> {
     first: *mut T,
     len: usize,
@@ -13,8 +13,8 @@ pub(crate) struct OutputTiles<'a, T> {
 // SAFETY: the struct stands for a `&mut [T]`, which may move to another thread if `T: Send`.
 unsafe impl<T: Send> Send for OutputTiles<'_, T> {}
 
-// SAFETY: `&OutputTiles` only hands out pointers. Dereferencing one is unsafe, and its user ensures
-// that no two threads access the same element.
+// SAFETY: `&OutputTiles` only returns pointers. Dereferencing one is unsafe, and the code that does
+// so ensures that no two threads access the same element.
 unsafe impl<T: Send> Sync for OutputTiles<'_, T> {}
 
 impl<'a, T> OutputTiles<'a, T> {
@@ -26,7 +26,7 @@ impl<'a, T> OutputTiles<'a, T> {
     /// Returns a pointer to the element at `row` and `column`.
     ///
     /// # Panics
-    /// If the element is outside of the matrix.
+    /// If the element is outside the matrix.
     pub(crate) fn at(&self, row: usize, column: usize) -> *mut T {
         let offset = row * self.ld + column;
         assert!(offset <= self.len, "element {offset} of {}", self.len);

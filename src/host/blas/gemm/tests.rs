@@ -30,7 +30,7 @@ const SHAPES: [(usize, usize, usize); 17] = [
     (300, 270, 7),
     (14, 1100, 40),
     (27, 300, 260),
-    // Several blocks along k and n, or along m, and rows at a multiple of the L1 aliasing distance.
+    // Several blocks along k and n, or along m, and a row stride that causes L1 aliasing.
     (5, 420, 400),
     (1560, 17, 6),
     (22, 17, 1024),
@@ -41,7 +41,7 @@ const ALPHA_BETA: [(f64, f64); 4] = [(1.0, 0.0), (1.0, 1.0), (-0.5, 2.0), (0.0, 
 /// Computes `op` in `f64`, in the order of k.
 pub(crate) fn naive<T: Element>(op: &Gemm<T>, a: &[T], b: &[T], c: &mut [f64]) {
     let (alpha, beta) = (op.alpha.to_f64(), op.beta.to_f64());
-    // Widened once: this takes most of the time of these tests.
+    // Elements are widened only once, because widening takes most of these tests' time.
     let column = |j| (0..op.k).map(move |l| op_element(b, op.trans_b, op.ldb, l, j)).collect();
     let columns: Vec<Vec<f64>> = (0..op.n).map(column).collect();
     for i in 0..op.m {
@@ -59,7 +59,7 @@ pub(crate) fn naive<T: Element>(op: &Gemm<T>, a: &[T], b: &[T], c: &mut [f64]) {
 }
 
 /// Asserts that `c` differs from the exact result by no more than rounding can cause, whatever the
-/// order of the sums. AMX sums four terms for each product of `f16`.
+/// order of the sums. AMX adds four terms for each product of two `f16`.
 pub(crate) fn assert_within_rounding<T: Element>(
     op: &Gemm<T>,
     a: &[T],
@@ -81,7 +81,7 @@ pub(crate) fn assert_within_rounding<T: Element>(
     };
     let terms = 4 * op.k + 4;
     for ((&c, &exact), &magnitude) in c.iter().zip(&exact).zip(&magnitude) {
-        // Twice for `f64`, where `exact` is rounded, too.
+        // The bound is doubled because `exact` itself is rounded for `f64`.
         let bound = 2.0 * terms as f64 * acc_unit * magnitude + unit * exact.abs() + 1e-7 * unit;
         assert!((c - exact).abs() <= bound, "{op:?}: {c}, expected {exact} ± {bound}");
     }
@@ -132,7 +132,7 @@ pub(crate) fn results_are_bit_identical_for_any_threads<T: Element>() {
         (129, 300, 70),
         (300, 27, 257),
         (34, 200, 400),
-        // Two threads would get 32 rows and a single one.
+        // Without adjustment, two threads would get 32 rows and 1 row.
         (33, 10, 7000),
     ] {
         for (trans_a, trans_b, beta) in [(No, No, 0.0), (Yes, No, 0.3), (No, Yes, 1.0)] {
@@ -264,7 +264,7 @@ fn every_half_is_rounded_once<H: Element<Acc = f32>>(from_bits: impl Fn(u16) -> 
 }
 
 /// Computes `op` as the micro-kernel defines it: each element is a chain of multiply-adds over each
-/// KC, fused at all levels but the portable one.
+/// KC, fused at every SIMD level except the portable one.
 fn chain<S: SimdScalar>(op: &Gemm<S>, kc: usize, a: &[S], b: &[S], c: &mut [S]) {
     let fused = SimdLevel::current() != SimdLevel::Portable;
     let mul_add = |x: S, y: S, z: S| if fused { Float::mul_add(x, y, z) } else { x * y + z };
@@ -282,8 +282,8 @@ fn chain<S: SimdScalar>(op: &Gemm<S>, kc: usize, a: &[S], b: &[S], c: &mut [S]) 
     }
 }
 
-/// The micro-kernel is bit-identical to [`chain`]. The dot kernel and `matrixmultiply` sum in another
-/// order.
+/// Micro-kernel results are bit-identical to [`chain`]. The dot kernel and `matrixmultiply` sum in
+/// another order.
 fn every_kernel<S: SimdScalar>() {
     for (m, n, k) in SHAPES.into_iter().filter(|(m, n, k)| m * n * k > 0) {
         for (trans_a, trans_b) in TRANSPOSES {
@@ -322,9 +322,9 @@ fn indirect_operands_are_exact() {
     });
 }
 
-/// Spans of many lengths, of the matrix and of its transpose.
+/// Checks spans of many lengths in an indirect matrix and in its transpose.
 fn indirect_is_exact<S: SimdScalar>() {
-    // Some vectors consist of as many spans as they have elements.
+    // In some vectors, every element belongs to a different span.
     let mut lengths = [1; 30];
     lengths[..10].copy_from_slice(&[1, 8, 13, 3, 40, 16, 5, 2, 70, 7]);
     let cases = [(7, 5, 3), (50, 300, 4), (12, 70, 10), (3, 600, 7), (30, 33, 1), (9, 40, 45)];

@@ -1,8 +1,8 @@
-//! Arguments of the GEMM kernels: one GEMM, or a batch of them, by raw pointers.
+//! Raw-pointer arguments of the GEMM kernels, for one GEMM or a batch.
 
 use crate::{element::Element, host::simd::vector::SimdVector, op::Gemm};
 
-/// GEMM `C ← α·op(A)·op(B) + β·C + bias` by raw pointers; leading dimensions are in elements.
+/// Raw-pointer arguments of `C ← α·op(A)·op(B) + β·C + bias`; leading dimensions in elements.
 ///
 /// The `# Safety` section of each kernel says which elements it accesses.
 #[derive(Clone, Copy)]
@@ -31,7 +31,7 @@ impl<S: Element<Acc = S>> RawGemm<S> {
     }
 }
 
-/// Number of GEMMs of one shape, and the stride in elements from each operand to the next.
+/// Number of GEMMs of one shape, and the strides in elements between consecutive operands.
 #[derive(Clone, Copy)]
 pub(crate) struct BatchStrides {
     pub(crate) count: usize,
@@ -45,8 +45,8 @@ impl BatchStrides {
     pub(crate) const ONE: Self = Self { count: 1, a: 0, b: 0, c: 0 };
 }
 
-/// Returns how many elements a row of `B` starts after a multiple of the vector size, or 0 if rows
-/// differ in this number.
+/// Returns the number of elements from the last vector boundary to the start of a row of `B`, or 0
+/// if this number differs between rows.
 pub(crate) fn unaligned_prefix<V: SimdVector>(p: &RawGemm<V::Scalar>) -> usize {
     let size = size_of::<V::Scalar>();
     let vector = V::WIDTH * size;

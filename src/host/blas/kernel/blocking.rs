@@ -9,11 +9,11 @@ use crate::host::{
     simd::vector::SimdVector,
 };
 
-/// Bytes of a panel of `B`: the share of L2 that the rest of the working set leaves.
+/// Bytes of a panel of `B`: the part of L2 that the rest of the working set leaves free.
 const B_PANEL_BYTES: usize = 576 << 10;
 
-/// Largest m at which a panel of `B` is reused so little that a smaller panel is faster: it does not
-/// evict the source rows of the next one.
+/// Largest m at which a panel of `B` is reused so little that a smaller panel is faster. The
+/// smaller panel does not evict the source rows of the next one.
 const SMALL_M: usize = 96;
 
 /// Largest `B`, in bytes, that is assumed to come from cache. A larger one is packed in bigger
@@ -32,7 +32,7 @@ const MAX_MR: usize = 12;
 /// Largest NR.
 const MAX_NR: usize = 32;
 
-/// Steps along k reserved behind a panel: packing may write three steps, and three elements, there.
+/// Steps along k reserved after a panel: packing may write three steps and three elements there.
 const PANEL_SLACK: usize = 4;
 
 /// Returns MC for micro-tiles of `mr` rows.
@@ -65,8 +65,8 @@ fn b_panel_len<S>(m: usize, n: usize, k: usize) -> usize {
     bytes / size_of::<S>()
 }
 
-/// Returns the number of elements that a panel of `mn`×`k` elements needs, for micro-panels of
-/// `panel_dim`, which is MR or NR.
+/// Returns the buffer length, in elements, for a panel of `mn`×`k` elements in micro-panels of
+/// `panel_dim` (MR or NR).
 pub(crate) fn panel_len(mn: usize, k: usize, panel_dim: usize) -> usize {
     mn.next_multiple_of(panel_dim.max(1)) * k + PANEL_SLACK * panel_dim.max(PANEL_SLACK)
 }
@@ -80,8 +80,8 @@ pub(crate) fn workspace_len<S>(m: usize, n: usize, k: usize) -> usize {
     a_panel + b_panel + 2 * PANEL_SLACK * MAX_NR + CACHE_LINE / size_of::<S>()
 }
 
-/// Splits a workspace of [`workspace_len`] elements into the cache-line aligned panel of `B`, of
-/// `kc`×`nc`, and the panel of `A`.
+/// Splits a workspace of [`workspace_len`] elements into a cache-line aligned `kc`×`nc` panel of
+/// `B` and a panel of `A`.
 pub(crate) fn split_workspace<S>(
     workspace: &mut [S],
     kc: usize,
@@ -92,15 +92,15 @@ pub(crate) fn split_workspace<S>(
     workspace[start..].split_at_mut(nc * kc + PANEL_SLACK * MAX_NR)
 }
 
-/// Returns MR for a GEMM of `m` rows: the fewest recomputed rows win. A small micro-tile loads more
-/// per multiplication, which the `+ 1` accounts for.
+/// Returns the MR that recomputes the fewest rows in a GEMM of `m` rows. The `+ 1` accounts for the
+/// additional loads per multiplication in a small micro-tile.
 pub(crate) fn mr<V: SimdVector>(m: usize) -> usize {
     let sizes: &[usize] = if V::HAS_32_REGISTERS && m > 4 { &[12, 10, 8] } else { &[4] };
     let cost = |&mr: &usize| m.div_ceil(mr) * (mr + 1);
     sizes.iter().copied().min_by_key(cost).unwrap_or(4)
 }
 
-/// Returns whether an `A` with these strides along m and k is as fast in place as packed.
+/// Returns whether reading `A` in place, with these strides along m and k, is as fast as packing.
 pub(crate) fn a_is_read_in_place<S>(strides: (usize, usize)) -> bool {
     match strides {
         // Columns this close together are read as one sequential stream.

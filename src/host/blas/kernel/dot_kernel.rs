@@ -9,22 +9,22 @@ use crate::host::{
 };
 use num_traits::{One, Zero};
 
-/// KC in bytes: the rows of a tile stay in L1 from one horizontal reduction to the next.
+/// KC in bytes: the rows of a tile stay in L1 between two horizontal reductions.
 const KC_BYTES: usize = 4096;
 
-/// Elements of the rows of `B` that stay in L2 while all rows of `A` are multiplied with them.
+/// Elements in a block of `B` that stays in L2 while all rows of `A` are multiplied by it.
 const L2_B_LEN: usize = 1 << 16;
 
 /// Smallest `B`, in bytes, that exceeds the core's private caches and is prefetched in software.
 const PREFETCH_B_MIN_BYTES: usize = 2 << 20;
 
-/// Smallest k, in vectors, at which rows are read aligned.
+/// Smallest k, in vectors, at which rows are read with aligned loads.
 const ALIGN_MIN_VECTORS: usize = 8;
 
-/// Vectors of a row that are multiplied before those of the next row.
+/// Vectors of one row that are multiplied before the kernel moves on to the next row.
 const K_UNROLL: usize = 4;
 
-/// Rows of `B` that a single row of `A` is multiplied with at a time.
+/// Rows of `B` multiplied by a single row of `A` at a time.
 const N_UNROLL: usize = 8;
 
 /// `C ← α·A·Bᵀ + β·C`.
@@ -45,7 +45,7 @@ pub(crate) unsafe fn gemm_dot<V: SimdVector>(p: &RawGemm<V::Scalar>) {
         let nc = (L2_B_LEN / k + 1).next_multiple_of(64);
         for column in (0..p.n).step_by(nc) {
             // SAFETY: the block is within n and k, so its operands are within those of `p`. It has
-            // at least as many rows and columns as the tile that is chosen.
+            // at least as many rows and columns as the chosen tile.
             unsafe {
                 let block = RawGemm {
                     n: nc.min(p.n - column),
@@ -91,7 +91,7 @@ unsafe fn multiply_row<V: SimdVector>(p: &RawGemm<V::Scalar>) {
 /// `PREFETCH`. If `UNALIGNED`, rows of `B` start `prefix` elements after an aligned vector.
 ///
 /// # Safety
-/// Like [`multiply_row`], and `prefix` is less than `V::WIDTH`.
+/// Like [`multiply_row`]. In addition, `prefix` is less than `V::WIDTH`.
 #[inline(always)]
 unsafe fn multiply_row_by<V: SimdVector, const PREFETCH: bool, const UNALIGNED: bool>(
     p: &RawGemm<V::Scalar>,
@@ -107,7 +107,7 @@ unsafe fn multiply_row_by<V: SimdVector, const PREFETCH: bool, const UNALIGNED: 
             2.. => 2,
             _ => 1,
         };
-        // SAFETY: `step` is at most `left`, so these are rows of `B` and elements of `C`.
+        // SAFETY: `step` is at most `left`, so these rows of `B` and elements of `C` exist.
         unsafe {
             let sums = match step {
                 N_UNROLL => row_sums::<V, N_UNROLL, PREFETCH>(p.a, (b, p.ldb), p.k, prefix),
@@ -150,8 +150,8 @@ unsafe fn write_back<V: SimdVector>(
     }
 }
 
-/// Returns the sums, lane by lane, of `k` products of the row `a` with each of `ROWS` rows of `b`.
-/// Loads are aligned to vectors that start `prefix` elements before the rows.
+/// Returns the lane-wise sums of the `k` products of row `a` with each of `ROWS` rows of `b`.
+/// Aligned loads start `prefix` elements before each row.
 ///
 /// # Safety
 /// The processor supports `V`. `a` is valid for reads of `k` elements, and `b` of `ROWS` rows of `k`
@@ -164,7 +164,7 @@ unsafe fn row_sums<V: SimdVector, const ROWS: usize, const PREFETCH: bool>(
     prefix: usize,
 ) -> [V; N_UNROLL] {
     let (a, b, end) = (a.wrapping_sub(prefix), b.wrapping_sub(prefix), prefix + k);
-    // SAFETY: masks leave out what is before `prefix` and from `end` on; whole vectors are between.
+    // SAFETY: masks exclude elements before `prefix` and from `end` on.
     unsafe {
         let mut sums = [V::splat(V::Scalar::zero()); N_UNROLL];
         let mut i = 0;
@@ -195,8 +195,8 @@ unsafe fn row_sums<V: SimdVector, const ROWS: usize, const PREFETCH: bool>(
             }
         }
         if prefix > 0 {
-            // Moves each sum to the lane that it has without a prefix, so that results do not depend
-            // on addresses.
+            // Moves each sum to the lane it would have without a prefix, so that results do not
+            // depend on addresses.
             for sum in &mut sums {
                 *sum = sum.rotate(prefix);
             }
@@ -205,11 +205,11 @@ unsafe fn row_sums<V: SimdVector, const ROWS: usize, const PREFETCH: bool>(
     }
 }
 
-/// Adds the products of `COUNT` vectors at `a` with those of `ROWS` rows of `b`.
+/// Adds the products of `COUNT` vectors at `a` and those in each of `ROWS` rows of `b`.
 ///
 /// # Safety
-/// The processor supports `V`. `a` is valid for reads of `COUNT` vectors, and `b` of `ROWS` rows of
-/// them.
+/// The processor supports `V`. `a` and each of `ROWS` rows of `b` are valid for reads of `COUNT`
+/// vectors.
 #[inline(always)]
 unsafe fn add_vectors<
     V: SimdVector,
@@ -231,7 +231,7 @@ unsafe fn add_vectors<
             for (i, x) in x.iter().enumerate() {
                 let row = b.wrapping_add(j * ldb + i * V::WIDTH);
                 if PREFETCH {
-                    // The next `ROWS` rows: the hardware prefetcher has to detect each row anew.
+                    // Next `ROWS` rows: the hardware prefetcher must detect each row anew.
                     V::prefetch(row.wrapping_add(ROWS * ldb));
                 }
                 *sum = x.mul_add(V::load(row), *sum);
@@ -244,7 +244,7 @@ unsafe fn add_vectors<
 /// one before it.
 ///
 /// # Safety
-/// Like [`gemm_dot`], m is at least `MR`, and n at least `NR`.
+/// Like [`gemm_dot`]. In addition, m is at least `MR`, and n is at least `NR`.
 #[inline(always)]
 unsafe fn multiply_tiles<V: SimdVector, const MR: usize, const NR: usize>(p: &RawGemm<V::Scalar>) {
     for row in (0..p.m).step_by(MR) {
@@ -269,14 +269,14 @@ unsafe fn multiply_tiles<V: SimdVector, const MR: usize, const NR: usize>(p: &Ra
 /// Returns the dot products of `MR` rows of `A` with `NR` rows of `B`.
 ///
 /// # Safety
-/// Like [`gemm_dot`], `row + MR` is at most m, and `column + NR` at most n.
+/// Like [`gemm_dot`]. In addition, `row + MR` is at most m, and `column + NR` is at most n.
 #[inline(always)]
 unsafe fn dot_tile<V: SimdVector, const MR: usize, const NR: usize>(
     p: &RawGemm<V::Scalar>,
     row: usize,
     column: usize,
 ) -> [[V::Scalar; NR]; MR] {
-    // SAFETY: whole vectors and the `tail` elements behind them are the k elements of each row.
+    // SAFETY: the whole vectors and the `tail` elements after them are the k elements of each row.
     unsafe {
         let mut a = p.a.add(row * p.lda);
         let mut b = p.b.add(column * p.ldb);
@@ -285,7 +285,7 @@ unsafe fn dot_tile<V: SimdVector, const MR: usize, const NR: usize>(
             let mut y = [V::splat(V::Scalar::zero()); NR];
             for (j, y) in y.iter_mut().enumerate() {
                 *y = V::load(b.add(j * p.ldb));
-                // The next tile: the hardware prefetcher has to detect each of its rows anew.
+                // Prefetch the next tile: the hardware must detect each of its rows anew.
                 V::prefetch(b.wrapping_add((j + NR) * p.ldb));
             }
             for (i, lanes) in lanes.iter_mut().enumerate() {

@@ -1,9 +1,9 @@
-//! Block of a 16-bit GEMM: the part of `op(A)·op(B)` that is accumulated in `f32` at a time.
+//! Block of a 16-bit GEMM: a part of `op(A)·op(B)` accumulated in `f32` before rounding.
 
 use crate::{element::Element, op::Gemm};
 use std::ops::Range;
 
-/// Rows and columns of `op(A)·op(B)`, for operands that passed [`Gemm::check`].
+/// Range of rows and columns of `op(A)·op(B)`, for operands that passed [`Gemm::check`].
 pub(crate) struct HalfBlock<'a, H: Element> {
     pub(crate) op: &'a Gemm<H>,
     pub(crate) a: &'a [H],

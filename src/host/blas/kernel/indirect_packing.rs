@@ -16,18 +16,18 @@ use bytemuck::Pod;
 use num_traits::Zero;
 use std::ops::Range;
 
-/// Matrix whose element (r, c) is `x[rows[r] + span.from + (c − span.to)]`, where `span` is the one
-/// that contains column c.
+/// Matrix whose element (r, c) is `x[rows[r] + span.from + (c − span.to)]`, where `span` is the
+/// span that contains column c.
 pub(crate) struct IndirectMatrix<'a, S> {
     x: &'a [S],
     /// Offset in `x` of each row.
     rows: &'a [usize],
     spans: &'a [CopySpan],
-    /// Whether `op(B)` is the transpose, so that its terms are the columns of this matrix.
+    /// Whether `op(B)` is the transpose of this matrix, whose columns are then steps along k.
     transposed: bool,
 }
 
-/// Span of `len` elements: from offset `from` in the source to offset `to` in the destination.
+/// Span of `len` elements, at offset `from` in the source and offset `to` in the destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CopySpan {
     pub(crate) from: usize,
@@ -39,7 +39,7 @@ impl<'a, S> IndirectMatrix<'a, S> {
     /// Returns the matrix, or its transpose, as the `B` of a GEMM.
     ///
     /// # Panics
-    /// If an element is outside of `x`, or `spans` are not in order without gaps.
+    /// If an element is outside `x`, or if `spans` are unordered or have gaps.
     pub(crate) fn new(
         trans: Transpose,
         x: &'a [S],
@@ -56,7 +56,7 @@ impl<'a, S> IndirectMatrix<'a, S> {
         Self { x, rows, spans, transposed: trans == Transpose::Yes }
     }
 
-    /// Returns the matrix with its elements seen as type `T`, which is `S`.
+    /// Returns the matrix with elements of type `T`, which is the same type as `S`.
     pub(crate) fn cast<T: Pod>(&self) -> IndirectMatrix<'_, T>
     where
         S: Pod,
@@ -75,16 +75,16 @@ impl<S: SimdScalar> PackSource<S> for IndirectMatrix<'_, S> {
         let Self { x, spans, transposed, .. } = *self;
         let (rows, columns) = if transposed { (mn, k) } else { (k, mn) };
         let rows = &self.rows[rows];
-        // SAFETY: `new` checked that every row holds every span within `x`, and `check_panel_len`
-        // that `panel` holds the micro-panels and what may be written behind them.
+        // SAFETY: `new` checked that `x` holds every span of every row, and `check_panel_len` that
+        // `panel` has room for the micro-panels and the elements written after them.
         unsafe {
             S::dispatch(IndirectPack { x, rows, spans, columns, transposed, panel_dim, panel })
         }
     }
 }
 
-/// Evaluates `$body` with `$segments` as an array of constant length if there are up to three, so
-/// that the loop over them is unrolled.
+/// Evaluates `$body` with up to three `$segments` as an array of constant length, so that the
+/// compiler unrolls the loop over them.
 macro_rules! with_constant_len {
     ($segments:ident, $body:expr) => {
         match $segments.len() {
@@ -107,7 +107,7 @@ macro_rules! with_constant_len {
 
 /// Kernel behind [`IndirectMatrix`]: packs `rows` × `columns`.
 ///
-/// To run it is safe if every row holds every span within `x`, and [`check_panel_len`] passed.
+/// Running it is safe if `x` holds every span of every row, and [`check_panel_len`] passed.
 struct IndirectPack<'a, S> {
     x: &'a [S],
     rows: &'a [usize],
@@ -121,7 +121,7 @@ struct IndirectPack<'a, S> {
 impl<S: SimdScalar> SimdKernel<S> for IndirectPack<'_, S> {
     #[inline(always)]
     unsafe fn run<V: SimdVector<Scalar = S>>(self) {
-        // SAFETY: the caller guarantees what this struct, and so both methods, require.
+        // SAFETY: the caller guarantees the requirements, which both methods share.
         unsafe { if self.transposed { self.transpose::<V>() } else { self.copy::<V>() } }
     }
 }
@@ -209,7 +209,7 @@ impl<S: SimdScalar> IndirectPack<'_, S> {
     }
 }
 
-/// Contiguous elements of one vector.
+/// Contiguous source elements of one vector.
 #[derive(Clone, Copy)]
 struct Segment<M> {
     /// Offset in a row at which the whole vector would start; may wrap below 0.
@@ -218,8 +218,8 @@ struct Segment<M> {
     mask: M,
 }
 
-/// Calls `body(column, len, segments)` for each vector of `columns`: its first column, counted from
-/// `columns.start`, its number of columns, and where in a row they are.
+/// Calls `body(column, len, segments)` for each vector of `columns`, with its first column (counted
+/// from `columns.start`), its number of columns, and their places in a row.
 ///
 /// # Safety
 /// The processor supports `V`.
@@ -253,7 +253,7 @@ unsafe fn for_each_vector<V: SimdVector>(
     }
 }
 
-/// Returns the vector of all segments of the row at `x`; elements of no segment are 0.
+/// Returns the vector of all segments of the row at `x`; elements outside the segments are 0.
 ///
 /// # Safety
 /// The processor supports `V`, and the elements of all segments are valid for reads.
@@ -273,7 +273,7 @@ unsafe fn load_segments<V: SimdVector>(x: *const V::Scalar, segments: &[Segment<
     }
 }
 
-/// Stores the vector of each row at `column` of that row's step of the micro-panel.
+/// Stores each row's vector at `column` in the row's step of the micro-panel.
 ///
 /// # Safety
 /// The processor supports `V`. All rows hold the segments, and the micro-panel is valid for writes
@@ -293,7 +293,7 @@ unsafe fn store_rows<V: SimdVector>(
             // from `column` on.
             unsafe {
                 let vector = load_segments::<V>(x.add(row), segments);
-                // A constant length needs no mask.
+                // A store of constant length needs no mask.
                 match whole {
                     true => vector.store(steps.add(i * panel_dim)),
                     false => vector.store_first(steps.add(i * panel_dim), panel_dim - column),

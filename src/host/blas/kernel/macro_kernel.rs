@@ -1,8 +1,8 @@
 //! Packed GEMM: the loops around the micro-kernel, after Goto and van de Geijn (2008) and BLIS.
 //!
 //! Both operands are packed into panels, so that the micro-kernel reads them sequentially. `A` is
-//! read in place where that is as fast. Results are bit-identical however m and n are divided:
-//! KC depends on k alone, and every tile computes its elements the same way.
+//! read in place where that is as fast as packing. Results are bit-identical however m and n are
+//! divided: KC depends on k alone, and every tile computes its elements the same way.
 
 use crate::host::{
     blas::kernel::{
@@ -20,11 +20,11 @@ use crate::host::{
 
 /// Packed GEMM `C ← α·op(A)·op(B) + β·C + bias` on the calling thread.
 ///
-/// To run it is safe if
+/// Running it is safe if
 /// - `p.c` is valid for reads and writes of m rows of n elements, and no other thread accesses
 ///   them; it is not read if β is 0;
 /// - `p.bias` is null or valid for reads of m elements;
-/// - `a_strides` is `None`, or `p.a` is valid for reads of m×k elements of these strides.
+/// - `a_strides` is `None`, or `p.a` is valid for reads of m×k elements with these strides.
 pub(crate) struct PackedGemm<'a, S> {
     pub(crate) a: &'a dyn PackSource<S>,
     /// Strides of `op(A)` at `p.a` along m and k, one of which is 1. `None` if `A` is not a matrix
@@ -40,7 +40,7 @@ pub(crate) struct PackedGemm<'a, S> {
 impl<S: SimdScalar> SimdKernel<S> for PackedGemm<'_, S> {
     #[inline(always)]
     unsafe fn run<V: SimdVector<Scalar = S>>(self) {
-        // SAFETY: the caller guarantees what this struct, and so `run_with_tile`, requires.
+        // SAFETY: the caller guarantees the requirements, which `run_with_tile` shares.
         unsafe {
             match mr::<V>(self.p.m) {
                 12 if V::HAS_32_REGISTERS => self.run_with_tile::<V, 12, 2>(),
@@ -73,8 +73,8 @@ impl<S: SimdScalar> PackedGemm<'_, S> {
         for row in (0..p.m).step_by(mc) {
             let m = mc.min(p.m - row);
             for i in 0..k_blocks * n_blocks {
-                // With `A` in place, k is the inner loop: the block of `C` stays in cache. Otherwise
-                // it is the outer loop: each panel of `A` is packed once.
+                // If `A` is read in place, the loop over k is inside: the block of `C` stays in
+                // cache. Otherwise it is outside: each panel of `A` is packed once.
                 let (k_block, n_block) = match in_place {
                     Some(_) => (i % k_blocks, i / k_blocks),
                     None => (i / n_blocks, i % n_blocks),
@@ -87,13 +87,13 @@ impl<S: SimdScalar> PackedGemm<'_, S> {
                 b.pack(column..column + n, start..start + k, nr, b_panel);
                 let beta = if start == 0 { p.beta } else { S::one() };
                 // SAFETY: rows, columns and terms of the block are within those of `p`. Both panels
-                // were packed with `MR`, `nr` and k, unless `A` is in place, with at least `MR` rows.
+                // were packed with `MR`, `nr` and k; an `A` read in place has at least `MR` rows.
                 unsafe {
                     let c = p.c.add(row * p.ldc + column);
                     let bias = if start == 0 { bias_at(p.bias, row) } else { std::ptr::null() };
                     let block = RawGemm { m, n, k, beta, b: b_panel.as_ptr(), c, bias, ..*p };
                     let block = |a| RawGemm { a, ..block };
-                    // Strides of 1 are constants, for which the micro-kernel is compiled separately.
+                    // Constant strides of 1 let the compiler specialise the micro-kernel.
                     match in_place {
                         None => {
                             let block = block(a_panel.as_ptr());
@@ -114,19 +114,19 @@ impl<S: SimdScalar> PackedGemm<'_, S> {
     }
 }
 
-/// Returns the pointer to the bias of row `row`, or null if there is no bias.
+/// Returns a pointer to the bias of row `row`, or null if there is no bias.
 #[inline(always)]
 fn bias_at<S>(bias: *const S, row: usize) -> *const S {
     if bias.is_null() { bias } else { bias.wrapping_add(row) }
 }
 
 /// Runs the micro-kernel over all tiles of a block of `C`, for a packed panel of `B`. `A` has these
-/// strides within a micro-panel, or within a matrix if not `a_packed`.
+/// strides within a micro-panel if `a_packed`, else within a matrix.
 ///
 /// # Safety
-/// The processor supports `V`. `p.b` is a panel of micro-panels of k×NR elements, and `p.a` one of
-/// micro-panels of k×MR or a matrix of m×k elements, m ≥ `MR`. `p.c` and `p.bias` are valid as
-/// [`PackedGemm`] requires.
+/// The processor supports `V`. `p.b` is a panel of k×NR micro-panels, and `p.a` a panel of k×MR
+/// micro-panels or an m×k matrix with m ≥ `MR`. `p.c` and `p.bias` are valid as [`PackedGemm`]
+/// requires.
 #[inline(always)]
 unsafe fn multiply_panels<V: SimdVector, const MR: usize, const NR_VECTORS: usize>(
     p: &RawGemm<V::Scalar>,
@@ -135,14 +135,14 @@ unsafe fn multiply_panels<V: SimdVector, const MR: usize, const NR_VECTORS: usiz
 ) {
     let nr = NR_VECTORS * V::WIDTH;
     for row in (0..p.m).step_by(MR) {
-        // Zeros fill the last micro-panel. In a matrix, the last tile ends at the last row instead,
+        // Zeros pad the last micro-panel. In a matrix, the last tile ends at the last row instead,
         // and does not write the rows that it shares with the tile before it.
         let start = if a_packed { row } else { row.min(p.m - MR) };
         let rows = row - start..MR.min(p.m - start);
         for column in (0..p.n).step_by(nr) {
             let columns = nr.min(p.n - column);
-            // SAFETY: the offsets lead to the micro-panels, or rows, of this tile. It writes only
-            // rows and columns of the block.
+            // SAFETY: the offsets are those of the micro-panels, or rows, of this tile. It writes
+            // only rows and columns of the block.
             unsafe {
                 let args = RawGemm {
                     a: p.a.add(if a_packed { row * p.k } else { start * strides.0 }),

@@ -1,7 +1,7 @@
 //! GEMM micro-kernel: updates one MR×NR tile of `C`, held in registers, with a sum over k.
 //!
 //! NR is a whole number of vectors, `NR_VECTORS`. Each element is one chain of fused multiply-adds
-//! in the order of k, wherever it is in the tile.
+//! in the order of k, regardless of its place in the tile.
 
 use crate::host::{
     blas::kernel::args::RawGemm, cache::cache_line::CACHE_LINE, simd::vector::SimdVector,
@@ -12,8 +12,8 @@ use std::ops::Range;
 /// Prefetch distance of panels, in steps along k.
 const PREFETCH_K_STEPS: usize = 16;
 
-// Modes `B` of `micro_kernel`: how it loads rows of `B`. Stable Rust has no enums as const
-// parameters.
+// Values of the parameter `B` of `micro_kernel`, which select how it loads rows of `B`. Stable Rust
+// does not support enums as const parameters.
 
 /// `B` is a packed micro-panel: every vector is loaded whole, and the panels are prefetched.
 pub(crate) const B_PACKED: u8 = 0;
@@ -37,16 +37,16 @@ pub(crate) struct MicroTile {
 
 /// Computes one tile; `B` is one of the modes above, and `A` has the given strides along m and k.
 ///
-/// Not inlined without optimisation, where the stack frames of all tiles would add up and overflow
+/// Not inlined in unoptimised builds, where the stack frames of all tiles would add up and overflow
 /// the stack.
 ///
 /// # Safety
 /// - The processor supports `V`.
 /// - `p.a` is valid for reads of `MR` rows of k elements from `tile.row` on.
-/// - `p.b` is valid for reads of `tile.columns` of k rows from `tile.column` on; of all vectors of
-///   these rows if the mode loads them whole.
+/// - `p.b` is valid for reads of `tile.columns` in k rows from `tile.column` on, or of all vectors
+///   of these rows if the mode loads whole vectors.
 /// - `p.c` is valid for reads and writes of the tile's rows and columns, and no other thread
-///   accesses them. It is not read if β is 0.
+///   accesses them. `c` is not read if β is 0.
 /// - `p.bias` is null or valid for reads of the tile's rows.
 #[cfg_attr(not(debug_assertions), inline(always))]
 pub(crate) unsafe fn micro_kernel<
@@ -64,12 +64,12 @@ pub(crate) unsafe fn micro_kernel<
     unsafe {
         let mut a = p.a.add(tile.row * stride_m);
         let mut b = p.b.wrapping_add(tile.column);
-        // Constants where all columns are written, so that the masks fold.
+        // A constant range where all columns are written, so that the compiler folds the masks.
         let columns = if B == B_WHOLE_VECTORS { 0..NR_VECTORS * V::WIDTH } else { tile.columns };
         let tile = MicroTile { columns: columns.clone(), ..tile };
         let masks = masks::<V, NR_VECTORS>(&columns);
         let mut sums = [[V::splat(V::Scalar::zero()); NR_VECTORS]; MR];
-        // Two steps at a time need half as many address computations.
+        // Processing two steps at a time halves the number of address computations.
         let pairs = if V::HAS_32_REGISTERS && NR_VECTORS <= 2 { p.k / 2 } else { 0 };
         let strides = (stride_m, stride_k);
         for _ in 0..pairs {
@@ -107,7 +107,7 @@ unsafe fn accumulate<
     masks: &[V::Mask; NR_VECTORS],
 ) {
     // SAFETY: step, row and vector indices are less than `STEPS`, `MR` and `NR_VECTORS`. Masks
-    // leave out what the mode does not load.
+    // exclude elements that the mode does not load.
     unsafe {
         let mut rows = [[V::splat(V::Scalar::zero()); NR_VECTORS]; STEPS];
         for (t, row) in rows.iter_mut().enumerate() {
@@ -123,7 +123,7 @@ unsafe fn accumulate<
                 }
             }
         }
-        // Only micro-panels: the hardware prefetches the rows of a matrix.
+        // Prefetch micro-panels only: the hardware prefetches the rows of a matrix.
         if B == B_PACKED && stride_k > 1 {
             for offset in (0..STEPS * MR).step_by(CACHE_LINE / size_of::<V::Scalar>()) {
                 V::prefetch(a.wrapping_add(PREFETCH_K_STEPS * stride_k + offset));
@@ -170,8 +170,8 @@ unsafe fn write_back<V: SimdVector, const MR: usize, const NR_VECTORS: usize>(
     tile: &MicroTile,
     masks: [V::Mask; NR_VECTORS],
 ) {
-    // SAFETY: all `MR` rows are in the tile, or else `write_back_rows` writes only those that are.
-    // Masks leave out columns that are not, and whole vectors are used only if all of them are.
+    // SAFETY: either all `MR` rows are in the tile, or `write_back_rows` writes only rows in the
+    // tile. Masks exclude columns outside; whole vectors require all columns.
     unsafe {
         let c = p.c.wrapping_add(tile.row * p.ldc + tile.column);
         let (alpha, beta) = (V::splat(p.alpha), V::splat(p.beta));
@@ -179,7 +179,7 @@ unsafe fn write_back<V: SimdVector, const MR: usize, const NR_VECTORS: usize>(
             return write_back_rows::<V, MR, NR_VECTORS>(p, *sums, tile, masks);
         }
         let whole = tile.columns == (0..NR_VECTORS * V::WIDTH);
-        // Loops of constant length without a branch: they are unrolled, and sums stay in registers.
+        // The compiler unrolls branch-free loops of constant length, so sums stay in registers.
         macro_rules! for_each_sum {
             (|$c:ident, $sum:ident, $mask:ident| $store:expr) => {
                 for (i, sums) in sums.iter().enumerate() {

@@ -21,8 +21,8 @@
 //! └───────────────┘         └─────────────────────┴─────────────────────┴───
 //! ```
 //!
-//! `C` is row-major. So `A` and `B` have the roles that BLIS, for column-major `C`, gives to `B` and
-//! `A`: the larger panel is the one of `A`, and `B` is kept in L2.
+//! `C` is row-major, so `A` and `B` swap the roles that they have in BLIS, whose `C` is
+//! column-major. The panel of `A` is the larger one, and the panel of `B` stays in L2.
 //!
 //! | module | contents |
 //! |---|---|

@@ -19,8 +19,8 @@ use crate::{
 use num_traits::Zero;
 use std::ops::Range;
 
-/// Prefetch distance, in rows, where rows are copied. The run of each row is too short for the
-/// hardware prefetcher.
+/// Prefetch distance, in rows, where rows are copied. The run read from each row is too short for
+/// the hardware prefetcher.
 const PACK_PREFETCH_ROWS: usize = 6;
 
 /// Prefetch distance, in bytes, where rows are transposed. A micro-panel reads more rows at a time than
@@ -29,11 +29,11 @@ pub(crate) const PACK_PREFETCH_BYTES: usize = 256;
 
 /// Source of packed panels: `op(A)` or `op(B)` of a GEMM.
 ///
-/// `mn` is a range of rows of `op(A)` or of columns of `op(B)`, `k` a range of the sum's terms, and
-/// `panel_dim` is MR or NR.
+/// `mn` is a range of rows of `op(A)` or of columns of `op(B)`, `k` is a range of terms of the sum,
+/// and `panel_dim` is MR or NR.
 pub(crate) trait PackSource<S>: Sync {
-    /// Packs the elements at `mn` and `k` into micro-panels of `panel_dim`. May also write the
-    /// elements of `panel` behind them.
+    /// Packs the elements at `mn` and `k` into micro-panels of `panel_dim`. May also overwrite
+    /// elements of `panel` after them.
     ///
     /// # Panics
     /// If the source is too short, or `panel` is shorter than [`panel_len`].
@@ -97,7 +97,7 @@ pub(crate) fn check_panel_len<S>(panel: &[S], mn: usize, k: usize, panel_dim: us
 
 /// Kernel behind [`StridedSource`].
 ///
-/// To run it is safe if `x` holds the `mn`×`k` elements, rows being `ld` apart, and
+/// Running it is safe if `x` holds the `mn`×`k` elements, in rows `ld` elements apart, and
 /// [`check_panel_len`] passed.
 struct StridedPack<'a, T, S> {
     x: &'a [T],
@@ -112,7 +112,7 @@ struct StridedPack<'a, T, S> {
 impl<T: Element<Acc = S>, S: SimdScalar> SimdKernel<S> for StridedPack<'_, T, S> {
     #[inline(always)]
     unsafe fn run<V: SimdVector<Scalar = S>>(self) {
-        // SAFETY: the caller guarantees what this struct, and so both methods, require.
+        // SAFETY: the caller guarantees the requirements, which both methods share.
         unsafe { if self.k_contiguous { self.transpose::<V>() } else { self.copy::<V>() } }
     }
 }
@@ -172,12 +172,12 @@ impl<T: Element<Acc = S>, S: SimdScalar> StridedPack<'_, T, S> {
         let (x, panel) = (x.as_ptr(), panel.as_mut_ptr());
         for first in (0..mn).step_by(panel_dim) {
             let rows = panel_dim.min(mn - first);
-            // Rows that are transposed in squares of a vector's width, without widening.
+            // Number of rows transposed in squares of one vector's width, without widening.
             let square_rows = if is_wide::<T>() { rows / V::WIDTH * V::WIDTH } else { 0 };
             for start in (0..k).step_by(V::WIDTH) {
                 let len = V::WIDTH.min(k - start);
                 // SAFETY: the rows from `first` on hold `len` elements from `start` on, and the
-                // panel holds these steps and what may be written behind them.
+                // panel has room for these steps and the elements written after them.
                 unsafe {
                     let steps = panel.add(first * k + start * panel_dim);
                     pack_transposed::<V>(
@@ -187,7 +187,7 @@ impl<T: Element<Acc = S>, S: SimdScalar> StridedPack<'_, T, S> {
                             V::prefetch(
                                 x.wrapping_add(PACK_PREFETCH_BYTES / size_of::<T>()).cast(),
                             );
-                            // A constant length needs no mask.
+                            // A transfer of constant length needs no mask.
                             match len == V::WIDTH {
                                 true => V::load_as(x, V::WIDTH),
                                 false => V::load_as(x, len),
@@ -200,8 +200,8 @@ impl<T: Element<Acc = S>, S: SimdScalar> StridedPack<'_, T, S> {
                 }
             }
             for square in (0..square_rows).step_by(V::WIDTH) {
-                // SAFETY: `T` is `S`; each of these `WIDTH` rows holds `WIDTH` elements from `start`
-                // on, and each of as many steps has room for the rows.
+                // SAFETY: `T` is `S`; each of these `WIDTH` rows holds `WIDTH` elements from
+                // `start` on, and each of `WIDTH` steps has room for the rows.
                 unsafe {
                     let mut rows = [x.cast::<S>(); MAX_LANES];
                     for (i, row) in rows.iter_mut().enumerate().take(V::WIDTH) {
@@ -227,7 +227,7 @@ impl<T: Element<Acc = S>, S: SimdScalar> StridedPack<'_, T, S> {
 ///
 /// # Safety
 /// The processor supports `V`. `steps` is valid for writes of `len` + 3 steps of `panel_dim`
-/// elements, and of three elements more.
+/// elements, plus three elements.
 #[inline(always)]
 pub(crate) unsafe fn pack_transposed<V: SimdVector>(
     load: impl Fn(usize) -> V,
@@ -235,7 +235,7 @@ pub(crate) unsafe fn pack_transposed<V: SimdVector>(
     (rows, len): (usize, usize),
     (steps, panel_dim): (*mut V::Scalar, usize),
 ) {
-    // Backwards, because four rows may reach beyond `panel_dim`, into the next step.
+    // Iterates backwards, because four rows may extend beyond `panel_dim` into the next step.
     for row in (first..panel_dim).step_by(4).rev() {
         // SAFETY: a store covers at most `len` + 3 steps, and the last four rows end at most three
         // elements beyond `panel_dim`. The caller guarantees that these may be written.

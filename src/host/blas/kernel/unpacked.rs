@@ -6,7 +6,7 @@
 //! - `B` transposed, `A` not: the dot kernel multiplies rows of both.
 //!
 //! An element of `C` is computed the same way wherever it is, so results are bit-identical however
-//! `C` is divided. Two transposed operands have no kernel here.
+//! `C` is divided. This module has no kernel for two transposed operands.
 
 use crate::{
     element::{DType, Element},
@@ -25,18 +25,18 @@ use crate::{
 };
 use bytemuck::{cast_slice, cast_slice_mut};
 
-/// Smallest n, in vectors, at which rows of `B` are read aligned.
+/// Smallest n, in vectors, at which rows of `B` are read with aligned loads.
 const ALIGN_MIN_VECTORS: usize = 16;
 
-/// Elements of `B` that stay in L1, or nearly.
+/// Largest number of elements of `B` that mostly stay in L1.
 const L1_B_MAX_LEN: usize = 1 << 14;
 
-/// Returns whether these kernels are faster than packed panels for the whole of `op`, as measured.
+/// Returns whether, for the whole of `op`, these kernels were measured to be faster than packing.
 pub(crate) fn unpacked_is_faster<S: Element>(op: &Gemm<S>) -> bool {
     match (op.trans_a, op.trans_b) {
         (_, Transpose::No) => op.k * op.n < L1_B_MAX_LEN,
-        // Packing would transpose `B`, which few rows of `A` do not repay. Many terms do repay the
-        // horizontal reduction of each dot product.
+        // With few rows of `A`, transposing `B` while packing does not pay off. With many terms,
+        // the horizontal reduction of each dot product costs relatively little.
         (Transpose::No, Transpose::Yes) => {
             op.k >= 32 && op.k >= 12 * op.m && (op.m * op.n <= 1024 || op.m <= 16)
         }
@@ -44,11 +44,10 @@ pub(crate) fn unpacked_is_faster<S: Element>(op: &Gemm<S>) -> bool {
     }
 }
 
-/// Batch of GEMMs `C ← α·op(A)·op(B) + β·C` of one shape, of which at most one operand is
-/// transposed.
+/// Batch of GEMMs `C ← α·op(A)·op(B) + β·C` of one shape, with at most one transposed operand.
 ///
-/// To run it is safe if, for each GEMM of `batch`, all elements of `A` and `B` are valid for reads,
-/// and those of `C` for reads and writes by this thread alone.
+/// Running it is safe if, for each GEMM of `batch`, all elements of `A` and `B` are valid for
+/// reads, and those of `C` for reads and writes by this thread alone.
 pub(crate) struct UnpackedGemm<'a, S> {
     pub(crate) trans_a: Transpose,
     pub(crate) trans_b: Transpose,
@@ -63,7 +62,7 @@ impl<S: SimdScalar> SimdKernel<S> for UnpackedGemm<'_, S> {
         for i in 0..batch.count {
             let (a, b) = (self.p.a.wrapping_add(i * batch.a), self.p.b.wrapping_add(i * batch.b));
             let p = &RawGemm { a, b, c: self.p.c.wrapping_add(i * batch.c), ..*self.p };
-            // SAFETY: `p` is the i-th GEMM of the batch, whose operands the caller guarantees.
+            // SAFETY: the caller guarantees valid operands for `p`, the i-th GEMM of the batch.
             unsafe {
                 match (self.trans_a, self.trans_b) {
                     (Transpose::No, Transpose::Yes) => gemm_dot::<V>(p),
@@ -79,9 +78,9 @@ impl<S: SimdScalar> SimdKernel<S> for UnpackedGemm<'_, S> {
 /// of columns.
 ///
 /// # Safety
-/// The processor supports `V`. `p.a` is valid for reads of m×k elements of these strides, and `p.b`
-/// of k rows of n elements. `p.c` is valid for reads and writes of m rows of n elements, and no
-/// other thread accesses them.
+/// The processor supports `V`. `p.a` is valid for reads of m×k elements with these strides, and
+/// `p.b` of k rows of n elements. `p.c` is valid for reads and writes of m rows of n elements, and
+/// no other thread accesses them.
 #[inline(always)]
 unsafe fn gemm_outer<V: SimdVector>(p: &RawGemm<V::Scalar>, strides: (usize, usize)) {
     if p.m == 1 {
@@ -112,7 +111,7 @@ unsafe fn gemm_outer<V: SimdVector>(p: &RawGemm<V::Scalar>, strides: (usize, usi
     }
 }
 
-/// Multiplies the only row of `A`, of stride `stride_k`, with `B`.
+/// Multiplies the only row of `A`, which has stride `stride_k`, by `B`.
 ///
 /// # Safety
 /// Like [`gemm_outer`], with m = 1.
@@ -122,7 +121,7 @@ unsafe fn multiply_row<V: SimdVector>(p: &RawGemm<V::Scalar>, stride_k: usize) {
     let end = prefix + p.n;
     let vectors = end.div_ceil(V::WIDTH);
     // Tiles of almost equal size, up to eight vectors: with few sums, the latency of each addition
-    // would limit the rate.
+    // would limit throughput.
     let tile_vectors = vectors.div_ceil(vectors.div_ceil(8));
     let (b, c) = (p.b.wrapping_sub(prefix), p.c.wrapping_sub(prefix));
     let p = &RawGemm { b, c, ..*p };
@@ -145,8 +144,8 @@ unsafe fn multiply_row<V: SimdVector>(p: &RawGemm<V::Scalar>, stride_k: usize) {
                 }
             };
         }
-        // SAFETY: the tile's columns are those from `prefix` to `end`, the n columns of `B` and `C`;
-        // masks leave out others.
+        // SAFETY: the n columns of `B` and `C` range from `prefix` to `end`; masks exclude all
+        // others.
         unsafe { tile!(1 => 1, 2 => 2, 3 => 3, 4 => 4, 5 => 5, 6 => 6, 7 => 7, _ => 8) }
     }
 }
@@ -167,7 +166,7 @@ unsafe fn multiply_tiles<V: SimdVector, const MR: usize>(
             // the tile before it.
             let start = row.min(p.m - MR);
             let tile = MicroTile { row: start, rows: row - start..MR, column, columns: 0..columns };
-            // SAFETY: the tile is within the m rows and n columns, and its mode loads no others.
+            // SAFETY: the tile is within the m rows and n columns, and its mode stays inside.
             unsafe {
                 if columns == 2 * V::WIDTH {
                     micro_kernel::<V, MR, 2, B_WHOLE_VECTORS>(p, strides, tile);

@@ -6,7 +6,7 @@ use crate::host::{
 
 const LENGTHS: [usize; 9] = [0, 1, 7, 31, 32, 33, 1025, 4096, 2 * GRAIN + 77];
 
-/// Rounds exact results to `T`, as each operation does once.
+/// Rounds exact results to `T` once, as each operation does.
 fn rounded<T: Element>(v: impl Iterator<Item = f64>) -> Vec<f64> {
     v.map(|v| T::from_f64(v).to_f64()).collect()
 }
@@ -91,7 +91,7 @@ fn updates_of_large_operands_are_exact() {
     }
 }
 
-/// Operands start anywhere in a cache line, and are long enough to be aligned, or not.
+/// Operands start at any offset in a cache line, and some are too short to be aligned.
 #[test]
 fn sums_are_bit_identical_at_any_address() {
     fn bits<T: Element>(len: usize) {
@@ -113,7 +113,7 @@ fn sums_are_bit_identical_at_any_address() {
         bits::<f32>(len);
         bits::<f64>(len);
     }
-    // Products that underflow to −0: the sum is +0.
+    // The products underflow to −0, but their sum is +0.
     let (x, y) = (vec![-1e-30f32; 100], vec![1e-30f32; 100]);
     for (start, len) in (0..17).flat_map(|start| [1, 64, 70].map(|len| (start, len))) {
         let sum = dot(&Workers::sequential(), &x[start..][..len], &y[..len]).unwrap();
@@ -121,7 +121,7 @@ fn sums_are_bit_identical_at_any_address() {
     }
 }
 
-/// At each level, sums and updates are those of the portable loops with emulated FMA.
+/// At each SIMD level, sums and updates match the portable loops with emulated FMA.
 #[test]
 fn results_are_bit_identical_at_each_simd_level() {
     let (x, y) = (fractions::<f32>(8, 5006), fractions::<f32>(9, 5006));
@@ -130,7 +130,7 @@ fn results_are_bit_identical_at_each_simd_level() {
     for (len, start) in lengths.into_iter().flat_map(|len| [0, 1, 7].map(|start| (len, start))) {
         let (x, y, fma) = (&x[start..][..len], &y[..len], FmaMode::Emulated);
         let sum = accumulate(false, (x, y), |sum, x, y| fma.mul_add(x, y, sum), |a, b| a + b);
-        // The elements before and behind the updated ones must not change.
+        // The elements before and after the updated ones must not change.
         let y0 = fractions::<f32>(10, 5100);
         let mut updated = y0.clone();
         update_slice(fma, x, &mut updated[2 * start..][..len], |fma, x, y| fma.mul_add(0.3, x, y));

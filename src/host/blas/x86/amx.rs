@@ -1,17 +1,17 @@
 //! GEMM of 16-bit elements with AMX, whose tile registers hold matrices of `bf16`.
 //!
-//! One instruction adds to a tile of `C`, 16×16 sums in `f32`, the products of 16 rows of `A` and 16
-//! columns of `B` over 32 steps along k. Four tiles are computed at a time, so each tile that is
-//! loaded is used twice. The order of a sum depends on k alone.
+//! One instruction multiplies 16 rows of `A` by 16 columns of `B` over 32 steps along k. It adds
+//! the products to a tile of `C`: 16×16 sums in `f32`. Four tiles are computed at a time, so each
+//! loaded tile is used twice. The order of additions depends on k alone.
 //!
 //! An `f16` is exactly the sum of two `bf16`, so a product of two `f16` is four products of `bf16`.
 //! All four are added to the same sum, 32 steps at a time.
 //!
 //! These instructions treat subnormal operands as zero and flush subnormal sums to zero. NaN and
-//! infinities of `bf16` propagate. The parts of an `f16` are zero or at least 2⁻²⁴, and sums of their
-//! products multiples of 2⁻⁴⁸, so none of these is subnormal. An infinite `f16` yields NaN, because
-//! the remainder of its first part is NaN. The caller therefore recomputes sums that are not finite,
-//! which no sum of finite `f16` is.
+//! infinities of `bf16` propagate. The parts of an `f16` are zero or at least 2⁻²⁴, and sums of
+//! their products are multiples of 2⁻⁴⁸, so none of them is subnormal. An infinite `f16` yields
+//! NaN, because the remainder of its first part is NaN. The caller therefore recomputes non-finite
+//! sums. Sums of finite `f16` are finite.
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -36,13 +36,13 @@ use std::{
     sync::LazyLock,
 };
 
-/// Returns KC. A micro-panel of `B` stays in L1, and with two terms one of `A` as well, because each
+/// Returns KC. A micro-panel of `B` stays in L1. With two terms, one of `A` does too, because each
 /// of its tiles is loaded twice.
 const fn kc(terms: usize) -> usize {
     if terms == 1 { 512 } else { 192 }
 }
 
-/// Columns of `B` packed at a time, whose rows are read in runs of 256 bytes.
+/// Columns of `B` packed at a time. Their rows are read in runs of 256 bytes.
 const B_PACK_COLUMNS: usize = 4 * BLOCK_ROWS;
 
 /// Floating-point operations from which AMX is faster than widening the operands, as measured.
@@ -57,8 +57,8 @@ thread_local! {
     static ANY_SIZE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
-/// Returns whether AMX is available and `op` large enough for it. Depends on the whole shape, so that
-/// all parts of a GEMM are computed the same way.
+/// Returns whether AMX is available and `op` is large enough. The result depends on the whole
+/// shape, so that all parts of a GEMM are computed the same way.
 pub(crate) fn is_profitable<H: Element>(op: &Gemm<H>) -> bool {
     let shape = match H::DTYPE {
         DType::Bf16 => op.m * op.n >= MIN_OUTPUTS,
@@ -71,7 +71,7 @@ pub(crate) fn is_profitable<H: Element>(op: &Gemm<H>) -> bool {
     large && is_available()
 }
 
-/// Returns the share of the computed products that is not padding.
+/// Returns the fraction of the computed products that is not padding.
 fn useful_share<H: Element>(op: &Gemm<H>) -> f64 {
     let share = |len: usize, unit: usize| len as f64 / len.next_multiple_of(unit) as f64;
     share(op.m, BLOCK_ROWS) * share(op.n, BLOCK_ROWS) * share(op.k, TILE_K)
@@ -102,7 +102,7 @@ fn has_tiles() -> bool {
     (u64::from(high) << 32 | u64::from(low)) & TILE_STATE == TILE_STATE
 }
 
-/// Asks Linux for permission to use the tiles, which holds for the process.
+/// Requests permission from Linux for the whole process to use the tiles.
 fn request_permission() -> bool {
     const ARCH_PRCTL: i64 = 158;
     const ARCH_REQ_XCOMP_PERM: u64 = 0x1023;
@@ -127,7 +127,7 @@ pub(crate) fn are_finite(sums: &[f32]) -> bool {
         || {
             let mut max = 0;
             for sum in sums {
-                // Without the sign bit, the order of bit patterns is that of magnitudes.
+                // Without the sign bit, bit patterns are ordered like magnitudes.
                 max = max.max(sum.to_bits() << 1);
             }
             max
@@ -136,8 +136,8 @@ pub(crate) fn are_finite(sums: &[f32]) -> bool {
     max < f32::INFINITY.to_bits() << 1
 }
 
-/// Computes the sums of `block`. Calls `finish(column, sums)` for each [`BLOCK_ROWS`] columns from
-/// `column` on, with rows of as many sums.
+/// Computes the sums of `block`. Calls `finish(column, sums)` for each group of [`BLOCK_ROWS`]
+/// columns, which starts at `column`. `sums` has rows of [`BLOCK_ROWS`] elements.
 pub(crate) fn accumulate_block<H: Element>(
     block: &HalfBlock<'_, H>,
     mut finish: impl FnMut(usize, &mut [f32]),
@@ -149,7 +149,7 @@ pub(crate) fn accumulate_block<H: Element>(
     let row_words = kc / 2 * terms;
     let (padded_m, padded_n) = (m.next_multiple_of(BLOCK_ROWS), n.next_multiple_of(BLOCK_ROWS));
     let b_columns = B_PACK_COLUMNS.min(padded_n);
-    // With a single block along k, the sums of each panel of columns are finished before the next.
+    // With a single block along k, each panel's sums are finished before the next panel starts.
     let sum_columns = if op.k > kc { padded_n } else { BLOCK_ROWS };
     let words = (padded_m + b_columns) * row_words + sum_columns * padded_m;
     with_scratch(words + TILE_ROW_BYTES / 4, |scratch: &mut [f32]| {
@@ -204,8 +204,8 @@ const TILE_CONFIG: TileConfig = {
     config
 };
 
-/// Multiplies all micro-panels of `a` with the one of `b`; adds to `sums` if `add`, else overwrites
-/// them. With two terms, a step of 32 consists of four products, whose order minimises tile loads.
+/// Multiplies all micro-panels of `a` by the micro-panel `b`; adds to `sums` if `add`, else
+/// overwrites it. With two terms, 32 steps take four products, ordered to minimise tile loads.
 fn multiply_panels(terms: usize, a: &[f32], b: &[f32], add: bool, sums: &mut [f32]) {
     let (steps, a_panels) = (b.len() / (2 * terms * TILE_WORDS), a.len() / b.len());
     assert!(
@@ -217,7 +217,7 @@ fn multiply_panels(terms: usize, a: &[f32], b: &[f32], add: bool, sums: &mut [f3
     // SAFETY: AMX is available, and `ldtilecfg` configures the tiles; nothing else uses them before
     // `tilerelease`. Each pass reads two tile panels of `steps` tiles of `a` and of `b`, and writes
     // 32 rows of 32 sums, which it reads only if `add`; the assertions show that the slices hold
-    // these. Prefetches of the next pass's sums may name any address. Besides tiles, only the named
+    // these. Prefetches of the next pass's sums never fault. Besides tiles, only the named
     // registers and flags change.
     unsafe {
         asm!("ldtilecfg [{}]", in(reg) &TILE_CONFIG, options(nostack, readonly));

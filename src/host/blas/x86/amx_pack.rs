@@ -85,7 +85,7 @@ unsafe fn pack_tiles<H: Element>(source: &AmxPackSource<'_, H>, x: *const u16, t
     }
 }
 
-/// Loads a tile with a row for each of `mn` rows of `k` elements, which are `ld` apart.
+/// Loads a tile with one row for each of `mn` source rows of `k` elements, `ld` elements apart.
 ///
 /// # Safety
 /// `x` is valid for reads of these rows; `mn` is at most [`TILE_ROWS`], `k` at most [`TILE_K`].
@@ -101,8 +101,8 @@ unsafe fn load_rows(x: *const u16, ld: usize, mn: usize, k: usize) -> [__m512i; 
     tile
 }
 
-/// Loads a tile with a row for each pair of `k` steps, `ld` apart, whose words are the pairs of `mn`
-/// contiguous elements.
+/// Loads a tile with one row for each pair of the `k` steps, which are `ld` elements apart. Each
+/// word of a row pairs elements of both steps, of which each has `mn` contiguous elements.
 ///
 /// # Safety
 /// `x` is valid for reads of these steps; `mn` is at most [`TILE_ROWS`], `k` at most [`TILE_K`].
@@ -112,7 +112,7 @@ unsafe fn load_pairs(x: *const u16, ld: usize, mn: usize, k: usize) -> [__m512i;
     let mask = ((1u32 << mn) - 1) as __mmask16;
     let mut tile = [_mm512_setzero_si512(); TILE_ROWS];
     for (pair, row) in tile.iter_mut().enumerate().take(k.div_ceil(2)) {
-        // Zeros pair with the last step of an odd `k`.
+        // If `k` is odd, the last step is paired with zeros.
         let second_mask = if 2 * pair + 1 < k { mask } else { 0 };
         let x = x.wrapping_add(2 * pair * ld);
         // SAFETY: the masks select `mn` elements of steps that are less than `k`.
@@ -166,12 +166,12 @@ const DEINTERLEAVE: [u16; 2 * TILE_ROWS] = {
     order
 };
 
-/// Bits of an `f32` that its `bf16` prefix has.
+/// Mask of the bits of an `f32` that form its `bf16` prefix.
 const BF16_BITS: i32 = !0xffff;
 
-/// Splits pairs of `f16` into pairs of `bf16` of the same sum, exactly: the first 8 of the 11
-/// significant bits, and the remainder, which is normal or zero. The first `bf16` of an infinity or
-/// NaN is also one.
+/// Splits each `f16` exactly into two `bf16` with the same sum: the first 8 of its 11 significant
+/// bits, and the remainder, which is normal or zero. An infinity or NaN stays one in the first
+/// `bf16`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 #[inline]
 pub(crate) fn split_f16(pairs: __m512i) -> [__m512i; 2] {

@@ -1,8 +1,8 @@
-//! Shapes of AMX tiles, and how many tiles of `bf16` an operand takes.
+//! Shapes of AMX tiles, and the number of `bf16` terms of an element.
 
 use crate::element::{DType, Element};
 
-/// Rows of a tile: rows of `A` or of sums, or pairs of steps along k of `B`.
+/// Rows of a tile: rows of `A`, rows of sums, or pairs of steps of `B` along k.
 pub(crate) const TILE_ROWS: usize = 16;
 
 /// Steps along k in a tile.

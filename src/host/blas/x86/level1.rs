@@ -9,15 +9,15 @@ use crate::host::{
 };
 use std::{arch::x86_64::*, mem::transmute};
 
-/// Elements that are processed at a time, each by an accumulator of its own.
+/// Elements processed at a time, each by its own accumulator.
 const BLOCK: usize = LANES * ACCUMULATOR_ROWS;
 
 /// Accumulates `f(sum, xᵢ, yᵢ)` over all pairs and adds the accumulators. `f(sum, 0, 0)` must return
 /// `sum`. Prefetches `x` in software if `prefetch`.
 ///
 /// Loads of `x` are aligned to cache lines. This rotates the elements among the accumulators, which
-/// changes only the order of the operands of additions in the tree: the result is bit-identical to
-/// that of the portable loop.
+/// only swaps operands of additions in the tree. The result is therefore bit-identical to that of
+/// the portable loop.
 ///
 /// # Panics
 /// If the lengths differ.
@@ -34,9 +34,9 @@ pub(crate) fn sum(
     // Elements from the start of the cache line to the end of `x`.
     let mut left = prefix + x.len();
     let (mut x, mut y) = (x.as_ptr().wrapping_sub(prefix), y.as_ptr());
-    // SAFETY: this function enables AVX-512. Masks leave out what precedes the first element and
-    // follows the last; whole vectors are between. The head of `y` is loaded from its first element
-    // and expanded, because masked loads are slow if they reach into an unmapped page.
+    // SAFETY: this function enables AVX-512. Masks exclude everything before the first element and
+    // after the last. The head of `y` is loaded from its first element and expanded, because masked
+    // loads are slow if they reach into an unmapped page.
     unsafe {
         if prefix > 0 {
             let mask = u16::MAX << prefix & first_lanes(left);
@@ -75,8 +75,8 @@ pub(crate) fn update(x: &[f32], y: &mut [f32], f: impl Fn(f32, f32) -> f32 + Cop
     assert!(x.len() == y.len());
     let (mut left, peel_len) = (y.len(), store_peel_len(y));
     let (mut x, mut y) = (x.as_ptr(), y.as_mut_ptr());
-    // SAFETY: this function enables AVX-512. Whole vectors are loaded and stored only while at least
-    // `BLOCK` elements are left, and masks leave out what follows the last.
+    // SAFETY: this function enables AVX-512. Whole vectors are loaded and stored only while at
+    // least `BLOCK` elements are left, and masks exclude everything after the last element.
     unsafe {
         if peel_len > 0 {
             update_masked(first_lanes(peel_len), x, y, f);
@@ -103,14 +103,14 @@ pub(crate) fn update(x: &[f32], y: &mut [f32], f: impl Fn(f32, f32) -> f32 + Cop
 /// The processor has AVX-512. `x` is valid for reads, and `y` for reads and writes, of these lanes.
 #[inline(always)]
 unsafe fn update_masked(mask: u16, x: *const f32, y: *mut f32, f: impl Fn(f32, f32) -> f32) {
-    // SAFETY: the mask restricts each access to lanes that the caller guarantees.
+    // SAFETY: the mask restricts each access to lanes that the caller guarantees to be valid.
     unsafe {
         let values = map2(_mm512_maskz_loadu_ps(mask, x), _mm512_maskz_loadu_ps(mask, y), f);
         _mm512_mask_storeu_ps(y, mask, values);
     }
 }
 
-/// Accumulates the `left` elements of `x` and `y`, or the first [`BLOCK`], from row `FIRST` on.
+/// Accumulates at most [`BLOCK`] of the `left` elements of `x` and `y`, from row `FIRST` on.
 ///
 /// # Safety
 /// The processor has AVX-512, and `x` and `y` are valid for reads of these elements.
@@ -128,7 +128,7 @@ unsafe fn accumulate_tail<const FIRST: usize>(
         }
         let (x, y) = (x.wrapping_add(start), y.wrapping_add(start));
         let mask = first_lanes(left - start);
-        // SAFETY: the mask leaves out what follows the last element.
+        // SAFETY: the mask excludes everything after the last element.
         unsafe {
             let (x, y) = (_mm512_maskz_loadu_ps(mask, x), _mm512_maskz_loadu_ps(mask, y));
             *sum = map3(*sum, x, y, &f);
@@ -137,7 +137,7 @@ unsafe fn accumulate_tail<const FIRST: usize>(
     sums
 }
 
-/// Returns the mask of the first `count` lanes, or of all.
+/// Returns the mask of the first `count` lanes, or of all lanes if `count` is larger.
 #[inline(always)]
 fn first_lanes(count: usize) -> u16 {
     ((1u32 << count.min(LANES)) - 1) as u16

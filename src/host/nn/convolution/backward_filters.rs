@@ -19,22 +19,22 @@ use crate::{
 use num_traits::Float;
 use std::ops::Range;
 
-/// Most parts of the batch whose gradients are summed separately.
+/// Largest number of parts of the batch whose gradients are summed separately.
 const MAX_PARTIAL_SUMS: usize = 8;
 
-/// Positions of the batch for each part that is summed separately.
+/// Positions in each part of the batch that is summed separately.
 const POSITIONS_PER_PARTIAL_SUM: usize = 1024;
 
-/// Elements of the filters in one task that adds partial sums to them.
+/// Filter elements in one task of the pass that adds partial sums to the gradient.
 const ADD_GRAIN: usize = 1 << 16;
 
 /// Rows of the im2col matrix in one task: (channel, tap) pairs.
 const TAPS_PER_TASK: usize = 96;
 
-/// Returns the images of each part of the batch, and the number of parts.
+/// Returns the number of images in each part of the batch, and the number of parts.
 ///
-/// The more `filter_parts` the filters are cut into, which are tasks, too, the fewer parts there
-/// are.
+/// The batch is cut into fewer parts if there are many `filter_parts`, because those are tasks,
+/// too.
 fn cut_batch(op: &Convolution, filter_parts: usize) -> (usize, usize) {
     let parts = op.batch() * op.window().positions() / POSITIONS_PER_PARTIAL_SUM;
     let parts = parts.min(MAX_PARTIAL_SUMS.div_ceil(filter_parts)).clamp(1, op.batch());

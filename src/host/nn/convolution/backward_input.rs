@@ -22,10 +22,10 @@ use crate::{
 };
 use num_traits::Float;
 
-/// Elements of the columns that about fit in the L1 cache until they are added to the image.
+/// Elements of the columns that roughly fit in L1 until they are added to the image.
 const L1_COLUMNS_LEN: usize = 1 << 14;
 
-/// Rows of the columns below which their GEMM is slow.
+/// Smallest number of rows of the columns for which their GEMM is fast.
 const MIN_M: usize = 96;
 
 /// Channels whose filters are flipped together, to read and write runs of contiguous elements.
@@ -50,9 +50,9 @@ pub(crate) fn by_gemm<T: Element>(
 
 /// Returns the convolution of `dy` with flipped filters that computes `dx`.
 ///
-/// `None` for strides above 1, and for padding as wide as the dilated kernel. This convolution has
-/// an output for each element of the image, and the GEMM of [`by_columns`] has one for each window.
-/// So it is also `None` if elements outnumber windows by more than 25 %.
+/// Returns `None` for strides above 1, and for padding as wide as the dilated kernel. This
+/// convolution has an output for each element of the image, and the GEMM of [`by_columns`] has one
+/// for each window. So the result is also `None` if elements outnumber windows by over 25 %.
 fn flipped_convolution(op: &Convolution) -> Result<Option<Convolution>> {
     let window = op.window();
     let flipped_axis = |(axis, &output): (&SpatialAxis, &usize)| {
@@ -136,14 +136,14 @@ fn one_image<A: Element<Acc = A> + Float>(
     let channels = window.channels() / op.groups();
     let (rows, k) = (channels * taps, op.outputs() / op.groups());
     let block = match n {
-        // A GEMM with one column sums in another order if it has few rows. Not cutting it keeps
-        // results independent of the number of threads.
+        // A GEMM with one column sums in another order if it has few rows. Not splitting this GEMM
+        // keeps results independent of the number of threads.
         1 => channels.max(1),
         _ => {
-            // Threads that share a GEMM need all of it; one thread keeps its columns in L1.
+            // Threads that share a GEMM need all channels; a single thread keeps columns in L1.
             let l1_channels = (L1_COLUMNS_LEN / (taps * n).max(1)).max(MIN_M.div_ceil(taps));
             let max = if workers.count() > 1 { channels } else { l1_channels };
-            // Blocks of even length: a last block of one row would be summed in another order.
+            // Blocks of similar length: a last block of one row would sum in another order.
             channels.div_ceil(channels.div_ceil(max.clamp(1, channels.max(1))))
         }
     };

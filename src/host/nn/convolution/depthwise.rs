@@ -1,7 +1,7 @@
 //! Depthwise convolution: every channel is a group with filters of its own.
 //!
-//! As a GEMM of one row, it would read each column once for very few operations. Instead, each
-//! plane is copied to a polyphase layout (see [`PolyphasePlane`]), where one tap of many windows is
+//! A GEMM of one row would read each column for only a few operations. Instead, each plane is
+//! copied to a polyphase layout (see [`PolyphasePlane`]), where one tap of many windows is
 //! contiguous. Many windows are then summed at once, tap by tap, without special cases at the
 //! borders.
 
@@ -25,7 +25,7 @@ use crate::{
 use num_traits::{Float, Zero};
 use std::ops::Range;
 
-/// Most filters per channel; a GEMM is faster for more.
+/// Largest number of filters per channel; a GEMM is faster for more.
 const MAX_CHANNEL_MULTIPLIER: usize = 4;
 
 /// Windows summed at a time: a few vectors, to hide the latency of an addition.
@@ -34,12 +34,12 @@ const WINDOWS: usize = 64;
 /// Elements of the planes of one task.
 const GRAIN: usize = 1 << 15;
 
-/// Geometry of a depthwise convolution in one or two axes.
+/// Geometry of a depthwise convolution with one or two axes.
 pub(crate) struct Depthwise {
     layout: PolyphasePlane,
     /// Offset of each tap of window 0 in the polyphase plane.
     tap_offsets: Vec<usize>,
-    /// For each phase, its taps: their numbers, and their offsets from the start of the phase.
+    /// For each phase, the index and the offset (from the start of the phase) of each tap.
     phase_taps: Vec<Vec<(usize, usize)>>,
     channels: usize,
     /// Filters per channel.
@@ -51,7 +51,7 @@ pub(crate) struct Depthwise {
 }
 
 impl Depthwise {
-    /// Returns `None` if `op` is not depthwise, or if this way would not be faster than a GEMM.
+    /// Returns `None` if `op` is not depthwise, or if this path would not be faster than a GEMM.
     pub(crate) fn new(op: &Convolution) -> Option<Self> {
         let window = op.window();
         let channels = window.channels();
@@ -66,7 +66,7 @@ impl Depthwise {
             [rows, columns] => [rows, columns],
             _ => return None,
         };
-        // A pooling whose windows extend from the first to the last tap of a dilated kernel.
+        // Model the kernel as pooling windows that span its first to its last dilated tap.
         let extents = axes.map(|axis| axis.dilation * (axis.kernel - 1) + 1);
         let [input, stride, pad] =
             [axes.map(|axis| axis.input), axes.map(|axis| axis.stride), axes.map(|axis| axis.pad)];
@@ -172,7 +172,7 @@ impl Depthwise {
         });
     }
 
-    /// `sums ← dy ∗ x`, for each part of `images` images of the batch separately.
+    /// `sums ← dy ∗ x`, separately for each part of the batch, which has `images` images.
     pub(crate) fn backward_filters<T: Element>(
         &self,
         workers: &Workers,
@@ -209,13 +209,13 @@ impl Depthwise {
         (GRAIN / self.plane_len.max(1)).max(1)
     }
 
-    /// Returns the filters of the channel of plane `p`.
+    /// Returns the range of the filters for the channel of plane `p`.
     fn filters_of(&self, p: usize) -> Range<usize> {
         let channel = p % self.channels;
         channel * self.multiplier..(channel + 1) * self.multiplier
     }
 
-    /// Returns the window slots, rounded up to a multiple of [`WINDOWS`].
+    /// Returns the number of window slots, rounded up to a multiple of [`WINDOWS`].
     fn padded_windows(&self) -> usize {
         self.layout.window_slots().next_multiple_of(WINDOWS)
     }
@@ -225,8 +225,8 @@ impl Depthwise {
         self.phase_taps.iter().flatten().map(|&(_, offset)| offset).max().unwrap_or(0)
     }
 
-    /// Calls `body` with three zeroed buffers: for a widened plane, a polyphase plane, and a value
-    /// of each window. The values have room for [`Self::max_tap_offset`] leading zeros.
+    /// Calls `body` with three zeroed buffers: for a widened plane, a polyphase plane, and one
+    /// value per window. The third also has [`Self::max_tap_offset`] leading zeros.
     fn with_buffers<T: Element>(
         &self,
         body: impl FnOnce(&mut [T::Acc], &mut [T::Acc], &mut [T::Acc]),
@@ -252,7 +252,7 @@ impl Depthwise {
         );
     }
 
-    /// Copies the element of each window to its slot; the slots between rows stay as they are.
+    /// Copies the element of each window to its slot; the slots between rows stay unchanged.
     fn load_windows<T: Element>(&self, dy: &[T], values: &mut [T::Acc]) {
         for (window, row) in self.layout.rows() {
             widen(&dy[row.clone()], &mut values[window..][..row.len()]);
@@ -260,7 +260,7 @@ impl Depthwise {
     }
 }
 
-/// `yₙ ← yₙ + Σ wₜ · x[offsetₜ + n]` over the taps, given as offset and weight.
+/// `yₙ ← yₙ + Σ wₜ · x[offsetₜ + n]` over the taps, pairs of offset and weight.
 fn add_taps<A: Element + Float>(
     x: &[A],
     taps: impl Iterator<Item = (usize, A)> + Clone,

@@ -3,7 +3,7 @@
 //! The im2col matrix is never stored. Its element in row `r` (a tap of a channel) and column `p` (a
 //! position) is `x[row_offsets[r] + offset(p)]`. With padding or strides there are no such tables,
 //! so each image is first copied to a *frame*: padded, and split into polyphase planes. A frame is
-//! about as large as its image; the matrix would be larger by the number of taps.
+//! about as large as its image; the matrix would be larger by a factor of the number of taps.
 
 use crate::{
     element::Element,
@@ -18,17 +18,17 @@ use crate::{
 };
 use std::ops::Range;
 
-/// Columns below which a GEMM is slow.
+/// Smallest number of columns for which a GEMM is fast.
 const MIN_N: usize = 64;
 
-/// Positions below which a GEMM that sums over positions is slow: it reads and writes each sum
-/// once for this many products.
+/// Smallest number of positions for which a GEMM that sums over positions is fast: it reads and
+/// writes each sum once for this many products.
 const MIN_K: usize = 384;
 
-/// Most images in one GEMM.
+/// Largest number of images in one GEMM.
 const MAX_IMAGES: usize = 32;
 
-/// Elements of frames from which memory is reserved before the tables are made.
+/// Number of frame elements from which memory is reserved before the tables are built.
 const PREALLOC_CHECK_LEN: usize = 1 << 24;
 
 /// Address tables of the im2col matrix of one group of channels, for several images at a time.
@@ -39,7 +39,7 @@ pub(crate) struct ImplicitColumns {
     groups: usize,
     /// Output planes of one group.
     pub(crate) outputs: usize,
-    /// Most images in one GEMM.
+    /// Largest number of images in one GEMM.
     pub(crate) max_images: usize,
     /// Taps that copy an image to its frame; `None` if images are used in place.
     frame_taps: Option<WindowTaps>,
@@ -71,7 +71,7 @@ impl ImplicitColumns {
             let idle_lanes = columns.next_multiple_of(16) - columns;
             columns >= MIN_N && idle_lanes <= columns / 15
         };
-        // Of the four smallest, the first that divides the batch, or else the smallest.
+        // Among the four smallest, prefer one that divides the batch, or else use the smallest.
         let candidates = || (1..MAX_IMAGES).filter(is_efficient).take(4);
         let divisor = candidates().find(|&images| op.batch().is_multiple_of(images));
         Self::new(op, divisor.or(candidates().next()).unwrap_or(MAX_IMAGES))
@@ -119,7 +119,7 @@ impl ImplicitColumns {
         })
     }
 
-    /// Returns the rows of the im2col matrix.
+    /// Returns the number of rows of the im2col matrix.
     pub(crate) fn rows(&self) -> usize {
         self.window.column_rows()
     }
@@ -129,12 +129,12 @@ impl ImplicitColumns {
         self.batch.div_ceil(self.max_images)
     }
 
-    /// Returns the first `images` images of the operands that are passed with the group.
+    /// Returns the group of the first `images` images in the operands passed along with it.
     pub(crate) fn image_group(&self, group: usize, images: usize) -> ImageGroup {
         ImageGroup { images, group, columns: images * self.window.positions() }
     }
 
-    /// Returns the part of `x` that is its own im2col matrix, if the group is one such image.
+    /// Returns the part of `x` that equals its im2col matrix, if the group is one such image.
     pub(crate) fn image_as_columns<'a, A>(
         &self,
         group: &ImageGroup,
@@ -235,13 +235,13 @@ impl ImplicitColumns {
     }
 }
 
-/// Returns the elements from the first tap to the last.
+/// Returns the distance from the first tap to the last, in elements.
 fn tap_distance(axis: &SpatialAxis) -> usize {
     axis.dilation * (axis.kernel - 1)
 }
 
-/// Returns the axis that copies an image to its frame: it has a tap for each phase, the remainder
-/// of a tap's place modulo the stride.
+/// Returns the axis that copies an image to its frame: It has one tap per phase. The phase of a tap
+/// is the tap's offset modulo the stride.
 fn phase_axis(axis: &SpatialAxis) -> SpatialAxis {
     SpatialAxis { kernel: axis.stride.min(tap_distance(axis) + 1), dilation: 1, ..*axis }
 }
@@ -252,8 +252,8 @@ fn plane_extents(window: &Window) -> Vec<usize> {
     axes.map(|(axis, output)| output + tap_distance(axis) / axis.stride).collect()
 }
 
-/// Fails if there is no memory for the frames of `images` images. A dilation far beyond an image
-/// makes frames far larger than images, filters and outputs.
+/// Fails if memory for the frames of `images` images cannot be allocated. A dilation far beyond an
+/// image makes frames far larger than images, filters and outputs.
 fn check_frame_memory(window: &Window, images: usize) -> Result<()> {
     let phases = window.axes().iter().map(|axis| phase_axis(axis).kernel);
     let factors = [images, window.channels()].into_iter().chain(phases);
@@ -267,8 +267,8 @@ fn check_frame_memory(window: &Window, images: usize) -> Result<()> {
     Err(Error::out_of_host_memory(bytes))
 }
 
-/// Returns the offset of each row of the im2col matrix in a frame, of `channel_len` elements per
-/// channel and planes of these extents.
+/// Returns the offset of each row of the im2col matrix in a frame that has `channel_len` elements
+/// per channel and planes of these extents.
 fn row_offsets(window: &Window, extents: &[usize], channel_len: usize) -> Vec<usize> {
     let plane_len: usize = extents.iter().product();
     // For each tap along the axes so far: the phase, and the offset in the phase's plane.

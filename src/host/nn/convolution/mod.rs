@@ -7,13 +7,13 @@
 //! - `depthwise` computes convolutions in one or two axes where each channel has at most four
 //!   filters of its own. It sums taps over a polyphase layout of each plane, without a GEMM.
 //! - `forward` computes all others. The GEMM reads the images through address tables, which
-//!   `implicit_gemm` makes. Images with strides or padding are first copied to a layout that has
+//!   `implicit_gemm` makes. With strides or padding, images are first copied to a layout that has
 //!   such tables. Images with few positions are multiplied several at a time.
 //! - `backward_input` runs `forward` on `dy` with flipped filters. With a stride above 1, or where
 //!   the image is much larger than the output, a GEMM computes some channels of the columns
 //!   instead, and `col2im` adds them to the image.
 //! - `backward_filters` multiplies `dy` with the transposed columns. Threads share the rows of the
-//!   columns. If there are few, the images are cut into at most eight parts too, whose sums are
+//!   columns. If there are few rows, the batch is also cut into at most eight parts, whose sums are
 //!   added in order.
 //! - `schedule` decides which threads run tasks, and which share one GEMM.
 //!

@@ -32,7 +32,7 @@ fn cases() -> Vec<Convolution> {
         // LeNet's layers, in small batches.
         convolution(3, 1, 20, 1, &square(28, 5, 1, 0)),
         convolution(17, 20, 50, 1, &square(12, 5, 1, 0)),
-        // No image, channel, output or input element.
+        // Zero images, channels, outputs or input elements.
         convolution(0, 3, 4, 1, &square(5, 3, 1, 1)),
         convolution(2, 0, 4, 1, &square(5, 3, 1, 1)),
         convolution(2, 3, 0, 1, &square(5, 3, 1, 1)),
@@ -49,7 +49,7 @@ fn cases() -> Vec<Convolution> {
         convolution(2, 2, 3, 1, &[axis(4, 3, 1, 1, 1), axis(5, 2, 2, 0, 1), axis(6, 3, 1, 1, 1)]),
         convolution(2, 2, 2, 1, &[axis(4, 2, 1, 0, 1), axis(3, 2, 1, 1, 1), axis(4, 3, 2, 1, 1)]),
         convolution(1, 1, 2, 1, &[axis(3, 2, 1, 0, 1); 4]),
-        // The image is its own im2col matrix: one at a time, grouped, several in one GEMM.
+        // The image is its own im2col matrix: one image, channel groups, several images per GEMM.
         convolution(2, 6, 5, 1, &square(11, 1, 1, 0)),
         convolution(3, 6, 4, 2, &square(9, 1, 1, 0)),
         convolution(70, 5, 4, 1, &square(2, 1, 1, 0)),
@@ -73,9 +73,9 @@ fn cases() -> Vec<Convolution> {
         // Columns that do not fit in cache.
         convolution(2, 40, 6, 2, &square(80, 4, 1, 1)),
         convolution(1, 96, 8, 1, &[axis(600, 9, 1, 4, 1)]),
-        // One image for several threads, and one channel more than is computed at a time.
+        // Several threads share one image, which has one channel more than a block.
         convolution(1, 97, 16, 1, &square(56, 1, 2, 0)),
-        // The gradient of the image by blocks of channels: of one position, and of one tap each.
+        // Image gradient in blocks of channels: with a single position, and with a single tap.
         convolution(1, 260, 128, 1, &square(8, 8, 1, 0)),
         convolution(1, 257, 64, 1, &square(15, 1, 2, 0)),
     ]
@@ -152,7 +152,7 @@ fn all_directions_follow_the_definition<T: Element>() {
     }
 }
 
-/// Operands are fractions, whose sums round: threads must not change the order of additions.
+/// Sums of these fractions are rounded, so threads must not change the order of additions.
 fn results_are_bit_identical_on_any_number_of_threads<T: Element>() {
     for op in cases() {
         let x: Vec<T> = fractions(1, op.input_len());
@@ -221,7 +221,7 @@ fn length_errors_name_the_operand() {
     });
 }
 
-/// No table is made of taps or positions if there are no channels, outputs or images.
+/// No tables of taps or positions are built if there are no channels, outputs or images.
 #[test]
 fn an_empty_convolution_allocates_nothing() {
     let (w, pad) = (&Workers::sequential(), 1 << 50);
@@ -243,7 +243,7 @@ fn an_empty_convolution_allocates_nothing() {
     }
 }
 
-/// A frame is as wide as the dilation, far wider than its image here.
+/// Here, each frame is as wide as the dilation, and far wider than its image.
 #[test]
 fn a_frame_larger_than_memory_is_an_error() {
     let w = &Workers::sequential();

@@ -14,7 +14,7 @@ fn axis(input: usize, kernel: usize, stride: usize, pad: usize, dilation: usize)
     SpatialAxis { input, kernel, stride, pad, dilation }
 }
 
-/// Windows over no, one, two and three axes; some taps read padding only.
+/// Windows over zero to three axes; some taps read only padding.
 fn windows() -> Vec<Window> {
     let window = |channels, axes: &[SpatialAxis]| Window::new(channels, axes).unwrap();
     vec![

@@ -33,7 +33,7 @@ fn ops() -> Vec<Lrn> {
 
 /// Returns the region of each element, with the factor of its sum of squares and the added `k`.
 ///
-/// Within a channel as Caffe composes LRN: a square, an average pooling and a power layer.
+/// Within a channel, Caffe composes LRN of a square, an average pooling and a power layer.
 fn regions(op: &Lrn) -> Vec<(Vec<usize>, f64, f64)> {
     let [height, width] = op.plane;
     let (size, pad) = (op.size as i128, (op.size as i128 - 1) / 2);
@@ -72,7 +72,7 @@ fn reference(op: &Lrn, x: &[f64]) -> (Vec<f64>, Vec<f64>) {
     (scale, y)
 }
 
-/// Returns the gradient as the sum of the derivatives of each `y` by each element of its region.
+/// Returns the gradient: sums of the derivatives of each `y` by each element of its region.
 fn reference_backward(op: &Lrn, x: &[f64], dy: &[f64]) -> Vec<f64> {
     let scale = reference(op, x).0;
     let mut dx = vec![0.0; x.len()];
@@ -116,7 +116,7 @@ fn both_directions_follow_the_definition<T: Element>() {
         expect_close(&scale, &want.0, 0.0, rtol, &what);
         let atol = if T::DTYPE == DType::F16 { 3e-8 } else { 1e-30 }; // subnormal results
         expect_close(&y, &want.1, atol, rtol, &what);
-        // `y` and `scale`, from which the gradient is computed, are rounded; its terms may cancel.
+        // The gradient is computed from rounded `y` and `scale`, and its terms may cancel.
         let bound = 8.0 * unit_roundoff::<T>() + 16.0 * unit_roundoff::<T::Acc>();
         expect_close(&dx, &reference_backward(&op, &wide(&x), &wide(&dy)), bound, bound, &what);
     }

@@ -64,8 +64,8 @@ pub fn average_pool<T: Element>(
     Ok(())
 }
 
-/// `dx ←` the sum of `dy / divisor` over the windows of each element, with the divisors of
-/// [`average_pool`]. Overwrites `dx`.
+/// `dx ←` the sum of `dy / divisor` over the windows that contain each element, with the divisors
+/// of [`average_pool`]. Overwrites `dx`.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand.
@@ -146,7 +146,7 @@ fn backward_by_window<T: Element>(workers: &Workers, op: &Pool2d, dy: &[T], dx: 
 }
 
 /// Calls `body` with three buffers: to widen an input plane if `T` is 16-bit, for a polyphase
-/// plane, and for a value of each window.
+/// plane, and for one value per window.
 fn with_buffers<T: Element>(
     op: &Pool2d,
     layout: &PolyphasePlane,
@@ -165,8 +165,8 @@ fn divisors<T: Element>(op: &Pool2d, layout: &PolyphasePlane) -> Vec<T::Acc> {
     layout.per_window(T::acc(1.0), |row, column| divisor(op, row * op.output()[1] + column))
 }
 
-/// Returns the elements of a window that count towards its mean, padding included. The result is
-/// not positive if the window starts beyond the padded input.
+/// Returns the number of elements that count towards a window's mean, padding included. The result
+/// is not positive if the window starts beyond the padded input.
 fn divisor<A: Element>(op: &Pool2d, window: usize) -> A {
     let extent = |axis: usize, p: usize| {
         let start = p * op.stride[axis];
@@ -206,7 +206,7 @@ fn add_to_taps<A: Element + Float>(y: &[A], taps: &[Tap], x: &mut [A]) {
     vectorized(
         #[inline(always)]
         || {
-            // An element is a later tap of an earlier window, so taps go backwards.
+            // An earlier window reads an element by a later tap, so loop over taps in reverse.
             for tap in taps.iter().rev() {
                 let x = &mut x[tap.offset..][..y.len()];
                 x.iter_mut().zip(y).for_each(|(x, &y)| *x = *x + y);

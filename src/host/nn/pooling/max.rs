@@ -25,9 +25,9 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// plane.
 ///
 /// The maximum starts as the lowest finite value (of `f32` for `f64`), and only a greater element
-/// replaces it. So the first of equal elements in row-major order is found, and NaN never is. A
-/// window without a greater element, such as one within the padding, yields that lowest value and
-/// a mask of −1.
+/// replaces it. So the first of equal elements in row-major order is found, and NaN is never
+/// chosen. A window without a greater element, such as one within the padding, yields that lowest
+/// value and a mask of −1.
 ///
 /// # Errors
 /// [`Error::Length`] names the operand; [`Error::InvalidInput`] if a plane has too many elements
@@ -152,7 +152,7 @@ fn forward_by_window<T: Element>(
                     index = range.clone().find(|&i| x[i].to_acc() == range_max);
                 }
             }
-            // Not `max`: of equal zeros, the first may have the other sign.
+            // Not `max`: among equal zeros, the first may have the other sign.
             *y = index.map_or(T::from_acc(lowest), |index| x[index]);
             *mask = index.map_or(-1, |index| index as i32);
         }
@@ -160,7 +160,7 @@ fn forward_by_window<T: Element>(
 }
 
 /// [`max_pool`], one plane at a time. Calls `kernel(x, phases, y, mask)` with the plane's operands
-/// in the accumulator type, and `phases_len` elements that are initially lowest.
+/// in the accumulator type, and a buffer of `phases_len` elements that hold the lowest value.
 fn forward_by_plane<T: Element>(
     workers: &Workers,
     op: &Pool2d,
@@ -192,7 +192,7 @@ fn forward_by_plane<T: Element>(
     });
 }
 
-/// Maxima of a plane of separate 2×2 windows.
+/// Computes the maxima of a plane of non-overlapping 2×2 windows.
 #[inline(always)]
 fn max_2x2<A: Element + Float>(op: &Pool2d, x: &[A], lowest: A, y: &mut [A], mask: &mut [i32]) {
     let (width, out_width) = (op.input[1], op.output()[1]);
@@ -201,7 +201,7 @@ fn max_2x2<A: Element + Float>(op: &Pool2d, x: &[A], lowest: A, y: &mut [A], mas
         let input = (2 * row * width, width);
         let mut column = 0;
         while column < out_width {
-            // The last block overlaps the one before if the row is no multiple of it.
+            // The last block overlaps the one before if it would exceed the row.
             column = match out_width {
                 8.. => {
                     windows_2x2::<A, 8, 16>(x, input, column.min(out_width - 8), lowest, y, mask)
@@ -213,7 +213,7 @@ fn max_2x2<A: Element + Float>(op: &Pool2d, x: &[A], lowest: A, y: &mut [A], mas
     }
 }
 
-/// Maxima of `N` windows of 2×2 from `column` on; returns the column after them.
+/// Computes the maxima of `N` 2×2 windows from `column` on; returns the column after them.
 #[inline(always)]
 fn windows_2x2<A: Element + Float, const N: usize, const TWO_N: usize>(
     x: &[A],
@@ -244,7 +244,7 @@ fn windows_2x2<A: Element + Float, const N: usize, const TWO_N: usize>(
 /// Marks a window in which no element is greater than the lowest value.
 const NOT_FOUND: i32 = i32::MIN;
 
-/// Maxima of the windows of polyphase plane `x`.
+/// Computes the maxima of the windows of polyphase plane `x`.
 #[inline(always)]
 fn max_by_taps<A: Element + Float>(
     op: &Pool2d,
@@ -272,10 +272,10 @@ fn max_by_taps<A: Element + Float>(
     }
 }
 
-/// Maxima of `N` windows of a row; returns the column after them.
+/// Computes the maxima of `N` windows of a row; returns the column after them.
 ///
-/// They start at `column`, or before it if the row ends earlier. The row's first window has the
-/// given slot, and its first element the index `row_index`, which grows by `column_step`.
+/// The windows start at `column`, or earlier to fit in the row. The row's first window has the
+/// given slot and starts at index `row_index`; indices grow by `column_step` per window.
 #[inline(always)]
 fn windows_by_taps<A: Element + Float, const N: usize>(
     x: &[A],
@@ -297,7 +297,7 @@ fn windows_by_taps<A: Element + Float, const N: usize>(
             index[j] = (index[j] & !greater) | (tap.index & greater);
         }
     }
-    // 32-bit products, as 64-bit vector multiplication is slow.
+    // 32-bit products, because 64-bit vector multiplication is slow.
     let (first, step) = ((row_index + column * column_step) as i32, column_step as i32);
     for (j, index) in index.iter_mut().enumerate() {
         // All bits set, which is −1, if no element was found.

@@ -6,10 +6,10 @@ use crate::{
 };
 use std::ops::Range;
 
-/// Elements of one task. A second thread pays from twice this length.
+/// Elements of one task. A second thread pays off from twice this length.
 pub(crate) const GRAIN: usize = 1 << 16;
 
-/// Returns the elements of an input plane and of an output plane.
+/// Returns the number of elements of an input plane and of an output plane.
 pub(crate) fn plane_lens(op: &Pool2d) -> (usize, usize) {
     let area = |[height, width]: [usize; 2]| height * width;
     (area(op.input), area(op.output()))
@@ -38,7 +38,7 @@ pub(crate) fn window_ranges(op: &Pool2d, window: usize) -> impl Iterator<Item = 
     };
     let ([_, out_width], [_, width]) = (op.output(), op.input);
     let (rows, columns) = (clipped(0, window / out_width), clipped(1, window % out_width));
-    // Rows of full width are one range.
+    // Rows of full width form one range.
     let (ranges, height) = match columns.len() == width {
         true => (usize::from(!rows.is_empty()), rows.len()),
         false => (rows.len(), 1),

@@ -14,9 +14,9 @@ use crate::{
 /// index in the input plane. Negative elements and NaN count as zero.
 ///
 /// Every device has to draw the same element: the first at which the running sum, in row-major
-/// order and in `f64`, exceeds `u` of the window times the sum of all. If there is none, for
-/// example because no element is positive, the window's first element is drawn. A window without
-/// elements yields 0 and a mask of −1. Source: Zeiler, Fergus 2013.
+/// order and in `f64`, exceeds the window's `u` times the total sum. If there is none, for example
+/// because no element is positive, the window's first element is drawn. A window without elements
+/// yields 0 and a mask of −1. Source: Zeiler and Fergus (2013).
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand;

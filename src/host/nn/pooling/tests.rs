@@ -87,7 +87,7 @@ fn nan<T: Element>(len: usize) -> Vec<T> {
     vec![T::from_f64(f64::NAN); len]
 }
 
-/// Integers with many equal ones, and every fifth element NaN, infinite or a zero of either sign.
+/// Integers with many duplicates; every fifth element is NaN, infinite or a zero of either sign.
 fn special_values<T: Element>(op: &Pool2d) -> Vec<T> {
     let special = [f64::NAN, f64::NEG_INFINITY, f64::INFINITY, -0.0, 0.0];
     let mut x = integers::<T>(1, op.input_len());
@@ -223,7 +223,7 @@ fn empty_operands_are_accepted() {
     let (mut y, mut mask) = (vec![0.0; op.output_len()], vec![0; op.output_len()]);
     max_pool::<f32>(&w, &op, &[], &mut y, &mut mask).unwrap();
     assert!(y.iter().all(|&y| y == f32::MIN) && mask.iter().all(|&mask| mask == -1));
-    // No planes, of a size that memory could not hold.
+    // Zero planes, each of which would exceed memory.
     let (extent, plane) = (1 << 28, [1 << 28; 2]);
     for (input, kernel, pad) in [([1; 2], [extent + 1; 2], plane), (plane, [extent / 2; 2], [0; 2])]
     {

@@ -57,7 +57,7 @@ fn squares<T: Element>(tag: u64, len: usize) -> Vec<T::Acc> {
     fractions::<T::Acc>(tag, len).into_iter().map(|v| v * v).collect()
 }
 
-/// One update, with as much of the history as the rule has.
+/// Runs one update with the history values that the rule uses.
 fn run<T: Element>(
     workers: &Workers,
     op: &SolverUpdate<T>,

@@ -1,7 +1,7 @@
 //! Conversion of 16-bit elements on x86-64, between `f32` vectors and memory.
 //!
 //! [`widen`] and [`narrow`] convert slices for `accumulator`, with AVX-512; their results are
-//! bit-identical to those of the crate `half`. The functions whose name has a number of bits convert
+//! bit-identical to those of the crate `half`. Functions with a vector width in their name convert
 //! one vector for the GEMM kernels, and are inlined into functions compiled for its features.
 
 use crate::{
@@ -10,10 +10,10 @@ use crate::{
 };
 use std::arch::x86_64::*;
 
-/// Elements of the widest vector.
+/// Number of elements in the widest vector.
 const LANES: usize = 16;
 
-/// `y ← x`, exactly, NaN made quiet; equal lengths.
+/// `y ← x`, converted exactly, with NaN made quiet. `x` and `y` are equally long.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 pub(crate) fn widen<T: Element>(x: &[T], y: &mut [f32]) {
     zip_with_aligned_stores(
@@ -34,7 +34,7 @@ pub(crate) fn widen<T: Element>(x: &[T], y: &mut [f32]) {
     );
 }
 
-/// `y ← x`, rounded to nearest, ties to even; equal lengths.
+/// `y ← x`, rounded to nearest, ties to even. `x` and `y` are equally long.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 pub(crate) fn narrow<T: Element>(x: &[f32], y: &mut [T]) {
     zip_with_aligned_stores(
@@ -55,7 +55,7 @@ pub(crate) fn narrow<T: Element>(x: &[f32], y: &mut [T]) {
     );
 }
 
-/// [`widen`] of at most [`LANES`] elements.
+/// Like [`widen`], but for at most [`LANES`] elements.
 ///
 /// # Safety
 /// The processor has AVX-512 F, BW and VL.
@@ -69,7 +69,7 @@ unsafe fn widen_vector<T: Element>(x: &[T], y: &mut [f32]) {
     }
 }
 
-/// [`narrow`] of at most [`LANES`] elements.
+/// Like [`narrow`], but for at most [`LANES`] elements.
 ///
 /// # Safety
 /// The processor has AVX-512 F, BW and VL.
@@ -83,7 +83,7 @@ unsafe fn narrow_vector<T: Element>(x: &[f32], y: &mut [T]) {
     }
 }
 
-/// Loads and widens the first `count` elements from `p`. The others are zero and not read.
+/// Loads and widens the first `count` elements from `p`, and no others. The other lanes are zero.
 ///
 /// # Safety
 /// The processor has AVX-512 F, BW and VL. `T` is a 16-bit type, `count` is at most 16, and `p` is
@@ -109,7 +109,7 @@ pub(crate) unsafe fn widen_512<T: Element>(p: *const T, count: usize) -> __m512 
 pub(crate) unsafe fn widen_256<T: Element>(p: *const T, count: usize) -> __m256 {
     // SAFETY: each branch reads at most the `count` elements that the caller guarantees.
     unsafe {
-        // AVX2 has no masked loads of 16 bits. Four is a frequent count: panels have four rows.
+        // AVX2 has no masked 16-bit loads. A count of four is frequent: panels have four rows.
         let x = match count {
             8.. => _mm_loadu_si128(p.cast()),
             4 => _mm_loadl_epi64(p.cast()),
@@ -174,7 +174,7 @@ fn mask_first(count: usize) -> __mmask16 {
     ((1u32 << count) - 1) as __mmask16
 }
 
-/// Widens `bf16`, which are the upper halves of `f32`. Makes NaN quiet, like the F16C instruction.
+/// Widens `bf16`, the upper half of an `f32`. Makes NaN quiet, like the F16C instruction.
 ///
 /// # Safety
 /// The processor has AVX-512 F.
@@ -190,8 +190,8 @@ unsafe fn from_bf16_512(x: __m256i) -> __m512 {
     }
 }
 
-/// Rounds to `bf16`: adds just below half a unit, plus the last bit kept, and takes the upper half.
-/// NaN is made quiet instead.
+/// Rounds to `bf16`: adds `0x7fff` plus the last bit kept, and returns the upper half. NaN is made
+/// quiet instead.
 ///
 /// # Safety
 /// The processor has AVX-512 F.

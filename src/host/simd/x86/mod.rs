@@ -1,4 +1,4 @@
-//! x86-64 intrinsics behind the portable files of `simd`.
+//! x86-64 intrinsics used by the portable files of `simd`.
 
 pub(crate) mod half;
 mod vector;

@@ -9,7 +9,7 @@ use crate::{
 };
 use std::arch::x86_64::*;
 
-/// Defines inlined methods whose bodies are one unsafe expression each.
+/// Defines inlined methods, each with one unsafe expression as its body.
 macro_rules! methods {
     ($($name:ident($($param:ident $(: $type:ty)?),*) $(-> $result:ty)? = $body:expr;)*) => { $(
         #[allow(unused_unsafe)] // The masks of AVX-512 are integers, made by safe functions.
@@ -23,7 +23,7 @@ macro_rules! methods {
     )* };
 }
 
-/// Implements [`SimdVector`] by the named intrinsics, or by functions below with their signatures.
+/// Implements [`SimdVector`] with the named intrinsics, or functions below of the same signatures.
 macro_rules! simd_vector {
     (
         $vector:ty, $scalar:ty, $width:expr, 32 registers: $has_32_registers:expr,
@@ -122,7 +122,7 @@ simd_vector!(
 /// Defines a function that is inlined into callers compiled for the features of its vectors.
 ///
 /// # Safety
-/// Those of the [`SimdVector`] function that it implements: the processor has the features, and
+/// Like the [`SimdVector`] function that it implements: the processor has the features, and
 /// pointers are valid for the elements accessed.
 macro_rules! simd_fn {
     ($(#[$doc:meta])* $name:ident($($arg:ident: $ty:ty),*) -> $result:ty { $body:expr }) => {
@@ -184,7 +184,7 @@ simd_fn!(mask_first_256d(count: usize) -> __m256i {
     _mm256_cmpgt_epi64(_mm256_set1_epi64x(count as i64), _mm256_setr_epi64x(0, 1, 2, 3))
 });
 simd_fn!(
-    /// Adds neighbours first.
+    /// Adds neighbouring elements first.
     sum4_256(v: [__m256; 4]) -> [f32; 4] {{
         let pairs = _mm256_hadd_ps(_mm256_hadd_ps(v[0], v[1]), _mm256_hadd_ps(v[2], v[3]));
         let high = _mm256_extractf128_ps::<1>(pairs);
@@ -192,7 +192,7 @@ simd_fn!(
     }}
 );
 simd_fn!(
-    /// Adds neighbours first.
+    /// Adds neighbouring elements first.
     sum4_256d(v: [__m256d; 4]) -> [f64; 4] {{
         let (low, high) = (_mm256_hadd_pd(v[0], v[1]), _mm256_hadd_pd(v[2], v[3]));
         let even = _mm256_permute2f128_pd::<0x20>(low, high);
@@ -216,7 +216,7 @@ simd_fn!(sum4_512d(v: [__m512d; 4]) -> [f64; 4] {{
     sum4_256d([add_halves_512d(a), add_halves_512d(b), add_halves_512d(c), add_halves_512d(d)])
 }});
 
-// The permutations below use the low bits of their indices only, which makes them wrap around.
+// The permutations below use only the low bits of their indices, which therefore wrap around.
 simd_fn!(rotate_512(v: __m512, count: usize) -> __m512 {{
     let indices = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     _mm512_permutexvar_ps(_mm512_add_epi32(indices, _mm512_set1_epi32(count as i32)), v)
@@ -245,7 +245,7 @@ macro_rules! transpose4 {
             let rows = [$singles(a), $singles(b), $singles(c), $singles(d)];
             let rows = std::mem::transmute::<[$vector; 4], [[__m128; $quarters]; 4]>(rows);
             let store_row = |i: usize| _mm_storeu_ps(p.add(i * stride), rows[i % 4][i / 4]);
-            // Written out, so that all indices are constants and `rows` stays in registers.
+            // Unrolled by hand, so that all indices are constants and `rows` stays in registers.
             for quarter in 0..$quarters {
                 if count > 4 * quarter {
                     store_row(4 * quarter);
@@ -292,7 +292,7 @@ transpose4_d!(transpose4_512d, __m512d, 4, _mm512_unpacklo_pd _mm512_unpackhi_pd
 transpose4_d!(transpose4_256d, __m256d, 2, _mm256_unpacklo_pd _mm256_unpackhi_pd);
 
 simd_fn!(
-    /// Adds pairs of elements: each quarter holds sums of `a` and `b` in turn.
+    /// Adds pairs of elements: sums from `a` and from `b` alternate in each quarter.
     add_pairs_512(a: __m512, b: __m512) -> __m512 {
         _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b))
     }
@@ -301,7 +301,7 @@ simd_fn!(add_pairs_512d(a: __m512d, b: __m512d) -> __m512d {
     _mm512_add_pd(_mm512_unpacklo_pd(a, b), _mm512_unpackhi_pd(a, b))
 });
 simd_fn!(
-    /// Returns the even quarters of both vectors, and the odd ones.
+    /// Returns the even-numbered quarters of both vectors, and the odd-numbered ones.
     even_odd_quarters(a: __m512d, b: __m512d) -> (__m512d, __m512d) {
         (_mm512_shuffle_f64x2::<0x88>(a, b), _mm512_shuffle_f64x2::<0xdd>(a, b))
     }
@@ -323,14 +323,14 @@ simd_fn!(sum8_512(v: [__m512; 8]) -> __m512 {{
     };
     let (a, b) = even_odd_quarters(four(a, b), four(c, d));
     let sums = _mm512_add_ps(_mm512_castpd_ps(a), _mm512_castpd_ps(b));
-    // Two partial sums are left of each vector: of the first four vectors in quarters 0 and 1, of
-    // the others in quarters 2 and 3.
+    // Each input vector has two partial sums left: in quarters 0 and 1 for the first four vectors,
+    // in quarters 2 and 3 for the others.
     let (a, b) = even_odd_quarters(_mm512_castps_pd(sums), _mm512_castps_pd(sums));
     _mm512_add_ps(_mm512_castpd_ps(a), _mm512_castpd_ps(b))
 }});
 simd_fn!(
     /// Loads elements `i..i + 4` of every fourth row, from row `first` on. Inserting a quarter from
-    /// memory needs no shuffle unit.
+    /// memory does not use the shuffle unit.
     load_quarters_512(rows: &[*const f32; MAX_LANES], first: usize, i: usize) -> __m512 {{
         let quarter = |row: usize| _mm_loadu_ps(rows[first + row].add(i));
         let x = _mm512_castps128_ps512(quarter(0));

@@ -63,7 +63,7 @@ fn amx_multiplies_every_bf16_and_flushes_subnormals() {
     }
 }
 
-/// Multiplies every value by factors that need each of the four products of terms.
+/// Multiplies every value by factors that exercise all four products of terms.
 #[test]
 fn amx_multiplies_every_f16() {
     let a: Vec<_> = (0..=u16::MAX).map(f16::from_bits).collect();
@@ -112,7 +112,7 @@ fn every_f16_is_the_sum_of_its_terms() {
     }
 }
 
-/// A NaN or infinity at any step along k changes its row only.
+/// A NaN or infinity at any step along k changes only the sums of its row.
 #[test]
 fn amx_keeps_nan_and_infinity_in_their_row() {
     let (m, n, k) = (37, 35, 45);
@@ -130,8 +130,8 @@ fn amx_keeps_nan_and_infinity_in_their_row() {
     }
 }
 
-/// NaN and infinities in both operands meet zeros, each other, and `f16` without a low term. Results are
-/// those of `f64`, and other sums do not change, on any number of threads.
+/// NaN and infinities in both operands are multiplied by zeros, each other, and `f16` without a low
+/// term. On any number of threads, results match `f64`, and other sums do not change.
 #[test]
 fn sums_of_nonfinite_f16_match() {
     let (m, n, k) = (75, 130, 450);
