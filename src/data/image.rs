@@ -23,7 +23,7 @@ impl Image {
     /// orientation is ignored.
     ///
     /// # Errors
-    /// [`Error::InvalidData`] for damaged files and other formats, and always without the feature `image`.
+    /// [`Error::InvalidData`] for a damaged file or other format; always without the feature `image`.
     #[doc(alias = "DecodeDatum")]
     pub fn decode(bytes: &[u8], color: Color) -> Result<Self> {
         decode(bytes, color)

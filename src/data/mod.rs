@@ -5,7 +5,7 @@
 //! - LMDB databases are read and written without the C library: see [`LmdbReader`].
 //! - Random choices depend only on a key and the record's number. So a seed gives bit-identical
 //!   batches for any number of threads.
-//! - Fixed numbers of records and batches circulate between the threads and the net ([`QueuePair`]).
+//! - Fixed numbers of records and batches circulate between threads and the net ([`QueuePair`]).
 //!   Closing a queue wakes all waiting threads, so none blocks forever.
 
 mod database_kind;

@@ -73,7 +73,7 @@ const MAX_DEPTH: usize = 1024;
 const SLOW_WAIT: Duration = Duration::from_secs(1);
 
 impl<T: Element, D: Device> Prefetcher<T, D> {
-    /// Waits for the first record, which determines the shape of all records, and starts the thread.
+    /// Waits for the first record, which sets the shape of all records, and starts the thread.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] if `size` is 0, `depth` is not in 1 to 1024, or a thread cannot be

@@ -47,8 +47,8 @@ struct ReaderQueues {
     error: WorkerError,
 }
 
-/// Records that pass through a queue together. This spreads the cost of a queue operation, which
-/// exceeds that of a record.
+/// Records that pass through a queue together, because a queue operation takes longer than the
+/// handling of a record.
 struct RecordRun {
     records: Vec<Record>,
     /// Number of records that were read.

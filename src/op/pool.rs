@@ -75,8 +75,8 @@ impl Pool2d {
         self.output.into_iter().fold(self.planes, usize::saturating_mul)
     }
 
-    /// Fails unless the lengths of input and output match. Also fails if a field has changed since
-    /// [`new`](Self::new), which would now fail or compute another number of windows.
+    /// Fails unless the lengths of input and output match. Also fails if the fields were changed
+    /// and [`new`](Self::new) would now fail or compute another number of windows.
     ///
     /// # Errors
     /// [`Error::Length`] names the operand; like [`new`](Self::new).

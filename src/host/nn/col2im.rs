@@ -215,7 +215,7 @@ impl<S: SimdScalar> AddRows<'_, S> {
         for block in (0..self.plane.row_stride).step_by(VECTORS * L::WIDTH) {
             for (part, ranges) in self.plane.column_taps.chunks(MAX_TAPS).enumerate() {
                 // SAFETY: the features of `L` are enabled. `block` is an element of a row, and the
-                // `taps` are those of the `part` of the last axis, so `add_block` may read them.
+                // `taps` are those of the `part` of the last axis, as `add_block` requires.
                 unsafe {
                     let mut taps = [BlockTap::<L::Mask, VECTORS>::new::<L>(&none, 0); MAX_TAPS];
                     for (tap, range) in taps.iter_mut().zip(ranges) {

@@ -1,4 +1,4 @@
-//! Standardization: subtraction of the mean and division by the standard deviation.
+//! Batch-norm standardization: subtraction of the mean and division by the standard deviation.
 
 use crate::{
     element::Element,

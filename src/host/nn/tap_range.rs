@@ -49,7 +49,7 @@ impl TapRange {
 pub(crate) struct PlaneTaps<'a> {
     /// Index of the first tap.
     pub(crate) tap: usize,
-    /// Offset of the image plane in the channel; `None` if the taps lie outside the image.
+    /// Offset of the image plane in the channel; `None` if taps lie outside it along another axis.
     pub(crate) image: Option<usize>,
     /// Index of the first position.
     pub(crate) position: usize,

@@ -37,7 +37,7 @@ impl GemmPath {
     /// operands.
     ///
     /// # Safety
-    /// `a` and `b` pass [`Gemm::check`]. `c` is valid for reads and writes of all elements of `op`,
+    /// `a` and `b` pass [`Gemm::check`]. `c` is valid for reads and writes of all elements of `C`,
     /// and no other thread accesses them. `c` is not read if β is 0.
     pub(crate) unsafe fn run<S: SimdScalar>(self, op: &Gemm<S>, a: &[S], b: &[S], c: *mut S) {
         debug_assert!(op.check(a.len(), b.len(), usize::MAX).is_ok());
@@ -66,7 +66,7 @@ impl GemmPath {
 ///
 /// # Safety
 /// `a` passes [`Gemm::check`], and `bias` has at least m elements. `c` is valid for reads and
-/// writes of all elements of `op`, and no other thread accesses them. `c` is not read if β is 0.
+/// writes of all elements of `C`, and no other thread accesses them. `c` is not read if β is 0.
 pub(crate) unsafe fn gemm_with_pack_source<S: SimdScalar>(
     op: &Gemm<S>,
     a: &[S],

@@ -57,7 +57,7 @@ unsafe fn pack_tiles<H: Element>(source: &AmxPackSource<'_, H>, x: *const u16, t
     let AmxPackSource { ld, k_contiguous, mn, k, transpose, .. } = *source;
     let (panels, steps) = (mn.div_ceil(BLOCK_ROWS) * 2, k.div_ceil(TILE_K));
     for i in 0..panels * steps {
-        // In the order of addresses.
+        // Read the source in the order of addresses.
         let (panel, step) =
             if k_contiguous { (i / steps, i % steps) } else { (i % panels, i / panels) };
         let (row, start) = (panel * TILE_ROWS, step * TILE_K);
@@ -170,8 +170,8 @@ const DEINTERLEAVE: [u16; 2 * TILE_ROWS] = {
 const BF16_BITS: i32 = !0xffff;
 
 /// Splits each `f16` exactly into two `bf16` with the same sum: the first 8 of its 11 significant
-/// bits, and the remainder, which is normal or zero. An infinity or NaN stays one in the first
-/// `bf16`.
+/// bits, and the remainder, which is normal or zero. The first `bf16` of an infinity or NaN is an
+/// infinity or NaN.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 #[inline]
 pub(crate) fn split_f16(pairs: __m512i) -> [__m512i; 2] {

@@ -35,8 +35,8 @@ pub(crate) fn sum(
     let mut left = prefix + x.len();
     let (mut x, mut y) = (x.as_ptr().wrapping_sub(prefix), y.as_ptr());
     // SAFETY: this function enables AVX-512. Masks exclude everything before the first element and
-    // after the last. The head of `y` is loaded from its first element and expanded, because masked
-    // loads are slow if they reach into an unmapped page.
+    // after the last; whole vectors lie within. The head of `y` is loaded from its first element
+    // and expanded, because masked loads are slow if they reach into an unmapped page.
     unsafe {
         if prefix > 0 {
             let mask = u16::MAX << prefix & first_lanes(left);

@@ -240,7 +240,7 @@ fn tap_distance(axis: &SpatialAxis) -> usize {
     axis.dilation * (axis.kernel - 1)
 }
 
-/// Returns the axis that copies an image to its frame: It has one tap per phase. The phase of a tap
+/// Returns the axis that copies an image to its frame. It has one tap per phase. The phase of a tap
 /// is the tap's offset modulo the stride.
 fn phase_axis(axis: &SpatialAxis) -> SpatialAxis {
     SpatialAxis { kernel: axis.stride.min(tap_distance(axis) + 1), dilation: 1, ..*axis }
