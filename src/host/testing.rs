@@ -1,4 +1,4 @@
-//! Helpers of the kernels' tests: operands, thread counts and expected values.
+//! Helpers for the tests of kernels: operands, thread counts and expected values.
 
 use crate::{
     element::Element,
@@ -20,7 +20,7 @@ pub(crate) fn fractions<T: Element>(tag: u64, len: usize) -> Vec<T> {
     (0..len).map(|_| T::from_f64(f64::from(rng.next_u32()) / f64::from(1u32 << 31) - 1.0)).collect()
 }
 
-/// Returns NaN elements: results that a kernel has to overwrite.
+/// Returns `len` NaN elements, to initialise results that a kernel has to overwrite.
 pub(crate) fn nan<T: Element>(len: usize) -> Vec<T> {
     vec![T::from_f64(f64::NAN); len]
 }
@@ -35,7 +35,7 @@ pub(crate) fn wide<T: Element>(x: &[T]) -> Vec<f64> {
     x.iter().map(|x| x.to_f64()).collect()
 }
 
-/// Rounds exact results to `T`, as a kernel does once.
+/// Rounds exact results to `T` once, as a kernel does.
 pub(crate) fn rounded<T: Element>(x: &[f64]) -> Vec<f64> {
     x.iter().map(|&x| T::from_f64(x).to_f64()).collect()
 }
@@ -54,7 +54,7 @@ pub(crate) fn op_element<T: Element>(
     }
 }
 
-/// Returns the kernel and the operand of a length error.
+/// Returns the names of the kernel and of the operand in a length error.
 pub(crate) fn operand(result: Result<()>) -> (&'static str, &'static str) {
     match result {
         Err(Error::Length { op, operand, .. }) => (op, operand),
@@ -62,7 +62,7 @@ pub(crate) fn operand(result: Result<()>) -> (&'static str, &'static str) {
     }
 }
 
-/// Defines a test for every element type and generic check.
+/// Defines one test for each generic check and each element type.
 macro_rules! for_each_element {
     ($($check:ident),*) => {
         mod f32 { $(#[test] fn $check() { super::$check::<f32>() })* }

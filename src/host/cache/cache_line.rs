@@ -105,7 +105,7 @@ pub(crate) fn zip_with_prefetch<X, Y>(x: &[X], y: &mut [Y], mut body: impl FnMut
 /// prefetcher has fetched when it follows several rows at a time.
 pub(crate) const PREFETCH_DISTANCE: usize = 1 << 10;
 
-/// Prefetches a block of the size of `x`, [`PREFETCH_DISTANCE`] after `x`, readable or not.
+/// Prefetches `size_of_val(x)` bytes, [`PREFETCH_DISTANCE`] after `x`. They need not be readable.
 #[inline(always)]
 pub(crate) fn prefetch_after<A, const N: usize>(x: &[A; N]) {
     for line in (0..size_of::<[A; N]>()).step_by(CACHE_LINE) {

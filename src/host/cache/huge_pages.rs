@@ -1,7 +1,7 @@
 //! Huge pages for large allocations of host memory, on Linux.
 
-/// Asks the system to back `memory` with huge pages where possible, which reduces address
-/// translation. The contents are unchanged.
+/// Asks the system to back `memory` with huge pages where possible, so that fewer addresses are
+/// translated. The contents are unchanged.
 pub(crate) fn advise_huge_pages(memory: &mut [u8]) {
     #[cfg(target_os = "linux")]
     {

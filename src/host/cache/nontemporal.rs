@@ -112,8 +112,8 @@ fn store_slice<const N: usize>(
             {
                 next.into_iter().for_each(|next| x86::prefetch_l2(next.wrapping_add(offset)));
                 for (x, y) in x.as_chunks().0.iter().zip(y.as_chunks_mut().0) {
-                    // SAFETY: `y` starts at a cache line, as asserted above, and each chunk is a
-                    // multiple of its 16 bytes away from there.
+                    // SAFETY: `y` starts at a cache line, as asserted above, and each chunk starts
+                    // a multiple of its 16 bytes from there.
                     unsafe { x86::stream(x, y) };
                 }
             }

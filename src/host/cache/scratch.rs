@@ -3,7 +3,7 @@
 use crate::element::Element;
 use std::cell::RefCell;
 
-/// Most buffers that a thread caches: kernels nest this deep (a convolution, its GEMM, its panels).
+/// Maximum number of cached buffers per thread. Kernels nest this deep: convolution, GEMM, panels.
 const MAX_CACHED_BUFFERS: usize = 4;
 
 /// Size in bytes of the largest buffer that is cached; larger ones are freed after use.
@@ -27,8 +27,7 @@ pub(crate) fn with_scratch<A: Element, R>(len: usize, body: impl FnOnce(&mut [A]
 /// Returns a buffer of at least `words` values.
 fn take(words: usize) -> Vec<f64> {
     let buffer = FREE.with_borrow_mut(|free| {
-        // Take the smallest buffer that is large enough, else the smallest, which is replaced
-        // below.
+        // Take the smallest one that is large enough, else the smallest; it is replaced below.
         let rank = |buffer: &Vec<f64>| (buffer.len() < words, buffer.len());
         let best = (0..free.len()).min_by_key(|&i| rank(&free[i]));
         best.map(|i| free.swap_remove(i)).unwrap_or_default()

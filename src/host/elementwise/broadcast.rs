@@ -1,4 +1,4 @@
-//! Elementwise functions of an operand and of operands that are broadcast along an axis.
+//! Elementwise functions of a full operand and of others that are broadcast from one axis.
 
 use crate::{
     element::Element,
@@ -19,7 +19,7 @@ use crate::{
 use num_traits::Zero;
 use std::borrow::Cow;
 
-/// Elements of one task: below twice this, a second thread costs more than it saves.
+/// Number of elements in one task. Below twice this, a second thread costs more than it saves.
 const GRAIN: usize = 1 << 17;
 
 /// `y[o, e, i] ← f(a[o, e, i], b[e])`.
@@ -134,8 +134,8 @@ pub fn affine_in_place<T: Element>(
     Ok(())
 }
 
-/// Calls `body(start, operands, chunk, buffer)` for chunks of `y`: with the index of the chunk's first
-/// element, the operands broadcast to the chunk, and a buffer to widen the chunk in.
+/// Calls `body(start, operands, chunk, buffer)` for chunks of `y`. `start` is the index of the
+/// chunk's first element, `operands` are broadcast to the chunk, and `buffer` serves to widen it.
 pub(crate) fn for_broadcast_chunks<T: Element, const N: usize>(
     workers: &Workers,
     axis: &Axis,
@@ -147,7 +147,7 @@ pub(crate) fn for_broadcast_chunks<T: Element, const N: usize>(
     if period == 0 {
         return;
     }
-    // If whole periods fit a chunk, the broadcast operands are the same for all chunks.
+    // If whole periods fit into a chunk, the broadcast operands are the same for all chunks.
     let repeats = period <= CHUNK;
     let step = if repeats { CHUNK / period * period } else { CHUNK };
     workers.for_each_chunk(y, GRAIN, |task, y| {

@@ -13,7 +13,7 @@ use crate::{
 };
 use bytemuck::{cast_slice, cast_slice_mut};
 
-/// Elements of one task.
+/// Number of elements in one task.
 const GRAIN: usize = 1 << 17;
 
 /// `y ← x`, rounded once, to nearest, ties to even.
@@ -28,7 +28,7 @@ pub fn convert<T: Element, U: Element>(workers: &Workers, x: &[T], y: &mut [U]) 
     Ok(())
 }
 
-/// `y ← x`, from integers, rounded once.
+/// `y ← x`, converted from integers and rounded once.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `y` is as long as `x`.
@@ -48,7 +48,7 @@ pub fn convert_integers<N: Storable + Into<f64>, T: Element>(
     Ok(())
 }
 
-/// `y ← x`, by the shortest way between the two types; equal lengths.
+/// `y ← x`, by the shortest conversion between the two types. `x` and `y` are equally long.
 fn convert_chunk<T: Element, U: Element>(x: &[T], y: &mut [U]) {
     match (T::DTYPE, U::DTYPE) {
         (from, to) if from == to => y.copy_from_slice(cast_slice(x)),
@@ -153,7 +153,7 @@ mod tests {
         }
     }
 
-    /// The integers have either sign, and some have more digits than `T`.
+    /// The integers have either sign, and some have more digits than `T` can hold.
     fn integers_are_rounded_once<T: Element>() {
         let x: Vec<i32> =
             integers::<f64>(3, GRAIN + 7).iter().map(|x| *x as i32 * 8_123_457).collect();

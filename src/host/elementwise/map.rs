@@ -28,17 +28,17 @@ use crate::{
 use bytemuck::{cast_slice, cast_slice_mut};
 use num_traits::Float;
 
-/// Elements of one task if memory limits the speed: below this, a second thread costs more than it
-/// saves.
+/// Number of elements in one task if memory limits the speed. Below this number, a second thread
+/// costs more than it saves.
 const GRAIN: usize = 1 << 16;
 
-/// Elements of one task if the function limits the speed.
+/// Number of elements in one task if the function limits the speed.
 const COMPUTE_BOUND_GRAIN: usize = 1 << 15;
 
-/// Elements of a block of which elementary functions are computed in parallel.
+/// Number of elements in a block whose elementary functions are computed in parallel.
 const BLOCK: usize = 64;
 
-/// Evaluates `$body`, vectorised, with `$known` bound to `$op`, in one copy for each variant.
+/// Evaluates `$body`, vectorised, with `$known` bound to `$op`. Each variant has its own copy.
 ///
 /// `$known` is bound inside the closure, since the compiler knows the variant only there.
 macro_rules! specialized {
@@ -193,7 +193,7 @@ pub fn binary_in_place<T: Element>(
     Ok(())
 }
 
-/// Returns how many elements one loop processes: whole tasks unless elements have to be widened.
+/// Returns how many elements one loop processes: a whole task, unless it has to be widened.
 fn run_len<T: Element>() -> usize {
     if is_wide::<T>() { GRAIN } else { CHUNK }
 }
@@ -284,8 +284,8 @@ fn unary_run_in_place<A: Element + Float>(op: Unary<A>, y: &mut [A]) {
     });
 }
 
-/// Returns `op` of a block. By value: when results were stored through a reference, the compiler computed
-/// one vector after the other instead of interleaving them.
+/// Returns `op` of each element, by value: when results were stored through a reference, the
+/// compiler computed one vector after the other instead of interleaving them.
 #[inline(always)]
 fn block<A: Element + Float>(op: Unary<A>, mut x: [A; BLOCK]) -> [A; BLOCK] {
     if !is_normal_range(op, &x) {

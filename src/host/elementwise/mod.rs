@@ -1,8 +1,8 @@
 //! Elementwise operations, broadcasts along an axis, and conversion of element types.
 //!
 //! - [`map`] evaluates an [`op::Unary`](crate::op::Unary) or [`op::Binary`](crate::op::Binary) on whole
-//!   operands. Every function has a loop of its own, compiled for each SIMD level; long square roots and
-//!   quotients go to `math`, and results that exceed the caches to `cache::nontemporal`.
+//!   operands. Every function has a loop of its own, compiled for each SIMD level. Long square
+//!   roots and quotients call `math`; results that exceed the caches use `cache::nontemporal`.
 //! - [`broadcast`] repeats operands along an axis and calls the loops of `map`.
 //! - [`convert`] converts elements through `simd::accumulator`.
 //!

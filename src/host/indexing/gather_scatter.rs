@@ -20,10 +20,10 @@ use crate::{
 };
 use num_traits::Zero;
 
-/// Largest number of tasks of [`scatter_add`]: each reads all indices.
+/// Largest number of tasks of [`scatter_add`], limited because each task reads all indices.
 const MAX_SCATTER_TASKS: usize = 8;
 
-/// Length of runs below which [`tile_backward`] sums one element at a time.
+/// Run length below which [`tile_backward`] sums one element at a time.
 const SHORT_RUN: usize = 16;
 
 /// `y[r·ldy + c] ← x[r·ldx + c]` for every row `r` and column `c` of the block.
@@ -57,8 +57,8 @@ pub fn copy_2d<T: Element>(workers: &Workers, op: &Copy2d, x: &[T], y: &mut [T])
 /// `y[i, :] ← table[indices[i], :]`.
 ///
 /// # Errors
-/// [`Error::Length`] names the operand; [`Error::InvalidInput`] an index past the table, and nothing is
-/// written then.
+/// [`Error::Length`] if an operand has the wrong length; [`Error::InvalidInput`] if an index is
+/// beyond the end of the table. Nothing is written then.
 pub fn gather<T: Element>(
     workers: &Workers,
     op: &RowIndexing,
@@ -88,8 +88,8 @@ pub fn gather<T: Element>(
 /// defined if an index occurs more than once.
 ///
 /// # Errors
-/// [`Error::Length`] names the operand; [`Error::InvalidInput`] an index past the table, and nothing is
-/// written then.
+/// [`Error::Length`] if an operand has the wrong length; [`Error::InvalidInput`] if an index is
+/// beyond the end of the table. Nothing is written then.
 pub fn scatter_add<T: Element>(
     workers: &Workers,
     op: &RowIndexing,
@@ -128,8 +128,8 @@ pub fn scatter_add<T: Element>(
 /// `yᵢ ← xᵢ`, which must be an integer in `0..bound`.
 ///
 /// # Errors
-/// [`Error::Length`] names the operand; [`Error::InvalidInput`] names the first element that is not an
-/// index.
+/// [`Error::Length`] if an operand has the wrong length; [`Error::InvalidInput`] names the first
+/// element that is not an index.
 pub fn to_indices<T: Element>(_: &Workers, bound: u32, x: &[T], y: &mut [u32]) -> Result<()> {
     check_len("to_indices", "y", x.len(), y.len())?;
     for (i, (y, x)) in y.iter_mut().zip(x).enumerate() {
@@ -146,7 +146,7 @@ pub fn to_indices<T: Element>(_: &Workers, bound: u32, x: &[T], y: &mut [u32]) -
 /// `y[o, t, i] ← x[o, i]` for every tile `t`.
 ///
 /// # Errors
-/// [`Error::Length`] names the operand.
+/// [`Error::Length`] if an operand has the wrong length.
 pub fn tile<T: Element>(workers: &Workers, op: &Tile, x: &[T], y: &mut [T]) -> Result<()> {
     op.check("tile", ("x", x.len()), ("y", y.len()))?;
     let &Tile { inner, tiles, .. } = op;
@@ -169,10 +169,10 @@ pub fn tile<T: Element>(workers: &Workers, op: &Tile, x: &[T], y: &mut [T]) -> R
     Ok(())
 }
 
-/// `dx[o, i] ← Σ_t dy[o, t, i]`, over the tiles in order, in `T::Acc`; 0 if there are no tiles.
+/// `dx[o, i] ← Σ_t dy[o, t, i]`, added in `T::Acc` in the order of the tiles; 0 if there are none.
 ///
 /// # Errors
-/// [`Error::Length`] names the operand.
+/// [`Error::Length`] if an operand has the wrong length.
 pub fn tile_backward<T: Element>(
     workers: &Workers,
     op: &Tile,
@@ -228,7 +228,7 @@ fn sum_tiles<T: Element>(
     });
 }
 
-/// `y ← y + x`; equal lengths.
+/// `y ← y + x`. `x` and `y` are equally long.
 #[inline(always)]
 fn add<T: Element>(
     x: &[T],
@@ -246,7 +246,7 @@ fn rows_per_task(width: usize) -> usize {
     (GRAIN / width).max(1)
 }
 
-/// Fails unless every index names a row of the table.
+/// Fails unless every index refers to a row of the table.
 fn check_indices(name: &'static str, op: &RowIndexing, indices: &[u32]) -> Result<()> {
     let invalid = indices.iter().enumerate().find(|(_, row)| **row as usize >= op.table);
     invalid.map_or(Ok(()), |(i, row)| {

@@ -2,16 +2,16 @@
 
 use crate::{element::Element, error::Result, host::threads::Workers, op::Permute};
 
-/// Elements that one task of this folder copies, in whole rows.
+/// Number of elements that one task of `indexing` copies, rounded to whole rows.
 pub(crate) const GRAIN: usize = 1 << 16;
 
-/// Rows and columns of a block that is transposed at a time, for which `f32` fill a cache line.
+/// Rows and columns of a block that is transposed at a time; a row of `f32` fills a cache line.
 const TILE: usize = 16;
 
 /// `y[j₀, j₁, …] ← x[i₀, i₁, …]` where `jₐ = i_order[a]`.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) names the operand.
+/// [`Error::Length`](crate::Error::Length) if an operand has the wrong length.
 pub fn permute<T: Element>(workers: &Workers, op: &Permute, x: &[T], y: &mut [T]) -> Result<()> {
     op.check(x.len(), y.len())?;
     if x.is_empty() {
@@ -67,8 +67,8 @@ impl Axes {
         axes
     }
 
-    /// Returns the offset in the source of the element with the given index within the axes `range` of
-    /// the result.
+    /// Returns the source offset of an element, which has the given index within the axes `range`
+    /// of the result.
     fn offset(&self, range: std::ops::Range<usize>, mut index: usize) -> usize {
         let mut offset = 0;
         for axis in range.rev() {
@@ -87,8 +87,8 @@ impl Axes {
         }
     }
 
-    /// Writes the rows from row `first` on, of which axis `unit` is the innermost index. The result is
-    /// contiguous along the last axis, the source along `unit`.
+    /// Writes the rows from row `first` on. Axis `unit` is the innermost index of a row number. The
+    /// result is contiguous along the last axis, the source along `unit`.
     fn transpose<T: Element>(&self, unit: usize, x: &[T], first: usize, y: &mut [T]) {
         let last = self.extents.len() - 1;
         let (extent, columns) = (self.extents[unit], self.extents[last]);
@@ -111,7 +111,7 @@ impl Axes {
     }
 }
 
-/// `y[r·ldy + c] ← x[c·ldx + r]` for `rows` × `columns`.
+/// `y[r·ldy + c] ← x[c·ldx + r]` for every `r < rows` and `c < columns`.
 fn transpose<T: Element>(
     x: &[T],
     ldx: usize,
@@ -124,8 +124,8 @@ fn transpose<T: Element>(
         for c in (0..columns).step_by(TILE) {
             let (height, width) = (TILE.min(rows - r), TILE.min(columns - c));
             let (x, y) = (&x[c * ldx + r..], &mut y[r * ldy + c..]);
-            // Through a buffer, so that both reads and writes go along cache lines. A stride that is a
-            // power of two would otherwise evict cache lines before all of their elements are used.
+            // Copies through a buffer, so that reads and writes both follow cache lines. Else, a
+            // stride of a power of two would evict cache lines before all elements are used.
             let mut tile = [[T::default(); TILE]; TILE];
             for (c, column) in tile[..width].iter_mut().enumerate() {
                 column[..height].copy_from_slice(&x[c * ldx..][..height]);

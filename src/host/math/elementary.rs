@@ -1,9 +1,9 @@
 //! Branch-free exponential, logarithm and hyperbolic tangent in `f32` and `f64`.
 //!
 //! A macro defines the functions for both types. They consist of additions, products, fused
-//! multiply-adds, divisions and integer operations. All of these round correctly, so vectors of any
-//! width give bit-identical results. Processors without FMA (x86 before 2013) call the C library for
-//! each fused multiply-add, which is correct but slow.
+//! multiply-adds, divisions and integer operations. All of these are correctly rounded, so vectors
+//! of any width give bit-identical results. Processors without FMA (x86 before 2013) call the C
+//! library for each fused multiply-add, which is correct but slow.
 //!
 //! The aim is a low number of operations, not a short dependency chain: there are many independent
 //! elements.
@@ -18,9 +18,9 @@ macro_rules! polynomial {
 
 pub(crate) use polynomial;
 
-/// Defines the functions of one type. `fraction` is the number of its fraction bits; `exp` and `exp_m1`
-/// give the arguments beyond which results are 0, infinite or −1, and `tanh` the one from which it
-/// rounds to 1.
+/// Defines the functions of one type. `fraction` is the number of its fraction bits. Beyond the
+/// arguments `exp` and `exp_m1`, results are 0, infinite or −1. From the argument `tanh` on, the
+/// result of `tanh` rounds to 1.
 macro_rules! elementary {
     (
         $float:ident, $bits:ident, $int:ident, fraction: $fraction:literal, bias: $bias:literal,
@@ -30,13 +30,13 @@ macro_rules! elementary {
         float: |$e:ident| $to_float:expr, ln_tail: |$f:ident, $low:ident| $ln_tail:expr
     ) => {
         pub(crate) mod $float {
-            /// Addend that leaves an integer plus two exponent biases in the low bits.
+            /// Adding this leaves the rounded integer plus two exponent biases in the low bits.
             const ROUND: $float = 1.5 * (1u64 << $fraction) as $float + (2 * $bias) as $float;
-            /// Exponent bias, which [`ROUND`] has twice.
+            /// Exponent bias, which [`ROUND`] contains twice.
             const BIAS: $bits = $bias;
             /// ln 2 in two parts; products of the first part with exponents are exact.
             const LN2: [$float; 2] = [$ln2_high, $ln2_low];
-            /// Bits of √½: significands are normalised to between √½ and √2.
+            /// Bits of √½. Significands are normalised to the range from √½ to √2.
             const SQRT_HALF_BITS: $bits = std::$float::consts::FRAC_1_SQRT_2.to_bits();
 
             /// Returns `2ⁿ`, which must be normal.
@@ -126,7 +126,7 @@ macro_rules! elementary {
             /// Returns `ln x`.
             #[inline(always)]
             pub(crate) fn ln(x: $float) -> $float {
-                // A subnormal is scaled by 2 to the number of fraction bits.
+                // A subnormal is scaled by 2 to the power of the number of fraction bits.
                 let small = x < $float::MIN_POSITIVE;
                 let y = if small { x * (1u64 << $fraction) as $float } else { x };
                 let scaled_low = SQRT_HALF_BITS.wrapping_add($fraction << $fraction);
@@ -151,14 +151,14 @@ macro_rules! elementary {
             pub(crate) fn ln_1p(x: $float) -> $float {
                 let y = 1.0 + x;
                 let e = y.to_bits().wrapping_sub(SQRT_HALF_BITS) as $int >> $fraction;
-                // 1 + x = 2ᵉ·(1 + f); f is computed from x, of which y has lost low bits.
+                // 1 + x = 2ᵉ·(1 + f); f is computed from x, since y has lost low bits of x.
                 let half = e >> 1;
                 let scale = exp2(half.wrapping_neg()) * exp2(half.wrapping_sub(e));
                 let f = x.mul_add(scale, scale - 1.0);
                 handle_special(y, scaled_ln(e, f)).copysign(x)
             }
 
-            /// Converts an exponent.
+            /// Converts an exponent to floating point.
             #[inline(always)]
             fn to_float($e: $int) -> $float {
                 $to_float
@@ -212,7 +212,7 @@ elementary!(
         -0.3333333333333281, 0.13333333333118386, -0.05396825366996371, 0.021869468891680496,
         -0.00886254233932282, 0.003578633109930451, -0.001318326913234705
     ],
-    // By bits, since only AVX-512 has an instruction that converts 64-bit integers.
+    // Converts by bits, since only AVX-512 has an instruction that converts 64-bit integers.
     float: |e| f64::from_bits(ROUND.to_bits().wrapping_add(e as u64)) - ROUND,
     ln_tail: |f, low| {
         let s = f / (2.0 + f);

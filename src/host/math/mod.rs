@@ -2,12 +2,12 @@
 //!
 //! - `elementary` has exp, ln, tanh and their variants, for `f32` and `f64`.
 //! - `pow` has powers in `f32`; it uses the polynomial macro of `elementary`.
-//! - `x86::sqrt_div` replaces the square-root and division instructions with AVX-512, for long
-//!   operands; [`sqrt_newton`] and [`div_newton`] call it. All paths round correctly.
+//! - `x86::sqrt_div` computes square roots and quotients of long operands with AVX-512;
+//!   [`sqrt_newton`] and [`div_newton`] call it. All paths round correctly.
 //!
-//! This file binds the functions to [`ElementaryFunctions`], with which `elementwise` and `nn`
-//! evaluate their operations: [`SimdMath`] for all arguments, [`SimdMathNormalRange`] for blocks
-//! without special ones.
+//! This file implements [`ElementaryFunctions`], with which `elementwise` and `nn` evaluate their
+//! operations: [`SimdMath`] is for all arguments, [`SimdMathNormalRange`] for blocks without
+//! special ones.
 
 mod elementary;
 mod pow;
@@ -26,7 +26,7 @@ use bytemuck::cast_slice;
 use bytemuck::{cast, cast_slice_mut};
 use num_traits::Float;
 
-/// Elementary functions of the host's kernels, bit-identical at every SIMD level.
+/// Elementary functions for the host's kernels, bit-identical at every SIMD level.
 ///
 /// The worst errors over all of `f32`, in ulp: `exp` 0.90, `exp_m1` 1.46, `ln` 0.88, `ln_1p` 1.48,
 /// `tanh` 2.17. The worst error of `powf` in the tests is 0.6 ulp. Results that are exact by
@@ -81,9 +81,9 @@ impl<A: Element + Float> ElementaryFunctions<A> for SimdMath {
 /// Largest absolute argument of [`SimdMathNormalRange`]'s `exp`.
 pub(crate) const MAX_FAST_EXPONENT: f64 = 86.0;
 
-/// [`SimdMath`], bit for bit, without the code for special arguments. Arguments of `exp` are at most
-/// [`MAX_FAST_EXPONENT`] in absolute value; those of `ln` and bases of `powf` are positive, normal and
-/// finite, and powers are not NaN.
+/// Bit-identical to [`SimdMath`], without the code for special arguments. Arguments of `exp` are at
+/// most [`MAX_FAST_EXPONENT`] in absolute value; those of `ln` and bases of `powf` are positive,
+/// normal and finite, and exponents of `powf` are not NaN.
 pub(crate) struct SimdMathNormalRange;
 
 impl<A: Element + Float> ElementaryFunctions<A> for SimdMathNormalRange {
@@ -134,8 +134,8 @@ pub(crate) fn pow_normal_range<A: Element + Float, const N: usize>(mut x: [A; N]
     x
 }
 
-/// `yᵢ ← √xᵢ`, faster than by the instruction, if the processor has AVX-512 and `A` is `f32`. Returns
-/// whether it did so. Equal lengths.
+/// `yᵢ ← √xᵢ`, faster than with the instruction. Returns `false` and does nothing unless `A` is
+/// `f32` and the processor has AVX-512. `x` and `y` are equally long.
 pub(crate) fn sqrt_newton<A: Element>(x: &[A], y: &mut [A]) -> bool {
     #[cfg(target_arch = "x86_64")]
     if A::DTYPE == DType::F32 && has_avx512() {

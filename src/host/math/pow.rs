@@ -6,10 +6,10 @@ use std::{
     f64::consts::{LN_2, LOG2_E},
 };
 
-/// Addend that leaves an integer in the low bits.
+/// Adding this leaves the rounded integer in the low bits.
 const ROUND: f64 = 1.5 * (1u64 << 52) as f64;
 
-/// Bits of √½: significands are normalised to between √½ and √2.
+/// Bits of √½. Significands are normalised to the range from √½ to √2.
 const SQRT_HALF_BITS: u32 = FRAC_1_SQRT_2.to_bits();
 
 /// Number of fraction bits of an `f32`.
@@ -45,9 +45,9 @@ pub(crate) fn powf_normal_range(x: f32, p: f32) -> f32 {
     exp2(clamp(finite(p) * log2(x)))
 }
 
-/// `xᵢ ← xᵢᵖ`, like [`powf_normal_range`], for normal `x`. Computed in passes: a short loop body leaves
-/// room for more independent elements in the processor's window, and in `f32` a vector holds twice
-/// the elements.
+/// `xᵢ ← xᵢᵖ`, like [`powf_normal_range`], for normal `x`. Computed in several passes: with a short
+/// loop body, the processor overlaps more independent elements, and a vector of `f32` holds twice
+/// as many as one of `f64`.
 #[inline(always)]
 pub(crate) fn pow_block<const N: usize>(x: &mut [f32], p: f32) {
     let p = finite(p);
@@ -71,8 +71,7 @@ pub(crate) fn pow_block<const N: usize>(x: &mut [f32], p: f32) {
     }
 }
 
-/// Limits an exponent to finite values, since the logarithm of 1 is 0, whose product with infinity is
-/// NaN.
+/// Limits an exponent to finite values, since the logarithm of 1 is 0, and 0 times infinity is NaN.
 #[inline(always)]
 fn finite(p: f32) -> f64 {
     let p = if p > f32::MAX { f32::MAX } else { p };
@@ -86,7 +85,7 @@ fn clamp(x: f64) -> f64 {
     if x > 130.0 { 130.0 } else { x }
 }
 
-/// Returns `2ˣ`, with a relative error of 2⁻²⁸ before it is rounded to `f32`. It is normal in `f64`.
+/// Returns `2ˣ`, with a relative error of 2⁻²⁸ before rounding to `f32`. `2ˣ` is a normal `f64`.
 #[inline(always)]
 fn exp2(x: f64) -> f32 {
     let shifted = x + ROUND;
@@ -116,7 +115,7 @@ fn log2(x: f32) -> f64 {
     log2_of_parts(e, f, estimate_reciprocal(f))
 }
 
-/// Returns `e` and `f` of a normal `x = 2ᵉ·(1 + f)`, where `1 + f` is between √½ and √2.
+/// Returns `e` and `f` for a normal `x = 2ᵉ·(1 + f)`, where `1 + f` is between √½ and √2.
 #[inline(always)]
 fn parts(x: f32) -> (i32, f32) {
     let above = x.to_bits().wrapping_sub(SQRT_HALF_BITS);
@@ -130,9 +129,9 @@ fn estimate_reciprocal(f: f32) -> f32 {
     1.0 / (2.0 + f)
 }
 
-/// Returns `log₂` of the number with these [`parts`], by the series of `s = f / (2 + f)`. `s` is the
-/// product of `f` and the estimate after a Newton step: a division in `f64` would take longer than
-/// everything else.
+/// Returns `log₂` of the number with these [`parts`], by a power series in `s = f / (2 + f)`. `s`
+/// is computed from the estimate of `1 / (2 + f)` by a Newton step, since a division in `f64` would
+/// take longer than everything else.
 #[inline(always)]
 fn log2_of_parts(e: i32, f: f32, estimate: f32) -> f64 {
     let (f, estimate) = (f64::from(f), f64::from(estimate));

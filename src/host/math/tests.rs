@@ -2,7 +2,7 @@ use super::*;
 
 type Function<A> = fn(A) -> A;
 
-/// Name, function under test, that of the standard library, and the largest error in ulp.
+/// Returns each function's name, the function, its standard counterpart and largest error in ulp.
 fn functions<A: Element + Float>() -> [(&'static str, Function<A>, Function<A>, f64); 5] {
     [
         ("exp", SimdMath::exp, A::exp, 0.95),
@@ -41,7 +41,7 @@ const EDGES: [f64; 24] = [
     9.1,
 ];
 
-/// Bit patterns of numbers of all kinds.
+/// Returns numbers of all kinds, whose bit patterns are evenly spaced.
 fn patterns() -> impl Iterator<Item = f32> {
     (0..=u32::MAX).step_by(104_729).map(f32::from_bits)
 }
@@ -51,7 +51,7 @@ fn ulps(got: f32, expected: f64) -> f64 {
     let rounded = expected as f32;
     let same = got.to_bits() == rounded.to_bits() || got.is_nan() && expected.is_nan();
     match () {
-        // Infinities and NaN have no difference.
+        // Subtracting two infinities or NaN would give NaN.
         () if same && !rounded.is_finite() => 0.0,
         () if !same && got == 0.0 && rounded == 0.0 => f64::INFINITY,
         () => (f64::from(got) - expected).abs() / ulp(rounded),
@@ -84,7 +84,7 @@ fn functions_in_f64_are_close_to_the_standard_library() {
             let (got, expected) = (f(x), library(x));
             let size = expected.abs().min(f64::MAX.next_down());
             let ulp = size.next_up() - size;
-            // Twice the bound, since the library's result is not exact either.
+            // Allow twice the bound, since the library's result is not exact either.
             let near = expected != 0.0 && (got - expected).abs() <= 2.0 * bound * ulp;
             let same = got == expected && got.is_sign_negative() == expected.is_sign_negative();
             let ok = near || same || got.is_nan() && expected.is_nan();

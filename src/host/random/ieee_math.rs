@@ -1,8 +1,8 @@
-//! Logarithm, sine and cosine by IEEE operations only.
+//! Logarithm, sine and cosine, computed with IEEE operations only.
 //!
 //! The functions of C libraries differ in the last bits from machine to machine; these do not.
 
-/// High part of ln 2, of which small multiples are exact.
+/// High part of ln 2, whose small multiples are exact.
 const LN2_HIGH: f64 = f64::from_bits(0x3fe6_2e42_fee0_0000);
 /// ln 2 − [`LN2_HIGH`].
 const LN2_LOW: f64 = f64::from_bits(0x3dea_39ef_3579_3c76);

@@ -1,14 +1,14 @@
 //! Counter-based random numbers: element `i` depends on the key and on `i` only.
 //!
-//! Every device has to reproduce these rules bit for bit:
+//! Every device has to follow these rules and produce bit-identical results:
 //! - [`bernoulli`], [`random_integers`] and [`dropout`] compute element `i` from word `i mod 4` of
 //!   counter `i / 4`.
 //! - [`uniform`] and [`gaussian`] compute elements `2j` and `2j + 1` from the four words of counter
 //!   `j`. Words `(a, b)` give the 53-bit fraction `((a·2³² + b) >> 11) / 2⁵³`: words 0 and 1 the first
 //!   fraction `u`, words 2 and 3 the second fraction `v`.
-//! - All arithmetic is in `f64`, by IEEE additions, multiplications, divisions and square roots, in the
-//!   order written here and without fused operations. The result is rounded once to the element type,
-//!   so a narrower type holds the rounded numbers of a wider one.
+//! - All arithmetic is in `f64`, with IEEE additions, multiplications, divisions and square roots,
+//!   in the order written here and without fused operations. The result is rounded once to the
+//!   element type, so numbers of a narrower type are the rounded numbers of a wider one.
 //!
 //! This file draws the numbers; its loops are portable. `ieee_math` has the logarithm, sine and cosine
 //! of [`gaussian`]. The words come from [`RngKey`] (Philox).
@@ -33,13 +33,13 @@ use crate::{
 };
 use num_traits::Zero;
 
-/// Elements that one task draws: a multiple of four, the elements of a counter.
+/// Number of elements that one task draws: a multiple of four, the number of words per counter.
 const GRAIN: usize = 1 << 14;
 
-/// Elements of one task of [`dropout`], which only compares words with a threshold.
+/// Number of elements in one task of [`dropout`], which only compares words with a threshold.
 const DROPOUT_GRAIN: usize = 1 << 16;
 
-/// `yᵢ ~ U[lo, hi)`: `lo + (hi − lo)·u` for even elements, with `v` for odd ones.
+/// `yᵢ ~ U[lo, hi)`: `lo + (hi − lo)·u` for even elements, with `v` in place of `u` for odd ones.
 ///
 /// Results lie in the interval even after rounding to `T`, provided that `T` has a value in it. If
 /// `lo = hi`, all results are that value.
@@ -77,7 +77,7 @@ pub fn uniform<T: Element>(
 /// where `r = √(−2 ln(u + 2⁻⁵³))`. Source: Box, Muller 1958.
 ///
 /// # Errors
-/// [`Error::InvalidInput`] unless both are finite and `std ≥ 0`.
+/// [`Error::InvalidInput`] unless `mean` and `std` are finite and `std ≥ 0`.
 #[doc(alias = "caffe_rng_gaussian")]
 pub fn gaussian<T: Element>(
     workers: &Workers,
@@ -138,7 +138,7 @@ pub fn dropout<T: Element>(
     Ok(())
 }
 
-/// Like [`dropout`], with `x` in `y`.
+/// Like [`dropout`], but in place: `y` is also the input.
 ///
 /// # Errors
 /// [`Error::InvalidInput`] unless `0 < keep ≤ 1`.
@@ -165,7 +165,7 @@ pub fn dropout_in_place<T: Element>(
     Ok(())
 }
 
-/// Returns the width of [`uniform`]'s interval, or an error if it is not one.
+/// Returns the width of [`uniform`]'s interval, or an error if the bounds are invalid.
 pub(crate) fn expect_interval(lo: f64, hi: f64) -> Result<f64> {
     let width = hi - lo;
     if lo <= hi && width.is_finite() {
@@ -213,13 +213,13 @@ pub(crate) fn expect_bound(bound: u64) -> Result<()> {
     ))
 }
 
-/// Returns the number of words to which probability `p` corresponds.
+/// Returns how many of the 2³² possible words correspond to probability `p`.
 fn words_below(p: f64) -> u64 {
     (p * WORDS).ceil() as u64
 }
 
-/// Calls `body(start, mask, chunk, buffer)` for chunks of `y`. The mask holds for each element whether
-/// its word is below `threshold`; the buffer is for widening the chunk.
+/// Calls `body(start, mask, chunk, buffer)` for chunks of `y`. The mask tells for each element
+/// whether its word is below `threshold`; the buffer serves to widen the chunk.
 fn for_dropout_chunks<T: Element>(
     workers: &Workers,
     key: RngKey,
@@ -245,8 +245,8 @@ fn for_dropout_chunks<T: Element>(
     });
 }
 
-/// `yᵢ ~` the integers below `bound`: the upper half of `word · bound`. The probabilities of two values
-/// differ by at most 2⁻³².
+/// Draws `yᵢ` from the integers below `bound`, as the upper half of `word · bound`. The
+/// probabilities of two values differ by at most 2⁻³².
 ///
 /// # Errors
 /// [`Error::InvalidInput`] unless `1 ≤ bound ≤ 2³²`.
@@ -257,10 +257,10 @@ pub fn random_integers(workers: &Workers, key: RngKey, bound: u64, y: &mut [u32]
     Ok(())
 }
 
-/// 2³²
+/// Number of possible words, 2³².
 const WORDS: f64 = 4_294_967_296.0;
 
-/// 2⁻⁵³
+/// Unit of the 53-bit fractions, 2⁻⁵³.
 const UNIT: f64 = 1.0 / 9_007_199_254_740_992.0;
 
 /// Returns the two fractions of a counter, in [0, 1).
@@ -271,7 +271,7 @@ fn fractions(key: RngKey, counter: u64) -> (f64, f64) {
     (fraction(a, b), fraction(c, d))
 }
 
-/// Fills `y` in groups of `N` elements: `make(j)` returns the elements from `N·j` on.
+/// Fills `y` in groups of `N` elements: `make(j)` returns the group that starts at element `N·j`.
 fn by_counter<T: Copy + Send, const N: usize>(
     workers: &Workers,
     y: &mut [T],
@@ -291,8 +291,8 @@ fn by_counter<T: Copy + Send, const N: usize>(
     });
 }
 
-/// Returns the least and the greatest value of `T` in `[lo, hi)`. If there is none, both are the value
-/// nearest to `lo`.
+/// Returns the smallest and the greatest value of `T` in `[lo, hi)`. If there is none, both are the
+/// value nearest to `lo`.
 pub(crate) fn bounds<T: Element>(lo: f64, hi: f64) -> (T, T) {
     let nearest = T::from_f64(lo);
     let min = if nearest.to_f64() < lo { next_value(nearest, true) } else { nearest };

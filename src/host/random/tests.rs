@@ -51,7 +51,7 @@ fn uniform_and_gaussian_follow_their_distributions() {
     assert!(kolmogorov(u, |x| (x + 1.0) / 4.0) < 1.95);
     let z: Vec<f64> = filled(N, |y| gaussian(&one_thread(), KEY, 2.0, 3.0, y));
     let z: Vec<f64> = z.into_iter().map(|z| (z - 2.0) / 3.0).collect();
-    // Of a million numbers, 6.8 are expected beyond 4.5 standard deviations.
+    // Of a million numbers, 6.8 are expected to lie beyond 4.5 standard deviations.
     let outliers = z.iter().filter(|z| z.abs() > 4.5).count();
     assert!((1..=16).contains(&outliers), "{outliers}");
     // The two numbers of a pair are independent.
@@ -77,7 +77,7 @@ fn bernoulli_and_random_integers_follow_their_distributions() {
     y.iter().for_each(|&y| counts[y as usize] += 1.0);
     let mean = N as f64 / 7.0;
     let chi2: f64 = counts.iter().map(|count: &f64| (count - mean).powi(2) / mean).sum();
-    assert!(chi2 < 22.5, "{chi2}"); // Exceeded once in a thousand, at 6 degrees of freedom.
+    assert!(chi2 < 22.5, "{chi2}"); // Exceeded once in a thousand runs, at 6 degrees of freedom.
     random_integers(&one_thread(), KEY, 1 << 32, &mut y).unwrap();
     assert_eq!(y[..4], KEY.words(0));
     assert_eq!(y[4], KEY.words(1)[0]);
@@ -97,7 +97,7 @@ fn elements_are_computed_from_words_as_specified() {
     assert!((y[2] - radius * cos).abs() < 1e-14 && (y[3] - radius * sin).abs() < 1e-14);
 }
 
-/// The bits of the crate's first release. Other bits would change every seeded run.
+/// Expects the bits of the crate's first release. Other bits would change every seeded run.
 #[test]
 fn gaussian_keeps_its_bits() {
     let y: Vec<f64> = filled(3, |y| gaussian(&one_thread(), RngKey::new(1), 0.0, 1.0, y));

@@ -1,7 +1,7 @@
-//! Sums of terms of two operands, over all axes but one.
+//! Sums, over all axes but one, of terms computed from two operands.
 //!
-//! Terms are added in lanes, or columns, of accumulator type. These are regularly flushed to sums in
-//! `f64`, before their rounding errors add up.
+//! Terms are added in lanes, or columns, of the accumulator type. These are flushed regularly to
+//! sums in `f64`, before rounding errors add up.
 
 use crate::{
     element::Element,
@@ -13,15 +13,15 @@ use crate::{
 };
 use num_traits::Zero;
 
-/// Additions to one accumulator before it is flushed.
+/// Number of additions to one accumulator before it is flushed.
 pub(crate) const FLUSH_INTERVAL: usize = 64;
 
-/// Accumulators of a long run.
+/// Number of accumulators for a long run.
 const LANES: usize = 32;
 
 /// Returns how many positions along the axis make up one task.
 pub(crate) fn positions_per_task(axis: &Axis) -> usize {
-    // Columns of short runs have to fit an accumulator buffer.
+    // The columns of short runs have to fit into an accumulator buffer.
     let max = if axis.inner < LONG_RUN { CHUNK / LONG_RUN } else { usize::MAX };
     (GRAIN / axis.reduced_count().max(1)).clamp(1, max)
 }
@@ -85,8 +85,8 @@ fn sum_runs<T: Element, const N: usize>(
     sums
 }
 
-/// Computes the sums at the positions from `start` on, whose runs are short: the runs of one `o` make
-/// up a row, which is added to a row of accumulators.
+/// Computes the sums at the positions from `start` on, for short runs. The runs of one index `o`
+/// form a row, which is added to a row of accumulators.
 #[inline(always)]
 fn sum_columns<T: Element, const N: usize>(
     axis: &Axis,

@@ -4,14 +4,14 @@
 //!
 //! - [`tree`] reduces slices, rows and columns in a fixed order, with loops that the compiler
 //!   vectorises. `x86::row_sums` replaces its loop over short rows of `f32` sums with AVX-512.
-//! - [`channel_sums`] adds up terms of two operands per position of an axis, in `f64`.
+//! - [`channel_sums`] sums terms of two operands at each position of an axis, in `f64`.
 //! - [`reduce`] (sum, mean, extremes, `arg_max`, `sum_to_axis`) calls `tree`;
 //!   [`dot_to_axis`] calls `channel_sums`; [`moments`] (mean and variance) and [`top_k`] have loops
 //!   of their own.
 //!
-//! Softmax and pooling call `tree` too, and standardization calls `channel_sums`. The order of all
-//! sums depends on shapes only, so results are bit-identical for any number of threads and at every
-//! SIMD level.
+//! Softmax and pooling call `tree` too, and standardization calls `channel_sums`. The order of
+//! additions depends on shapes only, so results are bit-identical for any number of threads and at
+//! every SIMD level.
 
 pub(crate) mod channel_sums;
 pub(crate) mod dot_to_axis;

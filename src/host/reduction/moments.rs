@@ -25,7 +25,7 @@ use num_traits::{Float, Zero};
 /// 1983, "Algorithms for computing the sample variance".
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) names the operand;
+/// [`Error::Length`](crate::Error::Length) if the length of an operand is wrong;
 /// [`Error::InvalidInput`](crate::Error::InvalidInput) if positions have no elements (m = 0).
 pub fn moments<T: Element>(
     workers: &Workers,
@@ -68,12 +68,12 @@ impl Sums {
         self.second += reduce_lanes(second, |a, b| a + b).to_f64();
     }
 
-    /// Returns mean and variance of `m` elements, whose sums about `pivot` these are.
+    /// Returns the mean and variance of `m` elements, whose sums about `pivot` are in `self`.
     #[inline(always)]
     fn moments<T: Element>(self, m: f64, pivot: f64) -> (T, T) {
         let shift = self.first / m;
         let variance = self.second / m - shift * shift;
-        // Rounding can make it negative. NaN is kept.
+        // Rounding can make the variance negative. NaN is kept.
         let variance = if variance < 0.0 { 0.0 } else { variance };
         (T::from_f64(pivot + shift), T::from_f64(variance))
     }
@@ -114,7 +114,7 @@ fn sum_runs<T: Element>(axis: &Axis, x: &[T], e: usize, pivot: T::Acc) -> Sums {
     sums
 }
 
-/// Adds one element to each accumulator. By value, so that accumulators stay in registers.
+/// Adds one element to each accumulator. Accumulators stay in registers if passed by value.
 #[inline(always)]
 fn step<A: Element + Float>(
     mut first: [A; LANES],
@@ -130,8 +130,8 @@ fn step<A: Element + Float>(
     (first, second)
 }
 
-/// Computes the moments at the positions from `start` on, whose runs are short: the runs of one `o`
-/// make up a row, which is added to a row of accumulators.
+/// Computes the moments at the positions from `start` on, for short runs. The runs of one index `o`
+/// form a row, which is added to a row of accumulators.
 #[inline(always)]
 fn moments_of_columns<T: Element>(
     axis: &Axis,
@@ -163,7 +163,7 @@ fn moments_of_columns<T: Element>(
     }
 }
 
-/// Computes the sums of each column about its pivot, from position `start` on.
+/// Computes the sums of each column about the column's pivot, from position `start` on.
 #[inline(always)]
 fn sum_rows<T: Element>(axis: &Axis, x: &[T], start: usize, pivots: &[T::Acc], sums: &mut [Sums]) {
     let len = sums.len();
@@ -207,7 +207,7 @@ mod tests {
         (2, 0, 3),
     ];
 
-    /// Compensated sum. Source: Neumaier 1974.
+    /// Returns the compensated sum. Source: Neumaier 1974.
     fn sum(terms: impl Iterator<Item = f64>) -> f64 {
         let (mut sum, mut lost) = (0.0f64, 0.0);
         for term in terms {
@@ -219,7 +219,7 @@ mod tests {
         sum + lost
     }
 
-    /// Mean and variance by their definition, relative to the first element.
+    /// Returns mean and variance by their definition, relative to the first element.
     fn naive<T: Element>(axis: &Axis, x: &[T]) -> (Vec<f64>, Vec<f64>) {
         let m = axis.reduced_count() as f64;
         let mut result = (Vec::new(), Vec::new());
@@ -254,7 +254,7 @@ mod tests {
         });
         assert!(got.iter().all(|one| *one == got[0]), "{axis:?}");
         let expected = naive(axis, x);
-        // Half a unit for rounding to `T`, and the rest for sums in `T::Acc`.
+        // The first term is for rounding to `T`, the second for sums in `T::Acc`.
         let rel = epsilon::<T>() + 8.0 * epsilon::<T::Acc>();
         for e in 0..axis.extent {
             let (mean, variance) = (got[0].0[e], got[0].1[e]);
@@ -288,7 +288,7 @@ mod tests {
     fn moments_are_exact_where_all_sums_are<T: Element>() {
         for inner in [1, 64] {
             let axis = Axis::new(4, 2, inner).unwrap();
-            // Position 0 holds 4 and 2 in turn, position 1 holds -2.
+            // Position 0 alternates between 4 and 2; position 1 holds -2.
             let value = |i: usize| [4.0, -2.0, 2.0, -2.0][i / inner % 4];
             let x: Vec<T> = (0..axis.count()).map(|i| T::from_f64(value(i))).collect();
             let (mut mean, mut variance) = ([T::default(); 2], [T::default(); 2]);

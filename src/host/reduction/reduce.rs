@@ -15,7 +15,7 @@ use num_traits::{Float, Zero};
 
 /// `y[o, i] ← reduction over e of x[o, e, i]`.
 ///
-/// Sums are taken pairwise in `T::Acc`. If an extreme is zero, its sign is unspecified.
+/// Sums are computed pairwise in `T::Acc`. If an extreme is zero, its sign is unspecified.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `x` has `axis.count()` elements and `y` has
@@ -69,13 +69,13 @@ pub fn sum_to_axis<T: Element>(
     Ok(())
 }
 
-/// `y[o, i] ←` the index `e` of the greatest `x[o, e, i]`, the first of equals. NaN is ignored; if all
-/// elements are NaN, the index is 0.
+/// `y[o, i] ←` the index `e` of the greatest `x[o, e, i]`, the first if several are equal. NaN is
+/// ignored; if all elements are NaN, the index is 0.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) like [`reduce`];
-/// [`Error::InvalidInput`](crate::Error::InvalidInput) if the axis is empty, or its extent exceeds
-/// a `u32`.
+/// [`Error::InvalidInput`](crate::Error::InvalidInput) if the axis is empty, or its extent does not
+/// fit into a `u32`.
 #[doc(alias = "ArgMax")]
 pub fn arg_max<T: Element>(workers: &Workers, axis: &Axis, x: &[T], y: &mut [u32]) -> Result<()> {
     axis.check_arg_max(x.len(), y.len())?;
@@ -101,12 +101,12 @@ fn sum_channels<T: Element>(
     store: impl Fn(T::Acc, &mut T) + Send + Sync,
 ) {
     let Axis { outer, extent, inner } = *axis;
-    // Skip empty rows, of which `outer` may claim any number.
+    // Skip empty rows: their number, `outer`, may be arbitrarily large.
     let outer = if inner == 0 { 0 } else { outer };
     let sum = sum_reducer(|x| x);
     let per_task = rows_per_task(outer * inner);
     if inner >= LONG_RUN {
-        // Sum the runs in memory order, then the runs of each `e`.
+        // Sum each run, in memory order, then add up the sums of each `e`.
         let per_task = rows_per_task(inner);
         return with_scratch(outer * extent, |sums: &mut [T::Acc]| {
             workers.for_each_chunk(sums, per_task, |i, sums| {
@@ -118,7 +118,7 @@ fn sum_channels<T: Element>(
             }
         });
     }
-    // Sum the columns of the matrix `outer × (extent · inner)`, then `inner` columns for each `e`.
+    // Sum the columns of an `outer × (extent · inner)` matrix, then `inner` sums for each `e`.
     let per_block = COLUMN_BLOCK / inner.max(1);
     let per_task = per_task.next_multiple_of(per_block);
     workers.for_each_chunk(y, per_task, |i, y| {
@@ -173,8 +173,8 @@ fn reduce_axis<T, Map, Combine>(
     }
 }
 
-/// Calls `body(start, part)` for parts of `y`, which is `outer × inner`. A part has one index `o` and at
-/// most [`COLUMN_BLOCK`] elements; `start` is the index in `x` of its first element at `e = 0`.
+/// Calls `body(start, part)` for parts of `y`, which is `outer × inner`. A part is at most
+/// [`COLUMN_BLOCK`] elements of one `o`. Its first element has index `start` in `x` at `e = 0`.
 fn for_columns<Y: Send>(
     workers: &Workers,
     axis: &Axis,
@@ -206,7 +206,7 @@ fn greater<A: Float>(a: A, b: A) -> A {
     if b > a || a.is_nan() { b } else { a }
 }
 
-/// Returns the lesser number; if one is NaN, the other.
+/// Returns the smaller number; if one is NaN, the other.
 #[inline(always)]
 fn lesser<A: Float>(a: A, b: A) -> A {
     if b < a || a.is_nan() { b } else { a }

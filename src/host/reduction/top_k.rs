@@ -3,7 +3,7 @@
 use crate::{element::Element, error::Result, host::threads::Workers, op::TopK};
 use std::cmp::Ordering;
 
-/// Elements of `x` that one task reads, rounded to whole blocks of `extent × inner`.
+/// Number of elements of `x` that one task reads, rounded to whole blocks of `extent × inner`.
 const GRAIN: usize = 1 << 14;
 
 /// `values[o, j, i], places[o, j, i] ←` the j-th greatest of `x[o, :, i]` and its index, in the order
@@ -11,7 +11,7 @@ const GRAIN: usize = 1 << 14;
 /// up to 256 in `bf16`.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) names the operand;
+/// [`Error::Length`](crate::Error::Length) if the length of an operand is wrong;
 /// [`Error::InvalidInput`](crate::Error::InvalidInput) if the axis has fewer than `k` elements.
 pub fn top_k<T: Element>(
     workers: &Workers,

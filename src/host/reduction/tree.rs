@@ -1,7 +1,7 @@
-//! Tree reduction: combines many elements into one, in an order that depends on their number alone.
+//! Tree reduction: combines many elements into one, in an order that depends only on their number.
 //!
-//! A slice is reduced in [`CHUNK`]s, each through a fixed number of lanes; chunks are combined
-//! pairwise. So loops vectorise, and the error of a sum grows with the logarithm of its length.
+//! Each [`CHUNK`] of a slice is reduced in a fixed number of lanes, and chunks are combined
+//! pairwise. Loops thus vectorise, and the error of a sum grows with the logarithm of its length.
 
 #[cfg(target_arch = "x86_64")]
 use crate::{
@@ -21,37 +21,37 @@ use bytemuck::cast_slice;
 use num_traits::Float;
 use std::ops::Range;
 
-/// Elements that one task of a reduction reads: below twice this, a second thread costs more than it
-/// saves.
+/// Number of elements that one task of a reduction reads. Below twice this number, a second thread
+/// costs more than it saves.
 pub(crate) const GRAIN: usize = 1 << 16;
 
-/// Inner extent from which runs after the axis are reduced one by one; shorter ones are reduced
-/// side by side, as columns.
+/// Inner extent from which contiguous runs are reduced one by one; shorter runs are reduced side by
+/// side, as columns.
 pub(crate) const LONG_RUN: usize = 16;
 
-/// Lanes of one row of accumulators: a whole number of vectors at every SIMD level.
+/// Number of lanes in one row of accumulators: a whole number of vectors at every SIMD level.
 pub(crate) const LANES: usize = 16;
 
-/// Rows of accumulators of a level-1 sum: several independent chains hide the latency of an
-/// addition.
+/// Number of rows of accumulators for a level-1 sum. Several independent chains hide the latency of
+/// an addition.
 pub(crate) const ACCUMULATOR_ROWS: usize = 4;
 
-/// Elements that [`Reducer::reduce_slice`] reads at a time: two rows of accumulators.
+/// Number of elements that [`Reducer::reduce_slice`] reads at a time: two rows of accumulators.
 const STEP: usize = 2 * LANES;
 
-/// Rows of which [`Reducer::reduce_rows`] fills the lanes before it reduces these.
+/// Number of rows whose lanes [`Reducer::reduce_rows`] fills before it reduces the lanes.
 const ROW_GROUP: usize = 8;
 
-/// Columns reduced at a time: a block of accumulators that stays in L1.
+/// Number of columns reduced at a time, whose accumulators stay in L1.
 pub(crate) const COLUMN_BLOCK: usize = 256;
 
-/// Rows of a block. [`Reducer::reduce_columns`] reduces the rows of a block in order, and blocks pairwise.
+/// Rows per block. [`Reducer::reduce_columns`] combines a block's rows in order, blocks pairwise.
 const ROW_BLOCK: usize = 64;
 
 /// A reduction: `combine(…combine(identity, map(x₀)), … map(xₙ))`, in some fixed order.
 #[derive(Clone, Copy)]
 pub(crate) struct Reducer<A, Map, Combine> {
-    /// Result for no elements; combining it changes nothing.
+    /// Result for no elements; combining a value with it does not change the value.
     pub identity: A,
     /// Contribution of an element.
     pub map: Map,
@@ -157,7 +157,7 @@ where
         );
     }
 
-    /// Reduces the first `len` elements of `x` to lanes. May read elements after these.
+    /// Reduces the first `len` elements of `x` to lanes. May read elements after them.
     #[inline(always)]
     fn to_lanes(self, x: &[A], len: usize) -> [A; LANES] {
         let mut lanes = [[self.identity; LANES]; 2];
@@ -184,8 +184,8 @@ where
         first
     }
 
-    /// Combines the first `count` elements with a lane each. By value, so that lanes stay in
-    /// registers.
+    /// Combines each of the first `count` elements with one lane. Lanes are passed by value, so
+    /// that they stay in registers.
     #[inline(always)]
     fn step(self, mut lanes: [[A; LANES]; 2], x: &[A; STEP], count: usize) -> [[A; LANES]; 2] {
         for i in 0..LANES {
@@ -197,8 +197,8 @@ where
         lanes
     }
 
-    /// Reduces the columns of a matrix of `rows` rows: `y[i]` ← the result of all `x[r·stride + i]`.
-    /// There are at most [`COLUMN_BLOCK`] columns.
+    /// Reduces the columns of a matrix of `rows` rows: `y[i]` ← the reduction of `x[r·stride + i]`
+    /// over `r`. There are at most [`COLUMN_BLOCK`] columns.
     pub(crate) fn reduce_columns<T: Element<Acc = A>>(
         self,
         (x, rows, stride): (&[T], usize, usize),
@@ -208,7 +208,7 @@ where
         if rows <= ROW_BLOCK {
             return self.reduce_row_block((x, 0..rows, stride), y);
         }
-        // Like `pairwise`, with a row of values for each level.
+        // Like `pairwise`, but with a row of values at each level of the tree.
         let blocks = rows.div_ceil(ROW_BLOCK);
         let levels = (usize::BITS - blocks.leading_zeros()) as usize;
         let mut pending = vec![self.identity; levels * columns];
@@ -283,7 +283,7 @@ pub(crate) fn pairwise<A: Copy>(
     combine: impl Fn(A, A) -> A,
 ) -> A {
     let Some(first) = parts.next() else { return identity };
-    // A fast path, since most slices have one part.
+    // A fast path, since most slices have only one part.
     let Some(second) = parts.next() else { return first };
     // If bit b of `count` is set, pending[b] holds the result of 2^b parts.
     let mut pending = [identity; usize::BITS as usize];
@@ -305,7 +305,7 @@ pub(crate) fn pairwise<A: Copy>(
     result
 }
 
-/// Combines lanes half their number apart, until one is left.
+/// Combines the lower half of the lanes with the upper half, until one lane is left.
 #[inline(always)]
 pub(crate) fn reduce_lanes<A: Copy, const N: usize>(
     mut lanes: [A; N],
@@ -321,7 +321,7 @@ pub(crate) fn reduce_lanes<A: Copy, const N: usize>(
     lanes[0]
 }
 
-/// Returns `x` filled up with zeros.
+/// Returns `x`, padded with zeros.
 #[inline(always)]
 pub(crate) fn zero_padded<A: Element, const N: usize>(x: &[A]) -> [A; N] {
     let mut padded = [A::default(); N];

@@ -38,8 +38,7 @@ pub(crate) fn accumulator_len<T: Element>(len: usize) -> usize {
     if is_wide::<T>() { 0 } else { len }
 }
 
-/// Returns `x` if it needs no widening, else its elements widened into `buffer`, which is no
-/// shorter.
+/// Returns `x` if it needs no widening, else widens it into `buffer`, which is not shorter.
 #[inline(always)]
 pub(crate) fn widened<'a, T: Element>(x: &'a [T], buffer: &'a mut [T::Acc]) -> &'a [T::Acc] {
     if is_wide::<T>() {

@@ -153,8 +153,7 @@ mod tests {
         }
     }
 
-    /// Loads every value of a 16-bit type, and stores `f32` values between them, midpoints
-    /// included.
+    /// Loads all values of a 16-bit type, and stores `f32` midpoints and other values between them.
     struct CheckHalf<T>(fn(u16) -> T);
 
     impl<T: Element<Acc = f32>> SimdKernel<f32> for CheckHalf<T> {

@@ -139,8 +139,7 @@ thread_local! {
     static TEST_LEVEL: std::cell::Cell<Option<SimdLevel>> = const { std::cell::Cell::new(None) };
 }
 
-/// Returns whether a test set the level of this thread. AMX is then disabled, since it is above all
-/// levels.
+/// Returns whether a test set the level of this thread. AMX, which exceeds all levels, is then off.
 #[cfg(all(test, target_arch = "x86_64", target_os = "linux"))]
 pub(crate) fn has_test_level() -> bool {
     TEST_LEVEL.get().is_some()

@@ -4,8 +4,7 @@
 //!
 //! - [`fma`] computes `a·b + c` with the FMA instruction, or emulates it.
 //! - [`level`] detects the processor's level once. [`vectorized`] compiles a closure for every
-//!   level and runs the best version. Most kernels are plain loops in it, vectorised by the
-//!   compiler.
+//!   level and runs the best version. Most kernels are plain loops in such closures.
 //! - [`accumulator`] converts slices of 16-bit elements to `f32` and back; `x86::half` replaces its
 //!   loops on AVX-512.
 //! - [`vector`] defines the vector trait and implements it portably for an array; `x86::vector`

@@ -25,19 +25,18 @@ pub(crate) trait SimdVector: Copy {
     unsafe fn splat(x: Self::Scalar) -> Self;
     /// Loads `WIDTH` elements from `p`.
     unsafe fn load(p: *const Self::Scalar) -> Self;
-    /// Loads the first `count` elements from `p`. The other lanes are zero; their memory is not
-    /// read.
+    /// Loads only the first `count` elements from `p`. The other lanes are zero.
     unsafe fn load_first(p: *const Self::Scalar, count: usize) -> Self;
     /// Set of lanes of a vector.
     type Mask: Copy;
     /// Returns the mask of elements `start..end`.
     unsafe fn mask(start: usize, end: usize) -> Self::Mask;
-    /// Loads the masked elements from `p`. The other lanes are zero; their memory is not read.
+    /// Loads only the masked elements from `p`. The other lanes are zero.
     unsafe fn load_masked(p: *const Self::Scalar, mask: Self::Mask) -> Self;
-    /// Loads the masked elements from `p`. The other lanes keep `self`; their memory is not read.
+    /// Loads only the masked elements from `p`. The other lanes keep the values of `self`.
     unsafe fn load_merge(self, p: *const Self::Scalar, mask: Self::Mask) -> Self;
-    /// Loads the first `count` elements from `p`, widened if `T` is a 16-bit type. The other lanes
-    /// are zero; their memory is not read.
+    /// Loads only the first `count` elements from `p`, and widens them if `T` is a 16-bit type. The
+    /// other lanes are zero.
     #[inline(always)]
     unsafe fn load_as<T: Element<Acc = Self::Scalar>>(p: *const T, count: usize) -> Self {
         // SAFETY: `p` is valid for `count` elements; a wide `T` is its own accumulator type, so
@@ -46,8 +45,7 @@ pub(crate) trait SimdVector: Copy {
             if is_wide::<T>() { Self::load_first(p.cast(), count) } else { Self::widen(p, count) }
         }
     }
-    /// Loads and widens the first `count` 16-bit elements from `p`, and no others. Other lanes are
-    /// zero.
+    /// Loads and widens only the first `count` 16-bit elements from `p`. The other lanes are zero.
     #[inline(always)]
     unsafe fn widen<T: Element<Acc = Self::Scalar>>(p: *const T, count: usize) -> Self {
         let mut elements = [Self::Scalar::zero(); MAX_LANES];
@@ -101,13 +99,12 @@ pub(crate) trait SimdVector: Copy {
     unsafe fn mul_add(self, x: Self, y: Self) -> Self;
     /// Returns the sum of the elements of each vector.
     unsafe fn horizontal_sum4(vectors: [Self; 4]) -> [Self::Scalar; 4];
-    /// Returns a vector whose element `i` is the sum of the elements of `vectors[i]`. Sums only
-    /// `WIDTH` vectors if `WIDTH` is below eight. Elements after the eighth are unspecified.
+    /// Returns a vector whose element `i` is the sum of the elements of `vectors[i]`. Sums the
+    /// first `WIDTH` vectors if `WIDTH` is below eight. Elements after the eighth are unspecified.
     #[inline(always)]
     unsafe fn horizontal_sum8(vectors: [Self; 8]) -> Self {
         let [a, b, c, d, e, f, g, h] = vectors;
-        // SAFETY: the caller guarantees the features; the array has the eight elements that are
-        // loaded.
+        // SAFETY: the caller guarantees the features; the array has eight elements to load.
         unsafe {
             let [a, b, c, d] = Self::horizontal_sum4([a, b, c, d]);
             let [e, f, g, h] = Self::horizontal_sum4([e, f, g, h]);
@@ -116,8 +113,8 @@ pub(crate) trait SimdVector: Copy {
     }
     /// Returns the elements rotated by `count`: lane `i` gets element `i + count` modulo `WIDTH`.
     unsafe fn rotate(self, count: usize) -> Self;
-    /// Stores element `i` of each vector to `p + i·stride`, contiguously, for every `i < count`.
-    /// May also do so for up to three further `i`, for which `p` must be valid.
+    /// Stores element `i` of all four vectors contiguously at `p + i·stride`, for every `i <
+    /// count`. May also do so for up to three further `i`, for which `p` must be valid.
     unsafe fn store_transposed4(
         vectors: [Self; 4],
         count: usize,

@@ -21,21 +21,21 @@ use std::{
 pub(crate) struct IdleThreads {
     /// Number of offers, which threads poll without the lock.
     offers: AtomicUsize,
-    /// Calls of pool threads that have not started yet.
+    /// Number of calls to pool threads that have not started yet.
     called: AtomicUsize,
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Threads that poll for work: at least as many as there are offers.
+    /// Number of threads that poll for work; at least the number of offers.
     waiting: usize,
     offers: VecDeque<Arc<ParallelRegion>>,
 }
 
 impl IdleThreads {
-    /// Offers a region to up to `max_helpers` threads: to those that poll, then to sleeping ones of
-    /// the pool.
+    /// Offers a region to up to `max_helpers` threads: first to those that poll, then to sleeping
+    /// threads of the pool.
     pub(crate) fn offer_work(
         self: &Arc<Self>,
         pool: &ThreadPool,
@@ -43,8 +43,8 @@ impl IdleThreads {
         region: &Arc<ParallelRegion>,
     ) {
         for _ in self.offer_to_waiting(region, max_helpers)..max_helpers {
-            // Every pool thread is already called and still busy. A late one would find no work, so
-            // do not queue more calls.
+            // Every pool thread has been called and is still busy. A late one would find no work,
+            // so do not queue more calls.
             if self.called.load(Relaxed) >= pool.current_num_threads() {
                 return;
             }
@@ -62,7 +62,7 @@ impl IdleThreads {
         self.called.load(Relaxed)
     }
 
-    /// Offers a region to up to `max` of the polling threads; returns how many will take it.
+    /// Offers a region to up to `max` of the polling threads. Returns how many will accept it.
     fn offer_to_waiting(&self, region: &Arc<ParallelRegion>, max: usize) -> usize {
         let mut state = self.state.lock();
         let count = max.min(state.waiting - state.offers.len());
@@ -71,11 +71,11 @@ impl IdleThreads {
         count
     }
 
-    /// Participates in `region` and then in the regions offered, until none is for [`SPIN_TIME`].
+    /// Participates in `region` and in later offers, until none comes within [`SPIN_TIME`].
     fn worker_loop(&self, mut region: Arc<ParallelRegion>) {
         loop {
-            // Counted as waiting before the region ends, so that a kernel called right after it
-            // finds this thread.
+            // Counts this thread as waiting before the region ends, so that a kernel called right
+            // afterwards finds it.
             region.participate(|| self.state.lock().waiting += 1);
             region = match self.next_offer() {
                 Some(region) => region,
@@ -84,7 +84,7 @@ impl IdleThreads {
         }
     }
 
-    /// Waits for the next offer, for up to [`SPIN_TIME`]. This thread then counts as waiting no more.
+    /// Waits up to [`SPIN_TIME`] for an offer. Then stops counting this thread as waiting.
     fn next_offer(&self) -> Option<Arc<ParallelRegion>> {
         let start = Instant::now();
         loop {

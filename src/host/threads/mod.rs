@@ -7,8 +7,8 @@
 //! - [`fork_join`] opens a region, offers it to idle threads, works on it and closes it.
 //! - [`work_stealing`] splits the tasks of a region into a queue for each thread.
 //!
-//! [`Workers`] is the interface to kernels: its methods split a slice or a range into tasks, put them
-//! into stealing queues, and run these as a parallel region. The pool of sleeping threads is rayon's.
+//! [`Workers`] is the interface to kernels: its methods split a slice or a range into tasks, put
+//! these into stealing queues, and run them as a parallel region. rayon's pool keeps sleepers.
 
 mod fork_join;
 mod idle;
@@ -35,7 +35,7 @@ pub struct Workers {
 }
 
 impl Workers {
-    /// Starts `count` threads; 0 means as many as the machine runs at once.
+    /// Starts `count` threads; 0 means as many as the machine can run at once.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] if the threads cannot be started.
@@ -47,7 +47,7 @@ impl Workers {
         if count == 1 {
             return Ok(Self::sequential());
         }
-        // rayon would silently start fewer threads than asked for.
+        // rayon would silently start fewer threads than requested.
         let max = rayon_core::max_num_threads();
         if count > max {
             let why = format!("{count} threads requested; the maximum is {max}");
@@ -63,13 +63,13 @@ impl Workers {
         Ok(Self { pool: Some((Arc::new(pool), Arc::default())), count })
     }
 
-    /// Returns a set of the calling thread alone.
+    /// Returns a set that contains only the calling thread.
     pub const fn sequential() -> Self {
         Self { pool: None, count: 1 }
     }
 
-    /// Returns the set of the whole process: as many threads as the machine runs at once, started on
-    /// first use. Falls back to the calling thread if threads cannot be started.
+    /// Returns the set that the whole process shares: as many threads as the machine can run at
+    /// once, started on first use. Falls back to the calling thread if threads cannot be started.
     pub fn global() -> &'static Self {
         static GLOBAL: OnceLock<Workers> = OnceLock::new();
         GLOBAL.get_or_init(|| Self::new(0).unwrap_or(Self::sequential()))
@@ -97,11 +97,11 @@ impl Workers {
     /// of `unit` and at least about `min`; about half of that if `len` is below twice `min`. Returns
     /// `min`, for a single chunk, if `len <= min`.
     ///
-    /// Kernels that split their results in this way give each thread the elements that it wrote in the
-    /// kernel before, which are in its cache.
+    /// Kernels that split their results in this way give each thread the elements that it wrote in
+    /// the previous kernel, which are in its cache.
     #[inline]
     pub(crate) fn even_chunk_len(&self, len: usize, min: usize, unit: usize) -> usize {
-        // A call of its own for long operands only, since it would slow down short kernels.
+        // Only long operands take another function call, which would slow down short kernels.
         if len <= min { min } else { self.even_chunk_len_of_many(len, min, unit) }
     }
 
@@ -111,8 +111,8 @@ impl Workers {
         len.div_ceil(chunks).next_multiple_of(unit)
     }
 
-    /// Calls `body(i, chunk)` for the i-th chunk of `size` elements of `y`, the last of which may
-    /// be shorter.
+    /// Calls `body(i, chunk)` for every chunk `i` of `size` elements of `y`. The last chunk may be
+    /// shorter.
     #[inline]
     pub fn for_each_chunk<T: Send>(
         &self,
@@ -120,7 +120,7 @@ impl Workers {
         size: usize,
         body: impl Fn(usize, &mut [T]) + Send + Sync,
     ) {
-        // Only several chunks take another call, since it would slow down short kernels.
+        // Only several chunks take another function call, which would slow down short kernels.
         if (1..=size).contains(&y.len()) { body(0, y) } else { self.run_chunks(y, size, body) }
     }
 
@@ -140,7 +140,7 @@ impl Workers {
         self.run_region(tasks, &|thread| queues.take(thread).map(|(i, y)| body(i, y)).is_some());
     }
 
-    /// Like [`for_each_chunk`](Self::for_each_chunk), but `body` may fail. All chunks are run anyway.
+    /// Like [`for_each_chunk`](Self::for_each_chunk), but `body` may fail. All chunks always run.
     ///
     /// # Errors
     /// One of the errors that `body` returned.
@@ -160,7 +160,7 @@ impl Workers {
         result.into_inner()
     }
 
-    /// Like [`for_each_chunk`](Self::for_each_chunk), over two slices with a chunk length each.
+    /// Like [`for_each_chunk`](Self::for_each_chunk), over two slices and with two chunk lengths.
     pub fn for_each_chunk_pair<T: Send, U: Send>(
         &self,
         (y, y_size): (&mut [T], usize),
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn even_chunk_len_divides_evenly_among_threads() {
         let two = Workers::new(2).unwrap();
-        // One chunk, then two of half the minimum, then as many as there are minimal chunks.
+        // One chunk, then two of about half the minimum, then two of at least the minimum.
         assert_eq!(
             [0, 1, 100, 101, 250].map(|len| two.even_chunk_len(len, 100, 1)),
             [100, 100, 100, 51, 125]
@@ -281,7 +281,7 @@ mod tests {
                 max.fetch_max(idle.called(), Relaxed);
             }
         };
-        // Each of the three threads may find that the pool thread is not called.
+        // Each of the three threads may find at the same time that no call is pending, and add one.
         std::thread::scope(|scope| (0..3).for_each(|_| drop(scope.spawn(runs))));
         assert!(max.load(Relaxed) <= 3, "{max:?} calls at once");
     }

@@ -12,10 +12,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Time for which a thread polls before it sleeps: about what it takes to wake it.
+/// Time for which a thread polls before it sleeps: about as long as waking it takes.
 pub(crate) const SPIN_TIME: Duration = Duration::from_micros(100);
 
-/// Runs one task on the thread of the given number; returns `false` if no task is left.
+/// Runs one task on the thread with the given number; returns `false` if no task is left.
 pub(crate) type Step<'a> = dyn Fn(usize) -> bool + Sync + 'a;
 
 /// Work that threads may join while it is open.
@@ -32,7 +32,7 @@ pub(crate) struct ParallelRegion {
 struct State {
     /// Whether threads may still join.
     open: bool,
-    /// Threads that have joined and not left.
+    /// Number of threads that have joined and not left.
     inside: usize,
     /// Panic of one of the threads that joined.
     panic: Option<Box<dyn Any + Send>>,
@@ -95,7 +95,7 @@ impl ParallelRegion {
     }
 }
 
-/// Calls `step` until no task is left, with this thread's number: 0 outside of a pool.
+/// Calls `step` with this thread's number, which is 0 outside of a pool, until no task is left.
 pub(crate) fn run_tasks(step: &Step) -> std::thread::Result<()> {
     let thread = rayon_core::current_thread_index().map_or(0, |index| index + 1);
     catch_unwind(AssertUnwindSafe(|| while step(thread) {}))

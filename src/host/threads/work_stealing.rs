@@ -1,17 +1,17 @@
 //! Task queues, one for each thread, from which other threads steal.
 //!
-//! A thread takes the tasks of its own queue first. A kernel mostly reads what the one before it
+//! A thread takes the tasks of its own queue first. A kernel mostly reads what the previous kernel
 //! wrote, in the same order, so a thread finds its own results in its cache.
 
 use parking_lot::Mutex;
 use std::ops::Range;
 
-/// Queues of tasks, as many as threads.
+/// Task queues, one for each thread.
 pub(crate) struct StealQueues<I>(Vec<Mutex<I>>);
 
 impl<I: DoubleEndedIterator> StealQueues<I> {
-    /// Splits the tasks evenly into a queue for each thread, which `make_queue` makes of its range of
-    /// task numbers. Ranges are passed in order.
+    /// Splits the tasks evenly into one queue for each thread. `make_queue` turns a range of task
+    /// numbers into a queue, and is called with the ranges in order.
     pub(crate) fn new(
         tasks: usize,
         threads: usize,
@@ -22,7 +22,7 @@ impl<I: DoubleEndedIterator> StealQueues<I> {
         Self(ranges.map(make_queue).map(Mutex::new).collect())
     }
 
-    /// Returns the next task of this thread's queue or, if it is empty, the last of another queue.
+    /// Returns the next task of this thread's queue or, if it is empty, the last task of another.
     pub(crate) fn take(&self, thread: usize) -> Option<I::Item> {
         let (before, rest) = self.0.split_at(thread % self.0.len());
         let (own, after) = rest.split_first()?;

@@ -11,7 +11,7 @@ use std::{cell::RefCell, iter::zip};
 
 const LENGTHS: [usize; 6] = [0, 1, 7, CHUNK, CHUNK + 1, 2 * CHUNK + 19];
 
-/// Returns the function of `x` in `f64`.
+/// Evaluates the function at `x` in `f64`.
 fn unary_oracle<A: Element + Float>(op: Unary<A>, x: f64) -> f64 {
     match op {
         Unary::Abs => x.abs(),
@@ -45,7 +45,7 @@ fn unary_oracle<A: Element + Float>(op: Unary<A>, x: f64) -> f64 {
     }
 }
 
-/// Functions whose results for small integers are exact.
+/// Returns functions whose results for small integers are exact.
 fn exact_unary<A: Element + Float>() -> [Unary<A>; 15] {
     let c = |v| A::from_f64(v);
     [
@@ -83,7 +83,7 @@ fn unary_of_small_integers_is_exact<T: Element>() {
     }
 }
 
-/// Functions with rounding errors.
+/// Returns functions with rounding errors.
 fn inexact_unary<A: Element + Float>() -> [Unary<A>; 13] {
     let c = |v| A::from_f64(v);
     [
@@ -141,7 +141,7 @@ fn elementary_functions_are_close_to_the_definition<T: Element>() {
     }
 }
 
-/// Returns the function of `a` and `b` in `f64`.
+/// Evaluates the function of `a` and `b` in `f64`.
 fn binary_oracle<A: Element + Float>(op: Binary<A>, a: f64, b: f64) -> f64 {
     match op {
         Binary::Add => a + b,
@@ -180,7 +180,7 @@ fn binary_oracle<A: Element + Float>(op: Binary<A>, a: f64, b: f64) -> f64 {
     }
 }
 
-/// Functions whose results for small integers are exact.
+/// Returns functions whose results for small integers are exact.
 fn exact_binary<A: Element + Float>() -> [Binary<A>; 21] {
     let c = |v| A::from_f64(v);
     [
@@ -208,7 +208,7 @@ fn exact_binary<A: Element + Float>() -> [Binary<A>; 21] {
     ]
 }
 
-/// Returns operands of integers; divisors are powers of two, whose quotients are exact.
+/// Returns integer operands. Divisors are powers of two, so that quotients are exact.
 fn operands<T: Element>(op: Binary<T::Acc>, a_len: usize, b_len: usize) -> (Vec<T>, Vec<T>) {
     let b = integers::<T>(4, b_len).into_iter().map(|b| match op {
         Binary::Div | Binary::DivOrZero => T::from_f64(2f64.powi(b.to_f64() as i32)),

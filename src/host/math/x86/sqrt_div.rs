@@ -1,15 +1,15 @@
 //! Square roots and quotients in `f32` with AVX-512, some of them refined from estimates.
 //!
-//! The divider is busy with a vector for ten cycles, while the FMA units are idle. It therefore
-//! computes some vectors of each block, and the FMA units compute the others at the same time: an
-//! estimate, one or two Newton steps, and a last step from the exact remainder (Markstein, *IA-64 and
-//! Elementary Functions*). All results are correctly rounded, like those of the instructions.
+//! The divider needs ten cycles per vector, during which the FMA units are idle. It therefore
+//! computes only some vectors of each block. The FMA units compute the others meanwhile: an
+//! estimate, one or two Newton steps, and a last step from the exact remainder (Markstein, *IA-64
+//! and Elementary Functions*). All results are correctly rounded, like those of the instructions.
 //!
-//! This holds for every estimate with a relative error of 2⁻¹⁴, which is all that processors
-//! guarantee. The last step adds less than 2⁻²² ulp to its rounding error. The tests try every
-//! estimate for the roots and quotients that are so close to halfway between two numbers. The
-//! exceptions are divisors just below a power of two, which are left to the divider, and so are
-//! operands near the ends of the exponent range.
+//! Rounding is correct for every estimate with a relative error of up to 2⁻¹⁴, as guaranteed by
+//! processors. The last step adds less than 2⁻²² ulp to its rounding error. The tests try every
+//! estimate for roots and quotients that are this close to the midpoint of two numbers. Divisors
+//! just below a power of two are an exception and are left to the divider. So are operands near the
+//! ends of the exponent range.
 
 use crate::host::cache::cache_line::zip_with_aligned_stores;
 use std::arch::x86_64::{
@@ -18,19 +18,19 @@ use std::arch::x86_64::{
     _mm512_storeu_ps, _mm512_ternarylogic_epi32, _mm512_test_epi32_mask, _mm512_testn_epi32_mask,
 };
 
-/// Elements of a vector.
+/// Number of elements in a vector.
 const LANES: usize = 16;
 
-/// Elements of a block.
+/// Number of elements in a block.
 const BLOCK: usize = 4 * LANES;
 
-/// Elements of a block whose roots the divider computes.
+/// Number of elements in each block whose roots the divider computes.
 const SQRT_IN_DIVIDER: usize = LANES;
 
-/// Elements of a block whose quotients the divider computes.
+/// Number of elements in each block whose quotients the divider computes.
 const DIV_IN_DIVIDER: usize = 2 * LANES;
 
-/// `yᵢ ← √xᵢ`, equal lengths.
+/// `yᵢ ← √xᵢ`. `x` and `y` are equally long.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 pub(crate) fn sqrt(x: &[f32], y: &mut [f32]) {
     zip_with_aligned_stores(
@@ -50,7 +50,7 @@ pub(crate) fn sqrt(x: &[f32], y: &mut [f32]) {
     );
 }
 
-/// `yᵢ ← aᵢ / bᵢ`, equal lengths.
+/// `yᵢ ← aᵢ / bᵢ`. All three slices are equally long.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 pub(crate) fn div(a: &[f32], mut b: &[f32], y: &mut [f32]) {
     zip_with_aligned_stores(
@@ -79,7 +79,7 @@ pub(crate) fn div(a: &[f32], mut b: &[f32], y: &mut [f32]) {
 /// The processor has AVX-512 F.
 #[inline(always)]
 unsafe fn sqrt_block(x: &[f32; BLOCK], y: &mut [f32; BLOCK]) {
-    // 2⁻⁹⁹, from which remainders are exact.
+    // Bits of 2⁻⁹⁹. From this operand on, remainders are exact.
     const MIN: u32 = 2f32.to_bits() - (100 << 23);
     const RANGE: u32 = f32::INFINITY.to_bits() - MIN;
     let mut refinable = true;
@@ -92,7 +92,7 @@ unsafe fn sqrt_block(x: &[f32; BLOCK], y: &mut [f32; BLOCK]) {
     if refinable {
         let mut estimate = [0.0; BLOCK];
         for i in (SQRT_IN_DIVIDER..BLOCK).step_by(LANES) {
-            // SAFETY: both arrays have a vector from `i` on, since `i + LANES <= BLOCK`.
+            // SAFETY: both arrays hold a vector from index `i` on, since `i + LANES <= BLOCK`.
             unsafe {
                 let x = _mm512_loadu_ps(x.as_ptr().add(i));
                 _mm512_storeu_ps(estimate.as_mut_ptr().add(i), _mm512_rsqrt14_ps(x));
@@ -132,7 +132,7 @@ unsafe fn div_block(a: &[f32; BLOCK], b: &[f32; BLOCK], y: &mut [f32; BLOCK]) {
     if unsafe { is_refinable(a, b) } {
         let mut estimate = [0.0; BLOCK];
         for i in (DIV_IN_DIVIDER..BLOCK).step_by(LANES) {
-            // SAFETY: both arrays have a vector from `i` on, since `i + LANES <= BLOCK`.
+            // SAFETY: both arrays hold a vector from index `i` on, since `i + LANES <= BLOCK`.
             unsafe {
                 let b = _mm512_loadu_ps(b.as_ptr().add(i));
                 _mm512_storeu_ps(estimate.as_mut_ptr().add(i), _mm512_rcp14_ps(b));
@@ -149,14 +149,14 @@ unsafe fn div_block(a: &[f32; BLOCK], b: &[f32; BLOCK], y: &mut [f32; BLOCK]) {
 }
 
 /// Returns whether the quotients after the first [`DIV_IN_DIVIDER`] may be refined: `2⁻⁶³ ≤ |a| < 2⁶⁵`,
-/// `2⁻³¹ ≤ |b| < 2³³`, and no fraction of `b` is all ones.
+/// `2⁻³¹ ≤ |b| < 2³³`, and no `b` has a fraction of all ones.
 ///
 /// # Safety
 /// The processor has AVX-512 F.
 #[inline(always)]
 unsafe fn is_refinable(a: &[f32; BLOCK], b: &[f32; BLOCK]) -> bool {
     // The first bits of the exponent are 01 or 10 in the range of `a`, and 011 or 100 in that of `b`.
-    // SAFETY: the caller guarantees AVX-512 F, and both arrays have a vector from `i` on.
+    // SAFETY: the caller guarantees AVX-512 F, and both arrays hold a vector at each `i`.
     unsafe {
         let (mut wide, mut narrow) = (_mm512_set1_epi32(-1), _mm512_setzero_si512());
         let mut fraction = _mm512_setzero_si512();
@@ -182,7 +182,7 @@ const AND_DIFFERENT: i32 = 0x60;
 /// Truth table of `x | (y ^ z)`.
 const OR_DIFFERENT: i32 = 0xf6;
 
-/// Returns `a / b` from an estimate of `1 / b`, correctly rounded if [`is_refinable`].
+/// Returns `a / b` from an estimate of `1 / b`, correctly rounded if [`is_refinable`] holds.
 #[inline(always)]
 fn refined_div(a: f32, b: f32, estimate: f32) -> f32 {
     let mut inverse = estimate;

@@ -29,14 +29,14 @@ fn axes() -> impl Iterator<Item = Axis> {
     AXES.into_iter().map(|(outer, extent, inner)| Axis::new(outer, extent, inner).unwrap())
 }
 
-/// Returns the elements of each `o` and `i`.
+/// Returns the elements `x[o, :, i]` for each pair of `o` and `i`.
 fn runs(axis: &Axis, x: &[f64]) -> Vec<Vec<f64>> {
     let (e, i) = (axis.extent, axis.inner);
     let run = |j| (0..e).map(|k| x[(j / i * e + k) * i + j % i]).collect();
     (0..axis.reduced_count()).map(run).collect()
 }
 
-/// Returns the elements of each `e`.
+/// Returns the elements `x[:, e, :]` for each `e`.
 fn channels(axis: &Axis, x: &[f64]) -> Vec<Vec<f64>> {
     let channel = |e| {
         let at_e = |(j, x): (usize, &f64)| (j / axis.inner % axis.extent == e).then_some(*x);
@@ -109,7 +109,7 @@ fn nan_is_ignored_by_extremes<T: Element>() {
     for axis in axes().filter(|axis| axis.extent > 1) {
         let mut x = integers::<T>(4, axis.count());
         for (j, x) in x.iter_mut().enumerate() {
-            // All of the first run, and every third element of the others.
+            // NaN replaces all of the first run, and every third element of the others.
             let (o, e, i) =
                 (j / axis.inner / axis.extent, j / axis.inner % axis.extent, j % axis.inner);
             if o == 0 && i == 0 || (o + e + i) % 3 == 0 {
@@ -136,7 +136,7 @@ fn nan_is_ignored_by_extremes<T: Element>() {
     }
 }
 
-/// Sums are also close to those in `f64`.
+/// Also checks that sums are close to those in `f64`.
 fn results_do_not_depend_on_the_number_of_threads<T: Element>() {
     let large_axes = [(1, 2 * GRAIN + 100, 1), (200, 700, 1), (26, 11, 500), (2, 80, 900)];
     for (outer, extent, inner) in large_axes {
@@ -168,7 +168,7 @@ for_each_element!(
     results_do_not_depend_on_the_number_of_threads
 );
 
-/// Sums of 100,000 tenths, which one `f32` accumulator would miss by more than 1.
+/// Sums 100,000 tenths, for which a single `f32` accumulator would be wrong by more than 1.
 #[test]
 fn long_sums_are_accurate() {
     let n = 100_000;
@@ -182,7 +182,7 @@ fn long_sums_are_accurate() {
 }
 
 /// Compares `x86::row_sums` and the portable loop of `reduce_rows` with `reduce_slice`. Rows begin
-/// anywhere in a cache line, and groups of rows are complete or not.
+/// anywhere in a cache line, and some groups of rows are incomplete.
 #[test]
 fn sums_of_rows_are_bit_identical_to_sums_of_slices() {
     with_each_simd_level(check_sums_of_rows);

@@ -1,8 +1,8 @@
 //! Sums of rows of `f32` with AVX-512.
 //!
-//! Vectors are whole cache lines, wherever rows begin. An element's lane is its position in its
-//! cache line, so the lanes are rotated by the row's offset from a cache line. The tree that reduces
-//! them is symmetric: a rotation only swaps operands of additions. Results are therefore
+//! Every vector is a whole cache line, wherever a row begins. An element's lane is its position in
+//! its cache line, so the lanes are rotated by the row's offset from a cache line. The tree that
+//! reduces them is symmetric: a rotation only swaps operands of additions. Results are therefore
 //! bit-identical to those of `Reducer::reduce_slice`.
 
 use std::arch::x86_64::{
@@ -13,17 +13,17 @@ use std::arch::x86_64::{
 };
 use std::mem::transmute;
 
-/// Elements of a vector, and of a cache line.
+/// Number of elements in a vector, and in a cache line.
 const LANES: usize = 16;
 
-/// Rows of which the lanes are filled before they are reduced: their sums fill a vector.
+/// Number of rows whose lanes are filled before they are reduced; their sums fill a vector.
 const GROUP: usize = 16;
 
 /// Like [`GROUP`], for the rows after the last whole group.
 const SMALL_GROUP: usize = 4;
 
-/// Calls `store(Σ map(x[i·extent + j]), y[i])` for each row `i` of `extent` elements, which is not 0;
-/// `map(0)` is 0.
+/// Calls `store(Σ map(x[i·extent + j]), y[i])` for each row `i` of `extent` elements. `extent` is
+/// not 0, and `map(0)` is 0.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 pub(crate) fn sum_rows<Y>(
     x: &[f32],
@@ -79,9 +79,9 @@ fn rows_to_lanes<const ROWS: usize>(
 /// Position of a row relative to cache lines.
 #[derive(Clone, Copy)]
 struct RowAlignment {
-    /// Elements of the first cache line that precede the row.
+    /// Number of elements of the first cache line that precede the row.
     offset: usize,
-    /// Cache lines after the first.
+    /// Number of cache lines after the first.
     lines: usize,
     /// Mask of the elements of the first cache line that belong to the row.
     first: u16,
@@ -103,7 +103,7 @@ impl RowAlignment {
 /// Returns the lanes of a row.
 ///
 /// # Safety
-/// `alignment` is that of `x`.
+/// `alignment` is that of the row at `x`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 unsafe fn row_to_lanes(
@@ -152,8 +152,8 @@ fn add_mapped(sum: __m512, x: __m512, map: impl Fn(f32) -> f32) -> __m512 {
     _mm512_add_ps(sum, unsafe { transmute::<[f32; LANES], __m512>(x) })
 }
 
-/// Returns the sum of each row's lanes, in the order of `reduce_lanes`. Each instruction adds lanes
-/// of two rows.
+/// Returns the sum of each row's lanes, in the order of `reduce_lanes`. Each instruction adds up
+/// lanes of two rows.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 fn reduce_rows(rows: [__m512; GROUP]) -> [f32; GROUP] {

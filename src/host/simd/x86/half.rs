@@ -83,7 +83,7 @@ unsafe fn narrow_vector<T: Element>(x: &[f32], y: &mut [T]) {
     }
 }
 
-/// Loads and widens the first `count` elements from `p`, and no others. The other lanes are zero.
+/// Loads and widens only the first `count` elements from `p`. The other lanes are zero.
 ///
 /// # Safety
 /// The processor has AVX-512 F, BW and VL. `T` is a 16-bit type, `count` is at most 16, and `p` is
