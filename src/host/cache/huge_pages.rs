@@ -12,8 +12,8 @@ pub(crate) fn advise_huge_pages(memory: &mut [u8]) {
         let start = memory.as_ptr().align_offset(PAGE_4K).min(memory.len());
         let pages = &mut memory[start..];
         if pages.len() >= HUGE_PAGE {
-            // SAFETY: the range lies within `memory`, which is borrowed exclusively. `MADV_HUGEPAGE`
-            // keeps the contents; if the system declines, nothing changes.
+            // SAFETY: the range lies within `memory`, which is borrowed exclusively.
+            // `MADV_HUGEPAGE` keeps the contents; if the system declines, nothing changes.
             unsafe {
                 libc::madvise(
                     pages.as_mut_ptr().cast(),

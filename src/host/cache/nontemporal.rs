@@ -94,8 +94,8 @@ fn split_blocks<T: Element>(y: &mut [T]) -> (&mut [T], &mut [[u8; BLOCK]], &mut 
     (first, blocks, cast_slice_mut(rest))
 }
 
-/// `y ← x` for one slice of a block: the same cache lines of each page. Prefetches the same bytes of
-/// the blocks at `next`, which need not exist, into L2, because the current blocks fill L1.
+/// `y ← x` for one slice of a block: the same cache lines of each page. Prefetches the same bytes
+/// of the blocks at `next`, which need not exist, into L2, because the current blocks fill L1.
 #[inline(always)]
 fn store_slice<const N: usize>(
     slice: usize,

@@ -131,8 +131,8 @@ mod tests {
         assert_eq!(y[1..], [f64::INFINITY, -f64::INFINITY, 0.0]);
     }
 
-    /// Converts all values of a 16-bit type, the midpoints between neighbours, and numbers so close to
-    /// these that only `f64` can tell them apart.
+    /// Converts all values of a 16-bit type, the midpoints between neighbours, and numbers so close
+    /// to these that only `f64` can tell them apart.
     fn check_ties<U: Element>(from_bits: impl Fn(u16) -> U, to_bits: impl Fn(U) -> u16) {
         let mut x = Vec::new();
         let mut expected = Vec::new();

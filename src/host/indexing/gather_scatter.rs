@@ -31,7 +31,7 @@ const SHORT_RUN: usize = 16;
 /// Elements between the rows of `y` are not changed.
 ///
 /// # Errors
-/// [`Error::Length`] if an operand is shorter than the block; [`Error::InvalidInput`] if rows overlap.
+/// [`Error::Length`] if an operand is too short; [`Error::InvalidInput`] if rows overlap.
 #[doc(alias = "caffe_copy")]
 pub fn copy_2d<T: Element>(workers: &Workers, op: &Copy2d, x: &[T], y: &mut [T]) -> Result<()> {
     op.check(x.len(), y.len())?;

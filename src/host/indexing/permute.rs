@@ -41,8 +41,8 @@ pub(crate) struct Axes {
 }
 
 impl Axes {
-    /// Returns the axes of `op`, whose shape is not empty. Omits axes of extent 1 and merges adjacent axes
-    /// that are adjacent in the source as well; at least one axis remains.
+    /// Returns the axes of `op`, whose shape is not empty. Omits axes of extent 1 and merges
+    /// adjacent axes that are adjacent in the source as well; at least one axis remains.
     pub(crate) fn new(op: &Permute) -> Self {
         let shape = op.shape();
         let mut axes = Self { extents: Vec::new(), strides: Vec::new() };

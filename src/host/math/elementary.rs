@@ -45,8 +45,8 @@ macro_rules! elementary {
                 $float::from_bits((n.wrapping_add($bias) << $fraction) as $bits)
             }
 
-            /// Returns `r` and `n + ROUND`, where `x = n·ln 2 + r` and `|r| ≤ ½·ln 2`. If `x` is NaN, so
-            /// is `r`.
+            /// Returns `r` and `n + ROUND`, where `x = n·ln 2 + r` and `|r| ≤ ½·ln 2`. If `x` is
+            /// NaN, so is `r`.
             #[inline(always)]
             fn reduce_range(x: $float) -> ($float, $float) {
                 let shifted = x.mul_add(std::$float::consts::LOG2_E, ROUND);
@@ -108,8 +108,8 @@ macro_rules! elementary {
                 y.copysign(x)
             }
 
-            /// Returns `tanh x`: `t / (t + 2)` with `t = e²ˣ − 1`, or the power series near 0, where
-            /// the quotient has too many rounding errors.
+            /// Returns `tanh x`: `t / (t + 2)` with `t = e²ˣ − 1`, or the power series near 0,
+            /// where the quotient has too many rounding errors.
             #[inline(always)]
             pub(crate) fn tanh(x: $float) -> $float {
                 let size = x.abs();

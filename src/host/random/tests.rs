@@ -13,8 +13,8 @@ fn one_thread() -> Workers {
     Workers::sequential()
 }
 
-/// Returns the Kolmogorov-Smirnov statistic: the greatest distance of the empirical distribution from
-/// `cdf`, times √n.
+/// Returns the Kolmogorov-Smirnov statistic: the greatest distance of the empirical distribution
+/// from `cdf`, times √n.
 fn kolmogorov(mut values: Vec<f64>, cdf: impl Fn(f64) -> f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let n = values.len() as f64;
@@ -77,7 +77,7 @@ fn bernoulli_and_random_integers_follow_their_distributions() {
     y.iter().for_each(|&y| counts[y as usize] += 1.0);
     let mean = N as f64 / 7.0;
     let chi2: f64 = counts.iter().map(|count: &f64| (count - mean).powi(2) / mean).sum();
-    assert!(chi2 < 22.5, "{chi2}"); // Exceeded once in a thousand runs, at 6 degrees of freedom.
+    assert!(chi2 < 22.5, "{chi2}"); // Exceeded for one key in a thousand, at 6 degrees of freedom.
     random_integers(&one_thread(), KEY, 1 << 32, &mut y).unwrap();
     assert_eq!(y[..4], KEY.words(0));
     assert_eq!(y[4], KEY.words(1)[0]);

@@ -173,7 +173,7 @@ fn reduce_axis<T, Map, Combine>(
     }
 }
 
-/// Calls `body(start, part)` for parts of `y`, which is `outer × inner`. A part is at most
+/// Calls `body(start, part)` for parts of `y`, which is `outer × inner`. A part has up to
 /// [`COLUMN_BLOCK`] elements of one `o`. Its first element has index `start` in `x` at `e = 0`.
 fn for_columns<Y: Send>(
     workers: &Workers,

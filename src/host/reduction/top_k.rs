@@ -6,9 +6,9 @@ use std::cmp::Ordering;
 /// Number of elements of `x` that one task reads, rounded to whole blocks of `extent × inner`.
 const GRAIN: usize = 1 << 14;
 
-/// `values[o, j, i], places[o, j, i] ←` the j-th greatest of `x[o, :, i]` and its index, in the order
-/// of [`TopK`]. An index is stored as an element, like a label: it is exact up to 2048 in `f16` and
-/// up to 256 in `bf16`.
+/// `values[o, j, i], places[o, j, i] ←` the j-th greatest of `x[o, :, i]` and its index, in the
+/// order of [`TopK`]. An index is stored as an element, like a label: it is exact up to 2048 in
+/// `f16` and up to 256 in `bf16`.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) if the length of an operand is wrong;

@@ -7,8 +7,8 @@ use crate::host::threads::{
 use rayon_core::ThreadPool;
 use std::{panic::resume_unwind, sync::Arc};
 
-/// Calls `step` until no task is left, on this thread and on up to `max_helpers` threads of the pool,
-/// idle ones first. If one of them panics, resumes that panic here.
+/// Calls `step` until no task is left, on this thread and on up to `max_helpers` threads of the
+/// pool, idle ones first. If one of them panics, resumes that panic here.
 pub(crate) fn run(pool: &ThreadPool, idle: &Arc<IdleThreads>, max_helpers: usize, step: &Step) {
     // SAFETY: `step` is borrowed until this function returns, and `close` is called before that.
     // Nothing in between unwinds, since `run_tasks` catches panics of `step`.

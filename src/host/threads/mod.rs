@@ -8,7 +8,7 @@
 //! - [`work_stealing`] splits the tasks of a region into a queue for each thread.
 //!
 //! [`Workers`] is the interface to kernels: its methods split a slice or a range into tasks, put
-//! these into stealing queues, and run them as a parallel region. rayon's pool keeps sleepers.
+//! these into stealing queues, and run them as a parallel region. rayon provides the thread pool.
 
 mod fork_join;
 mod idle;
@@ -93,9 +93,9 @@ impl Workers {
         results.into_iter().flatten().collect()
     }
 
-    /// Returns a chunk length that divides `len` elements evenly among the threads. It is a multiple
-    /// of `unit` and at least about `min`; about half of that if `len` is below twice `min`. Returns
-    /// `min`, for a single chunk, if `len <= min`.
+    /// Returns a chunk length that divides `len` elements evenly among the threads. It is a
+    /// multiple of `unit` and at least about `min`; about half of that if `len` is below twice
+    /// `min`. Returns `min`, for a single chunk, if `len <= min`.
     ///
     /// Kernels that split their results in this way give each thread the elements that it wrote in
     /// the previous kernel, which are in its cache.

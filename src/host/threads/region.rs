@@ -38,8 +38,8 @@ struct State {
     panic: Option<Box<dyn Any + Send>>,
 }
 
-// SAFETY: `step` points to a `Sync` closure, which any thread may call. The caller of `new` keeps it
-// alive until `close` has returned, and no thread calls it afterwards.
+// SAFETY: `step` points to a `Sync` closure, which any thread may call. The caller of `new` keeps
+// it alive until `close` has returned, and no thread calls it afterwards.
 unsafe impl Send for ParallelRegion {}
 // SAFETY: as for `Send`; the other fields are `Sync`.
 unsafe impl Sync for ParallelRegion {}

@@ -103,8 +103,8 @@ pub(crate) unsafe fn widen_512<T: Element>(p: *const T, count: usize) -> __m512 
 /// Like [`widen_512`], but for eight elements and AVX2.
 ///
 /// # Safety
-/// The processor has AVX2 and F16C. `T` is a 16-bit type, `count` is at most 8, and `p` is valid for
-/// reads of `count` elements.
+/// The processor has AVX2 and F16C. `T` is a 16-bit type, `count` is at most 8, and `p` is valid
+/// for reads of `count` elements.
 #[inline(always)]
 pub(crate) unsafe fn widen_256<T: Element>(p: *const T, count: usize) -> __m256 {
     // SAFETY: each branch reads at most the `count` elements that the caller guarantees.
@@ -148,8 +148,8 @@ pub(crate) unsafe fn narrow_512<T: Element>(x: __m512, p: *mut T, count: usize) 
 /// Like [`narrow_512`], but for eight elements and AVX2.
 ///
 /// # Safety
-/// The processor has AVX2 and F16C. `T` is a 16-bit type, `count` is at most 8, and `p` is valid for
-/// writes of `count` elements.
+/// The processor has AVX2 and F16C. `T` is a 16-bit type, `count` is at most 8, and `p` is valid
+/// for writes of `count` elements.
 #[inline(always)]
 pub(crate) unsafe fn narrow_256<T: Element>(x: __m256, p: *mut T, count: usize) {
     // SAFETY: each branch writes at most the `count` elements that the caller guarantees.
