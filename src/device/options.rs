@@ -1,4 +1,4 @@
-//! Options of opening a device.
+//! Options for opening a device.
 
 /// GEMM implementation on an NVIDIA GPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

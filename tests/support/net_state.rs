@@ -10,7 +10,7 @@ pub(crate) struct RequestedState {
 }
 
 impl RequestedState {
-    /// Reads the columns 2 to 4 of a row of `cases.tsv`.
+    /// Reads columns 2 to 4 of a row of `cases.tsv`.
     pub(crate) fn from_row(row: &[String]) -> Self {
         let given = |column: usize| (row[column] != "-").then_some(&row[column]);
         let phase = given(2).map(|name| Phase::from_str_name(name).unwrap());
