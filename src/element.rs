@@ -3,7 +3,10 @@
 pub use half::{bf16, f16};
 
 use num_traits::Float;
-use std::fmt::{Debug, Display};
+use std::{
+    any::Any,
+    fmt::{Debug, Display},
+};
 
 /// An [`Element`] type as a run-time value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -69,6 +72,15 @@ pub trait Element: sealed::Sealed + Storable + PartialOrd + Debug + Display + De
     fn acc(v: f64) -> Self::Acc {
         <Self::Acc as Element>::from_f64(v)
     }
+}
+
+/// Returns the value for `T` of `values`, which holds a `V` for each element type, in the order of
+/// [`DType`]. Generic code selects code that this crate compiled for one element type this way.
+///
+/// # Panics
+/// If the value is not a `V`.
+pub(crate) fn for_element_type<T: Element, V: Any>(values: [&dyn Any; 4]) -> &V {
+    values[T::DTYPE as usize].downcast_ref().expect("a value for each element type")
 }
 
 macro_rules! element {

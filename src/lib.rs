@@ -38,7 +38,7 @@ pub mod guide; // guide to writing a backend
 
 pub use crate::{
     blob::Blob,
-    device::{CpuDevice, Device},
+    device::{AnyDevice, CpuDevice, Device, SimulatedDevice},
     element::{DType, Element, Storable, bf16, f16},
     error::{Error, Result},
     filler::Filler,

@@ -45,6 +45,7 @@ impl Default for CpuDevice {
 
 impl Memory for CpuDevice {
     type Buffer = HostBytes;
+    const COMPILED_HERE: bool = true;
 
     fn name(&self) -> String {
         "cpu".into()

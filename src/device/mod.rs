@@ -1,5 +1,6 @@
 //! Complete devices, and the choice of one at run time.
 
+mod any;
 mod cpu;
 #[cfg(feature = "cuda")]
 #[allow(unsafe_code)] // calls into the driver and cuBLAS, and kernel launches
@@ -10,6 +11,7 @@ pub mod simulated;
 #[cfg(feature = "cuda")]
 pub use cuda::CudaDevice;
 pub use {
+    any::AnyDevice,
     cpu::CpuDevice,
     options::{DeviceOptions, GemmBackend},
     simulated::SimulatedDevice,
@@ -22,6 +24,7 @@ use crate::{
     },
     memory::Memory,
 };
+use std::any::Any;
 
 /// A compute device: the only bound that generic code needs.
 ///
@@ -55,6 +58,21 @@ impl<D> Device for D where
         + Indexing
         + Update
 {
+}
+
+/// Returns a handle to `device` if it is a device of this crate.
+fn erase_own_device(device: &dyn Any) -> Option<AnyDevice> {
+    if let Some(device) = device.downcast_ref::<AnyDevice>() {
+        return Some(device.clone());
+    }
+    if let Some(device) = device.downcast_ref::<CpuDevice>() {
+        return Some(AnyDevice::erase(device));
+    }
+    #[cfg(feature = "cuda")]
+    if let Some(device) = device.downcast_ref::<CudaDevice>() {
+        return Some(AnyDevice::erase(device));
+    }
+    Some(AnyDevice::erase(device.downcast_ref::<SimulatedDevice>()?))
 }
 
 /// Implements the named kernel families for a type, with every kernel at its default. Without

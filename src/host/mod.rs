@@ -88,3 +88,6 @@ pub use simd::simd_instruction_set;
 #[cfg(feature = "net")] // used by data
 pub(crate) use simd::vectorized;
 pub use threads::Workers;
+
+/// The kernels of this module, as the implementation of traits.
+pub(crate) struct HostFunctions;

@@ -53,6 +53,22 @@ macro_rules! declare_family {
             each_kernel! { [fallback_function] $family $($kernels)* }
         }
 
+        pub(crate) mod slices {
+            use super::*;
+            use $crate::{host::{self, Workers}, kernel::slices::host_kernels};
+
+            /// The host functions of this family for one element type, compiled in this crate.
+            pub(crate) trait HostKernels<T: Element> {
+                each_kernel! { [host_declaration] $family $($kernels)* }
+            }
+
+            impl<T: Element> HostKernels<T> for host::HostFunctions {
+                each_kernel! { [host_implementation] $family $($kernels)* }
+            }
+
+            each_kernel! { [slice_function] $family $($kernels)* }
+        }
+
         pub(crate) const NAMES: &[&str] = kernel_names!($($kernels)*);
     };
 }
@@ -193,9 +209,106 @@ macro_rules! fallback_function {
                 element_name!($($generics)*),
             )?;
             call_host! {
-                [$crate::host::$kernel] [device.host_workers()] []
+                [$crate::kernel::slices::$kernel] [device.host_workers()] []
                 $(($kind $x [$T] $($details)*))*
             }
+        }
+    };
+}
+
+/// A method of `HostKernels`, and another for calls in place, if the kernel can run in place.
+macro_rules! host_declaration {
+    ({ $attr:tt $family:ident $kernel:ident [T: Element,] $result:tt $check:block } $($arg:tt)*) => {
+        host_function! { [declaration] $family $result $kernel [] [] [] $($arg)* }
+    };
+    // The other kernels are not in the table of an element type.
+    ($($other:tt)*) => {};
+}
+
+/// The implementation of a method of `HostKernels`.
+macro_rules! host_implementation {
+    ({ $attr:tt $family:ident $kernel:ident [T: Element,] $result:tt $check:block } $($arg:tt)*) => {
+        host_function! { [implementation] $family $result $kernel [] [] [] $($arg)* }
+    };
+    ($($other:tt)*) => {};
+}
+
+/// A function of [`slices`](super::slices).
+macro_rules! slice_function {
+    ({ $attr:tt $family:ident $kernel:ident [T: Element,] $result:tt $check:block } $($arg:tt)*) => {
+        host_function! { [face] $family $result $kernel [] [] [] $($arg)* }
+    };
+    ({ $attr:tt $family:ident $kernel:ident $generics:tt $result:tt $check:block } $($arg:tt)*) => {
+        pub use $crate::host::$kernel;
+    };
+}
+
+/// Expands to a host function of the arguments, and to the function in place, without its `src`.
+///
+/// Collects the arguments of both functions, and the name of the second.
+macro_rules! host_function {
+    (
+        $form:tt $family:ident $result:tt $kernel:ident [$($name:ident)?]
+        [$($args:tt)*] [$($in_place:tt)*] (src $x:ident [$T:ty] $function:ident) $($rest:tt)*
+    ) => {
+        host_function! {
+            $form $family $result $kernel [$function]
+            [$($args)* ($x &[$T])] [$($in_place)*] $($rest)*
+        }
+    };
+    (
+        $form:tt $family:ident $result:tt $kernel:ident $name:tt
+        [$($args:tt)*] [$($in_place:tt)*] ($kind:ident $x:ident [$T:ty] $($details:tt)*)
+        $($rest:tt)*
+    ) => {
+        host_function! {
+            $form $family $result $kernel $name
+            [$($args)* ($x host_type!($kind $T))] [$($in_place)* ($x host_type!($kind $T))]
+            $($rest)*
+        }
+    };
+    (
+        $form:tt $family:ident $result:tt $kernel:ident [$($function:ident)?] $args:tt $in_place:tt
+    ) => {
+        host_function_as! { $form $family $kernel $result $args }
+        $(host_function_as! { $form $family $function $result $in_place })?
+    };
+}
+
+/// The type of an argument of a host function.
+macro_rules! host_type {
+    (value $T:ty) => { $T };
+    (reference $T:ty) => { &$T };
+    (read $T:ty) => { &[$T] };
+    (optional $T:ty) => { Option<&[$T]> };
+    ($output:ident $T:ty) => { &mut [$T] };
+}
+
+/// A host function as a method's declaration, as its implementation, or as a public function.
+macro_rules! host_function_as {
+    ([declaration] $family:ident $name:ident [$($result:ty)?] [$(($x:ident $($T:tt)+))*]) => {
+        #[allow(clippy::too_many_arguments)]
+        fn $name(&self, workers: &Workers, $($x: $($T)+),*) -> result_type!($($result)?);
+    };
+    ([implementation] $family:ident $name:ident [$($result:ty)?] [$(($x:ident $($T:tt)+))*]) => {
+        fn $name(&self, workers: &Workers, $($x: $($T)+),*) -> result_type!($($result)?) {
+            host::$name(workers, $($x),*)
+        }
+    };
+    ([face] $family:ident $name:ident [$($result:ty)?] [$(($x:ident $($T:tt)+))*]) => {
+        #[doc = concat!(
+            "Runs a kernel of [`", stringify!($family), "`](crate::kernel::", stringify!($family),
+            ") on slices in host memory."
+        )]
+        ///
+        /// # Errors
+        /// Those of the descriptor's `check`, such as [`Error::Length`](crate::Error::Length).
+        #[allow(clippy::too_many_arguments)]
+        pub fn $name<T: Element>(
+            workers: &Workers,
+            $($x: $($T)+),*
+        ) -> result_type!($($result)?) {
+            host_kernels::<T>().$name(workers, $($x),*)
         }
     };
 }
@@ -222,7 +335,7 @@ macro_rules! call_host {
                 call_host! { $call $workers $args (read $x $T) $($rest)* }
             }
             $crate::memory::Src::InPlace => {
-                call_host! { [@in_place $crate::host::$in_place] $workers $args $($rest)* }
+                call_host! { [@in_place $crate::kernel::slices::$in_place] $workers $args $($rest)* }
             }
         }
     };

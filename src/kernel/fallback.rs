@@ -1,4 +1,4 @@
-//! The default of every method of every family: the [`host`] kernel, run on the host
+//! The default of every method of every family: the [host kernel](slices), run on the host
 //! side of the views.
 //!
 //! Each function has the name and the arguments of its method, with the device first. An override
@@ -11,16 +11,15 @@
 //! Outputs that are overwritten are committed only once the host kernel has succeeded: a wrong
 //! length leaves them unchanged.
 
-use super::declare::enter_fallback;
 pub use super::{
     blas::fallback::*, conv::fallback::*, elementwise::fallback::*, indexing::fallback::*,
     losses::fallback::*, normalize::fallback::*, pooling::fallback::*, random::fallback::*,
     reductions::fallback::*,
 };
+use super::{declare::enter_fallback, slices};
 use crate::{
     element::Element,
     error::Result,
-    host,
     memory::{Memory, View, ViewMut},
     op::{Convolution, SolverUpdate, Unary},
 };
@@ -40,7 +39,7 @@ pub fn convolve_with_activation<T: Element, D: Memory>(
     let _kernel = enter_fallback(device, "convolve", T::DTYPE.name())?;
     let (x, filters, bias) = (x.host()?, filters.host()?, bias.map(View::host).transpose()?);
     y.host_overwrite(|y| {
-        host::convolve_with_activation(device.host_workers(), op, x, filters, bias, function, y)
+        slices::convolve_with_activation(device.host_workers(), op, x, filters, bias, function, y)
     })
 }
 
@@ -58,5 +57,5 @@ pub fn solver_update<T: Element, D: Memory>(
     let (dw, weights) = (dw.host()?, weights.host_mut()?);
     let masters = masters.as_mut().map(ViewMut::host_mut).transpose()?;
     let mut history = history.iter_mut().map(ViewMut::host_mut).collect::<Result<Vec<_>>>()?;
-    host::solver_update(device.host_workers(), op, dw, weights, masters, &mut history)
+    slices::solver_update(device.host_workers(), op, dw, weights, masters, &mut history)
 }

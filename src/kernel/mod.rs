@@ -27,6 +27,7 @@ pub(crate) mod normalize;
 pub(crate) mod pooling;
 pub(crate) mod random;
 pub(crate) mod reductions;
+pub mod slices;
 mod update;
 
 pub use blas::Blas;

@@ -14,7 +14,11 @@ use std::fmt::Debug;
 /// is dropped before that.
 pub trait Memory: Clone + Debug + Send + Sync + 'static {
     /// An owned allocation of bytes on the device, which `drop` frees.
-    type Buffer: Send + Sync;
+    type Buffer: Send + Sync + 'static;
+
+    /// Whether this crate compiles the code above the kernels for this type of device.
+    #[doc(hidden)]
+    const COMPILED_HERE: bool = false;
 
     /// Returns a short, stable name such as `cpu` or `cuda:0`.
     fn name(&self) -> String;

@@ -7,14 +7,17 @@
 //!   stale, so no borrow of a stale side exists, and no `unsafe` is needed.
 //! - [`View`] selects elements; the kernel decides on which side it accesses them.
 
+mod coherent_bytes;
+mod erased;
 mod host_bytes;
 pub mod ledger;
 mod memory_trait;
 mod synced;
 mod view;
 
+pub(crate) use erased::ErasedMemory;
 pub use host_bytes::{HostBytes, HostStorage};
 pub use ledger::KernelCall;
 pub use memory_trait::{Mapping, Memory, StaleAllocation};
-pub use synced::{Head, SyncedMemory};
 pub use view::{DeviceSlice, DeviceSliceMut, Src, View, ViewMut};
+pub use {coherent_bytes::Head, erased::AnyBuffer, synced::SyncedMemory};

@@ -3,25 +3,25 @@
 //! A view selects elements. A kernel accesses the elements through `host` or `device`, which copies
 //! them to that side if needed.
 
-use super::{memory_trait::Memory, synced::SyncedMemory};
+use super::{coherent_bytes::CoherentBytes, memory_trait::Memory, synced::SyncedMemory};
 use crate::{
-    element::{Element, Storable},
+    element::Storable,
     error::{Error, Result},
 };
-use std::{fmt, marker::PhantomData, mem::size_of, ops::Range};
+use std::{any::TypeId, fmt, marker::PhantomData, mem::size_of, ops::Range};
 
 /// Shared view of elements.
 pub struct View<'a, T, D: Memory> {
-    mem: &'a SyncedMemory<D>,
+    mem: &'a CoherentBytes,
     span: Span,
-    elements: PhantomData<&'a [T]>,
+    types: PhantomData<(&'a [T], D)>,
 }
 
 /// Exclusive view of elements.
 pub struct ViewMut<'a, T, D: Memory> {
-    mem: &'a mut SyncedMemory<D>,
+    mem: &'a mut CoherentBytes,
     span: Span,
-    elements: PhantomData<&'a mut [T]>,
+    types: PhantomData<(&'a mut [T], D)>,
 }
 
 /// An input operand that may be the output operand itself.
@@ -102,13 +102,14 @@ impl<'a, T: Storable, D: Memory> View<'a, T, D> {
     /// # Errors
     /// [`Error::Range`] if `mem` holds fewer elements.
     pub fn new(mem: &'a SyncedMemory<D>, len: usize) -> Result<Self> {
-        Ok(Self { mem, span: Span::first::<T>(len, mem.size())?, elements: PhantomData })
+        let mem = &mem.value;
+        Ok(Self { mem, span: Span::first::<T>(len, mem.size())?, types: PhantomData })
     }
 
     /// Views the first `len` elements of `mem`, which must hold at least that many.
     pub(crate) fn new_unchecked(mem: &'a SyncedMemory<D>, len: usize) -> Self {
         debug_assert!(len * size_of::<T>() <= mem.size());
-        Self { mem, span: Span { start: 0, len }, elements: PhantomData }
+        Self { mem: &mem.value, span: Span { start: 0, len }, types: PhantomData }
     }
 
     /// Returns the number of elements.
@@ -158,13 +159,13 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
     /// [`Error::Range`] if `mem` holds fewer elements.
     pub fn new(mem: &'a mut SyncedMemory<D>, len: usize) -> Result<Self> {
         let span = Span::first::<T>(len, mem.size())?;
-        Ok(Self { mem, span, elements: PhantomData })
+        Ok(Self { mem: &mut mem.value, span, types: PhantomData })
     }
 
     /// Views the first `len` elements of `mem`, which must hold at least that many.
     pub(crate) fn new_unchecked(mem: &'a mut SyncedMemory<D>, len: usize) -> Self {
         debug_assert!(len * size_of::<T>() <= mem.size());
-        Self { mem, span: Span { start: 0, len }, elements: PhantomData }
+        Self { mem: &mut mem.value, span: Span { start: 0, len }, types: PhantomData }
     }
 
     /// Returns the number of elements.
@@ -190,17 +191,17 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
     /// # Errors
     /// [`Error::Range`] if the sub-range reaches outside the view.
     pub fn slice_mut(&mut self, range: Range<usize>) -> Result<ViewMut<'_, T, D>> {
-        Ok(ViewMut { span: self.span.sub(range)?, mem: self.mem, elements: PhantomData })
+        Ok(ViewMut { span: self.span.sub(range)?, mem: self.mem, types: PhantomData })
     }
 
     /// Reborrows this view, to pass it to a kernel and use it again.
     pub fn reborrow(&mut self) -> ViewMut<'_, T, D> {
-        ViewMut { mem: self.mem, span: self.span, elements: PhantomData }
+        ViewMut { mem: self.mem, span: self.span, types: PhantomData }
     }
 
     /// Returns a shared view of the same elements.
     pub fn as_view(&self) -> View<'_, T, D> {
-        View { mem: self.mem, span: self.span, elements: PhantomData }
+        View { mem: self.mem, span: self.span, types: PhantomData }
     }
 
     /// Returns the elements in host memory, writable; the device becomes stale.
@@ -274,19 +275,49 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
     }
 }
 
-impl<'a, T: Element, D: Memory> View<'a, T, D> {
+impl<'a, T: Storable, D: Memory> View<'a, T, D> {
     /// Returns this view if `T` is `U`, for a kernel that supports one element type.
-    pub fn downcast<U: Element>(self) -> Option<View<'a, U, D>> {
+    pub fn downcast<U: Storable>(self) -> Option<View<'a, U, D>> {
         let Self { mem, span, .. } = self;
-        (T::DTYPE == U::DTYPE).then_some(View { mem, span, elements: PhantomData })
+        (TypeId::of::<T>() == TypeId::of::<U>()).then_some(View { mem, span, types: PhantomData })
     }
 }
 
-impl<'a, T: Element, D: Memory> ViewMut<'a, T, D> {
+impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
     /// Returns this view if `T` is `U`, for a kernel that supports one element type.
-    pub fn downcast<U: Element>(self) -> Option<ViewMut<'a, U, D>> {
+    pub fn downcast<U: Storable>(self) -> Option<ViewMut<'a, U, D>> {
         let Self { mem, span, .. } = self;
-        (T::DTYPE == U::DTYPE).then_some(ViewMut { mem, span, elements: PhantomData })
+        (TypeId::of::<T>() == TypeId::of::<U>()).then_some(ViewMut {
+            mem,
+            span,
+            types: PhantomData,
+        })
+    }
+}
+
+// A view does not depend on the type of the device, except for the type of the buffer that `device`
+// returns. That call fails if the memory belongs to another type of device.
+impl<'a, T, D: Memory> View<'a, T, D> {
+    /// Returns this view for kernels of the device `E`, whose memory it shows.
+    pub(crate) fn on<E: Memory>(self) -> View<'a, T, E> {
+        View { mem: self.mem, span: self.span, types: PhantomData }
+    }
+}
+
+impl<'a, T, D: Memory> ViewMut<'a, T, D> {
+    /// Returns this view for kernels of the device `E`, whose memory it shows.
+    pub(crate) fn on<E: Memory>(self) -> ViewMut<'a, T, E> {
+        ViewMut { mem: self.mem, span: self.span, types: PhantomData }
+    }
+}
+
+impl<'a, T, D: Memory> Src<'a, T, D> {
+    /// Returns this operand for kernels of the device `E`, whose memory it shows.
+    pub(crate) fn on<E: Memory>(self) -> Src<'a, T, E> {
+        match self {
+            Self::InPlace => Src::InPlace,
+            Self::View(view) => Src::View(view.on()),
+        }
     }
 }
 

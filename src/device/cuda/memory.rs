@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 impl Memory for CudaDevice {
     type Buffer = CudaBuffer;
+    const COMPILED_HERE: bool = true;
 
     fn name(&self) -> String {
         self.context().name.clone()

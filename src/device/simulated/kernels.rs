@@ -6,12 +6,12 @@ use crate::{
     element::{Element, Storable},
     error::{Result, check_len},
     host::{
-        self, check_strided, expect_bound, expect_interval, expect_keep, expect_normal,
+        check_strided, expect_bound, expect_interval, expect_keep, expect_normal,
         expect_probability,
     },
     kernel::{
         Blas, Conv, Elementwise, Indexing, Losses, Normalize, Pooling, Random, Reductions, Update,
-        blas, conv, elementwise, indexing, losses, normalize, pooling, random, reductions,
+        blas, conv, elementwise, indexing, losses, normalize, pooling, random, reductions, slices,
     },
     memory::{Src, View, ViewMut},
     op::{
@@ -56,7 +56,7 @@ macro_rules! simulated_method {
             let element = element_name!($($generics)*);
             let mut launch = Launch::new(self, stringify!($kernel), element)?;
             queue_host_call! {
-                launch [host::$kernel] [$($result)?] [] $(($kind $x [$T] $($details)*))*
+                launch [slices::$kernel] [$($result)?] [] $(($kind $x [$T] $($details)*))*
             }
         }
     };
@@ -116,7 +116,7 @@ macro_rules! queue_host_call {
                 queue_host_call! { $launch $call $result $args (read $x $T) $($rest)* }
             }
             Src::InPlace => {
-                queue_host_call! { $launch [@in_place host::$in_place] $result $args $($rest)* }
+                queue_host_call! { $launch [@in_place slices::$in_place] $result $args $($rest)* }
             }
         }
     };
@@ -175,7 +175,7 @@ impl Update for SimulatedDevice {
             let mut history: Vec<&mut [T::Acc]> = history.iter_mut().map(|h| &mut **h).collect();
             let (dw, mut weights) = (dw.read(), weights.write());
             let masters = masters.as_deref_mut();
-            host::solver_update(workers, &op, &dw, &mut weights, masters, &mut history)
+            slices::solver_update(workers, &op, &dw, &mut weights, masters, &mut history)
         })
     }
 }

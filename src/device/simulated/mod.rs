@@ -101,6 +101,7 @@ impl fmt::Debug for SimulatedDevice {
 
 impl Memory for SimulatedDevice {
     type Buffer = Buffer;
+    const COMPILED_HERE: bool = true;
 
     fn name(&self) -> String {
         DeviceState::NAME.into()

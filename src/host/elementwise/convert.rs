@@ -1,7 +1,7 @@
 //! Conversion between element types, and from integers.
 
 use crate::{
-    element::{DType, Element, Storable, round_to_odd},
+    element::{DType, Element, Storable, bf16, f16, round_to_odd},
     error::{Result, check_len},
     host::{
         simd::{
@@ -24,8 +24,31 @@ const GRAIN: usize = 1 << 17;
 /// [`Error::Length`](crate::Error::Length) unless `y` is as long as `x`.
 pub fn convert<T: Element, U: Element>(workers: &Workers, x: &[T], y: &mut [U]) -> Result<()> {
     check_len("convert", "y", x.len(), y.len())?;
-    workers.for_each_chunk(y, GRAIN, |i, y| convert_chunk(&x[i * GRAIN..][..y.len()], y));
+    convert_bytes(workers, (T::DTYPE, cast_slice(x)), (U::DTYPE, cast_slice_mut(y)));
     Ok(())
+}
+
+/// Converts elements whose types are known at run time, so that each pair is compiled once.
+fn convert_bytes(workers: &Workers, (from, x): (DType, &[u8]), (to, y): (DType, &mut [u8])) {
+    match from {
+        DType::F16 => convert_from::<f16>(workers, cast_slice(x), to, y),
+        DType::Bf16 => convert_from::<bf16>(workers, cast_slice(x), to, y),
+        DType::F32 => convert_from::<f32>(workers, cast_slice(x), to, y),
+        DType::F64 => convert_from::<f64>(workers, cast_slice(x), to, y),
+    }
+}
+
+fn convert_from<T: Element>(workers: &Workers, x: &[T], to: DType, y: &mut [u8]) {
+    match to {
+        DType::F16 => convert_slice::<T, f16>(workers, x, cast_slice_mut(y)),
+        DType::Bf16 => convert_slice::<T, bf16>(workers, x, cast_slice_mut(y)),
+        DType::F32 => convert_slice::<T, f32>(workers, x, cast_slice_mut(y)),
+        DType::F64 => convert_slice::<T, f64>(workers, x, cast_slice_mut(y)),
+    }
+}
+
+fn convert_slice<T: Element, U: Element>(workers: &Workers, x: &[T], y: &mut [U]) {
+    workers.for_each_chunk(y, GRAIN, |i, y| convert_chunk(&x[i * GRAIN..][..y.len()], y));
 }
 
 /// `y ← x`, converted from integers and rounded once.

@@ -252,7 +252,7 @@ pub(in crate::memory) fn fallback_event(
 /// # Errors
 /// [`Error::Denied`](crate::Error::Denied); errors of `copy`.
 #[track_caller]
-pub(super) fn transfer_event(
+pub(in crate::memory) fn transfer_event(
     device: impl Fn() -> String,
     kind: EventKind,
     bytes: usize,

@@ -1,6 +1,6 @@
 //! The identity of a kernel call.
 
-use std::{fmt, panic::Location};
+use std::{cell::Cell, fmt, marker::PhantomData, panic::Location};
 
 /// Kernel name that stands for memory accesses outside any kernel.
 pub(super) const DIRECT_ACCESS: &str = "";
@@ -21,7 +21,33 @@ impl KernelCall {
     /// `#[track_caller]`, the call site is where that function is called.
     #[track_caller]
     pub fn new(name: &'static str, element: &'static str) -> Self {
-        Self { name, element, site: Location::caller() }
+        let caller = Location::caller();
+        Self { name, element, site: CALL_SITE.get().unwrap_or(caller) }
+    }
+}
+
+thread_local! {
+    /// The call site of the kernel that an [`AnyDevice`](crate::AnyDevice) runs on this thread.
+    static CALL_SITE: Cell<Option<&'static Location<'static>>> = const { Cell::new(None) };
+}
+
+/// Makes kernel calls of this thread report the caller of [`enter`](Self::enter), until this value
+/// is dropped. A call through a trait object loses its caller.
+pub(crate) struct CallSite {
+    outer: Option<&'static Location<'static>>,
+    thread: PhantomData<*const ()>,
+}
+
+impl CallSite {
+    #[track_caller]
+    pub(crate) fn enter() -> Self {
+        Self { outer: CALL_SITE.replace(Some(Location::caller())), thread: PhantomData }
+    }
+}
+
+impl Drop for CallSite {
+    fn drop(&mut self) {
+        CALL_SITE.set(self.outer);
     }
 }
 

@@ -18,6 +18,7 @@ pub use context::{
     set_fallback_policy, set_transfer_policy,
 };
 pub use events::{record_fallback, record_transfer};
+pub(crate) use kernel_call::CallSite;
 pub use kernel_call::KernelCall;
 pub use policy::Policy;
 pub use record::{Entry, EventKind, Ledger, Total};

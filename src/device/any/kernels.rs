@@ -1,0 +1,260 @@
+//! The kernels of an [`AnyDevice`], generated from the declarations in [`kernel`](crate::kernel).
+
+use super::{
+    AnyDevice,
+    convert::{AnyViewMut, IntegerView, convert, convert_integers},
+};
+use crate::{
+    device::Device,
+    element::{Element, Storable},
+    error::Result,
+    kernel::{Conv, Elementwise, Update},
+    memory::{View, ViewMut, ledger::CallSite},
+    op::{Convolution, SolverUpdate, Unary},
+};
+
+/// Expands the declarations of a family to a trait of its kernels for one element type, the
+/// implementation of that trait by all devices, and the family's implementation by `AnyDevice`.
+macro_rules! erase_family {
+    ($(#[$attr:meta])* trait $family:ident { $($methods:tt)* } $($kernels:tt)*) => {
+        pub(in crate::device::any) trait Kernels<T: Element> {
+            each_kernel! { [erased_declaration] $family $($kernels)* }
+        }
+
+        impl<T: Element, D: Device> Kernels<T> for D {
+            each_kernel! { [erased_implementation] $family $($kernels)* }
+        }
+
+        impl $family for AnyDevice {
+            each_kernel! { [any_method] $family $($kernels)* }
+            other_method! { $family }
+        }
+    };
+}
+
+/// A method of `Kernels`.
+macro_rules! erased_declaration {
+    // Kernels with two types are in `super::Kernels`.
+    (
+        { $attr:tt $family:ident $kernel:ident [$T:ident: $E:ident $(+ $F:path)?, $U:ident: $($more:tt)*] $($rest:tt)* }
+        $($args:tt)*
+    ) => {};
+    (
+        { $attr:tt $family:ident $kernel:ident $generics:tt [$($result:ty)?] $check:block }
+        $(($kind:ident $x:ident [$T:ty] $($details:tt)*))*
+    ) => {
+        #[allow(clippy::too_many_arguments)]
+        fn $kernel(
+            &self,
+            $($x: argument_type!($kind $T, AnyDevice)),*
+        ) -> result_type!($($result)?);
+    };
+}
+
+/// The implementation of a method of `Kernels` by a device `D`.
+macro_rules! erased_implementation {
+    (
+        { $attr:tt $family:ident $kernel:ident [$T:ident: $E:ident $(+ $F:path)?, $U:ident: $($more:tt)*] $($rest:tt)* }
+        $($args:tt)*
+    ) => {};
+    (
+        { $attr:tt $family:ident $kernel:ident $generics:tt [$($result:ty)?] $check:block }
+        $(($kind:ident $x:ident [$T:ty] $($details:tt)*))*
+    ) => {
+        fn $kernel(
+            &self,
+            $($x: argument_type!($kind $T, AnyDevice)),*
+        ) -> result_type!($($result)?) {
+            $family::$kernel(self, $(on_device!($kind $x)),*)
+        }
+    };
+}
+
+/// An argument for an `AnyDevice` as an argument for the device that it stands for.
+macro_rules! on_device {
+    (value $x:ident) => {
+        $x
+    };
+    (reference $x:ident) => {
+        $x
+    };
+    (optional $x:ident) => {
+        $x.map(View::on)
+    };
+    ($operand:ident $x:ident) => {
+        $x.on()
+    };
+}
+
+/// A method of `AnyDevice`.
+macro_rules! any_method {
+    (
+        {
+            [$($attr:tt)*] $family:ident $kernel:ident
+            [$T:ident: $E:ident $(+ $F:path)?, $U:ident: $($more:tt)*] [] $check:block
+        }
+        $(($kind:ident $x:ident [$A:ty] $($details:tt)*))*
+    ) => {
+        #[track_caller]
+        fn $kernel<$T: $E $(+ $F)?, $U: $($more)*>(
+            &self,
+            $($x: argument_type!($kind $A, Self)),*
+        ) -> Result<()> {
+            let _site = CallSite::enter();
+            $kernel(self, $($x),*)
+        }
+    };
+    (
+        {
+            [$($attr:tt)*] $family:ident $kernel:ident [$($T:ident: $E:ident,)?] [$($result:ty)?]
+            $check:block
+        }
+        $(($kind:ident $x:ident [$A:ty] $($details:tt)*))*
+    ) => {
+        #[track_caller]
+        fn $kernel<$($T: $E)?>(
+            &self,
+            $($x: argument_type!($kind $A, Self)),*
+        ) -> result_type!($($result)?) {
+            let _site = CallSite::enter();
+            element_kernels!(self $($T)?).$kernel($($x),*)
+        }
+    };
+}
+
+/// The kernels for an element type; for `f32` if a kernel has no element type.
+macro_rules! element_kernels {
+    ($device:ident) => {
+        $device.kernels::<f32>()
+    };
+    ($device:ident $T:ident) => {
+        $device.kernels::<$T>()
+    };
+}
+
+/// The method of a family that is not declared by macro.
+macro_rules! other_method {
+    (Conv) => {
+        #[track_caller]
+        fn convolve_with_activation<T: Element>(
+            &self,
+            op: &Convolution,
+            x: View<'_, T, Self>,
+            filters: View<'_, T, Self>,
+            bias: Option<View<'_, T, Self>>,
+            function: Unary<T::Acc>,
+            y: ViewMut<'_, T, Self>,
+        ) -> Result<()> {
+            let _site = CallSite::enter();
+            self.kernels::<T>().convolve_with_activation(op, x, filters, bias, function, y)
+        }
+    };
+    ($family:ident) => {};
+}
+
+/// Expands the declarations of a family in a module, because each family has its own `Kernels`.
+macro_rules! erase_families {
+    ($($family:ident),*) => {
+        $(mod $family {
+            #[allow(unused_imports)] // No family uses all of them.
+            use super::{super::AnyDevice, *};
+            #[allow(unused_imports)]
+            use crate::{
+                kernel::{Blas, Indexing, Losses, Normalize, Pooling, Random, Reductions},
+                memory::Src,
+                op::*,
+            };
+            crate::kernel::$family::kernels!(erase_family);
+        })*
+
+        /// The kernels of all families for one element type, on memory of an [`AnyDevice`].
+        pub(super) trait Kernels<T: Element>: $($family::Kernels<T> +)* Send + Sync {
+            fn convolve_with_activation(
+                &self,
+                op: &Convolution,
+                x: View<'_, T, AnyDevice>,
+                filters: View<'_, T, AnyDevice>,
+                bias: Option<View<'_, T, AnyDevice>>,
+                function: Unary<T::Acc>,
+                y: ViewMut<'_, T, AnyDevice>,
+            ) -> Result<()>;
+
+            fn convert(&self, x: View<'_, T, AnyDevice>, y: AnyViewMut<'_>) -> Result<()>;
+
+            fn convert_integers(
+                &self,
+                x: IntegerView<'_>,
+                y: ViewMut<'_, T, AnyDevice>,
+            ) -> Result<()>;
+
+            fn solver_update(
+                &self,
+                op: &SolverUpdate<T>,
+                dw: View<'_, T, AnyDevice>,
+                weights: ViewMut<'_, T, AnyDevice>,
+                masters: Option<ViewMut<'_, T::Acc, AnyDevice>>,
+                history: &mut [ViewMut<'_, T::Acc, AnyDevice>],
+            ) -> Result<()>;
+        }
+    };
+}
+erase_families!(blas, conv, elementwise, indexing, losses, normalize, pooling, random, reductions);
+
+impl<T: Element, D: Device> Kernels<T> for D {
+    fn convolve_with_activation(
+        &self,
+        op: &Convolution,
+        x: View<'_, T, AnyDevice>,
+        filters: View<'_, T, AnyDevice>,
+        bias: Option<View<'_, T, AnyDevice>>,
+        function: Unary<T::Acc>,
+        y: ViewMut<'_, T, AnyDevice>,
+    ) -> Result<()> {
+        let (x, filters, bias) = (x.on(), filters.on(), bias.map(View::on));
+        Conv::convolve_with_activation(self, op, x, filters, bias, function, y.on())
+    }
+
+    fn convert(&self, x: View<'_, T, AnyDevice>, y: AnyViewMut<'_>) -> Result<()> {
+        match y {
+            AnyViewMut::F16(y) => Elementwise::convert(self, x.on(), y.on()),
+            AnyViewMut::Bf16(y) => Elementwise::convert(self, x.on(), y.on()),
+            AnyViewMut::F32(y) => Elementwise::convert(self, x.on(), y.on()),
+            AnyViewMut::F64(y) => Elementwise::convert(self, x.on(), y.on()),
+        }
+    }
+
+    fn convert_integers(&self, x: IntegerView<'_>, y: ViewMut<'_, T, AnyDevice>) -> Result<()> {
+        match x {
+            IntegerView::I32(x) => Elementwise::convert_integers(self, x.on(), y.on()),
+            IntegerView::U32(x) => Elementwise::convert_integers(self, x.on(), y.on()),
+        }
+    }
+
+    fn solver_update(
+        &self,
+        op: &SolverUpdate<T>,
+        dw: View<'_, T, AnyDevice>,
+        weights: ViewMut<'_, T, AnyDevice>,
+        masters: Option<ViewMut<'_, T::Acc, AnyDevice>>,
+        history: &mut [ViewMut<'_, T::Acc, AnyDevice>],
+    ) -> Result<()> {
+        let mut history: Vec<_> = history.iter_mut().map(|view| view.reborrow().on()).collect();
+        let masters = masters.map(ViewMut::on);
+        Update::solver_update(self, op, dw.on(), weights.on(), masters, &mut history)
+    }
+}
+
+impl Update for AnyDevice {
+    #[track_caller]
+    fn solver_update<T: Element>(
+        &self,
+        op: &SolverUpdate<T>,
+        dw: View<'_, T, Self>,
+        weights: ViewMut<'_, T, Self>,
+        masters: Option<ViewMut<'_, T::Acc, Self>>,
+        history: &mut [ViewMut<'_, T::Acc, Self>],
+    ) -> Result<()> {
+        let _site = CallSite::enter();
+        self.kernels::<T>().solver_update(op, dw, weights, masters, history)
+    }
+}

@@ -1,0 +1,349 @@
+//! Bytes with a side on the host and a side on a device, allocated and copied on first access.
+
+use super::{
+    erased::{AnyBuffer, ErasedMemory, foreign},
+    host_bytes::HostBytes,
+    ledger::{EventKind, context::transfer_event},
+    memory_trait::StaleAllocation,
+};
+use crate::{
+    error::{Error, Result, check_len},
+    sync::{AtomicU8, Mutex, OnceLock, Relaxed},
+};
+use std::{fmt, sync::Arc};
+
+/// The valid sides of a [`SyncedMemory`]: the sides that hold the current value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[doc(alias = "SyncedHead")]
+pub enum Head {
+    /// Neither side; the memory reads as zero.
+    #[doc(alias = "UNINITIALIZED")]
+    Uninitialized,
+    /// Only the host side.
+    #[doc(alias = "HEAD_AT_CPU")]
+    HeadAtHost,
+    /// Only the device side.
+    #[doc(alias = "HEAD_AT_GPU")]
+    HeadAtDevice,
+    /// Both sides.
+    #[doc(alias = "SYNCED")]
+    Synced,
+}
+
+/// The set of valid sides. Reading a side adds it to the set; writing a side removes the other.
+struct ValidSides(AtomicU8);
+
+const HOST: u8 = 1;
+const DEVICE: u8 = 2;
+
+impl ValidSides {
+    fn read(&self, side: u8) {
+        self.0.fetch_or(side, Relaxed);
+    }
+    fn write(&mut self, side: u8) {
+        self.0 = AtomicU8::new(side);
+    }
+    fn head(&self) -> Head {
+        match self.0.load(Relaxed) {
+            0 => Head::Uninitialized,
+            HOST => Head::HeadAtHost,
+            DEVICE => Head::HeadAtDevice,
+            _ => Head::Synced,
+        }
+    }
+}
+
+/// The value of a [`SyncedMemory`](super::SyncedMemory), which documents the methods. This type does not depend on the type
+/// of the device, so its code is compiled once.
+pub(crate) struct CoherentBytes {
+    device: Arc<dyn ErasedMemory>,
+    bytes: usize,
+    valid: ValidSides,
+    /// Filled exactly while the host side is valid. Unused with unified memory.
+    host: OnceLock<HostBytes>,
+    /// Filled exactly while the device side is valid; with unified memory, once allocated.
+    dev: OnceLock<AnyBuffer>,
+    /// Stale allocations, kept for reuse. Its lock also serializes the filling of `host` and `dev`.
+    spare: Mutex<SpareAllocations>,
+}
+
+struct SpareAllocations {
+    host: Option<HostBytes>,
+    dev: Option<AnyBuffer>,
+}
+
+impl CoherentBytes {
+    pub(super) fn new(device: Arc<dyn ErasedMemory>, bytes: usize) -> Self {
+        Self {
+            device,
+            bytes,
+            valid: ValidSides(AtomicU8::new(0)),
+            host: OnceLock::new(),
+            dev: OnceLock::new(),
+            spare: Mutex::new(SpareAllocations { host: None, dev: None }),
+        }
+    }
+
+    pub(super) fn size(&self) -> usize {
+        self.bytes
+    }
+
+    pub(super) fn allocated_bytes(&self) -> usize {
+        let spare = self.spare.lock();
+        let host = [self.host.get().is_some(), spare.host.is_some()];
+        let device = [self.dev.get().is_some(), spare.dev.is_some()];
+        self.bytes * [host, device].concat().into_iter().map(usize::from).sum::<usize>()
+    }
+
+    pub(super) fn head(&self) -> Head {
+        self.valid.head()
+    }
+
+    #[track_caller]
+    pub(super) fn host(&self) -> Result<&[u8]> {
+        let bytes: &[u8] = match self.device.is_unified() {
+            true => self.device.map(self.fill_dev()?)?,
+            false => self.fill_host()?,
+        };
+        self.valid.read(HOST);
+        Ok(bytes)
+    }
+
+    #[track_caller]
+    pub(super) fn host_mut(&mut self) -> Result<&mut [u8]> {
+        if !self.device.is_unified() {
+            self.fill_host()?;
+        }
+        self.host_write_only()
+    }
+
+    #[track_caller]
+    pub(super) fn host_write_only(&mut self) -> Result<&mut [u8]> {
+        if self.device.is_unified() {
+            self.fill_dev()?;
+            self.valid.write(HOST);
+            return self.device.map_mut(filled(self.dev.get_mut())?);
+        }
+        if self.host.get().is_none() {
+            let bytes = self.recycled_host()?;
+            let _ = self.host.set(bytes);
+        }
+        self.retire_dev();
+        self.valid.write(HOST);
+        Ok(filled(self.host.get_mut())?)
+    }
+
+    pub(super) fn host_overwrite<R>(
+        &mut self,
+        write: impl FnOnce(&mut [u8]) -> Result<R>,
+    ) -> Result<R> {
+        if self.device.is_unified() {
+            let result = write(self.mapped_host()?)?;
+            self.valid.write(HOST);
+            return Ok(result);
+        }
+        if self.head() == Head::HeadAtHost {
+            return write(filled(self.host.get_mut())?);
+        }
+        let mut bytes = self.take_host()?;
+        let result = write(&mut bytes);
+        self.put_host(bytes, result.is_ok());
+        result
+    }
+
+    /// Returns the bytes of unified memory.
+    fn mapped_host(&mut self) -> Result<&mut [u8]> {
+        self.fill_dev()?;
+        self.device.map_mut(filled(self.dev.get_mut())?)
+    }
+
+    /// Removes and returns the host's allocation, with unspecified contents. The caller has checked
+    /// that the host is not the only valid side.
+    fn take_host(&mut self) -> Result<HostBytes> {
+        self.host.take().map_or_else(|| self.recycled_host(), Ok)
+    }
+
+    /// Puts back the allocation from [`take_host`](Self::take_host), which may be `written`.
+    fn put_host(&mut self, bytes: HostBytes, written: bool) {
+        if written {
+            let _ = self.host.set(bytes);
+            self.retire_dev();
+            self.valid.write(HOST);
+        } else if self.dev.get().is_some() {
+            self.retire_host(bytes);
+            self.valid.write(DEVICE);
+        } // Otherwise neither side was valid, and the memory still reads as zero.
+    }
+
+    #[track_caller]
+    pub(super) fn device<B: 'static>(&self) -> Result<&B> {
+        let buffer = self.fill_dev()?;
+        self.valid.read(DEVICE);
+        buffer.downcast_ref().ok_or_else(|| foreign(&*self.device))
+    }
+
+    #[track_caller]
+    pub(super) fn device_mut<B: 'static>(&mut self) -> Result<&mut B> {
+        self.fill_dev()?;
+        self.device_write_only()
+    }
+
+    pub(super) fn device_write_only<B: 'static>(&mut self) -> Result<&mut B> {
+        self.make_only_device_valid()?;
+        let buffer = filled(self.dev.get_mut())?.downcast_mut();
+        buffer.ok_or_else(|| foreign(&*self.device))
+    }
+
+    fn make_only_device_valid(&mut self) -> Result<()> {
+        if self.dev.get().is_none() {
+            let buffer = match self.spare.get_mut().dev.take() {
+                Some(buffer) => buffer,
+                None => {
+                    let mut buffer = self.device.alloc(self.bytes)?;
+                    self.device.on_stale(StaleAllocation::Device(&mut buffer));
+                    buffer
+                }
+            };
+            let _ = self.dev.set(buffer);
+        }
+        if let Some(stale) = self.host.take() {
+            self.retire_host(stale);
+        }
+        self.valid.write(DEVICE);
+        Ok(())
+    }
+
+    #[track_caller]
+    pub(super) fn prefetch(&self, queue: &dyn ErasedMemory) -> Result<()> {
+        if !self.device.is_unified() {
+            queue.order_after(&*self.device)?;
+            self.fill_dev_on(queue, |queue| queue.synchronize())?;
+            self.valid.read(DEVICE);
+        }
+        Ok(())
+    }
+
+    #[track_caller]
+    pub(super) fn adopt(&mut self, bytes: HostBytes) -> Result<()> {
+        check_len("adopt", "bytes", self.bytes, bytes.len())?;
+        if !self.device.is_unified() {
+            self.retire_dev();
+            self.host = OnceLock::from(bytes);
+            self.valid.write(HOST);
+            return Ok(());
+        }
+        match self.device.adopt(bytes) {
+            Ok(buffer) => {
+                self.dev = OnceLock::from(buffer);
+                self.valid.write(HOST);
+            }
+            Err(bytes) => self.host_write_only()?.copy_from_slice(&bytes),
+        }
+        Ok(())
+    }
+
+    /// Returns an allocation for the host, with unspecified contents.
+    fn recycled_host(&mut self) -> Result<HostBytes> {
+        if let Some(bytes) = self.spare.get_mut().host.take() {
+            return Ok(bytes);
+        }
+        let mut bytes = self.device.alloc_host(self.bytes)?;
+        self.device.on_stale(StaleAllocation::Host(&mut bytes));
+        Ok(bytes)
+    }
+
+    /// Keeps a stale allocation of the host for reuse.
+    fn retire_host(&mut self, mut stale: HostBytes) {
+        self.device.on_stale(StaleAllocation::Host(&mut stale));
+        self.spare.get_mut().host = Some(stale);
+    }
+
+    /// Keeps the stale allocation of the device, if any, for reuse.
+    fn retire_dev(&mut self) {
+        if let Some(mut stale) = self.dev.take() {
+            self.device.on_stale(StaleAllocation::Device(&mut stale));
+            self.spare.get_mut().dev = Some(stale);
+        }
+    }
+
+    #[track_caller]
+    fn fill_host(&self) -> Result<&HostBytes> {
+        if let Some(host) = self.host.get() {
+            return Ok(host);
+        }
+        let mut spare = self.spare.lock();
+        if let Some(host) = self.host.get() {
+            return Ok(host); // Another reader filled it before this one got the lock.
+        }
+        let mut bytes = match spare.host.take() {
+            Some(bytes) => bytes,
+            None => self.device.alloc_host(self.bytes)?,
+        };
+        if let Some(dev) = self.dev.get()
+            && let Err(error) = transfer_event(
+                || self.device.name(),
+                EventKind::Download,
+                self.bytes,
+                || self.device.download(dev, 0, &mut bytes),
+            )
+        {
+            spare.host = Some(bytes);
+            return Err(error);
+        }
+        Ok(self.host.get_or_init(|| bytes))
+    }
+
+    #[track_caller]
+    fn fill_dev(&self) -> Result<&AnyBuffer> {
+        self.fill_dev_on(&*self.device, |_| Ok(()))
+    }
+
+    /// Fills `dev` through `queue`, and calls `settle` before other threads can see the buffer.
+    #[track_caller]
+    fn fill_dev_on(
+        &self,
+        queue: &dyn ErasedMemory,
+        settle: fn(&dyn ErasedMemory) -> Result<()>,
+    ) -> Result<&AnyBuffer> {
+        if let Some(dev) = self.dev.get() {
+            return Ok(dev);
+        }
+        let mut spare = self.spare.lock();
+        if let Some(dev) = self.dev.get() {
+            return Ok(dev);
+        }
+        let mut buffer = match spare.dev.take() {
+            Some(buffer) => buffer,
+            None => queue.alloc(self.bytes)?,
+        };
+        let uploaded = match self.host.get() {
+            Some(host) => transfer_event(
+                || queue.name(),
+                EventKind::Upload,
+                self.bytes,
+                || queue.upload(host, &mut buffer, 0),
+            ),
+            None => Ok(()),
+        };
+        if let Err(error) = uploaded.and_then(|()| settle(queue)) {
+            spare.dev = Some(buffer);
+            return Err(error);
+        }
+        Ok(self.dev.get_or_init(|| buffer))
+    }
+}
+
+impl fmt::Debug for CoherentBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SyncedMemory")
+            .field("device", &self.device.name())
+            .field("bytes", &self.bytes)
+            .field("head", &self.head())
+            .finish()
+    }
+}
+
+/// Returns the contents of a cell that the caller has just filled under `&mut self`.
+fn filled<T>(cell: Option<&mut T>) -> Result<&mut T> {
+    cell.ok_or_else(|| Error::InvalidData("memory is not allocated".into()))
+}

@@ -1,0 +1,121 @@
+//! [`Memory`] without its types, so that the code above it is compiled once for all devices.
+
+use super::{
+    host_bytes::HostBytes,
+    memory_trait::{Memory, StaleAllocation},
+};
+use crate::error::{Error, Result};
+use std::{any::Any, fmt};
+
+/// A buffer of a device whose type is known only at run time.
+pub struct AnyBuffer(Box<dyn Any + Send + Sync>);
+
+impl AnyBuffer {
+    pub(super) fn new<B: Send + Sync + 'static>(buffer: B) -> Self {
+        Self(Box::new(buffer))
+    }
+
+    /// Returns the buffer as a `B`. A buffer of an [`AnyDevice`](crate::AnyDevice) also contains the
+    /// buffer of the device that it stands for.
+    pub fn downcast_ref<B: 'static>(&self) -> Option<&B> {
+        self.0.downcast_ref().or_else(|| self.0.downcast_ref::<Self>()?.downcast_ref())
+    }
+
+    /// Returns the buffer as a writable `B`, like [`downcast_ref`](Self::downcast_ref).
+    pub fn downcast_mut<B: 'static>(&mut self) -> Option<&mut B> {
+        if self.0.is::<B>() {
+            self.0.downcast_mut()
+        } else {
+            self.0.downcast_mut::<Self>()?.downcast_mut()
+        }
+    }
+}
+
+impl fmt::Debug for AnyBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AnyBuffer")
+    }
+}
+
+/// [`Memory`] with [`AnyBuffer`] for the buffers of every device. Each method is the method of the
+/// same name of `Memory` or [`Mapping`](super::Mapping).
+pub(crate) trait ErasedMemory: Any + Send + Sync + fmt::Debug {
+    fn name(&self) -> String;
+    fn alloc(&self, bytes: usize) -> Result<AnyBuffer>;
+    fn upload(&self, src: &[u8], dst: &mut AnyBuffer, offset: usize) -> Result<()>;
+    fn download(&self, src: &AnyBuffer, offset: usize, dst: &mut [u8]) -> Result<()>;
+    fn synchronize(&self) -> Result<()>;
+    fn order_after(&self, other: &dyn ErasedMemory) -> Result<()>;
+    fn alloc_host(&self, bytes: usize) -> Result<HostBytes>;
+    fn on_stale(&self, allocation: StaleAllocation<'_, AnyBuffer>);
+    /// Returns whether the device has unified memory. If not, the next three methods fail.
+    fn is_unified(&self) -> bool;
+    fn map<'a>(&self, buffer: &'a AnyBuffer) -> Result<&'a [u8]>;
+    fn map_mut<'a>(&self, buffer: &'a mut AnyBuffer) -> Result<&'a mut [u8]>;
+    fn adopt(&self, bytes: HostBytes) -> Result<AnyBuffer, HostBytes>;
+}
+
+impl<D: Memory> ErasedMemory for D {
+    fn name(&self) -> String {
+        Memory::name(self)
+    }
+    fn alloc(&self, bytes: usize) -> Result<AnyBuffer> {
+        Ok(AnyBuffer::new(Memory::alloc(self, bytes)?))
+    }
+    fn upload(&self, src: &[u8], dst: &mut AnyBuffer, offset: usize) -> Result<()> {
+        let dst = dst.downcast_mut().ok_or_else(|| foreign(self))?;
+        Memory::upload(self, src, dst, offset)
+    }
+    fn download(&self, src: &AnyBuffer, offset: usize, dst: &mut [u8]) -> Result<()> {
+        let src = src.downcast_ref().ok_or_else(|| foreign(self))?;
+        Memory::download(self, src, offset, dst)
+    }
+    fn synchronize(&self) -> Result<()> {
+        Memory::synchronize(self)
+    }
+    fn order_after(&self, other: &dyn ErasedMemory) -> Result<()> {
+        match (other as &dyn Any).downcast_ref() {
+            Some(other) => Memory::order_after(self, other),
+            None => other.synchronize(),
+        }
+    }
+    fn alloc_host(&self, bytes: usize) -> Result<HostBytes> {
+        Memory::alloc_host(self, bytes)
+    }
+    fn on_stale(&self, allocation: StaleAllocation<'_, AnyBuffer>) {
+        match allocation {
+            StaleAllocation::Host(bytes) => Memory::on_stale(self, StaleAllocation::Host(bytes)),
+            StaleAllocation::Device(buffer) => {
+                if let Some(buffer) = buffer.downcast_mut() {
+                    Memory::on_stale(self, StaleAllocation::Device(buffer));
+                }
+            }
+        }
+    }
+    fn is_unified(&self) -> bool {
+        self.host_mapping().is_some()
+    }
+    fn map<'a>(&self, buffer: &'a AnyBuffer) -> Result<&'a [u8]> {
+        let mapping = self.host_mapping().ok_or_else(|| not_unified(self))?;
+        mapping.map(buffer.downcast_ref().ok_or_else(|| foreign(self))?)
+    }
+    fn map_mut<'a>(&self, buffer: &'a mut AnyBuffer) -> Result<&'a mut [u8]> {
+        let mapping = self.host_mapping().ok_or_else(|| not_unified(self))?;
+        mapping.map_mut(buffer.downcast_mut().ok_or_else(|| foreign(self))?)
+    }
+    fn adopt(&self, bytes: HostBytes) -> Result<AnyBuffer, HostBytes> {
+        match self.host_mapping() {
+            Some(mapping) => Ok(AnyBuffer::new(mapping.adopt(bytes)?)),
+            None => Err(bytes),
+        }
+    }
+}
+
+/// The error of a buffer that another type of device has allocated.
+pub(super) fn foreign(device: &dyn ErasedMemory) -> Error {
+    Error::device(device.name(), "the operand's memory belongs to another type of device")
+}
+
+fn not_unified(device: &dyn ErasedMemory) -> Error {
+    Error::device(device.name(), "host_mapping() changed between calls")
+}
