@@ -1,8 +1,9 @@
 //! Benchmark cases: kernels at several sizes, for any device.
 
+use crate::kernel::traits::*;
 use crate::{
     blob::Blob,
-    device::Device,
+    device::{AnyDevice, Device},
     element::Element,
     error::Result,
     filler::Filler,
@@ -33,20 +34,20 @@ pub enum SizeRange {
     Large,
 }
 
-type Run<T, D> = Box<dyn Fn(&D, &[Blob<T, D>]) -> Result<()>>;
+type Run<T> = Box<dyn Fn(&AnyDevice, &[Blob<T>]) -> Result<()>>;
 
 /// A kernel at one size, with its own operands.
-pub struct Case<T: Element, D: Device> {
-    device: D,
+pub struct Case<T: Element> {
+    device: AnyDevice,
     kernel: &'static str,
     size: usize,
     work: Work,
     /// Inputs, then the output.
-    blobs: Vec<Blob<T, D>>,
-    run: Run<T, D>,
+    blobs: Vec<Blob<T>>,
+    run: Run<T>,
 }
 
-impl<T: Element, D: Device> Case<T, D> {
+impl<T: Element> Case<T> {
     /// Returns the kernel's name.
     pub fn kernel(&self) -> &'static str {
         self.kernel
@@ -104,7 +105,8 @@ impl<T: Element, D: Device> Case<T, D> {
 ///
 /// # Errors
 /// Errors from the device's memory.
-pub fn cases<T: Element, D: Device>(device: &D, sizes: SizeRange) -> Result<Vec<Case<T, D>>> {
+pub fn cases<T: Element>(device: &impl Device, sizes: SizeRange) -> Result<Vec<Case<T>>> {
+    let device = &AnyDevice::new(device);
     let (lengths, edges, batches): (Vec<usize>, Vec<usize>, Vec<usize>) = match sizes {
         SizeRange::Smoke => (vec![1 << 10], vec![16], vec![1]),
         SizeRange::Full => (
@@ -129,12 +131,12 @@ pub fn cases<T: Element, D: Device>(device: &D, sizes: SizeRange) -> Result<Vec<
     Ok(list.cases)
 }
 
-struct CaseList<'d, T: Element, D: Device> {
-    device: &'d D,
-    cases: Vec<Case<T, D>>,
+struct CaseList<'d, T: Element> {
+    device: &'d AnyDevice,
+    cases: Vec<Case<T>>,
 }
 
-impl<T: Element, D: Device> CaseList<'_, T, D> {
+impl<T: Element> CaseList<'_, T> {
     /// Adds a case with operands of these lengths, the output last. `accessed` is the number of
     /// elements read and written, `flops` the number of floating-point operations.
     fn add(
@@ -142,7 +144,7 @@ impl<T: Element, D: Device> CaseList<'_, T, D> {
         (kernel, size): (&'static str, usize),
         lengths: &[usize],
         (accessed, flops): (usize, u64),
-        run: impl Fn(&D, &[Blob<T, D>]) -> Result<()> + 'static,
+        run: impl Fn(&AnyDevice, &[Blob<T>]) -> Result<()> + 'static,
     ) -> Result<()> {
         let random = |(i, &len): (usize, &usize)| {
             let blob = Blob::new(self.device, &[len])?;
@@ -159,7 +161,7 @@ impl<T: Element, D: Device> CaseList<'_, T, D> {
 }
 
 /// Adds kernels on vectors of `n` elements.
-fn vectors<T: Element, D: Device>(list: &mut CaseList<'_, T, D>, n: usize) -> Result<()> {
+fn vectors<T: Element>(list: &mut CaseList<'_, T>, n: usize) -> Result<()> {
     let count = n as u64;
     let alpha = T::acc(1e-3);
     list.add(("copy", n), &[n, n], (2 * n, 0), |d, b| {
@@ -192,8 +194,8 @@ fn vectors<T: Element, D: Device>(list: &mut CaseList<'_, T, D>, n: usize) -> Re
 }
 
 /// Adds a solver update of `n` weights, with `flops` operations per weight.
-fn update<T: Element, D: Device>(
-    list: &mut CaseList<'_, T, D>,
+fn update<T: Element>(
+    list: &mut CaseList<'_, T>,
     n: usize,
     (name, flops): (&'static str, u64),
     rule: UpdateRule<T>,
@@ -201,8 +203,7 @@ fn update<T: Element, D: Device>(
     let (rate, scale, decay) = (T::acc(1e-6), T::acc(1.0), T::acc(5e-4));
     let op = SolverUpdate::<T> { rate, scale, decay, regularization: Regularization::L2, rule };
     let history_count = rule.history_count();
-    let history: [Blob<T::Acc, D>; 2] =
-        [Blob::new(list.device, &[n])?, Blob::new(list.device, &[n])?];
+    let history: [Blob<T::Acc>; 2] = [Blob::new(list.device, &[n])?, Blob::new(list.device, &[n])?];
     let accessed = 3 * n + 2 * history_count * n * size_of::<T::Acc>() / size_of::<T>();
     list.add((name, n), &[n, n], (accessed, flops * n as u64), move |d, b| {
         let (mut h, mut k) = (history[0].data_mut()?, history[1].data_mut()?);
@@ -212,7 +213,7 @@ fn update<T: Element, D: Device>(
 }
 
 /// Adds kernels on `n` elements in rows of 64.
-fn rows<T: Element, D: Device>(list: &mut CaseList<'_, T, D>, n: usize) -> Result<()> {
+fn rows<T: Element>(list: &mut CaseList<'_, T>, n: usize) -> Result<()> {
     let (count, rows) = (n as u64, n.div_ceil(64));
     let axis = Axis::new(rows, n / rows, 1)?;
     list.add(("reduce sum", n), &[n, rows], (n + rows, count), move |d, b| {
@@ -226,7 +227,7 @@ fn rows<T: Element, D: Device>(list: &mut CaseList<'_, T, D>, n: usize) -> Resul
         d.broadcast(Binary::Add, &axis, x.view().into(), bias.view(), b[2].data_mut()?.view_mut())
     })?;
     let op = op::SoftmaxLoss { axis, ignore: None, normalization: op::LossNormalization::Valid };
-    let labels = Blob::<T, D>::new(list.device, &[rows])?;
+    let labels = Blob::<T>::new(list.device, &[rows])?;
     list.add(("softmax_loss", n), &[n, 1], (2 * rows, rows as u64), move |d, b| {
         let (p, labels) = (b[0].data()?, labels.data()?);
         d.softmax_loss(&op, p.view(), labels.view(), b[1].data_mut()?.view_mut())
@@ -234,7 +235,7 @@ fn rows<T: Element, D: Device>(list: &mut CaseList<'_, T, D>, n: usize) -> Resul
 }
 
 /// Adds products of square matrices with `n` rows.
-fn matrices<T: Element, D: Device>(list: &mut CaseList<'_, T, D>, n: usize) -> Result<()> {
+fn matrices<T: Element>(list: &mut CaseList<'_, T>, n: usize) -> Result<()> {
     let square = n * n;
     let op = Gemm::<T>::new(n, n, n);
     list.add(("gemm", n), &[square; 3], (3 * square, op.flops()), move |d, b| {
@@ -250,7 +251,7 @@ fn matrices<T: Element, D: Device>(list: &mut CaseList<'_, T, D>, n: usize) -> R
 
 /// Adds LeNet's second layer on `n` images: a 5×5 convolution of 20 planes of 12×12 into 50 planes,
 /// its im2col, and max pooling.
-fn images<T: Element, D: Device>(list: &mut CaseList<'_, T, D>, n: usize) -> Result<()> {
+fn images<T: Element>(list: &mut CaseList<'_, T>, n: usize) -> Result<()> {
     let side = op::SpatialAxis::new(12, 5);
     let window = Window::new(20, &[side, side])?;
     let op = Convolution::new(n, 50, 1, window.clone())?;
@@ -269,7 +270,7 @@ fn images<T: Element, D: Device>(list: &mut CaseList<'_, T, D>, n: usize) -> Res
     })?;
     let op = Pool2d::new(n * 50, [8, 8], [2, 2], [2, 2], [0, 0], PoolRounding::Ceil)?;
     let (x, y) = (op.input_len(), op.output_len());
-    let mask = Blob::<i32, D>::new(list.device, &[y])?;
+    let mask = Blob::<i32>::new(list.device, &[y])?;
     list.add(("max_pool", n), &[x, y], (x + 2 * y, 0), move |d, b| {
         let (mut y, mut mask) = (b[1].data_mut()?, mask.data_mut()?);
         d.max_pool(&op, b[0].data()?.view(), y.view_mut(), mask.view_mut())

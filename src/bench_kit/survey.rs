@@ -1,7 +1,12 @@
 //! Times of all cases on one device, compared with the device's peak rates.
 
 use super::{Case, SizeRange, Work, cases};
-use crate::{device::Device, element::Element, error::Result};
+use crate::kernel::traits::*;
+use crate::{
+    device::{AnyDevice, Device},
+    element::Element,
+    error::Result,
+};
 use std::{
     fmt,
     time::{Duration, Instant},
@@ -65,8 +70,9 @@ impl Survey {
     ///
     /// # Errors
     /// Errors from the kernels.
-    pub fn measure<T: Element, D: Device>(device: &D, sizes: SizeRange) -> Result<Self> {
-        let cases = cases::<T, D>(device, sizes)?;
+    pub fn measure<T: Element>(device: &impl Device, sizes: SizeRange) -> Result<Self> {
+        let device = &AnyDevice::new(device);
+        let cases = cases::<T>(device, sizes)?;
         let lines: Vec<_> = cases.iter().map(time_case).collect::<Result<_>>()?;
         let peak = |kernel: &str, rate: fn(&Timing) -> f64| {
             let timings = lines.iter().filter(|timing| timing.kernel == kernel);
@@ -92,7 +98,7 @@ impl Survey {
     }
 }
 
-fn time_case<T: Element, D: Device>(case: &Case<T, D>) -> Result<Timing> {
+fn time_case<T: Element>(case: &Case<T>) -> Result<Timing> {
     let (kernel, size, work) = (case.kernel(), case.size(), case.work());
     let across = median(|| case.run_with_transfers())?;
     let time = median(|| case.run())?;

@@ -9,7 +9,7 @@ mod tensor;
 pub use storage::{ReadGuard, SrcGuard, WriteGuard};
 
 use crate::{
-    device::Device,
+    device::{AnyDevice, Device},
     element::Storable,
     error::{Error, Result, check_len},
     memory::{Head, HostStorage},
@@ -26,7 +26,7 @@ use storage::Storage;
 /// through guards like those of an `RwLock`, which check at run time that no alias is in use. A
 /// conflict returns [`Error::Borrowed`] at once instead of waiting. Every handle has its own shape,
 /// which only `&mut` access changes.
-pub struct Blob<T: Storable, D: Device> {
+pub struct Blob<T: Storable, D: Device = AnyDevice> {
     device: D,
     shape: Shape,
     data: Storage<D>,

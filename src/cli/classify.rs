@@ -7,7 +7,7 @@ use super::{
 use crate::{
     blob::Blob,
     data::{Color, DataTransformer, Image, Record},
-    device::{CpuDevice, Device, DeviceJob},
+    device::{AnyDevice, CpuDevice},
     error::{Error, Result},
     net::Net,
     op::RngKey,
@@ -61,7 +61,8 @@ pub(super) struct Classify {
 
 impl Classify {
     pub(super) fn run(self) -> Result<()> {
-        self.device.clone().run(self)
+        let device = self.device.open()?;
+        self.run_on(&device)
     }
 
     /// Returns the transformation of images with this number of channels.
@@ -74,16 +75,12 @@ impl Classify {
             TransformationParameter { mean_value, scale: Some(self.scale), ..Default::default() };
         DataTransformer::new(&param, Phase::Test, RngKey::new(0))
     }
-}
 
-impl DeviceJob for Classify {
-    type Output = ();
-
-    fn run<D: Device>(self, device: D) -> Result<()> {
+    fn run_on(self, device: &AnyDevice) -> Result<()> {
         let mut definition = read_net(&self.model)?;
         self.net_state.apply(definition.state.get_or_insert_default());
         let with_path = |error: Error| error.context(self.model.display().to_string());
-        let builder = Net::<f32, D>::builder(&device).phase(Phase::Test).reuse_memory(true);
+        let builder = Net::<f32>::builder(device).phase(Phase::Test).reuse_memory(true);
         let mut net = builder.build(&definition).map_err(with_path)?;
         for path in &self.weights {
             copy_weights(&mut net, path)?;
@@ -112,7 +109,7 @@ impl DeviceJob for Classify {
 }
 
 /// Reshapes the net's input to one image. Returns the name of the input and the image's shape.
-fn reshape_to_one_image<D: Device>(net: &mut Net<f32, D>) -> Result<(String, [usize; 3])> {
+fn reshape_to_one_image(net: &mut Net<f32>) -> Result<(String, [usize; 3])> {
     let inputs = net.layer_params().filter(|layer| layer.r#type() == "Input");
     let inputs: Vec<_> = inputs.flat_map(|layer| layer.top.clone()).collect();
     let [name] = &inputs[..] else {
@@ -139,7 +136,7 @@ fn reshape_to_one_image<D: Device>(net: &mut Net<f32, D>) -> Result<(String, [us
 }
 
 /// Returns the number of elements of the only output.
-fn class_count<D: Device>(net: &Net<f32, D>) -> Result<usize> {
+fn class_count(net: &Net<f32>) -> Result<usize> {
     let outputs: Vec<_> = net.outputs().map(|(_, blob, _)| blob.count()).collect();
     match outputs[..] {
         [count] => Ok(count),

@@ -1,7 +1,8 @@
 //! Flags that choose and open a device.
 
+use crate::kernel::traits::*;
 use crate::{
-    device::{self, Device, DeviceJob, DeviceOptions, GemmBackend, with_device_options},
+    device::{self, AnyDevice, DeviceOptions, GemmBackend},
     error::{Error, Result},
 };
 use clap::{Args, ValueEnum, builder::TypedValueParser};
@@ -45,15 +46,18 @@ pub(super) enum GpuArg {
 const GPU_PREFIX: &str = "cuda:";
 
 impl DeviceArgs {
-    /// Opens the device, logs its name, and runs the job on it.
-    pub(super) fn run<J: DeviceJob>(&self, job: J) -> Result<J::Output> {
-        let device = match &self.gpu[..] {
+    /// Opens the device and logs its name.
+    pub(super) fn open(&self) -> Result<AnyDevice> {
+        let name = match &self.gpu[..] {
             [] => self.device.clone(),
             gpus => single_gpu(gpus, &device::device_names())?,
         };
-        self.check(&device)?;
+        self.check(&name)?;
         let options = self.options();
-        with_device_options(&device, options, LoggedJob { job, options })
+        let device = device::open(&name, options)?;
+        let (name, threads) = (device.name(), device.host_workers().count());
+        log::info!("Use {name}, {threads} host threads{}.", gemm_note(options, &device));
+        Ok(device)
     }
 
     fn options(&self) -> DeviceOptions {
@@ -132,24 +136,8 @@ fn threads() -> impl TypedValueParser<Value = u16> {
     clap::value_parser!(u16).range(..=1024)
 }
 
-/// A job that logs its device before it starts.
-struct LoggedJob<J> {
-    job: J,
-    options: DeviceOptions,
-}
-
-impl<J: DeviceJob> DeviceJob for LoggedJob<J> {
-    type Output = J::Output;
-
-    fn run<D: Device>(self, device: D) -> Result<J::Output> {
-        let (name, threads) = (device.name(), device.host_workers().count());
-        log::info!("Use {name}, {threads} host threads{}.", gemm_note(self.options, &device));
-        self.job.run(device)
-    }
-}
-
 /// Returns a note on the GEMM backend and TF32, if they are not the default.
-fn gemm_note<D: Device>(options: DeviceOptions, device: &D) -> String {
+fn gemm_note(options: DeviceOptions, device: &AnyDevice) -> String {
     let version = device.properties().into_iter().find(|(name, _)| *name == "cuBLAS");
     let by = version.map_or(String::new(), |(name, version)| format!(" by {name} {version}"));
     match (options.tf32, &by[..]) {

@@ -5,8 +5,9 @@ use super::{
     output::print,
     table::aligned,
 };
+use crate::kernel::traits::*;
 use crate::{
-    device::{self, Device, DeviceJob, with_device},
+    device::{self, AnyDevice, DeviceOptions},
     error::Result,
 };
 use clap::Args;
@@ -31,24 +32,18 @@ impl DeviceQuery {
             (None, []) => known,
             (None, gpus) => resolve_gpus(gpus, &known)?,
         };
-        let descriptions = names.iter().map(|name| with_device(name, 0, Describe));
+        let open = |name: &String| device::open(name, DeviceOptions::default());
+        let descriptions = names.iter().map(|name| Ok(describe(&open(name)?)));
         print(&descriptions.collect::<Result<Vec<_>>>()?.join("\n"))
     }
 }
 
 /// Describes a device.
-struct Describe;
-
-impl DeviceJob for Describe {
-    type Output = String;
-
-    fn run<D: Device>(self, device: D) -> Result<String> {
-        let memory =
-            if device.host_mapping().is_some() { "shared with the host" } else { "separate" };
-        let threads = device.host_workers().count().to_string();
-        let mut rows = device.properties();
-        rows.extend([("address space", memory.to_owned()), ("host threads", threads)]);
-        let rows = rows.into_iter().map(|(name, value)| vec![format!("  {name}"), value]);
-        Ok(format!("{}\n{}", device.name(), aligned(&rows.collect::<Vec<_>>(), 2)))
-    }
+fn describe(device: &AnyDevice) -> String {
+    let memory = if device.host_mapping().is_some() { "shared with the host" } else { "separate" };
+    let threads = device.host_workers().count().to_string();
+    let mut rows = device.properties();
+    rows.extend([("address space", memory.to_owned()), ("host threads", threads)]);
+    let rows = rows.into_iter().map(|(name, value)| vec![format!("  {name}"), value]);
+    format!("{}\n{}", device.name(), aligned(&rows.collect::<Vec<_>>(), 2))
 }

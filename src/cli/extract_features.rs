@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     blob::Blob,
-    device::{Device, DeviceJob},
+    device::AnyDevice,
     error::{Error, Result},
     net::Net,
     proto::{Datum, Phase},
@@ -62,21 +62,16 @@ impl ExtractFeatures {
                 format!("{blobs} blobs, but {databases} databases; pass one database per blob");
             return Err(Error::InvalidData(why));
         }
-        self.device.clone().run(self)
+        let device = self.device.open()?;
+        self.run_on(&device)
     }
-}
 
-impl DeviceJob for ExtractFeatures {
-    type Output = ();
-
-    fn run<D: Device>(self, device: D) -> Result<()> {
+    fn run_on(self, device: &AnyDevice) -> Result<()> {
         let mut definition = read_net(&self.model)?;
         self.net_state.apply(definition.state.get_or_insert_default());
         let with_path = |error: Error| error.context(self.model.display().to_string());
-        let mut net = Net::<f32, D>::builder(&device)
-            .phase(Phase::Test)
-            .build(&definition)
-            .map_err(with_path)?;
+        let mut net =
+            Net::<f32>::builder(device).phase(Phase::Test).build(&definition).map_err(with_path)?;
         copy_weights(&mut net, &self.weights)?;
         if let Some(unknown) = self.blobs.0.iter().find(|name| net.blob(name).is_none()) {
             let why = format!("unknown blob `{unknown}`");
@@ -98,11 +93,7 @@ impl DeviceJob for ExtractFeatures {
 }
 
 /// Appends a blob's items; `next` is the number of the next item.
-fn store<D: Device>(
-    blob: &Blob<f32, D>,
-    writer: &mut DatabaseWriter,
-    next: &mut u64,
-) -> Result<()> {
+fn store(blob: &Blob<f32>, writer: &mut DatabaseWriter, next: &mut u64) -> Result<()> {
     let [channels, height, width] =
         [blob.channels()?, blob.height()?, blob.width()?].map(|extent| Some(extent as i32));
     let data = blob.data()?;

@@ -4,13 +4,7 @@ use super::{
     caffe_log::score, definition::read_net, device_args::DeviceArgs, format_g::format_g,
     net_state_args::NetStateArgs, output::print, train::copy_weights,
 };
-use crate::{
-    device::{Device, DeviceJob},
-    error::Result,
-    net::Net,
-    proto::Phase,
-    solver::mean_scores,
-};
+use crate::{error::Result, net::Net, proto::Phase, solver::mean_scores};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -36,17 +30,10 @@ pub(super) struct Test {
 
 impl Test {
     pub(super) fn run(self) -> Result<()> {
-        self.device.clone().run(self)
-    }
-}
-
-impl DeviceJob for Test {
-    type Output = ();
-
-    fn run<D: Device>(self, device: D) -> Result<()> {
+        let device = &self.device.open()?;
         let mut definition = read_net(&self.model)?;
         self.net_state.apply(definition.state.get_or_insert_default());
-        let mut net = Net::<f32, D>::builder(&device)
+        let mut net = Net::<f32>::builder(device)
             .phase(Phase::Test)
             .build(&definition)
             .map_err(|error| error.context(self.model.display().to_string()))?;

@@ -7,8 +7,9 @@ use super::{
     output::print,
     table::{aligned, plain},
 };
+use crate::device::AnyDevice;
+use crate::kernel::traits::*;
 use crate::{
-    device::{Device, DeviceJob},
     error::Result,
     net::{MemoryUse, Net},
     proto::LayerParameter,
@@ -64,17 +65,10 @@ struct Row {
 
 impl Time {
     pub(super) fn run(self) -> Result<()> {
-        self.device.clone().run(self)
-    }
-}
-
-impl DeviceJob for Time {
-    type Output = ();
-
-    fn run<D: Device>(self, device: D) -> Result<()> {
+        let device = &self.device.open()?;
         let mut definition = read_net(&self.model)?;
         self.net_state.apply(definition.state.get_or_insert_default());
-        let mut net = Net::<f32, D>::builder(&device)
+        let mut net = Net::<f32>::builder(device)
             .phase(self.phase.into())
             .reuse_memory(self.forward_only && self.phase == PhaseArg::Test)
             .build(&definition)
@@ -96,11 +90,7 @@ struct Measurements {
 }
 
 /// Times the layers of `net`, after one pass that is not counted.
-fn measure<D: Device>(
-    net: &mut Net<f32, D>,
-    iterations: u32,
-    forward_only: bool,
-) -> Result<Measurements> {
+fn measure(net: &mut Net<f32>, iterations: u32, forward_only: bool) -> Result<Measurements> {
     let device = net.device().clone();
     let loss = net.forward()?;
     log::info!("Initial loss: {}", super::format_g::format_g(loss));
@@ -137,7 +127,7 @@ fn measure<D: Device>(
 }
 
 /// Runs `work` and returns the seconds until the device has finished it.
-fn timed<D: Device>(device: &D, work: impl FnOnce() -> Result<()>) -> Result<f64> {
+fn timed(device: &AnyDevice, work: impl FnOnce() -> Result<()>) -> Result<f64> {
     let start = Instant::now();
     work()?;
     device.synchronize()?;
@@ -145,7 +135,7 @@ fn timed<D: Device>(device: &D, work: impl FnOnce() -> Result<()>) -> Result<f64
 }
 
 impl Row {
-    fn new<D: Device>(net: &Net<f32, D>, index: usize) -> Self {
+    fn new(net: &Net<f32>, index: usize) -> Self {
         let param = net.layer_params().nth(index).cloned().unwrap_or_default();
         let (_, tops) = net.bottoms_and_tops(index).unwrap_or_default();
         let shapes = tops.iter().filter_map(|top| net.blob(top)).map(|blob| {
@@ -190,7 +180,7 @@ impl Row {
 
 /// Returns the floating-point operations of a forward pass: two for each pair of a weight and an
 /// output to which the weight contributes.
-fn flops<D: Device>(net: &Net<f32, D>, index: usize, param: &LayerParameter) -> Option<f64> {
+fn flops(net: &Net<f32>, index: usize, param: &LayerParameter) -> Option<f64> {
     let (bottoms, tops) = net.bottoms_and_tops(index)?;
     let weights = net.params().iter().find(|p| p.layer == index && p.index == 0)?.blob();
     let count = |names: &[&str]| -> usize {

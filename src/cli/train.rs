@@ -6,7 +6,7 @@ use super::{
     signals::Signals,
 };
 use crate::{
-    device::{Device, DeviceJob},
+    device::AnyDevice,
     error::{Error, Result},
     memory::ledger::Ledger,
     net::Net,
@@ -55,7 +55,8 @@ pub(super) struct Train {
 
 impl Train {
     pub(super) fn run(self) -> Result<()> {
-        self.device.clone().run(self)
+        let device = self.device.open()?;
+        self.run_on(&device)
     }
 
     /// Reads the solver definition and adds the net state from the flags to its train net.
@@ -76,15 +77,11 @@ impl Train {
         self.net_state.apply(param.train_state.get_or_insert_default());
         Ok(param)
     }
-}
 
-impl DeviceJob for Train {
-    type Output = ();
-
-    fn run<D: Device>(self, device: D) -> Result<()> {
+    fn run_on(self, device: &AnyDevice) -> Result<()> {
         let ledger = self.transfer_report.then(Ledger::new);
         let _open = ledger.as_ref().map(Ledger::open);
-        let mut solver = Solver::<f32, D>::new(self.definition()?, &device)
+        let mut solver = Solver::<f32>::new(self.definition()?, device)
             .map_err(|error| error.context(self.solver.display().to_string()))?;
         if let Some(state) = &self.snapshot {
             log::info!("Resuming from {}", state.display());
@@ -119,7 +116,7 @@ fn explain_caffemodel(state: &Path, error: Error) -> Error {
 
 /// Shows the progress of training on standard error: as a progress line at a terminal, else as
 /// Caffe's log lines. Log levels below `Info` show neither.
-fn show_progress<D: Device>(solver: &mut Solver<f32, D>) {
+fn show_progress(solver: &mut Solver<f32>) {
     match log::max_level().to_level() {
         Some(Level::Info) if std::io::stderr().is_terminal() => {
             let mut progress = Progress::new(solver.param().max_iter());
@@ -132,7 +129,7 @@ fn show_progress<D: Device>(solver: &mut Solver<f32, D>) {
 
 /// Copies trained layers from a file of weights, whose extension tells the format. Fails if no
 /// layer matches.
-pub(super) fn copy_weights<D: Device>(net: &mut Net<f32, D>, path: &Path) -> Result<()> {
+pub(super) fn copy_weights(net: &mut Net<f32>, path: &Path) -> Result<()> {
     let copied = match path.extension().and_then(OsStr::to_str) {
         Some("safetensors") => copy_tensors(net, &tensor_io::read_safetensors(path)?),
         Some("npz") => copy_tensors(net, &tensor_io::read_npz(path)?),
@@ -141,7 +138,7 @@ pub(super) fn copy_weights<D: Device>(net: &mut Net<f32, D>, path: &Path) -> Res
     copied.map_err(|error| error.context(path.display().to_string()))
 }
 
-fn copy_tensors<D: Device>(net: &mut Net<f32, D>, tensors: &[(String, Tensor)]) -> Result<()> {
+fn copy_tensors(net: &mut Net<f32>, tensors: &[(String, Tensor)]) -> Result<()> {
     let copied = net.copy_tensors_from(tensors)?;
     net.check_copied(&copied, tensors.iter().map(|(name, _)| name.as_str()))
 }

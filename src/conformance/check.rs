@@ -4,7 +4,8 @@ use super::{
     failure::{Failure, Verdict, flaw},
     runner::CheckRunner,
 };
-use crate::{device::Device, element::DType, op::RngKey};
+use crate::device::AnyDevice;
+use crate::{element::DType, memory::Memory, op::RngKey};
 use std::{
     any::Any,
     panic::{AssertUnwindSafe, catch_unwind},
@@ -38,27 +39,27 @@ pub enum Outcome {
 }
 
 /// The test of one element type, or of none.
-type Body<D> = dyn Fn(&CheckRunner<'_, D>, Option<DType>) -> Verdict;
+type Body = dyn Fn(&CheckRunner<'_>, Option<DType>) -> Verdict;
 
 /// A property of devices.
-pub(super) struct Check<D: Device> {
+pub(super) struct Check {
     /// The name of the check and of its test: the kernel's, and the variant of it.
     pub(super) name: &'static str,
     /// The kernel whose fallbacks count.
     pub(super) kernel: Option<&'static str>,
     /// The element types, or `None` for a check without one.
     pub(super) elements: Vec<Option<DType>>,
-    body: Box<Body<D>>,
+    body: Box<Body>,
 }
 
-impl<D: Device> Check<D> {
+impl Check {
     /// Creates a check without an element type.
     pub(super) fn once(
         name: &'static str,
         kernel: Option<&'static str>,
-        body: fn(&CheckRunner<'_, D>) -> Verdict,
+        body: fn(&CheckRunner<'_>) -> Verdict,
     ) -> Self {
-        let body = Box::new(move |runner: &CheckRunner<'_, D>, _| body(runner));
+        let body = Box::new(move |runner: &CheckRunner<'_>, _| body(runner));
         Self { name, kernel, elements: vec![None], body }
     }
 
@@ -67,9 +68,9 @@ impl<D: Device> Check<D> {
     pub(super) fn of_elements(
         name: &'static str,
         kernel: &'static str,
-        body: impl Fn(&CheckRunner<'_, D>, DType) -> Verdict + 'static,
+        body: impl Fn(&CheckRunner<'_>, DType) -> Verdict + 'static,
     ) -> Self {
-        let body = Box::new(move |runner: &CheckRunner<'_, D>, element: Option<DType>| {
+        let body = Box::new(move |runner: &CheckRunner<'_>, element: Option<DType>| {
             element.map_or(Ok(()), |element| body(runner, element))
         });
         Self { name, kernel: Some(kernel), elements: DTYPES.map(Some).to_vec(), body }
@@ -78,7 +79,7 @@ impl<D: Device> Check<D> {
     /// Runs the check on one of its [`elements`](Self::elements). A panic is a failure.
     pub(super) fn run(
         &self,
-        device: &D,
+        device: &AnyDevice,
         element: Option<DType>,
         seed: u64,
         cases: u32,
@@ -106,21 +107,21 @@ fn panic_message(panic: &(dyn Any + Send)) -> &str {
 }
 
 /// Defines `checks()`, a list of checks of kernels. `"name" of "kernel": function(arguments)` calls
-/// `function::<T, D>(runner, arguments)` for each element type; `without elements "kernel":
+/// `function::<T>(runner, arguments)` for each element type; `without elements "kernel":
 /// function()` is a check of a kernel without an element type.
 macro_rules! checks {
     (
         $($name:literal of $kernel:literal: $function:ident($($arg:expr),*);)*
         $(without elements $word_kernel:literal: $word_function:ident();)*
     ) => {
-        pub(super) fn checks<D: $crate::Device>() -> Vec<$crate::conformance::check::Check<D>> {
+        pub(super) fn checks() -> Vec<$crate::conformance::check::Check> {
             use $crate::{conformance::check::Check, element::{DType, bf16, f16}};
             vec![
                 $(Check::of_elements($name, $kernel, |runner, dtype| match dtype {
-                    DType::F16 => $function::<f16, D>(runner $(, $arg)*),
-                    DType::Bf16 => $function::<bf16, D>(runner $(, $arg)*),
-                    DType::F32 => $function::<f32, D>(runner $(, $arg)*),
-                    DType::F64 => $function::<f64, D>(runner $(, $arg)*),
+                    DType::F16 => $function::<f16>(runner $(, $arg)*),
+                    DType::Bf16 => $function::<bf16>(runner $(, $arg)*),
+                    DType::F32 => $function::<f32>(runner $(, $arg)*),
+                    DType::F64 => $function::<f64>(runner $(, $arg)*),
                 }),)*
                 $(Check::once($word_kernel, Some($word_kernel), $word_function),)*
             ]

@@ -1,6 +1,5 @@
 //! The conformance kit: runs checks on a device and reports the results.
 
-#[cfg(feature = "net")]
 use super::nets;
 use super::{
     check::{Check, CheckResult, DTYPES, Outcome},
@@ -8,8 +7,10 @@ use super::{
     kernels, memory,
     report::Report,
 };
+#[cfg(feature = "net")]
+use crate::kernel::traits::*;
 use crate::{
-    device::Device,
+    device::{AnyDevice, Device},
     element::DType,
     memory::ledger::{Entry, EventKind, Ledger},
 };
@@ -19,7 +20,7 @@ use std::str::FromStr;
 const CASES: u32 = 24;
 
 /// Returns all checks, in the order of [`NAMES`](super::NAMES).
-fn all_checks<D: Device>() -> Vec<Check<D>> {
+fn all_checks() -> Vec<Check> {
     let mut checks = memory::checks();
     checks.extend(kernels::checks());
     #[cfg(feature = "net")]
@@ -60,9 +61,13 @@ impl Kit {
     }
 
     /// Runs every check, also after failures.
-    pub fn run<D: Device>(&self, device: &D) -> Report {
+    pub fn run(&self, device: &impl Device) -> Report {
+        self.run_on(&AnyDevice::new(device))
+    }
+
+    fn run_on(&self, device: &AnyDevice) -> Report {
         let mut findings = Vec::new();
-        for check in all_checks::<D>() {
+        for check in all_checks() {
             findings.extend(check.elements.iter().map(|&element| CheckResult {
                 check: check.name,
                 kernel: check.kernel,
@@ -77,8 +82,12 @@ impl Kit {
     ///
     /// # Errors
     /// The first failure, or a failure with the check `unknown` if no check is called `name`.
-    pub fn check<D: Device>(&self, device: &D, name: &str) -> Result<(), Failure> {
-        let checks = all_checks::<D>();
+    pub fn check(&self, device: &impl Device, name: &str) -> Result<(), Failure> {
+        self.check_on(&AnyDevice::new(device), name)
+    }
+
+    fn check_on(&self, device: &AnyDevice, name: &str) -> Result<(), Failure> {
+        let checks = all_checks();
         let Some(check) = checks.iter().find(|check| check.name == name) else {
             return Err(Failure {
                 check: "unknown",
@@ -93,8 +102,12 @@ impl Kit {
     }
 
     /// Runs all checks on one element type, then on the next, and returns the first failure.
-    pub fn first_failure<D: Device>(&self, device: &D) -> Option<Failure> {
-        let checks = all_checks::<D>();
+    pub fn first_failure(&self, device: &impl Device) -> Option<Failure> {
+        self.first_failure_on(&AnyDevice::new(device))
+    }
+
+    fn first_failure_on(&self, device: &AnyDevice) -> Option<Failure> {
+        let checks = all_checks();
         let rounds = [None].into_iter().chain(DTYPES.map(Some));
         let mut cells = rounds.flat_map(|element| checks.iter().map(move |check| (check, element)));
         cells.find_map(|(check, element)| {
@@ -103,16 +116,16 @@ impl Kit {
         })
     }
 
-    fn try_check<D: Device>(
+    fn try_check(
         &self,
-        check: &Check<D>,
-        device: &D,
+        check: &Check,
+        device: &AnyDevice,
         element: Option<DType>,
     ) -> Result<(), Failure> {
         check.run(device, element, self.seed, self.cases)
     }
 
-    fn outcome<D: Device>(&self, check: &Check<D>, device: &D, element: Option<DType>) -> Outcome {
+    fn outcome(&self, check: &Check, device: &AnyDevice, element: Option<DType>) -> Outcome {
         let ledger = Ledger::new();
         let open = ledger.open();
         let result = self.try_check(check, device, element);

@@ -59,7 +59,7 @@ pub const NAMES: &[&str] = crate::conformance!(@names);
 /// With the failure's message if the device fails the check.
 #[doc(hidden)]
 #[track_caller]
-pub fn assert_check<D: Device>(device: &D, name: &str) {
+pub fn assert_check(device: &impl Device, name: &str) {
     if let Err(failure) = Kit::new().check(device, name) {
         panic!("{failure}");
     }

@@ -1,6 +1,7 @@
 //! Operands placed between guard elements, on the host side, the device side or both.
 
 use super::failure::{Verdict, flaw};
+use crate::device::AnyDevice;
 use crate::{
     element::{Element, Storable},
     error::Result,
@@ -51,15 +52,15 @@ impl Placement {
 }
 
 /// An operand between guard elements, which a kernel must neither use nor change.
-pub(super) struct Operand<T: Storable, D: Memory> {
-    memory: SyncedMemory<D>,
+pub(super) struct Operand<T: Storable> {
+    memory: SyncedMemory<AnyDevice>,
     before: Vec<T>,
     range: Range<usize>,
 }
 
-impl<T: Storable, D: Memory> Operand<T, D> {
+impl<T: Storable> Operand<T> {
     /// Creates an operand that holds `values`: [`unset`] if the kernel must not read them.
-    pub(super) fn new(device: &D, values: &[T], place: Placement) -> Result<Self> {
+    pub(super) fn new(device: &AnyDevice, values: &[T], place: Placement) -> Result<Self> {
         let guards = |n: usize| (0..n).map(guard::<T>);
         let before: Vec<T> =
             guards(place.lead).chain(values.iter().copied()).chain(guards(place.tail)).collect();
@@ -75,12 +76,12 @@ impl<T: Storable, D: Memory> Operand<T, D> {
     }
 
     /// Returns the operand for a kernel that reads it.
-    pub(super) fn view(&self) -> Result<View<'_, T, D>> {
+    pub(super) fn view(&self) -> Result<View<'_, T, AnyDevice>> {
         View::new(&self.memory, self.before.len())?.slice(self.range.clone())
     }
 
     /// Returns the operand for a kernel that writes it.
-    pub(super) fn view_mut(&mut self) -> Result<ViewMut<'_, T, D>> {
+    pub(super) fn view_mut(&mut self) -> Result<ViewMut<'_, T, AnyDevice>> {
         ViewMut::new(&mut self.memory, self.before.len())?.slice(self.range.clone())
     }
 

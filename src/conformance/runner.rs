@@ -1,7 +1,7 @@
 //! Runs one check: the device under test, and its fixed and random cases.
 
 use super::failure::{CaseFailure, Verdict};
-use crate::device::Device;
+use crate::device::AnyDevice;
 use proptest::{
     strategy::Strategy,
     test_runner::{Config, RngAlgorithm, TestCaseError, TestError, TestRng, TestRunner},
@@ -12,16 +12,16 @@ use std::fmt::Debug;
 const SHRINKS: u32 = 256;
 
 /// The device under test and the source of random cases.
-pub(super) struct CheckRunner<'d, D: Device> {
+pub(super) struct CheckRunner<'d> {
     /// The device.
-    pub(super) device: &'d D,
+    pub(super) device: &'d AnyDevice,
     /// Seed of this check on this element type.
     pub(super) seed: u64,
     /// Number of random cases.
     pub(super) cases: u32,
 }
 
-impl<D: Device> CheckRunner<'_, D> {
+impl CheckRunner<'_> {
     /// Tries fixed cases, in order: the ones that random cases might miss.
     pub(super) fn try_cases<C: Debug>(
         &self,

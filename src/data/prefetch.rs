@@ -3,6 +3,7 @@
 mod batch;
 mod worker;
 
+use crate::kernel::traits::*;
 pub use batch::Batch;
 
 use super::{
@@ -13,7 +14,7 @@ use super::{
     worker_thread::{JoinOnDrop, WorkerError, catch_panic},
 };
 use crate::{
-    device::Device,
+    device::AnyDevice,
     element::Element,
     error::{Error, Result},
     memory::ledger,
@@ -46,9 +47,9 @@ pub struct PrefetchOptions {
 /// The thread ends at its first error, or when the prefetcher is dropped, which joins it. An error
 /// that [`next`](Self::next) never returned is logged.
 #[doc(alias = "BasePrefetchingDataLayer")]
-pub struct Prefetcher<T: Element, D: Device> {
-    device: D,
-    shared: Arc<Shared<T, D>>,
+pub struct Prefetcher<T: Element> {
+    device: AnyDevice,
+    shared: Arc<Shared<T>>,
     /// Ends the thread's wait for records.
     stop_reader: Box<dyn Fn() + Send + Sync>,
     shape: [usize; 4],
@@ -60,9 +61,9 @@ pub struct Prefetcher<T: Element, D: Device> {
     _thread: JoinOnDrop,
 }
 
-struct Shared<T: Element, D: Device> {
+struct Shared<T: Element> {
     name: String,
-    batches: QueuePair<Batch<T, D>>,
+    batches: QueuePair<Batch<T>>,
     /// The error that ended the thread, until `next` returns it.
     error: WorkerError,
 }
@@ -72,7 +73,7 @@ const MAX_DEPTH: usize = 1024;
 /// A wait for data that is longer than this is logged.
 const SLOW_WAIT: Duration = Duration::from_secs(1);
 
-impl<T: Element, D: Device> Prefetcher<T, D> {
+impl<T: Element> Prefetcher<T> {
     /// Waits for the first record, which sets the shape of all records, and starts the thread.
     ///
     /// # Errors
@@ -80,7 +81,7 @@ impl<T: Element, D: Device> Prefetcher<T, D> {
     /// started; errors from reading the first record, with its source and number; errors from
     /// [`Blob::new`](crate::Blob::new) and [`Memory::fork_queue`](crate::Memory::fork_queue).
     pub fn new(
-        device: &D,
+        device: &AnyDevice,
         reader: DataReader,
         transformer: DataTransformer,
         options: PrefetchOptions,
@@ -129,7 +130,7 @@ impl<T: Element, D: Device> Prefetcher<T, D> {
     /// The error or panic that ended the preparation of the batch, with the source and the record
     /// number. Every later call fails, too.
     #[allow(clippy::should_implement_trait)] // not an `Iterator`, because it never ends
-    pub fn next(&mut self) -> Result<Batch<T, D>> {
+    pub fn next(&mut self) -> Result<Batch<T>> {
         let batches = &self.shared.batches;
         if self.outstanding == self.depth {
             let batch = Batch::new(&self.device, self.shape)?;
@@ -156,7 +157,7 @@ impl<T: Element, D: Device> Prefetcher<T, D> {
     }
 
     /// Returns a batch to the thread, which overwrites it. Drops a batch that was reshaped.
-    pub fn recycle(&mut self, batch: Batch<T, D>) {
+    pub fn recycle(&mut self, batch: Batch<T>) {
         if self.outstanding > 0 && batch.has_shape(self.shape) {
             self.outstanding -= 1;
             // After an error the queue is closed and drops the batch.
@@ -170,29 +171,29 @@ impl<T: Element, D: Device> Prefetcher<T, D> {
     }
 }
 
-impl<T: Element, D: Device> Drop for Prefetcher<T, D> {
+impl<T: Element> Drop for Prefetcher<T> {
     fn drop(&mut self) {
         self.shared.batches.close();
         (self.stop_reader)();
     }
 }
 
-impl<T: Element, D: Device> fmt::Debug for Prefetcher<T, D> {
+impl<T: Element> fmt::Debug for Prefetcher<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Prefetcher({} in batches of {})", self.shared.name, self.shape[0])
     }
 }
 
-impl<T: Element, D: Device> Shared<T, D> {
+impl<T: Element> Shared<T> {
     /// Runs until the queues are closed. Closes them after an error.
-    fn run(&self, filler: &mut BatchFiller<D>) {
+    fn run(&self, filler: &mut BatchFiller) {
         if let Err(error) = catch_panic(|| self.fill_batches(filler)) {
             self.error.set(error);
         }
         self.batches.close();
     }
 
-    fn fill_batches(&self, filler: &mut BatchFiller<D>) -> Result<()> {
+    fn fill_batches(&self, filler: &mut BatchFiller) -> Result<()> {
         while let Some(batch) = self.batches.free.pop() {
             if !filler.fill(&batch)? || self.batches.full.push(batch).is_err() {
                 break;

@@ -112,36 +112,23 @@ macro_rules! families {
     };
 }
 
-/// A job that is generic over the device, such as a subcommand of the command line.
-pub trait DeviceJob {
-    /// Result of the job.
-    type Output;
-    /// Runs the job.
-    fn run<D: Device>(self, device: D) -> Result<Self::Output>;
-}
-
-/// Runs `job` on the device called `name`, with `threads` host threads (0: one per hardware
-/// thread). `cuda` is `cuda:0`.
+/// Opens the device called `name`: `cpu`, or `cuda:0` for the first GPU, or `cuda` for short.
+///
+/// ```
+/// use cortado::{Net, device, proto::NetParameter};
+///
+/// let device = device::open("cpu", device::DeviceOptions::with_threads(1))?;
+/// let net = Net::<f32>::builder(&device).build(&NetParameter::default())?;
+/// # Ok::<(), cortado::Error>(())
+/// ```
 ///
 /// # Errors
-/// [`Error::UnknownDevice`] lists the devices of this build; [`Error::Device`] if the device cannot
-/// be opened; otherwise the errors of the job.
-pub fn with_device<J: DeviceJob>(name: &str, threads: usize, job: J) -> Result<J::Output> {
-    with_device_options(name, DeviceOptions::with_threads(threads), job)
-}
-
-/// Like [`with_device`], but opens the device with these options.
-///
-/// # Errors
-/// Those of [`with_device`]; [`Error::InvalidData`] if the device lacks one of the options.
-pub fn with_device_options<J: DeviceJob>(
-    name: &str,
-    options: DeviceOptions,
-    job: J,
-) -> Result<J::Output> {
+/// [`Error::UnknownDevice`] lists the devices of this build; [`Error::InvalidData`] if the device
+/// lacks one of the options; [`Error::Device`] if it cannot be opened.
+pub fn open(name: &str, options: DeviceOptions) -> Result<AnyDevice> {
     match (name, gpu_ordinal(name)) {
         ("cpu", _) => match options.gpu_only_option() {
-            None => job.run(CpuDevice::with_threads(options.threads)?),
+            None => Ok(AnyDevice::new(&CpuDevice::with_threads(options.threads)?)),
             Some(option) => Err(Error::InvalidData(format!(
                 "device `cpu`: {option} is available on NVIDIA GPUs only"
             ))),
@@ -150,7 +137,7 @@ pub fn with_device_options<J: DeviceJob>(
         (_, Some(ordinal)) => {
             let DeviceOptions { threads, gemm_backend: products, tf32 } = options;
             let builder = CudaDevice::builder().threads(threads).gemm_backend(products).tf32(tf32);
-            job.run(builder.open(ordinal)?)
+            Ok(AnyDevice::new(&builder.open(ordinal)?))
         }
         #[cfg(not(feature = "cuda"))]
         (_, Some(_)) => Err(Error::InvalidData(format!("device `{name}`: {CUDA_DISABLED}"))),
@@ -169,7 +156,7 @@ fn gpu_ordinal(name: &str) -> Option<u32> {
     }
 }
 
-/// Returns the device names that [`with_device`] accepts on this machine.
+/// Returns the device names that [`open`] accepts on this machine.
 pub fn device_names() -> Vec<String> {
     let gpus = (0..cuda_device_count().unwrap_or(0)).map(|gpu| format!("cuda:{gpu}"));
     [String::from("cpu")].into_iter().chain(gpus).collect()

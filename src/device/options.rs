@@ -12,8 +12,7 @@ pub enum GemmBackend {
     Cublas,
 }
 
-/// Options of [`with_device_options`](super::with_device_options); the defaults are those of
-/// [`with_device`](super::with_device).
+/// Options of [`open`](super::open).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceOptions {
     /// Number of host threads; 0 means one per hardware thread.

@@ -315,8 +315,8 @@ macro_rules! host_function_as {
 
 /// Calls a host function with the host side of each operand.
 ///
-/// An operand that is overwritten is available only inside the closure of `host_overwrite`, so the
-/// expansion nests the operands in their order. Parameters are passed on unchanged.
+/// An operand that is overwritten is committed after the call, so the expansion nests the operands
+/// in their order. Parameters are passed on unchanged.
 macro_rules! call_host {
     ([$(@in_place)? $function:path] [$workers:expr] [$($arg:ident)*]) => {
         $function($workers, $($arg),*)
@@ -349,7 +349,11 @@ macro_rules! call_host {
     };
     ($call:tt $workers:tt [$($arg:ident)*] (overwrite $x:ident $T:tt) $($rest:tt)*) => {{
         let mut $x = $x;
-        $x.host_overwrite(|$x| call_host! { $call $workers [$($arg)* $x] $($rest)* })
+        let mut output = $x.host_output()?;
+        let $x = output.elements()?;
+        let result = call_host! { $call $workers [$($arg)* $x] $($rest)* }?;
+        output.commit();
+        Ok(result)
     }};
     (
         $call:tt $workers:tt [$($arg:ident)*]
@@ -357,8 +361,14 @@ macro_rules! call_host {
     ) => {{
         let mut $x = $x;
         let overwrites = $condition;
-        let run = |$x: &mut [$T]| call_host! { $call $workers [$($arg)* $x] $($rest)* };
-        if overwrites { $x.host_overwrite(run) } else { run($x.host_mut()?) }
+        if !overwrites {
+            $x.host_mut()?;
+        }
+        let mut output = $x.host_output()?;
+        let $x = output.elements()?;
+        let result = call_host! { $call $workers [$($arg)* $x] $($rest)* }?;
+        output.commit();
+        Ok(result)
     }};
     ($call:tt $workers:tt [$($arg:ident)*] ($parameter:ident $x:ident $T:tt) $($rest:tt)*) => {
         call_host! { $call $workers [$($arg)* $x] $($rest)* }

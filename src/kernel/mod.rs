@@ -41,6 +41,24 @@ pub use random::Random;
 pub use reductions::Reductions;
 pub use update::Update;
 
+/// The traits of devices. Rust calls their methods on a concrete type, such as
+/// [`CpuDevice`](crate::CpuDevice), only where the traits are in scope.
+///
+/// ```
+/// use cortado::{Blob, CpuDevice, kernel::traits::*};
+///
+/// let device = CpuDevice::new();
+/// let x = Blob::<f32, _>::from_vec(&device, &[2], vec![3.0, 4.0])?;
+/// assert_eq!(device.sumsq(x.data()?.view())?, 25.0);
+/// # Ok::<(), cortado::Error>(())
+/// ```
+pub mod traits {
+    pub use super::{
+        Blas, Conv, Elementwise, Indexing, Losses, Normalize, Pooling, Random, Reductions, Update,
+    };
+    pub use crate::memory::Memory;
+}
+
 /// Returns the names of all kernels, as ledgers record them.
 pub fn names() -> impl Iterator<Item = &'static str> {
     let families = [

@@ -15,7 +15,7 @@ pub struct AccuracyLayer {
 
 impl AccuracyLayer {
     /// Creates the layer from its parameters.
-    pub fn new<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let param = param.accuracy_param.unwrap_or_default();
         Ok(Self {
             axis: param.axis() as isize,
@@ -26,7 +26,7 @@ impl AccuracyLayer {
     }
 }
 
-impl<T: Element, D: Device> Layer<T, D> for AccuracyLayer {
+impl<T: Element> Layer<T> for AccuracyLayer {
     fn kind(&self) -> &'static str {
         "Accuracy"
     }
@@ -39,7 +39,7 @@ impl<T: Element, D: Device> Layer<T, D> for AccuracyLayer {
         false
     }
 
-    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         let axis = Axis::of(bottom[0].shape(), self.axis)?;
         loss_common::check_labels(bottom[0].shape(), bottom[1].shape(), &axis)?;
         if self.top_k > axis.extent {
@@ -50,7 +50,7 @@ impl<T: Element, D: Device> Layer<T, D> for AccuracyLayer {
         top.get_mut(1).map_or(Ok(()), |by_class| by_class.reshape(&[axis.extent]))
     }
 
-    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         let op = reshaped(&self.op)?;
         let (scores, label, mut y) = (bottom[0].data()?, bottom[1].data()?, top[0].data_mut()?);
         device.accuracy(op, scores.view(), label.view(), y.view_mut())?;

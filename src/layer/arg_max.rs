@@ -11,22 +11,22 @@ use crate::{
 ///
 /// Without `axis`, the elements are all those of an item. The top is then `N × 1 × top_k`; with
 /// `out_max_val` it is `N × 2 × top_k` and holds the indices before the values.
-pub struct ArgMaxLayer<T: Element, D: Device> {
+pub struct ArgMaxLayer<T: Element> {
     axis: Option<isize>,
     top_k: usize,
     values: bool,
     /// Derived from the bottom's shape by `reshape`.
     op: Option<TopK>,
     /// The greatest elements; diff: their indices.
-    found: Blob<T, D>,
+    found: Blob<T>,
 }
 
-impl<T: Element, D: Device> ArgMaxLayer<T, D> {
+impl<T: Element> ArgMaxLayer<T> {
     /// Creates the layer from its parameters.
     ///
     /// # Errors
     /// [`Error::InvalidData`] if `top_k` is 0.
-    pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let param = param.argmax_param.unwrap_or_default();
         if param.top_k() == 0 {
             return invalid("argmax_param: top_k must be positive");
@@ -52,12 +52,12 @@ impl<T: Element, D: Device> ArgMaxLayer<T, D> {
     }
 }
 
-impl<T: Element, D: Device> Layer<T, D> for ArgMaxLayer<T, D> {
+impl<T: Element> Layer<T> for ArgMaxLayer<T> {
     fn kind(&self) -> &'static str {
         "ArgMax"
     }
 
-    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         let shape = bottom[0].shape();
         let op = self.op(shape)?;
         self.op = Some(op);
@@ -72,7 +72,7 @@ impl<T: Element, D: Device> Layer<T, D> for ArgMaxLayer<T, D> {
         top[0].reshape(&output)
     }
 
-    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         let op = reshaped(&self.op)?;
         let (x, mut y) = (bottom[0].data()?, top[0].data_mut()?);
         match (self.values, self.axis) {

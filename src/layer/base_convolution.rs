@@ -19,15 +19,15 @@ pub(super) enum Direction {
 
 /// A bank of filters and the convolution it defines. In a bottom, the axes before `axis` are the
 /// batch, `axis` holds the channels, and the axes after it are spatial.
-pub(super) struct BaseConvolution<T: Element, D: Device> {
+pub(super) struct BaseConvolution<T: Element> {
     direction: Direction,
     param: ConvolutionParameter,
-    pub(super) weights: Weights<T, D>,
+    pub(super) weights: Weights<T>,
     /// The convolution for the current shape of the bottoms.
     op: Option<Convolution>,
 }
 
-impl<T: Element, D: Device> BaseConvolution<T, D> {
+impl<T: Element> BaseConvolution<T> {
     pub(super) fn new(direction: Direction, param: &LayerParameter) -> Result<Self> {
         let param = param.convolution_param.clone().unwrap_or_default();
         let weights = Weights::new(
@@ -55,7 +55,7 @@ impl<T: Element, D: Device> BaseConvolution<T, D> {
     }
 
     /// Creates the parameters.
-    pub(super) fn setup(&mut self, cx: &LayerContext<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
+    pub(super) fn setup(&mut self, cx: &LayerContext<'_>, bottom: &[Blob<T>]) -> Result<()> {
         let (op, _) = self.describe(bottom[0].shape())?;
         let mut shape = vec![op.outputs(), op.window().channels() / op.groups()];
         shape.extend(op.window().axes().iter().map(|axis| axis.kernel));
@@ -63,7 +63,7 @@ impl<T: Element, D: Device> BaseConvolution<T, D> {
     }
 
     /// Derives the shape of the tops from the bottoms, which must all have one shape.
-    pub(super) fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    pub(super) fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         let first = bottom[0].shape();
         let (op, axis) = self.describe(first)?;
         let filters = self.weights.weights()?.shape();
@@ -107,7 +107,7 @@ impl<T: Element, D: Device> BaseConvolution<T, D> {
     }
 
     /// `y ← y + bias`
-    pub(super) fn add_bias(&self, device: &D, y: ViewMut<'_, T, D>) -> Result<()> {
+    pub(super) fn add_bias(&self, device: &AnyDevice, y: ViewMut<'_, T, AnyDevice>) -> Result<()> {
         self.weights.add_bias(device, &self.channels()?, y)
     }
 
@@ -115,9 +115,9 @@ impl<T: Element, D: Device> BaseConvolution<T, D> {
     /// the convolution; the side of the tops holds gradients, the side of the bottoms holds data.
     pub(super) fn add_gradients(
         &self,
-        device: &D,
-        x: View<'_, T, D>,
-        y: View<'_, T, D>,
+        device: &AnyDevice,
+        x: View<'_, T, AnyDevice>,
+        y: View<'_, T, AnyDevice>,
         propagate: PropagateDown<'_>,
     ) -> Result<()> {
         let dy = if self.direction == Direction::Forward { y } else { x };

@@ -19,25 +19,25 @@ use crate::{
 /// gradient. The layer saves the input only if it runs in place.
 ///
 /// Source: Ioffe, Szegedy 2015.
-pub struct BatchNormLayer<T: Element, D: Device> {
+pub struct BatchNormLayer<T: Element> {
     param: BatchNormParameter,
     /// Whether the layer uses the stored statistics.
     use_stored: bool,
     /// Derived from the bottom's shape by `reshape`.
     op: Option<Standardize>,
     /// Mean and variance per channel in the last forward pass.
-    mean: Blob<T, D>,
-    variance: Blob<T, D>,
+    mean: Blob<T>,
+    variance: Blob<T>,
     /// `1 / √(variance + eps)` per channel.
-    inverse_deviation: Blob<T, D>,
-    saved_input: SavedInput<T, D>,
+    inverse_deviation: Blob<T>,
+    saved_input: SavedInput<T>,
     /// Sum of means, sum of variances, and their weight.
-    params: Vec<Blob<T, D>>,
+    params: Vec<Blob<T>>,
 }
 
-impl<T: Element, D: Device> BatchNormLayer<T, D> {
+impl<T: Element> BatchNormLayer<T> {
     /// Creates the layer from its parameters.
-    pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let param = param.batch_norm_param.unwrap_or_default();
         let blob = || Blob::new(cx.device, &[0]);
         Ok(Self {
@@ -53,7 +53,7 @@ impl<T: Element, D: Device> BatchNormLayer<T, D> {
     }
 
     /// Computes mean and variance from the stored sums.
-    fn load_statistics(&self, device: &D) -> Result<()> {
+    fn load_statistics(&self, device: &AnyDevice) -> Result<()> {
         let weight = self.params[2].data()?;
         for (sum, mean) in self.params.iter().zip([&self.mean, &self.variance]) {
             let (sum, mut mean) = (sum.data()?, mean.data_mut()?);
@@ -65,7 +65,7 @@ impl<T: Element, D: Device> BatchNormLayer<T, D> {
     }
 
     /// Adds mean and variance of a batch, with `count` elements per channel, to the stored sums.
-    fn store_statistics(&self, device: &D, count: usize) -> Result<()> {
+    fn store_statistics(&self, device: &AnyDevice, count: usize) -> Result<()> {
         let unbiased = if count > 1 { count as f64 / (count - 1) as f64 } else { 1.0 };
         let fraction = T::acc(self.param.moving_average_fraction().into());
         let statistics = [(&self.mean, 1.0), (&self.variance, unbiased)];
@@ -79,7 +79,7 @@ impl<T: Element, D: Device> BatchNormLayer<T, D> {
     }
 }
 
-impl<T: Element, D: Device> Layer<T, D> for BatchNormLayer<T, D> {
+impl<T: Element> Layer<T> for BatchNormLayer<T> {
     fn kind(&self) -> &'static str {
         "BatchNorm"
     }
@@ -88,7 +88,7 @@ impl<T: Element, D: Device> Layer<T, D> for BatchNormLayer<T, D> {
         true
     }
 
-    fn setup(&mut self, cx: &LayerContext<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
+    fn setup(&mut self, cx: &LayerContext<'_>, bottom: &[Blob<T>]) -> Result<()> {
         let channels = Axis::of(bottom[0].shape(), 1)?.extent;
         for len in [channels, channels, 1] {
             self.params.push(Blob::new(cx.device, &[len])?);
@@ -96,7 +96,7 @@ impl<T: Element, D: Device> Layer<T, D> for BatchNormLayer<T, D> {
         Ok(())
     }
 
-    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         let axis = Axis::of(bottom[0].shape(), 1)?;
         let channels = self.params[0].count();
         if axis.extent != channels {
@@ -115,7 +115,7 @@ impl<T: Element, D: Device> Layer<T, D> for BatchNormLayer<T, D> {
         if self.use_stored { Ok(()) } else { self.saved_input.reshape(&bottom[0], &top[0]) }
     }
 
-    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         let op = *reshaped(&self.op)?;
         let input = if self.use_stored {
             self.load_statistics(device)?;
@@ -136,10 +136,10 @@ impl<T: Element, D: Device> Layer<T, D> for BatchNormLayer<T, D> {
 
     fn backward(
         &mut self,
-        device: &D,
-        top: &[Blob<T, D>],
+        device: &AnyDevice,
+        top: &[Blob<T>],
         propagate: PropagateDown<'_>,
-        bottom: &[Blob<T, D>],
+        bottom: &[Blob<T>],
     ) -> Result<()> {
         if !propagate.bottom[0] {
             return Ok(());
@@ -163,11 +163,11 @@ impl<T: Element, D: Device> Layer<T, D> for BatchNormLayer<T, D> {
         false
     }
 
-    fn params(&self) -> &[Blob<T, D>] {
+    fn params(&self) -> &[Blob<T>] {
         &self.params
     }
 
-    fn params_mut(&mut self) -> &mut [Blob<T, D>] {
+    fn params_mut(&mut self) -> &mut [Blob<T>] {
         &mut self.params
     }
 }

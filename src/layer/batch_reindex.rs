@@ -5,16 +5,16 @@ use crate::{op::RowIndexing, shape::Shape};
 
 /// `y[i] = x[index[i]]`. The bottoms are the items x and the indices, which have one axis. An index
 /// outside the batch is an error.
-pub struct BatchReindexLayer<D: Device> {
-    indices: Blob<u32, D>,
+pub struct BatchReindexLayer {
+    indices: Blob<u32>,
 }
 
-impl<D: Device> BatchReindexLayer<D> {
+impl BatchReindexLayer {
     /// Creates the layer, which has no parameters.
     ///
     /// # Errors
     /// Errors of the device.
-    pub fn new(_: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn new(_: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         Ok(Self { indices: Blob::new(cx.device, &[0])? })
     }
 
@@ -24,7 +24,7 @@ impl<D: Device> BatchReindexLayer<D> {
     }
 }
 
-impl<T: Element, D: Device> Layer<T, D> for BatchReindexLayer<D> {
+impl<T: Element> Layer<T> for BatchReindexLayer {
     fn kind(&self) -> &'static str {
         "BatchReindex"
     }
@@ -33,7 +33,7 @@ impl<T: Element, D: Device> Layer<T, D> for BatchReindexLayer<D> {
         Arity::exactly(2, 1)
     }
 
-    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         let (shape, indices) = (bottom[0].shape(), bottom[1].shape());
         if indices.len() != 1 || shape.is_empty() {
             return wrong_shape(format!(
@@ -44,7 +44,7 @@ impl<T: Element, D: Device> Layer<T, D> for BatchReindexLayer<D> {
         top[0].reshape(&[&indices[..], &shape[1..]].concat())
     }
 
-    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         let op = self.op(bottom[0].shape())?;
         let (x, index, mut y) = (bottom[0].data()?, bottom[1].data()?, top[0].data_mut()?);
         let mut indices = self.indices.data_mut()?;
@@ -55,10 +55,10 @@ impl<T: Element, D: Device> Layer<T, D> for BatchReindexLayer<D> {
 
     fn backward(
         &mut self,
-        device: &D,
-        top: &[Blob<T, D>],
+        device: &AnyDevice,
+        top: &[Blob<T>],
         propagate: PropagateDown<'_>,
-        bottom: &[Blob<T, D>],
+        bottom: &[Blob<T>],
     ) -> Result<()> {
         check_no_gradient(propagate.bottom, 1, "indices")?;
         let (dy, mut dx) = (top[0].diff()?, bottom[0].diff_mut()?);

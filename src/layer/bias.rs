@@ -14,24 +14,24 @@ use crate::{
 
 /// `y = x + b`, where `b` covers some axes of `x` and is broadcast over the others. `b` is learned
 /// or the second bottom.
-pub struct BiasLayer<T: Element, D: Device> {
+pub struct BiasLayer<T: Element> {
     param: BiasParameter,
     operand: AxisOperand,
     /// Derived from the bottoms' shapes by `reshape`.
     axis: Option<Axis>,
-    params: Vec<Blob<T, D>>,
+    params: Vec<Blob<T>>,
 }
 
-impl<T: Element, D: Device> BiasLayer<T, D> {
+impl<T: Element> BiasLayer<T> {
     /// Creates the layer from its parameters.
-    pub fn new(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let param = param.bias_param.clone().unwrap_or_default();
         let operand = AxisOperand { axis: param.axis(), num_axes: param.num_axes() };
         Ok(Self { param, operand, axis: None, params: Vec::new() })
     }
 }
 
-impl<T: Element, D: Device> Layer<T, D> for BiasLayer<T, D> {
+impl<T: Element> Layer<T> for BiasLayer<T> {
     fn kind(&self) -> &'static str {
         "Bias"
     }
@@ -44,7 +44,7 @@ impl<T: Element, D: Device> Layer<T, D> for BiasLayer<T, D> {
         true
     }
 
-    fn setup(&mut self, cx: &LayerContext<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
+    fn setup(&mut self, cx: &LayerContext<'_>, bottom: &[Blob<T>]) -> Result<()> {
         if bottom.len() == 1 {
             let filler = filler(&self.param.filler, Filler::default())?;
             let shape = self.operand.shape(bottom[0].shape())?;
@@ -53,13 +53,13 @@ impl<T: Element, D: Device> Layer<T, D> for BiasLayer<T, D> {
         Ok(())
     }
 
-    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         let b = bottom.get(1).unwrap_or_else(|| &self.params[0]);
         self.axis = Some(self.operand.axis(bottom[0].shape(), b.shape())?);
         top[0].reshape_like(&bottom[0])
     }
 
-    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         let b = bottom.get(1).unwrap_or_else(|| &self.params[0]).data()?;
         let (x, mut y) = top[0].data_mut_from(&bottom[0])?;
         device.broadcast(Binary::Add, reshaped(&self.axis)?, x.src(), b.view(), y.view_mut())
@@ -67,10 +67,10 @@ impl<T: Element, D: Device> Layer<T, D> for BiasLayer<T, D> {
 
     fn backward(
         &mut self,
-        device: &D,
-        top: &[Blob<T, D>],
+        device: &AnyDevice,
+        top: &[Blob<T>],
         propagate: PropagateDown<'_>,
-        bottom: &[Blob<T, D>],
+        bottom: &[Blob<T>],
     ) -> Result<()> {
         let axis = *reshaped(&self.axis)?;
         match bottom.get(1) {
@@ -92,11 +92,11 @@ impl<T: Element, D: Device> Layer<T, D> for BiasLayer<T, D> {
         Ok(())
     }
 
-    fn params(&self) -> &[Blob<T, D>] {
+    fn params(&self) -> &[Blob<T>] {
         &self.params
     }
 
-    fn params_mut(&mut self) -> &mut [Blob<T, D>] {
+    fn params_mut(&mut self) -> &mut [Blob<T>] {
         &mut self.params
     }
 }

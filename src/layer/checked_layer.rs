@@ -22,23 +22,23 @@ enum Stage {
 }
 
 impl<L> CheckedLayer<L> {
-    pub(super) fn new<T: Element, D: Device>(layer: L, param: &LayerParameter) -> Self
+    pub(super) fn new<T: Element>(layer: L, param: &LayerParameter) -> Self
     where
-        L: Layer<T, D>,
+        L: Layer<T>,
     {
         let (name, arity) = (param.name().to_owned(), layer.arity());
         Self { layer, name, arity, stage: Stage::Constructor }
     }
 
     /// Fails unless the layer takes this many bottoms and tops and `required` has run.
-    fn check<T: Element, D: Device>(
+    fn check<T: Element>(
         &self,
         method: &str,
         required: Stage,
         [bottoms, tops]: [usize; 2],
     ) -> Result<()>
     where
-        L: Layer<T, D>,
+        L: Layer<T>,
     {
         let counted = self.arity.check(bottoms, tops);
         let checked = counted.and_then(|()| match required {
@@ -51,9 +51,9 @@ impl<L> CheckedLayer<L> {
     }
 }
 
-impl<T: Element, D: Device> dyn Layer<T, D> {
+impl<T: Element> dyn Layer<T> {
     /// Returns the layer as an `L`; `None` if it is of another type.
-    pub fn downcast_mut<L: Layer<T, D>>(&mut self) -> Option<&mut L> {
+    pub fn downcast_mut<L: Layer<T>>(&mut self) -> Option<&mut L> {
         let layer: &mut dyn Any = self;
         if layer.is::<CheckedLayer<L>>() {
             return layer.downcast_mut().map(|checked: &mut CheckedLayer<L>| &mut checked.layer);
@@ -62,7 +62,7 @@ impl<T: Element, D: Device> dyn Layer<T, D> {
     }
 }
 
-impl<T: Element, D: Device, L: Layer<T, D>> Layer<T, D> for CheckedLayer<L> {
+impl<T: Element, L: Layer<T>> Layer<T> for CheckedLayer<L> {
     fn kind(&self) -> &'static str {
         self.layer.kind()
     }
@@ -71,7 +71,7 @@ impl<T: Element, D: Device, L: Layer<T, D>> Layer<T, D> for CheckedLayer<L> {
         self.layer.arity()
     }
 
-    fn setup(&mut self, cx: &LayerContext<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
+    fn setup(&mut self, cx: &LayerContext<'_>, bottom: &[Blob<T>]) -> Result<()> {
         let bottoms = bottom.len();
         let fitting_tops =
             if self.arity.tops_equal_bottoms { bottoms } else { *self.arity.top.start() };
@@ -82,7 +82,7 @@ impl<T: Element, D: Device, L: Layer<T, D>> Layer<T, D> for CheckedLayer<L> {
         Ok(())
     }
 
-    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         self.check("reshape", Stage::Setup, [bottom.len(), top.len()])?;
         self.layer.reshape(bottom, top)?;
         self.arity.top = top.len()..=top.len();
@@ -90,7 +90,7 @@ impl<T: Element, D: Device, L: Layer<T, D>> Layer<T, D> for CheckedLayer<L> {
         Ok(())
     }
 
-    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         self.check("forward", Stage::Reshape, [bottom.len(), top.len()])?;
         self.layer.forward(device, bottom, top)
     }
@@ -101,9 +101,9 @@ impl<T: Element, D: Device, L: Layer<T, D>> Layer<T, D> for CheckedLayer<L> {
 
     fn forward_fused(
         &mut self,
-        device: &D,
-        bottom: &[Blob<T, D>],
-        top: &[Blob<T, D>],
+        device: &AnyDevice,
+        bottom: &[Blob<T>],
+        top: &[Blob<T>],
         function: Unary<f64>,
     ) -> Result<bool> {
         self.check("forward", Stage::Reshape, [bottom.len(), top.len()])?;
@@ -112,10 +112,10 @@ impl<T: Element, D: Device, L: Layer<T, D>> Layer<T, D> for CheckedLayer<L> {
 
     fn backward(
         &mut self,
-        device: &D,
-        top: &[Blob<T, D>],
+        device: &AnyDevice,
+        top: &[Blob<T>],
         propagate: PropagateDown<'_>,
-        bottom: &[Blob<T, D>],
+        bottom: &[Blob<T>],
     ) -> Result<()> {
         self.check("backward", Stage::Reshape, [bottom.len(), top.len()])?;
         let flags = [propagate.bottom.len(), propagate.params.len()];
@@ -153,11 +153,11 @@ impl<T: Element, D: Device, L: Layer<T, D>> Layer<T, D> for CheckedLayer<L> {
         self.layer.data_wait_time()
     }
 
-    fn params(&self) -> &[Blob<T, D>] {
+    fn params(&self) -> &[Blob<T>] {
         self.layer.params()
     }
 
-    fn params_mut(&mut self) -> &mut [Blob<T, D>] {
+    fn params_mut(&mut self) -> &mut [Blob<T>] {
         self.layer.params_mut()
     }
 }

@@ -16,7 +16,7 @@ impl ClassLossLayer {
     /// Creates a `HingeLoss`: `loss = Σ max(0, 1 ± x)ᵖ / N`, where the sign is minus for the class
     /// of the label and plus for all other classes. The power p is 2 for `norm: L2`, else 1.
     #[doc(alias = "HingeLossLayer")]
-    pub fn hinge<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn hinge(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let form = match param.hinge_loss_param.unwrap_or_default().norm() {
             Norm::L1 => ClassLossKind::Hinge,
             Norm::L2 => ClassLossKind::SquaredHinge,
@@ -27,21 +27,18 @@ impl ClassLossLayer {
     /// Creates a `MultinomialLogisticLoss`: `loss = −Σ ln max(p[label], 1e-20) / N`, where p are
     /// probabilities such as those of a softmax.
     #[doc(alias = "MultinomialLogisticLossLayer")]
-    pub fn multinomial_logistic<D: Device>(
-        _: &LayerParameter,
-        _: &LayerContext<'_, D>,
-    ) -> Result<Self> {
+    pub fn multinomial_logistic(_: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         Ok(Self { kind: "MultinomialLogisticLoss", form: ClassLossKind::Log })
     }
 
-    fn op<T: Element, D: Device>(&self, scores: &Blob<T, D>) -> Result<ClassLoss> {
+    fn op<T: Element>(&self, scores: &Blob<T>) -> Result<ClassLoss> {
         let axis = per_item_axis(scores.shape())?;
         let normalization = LossNormalization::BatchSize;
         Ok(ClassLoss { axis, kind: self.form, ignore: None, normalization })
     }
 }
 
-impl<T: Element, D: Device> Layer<T, D> for ClassLossLayer {
+impl<T: Element> Layer<T> for ClassLossLayer {
     fn kind(&self) -> &'static str {
         self.kind
     }
@@ -58,24 +55,24 @@ impl<T: Element, D: Device> Layer<T, D> for ClassLossLayer {
         true
     }
 
-    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         let (scores, labels) = (bottom[0].shape(), bottom[1].shape());
         loss_common::check_batch(scores, labels)?;
         loss_common::check_labels(scores, labels, &per_item_axis(scores)?)?;
         top[0].reshape(&[])
     }
 
-    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         let (x, label, mut loss) = (bottom[0].data()?, bottom[1].data()?, top[0].data_mut()?);
         device.class_loss(&self.op(&bottom[0])?, x.view(), label.view(), None, loss.view_mut())
     }
 
     fn backward(
         &mut self,
-        device: &D,
-        top: &[Blob<T, D>],
+        device: &AnyDevice,
+        top: &[Blob<T>],
         propagate: PropagateDown<'_>,
-        bottom: &[Blob<T, D>],
+        bottom: &[Blob<T>],
     ) -> Result<()> {
         check_no_gradient(propagate.bottom, 1, "labels")?;
         let (op, weight) = (self.op(&bottom[0])?, top[0].diff()?);

@@ -1,9 +1,10 @@
 //! Checks and errors that several layers share.
 
 use super::layer_trait::PropagateDown;
+use crate::kernel::traits::*;
 use crate::{
     blob::Blob,
-    device::Device,
+    device::AnyDevice,
     element::Element,
     error::{Error, Result},
     op::Axis,
@@ -45,10 +46,10 @@ pub(super) fn image_extents(shape: &Shape) -> Result<[usize; 4]> {
 }
 
 /// Sets the requested gradients of bottoms to zero.
-pub(super) fn zero_gradients<T: Element, D: Device>(
-    device: &D,
+pub(super) fn zero_gradients<T: Element>(
+    device: &AnyDevice,
     propagate: PropagateDown<'_>,
-    bottom: &[Blob<T, D>],
+    bottom: &[Blob<T>],
 ) -> Result<()> {
     for (bottom, _) in bottom.iter().zip(propagate.bottom).filter(|(_, requested)| **requested) {
         device.fill(T::default(), bottom.diff_mut()?.view_mut())?;

@@ -16,14 +16,14 @@ impl ConcatLayer {
     ///
     /// # Errors
     /// [`Error::InvalidData`] if both `axis` and `concat_dim` are given.
-    pub fn new<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let concat = param.concat_param.unwrap_or_default();
         let axis = proto_shape::axis(concat.axis, ("concat_dim", concat.concat_dim))?;
         Ok(Self { axis, shared_top: SharedTop::new(param), layout: ConcatLayout::default() })
     }
 }
 
-impl<T: Element, D: Device> Layer<T, D> for ConcatLayer {
+impl<T: Element> Layer<T> for ConcatLayer {
     fn kind(&self) -> &'static str {
         "Concat"
     }
@@ -32,7 +32,7 @@ impl<T: Element, D: Device> Layer<T, D> for ConcatLayer {
         Arity::between(1..=usize::MAX, 1..=1)
     }
 
-    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         let first = bottom[0].shape();
         let axis = first.canonical_axis(self.axis)?;
         let mut shape = first.to_vec();
@@ -55,7 +55,7 @@ impl<T: Element, D: Device> Layer<T, D> for ConcatLayer {
         Ok(())
     }
 
-    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         if bottom.len() == 1 {
             return Ok(());
         }
@@ -68,10 +68,10 @@ impl<T: Element, D: Device> Layer<T, D> for ConcatLayer {
 
     fn backward(
         &mut self,
-        device: &D,
-        top: &[Blob<T, D>],
+        device: &AnyDevice,
+        top: &[Blob<T>],
         propagate: PropagateDown<'_>,
-        bottom: &[Blob<T, D>],
+        bottom: &[Blob<T>],
     ) -> Result<()> {
         if let [only] = bottom {
             return SharedTop::backward(device, &top[0], only);

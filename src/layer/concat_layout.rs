@@ -27,12 +27,12 @@ impl ConcatLayout {
     }
 
     /// Copies `x` to its columns of `whole`.
-    pub(super) fn write_part<T: Element, D: Device>(
+    pub(super) fn write_part<T: Element>(
         &self,
-        device: &D,
+        device: &AnyDevice,
         part: usize,
-        x: View<'_, T, D>,
-        whole: ViewMut<'_, T, D>,
+        x: View<'_, T, AnyDevice>,
+        whole: ViewMut<'_, T, AnyDevice>,
     ) -> Result<()> {
         let (first, columns) = self.parts[part];
         if x.is_empty() {
@@ -44,12 +44,12 @@ impl ConcatLayout {
     }
 
     /// Copies a part of `whole` to `y`.
-    pub(super) fn read_part<T: Element, D: Device>(
+    pub(super) fn read_part<T: Element>(
         &self,
-        device: &D,
+        device: &AnyDevice,
         part: usize,
-        whole: View<'_, T, D>,
-        y: ViewMut<'_, T, D>,
+        whole: View<'_, T, AnyDevice>,
+        y: ViewMut<'_, T, AnyDevice>,
     ) -> Result<()> {
         let (first, columns) = self.parts[part];
         if y.is_empty() {

@@ -12,17 +12,17 @@ use crate::{
 ///
 /// With `legacy_version`, a dissimilar pair costs `max(0, margin − d²)`. Source: Hadsell, Chopra,
 /// LeCun 2006.
-pub struct ContrastiveLossLayer<T: Element, D: Device> {
+pub struct ContrastiveLossLayer<T: Element> {
     param: ContrastiveLossParameter,
     /// Difference of the features of each pair.
-    difference: Blob<T, D>,
+    difference: Blob<T>,
     /// Squared distance of each pair; diff: the derivative of the loss with respect to it.
-    distance: Blob<T, D>,
+    distance: Blob<T>,
 }
 
-impl<T: Element, D: Device> ContrastiveLossLayer<T, D> {
+impl<T: Element> ContrastiveLossLayer<T> {
     /// Creates the layer from its parameters.
-    pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         Ok(Self {
             param: param.contrastive_loss_param.unwrap_or_default(),
             difference: Blob::new(cx.device, &[0])?,
@@ -48,7 +48,7 @@ impl<T: Element, D: Device> ContrastiveLossLayer<T, D> {
     }
 }
 
-impl<T: Element, D: Device> Layer<T, D> for ContrastiveLossLayer<T, D> {
+impl<T: Element> Layer<T> for ContrastiveLossLayer<T> {
     fn kind(&self) -> &'static str {
         "ContrastiveLoss"
     }
@@ -65,7 +65,7 @@ impl<T: Element, D: Device> Layer<T, D> for ContrastiveLossLayer<T, D> {
         true
     }
 
-    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         let (a, b, similar) = (bottom[0].shape(), bottom[1].shape(), bottom[2].shape());
         loss_common::check_batch(a, b)?;
         loss_common::check_batch(a, similar)?;
@@ -83,7 +83,7 @@ impl<T: Element, D: Device> Layer<T, D> for ContrastiveLossLayer<T, D> {
         top[0].reshape(&[])
     }
 
-    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         let (a, b, similar) = (bottom[0].data()?, bottom[1].data()?, bottom[2].data()?);
         let (op, axis) = (self.op(), per_item_axis(bottom[0].shape())?);
         let (mut difference, mut distance) =
@@ -96,10 +96,10 @@ impl<T: Element, D: Device> Layer<T, D> for ContrastiveLossLayer<T, D> {
 
     fn backward(
         &mut self,
-        device: &D,
-        top: &[Blob<T, D>],
+        device: &AnyDevice,
+        top: &[Blob<T>],
         propagate: PropagateDown<'_>,
-        bottom: &[Blob<T, D>],
+        bottom: &[Blob<T>],
     ) -> Result<()> {
         check_no_gradient(propagate.bottom, 2, "similarity of the pairs")?;
         let (op, items) = (self.op(), per_item_axis(bottom[0].shape())?);

@@ -8,24 +8,24 @@ use crate::op::Unary;
 
 /// Convolution with a bank of filters. The axes before `axis` are the batch, `axis` holds the
 /// channels, and the axes after it are spatial. Each bottom has one top; all share the filters.
-pub struct ConvolutionLayer<T: Element, D: Device>(BaseConvolution<T, D>);
+pub struct ConvolutionLayer<T: Element>(BaseConvolution<T>);
 
-impl<T: Element, D: Device> ConvolutionLayer<T, D> {
+impl<T: Element> ConvolutionLayer<T> {
     /// Creates the layer from its parameters.
     ///
     /// # Errors
     /// [`Error::InvalidData`](crate::Error::InvalidData) if `num_output` is 0;
     /// errors of the fillers.
-    pub fn new(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         BaseConvolution::new(Direction::Forward, param).map(Self)
     }
 
     /// Convolves each bottom and applies `function`, if any, to the outputs.
     fn convolve(
         &self,
-        device: &D,
-        bottom: &[Blob<T, D>],
-        top: &[Blob<T, D>],
+        device: &AnyDevice,
+        bottom: &[Blob<T>],
+        top: &[Blob<T>],
         function: Option<Unary<f64>>,
     ) -> Result<()> {
         let (op, filters) = (self.0.op()?, self.0.weights.weights()?.data()?);
@@ -45,7 +45,7 @@ impl<T: Element, D: Device> ConvolutionLayer<T, D> {
     }
 }
 
-impl<T: Element, D: Device> Layer<T, D> for ConvolutionLayer<T, D> {
+impl<T: Element> Layer<T> for ConvolutionLayer<T> {
     fn kind(&self) -> &'static str {
         "Convolution"
     }
@@ -54,23 +54,23 @@ impl<T: Element, D: Device> Layer<T, D> for ConvolutionLayer<T, D> {
         Arity::one_top_per_bottom()
     }
 
-    fn setup(&mut self, cx: &LayerContext<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
+    fn setup(&mut self, cx: &LayerContext<'_>, bottom: &[Blob<T>]) -> Result<()> {
         self.0.setup(cx, bottom)
     }
 
-    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         self.0.reshape(bottom, top)
     }
 
-    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         self.convolve(device, bottom, top, None)
     }
 
     fn forward_fused(
         &mut self,
-        device: &D,
-        bottom: &[Blob<T, D>],
-        top: &[Blob<T, D>],
+        device: &AnyDevice,
+        bottom: &[Blob<T>],
+        top: &[Blob<T>],
         function: Unary<f64>,
     ) -> Result<bool> {
         self.convolve(device, bottom, top, Some(function)).map(|()| true)
@@ -78,10 +78,10 @@ impl<T: Element, D: Device> Layer<T, D> for ConvolutionLayer<T, D> {
 
     fn backward(
         &mut self,
-        device: &D,
-        top: &[Blob<T, D>],
+        device: &AnyDevice,
+        top: &[Blob<T>],
         propagate: PropagateDown<'_>,
-        bottom: &[Blob<T, D>],
+        bottom: &[Blob<T>],
     ) -> Result<()> {
         for (i, (bottom, top)) in bottom.iter().zip(top).enumerate() {
             let dy = top.diff()?;
@@ -95,11 +95,11 @@ impl<T: Element, D: Device> Layer<T, D> for ConvolutionLayer<T, D> {
         Ok(())
     }
 
-    fn params(&self) -> &[Blob<T, D>] {
+    fn params(&self) -> &[Blob<T>] {
         self.0.weights.blobs()
     }
 
-    fn params_mut(&mut self) -> &mut [Blob<T, D>] {
+    fn params_mut(&mut self) -> &mut [Blob<T>] {
         self.0.weights.blobs_mut()
     }
 }

@@ -83,7 +83,7 @@ impl CropRegion {
 
 impl CropLayer {
     /// Creates the layer from its parameters.
-    pub fn new<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let param = param.crop_param.clone().unwrap_or_default();
         let offsets = param.offset.iter().map(|&offset| offset as usize).collect();
         Ok(Self { axis: param.axis() as isize, offsets, region: CropRegion::default() })
@@ -119,7 +119,7 @@ impl CropLayer {
     }
 }
 
-impl<T: Element, D: Device> Layer<T, D> for CropLayer {
+impl<T: Element> Layer<T> for CropLayer {
     fn kind(&self) -> &'static str {
         "Crop"
     }
@@ -128,14 +128,14 @@ impl<T: Element, D: Device> Layer<T, D> for CropLayer {
         Arity::exactly(2, 1)
     }
 
-    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         let crops = self.axis_crops(bottom[0].shape(), bottom[1].shape())?;
         top[0].reshape(&crops.iter().map(|crop| crop.part).collect::<Vec<_>>())?;
         self.region = CropRegion::new(crops);
         Ok(())
     }
 
-    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         let (x, mut y) = (bottom[0].data()?, top[0].data_mut()?);
         let (x, mut y) = (x.view(), y.view_mut());
         self.region.blocks(|whole, part, op| {
@@ -146,10 +146,10 @@ impl<T: Element, D: Device> Layer<T, D> for CropLayer {
 
     fn backward(
         &mut self,
-        device: &D,
-        top: &[Blob<T, D>],
+        device: &AnyDevice,
+        top: &[Blob<T>],
         propagate: PropagateDown<'_>,
-        bottom: &[Blob<T, D>],
+        bottom: &[Blob<T>],
     ) -> Result<()> {
         if propagate.bottom[1] {
             device.fill(T::default(), bottom[1].diff_mut()?.view_mut())?;

@@ -16,9 +16,9 @@ use std::time::Duration;
 /// `source` is the path of a database or starts with a scheme that the
 /// [`SourceRegistry`](crate::data::SourceRegistry) knows. The files at the path determine the kind
 /// of database; the `backend` field is ignored.
-pub struct DataLayer<T: Element, D: Device> {
+pub struct DataLayer<T: Element> {
     kind: &'static str,
-    prefetcher: Prefetcher<T, D>,
+    prefetcher: Prefetcher<T>,
 }
 
 /// The fields of layer parameters that control batches.
@@ -34,12 +34,12 @@ const PREFETCH: u32 = 4;
 /// Largest number of records that one thread passes to another at once.
 const MAX_RECORDS_PER_RUN: usize = 64;
 
-impl<T: Element, D: Device> DataLayer<T, D> {
+impl<T: Element> DataLayer<T> {
     /// Creates a layer of type `Data`; opens the source and starts the reader thread.
     ///
     /// # Errors
     /// Errors of the source, of the first record and of `transform_param`.
-    pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let data = param.data_param.clone().unwrap_or_default();
         let transform = param.transform_param.clone().unwrap_or_default();
         if data.source().is_empty() {
@@ -63,7 +63,7 @@ impl<T: Element, D: Device> DataLayer<T, D> {
     /// Errors of the list, of the first image and of `transform_param`; [`Error::InvalidData`] if
     /// only one of `new_height` and `new_width` is given.
     #[doc(alias = "ImageDataLayer")]
-    pub fn of_images(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn of_images(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let images = param.image_data_param.clone().unwrap_or_default();
         let mut source = ImageList::open(images.source(), images.root_folder())?;
         match (images.new_height(), images.new_width()) {
@@ -89,7 +89,7 @@ impl<T: Element, D: Device> DataLayer<T, D> {
     /// # Errors
     /// Errors of [`WindowCrops::open`] and of the first window.
     #[doc(alias = "WindowDataLayer")]
-    pub fn of_windows(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn of_windows(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let windows = param.window_data_param.clone().unwrap_or_default();
         let transform = param.transform_param.clone().unwrap_or_default();
         let source = WindowCrops::open(&windows, &transform, cx.key.named_child("windows"))?;
@@ -105,7 +105,7 @@ impl<T: Element, D: Device> DataLayer<T, D> {
         source: Box<dyn Source>,
         transform: &TransformationParameter,
         batches: BatchParams,
-        cx: &LayerContext<'_, D>,
+        cx: &LayerContext<'_>,
     ) -> Result<Self> {
         let transformer = DataTransformer::new(transform, cx.phase, cx.key)?;
         let skip = match batches.rand_skip {
@@ -124,7 +124,7 @@ impl<T: Element, D: Device> DataLayer<T, D> {
     }
 }
 
-impl<T: Element, D: Device> Layer<T, D> for DataLayer<T, D> {
+impl<T: Element> Layer<T> for DataLayer<T> {
     fn kind(&self) -> &'static str {
         self.kind
     }
@@ -137,13 +137,13 @@ impl<T: Element, D: Device> Layer<T, D> for DataLayer<T, D> {
         Some(self.prefetcher.wait_time())
     }
 
-    fn reshape(&mut self, _: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, _: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         let shape = self.prefetcher.shape();
         top[0].reshape(&shape)?;
         top.get_mut(1).map_or(Ok(()), |label| label.reshape(&shape[..1]))
     }
 
-    fn forward(&mut self, _: &D, _: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, _: &AnyDevice, _: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         let batch = self.prefetcher.next()?;
         let data = top[0].swap_data(&batch.data);
         let swapped = data.and_then(|()| top.get(1).map_or(Ok(()), |l| l.swap_data(&batch.label)));

@@ -10,20 +10,20 @@ use super::{
 ///
 /// It takes the parameters of [`ConvolutionLayer`](crate::layer::ConvolutionLayer). The filters have
 /// the shape `channels × num_output/group × kernel…`.
-pub struct DeconvolutionLayer<T: Element, D: Device>(BaseConvolution<T, D>);
+pub struct DeconvolutionLayer<T: Element>(BaseConvolution<T>);
 
-impl<T: Element, D: Device> DeconvolutionLayer<T, D> {
+impl<T: Element> DeconvolutionLayer<T> {
     /// Creates the layer from its parameters.
     ///
     /// # Errors
     /// [`Error::InvalidData`](crate::Error::InvalidData) if `num_output` is 0;
     /// errors of the fillers.
-    pub fn new(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         BaseConvolution::new(Direction::Backward, param).map(Self)
     }
 }
 
-impl<T: Element, D: Device> Layer<T, D> for DeconvolutionLayer<T, D> {
+impl<T: Element> Layer<T> for DeconvolutionLayer<T> {
     fn kind(&self) -> &'static str {
         "Deconvolution"
     }
@@ -32,15 +32,15 @@ impl<T: Element, D: Device> Layer<T, D> for DeconvolutionLayer<T, D> {
         Arity::one_top_per_bottom()
     }
 
-    fn setup(&mut self, cx: &LayerContext<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
+    fn setup(&mut self, cx: &LayerContext<'_>, bottom: &[Blob<T>]) -> Result<()> {
         self.0.setup(cx, bottom)
     }
 
-    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         self.0.reshape(bottom, top)
     }
 
-    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         let (op, filters) = (self.0.op()?, self.0.weights.weights()?.data()?);
         for (bottom, top) in bottom.iter().zip(top) {
             let (x, mut y) = (bottom.data()?, top.data_mut()?);
@@ -52,10 +52,10 @@ impl<T: Element, D: Device> Layer<T, D> for DeconvolutionLayer<T, D> {
 
     fn backward(
         &mut self,
-        device: &D,
-        top: &[Blob<T, D>],
+        device: &AnyDevice,
+        top: &[Blob<T>],
         propagate: PropagateDown<'_>,
-        bottom: &[Blob<T, D>],
+        bottom: &[Blob<T>],
     ) -> Result<()> {
         for (i, (bottom, top)) in bottom.iter().zip(top).enumerate() {
             let dy = top.diff()?;
@@ -68,11 +68,11 @@ impl<T: Element, D: Device> Layer<T, D> for DeconvolutionLayer<T, D> {
         Ok(())
     }
 
-    fn params(&self) -> &[Blob<T, D>] {
+    fn params(&self) -> &[Blob<T>] {
         self.0.weights.blobs()
     }
 
-    fn params_mut(&mut self) -> &mut [Blob<T, D>] {
+    fn params_mut(&mut self) -> &mut [Blob<T>] {
         self.0.weights.blobs_mut()
     }
 }

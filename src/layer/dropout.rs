@@ -25,7 +25,7 @@ impl DropoutLayer {
     ///
     /// # Errors
     /// [`Error::InvalidData`] unless `0 ≤ dropout_ratio < 1`.
-    pub fn new<D: Device>(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let ratio = param.dropout_param.unwrap_or_default().dropout_ratio();
         if !(0.0..1.0).contains(&ratio) {
             return invalid(format!(
@@ -37,10 +37,10 @@ impl DropoutLayer {
     }
 
     /// Computes `y` from `x`, or `dx` from `dy`.
-    fn apply<T: Element, D: Device>(
+    fn apply<T: Element>(
         &self,
-        device: &D,
-        (x, mut y): (SrcGuard<'_, T, D>, WriteGuard<'_, T, D>),
+        device: &AnyDevice,
+        (x, mut y): (SrcGuard<'_, T, AnyDevice>, WriteGuard<'_, T, AnyDevice>),
     ) -> Result<()> {
         match (self.keep, x) {
             (Some(keep), x) => {
@@ -52,7 +52,7 @@ impl DropoutLayer {
     }
 }
 
-impl<T: Element, D: Device> Layer<T, D> for DropoutLayer {
+impl<T: Element> Layer<T> for DropoutLayer {
     fn kind(&self) -> &'static str {
         "Dropout"
     }
@@ -61,21 +61,21 @@ impl<T: Element, D: Device> Layer<T, D> for DropoutLayer {
         true
     }
 
-    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         top[0].reshape_like(&bottom[0])
     }
 
-    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         self.passes += 1;
         self.apply(device, top[0].data_mut_from(&bottom[0])?)
     }
 
     fn backward(
         &mut self,
-        device: &D,
-        top: &[Blob<T, D>],
+        device: &AnyDevice,
+        top: &[Blob<T>],
         _: PropagateDown<'_>,
-        bottom: &[Blob<T, D>],
+        bottom: &[Blob<T>],
     ) -> Result<()> {
         self.apply(device, bottom[0].diff_mut_from(&top[0])?)
     }

@@ -23,7 +23,7 @@ impl DummyDataLayer {
     /// # Errors
     /// [`Error::InvalidData`] unless there is one shape or one per top, and no filler, one, or one
     /// per top; also if both `shape` and the older fields are given. Errors of the fillers.
-    pub fn new<D: Device>(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let (dummy, tops) = (param.dummy_data_param.clone().unwrap_or_default(), param.top.len());
         let fillers = dummy.data_filler.iter().map(Filler::from_proto).collect::<Result<Vec<_>>>();
         let fillers = match fillers? {
@@ -72,7 +72,7 @@ fn one_per_top<V: Clone>(name: &str, values: &[V], tops: usize) -> Result<Vec<V>
     }
 }
 
-impl<T: Element, D: Device> Layer<T, D> for DummyDataLayer {
+impl<T: Element> Layer<T> for DummyDataLayer {
     fn kind(&self) -> &'static str {
         "DummyData"
     }
@@ -81,7 +81,7 @@ impl<T: Element, D: Device> Layer<T, D> for DummyDataLayer {
         Arity::exactly(0, self.shapes.len().max(1))
     }
 
-    fn reshape(&mut self, _: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, _: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         if !self.shaped {
             for ((top, shape), filler) in top.iter_mut().zip(&self.shapes).zip(&self.fillers) {
                 top.reshape(shape)?;
@@ -92,7 +92,7 @@ impl<T: Element, D: Device> Layer<T, D> for DummyDataLayer {
         Ok(())
     }
 
-    fn forward(&mut self, _: &D, _: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, _: &AnyDevice, _: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         let key = self.key.child(self.passes);
         for ((top, filler), i) in top.iter().zip(&self.fillers).zip(0..) {
             if !matches!(filler, Filler::Constant { .. }) {

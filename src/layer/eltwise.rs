@@ -12,22 +12,22 @@ use crate::{
 ///
 /// Where several bottoms share the maximum, one of them receives the gradient: the second bottom if
 /// it is among them, else the one with the lowest index.
-pub struct EltwiseLayer<T: Element, D: Device> {
+pub struct EltwiseLayer<T: Element> {
     operation: EltwiseOp,
     /// Coefficient of each bottom in a sum; empty if all are 1.
     coeffs: Vec<f64>,
     /// Whether the gradient of a product multiplies the other bottoms instead of dividing `y`.
     stable: bool,
     /// 1 where one bottom exceeds another, else 0.
-    greater: Blob<T, D>,
+    greater: Blob<T>,
 }
 
-impl<T: Element, D: Device> EltwiseLayer<T, D> {
+impl<T: Element> EltwiseLayer<T> {
     /// Creates the layer from its parameters.
     ///
     /// # Errors
     /// [`Error::InvalidData`] if a product has `coeff`, or if `coeff` is not one value per bottom.
-    pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let bottoms = param.bottom.len();
         let param = param.eltwise_param.clone().unwrap_or_default();
         let (operation, given) = (param.operation(), param.coeff.len());
@@ -52,7 +52,7 @@ impl<T: Element, D: Device> EltwiseLayer<T, D> {
     }
 
     /// `y ← Σ coeff·x`. Adds the first two bottoms in one pass if their coefficients are 1.
-    fn sum(&self, device: &D, bottom: &[Blob<T, D>], top: &Blob<T, D>) -> Result<()> {
+    fn sum(&self, device: &AnyDevice, bottom: &[Blob<T>], top: &Blob<T>) -> Result<()> {
         let (first, mut y) = top.data_mut_from(&bottom[0])?;
         let added = match (self.coeff(0), self.coeff(1)) {
             (1.0, 1.0) => {
@@ -74,10 +74,10 @@ impl<T: Element, D: Device> EltwiseLayer<T, D> {
     /// `y ← op(bottoms)`, element by element.
     fn reduce(
         &self,
-        device: &D,
+        device: &AnyDevice,
         op: Binary<T::Acc>,
-        bottom: &[Blob<T, D>],
-        top: &Blob<T, D>,
+        bottom: &[Blob<T>],
+        top: &Blob<T>,
     ) -> Result<()> {
         let mut y = top.data_mut()?;
         let (first, second) = (bottom[0].data()?, bottom[1].data()?);
@@ -89,7 +89,7 @@ impl<T: Element, D: Device> EltwiseLayer<T, D> {
     }
 
     /// `dx ← coeff · dy`
-    fn sum_backward(&self, device: &D, i: usize, dy: &Blob<T, D>, dx: &Blob<T, D>) -> Result<()> {
+    fn sum_backward(&self, device: &AnyDevice, i: usize, dy: &Blob<T>, dx: &Blob<T>) -> Result<()> {
         match (self.coeff(i), dx.diff_mut_from(dy)?) {
             (1.0, (SrcGuard::InPlace, _)) => Ok(()),
             (1.0, (SrcGuard::Other(dy), mut dx)) => device.copy(dy.view(), dx.view_mut()),
@@ -102,10 +102,10 @@ impl<T: Element, D: Device> EltwiseLayer<T, D> {
     /// `dx ← dy ·` the product of the other bottoms; that product is `y / x` unless `stable`.
     fn product_backward(
         &self,
-        device: &D,
+        device: &AnyDevice,
         i: usize,
-        top: &Blob<T, D>,
-        bottom: &[Blob<T, D>],
+        top: &Blob<T>,
+        bottom: &[Blob<T>],
     ) -> Result<()> {
         let (dy, mut dx) = (top.diff()?, bottom[i].diff_mut()?);
         if !self.stable {
@@ -124,10 +124,10 @@ impl<T: Element, D: Device> EltwiseLayer<T, D> {
     /// `dx ← dy` where bottom `i` receives the gradient of the maximum, else 0.
     fn maximum_backward(
         &self,
-        device: &D,
+        device: &AnyDevice,
         i: usize,
-        dy: &Blob<T, D>,
-        bottom: &[Blob<T, D>],
+        dy: &Blob<T>,
+        bottom: &[Blob<T>],
     ) -> Result<()> {
         let (x, mut dx) = (bottom[i].data()?, bottom[i].diff_mut()?);
         let mut greater = self.greater.data_mut()?;
@@ -155,7 +155,7 @@ fn priority(bottom: usize) -> usize {
     }
 }
 
-impl<T: Element, D: Device> Layer<T, D> for EltwiseLayer<T, D> {
+impl<T: Element> Layer<T> for EltwiseLayer<T> {
     fn kind(&self) -> &'static str {
         "Eltwise"
     }
@@ -171,7 +171,7 @@ impl<T: Element, D: Device> Layer<T, D> for EltwiseLayer<T, D> {
         self.operation == EltwiseOp::Sum
     }
 
-    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         let shape = bottom[0].shape();
         if let Some((i, other)) =
             bottom.iter().enumerate().find(|(_, other)| *other.shape() != *shape)
@@ -185,7 +185,7 @@ impl<T: Element, D: Device> Layer<T, D> for EltwiseLayer<T, D> {
         top[0].reshape_like(&bottom[0])
     }
 
-    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         match self.operation {
             EltwiseOp::Sum => self.sum(device, bottom, &top[0]),
             EltwiseOp::Prod => self.reduce(device, Binary::Mul, bottom, &top[0]),
@@ -195,10 +195,10 @@ impl<T: Element, D: Device> Layer<T, D> for EltwiseLayer<T, D> {
 
     fn backward(
         &mut self,
-        device: &D,
-        top: &[Blob<T, D>],
+        device: &AnyDevice,
+        top: &[Blob<T>],
         propagate: PropagateDown<'_>,
-        bottom: &[Blob<T, D>],
+        bottom: &[Blob<T>],
     ) -> Result<()> {
         // Last bottom first: in place, the first bottom's gradient overwrites the top's gradient.
         for i in (0..bottom.len()).rev().filter(|&i| propagate.bottom[i]) {

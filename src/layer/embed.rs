@@ -5,18 +5,18 @@ use crate::op::{Axis, RowIndexing};
 
 /// `y[i] = W[index[i]] + b`, where W is `input_dim` × `num_output`. The top has one more axis than
 /// the indices. An index outside W is an error.
-pub struct EmbedLayer<T: Element, D: Device> {
+pub struct EmbedLayer<T: Element> {
     rows: usize,
-    indices: Blob<u32, D>,
-    weights: Weights<T, D>,
+    indices: Blob<u32>,
+    weights: Weights<T>,
 }
 
-impl<T: Element, D: Device> EmbedLayer<T, D> {
+impl<T: Element> EmbedLayer<T> {
     /// Creates the layer from its parameters.
     ///
     /// # Errors
     /// [`Error::InvalidData`] if `num_output` or `input_dim` is 0; errors of the fillers.
-    pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let param = param.embed_param.clone().unwrap_or_default();
         if param.input_dim() == 0 {
             return invalid("embed_param: input_dim must be positive");
@@ -39,23 +39,23 @@ impl<T: Element, D: Device> EmbedLayer<T, D> {
     }
 }
 
-impl<T: Element, D: Device> Layer<T, D> for EmbedLayer<T, D> {
+impl<T: Element> Layer<T> for EmbedLayer<T> {
     fn kind(&self) -> &'static str {
         "Embed"
     }
 
-    fn setup(&mut self, cx: &LayerContext<'_, D>, _: &[Blob<T, D>]) -> Result<()> {
+    fn setup(&mut self, cx: &LayerContext<'_>, _: &[Blob<T>]) -> Result<()> {
         let shape = [self.rows, self.weights.outputs()];
         self.weights.create(cx, &shape)
     }
 
-    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         let shape = bottom[0].shape();
         self.indices.reshape(shape)?;
         top[0].reshape(&[&shape[..], &[self.weights.outputs()]].concat())
     }
 
-    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         let (index, mut y) = (bottom[0].data()?, top[0].data_mut()?);
         let (table, mut indices) = (self.weights.weights()?.data()?, self.indices.data_mut()?);
         let bound = u32::try_from(self.rows).unwrap_or(u32::MAX);
@@ -66,10 +66,10 @@ impl<T: Element, D: Device> Layer<T, D> for EmbedLayer<T, D> {
 
     fn backward(
         &mut self,
-        device: &D,
-        top: &[Blob<T, D>],
+        device: &AnyDevice,
+        top: &[Blob<T>],
         propagate: PropagateDown<'_>,
-        _: &[Blob<T, D>],
+        _: &[Blob<T>],
     ) -> Result<()> {
         check_no_gradient(propagate.bottom, 0, "indices")?;
         let dy = top[0].diff()?;
@@ -80,11 +80,11 @@ impl<T: Element, D: Device> Layer<T, D> for EmbedLayer<T, D> {
         self.weights.add_bias_gradient(device, &self.axis()?, dy.view(), propagate)
     }
 
-    fn params(&self) -> &[Blob<T, D>] {
+    fn params(&self) -> &[Blob<T>] {
         self.weights.blobs()
     }
 
-    fn params_mut(&mut self) -> &mut [Blob<T, D>] {
+    fn params_mut(&mut self) -> &mut [Blob<T>] {
         self.weights.blobs_mut()
     }
 }

@@ -8,13 +8,13 @@ pub struct EuclideanLossLayer;
 
 impl EuclideanLossLayer {
     /// Creates the layer, which has no parameters.
-    pub fn new<D: Device>(_: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn new(_: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         Ok(Self)
     }
 }
 
 /// Describes the loss for bottoms of this shape.
-fn op<T: Element, D: Device>(bottom: &Blob<T, D>) -> Result<ElementwiseLoss<T::Acc>> {
+fn op<T: Element>(bottom: &Blob<T>) -> Result<ElementwiseLoss<T::Acc>> {
     let items = per_item_axis(bottom.shape())?;
     Ok(ElementwiseLoss {
         kind: ElementwiseLossKind::Squared,
@@ -25,7 +25,7 @@ fn op<T: Element, D: Device>(bottom: &Blob<T, D>) -> Result<ElementwiseLoss<T::A
     })
 }
 
-impl<T: Element, D: Device> Layer<T, D> for EuclideanLossLayer {
+impl<T: Element> Layer<T> for EuclideanLossLayer {
     fn kind(&self) -> &'static str {
         "EuclideanLoss"
     }
@@ -38,7 +38,7 @@ impl<T: Element, D: Device> Layer<T, D> for EuclideanLossLayer {
         true
     }
 
-    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         let (a, b) = (bottom[0].shape(), bottom[1].shape());
         loss_common::check_batch(a, b)?;
         if a.count() != b.count() {
@@ -47,17 +47,17 @@ impl<T: Element, D: Device> Layer<T, D> for EuclideanLossLayer {
         top[0].reshape(&[])
     }
 
-    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         let (a, b, mut loss) = (bottom[0].data()?, bottom[1].data()?, top[0].data_mut()?);
         device.elementwise_loss(&op(&bottom[0])?, a.view(), b.view(), loss.view_mut())
     }
 
     fn backward(
         &mut self,
-        device: &D,
-        top: &[Blob<T, D>],
+        device: &AnyDevice,
+        top: &[Blob<T>],
         propagate: PropagateDown<'_>,
-        bottom: &[Blob<T, D>],
+        bottom: &[Blob<T>],
     ) -> Result<()> {
         let (op, weight) = (op(&bottom[0])?, top[0].diff()?);
         for (i, other) in [(0, 1), (1, 0)] {

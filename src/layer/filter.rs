@@ -8,19 +8,19 @@ use crate::op::RowIndexing;
 ///
 /// The number of kept items depends on the values of the selector, which the layer reads on the
 /// host. The first `reshape`, before the selector has values, keeps all items.
-pub struct FilterLayer<D: Device> {
+pub struct FilterLayer {
     tops: usize,
     has_reshaped: bool,
     /// Indices of the kept items.
-    kept: Blob<u32, D>,
+    kept: Blob<u32>,
 }
 
-impl<D: Device> FilterLayer<D> {
+impl FilterLayer {
     /// Creates the layer, which has no parameters.
     ///
     /// # Errors
     /// [`Error::InvalidData`] unless there is one top per bottom, not counting the selector.
-    pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let (bottoms, tops) = (param.bottom.len(), param.top.len());
         if tops + 1 != bottoms {
             let expected = bottoms.saturating_sub(1);
@@ -32,7 +32,7 @@ impl<D: Device> FilterLayer<D> {
     }
 
     /// Reads which items the selector keeps.
-    fn select<T: Element>(&mut self, selector: &Blob<T, D>) -> Result<()> {
+    fn select<T: Element>(&mut self, selector: &Blob<T>) -> Result<()> {
         let keep_all = !std::mem::replace(&mut self.has_reshaped, true);
         let selector = selector.data()?;
         let items = selector.host()?.iter().zip(0..);
@@ -44,13 +44,13 @@ impl<D: Device> FilterLayer<D> {
     }
 
     /// Describes the selection of the kept items of a bottom.
-    fn op<T: Element>(&self, bottom: &Blob<T, D>) -> Result<RowIndexing> {
+    fn op<T: Element>(&self, bottom: &Blob<T>) -> Result<RowIndexing> {
         let (_, table, width) = bottom.shape().split_at_axis(0)?;
         Ok(RowIndexing { table, width, count: self.kept.count() })
     }
 }
 
-impl<T: Element, D: Device> Layer<T, D> for FilterLayer<D> {
+impl<T: Element> Layer<T> for FilterLayer {
     fn kind(&self) -> &'static str {
         "Filter"
     }
@@ -59,7 +59,7 @@ impl<T: Element, D: Device> Layer<T, D> for FilterLayer<D> {
         Arity::exactly(self.tops.max(1) + 1, self.tops.max(1))
     }
 
-    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         let [bottom @ .., selector] = bottom else { return invalid("the selector is missing") };
         let shape = selector.shape();
         let (_, items, width) = shape.split_at_axis(0)?;
@@ -80,7 +80,7 @@ impl<T: Element, D: Device> Layer<T, D> for FilterLayer<D> {
         Ok(())
     }
 
-    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         let kept = self.kept.data()?;
         for (bottom, top) in bottom.iter().zip(top) {
             let (x, mut y) = (bottom.data()?, top.data_mut()?);
@@ -91,10 +91,10 @@ impl<T: Element, D: Device> Layer<T, D> for FilterLayer<D> {
 
     fn backward(
         &mut self,
-        device: &D,
-        top: &[Blob<T, D>],
+        device: &AnyDevice,
+        top: &[Blob<T>],
         propagate: PropagateDown<'_>,
-        bottom: &[Blob<T, D>],
+        bottom: &[Blob<T>],
     ) -> Result<()> {
         check_no_gradient(propagate.bottom, bottom.len() - 1, "selector")?;
         let kept = self.kept.data()?;

@@ -12,19 +12,19 @@ pub struct FlattenLayer {
 
 impl FlattenLayer {
     /// Creates the layer from its parameters.
-    pub fn new<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let flatten = param.flatten_param.unwrap_or_default();
         let (axis, end) = (flatten.axis() as isize, flatten.end_axis() as isize);
         Ok(Self { axis, end, shared_top: SharedTop::new(param) })
     }
 }
 
-impl<T: Element, D: Device> Layer<T, D> for FlattenLayer {
+impl<T: Element> Layer<T> for FlattenLayer {
     fn kind(&self) -> &'static str {
         "Flatten"
     }
 
-    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         let shape = bottom[0].shape();
         let start = shape.canonical_axis(self.axis)?;
         let end = shape.canonical_axis(self.end)? + 1;
@@ -39,16 +39,16 @@ impl<T: Element, D: Device> Layer<T, D> for FlattenLayer {
         self.shared_top.share(&bottom[0], &mut top[0])
     }
 
-    fn forward(&mut self, _: &D, _: &[Blob<T, D>], _: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, _: &AnyDevice, _: &[Blob<T>], _: &[Blob<T>]) -> Result<()> {
         Ok(())
     }
 
     fn backward(
         &mut self,
-        device: &D,
-        top: &[Blob<T, D>],
+        device: &AnyDevice,
+        top: &[Blob<T>],
         _: PropagateDown<'_>,
-        bottom: &[Blob<T, D>],
+        bottom: &[Blob<T>],
     ) -> Result<()> {
         SharedTop::backward(device, &top[0], &bottom[0])
     }

@@ -20,7 +20,7 @@ impl Hdf5DataLayer {
     /// # Errors
     /// Errors of [`Hdf5Rows::open`]; [`Error::InvalidData`] for a `batch_size` of 0, and for
     /// `transform_param`, which applies to records only.
-    pub fn new<D: Device>(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let data = param.hdf5_data_param.clone().unwrap_or_default();
         if param.transform_param.is_some() {
             return invalid("HDF5Data does not support transform_param");
@@ -35,7 +35,7 @@ impl Hdf5DataLayer {
     }
 }
 
-impl<T: Element, D: Device> Layer<T, D> for Hdf5DataLayer {
+impl<T: Element> Layer<T> for Hdf5DataLayer {
     fn kind(&self) -> &'static str {
         "HDF5Data"
     }
@@ -44,14 +44,14 @@ impl<T: Element, D: Device> Layer<T, D> for Hdf5DataLayer {
         Arity::exactly(0, self.tops.max(1))
     }
 
-    fn reshape(&mut self, _: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, _: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         for (top, shape) in top.iter_mut().zip(self.rows.shapes()) {
             top.reshape(&[&[self.batch], &shape[..]].concat())?;
         }
         Ok(())
     }
 
-    fn forward(&mut self, _: &D, _: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, _: &AnyDevice, _: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         let mut data: Vec<_> = top.iter().map(Blob::data_mut).collect::<Result<_>>()?;
         let data = data.iter_mut().map(|data| data.host_write_only());
         let mut data: Vec<_> = data.collect::<Result<_>>()?;

@@ -29,7 +29,7 @@ impl Hdf5OutputLayer {
     ///
     /// # Errors
     /// [`Error::InvalidData`] if `file_name` is missing, or without the feature `hdf5`.
-    pub fn new<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let path = param.hdf5_output_param.clone().unwrap_or_default().file_name().to_owned();
         if path.is_empty() {
             return invalid("hdf5_output_param: file_name is required");
@@ -59,7 +59,7 @@ impl Hdf5OutputLayer {
 }
 
 /// Appends the items of a blob to a dataset.
-fn append<T: Element, D: Device>(dataset: &mut BlobProto, blob: &Blob<T, D>) -> Result<()> {
+fn append<T: Element>(dataset: &mut BlobProto, blob: &Blob<T>) -> Result<()> {
     let item = [blob.channels()?, blob.height()?, blob.width()?].map(|extent| extent as i64);
     let shape = dataset.shape.get_or_insert_with(|| BlobShape { dim: [&[0], &item[..]].concat() });
     if shape.dim[1..] != item {
@@ -72,7 +72,7 @@ fn append<T: Element, D: Device>(dataset: &mut BlobProto, blob: &Blob<T, D>) -> 
     Ok(())
 }
 
-impl<T: Element, D: Device> Layer<T, D> for Hdf5OutputLayer {
+impl<T: Element> Layer<T> for Hdf5OutputLayer {
     fn kind(&self) -> &'static str {
         "HDF5Output"
     }
@@ -81,7 +81,7 @@ impl<T: Element, D: Device> Layer<T, D> for Hdf5OutputLayer {
         Arity::exactly(2, 0)
     }
 
-    fn reshape(&mut self, bottom: &[Blob<T, D>], _: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, bottom: &[Blob<T>], _: &mut [Blob<T>]) -> Result<()> {
         let (data, labels) = (bottom[0].num()?, bottom[1].num()?);
         if data != labels {
             return wrong_shape(format!("{data} items do not match {labels} labels"));
@@ -89,7 +89,7 @@ impl<T: Element, D: Device> Layer<T, D> for Hdf5OutputLayer {
         Ok(())
     }
 
-    fn forward(&mut self, _: &D, bottom: &[Blob<T, D>], _: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, _: &AnyDevice, bottom: &[Blob<T>], _: &[Blob<T>]) -> Result<()> {
         for (dataset, bottom) in self.datasets.iter_mut().zip(bottom) {
             append(dataset, bottom)?;
         }
@@ -101,10 +101,10 @@ impl<T: Element, D: Device> Layer<T, D> for Hdf5OutputLayer {
 
     fn backward(
         &mut self,
-        device: &D,
-        _: &[Blob<T, D>],
+        device: &AnyDevice,
+        _: &[Blob<T>],
         propagate: PropagateDown<'_>,
-        bottom: &[Blob<T, D>],
+        bottom: &[Blob<T>],
     ) -> Result<()> {
         zero_gradients(device, propagate, bottom)
     }

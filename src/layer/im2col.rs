@@ -13,17 +13,17 @@ pub struct Im2colLayer {
 
 impl Im2colLayer {
     /// Creates the layer from its parameters.
-    pub fn new<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         Ok(Self { param: param.convolution_param.clone().unwrap_or_default(), op: None })
     }
 }
 
-impl<T: Element, D: Device> Layer<T, D> for Im2colLayer {
+impl<T: Element> Layer<T> for Im2colLayer {
     fn kind(&self) -> &'static str {
         "Im2col"
     }
 
-    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         let shape = bottom[0].shape();
         let axis = shape.canonical_axis(self.param.axis() as isize)?;
         let op = Window::new(shape[axis], &spatial_axes(&self.param, &shape[axis + 1..])?)?;
@@ -35,7 +35,7 @@ impl<T: Element, D: Device> Layer<T, D> for Im2colLayer {
         Ok(())
     }
 
-    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         let (op, x, mut y) = (reshaped(&self.op)?, bottom[0].data()?, top[0].data_mut()?);
         let (image, columns) = (op.image_len(), op.columns_len());
         for i in 0..top[0].count() / columns.max(1) {
@@ -47,10 +47,10 @@ impl<T: Element, D: Device> Layer<T, D> for Im2colLayer {
 
     fn backward(
         &mut self,
-        device: &D,
-        top: &[Blob<T, D>],
+        device: &AnyDevice,
+        top: &[Blob<T>],
         _: PropagateDown<'_>,
-        bottom: &[Blob<T, D>],
+        bottom: &[Blob<T>],
     ) -> Result<()> {
         let (op, dy, mut dx) = (reshaped(&self.op)?, top[0].diff()?, bottom[0].diff_mut()?);
         let (image, columns) = (op.image_len(), op.columns_len());

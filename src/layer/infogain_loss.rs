@@ -8,24 +8,24 @@ use crate::{
 
 /// `loss = −Σ Σ H[label, k] · ln softmax(x)[k] / n`. The bottoms are scores x, labels and the
 /// matrix H; without a third bottom, the file `source` holds H. A second top holds the softmax.
-pub struct InfogainLossLayer<T: Element, D: Device> {
+pub struct InfogainLossLayer<T: Element> {
     axis: isize,
     ignore: Option<i64>,
     normalization: LossNormalization,
     /// The matrix H, if it was read from a file.
-    matrix: Option<Blob<T, D>>,
+    matrix: Option<Blob<T>>,
     /// Derived from the bottoms' shapes by `reshape`.
     op: Option<ClassLoss>,
-    probabilities: Blob<T, D>,
+    probabilities: Blob<T>,
 }
 
-impl<T: Element, D: Device> InfogainLossLayer<T, D> {
+impl<T: Element> InfogainLossLayer<T> {
     /// Creates the layer from its parameters.
     ///
     /// # Errors
     /// [`Error::InvalidData`] if there is no matrix, for the older `normalize`, which this loss
     /// never had, or for two tops without `loss_weight`; errors of the file.
-    pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let infogain = param.infogain_loss_param.clone().unwrap_or_default();
         let loss = param.loss_param.unwrap_or_default();
         if loss.normalize.is_some() {
@@ -56,13 +56,13 @@ impl<T: Element, D: Device> InfogainLossLayer<T, D> {
     }
 
     /// Returns H, which `source` or the third bottom holds.
-    fn matrix<'a>(&'a self, bottom: &'a [Blob<T, D>]) -> Result<&'a Blob<T, D>> {
+    fn matrix<'a>(&'a self, bottom: &'a [Blob<T>]) -> Result<&'a Blob<T>> {
         let missing = || Error::InvalidData("the third bottom, the matrix, is missing".into());
         self.matrix.as_ref().or(bottom.get(2)).ok_or_else(missing)
     }
 }
 
-impl<T: Element, D: Device> Layer<T, D> for InfogainLossLayer<T, D> {
+impl<T: Element> Layer<T> for InfogainLossLayer<T> {
     fn kind(&self) -> &'static str {
         "InfogainLoss"
     }
@@ -79,7 +79,7 @@ impl<T: Element, D: Device> Layer<T, D> for InfogainLossLayer<T, D> {
         true
     }
 
-    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         let (scores, labels) = (bottom[0].shape(), bottom[1].shape());
         let axis = Axis::of(scores, self.axis)?;
         loss_common::check_batch(scores, labels)?;
@@ -100,7 +100,7 @@ impl<T: Element, D: Device> Layer<T, D> for InfogainLossLayer<T, D> {
         probabilities.share_data(&self.probabilities)
     }
 
-    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         let (op, matrix) = (reshaped(&self.op)?, self.matrix(bottom)?.data()?);
         let (x, label) = (bottom[0].data()?, bottom[1].data()?);
         let (mut p, mut loss) = (self.probabilities.data_mut()?, top[0].data_mut()?);
@@ -110,10 +110,10 @@ impl<T: Element, D: Device> Layer<T, D> for InfogainLossLayer<T, D> {
 
     fn backward(
         &mut self,
-        device: &D,
-        top: &[Blob<T, D>],
+        device: &AnyDevice,
+        top: &[Blob<T>],
         propagate: PropagateDown<'_>,
-        bottom: &[Blob<T, D>],
+        bottom: &[Blob<T>],
     ) -> Result<()> {
         check_no_gradient(propagate.bottom, 1, "labels")?;
         check_no_gradient(propagate.bottom, 2, "matrix")?;

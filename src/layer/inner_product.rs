@@ -5,22 +5,22 @@ use crate::op::{Axis, Gemm, Transpose};
 
 /// Fully connected layer. The axes from `axis` on form one input vector of K elements. The weights
 /// are N×K, or K×N with `transpose`, where N is `num_output`.
-pub struct InnerProductLayer<T: Element, D: Device> {
+pub struct InnerProductLayer<T: Element> {
     axis: isize,
     transpose: bool,
     /// Number of input vectors.
     rows: usize,
     /// Elements of one input vector.
     inputs: usize,
-    weights: Weights<T, D>,
+    weights: Weights<T>,
 }
 
-impl<T: Element, D: Device> InnerProductLayer<T, D> {
+impl<T: Element> InnerProductLayer<T> {
     /// Creates the layer from its parameters.
     ///
     /// # Errors
     /// [`Error::InvalidData`] if `num_output` is 0; errors of the fillers.
-    pub fn new(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let param = param.inner_product_param.clone().unwrap_or_default();
         let fillers = [&param.weight_filler, &param.bias_filler];
         Ok(Self {
@@ -46,12 +46,12 @@ impl<T: Element, D: Device> InnerProductLayer<T, D> {
     }
 }
 
-impl<T: Element, D: Device> Layer<T, D> for InnerProductLayer<T, D> {
+impl<T: Element> Layer<T> for InnerProductLayer<T> {
     fn kind(&self) -> &'static str {
         "InnerProduct"
     }
 
-    fn setup(&mut self, cx: &LayerContext<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
+    fn setup(&mut self, cx: &LayerContext<'_>, bottom: &[Blob<T>]) -> Result<()> {
         let shape = bottom[0].shape();
         let inputs = shape.count_range(shape.canonical_axis(self.axis)?, shape.len())?;
         let outputs = self.weights.outputs();
@@ -61,7 +61,7 @@ impl<T: Element, D: Device> Layer<T, D> for InnerProductLayer<T, D> {
         Ok(())
     }
 
-    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         let shape = bottom[0].shape();
         let axis = shape.canonical_axis(self.axis)?;
         let inputs = shape.count_range(axis, shape.len())?;
@@ -77,7 +77,7 @@ impl<T: Element, D: Device> Layer<T, D> for InnerProductLayer<T, D> {
         top[0].reshape(&shape)
     }
 
-    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         let (rows, outputs) = (self.rows, self.weights.outputs());
         let op =
             Gemm::with_transpose(Transpose::No, self.transposes().0, rows, outputs, self.inputs);
@@ -89,10 +89,10 @@ impl<T: Element, D: Device> Layer<T, D> for InnerProductLayer<T, D> {
 
     fn backward(
         &mut self,
-        device: &D,
-        top: &[Blob<T, D>],
+        device: &AnyDevice,
+        top: &[Blob<T>],
         propagate: PropagateDown<'_>,
-        bottom: &[Blob<T, D>],
+        bottom: &[Blob<T>],
     ) -> Result<()> {
         let dy = top[0].diff()?;
         let (rows, inputs, outputs) = (self.rows, self.inputs, self.weights.outputs());
@@ -118,11 +118,11 @@ impl<T: Element, D: Device> Layer<T, D> for InnerProductLayer<T, D> {
         Ok(())
     }
 
-    fn params(&self) -> &[Blob<T, D>] {
+    fn params(&self) -> &[Blob<T>] {
         self.weights.blobs()
     }
 
-    fn params_mut(&mut self) -> &mut [Blob<T, D>] {
+    fn params_mut(&mut self) -> &mut [Blob<T>] {
         self.weights.blobs_mut()
     }
 }

@@ -15,7 +15,7 @@ impl InputLayer {
     ///
     /// # Errors
     /// [`Error::InvalidData`] unless there are no shapes, one, or one per top.
-    pub fn new<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let given = param.input_param.as_ref().map_or(&[][..], |input| &input.shape);
         let tops = param.top.len();
         if given.len() > 1 && given.len() != tops {
@@ -29,7 +29,7 @@ impl InputLayer {
     }
 }
 
-impl<T: Element, D: Device> Layer<T, D> for InputLayer {
+impl<T: Element> Layer<T> for InputLayer {
     fn kind(&self) -> &'static str {
         "Input"
     }
@@ -41,7 +41,7 @@ impl<T: Element, D: Device> Layer<T, D> for InputLayer {
         }
     }
 
-    fn reshape(&mut self, _: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, _: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         // Only once, so that shapes which the caller sets later persist.
         if !self.shaped {
             for (i, top) in top.iter_mut().enumerate() {
@@ -55,7 +55,7 @@ impl<T: Element, D: Device> Layer<T, D> for InputLayer {
         Ok(())
     }
 
-    fn forward(&mut self, _: &D, _: &[Blob<T, D>], _: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, _: &AnyDevice, _: &[Blob<T>], _: &[Blob<T>]) -> Result<()> {
         Ok(())
     }
 }

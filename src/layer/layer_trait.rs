@@ -3,7 +3,7 @@
 use crate::{
     blob::Blob,
     data::SourceRegistry,
-    device::Device,
+    device::AnyDevice,
     element::Element,
     error::{Error, Result},
     op::{RngKey, Unary},
@@ -13,9 +13,9 @@ use std::{any::Any, ops::RangeInclusive, time::Duration};
 
 /// The net's settings for the constructor and [`Layer::setup`] of a layer.
 #[derive(Clone, Copy)]
-pub struct LayerContext<'a, D: Device> {
+pub struct LayerContext<'a> {
     /// The device of the net.
-    pub device: &'a D,
+    pub device: &'a AnyDevice,
     /// The phase of the net: training or testing.
     pub phase: Phase,
     /// The key of the layer's own random number streams.
@@ -85,7 +85,7 @@ impl Arity {
     }
 }
 
-/// One step of a net. Object-safe: nets hold `Box<dyn Layer<T, D>>`.
+/// One step of a net. Object-safe: nets hold `Box<dyn Layer<T>>`.
 ///
 /// A [`LayerRegistry`](crate::LayerRegistry) makes a layer from its `LayerParameter`. The net then
 /// calls [`setup`](Self::setup) once, and [`reshape`](Self::reshape) before every
@@ -95,7 +95,7 @@ impl Arity {
 /// A layer that a registry makes checks the blob counts of every call. The call returns an error,
 /// and the implementation does not run, if the counts do not match [`arity`](Self::arity) or differ
 /// from those of earlier calls.
-pub trait Layer<T: Element, D: Device>: Any + Send {
+pub trait Layer<T: Element>: Any + Send {
     /// Returns the `type` by which prototxt names this layer.
     #[doc(alias = "type")]
     fn kind(&self) -> &'static str;
@@ -109,18 +109,18 @@ pub trait Layer<T: Element, D: Device>: Any + Send {
 
     /// Creates and fills the parameters; the shapes of the bottoms are known by now.
     #[doc(alias = "LayerSetUp")]
-    fn setup(&mut self, cx: &LayerContext<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
+    fn setup(&mut self, cx: &LayerContext<'_>, bottom: &[Blob<T>]) -> Result<()> {
         let _ = (cx, bottom);
         Ok(())
     }
 
     /// Derives the shapes of the tops from those of the bottoms.
     #[doc(alias = "Reshape")]
-    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()>;
+    fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()>;
 
     /// Computes the data of the tops.
     #[doc(alias = "Forward_cpu")]
-    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()>;
+    fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()>;
 
     /// Returns the function that this layer applies to every element, if an in-place
     /// [`forward`](Self::forward) does nothing else. The net may then skip that call and pass the
@@ -134,9 +134,9 @@ pub trait Layer<T: Element, D: Device>: Any + Send {
     /// layer has no fused implementation.
     fn forward_fused(
         &mut self,
-        device: &D,
-        bottom: &[Blob<T, D>],
-        top: &[Blob<T, D>],
+        device: &AnyDevice,
+        bottom: &[Blob<T>],
+        top: &[Blob<T>],
         function: Unary<f64>,
     ) -> Result<bool> {
         let _ = (device, bottom, top, function);
@@ -152,10 +152,10 @@ pub trait Layer<T: Element, D: Device>: Any + Send {
     #[doc(alias = "Backward_cpu")]
     fn backward(
         &mut self,
-        device: &D,
-        top: &[Blob<T, D>],
+        device: &AnyDevice,
+        top: &[Blob<T>],
         propagate: PropagateDown<'_>,
-        bottom: &[Blob<T, D>],
+        bottom: &[Blob<T>],
     ) -> Result<()> {
         let _ = (device, top, bottom);
         match propagate.bottom.contains(&true) || propagate.params.contains(&true) {
@@ -199,12 +199,12 @@ pub trait Layer<T: Element, D: Device>: Any + Send {
 
     /// Returns the parameters.
     #[doc(alias = "blobs")]
-    fn params(&self) -> &[Blob<T, D>] {
+    fn params(&self) -> &[Blob<T>] {
         &[]
     }
 
     /// Returns the parameters, for a net that shares or replaces them.
-    fn params_mut(&mut self) -> &mut [Blob<T, D>] {
+    fn params_mut(&mut self) -> &mut [Blob<T>] {
         &mut []
     }
 }

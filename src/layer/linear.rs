@@ -16,12 +16,12 @@ pub(super) struct Linear {
 
 impl Linear {
     /// `y ← x·Wᵀ`
-    pub(super) fn forward<T: Element, D: Device>(
+    pub(super) fn forward<T: Element>(
         self,
-        device: &D,
-        x: View<'_, T, D>,
-        weights: &Blob<T, D>,
-        y: ViewMut<'_, T, D>,
+        device: &AnyDevice,
+        x: View<'_, T, AnyDevice>,
+        weights: &Blob<T>,
+        y: ViewMut<'_, T, AnyDevice>,
     ) -> Result<()> {
         let Self { rows, inputs, outputs } = self;
         let op = Gemm::with_transpose(Transpose::No, Transpose::Yes, rows, outputs, inputs);
@@ -29,24 +29,24 @@ impl Linear {
     }
 
     /// `dx ← dy·W`
-    pub(super) fn backward<T: Element, D: Device>(
+    pub(super) fn backward<T: Element>(
         self,
-        device: &D,
-        dy: View<'_, T, D>,
-        weights: &Blob<T, D>,
-        dx: ViewMut<'_, T, D>,
+        device: &AnyDevice,
+        dy: View<'_, T, AnyDevice>,
+        weights: &Blob<T>,
+        dx: ViewMut<'_, T, AnyDevice>,
     ) -> Result<()> {
         let Self { rows, inputs, outputs } = self;
         device.gemm(&Gemm::new(rows, inputs, outputs), dy, weights.data()?.view(), dx)
     }
 
     /// `dW ← dW + dyᵀ·x`
-    pub(super) fn weights_gradient<T: Element, D: Device>(
+    pub(super) fn weights_gradient<T: Element>(
         self,
-        device: &D,
-        x: View<'_, T, D>,
-        dy: View<'_, T, D>,
-        weights: &Blob<T, D>,
+        device: &AnyDevice,
+        x: View<'_, T, AnyDevice>,
+        dy: View<'_, T, AnyDevice>,
+        weights: &Blob<T>,
     ) -> Result<()> {
         let Self { rows, inputs, outputs } = self;
         let op =

@@ -10,20 +10,20 @@ use crate::{
 ///
 /// `WITHIN_CHANNEL` uses 1 instead of `k`, as in Caffe.
 #[doc(alias = "LRNLayer")]
-pub struct LrnLayer<T: Element, D: Device> {
+pub struct LrnLayer<T: Element> {
     param: LrnParameter,
     /// Derived from the bottom's shape by `reshape`.
     op: Option<Lrn>,
     /// Base of the power by which [`Lrn`] divides.
-    scale: Blob<T, D>,
+    scale: Blob<T>,
 }
 
-impl<T: Element, D: Device> LrnLayer<T, D> {
+impl<T: Element> LrnLayer<T> {
     /// Creates the layer from its parameters.
     ///
     /// # Errors
     /// [`Error::InvalidData`] for an even `local_size`.
-    pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let param = param.lrn_param.unwrap_or_default();
         if param.local_size().is_multiple_of(2) {
             return invalid(format!(
@@ -35,12 +35,12 @@ impl<T: Element, D: Device> LrnLayer<T, D> {
     }
 }
 
-impl<T: Element, D: Device> Layer<T, D> for LrnLayer<T, D> {
+impl<T: Element> Layer<T> for LrnLayer<T> {
     fn kind(&self) -> &'static str {
         "LRN"
     }
 
-    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         let [batch, channels, height, width] = image_extents(bottom[0].shape())?;
         let param = &self.param;
         self.op = Some(Lrn {
@@ -60,17 +60,17 @@ impl<T: Element, D: Device> Layer<T, D> for LrnLayer<T, D> {
         top[0].reshape_like(&bottom[0])
     }
 
-    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         let (x, mut scale, mut y) = (bottom[0].data()?, self.scale.data_mut()?, top[0].data_mut()?);
         device.lrn(reshaped(&self.op)?, x.view(), scale.view_mut(), y.view_mut())
     }
 
     fn backward(
         &mut self,
-        device: &D,
-        top: &[Blob<T, D>],
+        device: &AnyDevice,
+        top: &[Blob<T>],
         _: PropagateDown<'_>,
-        bottom: &[Blob<T, D>],
+        bottom: &[Blob<T>],
     ) -> Result<()> {
         let (x, y, scale) = (bottom[0].data()?, top[0].data()?, self.scale.data()?);
         let (dy, mut dx) = (top[0].diff()?, bottom[0].diff_mut()?);

@@ -15,21 +15,21 @@ use crate::op::Lstm;
 /// next. Parameters: `W_xc`, `b_c`, `W_xc_static` if there is a static input, and `W_hc`. Their rows
 /// are the input gates, forget gates, output gates and candidates.
 #[doc(alias = "RecurrentLayer")]
-pub struct LstmLayer<T: Element, D: Device> {
-    core: Recurrent<T, D>,
+pub struct LstmLayer<T: Element> {
+    core: Recurrent<T>,
     /// Cell states before the first step and after each step.
-    cells: Vec<Blob<T, D>>,
+    cells: Vec<Blob<T>>,
     /// Its diff holds the gradient of the cell state of one step.
-    cell_gradient: Blob<T, D>,
+    cell_gradient: Blob<T>,
 }
 
-impl<T: Element, D: Device> LstmLayer<T, D> {
+impl<T: Element> LstmLayer<T> {
     /// Creates the layer from its parameters.
     ///
     /// # Errors
     /// [`Error::InvalidData`](crate::Error::InvalidData) if `num_output` is 0;
     /// errors of the fillers.
-    pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let core = Recurrent::new(param, cx, (4, 2))?;
         Ok(Self { core, cells: Vec::new(), cell_gradient: Blob::new(cx.device, &[0])? })
     }
@@ -39,7 +39,7 @@ impl<T: Element, D: Device> LstmLayer<T, D> {
     }
 }
 
-impl<T: Element, D: Device> Layer<T, D> for LstmLayer<T, D> {
+impl<T: Element> Layer<T> for LstmLayer<T> {
     fn kind(&self) -> &'static str {
         "LSTM"
     }
@@ -52,11 +52,11 @@ impl<T: Element, D: Device> Layer<T, D> for LstmLayer<T, D> {
         bottom != 1
     }
 
-    fn setup(&mut self, cx: &LayerContext<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
+    fn setup(&mut self, cx: &LayerContext<'_>, bottom: &[Blob<T>]) -> Result<()> {
         self.core.setup(cx, bottom)
     }
 
-    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         let device = bottom[0].device();
         let states_reset = self.core.reshape(device, bottom, top)?;
         let (steps, streams) = (self.core.sizes.steps, self.core.sizes.streams);
@@ -68,7 +68,7 @@ impl<T: Element, D: Device> Layer<T, D> for LstmLayer<T, D> {
         // The next pass starts from the last blob, so keep it last if the number of steps changes.
         let last = self.cells.pop();
         self.cells.truncate(steps);
-        let bytes = (steps + 1).saturating_mul(size_of::<Blob<T, D>>());
+        let bytes = (steps + 1).saturating_mul(size_of::<Blob<T>>());
         let reserved = self.cells.try_reserve(steps + 1 - self.cells.len());
         reserved.map_err(|_| Error::out_of_host_memory(bytes))?;
         while self.cells.len() < steps {
@@ -78,7 +78,7 @@ impl<T: Element, D: Device> Layer<T, D> for LstmLayer<T, D> {
         Ok(())
     }
 
-    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         let (op, steps) = (self.op()?, self.core.sizes.steps);
         self.core.input_gates(device, bottom)?;
         match self.core.initial_states(bottom).get(1) {
@@ -104,10 +104,10 @@ impl<T: Element, D: Device> Layer<T, D> for LstmLayer<T, D> {
 
     fn backward(
         &mut self,
-        device: &D,
-        top: &[Blob<T, D>],
+        device: &AnyDevice,
+        top: &[Blob<T>],
         propagate: PropagateDown<'_>,
-        bottom: &[Blob<T, D>],
+        bottom: &[Blob<T>],
     ) -> Result<()> {
         let (op, core, steps) = (self.op()?, &self.core, self.core.sizes.steps);
         let (cont, dy) = (bottom[1].data()?, top[0].diff()?);
@@ -137,11 +137,11 @@ impl<T: Element, D: Device> Layer<T, D> for LstmLayer<T, D> {
         }
     }
 
-    fn params(&self) -> &[Blob<T, D>] {
+    fn params(&self) -> &[Blob<T>] {
         &self.core.params
     }
 
-    fn params_mut(&mut self) -> &mut [Blob<T, D>] {
+    fn params_mut(&mut self) -> &mut [Blob<T>] {
         &mut self.core.params
     }
 }

@@ -8,24 +8,24 @@ use crate::op::Lstm;
 /// Bottoms: the preceding cell states, of 1 × streams × outputs; the gates, of 1 × streams ×
 /// 4·outputs; `cont`, of 1 × streams. Tops: `c` and `h`. A `cont` between 0 and 1 scales the forget
 /// gate. The gradient then equals Caffe's, which differentiates `cont·σ` as if it were a sigmoid.
-pub struct LstmUnitLayer<T: Element, D: Device> {
+pub struct LstmUnitLayer<T: Element> {
     /// Derived from the bottoms' shapes by `reshape`.
     op: Option<Lstm>,
     /// The activated gates; the diff is scratch space for a gradient that was not requested.
-    gates: Blob<T, D>,
+    gates: Blob<T>,
     /// The diff is scratch space for a gradient of the cell states that was not requested.
-    cells: Blob<T, D>,
+    cells: Blob<T>,
 }
 
-impl<T: Element, D: Device> LstmUnitLayer<T, D> {
+impl<T: Element> LstmUnitLayer<T> {
     /// Creates the layer, which has no parameters.
-    pub fn new(_: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn new(_: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let blob = || Blob::new(cx.device, &[0]);
         Ok(Self { op: None, gates: blob()?, cells: blob()? })
     }
 }
 
-impl<T: Element, D: Device> Layer<T, D> for LstmUnitLayer<T, D> {
+impl<T: Element> Layer<T> for LstmUnitLayer<T> {
     fn kind(&self) -> &'static str {
         "LSTMUnit"
     }
@@ -38,7 +38,7 @@ impl<T: Element, D: Device> Layer<T, D> for LstmUnitLayer<T, D> {
         bottom != 2
     }
 
-    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         let [c, gates, cont] = [0, 1, 2].map(|i| bottom[i].shape());
         let &[1, streams, outputs] = &c[..] else {
             return wrong_shape(format!("cells: expected 1 × streams × outputs, found shape {c}"));
@@ -54,7 +54,7 @@ impl<T: Element, D: Device> Layer<T, D> for LstmUnitLayer<T, D> {
         Ok(())
     }
 
-    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         let (c_prev, cont, mut gates) =
             (bottom[0].data()?, bottom[2].data()?, self.gates.data_mut()?);
         device.copy(bottom[1].data()?.view(), gates.view_mut())?;
@@ -65,10 +65,10 @@ impl<T: Element, D: Device> Layer<T, D> for LstmUnitLayer<T, D> {
 
     fn backward(
         &mut self,
-        device: &D,
-        top: &[Blob<T, D>],
+        device: &AnyDevice,
+        top: &[Blob<T>],
         propagate: PropagateDown<'_>,
-        bottom: &[Blob<T, D>],
+        bottom: &[Blob<T>],
     ) -> Result<()> {
         check_no_gradient(propagate.bottom, 2, "cont")?;
         let (c_prev, c, dh) = (bottom[0].data()?, top[0].data()?, top[1].diff()?);

@@ -21,7 +21,7 @@ impl<T: Element> MemoryDataLayer<T> {
     ///
     /// # Errors
     /// [`Error::InvalidData`] unless all four extents are positive.
-    pub fn new<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let param = param.memory_data_param.unwrap_or_default();
         let extents = [param.batch_size(), param.channels(), param.height(), param.width()];
         let shape = Shape::new(&extents.map(|extent| extent as usize))?;
@@ -58,7 +58,7 @@ impl<T: Element> MemoryDataLayer<T> {
     }
 }
 
-impl<T: Element, D: Device> Layer<T, D> for MemoryDataLayer<T> {
+impl<T: Element> Layer<T> for MemoryDataLayer<T> {
     fn kind(&self) -> &'static str {
         "MemoryData"
     }
@@ -67,12 +67,12 @@ impl<T: Element, D: Device> Layer<T, D> for MemoryDataLayer<T> {
         Arity::exactly(0, 2)
     }
 
-    fn reshape(&mut self, _: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, _: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         top[0].reshape(&self.shape)?;
         top[1].reshape(&self.shape[..1])
     }
 
-    fn forward(&mut self, _: &D, _: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, _: &AnyDevice, _: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         if self.labels.is_empty() {
             return invalid("the layer has no data; set it with `MemoryDataLayer::reset`");
         }

@@ -126,9 +126,9 @@ pub use split::SplitLayer;
 pub use spp::SppLayer;
 pub use tile::TileLayer;
 
-use crate::{device::Device, element::Element};
+use crate::element::Element;
 
-impl<T: Element, D: Device> LayerRegistry<T, D> {
+impl<T: Element> LayerRegistry<T> {
     /// Creates a registry of the layers of Caffe that this crate implements.
     pub fn standard() -> Self {
         Self::empty()
@@ -196,7 +196,7 @@ impl<T: Element, D: Device> LayerRegistry<T, D> {
     }
 }
 
-impl<T: Element, D: Device> Default for LayerRegistry<T, D> {
+impl<T: Element> Default for LayerRegistry<T> {
     fn default() -> Self {
         Self::standard()
     }

@@ -11,18 +11,18 @@ use crate::{
 /// `across_channels` over each image.
 ///
 /// As in Caffe, the top has four axes; those that the bottom lacks have extent 1.
-pub struct MvnLayer<T: Element, D: Device> {
+pub struct MvnLayer<T: Element> {
     param: MvnParameter,
     /// Derived from the bottom's shape by `reshape`.
     op: Option<Standardize>,
-    mean: Blob<T, D>,
-    variance: Blob<T, D>,
-    saved_input: SavedInput<T, D>,
+    mean: Blob<T>,
+    variance: Blob<T>,
+    saved_input: SavedInput<T>,
 }
 
-impl<T: Element, D: Device> MvnLayer<T, D> {
+impl<T: Element> MvnLayer<T> {
     /// Creates the layer from its parameters.
-    pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         Ok(Self {
             param: param.mvn_param.unwrap_or_default(),
             op: None,
@@ -33,7 +33,7 @@ impl<T: Element, D: Device> MvnLayer<T, D> {
     }
 }
 
-impl<T: Element, D: Device> Layer<T, D> for MvnLayer<T, D> {
+impl<T: Element> Layer<T> for MvnLayer<T> {
     fn kind(&self) -> &'static str {
         "MVN"
     }
@@ -42,7 +42,7 @@ impl<T: Element, D: Device> Layer<T, D> for MvnLayer<T, D> {
         true
     }
 
-    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         let x = &bottom[0];
         let shape = [x.num()?, x.channels()?, x.height()?, x.width()?];
         let [num, channels, height, width] = shape;
@@ -65,7 +65,7 @@ impl<T: Element, D: Device> Layer<T, D> for MvnLayer<T, D> {
         }
     }
 
-    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         let op = *reshaped(&self.op)?;
         let input = match self.param.normalize_variance() {
             true => self.saved_input.save(&bottom[0], &top[0])?,
@@ -82,10 +82,10 @@ impl<T: Element, D: Device> Layer<T, D> for MvnLayer<T, D> {
 
     fn backward(
         &mut self,
-        device: &D,
-        top: &[Blob<T, D>],
+        device: &AnyDevice,
+        top: &[Blob<T>],
         _: PropagateDown<'_>,
-        bottom: &[Blob<T, D>],
+        bottom: &[Blob<T>],
     ) -> Result<()> {
         let op = *reshaped(&self.op)?;
         if self.param.normalize_variance() {

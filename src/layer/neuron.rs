@@ -71,17 +71,17 @@ pub enum NeuronGradient {
 }
 
 /// The layer of a [`Neuron`].
-pub struct NeuronLayer<N: Neuron, T: Element, D: Device> {
+pub struct NeuronLayer<N: Neuron, T: Element> {
     neuron: N,
-    saved_input: SavedInput<T, D>,
+    saved_input: SavedInput<T>,
 }
 
-impl<N: Neuron, T: Element, D: Device> NeuronLayer<N, T, D> {
+impl<N: Neuron, T: Element> NeuronLayer<N, T> {
     /// Creates the layer from its parameters.
     ///
     /// # Errors
     /// Errors of [`Neuron::new`].
-    pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         Ok(Self { neuron: N::new(param)?, saved_input: SavedInput::new(cx.device)? })
     }
 
@@ -90,7 +90,7 @@ impl<N: Neuron, T: Element, D: Device> NeuronLayer<N, T, D> {
     }
 }
 
-impl<N: Neuron, T: Element, D: Device> Layer<T, D> for NeuronLayer<N, T, D> {
+impl<N: Neuron, T: Element> Layer<T> for NeuronLayer<N, T> {
     fn kind(&self) -> &'static str {
         N::KIND
     }
@@ -99,7 +99,7 @@ impl<N: Neuron, T: Element, D: Device> Layer<T, D> for NeuronLayer<N, T, D> {
         N::IN_PLACE
     }
 
-    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         top[0].reshape_like(&bottom[0])?;
         match self.saves_input() {
             true => self.saved_input.reshape(&bottom[0], &top[0]),
@@ -107,7 +107,7 @@ impl<N: Neuron, T: Element, D: Device> Layer<T, D> for NeuronLayer<N, T, D> {
         }
     }
 
-    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         let input = match self.saves_input() {
             true => self.saved_input.save(&bottom[0], &top[0])?,
             false => &bottom[0],
@@ -123,10 +123,10 @@ impl<N: Neuron, T: Element, D: Device> Layer<T, D> for NeuronLayer<N, T, D> {
 
     fn backward(
         &mut self,
-        device: &D,
-        top: &[Blob<T, D>],
+        device: &AnyDevice,
+        top: &[Blob<T>],
         _: PropagateDown<'_>,
-        bottom: &[Blob<T, D>],
+        bottom: &[Blob<T>],
     ) -> Result<()> {
         let (op, operand) = match self.neuron.gradient() {
             NeuronGradient::OfInput(op) => (op, self.saved_input.input(&bottom[0], &top[0])),

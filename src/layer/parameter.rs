@@ -4,24 +4,24 @@ use super::{prelude::*, proto_shape};
 use crate::shape::Shape;
 
 /// Exposes its only parameter, which is initially zero, as the top, without copying it.
-pub struct ParameterLayer<T: Element, D: Device> {
+pub struct ParameterLayer<T: Element> {
     shape: Shape,
-    params: Vec<Blob<T, D>>,
+    params: Vec<Blob<T>>,
 }
 
-impl<T: Element, D: Device> ParameterLayer<T, D> {
+impl<T: Element> ParameterLayer<T> {
     /// Creates the layer from its parameters.
     ///
     /// # Errors
     /// [`Error::InvalidData`](crate::Error::InvalidData) for a negative extent.
-    pub fn new(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let shape = param.parameter_param.as_ref().and_then(|param| param.shape.as_ref());
         let shape = proto_shape::shape(&shape.cloned().unwrap_or_default())?;
         Ok(Self { shape, params: Vec::new() })
     }
 }
 
-impl<T: Element, D: Device> Layer<T, D> for ParameterLayer<T, D> {
+impl<T: Element> Layer<T> for ParameterLayer<T> {
     fn kind(&self) -> &'static str {
         "Parameter"
     }
@@ -30,17 +30,17 @@ impl<T: Element, D: Device> Layer<T, D> for ParameterLayer<T, D> {
         Arity::exactly(0, 1)
     }
 
-    fn setup(&mut self, cx: &LayerContext<'_, D>, _: &[Blob<T, D>]) -> Result<()> {
+    fn setup(&mut self, cx: &LayerContext<'_>, _: &[Blob<T>]) -> Result<()> {
         self.params = vec![Blob::new(cx.device, &self.shape)?];
         Ok(())
     }
 
-    fn reshape(&mut self, _: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, _: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         top[0].reshape(&self.shape)?;
         top[0].share_data(&self.params[0])
     }
 
-    fn forward(&mut self, _: &D, _: &[Blob<T, D>], _: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, _: &AnyDevice, _: &[Blob<T>], _: &[Blob<T>]) -> Result<()> {
         Ok(())
     }
 
@@ -48,10 +48,10 @@ impl<T: Element, D: Device> Layer<T, D> for ParameterLayer<T, D> {
     /// last of several accumulated passes.
     fn backward(
         &mut self,
-        device: &D,
-        top: &[Blob<T, D>],
+        device: &AnyDevice,
+        top: &[Blob<T>],
         propagate: PropagateDown<'_>,
-        _: &[Blob<T, D>],
+        _: &[Blob<T>],
     ) -> Result<()> {
         if !propagate.params[0] {
             return Ok(());
@@ -60,11 +60,11 @@ impl<T: Element, D: Device> Layer<T, D> for ParameterLayer<T, D> {
         device.axpy(T::acc(1.0), dy.view(), dw.view_mut())
     }
 
-    fn params(&self) -> &[Blob<T, D>] {
+    fn params(&self) -> &[Blob<T>] {
         &self.params
     }
 
-    fn params_mut(&mut self) -> &mut [Blob<T, D>] {
+    fn params_mut(&mut self) -> &mut [Blob<T>] {
         &mut self.params
     }
 }

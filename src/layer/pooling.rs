@@ -18,24 +18,24 @@ use crate::{
 ///
 /// `STOCHASTIC` draws an element of each window with a probability proportional to its value; a
 /// negative element is never drawn. In the TEST phase, it computes the mean with these weights.
-pub struct PoolingLayer<T: Element, D: Device> {
+pub struct PoolingLayer<T: Element> {
     param: PoolingParameter,
     phase: Phase,
     /// Set for stochastic pooling only.
-    stochastic: Option<Stochastic<T, D>>,
+    stochastic: Option<Stochastic<T>>,
     /// Derived from the bottom's shape by `reshape`.
     op: Option<Pool2d>,
     /// Position of each maximum or drawn element.
-    mask: Blob<i32, D>,
+    mask: Blob<i32>,
 }
 
-impl<T: Element, D: Device> PoolingLayer<T, D> {
+impl<T: Element> PoolingLayer<T> {
     /// Creates the layer from its parameters.
     ///
     /// # Errors
     /// [`Error::InvalidData`] if the kernel is missing; if kernel, stride or padding is given
     /// twice, for one axis only, or with `global_pooling`; or for padding with `STOCHASTIC`.
-    pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let param = param.pooling_param.unwrap_or_default();
         let reject = |why: &str| invalid(format!("pooling_param: {why}"));
         let stochastic = param.pool() == PoolMethod::Stochastic;
@@ -95,7 +95,7 @@ fn pads(param: &PoolingParameter) -> [usize; 2] {
     [param.pad_h, param.pad_w].map(|value| value.unwrap_or(param.pad()) as usize)
 }
 
-impl<T: Element, D: Device> Layer<T, D> for PoolingLayer<T, D> {
+impl<T: Element> Layer<T> for PoolingLayer<T> {
     fn kind(&self) -> &'static str {
         "Pooling"
     }
@@ -105,7 +105,7 @@ impl<T: Element, D: Device> Layer<T, D> for PoolingLayer<T, D> {
         Arity::between(1..=1, 1..=tops)
     }
 
-    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         let shape = bottom[0].shape();
         let op = self.pool(shape)?;
         let [height, width] = op.output();
@@ -121,7 +121,7 @@ impl<T: Element, D: Device> Layer<T, D> for PoolingLayer<T, D> {
         Ok(())
     }
 
-    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         let (op, x, mut y) = (*reshaped(&self.op)?, bottom[0].data()?, top[0].data_mut()?);
         match (&mut self.stochastic, self.phase) {
             (Some(stochastic), Phase::Train) => {
@@ -145,10 +145,10 @@ impl<T: Element, D: Device> Layer<T, D> for PoolingLayer<T, D> {
 
     fn backward(
         &mut self,
-        device: &D,
-        top: &[Blob<T, D>],
+        device: &AnyDevice,
+        top: &[Blob<T>],
         _: PropagateDown<'_>,
-        bottom: &[Blob<T, D>],
+        bottom: &[Blob<T>],
     ) -> Result<()> {
         let (op, dy, mut dx) = (reshaped(&self.op)?, top[0].diff()?, bottom[0].diff_mut()?);
         match (&self.stochastic, self.phase) {

@@ -17,22 +17,22 @@ use crate::{
 ///
 /// Source: He, Zhang, Ren, Sun 2015.
 #[doc(alias = "PReLULayer")]
-pub struct PreluLayer<T: Element, D: Device> {
+pub struct PreluLayer<T: Element> {
     param: PReLuParameter,
     /// Derived from the bottom's shape by `reshape`.
     axis: Option<Axis>,
-    saved_input: SavedInput<T, D>,
+    saved_input: SavedInput<T>,
     /// Scratch: the terms of the slopes' gradient, then the derivative at each element.
-    terms: Blob<T, D>,
-    params: Vec<Blob<T, D>>,
+    terms: Blob<T>,
+    params: Vec<Blob<T>>,
 }
 
-impl<T: Element, D: Device> PreluLayer<T, D> {
+impl<T: Element> PreluLayer<T> {
     /// Creates the layer from its parameters.
     ///
     /// # Errors
     /// Errors of the device.
-    pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         Ok(Self {
             param: param.prelu_param.clone().unwrap_or_default(),
             axis: None,
@@ -43,7 +43,7 @@ impl<T: Element, D: Device> PreluLayer<T, D> {
     }
 }
 
-impl<T: Element, D: Device> Layer<T, D> for PreluLayer<T, D> {
+impl<T: Element> Layer<T> for PreluLayer<T> {
     fn kind(&self) -> &'static str {
         "PReLU"
     }
@@ -52,7 +52,7 @@ impl<T: Element, D: Device> Layer<T, D> for PreluLayer<T, D> {
         true
     }
 
-    fn setup(&mut self, cx: &LayerContext<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
+    fn setup(&mut self, cx: &LayerContext<'_>, bottom: &[Blob<T>]) -> Result<()> {
         let channels = [bottom[0].channels()?];
         let shape = if self.param.channel_shared() { &[] } else { &channels[..] };
         let filler = filler(&self.param.filler, Filler::Constant { value: 0.25 })?;
@@ -60,7 +60,7 @@ impl<T: Element, D: Device> Layer<T, D> for PreluLayer<T, D> {
         Ok(())
     }
 
-    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         let shape = bottom[0].shape();
         // As in Caffe, at most four axes (`channels` checks) and at least two (`Axis::of`).
         bottom[0].channels()?;
@@ -79,7 +79,7 @@ impl<T: Element, D: Device> Layer<T, D> for PreluLayer<T, D> {
         self.saved_input.reshape(&bottom[0], &top[0])
     }
 
-    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         let (axis, slopes) = (reshaped(&self.axis)?, self.params[0].data()?);
         let (x, mut y) = top[0].data_mut_from(self.saved_input.save(&bottom[0], &top[0])?)?;
         device.broadcast(Binary::Prelu, axis, x.src(), slopes.view(), y.view_mut())
@@ -87,10 +87,10 @@ impl<T: Element, D: Device> Layer<T, D> for PreluLayer<T, D> {
 
     fn backward(
         &mut self,
-        device: &D,
-        top: &[Blob<T, D>],
+        device: &AnyDevice,
+        top: &[Blob<T>],
         propagate: PropagateDown<'_>,
-        bottom: &[Blob<T, D>],
+        bottom: &[Blob<T>],
     ) -> Result<()> {
         let (axis, x) =
             (*reshaped(&self.axis)?, self.saved_input.input(&bottom[0], &top[0]).data()?);
@@ -109,11 +109,11 @@ impl<T: Element, D: Device> Layer<T, D> for PreluLayer<T, D> {
         Ok(())
     }
 
-    fn params(&self) -> &[Blob<T, D>] {
+    fn params(&self) -> &[Blob<T>] {
         &self.params
     }
 
-    fn params_mut(&mut self) -> &mut [Blob<T, D>] {
+    fn params_mut(&mut self) -> &mut [Blob<T>] {
         &mut self.params
     }
 }

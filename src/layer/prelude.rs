@@ -9,8 +9,9 @@ pub(super) use super::{
 };
 pub(super) use crate::{
     blob::Blob,
-    device::Device,
+    device::AnyDevice,
     element::Element,
     error::{Error, Result},
+    kernel::traits::*,
     proto::LayerParameter,
 };

@@ -10,7 +10,7 @@ impl PythonLayer {
     ///
     /// # Errors
     /// [`Error::InvalidData`].
-    pub fn new<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let python = param.python_param.clone().unwrap_or_default();
         let (module, layer) = (python.module(), python.layer());
         let how = "implement `Layer`, give it a type with `LayerRegistry::with`, and build the net \
@@ -19,7 +19,7 @@ impl PythonLayer {
     }
 }
 
-impl<T: Element, D: Device> Layer<T, D> for PythonLayer {
+impl<T: Element> Layer<T> for PythonLayer {
     fn kind(&self) -> &'static str {
         "Python"
     }
@@ -28,11 +28,11 @@ impl<T: Element, D: Device> Layer<T, D> for PythonLayer {
         match *self {}
     }
 
-    fn reshape(&mut self, _: &[Blob<T, D>], _: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, _: &[Blob<T>], _: &mut [Blob<T>]) -> Result<()> {
         match *self {}
     }
 
-    fn forward(&mut self, _: &D, _: &[Blob<T, D>], _: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, _: &AnyDevice, _: &[Blob<T>], _: &[Blob<T>]) -> Result<()> {
         match *self {}
     }
 }

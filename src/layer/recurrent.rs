@@ -33,7 +33,7 @@ pub(super) struct SequenceSizes {
 ///
 /// The *gates* of a step are `W_x·x + b (+ W_s·static) + W_h·(cont · h)`. One GEMM computes `W_x·x`
 /// for the whole sequence.
-pub(super) struct Recurrent<T: Element, D: Device> {
+pub(super) struct Recurrent<T: Element> {
     /// Elements of the hidden state of a stream.
     outputs: usize,
     /// Elements of the gates of a stream.
@@ -44,27 +44,27 @@ pub(super) struct Recurrent<T: Element, D: Device> {
     has_statics: bool,
     pub(super) sizes: SequenceSizes,
     /// `W_x`, `b`, `W_s` if there is a static input, `W_h`, then parameters of the LSTM or RNN.
-    pub(super) params: Vec<Blob<T, D>>,
+    pub(super) params: Vec<Blob<T>>,
     /// Gates of all steps; diff: their gradient.
-    pub(super) gates: Blob<T, D>,
+    pub(super) gates: Blob<T>,
     /// `cont · h` for the `h` before each step.
-    masked_hidden: Blob<T, D>,
+    masked_hidden: Blob<T>,
     /// `W_s·static`; diff: its gradient.
-    static_gates: Blob<T, D>,
+    static_gates: Blob<T>,
     /// Hidden state after the last step.
-    last_hidden: Blob<T, D>,
+    last_hidden: Blob<T>,
     /// Data: gradient of a step's hidden state. Diff: the part that the next step contributes.
-    hidden_gradient: Blob<T, D>,
+    hidden_gradient: Blob<T>,
 }
 
-impl<T: Element, D: Device> Recurrent<T, D> {
+impl<T: Element> Recurrent<T> {
     /// Creates a layer with `gates` gates per output and `states` states.
     ///
     /// # Errors
     /// [`Error::InvalidData`] if `num_output` is 0; errors of the fillers.
     pub(super) fn new(
         param: &LayerParameter,
-        cx: &LayerContext<'_, D>,
+        cx: &LayerContext<'_>,
         (gates, states): (usize, usize),
     ) -> Result<Self> {
         let param = param.recurrent_param.clone().unwrap_or_default();
@@ -119,12 +119,12 @@ impl<T: Element, D: Device> Recurrent<T, D> {
     }
 
     /// Returns the initial states among the bottoms; none unless they are exposed.
-    pub(super) fn initial_states<'a>(&self, bottom: &'a [Blob<T, D>]) -> &'a [Blob<T, D>] {
+    pub(super) fn initial_states<'a>(&self, bottom: &'a [Blob<T>]) -> &'a [Blob<T>] {
         &bottom[bottom.len() - self.exposed..]
     }
 
     /// Creates the parameters.
-    pub(super) fn setup(&mut self, cx: &LayerContext<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
+    pub(super) fn setup(&mut self, cx: &LayerContext<'_>, bottom: &[Blob<T>]) -> Result<()> {
         self.has_statics = bottom.len() > 2 + self.exposed;
         let SequenceSizes { inputs, statics, .. } = self.sizes_of(bottom)?;
         self.params.clear();
@@ -136,17 +136,13 @@ impl<T: Element, D: Device> Recurrent<T, D> {
         self.add_weights(cx, [self.gates_len, self.outputs])
     }
 
-    pub(super) fn add_weights(
-        &mut self,
-        cx: &LayerContext<'_, D>,
-        shape: [usize; 2],
-    ) -> Result<()> {
+    pub(super) fn add_weights(&mut self, cx: &LayerContext<'_>, shape: [usize; 2]) -> Result<()> {
         let weights = filled(cx, &shape, &self.fillers[0], self.params.len() as u64)?;
         self.params.push(weights);
         Ok(())
     }
 
-    pub(super) fn add_bias(&mut self, cx: &LayerContext<'_, D>, len: usize) -> Result<()> {
+    pub(super) fn add_bias(&mut self, cx: &LayerContext<'_>, len: usize) -> Result<()> {
         let bias = filled(cx, &[len], &self.fillers[1], self.params.len() as u64)?;
         self.params.push(bias);
         Ok(())
@@ -166,7 +162,7 @@ impl<T: Element, D: Device> Recurrent<T, D> {
     ///
     /// # Errors
     /// [`Error::Shape`] if the sizes of the bottoms are inconsistent.
-    fn sizes_of(&self, bottom: &[Blob<T, D>]) -> Result<SequenceSizes> {
+    fn sizes_of(&self, bottom: &[Blob<T>]) -> Result<SequenceSizes> {
         let (x, cont) = (bottom[0].shape(), bottom[1].shape());
         let wrong = |operand: &str, expected: &str, found| {
             wrong_shape(format!("{operand}: expected shape {expected}, found {found}"))
@@ -200,9 +196,9 @@ impl<T: Element, D: Device> Recurrent<T, D> {
     /// changed, which sets the states to zero.
     pub(super) fn reshape(
         &mut self,
-        device: &D,
-        bottom: &[Blob<T, D>],
-        top: &mut [Blob<T, D>],
+        device: &AnyDevice,
+        bottom: &[Blob<T>],
+        top: &mut [Blob<T>],
     ) -> Result<bool> {
         let sizes = self.sizes_of(bottom)?;
         let SequenceSizes { steps, streams, inputs, statics } = sizes;
@@ -232,7 +228,7 @@ impl<T: Element, D: Device> Recurrent<T, D> {
     }
 
     /// `gates ← W_x·x + b (+ W_s·static)` for all steps.
-    pub(super) fn input_gates(&self, device: &D, bottom: &[Blob<T, D>]) -> Result<()> {
+    pub(super) fn input_gates(&self, device: &AnyDevice, bottom: &[Blob<T>]) -> Result<()> {
         let SequenceSizes { steps, streams, inputs, statics } = self.sizes;
         if steps == 0 {
             return invalid("called before reshape");
@@ -263,11 +259,11 @@ impl<T: Element, D: Device> Recurrent<T, D> {
     /// initial state or the one after the last step of the preceding pass.
     pub(super) fn add_hidden(
         &self,
-        device: &D,
+        device: &AnyDevice,
         step: usize,
-        bottom: &[Blob<T, D>],
-        hidden: View<'_, T, D>,
-        gates: ViewMut<'_, T, D>,
+        bottom: &[Blob<T>],
+        hidden: View<'_, T, AnyDevice>,
+        gates: ViewMut<'_, T, AnyDevice>,
     ) -> Result<()> {
         let initial;
         let h = match step.checked_sub(1) {
@@ -293,9 +289,9 @@ impl<T: Element, D: Device> Recurrent<T, D> {
     /// is exposed.
     pub(super) fn save_hidden(
         &self,
-        device: &D,
-        h: View<'_, T, D>,
-        top: &[Blob<T, D>],
+        device: &AnyDevice,
+        h: View<'_, T, AnyDevice>,
+        top: &[Blob<T>],
     ) -> Result<()> {
         device.copy(h, self.last_hidden.data_mut()?.view_mut())?;
         match top.get(1) {
@@ -308,9 +304,9 @@ impl<T: Element, D: Device> Recurrent<T, D> {
     /// zero unless that state is exposed.
     pub(super) fn begin_backward(
         &self,
-        device: &D,
+        device: &AnyDevice,
         propagate: PropagateDown<'_>,
-        top: &[Blob<T, D>],
+        top: &[Blob<T>],
     ) -> Result<()> {
         check_no_gradient(propagate.bottom, 1, "cont")?;
         let mut gradient = self.hidden_gradient.diff_mut()?;
@@ -324,9 +320,9 @@ impl<T: Element, D: Device> Recurrent<T, D> {
     /// that the next step contributes.
     pub(super) fn hidden_gradient(
         &self,
-        device: &D,
-        dy: View<'_, T, D>,
-    ) -> Result<ReadGuard<'_, T, D>> {
+        device: &AnyDevice,
+        dy: View<'_, T, AnyDevice>,
+    ) -> Result<ReadGuard<'_, T, AnyDevice>> {
         let (next, mut dh) = (self.hidden_gradient.diff()?, self.hidden_gradient.data_mut()?);
         device.binary(Binary::Add, dy.into(), next.view(), dh.view_mut())?;
         drop(dh);
@@ -336,9 +332,9 @@ impl<T: Element, D: Device> Recurrent<T, D> {
     /// Computes the contribution to the preceding step's gradient: `cont · W_hᵀ·dgates`.
     pub(super) fn propagate_hidden(
         &self,
-        device: &D,
-        cont: View<'_, T, D>,
-        dgates: View<'_, T, D>,
+        device: &AnyDevice,
+        cont: View<'_, T, AnyDevice>,
+        dgates: View<'_, T, AnyDevice>,
     ) -> Result<()> {
         let w = self.params[self.hidden_weights()].data()?;
         let mut dh = self.hidden_gradient.diff_mut()?;
@@ -352,9 +348,9 @@ impl<T: Element, D: Device> Recurrent<T, D> {
     /// initial hidden state must already be computed.
     pub(super) fn finish_backward(
         &self,
-        device: &D,
+        device: &AnyDevice,
         propagate: PropagateDown<'_>,
-        bottom: &[Blob<T, D>],
+        bottom: &[Blob<T>],
     ) -> Result<()> {
         let SequenceSizes { steps, streams, inputs, statics } = self.sizes;
         let dgates = self.gates.diff()?;

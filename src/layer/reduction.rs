@@ -10,17 +10,17 @@ use crate::{
 
 /// `y = coeff · f(x)` over all axes from `axis` on, where f is the sum, the sum of magnitudes, the
 /// sum of squares or the mean.
-pub struct ReductionLayer<T: Element, D: Device> {
+pub struct ReductionLayer<T: Element> {
     operation: ReductionOp,
     axis: isize,
     coeff: f64,
     /// The gradient of each result, scaled by the constant factor of the derivative.
-    scaled: Blob<T, D>,
+    scaled: Blob<T>,
 }
 
-impl<T: Element, D: Device> ReductionLayer<T, D> {
+impl<T: Element> ReductionLayer<T> {
     /// Creates the layer from its parameters.
-    pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let param = param.reduction_param.unwrap_or_default();
         Ok(Self {
             operation: param.operation(),
@@ -37,17 +37,17 @@ impl<T: Element, D: Device> ReductionLayer<T, D> {
     }
 }
 
-impl<T: Element, D: Device> Layer<T, D> for ReductionLayer<T, D> {
+impl<T: Element> Layer<T> for ReductionLayer<T> {
     fn kind(&self) -> &'static str {
         "Reduction"
     }
 
-    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         let shape = bottom[0].shape();
         top[0].reshape(&shape[..shape.canonical_axis(self.axis)?])
     }
 
-    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         let (results, each) = self.counts(bottom[0].shape())?;
         let op = match self.operation {
             ReductionOp::Sum => Reduce::Sum,
@@ -65,10 +65,10 @@ impl<T: Element, D: Device> Layer<T, D> for ReductionLayer<T, D> {
 
     fn backward(
         &mut self,
-        device: &D,
-        top: &[Blob<T, D>],
+        device: &AnyDevice,
+        top: &[Blob<T>],
         _: PropagateDown<'_>,
-        bottom: &[Blob<T, D>],
+        bottom: &[Blob<T>],
     ) -> Result<()> {
         let (results, each) = self.counts(bottom[0].shape())?;
         let factor = match self.operation {

@@ -7,16 +7,15 @@ use super::{
 };
 use std::collections::BTreeMap;
 
-type Constructor<T, D> = Box<
-    dyn Fn(&LayerParameter, &LayerContext<'_, D>) -> Result<Box<dyn Layer<T, D>>> + Send + Sync,
->;
+type Constructor<T> =
+    Box<dyn Fn(&LayerParameter, &LayerContext<'_>) -> Result<Box<dyn Layer<T>>> + Send + Sync>;
 
 /// Layer constructors by `type`. A net is built with a registry; there is no global one.
-pub struct LayerRegistry<T: Element, D: Device> {
-    constructors: BTreeMap<String, Constructor<T, D>>,
+pub struct LayerRegistry<T: Element> {
+    constructors: BTreeMap<String, Constructor<T>>,
 }
 
-impl<T: Element, D: Device> LayerRegistry<T, D> {
+impl<T: Element> LayerRegistry<T> {
     /// Creates a registry without layers.
     pub fn empty() -> Self {
         Self { constructors: BTreeMap::new() }
@@ -25,7 +24,7 @@ impl<T: Element, D: Device> LayerRegistry<T, D> {
     /// Adds or replaces the layer type [`Neuron::KIND`], which applies `N` to each element.
     #[must_use]
     pub fn with_neuron<N: Neuron>(self) -> Self {
-        self.with(N::KIND, NeuronLayer::<N, T, D>::new)
+        self.with(N::KIND, NeuronLayer::<N, T>::new)
     }
 
     /// Adds or replaces a layer type.
@@ -35,11 +34,11 @@ impl<T: Element, D: Device> LayerRegistry<T, D> {
     #[doc(alias = "REGISTER_LAYER_CLASS")]
     pub fn with<L, F>(mut self, kind: &str, make: F) -> Self
     where
-        L: Layer<T, D> + 'static,
-        F: Fn(&LayerParameter, &LayerContext<'_, D>) -> Result<L> + Send + Sync + 'static,
+        L: Layer<T> + 'static,
+        F: Fn(&LayerParameter, &LayerContext<'_>) -> Result<L> + Send + Sync + 'static,
     {
-        let constructor: Constructor<T, D> = Box::new(move |param, cx| {
-            Ok(Box::new(CheckedLayer::new::<T, D>(make(param, cx)?, param)))
+        let constructor: Constructor<T> = Box::new(move |param, cx| {
+            Ok(Box::new(CheckedLayer::new::<T>(make(param, cx)?, param)))
         });
         self.constructors.insert(kind.to_owned(), constructor);
         self
@@ -56,11 +55,7 @@ impl<T: Element, D: Device> LayerRegistry<T, D> {
     /// # Errors
     /// [`Error::UnknownLayer`], which lists the registered types; errors of the constructor.
     #[doc(alias = "CreateLayer")]
-    pub fn make(
-        &self,
-        param: &LayerParameter,
-        cx: &LayerContext<'_, D>,
-    ) -> Result<Box<dyn Layer<T, D>>> {
+    pub fn make(&self, param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Box<dyn Layer<T>>> {
         let kind = param.r#type();
         let unknown = || Error::UnknownLayer {
             kind: kind.to_owned(),

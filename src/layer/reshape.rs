@@ -15,7 +15,7 @@ impl ReshapeLayer {
     ///
     /// # Errors
     /// [`Error::InvalidData`] if an extent or `num_axes` is below −1, or several extents are −1.
-    pub fn new<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let reshape = param.reshape_param.clone().unwrap_or_default();
         let dim = extents(&reshape);
         if reshape.num_axes() < -1 {
@@ -82,26 +82,26 @@ fn extents(param: &ReshapeParameter) -> &[i64] {
     param.shape.as_ref().map_or(&[], |shape| &shape.dim)
 }
 
-impl<T: Element, D: Device> Layer<T, D> for ReshapeLayer {
+impl<T: Element> Layer<T> for ReshapeLayer {
     fn kind(&self) -> &'static str {
         "Reshape"
     }
 
-    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         top[0].reshape(&self.output(bottom[0].shape())?)?;
         self.shared_top.share(&bottom[0], &mut top[0])
     }
 
-    fn forward(&mut self, _: &D, _: &[Blob<T, D>], _: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, _: &AnyDevice, _: &[Blob<T>], _: &[Blob<T>]) -> Result<()> {
         Ok(())
     }
 
     fn backward(
         &mut self,
-        device: &D,
-        top: &[Blob<T, D>],
+        device: &AnyDevice,
+        top: &[Blob<T>],
         _: PropagateDown<'_>,
-        bottom: &[Blob<T, D>],
+        bottom: &[Blob<T>],
     ) -> Result<()> {
         SharedTop::backward(device, &top[0], &bottom[0])
     }

@@ -18,21 +18,21 @@ use crate::{
 /// next. Parameters: `W_xh`, `b_h`, `W_xh_static` if there is a static input, `W_hh`, `W_ho` and
 /// `b_o`.
 #[doc(alias = "RecurrentLayer")]
-pub struct RnnLayer<T: Element, D: Device> {
-    core: Recurrent<T, D>,
+pub struct RnnLayer<T: Element> {
+    core: Recurrent<T>,
     /// Hidden states of all steps.
-    hidden: Blob<T, D>,
+    hidden: Blob<T>,
     /// Outputs of all steps, which backward needs; a later layer may overwrite the top in place.
-    outputs: Blob<T, D>,
+    outputs: Blob<T>,
 }
 
-impl<T: Element, D: Device> RnnLayer<T, D> {
+impl<T: Element> RnnLayer<T> {
     /// Creates the layer from its parameters.
     ///
     /// # Errors
     /// [`Error::InvalidData`](crate::Error::InvalidData) if `num_output` is 0;
     /// errors of the fillers.
-    pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let core = Recurrent::new(param, cx, (1, 1))?;
         let blob = || Blob::new(cx.device, &[0]);
         Ok(Self { core, hidden: blob()?, outputs: blob()? })
@@ -51,7 +51,7 @@ impl<T: Element, D: Device> RnnLayer<T, D> {
     }
 }
 
-impl<T: Element, D: Device> Layer<T, D> for RnnLayer<T, D> {
+impl<T: Element> Layer<T> for RnnLayer<T> {
     fn kind(&self) -> &'static str {
         "RNN"
     }
@@ -64,20 +64,20 @@ impl<T: Element, D: Device> Layer<T, D> for RnnLayer<T, D> {
         bottom != 1
     }
 
-    fn setup(&mut self, cx: &LayerContext<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
+    fn setup(&mut self, cx: &LayerContext<'_>, bottom: &[Blob<T>]) -> Result<()> {
         let outputs = self.core.outputs();
         self.core.setup(cx, bottom)?;
         self.core.add_weights(cx, [outputs, outputs])?;
         self.core.add_bias(cx, outputs)
     }
 
-    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         self.core.reshape(bottom[0].device(), bottom, top)?;
         self.hidden.reshape_like(&top[0])?;
         self.outputs.reshape_like(&top[0])
     }
 
-    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         let (core, steps) = (&self.core, self.core.sizes.steps);
         core.input_gates(device, bottom)?;
         let (mut gates, mut hidden) = (core.gates.data_mut()?, self.hidden.data_mut()?);
@@ -99,10 +99,10 @@ impl<T: Element, D: Device> Layer<T, D> for RnnLayer<T, D> {
 
     fn backward(
         &mut self,
-        device: &D,
-        top: &[Blob<T, D>],
+        device: &AnyDevice,
+        top: &[Blob<T>],
         propagate: PropagateDown<'_>,
-        bottom: &[Blob<T, D>],
+        bottom: &[Blob<T>],
     ) -> Result<()> {
         let ((w, b), product) = (self.output_params(), self.output_product());
         let (y, h) = (self.outputs.data()?, self.hidden.data()?);
@@ -133,11 +133,11 @@ impl<T: Element, D: Device> Layer<T, D> for RnnLayer<T, D> {
         core.finish_backward(device, propagate, bottom)
     }
 
-    fn params(&self) -> &[Blob<T, D>] {
+    fn params(&self) -> &[Blob<T>] {
         &self.core.params
     }
 
-    fn params_mut(&mut self) -> &mut [Blob<T, D>] {
+    fn params_mut(&mut self) -> &mut [Blob<T>] {
         &mut self.core.params
     }
 }

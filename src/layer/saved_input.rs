@@ -3,17 +3,17 @@
 use super::prelude::*;
 
 /// Storage for a layer's input, which the backward pass reads and an in-place output overwrites.
-pub(super) struct SavedInput<T: Element, D: Device> {
-    saved: Blob<T, D>,
+pub(super) struct SavedInput<T: Element> {
+    saved: Blob<T>,
 }
 
-impl<T: Element, D: Device> SavedInput<T, D> {
-    pub(super) fn new(device: &D) -> Result<Self> {
+impl<T: Element> SavedInput<T> {
+    pub(super) fn new(device: &AnyDevice) -> Result<Self> {
         Ok(Self { saved: Blob::new(device, &[0])? })
     }
 
     /// Reserves storage if `y` shares the data of `x`.
-    pub(super) fn reshape(&mut self, x: &Blob<T, D>, y: &Blob<T, D>) -> Result<()> {
+    pub(super) fn reshape(&mut self, x: &Blob<T>, y: &Blob<T>) -> Result<()> {
         match x.shares_data_with(y) {
             true => self.saved.reshape_like(x),
             false => Ok(()),
@@ -24,7 +24,7 @@ impl<T: Element, D: Device> SavedInput<T, D> {
     /// case, the caller must overwrite `y`.
     ///
     /// Swaps the storage of two blobs instead of copying, unless the sizes differ.
-    pub(super) fn save<'a>(&'a self, x: &'a Blob<T, D>, y: &Blob<T, D>) -> Result<&'a Blob<T, D>> {
+    pub(super) fn save<'a>(&'a self, x: &'a Blob<T>, y: &Blob<T>) -> Result<&'a Blob<T>> {
         if x.shares_data_with(y) {
             match x.swap_data(&self.saved) {
                 Err(Error::Length { .. }) => {
@@ -37,7 +37,7 @@ impl<T: Element, D: Device> SavedInput<T, D> {
     }
 
     /// Returns the blob that holds the `x` of the forward pass.
-    pub(super) fn input<'a>(&'a self, x: &'a Blob<T, D>, y: &Blob<T, D>) -> &'a Blob<T, D> {
+    pub(super) fn input<'a>(&'a self, x: &'a Blob<T>, y: &Blob<T>) -> &'a Blob<T> {
         if x.shares_data_with(y) { &self.saved } else { x }
     }
 }

@@ -16,35 +16,35 @@ use crate::{
 /// learned or the second bottom; the optional `b` is learned.
 ///
 /// The forward pass is one kernel, the backward pass one kernel per gradient.
-pub struct ScaleLayer<T: Element, D: Device> {
+pub struct ScaleLayer<T: Element> {
     param: ScaleParameter,
     operand: AxisOperand,
     /// Derived from the bottoms' shapes by `reshape`.
     axis: Option<Axis>,
-    saved_input: SavedInput<T, D>,
-    params: Vec<Blob<T, D>>,
+    saved_input: SavedInput<T>,
+    params: Vec<Blob<T>>,
 }
 
-impl<T: Element, D: Device> ScaleLayer<T, D> {
+impl<T: Element> ScaleLayer<T> {
     /// Creates the layer from its parameters.
-    pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let param = param.scale_param.clone().unwrap_or_default();
         let operand = AxisOperand { axis: param.axis(), num_axes: param.num_axes() };
         let saved_input = SavedInput::new(cx.device)?;
         Ok(Self { param, operand, axis: None, saved_input, params: Vec::new() })
     }
 
-    fn scale<'a>(&'a self, bottom: &'a [Blob<T, D>]) -> &'a Blob<T, D> {
+    fn scale<'a>(&'a self, bottom: &'a [Blob<T>]) -> &'a Blob<T> {
         bottom.get(1).unwrap_or_else(|| &self.params[0])
     }
 
     /// Returns the bias, the last parameter, if there is one.
-    fn bias(&self) -> Option<&Blob<T, D>> {
+    fn bias(&self) -> Option<&Blob<T>> {
         self.params.last().filter(|_| self.param.bias_term())
     }
 }
 
-impl<T: Element, D: Device> Layer<T, D> for ScaleLayer<T, D> {
+impl<T: Element> Layer<T> for ScaleLayer<T> {
     fn kind(&self) -> &'static str {
         "Scale"
     }
@@ -57,7 +57,7 @@ impl<T: Element, D: Device> Layer<T, D> for ScaleLayer<T, D> {
         true
     }
 
-    fn setup(&mut self, cx: &LayerContext<'_, D>, bottom: &[Blob<T, D>]) -> Result<()> {
+    fn setup(&mut self, cx: &LayerContext<'_>, bottom: &[Blob<T>]) -> Result<()> {
         let shape = match bottom.get(1) {
             Some(scale) => &scale.shape()[..],
             None => {
@@ -74,7 +74,7 @@ impl<T: Element, D: Device> Layer<T, D> for ScaleLayer<T, D> {
         Ok(())
     }
 
-    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         let scale = self.scale(bottom).shape();
         let axis = self.operand.axis(bottom[0].shape(), scale)?;
         if let Some(bias) = self.bias()
@@ -90,7 +90,7 @@ impl<T: Element, D: Device> Layer<T, D> for ScaleLayer<T, D> {
         self.saved_input.reshape(&bottom[0], &top[0])
     }
 
-    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         let (axis, scale) = (reshaped(&self.axis)?, self.scale(bottom).data()?);
         let (x, mut y) = top[0].data_mut_from(self.saved_input.save(&bottom[0], &top[0])?)?;
         match self.bias() {
@@ -104,10 +104,10 @@ impl<T: Element, D: Device> Layer<T, D> for ScaleLayer<T, D> {
 
     fn backward(
         &mut self,
-        device: &D,
-        top: &[Blob<T, D>],
+        device: &AnyDevice,
+        top: &[Blob<T>],
         propagate: PropagateDown<'_>,
-        bottom: &[Blob<T, D>],
+        bottom: &[Blob<T>],
     ) -> Result<()> {
         let axis = *reshaped(&self.axis)?;
         if let (Some(bias), Some(true)) = (self.bias(), propagate.params.last()) {
@@ -132,11 +132,11 @@ impl<T: Element, D: Device> Layer<T, D> for ScaleLayer<T, D> {
         Ok(())
     }
 
-    fn params(&self) -> &[Blob<T, D>] {
+    fn params(&self) -> &[Blob<T>] {
         &self.params
     }
 
-    fn params_mut(&mut self) -> &mut [Blob<T, D>] {
+    fn params_mut(&mut self) -> &mut [Blob<T>] {
         &mut self.params
     }
 }

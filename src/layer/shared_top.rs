@@ -16,20 +16,16 @@ impl SharedTop {
     }
 
     /// Makes `top` share the storage of `bottom`, which has the same count.
-    pub(super) fn share<T: Element, D: Device>(
-        &self,
-        bottom: &Blob<T, D>,
-        top: &mut Blob<T, D>,
-    ) -> Result<()> {
+    pub(super) fn share<T: Element>(&self, bottom: &Blob<T>, top: &mut Blob<T>) -> Result<()> {
         top.share_data(bottom)?;
         if self.shares_diff { top.share_diff(bottom) } else { Ok(()) }
     }
 
     /// Copies the gradient to the bottom unless both share one diff.
-    pub(super) fn backward<T: Element, D: Device>(
-        device: &D,
-        top: &Blob<T, D>,
-        bottom: &Blob<T, D>,
+    pub(super) fn backward<T: Element>(
+        device: &AnyDevice,
+        top: &Blob<T>,
+        bottom: &Blob<T>,
     ) -> Result<()> {
         if bottom.shares_diff_with(top) {
             return Ok(());

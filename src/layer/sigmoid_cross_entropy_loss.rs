@@ -15,13 +15,13 @@ pub struct SigmoidCrossEntropyLossLayer {
 
 impl SigmoidCrossEntropyLossLayer {
     /// Creates the layer from its parameters.
-    pub fn new<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let loss = param.loss_param.unwrap_or_default();
         let normalization = loss_common::normalization(&loss, LossNormalization::BatchSize);
         Ok(Self { ignore: loss_common::ignore(&loss), normalization })
     }
 
-    fn op<T: Element, D: Device>(&self, scores: &Blob<T, D>) -> Result<ElementwiseLoss<T::Acc>> {
+    fn op<T: Element>(&self, scores: &Blob<T>) -> Result<ElementwiseLoss<T::Acc>> {
         let items = per_item_axis(scores.shape())?;
         Ok(ElementwiseLoss {
             kind: ElementwiseLossKind::SigmoidCrossEntropy,
@@ -33,7 +33,7 @@ impl SigmoidCrossEntropyLossLayer {
     }
 }
 
-impl<T: Element, D: Device> Layer<T, D> for SigmoidCrossEntropyLossLayer {
+impl<T: Element> Layer<T> for SigmoidCrossEntropyLossLayer {
     fn kind(&self) -> &'static str {
         "SigmoidCrossEntropyLoss"
     }
@@ -50,7 +50,7 @@ impl<T: Element, D: Device> Layer<T, D> for SigmoidCrossEntropyLossLayer {
         true
     }
 
-    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         let (scores, targets) = (bottom[0].shape(), bottom[1].shape());
         loss_common::check_batch(scores, targets)?;
         if scores.count() != targets.count() {
@@ -59,17 +59,17 @@ impl<T: Element, D: Device> Layer<T, D> for SigmoidCrossEntropyLossLayer {
         top[0].reshape(&[])
     }
 
-    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         let (x, t, mut loss) = (bottom[0].data()?, bottom[1].data()?, top[0].data_mut()?);
         device.elementwise_loss(&self.op(&bottom[0])?, x.view(), t.view(), loss.view_mut())
     }
 
     fn backward(
         &mut self,
-        device: &D,
-        top: &[Blob<T, D>],
+        device: &AnyDevice,
+        top: &[Blob<T>],
         propagate: PropagateDown<'_>,
-        bottom: &[Blob<T, D>],
+        bottom: &[Blob<T>],
     ) -> Result<()> {
         check_no_gradient(propagate.bottom, 1, "targets")?;
         let (op, weight) = (self.op(&bottom[0])?, top[0].diff()?);

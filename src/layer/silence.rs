@@ -7,12 +7,12 @@ pub struct SilenceLayer;
 
 impl SilenceLayer {
     /// Creates the layer, which has no parameters.
-    pub fn new<D: Device>(_: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn new(_: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         Ok(Self)
     }
 }
 
-impl<T: Element, D: Device> Layer<T, D> for SilenceLayer {
+impl<T: Element> Layer<T> for SilenceLayer {
     fn kind(&self) -> &'static str {
         "Silence"
     }
@@ -21,20 +21,20 @@ impl<T: Element, D: Device> Layer<T, D> for SilenceLayer {
         Arity::between(1..=usize::MAX, 0..=0)
     }
 
-    fn reshape(&mut self, _: &[Blob<T, D>], _: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, _: &[Blob<T>], _: &mut [Blob<T>]) -> Result<()> {
         Ok(())
     }
 
-    fn forward(&mut self, _: &D, _: &[Blob<T, D>], _: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, _: &AnyDevice, _: &[Blob<T>], _: &[Blob<T>]) -> Result<()> {
         Ok(())
     }
 
     fn backward(
         &mut self,
-        device: &D,
-        _: &[Blob<T, D>],
+        device: &AnyDevice,
+        _: &[Blob<T>],
         propagate: PropagateDown<'_>,
-        bottom: &[Blob<T, D>],
+        bottom: &[Blob<T>],
     ) -> Result<()> {
         zero_gradients(device, propagate, bottom)
     }

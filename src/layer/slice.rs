@@ -18,7 +18,7 @@ impl SliceLayer {
     /// # Errors
     /// [`Error::InvalidData`] if both `axis` and `slice_dim` are given, or unless the number of
     /// `slice_point` entries is 0 or one less than the number of tops.
-    pub fn new<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let slice = param.slice_param.clone().unwrap_or_default();
         let axis = proto_shape::axis(slice.axis, ("slice_dim", slice.slice_dim))?;
         let (points, tops) = (slice.slice_point.len(), param.top.len());
@@ -65,7 +65,7 @@ impl SliceLayer {
     }
 }
 
-impl<T: Element, D: Device> Layer<T, D> for SliceLayer {
+impl<T: Element> Layer<T> for SliceLayer {
     fn kind(&self) -> &'static str {
         "Slice"
     }
@@ -77,7 +77,7 @@ impl<T: Element, D: Device> Layer<T, D> for SliceLayer {
         }
     }
 
-    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         let shape = bottom[0].shape();
         let axis = shape.canonical_axis(self.axis)?;
         let extents = self.extents(shape[axis], top.len())?;
@@ -95,7 +95,7 @@ impl<T: Element, D: Device> Layer<T, D> for SliceLayer {
         Ok(())
     }
 
-    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         if top.len() == 1 {
             return Ok(());
         }
@@ -108,10 +108,10 @@ impl<T: Element, D: Device> Layer<T, D> for SliceLayer {
 
     fn backward(
         &mut self,
-        device: &D,
-        top: &[Blob<T, D>],
+        device: &AnyDevice,
+        top: &[Blob<T>],
         _: PropagateDown<'_>,
-        bottom: &[Blob<T, D>],
+        bottom: &[Blob<T>],
     ) -> Result<()> {
         if let [only] = top {
             return SharedTop::backward(device, only, &bottom[0]);

@@ -10,12 +10,12 @@ pub struct SoftmaxLayer {
 
 impl SoftmaxLayer {
     /// Creates the layer from its parameters.
-    pub fn new<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         Ok(Self { axis: param.softmax_param.unwrap_or_default().axis() as isize })
     }
 }
 
-impl<T: Element, D: Device> Layer<T, D> for SoftmaxLayer {
+impl<T: Element> Layer<T> for SoftmaxLayer {
     fn kind(&self) -> &'static str {
         "Softmax"
     }
@@ -24,12 +24,12 @@ impl<T: Element, D: Device> Layer<T, D> for SoftmaxLayer {
         true
     }
 
-    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         Axis::of(bottom[0].shape(), self.axis)?;
         top[0].reshape_like(&bottom[0])
     }
 
-    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         let axis = Axis::of(bottom[0].shape(), self.axis)?;
         let (x, mut y) = top[0].data_mut_from(&bottom[0])?;
         device.softmax(&axis, x.src(), y.view_mut())
@@ -37,10 +37,10 @@ impl<T: Element, D: Device> Layer<T, D> for SoftmaxLayer {
 
     fn backward(
         &mut self,
-        device: &D,
-        top: &[Blob<T, D>],
+        device: &AnyDevice,
+        top: &[Blob<T>],
         _: PropagateDown<'_>,
-        bottom: &[Blob<T, D>],
+        bottom: &[Blob<T>],
     ) -> Result<()> {
         let axis = Axis::of(bottom[0].shape(), self.axis)?;
         let (y, (dy, mut dx)) = (top[0].data()?, bottom[0].diff_mut_from(&top[0])?);

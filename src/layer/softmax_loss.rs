@@ -4,18 +4,18 @@ use super::{loss_common, prelude::*};
 use crate::op::{Axis, LossNormalization, SoftmaxLoss};
 
 /// `loss = −Σ ln softmax(x)[label] / n`. The bottoms are scores and labels.
-pub struct SoftmaxLossLayer<T: Element, D: Device> {
+pub struct SoftmaxLossLayer<T: Element> {
     axis: isize,
     ignore: Option<i64>,
     normalization: LossNormalization,
     /// Derived from the bottoms' shapes by `reshape`.
     op: Option<SoftmaxLoss>,
-    probabilities: Blob<T, D>,
+    probabilities: Blob<T>,
 }
 
-impl<T: Element, D: Device> SoftmaxLossLayer<T, D> {
+impl<T: Element> SoftmaxLossLayer<T> {
     /// Creates the layer from its parameters.
-    pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let loss = param.loss_param.unwrap_or_default();
         Ok(Self {
             axis: param.softmax_param.unwrap_or_default().axis() as isize,
@@ -27,7 +27,7 @@ impl<T: Element, D: Device> SoftmaxLossLayer<T, D> {
     }
 }
 
-impl<T: Element, D: Device> Layer<T, D> for SoftmaxLossLayer<T, D> {
+impl<T: Element> Layer<T> for SoftmaxLossLayer<T> {
     fn kind(&self) -> &'static str {
         "SoftmaxWithLoss"
     }
@@ -44,7 +44,7 @@ impl<T: Element, D: Device> Layer<T, D> for SoftmaxLossLayer<T, D> {
         true
     }
 
-    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         let axis = Axis::of(bottom[0].shape(), self.axis)?;
         loss_common::check_batch(bottom[0].shape(), bottom[1].shape())?;
         loss_common::check_labels(bottom[0].shape(), bottom[1].shape(), &axis)?;
@@ -54,7 +54,7 @@ impl<T: Element, D: Device> Layer<T, D> for SoftmaxLossLayer<T, D> {
         top[0].reshape(&[])
     }
 
-    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         let op = reshaped(&self.op)?;
         let (x, label) = (bottom[0].data()?, bottom[1].data()?);
         let (mut p, mut loss) = (self.probabilities.data_mut()?, top[0].data_mut()?);
@@ -64,10 +64,10 @@ impl<T: Element, D: Device> Layer<T, D> for SoftmaxLossLayer<T, D> {
 
     fn backward(
         &mut self,
-        device: &D,
-        top: &[Blob<T, D>],
+        device: &AnyDevice,
+        top: &[Blob<T>],
         propagate: PropagateDown<'_>,
-        bottom: &[Blob<T, D>],
+        bottom: &[Blob<T>],
     ) -> Result<()> {
         check_no_gradient(propagate.bottom, 1, "labels")?;
         let (p, label) = (self.probabilities.data()?, bottom[1].data()?);

@@ -8,12 +8,12 @@ pub struct SplitLayer;
 
 impl SplitLayer {
     /// Creates the layer, which has no parameters.
-    pub fn new<D: Device>(_: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn new(_: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         Ok(Self)
     }
 }
 
-impl<T: Element, D: Device> Layer<T, D> for SplitLayer {
+impl<T: Element> Layer<T> for SplitLayer {
     fn kind(&self) -> &'static str {
         "Split"
     }
@@ -22,7 +22,7 @@ impl<T: Element, D: Device> Layer<T, D> for SplitLayer {
         Arity::between(1..=1, 1..=usize::MAX)
     }
 
-    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         for top in top {
             top.reshape_like(&bottom[0])?;
             top.share_data(&bottom[0])?;
@@ -30,16 +30,16 @@ impl<T: Element, D: Device> Layer<T, D> for SplitLayer {
         Ok(())
     }
 
-    fn forward(&mut self, _: &D, _: &[Blob<T, D>], _: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, _: &AnyDevice, _: &[Blob<T>], _: &[Blob<T>]) -> Result<()> {
         Ok(())
     }
 
     fn backward(
         &mut self,
-        device: &D,
-        top: &[Blob<T, D>],
+        device: &AnyDevice,
+        top: &[Blob<T>],
         _: PropagateDown<'_>,
-        bottom: &[Blob<T, D>],
+        bottom: &[Blob<T>],
     ) -> Result<()> {
         let mut dx = bottom[0].diff_mut()?;
         let first = top[0].diff()?;

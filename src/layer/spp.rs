@@ -13,31 +13,31 @@ use crate::{
 ///
 /// Source: He, Zhang, Ren, Sun 2014.
 #[doc(alias = "SPPLayer")]
-pub struct SppLayer<T: Element, D: Device> {
+pub struct SppLayer<T: Element> {
     height: u32,
     method: PoolMethod,
-    levels: Vec<Level<T, D>>,
+    levels: Vec<Level<T>>,
     /// Positions of the levels in the top.
     layout: ConcatLayout,
     /// Diff: the contribution of one level to the gradient.
-    level_gradient: Blob<T, D>,
+    level_gradient: Blob<T>,
 }
 
 /// One level of the pyramid.
-struct Level<T: Element, D: Device> {
+struct Level<T: Element> {
     op: Pool2d,
-    pooled: Blob<T, D>,
+    pooled: Blob<T>,
     /// Index of each maximum.
-    mask: Blob<i32, D>,
+    mask: Blob<i32>,
 }
 
-impl<T: Element, D: Device> Level<T, D> {
+impl<T: Element> Level<T> {
     fn pool(
         &self,
-        device: &D,
+        device: &AnyDevice,
         method: PoolMethod,
-        x: View<'_, T, D>,
-        y: ViewMut<'_, T, D>,
+        x: View<'_, T, AnyDevice>,
+        y: ViewMut<'_, T, AnyDevice>,
     ) -> Result<()> {
         match method {
             PoolMethod::Ave => device.average_pool(&self.op, x, y),
@@ -47,10 +47,10 @@ impl<T: Element, D: Device> Level<T, D> {
 
     fn pool_backward(
         &self,
-        device: &D,
+        device: &AnyDevice,
         method: PoolMethod,
-        dy: View<'_, T, D>,
-        dx: ViewMut<'_, T, D>,
+        dy: View<'_, T, AnyDevice>,
+        dx: ViewMut<'_, T, AnyDevice>,
     ) -> Result<()> {
         match method {
             PoolMethod::Ave => device.average_pool_backward(&self.op, dy, dx),
@@ -59,12 +59,12 @@ impl<T: Element, D: Device> Level<T, D> {
     }
 }
 
-impl<T: Element, D: Device> SppLayer<T, D> {
+impl<T: Element> SppLayer<T> {
     /// Creates the layer from its parameters.
     ///
     /// # Errors
     /// [`Error::InvalidData`] if `pyramid_height` is 0, and for stochastic pooling.
-    pub fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let param = param.spp_param.unwrap_or_default();
         if param.pyramid_height() == 0 {
             return invalid("spp_param: pyramid_height must be positive");
@@ -92,12 +92,12 @@ impl<T: Element, D: Device> SppLayer<T, D> {
     }
 }
 
-impl<T: Element, D: Device> Layer<T, D> for SppLayer<T, D> {
+impl<T: Element> Layer<T> for SppLayer<T> {
     fn kind(&self) -> &'static str {
         "SPP"
     }
 
-    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         let shape = bottom[0].shape();
         let [batch, channels, height, width] = image_extents(shape)?;
         let planes = Shape::new(&[batch, channels])?.count();
@@ -129,7 +129,7 @@ impl<T: Element, D: Device> Layer<T, D> for SppLayer<T, D> {
         self.level_gradient.reshape(shape)
     }
 
-    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         let (x, mut y) = (bottom[0].data()?, top[0].data_mut()?);
         if let [only] = &self.levels[..] {
             return only.pool(device, self.method, x.view(), y.view_mut());
@@ -144,10 +144,10 @@ impl<T: Element, D: Device> Layer<T, D> for SppLayer<T, D> {
 
     fn backward(
         &mut self,
-        device: &D,
-        top: &[Blob<T, D>],
+        device: &AnyDevice,
+        top: &[Blob<T>],
         _: PropagateDown<'_>,
-        bottom: &[Blob<T, D>],
+        bottom: &[Blob<T>],
     ) -> Result<()> {
         let (dy, mut dx) = (top[0].diff()?, bottom[0].diff_mut()?);
         if let [only] = &self.levels[..] {

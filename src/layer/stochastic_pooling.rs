@@ -9,20 +9,20 @@ use crate::{
 
 /// Draws an element of each window with a probability proportional to its value. In the TEST phase,
 /// computes the mean with these weights: `Σ x² / Σ x` over positive elements, or 0 without any.
-pub(super) struct Stochastic<T: Element, D: Device> {
+pub(super) struct Stochastic<T: Element> {
     key: RngKey,
     /// Number of draws so far; each draw uses a separate random number stream.
     draws: u64,
     /// One random number per window.
-    uniform: Blob<f32, D>,
+    uniform: Blob<f32>,
     /// `max(x, 0)`; the diff is scratch space.
-    positive: Blob<T, D>,
+    positive: Blob<T>,
     /// Mean of `max(x, 0)` over each window, or 1 if that is 0; the diff is scratch space.
-    means: Blob<T, D>,
+    means: Blob<T>,
 }
 
-impl<T: Element, D: Device> Stochastic<T, D> {
-    pub(super) fn new(cx: &LayerContext<'_, D>) -> Result<Self> {
+impl<T: Element> Stochastic<T> {
+    pub(super) fn new(cx: &LayerContext<'_>) -> Result<Self> {
         let (positive, means) = (Blob::new(cx.device, &[0])?, Blob::new(cx.device, &[0])?);
         Ok(Self { key: cx.key, draws: 0, uniform: Blob::new(cx.device, &[0])?, positive, means })
     }
@@ -36,11 +36,11 @@ impl<T: Element, D: Device> Stochastic<T, D> {
     /// Draws an element of each window.
     pub(super) fn draw(
         &mut self,
-        device: &D,
+        device: &AnyDevice,
         op: &Pool2d,
-        x: View<'_, T, D>,
-        y: ViewMut<'_, T, D>,
-        mask: ViewMut<'_, i32, D>,
+        x: View<'_, T, AnyDevice>,
+        y: ViewMut<'_, T, AnyDevice>,
+        mask: ViewMut<'_, i32, AnyDevice>,
     ) -> Result<()> {
         let mut uniform = self.uniform.data_mut()?;
         device.uniform(self.key.child(self.draws), 0.0, 1.0, uniform.view_mut())?;
@@ -51,10 +51,10 @@ impl<T: Element, D: Device> Stochastic<T, D> {
     /// Computes the weighted mean as the mean of the squares divided by the mean.
     pub(super) fn mean(
         &self,
-        device: &D,
+        device: &AnyDevice,
         op: &Pool2d,
-        x: View<'_, T, D>,
-        mut y: ViewMut<'_, T, D>,
+        x: View<'_, T, AnyDevice>,
+        mut y: ViewMut<'_, T, AnyDevice>,
     ) -> Result<()> {
         let (mut positive, mut squares) = (self.positive.data_mut()?, self.positive.diff_mut()?);
         let mut means = self.means.data_mut()?;
@@ -74,11 +74,11 @@ impl<T: Element, D: Device> Stochastic<T, D> {
     /// `dx ← Σ dy · (2x − y) / Σ x` where x is positive; [`mean`](Self::mean) computed `y`.
     pub(super) fn mean_backward(
         &self,
-        device: &D,
+        device: &AnyDevice,
         op: &Pool2d,
-        y: View<'_, T, D>,
-        dy: View<'_, T, D>,
-        mut dx: ViewMut<'_, T, D>,
+        y: View<'_, T, AnyDevice>,
+        dy: View<'_, T, AnyDevice>,
+        mut dx: ViewMut<'_, T, AnyDevice>,
     ) -> Result<()> {
         let (positive, means) = (self.positive.data()?, self.means.data()?);
         let (mut scaled, mut spread) = (self.means.diff_mut()?, self.positive.diff_mut()?);

@@ -14,7 +14,7 @@ impl TileLayer {
     ///
     /// # Errors
     /// [`Error::InvalidData`] unless `tiles` is positive.
-    pub fn new<D: Device>(param: &LayerParameter, _: &LayerContext<'_, D>) -> Result<Self> {
+    pub fn new(param: &LayerParameter, _: &LayerContext<'_>) -> Result<Self> {
         let param = param.tile_param.unwrap_or_default();
         let tiles = usize::try_from(param.tiles()).ok().filter(|&tiles| tiles > 0);
         let tiles =
@@ -29,29 +29,29 @@ impl TileLayer {
     }
 }
 
-impl<T: Element, D: Device> Layer<T, D> for TileLayer {
+impl<T: Element> Layer<T> for TileLayer {
     fn kind(&self) -> &'static str {
         "Tile"
     }
 
-    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         let mut shape = bottom[0].shape().to_vec();
         let axis = bottom[0].shape().canonical_axis(self.axis)?;
         shape[axis] = shape[axis].saturating_mul(self.tiles);
         top[0].reshape(&shape)
     }
 
-    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         let op = self.op(bottom[0].shape())?;
         device.tile(&op, bottom[0].data()?.view(), top[0].data_mut()?.view_mut())
     }
 
     fn backward(
         &mut self,
-        device: &D,
-        top: &[Blob<T, D>],
+        device: &AnyDevice,
+        top: &[Blob<T>],
         _: PropagateDown<'_>,
-        bottom: &[Blob<T, D>],
+        bottom: &[Blob<T>],
     ) -> Result<()> {
         let op = self.op(bottom[0].shape())?;
         device.tile_backward(&op, top[0].diff()?.view(), bottom[0].diff_mut()?.view_mut())

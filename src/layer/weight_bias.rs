@@ -9,16 +9,16 @@ use crate::{
 };
 
 /// A layer's weights and optional bias, with their fillers.
-pub(super) struct Weights<T: Element, D: Device> {
+pub(super) struct Weights<T: Element> {
     outputs: usize,
     weights: Filler,
     /// `None` if the layer has no bias.
     bias: Option<Filler>,
     /// The weights and the bias; empty before [`create`](Self::create).
-    blobs: Vec<Blob<T, D>>,
+    blobs: Vec<Blob<T>>,
 }
 
-impl<T: Element, D: Device> Weights<T, D> {
+impl<T: Element> Weights<T> {
     /// Reads the fillers of weights and bias. `message` is the name of the layer parameter in errors.
     ///
     /// # Errors
@@ -43,7 +43,7 @@ impl<T: Element, D: Device> Weights<T, D> {
 
     /// Creates weights of `shape` and a bias with one value per output, filled from the layer's
     /// random number streams.
-    pub(super) fn create(&mut self, cx: &LayerContext<'_, D>, shape: &[usize]) -> Result<()> {
+    pub(super) fn create(&mut self, cx: &LayerContext<'_>, shape: &[usize]) -> Result<()> {
         self.blobs = vec![filled(cx, shape, &self.weights, 0)?];
         if let Some(filler) = &self.bias {
             self.blobs.push(filled(cx, &[self.outputs], filler, 1)?);
@@ -55,16 +55,21 @@ impl<T: Element, D: Device> Weights<T, D> {
     ///
     /// # Errors
     /// [`Error::InvalidData`] before [`create`](Self::create).
-    pub(super) fn weights(&self) -> Result<&Blob<T, D>> {
+    pub(super) fn weights(&self) -> Result<&Blob<T>> {
         self.blobs.first().ok_or_else(|| Error::InvalidData("called before setup".into()))
     }
 
-    pub(super) fn bias(&self) -> Option<&Blob<T, D>> {
+    pub(super) fn bias(&self) -> Option<&Blob<T>> {
         self.blobs.get(1)
     }
 
     /// `y ← y + bias` if there is a bias; `axis` is the axis of the outputs in `y`.
-    pub(super) fn add_bias(&self, device: &D, axis: &Axis, y: ViewMut<'_, T, D>) -> Result<()> {
+    pub(super) fn add_bias(
+        &self,
+        device: &AnyDevice,
+        axis: &Axis,
+        y: ViewMut<'_, T, AnyDevice>,
+    ) -> Result<()> {
         let Some(bias) = self.bias() else { return Ok(()) };
         device.broadcast(Binary::Add, axis, Src::InPlace, bias.data()?.view(), y)
     }
@@ -72,9 +77,9 @@ impl<T: Element, D: Device> Weights<T, D> {
     /// Adds the sum of `dy` over all but `axis` to the gradient of the bias, if one is requested.
     pub(super) fn add_bias_gradient(
         &self,
-        device: &D,
+        device: &AnyDevice,
         axis: &Axis,
-        dy: View<'_, T, D>,
+        dy: View<'_, T, AnyDevice>,
         propagate: PropagateDown<'_>,
     ) -> Result<()> {
         match self.bias() {
@@ -85,11 +90,11 @@ impl<T: Element, D: Device> Weights<T, D> {
         }
     }
 
-    pub(super) fn blobs(&self) -> &[Blob<T, D>] {
+    pub(super) fn blobs(&self) -> &[Blob<T>] {
         &self.blobs
     }
 
-    pub(super) fn blobs_mut(&mut self) -> &mut [Blob<T, D>] {
+    pub(super) fn blobs_mut(&mut self) -> &mut [Blob<T>] {
         &mut self.blobs
     }
 }
@@ -101,12 +106,12 @@ pub(super) fn filler(param: &Option<FillerParameter>, default: Filler) -> Result
 
 /// Creates the layer's parameter number `index`, filled from a separate random number
 /// stream.
-pub(super) fn filled<T: Element, D: Device>(
-    cx: &LayerContext<'_, D>,
+pub(super) fn filled<T: Element>(
+    cx: &LayerContext<'_>,
     shape: &[usize],
     filler: &Filler,
     index: u64,
-) -> Result<Blob<T, D>> {
+) -> Result<Blob<T>> {
     let blob = Blob::new(cx.device, shape)?;
     filler.fill(&blob, cx.key.child(index))?;
     Ok(blob)

@@ -133,22 +133,12 @@ impl CoherentBytes {
         Ok(filled(self.host.get_mut())?)
     }
 
-    pub(super) fn host_overwrite<R>(
-        &mut self,
-        write: impl FnOnce(&mut [u8]) -> Result<R>,
-    ) -> Result<R> {
-        if self.device.is_unified() {
-            let result = write(self.mapped_host()?)?;
-            self.valid.write(HOST);
-            return Ok(result);
-        }
-        if self.head() == Head::HeadAtHost {
-            return write(filled(self.host.get_mut())?);
-        }
-        let mut bytes = self.take_host()?;
-        let result = write(&mut bytes);
-        self.put_host(bytes, result.is_ok());
-        result
+    /// Prepares to overwrite all bytes on the host, without copying them first.
+    #[track_caller]
+    pub(super) fn begin_overwrite(&mut self) -> Result<Overwrite<'_>> {
+        let in_place = self.device.is_unified() || self.head() == Head::HeadAtHost;
+        let taken = if in_place { None } else { Some(self.take_host()?) };
+        Ok(Overwrite { memory: self, taken, written: false })
     }
 
     /// Returns the bytes of unified memory.
@@ -330,6 +320,40 @@ impl CoherentBytes {
             return Err(error);
         }
         Ok(self.dev.get_or_init(|| buffer))
+    }
+}
+
+/// The bytes on the host, which the owner overwrites. Until [`commit`](Self::commit), the value is
+/// unchanged, unless only the host was valid or memory is unified.
+pub(super) struct Overwrite<'a> {
+    memory: &'a mut CoherentBytes,
+    /// The host's allocation; `None` if the bytes are written in place.
+    taken: Option<HostBytes>,
+    written: bool,
+}
+
+impl Overwrite<'_> {
+    pub(super) fn bytes(&mut self) -> Result<&mut [u8]> {
+        match &mut self.taken {
+            Some(bytes) => Ok(bytes),
+            None if self.memory.device.is_unified() => self.memory.mapped_host(),
+            None => Ok(filled(self.memory.host.get_mut())?),
+        }
+    }
+
+    /// Makes the bytes the value; the device becomes stale.
+    pub(super) fn commit(mut self) {
+        self.written = true;
+    }
+}
+
+impl Drop for Overwrite<'_> {
+    fn drop(&mut self) {
+        match self.taken.take() {
+            Some(bytes) => self.memory.put_host(bytes, self.written),
+            None if self.written => self.memory.valid.write(HOST),
+            None => {}
+        }
     }
 }
 

@@ -88,7 +88,10 @@ impl<D: Memory> SyncedMemory<D> {
     /// # Errors
     /// Like [`host`](Self::host); errors of `write`.
     pub fn host_overwrite<R>(&mut self, write: impl FnOnce(&mut [u8]) -> Result<R>) -> Result<R> {
-        self.value.host_overwrite(write)
+        let mut overwrite = self.value.begin_overwrite()?;
+        let result = write(overwrite.bytes()?)?;
+        overwrite.commit();
+        Ok(result)
     }
 
     /// Returns the bytes on the device; copies them from the host if the device is stale.

@@ -3,7 +3,11 @@
 //! A view selects elements. A kernel accesses the elements through `host` or `device`, which copies
 //! them to that side if needed.
 
-use super::{coherent_bytes::CoherentBytes, memory_trait::Memory, synced::SyncedMemory};
+use super::{
+    coherent_bytes::{CoherentBytes, Overwrite},
+    memory_trait::Memory,
+    synced::SyncedMemory,
+};
 use crate::{
     element::Storable,
     error::{Error, Result},
@@ -50,6 +54,26 @@ pub struct DeviceSliceMut<'a, D: Memory> {
     pub offset: usize,
     /// Size of the view in bytes.
     pub bytes: usize,
+}
+
+/// The elements of a view in host memory, which a kernel overwrites.
+pub(crate) struct HostOutput<'a, T> {
+    memory: Overwrite<'a>,
+    /// The bytes of the elements.
+    range: Range<usize>,
+    elements: PhantomData<&'a mut [T]>,
+}
+
+impl<T: Storable> HostOutput<'_, T> {
+    pub(crate) fn elements(&mut self) -> Result<&mut [T]> {
+        let bytes = &mut self.memory.bytes()?[self.range.clone()];
+        bytemuck::try_cast_slice_mut(bytes).map_err(misaligned)
+    }
+
+    /// Makes the elements the value of the view; the device becomes stale.
+    pub(crate) fn commit(self) {
+        self.memory.commit();
+    }
 }
 
 /// A range of elements of a [`SyncedMemory`].
@@ -236,13 +260,21 @@ impl<'a, T: Storable, D: Memory> ViewMut<'a, T, D> {
     /// Like [`View::host`]; errors of `write`.
     #[track_caller]
     pub fn host_overwrite<R>(&mut self, write: impl FnOnce(&mut [T]) -> Result<R>) -> Result<R> {
+        let mut output = self.host_output()?;
+        let result = write(output.elements()?)?;
+        output.commit();
+        Ok(result)
+    }
+
+    /// Returns access like [`host_overwrite`](Self::host_overwrite), but as a value, which a kernel
+    /// commits once it has succeeded.
+    #[track_caller]
+    pub(crate) fn host_output(&mut self) -> Result<HostOutput<'_, T>> {
         if !self.is_whole() {
-            return write(self.host_mut()?);
+            self.mem.host_mut()?;
         }
         let range = self.span.bytes::<T>();
-        self.mem.host_overwrite(|bytes| {
-            write(bytemuck::try_cast_slice_mut(&mut bytes[range]).map_err(misaligned)?)
-        })
+        Ok(HostOutput { memory: self.mem.begin_overwrite()?, range, elements: PhantomData })
     }
 
     /// Returns the elements in device memory, writable; the host becomes stale.

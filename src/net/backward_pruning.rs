@@ -1,10 +1,10 @@
 //! Decides which gradients a net computes.
 
 use super::graph::Net;
-use crate::{device::Device, element::Element};
+use crate::element::Element;
 use std::collections::HashSet;
 
-impl<T: Element, D: Device> Net<T, D> {
+impl<T: Element> Net<T> {
     /// Skips the backward pass of layers that do not contribute to the objective, and of layers
     /// whose top gradients no later layer computes. Walks the layers from the last to the first.
     pub(super) fn prune_backward(&mut self) {

@@ -1,11 +1,11 @@
 //! Debug log of the construction of a net, in Caffe's wording.
 
 use super::graph::{Net, NetLayer};
-use crate::{device::Device, element::Element};
+use crate::element::Element;
 use log::debug;
 
 /// Logs the bottoms, tops and top shapes of the newest layer.
-pub(super) fn log_layer<T: Element, D: Device>(net: &Net<T, D>) {
+pub(super) fn log_layer<T: Element>(net: &Net<T>) {
     let Some(NetLayer { param, bottoms, tops, loss_weights, .. }) = net.nodes.last() else {
         return;
     };
@@ -26,7 +26,7 @@ pub(super) fn log_layer<T: Element, D: Device>(net: &Net<T, D>) {
 }
 
 /// Logs which layers have a backward pass, and the outputs of the net.
-pub(super) fn log_net<T: Element, D: Device>(net: &Net<T, D>) {
+pub(super) fn log_net<T: Element>(net: &Net<T>) {
     for NetLayer { param, backward, .. } in net.nodes.iter().rev() {
         let needs = if *backward { "needs" } else { "does not need" };
         debug!("{} {needs} backward computation.", param.name());

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     blob::Blob,
     data::SourceRegistry,
-    device::Device,
+    device::{AnyDevice, Device},
     element::Element,
     error::{Error, Result},
     layer::{Layer, LayerContext, LayerRegistry},
@@ -25,22 +25,22 @@ use std::collections::{BTreeSet, HashMap};
 ///
 /// Options that are not set come from the definition's `state`; by default the phase is TEST and
 /// the level 0.
-pub struct NetBuilder<T: Element, D: Device> {
-    device: D,
+pub struct NetBuilder<T: Element> {
+    device: AnyDevice,
     phase: Option<Phase>,
     level: Option<i32>,
     stages: Vec<String>,
     seed: u64,
     reuse_memory: bool,
-    registry: LayerRegistry<T, D>,
+    registry: LayerRegistry<T>,
     sources: SourceRegistry,
 }
 
-impl<T: Element, D: Device> Net<T, D> {
+impl<T: Element> Net<T> {
     /// Starts building a net on `device`.
-    pub fn builder(device: &D) -> NetBuilder<T, D> {
+    pub fn builder(device: &impl Device) -> NetBuilder<T> {
         NetBuilder {
-            device: device.clone(),
+            device: AnyDevice::new(device),
             phase: None,
             level: None,
             stages: Vec::new(),
@@ -52,7 +52,7 @@ impl<T: Element, D: Device> Net<T, D> {
     }
 }
 
-impl<T: Element, D: Device> NetBuilder<T, D> {
+impl<T: Element> NetBuilder<T> {
     /// Sets the phase.
     #[must_use]
     pub fn phase(self, phase: Phase) -> Self {
@@ -89,7 +89,7 @@ impl<T: Element, D: Device> NetBuilder<T, D> {
 
     /// Creates layers with this registry instead of the standard one.
     #[must_use]
-    pub fn registry(self, registry: LayerRegistry<T, D>) -> Self {
+    pub fn registry(self, registry: LayerRegistry<T>) -> Self {
         Self { registry, ..self }
     }
 
@@ -104,7 +104,7 @@ impl<T: Element, D: Device> NetBuilder<T, D> {
     ///
     /// # Errors
     /// [`Error::InvalidData`] for an invalid definition; errors of a layer, with the layer's name.
-    pub fn build(&self, definition: &NetParameter) -> Result<Net<T, D>> {
+    pub fn build(&self, definition: &NetParameter) -> Result<Net<T>> {
         check_format(definition)?;
         let mut state = definition.state.clone().unwrap_or_default();
         if let Some(phase) = self.phase {
@@ -137,9 +137,9 @@ fn check_format(definition: &NetParameter) -> Result<()> {
 }
 
 /// A net being built.
-struct Construction<'a, T: Element, D: Device> {
-    builder: &'a NetBuilder<T, D>,
-    net: Net<T, D>,
+struct Construction<'a, T: Element> {
+    builder: &'a NetBuilder<T>,
+    net: Net<T>,
     /// Index of each blob by name.
     ids: HashMap<String, usize>,
     /// Tops that no layer has consumed yet.
@@ -150,8 +150,8 @@ struct Construction<'a, T: Element, D: Device> {
     named: HashMap<String, usize>,
 }
 
-impl<'a, T: Element, D: Device> Construction<'a, T, D> {
-    fn new(builder: &'a NetBuilder<T, D>, state: &NetState, name: &str) -> Self {
+impl<'a, T: Element> Construction<'a, T> {
+    fn new(builder: &'a NetBuilder<T>, state: &NetState, name: &str) -> Self {
         let net = Net {
             device: builder.device.clone(),
             name: name.to_owned(),
@@ -219,7 +219,7 @@ impl<'a, T: Element, D: Device> Construction<'a, T, D> {
     }
 
     /// Returns a layer's tops: named ones and, for a loss, unnamed ones that its arity requires.
-    fn tops(&mut self, param: &LayerParameter, layer: &dyn Layer<T, D>) -> Result<Vec<usize>> {
+    fn tops(&mut self, param: &LayerParameter, layer: &dyn Layer<T>) -> Result<Vec<usize>> {
         let mut tops = Vec::with_capacity(param.top.len());
         for (i, name) in param.top.iter().enumerate() {
             let in_place = param.bottom.get(i) == Some(name);
@@ -265,7 +265,7 @@ impl<'a, T: Element, D: Device> Construction<'a, T, D> {
     }
 
     /// Sets up the newest layer: parameters, shapes, required gradients.
-    fn set_up(&mut self, cx: &LayerContext<'_, D>, saved: &[BlobProto]) -> Result<()> {
+    fn set_up(&mut self, cx: &LayerContext<'_>, saved: &[BlobProto]) -> Result<()> {
         let index = self.net.nodes.len() - 1;
         let node = &self.net.nodes[index];
         let share = |&id: &usize| self.net.blobs[id].blob.share();
@@ -384,7 +384,7 @@ impl<'a, T: Element, D: Device> Construction<'a, T, D> {
         ours.share_diff(&owner.blob)
     }
 
-    fn finish(mut self, force_backward: bool) -> Result<Net<T, D>> {
+    fn finish(mut self, force_backward: bool) -> Result<Net<T>> {
         self.net.prune_backward();
         if force_backward {
             self.net.force_backward();
@@ -414,9 +414,9 @@ fn merge_mult(field: &str, name: &str, owners: &mut Option<f32>, given: Option<f
 }
 
 /// Returns the weight of each top in the objective; by default 1 for the first top of a loss.
-fn loss_weights<T: Element, D: Device>(
+fn loss_weights<T: Element>(
     param: &LayerParameter,
-    layer: &dyn Layer<T, D>,
+    layer: &dyn Layer<T>,
     tops: usize,
 ) -> Result<Vec<f32>> {
     match param.loss_weight.len() {

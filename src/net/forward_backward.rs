@@ -1,9 +1,9 @@
 //! Forward and backward passes.
 
 use super::graph::{Net, NetLayer};
+use crate::kernel::traits::*;
 use crate::{
     blob::Blob,
-    device::Device,
     element::Element,
     error::{Error, Result},
     layer::PropagateDown,
@@ -11,7 +11,7 @@ use crate::{
 };
 use std::ops::Range;
 
-impl<T: Element, D: Device> Net<T, D> {
+impl<T: Element> Net<T> {
     /// Runs all layers forward; returns the objective, `Σ weight · top`.
     ///
     /// # Errors
@@ -196,7 +196,7 @@ impl<T: Element, D: Device> Net<T, D> {
     }
 
     /// Returns handles to the bottoms and the tops of a layer.
-    fn operands(&self, index: usize) -> [Vec<Blob<T, D>>; 2] {
+    fn operands(&self, index: usize) -> [Vec<Blob<T>>; 2] {
         let node = &self.nodes[index];
         [&node.bottoms, &node.tops]
             .map(|ids| ids.iter().map(|&id| self.blobs[id].blob.share()).collect())

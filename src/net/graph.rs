@@ -2,7 +2,7 @@
 
 use crate::{
     blob::Blob,
-    device::Device,
+    device::AnyDevice,
     element::Element,
     error::Error,
     layer::Layer,
@@ -14,13 +14,13 @@ use std::time::Duration;
 ///
 /// [`Net::builder`] builds it. A net has no global state: nets on different threads are independent
 /// unless they share weights.
-pub struct Net<T: Element, D: Device> {
-    pub(super) device: D,
+pub struct Net<T: Element> {
+    pub(super) device: AnyDevice,
     pub(super) name: String,
     pub(super) phase: Phase,
-    pub(super) nodes: Vec<NetLayer<T, D>>,
-    pub(super) blobs: Vec<NetBlob<T, D>>,
-    pub(super) params: Vec<Param<T, D>>,
+    pub(super) nodes: Vec<NetLayer<T>>,
+    pub(super) blobs: Vec<NetBlob<T>>,
+    pub(super) params: Vec<Param<T>>,
     /// Indices in `params` of the parameters that own their values.
     pub(super) learnable: Vec<usize>,
     /// Indices in `blobs` of the net's outputs.
@@ -30,8 +30,8 @@ pub struct Net<T: Element, D: Device> {
 }
 
 /// A layer, its bottoms and its tops.
-pub(super) struct NetLayer<T: Element, D: Device> {
-    pub(super) layer: Box<dyn Layer<T, D>>,
+pub(super) struct NetLayer<T: Element> {
+    pub(super) layer: Box<dyn Layer<T>>,
     pub(super) param: LayerParameter,
     /// Indices in the net's blobs.
     pub(super) bottoms: Vec<usize>,
@@ -46,9 +46,9 @@ pub(super) struct NetLayer<T: Element, D: Device> {
 }
 
 /// A blob between layers.
-pub(super) struct NetBlob<T: Element, D: Device> {
+pub(super) struct NetBlob<T: Element> {
     pub(super) name: String,
-    pub(super) blob: Blob<T, D>,
+    pub(super) blob: Blob<T>,
     /// Weight in the objective.
     pub(super) loss_weight: f32,
 }
@@ -62,7 +62,7 @@ pub(super) struct LiveRange {
 }
 
 /// A parameter of a layer.
-pub struct Param<T: Element, D: Device> {
+pub struct Param<T: Element> {
     /// The name by which parameters are shared; if none is given, the index in the layer.
     pub name: String,
     /// Index of the layer in the net.
@@ -75,24 +75,24 @@ pub struct Param<T: Element, D: Device> {
     pub lr_mult: Option<f32>,
     /// Factor of the weight decay; 1 if the definition gives none.
     pub decay_mult: Option<f32>,
-    pub(super) blob: Blob<T, D>,
+    pub(super) blob: Blob<T>,
 }
 
-impl<T: Element, D: Device> Param<T, D> {
+impl<T: Element> Param<T> {
     /// Returns the values and the gradient.
-    pub fn blob(&self) -> &Blob<T, D> {
+    pub fn blob(&self) -> &Blob<T> {
         &self.blob
     }
 }
 
-impl<T: Element, D: Device> Net<T, D> {
+impl<T: Element> Net<T> {
     /// Returns the name of the net.
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// Returns the device that the net runs on.
-    pub fn device(&self) -> &D {
+    pub fn device(&self) -> &AnyDevice {
         &self.device
     }
 
@@ -108,14 +108,14 @@ impl<T: Element, D: Device> Net<T, D> {
 
     /// Returns a layer by name.
     #[doc(alias = "layer_by_name")]
-    pub fn layer(&self, name: &str) -> Option<&dyn Layer<T, D>> {
+    pub fn layer(&self, name: &str) -> Option<&dyn Layer<T>> {
         let node = self.nodes.iter().find(|node| node.param.name() == name)?;
         Some(&*node.layer)
     }
 
     /// Returns a layer by name as its concrete type, which may have methods of its own. `None` if
     /// no layer has this name or it is of another type.
-    pub fn layer_as<L: Layer<T, D>>(&mut self, name: &str) -> Option<&mut L> {
+    pub fn layer_as<L: Layer<T>>(&mut self, name: &str) -> Option<&mut L> {
         let node = self.nodes.iter_mut().find(|node| node.param.name() == name)?;
         node.layer.downcast_mut()
     }
@@ -141,18 +141,18 @@ impl<T: Element, D: Device> Net<T, D> {
     }
 
     /// Returns all blobs with their names, in the order in which layers produce them.
-    pub fn blobs(&self) -> impl ExactSizeIterator<Item = (&str, &Blob<T, D>)> {
+    pub fn blobs(&self) -> impl ExactSizeIterator<Item = (&str, &Blob<T>)> {
         self.blobs.iter().map(|blob| (blob.name.as_str(), &blob.blob))
     }
 
     /// Returns a blob by name.
     #[doc(alias = "blob_by_name")]
-    pub fn blob(&self, name: &str) -> Option<&Blob<T, D>> {
+    pub fn blob(&self, name: &str) -> Option<&Blob<T>> {
         self.blobs.iter().find(|blob| blob.name == name).map(|blob| &blob.blob)
     }
 
     /// Returns a blob by name, for reshaping. The next forward pass reshapes the layers after it.
-    pub fn blob_mut(&mut self, name: &str) -> Option<&mut Blob<T, D>> {
+    pub fn blob_mut(&mut self, name: &str) -> Option<&mut Blob<T>> {
         self.blobs.iter_mut().find(|blob| blob.name == name).map(|blob| &mut blob.blob)
     }
 
@@ -165,7 +165,7 @@ impl<T: Element, D: Device> Net<T, D> {
     /// Returns the blobs that no layer consumes: name, blob and weight in the objective, sorted by
     /// name.
     #[doc(alias = "output_blobs")]
-    pub fn outputs(&self) -> impl ExactSizeIterator<Item = (&str, &Blob<T, D>, f32)> {
+    pub fn outputs(&self) -> impl ExactSizeIterator<Item = (&str, &Blob<T>, f32)> {
         self.outputs.iter().map(|&id| {
             let NetBlob { name, blob, loss_weight } = &self.blobs[id];
             (name.as_str(), blob, *loss_weight)
@@ -179,12 +179,12 @@ impl<T: Element, D: Device> Net<T, D> {
     }
 
     /// Returns the parameters of all layers in order, including shared ones.
-    pub fn params(&self) -> &[Param<T, D>] {
+    pub fn params(&self) -> &[Param<T>] {
         &self.params
     }
 
     /// Returns the parameters that own their values. A solver updates these.
-    pub fn learnable_params(&self) -> impl ExactSizeIterator<Item = &Param<T, D>> {
+    pub fn learnable_params(&self) -> impl ExactSizeIterator<Item = &Param<T>> {
         self.learnable.iter().map(|&index| &self.params[index])
     }
 

@@ -1,7 +1,7 @@
 //! Memory reuse between intermediate results, and the memory use of a net.
 
 use super::graph::{LiveRange, Net};
-use crate::{blob::Blob, device::Device, element::Element, error::Result};
+use crate::{blob::Blob, element::Element, error::Result};
 
 /// Bytes that a net has allocated on host and device. Shared memory counts once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,7 +26,7 @@ struct StorageSlot {
     live_ranges: Vec<usize>,
 }
 
-impl<T: Element, D: Device> Net<T, D> {
+impl<T: Element> Net<T> {
     /// Returns the bytes allocated so far. Allocation is lazy, so blobs that no pass has accessed
     /// count as 0. Memory that layers own, other than parameters, is not counted.
     ///
@@ -127,7 +127,7 @@ fn assign_slots(ranges: &[LiveRange], counts: &[usize]) -> Vec<StorageSlot> {
 }
 
 /// Returns the bytes allocated for the data and for the diffs of blobs, which may share storage.
-fn allocated<T: Element, D: Device>(blobs: &[&Blob<T, D>]) -> Result<[usize; 2]> {
+fn allocated<T: Element>(blobs: &[&Blob<T>]) -> Result<[usize; 2]> {
     let mut sum = [0; 2];
     for (index, blob) in blobs.iter().enumerate() {
         let bytes = blob.allocated_bytes()?;

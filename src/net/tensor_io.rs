@@ -7,14 +7,13 @@
 
 use super::graph::Net;
 use crate::{
-    device::Device,
     element::Element,
     error::{Error, Result},
     tensor_io::Tensor,
 };
 use std::collections::BTreeMap;
 
-impl<T: Element, D: Device> Net<T, D> {
+impl<T: Element> Net<T> {
     /// Copies the parameters of all layers, including shared ones, to tensors of the net's element
     /// type named `<layer>.<index>`.
     ///

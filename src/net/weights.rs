@@ -3,13 +3,12 @@
 use super::graph::{Net, Param};
 use crate::{
     blob::Blob,
-    device::Device,
     element::Element,
     error::{Error, Result},
     proto::{BlobProto, NetParameter},
 };
 
-impl<T: Element, D: Device> Net<T, D> {
+impl<T: Element> Net<T> {
     /// Copies the parameters of layers that have the same name in `source`. Other layers are
     /// unchanged. A parameter that shares another's values may be missing in `source`: its message
     /// is empty, or the list of messages ends before it. Returns the names of the copied layers.
@@ -122,7 +121,7 @@ impl<T: Element, D: Device> Net<T, D> {
     fn check_blobs(&self, layer: usize, blobs: &[BlobProto]) -> Result<()> {
         let params = self.nodes[layer].layer.params();
         let is_shared = |index| {
-            let is_same = |param: &&Param<T, D>| (param.layer, param.index) == (layer, index);
+            let is_same = |param: &&Param<T>| (param.layer, param.index) == (layer, index);
             self.params.iter().find(is_same).is_some_and(|param| param.owner.is_some())
         };
         for (index, param) in params.iter().enumerate() {
@@ -183,7 +182,7 @@ fn check_count(ours: usize, theirs: usize) -> Result<()> {
     Ok(())
 }
 
-fn share_data<T: Element, D: Device>((ours, theirs): (&mut Blob<T, D>, &Blob<T, D>)) -> Result<()> {
+fn share_data<T: Element>((ours, theirs): (&mut Blob<T>, &Blob<T>)) -> Result<()> {
     if *ours.shape() != *theirs.shape() {
         let (ours, theirs) = (ours.shape(), theirs.shape());
         return Err(Error::Shape(format!("cannot share parameters of shapes {ours} and {theirs}")));

@@ -25,14 +25,14 @@ use std::{
 };
 
 /// Options for building a solver and its nets.
-pub struct SolverBuilder<T: Element, D: Device> {
-    nets: NetBuilder<T, D>,
-    methods: MethodRegistry<T, D>,
+pub struct SolverBuilder<T: Element> {
+    nets: NetBuilder<T>,
+    methods: MethodRegistry<T>,
 }
 
-impl<T: Element, D: Device> Solver<T, D> {
+impl<T: Element> Solver<T> {
     /// Starts building a solver on `device`, with custom layers, data sources or methods.
-    pub fn builder(device: &D) -> SolverBuilder<T, D> {
+    pub fn builder(device: &impl Device) -> SolverBuilder<T> {
         SolverBuilder { nets: Net::builder(device), methods: MethodRegistry::standard() }
     }
 
@@ -42,7 +42,7 @@ impl<T: Element, D: Device> Solver<T, D> {
     ///
     /// # Errors
     /// Errors of [`SolverBuilder::from_file`].
-    pub fn from_file(path: impl AsRef<Path>, device: &D) -> Result<Self> {
+    pub fn from_file(path: impl AsRef<Path>, device: &impl Device) -> Result<Self> {
         Self::builder(device).from_file(path)
     }
 
@@ -50,21 +50,21 @@ impl<T: Element, D: Device> Solver<T, D> {
     ///
     /// # Errors
     /// Errors of [`SolverBuilder::build`].
-    pub fn new(param: SolverParameter, device: &D) -> Result<Self> {
+    pub fn new(param: SolverParameter, device: &impl Device) -> Result<Self> {
         Self::builder(device).build(param)
     }
 }
 
-impl<T: Element, D: Device> SolverBuilder<T, D> {
+impl<T: Element> SolverBuilder<T> {
     /// Creates the method with this registry instead of the standard one.
     #[must_use]
-    pub fn methods(self, methods: MethodRegistry<T, D>) -> Self {
+    pub fn methods(self, methods: MethodRegistry<T>) -> Self {
         Self { methods, ..self }
     }
 
     /// Creates layers with this registry instead of the standard one.
     #[must_use]
-    pub fn layers(self, layers: LayerRegistry<T, D>) -> Self {
+    pub fn layers(self, layers: LayerRegistry<T>) -> Self {
         Self { nets: self.nets.registry(layers), ..self }
     }
 
@@ -78,7 +78,7 @@ impl<T: Element, D: Device> SolverBuilder<T, D> {
     ///
     /// # Errors
     /// [`Error::Io`] and [`Error::Parse`]; errors of [`build`](Self::build), with the file's name.
-    pub fn from_file(self, path: impl AsRef<Path>) -> Result<Solver<T, D>> {
+    pub fn from_file(self, path: impl AsRef<Path>) -> Result<Solver<T>> {
         let path = path.as_ref();
         let built = self.build(read_definition(path)?);
         built.map_err(|error| error.context(path.display().to_string()))
@@ -88,7 +88,7 @@ impl<T: Element, D: Device> SolverBuilder<T, D> {
     ///
     /// # Errors
     /// [`Error::InvalidData`] for an invalid definition; errors of the nets.
-    pub fn build(self, param: SolverParameter) -> Result<Solver<T, D>> {
+    pub fn build(self, param: SolverParameter) -> Result<Solver<T>> {
         let param = proto::log_changes(proto::upgrade::solver(param), "solver")?;
         if param.iter_size() < 1 || param.average_loss() < 1 {
             return Err(Error::InvalidData("iter_size and average_loss must be positive".into()));

@@ -4,9 +4,9 @@ use super::{
     event::{Event, TracedBlob},
     training_run::{Observers, Solver},
 };
-use crate::{blob::Blob, device::Device, element::Element, error::Result, net::Net};
+use crate::{blob::Blob, element::Element, error::Result, net::Net};
 
-impl<T: Element, D: Device> Solver<T, D> {
+impl<T: Element> Solver<T> {
     /// Runs one forward and one backward pass, and reports each layer; returns the objective.
     pub(super) fn traced_pass(&mut self) -> Result<f64> {
         let (net, observers) = (&mut self.nets.train, &mut self.observers);
@@ -36,7 +36,7 @@ impl<T: Element, D: Device> Solver<T, D> {
     }
 }
 
-fn forward<T: Element, D: Device>(net: &mut Net<T, D>, observers: &mut Observers) -> Result<f64> {
+fn forward<T: Element>(net: &mut Net<T>, observers: &mut Observers) -> Result<f64> {
     let mut loss = 0.0;
     let layers = 0..net.layer_names().len();
     for layer in layers {
@@ -47,13 +47,9 @@ fn forward<T: Element, D: Device>(net: &mut Net<T, D>, observers: &mut Observers
 }
 
 #[doc(alias = "ForwardDebugInfo")]
-fn trace_forward<T: Element, D: Device>(
-    net: &Net<T, D>,
-    index: usize,
-    observers: &mut Observers,
-) -> Result<()> {
+fn trace_forward<T: Element>(net: &Net<T>, index: usize, observers: &mut Observers) -> Result<()> {
     let layer = net.layer_names().nth(index).unwrap_or_default();
-    let mut notify = |what, name: &str, blob: &Blob<T, D>| {
+    let mut notify = |what, name: &str, blob: &Blob<T>| {
         let mean = blob.asum_data()?.to_f64() / blob.count() as f64;
         observers.notify(&Event::Traced { layer, what, name, mean });
         Ok(())
@@ -68,13 +64,9 @@ fn trace_forward<T: Element, D: Device>(
 }
 
 #[doc(alias = "BackwardDebugInfo")]
-fn trace_backward<T: Element, D: Device>(
-    net: &Net<T, D>,
-    index: usize,
-    observers: &mut Observers,
-) -> Result<()> {
+fn trace_backward<T: Element>(net: &Net<T>, index: usize, observers: &mut Observers) -> Result<()> {
     let layer = net.layer_names().nth(index).unwrap_or_default();
-    let mut notify = |what, name: &str, blob: &Blob<T, D>| {
+    let mut notify = |what, name: &str, blob: &Blob<T>| {
         let mean = blob.asum_diff()?.to_f64() / blob.count() as f64;
         observers.notify(&Event::Traced { layer, what, name, mean });
         Ok(())

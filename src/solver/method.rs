@@ -1,8 +1,8 @@
 //! Solver methods: how parameters are updated from their gradients.
 
+use crate::kernel::traits::*;
 use crate::{
     blob::{Blob, WriteGuard},
-    device::Device,
     element::Element,
     error::Result,
     memory::Src,
@@ -14,7 +14,7 @@ use crate::{
 ///
 /// A method has no state: the solver owns its history blobs and saves them in snapshots. An
 /// [`UpdateRule`] is a method that runs in a single kernel.
-pub trait Method<T: Element, D: Device>: Send {
+pub trait Method<T: Element>: Send {
     /// Returns the number of history blobs for each parameter.
     fn histories(&self) -> usize;
 
@@ -23,7 +23,7 @@ pub trait Method<T: Element, D: Device>: Send {
     /// # Errors
     /// Errors of the device.
     #[doc(alias = "ComputeUpdateValue")]
-    fn update(&mut self, update: &UpdateParams, param: &LearnableParam<'_, T, D>) -> Result<()>;
+    fn update(&mut self, update: &UpdateParams, param: &LearnableParam<'_, T>) -> Result<()>;
 }
 
 /// The part of an update that does not depend on the method.
@@ -42,17 +42,17 @@ pub struct UpdateParams {
 }
 
 /// A learnable parameter, and the solver's state for it.
-pub struct LearnableParam<'a, T: Element, D: Device> {
+pub struct LearnableParam<'a, T: Element> {
     /// Values and gradient.
-    pub blob: &'a Blob<T, D>,
+    pub blob: &'a Blob<T>,
     /// Master weights in the accumulator type if the weights have 16 bits. See
     /// [`Update::solver_update`](crate::kernel::Update::solver_update).
-    pub masters: Option<&'a Blob<T::Acc, D>>,
+    pub masters: Option<&'a Blob<T::Acc>>,
     /// The history blobs of the method, in the shape of the parameter; initially zero.
-    pub history: &'a [Blob<T::Acc, D>],
+    pub history: &'a [Blob<T::Acc>],
 }
 
-impl<T: Element, D: Device> LearnableParam<'_, T, D> {
+impl<T: Element> LearnableParam<'_, T> {
     /// Updates the parameter, its master weights and its history in one pass.
     ///
     /// # Errors
@@ -82,18 +82,18 @@ impl<T: Element, D: Device> LearnableParam<'_, T, D> {
         if update.regularization == Regularization::L2 {
             return device.axpby(decay, w.view(), scale, dw.view_mut());
         }
-        let signs = Blob::<T, D>::new(device, self.blob.shape())?;
+        let signs = Blob::<T>::new(device, self.blob.shape())?;
         device.unary(Unary::Sign, Src::View(w.view()), signs.data_mut()?.view_mut())?;
         device.axpby(decay, signs.data()?.view(), scale, dw.view_mut())
     }
 }
 
-impl<T: Element, D: Device> Method<T, D> for UpdateRule<T> {
+impl<T: Element> Method<T> for UpdateRule<T> {
     fn histories(&self) -> usize {
         Self::history_count(self)
     }
 
-    fn update(&mut self, update: &UpdateParams, param: &LearnableParam<'_, T, D>) -> Result<()> {
+    fn update(&mut self, update: &UpdateParams, param: &LearnableParam<'_, T>) -> Result<()> {
         let correction = match *self {
             Self::Adam { beta1, beta2, .. } => {
                 adam_correction(beta1.to_f64(), beta2.to_f64(), update.iteration)

@@ -1,7 +1,6 @@
 //! Train net and test nets of a solver.
 
 use crate::{
-    device::Device,
     element::Element,
     error::{Error, Result},
     net::{Net, NetBuilder},
@@ -10,20 +9,20 @@ use crate::{
 use rand::{TryRng, rngs::SysRng};
 
 /// The train net and the test nets.
-pub(super) struct Nets<T: Element, D: Device> {
-    pub(super) train: Net<T, D>,
-    pub(super) tests: Vec<TestNet<T, D>>,
+pub(super) struct Nets<T: Element> {
+    pub(super) train: Net<T>,
+    pub(super) tests: Vec<TestNet<T>>,
 }
 
 /// A test net, and the number of batches of a test.
-pub(super) struct TestNet<T: Element, D: Device> {
-    pub(super) net: Net<T, D>,
+pub(super) struct TestNet<T: Element> {
+    pub(super) net: Net<T>,
     pub(super) batches: usize,
 }
 
-impl<T: Element, D: Device> Nets<T, D> {
+impl<T: Element> Nets<T> {
     /// Builds all nets with `builder`, and copies the weights that the definition names.
-    pub(super) fn new(param: &SolverParameter, builder: NetBuilder<T, D>) -> Result<Self> {
+    pub(super) fn new(param: &SolverParameter, builder: NetBuilder<T>) -> Result<Self> {
         let seed = match u64::try_from(param.random_seed()) {
             Ok(seed) => seed,
             Err(_) => SysRng

@@ -3,7 +3,6 @@
 use super::method::LearnableParam;
 use crate::{
     blob::Blob,
-    device::Device,
     element::Element,
     error::{Error, Result},
     net::{Net, Param},
@@ -11,21 +10,21 @@ use crate::{
 };
 
 /// History and master weights of each learnable parameter of a net, in the net's order.
-pub(super) struct ParamState<T: Element, D: Device> {
-    params: Vec<HistoryAndMasters<T, D>>,
+pub(super) struct ParamState<T: Element> {
+    params: Vec<HistoryAndMasters<T>>,
     /// History blobs of each parameter.
     histories: usize,
 }
 
-struct HistoryAndMasters<T: Element, D: Device> {
-    masters: Option<Blob<T::Acc, D>>,
-    history: Vec<Blob<T::Acc, D>>,
+struct HistoryAndMasters<T: Element> {
+    masters: Option<Blob<T::Acc>>,
+    history: Vec<Blob<T::Acc>>,
 }
 
-impl<T: Element, D: Device> ParamState<T, D> {
-    pub(super) fn new(net: &Net<T, D>, histories: usize) -> Result<Self> {
+impl<T: Element> ParamState<T> {
+    pub(super) fn new(net: &Net<T>, histories: usize) -> Result<Self> {
         let has_masters = size_of::<T>() < size_of::<T::Acc>();
-        let zero_state = |param: &Param<T, D>| {
+        let zero_state = |param: &Param<T>| {
             let zeros = || Blob::new(net.device(), param.blob().shape());
             let masters = has_masters.then(zeros).transpose()?;
             let history = (0..histories).map(|_| zeros()).collect::<Result<_>>()?;
@@ -38,8 +37,8 @@ impl<T: Element, D: Device> ParamState<T, D> {
     /// Returns each learnable parameter of `net` with its state.
     pub(super) fn learnable_params<'a>(
         &'a self,
-        net: &'a Net<T, D>,
-    ) -> impl Iterator<Item = (&'a Param<T, D>, LearnableParam<'a, T, D>)> {
+        net: &'a Net<T>,
+    ) -> impl Iterator<Item = (&'a Param<T>, LearnableParam<'a, T>)> {
         net.learnable_params().zip(&self.params).map(|(param, state)| {
             let (masters, history) = (state.masters.as_ref(), &state.history[..]);
             (param, LearnableParam { blob: param.blob(), masters, history })
@@ -64,9 +63,9 @@ impl<T: Element, D: Device> ParamState<T, D> {
     /// [`Error::InvalidData`] or [`Error::Shape`] if the history belongs to another method or net.
     pub(super) fn read_history(
         &self,
-        net: &Net<T, D>,
+        net: &Net<T>,
         history: &[BlobProto],
-    ) -> Result<Vec<Blob<T::Acc, D>>> {
+    ) -> Result<Vec<Blob<T::Acc>>> {
         let (count, each) = (self.params.len(), self.histories);
         if history.len() != count * each {
             let found = history.len();
@@ -90,7 +89,7 @@ impl<T: Element, D: Device> ParamState<T, D> {
     }
 
     /// Replaces the history with one that [`read_history`](Self::read_history) returned.
-    pub(super) fn set_history(&mut self, read: Vec<Blob<T::Acc, D>>) {
+    pub(super) fn set_history(&mut self, read: Vec<Blob<T::Acc>>) {
         let mut read = read.into_iter();
         for i in 0..self.histories {
             for (state, blob) in self.params.iter_mut().zip(&mut read) {
@@ -100,7 +99,7 @@ impl<T: Element, D: Device> ParamState<T, D> {
     }
 
     /// Writes master weights into a message of the net where they round to the net's weights.
-    pub(super) fn put_masters(&self, net: &Net<T, D>, message: &mut NetParameter) -> Result<()> {
+    pub(super) fn put_masters(&self, net: &Net<T>, message: &mut NetParameter) -> Result<()> {
         let ids: Vec<_> = net.learnable_params().map(|param| (param.layer, param.index)).collect();
         for param in net.params() {
             let owner = param.owner.and_then(|owner| net.params().get(owner)).unwrap_or(param);
@@ -121,7 +120,7 @@ impl<T: Element, D: Device> ParamState<T, D> {
     }
 
     /// Reads the master weights from a message of the net. The net already has its weights.
-    pub(super) fn set_masters(&mut self, net: &Net<T, D>, message: &NetParameter) -> Result<()> {
+    pub(super) fn set_masters(&mut self, net: &Net<T>, message: &NetParameter) -> Result<()> {
         let names: Vec<&str> = net.layer_names().collect();
         for (param, state) in net.learnable_params().zip(&mut self.params) {
             let is_same = |layer: &&LayerParameter| names.get(param.layer) == Some(&layer.name());

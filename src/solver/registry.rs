@@ -2,7 +2,6 @@
 
 use super::method::Method;
 use crate::{
-    device::Device,
     element::Element,
     error::{Error, Result},
     op::UpdateRule,
@@ -11,7 +10,7 @@ use crate::{
 };
 use std::collections::BTreeMap;
 
-type Maker<T, D> = Box<dyn Fn(&SolverParameter) -> Result<Box<dyn Method<T, D>>> + Send + Sync>;
+type Maker<T> = Box<dyn Fn(&SolverParameter) -> Result<Box<dyn Method<T>>> + Send + Sync>;
 
 /// Solver methods by name. There is no global registry: a solver is built with one.
 ///
@@ -27,14 +26,14 @@ type Maker<T, D> = Box<dyn Fn(&SolverParameter) -> Result<Box<dyn Method<T, D>>>
 ///
 /// struct SignDescent;
 ///
-/// impl<T: Element, D: Device> Method<T, D> for SignDescent {
+/// impl<T: Element> Method<T> for SignDescent {
 ///     fn histories(&self) -> usize {
 ///         0
 ///     }
 ///     fn update(
 ///         &mut self,
 ///         update: &UpdateParams,
-///         param: &LearnableParam<'_, T, D>,
+///         param: &LearnableParam<'_, T>,
 ///     ) -> Result<()> {
 ///         param.regularize(update)?;
 ///         let (mut w, mut dw) = (param.blob.data_mut()?, param.blob.diff_mut()?);
@@ -62,11 +61,11 @@ type Maker<T, D> = Box<dyn Fn(&SolverParameter) -> Result<Box<dyn Method<T, D>>>
 /// # Ok::<(), cortado::Error>(())
 /// ```
 #[doc(alias = "SolverRegistry")]
-pub struct MethodRegistry<T: Element, D: Device> {
-    makers: BTreeMap<String, Maker<T, D>>,
+pub struct MethodRegistry<T: Element> {
+    makers: BTreeMap<String, Maker<T>>,
 }
 
-impl<T: Element, D: Device> MethodRegistry<T, D> {
+impl<T: Element> MethodRegistry<T> {
     /// Creates a registry without methods.
     pub fn empty() -> Self {
         Self { makers: BTreeMap::new() }
@@ -113,10 +112,10 @@ impl<T: Element, D: Device> MethodRegistry<T, D> {
     #[doc(alias = "REGISTER_SOLVER_CLASS")]
     pub fn with<M, F>(mut self, kind: &str, make: F) -> Self
     where
-        M: Method<T, D> + 'static,
+        M: Method<T> + 'static,
         F: Fn(&SolverParameter) -> Result<M> + Send + Sync + 'static,
     {
-        let make: Maker<T, D> = Box::new(move |param| Ok(Box::new(make(param)?)));
+        let make: Maker<T> = Box::new(move |param| Ok(Box::new(make(param)?)));
         self.makers.insert(kind.to_owned(), make);
         self
     }
@@ -132,7 +131,7 @@ impl<T: Element, D: Device> MethodRegistry<T, D> {
     /// # Errors
     /// [`Error::InvalidData`] for an unknown type, with the known ones; errors of the constructor.
     #[doc(alias = "CreateSolver")]
-    pub fn make(&self, param: &SolverParameter) -> Result<Box<dyn Method<T, D>>> {
+    pub fn make(&self, param: &SolverParameter) -> Result<Box<dyn Method<T>>> {
         let kind = param.r#type();
         let make = self.makers.get(kind).ok_or_else(|| {
             let known = self.kinds().collect::<Vec<_>>().join(", ");
@@ -144,7 +143,7 @@ impl<T: Element, D: Device> MethodRegistry<T, D> {
     }
 }
 
-impl<T: Element, D: Device> Default for MethodRegistry<T, D> {
+impl<T: Element> Default for MethodRegistry<T> {
     fn default() -> Self {
         Self::standard()
     }

@@ -1,7 +1,6 @@
 //! Output values of nets, and their means over batches.
 
 use crate::{
-    device::Device,
     element::Element,
     error::{Error, Result},
     net::Net,
@@ -19,7 +18,7 @@ pub struct Score {
 }
 
 /// Returns every element of every output of a net.
-pub(super) fn scores<T: Element, D: Device>(net: &Net<T, D>) -> Result<Vec<Score>> {
+pub(super) fn scores<T: Element>(net: &Net<T>) -> Result<Vec<Score>> {
     let mut scores = Vec::new();
     for (name, blob, loss_weight) in net.outputs() {
         for value in blob.data()?.host()? {
@@ -64,8 +63,8 @@ impl ScoreSums {
 ///
 /// # Errors
 /// [`Error::InvalidData`] for 0 batches; errors of the net.
-pub fn mean_scores<T: Element, D: Device>(
-    net: &mut Net<T, D>,
+pub fn mean_scores<T: Element>(
+    net: &mut Net<T>,
     batches: usize,
     mut observe: impl FnMut(usize, &[Score]),
 ) -> Result<(f64, Vec<Score>)> {

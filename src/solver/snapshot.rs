@@ -2,7 +2,6 @@
 
 use super::{event::Event, training_run::Solver};
 use crate::{
-    device::Device,
     element::Element,
     error::{Error, Result},
     net::Net,
@@ -10,7 +9,7 @@ use crate::{
 };
 use std::path::{Path, PathBuf};
 
-impl<T: Element, D: Device> Solver<T, D> {
+impl<T: Element> Solver<T> {
     /// Writes the weights to `<prefix>_iter_<n>.caffemodel` and then the solver's state to
     /// `<prefix>_iter_<n>.solverstate`, each atomically. Both names end in `.h5` if
     /// `snapshot_format` is HDF5. Returns both paths.
@@ -100,10 +99,7 @@ fn find_model(state: &Path, model: &Path) -> PathBuf {
 }
 
 /// Fails if snapshots cannot be written. Called before training, so that no results are lost.
-pub(super) fn check_writable<T: Element, D: Device>(
-    param: &SolverParameter,
-    net: &Net<T, D>,
-) -> Result<()> {
+pub(super) fn check_writable<T: Element>(param: &SolverParameter, net: &Net<T>) -> Result<()> {
     if param.snapshot() <= 0 && !param.snapshot_after_train() {
         return Ok(());
     }

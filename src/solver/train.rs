@@ -6,14 +6,14 @@ use super::{
     smoothed_loss::SmoothedLoss,
     training_run::{LastDisplay, Solver},
 };
+use crate::kernel::traits::*;
 use crate::{
-    device::Device,
     element::Element,
     error::{Error, Result},
 };
 use std::time::Instant;
 
-impl<T: Element, D: Device> Solver<T, D> {
+impl<T: Element> Solver<T> {
     /// Trains up to `max_iter`, with the tests and snapshots of the definition.
     ///
     /// # Errors

@@ -7,9 +7,7 @@ use super::{
     nets::Nets,
     param_state::ParamState,
 };
-use crate::{
-    device::Device, element::Element, net::Net, op::Regularization, proto::SolverParameter,
-};
+use crate::{element::Element, net::Net, op::Regularization, proto::SolverParameter};
 use std::time::{Duration, Instant};
 
 /// A callback for events of a solver.
@@ -28,13 +26,13 @@ impl Observers {
 type ActionFunction = Box<dyn FnMut() -> Action + Send>;
 
 /// Trains a net.
-pub struct Solver<T: Element, D: Device> {
+pub struct Solver<T: Element> {
     pub(super) param: SolverParameter,
     pub(super) lr_policy: LrPolicy,
     pub(super) regularization: Regularization,
-    pub(super) nets: Nets<T, D>,
-    pub(super) method: Box<dyn Method<T, D>>,
-    pub(super) state: ParamState<T, D>,
+    pub(super) nets: Nets<T>,
+    pub(super) method: Box<dyn Method<T>>,
+    pub(super) state: ParamState<T>,
     /// Number of updates made.
     pub(super) iteration: usize,
     pub(super) observers: Observers,
@@ -53,24 +51,24 @@ pub(super) struct LastDisplay {
     pub(super) data_wait: Duration,
 }
 
-impl<T: Element, D: Device> Solver<T, D> {
+impl<T: Element> Solver<T> {
     /// Returns the definition.
     pub fn param(&self) -> &SolverParameter {
         &self.param
     }
 
     /// Returns the train net.
-    pub fn net(&self) -> &Net<T, D> {
+    pub fn net(&self) -> &Net<T> {
         &self.nets.train
     }
 
     /// Returns the train net for changes, such as copying weights or writing inputs.
-    pub fn net_mut(&mut self) -> &mut Net<T, D> {
+    pub fn net_mut(&mut self) -> &mut Net<T> {
         &mut self.nets.train
     }
 
     /// Returns the test nets.
-    pub fn test_nets(&self) -> impl ExactSizeIterator<Item = &Net<T, D>> {
+    pub fn test_nets(&self) -> impl ExactSizeIterator<Item = &Net<T>> {
         self.nets.tests.iter().map(|test| &test.net)
     }
 

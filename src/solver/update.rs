@@ -2,7 +2,6 @@
 
 use super::{event::Event, method::UpdateParams, training_run::Solver};
 use crate::{
-    device::Device,
     element::Element,
     error::{Error, Result},
     net::Net,
@@ -22,7 +21,7 @@ pub(super) fn regularization(param: &SolverParameter) -> Result<Regularization> 
     }
 }
 
-impl<T: Element, D: Device> Solver<T, D> {
+impl<T: Element> Solver<T> {
     /// Updates every learnable parameter from its gradient.
     #[doc(alias = "ApplyUpdate")]
     pub(super) fn update(&mut self, rate: f64) -> Result<()> {
@@ -59,7 +58,7 @@ impl<T: Element, D: Device> Solver<T, D> {
     }
 }
 
-fn gradient_norm<T: Element, D: Device>(net: &Net<T, D>) -> Result<f64> {
+fn gradient_norm<T: Element>(net: &Net<T>) -> Result<f64> {
     let mut sumsq = 0.0;
     for param in net.learnable_params() {
         sumsq += param.blob().sumsq_diff()?.to_f64();

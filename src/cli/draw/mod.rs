@@ -52,7 +52,7 @@ impl Draw {
         let state = state.clone();
         let with_path = |error: Error| error.context(self.model.display().to_string());
         let filtered = filter_net(&definition, &state).map_err(with_path)?;
-        let net = Net::<f32, _>::builder(&CpuDevice::with_threads(1)?).build(&definition);
+        let net = Net::<f32>::builder(&CpuDevice::with_threads(1)?).build(&definition);
         let net = net.inspect_err(|error| log::warn!("drawn without shapes: {error}")).ok();
         let rows: Vec<Row> =
             filtered.layer.iter().map(|layer| Row::new(layer, net.as_ref())).collect();

@@ -1,6 +1,6 @@
 //! The row of a layer in the drawing.
 
-use crate::{cli::table::plain, device::CpuDevice, net::Net, proto::LayerParameter};
+use crate::{cli::table::plain, net::Net, proto::LayerParameter};
 
 /// A layer as it is drawn.
 pub(super) struct Row {
@@ -14,7 +14,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    pub(super) fn new(layer: &LayerParameter, net: Option<&Net<f32, CpuDevice>>) -> Self {
+    pub(super) fn new(layer: &LayerParameter, net: Option<&Net<f32>>) -> Self {
         let shape = |top: &String| {
             let blob = net?.blob(top)?;
             let extents: Vec<_> = blob.shape().iter().map(usize::to_string).collect();

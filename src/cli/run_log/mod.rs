@@ -7,7 +7,6 @@ mod outputs;
 mod plot;
 
 use crate::{
-    device::Device,
     error::{Error, Result},
     solver::{Event, Solver},
 };
@@ -42,11 +41,7 @@ pub(super) struct RunLogError(Arc<Mutex<Option<Error>>>);
 
 impl RunLogArgs {
     /// Creates the files, or continues them if `resume`.
-    pub(super) fn start<D: Device>(
-        &self,
-        solver: &mut Solver<f32, D>,
-        resume: bool,
-    ) -> Result<RunLogError> {
+    pub(super) fn start(&self, solver: &mut Solver<f32>, resume: bool) -> Result<RunLogError> {
         let failure = RunLogError(Arc::default());
         if let Some(path) = &self.log_json {
             let mut json_lines = JsonLines::open(path, resume)?;
@@ -62,9 +57,9 @@ impl RunLogArgs {
 
 impl RunLogError {
     /// Passes events to `record`. After an error, training continues without the file.
-    fn observe<D: Device>(
+    fn observe(
         &self,
-        solver: &mut Solver<f32, D>,
+        solver: &mut Solver<f32>,
         mut record: impl FnMut(&Event<'_>) -> Result<()> + Send + 'static,
     ) {
         let (first_error, mut works) = (Arc::clone(&self.0), true);

@@ -1,6 +1,7 @@
 //! Vector kernels of [`Blas`](crate::kernel::Blas).
 
 use super::{cases::Vector, prelude::*};
+use crate::device::AnyDevice;
 use num_traits::Zero;
 
 checks! {
@@ -15,7 +16,7 @@ checks! {
     "amax" of "amax": amax();
 }
 
-fn copy<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn copy<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_kernel(
         &vector_cases(),
         |case, setup| setup.fresh::<T, 1, 1>([("x", case.len)], [("y", case.len)]),
@@ -30,7 +31,7 @@ fn copy<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
     expect_bits("y", &got, &x)
 }
 
-fn scal<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn scal<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_kernel(
         &vector_cases().without_refused(),
         |case, setup| ([], setup.operands::<T, 1>([("x", case.len)])),
@@ -39,12 +40,12 @@ fn scal<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
     )
 }
 
-fn axpy<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
-    scaled_sum::<T, D>(runner, |_| 1.0, |case, x, y| runner.device.axpy(T::acc(case.alpha), x, y))
+fn axpy<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
+    scaled_sum::<T>(runner, |_| 1.0, |case, x, y| runner.device.axpy(T::acc(case.alpha), x, y))
 }
 
-fn axpby<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
-    scaled_sum::<T, D>(
+fn axpby<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
+    scaled_sum::<T>(
         runner,
         |case| case.beta,
         |case, x, y| runner.device.axpby(T::acc(case.alpha), x, T::acc(case.beta), y),
@@ -52,10 +53,10 @@ fn axpby<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
 }
 
 /// Tries a kernel that computes `y ← α·x + β·y`.
-fn scaled_sum<T: Element, D: Device>(
-    runner: &CheckRunner<'_, D>,
+fn scaled_sum<T: Element>(
+    runner: &CheckRunner<'_>,
     beta: fn(&Vector) -> f64,
-    kernel: impl Fn(&Vector, View<'_, T, D>, ViewMut<'_, T, D>) -> Result<()>,
+    kernel: impl Fn(&Vector, View<'_, T, AnyDevice>, ViewMut<'_, T, AnyDevice>) -> Result<()>,
 ) -> Verdict {
     runner.try_kernel(
         &vector_cases(),
@@ -72,8 +73,8 @@ fn scaled_sum<T: Element, D: Device>(
     )
 }
 
-fn dot<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
-    let kernel = |x: View<'_, T, D>, y: View<'_, T, D>| runner.device.dot(x, y);
+fn dot<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
+    let kernel = |x: View<'_, T, AnyDevice>, y: View<'_, T, AnyDevice>| runner.device.dot(x, y);
     returns_sum(runner, kernel, |x, y| x.iter().zip(y).map(|(x, y)| x * y).collect())?;
     runner.try_cases([1, 4], |&len| {
         runner.check_lengths::<T, T, 2, 0>([("x", len), ("y", len)], [], |[x, y], []| {
@@ -83,9 +84,9 @@ fn dot<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
 }
 
 /// Tries a kernel that returns one number, in the accumulator.
-fn returns_sum<T: Element, D: Device>(
-    runner: &CheckRunner<'_, D>,
-    kernel: impl Fn(View<'_, T, D>, View<'_, T, D>) -> Result<T::Acc>,
+fn returns_sum<T: Element>(
+    runner: &CheckRunner<'_>,
+    kernel: impl Fn(View<'_, T, AnyDevice>, View<'_, T, AnyDevice>) -> Result<T::Acc>,
     oracle: fn(&[f64], &[f64]) -> Expected,
 ) -> Verdict {
     runner.try_all(&vector_cases(), |case, setup| {
@@ -127,7 +128,7 @@ impl Strided {
     }
 }
 
-fn dot_strided<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn dot_strided<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_all(&Strided::cases(), |case, setup| {
         let Strided { n, strides: [incx, incy], .. } = *case;
         let mut stream = setup.stream();
@@ -148,18 +149,18 @@ fn dot_strided<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
     })
 }
 
-fn asum<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn asum<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let oracle = |x: &[f64], _: &[f64]| x.iter().map(|x| x.abs()).collect();
-    returns_sum::<T, D>(runner, |x, _| runner.device.asum(x), oracle)
+    returns_sum::<T>(runner, |x, _| runner.device.asum(x), oracle)
 }
 
-fn sumsq<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn sumsq<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let oracle = |x: &[f64], _: &[f64]| x.iter().map(|x| x * x).collect();
-    returns_sum::<T, D>(runner, |x, _| runner.device.sumsq(x), oracle)
+    returns_sum::<T>(runner, |x, _| runner.device.sumsq(x), oracle)
 }
 
-fn amax<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
-    returns_sum::<T, D>(
+fn amax<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
+    returns_sum::<T>(
         runner,
         |x, _| runner.device.amax(x),
         |x, _| Expected::exact(x.iter().fold(0.0, |max: f64, x| max.max(x.abs()))),

@@ -15,7 +15,7 @@ checks! {
     "convolve_backward_filters" of "convolve_backward_filters": convolve_backward_filters();
 }
 
-fn im2col<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn im2col<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_kernel(
         &windows()?,
         |op, setup| {
@@ -26,7 +26,7 @@ fn im2col<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
     )
 }
 
-fn col2im<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn col2im<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_kernel(
         &windows()?,
         |op, setup| {
@@ -43,7 +43,7 @@ fn operands<T: Element>(op: &Convolution, setup: &CaseSetup) -> [Named<T>; 4] {
     setup.operands([("x", op.input_len()), filters, outputs, ("y", op.output_len())])
 }
 
-fn convolve<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn convolve<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let without_bias = convolutions()?.without_refused();
     for (has_bias, cases) in [(true, convolutions()?), (false, without_bias)] {
         runner.try_kernel(
@@ -66,7 +66,7 @@ const ACTIVATIONS: [Unary<f64>; 3] =
     [Unary::Relu { slope: 0.0 }, Unary::Relu { slope: 0.3 }, Unary::Tanh];
 
 /// Compares the fused kernel, bit by bit, with the device's convolution and activation.
-fn convolve_with_activation<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn convolve_with_activation<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     runner.try_all(&convolutions()?, |op, setup| {
         let operands = operands::<T>(op, setup);
@@ -93,7 +93,7 @@ fn convolve_with_activation<T: Element, D: Device>(runner: &CheckRunner<'_, D>) 
     })
 }
 
-fn convolve_backward_input<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn convolve_backward_input<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_kernel(
         &convolutions()?,
         |op, setup| {
@@ -105,7 +105,7 @@ fn convolve_backward_input<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -
     )
 }
 
-fn convolve_backward_filters<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn convolve_backward_filters<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_kernel(
         &convolutions()?,
         |op, setup| {

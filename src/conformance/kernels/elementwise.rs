@@ -1,6 +1,7 @@
 //! [`Elementwise`](crate::kernel::Elementwise).
 
 use super::{cases::AxisCase, prelude::*};
+use crate::device::AnyDevice;
 use crate::{
     conformance::{expected::epsilon, oracle::elementwise as oracle},
     element::{DType, bf16, f16},
@@ -89,7 +90,7 @@ fn special_values<T: Element>() -> Vec<T> {
     signed.chain([f64::NAN]).map(T::from_f64).collect()
 }
 
-fn fill<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn fill<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     runner.try_kernel(
         &vector_cases().without_refused(),
@@ -105,7 +106,7 @@ fn fill<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
     })
 }
 
-fn unary<T: Element, D: Device>(runner: &CheckRunner<'_, D>, ops: &[Unary<f64>]) -> Verdict {
+fn unary<T: Element>(runner: &CheckRunner<'_>, ops: &[Unary<f64>]) -> Verdict {
     let device = runner.device;
     let oracle = |op, x: &[f64]| x.iter().map(|&x| oracle::unary(op, x)).collect::<Vec<_>>();
     runner.try_cases(ops, |&&op: &&Unary<f64>| {
@@ -130,7 +131,7 @@ fn unary<T: Element, D: Device>(runner: &CheckRunner<'_, D>, ops: &[Unary<f64>])
     })
 }
 
-fn binary<T: Element, D: Device>(runner: &CheckRunner<'_, D>, ops: &[Binary<f64>]) -> Verdict {
+fn binary<T: Element>(runner: &CheckRunner<'_>, ops: &[Binary<f64>]) -> Verdict {
     let device = runner.device;
     let oracle = |op, a: &[f64], b: &[f64]| {
         a.iter().zip(b).map(|(&a, &b)| oracle::binary(op, a, b)).collect::<Vec<_>>()
@@ -158,7 +159,7 @@ fn binary<T: Element, D: Device>(runner: &CheckRunner<'_, D>, ops: &[Binary<f64>
     })
 }
 
-fn broadcast<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn broadcast<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let ops = [Binary::Add, Binary::Sub, Binary::Mul, Binary::Div, Binary::Max, Binary::Min];
     let grads = [Binary::Prelu, Binary::PreluSlope, Binary::SigmoidGrad, Binary::TanhGrad];
     let ops: Vec<Binary<f64>> = ops.into_iter().chain(RELU_GRAD).chain(grads).collect();
@@ -177,7 +178,7 @@ fn broadcast<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
     )
 }
 
-fn affine<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn affine<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_in_place(
         &axis_cases(),
         |AxisCase { axis, .. }, setup| {
@@ -196,16 +197,17 @@ fn affine<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
     )
 }
 
-fn convert<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
-    convert_to::<T, f16, D>(runner)?;
-    convert_to::<T, bf16, D>(runner)?;
-    convert_to::<T, f32, D>(runner)?;
-    convert_to::<T, f64, D>(runner)
+fn convert<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
+    convert_to::<T, f16>(runner)?;
+    convert_to::<T, bf16>(runner)?;
+    convert_to::<T, f32>(runner)?;
+    convert_to::<T, f64>(runner)
 }
 
-fn convert_to<T: Element, U: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
-    let kernel =
-        |[x]: [View<'_, T, D>; 1], [y]: [ViewMut<'_, U, D>; 1]| runner.device.convert(x, y);
+fn convert_to<T: Element, U: Element>(runner: &CheckRunner<'_>) -> Verdict {
+    let kernel = |[x]: [View<'_, T, AnyDevice>; 1], [y]: [ViewMut<'_, U, AnyDevice>; 1]| {
+        runner.device.convert(x, y)
+    };
     let converts = |x: &[T], want: &[f64], setup: &CaseSetup| {
         let y = unset::<U>(x.len());
         let [got] = runner.call(setup, [("x", x)], [("y", &y)], kernel)?;
@@ -236,18 +238,18 @@ fn convert_to<T: Element, U: Element, D: Device>(runner: &CheckRunner<'_, D>) ->
     runner.check_lengths([("x", 4)], [("y", 4)], kernel)
 }
 
-fn convert_integers<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn convert_integers<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     // `f32` and narrower types have to round these.
-    convert_from::<i32, T, D>(runner, [-1, 16_777_217, -33_554_434, i32::MIN, i32::MAX])?;
-    convert_from::<u32, T, D>(runner, [1, 16_777_217, 33_554_434, 1 << 31, u32::MAX])
+    convert_from::<i32, T>(runner, [-1, 16_777_217, -33_554_434, i32::MIN, i32::MAX])?;
+    convert_from::<u32, T>(runner, [1, 16_777_217, 33_554_434, 1 << 31, u32::MAX])
 }
 
 /// Tries one type of integers, with some large ones.
-fn convert_from<N, T: Element, D: Device>(runner: &CheckRunner<'_, D>, large: [N; 5]) -> Verdict
+fn convert_from<N, T: Element>(runner: &CheckRunner<'_>, large: [N; 5]) -> Verdict
 where
     N: Storable + From<u16> + Into<f64>,
 {
-    let kernel = |[x]: [View<'_, N, D>; 1], [y]: [ViewMut<'_, T, D>; 1]| {
+    let kernel = |[x]: [View<'_, N, AnyDevice>; 1], [y]: [ViewMut<'_, T, AnyDevice>; 1]| {
         runner.device.convert_integers(x, y)
     };
     runner.try_all(&vector_cases(), |case, setup| {

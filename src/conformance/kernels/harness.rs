@@ -1,6 +1,7 @@
 //! Calls kernels on placed operands and judges the results.
 
 use super::cases::{CaseSetup, Cases, Length, Named};
+use crate::kernel::traits::*;
 use crate::{
     conformance::{
         compare::{expect_bits, expect_nearest},
@@ -10,7 +11,7 @@ use crate::{
         runner::CheckRunner,
         values::{Values, wide},
     },
-    device::Device,
+    device::AnyDevice,
     element::{Element, Storable},
     error::{Error, Result},
     memory::{Src, View, ViewMut},
@@ -46,7 +47,7 @@ impl Want {
     }
 }
 
-impl<D: Device> CheckRunner<'_, D> {
+impl CheckRunner<'_> {
     /// Tries the fixed and the random cases.
     pub(super) fn try_all<C: Clone + Debug + 'static>(
         &self,
@@ -71,7 +72,7 @@ impl<D: Device> CheckRunner<'_, D> {
         &self,
         cases: &Cases<C>,
         operands: impl Fn(&C, &CaseSetup) -> ([Named<T>; I], [Named<T>; O]),
-        kernel: impl Fn(&C, [View<'_, T, D>; I], [ViewMut<'_, T, D>; O]) -> Result<()>,
+        kernel: impl Fn(&C, [View<'_, T, AnyDevice>; I], [ViewMut<'_, T, AnyDevice>; O]) -> Result<()>,
         want: impl Fn(&C, [&[f64]; I], [&[f64]; O]) -> [Want; O],
     ) -> Verdict {
         self.try_all(cases, |case, setup| {
@@ -99,7 +100,12 @@ impl<D: Device> CheckRunner<'_, D> {
         &self,
         cases: &Cases<C>,
         operands: impl Fn(&C, &CaseSetup) -> (Named<T>, [Named<T>; I], &'static str),
-        kernel: impl Fn(&C, Src<'_, T, D>, [View<'_, T, D>; I], ViewMut<'_, T, D>) -> Result<()>,
+        kernel: impl Fn(
+            &C,
+            Src<'_, T, AnyDevice>,
+            [View<'_, T, AnyDevice>; I],
+            ViewMut<'_, T, AnyDevice>,
+        ) -> Result<()>,
         want: impl Fn(&C, &[f64], [&[f64]; I]) -> Want,
     ) -> Verdict {
         self.try_all(cases, |case, setup| {
@@ -127,7 +133,8 @@ impl<D: Device> CheckRunner<'_, D> {
             for len in [x.len(), x.len() - 1, x.len() + 1] {
                 let x_of_len = vec![T::default(); len];
                 let operand = Operand::new(self.device, &x_of_len, Placement::CORNERS[3])?;
-                let call = |inputs: [View<'_, T, D>; I], [y]: [ViewMut<'_, T, D>; 1]| {
+                let call = |inputs: [View<'_, T, AnyDevice>; I],
+                            [y]: [ViewMut<'_, T, AnyDevice>; 1]| {
                     kernel(case, operand.view()?.into(), inputs, y)
                 };
                 let invalid = format!("`{source}` of {len} elements instead of {}", x.len());
@@ -147,7 +154,7 @@ impl<D: Device> CheckRunner<'_, D> {
         setup: &CaseSetup,
         inputs: [Given<'_, T>; I],
         outputs: [Given<'_, U>; O],
-        kernel: impl FnOnce([View<'_, T, D>; I], [ViewMut<'_, U, D>; O]) -> Result<()>,
+        kernel: impl FnOnce([View<'_, T, AnyDevice>; I], [ViewMut<'_, U, AnyDevice>; O]) -> Result<()>,
     ) -> Verdict<[Vec<U>; O]> {
         let (result, read, written) = self.run(setup, inputs, outputs, kernel)?;
         result?;
@@ -162,7 +169,7 @@ impl<D: Device> CheckRunner<'_, D> {
         invalid: &str,
         inputs: [Length; I],
         outputs: [Length; O],
-        kernel: impl FnOnce([View<'_, T, D>; I], [ViewMut<'_, U, D>; O]) -> Result<()>,
+        kernel: impl FnOnce([View<'_, T, AnyDevice>; I], [ViewMut<'_, U, AnyDevice>; O]) -> Result<()>,
     ) -> Verdict {
         // Zeros are valid labels and indices, so only the lengths can be wrong. An output that
         // holds other bytes shows what the kernel writes.
@@ -180,7 +187,7 @@ impl<D: Device> CheckRunner<'_, D> {
         &self,
         inputs: [Length; I],
         outputs: [Length; O],
-        kernel: impl Fn([View<'_, T, D>; I], [ViewMut<'_, U, D>; O]) -> Result<()>,
+        kernel: impl Fn([View<'_, T, AnyDevice>; I], [ViewMut<'_, U, AnyDevice>; O]) -> Result<()>,
     ) -> Verdict {
         for operand in 0..I + O {
             let (name, len) = if operand < I { inputs[operand] } else { outputs[operand - I] };
@@ -204,7 +211,7 @@ impl<D: Device> CheckRunner<'_, D> {
         invalid: &str,
         inputs: [Given<'_, T>; I],
         output: Given<'_, U>,
-        kernel: impl Fn([View<'_, T, D>; I], [ViewMut<'_, U, D>; 1]) -> Result<()>,
+        kernel: impl Fn([View<'_, T, AnyDevice>; I], [ViewMut<'_, U, AnyDevice>; 1]) -> Result<()>,
     ) -> Verdict {
         let [whole, part, ..] = Placement::CORNERS;
         let setup = CaseSetup { places: [whole, part, part, part, part], ..CaseSetup::WHOLE };
@@ -228,8 +235,8 @@ impl<D: Device> CheckRunner<'_, D> {
         setup: &CaseSetup,
         inputs: [Given<'_, T>; I],
         outputs: [Given<'_, U>; O],
-        kernel: impl FnOnce([View<'_, T, D>; I], [ViewMut<'_, U, D>; O]) -> Result<()>,
-    ) -> Result<(Result<()>, Vec<Operand<T, D>>, Vec<Operand<U, D>>)> {
+        kernel: impl FnOnce([View<'_, T, AnyDevice>; I], [ViewMut<'_, U, AnyDevice>; O]) -> Result<()>,
+    ) -> Result<(Result<()>, Vec<Operand<T>>, Vec<Operand<U>>)> {
         let read = placed(self.device, &inputs, &setup.places)?;
         let mut written = placed(self.device, &outputs, &setup.places[I..])?;
         let views = array(read.iter().map(Operand::view).collect::<Result<_>>()?)?;
@@ -239,11 +246,11 @@ impl<D: Device> CheckRunner<'_, D> {
     }
 }
 
-fn placed<T: Storable, D: Device>(
-    device: &D,
+fn placed<T: Storable>(
+    device: &AnyDevice,
     given: &[Given<'_, T>],
     places: &[Placement],
-) -> Result<Vec<Operand<T, D>>> {
+) -> Result<Vec<Operand<T>>> {
     given.iter().zip(places).map(|(x, place)| Operand::new(device, x.1, *place)).collect()
 }
 

@@ -17,7 +17,7 @@ checks! {
     "to_indices" of "to_indices": to_indices();
 }
 
-fn copy_2d<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn copy_2d<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     // Elements from the first to the last of a block, with the gaps between its rows.
     let span = |op: &Copy2d, ld| match (op.rows, op.columns) {
@@ -57,8 +57,8 @@ fn indices(op: &RowIndexing, setup: &CaseSetup) -> Vec<u32> {
     rows.into_iter().map(|row| (op.table - 1 - row) as u32).collect()
 }
 
-fn gather<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
-    try_indexed::<T, D>(
+fn gather<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
+    try_indexed::<T>(
         runner,
         |op, setup| {
             let (table, y) = (("table", op.table * op.width), ("y", op.count * op.width));
@@ -70,10 +70,10 @@ fn gather<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
     )
 }
 
-fn scatter_add<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn scatter_add<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     // Rows are added in order and each sum is rounded to the nearest, so the result is unique.
     let round = |sum| T::from_f64(sum).to_f64();
-    try_indexed::<T, D>(
+    try_indexed::<T>(
         runner,
         |op, setup| setup.operands([("y", op.count * op.width), ("table", op.table * op.width)]),
         |op, y, rows, table| runner.device.scatter_add(op, y, rows, table),
@@ -83,10 +83,15 @@ fn scatter_add<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
 
 /// Tries a kernel of an input, row indices and an output; wrong lengths of each operand; and
 /// indices outside the table, each followed by valid ones.
-fn try_indexed<T: Element, D: Device>(
-    runner: &CheckRunner<'_, D>,
+fn try_indexed<T: Element>(
+    runner: &CheckRunner<'_>,
     operands: impl Fn(&RowIndexing, &CaseSetup) -> [Named<T>; 2],
-    call: impl Fn(&RowIndexing, View<'_, T, D>, View<'_, u32, D>, ViewMut<'_, T, D>) -> Result<()>,
+    call: impl Fn(
+        &RowIndexing,
+        View<'_, T, AnyDevice>,
+        View<'_, u32, AnyDevice>,
+        ViewMut<'_, T, AnyDevice>,
+    ) -> Result<()>,
     want: impl Fn(&RowIndexing, &[u32], [&[f64]; 2]) -> Want,
 ) -> Verdict {
     runner.try_all(&tables(), |op, setup| {
@@ -99,7 +104,7 @@ fn try_indexed<T: Element, D: Device>(
         want(op, &indices, [&wide(&x), &wide(&y)]).judge(output, &got, setup.values)
     })?;
     let op = RowIndexing { table: 4, width: 3, count: 2 };
-    let kernel = |rows: &[u32], x: View<'_, T, D>, y: ViewMut<'_, T, D>| {
+    let kernel = |rows: &[u32], x: View<'_, T, AnyDevice>, y: ViewMut<'_, T, AnyDevice>| {
         let rows = Operand::new(runner.device, rows, Placement::CORNERS[3])?;
         call(&op, x, rows.view()?, y)
     };
@@ -118,7 +123,7 @@ fn try_indexed<T: Element, D: Device>(
     })
 }
 
-fn permute<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn permute<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_kernel(
         &permutations()?,
         |op, setup| {
@@ -130,7 +135,7 @@ fn permute<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
     )
 }
 
-fn tile<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn tile<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_kernel(
         &tiles(),
         |op, setup| {
@@ -142,7 +147,7 @@ fn tile<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
     )
 }
 
-fn tile_backward<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn tile_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_kernel(
         &tiles(),
         |op, setup| {
@@ -154,9 +159,9 @@ fn tile_backward<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict 
     )
 }
 
-fn to_indices<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn to_indices<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let kernel = |bound| {
-        move |[x]: [View<'_, T, D>; 1], [y]: [ViewMut<'_, u32, D>; 1]| {
+        move |[x]: [View<'_, T, AnyDevice>; 1], [y]: [ViewMut<'_, u32, AnyDevice>; 1]| {
             runner.device.to_indices(bound, x, y)
         }
     };

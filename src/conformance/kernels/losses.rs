@@ -1,6 +1,7 @@
 //! Losses and accuracies of [`Losses`](crate::kernel::Losses) over class scores.
 
 use super::{harness::given, prelude::*};
+use crate::device::AnyDevice;
 use crate::{
     conformance::oracle::losses as oracle,
     op::{
@@ -46,7 +47,7 @@ fn probabilities<T: Element>(op: &SoftmaxLoss, setup: &CaseSetup) -> [Named<T>; 
     [("p", p), ("label", labels(&op.axis, op.ignore, setup))]
 }
 
-fn softmax_loss<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn softmax_loss<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     try_labelled(
         runner,
@@ -57,7 +58,7 @@ fn softmax_loss<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
     )
 }
 
-fn softmax_loss_backward<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn softmax_loss_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     try_labelled(
         runner,
@@ -72,7 +73,7 @@ fn softmax_loss_backward<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> 
     )
 }
 
-fn accuracy<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn accuracy<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     try_labelled(
         runner,
@@ -90,7 +91,7 @@ fn accuracy<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
     )
 }
 
-fn accuracy_by_class<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn accuracy_by_class<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     try_labelled(
         runner,
@@ -107,11 +108,11 @@ fn accuracy_by_class<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verd
 
 /// Tries a kernel whose second input holds labels. On the case for wrong lengths, of 2 × 2
 /// positions and 3 classes, also tries labels that name no class, and valid ones after each.
-fn try_labelled<C: Clone + Debug + 'static, T: Element, D: Device, const I: usize>(
-    runner: &CheckRunner<'_, D>,
+fn try_labelled<C: Clone + Debug + 'static, T: Element, const I: usize>(
+    runner: &CheckRunner<'_>,
     cases: &Cases<C>,
     operands: impl Fn(&C, &CaseSetup) -> ([Named<T>; I], [Named<T>; 1]),
-    kernel: impl Fn(&C, [View<'_, T, D>; I], [ViewMut<'_, T, D>; 1]) -> Result<()>,
+    kernel: impl Fn(&C, [View<'_, T, AnyDevice>; I], [ViewMut<'_, T, AnyDevice>; 1]) -> Result<()>,
     want: impl Fn(&C, [&[f64]; I], [&[f64]; 1]) -> [Want; 1],
 ) -> Verdict {
     runner.try_kernel(cases, &operands, &kernel, want)?;
@@ -120,7 +121,8 @@ fn try_labelled<C: Clone + Debug + 'static, T: Element, D: Device, const I: usiz
     runner.try_cases(cases, |&(case, invalid)| {
         let (mut inputs, [(output, y)]) = operands(case, &CaseSetup::WHOLE);
         inputs[1].1 = [0.0, 2.0, invalid, 1.0].map(T::from_f64).into();
-        let call = |x: [View<'_, T, D>; I], y: [ViewMut<'_, T, D>; 1]| kernel(case, x, y);
+        let call =
+            |x: [View<'_, T, AnyDevice>; I], y: [ViewMut<'_, T, AnyDevice>; 1]| kernel(case, x, y);
         let invalid = format!("label {invalid} of 3 classes");
         runner.check_late_error(&invalid, given(&inputs), (output, &y), call)?;
         inputs[1].1 = [0.0, 2.0, 1.0, 1.0].map(T::from_f64).into();
@@ -216,7 +218,7 @@ fn class_operands<T: Element>((op, _): &MatrixLoss, setup: &CaseSetup) -> [Named
     ]
 }
 
-fn class_loss<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn class_loss<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     try_labelled(
         runner,
@@ -235,7 +237,7 @@ fn class_loss<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
     })
 }
 
-fn class_loss_backward<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn class_loss_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     try_labelled(
         runner,

@@ -8,7 +8,7 @@ checks! {
     "lstm_backward" of "lstm_backward": lstm_backward();
 }
 
-fn lstm<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn lstm<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_kernel(
         &cases()?,
         |op, setup| {
@@ -24,7 +24,7 @@ fn lstm<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
     )
 }
 
-fn lstm_backward<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn lstm_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_kernel(
         &cases()?,
         |op, setup| {

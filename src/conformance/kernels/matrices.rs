@@ -1,6 +1,7 @@
 //! Matrix kernels of [`Blas`](crate::kernel::Blas).
 
 use super::{cases::SCALARS, prelude::*};
+use crate::device::AnyDevice;
 use crate::{
     conformance::oracle::gemm as oracle,
     op::{Gemm, GemmBatch, Gemv, Transpose},
@@ -107,28 +108,33 @@ fn c_before<T: Element>(op: &Gemm<T>, starts: &[usize], values: &[T]) -> Vec<T> 
 /// The number of products in a batch, and whether all of them use the same `A` and the same `B`.
 type Batch = (usize, [bool; 2]);
 
-fn gemm<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
-    products::<T, D>(runner, &Product::cases().with(&[(1, [false; 2])]), 1, |op, _, [a, b], c| {
+fn gemm<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
+    products::<T>(runner, &Product::cases().with(&[(1, [false; 2])]), 1, |op, _, [a, b], c| {
         runner.device.gemm(op, a, b, c)
     })
 }
 
-fn gemm_batched<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn gemm_batched<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let batches: Vec<Batch> = (0..105).map(|i| (i % 5, [i % 3 == 0, i % 7 == 0])).collect();
     let mut cases = Product::cases();
     cases.fixed.retain(|(case, _)| case.extents.iter().product::<usize>() < 40_000);
-    products::<T, D>(runner, &cases.with(&batches), 3, |op, batch, [a, b], c| {
+    products::<T>(runner, &cases.with(&batches), 3, |op, batch, [a, b], c| {
         runner.device.gemm_batched(op, batch, a, b, c)
     })
 }
 
 /// Tries batches of products, and operands and leading dimensions that are too short in a batch of
 /// `refused_count`.
-fn products<T: Element, D: Device>(
-    runner: &CheckRunner<'_, D>,
+fn products<T: Element>(
+    runner: &CheckRunner<'_>,
     cases: &Cases<(Product, Batch)>,
     refused_count: usize,
-    kernel: impl Fn(&Gemm<T>, &GemmBatch, [View<'_, T, D>; 2], ViewMut<'_, T, D>) -> Result<()>,
+    kernel: impl Fn(
+        &Gemm<T>,
+        &GemmBatch,
+        [View<'_, T, AnyDevice>; 2],
+        ViewMut<'_, T, AnyDevice>,
+    ) -> Result<()>,
 ) -> Verdict {
     runner.try_all(cases, |&(case, (count, shared)), setup| {
         let op = case.gemm::<T>();
@@ -173,7 +179,7 @@ fn products<T: Element, D: Device>(
     })
 }
 
-fn gemv<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn gemv<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_all(&Product::cases(), |case, setup| {
         let op = case.gemv::<T>();
         let mut stream = setup.stream();

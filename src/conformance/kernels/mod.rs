@@ -18,10 +18,9 @@ mod indexing;
 mod update;
 
 use super::check::Check;
-use crate::device::Device;
 
 /// Returns the checks of all kernel families, in their order.
-pub(super) fn checks<D: Device>() -> Vec<Check<D>> {
+pub(super) fn checks() -> Vec<Check> {
     let families = [
         blas::checks(),
         matrices::checks(),

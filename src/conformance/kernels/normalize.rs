@@ -18,7 +18,7 @@ checks! {
     "standardize_backward" of "standardize_backward": standardize_backward();
 }
 
-fn softmax<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn softmax<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     runner.try_in_place(
         &axes()?,
@@ -45,7 +45,7 @@ fn softmax<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
     })
 }
 
-fn softmax_backward<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn softmax_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_in_place(
         &axes()?,
         |axis, setup| {
@@ -57,7 +57,7 @@ fn softmax_backward<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdi
     )
 }
 
-fn lrn<T: Element, D: Device>(runner: &CheckRunner<'_, D>, region: LrnRegion) -> Verdict {
+fn lrn<T: Element>(runner: &CheckRunner<'_>, region: LrnRegion) -> Verdict {
     let device = runner.device;
     runner.try_kernel(
         &responses(region),
@@ -76,7 +76,7 @@ fn lrn<T: Element, D: Device>(runner: &CheckRunner<'_, D>, region: LrnRegion) ->
     })
 }
 
-fn lrn_backward<T: Element, D: Device>(runner: &CheckRunner<'_, D>, region: LrnRegion) -> Verdict {
+fn lrn_backward<T: Element>(runner: &CheckRunner<'_>, region: LrnRegion) -> Verdict {
     runner.try_kernel(
         &responses(region),
         |op, setup| {
@@ -92,7 +92,7 @@ fn lrn_backward<T: Element, D: Device>(runner: &CheckRunner<'_, D>, region: LrnR
     )
 }
 
-fn moments<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn moments<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     // Around zero, and far from it.
     for is_far in [false, true] {
@@ -130,7 +130,7 @@ fn numbers_and_moments<T: Element>(axis: &Axis, stream: &mut ValueStream) -> [Na
     [("x", x), ("mean", mean), ("variance", stream.uniform(0.0, 2.0, axis.extent))]
 }
 
-fn standardize<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn standardize<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     EPSILON_PLACEMENTS.iter().try_for_each(|&place| {
         runner.try_in_place(
@@ -145,7 +145,7 @@ fn standardize<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
     })
 }
 
-fn standardize_backward<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn standardize_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     EPSILON_PLACEMENTS.iter().try_for_each(|&place| {
         runner.try_in_place(

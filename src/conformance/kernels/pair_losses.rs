@@ -40,7 +40,7 @@ fn operands<T: Element>(op: &ElementwiseLoss<f64>, setup: &CaseSetup) -> [Named<
     [("x", x), ("t", stream.uniform(-2.0, 2.0, count))]
 }
 
-fn elementwise_loss<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn elementwise_loss<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_kernel(
         &cases(),
         |op, setup| (operands::<T>(op, setup), [("loss", unset(1))]),
@@ -49,7 +49,7 @@ fn elementwise_loss<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdi
     )
 }
 
-fn elementwise_loss_backward<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn elementwise_loss_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_kernel(
         &cases(),
         |op, setup| {

@@ -15,7 +15,7 @@ checks! {
     "stochastic_pool" of "stochastic_pool": stochastic_pool();
 }
 
-fn max_pool<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn max_pool<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     runner.try_all(&pools()?, |op, setup| {
         let mut stream = setup.stream();
@@ -35,17 +35,21 @@ fn max_pool<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
         Ok(())
     })?;
     let op = small()?;
-    check_pool_lengths::<T, D>(runner, &op, |x, y, mask| device.max_pool(&op, x, y, mask))
+    check_pool_lengths::<T>(runner, &op, |x, y, mask| device.max_pool(&op, x, y, mask))
 }
 
 /// Calls a kernel and compares the pooled elements and the mask.
-fn expect_pooled<T: Element, D: Device>(
-    runner: &CheckRunner<'_, D>,
+fn expect_pooled<T: Element>(
+    runner: &CheckRunner<'_>,
     op: &Pool2d,
     setup: &CaseSetup,
     x: &[T],
     (want, want_mask): (Vec<f64>, Vec<i32>),
-    kernel: impl FnOnce(View<'_, T, D>, ViewMut<'_, T, D>, ViewMut<'_, i32, D>) -> Result<()>,
+    kernel: impl FnOnce(
+        View<'_, T, AnyDevice>,
+        ViewMut<'_, T, AnyDevice>,
+        ViewMut<'_, i32, AnyDevice>,
+    ) -> Result<()>,
 ) -> Verdict {
     let mut mask = unset_mask(runner.device, op.output_len(), setup.places[2])?;
     let y = ("y", &unset(op.output_len())[..]);
@@ -55,10 +59,14 @@ fn expect_pooled<T: Element, D: Device>(
 }
 
 /// Tries wrong lengths of the input, the output and the mask.
-fn check_pool_lengths<T: Element, D: Device>(
-    runner: &CheckRunner<'_, D>,
+fn check_pool_lengths<T: Element>(
+    runner: &CheckRunner<'_>,
     op: &Pool2d,
-    kernel: impl Fn(View<'_, T, D>, ViewMut<'_, T, D>, ViewMut<'_, i32, D>) -> Result<()>,
+    kernel: impl Fn(
+        View<'_, T, AnyDevice>,
+        ViewMut<'_, T, AnyDevice>,
+        ViewMut<'_, i32, AnyDevice>,
+    ) -> Result<()>,
 ) -> Verdict {
     let (x, y) = ([("x", op.input_len())], [("y", op.output_len())]);
     runner.check_lengths(x, y, |[x], [y]| {
@@ -72,7 +80,7 @@ fn check_pool_lengths<T: Element, D: Device>(
     })
 }
 
-fn max_pool_backward<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn max_pool_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     runner.try_all(&pools()?, |op, setup| {
         let mut stream = setup.stream();
@@ -110,7 +118,7 @@ fn max_pool_backward<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verd
     })
 }
 
-fn average_pool<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn average_pool<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     runner.try_all(&pools()?, |op, setup| {
         let x = setup.stream().take::<T>(op.input_len());
@@ -129,7 +137,7 @@ fn average_pool<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
     runner.check_lengths::<T, T, 1, 1>(x, y, |[x], [y]| device.average_pool(&op, x, y))
 }
 
-fn average_pool_backward<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn average_pool_backward<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_kernel(
         &pools()?,
         |op, setup| setup.fresh::<T, 1, 1>([("dy", op.output_len())], [("dx", op.input_len())]),
@@ -138,7 +146,7 @@ fn average_pool_backward<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> 
     )
 }
 
-fn stochastic_pool<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn stochastic_pool<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     runner.try_all(&pools()?, |op, setup| {
         let mut stream = setup.stream();
@@ -154,7 +162,7 @@ fn stochastic_pool<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdic
     })?;
     let (op, len) = (small()?, small()?.output_len());
     let zeros = |len| Operand::new(device, &vec![0.0; len], Placement::WHOLE);
-    check_pool_lengths::<T, D>(runner, &op, |x, y, mask| {
+    check_pool_lengths::<T>(runner, &op, |x, y, mask| {
         device.stochastic_pool(&op, x, zeros(len)?.view()?, y, mask)
     })?;
     runner.try_cases([len - 1, len + 1], |&wrong| {
@@ -178,7 +186,7 @@ fn lowest<T: Element>() -> f64 {
 }
 
 /// Returns a mask that a kernel must overwrite.
-fn unset_mask<D: Device>(device: &D, len: usize, place: Placement) -> Result<Operand<i32, D>> {
+fn unset_mask(device: &AnyDevice, len: usize, place: Placement) -> Result<Operand<i32>> {
     Operand::new(device, &vec![UNSET as i32; len], place)
 }
 

@@ -14,9 +14,10 @@ pub(super) use crate::{
         runner::CheckRunner,
         values::{Values, wide},
     },
-    device::Device,
+    device::AnyDevice,
     element::{Element, Storable},
     error::Result,
+    kernel::traits::*,
     memory::{Src, View, ViewMut},
     op::Axis,
 };

@@ -45,22 +45,22 @@ fn cases<P: Copy + Debug + 'static>(choices: &'static [P]) -> Cases<Draw<P>> {
 }
 
 /// Draws the numbers of a case.
-fn draws<U: Storable, D: Device>(
-    runner: &CheckRunner<'_, D>,
+fn draws<U: Storable>(
+    runner: &CheckRunner<'_>,
     setup: &CaseSetup,
     before: &[U],
-    kernel: impl FnOnce(ViewMut<'_, U, D>) -> Result<()>,
+    kernel: impl FnOnce(ViewMut<'_, U, AnyDevice>) -> Result<()>,
 ) -> Verdict<Vec<U>> {
     let [y] = runner.call::<U, U, 0, 1>(setup, [], [("y", before)], |[], [y]| kernel(y))?;
     Ok(y)
 }
 
 /// Fails unless a kernel refuses each of the parameters.
-fn check_invalid<U: Storable, P: Copy + Debug, D: Device>(
-    runner: &CheckRunner<'_, D>,
+fn check_invalid<U: Storable, P: Copy + Debug>(
+    runner: &CheckRunner<'_>,
     invalid: &str,
     parameters: impl IntoIterator<Item = P>,
-    kernel: impl Fn(P, ViewMut<'_, U, D>) -> Result<()>,
+    kernel: impl Fn(P, ViewMut<'_, U, AnyDevice>) -> Result<()>,
 ) -> Verdict {
     runner.try_cases(parameters, |&parameters| {
         let invalid = format!("{invalid}: {parameters:?}");
@@ -80,14 +80,14 @@ const INTERVALS: [(f64, f64); 7] = [
     (1.000_000_1, 1.000_000_2),
 ];
 
-fn uniform<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn uniform<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     runner.try_all(&cases(&INTERVALS), |&Draw { key, len, parameters: (low, high) }, setup| {
         let got = draws(runner, setup, &unset::<T>(len), |y| device.uniform(key, low, high, y))?;
         expect_bits("y", &got, &oracle::uniform(key, (low, high), len))
     })?;
     let invalid = [(1.0, 0.0), (f64::NAN, 1.0), (0.0, f64::INFINITY), (f64::MIN, f64::MAX)];
-    check_invalid::<T, _, D>(runner, "an invalid interval", invalid, |(low, high), y| {
+    check_invalid::<T, _>(runner, "an invalid interval", invalid, |(low, high), y| {
         device.uniform(RngKey::new(1), low, high, y)
     })
 }
@@ -96,20 +96,20 @@ fn uniform<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
 const NORMALS: [(f64, f64); 5] = [(0.0, 1.0), (0.5, 0.0), (3.0, 0.01), (-10.0, 2.0), (0.0, 1e-3)];
 
 /// Draws the normal numbers of a case on the device.
-fn normals<T: Element, D: Device>(
-    runner: &CheckRunner<'_, D>,
+fn normals<T: Element>(
+    runner: &CheckRunner<'_>,
     &Draw { key, len, parameters: (mean, std) }: &Draw<(f64, f64)>,
     setup: &CaseSetup,
 ) -> Verdict<Vec<T>> {
     draws(runner, setup, &unset(len), |y| runner.device.gaussian(key, mean, std, y))
 }
 
-fn gaussian<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn gaussian<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_all(&cases(&NORMALS), |case, setup| {
-        let got = normals::<T, D>(runner, case, setup)?;
+        let got = normals::<T>(runner, case, setup)?;
         let (mean, std) = case.parameters;
         expect_within("y", &got, &oracle::gaussian::<T>(case.key, case.parameters, case.len))?;
-        let wide = normals::<f64, D>(runner, case, setup)?.into_iter().map(T::from_f64);
+        let wide = normals::<f64>(runner, case, setup)?.into_iter().map(T::from_f64);
         expect_bits("y, compared with y of `f64`, rounded", &got, &wide.collect::<Vec<_>>())?;
         // The oracle's functions round differently, so the last bits are compared with the host's.
         let mut cpu = unset::<T>(case.len);
@@ -117,12 +117,12 @@ fn gaussian<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
         expect_bits("y, compared with y of the CPU", &got, &cpu)
     })?;
     let invalid = [(0.0, -1.0), (f64::NAN, 1.0), (0.0, f64::INFINITY)];
-    check_invalid::<T, _, D>(runner, "an invalid mean or deviation", invalid, |(mean, std), y| {
+    check_invalid::<T, _>(runner, "an invalid mean or deviation", invalid, |(mean, std), y| {
         runner.device.gaussian(RngKey::new(1), mean, std, y)
     })
 }
 
-fn dropout<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn dropout<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     const KEPT: [f64; 5] = [1.0, 0.5, 0.75, 0.3, 1e-9];
     let device = runner.device;
     runner.try_in_place(
@@ -140,7 +140,7 @@ fn dropout<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
     )?;
     let key = RngKey::new(1);
     let invalid = [0.0, -0.1, 1.1, f64::NAN];
-    check_invalid::<T, _, D>(runner, "a probability outside (0, 1]", invalid, |keep, y| {
+    check_invalid::<T, _>(runner, "a probability outside (0, 1]", invalid, |keep, y| {
         device.dropout(key, keep, Src::InPlace, y)
     })?;
     runner.check_lengths::<T, T, 1, 1>([("x", 3)], [("y", 3)], |[x], [y]| {
@@ -148,7 +148,7 @@ fn dropout<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
     })
 }
 
-fn bernoulli<D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn bernoulli(runner: &CheckRunner<'_>) -> Verdict {
     const PROBABILITIES: [f64; 6] = [0.0, 1.0, 0.5, 0.3, 1e-9, 0.999_999_999_9];
     let device = runner.device;
     runner.try_all(&cases(&PROBABILITIES), |&Draw { key, len, parameters: p }, setup| {
@@ -160,7 +160,7 @@ fn bernoulli<D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
     })
 }
 
-fn random_integers<D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn random_integers(runner: &CheckRunner<'_>) -> Verdict {
     const BOUNDS: [u64; 6] = [1, 2, 10, 1 << 31, 3_000_000_000, 1 << 32];
     let device = runner.device;
     runner.try_all(&cases(&BOUNDS), |&Draw { key, len, parameters: bound }, setup| {

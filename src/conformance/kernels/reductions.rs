@@ -1,6 +1,7 @@
 //! [`Reductions`](crate::kernel::Reductions).
 
 use super::{cases::AxisCase, prelude::*};
+use crate::device::AnyDevice;
 use crate::{
     conformance::oracle::reductions as oracle,
     op::{Reduce, TopK},
@@ -31,7 +32,7 @@ fn with_nans<T: Element>(axis: &Axis, setup: &CaseSetup) -> Vec<T> {
     x
 }
 
-fn reduces<T: Element, D: Device>(runner: &CheckRunner<'_, D>, op: Reduce) -> Verdict {
+fn reduces<T: Element>(runner: &CheckRunner<'_>, op: Reduce) -> Verdict {
     let device = runner.device;
     let extreme = matches!(op, Reduce::Max | Reduce::Min);
     runner.try_kernel(
@@ -47,8 +48,9 @@ fn reduces<T: Element, D: Device>(runner: &CheckRunner<'_, D>, op: Reduce) -> Ve
         |case, [x], _| [Want::Sums(oracle::reduce(op, &case.axis, x))],
     )?;
     let axis = Axis::new(2, 0, 3)?;
-    let kernel =
-        |[x]: [View<'_, T, D>; 1], [y]: [ViewMut<'_, T, D>; 1]| device.reduce(op, &axis, x, y);
+    let kernel = |[x]: [View<'_, T, AnyDevice>; 1], [y]: [ViewMut<'_, T, AnyDevice>; 1]| {
+        device.reduce(op, &axis, x, y)
+    };
     if extreme {
         return runner.check_refused("an axis of extent 0", [("x", 0)], [("y", 6)], kernel);
     }
@@ -56,7 +58,7 @@ fn reduces<T: Element, D: Device>(runner: &CheckRunner<'_, D>, op: Reduce) -> Ve
     expect_within("y of an axis of extent 0", &got, &oracle::reduce(op, &axis, &[]))
 }
 
-fn sum_to_axis<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn sum_to_axis<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_kernel(
         &axis_cases(),
         |AxisCase { axis, beta }, setup| {
@@ -68,7 +70,7 @@ fn sum_to_axis<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
     )
 }
 
-fn dot_to_axis<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn dot_to_axis<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_kernel(
         &axis_cases(),
         |AxisCase { axis, beta }, setup| {
@@ -84,9 +86,9 @@ fn dot_to_axis<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
     )
 }
 
-fn arg_max<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn arg_max<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let kernel = |axis: Axis| {
-        move |[x]: [View<'_, T, D>; 1], [y]: [ViewMut<'_, u32, D>; 1]| {
+        move |[x]: [View<'_, T, AnyDevice>; 1], [y]: [ViewMut<'_, u32, AnyDevice>; 1]| {
             runner.device.arg_max(&axis, x, y)
         }
     };
@@ -101,9 +103,10 @@ fn arg_max<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
     runner.check_refused("an axis of extent 0", [("x", 0)], [("y", 6)], empty)
 }
 
-fn top_k<T: Element, D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+fn top_k<T: Element>(runner: &CheckRunner<'_>) -> Verdict {
     let kernel = |op: TopK| {
-        move |[x]: [View<'_, T, D>; 1], [values, indices]: [ViewMut<'_, T, D>; 2]| {
+        move |[x]: [View<'_, T, AnyDevice>; 1],
+              [values, indices]: [ViewMut<'_, T, AnyDevice>; 2]| {
             runner.device.top_k(&op, x, values, indices)
         }
     };

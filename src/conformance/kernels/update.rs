@@ -32,38 +32,38 @@ const ADADELTA: Rule = |momentum, delta| AdaDelta { momentum, delta };
 const ADAM: Rule = |beta1, delta| Adam { beta1, beta2: 0.875, delta };
 
 /// The operands of a call.
-struct Operands<T: Element, D: Device> {
-    dw: Operand<T, D>,
-    weights: Operand<T, D>,
-    masters: Option<Operand<T::Acc, D>>,
-    history: Vec<Operand<T::Acc, D>>,
+struct Operands<T: Element> {
+    dw: Operand<T>,
+    weights: Operand<T>,
+    masters: Option<Operand<T::Acc>>,
+    history: Vec<Operand<T::Acc>>,
 }
 
-impl<T: Element, D: Device> Operands<T, D> {
-    fn call(&mut self, device: &D, op: &SolverUpdate<T>) -> Result<()> {
+impl<T: Element> Operands<T> {
+    fn call(&mut self, device: &AnyDevice, op: &SolverUpdate<T>) -> Result<()> {
         let weights = self.weights.view_mut()?;
         let masters = self.masters.as_mut().map(Operand::view_mut).transpose()?;
         let history = self.history.iter_mut().map(Operand::view_mut);
-        let mut history: Vec<ViewMut<'_, T::Acc, D>> = history.collect::<Result<_>>()?;
+        let mut history: Vec<ViewMut<'_, T::Acc, AnyDevice>> = history.collect::<Result<_>>()?;
         device.solver_update(op, self.dw.view()?, weights, masters, &mut history)
     }
 }
 
-fn solver_update<T: Element, D: Device>(runner: &CheckRunner<'_, D>, rule: Rule) -> Verdict {
+fn solver_update<T: Element>(runner: &CheckRunner<'_>, rule: Rule) -> Verdict {
     runner.try_all(&updates(rule), |(len, op), setup| {
-        update::<T, D>(runner, *len, op, setup, false)?;
+        update::<T>(runner, *len, op, setup, false)?;
         // Weights of 32 and 64 bits have no separate masters.
         if T::DTYPE == <T::Acc as Element>::DTYPE {
             return Ok(());
         }
-        update::<T, D>(runner, *len, op, setup, true)
+        update::<T>(runner, *len, op, setup, true)
     })?;
-    check_operands::<T, D>(runner, rule)
+    check_operands::<T>(runner, rule)
 }
 
 /// Tries one update, with master weights or without.
-fn update<T: Element, D: Device>(
-    runner: &CheckRunner<'_, D>,
+fn update<T: Element>(
+    runner: &CheckRunner<'_>,
     len: usize,
     op: &SolverUpdate<f64>,
     setup: &CaseSetup,
@@ -92,7 +92,7 @@ fn update<T: Element, D: Device>(
         _ => w[i].to_f64(),
     };
     let place = |(values, place): (&Vec<T::Acc>, &Placement)| Operand::new(device, values, *place);
-    let mut operands = Operands::<T, D> {
+    let mut operands = Operands::<T> {
         dw: Operand::new(device, &dw, setup.places[0])?,
         weights: Operand::new(device, &w, setup.places[1])?,
         masters: has_masters.then(|| place((&masters, &setup.places[4]))).transpose()?,
@@ -125,7 +125,7 @@ fn update<T: Element, D: Device>(
 
 /// Tries each operand an element shorter and longer than the others, and one history too few and
 /// too many.
-fn check_operands<T: Element, D: Device>(runner: &CheckRunner<'_, D>, rule: Rule) -> Verdict {
+fn check_operands<T: Element>(runner: &CheckRunner<'_>, rule: Rule) -> Verdict {
     let op = narrow::<T>(&updates(rule).refused[0].1);
     let right = vec![7; 2 + op.rule.history_count()];
     let one_off = |i: usize, len| (0..right.len()).map(|j| if i == j { len } else { 7 }).collect();
@@ -133,11 +133,11 @@ fn check_operands<T: Element, D: Device>(runner: &CheckRunner<'_, D>, rule: Rule
         (0..right.len()).flat_map(|i| [6, 8].map(|len| one_off(i, len))).collect();
     wrong.extend([right[1..].to_vec(), [&right[..], &[7]].concat()]);
     runner.try_cases(wrong, |lengths| {
-        fn ones<E: Element, D: Device>(device: &D, len: usize) -> Result<Operand<E, D>> {
+        fn ones<E: Element>(device: &AnyDevice, len: usize) -> Result<Operand<E>> {
             Operand::new(device, &vec![E::from_f64(1.0); len], Placement::CORNERS[1])
         }
         let history = lengths[2..].iter().map(|&len| ones(runner.device, len));
-        let mut operands = Operands::<T, D> {
+        let mut operands = Operands::<T> {
             dw: ones(runner.device, lengths[0])?,
             weights: ones(runner.device, lengths[1])?,
             masters: None,

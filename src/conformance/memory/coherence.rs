@@ -8,7 +8,7 @@ use crate::{
         runner::CheckRunner,
         values::byte_pattern,
     },
-    device::Device,
+    device::AnyDevice,
     memory::{Head, HostBytes, Memory, SyncedMemory, View, ViewMut},
 };
 use proptest::prelude::*;
@@ -73,14 +73,14 @@ impl Case {
 }
 
 /// A memory under test, its expected content and its expected valid sides.
-struct ModelledMemory<D: Memory> {
-    memory: SyncedMemory<D>,
+struct ModelledMemory {
+    memory: SyncedMemory<AnyDevice>,
     want: Vec<u8>,
     host_valid: bool,
     device_valid: bool,
 }
 
-pub(super) fn coherence<D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+pub(super) fn coherence(runner: &CheckRunner<'_>) -> Verdict {
     let test = |case: &Case| {
         let mut memory = ModelledMemory::new(runner.device, case.size);
         memory.expect_head()?;
@@ -96,8 +96,8 @@ pub(super) fn coherence<D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
     runner.try_random(Case::any(), test)
 }
 
-impl<D: Memory> ModelledMemory<D> {
-    fn new(device: &D, size: usize) -> Self {
+impl ModelledMemory {
+    fn new(device: &AnyDevice, size: usize) -> Self {
         let memory = SyncedMemory::new(device, size);
         Self { memory, want: vec![0; size], host_valid: false, device_valid: false }
     }
@@ -130,7 +130,8 @@ impl<D: Memory> ModelledMemory<D> {
             WriteDevice => device.upload(&bytes, self.memory.device_mut()?, start)?,
             OverwriteDevice => device.upload(&bytes, self.memory.device_write_only()?, 0)?,
             OverwritePartOnDevice => {
-                let mut view = ViewMut::<u8, D>::new(&mut self.memory, size)?.slice(range)?;
+                let mut view =
+                    ViewMut::<u8, AnyDevice>::new(&mut self.memory, size)?.slice(range)?;
                 let slice = view.device_write_only()?;
                 device.upload(&bytes, slice.buffer, slice.offset)?;
             }
@@ -144,7 +145,8 @@ impl<D: Memory> ModelledMemory<D> {
         self.host_valid = true;
         expect_bits("byte on the host", self.memory.host()?, &self.want)?;
         let part = self.want.len() / 2..self.want.len();
-        let view = View::<u8, D>::new(&self.memory, self.want.len())?.slice(part.clone())?;
+        let view =
+            View::<u8, AnyDevice>::new(&self.memory, self.want.len())?.slice(part.clone())?;
         expect_bits("byte of a view on the host", view.host()?, &self.want[part])
     }
 

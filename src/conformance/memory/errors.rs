@@ -1,5 +1,7 @@
 //! Failures: they return errors, change nothing, and leave the device usable.
 
+use crate::device::AnyDevice;
+use crate::kernel::traits::*;
 use crate::{
     conformance::{
         compare::expect_bits,
@@ -7,7 +9,6 @@ use crate::{
         operand::{Operand, Placement, UNSET},
         runner::CheckRunner,
     },
-    device::Device,
     error::{Error, Result},
     memory::{Head, SyncedMemory},
     op::{Axis, Gemm, Reduce},
@@ -16,7 +17,7 @@ use crate::{
 /// Bytes that exceed any address space but not the length of a slice.
 const TOO_LARGE: usize = isize::MAX as usize / 2 / 4096 * 4096;
 
-pub(super) fn out_of_memory<D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+pub(super) fn out_of_memory(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     for _ in 0..3 {
         expect_out_of_memory(device.alloc(TOO_LARGE).map(drop))?;
@@ -46,7 +47,7 @@ fn expect_out_of_memory(result: Result<()>) -> Verdict {
     }
 }
 
-pub(super) fn alive_after_errors<D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+pub(super) fn alive_after_errors(runner: &CheckRunner<'_>) -> Verdict {
     let device = runner.device;
     let x = Operand::new(device, &[1.0f32; 12], Placement::WHOLE)?;
     let mut y = Operand::new(device, &[2.0f32; 11], Placement::CORNERS[1])?;
@@ -75,7 +76,7 @@ pub(super) fn alive_after_errors<D: Device>(runner: &CheckRunner<'_, D>) -> Verd
 }
 
 /// Fails unless a kernel computes the right result.
-fn expect_usable<D: Device>(device: &D) -> Verdict {
+fn expect_usable(device: &AnyDevice) -> Verdict {
     let x = Operand::new(device, &[1.0f32, 2.0, 3.0], Placement::WHOLE)?;
     let mut y = Operand::new(device, &[1.0f32; 3], Placement::WHOLE)?;
     device.axpy(2.0, x.view()?, y.view_mut()?)?;

@@ -7,10 +7,9 @@ mod sharing;
 mod transfers;
 
 use super::check::Check;
-use crate::device::Device;
 
 /// Returns the checks of memory and queues.
-pub(super) fn checks<D: Device>() -> Vec<Check<D>> {
+pub(super) fn checks() -> Vec<Check> {
     vec![
         Check::once("raw_copies", None, transfers::raw_copies),
         Check::once("coherence", None, coherence::coherence),

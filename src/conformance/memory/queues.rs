@@ -1,5 +1,6 @@
 //! Queues: the order of work on them, and the lifetime of memory that queued work uses.
 
+use crate::kernel::traits::*;
 use crate::{
     conformance::{
         compare::expect_bits,
@@ -7,7 +8,7 @@ use crate::{
         operand::{Operand, Placement},
         runner::CheckRunner,
     },
-    device::Device,
+    device::AnyDevice,
 };
 
 /// Elements of an operand. A kernel on them takes a device longer than the call that queues it.
@@ -19,19 +20,19 @@ const CALLS: usize = 12;
 /// `1 + Σ i` over the calls.
 const SUM: f32 = 1.0 + (CALLS * (CALLS - 1) / 2) as f32;
 
-pub(super) fn queues<D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+pub(super) fn queues(runner: &CheckRunner<'_>) -> Verdict {
     drops_operands_in_flight(runner.device)?;
     downloads_after_kernels(runner.device)?;
     uploads_between_kernels(runner.device, Some(&runner.device.fork_queue()?))?;
     uploads_between_kernels(runner.device, None)
 }
 
-fn filled<D: Device>(device: &D, value: f32) -> Verdict<Operand<f32, D>> {
+fn filled(device: &AnyDevice, value: f32) -> Verdict<Operand<f32>> {
     Ok(Operand::new(device, &vec![value; LEN], Placement::WHOLE)?)
 }
 
 /// Drops operands while queued kernels still read them, and allocates memory that must stay zero.
-fn drops_operands_in_flight<D: Device>(device: &D) -> Verdict {
+fn drops_operands_in_flight(device: &AnyDevice) -> Verdict {
     let mut y = filled(device, 1.0)?;
     let mut fresh = Vec::new();
     for i in 0..CALLS {
@@ -50,7 +51,7 @@ fn drops_operands_in_flight<D: Device>(device: &D) -> Verdict {
 }
 
 /// Doubles 1 in `CALLS` kernels, then downloads on another queue that is ordered after them.
-fn downloads_after_kernels<D: Device>(device: &D) -> Verdict {
+fn downloads_after_kernels(device: &AnyDevice) -> Verdict {
     let fork = device.fork_queue()?;
     let mut y = filled(device, 1.0)?;
     for _ in 0..CALLS {
@@ -65,7 +66,7 @@ fn downloads_after_kernels<D: Device>(device: &D) -> Verdict {
 
 /// Uploads `x` between kernels that read it: on the device's own queue, or on a fork that is
 /// ordered before and after the kernels.
-fn uploads_between_kernels<D: Device>(device: &D, fork: Option<&D>) -> Verdict {
+fn uploads_between_kernels(device: &AnyDevice, fork: Option<&AnyDevice>) -> Verdict {
     let (mut x, mut y) = (filled(device, 1.0)?, filled(device, 1.0)?);
     for i in 0..CALLS {
         let values = vec![i as f32; LEN];

@@ -1,5 +1,6 @@
 //! Shared memory: blobs that share their data, and threads that read at the same time.
 
+use crate::kernel::traits::*;
 use crate::{
     blob::Blob,
     conformance::{
@@ -8,20 +9,20 @@ use crate::{
         runner::CheckRunner,
         values::byte_pattern,
     },
-    device::Device,
+    device::AnyDevice,
     memory::SyncedMemory,
 };
 use std::thread;
 
-pub(super) fn sharing<D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+pub(super) fn sharing(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_cases([0, 1, 5, 4099], |&len| shared_by_blobs(runner.device, len))?;
     runner.try_cases([1, 4099, 1 << 18], |&size| read_by_threads(runner.device, size))
 }
 
 /// Writes through one of two blobs that share data, on either side, and reads through the other.
-fn shared_by_blobs<D: Device>(device: &D, len: usize) -> Verdict {
-    let first = Blob::<f32, D>::from_vec(device, &[len], vec![1.0; len])?;
-    let mut second = Blob::<f32, D>::new(device, &[len])?;
+fn shared_by_blobs(device: &AnyDevice, len: usize) -> Verdict {
+    let first = Blob::<f32>::from_vec(device, &[len], vec![1.0; len])?;
+    let mut second = Blob::<f32>::new(device, &[len])?;
     second.share_data(&first)?;
     device.scal(3.0, second.data_mut()?.view_mut())?;
     expect_bits("element scaled on the device", first.data()?.host()?, &vec![3.0; len])?;
@@ -36,7 +37,7 @@ fn shared_by_blobs<D: Device>(device: &D, len: usize) -> Verdict {
 }
 
 /// Reads both sides of a memory from four threads at the same time.
-fn read_by_threads<D: Device>(device: &D, size: usize) -> Verdict {
+fn read_by_threads(device: &AnyDevice, size: usize) -> Verdict {
     let want = &byte_pattern(7, size);
     for on_device in [true, false] {
         let mut memory = SyncedMemory::new(device, size);

@@ -6,33 +6,29 @@ use crate::{
         failure::{Verdict, flaw},
         values::wide,
     },
-    device::Device,
     element::Element,
     error::Result,
     net::Net,
 };
 
 /// Overwrites the data of a blob.
-pub(super) fn set_data<T: Element, D: Device>(blob: &Blob<T, D>, values: &[f64]) -> Result<()> {
+pub(super) fn set_data<T: Element>(blob: &Blob<T>, values: &[f64]) -> Result<()> {
     let mut data = blob.data_mut()?;
     data.host_write_only()?.iter_mut().zip(values).for_each(|(x, &v)| *x = T::from_f64(v));
     Ok(())
 }
 
 /// Returns the data of a blob.
-pub(super) fn data<T: Element, D: Device>(blob: &Blob<T, D>) -> Result<Vec<f64>> {
+pub(super) fn data<T: Element>(blob: &Blob<T>) -> Result<Vec<f64>> {
     Ok(wide(blob.data()?.host()?))
 }
 
 /// Returns the diff of a blob.
-pub(super) fn diff<T: Element, D: Device>(blob: &Blob<T, D>) -> Result<Vec<f64>> {
+pub(super) fn diff<T: Element>(blob: &Blob<T>) -> Result<Vec<f64>> {
     Ok(wide(blob.diff()?.host()?))
 }
 
 /// Returns a net's blob by name.
-pub(super) fn named<'a, T: Element, D: Device>(
-    net: &'a Net<T, D>,
-    name: &str,
-) -> Verdict<&'a Blob<T, D>> {
+pub(super) fn named<'a, T: Element>(net: &'a Net<T>, name: &str) -> Verdict<&'a Blob<T>> {
     net.blob(name).ok_or_else(|| flaw!("the net has no blob `{name}`"))
 }

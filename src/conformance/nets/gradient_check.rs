@@ -11,7 +11,7 @@ use crate::{
         values::{ValueStream, Values},
     },
     data::SourceRegistry,
-    device::Device,
+    device::{AnyDevice, Device},
     element::{Element, bf16, f16},
     error::{Error, Result},
     layer::{Layer, LayerContext, LayerRegistry, PropagateDown},
@@ -105,27 +105,24 @@ impl GradientCheck {
     ///
     /// # Errors
     /// [`Error::InvalidInput`] names the first wrong gradient. Errors of the layer are passed on.
-    pub fn run<D: Device>(&self, device: &D) -> Result<()> {
+    pub fn run(&self, device: &impl Device) -> Result<()> {
+        let device = &AnyDevice::new(device);
         let want = self.run_in_f64(device, &LayerRegistry::standard())?;
-        self.compare_in::<f32, D>(device, &want)?;
-        self.compare_in::<f16, D>(device, &want)?;
-        self.compare_in::<bf16, D>(device, &want)
+        self.compare_in::<f32>(device, &want)?;
+        self.compare_in::<f16>(device, &want)?;
+        self.compare_in::<bf16>(device, &want)
     }
 
     /// Runs the check on a layer of a registry, in `f64`.
     ///
     /// # Errors
     /// Like [`run`](Self::run).
-    pub fn run_with<D: Device>(&self, device: &D, registry: &LayerRegistry<f64, D>) -> Result<()> {
-        self.run_in_f64(device, registry).map(|_| ())
+    pub fn run_with(&self, device: &impl Device, registry: &LayerRegistry<f64>) -> Result<()> {
+        self.run_in_f64(&AnyDevice::new(device), registry).map(|_| ())
     }
 
     /// Checks the gradients in `f64` and returns the results.
-    fn run_in_f64<D: Device>(
-        &self,
-        device: &D,
-        registry: &LayerRegistry<f64, D>,
-    ) -> Result<Results> {
+    fn run_in_f64(&self, device: &AnyDevice, registry: &LayerRegistry<f64>) -> Result<Results> {
         let mut trial = Trial::new(self, device, registry)?;
         let results = trial.results()?;
         for operand in trial.differentiated() {
@@ -138,8 +135,8 @@ impl GradientCheck {
     }
 
     /// Compares the results in a narrower type with those in `f64`.
-    fn compare_in<T: Element, D: Device>(&self, device: &D, want: &Results) -> Result<()> {
-        let got = Trial::<T, D>::new(self, device, &LayerRegistry::standard())?.results()?;
+    fn compare_in<T: Element>(&self, device: &AnyDevice, want: &Results) -> Result<()> {
+        let got = Trial::<T>::new(self, device, &LayerRegistry::standard())?.results()?;
         let rounding = ROUNDINGS * epsilon::<T::Acc>() + STORED * epsilon::<T>();
         got.iter().zip(want).try_for_each(|((name, got), (_, want))| {
             let name = format!("in {}: {name}", T::DTYPE.name());
@@ -157,11 +154,11 @@ fn wrong(why: String) -> Result<()> {
 type Results = Vec<(String, Vec<f64>)>;
 
 /// A layer with its bottoms and tops.
-struct Trial<T: Element, D: Device> {
-    device: D,
-    layer: Box<dyn Layer<T, D>>,
-    bottom: Vec<Blob<T, D>>,
-    top: Vec<Blob<T, D>>,
+struct Trial<T: Element> {
+    device: AnyDevice,
+    layer: Box<dyn Layer<T>>,
+    bottom: Vec<Blob<T>>,
+    top: Vec<Blob<T>>,
     in_place: bool,
     /// Values of the operands: the bottoms, then the parameters.
     values: Vec<Vec<f64>>,
@@ -171,14 +168,14 @@ struct Trial<T: Element, D: Device> {
     weights: Vec<Vec<f64>>,
 }
 
-impl<T: Element, D: Device> Trial<T, D> {
-    fn new(check: &GradientCheck, device: &D, registry: &LayerRegistry<T, D>) -> Result<Self> {
+impl<T: Element> Trial<T> {
+    fn new(check: &GradientCheck, device: &AnyDevice, registry: &LayerRegistry<T>) -> Result<Self> {
         let param: LayerParameter = parse_text(check.layer.as_str(), "the layer")?;
         let (sources, key) = (SourceRegistry::default(), RngKey::new(1));
         let cx = LayerContext { device, phase: param.phase(), key, sources: &sources };
         let mut layer = registry.make(&param, &cx)?;
         let shapes = check.bottoms.iter().map(|bottom| Blob::new(device, &bottom.shape));
-        let bottom: Vec<Blob<T, D>> = shapes.collect::<Result<_>>()?;
+        let bottom: Vec<Blob<T>> = shapes.collect::<Result<_>>()?;
         let arity = layer.arity();
         let tops = match (param.top.len(), arity.tops_equal_bottoms) {
             (0, true) => bottom.len(),
@@ -231,7 +228,7 @@ impl<T: Element, D: Device> Trial<T, D> {
         }
     }
 
-    fn blob(&self, operand: usize) -> &Blob<T, D> {
+    fn blob(&self, operand: usize) -> &Blob<T> {
         self.bottom
             .get(operand)
             .unwrap_or_else(|| &self.layer.params()[operand - self.bottom.len()])
@@ -308,7 +305,7 @@ impl<T: Element, D: Device> Trial<T, D> {
     }
 }
 
-impl<D: Device> Trial<f64, D> {
+impl Trial<f64> {
     fn differences(&mut self, operand: usize) -> Result<Vec<FiniteDifference>> {
         self.forward()?;
         let magnitude = self.terms()?.iter().map(|term| term.abs()).sum();
@@ -337,6 +334,6 @@ fn away_from_zero(stream: &mut ValueStream, count: usize) -> Vec<f64> {
     drawn.map(|x| bf16::from_f64(away(x)).to_f64()).collect()
 }
 
-fn set_all<T: Element, D: Device>(blobs: &[Blob<T, D>], values: &[Vec<f64>]) -> Result<()> {
+fn set_all<T: Element>(blobs: &[Blob<T>], values: &[Vec<f64>]) -> Result<()> {
     blobs.iter().zip(values).try_for_each(|(blob, values)| set_data(blob, values))
 }

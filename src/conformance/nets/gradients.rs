@@ -11,7 +11,6 @@ use crate::{
         runner::CheckRunner,
         values::{Values, wide},
     },
-    device::Device,
     element::Element,
     error::Result,
     net::Net,
@@ -32,12 +31,12 @@ const LAYERS: [(&str, &str); 6] = [
 const ELEMENTS: usize = 24;
 
 /// Checks each net in `f32` and `f64`. The device computes the differences in `f64`.
-pub(super) fn gradients<D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
+pub(super) fn gradients(runner: &CheckRunner<'_>) -> Verdict {
     runner.try_cases(LAYERS, |(kind, param)| {
         let definition = parse_text(definition(kind, param), "a net of the kit")?;
-        let differences = differences(&mut filled::<f64, D>(runner, &definition)?)?;
-        compare(&mut filled::<f32, D>(runner, &definition)?, &differences)?;
-        compare(&mut filled::<f64, D>(runner, &definition)?, &differences)
+        let differences = differences(&mut filled::<f64>(runner, &definition)?)?;
+        compare(&mut filled::<f32>(runner, &definition)?, &differences)?;
+        compare(&mut filled::<f64>(runner, &definition)?, &differences)
     })
 }
 
@@ -64,10 +63,7 @@ fn definition(kind: &str, param: &str) -> String {
 
 /// Builds the net, with the same values for every element type. No two elements of `data` are equal
 /// or near 0, so a step changes no maximum and no sign.
-fn filled<T: Element, D: Device>(
-    runner: &CheckRunner<'_, D>,
-    definition: &NetParameter,
-) -> Verdict<Net<T, D>> {
+fn filled<T: Element>(runner: &CheckRunner<'_>, definition: &NetParameter) -> Verdict<Net<T>> {
     let net = Net::builder(runner.device).phase(Phase::Train).build(definition)?;
     let data = named(&net, "data")?;
     let count = data.count();
@@ -82,13 +78,13 @@ fn filled<T: Element, D: Device>(
 }
 
 /// Returns the blobs with gradients: the data and all parameters.
-fn differentiated_blobs<T: Element, D: Device>(net: &Net<T, D>) -> Verdict<Vec<Blob<T, D>>> {
+fn differentiated_blobs<T: Element>(net: &Net<T>) -> Verdict<Vec<Blob<T>>> {
     let params = net.learnable_params().map(|param| param.blob().share());
     Ok([named(net, "data")?.share()].into_iter().chain(params).collect())
 }
 
 /// Returns the derivatives of some elements of each blob.
-fn differences<D: Device>(net: &mut Net<f64, D>) -> Verdict<Vec<Vec<FiniteDifference>>> {
+fn differences(net: &mut Net<f64>) -> Verdict<Vec<Vec<FiniteDifference>>> {
     let mut differences = Vec::new();
     for blob in differentiated_blobs(net)? {
         let step = blob.count().div_ceil(ELEMENTS);
@@ -98,11 +94,7 @@ fn differences<D: Device>(net: &mut Net<f64, D>) -> Verdict<Vec<Vec<FiniteDiffer
     Ok(differences)
 }
 
-fn difference<D: Device>(
-    net: &mut Net<f64, D>,
-    blob: &Blob<f64, D>,
-    index: usize,
-) -> Result<FiniteDifference> {
+fn difference(net: &mut Net<f64>, blob: &Blob<f64>, index: usize) -> Result<FiniteDifference> {
     let x = blob.data()?.host()?[index];
     let loss = net.forward()?;
     let mut objective = |value| {
@@ -115,10 +107,7 @@ fn difference<D: Device>(
 }
 
 /// Compares the gradients of a backward pass with the differences.
-fn compare<T: Element, D: Device>(
-    net: &mut Net<T, D>,
-    differences: &[Vec<FiniteDifference>],
-) -> Verdict {
+fn compare<T: Element>(net: &mut Net<T>, differences: &[Vec<FiniteDifference>]) -> Verdict {
     net.clear_param_diffs()?;
     net.forward()?;
     net.backward()?;

@@ -8,7 +8,7 @@ use crate::{
         runner::CheckRunner,
         values::Values,
     },
-    device::{CpuDevice, Device},
+    device::{AnyDevice, CpuDevice},
     element::Element,
     error::Result,
     proto::{SolverParameter, parse_text},
@@ -52,16 +52,16 @@ const ERROR_FACTOR: f64 = 16.0;
 
 /// Trains in `f32` on the device, and in `f32` and `f64` on the CPU. The difference between the two
 /// CPU runs measures the rounding error of this net.
-pub(super) fn lenet<D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
-    let host = CpuDevice::new();
-    let first = weights(&solver::<f32, _>(&host)?)?;
-    let on_device = solver::<f32, _>(runner.device)?;
+pub(super) fn lenet(runner: &CheckRunner<'_>) -> Verdict {
+    let host = AnyDevice::new(&CpuDevice::new());
+    let first = weights(&solver::<f32>(&host)?)?;
+    let on_device = solver::<f32>(runner.device)?;
     for (i, (got, want)) in weights(&on_device)?.iter().zip(&first).enumerate() {
         let got: Vec<f32> = got.iter().map(|&w| w as f32).collect();
         expect_nearest(&format!("initial value of parameter {i}"), &got, want)?;
     }
-    let want = train(solver::<f64, _>(&host)?, &first)?;
-    let on_host = train(solver::<f32, _>(&host)?, &first)?;
+    let want = train(solver::<f64>(&host)?, &first)?;
+    let on_host = train(solver::<f32>(&host)?, &first)?;
     let got = train(on_device, &first)?;
     for (i, ((got, on_host), want)) in got.iter().zip(&on_host).zip(&want).enumerate() {
         let name = i.checked_sub(1).map_or("the loss".into(), |i| format!("parameter {i}"));
@@ -77,19 +77,16 @@ pub(super) fn lenet<D: Device>(runner: &CheckRunner<'_, D>) -> Verdict {
     Ok(())
 }
 
-fn solver<T: Element, D: Device>(device: &D) -> Result<Solver<T, D>> {
+fn solver<T: Element>(device: &AnyDevice) -> Result<Solver<T>> {
     Solver::new(parse_text::<SolverParameter>(SOLVER, "the solver of the kit")?, device)
 }
 
-fn weights<T: Element, D: Device>(solver: &Solver<T, D>) -> Result<Vec<Vec<f64>>> {
+fn weights<T: Element>(solver: &Solver<T>) -> Result<Vec<Vec<f64>>> {
     solver.net().learnable_params().map(|param| data(param.blob())).collect()
 }
 
 /// Trains from the weights `first`. Returns the losses and the final weights.
-fn train<T: Element, D: Device>(
-    mut solver: Solver<T, D>,
-    first: &[Vec<f64>],
-) -> Verdict<Vec<Vec<f64>>> {
+fn train<T: Element>(mut solver: Solver<T>, first: &[Vec<f64>]) -> Verdict<Vec<Vec<f64>>> {
     for (param, values) in solver.net().learnable_params().zip(first) {
         set_data(param.blob(), values)?;
     }

@@ -9,10 +9,9 @@ mod lenet;
 pub use gradient_check::GradientCheck;
 
 use super::check::Check;
-use crate::device::Device;
 
 /// Returns the checks of nets.
-pub(super) fn checks<D: Device>() -> Vec<Check<D>> {
+pub(super) fn checks() -> Vec<Check> {
     vec![
         Check::once("gradients", None, gradients::gradients),
         Check::once("lenet", None, lenet::lenet),

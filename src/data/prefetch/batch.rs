@@ -1,6 +1,6 @@
 //! A batch of transformed records.
 
-use crate::{blob::Blob, device::Device, element::Element, error::Result};
+use crate::{blob::Blob, device::AnyDevice, element::Element, error::Result};
 
 /// A batch of transformed records, as blobs on the net's device.
 ///
@@ -8,15 +8,15 @@ use crate::{blob::Blob, device::Device, element::Element, error::Result};
 /// and the next upload to the batch waits for the work that the net has queued on it
 /// ([`SyncedMemory::prefetch`](crate::SyncedMemory::prefetch)).
 #[derive(Debug)]
-pub struct Batch<T: Element, D: Device> {
+pub struct Batch<T: Element> {
     /// Batch × channels × height × width.
-    pub data: Blob<T, D>,
+    pub data: Blob<T>,
     /// One label for each record.
-    pub label: Blob<T, D>,
+    pub label: Blob<T>,
 }
 
-impl<T: Element, D: Device> Batch<T, D> {
-    pub(super) fn new(device: &D, shape: [usize; 4]) -> Result<Self> {
+impl<T: Element> Batch<T> {
+    pub(super) fn new(device: &AnyDevice, shape: [usize; 4]) -> Result<Self> {
         Ok(Self { data: Blob::new(device, &shape)?, label: Blob::new(device, &shape[..1])? })
     }
 

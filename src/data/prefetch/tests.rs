@@ -30,19 +30,19 @@ fn options(size: usize, depth: usize) -> PrefetchOptions {
     PrefetchOptions { size, depth, threads: 2 }
 }
 
-fn prefetcher<D: Device>(
-    device: &D,
+fn prefetcher(
+    device: &AnyDevice,
     source: Numbers,
     batch: usize,
     depth: usize,
-) -> Result<Prefetcher<f32, D>> {
+) -> Result<Prefetcher<f32>> {
     let reader = DataReader::new(Box::new(source), 0, batch.max(1))?;
     let transformer = transformer(&TransformationParameter::default());
     Prefetcher::new(device, reader, transformer, options(batch, depth))
 }
 
 /// Checks the data of a batch and returns its labels.
-fn labels<D: Device>(batch: &Batch<f32, D>) -> Vec<f32> {
+fn labels(batch: &Batch<f32>) -> Vec<f32> {
     let (data, label) = (batch.data.data().unwrap(), batch.label.data().unwrap());
     let (data, label) = (data.host().unwrap(), label.host().unwrap());
     for (data, label) in data.chunks(2).zip(label) {

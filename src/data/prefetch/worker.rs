@@ -5,7 +5,7 @@ use crate::{
     data::{
         reader::DataReader, record::Record, transform::DataTransformer, worker_thread::catch_panic,
     },
-    device::Device,
+    device::AnyDevice,
     element::Element,
     error::{Error, Result},
     host::Workers,
@@ -16,23 +16,23 @@ use crate::{
 const GRAIN: usize = 1 << 16;
 
 /// Fills batches with the records of a reader.
-pub(super) struct BatchFiller<D> {
+pub(super) struct BatchFiller {
     reader: DataReader,
     transformer: DataTransformer,
     /// A fork of the device's queue, for uploads that overlap with the net's work.
-    queue: D,
+    queue: AnyDevice,
     shape: [usize; 4],
     workers: Workers,
     /// Number of records that a thread transforms at a time.
     grain: usize,
 }
 
-impl<D: Device> BatchFiller<D> {
+impl BatchFiller {
     /// Waits for the first record, which determines the shape of all records.
     pub(super) fn new(
         mut reader: DataReader,
         transformer: DataTransformer,
-        queue: D,
+        queue: AnyDevice,
         batch: usize,
         threads: usize,
     ) -> Result<Self> {
@@ -63,7 +63,7 @@ impl<D: Device> BatchFiller<D> {
     }
 
     /// Overwrites `batch` with the next records. Returns `false` if the reader was stopped.
-    pub(super) fn fill<T: Element>(&mut self, batch: &Batch<T, D>) -> Result<bool> {
+    pub(super) fn fill<T: Element>(&mut self, batch: &Batch<T>) -> Result<bool> {
         {
             let (mut data, mut label) = (batch.data.data_mut()?, batch.label.data_mut()?);
             let (mut data, mut label) = (data.host_write_only()?, label.host_write_only()?);

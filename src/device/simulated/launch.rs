@@ -23,6 +23,9 @@ pub(super) struct Launch<'d> {
     _scope: KernelScope,
 }
 
+/// A host function with its operands.
+type HostCall = Box<dyn FnOnce(&Workers) -> Result<()> + Send>;
+
 /// An operand that is read.
 pub(super) struct Input<T>(Region, PhantomData<fn() -> T>);
 
@@ -106,7 +109,7 @@ impl<'d> Launch<'d> {
         mut self,
         kernel: impl FnOnce(&Workers) -> Result<()> + Send + 'static,
     ) -> Result<()> {
-        self.enqueue(kernel);
+        self.enqueue(Box::new(kernel));
         Ok(())
     }
 
@@ -120,17 +123,17 @@ impl<'d> Launch<'d> {
         let result = Arc::new(Mutex::new(None));
         let slot = Arc::clone(&result);
         ledger::record_transfer(device, EventKind::Download, size_of::<R>(), || {
-            self.enqueue(move |workers| {
+            self.enqueue(Box::new(move |workers| {
                 *slot.lock() = Some(kernel(workers)?);
                 Ok(())
-            });
+            }));
             device.synchronize()
         })?;
         let lost = || format!("{}: failed, and another wait returned the error", self.kernel);
         result.lock().take().ok_or_else(|| DeviceState::error(lost()))
     }
 
-    fn enqueue(&mut self, kernel: impl FnOnce(&Workers) -> Result<()> + Send + 'static) {
+    fn enqueue(&mut self, kernel: HostCall) {
         let SimulatedDevice { state, queue, workers } = self.device;
         let workers = workers.clone();
         state.count(|counters| counters.kernels += 1);

@@ -21,6 +21,10 @@ pub(crate) trait SimdVector: Copy {
     const WIDTH: usize;
     /// Whether the processor has 32 vector registers rather than 16.
     const HAS_32_REGISTERS: bool;
+    /// Runs `kernel`, which must be `#[inline(always)]`, in a function of its own that is compiled
+    /// for the features of this type. The time to compile a function grows faster than its length,
+    /// so a choice among many large kernels must not inline all of them.
+    unsafe fn outline(kernel: impl FnOnce());
     /// Returns a vector of which every element is `x`.
     unsafe fn splat(x: Self::Scalar) -> Self;
     /// Loads `WIDTH` elements from `p`.
@@ -152,6 +156,11 @@ impl<S: Element + Float> SimdVector for [S; 4] {
     type Mask = [bool; 4];
     const WIDTH: usize = 4;
     const HAS_32_REGISTERS: bool = false;
+
+    #[inline(never)]
+    unsafe fn outline(kernel: impl FnOnce()) {
+        kernel();
+    }
 
     #[inline(always)]
     unsafe fn splat(x: S) -> Self {

@@ -21,7 +21,11 @@ use crate::{
 };
 use parking_lot::Mutex;
 use rayon_core::{ThreadPool, ThreadPoolBuilder};
-use std::sync::{Arc, OnceLock};
+use std::{
+    marker::PhantomData,
+    slice,
+    sync::{Arc, OnceLock},
+};
 
 /// Handle to a set of threads; cheap to clone.
 ///
@@ -82,8 +86,7 @@ impl Workers {
 
     /// Calls `body` once for each of `0..tasks`, on any thread, in any order.
     pub fn run(&self, tasks: usize, body: impl Fn(usize) + Send + Sync) {
-        let queues = StealQueues::new(tasks, self.count, |range| range);
-        self.run_region(tasks, &|thread| queues.take(thread).map(&body).is_some());
+        self.run_tasks(tasks, &body);
     }
 
     /// Returns `body(i)` for each of `0..tasks`, in order; calls run on any thread.
@@ -130,14 +133,10 @@ impl Workers {
         size: usize,
         body: impl Fn(usize, &mut [T]) + Send + Sync,
     ) {
-        let size = size.max(1);
-        let tasks = y.len().div_ceil(size);
-        let mut rest = y;
-        let queues = StealQueues::new(tasks, self.count, |range| {
-            let part = rest.split_off_mut(..(range.len() * size).min(rest.len()));
-            range.zip(part.unwrap_or_default().chunks_mut(size))
-        });
-        self.run_region(tasks, &|thread| queues.take(thread).map(|(i, y)| body(i, y)).is_some());
+        let tasks = y.len().div_ceil(size.max(1));
+        let y = DisjointChunks::new(y, size);
+        // SAFETY: each task runs once.
+        self.run_tasks(tasks, &|i| body(i, unsafe { y.get(i) }));
     }
 
     /// Like [`for_each_chunk`](Self::for_each_chunk), but `body` may fail. All chunks always run.
@@ -167,28 +166,25 @@ impl Workers {
         (z, z_size): (&mut [U], usize),
         body: impl Fn(usize, &mut [T], &mut [U]) + Send + Sync,
     ) {
-        let (y_size, z_size) = (y_size.max(1), z_size.max(1));
-        let tasks = y.len().div_ceil(y_size);
-        if tasks == 1 {
-            let size = z_size.min(z.len());
-            return body(0, y, &mut z[..size]);
-        }
-        let (mut rest_y, mut rest_z) = (y, z);
-        let queues = StealQueues::new(tasks, self.count, |range| {
-            let y = rest_y.split_off_mut(..(range.len() * y_size).min(rest_y.len()));
-            let z = rest_z.split_off_mut(..(range.len() * z_size).min(rest_z.len()));
-            let z = z.unwrap_or_default().chunks_mut(z_size);
-            range.zip(y.unwrap_or_default().chunks_mut(y_size).zip(z))
-        });
-        self.run_region(tasks, &|thread| {
-            queues.take(thread).map(|(i, (y, z))| body(i, y, z)).is_some()
-        });
+        let tasks = y.len().div_ceil(y_size.max(1));
+        let (y, z) = (DisjointChunks::new(y, y_size), DisjointChunks::new(z, z_size));
+        // SAFETY: each task runs once.
+        self.run_tasks(tasks, &|i| body(i, unsafe { y.get(i) }, unsafe { z.get(i) }));
     }
 
-    /// Calls `step` with the thread's number, on up to `tasks` threads, until it returns `false`.
+    /// Calls `body` once for each of `0..tasks`.
     ///
     /// Takes a `dyn` closure, so that the code below is compiled once and not for every kernel and
     /// element type.
+    fn run_tasks(&self, tasks: usize, body: &(dyn Fn(usize) + Sync)) {
+        if tasks == 1 {
+            return body(0);
+        }
+        let queues = StealQueues::new(tasks, self.count);
+        self.run_region(tasks, &|thread| queues.take(thread).map(body).is_some());
+    }
+
+    /// Calls `step` with the thread's number, on up to `tasks` threads, until it returns `false`.
     fn run_region(&self, tasks: usize, step: &region::Step) {
         match &self.pool {
             Some((pool, idle)) if tasks > 1 => {
@@ -196,6 +192,36 @@ impl Workers {
             }
             _ => while step(0) {},
         }
+    }
+}
+
+/// The chunks of a slice, which tasks on several threads write.
+struct DisjointChunks<'a, T> {
+    start: *mut T,
+    len: usize,
+    chunk: usize,
+    slice: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: threads get disjoint chunks of a slice whose elements are `Send`.
+unsafe impl<T: Send> Sync for DisjointChunks<'_, T> {}
+
+impl<'a, T: Send> DisjointChunks<'a, T> {
+    fn new(slice: &'a mut [T], chunk: usize) -> Self {
+        let (start, len) = (slice.as_mut_ptr(), slice.len());
+        Self { start, len, chunk: chunk.max(1), slice: PhantomData }
+    }
+
+    /// Returns chunk `i`; empty if the slice has fewer chunks.
+    ///
+    /// # Safety
+    /// No other reference to chunk `i` exists.
+    #[allow(clippy::mut_from_ref)] // the caller's obligation
+    unsafe fn get(&self, i: usize) -> &mut [T] {
+        let start = (i * self.chunk).min(self.len);
+        let len = self.chunk.min(self.len - start);
+        // SAFETY: the range is inside the slice, and the caller has the only reference to it.
+        unsafe { slice::from_raw_parts_mut(self.start.add(start), len) }
     }
 }
 

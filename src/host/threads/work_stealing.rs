@@ -6,24 +6,19 @@
 use parking_lot::Mutex;
 use std::ops::Range;
 
-/// Task queues, one for each thread.
-pub(crate) struct StealQueues<I>(Vec<Mutex<I>>);
+/// Ranges of task numbers, one for each thread.
+pub(crate) struct StealQueues(Vec<Mutex<Range<usize>>>);
 
-impl<I: DoubleEndedIterator> StealQueues<I> {
-    /// Splits the tasks evenly into one queue for each thread. `make_queue` turns a range of task
-    /// numbers into a queue, and is called with the ranges in order.
-    pub(crate) fn new(
-        tasks: usize,
-        threads: usize,
-        make_queue: impl FnMut(Range<usize>) -> I,
-    ) -> Self {
+impl StealQueues {
+    /// Splits the tasks evenly into one queue for each thread.
+    pub(crate) fn new(tasks: usize, threads: usize) -> Self {
         let start = |thread| thread * tasks / threads;
         let ranges = (0..threads).map(|thread| start(thread)..start(thread + 1));
-        Self(ranges.map(make_queue).map(Mutex::new).collect())
+        Self(ranges.map(Mutex::new).collect())
     }
 
     /// Returns the next task of this thread's queue or, if it is empty, the last task of another.
-    pub(crate) fn take(&self, thread: usize) -> Option<I::Item> {
+    pub(crate) fn take(&self, thread: usize) -> Option<usize> {
         let (before, rest) = self.0.split_at(thread % self.0.len());
         let (own, after) = rest.split_first()?;
         let next = own.lock().next();
@@ -37,10 +32,10 @@ mod tests {
 
     #[test]
     fn own_tasks_come_first_and_others_are_stolen_from_the_end() {
-        let queues = StealQueues::new(7, 3, |range| range);
+        let queues = StealQueues::new(7, 3);
         let tasks: Vec<_> = std::iter::from_fn(|| queues.take(1)).collect();
         assert_eq!(tasks, [2, 3, 6, 5, 4, 1, 0]);
-        let queues = StealQueues::new(2, 3, |range| range);
+        let queues = StealQueues::new(2, 3);
         assert_eq!([0, 4, 2].map(|thread| queues.take(thread)), [Some(0), Some(1), None]);
     }
 }

@@ -65,7 +65,10 @@ impl<S: SimdScalar> SimdKernel<S> for UnpackedGemm<'_, S> {
             // SAFETY: the caller guarantees valid operands for `p`, the i-th GEMM of the batch.
             unsafe {
                 match (self.trans_a, self.trans_b) {
-                    (Transpose::No, Transpose::Yes) => gemm_dot::<V>(p),
+                    (Transpose::No, Transpose::Yes) => V::outline(
+                        #[inline(always)]
+                        || gemm_dot::<V>(p),
+                    ),
                     (Transpose::No, _) => gemm_outer::<V>(p, (p.lda, 1)),
                     (Transpose::Yes, _) => gemm_outer::<V>(p, (1, p.lda)),
                 }
@@ -85,7 +88,13 @@ impl<S: SimdScalar> SimdKernel<S> for UnpackedGemm<'_, S> {
 unsafe fn gemm_outer<V: SimdVector>(p: &RawGemm<V::Scalar>, strides: (usize, usize)) {
     if p.m == 1 {
         // SAFETY: the requirements are the same, for one row.
-        return unsafe { multiply_row::<V>(p, strides.1) };
+        unsafe {
+            V::outline(
+                #[inline(always)]
+                || multiply_row::<V>(p, strides.1),
+            );
+        }
+        return;
     }
     let sizes: &[usize] = if V::HAS_32_REGISTERS { &[12, 10, 8] } else { &[6, 5, 4] };
     // Minimise recomputed rows first (the last tile overlaps the one before), then the number of
@@ -96,17 +105,25 @@ unsafe fn gemm_outer<V: SimdVector>(p: &RawGemm<V::Scalar>, strides: (usize, usi
         2.. => 2,
         _ => 1,
     });
+    macro_rules! tiles {
+        ($mr:literal) => {
+            V::outline(
+                #[inline(always)]
+                || multiply_tiles::<V, $mr>(p, strides),
+            )
+        };
+    }
     // SAFETY: the requirements are the same, and `mr` is at most m.
     unsafe {
         match mr {
-            12 if V::HAS_32_REGISTERS => multiply_tiles::<V, 12>(p, strides),
-            10 if V::HAS_32_REGISTERS => multiply_tiles::<V, 10>(p, strides),
-            8 if V::HAS_32_REGISTERS => multiply_tiles::<V, 8>(p, strides),
-            6 if !V::HAS_32_REGISTERS => multiply_tiles::<V, 6>(p, strides),
-            5 if !V::HAS_32_REGISTERS => multiply_tiles::<V, 5>(p, strides),
-            4 => multiply_tiles::<V, 4>(p, strides),
-            2 => multiply_tiles::<V, 2>(p, strides),
-            _ => multiply_tiles::<V, 1>(p, strides),
+            12 if V::HAS_32_REGISTERS => tiles!(12),
+            10 if V::HAS_32_REGISTERS => tiles!(10),
+            8 if V::HAS_32_REGISTERS => tiles!(8),
+            6 if !V::HAS_32_REGISTERS => tiles!(6),
+            5 if !V::HAS_32_REGISTERS => tiles!(5),
+            4 => tiles!(4),
+            2 => tiles!(2),
+            _ => tiles!(1),
         }
     }
 }

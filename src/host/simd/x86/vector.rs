@@ -26,7 +26,8 @@ macro_rules! methods {
 /// Implements [`SimdVector`] with the named intrinsics, or functions below of the same signatures.
 macro_rules! simd_vector {
     (
-        $vector:ty, $scalar:ty, $width:expr, 32 registers: $has_32_registers:expr,
+        $vector:ty, $scalar:ty, $width:expr, $features:literal,
+        32 registers: $has_32_registers:expr,
         mask: $mask:ty, $mask_first:ident $mask_range:ident,
         load: $splat:ident $load:ident $load_masked:ident $load_merge:ident,
         store: $store:ident $store_masked:ident,
@@ -40,6 +41,17 @@ macro_rules! simd_vector {
             type Mask = $mask;
             const WIDTH: usize = $width;
             const HAS_32_REGISTERS: bool = $has_32_registers;
+
+            #[inline(always)]
+            unsafe fn outline(kernel: impl FnOnce()) {
+                #[target_feature(enable = $features)]
+                #[inline(never)]
+                fn run(kernel: impl FnOnce()) {
+                    kernel();
+                }
+                // SAFETY: the trait's callers guarantee the processor's features.
+                unsafe { run(kernel) };
+            }
 
             methods! {
                 splat(x: $scalar) -> Self = $splat(x);
@@ -86,7 +98,7 @@ macro_rules! simd_vector {
 }
 
 simd_vector!(
-    __m512, f32, 16, 32 registers: true,
+    __m512, f32, 16, "avx512f,avx512bw,avx512dq,avx512vl", 32 registers: true,
     mask: __mmask16, mask_first_512 mask_range_512,
     load: _mm512_set1_ps _mm512_loadu_ps load_masked_512 load_merge_512,
     store: _mm512_storeu_ps _mm512_mask_storeu_ps,
@@ -95,7 +107,7 @@ simd_vector!(
     transpose: transpose_512, sum8: sum8_512
 );
 simd_vector!(
-    __m512d, f64, 8, 32 registers: true,
+    __m512d, f64, 8, "avx512f,avx512bw,avx512dq,avx512vl", 32 registers: true,
     mask: __mmask8, mask_first_512d mask_range_512d,
     load: _mm512_set1_pd _mm512_loadu_pd load_masked_512d load_merge_512d,
     store: _mm512_storeu_pd _mm512_mask_storeu_pd,
@@ -103,7 +115,7 @@ simd_vector!(
     transpose4: transpose4_512d, transpose: transpose_512d, sum8: sum8_512d
 );
 simd_vector!(
-    __m256, f32, 8, 32 registers: false,
+    __m256, f32, 8, "avx2,fma,f16c", 32 registers: false,
     mask: __m256i, mask_first_256 mask_range_256,
     load: _mm256_set1_ps _mm256_loadu_ps _mm256_maskload_ps load_merge_256,
     store: _mm256_storeu_ps _mm256_maskstore_ps,
@@ -111,7 +123,7 @@ simd_vector!(
     transpose4: transpose4_256, half: widen_256 narrow_256
 );
 simd_vector!(
-    __m256d, f64, 4, 32 registers: false,
+    __m256d, f64, 4, "avx2,fma,f16c", 32 registers: false,
     mask: __m256i, mask_first_256d mask_range_256d,
     load: _mm256_set1_pd _mm256_loadu_pd _mm256_maskload_pd load_merge_256d,
     store: _mm256_storeu_pd _mm256_maskstore_pd,
