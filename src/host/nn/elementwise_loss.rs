@@ -8,10 +8,10 @@ use crate::{
 };
 use num_traits::Float;
 
-/// Elements of one task.
 const GRAIN: usize = 1 << 14;
 
-/// Independent partial sums, so that an addition need not wait for the one before.
+/// Number of partial sums. They are independent, so that an addition need not wait for the previous
+/// one.
 const LANES: usize = 8;
 
 /// `loss[0] ← Σ f(xᵢ, tᵢ) / n` of [`ElementwiseLoss`], summed in `f64`.
@@ -75,7 +75,7 @@ pub fn elementwise_loss_backward<T: Element>(
     Ok(())
 }
 
-/// Returns the target to ignore, in the accumulator type.
+/// Returns the target value to ignore, in the accumulator type.
 fn ignored_target<T: Element>(op: &ElementwiseLoss<T::Acc>) -> Option<T::Acc> {
     op.ignore.map(|ignore| T::acc(ignore as f64))
 }
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(loss(ElementwiseLossKind::SigmoidCrossEntropy, -1000.0, 1.0), 1000.0);
         let [pair, legacy] = [FORMS[2], FORMS[3]];
         assert_eq!(loss(pair, 4.0, 1.0), 2.0, "a similar pair");
-        assert_eq!(loss(pair, 0.25, 0.0), 0.5, "a distance of 0.5, 1 below the margin");
+        assert_eq!(loss(pair, 0.25, 0.0), 0.5, "the distance 0.5 is 1 below the margin");
         assert_eq!(loss(pair, 4.0, 0.7), 0.0, "a target of 0.7 means a dissimilar pair");
         assert_eq!(loss(legacy, 0.5, 0.0), 0.5);
     }

@@ -14,7 +14,7 @@
 //! Windows on planes:
 //! - `polyphase` reorders a plane so that one tap of neighbouring windows is contiguous.
 //!   `convolution::depthwise` and `pooling` sum or compare many windows at once in this layout.
-//! - `pooling` falls back to one window at a time where a plane has few windows or large ones.
+//! - `pooling` computes one window at a time if a plane has few windows or large ones.
 //! - `lrn` sums squares over windows of channels or of a plane.
 //!
 //! The other kernels are one or two passes over their operands, in loops that the compiler

@@ -9,7 +9,7 @@ use num_traits::Float;
 pub(crate) enum FmaMode {
     /// With the FMA instruction.
     Hardware,
-    /// In `f64`, for code that is compiled without the FMA instruction.
+    /// By `f64` arithmetic, for code that is compiled without the FMA instruction.
     Emulated,
 }
 

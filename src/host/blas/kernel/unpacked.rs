@@ -5,8 +5,8 @@
 //! - `B` not transposed: the micro-kernel adds multiples of rows of `B`, in the order of k.
 //! - `B` transposed, `A` not: the dot kernel multiplies rows of both.
 //!
-//! An element of `C` is computed the same way wherever it is, so results are bit-identical however
-//! `C` is divided. This module has no kernel for two transposed operands.
+//! An element of `C` is computed in the same way at any position, so results are bit-identical
+//! however `C` is divided. This module has no kernel for two transposed operands.
 
 use crate::{
     element::{DType, Element},
@@ -31,7 +31,7 @@ const ALIGN_MIN_VECTORS: usize = 16;
 /// Largest number of elements of `B` that mostly stay in L1.
 const L1_B_MAX_LEN: usize = 1 << 14;
 
-/// Returns whether, for the whole of `op`, these kernels were measured to be faster than packing.
+/// Returns whether these kernels are faster than packing for the whole of `op`, as measured.
 pub(crate) fn unpacked_is_faster<S: Element>(op: &Gemm<S>) -> bool {
     match (op.trans_a, op.trans_b) {
         (_, Transpose::No) => op.k * op.n < L1_B_MAX_LEN,
@@ -74,8 +74,8 @@ impl<S: SimdScalar> SimdKernel<S> for UnpackedGemm<'_, S> {
     }
 }
 
-/// `C ← α·op(A)·B + β·C`, where `op(A)` has the given strides along m and k. A tile has two vectors
-/// of columns.
+/// `C ← α·op(A)·B + β·C`, where `op(A)` has these strides along m and k. Tiles are two vectors
+/// wide.
 ///
 /// # Safety
 /// The processor supports `V`. `p.a` is valid for reads of m×k elements with these strides, and
@@ -120,8 +120,8 @@ unsafe fn multiply_row<V: SimdVector>(p: &RawGemm<V::Scalar>, stride_k: usize) {
     let prefix = if p.n >= ALIGN_MIN_VECTORS * V::WIDTH { unaligned_prefix::<V>(p) } else { 0 };
     let end = prefix + p.n;
     let vectors = end.div_ceil(V::WIDTH);
-    // Tiles of almost equal size, up to eight vectors: with few sums, the latency of each addition
-    // would limit throughput.
+    // Use tiles of almost equal size, up to eight vectors. With few sums, the latency of each
+    // addition would limit throughput.
     let tile_vectors = vectors.div_ceil(vectors.div_ceil(8));
     let (b, c) = (p.b.wrapping_sub(prefix), p.c.wrapping_sub(prefix));
     let p = &RawGemm { b, c, ..*p };
@@ -144,13 +144,12 @@ unsafe fn multiply_row<V: SimdVector>(p: &RawGemm<V::Scalar>, stride_k: usize) {
                 }
             };
         }
-        // SAFETY: the n columns of `B` and `C` range from `prefix` to `end`; masks exclude all
-        // others.
+        // SAFETY: the n columns of `B` and `C` range from `prefix` to `end`; masks exclude others.
         unsafe { tile!(1 => 1, 2 => 2, 3 => 3, 4 => 4, 5 => 5, 6 => 6, 7 => 7, _ => 8) }
     }
 }
 
-/// Computes `C` in tiles of `MR` rows and two vectors of columns.
+/// Computes `C` in tiles of `MR` rows, two vectors wide.
 ///
 /// # Safety
 /// Like [`gemm_outer`], and m is at least `MR`.
@@ -166,7 +165,7 @@ unsafe fn multiply_tiles<V: SimdVector, const MR: usize>(
             // the tile before it.
             let start = row.min(p.m - MR);
             let tile = MicroTile { row: start, rows: row - start..MR, column, columns: 0..columns };
-            // SAFETY: the tile is within the m rows and n columns, and its mode stays inside.
+            // SAFETY: the tile is within m rows and n columns, and its mode loads nothing else.
             unsafe {
                 if columns == 2 * V::WIDTH {
                     micro_kernel::<V, MR, 2, B_WHOLE_VECTORS>(p, strides, tile);
@@ -180,8 +179,7 @@ unsafe fn multiply_tiles<V: SimdVector, const MR: usize>(
     }
 }
 
-/// `yᵀ ← α·xᵀ·op(B) + β·yᵀ` on the calling thread, for `f32` and `f64`. Neither `x` nor `y` is
-/// empty.
+/// `yᵀ ← α·xᵀ·op(B) + β·yᵀ` on the calling thread, for `f32` and `f64`; `x` and `y` are not empty.
 ///
 /// # Panics
 /// If `b` is shorter than the matrix.

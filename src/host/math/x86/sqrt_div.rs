@@ -7,9 +7,9 @@
 //!
 //! Rounding is correct for every estimate with a relative error of up to 2⁻¹⁴, as guaranteed by
 //! processors. The last step adds less than 2⁻²² ulp to its rounding error. The tests try every
-//! estimate for roots and quotients that are this close to the midpoint of two numbers. Divisors
-//! just below a power of two are an exception and are left to the divider. So are operands near the
-//! ends of the exponent range.
+//! estimate for roots and quotients that lie as close as this to the midpoint of two numbers.
+//! Divisors just below a power of two are an exception and are left to the divider. So are operands
+//! near the ends of the exponent range.
 
 use crate::host::cache::cache_line::zip_with_aligned_stores;
 use std::arch::x86_64::{
@@ -155,7 +155,7 @@ unsafe fn div_block(a: &[f32; BLOCK], b: &[f32; BLOCK], y: &mut [f32; BLOCK]) {
 /// The processor has AVX-512 F.
 #[inline(always)]
 unsafe fn is_refinable(a: &[f32; BLOCK], b: &[f32; BLOCK]) -> bool {
-    // The first bits of the exponent are 01 or 10 in the range of `a`, and 011 or 100 in that of `b`.
+    // Exponents start with bits 01 or 10 in the range of `a`, and with 011 or 100 in that of `b`.
     // SAFETY: the caller guarantees AVX-512 F, and both arrays hold a vector at each `i`.
     unsafe {
         let (mut wide, mut narrow) = (_mm512_set1_epi32(-1), _mm512_setzero_si512());

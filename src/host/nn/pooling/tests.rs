@@ -50,9 +50,9 @@ fn pools() -> impl Iterator<Item = Pool2d> {
     })
 }
 
-/// A window as Caffe defines it.
+/// A pooling window by Caffe's definition.
 struct Window {
-    /// Start of the input plane.
+    /// Index at which the input plane starts.
     plane: usize,
     /// Indices in the input plane.
     elements: Vec<usize>,
@@ -223,7 +223,7 @@ fn empty_operands_are_accepted() {
     let (mut y, mut mask) = (vec![0.0; op.output_len()], vec![0; op.output_len()]);
     max_pool::<f32>(&w, &op, &[], &mut y, &mut mask).unwrap();
     assert!(y.iter().all(|&y| y == f32::MIN) && mask.iter().all(|&mask| mask == -1));
-    // Zero planes, each of which would exceed memory.
+    // There are no planes, but a single one would exceed memory.
     let (extent, plane) = (1 << 28, [1 << 28; 2]);
     for (input, kernel, pad) in [([1; 2], [extent + 1; 2], plane), (plane, [extent / 2; 2], [0; 2])]
     {

@@ -69,8 +69,8 @@ fn rows_to_lanes<const ROWS: usize>(
         if !extent.is_multiple_of(LANES) {
             alignment = RowAlignment::new(x, extent);
         }
-        // SAFETY: `alignment` was computed for this row, or for an earlier one that begins a multiple
-        // of 64 bytes before it and is as long.
+        // SAFETY: `alignment` was computed for this row, or for one of equal length that begins a
+        // multiple of 64 bytes before it.
         *lanes = unsafe { row_to_lanes(x, alignment, map) };
     }
     lanes
