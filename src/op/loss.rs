@@ -108,8 +108,7 @@ pub struct ClassLoss {
 pub enum ClassLossKind {
     /// `−ln max(x[label], floor)` for probabilities `x`.
     Log,
-    /// Like [`Log`](Self::Log), but the gradient is with respect to the scores whose softmax is
-    /// `x`.
+    /// Like [`Log`](Self::Log), but with the gradient of the scores whose softmax is `x`.
     LogWithSoftmaxGradient,
     /// `max(0, 1 − x[label]) + Σ max(0, 1 + x[k])` over the other classes.
     Hinge,
@@ -118,7 +117,7 @@ pub enum ClassLossKind {
 }
 
 impl ClassLoss {
-    /// Lower bound of probabilities before the logarithm.
+    /// Lower bound that is applied to probabilities before the logarithm.
     pub const FLOOR: f64 = 1e-20;
 
     /// Fails unless the operand lengths match. Also fails if a hinge loss has a matrix.

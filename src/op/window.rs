@@ -26,11 +26,10 @@ impl SpatialAxis {
         Self { input, kernel, stride: 1, pad: 0, dilation: 1 }
     }
 
-    /// Returns the number of windows: `⌊(input + 2·pad − (dilation·(kernel − 1) + 1)) / stride⌋ +
-    /// 1`.
+    /// Returns the window count `⌊(input + 2·pad − (dilation·(kernel − 1) + 1)) / stride⌋ + 1`.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if kernel, stride or dilation is zero, if no window fits, or on
+    /// [`Error::InvalidInput`] if kernel, stride or dilation is zero, no window fits, or on
     /// overflow.
     pub fn output(&self) -> Result<usize> {
         let Self { input, kernel, stride, pad, dilation } = *self;
@@ -85,8 +84,7 @@ impl Window {
     /// Describes windows over `channels` planes along `axes`.
     ///
     /// # Errors
-    /// Like [`SpatialAxis::output`]; [`Error::ShapeOverflow`] if image or columns are too large to
-    /// count.
+    /// Like [`SpatialAxis::output`]; [`Error::ShapeOverflow`] if image or columns are too large.
     pub fn new(channels: usize, axes: &[SpatialAxis]) -> Result<Self> {
         let output = axes.iter().map(SpatialAxis::output).collect::<Result<Vec<_>>>()?;
         let kernel: Vec<_> = axes.iter().map(|axis| axis.kernel).collect();

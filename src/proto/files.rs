@@ -31,8 +31,8 @@ pub fn read_net(path: impl AsRef<Path>) -> Result<NetParameter> {
 /// its content is HDF5.
 ///
 /// An HDF5 file has only the name and the blobs of each layer: values in `data/<layer>/<index>`,
-/// gradients in `diff`. It omits the values of a blob that shares those of another; that blob
-/// becomes an empty message. Numbers of any type are read.
+/// gradients in `diff`. It omits the values of a blob that shares another blob's; such a blob
+/// becomes an empty message. Numbers may have any type.
 ///
 /// # Errors
 /// Those of [`read_binary`] and of [`upgrade::net`], with the file's name.
@@ -52,7 +52,7 @@ pub fn read_trained_net(path: impl AsRef<Path>) -> Result<NetParameter> {
 /// in binary form like [`write_binary`].
 ///
 /// The HDF5 layout is that of [`read_trained_net`], with a group for each layer, so that Caffe and
-/// HDF5 since 1.8 read it. `float` stays `float`, and `double` stays `double`.
+/// HDF5 1.8 or later can read it. `float` and `double` keep their types.
 ///
 /// Needs memory for the net and up to twice the file size.
 ///
@@ -65,8 +65,8 @@ pub fn write_trained_net(path: impl AsRef<Path>, net: &NetParameter) -> Result<(
     if hdf5::has_extension(path) { hdf5::write_net(path, net) } else { write_binary(path, net) }
 }
 
-/// Reads a solver's state from a binary or HDF5 file, detected as by [`read_trained_net`]. An HDF5
-/// file has `iter`, `learned_net`, `current_step` and `history/<index>`.
+/// Reads a solver's state from a file, whose format is detected like that of [`read_trained_net`].
+/// An HDF5 file has `iter`, `learned_net`, `current_step` and `history/<index>`.
 ///
 /// # Errors
 /// Like [`read_trained_net`].
@@ -75,7 +75,7 @@ pub fn read_solver_state(path: impl AsRef<Path>) -> Result<SolverState> {
     if hdf5::is_hdf5(path) { hdf5::read_state(path) } else { read_binary(path) }
 }
 
-/// Writes a solver's state in the format that [`write_trained_net`] would choose.
+/// Writes a solver's state in the format that [`write_trained_net`] chooses for such a file name.
 ///
 /// # Errors
 /// Like [`write_trained_net`].

@@ -70,8 +70,8 @@ impl Field {
         wire_type == unpacked || self.repeated && wire_type == WireType::LengthDelimited
     }
 
-    /// Returns whether errors name a value of the field by its index. They do not for numbers,
-    /// because one packed value holds many.
+    /// Returns whether errors name a value of the field by its index. Numbers have none, because
+    /// one packed value holds many of them.
     pub(super) fn is_indexed(&self) -> bool {
         use WireEncoding::{Bytes, Message, Text};
         self.repeated && matches!(self.kind, Text | Bytes | Message(_))

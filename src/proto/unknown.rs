@@ -38,8 +38,7 @@ pub struct UnknownFields {
 }
 
 impl UnknownFields {
-    /// Reads a binary file like [`read_binary`](super::read_binary), together with its unknown
-    /// fields.
+    /// Reads a binary file like [`read_binary`](super::read_binary), with its unknown fields.
     ///
     /// # Errors
     /// Those of `read_binary`; [`Error::InvalidData`] if the type is not one of Caffe's.
@@ -120,7 +119,7 @@ impl UnknownFields {
         let result = scan(schema, &mut source, len, action).map_err(failed)?;
         result.warnings.iter().for_each(|warning| log::warn!("{warning}"));
         if !left.is_empty() {
-            log::warn!("unknown fields of {} removed messages are dropped", left.len());
+            log::warn!("dropped the unknown fields of removed messages ({})", left.len());
         }
         let spliced = result.splices.reader(&mut source, len).and_then(SplicedReader::into_bytes);
         spliced.map_err(|error| failed(WireError::Io(error)))

@@ -38,8 +38,8 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// Returns whether this key ends the outermost message, which has no length, in the C++
-    /// library.
+    /// Returns whether the C++ library ends the outermost message, which has no length, at this
+    /// key.
     pub(super) fn ends_message(self) -> bool {
         self.wire_type == WireType::EndGroup || self.number == 0
     }

@@ -94,7 +94,7 @@ fn without_cublas_the_error_lists_the_paths_tried() {
     let error =
         |path: &str| builder.clone().cublas_path(path.as_ref()).open(0).unwrap_err().to_string();
     let message = error("/nowhere");
-    let start = "device `cuda:0`: no cuBLAS: cannot open any of /nowhere (";
+    let start = "device `cuda:0`: cuBLAS not found: cannot open any of /nowhere (";
     assert!(message.starts_with(start), "{message}");
     assert!(message.ends_with("; set CORTADO_CUBLAS to its path"), "{message}");
 

@@ -40,7 +40,7 @@ impl<'a> Node<'a> {
     }
 }
 
-/// Returns the extents of a blob: the four legacy fields if any of them is set, else `shape`.
+/// Returns the extents of a blob: its four legacy fields if any of them is set, else its `shape`.
 fn shape(blob: &BlobProto) -> Result<Vec<u64>> {
     let legacy = [blob.num, blob.channels, blob.height, blob.width];
     let dim = match &blob.shape {

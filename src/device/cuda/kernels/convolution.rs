@@ -22,7 +22,7 @@ use bytemuck::{Pod, Zeroable};
 /// Approximate size in bytes of the im2col matrices that are stored at a time.
 const COLUMNS_BYTES: usize = 256 << 20;
 
-/// Elements that a window's taps read along an axis; argument struct `TapAxis` of the kernels.
+/// Elements that a window's taps read along an axis: argument struct `TapAxis` of the kernels.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct TapAxis {
@@ -91,7 +91,8 @@ impl<'a> Groups<'a> {
         let (taps, positions, plane) = (window.taps(), window.positions(), window.plane_len());
         let columns = op.batch().checked_mul(positions.max(plane))?;
         let output_len = op.outputs().checked_mul(positions)?;
-        // The last three count too: without images, channels or outputs, the products are 0.
+        // The last three count too, because the other products are 0 without images, channels or
+        // outputs.
         let counts = [columns, output_len, op.filter_len(), op.groups(), taps, positions, plane];
         let (channels, outputs) = (window.channels() / op.groups(), op.outputs() / op.groups());
         let countable = counts.into_iter().all(|count| count <= i32::MAX as usize / 4);
