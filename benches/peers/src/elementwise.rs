@@ -111,7 +111,7 @@ fn binary(list: &mut Vec<Case>, n: usize) {
     }
 }
 
-/// Softmax of rows of 1000 classes. With MKL, only the exponential is its own.
+/// Softmax of rows of 1000 classes. Only the exponential is MKL's; the rest is a plain loop.
 fn softmax(list: &mut Vec<Case>, n: usize) {
     let work = Work::Bytes((2 * n * size_of::<f32>()) as u64);
     let extent = n.min(1000);

@@ -13,7 +13,7 @@ use cortado::{
 use gemm::Parallelism;
 use std::ffi::c_int;
 
-/// m, n and k: squares, then layers of LeNet and AlexNet, and fully connected layers.
+/// `[m, n, k]` of GEMM: squares, then layers of LeNet and AlexNet, and fully connected layers.
 const SHAPES: [[usize; 3]; 17] = [
     [64, 64, 64],
     [128, 128, 128],
@@ -34,7 +34,7 @@ const SHAPES: [[usize; 3]; 17] = [
     [4096, 1, 4096],
 ];
 
-/// m, n and k of transposed GEMMs: two squares, then backward passes.
+/// `[m, n, k]` of transposed GEMMs: two squares, then backward passes.
 const TRANSPOSED: [[usize; 3]; 6] = [
     [256, 256, 256],
     [1024, 1024, 1024],
@@ -88,7 +88,7 @@ fn cblas(trans: Transpose) -> c_int {
     if trans == Transpose::No { 111 } else { 112 }
 }
 
-/// `matrixmultiply::?gemm`: m, k, n, α, `A` and its strides, `B` and its strides, β, `C` and its strides.
+/// `matrixmultiply::?gemm`: m, k, n, α, `A`, `B`, β and `C`, each matrix with its two strides.
 type MatrixmultiplyGemm<S> = unsafe fn(
     usize,
     usize,

@@ -1,4 +1,4 @@
-//! Tiled GEMM, which `convolution` uses too.
+//! Tiled GEMM, which `convolution` shares.
 
 use super::float;
 use crate::{
@@ -40,7 +40,7 @@ const GEMM: Kernel = Kernel {
 pub(super) struct TileShape {
     rows: usize,
     columns: usize,
-    /// Threads of a workgroup along rows and columns. Each computes 4×4 elements.
+    /// Number of a workgroup's threads along rows and columns. Each thread computes 4×4 elements.
     down: usize,
     across: usize,
 }
