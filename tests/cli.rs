@@ -30,7 +30,7 @@ use command::{Folder, NET, Ran, SOLVER, message, shape};
 use optimised::optimised;
 use std::{collections::BTreeSet, env, fs, path::PathBuf};
 
-/// A log line that does not occur in Caffe's log.
+/// A log line that Caffe does not have.
 const WAITED: &str = "    Waited for data: Ns, N% of the time";
 /// The log lines that each displayed iteration prints.
 const DISPLAY: [&str; 4] = [
@@ -116,7 +116,7 @@ fn debug_info_logs_the_mean_magnitude_of_each_blob() {
     let first = &traced[2 * batch.len()..];
     assert_eq!(value(first[5]), value(loss));
     assert!((0.0..0.25).contains(&value(first[6])), "{}", first[6]);
-    // A test's accuracy is the mean over its batches.
+    // The accuracy of a test is the mean over its batches.
     let test = ran.log.iter().find(|line| line.contains("accuracy = ")).unwrap();
     let mean = (value(traced[9]) + value(traced[9 + batch.len()])) / 2.0;
     assert!((mean - value(test)).abs() < 1e-5, "{mean}: {test}");
@@ -124,11 +124,11 @@ fn debug_info_logs_the_mean_magnitude_of_each_blob() {
     assert!(!plain.log.iter().any(|line| line.starts_with("    [")));
 }
 
-/// Both logs have the lines that Caffe's log parsers read, in the same form.
+/// Both logs have the lines that Caffe's log parsers read, in one format.
 #[test]
 fn log_lines_have_the_form_of_caffes_log_lines() {
     let Some(data) = env::var_os("CORTADO_TESTDATA").map(PathBuf::from) else {
-        eprintln!("SKIPPED: set CORTADO_TESTDATA to run the comparison with a log of Caffe's");
+        eprintln!("SKIPPED: set CORTADO_TESTDATA to run the comparison with Caffe's log");
         return;
     };
     let log = fs::read_to_string(data.join("golden/lenet/caffe_train.log")).unwrap();
@@ -141,7 +141,7 @@ fn log_lines_have_the_form_of_caffes_log_lines() {
     assert!(ours.is_subset(&caffes), "{:?}", ours.difference(&caffes));
 }
 
-/// Testing Caffe's snapshot gives the scores that Caffe logged at the end of training.
+/// A test of Caffe's snapshot gives the scores that Caffe logged at the end of training.
 #[test]
 fn caffes_weights_give_caffes_scores() {
     let Some(data) = env::var_os("CORTADO_TESTDATA").map(PathBuf::from) else {

@@ -3,9 +3,9 @@
 //!
 //! The model knows only what the documentation promises:
 //! - A read returns the last value written. An operation that fails changes no value.
-//! - Queued work may fail. Its outputs are then lost and read as NaN, and the next wait returns the
-//!   error, once. A wait on a fork that is ordered after that work returns the error as well. Work
-//!   queued later still runs.
+//! - Queued work may fail. Its outputs are then lost and read as NaN. The next wait returns the
+//!   error once. A wait on a fork that is ordered after that work returns the error as well. Work
+//!   that is queued later still runs.
 //!
 //! `CORTADO_SEED` selects other operations, and `CORTADO_CASES` sets the number of sequences.
 
@@ -45,13 +45,13 @@ enum Step {
     Fill(usize, Range<usize>, f32),
     /// A kernel that updates the range.
     Scal(usize, Range<usize>, f32),
-    /// `Scal` on a fork, ordered after the work queued on the device and before later work.
+    /// `Scal` on a fork, ordered after the device's queued work and before its later work.
     ScalOnFork(usize, Range<usize>, f32),
     /// A kernel that also reads the other memory.
     Axpy(usize, Range<usize>, f32),
     Copy(usize, Range<usize>),
     Wait,
-    /// Replaces a memory by a new one while work on it may be in flight.
+    /// Replaces a memory by a new one while queued work may still use it.
     Replace(usize),
     Inject(Fault, u64),
 }
@@ -93,13 +93,13 @@ fn steps() -> BoxedStrategy<Step> {
 
 /// Elements of a memory; `None` for an element that failed work has lost.
 type Values = [Option<f32>; LEN];
-/// Result of an operation of the model, which predicts a failure but not its error.
+/// Result of an operation of the model, which predicts whether it fails but not the error.
 type ModelResult<T = ()> = Result<T, ()>;
 
 #[derive(Clone, Debug, Default)]
 struct Model {
     memories: [Sides; MEMORIES],
-    /// All device allocations ever made: queued work may outlive its memory.
+    /// All device allocations ever made, because queued work may outlive its memory.
     buffers: Vec<Values>,
     queue: VecDeque<Job>,
     /// Whether queued work has failed and no call has returned the error yet.
@@ -117,7 +117,7 @@ struct Sides {
     host: Option<Values>,
     /// Whether the device side is valid.
     device_valid: bool,
-    /// Index of the device's allocation, whose content may be stale.
+    /// Index of the allocation on the device, whose contents may be stale.
     buffer: Option<usize>,
 }
 
@@ -291,7 +291,6 @@ impl Model {
         }
     }
 
-    /// Runs a job and returns whether it failed.
     fn run(&mut self, Job { to, range, work }: Job) -> bool {
         let lost = self.event(Fault::InFlight).is_err();
         for i in range {
@@ -307,7 +306,7 @@ impl Model {
         lost
     }
 
-    /// Counts down the faults injected for this event, and fails if one of them is due.
+    /// Counts down the faults that are injected for this event, and fails if one of them is due.
     fn event(&mut self, event: Fault) -> ModelResult {
         for (_, remaining) in self.faults.iter_mut().filter(|(fault, _)| *fault == event) {
             *remaining -= 1;
@@ -408,7 +407,7 @@ impl SystemUnderTest {
             Scal(index, part, factor) => device.scal(factor, self.parts(index, part)?.0)?,
             ScalOnFork(index, part, factor) => {
                 let fork = device.fork_queue()?;
-                // The upload that the kernel needs is queued on the device, not on the fork.
+                // Queues the upload that the kernel needs on the device, not on the fork.
                 self.memories[index].device()?;
                 fork.order_after(&device)?;
                 fork.scal(factor, self.parts(index, part)?.0)?;
@@ -488,7 +487,7 @@ fn env_number<N: std::str::FromStr>(variable: &str, default: N) -> N {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// Removes operations as long as the test still fails; proptest tries to remove each only once.
+/// Removes operations while the test still fails, because proptest tries each removal only once.
 fn shortest(mut steps: Vec<Step>) -> Vec<Step> {
     let mut index = 0;
     while index < steps.len() {
@@ -520,7 +519,7 @@ fn random_operations_agree_with_the_model() {
         Err(TestError::Fail(_, (_, steps, _))) => {
             let steps = shortest(steps);
             let why = check_sequence((Model::default(), steps.clone(), None));
-            panic!("{why:?}\n  smallest sequence: {steps:?}\n  then both sides are read")
+            panic!("{why:?}\n  smallest failing sequence: {steps:?}, then reads of both sides")
         }
         Err(error) => panic!("{error}"),
     }

@@ -171,7 +171,7 @@ struct Model {
     value: u8,
     host: bool,
     device: bool,
-    /// Whether the device has an allocation, valid or stale.
+    /// Whether the device has an allocation, be it valid or stale.
     allocated: bool,
 }
 

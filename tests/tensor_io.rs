@@ -132,7 +132,7 @@ fn safetensors_files_are_read_and_written() {
     assert_error(write_safetensors("no/such", &tensors), &["no/such: No such file"]);
 }
 
-/// A truncated file or one with a changed byte is either read or rejected with the file's name.
+/// A file that is truncated or has a changed byte is either read or rejected with its name.
 #[test]
 fn damaged_files_are_rejected_or_read_without_a_panic() {
     let names = ["f4.npy", "stored.npz", "packed.npz", "weights.safetensors", "bf16.safetensors"];
@@ -168,7 +168,7 @@ fn damaged_files_are_rejected_or_read_without_a_panic() {
     }
 }
 
-/// Rejects files of a hundred bytes that claim sizes up to the limits of the address space.
+/// Files of a hundred bytes that claim sizes up to the limits of the address space are rejected.
 #[test]
 fn huge_sizes_are_rejected_without_allocation() {
     let path = unused_path("huge.npy");
@@ -207,7 +207,7 @@ fn huge_sizes_are_rejected_without_allocation() {
     }
     assert_error(file(&format!("{{{}}}", fields.join(","))), &["huge.safetensors: "]);
 
-    // An empty archive whose zip64 fields claim a directory with 2³² members.
+    // An empty archive whose zip64 fields claim 2³² members.
     let path = unused_path("huge.npz");
     let members = (1u64 << 32).to_le_bytes();
     let (size, start) = ((1u64 << 45).to_le_bytes(), (1u64 << 46).to_le_bytes());
@@ -324,7 +324,7 @@ mod nets {
         check_rejected(&[&weights, &bias, &named("ip.2", &[1])], &["unexpected tensor `ip.2`"]);
         check_rejected(&[&weights, &bias, &bias], &["`ip.1`", "twice"]);
 
-        // Names that match no layer, or that do not have the form `<layer>.<index>`.
+        // Names that match no layer, or do not have the form `<layer>.<index>`.
         let others = ["ip.01", "ip.+1", "ip", "other.0", "ip.", ".0"].map(|name| named(name, &[1]));
         assert_eq!(net.copy_tensors_from(&others).unwrap(), [""; 0]);
     }

@@ -51,7 +51,8 @@ impl IdxSource {
         }
         if count != label_count {
             let images = images_path.display();
-            let why = format!("labels: {label_count}; images in {images}: {count}");
+            let why =
+                format!("label count {label_count} differs from image count {count} in {images}");
             return Err(invalid(labels_path, why));
         }
         let name = format!("idx:{}", images_path.display());
@@ -256,7 +257,7 @@ mod tests {
             (&images(), &floats, ["t-labels-idx1-ubyte: ", "magic number 0x00000d01, "]),
             (&vec![], &labels(), ["t-images-idx3-ubyte: ", "the file ends within the header"]),
             (&no_images, &no_labels, ["t-images-idx3-ubyte: ", "0 images of 28 x 28"]),
-            (&images(), &two_labels, ["labels: 2; images in ", ": 3"]),
+            (&images(), &two_labels, ["label count 2 ", "image count 3 in "]),
         ] {
             let text = error(images, labels);
             assert!(parts.iter().all(|part| text.contains(part)), "{text}");

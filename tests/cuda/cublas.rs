@@ -1,4 +1,4 @@
-//! Tests of GEMM by cuBLAS: NVIDIA's library on a GPU, otherwise the one in `tests/cuda_on_cpu`.
+//! Tests of GEMM by cuBLAS: NVIDIA's library on a GPU, else the replacement in `tests/cuda_on_cpu`.
 
 use super::{driver, gpu_with, required};
 use cortado::{
@@ -36,7 +36,7 @@ fn properties_name_cublas_only_if_it_is_used() {
     assert!(!names_cublas(&or_skip!(super::gpu(0))));
 }
 
-/// Computes, on this queue, the product of an `n` × `n` matrix filled with `value` and one of ones.
+/// Multiplies, on this queue, an `n` × `n` matrix whose elements are `value` by a matrix of ones.
 fn product(queue: &CudaDevice, n: usize, value: f32) -> Blob<f32, CudaDevice> {
     let [a, b, c] = [value, 1.0, f32::NAN].map(|value| {
         let blob = Blob::new(queue, &[n, n]).unwrap();

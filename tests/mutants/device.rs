@@ -37,7 +37,7 @@ pub(crate) struct Buffer {
     memory: Option<RwLock<DeviceMemory>>,
     /// Content of the first download, for [`Bug::DownloadStale`].
     downloaded: Mutex<Option<Vec<u8>>>,
-    /// The state that receives the memory when it is freed, for [`Bug::FreedInFlight`].
+    /// State that receives the memory when it is freed, for [`Bug::FreedInFlight`].
     recycler: Option<Arc<Shared>>,
 }
 

@@ -110,7 +110,6 @@ impl Folder {
         command
     }
 
-    /// Runs the command.
     pub(crate) fn run(&self, args: &str) -> Ran {
         Ran::new(args, self.command(args).output().unwrap())
     }
@@ -119,7 +118,6 @@ impl Folder {
 /// The result of a command.
 #[derive(Debug)]
 pub(crate) struct Ran {
-    /// The arguments of the command.
     pub(crate) args: String,
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
@@ -148,7 +146,7 @@ impl Ran {
         self
     }
 
-    /// Asserts that the command failed with one line of error that contains all `parts`.
+    /// Asserts that the command failed with a one-line error that contains all `parts`.
     pub(crate) fn failed_with(&self, parts: &[&str]) {
         assert_eq!((self.code, self.err.len()), (Some(1), 1), "{self:#?}");
         self.assert_error_contains(parts);
@@ -198,7 +196,7 @@ pub(crate) fn shape(message: &str) -> String {
             let inside = |next: char| next.is_ascii_digit() || "-+.e".contains(next);
             let number = digits.trim_start_matches(inside);
             let token = &rest[..rest.len() - number.len()];
-            // A dot at the end belongs to a file extension, not to the number.
+            // A dot at the end starts a file extension and is not part of the number.
             rest = if token.ends_with('.') { &rest[token.len() - 1..] } else { number };
             shape.push('N');
         } else {
