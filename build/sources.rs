@@ -9,7 +9,6 @@ pub(super) const FLAGS: &[&str] = &["-std=c++17", "-arch=compute_80", "--ptx"];
 /// Contents of the source files, by name.
 pub(super) struct Sources(BTreeMap<String, String>);
 
-/// Reads the sources in a folder.
 pub(super) fn read(folder: &Path) -> io::Result<Sources> {
     let mut sources = BTreeMap::new();
     for entry in fs::read_dir(folder)? {

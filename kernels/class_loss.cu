@@ -44,8 +44,7 @@ __device__ void softmax_loss(Labels op, const T *p, const T *label, ErrorFlag *e
     hand_in(part, op.divisor, parts, loss);
 }
 
-// dx = scale·(p − onehot(label)) / divisor. If `of.divisor` is 0, the `n` parts hold the label
-// count.
+// dx = scale·(p − onehot(label)) / divisor. If `of.divisor` is 0, `n` parts hold the label count.
 template <class T>
 __device__ void softmax_loss_backward(Labels op, const T *p, const T *label, const T *scale,
                                       const Part *parts, size_t n, ErrorFlag *error, T *dx) {

@@ -288,7 +288,7 @@ __device__ void transpose_filters(size_t n, size_t outputs, size_t channels, siz
     }
 }
 
-// Depthwise convolution: each channel has `outputs` filters. It is computed directly, without GEMM.
+// Depthwise convolution, computed directly, without GEMM. Each channel has `outputs` filters.
 struct Depthwise {
     Window window;
     uint64_t batch, channels, outputs;

@@ -2,7 +2,7 @@
 // src/host/reduction/moments.rs and src/host/nn/standardize.rs have the reference.
 //
 // Differences from the position's first element, or from its mean, are summed in double precision.
-// They are small, so one pass over memory is accurate enough.
+// These differences are small, so one pass over memory is accurate enough.
 
 #include "block.cuh"
 #include "map.cuh"

@@ -5,8 +5,8 @@
 #include <string.h>
 
 // Loads four matrices of 8 × 8 16-bit elements. Lane l passes the address of row l % 8 of matrix l
-// / 8. It receives elements 2·(l % 4) and 2·(l % 4) + 1 of row l / 4 of each matrix, or of its
-// transpose if `across`.
+// / 8. The lane receives elements 2·(l % 4) and 2·(l % 4) + 1 of row l / 4 of each matrix, or of
+// its transpose if `across`.
 __device__ __forceinline__ void load_matrices(uint32_t (&into)[4], const void *row, bool across);
 
 // sums (16 × 8) += a (16 × 16) · b (16 × 8), distributed over the lanes as by `mma.m16n8k16`.

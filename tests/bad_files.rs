@@ -274,7 +274,6 @@ mod weights {
         Net::builder(&CpuDevice::with_threads(1).unwrap()).build(&param).unwrap()
     }
 
-    /// Checks that loading the weights fails with the layer's name.
     fn check_rejected(blobs: Vec<BlobProto>) {
         let layer = LayerParameter { name: Some("a".into()), blobs, ..Default::default() };
         let weights = NetParameter { layer: vec![layer], ..Default::default() };

@@ -75,7 +75,6 @@ fn training_logs_and_writes_snapshots_at_the_solvers_intervals() {
     assert_eq!(folder.files(".solverstate"), files.map(|stem| format!("{stem}.solverstate")));
 }
 
-/// With `debug_info`, each displayed iteration and each test batch logs all blobs in Caffe's words.
 #[test]
 fn debug_info_logs_the_mean_magnitude_of_each_blob() {
     let folder = Folder::new("debug");
@@ -124,7 +123,6 @@ fn debug_info_logs_the_mean_magnitude_of_each_blob() {
     assert!(!plain.log.iter().any(|line| line.starts_with("    [")));
 }
 
-/// Both logs have the lines that Caffe's log parsers read, in one format.
 #[test]
 fn log_lines_have_the_form_of_caffes_log_lines() {
     let Some(data) = env::var_os("CORTADO_TESTDATA").map(PathBuf::from) else {
@@ -141,7 +139,6 @@ fn log_lines_have_the_form_of_caffes_log_lines() {
     assert!(ours.is_subset(&caffes), "{:?}", ours.difference(&caffes));
 }
 
-/// A test of Caffe's snapshot gives the scores that Caffe logged at the end of training.
 #[test]
 fn caffes_weights_give_caffes_scores() {
     let Some(data) = env::var_os("CORTADO_TESTDATA").map(PathBuf::from) else {

@@ -3,9 +3,9 @@
 //!
 //! The model knows only what the documentation promises:
 //! - A read returns the last value written. An operation that fails changes no value.
-//! - Queued work may fail. Its outputs are then lost and read as NaN. The next wait returns the
-//!   error once. A wait on a fork that is ordered after that work returns the error as well. Work
-//!   that is queued later still runs.
+//! - Queued work may fail. The outputs of failed work are lost and read as NaN. The next wait
+//!   returns the error once. A wait on a fork that is ordered after that work returns the error as
+//!   well. Work that is queued later still runs.
 //!
 //! `CORTADO_SEED` selects other operations, and `CORTADO_CASES` sets the number of sequences.
 
@@ -25,7 +25,7 @@ use std::{collections::VecDeque, ops::Range, sync::atomic::Ordering::SeqCst};
 const LEN: usize = 4;
 const MEMORIES: usize = 2;
 const STEPS: usize = 50;
-/// Default number of sequences. It is small under Miri, which is slow.
+/// Default number of sequences, which is small under Miri, because Miri is slow.
 const CASES: u32 = if cfg!(miri) { 8 } else { 10_000 };
 
 /// An operation; the first number selects the memory.
@@ -41,7 +41,7 @@ enum Step {
     Adopt(usize, f32),
     /// Prefetches a memory on a fork.
     Prefetch(usize),
-    /// A kernel that overwrites the range. It transfers nothing if the range is the whole memory.
+    /// A kernel that overwrites the range, and transfers nothing if the range is the whole memory.
     Fill(usize, Range<usize>, f32),
     /// A kernel that updates the range.
     Scal(usize, Range<usize>, f32),
@@ -115,7 +115,6 @@ type Outcome = Option<ModelResult<Option<Values>>>;
 struct Sides {
     /// Value of the host side, if it is valid.
     host: Option<Values>,
-    /// Whether the device side is valid.
     device_valid: bool,
     /// Index of the allocation on the device, whose contents may be stale.
     buffer: Option<usize>,
@@ -482,7 +481,6 @@ type Sequences = proptest_state_machine::strategy::Sequential<
     BoxedStrategy<Step>,
 >;
 
-/// Reads a number from an environment variable.
 fn env_number<N: std::str::FromStr>(variable: &str, default: N) -> N {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }

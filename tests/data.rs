@@ -182,7 +182,6 @@ fn the_error_for_a_truncated_source_names_its_file() {
     assert!(error.contains("but only 7 follow"), "{error}");
 }
 
-/// Solver events contain the train net's waiting time, in total and since the last display.
 #[test]
 fn solver_events_contain_the_data_wait_time() {
     let text = |layers: &str| {

@@ -282,7 +282,6 @@ fn extract_features_writes_the_values_of_blobs_to_databases() {
     assert!(!folder.path("a").exists());
 }
 
-/// At the end of the file, the net continues with its first record.
 #[cfg(feature = "hdf5")]
 #[test]
 fn an_hdf5_data_layer_reads_what_an_hdf5_output_layer_writes() {

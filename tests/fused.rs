@@ -98,7 +98,6 @@ fn forward_one_by_one<T: Element, D: Device>(net: &mut Net<T, D>) -> f64 {
     layers.map(|index| net.forward_layers(index..index + 1).unwrap()).sum()
 }
 
-/// Returns the bytes of all blobs.
 fn bytes<T: Element, D: Device>(net: &Net<T, D>) -> Vec<u8> {
     let blobs = net.blobs().map(|(_, blob)| {
         bytemuck::cast_slice::<T, u8>(blob.data().unwrap().host().unwrap()).to_vec()

@@ -104,7 +104,6 @@ fn run(
     if kind == "net_backward" { net.backward() } else { Ok(()) }
 }
 
-/// Returns whether an error names the layer or the file.
 fn names_layer_or_file(error: &Error, name: &str) -> bool {
     let text = error.to_string();
     text.contains("layer `") || text.contains(&format!("{name}.prototxt"))

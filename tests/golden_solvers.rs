@@ -77,7 +77,6 @@ fn run_all<T: Element, D: Device>(name: &str, device: &D) {
     assert!(passed >= MIN_CASES, "only {passed} cases ran");
 }
 
-/// A golden case, run on a device.
 struct Case<D: Device> {
     name: String,
     device: D,

@@ -193,7 +193,6 @@ fn gradients_of_dropout_in_the_test_phase() {
     ]);
 }
 
-/// Checks a layer that has a `convolution_param`.
 fn windows(kind: &str, param: &str, shape: &[usize]) -> GradientCheck {
     layer(&format!("type: '{kind}' convolution_param {{ {param} }}")).bottom(shape)
 }

@@ -73,7 +73,6 @@ fn values(net: &Net<f32, CpuDevice>, layer: &str, index: usize) -> Vec<f32> {
     net.layer(layer).unwrap().params()[index].data().unwrap().host().unwrap().to_vec()
 }
 
-/// Asserts that the result is a one-line error that contains all `parts`.
 fn assert_error_contains<T: std::fmt::Debug>(result: cortado::Result<T>, parts: &[&str]) {
     let error = result.unwrap_err().to_string();
     assert_eq!(error.lines().count(), 1, "{error}");
@@ -326,7 +325,6 @@ fn caffes_snapshots_are_converted_to_hdf5_and_back() {
     assert!(cases > 40, "{cases}");
 }
 
-/// Reads the inputs of a golden case by name.
 fn inputs(case: &Path) -> Vec<(String, BlobProto)> {
     let golden: BlobProtoVector = proto::read_binary(case.join("golden.binaryproto")).unwrap();
     let index = fs::read_to_string(case.join("index.tsv")).unwrap();
@@ -335,7 +333,6 @@ fn inputs(case: &Path) -> Vec<(String, BlobProto)> {
     blobs.filter_map(|(line, blob)| Some((name(line)?, blob))).collect()
 }
 
-/// Resumes from Caffe's snapshots after ten iterations, in both formats.
 #[test]
 fn runs_resumed_from_hdf5_and_binary_files_are_bit_identical() {
     let Some(solvers) = testdata("golden/solvers", "resuming Caffe's snapshots") else { return };

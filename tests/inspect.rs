@@ -201,7 +201,6 @@ fn an_unreadable_file_is_an_error_of_one_line() {
     assert!(table.contains("name: \\u{1b}[2J\n"), "{table}");
 }
 
-/// `--weights` accepts safetensors and NumPy files.
 #[test]
 fn test_accepts_weights_in_other_formats() {
     use cortado::{CpuDevice, Net, tensor_io};

@@ -66,7 +66,6 @@ impl Sources {
         None
     }
 
-    /// Returns the modules that each module imports from.
     fn dependencies(&self) -> BTreeMap<&ModulePath, BTreeSet<&ModulePath>> {
         let of = |(module, file): (&'_ ModulePath, &'_ File)| {
             let targets = file.imports.iter().filter_map(|path| self.defining_module(path));
@@ -392,7 +391,6 @@ const UNSAFE_MODULES: [&str; 8] = [
     "device/cuda",
 ];
 
-/// Only module declarations may allow unsafe code.
 #[test]
 fn unsafe_code_stays_in_the_modules_that_may_have_it() {
     let mut permissions = 0;

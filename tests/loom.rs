@@ -124,7 +124,6 @@ fn a_prefetch_and_a_reader_share_one_copy() {
     });
 }
 
-/// One of two readers fails. The other reader gets the value, and so does a retry of the first.
 #[test]
 fn a_failed_copy_fails_one_reader_only() {
     model(|| {

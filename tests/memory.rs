@@ -251,7 +251,7 @@ fn check_history(history: &[(Step, bool)]) {
     assert_eq!(memory.host().unwrap(), [model.value; LEN], "{history:?}");
 }
 
-/// Number of steps in a history. It is smaller under Miri, which is slow.
+/// Number of steps in a history, which is smaller under Miri, because Miri is slow.
 const HISTORY_LEN: usize = if cfg!(miri) { 3 } else { 5 };
 
 /// Runs every sequence of five steps and compares values, valid sides, allocations and copies.

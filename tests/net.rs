@@ -1,5 +1,5 @@
-//! Tests of nets: invalid definitions, shared and copied weights, memory reuse, partial passes.
-//! They run on the simulated device, which exposes missing transfers.
+//! Tests of nets: invalid definitions, shared and copied weights, memory reuse, partial passes. All
+//! nets run on the simulated device, which exposes missing transfers.
 #![cfg(feature = "net")]
 
 use cortado::{
@@ -33,7 +33,6 @@ fn ip(name: &str, bottom: &str, top: &str, rest: &str) -> String {
     )
 }
 
-/// Asserts that a definition is refused with a one-line error that contains all `parts`.
 fn assert_build_fails(text: &str, parts: &[&str]) {
     let error = build(text).err().unwrap_or_else(|| panic!("accepted: {text}")).to_string();
     assert!(parts.iter().all(|part| error.contains(part)), "{error}\nlacks one of {parts:?}");
@@ -304,7 +303,6 @@ fn batch_norm_statistics_get_param_entries_of_rate_zero() {
     assert_eq!(entries.iter().map(|entry| entry.name()).collect::<Vec<_>>(), ["m", "", ""]);
 }
 
-/// The forward pass succeeds. Only a request for a gradient is an error.
 #[test]
 fn a_gradient_through_a_threshold_is_an_error() {
     let text = ip("a", "x", "y", "")

@@ -42,7 +42,6 @@ fn layer(kind: &str, name: &str, bottoms: &[&str], tops: &[&str]) -> String {
     )
 }
 
-/// Builds a net with one recurrent layer over `steps` time steps.
 fn one_layer_net(kind: &str, steps: usize) -> CpuNet {
     let shape = [steps, STREAMS, INPUTS];
     let inputs = input("x", &shape) + &input("cont", &shape[..2]);

@@ -452,7 +452,7 @@ mod training {
     #[test]
     fn a_fault_in_flight_ends_training_with_its_error() {
         let device = SimulatedDevice::new();
-        // The fault can hit the upload of a prefetched batch that is never used. Its error is only
+        // The fault can hit the upload of a prefetched batch that is never used. This error is only
         // logged, so several runs may be needed.
         let error = (0..20).find_map(|_| {
             device.inject_fault(Fault::InFlight, 100);

@@ -74,7 +74,6 @@ fn record<T: Element, R: Send + 'static>(
     recorded
 }
 
-/// Compares the train and test nets of each golden solver with Caffe's.
 #[test]
 fn train_and_test_nets_are_built_as_by_caffe() {
     let Some(set) = testdata("golden/nets/valid", "solvers of real Caffe") else { return };

@@ -12,7 +12,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The values of most files, with shape 2 × 3. They are exact in every element type.
+/// The values of most files, with shape 2 × 3, which are exact in every element type.
 const GRID: [f64; 6] = [1.0, -2.0, 3.5, 0.25, 0.0, -480.0];
 
 fn fixture(name: &str) -> PathBuf {
@@ -32,7 +32,6 @@ fn grid<T: Element>() -> Tensor {
     Tensor::from_values(&[2, 3], &GRID.map(T::from_f64)).unwrap()
 }
 
-/// Asserts that the error message contains all `parts`.
 fn assert_error<T: std::fmt::Debug>(result: cortado::Result<T>, parts: &[&str]) {
     let error = result.unwrap_err().to_string();
     for part in parts {
@@ -132,7 +131,6 @@ fn safetensors_files_are_read_and_written() {
     assert_error(write_safetensors("no/such", &tensors), &["no/such: No such file"]);
 }
 
-/// A file that is truncated or has a changed byte is either read or rejected with its name.
 #[test]
 fn damaged_files_are_rejected_or_read_without_a_panic() {
     let names = ["f4.npy", "stored.npz", "packed.npz", "weights.safetensors", "bf16.safetensors"];
@@ -168,7 +166,6 @@ fn damaged_files_are_rejected_or_read_without_a_panic() {
     }
 }
 
-/// Files of a hundred bytes that claim sizes up to the limits of the address space are rejected.
 #[test]
 fn huge_sizes_are_rejected_without_allocation() {
     let path = unused_path("huge.npy");

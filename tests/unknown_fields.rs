@@ -187,7 +187,8 @@ fn unknown_fields_follow_messages_that_move() {
     assert!(unknown.is_empty());
 }
 
-/// A net of the V0 format. Its messages have unknown fields 901 to 907, varints with values 1 to 7.
+/// A net of the V0 format. The net's messages have unknown fields 901 to 907, which are varints
+/// with values 1 to 7.
 fn v0_net() -> Vec<u8> {
     let text = |number, text: &str| delimited(number, text.as_bytes());
     let padding = [text(1, "pad"), text(2, "padding"), field(7, 0, &[2]), field(901, 0, &[1])];

@@ -38,7 +38,6 @@ fn assert_up_to_date(message: &NetParameter) {
     assert_eq!((&again, &changes[..]), (message, &[][..]));
 }
 
-/// Asserts that the upgrade of a net fails with a one-line error that contains all `parts`.
 fn assert_refused(text: &str, parts: &[&str]) {
     let error = upgrade::net(net(text)).expect_err(text).to_string();
     assert!(parts.iter().all(|part| error.contains(part)), "{error}\nlacks one of {parts:?}");
@@ -341,7 +340,6 @@ fn solver_type_becomes_a_type_name() {
     assert!(upgrade::solver(unknown).unwrap_err().to_string().contains("17"));
 }
 
-/// The upgraded net keeps the original's allocation.
 #[test]
 fn weights_are_moved_not_copied() {
     let blob = BlobProto { data: vec![1.0, 2.0], ..Default::default() };

@@ -25,7 +25,6 @@ use cortado::{
 };
 use std::{env, path::PathBuf};
 
-/// Device and options of all benchmarks.
 struct Bench {
     /// Builder that opens the device with other options.
     builder: CudaBuilder,

@@ -10,18 +10,7 @@
 //!   intrinsics are in the `x86` modules only. The file named after a kernel holds the portable
 //!   loop and decides when an x86 path replaces it.
 //!
-//! The folders, from the bottom up; each imports only folders before it:
-//!
-//! - `cache`: cache lines, prefetch, non-temporal stores, huge pages, scratch buffers.
-//! - `simd`: SIMD levels, vector types, fused multiply-add, 16-bit conversion.
-//! - `threads`: [`Workers`], which splits work into tasks and runs them.
-//! - `math`: exp, ln, tanh, powers, square root and division.
-//! - `reduction`: sums, extremes, moments and rankings along an axis.
-//! - `elementwise`: elementwise functions, broadcasts, conversions.
-//! - `blas`: vector operations, matrix-vector products and GEMM.
-//! - `indexing`: gather, scatter, permutation and tiling.
-//! - `random`: counter-based random numbers and dropout.
-//! - `nn`: convolution, pooling, normalisation, softmax, losses and solver updates.
+//! ARCHITECTURE.md describes the folders. A folder imports only folders declared before it.
 //!
 //! This file re-exports the kernels to the rest of the crate; no folder imports them from here.
 //! Only the folders marked below, and `nn::col2im`, may contain `unsafe` code.

@@ -92,8 +92,7 @@ impl<T: Element> Gemm<T> {
         self.beta.is_zero() && (self.ldc == self.n || self.m <= 1)
     }
 
-    /// Returns the span of `A`, `B` and `C`: the number of elements from the first to the last one
-    /// used.
+    /// Returns the spans of `A`, `B` and `C`: element counts from the first to the last one used.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] if a leading dimension is shorter than a row, or a span overflows.
@@ -246,8 +245,7 @@ impl<T: Element> Gemv<T> {
     }
 }
 
-/// Returns the number of elements from the first to the last of a matrix with leading dimension
-/// `ld`.
+/// Returns the number of elements that a matrix with leading dimension `ld` spans.
 fn span(
     op: &'static str,
     name: &'static str,

@@ -29,7 +29,7 @@ impl SpatialAxis {
     /// Returns the window count `⌊(input + 2·pad − (dilation·(kernel − 1) + 1)) / stride⌋ + 1`.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if kernel, stride or dilation is zero, no window fits, or on
+    /// [`Error::InvalidInput`] if kernel, stride or dilation is zero, if no window fits, or on
     /// overflow.
     pub fn output(&self) -> Result<usize> {
         let Self { input, kernel, stride, pad, dilation } = *self;
@@ -47,8 +47,8 @@ impl SpatialAxis {
         Ok(slack / stride + 1)
     }
 
-    /// Returns the axis of a transposed convolution, which has `input` windows. Its input extent is
-    /// `stride·(input − 1) + dilation·(kernel − 1) + 1 − 2·pad`.
+    /// Returns the axis of a transposed convolution, which has `input` windows. The new input
+    /// extent is `stride·(input − 1) + dilation·(kernel − 1) + 1 − 2·pad`.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] if kernel, stride or dilation is zero, if that extent is negative,

@@ -31,7 +31,7 @@ pub fn read_net(path: impl AsRef<Path>) -> Result<NetParameter> {
 /// its content is HDF5.
 ///
 /// An HDF5 file has only the name and the blobs of each layer: values in `data/<layer>/<index>`,
-/// gradients in `diff`. It omits the values of a blob that shares another blob's; such a blob
+/// gradients in `diff`. The file omits the values of a blob that shares another blob's; such a blob
 /// becomes an empty message. Numbers may have any type.
 ///
 /// # Errors

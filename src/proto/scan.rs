@@ -1,9 +1,9 @@
 //! Scan of the bytes of a message before prost decodes them.
 //!
 //! prost does not say where bytes are malformed, drops unknown fields, and is stricter than
-//! protobuf's C++ library. The scan skips values without decoding them. It reports errors with
-//! offset and field path, collects unknown fields, and lists the replacements after which prost
-//! reads what the C++ library reads.
+//! protobuf's C++ library. The scan skips values without decoding them. The scan also collects
+//! unknown fields, reports errors with offset and field path, and lists the replacements after
+//! which prost reads what the C++ library reads.
 
 use std::{collections::BTreeMap, fmt, ops::Range};
 
@@ -27,7 +27,6 @@ pub struct PathStep {
 /// The bytes of unknown fields, by the path of the message that they are in.
 pub(super) type FieldsByPath = BTreeMap<Vec<PathStep>, Vec<u8>>;
 
-/// The result of a scan.
 #[derive(Debug, Default)]
 pub(super) struct ScanResult {
     /// Replacements after which prost reads the bytes as the C++ library does.
@@ -106,8 +105,7 @@ impl fmt::Display for Path {
 
 struct Scan<'a> {
     reader: WireReader<'a>,
-    /// Path of the current field. After an error, [`scan`] reports it as the path of the failed
-    /// field.
+    /// Path of the current field. After an error, [`scan`] names the failed field by it.
     path: Path,
     action: UnknownFieldAction<'a>,
     result: ScanResult,
@@ -263,8 +261,7 @@ impl Scan<'_> {
 }
 
 /// Removes the fields that a message type declares. Returns the others and the number of removed
-/// ones. Fields that moved to a message of another type could otherwise become values of its
-/// fields.
+/// ones. Fields that moved to another message type could otherwise become values of its fields.
 fn without_known(schema: &Schema, fields: &[u8]) -> (Vec<u8>, usize) {
     let (mut unknown, mut known_count) = (Vec::with_capacity(fields.len()), 0);
     // This cannot fail, because the scan has collected whole fields only.

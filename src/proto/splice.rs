@@ -11,7 +11,6 @@ use prost::bytes::Buf;
 
 use super::wire::ReadSeek;
 
-/// Number of bytes read from the source at a time.
 const CHUNK_LEN: usize = 1 << 16;
 
 /// A byte range of a source, and the bytes that replace it.
@@ -90,7 +89,6 @@ impl SplicedReader<'_> {
         self.error.map_or(Ok(()), Err)
     }
 
-    /// Reads all remaining bytes.
     pub(super) fn into_bytes(mut self) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; self.remaining];
         self.copy_to_slice(&mut bytes);

@@ -136,7 +136,6 @@ fn a_second_signal_exits_at_once() {
     assert_eq!(folder.files(".caffemodel"), [""; 0]);
 }
 
-/// Number of times that training is killed.
 const KILLS: usize = 50;
 
 /// Kills training at random moments, and resumes it from the last snapshot, of which it writes one

@@ -119,7 +119,6 @@ fn a_wrong_snapshot_or_model_is_named() {
     resume(state).failed_with(&[state, model, "No such file"]);
 }
 
-/// A failed write to standard output is an error, not a panic.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_full_disk_is_an_error() {

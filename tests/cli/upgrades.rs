@@ -73,7 +73,6 @@ fn a_failed_upgrade_writes_nothing() {
     folder.run("upgrade-net old gone/new").failed_with(&["cortado: gone/new: No such file"]);
 }
 
-/// Definitions and weights are upgraded when they are read, and the upgrade is logged.
 #[test]
 fn training_upgrades_old_definitions_and_weights() {
     let folder = Folder::new("upgrade-training");

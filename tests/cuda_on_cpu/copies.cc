@@ -9,7 +9,7 @@ using namespace cuda_on_cpu;
 
 namespace {
 
-// A memory pool. It only refers to its card, which owns all memory.
+// A memory pool, which only refers to its card. The card owns all memory.
 struct Pool {
     int card;
 };

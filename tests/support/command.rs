@@ -101,7 +101,6 @@ impl Folder {
         names
     }
 
-    /// Returns the command with these arguments, which are separated by spaces.
     pub(crate) fn command(&self, args: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cortado"));
         // Hide the machine's GPUs, so that results do not depend on them.
@@ -140,7 +139,6 @@ impl Ran {
         Self { args: args.to_owned(), code: output.status.code(), out, log, err }
     }
 
-    /// Asserts that the command succeeded without errors.
     pub(crate) fn succeeded(self) -> Self {
         assert_eq!((self.code, &self.err[..]), (Some(0), &[][..]), "{self:#?}");
         self

@@ -78,7 +78,7 @@ pub(crate) fn vector<T: Element>(len: usize, [min, max]: [f64; 2]) -> Operand<T>
     x
 }
 
-/// Returns the run `copy`, which copies `len` elements. It shows the limit of memory bandwidth.
+/// Returns the run `copy`, which copies `len` elements. This is the limit of memory bandwidth.
 pub(crate) fn copy<T: Element>(len: usize) -> Run {
     let (x, y) = (vector::<T>(len, [-1.0, 1.0]), Operand::zeros(len));
     Run::new("copy", move || y.get_mut().copy_from_slice(std::hint::black_box(&x.get())))

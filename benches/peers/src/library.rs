@@ -9,7 +9,6 @@ pub struct Library {
     /// Name of the library.
     pub name: &'static str,
     handle: Handle,
-    /// Prefix of its symbols.
     prefix: &'static str,
 }
 
@@ -46,7 +45,6 @@ impl Library {
         unsafe { self.handle.get::<F>(name.as_bytes()) }.ok().map(|symbol| *symbol)
     }
 
-    /// Sets the number of threads of the library.
     fn set_threads(&self, count: usize) {
         for name in ["openblas_set_num_threads", "MKL_Set_Num_Threads"] {
             // SAFETY: both functions take a C int and return nothing.

@@ -175,7 +175,6 @@ fn strides(trans: Transpose, ld: usize) -> (isize, isize) {
     if trans == Transpose::No { (ld as isize, 1) } else { (1, ld as isize) }
 }
 
-/// GEMM of the crate `gemm`.
 fn gemm_crate<T: Element + 'static>(
     workers: &Workers,
     op: Gemm<T>,

@@ -76,7 +76,6 @@ impl WgpuDevice {
         &self.shared.adapter
     }
 
-    /// Returns this device with a new stream.
     pub(crate) fn with_new_stream(&self) -> Self {
         let stream = Arc::new(Stream::new(kernel_errors::buffer(&self.shared.device)));
         Self { stream, ..self.clone() }
@@ -113,7 +112,6 @@ impl WgpuDevice {
     }
 }
 
-/// Converts an error of wgpu.
 pub(crate) fn wgpu_error(error: impl fmt::Display) -> Error {
     Error::device("wgpu", error.to_string())
 }

@@ -170,7 +170,6 @@ impl<'d> Launch<'d> {
         self
     }
 
-    /// Adds the error flag of this kind as an operand.
     pub(crate) fn error_flag(self, kind: KernelError) -> Self {
         let device = self.device;
         self.operand(&device.stream.kernel_errors, kind as usize)

@@ -24,7 +24,6 @@ impl CudaBuffer {
         Ok(Self { address, bytes, owner: Arc::clone(owner), users: Mutex::default() })
     }
 
-    /// Allocates `bytes` bytes, all zero.
     pub(super) fn zeroed(owner: &Arc<Stream>, bytes: usize) -> Result<Self> {
         let buffer = Self::new(owner, bytes)?;
         if bytes > 0 {
@@ -57,8 +56,7 @@ impl CudaBuffer {
     }
 }
 
-/// Allocates memory. If there is too little, waits for the queue's frees, trims the pool and tries
-/// once more.
+/// Allocates memory. If there is too little, waits for queued frees, trims the pool and retries.
 fn alloc(owner: &Stream, bytes: usize) -> Result<CUdeviceptr> {
     let context = &owner.context;
     context.enter()?;

@@ -64,7 +64,7 @@ impl Context {
         entered.map_err(|error| from_cust("cuCtxSetCurrent")(error).on(&self.name))
     }
 
-    /// Checks the result of the driver function `call`. An error lists launches that may be the
+    /// Checks the result of the driver function `call`. An error lists the launches that may be its
     /// cause.
     pub(super) fn check(&self, call: &'static str, result: CUresult) -> Result<()> {
         check_driver(call, result).map_err(|failure| self.error(failure))
@@ -105,7 +105,6 @@ impl Drop for Context {
 #[derive(Default)]
 pub(super) struct Launches(Mutex<VecDeque<(usize, PendingLaunch)>>);
 
-/// Number of launches that are remembered.
 const MAX_LAUNCHES: usize = 16;
 
 impl Launches {

@@ -157,7 +157,6 @@ impl<'a> Launch<'a> {
         self.size(0)
     }
 
-    /// Adds the flag in which the kernel reports invalid values.
     pub(super) fn error_flag(self, kind: KernelError) -> Result<Self> {
         let address = self.device.stream.error_flags()?.address(kind);
         Ok(self.arg(address))

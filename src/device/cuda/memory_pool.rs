@@ -69,8 +69,8 @@ impl MemoryPool {
     /// work may use them.
     pub(super) fn give(&self, address: CUdeviceptr, bytes: usize, stream: CUstream) {
         // SAFETY: `CudaBuffer::drop`, the only caller, passes memory that it took from this pool,
-        // and gives up the only copy of its address. It has ordered `stream` after the other queues
-        // that used it.
+        // and gives up the only copy of its address. The caller has ordered `stream` after the
+        // other queues that used the memory.
         let _ = unsafe { cuMemFreeAsync(address, stream) };
         self.count_freed(bytes);
     }

@@ -283,7 +283,6 @@ pub fn amax<T: Element>(workers: &Workers, x: &[T]) -> Result<T::Acc> {
     Ok(workers.map(tasks, task).into_iter().fold(T::Acc::zero(), larger))
 }
 
-/// Returns the `len` elements of task `i`.
 #[inline(always)]
 fn task_slice<T>(x: &[T], i: usize, len: usize) -> &[T] {
     &x[i * GRAIN..][..len]
@@ -493,8 +492,8 @@ fn sum_slices_signed<A: Element + Float>(
 /// accumulators. Zeros pad the operands. Operands are prefetched if `far`.
 ///
 /// Element `i` belongs to accumulator `i` modulo the number of accumulators. If loads are aligned,
-/// accumulators are rotated by the peeled length. That only swaps operands in the tree that
-/// combines them, so results are bit-identical for any alignment.
+/// accumulators are rotated by the peeled length. A rotation only swaps operands in the tree that
+/// combines accumulators, so results are bit-identical for any alignment.
 #[inline(always)]
 fn accumulate<A: Element + Float>(
     far: bool,

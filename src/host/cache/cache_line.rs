@@ -54,8 +54,7 @@ pub(crate) fn with_aligned_stores<Y>(y: &mut [Y], mut body: impl FnMut(&mut [Y])
     body(rest);
 }
 
-/// Like [`with_aligned_stores`], but also passes `body` these parts of `x`, which is as long as
-/// `y`.
+/// Like [`with_aligned_stores`], but also passes these parts of `x`, which is as long as `y`.
 #[inline(always)]
 pub(crate) fn zip_with_aligned_stores<X, Y>(
     x: &[X],
@@ -106,8 +105,8 @@ pub(crate) fn zip_with_prefetch<X, Y>(x: &[X], y: &mut [Y], mut body: impl FnMut
 /// when it follows several rows at a time.
 pub(crate) const PREFETCH_DISTANCE: usize = 1 << 10;
 
-/// Prefetches the `size_of_val(x)` bytes that lie [`PREFETCH_DISTANCE`] after those of `x`. They
-/// need not be readable.
+/// Prefetches the `size_of_val(x)` bytes that lie [`PREFETCH_DISTANCE`] after those of `x`. These
+/// bytes need not be readable.
 #[inline(always)]
 pub(crate) fn prefetch_after<A, const N: usize>(x: &[A; N]) {
     for line in (0..size_of::<[A; N]>()).step_by(CACHE_LINE) {

@@ -49,8 +49,8 @@ pub(crate) fn copy_nontemporal<T: Element>(x: &[T], y: &mut [T]) {
 }
 
 /// Overwrites `y` with non-temporal stores. `fill(i, part)` writes to `part` the elements of `y`
-/// from index `i` on, and must not read the old contents of `part`. It reads each of `sources` at
-/// the same indices; these elements are prefetched.
+/// from index `i` on, and must not read the old contents of `part`. The elements of each of
+/// `sources` at these indices are prefetched for `fill`.
 ///
 /// A block is stored slice by slice while the next one is computed, so that memory and arithmetic
 /// units work at the same time.

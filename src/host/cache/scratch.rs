@@ -15,7 +15,7 @@ thread_local! {
 
 /// Calls `body` with a buffer of `len` elements whose values are unspecified.
 ///
-/// While in use, the buffer is not in the thread's list, so calls may nest. They also nest if a
+/// While in use, the buffer is not in the thread's list, so calls may nest. Calls also nest if a
 /// thread that waits inside `body` runs another task in the meantime.
 pub(crate) fn with_scratch<A: Element, R>(len: usize, body: impl FnOnce(&mut [A]) -> R) -> R {
     let mut buffer = take((len * size_of::<A>()).div_ceil(size_of::<f64>()));

@@ -135,8 +135,7 @@ pub fn affine_in_place<T: Element>(
 }
 
 /// Calls `body(start, operands, chunk, buffer)` for chunks of `y`. `start` is the index of the
-/// chunk's first element, `operands` are broadcast to the chunk, and `buffer` is as long as the
-/// chunk.
+/// chunk's first element, `operands` are broadcast to the chunk, and `buffer` can hold a chunk.
 pub(crate) fn for_broadcast_chunks<T: Element, const N: usize>(
     workers: &Workers,
     axis: &Axis,

@@ -38,8 +38,7 @@ const COMPUTE_BOUND_GRAIN: usize = 1 << 15;
 /// Number of elements in a block, whose elementary functions are computed in parallel.
 const BLOCK: usize = 64;
 
-/// Evaluates `$body`, vectorised, with `$known` bound to `$op`, in a separate copy for each
-/// variant.
+/// Evaluates `$body`, vectorised, with `$known` bound to `$op`, in a copy for each variant.
 ///
 /// `$known` is bound inside the closure, since the compiler knows the variant only there.
 macro_rules! specialized {

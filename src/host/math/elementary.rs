@@ -1,11 +1,12 @@
 //! Branch-free exponential, logarithm and hyperbolic tangent in `f32` and `f64`.
 //!
-//! A macro defines the functions for both types. They consist of additions, products, fused
-//! multiply-adds, divisions and integer operations. All of these are correctly rounded, so vectors
-//! of any width give bit-identical results. Processors without FMA (x86 before 2013) call the C
-//! library for each fused multiply-add, which is correct but slow.
+//! A macro defines the functions for both types. The functions consist of additions, products,
+//! fused multiply-adds, divisions and integer operations. All of these are correctly rounded, so
+//! vectors of any width give bit-identical results. Processors without FMA (x86 before 2013) call
+//! the C library for each fused multiply-add, which is correct but slow.
 //!
-//! They use few operations rather than short dependency chains, since elements are independent.
+//! The functions minimise operations, not the length of dependency chains, since elements are
+//! independent.
 
 /// Evaluates `Σ cᵢ·xⁱ` by Horner's rule.
 macro_rules! polynomial {

@@ -146,7 +146,6 @@ fn add_rows<A: Element, S: SimdScalar>(
     unsafe { S::dispatch(AddRows { plane, columns, ld, overwrites, x }) }
 }
 
-/// Kernel that implements [`add_rows`].
 struct AddRows<'a, S> {
     plane: PlaneTaps<'a>,
     columns: &'a [S],
@@ -280,7 +279,7 @@ impl<S: SimdScalar> AddRows<'_, S> {
     }
 }
 
-/// Returns the sums over the taps of one row. They have their own accumulator, so that additions
+/// Returns the sums over the taps of one row. Each row has its own accumulator, so that additions
 /// need not wait for the taps of another row.
 ///
 /// # Safety

@@ -10,8 +10,7 @@ use num_traits::Float;
 
 const GRAIN: usize = 1 << 14;
 
-/// Number of partial sums. They are independent, so that an addition need not wait for the previous
-/// one.
+/// Number of independent partial sums, so that an addition need not wait for the previous one.
 const LANES: usize = 8;
 
 /// `loss[0] ← Σ f(xᵢ, tᵢ) / n` of [`ElementwiseLoss`], summed in `f64`.
@@ -80,7 +79,6 @@ fn ignored_target<T: Element>(op: &ElementwiseLoss<T::Acc>) -> Option<T::Acc> {
     op.ignore.map(|ignore| T::acc(ignore as f64))
 }
 
-/// Returns the number of targets that are not ignored.
 fn count_valid<T: Element>(workers: &Workers, op: &ElementwiseLoss<T::Acc>, t: &[T]) -> usize {
     let Some(ignore) = ignored_target::<T>(op) else { return t.len() };
     let is_valid = |t: &&T| t.to_acc().trunc() != ignore;

@@ -215,8 +215,7 @@ impl LrnWindows {
     }
 }
 
-/// Calls `body(i, part)` for parts of up to [`CHUNK`] elements of `row`. Element `first` starts
-/// `row`.
+/// Calls `body(i, part)` for parts of up to [`CHUNK`] elements of `row`, numbered from `first` on.
 #[inline(always)]
 fn for_each_part<A>(first: usize, row: &mut [A], body: &mut impl FnMut(usize, &mut [A])) {
     for (i, part) in row.chunks_mut(CHUNK).enumerate() {

@@ -1,8 +1,6 @@
 //! Neural-network kernels on plain slices.
 //!
-//! Each public function checks its operands against a descriptor of [`crate::op`]. It computes in
-//! the accumulator type, [`Element::Acc`](crate::Element::Acc), and rounds each result once. Work
-//! is cut into tasks so that results are bit-identical on any number of threads.
+//! Each public function checks its operands against a descriptor of [`crate::op`].
 //!
 //! Convolution and im2col:
 //! - `tap_range` computes at which positions a tap lies inside the image. `im2col` copies these

@@ -14,8 +14,7 @@ pub(crate) const LANES: usize = 16;
 /// mod stride, c mod stride)`. Phases that no tap reads are left out. Window `(p, q)` therefore
 /// reads a tap at a constant offset from element `(p, q)` of the tap's phase. Windows are numbered
 /// like the elements of a phase, in *slots*, so that one tap of many windows is contiguous. A row
-/// of a phase is longer than a row of windows where windows overlap; the slots in between are
-/// unused.
+/// of a phase is longer than a row of windows where windows overlap; the slots between are unused.
 pub(crate) struct PolyphasePlane {
     op: Pool2d,
     /// Number of phases along each axis.

@@ -134,8 +134,7 @@ fn forward_contiguous<A: Element<Acc = A> + Float>(y: &mut [A]) {
     );
 }
 
-/// Softmax of each column of `y`. The scratch buffers `maxima` and `sums` have one element per
-/// column.
+/// Softmax of each column of `y`. The buffers `maxima` and `sums` have one element per column.
 fn forward_strided<A: Element + Float>(y: &mut [A], maxima: &mut [A], sums: &mut [A]) {
     maxima.fill(A::neg_infinity());
     sums.fill(A::zero());

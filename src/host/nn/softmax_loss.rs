@@ -88,8 +88,7 @@ pub fn accuracy<T: Element>(
     Ok(())
 }
 
-/// `y[c] ←` the share of labels `c` whose score is among the `top_k` greatest; 0 without such
-/// labels.
+/// `y[c] ←` the share of labels `c` whose score is among the `top_k` greatest; 0 without labels.
 ///
 /// # Errors
 /// Like [`softmax_loss`].

@@ -104,7 +104,6 @@ impl WindowTaps {
         self.axes.iter().map(|axis| axis.input).product()
     }
 
-    /// Returns the number of positions.
     pub(crate) fn positions(&self) -> usize {
         self.outputs.iter().product()
     }

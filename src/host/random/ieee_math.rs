@@ -32,8 +32,8 @@ pub(crate) fn ln(x: f64) -> f64 {
 
 /// Returns cosine and sine of `2π·turns` for `0 ≤ turns < 1`, with an error of at most 2⁻⁵² each.
 ///
-/// Subtracts the nearest quarter turn, which is exact. The remainder is at most an eighth of a
-/// turn. It is the argument of the power series up to `x¹⁸`, whose error is below 2⁻⁵⁷.
+/// Subtracts the nearest quarter turn, which is exact. The remainder, at most an eighth of a turn,
+/// is the argument of the power series up to `x¹⁸`, whose error is below 2⁻⁵⁷.
 #[inline(always)]
 pub(crate) fn cos_sin_turns(turns: f64) -> (f64, f64) {
     let quarters = 4.0 * turns;

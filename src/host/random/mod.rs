@@ -301,7 +301,6 @@ pub(crate) fn bounds<T: Element>(lo: f64, hi: f64) -> (T, T) {
     if min <= max { (min, max) } else { (nearest, nearest) }
 }
 
-/// Returns the next value up or down.
 fn next_value<T: Element>(value: T, up: bool) -> T {
     match T::DTYPE {
         DType::F64 => {

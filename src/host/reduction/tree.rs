@@ -32,8 +32,7 @@ pub(crate) const LONG_RUN: usize = 16;
 /// Number of lanes in one row of accumulators: a whole number of vectors at every SIMD level.
 pub(crate) const LANES: usize = 16;
 
-/// Number of rows of accumulators for a level-1 sum. Independent chains hide the latency of
-/// additions.
+/// Number of accumulator rows of a level-1 sum. Independent chains hide the latency of additions.
 pub(crate) const ACCUMULATOR_ROWS: usize = 4;
 
 /// Number of elements that [`Reducer::reduce_slice`] reads at a time: two rows of accumulators.

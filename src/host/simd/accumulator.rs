@@ -17,7 +17,6 @@ use bytemuck::{cast_slice, cast_slice_mut};
 /// Number of elements that are widened at a time.
 pub(crate) const CHUNK: usize = 1024;
 
-/// Buffer for a widened chunk.
 pub(crate) type AccumulatorBuffer<A> = [A; CHUNK];
 
 /// Returns a zeroed buffer for a widened chunk.

@@ -15,7 +15,6 @@ use num_traits::{Float, Zero};
 /// the calling function is compiled for them. Each pointer must be valid for the elements that the
 /// function is documented to read or write; none needs to be aligned.
 pub(crate) trait SimdVector: Copy {
-    /// Element type.
     type Scalar: Element + Float;
     /// Number of elements in a vector.
     const WIDTH: usize;

@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 /// The nodes of a group by name.
 pub(super) type Group<'a> = BTreeMap<String, Node<'a>>;
 
-/// A group or a dataset.
 pub(super) enum Node<'a> {
     Group(Group<'a>),
     /// An array of `doubles`, or of `floats` if there are no doubles.

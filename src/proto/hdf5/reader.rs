@@ -15,8 +15,7 @@ const MAX_DEFLATE_RATIO: u64 = 1032;
 pub(super) struct Reader {
     file: File,
     name: String,
-    /// Number of bytes that further datasets may have, so that a damaged file cannot exhaust
-    /// memory.
+    /// Number of bytes allowed for further datasets, so that a damaged file cannot exhaust memory.
     byte_budget: Cell<u64>,
 }
 

@@ -97,7 +97,6 @@ pub fn write_text<M: Message + Name>(path: impl AsRef<Path>, message: &M) -> Res
     atomic_fs::write_atomically(path.as_ref(), to_text(message)?.as_bytes())
 }
 
-/// Returns the descriptor of a message type.
 fn descriptor<M: Name>() -> Result<MessageDescriptor> {
     static POOL: LazyLock<DescriptorPool> = LazyLock::new(|| {
         // Decoding cannot fail: `tests/generated.rs` compares these bytes with checked descriptors.

@@ -11,7 +11,6 @@ use super::{
 };
 use crate::suggest::did_you_mean;
 
-/// Treatment of unknown fields.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum UnknownFieldPolicy {
     /// Fail.

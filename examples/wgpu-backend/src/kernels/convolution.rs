@@ -70,8 +70,7 @@ const BACKWARD_FILTERS: Kernel = Kernel {
 
 /// Returns the constants of a window and its index functions:
 ///
-/// - `place(row, position)`: the image index of an element of the im2col matrix, or NOWHERE in
-///   padding;
+/// - `place(row, position)`: the image index of an element of the im2col matrix, or NOWHERE;
 /// - `position(tap, pixel)`: the position at which a tap reads an element of a plane, or NOWHERE.
 ///
 /// Negative differences wrap to large values, which the bounds check rejects.
@@ -119,7 +118,6 @@ fn position(tap: u32, pixel: u32) -> u32 {{
     )
 }
 
-/// Returns the unique key of a window.
 fn window_key(window: &Window) -> String {
     let mut key = window.channels().to_string();
     for axis in window.axes() {

@@ -69,7 +69,6 @@ const B_ALONG_K = {b_along_k};
         )
     }
 
-    /// Launches `count` GEMMs.
     pub(super) fn launch(&self, launch: Launch<'_>, count: usize) -> Result<()> {
         let down = self.rows.div_ceil(4 * self.down);
         let tiles = down * self.columns.div_ceil(4 * self.across) * count;

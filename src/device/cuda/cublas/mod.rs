@@ -58,15 +58,13 @@ impl Cublas {
         Self::new(&self.library, stream, self.tf32)
     }
 
-    /// Returns whether cuBLAS supports the product: it is not empty, and its extents fit in
-    /// `c_int`.
+    /// Returns whether cuBLAS supports the product: not empty, with extents that fit in `c_int`.
     pub(super) fn supports<T: Element>(op: &Gemm<T>, batch: &GemmBatch) -> bool {
         let extents = [op.m, op.n, op.k, op.lda, op.ldb, op.ldc, batch.count];
         let is_product = !op.alpha.is_zero() && ![op.m, op.n, op.k, batch.count].contains(&0);
         is_product && extents.iter().all(|&extent| c_int::try_from(extent).is_ok())
     }
 
-    /// Returns the library's version as text.
     pub(super) fn version(&self) -> Option<String> {
         let [major, minor, patch] = self.library.version().ok()?;
         Some(format!("{major}.{minor}.{patch}"))

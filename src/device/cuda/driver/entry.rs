@@ -48,9 +48,9 @@ pub(crate) fn raw_code() -> c_uint {
     LAST_ERROR.get()
 }
 
-/// Converts a result to one that `cust` knows. Its enumeration ends with CUDA 11.4, and other
-/// values would be undefined behaviour. Later codes become "unknown"; [`raw_code`] returns them
-/// unchanged.
+/// Converts a result to one that `cust` knows. The enumeration of `cust` ends with CUDA 11.4, and
+/// other values would be undefined behaviour. Later codes become "unknown"; [`raw_code`] returns
+/// them unchanged.
 pub(super) fn to_cust_code(code: c_uint) -> c_uint {
     if code != 0 {
         LAST_ERROR.set(code);

@@ -91,8 +91,7 @@ impl<'a> Groups<'a> {
         let (taps, positions, plane) = (window.taps(), window.positions(), window.plane_len());
         let columns = op.batch().checked_mul(positions.max(plane))?;
         let output_len = op.outputs().checked_mul(positions)?;
-        // The last three count too, because the other products are 0 without images, channels or
-        // outputs.
+        // The last three count because other products are 0 without images, channels or outputs.
         let counts = [columns, output_len, op.filter_len(), op.groups(), taps, positions, plane];
         let (channels, outputs) = (window.channels() / op.groups(), op.outputs() / op.groups());
         let countable = counts.into_iter().all(|count| count <= i32::MAX as usize / 4);
@@ -151,7 +150,7 @@ impl<'a> Groups<'a> {
         let columns = self.op.batch() * positions as usize;
         let tiles = device.tiles(T::DTYPE, rows, columns, self.op.groups());
         // Successive k of a thread differ by the number of threads that load one column of the
-        // tile. This difference is split into taps per axis.
+        // tile. The difference is split into taps along each axis.
         let mut advance = THREADS / tiles.columns as u32;
         for axis in axes.iter_mut().rev() {
             (axis.advance, advance) = (advance % axis.taps, advance / axis.taps);

@@ -17,8 +17,7 @@ use crate::{
 };
 use bytemuck::cast;
 
-/// Kernels that compute a GEMM. One is chosen for the whole GEMM, so that all threads compute their
-/// parts the same way.
+/// Kernels that compute a GEMM. All threads use the one that is chosen for the whole GEMM.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum GemmPath {
     /// Operands are read in place.
@@ -33,8 +32,7 @@ impl GemmPath {
         if unpacked_is_faster(op) { Self::Unpacked } else { Self::Packed }
     }
 
-    /// Computes one GEMM on the calling thread. `Unpacked` does not support two transposed
-    /// operands.
+    /// Computes one GEMM on the calling thread. `Unpacked` supports at most one transposed operand.
     ///
     /// # Safety
     /// `a` and `b` pass [`Gemm::check`]. `c` is valid for reads and writes of all elements of `C`,

@@ -235,7 +235,6 @@ pub(crate) fn half_results_are_exact<H: Element>() {
     }
 }
 
-/// Every 16-bit value must be widened exactly, and results rounded as the crate `half` does.
 #[test]
 fn half_results_are_rounded_once() {
     with_each_simd_level(|| {

@@ -1,8 +1,6 @@
 //! Cache blocking of the packed GEMM: MR, MC, KC and NC, and the workspace for its panels.
 //!
-//! `C` is row-major, so `A` and `B` swap the roles they have in BLIS: a KC×NC panel of `B` stays in
-//! L2, and an MR×KC micro-panel of `A` stays in L1. KC depends on k alone, so results are
-//! bit-identical however m and n are divided among threads.
+//! KC depends on k alone, so results are bit-identical however m and n are divided among threads.
 
 use crate::host::{
     cache::cache_line::{CACHE_LINE, L1_ALIAS_BYTES},
@@ -26,14 +24,11 @@ const IN_PLACE_A_MAX_STRIDE_BYTES: usize = 192;
 /// MC, the number of rows in a panel of `A`, before it is rounded down to a multiple of MR.
 const MC: usize = 1536;
 
-/// Largest MR.
 const MAX_MR: usize = 12;
 
-/// Largest NR.
 const MAX_NR: usize = 32;
 
-/// Number of steps along k reserved after a panel. Packing may write three steps and elements
-/// there.
+/// Number of spare steps along k after a panel. Packing may write three steps and elements of them.
 const PANEL_SLACK: usize = 4;
 
 /// Returns MC for micro-tiles of `mr` rows.

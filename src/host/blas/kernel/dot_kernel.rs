@@ -31,8 +31,7 @@ const N_UNROLL: usize = 8;
 ///
 /// # Safety
 /// The processor supports `V`. `p.a` is valid for reads of m rows of k elements, and `p.b` of n
-/// rows. `p.c` is valid for reads and writes of m rows of n elements, and no other thread accesses
-/// them.
+/// rows. `p.c` is valid for reads and writes of m rows of n elements, by this thread alone.
 #[inline(always)]
 pub(crate) unsafe fn gemm_dot<V: SimdVector>(p: &RawGemm<V::Scalar>) {
     if p.m == 1 {
@@ -155,8 +154,8 @@ unsafe fn write_back<V: SimdVector>(
 /// Aligned loads start `prefix` elements before each row.
 ///
 /// # Safety
-/// The processor supports `V`. `a` is valid for reads of `k` elements, and `b` of `ROWS` rows of `k`
-/// elements. `prefix` is less than `V::WIDTH`.
+/// The processor supports `V`. `a` is valid for reads of `k` elements, and `b` of `ROWS` rows of
+/// `k`. `prefix` is less than `V::WIDTH`.
 #[inline(always)]
 unsafe fn row_sums<V: SimdVector, const ROWS: usize, const PREFETCH: bool>(
     a: *const V::Scalar,
@@ -241,8 +240,7 @@ unsafe fn add_vectors<
     }
 }
 
-/// Computes `C` in tiles of `MR` rows and `NR` columns. At the end of `C`, a tile overlaps the one
-/// before.
+/// Computes `C` in tiles of `MR` rows and `NR` columns. At the end of `C`, tiles overlap.
 ///
 /// # Safety
 /// Like [`gemm_dot`]. In addition, m is at least `MR`, and n is at least `NR`.

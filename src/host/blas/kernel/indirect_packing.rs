@@ -219,9 +219,8 @@ struct Segment<M> {
     mask: M,
 }
 
-/// Calls `body(column, len, segments)` for each vector of `columns`. `column` is its first column,
-/// counted from `columns.start`, `len` its number of columns, and `segments` are their elements in
-/// a row.
+/// Calls `body(column, len, segments)` for each vector of `columns`. It has `len` columns from
+/// `column` on, counted from `columns.start`. `segments` are their elements in a row.
 ///
 /// # Safety
 /// The processor supports `V`.

@@ -1,8 +1,7 @@
 //! Packed GEMM: the loops around the micro-kernel, after Goto and van de Geijn (2008) and BLIS.
 //!
 //! Both operands are packed into panels, so that the micro-kernel reads them sequentially. `A` is
-//! read in place where that is as fast as packing. Results are bit-identical however m and n are
-//! divided: KC depends on k alone, and every tile computes its elements the same way.
+//! read in place where that is as fast as packing.
 
 use crate::host::{
     blas::kernel::{
@@ -27,8 +26,7 @@ use crate::host::{
 /// - `a_strides` is `None`, or `p.a` is valid for reads of m×k elements with these strides.
 pub(crate) struct PackedGemm<'a, S> {
     pub(crate) a: &'a dyn PackSource<S>,
-    /// Strides along m and k of `op(A)` at `p.a`, one of which is 1; `None` if `A` is not in
-    /// memory.
+    /// Strides along m and k of `op(A)` at `p.a`, one of them 1; `None` if `A` is not in memory.
     pub(crate) a_strides: Option<(usize, usize)>,
     pub(crate) b: &'a dyn PackSource<S>,
     /// `p.b` and `p.ldb` are not used.
@@ -126,8 +124,7 @@ fn bias_at<S>(bias: *const S, row: usize) -> *const S {
 ///
 /// # Safety
 /// The processor supports `V`. `p.b` is a panel of k×NR micro-panels, and `p.a` a panel of k×MR
-/// micro-panels or an m×k matrix with m ≥ `MR`. `p.c` and `p.bias` are valid as [`PackedGemm`]
-/// requires.
+/// micro-panels or an m×k matrix with m ≥ `MR`. `p.c` and `p.bias` are valid as for [`PackedGemm`].
 #[inline(always)]
 unsafe fn multiply_panels<V: SimdVector, const MR: usize, const NR_VECTORS: usize>(
     p: &RawGemm<V::Scalar>,

@@ -12,8 +12,8 @@ use std::ops::Range;
 /// Prefetch distance in panels, in steps along k.
 const PREFETCH_K_STEPS: usize = 16;
 
-// Modes of `micro_kernel`, which select how it loads rows of `B`. They are integers, because stable
-// Rust does not support enums as const parameters.
+// Modes of `micro_kernel`, which select how it loads rows of `B`. Modes are integers, because
+// stable Rust does not support enums as const parameters.
 
 /// `B` is a packed micro-panel: every vector is loaded whole, and the panels are prefetched.
 pub(crate) const B_PACKED: u8 = 0;

@@ -37,8 +37,7 @@
 //!
 //! All kernels are generic over [`SimdVector`](crate::host::simd::vector::SimdVector). With `[S;
 //! 4]` they are the portable definition, which every target compiles. `SimdScalar::dispatch`
-//! selects AVX2 or AVX-512 vectors, whose results differ within rounding, because FMA is more
-//! accurate.
+//! selects AVX2 or AVX-512 vectors, whose results differ within rounding, because of FMA.
 
 pub(crate) mod args;
 pub(crate) mod half_block;

@@ -135,8 +135,7 @@ impl<T: Element<Acc = S>, S: SimdScalar> StridedPack<'_, T, S> {
             for first in (0..mn).step_by(panel_dim) {
                 let (x, step) =
                     (x.wrapping_add(first), panel.wrapping_add(first * k + i * panel_dim));
-                // SAFETY: loads stop at element `mn` of the row, and stores at `panel_dim` of the
-                // step.
+                // SAFETY: loads stop at `mn` in the row, and stores at `panel_dim` in the step.
                 unsafe {
                     if mn - first < panel_dim {
                         for j in (0..panel_dim).step_by(V::WIDTH) {

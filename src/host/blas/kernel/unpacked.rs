@@ -5,8 +5,7 @@
 //! - `B` not transposed: the micro-kernel adds multiples of rows of `B`, in the order of k.
 //! - `B` transposed, `A` not: the dot kernel multiplies rows of both.
 //!
-//! An element of `C` is computed in the same way at any position, so results are bit-identical
-//! however `C` is divided. This module has no kernel for two transposed operands.
+//! No kernel supports two transposed operands. Elements of `C` are computed alike at any position.
 
 use crate::{
     element::{DType, Element},
@@ -74,8 +73,7 @@ impl<S: SimdScalar> SimdKernel<S> for UnpackedGemm<'_, S> {
     }
 }
 
-/// `C ← α·op(A)·B + β·C`, where `op(A)` has these strides along m and k. Tiles are two vectors
-/// wide.
+/// `C ← α·op(A)·B + β·C`, where `op(A)` has these strides along m and k. Tiles have two vectors.
 ///
 /// # Safety
 /// The processor supports `V`. `p.a` is valid for reads of m×k elements with these strides, and
@@ -88,8 +86,7 @@ unsafe fn gemm_outer<V: SimdVector>(p: &RawGemm<V::Scalar>, strides: (usize, usi
         return unsafe { multiply_row::<V>(p, strides.1) };
     }
     let sizes: &[usize] = if V::HAS_32_REGISTERS { &[12, 10, 8] } else { &[6, 5, 4] };
-    // Minimise recomputed rows first (the last tile overlaps the one before), then the number of
-    // tiles.
+    // Minimise recomputed rows first (the last tile overlaps the one before), then the tile count.
     let fitting = sizes.iter().copied().filter(|&mr| mr <= p.m);
     let mr = fitting.min_by_key(|&mr| p.m.div_ceil(mr) * mr).unwrap_or(match p.m {
         4.. => 4,
@@ -161,8 +158,8 @@ unsafe fn multiply_tiles<V: SimdVector, const MR: usize>(
     for column in (0..p.n).step_by(2 * V::WIDTH) {
         let columns = (p.n - column).min(2 * V::WIDTH);
         for row in (0..p.m).step_by(MR) {
-            // The last tile ends at the last row. It does not write the rows that it shares with
-            // the tile before it.
+            // The last tile ends at the last row, and does not write rows that it shares with the
+            // tile before.
             let start = row.min(p.m - MR);
             let tile = MicroTile { row: start, rows: row - start..MR, column, columns: 0..columns };
             // SAFETY: the tile is within m rows and n columns, and its mode loads nothing else.
@@ -207,7 +204,7 @@ pub(crate) fn row_times_matrix<T: Element>(
         let (c, bias) = (cast_slice_mut::<T, S>(y).as_mut_ptr(), std::ptr::null());
         let p = &RawGemm { m: 1, n, k, alpha, beta, a, lda, b, ldb, c, ldc, bias };
         let (trans_a, batch) = (Transpose::No, BatchStrides::ONE);
-        // SAFETY: `x` has k elements, `y` has n and is borrowed exclusively, and the assertion shows
+        // SAFETY: `x` has k elements, `y` has n and is borrowed exclusively. The assertion shows
         // that `b` holds the matrix.
         unsafe { S::dispatch(UnpackedGemm { trans_a, trans_b, p, batch }) };
     }

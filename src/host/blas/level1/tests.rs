@@ -121,7 +121,6 @@ fn sums_are_bit_identical_at_any_address() {
     }
 }
 
-/// At each SIMD level, sums and updates match the portable loops with emulated FMA.
 #[test]
 fn results_are_bit_identical_at_each_simd_level() {
     let (x, y) = (fractions::<f32>(8, 5006), fractions::<f32>(9, 5006));

@@ -1,8 +1,8 @@
 //! GEMM of 16-bit elements with AMX, whose tile registers hold matrices of `bf16`.
 //!
-//! One instruction multiplies 16 rows of `A` by 16 columns of `B` over 32 steps along k. It adds
-//! the products to a tile of `C`: 16×16 sums in `f32`. Four tiles are computed at a time, so each
-//! loaded tile is used twice. The order of additions depends on k alone.
+//! One instruction multiplies 16 rows of `A` by 16 columns of `B` over 32 steps along k. The
+//! products are added to a tile of `C`: 16×16 sums in `f32`. Four tiles are computed at a time, so
+//! each loaded tile is used twice. The order of additions depends on k alone.
 //!
 //! An `f16` is exactly the sum of two `bf16`, so a product of two `f16` is four products of `bf16`.
 //! All four are added to the same sum, 32 steps at a time.
@@ -42,7 +42,7 @@ const fn kc(terms: usize) -> usize {
     if terms == 1 { 512 } else { 192 }
 }
 
-/// Number of columns of `B` packed at a time. Their rows are read in runs of 256 bytes.
+/// Number of columns of `B` packed at a time, whose rows are read in runs of 256 bytes.
 const B_PACK_COLUMNS: usize = 4 * BLOCK_ROWS;
 
 /// Number of floating-point operations from which AMX is faster than widening, as measured.

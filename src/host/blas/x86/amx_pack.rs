@@ -140,7 +140,7 @@ fn transpose_words(rows: [__m512i; TILE_ROWS]) -> [__m512i; TILE_ROWS] {
         quad[2] = _mm512_unpacklo_epi64(c, d);
         quad[3] = _mm512_unpackhi_epi64(c, d);
     }
-    // Vector `i` of a quad now holds columns `i`, `i + 4`, `i + 8` and `i + 12` of its four rows, in
+    // Vector `i` of a quad holds columns `i`, `i + 4`, `i + 8` and `i + 12` of its four rows, in
     // 128-bit quarters. Shuffles gather each column's quarters from the four quads.
     let mut columns = quads;
     for i in 0..4 {

@@ -22,8 +22,7 @@ use crate::{
 };
 use num_traits::Float;
 
-/// Number of elements of the im2col matrix that roughly stay in L1 until they are added to the
-/// image.
+/// Number of elements of the im2col matrix that roughly stay in L1 until they are added.
 const L1_COLUMNS_LEN: usize = 1 << 14;
 
 /// Smallest number of rows of the im2col matrix for which the GEMM is fast.
@@ -53,7 +52,7 @@ pub(crate) fn by_gemm<T: Element>(
 ///
 /// Returns `None` for strides above 1, and for padding as wide as the dilated kernel. The
 /// convolution computes an output for each image element, but the GEMM of [`by_columns`] only for
-/// each window. So the result is also `None` if elements outnumber windows by over 25 %.
+/// each window. The result is therefore also `None` if elements outnumber windows by over 25 %.
 fn flipped_convolution(op: &Convolution) -> Result<Option<Convolution>> {
     let window = op.window();
     let flipped_axis = |(axis, &output): (&SpatialAxis, &usize)| {
@@ -145,8 +144,7 @@ fn one_image<A: Element<Acc = A> + Float>(
             // matrix in L1.
             let l1_channels = (L1_COLUMNS_LEN / (taps * n).max(1)).max(MIN_M.div_ceil(taps));
             let max = if workers.count() > 1 { channels } else { l1_channels };
-            // Use blocks of similar length, because a last block of one row would sum in another
-            // order.
+            // Use similar lengths, because a last block of one row would sum in another order.
             channels.div_ceil(channels.div_ceil(max.clamp(1, channels.max(1))))
         }
     };

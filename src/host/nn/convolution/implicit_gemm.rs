@@ -1,10 +1,10 @@
 //! Implicit GEMM: address tables of the im2col matrix, and the images of one GEMM.
 //!
-//! The im2col matrix is never stored. Its element in row `r` (a tap of a channel) and column `p` (a
-//! position) is `x[row_offsets[r] + offset(p)]`. With padding or strides, no tables have this form,
-//! so each image is first copied to a *frame*, which is padded and split into polyphase planes. A
-//! frame is about as large as its image. The matrix would be larger by a factor of the number of
-//! taps.
+//! The im2col matrix is never stored. The matrix element in row `r` (a tap of a channel) and column
+//! `p` (a position) is `x[row_offsets[r] + offset(p)]`. With padding or strides, no tables have
+//! this form, so each image is first copied to a *frame*, which is padded and split into polyphase
+//! planes. A frame is about as large as its image. The matrix would be larger by a factor of the
+//! number of taps.
 
 use crate::{
     element::Element,
@@ -22,8 +22,8 @@ use std::ops::Range;
 /// Smallest number of columns for which a GEMM is fast.
 const MIN_N: usize = 64;
 
-/// Smallest number of positions for which a GEMM that sums over positions is fast. It reads and
-/// writes each sum once for this many products.
+/// Smallest number of positions for which a GEMM that sums over positions is fast. The GEMM reads
+/// and writes each sum once for this many products.
 const MIN_K: usize = 384;
 
 /// Largest number of images in one GEMM.
@@ -135,8 +135,7 @@ impl ImplicitColumns {
         ImageGroup { images, group, columns: images * self.window.positions() }
     }
 
-    /// Returns the part of `x` that equals its im2col matrix, if the group consists of one such
-    /// image.
+    /// Returns the part of `x` that equals its im2col matrix, if the group is a single such image.
     pub(crate) fn image_as_columns<'a, A>(
         &self,
         group: &ImageGroup,
@@ -222,14 +221,12 @@ impl ImplicitColumns {
         }
     }
 
-    /// Returns the range of the group's channels of `image` in `x`.
     fn image_range(&self, group: &ImageGroup, image: usize) -> Range<usize> {
         let len = self.window.image_len();
         let start = (image * self.groups + group.group) * len;
         start..start + len
     }
 
-    /// Returns the range of the group's outputs of `image` in `y`.
     fn output_range(&self, group: &ImageGroup, image: usize) -> Range<usize> {
         let len = self.outputs * self.window.positions();
         let start = (image * self.groups + group.group) * len;

@@ -5,8 +5,8 @@
 //! 16-bit filters to the accumulator type and choose a path by the shapes alone:
 //!
 //! - `depthwise` computes convolutions in one or two axes whose groups are single channels with at
-//!   most four filters. It sums taps over a polyphase layout of each plane, without a GEMM.
-//! - `forward` computes all others. Its GEMM reads the images through address tables, which
+//!   most four filters. Taps are summed over a polyphase layout of each plane, without GEMM.
+//! - `forward` computes all others by a GEMM that reads the images through address tables, which
 //!   `implicit_gemm` builds. With strides or padding, images are first copied to a layout that has
 //!   such tables. Images with few positions share a GEMM.
 //! - `backward_input` runs `forward` on `dy` with flipped filters. With a stride above 1, or if the
@@ -17,8 +17,8 @@
 //!   order.
 //! - `schedule` decides which threads run tasks, and which share one GEMM.
 //!
-//! A task widens 16-bit images and rounds results once. It applies the activation to its outputs
-//! while they are in cache. Results are bit-identical on any number of threads.
+//! A task widens 16-bit images, rounds results once, and applies the activation while the outputs
+//! are in cache. Results are bit-identical on any number of threads.
 
 pub(crate) mod backward_filters;
 pub(crate) mod backward_input;
@@ -75,7 +75,6 @@ pub fn convolve_with_activation<T: Element>(
     convolve_then(workers, op, x, filters, bias, Some(function), y)
 }
 
-/// A convolution with an optional activation.
 fn convolve_then<T: Element>(
     workers: &Workers,
     op: &Convolution,

@@ -49,8 +49,7 @@ fn cases() -> Vec<Convolution> {
         convolution(2, 2, 3, 1, &[axis(4, 3, 1, 1, 1), axis(5, 2, 2, 0, 1), axis(6, 3, 1, 1, 1)]),
         convolution(2, 2, 2, 1, &[axis(4, 2, 1, 0, 1), axis(3, 2, 1, 1, 1), axis(4, 3, 2, 1, 1)]),
         convolution(1, 1, 2, 1, &[axis(3, 2, 1, 0, 1); 4]),
-        // Images that are their own im2col matrix: one image, channel groups, several images per
-        // GEMM.
+        // Images that are their own im2col matrix: one image, channel groups, several images.
         convolution(2, 6, 5, 1, &square(11, 1, 1, 0)),
         convolution(3, 6, 4, 2, &square(9, 1, 1, 0)),
         convolution(70, 5, 4, 1, &square(2, 1, 1, 0)),
@@ -65,8 +64,7 @@ fn cases() -> Vec<Convolution> {
         convolution(2, 7, 14, 7, &[axis(40, 4, 3, 2, 2)]),
         convolution(2, 3, 3, 3, &[axis(14, 2, 5, 0, 1), axis(17, 1, 4, 0, 1)]),
         convolution(9, 3, 3, 3, &square(56, 3, 1, 1)),
-        // Depthwise convolutions that use GEMM: a multiplier of five, and a kernel wider than the
-        // image.
+        // Depthwise convolutions by GEMM: a multiplier of five, and a kernel wider than the image.
         convolution(2, 2, 10, 2, &square(10, 3, 1, 1)),
         convolution(2, 2, 2, 2, &square(2, 3, 1, 1)),
         // Few positions; padding wider than the image.

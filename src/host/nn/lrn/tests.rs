@@ -87,7 +87,7 @@ fn reference_backward(op: &Lrn, x: &[f64], dy: &[f64]) -> Vec<f64> {
     dx
 }
 
-/// Returns `scale`, `y` and `dx`. They must be bit-identical on one, two and three threads.
+/// Returns `scale`, `y` and `dx`. Results must be bit-identical on one, two and three threads.
 fn run<T: Element>(op: &Lrn, x: &[T], dy: &[T]) -> [Vec<f64>; 3] {
     let got = threads().map(|w| {
         let nan = || vec![T::from_f64(f64::NAN); x.len()];

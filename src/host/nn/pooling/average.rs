@@ -206,8 +206,7 @@ fn add_to_taps<A: Element + Float>(y: &[A], taps: &[Tap], x: &mut [A]) {
     vectorized(
         #[inline(always)]
         || {
-            // Loop over taps in reverse, because an earlier window reads an element with a later
-            // tap.
+            // Loop over taps in reverse: an earlier window reads an element with a later tap.
             for tap in taps.iter().rev() {
                 let x = &mut x[tap.offset..][..y.len()];
                 x.iter_mut().zip(y).for_each(|(x, &y)| *x = *x + y);

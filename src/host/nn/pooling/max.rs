@@ -157,8 +157,7 @@ fn forward_by_window<T: Element>(
 }
 
 /// [`max_pool`], one plane at a time. Calls `kernel(x, phases, y, mask)` with the plane's operands
-/// in the accumulator type. `phases` is a buffer of `phases_len` elements, which hold the lowest
-/// value.
+/// in the accumulator type. `phases` holds `phases_len` elements of the lowest value.
 fn forward_by_plane<T: Element>(
     workers: &Workers,
     op: &Pool2d,

@@ -280,7 +280,6 @@ fn stochastic_pooling_draws_in_proportion_to_the_elements() {
     assert_eq!(counts, [100, 0, 300, 0, 0, 400]);
 }
 
-/// The first element is drawn if none is positive. A window without elements yields zero.
 #[test]
 fn stochastic_pooling_without_positive_elements_draws_the_first_or_zero() {
     let op = Pool2d::new(1, [1, 4], [1, 2], [1, 3], [0, 0], PoolRounding::Ceil).unwrap();

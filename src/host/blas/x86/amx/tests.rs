@@ -112,7 +112,6 @@ fn every_f16_is_the_sum_of_its_terms() {
     }
 }
 
-/// A NaN or infinity at any step along k changes only the sums of its row.
 #[test]
 fn amx_keeps_nan_and_infinity_in_their_row() {
     let (m, n, k) = (37, 35, 45);
