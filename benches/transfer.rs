@@ -32,7 +32,7 @@ impl Memory for Discrete {
 /// Sizes in bytes: 4 KiB in L1, 1 MiB in L2, and 64 MiB in main memory.
 const SIZES: [usize; 3] = [1 << 12, 1 << 20, 1 << 26];
 
-/// Returns a memory of which only the host side is valid.
+/// Returns a `SyncedMemory` of which only the host side is valid.
 fn host_valid<D: Memory>(device: &D, bytes: usize) -> SyncedMemory<D> {
     let mut memory = SyncedMemory::new(device, bytes);
     memory.host_mut().unwrap().fill(1);

@@ -134,8 +134,8 @@ fn log_lines_have_the_form_of_caffes_log_lines() {
     let caffes: BTreeSet<_> = lines.map(|line| shape(message(line).unwrap())).collect();
     let ran = Folder::new("log").run("train --solver solver.prototxt").succeeded();
     let ours: BTreeSet<_> = shapes(&ran).into_iter().filter(|line| line != WAITED).collect();
-    let only_caffes: Vec<_> = caffes.difference(&ours).collect();
-    assert_eq!(only_caffes, ["Restarting data prefetching from start."]);
+    let only_in_caffes_log: Vec<_> = caffes.difference(&ours).collect();
+    assert_eq!(only_in_caffes_log, ["Restarting data prefetching from start."]);
     assert!(ours.is_subset(&caffes), "{:?}", ours.difference(&caffes));
 }
 

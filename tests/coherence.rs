@@ -1,5 +1,5 @@
-//! Model-based test of two memories on one simulated device: random operations, with faults
-//! injected into calls and into queued work.
+//! Model-based test of two `SyncedMemory` values on one simulated device: random operations, with
+//! faults injected into calls and into queued work.
 //!
 //! The model knows only what the documentation promises:
 //! - A read returns the last value written. An operation that fails changes no value.
@@ -28,30 +28,30 @@ const STEPS: usize = 50;
 /// Default number of sequences, which is small under Miri, because Miri is slow.
 const CASES: u32 = if cfg!(miri) { 8 } else { 10_000 };
 
-/// An operation; the first number selects the memory.
+/// An operation. The first number selects one of the two `SyncedMemory` values.
 #[derive(Clone, Debug)]
 enum Step {
     ReadHost(usize, Range<usize>),
     ReadDevice(usize),
     WriteHost(usize, Range<usize>, f32),
-    /// Transfers nothing if the range is the whole memory.
+    /// Transfers nothing if the range covers everything.
     OverwriteHost(usize, Range<usize>, f32),
     CommitHost(usize, f32),
     RefuseHost(usize),
     Adopt(usize, f32),
-    /// Prefetches a memory on a fork.
+    /// Prefetches on a fork.
     Prefetch(usize),
-    /// A kernel that overwrites the range, and transfers nothing if the range is the whole memory.
+    /// A kernel that overwrites the range, and transfers nothing if the range covers everything.
     Fill(usize, Range<usize>, f32),
     /// A kernel that updates the range.
     Scal(usize, Range<usize>, f32),
     /// `Scal` on a fork, ordered after the device's queued work and before its later work.
     ScalOnFork(usize, Range<usize>, f32),
-    /// A kernel that also reads the other memory.
+    /// A kernel that also reads the other `SyncedMemory`.
     Axpy(usize, Range<usize>, f32),
     Copy(usize, Range<usize>),
     Wait,
-    /// Replaces a memory by a new one while queued work may still use it.
+    /// Replaces a `SyncedMemory` by a new one while queued work may still use it.
     Replace(usize),
     Inject(Fault, u64),
 }
@@ -91,7 +91,7 @@ fn steps() -> BoxedStrategy<Step> {
 
 // The model.
 
-/// Elements of a memory; `None` for an element that failed work has lost.
+/// Elements of a buffer; `None` for an element that failed work has lost.
 type Values = [Option<f32>; LEN];
 /// Result of an operation of the model, which predicts whether it fails but not the error.
 type ModelResult<T = ()> = Result<T, ()>;
@@ -354,7 +354,7 @@ impl SystemUnderTest {
         SyncedMemory::new(device, LEN * size_of::<f32>())
     }
 
-    /// Returns part of one memory for writing, and the same part of the other for reading.
+    /// Returns a range of one `SyncedMemory` for writing, and of the other for reading.
     fn parts(
         &mut self,
         index: usize,
@@ -449,7 +449,7 @@ impl SystemUnderTest {
     }
 }
 
-/// Runs a sequence of operations, then reads both sides of each memory until the reads succeed.
+/// Runs a sequence of operations, then reads all sides until the reads succeed.
 fn check_sequence(
     (mut model, steps, count): <Sequences as Strategy>::Value,
 ) -> Result<(), TestCaseError> {

@@ -182,7 +182,7 @@ fn an_unreadable_file_is_an_error_of_one_line() {
     fails("rubbish", &["unknown or damaged file format"]);
     folder.write("rubbish.npz", "PK");
     fails("rubbish.npz", &[]);
-    // The error is that of the solver parser, which parsed more of the file than the net parser.
+    // The error comes from the solver parser, which parsed more of the file than the net parser.
     folder.write("wrong.prototxt", "base_lr: 0.1\nmax_itre: 3\n");
     fails("wrong.prototxt", &["wrong.prototxt:2:1: ", "max_itre"]);
     folder.write_replaced("wrong-net.prototxt", NET, "bottom: \"ip\"", "botom: \"ip\"");

@@ -1,4 +1,4 @@
-//! Loom tests: every interleaving of threads that share a memory or a queue.
+//! Loom tests: every interleaving of threads that share a `SyncedMemory` or a queue.
 //!
 //! ```sh
 //! RUSTFLAGS='--cfg loom' cargo test --no-default-features --features net --test loom

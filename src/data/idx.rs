@@ -27,7 +27,7 @@ impl IdxSource {
     /// appended to these names.
     ///
     /// # Errors
-    /// Errors from [`open_files`](Self::open_files).
+    /// Like [`open_files`](Self::open_files).
     pub fn open(prefix: impl Into<String>) -> Result<Self> {
         let prefix = prefix.into();
         let images = find(&format!("{prefix}-images-idx3-ubyte"))?;

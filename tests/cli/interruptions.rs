@@ -139,7 +139,7 @@ fn a_second_signal_exits_at_once() {
 const KILLS: usize = 50;
 
 /// Kills training at random moments, and resumes it from the last snapshot, of which it writes one
-/// after each update. The result is bit-identical to that of an uninterrupted run.
+/// after each update. The result is bit-identical to an uninterrupted run's.
 #[test]
 fn a_run_killed_repeatedly_ends_bit_identical_to_an_uninterrupted_one() {
     let seed = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64;

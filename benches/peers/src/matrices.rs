@@ -158,7 +158,7 @@ fn cortado_gemm<T: Element>(workers: &Workers, op: Gemm<T>, (a, b, c): Operands<
 /// GEMM of a BLAS library, or `None` if the library lacks it.
 fn cblas_gemm<T: Real>(library: &Library, op: Gemm<T>, (a, b, c): Operands<T>) -> Option<Run> {
     let name = format!("cblas_{}gemm", T::LETTER);
-    // SAFETY: the type is that of the CBLAS interface.
+    // SAFETY: the type matches the CBLAS interface.
     let gemm = unsafe { library.symbol::<CblasGemm<T>>(&name) }?;
     let [m, n, k, lda, ldb, ldc] =
         [op.m, op.n, op.k, op.lda, op.ldb, op.ldc].map(|extent| extent as c_int);
@@ -276,7 +276,7 @@ fn batched<T: Real>(list: &mut Vec<Case>) {
             })];
             for library in &peers.libraries {
                 let name = format!("cblas_{}gemm", T::LETTER);
-                // SAFETY: the type is that of the CBLAS interface.
+                // SAFETY: the type matches the CBLAS interface.
                 let Some(gemm) = (unsafe { library.symbol::<CblasGemm<T>>(&name) }) else {
                     continue;
                 };
@@ -317,7 +317,7 @@ fn gemv<T: Real>(list: &mut Vec<Case>) {
             })];
             for library in &peers.libraries {
                 let name = format!("cblas_{}gemv", T::LETTER);
-                // SAFETY: the type is that of the CBLAS interface.
+                // SAFETY: the type matches the CBLAS interface.
                 let Some(gemv) = (unsafe { library.symbol::<CblasGemv<T>>(&name) }) else {
                     continue;
                 };

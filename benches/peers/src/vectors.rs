@@ -57,7 +57,7 @@ macro_rules! cortado_run {
 macro_rules! add_library_runs {
     ($runs:ident, $peers:ident, $operands:ident, $n:ident, $name:literal: $ty:ty, |$f:ident, $len:ident, $x:ident, $y:ident| $call:expr) => {
         for library in &$peers.libraries {
-            // SAFETY: the type is that of the CBLAS interface.
+            // SAFETY: the type matches the CBLAS interface.
             if let Some($f) = unsafe { library.symbol::<$ty>($name) } {
                 let (x, y) = $operands.clone();
                 $runs.push(Run::new(library.name, move || {
@@ -180,7 +180,7 @@ fn rows(list: &mut Vec<Case>, n: usize) {
                 })];
                 if op == Reduce::Sum {
                     for library in &peers.libraries {
-                        // SAFETY: the type is that of the CBLAS interface.
+                        // SAFETY: the type matches the CBLAS interface.
                         if let Some(sum) = unsafe { library.symbol::<CblasSum>("cblas_sasum") } {
                             let (x, y) = operands.clone();
                             runs.push(Run::new(library.name, move || {

@@ -104,7 +104,7 @@ pub fn affine<T: Element>(
 /// `y[o, e, i] ← y[o, e, i] · scale[e] + shift[e]`.
 ///
 /// # Errors
-/// Those of [`affine`].
+/// Like [`affine`].
 pub fn affine_in_place<T: Element>(
     workers: &Workers,
     axis: &Axis,

@@ -42,7 +42,7 @@ pub(crate) fn powf(x: f32, p: f32) -> f32 {
 /// Returns [`powf`] for a positive finite `x` and a `p` that is not NaN.
 #[inline(always)]
 pub(crate) fn powf_normal_range(x: f32, p: f32) -> f32 {
-    exp2(clamp(finite(p) * log2(x)))
+    exp2(clamp(finite_exponent(p) * log2(x)))
 }
 
 /// `xᵢ ← xᵢᵖ`, like [`powf_normal_range`], for normal `x`. Computed in several passes: with a short
@@ -50,7 +50,7 @@ pub(crate) fn powf_normal_range(x: f32, p: f32) -> f32 {
 /// as many as one of `f64`.
 #[inline(always)]
 pub(crate) fn pow_block<const N: usize>(x: &mut [f32], p: f32) {
-    let p = finite(p);
+    let p = finite_exponent(p);
     let (mut exponents, mut logarithms) = ([0; N], [0.0; N]);
     let (mut fractions, mut estimates) = ([0.0; N], [0.0; N]);
     for i in 0..N {
@@ -73,12 +73,13 @@ pub(crate) fn pow_block<const N: usize>(x: &mut [f32], p: f32) {
 
 /// Clamps an exponent to finite values, since the logarithm of 1 is 0, and 0 times infinity is NaN.
 #[inline(always)]
-fn finite(p: f32) -> f64 {
+fn finite_exponent(p: f32) -> f64 {
     let p = if p > f32::MAX { f32::MAX } else { p };
     f64::from(if p < f32::MIN { f32::MIN } else { p })
 }
 
-/// Clamps an exponent of 2. Below the range, the power is 0 in `f32`; above it, infinite.
+/// Clamps the exponent of a power of two. Below the range, the power is 0 in `f32`; above,
+/// infinite.
 #[inline(always)]
 fn clamp(x: f64) -> f64 {
     let x = if x < -160.0 { -160.0 } else { x };

@@ -122,7 +122,7 @@ struct IndirectPack<'a, S> {
 impl<S: SimdScalar> SimdKernel<S> for IndirectPack<'_, S> {
     #[inline(always)]
     unsafe fn run<V: SimdVector<Scalar = S>>(self) {
-        // SAFETY: the caller guarantees the requirements, which are those of both methods.
+        // SAFETY: the caller guarantees the requirements of both methods.
         unsafe { if self.transposed { self.transpose::<V>() } else { self.copy::<V>() } }
     }
 }

@@ -38,7 +38,7 @@ pub(crate) struct PackedGemm<'a, S> {
 impl<S: SimdScalar> SimdKernel<S> for PackedGemm<'_, S> {
     #[inline(always)]
     unsafe fn run<V: SimdVector<Scalar = S>>(self) {
-        // SAFETY: the caller guarantees the requirements, which are those of `run_with_tile`.
+        // SAFETY: the caller guarantees the requirements of `run_with_tile`.
         unsafe {
             match mr::<V>(self.p.m) {
                 12 if V::HAS_32_REGISTERS => self.run_with_tile::<V, 12, 2>(),

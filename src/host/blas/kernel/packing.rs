@@ -112,7 +112,7 @@ struct StridedPack<'a, T, S> {
 impl<T: Element<Acc = S>, S: SimdScalar> SimdKernel<S> for StridedPack<'_, T, S> {
     #[inline(always)]
     unsafe fn run<V: SimdVector<Scalar = S>>(self) {
-        // SAFETY: the caller guarantees the requirements, which are those of both methods.
+        // SAFETY: the caller guarantees the requirements of both methods.
         unsafe { if self.k_contiguous { self.transpose::<V>() } else { self.copy::<V>() } }
     }
 }

@@ -16,8 +16,8 @@ const BLOCK: usize = LANES * ACCUMULATOR_ROWS;
 /// software if `prefetch`.
 ///
 /// Loads of `x` are aligned to cache lines. This rotates the elements among the accumulators, which
-/// only swaps operands of additions in the tree. The result is therefore bit-identical to that of
-/// the portable loop.
+/// only swaps operands of additions in the tree. The portable loop therefore gives a bit-identical
+/// result.
 ///
 /// # Panics
 /// If the lengths differ.

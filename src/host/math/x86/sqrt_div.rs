@@ -3,8 +3,8 @@
 //! The divider needs ten cycles per vector, during which the FMA units are idle. The divider
 //! therefore computes only some vectors of each block. The FMA units compute the others meanwhile:
 //! an estimate, one or two Newton steps, and a last step from the exact remainder (Markstein,
-//! *IA-64 and Elementary Functions*). All results are correctly rounded, like those of the
-//! instructions.
+//! *IA-64 and Elementary Functions*). All results are correctly rounded, like the instructions'
+//! results.
 //!
 //! Rounding is correct for every estimate with a relative error of up to 2⁻¹⁴, as guaranteed by
 //! processors. The last step adds less than 2⁻²² ulp to its rounding error. The tests try every

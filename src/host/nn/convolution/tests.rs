@@ -32,7 +32,7 @@ fn cases() -> Vec<Convolution> {
         // LeNet's layers, in small batches.
         convolution(3, 1, 20, 1, &square(28, 5, 1, 0)),
         convolution(17, 20, 50, 1, &square(12, 5, 1, 0)),
-        // No images, channels, outputs or input elements.
+        // Convolutions without images, channels, outputs or input elements.
         convolution(0, 3, 4, 1, &square(5, 3, 1, 1)),
         convolution(2, 0, 4, 1, &square(5, 3, 1, 1)),
         convolution(2, 3, 0, 1, &square(5, 3, 1, 1)),

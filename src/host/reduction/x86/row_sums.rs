@@ -103,7 +103,7 @@ impl RowAlignment {
 /// Returns the lanes of a row.
 ///
 /// # Safety
-/// `alignment` is that of the row at `x`.
+/// `alignment` is the alignment of the row at `x`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 unsafe fn row_to_lanes(
