@@ -35,7 +35,7 @@ const N_UNROLL: usize = 8;
 #[inline(always)]
 pub(crate) unsafe fn gemm_dot<V: SimdVector>(p: &RawGemm<V::Scalar>) {
     if p.m == 1 {
-        // SAFETY: as the caller guarantees, with one row of `A` and `C`.
+        // SAFETY: the caller guarantees the requirements, here for one row of `A` and `C`.
         return unsafe { multiply_row::<V>(p) };
     }
     let blocks = p.k.div_ceil(KC_BYTES / size_of::<V::Scalar>());
@@ -76,7 +76,7 @@ pub(crate) unsafe fn gemm_dot<V: SimdVector>(p: &RawGemm<V::Scalar>) {
 unsafe fn multiply_row<V: SimdVector>(p: &RawGemm<V::Scalar>) {
     let prefix = if p.k >= ALIGN_MIN_VECTORS * V::WIDTH { unaligned_prefix::<V>(p) } else { 0 };
     let large = p.n * p.k * size_of::<V::Scalar>() > PREFETCH_B_MIN_BYTES;
-    // SAFETY: as the caller guarantees, and `prefix` is less than `V::WIDTH`.
+    // SAFETY: the caller guarantees the requirements, and `prefix` is less than `V::WIDTH`.
     unsafe {
         match (large, prefix) {
             (false, 0) => multiply_row_by::<V, false, false>(p, 0),

@@ -82,7 +82,7 @@ impl<S: SimdScalar> SimdKernel<S> for UnpackedGemm<'_, S> {
 #[inline(always)]
 unsafe fn gemm_outer<V: SimdVector>(p: &RawGemm<V::Scalar>, strides: (usize, usize)) {
     if p.m == 1 {
-        // SAFETY: as the caller guarantees, with one row.
+        // SAFETY: the caller guarantees the requirements, here for one row.
         return unsafe { multiply_row::<V>(p, strides.1) };
     }
     let sizes: &[usize] = if V::HAS_32_REGISTERS { &[12, 10, 8] } else { &[6, 5, 4] };
@@ -93,7 +93,7 @@ unsafe fn gemm_outer<V: SimdVector>(p: &RawGemm<V::Scalar>, strides: (usize, usi
         2.. => 2,
         _ => 1,
     });
-    // SAFETY: as the caller guarantees, and `mr` is at most m.
+    // SAFETY: the caller guarantees the requirements, and `mr` is at most m.
     unsafe {
         match mr {
             12 if V::HAS_32_REGISTERS => multiply_tiles::<V, 12>(p, strides),
