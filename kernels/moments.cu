@@ -111,7 +111,7 @@ template <class Terms> __device__ void sum_all(const Axis &op, Sums *parts, Term
     }
 }
 
-// Adds up the parts of position `e`. All lanes of a warp must call it.
+// Adds up the parts of position `e`. All lanes of a warp must call this function.
 __device__ __forceinline__ Sums combined(const Sums *parts, size_t n, size_t e) {
     Sums sums = {0, 0};
     for (size_t i = threadIdx.x % WARP; i < n; i += WARP) sums.add(parts[e * n + i]);

@@ -111,7 +111,8 @@ impl<T: Element> Gemm<T> {
     /// Fails unless operands of these lengths contain all elements that the GEMM uses.
     ///
     /// # Errors
-    /// [`Error::Length`] names the operand; [`Error::InvalidInput`] if a row exceeds its stride.
+    /// [`Error::Length`] names the operand; [`Error::InvalidInput`] if a leading dimension is too
+    /// short.
     pub fn check(&self, a: usize, b: usize, c: usize) -> Result<()> {
         let (want_a, want_b, want_c) = self.spans()?;
         check_min_len("gemm", "a", want_a, a)?;

@@ -105,7 +105,7 @@ impl fmt::Display for Path {
 
 struct Scan<'a> {
     reader: WireReader<'a>,
-    /// Path of the current field. After an error, [`scan`] names the failed field by it.
+    /// Path of the current field. After an error, [`scan`] reports it as the failed field's path.
     path: Path,
     action: UnknownFieldAction<'a>,
     result: ScanResult,
@@ -225,7 +225,7 @@ impl Scan<'_> {
 
     /// Scans a string. The C++ library accepts any bytes, but Rust's strings are UTF-8, so invalid
     /// bytes are replaced. Text in any encoding has no control characters except tabs and line
-    /// ends. A file with others is not of this kind.
+    /// ends. A file with other control characters is not a message.
     fn text(&mut self, stop: u64) -> WireResult<i64> {
         let start = self.reader.offset();
         let bytes = self.reader.read_to(stop)?;

@@ -41,7 +41,7 @@ impl Splices {
         }
     }
 
-    /// Returns a reader of the first `len` bytes of a source that makes the replacements.
+    /// Returns a reader of the first `len` bytes of a source, which makes the replacements.
     pub(super) fn reader(
         self,
         source: &mut dyn ReadSeek,
@@ -68,7 +68,7 @@ impl Splices {
     }
 }
 
-/// Reader for prost that makes the replacements in a source, in chunks of bounded length.
+/// Reader for prost, which replaces byte ranges of a source and reads it in chunks.
 pub(super) struct SplicedReader<'a> {
     source: &'a mut dyn ReadSeek,
     splices: Peekable<vec::IntoIter<Splice>>,

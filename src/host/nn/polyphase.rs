@@ -10,8 +10,8 @@ pub(crate) const LANES: usize = 16;
 /// Geometry of the polyphase layout of a plane. A *phase* holds the rows and columns that are a
 /// multiple of the stride apart.
 ///
-/// Row `r` and column `c` of the padded plane are element `(r / stride, c / stride)` of phase `(r
-/// mod stride, c mod stride)`. Phases that no tap reads are left out. Window `(p, q)` therefore
+/// Row `r` and column `c` of the padded plane are element `(r / stride, c / stride)` of phase
+/// `(r mod stride, c mod stride)`. Phases that no tap reads are left out. Window `(p, q)` therefore
 /// reads a tap at a constant offset from element `(p, q)` of the tap's phase. Windows are numbered
 /// like the elements of a phase, in *slots*, so that one tap of many windows is contiguous. A row
 /// of a phase is longer than a row of windows where windows overlap; the slots between are unused.
@@ -24,7 +24,8 @@ pub(crate) struct PolyphasePlane {
     runs: Vec<Run>,
 }
 
-/// Elements of the plane from `from` on, one stride apart, which are contiguous in the layout.
+/// Elements of the plane from `from` on, one stride apart, which are contiguous from `to` on in the
+/// layout.
 struct Run {
     from: usize,
     to: usize,
@@ -47,8 +48,8 @@ pub(crate) struct Tap {
 }
 
 impl PolyphasePlane {
-    /// Returns whether there are enough windows to fill vectors, none larger than the plane. The
-    /// layout of larger windows would be mostly padding.
+    /// Returns whether there are enough windows to fill vectors, and windows fit into the plane.
+    /// The layout of larger windows would be mostly padding.
     pub(crate) fn is_profitable(op: &Pool2d) -> bool {
         op.output()[0] * op.output()[1] >= LANES / 2
             && (0..2).all(|axis| op.kernel[axis] <= op.input[axis])

@@ -318,7 +318,8 @@ fn next_value<T: Element>(value: T, up: bool) -> T {
             bits[0] = match (magnitude, up) {
                 (0, true) => 0x0001,
                 (0, false) => 0x8001,
-                // Bit patterns increase with positive values and decrease with negative ones.
+                // The bit pattern increases with a positive value, and decreases with a negative
+                // one.
                 _ if up == (bits[0] == magnitude) => bits[0] + 1,
                 _ => bits[0] - 1,
             };

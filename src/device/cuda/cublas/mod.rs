@@ -58,7 +58,8 @@ impl Cublas {
         Self::new(&self.library, stream, self.tf32)
     }
 
-    /// Returns whether cuBLAS supports the product: not empty, with extents that fit in `c_int`.
+    /// Returns whether cuBLAS supports the product, which must not be empty and must have extents
+    /// that fit in `c_int`.
     pub(super) fn supports<T: Element>(op: &Gemm<T>, batch: &GemmBatch) -> bool {
         let extents = [op.m, op.n, op.k, op.lda, op.ldb, op.ldc, batch.count];
         let is_product = !op.alpha.is_zero() && ![op.m, op.n, op.k, batch.count].contains(&0);

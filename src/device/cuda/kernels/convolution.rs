@@ -91,7 +91,8 @@ impl<'a> Groups<'a> {
         let (taps, positions, plane) = (window.taps(), window.positions(), window.plane_len());
         let columns = op.batch().checked_mul(positions.max(plane))?;
         let output_len = op.outputs().checked_mul(positions)?;
-        // The last three count because other products are 0 without images, channels or outputs.
+        // The last three are counted too, because the other products are 0 without images, channels
+        // or outputs.
         let counts = [columns, output_len, op.filter_len(), op.groups(), taps, positions, plane];
         let (channels, outputs) = (window.channels() / op.groups(), op.outputs() / op.groups());
         let countable = counts.into_iter().all(|count| count <= i32::MAX as usize / 4);

@@ -28,7 +28,8 @@ const MAX_MR: usize = 12;
 
 const MAX_NR: usize = 32;
 
-/// Number of spare steps along k after a panel. Packing may write three steps and elements of them.
+/// Number of spare steps along k after a panel, where packing may write three steps and three
+/// elements.
 const PANEL_SLACK: usize = 4;
 
 /// Returns MC for micro-tiles of `mr` rows.

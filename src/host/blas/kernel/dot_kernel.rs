@@ -121,7 +121,7 @@ unsafe fn multiply_row_by<V: SimdVector, const PREFETCH: bool, const UNALIGNED: 
     }
 }
 
-/// Reduces the first `count` of eight sums, and writes `C ← α·sums + β·C` to these columns from
+/// Reduces the first `count` of eight sums, and writes `C ← α·sums + β·C` to `count` columns from
 /// `column` on.
 ///
 /// # Safety

@@ -219,8 +219,8 @@ struct Segment<M> {
     mask: M,
 }
 
-/// Calls `body(column, len, segments)` for each vector of `columns`. It has `len` columns from
-/// `column` on, counted from `columns.start`. `segments` are their elements in a row.
+/// Calls `body(column, len, segments)` for each vector of `columns`. The vector has `len` columns
+/// from `column` on, counted from `columns.start`. `segments` are their elements in a row.
 ///
 /// # Safety
 /// The processor supports `V`.

@@ -86,7 +86,8 @@ impl<S: SimdScalar> PackedGemm<'_, S> {
                 b.pack(column..column + n, start..start + k, nr, b_panel);
                 let beta = if start == 0 { p.beta } else { S::one() };
                 // SAFETY: rows, columns and terms of the block are within those of `p`. Both panels
-                // were packed with `MR`, `nr` and k. An `A` in place has at least `MR` rows.
+                // were packed with `MR`, `nr` and k. An `A` that is read in place has at least `MR`
+                // rows.
                 unsafe {
                     let c = p.c.add(row * p.ldc + column);
                     let bias = if start == 0 { bias_at(p.bias, row) } else { std::ptr::null() };

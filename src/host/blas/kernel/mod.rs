@@ -35,8 +35,8 @@
 //! | [`unpacked`] | GEMM that reads its operands in place, with either kernel |
 //! | [`macro_kernel`] | packed GEMM |
 //!
-//! All kernels are generic over [`SimdVector`](crate::host::simd::vector::SimdVector). With `[S;
-//! 4]` they are the portable definition, which every target compiles. `SimdScalar::dispatch`
+//! All kernels are generic over [`SimdVector`](crate::host::simd::vector::SimdVector). With
+//! `[S; 4]` they are the portable definition, which every target compiles. `SimdScalar::dispatch`
 //! selects AVX2 or AVX-512 vectors, whose results differ within rounding, because of FMA.
 
 pub(crate) mod args;

@@ -12,8 +12,8 @@ use std::{arch::x86_64::*, mem::transmute};
 /// Number of elements processed at a time, one for each accumulator.
 const BLOCK: usize = LANES * ACCUMULATOR_ROWS;
 
-/// Accumulates `f(sum, xᵢ, yᵢ)` over all pairs. `f(sum, 0, 0)` must return `sum`. Prefetches `x` in
-/// software if `prefetch`.
+/// Accumulates `f(sum, xᵢ, yᵢ)` over all pairs, and adds the accumulators. `f(sum, 0, 0)` must
+/// return `sum`. Prefetches `x` in software if `prefetch`.
 ///
 /// Loads of `x` are aligned to cache lines. This rotates the elements among the accumulators, which
 /// only swaps operands of additions in the tree. The portable loop therefore gives a bit-identical

@@ -72,7 +72,8 @@ impl ImplicitColumns {
             let idle_lanes = columns.next_multiple_of(16) - columns;
             columns >= MIN_N && idle_lanes <= columns / 15
         };
-        // Use the first of the four smallest that divides the batch, or else the smallest.
+        // Among the four smallest efficient numbers, use the first that divides the batch, or else
+        // the smallest.
         let candidates = || (1..MAX_IMAGES).filter(is_efficient).take(4);
         let divisor = candidates().find(|&images| op.batch().is_multiple_of(images));
         Self::new(op, divisor.or(candidates().next()).unwrap_or(MAX_IMAGES))
