@@ -90,7 +90,8 @@ impl Accuracy {
 /// [`SoftmaxLoss`].
 ///
 /// A logarithmic `f` can use a matrix `m` of `extent × extent`. The label's row of `m` weights the
-/// classes: `−Σ m[label, k] · ln max(x[k], floor)`. Without it, only the label's class counts.
+/// classes: `−Σ m[label, k] · ln max(x[k], floor)`. Without a matrix, only the label's class
+/// counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClassLoss {
     /// Axis of the classes.

@@ -35,7 +35,7 @@ pub fn elementwise_loss<T: Element>(
             ElementwiseLossKind::Squared => {
                 sum(x, t, ignore, |x, t| ElementwiseLossKind::Squared.eval(x, t))
             }
-            form => sum(x, t, ignore, |x, t| form.eval(x, t)),
+            kind => sum(x, t, ignore, |x, t| kind.eval(x, t)),
         }
     });
     let total: f64 = sums.iter().sum();
@@ -116,7 +116,7 @@ mod tests {
         op::LossNormalization,
     };
 
-    const FORMS: [ElementwiseLossKind<f64>; 4] = [
+    const KINDS: [ElementwiseLossKind<f64>; 4] = [
         ElementwiseLossKind::Squared,
         ElementwiseLossKind::SigmoidCrossEntropy,
         ElementwiseLossKind::Contrastive { margin: 1.5 },
@@ -124,20 +124,20 @@ mod tests {
     ];
 
     fn op<A>(
-        form: ElementwiseLossKind<A>,
+        kind: ElementwiseLossKind<A>,
         ignore: Option<i64>,
         n: LossNormalization,
     ) -> ElementwiseLoss<A> {
-        ElementwiseLoss { kind: form, batch: 2, item_len: 3, ignore, normalization: n }
+        ElementwiseLoss { kind, batch: 2, item_len: 3, ignore, normalization: n }
     }
 
     #[test]
     fn losses_have_known_values() {
-        let loss = |form, x, t| {
+        let loss = |kind, x, t| {
             let op = ElementwiseLoss {
                 batch: 1,
                 item_len: 1,
-                ..op(form, None, LossNormalization::None)
+                ..op(kind, None, LossNormalization::None)
             };
             let mut loss = [f64::NAN];
             elementwise_loss(&Workers::sequential(), &op, &[x], &[t], &mut loss).unwrap();
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(loss(ElementwiseLossKind::SigmoidCrossEntropy, 0.0, 0.3), 2f64.ln());
         assert_eq!(loss(ElementwiseLossKind::SigmoidCrossEntropy, 1000.0, 0.0), 1000.0);
         assert_eq!(loss(ElementwiseLossKind::SigmoidCrossEntropy, -1000.0, 1.0), 1000.0);
-        let [pair, legacy] = [FORMS[2], FORMS[3]];
+        let [pair, legacy] = [KINDS[2], KINDS[3]];
         assert_eq!(loss(pair, 4.0, 1.0), 2.0, "a similar pair");
         assert_eq!(loss(pair, 0.25, 0.0), 0.5, "the distance 0.5 is 1 below the margin");
         assert_eq!(loss(pair, 4.0, 0.7), 0.0, "a target of 0.7 means a dissimilar pair");
@@ -177,8 +177,8 @@ mod tests {
     #[test]
     fn gradients_are_the_numeric_gradients() {
         let (x, t) = ([0.3, 1.1, 2.6, 0.01, 0.9, 1.9], [0.0, 1.0, 0.0, 1.0, 0.0, 0.0]);
-        for form in FORMS {
-            let (w, op) = (&Workers::sequential(), op(form, None, LossNormalization::Full));
+        for kind in KINDS {
+            let (w, op) = (&Workers::sequential(), op(kind, None, LossNormalization::Full));
             let want = numeric_gradient(&x, 1e-6, |x| {
                 let mut loss = [0.0];
                 elementwise_loss(w, &op, x, &t, &mut loss).unwrap();
@@ -186,7 +186,7 @@ mod tests {
             });
             let mut dx = [f64::NAN; 6];
             elementwise_loss_backward(w, &op, &x, &t, &[2.0], &mut dx).unwrap();
-            expect_close(&dx, &want, 1e-9, 3e-4, &format!("{form:?}"));
+            expect_close(&dx, &want, 1e-9, 3e-4, &format!("{kind:?}"));
         }
     }
 

@@ -1,8 +1,9 @@
 //! Local response normalisation.
 //!
-//! Both kinds of region are windows along one axis: channels of an image, or rows of a plane. In a
-//! plane, the sums are then summed along each row. Each window is summed from scratch. A running
-//! sum would be faster, but a large element would leave its rounding error in later windows.
+//! Both kinds of region are windows along one axis: channels of an image, or rows of a plane. For a
+//! square in a plane, the sums over rows are then summed along each row. Each window is summed from
+//! scratch. A running sum would be faster, but a large element would leave its rounding error in
+//! later windows.
 
 use crate::{
     element::Element,

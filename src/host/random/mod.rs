@@ -4,8 +4,8 @@
 //! - [`bernoulli`], [`random_integers`] and [`dropout`] compute element `i` from word `i mod 4` of
 //!   counter `i / 4`.
 //! - [`uniform`] and [`gaussian`] compute elements `2j` and `2j + 1` from the four words of counter
-//!   `j`. Words `(a, b)` give the 53-bit fraction `((a·2³² + b) >> 11) / 2⁵³`: words 0 and 1 the first
-//!   fraction `u`, words 2 and 3 the second fraction `v`.
+//!   `j`. Words `(a, b)` give the 53-bit fraction `((a·2³² + b) >> 11) / 2⁵³`: words 0 and 1 the
+//!   first fraction `u`, words 2 and 3 the second fraction `v`.
 //! - All arithmetic is in `f64`, with IEEE additions, multiplications, divisions and square roots,
 //!   in the order written here and without fused operations. The result is rounded once to the
 //!   element type, so numbers of a narrower type are the rounded numbers of a wider one.
