@@ -1,4 +1,4 @@
-//! BLAS of the CPU device: gemm, gemv and level 1, by size, element type and number of threads.
+//! BLAS of the CPU device: GEMM, GEMV and level 1, by size, element type and number of threads.
 
 use cortado::{Blob, CpuDevice, Device, Element, Filler, bf16, f16, op};
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, Throughput, measurement::WallTime};
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 type Group<'a> = BenchmarkGroup<'a, WallTime>;
 
-/// m, n and k: squares, then layers of LeNet.
+/// `[m, n, k]` of GEMM: squares, then layers of LeNet.
 const SHAPES: [[usize; 3]; 7] = [
     [64, 64, 64],
     [256, 256, 256],
@@ -109,7 +109,7 @@ fn blas(c: &mut Criterion) {
     all_kernels::<bf16>(c);
 }
 
-/// Short measurements, because there are many cases.
+/// Returns a configuration with short measurements, because there are many cases.
 fn config() -> Criterion {
     Criterion::default()
         .warm_up_time(Duration::from_millis(200))

@@ -1,5 +1,5 @@
-//! Bench kit on every device of the crate. Criterion times each case. Tables then show each device's
-//! rates as shares of its own peaks, and the sizes from which it is faster than one CPU thread.
+//! Bench kit on every device of the crate. Criterion times each case. Tables then show the rates of
+//! each device as shares of its peaks, and the sizes from which it is faster than one CPU thread.
 //!
 //! ```sh
 //! cargo bench --bench devices                # everything
@@ -17,7 +17,7 @@ use std::time::Duration;
 fn main() -> Result<()> {
     let one = CpuDevice::with_threads(1)?;
     let all = CpuDevice::new();
-    // With one thread, like `one`: the difference is the cost of its queue and its transfers.
+    // The simulated device has one thread like `one`, so they differ in queue and transfers.
     let simulated = SimulatedDevice::with_threads(1)?;
     // `cargo bench` passes `--bench`. Without it, or with `--test`, every case runs once.
     let args: Vec<_> = std::env::args().collect();
@@ -44,7 +44,6 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Times the cases of the kit with criterion.
 fn time<D: Device>(criterion: &mut Criterion, device: &D, sizes: SizeRange) -> Result<()> {
     let mut group =
         criterion.benchmark_group(format!("{}-{}", device.name(), device.host_workers().count()));

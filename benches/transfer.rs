@@ -1,12 +1,12 @@
 //! Cost of coherence: transfers between host and device, and accesses that need none.
 //!
-//! Throughput is the size of the memory by time, also where nothing is copied.
+//! Throughput is the size of the memory divided by the time, even if nothing is copied.
 
 use cortado::{CpuDevice, Memory, Result, SyncedMemory};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use std::{hint::black_box, time::Duration};
 
-/// Device memory that is host memory, but accessible by transfers only. A transfer costs one copy.
+/// Device with memory on the host that is accessible by transfers only. A transfer costs one copy.
 #[derive(Clone, Debug)]
 struct Discrete;
 
@@ -29,10 +29,10 @@ impl Memory for Discrete {
     }
 }
 
-/// 4 KiB in L1, 1 MiB in L2, and 64 MiB in main memory.
+/// Sizes in bytes: 4 KiB in L1, 1 MiB in L2, and 64 MiB in main memory.
 const SIZES: [usize; 3] = [1 << 12, 1 << 20, 1 << 26];
 
-/// Returns a memory whose host side alone is valid.
+/// Returns a `SyncedMemory` of which only the host side is valid.
 fn host_valid<D: Memory>(device: &D, bytes: usize) -> SyncedMemory<D> {
     let mut memory = SyncedMemory::new(device, bytes);
     memory.host_mut().unwrap().fill(1);
@@ -88,7 +88,7 @@ fn transfer(c: &mut Criterion) {
     bench_transfers(c, &Discrete);
 }
 
-/// Short measurements, because there are many cases.
+/// Returns a configuration with short measurements, because there are many cases.
 fn config() -> Criterion {
     Criterion::default()
         .warm_up_time(Duration::from_millis(200))

@@ -37,7 +37,7 @@ pub(super) fn compile_kernels(out: &Path) -> Result<(), Box<dyn Error>> {
         for (name, parameters) in entries(&fs::read_to_string(&path)?) {
             let kernel = format!("module: {module}, parameters: &{parameters:?}");
             if table.insert(name.clone(), kernel).is_some() {
-                return Err(format!("kernels: two kernels are called {name}").into());
+                return Err(format!("kernels: duplicate kernel name {name}").into());
             }
         }
     }
@@ -49,8 +49,8 @@ pub(super) fn compile_kernels(out: &Path) -> Result<(), Box<dyn Error>> {
     Ok(fs::write(out.join("cuda_kernels.rs"), code + "];\n")?)
 }
 
-/// Returns the path of nvcc: that in `NVCC`, else the first in the folders of `CUDA_PATH`, `PATH`
-/// and CUDA's default installation.
+/// Returns the path of nvcc: `NVCC` if it is set, else the first nvcc in the folders of
+/// `CUDA_PATH`, `PATH` and CUDA's default installation.
 fn nvcc() -> Option<PathBuf> {
     if let Some(nvcc) = env::var_os("NVCC").filter(|nvcc| !nvcc.is_empty()) {
         return Some(nvcc.into());

@@ -1,5 +1,5 @@
-//! Sources and compiler flags of the GPU kernels. The build script, `scripts/ptx` and the test that
-//! `kernels/ptx` is up to date share this file.
+//! Sources and compiler flags of the GPU kernels. The build script, `scripts/ptx` and the test of
+//! `kernels/ptx` share this file.
 
 use std::{collections::BTreeMap, fs, io, path::Path};
 
@@ -9,7 +9,6 @@ pub(super) const FLAGS: &[&str] = &["-std=c++17", "-arch=compute_80", "--ptx"];
 /// Contents of the source files, by name.
 pub(super) struct Sources(BTreeMap<String, String>);
 
-/// Reads the sources in a folder.
 pub(super) fn read(folder: &Path) -> io::Result<Sources> {
     let mut sources = BTreeMap::new();
     for entry in fs::read_dir(folder)? {
@@ -28,8 +27,8 @@ impl Sources {
         self.0.keys().filter_map(|name| name.strip_suffix(".cu"))
     }
 
-    /// Returns the hash and name of each source, one per line, after those of the flags.
-    /// `kernels/ptx` contains this record of its sources.
+    /// Returns a record of the sources: hash and name of the flags and of each source, one per
+    /// line. `kernels/ptx` contains such a record.
     pub(super) fn record(&self) -> String {
         let flags = format!("{:016x} {}\n", hash(&FLAGS.join(" ")), FLAGS.join(" "));
         let lines = self.0.iter().map(|(name, text)| format!("{:016x} {name}\n", hash(text)));

@@ -12,7 +12,7 @@ use cortado::{
 
 /// `y = x / (knee + |x|)`
 ///
-/// Its parameter comes in `python_param`, which Caffe's schema has for layers defined in Python.
+/// Its parameter is in `python_param`, which Caffe's schema has for layers defined in Python.
 struct Softsign<T: Element, D: Device> {
     knee: f64,
     denominator: Blob<T, D>,

@@ -8,7 +8,7 @@ use cortado::{
     op::Unary,
 };
 
-/// A device with separate memory, so that transfers happen. It needs four methods only.
+/// A device with separate memory, so that transfers happen. It needs only four methods.
 #[derive(Clone, Debug)]
 struct Discrete;
 

@@ -1,12 +1,12 @@
-// Functions of two elements, defined in src/op/binary.rs. Both operands have the same length, or
-// the second has the extent of one axis and is broadcast along the others.
+// Functions of two elements, defined in src/op/binary.rs. Both operands are equally long, or the
+// second one has the extent of an axis and is broadcast along the other axes.
 //
 // Every kernel takes three scalars, in the order of the function's fields; unused ones are ignored.
 
 #include "map.cuh"
 
 // The position of an element along an axis of `extent` elements with stride `inner`. Divides in 32
-// bits if the element count fits, which is several times faster than in 64 bits.
+// bits if the element count fits, because that is several times faster than in 64 bits.
 struct AxisStride {
     size_t extent, inner;
     bool small;
@@ -46,7 +46,7 @@ __device__ __forceinline__ void map_along(size_t n, size_t extent, size_t inner,
     BINARY_KERNELS(map, name, f32, float)                                                \
     BINARY_KERNELS(map, name, f64, double)
 
-// Memory-bound functions are mapped in packs, compute-bound ones element by element.
+// Memory-bound functions are mapped in packs of 16 bytes, compute-bound ones by element.
 #define BINARY(...) BINARY_BY(map, __VA_ARGS__)
 #define SLOW_BINARY(...) BINARY_BY(map_singly, __VA_ARGS__)
 

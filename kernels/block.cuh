@@ -40,7 +40,7 @@ template <class Join, class A> __device__ __forceinline__ A over_block(A value) 
     return value;
 }
 
-// Executes the statement for each `i` below `n`; the lanes of a warp get the same `i`.
+// Executes the statement for each `i` below `n`. All lanes of a warp get the same `i`.
 #define EACH_BY_WARP(i, n)                                                              \
     for (size_t i = (blockIdx.x * (size_t)blockDim.x + threadIdx.x) / WARP; i < (n);    \
          i += (size_t)gridDim.x * blockDim.x / WARP)

@@ -44,7 +44,7 @@ __device__ void softmax_loss(Labels op, const T *p, const T *label, ErrorFlag *e
     hand_in(part, op.divisor, parts, loss);
 }
 
-// dx = scale·(p − onehot(label)) / divisor. If `of.divisor` is 0, the `n` parts count the labels.
+// dx = scale·(p − onehot(label)) / divisor. If `of.divisor` is 0, `n` parts hold the label count.
 template <class T>
 __device__ void softmax_loss_backward(Labels op, const T *p, const T *label, const T *scale,
                                       const Part *parts, size_t n, ErrorFlag *error, T *dx) {
@@ -62,7 +62,7 @@ __device__ void softmax_loss_backward(Labels op, const T *p, const T *label, con
 }
 
 // Returns whether the label's own score is among the `top_k` greatest. Scores equal to it count as
-// greater; a score of NaN is never right. All lanes of a warp must call it.
+// greater, and NaN is never among the greatest. All lanes of a warp must call this function.
 template <class T>
 __device__ __forceinline__ bool is_right(const Labels &op, size_t top_k, const T *scores, size_t at,
                                          size_t right) {
@@ -76,7 +76,7 @@ __device__ __forceinline__ bool is_right(const Labels &op, size_t top_k, const T
     return ahead >= 1 && ahead <= top_k;
 }
 
-// y[0] = the share of labels for which `is_right`.
+// y[0] = the share of labels for which `is_right` holds.
 template <class T>
 __device__ void accuracy(Labels op, size_t top_k, const T *scores, const T *label,
                          ErrorFlag *error, Part *parts, T *y) {
@@ -95,7 +95,7 @@ __device__ void accuracy(Labels op, size_t top_k, const T *scores, const T *labe
     hand_in(part, 0, parts, y);
 }
 
-// y[class] = the share of the class's labels for which `is_right`. Block 0 reports invalid labels.
+// y[class] = the share of its labels for which `is_right` holds. Block 0 reports invalid labels.
 template <class T>
 __device__ void accuracy_by_class(Labels op, size_t top_k, const T *scores, const T *label,
                                   ErrorFlag *error, T *y) {

@@ -3,7 +3,8 @@
 #include "tiled_gemm.cuh"
 #include "window.cuh"
 
-// A window's axis: tap t of column c reads `x[c·stride + t·step + origin]`, or 0 beyond `range`.
+// One axis of the windows: tap t of column c reads `x[c·stride + t·step + origin]`, or 0 if this
+// index is not below `range`.
 struct TapAxis {
     uint32_t range, columns, taps, stride;
     int32_t step, origin;
@@ -12,13 +13,13 @@ struct TapAxis {
 
 // The GEMM of a group: its filters, `rows` × k, times the im2col matrix of `x`. k runs over the
 // group's channels and their taps; a column is an output position of an image. With stride 1, the
-// gradient of the images is such a GEMM too: of transposed filters, with a negative `step`.
+// gradient of the images is such a GEMM too, with transposed filters and a negative `step`.
 //
-// The numbers of rows, of columns and of elements of an image are below 2³¹.
+// The numbers of rows, columns and image elements are below 2³¹.
 struct Product {
     TapAxis axes[AXES];
     uint32_t batch, groups, rows, channels;
-    uint32_t advance; // elements between the planes of two successive k of a thread
+    uint32_t advance; // elements between the image planes of two successive k of a thread
     uint32_t plane, positions, k; // Π axes' range; Π axes' columns; channels · Π axes' taps
 };
 
@@ -44,7 +45,7 @@ template <class T, int EXTENT, int DEPTH> struct Columns {
             tap[a] = k % axis.taps;
             k /= axis.taps;
         }
-        // Puts all taps of a column beyond the last out of range, so that they read zero.
+        // For a column beyond the last, puts all taps out of range, so that they read zero.
         if (column >= op.batch) start[0] = INT32_MIN / 2;
         plane = x + (((size_t)column * op.groups + group) * op.channels + k) * op.plane;
     }
@@ -56,7 +57,7 @@ template <class T, int EXTENT, int DEPTH> struct Columns {
             uint32_t place = 0;
 #pragma unroll
             for (int a = 0; a < AXES; a++) {
-                // A negative index wraps around to one beyond `range`.
+                // A negative index wraps around to an index beyond `range`.
                 uint32_t along = start[a] + tap[a] * op.axes[a].step, range = op.axes[a].range;
                 inside &= along < range;
                 place = place * range + along;
@@ -102,7 +103,7 @@ __device__ __forceinline__ void convolve(const Product &op, const T *x, const T 
         T *to = y + image * step + (size_t)filter * positions + position;
         if (positions % RUN == 0)
             return store_run(to, run, RUN, is_aligned(y, positions, RUN * sizeof(T)));
-        // A run may continue in the next image.
+        // The positions of a run may continue in the next image.
 #pragma unroll
         for (int l = 0; l < RUN; l++) {
             if (c + l < columns) *to = narrow<T>(run[l]);
@@ -123,7 +124,7 @@ struct Gradient {
     uint32_t splits, chunk;
 };
 
-// An index k as an image and a position in it; `advance` adds one step of the tile to k.
+// Index k as an image and a position in that image; `advance` adds one step of the tile to k.
 template <int DEPTH> struct Position {
     uint32_t image, position, positions;
 
@@ -195,7 +196,7 @@ template <class T, int EXTENT, int DEPTH> struct Rows {
                 tap.words[a] = channel % axis.taps * axis.step + axis.origin;
                 channel /= axis.taps;
             }
-            // Puts a tap beyond the last channel out of range, so that it reads zero.
+            // Puts taps beyond the last channel out of range, so that they read zero.
             if (channel >= op.channels) tap.words[0] = INT32_MIN / 2;
             tap.words[AXES] = channel * plane();
             shared[threadIdx.x] = tap;
@@ -242,7 +243,7 @@ template <class T, int EXTENT, int DEPTH> struct Rows {
     }
 };
 
-// parts[split, filter] ← dy · columnsᵀ over a chunk of the positions of all images.
+// parts[split, filter] ← dy · columnsᵀ, summed over one chunk of the positions of all images.
 template <class Shape, class T>
 __device__ __forceinline__ void convolve_filters(const Gradient &op, const T *x, const T *dy,
                                                  acc_t<T> *parts) {
@@ -287,7 +288,7 @@ __device__ void transpose_filters(size_t n, size_t outputs, size_t channels, siz
     }
 }
 
-// Depthwise convolution: each channel has `outputs` filters. It is computed directly, without GEMM.
+// Depthwise convolution, computed directly, without GEMM. Each channel has `outputs` filters.
 struct Depthwise {
     Window window;
     uint64_t batch, channels, outputs;

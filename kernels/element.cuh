@@ -12,7 +12,7 @@ template <> struct Accumulator<__half> { using type = float; };
 template <> struct Accumulator<__nv_bfloat16> { using type = float; };
 template <class T> using acc_t = typename Accumulator<T>::type;
 
-// Converts an element to its accumulator type; exact.
+// Converts an element exactly to its accumulator type.
 __device__ __forceinline__ float widen(__half x) { return __half2float(x); }
 __device__ __forceinline__ float widen(__nv_bfloat16 x) { return __bfloat162float(x); }
 __device__ __forceinline__ float widen(float x) { return x; }

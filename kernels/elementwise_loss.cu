@@ -27,7 +27,7 @@ template <class A> __device__ __forceinline__ A positive(A x) { return x > A(0) 
 template <class A> __device__ __forceinline__ A loss_of(const ElementwiseLoss &op, Numbers<A> with, A x, A t) {
     switch (op.form) {
     case SQUARED: return A(0.5) * (x - t) * (x - t);
-    // The argument of `exp` is never positive, so that it cannot overflow.
+    // The argument of `exp` is never positive, so `exp` cannot overflow.
     case SIGMOID_CROSS_ENTROPY: return fmax(x, A(0)) - x * t + log1p(exp(-fabs(x)));
     default:
         if (trunc(t) != A(0)) return A(0.5) * x;
@@ -67,7 +67,7 @@ template <class T> __device__ void count_targets(ElementwiseLoss op, Numbers<acc
     if (threadIdx.x == 0) parts[blockIdx.x] = part;
 }
 
-// dx = scale·f'(x, t) / divisor. If `of.divisor` is 0, the `n` parts count the targets.
+// dx = scale·f'(x, t) / divisor. If `of.divisor` is 0, the `n` parts hold the target count.
 template <class T>
 __device__ void elementwise_loss_backward(ElementwiseLoss op, Numbers<acc_t<T>> with, const T *x, const T *t, const T *scale,
                                    const Part *parts, size_t n, T *dx) {

@@ -3,7 +3,7 @@
 
 #include "vector.cuh"
 
-// One step of an operand in shared memory, as `Lanes` reads it: k is the outer dimension.
+// One step of an operand along k in shared memory, as `Lanes` reads it: k is the outer dimension.
 template <class T, int EXTENT, int DEPTH, int GAP = VECTOR<T>> struct LanesPanel {
     // `GAP` elements of padding keep vectors aligned and put nearby rows into different banks.
     static constexpr int LD = EXTENT + GAP;
@@ -21,7 +21,7 @@ template <class T, int EXTENT, int DEPTH, int GAP = VECTOR<T>> struct LanesPanel
     }
 };
 
-// A tile in which each thread computes `TALL` × `WIDE` elements, in runs of one vector.
+// A tile in which each thread computes `TALL` × `WIDE` elements, in runs as long as one vector.
 template <class T, int DOWN_, int ACROSS_, int DEPTH_, int TALL, int WIDE> struct Lanes {
     using Element = T;
     static constexpr int DOWN = DOWN_, ACROSS = ACROSS_, DEPTH = DEPTH_;
@@ -42,7 +42,7 @@ template <class T, int DOWN_, int ACROSS_, int DEPTH_, int TALL, int WIDE> struc
             for (int j = 0; j < WIDE; j++) sums[i][j] = 0;
     }
 
-    // Neighbouring threads have neighbouring runs, so that they read different banks.
+    // Neighbouring threads compute neighbouring runs, so that they read different banks.
     static __device__ __forceinline__ int row(int i) {
         return i / RUN * (THREADS_DOWN * RUN) + threadIdx.x / THREADS_ACROSS * RUN + i % RUN;
     }

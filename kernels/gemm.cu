@@ -2,7 +2,7 @@
 #include "tiled_gemm.cuh"
 
 // `count` GEMMs. A block computes one tile of one GEMM over one of `splits` chunks of k. If `parts`
-// is not null, it gets the sums of each chunk, which `add_parts` adds up. m and n are below 2³¹.
+// is not null, it receives the sums, which `add_parts` adds up. m and n are below 2³¹.
 struct Gemm {
     uint64_t m, n, k;
     uint64_t lda, ldb, ldc;

@@ -1,7 +1,8 @@
 // GEMV: y ← α·op(A)·x + β·y, where A is stored as m × n.
 //
-// Reading A bounds the speed, so aligned rows are read 16 bytes at a time. If the outputs are too
-// few to fill the device, each sum is split into `parts`, output-major, which `finish_sum` adds up.
+// Reading A bounds the speed, so aligned rows are read 16 bytes at a time. If there are too few
+// outputs to fill the device, each sum is split. `parts` holds the partial sums in output-major
+// order, and `finish_sum` adds them up.
 #include "reduction.cuh"
 
 constexpr size_t WARPS = REDUCE_THREADS / 32;
@@ -11,7 +12,7 @@ template <class T> struct alignas(16) Vector {
     static constexpr int WIDTH = 16 / sizeof(T);
     T values[WIDTH];
 
-    // Loads `WIDTH` elements from `p`. Those beyond the first `room` are zero.
+    // Loads `WIDTH` elements from `p`. Only the first `room` are read; the others are zero.
     static __device__ __forceinline__ Vector load(const T *p, size_t room, bool aligned) {
         if (aligned && room >= WIDTH) return *reinterpret_cast<const Vector *>(p);
         Vector vector;
@@ -69,7 +70,7 @@ __device__ void gemv_rows(const Gemv &op, const Finish<acc_t<T>> &finish, const 
     }
 }
 
-// y ← Aᵀ·x: a lane sums one vector of columns; each warp of a block reads every eighth row.
+// y ← Aᵀ·x: a lane sums one vector of columns. Each warp of a block reads every eighth row.
 template <class T>
 __device__ void gemv_columns(const Gemv &op, const Finish<acc_t<T>> &finish, const T *a,
                              const T *x, T *y, acc_t<T> *parts) {

@@ -1,8 +1,8 @@
 // im2col and col2im of several images, one after the other.
 #include "window.cuh"
 
-// columns[plane, tap, position] ← the element that the tap reads, 0 in the padding. Each thread has
-// one position of a plane, so that neighbouring threads write neighbouring elements.
+// columns[plane, tap, position] ← the element that the tap reads, 0 in the padding. Each thread
+// handles one position of a plane, so that neighbouring threads write neighbouring elements.
 template <class T>
 __device__ void im2col(const Window &window, size_t planes, const T *x, T *columns) {
     size_t plane = window.plane(), positions = window.positions(), taps = window.taps();
@@ -35,7 +35,7 @@ __device__ void col2im(const Window &window, size_t planes, const T *columns, T 
     }
 }
 
-// Like `col2im`, but the columns are of the accumulator type and ordered by group, then by image.
+// Like `col2im`, but the columns have the accumulator type and are ordered by group, then by image.
 template <class T>
 __device__ void col2im_images(const Window &window, size_t batch, size_t groups, size_t channels,
                             const acc_t<T> *columns, T *x) {

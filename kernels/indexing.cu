@@ -42,8 +42,8 @@ __device__ void gather(size_t rows, size_t width, size_t count, const T *table,
 
 // table[indices[i], :] += y[i, :] for i in order; each sum is rounded to the element type.
 //
-// Each i has a block. The block of the first i that names a row also adds all later ones that name
-// it, so that no two blocks write to the same row.
+// There is a block for each i. The first block for a row also adds all later y[i, :] of this row,
+// so that no two blocks write to the same row.
 template <class T>
 __device__ void scatter_add(size_t rows, size_t width, size_t count, const T *y,
                             const uint32_t *indices, ErrorFlag *error, T *table) {
@@ -80,7 +80,7 @@ struct Axes {
     uint64_t count, extents[AXES], strides[AXES];
 };
 
-// y[i] = x[j], where j is the sum of coordinate · stride over i's coordinates.
+// y[i] = x[j], where j is the sum of coordinate · stride over the coordinates of i.
 template <class T> __device__ void permute(size_t n, const Axes &op, const T *x, T *y) {
     EACH(i, n) {
         size_t left = i, at = 0;

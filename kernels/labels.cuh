@@ -5,7 +5,7 @@
 #include "kernel_error.cuh"
 #include "rounding.cuh"
 
-// `count` labels, one per position; the `extent` scores of a position have stride `inner`.
+// `count` labels, one per position. The `extent` scores of a position have stride `inner`.
 struct Labels {
     uint64_t count, extent, inner;
     // Label of positions that do not count; valid if `has_ignored`.
@@ -18,7 +18,7 @@ struct Labels {
 constexpr int64_t IGNORED = -1;
 constexpr int64_t NO_CLASS = -2;
 
-// Returns the class of a label, or `IGNORED`, or `NO_CLASS` if it is not a class number.
+// Returns the class of a label, `IGNORED`, or `NO_CLASS` if the label is not a class number.
 template <class T> __device__ __forceinline__ int64_t class_of(const Labels &op, T label) {
     const double value = (double)widen(label);
     if (op.has_ignored && value == op.ignored) return IGNORED;
@@ -26,7 +26,7 @@ template <class T> __device__ __forceinline__ int64_t class_of(const Labels &op,
                                                                             : NO_CLASS;
 }
 
-// Returns the index of the score of class 0 at label `at`.
+// Returns the index of the score of class 0 for label number `at`.
 __device__ __forceinline__ size_t first_score(const Labels &op, size_t at) {
     return at / op.inner * op.extent * op.inner + at % op.inner;
 }
@@ -54,8 +54,8 @@ __device__ __forceinline__ double divided_by(double divisor, double count) {
     return divisor != 0 ? divisor : fmax(count, 1.0);
 }
 
-// Adds up the parts of the threads. A single block writes the mean; each of several blocks writes
-// its part, and `mean_of_parts` computes the mean.
+// Adds up the parts of the threads. A single block writes the mean. Several blocks write their
+// parts, from which `mean_of_parts` computes the mean.
 template <class T>
 __device__ __forceinline__ void hand_in(Part part, double divisor, Part *parts, T *y) {
     part = over_block(part);

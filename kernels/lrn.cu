@@ -1,8 +1,8 @@
 // Local response normalisation; src/host/nn/lrn.rs has the reference.
 //
-// Each region is summed anew: a sliding sum would keep the rounding error of a large response that
-// has left the region. Repeated reads hit the cache, because the threads of a block are neighbours
-// within a channel and across channels.
+// Each region is summed from scratch, because a sliding sum would keep the rounding error of a
+// large response that has left the region. Repeated reads hit the cache, because the threads of a
+// block are neighbours within a channel and across channels.
 
 #include "rows.cuh"
 
@@ -16,7 +16,7 @@ template <class A> struct Power {
     A k, factor, beta, slope;
 
     __device__ __forceinline__ A op(A s) const {
-        // Takes square roots for β = 0.75: unlike `pow`, they are correctly rounded.
+        // Uses square roots if β = 0.75, because they are correctly rounded, unlike `pow`.
         return beta == A(0.75) ? A(1) / (sqrt(s) * sqrt(sqrt(s))) : pow(s, -beta);
     }
 };

@@ -30,7 +30,7 @@ __device__ void lstm(size_t streams, size_t width, const T *c_prev, const T *con
     }
 }
 
-// Replaces `dc`, the gradient of c, by that of c_prev, and the gates by their gradients.
+// Replaces the gradient `dc` of `c` by the gradient of `c_prev`, and the gates by their gradients.
 template <class T>
 __device__ void lstm_backward(size_t streams, size_t width, const T *c_prev, const T *c,
                               const T *dh, T *dc, T *gates) {

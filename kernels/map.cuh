@@ -31,8 +31,8 @@ template <class T, class F> __device__ __forceinline__ void map(size_t n, const 
     EACH_FROM(i, packs * Pack<T>::LEN, n) y[i] = narrow<T>(f(widen(x[i])));
 }
 
-// Like `map`, but one element at a time. For compute-bound functions, which packs do not speed up:
-// the code has one copy of `f` instead of one per element of a pack.
+// Like `map`, but one element at a time, for compute-bound functions. Packs would not speed these
+// up, and their code would contain one copy of `f` per element of a pack.
 template <class T, class F>
 __device__ __forceinline__ void map_singly(size_t n, const T *x, T *y, F f) {
     EACH(i, n) y[i] = narrow<T>(f(widen(x[i])));

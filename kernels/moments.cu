@@ -1,8 +1,8 @@
-// Mean and variance at each position of an axis, standardisation by them, and its gradient.
+// Mean and variance at each position of an axis, standardisation by these, and its gradient.
 // src/host/reduction/moments.rs and src/host/nn/standardize.rs have the reference.
 //
-// Sums are in double precision, of differences from the position's first element or from its mean.
-// The differences are small, so that one pass over memory is accurate enough.
+// Differences from the position's first element, or from its mean, are summed in double precision.
+// These differences are small, so one pass over memory is accurate enough.
 
 #include "block.cuh"
 #include "map.cuh"
@@ -23,7 +23,7 @@ struct Sums {
     }
 };
 
-// Iterates over the indices of every `step`-th element of position `e`.
+// Iterates over every `step`-th element of position `e`.
 struct Cursor {
     size_t at, i, inner, gap, outer_step, inner_step;
 
@@ -49,7 +49,7 @@ struct Cursor {
 // Largest number of warps per block in `sum_beside`.
 constexpr unsigned WARPS = 8;
 
-// Elements that a thread loads before it adds them up, so that the loads overlap.
+// Number of elements that a thread loads before it adds them up, so that the loads overlap.
 constexpr int AHEAD = 4;
 
 // Sums `term` over position `e`; each block along x writes one part.
@@ -74,8 +74,8 @@ __device__ __forceinline__ void sum_along(const Axis &op, size_t e, Sums *parts,
     if (threadIdx.x == 0) parts[e * gridDim.x + blockIdx.x] = sums;
 }
 
-// Like `sum_along`, but for `inner` = 1, where positions are neighbours. Each lane sums one
-// position, the warps of a block share the outer axis, and each block along y writes one part.
+// Like `sum_along`, but for `inner` = 1, where positions are neighbours. A lane sums one position,
+// the warps of a block share the outer axis, and each block along y writes one part.
 template <class Term>
 __device__ __forceinline__ void sum_beside(const Axis &op, size_t e, Sums *parts, Term term) {
     const unsigned warp = threadIdx.x / WARP, warps = blockDim.x / WARP, lane = threadIdx.x % WARP;
@@ -96,7 +96,7 @@ __device__ __forceinline__ void sum_beside(const Axis &op, size_t e, Sums *parts
     __syncthreads();
 }
 
-// Sums the term `terms_at(e)` over each position e.
+// Sums the term `terms_at(e)` over the elements of each position e.
 template <class Terms> __device__ void sum_all(const Axis &op, Sums *parts, Terms terms_at) {
     if (op.inner == 1) {
         // All threads of a block run the same iterations, because `sum_beside` synchronizes them.
@@ -111,7 +111,7 @@ template <class Terms> __device__ void sum_all(const Axis &op, Sums *parts, Term
     }
 }
 
-// Adds up the parts of position `e`. All lanes of a warp must call it.
+// Adds up the parts of position `e`. All lanes of a warp must call this function.
 __device__ __forceinline__ Sums combined(const Sums *parts, size_t n, size_t e) {
     Sums sums = {0, 0};
     for (size_t i = threadIdx.x % WARP; i < n; i += WARP) sums.add(parts[e * n + i]);
@@ -143,12 +143,13 @@ __device__ void moments(const Axis &op, const T *x, const Sums *parts, size_t n,
     }
 }
 
-// How ε keeps the divisor from 0: added to the variance, or to the standard deviation.
+// ε, which keeps the divisor from being 0, and whether it is added to the variance or to the
+// standard deviation.
 template <class A> struct Rate {
     A epsilon;
     uint32_t in_variance;
 
-    // Returns the factor of differences from the mean.
+    // Returns the factor by which differences from the mean are multiplied.
     __device__ __forceinline__ A op(A variance) const {
         return A(1) / (in_variance ? sqrt(variance + epsilon) : sqrt(variance) + epsilon);
     }

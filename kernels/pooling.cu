@@ -1,7 +1,7 @@
 // Two-dimensional pooling; src/host/nn/pooling has the reference.
 //
-// A thread handles the same position in plane after plane, so it computes its window only once.
-// Backward kernels gather: an element sums the gradients of the windows that contain it, in order.
+// A thread handles one position in several planes, so it computes its window only once. Backward
+// kernels gather: each element sums, in order, the gradients of the windows that contain it.
 
 #include "block.cuh"
 #include "rows.cuh"
@@ -36,7 +36,7 @@ __device__ __forceinline__ Range covering(const Pool &op, int axis, uint32_t i) 
     return {(uint32_t)min(start, end), (uint32_t)end};
 }
 
-// Length of window `p` along an axis, with padding; not positive if it starts beyond the padding.
+// Length of window `p` along an axis, with padding. Not positive for a window beyond the padding.
 __device__ __forceinline__ int64_t size_of(const Pool &op, int axis, uint32_t p) {
     const int64_t start = (int64_t)p * op.stride[axis];
     return min(start + op.kernel[axis], (int64_t)op.input[axis] + 2 * op.pad[axis]) - start;
@@ -74,7 +74,7 @@ __device__ void max_pool(const Pool &op, const T *x, T *y, int32_t *mask, unsign
     }
 }
 
-// dx = the sum of the dy whose mask is the element's index. A mask outside its window is ignored.
+// dx = Σ dy of the windows whose mask is the element's index. Masks outside windows are ignored.
 template <class T>
 __device__ void max_pool_backward(const Pool &op, const T *dy, const int32_t *mask,
                                   T *dx, unsigned span) {
@@ -117,7 +117,7 @@ template <class T> __device__ void average_pool(const Pool &op, const T *x, T *y
     }
 }
 
-// Like `average_pool`, but the lanes of a warp share a window: for few large windows.
+// Like `average_pool`, but for few large windows: the lanes of a warp share a window.
 template <class T> __device__ void average_pool_by_warp(const Pool &op, const T *x, T *y) {
     EACH_BY_WARP(i, op.planes * op.outputs()) {
         const size_t plane = i / op.outputs();

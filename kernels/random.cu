@@ -86,8 +86,8 @@ __device__ __forceinline__ Point circle(double turns) {
     }
 }
 
-// y[2j], y[2j + 1] = lo + width·u, lo + width·v, clamped to `least` and `most`, the least and the
-// greatest element of the interval.
+// y[2j], y[2j + 1] = lo + width·u, lo + width·v, clamped to the interval's least and greatest
+// element, `least` and `most`.
 template <class T>
 __device__ void uniform(size_t n, Key key, double lo, double width, T least, T most, T *y) {
     const auto number = [=](double u) {

@@ -1,8 +1,8 @@
 // Reductions along an axis, to an axis, and of a whole operand.
 //
 // The threads of a warp or block share the items of an output and combine their results in a fixed
-// order. Without a second operand, `dot` is the sum of squares. If the outputs are too few to fill
-// the device, the items of each are split into `parts`, which a `finish` kernel reduces.
+// order. Without a second operand, `dot` is the sum of squares. If there are too few outputs to
+// fill the device, the items of each are split into `parts`, which a `finish` kernel reduces.
 #include "reduction.cuh"
 
 // Elements that are loaded at once: 16 bytes.
@@ -24,7 +24,7 @@ struct Rows {
     uint64_t warps;         // warps that share a part: 1, or all of a block
 };
 
-// Reduces thread `rank`'s share of the items from `first` to `last`, which `count` threads share.
+// Reduces the share of thread `rank`, of `count` threads, in the items from `first` to `last`.
 template <class Rule, class T>
 __device__ __forceinline__ acc_t<T> reduce_run(const Rows &rows, const T *x, const T *z,
                                              size_t first, size_t last, size_t rank,

@@ -7,7 +7,7 @@
 // Threads per block of a reduction.
 constexpr int REDUCE_THREADS = 256;
 
-// Reduction operations: `combine` combines the `term`s of all x, starting from `unit`.
+// Reduction operations: starting from `unit`, `combine` combines the terms `term(x)`.
 template <class A> struct Sum {
     static __device__ __forceinline__ A unit() { return 0; }
     static __device__ __forceinline__ A term(A x, A) { return x; }

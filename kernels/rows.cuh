@@ -3,8 +3,8 @@
 
 #include "element.cuh"
 
-// A thread's first column and row, and the steps to its next ones. `span` threads of a block share
-// a row. blockIdx.x counts blocks along the columns, blockIdx.y along the rows.
+// A thread's first column and row, and the steps to its next column and row. `span` threads of a
+// block share a row. blockIdx.x counts blocks along the columns, blockIdx.y along the rows.
 struct ThreadPosition {
     size_t column, columns, row, rows;
 

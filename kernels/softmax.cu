@@ -1,11 +1,11 @@
 // Softmax along an axis, and its gradient; src/host/nn/softmax.rs has the reference.
 //
-// A row is the elements along the axis at one position of the other axes. If `inner` is large, a
-// thread computes each row, so that threads read neighbouring elements. Otherwise a block does.
+// A row consists of the elements along the axis at one position of the other axes. If `inner` is
+// large, a thread computes each row, so that threads read neighbouring elements; else a block does.
 
 #include "block.cuh"
 
-// Returns the index of the first element of row `row`, whose elements have stride `inner`.
+// Returns the index of the first element of a row, whose elements have stride `inner`.
 __device__ __forceinline__ size_t start_of(size_t row, size_t extent, size_t inner) {
     return row / inner * extent * inner + row % inner;
 }

@@ -67,7 +67,7 @@ template <class T, size_t N> __device__ __forceinline__ const Run<T, N> &run(con
     return reinterpret_cast<const Run<T, N> *>(x)[i];
 }
 
-// Updates run `i`. `masters` may be null. So may `k` if the rule has only one history.
+// Updates pack `i` of `N` elements. `masters` may be null, and `k` too if the rule has one history.
 template <class T, class Rule, size_t N>
 __device__ __forceinline__ void solver_update_run(size_t i, const SolverUpdate<acc_t<T>> &op, bool l1,
                                             const T *dw, T *weights, acc_t<T> *masters,
@@ -81,7 +81,7 @@ __device__ __forceinline__ void solver_update_run(size_t i, const SolverUpdate<a
 #pragma unroll
     for (size_t j = 0; j < N; j++) {
         const A weight = widen(w.at[j]);
-        // If a weight is not its rounded master, other code has changed it: use the weight.
+        // If a weight is not its rounded master, other code has changed it, so use the weight.
         const bool kept = masters && widen(narrow<T>(wide.at[j])) == weight;
         const A old = kept ? wide.at[j] : weight;
         const A pull = !l1 ? old : old > A(0) ? A(1) : old < A(0) ? A(-1) : A(0);

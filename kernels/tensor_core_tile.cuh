@@ -4,9 +4,9 @@
 #include "fma_tile.cuh"
 #include <string.h>
 
-// Loads four matrices of 8 × 8 16-bit elements. Lane l passes the address of row l % 8 of matrix
-// l / 8. It gets elements 2·(l % 4) and 2·(l % 4) + 1 of row l / 4 of each matrix, or of its
-// transpose if `across`.
+// Loads four matrices of 8 × 8 16-bit elements. Lane l passes the address of row l % 8 of matrix l
+// / 8. The lane receives elements 2·(l % 4) and 2·(l % 4) + 1 of row l / 4 of each matrix, or of
+// its transpose if `across`.
 __device__ __forceinline__ void load_matrices(uint32_t (&into)[4], const void *row, bool across);
 
 // sums (16 × 8) += a (16 × 16) · b (16 × 8), distributed over the lanes as by `mma.m16n8k16`.
@@ -139,7 +139,7 @@ __device__ inline void multiply_add(float (&sums)[4], const float (&a)[4], const
 
 #endif
 
-// One step of an operand in shared memory, for tensor cores, with k contiguous if `along_k`.
+// One step of an operand in shared memory, for tensor cores; contiguous along k if `along_k`.
 template <class T, int EXTENT, int DEPTH> struct TensorPanel {
     // One vector of padding puts eight successive rows into different banks.
     static constexpr int ALONG_K = DEPTH + VECTOR<T>, ALONG_E = EXTENT + VECTOR<T>;
@@ -158,7 +158,7 @@ template <class T, int EXTENT, int DEPTH> struct TensorPanel {
         copy_vector(at(e, k), run);
     }
 
-    // Loads four 8 × 8 matrices, a block of 16 × 16 from (e, k) on. Bits `e_bit` and `k_bit` of a
+    // Loads the 16 × 16 block at (e, k) as four 8 × 8 matrices. Bits `e_bit` and `k_bit` of a
     // matrix's index select its half of the block along e and k.
     __device__ __forceinline__ void load(uint32_t (&into)[4], int e, int k, int e_bit,
                                          int k_bit) const {
@@ -169,7 +169,7 @@ template <class T, int EXTENT, int DEPTH> struct TensorPanel {
     }
 };
 
-// The sums of a tile, distributed as by `mma`. Each warp computes `TALL` × `WIDE` of the tile.
+// The sums of a tile, distributed as by `mma`. Each warp computes `TALL` × `WIDE` elements.
 template <int DOWN_, int ACROSS_, int DEPTH_, int TALL_, int WIDE_> struct WarpTile {
     static constexpr int DOWN = DOWN_, ACROSS = ACROSS_, DEPTH = DEPTH_, TALL = TALL_, WIDE = WIDE_;
     static constexpr int WARPS_ACROSS = ACROSS / WIDE;
@@ -234,8 +234,8 @@ struct Tensor : WarpTile<DOWN, ACROSS, DEPTH, TALL, WIDE> {
     }
 };
 
-// One step of an operand in shared memory, rounded to TF32. Successive rows begin eight banks
-// apart, so that the four rows that a warp reads at once are in different banks.
+// One step of an operand along k in shared memory, rounded to TF32. Successive rows begin eight
+// banks apart, so that the four rows that a warp reads at once are in different banks.
 template <int EXTENT, int DEPTH> struct RoundedPanel : LanesPanel<float, EXTENT, DEPTH, 8> {
     using Panel = LanesPanel<float, EXTENT, DEPTH, 8>;
 

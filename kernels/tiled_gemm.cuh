@@ -20,19 +20,19 @@ template <class T, int EXTENT, int DEPTH> struct Matrix {
 
     const T *next; // first element of the tile's next step
     size_t ld;
-    int extent;     // rows or columns of the tile that exist
+    int extent;     // number of the tile's rows or columns that exist
     bool along_k;   // whether the operand is contiguous along k
     bool aligned;
     alignas(16) T held[HELD][VECTOR<T>];
 
-    // Starts at row or column `first` of `extent`, and at `k`.
+    // Starts at row or column `first`, of which there are `extent`, and at index `k`.
     __device__ __forceinline__ Matrix(const T *p, size_t ld, bool along_k, bool aligned,
                                       size_t first, size_t extent, size_t k)
         : next(p + (along_k ? first * ld + k : k * ld + first)), ld(ld),
           extent(extent - first < EXTENT ? extent - first : EXTENT), along_k(along_k),
           aligned(aligned) {}
 
-    // Finds the first element of the thread's chunk `i`; returns false if it has fewer chunks.
+    // Finds the first element of the thread's chunk `i`. Returns false if there is no such chunk.
     __device__ __forceinline__ bool place(int i, int &e, int &k) const {
         int chunk = threadIdx.x + i * THREADS;
         constexpr int along = DEPTH / VECTOR<T>, across = EXTENT / VECTOR<T>;
@@ -104,7 +104,7 @@ template <> struct Shapes<double> {
     define(small, Small, f64, double)
 
 // Computes and stores a tile, summed from `k`, where the sources start, to `k_end`. A kernel must
-// not call it twice: no barrier protects the panels from the second call.
+// not call this twice, because no barrier protects the panels from a second call.
 template <class Shape, class Left, class Right, class Store>
 __device__ __forceinline__ void multiply_tile(Left left, Right right, size_t k, size_t k_end,
                                               Store store) {
@@ -132,7 +132,7 @@ __device__ __forceinline__ void multiply_tile(Left left, Right right, size_t k, 
     tile.finish(store);
 }
 
-// Stores the first `left` elements of a run; all at once if it is whole and `aligned`.
+// Stores the first `left` elements of a run, all at once if the run is whole and `aligned`.
 template <class T, int RUN>
 __device__ __forceinline__ void store_run(T *to, const acc_t<T> (&run)[RUN], size_t left,
                                           bool aligned) {
@@ -150,8 +150,8 @@ __device__ __forceinline__ void store_run(T *to, const acc_t<T> (&run)[RUN], siz
     }
 }
 
-// The tile of block `at`: its GEMM `z`, first row and first column. Tiles are numbered column by
-// column in bands of eight tile rows, so that concurrent blocks read the same rows and columns.
+// The tile of block number `at`: its GEMM `z`, first row and first column. Tiles are numbered
+// column by column in bands of eight tile rows, so that concurrent blocks share rows and columns.
 struct ThreadPosition {
     uint32_t z;
     size_t row, column;

@@ -19,7 +19,7 @@
     UNARY_KERNEL(map, name, f32, float)                                             \
     UNARY_KERNEL(map, name, f64, double)
 
-// Memory-bound functions are mapped in packs, compute-bound ones element by element.
+// Memory-bound functions are mapped in packs of 16 bytes, compute-bound ones by element.
 #define UNARY(...) UNARY_BY(map, __VA_ARGS__)
 #define SLOW_UNARY(...) UNARY_BY(map_singly, __VA_ARGS__)
 

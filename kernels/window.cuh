@@ -1,4 +1,4 @@
-// Sliding windows along three axes. An operand with fewer has leading axes of one element.
+// Sliding windows along three axes. An operand with fewer axes has leading axes of one element.
 #pragma once
 
 #include "element.cuh"
@@ -33,7 +33,7 @@ struct Window {
     }
 };
 
-// Splits the row-major index `at` into coordinates `into`; the quotient remains in `at`.
+// Splits the row-major index `at` into coordinates `into`. The quotient remains in `at`.
 #define COORDINATES(at, window, extent, into)                                                  \
     _Pragma("unroll") for (int a = AXES - 1; a >= 0; a--) {                                    \
         (into)[a] = (int32_t)((at) % (window).axes[a].extent);                                 \
@@ -55,7 +55,7 @@ struct Taps {
     }
 };
 
-// Finds the element `at` that a tap of the window at `position` reads; returns false in padding.
+// Sets `at` to the element that a tap of the window at `position` reads; returns false in padding.
 __device__ __forceinline__ bool seen(const Window &window, const int32_t (&position)[AXES],
                                      const Taps &tap, size_t &at) {
     bool inside = true;
@@ -70,7 +70,7 @@ __device__ __forceinline__ bool seen(const Window &window, const int32_t (&posit
     return inside;
 }
 
-// Finds the position `at` whose window reads `pixel` with this tap; returns false if none does.
+// Sets `at` to the position whose window reads `pixel` with this tap; returns false if none does.
 __device__ __forceinline__ bool seeing(const Window &window, const int32_t (&pixel)[AXES],
                                        const Taps &tap, size_t &at) {
     bool inside = true;

@@ -27,7 +27,7 @@ build() {
         cargo "$@" --features "$features" --message-format json-render-diagnostics |
             sed -n "s/.*\"kind\":\[\"$kind\"\].*\"executable\":\"\([^\"]*\)\".*/\1/p"
     }
-    # Compresses a program: each contains the PTX of all kernels, as text.
+    # Compresses a program, which contains the PTX of all kernels as text.
     pack() {
         strip -o "$folder/$2" "$1"
         gzip -9f "$folder/$2"

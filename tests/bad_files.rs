@@ -1,4 +1,5 @@
-//! Reading damaged binary files: an error with the position, no panic, bounded memory and time.
+//! Tests of damaged binary files: reading one is an error with a position, without a panic, in
+//! bounded memory and time.
 
 use std::fmt::Debug;
 
@@ -140,7 +141,7 @@ fn files_of_another_type_are_rejected() {
     let vector = vector.encode_to_vec();
     for bytes in [&net, &blob, &vector, &datum[..]] {
         let read = parse_binary::<SolverState>(bytes, "");
-        // The bytes of a datum are a valid solver state: its channels read as `iter`.
+        // The bytes of a datum are a valid solver state, because its channels read as `iter`.
         assert!(read.is_err() || bytes == datum, "{read:?}");
     }
     for bytes in [&state, &blob] {
@@ -178,7 +179,7 @@ fn false_lengths_are_rejected_without_allocation() {
         &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f],
         &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01],
     ];
-    // A string, messages, packed numbers, bytes and an unknown field.
+    // The lengths are those of a string, messages, packed numbers, bytes and an unknown field.
     for length in lengths {
         read_error::<NetParameter>(&[&[0x0a], length].concat());
         read_error::<NetParameter>(&[&[0xa2, 0x06], length].concat());
@@ -273,7 +274,6 @@ mod weights {
         Net::builder(&CpuDevice::with_threads(1).unwrap()).build(&param).unwrap()
     }
 
-    /// Checks that loading the weights fails with the layer's name.
     fn check_rejected(blobs: Vec<BlobProto>) {
         let layer = LayerParameter { name: Some("a".into()), blobs, ..Default::default() };
         let weights = NetParameter { layer: vec![layer], ..Default::default() };

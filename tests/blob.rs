@@ -139,7 +139,7 @@ fn aliases_see_swapped_data() {
     assert!(matches!(a.swap_data(&blob(&[3], 0..3)), Err(Error::Length { .. })));
     let mut shrunk = blob(&[4], 0..4);
     shrunk.reshape(&[2]).unwrap();
-    assert!(a.swap_data(&shrunk).is_err(), "aliases of `a` rely on its storage's size");
+    assert!(a.swap_data(&shrunk).is_err(), "aliases of `a` need its storage's size");
 }
 
 fn check_arithmetic<T: Element>() {

@@ -1,4 +1,4 @@
-//! Reads binary files written by Caffe, and damaged files, and compares the results with Caffe's.
+//! Compares how cortado and Caffe read binary files, among them damaged ones.
 
 mod support;
 
@@ -57,13 +57,13 @@ fn snapshots_are_rewritten_byte_for_byte() {
     assert_eq!(files, 98);
 }
 
-/// Messages that Caffe accepts and cortado refuses, with the reason.
+/// Messages that Caffe accepts and cortado refuses, each with the reason.
 const STRICTER: [(&str, &str); 2] = [
     ("over_int32_wrap_to_1", "an extent of 2^32 + 1, which Caffe takes as 1"),
     ("x_dim_wraps_to_3", "an extent of 2^32 + 3, which Caffe takes as 3"),
 ];
 
-/// Caffe's verdict on a file of one blob or a vector of blobs.
+/// Caffe's verdict on a file that contains a blob or a vector of blobs.
 struct Row {
     name: String,
     vector: bool,

@@ -30,7 +30,7 @@ use command::{Folder, NET, Ran, SOLVER, message, shape};
 use optimised::optimised;
 use std::{collections::BTreeSet, env, fs, path::PathBuf};
 
-/// A log line that does not occur in Caffe's log.
+/// A log line that Caffe does not have.
 const WAITED: &str = "    Waited for data: Ns, N% of the time";
 /// The log lines that each displayed iteration prints.
 const DISPLAY: [&str; 4] = [
@@ -75,7 +75,6 @@ fn training_logs_and_writes_snapshots_at_the_solvers_intervals() {
     assert_eq!(folder.files(".solverstate"), files.map(|stem| format!("{stem}.solverstate")));
 }
 
-/// With `debug_info`, each displayed iteration and each test batch logs all blobs in Caffe's words.
 #[test]
 fn debug_info_logs_the_mean_magnitude_of_each_blob() {
     let folder = Folder::new("debug");
@@ -116,7 +115,7 @@ fn debug_info_logs_the_mean_magnitude_of_each_blob() {
     let first = &traced[2 * batch.len()..];
     assert_eq!(value(first[5]), value(loss));
     assert!((0.0..0.25).contains(&value(first[6])), "{}", first[6]);
-    // A test's accuracy is the mean over its batches.
+    // The accuracy of a test is the mean over its batches.
     let test = ran.log.iter().find(|line| line.contains("accuracy = ")).unwrap();
     let mean = (value(traced[9]) + value(traced[9 + batch.len()])) / 2.0;
     assert!((mean - value(test)).abs() < 1e-5, "{mean}: {test}");
@@ -124,11 +123,10 @@ fn debug_info_logs_the_mean_magnitude_of_each_blob() {
     assert!(!plain.log.iter().any(|line| line.starts_with("    [")));
 }
 
-/// Both logs have the lines that Caffe's log parsers read, in the same form.
 #[test]
 fn log_lines_have_the_form_of_caffes_log_lines() {
     let Some(data) = env::var_os("CORTADO_TESTDATA").map(PathBuf::from) else {
-        eprintln!("SKIPPED: set CORTADO_TESTDATA to run the comparison with a log of Caffe's");
+        eprintln!("SKIPPED: set CORTADO_TESTDATA to run the comparison with Caffe's log");
         return;
     };
     let log = fs::read_to_string(data.join("golden/lenet/caffe_train.log")).unwrap();
@@ -136,12 +134,11 @@ fn log_lines_have_the_form_of_caffes_log_lines() {
     let caffes: BTreeSet<_> = lines.map(|line| shape(message(line).unwrap())).collect();
     let ran = Folder::new("log").run("train --solver solver.prototxt").succeeded();
     let ours: BTreeSet<_> = shapes(&ran).into_iter().filter(|line| line != WAITED).collect();
-    let only_caffes: Vec<_> = caffes.difference(&ours).collect();
-    assert_eq!(only_caffes, ["Restarting data prefetching from start."]);
+    let only_in_caffes_log: Vec<_> = caffes.difference(&ours).collect();
+    assert_eq!(only_in_caffes_log, ["Restarting data prefetching from start."]);
     assert!(ours.is_subset(&caffes), "{:?}", ours.difference(&caffes));
 }
 
-/// Testing Caffe's snapshot gives the scores that Caffe logged at the end of training.
 #[test]
 fn caffes_weights_give_caffes_scores() {
     let Some(data) = env::var_os("CORTADO_TESTDATA").map(PathBuf::from) else {

@@ -1,11 +1,11 @@
-//! Model-based test of two memories on one simulated device: random operations, with faults
-//! injected into calls and into queued work.
+//! Model-based test of two `SyncedMemory` values on one simulated device: random operations, with
+//! faults injected into calls and into queued work.
 //!
 //! The model knows only what the documentation promises:
 //! - A read returns the last value written. An operation that fails changes no value.
-//! - Queued work may fail. Its outputs are then lost and read as NaN, and the next wait returns the
-//!   error, once. A wait on a fork that is ordered after that work returns the error as well. Work
-//!   queued later still runs.
+//! - Queued work may fail. The outputs of failed work are lost and read as NaN. The next wait
+//!   returns the error once. A wait on a fork that is ordered after that work returns the error as
+//!   well. Work that is queued later still runs.
 //!
 //! `CORTADO_SEED` selects other operations, and `CORTADO_CASES` sets the number of sequences.
 
@@ -25,33 +25,33 @@ use std::{collections::VecDeque, ops::Range, sync::atomic::Ordering::SeqCst};
 const LEN: usize = 4;
 const MEMORIES: usize = 2;
 const STEPS: usize = 50;
-/// Default number of sequences. It is small under Miri, which is slow.
+/// Default number of sequences, which is small under Miri, because Miri is slow.
 const CASES: u32 = if cfg!(miri) { 8 } else { 10_000 };
 
-/// An operation; the first number selects the memory.
+/// An operation. The first number selects one of the two `SyncedMemory` values.
 #[derive(Clone, Debug)]
 enum Step {
     ReadHost(usize, Range<usize>),
     ReadDevice(usize),
     WriteHost(usize, Range<usize>, f32),
-    /// Transfers nothing if the range is the whole memory.
+    /// Transfers nothing if the range covers everything.
     OverwriteHost(usize, Range<usize>, f32),
     CommitHost(usize, f32),
     RefuseHost(usize),
     Adopt(usize, f32),
-    /// Prefetches a memory on a fork.
+    /// Prefetches on a fork.
     Prefetch(usize),
-    /// A kernel that overwrites the range. It transfers nothing if the range is the whole memory.
+    /// A kernel that overwrites the range, and transfers nothing if the range covers everything.
     Fill(usize, Range<usize>, f32),
     /// A kernel that updates the range.
     Scal(usize, Range<usize>, f32),
-    /// `Scal` on a fork, ordered after the work queued on the device and before later work.
+    /// `Scal` on a fork, ordered after the device's queued work and before its later work.
     ScalOnFork(usize, Range<usize>, f32),
-    /// A kernel that also reads the other memory.
+    /// A kernel that also reads the other `SyncedMemory`.
     Axpy(usize, Range<usize>, f32),
     Copy(usize, Range<usize>),
     Wait,
-    /// Replaces a memory by a new one while work on it may be in flight.
+    /// Replaces a `SyncedMemory` by a new one while queued work may still use it.
     Replace(usize),
     Inject(Fault, u64),
 }
@@ -91,15 +91,15 @@ fn steps() -> BoxedStrategy<Step> {
 
 // The model.
 
-/// Elements of a memory; `None` for an element that failed work has lost.
+/// Elements of a buffer; `None` for an element that failed work has lost.
 type Values = [Option<f32>; LEN];
-/// Result of an operation of the model, which predicts a failure but not its error.
+/// Result of an operation of the model, which predicts whether it fails but not the error.
 type ModelResult<T = ()> = Result<T, ()>;
 
 #[derive(Clone, Debug, Default)]
 struct Model {
     memories: [Sides; MEMORIES],
-    /// All device allocations ever made: queued work may outlive its memory.
+    /// All device allocations ever made, because queued work may outlive its memory.
     buffers: Vec<Values>,
     queue: VecDeque<Job>,
     /// Whether queued work has failed and no call has returned the error yet.
@@ -115,9 +115,8 @@ type Outcome = Option<ModelResult<Option<Values>>>;
 struct Sides {
     /// Value of the host side, if it is valid.
     host: Option<Values>,
-    /// Whether the device side is valid.
     device_valid: bool,
-    /// Index of the device's allocation, whose content may be stale.
+    /// Index of the allocation on the device, whose contents may be stale.
     buffer: Option<usize>,
 }
 
@@ -291,7 +290,6 @@ impl Model {
         }
     }
 
-    /// Runs a job and returns whether it failed.
     fn run(&mut self, Job { to, range, work }: Job) -> bool {
         let lost = self.event(Fault::InFlight).is_err();
         for i in range {
@@ -307,7 +305,7 @@ impl Model {
         lost
     }
 
-    /// Counts down the faults injected for this event, and fails if one of them is due.
+    /// Counts down the faults that are injected for this event, and fails if one of them is due.
     fn event(&mut self, event: Fault) -> ModelResult {
         for (_, remaining) in self.faults.iter_mut().filter(|(fault, _)| *fault == event) {
             *remaining -= 1;
@@ -356,7 +354,7 @@ impl SystemUnderTest {
         SyncedMemory::new(device, LEN * size_of::<f32>())
     }
 
-    /// Returns part of one memory for writing, and the same part of the other for reading.
+    /// Returns a range of one `SyncedMemory` for writing, and of the other for reading.
     fn parts(
         &mut self,
         index: usize,
@@ -408,7 +406,7 @@ impl SystemUnderTest {
             Scal(index, part, factor) => device.scal(factor, self.parts(index, part)?.0)?,
             ScalOnFork(index, part, factor) => {
                 let fork = device.fork_queue()?;
-                // The upload that the kernel needs is queued on the device, not on the fork.
+                // Queues the upload that the kernel needs on the device, not on the fork.
                 self.memories[index].device()?;
                 fork.order_after(&device)?;
                 fork.scal(factor, self.parts(index, part)?.0)?;
@@ -451,7 +449,7 @@ impl SystemUnderTest {
     }
 }
 
-/// Runs a sequence of operations, then reads both sides of each memory until the reads succeed.
+/// Runs a sequence of operations, then reads all sides until the reads succeed.
 fn check_sequence(
     (mut model, steps, count): <Sequences as Strategy>::Value,
 ) -> Result<(), TestCaseError> {
@@ -483,12 +481,11 @@ type Sequences = proptest_state_machine::strategy::Sequential<
     BoxedStrategy<Step>,
 >;
 
-/// Reads a number from an environment variable.
 fn env_number<N: std::str::FromStr>(variable: &str, default: N) -> N {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// Removes operations as long as the test still fails; proptest tries to remove each only once.
+/// Removes operations while the test still fails, because proptest tries each removal only once.
 fn shortest(mut steps: Vec<Step>) -> Vec<Step> {
     let mut index = 0;
     while index < steps.len() {
@@ -520,7 +517,7 @@ fn random_operations_agree_with_the_model() {
         Err(TestError::Fail(_, (_, steps, _))) => {
             let steps = shortest(steps);
             let why = check_sequence((Model::default(), steps.clone(), None));
-            panic!("{why:?}\n  smallest sequence: {steps:?}\n  then both sides are read")
+            panic!("{why:?}\n  smallest failing sequence: {steps:?}, then reads of both sides")
         }
         Err(error) => panic!("{error}"),
     }

@@ -12,7 +12,7 @@ use cortado::{
 };
 use std::{collections::BTreeSet, sync::LazyLock};
 
-/// A device whose memory is reached only by copies and whose kernels all run on the host.
+/// A device whose memory is accessible only by copies, and whose kernels all run on the host.
 #[derive(Clone, Debug, Default)]
 struct Remote {
     axpy: Axpy,
@@ -23,7 +23,7 @@ struct Remote {
 enum Axpy {
     #[default]
     Correct,
-    /// Does nothing for lengths that only random cases have.
+    /// `axpy` does nothing for lengths that only random cases have.
     SkipsSomeLengths,
     Panics,
 }

@@ -56,7 +56,7 @@ fn driver() -> Option<&'static Path> {
     library
 }
 
-/// Opens a GPU or a card of the test driver. Returns `None` if neither is available.
+/// Opens a GPU, or a simulated one of the test driver. Returns `None` if neither is available.
 fn gpu(ordinal: u32) -> Option<CudaDevice> {
     gpu_with(ordinal, |builder| builder)
 }
@@ -71,7 +71,7 @@ fn gpu_with(
     Some(builder.open(ordinal).unwrap())
 }
 
-/// Opens a card of the test driver, for tests that need properties that no real GPU has.
+/// Opens a simulated GPU, for tests that need properties that no real GPU has.
 fn test_card(ordinal: u32) -> Option<CudaDevice> {
     if required() { None } else { gpu(ordinal) }
 }
@@ -93,12 +93,11 @@ fn the_readme_lists_cuda_as_complete() {
     }
 }
 
-/// Returns the values −7.5, −6.5, ….
+/// Returns a blob with the values −7.5, −6.5, ….
 fn values<D: Device>(device: &D, n: usize) -> Blob<f32, D> {
     Blob::from_vec(device, &[n], (0..n).map(|i| i as f32 - 7.5).collect()).unwrap()
 }
 
-/// Returns the first element of a blob.
 fn first(blob: &Blob<f32, CudaDevice>) -> f32 {
     blob.data().unwrap().host().unwrap()[0]
 }
@@ -209,7 +208,7 @@ fn allocation_beyond_the_memory_limit_is_an_error() {
     assert_eq!(device.alloc(1 << 20).unwrap().len(), 1 << 20);
 }
 
-/// Card 2 of the test driver fails in the kernel `exp_f64`.
+/// GPU 2 of the test driver fails in the kernel `exp_f64`.
 #[test]
 fn the_error_of_a_failed_kernel_names_its_call_site() {
     let broken = or_skip!(test_card(2));
@@ -230,7 +229,7 @@ fn the_error_of_a_failed_kernel_names_its_call_site() {
     assert!(message.ends_with(&end), "{message}");
     let Error::Device { source, .. } = error else { panic!("{error:?}") };
     assert_eq!(source.downcast_ref::<CudaFailure>().unwrap().code, 700);
-    // The failed card stays unusable. Other cards still work.
+    // The failed GPU stays unusable, but other GPUs still work.
     assert!(broken.alloc(4).is_err() && y.data().unwrap().host().is_err());
     assert_eq!(first(&values(&or_skip!(gpu(0)), 1)), -7.5);
 }

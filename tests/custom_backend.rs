@@ -1,5 +1,5 @@
 //! A backend outside the crate, with four memory methods and the default of every kernel, which
-//! runs on the host. It trains the examples' LeNet with results bit-identical to the CPU's.
+//! runs on the host. This device trains LeNet on digits with results bit-identical to the CPU's.
 #![cfg(feature = "net")]
 
 #[path = "support/digits.rs"]

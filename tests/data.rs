@@ -1,4 +1,4 @@
-//! Tests of how nets and solvers react to errors and delays of data sources.
+//! Tests of nets and solvers with data sources that fail or are slow.
 #![cfg(feature = "net")]
 
 use cortado::{
@@ -43,7 +43,7 @@ impl Source for Scripted {
 }
 
 /// Returns a registry with the scheme `script`. The weak reference expires when the source is
-/// dropped, which shows that the reader thread has ended.
+/// dropped, and thus shows that the reader thread has ended.
 fn sources(read: Read) -> (SourceRegistry, Weak<TempDir>) {
     let dir = Arc::new(TempDir::new().unwrap());
     let alive = Arc::downgrade(&dir);
@@ -83,7 +83,7 @@ fn panicking(i: u64, _: &TempDir, _: &mut Record) -> Result<()> {
     Ok(())
 }
 
-/// Returns records from a file that is removed before record 9.
+/// Reads records from a file, which is removed before record 9.
 fn disappearing(i: u64, dir: &TempDir, record: &mut Record) -> Result<()> {
     let path = dir.path().join("records");
     let failed = |error| Error::io(&path, error);
@@ -182,7 +182,6 @@ fn the_error_for_a_truncated_source_names_its_file() {
     assert!(error.contains("but only 7 follow"), "{error}");
 }
 
-/// Solver events contain how long the train net waited, in total and since the last display.
 #[test]
 fn solver_events_contain_the_data_wait_time() {
     let text = |layers: &str| {

@@ -1,4 +1,4 @@
-//! Compares fillers with Caffe's, and checks that a key gives bit-identical results.
+//! Compares fillers with Caffe's, and checks that one key gives bit-identical results.
 #![cfg(feature = "net")]
 
 mod support;
@@ -84,8 +84,8 @@ fn values_have_the_statistics_of_caffes_fillers() {
             values.extend(fill_with(seed).unwrap().into_iter().map(f64::from));
         }
         let (actual, n) = (stats(&values), values.len() as f64);
-        // Six standard errors of the mean. The standard error of the standard deviation is smaller:
-        // by √2 for a normal distribution, and by more for a uniform one.
+        // Six standard errors of the mean. The standard error of the standard deviation is smaller
+        // by a factor of √2 for a normal distribution, and of more for a uniform one.
         let (mean, std) = (number(8), number(9));
         let error = 6.0 * std / n.sqrt();
         assert!((actual.mean - mean).abs() <= error, "{name}: mean {} {mean}", actual.mean);

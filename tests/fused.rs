@@ -1,5 +1,5 @@
-//! Fusion of a convolution with the activation after it: results are bit-identical, and only
-//! activations whose fusion has no other effect are fused.
+//! Tests of the fusion of a convolution with the activation after it. Results are bit-identical,
+//! and activations are fused only if that has no other effect.
 #![cfg(feature = "net")]
 
 #[macro_use]
@@ -72,7 +72,7 @@ fn fusible() -> Vec<String> {
 /// Layers that must not be fused with the convolution before them.
 fn not_fusible() -> Vec<String> {
     vec![
-        // The gradient needs the input, which the activation overwrites.
+        // The gradient needs the activation's input, which is overwritten.
         layer_after("ReLU", "c", "relu_param { negative_slope: -0.5 }"),
         layer_after("Swish", "c", ""),
         layer_after("ReLU", "y", ""),
@@ -98,7 +98,6 @@ fn forward_one_by_one<T: Element, D: Device>(net: &mut Net<T, D>) -> f64 {
     layers.map(|index| net.forward_layers(index..index + 1).unwrap()).sum()
 }
 
-/// Returns the bytes of all blobs.
 fn bytes<T: Element, D: Device>(net: &Net<T, D>) -> Vec<u8> {
     let blobs = net.blobs().map(|(_, blob)| {
         bytemuck::cast_slice::<T, u8>(blob.data().unwrap().host().unwrap()).to_vec()
@@ -211,7 +210,7 @@ fn fused_layers_in_nets_that_reuse_memory_have_the_same_results() {
     assert_eq!(values(&shared, "y"), values(&whole, "y"));
 }
 
-/// With `debug_info`, a solver runs the layers one by one, so none are fused.
+/// With `debug_info`, a solver runs the layers one by one, so it fuses none.
 #[test]
 fn training_with_fused_layers_is_bit_identical() {
     let train = |rest: &str| {

@@ -1,5 +1,5 @@
-//! Compares `src/proto/generated` with what `proto/caffe.proto` generates. With `CORTADO_UPDATE`
-//! set, writes the files instead.
+//! Compares `src/proto/generated` with code generated from `proto/caffe.proto`. If `CORTADO_UPDATE`
+//! is set, writes the files instead.
 
 use prost_build::{Config, Module};
 use protox::{

@@ -18,7 +18,7 @@ use remote::Remote;
 use std::path::Path;
 use support::{table, testdata};
 
-/// Cases for which Caffe's gradients are wrong and cortado's differ: see docs/decisions/0013.
+/// Cases in which Caffe's gradients are wrong and cortado's differ; see docs/decisions/0013.
 const CAFFE_IS_WRONG: [&str; 3] = ["bnll_inplace", "clip_inplace", "power_inplace_linear"];
 
 #[test]
@@ -67,7 +67,7 @@ fn run_all<T: Element, D: Device>(device: &D) {
     assert!(passed >= 445, "expected at least 445 cases, found {passed}");
 }
 
-/// A golden case and the net that must reproduce it.
+/// A golden case, and the net that must reproduce its results.
 struct Case<T: Element, D: Device> {
     net: Net<T, D>,
     blobs: Vec<(String, String, BlobProto)>,
@@ -158,7 +158,10 @@ impl<T: Element, D: Device> Case<T, D> {
                     let same = compare(kind, &name, &diff(self.blob(&name)?)?, &want);
                     match CAFFE_IS_WRONG.contains(&case) {
                         true => {
-                            assert!(same.is_err(), "{case} equals Caffe; remove it from the list")
+                            assert!(
+                                same.is_err(),
+                                "{case}: equal to Caffe's gradient; remove it from CAFFE_IS_WRONG"
+                            )
                         }
                         false => same?,
                     }

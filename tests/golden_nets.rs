@@ -1,4 +1,4 @@
-//! Compares nets with Caffe's after filtering, after inserting splits, and after building.
+//! Compares nets with Caffe's after layers are filtered, splits inserted, and the net built.
 #![cfg(feature = "net")]
 
 #[path = "support/net_state.rs"]

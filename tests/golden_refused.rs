@@ -11,7 +11,7 @@ use cortado::{
 use std::{fmt::Write, path::Path};
 use support::{table, testdata};
 
-/// Definitions that Caffe accepts and cortado refuses, with the reason.
+/// Definitions that Caffe accepts and cortado refuses, each with the reason.
 const STRICTER: [(&str, &str); 6] = [
     ("clip_crossed", "the lower bound exceeds the upper bound"),
     ("clip_no_param", "the bounds of Clip are required"),
@@ -24,7 +24,7 @@ const STRICTER: [(&str, &str); 6] = [
     ),
 ];
 
-/// Definitions that Caffe refuses and cortado accepts, with the reason.
+/// Definitions that Caffe refuses and cortado accepts, each with the reason.
 const LAXER: [(&str, &str); 7] = [
     ("conv_engine_cudnn", "`engine` is ignored, because the device selects its kernels"),
     ("input_huge", "counts have 64 bits, and memory is allocated at the first access"),
@@ -65,7 +65,7 @@ fn definitions_are_refused_as_by_caffe() {
     }
     assert!(wrong.is_empty(), "{wrong}");
     assert_eq!(tried + unsupported, 245);
-    assert!(tried >= 190, "only {tried} rows were tried");
+    assert!(tried >= 190, "expected at least 190 definitions, found {tried}");
 }
 
 /// Returns whether a definition has a layer type that cortado does not support. `Conv` and the
@@ -75,7 +75,7 @@ fn has_unsupported_layer(net: &NetParameter, registry: &LayerRegistry<f32, CpuDe
     net.layer.iter().any(|layer| !is_known(layer.r#type()))
 }
 
-/// Builds the net; also copies weights or runs passes if the kind of the case requires it.
+/// Builds the net. Also copies weights or runs passes, if the kind of the case requires it.
 fn run(
     set: &Path,
     name: &str,
@@ -104,7 +104,6 @@ fn run(
     if kind == "net_backward" { net.backward() } else { Ok(()) }
 }
 
-/// Returns whether an error names the layer or the file.
 fn names_layer_or_file(error: &Error, name: &str) -> bool {
     let text = error.to_string();
     text.contains("layer `") || text.contains(&format!("{name}.prototxt"))

@@ -20,7 +20,7 @@ use std::{
 };
 use support::{table, testdata};
 
-/// Least number of golden cases whose layers must all be supported.
+/// Smallest number of golden cases of which all layers must be supported.
 const MIN_CASES: usize = 49;
 
 #[test]
@@ -77,7 +77,6 @@ fn run_all<T: Element, D: Device>(name: &str, device: &D) {
     assert!(passed >= MIN_CASES, "only {passed} cases ran");
 }
 
-/// A golden case, run on a device.
 struct Case<D: Device> {
     name: String,
     device: D,
@@ -143,7 +142,7 @@ impl<D: Device> Case<D> {
             proto::read_binary(state).unwrap()
         };
 
-        // The same iterations in several calls of `step`.
+        // Run the iterations in several calls of `step`.
         let (mut solver, _) = self.build::<T>().map_err(message)?;
         compare_params("param@0", solver.net())?;
         for (steps, kind) in [(1, "param@1"), (1, "param@2"), (3, "param@5"), (20, "param@25")] {
@@ -171,7 +170,7 @@ impl<D: Device> Case<D> {
         let final_loss = solver.net_mut().forward().map_err(message)?;
         compare("final_loss", "-", &[final_loss], self.blobs("final_loss").next().unwrap().1)?;
 
-        // The same iterations in one call of `step`.
+        // Run the iterations in one call of `step`.
         let (mut solver, iterations) = self.build::<T>().map_err(message)?;
         solver.step(25).map_err(message)?;
         let iterations = iterations.lock().unwrap();
@@ -183,7 +182,7 @@ impl<D: Device> Case<D> {
             return Err("the weights differ between one call of `step` and several".into());
         }
 
-        // A run resumed from the snapshot of this run is bit-identical to it.
+        // A run that is resumed from this run's snapshot is bit-identical to it.
         let (mut solver, _) = self.build::<T>().map_err(message)?;
         solver.restore(self.output.join("snap_iter_10.solverstate")).map_err(message)?;
         solver.step(15).map_err(message)?;
@@ -192,7 +191,7 @@ impl<D: Device> Case<D> {
             return Err("the resumed run has different weights or history".into());
         }
 
-        // A run resumed from Caffe's snapshot.
+        // Resume a run from Caffe's snapshot.
         self.check_same_layout()?;
         let (mut solver, _) = self.build::<T>().map_err(message)?;
         solver.restore(self.folder.join("snap_iter_10.solverstate")).map_err(message)?;
@@ -210,8 +209,7 @@ impl<D: Device> Case<D> {
         snapshot_values(&self.folder.join(model), &self.folder.join(state))
     }
 
-    /// Fails if the snapshots of this run and of Caffe after ten iterations differ in anything
-    /// but values.
+    /// Fails if this run's snapshot and Caffe's, after ten iterations, differ except in values.
     fn check_same_layout(&self) -> Result<(), String> {
         let read = |folder: &Path| {
             let model: NetParameter =

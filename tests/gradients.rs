@@ -1,7 +1,7 @@
-//! Compares gradients of layers with finite differences, for odd shapes and in place.
+//! Compares gradients of layers with finite differences, for unusual shapes and in place.
 //!
 //! To add a check, append `layer("type: '…' …").bottom(&[…])` to a test, with `.in_place()` if the
-//! layer allows it; [`GradientCheck`](cortado::conformance::GradientCheck) has further options. Each
+//! layer allows it. [`GradientCheck`](cortado::conformance::GradientCheck) has more options. Each
 //! check runs on the CPU and on the simulated device, which detects missing transfers.
 
 use cortado::{CpuDevice, conformance::GradientCheck, device::SimulatedDevice};
@@ -21,7 +21,7 @@ fn run(checks: impl IntoIterator<Item = GradientCheck>) {
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// Checks an elementwise layer without axes, with one element, with several vectors, and in place.
+/// Checks an elementwise layer with a scalar, one element and several vectors, and in place.
 fn neuron_checks(definition: &str) -> Vec<GradientCheck> {
     let on = |shape: &[usize]| layer(definition).bottom(shape);
     vec![on(&[]), on(&[1, 1]), on(&[2, 3, 7]), on(&[37]), on(&[3, 5, 2]).in_place()]
@@ -193,7 +193,6 @@ fn gradients_of_dropout_in_the_test_phase() {
     ]);
 }
 
-/// Checks a layer that has a `convolution_param`.
 fn windows(kind: &str, param: &str, shape: &[usize]) -> GradientCheck {
     layer(&format!("type: '{kind}' convolution_param {{ {param} }}")).bottom(shape)
 }
@@ -357,7 +356,7 @@ fn gradients_of_shape_and_index_layers() {
     ]);
 }
 
-/// Adds scores that stay away from the point where the hinge has no derivative.
+/// Adds scores that are not close to the point where the hinge has no derivative.
 fn scores(shape: &[usize], definition: &str) -> GradientCheck {
     layer(definition).bottom_with(shape, |i| ((i * 37 % 41) as f64 - 20.3) / 9.7)
 }

@@ -8,7 +8,7 @@ use cortado::{
 };
 use std::{env, path::PathBuf};
 
-/// Returns the accuracy of a LeNet that Caffe trained, on `batches` batches of 100 MNIST digits.
+/// Returns the accuracy of Caffe's trained LeNet on `batches` batches of 100 MNIST digits.
 fn accuracy<T: Element>(definition: &NetParameter, trained: &NetParameter, batches: usize) -> f64 {
     let builder = Net::<T, CpuDevice>::builder(&CpuDevice::new()).phase(Phase::Test);
     let mut net = builder.build(definition).unwrap();

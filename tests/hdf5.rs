@@ -16,7 +16,7 @@ use std::{
 };
 use support::{table, testdata};
 
-/// A net with the layers of the fixtures; `b` shares the weights of `a`.
+/// A net with the layers of the fixtures. Layer `b` shares the weights of `a`.
 const NET: &str = r#"
     layer { name: "x" type: "Input" top: "x" input_param { shape { dim: 2 dim: 3 dim: 4 dim: 4 } } }
     layer { name: "conv" type: "Convolution" bottom: "x" top: "conv"
@@ -73,7 +73,6 @@ fn values(net: &Net<f32, CpuDevice>, layer: &str, index: usize) -> Vec<f32> {
     net.layer(layer).unwrap().params()[index].data().unwrap().host().unwrap().to_vec()
 }
 
-/// Asserts that the result is a one-line error that contains all `parts`.
 fn assert_error_contains<T: std::fmt::Debug>(result: cortado::Result<T>, parts: &[&str]) {
     let error = result.unwrap_err().to_string();
     assert_eq!(error.lines().count(), 1, "{error}");
@@ -121,7 +120,7 @@ fn gradients_are_read_and_written() {
         ramp(dim, start).data.into_iter().map(|value| -value).collect::<Vec<_>>()
     };
     assert_eq!(read.layer[0].blobs[0].diff, negated(&[8, 8], -32));
-    // A blob whose values are shared has a gradient of its own.
+    // A blob whose values are shared has its own gradient.
     let shared = &read.layer[1].blobs[0];
     assert_eq!((&shared.data[..], &shared.diff), (&[][..], &negated(&[8, 8], -32)));
     assert_eq!(shared.shape, ramp(&[8, 8], 0).shape);
@@ -140,7 +139,7 @@ fn a_net_is_written_in_caffes_layout() {
     net.strip_shared_params(&mut message);
     let path = output_path("net.caffemodel.h5");
     proto::write_trained_net(&path, &message).unwrap();
-    // The groups and datasets equal those of h5py's file. `b.0` has none, because it is shared.
+    // The groups and datasets equal those of h5py's file. `b.0` is shared, so it has no dataset.
     assert_eq!(proto::read_trained_net(&path).unwrap(), trained());
     // The file has no timestamps: writing it again gives the same bytes.
     let first = fs::read(&path).unwrap();
@@ -326,7 +325,6 @@ fn caffes_snapshots_are_converted_to_hdf5_and_back() {
     assert!(cases > 40, "{cases}");
 }
 
-/// Reads the inputs of a golden case by name.
 fn inputs(case: &Path) -> Vec<(String, BlobProto)> {
     let golden: BlobProtoVector = proto::read_binary(case.join("golden.binaryproto")).unwrap();
     let index = fs::read_to_string(case.join("index.tsv")).unwrap();
@@ -335,7 +333,6 @@ fn inputs(case: &Path) -> Vec<(String, BlobProto)> {
     blobs.filter_map(|(line, blob)| Some((name(line)?, blob))).collect()
 }
 
-/// Resumes Caffe's snapshots after ten iterations in both formats.
 #[test]
 fn runs_resumed_from_hdf5_and_binary_files_are_bit_identical() {
     let Some(solvers) = testdata("golden/solvers", "resuming Caffe's snapshots") else { return };

@@ -43,13 +43,13 @@ fn asum(blob: &Blob<f32, CpuDevice>) -> f64 {
     blob.diff().unwrap().host().unwrap().iter().map(|&value| f64::from(value.abs())).sum()
 }
 
-/// Builds a net. Checks its loss, its number of parameters, and that each of them gets a gradient.
+/// Builds a net. Checks its loss, its parameter count, and that each parameter gets a gradient.
 fn check_training(name: &str, params: usize) {
     let mut net = build(name, Phase::Train, false);
     let count: usize = net.params().iter().map(|param| param.blob().count()).sum();
     assert_eq!(count, params, "{name}");
     let loss = net.forward().unwrap();
-    // The loss of an untrained net is that of a guess among 1000 classes.
+    // The loss of an untrained net is the loss of a guess among 1000 classes.
     assert!(loss.is_finite() && loss > 0.9 * 1000_f64.ln(), "{name}: {loss}");
     net.backward().unwrap();
     for param in net.learnable_params().filter(|param| param.lr_mult != Some(0.0)) {

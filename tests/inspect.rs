@@ -17,7 +17,7 @@ fn blob(shape: &[i64], data: &[f32]) -> BlobProto {
     BlobProto { shape, data: data.to_vec(), ..Default::default() }
 }
 
-/// A fully connected layer; its weights have mean 1 and standard deviation 2.
+/// Returns a net with a fully connected layer, whose weights have mean 1 and standard deviation 2.
 fn net() -> NetParameter {
     let weights = blob(&[2, 2], &[-1.0, 3.0, -1.0, 3.0]);
     let mut bias = blob(&[3], &[f32::NAN, f32::INFINITY, 0.5]);
@@ -182,7 +182,7 @@ fn an_unreadable_file_is_an_error_of_one_line() {
     fails("rubbish", &["unknown or damaged file format"]);
     folder.write("rubbish.npz", "PK");
     fails("rubbish.npz", &[]);
-    // The error comes from the solver parser, which got further than the net parser.
+    // The error comes from the solver parser, which parsed more of the file than the net parser.
     folder.write("wrong.prototxt", "base_lr: 0.1\nmax_itre: 3\n");
     fails("wrong.prototxt", &["wrong.prototxt:2:1: ", "max_itre"]);
     folder.write_replaced("wrong-net.prototxt", NET, "bottom: \"ip\"", "botom: \"ip\"");
@@ -193,7 +193,7 @@ fn an_unreadable_file_is_an_error_of_one_line() {
     fails("short.caffemodel", &["layer `ip`", "2 values of data"]);
     folder.run("inspect").refused_with(&["<FILE>"]);
 
-    // Control characters in names are escaped: a terminal would execute them.
+    // Control characters in names are escaped, because a terminal would execute them.
     let mut loud = net();
     loud.name = Some("\u{1b}[2J".into());
     proto::write_binary(folder.path("loud.caffemodel"), &loud).unwrap();
@@ -201,7 +201,6 @@ fn an_unreadable_file_is_an_error_of_one_line() {
     assert!(table.contains("name: \\u{1b}[2J\n"), "{table}");
 }
 
-/// `--weights` accepts safetensors and NumPy files.
 #[test]
 fn test_accepts_weights_in_other_formats() {
     use cortado::{CpuDevice, Net, tensor_io};

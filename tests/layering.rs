@@ -1,5 +1,5 @@
-//! Rules about the source tree: modules and files import only what is below them, and unsafe code
-//! stays in the modules that are allowed to have it.
+//! Checks of the source tree: modules and files import only modules below them, and only the
+//! permitted modules contain unsafe code.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,10 +7,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A path such as `crate::memory::View`, one segment an item.
+/// Segments of a path such as `crate::memory::View`.
 type ModulePath = Vec<String>;
 
-/// The crate's files by module path, unit tests left out.
+/// The crate's files by module path, without unit tests.
 struct Sources {
     files: BTreeMap<ModulePath, File>,
 }
@@ -19,9 +19,9 @@ struct File {
     path: PathBuf,
     /// The text without comments, literals and items under `#[cfg(test)]`.
     code: String,
-    /// Absolute paths that the file names, re-exports left out.
+    /// Absolute paths that the file names, except re-exports.
     imports: BTreeSet<ModulePath>,
-    /// Absolute paths of re-exported items, by the name that they have here.
+    /// Absolute paths of re-exported items, by the names that they have in this module.
     reexports: BTreeMap<String, ModulePath>,
 }
 
@@ -50,7 +50,7 @@ impl Sources {
         Self { files }
     }
 
-    /// Returns the module whose file defines `path`, re-exports followed.
+    /// Returns the module whose file defines `path`. Follows re-exports.
     fn defining_module(&self, path: &[String]) -> Option<&ModulePath> {
         let mut path = path.to_vec();
         // A chain of re-exports is short.
@@ -66,7 +66,6 @@ impl Sources {
         None
     }
 
-    /// Returns the modules that each module imports from.
     fn dependencies(&self) -> BTreeMap<&ModulePath, BTreeSet<&ModulePath>> {
         let of = |(module, file): (&'_ ModulePath, &'_ File)| {
             let targets = file.imports.iter().filter_map(|path| self.defining_module(path));
@@ -84,7 +83,7 @@ impl Sources {
     }
 }
 
-/// Returns every Rust file at or below `path` but unit tests, which may import anything.
+/// Returns every Rust file at or below `path`, except unit tests, which may import anything.
 fn rust_files(path: &Path) -> Vec<PathBuf> {
     if path.is_dir() {
         let entries = fs::read_dir(path).unwrap();
@@ -112,7 +111,7 @@ fn code(text: &str) -> String {
     without_inline_modules(code)
 }
 
-/// Rewrites `super` within inline modules: there it means the file's own module.
+/// Replaces `super` in inline modules, where it means the file's own module, by `self`.
 fn without_inline_modules(code: String) -> String {
     let Some(start) = code.match_indices("mod ").find_map(|(start, keyword)| {
         let name = &code[start + keyword.len()..];
@@ -134,7 +133,7 @@ fn without_strings(text: &str) -> String {
         while literal.ends_with('\\') && !literal.ends_with("\\\\") {
             literal = pieces.next().unwrap_or_default();
         }
-        // A character literal of a quotation mark opens no string: `'"'`.
+        // The character literal `'"'` does not start a string.
         code.push_str(pieces.next().unwrap_or_default());
     }
     code.replace("'{'", "").replace("'}'", "").replace("';'", "")
@@ -184,7 +183,7 @@ fn named_paths(
     (imports, reexports)
 }
 
-/// Finds the next `use`: the text before it, whether it re-exports, its tree, the text after it.
+/// Finds the next `use`. Returns the text before it, whether it re-exports, its tree, and the rest.
 fn next_use(code: &str) -> Option<(&str, bool, &str, &str)> {
     let starts = code.match_indices("use ").map(|(start, _)| start);
     let start = starts.into_iter().find(|&start| {
@@ -197,7 +196,7 @@ fn next_use(code: &str) -> Option<(&str, bool, &str, &str)> {
     Some((&code[..start], visible, &code[start + 4..end], &code[end + 1..]))
 }
 
-/// Returns the paths of a tree of imports, each with the name that it gets.
+/// Returns the paths of an import tree, each with the name under which it is imported.
 fn flattened(tree: &str) -> Vec<(ModulePath, String)> {
     let tree = tree.trim();
     if let Some((prefix, group)) = tree.split_once('{') {
@@ -223,7 +222,7 @@ fn segments(path: &str) -> ModulePath {
     parts.map(str::to_owned).collect()
 }
 
-/// Splits the items of `{…}` at the commas of its own depth.
+/// Splits a `{…}` group at the commas that are not inside nested groups.
 fn split_group(group: &str) -> Vec<&str> {
     let (mut depth, mut start) = (0, 0);
     let mut items = Vec::new();
@@ -274,7 +273,7 @@ fn declared_modules(file: &Path) -> Vec<String> {
     declared.collect()
 }
 
-/// Returns a circle of dependencies among `nodes`, if there is one.
+/// Returns a cycle of dependencies among `nodes`, if there is one.
 fn circle<'a>(
     dependencies: &BTreeMap<&'a ModulePath, BTreeSet<&'a ModulePath>>,
 ) -> Option<Vec<&'a ModulePath>> {
@@ -303,7 +302,7 @@ fn circle<'a>(
     dependencies.keys().find_map(|node| visit(node, dependencies, &mut Vec::new(), &mut done))
 }
 
-/// Fails if a module of `order`, the modules below `parent` bottom up, imports a later one.
+/// Fails if one of `order` imports a later one. `order` lists the modules in `parent` bottom up.
 fn assert_no_upward_import(sources: &Sources, parent: &[String], order: &[String]) {
     let rank = |module: &ModulePath| {
         let name = module.strip_prefix(parent)?.first()?;
@@ -312,7 +311,7 @@ fn assert_no_upward_import(sources: &Sources, parent: &[String], order: &[String
     for (module, targets) in sources.dependencies() {
         let Some(own) = rank(module) else { continue };
         for target in targets {
-            // The parent's own items are re-exports and what all its modules build on.
+            // The parent's own items are re-exports, and items that all of its modules use.
             let upward = rank(target).is_some_and(|target| target > own);
             let path = sources.files[module].path.display();
             assert!(!upward, "{path} imports {}, which is above it", target.join("::"));
@@ -370,17 +369,17 @@ fn no_two_files_import_each_other() {
     let sources = Sources::read();
     let mut dependencies = sources.dependencies();
     let mut circles = Vec::new();
-    // One import of each circle is dropped, so that the others show up, too.
+    // Remove one import of each cycle, to find further cycles.
     while let Some(found) = circle(&dependencies) {
         let next = found.get(1).unwrap_or(&found[0]);
         dependencies.get_mut(found[0]).unwrap().remove(next);
         let names: Vec<_> = found.iter().map(|module| module.join("::")).collect();
         circles.push(names.join(" -> "));
     }
-    assert!(circles.is_empty(), "{} circles:\n{}", circles.len(), circles.join("\n"));
+    assert!(circles.is_empty(), "{} dependency cycles:\n{}", circles.len(), circles.join("\n"));
 }
 
-/// The modules with unsafe code: they talk to processors and drivers.
+/// Modules that may contain unsafe code, because they use vector instructions, pointers or drivers.
 const UNSAFE_MODULES: [&str; 8] = [
     "host/cache",
     "host/simd",
@@ -392,7 +391,6 @@ const UNSAFE_MODULES: [&str; 8] = [
     "device/cuda",
 ];
 
-/// The permission is given where the module is declared; items have none of their own.
 #[test]
 fn unsafe_code_stays_in_the_modules_that_may_have_it() {
     let mut permissions = 0;

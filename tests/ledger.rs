@@ -95,7 +95,7 @@ fn denied_transfers_and_fallbacks_do_not_happen() {
         let direct = c.data().unwrap().view().host().map(drop);
         expect_denied(direct, "download of 16 bytes on `remote` at tests");
         let _inner = ledger::set_transfer_policy(Policy::Warn);
-        assert_eq!(a.data().unwrap().host().unwrap(), [1.0; 4], "the innermost policy applies");
+        assert_eq!(a.data().unwrap().host().unwrap(), [1.0; 4], "the policy set last applies");
     }
     assert_eq!(c.data().unwrap().head(), Head::HeadAtDevice);
     assert_eq!(c.data().unwrap().host().unwrap(), [7.0; 4], "a denied kernel writes nothing");

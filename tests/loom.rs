@@ -1,4 +1,4 @@
-//! Runs every interleaving of threads that share a memory or a queue, with loom:
+//! Loom tests: every interleaving of threads that share a `SyncedMemory` or a queue.
 //!
 //! ```sh
 //! RUSTFLAGS='--cfg loom' cargo test --no-default-features --features net --test loom
@@ -19,7 +19,7 @@ use loom::{
     thread,
 };
 
-/// A device with its own memory, which counts copies. If `fails_first` is set, the first one fails.
+/// A device with its own memory, which counts copies. If `fails_first`, the first copy fails.
 #[derive(Clone, Debug)]
 struct Remote {
     copies: Arc<AtomicUsize>,
@@ -124,7 +124,6 @@ fn a_prefetch_and_a_reader_share_one_copy() {
     });
 }
 
-/// One of two readers fails. The other reader and a retry of the first one get the value.
 #[test]
 fn a_failed_copy_fails_one_reader_only() {
     model(|| {

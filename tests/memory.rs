@@ -123,7 +123,7 @@ fn step(kind: usize, value: u8) -> Step {
     }
 }
 
-/// Applies a step to the memory. Returns the value that the step read, if any.
+/// Applies a step. Returns the value that the step read, if any.
 fn apply(memory: &mut SyncedMemory<Remote>, step: Step) -> Result<Option<u8>> {
     let found = match step {
         Step::ReadHost => memory.host()?.to_vec(),
@@ -171,7 +171,7 @@ struct Model {
     value: u8,
     host: bool,
     device: bool,
-    /// Whether the device has an allocation, valid or stale.
+    /// Whether the device has an allocation, be it valid or stale.
     allocated: bool,
 }
 
@@ -189,7 +189,7 @@ impl Model {
         }
     }
 
-    /// Applies a step to the model. Returns the value that the step reads, if any.
+    /// Applies a step. Returns the value that the step reads, if any.
     fn apply(&mut self, step: Step) -> Option<u8> {
         let value = self.value;
         self.allocated |= self.needs(step)[0];
@@ -221,8 +221,8 @@ impl Model {
     }
 }
 
-/// Applies the steps to a memory and to the model, and compares both after every step. In a step
-/// marked as failing, every device call fails, and the memory must then stay unchanged.
+/// Applies the steps to a `SyncedMemory` and to the model, and compares both after every step. In a
+/// step marked as failing, every device call fails, and the memory must then stay unchanged.
 fn check_history(history: &[(Step, bool)]) {
     let device = Remote::default();
     let mut memory = SyncedMemory::new(&device, LEN);
@@ -251,7 +251,7 @@ fn check_history(history: &[(Step, bool)]) {
     assert_eq!(memory.host().unwrap(), [model.value; LEN], "{history:?}");
 }
 
-/// Number of steps in a history. It is smaller under Miri, which is slow.
+/// Number of steps in a history, which is smaller under Miri, because Miri is slow.
 const HISTORY_LEN: usize = if cfg!(miri) { 3 } else { 5 };
 
 /// Runs every sequence of five steps and compares values, valid sides, allocations and copies.
@@ -390,7 +390,7 @@ fn views_outside_their_memory_are_errors() {
     assert_eq!((bytes.offset, bytes.bytes, &bytes.buffer[2..4]), (2, 6, &[7, 0][..]));
 }
 
-/// The copy before an overwrite may be skipped only for a view of the whole memory.
+/// The copy before an overwrite may be skipped only for a view of all bytes.
 #[test]
 fn overwriting_a_part_preserves_the_rest() {
     let device = Remote::default();

@@ -1,5 +1,5 @@
-//! Tests of nets: invalid definitions, shared and copied weights, memory reuse, partial passes.
-//! They run on the simulated device, which exposes missing transfers.
+//! Tests of nets: invalid definitions, shared and copied weights, memory reuse, partial passes. All
+//! nets run on the simulated device, which exposes missing transfers.
 #![cfg(feature = "net")]
 
 use cortado::{
@@ -33,7 +33,6 @@ fn ip(name: &str, bottom: &str, top: &str, rest: &str) -> String {
     )
 }
 
-/// Asserts that a definition is refused with a one-line error that contains all `parts`.
 fn assert_build_fails(text: &str, parts: &[&str]) {
     let error = build(text).err().unwrap_or_else(|| panic!("accepted: {text}")).to_string();
     assert!(parts.iter().all(|part| error.contains(part)), "{error}\nlacks one of {parts:?}");
@@ -50,13 +49,13 @@ fn errors_of_invalid_definitions_name_layer_and_reason() {
     let two = ip("a", "x", "y", "") + &ip("b", "x", "y", "");
     let shared = ip("a", "x", "y", "param { name: \"w\" lr_mult: 1 }")
         + &ip("b", "y", "z", "param { name: \"w\" lr_mult: 2 }");
-    // 64 bottoms of extent 2⁵⁸ along the axis and no elements: the sum of the extents overflows.
+    // The sum of 64 extents of 2⁵⁸ overflows. The bottoms have no elements.
     let long = r#"layer { name: "h" type: "Input" top: "h"
         input_param { shape { dim: 288230376151711744 dim: 0 } } }
         layer { name: "c" type: "Concat" top: "y" concat_param { axis: 0 }"#
         .to_owned();
     let bottoms = r#" bottom: "h""#.repeat(64);
-    // 2⁵⁰ time steps, each with its own cells: the host runs out of memory.
+    // 2⁵⁰ time steps have more cells than the host has memory.
     let steps = r#"layer { name: "s" type: "Input" top: "s" top: "cont"
         input_param { shape { dim: [1125899906842624, 1, 1] } shape { dim: [1125899906842624, 1] } } }
         layer { name: "l" type: "LSTM" bottom: "s" bottom: "cont" top: "y"
@@ -103,7 +102,7 @@ fn weights_are_copied_and_shared_by_layer_name() {
     assert_eq!(target.copy_trained_from(&saved).unwrap(), ["b"]);
     let after = weights(&target);
     assert_eq!((&after[0], &after[2]), (&weights(&source)[2], &before[2]));
-    // The target has its own copy, so the source is unchanged.
+    // The target has its own copy, so the source does not change.
     target.params()[0].blob().data_mut().unwrap().host_mut().unwrap().fill(0.0);
     assert_ne!(weights(&source)[2], weights(&target)[0]);
 
@@ -190,7 +189,7 @@ fn inference_with_memory_reuse_is_bit_identical() {
     let nets = [false, true].map(build);
     let results = nets.map(|mut net| {
         let mut results = Vec::new();
-        // As built, larger without and with a new plan, smaller without and with a new plan.
+        // Cases: as built, larger without and with a new plan, smaller without and with a new plan.
         for (rows, plan) in [(2, false), (4, false), (5, true), (3, false), (3, true)] {
             let x = net.blob_mut("x").unwrap();
             x.reshape(&[rows, 3]).unwrap();
@@ -221,7 +220,8 @@ fn inference_with_memory_reuse_is_bit_identical() {
     let [(want, all_blobs, full, backward), (got, reused_blobs, reduced, reused_backward)] =
         results;
     assert_eq!(got, want);
-    // Separate: x, a with its splits, b, side, c, s, d, e. Reused: c has the storage of a, s of b …
+    // Separate are x, a with its splits, b, side, c, s, d and e. With reuse, c has the storage of
+    // a, s that of b, and so on.
     assert_eq!((all_blobs, reused_blobs), (8, 5));
     assert!(reduced.activations < full.activations, "{reduced:?} {full:?}");
     assert_eq!(reduced.params, full.params);
@@ -251,7 +251,7 @@ fn partial_passes_equal_a_whole_pass() {
     }
 }
 
-/// Each case is a layer after `x`, of shape 2×3, and a part of the error.
+/// Each case is a layer with the bottom `x`, of shape 2×3, and a part of the error.
 #[test]
 fn invalid_layer_parameters_are_refused() {
     let cases = [
@@ -303,7 +303,6 @@ fn batch_norm_statistics_get_param_entries_of_rate_zero() {
     assert_eq!(entries.iter().map(|entry| entry.name()).collect::<Vec<_>>(), ["m", "", ""]);
 }
 
-/// The forward pass succeeds. Only a request for a gradient is an error.
 #[test]
 fn a_gradient_through_a_threshold_is_an_error() {
     let text = ip("a", "x", "y", "")

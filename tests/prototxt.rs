@@ -1,5 +1,4 @@
-//! Compares the text format with the results of Google's C++ parser and printer for the same
-//! files.
+//! Compares the text format with the results of Google's C++ parser and printer.
 #![cfg(feature = "net")]
 
 mod support;

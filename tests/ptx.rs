@@ -1,4 +1,4 @@
-//! Checks that the committed PTX matches the sources. Builds without nvcc use it.
+//! Checks that the committed PTX, which builds without nvcc use, matches the sources.
 
 use std::{env, fs, path::Path, process::Command};
 

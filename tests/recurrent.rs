@@ -1,4 +1,4 @@
-//! Tests of LSTM and RNN: split sequences, states between passes, and shape errors.
+//! Tests of LSTM and RNN: sequences in parts, states between passes, and shape errors.
 #![cfg(feature = "net")]
 
 use cortado::{
@@ -42,7 +42,6 @@ fn layer(kind: &str, name: &str, bottoms: &[&str], tops: &[&str]) -> String {
     )
 }
 
-/// Builds a net with one recurrent layer over `steps` time steps.
 fn one_layer_net(kind: &str, steps: usize) -> CpuNet {
     let shape = [steps, STREAMS, INPUTS];
     let inputs = input("x", &shape) + &input("cont", &shape[..2]);
@@ -74,7 +73,7 @@ fn values(seed: usize, len: usize) -> Vec<f64> {
     (0..len).map(|i| ((i * 37 + seed * 101) as f64 * 0.61).sin()).collect()
 }
 
-/// Returns values for `cont` in which sequences start at various steps.
+/// Returns values for `cont` that start sequences at various steps.
 fn sequence_starts(steps: usize) -> Vec<f64> {
     (0..steps * STREAMS).map(|i| if i % 5 == 1 { 0.0 } else { 1.0 }).collect()
 }

@@ -65,7 +65,7 @@ fn queued_work_runs_only_when_a_caller_waits() {
     let mut host = [1, 2, 3, 4];
     let mut buffer = device.alloc(4).unwrap();
     device.upload(&host, &mut buffer, 0).unwrap();
-    host.fill(9); // the upload has copied its source
+    host.fill(9); // has no effect, because the upload has copied its source
     assert_eq!((buffer.snapshot(), device.pending()), (vec![0; 4], 1));
     device.synchronize().unwrap();
     assert_eq!((buffer.snapshot(), device.pending()), (vec![1, 2, 3, 4], 0));
@@ -101,7 +101,7 @@ fn a_wait_runs_a_fork_only_if_ordered_after_it() {
     fork.upload(&[1, 2], &mut shared, 0).unwrap();
     assert_eq!(downloaded(&device, &shared).unwrap(), [0, 0]);
     device.order_after(&fork).unwrap();
-    fork.upload(&[3, 4], &mut shared, 0).unwrap(); // queued after the order
+    fork.upload(&[3, 4], &mut shared, 0).unwrap(); // queued after `order_after`
     assert_eq!(downloaded(&device, &shared).unwrap(), [1, 2]);
     assert_eq!(fork.pending(), 1);
     assert_eq!(downloaded(&fork, &shared).unwrap(), [3, 4]);
@@ -146,7 +146,7 @@ fn prefetch_on_a_fork_runs_after_the_work_that_uses_the_buffer() {
     let mut x = memory(&device, &[1.0; 8]);
     device.scal(2.0, view_mut(&mut x)).unwrap();
     assert_eq!(values(&x), [2.0; 8]);
-    // From here on the device side is stale, and its poisoning is queued.
+    // From here on, the device side is stale, and work that poisons it is queued.
     x.host_mut().unwrap().copy_from_slice(bytemuck::cast_slice(&[3.0f32; 8]));
     x.prefetch(&fork).unwrap();
     device.scal(2.0, view_mut(&mut x)).unwrap();
@@ -162,7 +162,7 @@ fn a_dropped_buffer_lives_until_queued_work_has_used_it() {
         device.axpy(1.0, view(&x), view_mut(&mut y)).unwrap();
     }
     assert_eq!(device.counters().bytes, 32);
-    let another = device.alloc(16).unwrap(); // of the same size, but not the dropped buffer
+    let another = device.alloc(16).unwrap(); // equally long, but not the dropped buffer
     assert_eq!(values(&y), [3.0; 4]);
     drop(another);
     assert_eq!(device.counters().bytes, 16);
@@ -268,10 +268,10 @@ fn stale_memory_is_poisoned() {
     let device = SimulatedDevice::new();
     let mut x = memory(&device, &[1.0; 4]);
     x.device().unwrap();
-    // The host bytes become stale; `host_write_only` returns the same allocation.
+    // The host bytes become stale. `host_write_only` returns their allocation.
     x.device_mut().unwrap();
     assert_eq!(x.host_write_only().unwrap(), poisoned(16));
-    // The device bytes become stale after all work that was queued earlier has run.
+    // The device bytes become stale only after all work that was queued earlier has run.
     let stale = x.device_write_only().unwrap();
     assert_eq!(stale.snapshot(), [0; 16]);
     device.synchronize().unwrap();
@@ -452,7 +452,7 @@ mod training {
     #[test]
     fn a_fault_in_flight_ends_training_with_its_error() {
         let device = SimulatedDevice::new();
-        // The fault can hit the upload of a prefetched batch that is never used. Its error is only
+        // The fault can hit the upload of a prefetched batch that is never used. This error is only
         // logged, so several runs may be needed.
         let error = (0..20).find_map(|_| {
             device.inject_fault(Fault::InFlight, 100);
@@ -460,7 +460,7 @@ mod training {
         });
         let error = error.expect("no fault ended training").to_string();
         assert!(error.contains("in flight"), "{error}");
-        // If the upload of a batch returned the error first, the device still holds the error.
+        // If the upload of a batch failed, the device still holds the error.
         let _ = device.synchronize();
         train_digits(&device, 1).unwrap();
     }

@@ -74,7 +74,6 @@ fn record<T: Element, R: Send + 'static>(
     recorded
 }
 
-/// Compares the train and test nets of each golden solver with Caffe's.
 #[test]
 fn train_and_test_nets_are_built_as_by_caffe() {
     let Some(set) = testdata("golden/nets/valid", "solvers of real Caffe") else { return };
@@ -117,7 +116,7 @@ fn train_and_test_nets_are_built_as_by_caffe() {
     assert_eq!(compared, 7);
 }
 
-/// Definitions that Caffe accepts and cortado refuses, with the reason.
+/// Definitions that Caffe accepts and cortado refuses, each with the reason.
 const STRICTER: [(&str, &str); 4] = [
     ("solver_unknown_policy_built", "the policy is checked before the first step"),
     ("poly_no_max_iter", "the learning rate would be 0/0"),
@@ -125,7 +124,7 @@ const STRICTER: [(&str, &str); 4] = [
     ("iter_size_zero", "the loss would be 0/0"),
 ];
 
-/// Least number of Caffe's verdicts that must be compared, on solvers with supported layers.
+/// Smallest number of Caffe's verdicts, on solvers with supported layers, that must be compared.
 const MIN_VERDICTS: usize = 36;
 
 /// Each definition that Caffe refuses, with part of the expected error.
@@ -188,8 +187,7 @@ fn solvers_are_refused_as_by_caffe() {
     assert!(compared >= MIN_VERDICTS, "only {compared} solvers have supported layers");
 }
 
-/// Builds a solver, and performs one update if `step` is true. Returns the result in the format of
-/// Caffe's verdicts.
+/// Builds a solver, and performs one update if `step`. Formats the result like Caffe's verdicts.
 fn try_solver(path: &Path, step: bool) -> Result<String> {
     let mut solver = Solver::<f32, _>::from_file(path, &*CPU)?;
     if !step {
@@ -229,8 +227,8 @@ impl<T: Element, D: Device> Method<T, D> for SignDescent {
     }
 }
 
-/// Compares a custom method with AdaGrad's kernel, whose first step with delta 0 is also the sign
-/// of the gradient. Covers both regularisation types, a clipped gradient and weight decay.
+/// Compares a custom method with AdaGrad, whose first step with delta 0 is also the gradient's
+/// sign. Covers both regularisation types, a clipped gradient and weight decay.
 #[test]
 fn a_custom_method_equals_the_fused_kernel() {
     fn check<D: Device>(device: &D) {
@@ -357,7 +355,7 @@ fn a_stop_action_ends_a_test_before_its_next_batch() {
         _ => None,
     });
     solver.solve().unwrap();
-    // All five calls occur in the first test. The last snapshot is the one after training.
+    // The first test makes all five requests. The last snapshot is written after training.
     let want = ["testing 0", "snapshot", "interrupted 0 at 0", "snapshot", "finished, early: true"];
     assert_eq!(*events.lock().unwrap(), want);
     assert_eq!((calls.load(Relaxed), solver.iteration()), (5, 0));
@@ -384,7 +382,7 @@ fn losses_are_averaged_including_the_final_display() {
     assert!((finished.lock().unwrap()[0] - mean(&[losses[4], losses[5], next])).abs() < 1e-9);
 }
 
-/// The event contains the gradient's norm and scale, and the update has the clipped length.
+/// The event contains the gradient's norm and its scale. The update has the clipped length.
 #[test]
 fn a_gradient_above_the_limit_is_clipped() {
     let folder = folder("clip");
@@ -402,7 +400,6 @@ fn a_gradient_above_the_limit_is_clipped() {
     assert!((moved.sqrt() - 0.125 * f64::from(0.05f32)).abs() < 1e-9);
 }
 
-/// Trains LeNet on digits.
 #[test]
 fn training_with_16_bits_reduces_the_loss_as_with_32() {
     fn losses<T: Element>() -> Vec<f64> {

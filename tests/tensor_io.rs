@@ -12,7 +12,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The values of most files, with shape 2 × 3. They are exact in every element type.
+/// The values of most files, with shape 2 × 3, which are exact in every element type.
 const GRID: [f64; 6] = [1.0, -2.0, 3.5, 0.25, 0.0, -480.0];
 
 fn fixture(name: &str) -> PathBuf {
@@ -32,7 +32,6 @@ fn grid<T: Element>() -> Tensor {
     Tensor::from_values(&[2, 3], &GRID.map(T::from_f64)).unwrap()
 }
 
-/// Asserts that the error message contains all `parts`.
 fn assert_error<T: std::fmt::Debug>(result: cortado::Result<T>, parts: &[&str]) {
     let error = result.unwrap_err().to_string();
     for part in parts {
@@ -132,7 +131,6 @@ fn safetensors_files_are_read_and_written() {
     assert_error(write_safetensors("no/such", &tensors), &["no/such: No such file"]);
 }
 
-/// A truncated file or one with a changed byte is either read or rejected with the file's name.
 #[test]
 fn damaged_files_are_rejected_or_read_without_a_panic() {
     let names = ["f4.npy", "stored.npz", "packed.npz", "weights.safetensors", "bf16.safetensors"];
@@ -168,7 +166,6 @@ fn damaged_files_are_rejected_or_read_without_a_panic() {
     }
 }
 
-/// Rejects files of a hundred bytes that claim sizes up to the limits of the address space.
 #[test]
 fn huge_sizes_are_rejected_without_allocation() {
     let path = unused_path("huge.npy");
@@ -207,7 +204,7 @@ fn huge_sizes_are_rejected_without_allocation() {
     }
     assert_error(file(&format!("{{{}}}", fields.join(","))), &["huge.safetensors: "]);
 
-    // An empty archive whose zip64 fields claim a directory with 2³² members.
+    // An empty archive whose zip64 fields claim 2³² members.
     let path = unused_path("huge.npz");
     let members = (1u64 << 32).to_le_bytes();
     let (size, start) = ((1u64 << 45).to_le_bytes(), (1u64 << 46).to_le_bytes());
@@ -324,7 +321,7 @@ mod nets {
         check_rejected(&[&weights, &bias, &named("ip.2", &[1])], &["unexpected tensor `ip.2`"]);
         check_rejected(&[&weights, &bias, &bias], &["`ip.1`", "twice"]);
 
-        // Names that match no layer, or that do not have the form `<layer>.<index>`.
+        // Names that match no layer, or do not have the form `<layer>.<index>`.
         let others = ["ip.01", "ip.+1", "ip", "other.0", "ip.", ".0"].map(|name| named(name, &[1]));
         assert_eq!(net.copy_tensors_from(&others).unwrap(), [""; 0]);
     }

@@ -1,4 +1,4 @@
-//! Unknown fields of every wire type and nesting depth are kept when messages are read and written.
+//! Tests that unknown fields of every wire type and depth survive reading and writing.
 
 use cortado::proto::{
     self, BlobProto, Message, NetParameter, PathStep, SolverState, UnknownFields, parse_binary,
@@ -12,7 +12,7 @@ struct Tree {
     known: Vec<Vec<u8>>,
     /// Nested messages, in order. Their field numbers are higher than those of `known`.
     nested: Vec<(u32, Tree)>,
-    /// Unknown fields with key and value, each with the position among the known fields at which
+    /// Unknown fields with key and value. Before each, the position among the known fields at which
     /// [`Order::Mixed`] inserts it.
     unknown: Vec<(usize, Vec<u8>)>,
 }
@@ -98,8 +98,8 @@ fn value(number: u32) -> BoxedStrategy<Vec<u8>> {
 }
 
 fn unknown() -> impl Strategy<Value = Vec<(usize, Vec<u8>)>> {
-    // Numbers that no message of Caffe uses, with keys of two, three and five bytes; and number 1
-    // with a wire type that no field has: Caffe's messages have no groups.
+    // Numbers that no message of Caffe uses, with keys of two, three and five bytes, and number 1
+    // as a group, which no field of Caffe's messages is.
     let number = prop_oneof![900_u32..1900, 19_000_u32..20_000, Just((1_u32 << 29) - 1)];
     let wrong_type = Just([field(1, 3, &[]), field(1, 4, &[])].concat());
     vec((0_usize..9, prop_oneof![9 => number.prop_flat_map(value), 1 => wrong_type]), 0..4)
@@ -187,7 +187,8 @@ fn unknown_fields_follow_messages_that_move() {
     assert!(unknown.is_empty());
 }
 
-/// A net of the V0 format. Its messages have unknown fields 901 to 907, varints with values 1 to 7.
+/// A net of the V0 format. The net's messages have unknown fields 901 to 907, which are varints
+/// with values 1 to 7.
 fn v0_net() -> Vec<u8> {
     let text = |number, text: &str| delimited(number, text.as_bytes());
     let padding = [text(1, "pad"), text(2, "padding"), field(7, 0, &[2]), field(901, 0, &[1])];
@@ -223,7 +224,7 @@ fn unknown_fields_follow_an_upgrade() {
     let path = |path: &[(u32, usize)]| -> Vec<PathStep> {
         path.iter().map(|&(field, index)| PathStep { field, index }).collect()
     };
-    // The net, the shape in the new Input layer, the remaining layer, and its blob.
+    // Paths of the net, the shape in the new Input layer, the remaining layer, and its blob.
     let shape = path(&[(100, 0), (143, 0), (1, 0)]);
     let want = [path(&[]), shape, path(&[(100, 1)]), path(&[(100, 1), (7, 0)])];
     assert_eq!(unknown.paths().collect::<Vec<_>>(), want);
@@ -245,7 +246,7 @@ fn unknown_fields_follow_an_upgrade() {
 
 #[test]
 fn unknown_fields_never_become_values_of_known_ones() {
-    // A shape has no field 50 or 5. If field 5 moved to the BlobProto, it would become its data.
+    // A shape has no field 50 or 5. If field 5 moved to the BlobProto, it would become `data`.
     let bytes = delimited(7, &[field(50, 0, &[1]), field(5, 5, &[0, 0, 128, 63])].concat());
     let (mut blob, mut unknown) = UnknownFields::parse::<BlobProto>(&bytes, "blob").unwrap();
     assert_eq!(unknown.encode(&blob).unwrap(), bytes);

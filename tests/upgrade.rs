@@ -1,4 +1,4 @@
-//! Upgrades of Caffe's older formats: single cases, and comparisons with files upgraded by Caffe.
+//! Tests of upgrades of Caffe's older formats: single cases, and comparisons with Caffe's upgrades.
 #![cfg(feature = "net")]
 
 #[path = "support/net_state.rs"]
@@ -38,7 +38,6 @@ fn assert_up_to_date(message: &NetParameter) {
     assert_eq!((&again, &changes[..]), (message, &[][..]));
 }
 
-/// Asserts that the upgrade of a net fails with a one-line error that contains all `parts`.
 fn assert_refused(text: &str, parts: &[&str]) {
     let error = upgrade::net(net(text)).expect_err(text).to_string();
     assert!(parts.iter().all(|part| error.contains(part)), "{error}\nlacks one of {parts:?}");
@@ -148,7 +147,7 @@ fn v0_padding_layers_are_merged_into_the_layer_after() {
         &[start, &padding("x", ""), &after("pool", "bottom: 'p'")].concat(),
         "layer { name: 'c' type: 'Pooling' bottom: 'x' top: 'c' pooling_param { pad: 0 } }",
     );
-    // A blob that another layer produces again after the padding is not padded.
+    // If a layer after the padding layer overwrites the padded blob, the padding is not used.
     let replaced = "layers { layer { name: 'r' type: 'relu' } bottom: 'x' top: 'p' }";
     let (text, _) = upgraded(
         &[start, &padding("x", "pad: 2"), replaced, &after("conv", "bottom: 'p'")].concat(),
@@ -341,7 +340,6 @@ fn solver_type_becomes_a_type_name() {
     assert!(upgrade::solver(unknown).unwrap_err().to_string().contains("17"));
 }
 
-/// The upgraded net keeps the allocation of the original.
 #[test]
 fn weights_are_moved_not_copied() {
     let blob = BlobProto { data: vec![1.0, 2.0], ..Default::default() };
@@ -397,8 +395,8 @@ fn golden_cases_are_upgraded_as_by_caffe() {
         let (ours, changes) = upgraded_case(&folder, &row);
         let path = folder.join("upgraded.prototxt");
         if !path.exists() {
-            // Caffe does not upgrade statistics whose `lr_mult` is 0; the upgrade here also sets
-            // their `decay_mult`. tests/golden_nets.rs compares these nets.
+            // Caffe does not upgrade statistics whose `lr_mult` is 0, but cortado also sets their
+            // `decay_mult`. tests/golden_nets.rs compares these nets.
             assert!(changes.is_empty() || changes == [Change::BatchNorm], "{}", row[0]);
             continue;
         }
@@ -438,8 +436,7 @@ fn nets_that_the_upgrade_refuses_are_refused_by_caffe() {
     assert_eq!(refused, want.map(str::to_owned).into());
 }
 
-/// Caffe's authors upgraded these files with Caffe's tools. The old and the new version of each
-/// file must upgrade to the same net.
+/// Caffe's authors upgraded these files with Caffe's tools. Both versions must upgrade to one net.
 #[test]
 fn caffes_files_before_and_after_their_upgrade_give_the_same_net() {
     let Some(folder) = testdata("data/prototxt", "upgrades of Caffe's own files") else { return };

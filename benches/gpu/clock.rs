@@ -20,8 +20,8 @@ pub(crate) fn mean_seconds(
     Ok(start.elapsed().as_secs_f64() / repeats as f64)
 }
 
-/// Returns the median of the mean seconds per call of `work`, after a call to warm up. If `brief`,
-/// times one call.
+/// Returns the seconds per call of `work`: the median of several means, after a warm-up call. If
+/// `brief`, times one call.
 pub(crate) fn seconds(
     device: &CudaDevice,
     brief: bool,

@@ -4,7 +4,7 @@ use crate::{Bench, clock};
 use cortado::op::{Gemm, RngKey};
 use cortado::{Blob, Element, Filler, Memory, Result, bf16, device::CudaDevice, kernel::Blas};
 
-/// m, n, k of LeNet's GEMMs (batch 64), AlexNet's convolutions per image and group, its inner
+/// `[m, n, k]` of LeNet's GEMMs (batch 64), AlexNet's convolutions per image and group, its inner
 /// products (batch 10), and some of GoogLeNet's convolutions.
 const NET_SHAPES: [[usize; 3]; 12] = [
     [20, 576, 25],
@@ -58,7 +58,7 @@ pub(crate) fn table(bench: &Bench, required: bool) -> Result<()> {
     Ok(())
 }
 
-/// Returns cells of a row: the crate's rate, that of cuBLAS, and their ratio.
+/// Returns three cells of a row: the crate's rate, the rate of cuBLAS, and their ratio.
 fn pair<T: Element>(
     own: &CudaDevice,
     cublas: &Option<CudaDevice>,

@@ -8,7 +8,6 @@ use cortado::{
 };
 use std::time::Instant;
 
-/// Prints the load times, then the bandwidths.
 pub(crate) fn tables(bench: &Bench) -> Result<()> {
     load_times(bench)?;
     bandwidths::<f32>(bench)?;

@@ -6,7 +6,7 @@
 //! cargo bench --features cuda --bench gpu -- --test    # once, on small operands; needs no GPU
 //! ```
 //!
-//! `scripts/gpu.sh` runs it, and the same nets in PyTorch, on a machine without cargo.
+//! `scripts/gpu.sh` runs this benchmark, and the same nets in PyTorch, on a machine without cargo.
 
 mod clock;
 #[path = "../../tests/cuda_on_cpu/mod.rs"]
@@ -25,12 +25,11 @@ use cortado::{
 };
 use std::{env, path::PathBuf};
 
-/// Device and options of all benchmarks.
 struct Bench {
-    /// Opens the device with other options.
+    /// Builder that opens the device with other options.
     builder: CudaBuilder,
     device: CudaDevice,
-    /// Runs everything once, on small operands.
+    /// Whether to run everything only once, on small operands.
     brief: bool,
 }
 
@@ -38,7 +37,7 @@ impl Bench {
     /// Opens the device with cuBLAS as its GEMM backend.
     ///
     /// # Errors
-    /// Without cuBLAS.
+    /// If cuBLAS cannot be loaded.
     fn cublas(&self, tf32: bool) -> Result<CudaDevice> {
         self.builder.clone().gemm_backend(GemmBackend::Cublas).tf32(tf32).open(0)
     }

@@ -41,7 +41,7 @@ pub(crate) fn table(bench: &Bench) -> Result<()> {
     Ok(())
 }
 
-/// Builds a solver of the net at `path`. Its images are constant and filled once.
+/// Builds a solver of the net at `path`. The images are constant and filled once.
 fn solver(device: &CudaDevice, path: &str, shape: [usize; 4]) -> Result<Solver<f32, CudaDevice>> {
     let text = fs::read_to_string(path).map_err(|error| cortado::Error::io(path, error))?;
     let mut net: NetParameter = parse_text(text, path)?;

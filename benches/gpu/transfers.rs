@@ -3,8 +3,8 @@
 use crate::{Bench, clock};
 use cortado::{Blob, Memory, Result, device::CudaDevice, kernel::Blas, op::Gemm};
 
-/// Prints the GB/s of copies of each size from and to pageable and pinned memory; then the time of
-/// a copy during computation on another queue.
+/// Prints the GB/s of copies of each size from and to pageable and pinned memory, and the time of a
+/// copy during computation on another queue.
 pub(crate) fn table(bench: &Bench) -> Result<()> {
     let (device, brief) = (&bench.device, bench.brief);
     println!("\n### Copies\n\nGB/s; `alloc_host` allocates the pinned memory.\n");

@@ -1,5 +1,5 @@
-//! Binary messages: writing and reading a message again keeps the message and its unknown fields.
-//! Bytes that prost accepts yield the same message with prost.
+//! Binary messages: a message and its unknown fields survive writing and reading. If prost accepts
+//! the bytes too, it reads the same message.
 #![no_main]
 
 use cortado::{

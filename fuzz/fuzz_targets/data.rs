@@ -1,5 +1,5 @@
-//! Databases, images and HDF5: writing and reading records or images again keeps them. Nets and
-//! solver states only have to be read or rejected without a panic.
+//! Databases, images and HDF5: records and images survive writing and reading. Nets and solver
+//! states only have to be read, or rejected, without a panic.
 #![no_main]
 
 use cortado::{
@@ -19,11 +19,11 @@ use std::{
 static FILE: LazyLock<PathBuf> =
     LazyLock::new(|| std::env::temp_dir().join(format!("cortado-fuzz-{}", process::id())));
 
-/// Most records read: a damaged tree can visit the same pages forever.
+/// Largest number of records read, because a damaged B+ tree can visit the same pages forever.
 const MAX_RECORDS: usize = 500;
 
-/// Most elements of an image that is written again. Small files can hold images of 10⁸ elements,
-/// which take too long.
+/// Largest image, in elements, that is written again. Small files can hold images of 10⁸ elements,
+/// which would take too long.
 const MAX_ELEMENTS: usize = 1 << 20;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -1,4 +1,4 @@
-//! NumPy files and safetensors: writing and reading tensors again keeps them.
+//! NumPy files and safetensors: tensors survive writing and reading.
 #![no_main]
 
 use cortado::{
@@ -44,8 +44,7 @@ fn check_round_trip<T: PartialEq + Debug>(
     assert_eq!(read(&FILE).unwrap(), value);
 }
 
-/// Sorts the tensors by name and keeps the first of each name, because the writers reject duplicate
-/// names.
+/// Sorts tensors by name and keeps the first of each name, because writers reject duplicates.
 fn distinct(mut tensors: Vec<(String, Tensor)>) -> Vec<(String, Tensor)> {
     let mut seen = HashSet::new();
     tensors.retain(|(name, _)| seen.insert(name.clone()));

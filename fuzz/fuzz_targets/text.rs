@@ -1,4 +1,4 @@
-//! Text: printing and parsing a message again keeps it.
+//! Text: a message survives printing and parsing.
 #![no_main]
 
 use cortado::proto::{self, Message, Name, NetParameter, SolverParameter};

@@ -17,7 +17,8 @@
 //! - Results are compared with oracles: plain loops in `f64`, written from the formulas in
 //!   [`op`](crate::op), which share no code with the host kernels.
 //! - Sums of small integers are exact, so their results are compared bit by bit. Sums of real
-//!   numbers may differ by the rounding error of their terms. There are no other tolerances.
+//!   numbers may differ from the oracle by the sum of their terms' rounding errors. There are no
+//!   other tolerances.
 //! - An operand is a whole memory or a part of one between guard elements, valid on the host, the
 //!   device or both. An output that the kernel overwrites holds NaN before.
 //! - Random cases are drawn from a seed. One that fails is shrunk.

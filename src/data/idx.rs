@@ -1,8 +1,8 @@
 //! IDX files of images and labels, the format of MNIST.
 //!
 //! Format: <https://yann.lecun.com/exdb/mnist/>. The third byte of the magic number is the type of
-//! the values (8: unsigned bytes), the fourth the number of axes. The extents follow (32 bits each,
-//! big-endian), then the values.
+//! the values (8: unsigned bytes), the fourth the number of axes. Then come the extents, of 32 bits
+//! each, big-endian, and the values.
 
 use super::{record::Record, source::Source};
 use crate::error::{Error, Result};
@@ -13,7 +13,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Images and labels from a pair of IDX files, gzipped or not. Holds their content in memory.
+/// Images and labels from a pair of IDX files, gzipped or not. The source holds them in memory.
 pub struct IdxSource {
     name: String,
     shape: [usize; 3],
@@ -27,7 +27,7 @@ impl IdxSource {
     /// appended to these names.
     ///
     /// # Errors
-    /// Errors from [`open_files`](Self::open_files).
+    /// Like [`open_files`](Self::open_files).
     pub fn open(prefix: impl Into<String>) -> Result<Self> {
         let prefix = prefix.into();
         let images = find(&format!("{prefix}-images-idx3-ubyte"))?;
@@ -46,12 +46,13 @@ impl IdxSource {
         let ([count, height, width], images) = load(images_path)?;
         let ([label_count], labels) = load(labels_path)?;
         if images.is_empty() {
-            let why = format!("no pixels: {count} images of {height} x {width}");
+            let why = format!("no pixels in {count} images of {height} x {width}");
             return Err(invalid(images_path, why));
         }
         if count != label_count {
             let images = images_path.display();
-            let why = format!("{label_count} labels, but {images} has {count} images");
+            let why =
+                format!("label count {label_count} differs from image count {count} in {images}");
             return Err(invalid(labels_path, why));
         }
         let name = format!("idx:{}", images_path.display());
@@ -137,27 +138,27 @@ fn parse<const AXES: usize>(
     };
     let (magic, want) = (word()?, 0x0800 | AXES as u32);
     if magic != want {
-        let why = format!("magic number 0x{magic:08x}, 0x{want:08x} needed for {AXES} axes");
+        let why = format!("magic number 0x{magic:08x}, expected 0x{want:08x}");
         return Err(invalid(path, why));
     }
     let mut extents = [0; AXES];
     for extent in &mut extents {
         *extent = word()? as usize;
     }
-    let header = format!("the header states {extents:?} bytes");
+    let header = format!("the header states extents {extents:?}");
     let len = extents.iter().try_fold(1usize, |len, &extent| len.checked_mul(extent));
-    let len = len
-        .filter(|&len| len as u64 <= limit)
-        .ok_or_else(|| invalid(path, format!("{header}, more than the file can contain")))?;
+    let len = len.filter(|&len| len as u64 <= limit).ok_or_else(|| {
+        invalid(path, format!("{header}, but the file cannot contain as many bytes"))
+    })?;
     let mut values = Vec::new();
     values.try_reserve_exact(len).map_err(|_| Error::out_of_host_memory(len))?;
     let got = file.by_ref().take(len as u64).read_to_end(&mut values);
     let got = got.map_err(|error| Error::io(path, error))?;
     if got < len {
-        return Err(invalid(path, format!("{header}, but only {got} follow")));
+        return Err(invalid(path, format!("{header}; {len} bytes expected after it, {got} found")));
     }
     if file.read(&mut [0]).map_err(|error| Error::io(path, error))? > 0 {
-        return Err(invalid(path, format!("{header}, but more follow")));
+        return Err(invalid(path, format!("{header}, but more than {len} bytes follow it")));
     }
     Ok((extents, values))
 }
@@ -231,7 +232,7 @@ mod tests {
         fs::remove_file(&plain).unwrap();
         fs::write(format!("{plain}.gz"), zip(&images())).unwrap();
         assert_eq!(next(&mut IdxSource::open(&*prefix).unwrap()), (vec![1, 2], 7));
-        // An uncompressed file with the extension `.gz`, then a compressed one without it.
+        // An uncompressed file with the extension `.gz`, then a compressed file without it.
         fs::write(format!("{plain}.gz"), images()).unwrap();
         assert_eq!(next(&mut IdxSource::open(&*prefix).unwrap()), (vec![1, 2], 7));
         fs::write(plain, zip(&images())).unwrap();
@@ -256,7 +257,7 @@ mod tests {
             (&images(), &floats, ["t-labels-idx1-ubyte: ", "magic number 0x00000d01, "]),
             (&vec![], &labels(), ["t-images-idx3-ubyte: ", "the file ends within the header"]),
             (&no_images, &no_labels, ["t-images-idx3-ubyte: ", "0 images of 28 x 28"]),
-            (&images(), &two_labels, ["2 labels, but ", "has 3 images"]),
+            (&images(), &two_labels, ["label count 2 ", "image count 3 in "]),
         ] {
             let text = error(images, labels);
             assert!(parts.iter().all(|part| text.contains(part)), "{text}");
@@ -278,7 +279,7 @@ mod tests {
             assert!(text.contains("t-images-idx3-ubyte: "), "{text}");
         }
         let longer = error(&images, &[labels(), vec![0]].concat());
-        assert!(longer.contains("states [3] bytes, but more follow"), "{longer}");
+        assert!(longer.contains("states extents [3], but more than 3 bytes follow"), "{longer}");
     }
 
     #[test]
@@ -287,7 +288,7 @@ mod tests {
             let images = file(0x803, &extents, &[0; 64]);
             for images in [zip(&images), images] {
                 let text = error(&images, &labels());
-                assert!(text.contains("more than the file can contain"), "{text}");
+                assert!(text.contains("cannot contain as many bytes"), "{text}");
             }
         }
     }

@@ -1,5 +1,5 @@
-//! Kernels of all families, on slices in host memory. A device that does not implement a kernel
-//! falls back to the one here.
+//! Kernels of all families, on slices in host memory. A device without a kernel of its own falls
+//! back to these.
 //!
 //! Rules:
 //! - A kernel checks the lengths of its operands first; a wrong length is an error.
@@ -7,24 +7,13 @@
 //! - Work above a measured size is split among [`Workers`]. How a sum is split depends on its size
 //!   only, so results are bit-identical for any number of threads.
 //! - Loops are written for the compiler to vectorise, and compiled for several SIMD levels. x86-64
-//!   intrinsics are in the `x86` modules only. The file named after a kernel holds the portable loop and
-//!   decides when an x86 path replaces it.
+//!   intrinsics are in the `x86` modules only. The file named after a kernel holds the portable
+//!   loop and decides when an x86 path replaces it.
 //!
-//! The folders, from the bottom up; each imports only folders before it:
+//! ARCHITECTURE.md describes the folders. A folder imports only folders declared before it.
 //!
-//! - `cache`: cache lines, prefetch, non-temporal stores, huge pages, scratch buffers.
-//! - `simd`: SIMD levels, vector types, fused multiply-add, 16-bit conversion.
-//! - `threads`: [`Workers`], which splits work into tasks and runs them.
-//! - `math`: exp, ln, tanh, powers, square root and division.
-//! - `reduction`: sums, extremes, moments and rankings along an axis.
-//! - `elementwise`: elementwise functions, broadcasts, conversions.
-//! - `blas`: vector operations, matrix-vector products and GEMM.
-//! - `indexing`: gather, scatter, permutation and tiling.
-//! - `random`: counter-based random numbers and dropout.
-//! - `nn`: convolution, pooling, normalisation, softmax, losses and solver updates.
-//!
-//! This file is the interface to the rest of the crate: it re-exports the kernels, and no folder
-//! imports them from here. Only the folders marked below, and `nn::col2im`, may contain `unsafe` code.
+//! This file re-exports the kernels to the rest of the crate; no folder imports them from here.
+//! Only the folders marked below, and `nn::col2im`, may contain `unsafe` code.
 
 #[allow(unsafe_code)] // prefetch, streaming stores, madvise
 mod cache;

@@ -8,7 +8,8 @@ use crate::{
 };
 use rand_core::Rng;
 
-/// Returns integers from -4 to 4. They and short sums of their products are exact in every element type.
+/// Returns integers from -4 to 4. These, and short sums of their products, are exact in every
+/// element type.
 pub(crate) fn integers<T: Element>(tag: u64, len: usize) -> Vec<T> {
     let mut rng = RngKey::new(7).child(tag).rng();
     (0..len).map(|_| T::from_f64(f64::from(rng.next_u32() % 9) - 4.0)).collect()
@@ -30,7 +31,6 @@ pub(crate) fn threads() -> [Workers; 3] {
     [1, 2, 3].map(|count| Workers::new(count).unwrap())
 }
 
-/// Converts elements to `f64`.
 pub(crate) fn wide<T: Element>(x: &[T]) -> Vec<f64> {
     x.iter().map(|x| x.to_f64()).collect()
 }

@@ -53,7 +53,7 @@ scalar_functions! {
         /// `a` where `b > 0`, else `a · (b + alpha)`; `b` is ELU's output. If `alpha < 0`, `b` is
         /// ELU's input, and the second case is `a · alpha · eᵇ`.
         EluGrad {
-            /// Negative limit of the function at −∞.
+            /// Negated limit of the function at −∞.
             alpha: A,
         } => "elu_grad",
         /// `a · b · (1 − b)`; `b` is the sigmoid's output.

@@ -9,8 +9,8 @@ use crate::{
 /// Convolution of `batch` images of `window.channels()` planes into `outputs` planes.
 ///
 /// Row-major operands: images `x` of batch × channels × input…, filters `w` of outputs ×
-/// channels/groups × kernel…, a bias of outputs elements, and outputs `y` of batch × outputs ×
-/// output…. Output planes of group g depend only on the input planes of group g.
+/// channels/groups × kernel…, a bias with an element for each output plane, and outputs `y` of
+/// batch × outputs × output…. Output planes of group g depend only on the input planes of group g.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Convolution {
     batch: usize,

@@ -87,7 +87,7 @@ impl<T: Element> Gemm<T> {
         Self { lda, ldb, ldc, ..self }
     }
 
-    /// Returns whether the GEMM writes `C` from its first to its last element and reads none.
+    /// Returns whether the GEMM writes every element of `C`, without gaps, and reads none.
     pub fn overwrites(&self) -> bool {
         self.beta.is_zero() && (self.ldc == self.n || self.m <= 1)
     }
@@ -95,8 +95,7 @@ impl<T: Element> Gemm<T> {
     /// Returns the spans of `A`, `B` and `C`: element counts from the first to the last one used.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] if a leading dimension is shorter than a row, or an extent
-    /// overflows.
+    /// [`Error::InvalidInput`] if a leading dimension is shorter than a row, or a span overflows.
     pub fn spans(&self) -> Result<(usize, usize, usize)> {
         let stored = |trans, rows, columns| match trans {
             Transpose::No => (rows, columns),
@@ -247,7 +246,7 @@ impl<T: Element> Gemv<T> {
     }
 }
 
-/// Returns the element count from the first to the last of a matrix with leading dimension `ld`.
+/// Returns the number of elements that a matrix with leading dimension `ld` spans.
 fn span(
     op: &'static str,
     name: &'static str,
@@ -265,5 +264,7 @@ fn span(
         .checked_mul(ld)
         .and_then(|start| start.checked_add(columns))
         .filter(|&span| span <= isize::MAX as usize)
-        .ok_or_else(|| Error::invalid_input(op, format!("{rows} rows of {name} {ld} overflow")))
+        .ok_or_else(|| {
+            Error::invalid_input(op, format!("{rows} rows, each {name} = {ld} long, overflow"))
+        })
 }

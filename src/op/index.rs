@@ -5,7 +5,7 @@ use crate::{
     shape::Shape,
 };
 
-/// Copy of a `rows × columns` block between row-major matrices: concatenation, slicing, cropping.
+/// Copy of a `rows × columns` block between row-major matrices, to concatenate, slice or crop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copy2d {
     /// Number of rows of the block.
@@ -22,8 +22,7 @@ impl Copy2d {
     /// Fails unless operands of these lengths contain the block.
     ///
     /// # Errors
-    /// [`Error::Length`] names the operand; [`Error::InvalidInput`] if a leading dimension is too
-    /// short.
+    /// [`Error::Length`] names the operand; [`Error::InvalidInput`] if `ldx` or `ldy` is too short.
     pub fn check(&self, x: usize, y: usize) -> Result<()> {
         if self.rows == 0 || self.columns == 0 {
             return Ok(());

@@ -90,7 +90,8 @@ impl Accuracy {
 /// [`SoftmaxLoss`].
 ///
 /// A logarithmic `f` can use a matrix `m` of `extent × extent`. The label's row of `m` weights the
-/// classes: `−Σ m[label, k] · ln max(x[k], floor)`. Without it, only the label's class counts.
+/// classes: `−Σ m[label, k] · ln max(x[k], floor)`. Without a matrix, only the label's class
+/// counts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ClassLoss {
     /// Axis of the classes.
@@ -108,8 +109,7 @@ pub struct ClassLoss {
 pub enum ClassLossKind {
     /// `−ln max(x[label], floor)` for probabilities `x`.
     Log,
-    /// Like [`Log`](Self::Log), but the gradient is with respect to the scores whose softmax is
-    /// `x`.
+    /// Like [`Log`](Self::Log), but with the gradient of the scores whose softmax is `x`.
     LogWithSoftmaxGradient,
     /// `max(0, 1 − x[label]) + Σ max(0, 1 + x[k])` over the other classes.
     Hinge,
@@ -118,7 +118,7 @@ pub enum ClassLossKind {
 }
 
 impl ClassLoss {
-    /// Lower bound of probabilities before the logarithm.
+    /// Lower bound that is applied to probabilities before the logarithm.
     pub const FLOOR: f64 = 1e-20;
 
     /// Fails unless the operand lengths match. Also fails if a hinge loss has a matrix.

@@ -8,8 +8,8 @@ use crate::{
 /// One time step of `streams` independent sequences with `outputs` cells each.
 ///
 /// Each stream has a row of `outputs` elements in the states `c` (cells) and `h` (hidden) and a row
-/// of `4·outputs` elements in `gates`. It has one element in `cont`: 0 where a sequence begins, and
-/// else 1. Let x₀ to x₃ be the quarters of a row of gates:
+/// of `4·outputs` elements in `gates`. The stream's element of `cont` is 0 where a sequence begins,
+/// and else 1. Let x₀ to x₃ be the quarters of a row of gates:
 ///
 /// ```text
 /// i = σ(x₀)   f = cont · σ(x₁)   o = σ(x₂)   g = tanh x₃

@@ -56,7 +56,7 @@ impl RngKey {
     }
 }
 
-/// Mixed into the seed when keys are derived, so that they do not reuse the stream's words.
+/// Constant mixed into the seed of derived keys, so that they do not reuse this stream's words.
 const CHILD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A sequential generator of the stream of an [`RngKey`].

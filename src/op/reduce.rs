@@ -54,7 +54,7 @@ impl Reduce {
 pub struct TopK {
     /// The axis.
     pub axis: Axis,
-    /// Number of elements.
+    /// Number of elements to find.
     pub k: usize,
 }
 

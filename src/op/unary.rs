@@ -95,7 +95,7 @@ scalar_functions! {
         } => "relu",
         /// `x` where `x > 0`, else `alpha · (eˣ − 1)`.
         Elu {
-            /// Negative limit of the function at −∞.
+            /// Negated limit of the function at −∞.
             alpha: A,
         } => "elu",
         /// `x / (1 + e^(−beta·x))`

@@ -37,8 +37,8 @@ pub struct SolverUpdate<T: Element> {
     pub rule: UpdateRule<T>,
 }
 
-/// Computes a step from a gradient `g`, as Caffe does. The history is the only state between steps:
-/// `h`, and `k` for rules with two values per weight.
+/// Rule that computes a step from a gradient `g`, as Caffe does. The history is the only state
+/// between steps: `h`, and `k` for rules with two values per weight.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[doc(alias = "ComputeUpdateValue")]
 pub enum UpdateRule<T: Element> {

@@ -26,8 +26,7 @@ impl SpatialAxis {
         Self { input, kernel, stride: 1, pad: 0, dilation: 1 }
     }
 
-    /// Returns the number of windows: `⌊(input + 2·pad − (dilation·(kernel − 1) + 1)) / stride⌋ +
-    /// 1`.
+    /// Returns the window count `⌊(input + 2·pad − (dilation·(kernel − 1) + 1)) / stride⌋ + 1`.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] if kernel, stride or dilation is zero, if no window fits, or on
@@ -48,8 +47,8 @@ impl SpatialAxis {
         Ok(slack / stride + 1)
     }
 
-    /// Returns the axis of a transposed convolution, which has `input` windows. Its input extent is
-    /// `stride·(input − 1) + dilation·(kernel − 1) + 1 − 2·pad`.
+    /// Returns the axis of a transposed convolution, which has `input` windows. The new input
+    /// extent is `stride·(input − 1) + dilation·(kernel − 1) + 1 − 2·pad`.
     ///
     /// # Errors
     /// [`Error::InvalidInput`] if kernel, stride or dilation is zero, if that extent is negative,
@@ -85,8 +84,7 @@ impl Window {
     /// Describes windows over `channels` planes along `axes`.
     ///
     /// # Errors
-    /// Like [`SpatialAxis::output`]; [`Error::ShapeOverflow`] if image or columns are too large to
-    /// count.
+    /// Like [`SpatialAxis::output`]; [`Error::ShapeOverflow`] if image or columns are too large.
     pub fn new(channels: usize, axes: &[SpatialAxis]) -> Result<Self> {
         let output = axes.iter().map(SpatialAxis::output).collect::<Result<Vec<_>>>()?;
         let kernel: Vec<_> = axes.iter().map(|axis| axis.kernel).collect();

@@ -37,7 +37,7 @@ pub fn parse_binary<M: Message + Name + Default>(bytes: &[u8], file: &str) -> Re
     Ok(MessageSource::bytes(bytes, file).decode(UnknownFieldAction::Ignore)?.0)
 }
 
-/// Reads a binary file, such as a caffemodel, as [`parse_binary`] does. It may be of any length.
+/// Reads a binary file of any length, such as a caffemodel, as [`parse_binary`] does.
 ///
 /// Needs memory for the message, and for a pipe also for its bytes.
 #[doc(alias = "ReadProtoFromBinaryFile")]

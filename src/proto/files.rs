@@ -18,7 +18,7 @@ use crate::error::Result;
 /// logs each change.
 ///
 /// # Errors
-/// Those of [`read_text`](super::read_text) and of [`upgrade::net`], with the file's name.
+/// Errors of [`read_text`](super::read_text) and of [`upgrade::net`], with the file's name.
 #[cfg(feature = "net")]
 #[doc(alias = "ReadNetParamsFromTextFileOrDie")]
 pub fn read_net(path: impl AsRef<Path>) -> Result<NetParameter> {
@@ -31,11 +31,11 @@ pub fn read_net(path: impl AsRef<Path>) -> Result<NetParameter> {
 /// its content is HDF5.
 ///
 /// An HDF5 file has only the name and the blobs of each layer: values in `data/<layer>/<index>`,
-/// gradients in `diff`. It omits the values of a blob that shares those of another; that blob
-/// becomes an empty message. Numbers of any type are read.
+/// gradients in `diff`. The file omits the values of a blob that shares another blob's; such a blob
+/// becomes an empty message. Numbers may have any type.
 ///
 /// # Errors
-/// Those of [`read_binary`] and of [`upgrade::net`], with the file's name.
+/// Errors of [`read_binary`] and of [`upgrade::net`], with the file's name.
 /// [`Error::InvalidData`](crate::Error::InvalidData) for an HDF5 file in which a dataset or group
 /// is damaged, missing or not part of this layout; the message names both. Without the feature
 /// `hdf5`, every HDF5 file is an error.
@@ -51,13 +51,13 @@ pub fn read_trained_net(path: impl AsRef<Path>) -> Result<NetParameter> {
 /// Writes a trained net atomically: as HDF5 (feature `hdf5`) if the name ends in `.h5`, otherwise
 /// in binary form like [`write_binary`].
 ///
-/// The HDF5 layout is that of [`read_trained_net`], with a group for each layer, so that Caffe and
-/// HDF5 since 1.8 read it. `float` stays `float`, and `double` stays `double`.
+/// The HDF5 layout is as in [`read_trained_net`], with a group for each layer, so that Caffe and
+/// HDF5 1.8 or later can read it. `float` and `double` keep their types.
 ///
 /// Needs memory for the net and up to twice the file size.
 ///
 /// # Errors
-/// Those of [`write_binary`]. [`Error::InvalidData`](crate::Error::InvalidData) for an HDF5 file if
+/// Errors of [`write_binary`]. [`Error::InvalidData`](crate::Error::InvalidData) for an HDF5 file if
 /// a layer's name cannot be the name of a group, for example because of a slash. Without the
 /// feature `hdf5`, every HDF5 file is an error.
 pub fn write_trained_net(path: impl AsRef<Path>, net: &NetParameter) -> Result<()> {
@@ -65,7 +65,7 @@ pub fn write_trained_net(path: impl AsRef<Path>, net: &NetParameter) -> Result<(
     if hdf5::has_extension(path) { hdf5::write_net(path, net) } else { write_binary(path, net) }
 }
 
-/// Reads a solver's state from a binary or HDF5 file, detected as by [`read_trained_net`]. An HDF5
+/// Reads a solver's state from a file, whose format is detected as in [`read_trained_net`]. An HDF5
 /// file has `iter`, `learned_net`, `current_step` and `history/<index>`.
 ///
 /// # Errors
@@ -75,7 +75,7 @@ pub fn read_solver_state(path: impl AsRef<Path>) -> Result<SolverState> {
     if hdf5::is_hdf5(path) { hdf5::read_state(path) } else { read_binary(path) }
 }
 
-/// Writes a solver's state in the format that [`write_trained_net`] would choose.
+/// Writes a solver's state in the format that [`write_trained_net`] chooses for such a file name.
 ///
 /// # Errors
 /// Like [`write_trained_net`].
@@ -91,7 +91,7 @@ pub fn write_solver_state(path: impl AsRef<Path>, state: &SolverState) -> Result
 /// Reads a solver's definition from a text file. Upgrades it, and logs each change.
 ///
 /// # Errors
-/// Those of [`read_text`](super::read_text) and of [`upgrade::solver`], with the file's name.
+/// Errors of [`read_text`](super::read_text) and of [`upgrade::solver`], with the file's name.
 #[cfg(feature = "net")]
 #[doc(alias = "ReadSolverParamsFromTextFileOrDie")]
 pub fn read_solver(path: impl AsRef<Path>) -> Result<SolverParameter> {

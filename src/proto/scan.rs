@@ -1,9 +1,9 @@
 //! Scan of the bytes of a message before prost decodes them.
 //!
 //! prost does not say where bytes are malformed, drops unknown fields, and is stricter than
-//! protobuf's C++ library. The scan skips values without decoding them. It reports errors with
-//! offset and field path, collects unknown fields, and lists the replacements after which prost
-//! reads what the C++ library reads.
+//! protobuf's C++ library. The scan skips values without decoding them. The scan also collects
+//! unknown fields, reports errors with offset and field path, and lists the replacements after
+//! which prost reads what the C++ library reads.
 
 use std::{collections::BTreeMap, fmt, ops::Range};
 
@@ -27,7 +27,6 @@ pub struct PathStep {
 /// The bytes of unknown fields, by the path of the message that they are in.
 pub(super) type FieldsByPath = BTreeMap<Vec<PathStep>, Vec<u8>>;
 
-/// The result of a scan.
 #[derive(Debug, Default)]
 pub(super) struct ScanResult {
     /// Replacements after which prost reads the bytes as the C++ library does.
@@ -106,7 +105,7 @@ impl fmt::Display for Path {
 
 struct Scan<'a> {
     reader: WireReader<'a>,
-    /// The current path. After an error it still leads to the failed field, and [`scan`] names it.
+    /// Path of the current field. After an error, [`scan`] reports it as the failed field's path.
     path: Path,
     action: UnknownFieldAction<'a>,
     result: ScanResult,
@@ -164,8 +163,8 @@ impl Scan<'_> {
         Ok(growth)
     }
 
-    /// Scans an unknown field. One with a `known_number` has the wrong wire type for that field; it
-    /// is removed, because prost would reject it.
+    /// Scans an unknown field. A field with a `known_number` has the wrong wire type for it, and is
+    /// removed because prost would reject it.
     fn unknown_field(&mut self, key: Key, rest: Range<u64>, known_number: bool) -> WireResult<i64> {
         self.path.push(None, PathStep { field: key.number, index: 0 });
         self.reader.skip_value(key, rest.end)?;
@@ -226,7 +225,7 @@ impl Scan<'_> {
 
     /// Scans a string. The C++ library accepts any bytes, but Rust's strings are UTF-8, so invalid
     /// bytes are replaced. Text in any encoding has no control characters except tabs and line
-    /// ends; a file with others is of another kind.
+    /// ends. A file with other control characters is not a message.
     fn text(&mut self, stop: u64) -> WireResult<i64> {
         let start = self.reader.offset();
         let bytes = self.reader.read_to(stop)?;
@@ -251,7 +250,7 @@ impl Scan<'_> {
         let (fields, known_count) = without_known(schema, &fields);
         if known_count > 0 {
             self.result.warnings.push(format!(
-                "{}: {known_count} unknown fields are dropped; {} declares their numbers",
+                "{}: dropped unknown fields ({known_count}), because {} declares their numbers",
                 self.path, schema.name
             ));
         }
@@ -261,11 +260,11 @@ impl Scan<'_> {
     }
 }
 
-/// Removes the fields that a message type declares. Returns the others and the removed count.
-/// Fields that moved to a message of another type could otherwise become values of its fields.
+/// Removes the fields that a message type declares. Returns the others and the number of removed
+/// ones. Fields that moved to another message type could otherwise become values of its fields.
 fn without_known(schema: &Schema, fields: &[u8]) -> (Vec<u8>, usize) {
     let (mut unknown, mut known_count) = (Vec::with_capacity(fields.len()), 0);
-    // This cannot fail: the scan has collected whole fields only.
+    // This cannot fail, because the scan has collected whole fields only.
     let _ = for_each_field(fields, |key, bytes| match schema.field(key.number) {
         Some((_, field)) if field.accepts(key.wire_type) => known_count += 1,
         _ => unknown.extend_from_slice(bytes),

@@ -20,7 +20,6 @@ pub(super) struct Field {
     pub(super) kind: WireEncoding,
 }
 
-/// The encoding of a field's values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum WireEncoding {
     Varint,
@@ -46,12 +45,10 @@ impl Schema {
         Some((index, &self.fields[index]))
     }
 
-    /// Returns the field of this name.
     pub(super) fn field_by_name(&self, name: &str) -> Option<&'static Field> {
         self.fields.iter().find(|field| field.name == name)
     }
 
-    /// Returns the number of fields.
     pub(super) fn len(&self) -> usize {
         self.fields.len()
     }
@@ -70,8 +67,8 @@ impl Field {
         wire_type == unpacked || self.repeated && wire_type == WireType::LengthDelimited
     }
 
-    /// Returns whether errors name a value of the field by its index. They do not for numbers,
-    /// because one packed value holds many.
+    /// Returns whether errors name a value of the field by its index. Numbers have no index,
+    /// because one packed value holds many of them.
     pub(super) fn is_indexed(&self) -> bool {
         use WireEncoding::{Bytes, Message, Text};
         self.repeated && matches!(self.kind, Text | Bytes | Message(_))

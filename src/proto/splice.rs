@@ -11,7 +11,6 @@ use prost::bytes::Buf;
 
 use super::wire::ReadSeek;
 
-/// Bytes read from the source at a time.
 const CHUNK_LEN: usize = 1 << 16;
 
 /// A byte range of a source, and the bytes that replace it.
@@ -42,7 +41,7 @@ impl Splices {
         }
     }
 
-    /// Returns a reader of the first `len` bytes of a source with the replacements made.
+    /// Returns a reader of the first `len` bytes of a source, which makes the replacements.
     pub(super) fn reader(
         self,
         source: &mut dyn ReadSeek,
@@ -69,17 +68,17 @@ impl Splices {
     }
 }
 
-/// A source with replacements made, as prost reads it: in chunks of bounded length.
+/// Reader for prost, which replaces byte ranges of a source and reads it in chunks.
 pub(super) struct SplicedReader<'a> {
     source: &'a mut dyn ReadSeek,
     splices: Peekable<vec::IntoIter<Splice>>,
     /// Current offset in the source, and the offset at which reading ends.
     offset: u64,
     end: u64,
-    /// Bytes read last. Some of them are not consumed yet unless `remaining` is 0.
+    /// Bytes read last. Unless `remaining` is 0, some of them are not consumed yet.
     chunk: Vec<u8>,
     consumed: usize,
-    /// Bytes not consumed yet, including those of the chunk.
+    /// Number of bytes not consumed yet, including those of the chunk.
     remaining: usize,
     error: Option<io::Error>,
 }
@@ -90,7 +89,6 @@ impl SplicedReader<'_> {
         self.error.map_or(Ok(()), Err)
     }
 
-    /// Reads all remaining bytes.
     pub(super) fn into_bytes(mut self) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; self.remaining];
         self.copy_to_slice(&mut bytes);
@@ -184,7 +182,7 @@ mod tests {
         assert!(spliced(splices, &bytes) == want);
     }
 
-    /// The source is shorter than stated, like a file that is truncated while it is read.
+    /// A source can be shorter than stated, for example if a file is truncated while it is read.
     #[test]
     fn a_source_that_ends_early_is_an_error_at_the_end() {
         let mut source = Cursor::new(b"abc");

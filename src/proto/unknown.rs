@@ -38,11 +38,10 @@ pub struct UnknownFields {
 }
 
 impl UnknownFields {
-    /// Reads a binary file like [`read_binary`](super::read_binary), together with its unknown
-    /// fields.
+    /// Reads a binary file like [`read_binary`](super::read_binary), with its unknown fields.
     ///
     /// # Errors
-    /// Those of `read_binary`; [`Error::InvalidData`] if the type is not one of Caffe's.
+    /// Errors of `read_binary`; [`Error::InvalidData`] if the type is not one of Caffe's.
     pub fn read<M: Message + Name + Default>(path: impl AsRef<Path>) -> Result<(M, Self)> {
         Self::decode(MessageSource::file(path.as_ref())?)
     }
@@ -51,7 +50,7 @@ impl UnknownFields {
     /// fields. `file` names the bytes in errors.
     ///
     /// # Errors
-    /// Those of `parse_binary`; [`Error::InvalidData`] if the type is not one of Caffe's.
+    /// Errors of `parse_binary`; [`Error::InvalidData`] if the type is not one of Caffe's.
     pub fn parse<M: Message + Name + Default>(bytes: &[u8], file: &str) -> Result<(M, Self)> {
         Self::decode(MessageSource::bytes(bytes, file))
     }
@@ -120,7 +119,7 @@ impl UnknownFields {
         let result = scan(schema, &mut source, len, action).map_err(failed)?;
         result.warnings.iter().for_each(|warning| log::warn!("{warning}"));
         if !left.is_empty() {
-            log::warn!("unknown fields of {} removed messages are dropped", left.len());
+            log::warn!("dropped the unknown fields of removed messages ({})", left.len());
         }
         let spliced = result.splices.reader(&mut source, len).and_then(SplicedReader::into_bytes);
         spliced.map_err(|error| failed(WireError::Io(error)))
@@ -131,7 +130,7 @@ impl UnknownFields {
     /// Needs memory for the message and up to twice the file size.
     ///
     /// # Errors
-    /// Those of [`encode`](Self::encode) and of `write_binary`.
+    /// Errors of [`encode`](Self::encode) and of `write_binary`.
     pub fn write<M: Message + Name>(&self, path: impl AsRef<Path>, message: &M) -> Result<()> {
         let path = path.as_ref();
         let bytes = self.encode(message)?;

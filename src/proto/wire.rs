@@ -38,8 +38,7 @@ pub(super) struct Key {
 }
 
 impl Key {
-    /// Returns whether this key ends the outermost message, which has no length, in the C++
-    /// library.
+    /// Returns whether the C++ library ends the outermost message at this key.
     pub(super) fn ends_message(self) -> bool {
         self.wire_type == WireType::EndGroup || self.number == 0
     }
@@ -50,8 +49,8 @@ const MAX_DEPTH: usize = 100;
 
 /// A buffered reader that knows its offset in the source.
 ///
-/// Each reading method gets the end of the enclosing message. It checks that end before it reads or
-/// allocates, so that a wrong length cannot make it allocate more than the source has.
+/// Each reading method gets the end of the enclosing message. The method checks this end before it
+/// reads or allocates, so that a wrong length cannot cause an allocation larger than the source.
 pub(super) struct WireReader<'a> {
     reader: BufReader<&'a mut dyn ReadSeek>,
     offset: u64,

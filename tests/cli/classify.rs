@@ -35,7 +35,6 @@ fn net(folder: &Folder, shape: &str) {
 
 const CLASSIFY: &str = "classify --model deploy.prototxt --weights no.caffemodel";
 
-/// Returns the printed classes with their scores.
 fn printed_classes(out: &str) -> Vec<(f32, String)> {
     let lines = out.lines().filter_map(|line| line.split_once(" - "));
     lines.map(|(score, name)| (score.parse().unwrap(), name.to_owned())).collect()
@@ -46,10 +45,10 @@ fn pixels_match_those_of_caffes_example() {
     let folder = Folder::new("classify");
     for (file, channels, height, width) in [("color.png", 3, 5, 7), ("gray.png", 1, 3, 3)] {
         let pixels = expected(file, height, width);
-        // The definition has a batch of ten; classify reshapes it to one.
+        // The definition has a batch of ten, which `classify` reshapes to one.
         net(&folder, &format!("10 {channels} {height} {width}"));
         let means: Vec<f32> = (0..channels).map(|channel| 10.5 * channel as f32 + 3.0).collect();
-        // A mean image whose size differs from the input's and whose channels have these means.
+        // A mean image whose size differs from the input's. Its channels have these means.
         let mean = BlobProto {
             num: Some(1),
             channels: Some(channels),

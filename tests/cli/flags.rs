@@ -1,4 +1,4 @@
-//! Flags that several verbs share, in Caffe's spelling and in clap's.
+//! Tests of flags that several verbs share, in Caffe's spelling and in clap's.
 
 use crate::command::{Folder, NET, SOLVER};
 

@@ -1,4 +1,4 @@
-//! GPUs by name and number, with a driver that runs GPU kernels on the CPU.
+//! Tests of GPUs by name and number, with a driver that runs GPU kernels on the CPU.
 
 use crate::{
     command::{Folder, Ran},

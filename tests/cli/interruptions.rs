@@ -1,4 +1,4 @@
-//! Signals during training: SIGINT, SIGTERM, SIGHUP and SIGKILL.
+//! Tests of signals during training: SIGINT, SIGTERM, SIGHUP and SIGKILL.
 
 use crate::command::{Folder, NET, SOLVER, message};
 use cortado::{
@@ -39,7 +39,7 @@ impl Running {
         assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
     }
 
-    /// Waits for the end. Returns the exit status and the remaining log lines.
+    /// Waits until the process ends. Returns the exit status and the remaining log lines.
     fn finish(mut self) -> (ExitStatus, Vec<String>) {
         let rest = self.lines.map(|line| message(&line.unwrap()).unwrap().to_owned()).collect();
         (self.child.wait().unwrap(), rest)
@@ -56,7 +56,7 @@ fn interrupted_at(folder: &Folder, line: &str) -> Vec<String> {
     rest
 }
 
-/// A solver that would run for hours, without snapshots at intervals.
+/// Returns a solver that would run for hours, without periodic snapshots.
 fn endless() -> String {
     let long = SOLVER.replace("snapshot: 4", "").replace("test_interval: 4", "test_interval: 1000");
     long.replace("max_iter: 8", "max_iter: 100000000")
@@ -75,7 +75,7 @@ fn sigint_stops_training_with_a_snapshot() {
     assert_eq!(folder.files(".solverstate"), [state]);
 }
 
-/// The test pass of this solver alone would run for hours.
+/// The test pass alone would run for hours.
 #[test]
 fn sigint_stops_during_a_test() {
     let folder = Folder::new("interrupt-test");
@@ -116,7 +116,7 @@ fn signal_effects_follow_the_flags() {
     folder.run(stop).refused_with(&["'stopp'", "none, stop, snapshot"]);
 }
 
-/// Number of batches with which one iteration takes longer than the test may run.
+/// With this number of batches, an iteration takes longer than the test may run.
 #[test]
 fn a_second_signal_exits_at_once() {
     let folder = Folder::new("interrupt-twice");
@@ -136,11 +136,10 @@ fn a_second_signal_exits_at_once() {
     assert_eq!(folder.files(".caffemodel"), [""; 0]);
 }
 
-/// How often the run is killed.
 const KILLS: usize = 50;
 
-/// Kills a run that writes a snapshot after each update at random moments, and resumes it from the
-/// last snapshot. The result is bit-identical to that of an uninterrupted run.
+/// Kills training at random moments, and resumes it from the last snapshot, of which it writes one
+/// after each update. The result is bit-identical to an uninterrupted run's.
 #[test]
 fn a_run_killed_repeatedly_ends_bit_identical_to_an_uninterrupted_one() {
     let seed = SystemTime::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64;
@@ -160,7 +159,7 @@ fn a_run_killed_repeatedly_ends_bit_identical_to_an_uninterrupted_one() {
         let state = from.map(|n| format!(" --snapshot lenet_iter_{n}.solverstate"));
         format!("train --threads 1 --solver solver.prototxt{}", state.unwrap_or_default())
     };
-    // Time from the start to the third snapshot; kills are up to twice as late.
+    // Time from the start to the third snapshot. A kill comes after up to twice this time.
     let mut usual = Duration::ZERO;
     let (mut last, mut longest) = (None, 0);
     for kill in 0..KILLS {

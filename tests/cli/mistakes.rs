@@ -1,4 +1,4 @@
-//! Wrong arguments and files cause an error of one line, which names the file, line or layer.
+//! Tests of mistakes: each causes a one-line error that names the file, line or layer.
 
 use crate::command::{Folder, NET, Ran, SOLVER};
 use std::fs;
@@ -17,7 +17,7 @@ fn wrong_arguments_print_the_usage() {
     assert!(help.out.contains("--solver") && help.out.contains("Ctrl-C"), "{}", help.out);
 }
 
-/// Each case: the text to replace in the solver definition, its replacement, and parts of the error.
+/// Each case: a text in the solver definition, its replacement, and parts of the error.
 #[test]
 fn an_invalid_solver_is_an_error_that_names_file_and_field() {
     let folder = Folder::new("solver");
@@ -56,7 +56,7 @@ fn an_invalid_solver_is_an_error_that_names_file_and_field() {
     assert_eq!(folder.files(".caffemodel"), [""; 0]);
 }
 
-/// Each case: the text to replace in the net definition, its replacement, and parts of the error.
+/// Each case: a text in the net definition, its replacement, and parts of the error.
 #[test]
 fn an_invalid_net_is_an_error_that_names_the_layer() {
     let folder = Folder::new("net");
@@ -119,7 +119,6 @@ fn a_wrong_snapshot_or_model_is_named() {
     resume(state).failed_with(&[state, model, "No such file"]);
 }
 
-/// A failed write to standard output is an error, not a panic.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_full_disk_is_an_error() {
@@ -151,16 +150,17 @@ fn a_full_disk_is_an_error() {
 fn a_disk_that_fills_up_is_named_with_the_snapshot() {
     let folder = Folder::new("filling");
     let train = format!("exec {} train --solver solver.prototxt", env!("CARGO_BIN_EXE_cortado"));
-    let limited = format!("trap '' XFSZ; ulimit -f 8; {train}");
+    let small_files_only = format!("trap '' XFSZ; ulimit -f 8; {train}");
     let mut shell = std::process::Command::new("sh");
-    let output = shell.args(["-c", &limited]).current_dir(folder.path("")).output().unwrap();
-    let ran = Ran::new(&limited, output);
+    let output =
+        shell.args(["-c", &small_files_only]).current_dir(folder.path("")).output().unwrap();
+    let ran = Ran::new(&small_files_only, output);
     ran.failed_with(&["cortado: lenet_iter_4.caffemodel: File too large"]);
     assert_eq!([folder.files(".caffemodel"), folder.files(".tmp")], [[""; 0]; 2]);
 }
 
-/// Each case: the text to replace in the net definition, its replacement, the arguments, and parts of
-/// the error: what is wrong, where, and the remedy.
+/// Each case: a text in the net definition, its replacement, the arguments, and parts of the error
+/// (the problem, its place and the remedy).
 #[test]
 fn errors_of_common_mistakes_name_the_remedy() {
     let folder = Folder::new("first-mistakes");

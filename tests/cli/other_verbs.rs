@@ -1,4 +1,4 @@
-//! The verbs `time` and `draw`.
+//! Tests of the verbs `time` and `draw`.
 
 use crate::command::{Folder, NET};
 use cortado::data::{Color, Image};
@@ -33,7 +33,7 @@ fn time_prints_each_layer_and_memory() {
     folder.run("time --model gone.prototxt").failed_with(&["gone.prototxt: No such file"]);
 }
 
-/// A net that computes little on crops of images whose decoding takes long.
+/// The net computes little, on crops of images that take long to decode.
 #[test]
 fn a_slow_source_appears_as_wait_for_data() {
     let folder = Folder::new("slow");

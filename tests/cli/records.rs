@@ -1,4 +1,4 @@
-//! Training output other than the log: JSON Lines, plots and the progress line.
+//! Tests of training output other than the log: JSON Lines, plots and the progress line.
 
 use crate::command::{Folder, NET, SOLVER};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ fn lines(folder: &Folder, file: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Returns the values that a JSON member has in all events of one kind.
+/// Returns the values of a JSON member in all events of one kind.
 fn members(lines: &[Value], event: &str, member: &str) -> Vec<Value> {
     let events = lines.iter().filter(|line| line["event"] == event);
     events.map(|line| line[member].clone()).collect()
@@ -131,7 +131,7 @@ fn a_plot_is_continued_by_a_resumed_run() {
     let inside = |number: &str| (0.0..1000.0).contains(&number.parse::<f64>().unwrap());
     assert!(coordinates.flat_map(|points| points.split([' ', ','])).all(inside), "{svg}");
 
-    // A run that was interrupted and resumed has the same curves at the end.
+    // A run that was interrupted and resumed ends with equal curves.
     folder.write_replaced("half.prototxt", SOLVER, "max_iter: 8", "max_iter: 4");
     folder.run("train --solver half.prototxt --plot parts.svg").succeeded();
     assert_eq!(curves(&folder, "parts.svg")[0].1.len(), 2);

@@ -1,4 +1,4 @@
-//! Upgrades of old definitions and weights.
+//! Tests of upgrades of old definitions and weights.
 
 use crate::command::{Folder, SOLVER};
 use cortado::proto::{self, NetParameter, V1LayerParameter};
@@ -6,7 +6,7 @@ use cortado::proto::{self, NetParameter, V1LayerParameter};
 /// A net in the V1 format.
 const V1_NET: &str = "input: \"x\" layers { name: \"r\" type: RELU bottom: \"x\" top: \"y\" }";
 
-/// The same net in the current format.
+/// The net in the current format.
 const V2_NET: &str = r#"layer {
   name: "r"
   type: "ReLU"
@@ -73,7 +73,6 @@ fn a_failed_upgrade_writes_nothing() {
     folder.run("upgrade-net old gone/new").failed_with(&["cortado: gone/new: No such file"]);
 }
 
-/// Definitions and weights are upgraded when they are read, and the upgrade is logged.
 #[test]
 fn training_upgrades_old_definitions_and_weights() {
     let folder = Folder::new("upgrade-training");

@@ -1,4 +1,4 @@
-//! Tests of GEMM by cuBLAS: NVIDIA's library on a GPU, otherwise the one in `tests/cuda_on_cpu`.
+//! Tests of GEMM by cuBLAS: NVIDIA's library on a GPU, else the replacement in `tests/cuda_on_cpu`.
 
 use super::{driver, gpu_with, required};
 use cortado::{
@@ -36,7 +36,7 @@ fn properties_name_cublas_only_if_it_is_used() {
     assert!(!names_cublas(&or_skip!(super::gpu(0))));
 }
 
-/// Computes, on this queue, the product of an `n` × `n` matrix filled with `value` and one of ones.
+/// Multiplies, on this queue, an `n` × `n` matrix whose elements are `value` by a matrix of ones.
 fn product(queue: &CudaDevice, n: usize, value: f32) -> Blob<f32, CudaDevice> {
     let [a, b, c] = [value, 1.0, f32::NAN].map(|value| {
         let blob = Blob::new(queue, &[n, n]).unwrap();
@@ -94,7 +94,7 @@ fn without_cublas_the_error_lists_the_paths_tried() {
     let error =
         |path: &str| builder.clone().cublas_path(path.as_ref()).open(0).unwrap_err().to_string();
     let message = error("/nowhere");
-    let start = "device `cuda:0`: no cuBLAS: cannot open any of /nowhere (";
+    let start = "device `cuda:0`: cuBLAS not found: cannot open any of /nowhere (";
     assert!(message.starts_with(start), "{message}");
     assert!(message.ends_with("; set CORTADO_CUBLAS to its path"), "{message}");
 

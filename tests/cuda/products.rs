@@ -1,5 +1,5 @@
-//! Compares matrix products, sums and convolutions with the CPU. They are large enough for every
-//! tile shape and for split sums. Their operands are integers, so sums are exact in any order.
+//! Compares matrix products, sums and convolutions with the CPU. The products are large enough for
+//! every tile shape and for split sums. Operands are integers, so sums are exact in any order.
 
 use super::{gpu, gpu_with};
 use cortado::{
@@ -21,7 +21,6 @@ enum Kernel<T: Element> {
 }
 
 impl<T: Element> Kernel<T> {
-    /// Returns the lengths of `a`, `b` and `c`.
     fn lengths(&self) -> [usize; 3] {
         let conv = |op: &Convolution| [op.input_len(), op.filter_len(), op.output_len()];
         match self {
@@ -72,7 +71,6 @@ impl<T: Element> Kernel<T> {
         c.host().unwrap().iter().map(|c| c.to_f64()).collect()
     }
 
-    /// Checks that the GPU and the CPU give the same result.
     fn check(&self) {
         let expected = self.result(&CpuDevice::new());
         // Rounding to TF32 does not change the operands, which have few bits.
@@ -86,7 +84,7 @@ impl<T: Element> Kernel<T> {
     }
 }
 
-/// Returns integers from −2 to 2 as an operand. They differ from operand to operand.
+/// Returns operand number `number`, whose values are integers from −2 to 2.
 fn operand<T: Element, D: Device>(device: &D, len: usize, number: usize) -> SyncedMemory<D> {
     let mut memory = SyncedMemory::new(device, len * size_of::<T>());
     let mut view = ViewMut::<T, D>::new(&mut memory, len).unwrap();

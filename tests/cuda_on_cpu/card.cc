@@ -17,7 +17,7 @@ constexpr size_t MAX_FREED_BYTES = 0;
 #else
 // Number of guard bytes before and after a block. A changed guard byte shows an invalid write.
 constexpr size_t GUARD_BYTES = 256;
-// Most bytes of freed memory that stay poisoned, to detect writes to freed memory.
+// Largest number of freed bytes that stay poisoned, to detect writes to freed memory.
 constexpr size_t MAX_FREED_BYTES = 32 << 20;
 #endif
 constexpr int GUARD = 0xa5, POISON = 0xff;

@@ -1,4 +1,4 @@
-// Simulated GPUs. They use host memory, and a queue runs only when a call waits for it.
+// Simulated GPUs, which use host memory. A queue runs only when a call waits for it.
 #pragma once
 
 #include <stdint.h>
@@ -20,8 +20,7 @@ struct Progress {
     uint64_t done;
 };
 
-// A queue, whose items run only when a call waits for them. A program that forgets to wait reads
-// stale data.
+// A queue, whose items run only when a call waits for them. A missing wait thus yields stale data.
 struct Queue {
     struct Card *card;
     std::deque<std::function<Code()>> work;
@@ -65,8 +64,8 @@ struct Card {
     void trim_freed(size_t kept);
 };
 
-// The simulated GPUs. 0 and 1 work. On 2, the kernel `exp_f64` fails as if it had accessed an
-// illegal address. 3 has 1 MiB of memory.
+// Number of simulated GPUs. GPUs 0 and 1 work. On GPU 2, the kernel `exp_f64` fails as if it had
+// accessed an illegal address. GPU 3 has 1 MiB of memory.
 constexpr int CARDS = 4;
 Card &card(int number);
 

@@ -9,7 +9,7 @@ using namespace cuda_on_cpu;
 
 namespace {
 
-// A memory pool. It only refers to its card, which owns all memory.
+// A memory pool, which only refers to its card. The card owns all memory.
 struct Pool {
     int card;
 };
@@ -17,7 +17,7 @@ struct Pool {
 Queue *queue_of(void *stream) { return static_cast<Queue *>(stream); }
 
 // Returns a function that returns the source of a copy when the copy runs. Pinned memory is read at
-// that time. Other memory is copied to a buffer now, as CUDA does when it queues the copy.
+// that time. Other memory is copied to a buffer at once, as CUDA does when it queues a copy.
 std::function<const void *()> copy_source(const void *start, size_t bytes) {
     if (pinned().holds(start, bytes)) return [=] { return start; };
     const auto *first = static_cast<const char *>(start);

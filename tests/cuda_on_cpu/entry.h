@@ -1,4 +1,4 @@
-// Macros that begin a function of the driver.
+// Macros with which the driver's functions begin.
 #pragma once
 
 #include "card.h"

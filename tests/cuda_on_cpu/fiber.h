@@ -1,4 +1,4 @@
-// Fibers: several stacks, between which one host thread switches.
+// Fibers: stacks between which one host thread switches.
 #pragma once
 
 #include <stddef.h>

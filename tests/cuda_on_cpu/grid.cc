@@ -98,11 +98,11 @@ bool release_block(Grid &grid, std::string &error) {
     };
     const auto waiting = count(State::AtBlock), done = count(State::Done);
     if (waiting == 0) {
-        error = "lanes wait for lanes of their warp that never arrive";
+        error = "some lanes wait for other lanes of their warp, which never arrive";
         return false;
     }
     if (done > 0) {
-        error = std::to_string(done) + " threads ended while other threads wait in __syncthreads()";
+        error = std::to_string(done) + " thread(s) ended while other threads wait in __syncthreads()";
         return false;
     }
     if (waiting < long(grid.workers.size())) {
@@ -137,7 +137,7 @@ void wait_for_warp(unsigned mask) { wait(State::AtWarp, mask); }
 uint64_t *warp_slots() { return &current_grid->exchange_slots[current_thread->warp * 32]; }
 
 std::string run(Launch &launch) {
-    // Fibers of earlier launches, for reuse. A fiber that still waits is destroyed instead.
+    // Fibers of earlier launches, for reuse. Fibers that still wait are destroyed instead.
     static thread_local std::vector<std::unique_ptr<Fiber>> idle_fibers;
     const Index threads = launch.threads;
     Grid grid;

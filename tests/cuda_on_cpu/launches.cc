@@ -18,7 +18,7 @@ struct Function {
     size_t shared;
 };
 
-// A module. Its PTX is not executed, but only kernels that occur in it can be found.
+// A module. Its PTX is not executed, but a lookup finds only kernels that occur in it.
 struct Module {
     std::string ptx;
     Card *card;

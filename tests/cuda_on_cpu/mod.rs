@@ -9,7 +9,7 @@ use std::{
     process::Command,
 };
 
-/// Compiler flags. They forbid contraction to FMA and add line numbers for debugging.
+/// Compiler flags, which forbid contraction to FMA and add line numbers for debugging.
 const FLAGS: &[&str] =
     &["-std=c++17", "-O1", "-g1", "-fPIC", "-ffp-contract=off", "-fno-strict-aliasing", "-w"];
 
@@ -143,7 +143,6 @@ fn files(folder: impl AsRef<Path>, extension: &str) -> Vec<PathBuf> {
     files
 }
 
-/// Returns a hash of the files' names and contents.
 fn digest<'a>(files: impl Iterator<Item = &'a PathBuf>) -> u64 {
     let mut hasher = DefaultHasher::new();
     for file in files {

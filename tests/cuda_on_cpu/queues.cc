@@ -13,7 +13,7 @@ ENTRY cuStreamCreateWithPriority(void **stream, unsigned flags, int) {
     return SUCCESS;
 }
 
-// Does not destroy the queue, because its items must still run when the card's queues are drained.
+// Keeps the queue, because its items must still run when the card's queues are drained.
 ENTRY cuStreamDestroy_v2(void *) { return SUCCESS; }
 
 ENTRY cuStreamSynchronize(void *stream) {

@@ -65,7 +65,7 @@ fn closing_wakes_all_waiting_threads() {
     });
 }
 
-/// A push wakes one thread. If that thread only peeks, it must wake another one.
+/// A push wakes one thread. If that thread only peeks, it must wake another thread.
 #[test]
 fn a_peeking_thread_wakes_a_popping_thread() {
     model(|| {

@@ -1,4 +1,4 @@
-//! The bugs, each with the check that has to find it.
+//! The bugs, each with the check that must find it.
 
 /// Generates [`Bug`] and [`BUGS`] from the list of bugs and checks.
 macro_rules! bugs {
@@ -11,7 +11,7 @@ macro_rules! bugs {
             $($(#[$doc])* $bug,)*
         }
 
-        /// All bugs, each with the check that has to find it.
+        /// All bugs, each with the check that must find it.
         pub(crate) const BUGS: &[(Bug, &str)] = &[$((Bug::$bug, stringify!($check)),)*];
     };
 }
@@ -41,7 +41,7 @@ bugs! {
     HostAllocNotZeroed => raw_copies,
     /// Allocating a buffer of zero bytes is an error.
     AllocRefusesZeroBytes => raw_copies,
-    /// An allocation too large for any memory succeeds with fewer bytes than requested.
+    /// An allocation that exceeds any memory succeeds with fewer bytes than requested.
     AllocTooShort => out_of_memory,
     /// An allocation that is too large panics.
     AllocPanics => out_of_memory,
@@ -76,7 +76,7 @@ bugs! {
     ScalDropsTail => scal,
     /// `axpby` multiplies `y` by β = 0 instead of not reading it.
     AxpbyReadsAtZero => axpby,
-    /// `dot` over more than one block skips the elements after the last whole block.
+    /// `dot` of more than one block skips the elements after the last whole block.
     DotDropsTail => dot,
     /// `dot` of `f16` accumulates in `f16`.
     DotNarrow => dot,
@@ -94,9 +94,9 @@ bugs! {
     GemmReadsAtZero => gemm,
     /// `gemm` ignores α.
     GemmDropsAlpha => gemm,
-    /// `gemm` uses the number of columns of `A` as the leading dimension of `A`.
+    /// `gemm` uses the column count of `A` as its leading dimension.
     GemmIgnoresLda => gemm,
-    /// `gemm` uses the number of columns of `C` as the leading dimension of `C`.
+    /// `gemm` uses the column count of `C` as its leading dimension.
     GemmIgnoresLdc => gemm,
     /// `gemm` inverts the transpose flag of `B` where `B` is square.
     GemmSwapsSquareB => gemm,
@@ -159,7 +159,7 @@ bugs! {
     ClipGradInside => binary_clip_grad,
     /// The gradient of `ln_affine` omits the inner derivative.
     LnAffineGradDropsScale => binary_ln_affine_grad,
-    /// The gradient of a constant power is NaN instead of 0 where the base is 0.
+    /// The gradient of `x⁰` is NaN instead of 0 where `x` is 0.
     PowAffineGradOfConstant => binary_pow_affine_grad,
     /// `broadcast` treats the last axis as the operand's axis.
     BroadcastAxis => broadcast,
@@ -184,7 +184,7 @@ bugs! {
     DotToAxisOverwrites => dot_to_axis,
     /// `arg_max` returns the index of the last of several equal maxima.
     ArgMaxLast => arg_max,
-    /// `top_k` returns the same index, that of the first, for all equal values.
+    /// `top_k` returns the index of the first of several equal values for all of them.
     TopKFirst => top_k,
     /// Softmax does not subtract the maximum before it computes exponentials.
     SoftmaxOverflows => softmax,
@@ -246,7 +246,7 @@ bugs! {
     L1IsL2 => solver_update_sgd,
     /// Master weights are not updated.
     MastersIgnored => solver_update_sgd,
-    /// The update starts from the master weights even where the weights have been changed since.
+    /// The update starts from the master weights even if the weights have been changed since.
     MastersOverrideWeights => solver_update_sgd,
     /// Nesterov's update has no look-ahead.
     NesterovIsSgd => solver_update_nesterov,

@@ -11,7 +11,6 @@ use std::sync::{
     atomic::{AtomicBool, Ordering::Relaxed},
 };
 
-/// The simulated device with one bug.
 #[derive(Clone, Debug)]
 pub(crate) struct Mutant {
     pub(crate) inner: SimulatedDevice,
@@ -25,7 +24,6 @@ pub(crate) struct Mutant {
 struct Shared {
     /// Whether every later call fails.
     broken: AtomicBool,
-    /// Freed memory, for [`Bug::FreedInFlight`].
     freed: Mutex<Vec<DeviceMemory>>,
 }
 
@@ -35,9 +33,8 @@ type DeviceMemory = SyncedMemory<SimulatedDevice>;
 /// An allocation on a mutant.
 pub(crate) struct Buffer {
     memory: Option<RwLock<DeviceMemory>>,
-    /// Content of the first download, for [`Bug::DownloadStale`].
     downloaded: Mutex<Option<Vec<u8>>>,
-    /// The state that receives the memory when it is freed, for [`Bug::FreedInFlight`].
+    /// State that receives the memory when it is freed, for [`Bug::FreedInFlight`].
     recycler: Option<Arc<Shared>>,
 }
 

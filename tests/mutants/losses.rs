@@ -10,7 +10,7 @@ use cortado::{
     },
 };
 
-/// Drops an ignored label that is a valid class. Any other label must stay ignored to be accepted.
+/// Returns `ignore` unless it is a valid class. Otherwise the label would be rejected, not counted.
 fn without_classes(ignore: Option<i64>, axis: &Axis) -> Option<i64> {
     ignore.filter(|&label| label < 0 || label >= axis.extent as i64)
 }

@@ -1,7 +1,7 @@
 //! Mutation tests of the conformance kit: devices with one bug each, and the check that finds it.
 //!
-//! A mutant wraps the simulated device and has one bug. Its kernels are the defaults on the host
-//! side, except where a bug needs a native kernel.
+//! A mutant wraps the simulated device and adds one bug. The kernels of a mutant are the defaults,
+//! which run on the host, except where a bug needs a native kernel.
 
 mod axes;
 mod blas;

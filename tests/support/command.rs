@@ -101,7 +101,6 @@ impl Folder {
         names
     }
 
-    /// Returns the command with these arguments, which are separated by spaces.
     pub(crate) fn command(&self, args: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_cortado"));
         // Hide the machine's GPUs, so that results do not depend on them.
@@ -110,7 +109,6 @@ impl Folder {
         command
     }
 
-    /// Runs the command.
     pub(crate) fn run(&self, args: &str) -> Ran {
         Ran::new(args, self.command(args).output().unwrap())
     }
@@ -119,7 +117,6 @@ impl Folder {
 /// The result of a command.
 #[derive(Debug)]
 pub(crate) struct Ran {
-    /// The arguments of the command.
     pub(crate) args: String,
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
@@ -142,13 +139,12 @@ impl Ran {
         Self { args: args.to_owned(), code: output.status.code(), out, log, err }
     }
 
-    /// Asserts that the command succeeded without errors.
     pub(crate) fn succeeded(self) -> Self {
         assert_eq!((self.code, &self.err[..]), (Some(0), &[][..]), "{self:#?}");
         self
     }
 
-    /// Asserts that the command failed with one line of error that contains all `parts`.
+    /// Asserts that the command failed with a one-line error that contains all `parts`.
     pub(crate) fn failed_with(&self, parts: &[&str]) {
         assert_eq!((self.code, self.err.len()), (Some(1), 1), "{self:#?}");
         self.assert_error_contains(parts);
@@ -198,7 +194,7 @@ pub(crate) fn shape(message: &str) -> String {
             let inside = |next: char| next.is_ascii_digit() || "-+.e".contains(next);
             let number = digits.trim_start_matches(inside);
             let token = &rest[..rest.len() - number.len()];
-            // A dot at the end belongs to a file extension, not to the number.
+            // A dot at the end starts a file extension and is not part of the number.
             rest = if token.ends_with('.') { &rest[token.len() - 1..] } else { number };
             shape.push('N');
         } else {

@@ -7,8 +7,7 @@ use cortado::{
 };
 use std::sync::{Arc, Mutex};
 
-/// Trains LeNet of the digits example in batches of 16. Returns the loss of each iteration and the
-/// final weights.
+/// Trains the digits example's LeNet in batches of 16. Returns all losses and the final weights.
 pub(crate) fn train_digits<D: Device>(
     device: &D,
     iterations: usize,

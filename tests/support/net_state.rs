@@ -1,8 +1,8 @@
-//! The state that a golden case of a net requests: phase, level and stages.
+//! The state of a net that a golden case requests: phase, level and stages.
 
 use cortado::proto::{NetParameter, NetState, Phase};
 
-/// Phase, level and stages that a case requests. A field without a request is `None` or empty.
+/// Requested phase, level and stages. A field that is not requested is `None` or empty.
 pub(crate) struct RequestedState {
     pub(crate) phase: Option<Phase>,
     pub(crate) level: Option<i32>,

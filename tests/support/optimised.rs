@@ -1,4 +1,4 @@
-//! Tests that run in optimised builds only, because they would take minutes in others.
+//! Tests that run only in optimised builds, because others would take minutes.
 
 /// Returns whether the build is optimised. If not, prints a notice that `what` is skipped.
 pub(crate) fn optimised(what: &str) -> bool {

@@ -12,7 +12,7 @@ use cortado::{
 pub enum Work {
     /// Floating-point operations.
     Flops(u64),
-    /// Bytes of all operands, each read or written once.
+    /// Bytes of all operands, each of which is read or written once.
     Bytes(u64),
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn vector<T: Element>(len: usize, [min, max]: [f64; 2]) -> Operand<T>
     x
 }
 
-/// Returns the run `copy`, which copies `len` elements: the limit that memory bandwidth sets.
+/// Returns the run `copy`, which copies `len` elements. This is the limit of memory bandwidth.
 pub(crate) fn copy<T: Element>(len: usize) -> Run {
     let (x, y) = (vector::<T>(len, [-1.0, 1.0]), Operand::zeros(len));
     Run::new("copy", move || y.get_mut().copy_from_slice(std::hint::black_box(&x.get())))

@@ -56,7 +56,7 @@ fn unary(list: &mut Vec<Case>, n: usize) {
             }
             for library in &peers.libraries {
                 let (x, y) = operands.clone();
-                // SAFETY: the types are those of MKL's C interface.
+                // SAFETY: the types match MKL's C interface.
                 let (map, powx) = unsafe {
                     let map = symbol.and_then(|name| library.symbol::<VmlUnary>(name));
                     (map, library.symbol::<VmlPowx>("vmsPowx"))
@@ -96,7 +96,7 @@ fn binary(list: &mut Vec<Case>, n: usize) {
                     .expect("equal lengths");
             })];
             for library in &peers.libraries {
-                // SAFETY: the type is that of MKL's C interface.
+                // SAFETY: the type matches MKL's C interface.
                 if let Some(map) = unsafe { library.symbol::<VmlBinary>(symbol) } {
                     let (a, b, y) = operands.clone();
                     runs.push(Run::new(library.name, move || {
@@ -111,7 +111,7 @@ fn binary(list: &mut Vec<Case>, n: usize) {
     }
 }
 
-/// Softmax of rows of 1000 classes. With MKL, only the exponential is its own.
+/// Softmax of rows of 1000 classes. Only the exponential is MKL's; the rest is a plain loop.
 fn softmax(list: &mut Vec<Case>, n: usize) {
     let work = Work::Bytes((2 * n * size_of::<f32>()) as u64);
     let extent = n.min(1000);
@@ -126,7 +126,7 @@ fn softmax(list: &mut Vec<Case>, n: usize) {
                 .expect("equal lengths");
         })];
         for library in &peers.libraries {
-            // SAFETY: the type is that of MKL's C interface.
+            // SAFETY: the type matches MKL's C interface.
             if let Some(exp) = unsafe { library.symbol::<VmlUnary>("vmsExp") } {
                 let (x, y) = operands.clone();
                 runs.push(Run::new(library.name, move || {

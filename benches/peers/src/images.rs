@@ -1,4 +1,4 @@
-//! im2col, col2im, LRN and pooling, compared with copying as many bytes.
+//! im2col, col2im, LRN and pooling, compared with a copy of as many bytes.
 
 use crate::cases::{Case, Run, Work, copy, vector};
 use cortado::{

@@ -1,14 +1,14 @@
 //! Benchmark cases that cortado and other libraries run with the same operands, in one process.
 //!
-//! Environment variables name the libraries. One that is not found is left out, with a message:
+//! Environment variables name the libraries. If a library is missing, a message says so:
 //!
 //! - `CORTADO_PEER_OPENBLAS`: a library with `cblas_sgemm` or, like the Python package
 //!   `scipy-openblas32`, `scipy_cblas_sgemm`.
-//! - `CORTADO_PEER_MKL`: `libmkl_rt.so`, next to the libraries it loads. Set
+//! - `CORTADO_PEER_MKL`: `libmkl_rt.so`, in the same folder as the libraries it loads. Set
 //!   `MKL_THREADING_LAYER=GNU` for more than one thread.
 //!
-//! The crates `gemm` and `matrixmultiply` are compiled in. Where no library offers a kernel, `copy`
-//! is the peer: it copies as many bytes as the kernel reads and writes.
+//! The crates `gemm` and `matrixmultiply` are compiled in. If no library has a kernel, its peer is
+//! `copy`, which copies as many bytes as the kernel reads and writes.
 
 mod cases;
 mod elementwise;

@@ -9,23 +9,21 @@ pub struct Library {
     /// Name of the library.
     pub name: &'static str,
     handle: Handle,
-    /// Prefix of its symbols.
     prefix: &'static str,
 }
 
 impl Library {
-    /// Loads the library whose path is in the environment variable `variable`. Prints a message if that
-    /// is not possible.
+    /// Loads the library whose path is in the environment variable `variable`, or prints a message.
     fn find(name: &'static str, variable: &str) -> Option<&'static Self> {
         let Some(path) = env::var_os(variable) else {
-            eprintln!("{name}: left out; set {variable} to the path of the library");
+            eprintln!("{name}: skipped; set {variable} to the path of the library");
             return None;
         };
         // SAFETY: loading runs the initialisers of the library, which the user chose as a BLAS.
         let handle = match unsafe { Handle::open(Some(&path), RTLD_NOW | RTLD_GLOBAL) } {
             Ok(handle) => handle,
             Err(error) => {
-                eprintln!("{name}: left out: {error}");
+                eprintln!("{name}: skipped: {error}");
                 return None;
             }
         };
@@ -47,10 +45,9 @@ impl Library {
         unsafe { self.handle.get::<F>(name.as_bytes()) }.ok().map(|symbol| *symbol)
     }
 
-    /// Sets the number of threads of the library.
     fn set_threads(&self, count: usize) {
         for name in ["openblas_set_num_threads", "MKL_Set_Num_Threads"] {
-            // SAFETY: both take a C int and return nothing.
+            // SAFETY: both functions take a C int and return nothing.
             if let Some(set) = unsafe { self.symbol::<unsafe extern "C" fn(i32)>(name) } {
                 // SAFETY: any positive number of threads is valid.
                 unsafe { set(count as i32) };

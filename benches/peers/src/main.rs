@@ -1,5 +1,5 @@
-//! Speed of cortado relative to other libraries. All runs of a case take turns in every round, so that
-//! changes of the machine's speed affect all of them.
+//! Speed of cortado relative to other libraries. The libraries take turns in every round of a case,
+//! so that changes of the machine's speed affect all of them.
 //!
 //! `cargo run --release -- [--threads N] [--rounds N] [--least] [PART-OF-A-NAME …]`
 
@@ -66,8 +66,8 @@ fn measure(runs: &mut [Run], options: &Options) -> Vec<f64> {
     let counts: Vec<_> = runs.iter_mut().map(repetitions).collect();
     let mut times = vec![Vec::new(); runs.len()];
     for round in 0..options.rounds {
-        // Each round starts with another run, because the one before a run determines how much of its
-        // operands is in the last-level cache.
+        // Each round starts with another library, because the previous library affects how much of
+        // the operands is in the last-level cache.
         for turn in 0..runs.len() {
             let index = (round + turn) % runs.len();
             let (run, count) = (&mut runs[index], counts[index]);

@@ -13,7 +13,7 @@ use cortado::{
 use gemm::Parallelism;
 use std::ffi::c_int;
 
-/// m, n and k: squares, then layers of LeNet and AlexNet, and fully connected layers.
+/// `[m, n, k]` of GEMM: squares, then layers of LeNet and AlexNet, and fully connected layers.
 const SHAPES: [[usize; 3]; 17] = [
     [64, 64, 64],
     [128, 128, 128],
@@ -34,7 +34,7 @@ const SHAPES: [[usize; 3]; 17] = [
     [4096, 1, 4096],
 ];
 
-/// m, n and k of transposed GEMMs: two squares, then backward passes.
+/// `[m, n, k]` of transposed GEMMs: two squares, then backward passes.
 const TRANSPOSED: [[usize; 3]; 6] = [
     [256, 256, 256],
     [1024, 1024, 1024],
@@ -88,7 +88,7 @@ fn cblas(trans: Transpose) -> c_int {
     if trans == Transpose::No { 111 } else { 112 }
 }
 
-/// `matrixmultiply::?gemm`: m, k, n, α, `A` and its strides, `B` and its strides, β, `C` and its strides.
+/// `matrixmultiply::?gemm`: m, k, n, α, `A`, `B`, β and `C`, each matrix with its two strides.
 type MatrixmultiplyGemm<S> = unsafe fn(
     usize,
     usize,
@@ -158,7 +158,7 @@ fn cortado_gemm<T: Element>(workers: &Workers, op: Gemm<T>, (a, b, c): Operands<
 /// GEMM of a BLAS library, or `None` if the library lacks it.
 fn cblas_gemm<T: Real>(library: &Library, op: Gemm<T>, (a, b, c): Operands<T>) -> Option<Run> {
     let name = format!("cblas_{}gemm", T::LETTER);
-    // SAFETY: the type is that of the CBLAS interface.
+    // SAFETY: the type matches the CBLAS interface.
     let gemm = unsafe { library.symbol::<CblasGemm<T>>(&name) }?;
     let [m, n, k, lda, ldb, ldc] =
         [op.m, op.n, op.k, op.lda, op.ldb, op.ldc].map(|extent| extent as c_int);
@@ -175,7 +175,6 @@ fn strides(trans: Transpose, ld: usize) -> (isize, isize) {
     if trans == Transpose::No { (ld as isize, 1) } else { (1, ld as isize) }
 }
 
-/// GEMM of the crate `gemm`.
 fn gemm_crate<T: Element + 'static>(
     workers: &Workers,
     op: Gemm<T>,
@@ -277,7 +276,7 @@ fn batched<T: Real>(list: &mut Vec<Case>) {
             })];
             for library in &peers.libraries {
                 let name = format!("cblas_{}gemm", T::LETTER);
-                // SAFETY: the type is that of the CBLAS interface.
+                // SAFETY: the type matches the CBLAS interface.
                 let Some(gemm) = (unsafe { library.symbol::<CblasGemm<T>>(&name) }) else {
                     continue;
                 };
@@ -318,7 +317,7 @@ fn gemv<T: Real>(list: &mut Vec<Case>) {
             })];
             for library in &peers.libraries {
                 let name = format!("cblas_{}gemv", T::LETTER);
-                // SAFETY: the type is that of the CBLAS interface.
+                // SAFETY: the type matches the CBLAS interface.
                 let Some(gemv) = (unsafe { library.symbol::<CblasGemv<T>>(&name) }) else {
                     continue;
                 };

@@ -6,13 +6,13 @@ use std::{
     rc::Rc,
 };
 
-/// Alignment in bytes, and spare elements to reach it.
+/// Alignment in bytes, and number of spare elements for it.
 const CACHE_LINE: usize = 64;
 
 /// Memory aligned to a cache line, like cortado's; clones share it.
 ///
-/// Addresses change the time of small and of very large kernels: by up to a factor of 2 in cache, and
-/// by a tenth where the pages of different operands compete for sets of the last-level cache.
+/// Addresses change the time of a kernel by up to a factor of 2 in cache, and by a tenth if pages
+/// of different operands compete for sets of the last-level cache.
 pub(crate) struct Operand<T> {
     memory: Rc<RefCell<Vec<T>>>,
     start: usize,

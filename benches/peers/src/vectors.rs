@@ -37,13 +37,13 @@ pub(crate) fn add(list: &mut Vec<Case>) {
     }
 }
 
-/// Run of cortado's function with operands x and y. Like for the other libraries, the slices come from
-/// raw pointers: the guards of their cells would take a share of the time of short operands.
+/// Run of cortado's function with operands x and y. As for the other libraries, the slices come
+/// from raw pointers, because the cells' guards would take a share of the time for short operands.
 macro_rules! cortado_run {
     ($operands:ident, $workers:ident, $n:ident, |$w:ident, $x:ident, $y:ident| $call:expr) => {{
         let ((x, y), workers) = ($operands.clone(), $workers.clone());
         Run::new("cortado", move || {
-            // SAFETY: both operands hold `$n` elements, and no other run accesses them during this call.
+            // SAFETY: both operands hold `$n` elements, and no other run accesses them meanwhile.
             let ($w, $x, $y) = unsafe {
                 let x = slice::from_raw_parts(x.as_ptr(), $n);
                 (&workers, x, slice::from_raw_parts_mut(y.as_mut_ptr(), $n))
@@ -57,7 +57,7 @@ macro_rules! cortado_run {
 macro_rules! add_library_runs {
     ($runs:ident, $peers:ident, $operands:ident, $n:ident, $name:literal: $ty:ty, |$f:ident, $len:ident, $x:ident, $y:ident| $call:expr) => {
         for library in &$peers.libraries {
-            // SAFETY: the type is that of the CBLAS interface.
+            // SAFETY: the type matches the CBLAS interface.
             if let Some($f) = unsafe { library.symbol::<$ty>($name) } {
                 let (x, y) = $operands.clone();
                 $runs.push(Run::new(library.name, move || {
@@ -86,8 +86,8 @@ fn level1(list: &mut Vec<Case>, n: usize) {
             runs
         }),
     );
-    // A factor of magnitude 1. Repeated scaling by less would give subnormal numbers, which take ten
-    // times as long.
+    // The factor is −1, because repeated scaling by a smaller one would give subnormal numbers,
+    // which take ten times as long.
     add(
         "scal",
         2,
@@ -180,7 +180,7 @@ fn rows(list: &mut Vec<Case>, n: usize) {
                 })];
                 if op == Reduce::Sum {
                     for library in &peers.libraries {
-                        // SAFETY: the type is that of the CBLAS interface.
+                        // SAFETY: the type matches the CBLAS interface.
                         if let Some(sum) = unsafe { library.symbol::<CblasSum>("cblas_sasum") } {
                             let (x, y) = operands.clone();
                             runs.push(Run::new(library.name, move || {

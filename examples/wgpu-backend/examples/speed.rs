@@ -15,7 +15,7 @@ use std::time::Instant;
 const WARM_UP: usize = 3;
 const STEPS: usize = 20;
 
-/// Stages, and the kernels of LeNet's training step that each adds to the stages before it.
+/// Stages, each with the kernels of LeNet's training step that it adds to the earlier stages.
 const STAGES: [(&str, &[&str]); 3] = [
     (
         "GEMM and convolutions",

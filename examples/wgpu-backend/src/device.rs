@@ -30,7 +30,7 @@ impl WgpuDevice {
     /// Opens the most powerful adapter.
     ///
     /// # Errors
-    /// [`Error::Device`] if no adapter is found, or as for [`on`](Self::on).
+    /// [`Error::Device`] if no adapter is found; errors of [`on`](Self::on).
     pub fn new() -> Result<Self> {
         let options = wgpu::RequestAdapterOptions {
             power_preference: wgpu::PowerPreference::HighPerformance,
@@ -64,8 +64,8 @@ impl WgpuDevice {
         Ok(Self { shared, stream, left_to_host: Arc::new([]) })
     }
 
-    /// Runs the kernels of these names on the host, to measure what each contributes or to find
-    /// the one that is wrong.
+    /// Runs the kernels of these names on the host, to measure what each contributes or to find an
+    /// incorrect kernel.
     #[must_use]
     pub fn leave_to_host(self, kernels: &[&'static str]) -> Self {
         Self { left_to_host: [&*self.left_to_host, kernels].concat().into(), ..self }
@@ -76,20 +76,19 @@ impl WgpuDevice {
         &self.shared.adapter
     }
 
-    /// Returns this device with a new stream.
     pub(crate) fn with_new_stream(&self) -> Self {
         let stream = Arc::new(Stream::new(kernel_errors::buffer(&self.shared.device)));
         Self { stream, ..self.clone() }
     }
 
-    /// Opens the ledger scope of kernel `name`, or returns `None` if it runs on the host: for an
-    /// element type other than `f32`, or if it is left to the host.
+    /// Opens the ledger scope of kernel `name`. Returns `None` if the kernel runs on the host,
+    /// because the element type is not `f32` or because the user left the kernel to the host.
     #[track_caller]
     pub(crate) fn native<T: Element>(&self, name: &'static str) -> Option<ledger::KernelScope> {
         if T::DTYPE != DType::F32 || self.left_to_host.contains(&name) {
             return None;
         }
-        // Not in a closure: the ledger would record the closure as the call site.
+        // Not in a closure, because the ledger would record the closure as the call site.
         Some(ledger::enter_kernel(name, T::DTYPE.name()))
     }
 
@@ -102,7 +101,7 @@ impl WgpuDevice {
         Some(ledger::enter_kernel(name, "u32"))
     }
 
-    /// Waits for the queue. Fails with the first error of its work.
+    /// Waits for the queue. Fails with the first error of the queued work.
     pub(crate) fn wait(&self) -> Result<()> {
         let waited = self.shared.device.poll(wgpu::PollType::wait_indefinitely());
         waited.map_err(wgpu_error)?;
@@ -113,7 +112,6 @@ impl WgpuDevice {
     }
 }
 
-/// Converts an error of wgpu.
 pub(crate) fn wgpu_error(error: impl fmt::Display) -> Error {
     Error::device("wgpu", error.to_string())
 }

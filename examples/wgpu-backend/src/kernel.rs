@@ -1,9 +1,8 @@
 //! Declaration, compilation and launch of kernels.
 //!
-//! A kernel declares its operands and scalars, from which the bindings and parameters are generated
-//! in WGSL, and its body, usually files under `shaders`. Parameters are passed as immediates: the
-//! number of items `p.n`; for each operand, under its name, the element at which its view starts;
-//! then the scalars.
+//! A kernel declares its operands, its scalars, and its body, usually files under `shaders`. WGSL
+//! bindings and parameters are generated. Parameters are passed as immediates: the number of items
+//! `p.n`; for each operand, under its name, the element at which its view starts; then the scalars.
 
 use crate::{device::WgpuDevice, kernel_errors::KernelError};
 use cortado::{
@@ -15,10 +14,10 @@ use std::{fmt::Write, sync::Arc};
 /// Threads per workgroup.
 pub(crate) const THREADS: usize = 256;
 
-/// Most workgroups of a launch. With more items, each workgroup loops over several.
+/// Largest number of workgroups of a launch. If there are more items, workgroups loop over them.
 const MAX_GROUPS: usize = 32768;
 
-/// Declaration of a kernel, without its variants.
+/// Declaration of a kernel, which its variants share.
 pub(crate) struct Kernel {
     pub name: &'static str,
     /// Operands that the kernel reads, as `name` for `f32` or `name: type`.
@@ -40,7 +39,7 @@ pub(crate) struct Pipeline {
     layout: wgpu::BindGroupLayout,
 }
 
-/// A launch in preparation. Operands and scalars are added in the order declared.
+/// A launch in preparation. Operands and scalars are added in the order of their declaration.
 pub(crate) struct Launch<'d> {
     device: &'d WgpuDevice,
     pipeline: Arc<Pipeline>,
@@ -171,7 +170,6 @@ impl<'d> Launch<'d> {
         self
     }
 
-    /// Adds the error flag of this kind as an operand.
     pub(crate) fn error_flag(self, kind: KernelError) -> Self {
         let device = self.device;
         self.operand(&device.stream.kernel_errors, kind as usize)

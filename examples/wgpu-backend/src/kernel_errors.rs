@@ -1,5 +1,5 @@
-//! Errors in values that kernels find while they run. A stream keeps the first position of each
-//! kind, and the next wait for the stream returns the error.
+//! Invalid values that kernels find while they run. A stream records the first position of each
+//! kind of invalid value, and the next wait for the stream returns an error.
 
 use cortado::Error;
 use wgpu::BufferUsages;

@@ -50,8 +50,7 @@ impl Memory for WgpuDevice {
         Ok(self.with_new_stream())
     }
 
-    /// Streams of one device share its in-order queue, so submitting the other stream's work is
-    /// enough.
+    /// Streams of one device share its in-order queue, so it is enough to submit the other's work.
     fn order_after(&self, other: &Self) -> Result<()> {
         if !Arc::ptr_eq(&self.shared, &other.shared) {
             return other.synchronize();
@@ -62,7 +61,8 @@ impl Memory for WgpuDevice {
 }
 
 impl WgpuDevice {
-    /// Waits for all work and returns the content of a word-aligned byte range of `src`. Fails if a kernel reported an invalid value, and clears that report.
+    /// Waits for all work and returns the bytes in a word-aligned range of `src`. If a kernel
+    /// reported an invalid value, clears the report and fails.
     fn wait_and_read(&self, src: Option<(&wgpu::Buffer, Range<usize>)>) -> Result<Vec<u8>> {
         let bytes = src.as_ref().map_or(0, |(_, words)| words.len());
         let flags = &self.stream.kernel_errors;

@@ -6,8 +6,8 @@
 use crate::device::WgpuDevice;
 use parking_lot::Mutex;
 
-/// Launches after which recorded work is submitted, so that the device starts while the host
-/// records more.
+/// Number of launches after which recorded work is submitted, so that the device starts while the
+/// host records more.
 const BATCH: usize = 32;
 
 pub(crate) struct Stream {

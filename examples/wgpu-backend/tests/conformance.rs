@@ -1,5 +1,5 @@
-//! Runs cortado's conformance kit. All tests share one device, so that its pipelines are compiled
-//! once. Each test has its own stream, because some tests provoke errors that the next wait returns.
+//! Runs cortado's conformance kit. All tests share one device, so that pipelines are compiled once.
+//! Each test has its own stream, because some tests provoke errors that the next wait returns.
 
 use cortado::{Memory, conformance::Kit};
 use cortado_wgpu::WgpuDevice;
@@ -27,6 +27,6 @@ fn readme_of_cortado_shows_the_native_kernels() {
             _ => native.join(" "),
         };
         let row = format!("| {kernel} | all | all | all | {native} |\n");
-        assert!(readme.contains(&row), "row missing from README.md: {row}");
+        assert!(readme.contains(&row), "README.md: row missing: {row}");
     }
 }

@@ -58,7 +58,7 @@ fn losses_with_shaders_agree_with_the_cpus_within_rounding() {
     }
 }
 
-/// After the first steps, every kernel runs on the device. Batches are uploaded, losses downloaded.
+/// After the first steps, every kernel runs on the device. Only batches and losses are copied.
 #[test]
 fn training_transfers_batches_and_losses_only() {
     const STEPS: usize = 5;

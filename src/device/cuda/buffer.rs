@@ -11,7 +11,7 @@ use std::{fmt, sync::Arc};
 pub struct CudaBuffer {
     address: CUdeviceptr,
     bytes: usize,
-    /// The queue that allocates and frees the memory in its order.
+    /// Queue on which the memory is allocated and freed.
     owner: Arc<Stream>,
     /// Other queues that have used the memory.
     users: Mutex<Vec<Arc<Stream>>>,
@@ -24,12 +24,10 @@ impl CudaBuffer {
         Ok(Self { address, bytes, owner: Arc::clone(owner), users: Mutex::default() })
     }
 
-    /// Allocates `bytes` bytes, all zero.
     pub(super) fn zeroed(owner: &Arc<Stream>, bytes: usize) -> Result<Self> {
         let buffer = Self::new(owner, bytes)?;
         if bytes > 0 {
-            // SAFETY: `new` allocated `bytes` bytes at this address, in the order of the same
-            // stream.
+            // SAFETY: `new` allocated `bytes` bytes at this address, on the same stream.
             let set = unsafe { cuMemsetD8Async(buffer.address, 0, bytes, owner.raw()) };
             owner.context.check("cuMemsetD8Async", set)?;
         }
@@ -58,8 +56,7 @@ impl CudaBuffer {
     }
 }
 
-/// Allocates memory. If there is too little, waits until the queue's frees are done, trims the pool
-/// and tries once more.
+/// Allocates memory. If there is too little, waits for queued frees, trims the pool and retries.
 fn alloc(owner: &Stream, bytes: usize) -> Result<CUdeviceptr> {
     let context = &owner.context;
     context.enter()?;

@@ -16,7 +16,7 @@ use cust::{
 use parking_lot::Mutex;
 use std::{collections::VecDeque, env};
 
-/// A CUDA context and what belongs to it.
+/// A CUDA context with its pools, modules and recent launches.
 pub(super) struct Context {
     pub(super) name: String,
     // Fields are dropped in declaration order, so the context is dropped last.
@@ -32,7 +32,7 @@ pub(super) struct Context {
 }
 
 impl Context {
-    /// Opens GPU number `ordinal`, of whose memory at most `limit` bytes are used.
+    /// Opens GPU number `ordinal`, and uses at most `limit` bytes of its memory.
     pub(super) fn new(ordinal: u32, limit: Option<usize>) -> Result<Self> {
         let name = format!("cuda:{ordinal}");
         let on = |failure: CudaFailure| failure.on(&name);
@@ -64,8 +64,8 @@ impl Context {
         entered.map_err(|error| from_cust("cuCtxSetCurrent")(error).on(&self.name))
     }
 
-    /// Checks the result of the driver function `call`. An error lists the launches that may have
-    /// caused it.
+    /// Checks the result of the driver function `call`. An error lists the launches that may be its
+    /// cause.
     pub(super) fn check(&self, call: &'static str, result: CUresult) -> Result<()> {
         check_driver(call, result).map_err(|failure| self.error(failure))
     }
@@ -96,7 +96,7 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // The fields call the driver when they are dropped, and need this context.
+        // When the fields are dropped, they call the driver, which needs this context.
         let _ = self.enter();
     }
 }
@@ -105,7 +105,6 @@ impl Drop for Context {
 #[derive(Default)]
 pub(super) struct Launches(Mutex<VecDeque<(usize, PendingLaunch)>>);
 
-/// Number of launches that are remembered.
 const MAX_LAUNCHES: usize = 16;
 
 impl Launches {

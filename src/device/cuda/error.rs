@@ -14,8 +14,7 @@ pub struct CudaFailure {
     pub code: u32,
     name: String,
     text: String,
-    /// Launches that may have caused the error, oldest first; empty if the call itself is the
-    /// cause.
+    /// Launches that may be the cause, oldest first; empty if the call itself is the cause.
     pub launches: Vec<PendingLaunch>,
 }
 
@@ -67,11 +66,15 @@ impl fmt::Display for CudaFailure {
         write!(f, "{call}: {name} ({code}): {text}")?;
         match &launches[..] {
             [] => {}
-            [one] => write!(f, "; in {one}")?,
+            [one] => write!(f, "; the cause is in {one}")?,
             [.., last] => {
-                write!(f, "; in one of {} launches, the last of them {last}", launches.len())?;
+                write!(
+                    f,
+                    "; the cause is in one of {} launches; the last is {last}",
+                    launches.len()
+                )?;
                 for launch in launches.iter().rev().skip(1) {
-                    write!(f, ", before it {launch}")?;
+                    write!(f, ", preceded by {launch}")?;
                 }
                 write!(f, " (set CORTADO_CUDA_SYNC=1 to find out which)")?;
             }

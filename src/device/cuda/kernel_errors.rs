@@ -1,5 +1,5 @@
-//! Invalid values that kernels find while they run. A queue records the first position of each
-//! kind, and the next wait for the queue returns an error.
+//! Invalid values that kernels find while they run. A queue records the first position of each kind
+//! of invalid value, and the next wait for the queue returns an error.
 
 use super::error::{CudaFailure, check_driver};
 use crate::error::Error;
@@ -30,8 +30,7 @@ const KINDS: [(&str, &str); 3] = [
 /// One word per kind: 0, or the bitwise complement of the position of the first invalid value.
 type Words = [AtomicU64; KINDS.len()];
 
-/// Words in pinned host memory, which the GPU writes directly. A check for errors therefore needs
-/// no copy.
+/// Words in pinned host memory, which the GPU writes directly. Reading them needs no copy.
 pub(super) struct KernelErrorFlags(NonNull<Words>);
 
 // SAFETY: `self` owns the memory, which any thread may access and free.
@@ -56,8 +55,7 @@ impl KernelErrorFlags {
         Ok(Self(words))
     }
 
-    /// Returns the GPU's address of the word of a kind. Pinned memory has the same address on host
-    /// and GPU.
+    /// Returns the GPU's address of the word of a kind, which is also its address on the host.
     pub(super) fn address(&self, kind: KernelError) -> CUdeviceptr {
         self.0.as_ptr() as CUdeviceptr + (size_of::<AtomicU64>() * kind as usize) as u64
     }
@@ -76,8 +74,7 @@ impl KernelErrorFlags {
 
 impl Drop for KernelErrorFlags {
     fn drop(&mut self) {
-        // SAFETY: `self` owns the memory, and `Stream::drop` has waited for the kernels that write
-        // to it.
+        // SAFETY: `self` owns the memory, and `Stream::drop` has waited for kernels that write it.
         let _ = unsafe { cuMemFreeHost(self.0.as_ptr().cast()) };
     }
 }

@@ -18,8 +18,8 @@ use std::{ffi::c_void, marker::PhantomData, panic::Location, ptr};
 /// Default number of threads per block.
 pub(super) const THREADS: u32 = 256;
 
-/// Largest number of blocks per multiprocessor. A multiprocessor runs several at once. If there are
-/// more items, the threads loop over them.
+/// Largest number of blocks per multiprocessor, which runs several at once. The threads loop over
+/// any remaining items.
 const BLOCKS_PER_MULTIPROCESSOR: usize = 32;
 
 /// A kernel about to be launched. Arguments are added in the order of its parameters.
@@ -157,7 +157,6 @@ impl<'a> Launch<'a> {
         self.size(0)
     }
 
-    /// Adds the flag in which the kernel reports invalid values.
     pub(super) fn error_flag(self, kind: KernelError) -> Result<Self> {
         let address = self.device.stream.error_flags()?.address(kind);
         Ok(self.arg(address))
@@ -219,7 +218,7 @@ impl<'a> Launch<'a> {
         let [bx, by, bz] = threads;
         if !self.arguments_match() {
             let why = format!(
-                "{} arguments, whose sizes are not {:?}",
+                "the sizes of {} arguments do not match {:?}",
                 self.starts.len(),
                 kernel.parameters
             );
@@ -254,8 +253,7 @@ impl<'a> Launch<'a> {
         if context.synchronous { self.device.stream.wait() } else { Ok(()) }
     }
 
-    /// Returns whether the arguments have the sizes that the PTX declares, rounded up to eight
-    /// bytes.
+    /// Returns whether arguments have the sizes that the PTX declares, rounded up to eight bytes.
     fn arguments_match(&self) -> bool {
         let ends = self.starts.iter().copied().skip(1).chain([self.words.len()]);
         let sizes = self.starts.iter().zip(ends).map(|(start, end)| end - start);

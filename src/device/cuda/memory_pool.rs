@@ -29,8 +29,7 @@ unsafe impl Send for MemoryPool {}
 unsafe impl Sync for MemoryPool {}
 
 impl MemoryPool {
-    /// Creates a pool of the GPU with this number, from which at most `limit` bytes can be
-    /// allocated.
+    /// Creates a pool of at most `limit` bytes on the GPU with this number.
     pub(super) fn new(ordinal: u32, limit: Option<usize>) -> Result<Self, CudaFailure> {
         let properties = CUmemPoolProps_st {
             allocType: CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -70,8 +69,8 @@ impl MemoryPool {
     /// work may use them.
     pub(super) fn give(&self, address: CUdeviceptr, bytes: usize, stream: CUstream) {
         // SAFETY: `CudaBuffer::drop`, the only caller, passes memory that it took from this pool,
-        // and gives up the only copy of its address. It has ordered `stream` after the other queues
-        // that used it.
+        // and gives up the only copy of its address. The caller has ordered `stream` after the
+        // other queues that used the memory.
         let _ = unsafe { cuMemFreeAsync(address, stream) };
         self.count_freed(bytes);
     }
@@ -89,8 +88,7 @@ impl MemoryPool {
 
 impl Drop for MemoryPool {
     fn drop(&mut self) {
-        // SAFETY: `self` owns the pool. The driver defers its destruction until queued frees are
-        // done.
+        // SAFETY: `self` owns the pool. The driver defers destruction until queued frees are done.
         let _ = unsafe { cuMemPoolDestroy(self.raw) };
     }
 }

@@ -1,10 +1,10 @@
 //! NVIDIA GPUs through the CUDA driver (feature `cuda`).
 //!
 //! Decisions:
-//! - The driver library is opened with the first device, so a program built with this feature
-//!   starts on any machine.
-//! - A device is a context and a queue. Memory is allocated and freed in queue order; no call waits
-//!   for either. Another queue does not reuse memory that queued work still uses.
+//! - The driver library is opened with the first device, so a program with this feature starts on
+//!   any machine.
+//! - A device is a context and a queue. Memory is allocated and freed in queue order, and no call
+//!   waits for it. Another queue does not reuse memory that queued work still uses.
 //! - The build compiles `kernels/*.cu` to PTX. The driver compiles a file's PTX for the GPU when
 //!   one of its kernels is first launched.
 //! - GEMM uses the crate's own kernels, or cuBLAS on request

@@ -10,7 +10,6 @@ use std::collections::HashMap;
 pub(super) struct PtxKernel {
     /// Symbol of the kernel.
     pub(super) name: &'static str,
-    /// Index of its module.
     module: usize,
     /// Size of each parameter, in bytes.
     pub(super) parameters: &'static [usize],
@@ -19,7 +18,6 @@ pub(super) struct PtxKernel {
 // Defines `MODULES`, the PTX of each file, and `KERNELS`, sorted by name.
 include!(concat!(env!("OUT_DIR"), "/cuda_kernels.rs"));
 
-/// Looks up a kernel by name.
 pub(super) fn find(name: &str) -> Option<&'static PtxKernel> {
     let at = KERNELS.binary_search_by(|kernel| kernel.name.cmp(name)).ok()?;
     KERNELS.get(at)

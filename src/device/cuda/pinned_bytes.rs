@@ -7,8 +7,8 @@ use super::{
 use crate::memory::HostStorage;
 use std::{slice, sync::Arc};
 
-/// Pinned bytes. Transfers from and to them are synchronized, so the block can be reused as soon as
-/// it is dropped.
+/// Pinned host memory. Transfers wait until they are done, so the block can be reused as soon as it
+/// is dropped.
 pub(super) struct PinnedBytes {
     /// `Some` until `self` is dropped.
     block: Option<Block>,
@@ -37,7 +37,7 @@ impl HostStorage for PinnedBytes {
 
     fn bytes_mut(&mut self) -> &mut [u8] {
         let Some(block) = &mut self.block else { return &mut [] };
-        // SAFETY: the block holds at least `len` bytes, lives as long as `self`, and is borrowed
+        // SAFETY: the block holds `len` bytes, lives as long as `self`, and is borrowed
         // exclusively.
         unsafe { slice::from_raw_parts_mut(block.start.as_ptr(), self.len) }
     }

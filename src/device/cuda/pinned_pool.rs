@@ -7,7 +7,7 @@ use std::{
     ptr::{self, NonNull},
 };
 
-/// Free pinned blocks. They are cached because pinning costs far more than copying their contents.
+/// Free pinned blocks. Cached because pinning a block costs far more than copying its contents.
 #[derive(Default)]
 pub(super) struct PinnedPool(Mutex<Free>);
 

@@ -28,10 +28,10 @@ use crate::{
 use bytemuck::{cast_slice, cast_slice_mut};
 use num_traits::{Float, Zero};
 
-/// Rows multiplied at a time.
+/// Number of rows multiplied at a time.
 const ROWS: usize = 4;
 
-/// Largest length of a short row: L1 holds several such rows.
+/// Largest length of a row of which L1 holds several.
 const SHORT_ROW_LEN: usize = 512;
 
 /// Elements of `A` in one task; chosen so that a second thread pays.
@@ -65,7 +65,7 @@ pub fn gemv<T: Element>(
     match op.trans {
         Transpose::No => with_scratch(accumulator_len::<T>(x.len()), |scratch| {
             let x = widened(x, scratch);
-            // Each row is summed the same way in any task, so task size does not matter.
+            // Every task sums a row in the same way, so the size of a task does not matter.
             let rows = (GRAIN / x.len()).next_multiple_of(ROWS).max(ROWS);
             workers.for_each_chunk(y, rows, |task, y| {
                 let a = &a[task * rows * op.lda..];
@@ -150,7 +150,7 @@ fn dot_rows<T: Element>(op: &Gemv<T>, a: &[T], x: &[T::Acc], y: &mut [T]) {
     }
 }
 
-/// Returns the dot products of four rows with `x`; all lengths are equal.
+/// Returns the dot products of four rows with `x`, which is as long as each of them.
 #[inline(always)]
 fn dot_four<A: Element + Float>(rows: [&[A]; ROWS], x: &[A]) -> [A; ROWS] {
     let (chunks, rest) = x.as_chunks();

@@ -1,7 +1,7 @@
 //! Transposed GEMV `Aᵀ·x` for long rows: multiples of rows of `A` are added to a vector of sums.
 //!
-//! Eight rows are read at a time, each sequentially, as the hardware prefetcher expects. The order of
-//! a sum depends on m alone, so results are bit-identical however the rows are divided.
+//! Eight rows are read at a time, each sequentially, so that the hardware prefetcher follows them.
+//! The order of a sum depends on m alone, so results are bit-identical however rows are divided.
 
 use crate::{
     element::Element,
@@ -16,16 +16,16 @@ use crate::{
 };
 use num_traits::Float;
 
-/// Bytes of sums that mostly stay in L1 while all rows are added.
+/// Size of the sums, in bytes, that mostly stay in L1 while all rows are added.
 const SUMS_BYTES: usize = 32 << 10;
 
-/// Rows added at a time.
+/// Number of rows added at a time.
 const ROWS: usize = 8;
 
-/// Elements of a row added at a time.
+/// Number of elements of each row added at a time.
 const WIDTH: usize = 16;
 
-/// Elements of `A` in one task; chosen so that a second thread pays.
+/// Number of elements of `A` in one task, chosen so that a second thread pays.
 const GRAIN: usize = 1 << 17;
 
 /// `y ← α·Aᵀ·x + β·y`, where rows of `a` are `lda` apart; β = 0 does not read `y`.
@@ -37,7 +37,7 @@ pub(crate) fn add_long_rows<A: Element + Float>(
     y: &mut [A],
 ) {
     let block = SUMS_BYTES / size_of::<A>();
-    // A single thread divides rows only where the sums would exceed L1.
+    // A single thread divides each row only if its sums would exceed L1.
     let task = match workers.count() {
         1 => y.len(),
         _ => (GRAIN / x.len()).next_multiple_of(block / 4).max(block / 4),
@@ -71,7 +71,7 @@ fn sums_offset<A>(scratch: &[A], rows: &[A]) -> usize {
     let distance = target.wrapping_sub(scratch.as_ptr().addr()) % L1_ALIAS_BYTES;
     let aligned = scratch.as_ptr().align_offset(CACHE_LINE);
     let start = aligned + distance / CACHE_LINE * (CACHE_LINE / size_of::<A>());
-    // Aligning must not push the sums past the end of the scratch.
+    // Alignment must not push the sums past the end of the scratch.
     if start * size_of::<A>() > L1_ALIAS_BYTES { aligned } else { start }
 }
 

@@ -37,11 +37,11 @@ use bytemuck::cast;
 use bytemuck::{cast_slice, cast_slice_mut};
 use num_traits::{Float, Zero};
 
-/// Elements of one task: below this, a second thread costs more than it saves. Sums are divided into
-/// tasks of this length on any number of threads.
+/// Number of elements in one task. Below this, a second thread costs more than it saves. Sums are
+/// divided into tasks of this length on any number of threads.
 const GRAIN: usize = 1 << 17;
 
-/// Length, in elements, from which an operand is taken to exceed a core's private caches and is
+/// Length, in elements, from which an operand is assumed to exceed a core's private caches and is
 /// prefetched in software. For shorter operands, prefetching costs more than it saves.
 const PREFETCH_MIN_LEN: usize = 4 * GRAIN;
 
@@ -60,8 +60,8 @@ pub fn copy<T: Element>(workers: &Workers, x: &[T], y: &mut [T]) -> Result<()> {
     Ok(())
 }
 
-/// [`copy`] of operands longer than one task. Not inlined: saving its registers and stack frame would
-/// slow down short copies.
+/// [`copy`] of operands longer than one task. Not inlined, because saving its registers would slow
+/// down short copies.
 #[inline(never)]
 fn copy_tasks<T: Element>(workers: &Workers, x: &[T], y: &mut [T]) {
     let (nontemporal, task) =
@@ -116,7 +116,7 @@ fn scale<A: Element + Float>(alpha: A, x: &mut [A]) {
     }
 }
 
-/// `y ← α·x + y`; for `f32`, each element is rounded once.
+/// `y ← α·x + y`. For `f32`, each element is rounded once.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `y` is as long as `x`.
@@ -166,7 +166,7 @@ pub fn axpby<T: Element>(
     Ok(())
 }
 
-/// Returns `Σ xᵢ·yᵢ`, accumulated in `T::Acc`; for `f32`, products are not rounded.
+/// Returns `Σ xᵢ·yᵢ`, accumulated in `T::Acc`. For `f32`, products are not rounded.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `y` is as long as `x`.
@@ -198,7 +198,7 @@ pub fn dot<T: Element>(workers: &Workers, x: &[T], y: &[T]) -> Result<T::Acc> {
     ))
 }
 
-/// Fails unless operands of these lengths and increments hold the `n` elements for [`dot_strided`].
+/// Fails unless operands of these lengths and increments hold `n` elements for [`dot_strided`].
 pub(crate) fn check_strided(n: usize, x: (usize, usize), y: (usize, usize)) -> Result<()> {
     let Some(last) = n.checked_sub(1) else { return Ok(()) };
     [("x", x), ("y", y)].into_iter().try_for_each(|(operand, (len, inc))| {
@@ -255,7 +255,7 @@ pub fn sumsq<T: Element>(workers: &Workers, x: &[T]) -> Result<T::Acc> {
     Ok(sum_elements(workers, x, |fma, sum, x, _| fma.mul_add(x, x, sum)))
 }
 
-/// Returns `max |xᵢ|`: 0 if there are no elements, NaN if one of them is NaN.
+/// Returns `max |xᵢ|`, which is 0 if there are no elements, and NaN if one of them is NaN.
 pub fn amax<T: Element>(workers: &Workers, x: &[T]) -> Result<T::Acc> {
     let (tasks, far) = (x.len().div_ceil(GRAIN), x.len() >= PREFETCH_MIN_LEN);
     let task = |i| {
@@ -283,13 +283,12 @@ pub fn amax<T: Element>(workers: &Workers, x: &[T]) -> Result<T::Acc> {
     Ok(workers.map(tasks, task).into_iter().fold(T::Acc::zero(), larger))
 }
 
-/// Returns the `len` elements of task `i`.
 #[inline(always)]
 fn task_slice<T>(x: &[T], i: usize, len: usize) -> &[T] {
     &x[i * GRAIN..][..len]
 }
 
-/// `yᵢ ← f(fma, xᵢ, yᵢ)` for equal lengths. `f` receives valid elements of `y` only if `reads_y`.
+/// `yᵢ ← f(fma, xᵢ, yᵢ)` for equal lengths. Unless `reads_y`, `f` ignores `yᵢ`.
 #[inline(always)]
 fn update_pairs<T: Element>(
     workers: &Workers,
@@ -304,8 +303,8 @@ fn update_pairs<T: Element>(
     }
 }
 
-/// [`update_pairs`] of operands that are 16-bit or longer than one task. Not inlined: saving its
-/// registers and stack frame would slow down short updates.
+/// [`update_pairs`] of operands that are longer than one task or have 16-bit elements. Not inlined:
+/// saving its registers and stack frame would slow down short updates.
 #[inline(never)]
 fn update_tasks<T: Element>(
     workers: &Workers,
@@ -338,7 +337,7 @@ fn update_tasks<T: Element>(
     });
 }
 
-/// Updates operands that are in cache, or that the hardware prefetches fast enough.
+/// Updates operands that are in cache, or that the hardware prefetcher fetches fast enough.
 #[inline(always)]
 fn update_cached<A: Element>(x: &[A], y: &mut [A], f: impl Fn(FmaMode, A, A) -> A + Copy) {
     #[cfg(target_arch = "x86_64")]
@@ -403,8 +402,8 @@ fn sum_tasks<A: Element + Float>(
     if n <= GRAIN { body(0, n, false) } else { sum_many_tasks(workers, n, body) }
 }
 
-/// [`sum_tasks`] of more than one task. Not inlined: saving its registers and stack frame would slow
-/// down short sums.
+/// [`sum_tasks`] of more than one task. Not inlined, because saving its registers would slow down
+/// short sums.
 #[inline(never)]
 fn sum_many_tasks<A: Element + Float>(
     workers: &Workers,
@@ -450,7 +449,7 @@ fn sum_slices<A: Element + Float>(
     y: &[A],
     f: impl Fn(FmaMode, A, A, A) -> A + Copy,
 ) -> A {
-    // Adding 0 turns −0 into 0. Whether a sum is −0 depends on where it was padded with zeros.
+    // Adding 0 turns −0 into 0. The sign of a zero sum depends on where zeros pad the operands.
     sum_slices_signed(far, x, y, f) + A::zero()
 }
 
@@ -493,8 +492,8 @@ fn sum_slices_signed<A: Element + Float>(
 /// accumulators. Zeros pad the operands. Operands are prefetched if `far`.
 ///
 /// Element `i` belongs to accumulator `i` modulo the number of accumulators. If loads are aligned,
-/// accumulators are rotated by the peeled length. That only swaps operands in the tree that
-/// combines them, so results are bit-identical for any alignment.
+/// accumulators are rotated by the peeled length. A rotation only swaps operands in the tree that
+/// combines accumulators, so results are bit-identical for any alignment.
 #[inline(always)]
 fn accumulate<A: Element + Float>(
     far: bool,
@@ -535,7 +534,7 @@ fn accumulate_blocks<A: Element, const PREFETCH: bool>(
     sums
 }
 
-/// Elements of a block: one for each accumulator.
+/// Number of elements in a block: one for each accumulator.
 const BLOCK: usize = LANES * ACCUMULATOR_ROWS;
 
 /// Returns a block that ends with `head` and starts with zeros.
@@ -546,7 +545,7 @@ fn zero_padded_front<A: Element>(head: &[A]) -> [A; BLOCK] {
     block
 }
 
-/// Accumulates one pair in each accumulator. Passing accumulators by value keeps them in registers.
+/// Accumulates one pair in each accumulator. Passed by value, accumulators stay in registers.
 #[inline(always)]
 fn accumulate_block<A: Element>(
     mut sums: [[A; LANES]; ACCUMULATOR_ROWS],
@@ -573,7 +572,7 @@ fn reduce<A: Element>(sums: [[A; LANES]; ACCUMULATOR_ROWS], combine: impl Fn(A, 
     reduce_lanes(a, combine)
 }
 
-/// Returns the larger of two values, or the first that is NaN.
+/// Returns the larger of two values, or the first of them that is NaN.
 #[inline(always)]
 fn larger<A: Float>(a: A, b: A) -> A {
     if a >= b || a.is_nan() { a } else { b }

@@ -54,7 +54,7 @@ pub(crate) fn with_aligned_stores<Y>(y: &mut [Y], mut body: impl FnMut(&mut [Y])
     body(rest);
 }
 
-/// Like [`with_aligned_stores`], but also passes the same parts of `x`, which is as long as `y`.
+/// Like [`with_aligned_stores`], but also passes these parts of `x`, which is as long as `y`.
 #[inline(always)]
 pub(crate) fn zip_with_aligned_stores<X, Y>(
     x: &[X],
@@ -72,7 +72,7 @@ pub(crate) fn zip_with_aligned_stores<X, Y>(
 /// Number of elements that [`with_prefetch`] and [`zip_with_prefetch`] prefetch at a time.
 const PREFETCH_BLOCK_LEN: usize = 64;
 
-/// Like [`with_aligned_stores`], for a `y` that exceeds the caches: prefetches ahead of `body`.
+/// Like [`with_aligned_stores`], but with software prefetch, for a `y` that exceeds the caches.
 #[inline(always)]
 pub(crate) fn with_prefetch<Y>(y: &mut [Y], mut body: impl FnMut(&mut [Y])) {
     let (first, y) = y.split_at_mut(store_peel_len(y));
@@ -85,7 +85,7 @@ pub(crate) fn with_prefetch<Y>(y: &mut [Y], mut body: impl FnMut(&mut [Y])) {
     body(rest);
 }
 
-/// Like [`with_prefetch`], but also passes the same parts of `x`, which is as long as `y`.
+/// Like [`with_prefetch`], but also passes `body` these parts of `x`, which is as long as `y`.
 #[inline(always)]
 pub(crate) fn zip_with_prefetch<X, Y>(x: &[X], y: &mut [Y], mut body: impl FnMut(&[X], &mut [Y])) {
     let (first_x, x) = x.split_at(store_peel_len(y));
@@ -101,11 +101,12 @@ pub(crate) fn zip_with_prefetch<X, Y>(x: &[X], y: &mut [Y], mut body: impl FnMut
     body(rest_x, rest);
 }
 
-/// Prefetch distance of [`prefetch_after`] in bytes. It reaches beyond the data that the hardware
-/// prefetcher has fetched when it follows several rows at a time.
+/// Prefetch distance of [`prefetch_after`] in bytes. The hardware prefetcher does not reach as far
+/// when it follows several rows at a time.
 pub(crate) const PREFETCH_DISTANCE: usize = 1 << 10;
 
-/// Prefetches `size_of_val(x)` bytes, [`PREFETCH_DISTANCE`] after `x`. They need not be readable.
+/// Prefetches the `size_of_val(x)` bytes that lie [`PREFETCH_DISTANCE`] after those of `x`. These
+/// bytes need not be readable.
 #[inline(always)]
 pub(crate) fn prefetch_after<A, const N: usize>(x: &[A; N]) {
     for line in (0..size_of::<[A; N]>()).step_by(CACHE_LINE) {

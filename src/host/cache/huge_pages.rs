@@ -1,14 +1,14 @@
 //! Huge pages for large allocations of host memory, on Linux.
 
-/// Asks the system to back `memory` with huge pages where possible, so that fewer addresses are
-/// translated. The contents are unchanged.
+/// Asks the system to back `memory` with huge pages where possible, which reduces TLB misses. The
+/// contents are unchanged.
 pub(crate) fn advise_huge_pages(memory: &mut [u8]) {
     #[cfg(target_os = "linux")]
     {
         use crate::host::cache::cache_line::PAGE_4K;
         /// Size of a huge page in bytes. A smaller allocation contains no huge page.
         const HUGE_PAGE: usize = 2 << 20;
-        // `madvise` accepts only whole small pages.
+        // `madvise` accepts only whole pages.
         let start = memory.as_ptr().align_offset(PAGE_4K).min(memory.len());
         let pages = &mut memory[start..];
         if pages.len() >= HUGE_PAGE {

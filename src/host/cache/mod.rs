@@ -7,7 +7,8 @@
 //! - [`cache_line`] splits loops so that their vectors start at cache lines, and prefetches.
 //! - [`huge_pages`] asks Linux for 2 MiB pages for large allocations (called by `memory`).
 //! - [`scratch`] lets a thread reuse its earlier buffers (called by GEMM, convolution and others).
-//! - [`nontemporal`] writes large results past the caches. It uses all files but `huge_pages`.
+//! - [`nontemporal`] writes large results past the caches. This file uses all others but
+//!   `huge_pages`.
 //!
 //! Nothing here depends on other folders of `host`. `copy_nontemporal` and `map_nontemporal` are
 //! tested against ordinary copies.

@@ -15,11 +15,11 @@ use crate::{
 };
 use bytemuck::{cast_slice, cast_slice_mut};
 
-/// Size of an operand, in bytes, from which no cache is assumed to hold it until its next use.
+/// Smallest operand, in bytes, that is assumed to leave all caches before its next use.
 const NONTEMPORAL_MIN_BYTES: usize = 8 << 20;
 
-/// Size of a block in bytes. Its four pages are copied side by side, since the hardware prefetcher
-/// fetches ahead within each page.
+/// Size of a block in bytes. Its four pages are copied in alternation, since the hardware
+/// prefetcher fetches ahead within each page separately.
 const BLOCK: usize = 4 * PAGE_4K;
 
 /// Number of slices in a block. [`map_nontemporal`] stores one slice of a block for each slice of
@@ -48,9 +48,9 @@ pub(crate) fn copy_nontemporal<T: Element>(x: &[T], y: &mut [T]) {
     store_fence();
 }
 
-/// Overwrites `y` with non-temporal stores. `fill(i, part)` writes the elements of `y` from index
-/// `i` on to `part`, whose old content it must not read. It reads each of `sources` at the same
-/// indices, and these elements are prefetched.
+/// Overwrites `y` with non-temporal stores. `fill(i, part)` writes to `part` the elements of `y`
+/// from index `i` on, and must not read the old contents of `part`. The elements of each of
+/// `sources` at these indices are prefetched for `fill`.
 ///
 /// A block is stored slice by slice while the next one is computed, so that memory and arithmetic
 /// units work at the same time.
@@ -94,8 +94,9 @@ fn split_blocks<T: Element>(y: &mut [T]) -> (&mut [T], &mut [[u8; BLOCK]], &mut 
     (first, blocks, cast_slice_mut(rest))
 }
 
-/// `y ← x` for one slice of a block: the same cache lines of each page. Prefetches the same bytes
-/// of the blocks at `next`, which need not exist, into L2, because the current blocks fill L1.
+/// `y ← x` for one slice of a block: the same cache lines of each page. Also prefetches this slice
+/// of the blocks at `next`, which need not exist. The prefetch goes to L2, because the current
+/// blocks fill L1.
 #[inline(always)]
 fn store_slice<const N: usize>(
     slice: usize,
@@ -112,8 +113,7 @@ fn store_slice<const N: usize>(
             {
                 next.into_iter().for_each(|next| x86::prefetch_l2(next.wrapping_add(offset)));
                 for (x, y) in x.as_chunks().0.iter().zip(y.as_chunks_mut().0) {
-                    // SAFETY: `y` starts at a cache line, as asserted above, and each chunk starts
-                    // a multiple of its 16 bytes from there.
+                    // SAFETY: `y` starts at a cache line, as asserted above, so chunks are aligned.
                     unsafe { x86::stream(x, y) };
                 }
             }

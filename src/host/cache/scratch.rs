@@ -15,7 +15,7 @@ thread_local! {
 
 /// Calls `body` with a buffer of `len` elements whose values are unspecified.
 ///
-/// While in use, the buffer is not in the thread's list, so calls may nest. They also nest if a
+/// While in use, the buffer is not in the thread's list, so calls may nest. Calls also nest if a
 /// thread that waits inside `body` runs another task in the meantime.
 pub(crate) fn with_scratch<A: Element, R>(len: usize, body: impl FnOnce(&mut [A]) -> R) -> R {
     let mut buffer = take((len * size_of::<A>()).div_ceil(size_of::<f64>()));
@@ -27,7 +27,7 @@ pub(crate) fn with_scratch<A: Element, R>(len: usize, body: impl FnOnce(&mut [A]
 /// Returns a buffer of at least `words` values.
 fn take(words: usize) -> Vec<f64> {
     let buffer = FREE.with_borrow_mut(|free| {
-        // Take the smallest one that is large enough, else the smallest; it is replaced below.
+        // Take the smallest buffer that is long enough, else the smallest, which is replaced below.
         let rank = |buffer: &Vec<f64>| (buffer.len() < words, buffer.len());
         let best = (0..free.len()).min_by_key(|&i| rank(&free[i]));
         best.map(|i| free.swap_remove(i)).unwrap_or_default()

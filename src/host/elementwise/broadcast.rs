@@ -1,4 +1,4 @@
-//! Elementwise functions of a full operand and of others that are broadcast from one axis.
+//! Elementwise functions of a full operand and of smaller operands broadcast from one axis.
 
 use crate::{
     element::Element,
@@ -104,7 +104,7 @@ pub fn affine<T: Element>(
 /// `y[o, e, i] ← y[o, e, i] · scale[e] + shift[e]`.
 ///
 /// # Errors
-/// Those of [`affine`].
+/// Like [`affine`].
 pub fn affine_in_place<T: Element>(
     workers: &Workers,
     axis: &Axis,
@@ -135,7 +135,7 @@ pub fn affine_in_place<T: Element>(
 }
 
 /// Calls `body(start, operands, chunk, buffer)` for chunks of `y`. `start` is the index of the
-/// chunk's first element, `operands` are broadcast to the chunk, and `buffer` serves to widen it.
+/// chunk's first element, `operands` are broadcast to the chunk, and `buffer` can hold a chunk.
 pub(crate) fn for_broadcast_chunks<T: Element, const N: usize>(
     workers: &Workers,
     axis: &Axis,
@@ -147,7 +147,7 @@ pub(crate) fn for_broadcast_chunks<T: Element, const N: usize>(
     if period == 0 {
         return;
     }
-    // If whole periods fit into a chunk, the broadcast operands are the same for all chunks.
+    // If chunks are whole periods, the broadcast operands are the same for all of them.
     let repeats = period <= CHUNK;
     let step = if repeats { CHUNK / period * period } else { CHUNK };
     workers.for_each_chunk(y, GRAIN, |task, y| {
@@ -187,7 +187,6 @@ fn repeat<A: Copy>(b: &[A], inner: usize, start: usize, y: &mut [A]) {
     }
 }
 
-/// Returns `x` in its accumulator type.
 fn wide<T: Element>(x: &[T]) -> Cow<'_, [T::Acc]> {
     if is_wide::<T>() {
         return Cow::Borrowed(bytemuck::cast_slice(x));

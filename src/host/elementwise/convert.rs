@@ -13,7 +13,6 @@ use crate::{
 };
 use bytemuck::{cast_slice, cast_slice_mut};
 
-/// Number of elements in one task.
 const GRAIN: usize = 1 << 17;
 
 /// `y ← x`, rounded once, to nearest, ties to even.
@@ -71,7 +70,7 @@ pub fn convert_integers<N: Storable + Into<f64>, T: Element>(
     Ok(())
 }
 
-/// `y ← x`, by the shortest conversion between the two types. `x` and `y` are equally long.
+/// `y ← x`, by the most direct conversion between the two types. `x` and `y` are equally long.
 fn convert_chunk<T: Element, U: Element>(x: &[T], y: &mut [U]) {
     match (T::DTYPE, U::DTYPE) {
         (from, to) if from == to => y.copy_from_slice(cast_slice(x)),
@@ -83,7 +82,7 @@ fn convert_chunk<T: Element, U: Element>(x: &[T], y: &mut [U]) {
             );
         }
         (DType::F64, _) => {
-            // Rounding to odd makes the second rounding, to 16 bits, correct.
+            // Rounding to odd first makes the second rounding, to 16 bits, correct.
             let mut buffer = accumulator_buffer::<f32>();
             for (x, y) in cast_slice::<T, f64>(x).chunks(CHUNK).zip(y.chunks_mut(CHUNK)) {
                 let buffer = &mut buffer[..x.len()];

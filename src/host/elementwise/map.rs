@@ -1,6 +1,6 @@
 //! Functions of one or two operands, evaluated elementwise.
 //!
-//! The function is selected once for many elements. Each function has a loop of its own, which the
+//! The function is selected once for many elements. Each function has its own loop, which the
 //! compiler vectorises if the function allows it.
 
 use crate::{
@@ -35,10 +35,10 @@ const GRAIN: usize = 1 << 16;
 /// Number of elements in one task if the function limits the speed.
 const COMPUTE_BOUND_GRAIN: usize = 1 << 15;
 
-/// Number of elements in a block whose elementary functions are computed in parallel.
+/// Number of elements in a block, whose elementary functions are computed in parallel.
 const BLOCK: usize = 64;
 
-/// Evaluates `$body`, vectorised, with `$known` bound to `$op`. Each variant has its own copy.
+/// Evaluates `$body`, vectorised, with `$known` bound to `$op`, in a copy for each variant.
 ///
 /// `$known` is bound inside the closure, since the compiler knows the variant only there.
 macro_rules! specialized {
@@ -193,7 +193,7 @@ pub fn binary_in_place<T: Element>(
     Ok(())
 }
 
-/// Returns how many elements one loop processes: a whole task, unless it has to be widened.
+/// Returns how many elements one loop processes: a whole task, or a chunk if it must be widened.
 fn run_len<T: Element>() -> usize {
     if is_wide::<T>() { GRAIN } else { CHUNK }
 }
@@ -284,8 +284,8 @@ fn unary_run_in_place<A: Element + Float>(op: Unary<A>, y: &mut [A]) {
     });
 }
 
-/// Returns `op` of each element, by value: when results were stored through a reference, the
-/// compiler computed one vector after the other instead of interleaving them.
+/// Returns `op` of each element, by value. If results were stored through a reference, the compiler
+/// would compute one vector after the other instead of interleaving them.
 #[inline(always)]
 fn block<A: Element + Float>(op: Unary<A>, mut x: [A; BLOCK]) -> [A; BLOCK] {
     if !is_normal_range(op, &x) {

@@ -23,7 +23,7 @@ use num_traits::Zero;
 /// Largest number of tasks of [`scatter_add`], limited because each task reads all indices.
 const MAX_SCATTER_TASKS: usize = 8;
 
-/// Run length below which [`tile_backward`] sums one element at a time.
+/// Number of contiguous elements below which [`tile_backward`] sums one element at a time.
 const SHORT_RUN: usize = 16;
 
 /// `y[r·ldy + c] ← x[r·ldx + c]` for every row `r` and column `c` of the block.
@@ -125,7 +125,7 @@ pub fn scatter_add<T: Element>(
     Ok(())
 }
 
-/// `yᵢ ← xᵢ`, which must be an integer in `0..bound`.
+/// `yᵢ ← xᵢ`, for labels `x` that are integers in `0..bound`.
 ///
 /// # Errors
 /// [`Error::Length`] if an operand has the wrong length; [`Error::InvalidInput`] names the first
@@ -181,7 +181,7 @@ pub fn tile_backward<T: Element>(
 ) -> Result<()> {
     op.check("tile_backward", ("dx", dx.len()), ("dy", dy.len()))?;
     let &Tile { inner, tiles, .. } = op;
-    // A task is a range of elements of `dx`, which may begin and end within a run.
+    // A task is a range of elements of `dx`, which may begin and end within a contiguous run.
     let size = (GRAIN / tiles.max(1)).max(CHUNK);
     workers.for_each_chunk(dx, size, |task, dx| {
         vectorized(

@@ -19,9 +19,9 @@ pub fn permute<T: Element>(workers: &Workers, op: &Permute, x: &[T], y: &mut [T]
     }
     let axes = Axes::new(op);
     let last = axes.extents.len() - 1;
-    // The axis of the result along which the source is contiguous. After merging, there is one.
+    // The axis of the result along which the source is contiguous. Merging leaves exactly one.
     let unit = axes.strides.iter().position(|&stride| stride == 1).unwrap_or(last);
-    // A row consists of the axes inside of that axis, or of the axis itself if it is the last one.
+    // A row consists of the axes inside the axis `unit`, or of `unit` itself if it is the last one.
     let row: usize = axes.extents[unit + 1..].iter().product();
     if unit == last {
         let len = axes.extents[last];
@@ -41,8 +41,8 @@ pub(crate) struct Axes {
 }
 
 impl Axes {
-    /// Returns the axes of `op`, whose shape is not empty. Omits axes of extent 1 and merges
-    /// adjacent axes that are adjacent in the source as well; at least one axis remains.
+    /// Returns the axes of `op`, whose shape is not empty. Omits axes of extent 1, and merges
+    /// neighbouring axes that are neighbours in the source as well. At least one axis remains.
     pub(crate) fn new(op: &Permute) -> Self {
         let shape = op.shape();
         let mut axes = Self { extents: Vec::new(), strides: Vec::new() };
@@ -67,8 +67,7 @@ impl Axes {
         axes
     }
 
-    /// Returns the source offset of an element, which has the given index within the axes `range`
-    /// of the result.
+    /// Returns the source offset of the element with this index within the axes `range`.
     fn offset(&self, range: std::ops::Range<usize>, mut index: usize) -> usize {
         let mut offset = 0;
         for axis in range.rev() {
@@ -88,7 +87,7 @@ impl Axes {
     }
 
     /// Writes the rows from row `first` on. Axis `unit` is the innermost index of a row number. The
-    /// result is contiguous along the last axis, the source along `unit`.
+    /// result is contiguous along the last axis, and the source is contiguous along `unit`.
     fn transpose<T: Element>(&self, unit: usize, x: &[T], first: usize, y: &mut [T]) {
         let last = self.extents.len() - 1;
         let (extent, columns) = (self.extents[unit], self.extents[last]);
@@ -124,8 +123,9 @@ fn transpose<T: Element>(
         for c in (0..columns).step_by(TILE) {
             let (height, width) = (TILE.min(rows - r), TILE.min(columns - c));
             let (x, y) = (&x[c * ldx + r..], &mut y[r * ldy + c..]);
-            // Copies through a buffer, so that reads and writes both follow cache lines. Else, a
-            // stride of a power of two would evict cache lines before all elements are used.
+            // Copy through a buffer, so that both reads and writes use whole cache lines.
+            // Otherwise, a stride of a power of two would evict cache lines before all their
+            // elements are used.
             let mut tile = [[T::default(); TILE]; TILE];
             for (c, column) in tile[..width].iter_mut().enumerate() {
                 column[..height].copy_from_slice(&x[c * ldx..][..height]);

@@ -1,12 +1,12 @@
 //! Branch-free exponential, logarithm and hyperbolic tangent in `f32` and `f64`.
 //!
-//! A macro defines the functions for both types. They consist of additions, products, fused
-//! multiply-adds, divisions and integer operations. All of these are correctly rounded, so vectors
-//! of any width give bit-identical results. Processors without FMA (x86 before 2013) call the C
-//! library for each fused multiply-add, which is correct but slow.
+//! A macro defines the functions for both types. The functions consist of additions, products,
+//! fused multiply-adds, divisions and integer operations. All of these are correctly rounded, so
+//! vectors of any width give bit-identical results. Processors without FMA (x86 before 2013) call
+//! the C library for each fused multiply-add, which is correct but slow.
 //!
-//! The aim is a low number of operations, not a short dependency chain: there are many independent
-//! elements.
+//! The functions minimise operations, not the length of dependency chains, since elements are
+//! independent.
 
 /// Evaluates `Σ cᵢ·xⁱ` by Horner's rule.
 macro_rules! polynomial {
@@ -30,11 +30,12 @@ macro_rules! elementary {
         float: |$e:ident| $to_float:expr, ln_tail: |$f:ident, $low:ident| $ln_tail:expr
     ) => {
         pub(crate) mod $float {
-            /// Adding this leaves the rounded integer plus two exponent biases in the low bits.
+            /// Adding this rounds a number to an integer. The low bits then hold it plus two
+            /// exponent biases.
             const ROUND: $float = 1.5 * (1u64 << $fraction) as $float + (2 * $bias) as $float;
             /// Exponent bias, which [`ROUND`] contains twice.
             const BIAS: $bits = $bias;
-            /// ln 2 in two parts; products of the first part with exponents are exact.
+            /// High and low part of ln 2; products of the high part with exponents are exact.
             const LN2: [$float; 2] = [$ln2_high, $ln2_low];
             /// Bits of √½. Significands are normalised to the range from √½ to √2.
             const SQRT_HALF_BITS: $bits = std::$float::consts::FRAC_1_SQRT_2.to_bits();
@@ -66,14 +67,13 @@ macro_rules! elementary {
                 shifted.to_bits().wrapping_sub(ROUND.to_bits()) as $int
             }
 
-            /// Limits `x` to `low..=high`; keeps NaN.
+            /// Clamps `x` to `low..=high`; keeps NaN.
             #[inline(always)]
             fn clamp(x: $float, low: $float, high: $float) -> $float {
                 let x = if x < low { low } else { x };
                 if x > high { high } else { x }
             }
 
-            /// Returns `eˣ`.
             #[inline(always)]
             pub(crate) fn exp(x: $float) -> $float {
                 let x = clamp(x, $exp_min, $exp_max);
@@ -95,7 +95,6 @@ macro_rules! elementary {
                 polynomial!(r, [1.0, 1.0, $($tail),*]) * scale
             }
 
-            /// Returns `eˣ − 1`.
             #[inline(always)]
             pub(crate) fn exp_m1(x: $float) -> $float {
                 let (r, shifted) = reduce_range(clamp(x, $exp_m1_min, $exp_max));
@@ -123,7 +122,6 @@ macro_rules! elementary {
                 (if size < 0.25 { series } else { quotient }).copysign(x)
             }
 
-            /// Returns `ln x`.
             #[inline(always)]
             pub(crate) fn ln(x: $float) -> $float {
                 // A subnormal is scaled by 2 to the power of the number of fraction bits.
@@ -146,7 +144,6 @@ macro_rules! elementary {
                 scaled_ln(above as $int >> $fraction, $float::from_bits(m) - 1.0)
             }
 
-            /// Returns `ln(1 + x)`.
             #[inline(always)]
             pub(crate) fn ln_1p(x: $float) -> $float {
                 let y = 1.0 + x;
@@ -158,7 +155,6 @@ macro_rules! elementary {
                 handle_special(y, scaled_ln(e, f)).copysign(x)
             }
 
-            /// Converts an exponent to floating point.
             #[inline(always)]
             fn to_float($e: $int) -> $float {
                 $to_float
@@ -212,7 +208,7 @@ elementary!(
         -0.3333333333333281, 0.13333333333118386, -0.05396825366996371, 0.021869468891680496,
         -0.00886254233932282, 0.003578633109930451, -0.001318326913234705
     ],
-    // Converts by bits, since only AVX-512 has an instruction that converts 64-bit integers.
+    // Works on the bit pattern, since only AVX-512 can convert 64-bit integers.
     float: |e| f64::from_bits(ROUND.to_bits().wrapping_add(e as u64)) - ROUND,
     ln_tail: |f, low| {
         let s = f / (2.0 + f);

@@ -30,7 +30,7 @@ use num_traits::Float;
 ///
 /// The worst errors over all of `f32`, in ulp: `exp` 0.90, `exp_m1` 1.46, `ln` 0.88, `ln_1p` 1.48,
 /// `tanh` 2.17. The worst error of `powf` in the tests is 0.6 ulp. Results that are exact by
-/// definition (NaN, infinities, zeros and their signs) are those of the standard library.
+/// definition (NaN, infinities, zeros and their signs) equal the standard library's.
 pub(crate) struct SimdMath;
 
 /// Calls the function of the module named after `A`, which is `f32` or `f64`.

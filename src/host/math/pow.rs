@@ -6,7 +6,7 @@ use std::{
     f64::consts::{LN_2, LOG2_E},
 };
 
-/// Adding this leaves the rounded integer in the low bits.
+/// Adding this rounds a number to an integer, which the low bits then hold.
 const ROUND: f64 = 1.5 * (1u64 << 52) as f64;
 
 /// Bits of √½. Significands are normalised to the range from √½ to √2.
@@ -18,7 +18,7 @@ const FRACTION_BITS: u32 = f32::MANTISSA_DIGITS - 1;
 /// Largest `|p|` for which `2^(p·log₂ x)` is a normal `f64` for every normal `f32` `x`.
 const UNCLAMPED_MAX: f64 = 6.0;
 
-/// Returns `xᵖ`; special cases are those of the standard library.
+/// Returns `xᵖ`, with the special cases of the standard library.
 #[inline(always)]
 pub(crate) fn powf(x: f32, p: f32) -> f32 {
     let size = x.abs();
@@ -42,7 +42,7 @@ pub(crate) fn powf(x: f32, p: f32) -> f32 {
 /// Returns [`powf`] for a positive finite `x` and a `p` that is not NaN.
 #[inline(always)]
 pub(crate) fn powf_normal_range(x: f32, p: f32) -> f32 {
-    exp2(clamp(finite(p) * log2(x)))
+    exp2(clamp(finite_exponent(p) * log2(x)))
 }
 
 /// `xᵢ ← xᵢᵖ`, like [`powf_normal_range`], for normal `x`. Computed in several passes: with a short
@@ -50,7 +50,7 @@ pub(crate) fn powf_normal_range(x: f32, p: f32) -> f32 {
 /// as many as one of `f64`.
 #[inline(always)]
 pub(crate) fn pow_block<const N: usize>(x: &mut [f32], p: f32) {
-    let p = finite(p);
+    let p = finite_exponent(p);
     let (mut exponents, mut logarithms) = ([0; N], [0.0; N]);
     let (mut fractions, mut estimates) = ([0.0; N], [0.0; N]);
     for i in 0..N {
@@ -71,14 +71,15 @@ pub(crate) fn pow_block<const N: usize>(x: &mut [f32], p: f32) {
     }
 }
 
-/// Limits an exponent to finite values, since the logarithm of 1 is 0, and 0 times infinity is NaN.
+/// Clamps an exponent to finite values, since the logarithm of 1 is 0, and 0 times infinity is NaN.
 #[inline(always)]
-fn finite(p: f32) -> f64 {
+fn finite_exponent(p: f32) -> f64 {
     let p = if p > f32::MAX { f32::MAX } else { p };
     f64::from(if p < f32::MIN { f32::MIN } else { p })
 }
 
-/// Limits an exponent of 2: below the range, the power is 0 in `f32`; above it, infinite.
+/// Clamps the exponent of a power of two. Below the range, the power is 0 in `f32`; above,
+/// infinite.
 #[inline(always)]
 fn clamp(x: f64) -> f64 {
     let x = if x < -160.0 { -160.0 } else { x };

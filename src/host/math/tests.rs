@@ -2,7 +2,8 @@ use super::*;
 
 type Function<A> = fn(A) -> A;
 
-/// Returns each function's name, the function, its standard counterpart and largest error in ulp.
+/// Returns each function with its name, its counterpart in the standard library and its largest
+/// error in ulp.
 fn functions<A: Element + Float>() -> [(&'static str, Function<A>, Function<A>, f64); 5] {
     [
         ("exp", SimdMath::exp, A::exp, 0.95),

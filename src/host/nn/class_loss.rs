@@ -14,7 +14,7 @@ use crate::{
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length); [`Error::InvalidInput`](crate::Error::InvalidInput) for
-/// a label that is neither a class nor ignored, and for a hinge loss with a matrix.
+/// a label that is neither a class nor ignored, and for a hinge loss with an infogain matrix.
 pub fn class_loss<T: Element>(
     _: &Workers,
     op: &ClassLoss,

@@ -27,7 +27,7 @@ use num_traits::{Float, Zero};
 /// Largest number of taps along the last axis that are added to a block in registers.
 const MAX_TAPS: usize = 16;
 
-/// Writes to each element of the image `x` the sum of its copies in the im2col matrix `columns`.
+/// Sums, for each element of the image `x`, its copies in the im2col matrix `columns`.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `x` holds the image and `columns` the matrix.
@@ -92,7 +92,7 @@ pub(crate) fn col2im_accumulate<A: Element + Float>(
     });
 }
 
-/// Adds one tap after another to the image plane `x`, for any stride.
+/// Adds one tap after another to the image plane `x`, with any stride.
 fn add_taps<A: Element + Float>(plane: PlaneTaps, columns: &[A], ld: usize, x: &mut [A]) {
     vectorized(
         #[inline(always)]
@@ -105,7 +105,7 @@ fn add_taps<A: Element + Float>(plane: PlaneTaps, columns: &[A], ld: usize, x: &
     );
 }
 
-/// Adds the elements of one tap in a plane of positions to the image plane `x`.
+/// Adds the elements of one tap, at a plane of positions, to the image plane `x`.
 #[inline(always)]
 fn scatter<A: Element + Float>(
     plane: &PlaneTaps,
@@ -139,14 +139,13 @@ fn add_rows<A: Element, S: SimdScalar>(
 ) {
     let taps = plane.row_taps.len() * plane.column_taps.len();
     let end = (plane.tap + taps - 1) * ld + plane.position + plane.height * plane.width;
-    assert!(end <= columns.len(), "col2im: {} elements of columns, not {end}", columns.len());
-    assert!(plane.rows * plane.row_stride <= x.len(), "col2im: x is shorter than a plane");
+    assert!(end <= columns.len(), "col2im: columns: {} elements, expected {end}", columns.len());
+    assert!(plane.rows * plane.row_stride <= x.len(), "col2im: x: shorter than a plane");
     let (columns, x) = (cast_slice(columns), cast_slice_mut(x));
     // SAFETY: the assertions show that `columns` holds all positions of all taps, and `x` all rows.
     unsafe { S::dispatch(AddRows { plane, columns, ld, overwrites, x }) }
 }
 
-/// The kernel of [`add_rows`].
 struct AddRows<'a, S> {
     plane: PlaneTaps<'a>,
     columns: &'a [S],
@@ -173,18 +172,18 @@ impl<S: SimdScalar> SimdKernel<S> for AddRows<'_, S> {
     }
 }
 
-/// The elements that one tap along the last axis adds to a block of an image row.
+/// Elements that one tap along the last axis adds to a block of an image row.
 #[derive(Clone, Copy)]
 struct BlockTap<M, const VECTORS: usize> {
     /// Offset of the block's first element from the start of the row of positions; wraps below 0 if
     /// the first elements are masked.
     offset: usize,
-    /// Elements of the block that the tap reads.
+    /// Masks of the elements in the block to which the tap contributes.
     masks: [M; VECTORS],
 }
 
 impl<M: Copy, const VECTORS: usize> BlockTap<M, VECTORS> {
-    /// Returns the elements that the tap of `range` adds to the block that starts at `block`.
+    /// Returns the elements that the tap with this range adds to the block at `block`.
     ///
     /// # Safety
     /// The features of `L` are enabled.
@@ -214,15 +213,15 @@ impl<S: SimdScalar> AddRows<'_, S> {
         let none = TapRange { start: 0, end: 0, first: 0, stride: 1 };
         for block in (0..self.plane.row_stride).step_by(VECTORS * L::WIDTH) {
             for (part, ranges) in self.plane.column_taps.chunks(MAX_TAPS).enumerate() {
-                // SAFETY: the features of `L` are enabled. `block` is an element of a row, and the
-                // `taps` are those of the `part` of the last axis, as `add_block` requires.
+                // SAFETY: the features of `L` are enabled. `block` is an element of a row, and
+                // `taps` are those of this `part` of the last axis, as `add_block` requires.
                 unsafe {
                     let mut taps = [BlockTap::<L::Mask, VECTORS>::new::<L>(&none, 0); MAX_TAPS];
                     for (tap, range) in taps.iter_mut().zip(ranges) {
                         *tap = BlockTap::new::<L>(range, block);
                     }
                     let taps = &taps[..ranges.len()];
-                    // With a constant number of taps, the masks stay in registers.
+                    // If the number of taps is constant, their masks stay in registers.
                     match (taps.first_chunk::<3>(), taps.first_chunk::<5>(), taps.len()) {
                         (Some(taps), _, 3) => self.add_block::<L, VECTORS>(block, part, taps),
                         (_, Some(taps), 5) => self.add_block::<L, VECTORS>(block, part, taps),
@@ -280,12 +279,12 @@ impl<S: SimdScalar> AddRows<'_, S> {
     }
 }
 
-/// Returns the sums over the taps of one row. Their accumulator is separate, so that they need not
-/// wait for the taps of another row.
+/// Returns the sums over the taps of one row. Each row has its own accumulator, so that additions
+/// need not wait for the taps of another row.
 ///
 /// # Safety
 /// - The features of `L` are enabled.
-/// - The masked elements of tap `i` can be read from `columns + i·ld + offset`, for its `offset`.
+/// - The masked elements of tap `i` are readable at `columns + i·ld` plus the tap's `offset`.
 #[inline(always)]
 unsafe fn sum_taps<L: SimdVector, const VECTORS: usize>(
     mut columns: *const L::Scalar,

@@ -8,10 +8,9 @@ use crate::{
 };
 use num_traits::Float;
 
-/// Elements of one task.
 const GRAIN: usize = 1 << 14;
 
-/// Independent partial sums, so that an addition need not wait for the one before.
+/// Number of independent partial sums, so that an addition need not wait for the previous one.
 const LANES: usize = 8;
 
 /// `loss[0] ← Σ f(xᵢ, tᵢ) / n` of [`ElementwiseLoss`], summed in `f64`.
@@ -36,7 +35,7 @@ pub fn elementwise_loss<T: Element>(
             ElementwiseLossKind::Squared => {
                 sum(x, t, ignore, |x, t| ElementwiseLossKind::Squared.eval(x, t))
             }
-            form => sum(x, t, ignore, |x, t| form.eval(x, t)),
+            kind => sum(x, t, ignore, |x, t| kind.eval(x, t)),
         }
     });
     let total: f64 = sums.iter().sum();
@@ -75,12 +74,11 @@ pub fn elementwise_loss_backward<T: Element>(
     Ok(())
 }
 
-/// Returns the target to ignore, in the accumulator type.
+/// Returns the target value to ignore, in the accumulator type.
 fn ignored_target<T: Element>(op: &ElementwiseLoss<T::Acc>) -> Option<T::Acc> {
     op.ignore.map(|ignore| T::acc(ignore as f64))
 }
 
-/// Returns the number of targets that are not ignored.
 fn count_valid<T: Element>(workers: &Workers, op: &ElementwiseLoss<T::Acc>, t: &[T]) -> usize {
     let Some(ignore) = ignored_target::<T>(op) else { return t.len() };
     let is_valid = |t: &&T| t.to_acc().trunc() != ignore;
@@ -118,7 +116,7 @@ mod tests {
         op::LossNormalization,
     };
 
-    const FORMS: [ElementwiseLossKind<f64>; 4] = [
+    const KINDS: [ElementwiseLossKind<f64>; 4] = [
         ElementwiseLossKind::Squared,
         ElementwiseLossKind::SigmoidCrossEntropy,
         ElementwiseLossKind::Contrastive { margin: 1.5 },
@@ -126,20 +124,20 @@ mod tests {
     ];
 
     fn op<A>(
-        form: ElementwiseLossKind<A>,
+        kind: ElementwiseLossKind<A>,
         ignore: Option<i64>,
         n: LossNormalization,
     ) -> ElementwiseLoss<A> {
-        ElementwiseLoss { kind: form, batch: 2, item_len: 3, ignore, normalization: n }
+        ElementwiseLoss { kind, batch: 2, item_len: 3, ignore, normalization: n }
     }
 
     #[test]
     fn losses_have_known_values() {
-        let loss = |form, x, t| {
+        let loss = |kind, x, t| {
             let op = ElementwiseLoss {
                 batch: 1,
                 item_len: 1,
-                ..op(form, None, LossNormalization::None)
+                ..op(kind, None, LossNormalization::None)
             };
             let mut loss = [f64::NAN];
             elementwise_loss(&Workers::sequential(), &op, &[x], &[t], &mut loss).unwrap();
@@ -149,9 +147,9 @@ mod tests {
         assert_eq!(loss(ElementwiseLossKind::SigmoidCrossEntropy, 0.0, 0.3), 2f64.ln());
         assert_eq!(loss(ElementwiseLossKind::SigmoidCrossEntropy, 1000.0, 0.0), 1000.0);
         assert_eq!(loss(ElementwiseLossKind::SigmoidCrossEntropy, -1000.0, 1.0), 1000.0);
-        let [pair, legacy] = [FORMS[2], FORMS[3]];
+        let [pair, legacy] = [KINDS[2], KINDS[3]];
         assert_eq!(loss(pair, 4.0, 1.0), 2.0, "a similar pair");
-        assert_eq!(loss(pair, 0.25, 0.0), 0.5, "a distance of 0.5, 1 below the margin");
+        assert_eq!(loss(pair, 0.25, 0.0), 0.5, "the distance 0.5 is 1 below the margin");
         assert_eq!(loss(pair, 4.0, 0.7), 0.0, "a target of 0.7 means a dissimilar pair");
         assert_eq!(loss(legacy, 0.5, 0.0), 0.5);
     }
@@ -179,8 +177,8 @@ mod tests {
     #[test]
     fn gradients_are_the_numeric_gradients() {
         let (x, t) = ([0.3, 1.1, 2.6, 0.01, 0.9, 1.9], [0.0, 1.0, 0.0, 1.0, 0.0, 0.0]);
-        for form in FORMS {
-            let (w, op) = (&Workers::sequential(), op(form, None, LossNormalization::Full));
+        for kind in KINDS {
+            let (w, op) = (&Workers::sequential(), op(kind, None, LossNormalization::Full));
             let want = numeric_gradient(&x, 1e-6, |x| {
                 let mut loss = [0.0];
                 elementwise_loss(w, &op, x, &t, &mut loss).unwrap();
@@ -188,7 +186,7 @@ mod tests {
             });
             let mut dx = [f64::NAN; 6];
             elementwise_loss_backward(w, &op, &x, &t, &[2.0], &mut dx).unwrap();
-            expect_close(&dx, &want, 1e-9, 3e-4, &format!("{form:?}"));
+            expect_close(&dx, &want, 1e-9, 3e-4, &format!("{kind:?}"));
         }
     }
 

@@ -1,8 +1,8 @@
-//! im2col: images to the matrix of their windows.
+//! im2col: copies images to the matrix of their windows.
 //!
 //! A row of the matrix holds the elements that one tap reads at all positions. Along the last axis
-//! these are a run of the image, or every stride-th element of a run. Rows are therefore copied in
-//! such runs, for a plane of the last two axes at a time.
+//! these are a run of the image, or every stride-th element of a run. A row is therefore copied run
+//! by run, for one plane of the last two axes at a time.
 
 use crate::{
     element::Element,
@@ -15,8 +15,8 @@ use crate::{
     op::Window,
 };
 
-/// Writes the im2col matrix of image `x`: row (channel, tap…), column (position…). Elements are
-/// zero where a tap lies outside the image.
+/// Writes the im2col matrix of image `x`, with rows (channel, tap…) and columns (position…).
+/// Elements are zero where a tap lies outside the image.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `x` holds the image and `columns` the matrix.
@@ -76,7 +76,7 @@ pub(crate) fn im2col_channels<T: Element>(
     });
 }
 
-/// Copies the elements that one tap reads in a plane of positions.
+/// Copies the elements that one tap reads at a plane of positions.
 #[inline(always)]
 fn gather<T: Element>(plane: &PlaneTaps, rows: TapRange, columns: TapRange, x: &[T], y: &mut [T]) {
     let width = plane.width;
@@ -124,7 +124,8 @@ fn clear_outside<T: Element>(rows: TapRange, columns: TapRange, width: usize, y:
     }
 }
 
-/// Copies runs of `N` to `2·N` elements: `step` apart in the source, `width` in the output.
+/// Copies runs of `N` to `2·N` elements, which start `step` elements apart in the source and
+/// `width` elements apart in the output.
 ///
 /// Copies the first `N` and the last `N` elements of each run, which may overlap. Most runs are so
 /// short that a call to `memcpy` would take longer than the copy.

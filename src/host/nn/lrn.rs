@@ -1,8 +1,9 @@
 //! Local response normalisation.
 //!
-//! Both kinds of region are windows along one axis: channels of an image, or rows of a plane. Sums
-//! of rows are then summed along each row. Each window is summed from scratch. A running sum would
-//! be faster, but a large element would leave its rounding error in later windows.
+//! Both kinds of region are windows along one axis: channels of an image, or rows of a plane. For a
+//! square in a plane, the sums over rows are then summed along each row. Each window is summed from
+//! scratch. A running sum would be faster, but a large element would leave its rounding error in
+//! later windows.
 
 use crate::{
     element::Element,
@@ -20,10 +21,10 @@ use crate::{
 use num_traits::Float;
 use std::ops::Range;
 
-/// Elements of one task, rounded down to whole positions along the axis.
+/// Number of elements in one task, rounded down to whole positions along the axis.
 const GRAIN: usize = 1 << 15;
 
-/// Inner elements computed at a time, to keep their terms in cache.
+/// Number of inner elements computed at a time, so that their terms stay in cache.
 const BLOCK: usize = 128;
 
 /// `scale ← k + α/n · Σ x²` over the region of each element, and `y ← x · scale^(−β)`; see [`Lrn`].
@@ -127,12 +128,12 @@ pub fn lrn_backward<T: Element>(
     Ok(())
 }
 
-/// The windows whose sums the formula needs, along one axis.
+/// Windows along one axis, whose sums the formula needs.
 struct LrnWindows {
     axis: Axis,
-    /// Positions on each side of the centre.
+    /// Number of positions on each side of the centre.
     radius: usize,
-    /// Inner elements computed at a time.
+    /// Number of inner elements computed at a time.
     block: usize,
     /// Whether windows extend by `radius` along the inner axis, too.
     is_square: bool,
@@ -215,8 +216,7 @@ impl LrnWindows {
     }
 }
 
-/// Calls `body(i, part)` with parts of at most [`CHUNK`] elements of `row`, which starts at element
-/// `first`.
+/// Calls `body(i, part)` for parts of up to [`CHUNK`] elements of `row`, numbered from `first` on.
 #[inline(always)]
 fn for_each_part<A>(first: usize, row: &mut [A], body: &mut impl FnMut(usize, &mut [A])) {
     for (i, part) in row.chunks_mut(CHUNK).enumerate() {
@@ -234,7 +234,7 @@ fn sum_rows<A: Element + Float>(x: &[A], count: usize, y: &mut [A]) {
     }
 }
 
-/// `y[i] ← Σ x[j]` over `|i − j| ≤ radius`; equal lengths.
+/// `y[i] ← Σ x[j]` over `|i − j| ≤ radius`. `x` and `y` are equally long.
 #[inline(always)]
 fn sum_windows_of_row<A: Element + Float>(radius: usize, x: &[A], y: &mut [A]) {
     let len = x.len();

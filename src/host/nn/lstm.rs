@@ -8,7 +8,7 @@ use crate::{
 };
 use num_traits::One;
 
-/// Gate elements of one task. Computing sigmoid and tanh is the bottleneck, not memory.
+/// Number of gate elements in one task. Sigmoid and tanh are the bottleneck, not memory.
 const GRAIN: usize = 1 << 13;
 
 /// Forward pass of one time step: activates `gates` in place and writes `c` and `h`; see [`Lstm`].
@@ -41,9 +41,9 @@ pub fn lstm<T: Element>(
 
 /// Backward pass of one time step, from the gradients `dh` of `h` and `dc` of `c`.
 ///
-/// On return, `dc` holds the gradient of `c_prev`. `gates`, which [`lstm`] activated, hold the
-/// gradients of the gates before activation. The forget gate f is differentiated as a sigmoid,
-/// which is exact for a `cont` of 0 or 1.
+/// On return, `dc` holds the gradient of `c_prev`. `gates`, as [`lstm`] left them, are overwritten
+/// with the gradients of the gates before activation. The forget gate f is differentiated as a
+/// sigmoid, which is exact if `cont` is 0 or 1.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand.
@@ -135,7 +135,7 @@ mod tests {
         1.0 / (1.0 + (-x).exp())
     }
 
-    /// Returns `c` and `h` by the definition, in `f64`.
+    /// Returns `c` and `h` computed from the definition in `f64`.
     fn states(width: usize, c_prev: &[f64], cont: &[f64], gates: &[f64]) -> [Vec<f64>; 2] {
         let cell = |i: usize| {
             let gate = |k: usize| gates[i / width * 4 * width + k * width + i % width];

@@ -1,8 +1,6 @@
 //! Neural-network kernels on plain slices.
 //!
-//! Each public function checks its operands against a descriptor of [`crate::op`]. It computes in
-//! the accumulator type, [`Element::Acc`](crate::Element::Acc), and rounds each result once. Work
-//! is cut into tasks so that results are bit-identical on any number of threads.
+//! Each public function checks its operands against a descriptor of [`crate::op`].
 //!
 //! Convolution and im2col:
 //! - `tap_range` computes at which positions a tap lies inside the image. `im2col` copies these
@@ -14,7 +12,7 @@
 //! Windows on planes:
 //! - `polyphase` reorders a plane so that one tap of neighbouring windows is contiguous.
 //!   `convolution::depthwise` and `pooling` sum or compare many windows at once in this layout.
-//! - `pooling` falls back to one window at a time where a plane has few windows or large ones.
+//! - `pooling` computes one window at a time if a plane has few windows or large ones.
 //! - `lrn` sums squares over windows of channels or of a plane.
 //!
 //! The other kernels are one or two passes over their operands, in loops that the compiler

@@ -4,17 +4,17 @@
 use crate::op::Pool2d;
 use std::ops::Range;
 
-/// Windows computed at a time.
+/// Number of windows computed at a time.
 pub(crate) const LANES: usize = 16;
 
 /// Geometry of the polyphase layout of a plane. A *phase* holds the rows and columns that are a
 /// multiple of the stride apart.
 ///
 /// Row `r` and column `c` of the padded plane are element `(r / stride, c / stride)` of phase
-/// `(r mod stride, c mod stride)`. Phases that no tap reads are left out. So window `(p, q)` finds
-/// a tap at a constant offset from element `(p, q)` of the tap's phase. Windows are numbered like
-/// the elements of a phase, in *slots*, so that one tap of many windows is contiguous. A row of a
-/// phase is longer than a row of windows where windows overlap; the slots in between are unused.
+/// `(r mod stride, c mod stride)`. Phases that no tap reads are left out. Window `(p, q)` therefore
+/// reads a tap at a constant offset from element `(p, q)` of the tap's phase. Windows are numbered
+/// like the elements of a phase, in *slots*, so that one tap of many windows is contiguous. A row
+/// of a phase is longer than a row of windows where windows overlap; the slots between are unused.
 pub(crate) struct PolyphasePlane {
     op: Pool2d,
     /// Number of phases along each axis.
@@ -24,8 +24,8 @@ pub(crate) struct PolyphasePlane {
     runs: Vec<Run>,
 }
 
-/// Elements of the plane, one stride apart from `from` on, that are contiguous in the layout from
-/// `to` on.
+/// Elements of the plane from `from` on, one stride apart, which are contiguous from `to` on in the
+/// layout.
 struct Run {
     from: usize,
     to: usize,
@@ -41,15 +41,15 @@ impl Run {
 /// One tap of every window.
 #[derive(Clone, Copy)]
 pub(crate) struct Tap {
-    /// Offset of the tap of window 0 in the layout.
+    /// Offset in the layout of window 0's tap.
     pub offset: usize,
-    /// Index of the tap of window 0 in the plane, modulo 2³²: negative in the padding.
+    /// Index in the plane of window 0's tap, modulo 2³²; negative in the padding.
     pub index: i32,
 }
 
 impl PolyphasePlane {
-    /// Returns whether there are enough windows to fill vectors, and windows are no larger than the
-    /// plane. For larger windows, the layout would be mostly padding.
+    /// Returns whether there are enough windows to fill vectors, and windows fit into the plane.
+    /// The layout of larger windows would be mostly padding.
     pub(crate) fn is_profitable(op: &Pool2d) -> bool {
         op.output()[0] * op.output()[1] >= LANES / 2
             && (0..2).all(|axis| op.kernel[axis] <= op.input[axis])
@@ -66,7 +66,7 @@ impl PolyphasePlane {
         layout
     }
 
-    /// Returns the length of the layout, with padding to read [`LANES`] elements at its end.
+    /// Returns the length of the layout, padded so that [`LANES`] elements can be read at its end.
     pub(crate) fn len(&self) -> usize {
         self.phases() * self.phase_len() + LANES
     }
@@ -115,7 +115,7 @@ impl PolyphasePlane {
         taps.map(tap).collect()
     }
 
-    /// Returns `value(row, column)` of the window in each slot, or `unused` for unused slots.
+    /// Returns, for each slot, `value(row, column)` of its window, or `unused` if it has none.
     pub(crate) fn per_window<V: Copy>(
         &self,
         unused: V,
@@ -198,7 +198,7 @@ fn copy<A: Copy>(x: &[A], y: &mut [A]) {
     }
 }
 
-/// [`copy`] of at least `N` elements, in blocks of `N`; the last block may overlap the one before.
+/// [`copy`] of at least `N` elements, in blocks of `N`. The last block may overlap the one before.
 #[inline(always)]
 fn copy_blocks<A: Copy, const N: usize>(x: &[A], y: &mut [A]) {
     let ((from, _), (to, _)) = (x.as_chunks::<N>(), y.as_chunks_mut::<N>());

@@ -17,7 +17,7 @@ use crate::{
 };
 use num_traits::{Float, Zero};
 
-/// Approximate length of one task. One thread is faster than several below this length.
+/// Approximate length of one task. Below this, one thread is faster than several.
 const GRAIN: usize = 1 << 14;
 
 /// `y ← eˣ⁻ᵐ / Σ eˣ⁻ᵐ` along an axis, where `m` is the maximum. NaN spreads along its axis.
@@ -72,8 +72,8 @@ pub fn softmax_backward_in_place<T: Element>(
     Ok(())
 }
 
-/// Calls `body(start, y)` for each task's part of `y`, which starts at element `start`. A task is
-/// one or more outer indices. If there is a `source`, its part is copied to `y` first.
+/// Calls `body(start, y)` for each task's part of `y`, which starts at element `start`. A task
+/// covers one or more outer indices. If there is a `source`, its elements are copied to `y` first.
 fn for_each_task<T: Element>(
     workers: &Workers,
     axis: &Axis,
@@ -134,7 +134,7 @@ fn forward_contiguous<A: Element<Acc = A> + Float>(y: &mut [A]) {
     );
 }
 
-/// Softmax of each column of `y`, with one element of the scratch `maxima` and `sums` per column.
+/// Softmax of each column of `y`. The buffers `maxima` and `sums` have one element per column.
 fn forward_strided<A: Element + Float>(y: &mut [A], maxima: &mut [A], sums: &mut [A]) {
     maxima.fill(A::neg_infinity());
     sums.fill(A::zero());
@@ -193,7 +193,7 @@ mod tests {
         },
     };
 
-    /// outer, extent, inner: empty, one element, odd, spatial, one task, several tasks.
+    /// `[outer, extent, inner]` of axes: empty, one element, odd, spatial, one task, several tasks.
     const AXES: [[usize; 3]; 6] =
         [[0, 3, 2], [1, 1, 1], [3, 7, 1], [2, 5, 9], [64, 10, 1], [5000, 10, 1]];
 

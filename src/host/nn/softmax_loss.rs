@@ -88,7 +88,7 @@ pub fn accuracy<T: Element>(
     Ok(())
 }
 
-/// `y[c] ←` the share of labels `c` whose score is among the `top_k` greatest; 0 without any.
+/// `y[c] ←` the share of labels `c` whose score is among the `top_k` greatest; 0 without labels.
 ///
 /// # Errors
 /// Like [`softmax_loss`].
@@ -107,7 +107,7 @@ pub fn accuracy_by_class<T: Element>(
     Ok(())
 }
 
-/// Counts of labels, and of labels whose score is among the greatest.
+/// Number of labels, and of those whose score is among the greatest.
 #[derive(Clone, Default)]
 struct HitCount {
     hits: usize,
@@ -204,7 +204,7 @@ mod tests {
 
     static WORKERS: Workers = Workers::sequential();
 
-    /// Two outer by two inner positions, three classes.
+    /// An axis of three classes, with two outer and two inner positions.
     fn axis() -> Axis {
         Axis::new(2, 3, 2).unwrap()
     }
@@ -213,7 +213,7 @@ mod tests {
         SoftmaxLoss { axis: axis(), ignore, normalization }
     }
 
-    /// p[o, c, i] = (c + 1) / 6 for i = 0, the reverse for i = 1.
+    /// `p[o, c, i] = (c + 1) / 6` for `i = 0`; the reverse order of classes for `i = 1`.
     const P: [f64; 12] = {
         let (a, b, c) = (1.0 / 6.0, 2.0 / 6.0, 3.0 / 6.0);
         [a, c, b, b, c, a, a, c, b, b, c, a]
@@ -299,7 +299,7 @@ mod tests {
         let op = Accuracy { axis: self::axis(), top_k: usize::MAX, ignore: None };
         let mut y = [0.0];
         accuracy(&WORKERS, &op, &P, &LABELS, &mut y).unwrap();
-        assert_eq!(y, [1.0], "every label is among all classes");
+        assert_eq!(y, [1.0], "each label is among the top 3 of 3 classes");
     }
 
     #[test]

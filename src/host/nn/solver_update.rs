@@ -1,4 +1,4 @@
-//! Solver update: one pass over gradient, weights and history.
+//! Solver update, in one pass over gradient, weights and history.
 
 use crate::{
     element::Element,
@@ -20,13 +20,13 @@ use num_traits::{Float, One};
 #[cfg(test)]
 mod tests;
 
-/// Elements of one task. A second thread pays off from twice this length.
+/// Number of elements in one task. A second thread pays off from twice this length.
 const GRAIN: usize = 1 << 16;
 
 /// Updates weights and history; see [`SolverUpdate`].
 ///
 /// Each product and sum is rounded to `T::Acc`, and each weight to `T` at the end. A master weight
-/// that does not round to its weight is stale and is first set to the weight.
+/// that does not round to its weight is stale, and is first set to the weight.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) names the operand.
@@ -46,12 +46,11 @@ pub fn solver_update<T: Element>(
     Ok(())
 }
 
-/// The operands of a task.
 struct Task<'a, T: Element> {
     dw: &'a [T],
     weights: &'a mut [T],
     masters: Option<&'a mut [T::Acc]>,
-    /// The second slice is empty if the rule has one history value per weight.
+    /// Two history values per weight. The second slice is empty if the rule has only one.
     history: [&'a mut [T::Acc]; 2],
 }
 
@@ -96,7 +95,7 @@ impl<'a, T: Element> Task<'a, T> {
     }
 }
 
-/// Sets each master weight to its weight unless the master rounds to the weight.
+/// Sets each master weight that does not round to its weight to that weight.
 fn reset_stale_masters<T: Element>(
     weights: &[T],
     masters: &mut [T::Acc],

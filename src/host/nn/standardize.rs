@@ -1,4 +1,4 @@
-//! Batch-norm standardization: subtraction of the mean and division by the standard deviation.
+//! Standardisation in batch norm: subtracts the mean and divides by the standard deviation.
 
 use crate::{
     element::Element,
@@ -19,8 +19,8 @@ use num_traits::Float;
 /// `y ← (x − mean) · rate`; see [`Standardize`].
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) unless the lengths of `x` and `y` are the axis's count,
-/// and those of `mean` and `variance` its extent.
+/// [`Error::Length`](crate::Error::Length) unless `x` and `y` have `axis.count()` elements, and
+/// `mean` and `variance` have `axis.extent`.
 pub fn standardize<T: Element>(
     workers: &Workers,
     op: &Standardize,
@@ -94,8 +94,8 @@ pub fn standardize_in_place<T: Element>(
 /// Reads `x` and `dy` twice: for the sums, and for the result.
 ///
 /// # Errors
-/// [`Error::Length`](crate::Error::Length) unless the lengths of `x`, `dy` and `dx` are the axis's
-/// count, and those of `mean` and `variance` its extent.
+/// [`Error::Length`](crate::Error::Length) unless `x`, `dy` and `dx` have `axis.count()` elements,
+/// and `mean` and `variance` have `axis.extent`.
 pub fn standardize_backward<T: Element>(
     workers: &Workers,
     op: &Standardize,
@@ -129,7 +129,7 @@ pub fn standardize_backward_in_place<T: Element>(
     Ok(())
 }
 
-/// Mean and inverse deviation at each position of the axis.
+/// Mean and inverse standard deviation at each position of the axis.
 struct MeanAndRate<A> {
     mean: Vec<A>,
     rate: Vec<A>,
@@ -143,7 +143,7 @@ impl<A: Element<Acc = A> + Float> MeanAndRate<A> {
     }
 }
 
-/// The gradient as a linear function: `((dy − dy0) − (x − mean) · slope) · rate` at each position.
+/// The gradient at each position, as a linear function: `((dy − dy0) − (x − mean) · slope) · rate`.
 struct LinearGradient<A> {
     constants: MeanAndRate<A>,
     slope: Vec<A>,
@@ -257,13 +257,13 @@ mod tests {
         }
     }
 
-    /// The tolerance is relative to the greatest element.
+    /// Compares with a tolerance relative to the greatest element.
     fn expect_near(got: &[f64], want: &[f64], tolerance: f64) {
         let max = want.iter().fold(0.0f64, |max, want| max.max(want.abs()));
         expect_close(got, want, tolerance * max, 0.0, "result");
     }
 
-    /// The formulas of [`Standardize`] in `f64`, one position at a time.
+    /// Compares with the formulas of [`Standardize`], evaluated in `f64` one position at a time.
     fn both_directions_follow_the_formulas<T: Element>() {
         let epsilon = match T::DTYPE.name() {
             "f16" => 2f64.powi(-8),

@@ -2,7 +2,7 @@
 
 use crate::op::{SpatialAxis, Window};
 
-/// Elements of the im2col matrix below which one thread is faster than several.
+/// Number of elements of the im2col matrix below which one thread is faster than several.
 pub(crate) const PARALLEL_MIN_LEN: usize = 1 << 17;
 
 /// Positions `start..end` along one axis at which one tap lies inside the image. There, the tap
@@ -18,7 +18,7 @@ pub(crate) struct TapRange {
 impl TapRange {
     /// Returns the range of `tap` among `positions` positions.
     fn new(axis: &SpatialAxis, tap: usize, positions: usize) -> Self {
-        // Position p reads element p·stride + shift − pad.
+        // At position p, the tap reads element p·stride + shift − pad.
         let (shift, stride) = (tap * axis.dilation, axis.stride);
         let first_inside = axis.pad.saturating_sub(shift).div_ceil(stride);
         let end_inside = (axis.input + axis.pad).saturating_sub(shift).div_ceil(stride);
@@ -44,7 +44,7 @@ impl TapRange {
     }
 }
 
-/// A plane of positions along the last two axes, and the taps that differ along these axes only.
+/// A plane of positions along the last two axes, and taps that differ along these axes only.
 #[derive(Clone, Copy)]
 pub(crate) struct PlaneTaps<'a> {
     /// Index of the first tap.
@@ -53,10 +53,10 @@ pub(crate) struct PlaneTaps<'a> {
     pub(crate) image: Option<usize>,
     /// Index of the first position.
     pub(crate) position: usize,
-    /// Rows of the image plane, and elements from one to the next.
+    /// Number of rows of the image plane, and elements from one row to the next.
     pub(crate) rows: usize,
     pub(crate) row_stride: usize,
-    /// Positions along the two axes.
+    /// Number of positions along each of the two axes.
     pub(crate) height: usize,
     pub(crate) width: usize,
     /// Ranges of the taps along the two axes.
@@ -66,7 +66,7 @@ pub(crate) struct PlaneTaps<'a> {
 
 /// The taps of a window and their ranges along every axis.
 pub(crate) struct WindowTaps {
-    /// At least two axes; axes of extent 1 are prepended if there are fewer.
+    /// At least two axes. If the window has fewer, axes of extent 1 are prepended.
     axes: Vec<SpatialAxis>,
     outputs: Vec<usize>,
     /// Range of each tap, by axis.
@@ -74,7 +74,7 @@ pub(crate) struct WindowTaps {
 }
 
 impl WindowTaps {
-    /// Returns the taps at all positions of `window`.
+    /// Returns the taps of `window`.
     pub(crate) fn of(window: &Window) -> Self {
         Self::new(window.axes(), window.output())
     }
@@ -104,7 +104,6 @@ impl WindowTaps {
         self.axes.iter().map(|axis| axis.input).product()
     }
 
-    /// Returns the number of positions.
     pub(crate) fn positions(&self) -> usize {
         self.outputs.iter().product()
     }
@@ -146,8 +145,8 @@ impl WindowTaps {
         }
     }
 
-    /// Returns the image plane that a tap reads at a position, if it lies inside the image. Tap
-    /// and position are indices over all axes but the last two.
+    /// Returns the image plane that a tap reads at a position, if the tap lies inside the image.
+    /// Tap and position are indices over all axes but the last two.
     #[inline]
     fn image_plane(&self, mut tap: usize, mut position: usize) -> Option<usize> {
         let (mut plane, mut stride) = (0, 1);

@@ -15,12 +15,15 @@ pub(crate) fn numeric_gradient(x: &[f64], step: f64, f: impl Fn(&[f64]) -> f64) 
 pub(crate) fn expect_close(got: &[f64], want: &[f64], atol: f64, rtol: f64, case: &str) {
     assert_eq!(got.len(), want.len());
     for (i, (got, want)) in got.iter().zip(want).enumerate() {
-        assert!((got - want).abs() <= atol + rtol * want.abs(), "{case} at {i}: {got}, not {want}");
+        assert!(
+            (got - want).abs() <= atol + rtol * want.abs(),
+            "{case} at {i}: got {got}, expected {want}"
+        );
     }
 }
 
-/// Calls `kernel` with each operand in turn one element too short or too long. The error must name
-/// the kernel and that operand.
+/// Calls `kernel` with each operand in turn, made one element too short or too long. The error must
+/// name the kernel and that operand.
 pub(crate) fn expect_length_errors<const N: usize>(
     name: &str,
     operands: [(&str, usize); N],

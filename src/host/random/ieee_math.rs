@@ -1,6 +1,6 @@
 //! Logarithm, sine and cosine, computed with IEEE operations only.
 //!
-//! The functions of C libraries differ in the last bits from machine to machine; these do not.
+//! C libraries compute these functions with different last bits on different machines.
 
 /// High part of ln 2, whose small multiples are exact.
 const LN2_HIGH: f64 = f64::from_bits(0x3fe6_2e42_fee0_0000);
@@ -9,8 +9,8 @@ const LN2_LOW: f64 = f64::from_bits(0x3dea_39ef_3579_3c76);
 
 /// Returns the natural logarithm of a positive normal number, with an error of at most 2 ulp.
 ///
-/// `x = 2ᵉ·m` with `m` about 1; `ln m = 2·artanh s` for `s = (m − 1)/(m + 1)`, by its power series
-/// up to `s²¹`. Since `|s| < 0.172`, the remainder is below 2⁻⁵⁷ of the result.
+/// For `x = 2ᵉ·m` with `m` about 1, computes `ln m = 2·artanh s`, `s = (m − 1)/(m + 1)`, by its
+/// power series up to `s²¹`. Since `|s| < 0.172`, the remainder is below 2⁻⁵⁷ of the result.
 #[inline(always)]
 pub(crate) fn ln(x: f64) -> f64 {
     const FRACTION: u64 = (1 << 52) - 1;
@@ -32,8 +32,8 @@ pub(crate) fn ln(x: f64) -> f64 {
 
 /// Returns cosine and sine of `2π·turns` for `0 ≤ turns < 1`, with an error of at most 2⁻⁵² each.
 ///
-/// The nearest quarter turn is subtracted, exactly. The rest, at most an eighth of a turn, is the
-/// argument of the power series up to `x¹⁸`, whose remainder is below 2⁻⁵⁷.
+/// Subtracts the nearest quarter turn, which is exact. The remainder, at most an eighth of a turn,
+/// is the argument of the power series up to `x¹⁸`, whose error is below 2⁻⁵⁷.
 #[inline(always)]
 pub(crate) fn cos_sin_turns(turns: f64) -> (f64, f64) {
     let quarters = 4.0 * turns;

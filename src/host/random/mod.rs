@@ -4,14 +4,14 @@
 //! - [`bernoulli`], [`random_integers`] and [`dropout`] compute element `i` from word `i mod 4` of
 //!   counter `i / 4`.
 //! - [`uniform`] and [`gaussian`] compute elements `2j` and `2j + 1` from the four words of counter
-//!   `j`. Words `(a, b)` give the 53-bit fraction `((a·2³² + b) >> 11) / 2⁵³`: words 0 and 1 the first
-//!   fraction `u`, words 2 and 3 the second fraction `v`.
+//!   `j`. Words `(a, b)` give the 53-bit fraction `((a·2³² + b) >> 11) / 2⁵³`: words 0 and 1 the
+//!   first fraction `u`, words 2 and 3 the second fraction `v`.
 //! - All arithmetic is in `f64`, with IEEE additions, multiplications, divisions and square roots,
 //!   in the order written here and without fused operations. The result is rounded once to the
 //!   element type, so numbers of a narrower type are the rounded numbers of a wider one.
 //!
-//! This file draws the numbers; its loops are portable. `ieee_math` has the logarithm, sine and cosine
-//! of [`gaussian`]. The words come from [`RngKey`] (Philox).
+//! This file draws the numbers in portable loops. `ieee_math` has the logarithm, sine and cosine of
+//! [`gaussian`]. The words come from [`RngKey`] (Philox).
 
 mod ieee_math;
 
@@ -33,13 +33,13 @@ use crate::{
 };
 use num_traits::Zero;
 
-/// Number of elements that one task draws: a multiple of four, the number of words per counter.
+/// Number of elements that one task draws, a multiple of the four words of a counter.
 const GRAIN: usize = 1 << 14;
 
 /// Number of elements in one task of [`dropout`], which only compares words with a threshold.
 const DROPOUT_GRAIN: usize = 1 << 16;
 
-/// `yᵢ ~ U[lo, hi)`: `lo + (hi − lo)·u` for even elements, with `v` in place of `u` for odd ones.
+/// `yᵢ ~ U[lo, hi)`: `lo + (hi − lo)·u` for even elements, and `v` in place of `u` for odd ones.
 ///
 /// Results lie in the interval even after rounding to `T`, provided that `T` has a value in it. If
 /// `lo = hi`, all results are that value.
@@ -73,8 +73,8 @@ pub fn uniform<T: Element>(
     Ok(())
 }
 
-/// `yᵢ ~ N(mean, std²)`: `mean + std·r·cos 2πv` for even elements, with the sine for odd ones,
-/// where `r = √(−2 ln(u + 2⁻⁵³))`. Source: Box, Muller 1958.
+/// `yᵢ ~ N(mean, std²)`: `mean + std·r·cos 2πv` for even elements, and the sine for odd ones, where
+/// `r = √(−2 ln(u + 2⁻⁵³))`. Source: Box, Muller 1958.
 ///
 /// # Errors
 /// [`Error::InvalidInput`] unless `mean` and `std` are finite and `std ≥ 0`.
@@ -107,7 +107,7 @@ pub fn bernoulli(workers: &Workers, key: RngKey, p: f64, y: &mut [u32]) -> Resul
     Ok(())
 }
 
-/// `yᵢ ← xᵢ / keep` where [`bernoulli`] with the same key and `p = keep` gives 1, else 0.
+/// `yᵢ ← xᵢ / keep` where [`bernoulli`] with the same key and `p = keep` yields 1, else 0.
 ///
 /// # Errors
 /// [`Error::InvalidInput`] unless `0 < keep ≤ 1`; [`Error::Length`] unless `y` is as long as `x`.
@@ -218,8 +218,8 @@ fn words_below(p: f64) -> u64 {
     (p * WORDS).ceil() as u64
 }
 
-/// Calls `body(start, mask, chunk, buffer)` for chunks of `y`. The mask tells for each element
-/// whether its word is below `threshold`; the buffer serves to widen the chunk.
+/// Calls `body(start, mask, chunk, buffer)` for chunks of `y`. The mask says for each element
+/// whether its word is below `threshold`. The buffer can hold the widened chunk.
 fn for_dropout_chunks<T: Element>(
     workers: &Workers,
     key: RngKey,
@@ -301,7 +301,6 @@ pub(crate) fn bounds<T: Element>(lo: f64, hi: f64) -> (T, T) {
     if min <= max { (min, max) } else { (nearest, nearest) }
 }
 
-/// Returns the next value up or down.
 fn next_value<T: Element>(value: T, up: bool) -> T {
     match T::DTYPE {
         DType::F64 => {
@@ -319,8 +318,8 @@ fn next_value<T: Element>(value: T, up: bool) -> T {
             bits[0] = match (magnitude, up) {
                 (0, true) => 0x0001,
                 (0, false) => 0x8001,
-                // Bit patterns of positive values increase with the value, those of negative ones
-                // decrease.
+                // The bit pattern increases with a positive value, and decreases with a negative
+                // one.
                 _ if up == (bits[0] == magnitude) => bits[0] + 1,
                 _ => bits[0] - 1,
             };

@@ -46,7 +46,7 @@ fn normal_cdf() -> impl Fn(f64) -> f64 {
 #[test]
 fn uniform_and_gaussian_follow_their_distributions() {
     const N: usize = 1_000_000;
-    // One key in a thousand exceeds 1.95 by chance; this key is fixed.
+    // For one key in a thousand, the statistic exceeds 1.95 by chance; this key is fixed.
     let u: Vec<f64> = filled(N, |y| uniform(&one_thread(), KEY, -1.0, 3.0, y));
     assert!(kolmogorov(u, |x| (x + 1.0) / 4.0) < 1.95);
     let z: Vec<f64> = filled(N, |y| gaussian(&one_thread(), KEY, 2.0, 3.0, y));
@@ -54,7 +54,7 @@ fn uniform_and_gaussian_follow_their_distributions() {
     // Of a million numbers, 6.8 are expected to lie beyond 4.5 standard deviations.
     let outliers = z.iter().filter(|z| z.abs() > 4.5).count();
     assert!((1..=16).contains(&outliers), "{outliers}");
-    // The two numbers of a pair are independent.
+    // The two numbers of a pair must be independent.
     let product: f64 = z.chunks(2).map(|pair| pair[0] * pair[1]).sum();
     assert!((product / (N as f64 / 2.0).sqrt()).abs() < 3.3, "{product}");
     assert!(kolmogorov(z, normal_cdf()) < 1.95);
@@ -97,7 +97,7 @@ fn elements_are_computed_from_words_as_specified() {
     assert!((y[2] - radius * cos).abs() < 1e-14 && (y[3] - radius * sin).abs() < 1e-14);
 }
 
-/// Expects the bits of the crate's first release. Other bits would change every seeded run.
+/// Expects the bits of the crate's first release, because other bits would change every seeded run.
 #[test]
 fn gaussian_keeps_its_bits() {
     let y: Vec<f64> = filled(3, |y| gaussian(&one_thread(), RngKey::new(1), 0.0, 1.0, y));

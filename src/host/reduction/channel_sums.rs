@@ -26,8 +26,8 @@ pub(crate) fn positions_per_task(axis: &Axis) -> usize {
     (GRAIN / axis.reduced_count().max(1)).clamp(1, max)
 }
 
-/// `sums[j] ← Σ term(a[o,e,i], b[o,e,i], c[e])` over all `o` and `i`, for each position `e = start + j`.
-/// There are at most [`positions_per_task`] positions.
+/// `sums[j] ← Σ term(a[o,e,i], b[o,e,i], c[e])` over all `o` and `i`, for `e = start + j`. There
+/// are at most [`positions_per_task`] positions `e`.
 #[inline(always)]
 pub(crate) fn sum_per_channel<T: Element, const N: usize>(
     axis: &Axis,
@@ -46,7 +46,7 @@ pub(crate) fn sum_per_channel<T: Element, const N: usize>(
     }
 }
 
-/// Returns the sums at position `e`, whose runs are long.
+/// Returns the sums at position `e`, for long contiguous runs.
 #[inline(always)]
 fn sum_runs<T: Element, const N: usize>(
     axis: &Axis,
@@ -85,8 +85,8 @@ fn sum_runs<T: Element, const N: usize>(
     sums
 }
 
-/// Computes the sums at the positions from `start` on, for short runs. The runs of one index `o`
-/// form a row, which is added to a row of accumulators.
+/// Computes the sums at the positions from `start` on, for short contiguous runs. The runs of one
+/// outer index form a row, which is added to a row of accumulators.
 #[inline(always)]
 fn sum_columns<T: Element, const N: usize>(
     axis: &Axis,

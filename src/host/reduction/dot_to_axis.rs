@@ -12,7 +12,7 @@ use crate::{
 };
 use num_traits::Zero;
 
-/// `y[e] ← β·y[e] + Σ a[o, e, i] · b[o, e, i]` over all `o` and `i`: the gradient of a broadcast
+/// `y[e] ← β·y[e] + Σ a[o, e, i] · b[o, e, i]` over `o` and `i`: the gradient of a broadcast
 /// factor.
 ///
 /// If β = 0, `y` is not read.

@@ -79,7 +79,7 @@ impl Sums {
     }
 }
 
-/// Returns the moments at position `e`, whose runs are long.
+/// Returns the moments at position `e`, for long contiguous runs.
 #[inline(always)]
 fn moments_of_runs<T: Element>(axis: &Axis, x: &[T], e: usize) -> (T, T) {
     let m = axis.reduced_count() as f64;
@@ -130,8 +130,8 @@ fn step<A: Element + Float>(
     (first, second)
 }
 
-/// Computes the moments at the positions from `start` on, for short runs. The runs of one index `o`
-/// form a row, which is added to a row of accumulators.
+/// Computes the moments at the positions from `start` on, for short contiguous runs. The runs of
+/// one outer index form a row, which is added to a row of accumulators.
 #[inline(always)]
 fn moments_of_columns<T: Element>(
     axis: &Axis,
@@ -145,7 +145,7 @@ fn moments_of_columns<T: Element>(
     let sums = &mut sums[..mean.len() * inner];
     let mut pivots = accumulator_buffer::<T::Acc>();
     let pivots = &mut pivots[..sums.len()];
-    // Adds up the columns of one position.
+    // Adds up the columns that belong to one position.
     let total = |sums: &[Sums]| {
         sums.iter().fold(Sums::default(), |total, sums| Sums {
             first: total.first + sums.first,

@@ -174,7 +174,7 @@ fn reduce_axis<T, Map, Combine>(
 }
 
 /// Calls `body(start, part)` for parts of `y`, which is `outer × inner`. A part has up to
-/// [`COLUMN_BLOCK`] elements of one `o`. Its first element has index `start` in `x` at `e = 0`.
+/// [`COLUMN_BLOCK`] elements of one `o`. At `e = 0`, the part starts at index `start` of `x`.
 fn for_columns<Y: Send>(
     workers: &Workers,
     axis: &Axis,

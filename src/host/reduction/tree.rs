@@ -32,8 +32,7 @@ pub(crate) const LONG_RUN: usize = 16;
 /// Number of lanes in one row of accumulators: a whole number of vectors at every SIMD level.
 pub(crate) const LANES: usize = 16;
 
-/// Number of rows of accumulators for a level-1 sum. Several independent chains hide the latency of
-/// an addition.
+/// Number of accumulator rows of a level-1 sum. Independent chains hide the latency of additions.
 pub(crate) const ACCUMULATOR_ROWS: usize = 4;
 
 /// Number of elements that [`Reducer::reduce_slice`] reads at a time: two rows of accumulators.
@@ -90,7 +89,6 @@ where
     Map: Fn(A) -> A + Copy,
     Combine: Fn(A, A) -> A + Copy,
 {
-    /// Reduces a slice.
     pub(crate) fn reduce_slice<T: Element<Acc = A>>(self, x: &[T]) -> A {
         let part = |x: &[A]| {
             let lanes = vectorized(
@@ -283,9 +281,9 @@ pub(crate) fn pairwise<A: Copy>(
     combine: impl Fn(A, A) -> A,
 ) -> A {
     let Some(first) = parts.next() else { return identity };
-    // A fast path, since most slices have only one part.
+    // A fast path, since most slices consist of one part.
     let Some(second) = parts.next() else { return first };
-    // If bit b of `count` is set, pending[b] holds the result of 2^b parts.
+    // If bit b of `count` is set, `pending[b]` holds the result of 2ᵇ parts.
     let mut pending = [identity; usize::BITS as usize];
     pending[1] = combine(first, second);
     let mut count = 2usize;

@@ -1,10 +1,9 @@
 //! Conversion of slices between the element type and the accumulator type.
 //!
-//! Kernels compute on [`Element::Acc`] and are compiled once for `f32` and `f64`. 16-bit elements are
-//! widened and narrowed in chunks that stay in L1. `f32` and `f64` are not copied.
+//! Kernels compute on [`Element::Acc`] and are compiled for `f32` and `f64` only. 16-bit elements
+//! are widened and narrowed in chunks that stay in L1. `f32` and `f64` are not copied.
 //!
-//! [`widen`] and [`narrow`] use the loops of the crate `half` or of this file, and `x86::half` with
-//! AVX-512.
+//! [`widen`] and [`narrow`] use the crate `half`, loops of this file, or `x86::half` with AVX-512.
 
 #[cfg(target_arch = "x86_64")]
 use crate::host::simd::{level::has_avx512, x86::half};
@@ -18,7 +17,6 @@ use bytemuck::{cast_slice, cast_slice_mut};
 /// Number of elements that are widened at a time.
 pub(crate) const CHUNK: usize = 1024;
 
-/// Buffer for a widened chunk.
 pub(crate) type AccumulatorBuffer<A> = [A; CHUNK];
 
 /// Returns a zeroed buffer for a widened chunk.

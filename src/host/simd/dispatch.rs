@@ -153,7 +153,7 @@ mod tests {
         }
     }
 
-    /// Loads all values of a 16-bit type, and stores `f32` midpoints and other values between them.
+    /// Loads all values of a 16-bit type, and stores midpoints and other `f32` values between them.
     struct CheckHalf<T>(fn(u16) -> T);
 
     impl<T: Element<Acc = f32>> SimdKernel<f32> for CheckHalf<T> {

@@ -9,7 +9,7 @@ use num_traits::Float;
 pub(crate) enum FmaMode {
     /// With the FMA instruction.
     Hardware,
-    /// In `f64`, for code that is compiled without the FMA instruction.
+    /// By `f64` arithmetic, for code that is compiled without the FMA instruction.
     Emulated,
 }
 
@@ -35,9 +35,9 @@ impl FmaMode {
 
 /// Returns `a·b + c`, rounded once.
 ///
-/// The product is exact in `f64`. If the sum is inexact, it is rounded to odd. It then lies halfway
-/// between two `f32` only if the exact sum does (S. Boldo and G. Melquiond, "Emulation of a FMA and
-/// correctly rounded sums", 2008). D. Knuth's TwoSum yields the rounding error.
+/// The product is exact in `f64`. If the sum is inexact, it is rounded to odd. The rounded sum then
+/// lies halfway between two `f32` only if the exact sum does (S. Boldo and G. Melquiond, "Emulation
+/// of a FMA and correctly rounded sums", 2008). D. Knuth's TwoSum yields the rounding error.
 #[inline(always)]
 fn emulated_mul_add(a: f32, b: f32, c: f32) -> f32 {
     let (product, c) = (f64::from(a) * f64::from(b), f64::from(c));

@@ -18,7 +18,7 @@ pub(crate) enum SimdLevel {
 }
 
 impl SimdLevel {
-    /// Returns the level that kernels on this thread use: the highest one, unless a test set another.
+    /// Returns the level of kernels on this thread: the highest one, unless a test set another.
     #[inline(always)]
     pub(crate) fn current() -> Self {
         #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The SIMD vector trait and its portable implementation, an array of four elements.
 //!
-//! GEMM and col2im are generic over [`SimdVector`]. `x86::vector` implements it for AVX-512 and AVX2.
+//! GEMM and col2im are generic over [`SimdVector`]. `x86::vector` has its AVX-512 and AVX2 types.
 
 use crate::{
     element::Element,
@@ -15,7 +15,6 @@ use num_traits::{Float, Zero};
 /// the calling function is compiled for them. Each pointer must be valid for the elements that the
 /// function is documented to read or write; none needs to be aligned.
 pub(crate) trait SimdVector: Copy {
-    /// Element type.
     type Scalar: Element + Float;
     /// Number of elements in a vector.
     const WIDTH: usize;
@@ -76,8 +75,7 @@ pub(crate) trait SimdVector: Copy {
             if is_wide::<T>() { self.store_first(p.cast(), count) } else { self.narrow(p, count) }
         }
     }
-    /// Rounds the first `count` elements to 16 bits (to nearest, ties to even) and stores them to
-    /// `p`.
+    /// Rounds the first `count` elements to 16 bits, ties to even, and stores them to `p`.
     #[inline(always)]
     unsafe fn narrow<T: Element<Acc = Self::Scalar>>(self, p: *mut T, count: usize) {
         let mut elements = [Self::Scalar::zero(); MAX_LANES];

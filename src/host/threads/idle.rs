@@ -62,7 +62,7 @@ impl IdleThreads {
         self.called.load(Relaxed)
     }
 
-    /// Offers a region to up to `max` of the polling threads. Returns how many will accept it.
+    /// Offers a region to up to `max` polling threads. Returns how many of them will accept it.
     fn offer_to_waiting(&self, region: &Arc<ParallelRegion>, max: usize) -> usize {
         let mut state = self.state.lock();
         let count = max.min(state.waiting - state.offers.len());
@@ -71,7 +71,7 @@ impl IdleThreads {
         count
     }
 
-    /// Participates in `region` and in later offers, until none comes within [`SPIN_TIME`].
+    /// Participates in `region` and in later offers, until no offer comes within [`SPIN_TIME`].
     fn worker_loop(&self, mut region: Arc<ParallelRegion>) {
         loop {
             // Counts this thread as waiting before the region ends, so that a kernel called right

@@ -104,7 +104,7 @@ impl Workers {
     /// the previous kernel, which are in its cache.
     #[inline]
     pub(crate) fn even_chunk_len(&self, len: usize, min: usize, unit: usize) -> usize {
-        // Only long operands take another function call, which would slow down short kernels.
+        // Short operands avoid a further function call, which would slow down short kernels.
         if len <= min { min } else { self.even_chunk_len_of_many(len, min, unit) }
     }
 
@@ -114,8 +114,7 @@ impl Workers {
         len.div_ceil(chunks).next_multiple_of(unit)
     }
 
-    /// Calls `body(i, chunk)` for every chunk `i` of `size` elements of `y`. The last chunk may be
-    /// shorter.
+    /// Calls `body(i, chunk)` for every chunk of `size` elements of `y`; the last may be shorter.
     #[inline]
     pub fn for_each_chunk<T: Send>(
         &self,
@@ -123,7 +122,7 @@ impl Workers {
         size: usize,
         body: impl Fn(usize, &mut [T]) + Send + Sync,
     ) {
-        // Only several chunks take another function call, which would slow down short kernels.
+        // A single chunk avoids a further function call, which would slow down short kernels.
         if (1..=size).contains(&y.len()) { body(0, y) } else { self.run_chunks(y, size, body) }
     }
 

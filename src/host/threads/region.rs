@@ -21,8 +21,7 @@ pub(crate) type Step<'a> = dyn Fn(usize) -> bool + Sync + 'a;
 /// Work that threads may join while it is open.
 #[derive(Debug)]
 pub(crate) struct ParallelRegion {
-    /// Borrowed from the caller of [`Self::new`]. Valid while the region is open or a thread is
-    /// inside.
+    /// Borrowed from the caller of [`Self::new`]; valid while the region is open or in use.
     step: *const Step<'static>,
     state: Mutex<State>,
     left: Condvar,
@@ -48,8 +47,7 @@ impl ParallelRegion {
     /// Returns an open region.
     ///
     /// # Safety
-    /// `step` outlives the region's work: the caller keeps it borrowed until [`Self::close`] has
-    /// returned.
+    /// The caller keeps `step` borrowed until [`Self::close`] has returned.
     pub(crate) unsafe fn new(step: &Step) -> Arc<Self> {
         // SAFETY: only the lifetime changes, and the caller keeps `step` alive while it is used.
         let step: *const Step<'static> = unsafe { std::mem::transmute(std::ptr::from_ref(step)) };

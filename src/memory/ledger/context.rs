@@ -13,8 +13,8 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
-/// The open ledgers, policies and running kernel of a thread. A thread that works on behalf of
-/// another thread enters the context of that thread.
+/// Open ledgers, policies and running kernel of a thread. A thread that works on behalf of another
+/// thread enters that thread's context.
 #[derive(Clone, Debug, Default)]
 pub struct LedgerContext {
     ledgers: Vec<Ledger>,
@@ -103,7 +103,7 @@ impl Drop for ContextGuard {
 
 impl Ledger {
     /// Records the events of the calling thread, and of threads that read data on its behalf, until
-    /// the guard is dropped. Ledgers nest: every open ledger records.
+    /// the guard is dropped. Ledgers nest: every open ledger records each event.
     pub fn open(&self) -> LedgerGuard {
         let watch = Watch::new();
         with_context(|context| context.ledgers.push(self.clone()));
@@ -162,8 +162,7 @@ pub fn set_transfer_policy(policy: Policy) -> PolicyGuard {
     PolicyGuard::new(Subject::Transfers, policy)
 }
 
-/// Like [`set_transfer_policy`], but for kernels that run on the host because the device has no
-/// override.
+/// Like [`set_transfer_policy`], but for kernels that the device does not override.
 pub fn set_fallback_policy(policy: Policy) -> PolicyGuard {
     PolicyGuard::new(Subject::Fallbacks, policy)
 }
@@ -262,7 +261,7 @@ pub(in crate::memory) fn transfer_event(
         return copy();
     }
     let context = LedgerContext::current();
-    // Not in a closure: `#[track_caller]` would report the closure as the caller.
+    // Not in a closure, because `#[track_caller]` would report the closure as the caller.
     let direct = KernelCall::new(DIRECT_ACCESS, "");
     let cause = context.kernel.unwrap_or(direct);
     context.transfers.apply(|| match cause.name {

@@ -18,7 +18,7 @@ pub fn record_fallback<D: Memory>(device: &D, kernel: &KernelCall) -> Result<()>
 
 /// Runs `copy`, which transfers `bytes` bytes in the direction `kind`, and records it if it
 /// succeeds. [`SyncedMemory`](crate::SyncedMemory) copies through this function; a device that
-/// copies a kernel's scalar result to the host should do so, too.
+/// copies a kernel's scalar result to the host should use it too.
 ///
 /// # Errors
 /// [`Error::Denied`](crate::Error::Denied) if the calling thread denies transfers; errors of `copy`.

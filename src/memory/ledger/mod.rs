@@ -2,8 +2,8 @@
 //!
 //! - A [`Ledger`] is a value that the caller opens on a thread. There is no global ledger.
 //! - Policies apply to one thread, until the guard that set them is dropped.
-//! - A transfer is attributed to the running kernel and to that kernel's call site; outside a kernel,
-//!   to the code that accessed the memory.
+//! - A transfer is attributed to the running kernel and its call site or, outside kernels, to the
+//!   code that accessed the memory.
 //! - While no ledger is open and no policy is set in the process, a kernel or a transfer costs one
 //!   additional relaxed atomic load.
 

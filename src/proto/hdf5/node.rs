@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 /// The nodes of a group by name.
 pub(super) type Group<'a> = BTreeMap<String, Node<'a>>;
 
-/// A group or a dataset.
 pub(super) enum Node<'a> {
     Group(Group<'a>),
     /// An array of `doubles`, or of `floats` if there are no doubles.
@@ -40,7 +39,7 @@ impl<'a> Node<'a> {
     }
 }
 
-/// Returns the extents of a blob: the four legacy fields if any of them is set, else `shape`.
+/// Returns the extents of a blob: its four legacy fields if any of them is set, else its `shape`.
 fn shape(blob: &BlobProto) -> Result<Vec<u64>> {
     let legacy = [blob.num, blob.channels, blob.height, blob.width];
     let dim = match &blob.shape {

@@ -15,7 +15,7 @@ const MAX_DEFLATE_RATIO: u64 = 1032;
 pub(super) struct Reader {
     file: File,
     name: String,
-    /// Bytes that the values of further datasets may take; limits allocations for a damaged file.
+    /// Number of bytes allowed for further datasets, so that a damaged file cannot exhaust memory.
     byte_budget: Cell<u64>,
 }
 
@@ -68,7 +68,7 @@ impl Reader {
         }
         let len = blob.data.len() + blob.double_data.len();
         if len as u64 != count {
-            return Err(self.damaged(dataset, format!("{len} values; its shape has {count}")));
+            return Err(self.damaged(dataset, format!("{len} values, but its shape has {count}")));
         }
         Ok(blob)
     }
@@ -115,8 +115,8 @@ impl Reader {
         self.file.dataset(dataset).map_err(|error| self.damaged(dataset, error))
     }
 
-    /// Returns the number of elements of a dataset. Fails if all datasets read so far, each counted
-    /// once for every read, have more bytes than the file can hold.
+    /// Returns the number of elements of a dataset. Fails if the datasets read so far, counted once
+    /// per read, have more bytes than the file can hold.
     fn count(&self, dataset: &str, found: &Dataset) -> Result<u64> {
         let damaged = |error| self.damaged(dataset, error);
         let extents = found.shape().map_err(damaged)?;

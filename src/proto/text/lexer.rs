@@ -129,8 +129,7 @@ impl<'a> Lexer<'a> {
         Ok(Token::Integer(text))
     }
 
-    /// Consumes the fraction, exponent and suffix of a decimal number; returns whether there was
-    /// one.
+    /// Consumes the fraction, exponent and suffix of a decimal number; returns whether it had any.
     fn fraction(&mut self, start: usize) -> Result<bool, TextError> {
         let digits = &self.text[start..self.offset];
         if digits.len() > 1 && digits[0] == b'0' {
@@ -165,10 +164,7 @@ impl<'a> Lexer<'a> {
                     return Ok(value);
                 }
                 Some(b'\n') => {
-                    return Err(error(
-                        start,
-                        "unterminated string: strings end on the line they start on",
-                    ));
+                    return Err(error(start, "unterminated string: a string must end on its line"));
                 }
                 _ => return Err(error(start, "unterminated string")),
             }
@@ -211,8 +207,7 @@ impl<'a> Lexer<'a> {
         Ok(())
     }
 
-    /// Reads the character of `\uXXXX` or `\UXXXXXXXX`. Two `\uXXXX` may form a UTF-16 surrogate
-    /// pair.
+    /// Reads the character of `\uXXXX` or `\UXXXXXXXX`. Two `\uXXXX` may be a surrogate pair.
     fn code_point(&mut self, start: usize, kind: u8) -> Result<char, TextError> {
         let digits = if kind == b'u' { 4 } else { 8 };
         let mut code = self.digits(16, digits, digits);

@@ -1,5 +1,4 @@
-//! Parser and printer of protobuf's text format (prototxt), compatible with Google's C++ library
-//! 3.21.
+//! Parser and printer of protobuf's text format (prototxt), like Google's C++ library 3.21.
 //!
 //! The parser converts text to the binary format, which prost decodes; the printer converts it
 //! back. Both follow the descriptors of `proto/caffe.proto`, so neither depends on the Rust types.
@@ -39,8 +38,8 @@ pub fn parse_text<M: Message + Name + Default>(text: impl AsRef<[u8]>, file: &st
     parse(text.as_ref(), file, UnknownFieldPolicy::Reject)
 }
 
-/// Reads a message like [`parse_text`], but skips unknown fields, which forks of Caffe write,
-/// and logs a warning for each. Without them, the message may mean something else.
+/// Reads a message like [`parse_text`], but skips unknown fields, which forks of Caffe write, and
+/// logs a warning for each. Without these fields, the message may mean something else.
 pub fn parse_text_lossy<M: Message + Name + Default>(
     text: impl AsRef<[u8]>,
     file: &str,
@@ -98,7 +97,6 @@ pub fn write_text<M: Message + Name>(path: impl AsRef<Path>, message: &M) -> Res
     atomic_fs::write_atomically(path.as_ref(), to_text(message)?.as_bytes())
 }
 
-/// Returns the descriptor of a message type.
 fn descriptor<M: Name>() -> Result<MessageDescriptor> {
     static POOL: LazyLock<DescriptorPool> = LazyLock::new(|| {
         // Decoding cannot fail: `tests/generated.rs` compares these bytes with checked descriptors.

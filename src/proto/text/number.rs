@@ -2,8 +2,7 @@
 
 /// Formats with 6 significant digits if they parse to the same number, else with 9, like `%g`.
 ///
-/// Subnormal numbers get 9 digits: Google's printer checks with `strtof`, which reports them as out
-/// of range.
+/// Subnormal numbers get 9 digits, because Google's printer calls `strtof`, which rejects them.
 pub(super) fn format_f32(value: f32) -> String {
     let short = general(f64::from(value), 6);
     if !value.is_subnormal() && short.parse() == Ok(value) {

@@ -11,7 +11,6 @@ use super::{
 };
 use crate::suggest::did_you_mean;
 
-/// Treatment of unknown fields.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum UnknownFieldPolicy {
     /// Fail.
@@ -201,8 +200,7 @@ impl<'a> Parser<'a> {
         Ok(value)
     }
 
-    /// Parses a number. Spaces may follow the sign, which is a separate token. Integers are
-    /// decimal.
+    /// Parses a number. Spaces may follow its sign, a separate token. Integers are decimal.
     fn double(&mut self) -> Result<f64, TextError> {
         let negative = self.accept(b'-')?;
         let value = match self.token {
@@ -282,8 +280,8 @@ impl<'a> Parser<'a> {
         Ok(i64::from(value.number()) as u64)
     }
 
-    /// Skips the value of an unknown field: `:` and a value, or a message. Inside a message only
-    /// matching brackets are checked.
+    /// Skips the value of an unknown field: `:` and a value, or a message. Inside a message, only
+    /// the matching of brackets is checked.
     fn skip_value(&mut self) -> Result<(), TextError> {
         let colon = self.accept(b':')?;
         if !colon && !matches!(self.token, Token::Symbol(b'{' | b'<')) {

@@ -39,7 +39,7 @@ fn errors_state_position_and_problem() {
         ("layer { loss_weight: 010 }", "1:22: expected a decimal number, found `010`"),
         ("layer { loss_weight: 1e }", "1:22: no digits in the exponent of 1e"),
         ("layer { clip_param { min: 0 } }", "1:29: `ClipParameter` lacks the required field `max`"),
-        ("name: \"a\nb\"", "1:7: unterminated string: strings end on the line they start on"),
+        ("name: \"a\nb\"", "1:7: unterminated string: a string must end on its line"),
         ("name: \"a", "1:7: unterminated string"),
         ("name: \"a\\", "1:9: unterminated string"),
         ("name: \"\\q\"", "1:8: unknown escape sequence"),

@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-/// One change made by an upgrade. Displayed as a phrase, such as `upgraded layers of the V1
-/// format`.
+/// One change made by an upgrade, displayed as a phrase such as `upgraded layers of the V1 format`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Change {

@@ -106,8 +106,7 @@ pub fn net(mut net: NetParameter) -> Result<Upgraded<NetParameter>> {
 /// Upgrades a solver's definition. Nets inside it are not upgraded.
 ///
 /// # Errors
-/// [`Error::InvalidData`] if it has both `solver_type` and `type`, or a `solver_type` whose number
-/// has no name.
+/// [`Error::InvalidData`] if both `solver_type` and `type` are set, or `solver_type` is unknown.
 #[doc(alias = "UpgradeSolverAsNeeded")]
 pub fn solver(mut solver: SolverParameter) -> Result<Upgraded<SolverParameter>> {
     let changes = solver::upgrade(&mut solver)?;

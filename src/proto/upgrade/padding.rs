@@ -6,7 +6,6 @@ use crate::{
 };
 use std::{collections::HashMap, mem};
 
-/// The bottom and the padding of a padding layer.
 struct Padding {
     bottom: String,
     pad: u32,

@@ -47,8 +47,8 @@ impl Relocation {
     }
 }
 
-/// Replaces the field number of the second step by that of the current layer format, where the
-/// field has the same name.
+/// Replaces the field number of the second step by the number of the equally named field in the
+/// current layer format, if any.
 fn update_layer_field(path: &mut Vec<PathStep>) {
     let mut layer = "V1LayerParameter";
     // The fields of a V0 layer are in a message nested in the V1 layer.

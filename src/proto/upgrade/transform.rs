@@ -6,8 +6,7 @@ use crate::{
     proto::messages::{NetParameter, v1_layer_parameter::LayerType},
 };
 
-/// Moves the listed fields of a parameter message to `transform_param`; returns whether any was
-/// set.
+/// Moves these fields of a parameter message to `transform_param`; returns whether any was set.
 macro_rules! move_fields {
     ($layer:ident.$param:ident: $($field:ident)*) => {{
         let mut moved = false;

@@ -45,7 +45,6 @@ macro_rules! moves {
     }};
 }
 
-/// Returns a layer in the current format.
 #[doc(alias = "UpgradeV1LayerParameter")]
 fn to_current(old: V1LayerParameter) -> LayerParameter {
     moves! { old:

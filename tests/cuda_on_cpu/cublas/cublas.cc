@@ -1,7 +1,7 @@
 // The part of cuBLAS that `CudaDevice` calls. Plain loops compute a GEMM when its queue runs.
 //
-// It is stricter than cuBLAS: a handle must have a queue and a workspace. It fills the workspace
-// with NaN, which exposes a workspace that was freed too early.
+// Stricter than cuBLAS, it requires that a handle has a queue and a workspace. The workspace is
+// filled with NaN, which exposes a workspace that was freed too early.
 
 #include <math.h>
 #include <string.h>

@@ -8,10 +8,10 @@
 
 #include "block.h"
 
-// The preprocessor pass that lists kernels searches for these words, so they stay undefined in it.
+// The preprocessor pass that lists kernels searches for these words, so they are undefined there.
 #ifndef CUDA_ON_CPU_LISTING
 #define __global__
-// One host thread runs a block. `thread_local` keeps an array of a function alive between calls.
+// One host thread runs a block. `thread_local` keeps a function's array alive between calls.
 #define __shared__ thread_local
 #endif
 #define __device__

@@ -1,4 +1,4 @@
-//! BLAS: vector operations, gemv and GEMM.
+//! BLAS: vector operations, GEMV and GEMM.
 
 use super::{
     float, gemm,
@@ -20,7 +20,7 @@ use num_traits::Zero;
 
 const COPY: Kernel = Kernel {
     name: "copy",
-    // Words, because copying as `f32` may change the bits of a NaN.
+    // Copies words, because a copy of `f32` values may change the bits of a NaN.
     reads: &["x: u32"],
     writes: &["y: u32"],
     scalars: &[],
@@ -60,7 +60,7 @@ const SCALED: Kernel = Kernel {
 };
 
 impl WgpuDevice {
-    /// Reduces a strided vector, or the terms of two, and downloads the result.
+    /// Reduces a strided vector, or terms of two such vectors, and downloads the result.
     #[track_caller]
     fn reduce_to_host<T: Element>(
         &self,

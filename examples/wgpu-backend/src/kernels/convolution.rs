@@ -1,7 +1,7 @@
-//! im2col, col2im, and convolution by implicit GEMM: the tiled GEMM reads the images where it needs
-//! elements of the im2col matrix, which is never stored.
+//! im2col, col2im, and convolution by implicit GEMM. The im2col matrix is never stored: the tiled
+//! GEMM reads its elements from the images.
 //!
-//! The geometry is constant in the shaders, so that the compiler turns its divisions into cheaper
+//! The geometry is constant in the shaders, so that the compiler can replace divisions by cheaper
 //! operations. Each window shape therefore has its own pipeline.
 
 use super::{
@@ -22,10 +22,10 @@ use cortado::{
 };
 use std::fmt::Write;
 
-/// Terms of the filters' gradient for which a separate GEMM pays.
+/// Number of terms of the filters' gradient for which a separate GEMM pays.
 const CHUNK: usize = 2048;
 
-/// Most GEMMs that the filters' gradient is split into.
+/// Largest number of GEMMs into which the filters' gradient is split.
 const MAX_SPLITS: usize = 32;
 
 const IM2COL: Kernel = Kernel {
@@ -70,8 +70,7 @@ const BACKWARD_FILTERS: Kernel = Kernel {
 
 /// Returns the constants of a window and its index functions:
 ///
-/// - `place(row, position)`: the index in the image of an element of the im2col matrix, or NOWHERE
-///   in the padding;
+/// - `place(row, position)`: the image index of an element of the im2col matrix, or NOWHERE;
 /// - `position(tap, pixel)`: the position at which a tap reads an element of a plane, or NOWHERE.
 ///
 /// Negative differences wrap to large values, which the bounds check rejects.
@@ -119,7 +118,6 @@ fn position(tap: u32, pixel: u32) -> u32 {{
     )
 }
 
-/// Returns the unique key of a window.
 fn window_key(window: &Window) -> String {
     let mut key = window.channels().to_string();
     for axis in window.axes() {

@@ -36,15 +36,15 @@ const BINARY: Kernel = Kernel {
     name: "binary",
     reads: &["a", "b"],
     writes: &["y"],
-    // `b` is broadcast: each element is repeated `inner` times, and the whole for each outer index.
+    // `b` is broadcast: each element is repeated `inner` times, and all of it for each outer index.
     scalars: &["extent", "inner", "slope: f32"],
     body: &["fn each(i: u32) { y[p.y + i] = f(source(i), b[p.b + place(i)]); }", EACH],
 };
 
 const BINARY_IN_PLACE: Kernel = Kernel { name: "binary in place", reads: &["b"], ..BINARY };
 
-/// Returns the WGSL expression of `x`, `p.a` and `p.b`, and the two scalars. Returns `None` for a
-/// function without a shader.
+/// Returns the WGSL expression of `x`, `p.a` and `p.b`, and the scalars `p.a` and `p.b`. Returns
+/// `None` for a function without a shader.
 fn unary<A: Element>(op: &Unary<A>) -> Option<(&'static str, [f32; 2])> {
     let without_scalars = |expression| Some((expression, [0.0, 0.0]));
     match *op {
@@ -67,7 +67,7 @@ fn unary<A: Element>(op: &Unary<A>) -> Option<(&'static str, [f32; 2])> {
             "select(select(x, p.b, x > p.b), p.a, x < p.a)",
             [float(low).min(float(high)), float(high)],
         )),
-        // Larger exponents need more than single precision for intermediate results.
+        // With larger exponents, intermediate results need more than single precision.
         Unary::Pow(p) if float(p).abs() <= 16.0 => {
             let integer = match float(p) {
                 p if p % 2.0 == 0.0 => 2.0,

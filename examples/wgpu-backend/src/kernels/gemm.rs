@@ -1,4 +1,4 @@
-//! Tiled GEMM, which `convolution` uses too.
+//! Tiled GEMM, which `convolution` shares.
 
 use super::float;
 use crate::{
@@ -40,7 +40,7 @@ const GEMM: Kernel = Kernel {
 pub(super) struct TileShape {
     rows: usize,
     columns: usize,
-    /// Threads of a workgroup along rows and columns. Each computes 4×4 elements.
+    /// Number of a workgroup's threads along rows and columns. Each thread computes 4×4 elements.
     down: usize,
     across: usize,
 }
@@ -69,7 +69,6 @@ const B_ALONG_K = {b_along_k};
         )
     }
 
-    /// Launches `count` GEMMs.
     pub(super) fn launch(&self, launch: Launch<'_>, count: usize) -> Result<()> {
         let down = self.rows.div_ceil(4 * self.down);
         let tiles = down * self.columns.div_ceil(4 * self.across) * count;

@@ -74,7 +74,7 @@ const GATHER: Kernel = Kernel {
     ],
 };
 
-/// One thread per column, so that the terms of each element are added in order.
+/// Runs one thread per column, so that the terms of each element are added in order.
 const SCATTER_ADD: Kernel = Kernel {
     name: "scatter_add",
     reads: &["y", "indices: u32", "error_flags: u32"],

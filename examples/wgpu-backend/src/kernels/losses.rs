@@ -36,7 +36,7 @@ const ACCURACY: Kernel = Kernel {
     ..LOSS
 };
 
-/// Divisor of a summed loss. Checks the labels too.
+/// Computes the divisor of a summed loss, and checks the labels.
 const DIVISOR: Kernel = Kernel {
     name: "divisor",
     reads: &["label"],

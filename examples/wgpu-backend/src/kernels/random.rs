@@ -11,8 +11,8 @@ use cortado::{
     op::RngKey,
 };
 
-/// Philox, one word per element. Variants compare words with `most` or scale words by it. It is one
-/// less than their limit, which may not fit 32 bits.
+/// Philox, with one word per element. Variants compare words with `most` or scale words by it.
+/// `most` is one less than the limit, which may not fit in 32 bits.
 const WORDS: Kernel = Kernel {
     name: "random",
     reads: &[],
@@ -22,8 +22,8 @@ const WORDS: Kernel = Kernel {
 };
 
 impl WgpuDevice {
-    /// Fills `y` with `f(word)` for the random words of `key`. `f` reads `limit - 1`, where `limit` is
-    /// not 0, as `p.most`.
+    /// Fills `y` with `f(word)` for the random words of `key`. `f` reads `limit - 1` as `p.most`;
+    /// `limit` is not 0.
     fn fill_random(
         &self,
         name: &str,

@@ -7,13 +7,13 @@ use crate::{
 };
 use cortado::{Result, memory::DeviceSlice};
 
-/// Most items that a single thread reduces.
+/// Largest number of items that a single thread reduces.
 const MAX_THREAD_ITEMS: usize = 64;
 
-/// Items that occupy a workgroup well.
+/// Number of items that occupy a workgroup well.
 const CHUNK: usize = 4096;
 
-/// Most workgroups that share an output.
+/// Largest number of workgroups that share an output.
 const MAX_SPLITS: usize = 256;
 
 /// A reduction, `finish(combine(…combine(identity, term(x₀)), …term(xₙ)))` in a fixed order. Its
@@ -86,8 +86,8 @@ const GROUPS_XZ: Kernel = Kernel { name: "reduce x and z", reads: &["x", "z"], .
 const EACH_OUTPUT_XZ: Kernel =
     Kernel { name: "reduce x and z in a thread", reads: &["x", "z"], ..EACH_OUTPUT };
 
-/// Reduces the items of `x` into `y` from element `at` on. If there is a `z`, its stride comes with
-/// it, and item `t` also gets element `t · stride` of `z`.
+/// Reduces the items of `x` into `y` from element `at` on. If there is a `z`, it is paired with a
+/// stride, and item `t` also uses element `t · stride` of `z`.
 pub(super) fn reduce(
     device: &WgpuDevice,
     reducer: Reducer<'_>,

@@ -8,11 +8,11 @@ use cortado::{
 use std::ops::Deref;
 use wgpu::BufferUsages;
 
-/// Most buffers that a stream caches.
+/// Largest number of buffers that a stream caches.
 const MAX_CACHED_BUFFERS: usize = 8;
 
-/// A buffer that returns to its stream's cache when dropped. Queued work may still use it then: the
-/// stream is in order, so the buffer's next user runs after that work.
+/// A buffer that returns to its stream's cache when dropped. Queued work may still use it then,
+/// because the stream is in order, so the buffer's next user runs after that work.
 pub(super) struct Scratch<'d> {
     device: &'d WgpuDevice,
     buffer: wgpu::Buffer,

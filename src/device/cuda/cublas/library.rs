@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// File names, newest first.
+/// File names of cuBLAS, newest version first.
 const FILE_NAMES: &[&str] = if cfg!(windows) {
     &["cublas64_13.dll", "cublas64_12.dll"]
 } else {
@@ -21,7 +21,7 @@ const DEFAULT_FOLDER: &str = "/usr/local/cuda/lib64";
 /// Environment variable with the path of the library or its folder.
 const CUBLAS_ENV: &str = "CORTADO_CUBLAS";
 
-/// First major version of cuBLAS with the function signatures declared below: that of CUDA 11.
+/// First major version of cuBLAS with the function signatures declared below, part of CUDA 11.
 const MIN_VERSION: c_int = 11;
 
 /// `cublasHandle_t`
@@ -38,8 +38,7 @@ macro_rules! functions {
         impl Library {
             /// Looks up the functions in an open library.
             fn of(library: libloading::Library) -> Result<Self, libloading::Error> {
-                // The library is never unloaded, because it leaves threads and handlers in the
-                // process.
+                // Never unloaded, because cuBLAS leaves threads and handlers in the process.
                 let library = ManuallyDrop::new(library);
                 // SAFETY: functions with these names have had these signatures since `MIN_VERSION`.
                 Ok(unsafe { Self { $($name: *library.get($symbol)?,)* } })
@@ -95,8 +94,10 @@ impl Library {
         }
         let paths: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
         let paths = paths.join(", ");
-        Err(format!("no cuBLAS: cannot open any of {paths} ({why}); set {CUBLAS_ENV} to its path")
-            .into())
+        Err(format!(
+            "cuBLAS not found: cannot open any of {paths} ({why}); set {CUBLAS_ENV} to its path"
+        )
+        .into())
     }
 
     fn check_version(self) -> Result<Self, BoxError> {

@@ -4,7 +4,7 @@
 //! - Each queue has its own handle, and a workspace allocated on that queue. No queue waits for
 //!   another, and cuBLAS allocates no workspace itself.
 //! - cuBLAS is column-major. The crate's row-major `A·B` is its `Bᵀ·Aᵀ`.
-//! - If `k` or α is 0, there is nothing to multiply, and the crate's own kernel scales `C`.
+//! - If k or α is 0, there is nothing to multiply, and the crate's own kernel scales `C`.
 
 mod library;
 
@@ -58,15 +58,14 @@ impl Cublas {
         Self::new(&self.library, stream, self.tf32)
     }
 
-    /// Returns whether cuBLAS can compute the product: it is not empty, and its extents fit in
-    /// `c_int`.
+    /// Returns whether cuBLAS supports the product, which must not be empty and must have extents
+    /// that fit in `c_int`.
     pub(super) fn supports<T: Element>(op: &Gemm<T>, batch: &GemmBatch) -> bool {
         let extents = [op.m, op.n, op.k, op.lda, op.ldb, op.ldc, batch.count];
         let is_product = !op.alpha.is_zero() && ![op.m, op.n, op.k, batch.count].contains(&0);
         is_product && extents.iter().all(|&extent| c_int::try_from(extent).is_ok())
     }
 
-    /// Returns the library's version as text.
     pub(super) fn version(&self) -> Option<String> {
         let [major, minor, patch] = self.library.version().ok()?;
         Some(format!("{major}.{minor}.{patch}"))
@@ -107,9 +106,8 @@ impl Cublas {
         context.launches.add(self.stream.raw(), PendingLaunch { kernel, site });
         let strides = [batch.stride_a, batch.stride_b, batch.stride_c];
         let [stride_a, stride_b, stride_c] = strides.map(|stride| stride as c_longlong);
-        // SAFETY: `GemmBatch::check` passed: the operands hold all elements of the extents, and the
-        // results of a batch do not overlap. The scalars have the compute type and are read during
-        // the call.
+        // SAFETY: `GemmBatch::check` passed, so the operands hold all elements, and results do not
+        // overlap. The scalars have the compute type and are read during the call.
         #[rustfmt::skip]
         let status = unsafe {
             match batch.count {

@@ -49,8 +49,8 @@ pub(crate) fn raw_code() -> c_uint {
 }
 
 /// Converts a result to one that `cust` knows. The enumeration of `cust` ends with CUDA 11.4, and
-/// other values would be undefined behaviour. Later codes become "unknown"; [`raw_code`] keeps
-/// them.
+/// other values would be undefined behaviour. Later codes become "unknown"; [`raw_code`] returns
+/// them unchanged.
 pub(super) fn to_cust_code(code: c_uint) -> c_uint {
     if code != 0 {
         LAST_ERROR.set(code);
@@ -91,8 +91,7 @@ macro_rules! entry_points {
 }
 pub(super) use entry_points;
 
-/// Returns the text of an error code. Succeeds even without a driver, because `cust` panics on
-/// failure.
+/// Returns the text of an error code, even without a driver, because `cust` panics on failure.
 #[unsafe(no_mangle)]
 #[allow(non_snake_case)]
 unsafe extern "C" fn cuGetErrorString(error: c_uint, text: *mut *const c_char) -> c_uint {

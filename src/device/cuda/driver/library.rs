@@ -45,7 +45,7 @@ pub(crate) fn open(path: Option<&Path>) -> Result<(), BoxError> {
             Some(path) => load(path.into())?,
             None => open_first(DEFAULT_PATHS)?,
         };
-        // If another thread was faster, its library is used.
+        // If another thread was faster, use its library.
         let _ = DRIVER.set(Driver { library, requested: path.clone() });
     }
     let open = DRIVER.get().and_then(|driver| driver.requested.as_deref());
@@ -76,7 +76,7 @@ fn open_first(paths: &[&str]) -> Result<Library, BoxError> {
         }
     }
     Err(format!(
-        "no NVIDIA driver: cannot open any of {} ({why}); set {LIBCUDA_ENV} to its path",
+        "NVIDIA driver not found: cannot open any of {} ({why}); set {LIBCUDA_ENV} to its path",
         paths.join(", "),
     )
     .into())

@@ -22,7 +22,7 @@ use bytemuck::{Pod, Zeroable};
 /// Approximate size in bytes of the im2col matrices that are stored at a time.
 const COLUMNS_BYTES: usize = 256 << 20;
 
-/// Elements that a window's taps read along an axis; argument struct `TapAxis` of the kernels.
+/// Elements that a window's taps read along an axis: argument struct `TapAxis` of the kernels.
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
 struct TapAxis {
@@ -91,7 +91,8 @@ impl<'a> Groups<'a> {
         let (taps, positions, plane) = (window.taps(), window.positions(), window.plane_len());
         let columns = op.batch().checked_mul(positions.max(plane))?;
         let output_len = op.outputs().checked_mul(positions)?;
-        // The last three count too: without images, channels or outputs, the products are 0.
+        // The last three are counted too, because the other products are 0 without images, channels
+        // or outputs.
         let counts = [columns, output_len, op.filter_len(), op.groups(), taps, positions, plane];
         let (channels, outputs) = (window.channels() / op.groups(), op.outputs() / op.groups());
         let countable = counts.into_iter().all(|count| count <= i32::MAX as usize / 4);
@@ -150,7 +151,7 @@ impl<'a> Groups<'a> {
         let columns = self.op.batch() * positions as usize;
         let tiles = device.tiles(T::DTYPE, rows, columns, self.op.groups());
         // Successive k of a thread differ by the number of threads that load one column of the
-        // tile. This difference is split into taps per axis.
+        // tile. The difference is split into taps along each axis.
         let mut advance = THREADS / tiles.columns as u32;
         for axis in axes.iter_mut().rev() {
             (axis.advance, advance) = (advance % axis.taps, advance / axis.taps);

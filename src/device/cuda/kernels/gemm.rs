@@ -70,8 +70,7 @@ impl TileShape {
 }
 
 impl CudaDevice {
-    /// Returns the tile shape for `count` products: the large one if it yields enough tiles to fill
-    /// the GPU.
+    /// Returns the tile shape for `count` products: the large one if its tiles can fill the GPU.
     pub(super) fn tiles(
         &self,
         element: DType,

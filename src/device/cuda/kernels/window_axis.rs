@@ -18,8 +18,7 @@ pub(super) struct WindowAxis {
     pub dilation: i32,
 }
 
-/// Returns the window along each axis. A window with fewer than [`AXES`] axes gets leading axes of
-/// one element.
+/// Returns the window along each axis. Missing axes become leading axes of one element.
 ///
 /// Returns `None` if it has more axes, or if a position in the padded image exceeds 32 bits.
 pub(super) fn window_axes(window: &Window) -> Option<[WindowAxis; AXES]> {

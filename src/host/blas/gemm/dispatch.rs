@@ -17,8 +17,7 @@ use crate::{
 };
 use bytemuck::cast;
 
-/// Kernels that compute a GEMM. One is chosen for the whole GEMM, so that all threads compute their
-/// parts the same way.
+/// Kernels that compute a GEMM. All threads use the one that is chosen for the whole GEMM.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum GemmPath {
     /// Operands are read in place.
@@ -33,8 +32,7 @@ impl GemmPath {
         if unpacked_is_faster(op) { Self::Unpacked } else { Self::Packed }
     }
 
-    /// Computes one GEMM on the calling thread. `Unpacked` must not be used for two transposed
-    /// operands.
+    /// Computes one GEMM on the calling thread. `Unpacked` supports at most one transposed operand.
     ///
     /// # Safety
     /// `a` and `b` pass [`Gemm::check`]. `c` is valid for reads and writes of all elements of `C`,
@@ -85,7 +83,7 @@ pub(crate) unsafe fn gemm_with_pack_source<S: SimdScalar>(
             return gemm_in_panels(&source, Some(a_strides(op)), b, p);
         }
         with_scratch(panel_len(op.n, op.k, op.n), |matrix: &mut [S]| {
-            // A single micro-panel of n columns holds `op(B)` in row-major order.
+            // In row-major order, `op(B)` is a single micro-panel of n columns.
             b.pack(0..op.n, 0..op.k, op.n, matrix);
             let p = RawGemm { ldb: op.n, ..RawGemm::new(op, a, matrix, c) };
             matrixmultiply_gemm(op.trans_a, Transpose::No, &p);
@@ -109,13 +107,13 @@ pub(crate) fn gemm_from_pack_sources<S: SimdScalar>(
 ) {
     assert!(m * n <= c.len(), "c: {} elements, expected {m}×{n}", c.len());
     let p = &RawGemm::new(&Gemm::new(m, n, k), &[], &[], c.as_mut_ptr());
-    // SAFETY: `c` has m·n elements and is borrowed exclusively. `A` and `B` are read from panels, or
-    // from the scratch that holds all of them.
+    // SAFETY: `c` has m·n elements and is borrowed exclusively. `A` and `B` are read from panels,
+    // or from the scratch that holds them.
     unsafe {
         if SimdLevel::current() != SimdLevel::Portable {
             return gemm_in_panels(a, None, b, p);
         }
-        // Micro-panels of m rows and n columns hold all of `op(A)ᵀ` and `op(B)`, row-major.
+        // In row-major order, `op(A)ᵀ` and `op(B)` are single micro-panels of m and of n columns.
         with_scratch(panel_len(m, k, m), |a_matrix: &mut [S]| {
             a.pack(0..m, 0..k, m, a_matrix);
             with_scratch(panel_len(n, k, n), |b_matrix: &mut [S]| {

@@ -67,8 +67,8 @@ pub(crate) fn gemm_half<T: Element, H: Element<Acc = f32>>(
                 compute_block(&block, path, |column, columns, ld, sums| {
                     let (alpha, beta, ldc) = (op.alpha, op.beta, op.ldc);
                     let c = c.at(block.rows.start, block.columns.start + column);
-                    // SAFETY: `op.check` passed, so `c` holds the rows and columns of this block. No
-                    // two blocks share elements of `c`.
+                    // SAFETY: `op.check` passed, so `c` holds this block. No two blocks share
+                    // elements of `c`.
                     unsafe {
                         f32::dispatch(WriteBack { alpha, beta, sums, ld, columns, c, ldc });
                     }
@@ -78,7 +78,7 @@ pub(crate) fn gemm_half<T: Element, H: Element<Acc = f32>>(
     });
 }
 
-/// Kernels that sum a block. The whole GEMM uses one, so that all blocks are computed the same way.
+/// Kernels that sum a block. A GEMM uses one for all its blocks.
 #[derive(Clone, Copy)]
 enum HalfPath {
     /// Operands are widened into matrices, which [`GemmPath::Unpacked`] multiplies.
@@ -102,8 +102,8 @@ impl HalfPath {
     }
 }
 
-/// Calls `finish(column, columns, ld, sums)` for each range of columns of the block. `sums` holds
-/// the sums of `columns` columns, starting at `column`, in rows `ld` elements apart.
+/// Calls `finish(column, columns, ld, sums)` for each range of `columns` columns of the block,
+/// which starts at `column`. `sums` holds their sums in rows `ld` elements apart.
 fn compute_block<H: Element<Acc = f32>>(
     block: &HalfBlock<'_, H>,
     path: HalfPath,
@@ -129,8 +129,8 @@ fn compute_block<H: Element<Acc = f32>>(
     });
 }
 
-/// Replaces non-finite AMX sums in [`BLOCK_ROWS`] columns, starting at `column`, with sums of
-/// widened elements. Computes the new sums for the whole block if `widened_sums` is empty.
+/// Replaces non-finite AMX sums in the [`BLOCK_ROWS`] columns from `column` on with sums of widened
+/// elements. If `widened_sums` is empty, computes these for the whole block first.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 fn patch_nonfinite<H: Element<Acc = f32>>(
     block: &HalfBlock<'_, H>,
@@ -166,7 +166,7 @@ fn sum_packed<H: Element<Acc = f32>>(block: &HalfBlock<'_, H>, sums: &mut [f32])
 fn sum_unpacked<H: Element<Acc = f32>>(block: &HalfBlock<'_, H>, sums: &mut [f32]) {
     let (op, m, n) = (block.op, block.rows.len(), block.columns.len());
     let kc = KC.min(op.k);
-    // Operands are stored with either their rows or their columns contiguous.
+    // Each matrix has either contiguous rows or contiguous columns, like its operand.
     let matrix_len = |mn| panel_len(mn, kc, mn).max(panel_len(kc, mn, kc));
     with_scratch(matrix_len(m), |a: &mut [f32]| {
         with_scratch(matrix_len(n), |b: &mut [f32]| {
@@ -196,12 +196,12 @@ fn widen_matrix<H: Element<Acc = f32>>(
     matrix: &mut [f32],
 ) {
     let (rows, columns) = if trans == Transpose::No { (rows, columns) } else { (columns, rows) };
-    // A single micro-panel of all columns is the matrix in row-major order.
+    // In row-major order, the matrix is a single micro-panel of all its columns.
     let source = StridedSource::for_b(Transpose::No, x, ld);
     source.pack(columns.clone(), rows.clone(), columns.len(), matrix);
 }
 
-/// Kernel `C ← α·sums + β·C`, rounded, for the first `columns` columns of `sums`.
+/// Kernel that writes `C ← α·sums + β·C`, rounded, for the first `columns` columns of `sums`.
 ///
 /// Running it is safe if `c` is valid for reads and writes of these rows and columns, and no other
 /// thread accesses them. `c` is not read if β is 0.

@@ -14,8 +14,8 @@
 //!   └─► Amx        pack A and B into tiles ──► AMX micro-kernel ──► round    x86::amx
 //! ```
 //!
-//! - `Unpacked`: a small `B`, or few rows of `A` and a transposed `B`.
-//! - `Packed`: all other GEMMs. At the portable SIMD level, `matrixmultiply` replaces the macro-kernel.
+//! - `Unpacked`: GEMMs with a small `B`, or with few rows of `A` and a transposed `B`.
+//! - `Packed`: other GEMMs. At the portable SIMD level, `matrixmultiply` replaces the macro-kernel.
 //! - `Amx`: larger GEMMs of 16-bit elements. The other two paths widen 16-bit elements to `f32`.
 //!   Every path rounds each element of `C` once.
 //!
@@ -55,10 +55,9 @@ use crate::{
 use bytemuck::{cast_slice, cast_slice_mut};
 use num_traits::Zero;
 
-/// `C ← α·op(A)·op(B) + β·C`; β = 0 does not read `C`, and α = 0 or k = 0 reads neither `A`
-/// nor `B`.
+/// `C ← α·op(A)·op(B) + β·C`. Does not read `C` if β = 0, nor `A` and `B` if α = 0 or k = 0.
 ///
-/// Sums of 16-bit elements are accumulated in `f32` and rounded once. On x86-64 processors with AMX,
+/// Sums of 16-bit elements are computed in `f32` and rounded once. On x86-64 processors with AMX,
 /// larger GEMMs of `bf16` treat subnormal elements as zero and flush subnormal sums to zero.
 ///
 /// # Errors
@@ -187,7 +186,7 @@ pub(crate) fn gemm_packed<T: Element>(
     Ok(())
 }
 
-/// [`gemm`] for each GEMM of a batch; the output matrices do not overlap.
+/// Computes [`gemm`] for each GEMM of a batch. The output matrices must not overlap.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) and [`Error::InvalidInput`](crate::Error::InvalidInput) like
@@ -212,7 +211,7 @@ pub fn gemm_batched<T: Element>(
         let (a, b) = (&a[i * batch.stride_a..][..span_a], &b[i * batch.stride_b..][..span_b]);
         gemm(workers, op, a, b, c)
     };
-    // GEMM results are bit-identical on any number of threads, so both branches agree.
+    // GEMM is bit-identical on any number of threads, so both branches give the same results.
     if op.flops() >= PARALLEL_MIN_FLOPS && batch.count < 2 * workers.count() {
         return c.chunks_mut(stride).enumerate().try_for_each(|(i, c)| gemm_at(workers, i, c));
     }
@@ -243,7 +242,8 @@ fn is_unpacked<T: Element>(op: &Gemm<T>) -> bool {
     }
 }
 
-/// Computes the GEMMs of a batch whose outputs are in `c`, on the calling thread, if [`is_unpacked`].
+/// On the calling thread, computes the GEMMs of a batch whose outputs are in `c`, if
+/// [`is_unpacked`].
 fn gemm_batched_unpacked<T: Element>(
     op: &Gemm<T>,
     batch: &GemmBatch,
@@ -275,7 +275,6 @@ fn gemm_batched_unpacked<T: Element>(
     }
 }
 
-/// `C ← β·C`.
 fn scale<T: Element>(op: &Gemm<T>, c: &mut [T]) -> Result<()> {
     for row in c.chunks_mut(op.ldc).take(op.m) {
         let row = &mut row[..op.n];

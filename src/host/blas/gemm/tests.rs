@@ -58,8 +58,8 @@ pub(crate) fn naive<T: Element>(op: &Gemm<T>, a: &[T], b: &[T], c: &mut [f64]) {
     }
 }
 
-/// Asserts that `c` differs from the exact result by no more than rounding can cause, whatever the
-/// order of the sums. AMX adds four terms for each product of two `f16`.
+/// Asserts that the rounding errors of a sum, in any order, explain how much `c` differs from the
+/// exact result. AMX adds four terms for each product of two `f16`.
 pub(crate) fn assert_within_rounding<T: Element>(
     op: &Gemm<T>,
     a: &[T],
@@ -87,7 +87,7 @@ pub(crate) fn assert_within_rounding<T: Element>(
     }
 }
 
-/// Checks one GEMM of integers, bit for bit, with each of `workers`. Elements between the rows of `C`
+/// Checks one GEMM of integers, bit for bit, with each of `workers`. Elements between rows of `C`
 /// must not change.
 fn check<T: Element>(workers: &[Workers], op: &Gemm<T>) {
     let len = |trans, rows, columns, ld| (if trans == No { rows } else { columns }) * ld;
@@ -235,7 +235,6 @@ pub(crate) fn half_results_are_exact<H: Element>() {
     }
 }
 
-/// Every 16-bit value is widened exactly, and results are rounded as the crate `half` does.
 #[test]
 fn half_results_are_rounded_once() {
     with_each_simd_level(|| {

@@ -18,7 +18,8 @@ pub(crate) struct RawGemm<S> {
     pub(crate) ldb: usize,
     pub(crate) c: *mut S,
     pub(crate) ldc: usize,
-    /// One element for each row of `C`, added to the whole row, or null. The dot kernel ignores it.
+    /// Array with one element for each row of `C`, which is added to the whole row, or null. The
+    /// dot kernel ignores it.
     pub(crate) bias: *const S,
 }
 
@@ -31,7 +32,7 @@ impl<S: Element<Acc = S>> RawGemm<S> {
     }
 }
 
-/// Number of GEMMs of one shape, and the strides in elements between consecutive operands.
+/// Number of GEMMs of one shape, and the distances in elements between their operands.
 #[derive(Clone, Copy)]
 pub(crate) struct BatchStrides {
     pub(crate) count: usize,
@@ -41,12 +42,11 @@ pub(crate) struct BatchStrides {
 }
 
 impl BatchStrides {
-    /// A single GEMM.
     pub(crate) const ONE: Self = Self { count: 1, a: 0, b: 0, c: 0 };
 }
 
-/// Returns the number of elements from the last vector boundary to the start of a row of `B`, or 0
-/// if this number differs between rows.
+/// Returns how many elements of each row of `B` lie between the last vector boundary and the row's
+/// start; 0 if this number differs between rows.
 pub(crate) fn unaligned_prefix<V: SimdVector>(p: &RawGemm<V::Scalar>) -> usize {
     let size = size_of::<V::Scalar>();
     let vector = V::WIDTH * size;

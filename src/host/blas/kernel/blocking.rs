@@ -1,38 +1,35 @@
 //! Cache blocking of the packed GEMM: MR, MC, KC and NC, and the workspace for its panels.
 //!
-//! `C` is row-major, so `A` and `B` swap the roles they have in BLIS: a KC×NC panel of `B` stays in
-//! L2, and an MR×KC micro-panel of `A` stays in L1. KC depends on k alone, so results are
-//! bit-identical however m and n are divided among threads.
+//! KC depends on k alone, so results are bit-identical however m and n are divided among threads.
 
 use crate::host::{
     cache::cache_line::{CACHE_LINE, L1_ALIAS_BYTES},
     simd::vector::SimdVector,
 };
 
-/// Bytes of a panel of `B`: the part of L2 that the rest of the working set leaves free.
+/// Size in bytes of a panel of `B`: the part of L2 that the rest of the working set leaves free.
 const B_PANEL_BYTES: usize = 576 << 10;
 
-/// Largest m at which a panel of `B` is reused so little that a smaller panel is faster. The
-/// smaller panel does not evict the source rows of the next one.
+/// Largest m at which a panel of `B` is reused so little that a smaller panel is faster, because it
+/// does not evict the source rows of the next panel.
 const SMALL_M: usize = 96;
 
 /// Largest `B`, in bytes, that is assumed to come from cache. A larger one is packed in bigger
 /// panels, whose rows are read in longer runs. Applies only if m is at most [`SMALL_M`].
 const CACHED_B_MAX_BYTES: usize = 16 << 20;
 
-/// Largest stride, in bytes, between columns of `op(A)` at which a transposed `A` is read in place.
+/// Largest distance in bytes between columns of `op(A)` at which a transposed `A` is not packed.
 const IN_PLACE_A_MAX_STRIDE_BYTES: usize = 192;
 
-/// MC, before it is rounded down to a multiple of MR: rows of a panel of `A`.
+/// MC, the number of rows in a panel of `A`, before it is rounded down to a multiple of MR.
 const MC: usize = 1536;
 
-/// Largest MR.
 const MAX_MR: usize = 12;
 
-/// Largest NR.
 const MAX_NR: usize = 32;
 
-/// Steps along k reserved after a panel: packing may write three steps and three elements there.
+/// Number of spare steps along k after a panel, where packing may write three steps and three
+/// elements.
 const PANEL_SLACK: usize = 4;
 
 /// Returns MC for micro-tiles of `mr` rows.
@@ -92,7 +89,7 @@ pub(crate) fn split_workspace<S>(
     workspace[start..].split_at_mut(nc * kc + PANEL_SLACK * MAX_NR)
 }
 
-/// Returns the MR that recomputes the fewest rows in a GEMM of `m` rows. The `+ 1` accounts for the
+/// Returns the MR that recomputes the fewest rows in a GEMM of `m` rows. The `+ 1` stands for the
 /// additional loads per multiplication in a small micro-tile.
 pub(crate) fn mr<V: SimdVector>(m: usize) -> usize {
     let sizes: &[usize] = if V::HAS_32_REGISTERS && m > 4 { &[12, 10, 8] } else { &[4] };

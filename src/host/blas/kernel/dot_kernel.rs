@@ -1,7 +1,7 @@
 //! GEMM by dot products, for `A` not transposed and `B` transposed: rows of both are read in place.
 //!
 //! Each element of `C` is accumulated in the lanes of one vector and reduced at the end. The order
-//! of its sum depends on k alone, not on its place in `C`.
+//! of its sum depends on k alone.
 
 use crate::host::{
     blas::kernel::args::{RawGemm, unaligned_prefix},
@@ -12,30 +12,30 @@ use num_traits::{One, Zero};
 /// KC in bytes: the rows of a tile stay in L1 between two horizontal reductions.
 const KC_BYTES: usize = 4096;
 
-/// Elements in a block of `B` that stays in L2 while all rows of `A` are multiplied by it.
+/// Number of elements in a block of `B`, which stays in L2 while all rows of `A` are multiplied.
 const L2_B_LEN: usize = 1 << 16;
 
 /// Smallest `B`, in bytes, that exceeds the core's private caches and is prefetched in software.
 const PREFETCH_B_MIN_BYTES: usize = 2 << 20;
 
-/// Smallest k, in vectors, at which rows are read with aligned loads.
+/// Smallest k, in vectors, for which rows are read with aligned loads.
 const ALIGN_MIN_VECTORS: usize = 8;
 
-/// Vectors of one row that are multiplied before the kernel moves on to the next row.
+/// Number of vectors of one row that are multiplied before the kernel moves on to the next row.
 const K_UNROLL: usize = 4;
 
-/// Rows of `B` multiplied by a single row of `A` at a time.
+/// Number of rows of `B` that are multiplied at a time by a single row of `A`.
 const N_UNROLL: usize = 8;
 
 /// `C ← α·A·Bᵀ + β·C`.
 ///
 /// # Safety
-/// The processor supports `V`. `p.a` is valid for reads of m rows, and `p.b` of n rows, of k elements.
-/// `p.c` is valid for reads and writes of m rows of n elements, and no other thread accesses them.
+/// The processor supports `V`. `p.a` is valid for reads of m rows of k elements, and `p.b` of n
+/// rows. `p.c` is valid for reads and writes of m rows of n elements, by this thread alone.
 #[inline(always)]
 pub(crate) unsafe fn gemm_dot<V: SimdVector>(p: &RawGemm<V::Scalar>) {
     if p.m == 1 {
-        // SAFETY: the requirements are the same, for one row of `A` and `C`.
+        // SAFETY: the caller guarantees the requirements, here for one row of `A` and `C`.
         return unsafe { multiply_row::<V>(p) };
     }
     let blocks = p.k.div_ceil(KC_BYTES / size_of::<V::Scalar>());
@@ -76,7 +76,7 @@ pub(crate) unsafe fn gemm_dot<V: SimdVector>(p: &RawGemm<V::Scalar>) {
 unsafe fn multiply_row<V: SimdVector>(p: &RawGemm<V::Scalar>) {
     let prefix = if p.k >= ALIGN_MIN_VECTORS * V::WIDTH { unaligned_prefix::<V>(p) } else { 0 };
     let large = p.n * p.k * size_of::<V::Scalar>() > PREFETCH_B_MIN_BYTES;
-    // SAFETY: the requirements are the same, and `prefix` is less than `V::WIDTH`.
+    // SAFETY: the caller guarantees the requirements, and `prefix` is less than `V::WIDTH`.
     unsafe {
         match (large, prefix) {
             (false, 0) => multiply_row_by::<V, false, false>(p, 0),
@@ -87,8 +87,8 @@ unsafe fn multiply_row<V: SimdVector>(p: &RawGemm<V::Scalar>) {
     }
 }
 
-/// Multiplies the only row of `A` with [`N_UNROLL`] rows of `B` at a time; prefetches `B` if
-/// `PREFETCH`. If `UNALIGNED`, rows of `B` start `prefix` elements after an aligned vector.
+/// Multiplies the only row of `A` with [`N_UNROLL`] rows of `B` at a time. If `PREFETCH`,
+/// prefetches `B`. If `UNALIGNED`, rows of `B` start `prefix` elements after an aligned vector.
 ///
 /// # Safety
 /// Like [`multiply_row`]. In addition, `prefix` is less than `V::WIDTH`.
@@ -121,11 +121,11 @@ unsafe fn multiply_row_by<V: SimdVector, const PREFETCH: bool, const UNALIGNED: 
     }
 }
 
-/// Reduces the first `count` of eight sums, and writes `C ← α·sums + β·C` from `column` on.
+/// Reduces the first `count` of eight sums, and writes `C ← α·sums + β·C` to `count` columns from
+/// `column` on.
 ///
 /// # Safety
-/// The processor supports `V`. `p.c` is valid for reads and writes of `count` elements from `column`
-/// on.
+/// The processor supports `V`. `p.c` is valid for reads and writes of `count` elements at `column`.
 #[inline(always)]
 unsafe fn write_back<V: SimdVector>(
     p: &RawGemm<V::Scalar>,
@@ -154,8 +154,8 @@ unsafe fn write_back<V: SimdVector>(
 /// Aligned loads start `prefix` elements before each row.
 ///
 /// # Safety
-/// The processor supports `V`. `a` is valid for reads of `k` elements, and `b` of `ROWS` rows of `k`
-/// elements. `prefix` is less than `V::WIDTH`.
+/// The processor supports `V`. `a` is valid for reads of `k` elements, and `b` of `ROWS` rows of
+/// `k`. `prefix` is less than `V::WIDTH`.
 #[inline(always)]
 unsafe fn row_sums<V: SimdVector, const ROWS: usize, const PREFETCH: bool>(
     a: *const V::Scalar,
@@ -164,7 +164,7 @@ unsafe fn row_sums<V: SimdVector, const ROWS: usize, const PREFETCH: bool>(
     prefix: usize,
 ) -> [V; N_UNROLL] {
     let (a, b, end) = (a.wrapping_sub(prefix), b.wrapping_sub(prefix), prefix + k);
-    // SAFETY: masks exclude elements before `prefix` and from `end` on; whole vectors lie within.
+    // SAFETY: masks exclude elements before `prefix` and from `end` on; whole vectors lie between.
     unsafe {
         let mut sums = [V::splat(V::Scalar::zero()); N_UNROLL];
         let mut i = 0;
@@ -195,8 +195,8 @@ unsafe fn row_sums<V: SimdVector, const ROWS: usize, const PREFETCH: bool>(
             }
         }
         if prefix > 0 {
-            // Moves each sum to the lane it would have without a prefix, so that results do not
-            // depend on addresses.
+            // Rotate each sum to the lane that it would have without a prefix, so that results do
+            // not depend on addresses.
             for sum in &mut sums {
                 *sum = sum.rotate(prefix);
             }
@@ -205,11 +205,10 @@ unsafe fn row_sums<V: SimdVector, const ROWS: usize, const PREFETCH: bool>(
     }
 }
 
-/// Adds the products of `COUNT` vectors at `a` and those in each of `ROWS` rows of `b`.
+/// Adds the products of `COUNT` vectors at `a` with those in each of `ROWS` rows of `b`.
 ///
 /// # Safety
-/// The processor supports `V`. `a` and each of `ROWS` rows of `b` are valid for reads of `COUNT`
-/// vectors.
+/// The processor supports `V`. `a` and `ROWS` rows of `b` are valid for reads of `COUNT` vectors.
 #[inline(always)]
 unsafe fn add_vectors<
     V: SimdVector,
@@ -231,7 +230,8 @@ unsafe fn add_vectors<
             for (i, x) in x.iter().enumerate() {
                 let row = b.wrapping_add(j * ldb + i * V::WIDTH);
                 if PREFETCH {
-                    // Next `ROWS` rows: the hardware prefetcher must detect each row anew.
+                    // Prefetch the next `ROWS` rows, because the hardware prefetcher must detect
+                    // each row anew.
                     V::prefetch(row.wrapping_add(ROWS * ldb));
                 }
                 *sum = x.mul_add(V::load(row), *sum);
@@ -240,8 +240,7 @@ unsafe fn add_vectors<
     }
 }
 
-/// Computes `C` in tiles of `MR` rows and `NR` columns. The last tile of a row or column overlaps the
-/// one before it.
+/// Computes `C` in tiles of `MR` rows and `NR` columns. At the end of `C`, tiles overlap.
 ///
 /// # Safety
 /// Like [`gemm_dot`]. In addition, m is at least `MR`, and n is at least `NR`.
@@ -285,7 +284,7 @@ unsafe fn dot_tile<V: SimdVector, const MR: usize, const NR: usize>(
             let mut y = [V::splat(V::Scalar::zero()); NR];
             for (j, y) in y.iter_mut().enumerate() {
                 *y = V::load(b.add(j * p.ldb));
-                // Prefetch the next tile: the hardware must detect each of its rows anew.
+                // Prefetch the next tile: the hardware prefetcher must detect each row anew.
                 V::prefetch(b.wrapping_add((j + NR) * p.ldb));
             }
             for (i, lanes) in lanes.iter_mut().enumerate() {

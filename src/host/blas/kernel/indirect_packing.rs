@@ -23,11 +23,12 @@ pub(crate) struct IndirectMatrix<'a, S> {
     /// Offset in `x` of each row.
     rows: &'a [usize],
     spans: &'a [CopySpan],
-    /// Whether `op(B)` is the transpose of this matrix, whose columns are then steps along k.
+    /// Whether `op(B)` is the transpose of this matrix, so that its columns are steps along k.
     transposed: bool,
 }
 
-/// Span of `len` elements, at offset `from` in the source and offset `to` in the destination.
+/// `len` contiguous elements at offset `from` of the source, copied to offset `to` of the
+/// destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CopySpan {
     pub(crate) from: usize,
@@ -76,7 +77,7 @@ impl<S: SimdScalar> PackSource<S> for IndirectMatrix<'_, S> {
         let (rows, columns) = if transposed { (mn, k) } else { (k, mn) };
         let rows = &self.rows[rows];
         // SAFETY: `new` checked that `x` holds every span of every row, and `check_panel_len` that
-        // `panel` has room for the micro-panels and the elements written after them.
+        // `panel` can hold the micro-panels and the elements written after them.
         unsafe {
             S::dispatch(IndirectPack { x, rows, spans, columns, transposed, panel_dim, panel })
         }
@@ -107,7 +108,7 @@ macro_rules! with_constant_len {
 
 /// Kernel behind [`IndirectMatrix`]: packs `rows` × `columns`.
 ///
-/// Running it is safe if `x` holds every span of every row, and [`check_panel_len`] passed.
+/// Running it is safe if `x` holds every span of every row, and [`check_panel_len`] has passed.
 struct IndirectPack<'a, S> {
     x: &'a [S],
     rows: &'a [usize],
@@ -121,13 +122,13 @@ struct IndirectPack<'a, S> {
 impl<S: SimdScalar> SimdKernel<S> for IndirectPack<'_, S> {
     #[inline(always)]
     unsafe fn run<V: SimdVector<Scalar = S>>(self) {
-        // SAFETY: the caller guarantees the requirements, which both methods share.
+        // SAFETY: the caller guarantees the requirements of both methods.
         unsafe { if self.transposed { self.transpose::<V>() } else { self.copy::<V>() } }
     }
 }
 
 impl<S: SimdScalar> IndirectPack<'_, S> {
-    /// Copies vectors of columns: a row is one step along k.
+    /// Copies vectors of columns, for a matrix whose rows are steps along k.
     ///
     /// # Safety
     /// Like [`IndirectPack`], and the processor supports `V`.
@@ -157,7 +158,7 @@ impl<S: SimdScalar> IndirectPack<'_, S> {
         }
     }
 
-    /// Transposes vectors of columns: a column is one step along k.
+    /// Transposes vectors of columns, for a matrix whose columns are steps along k.
     ///
     /// # Safety
     /// Like [`IndirectPack`], and the processor supports `V`.
@@ -166,8 +167,8 @@ impl<S: SimdScalar> IndirectPack<'_, S> {
         let Self { x, rows, spans, columns, panel_dim, panel, .. } = self;
         let (x, panel) = (x.as_ptr(), panel.as_mut_ptr());
         for (i, rows) in rows.chunks(panel_dim).enumerate() {
-            // SAFETY: the segments are parts of spans, which `x` holds, and the panel holds all
-            // steps and what may be written behind them.
+            // SAFETY: the segments are parts of spans, which `x` holds. The panel can hold all
+            // steps and the elements written after them.
             unsafe {
                 let micro_panel = panel.add(i * panel_dim * columns.len());
                 for_each_vector::<V>(
@@ -209,7 +210,7 @@ impl<S: SimdScalar> IndirectPack<'_, S> {
     }
 }
 
-/// Contiguous source elements of one vector.
+/// Contiguous source elements that belong to one vector.
 #[derive(Clone, Copy)]
 struct Segment<M> {
     /// Offset in a row at which the whole vector would start; may wrap below 0.
@@ -218,8 +219,8 @@ struct Segment<M> {
     mask: M,
 }
 
-/// Calls `body(column, len, segments)` for each vector of `columns`, with its first column (counted
-/// from `columns.start`), its number of columns, and their places in a row.
+/// Calls `body(column, len, segments)` for each vector of `columns`. The vector has `len` columns
+/// from `column` on, counted from `columns.start`. `segments` are their elements in a row.
 ///
 /// # Safety
 /// The processor supports `V`.
@@ -273,7 +274,7 @@ unsafe fn load_segments<V: SimdVector>(x: *const V::Scalar, segments: &[Segment<
     }
 }
 
-/// Stores each row's vector at `column` in the row's step of the micro-panel.
+/// Stores each row's vector at `column` of the row's step in the micro-panel.
 ///
 /// # Safety
 /// The processor supports `V`. All rows hold the segments, and the micro-panel is valid for writes

@@ -1,8 +1,7 @@
 //! Packed GEMM: the loops around the micro-kernel, after Goto and van de Geijn (2008) and BLIS.
 //!
 //! Both operands are packed into panels, so that the micro-kernel reads them sequentially. `A` is
-//! read in place where that is as fast as packing. Results are bit-identical however m and n are
-//! divided: KC depends on k alone, and every tile computes its elements the same way.
+//! read in place where that is as fast as packing.
 
 use crate::host::{
     blas::kernel::{
@@ -27,8 +26,7 @@ use crate::host::{
 /// - `a_strides` is `None`, or `p.a` is valid for reads of m×k elements with these strides.
 pub(crate) struct PackedGemm<'a, S> {
     pub(crate) a: &'a dyn PackSource<S>,
-    /// Strides of `op(A)` at `p.a` along m and k, one of which is 1. `None` if `A` is not a matrix
-    /// in memory.
+    /// Strides along m and k of `op(A)` at `p.a`, one of them 1; `None` if `A` is not in memory.
     pub(crate) a_strides: Option<(usize, usize)>,
     pub(crate) b: &'a dyn PackSource<S>,
     /// `p.b` and `p.ldb` are not used.
@@ -40,7 +38,7 @@ pub(crate) struct PackedGemm<'a, S> {
 impl<S: SimdScalar> SimdKernel<S> for PackedGemm<'_, S> {
     #[inline(always)]
     unsafe fn run<V: SimdVector<Scalar = S>>(self) {
-        // SAFETY: the caller guarantees the requirements, which `run_with_tile` shares.
+        // SAFETY: the caller guarantees the requirements of `run_with_tile`.
         unsafe {
             match mr::<V>(self.p.m) {
                 12 if V::HAS_32_REGISTERS => self.run_with_tile::<V, 12, 2>(),
@@ -73,8 +71,9 @@ impl<S: SimdScalar> PackedGemm<'_, S> {
         for row in (0..p.m).step_by(mc) {
             let m = mc.min(p.m - row);
             for i in 0..k_blocks * n_blocks {
-                // If `A` is read in place, the loop over k is inside: the block of `C` stays in
-                // cache. Otherwise it is outside: each panel of `A` is packed once.
+                // If `A` is read in place, the loop over k is the inner one, so that the block of
+                // `C` stays in cache. Otherwise it is the outer one, so that panels of `A` are
+                // packed once.
                 let (k_block, n_block) = match in_place {
                     Some(_) => (i % k_blocks, i / k_blocks),
                     None => (i / n_blocks, i % n_blocks),
@@ -87,7 +86,8 @@ impl<S: SimdScalar> PackedGemm<'_, S> {
                 b.pack(column..column + n, start..start + k, nr, b_panel);
                 let beta = if start == 0 { p.beta } else { S::one() };
                 // SAFETY: rows, columns and terms of the block are within those of `p`. Both panels
-                // were packed with `MR`, `nr` and k; an `A` read in place has at least `MR` rows.
+                // were packed with `MR`, `nr` and k. An `A` that is read in place has at least `MR`
+                // rows.
                 unsafe {
                     let c = p.c.add(row * p.ldc + column);
                     let bias = if start == 0 { bias_at(p.bias, row) } else { std::ptr::null() };
@@ -120,13 +120,12 @@ fn bias_at<S>(bias: *const S, row: usize) -> *const S {
     if bias.is_null() { bias } else { bias.wrapping_add(row) }
 }
 
-/// Runs the micro-kernel over all tiles of a block of `C`, for a packed panel of `B`. `A` has these
-/// strides within a micro-panel if `a_packed`, else within a matrix.
+/// Runs the micro-kernel over all tiles of a block of `C`, for a packed panel of `B`. The strides
+/// of `A` are those within a micro-panel if `a_packed`, else those of the matrix.
 ///
 /// # Safety
 /// The processor supports `V`. `p.b` is a panel of k×NR micro-panels, and `p.a` a panel of k×MR
-/// micro-panels or an m×k matrix with m ≥ `MR`. `p.c` and `p.bias` are valid as [`PackedGemm`]
-/// requires.
+/// micro-panels or an m×k matrix with m ≥ `MR`. `p.c` and `p.bias` are valid as for [`PackedGemm`].
 #[inline(always)]
 unsafe fn multiply_panels<V: SimdVector, const MR: usize, const NR_VECTORS: usize>(
     p: &RawGemm<V::Scalar>,
@@ -135,13 +134,13 @@ unsafe fn multiply_panels<V: SimdVector, const MR: usize, const NR_VECTORS: usiz
 ) {
     let nr = NR_VECTORS * V::WIDTH;
     for row in (0..p.m).step_by(MR) {
-        // Zeros pad the last micro-panel. In a matrix, the last tile ends at the last row instead,
-        // and does not write the rows that it shares with the tile before it.
+        // Zeros pad the last micro-panel of a packed `A`. In a matrix, the last tile ends at the
+        // last row instead, and does not write the rows that it shares with the tile before it.
         let start = if a_packed { row } else { row.min(p.m - MR) };
         let rows = row - start..MR.min(p.m - start);
         for column in (0..p.n).step_by(nr) {
             let columns = nr.min(p.n - column);
-            // SAFETY: the offsets are those of the micro-panels, or rows, of this tile. It writes
+            // SAFETY: the offsets are those of this tile's micro-panels, or rows. The tile writes
             // only rows and columns of the block.
             unsafe {
                 let args = RawGemm {

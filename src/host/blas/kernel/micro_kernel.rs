@@ -9,11 +9,11 @@ use crate::host::{
 use num_traits::Zero;
 use std::ops::Range;
 
-/// Prefetch distance of panels, in steps along k.
+/// Prefetch distance in panels, in steps along k.
 const PREFETCH_K_STEPS: usize = 16;
 
-// Values of the parameter `B` of `micro_kernel`, which select how it loads rows of `B`. Stable Rust
-// does not support enums as const parameters.
+// Modes of `micro_kernel`, which select how it loads rows of `B`. Modes are integers, because
+// stable Rust does not support enums as const parameters.
 
 /// `B` is a packed micro-panel: every vector is loaded whole, and the panels are prefetched.
 pub(crate) const B_PACKED: u8 = 0;
@@ -21,13 +21,13 @@ pub(crate) const B_PACKED: u8 = 0;
 /// `B` is a matrix, and the tile covers whole vectors of its rows.
 pub(crate) const B_WHOLE_VECTORS: u8 = 1;
 
-/// `B` is a matrix, and the tile covers the last vector of each row only in part.
+/// `B` is a matrix, and the tile covers only a part of the last vector of each row.
 pub(crate) const B_MASKED_TAIL: u8 = 2;
 
-/// `B` is a matrix, and the tile may cover any vector of its rows only in part.
+/// `B` is a matrix, and the tile may cover only a part of any vector of its rows.
 pub(crate) const B_MASKED: u8 = 3;
 
-/// Tile of `C` that starts at `row` and `column`; only its `rows` and `columns` are written.
+/// Tile of `C` at `row` and `column`, of which only `rows` rows and `columns` columns are written.
 pub(crate) struct MicroTile {
     pub(crate) row: usize,
     pub(crate) rows: Range<usize>,
@@ -35,10 +35,9 @@ pub(crate) struct MicroTile {
     pub(crate) columns: Range<usize>,
 }
 
-/// Computes one tile; `B` is one of the modes above, and `A` has the given strides along m and k.
+/// Computes one tile. `B` is one of the modes above. `A` has the given strides along m and k.
 ///
-/// Not inlined in unoptimised builds, where the stack frames of all tiles would add up and overflow
-/// the stack.
+/// Not inlined in unoptimised builds, where the frames of all tile sizes would overflow the stack.
 ///
 /// # Safety
 /// - The processor supports `V`.
@@ -64,7 +63,7 @@ pub(crate) unsafe fn micro_kernel<
     unsafe {
         let mut a = p.a.add(tile.row * stride_m);
         let mut b = p.b.wrapping_add(tile.column);
-        // A constant range where all columns are written, so that the compiler folds the masks.
+        // A constant range if all columns are written, so that the compiler evaluates masks.
         let columns = if B == B_WHOLE_VECTORS { 0..NR_VECTORS * V::WIDTH } else { tile.columns };
         let tile = MicroTile { columns: columns.clone(), ..tile };
         let masks = masks::<V, NR_VECTORS>(&columns);
@@ -123,7 +122,7 @@ unsafe fn accumulate<
                 }
             }
         }
-        // Prefetch micro-panels only: the hardware prefetches the rows of a matrix.
+        // Prefetch micro-panels only, because the hardware prefetches the rows of a matrix.
         if B == B_PACKED && stride_k > 1 {
             for offset in (0..STEPS * MR).step_by(CACHE_LINE / size_of::<V::Scalar>()) {
                 V::prefetch(a.wrapping_add(PREFETCH_K_STEPS * stride_k + offset));

@@ -35,9 +35,9 @@
 //! | [`unpacked`] | GEMM that reads its operands in place, with either kernel |
 //! | [`macro_kernel`] | packed GEMM |
 //!
-//! All kernels are generic over [`SimdVector`](crate::host::simd::vector::SimdVector). With `[S; 4]`
-//! they are the portable definition, which every target compiles; `SimdScalar::dispatch` replaces it
-//! by AVX2 or AVX-512 vectors. FMA makes these more accurate, so results differ within rounding.
+//! All kernels are generic over [`SimdVector`](crate::host::simd::vector::SimdVector). With
+//! `[S; 4]` they are the portable definition, which every target compiles. `SimdScalar::dispatch`
+//! selects AVX2 or AVX-512 vectors, whose results differ within rounding, because of FMA.
 
 pub(crate) mod args;
 pub(crate) mod half_block;

@@ -1,8 +1,8 @@
-//! Packing: copies of `op(A)` and `op(B)` into micro-panels, in the order the micro-kernel reads them.
+//! Packing: copies `op(A)` and `op(B)` into micro-panels, in the order of the micro-kernel's reads.
 //!
 //! A panel consists of micro-panels of MR rows of `op(A)`, or NR columns of `op(B)`. A micro-panel
 //! holds its MR or NR elements of one step along k contiguously, then those of the next step.
-//! Zeros fill the last micro-panel. 16-bit elements are widened to `f32`.
+//! Zeros pad the last micro-panel. 16-bit elements are widened to `f32`.
 
 use crate::{
     element::Element,
@@ -19,12 +19,12 @@ use crate::{
 use num_traits::Zero;
 use std::ops::Range;
 
-/// Prefetch distance, in rows, where rows are copied. The run read from each row is too short for
-/// the hardware prefetcher.
+/// Prefetch distance, in rows, if rows are copied. The part read from each row is too short for the
+/// hardware prefetcher.
 const PACK_PREFETCH_ROWS: usize = 6;
 
-/// Prefetch distance, in bytes, where rows are transposed. A micro-panel reads more rows at a time than
-/// the hardware prefetcher tracks.
+/// Prefetch distance, in bytes, if rows are transposed. A micro-panel reads more rows at a time
+/// than the hardware prefetcher tracks.
 pub(crate) const PACK_PREFETCH_BYTES: usize = 256;
 
 /// Source of packed panels: `op(A)` or `op(B)` of a GEMM.
@@ -72,12 +72,12 @@ impl<T: Element<Acc = S>, S: SimdScalar> PackSource<S> for StridedSource<'_, T> 
         let (ld, k_contiguous, mn, k) = (self.ld, self.k_contiguous, mn.len(), k.len());
         check_panel_len(panel, mn, k, panel_dim);
         // SAFETY: the assertion shows that `x` holds all rows and columns, and `check_panel_len`
-        // that `panel` holds the micro-panels and their slack.
+        // shows that `panel` holds the micro-panels and their slack.
         unsafe { S::dispatch(StridedPack { x, ld, k_contiguous, mn, k, panel_dim, panel }) };
     }
 }
 
-/// [`PackSource`] whose `mn` is offset by `first`: the part of a source that one task multiplies.
+/// [`PackSource`] whose `mn` is offset by `first`: a part of another source, for one task.
 pub(crate) struct SourceBlock<'a, S> {
     pub(crate) source: &'a dyn PackSource<S>,
     pub(crate) first: usize,
@@ -98,7 +98,7 @@ pub(crate) fn check_panel_len<S>(panel: &[S], mn: usize, k: usize, panel_dim: us
 /// Kernel behind [`StridedSource`].
 ///
 /// Running it is safe if `x` holds the `mn`×`k` elements, in rows `ld` elements apart, and
-/// [`check_panel_len`] passed.
+/// [`check_panel_len`] has passed.
 struct StridedPack<'a, T, S> {
     x: &'a [T],
     ld: usize,
@@ -112,7 +112,7 @@ struct StridedPack<'a, T, S> {
 impl<T: Element<Acc = S>, S: SimdScalar> SimdKernel<S> for StridedPack<'_, T, S> {
     #[inline(always)]
     unsafe fn run<V: SimdVector<Scalar = S>>(self) {
-        // SAFETY: the caller guarantees the requirements, which both methods share.
+        // SAFETY: the caller guarantees the requirements of both methods.
         unsafe { if self.k_contiguous { self.transpose::<V>() } else { self.copy::<V>() } }
     }
 }
@@ -135,8 +135,7 @@ impl<T: Element<Acc = S>, S: SimdScalar> StridedPack<'_, T, S> {
             for first in (0..mn).step_by(panel_dim) {
                 let (x, step) =
                     (x.wrapping_add(first), panel.wrapping_add(first * k + i * panel_dim));
-                // SAFETY: loads stop at element `mn` of the row, and stores at element `panel_dim`
-                // of the step.
+                // SAFETY: loads stop at `mn` in the row, and stores at `panel_dim` in the step.
                 unsafe {
                     if mn - first < panel_dim {
                         for j in (0..panel_dim).step_by(V::WIDTH) {
@@ -176,8 +175,8 @@ impl<T: Element<Acc = S>, S: SimdScalar> StridedPack<'_, T, S> {
             let square_rows = if is_wide::<T>() { rows / V::WIDTH * V::WIDTH } else { 0 };
             for start in (0..k).step_by(V::WIDTH) {
                 let len = V::WIDTH.min(k - start);
-                // SAFETY: the rows from `first` on hold `len` elements from `start` on, and the
-                // panel has room for these steps and the elements written after them.
+                // SAFETY: the rows from `first` on hold `len` elements from `start` on. The panel
+                // can hold these steps and the elements written after them.
                 unsafe {
                     let steps = panel.add(first * k + start * panel_dim);
                     pack_transposed::<V>(
@@ -187,7 +186,7 @@ impl<T: Element<Acc = S>, S: SimdScalar> StridedPack<'_, T, S> {
                             V::prefetch(
                                 x.wrapping_add(PACK_PREFETCH_BYTES / size_of::<T>()).cast(),
                             );
-                            // A transfer of constant length needs no mask.
+                            // A copy of constant length needs no mask.
                             match len == V::WIDTH {
                                 true => V::load_as(x, V::WIDTH),
                                 false => V::load_as(x, len),
@@ -200,8 +199,8 @@ impl<T: Element<Acc = S>, S: SimdScalar> StridedPack<'_, T, S> {
                 }
             }
             for square in (0..square_rows).step_by(V::WIDTH) {
-                // SAFETY: `T` is `S`; each of these `WIDTH` rows holds `WIDTH` elements from
-                // `start` on, and each of `WIDTH` steps has room for the rows.
+                // SAFETY: `T` is `S`. Each of these `WIDTH` rows holds `WIDTH` elements from
+                // `start` on, and each of `WIDTH` steps can hold one element of every row.
                 unsafe {
                     let mut rows = [x.cast::<S>(); MAX_LANES];
                     for (i, row) in rows.iter_mut().enumerate().take(V::WIDTH) {
@@ -222,8 +221,8 @@ impl<T: Element<Acc = S>, S: SimdScalar> StridedPack<'_, T, S> {
     }
 }
 
-/// Transposes rows `first..panel_dim` into `len` steps of a micro-panel: `load(i)` returns `len`
-/// elements of row `i < rows`, and rows from `rows` on are zero.
+/// Transposes rows `first..panel_dim` into `len` steps of a micro-panel. `load(i)` returns `len`
+/// elements of row `i`, if `i < rows`; further rows are zero.
 ///
 /// # Safety
 /// The processor supports `V`. `steps` is valid for writes of `len` + 3 steps of `panel_dim`
@@ -235,10 +234,10 @@ pub(crate) unsafe fn pack_transposed<V: SimdVector>(
     (rows, len): (usize, usize),
     (steps, panel_dim): (*mut V::Scalar, usize),
 ) {
-    // Iterates backwards, because four rows may extend beyond `panel_dim` into the next step.
+    // Iterate backwards, because four rows may extend beyond `panel_dim` into the next step.
     for row in (first..panel_dim).step_by(4).rev() {
         // SAFETY: a store covers at most `len` + 3 steps, and the last four rows end at most three
-        // elements beyond `panel_dim`. The caller guarantees that these may be written.
+        // elements beyond `panel_dim`. The caller guarantees that these elements may be written.
         unsafe {
             let mut vectors = [V::splat(V::Scalar::zero()); 4];
             for (i, vector) in vectors.iter_mut().enumerate() {

@@ -5,8 +5,7 @@
 //! - `B` not transposed: the micro-kernel adds multiples of rows of `B`, in the order of k.
 //! - `B` transposed, `A` not: the dot kernel multiplies rows of both.
 //!
-//! An element of `C` is computed the same way wherever it is, so results are bit-identical however
-//! `C` is divided. This module has no kernel for two transposed operands.
+//! No kernel supports two transposed operands. Elements of `C` are computed alike at any position.
 
 use crate::{
     element::{DType, Element},
@@ -31,7 +30,7 @@ const ALIGN_MIN_VECTORS: usize = 16;
 /// Largest number of elements of `B` that mostly stay in L1.
 const L1_B_MAX_LEN: usize = 1 << 14;
 
-/// Returns whether, for the whole of `op`, these kernels were measured to be faster than packing.
+/// Returns whether these kernels are faster than packing for the whole of `op`, as measured.
 pub(crate) fn unpacked_is_faster<S: Element>(op: &Gemm<S>) -> bool {
     match (op.trans_a, op.trans_b) {
         (_, Transpose::No) => op.k * op.n < L1_B_MAX_LEN,
@@ -77,8 +76,7 @@ impl<S: SimdScalar> SimdKernel<S> for UnpackedGemm<'_, S> {
     }
 }
 
-/// `C ← α·op(A)·B + β·C`, where `op(A)` has the given strides along m and k. A tile has two vectors
-/// of columns.
+/// `C ← α·op(A)·B + β·C`, where `op(A)` has these strides along m and k. Tiles have two vectors.
 ///
 /// # Safety
 /// The processor supports `V`. `p.a` is valid for reads of m×k elements with these strides, and
@@ -87,7 +85,7 @@ impl<S: SimdScalar> SimdKernel<S> for UnpackedGemm<'_, S> {
 #[inline(always)]
 unsafe fn gemm_outer<V: SimdVector>(p: &RawGemm<V::Scalar>, strides: (usize, usize)) {
     if p.m == 1 {
-        // SAFETY: the requirements are the same, for one row.
+        // SAFETY: the caller guarantees the requirements, here for one row.
         unsafe {
             V::outline(
                 #[inline(always)]
@@ -97,8 +95,7 @@ unsafe fn gemm_outer<V: SimdVector>(p: &RawGemm<V::Scalar>, strides: (usize, usi
         return;
     }
     let sizes: &[usize] = if V::HAS_32_REGISTERS { &[12, 10, 8] } else { &[6, 5, 4] };
-    // Minimise recomputed rows first (the last tile overlaps the one before), then the number of
-    // tiles.
+    // Minimise recomputed rows first (the last tile overlaps the one before), then the tile count.
     let fitting = sizes.iter().copied().filter(|&mr| mr <= p.m);
     let mr = fitting.min_by_key(|&mr| p.m.div_ceil(mr) * mr).unwrap_or(match p.m {
         4.. => 4,
@@ -113,7 +110,7 @@ unsafe fn gemm_outer<V: SimdVector>(p: &RawGemm<V::Scalar>, strides: (usize, usi
             )
         };
     }
-    // SAFETY: the requirements are the same, and `mr` is at most m.
+    // SAFETY: the caller guarantees the requirements, and `mr` is at most m.
     unsafe {
         match mr {
             12 if V::HAS_32_REGISTERS => tiles!(12),
@@ -137,8 +134,8 @@ unsafe fn multiply_row<V: SimdVector>(p: &RawGemm<V::Scalar>, stride_k: usize) {
     let prefix = if p.n >= ALIGN_MIN_VECTORS * V::WIDTH { unaligned_prefix::<V>(p) } else { 0 };
     let end = prefix + p.n;
     let vectors = end.div_ceil(V::WIDTH);
-    // Tiles of almost equal size, up to eight vectors: with few sums, the latency of each addition
-    // would limit throughput.
+    // Use tiles of almost equal size, up to eight vectors. With few sums, the latency of each
+    // addition would limit throughput.
     let tile_vectors = vectors.div_ceil(vectors.div_ceil(8));
     let (b, c) = (p.b.wrapping_sub(prefix), p.c.wrapping_sub(prefix));
     let p = &RawGemm { b, c, ..*p };
@@ -161,13 +158,12 @@ unsafe fn multiply_row<V: SimdVector>(p: &RawGemm<V::Scalar>, stride_k: usize) {
                 }
             };
         }
-        // SAFETY: the n columns of `B` and `C` range from `prefix` to `end`; masks exclude all
-        // others.
+        // SAFETY: the n columns of `B` and `C` range from `prefix` to `end`; masks exclude others.
         unsafe { tile!(1 => 1, 2 => 2, 3 => 3, 4 => 4, 5 => 5, 6 => 6, 7 => 7, _ => 8) }
     }
 }
 
-/// Computes `C` in tiles of `MR` rows and two vectors of columns.
+/// Computes `C` in tiles of `MR` rows, two vectors wide.
 ///
 /// # Safety
 /// Like [`gemm_outer`], and m is at least `MR`.
@@ -179,11 +175,11 @@ unsafe fn multiply_tiles<V: SimdVector, const MR: usize>(
     for column in (0..p.n).step_by(2 * V::WIDTH) {
         let columns = (p.n - column).min(2 * V::WIDTH);
         for row in (0..p.m).step_by(MR) {
-            // The last tile ends at the last row. It does not write the rows that it shares with
-            // the tile before it.
+            // The last tile ends at the last row, and does not write rows that it shares with the
+            // tile before.
             let start = row.min(p.m - MR);
             let tile = MicroTile { row: start, rows: row - start..MR, column, columns: 0..columns };
-            // SAFETY: the tile is within the m rows and n columns, and its mode stays inside.
+            // SAFETY: the tile is within m rows and n columns, and its mode loads nothing else.
             unsafe {
                 if columns == 2 * V::WIDTH {
                     micro_kernel::<V, MR, 2, B_WHOLE_VECTORS>(p, strides, tile);
@@ -197,8 +193,7 @@ unsafe fn multiply_tiles<V: SimdVector, const MR: usize>(
     }
 }
 
-/// `yᵀ ← α·xᵀ·op(B) + β·yᵀ` on the calling thread, for `f32` and `f64`. Neither `x` nor `y` is
-/// empty.
+/// `yᵀ ← α·xᵀ·op(B) + β·yᵀ` on the calling thread, for `f32` and `f64`; `x` and `y` are not empty.
 ///
 /// # Panics
 /// If `b` is shorter than the matrix.
@@ -226,7 +221,7 @@ pub(crate) fn row_times_matrix<T: Element>(
         let (c, bias) = (cast_slice_mut::<T, S>(y).as_mut_ptr(), std::ptr::null());
         let p = &RawGemm { m: 1, n, k, alpha, beta, a, lda, b, ldb, c, ldc, bias };
         let (trans_a, batch) = (Transpose::No, BatchStrides::ONE);
-        // SAFETY: `x` has k elements, `y` has n and is borrowed exclusively, and the assertion shows
+        // SAFETY: `x` has k elements, `y` has n and is borrowed exclusively. The assertion shows
         // that `b` holds the matrix.
         unsafe { S::dispatch(UnpackedGemm { trans_a, trans_b, p, batch }) };
     }

@@ -66,7 +66,7 @@ fn sums_of_fractions_are_accurate_and_bit_identical_for_any_threads() {
     assert!((f64::from(got[0]) / exact - 1.0).abs() < 1e-6);
 }
 
-/// Operands that exceed the caches take the paths with prefetch and non-temporal stores.
+/// Operands that exceed the caches take the paths with software prefetch and non-temporal stores.
 #[test]
 fn updates_of_large_operands_are_exact() {
     let len = (8 << 20) / size_of::<f32>() + 77;
@@ -121,7 +121,6 @@ fn sums_are_bit_identical_at_any_address() {
     }
 }
 
-/// At each SIMD level, sums and updates match the portable loops with emulated FMA.
 #[test]
 fn results_are_bit_identical_at_each_simd_level() {
     let (x, y) = (fractions::<f32>(8, 5006), fractions::<f32>(9, 5006));

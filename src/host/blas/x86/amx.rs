@@ -1,15 +1,15 @@
 //! GEMM of 16-bit elements with AMX, whose tile registers hold matrices of `bf16`.
 //!
-//! One instruction multiplies 16 rows of `A` by 16 columns of `B` over 32 steps along k. It adds
-//! the products to a tile of `C`: 16×16 sums in `f32`. Four tiles are computed at a time, so each
-//! loaded tile is used twice. The order of additions depends on k alone.
+//! One instruction multiplies 16 rows of `A` by 16 columns of `B` over 32 steps along k. The
+//! products are added to a tile of `C`: 16×16 sums in `f32`. Four tiles are computed at a time, so
+//! each loaded tile is used twice. The order of additions depends on k alone.
 //!
 //! An `f16` is exactly the sum of two `bf16`, so a product of two `f16` is four products of `bf16`.
 //! All four are added to the same sum, 32 steps at a time.
 //!
 //! These instructions treat subnormal operands as zero and flush subnormal sums to zero. NaN and
 //! infinities of `bf16` propagate. The parts of an `f16` are zero or at least 2⁻²⁴, and sums of
-//! their products are multiples of 2⁻⁴⁸, so none of them is subnormal. An infinite `f16` yields
+//! their products are multiples of 2⁻⁴⁸, so none of these is subnormal. An infinite `f16` yields
 //! NaN, because the remainder of its first part is NaN. The caller therefore recomputes non-finite
 //! sums. Sums of finite `f16` are finite.
 
@@ -36,19 +36,19 @@ use std::{
     sync::LazyLock,
 };
 
-/// Returns KC. A micro-panel of `B` stays in L1. With two terms, one of `A` does too, because each
-/// of its tiles is loaded twice.
+/// Returns KC. A micro-panel of `B` stays in L1. With two terms, so does a micro-panel of `A`,
+/// because each of its tiles is loaded twice.
 const fn kc(terms: usize) -> usize {
     if terms == 1 { 512 } else { 192 }
 }
 
-/// Columns of `B` packed at a time. Their rows are read in runs of 256 bytes.
+/// Number of columns of `B` packed at a time, whose rows are read in runs of 256 bytes.
 const B_PACK_COLUMNS: usize = 4 * BLOCK_ROWS;
 
-/// Floating-point operations from which AMX is faster than widening the operands, as measured.
+/// Number of floating-point operations from which AMX is faster than widening, as measured.
 const MIN_FLOPS: u64 = 1 << 15;
 
-/// Elements of `C` from which AMX is faster for `bf16`, as measured.
+/// Number of elements of `C` from which AMX is faster for `bf16`, as measured.
 const MIN_OUTPUTS: usize = 256;
 
 #[cfg(test)]
@@ -77,7 +77,7 @@ fn useful_share<H: Element>(op: &Gemm<H>) -> f64 {
     share(op.m, BLOCK_ROWS) * share(op.n, BLOCK_ROWS) * share(op.k, TILE_K)
 }
 
-/// Returns whether the processor has AMX for `bf16`, and Linux permits it to this process.
+/// Returns whether the processor has AMX for `bf16` and Linux permits its use to this process.
 pub(crate) fn is_available() -> bool {
     static AVAILABLE: LazyLock<bool> = LazyLock::new(|| {
         SimdLevel::highest() == SimdLevel::Avx512 && has_tiles() && request_permission()
@@ -85,8 +85,7 @@ pub(crate) fn is_available() -> bool {
     *AVAILABLE
 }
 
-/// Returns whether the processor has tiles of `bf16`, and the system saves them when it switches
-/// threads.
+/// Returns whether the processor has tiles of `bf16` and the system saves them at thread switches.
 fn has_tiles() -> bool {
     const BF16_AND_TILE: u32 = 1 << 22 | 1 << 24;
     const TILE_STATE: u64 = 1 << 17 | 1 << 18;
@@ -120,7 +119,6 @@ fn request_permission() -> bool {
     result == 0
 }
 
-/// Returns whether all sums are finite.
 pub(crate) fn are_finite(sums: &[f32]) -> bool {
     let max = vectorized(
         #[inline(always)]
@@ -145,7 +143,7 @@ pub(crate) fn accumulate_block<H: Element>(
     let (op, m, n) = (block.op, block.rows.len(), block.columns.len());
     let terms = bf16_terms::<H>();
     let kc = kc(terms).min(op.k.next_multiple_of(TILE_K));
-    // 32-bit words of a row of `A` or column of `B` in a panel.
+    // Number of 32-bit words in a panel's row of `A` or column of `B`.
     let row_words = kc / 2 * terms;
     let (padded_m, padded_n) = (m.next_multiple_of(BLOCK_ROWS), n.next_multiple_of(BLOCK_ROWS));
     let b_columns = B_PACK_COLUMNS.min(padded_n);
@@ -204,8 +202,9 @@ const TILE_CONFIG: TileConfig = {
     config
 };
 
-/// Multiplies all micro-panels of `a` by the micro-panel `b`; adds to `sums` if `add`, else
-/// overwrites it. With two terms, 32 steps take four products, ordered to minimise tile loads.
+/// Multiplies all micro-panels of `a` by the micro-panel `b`. If `add`, adds the products to
+/// `sums`, else overwrites `sums`. With two terms, 32 steps take four products, ordered for few
+/// tile loads.
 fn multiply_panels(terms: usize, a: &[f32], b: &[f32], add: bool, sums: &mut [f32]) {
     let (steps, a_panels) = (b.len() / (2 * terms * TILE_WORDS), a.len() / b.len());
     assert!(
@@ -214,9 +213,9 @@ fn multiply_panels(terms: usize, a: &[f32], b: &[f32], add: bool, sums: &mut [f3
     assert!(sums.len() == a_panels * BLOCK_ROWS * BLOCK_ROWS);
     assert!(is_available());
     let panel = steps * terms * TILE_WORDS;
-    // SAFETY: AMX is available, and `ldtilecfg` configures the tiles; nothing else uses them before
+    // SAFETY: AMX is available, and `ldtilecfg` configures the tiles. Nothing else uses them before
     // `tilerelease`. Each pass reads two tile panels of `steps` tiles of `a` and of `b`, and writes
-    // 32 rows of 32 sums, which it reads only if `add`; the assertions show that the slices hold
+    // 32 rows of 32 sums, which it reads only if `add`. The assertions show that the slices hold
     // these. Prefetches of the next pass's sums never fault. Besides tiles, only the named
     // registers and flags change.
     unsafe {

@@ -9,25 +9,25 @@ use crate::{
 };
 use std::arch::x86_64::*;
 
-/// Part of `op(A)` or `op(B)` to be packed: `mn` rows of `op(A)`, or columns of `op(B)`, at `k` steps.
+/// Part of an operand to be packed: `mn` rows of `op(A)`, or columns of `op(B)`, at `k` steps.
 pub(crate) struct AmxPackSource<'a, H> {
     pub(crate) x: &'a [H],
     pub(crate) ld: usize,
     /// Whether elements are contiguous along k, rather than along m or n.
     pub(crate) k_contiguous: bool,
-    /// First row or column, and first step along k.
+    /// Index of the first row or column, and of the first step along k.
     pub(crate) first: [usize; 2],
     pub(crate) mn: usize,
     pub(crate) k: usize,
-    /// Whether the 32-bit words of a tile are transposed after loading. A tile of `A` has one row per
-    /// row of `A`, a tile of `B` one row per pair of steps along k. Loads give rows of the first kind
-    /// if elements are contiguous along k, and of the second kind otherwise.
+    /// Whether the 32-bit words of a tile are transposed after loading. A tile of `A` has one row
+    /// per row of `A`, and a tile of `B` one row per pair of steps along k. Loads give rows like
+    /// those of `A` if elements are contiguous along k, and rows like those of `B` otherwise.
     pub(crate) transpose: bool,
 }
 
-/// Packs the source into tiles: all steps along k of the first [`TILE_ROWS`] rows or columns, then of
-/// the next. Zeros fill the last [`BLOCK_ROWS`] rows or columns, and the last [`TILE_K`] steps. If
-/// elements have two [`bf16_terms`], the tile of the low terms follows that of the high ones.
+/// Packs the source into tiles: all steps along k of the first [`TILE_ROWS`] rows or columns, then
+/// of the next. Zeros pad the last [`BLOCK_ROWS`] rows or columns, and the last [`TILE_K`] steps.
+/// If elements have two [`bf16_terms`], the tile of the low terms follows that of the high ones.
 ///
 /// # Panics
 /// If the source or `tiles` is too short, or the processor lacks AVX-512.
@@ -62,8 +62,7 @@ unsafe fn pack_tiles<H: Element>(source: &AmxPackSource<'_, H>, x: *const u16, t
             if k_contiguous { (i / steps, i % steps) } else { (i % panels, i / panels) };
         let (row, start) = (panel * TILE_ROWS, step * TILE_K);
         let (mn, k) = (TILE_ROWS.min(mn.saturating_sub(row)), TILE_K.min(k - start));
-        // SAFETY: `mn` and `k` are clamped to the source, and the tile is one of those that `tiles`
-        // has room for.
+        // SAFETY: `mn` and `k` are clamped to the source, and `tiles` holds the tile.
         unsafe {
             let tile = match k_contiguous {
                 true => load_rows(x.wrapping_add(row * ld + start), ld, mn, k),
@@ -141,7 +140,7 @@ fn transpose_words(rows: [__m512i; TILE_ROWS]) -> [__m512i; TILE_ROWS] {
         quad[2] = _mm512_unpacklo_epi64(c, d);
         quad[3] = _mm512_unpackhi_epi64(c, d);
     }
-    // Vector `i` of a quad now holds columns `i`, `i + 4`, `i + 8` and `i + 12` of its four rows, in
+    // Vector `i` of a quad holds columns `i`, `i + 4`, `i + 8` and `i + 12` of its four rows, in
     // 128-bit quarters. Shuffles gather each column's quarters from the four quads.
     let mut columns = quads;
     for i in 0..4 {

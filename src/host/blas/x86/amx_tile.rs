@@ -2,19 +2,19 @@
 
 use crate::element::{DType, Element};
 
-/// Rows of a tile: rows of `A`, rows of sums, or pairs of steps of `B` along k.
+/// Number of rows of a tile: rows of `A`, rows of sums, or pairs of steps of `B` along k.
 pub(crate) const TILE_ROWS: usize = 16;
 
-/// Steps along k in a tile.
+/// Number of steps along k in a tile.
 pub(crate) const TILE_K: usize = 32;
 
-/// Bytes of a row of a tile.
+/// Size in bytes of a row of a tile.
 pub(crate) const TILE_ROW_BYTES: usize = 64;
 
-/// 32-bit words of a tile.
+/// Number of 32-bit words in a tile.
 pub(crate) const TILE_WORDS: usize = 256;
 
-/// MR and NR: rows and columns of the four tiles of `C` that are computed at a time.
+/// MR and NR: number of rows and columns of the four tiles of `C` that are computed at a time.
 pub(crate) const BLOCK_ROWS: usize = 2 * TILE_ROWS;
 
 /// Returns how many `bf16` terms an element splits into: two for `f16`, one for `bf16`.

@@ -9,15 +9,15 @@ use crate::host::{
 };
 use std::{arch::x86_64::*, mem::transmute};
 
-/// Elements processed at a time, each by its own accumulator.
+/// Number of elements processed at a time, one for each accumulator.
 const BLOCK: usize = LANES * ACCUMULATOR_ROWS;
 
-/// Accumulates `f(sum, xᵢ, yᵢ)` over all pairs and adds the accumulators. `f(sum, 0, 0)` must return
-/// `sum`. Prefetches `x` in software if `prefetch`.
+/// Accumulates `f(sum, xᵢ, yᵢ)` over all pairs, and adds the accumulators. `f(sum, 0, 0)` must
+/// return `sum`. Prefetches `x` in software if `prefetch`.
 ///
 /// Loads of `x` are aligned to cache lines. This rotates the elements among the accumulators, which
-/// only swaps operands of additions in the tree. The result is therefore bit-identical to that of
-/// the portable loop.
+/// only swaps operands of additions in the tree. The portable loop therefore gives a bit-identical
+/// result.
 ///
 /// # Panics
 /// If the lengths differ.
@@ -97,7 +97,7 @@ pub(crate) fn update(x: &[f32], y: &mut [f32], f: impl Fn(f32, f32) -> f32 + Cop
     }
 }
 
-/// `yᵢ ← f(xᵢ, yᵢ)` for the lanes of the mask.
+/// `yᵢ ← f(xᵢ, yᵢ)` for the lanes that the mask selects.
 ///
 /// # Safety
 /// The processor has AVX-512. `x` is valid for reads, and `y` for reads and writes, of these lanes.
@@ -110,7 +110,8 @@ unsafe fn update_masked(mask: u16, x: *const f32, y: *mut f32, f: impl Fn(f32, f
     }
 }
 
-/// Accumulates at most [`BLOCK`] of the `left` elements of `x` and `y`, from row `FIRST` on.
+/// Accumulates at most [`BLOCK`] of the `left` elements of `x` and `y`, from accumulator row
+/// `FIRST` on.
 ///
 /// # Safety
 /// The processor has AVX-512, and `x` and `y` are valid for reads of these elements.
@@ -173,7 +174,7 @@ unsafe fn map3(sum: __m512, x: __m512, y: __m512, f: impl Fn(f32, f32, f32) -> f
     unsafe { transmute(sum) }
 }
 
-/// Adds all accumulators: repeatedly, those at half the distance.
+/// Adds all accumulators: in each round, the upper half is added to the lower half.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 fn reduce([a, b, c, d]: [__m512; ACCUMULATOR_ROWS]) -> f32 {

@@ -390,7 +390,7 @@ fn long_operands_match_the_definition() {
     }
 }
 
-/// A NaN makes the whole block take the slower path for special arguments.
+/// A NaN makes its whole block take the slower path for special arguments.
 #[test]
 fn results_do_not_depend_on_neighbouring_elements() {
     let w = Workers::sequential();

@@ -1,15 +1,16 @@
 //! Square roots and quotients in `f32` with AVX-512, some of them refined from estimates.
 //!
-//! The divider needs ten cycles per vector, during which the FMA units are idle. It therefore
-//! computes only some vectors of each block. The FMA units compute the others meanwhile: an
-//! estimate, one or two Newton steps, and a last step from the exact remainder (Markstein, *IA-64
-//! and Elementary Functions*). All results are correctly rounded, like those of the instructions.
+//! The divider needs ten cycles per vector, during which the FMA units are idle. The divider
+//! therefore computes only some vectors of each block. The FMA units compute the others meanwhile:
+//! an estimate, one or two Newton steps, and a last step from the exact remainder (Markstein,
+//! *IA-64 and Elementary Functions*). All results are correctly rounded, like the instructions'
+//! results.
 //!
 //! Rounding is correct for every estimate with a relative error of up to 2⁻¹⁴, as guaranteed by
 //! processors. The last step adds less than 2⁻²² ulp to its rounding error. The tests try every
-//! estimate for roots and quotients that are this close to the midpoint of two numbers. Divisors
-//! just below a power of two are an exception and are left to the divider. So are operands near the
-//! ends of the exponent range.
+//! estimate for roots and quotients that lie as close as this to the midpoint of two numbers.
+//! Divisors just below a power of two, and operands near the ends of the exponent range, are
+//! exceptions and are left to the divider.
 
 use crate::host::cache::cache_line::zip_with_aligned_stores;
 use std::arch::x86_64::{
@@ -18,10 +19,8 @@ use std::arch::x86_64::{
     _mm512_storeu_ps, _mm512_ternarylogic_epi32, _mm512_test_epi32_mask, _mm512_testn_epi32_mask,
 };
 
-/// Number of elements in a vector.
 const LANES: usize = 16;
 
-/// Number of elements in a block.
 const BLOCK: usize = 4 * LANES;
 
 /// Number of elements in each block whose roots the divider computes.
@@ -155,7 +154,7 @@ unsafe fn div_block(a: &[f32; BLOCK], b: &[f32; BLOCK], y: &mut [f32; BLOCK]) {
 /// The processor has AVX-512 F.
 #[inline(always)]
 unsafe fn is_refinable(a: &[f32; BLOCK], b: &[f32; BLOCK]) -> bool {
-    // The first bits of the exponent are 01 or 10 in the range of `a`, and 011 or 100 in that of `b`.
+    // Exponents start with bits 01 or 10 in the range of `a`, and with 011 or 100 in that of `b`.
     // SAFETY: the caller guarantees AVX-512 F, and both arrays hold a vector at each `i`.
     unsafe {
         let (mut wide, mut narrow) = (_mm512_set1_epi32(-1), _mm512_setzero_si512());

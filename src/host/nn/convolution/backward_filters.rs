@@ -19,22 +19,21 @@ use crate::{
 use num_traits::Float;
 use std::ops::Range;
 
-/// Largest number of parts of the batch whose gradients are summed separately.
+/// Largest number of parts into which the batch is cut; the gradient of each is summed separately.
 const MAX_PARTIAL_SUMS: usize = 8;
 
-/// Positions in each part of the batch that is summed separately.
+/// Number of positions in each part of the batch.
 const POSITIONS_PER_PARTIAL_SUM: usize = 1024;
 
-/// Filter elements in one task of the pass that adds partial sums to the gradient.
+/// Number of filter elements in one task of the pass that adds the parts' sums to the gradient.
 const ADD_GRAIN: usize = 1 << 16;
 
-/// Rows of the im2col matrix in one task: (channel, tap) pairs.
+/// Number of rows of the im2col matrix, each a pair of channel and tap, in one task.
 const TAPS_PER_TASK: usize = 96;
 
 /// Returns the number of images in each part of the batch, and the number of parts.
 ///
-/// The batch is cut into fewer parts if there are many `filter_parts`, because those are tasks,
-/// too.
+/// The batch is cut into fewer parts if there are many `filter_parts`, which are also tasks.
 fn cut_batch(op: &Convolution, filter_parts: usize) -> (usize, usize) {
     let parts = op.batch() * op.window().positions() / POSITIONS_PER_PARTIAL_SUM;
     let parts = parts.min(MAX_PARTIAL_SUMS.div_ceil(filter_parts)).clamp(1, op.batch());
@@ -80,8 +79,8 @@ pub(crate) fn by_gemm<T: Element>(
     let (image_len, output_len) = (op.window().image_len(), op.outputs() * op.window().positions());
     let max_parts = n.div_ceil(TAPS_PER_TASK);
     let (images, batch_parts) = cut_batch(op, max_parts * op.groups());
-    // The number of threads decides how rows are cut, which changes no sum. It must not decide how
-    // the batch is cut, which changes the order of additions.
+    // The number of threads decides how rows are divided, which changes no sum. The number of
+    // threads must not decide how the batch is cut, because that changes the order of additions.
     let parts = workers.count().div_ceil(batch_parts * op.groups()).min(max_parts);
     let width = n.div_ceil(parts).next_multiple_of(32).min(n);
     let parts = n.div_ceil(width);

@@ -1,5 +1,5 @@
-//! Gradient of the images, in one of two ways: as a convolution of `dy` with flipped filters, or
-//! as a GEMM whose columns `col2im` adds to the images.
+//! Gradient of the images: as a convolution of `dy` with flipped filters, or as a GEMM whose
+//! result, an im2col matrix, `col2im` adds to the images.
 
 use crate::{
     element::Element,
@@ -22,13 +22,13 @@ use crate::{
 };
 use num_traits::Float;
 
-/// Elements of the columns that roughly fit in L1 until they are added to the image.
+/// Number of elements of the im2col matrix that roughly stay in L1 until they are added.
 const L1_COLUMNS_LEN: usize = 1 << 14;
 
-/// Smallest number of rows of the columns for which their GEMM is fast.
+/// Smallest number of rows of the im2col matrix for which the GEMM is fast.
 const MIN_M: usize = 96;
 
-/// Channels whose filters are flipped together, to read and write runs of contiguous elements.
+/// Number of channels whose filters are flipped together, so that reads and writes are contiguous.
 const CHANNELS_PER_BLOCK: usize = 16;
 
 /// `dx ← filtersᵀ ∗ dy`
@@ -50,9 +50,9 @@ pub(crate) fn by_gemm<T: Element>(
 
 /// Returns the convolution of `dy` with flipped filters that computes `dx`.
 ///
-/// Returns `None` for strides above 1, and for padding as wide as the dilated kernel. This
-/// convolution has an output for each element of the image, and the GEMM of [`by_columns`] has one
-/// for each window. So the result is also `None` if elements outnumber windows by over 25 %.
+/// Returns `None` for strides above 1, and for padding as wide as the dilated kernel. The
+/// convolution computes an output for each image element, but the GEMM of [`by_columns`] only for
+/// each window. The result is therefore also `None` if elements outnumber windows by over 25 %.
 fn flipped_convolution(op: &Convolution) -> Result<Option<Convolution>> {
     let window = op.window();
     let flipped_axis = |(axis, &output): (&SpatialAxis, &usize)| {
@@ -72,8 +72,8 @@ fn flipped_convolution(op: &Convolution) -> Result<Option<Convolution>> {
 
 /// Writes the filters of the [`flipped_convolution`].
 ///
-/// A flipped filter belongs to one input plane. It holds the taps of that plane, in reverse, for
-/// every output plane of the group.
+/// A flipped filter belongs to one input plane. For every output plane of the group, it holds the
+/// taps on that input plane in reverse.
 fn flip_filters<A: Element>(workers: &Workers, op: &Convolution, filters: &[A], flipped: &mut [A]) {
     let (taps, rows) = (op.window().taps(), op.window().column_rows() / op.groups());
     let (channels, outputs) = (rows / taps.max(1), op.outputs() / op.groups());
@@ -95,7 +95,7 @@ fn flip_filters<A: Element>(workers: &Workers, op: &Convolution, filters: &[A], 
     }
 }
 
-/// Computes the columns `filtersᵀ · dy`, some channels at a time, and adds them to the images.
+/// Computes the im2col matrix `filtersᵀ · dy`, some channels at a time, and adds it to the images.
 fn by_columns<T: Element>(
     workers: &Workers,
     op: &Convolution,
@@ -136,14 +136,15 @@ fn one_image<A: Element<Acc = A> + Float>(
     let channels = window.channels() / op.groups();
     let (rows, k) = (channels * taps, op.outputs() / op.groups());
     let block = match n {
-        // A GEMM with one column sums in another order if it has few rows. Not splitting this GEMM
-        // keeps results independent of the number of threads.
+        // A GEMM with one column sums in another order if it has few rows. If it is not split,
+        // results do not depend on the number of threads.
         1 => channels.max(1),
         _ => {
-            // Threads that share a GEMM need all channels; a single thread keeps columns in L1.
+            // Threads that share a GEMM need all channels. A single thread keeps its part of the
+            // matrix in L1.
             let l1_channels = (L1_COLUMNS_LEN / (taps * n).max(1)).max(MIN_M.div_ceil(taps));
             let max = if workers.count() > 1 { channels } else { l1_channels };
-            // Blocks of similar length: a last block of one row would sum in another order.
+            // Use similar lengths, because a last block of one row would sum in another order.
             channels.div_ceil(channels.div_ceil(max.clamp(1, channels.max(1))))
         }
     };

@@ -1,9 +1,8 @@
-//! Depthwise convolution: every channel is a group with filters of its own.
+//! Depthwise convolution: every channel is a group and has its own filters.
 //!
-//! A GEMM of one row would read each column for only a few operations. Instead, each plane is
+//! A GEMM of one row would read each element for only a few operations. Instead, each plane is
 //! copied to a polyphase layout (see [`PolyphasePlane`]), where one tap of many windows is
-//! contiguous. Many windows are then summed at once, tap by tap, without special cases at the
-//! borders.
+//! contiguous. Many windows are then summed at once, tap by tap, and borders need no special cases.
 
 use crate::{
     element::Element,
@@ -28,18 +27,18 @@ use std::ops::Range;
 /// Largest number of filters per channel; a GEMM is faster for more.
 const MAX_CHANNEL_MULTIPLIER: usize = 4;
 
-/// Windows summed at a time: a few vectors, to hide the latency of an addition.
+/// Number of windows summed at a time: a few vectors, to hide the latency of additions.
 const WINDOWS: usize = 64;
 
-/// Elements of the planes of one task.
+/// Number of elements in the planes of one task.
 const GRAIN: usize = 1 << 15;
 
 /// Geometry of a depthwise convolution with one or two axes.
 pub(crate) struct Depthwise {
     layout: PolyphasePlane,
-    /// Offset of each tap of window 0 in the polyphase plane.
+    /// Offset in the polyphase plane of each tap of window 0.
     tap_offsets: Vec<usize>,
-    /// For each phase, the index and the offset (from the start of the phase) of each tap.
+    /// Index of each tap, and its offset from the start of the phase, by phase.
     phase_taps: Vec<Vec<(usize, usize)>>,
     channels: usize,
     /// Filters per channel.
@@ -66,7 +65,7 @@ impl Depthwise {
             [rows, columns] => [rows, columns],
             _ => return None,
         };
-        // Model the kernel as pooling windows that span its first to its last dilated tap.
+        // Use the layout of pooling windows that extend from the first to the last dilated tap.
         let extents = axes.map(|axis| axis.dilation * (axis.kernel - 1) + 1);
         let [input, stride, pad] =
             [axes.map(|axis| axis.input), axes.map(|axis| axis.stride), axes.map(|axis| axis.pad)];
@@ -144,7 +143,7 @@ impl Depthwise {
         let planes = self.planes_per_task();
         workers.for_each_chunk(dx, planes * self.plane_len, |task, dx| {
             self.with_buffers::<T>(|wide, phases, values| {
-                // Values before the first window and between rows of windows stay zero.
+                // The slots before the first window and between rows of windows stay zero.
                 for (p, dx) in (task * planes..).zip(dx.chunks_exact_mut(self.plane_len)) {
                     phases.fill(T::Acc::zero());
                     for (i, o) in self.filters_of(p).enumerate() {
@@ -172,7 +171,7 @@ impl Depthwise {
         });
     }
 
-    /// `sums ← dy ∗ x`, separately for each part of the batch, which has `images` images.
+    /// `sums ← dy ∗ x`, separately for each part of the batch. A part has `images` images.
     pub(crate) fn backward_filters<T: Element>(
         &self,
         workers: &Workers,
@@ -220,7 +219,7 @@ impl Depthwise {
         self.layout.window_slots().next_multiple_of(WINDOWS)
     }
 
-    /// Returns the greatest offset of a tap from the start of its phase.
+    /// Returns the greatest offset of any tap from the start of its phase.
     fn max_tap_offset(&self) -> usize {
         self.phase_taps.iter().flatten().map(|&(_, offset)| offset).max().unwrap_or(0)
     }
@@ -252,7 +251,7 @@ impl Depthwise {
         );
     }
 
-    /// Copies the element of each window to its slot; the slots between rows stay unchanged.
+    /// Copies the element of each window to the window's slot. Slots between rows stay unchanged.
     fn load_windows<T: Element>(&self, dy: &[T], values: &mut [T::Acc]) {
         for (window, row) in self.layout.rows() {
             widen(&dy[row.clone()], &mut values[window..][..row.len()]);
@@ -260,7 +259,7 @@ impl Depthwise {
     }
 }
 
-/// `yₙ ← yₙ + Σ wₜ · x[offsetₜ + n]` over the taps, pairs of offset and weight.
+/// `yₙ ← yₙ + Σ wₜ · x[offsetₜ + n]` over the taps, which are pairs of offset and weight.
 fn add_taps<A: Element + Float>(
     x: &[A],
     taps: impl Iterator<Item = (usize, A)> + Clone,
@@ -302,7 +301,7 @@ fn add_products<A: Element + Float>(x: &[A], offsets: &[usize], y: &[A], sums: &
                         lanes[j] = lanes[j] + y[j] * x[j];
                     }
                 }
-                // Pairwise reduction: the upper half is added to the lower until one lane is left.
+                // Pairwise reduction: adds the upper half to the lower half until one lane is left.
                 let mut len = WINDOWS / 2;
                 while len > 0 {
                     for j in 0..len {

@@ -1,9 +1,10 @@
 //! Implicit GEMM: address tables of the im2col matrix, and the images of one GEMM.
 //!
-//! The im2col matrix is never stored. Its element in row `r` (a tap of a channel) and column `p` (a
-//! position) is `x[row_offsets[r] + offset(p)]`. With padding or strides there are no such tables,
-//! so each image is first copied to a *frame*: padded, and split into polyphase planes. A frame is
-//! about as large as its image; the matrix would be larger by a factor of the number of taps.
+//! The im2col matrix is never stored. The matrix element in row `r` (a tap of a channel) and column
+//! `p` (a position) is `x[row_offsets[r] + offset(p)]`. With padding or strides, no tables have
+//! this form, so each image is first copied to a *frame*, which is padded and split into polyphase
+//! planes. A frame is about as large as its image. The matrix would be larger by a factor of the
+//! number of taps.
 
 use crate::{
     element::Element,
@@ -21,23 +22,23 @@ use std::ops::Range;
 /// Smallest number of columns for which a GEMM is fast.
 const MIN_N: usize = 64;
 
-/// Smallest number of positions for which a GEMM that sums over positions is fast: it reads and
-/// writes each sum once for this many products.
+/// Smallest number of positions for which a GEMM that sums over positions is fast. The GEMM reads
+/// and writes each sum once for this many products.
 const MIN_K: usize = 384;
 
 /// Largest number of images in one GEMM.
 const MAX_IMAGES: usize = 32;
 
-/// Number of frame elements from which memory is reserved before the tables are built.
+/// Number of frame elements from which memory is checked before the tables are built.
 const PREALLOC_CHECK_LEN: usize = 1 << 24;
 
 /// Address tables of the im2col matrix of one group of channels, for several images at a time.
 pub(crate) struct ImplicitColumns {
-    /// Windows over the channels of one group.
+    /// Windows on the channels of one group.
     window: Window,
     batch: usize,
     groups: usize,
-    /// Output planes of one group.
+    /// Number of output planes of one group.
     pub(crate) outputs: usize,
     /// Largest number of images in one GEMM.
     pub(crate) max_images: usize,
@@ -48,12 +49,12 @@ pub(crate) struct ImplicitColumns {
     /// Elements from one image or frame to the next.
     image_stride: usize,
     row_offsets: Vec<usize>,
-    /// Offsets of the positions, in runs of contiguous elements, image after image.
+    /// Offsets of the positions as spans of contiguous elements, image after image.
     position_spans: Vec<CopySpan>,
     spans_per_image: usize,
 }
 
-/// Images multiplied in one GEMM, restricted to one group of channels.
+/// Number of images in one GEMM, and their group of channels.
 pub(crate) struct ImageGroup {
     images: usize,
     /// Index of the group of channels.
@@ -71,7 +72,8 @@ impl ImplicitColumns {
             let idle_lanes = columns.next_multiple_of(16) - columns;
             columns >= MIN_N && idle_lanes <= columns / 15
         };
-        // Among the four smallest, prefer one that divides the batch, or else use the smallest.
+        // Among the four smallest efficient numbers, use the first that divides the batch, or else
+        // the smallest.
         let candidates = || (1..MAX_IMAGES).filter(is_efficient).take(4);
         let divisor = candidates().find(|&images| op.batch().is_multiple_of(images));
         Self::new(op, divisor.or(candidates().next()).unwrap_or(MAX_IMAGES))
@@ -124,17 +126,17 @@ impl ImplicitColumns {
         self.window.column_rows()
     }
 
-    /// Returns the number of GEMMs for the batch, per group.
+    /// Returns the number of GEMMs that the batch needs for each group.
     pub(crate) fn tasks(&self) -> usize {
         self.batch.div_ceil(self.max_images)
     }
 
-    /// Returns the group of the first `images` images in the operands passed along with it.
+    /// Returns the group for the first `images` images of the operands that are passed with it.
     pub(crate) fn image_group(&self, group: usize, images: usize) -> ImageGroup {
         ImageGroup { images, group, columns: images * self.window.positions() }
     }
 
-    /// Returns the part of `x` that equals its im2col matrix, if the group is one such image.
+    /// Returns the part of `x` that equals its im2col matrix, if the group is a single such image.
     pub(crate) fn image_as_columns<'a, A>(
         &self,
         group: &ImageGroup,
@@ -168,7 +170,7 @@ impl ImplicitColumns {
         })
     }
 
-    /// Returns the outputs of the group as a matrix, if it is a single image.
+    /// Returns the outputs of the group as a matrix, if the group has a single image.
     pub(crate) fn output_mut<'a, A>(
         &self,
         group: &ImageGroup,
@@ -220,14 +222,12 @@ impl ImplicitColumns {
         }
     }
 
-    /// Returns the range of the group's channels of `image` in `x`.
     fn image_range(&self, group: &ImageGroup, image: usize) -> Range<usize> {
         let len = self.window.image_len();
         let start = (image * self.groups + group.group) * len;
         start..start + len
     }
 
-    /// Returns the range of the group's outputs of `image` in `y`.
     fn output_range(&self, group: &ImageGroup, image: usize) -> Range<usize> {
         let len = self.outputs * self.window.positions();
         let start = (image * self.groups + group.group) * len;
@@ -240,7 +240,7 @@ fn tap_distance(axis: &SpatialAxis) -> usize {
     axis.dilation * (axis.kernel - 1)
 }
 
-/// Returns the axis that copies an image to its frame. It has one tap per phase. The phase of a tap
+/// Returns the axis that copies an image to its frame, with one tap per phase. The phase of a tap
 /// is the tap's offset modulo the stride.
 fn phase_axis(axis: &SpatialAxis) -> SpatialAxis {
     SpatialAxis { kernel: axis.stride.min(tap_distance(axis) + 1), dilation: 1, ..*axis }
@@ -252,8 +252,8 @@ fn plane_extents(window: &Window) -> Vec<usize> {
     axes.map(|(axis, output)| output + tap_distance(axis) / axis.stride).collect()
 }
 
-/// Fails if memory for the frames of `images` images cannot be allocated. A dilation far beyond an
-/// image makes frames far larger than images, filters and outputs.
+/// Fails if memory for the frames of `images` images cannot be allocated. With a dilation far
+/// beyond the image's extent, frames are far larger than images and outputs.
 fn check_frame_memory(window: &Window, images: usize) -> Result<()> {
     let phases = window.axes().iter().map(|axis| phase_axis(axis).kernel);
     let factors = [images, window.channels()].into_iter().chain(phases);
@@ -271,7 +271,7 @@ fn check_frame_memory(window: &Window, images: usize) -> Result<()> {
 /// per channel and planes of these extents.
 fn row_offsets(window: &Window, extents: &[usize], channel_len: usize) -> Vec<usize> {
     let plane_len: usize = extents.iter().product();
-    // For each tap along the axes so far: the phase, and the offset in the phase's plane.
+    // For each tap along the axes so far, its phase and its offset in the phase's plane.
     let mut taps = vec![(0, 0)];
     for (axis, extent) in window.axes().iter().zip(extents) {
         let phases = phase_axis(axis).kernel;

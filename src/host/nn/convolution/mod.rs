@@ -4,21 +4,21 @@
 //! `columns` holds every tap of every window. The functions of this file check the operands, widen
 //! 16-bit filters to the accumulator type and choose a path by the shapes alone:
 //!
-//! - `depthwise` computes convolutions in one or two axes where each channel has at most four
-//!   filters of its own. It sums taps over a polyphase layout of each plane, without a GEMM.
-//! - `forward` computes all others. The GEMM reads the images through address tables, which
-//!   `implicit_gemm` makes. With strides or padding, images are first copied to a layout that has
-//!   such tables. Images with few positions are multiplied several at a time.
-//! - `backward_input` runs `forward` on `dy` with flipped filters. With a stride above 1, or where
-//!   the image is much larger than the output, a GEMM computes some channels of the columns
+//! - `depthwise` computes convolutions in one or two axes whose groups are single channels with at
+//!   most four filters. Taps are summed over a polyphase layout of each plane, without GEMM.
+//! - `forward` computes all others by a GEMM that reads the images through address tables, which
+//!   `implicit_gemm` builds. With strides or padding, images are first copied to a layout that has
+//!   such tables. Images with few positions share a GEMM.
+//! - `backward_input` runs `forward` on `dy` with flipped filters. With a stride above 1, or if the
+//!   image is much larger than the output, a GEMM computes some channels of the im2col matrix
 //!   instead, and `col2im` adds them to the image.
-//! - `backward_filters` multiplies `dy` with the transposed columns. Threads share the rows of the
-//!   columns. If there are few rows, the batch is also cut into at most eight parts, whose sums are
-//!   added in order.
+//! - `backward_filters` multiplies `dy` by the transposed im2col matrix. Threads share its rows. If
+//!   there are few rows, the batch is also cut into at most eight parts, whose sums are added in
+//!   order.
 //! - `schedule` decides which threads run tasks, and which share one GEMM.
 //!
-//! A task widens 16-bit images and rounds results once. It applies the activation to its outputs
-//! while they are in cache. Results are bit-identical on any number of threads.
+//! A task widens 16-bit images, rounds results once, and applies the activation while the outputs
+//! are in cache. Results are bit-identical on any number of threads.
 
 pub(crate) mod backward_filters;
 pub(crate) mod backward_input;
@@ -42,7 +42,7 @@ use crate::{
     op::{Convolution, Unary},
 };
 
-/// `y ← filters ∗ x + bias`: each window of each image times each filter of its group.
+/// `y ← filters ∗ x + bias`: multiplies each window of each image by each filter of its group.
 ///
 /// # Errors
 /// [`Error::Length`](crate::Error::Length) unless `x` holds the images, `filters` the filters,
@@ -75,7 +75,6 @@ pub fn convolve_with_activation<T: Element>(
     convolve_then(workers, op, x, filters, bias, Some(function), y)
 }
 
-/// A convolution with an optional activation.
 fn convolve_then<T: Element>(
     workers: &Workers,
     op: &Convolution,

@@ -1,4 +1,4 @@
-//! Distribution of a convolution over threads, and the activation of its outputs.
+//! Distribution of a convolution among threads, and activation of its outputs.
 //!
 //! A convolution is cut into tasks: images, groups of images, or rows of the im2col matrix. If
 //! every thread gets a task, each task runs on one thread. Otherwise tasks run one after another
@@ -14,10 +14,10 @@ use crate::{
 /// Floating-point operations below which one thread is faster than several.
 const PARALLEL_MIN_FLOPS: u64 = 2_000_000;
 
-/// The calling thread alone.
+/// Only the calling thread.
 pub(crate) static ONE_THREAD: Workers = Workers::sequential();
 
-/// Returns the threads for work that is cut into more tasks than there are threads.
+/// Returns the threads to use for work that is cut into more tasks than there are threads.
 pub(crate) fn task_workers<'a>(workers: &'a Workers, op: &Convolution) -> &'a Workers {
     split_workers(workers, op, usize::MAX).0
 }

@@ -32,7 +32,7 @@ fn cases() -> Vec<Convolution> {
         // LeNet's layers, in small batches.
         convolution(3, 1, 20, 1, &square(28, 5, 1, 0)),
         convolution(17, 20, 50, 1, &square(12, 5, 1, 0)),
-        // Zero images, channels, outputs or input elements.
+        // Convolutions without images, channels, outputs or input elements.
         convolution(0, 3, 4, 1, &square(5, 3, 1, 1)),
         convolution(2, 0, 4, 1, &square(5, 3, 1, 1)),
         convolution(2, 3, 0, 1, &square(5, 3, 1, 1)),
@@ -49,13 +49,13 @@ fn cases() -> Vec<Convolution> {
         convolution(2, 2, 3, 1, &[axis(4, 3, 1, 1, 1), axis(5, 2, 2, 0, 1), axis(6, 3, 1, 1, 1)]),
         convolution(2, 2, 2, 1, &[axis(4, 2, 1, 0, 1), axis(3, 2, 1, 1, 1), axis(4, 3, 2, 1, 1)]),
         convolution(1, 1, 2, 1, &[axis(3, 2, 1, 0, 1); 4]),
-        // The image is its own im2col matrix: one image, channel groups, several images per GEMM.
+        // Images that are their own im2col matrix: one image, channel groups, several images.
         convolution(2, 6, 5, 1, &square(11, 1, 1, 0)),
         convolution(3, 6, 4, 2, &square(9, 1, 1, 0)),
         convolution(70, 5, 4, 1, &square(2, 1, 1, 0)),
         convolution(2, 4, 4, 1, &square(9, 1, 2, 0)),
-        // Depthwise: with multipliers, strides that do not divide the kernel, dilation, one axis,
-        // gaps between windows, many windows.
+        // Depthwise convolutions: multipliers, strides that do not divide the kernel, dilation, one
+        // axis, gaps between windows, many windows.
         convolution(3, 5, 5, 5, &square(5, 3, 1, 1)),
         convolution(3, 6, 12, 6, &square(10, 3, 1, 1)),
         convolution(2, 5, 5, 5, &square(13, 3, 2, 1)),
@@ -64,18 +64,18 @@ fn cases() -> Vec<Convolution> {
         convolution(2, 7, 14, 7, &[axis(40, 4, 3, 2, 2)]),
         convolution(2, 3, 3, 3, &[axis(14, 2, 5, 0, 1), axis(17, 1, 4, 0, 1)]),
         convolution(9, 3, 3, 3, &square(56, 3, 1, 1)),
-        // Depthwise by GEMM: a multiplier of five, and a kernel wider than the image.
+        // Depthwise convolutions by GEMM: a multiplier of five, and a kernel wider than the image.
         convolution(2, 2, 10, 2, &square(10, 3, 1, 1)),
         convolution(2, 2, 2, 2, &square(2, 3, 1, 1)),
         // Few positions; padding wider than the image.
         convolution(70, 3, 7, 1, &square(4, 3, 1, 0)),
         convolution(2, 2, 2, 1, &square(1, 3, 2, 4)),
-        // Columns that do not fit in cache.
+        // An im2col matrix that exceeds the caches.
         convolution(2, 40, 6, 2, &square(80, 4, 1, 1)),
         convolution(1, 96, 8, 1, &[axis(600, 9, 1, 4, 1)]),
-        // Several threads share one image, which has one channel more than a block.
+        // An image that several threads share, with one channel more than a block.
         convolution(1, 97, 16, 1, &square(56, 1, 2, 0)),
-        // Image gradient in blocks of channels: with a single position, and with a single tap.
+        // Image gradients in blocks of channels, with a single position and with a single tap.
         convolution(1, 260, 128, 1, &square(8, 8, 1, 0)),
         convolution(1, 257, 64, 1, &square(15, 1, 2, 0)),
     ]
@@ -118,7 +118,7 @@ fn each_term(op: &Convolution, mut term: impl FnMut(usize, usize, usize)) {
     }
 }
 
-/// Operands are integers small enough for exact sums, so results must be bit-identical.
+/// Operands are small integers, whose sums are exact, so results must be bit-identical.
 fn all_directions_follow_the_definition<T: Element>() {
     for op in cases() {
         let x: Vec<T> = integers(1, op.input_len());
@@ -243,7 +243,7 @@ fn an_empty_convolution_allocates_nothing() {
     }
 }
 
-/// Here, each frame is as wide as the dilation, and far wider than its image.
+/// Each frame is as wide as the dilation, which far exceeds the image.
 #[test]
 fn a_frame_larger_than_memory_is_an_error() {
     let w = &Workers::sequential();

@@ -30,7 +30,7 @@ fn windows() -> Vec<Window> {
     ]
 }
 
-/// Returns the index in the image of each element of the columns; `None` for padding.
+/// Returns the image index of each element of the im2col matrix; `None` for padding.
 fn sources(op: &Window) -> Vec<Option<usize>> {
     let digits = |mut number: usize, bases: Vec<usize>| {
         let mut digits = vec![0; bases.len()];
@@ -108,7 +108,7 @@ fn length_errors_name_the_operand() {
 fn windows_of_no_channels_allocate_nothing() {
     let (w, pad) = (&Workers::sequential(), 1 << 50);
     let op = Window::new(0, &[axis(2, pad + 1, 1, pad, 1)]);
-    assert!(op.is_err(), "taps times positions overflow, even if there are no channels");
+    assert!(op.is_err(), "taps × positions must not overflow, even without channels");
     let op = Window::new(0, &[axis(1, 2 * pad + 1, 1, pad, 1)]).unwrap();
     im2col::<f32>(w, &op, &[], &mut []).unwrap();
     col2im::<f32>(w, &op, &[], &mut []).unwrap();

@@ -31,14 +31,14 @@ fn ops() -> Vec<Lrn> {
     ]
 }
 
-/// Returns the region of each element, with the factor of its sum of squares and the added `k`.
+/// Returns, for each element, its region, the factor of the region's sum of squares, and `k`.
 ///
 /// Within a channel, Caffe composes LRN of a square, an average pooling and a power layer.
 fn regions(op: &Lrn) -> Vec<(Vec<usize>, f64, f64)> {
     let [height, width] = op.plane;
     let (size, pad) = (op.size as i128, (op.size as i128 - 1) / 2);
     let index = |n, c, h, w| ((n * op.channels + c) * height + h) * width + w;
-    // Start and end in the padded input.
+    // Start and end of the region in the padded input.
     let span = |position: usize, extent: usize| {
         let start = position as i128 - pad;
         (start, (start + size).min(extent as i128 + pad))
@@ -72,7 +72,8 @@ fn reference(op: &Lrn, x: &[f64]) -> (Vec<f64>, Vec<f64>) {
     (scale, y)
 }
 
-/// Returns the gradient: sums of the derivatives of each `y` by each element of its region.
+/// Returns the gradient by the definition: sums of the derivatives of each `y` by each element of
+/// its region.
 fn reference_backward(op: &Lrn, x: &[f64], dy: &[f64]) -> Vec<f64> {
     let scale = reference(op, x).0;
     let mut dx = vec![0.0; x.len()];
@@ -86,7 +87,7 @@ fn reference_backward(op: &Lrn, x: &[f64], dy: &[f64]) -> Vec<f64> {
     dx
 }
 
-/// Returns `scale`, `y` and `dx`. They must be bit-identical on one, two and three threads.
+/// Returns `scale`, `y` and `dx`. Results must be bit-identical on one, two and three threads.
 fn run<T: Element>(op: &Lrn, x: &[T], dy: &[T]) -> [Vec<f64>; 3] {
     let got = threads().map(|w| {
         let nan = || vec![T::from_f64(f64::NAN); x.len()];

@@ -20,7 +20,7 @@ use crate::{
 };
 use num_traits::{Float, Zero};
 
-/// `y ← the mean of each window`.
+/// `y ← mean` of each window.
 ///
 /// As in Caffe, padding within a window counts as zeros, and the part of a window beyond the padded
 /// input does not count. A window that starts beyond the padded input yields NaN or zero.
@@ -145,7 +145,7 @@ fn backward_by_window<T: Element>(workers: &Workers, op: &Pool2d, dy: &[T], dx: 
     });
 }
 
-/// Calls `body` with three buffers: to widen an input plane if `T` is 16-bit, for a polyphase
+/// Calls `body` with three buffers: for a widened input plane if `T` has 16 bits, for a polyphase
 /// plane, and for one value per window.
 fn with_buffers<T: Element>(
     op: &Pool2d,
@@ -160,7 +160,7 @@ fn with_buffers<T: Element>(
     });
 }
 
-/// Returns the divisor of each window's mean by its slot.
+/// Returns the divisor of each window's mean, in the order of slots.
 fn divisors<T: Element>(op: &Pool2d, layout: &PolyphasePlane) -> Vec<T::Acc> {
     layout.per_window(T::acc(1.0), |row, column| divisor(op, row * op.output()[1] + column))
 }
@@ -188,7 +188,7 @@ fn average<A: Element + Float>(x: &[A], taps: &[Tap], divisors: &[A], y: &mut [A
                 for tap in taps {
                     let x: &[A; LANES] = x[tap.offset + i * LANES..]
                         .first_chunk()
-                        .expect("the layout is padded by LANES elements");
+                        .expect("the layout ends with LANES elements of padding");
                     for j in 0..LANES {
                         sum[j] = sum[j] + x[j];
                     }
@@ -206,7 +206,7 @@ fn add_to_taps<A: Element + Float>(y: &[A], taps: &[Tap], x: &mut [A]) {
     vectorized(
         #[inline(always)]
         || {
-            // An earlier window reads an element by a later tap, so loop over taps in reverse.
+            // Loop over taps in reverse: an earlier window reads an element with a later tap.
             for tap in taps.iter().rev() {
                 let x = &mut x[tap.offset..][..y.len()];
                 x.iter_mut().zip(y).for_each(|(x, &y)| *x = *x + y);

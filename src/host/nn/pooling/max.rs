@@ -21,17 +21,15 @@ use crate::{
 use num_traits::Float;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// `y ← the maximum of each window`, and `mask ←` its index `row · width + column` in the input
-/// plane.
+/// `y ← max` of each window; `mask ←` its index `row · width + column` in the input plane.
 ///
 /// The maximum starts as the lowest finite value (of `f32` for `f64`), and only a greater element
-/// replaces it. So the first of equal elements in row-major order is found, and NaN is never
+/// replaces it. The first of equal elements in row-major order is therefore found, and NaN is never
 /// chosen. A window without a greater element, such as one within the padding, yields that lowest
 /// value and a mask of −1.
 ///
 /// # Errors
-/// [`Error::Length`] names the operand; [`Error::InvalidInput`] if a plane has too many elements
-/// for a mask.
+/// [`Error::Length`] names the operand; [`Error::InvalidInput`] if a mask cannot index a plane.
 #[doc(alias = "PoolForward")]
 pub fn max_pool<T: Element>(
     workers: &Workers,
@@ -83,13 +81,12 @@ pub fn max_pool<T: Element>(
     Ok(())
 }
 
-/// `dx ← dy` of each window, added at the index in `mask`. Overwrites `dx`.
+/// `dx[mask] ← Σ dy` over the windows with this mask. Overwrites `dx`.
 ///
-/// A mask of −1 is skipped. After an error the contents of `dx` are unspecified.
+/// A mask of −1 is skipped. After an error, the contents of `dx` are unspecified.
 ///
 /// # Errors
-/// [`Error::Length`] names the operand; [`Error::InvalidInput`] names a mask outside the input
-/// plane.
+/// [`Error::Length`] names the operand; [`Error::InvalidInput`] names a mask outside its plane.
 #[doc(alias = "PoolBackward")]
 pub fn max_pool_backward<T: Element>(
     workers: &Workers,
@@ -152,7 +149,7 @@ fn forward_by_window<T: Element>(
                     index = range.clone().find(|&i| x[i].to_acc() == range_max);
                 }
             }
-            // Not `max`: among equal zeros, the first may have the other sign.
+            // Not `max`, because the first of several zeros may have the other sign.
             *y = index.map_or(T::from_acc(lowest), |index| x[index]);
             *mask = index.map_or(-1, |index| index as i32);
         }
@@ -160,7 +157,7 @@ fn forward_by_window<T: Element>(
 }
 
 /// [`max_pool`], one plane at a time. Calls `kernel(x, phases, y, mask)` with the plane's operands
-/// in the accumulator type, and a buffer of `phases_len` elements that hold the lowest value.
+/// in the accumulator type. `phases` holds `phases_len` elements of the lowest value.
 fn forward_by_plane<T: Element>(
     workers: &Workers,
     op: &Pool2d,
@@ -274,8 +271,8 @@ fn max_by_taps<A: Element + Float>(
 
 /// Computes the maxima of `N` windows of a row; returns the column after them.
 ///
-/// The windows start at `column`, or earlier to fit in the row. The row's first window has the
-/// given slot and starts at index `row_index`; indices grow by `column_step` per window.
+/// The windows start at `column`, or earlier if they would exceed the row. The row's first window
+/// has the given slot and starts at index `row_index`. Indices grow by `column_step` per window.
 #[inline(always)]
 fn windows_by_taps<A: Element + Float, const N: usize>(
     x: &[A],
@@ -297,10 +294,10 @@ fn windows_by_taps<A: Element + Float, const N: usize>(
             index[j] = (index[j] & !greater) | (tap.index & greater);
         }
     }
-    // 32-bit products, because 64-bit vector multiplication is slow.
+    // Multiply in 32 bits, because 64-bit vector multiplication is slow.
     let (first, step) = ((row_index + column * column_step) as i32, column_step as i32);
     for (j, index) in index.iter_mut().enumerate() {
-        // All bits set, which is −1, if no element was found.
+        // All bits are set, which gives −1, if no element was found.
         let not_found = -i32::from(*index == NOT_FOUND);
         let window_index = first.wrapping_add((j as i32).wrapping_mul(step));
         *index = index.wrapping_add(window_index) | not_found;

@@ -6,10 +6,10 @@
 //! - `max` and `average` copy each input plane to the layout of [`polyphase`](super::polyphase).
 //!   There, one tap of neighbouring windows is contiguous, so a portable loop over the taps
 //!   computes many windows at once. The backward pass of `average` adds to this layout and copies
-//!   it back; that of `max` follows the mask.
-//! - `max` reads planes in place if windows are 2×2, do not overlap and lie inside the plane.
-//! - Both compute one window at a time where a plane has few windows, or windows larger than
-//!   itself, as in global pooling.
+//!   it back. The backward pass of `max` follows the mask.
+//! - `max` reads a plane in place if its windows are 2×2, do not overlap and lie inside the plane.
+//! - Both compute one window at a time if a plane has few windows, or windows larger than itself,
+//!   as in global pooling.
 //! - `stochastic` always computes one window at a time.
 
 pub(crate) mod average;

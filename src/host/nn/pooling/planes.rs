@@ -1,4 +1,4 @@
-//! Planes and windows of a pooling: lengths, tasks and ranges.
+//! Lengths, tasks and index ranges of the planes and windows of a pooling.
 
 use crate::{
     error::{Error, Result},
@@ -6,7 +6,7 @@ use crate::{
 };
 use std::ops::Range;
 
-/// Elements of one task. A second thread pays off from twice this length.
+/// Number of elements in one task. A second thread pays off from twice this length.
 pub(crate) const GRAIN: usize = 1 << 16;
 
 /// Returns the number of elements of an input plane and of an output plane.
@@ -25,7 +25,7 @@ pub(crate) fn check_mask_range(name: &'static str, op: &Pool2d) -> Result<()> {
     if i32::try_from(len).is_ok() {
         return Ok(());
     }
-    Err(Error::invalid_input(name, format!("input plane of {len} elements; at most {max}")))
+    Err(Error::invalid_input(name, format!("input plane of {len} elements; the maximum is {max}")))
 }
 
 /// Returns the input elements of `window` as ranges of the input plane.

@@ -10,8 +10,8 @@ use crate::{
     op::Pool2d,
 };
 
-/// `y ← an element of each window`, drawn with a probability proportional to it, and `mask ←` its
-/// index in the input plane. Negative elements and NaN count as zero.
+/// `y ←` an element of each window, drawn with a probability proportional to its value; `mask ←`
+/// its index in the input plane. Negative elements and NaN count as zero.
 ///
 /// Every device has to draw the same element: the first at which the running sum, in row-major
 /// order and in `f64`, exceeds the window's `u` times the total sum. If there is none, for example

@@ -50,9 +50,9 @@ fn pools() -> impl Iterator<Item = Pool2d> {
     })
 }
 
-/// A window as Caffe defines it.
+/// A pooling window by Caffe's definition.
 struct Window {
-    /// Start of the input plane.
+    /// Index at which the input plane starts.
     plane: usize,
     /// Indices in the input plane.
     elements: Vec<usize>,
@@ -223,7 +223,7 @@ fn empty_operands_are_accepted() {
     let (mut y, mut mask) = (vec![0.0; op.output_len()], vec![0; op.output_len()]);
     max_pool::<f32>(&w, &op, &[], &mut y, &mut mask).unwrap();
     assert!(y.iter().all(|&y| y == f32::MIN) && mask.iter().all(|&mask| mask == -1));
-    // Zero planes, each of which would exceed memory.
+    // There are no planes, but a single one would exceed memory.
     let (extent, plane) = (1 << 28, [1 << 28; 2]);
     for (input, kernel, pad) in [([1; 2], [extent + 1; 2], plane), (plane, [extent / 2; 2], [0; 2])]
     {
@@ -280,7 +280,6 @@ fn stochastic_pooling_draws_in_proportion_to_the_elements() {
     assert_eq!(counts, [100, 0, 300, 0, 0, 400]);
 }
 
-/// The first element is drawn if none is positive. A window without elements yields zero.
 #[test]
 fn stochastic_pooling_without_positive_elements_draws_the_first_or_zero() {
     let op = Pool2d::new(1, [1, 4], [1, 2], [1, 3], [0, 0], PoolRounding::Ceil).unwrap();

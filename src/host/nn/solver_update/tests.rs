@@ -52,7 +52,7 @@ fn reference_step<T: Element>(rule: UpdateRule<T>, g: f64, h: &mut f64, k: &mut 
     }
 }
 
-/// Non-negative values, as the history of squares requires.
+/// Returns non-negative values, as a history of squares requires.
 fn squares<T: Element>(tag: u64, len: usize) -> Vec<T::Acc> {
     fractions::<T::Acc>(tag, len).into_iter().map(|v| v * v).collect()
 }
@@ -70,7 +70,7 @@ fn run<T: Element>(
     solver_update(workers, op, dw, weights, masters, history).unwrap();
 }
 
-/// Eight steps, each compared with the formula in `f64` for the rounded operands.
+/// Compares each of eight steps with the formula, which is evaluated in `f64` for rounded operands.
 fn every_rule_follows_its_formula<T: Element>() {
     let cases = [Regularization::L1, Regularization::L2]
         .into_iter()
@@ -105,7 +105,7 @@ fn every_rule_follows_its_formula<T: Element>() {
     }
 }
 
-/// Without momentum and decay, and with a power of two as the rate, nothing is rounded.
+/// Without momentum and decay, and with a power of two as the learning rate, nothing is rounded.
 fn plain_sgd_is_exact<T: Element>() {
     let dw: Vec<T> = (-9..9).map(|v| T::from_f64(f64::from(v))).collect();
     let mut w: Vec<T> = (-9..9).map(|v| T::from_f64(f64::from(-v))).collect();

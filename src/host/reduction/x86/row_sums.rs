@@ -69,8 +69,8 @@ fn rows_to_lanes<const ROWS: usize>(
         if !extent.is_multiple_of(LANES) {
             alignment = RowAlignment::new(x, extent);
         }
-        // SAFETY: `alignment` was computed for this row, or for an earlier one that begins a multiple
-        // of 64 bytes before it and is as long.
+        // SAFETY: `alignment` was computed for this row, or for one of equal length that begins a
+        // multiple of 64 bytes before it.
         *lanes = unsafe { row_to_lanes(x, alignment, map) };
     }
     lanes
@@ -103,7 +103,7 @@ impl RowAlignment {
 /// Returns the lanes of a row.
 ///
 /// # Safety
-/// `alignment` is that of the row at `x`.
+/// `alignment` is the alignment of the row at `x`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 unsafe fn row_to_lanes(

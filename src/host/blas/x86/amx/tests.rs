@@ -63,12 +63,12 @@ fn amx_multiplies_every_bf16_and_flushes_subnormals() {
     }
 }
 
-/// Multiplies every value by factors that exercise all four products of terms.
+/// Multiplies every value by factors that exercise all four products of `bf16` terms.
 #[test]
 fn amx_multiplies_every_f16() {
     let a: Vec<_> = (0..=u16::MAX).map(f16::from_bits).collect();
-    // 1, 1 + 2⁻¹⁰, the negated smallest subnormal, the largest subnormal, the largest value, 0, both
-    // infinities, NaN.
+    // The bits of 1, 1 + 2⁻¹⁰, the negated smallest subnormal, the largest subnormal, the largest
+    // value, 0, both infinities and NaN.
     let b = [0x3c00, 0x3c01, 0x8001, 0x03ff, 0x7bff, 0, 0x7c00, 0xfc00, 0x7e00].map(f16::from_bits);
     let op = Gemm::with_transpose(Yes, No, a.len(), b.len(), 1).alpha(2.0);
     let mut c = vec![f16::default(); b.len() * a.len()];
@@ -112,7 +112,6 @@ fn every_f16_is_the_sum_of_its_terms() {
     }
 }
 
-/// A NaN or infinity at any step along k changes only the sums of its row.
 #[test]
 fn amx_keeps_nan_and_infinity_in_their_row() {
     let (m, n, k) = (37, 35, 45);
@@ -130,8 +129,8 @@ fn amx_keeps_nan_and_infinity_in_their_row() {
     }
 }
 
-/// NaN and infinities in both operands are multiplied by zeros, each other, and `f16` without a low
-/// term. On any number of threads, results match `f64`, and other sums do not change.
+/// NaN and infinities in both operands are multiplied by zeros, by one another, and by `f16`
+/// without a low term. On any number of threads, results match `f64`, and other sums do not change.
 #[test]
 fn sums_of_nonfinite_f16_match() {
     let (m, n, k) = (75, 130, 450);
