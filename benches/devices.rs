@@ -34,10 +34,9 @@ fn main() -> Result<()> {
     time(&mut criterion, &simulated, sizes)?;
     criterion.final_summary();
 
-    let host = Survey::measure::<f32, _>(&one, sizes)?;
+    let host = Survey::measure::<f32>(&one, sizes)?;
     println!("\n{host}");
-    for survey in
-        [Survey::measure::<f32, _>(&all, sizes)?, Survey::measure::<f32, _>(&simulated, sizes)?]
+    for survey in [Survey::measure::<f32>(&all, sizes)?, Survey::measure::<f32>(&simulated, sizes)?]
     {
         println!("{survey}\n{}", BreakEven::between(&survey, &host));
     }
@@ -47,7 +46,7 @@ fn main() -> Result<()> {
 fn time<D: Device>(criterion: &mut Criterion, device: &D, sizes: SizeRange) -> Result<()> {
     let mut group =
         criterion.benchmark_group(format!("{}-{}", device.name(), device.host_workers().count()));
-    for case in cases::<f32, D>(device, sizes)? {
+    for case in cases::<f32>(device, sizes)? {
         let work = case.work();
         group.throughput(match work.flops > work.bytes {
             true => Throughput::Elements(work.flops),

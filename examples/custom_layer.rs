@@ -3,7 +3,8 @@
 //! `cargo run --release --example custom_layer`
 
 use cortado::{
-    Blob, CpuDevice, Device, Element, Error, Layer, LayerRegistry, Net, Result,
+    AnyDevice, Blob, CpuDevice, Element, Error, Layer, LayerRegistry, Net, Result,
+    kernel::traits::*,
     layer::{LayerContext, PropagateDown},
     memory::Src,
     op::{Binary, Unary},
@@ -13,13 +14,13 @@ use cortado::{
 /// `y = x / (knee + |x|)`
 ///
 /// Its parameter is in `python_param`, which Caffe's schema has for layers defined in Python.
-struct Softsign<T: Element, D: Device> {
+struct Softsign<T: Element> {
     knee: f64,
-    denominator: Blob<T, D>,
+    denominator: Blob<T>,
 }
 
-impl<T: Element, D: Device> Softsign<T, D> {
-    fn new(param: &LayerParameter, cx: &LayerContext<'_, D>) -> Result<Self> {
+impl<T: Element> Softsign<T> {
+    fn new(param: &LayerParameter, cx: &LayerContext<'_>) -> Result<Self> {
         let text = param.python_param.as_ref().map_or("", |python| python.param_str());
         let knee = text.strip_prefix("knee:").and_then(|knee| knee.trim().parse().ok());
         let knee = knee.ok_or_else(|| {
@@ -29,17 +30,17 @@ impl<T: Element, D: Device> Softsign<T, D> {
     }
 }
 
-impl<T: Element, D: Device> Layer<T, D> for Softsign<T, D> {
+impl<T: Element> Layer<T> for Softsign<T> {
     fn kind(&self) -> &'static str {
         "Softsign"
     }
 
-    fn reshape(&mut self, bottom: &[Blob<T, D>], top: &mut [Blob<T, D>]) -> Result<()> {
+    fn reshape(&mut self, bottom: &[Blob<T>], top: &mut [Blob<T>]) -> Result<()> {
         self.denominator.reshape_like(&bottom[0])?;
         top[0].reshape_like(&bottom[0])
     }
 
-    fn forward(&mut self, device: &D, bottom: &[Blob<T, D>], top: &[Blob<T, D>]) -> Result<()> {
+    fn forward(&mut self, device: &AnyDevice, bottom: &[Blob<T>], top: &[Blob<T>]) -> Result<()> {
         let (x, mut y) = (bottom[0].data()?, top[0].data_mut()?);
         let mut denominator = self.denominator.data_mut()?;
         device.unary(Unary::Abs, x.view().into(), denominator.view_mut())?;
@@ -51,10 +52,10 @@ impl<T: Element, D: Device> Layer<T, D> for Softsign<T, D> {
     /// `dx = dy · knee / (knee + |x|)²`
     fn backward(
         &mut self,
-        device: &D,
-        top: &[Blob<T, D>],
+        device: &AnyDevice,
+        top: &[Blob<T>],
         propagate: PropagateDown<'_>,
-        bottom: &[Blob<T, D>],
+        bottom: &[Blob<T>],
     ) -> Result<()> {
         if !propagate.bottom[0] {
             return Ok(());
@@ -85,7 +86,7 @@ fn main() -> Result<()> {
     let registry = LayerRegistry::standard().with("Softsign", Softsign::new);
     let definition: NetParameter = proto::parse_text(NET, "the net above")?;
     let device = CpuDevice::new();
-    let mut net = Net::<f64, _>::builder(&device).registry(registry).build(&definition)?;
+    let mut net = Net::<f64>::builder(&device).registry(registry).build(&definition)?;
 
     if let Some(x) = net.blob("x") {
         x.data_mut()?.host_mut()?.copy_from_slice(&[-6.0, -2.0, 0.0, 2.0]);

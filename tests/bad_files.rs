@@ -264,7 +264,7 @@ mod weights {
     use super::*;
     use cortado::Net;
 
-    fn built() -> Net<f32, CpuDevice> {
+    fn built() -> Net<f32> {
         let text = r#"
             layer { name: "in" type: "Input" top: "x" input_param { shape { dim: 1 dim: 3 } } }
             layer { name: "a" type: "InnerProduct" bottom: "x" top: "y"

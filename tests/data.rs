@@ -69,7 +69,7 @@ fn layers(source: &str, transform: &str) -> String {
     )
 }
 
-fn net(text: &str, sources: SourceRegistry) -> Result<Net<f32, CpuDevice>> {
+fn net(text: &str, sources: SourceRegistry) -> Result<Net<f32>> {
     let device = CpuDevice::with_threads(1)?;
     Net::builder(&device).sources(sources).build(&proto::parse_text(text, "net.prototxt")?)
 }
@@ -192,7 +192,7 @@ fn solver_events_contain_the_data_wait_time() {
     };
     let events = |text: &str, sources| {
         let device = CpuDevice::with_threads(1).unwrap();
-        let builder = Solver::<f32, _>::builder(&device).sources(sources);
+        let builder = Solver::<f32>::builder(&device).sources(sources);
         let mut solver =
             builder.build(proto::parse_text(text, "solver.prototxt").unwrap()).unwrap();
         let waits = Arc::new(Mutex::new(Vec::new()));

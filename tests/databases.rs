@@ -26,11 +26,11 @@ fn idx(axes: u8, extents: &[u32], values: &[u8]) -> Vec<u8> {
     header.flat_map(u32::to_be_bytes).chain(values.iter().copied()).collect()
 }
 
-fn build(text: &str) -> Result<Net<f32, CpuDevice>> {
+fn build(text: &str) -> Result<Net<f32>> {
     Net::builder(&CpuDevice::with_threads(1)?).build(&proto::parse_text(text, "net")?)
 }
 
-fn values(net: &Net<f32, CpuDevice>, blob: &str) -> Vec<f32> {
+fn values(net: &Net<f32>, blob: &str) -> Vec<f32> {
     net.blob(blob).unwrap().data().unwrap().host().unwrap().to_vec()
 }
 
@@ -235,7 +235,7 @@ fn a_window_data_layer_draws_batches_that_depend_on_the_seed_only() {
     let definition = proto::parse_text::<NetParameter>(&definition, "net").unwrap();
     let batches = |threads| {
         let device = CpuDevice::with_threads(threads).unwrap();
-        let mut net = Net::<f32, _>::builder(&device).seed(5).build(&definition).unwrap();
+        let mut net = Net::<f32>::builder(&device).seed(5).build(&definition).unwrap();
         let batch = |_| {
             net.forward().unwrap();
             assert_eq!(**net.blob("x").unwrap().shape(), [8, 3, 8, 8]);
@@ -265,7 +265,7 @@ fn extract_features_writes_the_values_of_blobs_to_databases() {
     let definition = proto::read_net(folder.path("net.prototxt")).unwrap();
     let device = CpuDevice::with_threads(1).unwrap();
     let mut net =
-        Net::<f32, _>::builder(&device).phase(proto::Phase::Test).build(&definition).unwrap();
+        Net::<f32>::builder(&device).phase(proto::Phase::Test).build(&definition).unwrap();
     let weights = proto::read_trained_net(folder.path("lenet_iter_8.caffemodel")).unwrap();
     net.copy_trained_from(&weights).unwrap();
     let mut scores = LmdbSource::open(folder.path("scores")).unwrap();

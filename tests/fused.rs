@@ -83,9 +83,9 @@ fn not_fusible() -> Vec<String> {
     ]
 }
 
-fn net<T: Element, D: Device>(text: &str, device: &D, phase: Phase) -> Net<T, D> {
+fn net<T: Element, D: Device>(text: &str, device: &D, phase: Phase) -> Net<T> {
     let definition = proto::parse_text(text, "net.prototxt").unwrap();
-    let net: Net<T, D> = Net::builder(device).phase(phase).seed(5).build(&definition).unwrap();
+    let net: Net<T> = Net::builder(device).phase(phase).seed(5).build(&definition).unwrap();
     let mut x = net.blob("x").unwrap().data_mut().unwrap();
     let values = x.host_mut().unwrap().iter_mut().enumerate();
     values.for_each(|(i, x)| *x = T::from_f64((i as f64 * 0.7).sin()));
@@ -93,19 +93,19 @@ fn net<T: Element, D: Device>(text: &str, device: &D, phase: Phase) -> Net<T, D>
     net
 }
 
-fn forward_one_by_one<T: Element, D: Device>(net: &mut Net<T, D>) -> f64 {
+fn forward_one_by_one<T: Element>(net: &mut Net<T>) -> f64 {
     let layers = 0..net.layer_names().len();
     layers.map(|index| net.forward_layers(index..index + 1).unwrap()).sum()
 }
 
-fn bytes<T: Element, D: Device>(net: &Net<T, D>) -> Vec<u8> {
+fn bytes<T: Element>(net: &Net<T>) -> Vec<u8> {
     let blobs = net.blobs().map(|(_, blob)| {
         bytemuck::cast_slice::<T, u8>(blob.data().unwrap().host().unwrap()).to_vec()
     });
     blobs.collect::<Vec<_>>().concat()
 }
 
-fn values(net: &Net<f32, CountingDevice>, blob: &str) -> Vec<f32> {
+fn values(net: &Net<f32>, blob: &str) -> Vec<f32> {
     net.blob(blob).unwrap().data().unwrap().host().unwrap().to_vec()
 }
 
@@ -161,7 +161,7 @@ fn a_partial_pass_that_ends_before_the_activation_is_not_fused() {
     let mut net = net::<f32, _>(&text, &device, Phase::Train);
     net.forward_layers(0..2).unwrap();
     assert_eq!(device.fused.load(Relaxed), 0);
-    let c = |net: &Net<f32, CountingDevice>| values(net, "c");
+    let c = |net: &Net<f32>| values(net, "c");
     let sums = c(&net);
     assert!(sums.iter().any(|&sum| sum < 0.0));
     net.forward_layers(2..3).unwrap();
@@ -201,7 +201,7 @@ fn fused_layers_in_nets_that_reuse_memory_have_the_same_results() {
     forward_one_by_one(&mut whole);
     assert_eq!(device.fused.load(Relaxed), 0);
     let definition = proto::parse_text(&text, "net.prototxt").unwrap();
-    let builder = Net::<f32, _>::builder(&device).seed(5).reuse_memory(true);
+    let builder = Net::<f32>::builder(&device).seed(5).reuse_memory(true);
     let mut shared = builder.build(&definition).unwrap();
     let [x, mut target] = [&whole, &shared].map(|net| net.blob("x").unwrap().share());
     target.copy_from(&x, false, false).unwrap();
@@ -231,7 +231,7 @@ fn training_with_fused_layers_is_bit_identical() {
                  top: 'loss' }} }}"
         );
         let param = proto::parse_text(text, "solver.prototxt").unwrap();
-        let mut solver = Solver::<f32, CountingDevice>::new(param, &device).unwrap();
+        let mut solver = Solver::<f32>::new(param, &device).unwrap();
         solver.step(4).unwrap();
         let weights = solver.net().learnable_params().map(|param| {
             let data = param.blob().data().unwrap();

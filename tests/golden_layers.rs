@@ -8,7 +8,7 @@ mod remote;
 mod support;
 
 use cortado::{
-    Blob, CpuDevice, Device, Element, LayerRegistry, Net,
+    AnyDevice, Blob, CpuDevice, Device, Element, LayerRegistry, Net,
     blob::ReadGuard,
     device::SimulatedDevice,
     proto::{self, BlobProto, NetParameter},
@@ -44,7 +44,7 @@ fn golden_cases_pass_on_the_simulated_device() {
 fn run_all<T: Element, D: Device>(device: &D) {
     let Some(set) = testdata("golden/layers", "the golden layers of Caffe") else { return };
     let tolerances = Tolerances::read(&set);
-    let registry = LayerRegistry::<T, D>::standard();
+    let registry = LayerRegistry::<T>::standard();
     let known: Vec<&str> = registry.kinds().collect();
     let (mut passed, mut failures) = (0, Vec::new());
     for row in table(&set.join("cases.tsv")) {
@@ -52,7 +52,7 @@ fn run_all<T: Element, D: Device>(device: &D) {
         if !row[2].split(',').all(|kind| known.contains(&kind)) {
             continue;
         }
-        let built = Case::<T, D>::build(&set.join(case), device);
+        let built = Case::<T>::build(&set.join(case), device);
         let checked = built.and_then(|mut run| match row[6].contains("random") {
             true => run.check_dropout(case, &tolerances),
             false => run.check(case, &tolerances, forwards, backward),
@@ -68,13 +68,13 @@ fn run_all<T: Element, D: Device>(device: &D) {
 }
 
 /// A golden case, and the net that must reproduce its results.
-struct Case<T: Element, D: Device> {
-    net: Net<T, D>,
+struct Case<T: Element> {
+    net: Net<T>,
     blobs: Vec<(String, String, BlobProto)>,
 }
 
-impl<T: Element, D: Device> Case<T, D> {
-    fn build(folder: &Path, device: &D) -> Result<Self, String> {
+impl<T: Element> Case<T> {
+    fn build(folder: &Path, device: &impl Device) -> Result<Self, String> {
         let mut definition: NetParameter = proto::read_net(folder.join("net.prototxt")).unwrap();
         for infogain in definition.layer.iter_mut().filter_map(|l| l.infogain_loss_param.as_mut()) {
             // The path of the infogain matrix is relative to the net's folder.
@@ -91,12 +91,12 @@ impl<T: Element, D: Device> Case<T, D> {
         blobs.map(|(_, name, blob)| (name.clone(), blob.clone())).collect()
     }
 
-    fn blob(&self, name: &str) -> Result<&Blob<T, D>, String> {
+    fn blob(&self, name: &str) -> Result<&Blob<T>, String> {
         self.net.blob(name).ok_or_else(|| format!("blob `{name}` is missing"))
     }
 
     /// Returns the parameter called `layer.index`.
-    fn param(&self, name: &str) -> Result<Blob<T, D>, String> {
+    fn param(&self, name: &str) -> Result<Blob<T>, String> {
         let (layer, index) = name.rsplit_once('.').unwrap();
         let missing = || format!("parameter `{name}` is missing");
         let layer = self.net.layer(layer).ok_or_else(missing)?;
@@ -227,16 +227,16 @@ impl<T: Element, D: Device> Case<T, D> {
     }
 }
 
-fn data<T: Element, D: Device>(blob: &Blob<T, D>) -> Result<Vec<f64>, String> {
+fn data<T: Element>(blob: &Blob<T>) -> Result<Vec<f64>, String> {
     values(blob.data())
 }
 
-fn diff<T: Element, D: Device>(blob: &Blob<T, D>) -> Result<Vec<f64>, String> {
+fn diff<T: Element>(blob: &Blob<T>) -> Result<Vec<f64>, String> {
     values(blob.diff())
 }
 
-fn values<T: Element, D: Device>(
-    guard: cortado::Result<ReadGuard<'_, T, D>>,
+fn values<T: Element>(
+    guard: cortado::Result<ReadGuard<'_, T, AnyDevice>>,
 ) -> Result<Vec<f64>, String> {
     let guard = guard.map_err(text)?;
     Ok(guard.host().map_err(text)?.iter().map(|value| value.to_f64()).collect())

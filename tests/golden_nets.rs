@@ -18,7 +18,7 @@ use std::{
 };
 use support::{table, testdata};
 
-type SimulatedNet = Net<f32, SimulatedDevice>;
+type SimulatedNet = Net<f32>;
 
 /// Returns the golden cases: name, folder, requested state and upgraded definition.
 fn cases(set: &Path) -> Vec<(String, PathBuf, RequestedState, NetParameter)> {
@@ -55,7 +55,7 @@ fn definitions_are_filtered_and_split_as_by_caffe() {
 #[test]
 fn nets_are_built_as_by_caffe() {
     let Some(set) = testdata("golden/nets/valid", "nets of real Caffe") else { return };
-    let registry = LayerRegistry::<f32, SimulatedDevice>::standard();
+    let registry = LayerRegistry::<f32>::standard();
     let known: Vec<&str> = registry.kinds().collect();
     let mut compared = 0;
     for (name, folder, requested, definition) in cases(&set) {
@@ -129,7 +129,7 @@ fn structure(net: &SimulatedNet) -> String {
     lines.join("\n")
 }
 
-fn extents(blob: &Blob<f32, SimulatedDevice>) -> String {
+fn extents(blob: &Blob<f32>) -> String {
     match &blob.shape()[..] {
         [] => "-".into(),
         shape => shape.iter().map(usize::to_string).collect::<Vec<_>>().join(","),

@@ -40,7 +40,7 @@ fn definitions_are_refused_as_by_caffe() {
     let Some(set) = testdata("golden/nets/refused", "definitions that Caffe refuses") else {
         return;
     };
-    let registry = LayerRegistry::<f32, CpuDevice>::standard();
+    let registry = LayerRegistry::<f32>::standard();
     let (mut tried, mut unsupported, mut wrong) = (0, 0, String::new());
     for row in table(&set.join("verdicts.tsv")) {
         let [name, kind, verdict, .., input, _] = &row[..] else { panic!("{row:?}") };
@@ -70,7 +70,7 @@ fn definitions_are_refused_as_by_caffe() {
 
 /// Returns whether a definition has a layer type that cortado does not support. `Conv` and the
 /// empty type do not count, because Caffe does not support them either.
-fn has_unsupported_layer(net: &NetParameter, registry: &LayerRegistry<f32, CpuDevice>) -> bool {
+fn has_unsupported_layer(net: &NetParameter, registry: &LayerRegistry<f32>) -> bool {
     let is_known = |kind: &str| ["Conv", ""].contains(&kind) || registry.kinds().any(|k| k == kind);
     net.layer.iter().any(|layer| !is_known(layer.r#type()))
 }
@@ -83,7 +83,7 @@ fn run(
     input: &str,
     definition: &NetParameter,
 ) -> Result<(), Error> {
-    let mut net = Net::<f32, _>::builder(&CpuDevice::new()).build(definition)?;
+    let mut net = Net::<f32>::builder(&CpuDevice::new()).build(definition)?;
     if kind == "weights" {
         let weights = proto::read_net(set.join(format!("{name}.weights.prototxt")))?;
         return net.copy_trained_from(&weights).map(drop);

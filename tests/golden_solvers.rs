@@ -105,7 +105,7 @@ impl<D: Device> Case<D> {
     }
 
     /// Builds the solver with Caffe's initial weights and inputs, and records its iterations.
-    fn build<T: Element>(&self) -> cortado::Result<(Solver<T, D>, Iterations)> {
+    fn build<T: Element>(&self) -> cortado::Result<(Solver<T>, Iterations)> {
         let mut param = proto::read_solver(self.folder.join("solver.prototxt"))?;
         let inside = |folder: &Path, file: &str| folder.join(file).to_string_lossy().into_owned();
         param.net = param.net.map(|net| inside(&self.folder, &net));
@@ -133,11 +133,11 @@ impl<D: Device> Case<D> {
         let compare = |kind: &str, name: &str, got: &[f64], want: &BlobProto| {
             tolerances.compare((&self.name, kind, name), got, &want.data)
         };
-        let compare_params = |kind: &str, net: &Net<T, D>| {
+        let compare_params = |kind: &str, net: &Net<T>| {
             let mut params = self.blobs(kind);
             params.try_for_each(|(name, want)| compare(kind, name, &param(net, name), want))
         };
-        let state = |solver: &mut Solver<T, D>| -> SolverState {
+        let state = |solver: &mut Solver<T>| -> SolverState {
             let (_, state) = solver.snapshot().unwrap();
             proto::read_binary(state).unwrap()
         };
@@ -264,9 +264,9 @@ fn values(blob: &BlobProto) -> Vec<f64> {
 }
 
 /// Returns the values of the parameter named `<layer>.<index>`.
-fn param<T: Element, D: Device>(net: &Net<T, D>, name: &str) -> Vec<f64> {
+fn param<T: Element>(net: &Net<T>, name: &str) -> Vec<f64> {
     let (layer, index) = name.rsplit_once('.').unwrap();
-    let blob: &Blob<T, D> = &net.layer(layer).unwrap().params()[index.parse::<usize>().unwrap()];
+    let blob: &Blob<T> = &net.layer(layer).unwrap().params()[index.parse::<usize>().unwrap()];
     blob.data().unwrap().host().unwrap().iter().map(|value| value.to_f64()).collect()
 }
 

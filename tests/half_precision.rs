@@ -10,7 +10,7 @@ use std::{env, path::PathBuf};
 
 /// Returns the accuracy of Caffe's trained LeNet on `batches` batches of 100 MNIST digits.
 fn accuracy<T: Element>(definition: &NetParameter, trained: &NetParameter, batches: usize) -> f64 {
-    let builder = Net::<T, CpuDevice>::builder(&CpuDevice::new()).phase(Phase::Test);
+    let builder = Net::<T>::builder(&CpuDevice::new()).phase(Phase::Test);
     let mut net = builder.build(definition).unwrap();
     assert!(!net.copy_trained_from(trained).unwrap().is_empty());
     let (_, scores) = mean_scores(&mut net, batches, |_, _| {}).unwrap();

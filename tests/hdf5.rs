@@ -41,7 +41,7 @@ fn output_path(name: &str) -> PathBuf {
     path
 }
 
-fn net() -> Net<f32, CpuDevice> {
+fn net() -> Net<f32> {
     let definition = proto::parse_text::<NetParameter>(NET, "net").unwrap();
     Net::builder(&CpuDevice::with_threads(1).unwrap()).build(&definition).unwrap()
 }
@@ -69,7 +69,7 @@ fn trained() -> NetParameter {
     NetParameter { layer, ..Default::default() }
 }
 
-fn values(net: &Net<f32, CpuDevice>, layer: &str, index: usize) -> Vec<f32> {
+fn values(net: &Net<f32>, layer: &str, index: usize) -> Vec<f32> {
     net.layer(layer).unwrap().params()[index].data().unwrap().host().unwrap().to_vec()
 }
 
@@ -259,7 +259,7 @@ fn layer_names_that_are_invalid_group_names_are_refused() {
     let solver = format!("net_param {{ {definition} }} base_lr: 0.1 lr_policy: 'fixed'");
     let solver = format!("{solver} max_iter: 1 snapshot_format: HDF5 snapshot_prefix: 'n'");
     let param = proto::parse_text::<SolverParameter>(solver, "solver").unwrap();
-    let built = Solver::<f32, _>::new(param, &CpuDevice::with_threads(1).unwrap()).map(|_| ());
+    let built = Solver::<f32>::new(param, &CpuDevice::with_threads(1).unwrap()).map(|_| ());
     assert_error_contains(
         built,
         &["snapshot_format", "layer `block/conv`", "slash", "BINARYPROTO"],
@@ -346,8 +346,8 @@ fn runs_resumed_from_hdf5_and_binary_files_are_bit_identical() {
         }
         param.snapshot = Some(0);
         // Skip cases with unsupported layers.
-        let Ok(mut binary) = Solver::<f32, _>::new(param.clone(), &device) else { continue };
-        let mut hdf5 = Solver::<f32, _>::new(param, &device).unwrap();
+        let Ok(mut binary) = Solver::<f32>::new(param.clone(), &device) else { continue };
+        let mut hdf5 = Solver::<f32>::new(param, &device).unwrap();
 
         let net = proto::read_trained_net(case.join("snap_iter_10.caffemodel")).unwrap();
         let mut state = proto::read_solver_state(case.join("snap_iter_10.solverstate")).unwrap();
@@ -369,8 +369,7 @@ fn runs_resumed_from_hdf5_and_binary_files_are_bit_identical() {
             }
             solver.step(5).unwrap();
         }
-        let bits =
-            |solver: &Solver<f32, CpuDevice>| solver.net().to_proto(false).unwrap().encode_to_vec();
+        let bits = |solver: &Solver<f32>| solver.net().to_proto(false).unwrap().encode_to_vec();
         assert!(bits(&binary) == bits(&hdf5), "{}", row[0]);
         resumed += 1;
     }

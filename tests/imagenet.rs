@@ -12,7 +12,7 @@ use cortado::{
 use optimised::optimised;
 use std::{fs, path::Path};
 
-type CpuNet = Net<f32, CpuDevice>;
+type CpuNet = Net<f32>;
 
 fn definition(name: &str) -> NetParameter {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/imagenet");
@@ -39,7 +39,7 @@ fn build(name: &str, phase: Phase, reuse: bool) -> CpuNet {
     net
 }
 
-fn asum(blob: &Blob<f32, CpuDevice>) -> f64 {
+fn asum(blob: &Blob<f32>) -> f64 {
     blob.diff().unwrap().host().unwrap().iter().map(|&value| f64::from(value.abs())).sum()
 }
 

@@ -207,7 +207,7 @@ fn test_accepts_weights_in_other_formats() {
     let folder = Folder::new("inspect-weights");
     folder.run("train --solver solver.prototxt").succeeded();
     let definition = proto::read_net(folder.path("net.prototxt")).unwrap();
-    let mut net = Net::<f32, _>::builder(&CpuDevice::new()).build(&definition).unwrap();
+    let mut net = Net::<f32>::builder(&CpuDevice::new()).build(&definition).unwrap();
     let trained = proto::read_trained_net(folder.path("lenet_iter_8.caffemodel")).unwrap();
     net.copy_trained_from(&trained).unwrap();
     let tensors = net.to_tensors().unwrap();

@@ -2,54 +2,51 @@
 #![cfg(feature = "net")]
 
 use cortado::{
-    Blob, CpuDevice, Element, LayerRegistry, Net, Result,
+    AnyDevice, Blob, CpuDevice, Element, LayerRegistry, Net, Result,
     data::SourceRegistry,
     layer::{DataLayer, Layer, LayerContext, MemoryDataLayer, PropagateDown},
     op::RngKey,
     proto::{self, LayerParameter, NetParameter, Phase},
 };
 
-fn try_net<T: Element>(text: &str, phase: Phase) -> Result<Net<T, CpuDevice>> {
+fn try_net<T: Element>(text: &str, phase: Phase) -> Result<Net<T>> {
     let definition: NetParameter = proto::parse_text(text, "net.prototxt")?;
     Net::builder(&CpuDevice::new()).phase(phase).seed(5).build(&definition)
 }
 
-fn net(text: &str) -> Net<f32, CpuDevice> {
+fn net(text: &str) -> Net<f32> {
     try_net(text, Phase::Train).unwrap()
 }
 
-fn data<T: Element>(net: &Net<T, CpuDevice>, name: &str) -> Vec<T> {
+fn data<T: Element>(net: &Net<T>, name: &str) -> Vec<T> {
     net.blob(name).unwrap().data().unwrap().host().unwrap().to_vec()
 }
 
-fn diff<T: Element>(net: &Net<T, CpuDevice>, name: &str) -> Vec<T> {
+fn diff<T: Element>(net: &Net<T>, name: &str) -> Vec<T> {
     net.blob(name).unwrap().diff().unwrap().host().unwrap().to_vec()
 }
 
-fn set<T: Element>(net: &Net<T, CpuDevice>, name: &str, values: &[T]) {
+fn set<T: Element>(net: &Net<T>, name: &str, values: &[T]) {
     let mut data = net.blob(name).unwrap().data_mut().unwrap();
     data.host_mut().unwrap().copy_from_slice(values);
 }
 
 /// Builds the layer that `text` defines, with the name `probe`.
-fn layer(text: &str) -> Result<Box<dyn Layer<f32, CpuDevice>>> {
+fn layer(text: &str) -> Result<Box<dyn Layer<f32>>> {
     let param: LayerParameter = proto::parse_text(format!("name: 'probe' {text}"), "layer")?;
     with_context(|cx| LayerRegistry::standard().make(&param, cx))
 }
 
-fn with_context<R>(body: impl FnOnce(&LayerContext<'_, CpuDevice>) -> R) -> R {
-    let (device, sources) = (CpuDevice::new(), SourceRegistry::default());
+fn with_context<R>(body: impl FnOnce(&LayerContext<'_>) -> R) -> R {
+    let device = AnyDevice::new(&CpuDevice::new());
+    let sources = SourceRegistry::default();
     let (phase, key) = (Phase::Train, RngKey::new(1));
     body(&LayerContext { device: &device, phase, key, sources: &sources })
 }
 
 /// Calls `method` of a layer with new blobs.
-fn call(
-    layer: &mut dyn Layer<f32, CpuDevice>,
-    method: &str,
-    [bottoms, tops]: [usize; 2],
-) -> Result<()> {
-    let device = CpuDevice::new();
+fn call(layer: &mut dyn Layer<f32>, method: &str, [bottoms, tops]: [usize; 2]) -> Result<()> {
+    let device = AnyDevice::new(&CpuDevice::new());
     let blobs = |count| (0..count).map(|_| Blob::new(&device, &[2, 3, 4, 5]).unwrap());
     let (bottom, mut top): (Vec<_>, Vec<_>) = (blobs(bottoms).collect(), blobs(tops).collect());
     let flags = [vec![false; bottoms], vec![false; layer.params().len()]];
@@ -83,7 +80,7 @@ fn every_layer_called_with_wrong_blob_counts_returns_an_error() {
     ];
     let needs_files =
         ["Data", "HDF5Data", "HDF5Output", "ImageData", "Parameter", "Python", "WindowData"];
-    for kind in LayerRegistry::<f32, CpuDevice>::standard().kinds() {
+    for kind in LayerRegistry::<f32>::standard().kinds() {
         if needs_files.contains(&kind) {
             continue;
         }
@@ -142,7 +139,7 @@ fn memory_data_wraps_around_and_reset_restarts() {
          memory_data_param { batch_size: 2 channels: 1 height: 1 width: 3 } }");
     let error = net.forward().unwrap_err().to_string();
     assert!(error.contains("layer `in`") && error.contains("reset"), "{error}");
-    assert!(net.layer_as::<DataLayer<f32, CpuDevice>>("in").is_none());
+    assert!(net.layer_as::<DataLayer<f32>>("in").is_none());
     let layer = net.layer_as::<MemoryDataLayer<f32>>("in").unwrap();
     let items = |n: u16| (0..n).map(f32::from).collect::<Vec<_>>();
     assert!(layer.reset(items(9), items(3)).is_err(), "3 items are not whole batches of 2");
@@ -295,9 +292,9 @@ fn invalid_indices_are_errors() {
 /// Stochastic pooling of two planes of 4 × 5 with windows of 2 × 2. The last ones exceed the edge.
 mod stochastic_pooling {
     use super::{data, diff, set, try_net};
-    use cortado::{CpuDevice, Net, proto::Phase};
+    use cortado::{Net, proto::Phase};
 
-    fn net(phase: Phase) -> Net<f64, CpuDevice> {
+    fn net(phase: Phase) -> Net<f64> {
         let text = "force_backward: true
             layer { name: 'x' type: 'Input' top: 'x'
               input_param { shape { dim: 1 dim: 2 dim: 4 dim: 5 } } }
@@ -312,13 +309,13 @@ mod stochastic_pooling {
         (0..40).map(input).collect()
     }
 
-    fn forward(net: &mut Net<f64, CpuDevice>, x: &[f64]) -> Vec<f64> {
+    fn forward(net: &mut Net<f64>, x: &[f64]) -> Vec<f64> {
         set(net, "x", x);
         net.forward().unwrap();
         data(net, "y")
     }
 
-    fn backward(net: &mut Net<f64, CpuDevice>, dy: &[f64]) -> Vec<f64> {
+    fn backward(net: &mut Net<f64>, dy: &[f64]) -> Vec<f64> {
         net.blob("y").unwrap().diff_mut().unwrap().host_mut().unwrap().copy_from_slice(dy);
         net.backward().unwrap();
         diff(net, "x")

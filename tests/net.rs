@@ -9,7 +9,7 @@ use cortado::{
 };
 use std::sync::LazyLock;
 
-type SimulatedNet = Net<f32, SimulatedDevice>;
+type SimulatedNet = Net<f32>;
 
 /// The device of all nets. Nets that share weights must use the same device.
 static DEVICE: LazyLock<SimulatedDevice> =
@@ -17,7 +17,7 @@ static DEVICE: LazyLock<SimulatedDevice> =
 
 fn build(text: &str) -> cortado::Result<SimulatedNet> {
     let definition: NetParameter = proto::parse_text(text, "net.prototxt")?;
-    SimulatedNet::builder(&DEVICE).seed(3).build(&definition)
+    SimulatedNet::builder(&*DEVICE).seed(3).build(&definition)
 }
 
 /// Returns the definition of an Input layer `x` of shape 2×3, followed by the layers in `rest`.
@@ -40,7 +40,7 @@ fn assert_build_fails(text: &str, parts: &[&str]) {
 }
 
 fn weights(net: &SimulatedNet) -> Vec<Vec<f32>> {
-    let values = |blob: &Blob<f32, SimulatedDevice>| blob.data().unwrap().host().unwrap().to_vec();
+    let values = |blob: &Blob<f32>| blob.data().unwrap().host().unwrap().to_vec();
     net.params().iter().map(|param| values(param.blob())).collect()
 }
 
@@ -184,7 +184,7 @@ layer { name: "e" type: "ReLU" bottom: "d" top: "e" }"#;
 fn inference_with_memory_reuse_is_bit_identical() {
     let build = |reuse| {
         let definition = proto::parse_text(after_x(BRANCHED), "net.prototxt").unwrap();
-        SimulatedNet::builder(&DEVICE).seed(3).reuse_memory(reuse).build(&definition).unwrap()
+        SimulatedNet::builder(&*DEVICE).seed(3).reuse_memory(reuse).build(&definition).unwrap()
     };
     let nets = [false, true].map(build);
     let results = nets.map(|mut net| {

@@ -10,7 +10,7 @@ const STREAMS: usize = 3;
 const INPUTS: usize = 4;
 const OUTPUTS: usize = 2;
 
-type CpuNet = Net<f64, CpuDevice>;
+type CpuNet = Net<f64>;
 
 fn net(prototxt: &str) -> cortado::Result<CpuNet> {
     let definition: NetParameter = proto::parse_text(prototxt, "net.prototxt").unwrap();
@@ -64,7 +64,7 @@ fn data(net: &CpuNet, name: &str) -> Vec<f64> {
     net.blob(name).unwrap().data().unwrap().host().unwrap().to_vec()
 }
 
-fn diff(blob: &Blob<f64, CpuDevice>) -> Vec<f64> {
+fn diff(blob: &Blob<f64>) -> Vec<f64> {
     blob.diff().unwrap().host().unwrap().to_vec()
 }
 

@@ -439,7 +439,7 @@ mod training {
             }"#;
         let solve = |device: &SimulatedDevice| {
             let param = proto::parse_text::<SolverParameter>(text, "text")?;
-            Solver::<f32, _>::new(param, device)?.solve()
+            Solver::<f32>::new(param, device)?.solve()
         };
         let reference = SimulatedDevice::with_threads(1).unwrap();
         solve(&reference).and_then(|()| reference.synchronize()).unwrap();

@@ -8,6 +8,7 @@ use cortado::{
     CpuDevice, Device, Element, Error, Result, Solver, Src, bf16,
     device::SimulatedDevice,
     f16,
+    kernel::traits::*,
     op::{Unary, UpdateRule},
     proto::{self, InputParameter, SolverParameter},
     solver::{Action, Event, LearnableParam, Method, MethodRegistry, UpdateParams},
@@ -51,11 +52,11 @@ fn definition(rest: &str, folder: &Path) -> SolverParameter {
     param
 }
 
-fn solver<T: Element>(rest: &str, folder: &Path) -> Solver<T, CpuDevice> {
+fn solver<T: Element>(rest: &str, folder: &Path) -> Solver<T> {
     Solver::new(definition(rest, folder), &*CPU).unwrap()
 }
 
-fn weights<T: Element, D: Device>(solver: &Solver<T, D>) -> Vec<f64> {
+fn weights<T: Element>(solver: &Solver<T>) -> Vec<f64> {
     let blobs = solver.net().learnable_params().map(|param| {
         let data = param.blob().data().unwrap();
         data.host().unwrap().iter().map(|value| value.to_f64()).collect::<Vec<_>>()
@@ -65,7 +66,7 @@ fn weights<T: Element, D: Device>(solver: &Solver<T, D>) -> Vec<f64> {
 
 /// Records the values that `select` returns for a solver's events.
 fn record<T: Element, R: Send + 'static>(
-    solver: &mut Solver<T, CpuDevice>,
+    solver: &mut Solver<T>,
     select: impl Fn(&Event<'_>) -> Option<R> + Send + 'static,
 ) -> Arc<Mutex<Vec<R>>> {
     let recorded = Arc::new(Mutex::new(Vec::new()));
@@ -95,7 +96,7 @@ fn train_and_test_nets_are_built_as_by_caffe() {
         param.train_net_param = param.train_net.take().map(read);
         param.test_net_param = std::mem::take(&mut param.test_net).into_iter().map(read).collect();
         param.snapshot_after_train = Some(false);
-        let solver = Solver::<f32, _>::new(param, &*CPU).unwrap();
+        let solver = Solver::<f32>::new(param, &*CPU).unwrap();
         let mut lines = vec![format!("type\t{}", solver.param().r#type())];
         let names = (0..).map(|i| format!("test{i}"));
         let names = ["train".to_owned()].into_iter().chain(names);
@@ -189,7 +190,7 @@ fn solvers_are_refused_as_by_caffe() {
 
 /// Builds a solver, and performs one update if `step`. Formats the result like Caffe's verdicts.
 fn try_solver(path: &Path, step: bool) -> Result<String> {
-    let mut solver = Solver::<f32, _>::from_file(path, &*CPU)?;
+    let mut solver = Solver::<f32>::from_file(path, &*CPU)?;
     if !step {
         return Ok("-".into());
     }
@@ -213,12 +214,12 @@ fn try_solver(path: &Path, step: bool) -> Result<String> {
 /// A solver method that descends by the sign of the gradient, composed of existing kernels.
 struct SignDescent;
 
-impl<T: Element, D: Device> Method<T, D> for SignDescent {
+impl<T: Element> Method<T> for SignDescent {
     fn histories(&self) -> usize {
         0
     }
 
-    fn update(&mut self, update: &UpdateParams, param: &LearnableParam<'_, T, D>) -> Result<()> {
+    fn update(&mut self, update: &UpdateParams, param: &LearnableParam<'_, T>) -> Result<()> {
         param.regularize(update)?;
         let (mut w, mut dw) = (param.blob.data_mut()?, param.blob.diff_mut()?);
         let device = param.blob.device();
@@ -245,7 +246,7 @@ fn a_custom_method_equals_the_fused_kernel() {
                 let mut param = definition(&rest, &folder);
                 param.r#type = Some(kind.into());
                 let mut solver =
-                    Solver::<f32, D>::builder(device).methods(methods).build(param).unwrap();
+                    Solver::<f32>::builder(device).methods(methods).build(param).unwrap();
                 solver.step(1).unwrap();
                 weights(&solver)
             };
@@ -255,7 +256,7 @@ fn a_custom_method_equals_the_fused_kernel() {
     }
     check(&*CPU);
     check(&SimulatedDevice::new());
-    let error = MethodRegistry::<f32, CpuDevice>::standard()
+    let error = MethodRegistry::<f32>::standard()
         .with("SignDescent", |_| Ok(SignDescent))
         .make(&SolverParameter { r#type: Some("SignDecent".into()), ..Default::default() })
         .err()
@@ -280,7 +281,7 @@ fn a_snapshot_of_another_solver_or_net_is_refused_without_changes() {
     let mut param = definition("momentum: 0.9", &folder);
     let net = param.net_param.as_mut().unwrap();
     net.layer[1].inner_product_param.as_mut().unwrap().num_output = Some(12);
-    let mut wide = Solver::<f32, _>::new(param, &*CPU).unwrap();
+    let mut wide = Solver::<f32>::new(param, &*CPU).unwrap();
     let error = wide.restore(&state).unwrap_err();
     assert!(matches!(error.root(), Error::Shape(_)), "{error}");
     for part in ["solverstate", "parameter 0 of layer `ip`", "10 784", "12 784"] {
@@ -323,12 +324,12 @@ fn weights_named_by_the_definition_are_copied() {
     let (model, state) = first.snapshot().unwrap();
     let mut param = definition("", &folder);
     param.random_seed = Some(4);
-    let other = Solver::<f32, _>::new(param.clone(), &*CPU).unwrap();
+    let other = Solver::<f32>::new(param.clone(), &*CPU).unwrap();
     assert_ne!(weights(&other), weights(&first));
     param.weights = vec![format!("{0}, {0}", model.display())];
-    assert_eq!(weights(&Solver::<f32, _>::new(param.clone(), &*CPU).unwrap()), weights(&first));
+    assert_eq!(weights(&Solver::<f32>::new(param.clone(), &*CPU).unwrap()), weights(&first));
     param.weights = vec![state.display().to_string()];
-    let error = Solver::<f32, _>::new(param, &*CPU).err().unwrap().to_string();
+    let error = Solver::<f32>::new(param, &*CPU).err().unwrap().to_string();
     assert!(error.contains("solverstate") && error.contains("NetParameter"), "{error}");
 }
 
@@ -339,7 +340,7 @@ fn a_stop_action_ends_a_test_before_its_next_batch() {
     let rest = "test_iter: 1000000 test_iter: 1000000 test_interval: 2 max_iter: 10";
     let mut param = definition(rest, &folder);
     param.snapshot_after_train = Some(true);
-    let mut solver = Solver::<f32, _>::new(param, &*CPU).unwrap();
+    let mut solver = Solver::<f32>::new(param, &*CPU).unwrap();
     let calls = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&calls);
     solver.set_action_function(move || match counter.fetch_add(1, Relaxed) {
@@ -413,7 +414,7 @@ fn training_with_16_bits_reduces_the_loss_as_with_32() {
         let mut param = proto::read_solver("examples/digits/solver.prototxt").unwrap();
         (param.net, param.train_net_param, param.test_iter) = (None, Some(net), Vec::new());
         param.snapshot_after_train = Some(false);
-        let mut solver = Solver::<T, _>::new(param, &CpuDevice::new()).unwrap();
+        let mut solver = Solver::<T>::new(param, &CpuDevice::new()).unwrap();
         let losses = record(&mut solver, |event| match *event {
             Event::Iterated { loss, .. } => Some(loss),
             _ => None,

@@ -253,12 +253,12 @@ mod nets {
         layer { name: "block.1/ip" type: "InnerProduct" bottom: "ip" top: "out"
           inner_product_param { num_output: 1 bias_term: false } }"#;
 
-    fn net<T: Element>() -> Net<T, CpuDevice> {
+    fn net<T: Element>() -> Net<T> {
         let definition = proto::parse_text(NET, "").unwrap();
         Net::builder(&CpuDevice::new()).build(&definition).unwrap()
     }
 
-    fn values<T: Element>(net: &Net<T, CpuDevice>, param: usize) -> Vec<f64> {
+    fn values<T: Element>(net: &Net<T>, param: usize) -> Vec<f64> {
         let blob = net.params()[param].blob();
         blob.data().unwrap().host().unwrap().iter().map(|value| value.to_f64()).collect()
     }

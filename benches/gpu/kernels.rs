@@ -18,7 +18,7 @@ pub(crate) fn tables(bench: &Bench) -> Result<()> {
 fn load_times(bench: &Bench) -> Result<()> {
     let start = Instant::now();
     let mut slowest = (0.0, "");
-    for case in cases::<f32, _>(&bench.device, SizeRange::Smoke)? {
+    for case in cases::<f32>(&bench.device, SizeRange::Smoke)? {
         let first = Instant::now();
         case.run()?;
         let seconds = first.elapsed().as_secs_f64();
@@ -38,7 +38,7 @@ fn load_times(bench: &Bench) -> Result<()> {
 fn bandwidths<T: Element>(bench: &Bench) -> Result<()> {
     let sizes = if bench.brief { SizeRange::Smoke } else { SizeRange::Large };
     let mut rows = Vec::new();
-    for case in cases::<T, _>(&bench.device, sizes)? {
+    for case in cases::<T>(&bench.device, sizes)? {
         // The GEMM table shows these in TFLOP/s.
         if ["gemm", "convolve", "im2col"].contains(&case.kernel()) {
             continue;

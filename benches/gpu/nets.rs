@@ -42,7 +42,7 @@ pub(crate) fn table(bench: &Bench) -> Result<()> {
 }
 
 /// Builds a solver of the net at `path`. The images are constant and filled once.
-fn solver(device: &CudaDevice, path: &str, shape: [usize; 4]) -> Result<Solver<f32, CudaDevice>> {
+fn solver(device: &CudaDevice, path: &str, shape: [usize; 4]) -> Result<Solver<f32>> {
     let text = fs::read_to_string(path).map_err(|error| cortado::Error::io(path, error))?;
     let mut net: NetParameter = parse_text(text, path)?;
     net.layer.retain(|layer| !["Data", "Input"].contains(&layer.r#type()));

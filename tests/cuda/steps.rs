@@ -4,7 +4,6 @@
 use super::gpu;
 use cortado::{
     Solver,
-    device::CudaDevice,
     ledger::{self, EventKind, Ledger, Policy},
     proto::{LayerParameter, NetParameter, SolverParameter, parse_text},
 };
@@ -44,7 +43,7 @@ fn check_step(net: NetParameter, losses: u64) {
                  random_seed: 1 snapshot_after_train: false";
     let mut param: SolverParameter = parse_text(param, "the solver").unwrap();
     param.net_param = Some(net);
-    let mut solver = Solver::<f32, CudaDevice>::new(param, &device).unwrap();
+    let mut solver = Solver::<f32>::new(param, &device).unwrap();
     // Fills a blob and returns its size in bytes.
     let fill = |name| {
         let mut blob = solver.net().blob(name).unwrap().data_mut().unwrap();

@@ -19,7 +19,7 @@ pub(crate) fn train_digits<D: Device>(
     let mut param: SolverParameter = proto::read_solver("examples/digits/solver.prototxt")?;
     (param.net, param.train_net_param, param.test_iter) = (None, Some(net), Vec::new());
     param.snapshot_after_train = Some(false);
-    let mut solver = Solver::<f32, D>::new(param, device)?;
+    let mut solver = Solver::<f32>::new(param, device)?;
     let losses = Arc::new(Mutex::new(Vec::new()));
     let recorded = Arc::clone(&losses);
     solver.add_observer(move |event| {

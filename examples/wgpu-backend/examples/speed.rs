@@ -56,7 +56,7 @@ fn measure<D: Device>(stage: &str, device: &D) -> Result<()> {
     param.display = Some(0);
     let ledger = Ledger::new();
     let open = ledger.open(); // the prefetch thread, started by the solver, inherits it
-    let mut solver = Solver::<f32, D>::new(param, device)?;
+    let mut solver = Solver::<f32>::new(param, device)?;
     solver.step(WARM_UP)?;
     device.synchronize()?;
     let totals = || [EventKind::Upload, EventKind::Download].map(|kind| ledger.total(kind));

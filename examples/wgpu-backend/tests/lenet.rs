@@ -15,7 +15,7 @@ mod four_methods;
 use four_methods::FourMethods;
 
 /// Returns the solver of the digits example, with absolute paths.
-fn solver<D: Device>(device: &D) -> Solver<f32, D> {
+fn solver<D: Device>(device: &D) -> Solver<f32> {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
     let mut param: SolverParameter =
         proto::read_text(format!("{root}/examples/digits/solver.prototxt")).unwrap();

@@ -32,7 +32,7 @@ fn timed_report(rest: &str, last: &str, milliseconds: u64) -> String {
            inner_product_param {{ num_output: 2 weight_filler {{ type: "xavier" }} }} }}"#
     );
     let device = CpuDevice::with_threads(1).unwrap();
-    let builder = Net::<f32, _>::builder(&device).sources(sources);
+    let builder = Net::<f32>::builder(&device).sources(sources);
     let mut net = builder.build(&parse_text(&text, "text").unwrap()).unwrap();
     report(&measure(&mut net, 12, true).unwrap(), &net.memory_use().unwrap())
 }

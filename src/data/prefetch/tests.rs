@@ -5,7 +5,7 @@ use crate::{
         DigitsSource, Record, Source,
         testing::{Fault, Numbers, TIMEOUT, record_warnings, reshape, slow, wait_until, warnings},
     },
-    device::{CpuDevice, SimulatedDevice, simulated},
+    device::{AnyDevice, CpuDevice, Device, SimulatedDevice, simulated},
     host::Workers,
     kernel::Blas,
     memory::{Head, Memory},
@@ -30,15 +30,19 @@ fn options(size: usize, depth: usize) -> PrefetchOptions {
     PrefetchOptions { size, depth, threads: 2 }
 }
 
+fn cpu() -> AnyDevice {
+    AnyDevice::new(&CpuDevice::new())
+}
+
 fn prefetcher(
-    device: &AnyDevice,
+    device: &impl Device,
     source: Numbers,
     batch: usize,
     depth: usize,
 ) -> Result<Prefetcher<f32>> {
     let reader = DataReader::new(Box::new(source), 0, batch.max(1))?;
     let transformer = transformer(&TransformationParameter::default());
-    Prefetcher::new(device, reader, transformer, options(batch, depth))
+    Prefetcher::new(&AnyDevice::new(device), reader, transformer, options(batch, depth))
 }
 
 /// Checks the data of a batch and returns its labels.
@@ -72,8 +76,7 @@ fn digits(threads: usize, depth: usize, run: usize) -> Vec<(Vec<f32>, Vec<f32>)>
     let reader = DataReader::new(source, 0, run).unwrap();
     let (transformer, options) =
         (transformer(&random_crop(24)), PrefetchOptions { size: 300, depth, threads });
-    let mut data =
-        Prefetcher::<f32, _>::new(&CpuDevice::new(), reader, transformer, options).unwrap();
+    let mut data = Prefetcher::<f32>::new(&cpu(), reader, transformer, options).unwrap();
     let batches = (0..4).map(|_| {
         let batch = data.next().unwrap();
         let values = |blob: &Blob<f32, _>| blob.data().unwrap().host().unwrap().to_vec();
@@ -117,7 +120,7 @@ fn two_nets_that_share_a_source_get_the_batches_of_one_net() {
         let readers = DataReader::shared(source, 4, 3, count).unwrap();
         let nets = readers.into_iter().map(|reader| {
             let (transformer, options) = (transformer(&param), options(size, 2));
-            Prefetcher::<f32, _>::new(&CpuDevice::new(), reader, transformer, options).unwrap()
+            Prefetcher::<f32>::new(&cpu(), reader, transformer, options).unwrap()
         });
         let mut nets: Vec<_> = nets.collect();
         let mut images = vec![Vec::new(); count];
@@ -180,9 +183,9 @@ fn of_several_failing_records_the_first_is_named_in_the_error() {
     for _ in 0..20 {
         let reader = DataReader::new(Box::new(Numbers::failing(900, 77, reshape)), 0, 300).unwrap();
         let transformer = transformer(&TransformationParameter::default());
-        let mut filler = BatchFiller::new(reader, transformer, CpuDevice::new(), 300, 8).unwrap();
+        let mut filler = BatchFiller::new(reader, transformer, cpu(), 300, 8).unwrap();
         filler.set_workers(1, Workers::new(8).unwrap());
-        let batch = Batch::<f32, _>::new(&CpuDevice::new(), filler.shape()).unwrap();
+        let batch = Batch::<f32>::new(&cpu(), filler.shape()).unwrap();
         let error = filler.fill(&batch).unwrap_err().to_string();
         assert!(error.starts_with("numbers, record 77: shape 1 x 2 x 2 after"), "{error}");
     }
@@ -190,7 +193,7 @@ fn of_several_failing_records_the_first_is_named_in_the_error() {
 
 #[test]
 fn invalid_options_and_a_failing_first_record_are_errors_of_new() {
-    let cpu = CpuDevice::new();
+    let cpu = cpu();
     let source = Numbers::failing(7, 0, |_| Err(Error::InvalidData("unreadable".into())));
     let error = prefetcher(&cpu, source, 3, 2).unwrap_err().to_string();
     assert_eq!(error, "numbers, record 0: unreadable");
@@ -202,7 +205,7 @@ fn invalid_options_and_a_failing_first_record_are_errors_of_new() {
     }
     let param = TransformationParameter { crop_size: Some(2), ..Default::default() };
     let reader = DataReader::new(Box::new(Numbers::new(7)), 0, 1).unwrap();
-    let made = Prefetcher::<f32, _>::new(&cpu, reader, transformer(&param), options(1, 1));
+    let made = Prefetcher::<f32>::new(&cpu, reader, transformer(&param), options(1, 1));
     let error = made.unwrap_err().to_string();
     assert!(error.starts_with("numbers, record 0: ") && error.contains("crop_size"), "{error}");
 }
@@ -250,15 +253,15 @@ fn a_batch_is_overwritten_only_after_the_device_has_read_it() {
     let device = SimulatedDevice::with_threads(1).unwrap();
     for depth in [1, 3] {
         let mut data = prefetcher(&device, Numbers::new(1000), 3, depth).unwrap();
-        let top = Blob::<f32, _>::new(&device, &[3, 1, 1, 2]).unwrap();
+        let top: Blob<f32> = Blob::new(&AnyDevice::new(&device), &[3, 1, 1, 2]).unwrap();
         let copies: Vec<_> =
-            (0..40).map(|_| Blob::<f32, _>::new(&device, &[3, 1, 1, 2]).unwrap()).collect();
+            (0..40).map(|_| Blob::<f32>::new(top.device(), &[3, 1, 1, 2]).unwrap()).collect();
         for copy in &copies {
             let batch = data.next().unwrap();
             top.swap_data(&batch.data).unwrap();
             data.recycle(batch);
             let (x, mut y) = (top.data().unwrap(), copy.data_mut().unwrap());
-            device.copy(x.view(), y.view_mut()).unwrap();
+            top.device().copy(x.view(), y.view_mut()).unwrap();
         }
         for (j, copy) in copies.iter().enumerate() {
             let first = 3.0 * j as f32;
@@ -341,7 +344,7 @@ crate::families!(Discrete);
 fn batches_are_uploaded_before_the_net_uses_them() {
     let device = Discrete::default();
     let mut data = prefetcher(&device, Numbers::new(5), 3, 2).unwrap();
-    let top = Blob::<f32, _>::new(&device, &[3, 1, 1, 2]).unwrap();
+    let top: Blob<f32> = Blob::new(&AnyDevice::new(&device), &[3, 1, 1, 2]).unwrap();
     for j in 0..6 {
         let batch = data.next().unwrap();
         for blob in [&batch.data, &batch.label] {
