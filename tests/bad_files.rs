@@ -1,6 +1,8 @@
 //! Tests of damaged binary files: reading one is an error with a position, without a panic, in
 //! bounded memory and time.
 
+mod support;
+
 use std::fmt::Debug;
 
 use cortado::{
@@ -306,12 +308,7 @@ mod weights {
 
     #[test]
     fn a_truncated_lenet_is_rejected_or_read_in_part() {
-        let Some(folder) = std::env::var_os("CORTADO_TESTDATA") else {
-            eprintln!("SKIPPED: set CORTADO_TESTDATA to run the test that truncates LeNet");
-            return;
-        };
-        let lenet = "golden/lenet/lenet_iter_10000.caffemodel";
-        let bytes = std::fs::read(std::path::Path::new(&folder).join(lenet)).unwrap();
+        let bytes = std::fs::read(support::lenet_weights()).unwrap();
         let near = |byte: usize| byte.saturating_sub(40)..(byte + 40).min(bytes.len());
         let steps = (0..bytes.len()).step_by(bytes.len() / 97);
         let mut readable = 0;

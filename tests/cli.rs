@@ -23,12 +23,14 @@ mod optimised;
 mod other_verbs;
 #[path = "cli/records.rs"]
 mod records;
+mod support;
 #[path = "cli/upgrades.rs"]
 mod upgrades;
 
 use command::{Folder, NET, Ran, SOLVER, message, shape};
 use optimised::optimised;
-use std::{collections::BTreeSet, env, fs, path::PathBuf};
+use std::{collections::BTreeSet, fs};
+use support::testdata;
 
 /// A log line that Caffe does not have.
 const WAITED: &str = "    Waited for data: Ns, N% of the time";
@@ -125,11 +127,11 @@ fn debug_info_logs_the_mean_magnitude_of_each_blob() {
 
 #[test]
 fn log_lines_have_the_form_of_caffes_log_lines() {
-    let Some(data) = env::var_os("CORTADO_TESTDATA").map(PathBuf::from) else {
-        eprintln!("SKIPPED: set CORTADO_TESTDATA to run the comparison with Caffe's log");
+    let what = "the comparison with Caffe's log";
+    let Some(log) = testdata("golden/lenet/caffe_train.log", what) else {
         return;
     };
-    let log = fs::read_to_string(data.join("golden/lenet/caffe_train.log")).unwrap();
+    let log = fs::read_to_string(log).unwrap();
     let lines = log.lines().skip_while(|line| !line.contains("Solving LeNet"));
     let caffes: BTreeSet<_> = lines.map(|line| shape(message(line).unwrap())).collect();
     let ran = Folder::new("log").run("train --solver solver.prototxt").succeeded();
@@ -141,23 +143,22 @@ fn log_lines_have_the_form_of_caffes_log_lines() {
 
 #[test]
 fn caffes_weights_give_caffes_scores() {
-    let Some(data) = env::var_os("CORTADO_TESTDATA").map(PathBuf::from) else {
-        eprintln!("SKIPPED: set CORTADO_TESTDATA to score the weights that Caffe trained");
-        return;
-    };
+    let what = "the scores of the weights that Caffe trained";
+    let Some(weights) = testdata("golden/lenet/lenet_iter_10000.caffemodel", what) else { return };
+    let Some(mnist) = testdata("data/mnist", what) else { return };
+    let Some(log) = testdata("golden/lenet/caffe_train.log", what) else { return };
     if !optimised("the weights that Caffe trained on all images of the test") {
         return;
     }
-    let weights = data.join("golden/lenet/lenet_iter_10000.caffemodel");
     let model = include_str!("../examples/mnist/lenet.prototxt");
     let folder = Folder::new("scores");
-    let digits = format!("idx:{}", data.join("data/mnist/t10k").display());
+    let digits = format!("idx:{}", mnist.join("t10k").display());
     folder.write_replaced("lenet.prototxt", model, "idx:examples/mnist/data/t10k", &digits);
     let weights = weights.display();
     let test = format!("test --model lenet.prototxt --weights {weights} --iterations 100");
     let out = folder.run(&test).succeeded().out;
 
-    let log = fs::read_to_string(data.join("golden/lenet/caffe_train.log")).unwrap();
+    let log = fs::read_to_string(log).unwrap();
     let score = |text: &str, name: &str| -> f64 {
         let start = format!("{name} = ");
         let line = text.lines().rfind(|line| line.contains(&start)).unwrap();

@@ -4,7 +4,6 @@
 #[path = "support/command.rs"]
 #[allow(dead_code)]
 mod command;
-#[allow(dead_code)]
 mod support;
 
 use command::Folder;
@@ -14,7 +13,7 @@ use cortado::{
     proto::{self, BlobProto, NetParameter},
 };
 use std::{collections::BTreeSet, fs, path::Path};
-use support::testdata;
+use support::{mnist_test_images, testdata};
 
 const SOLVER: &str = "net: 'lenet_train_test.prototxt' base_lr: 0.01 momentum: 0.9 \
     weight_decay: 0.0005 lr_policy: 'inv' gamma: 0.0001 power: 0.75 display: 1 max_iter: 12 \
@@ -77,9 +76,7 @@ fn an_existing_database_is_replaced_only_with_force() {
 /// Converts MNIST as Caffe's tool does, and trains Caffe's net, which names path and backend.
 #[test]
 fn caffes_lenet_trains_from_converted_mnist() {
-    let Some(mnist) = testdata("data/mnist", "the test that converts MNIST") else {
-        return;
-    };
+    let mnist = mnist_test_images();
     let folder = Folder::new("databases-lenet");
     let (database, test) = ("examples/mnist/mnist_train_lmdb", "examples/mnist/mnist_test_lmdb");
     fs::create_dir_all(folder.path("examples/mnist")).unwrap();
@@ -118,6 +115,25 @@ fn caffes_lenet_trains_from_converted_mnist() {
     let losses: Vec<_> = ran.log.iter().filter_map(loss).collect();
     assert_eq!(losses.len(), 12, "{ran:#?}");
     assert!(losses[11] < 0.8 * losses[0], "{losses:?}");
+}
+
+#[test]
+fn mnist_has_its_published_digit_counts() {
+    let Some(mnist) = testdata("data/mnist", "the test that counts MNIST's digits") else { return };
+    // The published count of each digit.
+    let train = [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949];
+    let test = [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009];
+    for (which, want) in [("train", train), ("t10k", test)] {
+        let mut idx = IdxSource::open(mnist.join(which).display().to_string()).unwrap();
+        assert_eq!(idx.records(), Some(want.iter().sum()));
+        let (mut histogram, mut record) = ([0; 10], Record::default());
+        for _ in 0..idx.records().unwrap() {
+            idx.read(&mut record).unwrap();
+            assert_eq!(record.shape(), [1, 28, 28]);
+            histogram[record.label() as usize] += 1;
+        }
+        assert_eq!(histogram, want);
+    }
 }
 
 fn images() -> String {

@@ -16,7 +16,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
 };
-use support::{table, testdata};
+use support::{minimum, table, testdata};
 
 type SimulatedNet = Net<f32>;
 
@@ -49,7 +49,7 @@ fn definitions_are_filtered_and_split_as_by_caffe() {
             }
         }
     }
-    assert!(compared > 130, "{compared}");
+    assert!(compared >= minimum(131, 50), "{compared}");
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn nets_are_built_as_by_caffe() {
         assert_eq!(structure(&net), want.trim_end(), "{name}");
         compared += 1;
     }
-    assert!(compared >= 30, "{compared}");
+    assert!(compared >= minimum(88, 33), "{compared}");
 }
 
 /// Describes a net in the format of `structure.tsv`.

@@ -5,7 +5,7 @@ mod support;
 
 use cortado::proto::{self, Message, Name, NetParameter, SolverParameter};
 use std::{fs, path::Path};
-use support::{table, testdata};
+use support::{minimum, table, testdata};
 
 /// Compares one row of `expected.tsv` (file, message, verdict, binary, text) with this crate.
 /// Returns the difference, if any.
@@ -38,7 +38,7 @@ fn files_are_parsed_and_printed_as_by_google() {
         return;
     };
     let rows = table(&folder.join("expected.tsv"));
-    assert!(rows.len() > 300, "{} rows", rows.len());
+    assert!(rows.len() >= minimum(301, 100), "{} rows", rows.len());
     let differences: Vec<String> = rows
         .iter()
         .filter_map(|row| {
@@ -70,5 +70,5 @@ fn nets_are_printed_as_by_caffe() {
         assert_eq!(proto::to_text(&net).unwrap(), printed, "{}", path.display());
         compared += 1;
     }
-    assert!(compared > 50, "{compared} nets");
+    assert!(compared >= minimum(51, 30), "{compared} nets");
 }

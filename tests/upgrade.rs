@@ -12,7 +12,7 @@ use cortado::proto::{
 };
 use net_state::RequestedState;
 use std::{collections::BTreeSet, fs, path::Path};
-use support::{table, testdata};
+use support::{minimum, table, testdata};
 
 fn net(text: &str) -> NetParameter {
     proto::parse_text(text, "a net").unwrap()
@@ -455,7 +455,7 @@ fn caffes_files_before_and_after_their_upgrade_give_the_same_net() {
             compared += 1;
         }
     }
-    assert!(compared >= 13, "{compared}");
+    assert!(compared >= minimum(13, 5), "{compared}");
 }
 
 #[test]
@@ -484,5 +484,5 @@ fn files_of_every_format_are_upgraded() {
         changed += usize::from(!changes.is_empty());
     }
     assert_eq!(refused, ["mixed_layer_layers.prototxt"]);
-    assert!(changed > 60, "{changed} of {files}");
+    assert!(changed >= minimum(61, 10), "{changed} of {files}");
 }

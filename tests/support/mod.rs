@@ -1,24 +1,92 @@
-//! Test data for the comparisons with Caffe.
+//! Test data for the comparisons with Caffe: the large set that `CORTADO_TESTDATA` names, or the
+//! selection in `tests/testdata`.
+#![allow(dead_code)] // each test uses a part
 
+use flate2::read::GzDecoder;
 use std::{
-    fs,
+    env,
+    fs::{self, File},
+    io,
     path::{Path, PathBuf},
+    process,
+    sync::{Mutex, PoisonError},
 };
 
-/// Returns a folder of test data. Without `CORTADO_TESTDATA`, prints a notice and returns `None`.
-pub(crate) fn testdata(folder: &str, what: &str) -> Option<PathBuf> {
-    let Some(root) = std::env::var_os("CORTADO_TESTDATA") else {
+/// Returns a file or folder of the large set, or of the selection if `CORTADO_TESTDATA` is not set.
+/// Prints a notice and returns `None` if the selection lacks it.
+///
+/// # Panics
+/// If `CORTADO_TESTDATA` is set but lacks it.
+pub(crate) fn testdata(path: &str, what: &str) -> Option<PathBuf> {
+    let found = find(&root().join(path));
+    if found.is_none() {
+        assert!(!has_large_set(), "{path}: missing in CORTADO_TESTDATA, but required for {what}");
         eprintln!("SKIPPED: set CORTADO_TESTDATA to run {what}");
-        return None;
-    };
-    let path = Path::new(&root).join(folder);
-    assert!(path.is_dir(), "{}: no such folder", path.display());
-    Some(path)
+    }
+    found
 }
 
-/// Reads a tab-separated table without its header.
+/// Returns the weights of LeNet as Caffe trained it; those of the selection are rounded to `bf16`.
+pub(crate) fn lenet_weights() -> PathBuf {
+    let file = if has_large_set() {
+        "lenet_iter_10000.caffemodel"
+    } else {
+        "lenet_iter_10000_bf16.caffemodel"
+    };
+    required(&root().join("golden/lenet").join(file))
+}
+
+/// Returns a folder with MNIST's test images, named `t10k`; the selection has the first 300.
+pub(crate) fn mnist_test_images() -> PathBuf {
+    let folder = if has_large_set() { "data/mnist" } else { "data/mnist_first_300" };
+    required(&root().join(folder))
+}
+
+/// Returns the least number of cases that a test must find in the large set or the selection.
+pub(crate) fn minimum(large: usize, selection: usize) -> usize {
+    if has_large_set() { large } else { selection }
+}
+
+/// Reads a tab-separated table without its header. Panics if it has no other rows.
 pub(crate) fn table(path: &Path) -> Vec<Vec<String>> {
     let text = fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let row = |line: &str| line.split('\t').map(str::to_owned).collect();
-    text.lines().skip(1).map(row).collect()
+    let rows: Vec<_> = text.lines().skip(1).map(row).collect();
+    assert!(!rows.is_empty(), "{}: no rows", path.display());
+    rows
+}
+
+fn has_large_set() -> bool {
+    env::var_os("CORTADO_TESTDATA").is_some()
+}
+
+fn root() -> PathBuf {
+    let selection = || concat!(env!("CARGO_MANIFEST_DIR"), "/tests/testdata").into();
+    env::var_os("CORTADO_TESTDATA").unwrap_or_else(selection).into()
+}
+
+fn required(path: &Path) -> PathBuf {
+    find(path).unwrap_or_else(|| panic!("{}: no such file or folder", path.display()))
+}
+
+/// Returns the path if it exists. Otherwise unpacks the file of this name with the suffix `.gz`,
+/// if that exists.
+fn find(path: &Path) -> Option<PathBuf> {
+    if path.exists() {
+        return Some(path.to_owned());
+    }
+    let mut packed = path.as_os_str().to_owned();
+    packed.push(".gz");
+    let packed = File::open(packed).ok()?;
+
+    // Another thread or process may unpack the same file.
+    static UNPACKING: Mutex<()> = Mutex::new(());
+    let _lock = UNPACKING.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("testdata");
+    fs::create_dir_all(&folder).unwrap();
+    let unpacked = folder.join(path.file_name().unwrap());
+    let partial = folder.join(process::id().to_string());
+    io::copy(&mut GzDecoder::new(packed), &mut File::create(&partial).unwrap()).unwrap();
+    fs::rename(partial, &unpacked).unwrap();
+    Some(unpacked)
 }

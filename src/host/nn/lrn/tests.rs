@@ -1,4 +1,4 @@
-//! Tests of LRN against its definition, finite differences and Caffe.
+//! Tests of LRN against its definition and finite differences.
 
 use super::*;
 use crate::{
@@ -7,10 +7,8 @@ use crate::{
         nn::testing::{expect_close, expect_length_errors, numeric_gradient},
         testing::{for_each_element, fractions, threads, wide},
     },
-    proto::{BlobProtoVector, read_binary},
 };
 use LrnRegion::{AcrossChannels, WithinChannel};
-use std::{fs, path::PathBuf};
 
 fn op(region: LrnRegion, shape: [usize; 4], size: usize, alpha: f64, beta: f64, k: f64) -> Lrn {
     let [batch, channels, height, width] = shape;
@@ -160,42 +158,6 @@ fn backward_is_the_numeric_gradient() {
             y.iter().zip(&dy).map(|(y, dy)| y * dy).sum()
         });
         expect_close(&run(&op, &x, &dy)[2], &want, 1e-8, 1e-8, &format!("{op:?}"));
-    }
-}
-
-#[test]
-fn results_agree_with_caffe() {
-    let Some(root) = std::env::var_os("CORTADO_TESTDATA").map(PathBuf::from) else {
-        eprintln!("SKIPPED: set CORTADO_TESTDATA to compare LRN with Caffe's results");
-        return;
-    };
-    let layers = root.join("golden/layers");
-    let tolerances = fs::read_to_string(layers.join("tolerances.tsv")).unwrap();
-    let cases = [
-        ("lrn_across", op(AcrossChannels, [2, 7, 3, 3], 5, 1.0, 0.75, 1.0)),
-        ("lrn_across_k", op(AcrossChannels, [1, 6, 3, 4], 5, 0.5, 0.75, 2.0)),
-        ("lrn_across_one", op(AcrossChannels, [2, 3, 3, 2], 1, 0.7, 0.75, 1.0)),
-        ("lrn_across_strong", op(AcrossChannels, [2, 6, 3, 2], 3, 0.8, 0.75, 1.0)),
-        ("lrn_across_wide", op(AcrossChannels, [2, 4, 2, 3], 9, 1.0, 0.75, 1.0)),
-        ("lrn_within", op(WithinChannel, [2, 2, 5, 4], 3, 1.0, 0.75, 1.0)),
-        ("lrn_within_1x1", op(WithinChannel, [2, 3, 1, 1], 3, 1.0, 0.75, 1.0)),
-        ("lrn_within_k_ignored", op(WithinChannel, [1, 2, 4, 5], 3, 5.0, 0.75, 2.0)),
-    ];
-    for (name, op) in cases {
-        let case = layers.join(name);
-        let blobs: BlobProtoVector = read_binary(case.join("golden.binaryproto")).unwrap();
-        let index = fs::read_to_string(case.join("index.tsv")).unwrap();
-        let blob = |kind: &str| {
-            let at = index.lines().position(|line| line.split('\t').next() == Some(kind));
-            blobs.blobs[at.unwrap()].data.clone()
-        };
-        let [_, y, dx] = run::<f32>(&op, &blob("input"), &blob("top_diff"));
-        for (kind, got) in [("top", y), ("bottom_diff", dx)] {
-            let prefix = format!("{name}\t{kind}\t");
-            let line = tolerances.lines().find(|line| line.starts_with(&prefix)).unwrap();
-            let field = |i| line.split('\t').nth(i).unwrap().parse::<f64>().unwrap();
-            expect_close(&got, &wide(&blob(kind)), field(5), field(6), &prefix);
-        }
     }
 }
 
