@@ -126,11 +126,15 @@ pub use split::SplitLayer;
 pub use spp::SppLayer;
 pub use tile::TileLayer;
 
-use crate::element::Element;
+use crate::element::{Element, compiled_for};
 
 impl<T: Element> LayerRegistry<T> {
     /// Creates a registry of the layers of Caffe that this crate implements.
     pub fn standard() -> Self {
+        compiled_for!(T, fn() -> LayerRegistry<T> = LayerRegistry::caffe_layers)()
+    }
+
+    fn caffe_layers() -> Self {
         Self::empty()
             .with("Accuracy", AccuracyLayer::new)
             .with("ArgMax", ArgMaxLayer::new)

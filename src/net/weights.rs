@@ -3,7 +3,7 @@
 use super::graph::{Net, Param};
 use crate::{
     blob::Blob,
-    element::Element,
+    element::{Element, compiled_for},
     error::{Error, Result},
     proto::{BlobProto, NetParameter},
 };
@@ -21,6 +21,12 @@ impl<T: Element> Net<T> {
     /// with contradictory fields, and errors of the device; both may leave earlier layers copied.
     #[doc(alias = "CopyTrainedLayersFrom")]
     pub fn copy_trained_from(&mut self, source: &NetParameter) -> Result<Vec<String>> {
+        compiled_for!(T, fn(&mut Net<T>, &NetParameter) -> Result<Vec<String>> = Net::copy_weights)(
+            self, source,
+        )
+    }
+
+    fn copy_weights(&mut self, source: &NetParameter) -> Result<Vec<String>> {
         if !source.layers.is_empty() {
             let why = "weights in an old format; upgrade them first with `proto::upgrade::net`";
             return Err(Error::InvalidData(why.into()));
@@ -72,6 +78,12 @@ impl<T: Element> Net<T> {
     /// Errors of the device.
     #[doc(alias = "ToProto")]
     pub fn to_proto(&self, diffs: bool) -> Result<NetParameter> {
+        compiled_for!(T, fn(&Net<T>, bool) -> Result<NetParameter> = Net::weights_to_proto)(
+            self, diffs,
+        )
+    }
+
+    fn weights_to_proto(&self, diffs: bool) -> Result<NetParameter> {
         let mut net = NetParameter { name: Some(self.name.clone()), ..Default::default() };
         for node in &self.nodes {
             let mut layer = node.param.clone();

@@ -2,7 +2,7 @@
 
 use super::method::Method;
 use crate::{
-    element::Element,
+    element::{Element, compiled_for},
     error::{Error, Result},
     op::UpdateRule,
     proto::SolverParameter,
@@ -79,6 +79,10 @@ impl<T: Element> MethodRegistry<T> {
     #[doc(alias = "AdaDeltaSolver")]
     #[doc(alias = "AdamSolver")]
     pub fn standard() -> Self {
+        compiled_for!(T, fn() -> MethodRegistry<T> = MethodRegistry::caffe_methods)()
+    }
+
+    fn caffe_methods() -> Self {
         Self::empty()
             .with("AdaDelta", |param| {
                 let (momentum, delta) = (acc::<T>(param.momentum()), acc::<T>(param.delta()));

@@ -2,7 +2,7 @@
 
 use super::{event::Event, training_run::Solver};
 use crate::{
-    element::Element,
+    element::{Element, compiled_for},
     error::{Error, Result},
     net::Net,
     proto::{self, NetParameter, SolverParameter, SolverState, solver_parameter::SnapshotFormat},
@@ -18,6 +18,12 @@ impl<T: Element> Solver<T> {
     /// [`Error::Io`] with the file's name; errors of the device.
     #[doc(alias = "Snapshot")]
     pub fn snapshot(&mut self) -> Result<(PathBuf, PathBuf)> {
+        compiled_for!(T, fn(&mut Solver<T>) -> Result<(PathBuf, PathBuf)> = Solver::write_snapshot)(
+            self,
+        )
+    }
+
+    fn write_snapshot(&mut self) -> Result<(PathBuf, PathBuf)> {
         let stem = format!("{}_iter_{}", self.param.snapshot_prefix(), self.iteration);
         let hdf5 = self.param.snapshot_format() == SnapshotFormat::Hdf5;
         let suffix = if hdf5 { ".h5" } else { "" };
