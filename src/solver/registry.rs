@@ -18,7 +18,8 @@ type Maker<T> = Box<dyn Fn(&SolverParameter) -> Result<Box<dyn Method<T>>> + Sen
 ///
 /// ```
 /// use cortado::{
-///     CpuDevice, Device, Element, Result, Solver, Src,
+///     CpuDevice, Element, Result, Solver, Src,
+///     kernel::traits::*,
 ///     op::Unary,
 ///     proto::{self, SolverParameter},
 ///     solver::{LearnableParam, Method, MethodRegistry, UpdateParams},
@@ -55,7 +56,7 @@ type Maker<T> = Box<dyn Fn(&SolverParameter) -> Result<Box<dyn Method<T>>> + Sen
 /// let definition: SolverParameter = proto::parse_text(text, "solver.prototxt")?;
 /// let methods = MethodRegistry::standard().with("SignDescent", |_| Ok(SignDescent));
 /// let mut solver =
-///     Solver::<f32, _>::builder(&CpuDevice::new()).methods(methods).build(definition)?;
+///     Solver::<f32>::builder(&CpuDevice::new()).methods(methods).build(definition)?;
 /// solver.step(5)?;
 /// assert_eq!(solver.iteration(), 5);
 /// # Ok::<(), cortado::Error>(())
